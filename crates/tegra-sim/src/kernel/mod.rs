@@ -1,0 +1,3 @@
+//! The simulated nvgpu and nvmap drivers.
+
+pub mod hw;

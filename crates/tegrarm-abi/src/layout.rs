@@ -1,0 +1,240 @@
+//! How an ABI item is declared, and what the registries hold about it.
+
+pub use core::mem::{offset_of, size_of};
+pub use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
+/// Where a number comes from, and so which table checks it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Abi {
+    /// nvgpu and nvmap of L4T r36 (JetPack 6).
+    R36,
+    /// nvgpu and nvmap of L4T r35 (JetPack 5), only what differs from r36.
+    R35,
+    /// RM of driver 570.86.16.
+    Rm570,
+    /// NV_STATUS codes.
+    NvStatus,
+    /// GPU class methods.
+    Methods,
+    /// Launch descriptor values.
+    Qmd,
+}
+
+/// The kinds of device node (or of anonymous fd made from one) that take ioctls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Node {
+    /// `/dev/nvmap`, ioctl magic `N`.
+    Nvmap,
+    /// `/dev/nvgpu/igpu0/ctrl`, magic `G`.
+    Ctrl,
+    /// An address space, magic `A`.
+    As,
+    /// A channel group (time-slice group), magic `T`.
+    Tsg,
+    /// A channel, magic `H`.
+    Channel,
+    /// `/dev/nvgpu/igpu0/dbg`, magic `D`.
+    Debugger,
+    /// `/dev/nvgpu/igpu0/prof*`, magic `P`.
+    Profiler,
+    /// A memory buffer's fd: takes no ioctl of ours, is mapped into the CPU and the GPU.
+    Dmabuf,
+}
+
+/// One field of a [`StructLayout`].
+#[derive(Clone, Copy, Debug)]
+pub struct FieldLayout {
+    /// Field name; `_`-prefixed fields are padding.
+    pub name: &'static str,
+    /// Bytes from the start of the structure.
+    pub offset: usize,
+    /// Size in bytes.
+    pub size: usize,
+    /// The Rust type, as written.
+    pub ty: &'static str,
+}
+
+/// What the compiler made of one ABI structure.
+#[derive(Clone, Copy, Debug)]
+pub struct StructLayout {
+    /// Upstream name (r35 variants carry the suffix `_r35`).
+    pub name: &'static str,
+    /// Size in bytes.
+    pub size: usize,
+    /// Source of truth.
+    pub abi: Abi,
+    /// Fields in order.
+    pub fields: &'static [FieldLayout],
+}
+
+/// A structure that knows its own layout.
+pub trait AbiStruct: FromBytes + IntoBytes + Immutable + KnownLayout {
+    /// The registry entry.
+    const LAYOUT: &'static StructLayout;
+}
+
+/// The argument of an ioctl that takes none, a plain integer, or a bare fd: no structure to decode.
+#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub struct NoArg {}
+
+impl AbiStruct for NoArg {
+    const LAYOUT: &'static StructLayout = &StructLayout { name: "", size: 0, abi: Abi::R36, fields: &[] };
+}
+
+/// One ioctl of one node.
+#[derive(Clone, Copy, Debug)]
+pub struct Ioctl {
+    /// Upstream name (r35 variants carry the suffix `_R35`).
+    pub name: &'static str,
+    /// The full 32-bit request, `_IOC(dir, magic, nr, size)`.
+    pub number: u32,
+    /// Which node takes it.
+    pub node: Node,
+    /// Source of truth.
+    pub abi: Abi,
+    /// Its argument structure; [`NoArg`]'s layout when there is none to decode.
+    pub arg: &'static StructLayout,
+}
+
+impl Ioctl {
+    /// `_IOC_NR`: the number within the node's magic.
+    pub const fn nr(&self) -> u32 {
+        self.number & 0xff
+    }
+}
+
+/// One named number.
+#[derive(Clone, Copy, Debug)]
+pub struct Const {
+    /// Upstream name.
+    pub name: &'static str,
+    /// Value, widened.
+    pub value: i128,
+    /// Source of truth.
+    pub abi: Abi,
+}
+
+/// A bit range of a method's data word or of the launch descriptor, `msb` and `lsb` inclusive.
+/// Arrays of ranges repeat every `stride` bits, `count` times.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bits {
+    /// Highest bit.
+    pub msb: u16,
+    /// Lowest bit.
+    pub lsb: u16,
+    /// Distance between elements of an array of ranges; 0 for a single range.
+    pub stride: u16,
+    /// Number of elements.
+    pub count: u16,
+}
+
+impl Bits {
+    /// The `i`-th element of an array of ranges.
+    pub const fn at(self, i: u16) -> Bits {
+        Bits { msb: self.msb + i * self.stride, lsb: self.lsb + i * self.stride, stride: 0, count: 1 }
+    }
+    /// Width in bits.
+    pub const fn width(self) -> u32 {
+        (self.msb - self.lsb + 1) as u32
+    }
+    /// Reads the range out of one 32-bit method data word.
+    pub const fn of(self, word: u32) -> u32 {
+        ((word as u64 >> self.lsb) & ((1u64 << self.width()) - 1)) as u32
+    }
+    /// Places `value` into the range of a 32-bit word; bits that do not fit are dropped.
+    pub const fn put(self, value: u32) -> u32 {
+        (((value as u64) & ((1u64 << self.width()) - 1)) << self.lsb) as u32
+    }
+    /// Reads the range (at most 64 bits wide) out of a little-endian array of dwords.
+    pub fn of_words(self, words: &[u32]) -> u64 {
+        let mut value = 0u64;
+        let mut bit = self.lsb as usize;
+        let mut got = 0;
+        while bit <= self.msb as usize {
+            let take = (32 - bit % 32).min(self.msb as usize + 1 - bit);
+            let part = (words[bit / 32] >> (bit % 32)) as u64 & ((1u64 << take) - 1);
+            value |= part << got;
+            got += take;
+            bit += take;
+        }
+        value
+    }
+}
+
+/// One named bit range.
+#[derive(Clone, Copy, Debug)]
+pub struct NamedBits {
+    /// Upstream name.
+    pub name: &'static str,
+    /// The range.
+    pub bits: Bits,
+}
+
+/// Declares ABI structures and their registry.
+#[macro_export]
+macro_rules! abi_structs {
+    ($(#[$rm:meta])* pub static $reg:ident: $abi:expr;
+     $( $(#[$sm:meta])* pub struct $name:ident { $( $f:ident: $t:ty, )* } )*) => {
+        $(
+            $(#[$sm])*
+            #[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
+            #[repr(C)]
+            #[allow(missing_docs)]
+            pub struct $name { $( pub $f: $t, )* }
+
+            impl AbiStruct for $name {
+                const LAYOUT: &'static StructLayout = &StructLayout {
+                    name: stringify!($name),
+                    size: size_of::<$name>(),
+                    abi: $abi,
+                    fields: &[ $( FieldLayout {
+                        name: stringify!($f),
+                        offset: offset_of!($name, $f),
+                        size: size_of::<$t>(),
+                        ty: stringify!($t),
+                    }, )* ],
+                };
+            }
+        )*
+        $(#[$rm])*
+        pub static $reg: &[&StructLayout] = &[ $( <$name as AbiStruct>::LAYOUT, )* ];
+    };
+}
+
+/// Declares constants and their registry.
+#[macro_export]
+macro_rules! abi_consts {
+    ($(#[$rm:meta])* pub static $reg:ident: $abi:expr; $( $name:ident: $t:ty = $v:expr; )*) => {
+        $( #[allow(missing_docs)] pub const $name: $t = $v; )*
+        $(#[$rm])*
+        pub static $reg: &[Const] = &[ $( Const { name: stringify!($name), value: $name as i128, abi: $abi }, )* ];
+    };
+}
+
+/// Declares the ioctls of a node and their registry; each becomes a `u32` constant of its name.
+#[macro_export]
+macro_rules! abi_ioctls {
+    ($(#[$rm:meta])* pub static $reg:ident: $abi:expr, $node:expr; $( $name:ident: $v:expr => $arg:ty; )*) => {
+        $( #[allow(missing_docs)] pub const $name: u32 = $v; )*
+        $(#[$rm])*
+        pub static $reg: &[Ioctl] = &[ $( Ioctl {
+            name: stringify!($name), number: $name, node: $node, abi: $abi, arg: <$arg as AbiStruct>::LAYOUT,
+        }, )* ];
+    };
+}
+
+/// Declares bit ranges and their registry.
+#[macro_export]
+macro_rules! abi_bits {
+    ($(#[$rm:meta])* pub static $reg:ident: $abi:expr;
+     $( $name:ident: $msb:literal, $lsb:literal $(, $stride:literal * $count:literal)?; )*) => {
+        $( #[allow(missing_docs)] pub const $name: Bits = $crate::abi_bits!(@one $msb, $lsb $(, $stride, $count)?); )*
+        $(#[$rm])*
+        pub static $reg: &[NamedBits] = &[ $( NamedBits { name: stringify!($name), bits: $name }, )* ];
+    };
+    (@one $msb:literal, $lsb:literal) => { Bits { msb: $msb, lsb: $lsb, stride: 0, count: 1 } };
+    (@one $msb:literal, $lsb:literal, $stride:literal, $count:literal) => {
+        Bits { msb: $msb, lsb: $lsb, stride: $stride, count: $count }
+    };
+}

@@ -1,0 +1,9 @@
+//! nvgpu user ABI: one module per device node (r36), and what r35 does differently.
+
+pub mod address_space;
+pub mod channel;
+pub mod ctrl;
+pub mod debugger;
+pub mod profiler;
+pub mod r35;
+pub mod tsg;

@@ -1,0 +1,16 @@
+//! Desktop Resource Manager: classes, allocation parameters, controls, escapes, UVM, status codes.
+
+pub mod alloc;
+pub mod classes;
+pub mod ctrl_0000;
+pub mod ctrl_0080;
+pub mod ctrl_2080;
+pub mod ctrl_83de;
+pub mod ctrl_a06c;
+pub mod ctrl_a06f;
+pub mod ctrl_b0cc;
+pub mod ctrl_c36f;
+pub mod escapes;
+pub mod status;
+pub mod usermode;
+pub mod uvm;

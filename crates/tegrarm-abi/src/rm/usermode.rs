@@ -1,0 +1,29 @@
+//! Host channel control page (USERD) as the class header names it.
+//!
+//! Numbers: `tests/data/abi/rm-570.json`.
+
+use crate::layout::*;
+
+abi_structs! {
+    /// Layouts of this file, for `tests/layout.rs` and for decoding.
+    pub static USERD_STRUCTS: Abi::Rm570;
+
+    /// `AmpereAControlGPFifo`: USERD of a channel, 512 bytes.
+    pub struct AmpereAControlGPFifo {
+        Ignored00: [u32; 16],
+        Put: u32,
+        Get: u32,
+        Reference: u32,
+        PutHi: u32,
+        Ignored01: [u32; 2],
+        TopLevelGet: u32,
+        TopLevelGetHi: u32,
+        GetHi: u32,
+        Ignored02: [u32; 7],
+        Ignored03: u32,
+        Ignored04: [u32; 1],
+        GPGet: u32,
+        GPPut: u32,
+        Ignored05: [u32; 92],
+    }
+}

@@ -1,0 +1,1 @@
+//! libtegrarm: desktop NVIDIA's Resource Manager interface on Jetson's nvgpu and nvmap.
