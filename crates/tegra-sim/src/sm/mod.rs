@@ -5,6 +5,7 @@
 use crate::kernel::hw::SmError;
 use crate::mm::{MmuFault, PageTable};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 /// A constant bank as the launch descriptor names it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -44,6 +45,25 @@ pub struct Launch {
     pub sm_count: u32,
     /// Subcontext, for `SR_VIRTUALENGINEID`.
     pub veid: u32,
+    /// How far the run may go.
+    pub limits: Limits,
+}
+
+/// What bounds a run besides its own end.
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// Set to true from anywhere: the run ends soon with [`SmFault::Hang`].
+    pub cancel: Option<Arc<AtomicBool>>,
+    /// Warp-instructions the whole grid may issue before it counts as hung.
+    pub budget: u64,
+    /// Host threads a big grid may use; 0 = as many as the machine has. Results do not depend on it.
+    pub threads: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits { cancel: None, budget: 1 << 40, threads: 0 }
+    }
 }
 
 /// Why a grid stopped.
