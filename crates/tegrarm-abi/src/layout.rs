@@ -18,6 +18,8 @@ pub enum Abi {
     Methods,
     /// Launch descriptor values.
     Qmd,
+    /// RM numbers outside the 570 table: newer layouts, classes and controls known from other sources.
+    Extra,
 }
 
 /// The kinds of device node (or of anonymous fd made from one) that take ioctls.
