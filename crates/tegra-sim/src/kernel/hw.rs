@@ -3,10 +3,39 @@
 //! The kernel side creates these when ioctls ask for them; the GPU side ([`crate::gpu`]) only runs them. Locks
 //! are held for moments, never while a kernel or a copy executes.
 
-use crate::mm::{Backing, MmuFault, PageTable};
-use parking_lot::{Mutex, RwLock};
+use crate::mm::{Backing, MmuFault, PageTable, SYNCPOINT_STRIDE};
+use parking_lot::{Condvar, Mutex, RwLock};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Weak};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// What the kernel asks of the GPU.
+pub trait GpuPort: Send + Sync {
+    /// A channel is on the runlist from now on.
+    fn add_channel(&self, channel: Arc<HwChannel>);
+
+    /// The channel leaves the runlist. Returns when the GPU touches nothing of it any more.
+    fn remove_channel(&self, id: u32);
+
+    /// Watches a doorbell page: a channel's work submit token stored at offset 0x90 schedules it.
+    fn watch_doorbell(&self, page: Place);
+
+    /// Stops watching a page. Returns when the GPU touches it no more.
+    fn unwatch_doorbell(&self, page: &Place);
+
+    /// Schedules a channel as its doorbell would (kernel-mode submit, H.ENABLE, T.ENABLE).
+    fn ring(&self, id: u32);
+
+    /// Stops whatever runs for the group and returns when it has stopped (FORCE_RESET, recovery). Called after
+    /// every channel of the group became unserviceable.
+    fn reset(&self, tsg: &HwTsg);
+
+    /// Waits until nothing of the group executes (preempt). Its channels may run again right after.
+    fn preempt(&self, tsg: &HwTsg);
+
+    /// The GPU's time (PTIMER), nanoseconds.
+    fn time_ns(&self) -> u64;
+}
 
 /// An address space as the GPU sees it: the current page table.
 #[derive(Debug, Default)]
@@ -20,11 +49,9 @@ impl HwSpace {
         self.table.read().clone()
     }
 
-    /// Replaces the mappings by what `change` makes of them.
-    pub fn update(&self, change: impl FnOnce(&PageTable) -> PageTable) {
-        let mut table = self.table.write();
-        let next = change(&table);
-        *table = Arc::new(next);
+    /// Changes the mappings. Snapshots taken before keep what they show.
+    pub fn update<R>(&self, change: impl FnOnce(&mut PageTable) -> R) -> R {
+        change(Arc::make_mut(&mut self.table.write()))
     }
 }
 
@@ -87,19 +114,187 @@ pub struct Fault {
     pub text: String,
 }
 
+/// Interrupts the GPU raised, for whoever sleeps on them (H.WAIT).
+#[derive(Debug, Default)]
+pub struct Interrupts {
+    count: Mutex<u64>,
+    raised: Condvar,
+}
+
+impl Interrupts {
+    /// How many there were.
+    pub fn count(&self) -> u64 {
+        *self.count.lock()
+    }
+
+    /// Wakes every sleeper.
+    pub fn raise(&self) {
+        *self.count.lock() += 1;
+        self.raised.notify_all();
+    }
+
+    /// Sleeps until the count differs from `seen` or the time is over.
+    pub fn wait(&self, seen: u64, limit: Duration) {
+        let mut count = self.count.lock();
+        if *count == seen {
+            self.raised.wait_for(&mut count, limit);
+        }
+    }
+}
+
+/// One host1x syncpoint that a channel owns.
+#[derive(Debug)]
+pub struct Syncpoint {
+    /// Its number.
+    pub id: u32,
+    /// The aperture its counter lives in.
+    pub aperture: Arc<Backing>,
+    /// What a recovery adds to the counter so that every waiter sees its threshold passed.
+    pub safe_step: u32,
+}
+
+impl Syncpoint {
+    /// The counter.
+    pub fn value(&self) -> u32 {
+        self.aperture.load_u32(self.offset()).unwrap_or(0)
+    }
+
+    /// Byte of the aperture that holds the counter.
+    pub fn offset(&self) -> usize {
+        self.id as usize * SYNCPOINT_STRIDE
+    }
+
+    /// Releases every waiter.
+    pub fn set_safe_state(&self) {
+        self.aperture.fetch_add_u32(self.offset(), self.safe_step);
+    }
+}
+
+/// The part of a channel that error recovery reaches, from open to close.
+#[derive(Debug)]
+pub struct Vitals {
+    /// Channel id.
+    pub id: u32,
+    /// Error notifier (16 bytes), when set.
+    pub notifier: Mutex<Option<Place>>,
+    /// The channel's user syncpoint, when it has one.
+    pub syncpoint: Mutex<Option<Arc<Syncpoint>>>,
+    /// Dead, or not yet bound to a group: consumes nothing.
+    pub unserviceable: AtomicBool,
+}
+
+impl Vitals {
+    /// Of a fresh channel: unserviceable until a group binds it.
+    pub fn new(id: u32) -> Vitals {
+        Vitals { id, notifier: Mutex::new(None), syncpoint: Mutex::new(None), unserviceable: AtomicBool::new(true) }
+    }
+
+    /// Writes the error notifier, unless it already shows an error: the first one wins (nvgpu-rules §8.3).
+    pub fn notify(&self, code: NotifierCode) {
+        const STATUS: usize = 14;
+        let notifier = self.notifier.lock();
+        let Some(place) = notifier.as_ref() else { return };
+        let (memory, at) = (&place.backing, place.offset);
+        let mut status = [0; 2];
+        if !memory.read(at + STATUS, &mut status) || status == [0xff; 2] {
+            return;
+        }
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_nanos() as u64);
+        let mut record = [0; 12];
+        record[..8].copy_from_slice(&now.to_le_bytes());
+        record[8..].copy_from_slice(&(code as u32).to_le_bytes());
+        // The status goes last: whoever sees it sees the code.
+        if memory.write(at, &record) {
+            std::sync::atomic::fence(Ordering::SeqCst);
+            let _inside_as_the_read_above = memory.write(at + STATUS, &[0xff; 2]);
+        }
+    }
+}
+
+/// Someone who wants to know that a group raised a non-stalling interrupt.
+pub trait NonStall: Send + Sync + std::fmt::Debug {
+    /// A semaphore was released with AWAKEN, or an engine notified.
+    fn awaken(&self);
+}
+
 /// A channel group. State of the compute and copy engines belongs to it, per subcontext.
 #[derive(Debug)]
 pub struct HwTsg {
     /// TSG id.
     pub id: u32,
-    /// Channels bound to it; errors reach every one.
-    pub channels: Mutex<Vec<Weak<HwChannel>>>,
+    /// Channels bound to it, set up or not; errors reach every one.
+    pub members: Mutex<Vec<Arc<Vitals>>>,
     /// Saved SM error records, by SM index. Survive recovery.
     pub sm_errors: Mutex<Vec<SmError>>,
     /// The first fault, kept for logs and tools.
     pub fault: Mutex<Option<Fault>>,
     /// Engine contexts per VEID, made on first use by the GPU side.
     pub contexts: Mutex<Vec<(u32, Arc<Mutex<crate::gpu::GrContext>>)>>,
+    /// Where its interrupts go.
+    pub interrupts: Arc<Interrupts>,
+    /// Who listens to its non-stalling interrupts: the group's event fds.
+    pub listener: Mutex<Weak<dyn NonStall>>,
+    /// Runlist enable bit of the whole group (T.ENABLE / T.DISABLE).
+    pub enabled: AtomicBool,
+    /// Timeslice, microseconds.
+    pub timeslice_us: AtomicU32,
+}
+
+impl HwTsg {
+    /// A group without channels on a GPU with `sm_count` SMs.
+    pub fn new(id: u32, sm_count: usize, interrupts: Arc<Interrupts>) -> HwTsg {
+        HwTsg {
+            id,
+            members: Mutex::default(),
+            sm_errors: Mutex::new(vec![SmError::default(); sm_count]),
+            fault: Mutex::new(None),
+            contexts: Mutex::default(),
+            interrupts,
+            listener: Mutex::new(Weak::<Nobody>::new()),
+            enabled: AtomicBool::new(true),
+            timeslice_us: AtomicU32::new(1024),
+        }
+    }
+
+    /// Error recovery as far as software sees it (nvgpu-rules §8.1): saves the SM record, writes the notifier of
+    /// every channel, then makes every channel unserviceable, lets syncpoint waiters go, wakes sleepers. The
+    /// caller stops the engines; nothing is freed.
+    pub fn recover(&self, fault: Fault) {
+        tracing::warn!(target: "tegra_sim::recovery", tsg = self.id, code = ?fault.code, "{}", fault.text);
+        if let Some((sm, record)) = fault.sm
+            && let Some(saved) = self.sm_errors.lock().get_mut(sm as usize)
+        {
+            *saved = record;
+        }
+        let members = self.members.lock().clone();
+        members.iter().for_each(|m| m.notify(fault.code));
+        self.fault.lock().get_or_insert(fault);
+        for member in &members {
+            if !member.unserviceable.swap(true, Ordering::AcqRel)
+                && let Some(syncpoint) = member.syncpoint.lock().as_ref()
+            {
+                syncpoint.set_safe_state();
+            }
+        }
+        self.interrupts.raise();
+    }
+
+    /// A non-stalling interrupt: wakes H.WAIT and posts the group's BLOCKING_SYNC events.
+    pub fn awaken(&self) {
+        let listener = self.listener.lock().upgrade();
+        if let Some(listener) = listener {
+            listener.awaken();
+        }
+        self.interrupts.raise();
+    }
+}
+
+/// The listener of a group without event fds.
+#[derive(Debug)]
+struct Nobody;
+
+impl NonStall for Nobody {
+    fn awaken(&self) {}
 }
 
 /// A channel that SETUP_BIND made runnable.
@@ -119,19 +314,24 @@ pub struct HwChannel {
     pub entries: u32,
     /// USERD page: GP_GET at 0x88, GP_PUT at 0x8C.
     pub userd: Place,
-    /// Error notifier (16 bytes), when set.
-    pub notifier: Mutex<Option<Place>>,
-    /// Dead: consumes nothing more.
-    pub unserviceable: AtomicBool,
+    /// Notifier, death, syncpoint.
+    pub vitals: Arc<Vitals>,
     /// Runlist enable bit (H.ENABLE / H.DISABLE).
     pub enabled: AtomicBool,
     /// Entries the host has started to process; the index it publishes as GP_GET.
     pub gp_get: AtomicU32,
+    /// PBDMA semaphore acquire timeout, milliseconds; 0 = off (the watchdog is disabled).
+    pub acquire_timeout_ms: AtomicU32,
 }
 
 impl HwChannel {
     /// Whether the host may run it.
     pub fn runnable(&self) -> bool {
-        self.enabled.load(Ordering::Acquire) && !self.unserviceable.load(Ordering::Acquire)
+        self.enabled.load(Ordering::Acquire) && self.tsg.enabled.load(Ordering::Acquire) && !self.dead()
+    }
+
+    /// Whether it is unserviceable: it consumes nothing more.
+    pub fn dead(&self) -> bool {
+        self.vitals.unserviceable.load(Ordering::Acquire)
     }
 }

@@ -1,7 +1,10 @@
-//! Memory of the virtual Orin: what backs a buffer, and how GPU addresses reach it.
+//! Memory of the virtual Orin: what backs a buffer, how GPU addresses reach it, and which addresses nvgpu picks.
 
 mod backing;
+mod buddy;
+pub(crate) mod memfd;
 mod page_table;
 
-pub use backing::Backing;
+pub use backing::{Backing, Nature, SYNCPOINT_STRIDE};
+pub use buddy::{Buddy, PageClass};
 pub use page_table::{Access, Extent, FaultKind, MmuFault, PageTable};

@@ -1,0 +1,346 @@
+//! nvgpu's GPU virtual address allocator: which addresses it picks, exactly.
+//!
+//! A buddy allocator over a range that is not a power of two: the range is cut from the bottom into the largest
+//! blocks that fit, so sizes fall towards the top. Free lists are stacks (a just-freed block is used first) and
+//! splitting continues with the lower half; both are visible in the addresses a program gets (nvgpu-rules §5.2).
+
+use std::collections::{BTreeMap, HashMap};
+
+/// Smallest block: one 4 KiB page.
+const PAGE_SHIFT: u32 = 12;
+/// Blocks below this order share one 2 MiB page directory entry, so one page size.
+const PDE_ORDER: u32 = 21 - PAGE_SHIFT;
+
+/// Page size a block is used with. Big and small pages may not share a page directory entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PageClass {
+    /// 4 KiB pages.
+    Small,
+    /// The address space's big pages.
+    Big,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Free,
+    Split,
+    Used,
+}
+
+/// One block of the tree.
+#[derive(Debug)]
+struct Node {
+    /// First page, counted from the start of the range.
+    page: u64,
+    order: u32,
+    state: State,
+    class: Option<PageClass>,
+    parent: Option<usize>,
+    children: Option<(usize, usize)>,
+    /// Neighbours in the free list of its order.
+    newer: Option<usize>,
+    older: Option<usize>,
+}
+
+/// An allocator of GPU virtual addresses.
+#[derive(Debug)]
+pub struct Buddy {
+    start: u64,
+    end: u64,
+    nodes: Vec<Node>,
+    spare: Vec<usize>,
+    /// The blocks the range was cut into, by first page.
+    roots: BTreeMap<u64, usize>,
+    /// Most recently freed block of each order.
+    heads: Vec<Option<usize>>,
+    /// Used blocks by address: one for a dynamic allocation, several for a fixed one.
+    used: HashMap<u64, Vec<usize>>,
+}
+
+impl Buddy {
+    /// An allocator for `start..end`, both multiples of 4 KiB.
+    pub fn new(start: u64, end: u64) -> Buddy {
+        let pages = (end - start) >> PAGE_SHIFT;
+        let orders = pages.checked_ilog2().map_or(0, |o| o as usize + 1);
+        let mut buddy = Buddy {
+            start,
+            end,
+            nodes: Vec::new(),
+            spare: Vec::new(),
+            roots: BTreeMap::new(),
+            heads: vec![None; orders],
+            used: HashMap::new(),
+        };
+        let mut page = 0;
+        while page < pages {
+            let order = (pages - page).ilog2();
+            let root = buddy.add(page, order, None, None);
+            buddy.push(root);
+            buddy.roots.insert(page, root);
+            page += 1 << order;
+        }
+        buddy
+    }
+
+    /// First address.
+    pub fn start(&self) -> u64 {
+        self.start
+    }
+
+    /// One past the last address.
+    pub fn end(&self) -> u64 {
+        self.end
+    }
+
+    /// Allocates `len` bytes, rounded up to a power of two of pages. `None` when nothing fits.
+    pub fn alloc(&mut self, len: u64, class: PageClass) -> Option<u64> {
+        let pages = len.div_ceil(1 << PAGE_SHIFT);
+        let order = pages.checked_next_power_of_two().filter(|p| *p > 0 && pages > 0)?.ilog2();
+        let mut block = (order as usize..self.heads.len())
+            .find_map(|o| self.heads[o].filter(|&head| self.nodes[head].class.is_none_or(|c| c == class)))?;
+        while self.nodes[block].order > order {
+            block = self.split(block, class).0;
+        }
+        let va = self.take(block);
+        self.used.insert(va, vec![block]);
+        Some(va)
+    }
+
+    /// Allocates exactly `base..base + len`. `false`, with nothing changed, when a part is taken or outside.
+    pub fn alloc_fixed(&mut self, base: u64, len: u64, class: PageClass) -> bool {
+        let page_size = 1 << PAGE_SHIFT;
+        let Some(end) = base.checked_add(len) else { return false };
+        let aligned = base.is_multiple_of(page_size) && len > 0;
+        if !aligned || base < self.start || end > self.end {
+            return false;
+        }
+        let first = (base - self.start) >> PAGE_SHIFT;
+        let last = (base - self.start + len).div_ceil(page_size);
+        let mut pieces = Vec::new();
+        let mut page = first;
+        while page < last {
+            let order = page.trailing_zeros().min((last - page).ilog2());
+            match self.carve(page, order, class) {
+                Some(block) => {
+                    self.take(block);
+                    pieces.push(block);
+                }
+                None => {
+                    pieces.into_iter().rev().for_each(|block| self.release(block));
+                    return false;
+                }
+            }
+            page += 1 << order;
+        }
+        self.used.insert(base, pieces);
+        true
+    }
+
+    /// Gives back what an allocation returned, or what a fixed one asked for. `false` when there is no such.
+    pub fn free(&mut self, va: u64) -> bool {
+        let Some(blocks) = self.used.remove(&va) else { return false };
+        blocks.into_iter().for_each(|block| self.release(block));
+        true
+    }
+
+    /// Splits free blocks down to the one of `order` at `page`; `None` when it is not wholly free.
+    fn carve(&mut self, page: u64, order: u32, class: PageClass) -> Option<usize> {
+        let mut block = *self.roots.range(..=page).next_back()?.1;
+        while let Some((left, right)) = self.nodes[block].children {
+            block = if page < self.nodes[right].page { left } else { right };
+        }
+        let node = &self.nodes[block];
+        let fits = node.state == State::Free && node.order >= order;
+        if !fits || node.class.is_some_and(|c| c != class) {
+            return None;
+        }
+        while self.nodes[block].order > order {
+            let (left, right) = self.split(block, class);
+            block = if page < self.nodes[right].page { left } else { right };
+        }
+        Some(block)
+    }
+
+    /// Cuts a free block in two free ones; the upper half ends up at the head of its list.
+    fn split(&mut self, block: usize, class: PageClass) -> (usize, usize) {
+        self.unlink(block);
+        let (page, order) = (self.nodes[block].page, self.nodes[block].order - 1);
+        let class = if order < PDE_ORDER { Some(class) } else { self.nodes[block].class };
+        let left = self.add(page, order, Some(block), class);
+        let right = self.add(page + (1 << order), order, Some(block), class);
+        self.nodes[block].state = State::Split;
+        self.nodes[block].children = Some((left, right));
+        self.push(left);
+        self.push(right);
+        (left, right)
+    }
+
+    fn take(&mut self, block: usize) -> u64 {
+        self.unlink(block);
+        self.nodes[block].state = State::Used;
+        self.start + (self.nodes[block].page << PAGE_SHIFT)
+    }
+
+    /// Frees a block and merges it with its free buddy, again and again.
+    fn release(&mut self, mut block: usize) {
+        self.nodes[block].state = State::Free;
+        self.push(block);
+        while let Some(parent) = self.nodes[block].parent {
+            let (left, right) = self.nodes[parent].children.expect("a parent has children");
+            if self.nodes[left].state != State::Free || self.nodes[right].state != State::Free {
+                return;
+            }
+            for child in [left, right] {
+                self.unlink(child);
+                self.spare.push(child);
+            }
+            self.nodes[parent].children = None;
+            self.nodes[parent].state = State::Free;
+            self.push(parent);
+            block = parent;
+        }
+    }
+
+    fn add(&mut self, page: u64, order: u32, parent: Option<usize>, class: Option<PageClass>) -> usize {
+        let node = Node { page, order, state: State::Free, class, parent, children: None, newer: None, older: None };
+        match self.spare.pop() {
+            Some(at) => {
+                self.nodes[at] = node;
+                at
+            }
+            None => {
+                self.nodes.push(node);
+                self.nodes.len() - 1
+            }
+        }
+    }
+
+    /// Puts a block at the head of its free list.
+    fn push(&mut self, block: usize) {
+        let order = self.nodes[block].order as usize;
+        let old = self.heads[order].replace(block);
+        self.nodes[block].newer = None;
+        self.nodes[block].older = old;
+        if let Some(old) = old {
+            self.nodes[old].newer = Some(block);
+        }
+    }
+
+    fn unlink(&mut self, block: usize) {
+        let (newer, older, order) = (self.nodes[block].newer, self.nodes[block].older, self.nodes[block].order);
+        match newer {
+            Some(newer) => self.nodes[newer].older = older,
+            None => self.heads[order as usize] = older,
+        }
+        if let Some(older) = older {
+            self.nodes[older].newer = newer;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const OBSERVED_START: u64 = 0x20_0000;
+    const OBSERVED_END: u64 = 0xff_ffe0_0000;
+    const SIZES: [u64; 6] = [4 << 10, 4 << 10, 64 << 10, 1 << 20, 16 << 20, 64 << 20];
+
+    fn take(buddy: &mut Buddy, sizes: &[u64]) -> Vec<u64> {
+        sizes.iter().map(|&size| buddy.alloc(size, PageClass::Small).unwrap()).collect()
+    }
+
+    #[test]
+    fn the_observed_range_gives_the_observed_addresses() {
+        let mut buddy = Buddy::new(OBSERVED_START, OBSERVED_END);
+        let expected = [0xff_ffa0_0000, 0xff_ffa0_1000, 0xff_ffa1_0000, 0xff_ffb0_0000, 0xff_fe20_0000, 0xff_f820_0000];
+        assert_eq!(take(&mut buddy, &SIZES), expected);
+    }
+
+    #[test]
+    fn freed_pages_are_reused_last_first() {
+        let mut buddy = Buddy::new(OBSERVED_START, OBSERVED_END);
+        let six = take(&mut buddy, &[4096; 6]);
+        assert_eq!(six, (0..6).map(|i| 0xff_ffa0_0000 + i * 4096).collect::<Vec<_>>());
+        assert!(buddy.free(six[1]) && buddy.free(six[3]));
+        assert_eq!(take(&mut buddy, &[4096; 3]), [0xff_ffa0_3000, 0xff_ffa0_1000, 0xff_ffa0_6000]);
+    }
+
+    #[test]
+    fn fixed_windows_change_where_dynamic_addresses_come_from() {
+        let mut buddy = Buddy::new(OBSERVED_START, OBSERVED_END);
+        assert!(buddy.alloc_fixed(0xfd_0000_0000, 1 << 30, PageClass::Small));
+        assert!(buddy.alloc_fixed(0xfe_0000_0000, 1 << 30, PageClass::Small));
+        let expected = [0xfe_4000_0000, 0xfe_4000_1000, 0xfe_4001_0000, 0xfe_4010_0000, 0xfd_fe20_0000, 0xfd_f820_0000];
+        assert_eq!(take(&mut buddy, &SIZES), expected);
+    }
+
+    #[test]
+    fn the_recommended_range_gives_the_computed_addresses() {
+        let mut buddy = Buddy::new(OBSERVED_START, 0xff_0000_0000);
+        let expected = [0xfe_ffe0_0000, 0xfe_ffe0_1000, 0xfe_ffe1_0000, 0xfe_fff0_0000, 0xfe_fe20_0000, 0xfe_f820_0000];
+        assert_eq!(take(&mut buddy, &SIZES), expected);
+    }
+
+    #[test]
+    fn the_kernel_region_gives_ring_and_syncpoint_their_observed_addresses() {
+        let mut buddy = Buddy::new(OBSERVED_END, OBSERVED_END + (4 << 30));
+        assert_eq!(buddy.alloc(8 << 10, PageClass::Small), Some(0xff_ffe0_0000));
+        buddy.alloc(64 << 20, PageClass::Small).unwrap();
+        assert_eq!(buddy.alloc(64 << 10, PageClass::Small), Some(0xff_ffe1_0000));
+    }
+
+    #[test]
+    fn a_failed_fixed_allocation_changes_nothing() {
+        let mut buddy = Buddy::new(0x20_0000, 0x100_0000);
+        assert!(buddy.alloc_fixed(0x40_3000, 0x1000, PageClass::Small));
+        for (base, len) in [(0x40_0000, 0x10_0000), (0x40_3000, 0x1000), (0x10_0000, 0x20_0000), (0x40_0800, 0x1000)] {
+            assert!(!buddy.alloc_fixed(base, len, PageClass::Small), "{base:#x}+{len:#x}");
+        }
+        assert!(!buddy.alloc_fixed(0x60_0000, 0, PageClass::Small));
+        assert!(!buddy.alloc_fixed(u64::MAX - 4095, 0x2000, PageClass::Small));
+        assert!(buddy.alloc_fixed(0x40_0000, 0x3000, PageClass::Small));
+        assert!(buddy.free(0x40_3000) && !buddy.free(0x40_3000));
+    }
+
+    #[test]
+    fn small_and_big_pages_do_not_share_two_mebibytes() {
+        let mut buddy = Buddy::new(0x20_0000, 0x60_0000);
+        let small = buddy.alloc(4096, PageClass::Small).unwrap();
+        let big = buddy.alloc(64 << 10, PageClass::Big);
+        assert!(big.is_none_or(|big| big >> 21 != small >> 21));
+    }
+
+    proptest! {
+        /// Nothing overlaps, everything lies inside, and after freeing all the allocator is as new.
+        #[test]
+        fn allocations_are_disjoint_and_come_back(ops in proptest::collection::vec((0u8..3, 0u64..2000, 1u64..70), 1..200)) {
+            let (start, end) = (0x20_0000, 0x20_0000 + (1777 << 12));
+            let mut buddy = Buddy::new(start, end);
+            let mut live = BTreeMap::new();
+            for (op, at, pages) in ops {
+                let len = pages << 12;
+                match op {
+                    0 => if let Some(va) = buddy.alloc(len, PageClass::Small) { live.insert(va, len); },
+                    1 => if buddy.alloc_fixed(start + (at << 12), len, PageClass::Small) {
+                        live.insert(start + (at << 12), len);
+                    },
+                    _ => if let Some(&va) = live.keys().nth(at as usize % (live.len().max(1))) {
+                        live.remove(&va);
+                        prop_assert!(buddy.free(va));
+                    },
+                }
+                let mut last = start;
+                for (va, len) in &live {
+                    prop_assert!(*va >= last);
+                    last = va + len;
+                }
+                prop_assert!(last <= end);
+            }
+            live.keys().for_each(|&va| assert!(buddy.free(va)));
+            prop_assert_eq!(buddy.alloc(4 << 20, PageClass::Small).is_some(), Buddy::new(start, end).alloc(4 << 20, PageClass::Small).is_some());
+            prop_assert_eq!(buddy.nodes.len() - buddy.spare.len() >= buddy.roots.len(), true);
+        }
+    }
+}
