@@ -2,6 +2,8 @@
 //!
 //! One entry point, [`run`]: a grid, described by [`Launch`], runs to its end or to its first fault.
 
+pub mod num;
+
 use crate::kernel::hw::SmError;
 use crate::mm::{MmuFault, PageTable};
 use std::sync::Arc;

@@ -1,0 +1,206 @@
+//! Bits: LOP3, PLOP3, SHF, PRMT, FLO, SGXT, BMSK and the predicate file moves. POPC and BREV are
+//! `u32::count_ones` and `u32::reverse_bits`.
+
+/// LOP3: bit *i* of `lut` is the result for the input combination *i* = a·4 + b·2 + c.
+#[inline(always)]
+#[must_use]
+pub const fn lop3(a: u32, b: u32, c: u32, lut: u8) -> u32 {
+    // A sum of minterms; with a constant `lut` the compiler reduces it to the named operation.
+    let mut out = 0;
+    let mut i = 0;
+    while i < 8 {
+        if lut >> i & 1 != 0 {
+            let x = if i & 4 != 0 { a } else { !a };
+            let y = if i & 2 != 0 { b } else { !b };
+            let z = if i & 1 != 0 { c } else { !c };
+            out |= x & y & z;
+        }
+        i += 1;
+    }
+    out
+}
+
+/// LOP3's predicate output: the result is not zero, OR (`.PAND`: AND) the predicate operand.
+#[inline(always)]
+#[must_use]
+pub const fn lop3_predicate(result: u32, operand: bool, pand: bool) -> bool {
+    if pand { (result != 0) & operand } else { (result != 0) | operand }
+}
+
+/// PLOP3: one of the two look-up tables applied to three predicates.
+#[inline(always)]
+#[must_use]
+pub const fn plop3(a: bool, b: bool, c: bool, lut: u8) -> bool {
+    lut >> ((a as u8) << 2 | (b as u8) << 1 | c as u8) & 1 != 0
+}
+
+/// PLOP3 on masks of lanes.
+#[inline(always)]
+#[must_use]
+pub const fn plop3_lanes(a: u32, b: u32, c: u32, lut: u8) -> u32 {
+    lop3(a, b, c, lut)
+}
+
+/// Modifiers of SHF.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Shift {
+    /// Right, else left.
+    pub right: bool,
+    /// The high word is the result, else the low word.
+    pub hi: bool,
+    /// `.W`: the count wraps at the type's width, else it clamps there.
+    pub wrap: bool,
+    /// The type is 64 bits wide: counts up to 64 (63 with `.W`), else up to 32 (31).
+    pub wide: bool,
+    /// A signed type: a right shift copies the sign.
+    pub signed: bool,
+}
+
+/// SHF: shifts the 64-bit {high:low} and keeps one word.
+#[inline(always)]
+#[must_use]
+pub const fn shf(low: u32, count: u32, high: u32, how: Shift) -> u32 {
+    let width = if how.wide { 64 } else { 32 };
+    let count = match (how.wrap, count < width) {
+        (true, _) => count & (width - 1),
+        (false, true) => count,
+        (false, false) => width,
+    };
+    let x = (high as u64) << 32 | low as u64;
+    // Two steps, because a shift by 64 has no single instruction.
+    let (first, rest) = (count / 2, count - count / 2);
+    let shifted = match (how.right, how.signed) {
+        (false, _) => x << first << rest,
+        (true, false) => x >> first >> rest,
+        (true, true) => (x as i64 >> first >> rest) as u64,
+    };
+    (if how.hi { shifted >> 32 } else { shifted }) as u32
+}
+
+/// PRMT's selector modes, as encoded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum PrmtMode {
+    /// Four selector nibbles; bit 3 of a nibble replicates the byte's sign.
+    #[default]
+    Index = 0,
+    /// Forward four extract.
+    F4e = 1,
+    /// Backward four extract.
+    B4e = 2,
+    /// Replicate one byte.
+    Rc8 = 3,
+    /// Edge clamp left.
+    Ecl = 4,
+    /// Edge clamp right.
+    Ecr = 5,
+    /// Replicate one half.
+    Rc16 = 6,
+}
+
+impl PrmtMode {
+    /// Reads the three-bit mode field; code 7 is not assigned.
+    #[must_use]
+    pub const fn from_bits(bits: u32) -> Option<Self> {
+        Some(match bits & 7 {
+            0 => Self::Index,
+            1 => Self::F4e,
+            2 => Self::B4e,
+            3 => Self::Rc8,
+            4 => Self::Ecl,
+            5 => Self::Ecr,
+            6 => Self::Rc16,
+            _ => return None,
+        })
+    }
+
+    /// The selector nibbles that `selector`'s low two bits stand for (PTX ISA, `prmt`).
+    #[inline]
+    #[must_use]
+    pub const fn nibbles(self, selector: u32) -> u32 {
+        let s = (selector & 3) as usize;
+        match self {
+            Self::Index => selector,
+            Self::F4e => [0x3210, 0x4321, 0x5432, 0x6543][s],
+            Self::B4e => [0x5670, 0x6701, 0x7012, 0x0123][s],
+            Self::Rc8 => [0x0000, 0x1111, 0x2222, 0x3333][s],
+            Self::Ecl => [0x3210, 0x3211, 0x3222, 0x3333][s],
+            Self::Ecr => [0x0000, 0x1110, 0x2210, 0x3210][s],
+            Self::Rc16 => [0x1010, 0x3232, 0x1010, 0x3232][s],
+        }
+    }
+}
+
+/// PRMT: picks four bytes out of {c:a}. `nibbles` comes from [`PrmtMode::nibbles`].
+#[inline(always)]
+#[must_use]
+pub const fn prmt(a: u32, nibbles: u32, c: u32) -> u32 {
+    let bytes = (c as u64) << 32 | a as u64;
+    let mut out = 0;
+    let mut i = 0;
+    while i < 4 {
+        let nibble = nibbles >> (4 * i) & 0xf;
+        let byte = (bytes >> (8 * (nibble & 7))) as u8;
+        let byte = if nibble & 8 != 0 { (byte as i8 >> 7) as u8 } else { byte };
+        out |= (byte as u32) << (8 * i);
+        i += 1;
+    }
+    out
+}
+
+/// FLO: the index of the highest set bit (for `signed`, of the highest bit that differs from the sign), or with
+/// `.SH` how far it must be shifted left to reach bit 31. −1 when there is none.
+#[inline(always)]
+#[must_use]
+pub const fn find_leading_one(x: u32, signed: bool, sh: bool) -> u32 {
+    let x = if signed { x ^ ((x as i32) >> 31) as u32 } else { x };
+    match (x, sh) {
+        (0, _) => u32::MAX,
+        (_, false) => 31 - x.leading_zeros(),
+        (_, true) => x.leading_zeros(),
+    }
+}
+
+/// SGXT: extends the low `bits` bits of `x`, by sign or by zeros. Counts of 32 and more keep `x` (`.W`: the count
+/// wraps at 32); a count of zero gives zero.
+#[inline(always)]
+#[must_use]
+pub const fn extend(x: u32, bits: u32, signed: bool, wrap: bool) -> u32 {
+    let bits = if wrap { bits & 31 } else { bits };
+    match bits {
+        0 => 0,
+        1..32 if signed => ((x << (32 - bits)) as i32 >> (32 - bits)) as u32,
+        1..32 => x << (32 - bits) >> (32 - bits),
+        _ => x,
+    }
+}
+
+/// BMSK: `width` ones from bit `position` up, cut at bit 31. Both clamp at 32, or with `.W` wrap there.
+#[inline(always)]
+#[must_use]
+pub const fn mask(position: u32, width: u32, wrap: bool) -> u32 {
+    let (position, width) = if wrap { (position & 31, width & 31) } else { (position, width) };
+    let ones = if width >= 32 { u32::MAX } else { (1 << width) - 1 };
+    if position >= 32 { 0 } else { ones << position }
+}
+
+/// P2R: puts the seven predicates `preds` under `select` into byte `byte` of `x`; other bits keep `x`.
+#[inline(always)]
+#[must_use]
+pub const fn predicates_to_register(x: u32, preds: u8, select: u32, byte: u32) -> u32 {
+    let at = 8 * (byte & 3);
+    let select = (select & 0x7f) << at;
+    x & !select | (preds as u32) << at & select
+}
+
+/// R2P: replaces the predicates under `select` by bits of byte `byte` of `x`.
+#[inline(always)]
+#[must_use]
+pub const fn register_to_predicates(preds: u8, x: u32, select: u32, byte: u32) -> u8 {
+    let select = (select & 0x7f) as u8;
+    preds & !select | (x >> (8 * (byte & 3))) as u8 & select
+}
+
+#[cfg(test)]
+#[path = "tests/bits.rs"]
+mod tests;

@@ -1,0 +1,302 @@
+//! Conversions: F2I, I2F, I2FP, FRND, F2F, F2FP.PACK_AB and F2IP.
+//!
+//! Every source is exact in `f64` or in an integer, so every conversion rounds once.
+
+use super::f32::{NAN as F32_NAN, flush};
+use super::f64::NAN as F64_NAN;
+use super::format::{Exact, Format};
+use super::half::{self, Kind};
+use super::round::{Round, narrow};
+
+/// An integer type of a conversion.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Int {
+    /// Width: 8, 16, 32 or 64 bits.
+    pub bits: u32,
+    /// Two's complement, else unsigned.
+    pub signed: bool,
+}
+
+impl Int {
+    /// Reads a two-bit size field (log2 of the bytes) and a signedness bit.
+    #[inline(always)]
+    #[must_use]
+    pub const fn from_bits(size: u32, signed: bool) -> Self {
+        Self { bits: 8 << (size & 3), signed }
+    }
+
+    /// The value in the low bits of `x`, as sign and magnitude.
+    #[inline(always)]
+    const fn magnitude(self, x: u64) -> (bool, u64) {
+        let unused = 64 - self.bits;
+        if self.signed {
+            let value = (x << unused) as i64 >> unused;
+            (value < 0, value.unsigned_abs())
+        } else {
+            (false, x << unused >> unused)
+        }
+    }
+
+    /// Clamps a number without fraction; infinities clamp too. The result is extended to 64 bits by its sign.
+    #[inline(always)]
+    fn saturate(self, x: f64) -> u64 {
+        let unused = 64 - self.bits;
+        if self.signed {
+            (x as i64).clamp(i64::MIN >> unused, i64::MAX >> unused) as u64
+        } else {
+            (x as u64).min(u64::MAX >> unused)
+        }
+    }
+
+    /// What a NaN converts to without `.NTZ`: only the top bit set, extended like any result.
+    #[inline(always)]
+    const fn indefinite(self) -> u64 {
+        let top = 1 << (self.bits - 1);
+        if self.signed { (top as i64).wrapping_neg() as u64 } else { top }
+    }
+}
+
+/// Picks the byte (0–3) or half (0–1) that I2F reads; wider types take all of `x`.
+#[inline(always)]
+#[must_use]
+pub const fn select(x: u32, from: Int, index: u32) -> u32 {
+    match from.bits {
+        8 => x >> (8 * (index & 3)),
+        16 => x >> (16 * (index & 1)),
+        _ => x,
+    }
+}
+
+/// Rounds to an integral number in the asked direction; keeps the sign of zero.
+#[inline(always)]
+#[must_use]
+pub fn integral(x: f64, round: Round) -> f64 {
+    match round {
+        Round::Rn => x.round_ties_even(),
+        Round::Rm => x.floor(),
+        Round::Rp => x.ceil(),
+        Round::Rz => x.trunc(),
+    }
+}
+
+/// F2I from any source widened to `f64`: rounds, then saturates to `to`. Results narrower than 64 bits are
+/// extended to 64 by `to`'s sign; a register takes the low 32 bits. With `ntz` NaN becomes 0.
+#[inline(always)]
+#[must_use]
+pub fn float_to_int(x: f64, to: Int, round: Round, ntz: bool) -> u64 {
+    if x.is_nan() {
+        return if ntz { 0 } else { to.indefinite() };
+    }
+    to.saturate(integral(x, round))
+}
+
+/// F2I from an f32; with `ftz` a denormal counts as zero (which only FLOOR and CEIL notice).
+#[inline(always)]
+#[must_use]
+pub fn f32_to_int(x: u32, to: Int, round: Round, ntz: bool, ftz: bool) -> u64 {
+    float_to_int(widen(x, ftz), to, round, ntz)
+}
+
+/// F2I from an f16.
+#[inline(always)]
+#[must_use]
+pub fn f16_to_int(x: u16, to: Int, round: Round, ntz: bool) -> u64 {
+    float_to_int(Kind::F16.widen(x).into(), to, round, ntz)
+}
+
+/// F2I from an f64.
+#[inline(always)]
+#[must_use]
+pub fn f64_to_int(x: u64, to: Int, round: Round, ntz: bool) -> u64 {
+    float_to_int(f64::from_bits(x), to, round, ntz)
+}
+
+/// I2F and I2FP to f32. `x` holds the integer in its low bits.
+#[inline(always)]
+#[must_use]
+pub fn int_to_f32(x: u64, from: Int, round: Round) -> u32 {
+    let (negative, magnitude) = from.magnitude(x);
+    match round {
+        Round::Rn => (magnitude as f32).to_bits() | u32::from(negative) << 31,
+        _ => Exact::from_int(negative, magnitude).pack(Format::F32, round) as u32,
+    }
+}
+
+/// I2F to f64.
+#[inline(always)]
+#[must_use]
+pub fn int_to_f64(x: u64, from: Int, round: Round) -> u64 {
+    let (negative, magnitude) = from.magnitude(x);
+    match round {
+        Round::Rn => (magnitude as f64).to_bits() | u64::from(negative) << 63,
+        _ => Exact::from_int(negative, magnitude).pack(Format::F64, round),
+    }
+}
+
+/// I2F to f16; too large becomes ∞ or the largest finite half, as the direction demands.
+#[inline(always)]
+#[must_use]
+pub fn int_to_f16(x: u64, from: Int, round: Round) -> u16 {
+    let (negative, magnitude) = from.magnitude(x);
+    Exact::from_int(negative, magnitude).pack(Format::F16, round) as u16
+}
+
+#[inline(always)]
+fn widen(x: u32, ftz: bool) -> f64 {
+    f32::from_bits(if ftz { flush(x) } else { x }).into()
+}
+
+/// The bits of a number, with canonical NaN.
+#[inline(always)]
+fn f32_bits(x: f32) -> u32 {
+    if x.is_nan() { F32_NAN } else { x.to_bits() }
+}
+
+#[inline(always)]
+fn f64_bits(x: f64) -> u64 {
+    if x.is_nan() { F64_NAN } else { x.to_bits() }
+}
+
+/// FRND on f32.
+#[inline(always)]
+#[must_use]
+pub fn round_f32(x: u32, round: Round, ftz: bool) -> u32 {
+    f32_bits(integral(widen(x, ftz), round) as f32)
+}
+
+/// FRND on f16: integral halves are exact.
+#[inline(always)]
+#[must_use]
+pub fn round_f16(x: u16, round: Round) -> u16 {
+    Kind::F16.round_f64(integral(Kind::F16.widen(x).into(), round), Round::Rn)
+}
+
+/// FRND on f64.
+#[inline(always)]
+#[must_use]
+pub fn round_f64(x: u64, round: Round) -> u64 {
+    f64_bits(integral(f64::from_bits(x), round))
+}
+
+/// F2F f64 → f32. `ftz` flushes the result.
+#[inline(always)]
+#[must_use]
+pub fn f64_to_f32(x: u64, round: Round, ftz: bool) -> u32 {
+    let bits = f32_bits(narrow(f64::from_bits(x), round));
+    if ftz { flush(bits) } else { bits }
+}
+
+/// F2F f32 → f64: exact. `ftz` flushes the operand.
+#[inline(always)]
+#[must_use]
+pub fn f32_to_f64(x: u32, ftz: bool) -> u64 {
+    f64_bits(widen(x, ftz))
+}
+
+/// F2F f32 → f32: a canonical copy. `ftz` flushes it.
+#[inline(always)]
+#[must_use]
+pub fn f32_to_f32(x: u32, ftz: bool) -> u32 {
+    f32_bits(widen(x, ftz) as f32)
+}
+
+/// F2F f32 → half: one rounding. `ftz` flushes the operand.
+#[inline(always)]
+#[must_use]
+pub fn f32_to_half(x: u32, kind: Kind, round: Round, ftz: bool) -> u16 {
+    let x = f32::from_bits(if ftz { flush(x) } else { x });
+    kind.round_f32(x, round)
+}
+
+/// F2F f64 → half: one rounding.
+#[inline(always)]
+#[must_use]
+pub fn f64_to_half(x: u64, kind: Kind, round: Round) -> u16 {
+    kind.round_f64(f64::from_bits(x), round)
+}
+
+/// F2F half → f32: exact. `ftz` flushes the result, which only a bfloat16 denormal can need.
+#[inline(always)]
+#[must_use]
+pub fn half_to_f32(x: u16, kind: Kind, ftz: bool) -> u32 {
+    let bits = f32_bits(kind.widen(x));
+    if ftz { flush(bits) } else { bits }
+}
+
+/// F2F half → f64: exact.
+#[inline(always)]
+#[must_use]
+pub fn half_to_f64(x: u16, kind: Kind) -> u64 {
+    f64_bits(kind.widen(x).into())
+}
+
+/// Modifiers of F2FP.PACK_AB.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Pack {
+    /// Result format.
+    pub kind: Kind,
+    /// Rounding direction.
+    pub round: Round,
+    /// Negative results become +0.
+    pub relu: bool,
+    /// ∞ becomes the largest finite number of its sign; NaN stays.
+    pub satfinite: bool,
+}
+
+/// One half of F2FP.
+#[inline(always)]
+#[must_use]
+pub fn pack_half(x: u32, how: Pack) -> u16 {
+    let half = how.kind.round_f32(f32::from_bits(x), how.round);
+    if half == half::NAN {
+        return half;
+    }
+    if how.relu && half & 0x8000 != 0 {
+        return 0;
+    }
+    let limit = how.kind.infinity();
+    if how.satfinite && half & 0x7fff == limit { half - 1 } else { half }
+}
+
+/// F2FP.PACK_AB: A becomes the high half, B the low half. With `.MERGE_C` use [`pack_half`] of B below C's
+/// upper half.
+#[inline(always)]
+#[must_use]
+pub fn pack_ab(a: u32, b: u32, how: Pack) -> u32 {
+    u32::from(pack_half(a, how)) << 16 | u32::from(pack_half(b, how))
+}
+
+/// F2FP.PACK_AB.MERGE_C: B becomes the low half, the high half is C's.
+#[inline(always)]
+#[must_use]
+pub fn pack_merge(b: u32, c: u32, how: Pack) -> u32 {
+    c & 0xffff_0000 | u32::from(pack_half(b, how))
+}
+
+/// Modifiers of F2IP.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct PackInt {
+    /// Results are s8, else u8.
+    pub signed: bool,
+    /// How fractions are dropped.
+    pub round: Round,
+    /// NaN becomes 0.
+    pub ntz: bool,
+    /// Negative results become 0.
+    pub relu: bool,
+}
+
+/// F2IP: A and B become the bytes 1 and 0, saturated; `c16` moves into the upper half.
+#[inline(always)]
+#[must_use]
+pub fn pack_bytes(a: u32, b: u32, c16: u16, how: PackInt) -> u32 {
+    let byte = |x: u32| {
+        let value = f32_to_int(x, Int { bits: 8, signed: how.signed }, how.round, how.ntz, false);
+        if how.relu && (value as i64) < 0 { 0 } else { (value & 0xff) as u32 }
+    };
+    u32::from(c16) << 16 | byte(a) << 8 | byte(b)
+}
+
+#[cfg(test)]
+#[path = "tests/convert.rs"]
+mod tests;

@@ -1,0 +1,231 @@
+//! Single precision: FADD, FMUL, FFMA, FMNMX, FSET(P) and FCHK on raw register bits.
+//!
+//! Round-to-nearest results come from the host's own arithmetic, so a handler that fixes `Mode` at decode time
+//! compiles to plain vector code (inside a `target_feature(enable = "fma")` function [`fma`] is one
+//! instruction). The other directions go through [`super::round`].
+
+use super::round::{Round, add_odd, narrow};
+
+/// What every computed NaN looks like; payloads are not propagated.
+pub const NAN: u32 = 0x7fff_ffff;
+
+const SIGN: u32 = 0x8000_0000;
+const INFINITY: u32 = 0x7f80_0000;
+
+/// Result modifiers of the arithmetic instructions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Mode {
+    /// Rounding direction.
+    pub round: Round,
+    /// Denormal operands and results become zeros of the same sign.
+    pub ftz: bool,
+    /// Clamp to [0, 1]; NaN becomes +0.
+    pub sat: bool,
+}
+
+/// Operand modifiers: absolute value first, then negation. They act on the bits, also of a NaN.
+#[inline(always)]
+#[must_use]
+pub const fn modify(x: u32, abs: bool, neg: bool) -> u32 {
+    (if abs { x & !SIGN } else { x }) ^ (if neg { SIGN } else { 0 })
+}
+
+/// A denormal becomes the zero of its sign.
+#[inline(always)]
+#[must_use]
+pub const fn flush(x: u32) -> u32 {
+    if x & INFINITY == 0 { x & SIGN } else { x }
+}
+
+/// Whether the bits are a NaN.
+#[inline(always)]
+#[must_use]
+pub const fn is_nan(x: u32) -> bool {
+    x & !SIGN > INFINITY
+}
+
+#[inline(always)]
+const fn input(x: u32, ftz: bool) -> f32 {
+    f32::from_bits(if ftz { flush(x) } else { x })
+}
+
+/// Applies the result modifiers to a rounded number.
+#[inline(always)]
+pub(super) fn finish(x: f32, mode: Mode) -> u32 {
+    let bits = if x.is_nan() { NAN } else { x.to_bits() };
+    let bits = if mode.ftz { flush(bits) } else { bits };
+    if !mode.sat {
+        return bits;
+    }
+    let x = f32::from_bits(bits);
+    // The comparisons are false for NaN and for −0, which both become +0.
+    if x >= 1.0 {
+        1f32.to_bits()
+    } else if x > 0.0 {
+        bits
+    } else {
+        0
+    }
+}
+
+/// `x + y` for exact `f64` operands, in the asked direction, with IEEE's sign of an exact zero.
+#[inline(always)]
+fn directed_sum(x: f64, y: f64, round: Round) -> f32 {
+    let sum = add_odd(x, y);
+    if sum == 0.0 && round == Round::Rm {
+        // Opposite zeros (and x − x) give −0 only when rounding down; like signs keep their sign.
+        return if x.to_bits() == 0 && y.to_bits() == 0 { 0.0 } else { -0.0 };
+    }
+    narrow(sum, round)
+}
+
+/// FADD.
+#[inline(always)]
+#[must_use]
+pub fn add(a: u32, b: u32, mode: Mode) -> u32 {
+    let (a, b) = (input(a, mode.ftz), input(b, mode.ftz));
+    let sum = match mode.round {
+        Round::Rn => a + b,
+        round => directed_sum(a.into(), b.into(), round),
+    };
+    finish(sum, mode)
+}
+
+/// How FMUL and FFMA multiply.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Product {
+    /// `.FMZ`: a zero factor gives +0 whatever the other is, also ∞ or NaN; denormals count as zero.
+    pub fmz: bool,
+    /// FMUL's scale: the product is multiplied by 2^`scale` (−3 … 3) before its one rounding.
+    pub scale: i8,
+}
+
+impl Product {
+    /// Reads FMUL's scale field (bits 84–86): 1–3 divide by 8, 4, 2; 4 is none; 5–7 multiply by 2, 4, 8.
+    #[inline(always)]
+    #[must_use]
+    pub const fn from_bits(fmz: bool, scale: u32) -> Self {
+        Self { fmz, scale: (scale & 7) as i8 - 4 }
+    }
+}
+
+#[inline(always)]
+fn zero_factor(a: u32, b: u32) -> bool {
+    flush(a) & !SIGN == 0 || flush(b) & !SIGN == 0
+}
+
+/// FMUL.
+#[inline(always)]
+#[must_use]
+pub fn mul(a: u32, b: u32, mode: Mode, product: Product) -> u32 {
+    let mode = Mode { ftz: mode.ftz || product.fmz, ..mode };
+    if product.fmz && zero_factor(a, b) {
+        return 0;
+    }
+    let (a, b) = (input(a, mode.ftz), input(b, mode.ftz));
+    let rounded = if product.scale == 0 && mode.round == Round::Rn {
+        a * b
+    } else {
+        // 48 bits of product and a power of two are exact in f64.
+        let scale = f64::from_bits(((1023 + i64::from(product.scale)) as u64) << 52);
+        narrow(f64::from(a) * f64::from(b) * scale, mode.round)
+    };
+    finish(rounded, mode)
+}
+
+/// FFMA: one rounding. The product's scale is not used.
+#[inline(always)]
+#[must_use]
+pub fn fma(a: u32, b: u32, c: u32, mode: Mode, fmz: bool) -> u32 {
+    let mode = Mode { ftz: mode.ftz || fmz, ..mode };
+    let (mut x, mut y, c) = (input(a, mode.ftz), input(b, mode.ftz), input(c, mode.ftz));
+    if fmz && zero_factor(a, b) {
+        (x, y) = (0.0, 0.0);
+    }
+    let sum = match mode.round {
+        Round::Rn => x.mul_add(y, c),
+        round => directed_sum(f64::from(x) * f64::from(y), c.into(), round),
+    };
+    finish(sum, mode)
+}
+
+/// Modifiers of FMNMX.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct MinMax {
+    /// Denormal operands count as zeros, and are returned as such.
+    pub ftz: bool,
+    /// A NaN operand makes the result NaN; otherwise the other operand is the result.
+    pub nan: bool,
+    /// The result's sign is the exclusive or of the operands' signs.
+    pub xorsign: bool,
+}
+
+/// FMNMX: the minimum when `min`, else the maximum; −0 is less than +0.
+///
+/// With `xorsign`, compilers write absolute values as operands, so the signs to combine come from the registers
+/// before modifiers: `signs` is the exclusive or of the two registers (only its sign bit is used).
+#[inline(always)]
+#[must_use]
+pub fn min_max(a: u32, b: u32, min: bool, how: MinMax, signs: u32) -> u32 {
+    let (a, b) = if how.ftz { (flush(a), flush(b)) } else { (a, b) };
+    let picked = match (is_nan(a), is_nan(b)) {
+        (false, false) => {
+            if (order(a) < order(b)) == min {
+                a
+            } else {
+                b
+            }
+        }
+        (true, false) if !how.nan => b,
+        (false, true) if !how.nan => a,
+        _ => return NAN,
+    };
+    if how.xorsign { picked & !SIGN | signs & SIGN } else { picked }
+}
+
+/// Maps the bits of a number to an integer with the same order, −0 below +0.
+#[inline(always)]
+const fn order(x: u32) -> i32 {
+    let x = x as i32;
+    x ^ ((x >> 31) as u32 >> 1) as i32
+}
+
+/// FSETP/FSET compare code: bit 0 less, bit 1 equal, bit 2 greater, bit 3 unordered.
+#[inline(always)]
+#[must_use]
+pub fn compare(a: u32, b: u32, code: u8, ftz: bool) -> bool {
+    relation(input(a, ftz), input(b, ftz)) & code != 0
+}
+
+#[inline(always)]
+pub(super) fn relation<T: PartialOrd>(a: T, b: T) -> u8 {
+    let ordered = u8::from(a < b) | u8::from(a == b) << 1 | u8::from(a > b) << 2;
+    if ordered == 0 { 8 } else { ordered }
+}
+
+/// FSET's result: 1.0 or 0.0 with `.BF`, else a mask of ones or zeros.
+#[inline(always)]
+#[must_use]
+pub const fn set(value: bool, bf: bool) -> u32 {
+    match (value, bf) {
+        (false, _) => 0,
+        (true, true) => 0x3f80_0000,
+        (true, false) => u32::MAX,
+    }
+}
+
+/// FCHK: whether `a / b` needs the slow division.
+///
+/// The hardware's exact condition is not published. Compilers branch to a division that is right for all
+/// operands when this is true, so being true too often is safe: it is true wherever the fast sequence (a
+/// reciprocal and fused refinements) could overflow, underflow or lose bits.
+#[inline(always)]
+#[must_use]
+pub const fn check_division(a: u32, b: u32) -> bool {
+    let (ea, eb) = ((a >> 23 & 0xff) as i32, (b >> 23 & 0xff) as i32);
+    eb == 0 || eb >= 253 || ea == 255 || ea <= 24 || (ea - eb).abs() >= 125
+}
+
+#[cfg(test)]
+#[path = "tests/f32.rs"]
+mod tests;

@@ -1,0 +1,152 @@
+//! Double precision: DADD, DMUL, DFMA and DSETP on raw bits of a register pair.
+//!
+//! Round-to-nearest is the host's arithmetic. The other directions are exact integer arithmetic in 128 bits;
+//! compilers use them only inside division and square root.
+
+use super::f32::relation;
+use super::format::{Exact, Format};
+use super::round::Round;
+
+/// What every computed NaN looks like. The payload the hardware writes is not known; programs only test for NaN.
+pub const NAN: u64 = 0x7ff8_0000_0000_0000;
+
+const SIGN: u64 = 1 << 63;
+
+/// Operand modifiers: absolute value first, then negation.
+#[inline(always)]
+#[must_use]
+pub const fn modify(x: u64, abs: bool, neg: bool) -> u64 {
+    (if abs { x & !SIGN } else { x }) ^ (if neg { SIGN } else { 0 })
+}
+
+#[inline(always)]
+fn finish(x: f64) -> u64 {
+    if x.is_nan() { NAN } else { x.to_bits() }
+}
+
+/// DADD.
+#[inline(always)]
+#[must_use]
+pub fn add(a: u64, b: u64, round: Round) -> u64 {
+    match round {
+        Round::Rn => finish(f64::from_bits(a) + f64::from_bits(b)),
+        _ => directed_fma(a, 1f64.to_bits(), b, round),
+    }
+}
+
+/// DMUL.
+#[inline(always)]
+#[must_use]
+pub fn mul(a: u64, b: u64, round: Round) -> u64 {
+    let (x, y) = (f64::from_bits(a), f64::from_bits(b));
+    match round {
+        Round::Rn => finish(x * y),
+        _ if !x.is_finite() || !y.is_finite() => finish(x * y),
+        _ => product(x, y).pack(Format::F64, round),
+    }
+}
+
+/// DFMA: one rounding.
+#[inline(always)]
+#[must_use]
+pub fn fma(a: u64, b: u64, c: u64, round: Round) -> u64 {
+    match round {
+        Round::Rn => finish(f64::from_bits(a).mul_add(f64::from_bits(b), f64::from_bits(c))),
+        _ => directed_fma(a, b, c, round),
+    }
+}
+
+/// The exact product of two finite numbers: at most 106 bits.
+fn product(x: f64, y: f64) -> Exact {
+    let (x, y) = (Exact::from_f64(x), Exact::from_f64(y));
+    Exact {
+        negative: x.negative != y.negative,
+        significand: x.significand * y.significand,
+        exponent: x.exponent + y.exponent,
+    }
+}
+
+#[inline(never)]
+fn directed_fma(a: u64, b: u64, c: u64, round: Round) -> u64 {
+    let (x, y, z) = (f64::from_bits(a), f64::from_bits(b), f64::from_bits(c));
+    if !x.is_finite() || !y.is_finite() || !z.is_finite() {
+        // No rounding happens; the product is taken by itself so that a huge finite one cannot become ∞.
+        let infinite = if x.is_finite() && y.is_finite() { 0.0 } else { x * y };
+        return finish(infinite + z);
+    }
+    sum(product(x, y), Exact::from_f64(z), round)
+}
+
+/// Adds two exact numbers of at most 106 bits and rounds once.
+fn sum(x: Exact, y: Exact, round: Round) -> u64 {
+    // A zero has no exponent worth aligning to.
+    let (x, y) = match (x.significand, y.significand) {
+        (0, 0) => return zero(x.negative, y.negative, round),
+        (0, _) => (y, Exact { exponent: y.exponent, ..x }),
+        (_, 0) => (x, Exact { exponent: x.exponent, ..y }),
+        _ => (raise(x), raise(y)),
+    };
+    let (large, small) = if (x.exponent, x.significand) >= (y.exponent, y.significand) { (x, y) } else { (y, x) };
+    // Where bits are lost here the numbers are far apart, so at most one leading bit cancels and 120 stay.
+    let aligned = Exact::jam(small.significand, (large.exponent - small.exponent).unsigned_abs());
+    let exponent = large.exponent;
+    if large.negative == small.negative {
+        let significand = large.significand + aligned;
+        return Exact { negative: large.negative, significand, exponent }.pack(Format::F64, round);
+    }
+    let significand = large.significand.abs_diff(aligned);
+    if significand == 0 {
+        return zero(true, false, round);
+    }
+    let negative = if large.significand >= aligned { large.negative } else { small.negative };
+    Exact { negative, significand, exponent }.pack(Format::F64, round)
+}
+
+/// Shifts a nonzero significand up until its top bit is bit 125.
+fn raise(x: Exact) -> Exact {
+    let up = x.significand.leading_zeros() as i32 - 2;
+    Exact { negative: x.negative, significand: x.significand << up, exponent: x.exponent - up }
+}
+
+/// IEEE's sign of a sum that is exactly zero.
+fn zero(x: bool, y: bool, round: Round) -> u64 {
+    let negative = if x == y { x } else { round == Round::Rm };
+    if negative { SIGN } else { 0 }
+}
+
+/// DSETP compare codes 1–14 are FSETP's. Code 0 (`.MIN`) and 15 (`.MAX`) choose: true when the first operand is
+/// the minimum or maximum, with −0 below +0 and a NaN never chosen over a number.
+#[inline(always)]
+#[must_use]
+pub fn compare(a: u64, b: u64, code: u8) -> bool {
+    match code & 15 {
+        0 => chooses(a, b, true),
+        15 => chooses(a, b, false),
+        code => relation(f64::from_bits(a), f64::from_bits(b)) & code != 0,
+    }
+}
+
+fn chooses(a: u64, b: u64, min: bool) -> bool {
+    match (f64::from_bits(a).is_nan(), f64::from_bits(b).is_nan()) {
+        (false, false) => (order(a) < order(b)) == min,
+        (a_nan, _) => !a_nan,
+    }
+}
+
+/// Maps the bits of a number to an integer with the same order, −0 below +0.
+#[inline(always)]
+const fn order(x: u64) -> i64 {
+    let x = x as i64;
+    x ^ ((x >> 63) as u64 >> 1) as i64
+}
+
+/// Whether either operand is a NaN.
+#[inline(always)]
+#[must_use]
+pub const fn unordered(a: u64, b: u64) -> bool {
+    f64::from_bits(a).is_nan() | f64::from_bits(b).is_nan()
+}
+
+#[cfg(test)]
+#[path = "tests/f64.rs"]
+mod tests;

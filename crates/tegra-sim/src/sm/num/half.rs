@@ -1,0 +1,339 @@
+//! Halves: IEEE f16 and bfloat16 scalars, and the packed HADD2, HMUL2, HFMA2, HMNMX2, HSET2, HSETP2.
+//!
+//! Every operand becomes an `f32` exactly; results are formed in `f64` (sums rounded to odd) and rounded to the
+//! half once.
+
+use super::f32::{MinMax, modify, relation};
+use super::format::{Exact, Format};
+use super::round::{Round, add_odd, narrow_odd};
+
+/// Which 16-bit format an instruction works on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// IEEE half.
+    #[default]
+    F16,
+    /// bfloat16 (`.BF16`, `.BF16_V2`).
+    Bf16,
+}
+
+/// A computed NaN in either format.
+pub const NAN: u16 = 0x7fff;
+
+const SIGN: u16 = 0x8000;
+
+impl Kind {
+    /// Field widths.
+    #[inline(always)]
+    #[must_use]
+    pub const fn format(self) -> Format {
+        match self {
+            Self::F16 => Format::F16,
+            Self::Bf16 => Format::BF16,
+        }
+    }
+
+    /// Bits of +∞.
+    #[inline(always)]
+    #[must_use]
+    pub const fn infinity(self) -> u16 {
+        self.format().infinity() as u16
+    }
+
+    /// Bits of 1.0.
+    #[inline(always)]
+    #[must_use]
+    pub const fn one(self) -> u16 {
+        match self {
+            Self::F16 => 0x3c00,
+            Self::Bf16 => 0x3f80,
+        }
+    }
+
+    /// Whether the bits are a NaN.
+    #[inline(always)]
+    #[must_use]
+    pub const fn is_nan(self, x: u16) -> bool {
+        x & !SIGN > self.infinity()
+    }
+
+    /// A denormal becomes the zero of its sign.
+    #[inline(always)]
+    #[must_use]
+    pub const fn flush(self, x: u16) -> u16 {
+        if x & self.infinity() == 0 { x & SIGN } else { x }
+    }
+
+    /// Widens to `f32`, exactly. NaN stays NaN.
+    #[inline(always)]
+    #[must_use]
+    pub const fn widen(self, x: u16) -> f32 {
+        if matches!(self, Self::Bf16) {
+            return f32::from_bits((x as u32) << 16);
+        }
+        let magnitude = ((x & !SIGN) as u32) << 13;
+        let sign = ((x & SIGN) as u32) << 16;
+        if x & 0x7c00 == 0x7c00 {
+            return f32::from_bits(sign | 0x7f80_0000 | magnitude);
+        }
+        // The exponent field is 112 short of f32's; a multiplication repairs it for denormals too.
+        let scaled = f32::from_bits(magnitude) * f32::from_bits((127 + 112) << 23);
+        f32::from_bits(sign | scaled.to_bits())
+    }
+
+    /// Rounds an `f32` once. NaN becomes canonical.
+    #[inline(always)]
+    #[must_use]
+    pub fn round_f32(self, x: f32, round: Round) -> u16 {
+        if x.is_nan() {
+            return NAN;
+        }
+        match (self, round) {
+            (Self::F16, Round::Rn) => nearest_f16(x),
+            (Self::Bf16, Round::Rn) => nearest_bf16(x),
+            _ => self.round_exact(x.into(), round),
+        }
+    }
+
+    /// Rounds an `f64` (exact, or rounded to odd) once. NaN becomes canonical.
+    #[inline(always)]
+    #[must_use]
+    pub fn round_f64(self, x: f64, round: Round) -> u16 {
+        match round {
+            // Rounding to odd on the way keeps the second rounding the only one that matters.
+            Round::Rn => self.round_f32(narrow_odd(x), round),
+            _ => self.round_exact(x, round),
+        }
+    }
+
+    fn round_exact(self, x: f64, round: Round) -> u16 {
+        if x.is_nan() {
+            return NAN;
+        }
+        if x.is_infinite() {
+            return if x > 0.0 { self.infinity() } else { self.infinity() | SIGN };
+        }
+        Exact::from_f64(x).pack(self.format(), round) as u16
+    }
+}
+
+#[inline(always)]
+fn nearest_f16(x: f32) -> u16 {
+    let bits = x.to_bits();
+    let sign = (bits >> 16) as u16 & SIGN;
+    let magnitude = bits & 0x7fff_ffff;
+    let half = if magnitude < 0x3880_0000 {
+        // Below 2^-14 the grid is 2^-24, which is the grid of f32 at 0.5.
+        (f32::from_bits(magnitude) + 0.5).to_bits() - 0.5f32.to_bits()
+    } else if magnitude < 0x4780_0000 {
+        let even = magnitude >> 13 & 1;
+        (magnitude - (112 << 23) + 0xfff + even) >> 13
+    } else {
+        0x7c00
+    };
+    sign | half as u16
+}
+
+#[inline(always)]
+const fn nearest_bf16(x: f32) -> u16 {
+    let bits = x.to_bits();
+    // Carries run into the exponent and end in ∞ as they must; NaN was dealt with before.
+    ((bits + 0x7fff + (bits >> 16 & 1)) >> 16) as u16
+}
+
+/// Which part of a register the two lanes of a packed operand read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Swizzle {
+    /// `.H1_H0`: each lane its own half.
+    #[default]
+    Packed = 0,
+    /// `.F32`: the register is one f32 that both lanes read.
+    F32 = 1,
+    /// `.H0_H0`: both lanes read the low half.
+    Low = 2,
+    /// `.H1_H1`: both lanes read the high half.
+    High = 3,
+}
+
+impl Swizzle {
+    /// Reads the low two bits of an instruction field.
+    #[inline(always)]
+    #[must_use]
+    pub const fn from_bits(bits: u32) -> Self {
+        match bits & 3 {
+            0 => Self::Packed,
+            1 => Self::F32,
+            2 => Self::Low,
+            _ => Self::High,
+        }
+    }
+}
+
+/// How a packed operand is read: swizzle, then absolute value, then negation.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Operand {
+    /// Which halves.
+    pub swizzle: Swizzle,
+    /// Absolute value of both lanes.
+    pub abs: bool,
+    /// Negation of both lanes.
+    pub neg: bool,
+}
+
+impl Operand {
+    /// The two lanes, low first, as 16-bit patterns. A `.F32` operand is rounded to the half.
+    #[inline(always)]
+    #[must_use]
+    pub fn halves(self, kind: Kind, x: u32) -> [u16; 2] {
+        let (low, high) = (x as u16, (x >> 16) as u16);
+        let lanes = match self.swizzle {
+            Swizzle::Packed => [low, high],
+            Swizzle::F32 => [kind.round_f32(f32::from_bits(x), Round::Rn); 2],
+            Swizzle::Low => [low; 2],
+            Swizzle::High => [high; 2],
+        };
+        lanes.map(|lane| {
+            let lane = if self.abs { lane & !SIGN } else { lane };
+            if self.neg { lane ^ SIGN } else { lane }
+        })
+    }
+
+    /// The two lanes, low first, as exact numbers; with `ftz` denormal halves (or a denormal f32) are zeros.
+    #[inline(always)]
+    #[must_use]
+    pub fn lanes(self, kind: Kind, x: u32, ftz: bool) -> [f32; 2] {
+        if self.swizzle == Swizzle::F32 {
+            let x = modify(x, self.abs, self.neg);
+            return [f32::from_bits(if ftz { super::f32::flush(x) } else { x }); 2];
+        }
+        self.halves(kind, x).map(|lane| kind.widen(if ftz { kind.flush(lane) } else { lane }))
+    }
+}
+
+/// Modifiers of the packed arithmetic.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Mode {
+    /// f16 or bfloat16.
+    pub kind: Kind,
+    /// Denormal operands and results become zeros of the same sign.
+    pub ftz: bool,
+    /// A zero factor gives +0 whatever the other is; implies `ftz`.
+    pub fmz: bool,
+    /// Clamp to [0, 1]; NaN becomes +0.
+    pub sat: bool,
+    /// Negative results become +0.
+    pub relu: bool,
+    /// `.F32`: the result is one f32, of the low lane.
+    pub f32: bool,
+}
+
+impl Mode {
+    /// Whether denormal operands count as zeros.
+    #[inline(always)]
+    #[must_use]
+    pub const fn flushes(self) -> bool {
+        self.ftz | self.fmz
+    }
+
+    /// Rounds both lanes and packs them.
+    #[inline(always)]
+    fn finish(self, lanes: [f64; 2]) -> u32 {
+        if self.f32 {
+            let mode = super::f32::Mode { ftz: self.flushes(), sat: self.sat, round: Round::Rn };
+            let clamped = if self.relu && lanes[0] <= 0.0 { 0.0 } else { lanes[0] };
+            return super::f32::finish(clamped as f32, mode);
+        }
+        let [low, high] = lanes.map(|lane| self.finish_lane(lane));
+        u32::from(high) << 16 | u32::from(low)
+    }
+
+    #[inline(always)]
+    fn finish_lane(self, x: f64) -> u16 {
+        let x = if self.sat {
+            // NaN and −0 fail the comparison and become +0.
+            if x > 0.0 { x.min(1.0) } else { 0.0 }
+        } else if self.relu && x <= 0.0 {
+            0.0
+        } else {
+            x
+        };
+        let half = self.kind.round_f64(x, Round::Rn);
+        if self.flushes() { self.kind.flush(half) } else { half }
+    }
+
+    #[inline(always)]
+    fn product(self, a: f32, b: f32) -> f64 {
+        if self.fmz && (a == 0.0 || b == 0.0) { 0.0 } else { f64::from(a) * f64::from(b) }
+    }
+}
+
+/// HADD2 on lanes read by [`Operand::lanes`].
+#[inline(always)]
+#[must_use]
+pub fn add2(a: [f32; 2], b: [f32; 2], mode: Mode) -> u32 {
+    mode.finish([add_odd(a[0].into(), b[0].into()), add_odd(a[1].into(), b[1].into())])
+}
+
+/// HMUL2 on lanes read by [`Operand::lanes`].
+#[inline(always)]
+#[must_use]
+pub fn mul2(a: [f32; 2], b: [f32; 2], mode: Mode) -> u32 {
+    mode.finish([mode.product(a[0], b[0]), mode.product(a[1], b[1])])
+}
+
+/// HFMA2 on lanes read by [`Operand::lanes`]: one rounding.
+#[inline(always)]
+#[must_use]
+pub fn fma2(a: [f32; 2], b: [f32; 2], c: [f32; 2], mode: Mode) -> u32 {
+    let lane = |i: usize| add_odd(mode.product(a[i], b[i]), c[i].into());
+    mode.finish([lane(0), lane(1)])
+}
+
+/// HMNMX2 on halves read by [`Operand::halves`]; the rules are FMNMX's, `signs` are the unmodified registers'
+/// exclusive or.
+#[inline(always)]
+#[must_use]
+pub fn min_max2(a: [u16; 2], b: [u16; 2], min: bool, how: MinMax, kind: Kind, signs: u32) -> u32 {
+    let low = min_max(a[0], b[0], min, how, kind, signs as u16);
+    let high = min_max(a[1], b[1], min, how, kind, (signs >> 16) as u16);
+    u32::from(high) << 16 | u32::from(low)
+}
+
+#[inline(always)]
+fn min_max(a: u16, b: u16, min: bool, how: MinMax, kind: Kind, signs: u16) -> u16 {
+    let (a, b) = if how.ftz { (kind.flush(a), kind.flush(b)) } else { (a, b) };
+    let order = |x: u16| x as i16 ^ ((x as i16 >> 15) as u16 >> 1) as i16;
+    let picked = match (kind.is_nan(a), kind.is_nan(b)) {
+        (false, false) => {
+            if (order(a) < order(b)) == min {
+                a
+            } else {
+                b
+            }
+        }
+        (true, false) if !how.nan => b,
+        (false, true) if !how.nan => a,
+        _ => return NAN,
+    };
+    if how.xorsign { picked & !SIGN | signs & SIGN } else { picked }
+}
+
+/// HSET2/HSETP2: the comparison of each lane, low first, with FSETP's codes.
+#[inline(always)]
+#[must_use]
+pub fn compare2(a: [f32; 2], b: [f32; 2], code: u8) -> [bool; 2] {
+    [relation(a[0], b[0]) & code != 0, relation(a[1], b[1]) & code != 0]
+}
+
+/// HSET2's result: per half 1.0 or 0.0 with `.BF`, else a mask of ones or zeros.
+#[inline(always)]
+#[must_use]
+pub const fn set2(values: [bool; 2], bf: bool, kind: Kind) -> u32 {
+    let one = if bf { kind.one() as u32 } else { 0xffff };
+    (if values[0] { one } else { 0 }) | (if values[1] { one << 16 } else { 0 })
+}
+
+#[cfg(test)]
+#[path = "tests/half.rs"]
+mod tests;
