@@ -22,6 +22,7 @@ pub static STRUCTS: &[&[&StructLayout]] = &[
     crate::rm::ctrl_b0cc::CTRL_B0CC_STRUCTS,
     crate::rm::ctrl_c36f::CTRL_C36F_STRUCTS,
     crate::rm::escapes::ESCAPE_STRUCTS,
+    crate::rm::extra::EXTRA_STRUCTS,
     crate::rm::usermode::USERD_STRUCTS,
     crate::rm::uvm::UVM_STRUCTS,
 ];
@@ -66,6 +67,7 @@ pub static CONSTS: &[&[Const]] = &[
     crate::rm::ctrl_b0cc::CTRL_B0CC_CONSTS,
     crate::rm::ctrl_c36f::CTRL_C36F_CONSTS,
     crate::rm::escapes::ESCAPE_CONSTS,
+    crate::rm::extra::EXTRA_CONSTS,
     crate::rm::status::STATUS_CONSTS,
     crate::rm::uvm::UVM_CONSTS,
 ];
