@@ -8,13 +8,13 @@ abi_structs! {
     /// Layouts of this file, for `tests/layout.rs` and for decoding.
     pub static NVMAP_STRUCTS: Abi::R36;
 
-    /// `struct nvmap_create_handle` of the nvmap user ABI (L4T r36).
+    /// Argument of `NVMAP_IOC_CREATE` and `NVMAP_IOC_CREATE_64` and `NVMAP_IOC_FROM_ID` and `NVMAP_IOC_GET_ID` and `NVMAP_IOC_GET_FD` and `NVMAP_IOC_FROM_FD` and `NVMAP_IOC_FROM_IVC_ID` and `NVMAP_IOC_GET_IVC_ID`.
     pub struct nvmap_create_handle {
         size: u32,
         handle: u32,
     }
 
-    /// `struct nvmap_alloc_handle` of the nvmap user ABI (L4T r36).
+    /// Argument of `NVMAP_IOC_ALLOC`.
     pub struct nvmap_alloc_handle {
         handle: u32,
         heap_mask: u32,
@@ -23,7 +23,7 @@ abi_structs! {
         numa_nid: i32,
     }
 
-    /// `struct nvmap_rw_handle` of the nvmap user ABI (L4T r36).
+    /// Argument of `NVMAP_IOC_WRITE` and `NVMAP_IOC_READ`.
     pub struct nvmap_rw_handle {
         addr: u64,
         handle: u32,
@@ -35,14 +35,14 @@ abi_structs! {
         count: u64,
     }
 
-    /// `struct nvmap_handle_param` of the nvmap user ABI (L4T r36).
+    /// Argument of `NVMAP_IOC_PARAM`.
     pub struct nvmap_handle_param {
         handle: u32,
         param: u32,
         result: u64,
     }
 
-    /// `struct nvmap_cache_op_64` of the nvmap user ABI (L4T r36).
+    /// Argument of `NVMAP_IOC_CACHE_64`.
     pub struct nvmap_cache_op_64 {
         addr: u64,
         handle: u32,
@@ -52,7 +52,7 @@ abi_structs! {
         _pad1: [u8; 4],
     }
 
-    /// `struct nvmap_cache_op` of the nvmap user ABI (L4T r36).
+    /// Argument of `NVMAP_IOC_CACHE`.
     pub struct nvmap_cache_op {
         addr: u64,
         handle: u32,
@@ -61,7 +61,7 @@ abi_structs! {
         _pad0: [u8; 4],
     }
 
-    /// `struct nvmap_cache_op_list` of the nvmap user ABI (L4T r36).
+    /// Argument of `NVMAP_IOC_CACHE_LIST`.
     pub struct nvmap_cache_op_list {
         handles: u64,
         offsets: u64,
@@ -70,7 +70,7 @@ abi_structs! {
         op: i32,
     }
 
-    /// `struct nvmap_create_handle_from_va` of the nvmap user ABI (L4T r36).
+    /// Argument of `NVMAP_IOC_FROM_VA`.
     pub struct nvmap_create_handle_from_va {
         va: u64,
         size: u32,
@@ -78,33 +78,33 @@ abi_structs! {
         size64: u64,
     }
 
-    /// `struct nvmap_gup_test` of the nvmap user ABI (L4T r36).
+    /// Argument of `NVMAP_IOC_GUP_TEST`.
     pub struct nvmap_gup_test {
         va: u64,
         handle: u32,
         result: u32,
     }
 
-    /// `struct nvmap_set_tag_label` of the nvmap user ABI (L4T r36).
+    /// Argument of `NVMAP_IOC_SET_TAG_LABEL`.
     pub struct nvmap_set_tag_label {
         tag: u32,
         len: u32,
         addr: u64,
     }
 
-    /// `struct nvmap_available_heaps` of the nvmap user ABI (L4T r36).
+    /// Argument of `NVMAP_IOC_GET_AVAILABLE_HEAPS`.
     pub struct nvmap_available_heaps {
         heaps: u64,
     }
 
-    /// `struct nvmap_heap_size` of the nvmap user ABI (L4T r36).
+    /// Argument of `NVMAP_IOC_GET_HEAP_SIZE`.
     pub struct nvmap_heap_size {
         heap: u32,
         _pad0: [u8; 4],
         size: u64,
     }
 
-    /// `struct nvmap_handle_parameters` of the nvmap user ABI (L4T r36).
+    /// Argument of `NVMAP_IOC_PARAMETERS`.
     pub struct nvmap_handle_parameters {
         contig: u8,
         _pad0: [u8; 3],
@@ -121,7 +121,7 @@ abi_structs! {
         serial_id: u64,
     }
 
-    /// `struct nvmap_alloc_ivm_handle` of the nvmap user ABI (L4T r36).
+    /// Argument of `NVMAP_IOC_ALLOC_IVM`.
     pub struct nvmap_alloc_ivm_handle {
         handle: u32,
         heap_mask: u32,
@@ -130,7 +130,7 @@ abi_structs! {
         peer: u32,
     }
 
-    /// `struct nvmap_sciipc_map` of the nvmap user ABI (L4T r36).
+    /// Argument of `NVMAP_IOC_GET_SCIIPCID` and `NVMAP_IOC_HANDLE_FROM_SCIIPCID`.
     pub struct nvmap_sciipc_map {
         auth_token: u64,
         flags: u32,
@@ -140,7 +140,7 @@ abi_structs! {
         _pad1: [u8; 4],
     }
 
-    /// `struct nvmap_query_heap_params` of the nvmap user ABI (L4T r36).
+    /// Argument of `NVMAP_IOC_QUERY_HEAP_PARAMS`.
     pub struct nvmap_query_heap_params {
         heap_mask: u32,
         flags: u32,
@@ -153,14 +153,14 @@ abi_structs! {
         _pad1: [u8; 4],
     }
 
-    /// `struct nvmap_duplicate_handle` of the nvmap user ABI (L4T r36).
+    /// Argument of `NVMAP_IOC_DUP_HANDLE`.
     pub struct nvmap_duplicate_handle {
         handle: u32,
         access_flags: u32,
         dup_handle: u32,
     }
 
-    /// `struct nvmap_fd_for_range_from_list` of the nvmap user ABI (L4T r36).
+    /// Argument of `NVMAP_IOC_GET_FD_FOR_RANGE_FROM_LIST`.
     pub struct nvmap_fd_for_range_from_list {
         handles: u64,
         num_handles: u32,

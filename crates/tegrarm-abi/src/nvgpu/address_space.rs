@@ -8,12 +8,12 @@ abi_structs! {
     /// Layouts of this file, for `tests/layout.rs` and for decoding.
     pub static ADDRESS_SPACE_STRUCTS: Abi::R36;
 
-    /// `struct nvgpu_as_bind_channel_args` of the nvgpu user ABI (L4T r36).
+    /// Argument of `NVGPU_AS_IOCTL_BIND_CHANNEL`.
     pub struct nvgpu_as_bind_channel_args {
         channel_fd: u32,
     }
 
-    /// `struct nvgpu32_as_alloc_space_args` of the nvgpu user ABI (L4T r36).
+    /// Argument of `NVGPU32_AS_IOCTL_ALLOC_SPACE`.
     pub struct nvgpu32_as_alloc_space_args {
         pages: u32,
         page_size: u32,
@@ -22,7 +22,7 @@ abi_structs! {
         o_a_offset: u64,
     }
 
-    /// `struct nvgpu_as_free_space_args` of the nvgpu user ABI (L4T r36).
+    /// Argument of `NVGPU_AS_IOCTL_FREE_SPACE`.
     pub struct nvgpu_as_free_space_args {
         offset: u64,
         pages: u64,
@@ -30,12 +30,12 @@ abi_structs! {
         padding: [u32; 3],
     }
 
-    /// `struct nvgpu_as_unmap_buffer_args` of the nvgpu user ABI (L4T r36).
+    /// Argument of `NVGPU_AS_IOCTL_UNMAP_BUFFER`.
     pub struct nvgpu_as_unmap_buffer_args {
         offset: u64,
     }
 
-    /// `struct nvgpu_as_alloc_space_args` of the nvgpu user ABI (L4T r36).
+    /// Argument of `NVGPU_AS_IOCTL_ALLOC_SPACE`.
     pub struct nvgpu_as_alloc_space_args {
         pages: u64,
         page_size: u32,
@@ -44,7 +44,7 @@ abi_structs! {
         padding: [u32; 2],
     }
 
-    /// `struct nvgpu_as_map_buffer_ex_args` of the nvgpu user ABI (L4T r36).
+    /// Argument of `NVGPU_AS_IOCTL_MAP_BUFFER_EX`.
     pub struct nvgpu_as_map_buffer_ex_args {
         flags: u32,
         compr_kind: i16,
@@ -56,14 +56,14 @@ abi_structs! {
         offset: u64,
     }
 
-    /// `struct nvgpu_as_get_va_regions_args` of the nvgpu user ABI (L4T r36).
+    /// Argument of `NVGPU_AS_IOCTL_GET_VA_REGIONS`.
     pub struct nvgpu_as_get_va_regions_args {
         buf_addr: u64,
         buf_size: u32,
         reserved: u32,
     }
 
-    /// `struct nvgpu_as_get_buffer_compbits_info_args` of the nvgpu user ABI (L4T r36).
+    /// Argument of `NVGPU_AS_IOCTL_GET_BUFFER_COMPBITS_INFO`.
     pub struct nvgpu_as_get_buffer_compbits_info_args {
         mapping_gva: u64,
         compbits_win_size: u64,
@@ -73,7 +73,7 @@ abi_structs! {
         reserved1: u32,
     }
 
-    /// `struct nvgpu_as_map_buffer_compbits_args` of the nvgpu user ABI (L4T r36).
+    /// Argument of `NVGPU_AS_IOCTL_MAP_BUFFER_COMPBITS`.
     pub struct nvgpu_as_map_buffer_compbits_args {
         mapping_gva: u64,
         compbits_win_gva: u64,
@@ -83,7 +83,7 @@ abi_structs! {
         reserved1: u32,
     }
 
-    /// `struct nvgpu_as_map_buffer_batch_args` of the nvgpu user ABI (L4T r36).
+    /// Argument of `NVGPU_AS_IOCTL_MAP_BUFFER_BATCH`.
     pub struct nvgpu_as_map_buffer_batch_args {
         unmaps: u64,
         maps: u64,
@@ -92,14 +92,14 @@ abi_structs! {
         reserved: u64,
     }
 
-    /// `struct nvgpu_as_get_sync_ro_map_args` of the nvgpu user ABI (L4T r36).
+    /// Argument of `NVGPU_AS_IOCTL_GET_SYNC_RO_MAP`.
     pub struct nvgpu_as_get_sync_ro_map_args {
         base_gpuva: u64,
         sync_size: u32,
         num_syncpoints: u32,
     }
 
-    /// `struct nvgpu_as_mapping_modify_args` of the nvgpu user ABI (L4T r36).
+    /// Argument of `NVGPU_AS_IOCTL_MAPPING_MODIFY`.
     pub struct nvgpu_as_mapping_modify_args {
         compr_kind: i16,
         incompr_kind: i16,
@@ -109,14 +109,14 @@ abi_structs! {
         map_address: u64,
     }
 
-    /// `struct nvgpu_as_remap_args` of the nvgpu user ABI (L4T r36).
+    /// Argument of `NVGPU_AS_IOCTL_REMAP`.
     pub struct nvgpu_as_remap_args {
         ops: u64,
         num_ops: u32,
         _pad0: [u8; 4],
     }
 
-    /// `struct nvgpu_as_va_region` of the nvgpu user ABI (L4T r36).
+    /// One entry of what `NVGPU_AS_IOCTL_GET_VA_REGIONS` writes.
     pub struct nvgpu_as_va_region {
         offset: u64,
         page_size: u32,
@@ -124,7 +124,7 @@ abi_structs! {
         pages: u64,
     }
 
-    /// `struct nvgpu_as_remap_op` of the nvgpu user ABI (L4T r36).
+    /// One entry of what `NVGPU_AS_IOCTL_REMAP` reads and writes.
     pub struct nvgpu_as_remap_op {
         flags: u32,
         compr_kind: i16,

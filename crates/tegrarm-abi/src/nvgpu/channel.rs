@@ -9,28 +9,28 @@ abi_structs! {
     /// Layouts of this file, for `tests/layout.rs` and for decoding.
     pub static CHANNEL_STRUCTS: Abi::R36;
 
-    /// `struct nvgpu_set_nvmap_fd_args` of the nvgpu user ABI (L4T r36).
+    /// Argument of `NVGPU_IOCTL_CHANNEL_SET_NVMAP_FD`.
     pub struct nvgpu_set_nvmap_fd_args {
         fd: u32,
     }
 
-    /// `struct nvgpu_set_timeout_args` of the nvgpu user ABI (L4T r36).
+    /// Argument of `NVGPU_IOCTL_CHANNEL_SET_TIMEOUT`.
     pub struct nvgpu_set_timeout_args {
         timeout: u32,
     }
 
-    /// `struct nvgpu_get_param_args` of the nvgpu user ABI (L4T r36).
+    /// Argument of `NVGPU_IOCTL_CHANNEL_GET_TIMEDOUT`.
     pub struct nvgpu_get_param_args {
         value: u32,
     }
 
-    /// `struct nvgpu_set_timeout_ex_args` of the nvgpu user ABI (L4T r36).
+    /// Argument of `NVGPU_IOCTL_CHANNEL_SET_TIMEOUT_EX`.
     pub struct nvgpu_set_timeout_ex_args {
         timeout: u32,
         flags: u32,
     }
 
-    /// `struct nvgpu_wait_args` of the nvgpu user ABI (L4T r36).
+    /// Argument of `NVGPU_IOCTL_CHANNEL_WAIT`.
     pub struct nvgpu_wait_args {
         type_: u32,
         timeout: u32,
@@ -40,13 +40,13 @@ abi_structs! {
         condition_notifier_padding2: u32,
     }
 
-    /// `struct nvgpu_fence` of the nvgpu user ABI (L4T r36).
+    /// A syncpoint threshold, or a sync file in `id`; part of [`nvgpu_submit_gpfifo_args`].
     pub struct nvgpu_fence {
         id: u32,
         value: u32,
     }
 
-    /// `struct nvgpu_submit_gpfifo_args` of the nvgpu user ABI (L4T r36).
+    /// Argument of `NVGPU_IOCTL_CHANNEL_SUBMIT_GPFIFO`.
     pub struct nvgpu_submit_gpfifo_args {
         gpfifo: u64,
         num_entries: u32,
@@ -54,21 +54,21 @@ abi_structs! {
         fence: nvgpu_fence,
     }
 
-    /// `struct nvgpu_alloc_obj_ctx_args` of the nvgpu user ABI (L4T r36).
+    /// Argument of `NVGPU_IOCTL_CHANNEL_ALLOC_OBJ_CTX`.
     pub struct nvgpu_alloc_obj_ctx_args {
         class_num: u32,
         flags: u32,
         obj_id: u64,
     }
 
-    /// `struct nvgpu_zcull_bind_args` of the nvgpu user ABI (L4T r36).
+    /// Argument of `NVGPU_IOCTL_CHANNEL_ZCULL_BIND`.
     pub struct nvgpu_zcull_bind_args {
         gpu_va: u64,
         mode: u32,
         padding: u32,
     }
 
-    /// `struct nvgpu_set_error_notifier` of the nvgpu user ABI (L4T r36).
+    /// Argument of `NVGPU_IOCTL_CHANNEL_SET_ERROR_NOTIFIER`.
     pub struct nvgpu_set_error_notifier {
         offset: u64,
         size: u64,
@@ -76,24 +76,24 @@ abi_structs! {
         padding: u32,
     }
 
-    /// `struct nvgpu_channel_open_args` of the nvgpu user ABI (L4T r36).
+    /// Argument of `NVGPU_IOCTL_CHANNEL_OPEN`.
     pub struct nvgpu_channel_open_args {
         channel_fd: i32,
     }
 
-    /// `struct nvgpu_channel_wdt_args` of the nvgpu user ABI (L4T r36).
+    /// Argument of `NVGPU_IOCTL_CHANNEL_WDT`.
     pub struct nvgpu_channel_wdt_args {
         wdt_status: u32,
         timeout_ms: u32,
     }
 
-    /// `struct nvgpu_preemption_mode_args` of the nvgpu user ABI (L4T r36).
+    /// Argument of `NVGPU_IOCTL_CHANNEL_SET_PREEMPTION_MODE`.
     pub struct nvgpu_preemption_mode_args {
         graphics_preempt_mode: u32,
         compute_preempt_mode: u32,
     }
 
-    /// `struct nvgpu_alloc_gpfifo_ex_args` of the nvgpu user ABI (L4T r36).
+    /// Argument of `NVGPU_IOCTL_CHANNEL_ALLOC_GPFIFO_EX`.
     pub struct nvgpu_alloc_gpfifo_ex_args {
         num_entries: u32,
         num_inflight_jobs: u32,
@@ -101,25 +101,25 @@ abi_structs! {
         reserved: [u32; 5],
     }
 
-    /// `struct nvgpu_boosted_ctx_args` of the nvgpu user ABI (L4T r36).
+    /// Argument of `NVGPU_IOCTL_CHANNEL_SET_BOOSTED_CTX`.
     pub struct nvgpu_boosted_ctx_args {
         boost: u32,
         padding: u32,
     }
 
-    /// `struct nvgpu_get_user_syncpoint_args` of the nvgpu user ABI (L4T r36).
+    /// Argument of `NVGPU_IOCTL_CHANNEL_GET_USER_SYNCPOINT`.
     pub struct nvgpu_get_user_syncpoint_args {
         gpu_va: u64,
         syncpoint_id: u32,
         syncpoint_max: u32,
     }
 
-    /// `struct nvgpu_reschedule_runlist_args` of the nvgpu user ABI (L4T r36).
+    /// Argument of `NVGPU_IOCTL_CHANNEL_RESCHEDULE_RUNLIST`.
     pub struct nvgpu_reschedule_runlist_args {
         flags: u32,
     }
 
-    /// `struct nvgpu_channel_setup_bind_args` of the nvgpu user ABI (L4T r36).
+    /// Argument of `NVGPU_IOCTL_CHANNEL_SETUP_BIND`.
     pub struct nvgpu_channel_setup_bind_args {
         num_gpfifo_entries: u32,
         num_inflight_jobs: u32,
@@ -136,7 +136,7 @@ abi_structs! {
         _pad0: [u8; 4],
     }
 
-    /// `struct nvgpu_notification` of the nvgpu user ABI (L4T r36).
+    /// The 16 bytes of an error notifier, written by the kernel; `status` last.
     pub struct nvgpu_notification {
         time_stamp_nanoseconds: [u32; 2],
         info32: u32,
@@ -144,7 +144,7 @@ abi_structs! {
         status: u16,
     }
 
-    /// `struct nvgpu_gpfifo` of the nvgpu user ABI (L4T r36).
+    /// One GPFIFO entry as `NVGPU_IOCTL_CHANNEL_SUBMIT_GPFIFO` reads it.
     pub struct nvgpu_gpfifo {
         entry0: u32,
         entry1: u32,

@@ -9,41 +9,41 @@ abi_structs! {
     /// Layouts of this file, for `tests/layout.rs` and for decoding.
     pub static DEBUGGER_STRUCTS: Abi::R36;
 
-    /// `struct nvgpu_dbg_gpu_bind_channel_args` of the nvgpu user ABI (L4T r36).
+    /// Argument of `NVGPU_DBG_GPU_IOCTL_BIND_CHANNEL`.
     pub struct nvgpu_dbg_gpu_bind_channel_args {
         channel_fd: u32,
         _pad0: [u32; 1],
     }
 
-    /// `struct nvgpu_dbg_gpu_exec_reg_ops_args` of the nvgpu user ABI (L4T r36).
+    /// Argument of `NVGPU_DBG_GPU_IOCTL_REG_OPS`.
     pub struct nvgpu_dbg_gpu_exec_reg_ops_args {
         ops: u64,
         num_ops: u32,
         gr_ctx_resident: u32,
     }
 
-    /// `struct nvgpu_dbg_gpu_events_ctrl_args` of the nvgpu user ABI (L4T r36).
+    /// Argument of `NVGPU_DBG_GPU_IOCTL_EVENTS_CTRL`.
     pub struct nvgpu_dbg_gpu_events_ctrl_args {
         cmd: u32,
         _pad0: [u32; 1],
     }
 
-    /// `struct nvgpu_dbg_gpu_powergate_args` of the nvgpu user ABI (L4T r36).
+    /// Argument of `NVGPU_DBG_GPU_IOCTL_POWERGATE`.
     pub struct nvgpu_dbg_gpu_powergate_args {
         mode: u32,
     }
 
-    /// `struct nvgpu_dbg_gpu_smpc_ctxsw_mode_args` of the nvgpu user ABI (L4T r36).
+    /// Argument of `NVGPU_DBG_GPU_IOCTL_SMPC_CTXSW_MODE`.
     pub struct nvgpu_dbg_gpu_smpc_ctxsw_mode_args {
         mode: u32,
     }
 
-    /// `struct nvgpu_dbg_gpu_suspend_resume_all_sms_args` of the nvgpu user ABI (L4T r36).
+    /// Argument of `NVGPU_DBG_GPU_IOCTL_SUSPEND_RESUME_ALL_SMS`.
     pub struct nvgpu_dbg_gpu_suspend_resume_all_sms_args {
         mode: u32,
     }
 
-    /// `struct nvgpu_dbg_gpu_perfbuf_map_args` of the nvgpu user ABI (L4T r36).
+    /// Argument of `NVGPU_DBG_GPU_IOCTL_PERFBUF_MAP`.
     pub struct nvgpu_dbg_gpu_perfbuf_map_args {
         dmabuf_fd: u32,
         reserved: u32,
@@ -51,36 +51,36 @@ abi_structs! {
         offset: u64,
     }
 
-    /// `struct nvgpu_dbg_gpu_perfbuf_unmap_args` of the nvgpu user ABI (L4T r36).
+    /// Argument of `NVGPU_DBG_GPU_IOCTL_PERFBUF_UNMAP`.
     pub struct nvgpu_dbg_gpu_perfbuf_unmap_args {
         offset: u64,
     }
 
-    /// `struct nvgpu_dbg_gpu_pc_sampling_args` of the nvgpu user ABI (L4T r36).
+    /// Argument of `NVGPU_DBG_GPU_IOCTL_PC_SAMPLING`.
     pub struct nvgpu_dbg_gpu_pc_sampling_args {
         enable: u32,
         _pad0: [u32; 1],
     }
 
-    /// `struct nvgpu_dbg_gpu_timeout_args` of the nvgpu user ABI (L4T r36).
+    /// Argument of `NVGPU_DBG_GPU_IOCTL_TIMEOUT` and `NVGPU_DBG_GPU_IOCTL_GET_TIMEOUT`.
     pub struct nvgpu_dbg_gpu_timeout_args {
         enable: u32,
         padding: u32,
     }
 
-    /// `struct nvgpu_dbg_gpu_set_next_stop_trigger_type_args` of the nvgpu user ABI (L4T r36).
+    /// Argument of `NVGPU_DBG_GPU_IOCTL_SET_NEXT_STOP_TRIGGER_TYPE`.
     pub struct nvgpu_dbg_gpu_set_next_stop_trigger_type_args {
         broadcast: u32,
         reserved: u32,
     }
 
-    /// `struct nvgpu_dbg_gpu_hwpm_ctxsw_mode_args` of the nvgpu user ABI (L4T r36).
+    /// Argument of `NVGPU_DBG_GPU_IOCTL_HWPM_CTXSW_MODE`.
     pub struct nvgpu_dbg_gpu_hwpm_ctxsw_mode_args {
         mode: u32,
         reserved: u32,
     }
 
-    /// `struct nvgpu_dbg_gpu_read_single_sm_error_state_args` of the nvgpu user ABI (L4T r36).
+    /// Argument of `NVGPU_DBG_GPU_IOCTL_READ_SINGLE_SM_ERROR_STATE`.
     pub struct nvgpu_dbg_gpu_read_single_sm_error_state_args {
         sm_id: u32,
         padding: u32,
@@ -88,19 +88,19 @@ abi_structs! {
         sm_error_state_record_size: u64,
     }
 
-    /// `struct nvgpu_dbg_gpu_clear_single_sm_error_state_args` of the nvgpu user ABI (L4T r36).
+    /// Argument of `NVGPU_DBG_GPU_IOCTL_CLEAR_SINGLE_SM_ERROR_STATE`.
     pub struct nvgpu_dbg_gpu_clear_single_sm_error_state_args {
         sm_id: u32,
         padding: u32,
     }
 
-    /// `struct nvgpu_dbg_gpu_unbind_channel_args` of the nvgpu user ABI (L4T r36).
+    /// Argument of `NVGPU_DBG_GPU_IOCTL_UNBIND_CHANNEL`.
     pub struct nvgpu_dbg_gpu_unbind_channel_args {
         channel_fd: u32,
         _pad0: [u32; 1],
     }
 
-    /// `struct nvgpu_dbg_gpu_suspend_resume_contexts_args` of the nvgpu user ABI (L4T r36).
+    /// Argument of `NVGPU_DBG_GPU_IOCTL_SUSPEND_RESUME_CONTEXTS`.
     pub struct nvgpu_dbg_gpu_suspend_resume_contexts_args {
         action: u32,
         is_resident_context: u32,
@@ -108,7 +108,7 @@ abi_structs! {
         padding: u32,
     }
 
-    /// `struct nvgpu_dbg_gpu_access_fb_memory_args` of the nvgpu user ABI (L4T r36).
+    /// Argument of `NVGPU_DBG_GPU_IOCTL_ACCESS_FB_MEMORY`.
     pub struct nvgpu_dbg_gpu_access_fb_memory_args {
         cmd: u32,
         dmabuf_fd: i32,
@@ -117,31 +117,31 @@ abi_structs! {
         size: u64,
     }
 
-    /// `struct nvgpu_dbg_gpu_profiler_obj_mgt_args` of the nvgpu user ABI (L4T r36).
+    /// Argument of `NVGPU_DBG_GPU_IOCTL_PROFILER_ALLOCATE` and `NVGPU_DBG_GPU_IOCTL_PROFILER_FREE`.
     pub struct nvgpu_dbg_gpu_profiler_obj_mgt_args {
         profiler_handle: u32,
         reserved: u32,
     }
 
-    /// `struct nvgpu_dbg_gpu_profiler_reserve_args` of the nvgpu user ABI (L4T r36).
+    /// Argument of `NVGPU_DBG_GPU_IOCTL_PROFILER_RESERVE`.
     pub struct nvgpu_dbg_gpu_profiler_reserve_args {
         profiler_handle: u32,
         acquire: u32,
     }
 
-    /// `struct nvgpu_dbg_gpu_set_sm_exception_type_mask_args` of the nvgpu user ABI (L4T r36).
+    /// Argument of `NVGPU_DBG_GPU_IOCTL_SET_SM_EXCEPTION_TYPE_MASK`.
     pub struct nvgpu_dbg_gpu_set_sm_exception_type_mask_args {
         exception_type_mask: u32,
         reserved: u32,
     }
 
-    /// `struct nvgpu_dbg_gpu_cycle_stats_args` of the nvgpu user ABI (L4T r36).
+    /// Argument of `NVGPU_DBG_GPU_IOCTL_CYCLE_STATS`.
     pub struct nvgpu_dbg_gpu_cycle_stats_args {
         dmabuf_fd: u32,
         reserved: u32,
     }
 
-    /// `struct nvgpu_dbg_gpu_cycle_stats_snapshot_args` of the nvgpu user ABI (L4T r36).
+    /// Argument of `NVGPU_DBG_GPU_IOCTL_CYCLE_STATS_SNAPSHOT`.
     pub struct nvgpu_dbg_gpu_cycle_stats_snapshot_args {
         cmd: u32,
         dmabuf_fd: u32,
@@ -149,26 +149,26 @@ abi_structs! {
         reserved: u32,
     }
 
-    /// `struct nvgpu_dbg_gpu_set_ctx_mmu_debug_mode_args` of the nvgpu user ABI (L4T r36).
+    /// Argument of `NVGPU_DBG_GPU_IOCTL_SET_CTX_MMU_DEBUG_MODE`.
     pub struct nvgpu_dbg_gpu_set_ctx_mmu_debug_mode_args {
         mode: u32,
         reserved: u32,
     }
 
-    /// `struct nvgpu_dbg_gpu_get_gr_context_size_args` of the nvgpu user ABI (L4T r36).
+    /// Argument of `NVGPU_DBG_GPU_IOCTL_GET_GR_CONTEXT_SIZE`.
     pub struct nvgpu_dbg_gpu_get_gr_context_size_args {
         size: u32,
         reserved: u32,
     }
 
-    /// `struct nvgpu_dbg_gpu_get_gr_context_args` of the nvgpu user ABI (L4T r36).
+    /// Argument of `NVGPU_DBG_GPU_IOCTL_GET_GR_CONTEXT`.
     pub struct nvgpu_dbg_gpu_get_gr_context_args {
         buffer: u64,
         size: u32,
         reserved: u32,
     }
 
-    /// `struct nvgpu_dbg_gpu_get_mappings_args` of the nvgpu user ABI (L4T r36).
+    /// Argument of `NVGPU_DBG_GPU_IOCTL_GET_MAPPINGS`.
     pub struct nvgpu_dbg_gpu_get_mappings_args {
         va_lo: u64,
         va_hi: u64,
@@ -178,7 +178,7 @@ abi_structs! {
         reserved: [u8; 3],
     }
 
-    /// `struct nvgpu_dbg_gpu_va_access_args` of the nvgpu user ABI (L4T r36).
+    /// Argument of `NVGPU_DBG_GPU_IOCTL_ACCESS_GPU_VA`.
     pub struct nvgpu_dbg_gpu_va_access_args {
         ops_buf: u64,
         count: u32,
@@ -186,12 +186,12 @@ abi_structs! {
         reserved: [u8; 3],
     }
 
-    /// `struct nvgpu_sched_exit_wait_for_errbar_args` of the nvgpu user ABI (L4T r36).
+    /// Argument of `NVGPU_DBG_GPU_IOCTL_SET_SCHED_EXIT_WAIT_FOR_ERRBAR`.
     pub struct nvgpu_sched_exit_wait_for_errbar_args {
         enable: u32,
     }
 
-    /// `struct nvgpu_dbg_gpu_reg_op` of the nvgpu user ABI (L4T r36).
+    /// One entry of what `NVGPU_DBG_GPU_IOCTL_REG_OPS` reads and writes.
     pub struct nvgpu_dbg_gpu_reg_op {
         op: u8,
         type_: u8,
@@ -206,7 +206,7 @@ abi_structs! {
         and_n_mask_hi: u32,
     }
 
-    /// `struct nvgpu_dbg_gpu_sm_error_state_record` of the nvgpu user ABI (L4T r36).
+    /// What `NVGPU_DBG_GPU_IOCTL_READ_SINGLE_SM_ERROR_STATE` writes to the buffer it is given.
     pub struct nvgpu_dbg_gpu_sm_error_state_record {
         hww_global_esr: u32,
         hww_warp_esr: u32,
@@ -215,7 +215,7 @@ abi_structs! {
         hww_warp_esr_report_mask: u32,
     }
 
-    /// `struct nvgpu_dbg_gpu_va_access_entry` of the nvgpu user ABI (L4T r36).
+    /// One entry of what `NVGPU_DBG_GPU_IOCTL_ACCESS_GPU_VA` reads and writes.
     pub struct nvgpu_dbg_gpu_va_access_entry {
         gpu_va: u64,
         data: u64,

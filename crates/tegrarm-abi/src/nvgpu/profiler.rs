@@ -8,26 +8,26 @@ abi_structs! {
     /// Layouts of this file, for `tests/layout.rs` and for decoding.
     pub static PROFILER_STRUCTS: Abi::R36;
 
-    /// `struct nvgpu_profiler_bind_context_args` of the nvgpu user ABI (L4T r36).
+    /// Argument of `NVGPU_PROFILER_IOCTL_BIND_CONTEXT`.
     pub struct nvgpu_profiler_bind_context_args {
         tsg_fd: i32,
         reserved: u32,
     }
 
-    /// `struct nvgpu_profiler_reserve_pm_resource_args` of the nvgpu user ABI (L4T r36).
+    /// Argument of `NVGPU_PROFILER_IOCTL_RESERVE_PM_RESOURCE`.
     pub struct nvgpu_profiler_reserve_pm_resource_args {
         resource: u32,
         flags: u32,
         reserved: [u32; 2],
     }
 
-    /// `struct nvgpu_profiler_release_pm_resource_args` of the nvgpu user ABI (L4T r36).
+    /// Argument of `NVGPU_PROFILER_IOCTL_RELEASE_PM_RESOURCE`.
     pub struct nvgpu_profiler_release_pm_resource_args {
         resource: u32,
         reserved: u32,
     }
 
-    /// `struct nvgpu_profiler_alloc_pma_stream_args` of the nvgpu user ABI (L4T r36).
+    /// Argument of `NVGPU_PROFILER_IOCTL_ALLOC_PMA_STREAM`.
     pub struct nvgpu_profiler_alloc_pma_stream_args {
         pma_buffer_map_size: u64,
         pma_buffer_offset: u64,
@@ -39,13 +39,13 @@ abi_structs! {
         reserved: [u32; 2],
     }
 
-    /// `struct nvgpu_profiler_free_pma_stream_args` of the nvgpu user ABI (L4T r36).
+    /// Argument of `NVGPU_PROFILER_IOCTL_FREE_PMA_STREAM`.
     pub struct nvgpu_profiler_free_pma_stream_args {
         pma_channel_id: u32,
         reserved: [u32; 2],
     }
 
-    /// `struct nvgpu_profiler_pma_stream_update_get_put_args` of the nvgpu user ABI (L4T r36).
+    /// Argument of `NVGPU_PROFILER_IOCTL_PMA_STREAM_UPDATE_GET_PUT`.
     pub struct nvgpu_profiler_pma_stream_update_get_put_args {
         bytes_consumed: u64,
         bytes_available: u64,
@@ -55,7 +55,7 @@ abi_structs! {
         reserved: [u32; 2],
     }
 
-    /// `struct nvgpu_profiler_exec_reg_ops_args` of the nvgpu user ABI (L4T r36).
+    /// Argument of `NVGPU_PROFILER_IOCTL_EXEC_REG_OPS`.
     pub struct nvgpu_profiler_exec_reg_ops_args {
         mode: u32,
         count: u32,
@@ -64,7 +64,7 @@ abi_structs! {
         reserved: [u32; 3],
     }
 
-    /// `struct nvgpu_profiler_vab_reserve_args` of the nvgpu user ABI (L4T r36).
+    /// Argument of `NVGPU_PROFILER_IOCTL_VAB_RESERVE`.
     pub struct nvgpu_profiler_vab_reserve_args {
         vab_mode: u8,
         reserved: [u8; 3],
@@ -72,13 +72,13 @@ abi_structs! {
         range_checkers_ptr: u64,
     }
 
-    /// `struct nvgpu_profiler_vab_flush_state_args` of the nvgpu user ABI (L4T r36).
+    /// Argument of `NVGPU_PROFILER_IOCTL_VAB_FLUSH_STATE`.
     pub struct nvgpu_profiler_vab_flush_state_args {
         buffer_ptr: u64,
         buffer_size: u64,
     }
 
-    /// `struct nvgpu_profiler_reg_op` of the nvgpu user ABI (L4T r36).
+    /// One entry of what `NVGPU_PROFILER_IOCTL_EXEC_REG_OPS` reads and writes.
     pub struct nvgpu_profiler_reg_op {
         op: u8,
         status: u8,

@@ -8,7 +8,7 @@ abi_structs! {
     /// Layouts of this file, for `tests/layout.rs` and for decoding.
     pub static R35_STRUCTS: Abi::R35;
 
-    /// `struct nvgpu_channel_setup_bind_args` as L4T r35 lays it out.
+    /// Argument of `NVGPU_IOCTL_CHANNEL_SETUP_BIND_R35`.
     pub struct nvgpu_channel_setup_bind_args_r35 {
         num_gpfifo_entries: u32,
         num_inflight_jobs: u32,
@@ -22,7 +22,7 @@ abi_structs! {
         _pad0: [u8; 4],
     }
 
-    /// `struct nvgpu_gpu_characteristics` as L4T r35 lays it out.
+    /// `nvgpu_gpu_characteristics` as L4T r35 lays it out.
     pub struct nvgpu_gpu_characteristics_r35 {
         arch: u32,
         impl_: u32,
@@ -106,19 +106,19 @@ abi_structs! {
         reserved5: u32,
     }
 
-    /// `struct nvgpu_gpu_open_tsg_args` as L4T r35 lays it out.
+    /// Argument of `NVGPU_GPU_IOCTL_OPEN_TSG_R35`.
     pub struct nvgpu_gpu_open_tsg_args_r35 {
         tsg_fd: u32,
         reserved: u32,
     }
 
-    /// `struct nvgpu_gpu_vsms_mapping_entry` as L4T r35 lays it out.
+    /// `nvgpu_gpu_vsms_mapping_entry` as L4T r35 lays it out.
     pub struct nvgpu_gpu_vsms_mapping_entry_r35 {
         gpc_index: u8,
         tpc_index: u8,
     }
 
-    /// `struct nvgpu_profiler_alloc_pma_stream_args` as L4T r35 lays it out.
+    /// `nvgpu_profiler_alloc_pma_stream_args` as L4T r35 lays it out.
     pub struct nvgpu_profiler_alloc_pma_stream_args_r35 {
         pma_buffer_map_size: u64,
         pma_buffer_offset: u64,
@@ -129,7 +129,7 @@ abi_structs! {
         reserved: [u32; 3],
     }
 
-    /// `struct nvgpu_profiler_pma_stream_update_get_put_args` as L4T r35 lays it out.
+    /// `nvgpu_profiler_pma_stream_update_get_put_args` as L4T r35 lays it out.
     pub struct nvgpu_profiler_pma_stream_update_get_put_args_r35 {
         bytes_consumed: u64,
         bytes_available: u64,
@@ -138,7 +138,7 @@ abi_structs! {
         reserved: [u32; 3],
     }
 
-    /// `struct nvmap_alloc_handle` as L4T r35 lays it out.
+    /// Argument of `NVMAP_IOC_ALLOC_R35`.
     pub struct nvmap_alloc_handle_r35 {
         handle: u32,
         heap_mask: u32,
@@ -146,7 +146,7 @@ abi_structs! {
         align: u32,
     }
 
-    /// `struct nvmap_handle_parameters` as L4T r35 lays it out.
+    /// Argument of `NVMAP_IOC_PARAMETERS_R35`.
     pub struct nvmap_handle_parameters_r35 {
         contig: u8,
         _pad0: [u8; 3],
@@ -162,7 +162,7 @@ abi_structs! {
         offset: u64,
     }
 
-    /// `struct nvmap_query_heap_params` as L4T r35 lays it out.
+    /// Argument of `NVMAP_IOC_QUERY_HEAP_PARAMS_R35`.
     pub struct nvmap_query_heap_params_r35 {
         heap_mask: u32,
         flags: u32,

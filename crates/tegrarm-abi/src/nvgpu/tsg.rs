@@ -8,7 +8,7 @@ abi_structs! {
     /// Layouts of this file, for `tests/layout.rs` and for decoding.
     pub static TSG_STRUCTS: Abi::R36;
 
-    /// `struct nvgpu_event_id_ctrl_args` of the nvgpu user ABI (L4T r36).
+    /// Argument of `NVGPU_IOCTL_CHANNEL_EVENT_ID_CTRL` and `NVGPU_IOCTL_TSG_EVENT_ID_CTRL`.
     pub struct nvgpu_event_id_ctrl_args {
         cmd: u32,
         event_id: u32,
@@ -16,26 +16,26 @@ abi_structs! {
         padding: u32,
     }
 
-    /// `struct nvgpu_runlist_interleave_args` of the nvgpu user ABI (L4T r36).
+    /// Argument of `NVGPU_IOCTL_CHANNEL_SET_RUNLIST_INTERLEAVE` and `NVGPU_IOCTL_TSG_SET_RUNLIST_INTERLEAVE`.
     pub struct nvgpu_runlist_interleave_args {
         level: u32,
         reserved: u32,
     }
 
-    /// `struct nvgpu_timeslice_args` of the nvgpu user ABI (L4T r36).
+    /// Argument of `NVGPU_DBG_GPU_IOCTL_TSG_SET_TIMESLICE` and `NVGPU_DBG_GPU_IOCTL_TSG_GET_TIMESLICE` and `NVGPU_IOCTL_TSG_SET_TIMESLICE` and `NVGPU_IOCTL_TSG_GET_TIMESLICE`.
     pub struct nvgpu_timeslice_args {
         timeslice_us: u32,
         reserved: u32,
     }
 
-    /// `struct nvgpu_tsg_bind_channel_ex_args` of the nvgpu user ABI (L4T r36).
+    /// Argument of `NVGPU_TSG_IOCTL_BIND_CHANNEL_EX`.
     pub struct nvgpu_tsg_bind_channel_ex_args {
         channel_fd: i32,
         subcontext_id: u32,
         reserved: [u8; 16],
     }
 
-    /// `struct nvgpu_tsg_read_single_sm_error_state_args` of the nvgpu user ABI (L4T r36).
+    /// Argument of `NVGPU_TSG_IOCTL_READ_SINGLE_SM_ERROR_STATE`.
     pub struct nvgpu_tsg_read_single_sm_error_state_args {
         sm_id: u32,
         reserved: u32,
@@ -43,26 +43,26 @@ abi_structs! {
         record_size: u64,
     }
 
-    /// `struct nvgpu_tsg_l2_max_ways_evict_last_args` of the nvgpu user ABI (L4T r36).
+    /// Argument of `NVGPU_TSG_IOCTL_SET_L2_MAX_WAYS_EVICT_LAST` and `NVGPU_TSG_IOCTL_GET_L2_MAX_WAYS_EVICT_LAST`.
     pub struct nvgpu_tsg_l2_max_ways_evict_last_args {
         max_ways: u32,
         reserved: u32,
     }
 
-    /// `struct nvgpu_tsg_set_l2_sector_promotion_args` of the nvgpu user ABI (L4T r36).
+    /// Argument of `NVGPU_TSG_IOCTL_SET_L2_SECTOR_PROMOTION`.
     pub struct nvgpu_tsg_set_l2_sector_promotion_args {
         promotion_flag: u32,
         reserved: u32,
     }
 
-    /// `struct nvgpu_tsg_bind_scheduling_domain_args` of the nvgpu user ABI (L4T r36).
+    /// Argument of `NVGPU_TSG_IOCTL_BIND_SCHEDULING_DOMAIN`.
     pub struct nvgpu_tsg_bind_scheduling_domain_args {
         domain_fd: i32,
         reserved0: i32,
         reserved: [u64; 3],
     }
 
-    /// `struct nvgpu_tsg_read_all_sm_error_state_args` of the nvgpu user ABI (L4T r36).
+    /// Argument of `NVGPU_TSG_IOCTL_READ_ALL_SM_ERROR_STATES`.
     pub struct nvgpu_tsg_read_all_sm_error_state_args {
         num_sm: u32,
         reserved: u32,
@@ -70,7 +70,7 @@ abi_structs! {
         buffer_size: u64,
     }
 
-    /// `struct nvgpu_tsg_create_subcontext_args` of the nvgpu user ABI (L4T r36).
+    /// Argument of `NVGPU_TSG_IOCTL_CREATE_SUBCONTEXT`.
     pub struct nvgpu_tsg_create_subcontext_args {
         type_: u32,
         as_fd: i32,
@@ -78,27 +78,27 @@ abi_structs! {
         reserved: u32,
     }
 
-    /// `struct nvgpu_tsg_delete_subcontext_args` of the nvgpu user ABI (L4T r36).
+    /// Argument of `NVGPU_TSG_IOCTL_DELETE_SUBCONTEXT`.
     pub struct nvgpu_tsg_delete_subcontext_args {
         veid: u32,
         reserved: u32,
     }
 
-    /// `struct nvgpu_tsg_get_share_token_args` of the nvgpu user ABI (L4T r36).
+    /// Argument of `NVGPU_TSG_IOCTL_GET_SHARE_TOKEN`.
     pub struct nvgpu_tsg_get_share_token_args {
         source_device_instance_id: u64,
         target_device_instance_id: u64,
         share_token: u64,
     }
 
-    /// `struct nvgpu_tsg_revoke_share_token_args` of the nvgpu user ABI (L4T r36).
+    /// Argument of `NVGPU_TSG_IOCTL_REVOKE_SHARE_TOKEN`.
     pub struct nvgpu_tsg_revoke_share_token_args {
         source_device_instance_id: u64,
         target_device_instance_id: u64,
         share_token: u64,
     }
 
-    /// `struct nvgpu_tsg_sm_error_state_record` of the nvgpu user ABI (L4T r36).
+    /// What `NVGPU_TSG_IOCTL_READ_SINGLE_SM_ERROR_STATE` writes to the buffer it is given.
     pub struct nvgpu_tsg_sm_error_state_record {
         global_esr: u32,
         warp_esr: u32,

@@ -8,7 +8,7 @@ abi_structs! {
     /// Layouts of this file, for `tests/layout.rs` and for decoding.
     pub static CTRL_0000_STRUCTS: Abi::Rm570;
 
-    /// `NV0000_CTRL_SYSTEM_GET_BUILD_VERSION_V2_PARAMS` of the RM user ABI (driver 570).
+    /// Parameters of `NV0000_CTRL_CMD_SYSTEM_GET_BUILD_VERSION_V2`.
     pub struct NV0000_CTRL_SYSTEM_GET_BUILD_VERSION_V2_PARAMS {
         driverVersionBuffer: [u8; 256],
         versionBuffer: [u8; 256],
@@ -18,7 +18,7 @@ abi_structs! {
         officialChangelistNumber: u32,
     }
 
-    /// `NV0000_CTRL_GPU_GET_ID_INFO_V2_PARAMS` of the RM user ABI (driver 570).
+    /// Parameters of `NV0000_CTRL_CMD_GPU_GET_ID_INFO_V2`.
     pub struct NV0000_CTRL_GPU_GET_ID_INFO_V2_PARAMS {
         gpuId: u32,
         gpuFlags: u32,
@@ -30,7 +30,7 @@ abi_structs! {
         numaId: i32,
     }
 
-    /// `NV0000_CTRL_SYSTEM_GET_BUILD_VERSION_PARAMS` of the RM user ABI (driver 570).
+    /// Parameters of `NV0000_CTRL_CMD_SYSTEM_GET_BUILD_VERSION`.
     pub struct NV0000_CTRL_SYSTEM_GET_BUILD_VERSION_PARAMS {
         sizeOfStrings: u32,
         _pad0: [u8; 4],
@@ -41,7 +41,7 @@ abi_structs! {
         officialChangelistNumber: u32,
     }
 
-    /// `NV0000_CTRL_SYSTEM_GET_CPU_INFO_PARAMS` of the RM user ABI (driver 570).
+    /// Parameters of `NV0000_CTRL_CMD_SYSTEM_GET_CPU_INFO`.
     pub struct NV0000_CTRL_SYSTEM_GET_CPU_INFO_PARAMS {
         type_: u32,
         capabilities: u32,
@@ -62,12 +62,12 @@ abi_structs! {
         selfHostedSocType: u32,
     }
 
-    /// `NV0000_CTRL_SYSTEM_GET_FEATURES_PARAMS` of the RM user ABI (driver 570).
+    /// Parameters of `NV0000_CTRL_CMD_SYSTEM_GET_FEATURES`.
     pub struct NV0000_CTRL_SYSTEM_GET_FEATURES_PARAMS {
         featuresMask: u32,
     }
 
-    /// `NV0000_CTRL_SYSTEM_GET_P2P_CAPS_PARAMS` of the RM user ABI (driver 570).
+    /// Parameters of `NV0000_CTRL_CMD_SYSTEM_GET_P2P_CAPS`.
     pub struct NV0000_CTRL_SYSTEM_GET_P2P_CAPS_PARAMS {
         gpuIds: [u32; 32],
         gpuCount: u32,
@@ -80,7 +80,7 @@ abi_structs! {
         busEgmPeerIds: u64,
     }
 
-    /// `NV0000_CTRL_SYSTEM_GET_P2P_CAPS_V2_PARAMS` of the RM user ABI (driver 570).
+    /// Parameters of `NV0000_CTRL_CMD_SYSTEM_GET_P2P_CAPS_V2`.
     pub struct NV0000_CTRL_SYSTEM_GET_P2P_CAPS_V2_PARAMS {
         gpuIds: [u32; 32],
         gpuCount: u32,
@@ -93,7 +93,7 @@ abi_structs! {
         busEgmPeerIds: [u32; 1024],
     }
 
-    /// `NV0000_CTRL_SYSTEM_GET_P2P_CAPS_MATRIX_PARAMS` of the RM user ABI (driver 570).
+    /// Parameters of `NV0000_CTRL_CMD_SYSTEM_GET_P2P_CAPS_MATRIX`.
     pub struct NV0000_CTRL_SYSTEM_GET_P2P_CAPS_MATRIX_PARAMS {
         grpACount: u32,
         grpBCount: u32,
@@ -106,23 +106,23 @@ abi_structs! {
         b2aOptimalWriteCes: [[u32; 8]; 8],
     }
 
-    /// `NV0000_CTRL_SYSTEM_GET_FABRIC_STATUS_PARAMS` of the RM user ABI (driver 570).
+    /// Parameters of `NV0000_CTRL_CMD_SYSTEM_GET_FABRIC_STATUS`.
     pub struct NV0000_CTRL_SYSTEM_GET_FABRIC_STATUS_PARAMS {
         fabricStatus: u32,
     }
 
-    /// `NV0000_CTRL_GPU_GET_ATTACHED_IDS_PARAMS` of the RM user ABI (driver 570).
+    /// Parameters of `NV0000_CTRL_CMD_GPU_GET_ATTACHED_IDS`.
     pub struct NV0000_CTRL_GPU_GET_ATTACHED_IDS_PARAMS {
         gpuIds: [u32; 32],
     }
 
-    /// `NV0000_CTRL_GPU_GET_PROBED_IDS_PARAMS` of the RM user ABI (driver 570).
+    /// Parameters of `NV0000_CTRL_CMD_GPU_GET_PROBED_IDS`.
     pub struct NV0000_CTRL_GPU_GET_PROBED_IDS_PARAMS {
         gpuIds: [u32; 32],
         excludedGpuIds: [u32; 32],
     }
 
-    /// `NV0000_CTRL_GPU_GET_ID_INFO_PARAMS` of the RM user ABI (driver 570).
+    /// Parameters of `NV0000_CTRL_CMD_GPU_GET_ID_INFO`.
     pub struct NV0000_CTRL_GPU_GET_ID_INFO_PARAMS {
         gpuId: u32,
         gpuFlags: u32,
@@ -135,7 +135,7 @@ abi_structs! {
         numaId: i32,
     }
 
-    /// `NV0000_CTRL_GPU_GET_DEVICE_IDS_PARAMS` of the RM user ABI (driver 570).
+    /// Parameters of `NV0000_CTRL_CMD_GPU_GET_DEVICE_IDS`.
     pub struct NV0000_CTRL_GPU_GET_DEVICE_IDS_PARAMS {
         deviceIds: u32,
     }
@@ -147,34 +147,34 @@ abi_structs! {
         computeInstanceId: u32,
     }
 
-    /// `NV0000_CTRL_GPU_GET_ACTIVE_DEVICE_IDS_PARAMS` of the RM user ABI (driver 570).
+    /// Parameters of `NV0000_CTRL_CMD_GPU_GET_ACTIVE_DEVICE_IDS`.
     pub struct NV0000_CTRL_GPU_GET_ACTIVE_DEVICE_IDS_PARAMS {
         numDevices: u32,
         devices: [NV0000_CTRL_GPU_ACTIVE_DEVICE; 256],
     }
 
-    /// `NV0000_CTRL_GPU_ATTACH_IDS_PARAMS` of the RM user ABI (driver 570).
+    /// Parameters of `NV0000_CTRL_CMD_GPU_ATTACH_IDS`.
     pub struct NV0000_CTRL_GPU_ATTACH_IDS_PARAMS {
         gpuIds: [u32; 32],
         failedId: u32,
     }
 
-    /// `NV0000_CTRL_GPU_DETACH_IDS_PARAMS` of the RM user ABI (driver 570).
+    /// Parameters of `NV0000_CTRL_CMD_GPU_DETACH_IDS`.
     pub struct NV0000_CTRL_GPU_DETACH_IDS_PARAMS {
         gpuIds: [u32; 32],
     }
 
-    /// `NV0000_CTRL_GPU_ASYNC_ATTACH_ID_PARAMS` of the RM user ABI (driver 570).
+    /// Parameters of `NV0000_CTRL_CMD_GPU_ASYNC_ATTACH_ID`.
     pub struct NV0000_CTRL_GPU_ASYNC_ATTACH_ID_PARAMS {
         gpuId: u32,
     }
 
-    /// `NV0000_CTRL_GPU_WAIT_ATTACH_ID_PARAMS` of the RM user ABI (driver 570).
+    /// Parameters of `NV0000_CTRL_CMD_GPU_WAIT_ATTACH_ID`.
     pub struct NV0000_CTRL_GPU_WAIT_ATTACH_ID_PARAMS {
         gpuId: u32,
     }
 
-    /// `NV0000_CTRL_GPU_GET_PCI_INFO_PARAMS` of the RM user ABI (driver 570).
+    /// Parameters of `NV0000_CTRL_CMD_GPU_GET_PCI_INFO`.
     pub struct NV0000_CTRL_GPU_GET_PCI_INFO_PARAMS {
         gpuId: u32,
         domain: u32,
@@ -182,7 +182,7 @@ abi_structs! {
         slot: u16,
     }
 
-    /// `NV0000_CTRL_GPU_GET_UUID_FROM_GPU_ID_PARAMS` of the RM user ABI (driver 570).
+    /// Parameters of `NV0000_CTRL_CMD_GPU_GET_UUID_FROM_GPU_ID`.
     pub struct NV0000_CTRL_GPU_GET_UUID_FROM_GPU_ID_PARAMS {
         gpuId: u32,
         flags: u32,
@@ -190,38 +190,38 @@ abi_structs! {
         uuidStrLen: u32,
     }
 
-    /// `NV0000_CTRL_GPU_QUERY_DRAIN_STATE_PARAMS` of the RM user ABI (driver 570).
+    /// Parameters of `NV0000_CTRL_CMD_GPU_QUERY_DRAIN_STATE`.
     pub struct NV0000_CTRL_GPU_QUERY_DRAIN_STATE_PARAMS {
         gpuId: u32,
         drainState: u32,
         flags: u32,
     }
 
-    /// `NV0000_CTRL_GPU_GET_MEMOP_ENABLE_PARAMS` of the RM user ABI (driver 570).
+    /// Parameters of `NV0000_CTRL_CMD_GPU_GET_MEMOP_ENABLE`.
     pub struct NV0000_CTRL_GPU_GET_MEMOP_ENABLE_PARAMS {
         enableMask: u32,
     }
 
-    /// `NV0000_CTRL_GPUACCT_GET_ACCOUNTING_STATE_PARAMS` of the RM user ABI (driver 570).
+    /// Parameters of `NV0000_CTRL_CMD_GPUACCT_GET_ACCOUNTING_STATE`.
     pub struct NV0000_CTRL_GPUACCT_GET_ACCOUNTING_STATE_PARAMS {
         gpuId: u32,
         pid: u32,
         state: u32,
     }
 
-    /// `NV0000_CTRL_GSYNC_GET_ATTACHED_IDS_PARAMS` of the RM user ABI (driver 570).
+    /// Parameters of `NV0000_CTRL_CMD_GSYNC_GET_ATTACHED_IDS`.
     pub struct NV0000_CTRL_GSYNC_GET_ATTACHED_IDS_PARAMS {
         gsyncIds: [u32; 4],
     }
 
-    /// `NV0000_CTRL_CLIENT_GET_ADDR_SPACE_TYPE_PARAMS` of the RM user ABI (driver 570).
+    /// Parameters of `NV0000_CTRL_CMD_CLIENT_GET_ADDR_SPACE_TYPE`.
     pub struct NV0000_CTRL_CLIENT_GET_ADDR_SPACE_TYPE_PARAMS {
         hObject: u32,
         mapFlags: u32,
         addrSpaceType: u32,
     }
 
-    /// `NV0000_CTRL_CLIENT_SET_INHERITED_SHARE_POLICY_PARAMS` of the RM user ABI (driver 570).
+    /// Parameters of `NV0000_CTRL_CMD_CLIENT_SET_INHERITED_SHARE_POLICY`.
     pub struct NV0000_CTRL_CLIENT_SET_INHERITED_SHARE_POLICY_PARAMS {
         sharePolicy: [u8; 12],
     }
@@ -244,20 +244,20 @@ abi_structs! {
         data: NV0000_CTRL_OS_UNIX_EXPORT_OBJECT_data,
     }
 
-    /// `NV0000_CTRL_OS_UNIX_EXPORT_OBJECT_TO_FD_PARAMS` of the RM user ABI (driver 570).
+    /// Parameters of `NV0000_CTRL_CMD_OS_UNIX_EXPORT_OBJECT_TO_FD`.
     pub struct NV0000_CTRL_OS_UNIX_EXPORT_OBJECT_TO_FD_PARAMS {
         object: NV0000_CTRL_OS_UNIX_EXPORT_OBJECT,
         fd: i32,
         flags: u32,
     }
 
-    /// `NV0000_CTRL_OS_UNIX_IMPORT_OBJECT_FROM_FD_PARAMS` of the RM user ABI (driver 570).
+    /// Parameters of `NV0000_CTRL_CMD_OS_UNIX_IMPORT_OBJECT_FROM_FD`.
     pub struct NV0000_CTRL_OS_UNIX_IMPORT_OBJECT_FROM_FD_PARAMS {
         fd: i32,
         object: NV0000_CTRL_OS_UNIX_EXPORT_OBJECT,
     }
 
-    /// `NV0000_CTRL_OS_UNIX_GET_EXPORT_OBJECT_INFO_PARAMS` of the RM user ABI (driver 570).
+    /// Parameters of `NV0000_CTRL_CMD_OS_UNIX_GET_EXPORT_OBJECT_INFO`.
     pub struct NV0000_CTRL_OS_UNIX_GET_EXPORT_OBJECT_INFO_PARAMS {
         fd: i32,
         deviceInstance: u32,
@@ -267,7 +267,7 @@ abi_structs! {
         _pad0: [u8; 2],
     }
 
-    /// `NV0000_CTRL_OS_UNIX_EXPORT_OBJECTS_TO_FD_PARAMS` of the RM user ABI (driver 570).
+    /// Parameters of `NV0000_CTRL_CMD_OS_UNIX_EXPORT_OBJECTS_TO_FD`.
     pub struct NV0000_CTRL_OS_UNIX_EXPORT_OBJECTS_TO_FD_PARAMS {
         fd: i32,
         hDevice: u32,
@@ -279,7 +279,7 @@ abi_structs! {
         index: u16,
     }
 
-    /// `NV0000_CTRL_OS_UNIX_IMPORT_OBJECTS_FROM_FD_PARAMS` of the RM user ABI (driver 570).
+    /// Parameters of `NV0000_CTRL_CMD_OS_UNIX_IMPORT_OBJECTS_FROM_FD`.
     pub struct NV0000_CTRL_OS_UNIX_IMPORT_OBJECTS_FROM_FD_PARAMS {
         fd: i32,
         hParent: u32,

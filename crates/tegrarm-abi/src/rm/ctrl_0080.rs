@@ -8,44 +8,44 @@ abi_structs! {
     /// Layouts of this file, for `tests/layout.rs` and for decoding.
     pub static CTRL_0080_STRUCTS: Abi::Rm570;
 
-    /// `NV0080_CTRL_GPU_GET_CLASSLIST_PARAMS` of the RM user ABI (driver 570).
+    /// Parameters of `NV0080_CTRL_CMD_GPU_GET_CLASSLIST`.
     pub struct NV0080_CTRL_GPU_GET_CLASSLIST_PARAMS {
         numClasses: u32,
         _pad0: [u8; 4],
         classList: u64,
     }
 
-    /// `NV0080_CTRL_GPU_GET_NUM_SUBDEVICES_PARAMS` of the RM user ABI (driver 570).
+    /// Parameters of `NV0080_CTRL_CMD_GPU_GET_NUM_SUBDEVICES`.
     pub struct NV0080_CTRL_GPU_GET_NUM_SUBDEVICES_PARAMS {
         numSubDevices: u32,
     }
 
-    /// `NV0080_CTRL_GPU_QUERY_SW_STATE_PERSISTENCE_PARAMS` of the RM user ABI (driver 570).
+    /// Parameters of `NV0080_CTRL_CMD_GPU_QUERY_SW_STATE_PERSISTENCE`.
     pub struct NV0080_CTRL_GPU_QUERY_SW_STATE_PERSISTENCE_PARAMS {
         swStatePersistence: u32,
     }
 
-    /// `NV0080_CTRL_GPU_GET_VIRTUALIZATION_MODE_PARAMS` of the RM user ABI (driver 570).
+    /// Parameters of `NV0080_CTRL_CMD_GPU_GET_VIRTUALIZATION_MODE`.
     pub struct NV0080_CTRL_GPU_GET_VIRTUALIZATION_MODE_PARAMS {
         virtualizationMode: u32,
         isGridBuild: u8,
         _pad0: [u8; 3],
     }
 
-    /// `NV0080_CTRL_GPU_GET_CLASSLIST_V2_PARAMS` of the RM user ABI (driver 570).
+    /// Parameters of `NV0080_CTRL_CMD_GPU_GET_CLASSLIST_V2`.
     pub struct NV0080_CTRL_GPU_GET_CLASSLIST_V2_PARAMS {
         numClasses: u32,
         classList: [u32; 100],
     }
 
-    /// `NV0080_CTRL_GR_GET_CAPS_PARAMS` of the RM user ABI (driver 570).
+    /// Parameters of `NV0080_CTRL_CMD_GR_GET_CAPS`.
     pub struct NV0080_CTRL_GR_GET_CAPS_PARAMS {
         capsTblSize: u32,
         _pad0: [u8; 4],
         capsTbl: u64,
     }
 
-    /// `NV0080_CTRL_GR_GET_INFO_PARAMS` of the RM user ABI (driver 570).
+    /// Parameters of `NV0080_CTRL_CMD_GR_GET_INFO`.
     pub struct NV0080_CTRL_GR_GET_INFO_PARAMS {
         grInfoListSize: u32,
         _pad0: [u8; 4],
@@ -59,7 +59,7 @@ abi_structs! {
         route: u64,
     }
 
-    /// `NV0080_CTRL_GR_GET_CAPS_V2_PARAMS` of the RM user ABI (driver 570).
+    /// Parameters of `NV0080_CTRL_CMD_GR_GET_CAPS_V2`.
     pub struct NV0080_CTRL_GR_GET_CAPS_V2_PARAMS {
         capsTbl: [u8; 23],
         _pad0: [u8; 1],
@@ -68,38 +68,38 @@ abi_structs! {
         _pad1: [u8; 7],
     }
 
-    /// `NV0080_CTRL_FB_GET_CAPS_PARAMS` of the RM user ABI (driver 570).
+    /// Parameters of `NV0080_CTRL_CMD_FB_GET_CAPS`.
     pub struct NV0080_CTRL_FB_GET_CAPS_PARAMS {
         capsTblSize: u32,
         _pad0: [u8; 4],
         capsTbl: u64,
     }
 
-    /// `NV0080_CTRL_FB_GET_CAPS_V2_PARAMS` of the RM user ABI (driver 570).
+    /// Parameters of `NV0080_CTRL_CMD_FB_GET_CAPS_V2`.
     pub struct NV0080_CTRL_FB_GET_CAPS_V2_PARAMS {
         capsTbl: [u8; 3],
     }
 
-    /// `NV0080_CTRL_HOST_GET_CAPS_V2_PARAMS` of the RM user ABI (driver 570).
+    /// Parameters of `NV0080_CTRL_CMD_HOST_GET_CAPS_V2`.
     pub struct NV0080_CTRL_HOST_GET_CAPS_V2_PARAMS {
         capsTbl: [u8; 3],
     }
 
-    /// `NV0080_CTRL_FIFO_GET_CAPS_PARAMS` of the RM user ABI (driver 570).
+    /// Parameters of `NV0080_CTRL_CMD_FIFO_GET_CAPS`.
     pub struct NV0080_CTRL_FIFO_GET_CAPS_PARAMS {
         capsTblSize: u32,
         _pad0: [u8; 4],
         capsTbl: u64,
     }
 
-    /// `NV0080_CTRL_FIFO_GET_ENGINE_CONTEXT_PROPERTIES_PARAMS` of the RM user ABI (driver 570).
+    /// Parameters of `NV0080_CTRL_CMD_FIFO_GET_ENGINE_CONTEXT_PROPERTIES`.
     pub struct NV0080_CTRL_FIFO_GET_ENGINE_CONTEXT_PROPERTIES_PARAMS {
         engineId: u32,
         alignment: u32,
         size: u32,
     }
 
-    /// `NV0080_CTRL_FIFO_GET_CHANNELLIST_PARAMS` of the RM user ABI (driver 570).
+    /// Parameters of `NV0080_CTRL_CMD_FIFO_GET_CHANNELLIST`.
     pub struct NV0080_CTRL_FIFO_GET_CHANNELLIST_PARAMS {
         numChannels: u32,
         _pad0: [u8; 4],
@@ -107,7 +107,7 @@ abi_structs! {
         pChannelList: u64,
     }
 
-    /// `NV0080_CTRL_FIFO_GET_CAPS_V2_PARAMS` of the RM user ABI (driver 570).
+    /// Parameters of `NV0080_CTRL_CMD_FIFO_GET_CAPS_V2`.
     pub struct NV0080_CTRL_FIFO_GET_CAPS_V2_PARAMS {
         capsTbl: [u8; 2],
     }
@@ -118,7 +118,7 @@ abi_structs! {
         pageTableCoverage: u32,
     }
 
-    /// `NV0080_CTRL_DMA_ADV_SCHED_GET_VA_CAPS_PARAMS` of the RM user ABI (driver 570).
+    /// Parameters of `NV0080_CTRL_CMD_DMA_ADV_SCHED_GET_VA_CAPS`.
     pub struct NV0080_CTRL_DMA_ADV_SCHED_GET_VA_CAPS_PARAMS {
         vaBitCount: u32,
         pdeCoverageBitCount: u32,
@@ -136,13 +136,13 @@ abi_structs! {
         supportedPageSizeMask: u64,
     }
 
-    /// `NV0080_CTRL_DMA_GET_CAPS_PARAMS` of the RM user ABI (driver 570).
+    /// Parameters of `NV0080_CTRL_CMD_DMA_GET_CAPS`.
     pub struct NV0080_CTRL_DMA_GET_CAPS_PARAMS {
         capsTblSize: u32,
         capsTbl: [u8; 8],
     }
 
-    /// `NV0080_CTRL_GR_SET_TPC_PARTITION_MODE_PARAMS` of the RM user ABI (driver 570).
+    /// Parameters of `NV0080_CTRL_CMD_GR_SET_TPC_PARTITION_MODE`.
     pub struct NV0080_CTRL_GR_SET_TPC_PARTITION_MODE_PARAMS {
         hChannelGroup: u32,
         mode: u32,
@@ -151,14 +151,14 @@ abi_structs! {
         grRouteInfo: NV0080_CTRL_GR_ROUTE_INFO,
     }
 
-    /// `NV0080_CTRL_MSENC_GET_CAPS_PARAMS` of the RM user ABI (driver 570).
+    /// Parameters of `NV0080_CTRL_CMD_MSENC_GET_CAPS`.
     pub struct NV0080_CTRL_MSENC_GET_CAPS_PARAMS {
         capsTblSize: u32,
         _pad0: [u8; 4],
         capsTbl: u64,
     }
 
-    /// `NV0080_CTRL_NVJPG_GET_CAPS_V2_PARAMS` of the RM user ABI (driver 570).
+    /// Parameters of `NV0080_CTRL_CMD_NVJPG_GET_CAPS_V2`.
     pub struct NV0080_CTRL_NVJPG_GET_CAPS_V2_PARAMS {
         capsTbl: [u8; 9],
         _pad0: [u8; 3],

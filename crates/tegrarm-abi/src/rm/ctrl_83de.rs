@@ -29,7 +29,7 @@ abi_structs! {
         faultInfo: u32,
     }
 
-    /// `NV83DE_CTRL_DEBUG_READ_ALL_SM_ERROR_STATES_PARAMS` of the RM user ABI (driver 570).
+    /// Parameters of `NV83DE_CTRL_CMD_DEBUG_READ_ALL_SM_ERROR_STATES`.
     pub struct NV83DE_CTRL_DEBUG_READ_ALL_SM_ERROR_STATES_PARAMS {
         hTargetChannel: u32,
         numSMsToRead: u32,
@@ -46,30 +46,30 @@ abi_structs! {
         accessType: u32,
     }
 
-    /// `NV83DE_CTRL_DEBUG_READ_MMU_FAULT_INFO_PARAMS` of the RM user ABI (driver 570).
+    /// Parameters of `NV83DE_CTRL_CMD_DEBUG_READ_MMU_FAULT_INFO`.
     pub struct NV83DE_CTRL_DEBUG_READ_MMU_FAULT_INFO_PARAMS {
         mmuFaultInfoList: [NV83DE_CTRL_DEBUG_READ_MMU_FAULT_INFO_ENTRY; 4],
         count: u32,
         _pad0: [u8; 4],
     }
 
-    /// `NV83DE_CTRL_DEBUG_SET_MODE_MMU_DEBUG_PARAMS` of the RM user ABI (driver 570).
+    /// Parameters of `NV83DE_CTRL_CMD_DEBUG_SET_MODE_MMU_DEBUG`.
     pub struct NV83DE_CTRL_DEBUG_SET_MODE_MMU_DEBUG_PARAMS {
         action: u32,
     }
 
-    /// `NV83DE_CTRL_DEBUG_SET_EXCEPTION_MASK_PARAMS` of the RM user ABI (driver 570).
+    /// Parameters of `NV83DE_CTRL_CMD_DEBUG_SET_EXCEPTION_MASK`.
     pub struct NV83DE_CTRL_DEBUG_SET_EXCEPTION_MASK_PARAMS {
         exceptionMask: u32,
     }
 
-    /// `NV83DE_CTRL_DEBUG_CLEAR_ALL_SM_ERROR_STATES_PARAMS` of the RM user ABI (driver 570).
+    /// Parameters of `NV83DE_CTRL_CMD_DEBUG_CLEAR_ALL_SM_ERROR_STATES`.
     pub struct NV83DE_CTRL_DEBUG_CLEAR_ALL_SM_ERROR_STATES_PARAMS {
         hTargetChannel: u32,
         numSMsToClear: u32,
     }
 
-    /// `NV83DE_CTRL_DEBUG_READ_MEMORY_PARAMS` of the RM user ABI (driver 570).
+    /// Parameters of `NV83DE_CTRL_CMD_DEBUG_READ_MEMORY`.
     pub struct NV83DE_CTRL_DEBUG_READ_MEMORY_PARAMS {
         hMemory: u32,
         length: u32,
@@ -77,13 +77,13 @@ abi_structs! {
         buffer: u64,
     }
 
-    /// `NV83DE_CTRL_CMD_DEBUG_SUSPEND_CONTEXT_PARAMS` of the RM user ABI (driver 570).
+    /// Parameters of `NV83DE_CTRL_CMD_DEBUG_SUSPEND_CONTEXT`.
     pub struct NV83DE_CTRL_CMD_DEBUG_SUSPEND_CONTEXT_PARAMS {
         waitForEvent: u32,
         hResidentChannel: u32,
     }
 
-    /// `NV83DE_CTRL_DEBUG_SET_MODE_ERRBAR_DEBUG_PARAMS` of the RM user ABI (driver 570).
+    /// Parameters of `NV83DE_CTRL_CMD_DEBUG_SET_MODE_ERRBAR_DEBUG`.
     pub struct NV83DE_CTRL_DEBUG_SET_MODE_ERRBAR_DEBUG_PARAMS {
         action: u32,
     }

@@ -8,23 +8,23 @@ abi_structs! {
     /// Layouts of this file, for `tests/layout.rs` and for decoding.
     pub static CTRL_A06C_STRUCTS: Abi::Rm570;
 
-    /// `NVA06C_CTRL_GPFIFO_SCHEDULE_PARAMS` of the RM user ABI (driver 570).
+    /// Parameters of `NVA06C_CTRL_CMD_GPFIFO_SCHEDULE`.
     pub struct NVA06C_CTRL_GPFIFO_SCHEDULE_PARAMS {
         bEnable: u8,
         bSkipSubmit: u8,
     }
 
-    /// `NVA06C_CTRL_SET_TIMESLICE_PARAMS` of the RM user ABI (driver 570).
+    /// Parameters of `NVA06C_CTRL_CMD_SET_TIMESLICE`.
     pub struct NVA06C_CTRL_SET_TIMESLICE_PARAMS {
         timesliceUs: u64,
     }
 
-    /// `NVA06C_CTRL_GET_TIMESLICE_PARAMS` of the RM user ABI (driver 570).
+    /// Parameters of `NVA06C_CTRL_CMD_GET_TIMESLICE`.
     pub struct NVA06C_CTRL_GET_TIMESLICE_PARAMS {
         timesliceUs: u64,
     }
 
-    /// `NVA06C_CTRL_PREEMPT_PARAMS` of the RM user ABI (driver 570).
+    /// Parameters of `NVA06C_CTRL_CMD_PREEMPT`.
     pub struct NVA06C_CTRL_PREEMPT_PARAMS {
         bWait: u8,
         bManualTimeout: u8,

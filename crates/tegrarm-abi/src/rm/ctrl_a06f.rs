@@ -8,13 +8,13 @@ abi_structs! {
     /// Layouts of this file, for `tests/layout.rs` and for decoding.
     pub static CTRL_A06F_STRUCTS: Abi::Rm570;
 
-    /// `NVA06F_CTRL_GPFIFO_SCHEDULE_PARAMS` of the RM user ABI (driver 570).
+    /// Parameters of `NVA06F_CTRL_CMD_GPFIFO_SCHEDULE`.
     pub struct NVA06F_CTRL_GPFIFO_SCHEDULE_PARAMS {
         bEnable: u8,
         bSkipSubmit: u8,
     }
 
-    /// `NVA06F_CTRL_BIND_PARAMS` of the RM user ABI (driver 570).
+    /// Parameters of `NVA06F_CTRL_CMD_BIND`.
     pub struct NVA06F_CTRL_BIND_PARAMS {
         engineType: u32,
     }

@@ -8,19 +8,19 @@ abi_structs! {
     /// Layouts of this file, for `tests/layout.rs` and for decoding.
     pub static CTRL_B0CC_STRUCTS: Abi::Rm570;
 
-    /// `NVB0CC_CTRL_POWER_REQUEST_FEATURES_PARAMS` of the RM user ABI (driver 570).
+    /// Parameters of `NVB0CC_CTRL_CMD_POWER_REQUEST_FEATURES`.
     pub struct NVB0CC_CTRL_POWER_REQUEST_FEATURES_PARAMS {
         globalStatus: u32,
         controlMask: u32,
         statusMask: u32,
     }
 
-    /// `NVB0CC_CTRL_POWER_RELEASE_FEATURES_PARAMS` of the RM user ABI (driver 570).
+    /// Parameters of `NVB0CC_CTRL_CMD_POWER_RELEASE_FEATURES`.
     pub struct NVB0CC_CTRL_POWER_RELEASE_FEATURES_PARAMS {
         controlMask: u32,
     }
 
-    /// `NVB0CC_CTRL_ALLOC_PMA_STREAM_PARAMS` of the RM user ABI (driver 570).
+    /// Parameters of `NVB0CC_CTRL_CMD_ALLOC_PMA_STREAM`.
     pub struct NVB0CC_CTRL_ALLOC_PMA_STREAM_PARAMS {
         hMemPmaBuffer: u32,
         _pad0: [u8; 4],
@@ -35,22 +35,22 @@ abi_structs! {
         pmaBufferVA: u64,
     }
 
-    /// `NVB0CC_CTRL_FREE_PMA_STREAM_PARAMS` of the RM user ABI (driver 570).
+    /// Parameters of `NVB0CC_CTRL_CMD_FREE_PMA_STREAM`.
     pub struct NVB0CC_CTRL_FREE_PMA_STREAM_PARAMS {
         pmaChannelIdx: u32,
     }
 
-    /// `NVB0CC_CTRL_RESERVE_HWPM_LEGACY_PARAMS` of the RM user ABI (driver 570).
+    /// Parameters of `NVB0CC_CTRL_CMD_RESERVE_HWPM_LEGACY`.
     pub struct NVB0CC_CTRL_RESERVE_HWPM_LEGACY_PARAMS {
         ctxsw: u8,
     }
 
-    /// `NVB0CC_CTRL_RESERVE_PM_AREA_SMPC_PARAMS` of the RM user ABI (driver 570).
+    /// Parameters of `NVB0CC_CTRL_CMD_RESERVE_PM_AREA_SMPC`.
     pub struct NVB0CC_CTRL_RESERVE_PM_AREA_SMPC_PARAMS {
         ctxsw: u8,
     }
 
-    /// `NVB0CC_CTRL_GET_TOTAL_HS_CREDITS_PARAMS` of the RM user ABI (driver 570).
+    /// Parameters of `NVB0CC_CTRL_CMD_GET_TOTAL_HS_CREDITS`.
     pub struct NVB0CC_CTRL_GET_TOTAL_HS_CREDITS_PARAMS {
         numCredits: u32,
     }
@@ -68,7 +68,7 @@ abi_structs! {
         numCredits: u16,
     }
 
-    /// `NVB0CC_CTRL_SET_HS_CREDITS_PARAMS` of the RM user ABI (driver 570).
+    /// Parameters of `NVB0CC_CTRL_CMD_SET_HS_CREDITS`.
     pub struct NVB0CC_CTRL_SET_HS_CREDITS_PARAMS {
         pmaChannelIdx: u8,
         numEntries: u8,
@@ -91,7 +91,7 @@ abi_structs! {
         regAndNMaskLo: u32,
     }
 
-    /// `NVB0CC_CTRL_EXEC_REG_OPS_PARAMS` of the RM user ABI (driver 570).
+    /// Parameters of `NVB0CC_CTRL_CMD_EXEC_REG_OPS`.
     pub struct NVB0CC_CTRL_EXEC_REG_OPS_PARAMS {
         regOpCount: u32,
         mode: u32,
@@ -101,7 +101,7 @@ abi_structs! {
         regOps: [NV2080_CTRL_GPU_REG_OP; 124],
     }
 
-    /// `NVB0CC_CTRL_PMA_STREAM_UPDATE_GET_PUT_PARAMS` of the RM user ABI (driver 570).
+    /// Parameters of `NVB0CC_CTRL_CMD_PMA_STREAM_UPDATE_GET_PUT`.
     pub struct NVB0CC_CTRL_PMA_STREAM_UPDATE_GET_PUT_PARAMS {
         bytesConsumed: u64,
         bUpdateAvailableBytes: u8,

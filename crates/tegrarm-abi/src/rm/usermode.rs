@@ -8,7 +8,7 @@ abi_structs! {
     /// Layouts of this file, for `tests/layout.rs` and for decoding.
     pub static USERD_STRUCTS: Abi::Rm570;
 
-    /// `AmpereAControlGPFifo`: USERD of a channel, 512 bytes.
+    /// USERD of a channel, 512 bytes; `GPGet` and `GPPut` are the two that matter.
     pub struct AmpereAControlGPFifo {
         Ignored00: [u32; 16],
         Put: u32,

@@ -1,0 +1,9 @@
+//! Compute engine methods, class C6C0 (ga10b has C7C0, the same methods).
+//!
+//! Method numbers are byte offsets.
+
+pub mod fields;
+pub mod methods;
+
+pub use fields::*;
+pub use methods::*;

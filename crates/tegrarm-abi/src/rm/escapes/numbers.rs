@@ -1,0 +1,53 @@
+//! Escape numbers and version words.
+//!
+//! Numbers: `tests/data/abi/rm-570.json` (driver 570.86.16).
+
+use crate::layout::*;
+
+abi_consts! {
+    /// Constants of this file, for `tests/layout.rs`.
+    pub static ESCAPE_CONSTS: Abi::Rm570;
+
+    NV_ESC_ALLOC_OS_EVENT: u32 = 0xce;
+    NV_ESC_ATTACH_GPUS_TO_FD: u32 = 0xd4;
+    NV_ESC_CARD_INFO: u32 = 0xc8;
+    NV_ESC_CHECK_VERSION_STR: u32 = 0xd2;
+    NV_ESC_EXPORT_TO_DMABUF_FD: u32 = 0xd9;
+    NV_ESC_FREE_OS_EVENT: u32 = 0xcf;
+    NV_ESC_IOCTL_XFER_CMD: u32 = 0xd3;
+    NV_ESC_NUMA_INFO: u32 = 0xd7;
+    NV_ESC_QUERY_DEVICE_INTR: u32 = 0xd5;
+    NV_ESC_REGISTER_FD: u32 = 0xc9;
+    NV_ESC_RM_ACCESS_REGISTRY: u32 = 0x4d;
+    NV_ESC_RM_ADD_VBLANK_CALLBACK: u32 = 0x56;
+    NV_ESC_RM_ALLOC: u32 = 0x2b;
+    NV_ESC_RM_ALLOC_CONTEXT_DMA2: u32 = 0x54;
+    NV_ESC_RM_ALLOC_MEMORY: u32 = 0x27;
+    NV_ESC_RM_ALLOC_OBJECT: u32 = 0x28;
+    NV_ESC_RM_BIND_CONTEXT_DMA: u32 = 0x59;
+    NV_ESC_RM_CONFIG_GET: u32 = 0x32;
+    NV_ESC_RM_CONFIG_GET_EX: u32 = 0x37;
+    NV_ESC_RM_CONFIG_SET: u32 = 0x33;
+    NV_ESC_RM_CONFIG_SET_EX: u32 = 0x38;
+    NV_ESC_RM_CONTROL: u32 = 0x2a;
+    NV_ESC_RM_DUP_OBJECT: u32 = 0x34;
+    NV_ESC_RM_EXPORT_OBJECT_TO_FD: u32 = 0x5c;
+    NV_ESC_RM_FREE: u32 = 0x29;
+    NV_ESC_RM_GET_EVENT_DATA: u32 = 0x52;
+    NV_ESC_RM_I2C_ACCESS: u32 = 0x39;
+    NV_ESC_RM_IDLE_CHANNELS: u32 = 0x41;
+    NV_ESC_RM_IMPORT_OBJECT_FROM_FD: u32 = 0x5d;
+    NV_ESC_RM_LOCKLESS_DIAGNOSTIC: u32 = 0x5f;
+    NV_ESC_RM_MAP_MEMORY: u32 = 0x4e;
+    NV_ESC_RM_MAP_MEMORY_DMA: u32 = 0x57;
+    NV_ESC_RM_SHARE: u32 = 0x35;
+    NV_ESC_RM_UNMAP_MEMORY: u32 = 0x4f;
+    NV_ESC_RM_UNMAP_MEMORY_DMA: u32 = 0x58;
+    NV_ESC_RM_UPDATE_DEVICE_MAPPING_INFO: u32 = 0x5e;
+    NV_ESC_RM_VID_HEAP_CONTROL: u32 = 0x4a;
+    NV_ESC_SET_NUMA_STATUS: u32 = 0xd8;
+    NV_ESC_STATUS_CODE: u32 = 0xd1;
+    NV_ESC_SYS_PARAMS: u32 = 0xd6;
+    NV_ESC_WAIT_OPEN_COMPLETE: u32 = 0xda;
+    NV_IOCTL_BASE: u32 = 0xc8;
+}
