@@ -1,0 +1,105 @@
+# The one entry. `make demo` and `make test` are all a newcomer needs; everything they make lives in target/, .venv/ and .cache/.
+
+CARGO  ?= cargo
+PYTHON ?= python3
+CC     ?= cc
+CXX    ?= c++
+
+export CARGO_TARGET_DIR ?= $(CURDIR)/target
+CACHE  := $(CURDIR)/.cache
+VENV   := $(CURDIR)/.venv
+PY     := $(VENV)/bin/python
+LIB    := $(CARGO_TARGET_DIR)/release/libtegrarm.so
+
+TINYGRAD         := $(shell sed -n 's/^tinygrad==//p' python/requirements.txt)
+CBINDGEN_VERSION := 0.29.4
+CBINDGEN         := $(CACHE)/cbindgen-$(CBINDGEN_VERSION)/bin/cbindgen
+TEST_TINY        := $(CACHE)/tinygrad-$(TINYGRAD)/test/test_tiny.py
+
+# The board if there is one, the virtual Orin otherwise; an explicit TEGRARM_BACKEND wins.
+export TEGRARM_BACKEND ?= $(if $(wildcard /dev/nvgpu),nvgpu,sim)
+export TEGRARM_LIB     := $(LIB)
+export CC CXX
+
+.DEFAULT_GOAL := build
+.PHONY: build venv demo test cargo-test ctest pytest test-tinygrad lint header docs bench clean distclean
+
+build:            ## the shared library (release)
+	$(CARGO) build --release --locked
+	@test -f $(LIB)
+
+# --- Python -------------------------------------------------------------------------------------------------------
+
+venv: $(VENV)/.installed
+$(VENV)/.installed: python/requirements.txt python/pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(PY) -m pip install --quiet --disable-pip-version-check -r python/requirements.txt
+	$(PY) -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable python
+	@touch $@
+
+# tinygrad's own tests come with its source distribution. It is fetched here, never committed, never modified.
+$(TEST_TINY): | venv
+	rm -rf $(CACHE)/sdist && mkdir -p $(CACHE)/sdist
+	$(PY) -m pip download --quiet --disable-pip-version-check --no-deps --no-binary tinygrad --no-build-isolation \
+		--dest $(CACHE)/sdist tinygrad==$(TINYGRAD)
+	tar -C $(CACHE) -xzf $(CACHE)/sdist/tinygrad-$(TINYGRAD).tar.gz
+	rm -rf $(CACHE)/sdist
+	@test -f $@ && touch $@
+
+demo: build venv  ## tensors through the library, two compilers
+	$(PY) examples/python/demo.py
+
+# --- tests --------------------------------------------------------------------------------------------------------
+
+test: cargo-test ctest pytest  ## every test there is
+	@echo "make test: all suites passed"
+
+cargo-test:
+	$(CARGO) test --workspace --locked
+
+ctest: build
+	$(MAKE) --no-print-directory -C ctests test
+
+pytest: build venv $(TEST_TINY)
+	TEGRARM_TEST_TINY=$(TEST_TINY) $(PY) -m pytest -c python/pyproject.toml --rootdir python python/tests
+
+test-tinygrad: build venv  ## tinygrad 0.12's whole operator suite: long, not part of `make test`
+	$(PY) python/tests/run_tinygrad_suite.py --cache $(CACHE) $(ARGS)
+
+# --- checks -------------------------------------------------------------------------------------------------------
+
+lint: venv $(CBINDGEN)
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+	$(PY) -m ruff check python examples benches
+	$(PY) python/checks/tree.py
+	$(MAKE) --no-print-directory GENERATED_TO=$(CACHE)/generated generated
+	$(PY) python/checks/drift.py $(CACHE)/generated
+
+# Files made from the source. `make header docs` rewrites them in place; `make lint` makes them elsewhere and compares.
+GENERATED_TO ?= $(CURDIR)
+.PHONY: generated
+generated: $(CBINDGEN)
+	@mkdir -p $(GENERATED_TO)/include
+	$(CBINDGEN) --quiet --config cbindgen.toml --crate tegrarm --output $(GENERATED_TO)/include/tegrarm.h
+	$(CARGO) run --quiet --locked -p tegrarm-abi --example c_header > $(GENERATED_TO)/include/tegrarm_abi.h
+	$(CARGO) run --quiet --locked --example support_matrix > $(GENERATED_TO)/support-matrix.md
+
+header docs:      ## rewrites include/ and the support matrix of README.md from the source
+	$(MAKE) --no-print-directory GENERATED_TO=$(CACHE)/generated generated
+	$(PYTHON) python/checks/drift.py --write $(CACHE)/generated
+
+$(CBINDGEN):
+	$(CARGO) install --quiet --locked --root $(CACHE)/cbindgen-$(CBINDGEN_VERSION) --target-dir $(CACHE)/cbindgen-build cbindgen@$(CBINDGEN_VERSION)
+
+# --- figures ------------------------------------------------------------------------------------------------------
+
+bench: build venv ## prints the figures of docs/benchmarks.md
+	$(PY) benches/figures.py
+
+clean:
+	$(CARGO) clean
+	$(MAKE) --no-print-directory -C ctests clean
+	rm -rf $(VENV)
+distclean: clean
+	rm -rf $(CACHE)

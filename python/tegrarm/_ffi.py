@@ -1,0 +1,131 @@
+"""ctypes binding of libtegrarm.so: finds the library, declares every exported function.
+
+Nothing here interprets a result; :mod:`tegrarm.rm` turns an NV_STATUS into an exception.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import ctypes.util
+import functools
+import os
+import pathlib
+from ctypes import POINTER, c_bool, c_char, c_char_p, c_int, c_int64, c_size_t, c_uint8, c_uint32, c_uint64, c_ulong, c_void_p
+
+NvHandle = NvU32 = NvStatus = c_uint32
+NvU64 = c_uint64
+
+
+class Config(ctypes.Structure):
+    """``struct tegrarm_config``: what ``tegrarm_init`` takes instead of the environment."""
+
+    _fields_ = [("size", c_size_t), ("backend", c_char_p)]
+
+
+class DeviceProfile(ctypes.Structure):
+    """``struct tegrarm_device_profile``: what a scheduler wants to know about a device.
+
+    ``size`` is set by the caller to ``ctypes.sizeof(DeviceProfile)``; fields are only ever appended.
+    """
+
+    _fields_ = [
+        ("size", c_size_t),
+        ("vendor", c_uint32),
+        ("name", c_char * 64),
+        ("shared_memory", c_bool),
+        ("memory_size", c_uint64),
+        ("local_bandwidth", c_uint64),
+        ("transfer_bandwidth", c_uint64),
+        ("has_matrix_hw", c_bool),
+        ("has_simd_reduction", c_bool),
+        ("compute_units", c_uint32),
+        ("simd_width", c_uint32),
+        ("max_threads_per_group", c_uint32),
+        ("shared_mem_size", c_uint32),
+        ("sm_version", c_uint32),
+        ("max_clock_hz", c_uint64),
+        ("uuid", c_uint8 * 16),
+        ("simulated", c_bool),
+    ]
+
+
+# name: (result, arguments), one row per prototype of include/tegrarm.h, in its order.
+SIGNATURES: dict[str, tuple] = {
+    "rm_alloc": (NvStatus, [NvHandle, NvHandle, POINTER(NvHandle), NvU32, c_void_p, NvU32]),
+    "rm_control": (NvStatus, [NvHandle, NvHandle, NvU32, c_void_p, NvU32]),
+    "rm_free": (NvStatus, [NvHandle, NvHandle, NvHandle]),
+    "rm_dup_object": (NvStatus, [NvHandle, NvHandle, POINTER(NvHandle), NvHandle, NvHandle, NvU32]),
+    "rm_alloc_memory": (NvStatus, [NvHandle, NvHandle, POINTER(NvHandle), NvU32, NvU32, POINTER(c_void_p), POINTER(NvU64)]),
+    "rm_map_memory": (NvStatus, [NvHandle, NvHandle, NvHandle, NvU64, NvU64, POINTER(c_void_p), NvU32]),
+    "rm_unmap_memory": (NvStatus, [NvHandle, NvHandle, NvHandle, c_void_p, NvU32]),
+    "rm_map_memory_dma": (NvStatus, [NvHandle, NvHandle, NvHandle, NvHandle, NvU64, NvU64, NvU32, POINTER(NvU64)]),
+    "rm_unmap_memory_dma": (NvStatus, [NvHandle, NvHandle, NvHandle, NvHandle, NvU32, NvU64]),
+    "rm_open": (c_int, [c_char_p, c_int]),
+    "rm_ioctl": (c_int, [c_int, c_ulong, c_void_p]),
+    "rm_mmap": (c_void_p, [c_void_p, c_size_t, c_int, c_int, c_int, c_int64]),
+    "rm_close": (c_int, [c_int]),
+    "tegrarm_version": (c_char_p, []),
+    "tegrarm_init": (NvStatus, [POINTER(Config)]),
+    "tegrarm_shutdown": (NvStatus, []),
+    "tegrarm_status_name": (c_char_p, [NvStatus]),
+    "tegrarm_last_error": (c_size_t, [c_void_p, c_size_t]),
+    "tegrarm_device_count": (NvStatus, [POINTER(NvU32)]),
+    "tegrarm_device_profile": (NvStatus, [NvU32, POINTER(DeviceProfile)]),
+}
+
+LIBRARY = "libtegrarm.so"
+
+
+class LibraryNotFound(ImportError):
+    """libtegrarm.so is in none of the places that were searched."""
+
+
+def candidates() -> list[pathlib.Path]:
+    """Where the library is looked for, first match wins; the system's loader path comes after these."""
+    if path := os.environ.get("TEGRARM_LIB"):
+        return [pathlib.Path(path)]
+    here = pathlib.Path(__file__).resolve().parent
+    target = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", here.parents[1] / "target"))
+    return [here / LIBRARY, target / "release" / LIBRARY]
+
+
+def find() -> str:
+    """Path (or bare name, for the system's loader) of the library; raises LibraryNotFound."""
+    tried = candidates()
+    for path in tried:
+        if path.is_file():
+            return str(path)
+    if "TEGRARM_LIB" not in os.environ and (system := ctypes.util.find_library("tegrarm")):
+        return system
+    places = "\n  ".join(str(p) for p in tried)
+    raise LibraryNotFound(f"{LIBRARY} not found; looked at\n  {places}\nBuild it with `make build`, or point TEGRARM_LIB at it.")
+
+
+@functools.cache
+def lib() -> ctypes.CDLL:
+    """The loaded library with every prototype declared. Loading it opens no device."""
+    handle = ctypes.CDLL(find())
+    for name, (result, arguments) in SIGNATURES.items():
+        function = getattr(handle, name)
+        function.restype, function.argtypes = result, arguments
+    return handle
+
+
+def version() -> str:
+    """Version of the loaded library, for example ``0.1.0``."""
+    return lib().tegrarm_version().decode()
+
+
+def status_name(status: int) -> str:
+    """Name of an NV_STATUS, for example ``NV_ERR_INVALID_CLASS``."""
+    return lib().tegrarm_status_name(status).decode()
+
+
+def last_error() -> str:
+    """What went wrong in the last failing call of this thread, as a sentence; empty if nothing did."""
+    needed = lib().tegrarm_last_error(None, 0)
+    if needed <= 1:
+        return ""
+    text = ctypes.create_string_buffer(needed)
+    lib().tegrarm_last_error(text, needed)
+    return text.value.decode(errors="replace")

@@ -1,0 +1,119 @@
+"""A thin Pythonic layer over the object door: handles stay integers, a bad status becomes an exception."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+
+from . import _ffi
+
+NV_OK = 0
+NV_ERR_NO_MEMORY = 0x51
+NV01_ROOT_CLIENT = 0x41
+
+
+class RmError(RuntimeError):
+    """An RM call answered something else than NV_OK.
+
+    ``status`` is the number, ``name`` its NV_ERR_ spelling, ``detail`` the library's sentence about it.
+    """
+
+    def __init__(self, call: str, status: int):
+        self.call, self.status = call, status
+        self.name, self.detail = _ffi.status_name(status), _ffi.last_error()
+        super().__init__(f"{call}: {self.name} ({status:#x})" + (f": {self.detail}" if self.detail else ""))
+
+
+class RmNoMemory(RmError, MemoryError):
+    """NV_ERR_NO_MEMORY, the one status a frontend answers by dropping its caches and trying again."""
+
+
+def check(call: str, status: int) -> None:
+    """Raises the exception that belongs to ``status``; returns for NV_OK."""
+    if status != NV_OK:
+        raise (RmNoMemory if status == NV_ERR_NO_MEMORY else RmError)(call, status)
+
+
+def _pointer(params) -> tuple[ctypes.c_void_p | None, int]:
+    return (None, 0) if params is None else (ctypes.cast(ctypes.byref(params), ctypes.c_void_p), ctypes.sizeof(params))
+
+
+def device_count() -> int:
+    """Number of GPUs of the selected backend. Raises RmError, with the reason, where there is no backend."""
+    count = ctypes.c_uint32()
+    check("tegrarm_device_count", _ffi.lib().tegrarm_device_count(ctypes.byref(count)))
+    return count.value
+
+
+def device_profile(index: int = 0) -> _ffi.DeviceProfile:
+    """What GPU ``index`` is and can do."""
+    profile = _ffi.DeviceProfile(size=ctypes.sizeof(_ffi.DeviceProfile))
+    check("tegrarm_device_profile", _ffi.lib().tegrarm_device_profile(index, ctypes.byref(profile)))
+    return profile
+
+
+class Client:
+    """An RM client. Closing it (or leaving its ``with`` block) frees every object below it.
+
+    A client belongs to the process that made it: in a forked child ``close`` does nothing.
+    """
+
+    def __init__(self):
+        self.pid, self.root = os.getpid(), 0
+        self.root = self.alloc(0, NV01_ROOT_CLIENT)
+
+    def alloc(self, parent: int, class_: int, params=None, handle: int = 0) -> int:
+        """Allocates an object of ``class_`` under ``parent`` and returns its handle."""
+        made, (pointer, size) = ctypes.c_uint32(handle), _pointer(params)
+        check(f"rm_alloc({class_:#06x})", _ffi.lib().rm_alloc(self.root, parent, ctypes.byref(made), class_, pointer, size))
+        return made.value
+
+    def alloc_os_memory(self, parent: int, class_: int, flags: int, address: int, size: int) -> int:
+        """Makes a memory object out of this process's own pages ``[address, address + size)``."""
+        made, pointer, limit = ctypes.c_uint32(), ctypes.c_void_p(address), ctypes.c_uint64(size - 1)
+        check(f"rm_alloc_memory({class_:#06x})", _ffi.lib().rm_alloc_memory(
+            self.root, parent, ctypes.byref(made), class_, flags, ctypes.byref(pointer), ctypes.byref(limit)))
+        return made.value
+
+    def control(self, obj: int, cmd: int, params=None):
+        """Sends a control to ``obj``; returns ``params``, which the library has filled in."""
+        pointer, size = _pointer(params)
+        check(f"rm_control({cmd:#010x})", _ffi.lib().rm_control(self.root, obj, cmd, pointer, size))
+        return params
+
+    def free(self, obj: int) -> None:
+        """Frees ``obj``, what is below it and what depends on it. Unknown objects are not an error, as in RM."""
+        check("rm_free", _ffi.lib().rm_free(self.root, 0, obj))
+
+    def map(self, device: int, memory: int, size: int, flags: int = 0) -> int:
+        """Maps ``size`` bytes of a memory object into this process and returns the address."""
+        address = ctypes.c_void_p()
+        check("rm_map_memory", _ffi.lib().rm_map_memory(self.root, device, memory, 0, size, ctypes.byref(address), flags))
+        return address.value or 0
+
+    def unmap(self, device: int, memory: int, address: int) -> None:
+        """Undoes one ``map``."""
+        check("rm_unmap_memory", _ffi.lib().rm_unmap_memory(self.root, device, memory, address, 0))
+
+    def map_dma(self, device: int, mapper: int, memory: int, size: int, flags: int = 0, address: int = 0) -> int:
+        """Maps a memory object into the GPU address space of ``mapper`` and returns its GPU virtual address."""
+        va = ctypes.c_uint64(address)
+        check("rm_map_memory_dma", _ffi.lib().rm_map_memory_dma(
+            self.root, device, mapper, memory, 0, size, flags, ctypes.byref(va)))
+        return va.value
+
+    def unmap_dma(self, device: int, mapper: int, memory: int, address: int) -> None:
+        """Undoes one ``map_dma``."""
+        check("rm_unmap_memory_dma", _ffi.lib().rm_unmap_memory_dma(self.root, device, mapper, memory, 0, address))
+
+    def close(self) -> None:
+        """Frees the client and everything it made. Safe to call again."""
+        root, self.root = self.root, 0
+        if root and os.getpid() == self.pid:
+            check("rm_free", _ffi.lib().rm_free(root, 0, root))
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, *_exc) -> None:
+        self.close()

@@ -1,0 +1,22 @@
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+os.environ.setdefault("TEGRARM_BACKEND", "sim")
+
+
+@pytest.fixture
+def python():
+    """Runs Python code (or a list of arguments) in a fresh process and returns its stdout; a failure shows both streams."""
+
+    def run(code, *, env=None, timeout=300, status=0):
+        command = [sys.executable, *(code if isinstance(code, list) else ["-c", code])]
+        done = subprocess.run(command, env={**os.environ, **(env or {})}, capture_output=True, text=True, timeout=timeout, cwd=ROOT)
+        assert done.returncode == status, f"exit status {done.returncode}\n--- stdout\n{done.stdout}\n--- stderr\n{done.stderr}"
+        return done.stdout if status == 0 else done.stdout + done.stderr
+
+    return run

@@ -1,0 +1,89 @@
+"""The ctypes declarations are the header's: names, argument types, results, structure layouts."""
+
+import ctypes
+import os
+import re
+import subprocess
+
+import pytest
+from conftest import ROOT
+
+import tegrarm
+from tegrarm import _ffi
+
+HEADER = ROOT / "include" / "tegrarm.h"
+C_TYPES = {
+    "NvHandle": ctypes.c_uint32, "NvU32": ctypes.c_uint32, "NV_STATUS": ctypes.c_uint32, "uint32_t": ctypes.c_uint32,
+    "NvU64": ctypes.c_uint64, "uint64_t": ctypes.c_uint64, "int64_t": ctypes.c_int64, "int": ctypes.c_int,
+    "unsigned long": ctypes.c_ulong, "size_t": ctypes.c_size_t, "uintptr_t": ctypes.c_size_t, "bool": ctypes.c_bool,
+}
+STRUCTS = {"tegrarm_config": _ffi.Config, "tegrarm_device_profile": _ffi.DeviceProfile}
+
+
+def prototypes():
+    """name -> (result, [argument types]) of every function the header declares, as C text."""
+    text = re.sub(r"/\*.*?\*/|//[^\n]*|^\s*#[^\n]*", "", HEADER.read_text(), flags=re.S | re.M)
+    found = {}
+    for result, name, arguments in re.findall(r"([\w][\w\s]*?[\s*]+)(\w+)\s*\(([^()]*)\)\s*;", text):
+        parts = [] if arguments.strip() == "void" else [" ".join(a.split()) for a in arguments.split(",")]
+        found[name] = (result.strip(), [re.sub(r"\s*\w+$", "", p).strip() for p in parts])
+    return found
+
+
+def ctypes_of(text, result=False):
+    """The ctypes declaration that a C type asks for."""
+    base = re.sub(r"\b(const|struct|extern)\b|\*", "", text).strip()
+    stars = text.count("*")
+    if stars == 0:
+        return C_TYPES[base]
+    if base in ("void", "char"):
+        if stars == 2:
+            return ctypes.POINTER(ctypes.c_void_p)
+        return ctypes.c_void_p if base == "void" or "const" not in text else ctypes.c_char_p
+    return ctypes.POINTER(STRUCTS.get(base) or C_TYPES[base]) if base in STRUCTS or base in C_TYPES else ctypes.c_void_p
+
+
+def test_header_declares_something():
+    assert len(prototypes()) >= 20
+
+
+@pytest.mark.parametrize("name", sorted(prototypes()))
+def test_declared_as_in_the_header(name):
+    result, arguments = prototypes()[name]
+    assert name in _ffi.SIGNATURES, f"{name} is exported but has no row in _ffi.SIGNATURES"
+    have_result, have_arguments = _ffi.SIGNATURES[name]
+    assert have_arguments == [ctypes_of(a) for a in arguments]
+    assert have_result == (None if result == "void" else ctypes_of(result))
+
+
+def test_nothing_declared_that_the_header_lacks():
+    assert set(_ffi.SIGNATURES) <= set(prototypes())
+
+
+def test_library_exports_exactly_the_header():
+    symbols = subprocess.run(["nm", "-D", "--defined-only", _ffi.find()], capture_output=True, text=True, check=True).stdout
+    exported = {line.split()[-1] for line in symbols.splitlines() if line.split()[-2] in "TW"}
+    assert exported == set(prototypes())
+
+
+@pytest.mark.parametrize("name", sorted(STRUCTS))
+def test_structures_have_the_compilers_layout(name, tmp_path):
+    cls = STRUCTS[name]
+    rows = "".join(f'printf("%zu ", offsetof(struct {name}, {f[0]}));' for f in cls._fields_)
+    source = tmp_path / "layout.c"
+    source.write_text(f'#include <stddef.h>\n#include <stdio.h>\n#include "tegrarm.h"\n'
+                      f"int main(void) {{ {rows} printf(\"%zu\", sizeof(struct {name})); return 0; }}\n")
+    binary = tmp_path / "layout"
+    subprocess.run([os.environ.get("CC", "cc"), f"-I{HEADER.parent}", source, "-o", binary], check=True)
+    want = [int(n) for n in subprocess.run([binary], capture_output=True, text=True, check=True).stdout.split()]
+    assert [getattr(cls, f[0]).offset for f in cls._fields_] + [ctypes.sizeof(cls)] == want
+
+
+def test_version_is_the_packages():
+    version = re.search(r'^version = "(.*)"', (ROOT / "python" / "pyproject.toml").read_text(), re.M)[1]
+    assert tegrarm.version() == version
+
+
+def test_missing_library_says_where_it_looked(python):
+    out = python("import tegrarm; tegrarm.version()", env={"TEGRARM_LIB": "/nowhere/libtegrarm.so"}, status=1)
+    assert "/nowhere/libtegrarm.so" in out and "make build" in out

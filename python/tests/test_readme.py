@@ -1,0 +1,40 @@
+"""The examples of README.md are taken from it and run."""
+
+import os
+import re
+import subprocess
+
+from conftest import ROOT
+
+from tegrarm import _ffi
+
+
+def example(language: str) -> str:
+    blocks = re.findall(rf"```{language}\n(.*?)```", (ROOT / "README.md").read_text(), re.S)
+    assert len(blocks) == 1, f"README.md should have one {language} example"
+    return blocks[0]
+
+
+def test_python_example(python):
+    code = example("python")
+    assert len(code.split("\n")) <= 7
+    assert python(code, env={"DEV": "TEGRA+NV"}) == "[5 7 9]\nsm_87\n"
+
+
+def test_c_example(tmp_path):
+    source, binary = tmp_path / "example.c", tmp_path / "example"
+    source.write_text(example("c"))
+    assert len(example("c").splitlines()) <= 22
+    libdir = os.path.dirname(_ffi.find())
+    subprocess.run([os.environ.get("CC", "cc"), "-Wall", "-Wextra", "-Werror", source, f"-I{ROOT}/include", f"-L{libdir}", "-ltegrarm",
+                    f"-Wl,-rpath,{libdir}", "-o", binary], check=True)
+    done = subprocess.run([binary], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, "NV_OK 1 MiB of GPU memory\n")
+
+
+def test_environment_table_names_every_variable_that_is_read():
+    """A TEGRARM_ variable that the source reads is in the table, and the table lists nothing that nobody reads."""
+    listed = set(re.findall(r"^\| `(TEGRARM_\w+)`", (ROOT / "README.md").read_text(), re.M))
+    files = [*ROOT.glob("src/**/*.rs"), *ROOT.glob("crates/*/src/**/*.rs"), *ROOT.glob("python/tegrarm/*.py")]
+    read = {v for f in files for v in re.findall(r"\bTEGRARM_[A-Z]+\b", f.read_text())}
+    assert listed == read

@@ -1,0 +1,119 @@
+"""Unpatched tinygrad computes through the library. Each test is a fresh process: tinygrad opens a device once."""
+
+import os
+
+import pytest
+
+TARGETS = ["TEGRA+NV:CUDA", "TEGRA+NV:NAK"]
+OPEN = "import tegrarm.tinygrad\nfrom tinygrad import Tensor, Device, TinyJit, dtypes\nimport numpy as np\n"
+
+
+def env(target="TEGRA+NV:CUDA", **more):
+    return {"DEV": target, **more}
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_adds(python, target):
+    assert python(OPEN + "print((Tensor([1,2,3]) + Tensor([4,5,6])).numpy())", env=env(target)) == "[5 7 9]\n"
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_computes_what_numpy_computes(python, target):
+    python(OPEN + """
+rng = np.random.default_rng(3)
+a, b = rng.standard_normal((2, 33, 33), dtype=np.float32)
+def same(got, want, tol=1e-4): np.testing.assert_allclose(got.numpy(), want, rtol=tol, atol=tol)
+same(Tensor(a) @ Tensor(b), a @ b)
+same(Tensor(a).softmax(), np.exp(a) / np.exp(a).sum(1, keepdims=True))
+same(Tensor(a).sum(axis=0), a.sum(axis=0)); same(Tensor(a).max(), a.max())
+same(Tensor(a).sin(), np.sin(a)); same(Tensor(a).permute(1, 0).contiguous() + 1, a.T + 1)
+assert ((Tensor(a) > 0).where(Tensor(a), 0).numpy() == np.maximum(a, 0)).all()
+assert (Tensor(np.arange(1000, dtype=np.int64)) // 7).numpy().tolist() == [i // 7 for i in range(1000)]
+""", env=env(target))
+
+
+def test_device_is_the_tegra_interface(python):
+    out = python(OPEN + """
+d = Device['NV']
+print(type(d).__name__, type(d.iface).__name__, d.arch, hex(d.local_mem_window), len(d.allocator.b))
+""", env=env())
+    assert out == "TegraDevice TEGRAIface sm_87 0xfd00000000 0\n"
+
+
+def test_jit_replays_with_new_inputs(python):
+    """A graph rewrites its launch descriptors between runs: every signal must carry its own run's value."""
+    python(OPEN + """
+@TinyJit
+def step(x): return ((x + 1).contiguous() * 2).contiguous().realize()
+for i in range(40):
+    assert step(Tensor([i, i + 1]).realize()).tolist() == [2 * (i + 1), 2 * (i + 2)], i
+""", env=env())
+
+
+def test_local_memory_grows_between_kernels(python):
+    python(OPEN + """
+d = Device['NV']
+d._ensure_has_local_memory(0x400); first = d.shader_local_mem.size
+d._ensure_has_local_memory(0x2000)
+assert d.slm_per_thread >= 0x2000 and d.shader_local_mem.size > first
+assert (Tensor.arange(1000).sum()).item() == 499500
+""", env=env())
+
+
+def test_copies_need_no_staging_and_keep_bytes(python):
+    python(OPEN + """
+data = np.random.default_rng(0).integers(0, 255, 5_000_001, dtype=np.uint8)
+t = Tensor(data).realize()
+assert (t.numpy() == data).all() and (t.to('CPU').realize().to('NV').realize().numpy() == data).all()
+""", env=env())
+
+
+def test_reads_a_file(python, tmp_path):
+    path = tmp_path / "weights"
+    path.write_bytes(bytes(range(256)) * 64)
+    python(OPEN + f"t = Tensor({str(path)!r}).to('NV').realize(); assert t.numpy().tobytes() == bytes(range(256)) * 64", env=env())
+
+
+def test_freed_buffers_come_back(python):
+    python(OPEN + """
+import os
+d = Device['NV']; Tensor.ones(64).contiguous().realize()
+def count(): return len(os.listdir('/proc/self/fd')), sum(1 for _ in open('/proc/self/maps'))
+before = count()
+for _ in range(50): d.allocator.free(d.allocator.alloc(1 << 20), 1 << 20); d.allocator.free_cache()
+fds, maps = count()
+assert fds == before[0] and maps <= before[1] + 2, (before, fds, maps)
+""", env=env())
+
+
+def test_a_fault_names_its_cause(python):
+    """A kernel that writes where nothing is mapped: the error says MMU fault and the address, not only that the GPU hangs."""
+    out = python(OPEN + """
+from tinygrad.runtime.support.hcq import HCQBuffer
+d = Device['NV']
+b = d.allocator.alloc(4096)
+q = d.hw_copy_queue_t().wait(d.timeline_signal, d.timeline_value - 1)
+q.copy(HCQBuffer(0x12_3456_7000, 4096), b, 4096).signal(d.timeline_signal, d.next_timeline()).submit(d)
+try: d.synchronize()
+except RuntimeError as e: print(e)
+else: raise SystemExit('no fault')
+""", env=env(HCQDEV_WAIT_TIMEOUT_MS="8000"))
+    assert "MMU fault" in out and "123456700" in out.replace("_", "").lower(), out
+
+
+def test_other_interfaces_are_untouched(python):
+    python("""
+import tegrarm.tinygrad
+from tinygrad.runtime import ops_nv
+assert [i.__name__ for i in ops_nv.NVDevice.ifaces][:2] == ['TEGRAIface', 'NVKIface']
+assert ops_nv.NVDevice._ensure_has_local_memory is not tegrarm.tinygrad.TegraDevice._ensure_has_local_memory
+tegrarm.tinygrad.install()
+assert sum(i.__name__ == 'TEGRAIface' for i in ops_nv.NVDevice.ifaces) == 1
+""")
+
+
+def test_no_backend_is_a_clear_message(python):
+    if os.path.exists("/dev/nvgpu"):
+        pytest.skip("this machine has a board")
+    out = python(OPEN + "print(Tensor([1]).numpy())", env=env(TEGRARM_BACKEND="nvgpu"), status=1)
+    assert "/dev/nv" in out and "TEGRARM_BACKEND=sim" in out
