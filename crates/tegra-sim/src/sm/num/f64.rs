@@ -140,11 +140,12 @@ const fn order(x: u64) -> i64 {
     x ^ ((x >> 63) as u64 >> 1) as i64
 }
 
-/// Whether either operand is a NaN.
+/// DSETP's second predicate for `.MIN` and `.MAX`: both operands are NaN. Compilers quieten the second operand
+/// under it, after selecting with the first predicate, and would spoil a number if it were true any other time.
 #[inline(always)]
 #[must_use]
-pub const fn unordered(a: u64, b: u64) -> bool {
-    f64::from_bits(a).is_nan() | f64::from_bits(b).is_nan()
+pub const fn both_nan(a: u64, b: u64) -> bool {
+    f64::from_bits(a).is_nan() & f64::from_bits(b).is_nan()
 }
 
 #[cfg(test)]

@@ -12,17 +12,24 @@
 //! | [`convert`] | F2I I2F I2FP FRND F2F F2FP F2IP |
 //! | [`int`] | IADD3 IMAD LEA ISETP IMNMX IABS IDP VABSDIFF |
 //! | [`bits`] | LOP3 PLOP3 SHF PRMT FLO SGXT BMSK P2R R2P |
+//! | [`mufu`] | MUFU |
+//! | [`atomic`] | ATOM ATOMG ATOMS RED |
+//! | [`hmma`], [`mma`] | HMMA; IMMA DMMA LDSM MOVM |
 //!
 //! [`round`] and [`format`] are what they are built on. Which semantics rest on documents and which on tests is
 //! said in `docs/simulator.md`.
 
+pub mod atomic;
 pub mod bits;
 pub mod convert;
 pub mod f32;
 pub mod f64;
 pub mod format;
 pub mod half;
+pub mod hmma;
 pub mod int;
+pub mod mma;
+pub mod mufu;
 pub mod round;
 
 pub use round::Round;

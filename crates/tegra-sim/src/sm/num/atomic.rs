@@ -1,0 +1,177 @@
+//! What atomics and reductions compute; reading and writing memory indivisibly is the caller's.
+
+use super::f32::{self, Mode};
+use super::f64;
+use super::half::{self, Operand};
+use super::round::Round;
+
+/// The operation of ATOM, ATOMG, ATOMS and RED, as encoded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Op {
+    /// Sum.
+    Add = 0,
+    /// Minimum.
+    Min = 1,
+    /// Maximum.
+    Max = 2,
+    /// Increment, back to 0 from the operand.
+    Inc = 3,
+    /// Decrement, back to the operand from 0.
+    Dec = 4,
+    /// Bitwise and.
+    And = 5,
+    /// Bitwise or.
+    Or = 6,
+    /// Bitwise exclusive or.
+    Xor = 7,
+    /// Exchange.
+    Exch = 8,
+}
+
+/// The operand type, as encoded for global atomics.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Type {
+    /// 32-bit unsigned.
+    U32 = 0,
+    /// 32-bit signed.
+    S32 = 1,
+    /// 64-bit unsigned.
+    U64 = 2,
+    /// Single precision, `.FTZ.RN`.
+    F32 = 3,
+    /// Two halves, `.RN`, denormals kept.
+    F16x2 = 4,
+    /// 64-bit signed.
+    S64 = 5,
+    /// Double precision, `.RN`.
+    F64 = 6,
+}
+
+/// An operation on a type that the machine has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Atomic {
+    op: Op,
+    ty: Type,
+}
+
+impl Atomic {
+    /// Reads the operation and type fields. `None` where the encoding or the combination does not exist:
+    /// floating-point types can only be added (or exchanged as plain bits, under an integer type), and only
+    /// 32-bit unsigned counters wrap.
+    #[must_use]
+    pub const fn from_bits(op: u32, ty: u32) -> Option<Self> {
+        let op = match op {
+            0 => Op::Add,
+            1 => Op::Min,
+            2 => Op::Max,
+            3 => Op::Inc,
+            4 => Op::Dec,
+            5 => Op::And,
+            6 => Op::Or,
+            7 => Op::Xor,
+            8 => Op::Exch,
+            _ => return None,
+        };
+        let ty = match ty {
+            0 => Type::U32,
+            1 => Type::S32,
+            2 => Type::U64,
+            3 => Type::F32,
+            4 => Type::F16x2,
+            5 => Type::S64,
+            6 => Type::F64,
+            _ => return None,
+        };
+        Self::new(op, ty)
+    }
+
+    /// As [`Atomic::from_bits`], from the decoded fields.
+    #[must_use]
+    pub const fn new(op: Op, ty: Type) -> Option<Self> {
+        let exists = match (op, ty) {
+            (Op::Add, _) | (_, Type::U32) => true,
+            (Op::Inc | Op::Dec, _) | (_, Type::F32 | Type::F16x2 | Type::F64) => false,
+            (_, Type::S32 | Type::U64 | Type::S64) => true,
+        };
+        if exists { Some(Self { op, ty }) } else { None }
+    }
+
+    /// The operation.
+    #[must_use]
+    pub const fn op(self) -> Op {
+        self.op
+    }
+
+    /// The type.
+    #[must_use]
+    pub const fn ty(self) -> Type {
+        self.ty
+    }
+
+    /// Size of the memory operand in bytes: 4 or 8, also its alignment.
+    #[must_use]
+    pub const fn bytes(self) -> u32 {
+        match self.ty {
+            Type::U64 | Type::S64 | Type::F64 => 8,
+            _ => 4,
+        }
+    }
+
+    /// What memory holds afterwards. 32-bit types use and return the low half.
+    #[inline]
+    #[must_use]
+    pub fn apply(self, old: u64, operand: u64) -> u64 {
+        match self.ty {
+            Type::U64 => integer(self.op, old, operand, old < operand),
+            Type::S64 => integer(self.op, old, operand, (old as i64) < operand as i64),
+            Type::F64 => f64::add(old, operand, Round::Rn),
+            _ => self.apply32(old as u32, operand as u32).into(),
+        }
+    }
+
+    #[inline]
+    fn apply32(self, old: u32, operand: u32) -> u32 {
+        let wide = |less| integer(self.op, old.into(), operand.into(), less) as u32;
+        match (self.ty, self.op) {
+            (Type::F32, _) => f32::add(old, operand, Mode { ftz: true, ..Mode::default() }),
+            (Type::F16x2, _) => {
+                let lanes = |x| Operand::default().lanes(half::Kind::F16, x, false);
+                half::add2(lanes(old), lanes(operand), half::Mode::default())
+            }
+            (_, Op::Inc) if old >= operand => 0,
+            (_, Op::Inc) => old + 1,
+            (_, Op::Dec) if old == 0 || old > operand => operand,
+            (_, Op::Dec) => old - 1,
+            (Type::S32, _) => wide((old as i32) < operand as i32),
+            _ => wide(old < operand),
+        }
+    }
+}
+
+/// The operations that are the same at every width, given the order of the operands.
+#[inline(always)]
+const fn integer(op: Op, old: u64, operand: u64, less: bool) -> u64 {
+    match op {
+        Op::Add => old.wrapping_add(operand),
+        Op::And => old & operand,
+        Op::Or => old | operand,
+        Op::Xor => old ^ operand,
+        Op::Min if less => old,
+        Op::Max if !less => old,
+        // Inc and Dec exist at 32 bits only and never come here.
+        Op::Min | Op::Max | Op::Exch | Op::Inc | Op::Dec => operand,
+    }
+}
+
+/// ATOM.CAS: what memory holds afterwards.
+#[inline(always)]
+#[must_use]
+pub const fn compare_and_swap(old: u64, compare: u64, swap: u64) -> u64 {
+    if old == compare { swap } else { old }
+}
+
+#[cfg(test)]
+#[path = "tests/atomic.rs"]
+mod tests;

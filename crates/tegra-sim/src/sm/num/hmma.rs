@@ -1,0 +1,261 @@
+//! HMMA: matrix multiply–accumulate on f16, bfloat16 and TF32.
+//!
+//! The arithmetic is the published bit-accurate model of Ampere's tensor cores (MMA-Sim, arXiv 2511.10909): the
+//! products of a pass and the addend are aligned to the largest exponent among them, each is cut to 24 fraction
+//! bits, the cut numbers are summed exactly, and the sum is truncated to an f32 or rounded to nearest even to an
+//! f16. A shape of full depth (k = 16, or 8 for TF32) is two such passes over half the depth each, the first
+//! one's rounded result being the second one's addend. Products are not normalised before alignment, and
+//! denormals keep the lowest exponent. The model was validated on the A100; that GA10B agrees bit for bit is not
+//! proven.
+
+use super::half::Kind;
+use super::mma::{Fragment, accumulator};
+use super::round::{Round, narrow};
+use std::array::from_fn;
+
+/// Fraction bits that survive alignment.
+const FRACTION: i32 = 24;
+/// Exponent of a zero: so low that it never decides the alignment.
+const ZERO: i32 = -4096;
+
+/// Element type of A and B.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Input {
+    /// IEEE half.
+    F16,
+    /// bfloat16.
+    Bf16,
+    /// f32 registers of which the upper 19 bits are used.
+    Tf32,
+}
+
+/// A shape and type that HMMA has. D is 16×8.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Hmma {
+    input: Input,
+    /// Columns of A: 4, 8 or 16.
+    depth: usize,
+    /// C and D are f32, else f16.
+    f32: bool,
+    /// A is negated.
+    pub neg_a: bool,
+    /// B is negated.
+    pub neg_b: bool,
+}
+
+impl Hmma {
+    /// Reads the two-bit shape field {78,75}, the input type field and the accumulator bit. `None` for
+    /// combinations that do not exist.
+    #[must_use]
+    pub const fn from_bits(shape: u32, input: u32, f32: bool) -> Option<Self> {
+        let (input, depth) = match (shape, input) {
+            (0, 0) => (Input::F16, 8),
+            (1, 0) => (Input::F16, 16),
+            (0, 1) if f32 => (Input::Bf16, 8),
+            (1, 1) if f32 => (Input::Bf16, 16),
+            (2, 2) if f32 => (Input::Tf32, 4),
+            (0, 2) if f32 => (Input::Tf32, 8),
+            _ => return None,
+        };
+        Some(Self { input, depth, f32, neg_a: false, neg_b: false })
+    }
+
+    /// Registers of A, of B, and of C or D.
+    #[must_use]
+    pub const fn registers(self) -> [usize; 3] {
+        let b = self.depth / 4 / self.per_word();
+        [b * 2, b, if self.f32 { 4 } else { 2 }]
+    }
+
+    const fn per_word(self) -> usize {
+        match self.input {
+            Input::F16 | Input::Bf16 => 2,
+            Input::Tf32 => 1,
+        }
+    }
+
+    /// D = A·B + C. Registers beyond [`Hmma::registers`] are ignored, and zero in the result.
+    #[must_use]
+    pub fn run(self, a: &[Fragment; 4], b: &[Fragment; 2], c: &[Fragment; 4]) -> [Fragment; 4] {
+        let operands = self.operands(a, b);
+        let mut d = self.addends(c);
+        // A full-depth shape has two registers of B, and makes two passes.
+        let step = self.depth / self.registers()[1];
+        for (row, sums) in d.iter_mut().enumerate() {
+            for from in (0..self.depth).step_by(step) {
+                operands.pass(row, from..from + step, self.f32, sums);
+            }
+        }
+        self.results(&d)
+    }
+
+    /// The element `index` of a register of A or B.
+    fn element(self, word: u32, index: usize, neg: bool) -> f32 {
+        let value = match self.input {
+            Input::F16 => Kind::F16.widen((word >> (16 * index)) as u16),
+            Input::Bf16 => Kind::Bf16.widen((word >> (16 * index)) as u16),
+            Input::Tf32 => f32::from_bits(word & 0xffff_e000),
+        };
+        if neg { -value } else { value }
+    }
+
+    fn operands(self, a: &[Fragment; 4], b: &[Fragment; 2]) -> Operands {
+        let n = self.per_word();
+        let [a_count, b_count, _] = self.registers();
+        let lowest = if self.input == Input::F16 { -14 } else { -126 };
+        let mut out = Operands::EMPTY;
+        for (lane, e) in (0..32).flat_map(|lane| (0..n).map(move |e| (lane, e))) {
+            let (g, k) = (lane / 4, lane % 4 * n + e);
+            for (r, word) in a.iter().take(a_count).enumerate() {
+                let value = self.element(word[lane], e, self.neg_a);
+                out.set_a(g + r % 2 * 8, k + r / 2 * 4 * n, value, lowest);
+            }
+            for (r, word) in b.iter().take(b_count).enumerate() {
+                out.set_b(k + r * 4 * n, g, self.element(word[lane], e, self.neg_b), lowest);
+            }
+        }
+        out
+    }
+
+    fn addends(self, c: &[Fragment; 4]) -> [[f32; 8]; 16] {
+        let mut out = [[0.0; 8]; 16];
+        for (r, lane) in (0..4).flat_map(|r| (0..32).map(move |lane| (r, lane))) {
+            let (row, column) = accumulator(r, lane);
+            out[row][column] = if self.f32 {
+                f32::from_bits(c[r][lane])
+            } else {
+                Kind::F16.widen((c[r / 2][lane] >> (r % 2 * 16)) as u16)
+            };
+        }
+        out
+    }
+
+    fn results(self, d: &[[f32; 8]; 16]) -> [Fragment; 4] {
+        let mut out = [[0; 32]; 4];
+        for (r, lane) in (0..4).flat_map(|r| (0..32).map(move |lane| (r, lane))) {
+            let (row, column) = accumulator(r, lane);
+            let value = d[row][column];
+            if self.f32 {
+                out[r][lane] = if value.is_nan() { super::f32::NAN } else { value.to_bits() };
+            } else {
+                out[r / 2][lane] |= u32::from(Kind::F16.round_f32(value, Round::Rn)) << (r % 2 * 16);
+            }
+        }
+        out
+    }
+}
+
+/// A and B taken apart: integer significands with 10 fraction bits, and exponents.
+struct Operands {
+    a: [[f32; 16]; 16],
+    a_significand: [[i32; 16]; 16],
+    a_exponent: [[i32; 16]; 16],
+    b: [[f32; 8]; 16],
+    b_significand: [[i32; 8]; 16],
+    b_exponent: [[i32; 8]; 16],
+    /// Some element is an infinity or a NaN.
+    special: bool,
+}
+
+impl Operands {
+    const EMPTY: Self = Self {
+        a: [[0.0; 16]; 16],
+        a_significand: [[0; 16]; 16],
+        a_exponent: [[0; 16]; 16],
+        b: [[0.0; 8]; 16],
+        b_significand: [[0; 8]; 16],
+        b_exponent: [[0; 8]; 16],
+        special: false,
+    };
+
+    #[inline(always)]
+    fn set_a(&mut self, row: usize, k: usize, value: f32, lowest: i32) {
+        let (significand, exponent) = split(value, lowest);
+        self.a[row][k] = value;
+        self.a_significand[row][k] = significand >> 13;
+        self.a_exponent[row][k] = exponent;
+        self.special |= !value.is_finite();
+    }
+
+    #[inline(always)]
+    fn set_b(&mut self, k: usize, column: usize, value: f32, lowest: i32) {
+        let (significand, exponent) = split(value, lowest);
+        self.b[k][column] = value;
+        self.b_significand[k][column] = significand >> 13;
+        self.b_exponent[k][column] = exponent;
+        self.special |= !value.is_finite();
+    }
+
+    /// One pass over the depths `range` for a row of D.
+    #[inline(always)]
+    fn pass(&self, row: usize, range: std::ops::Range<usize>, f32: bool, sums: &mut [f32; 8]) {
+        let addends = *sums;
+        let parts = addends.map(|c| split(c, if f32 { -126 } else { -14 }));
+        let mut top = parts.map(|(_, exponent)| exponent);
+        for k in range.clone() {
+            let (ea, eb) = (self.a_exponent[row][k], &self.b_exponent[k]);
+            top = from_fn(|j| top[j].max(ea + eb[j]));
+        }
+        // 23 fraction bits become 24.
+        let mut total: [i32; 8] = from_fn(|j| cut(parts[j].0 << 1, top[j] - parts[j].1));
+        for k in range.clone() {
+            let (a, ea) = (self.a_significand[row][k], self.a_exponent[row][k]);
+            let (b, eb) = (&self.b_significand[k], &self.b_exponent[k]);
+            // 20 fraction bits become 24; with the integer bits of the product, 26.
+            total = from_fn(|j| total[j] + cut((a * b[j]) << 4, top[j] - ea - eb[j]));
+        }
+        *sums = from_fn(|j| finish(total[j], top[j], f32));
+        if self.special || addends.iter().any(|c| !c.is_finite()) {
+            self.infinities(row, range, &addends, sums);
+        }
+    }
+
+    /// Replaces results that an infinity or a NaN decides.
+    #[cold]
+    fn infinities(&self, row: usize, range: std::ops::Range<usize>, addends: &[f32; 8], sums: &mut [f32; 8]) {
+        for (j, result) in sums.iter_mut().enumerate() {
+            let product = |k: usize| f64::from(self.a[row][k]) * f64::from(self.b[k][j]);
+            let sum = range.clone().map(product).sum::<f64>() + f64::from(addends[j]);
+            if !sum.is_finite() {
+                *result = sum as f32;
+            }
+        }
+    }
+}
+
+/// A finite number as signed significand with 23 fraction bits and exponent, the latter at least `lowest`.
+#[inline(always)]
+fn split(x: f32, lowest: i32) -> (i32, i32) {
+    let bits = x.to_bits();
+    let biased = (bits >> 23 & 0xff) as i32;
+    let fraction = (bits & 0x7f_ffff) as i32;
+    let magnitude = if biased == 0 { fraction } else { fraction | 1 << 23 };
+    let exponent = biased.max(1) - 127;
+    let significand = magnitude >> (lowest - exponent).clamp(0, 31);
+    let significand = if bits >> 31 != 0 { -significand } else { significand };
+    if magnitude == 0 { (0, ZERO) } else { (significand, exponent.max(lowest)) }
+}
+
+/// Divides by 2^`places` towards zero.
+#[inline(always)]
+const fn cut(x: i32, places: i32) -> i32 {
+    let places = if places > 31 { 31 } else { places };
+    let lost = (1i32 << places).wrapping_sub(1);
+    (x + (x >> 31 & lost)) >> places
+}
+
+/// `total` × 2^(`top` − 24), rounded as the accumulator is. A sum of zero is +0.
+#[inline(always)]
+fn finish(total: i32, top: i32, f32: bool) -> f32 {
+    // Only a sum of zeros has an exponent outside the range of doubles.
+    let scale = f64::from_bits(((1023 + (top - FRACTION).max(-1000)) as u64) << 52);
+    let exact = f64::from(total) * scale;
+    if !f32 {
+        return Kind::F16.widen(Kind::F16.round_f64(exact, Round::Rn));
+    }
+    if exact.abs() >= 2f64.powi(128) { exact as f32 } else { narrow(exact, Round::Rz) }
+}
+
+#[cfg(test)]
+#[path = "tests/hmma.rs"]
+mod tests;

@@ -1,0 +1,135 @@
+//! Warp-wide matrix multiply–accumulate on fragments: who holds which element, IMMA, DMMA, and the moves of 8×8
+//! matrices that feed them. HMMA is in [`super::hmma`].
+//!
+//! A fragment register is `[u32; 32]`, one word per lane. Ownership is the one the PTX ISA documents for
+//! `mma.sync`; with g = lane / 4 and t = lane % 4, and n elements of A or B in a register:
+//!
+//! * A, register r: row g, plus 8 for odd r of a 16-row shape; columns t·n … t·n + n − 1, plus 4·n for each
+//!   further pair of registers (each further register of an 8-row shape).
+//! * B, register r: column g; rows t·n … t·n + n − 1, plus 4·n for each further register.
+//! * C and D, 32-bit: registers 0 and 1 hold row g, columns 2t and 2t + 1; registers 2 and 3 row g + 8.
+//!   16-bit: register 0 holds both columns of row g, register 1 of row g + 8.
+
+/// One fragment register of a warp.
+pub type Fragment = [u32; 32];
+
+/// An integer shape that IMMA has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Imma {
+    /// Rows of A and D: 8 or 16. D always has 8 columns.
+    rows: usize,
+    /// Columns of A.
+    depth: usize,
+    /// Bits of an element of A and B: 8 or 4.
+    bits: u32,
+    /// A is signed.
+    pub signed_a: bool,
+    /// B is signed.
+    pub signed_b: bool,
+    /// `.SAT`: the sum saturates, else it wraps.
+    pub saturate: bool,
+}
+
+impl Imma {
+    /// Reads the three-bit shape field and the element widths (`narrow`: 4 bits). `None` for shapes that do not
+    /// exist; operands of two widths are not documented and count as such.
+    #[must_use]
+    pub const fn from_bits(shape: u32, narrow_a: bool, narrow_b: bool) -> Option<Self> {
+        let (rows, depth) = match (shape, narrow_a, narrow_b) {
+            (0, false, false) => (8, 16),
+            (2, true, true) => (8, 32),
+            (4, false, false) => (16, 16),
+            (5, false, false) | (5, true, true) => (16, 32),
+            (6, true, true) => (16, 64),
+            _ => return None,
+        };
+        let bits = if narrow_a { 4 } else { 8 };
+        Some(Self { rows, depth, bits, signed_a: false, signed_b: false, saturate: false })
+    }
+
+    /// Registers of A, of B, and of C or D.
+    #[must_use]
+    pub const fn registers(self) -> [usize; 3] {
+        let b = self.depth * self.bits as usize / 128;
+        [b * self.rows / 8, b, self.rows / 4]
+    }
+
+    /// D = A·B + C. Registers beyond [`Imma::registers`] are ignored, and zero in the result.
+    #[must_use]
+    pub fn run(self, a: &[Fragment; 4], b: &[Fragment; 2], c: &[Fragment; 4]) -> [Fragment; 4] {
+        let per_word = 32 / self.bits as usize;
+        let tall = self.rows / 8;
+        let mut left = [[0i32; 64]; 16];
+        let mut right = [[0i32; 64]; 8];
+        let [a_count, b_count, c_count] = self.registers();
+        for (lane, element) in (0..32).flat_map(|lane| (0..per_word).map(move |e| (lane, e))) {
+            let (g, column) = (lane / 4, lane % 4 * per_word + element);
+            for (r, word) in a.iter().take(a_count).enumerate() {
+                left[g + r % tall * 8][column + r / tall * 4 * per_word] =
+                    self.element(word[lane], element, self.signed_a);
+            }
+            for (r, word) in b.iter().take(b_count).enumerate() {
+                right[g][column + r * 4 * per_word] = self.element(word[lane], element, self.signed_b);
+            }
+        }
+        let mut d = [[0; 32]; 4];
+        for (r, lane) in (0..c_count).flat_map(|r| (0..32).map(move |lane| (r, lane))) {
+            let (row, column) = accumulator(r, lane);
+            let dot: i64 = left[row].iter().zip(&right[column]).map(|(&x, &y)| i64::from(x * y)).sum();
+            let sum = dot + i64::from(c[r][lane] as i32);
+            d[r][lane] = if self.saturate { sum.clamp(i32::MIN.into(), i32::MAX.into()) as u32 } else { sum as u32 };
+        }
+        d
+    }
+
+    const fn element(self, word: u32, index: usize, signed: bool) -> i32 {
+        let top = word << (32 - self.bits - index as u32 * self.bits);
+        if signed { top as i32 >> (32 - self.bits) } else { (top >> (32 - self.bits)) as i32 }
+    }
+}
+
+/// Row and column of D that register `register` of `lane` holds, for 32-bit accumulators.
+#[inline(always)]
+#[must_use]
+pub const fn accumulator(register: usize, lane: usize) -> (usize, usize) {
+    (lane / 4 + register / 2 * 8, lane % 4 * 2 + register % 2)
+}
+
+/// DMMA.884: D (8×8) = A (8×4)·B (4×8) + C, in doubles. A and B are one register pair, C and D two. The four
+/// products are added to C in order, each step fused and rounded; the order in hardware is not documented.
+#[must_use]
+pub fn dmma(a: &[Fragment; 2], b: &[Fragment; 2], c: &[Fragment; 4], round: super::Round) -> [Fragment; 4] {
+    let pair = |x: &[Fragment], lane: usize| u64::from(x[1][lane]) << 32 | u64::from(x[0][lane]);
+    let mut d = [[0; 32]; 4];
+    for (half, lane) in (0..2).flat_map(|half| (0..32).map(move |lane| (half, lane))) {
+        let (row, column) = accumulator(half, lane);
+        let mut sum = pair(&c[2 * half..], lane);
+        for k in 0..4 {
+            sum = super::f64::fma(pair(a, row * 4 + k), pair(b, column * 4 + k), sum, round);
+        }
+        d[2 * half][lane] = sum as u32;
+        d[2 * half + 1][lane] = (sum >> 32) as u32;
+    }
+    d
+}
+
+/// LDSM: one 8×8 matrix of halves, as read from eight 16-byte rows, as a fragment. Lane l gets elements 2(l % 4)
+/// and the next of row l / 4. With `.MT88` apply [`transpose`].
+#[must_use]
+pub fn rows_to_fragment(rows: &[[u32; 4]; 8]) -> Fragment {
+    std::array::from_fn(|lane| rows[lane / 4][lane % 4])
+}
+
+/// LDSM.MT88 and MOVM.MT88: the transpose of an 8×8 matrix of halves held as a fragment.
+#[must_use]
+pub fn transpose(x: &Fragment) -> Fragment {
+    let element = |row: usize, column: usize| x[row * 4 + column / 2] >> (column % 2 * 16) & 0xffff;
+    std::array::from_fn(|lane| {
+        let (row, column) = (lane / 4, lane % 4 * 2);
+        element(column, row) | element(column + 1, row) << 16
+    })
+}
+
+#[cfg(test)]
+#[path = "tests/mma.rs"]
+mod tests;
