@@ -19,7 +19,6 @@ TEST_TINY        := $(CACHE)/tinygrad-$(TINYGRAD)/test/test_tiny.py
 # The board if there is one, the virtual Orin otherwise; an explicit TEGRARM_BACKEND wins.
 export TEGRARM_BACKEND ?= $(if $(wildcard /dev/nvgpu),nvgpu,sim)
 export TEGRARM_LIB     := $(LIB)
-export CC CXX
 
 .DEFAULT_GOAL := build
 .PHONY: build venv demo test cargo-test ctest pytest test-tinygrad lint header docs bench clean distclean

@@ -16,7 +16,7 @@ import struct
 import time
 import warnings
 
-from . import _ffi, rm
+from . import rm
 
 
 def _use_nvrtc_wheel() -> None:
@@ -153,17 +153,17 @@ class TEGRAIface:
         if (notifier := uncached and not cpu_access and not host):
             size = PAGE  # tinygrad reserves 48 MiB for what desktop RM puts there; nvgpu writes 16 bytes
         page = BIG_PAGE if size >= 4 * BIG_PAGE else PAGE
-        size = round_up(size, page)
+        whole = round_up(size, page)
         # Control structures the CPU writes and the GPU reads are write-combined; data both sides read and write is cached.
         control = cpu_access or host or uncached
         coherency = nv_gpu.NVOS32_ATTR_COHERENCY_WRITE_COMBINE if control else nv_gpu.NVOS32_ATTR_COHERENCY_CACHED
         params = nv_gpu.NV_MEMORY_ALLOCATION_PARAMS(
-            owner=self.root, size=size, limit=size - 1, alignment=page, attr=coherency << nv_gpu.NVOS32_ATTR_COHERENCY[1],
+            owner=self.root, size=whole, limit=whole - 1, alignment=page, attr=coherency << 29,
             type=nv_gpu.NVOS32_TYPE_NOTIFIER if uncached else nv_gpu.NVOS32_TYPE_IMAGE)
         memory = self.rm.alloc(self.dev.nvdevice, nv_gpu.NV1_MEMORY_SYSTEM if uncached else nv_gpu.NV1_MEMORY_USER, params)
         try:
-            va = self.rm.map_dma(self.dev.nvdevice, self.mapper, memory, size)
-            pointer = self.rm.map(self.dev.nvdevice, memory, size)
+            va = self.rm.map_dma(self.dev.nvdevice, self.mapper, memory, whole)
+            pointer = self.rm.map(self.dev.nvdevice, memory, whole)
         except RuntimeError:
             self.rm.free(memory)
             raise
@@ -178,7 +178,7 @@ class TEGRAIface:
             | (nv_gpu.NVOS02_FLAGS_MAPPING_NO_MAP << 30)
         memory = self.rm.alloc_os_memory(self.dev.nvdevice, nv_gpu.NV01_MEMORY_SYSTEM_OS_DESCRIPTOR, flags, address, size)
         try:
-            fixed = nv_gpu.NVOS46_FLAGS_DMA_OFFSET_FIXED_TRUE << nv_gpu.NVOS46_FLAGS_DMA_OFFSET_FIXED[1]
+            fixed = nv_gpu.NVOS46_FLAGS_DMA_OFFSET_FIXED_TRUE << 15
             va = self.rm.map_dma(self.dev.nvdevice, self.mapper, memory, size, fixed, address)
         except RuntimeError:
             self.rm.free(memory)
@@ -280,7 +280,6 @@ class TegraDevice(NVDevice):
             super().on_device_hang()  # asks the debugger object for SM and MMU fault records
         except (RuntimeError, KeyError) as error:
             report.append(str(error))
-        report.append(_ffi.last_error())
         text = "\n".join(line for line in report if line)
         raise RuntimeError(text or "the GPU stopped answering; the kernel has recorded no fault")
 
