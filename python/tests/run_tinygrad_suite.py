@@ -22,8 +22,8 @@ LAUNCH = "import sys, tegrarm.tinygrad, pytest; sys.exit(pytest.main(sys.argv[1:
 def fetch(cache: pathlib.Path) -> pathlib.Path:
     tree = cache / f"tinygrad-{RELEASE}"
     if not tree.exists():
-        subprocess.run([sys.executable, "-m", "pip", "download", "-q", "--disable-pip-version-check", "--no-deps", "--no-binary", "tinygrad",
-                        "--no-build-isolation", "-d", cache / "sdist", f"tinygrad=={RELEASE}"], check=True)
+        pip = [sys.executable, "-m", "pip", "download", "-q", "--disable-pip-version-check", "--no-deps", "--no-build-isolation"]
+        subprocess.run([*pip, "--no-binary", "tinygrad", "-d", cache / "sdist", f"tinygrad=={RELEASE}"], check=True)
         with tarfile.open(cache / "sdist" / f"tinygrad-{RELEASE}.tar.gz") as archive:
             archive.extractall(cache, filter="data")
     return tree
@@ -39,8 +39,8 @@ def main() -> int:
     env.pop("DEV", None)
     results = {}
     for name in args.files or FILES:
-        done = subprocess.run([sys.executable, "-c", LAUNCH, "-q", "-x" if args.files else "-q", "-p", "no:cacheprovider", f"test/{name}.py"],
-                              cwd=tree, env=env, capture_output=True, text=True)
+        command = [sys.executable, "-c", LAUNCH, "-q", "-p", "no:cacheprovider", f"test/{name}.py"]
+        done = subprocess.run(command, cwd=tree, env=env, capture_output=True, text=True)
         lines = [line for line in done.stdout.splitlines() if line.strip()] or done.stderr.splitlines()
         results[name] = done.returncode
         print(f"{name:22} {lines[-1] if lines else '(no output)'}", flush=True)
