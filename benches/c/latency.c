@@ -1,0 +1,52 @@
+/* Submit to semaphore: median and 99th percentile of the time from the doorbell to the value the CPU polls. Then idle CPU. */
+#include <sys/resource.h>
+
+#include "channel.h"
+
+enum { ROUNDS = 5000, IDLE_S = 2 };
+
+static double now_us(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec * 1e6 + t.tv_nsec / 1e3;
+}
+
+static double cpu_us(void)
+{
+    struct rusage u;
+    getrusage(RUSAGE_SELF, &u);
+    return (u.ru_utime.tv_sec + u.ru_stime.tv_sec) * 1e6 + u.ru_utime.tv_usec + u.ru_stime.tv_usec;
+}
+
+static int ascending(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+int main(void)
+{
+    static double took[ROUNDS];
+    Channel c = channel_open(AMPERE_COMPUTE_B);
+    Buffer push = buffer_open(&c.s, 4096), semaphore = buffer_open(&c.s, 4096);
+    volatile uint32_t *value = semaphore.cpu;
+    for (uint32_t i = 0; i < ROUNDS; i++) {
+        Push p = {push.cpu, 0};
+        METHOD(&p, HOST, NVC56F_SEM_ADDR_LO, LO(semaphore.va), HI(semaphore.va), i + 1, 0, NVC56F_SEM_EXECUTE_OPERATION_RELEASE);
+        double start = now_us();
+        submit(&c, push.va, p.used);
+        while (*value != i + 1)
+            atomic_thread_fence(memory_order_acquire);
+        took[i] = now_us() - start;
+    }
+    qsort(took, ROUNDS, sizeof took[0], ascending);
+    printf("%.1f %.1f ", took[ROUNDS / 2], took[ROUNDS * 99 / 100]);
+
+    nanosleep(&(struct timespec){.tv_sec = 1}, NULL); /* let the GPU go to sleep */
+    double cpu = cpu_us();
+    nanosleep(&(struct timespec){.tv_sec = IDLE_S}, NULL);
+    printf("%.3f\n", (cpu_us() - cpu) / (IDLE_S * 1e6) * 100);
+    session_close(&c.s);
+    return 0;
+}

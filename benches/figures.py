@@ -1,0 +1,84 @@
+"""Prints the figures the project is held to (`make bench`). Nothing here passes or fails: it measures.
+
+Instruction counts (callgrind) and kernel calls (from a recording) repeat exactly; times depend on the machine.
+"""
+
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import time
+
+from tegrarm import _ffi, trace
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+LIBDIR = pathlib.Path(_ffi.find()).parent
+WORK = pathlib.Path(tempfile.mkdtemp(prefix="tegrarm-bench-"))
+TOKEN_CALLS = 1000
+
+
+def line(what: str, figure: str, target: str = "") -> None:
+    print(f"{what:58} {figure:>16}   {target}", flush=True)
+
+
+def build(name: str) -> pathlib.Path:
+    binary = WORK / name
+    subprocess.run([os.environ.get("CC", "cc"), "-std=c17", "-D_GNU_SOURCE", "-O2", "-g", f"-I{ROOT}/include", f"-I{ROOT}/ctests",
+                    ROOT / "benches" / "c" / f"{name}.c", "-o", binary, f"-L{LIBDIR}", "-ltegrarm", f"-Wl,-rpath,{LIBDIR}"], check=True)
+    return binary
+
+
+def token_instructions() -> None:
+    binary = build("token")
+    done = subprocess.run(["valgrind", "--tool=callgrind", "--toggle-collect=measured", "--callgrind-out-file=/dev/null", binary],
+                          capture_output=True, text=True, check=True)
+    collected = int(re.search(r"Collected : (\d+)", done.stderr)[1])
+    line("rm_control(GET_WORK_SUBMIT_TOKEN), instructions", f"{collected / TOKEN_CALLS:.0f}", "at most 400, aim 250")
+
+
+ALLOC_FREE = """
+import tegrarm
+from tinygrad.runtime.autogen import nv_570 as nv
+with tegrarm.Client() as c:
+    d = c.alloc(c.root, nv.NV01_DEVICE_0, nv.NV0080_ALLOC_PARAMETERS())
+    v = c.alloc(d, nv.FERMI_VASPACE_A, nv.NV_VASPACE_ALLOCATION_PARAMETERS())
+    m = c.alloc(d, nv.NV01_MEMORY_VIRTUAL, nv.NV_MEMORY_VIRTUAL_ALLOCATION_PARAMS(hVASpace=v))
+    h = c.alloc(d, nv.NV1_MEMORY_USER, nv.NV_MEMORY_ALLOCATION_PARAMS(size=1 << 20))
+    c.map_dma(d, m, h, 1 << 20); c.map(d, h, 1 << 20); c.free(h)
+"""
+
+
+def alloc_free_calls() -> None:
+    record = WORK / "calls.jsonl"
+    subprocess.run([sys.executable, "-c", ALLOC_FREE], env={**os.environ, "TEGRARM_RECORD": str(record)}, check=True)
+    wanted = ("rm_alloc NV01_MEMORY_LOCAL_USER", "rm_map_memory_dma", "rm_map_memory", "rm_free NV01_MEMORY_LOCAL_USER")
+    for rm_call, made in trace.count(trace.read(str(record))).items():
+        if rm_call in wanted:
+            line(f"  {rm_call}", str(sum(made.values())), ", ".join(made))
+
+
+def latency() -> None:
+    median, worst, idle = subprocess.run([build("latency")], capture_output=True, text=True, check=True).stdout.split()
+    line("submit to semaphore, median", f"{median} us", "at most 30 us")
+    line("submit to semaphore, 99th percentile", f"{worst} us")
+    line("CPU of a process with an idle open device", f"{idle} %", "at most 1 %")
+
+
+def demo() -> None:
+    started = time.perf_counter()
+    subprocess.run([sys.executable, ROOT / "examples" / "python" / "demo.py"], capture_output=True, check=True)
+    line("demo, after the first build", f"{time.perf_counter() - started:.1f} s", "at most 60 s")
+
+
+def main() -> None:
+    token_instructions()
+    print("kernel calls of one 1 MiB buffer: allocated, mapped for GPU and CPU, freed")
+    alloc_free_calls()
+    latency()
+    demo()
+
+
+if __name__ == "__main__":
+    main()
