@@ -1,1 +1,3 @@
 //! libtegrarm: desktop NVIDIA's Resource Manager interface on Jetson's nvgpu and nvmap.
+
+pub mod runtime;

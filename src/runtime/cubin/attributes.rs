@@ -1,0 +1,94 @@
+//! `.nv.info`: what the compiler tells about a module and its kernels.
+//!
+//! A section is a run of entries: one byte format, one byte attribute, a 16-bit value or length, and for format 4
+//! that many bytes. `.nv.info` speaks of any function by its symbol index; `.nv.info.NAME` of that kernel alone.
+
+use crate::runtime::elf::{LoadError, Problem, Section};
+
+/// Attribute numbers (NVIDIA's `EIATTR_*`) the loader uses.
+pub mod id {
+    /// Largest block: three dwords (`__launch_bounds__`).
+    pub const MAX_THREADS: u8 = 0x05;
+    /// Parameter bank: symbol, 16-bit offset, 16-bit size.
+    pub const PARAM_CBANK: u8 = 0x0a;
+    /// The only block size allowed: three dwords (`.reqntid`).
+    pub const REQNTID: u8 = 0x10;
+    /// Stack frame of one function: symbol, bytes.
+    pub const FRAME_SIZE: u8 = 0x11;
+    /// Stack a kernel needs with everything it calls: symbol, bytes; all ones when it recurses.
+    pub const MIN_STACK_SIZE: u8 = 0x12;
+    /// One parameter: a dword, 16-bit ordinal, 16-bit offset, flags with the size in bits 31:18.
+    pub const KPARAM_INFO: u8 = 0x17;
+    /// Size of the call-return stack, which sm_87 does not have: symbol-less bytes; kept for the description.
+    pub const CRS_STACK_SIZE: u8 = 0x1e;
+    /// Largest stack over all call paths: symbol, bytes.
+    pub const MAX_STACK_SIZE: u8 = 0x23;
+    /// Registers per thread: symbol, count.
+    pub const REGCOUNT: u8 = 0x2f;
+    /// Barriers a block uses (CUDA 13; earlier compilers use bits 26:20 of the code section's flags).
+    pub const NUM_BARRIERS: u8 = 0x4c;
+}
+
+/// One entry.
+#[derive(Clone, Copy, Debug)]
+pub struct Attribute<'a> {
+    /// Which attribute.
+    pub id: u8,
+    /// The 16-bit value of formats 1 to 3; the length of format 4.
+    pub value: u16,
+    /// The bytes of format 4.
+    pub data: &'a [u8],
+    /// Where it starts in its section.
+    pub offset: u64,
+}
+
+impl Attribute<'_> {
+    /// Dword `index` of the data.
+    ///
+    /// # Errors
+    /// When the data is shorter.
+    pub fn dword(&self, section: &Section<'_>, index: usize) -> Result<u32, LoadError> {
+        let bytes = self.data.get(4 * index..4 * index + 4);
+        let bytes = bytes.and_then(|b| b.try_into().ok()).ok_or_else(|| {
+            let problem = Problem::Attribute { attribute: self.id, found: self.data.len(), wanted: 4 * index + 4 };
+            section.place(self.offset).error(problem)
+        })?;
+        Ok(u32::from_le_bytes(bytes))
+    }
+
+    /// Three dwords: the threads of a block in x, y, z.
+    ///
+    /// # Errors
+    /// When the data is shorter.
+    pub fn block(&self, section: &Section<'_>) -> Result<[u32; 3], LoadError> {
+        Ok([self.dword(section, 0)?, self.dword(section, 1)?, self.dword(section, 2)?])
+    }
+}
+
+const HEADER: usize = 4;
+const FORMAT_BYTES: u8 = 4;
+
+/// The entries of one section.
+///
+/// # Errors
+/// When an entry runs over the section's end or has an unknown format.
+pub fn read<'a>(section: &Section<'_>, data: &'a [u8]) -> Result<Vec<Attribute<'a>>, LoadError> {
+    let mut found = Vec::new();
+    let mut at = 0;
+    while at < data.len() {
+        let place = section.place(at as u64);
+        let short = |needed: usize| {
+            place.error(Problem::Truncated { needed: needed as u64, available: (data.len() - at) as u64 })
+        };
+        let header = data.get(at..at + HEADER).ok_or_else(|| short(HEADER))?;
+        let (format, id, value) = (header[0], header[1], u16::from_le_bytes([header[2], header[3]]));
+        if !(1..=FORMAT_BYTES).contains(&format) {
+            return Err(place.error(Problem::Limit { what: "attribute format", value: format.into(), limit: 4 }));
+        }
+        let length = if format == FORMAT_BYTES { usize::from(value) } else { 0 };
+        let body = data.get(at + HEADER..at + HEADER + length).ok_or_else(|| short(HEADER + length))?;
+        found.push(Attribute { id, value, data: body, offset: at as u64 });
+        at += HEADER + length;
+    }
+    Ok(found)
+}

@@ -1,0 +1,273 @@
+//! Cubins: GPU machine code as NVRTC, ptxas and nvJitLink emit it.
+//!
+//! [`Cubin::parse`] reads a file once into an image without an address; [`Cubin::place`] gives the bytes for one.
+//! Kernels, variables and memory sizes are known before that, so the caller can allocate first.
+
+pub mod attributes;
+pub mod kernel;
+pub mod layout;
+pub mod reloc;
+
+pub use kernel::{Bank, Kernel, Parameter, Stack};
+
+use super::elf::{LoadError, Object, Place, Problem, RelocationTable, Symbol};
+use goblin::elf::header::{EM_CUDA, ET_EXEC, ET_REL};
+use layout::{Home, Layout};
+use reloc::{Address, Kind};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A variable of the module: `__device__` or `__constant__`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Variable {
+    /// Offset in the image.
+    pub offset: u64,
+    /// Size in bytes.
+    pub size: u64,
+}
+
+/// A module, ready to be placed.
+#[derive(Debug)]
+pub struct Cubin {
+    image: Vec<u8>,
+    memory: u64,
+    kernels: Vec<Kernel>,
+    variables: BTreeMap<String, Variable>,
+    patches: Vec<Patch>,
+    /// Of each section with patches, for messages.
+    sections: BTreeMap<usize, Place>,
+    /// Of each symbol that patches name, for messages.
+    symbols: BTreeMap<usize, String>,
+}
+
+/// One relocation, resolved as far as it can be without the image's address.
+#[derive(Debug)]
+struct Patch {
+    offset: u64,
+    kind: &'static Kind,
+    value: Value,
+    section: usize,
+    symbol: usize,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Value {
+    /// Relative to the image's address.
+    Relative(i128),
+    /// An address already.
+    Absolute(i128),
+}
+
+const OBJECT: u8 = 1;
+const WEAK: u8 = 2;
+const SHN_ABS: usize = 0xfff1;
+/// Images start at multiples of this.
+pub const BASE_ALIGN: u64 = 4096;
+
+impl Cubin {
+    /// Reads a cubin for a GPU of compute capability `sm` (87 on Orin).
+    ///
+    /// # Errors
+    /// [`LoadError`] with the section and file offset, when the file is truncated, inconsistent, for another
+    /// machine or GPU, needs an undefined symbol, or has a relocation that cannot be applied.
+    pub fn parse(bytes: &[u8], sm: u32) -> Result<Cubin, LoadError> {
+        let object = Object::parse(bytes)?;
+        check_machine(&object, sm)?;
+        let layout = layout::plan(&object)?;
+        let kernels = kernel::read(&object, &layout)?;
+        let image = build_image(&object, &layout);
+        let patches = Patches { object: &object, layout: &layout, image: &image }.read()?;
+        let variables = variables(&object, &layout);
+        let sections = patches.iter().map(|p| (p.section, object.sections()[p.section].place(0))).collect();
+        let symbols = patches.iter().map(|p| (p.symbol, object.symbols()[p.symbol].name.to_string())).collect();
+        Ok(Cubin { image, memory: layout.memory, kernels, variables, patches, sections, symbols })
+    }
+
+    /// Bytes of GPU memory the module needs: a multiple of 4 KiB that includes zeroed variables and the room
+    /// behind the code that the instruction fetcher may touch.
+    pub fn memory_size(&self) -> u64 {
+        self.memory
+    }
+
+    /// The kernels, in the order of the file.
+    pub fn kernels(&self) -> &[Kernel] {
+        &self.kernels
+    }
+
+    /// The kernel of a name.
+    pub fn kernel(&self, name: &str) -> Option<&Kernel> {
+        self.kernels.iter().find(|k| k.name == name)
+    }
+
+    /// The variable of a name.
+    pub fn variable(&self, name: &str) -> Option<Variable> {
+        self.variables.get(name).copied()
+    }
+
+    /// The names of all variables.
+    pub fn variables(&self) -> impl Iterator<Item = (&str, Variable)> {
+        self.variables.iter().map(|(name, v)| (name.as_str(), *v))
+    }
+
+    /// The bytes to put at GPU address `base`; the rest of [`Cubin::memory_size`] is zero.
+    ///
+    /// # Errors
+    /// When `base` is not a multiple of 4 KiB, or an address does not fit where the code wants it.
+    pub fn place(&self, base: u64) -> Result<Vec<u8>, LoadError> {
+        let mut image = self.image.clone();
+        self.relocate(base, &mut image)?;
+        Ok(image)
+    }
+
+    fn relocate(&self, base: u64, image: &mut [u8]) -> Result<(), LoadError> {
+        if base % BASE_ALIGN != 0 {
+            return Err(Place::file(0).error(Problem::Size { size: base, unit: BASE_ALIGN }));
+        }
+        for patch in &self.patches {
+            let value = match patch.value {
+                Value::Relative(offset) => i128::from(base) + offset,
+                Value::Absolute(value) => value,
+            };
+            let field = u64::try_from(value).ok().and_then(|v| patch.kind.encode(v));
+            let field = field.ok_or_else(|| self.out_of_reach(patch, value))?;
+            patch.kind.write(&mut image[patch.offset as usize..], field);
+        }
+        Ok(())
+    }
+
+    fn out_of_reach(&self, patch: &Patch, value: i128) -> LoadError {
+        let symbol = self.symbols[&patch.symbol].clone();
+        let wanted = "wanted an address the field can hold";
+        self.sections[&patch.section].error(Problem::OutOfReach { relocation: patch.kind.name, symbol, value, wanted })
+    }
+}
+
+/// sm number in `e_flags`: bits 7:0 up to ELF ABI version 7, bits 15:8 from version 8 (CUDA 13) on.
+fn architecture(object: &Object<'_>) -> u32 {
+    let shift = if object.abi_version() >= 8 { 8 } else { 0 };
+    object.flags() >> shift & 0xff
+}
+
+fn check_machine(object: &Object<'_>, sm: u32) -> Result<(), LoadError> {
+    let problem = if object.machine() != EM_CUDA {
+        Problem::Machine { found: object.machine(), wanted: "190 (NVIDIA CUDA)" }
+    } else if object.kind() == ET_REL {
+        Problem::Kind { found: ET_REL, wanted: "2 (executable): link relocatable device code with nvJitLink first" }
+    } else if object.kind() != ET_EXEC {
+        Problem::Kind { found: object.kind(), wanted: "2 (executable)" }
+    } else if architecture(object) != sm {
+        Problem::Architecture { found: architecture(object), wanted: sm }
+    } else {
+        return Ok(());
+    };
+    Err(Place::file(16).error(problem))
+}
+
+fn build_image(object: &Object<'_>, layout: &Layout) -> Vec<u8> {
+    let mut image = vec![0; layout.initialised as usize];
+    for (section, home) in object.sections().iter().zip(&layout.homes) {
+        let (Home::Image(start) | Home::Bank(start)) = *home else { continue };
+        let data = object.data(section);
+        if !data.is_empty() {
+            image[start as usize..][..data.len()].copy_from_slice(data);
+        }
+    }
+    image
+}
+
+fn variables(object: &Object<'_>, layout: &Layout) -> BTreeMap<String, Variable> {
+    let placed = |s: &Symbol<'_>| {
+        let section = object.sections().get(s.section)?;
+        s.value.checked_add(s.size).filter(|&end| end <= section.header.sh_size)?;
+        let (Home::Image(start) | Home::Bank(start)) = layout.homes[s.section] else { return None };
+        Some((s.name.to_string(), Variable { offset: start + s.value, size: s.size }))
+    };
+    object.symbols().iter().filter(|s| s.kind() == OBJECT).filter_map(placed).collect()
+}
+
+struct Patches<'r, 'a> {
+    object: &'r Object<'a>,
+    layout: &'r Layout,
+    image: &'r [u8],
+}
+
+impl Patches<'_, '_> {
+    fn read(&self) -> Result<Vec<Patch>, LoadError> {
+        let mut patches = Vec::new();
+        let mut undefined = BTreeSet::new();
+        for table in self.object.relocation_tables()? {
+            let (Home::Image(start) | Home::Bank(start)) = self.layout.homes[table.target] else { continue };
+            self.read_table(&table, start, &mut patches, &mut undefined)?;
+        }
+        if undefined.is_empty() {
+            return Ok(patches);
+        }
+        Err(Place::file(0).error(Problem::Undefined { names: undefined.into_iter().collect() }))
+    }
+
+    fn read_table(
+        &self,
+        table: &RelocationTable<'_>,
+        start: u64,
+        patches: &mut Vec<Patch>,
+        undefined: &mut BTreeSet<String>,
+    ) -> Result<(), LoadError> {
+        let source = &self.object.sections()[table.source];
+        let target = &self.object.sections()[table.target];
+        for entry in table.entries().filter(|e| e.kind != 0) {
+            let place = target.place(entry.offset);
+            let kind = reloc::kind(entry.kind).map_err(|p| place.error(p))?;
+            let end = entry.offset.checked_add(kind.bytes() as u64);
+            if target.is_nobits() || end.is_none_or(|end| end > target.header.sh_size) {
+                let index = entry.offset;
+                return Err(source.place(0).error(Problem::Index { what: "relocated offset", index }));
+            }
+            let symbol =
+                self.object.symbols().get(entry.symbol).ok_or_else(|| {
+                    source.place(0).error(Problem::Index { what: "symbol", index: entry.symbol as u64 })
+                })?;
+            let offset = start + entry.offset;
+            if entry.addend.is_none() && !kind.is_clear(&self.image[offset as usize..]) {
+                let why = ": it would add to a field that is not zero";
+                return Err(place.error(Problem::Relocation { kind: entry.kind, name: kind.name, why }));
+            }
+            let Some(value) = self.value(symbol, kind).map_err(|p| place.error(p))? else {
+                undefined.insert(symbol.name.to_string());
+                continue;
+            };
+            let value = value.plus(entry.addend.unwrap_or(0));
+            patches.push(Patch { offset, kind, value, section: table.target, symbol: entry.symbol });
+        }
+        Ok(())
+    }
+
+    /// What a symbol is worth to a relocation of this kind; `None` when it is undefined.
+    fn value(&self, symbol: &Symbol<'_>, kind: &Kind) -> Result<Option<Value>, Problem> {
+        let own = i128::from(symbol.value);
+        let unplaced = |what| Err(Problem::Unplaced { symbol: symbol.name.to_string(), what });
+        if symbol.section == SHN_ABS {
+            return Ok(Some(Value::Absolute(own)));
+        }
+        if symbol.section == 0 {
+            return Ok((symbol.binding() == WEAK).then_some(Value::Absolute(0)));
+        }
+        let home = self.layout.homes.get(symbol.section).copied().unwrap_or(Home::None);
+        match (home, kind.address) {
+            (Home::Image(start), _) | (Home::Bank(start), Address::Generic) => {
+                Ok(Some(Value::Relative(i128::from(start) + own)))
+            }
+            (Home::Bank(_) | Home::Shared | Home::Parameters, Address::Space) => Ok(Some(Value::Absolute(own))),
+            (Home::Shared, Address::Generic) => unplaced("in shared memory, which each block has at its own place"),
+            (Home::Parameters, Address::Generic) => unplaced("a parameter"),
+            (Home::None, _) => unplaced("in a section that is not loaded"),
+        }
+    }
+}
+
+impl Value {
+    fn plus(self, addend: i64) -> Value {
+        match self {
+            Value::Relative(v) => Value::Relative(v + i128::from(addend)),
+            Value::Absolute(v) => Value::Absolute(v + i128::from(addend)),
+        }
+    }
+}

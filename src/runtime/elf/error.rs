@@ -1,0 +1,109 @@
+//! Why a file cannot be loaded, and where in it the reason lies.
+
+use std::fmt;
+use thiserror::Error;
+
+/// A place in an object file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    section: Option<Box<str>>,
+    offset: u64,
+}
+
+impl Place {
+    /// A place outside any section.
+    pub fn file(offset: u64) -> Place {
+        Place { section: None, offset }
+    }
+
+    /// A place in a section, by its offset in the file.
+    pub fn at(section: &str, offset: u64) -> Place {
+        Place { section: Some(section.into()), offset }
+    }
+
+    /// The error of that place.
+    pub fn error(&self, problem: Problem) -> LoadError {
+        LoadError { place: self.clone(), problem }
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.section {
+            Some(name) => write!(f, "section '{}', file offset {:#x}", name.escape_debug(), self.offset),
+            None => write!(f, "file offset {:#x}", self.offset),
+        }
+    }
+}
+
+/// Why an object file was refused.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[error("{place}: {problem}")]
+pub struct LoadError {
+    place: Place,
+    problem: Problem,
+}
+
+impl LoadError {
+    /// Where the reason lies.
+    pub fn place(&self) -> &Place {
+        &self.place
+    }
+
+    /// What is wrong there.
+    pub fn problem(&self) -> &Problem {
+        &self.problem
+    }
+}
+
+/// What is wrong with an object file.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the message of each variant is its documentation")]
+pub enum Problem {
+    #[error("not an ELF file: the first four bytes are not 7f 45 4c 46")]
+    NotElf,
+    #[error("ELF class {class}, data encoding {data}: only 64-bit little-endian files (2, 1) can be loaded")]
+    Format { class: u8, data: u8 },
+    #[error("ELF type {found}, wanted {wanted}")]
+    Kind { found: u16, wanted: &'static str },
+    #[error("code for ELF machine {found}, wanted {wanted}")]
+    Machine { found: u16, wanted: &'static str },
+    #[error("code for sm_{found}; this GPU runs sm_{wanted} only: compile with --gpu-architecture=sm_{wanted}")]
+    Architecture { found: u32, wanted: u32 },
+    #[error("the file has no section headers")]
+    NoSections,
+    #[error("{needed} bytes needed, {available} available: the file is truncated")]
+    Truncated { needed: u64, available: u64 },
+    #[error("the sections up to here claim {total} bytes of a {file}-byte file: sections overlap")]
+    Overlap { total: u64, file: u64 },
+    #[error("a size of {size} bytes is not a multiple of {unit}")]
+    Size { size: u64, unit: u64 },
+    #[error("an alignment of {align} is not a power of two up to 2^20")]
+    Alignment { align: u64 },
+    #[error("a record cannot be decoded")]
+    Record,
+    #[error("a name lies outside its string table, does not end, is not UTF-8, or the names are too long together")]
+    Name,
+    #[error("{what} {index} does not exist")]
+    Index { what: &'static str, index: u64 },
+    #[error("{what} appears twice")]
+    Twice { what: String },
+    #[error("the memory image would have {size} bytes, more than {limit}")]
+    TooLarge { size: u64, limit: u64 },
+    #[error("attribute {attribute:#04x} holds {found} bytes, wanted {wanted}")]
+    Attribute { attribute: u8, found: usize, wanted: usize },
+    #[error("{what} {value} is out of range (at most {limit})")]
+    Limit { what: &'static str, value: u64, limit: u64 },
+    #[error("kernel '{kernel}' has no {what}")]
+    Missing { kernel: String, what: &'static str },
+    #[error("relocation type {kind}{name}, which cannot be applied{why}")]
+    Relocation { kind: u32, name: &'static str, why: &'static str },
+    #[error("a relocation against '{symbol}', which has no address: it is {what}")]
+    Unplaced { symbol: String, what: &'static str },
+    #[error("relocation {relocation} against '{symbol}': {value:#x} does not fit ({wanted})")]
+    OutOfReach { relocation: &'static str, symbol: String, value: i128, wanted: &'static str },
+    #[error("undefined: {}", .names.join(", "))]
+    Undefined { names: Vec<String> },
+    #[error("memory for {size} bytes of code: {reason}")]
+    Memory { size: u64, reason: String },
+}
