@@ -1,5 +1,156 @@
 //! The GPU front end: doorbells, GPFIFO, host methods, copy engine, compute class, launches.
+//!
+//! ```text
+//!   doorbell ── worker ── pbdma ── host        semaphores, memory operations
+//!   (usermode    (threads   │  └── copy        class C7B5
+//!    page)        or step)  │  └── compute     class C7C0, inline to memory, PCAS
+//!                           │        └ launch  descriptor checks, sm::run, releases
+//!                          mem                 every byte of GPU and channel memory goes through here
+//! ```
+//!
+//! Every operation is finished before the next method of its channel is looked at, so waits for idle, membars and
+//! cache invalidates have nothing left to do. Channels take turns; an unmet acquire, a copy in pieces or a grid
+//! that waits for the engine leaves the turn to others. A fault stops the channel's group and nobody else.
 
-/// Engine state of one subcontext: compute and copy methods, latched by offset.
-#[derive(Debug, Default)]
-pub struct GrContext {}
+mod channel;
+mod clock;
+mod compute;
+mod context;
+mod copy;
+mod core;
+mod crc;
+mod doorbell;
+mod engine;
+mod fault;
+mod host;
+mod mem;
+mod pbdma;
+mod render;
+mod semaphore;
+mod trace;
+mod worker;
+
+pub use clock::time_ns;
+pub use compute::Qmd;
+pub use context::GrContext;
+pub use trace::{Event, Observer};
+
+use self::core::Core;
+use crate::kernel::hw::{HwChannel, HwTsg, Place};
+use std::sync::Arc;
+use std::time::Duration;
+use worker::Workers;
+
+/// How a GPU is built.
+#[derive(Clone, Debug)]
+pub struct GpuConfig {
+    /// Streaming multiprocessors.
+    pub sm_count: u32,
+    /// No thread: work happens inside [`Gpu::step`] only. Default: whether `TEGRARM_SIM_STEP` is `1`.
+    pub step: bool,
+    /// How long another group waits for a grid that does not end before that grid's group is torn down, ns.
+    pub switch_timeout_ns: u64,
+}
+
+impl Default for GpuConfig {
+    fn default() -> GpuConfig {
+        GpuConfig {
+            sm_count: 16,
+            step: std::env::var_os("TEGRARM_SIM_STEP").is_some_and(|v| v == "1"),
+            switch_timeout_ns: 3_000_000_000,
+        }
+    }
+}
+
+/// A ga10b.
+///
+/// Threads start with the first channel and end with the last channel and doorbell page. All methods may be called
+/// from any thread, except from an [`Observer`].
+pub struct Gpu {
+    core: Arc<Core>,
+    workers: Workers,
+}
+
+impl std::fmt::Debug for Gpu {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Gpu").field("config", &self.core.config).finish_non_exhaustive()
+    }
+}
+
+impl Gpu {
+    /// Builds a GPU without channels.
+    pub fn new(config: GpuConfig) -> Arc<Gpu> {
+        Arc::new(Gpu { core: Arc::new(Core::new(config)), workers: Workers::default() })
+    }
+
+    /// Puts a channel on the runlist. Its id must not be in use.
+    pub fn add_channel(&self, channel: Arc<HwChannel>) {
+        self.core.add(channel);
+        if !self.core.config.step {
+            self.workers.ensure(&self.core);
+        }
+    }
+
+    /// Takes a channel off the runlist. When this returns, the GPU touches none of its memory any more; a grid it
+    /// was running has been cut short.
+    pub fn remove_channel(&self, id: u32) {
+        self.core.remove(id);
+        self.workers.retire(&self.core);
+    }
+
+    /// Watches a usermode page for doorbells and keeps its clock: CFG0, TIME_0/1 and DOORBELL are offsets from
+    /// `page`. `id` names the watch.
+    pub fn watch_doorbell(&self, id: u32, page: Place) {
+        self.core.watch(id, page);
+    }
+
+    /// Stops watching. When this returns, the GPU does not touch the page any more.
+    pub fn unwatch_doorbell(&self, id: u32) {
+        self.core.unwatch(id);
+        self.workers.retire(&self.core);
+    }
+
+    /// Rings the doorbell of one channel, as the kernel does for its own submits.
+    pub fn ring(&self, id: u32) {
+        self.core.ring(id);
+        self.core.wake();
+    }
+
+    /// Resets a group: notifier 43 on its channels, all of them dead, its running grid cut short.
+    pub fn force_reset(&self, tsg: &Arc<HwTsg>) {
+        self.core.force_reset(tsg);
+    }
+
+    /// Limits how long an acquire of the channel may fail before it is an error (notifier 24). nvgpu sets 80 % of
+    /// the watchdog period while the channel's watchdog is on; `None`, the default, waits for ever.
+    pub fn set_acquire_timeout(&self, id: u32, limit: Option<Duration>) {
+        self.core.set_acquire_timeout(id, limit);
+    }
+
+    /// PTIMER: nanoseconds since boot, a multiple of 32.
+    pub fn time_ns(&self) -> u64 {
+        time_ns()
+    }
+
+    /// Lets every channel that can run take one turn. True when anything happened; call until false to drain.
+    pub fn step(&self) -> bool {
+        self.core.step()
+    }
+
+    /// Adds an observer of events.
+    pub fn observe(&self, observer: Observer) {
+        self.core.trace.observe(observer);
+    }
+
+    /// The latest faults, worded as the kernel log would, oldest first.
+    pub fn faults(&self) -> Vec<String> {
+        self.core.trace.lines()
+    }
+}
+
+impl Drop for Gpu {
+    fn drop(&mut self) {
+        self.core.shut_down();
+        self.workers.stop(&self.core);
+    }
+}

@@ -1,0 +1,125 @@
+//! A channel as the GPU runs it: the kernel's object, its PBDMA state, and the ways to stop it.
+
+use super::context::GrContext;
+use super::fault;
+use super::pbdma::Pbdma;
+use super::trace::{Event, Trace};
+use super::{GpuConfig, engine::Engine};
+use crate::kernel::hw::{Fault, HwChannel};
+use crate::mm::{MmuFault, PageTable};
+use parking_lot::Mutex;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+
+/// Why a channel must stop what it does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum StopReason {
+    /// It goes away.
+    Removed = 1,
+    /// Its group was reset.
+    Reset = 2,
+    /// Another group waited for the engine longer than the context-switch timeout.
+    SwitchTimeout = 3,
+}
+
+/// Asks a running channel to stop; the machine-code engine watches the flag.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Stop {
+    flag: Arc<AtomicBool>,
+    reason: Arc<AtomicU8>,
+}
+
+impl Stop {
+    /// The first reason counts.
+    pub(crate) fn request(&self, reason: StopReason) {
+        let _ = self.reason.compare_exchange(0, reason as u8, Ordering::AcqRel, Ordering::Acquire);
+        self.flag.store(true, Ordering::Release);
+    }
+
+    pub(crate) fn requested(&self) -> bool {
+        self.flag.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn timed_out(&self) -> bool {
+        self.reason.load(Ordering::Acquire) == StopReason::SwitchTimeout as u8
+    }
+
+    pub(crate) fn flag(&self) -> Arc<AtomicBool> {
+        self.flag.clone()
+    }
+}
+
+/// A channel on the runlist.
+pub(crate) struct Channel {
+    pub(crate) hw: Arc<HwChannel>,
+    /// A doorbell named it (or one near it) since its last turn.
+    pub(crate) rung: AtomicBool,
+    pub(crate) stop: Stop,
+    /// Limit on a failing acquire, ns; 0 = none. (nvgpu sets one only while the channel's watchdog is on.)
+    pub(crate) acquire_limit_ns: std::sync::atomic::AtomicU64,
+    /// Held by whoever runs the channel.
+    pub(crate) pbdma: Mutex<Pbdma>,
+}
+
+impl Channel {
+    pub(crate) fn new(hw: Arc<HwChannel>) -> Channel {
+        let pbdma = Mutex::new(Pbdma::new(context(&hw)));
+        Channel {
+            hw,
+            rung: AtomicBool::new(false),
+            stop: Stop::default(),
+            acquire_limit_ns: std::sync::atomic::AtomicU64::new(0),
+            pbdma,
+        }
+    }
+
+    /// Whether host may run it now.
+    pub(crate) fn runnable(&self) -> bool {
+        !self.stop.requested() && self.hw.runnable()
+    }
+}
+
+/// The engine context of the channel's subcontext; made on first use.
+fn context(hw: &HwChannel) -> Arc<Mutex<GrContext>> {
+    let mut contexts = hw.tsg.contexts.lock();
+    if let Some((_, context)) = contexts.iter().find(|(veid, _)| *veid == hw.veid) {
+        return context.clone();
+    }
+    let context = Arc::new(Mutex::new(GrContext::default()));
+    contexts.push((hw.veid, context.clone()));
+    context
+}
+
+/// What the units need while they work for a channel.
+pub(crate) struct Turn<'a> {
+    pub(crate) channel: &'a Channel,
+    pub(crate) config: &'a GpuConfig,
+    pub(crate) trace: &'a Trace,
+    pub(crate) engine: &'a Engine,
+}
+
+impl Turn<'_> {
+    pub(crate) fn hw(&self) -> &HwChannel {
+        &self.channel.hw
+    }
+
+    /// The mappings as of now. Taken anew for every operation: work may wait for a mapping made after it was
+    /// submitted.
+    pub(crate) fn table(&self) -> Arc<PageTable> {
+        self.channel.hw.space.table()
+    }
+
+    /// Turns an MMU fault of `client` into a channel fault.
+    pub(crate) fn mmu(&self, client: fault::Client) -> impl FnOnce(MmuFault) -> Fault + '_ {
+        move |f| fault::mmu(self.hw(), client, f)
+    }
+
+    pub(crate) fn non_stall(&self) {
+        self.trace.emit(|| Event::NonStall { channel: self.hw().id, tsg: self.hw().tsg.id });
+    }
+
+    pub(crate) fn semaphore(&self, va: u64, what: &'static str, payload: u64) {
+        self.trace.emit(|| Event::Semaphore { channel: self.hw().id, va, what, payload });
+    }
+}

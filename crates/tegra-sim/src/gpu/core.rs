@@ -1,0 +1,182 @@
+//! Runlist, doorbells, turns, recovery: everything but the threads.
+
+use super::GpuConfig;
+use super::channel::{Channel, StopReason, Turn};
+use super::clock::time_ns;
+use super::doorbell::{self, Doorbell};
+use super::engine::Engine;
+use super::fault;
+use super::trace::Trace;
+use crate::kernel::hw::{Fault, HwChannel, HwTsg, Place};
+use parking_lot::{Condvar, Mutex, RwLock};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// The GPU without its threads.
+pub(crate) struct Core {
+    pub(crate) config: GpuConfig,
+    pub(crate) trace: Trace,
+    pub(crate) engine: Engine,
+    channels: RwLock<Vec<Arc<Channel>>>,
+    doorbells: Mutex<Vec<Doorbell>>,
+    /// Set when somebody wants a sleeping worker to look at once.
+    woken: Mutex<bool>,
+    wake: Condvar,
+}
+
+impl Core {
+    pub(crate) fn new(config: GpuConfig) -> Core {
+        Core {
+            config,
+            trace: Trace::default(),
+            engine: Engine::default(),
+            channels: RwLock::default(),
+            doorbells: Mutex::default(),
+            woken: Mutex::new(false),
+            wake: Condvar::new(),
+        }
+    }
+
+    pub(crate) fn add(&self, hw: Arc<HwChannel>) {
+        self.channels.write().push(Arc::new(Channel::new(hw)));
+        self.wake();
+    }
+
+    pub(crate) fn remove(&self, id: u32) {
+        let mut channels = self.channels.write();
+        let Some(at) = channels.iter().position(|c| c.hw.id == id) else { return };
+        let channel = channels.remove(at);
+        drop(channels);
+        channel.stop.request(StopReason::Removed);
+        // Whoever runs the channel holds this lock, and notices the request within one operation.
+        drop(channel.pbdma.lock());
+    }
+
+    pub(crate) fn watch(&self, id: u32, page: Place) {
+        self.doorbells.lock().push(Doorbell::new(id, page));
+    }
+
+    pub(crate) fn unwatch(&self, id: u32) {
+        self.doorbells.lock().retain(|d| d.id != id);
+    }
+
+    /// Whether anything is left that could need a thread.
+    pub(crate) fn deserted(&self) -> bool {
+        self.channels.read().is_empty() && self.doorbells.lock().is_empty()
+    }
+
+    fn find(&self, id: u32) -> Option<Arc<Channel>> {
+        self.channels.read().iter().find(|c| c.hw.id == id).cloned()
+    }
+
+    pub(crate) fn ring(&self, id: u32) {
+        if let Some(channel) = self.find(id).filter(|c| c.runnable()) {
+            channel.rung.store(true, Ordering::Release);
+        }
+    }
+
+    pub(crate) fn set_acquire_timeout(&self, id: u32, limit: Option<Duration>) {
+        if let Some(channel) = self.find(id) {
+            let ns = limit.map_or(0, |l| l.as_nanos().min(u128::from(u64::MAX)) as u64);
+            channel.acquire_limit_ns.store(ns, Ordering::Release);
+        }
+    }
+
+    pub(crate) fn force_reset(&self, tsg: &Arc<HwTsg>) {
+        let channels: Vec<_> = self.channels.read().iter().filter(|c| Arc::ptr_eq(&c.hw.tsg, tsg)).cloned().collect();
+        self.recover(None, tsg, &fault::forced_reset(tsg));
+        for channel in &channels {
+            channel.stop.request(StopReason::Reset);
+        }
+        for channel in &channels {
+            drop(channel.pbdma.lock());
+        }
+    }
+
+    /// Takes doorbells. A store may have overwritten an earlier one that nobody had taken yet, so any token that
+    /// names a channel makes every channel look at its GP_PUT.
+    pub(crate) fn poll_doorbells(&self) -> bool {
+        let now = time_ns();
+        let mut rang = false;
+        for bell in self.doorbells.lock().iter() {
+            let Some(token) = bell.poll(now) else { continue };
+            match doorbell::channel_of(token).and_then(|id| self.find(id)) {
+                Some(_) => rang = true,
+                None => {
+                    tracing::warn!(target: "tegra_sim::gpu", "doorbell with token {token:#x}, which names no channel")
+                }
+            }
+        }
+        if rang {
+            for channel in self.channels.read().iter().filter(|c| c.runnable()) {
+                channel.rung.store(true, Ordering::Release);
+            }
+        }
+        rang
+    }
+
+    /// One turn for every channel that nobody else is running. True when anything happened.
+    pub(crate) fn pass(&self) -> bool {
+        let mut progress = false;
+        let mut at = 0;
+        // The list may change between turns; a channel missed or seen twice gets its turn next time.
+        while let Some(channel) = self.nth(at) {
+            at += 1;
+            progress |= self.turn(&channel);
+        }
+        progress
+    }
+
+    fn nth(&self, at: usize) -> Option<Arc<Channel>> {
+        self.channels.read().get(at).cloned()
+    }
+
+    fn turn(&self, channel: &Channel) -> bool {
+        let Some(mut pbdma) = channel.pbdma.try_lock() else { return false };
+        if !channel.runnable() {
+            return false;
+        }
+        let turn = Turn { channel, config: &self.config, trace: &self.trace, engine: &self.engine };
+        match pbdma.turn(&turn) {
+            Ok(progress) => progress,
+            Err(fault) => {
+                self.recover(Some(channel.hw.id), &channel.hw.tsg, &fault);
+                true
+            }
+        }
+    }
+
+    /// Ends a group. Its other channels may be running on another thread: they stop at their next method.
+    fn recover(&self, channel: Option<u32>, tsg: &HwTsg, fault: &Fault) {
+        fault::recover(tsg, fault);
+        self.trace.fault(channel, tsg.id, fault);
+    }
+
+    pub(crate) fn step(&self) -> bool {
+        let rang = self.poll_doorbells();
+        self.pass() || rang
+    }
+
+    /// Makes a sleeping worker look.
+    pub(crate) fn wake(&self) {
+        *self.woken.lock() = true;
+        self.wake.notify_all();
+    }
+
+    /// Sleeps for at most `limit`, less if somebody wakes the worker.
+    pub(crate) fn nap(&self, limit: Duration) {
+        let mut woken = self.woken.lock();
+        if !*woken {
+            self.wake.wait_for(&mut woken, limit);
+        }
+        *woken = false;
+    }
+
+    /// Stops everything, for good.
+    pub(crate) fn shut_down(&self) {
+        for channel in self.channels.write().drain(..) {
+            channel.stop.request(StopReason::Removed);
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! The threads that run a GPU nobody steps.
+//!
+//! There is no notification when a program stores to its doorbell, so one thread looks: busily for moments after
+//! work, then yielding, then between naps that grow to a millisecond. While it executes a long grid, a second
+//! thread looks after the other channels.
+
+use super::core::Core;
+use parking_lot::Mutex;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// Looking without giving the processor away.
+const SPIN: Duration = Duration::from_micros(30);
+/// Looking, but yielding to whoever wants to run.
+const YIELD: Duration = Duration::from_millis(1);
+/// Naps grow from the first to the last.
+const FIRST_NAP: Duration = Duration::from_micros(50);
+const LAST_NAP: Duration = Duration::from_millis(1);
+/// A grid counts as long after this time.
+const LONG: Duration = Duration::from_millis(1);
+/// How often the second thread looks whether a grid is long, and after how many idle looks it sleeps again.
+const STANDBY_NAP: Duration = Duration::from_millis(2);
+const STANDBY_LOOKS: u32 = 50;
+
+/// The threads of one GPU.
+#[derive(Default)]
+pub(crate) struct Workers(Mutex<Option<Running>>);
+
+struct Running {
+    /// Threads do not survive fork(2).
+    pid: u32,
+    stop: Arc<AtomicBool>,
+    handles: [JoinHandle<()>; 2],
+}
+
+impl Workers {
+    /// Starts the threads, unless they run.
+    pub(crate) fn ensure(&self, core: &Arc<Core>) {
+        let mut running = self.0.lock();
+        let pid = std::process::id();
+        match running.take() {
+            Some(r) if r.pid == pid => *running = Some(r),
+            _ => *running = start(core, pid),
+        }
+    }
+
+    /// Ends the threads, if the GPU has nothing left for them.
+    pub(crate) fn retire(&self, core: &Core) {
+        let mut running = self.0.lock();
+        if core.deserted() {
+            end(running.take(), core);
+        }
+    }
+
+    /// Ends the threads.
+    pub(crate) fn stop(&self, core: &Core) {
+        end(self.0.lock().take(), core);
+    }
+}
+
+fn start(core: &Arc<Core>, pid: u32) -> Option<Running> {
+    let stop = Arc::new(AtomicBool::new(false));
+    let spawn = |name: &str, body: fn(&Core, &AtomicBool)| {
+        let (core, stop) = (core.clone(), stop.clone());
+        std::thread::Builder::new().name(name.to_owned()).spawn(move || body(&core, &stop))
+    };
+    match (spawn("gpu-host", host), spawn("gpu-standby", standby)) {
+        (Ok(host), Ok(standby)) => Some(Running { pid, stop, handles: [host, standby] }),
+        (host, standby) => {
+            tracing::error!(target: "tegra_sim::gpu", ?host, ?standby, "cannot start the GPU's threads");
+            stop.store(true, Ordering::Release);
+            None
+        }
+    }
+}
+
+fn end(running: Option<Running>, core: &Core) {
+    let Some(running) = running.filter(|r| r.pid == std::process::id()) else { return };
+    running.stop.store(true, Ordering::Release);
+    core.wake();
+    core.engine.wake();
+    for handle in running.handles {
+        if handle.join().is_err() {
+            tracing::error!(target: "tegra_sim::gpu", "a GPU thread panicked");
+        }
+    }
+}
+
+/// The thread that looks.
+fn host(core: &Core, stop: &AtomicBool) {
+    let mut last_work = Instant::now();
+    let mut nap = FIRST_NAP;
+    let done = || stop.load(Ordering::Acquire);
+    while !done() {
+        if core.step() {
+            last_work = Instant::now();
+            nap = FIRST_NAP;
+            continue;
+        }
+        match last_work.elapsed() {
+            idle if idle < SPIN => std::hint::spin_loop(),
+            idle if idle < YIELD => std::thread::yield_now(),
+            _ => {
+                core.nap(nap);
+                nap = (nap * 2).min(LAST_NAP);
+            }
+        }
+    }
+}
+
+/// The thread that takes over while the first one executes a long grid.
+fn standby(core: &Core, stop: &AtomicBool) {
+    let mut looks = 0;
+    let done = || stop.load(Ordering::Acquire);
+    while !done() {
+        if looks == STANDBY_LOOKS {
+            core.engine.wait_for_use(done);
+            looks = 0;
+            continue;
+        }
+        looks += 1;
+        std::thread::sleep(STANDBY_NAP);
+        while core.engine.busy_ns().is_some_and(|ns| ns > LONG.as_nanos() as u64) && !done() {
+            looks = 0;
+            if !core.step() {
+                std::thread::sleep(FIRST_NAP);
+            }
+        }
+    }
+}
