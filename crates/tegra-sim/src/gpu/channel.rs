@@ -56,8 +56,6 @@ pub(crate) struct Channel {
     /// A doorbell named it (or one near it) since its last turn.
     pub(crate) rung: AtomicBool,
     pub(crate) stop: Stop,
-    /// Limit on a failing acquire, ns; 0 = none. (nvgpu sets one only while the channel's watchdog is on.)
-    pub(crate) acquire_limit_ns: std::sync::atomic::AtomicU64,
     /// Held by whoever runs the channel.
     pub(crate) pbdma: Mutex<Pbdma>,
 }
@@ -65,13 +63,7 @@ pub(crate) struct Channel {
 impl Channel {
     pub(crate) fn new(hw: Arc<HwChannel>) -> Channel {
         let pbdma = Mutex::new(Pbdma::new(context(&hw)));
-        Channel {
-            hw,
-            rung: AtomicBool::new(false),
-            stop: Stop::default(),
-            acquire_limit_ns: std::sync::atomic::AtomicU64::new(0),
-            pbdma,
-        }
+        Channel { hw, rung: AtomicBool::new(false), stop: Stop::default(), pbdma }
     }
 
     /// Whether host may run it now.
@@ -115,7 +107,9 @@ impl Turn<'_> {
         move |f| fault::mmu(self.hw(), client, f)
     }
 
+    /// A non-stall interrupt.
     pub(crate) fn non_stall(&self) {
+        self.hw().tsg.awaken();
         self.trace.emit(|| Event::NonStall { channel: self.hw().id, tsg: self.hw().tsg.id });
     }
 

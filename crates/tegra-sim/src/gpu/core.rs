@@ -53,12 +53,12 @@ impl Core {
         drop(channel.pbdma.lock());
     }
 
-    pub(crate) fn watch(&self, id: u32, page: Place) {
-        self.doorbells.lock().push(Doorbell::new(id, page));
+    pub(crate) fn watch(&self, page: Place) {
+        self.doorbells.lock().push(Doorbell::new(page));
     }
 
-    pub(crate) fn unwatch(&self, id: u32) {
-        self.doorbells.lock().retain(|d| d.id != id);
+    pub(crate) fn unwatch(&self, page: &Place) {
+        self.doorbells.lock().retain(|d| !d.watches(page));
     }
 
     /// Whether anything is left that could need a thread.
@@ -76,21 +76,27 @@ impl Core {
         }
     }
 
-    pub(crate) fn set_acquire_timeout(&self, id: u32, limit: Option<Duration>) {
-        if let Some(channel) = self.find(id) {
-            let ns = limit.map_or(0, |l| l.as_nanos().min(u128::from(u64::MAX)) as u64);
-            channel.acquire_limit_ns.store(ns, Ordering::Release);
-        }
+    fn group(&self, tsg: &HwTsg) -> Vec<Arc<Channel>> {
+        self.channels.read().iter().filter(|c| std::ptr::eq(&*c.hw.tsg, tsg)).cloned().collect()
     }
 
-    pub(crate) fn force_reset(&self, tsg: &Arc<HwTsg>) {
-        let channels: Vec<_> = self.channels.read().iter().filter(|c| Arc::ptr_eq(&c.hw.tsg, tsg)).cloned().collect();
-        self.recover(None, tsg, &fault::forced_reset(tsg));
-        for channel in &channels {
-            channel.stop.request(StopReason::Reset);
-        }
-        for channel in &channels {
-            drop(channel.pbdma.lock());
+    /// Cuts short whatever runs for the group; returns when it has stopped.
+    pub(crate) fn reset(&self, tsg: &HwTsg) {
+        let channels = self.group(tsg);
+        channels.iter().for_each(|c| c.stop.request(StopReason::Reset));
+        channels.iter().for_each(|c| drop(c.pbdma.lock()));
+    }
+
+    /// Waits until nothing of the group executes. A grid that does not end within the context-switch timeout is
+    /// cut short, and the group with it.
+    pub(crate) fn preempt(&self, tsg: &HwTsg) {
+        for channel in self.group(tsg) {
+            let limit = Duration::from_nanos(self.config.switch_timeout_ns);
+            let idle = channel.pbdma.try_lock_for(limit);
+            if idle.is_none() {
+                channel.stop.request(StopReason::SwitchTimeout);
+                drop(channel.pbdma.lock());
+            }
         }
     }
 
@@ -138,19 +144,24 @@ impl Core {
             return false;
         }
         let turn = Turn { channel, config: &self.config, trace: &self.trace, engine: &self.engine };
-        match pbdma.turn(&turn) {
-            Ok(progress) => progress,
-            Err(fault) => {
-                self.recover(Some(channel.hw.id), &channel.hw.tsg, &fault);
-                true
+        let result = pbdma.turn(&turn);
+        match result {
+            Err(fault) => self.recover(channel, fault),
+            Ok(_) if channel.stop.timed_out() => {
+                let what = "a grid ran on while another tsg, or the kernel, waited for the engine";
+                self.recover(channel, fault::switch_timeout(&channel.hw, what));
             }
+            Ok(progress) => return progress,
         }
+        true
     }
 
-    /// Ends a group. Its other channels may be running on another thread: they stop at their next method.
-    fn recover(&self, channel: Option<u32>, tsg: &HwTsg, fault: &Fault) {
-        fault::recover(tsg, fault);
-        self.trace.fault(channel, tsg.id, fault);
+    /// Ends a channel's group. Its other channels may be running on another thread: they stop at their next
+    /// method.
+    fn recover(&self, channel: &Channel, fault: Fault) {
+        let tsg = &channel.hw.tsg;
+        self.trace.fault(channel.hw.id, tsg.id, &fault);
+        tsg.recover(fault);
     }
 
     pub(crate) fn step(&self) -> bool {

@@ -3,6 +3,7 @@
 use super::clock::time_ns;
 use super::mem::Words;
 use crate::kernel::hw::Place;
+use std::sync::Arc;
 
 const CFG0: usize = 0x00;
 /// TIME_0 and TIME_1 side by side: stored as one word, so that nobody reads halves of two times.
@@ -19,17 +20,21 @@ const CHANNEL: u32 = 0xfff;
 /// A page that is being watched.
 #[derive(Debug)]
 pub(crate) struct Doorbell {
-    pub(crate) id: u32,
     page: Place,
 }
 
 impl Doorbell {
-    pub(crate) fn new(id: u32, page: Place) -> Doorbell {
+    pub(crate) fn new(page: Place) -> Doorbell {
         let words = Words(&page);
         words.store_u32(CFG0, CLASS);
         words.store_u32(DOORBELL, SILENT);
         words.store_u64(TIME, time_ns());
-        Doorbell { id, page }
+        Doorbell { page }
+    }
+
+    /// Whether it watches `page`.
+    pub(crate) fn watches(&self, page: &Place) -> bool {
+        Arc::ptr_eq(&self.page.backing, &page.backing) && self.page.offset == page.offset
     }
 
     /// Takes the token that was stored last, if any, and moves the page's clock on.

@@ -1,13 +1,7 @@
-//! Faults: who raised them, which notifier code they carry, how the log words them, and recovery.
+//! Faults: who raised them, which notifier code they carry, and how the log words them.
 
-use super::mem::Words;
-use crate::kernel::hw::{Fault, HwChannel, HwTsg, NotifierCode, Place, SmError};
+use crate::kernel::hw::{Fault, HwChannel, NotifierCode};
 use crate::mm::{Access, FaultKind, MmuFault};
-use std::sync::Arc;
-use std::sync::atomic::{Ordering, fence};
-use std::time::{SystemTime, UNIX_EPOCH};
-use tegrarm_abi::layout::offset_of;
-use tegrarm_abi::nvgpu::channel::nvgpu_notification;
 
 /// A PBDMA interrupt (gpu-frontend §2.5).
 #[derive(Clone, Copy, Debug)]
@@ -97,11 +91,6 @@ pub(crate) fn switch_timeout(channel: &HwChannel, what: impl std::fmt::Display) 
     plain(NotifierCode::IdleTimeout, format!("ctxsw timeout, tsg {} ch {}: {what}", channel.tsg.id, channel.id))
 }
 
-/// FORCE_RESET of a group.
-pub(crate) fn forced_reset(tsg: &HwTsg) -> Fault {
-    plain(NotifierCode::ResetChannel, format!("tsg {} reset by request", tsg.id))
-}
-
 /// An access of `client` that met no mapping, or one that forbids it.
 pub(crate) fn mmu(channel: &HwChannel, client: Client, fault: MmuFault) -> Fault {
     let engine = client.engine + if client.engine == GRAPHICS { channel.veid } else { 0 };
@@ -124,53 +113,4 @@ pub(crate) fn mmu(channel: &HwChannel, client: Client, fault: MmuFault) -> Fault
         channel.id, fault.va, client.name, client.id
     );
     Fault { code: NotifierCode::MmuFault, mmu: Some(fault), sm: None, text }
-}
-
-/// Puts a fault on record everywhere a program can see it. Semaphores stay as they are.
-///
-/// Order: SM record and first fault, then the error notifier of every channel of the group, then the mark
-/// that stops them, so that whoever sees a dead channel finds its notifier written.
-pub(crate) fn recover(tsg: &HwTsg, fault: &Fault) -> Vec<Arc<HwChannel>> {
-    if let Some((sm, record)) = fault.sm {
-        save_record(tsg, sm, record);
-    }
-    tsg.fault.lock().get_or_insert_with(|| fault.clone());
-    let channels: Vec<_> = tsg.channels.lock().iter().filter_map(|c| c.upgrade()).collect();
-    for channel in &channels {
-        if let Some(place) = &*channel.notifier.lock() {
-            notify(place, fault.code);
-        }
-    }
-    for channel in &channels {
-        channel.unserviceable.store(true, Ordering::Release);
-    }
-    channels
-}
-
-fn save_record(tsg: &HwTsg, sm: u32, record: SmError) {
-    let mut records = tsg.sm_errors.lock();
-    let at = sm as usize;
-    if records.len() <= at {
-        records.resize(at + 1, SmError::default());
-    }
-    records[at] = record;
-}
-
-/// Writes an error notifier, unless one is there already: the first error wins until its reader clears it.
-fn notify(place: &Place, code: NotifierCode) {
-    const STATUS: usize = offset_of!(nvgpu_notification, status);
-    let words = Words(place);
-    if words.load_u8(STATUS) == 0xff && words.load_u8(STATUS + 1) == 0xff {
-        return;
-    }
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |t| t.as_nanos() as u64);
-    let put = |offset: usize, bytes: &[u8]| {
-        for (i, byte) in bytes.iter().enumerate() {
-            words.store_u8(offset + i, *byte);
-        }
-    };
-    put(offset_of!(nvgpu_notification, time_stamp_nanoseconds), &now.to_le_bytes());
-    put(offset_of!(nvgpu_notification, info32), &(code as u32).to_le_bytes());
-    fence(Ordering::SeqCst);
-    put(STATUS, &[0xff, 0xff]);
 }

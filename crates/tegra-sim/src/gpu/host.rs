@@ -97,9 +97,9 @@ impl Pbdma {
             turn.trace.emit(|| Event::Blocked { channel: turn.hw().id, va, payload });
             now
         });
-        let limit = turn.channel.acquire_limit_ns.load(Ordering::Acquire);
-        if limit != 0 && now.saturating_sub(since) > limit {
-            let what = format!("acquire of {payload:#x} at {va:#x} holds {value:#x} after {limit} ns");
+        let limit = turn.hw().acquire_timeout_ms.load(Ordering::Acquire);
+        if limit != 0 && now.saturating_sub(since) > u64::from(limit) * 1_000_000 {
+            let what = format!("acquire of {payload:#x} at {va:#x} finds {value:#x} after {limit} ms");
             return Err(fault::pbdma(turn.hw(), ACQUIRE, what));
         }
         Ok(Flow::Again(false))
@@ -125,7 +125,12 @@ impl Pbdma {
         };
         let release = Release { va, payload, wide, timestamp: stamped.then(time_ns), reduction };
         let table = turn.table();
-        release.perform(&Accessor::new(&table)).map_err(turn.mmu(fault::HOST))?;
+        let mem = Accessor::new(&table);
+        if mem.increment_syncpoint(va).map_err(turn.mmu(fault::HOST))? {
+            turn.hw().tsg.interrupts.raise();
+        } else {
+            release.perform(&mem).map_err(turn.mmu(fault::HOST))?;
+        }
         turn.semaphore(va, if reduction.is_some() { "reduced" } else { "released" }, payload);
         Ok(())
     }

@@ -1,14 +1,14 @@
 //! Raw access to memory that users, kernels of the GPU and this process share.
 //!
 //! Two ways in: [`Accessor`] for GPU addresses, through a page table; [`Words`] for the few places the kernel
-//! hands over directly (ring, USERD, notifier, doorbell page). Nothing here makes a Rust reference to plain
+//! hands over directly (ring, USERD, doorbell page). Nothing here makes a Rust reference to plain
 //! bytes of such memory: words go through atomics, bulk data through pointer copies.
 #![allow(unsafe_code)]
 
 use crate::kernel::hw::Place;
-use crate::mm::{Access, Extent, FaultKind, MmuFault, PageTable};
+use crate::mm::{Access, Extent, FaultKind, MmuFault, Nature, PageTable, SYNCPOINT_STRIDE};
 use std::cell::Cell;
-use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// A contiguous piece of host memory behind a GPU address; `None` for sparse mappings.
 struct Piece {
@@ -88,14 +88,31 @@ impl<'t> Accessor<'t> {
     updates!(u32, AtomicU32, update_u32, read_u32, write_u32);
     updates!(u64, AtomicU64, update_u64, read_u64, write_u64);
 
-    /// The memory behind `va`: at most `want` bytes, fewer where the mapping ends.
-    fn piece(&self, va: u64, access: Access, want: usize) -> Result<Piece, MmuFault> {
+    /// The mapping that holds `va`.
+    fn extent(&self, va: u64, access: Access) -> Result<&'t Extent, MmuFault> {
         let writes = matches!(access, Access::Write | Access::Atomic);
         let extent = match self.hit.get() {
             Some(e) if e.va <= va && va < e.end() && (e.writable || !writes) => e,
             _ => self.table.translate(va, access)?,
         };
         self.hit.set(Some(extent));
+        Ok(extent)
+    }
+
+    /// Increments the syncpoint behind `va`. False, with nothing done, when plain memory is there.
+    pub(crate) fn increment_syncpoint(&self, va: u64) -> Result<bool, MmuFault> {
+        let extent = self.extent(va, Access::Write)?;
+        let Some(backing) = extent.backing.as_ref().filter(|b| b.nature() == Nature::Syncpoints) else {
+            return Ok(false);
+        };
+        let at = extent.offset + (va - extent.va) as usize;
+        let counter = at - at % SYNCPOINT_STRIDE;
+        Ok(backing.fetch_add_u32(counter, 1).is_some())
+    }
+
+    /// The memory behind `va`: at most `want` bytes, fewer where the mapping ends.
+    fn piece(&self, va: u64, access: Access, want: usize) -> Result<Piece, MmuFault> {
+        let extent = self.extent(va, access)?;
         let into = (va - extent.va) as usize;
         let len = want.min((extent.len as usize) - into);
         let Some(backing) = &extent.backing else { return Ok(Piece { at: None, len }) };
@@ -228,19 +245,6 @@ impl Words<'_> {
         if let Some(p) = self.at::<u64>(offset) {
             // SAFETY: see `load_u32`.
             unsafe { AtomicU64::from_ptr(p) }.store(value, Ordering::Release);
-        }
-    }
-
-    pub(crate) fn load_u8(self, offset: usize) -> u8 {
-        // SAFETY: see `load_u32`.
-        self.at::<u8>(offset).map_or(0, |p| unsafe { AtomicU8::from_ptr(p) }.load(Ordering::Acquire))
-    }
-
-    /// One byte: notifiers need no alignment.
-    pub(crate) fn store_u8(self, offset: usize, value: u8) {
-        if let Some(p) = self.at::<u8>(offset) {
-            // SAFETY: see `load_u32`.
-            unsafe { AtomicU8::from_ptr(p) }.store(value, Ordering::Release);
         }
     }
 }

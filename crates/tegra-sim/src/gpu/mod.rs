@@ -36,9 +36,8 @@ pub use context::GrContext;
 pub use trace::{Event, Observer};
 
 use self::core::Core;
-use crate::kernel::hw::{HwChannel, HwTsg, Place};
+use crate::kernel::hw::{GpuPort, HwChannel, HwTsg, Place};
 use std::sync::Arc;
-use std::time::Duration;
 use worker::Workers;
 
 /// How a GPU is built.
@@ -83,55 +82,6 @@ impl Gpu {
         Arc::new(Gpu { core: Arc::new(Core::new(config)), workers: Workers::default() })
     }
 
-    /// Puts a channel on the runlist. Its id must not be in use.
-    pub fn add_channel(&self, channel: Arc<HwChannel>) {
-        self.core.add(channel);
-        if !self.core.config.step {
-            self.workers.ensure(&self.core);
-        }
-    }
-
-    /// Takes a channel off the runlist. When this returns, the GPU touches none of its memory any more; a grid it
-    /// was running has been cut short.
-    pub fn remove_channel(&self, id: u32) {
-        self.core.remove(id);
-        self.workers.retire(&self.core);
-    }
-
-    /// Watches a usermode page for doorbells and keeps its clock: CFG0, TIME_0/1 and DOORBELL are offsets from
-    /// `page`. `id` names the watch.
-    pub fn watch_doorbell(&self, id: u32, page: Place) {
-        self.core.watch(id, page);
-    }
-
-    /// Stops watching. When this returns, the GPU does not touch the page any more.
-    pub fn unwatch_doorbell(&self, id: u32) {
-        self.core.unwatch(id);
-        self.workers.retire(&self.core);
-    }
-
-    /// Rings the doorbell of one channel, as the kernel does for its own submits.
-    pub fn ring(&self, id: u32) {
-        self.core.ring(id);
-        self.core.wake();
-    }
-
-    /// Resets a group: notifier 43 on its channels, all of them dead, its running grid cut short.
-    pub fn force_reset(&self, tsg: &Arc<HwTsg>) {
-        self.core.force_reset(tsg);
-    }
-
-    /// Limits how long an acquire of the channel may fail before it is an error (notifier 24). nvgpu sets 80 % of
-    /// the watchdog period while the channel's watchdog is on; `None`, the default, waits for ever.
-    pub fn set_acquire_timeout(&self, id: u32, limit: Option<Duration>) {
-        self.core.set_acquire_timeout(id, limit);
-    }
-
-    /// PTIMER: nanoseconds since boot, a multiple of 32.
-    pub fn time_ns(&self) -> u64 {
-        time_ns()
-    }
-
     /// Lets every channel that can run take one turn. True when anything happened; call until false to drain.
     pub fn step(&self) -> bool {
         self.core.step()
@@ -145,6 +95,48 @@ impl Gpu {
     /// The latest faults, worded as the kernel log would, oldest first.
     pub fn faults(&self) -> Vec<String> {
         self.core.trace.lines()
+    }
+}
+
+impl GpuPort for Gpu {
+    fn add_channel(&self, channel: Arc<HwChannel>) {
+        self.core.add(channel);
+        if !self.core.config.step {
+            self.workers.ensure(&self.core);
+        }
+    }
+
+    /// A grid the channel was running is cut short.
+    fn remove_channel(&self, id: u32) {
+        self.core.remove(id);
+        self.workers.retire(&self.core);
+    }
+
+    /// The page's CFG0, TIME_0/1 and DOORBELL lie at their offsets from `page`.
+    fn watch_doorbell(&self, page: Place) {
+        self.core.watch(page);
+    }
+
+    fn unwatch_doorbell(&self, page: &Place) {
+        self.core.unwatch(page);
+        self.workers.retire(&self.core);
+    }
+
+    fn ring(&self, id: u32) {
+        self.core.ring(id);
+        self.core.wake();
+    }
+
+    fn reset(&self, tsg: &HwTsg) {
+        self.core.reset(tsg);
+    }
+
+    fn preempt(&self, tsg: &HwTsg) {
+        self.core.preempt(tsg);
+    }
+
+    fn time_ns(&self) -> u64 {
+        time_ns()
     }
 }
 

@@ -82,8 +82,8 @@ pub enum Event {
     },
     /// A group died.
     Fault {
-        /// The channel that caused it, when one did.
-        channel: Option<u32>,
+        /// The channel that caused it.
+        channel: u32,
         /// TSG id.
         tsg: u32,
         /// What happened.
@@ -125,8 +125,7 @@ impl Trace {
     }
 
     /// Adds a line to the fault log.
-    pub(crate) fn fault(&self, channel: Option<u32>, tsg: u32, fault: &Fault) {
-        tracing::warn!(target: "tegra_sim::gpu", tsg, notifier = fault.code as u32, "{}", fault.text);
+    pub(crate) fn fault(&self, channel: u32, tsg: u32, fault: &Fault) {
         let mut lines = self.faults.lock();
         if lines.len() == LINES {
             lines.pop_front();

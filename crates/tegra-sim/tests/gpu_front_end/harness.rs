@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use tegra_sim::gpu::{Gpu, GpuConfig};
-use tegra_sim::kernel::hw::{HwChannel, HwSpace, HwTsg, Place};
+use tegra_sim::kernel::hw::{GpuPort, HwChannel, HwSpace, HwTsg, Interrupts, Place, Vitals};
 use tegra_sim::mm::{Backing, Extent};
 use tegrarm_abi::methods::host::*;
 use tegrarm_kmd::{DeviceMem, Mapping, Placement, Prot};
@@ -81,30 +81,28 @@ impl Machine {
     pub fn with(config: GpuConfig) -> Machine {
         let gpu = Gpu::new(config);
         let doorbell = Buffer::new(0, 65536);
-        gpu.watch_doorbell(1, doorbell.place());
+        gpu.watch_doorbell(doorbell.place());
         Machine { gpu, space: Arc::new(HwSpace::default()), doorbell }
     }
 
     /// Maps new memory at a GPU address.
     pub fn map(&self, va: u64, len: usize) -> Buffer {
         let buffer = Buffer::new(va, len);
-        self.space.update(|t| t.with(buffer.extent()));
+        self.space.update(|t| t.insert(buffer.extent()));
         buffer
     }
 
     pub fn tsg(&self, id: u32) -> Arc<HwTsg> {
-        Arc::new(HwTsg {
-            id,
-            channels: Default::default(),
-            sm_errors: Default::default(),
-            fault: Default::default(),
-            contexts: Default::default(),
-        })
+        Arc::new(HwTsg::new(id, 16, Arc::new(Interrupts::default())))
     }
 
     /// A channel in a group, with its pushbuffer at `pushbuffer`.
     pub fn channel(&self, id: u32, tsg: &Arc<HwTsg>, pushbuffer: u64) -> Lane {
         let (ring, userd, notifier) = (Buffer::new(0, 4096), Buffer::new(0, 4096), Buffer::new(0, 4096));
+        let vitals = Arc::new(Vitals::new(id));
+        *vitals.notifier.lock() = Some(notifier.place());
+        vitals.unserviceable.store(false, Ordering::Release);
+        tsg.members.lock().push(vitals.clone());
         let hw = Arc::new(HwChannel {
             id,
             veid: 1,
@@ -113,12 +111,11 @@ impl Machine {
             ring: ring.place(),
             entries: 16,
             userd: userd.place(),
-            notifier: parking_lot::Mutex::new(Some(notifier.place())),
-            unserviceable: AtomicBool::new(false),
+            vitals,
             enabled: AtomicBool::new(true),
             gp_get: AtomicU32::new(0),
+            acquire_timeout_ms: AtomicU32::new(0),
         });
-        tsg.channels.lock().push(Arc::downgrade(&hw));
         self.gpu.add_channel(hw.clone());
         Lane { hw, ring, userd, notifier, pushbuffer: self.map(pushbuffer, 64 << 10), put: 0, at: 0 }
     }
@@ -189,7 +186,7 @@ impl Lane {
     }
 
     pub fn dead(&self) -> bool {
-        self.hw.unserviceable.load(Ordering::Acquire)
+        self.hw.dead()
     }
 
     /// Code in the error notifier, if one was written.

@@ -1,6 +1,7 @@
 //! GPFIFO entries, rings, doorbells, headers.
 
 use crate::harness::*;
+use tegra_sim::kernel::hw::GpuPort;
 use tegrarm_abi::methods::host::*;
 
 const DATA: u64 = 0x2_0000_0000;

@@ -11,9 +11,8 @@ use super::super::trace::Event;
 use super::checks::{self, Setting};
 use super::qmd::{BYTES, Qmd};
 use super::sked;
-use crate::kernel::hw::{Fault, NotifierCode, SmError};
+use crate::kernel::hw::{Fault, SmError};
 use crate::sm::{self, Launch, Limits, RunStats, SmFault};
-use std::sync::Arc;
 use tegrarm_abi::methods::compute::*;
 use tegrarm_abi::methods::qmd::*;
 
@@ -193,14 +192,14 @@ fn sm_fault(turn: &Turn<'_>, fault: SmFault) -> Fault {
         }
         SmFault::Hang { pc, text } => {
             let what = format!("the grid makes no progress at pc {pc:#x}: {text}");
-            Fault { code: NotifierCode::IdleTimeout, ..fault::switch_timeout(turn.hw(), what) }
+            fault::switch_timeout(turn.hw(), what)
         }
     }
 }
 
 /// Release semaphores 0–2, in order, after everything the grid wrote.
 fn release(turn: &Turn<'_>, qmd: &Qmd) -> Result<(), Fault> {
-    let table: Arc<_> = turn.table();
+    let table = turn.table();
     let mem = Accessor::new(&table);
     for (release, interrupts) in qmd.releases(time_ns()) {
         release.perform(&mem).map_err(turn.mmu(fault::SKED))?;
