@@ -13,11 +13,13 @@
 //! - pointers inside the argument bytes are addresses of the calling process.
 
 mod device_mem;
+mod exec_mem;
 mod file;
 mod linux;
 mod mapping;
 
 pub use device_mem::DeviceMem;
+pub use exec_mem::{ExecMem, Reach, page_size};
 pub use file::File;
 pub use linux::LinuxKmd;
 pub use mapping::{Mapping, Placement, Prot};

@@ -14,7 +14,8 @@ const CODE_ALIGN: u64 = 128;
 /// The GPU reads constant banks in lines of this size.
 const BANK_ALIGN: u64 = 256;
 const PAGE: u64 = 4096;
-const MAX_ALIGN: u64 = 1 << 20;
+/// Keeps the image within a small multiple of the file, whatever the file says.
+const MAX_ALIGN: u64 = 4096;
 /// A GPU address has 40 bits; no module comes near.
 const MAX_IMAGE: u64 = 1 << 38;
 

@@ -78,7 +78,7 @@ pub enum Problem {
     Overlap { total: u64, file: u64 },
     #[error("a size of {size} bytes is not a multiple of {unit}")]
     Size { size: u64, unit: u64 },
-    #[error("an alignment of {align} is not a power of two up to 2^20")]
+    #[error("an alignment of {align} is not a power of two up to 4096")]
     Alignment { align: u64 },
     #[error("a record cannot be decoded")]
     Record,
