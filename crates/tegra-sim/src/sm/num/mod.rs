@@ -33,3 +33,7 @@ pub mod mufu;
 pub mod round;
 
 pub use round::Round;
+
+#[cfg(test)]
+#[path = "tests/oracle.rs"]
+mod oracle;
