@@ -1,0 +1,364 @@
+/*
+ * libtegrarm: desktop NVIDIA's Resource Manager interface on Jetson's nvgpu and nvmap.
+ *
+ * Statuses are NV_STATUS numbers; 0 is NV_OK, tegrarm_status_name() names the others. Numbers and structures of the
+ * Resource Manager itself (classes, controls, parameters) are in tegrarm_abi.h.
+ */
+
+#ifndef TEGRARM_H
+#define TEGRARM_H
+
+/* Made from src/capi by `make header`: edit there. */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/**
+ * Result of a Resource Manager call; 0 is success.
+ */
+typedef uint32_t NV_STATUS;
+
+/**
+ * RM handle: names an object within a client, or a client.
+ */
+typedef uint32_t NvHandle;
+
+/**
+ * 32-bit unsigned integer.
+ */
+typedef uint32_t NvU32;
+
+/**
+ * 64-bit unsigned integer.
+ */
+typedef uint64_t NvU64;
+
+/**
+ * What `tegrarm_init` takes instead of the environment. Zero it, set `size` to `sizeof`, fill in the rest; later
+ * versions only append fields.
+ */
+struct tegrarm_config {
+    /**
+     * `sizeof(struct tegrarm_config)` as the caller knows it.
+     */
+    size_t size;
+    /**
+     * As `TEGRARM_BACKEND`: `nvgpu`, `sim`, `record:PATH`, `replay:PATH`, `sim,record:PATH`. NULL: the environment's.
+     */
+    const char *backend;
+};
+
+/**
+ * What a scheduler wants to know about a device. Set `size` to `sizeof` before the call; at most that many bytes are
+ * written, and `size` becomes the number that is valid. Later versions only append fields.
+ */
+struct tegrarm_device_profile {
+    /**
+     * In: bytes the caller has. Out: bytes that are valid.
+     */
+    size_t size;
+    /**
+     * PCI vendor id: 0x10DE.
+     */
+    uint32_t vendor;
+    /**
+     * Name, NUL-terminated.
+     */
+    char name[64];
+    /**
+     * CPU and GPU use the same memory: pointers can be shared, copies are unnecessary.
+     */
+    bool shared_memory;
+    /**
+     * Bytes of memory.
+     */
+    uint64_t memory_size;
+    /**
+     * Peak bytes per second between GPU and memory.
+     */
+    uint64_t local_bandwidth;
+    /**
+     * Peak bytes per second between CPU memory and GPU memory.
+     */
+    uint64_t transfer_bandwidth;
+    /**
+     * Has tensor cores.
+     */
+    bool has_matrix_hw;
+    /**
+     * Can reduce across a warp in one instruction.
+     */
+    bool has_simd_reduction;
+    /**
+     * Streaming multiprocessors that are enabled.
+     */
+    uint32_t compute_units;
+    /**
+     * Threads of a warp.
+     */
+    uint32_t simd_width;
+    /**
+     * Threads a block can have.
+     */
+    uint32_t max_threads_per_group;
+    /**
+     * Bytes of shared memory a block can have.
+     */
+    uint32_t shared_mem_size;
+    /**
+     * SM version, `major << 8 | minor`: 0x807 is sm_87.
+     */
+    uint32_t sm_version;
+    /**
+     * Highest clock in hertz.
+     */
+    uint64_t max_clock_hz;
+    /**
+     * Identifier, the same as RM's GID control gives.
+     */
+    uint8_t uuid[16];
+    /**
+     * The virtual Orin, not a board.
+     */
+    bool simulated;
+    /**
+     * First GPU address of the local memory window (1 GiB) of VA spaces whose addresses the library chooses.
+     */
+    uint64_t local_window;
+    /**
+     * First GPU address of their shared memory window (1 GiB).
+     */
+    uint64_t shared_window;
+};
+
+#ifdef __cplusplus
+extern "C" {
+#endif // __cplusplus
+
+/**
+ * Allocates an RM object.
+ *
+ * A client is made with `hClient` and `hParent` 0 and class 0x41 (or 0x0, 0x1); everything else below a client.
+ * `*phObject` is the handle to use, or 0 to let the library choose; the handle is written back. `pAllocParams` are the
+ * class's parameters, read and written back; `paramsSize` 0 stands for the class's own size. The object belongs to
+ * the client until `rm_free` of it, its parent or the client.
+ *
+ * Thread-safe. A failed call leaves no trace. Errors, first failing check: 0x22 unknown class, 0x1F parameters
+ * missing, 0x3A their size, 0x33 unknown client, 0x23 a client of another process, 0x57 unknown parent, 0x36 wrong
+ * parent, 0x16 too deep, 0x33 reserved handle, 0x19 handle in use, then the class's own; 0x51 means out of memory.
+ *
+ * # Safety
+ * Pointers are NULL or valid for what they are said to point at.
+ */
+NV_STATUS rm_alloc(NvHandle hClient,
+                   NvHandle hParent,
+                   NvHandle *phObject,
+                   NvU32 hClass,
+                   void *pAllocParams,
+                   NvU32 paramsSize);
+
+/**
+ * Sends a control command to an object.
+ *
+ * `pParams` are the command's parameters, read and, on success, written back. Command 0 does nothing. Thread-safe;
+ * no lock is held while the kernel works.
+ *
+ * Errors: 0x1F when exactly one of `pParams` and `paramsSize` is there, 0x23 unknown client, 0x57 unknown object, 0x56
+ * a command this object does not have, 0x3A a wrong size, then the command's own.
+ *
+ * # Safety
+ * `pParams` is NULL or valid for reads and writes of `paramsSize` bytes.
+ */
+NV_STATUS rm_control(NvHandle hClient, NvHandle hObject, NvU32 cmd, void *pParams, NvU32 paramsSize);
+
+/**
+ * Frees an object, its children and whatever depends on it. `hParent` is ignored, as in RM.
+ *
+ * Freed memory leaves every CPU and GPU address it was mapped at; a client's end frees everything it had. Freeing an
+ * unknown object is no error. Thread-safe. Errors: 0x33 unknown client, 0x23 a client of another process.
+ */
+NV_STATUS rm_free(NvHandle hClient, NvHandle hParent, NvHandle hObject);
+
+/**
+ * Makes another handle for a memory object, possibly of another client of this process.
+ *
+ * Both handles own the memory: it is freed with the last one. `*phObject` as in `rm_alloc`. `flags` are ignored.
+ * Thread-safe. Errors: 0x1F for anything but memory, otherwise as `rm_alloc`.
+ *
+ * # Safety
+ * `phObject` is NULL or valid for reads and writes.
+ */
+NV_STATUS rm_dup_object(NvHandle hClient,
+                        NvHandle hParent,
+                        NvHandle *phObject,
+                        NvHandle hClientSrc,
+                        NvHandle hObjectSrc,
+                        NvU32 flags);
+
+/**
+ * Registers pages of this process as a memory object (class 0x71), or allocates system memory (class 0x3E).
+ *
+ * For 0x71, `*ppAddress` is the first page, `*pLimit` the size minus one, and `flags` must say location PCI (0) and
+ * NO_MAP (1 << 30). The pages stay the caller's, at the same address; anonymous shared pages are exchanged there for
+ * GPU memory with the same contents. For 0x3E without NO_MAP the memory is mapped and `*ppAddress` written.
+ *
+ * Thread-safe. Errors: 0x22 another class, 0x29 flags, 0x56 an address off page boundaries, 0x2E a size of 0, 0x1E
+ * pages that cannot be used; otherwise as `rm_alloc`.
+ *
+ * # Safety
+ * Pointers are NULL or valid for reads and writes; nothing else accesses the pages during the call.
+ */
+NV_STATUS rm_alloc_memory(NvHandle hClient,
+                          NvHandle hParent,
+                          NvHandle *phMemory,
+                          NvU32 hClass,
+                          NvU32 flags,
+                          void **ppAddress,
+                          NvU64 *pLimit);
+
+/**
+ * Maps `length` bytes of memory from `offset`, or the doorbell page of a usermode object, into this process.
+ *
+ * `*ppAddress` NULL: memory goes to its GPU address if the library chose that one and the range is free, otherwise
+ * anywhere. Not NULL: exactly there, replacing what is there; the range is the caller's. The address is written back.
+ * The mapping ends with `rm_unmap_memory` or when the memory is freed. `hDevice` is a device or subdevice. Of `flags`,
+ * the access bits (0, 1) count: 1 is read-only.
+ *
+ * Thread-safe. Errors: 0x23, 0x57, 0x26 `hDevice` is none, 0x31 not mappable, 0x2E a length of 0, 0x20 beyond the end,
+ * 0x37 an offset off page boundaries, 0x1E an address off page boundaries, 0x51, 0x59.
+ *
+ * # Safety
+ * `ppAddress` is NULL or valid for reads and writes; a range it names may be replaced.
+ */
+NV_STATUS rm_map_memory(NvHandle hClient,
+                        NvHandle hDevice,
+                        NvHandle hMemory,
+                        NvU64 offset,
+                        NvU64 length,
+                        void **ppAddress,
+                        NvU32 flags);
+
+/**
+ * Removes a mapping that `rm_map_memory` made. `flags` are ignored.
+ *
+ * Thread-safe. Errors: 0x57 when nothing of that object is mapped at `pAddress`; handles as `rm_map_memory`.
+ */
+NV_STATUS rm_unmap_memory(NvHandle hClient, NvHandle hDevice, NvHandle hMemory, void *pAddress, NvU32 flags);
+
+/**
+ * Maps `length` bytes of memory from `offset` into the VA space of a mapper (class 0x70 or 0x50A0).
+ *
+ * With bit 15 of `flags` set the GPU address is `*pDmaOffset`, otherwise it is chosen; it is written back either way.
+ * The mapping ends with `rm_unmap_memory_dma` or when the memory is freed. The GPU must be done with it by then.
+ *
+ * Thread-safe. Errors: 0x33 `hDma` is no mapper, 0x31 `hMemory` is no memory, 0x2E a length of 0, 0x20 beyond the end,
+ * 0x37 off page boundaries, 0x5B outside the GPU's reach, 0x5D in a shader window, 0x1A occupied, 0x51 no room.
+ *
+ * # Safety
+ * `pDmaOffset` is NULL or valid for reads and writes.
+ */
+NV_STATUS rm_map_memory_dma(NvHandle hClient,
+                            NvHandle hDevice,
+                            NvHandle hDma,
+                            NvHandle hMemory,
+                            NvU64 offset,
+                            NvU64 length,
+                            NvU32 flags,
+                            NvU64 *pDmaOffset);
+
+/**
+ * Removes the GPU mapping of a memory object that starts at `dmaOffset`. `flags` are ignored.
+ *
+ * Does not wait for the GPU. Thread-safe. Errors: 0x57 when there is none; handles as `rm_map_memory_dma`.
+ */
+NV_STATUS rm_unmap_memory_dma(NvHandle hClient,
+                              NvHandle hDevice,
+                              NvHandle hDma,
+                              NvHandle hMemory,
+                              NvU32 flags,
+                              NvU64 dmaOffset);
+
+/**
+ * Opens `/dev/nvidiactl`, `/dev/nvidia0` or `/dev/nvidia-uvm`, as `open(2)` would. Returns -1 with errno ENOSYS: not
+ * built yet.
+ */
+int rm_open(const char *path, int flags);
+
+/**
+ * One ioctl of a descriptor that `rm_open` returned, as `ioctl(2)`. Returns -1 with errno ENOSYS: not built yet.
+ */
+int rm_ioctl(int fd, unsigned long request, void *argp);
+
+/**
+ * Maps a descriptor that `rm_open` returned, as `mmap(2)`. Returns MAP_FAILED with errno ENOSYS: not built yet.
+ */
+void *rm_mmap(void *addr, size_t length, int prot, int flags, int fd, int64_t offset);
+
+/**
+ * Closes a descriptor that `rm_open` returned, as `close(2)`. Returns -1 with errno ENOSYS: not built yet.
+ */
+int rm_close(int fd);
+
+/**
+ * Version of the library, for example `"0.1.0"`. The string is static. Never fails.
+ */
+const char *tegrarm_version(void);
+
+/**
+ * Initialises the library with a configuration, or from the environment when `config` is NULL. Optional: the first
+ * call of any other function does the latter. Opens no device.
+ *
+ * Thread-safe. Errors: 0x40 initialised already, 0x1F a bad configuration, 0x59 a recording that cannot be used.
+ *
+ * # Safety
+ * `config` is NULL or points at `config->size` bytes; its strings are NULL or NUL-terminated. Nothing is kept.
+ */
+NV_STATUS tegrarm_init(const struct tegrarm_config *config);
+
+/**
+ * Frees every client, puts the GPU's clock back and forgets the configuration. May be called at any time, any number
+ * of times; a later call of another function initialises the library again. Thread-safe. Never fails.
+ */
+NV_STATUS tegrarm_shutdown(void);
+
+/**
+ * Name of a status, for example `"NV_ERR_INVALID_CLASS"`; `"Unknown"` for a number that has none. The string is
+ * static. Never fails.
+ */
+const char *tegrarm_status_name(NV_STATUS status);
+
+/**
+ * The sentence of the last call that failed on this thread: what went wrong, with names, numbers and what to do.
+ *
+ * Writes at most `len` bytes, NUL included, and returns the number needed for all of it; 1 (the NUL) when nothing
+ * failed yet. `buf` may be NULL when `len` is 0. A later success does not clear it.
+ *
+ * # Safety
+ * `buf` is valid for writes of `len` bytes.
+ */
+size_t tegrarm_last_error(char *buf, size_t len);
+
+/**
+ * Number of GPUs. Thread-safe. Errors: 0x3D `count` is NULL, otherwise why there is none.
+ *
+ * # Safety
+ * `count` is NULL or valid for writes.
+ */
+NV_STATUS tegrarm_device_count(NvU32 *count);
+
+/**
+ * Figures of one GPU. `out->size` says how many bytes the caller has.
+ *
+ * Thread-safe. Errors: 0x3D `out` is NULL, 0x3A `out->size` is too small for any version, 0x26 no such device.
+ *
+ * # Safety
+ * `out` is NULL or points at `out->size` bytes.
+ */
+NV_STATUS tegrarm_device_profile(NvU32 index, struct tegrarm_device_profile *out);
+
+#ifdef __cplusplus
+}  // extern "C"
+#endif  // __cplusplus
+
+#endif  /* TEGRARM_H */

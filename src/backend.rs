@@ -1,0 +1,120 @@
+//! Which kernel is below: the board's, the virtual Orin, or a recording. The only file that knows the simulator.
+//!
+//! `TEGRARM_BACKEND` (or `tegrarm_init`) names it: `nvgpu` (also without a name), `sim`, `replay:PATH`, and either of
+//! the first two with `record:PATH` (`record:PATH` alone records `nvgpu`, `sim,record:PATH` the virtual Orin). There
+//! is no fallback from one to another.
+
+use crate::status::{RmError, RmResult, fail};
+use crate::tegra::CacheMode;
+use std::path::PathBuf;
+use std::sync::Arc;
+use tegrarm_abi::rm::status::*;
+use tegrarm_kmd::{Kmd, LinuxKmd};
+
+/// Where calls go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Source {
+    Nvgpu,
+    Sim,
+    Replay(PathBuf),
+}
+
+/// A parsed `TEGRARM_BACKEND`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Backend {
+    source: Source,
+    record: Option<PathBuf>,
+}
+
+impl Backend {
+    /// Parses a backend's name.
+    ///
+    /// # Errors
+    /// 0x1F for a name that is none, saying which there are.
+    pub fn parse(text: &str) -> RmResult<Backend> {
+        let mut backend = Backend { source: Source::Nvgpu, record: None };
+        for part in text.split(',').map(str::trim).filter(|p| !p.is_empty()) {
+            match part.split_once(':') {
+                None if part == "nvgpu" => backend.source = Source::Nvgpu,
+                None if part == "sim" => backend.source = Source::Sim,
+                Some(("record", path)) if !path.is_empty() => backend.record = Some(path.into()),
+                Some(("replay", path)) if !path.is_empty() => backend.source = Source::Replay(path.into()),
+                _ => fail!(
+                    NV_ERR_INVALID_ARGUMENT,
+                    "backend {part:?}: there are nvgpu, sim, record:PATH, replay:PATH, and sim,record:PATH"
+                ),
+            }
+        }
+        Ok(backend)
+    }
+
+    /// The backend that `TEGRARM_BACKEND` names.
+    ///
+    /// # Errors
+    /// As [`Backend::parse`].
+    pub fn from_env() -> RmResult<Backend> {
+        Backend::parse(&std::env::var("TEGRARM_BACKEND").unwrap_or_default())
+    }
+
+    /// Makes the kernel.
+    ///
+    /// # Errors
+    /// 0x59 when a recording cannot be opened or written, 0x56 when the simulator was not built in.
+    pub fn open(&self) -> RmResult<Arc<dyn Kmd>> {
+        let source: Arc<dyn Kmd> = match &self.source {
+            Source::Nvgpu => Arc::new(LinuxKmd),
+            Source::Sim => simulator()?,
+            Source::Replay(path) => replay(path)?,
+        };
+        match &self.record {
+            None => Ok(source),
+            Some(path) => record(source, path),
+        }
+    }
+}
+
+fn unusable(path: &std::path::Path, what: &str, why: impl std::fmt::Display) -> RmError {
+    RmError::new(NV_ERR_OPERATING_SYSTEM, format!("{what} {}: {why}", path.display()))
+}
+
+fn simulator() -> RmResult<Arc<dyn Kmd>> {
+    fail!(NV_ERR_NOT_SUPPORTED, "the virtual Orin is not built in (feature sim)")
+}
+
+fn replay(path: &std::path::Path) -> RmResult<Arc<dyn Kmd>> {
+    Err(unusable(path, "replaying", "not built in"))
+}
+
+fn record(_source: Arc<dyn Kmd>, path: &std::path::Path) -> RmResult<Arc<dyn Kmd>> {
+    Err(unusable(path, "recording to", "not built in"))
+}
+
+/// The CPU attribute that `TEGRARM_CPU_CACHE` names for CPU-mapped memory: `wc` (also without a name) or `inner`.
+///
+/// # Errors
+/// 0x1F for anything else.
+pub fn cpu_cache_from_env() -> RmResult<CacheMode> {
+    match std::env::var("TEGRARM_CPU_CACHE").as_deref() {
+        Err(_) | Ok("" | "wc") => Ok(CacheMode::WriteCombine),
+        Ok("inner") => Ok(CacheMode::InnerCacheable),
+        Ok(other) => fail!(NV_ERR_INVALID_ARGUMENT, "TEGRARM_CPU_CACHE={other}: must be wc or inner"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_form_is_understood_and_nothing_else() {
+        let parse = |text: &str| Backend::parse(text).map(|b| (b.source, b.record));
+        assert_eq!(parse(""), Ok((Source::Nvgpu, None)));
+        assert_eq!(parse("sim"), Ok((Source::Sim, None)));
+        assert_eq!(parse("record:/a:b"), Ok((Source::Nvgpu, Some("/a:b".into()))));
+        assert_eq!(parse("sim, record:x"), Ok((Source::Sim, Some("x".into()))));
+        assert_eq!(parse("replay:x"), Ok((Source::Replay("x".into()), None)));
+        for bad in ["simulator", "replay:", "record", "nvgpu:1"] {
+            assert_eq!(parse(bad).unwrap_err().status, NV_ERR_INVALID_ARGUMENT, "{bad}");
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! What stands between C and everything else: panics stop here, errors become a status and a sentence.
+
+use crate::status::RmError;
+use std::cell::RefCell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
+use tegrarm_abi::rm::status::*;
+
+thread_local! {
+    static LAST_ERROR: RefCell<String> = const { RefCell::new(String::new()) };
+}
+
+/// Set by the first panic: state may be half-changed since, so nothing runs any more.
+static POISONED: AtomicBool = AtomicBool::new(false);
+
+/// Runs `call`; its error becomes the status, its sentence this thread's last error.
+pub fn status(call: impl FnOnce() -> Result<(), RmError>) -> u32 {
+    if POISONED.load(Ordering::Relaxed) {
+        return refuse();
+    }
+    match catch_unwind(AssertUnwindSafe(call)) {
+        Ok(Ok(())) => NV_OK,
+        Ok(Err(e)) => report(&e),
+        Err(panic) => poison(&*panic),
+    }
+}
+
+#[cold]
+fn report(e: &RmError) -> u32 {
+    remember(e.to_string());
+    e.status
+}
+
+#[cold]
+fn refuse() -> u32 {
+    remember("libtegrarm met a bug in itself before and refuses to go on; restart the process".to_owned());
+    NV_ERR_INVALID_STATE
+}
+
+#[cold]
+fn poison(panic: &(dyn std::any::Any + Send)) -> u32 {
+    POISONED.store(true, Ordering::Relaxed);
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message");
+    remember(format!("a bug in libtegrarm: {text}; please report it"));
+    NV_ERR_GENERIC
+}
+
+/// Makes a sentence this thread's last error.
+pub fn remember(sentence: String) {
+    LAST_ERROR.with(|last| *last.borrow_mut() = sentence);
+}
+
+/// The sentence of this thread's last failure.
+pub fn last_error<T>(look: impl FnOnce(&str) -> T) -> T {
+    LAST_ERROR.with(|last| look(&last.borrow()))
+}

@@ -1,0 +1,94 @@
+//! The process's Resource Manager: made on first use, replaced in a forked child.
+
+use crate::backend::{Backend, cpu_cache_from_env};
+use crate::rm::{Rm, disown_clients};
+use crate::status::{RmResult, fail};
+use parking_lot::RwLock;
+use std::cell::UnsafeCell;
+use std::sync::{Arc, Once};
+use tegrarm_abi::rm::status::*;
+
+/// The current manager. A forked child overwrites the cell: the lock may be held by a thread that exists in the parent
+/// only, and dropping the parent's manager would tear the parent's GPU objects down.
+struct Cell(UnsafeCell<RwLock<Option<Arc<Rm>>>>);
+
+// SAFETY: the contents are a lock; the one write past it happens in `in_child`, when no other thread exists.
+unsafe impl Sync for Cell {}
+
+static CURRENT: Cell = Cell(UnsafeCell::new(RwLock::new(None)));
+
+fn current() -> &'static RwLock<Option<Arc<Rm>>> {
+    // SAFETY: see `Cell`: a shared reference is all that is ever handed out, and `in_child` runs alone.
+    unsafe { &*CURRENT.0.get() }
+}
+
+extern "C" fn in_child() {
+    disown_clients();
+    // SAFETY: called by fork(2) in the child, where this is the only thread, so nobody else looks at the cell. The old
+    // value is not dropped, on purpose: it is the parent's.
+    unsafe { CURRENT.0.get().write(RwLock::new(None)) };
+}
+
+extern "C" fn at_exit() {
+    // Whoever is still inside a call keeps its lock: leave it alone then, the kernel cleans up.
+    if let Some(mut slot) = current().try_write()
+        && let Some(rm) = slot.take()
+    {
+        rm.at_exit();
+        // Threads may still run: freeing objects under them helps nobody, the kernel does it in a moment.
+        std::mem::forget(rm);
+    }
+}
+
+fn watch_process() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        // SAFETY: both functions stay where they are for as long as the library is loaded; `atexit` handlers of a
+        // library run before it is unloaded.
+        unsafe {
+            libc::pthread_atfork(None, None, Some(in_child));
+            libc::atexit(at_exit);
+        }
+    });
+}
+
+/// The manager, made from the environment if there is none.
+pub fn get() -> RmResult<Arc<Rm>> {
+    if let Some(rm) = &*current().read() {
+        return Ok(rm.clone());
+    }
+    init_first(None)
+}
+
+#[cold]
+fn init_first(backend: Option<&str>) -> RmResult<Arc<Rm>> {
+    watch_process();
+    crate::logging::start();
+    let mut slot = current().write();
+    if let Some(rm) = &*slot {
+        return Ok(rm.clone());
+    }
+    let backend = match backend {
+        Some(text) => Backend::parse(text)?,
+        None => Backend::from_env()?,
+    };
+    let rm = Arc::new(Rm::new(backend.open()?, cpu_cache_from_env()?));
+    *slot = Some(rm.clone());
+    Ok(rm)
+}
+
+/// Makes the manager with a backend of the caller's choice, or the environment's.
+pub fn init(backend: Option<&str>) -> RmResult<()> {
+    if current().read().is_some() {
+        fail!(NV_ERR_INVALID_STATE, "libtegrarm is initialised already; call tegrarm_shutdown first");
+    }
+    init_first(backend).map(drop)
+}
+
+/// Frees every client and forgets the manager.
+pub fn shutdown() {
+    let rm = current().write().take();
+    if let Some(rm) = rm {
+        rm.shutdown();
+    }
+}

@@ -1,0 +1,213 @@
+//! `RM_ALLOC`: the checks in RM's order, then the class's constructor.
+
+use super::classes::{self, ClassRow, Params, State};
+use super::client::{CLIENT_HANDLES, Claim, Client};
+use super::object::{Kind, Object, Tag};
+use super::vaspace::VaSpace;
+use super::{Asked, NEXT_CLIENT, Rm};
+use crate::status::{RmResult, fail};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use tegrarm_abi::rm::classes::NV01_ROOT;
+use tegrarm_abi::rm::status::*;
+
+/// An allocation whose class is known: what remains is to hand over the parameters.
+#[derive(Clone, Copy)]
+pub struct PreparedAlloc {
+    class: &'static ClassRow,
+    len: usize,
+}
+
+impl PreparedAlloc {
+    /// How many bytes of parameters are read and written back.
+    pub fn params_len(&self) -> usize {
+        self.len
+    }
+}
+
+/// One allocation in progress, as constructors see it.
+pub struct AllocCall<'a> {
+    /// The manager.
+    pub rm: &'a Rm,
+    /// The client.
+    pub client: &'a Arc<Client>,
+    /// The parent.
+    pub parent: &'a Arc<Object>,
+    /// The class being allocated.
+    pub class: &'static ClassRow,
+    /// The caller's parameters, in and out; empty when there are none.
+    pub params: &'a mut [u8],
+    /// Objects whose death ends this one; constructors add to it.
+    pub depends_on: Vec<u32>,
+}
+
+impl AllocCall<'_> {
+    /// An object of the same client that parameters name.
+    ///
+    /// # Errors
+    /// 0x57 when there is none.
+    pub fn object(&self, handle: u32) -> RmResult<Arc<Object>> {
+        self.client.object(handle)
+    }
+
+    /// The VA space that parameters name; 0 means the device's own.
+    ///
+    /// # Errors
+    /// 0x57 for an unknown handle, 0x31 for one that is no VA space.
+    pub fn vaspace(&mut self, handle: u32) -> RmResult<Arc<VaSpace>> {
+        if handle == 0 {
+            let device = self.client.ancestor(self.parent.handle, Tag::Device)?;
+            return match &device.kind {
+                Kind::Device(device) => Ok(device.default_space.clone()),
+                _ => fail!(NV_ERR_INVALID_OBJECT_PARENT, "{device} is no device"),
+            };
+        }
+        let space = self.object(handle)?.vaspace(NV_ERR_INVALID_OBJECT)?.clone();
+        self.depends_on.push(handle);
+        Ok(space)
+    }
+}
+
+impl Rm {
+    /// First half of [`Rm::alloc`]: finds the class and how many bytes of parameters it takes. `size` 0 means the
+    /// class's own size, `has_params` whether the caller passed any.
+    ///
+    /// # Errors
+    /// 0x22 for an unknown class (or the status its row gives), 0x1F when parameters are required, 0x3A when
+    /// `size` is none of the sizes drivers used for them.
+    pub fn prepare_alloc(&self, class: u32, has_params: bool, size: u32) -> RmResult<PreparedAlloc> {
+        let Some(row) = classes::find(class) else {
+            self.report.refuse(Asked::Class(class), "unknown", "not in the class table");
+            fail!(NV_ERR_INVALID_CLASS, "class {class:#x} is not in the class table");
+        };
+        if let State::Refused(status) = row.state
+            && status == NV_ERR_INVALID_CLASS
+        {
+            self.report.refuse(Asked::Class(class), row.name, row.why);
+            fail!(status, "class {} ({class:#x}) is refused: {}", row.name, row.why);
+        }
+        let sizes = match row.params {
+            Params::None => return Ok(PreparedAlloc { class: row, len: 0 }),
+            Params::Optional(_) if !has_params => return Ok(PreparedAlloc { class: row, len: 0 }),
+            Params::Required(_) if !has_params => {
+                fail!(NV_ERR_INVALID_ARGUMENT, "class {} needs allocation parameters; there are none", row.name)
+            }
+            Params::Optional(sizes) | Params::Required(sizes) => sizes,
+        };
+        let len = if size == 0 { sizes[0] } else { size as usize };
+        if !sizes.contains(&len) {
+            fail!(NV_ERR_INVALID_PARAM_STRUCT, "parameters of class {} are {sizes:?} bytes, not {size}", row.name);
+        }
+        Ok(PreparedAlloc { class: row, len })
+    }
+
+    /// `RM_ALLOC`: makes an object under `parent` (0: the client itself). `wanted` 0 lets the library choose the
+    /// handle. Returns the handle. A failed allocation leaves no trace.
+    ///
+    /// # Errors
+    /// The first failing check of RM's order, or the class's own.
+    pub fn alloc(
+        &self,
+        prepared: PreparedAlloc,
+        client: u32,
+        parent: u32,
+        wanted: u32,
+        params: &mut [u8],
+    ) -> RmResult<u32> {
+        let row = prepared.class;
+        if row.is_client() && client == 0 && parent == 0 {
+            return self.alloc_client(row, wanted, params);
+        }
+        let client = self.client(client, NV_ERR_INVALID_OBJECT_HANDLE)?;
+        let parent = client.object(if parent == 0 { client.handle } else { parent })?;
+        if !row.parents.allow(parent.kind.tag()) {
+            fail!(
+                NV_ERR_INVALID_OBJECT_PARENT,
+                "{} cannot be a child of {parent}, only of: {}",
+                row.name,
+                row.parents.words()
+            );
+        }
+        self.make(&client, &parent, row, wanted, params, row.make)
+    }
+
+    /// The part of an allocation that every class shares: handle, constructor, tree.
+    pub(super) fn make(
+        &self,
+        client: &Arc<Client>,
+        parent: &Arc<Object>,
+        class: &'static ClassRow,
+        wanted: u32,
+        params: &mut [u8],
+        make: impl FnOnce(&mut AllocCall) -> RmResult<Kind>,
+    ) -> RmResult<u32> {
+        let claim = client.claim(parent.handle, wanted)?;
+        let guard = Abandon { client, claim: &claim };
+        let mut call = AllocCall { rm: self, client, parent, class, params, depends_on: Vec::new() };
+        let kind = make(&mut call).map_err(|e| self.refused(class, e))?;
+        let depends_on = call.depends_on;
+        std::mem::forget(guard);
+        let object = Object { handle: claim.handle, parent: parent.handle, class, kind };
+        client.settle(&claim, object, depends_on)?;
+        tracing::debug!("client {:#x}: {} {:#x} under {:#x}", client.handle, class.name, claim.handle, parent.handle);
+        Ok(claim.handle)
+    }
+
+    fn refused(&self, class: &ClassRow, e: crate::status::RmError) -> crate::status::RmError {
+        if let State::Refused(_) = class.state {
+            self.report.refuse(Asked::Class(class.number), class.name, class.why);
+        }
+        e.during(format!("allocating {} ({:#x})", class.name, class.number))
+    }
+
+    fn alloc_client(&self, class: &'static ClassRow, wanted: u32, params: &mut [u8]) -> RmResult<u32> {
+        let gpu = self.gpu()?;
+        let mut clients = self.clients.write();
+        let taken = |h: u32| clients.binary_search_by_key(&h, |c| c.0);
+        if wanted != 0 && taken(wanted).is_ok() {
+            fail!(NV_ERR_INSERT_DUPLICATE_NAME, "there is a client {wanted:#x} already");
+        }
+        let handle = if wanted != 0 { wanted } else { next_client_handle(|h| taken(h).is_err())? };
+        let root = Object { handle, parent: handle, class, kind: Kind::Client };
+        let client = Arc::new(Client::new(root, gpu));
+        if let Err(at) = taken(handle) {
+            clients.insert(at, (handle, client));
+        }
+        drop(clients);
+        // NV0000_ALLOC_PARAMETERS starts with the handle, written back.
+        super::params::set_word(params, 0, handle);
+        tracing::debug!("client {handle:#x} on {}", self.kmd.name());
+        Ok(handle)
+    }
+}
+
+fn next_client_handle(free: impl Fn(u32) -> bool) -> RmResult<u32> {
+    loop {
+        let handle = NEXT_CLIENT.fetch_add(1, Ordering::Relaxed);
+        if !CLIENT_HANDLES.contains(&handle) {
+            NEXT_CLIENT.store(CLIENT_HANDLES.end, Ordering::Relaxed);
+            fail!(NV_ERR_INSUFFICIENT_RESOURCES, "all {} client handles have been used", CLIENT_HANDLES.len());
+        }
+        if free(handle) {
+            return Ok(handle);
+        }
+    }
+}
+
+/// Gives a claimed handle back unless the object was made.
+struct Abandon<'a> {
+    client: &'a Client,
+    claim: &'a Claim,
+}
+
+impl Drop for Abandon<'_> {
+    fn drop(&mut self) {
+        self.client.abandon(self.claim);
+    }
+}
+
+/// Whether a class number is one of the three that make a client.
+pub fn is_client_class(class: u32) -> bool {
+    use tegrarm_abi::rm::classes::{NV01_ROOT_CLIENT, NV01_ROOT_NON_PRIV};
+    matches!(class, NV01_ROOT | NV01_ROOT_NON_PRIV | NV01_ROOT_CLIENT)
+}

@@ -1,0 +1,237 @@
+//! Channels: RM's view of a ring inside a buffer, nvgpu's wish for a ring of its own.
+
+use super::gpu::Gpu;
+use super::group::{ContextShare, Group};
+use super::store::{Overlay, Store};
+use super::vaspace::VaSpace;
+use crate::status::{During, RmResult, fail};
+use crate::tegra::{AddressSpace, Backing, CacheMode, Channel, PAGE, file_is_mapped_at};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use tegrarm_abi::nvgpu::channel::nvgpu_notification;
+use tegrarm_abi::rm::status::*;
+use tegrarm_kmd::{DeviceMem, Placement, Prot};
+
+/// Bytes of a GPFIFO entry.
+const ENTRY: u64 = 8;
+/// `nvgpu_notification.status` of a written notification.
+const WRITTEN: u32 = 0xffff;
+
+/// What a channel is made from.
+pub struct ChannelPlan {
+    /// Its group.
+    pub group: Arc<Group>,
+    /// Its subcontext, when the client made one.
+    pub share: Option<Arc<ContextShare>>,
+    /// Its VA space.
+    pub space: Arc<VaSpace>,
+    /// GPU address of the ring, in that space.
+    pub ring_va: u64,
+    /// Entries, a power of two.
+    pub entries: u32,
+    /// The buffer USERD is in.
+    pub userd: Arc<Store>,
+    /// Where in it.
+    pub userd_offset: u64,
+    /// Where errors go.
+    pub notifier: Option<Arc<Store>>,
+}
+
+/// A runnable channel. Fields drop in this order: the channel closes before its buffers and its group go.
+pub struct ChannelObject {
+    channel: Channel,
+    ring: Shown,
+    userd: Shown,
+    /// Its subcontext.
+    pub share: Option<Arc<ContextShare>>,
+    /// Its group.
+    pub group: Arc<Group>,
+    _space: Arc<AddressSpace>,
+    notifier: Option<Arc<Store>>,
+    /// What the doorbell takes.
+    pub token: u32,
+    /// Whether the client took it off the hardware.
+    disabled: AtomicBool,
+}
+
+/// A buffer of the channel, laid over the client's view of the one it named.
+struct Shown {
+    overlay: Arc<Overlay>,
+    over: Arc<Store>,
+    /// Where a mapping that this library did not make shows the range.
+    foreign: Option<u64>,
+}
+
+/// What killed a channel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ChannelError {
+    /// `NVGPU_CHANNEL_*` error code; 0 when the channel died without a notifier to tell.
+    pub code: u32,
+}
+
+impl ChannelObject {
+    /// Brings a channel up.
+    ///
+    /// # Errors
+    /// 0x1F for a bad number of entries, 0x37 when ring or USERD are not where the CPU and the kernel can share
+    /// them, otherwise the kernel's refusal. Nothing stays behind.
+    pub fn new(gpu: &Gpu, plan: ChannelPlan) -> RmResult<ChannelObject> {
+        let (area, ring_offset) = find_ring(&plan, gpu)?;
+        check_userd(&plan, &area, ring_offset)?;
+        let space = plan.space.space_for_channel()?.clone();
+        let ring = Backing::new(&gpu.nvmap, u64::from(plan.entries) * ENTRY, CacheMode::WriteCombine)
+            .during(|| "allocating the ring")?;
+        let userd = Backing::new(&gpu.nvmap, PAGE, CacheMode::WriteCombine).during(|| "allocating the USERD page")?;
+        let (ring, userd) = (Arc::new(ring), Arc::new(userd));
+
+        let channel = gpu.ctrl.open_channel(plan.group.runlist).during(|| "opening a channel")?;
+        space.bind(&channel).during(|| "binding the channel to its address space")?;
+        let veid = plan.share.as_ref().map_or(0, |s| s.veid);
+        plan.group.tsg.bind(&channel, veid).during(|| format!("binding the channel to its TSG, VEID {veid}"))?;
+        channel.disable_watchdog().during(|| "turning the channel's watchdog off")?;
+        let token = channel
+            .setup_bind(plan.entries, &ring, &userd)
+            .during(|| format!("setting up a ring of {} entries", plan.entries))?;
+        if let Some(notifier) = &plan.notifier {
+            channel.set_error_notifier(notifier.backing()).during(|| "setting the error notifier")?;
+        }
+        let ring = Shown::new(&ring, area, ring_offset, Some(plan.ring_va))?;
+        let beside = plan.ring_va.checked_sub(ring_offset).and_then(|va| va.checked_add(plan.userd_offset));
+        let same_buffer = Arc::ptr_eq(&ring.over, &plan.userd);
+        let userd = Shown::new(&userd, plan.userd, plan.userd_offset, beside.filter(|_| same_buffer))?;
+        Ok(ChannelObject {
+            channel,
+            ring,
+            userd,
+            share: plan.share,
+            group: plan.group,
+            _space: space,
+            notifier: plan.notifier,
+            token,
+            disabled: AtomicBool::new(false),
+        })
+    }
+
+    /// The channel's number; the token carries it in its low half.
+    pub fn id(&self) -> u32 {
+        self.token & 0xffff
+    }
+
+    /// The nvgpu channel.
+    pub fn channel(&self) -> &Channel {
+        &self.channel
+    }
+
+    /// Lets the host run the channel, or not. It runs from the start, so the first "yes" costs nothing.
+    ///
+    /// # Errors
+    /// The kernel's errno.
+    pub fn schedule(&self, enable: bool) -> RmResult<()> {
+        if self.disabled.swap(!enable, Ordering::Relaxed) == enable {
+            self.channel.set_enabled(enable).during(|| format!("scheduling the channel: {enable}"))?;
+        }
+        Ok(())
+    }
+
+    /// What killed it; `None` while it is alive.
+    ///
+    /// # Errors
+    /// The kernel's errno, or the failure to look at the notifier.
+    pub fn error(&self) -> RmResult<Option<ChannelError>> {
+        if !self.channel.is_dead().during(|| "asking for the channel's state")? {
+            return Ok(None);
+        }
+        let Some(notifier) = &self.notifier else { return Ok(Some(ChannelError { code: 0 })) };
+        let page = notifier.backing().map_cpu(Placement::Anywhere, PAGE, 0, Prot::Read)?;
+        let page = DeviceMem::new(page);
+        // The status is the upper half of its word, and is written last.
+        let status = page.read_u32(std::mem::offset_of!(nvgpu_notification, info16)) >> 16;
+        let code = page.read_u32(std::mem::offset_of!(nvgpu_notification, info32));
+        Ok(Some(ChannelError { code: if status == WRITTEN { code } else { 0 } }))
+    }
+
+    /// Where the client's view of ring and USERD must not be unmapped from under: both ranges, for messages.
+    pub fn describe(&self) -> String {
+        let (ring, userd) = (self.ring.overlay.range(), self.userd.overlay.range());
+        format!("channel {}: ring at {:#x}, USERD at {:#x} of their buffers", self.id(), ring.start, userd.start)
+    }
+}
+
+impl Shown {
+    /// Lays `source` over `over` from `offset` on. If no CPU mapping made here shows that range, the address
+    /// `same_as_gpu` is looked at: frontends that map buffers themselves do it at their GPU address.
+    fn new(source: &Arc<Backing>, over: Arc<Store>, offset: u64, same_as_gpu: Option<u64>) -> RmResult<Shown> {
+        let overlay = Overlay::new(source, offset);
+        over.cover(&overlay)?;
+        let mut shown = Shown { overlay, over, foreign: None };
+        let range = shown.overlay.range();
+        if let Some(addr) = same_as_gpu.filter(|_| !shown.over.is_seen(&range)) {
+            let dmabuf = shown.over.backing().dmabuf()?;
+            if file_is_mapped_at(&dmabuf, addr, range.end - range.start, offset) {
+                shown.over.cover_foreign(&shown.overlay, addr)?;
+                shown.foreign = Some(addr);
+            }
+        }
+        Ok(shown)
+    }
+}
+
+impl Drop for Shown {
+    fn drop(&mut self) {
+        self.over.uncover(&self.overlay);
+        if let Some(addr) = self.foreign {
+            self.over.uncover_foreign(&self.overlay, addr);
+        }
+    }
+}
+
+/// The buffer the ring is in, and where. The kernel's ring takes whole pages of it.
+fn find_ring(plan: &ChannelPlan, gpu: &Gpu) -> RmResult<(Arc<Store>, u64)> {
+    let (va, entries) = (plan.ring_va, plan.entries);
+    let most = gpu.characteristics().max_gpfifo_entries;
+    if !entries.is_power_of_two() || entries < 2 || entries > most {
+        fail!(NV_ERR_INVALID_ARGUMENT, "{entries} GPFIFO entries: must be a power of two, 2 to {most:#x}");
+    }
+    let Some((start, map)) = plan.space.find(va) else {
+        fail!(
+            NV_ERR_INVALID_OFFSET,
+            "nothing is mapped at gpFifoOffset {va:#x} in the channel's VA space: map it first"
+        );
+    };
+    let offset = map.offset + (va - start);
+    let bytes = (u64::from(entries) * ENTRY).next_multiple_of(PAGE);
+    if !offset.is_multiple_of(PAGE) {
+        fail!(
+            NV_ERR_INVALID_OFFSET,
+            "gpFifoOffset {va:#x} is {offset:#x} into its buffer: must be a multiple of {PAGE:#x}"
+        );
+    }
+    if va - start + bytes > map.len || offset + bytes > map.store.size() {
+        fail!(
+            NV_ERR_INVALID_OFFSET,
+            "a ring of {entries} entries needs {bytes:#x} bytes from {va:#x}; the mapping ends at {:#x}",
+            start + map.len
+        );
+    }
+    Ok((map.store, offset))
+}
+
+fn check_userd(plan: &ChannelPlan, area: &Arc<Store>, ring_offset: u64) -> RmResult<()> {
+    let (at, size) = (plan.userd_offset, plan.userd.size());
+    if !at.is_multiple_of(PAGE) || at.checked_add(PAGE).is_none_or(|end| end > size) {
+        fail!(
+            NV_ERR_INVALID_OFFSET,
+            "userdOffset {at:#x} of a buffer of {size:#x} bytes: USERD is one page of {PAGE:#x}, on a page boundary"
+        );
+    }
+    let ring = ring_offset..ring_offset + (u64::from(plan.entries) * ENTRY).next_multiple_of(PAGE);
+    if Arc::ptr_eq(area, &plan.userd) && at + PAGE > ring.start && at < ring.end {
+        fail!(
+            NV_ERR_INVALID_OFFSET,
+            "USERD at {at:#x} lies in the pages {:#x}..{:#x} of the ring: they become buffers of their own",
+            ring.start,
+            ring.end
+        );
+    }
+    Ok(())
+}

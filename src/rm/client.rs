@@ -1,0 +1,230 @@
+//! A client and its tree of objects.
+
+use super::gpu::Gpu;
+use super::object::{Kind, Object, Tag, unknown_object};
+use crate::status::{RmResult, fail};
+use parking_lot::Mutex;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use tegrarm_abi::rm::status::*;
+
+/// Handles of clients that the library chooses; no object may have one of these.
+pub const CLIENT_HANDLES: std::ops::Range<u32> = 0xc1d0_0000..0xc1e0_0000;
+/// Handles of objects that the library chooses. The first is one above RM's, and all lie above any handle a
+/// frontend counts up from a small number: frontends tell their own handles from ours by comparing.
+pub const OBJECT_HANDLES: std::ops::Range<u32> = 0xcaf0_0001..0xcaf8_0000;
+/// Levels of objects below a client.
+const MAX_DEPTH: u32 = 6;
+
+/// One RM client. Its tree's lock is held for look-ups and edits, never across a system call.
+pub struct Client {
+    /// Its handle, unique in the process.
+    pub handle: u32,
+    /// The GPU it works on.
+    pub gpu: Arc<Gpu>,
+    tree: Mutex<Tree>,
+}
+
+struct Tree {
+    nodes: BTreeMap<u32, Node>,
+    next_handle: u32,
+    next_serial: u64,
+}
+
+struct Node {
+    /// `None` while the object is being made: nobody can find it yet, but its handle is taken.
+    object: Option<Arc<Object>>,
+    parent: u32,
+    depends_on: Vec<u32>,
+    /// Objects whose parent this is, or that depend on it; saves freeing a leaf from searching.
+    referrers: u32,
+    /// Creation order. Whatever refers to an object was made after it.
+    serial: u64,
+    depth: u32,
+}
+
+/// A handle set aside for an object that is being made.
+pub struct Claim {
+    /// The handle.
+    pub handle: u32,
+    serial: u64,
+}
+
+impl Client {
+    /// A client with nothing but its root object.
+    pub fn new(root: Object, gpu: Arc<Gpu>) -> Client {
+        let handle = root.handle;
+        let node = Node {
+            object: Some(Arc::new(root)),
+            parent: handle,
+            depends_on: Vec::new(),
+            referrers: 0,
+            serial: 0,
+            depth: 0,
+        };
+        let nodes = BTreeMap::from([(handle, node)]);
+        Client { handle, gpu, tree: Mutex::new(Tree { nodes, next_handle: OBJECT_HANDLES.start, next_serial: 1 }) }
+    }
+
+    /// The object behind a handle.
+    ///
+    /// # Errors
+    /// 0x57 when there is none.
+    pub fn object(&self, handle: u32) -> RmResult<Arc<Object>> {
+        match self.tree.lock().nodes.get(&handle) {
+            Some(Node { object: Some(object), .. }) => Ok(object.clone()),
+            _ => Err(unknown_object(self.handle, handle)),
+        }
+    }
+
+    /// The nearest object of kind `tag` at or above `handle`.
+    ///
+    /// # Errors
+    /// 0x36 when there is none.
+    pub fn ancestor(&self, handle: u32, tag: Tag) -> RmResult<Arc<Object>> {
+        let tree = self.tree.lock();
+        let mut at = handle;
+        while let Some(Node { object: Some(object), parent, .. }) = tree.nodes.get(&at) {
+            if object.kind.tag() == tag {
+                return Ok(object.clone());
+            }
+            if *parent == at {
+                break;
+            }
+            at = *parent;
+        }
+        drop(tree);
+        fail!(NV_ERR_INVALID_OBJECT_PARENT, "object {handle:#x} has no {} above it", tag.word())
+    }
+
+    /// Sets a handle aside: `wanted`, or the next free one when that is 0.
+    ///
+    /// # Errors
+    /// 0x33 for a reserved handle, 0x19 for one in use, 0x1A when none is left, 0x57 when the parent just died,
+    /// 0x16 when the tree is too deep.
+    pub fn claim(&self, parent: u32, wanted: u32) -> RmResult<Claim> {
+        let mut tree = self.tree.lock();
+        let Some(depth) = tree.nodes.get(&parent).map(|n| n.depth + 1) else {
+            return Err(unknown_object(self.handle, parent));
+        };
+        if depth > MAX_DEPTH {
+            fail!(NV_ERR_ILLEGAL_ACTION, "object {parent:#x} is {MAX_DEPTH} levels below its client: too deep");
+        }
+        if wanted != 0 {
+            self.check_wanted(&tree, wanted)?;
+        }
+        let handle = if wanted != 0 { wanted } else { tree.free_handle()? };
+        let serial = tree.next_serial;
+        tree.next_serial += 1;
+        let node = Node { object: None, parent, depends_on: Vec::new(), referrers: 0, serial, depth };
+        tree.nodes.insert(handle, node);
+        tree.refer(parent, 1);
+        Ok(Claim { handle, serial })
+    }
+
+    fn check_wanted(&self, tree: &Tree, wanted: u32) -> RmResult<()> {
+        if wanted == self.handle || CLIENT_HANDLES.contains(&wanted) {
+            fail!(NV_ERR_INVALID_OBJECT_HANDLE, "handle {wanted:#x} is reserved for clients: choose another, or 0");
+        }
+        if tree.nodes.contains_key(&wanted) {
+            fail!(NV_ERR_INSERT_DUPLICATE_NAME, "client {:#x} already has an object {wanted:#x}", self.handle);
+        }
+        Ok(())
+    }
+
+    /// Puts the finished object under its handle; it can be found from here on.
+    ///
+    /// # Errors
+    /// 0x57 when its parent, or something it depends on, was freed meanwhile: the object is dropped.
+    pub fn settle(&self, claim: &Claim, object: Object, depends_on: Vec<u32>) -> RmResult<Arc<Object>> {
+        let object = Arc::new(object);
+        let mut tree = self.tree.lock();
+        let alive = tree.nodes.get(&claim.handle).is_some_and(|n| n.serial == claim.serial);
+        if !alive || depends_on.iter().any(|h| !tree.nodes.contains_key(h)) {
+            drop(tree);
+            self.abandon(claim);
+            fail!(NV_ERR_OBJECT_NOT_FOUND, "object {:#x}: its parent was freed while it was made", claim.handle);
+        }
+        for &handle in &depends_on {
+            tree.refer(handle, 1);
+        }
+        let node = tree.nodes.get_mut(&claim.handle).expect("checked above");
+        node.object = Some(object.clone());
+        node.depends_on = depends_on;
+        Ok(object)
+    }
+
+    /// Gives a claimed handle back.
+    pub fn abandon(&self, claim: &Claim) {
+        let mut tree = self.tree.lock();
+        if tree.nodes.get(&claim.handle).is_some_and(|n| n.serial == claim.serial) {
+            tree.remove(claim.handle);
+        }
+    }
+
+    /// Takes an object and everything that refers to it out of the tree, in the order in which they must be
+    /// dropped: channels first, then whatever was made last. Empty when there is no such object.
+    pub fn take(&self, handle: u32) -> Vec<Arc<Object>> {
+        let mut tree = self.tree.lock();
+        let mut doomed = tree.closure(handle);
+        let is_channel = |n: &Node| matches!(n.object.as_deref(), Some(Object { kind: Kind::Channel(_), .. }));
+        doomed.sort_by_key(|h| {
+            let node = &tree.nodes[h];
+            (!is_channel(node), std::cmp::Reverse(node.serial))
+        });
+        doomed.iter().filter_map(|h| tree.remove(*h)).collect()
+    }
+
+    /// How many objects there are, the client itself included.
+    pub fn object_count(&self) -> usize {
+        self.tree.lock().nodes.len()
+    }
+}
+
+impl Tree {
+    fn free_handle(&mut self) -> RmResult<u32> {
+        for _ in OBJECT_HANDLES {
+            let handle = self.next_handle;
+            self.next_handle = if handle + 1 < OBJECT_HANDLES.end { handle + 1 } else { OBJECT_HANDLES.start };
+            if !self.nodes.contains_key(&handle) {
+                return Ok(handle);
+            }
+        }
+        fail!(NV_ERR_INSUFFICIENT_RESOURCES, "all {} object handles are in use: free some", OBJECT_HANDLES.len())
+    }
+
+    fn refer(&mut self, handle: u32, by: i32) {
+        if let Some(node) = self.nodes.get_mut(&handle) {
+            node.referrers = node.referrers.wrapping_add_signed(by);
+        }
+    }
+
+    fn remove(&mut self, handle: u32) -> Option<Arc<Object>> {
+        let node = self.nodes.remove(&handle)?;
+        self.refer(node.parent, -1);
+        for on in node.depends_on {
+            self.refer(on, -1);
+        }
+        node.object
+    }
+
+    /// `handle` and, transitively, its children and dependants.
+    fn closure(&self, handle: u32) -> Vec<u32> {
+        let mut found: Vec<u32> = self.nodes.contains_key(&handle).then_some(handle).into_iter().collect();
+        let mut seen = BTreeSet::from([handle]);
+        let mut at = 0;
+        while let Some(&victim) = found.get(at) {
+            at += 1;
+            if self.nodes[&victim].referrers == 0 {
+                continue;
+            }
+            for (&other, node) in &self.nodes {
+                let refers = node.parent == victim || node.depends_on.contains(&victim);
+                if refers && seen.insert(other) {
+                    found.push(other);
+                }
+            }
+        }
+        found
+    }
+}

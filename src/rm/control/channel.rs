@@ -1,0 +1,71 @@
+//! Controls of channels and channel groups.
+
+use crate::rm::controls::ControlCall;
+use crate::rm::object::Kind;
+use crate::rm::params::{get, put};
+use crate::status::{During, RmResult, fail};
+use tegrarm_abi::rm::ctrl_2080::*;
+use tegrarm_abi::rm::ctrl_a06c::*;
+use tegrarm_abi::rm::ctrl_a06f::*;
+use tegrarm_abi::rm::extra::NV906F_CTRL_GET_CLASS_ENGINEID_PARAMS;
+use tegrarm_abi::rm::status::*;
+
+pub fn work_submit_token(call: &ControlCall, params: &mut [u8]) -> RmResult<()> {
+    let token = call.object.channel(NV_ERR_INVALID_CHANNEL)?.token;
+    params.copy_from_slice(&token.to_le_bytes());
+    Ok(())
+}
+
+/// Channels are on the runlist and enabled since they were set up; disabling, and enabling after that, is real.
+pub fn schedule_group(call: &ControlCall, params: &mut [u8]) -> RmResult<()> {
+    let p: NVA06C_CTRL_GPFIFO_SCHEDULE_PARAMS = get(params);
+    call.object.group(NV_ERR_INVALID_OBJECT)?.schedule(p.bEnable != 0)
+}
+
+pub fn schedule(call: &ControlCall, params: &mut [u8]) -> RmResult<()> {
+    let p: NVA06F_CTRL_GPFIFO_SCHEDULE_PARAMS = get(params);
+    call.object.channel(NV_ERR_INVALID_CHANNEL)?.schedule(p.bEnable != 0)
+}
+
+pub fn set_timeslice(call: &ControlCall, params: &mut [u8]) -> RmResult<()> {
+    let p: NVA06C_CTRL_SET_TIMESLICE_PARAMS = get(params);
+    let group = call.object.group(NV_ERR_INVALID_OBJECT)?;
+    let us = u32::try_from(p.timesliceUs).unwrap_or(u32::MAX);
+    group.tsg.set_timeslice(us).during(|| format!("setting a time slice of {} us", p.timesliceUs))
+}
+
+pub fn timeslice(call: &ControlCall, params: &mut [u8]) -> RmResult<()> {
+    let us = call.object.group(NV_ERR_INVALID_OBJECT)?.tsg.timeslice().during(|| "asking for the time slice")?;
+    put(params, &NVA06C_CTRL_GET_TIMESLICE_PARAMS { timesliceUs: u64::from(us) });
+    Ok(())
+}
+
+pub fn preempt(call: &ControlCall, _params: &mut [u8]) -> RmResult<()> {
+    call.object.group(NV_ERR_INVALID_OBJECT)?.tsg.preempt().during(|| "preempting the channel group")
+}
+
+/// Disables or enables channels, possibly of several clients.
+pub fn disable_channels(call: &ControlCall, params: &mut [u8]) -> RmResult<()> {
+    let p: NV2080_CTRL_FIFO_DISABLE_CHANNELS_PARAMS = get(params);
+    let count = p.numChannels as usize;
+    if count > p.hChannelList.len() {
+        fail!(NV_ERR_INVALID_ARGUMENT, "{count} channels: at most {}", p.hChannelList.len());
+    }
+    for (client, channel) in p.hClientList.iter().zip(&p.hChannelList).take(count) {
+        let object = call.rm.client(*client, NV_ERR_INVALID_CLIENT)?.object(*channel)?;
+        object.channel(NV_ERR_INVALID_CHANNEL)?.schedule(p.bDisable == 0)?;
+    }
+    Ok(())
+}
+
+/// Which engine an engine object of this channel runs on: graphics, the only one channels are made for here.
+pub fn class_engine(call: &ControlCall, params: &mut [u8]) -> RmResult<()> {
+    let mut p: NV906F_CTRL_GET_CLASS_ENGINEID_PARAMS = get(params);
+    let engine = call.client.object(p.hObject)?;
+    if !matches!(engine.kind, Kind::Engine(_)) || engine.parent != call.object.handle {
+        fail!(NV_ERR_INVALID_OBJECT, "{engine} is no engine object of {}", call.object);
+    }
+    (p.classEngineID, p.classID, p.engineID) = (engine.class.number, engine.class.number, 0);
+    put(params, &p);
+    Ok(())
+}

@@ -1,0 +1,160 @@
+//! The graphics engine: its processors, zcull, preemption.
+
+use super::answer_list;
+use crate::rm::controls::ControlCall;
+use crate::rm::object::Kind;
+use crate::rm::params::{edit, get, put, set_word};
+use crate::status::{During, RmResult, fail};
+use crate::tegra::SM_PER_TPC;
+use tegrarm_abi::nvgpu::channel::*;
+use tegrarm_abi::rm::ctrl_0080::*;
+use tegrarm_abi::rm::ctrl_2080::*;
+use tegrarm_abi::rm::extra::*;
+use tegrarm_abi::rm::status::*;
+
+/// Threads of a warp, on every NVIDIA GPU.
+const WARP: u32 = 32;
+
+/// GPCs and TPCs per GPC both count what the design has, so that their product is never less than what is there:
+/// frontends size local memory by it.
+fn answer(call: &ControlCall, index: u32) -> RmResult<u32> {
+    let gpu = &call.client.gpu;
+    let c = gpu.characteristics();
+    Ok(match index {
+        NV2080_CTRL_GR_INFO_INDEX_LITTER_NUM_GPCS => gpu.topology()?.max_gpcs,
+        NV2080_CTRL_GR_INFO_INDEX_LITTER_NUM_TPC_PER_GPC | NV2080_CTRL_GR_INFO_INDEX_FAMILY_MAX_TPC_PER_GPC => {
+            gpu.topology()?.max_tpcs_per_gpc
+        }
+        NV2080_CTRL_GR_INFO_INDEX_LITTER_NUM_SM_PER_TPC => SM_PER_TPC,
+        // nvgpu counts the warps of a TPC.
+        NV2080_CTRL_GR_INFO_INDEX_MAX_WARPS_PER_SM => c.sm_arch_warp_count / SM_PER_TPC,
+        NV2080_CTRL_GR_INFO_INDEX_SM_VERSION => c.sm_arch_sm_version,
+        NV2080_CTRL_GR_INFO_INDEX_MAX_THREADS_PER_WARP => WARP,
+        NV2080_CTRL_GR_INFO_INDEX_LITTER_NUM_FBPS => c.max_fbps_count,
+        NV2080_CTRL_GR_INFO_INDEX_LITTER_NUM_LTCS => c.num_ltc,
+        NV2080_CTRL_GR_INFO_INDEX_LITTER_NUM_LTC_PER_FBP => c.max_ltc_per_fbp,
+        NV2080_CTRL_GR_INFO_INDEX_LITTER_NUM_LTC_SLICES => c.lts_per_ltc,
+        NV2080_CTRL_GR_INFO_INDEX_MAX_SUBCONTEXT_COUNT => c.max_veid_count_per_tsg,
+        _ => 0,
+    })
+}
+
+pub fn info(call: &ControlCall, params: &mut [u8]) -> RmResult<()> {
+    // The device's and the subdevice's form start alike.
+    let p: NV0080_CTRL_GR_GET_INFO_PARAMS = get(params);
+    answer_list(p.grInfoList, p.grInfoListSize, |index| answer(call, index))
+}
+
+pub fn no_caps_v2(_call: &ControlCall, params: &mut [u8]) -> RmResult<()> {
+    edit(params, |p: &mut NV2080_CTRL_GR_GET_CAPS_V2_PARAMS| {
+        p.capsTbl.fill(0);
+        p.bCapsPopulated = 1;
+    });
+    Ok(())
+}
+
+pub fn gpc_mask(call: &ControlCall, params: &mut [u8]) -> RmResult<()> {
+    let c = call.client.gpu.characteristics();
+    edit(params, |p: &mut NV2080_CTRL_GR_GET_GPC_MASK_PARAMS| p.gpcMask = c.gpc_mask);
+    Ok(())
+}
+
+pub fn tpc_mask(call: &ControlCall, params: &mut [u8]) -> RmResult<()> {
+    let mut p: NV2080_CTRL_GR_GET_TPC_MASK_PARAMS = get(params);
+    let masks = &call.client.gpu.topology()?.tpc_masks;
+    let Some(mask) = masks.get(p.gpcId as usize) else {
+        fail!(NV_ERR_INVALID_ARGUMENT, "there is no GPC {}; there are {}", p.gpcId, masks.len());
+    };
+    p.tpcMask = *mask;
+    put(params, &p);
+    Ok(())
+}
+
+pub fn sm_mappings(call: &ControlCall, params: &mut [u8]) -> RmResult<()> {
+    let sms = &call.client.gpu.topology()?.sms;
+    edit(params, |p: &mut NV2080_CTRL_GR_GET_SM_TO_GPC_TPC_MAPPINGS_PARAMS| {
+        for (to, sm) in p.smId.iter_mut().zip(sms) {
+            (to.gpcId, to.tpcId) = (u32::from(sm.gpc), u32::from(sm.tpc));
+        }
+        p.smCount = sms.len() as u32;
+    });
+    Ok(())
+}
+
+/// Entries are 12 bytes, from 580 on 18: the new fields are behind the old ones and stay 0.
+pub fn sm_order(call: &ControlCall, params: &mut [u8]) -> RmResult<()> {
+    type Old = NV2080_CTRL_GR_GET_GLOBAL_SM_ORDER_PARAMS;
+    type New = NV2080_CTRL_GR_GET_GLOBAL_SM_ORDER_PARAMS_V580;
+    let (entry, counts) = if params.len() == size_of::<New>() {
+        (18, std::mem::offset_of!(New, numSm))
+    } else {
+        (12, std::mem::offset_of!(Old, numSm))
+    };
+    let sms = &call.client.gpu.topology()?.sms;
+    params[..counts].fill(0);
+    for (at, sm) in params[..counts].chunks_exact_mut(entry).zip(sms) {
+        let words = [sm.gpc, sm.tpc, sm.sm, sm.global_tpc, sm.gpc, sm.tpc];
+        for (to, word) in at.chunks_exact_mut(2).zip(words) {
+            to.copy_from_slice(&u16::from(word).to_le_bytes());
+        }
+    }
+    let tpcs = sms.iter().map(|sm| u32::from(sm.global_tpc) + 1).max().unwrap_or(0);
+    set_word(params, counts, sms.len() as u32 & 0xffff | tpcs << 16);
+    Ok(())
+}
+
+pub fn zcull_info(call: &ControlCall, params: &mut [u8]) -> RmResult<()> {
+    let z = call.client.gpu.ctrl.zcull_info().during(|| "asking for the zcull layout")?;
+    let info = NV2080_CTRL_GR_GET_ZCULL_INFO_PARAMS {
+        widthAlignPixels: z.width_align_pixels,
+        heightAlignPixels: z.height_align_pixels,
+        pixelSquaresByAliquots: z.pixel_squares_by_aliquots,
+        aliquotTotal: z.aliquot_total,
+        zcullRegionByteMultiplier: z.region_byte_multiplier,
+        zcullRegionHeaderSize: z.region_header_size,
+        zcullSubregionHeaderSize: z.subregion_header_size,
+        subregionCount: z.subregion_count,
+        subregionWidthAlignPixels: z.subregion_width_align_pixels,
+        subregionHeightAlignPixels: z.subregion_height_align_pixels,
+    };
+    put(params, &info);
+    Ok(())
+}
+
+pub fn zcull_bind(call: &ControlCall, params: &mut [u8]) -> RmResult<()> {
+    let p: NV2080_CTRL_GR_CTXSW_ZCULL_BIND_PARAMS = get(params);
+    let object = call.client.object(p.hChannel)?;
+    let channel = object.channel(NV_ERR_INVALID_CHANNEL)?;
+    channel.channel().bind_zcull(p.vMemPtr, p.zcullMode).during(|| "binding a zcull context")
+}
+
+pub fn context_size(call: &ControlCall, params: &mut [u8]) -> RmResult<()> {
+    let size = call.client.gpu.ctrl.zcull_context_size().during(|| "asking for the size of a zcull context")?;
+    edit(params, |p: &mut NV2080_CTRL_GR_GET_CTX_BUFFER_SIZE_PARAMS| p.totalBufferSize = u64::from(size));
+    Ok(())
+}
+
+/// `hChannel` is a channel or an engine object of one.
+pub fn preemption_mode(call: &ControlCall, params: &mut [u8]) -> RmResult<()> {
+    /// Bit 0 of `flags` sets the compute mode, bit 1 the graphics mode.
+    const SET_COMPUTE: u32 = 1;
+    const SET_GRAPHICS: u32 = 2;
+    const COMPUTE: [u32; 3] =
+        [NVGPU_COMPUTE_PREEMPTION_MODE_WFI, NVGPU_COMPUTE_PREEMPTION_MODE_CTA, NVGPU_COMPUTE_PREEMPTION_MODE_CILP];
+    const GRAPHICS: [u32; 2] = [NVGPU_GRAPHICS_PREEMPTION_MODE_WFI, NVGPU_GRAPHICS_PREEMPTION_MODE_GFXP];
+    let p: NV2080_CTRL_GR_SET_CTXSW_PREEMPTION_MODE_PARAMS = get(params);
+    let object = call.client.object(p.hChannel)?;
+    let channel = match &object.kind {
+        Kind::Channel(_) | Kind::Engine(_) => object.owning_channel(),
+        _ => None,
+    };
+    let Some(channel) = channel else { fail!(NV_ERR_INVALID_CHANNEL, "{object} is no channel") };
+    let pick = |modes: &[u32], wanted: bool, mode: u32| match modes.get(mode as usize) {
+        _ if !wanted => Ok(0),
+        Some(mode) => Ok(*mode),
+        None => fail!(NV_ERR_INVALID_ARGUMENT, "preemption mode {mode}"),
+    };
+    let compute = pick(&COMPUTE, p.flags & SET_COMPUTE != 0, p.cilpPreemptMode)?;
+    let graphics = pick(&GRAPHICS, p.flags & SET_GRAPHICS != 0, p.gfxpPreemptMode)?;
+    channel.channel().set_preemption_mode(graphics, compute).during(|| "setting the preemption mode")
+}

@@ -1,0 +1,356 @@
+//! The control table: every control a desktop frontend may send, and what answers it.
+
+use super::classes::State;
+use super::client::Client;
+use super::control::{bus, channel, debugger, device, engines, fb, gpu, gr, plain, system};
+use super::object::{Object, Tag};
+use super::{Asked, Rm};
+use crate::status::{RmResult, fail};
+use std::sync::Arc;
+use tegrarm_abi::rm::ctrl_0000::*;
+use tegrarm_abi::rm::ctrl_0080::*;
+use tegrarm_abi::rm::ctrl_83de::*;
+use tegrarm_abi::rm::ctrl_2080::*;
+use tegrarm_abi::rm::ctrl_a06c::*;
+use tegrarm_abi::rm::ctrl_a06f::*;
+use tegrarm_abi::rm::ctrl_b0cc::*;
+use tegrarm_abi::rm::ctrl_c36f::*;
+use tegrarm_abi::rm::extra::*;
+use tegrarm_abi::rm::status::*;
+
+/// Answers a control: reads and writes the parameters in place.
+pub type Run = fn(&ControlCall, &mut [u8]) -> RmResult<()>;
+
+/// One control.
+pub struct ControlRow {
+    /// Its command number.
+    pub cmd: u32,
+    /// Upstream's name.
+    pub name: &'static str,
+    /// Which objects take it.
+    pub objects: &'static [Tag],
+    /// Sizes of its parameters over driver generations; 0 is "none".
+    pub sizes: &'static [usize],
+    /// What answers it.
+    pub run: Run,
+    /// What the answer amounts to.
+    pub state: State,
+    /// The reason, for every state but `Done`.
+    pub why: &'static str,
+}
+
+/// One control in progress.
+pub struct ControlCall<'a> {
+    /// The manager.
+    pub rm: &'a Rm,
+    /// The client.
+    pub client: &'a Arc<Client>,
+    /// The object it was sent to.
+    pub object: &'a Arc<Object>,
+    /// Its row.
+    pub row: &'static ControlRow,
+}
+
+/// A control whose object and row are known: what remains is to hand over the parameters.
+pub struct PreparedControl {
+    client: Arc<Client>,
+    object: Arc<Object>,
+    /// `None`: command 0, which does nothing.
+    row: Option<&'static ControlRow>,
+}
+
+/// Parameters larger than this are refused unseen.
+const MAX_PARAMS: u32 = 1 << 20;
+
+/// The row of a control.
+pub fn find(cmd: u32) -> Option<&'static ControlRow> {
+    CONTROLS.binary_search_by_key(&cmd, |row| row.cmd).ok().map(|at| &CONTROLS[at])
+}
+
+impl Rm {
+    /// First half of [`Rm::control`]: every check that needs no parameters. `has_params` is whether the caller
+    /// passed a pointer, `size` what it says it points at.
+    ///
+    /// # Errors
+    /// 0x1F when exactly one of pointer and size is there or the size is absurd, 0x23 for an unknown client, 0x57 for
+    /// an unknown object, 0x56 for a control the object does not have, 0x3A for a size no driver used.
+    pub fn prepare_control(
+        &self,
+        client: u32,
+        object: u32,
+        cmd: u32,
+        has_params: bool,
+        size: u32,
+    ) -> RmResult<PreparedControl> {
+        if has_params != (size != 0) || size > MAX_PARAMS {
+            fail!(
+                NV_ERR_INVALID_ARGUMENT,
+                "control {cmd:#x}: a {} pointer with a size of {size}",
+                null_or_not(has_params)
+            );
+        }
+        let client = self.client(client, NV_ERR_INVALID_CLIENT)?;
+        let object = client.object(object)?;
+        if cmd == 0 {
+            return Ok(PreparedControl { client, object, row: None });
+        }
+        let Some(row) = find(cmd) else {
+            self.report().refuse(Asked::Control(cmd), "unknown", "not in the control table");
+            fail!(NV_ERR_NOT_SUPPORTED, "control {cmd:#x} of {object} is not in the control table");
+        };
+        if !row.objects.contains(&object.kind.tag()) {
+            fail!(NV_ERR_NOT_SUPPORTED, "{} ({cmd:#x}) is no control of {object}", row.name);
+        }
+        if let State::Refused(status) = row.state {
+            self.report().refuse(Asked::Control(cmd), row.name, row.why);
+            fail!(status, "{} ({cmd:#x}) is refused: {}", row.name, row.why);
+        }
+        if !row.sizes.contains(&(size as usize)) {
+            fail!(
+                NV_ERR_INVALID_PARAM_STRUCT,
+                "parameters of {} ({cmd:#x}) are {:?} bytes, not {size}",
+                row.name,
+                row.sizes
+            );
+        }
+        Ok(PreparedControl { client, object, row: Some(row) })
+    }
+
+    /// `RM_CONTROL`: `params` is as long as was said in [`Rm::prepare_control`]. On failure it is as it was.
+    ///
+    /// # Errors
+    /// The control's own.
+    pub fn control(&self, prepared: &PreparedControl, params: &mut [u8]) -> RmResult<()> {
+        let Some(row) = prepared.row else { return Ok(()) };
+        tracing::trace!("{} of {}", row.name, prepared.object);
+        (row.run)(&ControlCall { rm: self, client: &prepared.client, object: &prepared.object, row }, params)
+    }
+}
+
+fn null_or_not(has_params: bool) -> &'static str {
+    if has_params { "valid" } else { "NULL" }
+}
+
+/// A row from the name of its constant.
+macro_rules! row {
+    ($cmd:ident, [$($tag:ident),+], [$($size:expr),*], $run:expr, $state:expr, $why:expr) => {
+        ControlRow {
+            cmd: $cmd,
+            name: stringify!($cmd),
+            objects: &[$(Tag::$tag),+],
+            sizes: &[$($size),*],
+            run: $run,
+            state: $state,
+            why: $why,
+        }
+    };
+}
+/// Answered as desktop RM would.
+macro_rules! done {
+    ($cmd:ident, [$($tag:ident),+], [$($ty:ty),+], $run:expr) => {
+        row!($cmd, [$($tag),+], [$(size_of::<$ty>()),+], $run, State::Done, "")
+    };
+}
+/// Answered in part.
+macro_rules! partial {
+    ($cmd:ident, [$($tag:ident),+], [$($ty:ty),+], $run:expr, $why:expr) => {
+        row!($cmd, [$($tag),+], [$(size_of::<$ty>()),+], $run, State::Partial, $why)
+    };
+}
+/// Accepted without effect.
+macro_rules! accepted {
+    ($cmd:ident, [$($tag:ident),+], [$($ty:ty),+], $run:expr, $why:expr) => {
+        row!($cmd, [$($tag),+], [$(size_of::<$ty>()),+], $run, State::Accepted, $why)
+    };
+}
+/// Refused with a status.
+macro_rules! refused {
+    ($cmd:ident, [$($tag:ident),+], $status:expr, $why:expr) => {
+        row!($cmd, [$($tag),+], [], plain::nothing, State::Refused($status), $why)
+    };
+}
+
+const ONE_GPU: &str = "there is one GPU: nothing to say about others";
+const NO_FABRIC: &str = "there is no NVLink fabric";
+const NO_PCIE: &str = "the GPU is on an AXI bus, not PCI Express";
+const NO_ECC: &str = "the memory has no ECC that nvgpu reports";
+const NO_CAPS: &str = "no capability that needs a bit; all are reported absent";
+const NO_EVENTS: &str = "nvgpu posts no RM events";
+const NOT_EXPOSED: &str = "nvgpu has no counterpart that user space can reach";
+const PROFILER: &str = "profiling is not connected to nvgpu's profiler node";
+const PHYSICAL: &str = "physical RM's business: nvgpu keeps it to the kernel";
+const EXPORT: &str = "objects cannot be exported as file descriptors";
+const OTHER_ENGINE: &str = "an engine of its own on Tegra, with its own driver";
+
+type FamilyOfSchedule = NVA06F_CTRL_GPFIFO_SCHEDULE_PARAMS_V580;
+
+/// Every control, sorted by command.
+#[rustfmt::skip]
+pub static CONTROLS: &[ControlRow] = &[
+    done!(NV0000_CTRL_CMD_SYSTEM_GET_BUILD_VERSION, [Client], [NV0000_CTRL_SYSTEM_GET_BUILD_VERSION_PARAMS], system::build_version),
+    partial!(NV0000_CTRL_CMD_SYSTEM_GET_CPU_INFO, [Client], [NV0000_CTRL_SYSTEM_GET_CPU_INFO_PARAMS], system::cpu_info, "type and processor count; no cache sizes or clocks"),
+    accepted!(NV0000_CTRL_CMD_SYSTEM_GET_P2P_CAPS, [Client], [NV0000_CTRL_SYSTEM_GET_P2P_CAPS_PARAMS], plain::zero_after::<132>, ONE_GPU),
+    accepted!(NV0000_CTRL_CMD_SYSTEM_GET_P2P_CAPS_V2, [Client], [NV0000_CTRL_SYSTEM_GET_P2P_CAPS_V2_PARAMS], plain::zero_after::<132>, ONE_GPU),
+    accepted!(NV0000_CTRL_CMD_SYSTEM_GET_FABRIC_STATUS, [Client], [NV0000_CTRL_SYSTEM_GET_FABRIC_STATUS_PARAMS], plain::zero_after::<0>, NO_FABRIC),
+    accepted!(NV0000_CTRL_CMD_SYSTEM_GET_P2P_CAPS_MATRIX, [Client], [NV0000_CTRL_SYSTEM_GET_P2P_CAPS_MATRIX_PARAMS], plain::zero_after::<72>, ONE_GPU),
+    done!(NV0000_CTRL_CMD_SYSTEM_GET_BUILD_VERSION_V2, [Client], [NV0000_CTRL_SYSTEM_GET_BUILD_VERSION_V2_PARAMS], system::build_version_v2),
+    accepted!(NV0000_CTRL_CMD_SYSTEM_GET_FEATURES, [Client], [NV0000_CTRL_SYSTEM_GET_FEATURES_PARAMS], plain::zero_after::<0>, NO_CAPS),
+    done!(NV0000_CTRL_CMD_GPU_GET_ATTACHED_IDS, [Client], [NV0000_CTRL_GPU_GET_ATTACHED_IDS_PARAMS], system::gpu_ids),
+    done!(NV0000_CTRL_CMD_GPU_GET_ID_INFO, [Client], [NV0000_CTRL_GPU_GET_ID_INFO_PARAMS], system::id_info),
+    done!(NV0000_CTRL_CMD_GPU_GET_DEVICE_IDS, [Client], [NV0000_CTRL_GPU_GET_DEVICE_IDS_PARAMS], system::device_ids),
+    done!(NV0000_CTRL_CMD_GPU_GET_ID_INFO_V2, [Client], [NV0000_CTRL_GPU_GET_ID_INFO_V2_PARAMS], system::id_info_v2),
+    done!(NV0000_CTRL_CMD_GPU_GET_PROBED_IDS, [Client], [NV0000_CTRL_GPU_GET_PROBED_IDS_PARAMS, NV0000_CTRL_GPU_GET_PROBED_IDS_PARAMS_V580], system::probed_ids),
+    done!(NV0000_CTRL_CMD_GPU_ATTACH_IDS, [Client], [NV0000_CTRL_GPU_ATTACH_IDS_PARAMS], system::attach_ids),
+    done!(NV0000_CTRL_CMD_GPU_DETACH_IDS, [Client], [NV0000_CTRL_GPU_DETACH_IDS_PARAMS], system::detach_ids),
+    done!(NV0000_CTRL_CMD_GPU_GET_PCI_INFO, [Client], [NV0000_CTRL_GPU_GET_PCI_INFO_PARAMS], system::pci_info),
+    done!(NV0000_CTRL_CMD_GPU_GET_UUID_FROM_GPU_ID, [Client], [NV0000_CTRL_GPU_GET_UUID_FROM_GPU_ID_PARAMS], system::uuid_from_gpu_id),
+    accepted!(NV0000_CTRL_CMD_GPU_QUERY_DRAIN_STATE, [Client], [NV0000_CTRL_GPU_QUERY_DRAIN_STATE_PARAMS], plain::zero_after::<4>, "the GPU is never drained"),
+    accepted!(NV0000_CTRL_CMD_GPU_GET_MEMOP_ENABLE, [Client], [NV0000_CTRL_GPU_GET_MEMOP_ENABLE_PARAMS], plain::zero_after::<0>, NO_CAPS),
+    done!(NV0000_CTRL_CMD_GPU_GET_ACTIVE_DEVICE_IDS, [Client], [NV0000_CTRL_GPU_GET_ACTIVE_DEVICE_IDS_PARAMS], system::active_devices),
+    done!(NV0000_CTRL_CMD_GPU_ASYNC_ATTACH_ID, [Client], [NV0000_CTRL_GPU_ASYNC_ATTACH_ID_PARAMS], system::attach_one),
+    done!(NV0000_CTRL_CMD_GPU_WAIT_ATTACH_ID, [Client], [NV0000_CTRL_GPU_WAIT_ATTACH_ID_PARAMS], system::attach_one),
+    accepted!(NV0000_CTRL_CMD_GSYNC_GET_ATTACHED_IDS, [Client], [NV0000_CTRL_GSYNC_GET_ATTACHED_IDS_PARAMS], system::no_gsync, "there is no G-Sync board"),
+    row!(NV0000_CTRL_CMD_SYNC_GPU_BOOST_GROUP_INFO, [Client], [2244], plain::zero_after::<0>, State::Accepted, ONE_GPU),
+    accepted!(NV0000_CTRL_CMD_GPUACCT_GET_ACCOUNTING_STATE, [Client], [NV0000_CTRL_GPUACCT_GET_ACCOUNTING_STATE_PARAMS], plain::zero_after::<8>, "there is no accounting"),
+    done!(NV0000_CTRL_CMD_CLIENT_GET_ADDR_SPACE_TYPE, [Client], [NV0000_CTRL_CLIENT_GET_ADDR_SPACE_TYPE_PARAMS], system::addr_space_type),
+    accepted!(NV0000_CTRL_CMD_CLIENT_SET_INHERITED_SHARE_POLICY, [Client], [NV0000_CTRL_CLIENT_SET_INHERITED_SHARE_POLICY_PARAMS], plain::nothing, "clients of other processes never see these objects"),
+    refused!(NV0000_CTRL_CMD_OS_UNIX_EXPORT_OBJECT_TO_FD, [Client], NV_ERR_NOT_SUPPORTED, EXPORT),
+    refused!(NV0000_CTRL_CMD_OS_UNIX_IMPORT_OBJECT_FROM_FD, [Client], NV_ERR_NOT_SUPPORTED, EXPORT),
+    refused!(NV0000_CTRL_CMD_OS_UNIX_GET_EXPORT_OBJECT_INFO, [Client], NV_ERR_NOT_SUPPORTED, EXPORT),
+    refused!(NV0000_CTRL_CMD_OS_UNIX_EXPORT_OBJECTS_TO_FD, [Client], NV_ERR_NOT_SUPPORTED, EXPORT),
+    refused!(NV0000_CTRL_CMD_OS_UNIX_IMPORT_OBJECTS_FROM_FD, [Client], NV_ERR_NOT_SUPPORTED, EXPORT),
+    refused!(NV0041_CTRL_CMD_GET_SURFACE_INFO, [Memory], NV_ERR_NOT_SUPPORTED, "buffers have no surface layout"),
+    done!(NV0080_CTRL_CMD_GPU_GET_CLASSLIST, [Device], [NV0080_CTRL_GPU_GET_CLASSLIST_PARAMS], device::class_list),
+    done!(NV0080_CTRL_CMD_GPU_GET_NUM_SUBDEVICES, [Device], [NV0080_CTRL_GPU_GET_NUM_SUBDEVICES_PARAMS], device::num_subdevices),
+    accepted!(NV0080_CTRL_CMD_GPU_QUERY_SW_STATE_PERSISTENCE, [Device], [NV0080_CTRL_GPU_QUERY_SW_STATE_PERSISTENCE_PARAMS], plain::zero_after::<0>, "the kernel driver stays loaded anyway"),
+    accepted!(NV0080_CTRL_CMD_GPU_GET_VIRTUALIZATION_MODE, [Device], [NV0080_CTRL_GPU_GET_VIRTUALIZATION_MODE_PARAMS], plain::zero_after::<0>, "the GPU is not virtualised"),
+    done!(NV0080_CTRL_CMD_GPU_GET_CLASSLIST_V2, [Device], [NV0080_CTRL_GPU_GET_CLASSLIST_V2_PARAMS, NV0080_CTRL_GPU_GET_CLASSLIST_V2_PARAMS_V580], device::class_list_v2),
+    accepted!(NV0080_CTRL_CMD_GR_GET_CAPS, [Device], [NV0080_CTRL_GR_GET_CAPS_PARAMS], device::no_caps, NO_CAPS),
+    done!(NV0080_CTRL_CMD_GR_GET_INFO, [Device], [NV0080_CTRL_GR_GET_INFO_PARAMS], gr::info),
+    refused!(NV0080_CTRL_CMD_GR_SET_TPC_PARTITION_MODE, [Device], NV_ERR_NOT_SUPPORTED, NOT_EXPOSED),
+    accepted!(NV0080_CTRL_CMD_GR_GET_CAPS_V2, [Device], [NV0080_CTRL_GR_GET_CAPS_V2_PARAMS], gr::no_caps_v2, NO_CAPS),
+    accepted!(NV0080_CTRL_CMD_FB_GET_CAPS, [Device], [NV0080_CTRL_FB_GET_CAPS_PARAMS], device::no_caps, NO_CAPS),
+    accepted!(NV0080_CTRL_CMD_FB_GET_CAPS_V2, [Device], [NV0080_CTRL_FB_GET_CAPS_V2_PARAMS], plain::zero_after::<0>, NO_CAPS),
+    accepted!(NV0080_CTRL_CMD_HOST_GET_CAPS_V2, [Device], [NV0080_CTRL_HOST_GET_CAPS_V2_PARAMS], plain::zero_after::<0>, NO_CAPS),
+    accepted!(NV0080_CTRL_CMD_FIFO_GET_CAPS, [Device], [NV0080_CTRL_FIFO_GET_CAPS_PARAMS], device::no_caps, NO_CAPS),
+    accepted!(NV0080_CTRL_CMD_FIFO_GET_ENGINE_CONTEXT_PROPERTIES, [Device], [NV0080_CTRL_FIFO_GET_ENGINE_CONTEXT_PROPERTIES_PARAMS], plain::zero_after::<4>, "the kernel allocates engine contexts itself"),
+    done!(NV0080_CTRL_CMD_FIFO_GET_CHANNELLIST, [Device], [NV0080_CTRL_FIFO_GET_CHANNELLIST_PARAMS], device::channel_list),
+    accepted!(NV0080_CTRL_CMD_FIFO_GET_CAPS_V2, [Device], [NV0080_CTRL_FIFO_GET_CAPS_V2_PARAMS], plain::zero_after::<0>, NO_CAPS),
+    partial!(NV0080_CTRL_CMD_DMA_ADV_SCHED_GET_VA_CAPS, [Device], [NV0080_CTRL_DMA_ADV_SCHED_GET_VA_CAPS_PARAMS], device::va_caps, "sizes; no page table formats, which the kernel keeps to itself"),
+    accepted!(NV0080_CTRL_CMD_DMA_GET_CAPS, [Device], [NV0080_CTRL_DMA_GET_CAPS_PARAMS], plain::zero_after::<4>, NO_CAPS),
+    refused!(NV0080_CTRL_CMD_PERF_CUDA_LIMIT_SET_CONTROL, [Device], NV_ERR_NOT_SUPPORTED, NOT_EXPOSED),
+    refused!(NV0080_CTRL_CMD_MSENC_GET_CAPS, [Device], NV_ERR_NOT_SUPPORTED, OTHER_ENGINE),
+    refused!(NV0080_CTRL_CMD_BSP_GET_CAPS_V2, [Device], NV_ERR_NOT_SUPPORTED, OTHER_ENGINE),
+    refused!(NV0080_CTRL_CMD_NVJPG_GET_CAPS_V2, [Device], NV_ERR_NOT_SUPPORTED, OTHER_ENGINE),
+    accepted!(NV2080_CTRL_CMD_GPU_GET_INFO_V2, [Subdevice], [NV2080_CTRL_GPU_GET_INFO_V2_PARAMS, NV2080_CTRL_GPU_GET_INFO_V2_PARAMS_V580, NV2080_CTRL_GPU_GET_INFO_V2_PARAMS_V610], gpu::info_v2, NO_CAPS),
+    done!(NV2080_CTRL_CMD_GPU_GET_NAME_STRING, [Subdevice], [NV2080_CTRL_GPU_GET_NAME_STRING_PARAMS, NV2080_CTRL_GPU_GET_NAME_STRING_PARAMS_V610], gpu::name),
+    done!(NV2080_CTRL_CMD_GPU_GET_SHORT_NAME_STRING, [Subdevice], [NV2080_CTRL_GPU_GET_SHORT_NAME_STRING_PARAMS], gpu::short_name),
+    accepted!(NV2080_CTRL_CMD_GPU_GET_SIMULATION_INFO, [Subdevice], [NV2080_CTRL_GPU_GET_SIMULATION_INFO_PARAMS], plain::zero_after::<0>, "means NVIDIA's own simulators; the profile says whether the Orin is virtual"),
+    refused!(NV2080_CTRL_CMD_GPU_EXEC_REG_OPS, [Subdevice], NV_ERR_INSUFFICIENT_PERMISSIONS, "register access is privileged"),
+    done!(NV2080_CTRL_CMD_GPU_GET_ENGINES, [Subdevice], [NV2080_CTRL_GPU_GET_ENGINES_PARAMS], engines::list),
+    refused!(NV2080_CTRL_CMD_GPU_PROMOTE_CTX, [Subdevice], NV_ERR_INSUFFICIENT_PERMISSIONS, PHYSICAL),
+    accepted!(NV2080_CTRL_CMD_GPU_QUERY_ECC_STATUS, [Subdevice], [NV2080_CTRL_GPU_QUERY_ECC_STATUS_PARAMS], plain::zero_after::<0>, NO_ECC),
+    accepted!(NV2080_CTRL_CMD_GPU_QUERY_COMPUTE_MODE_RULES, [Subdevice], [NV2080_CTRL_GPU_QUERY_COMPUTE_MODE_RULES_PARAMS], plain::zero_after::<0>, "rule 0: anybody may compute"),
+    refused!(NV2080_CTRL_CMD_GPU_QUERY_ECC_CONFIGURATION, [Subdevice], NV_ERR_NOT_SUPPORTED, NO_ECC),
+    refused!(NV2080_CTRL_CMD_GPU_GET_OEM_BOARD_INFO, [Subdevice], NV_ERR_NOT_SUPPORTED, "there is no InfoROM"),
+    done!(NV2080_CTRL_CMD_GPU_GET_ID, [Subdevice], [NV2080_CTRL_GPU_GET_ID_PARAMS], gpu::id),
+    row!(NV2080_CTRL_CMD_GPU_ACQUIRE_COMPUTE_MODE_RESERVATION, [Subdevice], [0], plain::nothing, State::Accepted, "there is no compute mode to reserve"),
+    row!(NV2080_CTRL_CMD_GPU_RELEASE_COMPUTE_MODE_RESERVATION, [Subdevice], [0], plain::nothing, State::Accepted, "there is no compute mode to release"),
+    accepted!(NV2080_CTRL_CMD_GPU_GET_ENGINE_PARTNERLIST, [Subdevice], [NV2080_CTRL_GPU_GET_ENGINE_PARTNERLIST_PARAMS], plain::zero_after::<12>, "engines have no partners"),
+    done!(NV2080_CTRL_CMD_GPU_GET_GID_INFO, [Subdevice], [NV2080_CTRL_GPU_GET_GID_INFO_PARAMS], gpu::gid),
+    accepted!(NV2080_CTRL_CMD_GPU_GET_INFOROM_OBJECT_VERSION, [Subdevice], [NV2080_CTRL_GPU_GET_INFOROM_OBJECT_VERSION_PARAMS], plain::zero_after::<3>, "there is no InfoROM"),
+    accepted!(NV2080_CTRL_CMD_GPU_GET_INFOROM_IMAGE_VERSION, [Subdevice], [NV2080_CTRL_GPU_GET_INFOROM_IMAGE_VERSION_PARAMS], plain::zero_after::<0>, "there is no InfoROM"),
+    refused!(NV2080_CTRL_CMD_GPU_QUERY_INFOROM_ECC_SUPPORT, [Subdevice], NV_ERR_NOT_SUPPORTED, NO_ECC),
+    done!(NV2080_CTRL_CMD_GPU_GET_ENGINES_V2, [Subdevice], [NV2080_CTRL_GPU_GET_ENGINES_V2_PARAMS], engines::list_v2),
+    accepted!(NV2080_CTRL_CMD_GPU_GET_ACTIVE_PARTITION_IDS, [Subdevice], [NV2080_CTRL_GPU_GET_ACTIVE_PARTITION_IDS_PARAMS], plain::zero_after::<0>, "the GPU is not partitioned"),
+    refused!(NV2080_CTRL_CMD_GPU_GET_PIDS, [Subdevice], NV_ERR_NOT_SUPPORTED, NOT_EXPOSED),
+    refused!(NV2080_CTRL_CMD_GPU_GET_PID_INFO, [Subdevice], NV_ERR_NOT_SUPPORTED, NOT_EXPOSED),
+    accepted!(NV2080_CTRL_CMD_GPU_GET_COMPUTE_POLICY_CONFIG, [Subdevice], [NV2080_CTRL_GPU_GET_COMPUTE_POLICY_CONFIG_PARAMS], plain::zero_after::<0>, "no policy is configured"),
+    refused!(NV2080_CTRL_CMD_GPU_GET_SKYLINE_INFO, [Subdevice], NV_ERR_NOT_SUPPORTED, NOT_EXPOSED),
+    accepted!(NV2080_CTRL_CMD_GET_GPU_FABRIC_PROBE_INFO, [Subdevice], [NV2080_CTRL_CMD_GET_GPU_FABRIC_PROBE_INFO_PARAMS], plain::zero_after::<0>, NO_FABRIC),
+    refused!(NV2080_CTRL_CMD_GPU_GET_CHIP_DETAILS, [Subdevice], NV_ERR_NOT_SUPPORTED, "there is no PCI device behind the GPU"),
+    accepted!(NV2080_CTRL_CMD_GPU_GET_RECOVERY_ACTION, [Subdevice], [NV2080_CTRL_GPU_GET_RECOVERY_ACTION_PARAMS], plain::zero_after::<0>, "the kernel recovers by itself"),
+    accepted!(NV2080_CTRL_CMD_EVENT_SET_NOTIFICATION, [Subdevice], [NV2080_CTRL_EVENT_SET_NOTIFICATION_PARAMS], plain::nothing, NO_EVENTS),
+    done!(NV2080_CTRL_CMD_TIMER_GET_TIME, [Subdevice], [NV2080_CTRL_TIMER_GET_TIME_PARAMS], gpu::time),
+    done!(NV2080_CTRL_CMD_TIMER_GET_GPU_CPU_TIME_CORRELATION_INFO, [Subdevice], [NV2080_CTRL_TIMER_GET_GPU_CPU_TIME_CORRELATION_INFO_PARAMS], gpu::time_correlation),
+    refused!(NV2080_CTRL_CMD_INTERNAL_STATIC_KGR_GET_INFO, [Subdevice], NV_ERR_INSUFFICIENT_PERMISSIONS, PHYSICAL),
+    refused!(NV2080_CTRL_CMD_INTERNAL_BUS_FLUSH_WITH_SYSMEMBAR, [Subdevice], NV_ERR_INSUFFICIENT_PERMISSIONS, PHYSICAL),
+    done!(NV2080_CTRL_CMD_FIFO_DISABLE_CHANNELS, [Subdevice], [NV2080_CTRL_FIFO_DISABLE_CHANNELS_PARAMS], channel::disable_channels),
+    done!(NV2080_CTRL_CMD_GR_GET_INFO, [Subdevice], [NV2080_CTRL_GR_GET_INFO_PARAMS], gr::info),
+    done!(NV2080_CTRL_CMD_GR_GET_ZCULL_INFO, [Subdevice], [NV2080_CTRL_GR_GET_ZCULL_INFO_PARAMS], gr::zcull_info),
+    done!(NV2080_CTRL_CMD_GR_CTXSW_ZCULL_BIND, [Subdevice], [NV2080_CTRL_GR_CTXSW_ZCULL_BIND_PARAMS], gr::zcull_bind),
+    done!(NV2080_CTRL_CMD_GR_GET_SM_TO_GPC_TPC_MAPPINGS, [Subdevice], [NV2080_CTRL_GR_GET_SM_TO_GPC_TPC_MAPPINGS_PARAMS], gr::sm_mappings),
+    done!(NV2080_CTRL_CMD_GR_SET_CTXSW_PREEMPTION_MODE, [Subdevice], [NV2080_CTRL_GR_SET_CTXSW_PREEMPTION_MODE_PARAMS], gr::preemption_mode),
+    partial!(NV2080_CTRL_CMD_GR_GET_CTX_BUFFER_SIZE, [Subdevice], [NV2080_CTRL_GR_GET_CTX_BUFFER_SIZE_PARAMS], gr::context_size, "the zcull context, the only one the client can allocate"),
+    done!(NV2080_CTRL_CMD_GR_GET_GLOBAL_SM_ORDER, [Subdevice], [NV2080_CTRL_GR_GET_GLOBAL_SM_ORDER_PARAMS, NV2080_CTRL_GR_GET_GLOBAL_SM_ORDER_PARAMS_V580], gr::sm_order),
+    accepted!(NV2080_CTRL_CMD_GR_GET_CAPS_V2, [Subdevice], [NV2080_CTRL_GR_GET_CAPS_V2_PARAMS], gr::no_caps_v2, NO_CAPS),
+    done!(NV2080_CTRL_CMD_GR_GET_GPC_MASK, [Subdevice], [NV2080_CTRL_GR_GET_GPC_MASK_PARAMS], gr::gpc_mask),
+    done!(NV2080_CTRL_CMD_GR_GET_TPC_MASK, [Subdevice], [NV2080_CTRL_GR_GET_TPC_MASK_PARAMS], gr::tpc_mask),
+    accepted!(NV2080_CTRL_CMD_GR_GET_SM_ISSUE_RATE_MODIFIER, [Subdevice], [NV2080_CTRL_GR_GET_SM_ISSUE_RATE_MODIFIER_PARAMS], plain::zero_after::<16>, "issue rates are not limited"),
+    done!(NV2080_CTRL_CMD_FB_GET_INFO, [Subdevice], [NV2080_CTRL_FB_GET_INFO_PARAMS], fb::info),
+    done!(NV2080_CTRL_CMD_FB_GET_INFO_V2, [Subdevice], [NV2080_CTRL_FB_GET_INFO_V2_PARAMS, NV2080_CTRL_FB_GET_INFO_V2_PARAMS_V580], fb::info_v2),
+    done!(NV2080_CTRL_CMD_FB_FLUSH_GPU_CACHE, [Subdevice], [NV2080_CTRL_FB_FLUSH_GPU_CACHE_PARAMS], fb::flush_cache),
+    accepted!(NV2080_CTRL_CMD_FB_GET_GPU_CACHE_INFO, [Subdevice], [NV2080_CTRL_FB_GET_GPU_CACHE_INFO_PARAMS], plain::zero_after::<0>, "the L2 is on and writes back, which 0 means"),
+    done!(NV2080_CTRL_CMD_FB_GET_FB_REGION_INFO, [Subdevice], [NV2080_CTRL_CMD_FB_GET_FB_REGION_INFO_PARAMS], fb::regions),
+    accepted!(NV2080_CTRL_CMD_FB_GET_OFFLINED_PAGES, [Subdevice], [NV2080_CTRL_FB_GET_OFFLINED_PAGES_PARAMS], plain::zero_after::<0>, NO_ECC),
+    refused!(NV2080_CTRL_CMD_FB_GET_FS_INFO, [Subdevice], NV_ERR_NOT_SUPPORTED, NOT_EXPOSED),
+    refused!(NV2080_CTRL_CMD_FB_GET_SEMAPHORE_SURFACE_LAYOUT, [Subdevice], NV_ERR_NOT_SUPPORTED, NOT_EXPOSED),
+    refused!(NV2080_CTRL_CMD_FB_QUERY_DRAM_ENCRYPTION_PENDING_CONFIGURATION, [Subdevice], NV_ERR_NOT_SUPPORTED, NOT_EXPOSED),
+    refused!(NV2080_CTRL_CMD_FB_QUERY_DRAM_ENCRYPTION_STATUS, [Subdevice], NV_ERR_NOT_SUPPORTED, NOT_EXPOSED),
+    done!(NV2080_CTRL_CMD_MC_GET_ARCH_INFO, [Subdevice], [NV2080_CTRL_MC_GET_ARCH_INFO_PARAMS], gpu::arch),
+    accepted!(NV2080_CTRL_CMD_MC_SERVICE_INTERRUPTS, [Subdevice], [NV2080_CTRL_MC_SERVICE_INTERRUPTS_PARAMS], plain::nothing, "the kernel services interrupts as they come"),
+    done!(NV2080_CTRL_CMD_BUS_GET_PCI_INFO, [Subdevice], [NV2080_CTRL_BUS_GET_PCI_INFO_PARAMS], bus::pci_info),
+    done!(NV2080_CTRL_CMD_BUS_GET_INFO, [Subdevice], [NV2080_CTRL_BUS_GET_INFO_PARAMS], bus::info),
+    done!(NV2080_CTRL_CMD_BUS_GET_PCI_BAR_INFO, [Subdevice], [NV2080_CTRL_BUS_GET_PCI_BAR_INFO_PARAMS], plain::zero_after::<0>),
+    accepted!(NV2080_CTRL_CMD_BUS_GET_PEX_COUNTERS, [Subdevice], [NV2080_CTRL_BUS_GET_PEX_COUNTERS_PARAMS], plain::zero_after::<4>, NO_PCIE),
+    accepted!(NV2080_CTRL_CMD_BUS_GET_PEX_UTIL_COUNTERS, [Subdevice], [NV2080_CTRL_BUS_GET_PEX_UTIL_COUNTERS_PARAMS], plain::zero_after::<4>, NO_PCIE),
+    done!(NV2080_CTRL_CMD_BUS_GET_INFO_V2, [Subdevice], [NV2080_CTRL_BUS_GET_INFO_V2_PARAMS], bus::info_v2),
+    accepted!(NV2080_CTRL_CMD_BUS_GET_PCIE_REQ_ATOMICS_CAPS, [Subdevice], [NV2080_CTRL_CMD_BUS_GET_PCIE_REQ_ATOMICS_CAPS_PARAMS], plain::zero_after::<8>, NO_PCIE),
+    accepted!(NV2080_CTRL_CMD_BUS_GET_PCIE_SUPPORTED_GPU_ATOMICS, [Subdevice], [NV2080_CTRL_CMD_BUS_GET_PCIE_SUPPORTED_GPU_ATOMICS_PARAMS], plain::zero_after::<8>, NO_PCIE),
+    accepted!(NV2080_CTRL_CMD_BUS_GET_C2C_INFO, [Subdevice], [NV2080_CTRL_CMD_BUS_GET_C2C_INFO_PARAMS], plain::zero_after::<0>, "there is no chip-to-chip link"),
+    accepted!(NV2080_CTRL_CMD_BUS_GET_PCIE_CPL_ATOMICS_CAPS, [Subdevice], [NV2080_CTRL_CMD_BUS_GET_PCIE_CPL_ATOMICS_CAPS_PARAMS], plain::zero_after::<0>, NO_PCIE),
+    done!(NV2080_CTRL_CMD_PERF_BOOST, [Subdevice], [NV2080_CTRL_PERF_BOOST_PARAMS], gpu::boost),
+    accepted!(NV2080_CTRL_CMD_PERF_GET_CURRENT_PSTATE, [Subdevice], [NV2080_CTRL_PERF_GET_CURRENT_PSTATE_PARAMS], gpu::pstate, "devfreq has no performance states; P0 is the one there is"),
+    refused!(NV2080_CTRL_CMD_PERF_GET_GPUMON_PERFMON_UTIL_SAMPLES_V2, [Subdevice], NV_ERR_NOT_SUPPORTED, NOT_EXPOSED),
+    accepted!(NV2080_CTRL_CMD_RC_GET_WATCHDOG_INFO, [Subdevice], [NV2080_CTRL_RC_GET_WATCHDOG_INFO_PARAMS], plain::zero_after::<0>, "user-mode channels have no watchdog"),
+    row!(NV2080_CTRL_CMD_RC_RELEASE_WATCHDOG_REQUESTS, [Subdevice], [0], plain::nothing, State::Accepted, "user-mode channels have no watchdog"),
+    row!(NV2080_CTRL_CMD_RC_SOFT_DISABLE_WATCHDOG, [Subdevice], [0], plain::nothing, State::Accepted, "user-mode channels have no watchdog"),
+    done!(NV2080_CTRL_CMD_CE_GET_CE_PCE_MASK, [Subdevice], [NV2080_CTRL_CE_GET_CE_PCE_MASK_PARAMS], engines::pce_mask),
+    accepted!(NV2080_CTRL_CMD_CE_GET_CAPS_V2, [Subdevice], [NV2080_CTRL_CE_GET_CAPS_V2_PARAMS], plain::zero_after::<4>, NO_CAPS),
+    partial!(NV2080_CTRL_CMD_CE_GET_ALL_CAPS, [Subdevice], [NV2080_CTRL_CE_GET_ALL_CAPS_PARAMS], engines::copy_caps, "which copy engines there are; no capability bits"),
+    done!(NV83DE_CTRL_CMD_DEBUG_SET_MODE_MMU_DEBUG, [Debugger], [NV83DE_CTRL_DEBUG_SET_MODE_MMU_DEBUG_PARAMS], debugger::mmu_debug),
+    accepted!(NV83DE_CTRL_CMD_DEBUG_SET_EXCEPTION_MASK, [Debugger], [NV83DE_CTRL_DEBUG_SET_EXCEPTION_MASK_PARAMS], plain::nothing, "every exception is reported"),
+    done!(NV83DE_CTRL_CMD_DEBUG_READ_ALL_SM_ERROR_STATES, [Debugger], [NV83DE_CTRL_DEBUG_READ_ALL_SM_ERROR_STATES_PARAMS], debugger::sm_errors),
+    partial!(NV83DE_CTRL_CMD_DEBUG_CLEAR_ALL_SM_ERROR_STATES, [Debugger], [NV83DE_CTRL_DEBUG_CLEAR_ALL_SM_ERROR_STATES_PARAMS], debugger::clear_sm_errors, "the hardware registers; the record the kernel saved stays until the TSG goes"),
+    refused!(NV83DE_CTRL_CMD_DEBUG_READ_MEMORY, [Debugger], NV_ERR_NOT_SUPPORTED, "map the buffer and read it"),
+    refused!(NV83DE_CTRL_CMD_DEBUG_SUSPEND_CONTEXT, [Debugger], NV_ERR_NOT_SUPPORTED, NOT_EXPOSED),
+    row!(NV83DE_CTRL_CMD_DEBUG_RESUME_CONTEXT, [Debugger], [], plain::nothing, State::Refused(NV_ERR_NOT_SUPPORTED), NOT_EXPOSED),
+    accepted!(NV83DE_CTRL_CMD_DEBUG_SET_MODE_ERRBAR_DEBUG, [Debugger], [NV83DE_CTRL_DEBUG_SET_MODE_ERRBAR_DEBUG_PARAMS], plain::nothing, "no error barrier is configurable"),
+    partial!(NV83DE_CTRL_CMD_DEBUG_READ_MMU_FAULT_INFO, [Debugger], [NV83DE_CTRL_DEBUG_READ_MMU_FAULT_INFO_PARAMS], debugger::mmu_fault, "that there was a fault; its address is in the kernel's log only"),
+    done!(NV906F_CTRL_GET_CLASS_ENGINEID, [Channel], [NV906F_CTRL_GET_CLASS_ENGINEID_PARAMS], channel::class_engine),
+    done!(NVA06C_CTRL_CMD_GPFIFO_SCHEDULE, [Group], [NVA06C_CTRL_GPFIFO_SCHEDULE_PARAMS, FamilyOfSchedule], channel::schedule_group),
+    done!(NVA06C_CTRL_CMD_SET_TIMESLICE, [Group], [NVA06C_CTRL_SET_TIMESLICE_PARAMS], channel::set_timeslice),
+    done!(NVA06C_CTRL_CMD_GET_TIMESLICE, [Group], [NVA06C_CTRL_GET_TIMESLICE_PARAMS], channel::timeslice),
+    done!(NVA06C_CTRL_CMD_PREEMPT, [Group], [NVA06C_CTRL_PREEMPT_PARAMS], channel::preempt),
+    done!(NVA06F_CTRL_CMD_GPFIFO_SCHEDULE, [Channel], [NVA06F_CTRL_GPFIFO_SCHEDULE_PARAMS, FamilyOfSchedule], channel::schedule),
+    accepted!(NVA06F_CTRL_CMD_BIND, [Channel], [NVA06F_CTRL_BIND_PARAMS], plain::nothing, "the channel was bound to its runlist when it was made"),
+    refused!(NVB0CC_CTRL_CMD_RESERVE_HWPM_LEGACY, [Subdevice], NV_ERR_NOT_SUPPORTED, PROFILER),
+    refused!(NVB0CC_CTRL_CMD_RELEASE_HWPM_LEGACY, [Subdevice], NV_ERR_NOT_SUPPORTED, PROFILER),
+    refused!(NVB0CC_CTRL_CMD_RESERVE_PM_AREA_SMPC, [Subdevice], NV_ERR_NOT_SUPPORTED, PROFILER),
+    refused!(NVB0CC_CTRL_CMD_RELEASE_PM_AREA_SMPC, [Subdevice], NV_ERR_NOT_SUPPORTED, PROFILER),
+    refused!(NVB0CC_CTRL_CMD_ALLOC_PMA_STREAM, [Subdevice], NV_ERR_NOT_SUPPORTED, PROFILER),
+    refused!(NVB0CC_CTRL_CMD_FREE_PMA_STREAM, [Subdevice], NV_ERR_NOT_SUPPORTED, PROFILER),
+    refused!(NVB0CC_CTRL_CMD_BIND_PM_RESOURCES, [Subdevice], NV_ERR_NOT_SUPPORTED, PROFILER),
+    refused!(NVB0CC_CTRL_CMD_UNBIND_PM_RESOURCES, [Subdevice], NV_ERR_NOT_SUPPORTED, PROFILER),
+    refused!(NVB0CC_CTRL_CMD_PMA_STREAM_UPDATE_GET_PUT, [Subdevice], NV_ERR_NOT_SUPPORTED, PROFILER),
+    refused!(NVB0CC_CTRL_CMD_EXEC_REG_OPS, [Subdevice], NV_ERR_NOT_SUPPORTED, PROFILER),
+    refused!(NVB0CC_CTRL_CMD_RESERVE_PM_AREA_PC_SAMPLER, [Subdevice], NV_ERR_NOT_SUPPORTED, PROFILER),
+    refused!(NVB0CC_CTRL_CMD_RELEASE_PM_AREA_PC_SAMPLER, [Subdevice], NV_ERR_NOT_SUPPORTED, PROFILER),
+    refused!(NVB0CC_CTRL_CMD_GET_TOTAL_HS_CREDITS, [Subdevice], NV_ERR_NOT_SUPPORTED, PROFILER),
+    refused!(NVB0CC_CTRL_CMD_SET_HS_CREDITS, [Subdevice], NV_ERR_NOT_SUPPORTED, PROFILER),
+    refused!(NVB0CC_CTRL_CMD_POWER_REQUEST_FEATURES, [Subdevice], NV_ERR_NOT_SUPPORTED, PROFILER),
+    refused!(NVB0CC_CTRL_CMD_POWER_RELEASE_FEATURES, [Subdevice], NV_ERR_NOT_SUPPORTED, PROFILER),
+    done!(NVC36F_CTRL_GET_CLASS_ENGINEID, [Channel], [NV906F_CTRL_GET_CLASS_ENGINEID_PARAMS], channel::class_engine),
+    done!(NVC36F_CTRL_CMD_GPFIFO_GET_WORK_SUBMIT_TOKEN, [Channel], [NVC36F_CTRL_CMD_GPFIFO_GET_WORK_SUBMIT_TOKEN_PARAMS], channel::work_submit_token),
+    accepted!(NVC36F_CTRL_CMD_GPFIFO_SET_WORK_SUBMIT_TOKEN_NOTIF_INDEX, [Channel], [NVC36F_CTRL_GPFIFO_SET_WORK_SUBMIT_TOKEN_NOTIF_INDEX_PARAMS], plain::nothing, "a channel's token never changes: nothing to notify about"),
+];

@@ -1,0 +1,108 @@
+//! The GPU as clients share it.
+
+use crate::status::{During, RmResult};
+use crate::tegra::{Characteristics, Ctrl, EngineInfo, Nvmap, Topology};
+use once_cell::sync::OnceCell;
+use std::sync::Arc;
+use tegrarm_kmd::{Errno, Kmd};
+
+/// The one GPU a Tegra has; RM's device, subdevice and board numbers of it are all 0 or this.
+pub const GPU_ID: u32 = 0x100;
+
+/// The open nodes and what was asked of them. Lives as long as some client does.
+pub struct Gpu {
+    /// The ctrl node.
+    pub ctrl: Ctrl,
+    /// The nvmap client.
+    pub nvmap: Arc<Nvmap>,
+    topology: OnceCell<Topology>,
+    engines: OnceCell<Vec<EngineInfo>>,
+}
+
+impl Gpu {
+    /// Opens the nodes.
+    ///
+    /// # Errors
+    /// 0x05 when a node is missing, 0x1B when it may not be opened; the sentence says what to do.
+    pub fn open(kmd: &Arc<dyn Kmd>) -> RmResult<Gpu> {
+        let ctrl = Ctrl::open(kmd).map_err(explain)?;
+        let nvmap = Nvmap::open(kmd, ctrl.release()).map_err(explain)?;
+        Ok(Gpu { ctrl, nvmap, topology: OnceCell::new(), engines: OnceCell::new() })
+    }
+
+    /// What the GPU is.
+    pub fn characteristics(&self) -> &Characteristics {
+        self.ctrl.characteristics()
+    }
+
+    /// The kernel below.
+    pub fn kmd(&self) -> &Arc<dyn Kmd> {
+        self.ctrl.kmd()
+    }
+
+    /// Processors; asked for once.
+    ///
+    /// # Errors
+    /// That of the query.
+    pub fn topology(&self) -> RmResult<&Topology> {
+        self.topology.get_or_try_init(|| self.ctrl.topology()).during(|| "asking the GPU for its SMs")
+    }
+
+    /// Engines; asked for once.
+    ///
+    /// # Errors
+    /// That of the query.
+    pub fn engines(&self) -> RmResult<&[EngineInfo]> {
+        let engines = self.engines.get_or_try_init(|| self.ctrl.engines());
+        engines.map(Vec::as_slice).during(|| "asking the GPU for its engines")
+    }
+
+    /// 16 bytes that name this GPU and stay the same: RM's SHA-1 style identifier.
+    pub fn uuid(&self) -> [u8; 16] {
+        let c = self.characteristics();
+        let mut uuid = [0u8; 16];
+        uuid[..8].copy_from_slice(&c.per_device_identifier.to_be_bytes());
+        uuid[8..12].copy_from_slice(&c.arch.to_be_bytes());
+        uuid[12..16].copy_from_slice(&c.impl_.to_be_bytes());
+        uuid
+    }
+
+    /// The chip's name, as the kernel spells it.
+    pub fn chip(&self) -> String {
+        let name = self.characteristics().chipname;
+        let len = name.iter().position(|b| *b == 0).unwrap_or(name.len());
+        String::from_utf8_lossy(&name[..len]).into_owned()
+    }
+
+    /// One figure of `/proc/meminfo`, in bytes.
+    ///
+    /// # Errors
+    /// 0x59 when the file cannot be read or does not name it.
+    pub fn meminfo(&self, key: &str) -> RmResult<u64> {
+        let path = "/proc/meminfo";
+        let text = self.kmd().read_text(path);
+        let text = text.map_err(|e| crate::tegra::KernelError::new(format!("reading {path}"), e))?;
+        let kib = text.lines().find_map(|line| {
+            let value = line.strip_prefix(key)?.strip_prefix(':')?;
+            value.trim().trim_end_matches("kB").trim().parse::<u64>().ok()
+        });
+        let missing = || crate::tegra::KernelError::new(format!("finding {key} in {path}"), Errno::ENODATA);
+        Ok(kib.ok_or_else(missing)? * 1024)
+    }
+}
+
+/// Adds what a user can do about it.
+fn explain(e: crate::tegra::KernelError) -> crate::status::RmError {
+    let advice = match e.errno {
+        Errno::ENOENT => {
+            "this is no Jetson, or its GPU driver is not loaded; TEGRARM_BACKEND=sim uses the virtual Orin instead"
+        }
+        Errno::EACCES | Errno::EPERM => {
+            "add the user to the groups video and render, or run as root; TEGRARM_BACKEND=sim uses the virtual Orin instead"
+        }
+        _ => "the Jetson GPU cannot be used; TEGRARM_BACKEND=sim uses the virtual Orin instead",
+    };
+    let mut error = crate::status::RmError::from(e);
+    error.text = format!("{}; {advice}", error.text);
+    error
+}

@@ -1,0 +1,155 @@
+//! `RM_MAP_MEMORY`, `RM_MAP_MEMORY_DMA`, their undoing, and `RM_DUP_OBJECT`.
+
+use super::Rm;
+use super::client::Client;
+use super::memory::GpuMapping;
+use super::object::{Kind, Object, Tag};
+use crate::status::{During, RmResult, fail};
+use std::sync::Arc;
+use tegrarm_abi::rm::alloc::*;
+use tegrarm_abi::rm::status::*;
+use tegrarm_kmd::Prot;
+
+/// What `rm_map_memory_dma` is asked for.
+#[derive(Clone, Copy, Debug)]
+pub struct DmaRequest {
+    /// The mapper.
+    pub dma: u32,
+    /// The buffer.
+    pub memory: u32,
+    /// First byte of it.
+    pub offset: u64,
+    /// Bytes.
+    pub length: u64,
+    /// `NVOS46_FLAGS`.
+    pub flags: u32,
+    /// The GPU address, when the flags say that it is fixed.
+    pub dma_offset: u64,
+}
+
+/// `NVOS46_FLAGS_DMA_OFFSET_FIXED`, bit 15.
+const FIXED: u32 = NVOS46_FLAGS_DMA_OFFSET_FIXED_TRUE << 15;
+/// `NVOS46_FLAGS_ACCESS` and `NVOS33_FLAGS_ACCESS`, bits 0 and 1.
+const ACCESS: u32 = 3;
+
+impl Rm {
+    /// `RM_MAP_MEMORY`: maps `length` bytes of a buffer, or the doorbell page, into this process. `at` replaces what
+    /// is mapped there; without it a buffer goes to its GPU address when the library chose that one and the range is
+    /// free, otherwise anywhere. Returns the address.
+    ///
+    /// # Errors
+    /// 0x23, 0x57, 0x31 for what cannot be mapped, 0x2E and 0x20 for a bad range, 0x37 for an unaligned one.
+    pub fn map_memory(
+        &self,
+        client: u32,
+        device: u32,
+        memory: u32,
+        offset: u64,
+        length: u64,
+        at: Option<usize>,
+        flags: u32,
+    ) -> RmResult<usize> {
+        let client = self.client(client, NV_ERR_INVALID_CLIENT)?;
+        check_device(&client, device)?;
+        let object = client.object(memory)?;
+        if let Some(addr) = at.filter(|a| !a.is_multiple_of(crate::tegra::PAGE as usize)) {
+            fail!(NV_ERR_INVALID_ADDRESS, "{addr:#x} is not a multiple of the page size");
+        }
+        let prot = if flags & ACCESS == NVOS33_FLAGS_ACCESS_READ_ONLY { Prot::Read } else { Prot::ReadWrite };
+        let mapped = match &object.kind {
+            Kind::Memory(memory) | Kind::ContextDma(memory) => memory.map_cpu(at, offset, length, prot, self.cpu_cache),
+            Kind::Usermode(usermode) => usermode.map(at, offset, length),
+            _ => fail!(NV_ERR_INVALID_OBJECT, "{object} cannot be mapped"),
+        };
+        mapped.during(|| format!("mapping {object} into the process"))
+    }
+
+    /// `RM_UNMAP_MEMORY`: removes the mapping that starts at `addr`.
+    ///
+    /// # Errors
+    /// 0x23, 0x57 also when nothing of it is mapped there.
+    pub fn unmap_memory(&self, client: u32, device: u32, memory: u32, addr: usize) -> RmResult<()> {
+        let client = self.client(client, NV_ERR_INVALID_CLIENT)?;
+        check_device(&client, device)?;
+        let object = client.object(memory)?;
+        match &object.kind {
+            Kind::Memory(memory) | Kind::ContextDma(memory) => memory.unmap_cpu(addr),
+            Kind::Usermode(usermode) => usermode.unmap(addr),
+            _ => fail!(NV_ERR_INVALID_OBJECT, "{object} cannot be mapped"),
+        }
+    }
+
+    /// `RM_MAP_MEMORY_DMA`: maps part of a buffer into the mapper's VA space. Returns the GPU address.
+    ///
+    /// # Errors
+    /// 0x33 when `dma` is no mapper, 0x31 when `memory` is none, then as the VA space decides.
+    pub fn map_memory_dma(&self, client: u32, device: u32, request: &DmaRequest) -> RmResult<u64> {
+        let client = self.client(client, NV_ERR_INVALID_CLIENT)?;
+        check_device(&client, device)?;
+        let mapper = client.object(request.dma)?;
+        let mapper = mapper.virtual_range(NV_ERR_INVALID_OBJECT_HANDLE)?;
+        let object = client.object(request.memory)?;
+        let memory = object.memory(NV_ERR_INVALID_OBJECT)?;
+        let at = (request.flags & FIXED != 0).then_some(request.dma_offset);
+        if let Some(at) = at
+            && !(at >= mapper.range.start && at.saturating_add(request.length) <= mapper.range.end)
+        {
+            fail!(
+                NV_ERR_INVALID_ARGUMENT,
+                "GPU address {at:#x}+{:#x} is outside the virtual memory {:#x}..{:#x}",
+                request.length,
+                mapper.range.start,
+                mapper.range.end
+            );
+        }
+        let mapping = GpuMapping {
+            offset: request.offset,
+            len: request.length,
+            at,
+            within: mapper.reserved.then(|| mapper.range.clone()),
+            read_only: request.flags & ACCESS == NVOS46_FLAGS_ACCESS_READ_ONLY,
+        };
+        memory.map_gpu(&mapper.space, &mapping).during(|| format!("mapping {object} into the GPU"))
+    }
+
+    /// `RM_UNMAP_MEMORY_DMA`: removes the mapping that starts at `dma_offset`.
+    ///
+    /// # Errors
+    /// 0x57 when there is none; handles as [`Rm::map_memory_dma`].
+    pub fn unmap_memory_dma(&self, client: u32, device: u32, dma: u32, memory: u32, dma_offset: u64) -> RmResult<()> {
+        let client = self.client(client, NV_ERR_INVALID_CLIENT)?;
+        check_device(&client, device)?;
+        let mapper = client.object(dma)?;
+        let mapper = mapper.virtual_range(NV_ERR_INVALID_OBJECT_HANDLE)?;
+        let object = client.object(memory)?;
+        object.memory(NV_ERR_INVALID_OBJECT)?.unmap_gpu(&mapper.space, dma_offset)
+    }
+
+    /// `RM_DUP_OBJECT`: another handle for a buffer, possibly in another client of this process. The buffer lives
+    /// until its last handle is freed. Returns the handle.
+    ///
+    /// # Errors
+    /// 0x1F for anything but memory; otherwise as an allocation.
+    pub fn dup_object(&self, client: u32, parent: u32, wanted: u32, source_client: u32, source: u32) -> RmResult<u32> {
+        let client = self.client(client, NV_ERR_INVALID_CLIENT)?;
+        let source = self.client(source_client, NV_ERR_INVALID_CLIENT)?.object(source)?;
+        let parent = client.object(if parent == 0 { client.handle } else { parent })?;
+        let Kind::Memory(memory) = &source.kind else {
+            fail!(NV_ERR_INVALID_ARGUMENT, "{source} cannot be duplicated: only memory can");
+        };
+        if !source.class.parents.allow(parent.kind.tag()) {
+            fail!(NV_ERR_INVALID_OBJECT_PARENT, "a duplicate of {source} cannot be a child of {parent}");
+        }
+        let copy = |_: &mut super::alloc::AllocCall| Ok(Kind::Memory(Arc::new(memory.duplicate()?)));
+        self.make(&client, &parent, source.class, wanted, &mut [], copy)
+    }
+}
+
+/// `hDevice` of the mapping calls: a device or subdevice of the client.
+fn check_device(client: &Client, device: u32) -> RmResult<Arc<Object>> {
+    let object = client.object(device)?;
+    match object.kind.tag() {
+        Tag::Device | Tag::Subdevice => Ok(object),
+        _ => fail!(NV_ERR_INVALID_DEVICE, "hDevice: {object} is no device"),
+    }
+}

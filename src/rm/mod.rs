@@ -1,0 +1,180 @@
+//! The Resource Manager: clients, their objects, and what can be done with them. Safe code only.
+//!
+//! [`Rm`] has one method per RM verb. What a class or a control means is one row of [`classes::CLASSES`] or
+//! [`controls::CONTROLS`]; adding one is a row and a handler.
+
+mod alloc;
+mod channel;
+pub mod classes;
+mod client;
+mod control;
+pub mod controls;
+mod gpu;
+mod group;
+mod mapping;
+mod memory;
+mod object;
+mod os_memory;
+mod params;
+pub mod profile;
+mod report;
+mod store;
+mod user;
+mod usermode;
+mod vaspace;
+
+pub use alloc::PreparedAlloc;
+pub use client::{CLIENT_HANDLES, OBJECT_HANDLES};
+pub use controls::PreparedControl;
+pub use gpu::GPU_ID;
+pub use mapping::DmaRequest;
+pub use object::Tag;
+pub use os_memory::MemoryRequest;
+pub use report::{Asked, Report};
+pub use vaspace::{LOCAL_WINDOW, SHARED_WINDOW};
+
+use crate::status::{RmResult, fail};
+use crate::tegra::{CacheMode, MinFrequency};
+use client::Client;
+use gpu::Gpu;
+use parking_lot::{Mutex, RwLock};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Once, Weak};
+use tegrarm_abi::rm::status::*;
+use tegrarm_kmd::Kmd;
+
+/// The driver version libtegrarm reports: the one whose structure layouts every frontend release agrees on.
+pub const DRIVER_VERSION: &str = "570.86.16";
+
+/// The next client handle. One counter for the process, so that a forked child can tell its parent's clients.
+static NEXT_CLIENT: AtomicU32 = AtomicU32::new(CLIENT_HANDLES.start);
+/// Client handles below this belong to the process this one was forked from.
+static FOREIGN_BELOW: AtomicU32 = AtomicU32::new(CLIENT_HANDLES.start);
+
+/// To be called in a forked child before anything else: the clients made so far are the parent's.
+pub fn disown_clients() {
+    FOREIGN_BELOW.store(NEXT_CLIENT.load(Ordering::Relaxed), Ordering::Relaxed);
+}
+
+/// A Resource Manager over one kernel.
+pub struct Rm {
+    kmd: Arc<dyn Kmd>,
+    cpu_cache: CacheMode,
+    /// Sorted by handle. Read on every call, written when clients come and go.
+    clients: RwLock<Vec<(u32, Arc<Client>)>>,
+    /// Open as long as a client is.
+    gpu: Mutex<Weak<Gpu>>,
+    boost: Mutex<Option<MinFrequency>>,
+    unboosted: Once,
+    report: Report,
+}
+
+impl Rm {
+    /// A Resource Manager without clients. `cpu_cache` is the attribute of memory that the CPU maps and whose
+    /// allocation says nothing about it.
+    pub fn new(kmd: Arc<dyn Kmd>, cpu_cache: CacheMode) -> Rm {
+        Rm {
+            kmd,
+            cpu_cache,
+            clients: RwLock::default(),
+            gpu: Mutex::default(),
+            boost: Mutex::default(),
+            unboosted: Once::new(),
+            report: Report::default(),
+        }
+    }
+
+    /// The kernel below.
+    pub fn kmd(&self) -> &Arc<dyn Kmd> {
+        &self.kmd
+    }
+
+    /// What was asked for and not given.
+    pub fn report(&self) -> &Report {
+        &self.report
+    }
+
+    fn say_once_unboosted(&self, why: &crate::tegra::KernelError) {
+        self.unboosted.call_once(|| tracing::warn!("the GPU's clock is not raised: {why}"));
+    }
+
+    /// The GPU's nodes, opened by whoever needs them first, closed when the last client is gone.
+    fn gpu(&self) -> RmResult<Arc<Gpu>> {
+        let mut shared = self.gpu.lock();
+        if let Some(gpu) = shared.upgrade() {
+            return Ok(gpu);
+        }
+        let gpu = Arc::new(Gpu::open(&self.kmd)?);
+        *shared = Arc::downgrade(&gpu);
+        Ok(gpu)
+    }
+
+    /// The client behind a handle; `unknown` is the status when there is none, which differs from call to call.
+    fn client(&self, handle: u32, unknown: u32) -> RmResult<Arc<Client>> {
+        {
+            let clients = self.clients.read();
+            if let Ok(at) = clients.binary_search_by_key(&handle, |c| c.0) {
+                return Ok(clients[at].1.clone());
+            }
+        }
+        if (CLIENT_HANDLES.start..FOREIGN_BELOW.load(Ordering::Relaxed)).contains(&handle) {
+            fail!(
+                NV_ERR_INVALID_CLIENT,
+                "client {handle:#x} belongs to the process this one was forked from: allocate a client of your own"
+            );
+        }
+        fail!(unknown, "there is no client {handle:#x}");
+    }
+
+    /// `RM_FREE`: frees an object, its children and whatever depends on it. An unknown object is no error.
+    /// Freed memory leaves every CPU and GPU address it was mapped at.
+    ///
+    /// # Errors
+    /// 0x33 for an unknown client.
+    pub fn free(&self, client: u32, object: u32) -> RmResult<()> {
+        let client = self.client(client, NV_ERR_INVALID_OBJECT_HANDLE)?;
+        let doomed = client.take(object);
+        tracing::debug!("client {:#x}: freeing {object:#x} and {} more", client.handle, doomed.len().saturating_sub(1));
+        for object in doomed {
+            drop(object);
+        }
+        if object == client.handle {
+            let mut clients = self.clients.write();
+            if let Ok(at) = clients.binary_search_by_key(&object, |c| c.0) {
+                clients.remove(at);
+            }
+        }
+        Ok(())
+    }
+
+    /// Frees every client and puts the clocks back.
+    pub fn shutdown(&self) {
+        let handles: Vec<u32> = self.clients.read().iter().map(|c| c.0).collect();
+        for handle in handles {
+            // A client that vanished meanwhile is what we want.
+            let _ = self.free(handle, handle);
+        }
+        drop(self.boost.lock().take());
+    }
+
+    /// The least a process owes the machine when it ends: the clocks. The kernel closes everything else.
+    pub fn at_exit(&self) {
+        if let Some(mut boost) = self.boost.try_lock() {
+            drop(boost.take());
+        }
+    }
+
+    /// How many objects a client has, itself included.
+    ///
+    /// # Errors
+    /// 0x23 for an unknown client.
+    pub fn object_count(&self, client: u32) -> RmResult<usize> {
+        Ok(self.client(client, NV_ERR_INVALID_CLIENT)?.object_count())
+    }
+}
+
+impl Drop for Rm {
+    fn drop(&mut self) {
+        self.shutdown();
+    }
+}

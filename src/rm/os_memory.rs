@@ -1,0 +1,160 @@
+//! `RM_ALLOC_MEMORY`: memory of the process itself (class 0x71), and system memory the old way (0x3E).
+
+use super::Rm;
+use super::alloc::AllocCall;
+use super::memory::{Memory, Traits};
+use super::object::Kind;
+use super::{classes, user};
+use crate::status::{During, RmError, RmResult, fail};
+use crate::tegra::{Backing, CacheMode, PAGE};
+use std::sync::Arc;
+use tegrarm_abi::rm::alloc::*;
+use tegrarm_abi::rm::classes::{NV01_MEMORY_SYSTEM, NV01_MEMORY_SYSTEM_OS_DESCRIPTOR};
+use tegrarm_abi::rm::status::*;
+use tegrarm_kmd::{Placement, Prot};
+
+/// What `rm_alloc_memory` is asked for.
+#[derive(Clone, Copy, Debug)]
+pub struct MemoryRequest {
+    /// 0x71 or 0x3E.
+    pub class: u32,
+    /// `NVOS02_FLAGS`.
+    pub flags: u32,
+    /// The pages (0x71).
+    pub address: u64,
+    /// Size in bytes minus one.
+    pub limit: u64,
+}
+
+/// Pages are copied in pieces of this size when they are replaced.
+const PIECE: usize = 1 << 20;
+
+impl Rm {
+    /// `RM_ALLOC_MEMORY`. Returns the handle and, for 0x3E with a mapping asked for, the address.
+    ///
+    /// # Errors
+    /// 0x22 for another class, 0x29 for flags, 0x56 for a misaligned address, 0x2E for a size of 0, 0x1E when the
+    /// pages cannot be used.
+    pub fn alloc_memory(
+        &self,
+        client: u32,
+        parent: u32,
+        wanted: u32,
+        request: &MemoryRequest,
+    ) -> RmResult<(u32, Option<usize>)> {
+        let make = match request.class {
+            NV01_MEMORY_SYSTEM_OS_DESCRIPTOR => own_pages,
+            NV01_MEMORY_SYSTEM => system_memory,
+            class => fail!(NV_ERR_INVALID_CLASS, "rm_alloc_memory makes classes 0x71 and 0x3e, not {class:#x}"),
+        };
+        let row = classes::find(request.class).expect("both are in the table");
+        let hclient = client;
+        let client = self.client(client, NV_ERR_INVALID_OBJECT_HANDLE)?;
+        let parent = client.object(parent)?;
+        if !row.parents.allow(parent.kind.tag()) {
+            fail!(NV_ERR_INVALID_OBJECT_PARENT, "{} cannot be a child of {parent}", row.name);
+        }
+        let handle = self.make(&client, &parent, row, wanted, &mut [], |call| make(call, request))?;
+        let map = request.class == NV01_MEMORY_SYSTEM && request.flags >> 30 == NVOS02_FLAGS_MAPPING_DEFAULT;
+        if !map {
+            return Ok((handle, None));
+        }
+        let mapped = self.map_memory(hclient, parent.handle, handle, 0, request.limit + 1, None, 0);
+        match mapped {
+            Ok(addr) => Ok((handle, Some(addr))),
+            Err(e) => {
+                self.free(hclient, handle)?;
+                Err(e)
+            }
+        }
+    }
+}
+
+fn size(request: &MemoryRequest) -> RmResult<u64> {
+    match request.limit.checked_add(1) {
+        Some(size) if size > 0 => Ok(size),
+        _ => {
+            fail!(NV_ERR_INVALID_LIMIT, "limit {:#x}: the size is the limit plus one, and must not be 0", request.limit)
+        }
+    }
+}
+
+fn system_memory(call: &mut AllocCall, request: &MemoryRequest) -> RmResult<Kind> {
+    let traits = Traits { coherency: None, gpu_cacheable: false, notifier: false, system: true, foreign: false };
+    Ok(Kind::Memory(Arc::new(Memory::new(&call.client.gpu, size(request)?, traits)?)))
+}
+
+/// Pages the process has already. Anonymous shared ones are exchanged for a dmabuf at the same address: the client
+/// never notices, and the GPU gets coherent memory of a known kind. Anything else is pinned as it is.
+fn own_pages(call: &mut AllocCall, request: &MemoryRequest) -> RmResult<Kind> {
+    let (location, mapping) = (request.flags >> 8 & 0xf, request.flags >> 30);
+    if location != NVOS02_FLAGS_LOCATION_PCI || mapping != NVOS02_FLAGS_MAPPING_NO_MAP {
+        fail!(
+            NV_ERR_INVALID_FLAGS,
+            "flags {:#x}: location must be PCI (0) and mapping NO_MAP (1 << 30)",
+            request.flags
+        );
+    }
+    let (va, size) = (request.address, size(request)?);
+    if va == 0 {
+        fail!(NV_ERR_INVALID_ARGUMENT, "no address");
+    }
+    if !va.is_multiple_of(PAGE) {
+        fail!(NV_ERR_NOT_SUPPORTED, "address {va:#x} is not a multiple of the page size {PAGE:#x}");
+    }
+    let gpu = &call.client.gpu;
+    let pages = size.next_multiple_of(PAGE);
+    let fresh = is_anonymous_shared(va, pages);
+    let backing = if fresh { exchange(gpu, va, pages)? } else { pin(gpu, va, size)? };
+    let traits = Traits { coherency: None, gpu_cacheable: false, notifier: false, system: true, foreign: true };
+    Ok(Kind::Memory(Arc::new(Memory::of(gpu, backing, traits))))
+}
+
+fn pin(gpu: &super::gpu::Gpu, va: u64, size: u64) -> RmResult<Backing> {
+    Backing::from_va(&gpu.nvmap, va, size, false).map_err(|e| {
+        let mut error = RmError::from(e);
+        if error.status == NV_ERR_INVALID_ARGUMENT {
+            error.status = NV_ERR_INVALID_ADDRESS;
+        }
+        error.during(format!("pinning {size:#x} bytes at {va:#x}"))
+    })
+}
+
+/// Puts a dmabuf with the same contents in place of `[va, va + size)`.
+fn exchange(gpu: &super::gpu::Gpu, va: u64, size: u64) -> RmResult<Backing> {
+    let what = || format!("exchanging {size:#x} bytes at {va:#x}");
+    let backing = Backing::new(&gpu.nvmap, size, CacheMode::InnerCacheable).during(what)?;
+    let copy = backing.map_cpu(Placement::Anywhere, size, 0, Prot::ReadWrite).during(what)?;
+    let mut piece = vec![0u8; PIECE.min(size as usize)];
+    for at in (0..size).step_by(PIECE) {
+        let piece = &mut piece[..PIECE.min((size - at) as usize)];
+        user::read(va + at, piece)?;
+        user::write(copy.addr() as u64 + at, piece)?;
+    }
+    drop(copy);
+    let place = Placement::Replace(va as usize);
+    // The range stays the client's: it unmaps it when it likes.
+    backing.map_cpu(place, size, 0, Prot::ReadWrite).during(what)?.leak();
+    Ok(backing)
+}
+
+/// Whether all of `[va, va + size)` is anonymous memory mapped shared and writable.
+fn is_anonymous_shared(va: u64, size: u64) -> bool {
+    let Ok(maps) = std::fs::read_to_string("/proc/self/maps") else { return false };
+    let mut next = va;
+    for line in maps.lines() {
+        let Some((range, rest)) = line.split_once(' ') else { continue };
+        let Some((start, end)) = range.split_once('-') else { continue };
+        let (Ok(start), Ok(end)) = (u64::from_str_radix(start, 16), u64::from_str_radix(end, 16)) else { continue };
+        if start <= next && next < end {
+            if !(rest.starts_with("rw-s") || rest.starts_with("rwxs")) || !rest.ends_with("/dev/zero (deleted)") {
+                return false;
+            }
+            next = end;
+        }
+        if next >= va.saturating_add(size) {
+            return true;
+        }
+    }
+    false
+}

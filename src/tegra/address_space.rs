@@ -1,0 +1,134 @@
+//! An nvgpu address space: reservations and GPU mappings.
+
+use super::{Channel, KernelError, Release, call};
+use tegrarm_abi::nvgpu::address_space::*;
+use tegrarm_abi::nvgpu::r35::NVGPU_AS_MAP_BUFFER_FLAGS_DIRECT_KIND_CTRL_R35;
+use tegrarm_kmd::File;
+
+/// The GPU page size every mapping can rely on.
+pub const PAGE: u64 = 4096;
+/// First address of an address space.
+pub const USER_VA_START: u64 = 2 << 20;
+/// One past the last address. nvgpu puts 4 GiB of its own right above it, and the ring, which lies there, must stay
+/// below 2^40: its base register has 40 bits.
+pub const USER_VA_END: u64 = 0xff_0000_0000;
+
+/// How the GPU may use a mapping.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MapFlags {
+    /// Lines may stay in the GPU's L2. Only for memory the CPU does not look at.
+    pub cacheable: bool,
+    /// Stores fault.
+    pub read_only: bool,
+}
+
+/// An address space. Its mappings live as long as it, or as a channel bound to it.
+pub struct AddressSpace {
+    file: File,
+    release: Release,
+}
+
+impl AddressSpace {
+    pub(super) fn from_file(file: File, release: Release) -> AddressSpace {
+        AddressSpace { file, release }
+    }
+
+    pub(super) fn file(&self) -> &File {
+        &self.file
+    }
+
+    /// Reserves `len` bytes, at `at` or where the kernel likes. A sparse reservation reads as zero and drops
+    /// stores; a plain one faults until something is mapped into it. Returns its start.
+    ///
+    /// # Errors
+    /// `ENOMEM` for whatever the allocator refuses: misaligned, out of range, occupied, none left.
+    pub fn reserve(&self, at: Option<u64>, len: u64, sparse: bool) -> Result<u64, KernelError> {
+        let fixed = if at.is_some() { NVGPU_AS_ALLOC_SPACE_FLAGS_FIXED_OFFSET } else { 0 };
+        let mut args = nvgpu_as_alloc_space_args {
+            pages: len / PAGE,
+            page_size: PAGE as u32,
+            flags: fixed | if sparse { NVGPU_AS_ALLOC_SPACE_FLAGS_SPARSE } else { 0 },
+            o_a_offset: at.unwrap_or(PAGE),
+            padding: [0; 2],
+        };
+        call(&self.file, NVGPU_AS_IOCTL_ALLOC_SPACE, &mut args)?;
+        Ok(args.o_a_offset)
+    }
+
+    /// Gives a reservation back, and drops what is mapped in it.
+    pub fn unreserve(&self, at: u64, len: u64) {
+        let mut args =
+            nvgpu_as_free_space_args { offset: at, pages: len / PAGE, page_size: PAGE as u32, padding: [0; 3] };
+        if let Err(e) = call(&self.file, NVGPU_AS_IOCTL_FREE_SPACE, &mut args) {
+            tracing::warn!("GPU addresses {at:#x}+{len:#x} are lost: {e}");
+        }
+    }
+
+    /// Maps a whole buffer where the kernel likes. Returns its address.
+    ///
+    /// # Errors
+    /// `ENOMEM` when no addresses are left or the memory cannot be pinned.
+    pub fn map(&self, dmabuf: &File, flags: MapFlags) -> Result<u64, KernelError> {
+        self.map_buffer(dmabuf, self.flag_bits(flags), 0, 0, 0)
+    }
+
+    /// Maps `len` bytes from `offset` of a buffer at `at`, inside a reservation.
+    ///
+    /// # Errors
+    /// `EINVAL` outside a reservation or over another mapping; `ENOMEM` as [`AddressSpace::map`].
+    pub fn map_fixed(
+        &self,
+        dmabuf: &File,
+        at: u64,
+        offset: u64,
+        len: u64,
+        flags: MapFlags,
+    ) -> Result<u64, KernelError> {
+        let bits = self.flag_bits(flags) | NVGPU_AS_MAP_BUFFER_FLAGS_FIXED_OFFSET;
+        self.map_buffer(dmabuf, bits, at, offset, len)
+    }
+
+    fn flag_bits(&self, flags: MapFlags) -> u32 {
+        let access =
+            if flags.read_only { NVGPU_AS_MAP_BUFFER_ACCESS_READ_ONLY } else { NVGPU_AS_MAP_BUFFER_ACCESS_DEFAULT };
+        let cacheable = if flags.cacheable { NVGPU_AS_MAP_BUFFER_FLAGS_CACHEABLE } else { 0 };
+        // r35 refuses a map without this bit, r36 refuses one with it.
+        let kinds = match self.release {
+            Release::R35 => NVGPU_AS_MAP_BUFFER_FLAGS_DIRECT_KIND_CTRL_R35,
+            Release::R36 => 0,
+        };
+        kinds | cacheable | access << NVGPU_AS_MAP_BUFFER_FLAGS_ACCESS_BITMASK_OFFSET
+    }
+
+    fn map_buffer(&self, dmabuf: &File, flags: u32, at: u64, offset: u64, len: u64) -> Result<u64, KernelError> {
+        let mut args = nvgpu_as_map_buffer_ex_args {
+            flags,
+            // No compressible kind; kind 0 is pitch-linear.
+            compr_kind: -1,
+            incompr_kind: 0,
+            dmabuf_fd: dmabuf.raw() as u32,
+            page_size: PAGE as u32,
+            buffer_offset: offset,
+            mapping_size: len,
+            offset: at,
+        };
+        call(&self.file, NVGPU_AS_IOCTL_MAP_BUFFER_EX, &mut args)?;
+        Ok(args.offset)
+    }
+
+    /// Drops the mapping that starts at `at`. Does not wait for the GPU.
+    pub fn unmap(&self, at: u64) {
+        if let Err(e) = call(&self.file, NVGPU_AS_IOCTL_UNMAP_BUFFER, &mut nvgpu_as_unmap_buffer_args { offset: at }) {
+            tracing::warn!("the GPU mapping at {at:#x} is lost: {e}");
+        }
+    }
+
+    /// Binds a channel, for good. Must precede the channel's binding to a TSG.
+    ///
+    /// # Errors
+    /// `EINVAL` when the channel is bound already.
+    pub fn bind(&self, channel: &Channel) -> Result<(), KernelError> {
+        let mut args = nvgpu_as_bind_channel_args { channel_fd: channel.file().raw() as u32 };
+        call(&self.file, NVGPU_AS_IOCTL_BIND_CHANNEL, &mut args)
+    }
+}

@@ -1,0 +1,40 @@
+//! The GPU's lowest clock, through devfreq.
+
+use super::KernelError;
+use std::sync::Arc;
+use tegrarm_kmd::{Errno, Kmd};
+
+/// Names of the GPU's devfreq directory: r36; r35 Orin; r35 Xavier.
+const DEVFREQ: &[&str] =
+    &["/sys/class/devfreq/17000000.gpu", "/sys/class/devfreq/17000000.ga10b", "/sys/class/devfreq/17000000.gv11b"];
+
+/// A raised lowest clock; what it was before is put back on drop.
+pub struct MinFrequency {
+    kmd: Arc<dyn Kmd>,
+    path: String,
+    before: String,
+}
+
+impl MinFrequency {
+    /// Pins the lowest clock to the highest one.
+    ///
+    /// # Errors
+    /// `ENOENT` without devfreq, `EACCES` without the permission to write it.
+    pub fn raise_to_max(kmd: &Arc<dyn Kmd>) -> Result<MinFrequency, KernelError> {
+        let found = DEVFREQ.iter().find_map(|dir| Some((dir, kmd.read_text(&format!("{dir}/max_freq")).ok()?)));
+        let (dir, max) = found.ok_or_else(|| KernelError::new("finding the GPU's devfreq", Errno::ENOENT))?;
+        let path = format!("{dir}/min_freq");
+        let read = |p: &str| kmd.read_text(p).map_err(|e| KernelError::new(format!("reading {p}"), e));
+        let before = read(&path)?.trim().to_owned();
+        kmd.write_text(&path, max.trim()).map_err(|e| KernelError::new(format!("writing {path}"), e))?;
+        Ok(MinFrequency { kmd: kmd.clone(), path, before })
+    }
+}
+
+impl Drop for MinFrequency {
+    fn drop(&mut self) {
+        if let Err(errno) = self.kmd.write_text(&self.path, &self.before) {
+            tracing::warn!("{} stays raised (it was {}): {errno}", self.path, self.before);
+        }
+    }
+}

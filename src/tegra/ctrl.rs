@@ -1,0 +1,210 @@
+//! The ctrl node: what the GPU is, and the makers of address spaces, TSGs and channels.
+
+use super::error::{call, call_value};
+use super::{AddressSpace, Channel, Characteristics, KernelError, Release, Topology, Tsg};
+use super::{USER_VA_END, USER_VA_START, nodes, release};
+use std::sync::Arc;
+use tegrarm_abi::nvgpu::ctrl::*;
+use tegrarm_abi::nvgpu::r35::{NVGPU_GPU_IOCTL_OPEN_TSG_R35, nvgpu_gpu_open_tsg_args_r35};
+use tegrarm_kmd::{File, Kmd, Mapping, Node, Placement, Prot};
+use zerocopy::FromZeros;
+
+/// One engine of the GPU: `engine_id` is `NVGPU_GPU_ENGINE_ID_*`.
+pub type EngineInfo = nvgpu_gpu_get_engine_info_item;
+
+/// Bytes of the doorbell page, at most.
+pub const DOORBELL_SIZE: u64 = 64 << 10;
+/// More engines than any Tegra has.
+const MAX_ENGINES: usize = 32;
+
+/// The ctrl node, the release and the GPU's description.
+pub struct Ctrl {
+    file: File,
+    release: Release,
+    characteristics: Characteristics,
+}
+
+/// A mapped doorbell page. Stores of a work submit token to offset 0x90 start work.
+pub struct Doorbell {
+    /// The page. Declared first: unmapped before its node closes.
+    pub page: Mapping,
+    _node: File,
+}
+
+impl Ctrl {
+    /// Opens the node, which powers the GPU up, and asks what it is.
+    ///
+    /// # Errors
+    /// The errno of `open(2)`, naming the node; the errno of the query.
+    pub fn open(kmd: &Arc<dyn Kmd>) -> Result<Ctrl, KernelError> {
+        let file = nodes::open(kmd, Node::Ctrl, nodes::CTRL)?;
+        let (release, characteristics) = release::probe(&file)?;
+        Ok(Ctrl { file, release, characteristics })
+    }
+
+    /// The kernel's generation.
+    pub fn release(&self) -> Release {
+        self.release
+    }
+
+    /// What the GPU is.
+    pub fn characteristics(&self) -> &Characteristics {
+        &self.characteristics
+    }
+
+    /// The kernel below.
+    pub fn kmd(&self) -> &Arc<dyn Kmd> {
+        self.file.kmd()
+    }
+
+    /// Creates an address space over [`USER_VA_START`]..[`USER_VA_END`].
+    ///
+    /// # Errors
+    /// `ENOMEM`.
+    pub fn alloc_address_space(&self) -> Result<AddressSpace, KernelError> {
+        let mut args = nvgpu_alloc_as_args::new_zeroed();
+        args.flags = NVGPU_GPU_IOCTL_ALLOC_AS_FLAGS_UNIFIED_VA;
+        (args.va_range_start, args.va_range_end) = (USER_VA_START, USER_VA_END);
+        call(&self.file, NVGPU_GPU_IOCTL_ALLOC_AS, &mut args)?;
+        Ok(AddressSpace::from_file(self.made(Node::As, args.as_fd, "ALLOC_AS")?, self.release))
+    }
+
+    /// Creates a TSG.
+    ///
+    /// # Errors
+    /// `ENOMEM` when none is left.
+    pub fn open_tsg(&self) -> Result<Tsg, KernelError> {
+        let fd = match self.release {
+            Release::R36 => {
+                let mut args = nvgpu_gpu_open_tsg_args::new_zeroed();
+                call(&self.file, NVGPU_GPU_IOCTL_OPEN_TSG, &mut args)?;
+                args.tsg_fd
+            }
+            Release::R35 => {
+                let mut args = nvgpu_gpu_open_tsg_args_r35::new_zeroed();
+                call(&self.file, NVGPU_GPU_IOCTL_OPEN_TSG_R35, &mut args)?;
+                args.tsg_fd
+            }
+        };
+        Ok(Tsg::from_file(self.made(Node::Tsg, fd as i32, "OPEN_TSG")?, self.release))
+    }
+
+    /// Creates a channel on a runlist; -1 is the graphics one.
+    ///
+    /// # Errors
+    /// `ENOMEM` when none is left, `EINVAL` for a runlist that does not exist.
+    pub fn open_channel(&self, runlist: i32) -> Result<Channel, KernelError> {
+        let mut args = nvgpu_gpu_open_channel_args { channel_fd: runlist };
+        call(&self.file, NVGPU_GPU_IOCTL_OPEN_CHANNEL, &mut args)?;
+        Ok(Channel::from_file(self.made(Node::Channel, args.channel_fd, "OPEN_CHANNEL")?, self.release))
+    }
+
+    fn made(&self, node: Node, fd: i32, what: &str) -> Result<File, KernelError> {
+        File::from_output(self.file.kmd(), node, fd).map_err(|errno| KernelError::new(what, errno))
+    }
+
+    /// Maps the doorbell page, through a node opened for it: the kernel allows one mapping per open.
+    ///
+    /// # Errors
+    /// The errno of `open(2)` or `mmap(2)`.
+    pub fn map_doorbell(&self, at: Placement, len: usize) -> Result<Doorbell, KernelError> {
+        let node = nodes::open(self.file.kmd(), Node::Ctrl, nodes::CTRL)?;
+        let page = node
+            .mmap(at, len, Prot::ReadWrite, 0)
+            .map_err(|errno| KernelError::new("mmap of the doorbell page", errno))?;
+        Ok(Doorbell { page, _node: node })
+    }
+
+    /// Writes the L2 back (`flush`), drops its clean lines (`invalidate`, implies `flush`), and waits for stores on
+    /// their way to memory (`fb`).
+    ///
+    /// # Errors
+    /// `EINVAL` when nothing is asked for.
+    pub fn flush_l2(&self, flush: bool, invalidate: bool, fb: bool) -> Result<(), KernelError> {
+        let bits = u8::from(flush || invalidate) | u8::from(invalidate) << 1 | u8::from(fb) << 2;
+        call(&self.file, NVGPU_GPU_IOCTL_FLUSH_L2, &mut nvgpu_gpu_l2_fb_args { _flags: bits, reserved: [0; 4] })
+    }
+
+    /// The GPU's engines.
+    ///
+    /// # Errors
+    /// The kernel's errno.
+    pub fn engines(&self) -> Result<Vec<EngineInfo>, KernelError> {
+        let mut items = [EngineInfo::new_zeroed(); MAX_ENGINES];
+        let mut args = nvgpu_gpu_get_engine_info_args {
+            engine_info_buf_size: size_of_val(&items) as u32,
+            reserved: 0,
+            engine_info_buf_addr: items.as_mut_ptr() as u64,
+        };
+        call(&self.file, NVGPU_GPU_IOCTL_GET_ENGINE_INFO, &mut args)?;
+        let count = (args.engine_info_buf_size as usize / size_of::<EngineInfo>()).min(MAX_ENGINES);
+        Ok(items[..count].to_vec())
+    }
+
+    /// The GPU's clock in nanoseconds.
+    ///
+    /// # Errors
+    /// The kernel's errno.
+    pub fn gpu_time(&self) -> Result<u64, KernelError> {
+        let mut args = nvgpu_gpu_get_gpu_time_args { gpu_timestamp: 0, reserved: 0 };
+        call(&self.file, NVGPU_GPU_IOCTL_GET_GPU_TIME, &mut args)?;
+        Ok(args.gpu_timestamp)
+    }
+
+    /// Up to 16 pairs of CPU and GPU time, sampled together.
+    ///
+    /// # Errors
+    /// `EINVAL` for more than 16 samples.
+    pub fn time_correlation(&self, count: u32) -> Result<Vec<(u64, u64)>, KernelError> {
+        let mut args = nvgpu_gpu_get_cpu_time_correlation_info_args::new_zeroed();
+        args.count = count;
+        args.source_id = NVGPU_GPU_GET_CPU_TIME_CORRELATION_INFO_SRC_ID_TSC;
+        call(&self.file, NVGPU_GPU_IOCTL_GET_CPU_TIME_CORRELATION_INFO, &mut args)?;
+        Ok(args.samples[..count as usize].iter().map(|s| (s.cpu_timestamp, s.gpu_timestamp)).collect())
+    }
+
+    /// Clears the error registers of all SMs.
+    ///
+    /// # Errors
+    /// The kernel's errno.
+    pub fn clear_sm_errors(&self) -> Result<(), KernelError> {
+        call_value(&self.file, NVGPU_GPU_IOCTL_CLEAR_SM_ERRORS, 0)
+    }
+
+    /// Turns the MMU's debug mode on or off.
+    ///
+    /// # Errors
+    /// The kernel's errno.
+    pub fn set_mmu_debug(&self, on: bool) -> Result<(), KernelError> {
+        let mut args = nvgpu_gpu_mmu_debug_mode_args { state: u32::from(on), reserved: 0 };
+        call(&self.file, NVGPU_GPU_IOCTL_SET_MMUDEBUG_MODE, &mut args)
+    }
+
+    /// Layout of zcull.
+    ///
+    /// # Errors
+    /// The kernel's errno.
+    pub fn zcull_info(&self) -> Result<nvgpu_gpu_zcull_get_info_args, KernelError> {
+        let mut args = nvgpu_gpu_zcull_get_info_args::new_zeroed();
+        call(&self.file, NVGPU_GPU_IOCTL_ZCULL_GET_INFO, &mut args)?;
+        Ok(args)
+    }
+
+    /// Bytes of a zcull context.
+    ///
+    /// # Errors
+    /// The kernel's errno.
+    pub fn zcull_context_size(&self) -> Result<u32, KernelError> {
+        let mut args = nvgpu_gpu_zcull_get_ctx_size_args { size: 0 };
+        call(&self.file, NVGPU_GPU_IOCTL_ZCULL_GET_CTX_SIZE, &mut args)?;
+        Ok(args.size)
+    }
+
+    /// Where each SM sits.
+    ///
+    /// # Errors
+    /// The kernel's errno.
+    pub fn topology(&self) -> Result<Topology, KernelError> {
+        Topology::query(&self.file, self.release, &self.characteristics)
+    }
+}

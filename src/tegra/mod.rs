@@ -1,0 +1,28 @@
+//! What libtegrarm asks of nvgpu and nvmap: one type per kind of file descriptor, typed methods over raw ioctls.
+//!
+//! Nothing here knows RM. Every object owns its descriptor and gives it back when dropped, so a failed multi-step
+//! operation undoes itself. Where L4T r35 and r36 differ, [`Release`] decides; it is found out once, by asking.
+
+mod address_space;
+mod channel;
+mod clocks;
+mod ctrl;
+mod error;
+mod nodes;
+mod nvmap;
+mod procmaps;
+mod release;
+mod topology;
+mod tsg;
+
+pub use address_space::{AddressSpace, MapFlags, PAGE, USER_VA_END, USER_VA_START};
+pub use channel::Channel;
+pub use clocks::MinFrequency;
+pub use ctrl::{Ctrl, DOORBELL_SIZE, Doorbell, EngineInfo};
+pub use error::KernelError;
+use error::call;
+pub use nvmap::{Backing, CacheMode, Nvmap};
+pub use procmaps::file_is_mapped_at;
+pub use release::{Characteristics, Release};
+pub use topology::{SM_PER_TPC, SmPlace, Topology};
+pub use tsg::{SmError, Tsg};

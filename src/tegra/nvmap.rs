@@ -1,0 +1,189 @@
+//! nvmap: memory handles, and the dmabuf descriptors they turn into.
+
+use super::error::{call, call_value};
+use super::{KernelError, PAGE, Release, nodes};
+use parking_lot::Mutex;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use tegrarm_abi::nvgpu::r35::{NVMAP_IOC_ALLOC_R35, nvmap_alloc_handle_r35};
+use tegrarm_abi::nvmap::*;
+use tegrarm_kmd::{Errno, File, Kmd, Mapping, Node, Placement, Prot};
+
+/// CPU attribute of a buffer. nvmap fixes it when it allocates, for every later CPU mapping.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CacheMode {
+    /// Write-combined: control structures, what the CPU only writes.
+    WriteCombine,
+    /// Cached and IO-coherent with the GPU: data the CPU reads.
+    InnerCacheable,
+}
+
+/// Allocations from this size on are asked for with this alignment.
+const HUGE: (u64, u32) = (8 << 20, 2 << 20);
+/// nvmap accounts by tag; tag 0 costs a line in the kernel log.
+const TAG: u32 = 0x0900 << 16;
+/// Descriptors kept open for buffers that were mapped last, so that mapping a fresh buffer into the GPU and then
+/// into the CPU asks for one descriptor, not two; bounded, because thousands of buffers must not exhaust 1024 fds.
+const OPEN_FDS: usize = 16;
+
+/// The nvmap client of this process.
+pub struct Nvmap {
+    file: File,
+    release: Release,
+    open: Mutex<VecDeque<(u32, Arc<File>)>>,
+}
+
+impl Nvmap {
+    /// Opens the node.
+    ///
+    /// # Errors
+    /// The errno of `open(2)`, naming the node.
+    pub fn open(kmd: &Arc<dyn Kmd>, release: Release) -> Result<Arc<Nvmap>, KernelError> {
+        let file = nodes::open(kmd, Node::Nvmap, nodes::NVMAP)?;
+        Ok(Arc::new(Nvmap { file, release, open: Mutex::default() }))
+    }
+
+    fn create(&self, size: u64) -> Result<u32, KernelError> {
+        if let Ok(size) = u32::try_from(size) {
+            let mut args = nvmap_create_handle { size, handle: 0 };
+            call(&self.file, NVMAP_IOC_CREATE, &mut args)?;
+            return Ok(args.handle);
+        }
+        // CREATE_64 takes eight bytes of size and puts the handle into the first four of them.
+        let mut args = nvmap_create_handle { size: size as u32, handle: (size >> 32) as u32 };
+        call(&self.file, NVMAP_IOC_CREATE_64, &mut args)?;
+        Ok(args.size)
+    }
+
+    fn alloc(&self, handle: u32, cache: CacheMode, align: u32) -> Result<(), KernelError> {
+        let cache = match cache {
+            CacheMode::WriteCombine => NVMAP_HANDLE_WRITE_COMBINE,
+            CacheMode::InnerCacheable => NVMAP_HANDLE_INNER_CACHEABLE,
+        };
+        let (heap_mask, flags) = (NVMAP_HEAP_IOVMM, TAG | cache);
+        match self.release {
+            Release::R36 => {
+                let mut args = nvmap_alloc_handle { handle, heap_mask, flags, align, numa_nid: -1 };
+                call(&self.file, NVMAP_IOC_ALLOC, &mut args)
+            }
+            Release::R35 => {
+                let mut args = nvmap_alloc_handle_r35 { handle, heap_mask, flags, align };
+                call(&self.file, NVMAP_IOC_ALLOC_R35, &mut args)
+            }
+        }
+    }
+
+    fn get_fd(&self, handle: u32) -> Result<File, KernelError> {
+        let mut args = nvmap_create_handle { size: 0, handle };
+        call(&self.file, NVMAP_IOC_GET_FD, &mut args)?;
+        File::from_output(self.file.kmd(), Node::Dmabuf, args.size as i32)
+            .map_err(|errno| KernelError::new("NVMAP_IOC_GET_FD", errno))
+    }
+
+    /// A descriptor of the buffer, from the few kept open or fresh.
+    fn dmabuf(&self, handle: u32) -> Result<Arc<File>, KernelError> {
+        if let Some((_, file)) = self.open.lock().iter().find(|(h, _)| *h == handle) {
+            return Ok(file.clone());
+        }
+        let mut file = self.get_fd(handle)?;
+        if file.raw() == 0 {
+            // nvgpu takes descriptor 0 for "none"; while we hold it, the next one is another number.
+            let other = self.get_fd(handle)?;
+            file = other;
+        }
+        let file = Arc::new(file);
+        let mut open = self.open.lock();
+        open.push_back((handle, file.clone()));
+        let evicted = if open.len() > OPEN_FDS { open.pop_front() } else { None };
+        drop(open);
+        drop(evicted);
+        Ok(file)
+    }
+
+    fn free(&self, handle: u32) {
+        let closed = {
+            let mut open = self.open.lock();
+            open.iter().position(|(h, _)| *h == handle).and_then(|at| open.remove(at))
+        };
+        drop(closed);
+        if let Err(e) = call_value(&self.file, NVMAP_IOC_FREE, u64::from(handle)) {
+            tracing::warn!("nvmap handle {handle:#x} is lost: {e}");
+        }
+    }
+}
+
+/// One buffer: an nvmap handle with memory behind it. Freed when dropped; CPU and GPU mappings that still exist
+/// then keep the memory itself alive.
+pub struct Backing {
+    nvmap: Arc<Nvmap>,
+    handle: u32,
+    size: u64,
+    cache: Option<CacheMode>,
+}
+
+impl Backing {
+    /// Allocates zeroed memory behind the SMMU. `size` is rounded up to pages.
+    ///
+    /// # Errors
+    /// `ENOMEM` when there is not that much; the errno of CREATE or ALLOC otherwise.
+    pub fn new(nvmap: &Arc<Nvmap>, size: u64, cache: CacheMode) -> Result<Backing, KernelError> {
+        let rounded = size.checked_next_multiple_of(PAGE).filter(|s| *s <= i64::MAX as u64 && *s > 0);
+        let size = rounded.ok_or_else(|| KernelError::new(format!("sizing {size:#x} bytes"), Errno::ENOMEM))?;
+        let align = if size >= HUGE.0 { HUGE.1 } else { PAGE as u32 };
+        let handle = nvmap.create(size)?;
+        let backing = Backing { nvmap: nvmap.clone(), handle, size, cache: Some(cache) };
+        nvmap.alloc(handle, cache, align)?;
+        Ok(backing)
+    }
+
+    /// Wraps pages of this process: `va` page-aligned, `size` in bytes.
+    ///
+    /// # Errors
+    /// `EINVAL` when a page is missing or, unless `read_only`, not writable.
+    pub fn from_va(nvmap: &Arc<Nvmap>, va: u64, size: u64, read_only: bool) -> Result<Backing, KernelError> {
+        let flags = NVMAP_HANDLE_INNER_CACHEABLE | TAG | if read_only { NVMAP_HANDLE_RO } else { 0 };
+        let mut args = nvmap_create_handle_from_va { va, size: 0, flags, size64: size };
+        call(&nvmap.file, NVMAP_IOC_FROM_VA, &mut args)?;
+        // The handle comes back in the first four bytes of the size.
+        let size = size.next_multiple_of(PAGE);
+        Ok(Backing { nvmap: nvmap.clone(), handle: args.size64 as u32, size, cache: None })
+    }
+
+    /// Bytes, a multiple of the page size.
+    pub fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// CPU attribute; `None` for pages of the process itself, which are mapped already.
+    pub fn cache(&self) -> Option<CacheMode> {
+        self.cache
+    }
+
+    /// The client it was allocated from.
+    pub fn nvmap(&self) -> &Arc<Nvmap> {
+        &self.nvmap
+    }
+
+    /// A descriptor of the buffer.
+    ///
+    /// # Errors
+    /// The errno of GET_FD; `EMFILE` when the process has none left.
+    pub fn dmabuf(&self) -> Result<Arc<File>, KernelError> {
+        self.nvmap.dmabuf(self.handle)
+    }
+
+    /// Maps `len` bytes from `offset` into this process.
+    ///
+    /// # Errors
+    /// The errno of `mmap(2)`; `EEXIST` when [`Placement::ExactlyIfFree`] meets an occupied range.
+    pub fn map_cpu(&self, at: Placement, len: u64, offset: u64, prot: Prot) -> Result<Mapping, KernelError> {
+        let len = usize::try_from(len).map_err(|_| KernelError::new("mmap of a dmabuf", Errno::ENOMEM))?;
+        self.dmabuf()?.mmap(at, len, prot, offset).map_err(|errno| KernelError::new("mmap of a dmabuf", errno))
+    }
+}
+
+impl Drop for Backing {
+    fn drop(&mut self) {
+        self.nvmap.free(self.handle);
+    }
+}

@@ -1,0 +1,126 @@
+//! An nvgpu channel group (time-slice group) and its subcontexts.
+
+use super::error::{call, call_value};
+use super::{AddressSpace, Channel, KernelError, Release};
+use parking_lot::Mutex;
+use tegrarm_abi::nvgpu::tsg::*;
+use tegrarm_kmd::{Errno, File};
+use zerocopy::FromZeros;
+
+/// Subcontexts of a TSG; id 0 is the synchronous one.
+const MAX_VEID: u32 = 64;
+
+/// What an SM recorded about its last exception.
+pub type SmError = nvgpu_tsg_sm_error_state_record;
+
+/// A TSG's descriptor.
+pub struct Tsg {
+    file: File,
+    release: Release,
+    /// r35 has no subcontext ioctls: the caller names any free id when it binds a channel.
+    taken: Mutex<u64>,
+}
+
+impl Tsg {
+    pub(super) fn from_file(file: File, release: Release) -> Tsg {
+        Tsg { file, release, taken: Mutex::new(0) }
+    }
+
+    /// Creates a subcontext over `space`: the synchronous one (0) or the lowest free asynchronous one.
+    /// Returns its VEID. The address space must stay open as long as the subcontext exists.
+    ///
+    /// # Errors
+    /// `ENOSPC` when all are taken.
+    pub fn create_subcontext(&self, space: &AddressSpace, synchronous: bool) -> Result<u32, KernelError> {
+        match self.release {
+            Release::R36 => {
+                let mut args = nvgpu_tsg_create_subcontext_args::new_zeroed();
+                args.type_ = if synchronous { NVGPU_TSG_SUBCONTEXT_TYPE_SYNC } else { NVGPU_TSG_SUBCONTEXT_TYPE_ASYNC };
+                args.as_fd = space.file().raw();
+                call(&self.file, NVGPU_TSG_IOCTL_CREATE_SUBCONTEXT, &mut args)?;
+                Ok(args.veid)
+            }
+            Release::R35 => {
+                let mut taken = self.taken.lock();
+                let free = if synchronous { 0..1 } else { 1..MAX_VEID };
+                let veid = free.into_iter().find(|v| *taken & (1 << v) == 0);
+                let veid = veid.ok_or_else(|| KernelError::new("choosing a VEID", Errno::ENOSPC))?;
+                *taken |= 1 << veid;
+                Ok(veid)
+            }
+        }
+    }
+
+    /// Gives a subcontext back. Its channels must be gone.
+    pub fn delete_subcontext(&self, veid: u32) {
+        match self.release {
+            Release::R36 => {
+                let mut args = nvgpu_tsg_delete_subcontext_args { veid, reserved: 0 };
+                if let Err(e) = call(&self.file, NVGPU_TSG_IOCTL_DELETE_SUBCONTEXT, &mut args) {
+                    tracing::warn!("VEID {veid} is lost: {e}");
+                }
+            }
+            Release::R35 => *self.taken.lock() &= !(1 << veid),
+        }
+    }
+
+    /// Puts a channel into the group, under a subcontext.
+    ///
+    /// # Errors
+    /// `EINVAL` when the channel's address space is not the subcontext's, or it is in a group already.
+    pub fn bind(&self, channel: &Channel, veid: u32) -> Result<(), KernelError> {
+        let mut args =
+            nvgpu_tsg_bind_channel_ex_args { channel_fd: channel.file().raw(), subcontext_id: veid, reserved: [0; 16] };
+        call(&self.file, NVGPU_TSG_IOCTL_BIND_CHANNEL_EX, &mut args)
+    }
+
+    /// Sets the time slice in microseconds.
+    ///
+    /// # Errors
+    /// `EINVAL` outside the range the system administrator allows (1 to 50 ms by default).
+    pub fn set_timeslice(&self, timeslice_us: u32) -> Result<(), KernelError> {
+        call(&self.file, NVGPU_IOCTL_TSG_SET_TIMESLICE, &mut nvgpu_timeslice_args { timeslice_us, reserved: 0 })
+    }
+
+    /// The time slice in microseconds.
+    ///
+    /// # Errors
+    /// The kernel's errno.
+    pub fn timeslice(&self) -> Result<u32, KernelError> {
+        let mut args = nvgpu_timeslice_args { timeslice_us: 0, reserved: 0 };
+        call(&self.file, NVGPU_IOCTL_TSG_GET_TIMESLICE, &mut args)?;
+        Ok(args.timeslice_us)
+    }
+
+    /// Takes the group off the hardware.
+    ///
+    /// # Errors
+    /// `EAGAIN` or `EBUSY` when the hardware does not let go.
+    pub fn preempt(&self) -> Result<(), KernelError> {
+        call_value(&self.file, NVGPU_IOCTL_TSG_PREEMPT, 0)
+    }
+
+    /// Lets the host run the group's channels, or not.
+    ///
+    /// # Errors
+    /// The kernel's errno.
+    pub fn set_enabled(&self, enabled: bool) -> Result<(), KernelError> {
+        call_value(&self.file, if enabled { NVGPU_IOCTL_TSG_ENABLE } else { NVGPU_IOCTL_TSG_DISABLE }, 0)
+    }
+
+    /// The record of one SM, all zero when it never raised an exception.
+    ///
+    /// # Errors
+    /// `EINVAL` when there is no SM of that number.
+    pub fn sm_error(&self, sm: u32) -> Result<SmError, KernelError> {
+        let mut record = SmError::new_zeroed();
+        let mut args = nvgpu_tsg_read_single_sm_error_state_args {
+            sm_id: sm,
+            reserved: 0,
+            record_mem: &raw mut record as u64,
+            record_size: size_of::<SmError>() as u64,
+        };
+        call(&self.file, NVGPU_TSG_IOCTL_READ_SINGLE_SM_ERROR_STATE, &mut args)?;
+        Ok(record)
+    }
+}
