@@ -82,7 +82,7 @@ impl Pbdma {
 
     fn acquire(&mut self, turn: &Turn<'_>, condition: Condition, wide: bool) -> Result<Flow, Fault> {
         let (va, payload) = (self.host.address, self.host.payload);
-        if wide && va % 8 != 0 {
+        if wide && !va.is_multiple_of(8) {
             return Err(self.illegal(turn, "a 64-bit acquire needs an 8-byte aligned address"));
         }
         let table = turn.table();
@@ -116,7 +116,7 @@ impl Pbdma {
         } else {
             4
         };
-        if va % align != 0 {
+        if !va.is_multiple_of(align) {
             return Err(self.illegal(turn, format_args!("this release needs an address aligned to {align}")));
         }
         let reduction = match NVC56F_SEM_EXECUTE_OPERATION.of(execute) {
@@ -126,7 +126,7 @@ impl Pbdma {
         let release = Release { va, payload, wide, timestamp: stamped.then(time_ns), reduction };
         let table = turn.table();
         let mem = Accessor::new(&table);
-        if mem.increment_syncpoint(va).map_err(turn.mmu(fault::HOST))? {
+        if mem.increment_syncpoint(va) {
             turn.hw().tsg.interrupts.raise();
         } else {
             release.perform(&mem).map_err(turn.mmu(fault::HOST))?;

@@ -99,15 +99,13 @@ impl<'t> Accessor<'t> {
         Ok(extent)
     }
 
-    /// Increments the syncpoint behind `va`. False, with nothing done, when plain memory is there.
-    pub(crate) fn increment_syncpoint(&self, va: u64) -> Result<bool, MmuFault> {
-        let extent = self.extent(va, Access::Write)?;
-        let Some(backing) = extent.backing.as_ref().filter(|b| b.nature() == Nature::Syncpoints) else {
-            return Ok(false);
-        };
+    /// Increments the syncpoint behind `va`. False, with nothing done, when there is none to write.
+    pub(crate) fn increment_syncpoint(&self, va: u64) -> bool {
+        let Some(extent) = self.table.find(va).filter(|e| e.writable) else { return false };
+        let Some(backing) = extent.backing.as_ref().filter(|b| b.nature() == Nature::Syncpoints) else { return false };
         let at = extent.offset + (va - extent.va) as usize;
         let counter = at - at % SYNCPOINT_STRIDE;
-        Ok(backing.fetch_add_u32(counter, 1).is_some())
+        backing.fetch_add_u32(counter, 1).is_some()
     }
 
     /// The memory behind `va`: at most `want` bytes, fewer where the mapping ends.
@@ -206,7 +204,27 @@ fn move_piece(source: &Piece, target: &Piece, n: usize) {
 #[derive(Clone, Copy)]
 pub(crate) struct Words<'a>(pub(crate) &'a Place);
 
+macro_rules! place_words {
+    ($t:ty, $atomic:ty, $load:ident, $store:ident) => {
+        pub(crate) fn $load(self, offset: usize) -> $t {
+            let Some(p) = self.at::<$t>(offset) else { return 0 };
+            // SAFETY: `at` checked bounds and alignment, and the place keeps its backing alive.
+            unsafe { <$atomic>::from_ptr(p) }.load(Ordering::Acquire)
+        }
+
+        pub(crate) fn $store(self, offset: usize, value: $t) {
+            if let Some(p) = self.at::<$t>(offset) {
+                // SAFETY: as for the load.
+                unsafe { <$atomic>::from_ptr(p) }.store(value, Ordering::Release);
+            }
+        }
+    };
+}
+
 impl Words<'_> {
+    place_words!(u32, AtomicU32, load_u32, store_u32);
+    place_words!(u64, AtomicU64, load_u64, store_u64);
+
     fn at<T>(self, offset: usize) -> Option<*mut T> {
         let start = self.0.offset.checked_add(offset)?;
         let end = start.checked_add(size_of::<T>())?;
@@ -218,33 +236,10 @@ impl Words<'_> {
         p.is_aligned().then_some(p)
     }
 
-    pub(crate) fn load_u32(self, offset: usize) -> u32 {
-        // SAFETY (here and below): `at` checked bounds and alignment, and the place keeps its backing alive.
-        self.at::<u32>(offset).map_or(0, |p| unsafe { AtomicU32::from_ptr(p) }.load(Ordering::Acquire))
-    }
-
-    pub(crate) fn store_u32(self, offset: usize, value: u32) {
-        if let Some(p) = self.at::<u32>(offset) {
-            // SAFETY: see `load_u32`.
-            unsafe { AtomicU32::from_ptr(p) }.store(value, Ordering::Release);
-        }
-    }
-
     /// Takes the word and leaves `value`.
     pub(crate) fn swap_u32(self, offset: usize, value: u32) -> Option<u32> {
-        // SAFETY: see `load_u32`.
-        self.at::<u32>(offset).map(|p| unsafe { AtomicU32::from_ptr(p) }.swap(value, Ordering::AcqRel))
-    }
-
-    pub(crate) fn load_u64(self, offset: usize) -> u64 {
-        // SAFETY: see `load_u32`.
-        self.at::<u64>(offset).map_or(0, |p| unsafe { AtomicU64::from_ptr(p) }.load(Ordering::Acquire))
-    }
-
-    pub(crate) fn store_u64(self, offset: usize, value: u64) {
-        if let Some(p) = self.at::<u64>(offset) {
-            // SAFETY: see `load_u32`.
-            unsafe { AtomicU64::from_ptr(p) }.store(value, Ordering::Release);
-        }
+        let p = self.at::<u32>(offset)?;
+        // SAFETY: `at` checked bounds and alignment, and the place keeps its backing alive.
+        Some(unsafe { AtomicU32::from_ptr(p) }.swap(value, Ordering::AcqRel))
     }
 }

@@ -19,7 +19,7 @@ pub(crate) enum Enable {
 /// values, 16 bytes apart, as two four-word reports would leave them.
 pub(crate) fn enabled(mem: &Accessor<'_>, va: u64, mode: u32) -> Result<Enable, MmuFault> {
     let reads = mode > NVC6B5_SET_RENDER_ENABLE_C_MODE_TRUE;
-    if reads && va % 16 != 0 {
+    if reads && !va.is_multiple_of(16) {
         return Ok(Enable::Misaligned);
     }
     let equal = || Ok(mem.read_u64(va)? == mem.read_u64(va + 16)?);

@@ -1,4 +1,10 @@
 //! The GPU front end, driven the way programs drive it: ring, pushbuffer, doorbell.
 
+mod compute;
+mod copy;
+mod faults;
 mod harness;
+mod host;
+mod launch;
 mod ring;
+mod threads;

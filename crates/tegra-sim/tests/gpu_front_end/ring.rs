@@ -19,7 +19,7 @@ fn sequence_seen_on_a_board() {
     m.drain();
     assert_eq!(sem.mem.read_u64(0), 0xde_adbe_ef42);
     let stamp = sem.mem.read_u64(8);
-    assert!(stamp >= before && stamp <= m.gpu.time_ns() && stamp % 32 == 0);
+    assert!(stamp >= before && stamp <= m.gpu.time_ns() && stamp.is_multiple_of(32));
     assert_eq!((lane.gp_get(), lane.dead(), lane.notified()), (1, false, None));
 }
 
@@ -65,4 +65,174 @@ fn headers_of_every_form() {
     m.run(&mut lane, &words);
     assert_eq!(sem.words(0, 2), [3, 0]);
     assert!(!lane.dead(), "{:?}", m.gpu.faults());
+}
+
+/// A ring wraps, and GP_GET follows.
+#[test]
+fn the_ring_wraps() {
+    let m = Machine::new();
+    let mut lane = m.lane();
+    let sem = m.map(DATA, 4096);
+    for i in 1..=40 {
+        m.run(&mut lane, &release(DATA, i));
+        assert_eq!((sem.mem.read_u32(0), lane.gp_get()), (i, i % 16));
+    }
+}
+
+/// Header in one segment, data in the next; entries with and without LEVEL and SYNC.
+#[test]
+fn a_sequence_may_be_split_over_segments() {
+    let m = Machine::new();
+    let mut lane = m.lane();
+    let sem = m.map(DATA, 4096);
+    let words = release(DATA, 0x1234);
+    for cut in 1..words.len() {
+        sem.mem.write_u32(0, 0);
+        let (head, tail) = words.split_at(cut);
+        let va = lane.write(head);
+        lane.entry(va | (head.len() as u64) << 42);
+        let va = lane.write(tail);
+        lane.entry(va | (tail.len() as u64) << 42 | 1 << 63);
+        m.ring(&lane);
+        m.drain();
+        assert_eq!(sem.mem.read_u32(0), 0x1234, "cut at {cut}");
+    }
+    assert!(!lane.dead());
+}
+
+fn crc(bytes: &[u8]) -> u32 {
+    let mut c = u32::MAX;
+    for b in bytes {
+        c ^= u32::from(*b);
+        for _ in 0..8 {
+            c = if c & 1 == 1 { c >> 1 ^ 0xedb8_8320 } else { c >> 1 };
+        }
+    }
+    !c
+}
+
+/// Control entries: LENGTH 0, operand in the low word, opcode in the high word.
+fn control(opcode: u32, operand: u32) -> u64 {
+    u64::from(opcode) << 32 | u64::from(operand)
+}
+
+#[test]
+fn control_entries_check_crcs() {
+    let m = Machine::new();
+    let mut lane = m.lane();
+    m.map(DATA, 4096);
+    let words = release(DATA, 5);
+    let bytes: Vec<u8> = words.iter().flat_map(|w| w.to_le_bytes()).collect();
+    let va = lane.write(&words);
+    let segment = entry(va, words.len());
+    lane.entry(control(NVC56F_GP_ENTRY1_OPCODE_NOP, 0xffff_ffff));
+    lane.entry(segment);
+    lane.entry(control(NVC56F_GP_ENTRY1_OPCODE_PB_CRC, crc(&bytes)));
+    lane.entry(control(NVC56F_GP_ENTRY1_OPCODE_GP_CRC, crc(&segment.to_le_bytes())));
+    m.ring(&lane);
+    m.drain();
+    assert!(!lane.dead(), "{:?}", m.gpu.faults());
+    lane.entry(control(NVC56F_GP_ENTRY1_OPCODE_PB_CRC, !crc(&bytes)));
+    m.ring(&lane);
+    m.drain();
+    assert_eq!(lane.notified(), Some(80));
+}
+
+/// Each bad entry or header ends the channel with a PBDMA error that names the interrupt.
+#[test]
+fn bad_entries_and_headers() {
+    let entries = [
+        ("gpentry", control(NVC56F_GP_ENTRY1_OPCODE_ILLEGAL, 0)),
+        ("gpentry", control(77, 0)),
+        ("gpcrc", control(NVC56F_GP_ENTRY1_OPCODE_GP_CRC, 1)),
+        ("gpentry", entry(0xff_ffff_fff0, 4)),
+    ];
+    for (name, bad) in entries {
+        let m = Machine::new();
+        let mut lane = m.lane();
+        lane.entry(bad);
+        m.ring(&lane);
+        m.drain();
+        assert_eq!(lane.notified(), Some(32), "{bad:#x}");
+        assert!(m.gpu.faults()[0].contains(&format!("({name})")), "{:?}", m.gpu.faults());
+    }
+    let headers = [
+        ("pbentry", header(NVC56F_DMA_SEC_OP_GRP2_USE_TERT, 0, 0x100, 1)),
+        ("pbentry", header(NVC56F_DMA_SEC_OP_RESERVED6, 0, 0x100, 1)),
+        ("pbentry", 0x0000_0004),
+        ("pbentry", 0x0004_0000),
+        ("pbentry", header(NVC56F_DMA_SEC_OP_INC_METHOD, 1, 0x3ffc, 2)),
+        ("pbentry", header(NVC56F_DMA_SEC_OP_ONE_INC, 1, 0x3ffc, 2)),
+    ];
+    for (name, bad) in headers {
+        let m = Machine::new();
+        let mut lane = m.lane();
+        m.run(&mut lane, &[bad, 0, 0]);
+        assert_eq!(lane.notified(), Some(32), "{bad:#x}");
+        assert!(m.gpu.faults()[0].contains(&format!("({name})")), "{:?}", m.gpu.faults());
+    }
+}
+
+#[test]
+fn gp_put_beyond_the_ring() {
+    let m = Machine::new();
+    let lane = m.lane();
+    lane.userd.mem.write_u32(GP_PUT, 16);
+    m.ring(&lane);
+    m.drain();
+    assert_eq!(lane.notified(), Some(32));
+    assert!(m.gpu.faults()[0].contains("(gpptr)"));
+}
+
+/// Subdevice masks select whether methods are executed; conditional segments are skipped with them.
+#[test]
+fn subdevice_masks() {
+    let m = Machine::new();
+    let mut lane = m.lane();
+    let sem = m.map(DATA, 4096);
+    let ssdm = |opcode: u32, mask: u32| opcode << 16 | mask << 4;
+    let mut words = vec![ssdm(NVC56F_DMA_SET_SUBDEVICE_MASK_OPCODE_VALUE, 0)];
+    words.extend(release(DATA, 1));
+    words.push(ssdm(NVC56F_DMA_STORE_SUBDEVICE_MASK_OPCODE_VALUE, 1));
+    m.run(&mut lane, &words);
+    assert_eq!(sem.mem.read_u32(0), 0);
+    let skipped = lane.write(&[ssdm(NVC56F_DMA_USE_SUBDEVICE_MASK_OPCODE_VALUE, 0)]);
+    lane.entry(entry(skipped, 1) | 1);
+    m.run(&mut lane, &release(DATA, 2));
+    assert_eq!(sem.mem.read_u32(0), 0);
+    let mut words = vec![ssdm(NVC56F_DMA_USE_SUBDEVICE_MASK_OPCODE_VALUE, 0)];
+    words.extend(release(DATA, 3));
+    m.run(&mut lane, &words);
+    assert_eq!(sem.mem.read_u32(0), 3);
+}
+
+/// A conditional segment may not begin inside a sequence.
+#[test]
+fn conditional_segment_inside_a_sequence() {
+    let m = Machine::new();
+    let mut lane = m.lane();
+    let words = release(DATA, 1);
+    let va = lane.write(&words[..2]);
+    lane.entry(entry(va, 2));
+    let va = lane.write(&words[2..]);
+    lane.entry(entry(va, 4) | 1);
+    m.ring(&lane);
+    m.drain();
+    assert!(m.gpu.faults()[0].contains("(pbseg)"), "{:?}", m.gpu.faults());
+}
+
+/// The usermode page: class, clock, and a doorbell that reads as nothing rung.
+#[test]
+fn usermode_page() {
+    let m = Machine::new();
+    m.gpu.step();
+    assert_eq!(m.doorbell.mem.read_u32(0), 0xc561);
+    let shown = m.doorbell.mem.read_u64(0x80);
+    m.gpu.step();
+    let later = m.doorbell.mem.read_u64(0x80);
+    assert!(shown.is_multiple_of(32) && later >= shown && later <= m.gpu.time_ns());
+    m.gpu.unwatch_doorbell(&m.doorbell.place());
+    m.doorbell.mem.write_u64(0x80, 1);
+    m.gpu.step();
+    assert_eq!(m.doorbell.mem.read_u64(0x80), 1);
 }

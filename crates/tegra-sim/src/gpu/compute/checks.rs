@@ -47,8 +47,8 @@ pub(crate) static CHECKS: &[Check] = &[
     check(6, "CTA_RESUME", |q, _| {
         [CTA_RASTER_WIDTH_RESUME, CTA_RASTER_HEIGHT_RESUME, CTA_RASTER_DEPTH_RESUME].iter().any(|b| q.flag(*b))
     }),
-    check(9, "LOCAL_MEMORY_LOW_SIZE", |q, _| q.local_bytes().0 % LOCAL_GRAIN != 0),
-    check(10, "LOCAL_MEMORY_HIGH_SIZE", |q, _| q.local_bytes().1 % LOCAL_GRAIN != 0),
+    check(9, "LOCAL_MEMORY_LOW_SIZE", |q, _| !q.local_bytes().0.is_multiple_of(LOCAL_GRAIN)),
+    check(10, "LOCAL_MEMORY_HIGH_SIZE", |q, _| !q.local_bytes().1.is_multiple_of(LOCAL_GRAIN)),
     check(12, "LOCAL_MEMORY_TOTAL_SIZE", |q, s| {
         let (low, high) = q.local_bytes();
         let warp = ((u64::from(low) + u64::from(high)) * 32).next_multiple_of(512);
@@ -56,7 +56,7 @@ pub(crate) static CHECKS: &[Check] = &[
     }),
     check(13, "REGISTER_COUNT", |q, _| q.registers() > MAX_REGISTERS),
     check(18, "TOTAL_THREADS", |q, _| threads(q) > MAX_THREADS),
-    check(20, "PROGRAM_OFFSET", |q, _| q.program() % 16 != 0),
+    check(20, "PROGRAM_OFFSET", |q, _| !q.program().is_multiple_of(16)),
     check(21, "SHARED_MEMORY_SIZE", |q, _| q.shared_bytes() > MAX_SHARED),
     check(23, "CTA_THREAD_DIMENSION_ZERO", |q, _| threads(q) == 0),
     check(24, "MEMORY_WINDOW_OVERLAP", |_, s| s.shared_window.abs_diff(s.local_window) < WINDOW),

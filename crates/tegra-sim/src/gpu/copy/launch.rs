@@ -232,7 +232,7 @@ fn block_linear(r: &Registers, s: &Side, va: u64, element: u64) -> Result<BlockL
     if !valid {
         return Err((INVALID_VALUE, format!("{} block size {size:#x}", s.name)));
     }
-    if va % super::surface::GOB_BYTES != 0 {
+    if !va.is_multiple_of(super::surface::GOB_BYTES) {
         return Err((INVALID_ALIGNMENT, format!("block-linear {} at {va:#x}", s.name)));
     }
     let (layer, slices) = (r.get(s.layer), r.get(s.depth));
@@ -267,7 +267,7 @@ fn release(r: &Registers, word: u32) -> Result<Option<Release>, Rejected> {
     } else {
         4
     };
-    if va % align != 0 {
+    if !va.is_multiple_of(align) {
         return Err((INVALID_ALIGNMENT, format!("semaphore at {va:#x} must be aligned to {align}")));
     }
     let payload = u64::from(r.get(SET_SEMAPHORE_PAYLOAD_UPPER)) << 32 | u64::from(r.get(NVC6B5_SET_SEMAPHORE_PAYLOAD));
