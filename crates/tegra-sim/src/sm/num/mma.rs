@@ -4,8 +4,8 @@
 //! A fragment register is `[u32; 32]`, one word per lane. Ownership is the one the PTX ISA documents for
 //! `mma.sync`; with g = lane / 4 and t = lane % 4, and n elements of A or B in a register:
 //!
-//! * A, register r: row g, plus 8 for odd r of a 16-row shape; columns t·n … t·n + n − 1, plus 4·n for each
-//!   further pair of registers (each further register of an 8-row shape).
+//! * A, register r: row g, plus 8 for odd r; columns t·n … t·n + n − 1, plus 4·n for the second pair of registers.
+//!   (8-row shapes have one register.)
 //! * B, register r: column g; rows t·n … t·n + n − 1, plus 4·n for each further register.
 //! * C and D, 32-bit: registers 0 and 1 hold row g, columns 2t and 2t + 1; registers 2 and 3 row g + 8.
 //!   16-bit: register 0 holds both columns of row g, register 1 of row g + 8.
@@ -58,15 +58,13 @@ impl Imma {
     #[must_use]
     pub fn run(self, a: &[Fragment; 4], b: &[Fragment; 2], c: &[Fragment; 4]) -> [Fragment; 4] {
         let per_word = 32 / self.bits as usize;
-        let tall = self.rows / 8;
         let mut left = [[0i32; 64]; 16];
         let mut right = [[0i32; 64]; 8];
         let [a_count, b_count, c_count] = self.registers();
         for (lane, element) in (0..32).flat_map(|lane| (0..per_word).map(move |e| (lane, e))) {
             let (g, column) = (lane / 4, lane % 4 * per_word + element);
             for (r, word) in a.iter().take(a_count).enumerate() {
-                left[g + r % tall * 8][column + r / tall * 4 * per_word] =
-                    self.element(word[lane], element, self.signed_a);
+                left[g + r % 2 * 8][column + r / 2 * 4 * per_word] = self.element(word[lane], element, self.signed_a);
             }
             for (r, word) in b.iter().take(b_count).enumerate() {
                 right[g][column + r * 4 * per_word] = self.element(word[lane], element, self.signed_b);
