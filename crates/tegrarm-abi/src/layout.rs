@@ -1,7 +1,7 @@
 //! How an ABI item is declared, and what the registries hold about it.
 
 pub use core::mem::{offset_of, size_of};
-pub use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+pub use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout};
 
 /// Where a number comes from, and so which table checks it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

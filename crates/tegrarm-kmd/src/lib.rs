@@ -2,29 +2,47 @@
 //! cut at raw ioctl bytes. Above it the code is the same on a board and on the virtual Orin; below it stands
 //! either the real system calls ([`LinuxKmd`]) or a simulator (`tegra-sim`).
 //!
-//! Three wrappers are themselves a `Kmd` around a `Kmd`: `Recorded` writes every call to a file,
-//! `Replayed` answers from such a file, `Faulty` makes the n-th call of a kind fail.
+//! Wrappers are themselves a `Kmd` around a `Kmd`: [`Recorded`] writes every call to a file, [`Faulty`] makes
+//! the n-th call of a kind fail, [`Traced`] reports every call; [`Replayed`] answers from a recording and needs
+//! no kernel. [`decode`] turns ioctl bytes into names.
 //!
 //! Contract, for every implementation:
 //! - file descriptors are real ones: `dup`, `poll`, `close`, `mmap` and `/proc/self/fd` work on them;
 //! - the result is the kernel's: `Err(errno)`, or the non-negative return value (nvgpu answers a failed
-//!   copy-back with a *positive* byte count: see `facts` E1.2);
+//!   copy-back with a *positive* byte count);
 //! - on error the argument bytes are untouched, except where the kernel itself writes them (AS REMAP);
 //! - pointers inside the argument bytes are addresses of the calling process.
 
+pub mod decode;
+mod descriptors;
 mod device_mem;
+mod entry;
 mod exec_mem;
+mod faulty;
 mod file;
+mod image;
+mod labels;
 mod linux;
 mod mapping;
+mod memory;
+mod pointers;
+mod record;
+mod replay;
+#[cfg(test)]
+mod testing;
+mod traced;
 
 pub use device_mem::DeviceMem;
 pub use exec_mem::{ExecMem, Reach, page_size};
+pub use faulty::{CallKind, Faulty};
 pub use file::File;
 pub use linux::LinuxKmd;
 pub use mapping::{Mapping, Placement, Prot};
 pub use nix::errno::Errno;
+pub use record::Recorded;
+pub use replay::{RecordingError, Replayed};
 pub use tegrarm_abi::layout::Node;
+pub use traced::{IoctlEvent, Traced};
 
 use std::os::fd::{BorrowedFd, OwnedFd};
 
@@ -36,6 +54,19 @@ pub enum Arg<'a> {
     /// A plain integer (nvmap FREE takes the handle this way), or nothing (0).
     Value(u64),
 }
+
+impl Arg<'_> {
+    /// The same argument for a shorter time, so that it can be looked at again after the call.
+    pub fn reborrow(&mut self) -> Arg<'_> {
+        match self {
+            Arg::Bytes(bytes) => Arg::Bytes(bytes),
+            Arg::Value(value) => Arg::Value(*value),
+        }
+    }
+}
+
+/// First line of a recording: `{"recording": 1, …}`.
+const RECORDING_VERSION: u32 = 1;
 
 /// A Jetson kernel: opens device nodes and answers their ioctls.
 pub trait Kmd: Send + Sync {

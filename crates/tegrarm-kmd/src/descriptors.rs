@@ -1,0 +1,173 @@
+//! Which fields of which ioctls are file descriptors.
+//!
+//! One row per field. Their numbers differ from run to run, so a recording replaces them by labels and a
+//! replay puts its own in.
+
+use std::mem::offset_of;
+use tegrarm_abi::layout::Node;
+use tegrarm_abi::nvgpu::address_space::*;
+use tegrarm_abi::nvgpu::channel::*;
+use tegrarm_abi::nvgpu::ctrl::*;
+use tegrarm_abi::nvgpu::debugger::*;
+use tegrarm_abi::nvgpu::profiler::*;
+use tegrarm_abi::nvgpu::r35::*;
+use tegrarm_abi::nvgpu::tsg::*;
+use tegrarm_abi::nvmap::*;
+
+/// Who writes the descriptor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// The caller names an open file.
+    In,
+    /// The kernel makes a new one; what the caller left there means nothing.
+    Out,
+    /// The kernel makes a new one; what the caller put there is an input, but no descriptor.
+    OutOverInput,
+}
+
+/// One descriptor field: four bytes at `offset` of the argument of `request`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Descriptor {
+    pub request: u32,
+    pub name: &'static str,
+    pub offset: usize,
+    pub role: Role,
+    /// What a new descriptor is, for its label.
+    pub kind: &'static str,
+    /// Only when the flags word (byte offset, bits) has all of these bits set.
+    pub when: Option<(usize, u32)>,
+}
+
+impl Descriptor {
+    /// Whether the field is a descriptor in this call.
+    pub(crate) fn applies(&self, bytes: &[u8]) -> bool {
+        self.when.is_none_or(|(at, bits)| {
+            let word = bytes.get(at..at + 4).map_or(0, |b| crate::decode::unsigned(b) as u32);
+            word & bits == bits
+        })
+    }
+}
+
+/// The descriptor fields of a request.
+pub(crate) fn of(request: u32) -> impl Iterator<Item = &'static Descriptor> {
+    DESCRIPTORS.iter().filter(move |d| d.request == request)
+}
+
+/// The label of a node's descriptors.
+pub(crate) fn kind(node: Node) -> &'static str {
+    match node {
+        Node::Nvmap => "nvmap",
+        Node::Ctrl => "ctrl",
+        Node::As => "as",
+        Node::Tsg => "tsg",
+        Node::Channel => "channel",
+        Node::Debugger => "dbg",
+        Node::Profiler => "prof",
+        Node::Dmabuf => "dmabuf",
+    }
+}
+
+macro_rules! rows {
+    ($( $request:ident, $ty:ident.$field:ident $(as $name:literal)?: $role:ident $kind:literal $(if $flags:ident & $bits:expr)?; )*) => {
+        &[ $( Descriptor {
+            request: $request,
+            name: rows!(@name $field $($name)?),
+            offset: offset_of!($ty, $field),
+            role: Role::$role,
+            kind: $kind,
+            when: rows!(@when $($ty $flags $bits)?),
+        }, )* ]
+    };
+    (@name $field:ident) => { stringify!($field) };
+    (@name $field:ident $name:literal) => { $name };
+    (@when) => { None };
+    (@when $ty:ident $flags:ident $bits:expr) => { Some((offset_of!($ty, $flags), $bits)) };
+}
+
+/// The argument of an ioctl that is nothing but a descriptor.
+#[repr(C)]
+struct BareFd {
+    fd: i32,
+}
+
+const SYNC_IN: u32 = NVGPU_SUBMIT_GPFIFO_FLAGS_SYNC_FENCE | NVGPU_SUBMIT_GPFIFO_FLAGS_FENCE_WAIT;
+const SYNC_OUT: u32 = NVGPU_SUBMIT_GPFIFO_FLAGS_SYNC_FENCE | NVGPU_SUBMIT_GPFIFO_FLAGS_FENCE_GET;
+
+static DESCRIPTORS: &[Descriptor] = rows! {
+    NVMAP_IOC_GET_FD, nvmap_create_handle.size as "fd": Out "dmabuf";
+    NVMAP_IOC_FROM_FD, nvmap_create_handle.size as "fd": In "dmabuf";
+    NVMAP_IOC_GET_FD_FOR_RANGE_FROM_LIST, nvmap_fd_for_range_from_list.fd: Out "dmabuf";
+
+    NVGPU_GPU_IOCTL_ALLOC_AS, nvgpu_alloc_as_args.as_fd: Out "as";
+    NVGPU_GPU_IOCTL_OPEN_TSG, nvgpu_gpu_open_tsg_args.tsg_fd: Out "tsg";
+    NVGPU_GPU_IOCTL_OPEN_TSG_R35, nvgpu_gpu_open_tsg_args_r35.tsg_fd: Out "tsg";
+    NVGPU_GPU_IOCTL_OPEN_CHANNEL, nvgpu_gpu_open_channel_args.channel_fd: OutOverInput "channel";
+    NVGPU_GPU_IOCTL_SET_SM_DEBUG_MODE, nvgpu_gpu_sm_debug_mode_args.channel_fd: In "channel";
+    NVGPU_GPU_IOCTL_CLK_SET_INFO, nvgpu_gpu_clk_set_info_args.completion_fd: Out "completion";
+    NVGPU_GPU_IOCTL_GET_EVENT_FD, nvgpu_gpu_get_event_fd_args.event_fd: Out "event";
+    NVGPU_GPU_IOCTL_REGISTER_BUFFER, nvgpu_gpu_register_buffer_args.dmabuf_fd: In "dmabuf";
+    NVGPU_GPU_IOCTL_GET_BUFFER_INFO, nvgpu_gpu_get_buffer_info_args.out_flags as "dmabuf_fd": In "dmabuf";
+
+    NVGPU_AS_IOCTL_BIND_CHANNEL, nvgpu_as_bind_channel_args.channel_fd: In "channel";
+    NVGPU_AS_IOCTL_MAP_BUFFER_EX, nvgpu_as_map_buffer_ex_args.dmabuf_fd: In "dmabuf";
+
+    NVGPU_TSG_IOCTL_BIND_CHANNEL, BareFd.fd: In "channel";
+    NVGPU_TSG_IOCTL_UNBIND_CHANNEL, BareFd.fd: In "channel";
+    NVGPU_TSG_IOCTL_BIND_CHANNEL_EX, nvgpu_tsg_bind_channel_ex_args.channel_fd: In "channel";
+    NVGPU_IOCTL_TSG_EVENT_ID_CTRL, nvgpu_event_id_ctrl_args.event_fd: Out "event";
+    NVGPU_TSG_IOCTL_BIND_SCHEDULING_DOMAIN, nvgpu_tsg_bind_scheduling_domain_args.domain_fd: In "domain";
+    NVGPU_TSG_IOCTL_CREATE_SUBCONTEXT, nvgpu_tsg_create_subcontext_args.as_fd: In "as";
+
+    NVGPU_IOCTL_CHANNEL_SET_NVMAP_FD, nvgpu_set_nvmap_fd_args.fd: In "nvmap";
+    NVGPU_IOCTL_CHANNEL_WAIT, nvgpu_wait_args.condition_notifier_dmabuf_fd: In "dmabuf";
+    NVGPU_IOCTL_CHANNEL_SUBMIT_GPFIFO, nvgpu_submit_gpfifo_args.fence: In "sync" if flags & SYNC_IN;
+    NVGPU_IOCTL_CHANNEL_SUBMIT_GPFIFO, nvgpu_submit_gpfifo_args.fence: Out "sync" if flags & SYNC_OUT;
+    NVGPU_IOCTL_CHANNEL_SET_ERROR_NOTIFIER, nvgpu_set_error_notifier.mem: In "dmabuf";
+    NVGPU_IOCTL_CHANNEL_OPEN, nvgpu_channel_open_args.channel_fd: Out "channel";
+    NVGPU_IOCTL_CHANNEL_EVENT_ID_CTRL, nvgpu_event_id_ctrl_args.event_fd: Out "event";
+    NVGPU_IOCTL_CHANNEL_SETUP_BIND, nvgpu_channel_setup_bind_args.userd_dmabuf_fd: In "dmabuf";
+    NVGPU_IOCTL_CHANNEL_SETUP_BIND, nvgpu_channel_setup_bind_args.gpfifo_dmabuf_fd: In "dmabuf";
+    NVGPU_IOCTL_CHANNEL_SETUP_BIND_R35, nvgpu_channel_setup_bind_args_r35.userd_dmabuf_fd: In "dmabuf";
+    NVGPU_IOCTL_CHANNEL_SETUP_BIND_R35, nvgpu_channel_setup_bind_args_r35.gpfifo_dmabuf_fd: In "dmabuf";
+
+    NVGPU_DBG_GPU_IOCTL_BIND_CHANNEL, nvgpu_dbg_gpu_bind_channel_args.channel_fd: In "channel";
+    NVGPU_DBG_GPU_IOCTL_UNBIND_CHANNEL, nvgpu_dbg_gpu_unbind_channel_args.channel_fd: In "channel";
+    NVGPU_DBG_GPU_IOCTL_PERFBUF_MAP, nvgpu_dbg_gpu_perfbuf_map_args.dmabuf_fd: In "dmabuf";
+    NVGPU_DBG_GPU_IOCTL_ACCESS_FB_MEMORY, nvgpu_dbg_gpu_access_fb_memory_args.dmabuf_fd: In "dmabuf";
+    NVGPU_DBG_GPU_IOCTL_CYCLE_STATS, nvgpu_dbg_gpu_cycle_stats_args.dmabuf_fd: In "dmabuf";
+    NVGPU_DBG_GPU_IOCTL_CYCLE_STATS_SNAPSHOT, nvgpu_dbg_gpu_cycle_stats_snapshot_args.dmabuf_fd: In "dmabuf";
+
+    NVGPU_PROFILER_IOCTL_BIND_CONTEXT, nvgpu_profiler_bind_context_args.tsg_fd: In "tsg";
+    NVGPU_PROFILER_IOCTL_ALLOC_PMA_STREAM, nvgpu_profiler_alloc_pma_stream_args.pma_buffer_fd: In "dmabuf";
+    NVGPU_PROFILER_IOCTL_ALLOC_PMA_STREAM,
+        nvgpu_profiler_alloc_pma_stream_args.pma_bytes_available_buffer_fd: In "dmabuf";
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+    use tegrarm_abi::registry::IOCTLS;
+
+    #[test]
+    fn every_field_that_looks_like_a_descriptor_has_a_row() {
+        // The one the kernel reports without making it: the fd of a channel the caller already has.
+        let exempt = BTreeSet::from(["resident_context_fd"]);
+        for i in IOCTLS.iter().flat_map(|l| l.iter()) {
+            for f in i.arg.fields.iter().filter(|f| f.name == "fd" || f.name.ends_with("_fd")) {
+                let known = of(i.number).any(|d| d.offset == f.offset);
+                assert!(known || exempt.contains(f.name), "{}.{} is in no row", i.name, f.name);
+            }
+        }
+    }
+
+    #[test]
+    fn every_row_lies_within_its_argument() {
+        for d in DESCRIPTORS {
+            let i = IOCTLS.iter().flat_map(|l| l.iter()).find(|i| i.number == d.request).expect("a known request");
+            let size = (i.number >> 16 & 0x3fff) as usize;
+            assert!(d.offset + 4 <= size, "{}.{} ends behind {size} bytes", i.name, d.name);
+            assert!(d.when.is_none_or(|(at, _)| at + 4 <= size), "{}", i.name);
+        }
+    }
+}

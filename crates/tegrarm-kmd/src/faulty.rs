@@ -1,0 +1,215 @@
+//! A kernel that fails on demand.
+
+use crate::{Arg, Errno, Kmd, Mapping, Node, Placement, Prot, decode};
+use parking_lot::Mutex;
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::sync::Arc;
+
+/// Which calls count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CallKind {
+    /// Every call that can fail: opens, ioctls, mappings, text files.
+    Any,
+    /// Opening a node.
+    Open,
+    /// Mapping a file.
+    Mmap,
+    /// Reading or writing a text file.
+    Text,
+    /// Any ioctl.
+    AnyIoctl,
+    /// The ioctl of this number.
+    Ioctl(u32),
+    /// The ioctl of this upstream name.
+    Named(&'static str),
+}
+
+/// What is being called.
+enum Now {
+    Open,
+    Mmap,
+    Text,
+    Ioctl(Node, u32),
+}
+
+impl CallKind {
+    fn includes(self, now: &Now) -> bool {
+        match (self, now) {
+            (CallKind::Any, _)
+            | (CallKind::Open, Now::Open)
+            | (CallKind::Mmap, Now::Mmap)
+            | (CallKind::Text, Now::Text)
+            | (CallKind::AnyIoctl, Now::Ioctl(..)) => true,
+            (CallKind::Ioctl(number), Now::Ioctl(_, request)) => number == *request,
+            (CallKind::Named(name), Now::Ioctl(node, request)) => decode::name(*node, *request) == name,
+            _ => false,
+        }
+    }
+}
+
+/// Passes every call on to another kernel, except for the one it is armed to fail.
+///
+/// A test makes every call of a sequence fail in turn:
+///
+/// ```no_run
+/// # use tegrarm_kmd::{CallKind, Errno, Faulty, LinuxKmd};
+/// # use std::sync::Arc;
+/// # fn sequence(_: &Faulty) {}
+/// let faulty = Faulty::new(Arc::new(LinuxKmd));
+/// for n in 1.. {
+///     faulty.arm(CallKind::Any, n, Errno::ENOMEM);
+///     sequence(&faulty);
+///     if !faulty.fired() {
+///         break; // the sequence makes fewer than n calls
+///     }
+/// }
+/// ```
+///
+/// The failing call does not reach the kernel below: no side effect, no output.
+pub struct Faulty {
+    inner: Arc<dyn Kmd>,
+    state: Mutex<State>,
+}
+
+struct State {
+    kind: CallKind,
+    /// Fails when the count of matching calls reaches it; 0 is never.
+    nth: u64,
+    errno: Errno,
+    calls: u64,
+    fired: bool,
+}
+
+impl Faulty {
+    /// Fails nothing until armed; counts every call.
+    pub fn new(inner: Arc<dyn Kmd>) -> Faulty {
+        let state = State { kind: CallKind::Any, nth: 0, errno: Errno::EIO, calls: 0, fired: false };
+        Faulty { inner, state: Mutex::new(state) }
+    }
+
+    /// Makes the `nth` (from 1) call of a kind fail with `errno`, counting from now. Later ones succeed again.
+    pub fn arm(&self, kind: CallKind, nth: u64, errno: Errno) {
+        *self.state.lock() = State { kind, nth, errno, calls: 0, fired: false };
+    }
+
+    /// Fails nothing from now on, and counts the calls of a kind.
+    pub fn count(&self, kind: CallKind) {
+        self.arm(kind, 0, Errno::EIO);
+    }
+
+    /// Calls of the kind it was last armed for since then, the failed one included.
+    pub fn calls(&self) -> u64 {
+        self.state.lock().calls
+    }
+
+    /// Whether the failure has happened since it was last armed.
+    pub fn fired(&self) -> bool {
+        self.state.lock().fired
+    }
+
+    fn check(&self, now: &Now) -> Result<(), Errno> {
+        let mut state = self.state.lock();
+        if !state.kind.includes(now) {
+            return Ok(());
+        }
+        state.calls += 1;
+        if state.calls != state.nth {
+            return Ok(());
+        }
+        state.fired = true;
+        Err(state.errno)
+    }
+}
+
+impl Kmd for Faulty {
+    fn name(&self) -> &str {
+        self.inner.name()
+    }
+
+    fn open(&self, path: &str) -> Result<OwnedFd, Errno> {
+        self.check(&Now::Open)?;
+        self.inner.open(path)
+    }
+
+    fn ioctl(&self, fd: BorrowedFd<'_>, node: Node, request: u32, arg: Arg<'_>) -> Result<i32, Errno> {
+        self.check(&Now::Ioctl(node, request))?;
+        self.inner.ioctl(fd, node, request, arg)
+    }
+
+    fn mmap(&self, fd: BorrowedFd<'_>, at: Placement, len: usize, prot: Prot, offset: u64) -> Result<Mapping, Errno> {
+        self.check(&Now::Mmap)?;
+        self.inner.mmap(fd, at, len, prot, offset)
+    }
+
+    fn close(&self, fd: OwnedFd) {
+        self.inner.close(fd);
+    }
+
+    fn read_text(&self, path: &str) -> Result<String, Errno> {
+        self.check(&Now::Text)?;
+        self.inner.read_text(path)
+    }
+
+    fn write_text(&self, path: &str, text: &str) -> Result<(), Errno> {
+        self.check(&Now::Text)?;
+        self.inner.write_text(path, text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{TestKmd, program};
+
+    #[test]
+    fn every_call_of_a_sequence_can_be_made_to_fail() {
+        let inner: Arc<TestKmd> = Arc::default();
+        let faulty = Arc::new(Faulty::new(inner.clone()));
+        let kmd: Arc<dyn Kmd> = faulty.clone();
+        faulty.count(CallKind::Any);
+        assert!(program(&kmd, 4096).is_ok());
+        let calls = faulty.calls();
+        let mut failed = 0;
+        for n in 1.. {
+            faulty.arm(CallKind::Any, n, Errno::ENOMEM);
+            let result = program(&kmd, 4096);
+            if !faulty.fired() {
+                assert!(result.is_ok());
+                assert_eq!(n, calls + 1);
+                break;
+            }
+            failed += u64::from(result == Err(Errno::ENOMEM));
+            assert_eq!(inner.open_fds(), 0, "call {n} leaked a descriptor");
+        }
+        // Two calls of the program are expected to fail anyway and their errno is not looked at.
+        assert_eq!(failed, calls - 2);
+    }
+
+    #[test]
+    fn kinds_count_separately() {
+        let faulty = Arc::new(Faulty::new(Arc::<TestKmd>::default()));
+        let kmd: Arc<dyn Kmd> = faulty.clone();
+        let count = |kind| {
+            faulty.count(kind);
+            program(&kmd, 4096).expect("not armed");
+            faulty.calls()
+        };
+        assert_eq!(count(CallKind::Open), 2);
+        assert_eq!(count(CallKind::Mmap), 1);
+        assert_eq!(count(CallKind::Text), 2);
+        assert_eq!(count(CallKind::Named("NVMAP_IOC_GET_FD")), 1);
+        assert_eq!(count(CallKind::Ioctl(tegrarm_abi::nvmap::NVMAP_IOC_GET_FD)), 1);
+        let ioctls = count(CallKind::AnyIoctl);
+        assert_eq!(count(CallKind::Any), ioctls + 5);
+    }
+
+    #[test]
+    fn only_the_named_call_fails_and_only_once() {
+        let faulty = Arc::new(Faulty::new(Arc::<TestKmd>::default()));
+        let kmd: Arc<dyn Kmd> = faulty.clone();
+        faulty.arm(CallKind::Mmap, 1, Errno::EPERM);
+        assert_eq!(program(&kmd, 4096), Err(Errno::EPERM));
+        assert!(faulty.fired());
+        assert!(program(&kmd, 4096).is_ok());
+    }
+}

@@ -1,0 +1,244 @@
+//! What one ioctl argument says, free of everything that differs between runs: descriptors are labels,
+//! pointers are "given" or "not given", and the memory behind them is kept beside.
+
+use crate::decode::{self, unsigned};
+use crate::descriptors::{self, Role};
+use crate::labels::Labels;
+use crate::memory;
+use crate::pointers::{self, Length, Pointer, Use};
+use crate::{Arg, Errno, Node};
+use std::collections::BTreeMap;
+use std::os::fd::RawFd;
+
+/// Labels by byte offset.
+pub(crate) type Fds = BTreeMap<usize, String>;
+
+/// Memory behind one pointer.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Buffer {
+    pub bytes: Vec<u8>,
+    pub fds: Fds,
+}
+
+/// An argument before or after a call.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Image {
+    /// The plain integer, when the argument is one.
+    pub value: Option<u64>,
+    pub bytes: Vec<u8>,
+    pub fds: Fds,
+    /// By the offset of the pointer.
+    pub buffers: BTreeMap<usize, Buffer>,
+}
+
+/// When an image is taken.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Moment {
+    /// Before the call: what the kernel reads.
+    Before,
+    /// After a call that succeeded: what the kernel wrote.
+    Done,
+    /// After a call that failed: no new descriptors.
+    Failed,
+}
+
+/// The pointers of an argument before the call, and how much lies behind each.
+pub(crate) type Spans = BTreeMap<usize, (u64, usize)>;
+
+impl Image {
+    /// Takes the image of an argument. `spans` is what [`spans`] found before the call.
+    pub(crate) fn take(request: u32, arg: &Arg<'_>, spans: &Spans, moment: Moment, labels: &mut Labels) -> Image {
+        let bytes = match arg {
+            Arg::Value(v) => return Image { value: Some(*v), ..Image::default() },
+            Arg::Bytes(bytes) => bytes.to_vec(),
+        };
+        let mut image = Image { bytes, ..Image::default() };
+        let overwritten = moment == Moment::Done && pointers::overwrites_input(request);
+        if !overwritten {
+            image.label_descriptors(request, moment, labels);
+        }
+        for p in pointers::of(request) {
+            let Some((addr, len)) = spans.get(&p.offset).copied() else { continue };
+            let relevant = match moment {
+                Moment::Before => matches!(p.usage, Use::In | Use::InOut),
+                Moment::Done | Moment::Failed => matches!(p.usage, Use::Out | Use::InOut),
+            };
+            // Memory that cannot be read is left out: the kernel says EFAULT, which is recorded.
+            let memory = if relevant { memory::read(addr, len).ok() } else { None };
+            if let Some(bytes) = memory {
+                image.buffers.insert(p.offset, Buffer::take(bytes, p, labels));
+            }
+        }
+        if !overwritten {
+            image.mask_pointers(request);
+        }
+        image
+    }
+
+    fn label_descriptors(&mut self, request: u32, moment: Moment, labels: &mut Labels) {
+        let flags = self.bytes.clone();
+        for d in descriptors::of(request).filter(|d| d.applies(&flags)) {
+            let Some(field) = self.bytes.get_mut(d.offset..d.offset + 4) else { continue };
+            let number = unsigned(field) as u32 as RawFd;
+            match (d.role, moment) {
+                (Role::In, _) => name_existing(&mut self.bytes, &mut self.fds, d.offset, d.kind, labels),
+                (Role::Out | Role::OutOverInput, Moment::Done) => {
+                    self.fds.insert(d.offset, labels.add(number, d.kind));
+                    field.fill(0);
+                }
+                (Role::Out, _) => field.fill(0),
+                (Role::OutOverInput, _) => {}
+            }
+        }
+    }
+
+    /// Pointers become 0 (none) or 1 (given).
+    fn mask_pointers(&mut self, request: u32) {
+        for p in pointers::of(request) {
+            if let Some(field) = self.bytes.get_mut(p.offset..p.offset + 8) {
+                let given = u64::from(unsigned(field) != 0);
+                field.copy_from_slice(&given.to_le_bytes());
+            }
+        }
+    }
+
+    /// Named differences to another image of the same request, as `what: here, there`.
+    pub(crate) fn differences(&self, node: Node, request: u32, now: &Image) -> Vec<String> {
+        let mut out = Vec::new();
+        if self.value != now.value {
+            out.push(format!("value: recorded {:?}, now {:?}", self.value, now.value));
+        }
+        if self.bytes.len() != now.bytes.len() {
+            out.push(format!("argument: recorded {} bytes, now {}", self.bytes.len(), now.bytes.len()));
+        }
+        let (ours, theirs) = (decode::fields(node, request, &self.bytes), decode::fields(node, request, &now.bytes));
+        for (a, b) in ours.iter().zip(&theirs) {
+            let (x, y) = (self.fds.get(&a.offset), now.fds.get(&b.offset));
+            if x != y {
+                let say = |l: Option<&String>, v: &decode::Value| l.cloned().unwrap_or_else(|| v.to_string());
+                out.push(format!("{}: recorded {}, now {}", a.name, say(x, &a.value), say(y, &b.value)));
+            } else if a.value != b.value {
+                out.push(format!("{}: recorded {}, now {}", a.name, a.value, b.value));
+            }
+        }
+        if out.is_empty() && (&self.bytes, &self.fds) != (&now.bytes, &now.fds) {
+            out.push("padding or descriptors outside of the known fields".into());
+        }
+        for p in pointers::of(request) {
+            let (a, b) = (self.buffers.get(&p.offset), now.buffers.get(&p.offset));
+            if a != b {
+                out.push(format!("memory behind {}: recorded {}, now {}", p.name, describe(a), describe(b)));
+            }
+        }
+        out
+    }
+
+    /// Writes what a recorded call left behind into the caller's argument and memory. `make` supplies a
+    /// descriptor for each label that the kernel made.
+    pub(crate) fn apply(
+        &self,
+        request: u32,
+        arg: &mut [u8],
+        spans: &Spans,
+        mut make: impl FnMut(&str) -> Result<RawFd, Errno>,
+    ) -> Result<(), Errno> {
+        let caller = arg.to_vec();
+        let keep = |arg: &mut [u8], at: usize, len: usize| {
+            if let (Some(to), Some(from)) = (arg.get_mut(at..at + len), caller.get(at..at + len)) {
+                to.copy_from_slice(from);
+            }
+        };
+        if self.bytes.len() == arg.len() {
+            arg.copy_from_slice(&self.bytes);
+        }
+        if !pointers::overwrites_input(request) {
+            pointers::of(request).for_each(|p| keep(arg, p.offset, 8));
+            for d in descriptors::of(request).filter(|d| d.applies(&caller)) {
+                match self.fds.get(&d.offset) {
+                    Some(label) if d.role != Role::In => {
+                        let fd = make(label)?;
+                        if let Some(field) = arg.get_mut(d.offset..d.offset + 4) {
+                            field.copy_from_slice(&fd.to_le_bytes());
+                        }
+                    }
+                    _ => keep(arg, d.offset, 4),
+                }
+            }
+        }
+        for p in pointers::of(request) {
+            if let (Some(buffer), Some((addr, len))) = (self.buffers.get(&p.offset), spans.get(&p.offset)) {
+                buffer.restore(p, *addr, *len)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Buffer {
+    fn take(mut bytes: Vec<u8>, p: &Pointer, labels: &mut Labels) -> Buffer {
+        let mut fds = Fds::new();
+        if let Some((each, at)) = p.fd {
+            for i in 0..bytes.len() / each {
+                name_existing(&mut bytes, &mut fds, i * each + at, "dmabuf", labels);
+            }
+        }
+        Buffer { bytes, fds }
+    }
+
+    /// Writes the recorded bytes to the caller, never more than it made room for.
+    fn restore(&self, p: &Pointer, addr: u64, room: usize) -> Result<(), Errno> {
+        let mut bytes = self.bytes.clone();
+        if !matches!(p.length, Length::PerSm) {
+            bytes.truncate(room);
+        }
+        if let Some((each, at)) = p.fd {
+            let now = memory::read(addr, bytes.len())?;
+            for i in (at..bytes.len()).step_by(each).filter(|i| self.fds.contains_key(i)) {
+                bytes[i..i + 4].copy_from_slice(&now[i..i + 4]);
+            }
+        }
+        memory::write(addr, &bytes)
+    }
+}
+
+/// Replaces an open descriptor by its label; numbers that nvgpu takes for "none" stay as they are.
+fn name_existing(bytes: &mut [u8], fds: &mut Fds, at: usize, kind: &str, labels: &mut Labels) {
+    let Some(field) = bytes.get_mut(at..at + 4) else { return };
+    let number = unsigned(field) as u32 as RawFd;
+    if number > 0 {
+        fds.insert(at, labels.of(number, kind));
+        field.fill(0);
+    }
+}
+
+/// The memory that a call will touch, looked up before the call; `per_sm` answers what no argument says.
+///
+/// `None` when the call follows pointers that only it understands.
+pub(crate) fn spans(request: u32, arg: &Arg<'_>, per_sm: impl Fn() -> usize) -> Option<Spans> {
+    let Arg::Bytes(bytes) = arg else { return Some(Spans::new()) };
+    let mut out = Spans::new();
+    for p in pointers::of(request) {
+        let addr = bytes.get(p.offset..p.offset + 8).map_or(0, unsigned);
+        match p.usage {
+            _ if addr == 0 => {}
+            Use::Address => {}
+            Use::Nested => return None,
+            Use::In | Use::Out | Use::InOut => {
+                let len = match p.length {
+                    Length::PerSm => per_sm(),
+                    _ => p.len(bytes)?,
+                };
+                out.insert(p.offset, (addr, len));
+            }
+        }
+    }
+    Some(out)
+}
+
+fn describe(b: Option<&Buffer>) -> String {
+    match b {
+        None => "nothing".into(),
+        Some(b) if b.fds.is_empty() => decode::hex(&b.bytes),
+        Some(b) => format!("{} with {:?}", decode::hex(&b.bytes), b.fds),
+    }
+}

@@ -1,0 +1,280 @@
+//! A kernel that writes down everything asked of it.
+
+use crate::descriptors::{self, Role};
+use crate::entry::{Call, Ioctl, Made};
+use crate::image::{Image, Moment, spans};
+use crate::labels::{Labels, kind_of_path};
+use crate::{Arg, Errno, Kmd, Mapping, Node, Placement, Prot};
+use parking_lot::Mutex;
+use std::io::{self, Write};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::path::Path;
+use std::sync::Arc;
+use tegrarm_abi::layout::IntoBytes;
+use tegrarm_abi::nvgpu::ctrl::{
+    NVGPU_GPU_IOCTL_GET_CHARACTERISTICS, NVGPU_GPU_IOCTL_NUM_VSMS, nvgpu_gpu_get_characteristics, nvgpu_gpu_num_vsms,
+    nvgpu_gpu_vsms_mapping_entry,
+};
+use tegrarm_abi::nvgpu::r35::{nvgpu_gpu_characteristics_r35, nvgpu_gpu_vsms_mapping_entry_r35};
+
+/// Passes every call on to another kernel and writes one JSON line about it.
+///
+/// A line holds the call, the descriptor's label (`channel#2`: numbers differ between runs), the ioctl's name
+/// and fields before and after, the exact bytes with descriptors and addresses taken out, the memory that the
+/// kernel read and wrote behind pointers, and the result. [`Replayed`](crate::Replayed) answers from it.
+///
+/// The recorder alters nothing: results, errors and memory are those of the kernel below.
+pub struct Recorded {
+    inner: Arc<dyn Kmd>,
+    state: Mutex<State>,
+}
+
+struct State {
+    labels: Labels,
+    seq: u64,
+    sink: Box<dyn Write + Send>,
+    failure: Option<io::Error>,
+}
+
+impl Recorded {
+    /// Records into `sink`, which gets one write per line.
+    ///
+    /// # Errors
+    /// The header line cannot be written.
+    pub fn new(inner: Arc<dyn Kmd>, mut sink: impl Write + Send + 'static) -> io::Result<Recorded> {
+        let header = serde_json::json!({ "recording": super::RECORDING_VERSION, "kernel": inner.name() });
+        sink.write_all(format!("{header}\n").as_bytes())?;
+        let state = State { labels: Labels::default(), seq: 0, sink: Box::new(sink), failure: None };
+        Ok(Recorded { inner, state: Mutex::new(state) })
+    }
+
+    /// Records into a new file at `path`, replacing what is there.
+    ///
+    /// # Errors
+    /// The file cannot be made or written.
+    pub fn create(inner: Arc<dyn Kmd>, path: &Path) -> io::Result<Recorded> {
+        Recorded::new(inner, std::fs::File::create(path)?)
+    }
+
+    /// Flushes the recording and reports the first line that could not be written: calls go on without it.
+    ///
+    /// # Errors
+    /// The first write error, once.
+    pub fn flush(&self) -> io::Result<()> {
+        let mut state = self.state.lock();
+        match state.failure.take() {
+            Some(error) => Err(error),
+            None => state.sink.flush(),
+        }
+    }
+
+    /// Bytes that VSMS_MAPPING will write: it takes no length, so ask how many SMs there are and of which
+    /// generation the kernel is. Neither question has a side effect.
+    fn per_sm(&self, fd: BorrowedFd<'_>, node: Node) -> usize {
+        let mut sms = nvgpu_gpu_num_vsms { num_vsms: 0, reserved: 0 };
+        let mut probe =
+            nvgpu_gpu_get_characteristics { gpu_characteristics_buf_size: 0, gpu_characteristics_buf_addr: 0 };
+        let ask = |request, bytes: &mut [u8]| self.inner.ioctl(fd, node, request, Arg::Bytes(bytes)) == Ok(0);
+        if !ask(NVGPU_GPU_IOCTL_NUM_VSMS, sms.as_mut_bytes())
+            || !ask(NVGPU_GPU_IOCTL_GET_CHARACTERISTICS, probe.as_mut_bytes())
+        {
+            return 0;
+        }
+        let r35 = probe.gpu_characteristics_buf_size <= size_of::<nvgpu_gpu_characteristics_r35>() as u64;
+        let each =
+            if r35 { size_of::<nvgpu_gpu_vsms_mapping_entry_r35>() } else { size_of::<nvgpu_gpu_vsms_mapping_entry>() };
+        sms.num_vsms as usize * each
+    }
+}
+
+impl State {
+    fn write(&mut self, call: &Call) {
+        self.seq += 1;
+        let line = call.to_line(self.seq) + "\n";
+        if let Err(error) = self.sink.write_all(line.as_bytes()) {
+            tracing::error!(target: "tegrarm::kmd", %error, seq = self.seq, "the recording misses a line");
+            self.failure.get_or_insert(error);
+        }
+    }
+
+    fn made(&mut self, fd: RawFd, kind: &str) -> Made {
+        Made { label: self.labels.add(fd, kind), size: size_of_file(fd) }
+    }
+}
+
+/// Size of the file behind a descriptor: a dmabuf's is its buffer's, most others have none.
+fn size_of_file(fd: RawFd) -> u64 {
+    std::fs::metadata(format!("/proc/self/fd/{fd}")).map_or(0, |m| m.len())
+}
+
+/// The descriptors that a successful call made, by what is in its argument now.
+fn made(request: u32, arg: &Arg<'_>, after: &Image) -> Vec<Made> {
+    let Arg::Bytes(bytes) = arg else { return Vec::new() };
+    let new = descriptors::of(request).filter(|d| d.role != Role::In && d.applies(bytes));
+    new.filter_map(|d| {
+        let fd = crate::decode::unsigned(bytes.get(d.offset..d.offset + 4)?) as u32 as RawFd;
+        Some(Made { label: after.fds.get(&d.offset)?.clone(), size: size_of_file(fd) })
+    })
+    .collect()
+}
+
+impl Kmd for Recorded {
+    fn name(&self) -> &str {
+        self.inner.name()
+    }
+
+    fn open(&self, path: &str) -> Result<OwnedFd, Errno> {
+        let result = self.inner.open(path);
+        let mut state = self.state.lock();
+        let made = match &result {
+            Ok(fd) => Ok(state.made(fd.as_raw_fd(), kind_of_path(path))),
+            Err(errno) => Err(*errno),
+        };
+        state.write(&Call::Open { path: path.to_owned(), result: made });
+        result
+    }
+
+    fn ioctl(&self, fd: BorrowedFd<'_>, node: Node, request: u32, mut arg: Arg<'_>) -> Result<i32, Errno> {
+        let found = spans(request, &arg, || self.per_sm(fd, node));
+        let (opaque, spans) = (found.is_none(), found.unwrap_or_default());
+        let (on, before) = {
+            let labels = &mut self.state.lock().labels;
+            let on = labels.of(fd.as_raw_fd(), descriptors::kind(node));
+            (on, Image::take(request, &arg, &spans, Moment::Before, labels))
+        };
+        // The lock is not held here: the call may wait for one that another thread is about to make.
+        let result = self.inner.ioctl(fd, node, request, arg.reborrow());
+        let moment = if result == Ok(0) { Moment::Done } else { Moment::Failed };
+        let mut state = self.state.lock();
+        let after = Image::take(request, &arg, &spans, moment, &mut state.labels);
+        let made = if moment == Moment::Done { made(request, &arg, &after) } else { Vec::new() };
+        state.write(&Call::Ioctl(Box::new(Ioctl { on, node, request, before, after, made, result, opaque })));
+        result
+    }
+
+    fn mmap(&self, fd: BorrowedFd<'_>, at: Placement, len: usize, prot: Prot, offset: u64) -> Result<Mapping, Errno> {
+        let result = self.inner.mmap(fd, at, len, prot, offset);
+        let mut state = self.state.lock();
+        let on = state.labels.of(fd.as_raw_fd(), "dmabuf");
+        let outcome = result.as_ref().map(|_| ()).map_err(|e| *e);
+        state.write(&Call::Mmap { on, len, prot, offset, place: at, result: outcome });
+        result
+    }
+
+    fn close(&self, fd: OwnedFd) {
+        {
+            // Before the close: afterwards the number may already belong to another thread's new file.
+            let mut state = self.state.lock();
+            let on = state.labels.remove(fd.as_raw_fd(), "file");
+            state.write(&Call::Close { on });
+        }
+        self.inner.close(fd);
+    }
+
+    fn read_text(&self, path: &str) -> Result<String, Errno> {
+        let result = self.inner.read_text(path);
+        self.state.lock().write(&Call::ReadText { path: path.to_owned(), result: result.clone() });
+        result
+    }
+
+    fn write_text(&self, path: &str, text: &str) -> Result<(), Errno> {
+        let result = self.inner.write_text(path, text);
+        self.state.lock().write(&Call::WriteText { path: path.to_owned(), text: text.to_owned(), result });
+        result
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{TestKmd, program};
+    use serde_json::Value;
+
+    /// A sink that the test keeps a hand on.
+    #[derive(Clone, Default)]
+    pub(crate) struct Shared(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Shared {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    fn recorded(size: u32) -> (Vec<Value>, String) {
+        let sink = Shared::default();
+        let inner: Arc<TestKmd> = Arc::default();
+        let kmd: Arc<dyn Kmd> = Arc::new(Recorded::new(inner.clone(), sink.clone()).expect("a header"));
+        let alone = program(&(Arc::<TestKmd>::default() as Arc<dyn Kmd>), size);
+        assert_eq!(program(&kmd, size), alone, "the recorder must not alter anything");
+        assert_eq!(inner.open_fds(), 0);
+        let text = String::from_utf8(sink.0.lock().clone()).expect("text");
+        (text.lines().map(|l| serde_json::from_str(l).expect("JSON")).collect(), text)
+    }
+
+    #[test]
+    fn calls_are_named_decoded_and_labelled() {
+        let (lines, _) = recorded(8192);
+        assert_eq!(lines[0]["kernel"], "test");
+        let named = |name: &str| lines.iter().find(|l| l["name"] == name).unwrap_or_else(|| panic!("no {name}"));
+        let map = named("NVGPU_AS_IOCTL_MAP_BUFFER_EX");
+        assert_eq!((&map["on"], &map["fields"]["dmabuf_fd"]), (&"as#1".into(), &"dmabuf#1".into()));
+        assert_eq!(map["fields"]["offset"], serde_json::json!(["0", "0xfefffff000"]));
+        let get = named("NVMAP_IOC_GET_FD");
+        assert_eq!(get["made"][0], serde_json::json!({"fd": "dmabuf#1", "size": 8192}));
+        assert_eq!(
+            named("NVGPU_GPU_IOCTL_OPEN_CHANNEL")["fields"]["channel_fd"],
+            serde_json::json!(["-1", "channel#1"])
+        );
+        let chars = named("NVGPU_GPU_IOCTL_GET_CHARACTERISTICS");
+        assert!(chars["out"]["memory"]["8"]["bytes"].as_str().expect("hex").starts_with("a5a5"));
+        assert_eq!(
+            named("NVGPU_GPU_IOCTL_VSMS_MAPPING")["out"]["memory"]["0"]["bytes"].as_str().map(str::len),
+            Some(48)
+        );
+        assert_eq!(named("NVGPU_TSG_IOCTL_BIND_CHANNEL")["in"]["fds"]["0"], "channel#1");
+        assert!(lines.iter().any(|l| l["call"] == "mmap" && l["on"] == "dmabuf#1"));
+        assert!(lines.iter().any(|l| l["err"] == "ENOTTY"));
+    }
+
+    #[test]
+    fn two_runs_record_the_same_text() {
+        let strip = |text: String| text.lines().filter(|l| !l.contains("\"mmap\"")).collect::<Vec<_>>().join("\n");
+        let held: Vec<_> = (0..3).map(|_| std::fs::File::open("/dev/null").expect("a file")).collect();
+        let first = strip(recorded(4096).1);
+        drop(held);
+        assert_eq!(first, strip(recorded(4096).1), "descriptor numbers or addresses leak into the recording");
+    }
+
+    #[test]
+    fn an_unreadable_pointer_is_the_kernels_business() {
+        let sink = Shared::default();
+        let kmd: Arc<dyn Kmd> = Arc::new(Recorded::new(Arc::<TestKmd>::default(), sink.clone()).expect("a header"));
+        let ctrl = crate::File::open(&kmd, Node::Ctrl, "/dev/nvgpu/igpu0/ctrl").expect("a node");
+        let mut chars =
+            nvgpu_gpu_get_characteristics { gpu_characteristics_buf_size: u64::MAX, gpu_characteristics_buf_addr: 8 };
+        assert_eq!(ctrl.ioctl(NVGPU_GPU_IOCTL_GET_CHARACTERISTICS, &mut chars), Err(Errno::EFAULT));
+        assert!(String::from_utf8_lossy(&sink.0.lock()).contains("EFAULT"));
+    }
+
+    #[test]
+    fn a_full_disk_is_reported_and_hurts_nobody() {
+        struct Full(u32);
+        impl Write for Full {
+            fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+                self.0 += 1;
+                if self.0 > 3 { Err(io::ErrorKind::StorageFull.into()) } else { Ok(bytes.len()) }
+            }
+            fn flush(&mut self) -> io::Result<()> {
+                Ok(())
+            }
+        }
+        let recorder = Arc::new(Recorded::new(Arc::<TestKmd>::default(), Full(0)).expect("a header"));
+        assert!(program(&(recorder.clone() as Arc<dyn Kmd>), 4096).is_ok());
+        assert_eq!(recorder.flush().expect_err("lines are missing").kind(), io::ErrorKind::StorageFull);
+        assert!(recorder.flush().is_ok());
+    }
+}

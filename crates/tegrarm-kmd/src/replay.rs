@@ -1,0 +1,402 @@
+//! A kernel that answers from a recording.
+
+use crate::entry::{Call, Ioctl};
+use crate::image::{Image, Moment, spans};
+use crate::labels::Labels;
+use crate::{Arg, Errno, Kmd, Mapping, Node, Placement, Prot, decode, descriptors};
+use nix::sys::memfd::{MFdFlags, memfd_create};
+use parking_lot::Mutex;
+use std::collections::{HashMap, VecDeque};
+use std::io::{self, BufRead};
+use std::os::fd::{AsRawFd, BorrowedFd, IntoRawFd, OwnedFd};
+use std::path::Path;
+
+/// Why a recording cannot be replayed.
+#[derive(Debug, thiserror::Error)]
+pub enum RecordingError {
+    /// The file cannot be read.
+    #[error("cannot read the recording: {0}")]
+    Io(#[from] io::Error),
+    /// It does not begin as recordings do.
+    #[error("not a recording of version {version}: the first line is {0:?}", version = super::RECORDING_VERSION)]
+    Header(String),
+    /// A line is not a recorded call.
+    #[error("line {0} of the recording is not a recorded call: {1}")]
+    Line(usize, String),
+}
+
+/// Answers every call as a recording says, without any kernel below.
+///
+/// Descriptors are stand-ins: real ones, of empty memory, as large as what the recording mapped. Calls are
+/// matched in order for each descriptor (and each path), so threads may interleave differently. A call, a name
+/// or an input field that differs from the recording is an error: it is logged with the decoded difference,
+/// remembered for [`first_difference`](Replayed::first_difference), and answered with `EIO`.
+///
+/// What device memory contains is not part of a recording.
+pub struct Replayed {
+    name: String,
+    sizes: HashMap<String, u64>,
+    compare_inputs: bool,
+    state: Mutex<State>,
+}
+
+struct State {
+    /// Calls still to come, by descriptor or path.
+    queues: HashMap<String, VecDeque<Call>>,
+    labels: Labels,
+    first_difference: Option<String>,
+}
+
+/// The ctrl node's doorbell page is mapped in this size at most.
+const DOORBELL_WINDOW: u64 = 64 << 10;
+
+impl Replayed {
+    /// Reads the recording at `path`.
+    ///
+    /// # Errors
+    /// It cannot be read, or is not a recording.
+    pub fn open(path: &Path) -> Result<Replayed, RecordingError> {
+        Replayed::new(io::BufReader::new(std::fs::File::open(path)?))
+    }
+
+    /// Reads a recording.
+    ///
+    /// # Errors
+    /// It cannot be read, or is not a recording.
+    pub fn new(reader: impl BufRead) -> Result<Replayed, RecordingError> {
+        let mut lines = reader.lines();
+        let first = lines.next().transpose()?.unwrap_or_default();
+        let header: serde_json::Value = serde_json::from_str(&first).unwrap_or_default();
+        if header["recording"] != super::RECORDING_VERSION {
+            return Err(RecordingError::Header(first));
+        }
+        let mut queues: HashMap<String, VecDeque<Call>> = HashMap::new();
+        let mut sizes = HashMap::new();
+        for (i, line) in lines.enumerate() {
+            let line = line?;
+            let call = Call::from_line(&line).ok_or_else(|| RecordingError::Line(i + 2, line))?;
+            note_sizes(&call, &mut sizes);
+            queues.entry(call.key()).or_default().push_back(call);
+        }
+        let name = format!("replay of {}", header["kernel"].as_str().unwrap_or("an unknown kernel"));
+        let state = State { queues, labels: Labels::default(), first_difference: None };
+        Ok(Replayed { name, sizes, compare_inputs: true, state: Mutex::new(state) })
+    }
+
+    /// Lets input fields differ: only the kind, order and names of the calls must be the recording's.
+    pub fn ignoring_inputs(mut self) -> Replayed {
+        self.compare_inputs = false;
+        self
+    }
+
+    /// The first call that was not the recording's, decoded; `None` while everything agrees.
+    pub fn first_difference(&self) -> Option<String> {
+        self.state.lock().first_difference.clone()
+    }
+
+    /// How many recorded calls have not been made yet.
+    pub fn remaining(&self) -> usize {
+        self.state.lock().queues.values().map(VecDeque::len).sum()
+    }
+
+    /// A file to stand for what the recording calls `label`.
+    fn stand_in(&self, label: &str) -> Result<OwnedFd, Errno> {
+        let fd = memfd_create(label, MFdFlags::MFD_CLOEXEC)?;
+        nix::unistd::ftruncate(&fd, self.sizes.get(label).copied().unwrap_or(0) as i64)?;
+        Ok(fd)
+    }
+}
+
+/// A stand-in must be as large as the file was, and as what was mapped of it.
+fn note_sizes(call: &Call, sizes: &mut HashMap<String, u64>) {
+    let mut at_least = |label: &str, size: u64| {
+        let known = sizes.entry(label.to_owned()).or_insert(0);
+        *known = size.max(*known);
+    };
+    match call {
+        Call::Open { path, result: Ok(made) } => {
+            at_least(&made.label, made.size);
+            if path.ends_with("/ctrl") {
+                at_least(&made.label, DOORBELL_WINDOW);
+            }
+        }
+        Call::Ioctl(i) => i.made.iter().for_each(|made| at_least(&made.label, made.size)),
+        Call::Mmap { on, len, offset, result: Ok(()), .. } => at_least(on, offset + *len as u64),
+        _ => {}
+    }
+}
+
+impl State {
+    /// The next recorded call for `key`, if `check` finds no difference in it.
+    fn next(&mut self, key: &str, what: &str, check: impl FnOnce(&Call) -> Vec<String>) -> Result<Call, Errno> {
+        let queue = self.queues.get_mut(key);
+        let differences = match queue.as_ref().and_then(|q| q.front()) {
+            None => vec!["the recording has no further call here".to_owned()],
+            Some(call) => check(call),
+        };
+        match (differences.is_empty(), queue.and_then(VecDeque::pop_front)) {
+            (true, Some(call)) => Ok(call),
+            (_, popped) => {
+                // It stays the next one: a later call may be the one that was recorded.
+                if let (Some(call), Some(queue)) = (popped, self.queues.get_mut(key)) {
+                    queue.push_front(call);
+                }
+                self.differ(format!("{what}: {}", differences.join("; ")));
+                Err(Errno::EIO)
+            }
+        }
+    }
+
+    fn differ(&mut self, text: String) {
+        tracing::error!(target: "tegrarm::kmd", "differs from the recording: {text}");
+        self.first_difference.get_or_insert(text);
+    }
+}
+
+/// The difference between calls of different kinds.
+fn other_kind(recorded: &Call) -> Vec<String> {
+    let name = match recorded {
+        Call::Open { path, .. } => format!("open {path}"),
+        Call::Ioctl(i) => decode::name(i.node, i.request).into_owned(),
+        Call::Mmap { len, offset, .. } => format!("mmap of {len:#x} bytes at {offset:#x}"),
+        Call::Close { .. } => "close".into(),
+        Call::ReadText { path, .. } => format!("read of {path}"),
+        Call::WriteText { path, .. } => format!("write to {path}"),
+    };
+    vec![format!("the recording has {name} here")]
+}
+
+impl Kmd for Replayed {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn open(&self, path: &str) -> Result<OwnedFd, Errno> {
+        let mut state = self.state.lock();
+        let call = state.next(&format!("open {path}"), &format!("open {path}"), |_| Vec::new())?;
+        let Call::Open { result, .. } = call else { return Err(Errno::EIO) };
+        let made = result?;
+        let fd = self.stand_in(&made.label)?;
+        state.labels.assign(fd.as_raw_fd(), &made.label);
+        Ok(fd)
+    }
+
+    fn ioctl(&self, fd: BorrowedFd<'_>, node: Node, request: u32, mut arg: Arg<'_>) -> Result<i32, Errno> {
+        let mut state = self.state.lock();
+        let found = spans(request, &arg, || 0);
+        let spans = found.unwrap_or_default();
+        let on = state.labels.of(fd.as_raw_fd(), descriptors::kind(node));
+        let now = Image::take(request, &arg, &spans, Moment::Before, &mut state.labels);
+        let what = format!("{} on {on}", decode::name(node, request));
+        let call = state.next(&on, &what, |call| match call {
+            Call::Ioctl(i) if (i.node, i.request) == (node, request) => self.differences(i, &now),
+            other => other_kind(other),
+        })?;
+        let Call::Ioctl(recorded) = call else { return Err(Errno::EIO) };
+        if let Arg::Bytes(bytes) = &mut arg {
+            let labels = &mut state.labels;
+            recorded.after.apply(request, bytes, &spans, |label| {
+                let fd = self.stand_in(label)?.into_raw_fd();
+                labels.assign(fd, label);
+                Ok(fd)
+            })?;
+        }
+        recorded.result
+    }
+
+    fn mmap(&self, fd: BorrowedFd<'_>, at: Placement, len: usize, prot: Prot, offset: u64) -> Result<Mapping, Errno> {
+        let call = {
+            let mut state = self.state.lock();
+            let on = state.labels.of(fd.as_raw_fd(), "dmabuf");
+            state.next(&on, &format!("mmap of {on}"), |call| match call {
+                Call::Mmap { len: l, prot: p, offset: o, place, .. } => {
+                    let same_kind = std::mem::discriminant(place) == std::mem::discriminant(&at);
+                    match !self.compare_inputs || (*l, *p, *o, same_kind) == (len, prot, offset, true) {
+                        true => Vec::new(),
+                        false => vec![format!(
+                            "recorded {l:#x} bytes {p:?} at {o:#x} {place:x?}, now {len:#x} bytes {prot:?} at {offset:#x} {at:x?}"
+                        )],
+                    }
+                }
+                other => other_kind(other),
+            })?
+        };
+        match call {
+            Call::Mmap { result: Err(errno), .. } => Err(errno),
+            _ => Mapping::new(fd, at, len, prot, offset),
+        }
+    }
+
+    fn close(&self, fd: OwnedFd) {
+        let mut state = self.state.lock();
+        let on = state.labels.remove(fd.as_raw_fd(), "file");
+        // A close cannot fail: a difference is remembered, the descriptor goes either way.
+        let _remembered = state.next(&on, &format!("close of {on}"), |call| match call {
+            Call::Close { .. } => Vec::new(),
+            other => other_kind(other),
+        });
+        drop(fd);
+    }
+
+    fn read_text(&self, path: &str) -> Result<String, Errno> {
+        let key = format!("read {path}");
+        match self.state.lock().next(&key, &key, |_| Vec::new())? {
+            Call::ReadText { result, .. } => result,
+            _ => Err(Errno::EIO),
+        }
+    }
+
+    fn write_text(&self, path: &str, text: &str) -> Result<(), Errno> {
+        let key = format!("write {path}");
+        let call = self.state.lock().next(&key, &key, |call| match call {
+            Call::WriteText { text: recorded, .. } if self.compare_inputs && recorded != text => {
+                vec![format!("recorded {recorded:?}, now {text:?}")]
+            }
+            _ => Vec::new(),
+        })?;
+        match call {
+            Call::WriteText { result, .. } => result,
+            _ => Err(Errno::EIO),
+        }
+    }
+}
+
+impl Replayed {
+    fn differences(&self, recorded: &Ioctl, now: &Image) -> Vec<String> {
+        if recorded.opaque {
+            return vec!["the recording could not keep what this call does behind its pointers".into()];
+        }
+        match self.compare_inputs {
+            true => recorded.before.differences(recorded.node, recorded.request, now),
+            false => Vec::new(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{TestKmd, adopt, program, raw};
+    use crate::{File, Recorded};
+    use std::sync::Arc;
+    use tegrarm_abi::layout::{FromZeros, IntoBytes};
+    use tegrarm_abi::nvgpu::ctrl::{NVGPU_GPU_IOCTL_ALLOC_AS, nvgpu_alloc_as_args};
+    use tegrarm_abi::nvmap::{NVMAP_IOC_CREATE, nvmap_create_handle};
+
+    /// Records [`program`] with a buffer of 8 KiB; a file per test, since recordings are read back by path.
+    fn recording(test: &str) -> String {
+        let path = std::env::temp_dir().join(format!("tegrarm-kmd-{}-{test}.jsonl", std::process::id()));
+        let recorder = Recorded::create(Arc::<TestKmd>::default(), &path).expect("a recording");
+        program(&(Arc::new(recorder) as Arc<dyn Kmd>), 8192).expect("the test kernel knows the program");
+        let text = std::fs::read_to_string(&path).expect("the recording");
+        assert!(Replayed::open(&path).is_ok());
+        std::fs::remove_file(&path).expect("a file to remove");
+        text
+    }
+
+    fn replay(text: &str) -> Arc<Replayed> {
+        Arc::new(Replayed::new(text.as_bytes()).expect("a recording"))
+    }
+
+    #[test]
+    fn the_same_program_learns_the_same() {
+        let kernel: Arc<dyn Kmd> = Arc::<TestKmd>::default();
+        let replay = replay(&recording("same"));
+        assert_eq!(replay.name(), "replay of test");
+        assert_eq!(program(&(replay.clone() as Arc<dyn Kmd>), 8192), program(&kernel, 8192));
+        assert_eq!((replay.first_difference(), replay.remaining()), (None, 0));
+    }
+
+    #[test]
+    fn a_different_input_is_named() {
+        let replay = replay(&recording("input"));
+        assert_eq!(program(&(replay.clone() as Arc<dyn Kmd>), 4096), Err(Errno::EIO));
+        let text = replay.first_difference().expect("a difference");
+        assert_eq!(text, "NVMAP_IOC_CREATE on nvmap#1: size: recorded 0x2000, now 0x1000");
+        assert!(replay.remaining() > 0);
+    }
+
+    #[test]
+    fn inputs_may_be_ignored() {
+        let text = recording("ignored");
+        let replay = Arc::new(Replayed::new(text.as_bytes()).expect("a recording").ignoring_inputs());
+        assert!(program(&(replay.clone() as Arc<dyn Kmd>), 4096).is_ok());
+        assert_eq!(replay.first_difference(), None);
+    }
+
+    #[test]
+    fn a_different_or_additional_call_is_named() {
+        let replay = replay(&recording("call"));
+        let kmd: Arc<dyn Kmd> = replay.clone();
+        let ctrl = File::open(&kmd, Node::Ctrl, "/dev/nvgpu/igpu0/ctrl").expect("recorded");
+        let mut space = nvgpu_alloc_as_args::new_zeroed();
+        assert_eq!(ctrl.ioctl(NVGPU_GPU_IOCTL_ALLOC_AS, &mut space), Err(Errno::EIO));
+        let text = replay.first_difference().expect("a difference");
+        assert!(text.contains("the recording has NVGPU_GPU_IOCTL_GET_CHARACTERISTICS here"), "{text}");
+        assert_eq!(kmd.open("/dev/null").err(), Some(Errno::EIO));
+        assert_eq!(replay.first_difference(), Some(text), "the first one stays");
+    }
+
+    #[test]
+    fn memory_behind_pointers_is_compared() {
+        let line = |bytes: &str| {
+            format!(
+                concat!(
+                    r#"{{"seq":1,"call":"ioctl","on":"foreign-nvmap#1","node":"nvmap","request":"0x40104e18","#,
+                    r#""in":{{"bytes":"00000000020000000100000000000000","memory":{{"8":{{"bytes":"{}"}}}}}},"ret":0}}"#
+                ),
+                bytes
+            )
+        };
+        for (recorded, same) in [("6162", true), ("6163", false)] {
+            let replay = replay(&format!("{{\"recording\":1}}\n{}\n", line(recorded)));
+            let name = *b"ab";
+            let mut arg = [0u8; 16];
+            arg[4] = 2;
+            arg[8..].copy_from_slice(&(name.as_ptr() as u64).to_le_bytes());
+            let file = std::fs::File::open("/dev/null").expect("a file");
+            let fd = std::os::fd::AsFd::as_fd(&file);
+            let result = replay.ioctl(fd, Node::Nvmap, 0x4010_4e18, Arg::Bytes(&mut arg));
+            assert_eq!(result, if same { Ok(0) } else { Err(Errno::EIO) });
+            let text = replay.first_difference().unwrap_or_default();
+            assert_eq!(same, !text.contains("memory behind addr: recorded 6163, now 6162"), "{text}");
+        }
+    }
+
+    #[test]
+    fn descriptors_keep_their_own_order() {
+        // Two nodes opened the other way round, as two threads might.
+        let replay = replay(&recording("order"));
+        let kmd: Arc<dyn Kmd> = replay.clone();
+        let _ctrl = File::open(&kmd, Node::Ctrl, "/dev/nvgpu/igpu0/ctrl").expect("recorded");
+        let nvmap = File::open(&kmd, Node::Nvmap, "/dev/nvmap").expect("recorded");
+        let mut handle = nvmap_create_handle { size: 8192, handle: 0 };
+        assert_eq!(nvmap.ioctl(NVMAP_IOC_CREATE, &mut handle), Ok(()));
+        assert_eq!(handle.handle, 0x8000_0000);
+    }
+
+    #[test]
+    fn stand_ins_are_real_files_of_the_right_size() {
+        let replay = replay(&recording("files"));
+        let fd = replay.open("/dev/nvgpu/igpu0/ctrl").expect("recorded");
+        let len = std::fs::metadata(format!("/proc/self/fd/{}", raw(&fd))).expect("open").len();
+        assert_eq!(len, DOORBELL_WINDOW);
+        let mut arg = nvmap_create_handle { size: 8192, handle: 0 };
+        let nvmap = replay.open("/dev/nvmap").expect("recorded");
+        let ask = |request, arg: &mut nvmap_create_handle| {
+            replay.ioctl(std::os::fd::AsFd::as_fd(&nvmap), Node::Nvmap, request, Arg::Bytes(arg.as_mut_bytes()))
+        };
+        assert_eq!(ask(NVMAP_IOC_CREATE, &mut arg), Ok(0));
+        assert_eq!(ask(tegrarm_abi::nvmap::NVMAP_IOC_GET_FD, &mut arg), Ok(0));
+        let dmabuf = adopt(arg.size as i32);
+        assert_eq!(std::fs::metadata(format!("/proc/self/fd/{}", raw(&dmabuf))).expect("open").len(), 8192);
+    }
+
+    #[test]
+    fn what_is_no_recording_is_refused() {
+        assert!(matches!(Replayed::new(&b""[..]), Err(RecordingError::Header(_))));
+        assert!(matches!(Replayed::new(&b"{\"recording\":99}\n"[..]), Err(RecordingError::Header(_))));
+        assert!(matches!(Replayed::new(&b"{\"recording\":1}\nnoise\n"[..]), Err(RecordingError::Line(2, _))));
+        assert!(matches!(Replayed::open(Path::new("/nonexistent")), Err(RecordingError::Io(_))));
+    }
+}
