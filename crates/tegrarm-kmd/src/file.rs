@@ -99,3 +99,68 @@ impl Drop for File {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::TestKmd;
+    use std::os::fd::IntoRawFd;
+    use tegrarm_abi::nvgpu::ctrl::{NVGPU_GPU_IOCTL_NUM_VSMS, nvgpu_gpu_num_vsms};
+    use tegrarm_abi::nvmap::NVMAP_IOC_FREE;
+
+    /// Answers every ioctl with the same number, and notes what it closed.
+    struct Fixed(i32, parking_lot::Mutex<Vec<RawFd>>);
+
+    impl Kmd for Fixed {
+        fn name(&self) -> &str {
+            "fixed"
+        }
+        fn open(&self, path: &str) -> Result<OwnedFd, Errno> {
+            crate::LinuxKmd.open(path)
+        }
+        fn ioctl(&self, _: BorrowedFd<'_>, _: Node, _: u32, _: Arg<'_>) -> Result<i32, Errno> {
+            Ok(self.0)
+        }
+        fn close(&self, fd: OwnedFd) {
+            self.1.lock().push(fd.as_raw_fd());
+        }
+        fn read_text(&self, _: &str) -> Result<String, Errno> {
+            Err(Errno::ENOENT)
+        }
+        fn write_text(&self, _: &str, _: &str) -> Result<(), Errno> {
+            Err(Errno::ENOENT)
+        }
+    }
+
+    #[test]
+    fn a_positive_return_is_a_fault() {
+        let kmd: Arc<dyn Kmd> = Arc::new(Fixed(8, Default::default()));
+        let file = File::open(&kmd, Node::Ctrl, "/dev/null").expect("a node");
+        let mut arg = nvgpu_gpu_num_vsms { num_vsms: 0, reserved: 0 };
+        assert_eq!(file.ioctl(NVGPU_GPU_IOCTL_NUM_VSMS, &mut arg), Err(Errno::EFAULT));
+        assert_eq!(file.ioctl_value(NVMAP_IOC_FREE, 1), Err(Errno::EFAULT));
+    }
+
+    #[test]
+    fn a_file_is_closed_once_through_its_kernel() {
+        let fixed = Arc::new(Fixed(0, Default::default()));
+        let kmd: Arc<dyn Kmd> = fixed.clone();
+        let number = kmd.open("/dev/null").expect("a file").into_raw_fd();
+        let file = File::from_output(&kmd, Node::Dmabuf, number).expect("a descriptor");
+        assert_eq!((file.raw(), file.node(), file.kmd().name()), (number, Node::Dmabuf, "fixed"));
+        drop(file);
+        assert_eq!(*fixed.1.lock(), [number]);
+    }
+
+    #[test]
+    fn a_negative_output_is_no_descriptor() {
+        let kmd: Arc<dyn Kmd> = Arc::<TestKmd>::default();
+        assert_eq!(File::from_output(&kmd, Node::As, -1).err(), Some(Errno::EBADF));
+    }
+
+    #[test]
+    fn an_error_of_open_comes_through() {
+        let kmd: Arc<dyn Kmd> = Arc::<TestKmd>::default();
+        assert_eq!(File::open(&kmd, Node::Ctrl, "/dev/nvgpu/igpu0/none").err(), Some(Errno::ENOENT));
+    }
+}

@@ -38,3 +38,45 @@ impl Kmd for LinuxKmd {
         std::fs::write(path, text).map_err(|e| Errno::from_raw(e.raw_os_error().unwrap_or(libc::EIO)))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::File;
+    use nix::sys::memfd::{MFdFlags, memfd_create};
+    use std::sync::Arc;
+    use tegrarm_abi::nvgpu::ctrl::{NVGPU_GPU_IOCTL_NUM_VSMS, nvgpu_gpu_num_vsms};
+    use tegrarm_abi::nvmap::NVMAP_IOC_FREE;
+
+    #[test]
+    fn an_absent_node_is_enoent() {
+        let kmd = LinuxKmd;
+        assert_eq!(kmd.open("/dev/nvgpu/igpu0/no-such-node").err(), Some(Errno::ENOENT));
+        assert_eq!(kmd.read_text("/sys/class/devfreq/no-such-device/cur_freq").err(), Some(Errno::ENOENT));
+        assert_eq!(kmd.write_text("/sys/class/devfreq/no-such-device/min_freq", "1").err(), Some(Errno::ENOENT));
+        assert_eq!(kmd.name(), "nvgpu");
+    }
+
+    #[test]
+    fn an_ioctl_on_something_else_is_enotty_and_changes_nothing() {
+        let kmd: Arc<dyn Kmd> = Arc::new(LinuxKmd);
+        let memfd = memfd_create("test", MFdFlags::MFD_CLOEXEC).expect("a memfd");
+        let file = File::from_fd(&kmd, Node::Ctrl, memfd);
+        let mut arg = nvgpu_gpu_num_vsms { num_vsms: 77, reserved: 78 };
+        assert_eq!(file.ioctl(NVGPU_GPU_IOCTL_NUM_VSMS, &mut arg), Err(Errno::ENOTTY));
+        assert_eq!((arg.num_vsms, arg.reserved), (77, 78));
+        assert_eq!(file.ioctl_value(NVMAP_IOC_FREE, 1), Err(Errno::ENOTTY));
+    }
+
+    #[test]
+    fn nodes_are_opened_close_on_exec() {
+        let fd = LinuxKmd.open("/dev/null").expect("a device");
+        let flags = nix::fcntl::fcntl(&fd, nix::fcntl::FcntlArg::F_GETFD).expect("flags");
+        assert_eq!(flags & libc::FD_CLOEXEC, libc::FD_CLOEXEC);
+    }
+
+    #[test]
+    fn text_files_are_read_whole() {
+        assert!(LinuxKmd.read_text("/proc/meminfo").expect("procfs").contains("MemTotal:"));
+    }
+}

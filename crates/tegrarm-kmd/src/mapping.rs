@@ -105,3 +105,102 @@ impl Drop for Mapping {
         unsafe { libc::munmap(self.addr.as_ptr().cast(), self.len) };
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nix::sys::memfd::{MFdFlags, memfd_create};
+    use std::os::fd::{AsFd, OwnedFd};
+    use std::os::unix::fs::FileExt;
+
+    const PAGE: usize = 4096;
+
+    fn file(pages: usize) -> OwnedFd {
+        let fd = memfd_create("test", MFdFlags::MFD_CLOEXEC).expect("a memfd");
+        nix::unistd::ftruncate(&fd, (pages * PAGE) as i64).expect("a size");
+        fd
+    }
+
+    fn map(fd: &OwnedFd, at: Placement) -> Result<Mapping, Errno> {
+        Mapping::new(fd.as_fd(), at, PAGE, Prot::ReadWrite, 0)
+    }
+
+    fn first_byte(map: &Mapping) -> u8 {
+        // SAFETY: the mapping is at least a page, readable, and lives until after the read.
+        unsafe { map.as_ptr().read_volatile() }
+    }
+
+    fn fill(map: &Mapping, value: u8) {
+        // SAFETY: as above, and writable.
+        unsafe { map.as_ptr().write_volatile(value) }
+    }
+
+    fn mapped(addr: usize) -> bool {
+        let mut state = 0u8;
+        // SAFETY: mincore writes one byte per page into `state` and fails for pages that are not mapped.
+        unsafe { libc::mincore(addr as *mut libc::c_void, PAGE, &mut state) == 0 }
+    }
+
+    #[test]
+    fn two_mappings_share_the_file() {
+        let fd = file(2);
+        let (a, b) = (map(&fd, Placement::Anywhere).expect("a"), map(&fd, Placement::Anywhere).expect("b"));
+        fill(&a, 7);
+        assert_eq!((first_byte(&b), a.len()), (7, PAGE));
+        let second = Mapping::new(fd.as_fd(), Placement::Anywhere, PAGE, Prot::Read, PAGE as u64).expect("page 1");
+        assert_eq!(first_byte(&second), 0);
+    }
+
+    #[test]
+    fn exactly_if_free_never_replaces() {
+        let (old, new) = (file(1), file(1));
+        let there = map(&old, Placement::Anywhere).expect("somewhere");
+        fill(&there, 1);
+        assert_eq!(map(&new, Placement::ExactlyIfFree(there.addr())).err(), Some(Errno::EEXIST));
+        assert_eq!(first_byte(&there), 1);
+        fill(&there, 2);
+        let mut byte = [0u8];
+        std::fs::File::from(old).read_exact_at(&mut byte, 0).expect("a read");
+        assert_eq!(byte, [2], "the old mapping is still the one at that address");
+    }
+
+    #[test]
+    fn exactly_if_free_takes_a_free_range() {
+        let fd = file(1);
+        // Far below where the kernel places mappings and far above a program: nobody else maps here.
+        let addr = 0x7_0000_0000;
+        assert!(!mapped(addr));
+        let there = map(&fd, Placement::ExactlyIfFree(addr)).expect("a free range");
+        assert_eq!(there.addr(), addr);
+    }
+
+    #[test]
+    fn replace_replaces() {
+        let (old, new) = (file(1), file(1));
+        let there = map(&old, Placement::Anywhere).expect("somewhere");
+        fill(&there, 1);
+        let over = map(&new, Placement::Replace(there.addr())).expect("replaced");
+        assert_eq!((over.addr(), first_byte(&over)), (there.addr(), 0));
+        there.leak(); // `over` is the owner now
+    }
+
+    #[test]
+    fn a_drop_unmaps_and_a_leak_does_not() {
+        let fd = file(1);
+        let kept = map(&fd, Placement::Anywhere).expect("somewhere").leak();
+        assert!(mapped(kept));
+        // SAFETY: leaked just now, page-aligned, one page, nobody else knows it.
+        let owner = unsafe { Mapping::from_raw(NonNull::new(kept as *mut u8).expect("not null"), PAGE) };
+        drop(owner);
+        assert!(!mapped(kept));
+    }
+
+    #[test]
+    fn errors_are_mmaps_own() {
+        let fd = file(1);
+        let ask = |len, offset| Mapping::new(fd.as_fd(), Placement::Anywhere, len, Prot::Read, offset).err();
+        assert_eq!(ask(0, 0), Some(Errno::EINVAL));
+        assert_eq!(ask(PAGE, 1), Some(Errno::EINVAL));
+        assert_eq!(map(&fd, Placement::ExactlyIfFree(PAGE * 17 + 1)).err(), Some(Errno::EINVAL));
+    }
+}
