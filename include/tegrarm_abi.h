@@ -6,7 +6,13 @@
 #include <stdint.h>
 
 /* Fails to compile when the structure does not have the size the driver expects. */
+#if defined(__cplusplus) && __cplusplus >= 201103L
+#define TEGRARM_ABI_SIZE(type, size) static_assert(sizeof(type) == (size), #type)
+#elif defined(__STDC_VERSION__) && __STDC_VERSION__ >= 201112L
+#define TEGRARM_ABI_SIZE(type, size) _Static_assert(sizeof(type) == (size), #type)
+#else
 #define TEGRARM_ABI_SIZE(type, size) typedef char tegrarm_abi_size_of_##type[sizeof(type) == (size) ? 1 : -1]
+#endif
 
 typedef struct NV0000_ALLOC_PARAMETERS {
     uint32_t hClient;
@@ -2211,6 +2217,184 @@ typedef struct nv_ioctl_xfer_t {
 } nv_ioctl_xfer_t;
 TEGRARM_ABI_SIZE(nv_ioctl_xfer_t, 16);
 
+typedef struct NVOS46_PARAMETERS_V580 {
+    uint32_t hClient;
+    uint32_t hDevice;
+    uint32_t hDma;
+    uint32_t hMemory;
+    uint64_t offset;
+    uint64_t length;
+    uint32_t flags;
+    uint32_t flags2;
+    uint32_t kindOverride;
+    uint8_t _pad0[4];
+    uint64_t dmaOffset;
+    uint32_t status;
+    uint8_t _pad1[4];
+} NVOS46_PARAMETERS_V580;
+TEGRARM_ABI_SIZE(NVOS46_PARAMETERS_V580, 64);
+
+typedef struct NV_VASPACE_ALLOCATION_PARAMETERS_V580 {
+    uint32_t index;
+    uint32_t flags;
+    uint64_t vaSize;
+    uint64_t vaStartInternal;
+    uint64_t vaLimitInternal;
+    uint32_t bigPageSize;
+    uint8_t _pad0[4];
+    uint64_t vaBase;
+    uint32_t pasid;
+    uint8_t _pad1[4];
+} NV_VASPACE_ALLOCATION_PARAMETERS_V580;
+TEGRARM_ABI_SIZE(NV_VASPACE_ALLOCATION_PARAMETERS_V580, 56);
+
+typedef struct NV_CHANNELGPFIFO_ALLOCATION_PARAMETERS_V560 {
+    uint32_t hObjectError;
+    uint32_t hObjectBuffer;
+    uint64_t gpFifoOffset;
+    uint32_t gpFifoEntries;
+    uint32_t flags;
+    uint32_t hContextShare;
+    uint32_t hVASpace;
+    uint32_t hUserdMemory[8];
+    uint64_t userdOffset[8];
+    uint32_t engineType;
+    uint32_t cid;
+    uint32_t subDeviceId;
+    uint32_t hObjectEccError;
+    NV_MEMORY_DESC_PARAMS instanceMem;
+    NV_MEMORY_DESC_PARAMS userdMem;
+    NV_MEMORY_DESC_PARAMS ramfcMem;
+    NV_MEMORY_DESC_PARAMS mthdbufMem;
+    uint32_t hPhysChannelGroup;
+    uint32_t internalFlags;
+    NV_MEMORY_DESC_PARAMS errorNotifierMem;
+    NV_MEMORY_DESC_PARAMS eccErrorNotifierMem;
+    uint32_t ProcessID;
+    uint32_t SubProcessID;
+    uint32_t encryptIv[3];
+    uint32_t decryptIv[3];
+    uint32_t hmacNonce[8];
+} NV_CHANNELGPFIFO_ALLOCATION_PARAMETERS_V560;
+TEGRARM_ABI_SIZE(NV_CHANNELGPFIFO_ALLOCATION_PARAMETERS_V560, 360);
+
+typedef struct NV_CHANNELGPFIFO_ALLOCATION_PARAMETERS_V610 {
+    uint32_t hObjectError;
+    uint32_t hObjectBuffer;
+    uint64_t gpFifoOffset;
+    uint32_t gpFifoEntries;
+    uint32_t flags;
+    uint32_t hContextShare;
+    uint32_t hVASpace;
+    uint32_t hHandleVASpace;
+    uint32_t hUserdMemory[8];
+    uint8_t _pad0[4];
+    uint64_t userdOffset[8];
+    uint32_t engineType;
+    uint32_t cid;
+    uint32_t subDeviceId;
+    uint32_t hObjectEccError;
+    NV_MEMORY_DESC_PARAMS instanceMem;
+    NV_MEMORY_DESC_PARAMS userdMem;
+    NV_MEMORY_DESC_PARAMS ramfcMem;
+    NV_MEMORY_DESC_PARAMS mthdbufMem;
+    uint32_t hPhysChannelGroup;
+    uint32_t internalFlags;
+    NV_MEMORY_DESC_PARAMS errorNotifierMem;
+    NV_MEMORY_DESC_PARAMS eccErrorNotifierMem;
+    uint32_t ProcessID;
+    uint32_t SubProcessID;
+    uint32_t encryptIv[3];
+    uint32_t decryptIv[3];
+    uint32_t hmacNonce[8];
+    uint32_t tpcConfigID;
+    uint8_t _pad1[4];
+} NV_CHANNELGPFIFO_ALLOCATION_PARAMETERS_V610;
+TEGRARM_ABI_SIZE(NV_CHANNELGPFIFO_ALLOCATION_PARAMETERS_V610, 376);
+
+typedef struct NVA06F_CTRL_GPFIFO_SCHEDULE_PARAMS_V580 {
+    uint8_t bEnable;
+    uint8_t bSkipSubmit;
+    uint8_t bSkipEnable;
+} NVA06F_CTRL_GPFIFO_SCHEDULE_PARAMS_V580;
+TEGRARM_ABI_SIZE(NVA06F_CTRL_GPFIFO_SCHEDULE_PARAMS_V580, 3);
+
+typedef struct NV0080_CTRL_GPU_GET_CLASSLIST_V2_PARAMS_V580 {
+    uint32_t numClasses;
+    uint32_t classList[200];
+} NV0080_CTRL_GPU_GET_CLASSLIST_V2_PARAMS_V580;
+TEGRARM_ABI_SIZE(NV0080_CTRL_GPU_GET_CLASSLIST_V2_PARAMS_V580, 804);
+
+typedef struct NV2080_CTRL_GPU_GET_INFO_V2_PARAMS_V580 {
+    uint32_t gpuInfoListSize;
+    uint32_t gpuInfoList[70][2];
+} NV2080_CTRL_GPU_GET_INFO_V2_PARAMS_V580;
+TEGRARM_ABI_SIZE(NV2080_CTRL_GPU_GET_INFO_V2_PARAMS_V580, 564);
+
+typedef struct NV2080_CTRL_GPU_GET_INFO_V2_PARAMS_V610 {
+    uint32_t gpuInfoListSize;
+    uint32_t gpuInfoList[72][2];
+} NV2080_CTRL_GPU_GET_INFO_V2_PARAMS_V610;
+TEGRARM_ABI_SIZE(NV2080_CTRL_GPU_GET_INFO_V2_PARAMS_V610, 580);
+
+typedef struct NV2080_CTRL_FB_GET_INFO_V2_PARAMS_V580 {
+    uint32_t fbInfoListSize;
+    uint32_t fbInfoList[128][2];
+} NV2080_CTRL_FB_GET_INFO_V2_PARAMS_V580;
+TEGRARM_ABI_SIZE(NV2080_CTRL_FB_GET_INFO_V2_PARAMS_V580, 1028);
+
+typedef struct NV2080_CTRL_GPU_GET_NAME_STRING_PARAMS_V610 {
+    uint32_t gpuNameStringFlags;
+    uint8_t gpuNameString[64];
+} NV2080_CTRL_GPU_GET_NAME_STRING_PARAMS_V610;
+TEGRARM_ABI_SIZE(NV2080_CTRL_GPU_GET_NAME_STRING_PARAMS_V610, 68);
+
+typedef struct NV0000_CTRL_GPU_GET_PROBED_IDS_PARAMS_V580 {
+    uint32_t gpuIds[32];
+    uint32_t excludedGpuIds[32];
+    uint32_t gpuFlags[32];
+} NV0000_CTRL_GPU_GET_PROBED_IDS_PARAMS_V580;
+TEGRARM_ABI_SIZE(NV0000_CTRL_GPU_GET_PROBED_IDS_PARAMS_V580, 384);
+
+typedef struct NV2080_CTRL_GR_GET_GLOBAL_SM_ORDER_PARAMS_V580 {
+    uint16_t globalSmId[512][9];
+    uint16_t numSm;
+    uint16_t numTpc;
+    uint8_t _pad0[4];
+    NV0080_CTRL_GR_ROUTE_INFO grRouteInfo;
+} NV2080_CTRL_GR_GET_GLOBAL_SM_ORDER_PARAMS_V580;
+TEGRARM_ABI_SIZE(NV2080_CTRL_GR_GET_GLOBAL_SM_ORDER_PARAMS_V580, 9240);
+
+typedef struct NVB0B5_ALLOCATION_PARAMETERS {
+    uint32_t version;
+    uint32_t engineType;
+} NVB0B5_ALLOCATION_PARAMETERS;
+TEGRARM_ABI_SIZE(NVB0B5_ALLOCATION_PARAMETERS, 8);
+
+typedef struct NV0005_ALLOC_PARAMETERS {
+    uint32_t hParentClient;
+    uint32_t hSrcResource;
+    uint32_t hClass;
+    uint32_t notifyIndex;
+    uint64_t data;
+} NV0005_ALLOC_PARAMETERS;
+TEGRARM_ABI_SIZE(NV0005_ALLOC_PARAMETERS, 24);
+
+typedef struct NV906F_CTRL_GET_CLASS_ENGINEID_PARAMS {
+    uint32_t hObject;
+    uint32_t classEngineID;
+    uint32_t classID;
+    uint32_t engineID;
+} NV906F_CTRL_GET_CLASS_ENGINEID_PARAMS;
+TEGRARM_ABI_SIZE(NV906F_CTRL_GET_CLASS_ENGINEID_PARAMS, 16);
+
+typedef struct NV0041_CTRL_GET_SURFACE_INFO_PARAMS {
+    uint32_t surfaceInfoListSize;
+    uint8_t _pad0[4];
+    uint64_t surfaceInfoList;
+} NV0041_CTRL_GET_SURFACE_INFO_PARAMS;
+TEGRARM_ABI_SIZE(NV0041_CTRL_GET_SURFACE_INFO_PARAMS, 16);
+
 typedef struct AmpereAControlGPFifo {
     uint32_t Ignored00[16];
     uint32_t Put;
@@ -2234,648 +2418,6 @@ typedef struct nv_uuid {
     uint8_t uuid[16];
 } nv_uuid;
 TEGRARM_ABI_SIZE(nv_uuid, 16);
-
-typedef struct UVM_ALLOC_DEVICE_P2P_PARAMS {
-    uint64_t base;
-    uint64_t length;
-    uint64_t offset;
-    nv_uuid gpuUuid;
-    int32_t rmCtrlFd;
-    uint32_t hClient;
-    uint32_t hMemory;
-    uint32_t rmStatus;
-} UVM_ALLOC_DEVICE_P2P_PARAMS;
-TEGRARM_ABI_SIZE(UVM_ALLOC_DEVICE_P2P_PARAMS, 56);
-
-typedef struct UvmGpuMappingAttributes {
-    nv_uuid gpuUuid;
-    uint32_t gpuMappingType;
-    uint32_t gpuCachingType;
-    uint32_t gpuFormatType;
-    uint32_t gpuElementBits;
-    uint32_t gpuCompressionType;
-} UvmGpuMappingAttributes;
-TEGRARM_ABI_SIZE(UvmGpuMappingAttributes, 36);
-
-typedef struct UVM_ALLOC_SEMAPHORE_POOL_PARAMS {
-    uint64_t base;
-    uint64_t length;
-    UvmGpuMappingAttributes perGpuAttributes[256];
-    uint64_t gpuAttributesCount;
-    uint32_t rmStatus;
-    uint8_t _pad0[4];
-} UVM_ALLOC_SEMAPHORE_POOL_PARAMS;
-TEGRARM_ABI_SIZE(UVM_ALLOC_SEMAPHORE_POOL_PARAMS, 9248);
-
-typedef struct UVM_CLEAN_UP_ZOMBIE_RESOURCES_PARAMS {
-    uint32_t rmStatus;
-} UVM_CLEAN_UP_ZOMBIE_RESOURCES_PARAMS;
-TEGRARM_ABI_SIZE(UVM_CLEAN_UP_ZOMBIE_RESOURCES_PARAMS, 4);
-
-typedef struct UVM_CREATE_EXTERNAL_RANGE_PARAMS {
-    uint64_t base;
-    uint64_t length;
-    uint32_t rmStatus;
-    uint8_t _pad0[4];
-} UVM_CREATE_EXTERNAL_RANGE_PARAMS;
-TEGRARM_ABI_SIZE(UVM_CREATE_EXTERNAL_RANGE_PARAMS, 24);
-
-typedef struct UVM_DISABLE_PEER_ACCESS_PARAMS {
-    nv_uuid gpuUuidA;
-    nv_uuid gpuUuidB;
-    uint32_t rmStatus;
-} UVM_DISABLE_PEER_ACCESS_PARAMS;
-TEGRARM_ABI_SIZE(UVM_DISABLE_PEER_ACCESS_PARAMS, 36);
-
-typedef struct UvmCounterConfig {
-    uint32_t scope;
-    uint32_t name;
-    nv_uuid gpuid;
-    uint32_t state;
-} UvmCounterConfig;
-TEGRARM_ABI_SIZE(UvmCounterConfig, 28);
-
-typedef struct UVM_ENABLE_PEER_ACCESS_PARAMS {
-    nv_uuid gpuUuidA;
-    nv_uuid gpuUuidB;
-    uint32_t rmStatus;
-} UVM_ENABLE_PEER_ACCESS_PARAMS;
-TEGRARM_ABI_SIZE(UVM_ENABLE_PEER_ACCESS_PARAMS, 36);
-
-typedef struct UVM_FREE_PARAMS {
-    uint64_t base;
-    uint64_t length;
-    uint32_t rmStatus;
-    uint8_t _pad0[4];
-} UVM_FREE_PARAMS;
-TEGRARM_ABI_SIZE(UVM_FREE_PARAMS, 24);
-
-typedef struct UVM_GET_GPU_UUID_TABLE_PARAMS {
-    nv_uuid gpuUuidArray[32];
-    uint32_t validCount;
-    uint32_t rmStatus;
-} UVM_GET_GPU_UUID_TABLE_PARAMS;
-TEGRARM_ABI_SIZE(UVM_GET_GPU_UUID_TABLE_PARAMS, 520);
-
-typedef struct UVM_INITIALIZE_PARAMS {
-    uint64_t flags;
-    uint32_t rmStatus;
-    uint8_t _pad0[4];
-} UVM_INITIALIZE_PARAMS;
-TEGRARM_ABI_SIZE(UVM_INITIALIZE_PARAMS, 16);
-
-typedef struct UVM_IS_8_SUPPORTED_PARAMS {
-    uint32_t is8Supported;
-    uint32_t rmStatus;
-} UVM_IS_8_SUPPORTED_PARAMS;
-TEGRARM_ABI_SIZE(UVM_IS_8_SUPPORTED_PARAMS, 8);
-
-typedef struct UVM_MAP_EXTERNAL_ALLOCATION_PARAMS {
-    uint64_t base;
-    uint64_t length;
-    uint64_t offset;
-    UvmGpuMappingAttributes perGpuAttributes[256];
-    uint64_t gpuAttributesCount;
-    int32_t rmCtrlFd;
-    uint32_t hClient;
-    uint32_t hMemory;
-    uint32_t rmStatus;
-} UVM_MAP_EXTERNAL_ALLOCATION_PARAMS;
-TEGRARM_ABI_SIZE(UVM_MAP_EXTERNAL_ALLOCATION_PARAMS, 9264);
-
-typedef struct UVM_MAP_EXTERNAL_SPARSE_PARAMS {
-    uint64_t base;
-    uint64_t length;
-    nv_uuid gpuUuid;
-    uint32_t rmStatus;
-    uint8_t _pad0[4];
-} UVM_MAP_EXTERNAL_SPARSE_PARAMS;
-TEGRARM_ABI_SIZE(UVM_MAP_EXTERNAL_SPARSE_PARAMS, 40);
-
-typedef struct UVM_MEM_MAP_PARAMS {
-    uint64_t regionBase;
-    uint64_t regionLength;
-    uint32_t rmStatus;
-    uint8_t _pad0[4];
-} UVM_MEM_MAP_PARAMS;
-TEGRARM_ABI_SIZE(UVM_MEM_MAP_PARAMS, 24);
-
-typedef struct UVM_MM_INITIALIZE_PARAMS {
-    int32_t uvmFd;
-    uint32_t rmStatus;
-} UVM_MM_INITIALIZE_PARAMS;
-TEGRARM_ABI_SIZE(UVM_MM_INITIALIZE_PARAMS, 8);
-
-typedef struct UVM_REGISTER_CHANNEL_PARAMS {
-    nv_uuid gpuUuid;
-    int32_t rmCtrlFd;
-    uint32_t hClient;
-    uint32_t hChannel;
-    uint8_t _pad0[4];
-    uint64_t base;
-    uint64_t length;
-    uint32_t rmStatus;
-    uint8_t _pad1[4];
-} UVM_REGISTER_CHANNEL_PARAMS;
-TEGRARM_ABI_SIZE(UVM_REGISTER_CHANNEL_PARAMS, 56);
-
-typedef struct UVM_REGISTER_GPU_PARAMS {
-    nv_uuid gpu_uuid;
-    uint8_t numaEnabled;
-    uint8_t _pad0[3];
-    int32_t numaNodeId;
-    int32_t rmCtrlFd;
-    uint32_t hClient;
-    uint32_t hSmcPartRef;
-    uint32_t rmStatus;
-} UVM_REGISTER_GPU_PARAMS;
-TEGRARM_ABI_SIZE(UVM_REGISTER_GPU_PARAMS, 40);
-
-typedef struct UVM_REGISTER_GPU_VASPACE_PARAMS {
-    nv_uuid gpuUuid;
-    int32_t rmCtrlFd;
-    uint32_t hClient;
-    uint32_t hVaSpace;
-    uint32_t rmStatus;
-} UVM_REGISTER_GPU_VASPACE_PARAMS;
-TEGRARM_ABI_SIZE(UVM_REGISTER_GPU_VASPACE_PARAMS, 32);
-
-typedef struct UVM_REGISTER_MPS_CLIENT_PARAMS {
-    uint64_t serverId;
-    uint32_t rmStatus;
-    uint8_t _pad0[4];
-} UVM_REGISTER_MPS_CLIENT_PARAMS;
-TEGRARM_ABI_SIZE(UVM_REGISTER_MPS_CLIENT_PARAMS, 16);
-
-typedef struct UVM_REGISTER_MPS_SERVER_PARAMS {
-    nv_uuid gpuUuidArray[32];
-    uint32_t numGpus;
-    uint8_t _pad0[4];
-    uint64_t serverId;
-    uint32_t rmStatus;
-    uint8_t _pad1[4];
-} UVM_REGISTER_MPS_SERVER_PARAMS;
-TEGRARM_ABI_SIZE(UVM_REGISTER_MPS_SERVER_PARAMS, 536);
-
-typedef struct UVM_RELEASE_VA_PARAMS {
-    uint64_t requestedBase;
-    uint64_t length;
-    uint32_t rmStatus;
-    uint8_t _pad0[4];
-} UVM_RELEASE_VA_PARAMS;
-TEGRARM_ABI_SIZE(UVM_RELEASE_VA_PARAMS, 24);
-
-typedef struct UVM_RESERVE_VA_PARAMS {
-    uint64_t requestedBase;
-    uint64_t length;
-    uint32_t rmStatus;
-    uint8_t _pad0[4];
-} UVM_RESERVE_VA_PARAMS;
-TEGRARM_ABI_SIZE(UVM_RESERVE_VA_PARAMS, 24);
-
-typedef struct UVM_UNMAP_EXTERNAL_PARAMS {
-    uint64_t base;
-    uint64_t length;
-    nv_uuid gpuUuid;
-    uint32_t rmStatus;
-    uint8_t _pad0[4];
-} UVM_UNMAP_EXTERNAL_PARAMS;
-TEGRARM_ABI_SIZE(UVM_UNMAP_EXTERNAL_PARAMS, 40);
-
-typedef struct UVM_UNREGISTER_CHANNEL_PARAMS {
-    nv_uuid gpuUuid;
-    uint32_t hClient;
-    uint32_t hChannel;
-    uint32_t rmStatus;
-} UVM_UNREGISTER_CHANNEL_PARAMS;
-TEGRARM_ABI_SIZE(UVM_UNREGISTER_CHANNEL_PARAMS, 28);
-
-typedef struct UVM_UNREGISTER_GPU_PARAMS {
-    nv_uuid gpu_uuid;
-    uint32_t rmStatus;
-} UVM_UNREGISTER_GPU_PARAMS;
-TEGRARM_ABI_SIZE(UVM_UNREGISTER_GPU_PARAMS, 20);
-
-typedef struct UVM_UNREGISTER_GPU_VASPACE_PARAMS {
-    nv_uuid gpuUuid;
-    uint32_t rmStatus;
-} UVM_UNREGISTER_GPU_VASPACE_PARAMS;
-TEGRARM_ABI_SIZE(UVM_UNREGISTER_GPU_VASPACE_PARAMS, 20);
-
-typedef struct UVM_VALIDATE_VA_RANGE_PARAMS {
-    uint64_t base;
-    uint64_t length;
-    uint32_t rmStatus;
-    uint8_t _pad0[4];
-} UVM_VALIDATE_VA_RANGE_PARAMS;
-TEGRARM_ABI_SIZE(UVM_VALIDATE_VA_RANGE_PARAMS, 24);
-
-typedef struct UVM_ALLOW_MIGRATION_RANGE_GROUPS_PARAMS {
-    uint64_t rangeGroupIds[32];
-    uint64_t numGroupIds;
-    uint32_t rmStatus;
-    uint8_t _pad0[4];
-} UVM_ALLOW_MIGRATION_RANGE_GROUPS_PARAMS;
-TEGRARM_ABI_SIZE(UVM_ALLOW_MIGRATION_RANGE_GROUPS_PARAMS, 272);
-
-typedef struct UVM_CREATE_RANGE_GROUP_PARAMS {
-    uint64_t rangeGroupId;
-    uint32_t rmStatus;
-    uint8_t _pad0[4];
-} UVM_CREATE_RANGE_GROUP_PARAMS;
-TEGRARM_ABI_SIZE(UVM_CREATE_RANGE_GROUP_PARAMS, 16);
-
-typedef struct UVM_DESTROY_RANGE_GROUP_PARAMS {
-    uint64_t rangeGroupId;
-    uint32_t rmStatus;
-    uint8_t _pad0[4];
-} UVM_DESTROY_RANGE_GROUP_PARAMS;
-TEGRARM_ABI_SIZE(UVM_DESTROY_RANGE_GROUP_PARAMS, 16);
-
-typedef struct UVM_DISABLE_READ_DUPLICATION_PARAMS {
-    uint64_t requestedBase;
-    uint64_t length;
-    uint32_t rmStatus;
-    uint8_t _pad0[4];
-} UVM_DISABLE_READ_DUPLICATION_PARAMS;
-TEGRARM_ABI_SIZE(UVM_DISABLE_READ_DUPLICATION_PARAMS, 24);
-
-typedef struct UVM_DISABLE_SYSTEM_WIDE_ATOMICS_PARAMS {
-    nv_uuid gpu_uuid;
-    uint32_t rmStatus;
-} UVM_DISABLE_SYSTEM_WIDE_ATOMICS_PARAMS;
-TEGRARM_ABI_SIZE(UVM_DISABLE_SYSTEM_WIDE_ATOMICS_PARAMS, 20);
-
-typedef struct UVM_ENABLE_READ_DUPLICATION_PARAMS {
-    uint64_t requestedBase;
-    uint64_t length;
-    uint32_t rmStatus;
-    uint8_t _pad0[4];
-} UVM_ENABLE_READ_DUPLICATION_PARAMS;
-TEGRARM_ABI_SIZE(UVM_ENABLE_READ_DUPLICATION_PARAMS, 24);
-
-typedef struct UVM_ENABLE_SYSTEM_WIDE_ATOMICS_PARAMS {
-    nv_uuid gpu_uuid;
-    uint32_t rmStatus;
-} UVM_ENABLE_SYSTEM_WIDE_ATOMICS_PARAMS;
-TEGRARM_ABI_SIZE(UVM_ENABLE_SYSTEM_WIDE_ATOMICS_PARAMS, 20);
-
-typedef struct UVM_MAP_DYNAMIC_PARALLELISM_REGION_PARAMS {
-    uint64_t base;
-    uint64_t length;
-    nv_uuid gpuUuid;
-    uint32_t rmStatus;
-    uint8_t _pad0[4];
-} UVM_MAP_DYNAMIC_PARALLELISM_REGION_PARAMS;
-TEGRARM_ABI_SIZE(UVM_MAP_DYNAMIC_PARALLELISM_REGION_PARAMS, 40);
-
-typedef struct UVM_MIGRATE_PARAMS {
-    uint64_t base;
-    uint64_t length;
-    nv_uuid destinationUuid;
-    uint32_t flags;
-    uint8_t _pad0[4];
-    uint64_t semaphoreAddress;
-    uint32_t semaphorePayload;
-    int32_t cpuNumaNode;
-    uint64_t userSpaceStart;
-    uint64_t userSpaceLength;
-    uint32_t rmStatus;
-    uint8_t _pad1[4];
-} UVM_MIGRATE_PARAMS;
-TEGRARM_ABI_SIZE(UVM_MIGRATE_PARAMS, 80);
-
-typedef struct UVM_MIGRATE_RANGE_GROUP_PARAMS {
-    uint64_t rangeGroupId;
-    nv_uuid destinationUuid;
-    uint32_t rmStatus;
-    uint8_t _pad0[4];
-} UVM_MIGRATE_RANGE_GROUP_PARAMS;
-TEGRARM_ABI_SIZE(UVM_MIGRATE_RANGE_GROUP_PARAMS, 32);
-
-typedef struct UVM_PAGEABLE_MEM_ACCESS_ON_GPU_PARAMS {
-    nv_uuid gpu_uuid;
-    uint8_t pageableMemAccess;
-    uint8_t _pad0[3];
-    uint32_t rmStatus;
-} UVM_PAGEABLE_MEM_ACCESS_ON_GPU_PARAMS;
-TEGRARM_ABI_SIZE(UVM_PAGEABLE_MEM_ACCESS_ON_GPU_PARAMS, 24);
-
-typedef struct UVM_PAGEABLE_MEM_ACCESS_PARAMS {
-    uint8_t pageableMemAccess;
-    uint8_t _pad0[3];
-    uint32_t rmStatus;
-} UVM_PAGEABLE_MEM_ACCESS_PARAMS;
-TEGRARM_ABI_SIZE(UVM_PAGEABLE_MEM_ACCESS_PARAMS, 8);
-
-typedef struct UVM_POPULATE_PAGEABLE_PARAMS {
-    uint64_t base;
-    uint64_t length;
-    uint32_t flags;
-    uint32_t rmStatus;
-} UVM_POPULATE_PAGEABLE_PARAMS;
-TEGRARM_ABI_SIZE(UVM_POPULATE_PAGEABLE_PARAMS, 24);
-
-typedef struct UVM_REGION_COMMIT_PARAMS {
-    uint64_t requestedBase;
-    uint64_t length;
-    uint64_t streamId;
-    nv_uuid gpuUuid;
-    uint32_t rmStatus;
-    uint8_t _pad0[4];
-} UVM_REGION_COMMIT_PARAMS;
-TEGRARM_ABI_SIZE(UVM_REGION_COMMIT_PARAMS, 48);
-
-typedef struct UVM_REGION_DECOMMIT_PARAMS {
-    uint64_t requestedBase;
-    uint64_t length;
-    uint32_t rmStatus;
-    uint8_t _pad0[4];
-} UVM_REGION_DECOMMIT_PARAMS;
-TEGRARM_ABI_SIZE(UVM_REGION_DECOMMIT_PARAMS, 24);
-
-typedef struct UVM_REGION_SET_STREAM_PARAMS {
-    uint64_t requestedBase;
-    uint64_t length;
-    uint64_t newStreamId;
-    nv_uuid gpuUuid;
-    uint32_t rmStatus;
-    uint8_t _pad0[4];
-} UVM_REGION_SET_STREAM_PARAMS;
-TEGRARM_ABI_SIZE(UVM_REGION_SET_STREAM_PARAMS, 48);
-
-typedef struct UVM_SET_ACCESSED_BY_PARAMS {
-    uint64_t requestedBase;
-    uint64_t length;
-    nv_uuid accessedByUuid;
-    uint32_t rmStatus;
-    uint8_t _pad0[4];
-} UVM_SET_ACCESSED_BY_PARAMS;
-TEGRARM_ABI_SIZE(UVM_SET_ACCESSED_BY_PARAMS, 40);
-
-typedef struct UVM_SET_PREFERRED_LOCATION_PARAMS {
-    uint64_t requestedBase;
-    uint64_t length;
-    nv_uuid preferredLocation;
-    int32_t preferredCpuNumaNode;
-    uint32_t rmStatus;
-} UVM_SET_PREFERRED_LOCATION_PARAMS;
-TEGRARM_ABI_SIZE(UVM_SET_PREFERRED_LOCATION_PARAMS, 40);
-
-typedef struct UVM_SET_RANGE_GROUP_PARAMS {
-    uint64_t rangeGroupId;
-    uint64_t requestedBase;
-    uint64_t length;
-    uint32_t rmStatus;
-    uint8_t _pad0[4];
-} UVM_SET_RANGE_GROUP_PARAMS;
-TEGRARM_ABI_SIZE(UVM_SET_RANGE_GROUP_PARAMS, 32);
-
-typedef struct UVM_SET_STREAM_RUNNING_PARAMS {
-    uint64_t streamId;
-    uint32_t rmStatus;
-    uint8_t _pad0[4];
-} UVM_SET_STREAM_RUNNING_PARAMS;
-TEGRARM_ABI_SIZE(UVM_SET_STREAM_RUNNING_PARAMS, 16);
-
-typedef struct UVM_SET_STREAM_STOPPED_PARAMS {
-    uint64_t streamIdArray[32];
-    uint64_t nStreams;
-    uint32_t rmStatus;
-    uint8_t _pad0[4];
-} UVM_SET_STREAM_STOPPED_PARAMS;
-TEGRARM_ABI_SIZE(UVM_SET_STREAM_STOPPED_PARAMS, 272);
-
-typedef struct UVM_UNSET_ACCESSED_BY_PARAMS {
-    uint64_t requestedBase;
-    uint64_t length;
-    nv_uuid accessedByUuid;
-    uint32_t rmStatus;
-    uint8_t _pad0[4];
-} UVM_UNSET_ACCESSED_BY_PARAMS;
-TEGRARM_ABI_SIZE(UVM_UNSET_ACCESSED_BY_PARAMS, 40);
-
-typedef struct UVM_UNSET_PREFERRED_LOCATION_PARAMS {
-    uint64_t requestedBase;
-    uint64_t length;
-    uint32_t rmStatus;
-    uint8_t _pad0[4];
-} UVM_UNSET_PREFERRED_LOCATION_PARAMS;
-TEGRARM_ABI_SIZE(UVM_UNSET_PREFERRED_LOCATION_PARAMS, 24);
-
-typedef struct UVM_ADD_SESSION_PARAMS {
-    uint32_t pidTarget;
-    uint8_t _pad0[4];
-    uint64_t countersBaseAddress;
-    int32_t sessionIndex;
-    uint32_t rmStatus;
-} UVM_ADD_SESSION_PARAMS;
-TEGRARM_ABI_SIZE(UVM_ADD_SESSION_PARAMS, 24);
-
-typedef struct UVM_CLEAR_ALL_ACCESS_COUNTERS_PARAMS {
-    uint32_t rmStatus;
-} UVM_CLEAR_ALL_ACCESS_COUNTERS_PARAMS;
-TEGRARM_ABI_SIZE(UVM_CLEAR_ALL_ACCESS_COUNTERS_PARAMS, 4);
-
-typedef struct UVM_CREATE_EVENT_QUEUE_PARAMS {
-    int32_t sessionIndex;
-    uint32_t eventQueueIndex;
-    uint64_t queueSize;
-    uint64_t notificationCount;
-    uint32_t timeStampType;
-    uint32_t rmStatus;
-} UVM_CREATE_EVENT_QUEUE_PARAMS;
-TEGRARM_ABI_SIZE(UVM_CREATE_EVENT_QUEUE_PARAMS, 32);
-
-typedef struct UVM_DEBUG_ACCESS_MEMORY_PARAMS {
-    int32_t sessionIndex;
-    uint8_t _pad0[4];
-    uint64_t baseAddress;
-    uint64_t sizeInBytes;
-    uint32_t accessType;
-    uint8_t _pad1[4];
-    uint64_t buffer;
-    uint8_t isBitmaskSet;
-    uint8_t _pad2[7];
-    uint64_t bitmask;
-    uint32_t rmStatus;
-    uint8_t _pad3[4];
-} UVM_DEBUG_ACCESS_MEMORY_PARAMS;
-TEGRARM_ABI_SIZE(UVM_DEBUG_ACCESS_MEMORY_PARAMS, 64);
-
-typedef struct UVM_ENABLE_COUNTERS_PARAMS {
-    int32_t sessionIndex;
-    UvmCounterConfig config[32];
-    uint32_t count;
-    uint32_t rmStatus;
-} UVM_ENABLE_COUNTERS_PARAMS;
-TEGRARM_ABI_SIZE(UVM_ENABLE_COUNTERS_PARAMS, 908);
-
-typedef struct UVM_EVENT_CTRL_PARAMS {
-    int32_t sessionIndex;
-    uint32_t eventQueueIndex;
-    int32_t eventType;
-    uint32_t enable;
-    uint32_t rmStatus;
-} UVM_EVENT_CTRL_PARAMS;
-TEGRARM_ABI_SIZE(UVM_EVENT_CTRL_PARAMS, 20);
-
-typedef struct UVM_MAP_COUNTER_PARAMS {
-    int32_t sessionIndex;
-    uint32_t scope;
-    uint32_t counterName;
-    nv_uuid gpuUuid;
-    uint8_t _pad0[4];
-    uint64_t addr;
-    uint32_t rmStatus;
-    uint8_t _pad1[4];
-} UVM_MAP_COUNTER_PARAMS;
-TEGRARM_ABI_SIZE(UVM_MAP_COUNTER_PARAMS, 48);
-
-typedef struct UVM_MAP_EVENT_QUEUE_PARAMS {
-    int32_t sessionIndex;
-    uint32_t eventQueueIndex;
-    uint64_t userRODataAddr;
-    uint64_t userRWDataAddr;
-    uint64_t readIndexAddr;
-    uint64_t writeIndexAddr;
-    uint64_t queueBufferAddr;
-    uint32_t rmStatus;
-    uint8_t _pad0[4];
-} UVM_MAP_EVENT_QUEUE_PARAMS;
-TEGRARM_ABI_SIZE(UVM_MAP_EVENT_QUEUE_PARAMS, 56);
-
-typedef struct UVM_PREVENT_MIGRATION_RANGE_GROUPS_PARAMS {
-    uint64_t rangeGroupIds[32];
-    uint64_t numGroupIds;
-    uint32_t rmStatus;
-    uint8_t _pad0[4];
-} UVM_PREVENT_MIGRATION_RANGE_GROUPS_PARAMS;
-TEGRARM_ABI_SIZE(UVM_PREVENT_MIGRATION_RANGE_GROUPS_PARAMS, 272);
-
-typedef struct UVM_REMOVE_EVENT_QUEUE_PARAMS {
-    int32_t sessionIndex;
-    uint32_t eventQueueIndex;
-    uint32_t rmStatus;
-} UVM_REMOVE_EVENT_QUEUE_PARAMS;
-TEGRARM_ABI_SIZE(UVM_REMOVE_EVENT_QUEUE_PARAMS, 12);
-
-typedef struct UVM_REMOVE_SESSION_PARAMS {
-    int32_t sessionIndex;
-    uint32_t rmStatus;
-} UVM_REMOVE_SESSION_PARAMS;
-TEGRARM_ABI_SIZE(UVM_REMOVE_SESSION_PARAMS, 8);
-
-typedef struct UVM_RUN_TEST_PARAMS_multiGpu {
-    nv_uuid peerGpuUuid;
-    uint32_t peerId;
-} UVM_RUN_TEST_PARAMS_multiGpu;
-TEGRARM_ABI_SIZE(UVM_RUN_TEST_PARAMS_multiGpu, 20);
-
-typedef struct UVM_RUN_TEST_PARAMS {
-    nv_uuid gpuUuid;
-    uint32_t test;
-    UVM_RUN_TEST_PARAMS_multiGpu multiGpu;
-    uint32_t rmStatus;
-} UVM_RUN_TEST_PARAMS;
-TEGRARM_ABI_SIZE(UVM_RUN_TEST_PARAMS, 44);
-
-typedef struct UVM_TOOLS_DISABLE_COUNTERS_PARAMS {
-    uint64_t counterTypeFlags;
-    uint32_t rmStatus;
-    uint8_t _pad0[4];
-} UVM_TOOLS_DISABLE_COUNTERS_PARAMS;
-TEGRARM_ABI_SIZE(UVM_TOOLS_DISABLE_COUNTERS_PARAMS, 16);
-
-typedef struct UVM_TOOLS_ENABLE_COUNTERS_PARAMS {
-    uint64_t counterTypeFlags;
-    uint32_t rmStatus;
-    uint8_t _pad0[4];
-} UVM_TOOLS_ENABLE_COUNTERS_PARAMS;
-TEGRARM_ABI_SIZE(UVM_TOOLS_ENABLE_COUNTERS_PARAMS, 16);
-
-typedef struct UVM_TOOLS_EVENT_QUEUE_DISABLE_EVENTS_PARAMS {
-    uint64_t eventTypeFlags;
-    uint32_t rmStatus;
-    uint8_t _pad0[4];
-} UVM_TOOLS_EVENT_QUEUE_DISABLE_EVENTS_PARAMS;
-TEGRARM_ABI_SIZE(UVM_TOOLS_EVENT_QUEUE_DISABLE_EVENTS_PARAMS, 16);
-
-typedef struct UVM_TOOLS_EVENT_QUEUE_ENABLE_EVENTS_PARAMS {
-    uint64_t eventTypeFlags;
-    uint32_t rmStatus;
-    uint8_t _pad0[4];
-} UVM_TOOLS_EVENT_QUEUE_ENABLE_EVENTS_PARAMS;
-TEGRARM_ABI_SIZE(UVM_TOOLS_EVENT_QUEUE_ENABLE_EVENTS_PARAMS, 16);
-
-typedef struct UVM_TOOLS_FLUSH_EVENTS_PARAMS {
-    uint32_t rmStatus;
-} UVM_TOOLS_FLUSH_EVENTS_PARAMS;
-TEGRARM_ABI_SIZE(UVM_TOOLS_FLUSH_EVENTS_PARAMS, 4);
-
-typedef struct UVM_TOOLS_GET_PROCESSOR_UUID_TABLE_PARAMS {
-    uint64_t tablePtr;
-    uint32_t rmStatus;
-    uint8_t _pad0[4];
-} UVM_TOOLS_GET_PROCESSOR_UUID_TABLE_PARAMS;
-TEGRARM_ABI_SIZE(UVM_TOOLS_GET_PROCESSOR_UUID_TABLE_PARAMS, 16);
-
-typedef struct UVM_TOOLS_GET_PROCESSOR_UUID_TABLE_V2_PARAMS {
-    uint64_t tablePtr;
-    uint32_t rmStatus;
-    uint8_t _pad0[4];
-} UVM_TOOLS_GET_PROCESSOR_UUID_TABLE_V2_PARAMS;
-TEGRARM_ABI_SIZE(UVM_TOOLS_GET_PROCESSOR_UUID_TABLE_V2_PARAMS, 16);
-
-typedef struct UVM_TOOLS_INIT_EVENT_TRACKER_PARAMS {
-    uint64_t queueBuffer;
-    uint64_t queueBufferSize;
-    uint64_t controlBuffer;
-    nv_uuid processor;
-    uint32_t allProcessors;
-    uint32_t uvmFd;
-    uint32_t rmStatus;
-    uint8_t _pad0[4];
-} UVM_TOOLS_INIT_EVENT_TRACKER_PARAMS;
-TEGRARM_ABI_SIZE(UVM_TOOLS_INIT_EVENT_TRACKER_PARAMS, 56);
-
-typedef struct UVM_TOOLS_INIT_EVENT_TRACKER_V2_PARAMS {
-    uint64_t queueBuffer;
-    uint64_t queueBufferSize;
-    uint64_t controlBuffer;
-    nv_uuid processor;
-    uint32_t allProcessors;
-    uint32_t uvmFd;
-    uint32_t rmStatus;
-    uint8_t _pad0[4];
-} UVM_TOOLS_INIT_EVENT_TRACKER_V2_PARAMS;
-TEGRARM_ABI_SIZE(UVM_TOOLS_INIT_EVENT_TRACKER_V2_PARAMS, 56);
-
-typedef struct UVM_TOOLS_READ_PROCESS_MEMORY_PARAMS {
-    uint64_t buffer;
-    uint64_t size;
-    uint64_t targetVa;
-    uint64_t bytesRead;
-    uint32_t rmStatus;
-    uint8_t _pad0[4];
-} UVM_TOOLS_READ_PROCESS_MEMORY_PARAMS;
-TEGRARM_ABI_SIZE(UVM_TOOLS_READ_PROCESS_MEMORY_PARAMS, 40);
-
-typedef struct UVM_TOOLS_SET_NOTIFICATION_THRESHOLD_PARAMS {
-    uint32_t notificationThreshold;
-    uint32_t rmStatus;
-} UVM_TOOLS_SET_NOTIFICATION_THRESHOLD_PARAMS;
-TEGRARM_ABI_SIZE(UVM_TOOLS_SET_NOTIFICATION_THRESHOLD_PARAMS, 8);
-
-typedef struct UVM_TOOLS_WRITE_PROCESS_MEMORY_PARAMS {
-    uint64_t buffer;
-    uint64_t size;
-    uint64_t targetVa;
-    uint64_t bytesWritten;
-    uint32_t rmStatus;
-    uint8_t _pad0[4];
-} UVM_TOOLS_WRITE_PROCESS_MEMORY_PARAMS;
-TEGRARM_ABI_SIZE(UVM_TOOLS_WRITE_PROCESS_MEMORY_PARAMS, 40);
 
 #define NVC6C0_SET_OBJECT 0x0u
 #define NVC6C0_NO_OPERATION 0x100u
@@ -3496,143 +3038,6 @@ TEGRARM_ABI_SIZE(UVM_TOOLS_WRITE_PROCESS_MEMORY_PARAMS, 40);
 #define NVC56F_DMA_OPCODE3_NONE 0x0u
 #define NVC56F_DMA_OPCODE_METHOD 0x0u
 #define NVC56F_DMA_OPCODE_NONINC_METHOD 0x2u
-#define RUN_CTA_IN_ONE_SM_PARTITION_FALSE 0x0u
-#define RUN_CTA_IN_ONE_SM_PARTITION_TRUE 0x1u
-#define IS_QUEUE_FALSE 0x0u
-#define IS_QUEUE_TRUE 0x1u
-#define ADD_TO_HEAD_OF_QMD_GROUP_LINKED_LIST_FALSE 0x0u
-#define ADD_TO_HEAD_OF_QMD_GROUP_LINKED_LIST_TRUE 0x1u
-#define REQUIRE_SCHEDULING_PCAS_FALSE 0x0u
-#define REQUIRE_SCHEDULING_PCAS_TRUE 0x1u
-#define SELF_COPY_ON_COMPLETION_FALSE 0x0u
-#define SELF_COPY_ON_COMPLETION_TRUE 0x1u
-#define INVALIDATE_TEXTURE_HEADER_CACHE_FALSE 0x0u
-#define INVALIDATE_TEXTURE_HEADER_CACHE_TRUE 0x1u
-#define INVALIDATE_TEXTURE_SAMPLER_CACHE_FALSE 0x0u
-#define INVALIDATE_TEXTURE_SAMPLER_CACHE_TRUE 0x1u
-#define INVALIDATE_TEXTURE_DATA_CACHE_FALSE 0x0u
-#define INVALIDATE_TEXTURE_DATA_CACHE_TRUE 0x1u
-#define INVALIDATE_SHADER_DATA_CACHE_FALSE 0x0u
-#define INVALIDATE_SHADER_DATA_CACHE_TRUE 0x1u
-#define INVALIDATE_INSTRUCTION_CACHE_FALSE 0x0u
-#define INVALIDATE_INSTRUCTION_CACHE_TRUE 0x1u
-#define INVALIDATE_SHADER_CONSTANT_CACHE_FALSE 0x0u
-#define INVALIDATE_SHADER_CONSTANT_CACHE_TRUE 0x1u
-#define CWD_REFERENCE_COUNT_INCR_ENABLE_FALSE 0x0u
-#define CWD_REFERENCE_COUNT_INCR_ENABLE_TRUE 0x1u
-#define CWD_MEMBAR_TYPE_L1_NONE 0x0u
-#define CWD_MEMBAR_TYPE_L1_SYSMEMBAR 0x1u
-#define CWD_MEMBAR_TYPE_L1_MEMBAR 0x3u
-#define SEQUENTIALLY_RUN_CTAS_FALSE 0x0u
-#define SEQUENTIALLY_RUN_CTAS_TRUE 0x1u
-#define CWD_REFERENCE_COUNT_DECR_ENABLE_FALSE 0x0u
-#define CWD_REFERENCE_COUNT_DECR_ENABLE_TRUE 0x1u
-#define API_VISIBLE_CALL_LIMIT__32 0x0u
-#define API_VISIBLE_CALL_LIMIT_NO_CHECK 0x1u
-#define SAMPLER_INDEX_INDEPENDENTLY 0x0u
-#define SAMPLER_INDEX_VIA_HEADER_INDEX 0x1u
-#define DISABLE_AUTO_INVALIDATE_FALSE 0x0u
-#define DISABLE_AUTO_INVALIDATE_TRUE 0x1u
-#define DEPENDENT_QMD0_ENABLE_FALSE 0x0u
-#define DEPENDENT_QMD0_ENABLE_TRUE 0x1u
-#define DEPENDENT_QMD0_ACTION_QMD_INCREMENT_PUT 0x0u
-#define DEPENDENT_QMD0_ACTION_QMD_SCHEDULE 0x1u
-#define DEPENDENT_QMD0_ACTION_QMD_INVALIDATE_COPY_SCHEDULE 0x3u
-#define DEPENDENT_QMD0_ACTION_QMD_DECREMENT_DEPENDENCE 0x4u
-#define DEPENDENT_QMD0_PREFETCH_FALSE 0x0u
-#define DEPENDENT_QMD0_PREFETCH_TRUE 0x1u
-#define DEPENDENT_QMD1_ENABLE_FALSE 0x0u
-#define DEPENDENT_QMD1_ENABLE_TRUE 0x1u
-#define DEPENDENT_QMD1_ACTION_QMD_INCREMENT_PUT 0x0u
-#define DEPENDENT_QMD1_ACTION_QMD_SCHEDULE 0x1u
-#define DEPENDENT_QMD1_ACTION_QMD_INVALIDATE_COPY_SCHEDULE 0x3u
-#define DEPENDENT_QMD1_ACTION_QMD_DECREMENT_DEPENDENCE 0x4u
-#define DEPENDENT_QMD1_PREFETCH_FALSE 0x0u
-#define DEPENDENT_QMD1_PREFETCH_TRUE 0x1u
-#define CONSTANT_BUFFER_VALID_FALSE 0x0u
-#define CONSTANT_BUFFER_VALID_TRUE 0x1u
-#define SHARED_ALLOCATION_ENABLE_FALSE 0x0u
-#define SHARED_ALLOCATION_ENABLE_TRUE 0x1u
-#define RELEASE0_MEMBAR_TYPE_FE_NONE 0x0u
-#define RELEASE0_MEMBAR_TYPE_FE_SYSMEMBAR 0x1u
-#define RELEASE0_REDUCTION_OP_RED_ADD 0x0u
-#define RELEASE0_REDUCTION_OP_RED_MIN 0x1u
-#define RELEASE0_REDUCTION_OP_RED_MAX 0x2u
-#define RELEASE0_REDUCTION_OP_RED_INC 0x3u
-#define RELEASE0_REDUCTION_OP_RED_DEC 0x4u
-#define RELEASE0_REDUCTION_OP_RED_AND 0x5u
-#define RELEASE0_REDUCTION_OP_RED_OR 0x6u
-#define RELEASE0_REDUCTION_OP_RED_XOR 0x7u
-#define RELEASE0_ENABLE_FALSE 0x0u
-#define RELEASE0_ENABLE_TRUE 0x1u
-#define RELEASE0_REDUCTION_FORMAT_UNSIGNED_32 0x0u
-#define RELEASE0_REDUCTION_FORMAT_SIGNED_32 0x1u
-#define RELEASE0_REDUCTION_ENABLE_FALSE 0x0u
-#define RELEASE0_REDUCTION_ENABLE_TRUE 0x1u
-#define RELEASE0_NON_BLOCKING_INTR_TYPE_NONE 0x0u
-#define RELEASE0_NON_BLOCKING_INTR_TYPE_TRAP 0x1u
-#define RELEASE0_NON_BLOCKING_INTR_TYPE_CONDITIONAL_TRAP 0x2u
-#define RELEASE0_PAYLOAD64B_FALSE 0x0u
-#define RELEASE0_PAYLOAD64B_TRUE 0x1u
-#define RELEASE0_STRUCTURE_SIZE_SEMAPHORE_FOUR_WORDS 0x0u
-#define RELEASE0_STRUCTURE_SIZE_SEMAPHORE_ONE_WORD 0x1u
-#define RELEASE0_STRUCTURE_SIZE_SEMAPHORE_TWO_WORDS 0x2u
-#define RELEASE1_MEMBAR_TYPE_FE_NONE 0x0u
-#define RELEASE1_MEMBAR_TYPE_FE_SYSMEMBAR 0x1u
-#define RELEASE1_REDUCTION_OP_RED_ADD 0x0u
-#define RELEASE1_REDUCTION_OP_RED_MIN 0x1u
-#define RELEASE1_REDUCTION_OP_RED_MAX 0x2u
-#define RELEASE1_REDUCTION_OP_RED_INC 0x3u
-#define RELEASE1_REDUCTION_OP_RED_DEC 0x4u
-#define RELEASE1_REDUCTION_OP_RED_AND 0x5u
-#define RELEASE1_REDUCTION_OP_RED_OR 0x6u
-#define RELEASE1_REDUCTION_OP_RED_XOR 0x7u
-#define RELEASE1_ENABLE_FALSE 0x0u
-#define RELEASE1_ENABLE_TRUE 0x1u
-#define RELEASE1_REDUCTION_FORMAT_UNSIGNED_32 0x0u
-#define RELEASE1_REDUCTION_FORMAT_SIGNED_32 0x1u
-#define RELEASE1_REDUCTION_ENABLE_FALSE 0x0u
-#define RELEASE1_REDUCTION_ENABLE_TRUE 0x1u
-#define RELEASE1_NON_BLOCKING_INTR_TYPE_NONE 0x0u
-#define RELEASE1_NON_BLOCKING_INTR_TYPE_TRAP 0x1u
-#define RELEASE1_NON_BLOCKING_INTR_TYPE_CONDITIONAL_TRAP 0x2u
-#define RELEASE1_PAYLOAD64B_FALSE 0x0u
-#define RELEASE1_PAYLOAD64B_TRUE 0x1u
-#define RELEASE1_STRUCTURE_SIZE_SEMAPHORE_FOUR_WORDS 0x0u
-#define RELEASE1_STRUCTURE_SIZE_SEMAPHORE_ONE_WORD 0x1u
-#define RELEASE1_STRUCTURE_SIZE_SEMAPHORE_TWO_WORDS 0x2u
-#define CONSTANT_BUFFER_PREFETCH_POST_FALSE 0x0u
-#define CONSTANT_BUFFER_PREFETCH_POST_TRUE 0x1u
-#define CONSTANT_BUFFER_INVALIDATE_FALSE 0x0u
-#define CONSTANT_BUFFER_INVALIDATE_TRUE 0x1u
-#define PROGRAM_PREFETCH_TYPE_PREFETCH_LAUNCH 0x0u
-#define PROGRAM_PREFETCH_TYPE_PREFTECH_POST 0x1u
-#define RELEASE2_MEMBAR_TYPE_FE_NONE 0x0u
-#define RELEASE2_MEMBAR_TYPE_FE_SYSMEMBAR 0x1u
-#define RELEASE2_REDUCTION_OP_RED_ADD 0x0u
-#define RELEASE2_REDUCTION_OP_RED_MIN 0x1u
-#define RELEASE2_REDUCTION_OP_RED_MAX 0x2u
-#define RELEASE2_REDUCTION_OP_RED_INC 0x3u
-#define RELEASE2_REDUCTION_OP_RED_DEC 0x4u
-#define RELEASE2_REDUCTION_OP_RED_AND 0x5u
-#define RELEASE2_REDUCTION_OP_RED_OR 0x6u
-#define RELEASE2_REDUCTION_OP_RED_XOR 0x7u
-#define RELEASE2_ENABLE_FALSE 0x0u
-#define RELEASE2_ENABLE_TRUE 0x1u
-#define RELEASE2_REDUCTION_FORMAT_UNSIGNED_32 0x0u
-#define RELEASE2_REDUCTION_FORMAT_SIGNED_32 0x1u
-#define RELEASE2_REDUCTION_ENABLE_FALSE 0x0u
-#define RELEASE2_REDUCTION_ENABLE_TRUE 0x1u
-#define RELEASE2_NON_BLOCKING_INTR_TYPE_NONE 0x0u
-#define RELEASE2_NON_BLOCKING_INTR_TYPE_TRAP 0x1u
-#define RELEASE2_NON_BLOCKING_INTR_TYPE_CONDITIONAL_TRAP 0x2u
-#define RELEASE2_PAYLOAD64B_FALSE 0x0u
-#define RELEASE2_PAYLOAD64B_TRUE 0x1u
-#define RELEASE2_STRUCTURE_SIZE_SEMAPHORE_FOUR_WORDS 0x0u
-#define RELEASE2_STRUCTURE_SIZE_SEMAPHORE_ONE_WORD 0x1u
-#define RELEASE2_STRUCTURE_SIZE_SEMAPHORE_TWO_WORDS 0x2u
-#define HW_ONLY_SPAN_LIST_HEAD_INDEX_VALID_FALSE 0x0u
-#define HW_ONLY_SPAN_LIST_HEAD_INDEX_VALID_TRUE 0x1u
 #define NV2080_ENGINE_TYPE_COPY0 0x9u
 #define NV2080_ENGINE_TYPE_COPY1 0xau
 #define NV2080_ENGINE_TYPE_COPY10 0x34u
@@ -4421,6 +3826,53 @@ TEGRARM_ABI_SIZE(UVM_TOOLS_WRITE_PROCESS_MEMORY_PARAMS, 40);
 #define NV_ESC_SYS_PARAMS 0xd6u
 #define NV_ESC_WAIT_OPEN_COMPLETE 0xdau
 #define NV_IOCTL_BASE 0xc8u
+#define NV_SEMAPHORE_SURFACE 0xdau
+#define RM_USER_SHARED_DATA 0xdeu
+#define NV_IMEX_SESSION 0xf1u
+#define NV2081_BINAPI 0x2081u
+#define MPS_COMPUTE 0x900eu
+#define NVENC_SW_SESSION 0xa0bcu
+#define NV_CONFIDENTIAL_COMPUTE 0xcb33u
+#define NV_COUNTER_COLLECTION_UNIT 0xcbcau
+#define NVB8B0_VIDEO_DECODER 0xb8b0u
+#define NVC4B0_VIDEO_DECODER 0xc4b0u
+#define NVC6B0_VIDEO_DECODER 0xc6b0u
+#define NVC7B0_VIDEO_DECODER 0xc7b0u
+#define NVCDB0_VIDEO_DECODER 0xcdb0u
+#define NVCEB0_VIDEO_DECODER 0xceb0u
+#define NVCFB0_VIDEO_DECODER 0xcfb0u
+#define NVD1B0_VIDEO_DECODER 0xd1b0u
+#define NVD2B0_VIDEO_DECODER 0xd2b0u
+#define NVC4B7_VIDEO_ENCODER 0xc4b7u
+#define NVC7B7_VIDEO_ENCODER 0xc7b7u
+#define NVC9B7_VIDEO_ENCODER 0xc9b7u
+#define NVCEB7_VIDEO_ENCODER 0xceb7u
+#define NVCFB7_VIDEO_ENCODER 0xcfb7u
+#define NVD1B7_VIDEO_ENCODER 0xd1b7u
+#define NVB8D1_VIDEO_NVJPG 0xb8d1u
+#define NVC4D1_VIDEO_NVJPG 0xc4d1u
+#define NVC9D1_VIDEO_NVJPG 0xc9d1u
+#define NVCDD1_VIDEO_NVJPG 0xcdd1u
+#define NVCFD1_VIDEO_NVJPG 0xcfd1u
+#define NVD2D1_VIDEO_NVJPG 0xd2d1u
+#define NVB8FA_VIDEO_OFA 0xb8fau
+#define NVC6FA_VIDEO_OFA 0xc6fau
+#define NVC7FA_VIDEO_OFA 0xc7fau
+#define NVC9FA_VIDEO_OFA 0xc9fau
+#define NVCDFA_VIDEO_OFA 0xcdfau
+#define NVCEFA_VIDEO_OFA 0xcefau
+#define NVCFFA_VIDEO_OFA 0xcffau
+#define NVD1FA_VIDEO_OFA 0xd1fau
+#define NVD2FA_VIDEO_OFA 0xd2fau
+#define AMPERE_CHANNEL_GPFIFO_B 0xc76fu
+#define NV0041_CTRL_CMD_GET_SURFACE_INFO 0x410110u
+#define NV2080_CTRL_CMD_GPU_GET_SKYLINE_INFO 0x2080019fu
+#define NV2080_CTRL_CMD_GPU_ACQUIRE_COMPUTE_MODE_RESERVATION 0x20800145u
+#define NV2080_CTRL_CMD_GPU_RELEASE_COMPUTE_MODE_RESERVATION 0x20800146u
+#define NV906F_CTRL_GET_CLASS_ENGINEID 0x906f0101u
+#define NVC36F_CTRL_GET_CLASS_ENGINEID 0xc36f0101u
+#define NVB0B5_ALLOCATION_PARAMETERS_VERSION_0 0x0u
+#define NVB0B5_ALLOCATION_PARAMETERS_VERSION_1 0x1u
 #define NV_OK 0x0u
 #define NV_ERR_BROKEN_FB 0x1u
 #define NV_ERR_BUFFER_TOO_SMALL 0x2u
@@ -4563,95 +4015,6 @@ TEGRARM_ABI_SIZE(UVM_TOOLS_WRITE_PROCESS_MEMORY_PARAMS, 40);
 #define NV_WARN_NOTHING_TO_DO 0x10006u
 #define NV_WARN_NULL_OBJECT 0x10007u
 #define NV_WARN_OUT_OF_RANGE 0x10008u
-#define UVM_ADD_SESSION 0xau
-#define UVM_ALLOC_DEVICE_P2P 0x4eu
-#define UVM_ALLOC_SEMAPHORE_POOL 0x44u
-#define UVM_ALLOW_MIGRATION_RANGE_GROUPS 0x29u
-#define UVM_CHANNEL_RETAINER 0xc574u
-#define UVM_CLEAN_UP_ZOMBIE_RESOURCES 0x45u
-#define UVM_CLEAR_ALL_ACCESS_COUNTERS 0x4fu
-#define UVM_COUNTERS_OFFSET_BASE 0x4000000000000000ull
-#define UVM_CREATE_EVENT_QUEUE 0xeu
-#define UVM_CREATE_EXTERNAL_RANGE 0x49u
-#define UVM_CREATE_RANGE_GROUP 0x17u
-#define UVM_DEBUG_ACCESS_MEMORY 0x24u
-#define UVM_DEINITIALIZE 0x30000002u
-#define UVM_DESTROY_RANGE_GROUP 0x18u
-#define UVM_DISABLE_PEER_ACCESS 0x1eu
-#define UVM_DISABLE_READ_DUPLICATION 0x2du
-#define UVM_DISABLE_SYSTEM_WIDE_ATOMICS 0x37u
-#define UVM_ENABLE_COUNTERS 0xcu
-#define UVM_ENABLE_PEER_ACCESS 0x1du
-#define UVM_ENABLE_READ_DUPLICATION 0x2cu
-#define UVM_ENABLE_SYSTEM_WIDE_ATOMICS 0x36u
-#define UVM_EVENTS_OFFSET_BASE 0x8000000000000000ull
-#define UVM_EVENT_CTRL 0x11u
-#define UVM_FREE 0x22u
-#define UVM_GET_GPU_UUID_TABLE 0x14u
-#define UVM_INITIALIZE 0x30000001u
-#define UVM_IS_8_SUPPORTED 0x7ffu
-#define UVM_MAP_COUNTER 0xdu
-#define UVM_MAP_DYNAMIC_PARALLELISM_REGION 0x41u
-#define UVM_MAP_EVENT_QUEUE 0x10u
-#define UVM_MAP_EXTERNAL_ALLOCATION 0x21u
-#define UVM_MAP_EXTERNAL_SPARSE 0x4au
-#define UVM_MAX_COUNTERS_PER_IOCTL_CALL 0x20u
-#define UVM_MAX_RANGE_GROUPS_PER_IOCTL_CALL 0x20u
-#define UVM_MAX_STREAMS_PER_IOCTL_CALL 0x20u
-#define UVM_MEM_MAP 0x23u
-#define UVM_MIGRATE 0x33u
-#define UVM_MIGRATE_FLAGS_ALL 0x7u
-#define UVM_MIGRATE_FLAGS_TEST_ALL 0x6u
-#define UVM_MIGRATE_FLAG_ASYNC 0x1u
-#define UVM_MIGRATE_FLAG_NO_GPU_VA_SPACE 0x4u
-#define UVM_MIGRATE_FLAG_SKIP_CPU_MAP 0x2u
-#define UVM_MIGRATE_RANGE_GROUP 0x35u
-#define UVM_MM_INITIALIZE 0x4bu
-#define UVM_PAGEABLE_MEM_ACCESS 0x27u
-#define UVM_PAGEABLE_MEM_ACCESS_ON_GPU 0x46u
-#define UVM_POPULATE_PAGEABLE 0x47u
-#define UVM_POPULATE_PAGEABLE_FLAGS_ALL 0x3u
-#define UVM_POPULATE_PAGEABLE_FLAGS_TEST_ALL 0x3u
-#define UVM_POPULATE_PAGEABLE_FLAG_ALLOW_MANAGED 0x1u
-#define UVM_POPULATE_PAGEABLE_FLAG_SKIP_PROT_CHECK 0x2u
-#define UVM_PREVENT_MIGRATION_RANGE_GROUPS 0x28u
-#define UVM_REGION_COMMIT 0x3u
-#define UVM_REGION_DECOMMIT 0x4u
-#define UVM_REGION_SET_STREAM 0x5u
-#define UVM_REGISTER_CHANNEL 0x1bu
-#define UVM_REGISTER_GPU 0x25u
-#define UVM_REGISTER_GPU_VASPACE 0x19u
-#define UVM_REGISTER_MPS_CLIENT 0x13u
-#define UVM_REGISTER_MPS_SERVER 0x12u
-#define UVM_RELEASE_VA 0x2u
-#define UVM_REMOVE_EVENT_QUEUE 0xfu
-#define UVM_REMOVE_SESSION 0xbu
-#define UVM_RESERVE_VA 0x1u
-#define UVM_RUN_TEST 0x9u
-#define UVM_SET_ACCESSED_BY 0x2eu
-#define UVM_SET_PREFERRED_LOCATION 0x2au
-#define UVM_SET_RANGE_GROUP 0x1fu
-#define UVM_SET_STREAM_RUNNING 0x6u
-#define UVM_SET_STREAM_STOPPED 0x7u
-#define UVM_TOOLS_DISABLE_COUNTERS 0x3du
-#define UVM_TOOLS_ENABLE_COUNTERS 0x3cu
-#define UVM_TOOLS_EVENT_QUEUE_DISABLE_EVENTS 0x3bu
-#define UVM_TOOLS_EVENT_QUEUE_ENABLE_EVENTS 0x3au
-#define UVM_TOOLS_FLUSH_EVENTS 0x43u
-#define UVM_TOOLS_GET_PROCESSOR_UUID_TABLE 0x40u
-#define UVM_TOOLS_GET_PROCESSOR_UUID_TABLE_V2 0x4du
-#define UVM_TOOLS_INIT_EVENT_TRACKER 0x38u
-#define UVM_TOOLS_INIT_EVENT_TRACKER_V2 0x4cu
-#define UVM_TOOLS_READ_PROCESS_MEMORY 0x3eu
-#define UVM_TOOLS_SET_NOTIFICATION_THRESHOLD 0x39u
-#define UVM_TOOLS_WRITE_PROCESS_MEMORY 0x3fu
-#define UVM_UNMAP_EXTERNAL 0x42u
-#define UVM_UNREGISTER_CHANNEL 0x1cu
-#define UVM_UNREGISTER_GPU 0x26u
-#define UVM_UNREGISTER_GPU_VASPACE 0x1au
-#define UVM_UNSET_ACCESSED_BY 0x2fu
-#define UVM_UNSET_PREFERRED_LOCATION 0x2bu
-#define UVM_VALIDATE_VA_RANGE 0x48u
 
 /* Where a value goes in its method's data word. */
 #define NVC6C0_SET_OBJECT_CLASS_ID_SHIFT 0
@@ -5046,7 +4409,5 @@ TEGRARM_ABI_SIZE(UVM_TOOLS_WRITE_PROCESS_MEMORY_PARAMS, 40);
 #define NVC56F_DMA_COUNT_SHIFT 18
 #define NVC56F_DMA_OPCODE_SHIFT 29
 #define NVC56F_DMA_DATA_SHIFT 0
-#define OUTER_PUT_SHIFT 0
-#define OUTER_OVERFLOW_SHIFT 31
 
 #endif

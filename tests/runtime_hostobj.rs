@@ -48,7 +48,7 @@ fn compiled_functions_run() {
         let call = function!(object, "call", extern "C" fn(i32, i32) -> i32);
         assert_eq!((call(0, 5), call(1, 5)), (20, 25), "{mode}");
         let letter = function!(object, "first_letter", extern "C" fn(i32) -> i32);
-        assert_eq!([letter(0), letter(1), letter(2)], [b'z'.into(), b'o'.into(), b't'.into()], "{mode}");
+        assert_eq!([letter(0), letter(1), letter(2)], [b'z', b'o', b't'].map(i32::from), "{mode}");
         assert_eq!(function!(object, "widths", extern "C" fn() -> u64)(), 4 + 501, "{mode}");
         #[repr(C, align(16))]
         struct Wide([u8; 16]);

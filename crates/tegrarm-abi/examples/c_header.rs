@@ -1,4 +1,8 @@
-//! Prints `include/tegrarm_abi.h`: the RM structures, classes, controls, statuses and GPU methods of this crate, for C and C++.
+//! Prints `include/tegrarm_abi.h`: the RM structures, classes, controls, statuses and GPU methods of this
+//! crate, for C99 and C++11.
+//!
+//! Left out: UVM (a C program that needs it opens the node and has NVIDIA's own header), launch descriptor
+//! bits (their upstream names carry no prefix), and structures too large for a stack.
 //!
 //! `make header` runs it; `make lint` compares the committed file with what it prints.
 
@@ -15,12 +19,26 @@ const HEAD: &str = "\
 #include <stdint.h>
 
 /* Fails to compile when the structure does not have the size the driver expects. */
+#if defined(__cplusplus) && __cplusplus >= 201103L
+#define TEGRARM_ABI_SIZE(type, size) static_assert(sizeof(type) == (size), #type)
+#elif defined(__STDC_VERSION__) && __STDC_VERSION__ >= 201112L
+#define TEGRARM_ABI_SIZE(type, size) _Static_assert(sizeof(type) == (size), #type)
+#else
 #define TEGRARM_ABI_SIZE(type, size) typedef char tegrarm_abi_size_of_##type[sizeof(type) == (size) ? 1 : -1]
+#endif
 ";
 
+/// Largest structure worth a C declaration, in bytes.
+const LARGEST: usize = 16 << 10;
+
 /// What a client of the C interface needs; the nvgpu side stays inside the library.
-fn is_public(abi: Abi) -> bool {
-    matches!(abi, Abi::Rm570 | Abi::NvStatus | Abi::Methods | Abi::Qmd)
+fn is_public(abi: Abi, name: &str) -> bool {
+    let uvm = ["UVM_", "Uvm"].iter().any(|prefix| name.starts_with(prefix));
+    matches!(abi, Abi::Rm570 | Abi::NvStatus | Abi::Methods | Abi::Extra) && !uvm
+}
+
+fn is_public_struct(s: &StructLayout) -> bool {
+    is_public(s.abi, s.name) && (1..=LARGEST).contains(&s.size)
 }
 
 /// C spelling of a Rust field type: the element type and the array suffixes.
@@ -48,9 +66,9 @@ fn field(f: &FieldLayout) -> String {
 /// Every structure of the interface, each after the ones it contains: C wants that order, Rust does not.
 fn structs_in_order() -> Vec<&'static StructLayout> {
     let all: BTreeMap<&str, &'static StructLayout> =
-        STRUCTS.iter().flat_map(|list| list.iter()).filter(|s| is_public(s.abi)).map(|s| (s.name, *s)).collect();
+        STRUCTS.iter().flat_map(|list| list.iter()).filter(|s| is_public_struct(s)).map(|s| (s.name, *s)).collect();
     let mut ordered = Vec::new();
-    for s in STRUCTS.iter().flat_map(|list| list.iter()).filter(|s| is_public(s.abi) && s.size > 0) {
+    for s in STRUCTS.iter().flat_map(|list| list.iter()).filter(|s| is_public_struct(s)) {
         place(s, &all, &mut ordered);
     }
     ordered
@@ -87,14 +105,14 @@ fn main() {
     println!("{HEAD}");
     structs_in_order().into_iter().for_each(print_struct);
     let mut seen = BTreeMap::new();
-    for c in CONSTS.iter().flat_map(|list| list.iter()).filter(|c| is_public(c.abi)) {
+    for c in CONSTS.iter().flat_map(|list| list.iter()).filter(|c| is_public(c.abi, c.name)) {
         match seen.insert(c.name, c.value) {
             None => println!("#define {} {}", c.name, number(c.value)),
             Some(first) => assert_eq!(first, c.value, "{} has two values", c.name),
         }
     }
     println!("\n/* Where a value goes in its method's data word. */");
-    for b in BITS.iter().flat_map(|list| list.iter()).filter(|b| b.bits.stride == 0 && b.bits.msb < 32) {
+    for b in BITS.iter().flat_map(|list| list.iter()).filter(|b| b.name.starts_with("NVC")) {
         println!("#define {}_SHIFT {}", b.name, b.bits.lsb);
     }
     println!("\n#endif");
