@@ -1,0 +1,18 @@
+//! Any bytes as a cubin: an error or a module, never a panic, never much memory.
+//!
+//! Seeds: `cargo +nightly fuzz run cubin tests/data/cubin`.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use tegrarm::runtime::cubin::Cubin;
+
+fuzz_target!(|bytes: &[u8]| {
+    let Ok(cubin) = Cubin::parse(bytes, 87) else { return };
+    for kernel in cubin.kernels() {
+        assert!(kernel.code + kernel.code_size <= cubin.memory_size());
+        let _ = (kernel.local_memory(), kernel.shared_memory(u32::MAX));
+    }
+    if let Ok(image) = cubin.place(0xff_1234_5000) {
+        assert!(image.len() as u64 <= cubin.memory_size());
+    }
+});
