@@ -1,7 +1,11 @@
 //! The runtime: kernels for people who do not want to write RM calls.
 //!
-//! Two loaders turn object files into memory: [`cubin`] GPU machine code, [`hostobj`] CPU machine code.
+//! Two loaders turn object files into memory: [`cubin`] GPU machine code, [`hostobj`] CPU machine code. [`params`] and [`qmd`]
+//! turn a loaded kernel and a launch into the constant bank and the 64 dwords that the GPU reads.
 
 pub mod cubin;
 pub mod elf;
 pub mod hostobj;
+pub mod launch;
+pub mod params;
+pub mod qmd;

@@ -162,6 +162,19 @@ impl Bits {
         }
         value
     }
+    /// Places `value` into the range of a little-endian array of dwords; bits that do not fit are dropped.
+    pub fn put_words(self, words: &mut [u32], value: u64) {
+        let mut bit = self.lsb as usize;
+        let mut put = 0;
+        while bit <= self.msb as usize {
+            let take = (32 - bit % 32).min(self.msb as usize + 1 - bit);
+            let mask = ((1u64 << take) - 1) as u32;
+            let part = (value >> put) as u32 & mask;
+            words[bit / 32] = words[bit / 32] & !(mask << (bit % 32)) | part << (bit % 32);
+            put += take;
+            bit += take;
+        }
+    }
 }
 
 /// One named bit range.

@@ -1,0 +1,156 @@
+//! A launch: how many threads, and whether the GPU can run them.
+
+use super::cubin::Kernel;
+use thiserror::Error;
+
+/// Size of a grid in blocks, or of a block in threads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Dim3 {
+    /// Along x.
+    pub x: u32,
+    /// Along y.
+    pub y: u32,
+    /// Along z.
+    pub z: u32,
+}
+
+impl Dim3 {
+    /// All three.
+    pub const fn new(x: u32, y: u32, z: u32) -> Dim3 {
+        Dim3 { x, y, z }
+    }
+
+    /// Threads or blocks altogether.
+    pub fn count(self) -> u64 {
+        u64::from(self.x) * u64::from(self.y) * u64::from(self.z)
+    }
+}
+
+impl std::fmt::Display for Dim3 {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "({}, {}, {})", self.x, self.y, self.z)
+    }
+}
+
+/// What the GPU can run; the values of sm_87 are [`Limits::ORIN`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Blocks along x, y, z.
+    pub grid: Dim3,
+    /// Threads along x, y, z.
+    pub block: Dim3,
+    /// Threads of a block.
+    pub threads: u32,
+    /// Registers of an SM.
+    pub registers: u32,
+    /// Shared memory of a block in bytes, its 1 KiB of reserve included.
+    pub shared: u32,
+    /// Sizes the shared part of the SM's memory can take, ascending, in KiB.
+    pub shared_splits: &'static [u32],
+}
+
+impl Limits {
+    /// sm_87: 64 Ki registers, 1024 threads, 163 KiB shared for a block and 1 KiB reserve.
+    pub const ORIN: Limits = Limits {
+        grid: Dim3::new(0x7fff_ffff, 0xffff, 0xffff),
+        block: Dim3::new(1024, 1024, 64),
+        threads: 1024,
+        registers: 0x1_0000,
+        shared: 164 << 10,
+        shared_splits: &[8, 16, 32, 64, 100, 132, 164],
+    };
+}
+
+/// One launch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Launch {
+    /// Blocks.
+    pub grid: Dim3,
+    /// Threads of each block.
+    pub block: Dim3,
+    /// Dynamic shared memory of each block in bytes.
+    pub dynamic_shared: u32,
+}
+
+/// Why a launch cannot be.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the message of each variant is its documentation")]
+pub enum LaunchError {
+    #[error("{what} {found} is empty or larger than {limit}")]
+    Size { what: &'static str, found: Dim3, limit: Dim3 },
+    #[error("a block of {found} = {threads} threads: at most {limit}, {why}")]
+    Threads { found: Dim3, threads: u64, limit: u32, why: &'static str },
+    #[error("a block of {found}: the kernel was compiled for {required} only")]
+    Block { found: Dim3, required: Dim3 },
+    #[error("{threads} threads of {registers} registers need {needed}: an SM has {limit}")]
+    Registers { threads: u64, registers: u32, needed: u64, limit: u32 },
+    #[error("{dynamic} bytes of dynamic shared memory make {needed}: a block can have {limit}")]
+    Shared { dynamic: u32, needed: u64, limit: u32 },
+    #[error("the kernel needs {needed} bytes of local memory per thread, the context has {available}")]
+    LocalMemory { needed: u32, available: u32 },
+    #[error("{found} bytes of local memory per thread: wanted a multiple of 16 below 2^24")]
+    LocalMemorySize { found: u32 },
+    #[error("{what} at {address:#x}: wanted a multiple of {unit:#x} below 2^{bits}")]
+    Address { what: &'static str, address: u64, unit: u64, bits: u32 },
+    #[error("{found} arguments for a kernel with {wanted} parameters")]
+    ArgumentCount { found: usize, wanted: usize },
+    #[error("argument {index} has {found} bytes, the parameter {wanted}")]
+    ArgumentSize { index: usize, found: usize, wanted: u32 },
+    #[error("{found} bytes of arguments for {wanted} bytes of parameters")]
+    ArgumentBytes { found: usize, wanted: u32 },
+}
+
+const WARP: u64 = 32;
+const REGISTER_UNIT: u64 = 256;
+/// Warps get their registers in groups of this many, one for each part of an SM.
+const SM_PARTITIONS: u64 = 4;
+
+impl Launch {
+    /// Checks the launch of `kernel` against the GPU's limits and the context's local memory per thread.
+    ///
+    /// # Errors
+    /// The first limit that is broken, with the numbers.
+    pub fn check(&self, kernel: &Kernel, limits: &Limits, local_memory: u32) -> Result<(), LaunchError> {
+        within("grid", self.grid, limits.grid)?;
+        within("block", self.block, limits.block)?;
+        self.check_threads(kernel, limits)?;
+        let needed = kernel.shared_memory(self.dynamic_shared);
+        if needed > u64::from(limits.shared) {
+            return Err(LaunchError::Shared { dynamic: self.dynamic_shared, needed, limit: limits.shared });
+        }
+        if kernel.local_memory() > local_memory {
+            return Err(LaunchError::LocalMemory { needed: kernel.local_memory(), available: local_memory });
+        }
+        Ok(())
+    }
+
+    fn check_threads(&self, kernel: &Kernel, limits: &Limits) -> Result<(), LaunchError> {
+        let (found, threads) = (self.block, self.block.count());
+        if threads > u64::from(limits.threads) {
+            return Err(LaunchError::Threads { found, threads, limit: limits.threads, why: "the GPU's limit" });
+        }
+        if let Some([x, y, z]) = kernel.required_block
+            && found != Dim3::new(x, y, z)
+        {
+            return Err(LaunchError::Block { found, required: Dim3::new(x, y, z) });
+        }
+        if let Some(limit) = kernel.max_threads.filter(|&limit| threads > limit.into()) {
+            return Err(LaunchError::Threads { found, threads, limit, why: "the kernel's launch bounds" });
+        }
+        let per_warp = (u64::from(kernel.registers.max(1)) * WARP).next_multiple_of(REGISTER_UNIT);
+        let needed = per_warp * threads.div_ceil(WARP).next_multiple_of(SM_PARTITIONS);
+        if needed > u64::from(limits.registers) {
+            let (registers, limit) = (kernel.registers, limits.registers);
+            return Err(LaunchError::Registers { threads, registers, needed, limit });
+        }
+        Ok(())
+    }
+}
+
+fn within(what: &'static str, found: Dim3, limit: Dim3) -> Result<(), LaunchError> {
+    let fits = |n: u32, limit: u32| (1..=limit).contains(&n);
+    if fits(found.x, limit.x) && fits(found.y, limit.y) && fits(found.z, limit.z) {
+        return Ok(());
+    }
+    Err(LaunchError::Size { what, found, limit })
+}

@@ -1,0 +1,98 @@
+//! Constant bank 0: what a kernel knows of its launch, and its arguments.
+//!
+//! Offsets: the compilers' own reads of `c[0x0][..]` on sm_87. Hardware fills none of it. What the driver keeps for
+//! itself in CUDA's bank stays zero.
+
+use super::cubin::{Kernel, kernel::BANK_HEADER};
+use super::launch::{Launch, LaunchError};
+
+/// Byte offsets in the bank.
+mod at {
+    pub const BLOCK: usize = 0x00;
+    pub const GRID: usize = 0x0c;
+    pub const SHARED_WINDOW: usize = 0x18;
+    pub const LOCAL_WINDOW: usize = 0x20;
+    pub const STACK: usize = 0x28;
+    pub const DYNAMIC_SHARED: usize = 0x2c;
+    /// Added to the address of a `__constant__` variable to make a generic pointer: where bank 3 lies in memory.
+    pub const CONSTANTS: usize = 0x50;
+    pub const SM_COUNT: usize = 0x10c;
+    pub const SHARED_RESERVE: usize = 0x114;
+}
+
+/// Where each thread's stack starts, counted in its 2^24-byte local memory: the ABI keeps 0x240 bytes at the top.
+pub const STACK_START: u32 = (1 << 24) - super::cubin::kernel::STACK_RESERVE;
+
+/// Bank number of `__constant__` variables.
+const CONSTANT_VARIABLES: u8 = 3;
+
+/// What the context gives to every launch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Windows {
+    /// Generic address at which a block sees its shared memory (16 MiB).
+    pub shared: u64,
+    /// Generic address at which a thread sees its local memory (16 MiB).
+    pub local: u64,
+    /// Number of SMs.
+    pub sm_count: u32,
+}
+
+/// The parameter bank of one launch, for a module at GPU address `module`. `arguments` is the block of arguments,
+/// laid out as the parameters are.
+///
+/// # Errors
+/// [`LaunchError::ArgumentBytes`] when its size is not that of the parameters.
+pub fn bank(
+    kernel: &Kernel,
+    module: u64,
+    launch: &Launch,
+    windows: &Windows,
+    arguments: &[u8],
+) -> Result<Vec<u8>, LaunchError> {
+    if arguments.len() != kernel.parameter_size as usize {
+        return Err(LaunchError::ArgumentBytes { found: arguments.len(), wanted: kernel.parameter_size });
+    }
+    let mut bank = vec![0; kernel.parameter_bank().max(BANK_HEADER).next_multiple_of(16) as usize];
+    put(&mut bank, at::BLOCK, &[launch.block.x, launch.block.y, launch.block.z]);
+    put(&mut bank, at::GRID, &[launch.grid.x, launch.grid.y, launch.grid.z]);
+    put(&mut bank, at::SHARED_WINDOW, &halves(windows.shared));
+    put(&mut bank, at::LOCAL_WINDOW, &halves(windows.local));
+    put(&mut bank, at::STACK, &[STACK_START]);
+    put(&mut bank, at::DYNAMIC_SHARED, &[launch.dynamic_shared]);
+    let constants = kernel.banks.iter().find(|b| b.number == CONSTANT_VARIABLES);
+    put(&mut bank, at::CONSTANTS, &halves(constants.map_or(0, |b| module + b.offset)));
+    put(&mut bank, at::SM_COUNT, &[windows.sm_count]);
+    put(&mut bank, at::SHARED_RESERVE, &[super::cubin::kernel::SHARED_RESERVE]);
+    bank[kernel.parameter_offset as usize..][..arguments.len()].copy_from_slice(arguments);
+    Ok(bank)
+}
+
+/// Packs single arguments into the block of arguments: each at its parameter's offset.
+///
+/// # Errors
+/// When there are more or fewer than parameters, or one has another size.
+pub fn pack(kernel: &Kernel, arguments: &[&[u8]]) -> Result<Vec<u8>, LaunchError> {
+    let (found, wanted) = (arguments.len(), kernel.parameters.len());
+    if found != wanted {
+        return Err(LaunchError::ArgumentCount { found, wanted });
+    }
+    let mut block = vec![0; kernel.parameter_size as usize];
+    for (index, (argument, parameter)) in arguments.iter().zip(&kernel.parameters).enumerate() {
+        if argument.len() != parameter.size as usize {
+            let (found, wanted) = (argument.len(), parameter.size);
+            return Err(LaunchError::ArgumentSize { index, found, wanted });
+        }
+        block[parameter.offset as usize..][..argument.len()].copy_from_slice(argument);
+    }
+    Ok(block)
+}
+
+fn put(bank: &mut [u8], at: usize, words: &[u32]) {
+    for (place, word) in bank[at..].chunks_exact_mut(4).zip(words) {
+        place.copy_from_slice(&word.to_le_bytes());
+    }
+}
+
+fn halves(value: u64) -> [u32; 2] {
+    [value as u32, (value >> 32) as u32]
+}
