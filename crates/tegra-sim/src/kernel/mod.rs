@@ -1,3 +1,214 @@
 //! The simulated nvgpu and nvmap drivers.
+//!
+//! [`Kernel`] knows no process: callers come as [`Process`]. Files are identities ([`FileId`]), objects are
+//! reference-counted as in nvgpu (nvgpu-rules §2.2), and each node's ioctls are a table of rows (number,
+//! release, handler) under one dispatcher.
+//!
+//! Locks, in the order they may nest: channel, TSG, address space, buffer. None is held while the GPU runs.
 
+mod channel;
+mod chip;
+mod ctrl;
+mod debugger;
+mod dispatch;
+mod event;
+mod files;
 pub mod hw;
+mod ids;
+mod mmap;
+mod nodes;
+mod nvmap;
+mod profiler;
+mod space;
+mod syncpoint;
+mod text;
+mod tsg;
+
+use crate::config::SimConfig;
+use crate::process::{FileId, Process};
+use chip::ChipData;
+use dispatch::Call;
+use files::{Files, Object};
+use hw::{GpuPort, Interrupts};
+use std::os::fd::{OwnedFd, RawFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use tegrarm_kmd::{Arg, Errno, Node};
+
+/// A booted kernel with one GPU.
+pub struct Kernel {
+    config: SimConfig,
+    chip: &'static ChipData,
+    gpu: Arc<dyn GpuPort>,
+    files: Files,
+    nvmap: nvmap::Device,
+    interrupts: Arc<Interrupts>,
+    syncpoints: Arc<syncpoint::Syncpoints>,
+    channel_ids: Arc<ids::Stack>,
+    tsg_ids: Arc<ids::Lowest>,
+    tokens: tsg::ShareTokens,
+    doorbells: ctrl::Doorbells,
+    clocks: ctrl::Clocks,
+    profiling: profiler::Reservations,
+    /// Ctrl opens so far; their instance ids count from 1.
+    instances: AtomicU64,
+    /// Anonymous files so far, for their labels.
+    labels: AtomicU64,
+}
+
+/// What is alive in the kernel: for leak checks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Census {
+    /// Open files of every kind.
+    pub files: usize,
+    /// Channel ids in use.
+    pub channels: usize,
+    /// TSG ids in use.
+    pub tsgs: usize,
+    /// nvmap handle ids.
+    pub handles: usize,
+    /// Bytes of allocated buffers.
+    pub memory: u64,
+    /// Syncpoints in use.
+    pub syncpoints: usize,
+    /// Doorbell pages the GPU watches.
+    pub doorbells: usize,
+}
+
+impl Kernel {
+    /// Boots a kernel on a board whose GPU is `gpu`.
+    pub fn new(config: SimConfig, gpu: Arc<dyn GpuPort>) -> Arc<Kernel> {
+        let chip = ChipData::of(config.chip);
+        Arc::new(Kernel {
+            config,
+            chip,
+            files: Files::default(),
+            nvmap: nvmap::Device::new(config, chip),
+            interrupts: Arc::default(),
+            syncpoints: Arc::new(syncpoint::Syncpoints::new(config.l4t)),
+            channel_ids: Arc::new(ids::Stack::new(channel::CHANNELS)),
+            tsg_ids: Arc::new(ids::Lowest::new(channel::CHANNELS)),
+            tokens: tsg::ShareTokens::default(),
+            doorbells: ctrl::Doorbells::new(gpu.clone()),
+            clocks: ctrl::Clocks::new(chip),
+            profiling: profiler::Reservations::default(),
+            instances: AtomicU64::new(0),
+            labels: AtomicU64::new(0),
+            gpu,
+        })
+    }
+
+    /// How many SMs the GPU has.
+    pub fn sm_count(config: &SimConfig) -> u32 {
+        ChipData::of(config.chip).sm_count()
+    }
+
+    /// Opens a device node; the result is a descriptor for the caller.
+    ///
+    /// # Errors
+    /// `ENOENT` for a path that is no node of this board, else the node's own errno.
+    pub fn open(self: &Arc<Self>, process: &dyn Process, path: &str) -> Result<OwnedFd, Errno> {
+        nodes::open(self, process, path)
+    }
+
+    /// One ioctl. `Ok` is the call's non-negative result.
+    ///
+    /// # Errors
+    /// The errno of the call: `EBADF` for a closed descriptor, `ENOTTY` for a file that is none of ours.
+    pub fn ioctl(
+        self: &Arc<Self>,
+        process: &dyn Process,
+        fd: RawFd,
+        request: u32,
+        arg: Arg<'_>,
+    ) -> Result<i32, Errno> {
+        let object = self.object(process, fd).map_err(|e| if e == Errno::EINVAL { Errno::ENOTTY } else { e })?;
+        let call = Call { kernel: self, process, copy_back_always: false.into() };
+        match object {
+            Object::Nvmap(file) => nvmap::ioctl(&call, &file, request, arg),
+            Object::Ctrl(ctrl) => ctrl::TABLE.run(&call, &ctrl, request, arg),
+            Object::Space(space) => space::TABLE.run(&call, &space, request, arg),
+            Object::Tsg(tsg) => tsg::TABLE.run(&call, &tsg, request, arg),
+            Object::Channel(channel) => {
+                channel::TABLE.run_if(&call, &channel, request, arg, || channel.referencable())
+            }
+            Object::Debugger(debugger) => debugger::TABLE.run(&call, &debugger, request, arg),
+            Object::Profiler(profiler) => profiler::TABLE.run(&call, &profiler, request, arg),
+            Object::Dmabuf(_) | Object::Event(_) | Object::Power => Err(Errno::ENOTTY),
+        }
+    }
+
+    /// The kind of node behind one of the caller's descriptors; `None` when it is none of ours.
+    pub fn node(&self, process: &dyn Process, fd: RawFd) -> Option<Node> {
+        self.object(process, fd).ok()?.node()
+    }
+
+    /// One of the caller's descriptors of ours is about to be closed. The object ends with its last one.
+    pub fn close(self: &Arc<Self>, process: &dyn Process, fd: RawFd) {
+        if let Ok(id) = process.file_id(fd) {
+            self.leave(id);
+        }
+    }
+
+    fn leave(self: &Arc<Self>, id: FileId) {
+        if let Some(object) = self.files.leave(id) {
+            self.end(object);
+        }
+    }
+
+    /// The last descriptor of a file is gone. Most objects end by their references; these have duties.
+    fn end(self: &Arc<Self>, object: Object) {
+        match object {
+            Object::Channel(channel) => channel.close(self),
+            Object::Ctrl(ctrl) => self.doorbells.retire(&ctrl),
+            Object::Profiler(profiler) => profiler.close(self),
+            _ => {}
+        }
+    }
+
+    /// The object behind one of the caller's descriptors: `EBADF` when closed, `EINVAL` when not ours.
+    fn object(&self, process: &dyn Process, fd: RawFd) -> Result<Object, Errno> {
+        self.files.get(process.file_id(fd)?).ok_or(Errno::EINVAL)
+    }
+
+    /// A new anonymous file for `object`, as nvgpu names them (`nvhost-<dev>-fd<N>`; N counts here).
+    fn anonymous(self: &Arc<Self>, device: &str, object: Object) -> Result<OwnedFd, Errno> {
+        let n = self.labels.fetch_add(1, Ordering::Relaxed);
+        let (fd, id) = files::anonymous(&format!("nvhost-{device}-fd{n}"))?;
+        self.enter(id, object);
+        Ok(fd)
+    }
+
+    fn enter(self: &Arc<Self>, id: FileId, object: Object) {
+        if let Some(forgotten) = self.files.enter(id, object) {
+            self.end(forgotten);
+        }
+    }
+
+    /// What is alive.
+    pub fn census(&self) -> Census {
+        Census {
+            files: self.files.count(|_| true),
+            channels: self.channel_ids.used(),
+            tsgs: self.tsg_ids.used(),
+            handles: self.nvmap.handles(),
+            memory: self.nvmap.memory_used(),
+            syncpoints: self.syncpoints.used(),
+            doorbells: self.doorbells.watched(),
+        }
+    }
+
+    /// Ends every object, as the end of the process would.
+    pub fn shut_down(self: &Arc<Self>) {
+        let (channels, rest): (Vec<_>, Vec<_>) =
+            self.files.drain().into_iter().partition(|object| matches!(object, Object::Channel(_)));
+        channels.into_iter().chain(rest).for_each(|object| self.end(object));
+        self.doorbells.unwatch_all();
+    }
+}
+
+impl std::fmt::Debug for Kernel {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Kernel").field("config", &self.config).field("census", &self.census()).finish_non_exhaustive()
+    }
+}

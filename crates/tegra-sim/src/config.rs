@@ -1,0 +1,159 @@
+//! Which board is simulated, and with which kernel.
+
+use std::fmt;
+
+/// A Jetson module.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Chip {
+    /// Jetson AGX Orin 64 GB, all 16 SMs: ga10b.
+    AgxOrin,
+    /// The same board in the power mode that published logs show: one GPC of four TPCs.
+    AgxOrinPowerGated,
+    /// Jetson Orin NX 16 GB: ga10b with 8 SMs.
+    OrinNx,
+    /// Jetson Orin Nano 8 GB: ga10b with 8 SMs.
+    OrinNano,
+    /// Jetson AGX Xavier: gv11b (Volta). Class numbers and ioctls only: its machine code is not simulated.
+    Gv11b,
+}
+
+/// A Jetson Linux release line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum L4t {
+    /// r36.2 – r36.4 (JetPack 6).
+    R36,
+    /// r35.1 – r35.3 (JetPack 5).
+    R35,
+    /// r35.4.1 – r35.6: one field more in the characteristics.
+    R35_4,
+}
+
+impl L4t {
+    /// Whether it is of the r35 line.
+    pub fn is_r35(self) -> bool {
+        self != L4t::R36
+    }
+}
+
+/// Configuration of a virtual board.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SimConfig {
+    /// The module.
+    pub chip: Chip,
+    /// Its kernel.
+    pub l4t: L4t,
+    /// MemTotal in bytes.
+    pub mem_total: u64,
+    /// Execute deterministically, one step of one channel at a time (`TEGRARM_SIM_STEP=1`).
+    pub step: bool,
+}
+
+/// A variable of the environment that says nothing we know.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConfigError {
+    variable: &'static str,
+    value: String,
+    allowed: String,
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}={:?} is unknown; set it to one of: {}", self.variable, self.value, self.allowed)
+    }
+}
+
+impl std::error::Error for ConfigError {}
+
+const CHIPS: &[(&str, Chip)] = &[
+    ("agx-orin", Chip::AgxOrin),
+    ("agx-orin-pg", Chip::AgxOrinPowerGated),
+    ("orin-nx", Chip::OrinNx),
+    ("orin-nano", Chip::OrinNano),
+    ("gv11b", Chip::Gv11b),
+];
+const RELEASES: &[(&str, L4t)] = &[("r36", L4t::R36), ("r35", L4t::R35), ("r35.4", L4t::R35_4)];
+const STEPS: &[(&str, bool)] = &[("0", false), ("1", true)];
+
+impl SimConfig {
+    /// A module with its whole memory, on r36.
+    pub fn new(chip: Chip) -> SimConfig {
+        SimConfig { chip, l4t: L4t::R36, mem_total: mem_total(chip), step: false }
+    }
+
+    /// The same module on another release.
+    #[must_use]
+    pub fn on(self, l4t: L4t) -> SimConfig {
+        SimConfig { l4t, ..self }
+    }
+
+    /// What `TEGRARM_SIM_CHIP` (agx-orin, agx-orin-pg, orin-nx, orin-nano, gv11b), `TEGRARM_SIM_L4T` (r36, r35,
+    /// r35.4) and `TEGRARM_SIM_STEP` (0, 1) say; the first of each when unset. The memory is the module's, but
+    /// never more than this machine has.
+    ///
+    /// # Errors
+    /// The variable with an unknown value.
+    pub fn from_env() -> Result<SimConfig, ConfigError> {
+        SimConfig::from_lookup(|name| std::env::var_os(name).map(|value| value.to_string_lossy().into_owned()))
+    }
+
+    fn from_lookup(lookup: impl Fn(&str) -> Option<String>) -> Result<SimConfig, ConfigError> {
+        let config = SimConfig {
+            step: choose("TEGRARM_SIM_STEP", &lookup, STEPS)?,
+            ..SimConfig::new(choose("TEGRARM_SIM_CHIP", &lookup, CHIPS)?)
+        };
+        let config = config.on(choose("TEGRARM_SIM_L4T", &lookup, RELEASES)?);
+        Ok(SimConfig { mem_total: config.mem_total.min(host_memory().unwrap_or(u64::MAX)), ..config })
+    }
+}
+
+fn choose<T: Copy>(
+    variable: &'static str,
+    lookup: impl Fn(&str) -> Option<String>,
+    choices: &[(&str, T)],
+) -> Result<T, ConfigError> {
+    let Some(value) = lookup(variable) else { return Ok(choices[0].1) };
+    let found = choices.iter().find(|(name, _)| *name == value);
+    found.map(|(_, choice)| *choice).ok_or_else(|| ConfigError {
+        variable,
+        value,
+        allowed: choices.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", "),
+    })
+}
+
+/// MemTotal of a module: what its kernel leaves of the DRAM (general knowledge, not from a log).
+fn mem_total(chip: Chip) -> u64 {
+    const MIB: u64 = 1 << 20;
+    match chip {
+        Chip::AgxOrin | Chip::AgxOrinPowerGated => 62_840 * MIB,
+        Chip::OrinNx => 15_656 * MIB,
+        Chip::OrinNano => 7_620 * MIB,
+        Chip::Gv11b => 31_920 * MIB,
+    }
+}
+
+/// Physical memory of the machine under the simulator.
+fn host_memory() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let kib: u64 = text.lines().find_map(|l| l.strip_prefix("MemTotal:"))?.trim().strip_suffix(" kB")?.parse().ok()?;
+    Some(kib << 10)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unset_means_agx_orin_on_r36() {
+        let config = SimConfig::from_lookup(|_| None).unwrap();
+        assert_eq!((config.chip, config.l4t, config.step), (Chip::AgxOrin, L4t::R36, false));
+    }
+
+    #[test]
+    fn unknown_values_name_the_known_ones() {
+        let error = SimConfig::from_lookup(|name| (name == "TEGRARM_SIM_CHIP").then(|| "orin".to_owned())).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "TEGRARM_SIM_CHIP=\"orin\" is unknown; set it to one of: agx-orin, agx-orin-pg, orin-nx, orin-nano, gv11b"
+        );
+    }
+}

@@ -1,0 +1,225 @@
+//! What the simulated modules are: one row per module.
+//!
+//! `agx-orin-pg` is the board of the published logs (nvgpu-rules E2), value by value. The others differ from it in
+//! floorsweeping, clocks and memory only (§9.3); what no log shows (masks of NX and Nano, clock tables, carveout
+//! sizes) is plausible, not observed.
+
+use crate::config::Chip;
+use tegrarm_abi::nvmap::{NVMAP_HEAP_CARVEOUT_FSI, NVMAP_HEAP_CARVEOUT_VPR};
+use tegrarm_abi::rm::classes::*;
+
+/// Memory outside the kernel's reach that nvmap hands out.
+#[derive(Debug)]
+pub(crate) struct Carveout {
+    /// Heap bit.
+    pub heap: u32,
+    /// Bytes.
+    pub size: u64,
+}
+
+/// Class numbers the characteristics report.
+#[derive(Debug)]
+pub(crate) struct Classes {
+    pub twod: u32,
+    pub threed: u32,
+    pub compute: u32,
+    pub gpfifo: u32,
+    pub inline_to_memory: u32,
+    pub copy: u32,
+}
+
+/// One module.
+#[derive(Debug)]
+pub(crate) struct ChipData {
+    pub arch: u32,
+    pub implementation: u32,
+    pub revision: u32,
+    pub name: &'static str,
+    /// TPCs present in each GPC the chip can have; 0 = GPC fused or gated off.
+    pub tpc_masks: &'static [u32],
+    pub tpc_per_gpc: u32,
+    pub sm_per_tpc: u32,
+    pub sm_version: u32,
+    pub spa_version: u32,
+    pub warps_per_tpc: u32,
+    pub l2_size: u64,
+    pub max_fbps: u32,
+    pub fbp_mask: u32,
+    pub ltc_per_fbp: u32,
+    pub lts_per_ltc: u32,
+    pub num_ltc: u32,
+    /// Big page size of address spaces, 0 = none.
+    pub big_page: u32,
+    pub available_big_pages: u32,
+    pub classes: &'static Classes,
+    /// Classes ALLOC_OBJ_CTX takes.
+    pub valid_classes: &'static [u32],
+    /// GPC clock steps, Hz, ascending.
+    pub frequencies: &'static [u64],
+    pub carveouts: &'static [Carveout],
+    /// devfreq directory name on r36 and r35.
+    pub devfreq: [&'static str; 2],
+}
+
+const GA10B_CLASSES: Classes = Classes {
+    twod: FERMI_TWOD_A,
+    threed: 0xc797,
+    compute: AMPERE_COMPUTE_B,
+    gpfifo: 0xc76f,
+    inline_to_memory: KEPLER_INLINE_TO_MEMORY_B,
+    copy: AMPERE_DMA_COPY_B,
+};
+const GV11B_CLASSES: Classes = Classes {
+    twod: FERMI_TWOD_A,
+    threed: 0xc397,
+    compute: 0xc3c0,
+    gpfifo: 0xc36f,
+    inline_to_memory: KEPLER_INLINE_TO_MEMORY_B,
+    copy: 0xc3b5,
+};
+/// nvgpu-rules §7.4: Volta, Pascal and Maxwell classes, and the three that never changed.
+const GV11B_VALID: &[u32] = &[
+    0xc3c0, 0xc397, 0xc3b5, 0xc36f, 0xc0c0, 0xc097, 0xc0b5, 0xc06f, 0xb1c0, 0xb197, 0xb0b5, 0xb06f, 0xa0b5, 0xa140,
+    0x902d,
+];
+/// nvgpu-rules §7.4: the above plus Ampere and Turing.
+const GA10B_VALID: &[u32] = &[
+    0xc7c0, 0xc797, 0xc7b5, 0xc76f, 0xc637, 0xc5c0, 0xc597, 0xc5b5, 0xc46f, 0xc4b7, 0xc3c0, 0xc397, 0xc3b5, 0xc36f,
+    0xc0c0, 0xc097, 0xc0b5, 0xc06f, 0xb1c0, 0xb197, 0xb0b5, 0xb06f, 0xa0b5, 0xa140, 0x902d,
+];
+const ORIN_CARVEOUTS: &[Carveout] = &[
+    Carveout { heap: NVMAP_HEAP_CARVEOUT_VPR, size: 256 << 20 },
+    Carveout { heap: NVMAP_HEAP_CARVEOUT_FSI, size: 16 << 20 },
+];
+
+const AGX_ORIN: ChipData = ChipData {
+    arch: 0x170,
+    implementation: 0xb,
+    revision: 0xa1,
+    name: "ga10b",
+    tpc_masks: &[0xf, 0xf],
+    tpc_per_gpc: 4,
+    sm_per_tpc: 2,
+    sm_version: 0x807,
+    spa_version: 0x806,
+    warps_per_tpc: 96,
+    l2_size: 4 << 20,
+    max_fbps: 2,
+    fbp_mask: 3,
+    ltc_per_fbp: 1,
+    lts_per_ltc: 4,
+    num_ltc: 2,
+    big_page: 0,
+    available_big_pages: 0,
+    classes: &GA10B_CLASSES,
+    valid_classes: GA10B_VALID,
+    frequencies: &[
+        306_000_000,
+        408_000_000,
+        510_000_000,
+        612_000_000,
+        714_000_000,
+        816_000_000,
+        918_000_000,
+        1_020_000_000,
+        1_122_000_000,
+        1_224_000_000,
+        1_300_000_000,
+    ],
+    carveouts: ORIN_CARVEOUTS,
+    devfreq: ["17000000.gpu", "17000000.ga10b"],
+};
+const AGX_ORIN_PG: ChipData = ChipData { tpc_masks: &[0xf, 0], ..AGX_ORIN };
+const ORIN_NX: ChipData = ChipData {
+    tpc_masks: &[0xf, 0],
+    frequencies: &[306_000_000, 408_000_000, 510_000_000, 612_000_000, 714_000_000, 816_000_000, 918_000_000],
+    ..AGX_ORIN
+};
+const ORIN_NANO: ChipData = ChipData {
+    tpc_masks: &[0xf, 0],
+    frequencies: &[306_000_000, 408_000_000, 510_000_000, 624_750_000],
+    ..AGX_ORIN
+};
+const GV11B: ChipData = ChipData {
+    arch: 0x150,
+    tpc_masks: &[0xf],
+    sm_version: 0x702,
+    spa_version: 0x702,
+    warps_per_tpc: 128,
+    l2_size: 512 << 10,
+    max_fbps: 1,
+    fbp_mask: 1,
+    num_ltc: 1,
+    big_page: 64 << 10,
+    available_big_pages: 64 << 10,
+    classes: &GV11B_CLASSES,
+    valid_classes: GV11B_VALID,
+    name: "gv11b",
+    frequencies: &[
+        114_750_000,
+        216_750_000,
+        318_750_000,
+        420_750_000,
+        522_750_000,
+        624_750_000,
+        675_750_000,
+        828_750_000,
+        905_250_000,
+        1_032_750_000,
+        1_198_500_000,
+        1_236_750_000,
+        1_338_750_000,
+        1_377_000_000,
+    ],
+    devfreq: ["17000000.gv11b", "17000000.gv11b"],
+    ..AGX_ORIN
+};
+
+impl ChipData {
+    pub(crate) fn of(chip: Chip) -> &'static ChipData {
+        match chip {
+            Chip::AgxOrin => &AGX_ORIN,
+            Chip::AgxOrinPowerGated => &AGX_ORIN_PG,
+            Chip::OrinNx => &ORIN_NX,
+            Chip::OrinNano => &ORIN_NANO,
+            Chip::Gv11b => &GV11B,
+        }
+    }
+
+    /// GPCs the chip can have.
+    pub(crate) fn max_gpcs(&self) -> u32 {
+        self.tpc_masks.len() as u32
+    }
+
+    /// GPCs that are there.
+    pub(crate) fn gpcs(&self) -> u32 {
+        self.gpc_mask().count_ones()
+    }
+
+    pub(crate) fn gpc_mask(&self) -> u32 {
+        (0..).zip(self.tpc_masks).filter(|(_, tpcs)| **tpcs != 0).fold(0, |mask, (gpc, _)| mask | 1 << gpc)
+    }
+
+    /// (GPC logical index, TPC index inside it) of every TPC, in order.
+    pub(crate) fn tpcs(&self) -> impl Iterator<Item = (u32, u32)> {
+        let present = self.tpc_masks.iter().filter(|tpcs| **tpcs != 0);
+        (0..).zip(present).flat_map(|(gpc, tpcs)| (0..tpcs.count_ones()).map(move |tpc| (gpc, tpc)))
+    }
+
+    pub(crate) fn sm_count(&self) -> u32 {
+        self.tpc_masks.iter().map(|tpcs| tpcs.count_ones()).sum::<u32>() * self.sm_per_tpc
+    }
+
+    pub(crate) fn max_frequency(&self) -> u64 {
+        *self.frequencies.last().expect("every module has clocks")
+    }
+
+    pub(crate) fn min_frequency(&self) -> u64 {
+        self.frequencies[0]
+    }
+
+    /// Whether it executes compute: only ga10b machine code is simulated.
+    pub(crate) fn is_ga10b(&self) -> bool {
+        self.arch == 0x170
+    }
+}

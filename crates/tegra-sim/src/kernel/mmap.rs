@@ -1,0 +1,48 @@
+//! What may be mapped of our files (nvgpu-rules §3.7, §4.1).
+
+use super::Kernel;
+use super::ctrl::DOORBELL_SIZE;
+use super::files::Object;
+use crate::process::Process;
+use std::os::fd::RawFd;
+use std::sync::Arc;
+use tegrarm_abi::nvmap::NVMAP_HEAP_CARVEOUT_VPR;
+use tegrarm_kmd::Errno;
+
+impl Kernel {
+    /// Checks an `mmap(2)` of one of the caller's descriptors. The mapping itself is the caller's: our files are
+    /// real ones.
+    ///
+    /// # Errors
+    /// The errno a board gives.
+    pub fn check_mmap(
+        self: &Arc<Self>,
+        process: &dyn Process,
+        fd: RawFd,
+        len: usize,
+        write: bool,
+        offset: u64,
+    ) -> Result<(), Errno> {
+        match self.object(process, fd).map_err(|e| if e == Errno::EINVAL { Errno::ENODEV } else { e })? {
+            Object::Ctrl(ctrl) => {
+                if process.maps(ctrl.file, ctrl.doorbell.backing.as_ptr() as u64) {
+                    return Err(Errno::EBUSY);
+                }
+                if len > DOORBELL_SIZE || offset != 0 { Err(Errno::EINVAL) } else { Ok(()) }
+            }
+            Object::Dmabuf(buffer) => {
+                if offset.checked_add(len as u64).is_none_or(|end| end > buffer.size) {
+                    return Err(Errno::EINVAL);
+                }
+                let allocation = buffer.allocation().ok_or(Errno::EPERM)?;
+                let forbidden = allocation.heap == NVMAP_HEAP_CARVEOUT_VPR || (write && buffer.read_only());
+                if forbidden {
+                    return Err(Errno::EPERM);
+                }
+                if write && process.read_only(fd) { Err(Errno::EACCES) } else { Ok(()) }
+            }
+            Object::Nvmap(_) => Err(Errno::EPERM),
+            _ => Err(Errno::ENODEV),
+        }
+    }
+}

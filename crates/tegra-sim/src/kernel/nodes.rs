@@ -1,0 +1,75 @@
+//! Device nodes: paths, and what opening one gives (nvgpu-rules §9.1).
+
+use super::Kernel;
+use super::channel::Channel;
+use super::ctrl::Ctrl;
+use super::debugger::Debugger;
+use super::dispatch::Call;
+use super::files::Object;
+use super::profiler::{Profiler, Scope};
+use super::tsg::Tsg;
+use crate::process::Process;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use tegrarm_kmd::Errno;
+
+/// What a node is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Nvmap,
+    Ctrl,
+    Space,
+    Tsg,
+    Channel,
+    Debugger,
+    Profiler(Scope),
+    Power,
+}
+
+/// One node: its name under `/dev/nvgpu/igpu0/`, its legacy path, and what it is.
+const GPU_NODES: &[(&str, &str, Kind)] = &[
+    ("ctrl", "/dev/nvhost-ctrl-gpu", Kind::Ctrl),
+    ("as", "/dev/nvhost-as-gpu", Kind::Space),
+    ("tsg", "/dev/nvhost-tsg-gpu", Kind::Tsg),
+    ("channel", "/dev/nvhost-gpu", Kind::Channel),
+    ("dbg", "/dev/nvhost-dbg-gpu", Kind::Debugger),
+    ("prof", "/dev/nvhost-prof-gpu", Kind::Debugger),
+    ("prof-ctx", "/dev/nvhost-prof-ctx-gpu", Kind::Profiler(Scope::Context)),
+    ("prof-dev", "/dev/nvhost-prof-dev-gpu", Kind::Profiler(Scope::Device)),
+    ("power", "/dev/nvhost-power-gpu", Kind::Power),
+];
+
+fn kind(path: &str) -> Option<Kind> {
+    if path == "/dev/nvmap" {
+        return Some(Kind::Nvmap);
+    }
+    let name = path.strip_prefix("/dev/nvgpu/igpu0/");
+    GPU_NODES.iter().find(|(new, old, _)| name == Some(*new) || path == *old).map(|(_, _, kind)| *kind)
+}
+
+/// Every path that can be opened.
+pub(super) fn paths() -> impl Iterator<Item = String> {
+    let both = |(new, old, _): &(&str, &str, Kind)| [format!("/dev/nvgpu/igpu0/{new}"), (*old).to_owned()];
+    std::iter::once("/dev/nvmap".to_owned()).chain(GPU_NODES.iter().flat_map(both))
+}
+
+pub(super) fn open(kernel: &Arc<Kernel>, process: &dyn Process, path: &str) -> Result<OwnedFd, Errno> {
+    let call = Call { kernel, process, copy_back_always: false.into() };
+    match kind(path).ok_or(Errno::ENOENT)? {
+        Kind::Nvmap => kernel.anonymous("nvmap", Object::Nvmap(Arc::new(kernel.nvmap.open(process.pid())))),
+        Kind::Ctrl => {
+            let (fd, ctrl) = Ctrl::open(kernel)?;
+            kernel.enter(ctrl.file, Object::Ctrl(ctrl));
+            Ok(fd)
+        }
+        Kind::Space => super::space::open_node(&call),
+        Kind::Tsg => {
+            let file = Tsg::create(&call)?.open(&call, None);
+            kernel.anonymous("tsg", Object::Tsg(Arc::new(file)))
+        }
+        Kind::Channel => Channel::open_file(kernel),
+        Kind::Debugger => kernel.anonymous("dbg", Object::Debugger(Arc::new(Debugger::default()))),
+        Kind::Profiler(scope) => kernel.anonymous("prof", Object::Profiler(Arc::new(Profiler::new(scope)))),
+        Kind::Power => kernel.anonymous("power", Object::Power),
+    }
+}

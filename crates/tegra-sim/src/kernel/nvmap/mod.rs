@@ -1,0 +1,189 @@
+//! nvmap: handles, buffers, dmabufs (nvgpu-rules §3).
+
+mod alloc;
+mod buffer;
+mod cache;
+mod client;
+mod from_va;
+mod heaps;
+mod rw;
+
+pub(super) use buffer::{Buffer, Dmabuf, Registration};
+pub(super) use client::{Client, Device, NvmapFile};
+
+use super::dispatch::{self, Call, Reply, Since, Stop, typed};
+use super::files::Object;
+use client::HandleRef;
+use std::os::fd::RawFd;
+use std::sync::Arc;
+use tegrarm_abi::nvgpu::r35::*;
+use tegrarm_abi::nvmap::*;
+use tegrarm_kmd::{Arg, Errno};
+
+/// One nvmap ioctl. Handlers copy their arguments themselves, whatever the direction bits of the number say.
+struct NvmapRow {
+    name: &'static str,
+    number: u32,
+    since: Since,
+    /// Errno of a bad argument pointer.
+    bad_pointer: Errno,
+    /// The argument is copied back on success.
+    out: bool,
+    handler: fn(&Call<'_>, &Arc<NvmapFile>, &mut [u8]) -> Reply,
+}
+
+macro_rules! nvmap_rows {
+    ($($since:ident $name:ident, $out:expr, $bad:ident => $handler:expr;)*) => {
+        &[$(NvmapRow {
+            name: stringify!($name),
+            number: $name,
+            since: Since::$since,
+            bad_pointer: Errno::$bad,
+            out: $out,
+            handler: |call, file, bytes| typed(call, file, bytes, $handler),
+        }),*]
+    };
+}
+
+static ROWS: &[NvmapRow] = nvmap_rows! {
+    Both NVMAP_IOC_CREATE, true, EFAULT => create;
+    Both NVMAP_IOC_CREATE_64, true, EFAULT => create_64;
+    R36Only NVMAP_IOC_ALLOC, false, EFAULT => alloc::alloc;
+    R35Only NVMAP_IOC_ALLOC_R35, false, EFAULT => alloc::alloc_r35;
+    Both NVMAP_IOC_WRITE, true, EFAULT => rw::write;
+    Both NVMAP_IOC_READ, true, EFAULT => rw::read;
+    Both NVMAP_IOC_CACHE, false, EFAULT => cache::cache;
+    Both NVMAP_IOC_CACHE_64, false, EFAULT => cache::cache_64;
+    Both NVMAP_IOC_CACHE_LIST, false, EFAULT => cache::cache_list;
+    Both NVMAP_IOC_GET_FD, true, EFAULT => get_fd;
+    Both NVMAP_IOC_FROM_FD, true, EFAULT => from_fd;
+    Both NVMAP_IOC_FROM_VA, true, EFAULT => from_va::from_va;
+    Both NVMAP_IOC_SET_TAG_LABEL, false, EFAULT => set_tag_label;
+    Both NVMAP_IOC_GET_AVAILABLE_HEAPS, true, EINVAL => heaps::available;
+    Both NVMAP_IOC_GET_HEAP_SIZE, true, EFAULT => heaps::size;
+    R36Only NVMAP_IOC_PARAMETERS, true, ENODEV => heaps::parameters;
+    R35Only NVMAP_IOC_PARAMETERS_R35, true, ENODEV => heaps::parameters_r35;
+    R36Only NVMAP_IOC_QUERY_HEAP_PARAMS, true, EFAULT => heaps::query;
+    R35Only NVMAP_IOC_QUERY_HEAP_PARAMS_R35, true, EFAULT => heaps::query_r35;
+    Both NVMAP_IOC_DUP_HANDLE, true, EFAULT => duplicate;
+};
+
+/// One ioctl on the nvmap node. Everything it does not know is `ENOTTY` (nvgpu-rules §3.1).
+pub(super) fn ioctl(call: &Call<'_>, file: &Arc<NvmapFile>, request: u32, mut arg: Arg<'_>) -> Result<i32, Errno> {
+    if request == NVMAP_IOC_FREE {
+        return free(call, file, &arg);
+    }
+    let r35 = call.is_r35();
+    let known = |row: &&NvmapRow| match row.since {
+        Since::Both => true,
+        Since::R35Only => r35,
+        Since::R36Only => !r35,
+    };
+    let row = ROWS.iter().filter(|row| row.number == request).find(known).ok_or(Errno::ENOTTY)?;
+    // Room for the largest nvmap structure, 72 bytes.
+    let mut buffer = [0; 72];
+    let bytes = &mut buffer[..(request >> 16 & 0x3fff) as usize];
+    dispatch::fetch(call.process, &arg, bytes).map_err(|_| row.bad_pointer)?;
+    let reply = (row.handler)(call, file, bytes);
+    tracing::trace!(target: "tegra_sim::ioctl", name = row.name, ?reply);
+    if row.out && (reply.is_ok() || call.copy_back_always.get()) {
+        dispatch::store(call.process, &mut arg, bytes).map_err(|_| row.bad_pointer)?;
+    }
+    match reply {
+        Ok(()) => Ok(0),
+        Err(Stop::Errno(errno)) => Err(errno),
+        Err(Stop::Uncopied(_)) => Err(Errno::EFAULT),
+    }
+}
+
+impl Call<'_> {
+    /// What a handle id of the client stands for. A number that is an open dmabuf descriptor of the caller is
+    /// not looked up as an id (nvgpu-rules §3.1).
+    fn handle(&self, file: &NvmapFile, id: u32) -> Option<HandleRef> {
+        if self.dmabuf_fd(id).is_some() {
+            return None;
+        }
+        file.client.get(id)
+    }
+
+    /// The nvmap buffer behind a number that is an open dmabuf descriptor.
+    fn dmabuf_fd(&self, number: u32) -> Option<Dmabuf> {
+        // No descriptor table reaches up to where ids start.
+        const NO_FD: u32 = 1 << 30;
+        (number < NO_FD).then(|| self.dmabuf(number as RawFd).ok()).flatten()
+    }
+
+    /// A new descriptor of a buffer's dmabuf in the caller's table.
+    fn install_dmabuf(&self, handle: &HandleRef) -> Result<RawFd, Errno> {
+        let (fd, id) = handle.buffer.descriptor(handle.read_only)?;
+        self.kernel.enter(id, Object::Dmabuf(handle.buffer.clone()));
+        self.process.install(fd)
+    }
+}
+
+fn create(call: &Call<'_>, file: &Arc<NvmapFile>, args: &mut nvmap_create_handle) -> Reply {
+    args.handle = new_handle(call, file, u64::from(args.size))?;
+    Ok(())
+}
+
+/// CREATE_64 shares CREATE's eight bytes: the size in, the handle out at offset 0.
+fn create_64(call: &Call<'_>, file: &Arc<NvmapFile>, args: &mut [u32; 2]) -> Reply {
+    args[0] = new_handle(call, file, u64::from(args[1]) << 32 | u64::from(args[0]))?;
+    Ok(())
+}
+
+fn new_handle(call: &Call<'_>, file: &NvmapFile, size: u64) -> Reply<u32> {
+    let rounded = size.checked_next_multiple_of(4096).filter(|_| size > 0).ok_or(Errno::EINVAL)?;
+    let buffer = call.kernel.nvmap.new_buffer(rounded);
+    Ok(call.kernel.nvmap.add_handle(&file.client, HandleRef { buffer, read_only: false }))
+}
+
+/// The argument's value is the handle: never an error.
+fn free(call: &Call<'_>, file: &NvmapFile, arg: &Arg<'_>) -> Result<i32, Errno> {
+    let Arg::Value(value) = arg else { return Ok(0) };
+    let number = *value as u32;
+    if call.dmabuf_fd(number).is_some() {
+        call.kernel.close(call.process, number as RawFd);
+        call.process.close(number as RawFd);
+    } else {
+        file.client.remove(number);
+    }
+    Ok(0)
+}
+
+fn get_fd(call: &Call<'_>, file: &Arc<NvmapFile>, args: &mut nvmap_create_handle) -> Reply {
+    match call.handle(file, args.handle) {
+        Some(handle) => args.size = call.install_dmabuf(&handle)? as u32,
+        // Not an id: the number counts as a descriptor. An nvmap dmabuf is refused; there are no others.
+        None => {
+            call.dmabuf(args.handle as RawFd)?;
+            return Err(Errno::EINVAL.into());
+        }
+    }
+    Ok(())
+}
+
+fn from_fd(call: &Call<'_>, file: &Arc<NvmapFile>, args: &mut nvmap_create_handle) -> Reply {
+    let Dmabuf { buffer, read_only } = call.dmabuf(args.size as RawFd)?;
+    args.handle = call.kernel.nvmap.add_handle(&file.client, HandleRef { buffer, read_only });
+    Ok(())
+}
+
+fn duplicate(call: &Call<'_>, file: &Arc<NvmapFile>, args: &mut nvmap_duplicate_handle) -> Reply {
+    let handle = call.handle(file, args.handle).ok_or(Errno::EINVAL)?;
+    let read_only = args.access_flags & NVMAP_HANDLE_RO != 0;
+    if handle.read_only && !read_only {
+        return Err(Errno::EPERM.into());
+    }
+    args.dup_handle = call.kernel.nvmap.add_handle(&file.client, HandleRef { buffer: handle.buffer, read_only });
+    Ok(())
+}
+
+fn set_tag_label(call: &Call<'_>, _: &Arc<NvmapFile>, args: &mut nvmap_set_tag_label) -> Reply {
+    // Longest label kept.
+    const MAX: usize = 32;
+    let mut label = [0; MAX];
+    call.copy_in(args.addr, &mut label[..(args.len as usize).min(MAX)])?;
+    call.kernel.nvmap.label_tag(args.tag, &label);
+    Ok(())
+}

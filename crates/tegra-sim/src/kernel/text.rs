@@ -1,0 +1,93 @@
+//! Text files beside the nodes: devfreq and meminfo of the virtual board (nvgpu-rules §9.2).
+
+use super::{Kernel, nodes};
+use tegrarm_kmd::Errno;
+
+/// A file of the GPU's devfreq directory.
+#[derive(Clone, Copy)]
+enum DevFreq {
+    Current,
+    Target,
+    Min,
+    Max,
+    Available,
+    Governor,
+    Polling,
+}
+
+const DEVFREQ: &[(&str, DevFreq)] = &[
+    ("cur_freq", DevFreq::Current),
+    ("target_freq", DevFreq::Target),
+    ("min_freq", DevFreq::Min),
+    ("max_freq", DevFreq::Max),
+    ("available_frequencies", DevFreq::Available),
+    ("governor", DevFreq::Governor),
+    ("polling_interval", DevFreq::Polling),
+];
+
+impl Kernel {
+    fn devfreq(&self, path: &str) -> Result<DevFreq, Errno> {
+        let directory = self.chip.devfreq[usize::from(self.config.l4t.is_r35())];
+        let file = path
+            .strip_prefix("/sys/class/devfreq/")
+            .and_then(|rest| rest.strip_prefix(directory))
+            .and_then(|rest| rest.strip_prefix('/'))
+            .ok_or(Errno::ENOENT)?;
+        DEVFREQ.iter().find(|(name, _)| *name == file).map(|(_, file)| *file).ok_or(Errno::ENOENT)
+    }
+
+    /// The content of a text file of the board; of a directory, its entries, one per line.
+    ///
+    /// # Errors
+    /// `ENOENT` for a path the board does not have.
+    pub fn read_text(&self, path: &str) -> Result<String, Errno> {
+        match path.trim_end_matches('/') {
+            "/proc/meminfo" => return Ok(self.meminfo()),
+            "/sys/class/devfreq" => {
+                return Ok(format!("{}\n", self.chip.devfreq[usize::from(self.config.l4t.is_r35())]));
+            }
+            "/dev/nvgpu/igpu0" => {
+                let names = nodes::paths().filter_map(|p| p.strip_prefix("/dev/nvgpu/igpu0/").map(|n| format!("{n}\n")));
+                return Ok(names.collect());
+            }
+            _ => {}
+        }
+        let (min, max) = self.clocks.limits();
+        let hz = |value: u64| format!("{value}\n");
+        Ok(match self.devfreq(path)? {
+            DevFreq::Current | DevFreq::Target => hz(self.clocks.current()),
+            DevFreq::Min => hz(min),
+            DevFreq::Max => hz(max),
+            DevFreq::Available => {
+                let steps: Vec<_> = self.chip.frequencies.iter().map(u64::to_string).collect();
+                format!("{}\n", steps.join(" "))
+            }
+            DevFreq::Governor => "nvhost_podgov\n".to_owned(),
+            DevFreq::Polling => "25\n".to_owned(),
+        })
+    }
+
+    /// Writes such a file. Rates that are no step round up to one, and stay inside the other limit.
+    ///
+    /// # Errors
+    /// `ENOENT` for a path the board does not have, `EACCES` for one that cannot be written, `EINVAL` for text
+    /// that is no number.
+    pub fn write_text(&self, path: &str, text: &str) -> Result<(), Errno> {
+        let file = self.devfreq(path)?;
+        let hz = || text.trim().parse::<u64>().map_err(|_| Errno::EINVAL);
+        match file {
+            DevFreq::Min => self.clocks.set_min(hz()?),
+            DevFreq::Max => self.clocks.set_max(hz()?),
+            DevFreq::Governor if text.trim() == "nvhost_podgov" => {}
+            DevFreq::Governor => return Err(Errno::EINVAL),
+            _ => return Err(Errno::EACCES),
+        }
+        Ok(())
+    }
+
+    fn meminfo(&self) -> String {
+        let (total, free) = self.nvmap.system_memory();
+        let line = |name: &str, bytes: u64| format!("{name:<16}{:>8} kB\n", bytes >> 10);
+        [("MemTotal:", total), ("MemFree:", free), ("MemAvailable:", free)].map(|(n, b)| line(n, b)).concat()
+    }
+}
