@@ -17,8 +17,14 @@
 //!               mm      backing memory, page tables, VA picker
 //! ```
 
+mod config;
 pub mod gpu;
 pub mod kernel;
 pub mod mm;
 pub mod process;
+mod sim_kmd;
 pub mod sm;
+
+pub use config::{Chip, ConfigError, L4t, SimConfig};
+pub use kernel::{Census, Kernel};
+pub use sim_kmd::SimKmd;

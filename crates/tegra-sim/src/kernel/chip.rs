@@ -135,11 +135,8 @@ const ORIN_NX: ChipData = ChipData {
     frequencies: &[306_000_000, 408_000_000, 510_000_000, 612_000_000, 714_000_000, 816_000_000, 918_000_000],
     ..AGX_ORIN
 };
-const ORIN_NANO: ChipData = ChipData {
-    tpc_masks: &[0xf, 0],
-    frequencies: &[306_000_000, 408_000_000, 510_000_000, 624_750_000],
-    ..AGX_ORIN
-};
+const ORIN_NANO: ChipData =
+    ChipData { tpc_masks: &[0xf, 0], frequencies: &[306_000_000, 408_000_000, 510_000_000, 624_750_000], ..AGX_ORIN };
 const GV11B: ChipData = ChipData {
     arch: 0x150,
     tpc_masks: &[0xf],

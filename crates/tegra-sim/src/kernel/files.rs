@@ -27,8 +27,10 @@ pub(super) enum Object {
     Debugger(Arc<Debugger>),
     Profiler(Arc<Profiler>),
     Dmabuf(Arc<Buffer>),
-    /// Pollable, takes no ioctl.
-    Event(Arc<EventFd>),
+    /// Pollable, takes no ioctl; the file keeps the event.
+    Event {
+        _keeps: Arc<EventFd>,
+    },
     /// `/dev/nvgpu/igpu0/power`: takes writes only.
     Power,
 }
@@ -45,7 +47,7 @@ impl Object {
             Object::Debugger(_) => Node::Debugger,
             Object::Profiler(_) => Node::Profiler,
             Object::Dmabuf(_) => Node::Dmabuf,
-            Object::Event(_) | Object::Power => return None,
+            Object::Event { .. } | Object::Power => return None,
         })
     }
 }

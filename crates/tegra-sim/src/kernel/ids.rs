@@ -44,7 +44,8 @@ impl Lowest {
 
     pub(super) fn take(&self) -> Option<u32> {
         let mut used = self.used.lock();
-        let id = (0..self.total).zip(used.iter()).find(|(id, taken)| id != *taken).map_or(used.len() as u32, |(id, _)| id);
+        let id =
+            (0..self.total).zip(used.iter()).find(|(id, taken)| id != *taken).map_or(used.len() as u32, |(id, _)| id);
         (id < self.total && used.insert(id)).then_some(id)
     }
 

@@ -103,6 +103,13 @@ impl Kernel {
         ChipData::of(config.chip).sm_count()
     }
 
+    /// What the board is, for messages: `virtual Orin (ga10b, sm_87)`.
+    pub fn board_name(&self) -> String {
+        let family = if self.chip.is_ga10b() { "Orin" } else { "Xavier" };
+        let sm = format!("{}{}", self.chip.sm_version >> 8, self.chip.sm_version & 0xff);
+        format!("virtual {family} ({}, sm_{sm})", self.chip.name)
+    }
+
     /// Opens a device node; the result is a descriptor for the caller.
     ///
     /// # Errors
@@ -115,13 +122,7 @@ impl Kernel {
     ///
     /// # Errors
     /// The errno of the call: `EBADF` for a closed descriptor, `ENOTTY` for a file that is none of ours.
-    pub fn ioctl(
-        self: &Arc<Self>,
-        process: &dyn Process,
-        fd: RawFd,
-        request: u32,
-        arg: Arg<'_>,
-    ) -> Result<i32, Errno> {
+    pub fn ioctl(self: &Arc<Self>, process: &dyn Process, fd: RawFd, request: u32, arg: Arg<'_>) -> Result<i32, Errno> {
         let object = self.object(process, fd).map_err(|e| if e == Errno::EINVAL { Errno::ENOTTY } else { e })?;
         let call = Call { kernel: self, process, copy_back_always: false.into() };
         match object {
@@ -129,12 +130,10 @@ impl Kernel {
             Object::Ctrl(ctrl) => ctrl::TABLE.run(&call, &ctrl, request, arg),
             Object::Space(space) => space::TABLE.run(&call, &space, request, arg),
             Object::Tsg(tsg) => tsg::TABLE.run(&call, &tsg, request, arg),
-            Object::Channel(channel) => {
-                channel::TABLE.run_if(&call, &channel, request, arg, || channel.referencable())
-            }
+            Object::Channel(channel) => channel::TABLE.run_if(&call, &channel, request, arg, || channel.referencable()),
             Object::Debugger(debugger) => debugger::TABLE.run(&call, &debugger, request, arg),
             Object::Profiler(profiler) => profiler::TABLE.run(&call, &profiler, request, arg),
-            Object::Dmabuf(_) | Object::Event(_) | Object::Power => Err(Errno::ENOTTY),
+            Object::Dmabuf(_) | Object::Event { .. } | Object::Power => Err(Errno::ENOTTY),
         }
     }
 

@@ -47,7 +47,8 @@ impl Kernel {
                 return Ok(format!("{}\n", self.chip.devfreq[usize::from(self.config.l4t.is_r35())]));
             }
             "/dev/nvgpu/igpu0" => {
-                let names = nodes::paths().filter_map(|p| p.strip_prefix("/dev/nvgpu/igpu0/").map(|n| format!("{n}\n")));
+                let names =
+                    nodes::paths().filter_map(|p| p.strip_prefix("/dev/nvgpu/igpu0/").map(|n| format!("{n}\n")));
                 return Ok(names.collect());
             }
             _ => {}

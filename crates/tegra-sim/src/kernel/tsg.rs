@@ -29,7 +29,11 @@ use zerocopy::IntoBytes;
 /// Subcontexts a group can have.
 pub(super) const MAX_VEIDS: u32 = 64;
 /// Timeslices the driver accepts, microseconds.
-const TIMESLICE_US: std::ops::RangeInclusive<u32> = 1000..=50_000;
+const TIMESLICE_US: std::ops::RangeInclusive<u32> = MIN_TIMESLICE_US..=50_000;
+/// Shortest timeslice, microseconds.
+pub(super) const MIN_TIMESLICE_US: u32 = 1000;
+/// Longest timeslice a debugger may set, microseconds.
+pub(super) const MAX_DEBUG_TIMESLICE_US: u32 = 4_000_000;
 /// L2 ways of a slice.
 const L2_WAYS: u32 = 16;
 
@@ -160,7 +164,7 @@ fn event_id_ctrl(call: &Call<'_>, file: &Arc<TsgFile>, args: &mut nvgpu_event_id
     let (event, fd) = EventFd::new(args.event_id)?;
     let event = Arc::new(event);
     file.tsg.events.add(&event);
-    call.kernel.enter(FileId::of(&fd)?, Object::Event(event));
+    call.kernel.enter(FileId::of(&fd)?, Object::Event { _keeps: event });
     args.event_fd = call.process.install(fd)?;
     Ok(())
 }
@@ -233,11 +237,7 @@ fn get_l2_max_ways(_: &Call<'_>, file: &Arc<TsgFile>, args: &mut nvgpu_tsg_l2_ma
     Ok(())
 }
 
-fn set_l2_sector_promotion(
-    _: &Call<'_>,
-    _: &Arc<TsgFile>,
-    args: &mut nvgpu_tsg_set_l2_sector_promotion_args,
-) -> Reply {
+fn set_l2_sector_promotion(_: &Call<'_>, _: &Arc<TsgFile>, args: &mut nvgpu_tsg_set_l2_sector_promotion_args) -> Reply {
     // How many sectors a miss fetches: of no consequence without a cache.
     const FLAGS: [u32; 3] = [
         NVGPU_GPU_IOCTL_TSG_L2_SECTOR_PROMOTE_FLAG_NONE,
@@ -248,11 +248,7 @@ fn set_l2_sector_promotion(
 }
 
 /// There is no domain to bind to: nothing hands out domain descriptors here.
-fn bind_scheduling_domain(
-    _: &Call<'_>,
-    _: &Arc<TsgFile>,
-    args: &mut nvgpu_tsg_bind_scheduling_domain_args,
-) -> Reply {
+fn bind_scheduling_domain(_: &Call<'_>, _: &Arc<TsgFile>, args: &mut nvgpu_tsg_bind_scheduling_domain_args) -> Reply {
     let reserved = args.reserved0 != 0 || args.reserved != [0; 3];
     Err(if reserved { Errno::EINVAL } else { Errno::ENOENT }.into())
 }

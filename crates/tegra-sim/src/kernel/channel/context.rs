@@ -62,12 +62,8 @@ pub(super) fn set_preemption_mode(
         return Ok(());
     }
     let known = [NVGPU_GRAPHICS_PREEMPTION_MODE_WFI, NVGPU_GRAPHICS_PREEMPTION_MODE_GFXP].contains(&graphics)
-        && [
-            NVGPU_COMPUTE_PREEMPTION_MODE_WFI,
-            NVGPU_COMPUTE_PREEMPTION_MODE_CTA,
-            NVGPU_COMPUTE_PREEMPTION_MODE_CILP,
-        ]
-        .contains(&compute);
+        && [NVGPU_COMPUTE_PREEMPTION_MODE_WFI, NVGPU_COMPUTE_PREEMPTION_MODE_CTA, NVGPU_COMPUTE_PREEMPTION_MODE_CILP]
+            .contains(&compute);
     let lower = graphics < group.graphics_preempt || compute < group.compute_preempt;
     let both = graphics == NVGPU_GRAPHICS_PREEMPTION_MODE_GFXP && compute == NVGPU_COMPUTE_PREEMPTION_MODE_CILP;
     if !known || lower || both {

@@ -100,10 +100,6 @@ pub(super) fn set_boosted_ctx(_: &Call<'_>, _: &Arc<Channel>, _: &mut nvgpu_boos
     Err(Errno::EINVAL.into())
 }
 
-pub(super) fn reschedule_runlist(
-    call: &Call<'_>,
-    _: &Arc<Channel>,
-    _: &mut nvgpu_reschedule_runlist_args,
-) -> Reply {
+pub(super) fn reschedule_runlist(call: &Call<'_>, _: &Arc<Channel>, _: &mut nvgpu_reschedule_runlist_args) -> Reply {
     Err(if call.process.may_reschedule() { Errno::ENOSYS } else { Errno::EPERM }.into())
 }

@@ -26,6 +26,8 @@ use tegrarm_abi::nvgpu::channel::*;
 use tegrarm_abi::nvgpu::r35::*;
 use tegrarm_kmd::Errno;
 
+/// Most entries a ring may have, as advertised.
+pub(super) const MAX_GPFIFO_ENTRIES: u32 = 1 << 28;
 /// Channel ids on L4T.
 pub(super) const CHANNELS: u32 = 512;
 

@@ -58,11 +58,7 @@ pub(super) fn setup_bind_r35(
 }
 
 /// The old kernel-mode form.
-pub(super) fn alloc_gpfifo_ex(
-    call: &Call<'_>,
-    channel: &Arc<Channel>,
-    args: &mut nvgpu_alloc_gpfifo_ex_args,
-) -> Reply {
+pub(super) fn alloc_gpfifo_ex(call: &Call<'_>, channel: &Arc<Channel>, args: &mut nvgpu_alloc_gpfifo_ex_args) -> Reply {
     let mut full: nvgpu_channel_setup_bind_args = zerocopy::FromZeros::new_zeroed();
     full.num_gpfifo_entries = args.num_entries;
     full.num_inflight_jobs = args.num_inflight_jobs;
@@ -70,11 +66,7 @@ pub(super) fn alloc_gpfifo_ex(
     setup_bind(call, channel, &mut full)
 }
 
-pub(super) fn setup_bind(
-    call: &Call<'_>,
-    channel: &Arc<Channel>,
-    args: &mut nvgpu_channel_setup_bind_args,
-) -> Reply {
+pub(super) fn setup_bind(call: &Call<'_>, channel: &Arc<Channel>, args: &mut nvgpu_channel_setup_bind_args) -> Reply {
     let flag = |bit| args.flags & bit != 0;
     let usermode = flag(NVGPU_CHANNEL_SETUP_BIND_FLAGS_USERMODE_SUPPORT);
     let deterministic = flag(NVGPU_CHANNEL_SETUP_BIND_FLAGS_DETERMINISTIC);

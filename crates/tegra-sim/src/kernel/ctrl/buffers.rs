@@ -7,13 +7,10 @@ use std::sync::Arc;
 use tegrarm_abi::nvgpu::ctrl::*;
 use tegrarm_kmd::Errno;
 
-pub(super) fn register_buffer(
-    call: &Call<'_>,
-    _: &Arc<Ctrl>,
-    args: &mut nvgpu_gpu_register_buffer_args,
-) -> Reply {
+pub(super) fn register_buffer(call: &Call<'_>, _: &Arc<Ctrl>, args: &mut nvgpu_gpu_register_buffer_args) -> Reply {
     let required = u32::from(args.comptags_alloc_control);
-    if args.metadata_size > NVGPU_GPU_REGISTER_BUFFER_METADATA_MAX_SIZE || required > NVGPU_GPU_COMPTAGS_ALLOC_REQUIRED {
+    if args.metadata_size > NVGPU_GPU_REGISTER_BUFFER_METADATA_MAX_SIZE || required > NVGPU_GPU_COMPTAGS_ALLOC_REQUIRED
+    {
         return Err(Errno::EINVAL.into());
     }
     let buffer = call.dmabuf(args.dmabuf_fd)?.buffer;
@@ -34,26 +31,11 @@ pub(super) fn register_buffer(
     Ok(())
 }
 
-/// The fields of GET_BUFFER_INFO's argument while it is an input.
-#[derive(Clone, Copy)]
-struct Query {
-    dmabuf_fd: i32,
-    metadata_size: u32,
-    metadata_addr: u64,
-}
-
-/// The argument is a union: {dmabuf_fd, -, metadata_addr, metadata_size} in, the answer out.
-pub(super) fn get_buffer_info(
-    call: &Call<'_>,
-    _: &Arc<Ctrl>,
-    args: &mut nvgpu_gpu_get_buffer_info_args,
-) -> Reply {
-    let query = Query {
-        dmabuf_fd: args.out_flags as i32,
-        metadata_addr: u64::from(args.out_reserved) << 32 | u64::from(args.out_metadata_size),
-        metadata_size: args.out_size as u32,
-    };
-    let buffer = call.dmabuf(query.dmabuf_fd)?.buffer;
+/// The argument is a union: {dmabuf_fd, metadata_size, metadata_addr} in, the answer out.
+pub(super) fn get_buffer_info(call: &Call<'_>, _: &Arc<Ctrl>, args: &mut nvgpu_gpu_get_buffer_info_args) -> Reply {
+    let (dmabuf_fd, room) = (args.out_flags as i32, (args.out_flags >> 32) as usize);
+    let metadata_addr = u64::from(args.out_reserved) << 32 | u64::from(args.out_metadata_size);
+    let buffer = call.dmabuf(dmabuf_fd)?.buffer;
     let registration = buffer.registration.lock().clone();
     args.out_flags = 0;
     args.out_metadata_size = 0;
@@ -62,8 +44,8 @@ pub(super) fn get_buffer_info(
     if let Some(Registration { metadata, mutable }) = registration {
         args.out_flags |= u64::from(NVGPU_GPU_BUFFER_INFO_FLAGS_METADATA_REGISTERED);
         args.out_flags |= if mutable { u64::from(NVGPU_GPU_BUFFER_INFO_FLAGS_MUTABLE_METADATA) } else { 0 };
-        let size = metadata.len().min(query.metadata_size as usize);
-        call.copy_out(query.metadata_addr, &metadata[..size])?;
+        let size = metadata.len().min(room);
+        call.copy_out(metadata_addr, &metadata[..size])?;
         args.out_metadata_size = metadata.len() as u32;
     }
     Ok(())

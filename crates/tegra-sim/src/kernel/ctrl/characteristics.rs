@@ -5,7 +5,7 @@ use crate::config::L4t;
 use crate::kernel::channel::MAX_GPFIFO_ENTRIES;
 use crate::kernel::dispatch::{Call, Reply};
 use crate::kernel::space::BATCH_LIMIT;
-use crate::kernel::tsg::MAX_VEIDS;
+use crate::kernel::tsg::{MAX_DEBUG_TIMESLICE_US, MAX_VEIDS};
 use std::sync::Arc;
 use tegrarm_abi::nvgpu::address_space::NVGPU_AS_IOCTL_LAST;
 use tegrarm_abi::nvgpu::channel::*;
@@ -19,8 +19,7 @@ use zerocopy::{FromBytes, FromZeros, IntoBytes};
 /// Flags of an AGX Orin on r36, as observed by a process without CAP_SYS_NICE.
 const OBSERVED_FLAGS: u64 = 0x01bf_5fff_7f5d_035d;
 /// Flags r35 has no names for.
-const R36_FLAGS: u64 =
-    NVGPU_GPU_FLAGS_MULTI_PROCESS_TSG_SHARING | NVGPU_GPU_FLAGS_SCHED_EXIT_WAIT_FOR_ERRBAR_SUPPORTED;
+const R36_FLAGS: u64 = NVGPU_GPU_FLAGS_MULTI_PROCESS_TSG_SHARING | NVGPU_GPU_FLAGS_SCHED_EXIT_WAIT_FOR_ERRBAR_SUPPORTED;
 /// Flags only r35 has.
 const R35_FLAGS: u64 = NVGPU_GPU_FLAGS_SUPPORT_MAP_DIRECT_KIND_CTRL_R35 as u64
     | NVGPU_GPU_FLAGS_SUPPORT_PARTIAL_MAPPINGS_R35 as u64
@@ -105,7 +104,7 @@ fn describe(call: &Call<'_>, ctrl: &Ctrl) -> nvgpu_gpu_characteristics {
     c.default_compute_preempt_mode = NVGPU_COMPUTE_PREEMPTION_MODE_WFI;
     c.max_veid_count_per_tsg = MAX_VEIDS;
     c.max_gpfifo_entries = MAX_GPFIFO_ENTRIES;
-    c.max_dbg_tsg_timeslice = 4_000_000;
+    c.max_dbg_tsg_timeslice = MAX_DEBUG_TIMESLICE_US;
     c.device_instance_id = ctrl.instance;
     last_numbers(&mut c, call.is_r35());
     c

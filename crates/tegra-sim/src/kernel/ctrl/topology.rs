@@ -84,11 +84,7 @@ pub(super) fn gpc_physical_map(
     gpc_map(call, args.physical_gpc_buf_addr, args.map_buf_size, map)
 }
 
-pub(super) fn gpc_logical_map(
-    call: &Call<'_>,
-    _: &Arc<Ctrl>,
-    args: &mut nvgpu_gpu_get_gpc_logical_map_args,
-) -> Reply {
+pub(super) fn gpc_logical_map(call: &Call<'_>, _: &Arc<Ctrl>, args: &mut nvgpu_gpu_get_gpc_logical_map_args) -> Reply {
     gpc_map(call, args.logical_gpc_buf_addr, args.map_buf_size, (0..call.kernel.chip.gpcs()).collect())
 }
 
@@ -168,11 +164,7 @@ pub(super) fn set_mmu_debug_mode(_: &Call<'_>, _: &Arc<Ctrl>, args: &mut nvgpu_g
     }
 }
 
-pub(super) fn set_sm_debug_mode(
-    call: &Call<'_>,
-    _: &Arc<Ctrl>,
-    args: &mut nvgpu_gpu_sm_debug_mode_args,
-) -> Reply {
+pub(super) fn set_sm_debug_mode(call: &Call<'_>, _: &Arc<Ctrl>, args: &mut nvgpu_gpu_sm_debug_mode_args) -> Reply {
     call.channel(args.channel_fd)?;
     if args.enable == 0 {
         return Ok(());

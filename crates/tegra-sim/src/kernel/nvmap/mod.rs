@@ -9,7 +9,7 @@ mod heaps;
 mod rw;
 
 pub(super) use buffer::{Buffer, Dmabuf, Registration};
-pub(super) use client::{Client, Device, NvmapFile};
+pub(super) use client::{Device, NvmapFile};
 
 use super::dispatch::{self, Call, Reply, Since, Stop, typed};
 use super::files::Object;

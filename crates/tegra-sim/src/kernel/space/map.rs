@@ -162,7 +162,8 @@ impl Request {
     /// Rules 11–13: where it goes and what kind it has.
     fn check_place_and_kind(&self, space: &AddressSpace, state: &State, size: u64) -> Result<Key, Errno> {
         if self.fixed {
-            let end = self.offset.checked_add(size).filter(|_| self.offset.is_multiple_of(PAGE)).ok_or(Errno::EINVAL)?;
+            let end =
+                self.offset.checked_add(size).filter(|_| self.offset.is_multiple_of(PAGE)).ok_or(Errno::EINVAL)?;
             let room = match space.user_managed {
                 true => state.user.iter().any(|b| b.start() <= self.offset && end <= b.end()),
                 false => state.area(self.offset).is_some_and(|(start, area)| end <= start + area.size),

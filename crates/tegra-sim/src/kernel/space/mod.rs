@@ -11,6 +11,7 @@ use super::hw::HwSpace;
 use super::nvmap::Buffer;
 use crate::mm::{Buddy, Extent, PageClass};
 use area::Area;
+pub(super) use batch::LIMIT as BATCH_LIMIT;
 use map::Mapping;
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
@@ -92,7 +93,8 @@ impl AddressSpace {
             return Err(Errno::EINVAL.into());
         }
         let top = end.checked_add(KERNEL_REGION).filter(|top| *top <= VA_LIMIT).ok_or(Errno::ENOMEM)?;
-        let user = if unified { vec![Buddy::new(start, end)] } else { vec![Buddy::new(start, split), Buddy::new(split, end)] };
+        let user =
+            if unified { vec![Buddy::new(start, end)] } else { vec![Buddy::new(start, split), Buddy::new(split, end)] };
         let managed = call.is_r35() && args.flags & NVGPU_GPU_IOCTL_ALLOC_AS_FLAGS_USERSPACE_MANAGED_R35 != 0;
         Ok(AddressSpace {
             hw: Arc::default(),
@@ -166,4 +168,16 @@ fn buffer_id(buffer: &Buffer, read_only: bool) -> BufferId {
 /// Binds a channel for good: its VM reference lasts until the channel is freed.
 fn bind_channel(call: &Call<'_>, space: &Arc<AddressSpace>, args: &mut nvgpu_as_bind_channel_args) -> Reply {
     call.channel(args.channel_fd as i32)?.bind_space(space)
+}
+
+/// Opening the `as` node: an address space with 64 KiB pages and a range of its own. A GPU without big pages
+/// refuses the open.
+pub(super) fn open_node(call: &Call<'_>) -> Result<std::os::fd::OwnedFd, Errno> {
+    let mut args: nvgpu_alloc_as_args = zerocopy::FromZeros::new_zeroed();
+    args.big_page_size = 64 << 10;
+    args.flags = NVGPU_GPU_IOCTL_ALLOC_AS_FLAGS_UNIFIED_VA;
+    args.va_range_start = 64 << 20;
+    args.va_range_end = 1 << 37;
+    let space = AddressSpace::create(call, &args).map_err(|_| Errno::EINVAL)?;
+    call.kernel.anonymous("as", super::files::Object::Space(Arc::new(space)))
 }

@@ -64,8 +64,7 @@ fn page_size(op: &nvgpu_as_remap_op) -> Result<u64, Errno> {
 
 fn step(call: &Call<'_>, op: &nvgpu_as_remap_op, page: u64, area: std::ops::Range<u64>) -> Reply<Step> {
     let bytes = |pages: u64| pages.checked_mul(page).ok_or(Errno::EINVAL);
-    let (va, len, offset) =
-        (bytes(op.virt_offset_in_pages)?, bytes(op.num_pages)?, bytes(op.mem_offset_in_pages)?);
+    let (va, len, offset) = (bytes(op.virt_offset_in_pages)?, bytes(op.num_pages)?, bytes(op.mem_offset_in_pages)?);
     let end = va.checked_add(len).ok_or(Errno::EINVAL)?;
     if page_size(op)? != page || len == 0 || va < area.start || end > area.end {
         return Err(Errno::EINVAL.into());

@@ -62,9 +62,8 @@ pub(super) fn revoke_token(
         return Err(Errno::EINVAL.into());
     }
     let mut grants = call.kernel.tokens.grants.lock();
-    let matches = |g: &Grant| {
-        g.source == source && g.target == target && Weak::as_ptr(&g.tsg) == Arc::as_ptr(&file.tsg)
-    };
+    let matches =
+        |g: &Grant| g.source == source && g.target == target && Weak::as_ptr(&g.tsg) == Arc::as_ptr(&file.tsg);
     if !grants.1.get(&args.share_token).is_some_and(matches) {
         return Err(Errno::EINVAL.into());
     }
