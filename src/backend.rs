@@ -9,7 +9,7 @@ use crate::tegra::CacheMode;
 use std::path::PathBuf;
 use std::sync::Arc;
 use tegrarm_abi::rm::status::*;
-use tegrarm_kmd::{Kmd, LinuxKmd};
+use tegrarm_kmd::{Kmd, LinuxKmd, Recorded, Replayed};
 
 /// Where calls go.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -82,11 +82,13 @@ fn simulator() -> RmResult<Arc<dyn Kmd>> {
 }
 
 fn replay(path: &std::path::Path) -> RmResult<Arc<dyn Kmd>> {
-    Err(unusable(path, "replaying", "not built in"))
+    let replayed = Replayed::open(path).map_err(|e| unusable(path, "replaying", e))?;
+    Ok(Arc::new(replayed))
 }
 
-fn record(_source: Arc<dyn Kmd>, path: &std::path::Path) -> RmResult<Arc<dyn Kmd>> {
-    Err(unusable(path, "recording to", "not built in"))
+fn record(source: Arc<dyn Kmd>, path: &std::path::Path) -> RmResult<Arc<dyn Kmd>> {
+    let recorded = Recorded::create(source, path).map_err(|e| unusable(path, "recording to", e))?;
+    Ok(Arc::new(recorded))
 }
 
 /// The CPU attribute that `TEGRARM_CPU_CACHE` names for CPU-mapped memory: `wc` (also without a name) or `inner`.
@@ -116,5 +118,18 @@ mod tests {
         for bad in ["simulator", "replay:", "record", "nvgpu:1"] {
             assert_eq!(parse(bad).unwrap_err().status, NV_ERR_INVALID_ARGUMENT, "{bad}");
         }
+    }
+
+    #[test]
+    fn a_recording_answers_as_its_kernel_did() {
+        let path = std::env::temp_dir().join(format!("tegrarm-backend-{}.jsonl", std::process::id()));
+        let open = |text: String| Backend::parse(&text).and_then(|b| b.open());
+        let absent = "/dev/nvgpu/igpu0/no-such-node";
+        let errno = open(format!("record:{}", path.display())).unwrap().open(absent).unwrap_err();
+        let replay = open(format!("replay:{}", path.display())).unwrap();
+        assert_eq!((replay.name(), replay.open(absent).unwrap_err()), ("replay of nvgpu", errno));
+        std::fs::remove_file(&path).unwrap();
+        assert_eq!(open(format!("replay:{}", path.display())).err().unwrap().status, NV_ERR_OPERATING_SYSTEM);
+        assert_eq!(open("record:/no-such-directory/x".into()).err().unwrap().status, NV_ERR_OPERATING_SYSTEM);
     }
 }
