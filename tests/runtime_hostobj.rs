@@ -138,6 +138,13 @@ fn every_truncation_is_an_error() {
     }
 }
 
+#[test]
+fn references_from_what_is_not_loaded_do_not_count() {
+    let file = bytes("unloaded_code.o");
+    let image = Image::parse(&file, Machine::Aarch64).unwrap();
+    assert!(image.link(0x10000, &|_| None).is_ok(), "nothing loaded needs `outside`");
+}
+
 mod mutated {
     use super::*;
     use proptest::prelude::*;

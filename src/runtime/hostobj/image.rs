@@ -69,11 +69,11 @@ impl Machine {
 /// One relocation, checked.
 #[derive(Debug)]
 struct Patch {
-    place: u64,
+    section: usize,
+    offset: u64,
     kind: &'static Kind,
     symbol: usize,
     addend: i64,
-    section: usize,
 }
 
 /// A parsed object.
@@ -107,19 +107,11 @@ impl<'a> Image<'a> {
             return Err(Place::file(16).error(Problem::Kind { found: object.kind(), wanted }));
         }
         let loaded = object.sections().iter().map(is_loaded).collect::<Result<Vec<bool>, _>>()?;
-        let mut image = Image {
-            homes: vec![None; object.sections().len()],
-            object,
-            machine,
-            patches: Vec::new(),
-            slots: BTreeMap::new(),
-            stubs: BTreeMap::new(),
-            code: 0,
-            initialised: 0,
-            size: 0,
-        };
+        let patches = read_patches(&object, machine, &loaded)?;
+        let (slots, stubs) = near_tables(&object, &patches);
+        let homes = vec![None; object.sections().len()];
+        let mut image = Image { object, machine, homes, patches, slots, stubs, code: 0, initialised: 0, size: 0 };
         image.lay_out(&loaded)?;
-        image.read_patches()?;
         Ok(image)
     }
 
@@ -189,20 +181,13 @@ impl<'a> Image<'a> {
             Need::Address => None,
         };
         let target = symbol.unwrap_or(addresses[&patch.symbol]).wrapping_add_signed(patch.addend);
-        let place = base.wrapping_add(patch.place);
-        patch.kind.field.write(&mut bytes[patch.place as usize..], target, place).map_err(|value| {
-            let section = &self.object.sections()[patch.section];
-            let at = patch.place - self.homes[patch.section].unwrap_or(0);
+        let at = self.homes[patch.section].unwrap_or(0) + patch.offset;
+        patch.kind.field.write(&mut bytes[at as usize..], target, base.wrapping_add(at)).map_err(|value| {
             let (relocation, wanted) = (patch.kind.name, patch.kind.field.wanted());
-            let symbol = self.name_of(patch.symbol);
-            section.place(at).error(Problem::OutOfReach { relocation, symbol, value, wanted })
+            let symbol = name_of(&self.object, patch.symbol);
+            let place = self.object.sections()[patch.section].place(patch.offset);
+            place.error(Problem::OutOfReach { relocation, symbol, value, wanted })
         })
-    }
-
-    fn name_of(&self, symbol: usize) -> String {
-        let s = &self.object.symbols()[symbol];
-        let section = self.object.sections().get(s.section).map_or("", |s| s.name);
-        if s.name.is_empty() { section.to_string() } else { s.name.to_string() }
     }
 
     /// The address of every symbol that a relocation uses.
@@ -238,7 +223,6 @@ impl<'a> Image<'a> {
     fn lay_out(&mut self, loaded: &[bool]) -> Result<(), LoadError> {
         let writable = |s: &Section<'_>| s.has(SHF_WRITE);
         let mut end = self.place(loaded, 0, &|s| !writable(s) && !s.is_nobits())?;
-        (self.slots, self.stubs) = self.near_tables();
         for at in self.slots.values_mut() {
             end = align_up(end, SLOT).unwrap_or(end);
             *at = end;
@@ -276,63 +260,65 @@ impl<'a> Image<'a> {
         }
         Ok(end)
     }
+}
 
-    /// The symbols that need a slot, and the outside ones that need a stub; places are given later.
-    fn near_tables(&self) -> (BTreeMap<usize, u64>, BTreeMap<usize, u64>) {
-        let (mut slots, mut stubs) = (BTreeMap::new(), BTreeMap::new());
-        let tables = self.object.relocation_tables().unwrap_or_default();
-        for entry in tables.iter().flat_map(|t| t.entries().collect::<Vec<_>>()) {
-            let Some(kind) = self.machine.kinds().iter().find(|k| k.number == entry.kind) else { continue };
-            let outside = self.object.symbols().get(entry.symbol).is_some_and(|s| s.section == 0);
-            match kind.need {
-                Need::Slot => _ = slots.insert(entry.symbol, 0),
-                Need::Target if outside => _ = stubs.insert(entry.symbol, 0),
-                _ => {}
-            }
+/// The symbols that need a slot, and the outside ones that need a stub; places are given later.
+fn near_tables(object: &Object<'_>, patches: &[Patch]) -> (BTreeMap<usize, u64>, BTreeMap<usize, u64>) {
+    let (mut slots, mut stubs) = (BTreeMap::new(), BTreeMap::new());
+    for patch in patches {
+        match patch.kind.need {
+            Need::Slot => _ = slots.insert(patch.symbol, 0),
+            Need::Target if object.symbols()[patch.symbol].section == 0 => _ = stubs.insert(patch.symbol, 0),
+            _ => {}
         }
-        (slots, stubs)
     }
+    (slots, stubs)
+}
 
-    fn read_patches(&mut self) -> Result<(), LoadError> {
-        let mut patches = Vec::new();
-        for table in self.object.relocation_tables()? {
-            let Some(home) = self.homes[table.target] else { continue };
-            let target = &self.object.sections()[table.target];
-            for entry in table.entries().filter(|e| e.kind != 0) {
-                let place = target.place(entry.offset);
-                let kind = self.machine.kinds().iter().find(|k| k.number == entry.kind).ok_or_else(|| {
-                    let why = ": compile with -fPIC, without thread-local variables";
-                    place.error(Problem::Relocation { kind: entry.kind, name: "", why })
-                })?;
-                let end = entry.offset.checked_add(kind.field.bytes() as u64);
-                if target.is_nobits() || end.is_none_or(|end| end > target.header.sh_size) {
-                    return Err(place.error(Problem::Index { what: "relocated offset", index: entry.offset }));
-                }
-                let addend = entry.addend.ok_or_else(|| {
-                    let why = ": this CPU's objects carry their addends in RELA sections";
-                    place.error(Problem::Relocation { kind: entry.kind, name: kind.name, why })
-                })?;
-                self.check_symbol(entry.symbol).map_err(|p| place.error(p))?;
-                let patch =
-                    Patch { place: home + entry.offset, kind, symbol: entry.symbol, addend, section: table.target };
-                patches.push(patch);
-            }
+fn read_patches(object: &Object<'_>, machine: Machine, loaded: &[bool]) -> Result<Vec<Patch>, LoadError> {
+    let mut patches = Vec::new();
+    for table in object.relocation_tables()? {
+        if !loaded[table.target] {
+            continue;
         }
-        self.patches = patches;
-        Ok(())
+        let section = &object.sections()[table.target];
+        for entry in table.entries().filter(|e| e.kind != 0) {
+            let place = section.place(entry.offset);
+            let kind = machine.kinds().iter().find(|k| k.number == entry.kind).ok_or_else(|| {
+                let why = ": compile with -fPIC, without thread-local variables";
+                place.error(Problem::Relocation { kind: entry.kind, name: "", why })
+            })?;
+            let end = entry.offset.checked_add(kind.field.bytes() as u64);
+            if section.is_nobits() || end.is_none_or(|end| end > section.header.sh_size) {
+                return Err(place.error(Problem::Index { what: "relocated offset", index: entry.offset }));
+            }
+            let addend = entry.addend.ok_or_else(|| {
+                let why = ": this CPU's objects carry their addends in RELA sections";
+                place.error(Problem::Relocation { kind: entry.kind, name: kind.name, why })
+            })?;
+            check_symbol(object, entry.symbol, loaded).map_err(|p| place.error(p))?;
+            patches.push(Patch { section: table.target, offset: entry.offset, kind, symbol: entry.symbol, addend });
+        }
     }
+    Ok(patches)
+}
 
-    fn check_symbol(&self, index: usize) -> Result<(), Problem> {
-        let symbol = self.object.symbols().get(index);
-        let symbol = symbol.ok_or(Problem::Index { what: "symbol", index: index as u64 })?;
-        let what = match symbol.section {
-            0 | SHN_ABS => return Ok(()),
-            SHN_COMMON => "a common symbol: compile with -fno-common",
-            n if self.homes.get(n).copied().flatten().is_some() => return Ok(()),
-            _ => "in a section that is not loaded",
-        };
-        Err(Problem::Unplaced { symbol: self.name_of(index), what })
-    }
+fn check_symbol(object: &Object<'_>, index: usize, loaded: &[bool]) -> Result<(), Problem> {
+    let symbol = object.symbols().get(index);
+    let symbol = symbol.ok_or(Problem::Index { what: "symbol", index: index as u64 })?;
+    let what = match symbol.section {
+        0 | SHN_ABS => return Ok(()),
+        SHN_COMMON => "a common symbol: compile with -fno-common",
+        n if loaded.get(n) == Some(&true) => return Ok(()),
+        _ => "in a section that is not loaded",
+    };
+    Err(Problem::Unplaced { symbol: name_of(object, index), what })
+}
+
+fn name_of(object: &Object<'_>, symbol: usize) -> String {
+    let s = &object.symbols()[symbol];
+    let section = object.sections().get(s.section).map_or("", |s| s.name);
+    if s.name.is_empty() { section.to_string() } else { s.name.to_string() }
 }
 
 /// Whether the section is part of the program; unwinding tables and notes are not needed to run it.
