@@ -9,6 +9,7 @@ use super::fault;
 use super::trace::Trace;
 use crate::kernel::hw::{Fault, HwChannel, HwTsg, Place};
 use parking_lot::{Condvar, Mutex, RwLock};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -144,8 +145,9 @@ impl Core {
             return false;
         }
         let turn = Turn { channel, config: &self.config, trace: &self.trace, engine: &self.engine };
-        let result = pbdma.turn(&turn);
-        match result {
+        // A bug of this machine ends the group that met it, not the thread every channel needs.
+        let result = catch_unwind(AssertUnwindSafe(|| pbdma.turn(&turn)));
+        match result.unwrap_or_else(|panic| Err(fault::machine_bug(&channel.hw, &*panic))) {
             Err(fault) => self.recover(channel, fault),
             Ok(_) if channel.stop.timed_out() => {
                 let what = "a grid ran on while another tsg, or the kernel, waited for the engine";

@@ -91,6 +91,12 @@ pub(crate) fn switch_timeout(channel: &HwChannel, what: impl std::fmt::Display) 
     plain(NotifierCode::IdleTimeout, format!("ctxsw timeout, tsg {} ch {}: {what}", channel.tsg.id, channel.id))
 }
 
+/// A panic of this machine.
+pub(crate) fn machine_bug(channel: &HwChannel, panic: &(dyn std::any::Any + Send)) -> Fault {
+    let said = panic.downcast_ref::<String>().map(String::as_str).or(panic.downcast_ref::<&str>().copied());
+    graphics(channel, format_args!("bug of the virtual GPU, please report it: {}", said.unwrap_or("no message")))
+}
+
 /// An access of `client` that met no mapping, or one that forbids it.
 pub(crate) fn mmu(channel: &HwChannel, client: Client, fault: MmuFault) -> Fault {
     let engine = client.engine + if client.engine == GRAPHICS { channel.veid } else { 0 };

@@ -179,11 +179,11 @@ impl<'t> Accessor<'t> {
     fn step_back(&self, from: u64, to: u64, left: usize) -> Result<usize, MmuFault> {
         const PAGE: u64 = 4096;
         // Neither piece may cross a page boundary below its last byte: mappings begin on pages.
-        let room = |va: u64| ((va + left as u64 - 1) % PAGE + 1) as usize;
+        let room = |va: u64| (va.wrapping_add(left as u64 - 1) % PAGE + 1) as usize;
         let n = left.min(room(from)).min(room(to));
         let at = (left - n) as u64;
-        let source = self.piece(from + at, Access::Read, n)?;
-        let target = self.piece(to + at, Access::Write, n)?;
+        let source = self.piece(from.wrapping_add(at), Access::Read, n)?;
+        let target = self.piece(to.wrapping_add(at), Access::Write, n)?;
         move_piece(&source, &target, source.len.min(target.len).min(n));
         Ok(n)
     }

@@ -219,6 +219,7 @@ impl Pbdma {
             }
             NVC56F_GP_ENTRY1_OPCODE_PB_CRC => {
                 let have = self.segment_crc(turn)?;
+                self.spend(self.last.map_or(0, |(_, words)| u64::from(words) / 8));
                 if have != operand {
                     return Err(fault::pbdma(
                         hw,

@@ -1,7 +1,7 @@
 //! The threads that run a GPU nobody steps.
 //!
 //! There is no notification when a program stores to its doorbell, so one thread looks: busily for moments after
-//! work, then yielding, then between naps that grow to a millisecond. While it executes a long grid, a second
+//! work, then yielding, then between naps that grow to a few milliseconds. While it executes a long grid, a second
 //! thread looks after the other channels.
 
 use super::core::Core;
@@ -15,9 +15,11 @@ use std::time::{Duration, Instant};
 const SPIN: Duration = Duration::from_micros(30);
 /// Looking, but yielding to whoever wants to run.
 const YIELD: Duration = Duration::from_millis(1);
-/// Naps grow from the first to the last.
-const FIRST_NAP: Duration = Duration::from_micros(50);
-const LAST_NAP: Duration = Duration::from_millis(1);
+/// A nap is this part of the time since the last work, within bounds: the delay of the first submit after a
+/// pause stays small next to the pause, and a device nobody uses costs next to nothing.
+const NAP_PART: u32 = 16;
+const SHORTEST_NAP: Duration = Duration::from_micros(50);
+const LONGEST_NAP: Duration = Duration::from_millis(4);
 /// A grid counts as long after this time.
 const LONG: Duration = Duration::from_millis(1);
 /// How often the second thread looks whether a grid is long, and after how many idle looks it sleeps again.
@@ -91,21 +93,16 @@ fn end(running: Option<Running>, core: &Core) {
 /// The thread that looks.
 fn host(core: &Core, stop: &AtomicBool) {
     let mut last_work = Instant::now();
-    let mut nap = FIRST_NAP;
     let done = || stop.load(Ordering::Acquire);
     while !done() {
         if core.step() {
             last_work = Instant::now();
-            nap = FIRST_NAP;
             continue;
         }
         match last_work.elapsed() {
             idle if idle < SPIN => std::hint::spin_loop(),
             idle if idle < YIELD => std::thread::yield_now(),
-            _ => {
-                core.nap(nap);
-                nap = (nap * 2).min(LAST_NAP);
-            }
+            idle => core.nap((idle / NAP_PART).clamp(SHORTEST_NAP, LONGEST_NAP)),
         }
     }
 }
@@ -125,7 +122,7 @@ fn standby(core: &Core, stop: &AtomicBool) {
         while core.engine.busy_ns().is_some_and(|ns| ns > LONG.as_nanos() as u64) && !done() {
             looks = 0;
             if !core.step() {
-                std::thread::sleep(FIRST_NAP);
+                std::thread::sleep(SHORTEST_NAP);
             }
         }
     }

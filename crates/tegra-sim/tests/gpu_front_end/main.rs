@@ -5,6 +5,7 @@ mod copy;
 mod faults;
 mod harness;
 mod host;
+mod hostile;
 mod launch;
 mod ring;
 mod threads;

@@ -45,11 +45,11 @@ pub(super) fn launch(pbdma: &mut Pbdma, turn: &Turn<'_>, word: u32) -> Result<Fl
     };
     let table = turn.table();
     let mem = Accessor::new(&table);
-    let moved = transfer.advance(&mem, pbdma.left() * BYTES_PER_UNIT).map_err(turn.mmu(fault::COPY))?;
-    pbdma.spend(moved / BYTES_PER_UNIT);
+    let used = transfer.advance(&mem, pbdma.left() * BYTES_PER_UNIT).map_err(turn.mmu(fault::COPY))?;
+    pbdma.spend(used / BYTES_PER_UNIT);
     if !transfer.finished() {
         pbdma.transfer = Some(transfer);
-        return Ok(Flow::Again(moved > 0));
+        return Ok(Flow::Again(used > 0));
     }
     report(turn, &transfer);
     if let Some(release) = transfer.release {
@@ -95,7 +95,7 @@ fn check(turn: &Turn<'_>, word: u32) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Decodes the registers into a transfer; one without lines when nothing is to be moved.
+/// Decodes the registers into a transfer; one without lines when nothing is to be used.
 fn prepare(turn: &Turn<'_>, r: &Registers, word: u32) -> Result<Transfer, Fault> {
     let reject = |(report, what): Rejected| fault::copy_engine(turn.hw(), report, what);
     let release = release(r, word).map_err(reject)?;

@@ -9,6 +9,8 @@ use tegrarm_abi::methods::copy::*;
 
 /// Bytes moved between two looks at the turn's budget.
 const PIECE: u64 = 1 << 20;
+/// What a piece costs besides its bytes: lines of a few bytes must not make a turn long.
+const PIECE_COST: u64 = 256;
 /// Elements remapped at a time.
 const ELEMENTS: u64 = 4096;
 
@@ -136,24 +138,24 @@ impl Transfer {
         }
     }
 
-    /// Copies until the end or until `budget` bytes have moved; gives the bytes moved. Ends when
+    /// Copies until the end or until `budget` is used up; gives what was used, in bytes. Ends when
     /// [`Transfer::finished`].
     pub(crate) fn advance(&mut self, mem: &Accessor<'_>, budget: u64) -> Result<u64, MmuFault> {
-        let mut moved = 0;
+        let mut used = 0;
         let mut scratch = Scratch::default();
-        while !self.finished() && moved < budget {
+        while !self.finished() && used < budget {
             let n = match &self.remap {
                 None => self.plain(mem, &mut scratch)?,
                 Some(remap) => self.remapped(mem, remap, &mut scratch)?,
             };
-            moved += n.1;
+            used += n.1 + PIECE_COST;
             self.done += n.0;
             if self.done == self.elements {
                 self.done = 0;
                 self.line += 1;
             }
         }
-        Ok(moved)
+        Ok(used)
     }
 
     pub(crate) fn finished(&self) -> bool {
