@@ -1,0 +1,216 @@
+//! Drivers: how a lane-wise operation becomes the handlers of an instruction.
+#![allow(unsafe_code)]
+
+use super::env::Env;
+use super::simd::Simd;
+use super::uop::{Flow, Handlers, Uop};
+use super::warp::Warp;
+
+/// A function of up to three 32-bit sources (and a predicate) with one 32-bit result.
+pub(crate) trait Alu {
+    /// Sources that are read.
+    const SOURCES: usize = 3;
+
+    /// The function; bit `i` of `p` is the predicate source of lane `i`.
+    fn eval<V: Simd>(u: &Uop, a: V, b: V, c: V, p: u32) -> V;
+}
+
+/// One bit per lane for each relation of two sources.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Relation {
+    pub lt: u32,
+    pub eq: u32,
+    pub unordered: u32,
+}
+
+/// A comparison.
+pub(crate) trait Compare {
+    /// Masks: less, equal, unordered.
+    fn eval<V: Simd>(u: &Uop, a: V, b: V) -> (V, V, V);
+}
+
+/// # Safety
+/// See [`super::uop::Handler`].
+#[inline(always)]
+unsafe fn rows<V: Simd, O: Alu, const FULL: bool>(w: &mut Warp, u: &Uop, exec: u32) -> Flow {
+    let (a, b, c, d) = (w.src(u.a), w.src(u.b), w.src(u.c), w.dst(u.d));
+    let p = w.pred(u.ps);
+    let mut i = 0;
+    while i < 32 {
+        // SAFETY: rows have 32 words.
+        unsafe {
+            let x = V::load(a.add(i));
+            let y = if O::SOURCES > 1 { V::load(b.add(i)) } else { x };
+            let z = if O::SOURCES > 2 { V::load(c.add(i)) } else { x };
+            let r = O::eval(u, x, y, z, p >> i);
+            let r = if FULL { r } else { V::from_bits(exec >> i).select(r, V::load(d.add(i))) };
+            r.store(d.add(i));
+        }
+        i += V::LANES;
+    }
+    Flow::Next
+}
+
+#[inline(always)]
+fn lane<O: Alu>(w: &mut Warp, u: &Uop, exec: u32) -> Flow {
+    let at = exec.trailing_zeros();
+    let a = w.get(u.a, at);
+    let b = if O::SOURCES > 1 { w.get(u.b, at) } else { a };
+    let c = if O::SOURCES > 2 { w.get(u.c, at) } else { a };
+    let r = O::eval(u, a, b, c, w.pred(u.ps) >> at);
+    w.put(u.d, at, r);
+    Flow::Next
+}
+
+#[inline(always)]
+fn uniform<O: Alu>(w: &mut Warp, u: &Uop) -> Flow {
+    let (a, b, c) = (w.get(u.a, 0), w.get(u.b, 0), w.get(u.c, 0));
+    let r = O::eval(u, a, b, c, w.pred(u.ps));
+    w.broadcast(u.d, r);
+    Flow::Next
+}
+
+#[inline(always)]
+unsafe fn relation<V: Simd, O: Compare>(w: &Warp, u: &Uop) -> Relation {
+    let (a, b) = (w.src(u.a), w.src(u.b));
+    let mut r = Relation::default();
+    let mut i = 0;
+    while i < 32 {
+        // SAFETY: rows have 32 words.
+        let (lt, eq, un) = unsafe { O::eval(u, V::load(a.add(i)), V::load(b.add(i))) };
+        r.lt |= lt.to_bits() << i;
+        r.eq |= eq.to_bits() << i;
+        r.unordered |= un.to_bits() << i;
+        i += V::LANES;
+    }
+    r
+}
+
+#[inline(always)]
+fn relation_at<O: Compare>(w: &Warp, u: &Uop, at: u32) -> Relation {
+    let (lt, eq, un) = O::eval(u, w.get(u.a, at), w.get(u.b, at));
+    Relation { lt: lt & 1 << at, eq: eq & 1 << at, unordered: un & 1 << at }
+}
+
+/// Bits of `mods` that the comparisons share.
+pub(crate) mod cmp {
+    /// The compare code: bit 0 less, 1 equal, 2 greater, 3 unordered.
+    pub(crate) const CODE: u32 = 0xf;
+    /// How the result combines with the predicate source: 0 and, 1 or, 2 xor.
+    pub(crate) const COMBINE: u32 = 4;
+    /// ISETP.EX: equal lanes take the result of the low words, in the second predicate source.
+    pub(crate) const EXTENDED: u32 = 1 << 6;
+}
+
+/// Which lanes the compare code of `mods` accepts.
+#[inline(always)]
+pub(crate) fn accepted(w: &Warp, u: &Uop, r: Relation) -> u32 {
+    let on = |bit: u32| (u.mods >> bit & 1).wrapping_neg();
+    let gt = !(r.lt | r.eq | r.unordered);
+    let equal = if u.mods & cmp::EXTENDED != 0 { w.pred(u.pt) } else { on(1) };
+    (r.lt & on(0)) | (r.eq & equal) | (gt & on(2)) | (r.unordered & on(3))
+}
+
+/// Combines with the predicate source.
+#[inline(always)]
+pub(crate) fn combined(u: &Uop, x: u32, p: u32) -> u32 {
+    match u.mods >> cmp::COMBINE & 3 {
+        0 => x & p,
+        1 => x | p,
+        _ => x ^ p,
+    }
+}
+
+#[inline(always)]
+fn set_predicates(w: &mut Warp, u: &Uop, exec: u32, r: Relation) -> Flow {
+    let (hit, p) = (accepted(w, u, r), w.pred(u.ps));
+    w.set_pred(u.pd, exec, combined(u, hit, p));
+    w.set_pred(u.pe, exec, combined(u, !hit, p));
+    Flow::Next
+}
+
+/// Makes the handler functions of one driver for the plain host and for AVX2.
+macro_rules! handlers {
+    ($plain:ident $wide:ident <$bound:ident $(, $flag:ident)?> |$w:ident, $u:ident, $exec:ident, $v:ident| $body:expr) => {
+        unsafe fn $plain<O: $bound $(, const $flag: bool)?>($w: &mut Warp, _: &mut Env<'_>, $u: &Uop, $exec: u32) -> Flow {
+            type $v = u32;
+            $body
+        }
+        #[cfg(target_arch = "x86_64")]
+        #[target_feature(enable = "avx2,fma,popcnt,bmi1,bmi2,lzcnt")]
+        unsafe fn $wide<O: $bound $(, const $flag: bool)?>($w: &mut Warp, _: &mut Env<'_>, $u: &Uop, $exec: u32) -> Flow {
+            type $v = super::avx2::Avx2;
+            $body
+        }
+    };
+}
+
+handlers!(rows_plain rows_wide <Alu, FULL> |w, u, exec, V| {
+    // SAFETY: the caller's promise.
+    unsafe { rows::<V, O, FULL>(w, u, exec) }
+});
+handlers!(lane_plain lane_wide <Alu> |w, u, exec, _V| lane::<O>(w, u, exec));
+handlers!(uniform_plain uniform_wide <Alu> |w, u, _exec, _V| uniform::<O>(w, u));
+handlers!(setp_plain setp_wide <Compare> |w, u, exec, V| {
+    // SAFETY: the caller's promise.
+    let r = unsafe { relation::<V, O>(w, u) };
+    set_predicates(w, u, exec, r)
+});
+handlers!(setp_lane_plain setp_lane_wide <Compare> |w, u, exec, _V| {
+    let r = relation_at::<O>(w, u, exec.trailing_zeros());
+    set_predicates(w, u, exec, r)
+});
+handlers!(setp_uniform_plain setp_uniform_wide <Compare> |w, u, _exec, _V| {
+    let (lt, eq, unordered) = O::eval(u, w.get(u.a, 0), w.get(u.b, 0));
+    set_predicates(w, u, u32::MAX, Relation { lt, eq, unordered })
+});
+handlers!(set_plain set_wide <Compare> |w, u, exec, V| {
+    // SAFETY: the caller's promise.
+    let r = unsafe { relation::<V, O>(w, u) };
+    let hit = combined(u, accepted(w, u, r), w.pred(u.ps));
+    for at in super::warp::lanes(exec) {
+        w.put(u.d, at, if hit >> at & 1 == 1 { u.imm } else { 0 });
+    }
+    Flow::Next
+});
+
+/// Picks the pair member for this host.
+macro_rules! pick {
+    ($plain:expr, $wide:expr) => {{
+        #[cfg(target_arch = "x86_64")]
+        let h: super::uop::Handler = if super::isa::avx2() { $wide } else { $plain };
+        #[cfg(not(target_arch = "x86_64"))]
+        let h: super::uop::Handler = $plain;
+        h
+    }};
+}
+
+/// Handlers of a vector operation.
+pub(crate) fn alu<O: Alu>() -> Handlers {
+    Handlers {
+        full: pick!(rows_plain::<O, true>, rows_wide::<O, true>),
+        part: pick!(rows_plain::<O, false>, rows_wide::<O, false>),
+        one: pick!(lane_plain::<O>, lane_wide::<O>),
+    }
+}
+
+/// Handlers of the same operation on the uniform datapath: once per warp.
+pub(crate) fn ualu<O: Alu>() -> Handlers {
+    Handlers::all(pick!(uniform_plain::<O>, uniform_wide::<O>))
+}
+
+/// Handlers of a comparison that sets two predicates.
+pub(crate) fn setp<O: Compare>() -> Handlers {
+    let rows = pick!(setp_plain::<O>, setp_wide::<O>);
+    Handlers { full: rows, part: rows, one: pick!(setp_lane_plain::<O>, setp_lane_wide::<O>) }
+}
+
+/// Handlers of a comparison of uniform registers.
+pub(crate) fn usetp<O: Compare>() -> Handlers {
+    Handlers::all(pick!(setp_uniform_plain::<O>, setp_uniform_wide::<O>))
+}
+
+/// Handlers of a comparison whose result is a value: `imm` where true.
+pub(crate) fn set<O: Compare>() -> Handlers {
+    Handlers::all(pick!(set_plain::<O>, set_wide::<O>))
+}

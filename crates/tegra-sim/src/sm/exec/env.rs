@@ -1,0 +1,76 @@
+//! What a warp sees besides its registers: its CTA, its SM, memory, the launch.
+
+use super::cta::Barrier;
+use super::local::Local;
+use super::mem::{Shared, Tlb};
+use super::rows::Row;
+use super::uop::{Flow, Uop};
+use crate::kernel::hw::SmError;
+use crate::mm::MmuFault;
+use crate::sm::{Launch, RunStats, SmFault};
+
+/// Warp exception codes (`hww_warp_esr` bits 15:0).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub(crate) enum WarpError {
+    MisalignedPc = 0x5,
+    MisalignedRegister = 0x8,
+    IllegalEncoding = 0x9,
+    IllegalParameter = 0xb,
+    RegisterRange = 0xd,
+    AddressRange = 0xe,
+    MisalignedAddress = 0xf,
+    AddressSpace = 0x10,
+}
+
+/// State of the CTA and the worker that executes it.
+pub(crate) struct Env<'a> {
+    pub launch: &'a Launch,
+    /// Virtual address of micro-op 0.
+    pub image_base: u64,
+    /// Number of micro-ops that stand for instructions.
+    pub image_len: u32,
+    /// Target of a control transfer that left the image.
+    pub extend: u64,
+    pub tlb: Tlb<'a>,
+    pub shared: Shared,
+    pub local: Local,
+    /// Constant banks as bytes, for indexed reads.
+    pub banks: &'a super::consts::Banks,
+    /// Thread indices x, y, z of each warp.
+    pub tids: &'a [[Row; 3]],
+    pub ctaid: [u32; 3],
+    /// SM the CTA runs on.
+    pub sm: u32,
+    pub barriers: [Barrier; 16],
+    pub fault: Option<Box<SmFault>>,
+    pub stats: RunStats,
+}
+
+impl Env<'_> {
+    /// Virtual address of an instruction.
+    pub(crate) fn pc(&self, at: u32) -> u64 {
+        self.image_base.wrapping_add(u64::from(at) * 16)
+    }
+
+    /// Records a warp exception.
+    #[cold]
+    pub(crate) fn warp_error(&mut self, u: &Uop, code: WarpError, text: String) -> Flow {
+        let record = SmError { global_esr: 0, warp_esr: code as u32, pc: self.pc(u.at) };
+        self.fault = Some(Box::new(SmFault::Warp { record, sm: self.sm, text }));
+        Flow::Fault
+    }
+
+    /// Records an MMU fault of a data access.
+    #[cold]
+    pub(crate) fn mmu_fault(&mut self, u: &Uop, fault: MmuFault) -> Flow {
+        self.fault = Some(Box::new(SmFault::Mmu { fault, sm: self.sm, pc: self.pc(u.at) }));
+        Flow::Fault
+    }
+
+    /// Index of the instruction at `va`, if it is decoded.
+    pub(crate) fn target(&self, va: u64) -> Option<u32> {
+        let offset = va.wrapping_sub(self.image_base);
+        (offset % 16 == 0 && offset / 16 < u64::from(self.image_len)).then_some((offset / 16) as u32)
+    }
+}

@@ -1,0 +1,17 @@
+//! What the host can do.
+
+/// AVX2, FMA and the bit-manipulation instructions that come with them.
+#[cfg(target_arch = "x86_64")]
+#[inline]
+pub(crate) fn avx2() -> bool {
+    use std::sync::OnceLock;
+    static SEEN: OnceLock<bool> = OnceLock::new();
+    *SEEN.get_or_init(|| {
+        std::is_x86_feature_detected!("avx2")
+            && std::is_x86_feature_detected!("fma")
+            && std::is_x86_feature_detected!("popcnt")
+            && std::is_x86_feature_detected!("bmi1")
+            && std::is_x86_feature_detected!("bmi2")
+            && std::is_x86_feature_detected!("lzcnt")
+    })
+}
