@@ -29,6 +29,22 @@ pub(crate) trait Compare {
     fn eval<V: Simd>(u: &Uop, a: V, b: V) -> (V, V, V);
 }
 
+/// An operation that is written for one lane: pairs of registers, several results.
+pub(crate) trait Each {
+    /// Does it for `lane`.
+    fn each(w: &mut Warp, u: &Uop, lane: u32);
+}
+
+/// `aux` bit of operations on the uniform datapath.
+pub(crate) const UNIFORM: u16 = 1 << 15;
+
+/// The lanes an operation works on. Uniform registers and predicates hold their value in every lane, so a uniform
+/// operation is a vector operation on all of them.
+#[inline(always)]
+pub(crate) fn scope(u: &Uop, exec: u32) -> u32 {
+    if u.aux & UNIFORM != 0 { u32::MAX } else { exec }
+}
+
 /// # Safety
 /// See [`super::uop::Handler`].
 #[inline(always)]
@@ -174,6 +190,13 @@ handlers!(set_plain set_wide <Compare> |w, u, exec, V| {
     Flow::Next
 });
 
+handlers!(each_plain each_wide <Each> |w, u, exec, _V| {
+    for lane in super::warp::lanes(scope(u, exec)) {
+        O::each(w, u, lane);
+    }
+    Flow::Next
+});
+
 /// Picks the pair member for this host.
 macro_rules! pick {
     ($plain:expr, $wide:expr) => {{
@@ -213,4 +236,9 @@ pub(crate) fn usetp<O: Compare>() -> Handlers {
 /// Handlers of a comparison whose result is a value: `imm` where true.
 pub(crate) fn set<O: Compare>() -> Handlers {
     Handlers::all(pick!(set_plain::<O>, set_wide::<O>))
+}
+
+/// Handlers of an operation written for one lane.
+pub(crate) fn each<O: Each>() -> Handlers {
+    Handlers::all(pick!(each_plain::<O>, each_wide::<O>))
 }

@@ -229,7 +229,7 @@ impl<'a> Lower<'a> {
             pe: pred::SINK,
             at: self.at,
             registers: self.registers,
-            aux: 0,
+            aux: if self.uniform() { super::alu::UNIFORM } else { 0 },
         }
     }
 

@@ -211,6 +211,14 @@ impl Warp {
         self.recheck = true;
     }
 
+    /// Frees waiting groups that have nothing left to wait for; the interpreter looks at `switch_at` next.
+    pub(crate) fn settle(&mut self) {
+        if self.recheck {
+            self.recheck = false;
+            self.free_waiting();
+        }
+    }
+
     /// Lanes that wait at CTA barrier `n`.
     pub(crate) fn waiting_at(&self, n: u8) -> u32 {
         self.groups().iter().filter(|g| g.wait == Wait::Cta(n)).map(|g| g.mask).fold(0, |a, b| a | b)
@@ -230,10 +238,7 @@ impl Warp {
     /// Makes the group with the lowest pc the running one, merging groups that meet. `active` is 0 afterwards if
     /// no group can run.
     pub(crate) fn elect(&mut self) {
-        if self.recheck {
-            self.recheck = false;
-            self.free_waiting();
-        }
+        self.settle();
         if self.active != 0 {
             let (mask, pc) = (self.active, self.pc);
             self.active = 0;
@@ -305,6 +310,7 @@ impl Warp {
                 for o in self.groups[..self.count].iter_mut().filter(|o| o.wait == g.wait) {
                     o.wait = Wait::Turn;
                     o.pc += 1;
+                    self.switch_at = self.switch_at.min(o.pc);
                 }
                 continue;
             }

@@ -1,0 +1,67 @@
+//! BAR and B2R: the barriers of a CTA.
+
+use super::int::put_pred;
+use crate::sm::exec::env::{Env, WarpError};
+use crate::sm::exec::lower::{Lower, Refused};
+use crate::sm::exec::uop::{Flow, Handlers, Uop};
+use crate::sm::exec::warp::{Wait, Warp, lanes};
+
+/// `mods`: mode, reduction, thread count.
+const MODE: u32 = 3;
+const REDUCE: u32 = 2;
+const COUNT: u32 = 8;
+
+unsafe fn bar(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
+    let n = u.imm as usize & 15;
+    let count = u.mods >> COUNT;
+    if count % 32 != 0 {
+        let text = format!("barrier {n} with {count} threads, not a multiple of 32");
+        return env.warp_error(u, WarpError::IllegalParameter, text);
+    }
+    let barrier = &mut env.barriers[n];
+    barrier.expect(count);
+    if u.mods & MODE == 1 {
+        // ARV: tell, and go on. A warp counts once all its lanes have come.
+        w.arriving[n] |= exec;
+        if w.arriving[n] & w.live == w.live {
+            w.arriving[n] = 0;
+            barrier.arrivals += 1;
+            env.barrier_news = true;
+        }
+        return Flow::Next;
+    }
+    if u.mods & MODE == 2 {
+        barrier.reduce(u.mods >> REDUCE & 3, w.pred(u.ps), exec);
+    }
+    w.park(exec, u.at, Wait::Cta(n as u8));
+    w.pc = u.at + 1;
+    w.settle();
+    Flow::Jump
+}
+
+pub(crate) fn bar_lower(l: &mut Lower<'_>) -> Result<Uop, Refused> {
+    let mode = l.bits(77, 2);
+    if mode == 3 {
+        return Err(Refused("BAR.SCAN"));
+    }
+    let reduce = l.bits(74, 2);
+    if mode == 2 && reduce == 3 {
+        return Err(Refused("BAR.RED operation"));
+    }
+    let mods = mode | reduce << REDUCE | l.bits(42, 12) << COUNT;
+    Ok(Uop { imm: l.bits(54, 4), mods, ps: l.ps(), ..l.uop(Handlers::all(bar)) })
+}
+
+unsafe fn result(w: &mut Warp, _: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
+    let x = w.reduction;
+    for lane in lanes(exec) {
+        w.put(u.d, lane, x);
+        put_pred(w, u.pd, lane, x != 0);
+    }
+    Flow::Next
+}
+
+/// B2R.RESULT: what the last BAR.RED found.
+pub(crate) fn b2r(l: &mut Lower<'_>) -> Result<Uop, Refused> {
+    Ok(Uop { d: l.dst(1), pd: l.pdst(81), ..l.uop(Handlers::all(result)) })
+}
