@@ -2,7 +2,10 @@
 //!
 //! One entry point, [`run`]: a grid, described by [`Launch`], runs to its end or to its first fault.
 
+mod decode;
+mod exec;
 pub mod num;
+mod word;
 
 use crate::kernel::hw::SmError;
 use crate::mm::{MmuFault, PageTable};
@@ -111,6 +114,6 @@ pub struct RunStats {
 ///
 /// # Errors
 /// The first fault; other CTAs stop as soon as they notice.
-pub fn run(_launch: &Launch) -> Result<RunStats, SmFault> {
-    Err(SmFault::Hang { pc: 0, text: "no engine yet".to_owned() })
+pub fn run(launch: &Launch) -> Result<RunStats, SmFault> {
+    exec::run(launch)
 }

@@ -1,6 +1,7 @@
 //! What a warp sees besides its registers: its CTA, its SM, memory, the launch.
 
 use super::cta::Barrier;
+use super::image::Image;
 use super::local::Local;
 use super::mem::{Shared, Tlb};
 use super::rows::Row;
@@ -8,13 +9,14 @@ use super::uop::{Flow, Uop};
 use crate::kernel::hw::SmError;
 use crate::mm::MmuFault;
 use crate::sm::{Launch, RunStats, SmFault};
+use std::sync::Arc;
 
 /// Warp exception codes (`hww_warp_esr` bits 15:0).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub(crate) enum WarpError {
     MisalignedPc = 0x5,
-    MisalignedRegister = 0x8,
+    PcOverflow = 0x6,
     IllegalEncoding = 0x9,
     IllegalParameter = 0xb,
     RegisterRange = 0xd,
@@ -26,6 +28,8 @@ pub(crate) enum WarpError {
 /// State of the CTA and the worker that executes it.
 pub(crate) struct Env<'a> {
     pub launch: &'a Launch,
+    /// The program.
+    pub image: Arc<Image>,
     /// Virtual address of micro-op 0.
     pub image_base: u64,
     /// Number of micro-ops that stand for instructions.
@@ -43,6 +47,8 @@ pub(crate) struct Env<'a> {
     /// SM the CTA runs on.
     pub sm: u32,
     pub barriers: [Barrier; 16],
+    /// A warp came to a barrier without waiting there.
+    pub barrier_news: bool,
     pub fault: Option<Box<SmFault>>,
     pub stats: RunStats,
 }

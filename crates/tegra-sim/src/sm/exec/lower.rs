@@ -10,7 +10,7 @@ use std::collections::HashMap;
 pub(crate) struct Refused(pub &'static str);
 
 /// The immediates and constant-bank words a program uses.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Pool {
     pub immediates: Vec<Row>,
     found: HashMap<[u32; 2], usize>,

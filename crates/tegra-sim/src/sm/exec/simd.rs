@@ -3,6 +3,7 @@
 //! Every lane-wise operation of the machine is written once, generically over [`Simd`]. `u32` is one lane: it
 //! serves single-lane warps, the uniform datapath, and hosts without AVX2 (where the compiler vectorises the loop
 //! as it can). [`super::avx2::Avx2`] is eight lanes.
+#![allow(unsafe_code)]
 
 /// Lanes of 32 bits. A *mask* value has all bits of a lane set or clear.
 pub(crate) trait Simd: Copy {
@@ -98,7 +99,6 @@ fn f(x: u32) -> f32 {
     f32::from_bits(x)
 }
 
-#[allow(unsafe_code)]
 impl Simd for u32 {
     const LANES: usize = 1;
 

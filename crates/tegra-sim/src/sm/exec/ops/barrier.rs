@@ -11,7 +11,7 @@ const MODE: u32 = 3;
 const REDUCE: u32 = 2;
 const COUNT: u32 = 8;
 
-unsafe fn bar(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
+fn bar(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
     let n = u.imm as usize & 15;
     let count = u.mods >> COUNT;
     if count % 32 != 0 {
@@ -52,7 +52,7 @@ pub(crate) fn bar_lower(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     Ok(Uop { imm: l.bits(54, 4), mods, ps: l.ps(), ..l.uop(Handlers::all(bar)) })
 }
 
-unsafe fn result(w: &mut Warp, _: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
+fn result(w: &mut Warp, _: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
     let x = w.reduction;
     for lane in lanes(exec) {
         w.put(u.d, lane, x);

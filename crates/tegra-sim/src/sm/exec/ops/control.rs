@@ -32,7 +32,7 @@ fn branch(w: &mut Warp, u: &Uop, taken: u32, target: u32) -> Flow {
     Flow::Jump
 }
 
-unsafe fn bra(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
+fn bra(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
     if u.imm >= env.image_len {
         env.extend = env.pc(u.imm);
         return Flow::Extend;
@@ -89,11 +89,11 @@ fn indirect(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32, base: u64) -> F
     Flow::Jump
 }
 
-unsafe fn absolute(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
+fn absolute(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
     indirect(w, env, u, exec, 0)
 }
 
-unsafe fn pc_relative(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
+fn pc_relative(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
     let base = env.pc(u.at + 1);
     indirect(w, env, u, exec, base)
 }
@@ -122,7 +122,7 @@ pub(crate) fn jump(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     })
 }
 
-unsafe fn exit(w: &mut Warp, _: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
+fn exit(w: &mut Warp, _: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
     let gone = exec & w.pred(u.ps);
     if gone == 0 {
         return Flow::Next;
@@ -137,7 +137,7 @@ pub(crate) fn exit_lower(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     Ok(Uop { ps: l.ps(), ..l.uop(Handlers::all(exit)) })
 }
 
-unsafe fn bssy(w: &mut Warp, _: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
+fn bssy(w: &mut Warp, _: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
     let members = exec & w.pred(u.ps);
     for lane in lanes(members) {
         w.put(u.d, lane, members);
@@ -149,7 +149,7 @@ pub(crate) fn bssy_lower(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     Ok(Uop { d: Dst::barrier(l.bits(16, 4) as u8), ps: l.ps(), ..l.uop(Handlers::all(bssy)) })
 }
 
-unsafe fn bsync(w: &mut Warp, _: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
+fn bsync(w: &mut Warp, _: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
     let arrived = exec & w.pred(u.ps);
     // All of the running group is here and nobody is missing: go straight on.
     if arrived == w.active && w.converged(u.a, arrived) == arrived {
@@ -165,7 +165,7 @@ pub(crate) fn bsync_lower(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     Ok(Uop { a: Src::barrier(l.bits(16, 4) as u8), ps: l.ps(), ..l.uop(Handlers::all(bsync)) })
 }
 
-unsafe fn break_(w: &mut Warp, _: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
+fn break_(w: &mut Warp, _: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
     let gone = exec & w.pred(u.ps);
     for lane in 0..32 {
         let members = w.get(u.a, lane);
@@ -183,7 +183,7 @@ pub(crate) fn break_lower(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     Ok(Uop { a: Src::barrier(n), d: Dst::barrier(n), ps: l.ps(), ..l.uop(Handlers::all(break_)) })
 }
 
-unsafe fn bmov(w: &mut Warp, _: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
+fn bmov(w: &mut Warp, _: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
     for lane in lanes(exec) {
         let x = w.get(u.a, lane);
         if u.mods != 0 {
@@ -217,7 +217,7 @@ pub(crate) fn bmov_lower(l: &mut Lower<'_>) -> Result<Uop, Refused> {
 }
 
 /// MACTIVE: the lanes that execute.
-unsafe fn active_mask(w: &mut Warp, _: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
+fn active_mask(w: &mut Warp, _: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
     let active = w.active;
     for lane in lanes(exec) {
         w.put(u.d, lane, active);
@@ -230,7 +230,7 @@ fn barrier(l: &Lower<'_>, lo: u32) -> Result<u8, Refused> {
     if n < 16 { Ok(n) } else { Err(Refused("BMOV of thread state")) }
 }
 
-unsafe fn warpsync(w: &mut Warp, _: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
+fn warpsync(w: &mut Warp, _: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
     let mut left = exec & w.pred(u.ps);
     let arrived = left;
     while left != 0 {
@@ -255,7 +255,7 @@ pub(crate) fn warpsync_lower(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     Ok(Uop { a, ps: l.ps(), ..l.uop(Handlers::all(warpsync)) })
 }
 
-unsafe fn nothing(_: &mut Warp, _: &mut Env<'_>, _: &Uop, _: u32) -> Flow {
+fn nothing(_: &mut Warp, _: &mut Env<'_>, _: &Uop, _: u32) -> Flow {
     Flow::Next
 }
 

@@ -60,8 +60,8 @@ impl Each for SetPredicate {
         let code = (u.mods >> CODE & 15) as u8;
         let bit = |on: bool| u32::from(on) << lane;
         let hit = bit(num::compare(a, b, code));
-        // .MIN and .MAX use the second destination to say that a NaN was involved.
-        let other = if matches!(code, 0 | 15) { bit(num::unordered(a, b)) } else { !hit };
+        // .MIN and .MAX use the second destination to say that both are NaN.
+        let other = if matches!(code, 0 | 15) { bit(num::both_nan(a, b)) } else { !hit };
         let p = w.pred(u.ps);
         let combine = |x: u32| match u.imm {
             0 => x & p,

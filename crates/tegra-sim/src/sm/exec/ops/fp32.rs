@@ -5,6 +5,7 @@ use crate::sm::exec::lower::{Lower, Refused};
 use crate::sm::exec::simd::Simd;
 use crate::sm::exec::uop::{Handlers, Uop};
 use crate::sm::exec::warp::Warp;
+use crate::sm::num::mufu::{self, Function};
 use crate::sm::num::{Round, f32 as num};
 
 const NEG: [u32; 3] = [1, 1 << 2, 1 << 4];
@@ -249,20 +250,55 @@ pub(crate) fn fchk(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     Ok(Uop { mods, pd, ..l.ab(alu::each::<Check>())? })
 }
 
-struct Mufu;
-impl Alu for Mufu {
+struct Mufu<const F: u8>;
+impl<const F: u8> Alu for Mufu<F> {
     const SOURCES: usize = 1;
     #[inline(always)]
     fn eval<V: Simd>(u: &Uop, a: V, b: V, c: V, _: u32) -> V {
-        V::map3(a, b, c, |x, _, _| super::mufu::eval(u.imm, bits(u, 1, x)))
+        V::map3(a, b, c, |x, _, _| match Function::from_bits(F.into()) {
+            Some(f) => mufu::mufu(f, bits(u, 1, x)),
+            None => NAN_BITS,
+        })
     }
 }
 
+/// MUFU.F16: the low half, or with the select bit the high one.
+struct MufuHalf;
+impl Alu for MufuHalf {
+    const SOURCES: usize = 1;
+    #[inline(always)]
+    fn eval<V: Simd>(u: &Uop, a: V, b: V, c: V, _: u32) -> V {
+        V::map3(a, b, c, |x, _, _| {
+            let half = if u.aux & 1 != 0 { (x >> 16) as u16 } else { x as u16 };
+            let half = if u.mods & ABS[1] != 0 { half & 0x7fff } else { half };
+            let half = if u.mods & NEG[1] != 0 { half ^ 0x8000 } else { half };
+            Function::from_bits(u.imm).map_or(NAN_BITS, |f| mufu::mufu_f16(f, half).into())
+        })
+    }
+}
+
+const NAN_BITS: u32 = num::NAN;
+
 pub(crate) fn mufu(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     let imm = l.bits(74, 4);
-    if imm > 9 || l.bit(73) {
-        return Err(Refused("MUFU operation"));
-    }
     let mods = two(l) & (NEG[1] | ABS[1]);
-    Ok(Uop { mods, imm, ..l.unary(alu::alu::<Mufu>())? })
+    if l.bit(73) {
+        Function::from_bits(imm).ok_or(Refused("MUFU function"))?;
+        let aux = u16::from(l.word.form() == 1 && l.bit(60));
+        return Ok(Uop { mods, imm, aux, ..l.unary(alu::alu::<MufuHalf>())? });
+    }
+    let run = match imm {
+        0 => alu::alu::<Mufu<0>>(),
+        1 => alu::alu::<Mufu<1>>(),
+        2 => alu::alu::<Mufu<2>>(),
+        3 => alu::alu::<Mufu<3>>(),
+        4 => alu::alu::<Mufu<4>>(),
+        5 => alu::alu::<Mufu<5>>(),
+        6 => alu::alu::<Mufu<6>>(),
+        7 => alu::alu::<Mufu<7>>(),
+        8 => alu::alu::<Mufu<8>>(),
+        9 => alu::alu::<Mufu<9>>(),
+        _ => return Err(Refused("MUFU function")),
+    };
+    Ok(Uop { mods, imm, ..l.unary(run)? })
 }

@@ -76,7 +76,7 @@ pub(crate) fn lop3(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     Ok(Uop { imm, mods, pd, ..l.abc(run)? })
 }
 
-unsafe fn plop3_rows(w: &mut Warp, _: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
+fn plop3_rows(w: &mut Warp, _: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
     let mask = alu::scope(u, exec);
     let third = crate::sm::exec::uop::Pred { index: u.aux as u8 & 31, invert: -((u.aux >> 8 & 1) as i8) };
     let (a, b, c) = (w.pred(u.ps), w.pred(u.pt), w.pred(third));

@@ -1,5 +1,6 @@
 //! Instructions by family: how each is lowered, and what it does.
 
+pub(crate) mod atomic;
 pub(crate) mod barrier;
 pub(crate) mod control;
 pub(crate) mod convert;
@@ -8,7 +9,7 @@ pub(crate) mod fp32;
 pub(crate) mod half;
 pub(crate) mod int;
 pub(crate) mod logic;
-mod mufu;
+pub(crate) mod memory;
 pub(crate) mod special;
 pub(crate) mod tensor;
 mod wide;

@@ -52,7 +52,7 @@ fn nanoseconds() -> u64 {
     now.map_or(0, |d| d.as_nanos() as u64)
 }
 
-unsafe fn read(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
+fn read(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
     let mask = crate::sm::exec::alu::scope(u, exec);
     if let 0x21..=0x23 = u.imm {
         let row = env.tids[w.index as usize][u.imm as usize - 0x21].0;
@@ -87,7 +87,7 @@ pub(crate) fn s2r(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     Ok(Uop { d, imm: l.bits(72, 8), mods: wide.into(), aux, ..u })
 }
 
-unsafe fn to_uniform(w: &mut Warp, _: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
+fn to_uniform(w: &mut Warp, _: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
     let x = if u.mods != 0 {
         lanes(exec).fold(0, |x, l| x | w.get(u.a, l))
     } else {
@@ -107,7 +107,7 @@ pub(crate) fn r2ur(l: &mut Lower<'_>) -> Result<Uop, Refused> {
 }
 
 /// How many words a size field (73..75) moves.
-fn words(size: u32) -> Option<u8> {
+pub(crate) fn words(size: u32) -> Option<u8> {
     match size {
         0..=4 => Some(1),
         5 => Some(2),
@@ -116,7 +116,18 @@ fn words(size: u32) -> Option<u8> {
     }
 }
 
-fn extend(size: u32, x: u32, offset: u32) -> u32 {
+/// Bytes a size field moves: also the alignment.
+pub(crate) const fn bytes(size: u32) -> u32 {
+    match size {
+        0 | 1 => 1,
+        2 | 3 => 2,
+        5 => 8,
+        6 => 16,
+        _ => 4,
+    }
+}
+
+pub(crate) fn extend(size: u32, x: u32, offset: u32) -> u32 {
     let x = x >> (8 * (offset & 3));
     match size {
         0 => x & 0xff,
@@ -127,7 +138,7 @@ fn extend(size: u32, x: u32, offset: u32) -> u32 {
     }
 }
 
-unsafe fn load_uniform(w: &mut Warp, _: &mut Env<'_>, u: &Uop, _: u32) -> Flow {
+fn load_uniform(w: &mut Warp, _: &mut Env<'_>, u: &Uop, _: u32) -> Flow {
     for i in 0..u.mods {
         let x = extend(u.imm & 7, w.get(u.a.plus(i), 0), u.imm >> 3);
         w.broadcast(u.d.plus(i), x);
@@ -147,11 +158,11 @@ pub(crate) fn uldc(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     Ok(Uop { d: l.udst(), a, imm: size | offset << 3, mods: count.into(), ..l.uop(Handlers::all(load_uniform)) })
 }
 
-unsafe fn load_indexed(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
+fn load_indexed(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
     let (bank, size) = (u.mods >> 8, u.mods & 7);
     for lane in lanes(exec) {
         let at = w.get(u.a, lane).wrapping_add(u.imm);
-        if at % (1 << size.saturating_sub(2).max(u32::from(size == 2 || size == 3))) != 0 {
+        if at % bytes(size) != 0 {
             let text = format!("LDC at offset {at:#x} of bank {bank}");
             return env.warp_error(u, WarpError::MisalignedAddress, text);
         }
@@ -178,7 +189,7 @@ pub(crate) fn ldc(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     Ok(Uop { d, a, imm, mods: l.bits(54, 5) << 8 | size, ..l.uop(Handlers::all(load_indexed)) })
 }
 
-unsafe fn vote(w: &mut Warp, _: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
+fn vote(w: &mut Warp, _: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
     let ballot = w.pred(u.ps) & exec;
     let hit = match u.imm {
         0 => ballot == exec,
@@ -209,7 +220,7 @@ pub(crate) fn vote_lower(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     Ok(Uop { d, pd, ps, imm, mods: l.uniform().into(), ..l.uop(Handlers::all(vote)) })
 }
 
-unsafe fn match_(w: &mut Warp, _: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
+fn match_(w: &mut Warp, _: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
     let value = |w: &Warp, l: u32| if u.mods & 1 != 0 { w.get64(u.a, l) } else { w.get(u.a, l).into() };
     let first = value(w, exec.trailing_zeros());
     let all = lanes(exec).all(|l| value(w, l) == first);
@@ -238,7 +249,7 @@ pub(crate) fn match_lower(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     Ok(Uop { d, a, pd: l.pdst(81), mods, ..l.uop(Handlers::all(match_)) })
 }
 
-unsafe fn shuffle(w: &mut Warp, _: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
+fn shuffle(w: &mut Warp, _: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
     // SAFETY: a row has 32 words.
     let a = unsafe { w.src(u.a).cast::<[u32; 32]>().read() };
     let (mut out, mut valid) = ([0; 32], 0u32);
@@ -278,7 +289,7 @@ pub(crate) fn shfl(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     Ok(Uop { d, a, b, c, imm: l.bits(58, 2), pd: l.pdst(81), ..l.uop(Handlers::all(shuffle)) })
 }
 
-unsafe fn reduce(w: &mut Warp, _: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
+fn reduce(w: &mut Warp, _: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
     let signed = u.mods != 0;
     let x = lanes(exec).map(|l| w.get(u.a, l)).reduce(|x, y| match u.imm {
         0 => x & y,

@@ -1,0 +1,267 @@
+//! A grid: CTAs, one after another or on several host threads.
+
+use super::consts::Banks;
+use super::cta::{self, Constants, End, Interrupt, Supervisor, Warps};
+use super::env::{Env, WarpError};
+use super::image::{self, Image};
+use super::local::Local;
+use super::mem::{Shared, Tlb};
+use super::rows::Row;
+use super::uop::{Flow, Handlers, Uop};
+use super::warp::Warp;
+use crate::kernel::hw::SmError;
+use crate::mm::MmuFault;
+use crate::sm::word::Word;
+use crate::sm::{Launch, RunStats, SmFault};
+use parking_lot::Mutex;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Instructions a grid issues on the caller's thread before other threads are worth starting.
+const INLINE: u64 = 400_000;
+
+/// What all workers of a launch share.
+struct Grid<'a> {
+    launch: &'a Launch,
+    image: Arc<Image>,
+    banks: Banks,
+    tids: Vec<[Row; 3]>,
+    ctas: u64,
+    /// Next CTA to start.
+    next: AtomicU64,
+    /// CTAs from this one on need not run: one before them failed.
+    limit: AtomicU64,
+    issued: AtomicU64,
+    failure: Mutex<Option<(u64, SmFault)>>,
+}
+
+/// Runs a grid to its end.
+pub(crate) fn run(launch: &Launch) -> Result<RunStats, SmFault> {
+    check(launch)?;
+    let mut tlb = Tlb::new(&launch.table, [launch.shared_window, launch.local_window]);
+    let image = fit(image::find(&mut |n| fetch(&mut tlb, launch.code, n)), launch.registers);
+    let banks = Banks::read(launch, &mut tlb, image.banks, &image.pool.constants);
+    let ctas = launch.grid.iter().map(|&n| u64::from(n)).product();
+    let grid = Grid {
+        launch,
+        image,
+        banks,
+        tids: thread_indices(launch.block),
+        ctas,
+        next: AtomicU64::new(0),
+        limit: AtomicU64::new(u64::MAX),
+        issued: AtomicU64::new(0),
+        failure: Mutex::new(None),
+    };
+    let stats = grid.run();
+    match grid.failure.into_inner() {
+        Some((_, fault)) => Err(fault),
+        None => Ok(stats),
+    }
+}
+
+/// Refuses what no SM could launch.
+fn check(launch: &Launch) -> Result<(), SmFault> {
+    let threads = launch.block.iter().map(|&n| u64::from(n)).product::<u64>();
+    if threads == 0 || threads > 1024 {
+        let text = format!("block of {threads} threads: 1 to 1024 are possible");
+        return Err(warp_fault(launch.code, WarpError::IllegalParameter, text));
+    }
+    if launch.code % 16 != 0 {
+        let text = format!("code address {:#x} is not 16-byte aligned", launch.code);
+        return Err(warp_fault(launch.code, WarpError::MisalignedPc, text));
+    }
+    Ok(())
+}
+
+fn warp_fault(pc: u64, code: WarpError, text: String) -> SmFault {
+    SmFault::Warp { record: SmError { global_esr: 0, warp_esr: code as u32, pc }, sm: 0, text }
+}
+
+/// The instruction word `n` behind `code`.
+fn fetch(tlb: &mut Tlb<'_>, code: u64, n: i64) -> Option<Word> {
+    let mut bytes = [0; 16];
+    tlb.read(code.wrapping_add_signed(n * 16), &mut bytes).ok()?;
+    Some(Word(u128::from_le_bytes(bytes)))
+}
+
+/// The image for threads with `registers` registers: instructions that use more raise an exception.
+fn fit(image: Arc<Image>, registers: u32) -> Arc<Image> {
+    if image.registers <= registers { image } else { Arc::new(image.limited(registers, Handlers::all(register_range))) }
+}
+
+fn register_range(_: &mut Warp, env: &mut Env<'_>, u: &Uop, _: u32) -> Flow {
+    let name = env.image.name(u.at);
+    let text = format!("{name} uses R{}, but a thread has {} registers", u.registers - 1, env.launch.registers);
+    env.warp_error(u, WarpError::RegisterRange, text)
+}
+
+/// Decodes the code at `env.extend`. The new image, and where it starts.
+pub(crate) fn extended(env: &mut Env<'_>) -> Result<(Arc<Image>, u64), SmFault> {
+    let (code, at) = (env.launch.code, env.extend);
+    let fault = |fault: MmuFault, sm| SmFault::Mmu { fault, sm, pc: at };
+    let mut probe = [0; 16];
+    env.tlb.read(at, &mut probe).map_err(|f| fault(f, env.sm))?;
+    let root = (at.wrapping_sub(code) as i64) / 16;
+    let sm = env.sm;
+    let far = || {
+        let text = format!("jump to {at:#x}, too far from the kernel at {code:#x}");
+        let record = SmError { global_esr: 0, warp_esr: WarpError::PcOverflow as u32, pc: at };
+        SmFault::Warp { record, sm, text }
+    };
+    let tlb = &mut env.tlb;
+    let image = image::extend(&env.image, root, &mut |n| fetch(tlb, code, n)).ok_or_else(far)?;
+    let base = code.wrapping_sub(u64::from(image.entry) * 16);
+    Ok((fit(image, env.launch.registers), base))
+}
+
+/// Thread indices of every warp, one row per axis.
+fn thread_indices([bx, by, _]: [u32; 3], ) -> Vec<[Row; 3]> {
+    let mut t = [0u32; 3];
+    let mut next = || {
+        let now = t;
+        t[0] += 1;
+        if t[0] == bx {
+            t = [0, t[1] + 1, t[2]];
+        }
+        if t[1] == by {
+            t = [t[0], 0, t[2] + 1];
+        }
+        now
+    };
+    let mut warps = Vec::new();
+    for _ in 0..32 {
+        let mut rows = [Row::ZERO; 3];
+        for lane in 0..32 {
+            let now = next();
+            for axis in 0..3 {
+                rows[axis].0[lane] = now[axis];
+            }
+        }
+        warps.push(rows);
+    }
+    warps
+}
+
+impl Supervisor for (&Grid<'_>, u64) {
+    fn poll(&self, issued: u64) -> Result<(), Interrupt> {
+        let (grid, cta) = *self;
+        let total = grid.issued.fetch_add(issued, Ordering::Relaxed) + issued;
+        if cta >= grid.limit.load(Ordering::Relaxed) {
+            return Err(Interrupt::Other);
+        }
+        let limits = &grid.launch.limits;
+        if limits.cancel.as_ref().is_some_and(|c| c.load(Ordering::Relaxed)) {
+            return Err(Interrupt::Cancelled);
+        }
+        if total > limits.budget { Err(Interrupt::Budget) } else { Ok(()) }
+    }
+}
+
+impl Grid<'_> {
+    fn run(&self) -> RunStats {
+        let mut stats = self.work(INLINE);
+        let left = self.ctas.saturating_sub(self.next.load(Ordering::Relaxed));
+        let threads = (self.threads() as u64).min(left);
+        if threads <= 1 {
+            add(&mut stats, self.work(u64::MAX));
+            return stats;
+        }
+        std::thread::scope(|scope| {
+            let helpers: Vec<_> = (1..threads).map(|_| scope.spawn(|| self.work(u64::MAX))).collect();
+            add(&mut stats, self.work(u64::MAX));
+            for h in helpers {
+                match h.join() {
+                    Ok(s) => add(&mut stats, s),
+                    Err(panic) => std::panic::resume_unwind(panic),
+                }
+            }
+        });
+        stats
+    }
+
+    /// Host threads that may work on the grid. Code whose results depend on the order of CTAs gets one.
+    fn threads(&self) -> usize {
+        if self.image.ordered {
+            return 1;
+        }
+        match self.launch.limits.threads {
+            0 => std::thread::available_parallelism().map_or(1, usize::from),
+            n => n,
+        }
+    }
+
+    /// Runs CTAs until none is left or `share` instructions were issued.
+    fn work(&self, share: u64) -> RunStats {
+        let l = self.launch;
+        let warps = l.block.iter().product::<u32>().div_ceil(32);
+        let mut env = Env {
+            launch: l,
+            image: self.image.clone(),
+            image_base: l.code.wrapping_sub(u64::from(self.image.entry) * 16),
+            image_len: self.image.len(),
+            extend: 0,
+            tlb: Tlb::new(&l.table, [l.shared_window, l.local_window]),
+            shared: Shared::new(l.shared_bytes),
+            local: Local::new(l.local_low, l.local_high, warps as usize),
+            banks: &self.banks,
+            tids: &self.tids,
+            ctaid: [0; 3],
+            sm: 0,
+            barriers: Default::default(),
+            barrier_news: false,
+            fault: None,
+            stats: RunStats::default(),
+        };
+        let remake = |wanted: &[(u8, u32)]| {
+            let mut tlb = Tlb::new(&l.table, [0, 0]);
+            Banks::read(l, &mut tlb, 0, wanted).rows(wanted)
+        };
+        let mut constants = Constants { rows: self.banks.rows(&self.image.pool.constants), remake: &remake };
+        let mut store = Warps::new();
+        while env.stats.warp_instructions < share {
+            let cta = self.next.fetch_add(1, Ordering::Relaxed);
+            if cta >= self.ctas || cta >= self.limit.load(Ordering::Relaxed) {
+                // Others, or a later call, must not find it skipped.
+                break;
+            }
+            env.ctaid = self.place(cta);
+            env.sm = (cta % u64::from(l.sm_count.max(1))) as u32;
+            match cta::run(&mut env, &mut store, &mut constants, &(self, cta)) {
+                End::Done => {}
+                End::Stopped(Interrupt::Other, _) => break,
+                End::Stopped(why, pc) => self.fail(cta, hang(why, pc)),
+                End::Failed(fault) => self.fail(cta, fault),
+            }
+        }
+        env.stats
+    }
+
+    /// Coordinates of a CTA by number: x runs fastest.
+    fn place(&self, cta: u64) -> [u32; 3] {
+        let [x, y, _] = self.launch.grid.map(u64::from);
+        [(cta % x) as u32, (cta / x % y) as u32, (cta / x / y) as u32]
+    }
+
+    /// Keeps the fault of the first CTA that has one, whatever order they ran in.
+    fn fail(&self, cta: u64, fault: SmFault) {
+        self.limit.fetch_min(cta, Ordering::Relaxed);
+        let mut failure = self.failure.lock();
+        if failure.as_ref().is_none_or(|f| cta < f.0) {
+            *failure = Some((cta, fault));
+        }
+    }
+}
+
+fn hang(why: Interrupt, pc: u64) -> SmFault {
+    let text = match why {
+        Interrupt::Budget => "the grid used up its instruction budget",
+        Interrupt::Cancelled | Interrupt::Other => "the run was cancelled",
+    };
+    SmFault::Hang { pc, text: text.to_owned() }
+}
+
+fn add(sum: &mut RunStats, more: RunStats) {
+    sum.warp_instructions += more.warp_instructions;
+    sum.thread_instructions += more.thread_instructions;
+}
