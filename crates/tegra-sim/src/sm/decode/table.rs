@@ -1,7 +1,9 @@
 //! The rows.
 
 use super::Row;
-use crate::sm::exec::ops::{atomic, barrier, control, convert, double, fp32, half, int, logic, memory, special, tensor};
+use crate::sm::exec::ops::{
+    atomic, barrier, control, convert, double, fp32, half, int, logic, memory, special, tensor,
+};
 
 /// Forms as a bit set.
 macro_rules! forms {
@@ -78,7 +80,7 @@ pub(super) const ROWS: &[Row] = rows! {
     0x09c [4] "UPLOP3" logic::plop3;
     0x0a4 [1 2 4] "UIMAD" int::imad;
     0x0a5 [1 2 4] "UIMAD.WIDE" int::imad_wide;
-    0x0ae [7] "LDGSTS" memory::ldgsts;
+
     0x0b9 [5] "ULDC" special::uldc;
     0x0bd [1] "UFLO" int::flo;
     0x0be [1] "UBREV" int::brev;
@@ -106,7 +108,7 @@ pub(super) const ROWS: &[Row] = rows! {
     0x143 [4] "CALL" control::jump;
     0x144 [1 4] "CALL" control::jump;
     0x145 [4] "BSSY" control::bssy_lower;
-    0x146 [4] "YIELD" control::nop;
+    0x146 [4] "YIELD" control::yield_lower;
     0x147 [2 4] "BRA" control::bra_lower;
     0x148 [1 4] "WARPSYNC" control::warpsync_lower;
     0x149 [4] "BRX" control::jump;
@@ -136,6 +138,7 @@ pub(super) const ROWS: &[Row] = rows! {
     0x1a8 [1 4] "ATOMG" atomic::global;
     0x1a9 [1] "ATOMG.CAS" atomic::global;
     0x1ab [4] "ERRBAR" control::nop;
+    0x1ae [1 7] "LDGSTS" memory::ldgsts;
     0x1af [4] "LDGDEPBAR" control::nop;
     0x1c2 [1] "R2UR" special::r2ur;
     0x1c3 [4] "S2UR" special::s2r;

@@ -108,10 +108,8 @@ fn relation_at<O: Compare>(w: &Warp, u: &Uop, at: u32) -> Relation {
     Relation { lt: lt & 1 << at, eq: eq & 1 << at, unordered: un & 1 << at }
 }
 
-/// Bits of `mods` that the comparisons share.
+/// Bits of `mods` that the comparisons share. The lowest four are the compare code: less, equal, greater, unordered.
 pub(crate) mod cmp {
-    /// The compare code: bit 0 less, 1 equal, 2 greater, 3 unordered.
-    pub(crate) const CODE: u32 = 0xf;
     /// How the result combines with the predicate source: 0 and, 1 or, 2 xor.
     pub(crate) const COMBINE: u32 = 4;
     /// ISETP.EX: equal lanes take the result of the low words, in the second predicate source.

@@ -160,6 +160,7 @@ fn slice(env: &mut Env<'_>, w: &mut Warp) -> Stop {
     if stop != Stop::Slice {
         return stop;
     }
+    w.starve();
     // Lanes of this warp may spin for others of the same warp: let those have a turn.
     let Some(turn) = w.rotate() else { return stop };
     // SAFETY: as above; `rotate` made another group the running one.

@@ -116,7 +116,7 @@ pub(crate) fn extended(env: &mut Env<'_>) -> Result<(Arc<Image>, u64), SmFault> 
 }
 
 /// Thread indices of every warp, one row per axis.
-fn thread_indices([bx, by, _]: [u32; 3], ) -> Vec<[Row; 3]> {
+fn thread_indices([bx, by, _]: [u32; 3]) -> Vec<[Row; 3]> {
     let mut t = [0u32; 3];
     let mut next = || {
         let now = t;

@@ -158,7 +158,7 @@ impl Image {
         let words = std::mem::take(&mut self.words);
         for (at, word) in words.iter().enumerate() {
             let at = at as u32;
-            let mut l = Lower::new(word.unwrap_or_default(), at, len, &mut self.pool);
+            let mut l = Lower::new(word.unwrap_or_default(), at, &mut self.pool);
             let Some(word) = *word else {
                 self.uops.push(Uop { guard: Pred::TRUE, ..l.uop(Handlers::all(fetch_again)) });
                 continue;
@@ -171,7 +171,7 @@ impl Image {
             self.uops.push(uop);
         }
         self.words = words;
-        let end = Lower::new(Word::new(7 << 12, 0), len, len, &mut self.pool);
+        let end = Lower::new(Word::new(7 << 12, 0), len, &mut self.pool);
         self.uops.push(end.uop(Handlers::all(fetch_again)));
     }
 

@@ -57,15 +57,13 @@ pub(crate) struct Lower<'a> {
     pub word: Word,
     /// Index in the image.
     pub at: u32,
-    /// Instructions in the image.
-    pub len: u32,
     pool: &'a mut Pool,
     registers: u16,
 }
 
 impl<'a> Lower<'a> {
-    pub(crate) fn new(word: Word, at: u32, len: u32, pool: &'a mut Pool) -> Self {
-        Lower { word, at, len, pool, registers: 0 }
+    pub(crate) fn new(word: Word, at: u32, pool: &'a mut Pool) -> Self {
+        Lower { word, at, pool, registers: 0 }
     }
 
     /// Bit `n` of the word.

@@ -1,7 +1,7 @@
 //! Memory as a warp reaches it: global through the page table, shared as one block.
 #![allow(unsafe_code)]
 
-use crate::mm::{Access, FaultKind, MmuFault, PageTable};
+use crate::mm::{Access, MmuFault, PageTable};
 use std::ptr;
 
 /// A piece of an extent, ready for use.
@@ -104,11 +104,6 @@ impl<'a> Tlb<'a> {
             done += n;
         }
         Ok(())
-    }
-
-    /// The fault of an address beyond what the unit can form.
-    pub(crate) fn limit(va: u64, access: Access) -> MmuFault {
-        MmuFault { va, access, kind: FaultKind::VaLimit }
     }
 }
 

@@ -60,6 +60,12 @@ impl Src {
         Src(2 << SPACE_SHIFT | (row as u32 * 32))
     }
 
+    /// The same row of the warp's own, to write.
+    pub(crate) const fn as_dst(self) -> Dst {
+        debug_assert!(self.space() == 0);
+        Dst(self.0)
+    }
+
     /// Which array.
     #[inline(always)]
     pub(crate) const fn space(self) -> usize {

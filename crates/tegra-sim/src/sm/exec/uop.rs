@@ -50,7 +50,6 @@ pub(crate) struct Pred {
 
 impl Pred {
     pub(crate) const TRUE: Pred = Pred { index: pred::PT, invert: 0 };
-    pub(crate) const FALSE: Pred = Pred { index: pred::PT, invert: -1 };
 }
 
 /// A decoded instruction: one cache line.
@@ -85,6 +84,10 @@ const _: () = assert!(size_of::<Uop>() == 64 || size_of::<usize>() != 8);
 
 impl std::fmt::Debug for Uop {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "uop {} d{:?} a{:?} b{:?} c{:?} imm {:#x} mods {:#x}", self.at, self.d, self.a, self.b, self.c, self.imm, self.mods)
+        write!(
+            f,
+            "uop {} d{:?} a{:?} b{:?} c{:?} imm {:#x} mods {:#x}",
+            self.at, self.d, self.a, self.b, self.c, self.imm, self.mods
+        )
     }
 }

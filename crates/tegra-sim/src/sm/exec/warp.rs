@@ -32,6 +32,8 @@ pub(crate) struct Group {
 
 /// Instructions a group that was pushed aside may run before the lowest pc goes first again.
 const TURN: u32 = 512;
+/// Slices for which lanes at a convergence barrier wait for lanes that yield.
+const PATIENCE: u32 = 2;
 
 /// A warp.
 pub(crate) struct Warp {
@@ -57,6 +59,10 @@ pub(crate) struct Warp {
     pub index: u32,
     /// Lanes that came to BAR.ARV and whose warp is not complete there, per barrier.
     pub arriving: [u32; 16],
+    /// Lanes that executed YIELD since [`Self::starve`] last looked.
+    pub yielded: u32,
+    /// Slices in a row that ended with lanes waiting for lanes that run.
+    starved: u32,
     /// Result of the last BAR.RED.
     pub reduction: u32,
     /// Instructions issued so far.
@@ -65,7 +71,14 @@ pub(crate) struct Warp {
 
 impl Warp {
     /// A warp at `entry` with `lanes` live; `rows` belongs to it from now on.
-    pub(crate) fn new(index: u32, lanes: u32, entry: u32, rows: &mut [Row], immediates: &[Row], constants: &[Row]) -> Warp {
+    pub(crate) fn new(
+        index: u32,
+        lanes: u32,
+        entry: u32,
+        rows: &mut [Row],
+        immediates: &[Row],
+        constants: &[Row],
+    ) -> Warp {
         rows.fill(Row::ZERO);
         let rows = rows.as_mut_ptr().cast::<u32>();
         let mut preds = [0; pred::COUNT];
@@ -84,6 +97,8 @@ impl Warp {
             recheck: false,
             index,
             arriving: [0; 16],
+            yielded: 0,
+            starved: 0,
             reduction: 0,
             issued: 0,
         }
@@ -282,6 +297,38 @@ impl Warp {
         self.run_at(next);
         self.switch_at = u32::MAX;
         Some(TURN)
+    }
+
+    /// A slice ended. Lanes at a convergence barrier whose partners spin, yielding, may wait for ever: perhaps it is
+    /// them who hold what the others spin for. After a while the barrier lets them go.
+    pub(crate) fn starve(&mut self) {
+        if !self.groups().iter().any(|g| matches!(g.wait, Wait::Converge(_))) {
+            self.starved = 0;
+            self.yielded = 0;
+            return;
+        }
+        self.starved += 1;
+        if self.starved < PATIENCE {
+            return;
+        }
+        let yielded = self.yielded;
+        self.starved = 0;
+        self.yielded = 0;
+        for i in 0..self.count {
+            let g = self.groups[i];
+            let Wait::Converge(row) = g.wait else { continue };
+            let missing = lanes(g.mask).fold(0, |m, l| m | self.get(row, l)) & self.live & !g.mask;
+            if missing & !yielded != 0 {
+                continue;
+            }
+            // Neither side waits for the other any more.
+            for lane in lanes(g.mask | missing) {
+                let (keep, members) = (if g.mask >> lane & 1 == 1 { g.mask } else { !g.mask }, self.get(row, lane));
+                self.put(row.as_dst(), lane, members & keep);
+            }
+        }
+        self.recheck = true;
+        self.elect();
     }
 
     /// Ends a turn given by [`Self::rotate`].

@@ -198,7 +198,14 @@ fn bmov(w: &mut Warp, _: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
 
 pub(crate) fn bmov_lower(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     let (d, a, cleared) = match l.word.opcode() {
-        0x956 => (Dst::barrier(barrier(l, 24)?), { let x = l.bits(32, 32); l.literal(x) }, None),
+        0x956 => (
+            Dst::barrier(barrier(l, 24)?),
+            {
+                let x = l.bits(32, 32);
+                l.literal(x)
+            },
+            None,
+        ),
         0x356 => (Dst::barrier(barrier(l, 24)?), l.reg(32, 1), None),
         0x355 => {
             if l.bits(24, 6) == 30 {
@@ -253,6 +260,16 @@ fn warpsync(w: &mut Warp, _: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
 pub(crate) fn warpsync_lower(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     let a = l.slot32()?;
     Ok(Uop { a, ps: l.ps(), ..l.uop(Handlers::all(warpsync)) })
+}
+
+fn yields(w: &mut Warp, _: &mut Env<'_>, _: &Uop, exec: u32) -> Flow {
+    w.yielded |= exec;
+    Flow::Next
+}
+
+/// YIELD: these lanes may have to let others go first.
+pub(crate) fn yield_lower(l: &mut Lower<'_>) -> Result<Uop, Refused> {
+    Ok(l.uop(Handlers::all(yields)))
 }
 
 fn nothing(_: &mut Warp, _: &mut Env<'_>, _: &Uop, _: u32) -> Flow {

@@ -2,8 +2,8 @@
 
 use crate::sm::exec::alu::{self, Each};
 use crate::sm::exec::lower::{Lower, Refused, Widen};
-use crate::sm::exec::uop::Uop;
 use crate::sm::exec::rows::Src;
+use crate::sm::exec::uop::Uop;
 use crate::sm::exec::warp::Warp;
 use crate::sm::num::{Round, f64 as num};
 

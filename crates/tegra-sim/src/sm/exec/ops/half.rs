@@ -107,12 +107,8 @@ pub(crate) fn hfma2(l: &mut Lower<'_>) -> Result<Uop, Refused> {
         | flag(l.bit(85), BF16);
     let x = l.bits(32, 32);
     let nan = |h: u32| h & 0x7c00 == 0x7c00 && h & 0x3ff != 0;
-    let moves = l.word.form() == 2
-        && l.bits(24, 8) == 255
-        && l.bits(64, 8) == 255
-        && mods == 8
-        && !nan(x)
-        && !nan(x >> 16);
+    let moves =
+        l.word.form() == 2 && l.bits(24, 8) == 255 && l.bits(64, 8) == 255 && mods == 8 && !nan(x) && !nan(x >> 16);
     let run = if moves { alu::alu::<Third>() } else { alu::alu::<Fma>() };
     Ok(Uop { mods, ..l.abc(run)? })
 }

@@ -2,9 +2,9 @@
 
 use crate::sm::exec::alu::{self, Alu, Compare, Each};
 use crate::sm::exec::lower::{Lower, Refused, Widen};
+use crate::sm::exec::rows::Src;
 use crate::sm::exec::simd::Simd;
 use crate::sm::exec::uop::{Handlers, Pred, Uop};
-use crate::sm::exec::rows::Src;
 use crate::sm::exec::warp::Warp;
 use crate::sm::num::{bits, int};
 
@@ -77,10 +77,7 @@ pub(crate) fn iadd3(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     let (b, c) = if l.swapped() { (2, 1) } else { (1, 2) };
     let immediate = matches!(l.word.form(), 2 | 4);
     let x = l.bit(74);
-    let mods = flag(l.bit(72), NEG[0])
-        | flag(l.bit(63) && !immediate, NEG[b])
-        | flag(l.bit(75), NEG[c])
-        | flag(x, X);
+    let mods = flag(l.bit(72), NEG[0]) | flag(l.bit(63) && !immediate, NEG[b]) | flag(l.bit(75), NEG[c]) | flag(x, X);
     let (pd, pe) = (l.pdst(81), l.pdst(84));
     let carries = x || l.bits(81, 3) != 7 || l.bits(84, 3) != 7;
     let zero_c = !l.swapped() && l.bits(64, if l.uniform() { 6 } else { 8 }) == if l.uniform() { 63 } else { 255 };
@@ -184,9 +181,10 @@ impl Each for High {
     fn each(w: &mut Warp, u: &Uop, lane: u32) {
         let x = u.mods & X != 0;
         let c = int::wide_addend(w.get64(u.c, lane), u.mods & NEG[2] != 0, x);
-        let carry = x && get_pred(w, u.ps, lane);
-        let r = int::mad_hi(w.get(u.a, lane), w.get(u.b, lane), c, u.mods & SIGNED != 0, carry);
-        w.put(u.d, lane, r);
+        let (a, b) = (w.get(u.a, lane), w.get(u.b, lane));
+        let (r, carry) = int::mad_wide(a, b, c, u.mods & SIGNED != 0, x && get_pred(w, u.ps, lane));
+        w.put(u.d, lane, (r >> 32) as u32);
+        put_pred(w, u.pd, lane, carry);
     }
 }
 
@@ -209,7 +207,7 @@ pub(crate) fn imad_wide(l: &mut Lower<'_>) -> Result<Uop, Refused> {
 pub(crate) fn imad_hi(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     let (mods, a, b, c) = wide_operands(l)?;
     let d = l.dst(1);
-    Ok(Uop { d, a, b, c, mods, ps: l.ps(), ..l.uop(alu::each::<High>()) })
+    Ok(Uop { d, a, b, c, mods, ps: l.ps(), pd: l.pdst(81), ..l.uop(alu::each::<High>()) })
 }
 
 struct Relate<const SIGN: bool>;
@@ -373,4 +371,3 @@ pub(crate) fn flo(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     let pd = l.pdst(81);
     Ok(Uop { mods, pd, ..l.unary(alu::each::<LeadingOne>())? })
 }
-

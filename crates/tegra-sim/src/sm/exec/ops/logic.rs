@@ -114,13 +114,7 @@ impl<const SIGNED: bool> Alu for Shr<SIGNED> {
 }
 
 fn shift(mods: u32) -> Shift {
-    Shift {
-        right: mods & 1 != 0,
-        hi: mods & 2 != 0,
-        wrap: mods & 4 != 0,
-        wide: mods & 8 != 0,
-        signed: mods & 16 != 0,
-    }
+    Shift { right: mods & 1 != 0, hi: mods & 2 != 0, wrap: mods & 4 != 0, wide: mods & 8 != 0, signed: mods & 16 != 0 }
 }
 
 lanewise! {

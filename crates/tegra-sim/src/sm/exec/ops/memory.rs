@@ -15,6 +15,8 @@ use crate::sm::num::mma;
 pub(super) const SIZE: u32 = 7;
 /// The address register is a pair.
 const PAIR: u32 = 8;
+/// LDGSTS: lanes whose predicate is false write zeros.
+const ZFILL: u32 = 1 << 8;
 /// Shift of a shared address register.
 const SCALE: u32 = 4;
 
@@ -349,7 +351,7 @@ fn size(l: &Lower<'_>) -> Result<(u32, u8), Refused> {
 /// The address of a global or generic access: the register (a pair with .E), and a uniform offset when the uniform
 /// register is not a descriptor.
 pub(super) fn global_address(l: &mut Lower<'_>, ureg: u32, uniform: bool, descriptor: bool) -> (Src, Src, u32) {
-    let pair = l.bit(72);
+    let pair = l.bit(if l.word.base() == 0x1ae { 70 } else { 72 });
     let a = l.reg(24, if pair { 2 } else { 1 });
     let c = if uniform && !descriptor { l.ureg(ureg) } else { Src::reg(255) };
     (a, c, if pair { PAIR } else { 0 })
@@ -407,7 +409,11 @@ pub(crate) fn local_lower(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     };
     let a = l.a();
     let mut u = Uop { a, c, imm: offset24(l), mods: size, aux: stores.into(), ..l.uop(Handlers::all(local)) };
-    if stores { u.b = l.reg(32, count) } else { u.d = l.dst(count) }
+    if stores {
+        u.b = l.reg(32, count)
+    } else {
+        u.d = l.dst(count)
+    }
     u.registers = l.uop(u.run).registers;
     Ok(u)
 }
@@ -491,6 +497,9 @@ fn global_to_shared(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow
             return out_of_range(env, u, "LDGSTS to shared memory", at, size);
         };
         let mut data = [0u8; 16];
+        if on >> lane & 1 == 0 && u.mods & ZFILL == 0 {
+            continue;
+        }
         if on >> lane & 1 == 1 {
             match env.tlb.get(va, len.into(), false, Access::Read) {
                 Ok(p) if p.is_null() => {}
@@ -515,7 +524,8 @@ pub(crate) fn ldgsts(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     let b = l.reg(16, 1);
     let imm = l.word.signed(44, 20) as u32;
     let aux = l.word.signed(32, 12) as i16 as u16;
-    Ok(Uop { a, b, c, imm, mods: size | pair, ps: l.ps(), aux, ..l.uop(Handlers::all(global_to_shared)) })
+    let mods = size | pair | if l.bit(82) { ZFILL } else { 0 };
+    Ok(Uop { a, b, c, imm, mods, ps: l.ps(), aux, ..l.uop(Handlers::all(global_to_shared)) })
 }
 
 /// How many bytes shared and generic atomics may touch at a place, found like a load's.

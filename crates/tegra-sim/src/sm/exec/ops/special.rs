@@ -88,11 +88,7 @@ pub(crate) fn s2r(l: &mut Lower<'_>) -> Result<Uop, Refused> {
 }
 
 fn to_uniform(w: &mut Warp, _: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
-    let x = if u.mods != 0 {
-        lanes(exec).fold(0, |x, l| x | w.get(u.a, l))
-    } else {
-        w.get(u.a, exec.trailing_zeros())
-    };
+    let x = if u.mods != 0 { lanes(exec).fold(0, |x, l| x | w.get(u.a, l)) } else { w.get(u.a, exec.trailing_zeros()) };
     w.broadcast(u.d, x);
     // The predicate says whether all lanes agreed.
     let same = lanes(exec).all(|l| w.get(u.a, l) == x);
@@ -284,8 +280,18 @@ fn shuffle(w: &mut Warp, _: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
 pub(crate) fn shfl(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     let (d, a) = (l.dst(1), l.a());
     let op = l.word.opcode();
-    let b = if matches!(op, 0x389 | 0x589) { l.reg(32, 1) } else { let x = l.bits(53, 5); l.literal(x) };
-    let c = if matches!(op, 0x389 | 0x989) { l.slot64() } else { let x = l.bits(40, 13); l.literal(x) };
+    let b = if matches!(op, 0x389 | 0x589) {
+        l.reg(32, 1)
+    } else {
+        let x = l.bits(53, 5);
+        l.literal(x)
+    };
+    let c = if matches!(op, 0x389 | 0x989) {
+        l.slot64()
+    } else {
+        let x = l.bits(40, 13);
+        l.literal(x)
+    };
     Ok(Uop { d, a, b, c, imm: l.bits(58, 2), pd: l.pdst(81), ..l.uop(Handlers::all(shuffle)) })
 }
 

@@ -2,13 +2,13 @@
 
 use crate::sm::exec::env::{Env, WarpError};
 use crate::sm::exec::lower::{Lower, Refused};
+use crate::sm::exec::rows::pred;
 use crate::sm::exec::rows::{Dst, Src};
 use crate::sm::exec::uop::{Flow, Handlers, Pred, Uop};
 use crate::sm::exec::warp::{Warp, lanes};
-use crate::sm::exec::rows::pred;
+use crate::sm::num::Round;
 use crate::sm::num::hmma::Hmma;
 use crate::sm::num::mma::{Fragment, Imma, dmma};
-use crate::sm::num::Round;
 
 fn load<const N: usize>(w: &Warp, s: Src, used: usize) -> [Fragment; N] {
     let mut f = [[0; 32]; N];
