@@ -85,10 +85,13 @@ pub(crate) enum End {
     Failed(SmFault),
 }
 
+/// Makes the rows for constants by bank and offset.
+pub(crate) type Make<'c> = dyn Fn(&[(u8, u32)]) -> Vec<Row> + 'c;
+
 /// The rows of constants a launch made, replaced when the image grows.
 pub(crate) struct Constants<'c> {
     pub rows: Vec<Row>,
-    pub remake: &'c dyn Fn(&[(u8, u32)]) -> Vec<Row>,
+    pub remake: &'c Make<'c>,
 }
 
 /// Runs the CTA `env` describes.

@@ -77,6 +77,6 @@ impl Env<'_> {
     /// Index of the instruction at `va`, if it is decoded.
     pub(crate) fn target(&self, va: u64) -> Option<u32> {
         let offset = va.wrapping_sub(self.image_base);
-        (offset % 16 == 0 && offset / 16 < u64::from(self.image_len)).then_some((offset / 16) as u32)
+        (offset.is_multiple_of(16) && offset / 16 < u64::from(self.image_len)).then_some((offset / 16) as u32)
     }
 }

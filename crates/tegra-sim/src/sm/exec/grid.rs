@@ -67,7 +67,7 @@ fn check(launch: &Launch) -> Result<(), SmFault> {
         let text = format!("block of {threads} threads: 1 to 1024 are possible");
         return Err(warp_fault(launch.code, WarpError::IllegalParameter, text));
     }
-    if launch.code % 16 != 0 {
+    if !launch.code.is_multiple_of(16) {
         let text = format!("code address {:#x} is not 16-byte aligned", launch.code);
         return Err(warp_fault(launch.code, WarpError::MisalignedPc, text));
     }

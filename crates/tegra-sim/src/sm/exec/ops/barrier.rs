@@ -14,7 +14,7 @@ const COUNT: u32 = 8;
 fn bar(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
     let n = u.imm as usize & 15;
     let count = u.mods >> COUNT;
-    if count % 32 != 0 {
+    if !count.is_multiple_of(32) {
         let text = format!("barrier {n} with {count} threads, not a multiple of 32");
         return env.warp_error(u, WarpError::IllegalParameter, text);
     }

@@ -64,7 +64,7 @@ fn indirect(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32, base: u64) -> F
     let taken = left;
     while left != 0 {
         let va = offset.wrapping_add(w.get64(u.a, left.trailing_zeros()));
-        if va % 16 != 0 {
+        if !va.is_multiple_of(16) {
             let text = format!("branch to {va:#x}, which is not 16-byte aligned");
             return env.warp_error(u, WarpError::MisalignedPc, text);
         }

@@ -133,7 +133,7 @@ fn ldg<const SIZE: u32>(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> 
     }
     let len = const { bytes(SIZE) };
     let va = addresses(w, u, w.get64(u.c, 0));
-    if on == u32::MAX && len >= 4 && va[0] % u64::from(len) == 0 && in_row(&va, len.into()) {
+    if on == u32::MAX && len >= 4 && va[0].is_multiple_of(u64::from(len)) && in_row(&va, len.into()) {
         let total = u64::from(len) * 32;
         if let Ok(p) = env.tlb.get(va[0], len.into(), false, Access::Read)
             && !p.is_null()
@@ -146,7 +146,7 @@ fn ldg<const SIZE: u32>(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> 
     }
     for lane in lanes(on) {
         let at = va[lane as usize];
-        if at % u64::from(len) != 0 {
+        if !at.is_multiple_of(u64::from(len)) {
             return misaligned(env, u, "global load", at, len);
         }
         match env.tlb.get(at, len.into(), false, Access::Read) {
@@ -183,7 +183,7 @@ unsafe fn load_row<const SIZE: u32>(w: &mut Warp, u: &Uop, p: *const u8) {
 fn stg<const SIZE: u32>(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
     let len = const { bytes(SIZE) };
     let va = addresses(w, u, w.get64(u.c, 0));
-    if exec == u32::MAX && len >= 4 && va[0] % u64::from(len) == 0 && in_row(&va, len.into()) {
+    if exec == u32::MAX && len >= 4 && va[0].is_multiple_of(u64::from(len)) && in_row(&va, len.into()) {
         let total = u64::from(len) * 32;
         if let Ok(p) = env.tlb.get(va[0], len.into(), true, Access::Write)
             && !p.is_null()
@@ -203,7 +203,7 @@ fn stg<const SIZE: u32>(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> 
     }
     for lane in lanes(exec) {
         let at = va[lane as usize];
-        if at % u64::from(len) != 0 {
+        if !at.is_multiple_of(u64::from(len)) {
             return misaligned(env, u, "global store", at, len);
         }
         match env.tlb.get(at, len.into(), true, Access::Write) {
@@ -245,7 +245,7 @@ fn generic(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
     }
     for lane in lanes(on) {
         let at = va[lane as usize];
-        if at % u64::from(len) != 0 {
+        if !at.is_multiple_of(u64::from(len)) {
             return misaligned(env, u, "generic access", at, len);
         }
         let p = match place(env, at) {
@@ -313,7 +313,7 @@ fn local(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
     let offset = u.imm.wrapping_add(w.get(u.c, 0));
     for lane in lanes(exec) {
         let at = w.get(u.a, lane).wrapping_add(offset);
-        if at % bytes(size) != 0 {
+        if !at.is_multiple_of(bytes(size)) {
             return misaligned(env, u, "local access", at.into(), bytes(size));
         }
         let flow = local_lane(w, env, u, lane, at, size, store);
@@ -330,7 +330,7 @@ fn shared<const STORE: bool>(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32
     let offset = u.imm.wrapping_add(w.get(u.c, 0));
     for lane in lanes(exec) {
         let at = (w.get(u.a, lane) << scale).wrapping_add(offset);
-        if at % len != 0 {
+        if !at.is_multiple_of(len) {
             return misaligned(env, u, "shared access", at.into(), len);
         }
         let Some(p) = env.shared.get(at, len) else {
@@ -444,11 +444,11 @@ fn matrices(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
     }
     let count = 1 << (u.mods & 3);
     let mut out = [[0; 32]; 4];
-    for m in 0..count {
+    for (m, fragment) in out.iter_mut().enumerate().take(count) {
         let mut rows = [[0u32; 4]; 8];
         for (r, row) in rows.iter_mut().enumerate() {
             let at = w.get(u.a, (m * 8 + r) as u32).wrapping_add(u.imm).wrapping_add(w.get(u.c, 0));
-            if at % 16 != 0 {
+            if !at.is_multiple_of(16) {
                 return misaligned(env, u, "LDSM", at.into(), 16);
             }
             let Some(p) = env.shared.get(at, 16) else {
@@ -458,9 +458,9 @@ fn matrices(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
             // SAFETY: 16 aligned bytes of the CTA's shared memory.
             *row = unsafe { p.cast::<[u32; 4]>().read() };
         }
-        out[m] = mma::rows_to_fragment(&rows);
+        *fragment = mma::rows_to_fragment(&rows);
         if u.mods & 4 != 0 {
-            out[m] = mma::transpose(&out[m]);
+            *fragment = mma::transpose(fragment);
         }
     }
     for (m, fragment) in out.iter().enumerate().take(count) {
@@ -489,8 +489,8 @@ fn global_to_shared(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow
         let va = if u.mods & PAIR != 0 { w.get64(u.a, lane) } else { w.get(u.a, lane).into() };
         let va = va.wrapping_add(uniform);
         let at = w.get(u.b, lane).wrapping_add(u.imm);
-        if va % u64::from(len) != 0 || at % len != 0 {
-            return misaligned(env, u, "LDGSTS", if at % len != 0 { at.into() } else { va }, len);
+        if va % u64::from(len) != 0 || !at.is_multiple_of(len) {
+            return misaligned(env, u, "LDGSTS", if !at.is_multiple_of(len) { at.into() } else { va }, len);
         }
         let Some(to) = env.shared.get(at, len) else {
             let size = env.shared.bytes();

@@ -158,7 +158,7 @@ fn load_indexed(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
     let (bank, size) = (u.mods >> 8, u.mods & 7);
     for lane in lanes(exec) {
         let at = w.get(u.a, lane).wrapping_add(u.imm);
-        if at % bytes(size) != 0 {
+        if !at.is_multiple_of(bytes(size)) {
             let text = format!("LDC at offset {at:#x} of bank {bank}");
             return env.warp_error(u, WarpError::MisalignedAddress, text);
         }

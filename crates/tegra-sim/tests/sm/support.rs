@@ -184,7 +184,7 @@ bytes!(u8 i32 u32 i64 u64 f32 f64);
 #[macro_export]
 macro_rules! kernel {
     ($name:literal) => {
-        $crate::support::Kernel::parse(include_str!(concat!("data/sm/", $name, ".hex")))
+        $crate::support::Kernel::parse(include_str!(concat!("data/", $name, ".hex")))
     };
 }
 

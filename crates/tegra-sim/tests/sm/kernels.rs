@@ -1,8 +1,7 @@
 //! Real compiler output, executed; every result compared with the same computation in Rust.
 
-mod support;
-
-use support::{Arg, Gpu, Noise};
+use crate::kernel;
+use crate::support::{Arg, Gpu, Noise};
 
 #[test]
 fn vector_add() {
@@ -134,7 +133,7 @@ fn exchange_between_lanes() {
         let me = x[t];
         let all = |f: &dyn Fn(u32) -> bool| (0..32).filter(|&l| f(of(l))).fold(0u32, |m, l| m | 1 << l);
         let o = &got[t * 16..t * 16 + 16];
-        assert_eq!(o[0], of(t * 7 & 31));
+        assert_eq!(o[0], of((t * 7) & 31));
         assert_eq!(o[1], of(if lane >= 3 { lane - 3 } else { lane }));
         assert_eq!(o[2], of(if lane % 16 + 5 < 16 { lane + 5 } else { lane }));
         assert_eq!(o[3], of(lane ^ 9));
@@ -209,8 +208,8 @@ fn arrays_in_local_memory() {
         s
     };
     let got = out.read::<i32>(64);
-    for t in 0..64 {
-        assert_eq!(got[t], thread(t), "thread {t}");
+    for (t, x) in got.into_iter().enumerate() {
+        assert_eq!(x, thread(t), "thread {t}");
     }
 }
 

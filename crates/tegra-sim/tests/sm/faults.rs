@@ -1,10 +1,9 @@
 //! Faults: the code, the address and the place that a debugger on a board would read.
 
-mod support;
-
+use crate::kernel;
+use crate::support::{Arg, Gpu, Kernel};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use support::{Arg, Gpu, Kernel};
 use tegra_sim::mm::{Access, FaultKind};
 use tegra_sim::sm::{Launch, SmFault, run};
 

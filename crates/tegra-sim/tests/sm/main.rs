@@ -1,0 +1,7 @@
+//! The SM alone: compiled kernels executed on bare memory.
+//!
+//! The kernels are our own CUDA C, compiled once and kept as hex with their source (`data/`).
+
+mod faults;
+mod kernels;
+mod support;
