@@ -178,7 +178,7 @@ fn atomics() {
     assert_eq!(got[10], (0..n).fold(0, |x, t| x ^ t.wrapping_mul(0x9e37_79b9)));
     assert_eq!(got[11], u32::MAX);
     assert_eq!(got[12], n % 100);
-    assert_eq!(got[13], (0..n).sum());
+    assert_eq!(got[13], (0..n).sum::<u32>());
     assert!((1..=n).contains(&got[14]));
     assert_eq!(wide.read::<u64>(1)[0], u64::from((0..n).sum::<u32>()) << 20);
     assert_eq!(sum.read::<f32>(1)[0], n as f32 / 2.0);
