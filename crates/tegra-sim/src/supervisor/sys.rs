@@ -1,8 +1,16 @@
 //! The system calls a seccomp supervisor needs and no crate wraps: filter, listener, notifications.
 #![allow(unsafe_code)]
 
-use std::io;
+use super::tree::Entry;
+use nix::sys::socket::{ControlMessage, ControlMessageOwned, MsgFlags, recvmsg, sendmsg};
+use std::ffi::CString;
+use std::io::{self, IoSlice, IoSliceMut};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::Command;
 use tegrarm_kmd::Errno;
 
 /// One trapped system call.
@@ -163,6 +171,30 @@ pub fn add_fd(listener: BorrowedFd<'_>, id: u64, fd: BorrowedFd<'_>, close_on_ex
     Errno::result(unsafe { libc::ioctl(listener.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_ADDFD, &raw const add) })
 }
 
+/// Replaces descriptor `at` of the trapped process by `fd`.
+///
+/// # Errors
+/// The errno of the ioctl.
+pub fn replace_fd(listener: BorrowedFd<'_>, id: u64, fd: BorrowedFd<'_>, at: RawFd) -> Result<(), Errno> {
+    let add = libc::seccomp_notif_addfd {
+        id,
+        flags: libc::SECCOMP_ADDFD_FLAG_SETFD as u32,
+        srcfd: fd.as_raw_fd() as u32,
+        newfd: at as u32,
+        newfd_flags: libc::O_CLOEXEC as u32,
+    };
+    // SAFETY: `add` is the structure the request is defined for.
+    let r = unsafe { libc::ioctl(listener.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_ADDFD, &raw const add) };
+    Errno::result(r).map(drop)
+}
+
+/// Lets trapper and trapped hand the CPU to each other directly (Linux 6.6); without it calls just take longer.
+pub fn hand_over_directly(listener: BorrowedFd<'_>) {
+    const SYNC_WAKE_UP: u64 = 1;
+    // SAFETY: plain integer argument.
+    unsafe { libc::ioctl(listener.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_SET_FLAGS, SYNC_WAKE_UP) };
+}
+
 /// How a trapped call ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reply {
@@ -206,6 +238,104 @@ pub fn steal_fd(pidfd: BorrowedFd<'_>, fd: RawFd) -> Result<OwnedFd, Errno> {
     let got = Errno::result(unsafe { libc::syscall(libc::SYS_pidfd_getfd, pidfd.as_raw_fd(), fd, 0) })?;
     // SAFETY: the kernel just made this descriptor for us.
     Ok(unsafe { OwnedFd::from_raw_fd(got as RawFd) })
+}
+
+/// Starts `command` under the filter; returns its pid and the listener.
+///
+/// # Errors
+/// When the filter cannot be installed or the program cannot be executed.
+pub fn spawn_trapped(mut command: Command, program: &[libc::sock_filter]) -> io::Result<(u32, OwnedFd)> {
+    let (ours, theirs) = UnixStream::pair()?;
+    let program = program.to_vec();
+    let install_and_send = move || {
+        let listener = install(&program)?;
+        let rights = [listener.as_raw_fd()];
+        sendmsg::<()>(theirs.as_raw_fd(), &[IoSlice::new(b"L")], &[ControlMessage::ScmRights(&rights)], MsgFlags::empty(), None)?;
+        Ok(())
+    };
+    // SAFETY: runs in the child between fork and exec; it makes system calls and one small allocation, and no
+    // other thread of ours exists yet that could hold the allocator's lock.
+    let child = unsafe { command.pre_exec(install_and_send) }.spawn()?;
+    // The sender must not be left open here, or its end could not be noticed.
+    drop(command);
+    Ok((child.id(), receive_fd(&ours)?))
+}
+
+/// Receives the descriptor the child sent.
+fn receive_fd(stream: &UnixStream) -> io::Result<OwnedFd> {
+    let mut byte = [0];
+    let mut space = nix::cmsg_space!([RawFd; 1]);
+    let mut iov = [IoSliceMut::new(&mut byte)];
+    let message = recvmsg::<()>(stream.as_raw_fd(), &mut iov, Some(&mut space), MsgFlags::MSG_CMSG_CLOEXEC)?;
+    for control in message.cmsgs()? {
+        if let ControlMessageOwned::ScmRights(fds) = control
+            && let [fd] = fds[..]
+        {
+            // SAFETY: the kernel just installed this descriptor for us.
+            return Ok(unsafe { OwnedFd::from_raw_fd(fd) });
+        }
+    }
+    Err(io::Error::other("the child did not send its seccomp listener"))
+}
+
+/// A memfd that holds `text`, read from its start.
+///
+/// # Errors
+/// The errno of the system calls.
+pub fn memfd_with(name: &str, text: &str) -> Result<OwnedFd, Errno> {
+    use std::os::unix::fs::FileExt;
+    let file = std::fs::File::from(crate::mm::memfd::create(name, 0)?);
+    file.write_all_at(text.as_bytes(), 0).map_err(|_| Errno::ENOMEM)?;
+    Ok(file.into())
+}
+
+/// Device number of the nodes; nobody asks for it but `stat`.
+const NODE_DEVICE: (u64, u64) = (511, 0);
+
+/// The file type and permissions of an entry.
+fn mode(entry: &Entry) -> u32 {
+    match entry {
+        Entry::Node(_) => libc::S_IFCHR | 0o660,
+        Entry::Text(_) => libc::S_IFREG | 0o644,
+        Entry::Directory => libc::S_IFDIR | 0o755,
+    }
+}
+
+/// `struct stat` of an entry whose skeleton file is at `real`.
+///
+/// # Errors
+/// The errno of `stat(2)`.
+pub fn stat(real: &Path, entry: &Entry) -> Result<Vec<u8>, Errno> {
+    let mut stat = nix::sys::stat::stat(real)?;
+    stat.st_mode = mode(entry);
+    if matches!(entry, Entry::Node(_)) {
+        stat.st_rdev = nix::sys::stat::makedev(NODE_DEVICE.0, NODE_DEVICE.1);
+    }
+    Ok(bytes_of(&stat))
+}
+
+/// `struct statx` of an entry whose skeleton file is at `real`.
+///
+/// # Errors
+/// The errno of `statx(2)`.
+pub fn statx(real: &Path, entry: &Entry) -> Result<Vec<u8>, Errno> {
+    let path = CString::new(real.as_os_str().as_bytes()).map_err(|_| Errno::ENOENT)?;
+    // SAFETY: all-zero is a valid `struct statx`.
+    let mut statx: libc::statx = unsafe { std::mem::zeroed() };
+    // SAFETY: the path is NUL-terminated and `statx` is the structure the call fills.
+    let r = unsafe { libc::statx(libc::AT_FDCWD, path.as_ptr(), 0, libc::STATX_BASIC_STATS, &raw mut statx) };
+    Errno::result(r)?;
+    statx.stx_mode = mode(entry) as u16;
+    if matches!(entry, Entry::Node(_)) {
+        (statx.stx_rdev_major, statx.stx_rdev_minor) = (NODE_DEVICE.0 as u32, NODE_DEVICE.1 as u32);
+    }
+    Ok(bytes_of(&statx))
+}
+
+/// The bytes of a C structure that the kernel filled.
+fn bytes_of<T: Copy>(value: &T) -> Vec<u8> {
+    // SAFETY: the kernel wrote every byte of it, or it was zeroed first; a copy of plain integers.
+    unsafe { std::slice::from_raw_parts((&raw const *value).cast::<u8>(), size_of::<T>()) }.to_vec()
 }
 
 #[cfg(test)]

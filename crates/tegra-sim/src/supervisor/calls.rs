@@ -1,0 +1,195 @@
+//! What happens to each trapped system call.
+
+use super::sys::{self, Reply, Test, Trap};
+use super::target::Target;
+use super::tree::{Entry, Tree, normalise};
+use super::{Observer, Supervisor};
+use crate::process::Process;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use tegrarm_kmd::{Arg, Errno};
+
+/// Where a call keeps its path, and its directory descriptor if it has one.
+#[derive(Clone, Copy)]
+struct PathArg {
+    dir: Option<usize>,
+    path: usize,
+}
+
+const AT: PathArg = PathArg { dir: Some(0), path: 1 };
+#[cfg(target_arch = "x86_64")]
+const CWD: PathArg = PathArg { dir: None, path: 0 };
+
+/// What a trapped call does.
+#[derive(Clone, Copy)]
+enum Action {
+    /// Open; flags are in this argument, or in the first word behind it (`openat2`).
+    Open(usize),
+    OpenHow(usize),
+    /// Fill a `struct stat`.
+    Stat(usize),
+    Statx(usize),
+    /// Check permissions.
+    Access(usize),
+}
+
+/// The calls that take a path: number, where the path is, what they do.
+const PATH_CALLS: &[(i64, PathArg, Action)] = &[
+    (libc::SYS_openat, AT, Action::Open(2)),
+    (libc::SYS_openat2, AT, Action::OpenHow(2)),
+    (libc::SYS_newfstatat, AT, Action::Stat(2)),
+    (libc::SYS_statx, AT, Action::Statx(4)),
+    (libc::SYS_faccessat, AT, Action::Access(2)),
+    (libc::SYS_faccessat2, AT, Action::Access(2)),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_open, CWD, Action::Open(1)),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_stat, CWD, Action::Stat(1)),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_lstat, CWD, Action::Stat(1)),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_access, CWD, Action::Access(1)),
+];
+
+/// Ioctl magics of the nodes; the fd decides in the end (TTY ioctls share `T`).
+const MAGICS: &[u8] = b"NGATHDP";
+
+/// Every call the filter sends to the supervisor.
+pub fn traps() -> Vec<Trap> {
+    let ioctls = MAGICS.iter().map(|m| Trap {
+        nr: libc::SYS_ioctl,
+        tests: vec![Test::Masked { arg: 1, mask: 0xff00, value: u32::from(*m) << 8 }],
+    });
+    // An open that names nothing (O_PATH, O_CREAT of a new file, O_DIRECTORY) may still name ours; only the path tells.
+    ioctls.chain(PATH_CALLS.iter().map(|(nr, _, _)| Trap { nr: *nr, tests: vec![] })).collect()
+}
+
+impl Supervisor {
+    /// Decides one trapped call.
+    pub(super) fn decide(&self, listener: BorrowedFd<'_>, call: &sys::Notification) -> Reply {
+        let nr = i64::from(call.data.nr);
+        if nr == libc::SYS_ioctl {
+            return self.ioctl(listener, call);
+        }
+        let Some((_, arg, action)) = PATH_CALLS.iter().find(|c| c.0 == nr) else { return Reply::Continue };
+        let Some(target) = Target::of(listener, call) else { return Reply::Continue };
+        let Some(path) = self.path(&target, call, *arg) else { return Reply::Continue };
+        let Some(entry) = self.tree.find(&path) else { return Reply::Continue };
+        match self.act(&target, call, *action, &path, entry) {
+            Ok(value) => Reply::Value(value),
+            Err(e) => Reply::Error(e),
+        }
+    }
+
+    /// The absolute path a call names, if it can be one of ours.
+    fn path(&self, target: &Target<'_>, call: &sys::Notification, arg: PathArg) -> Option<String> {
+        let path = target.path(call.data.args[arg.path]).ok()?;
+        if path.starts_with('/') {
+            return Tree::may_hold(&path).then(|| normalise(Path::new("/"), &path));
+        }
+        let name = Path::new(&path).file_name()?.to_str()?;
+        if !self.tree.has_name(name) {
+            return None;
+        }
+        let dir = match arg.dir.map(|i| call.data.args[i] as i32) {
+            None | Some(libc::AT_FDCWD) => format!("/proc/{}/cwd", call.pid),
+            Some(fd) => format!("/proc/{}/fd/{fd}", call.pid),
+        };
+        Some(normalise(&self.tree.seen_as(&std::fs::read_link(dir).ok()?), &path))
+    }
+
+    fn act(
+        &self,
+        target: &Target<'_>,
+        call: &sys::Notification,
+        action: Action,
+        path: &str,
+        entry: &Entry,
+    ) -> Result<i64, Errno> {
+        let args = call.data.args;
+        match action {
+            Action::Open(i) => self.open(target, path, entry, args[i] as i32),
+            Action::OpenHow(i) => {
+                let mut flags = [0; 8];
+                target.read(args[i], &mut flags)?;
+                self.open(target, path, entry, u64::from_ne_bytes(flags) as i32)
+            }
+            Action::Stat(i) => target.write(args[i], &sys::stat(&self.tree.real(path), entry)?).map(|()| 0),
+            Action::Statx(i) => target.write(args[i], &sys::statx(&self.tree.real(path), entry)?).map(|()| 0),
+            Action::Access(i) if args[i] as i32 & libc::X_OK != 0 && *entry != Entry::Directory => Err(Errno::EACCES),
+            Action::Access(_) => Ok(0),
+        }
+    }
+
+    fn open(&self, target: &Target<'_>, path: &str, entry: &Entry, flags: i32) -> Result<i64, Errno> {
+        let file: OwnedFd = match entry {
+            Entry::Node(_) => {
+                self.collect_garbage();
+                self.kernel.open(target, path)?
+            }
+            Entry::Text(_) => self.open_text(path, flags)?,
+            Entry::Directory => std::fs::File::open(self.tree.real(path)).map_err(|_| Errno::ENOENT)?.into(),
+        };
+        let fd = target.give(file.as_fd(), flags & libc::O_CLOEXEC != 0)?;
+        self.observer.opened(target.pid(), path, fd);
+        Ok(i64::from(fd))
+    }
+
+    /// A sysfs file: what is read is a snapshot; what is written comes through a pipe.
+    fn open_text(&self, path: &str, flags: i32) -> Result<OwnedFd, Errno> {
+        if flags & libc::O_ACCMODE == libc::O_RDONLY {
+            return sys::memfd_with(path, &self.kernel.read_text(path)?);
+        }
+        if flags & libc::O_ACCMODE == libc::O_RDWR {
+            return Err(Errno::EACCES);
+        }
+        let (reader, writer) = std::io::pipe().map_err(|_| Errno::EMFILE)?;
+        let (kernel, path) = (self.kernel.clone(), path.to_owned());
+        std::thread::spawn(move || {
+            use std::io::{BufRead, BufReader};
+            for line in BufReader::new(reader).lines().map_while(Result::ok) {
+                if let Err(e) = kernel.write_text(&path, &line) {
+                    tracing::warn!("writing {line:?} to {path}: {e}");
+                }
+            }
+        });
+        Ok(writer.into())
+    }
+
+    fn ioctl(&self, listener: BorrowedFd<'_>, call: &sys::Notification) -> Reply {
+        let [fd, request, argp, ..] = call.data.args;
+        let (fd, request) = (fd as i32, request as u32);
+        let Some(target) = Target::of(listener, call) else { return Reply::Continue };
+        let Some(node) = self.kernel.node(&target, fd) else { return Reply::Continue };
+        if self.makes_objects(request) {
+            self.collect_garbage();
+        }
+        let result = self.run_ioctl(&target, fd, request, argp);
+        let bytes = result.as_ref().map(|(_, bytes)| bytes.as_slice()).unwrap_or_default();
+        self.observer.ioctl(target.pid(), node, fd, request, bytes, result.as_ref().map(|(v, _)| *v).map_err(|e| *e));
+        match result {
+            Ok((value, _)) => Reply::Value(i64::from(value)),
+            Err(e) => Reply::Error(e),
+        }
+    }
+
+    /// Copies the argument in, runs the call, copies it back.
+    fn run_ioctl(&self, target: &Target<'_>, fd: i32, request: u32, argp: u64) -> Result<(i32, Vec<u8>), Errno> {
+        let size = (request >> 16 & 0x3fff) as usize;
+        if size == 0 {
+            return Ok((self.kernel.ioctl(target, fd, request, Arg::Value(argp))?, vec![]));
+        }
+        let (writes, reads) = (request >> 30 & 1 == 1, request >> 31 == 1);
+        let mut bytes = vec![0; size];
+        // nvmap hands some arguments as values although the number carries a size; those never need the bytes.
+        if (writes || reads) && target.read(argp, &mut bytes).is_err() && writes {
+            return Err(Errno::EFAULT);
+        }
+        let before = bytes.clone();
+        let result = self.kernel.ioctl(target, fd, request, Arg::Bytes(&mut bytes));
+        if reads && bytes != before {
+            target.write(argp, &bytes)?;
+        }
+        Ok((result?, bytes))
+    }
+}

@@ -1,0 +1,60 @@
+//! Out of process: gives any unmodified program the virtual Orin's device nodes.
+//!
+//! The program runs under a seccomp filter whose user notifications arrive here: opening a path, asking about
+//! one, and ioctls whose magic is a Tegra node's. Everything else, `mmap` of the descriptors included, is the
+//! host kernel's own work, because the descriptors are real ones. One simulated kernel serves the whole process
+//! tree, as on a board.
+
+mod calls;
+mod processes;
+mod run;
+mod sys;
+mod target;
+mod tree;
+
+pub use run::{Exit, run};
+
+use crate::kernel::Kernel;
+use std::sync::Arc;
+use tegrarm_abi::nvgpu::ctrl::{NVGPU_GPU_IOCTL_ALLOC_AS, NVGPU_GPU_IOCTL_OPEN_CHANNEL, NVGPU_GPU_IOCTL_OPEN_TSG};
+use tegrarm_kmd::{Errno, Node};
+use tree::Tree;
+
+/// Sees every call the simulated kernel answers: `--strace`, `--trace`.
+pub trait Observer: Send + Sync {
+    /// A process opened a node or file.
+    fn opened(&self, pid: i32, path: &str, fd: i32);
+    /// A process made an ioctl; `bytes` is the argument as it was handed back.
+    fn ioctl(&self, pid: i32, node: Node, fd: i32, request: u32, bytes: &[u8], result: Result<i32, Errno>);
+}
+
+/// An observer that does not look.
+#[derive(Debug, Default)]
+pub struct Unobserved;
+
+impl Observer for Unobserved {
+    fn opened(&self, _pid: i32, _path: &str, _fd: i32) {}
+    fn ioctl(&self, _pid: i32, _node: Node, _fd: i32, _request: u32, _bytes: &[u8], _result: Result<i32, Errno>) {}
+}
+
+/// A simulated kernel and the board's file tree, for a tree of processes.
+struct Supervisor {
+    kernel: Arc<Kernel>,
+    tree: Tree,
+    observer: Arc<dyn Observer>,
+}
+
+impl Supervisor {
+    /// Whether an ioctl's outcome depends on which files were closed before it (ids are reused).
+    fn makes_objects(&self, request: u32) -> bool {
+        // The r35 number of OPEN_TSG differs in its size only.
+        let same = |number: u32| request & 0xffff == number & 0xffff;
+        [NVGPU_GPU_IOCTL_ALLOC_AS, NVGPU_GPU_IOCTL_OPEN_CHANNEL, NVGPU_GPU_IOCTL_OPEN_TSG].into_iter().any(same)
+    }
+
+    /// Ends the files that no process holds any more.
+    fn collect_garbage(&self) {
+        let pids = processes::descendants(std::process::id() as i32);
+        self.kernel.close_all_but(&processes::open_files(&pids));
+    }
+}

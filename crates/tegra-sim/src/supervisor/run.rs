@@ -1,0 +1,125 @@
+//! Starts a program under the supervisor and serves its calls until everybody it started is gone.
+
+use super::sys::{self, Notification};
+use super::tree::Tree;
+use super::{Observer, Supervisor, calls};
+use crate::kernel::Kernel;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::signal::{SigSet, Signal, kill};
+use nix::sys::signalfd::SignalFd;
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use nix::unistd::Pid;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::process::Command;
+use std::sync::Arc;
+use tegrarm_abi::nvgpu::channel::NVGPU_IOCTL_CHANNEL_WAIT;
+
+/// How the program ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exit {
+    /// With this status.
+    Code(i32),
+    /// By this signal.
+    Signal(Signal),
+}
+
+/// Runs `command` with the board's nodes until it and everything it started has ended.
+///
+/// # Errors
+/// When the program cannot be started, or the host forbids seccomp notifications.
+pub fn run(kernel: Arc<Kernel>, command: Command, observer: Arc<dyn Observer>) -> io::Result<Exit> {
+    let tree = Tree::new(&kernel.node_paths(), &kernel.text_paths())?;
+    let supervisor = Arc::new(Supervisor { kernel, tree, observer });
+    let mut mask = SigSet::empty();
+    for signal in [Signal::SIGCHLD, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGINT, Signal::SIGQUIT] {
+        mask.add(signal);
+    }
+    mask.thread_block()?;
+    let signals = SignalFd::new(&mask)?;
+    // Orphans of the tree come to us, not to init: they still hold files.
+    nix::sys::prctl::set_child_subreaper(true)?;
+    let (child, listener) = sys::spawn_trapped(command, &sys::compile(&calls::traps()))?;
+    sys::hand_over_directly(listener.as_fd());
+    let exit = serve(&supervisor, &Arc::new(listener), &signals, Pid::from_raw(child as i32))?;
+    supervisor.kernel.shut_down();
+    Ok(exit)
+}
+
+fn serve(supervisor: &Arc<Supervisor>, listener: &Arc<OwnedFd>, signals: &SignalFd, root: Pid) -> io::Result<Exit> {
+    let mut exit = Exit::Code(0);
+    loop {
+        let mut fds =
+            [PollFd::new(listener.as_fd(), PollFlags::POLLIN), PollFd::new(signals.as_fd(), PollFlags::POLLIN)];
+        match poll(&mut fds, PollTimeout::NONE) {
+            Err(nix::errno::Errno::EINTR) => continue,
+            other => other?,
+        };
+        let [calls, sigs] = fds.map(|fd| fd.revents().unwrap_or(PollFlags::empty()));
+        if calls.contains(PollFlags::POLLIN) {
+            if let Some(call) = sys::receive(listener.as_fd())? {
+                dispatch(supervisor, listener, call);
+            }
+        } else if calls.intersects(PollFlags::POLLHUP | PollFlags::POLLERR) {
+            reap(root, &mut exit);
+            return Ok(exit);
+        }
+        if sigs.contains(PollFlags::POLLIN) {
+            on_signal(signals, root);
+            if reap(root, &mut exit) {
+                supervisor.collect_garbage();
+            }
+        }
+    }
+}
+
+/// Answers a call; one that may sleep gets a thread of its own, so that it holds nobody up.
+fn dispatch(supervisor: &Arc<Supervisor>, listener: &Arc<OwnedFd>, call: Notification) {
+    let sleeps = i64::from(call.data.nr) == libc::SYS_ioctl && call.data.args[1] as u32 == NVGPU_IOCTL_CHANNEL_WAIT;
+    if !sleeps {
+        return answer(supervisor, listener, &call);
+    }
+    let (supervisor, listener) = (supervisor.clone(), listener.clone());
+    std::thread::spawn(move || answer(&supervisor, &listener, &call));
+}
+
+fn answer(supervisor: &Supervisor, listener: &OwnedFd, call: &Notification) {
+    let reply = supervisor.decide(listener.as_fd(), call);
+    sys::reply(listener.as_fd(), call.id, reply);
+}
+
+/// The terminal sends its signals to the whole foreground group; those sent to us alone are passed on.
+fn on_signal(signals: &SignalFd, root: Pid) {
+    while let Ok(Some(info)) = signals.read_signal() {
+        let Ok(signal) = Signal::try_from(info.ssi_signo as i32) else { continue };
+        if matches!(signal, Signal::SIGTERM | Signal::SIGHUP) {
+            let _ = kill(root, signal);
+        }
+        if signal == Signal::SIGCHLD {
+            return;
+        }
+    }
+}
+
+/// Collects ended children; whether there was any.
+fn reap(root: Pid, exit: &mut Exit) -> bool {
+    let mut any = false;
+    loop {
+        match waitpid(None, Some(WaitPidFlag::WNOHANG)) {
+            Ok(WaitStatus::Exited(pid, code)) => {
+                any = true;
+                if pid == root {
+                    *exit = Exit::Code(code);
+                }
+            }
+            Ok(WaitStatus::Signaled(pid, signal, _)) => {
+                any = true;
+                if pid == root {
+                    *exit = Exit::Signal(signal);
+                }
+            }
+            Ok(WaitStatus::StillAlive) | Err(_) => return any,
+            Ok(_) => {}
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! A trapped process as the simulated kernel's caller.
+
+use super::sys;
+use crate::mm::Backing;
+use crate::process::{FileId, Process, Vma};
+use nix::sys::uio::{RemoteIoVec, process_vm_readv, process_vm_writev};
+use nix::unistd::Pid;
+use std::io::{BufRead, BufReader, IoSlice, IoSliceMut};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::unix::fs::MetadataExt;
+use tegrarm_kmd::{Errno, Mapping, Placement, Prot};
+
+/// One trapped call's process: its memory, its descriptors. Valid while the call waits.
+#[derive(Debug)]
+pub struct Target<'a> {
+    listener: BorrowedFd<'a>,
+    notification: u64,
+    /// The thread that made the call.
+    tid: i32,
+    /// Its thread group.
+    tgid: i32,
+}
+
+impl<'a> Target<'a> {
+    /// The caller of a trapped call; `None` when it is gone.
+    pub fn of(listener: BorrowedFd<'a>, call: &sys::Notification) -> Option<Target<'a>> {
+        let tid = call.pid as i32;
+        Some(Target { listener, notification: call.id, tid, tgid: thread_group(tid)? })
+    }
+
+    /// Reads a NUL-terminated path of the caller.
+    pub fn path(&self, addr: u64) -> Result<String, Errno> {
+        let mut path = vec![];
+        let mut at = addr;
+        // Page by page: a path may end right before an unmapped page.
+        while path.len() < libc::PATH_MAX as usize {
+            let mut piece = vec![0; 4096 - (at % 4096) as usize];
+            self.read(at, &mut piece)?;
+            if let Some(end) = piece.iter().position(|b| *b == 0) {
+                path.extend_from_slice(&piece[..end]);
+                return String::from_utf8(path).map_err(|_| Errno::ENOENT);
+            }
+            at += piece.len() as u64;
+            path.append(&mut piece);
+        }
+        Err(Errno::ENAMETOOLONG)
+    }
+
+    fn vmas(&self) -> impl Iterator<Item = Vma> {
+        std::fs::File::open(format!("/proc/{}/maps", self.tgid))
+            .map(BufReader::new)
+            .into_iter()
+            .flat_map(|maps| maps.lines().map_while(Result::ok).filter_map(|line| Vma::parse(&line)))
+    }
+
+    fn status(&self, field: &str) -> Option<String> {
+        status(self.tid, field)
+    }
+
+    /// A duplicate of one of the caller's descriptors, in this process.
+    fn take(&self, fd: RawFd) -> Result<OwnedFd, Errno> {
+        sys::steal_fd(sys::pidfd(self.tgid)?.as_fd(), fd)
+    }
+
+    /// Puts a descriptor into the caller's table.
+    pub fn give(&self, fd: BorrowedFd<'_>, close_on_exec: bool) -> Result<RawFd, Errno> {
+        sys::add_fd(self.listener, self.notification, fd, close_on_exec)
+    }
+}
+
+/// One field of `/proc/PID/status`.
+fn status(pid: i32, field: &str) -> Option<String> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':'))?;
+    Some(line.trim().to_owned())
+}
+
+/// The thread group a thread belongs to.
+fn thread_group(tid: i32) -> Option<i32> {
+    status(tid, "Tgid")?.parse().ok()
+}
+
+impl Process for Target<'_> {
+    fn pid(&self) -> i32 {
+        self.tgid
+    }
+
+    fn file_id(&self, fd: RawFd) -> Result<FileId, Errno> {
+        let file = std::fs::metadata(format!("/proc/{}/fd/{fd}", self.tid)).map_err(|_| Errno::EBADF)?;
+        Ok(FileId { dev: file.dev(), ino: file.ino() })
+    }
+
+    fn read_only(&self, fd: RawFd) -> bool {
+        let info = std::fs::read_to_string(format!("/proc/{}/fdinfo/{fd}", self.tid)).unwrap_or_default();
+        let flags = info.lines().find_map(|line| line.strip_prefix("flags:"));
+        flags.and_then(|octal| i32::from_str_radix(octal.trim(), 8).ok()).is_some_and(|f| f & libc::O_ACCMODE == libc::O_RDONLY)
+    }
+
+    fn install(&self, file: OwnedFd) -> Result<RawFd, Errno> {
+        self.give(file.as_fd(), true)
+    }
+
+    fn duplicate(&self, fd: RawFd) -> Result<RawFd, Errno> {
+        self.give(self.take(fd)?.as_fd(), true)
+    }
+
+    fn close(&self, fd: RawFd) {
+        // Nobody can close a descriptor of another process: the number stays taken, by a file that is nothing.
+        if let Ok(null) = std::fs::File::open("/dev/null") {
+            let _ = sys::replace_fd(self.listener, self.notification, null.as_fd(), fd);
+        }
+    }
+
+    fn read(&self, addr: u64, buf: &mut [u8]) -> Result<(), Errno> {
+        let (len, remote) = (buf.len(), [RemoteIoVec { base: addr as usize, len: buf.len() }]);
+        let got = process_vm_readv(Pid::from_raw(self.tid), &mut [IoSliceMut::new(buf)], &remote);
+        whole(got, len)
+    }
+
+    fn write(&self, addr: u64, bytes: &[u8]) -> Result<(), Errno> {
+        let remote = [RemoteIoVec { base: addr as usize, len: bytes.len() }];
+        whole(process_vm_writev(Pid::from_raw(self.tid), &[IoSlice::new(bytes)], &remote), bytes.len())
+    }
+
+    fn vma(&self, addr: u64) -> Option<Vma> {
+        self.vmas().find(|vma| vma.end > addr)
+    }
+
+    fn maps(&self, file: FileId, _except: u64) -> bool {
+        // Our own mapping of the file is in our memory map, not in the caller's.
+        self.vmas().any(|vma| vma.file == file)
+    }
+
+    fn pin(&self, addr: u64, len: u64, write: bool) -> Result<Backing, Errno> {
+        let end = addr.checked_add(len).ok_or(Errno::EINVAL)?;
+        let vma = self.vmas().find(|vma| vma.end > addr).filter(|vma| vma.start <= addr).ok_or(Errno::EINVAL)?;
+        if end > vma.end || !vma.read || (write && !vma.write) {
+            return Err(Errno::EINVAL);
+        }
+        if !vma.shared {
+            tracing::warn!(
+                "nvmap FROM_VA of {len:#x} private bytes at {addr:#x} of process {}: only shared memory can be seen \
+                 from outside a process (known difference O1)",
+                self.tgid
+            );
+            return Err(Errno::EINVAL);
+        }
+        // The one path to another process's shared pages; the kernel lets root (CAP_CHECKPOINT_RESTORE) take it.
+        let path = format!("/proc/{}/map_files/{:x}-{:x}", self.tgid, vma.start, vma.end);
+        let file = std::fs::OpenOptions::new().read(true).write(true).open(path).map_err(|e| {
+            tracing::warn!("nvmap FROM_VA: cannot open shared pages of process {}: {e}", self.tgid);
+            Errno::EINVAL
+        })?;
+        let at = vma.offset + (addr - vma.start);
+        let map = Mapping::new(file.as_fd(), Placement::Anywhere, len as usize, Prot::ReadWrite, at)?;
+        Backing::alias(map).ok_or(Errno::EINVAL)
+    }
+
+    fn may_reschedule(&self) -> bool {
+        const CAP_SYS_NICE: u32 = 23;
+        let caps = self.status("CapEff").and_then(|hex| u64::from_str_radix(&hex, 16).ok());
+        caps.is_some_and(|caps| caps >> CAP_SYS_NICE & 1 == 1)
+    }
+}
+
+/// The copy system calls report a short count when they hit a bad page on the way.
+fn whole(copied: Result<usize, Errno>, wanted: usize) -> Result<(), Errno> {
+    if copied == Ok(wanted) { Ok(()) } else { Err(Errno::EFAULT) }
+}

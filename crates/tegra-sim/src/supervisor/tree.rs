@@ -1,0 +1,142 @@
+//! The files of the board that a supervised program sees: device nodes and the GPU's devfreq directory.
+//!
+//! They live in a skeleton directory of empty files, so that directory listings, `stat` of directories and
+//! permissions are the host kernel's own work; only opening a node, and a node's file type, is ours.
+
+use std::io;
+use std::path::{Component, Path, PathBuf};
+
+/// What a path of the board is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Entry {
+    /// A character device whose ioctls the simulated kernel answers.
+    Node(String),
+    /// A text file of sysfs.
+    Text(String),
+    /// A directory that holds such files.
+    Directory,
+}
+
+/// The skeleton.
+#[derive(Debug)]
+pub struct Tree {
+    root: PathBuf,
+    entries: Vec<(String, Entry)>,
+}
+
+impl Tree {
+    /// Lays out `nodes` and `texts` under a new private directory.
+    ///
+    /// # Errors
+    /// What the file system says.
+    pub fn new(nodes: &[String], texts: &[String]) -> io::Result<Tree> {
+        let root = std::env::temp_dir().join(format!("tegrarm-sim.{}", std::process::id()));
+        std::fs::create_dir(&root)?;
+        let mut tree = Tree { root, entries: vec![] };
+        for path in nodes {
+            tree.add(path, Entry::Node(path.clone()))?;
+        }
+        for path in texts {
+            tree.add(path, Entry::Text(path.clone()))?;
+        }
+        Ok(tree)
+    }
+
+    fn add(&mut self, path: &str, entry: Entry) -> io::Result<()> {
+        let real = self.real(path);
+        if let Some(dir) = real.parent() {
+            std::fs::create_dir_all(dir)?;
+        }
+        std::fs::write(&real, "")?;
+        self.entries.push((path.to_owned(), entry));
+        // A directory is ours from the first level that the host does not have.
+        let mut dir = Path::new(path).parent();
+        while let Some(d) = dir.filter(|d| !d.exists()) {
+            let name = d.to_string_lossy().into_owned();
+            if !self.entries.iter().any(|(p, _)| *p == name) {
+                self.entries.push((name, Entry::Directory));
+            }
+            dir = d.parent();
+        }
+        Ok(())
+    }
+
+    /// Where the skeleton keeps `path`.
+    pub fn real(&self, path: &str) -> PathBuf {
+        self.root.join(path.trim_start_matches('/'))
+    }
+
+    /// What an absolute, normalised path is; `None` when it is the host's.
+    pub fn find(&self, path: &str) -> Option<&Entry> {
+        self.entries.iter().find(|(p, _)| p == path).map(|(_, e)| e)
+    }
+
+    /// Whether any of the board's files or directories is called `name`.
+    pub fn has_name(&self, name: &str) -> bool {
+        self.entries.iter().any(|(path, _)| path.ends_with(name) && path[..path.len() - name.len()].ends_with('/'))
+    }
+
+    /// A directory as the program knows it: one of the skeleton's is the board's.
+    pub fn seen_as(&self, dir: &Path) -> PathBuf {
+        dir.strip_prefix(&self.root).map_or_else(|_| dir.to_owned(), |inner| Path::new("/").join(inner))
+    }
+
+    /// A quick no for paths that cannot be ours: they do not even start like one.
+    pub fn may_hold(path: &str) -> bool {
+        path.starts_with("/dev") || path.starts_with("/sys")
+    }
+}
+
+impl Drop for Tree {
+    fn drop(&mut self) {
+        if let Err(e) = std::fs::remove_dir_all(&self.root) {
+            tracing::warn!("cannot remove {}: {e}", self.root.display());
+        }
+    }
+}
+
+/// `path` without `.`, `..` and doubled slashes; relative to `base` when it is relative.
+pub fn normalise(base: &Path, path: &str) -> String {
+    let mut out = PathBuf::from("/");
+    for part in base.join(path).components() {
+        match part {
+            Component::Normal(name) => out.push(name),
+            Component::ParentDir => {
+                out.pop();
+            }
+            Component::RootDir | Component::CurDir | Component::Prefix(_) => {}
+        }
+    }
+    out.to_string_lossy().into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_normalised_as_the_kernel_walks_them() {
+        for (base, path, want) in [
+            ("/", "dev/nvmap", "/dev/nvmap"),
+            ("/dev/nvgpu", "igpu0//ctrl", "/dev/nvgpu/igpu0/ctrl"),
+            ("/tmp", "/dev/./nvgpu/../nvmap", "/dev/nvmap"),
+            ("/", "../../dev/nvmap", "/dev/nvmap"),
+        ] {
+            assert_eq!(normalise(Path::new(base), path), want);
+        }
+    }
+
+    #[test]
+    fn the_skeleton_lists_like_the_board() {
+        let tree = Tree::new(&["/dev/nvgpu/igpu0/ctrl".into()], &["/sys/class/devfreq/17000000.gpu/min_freq".into()]).unwrap();
+        let root = tree.root.clone();
+        assert!(matches!(tree.find("/dev/nvgpu/igpu0/ctrl"), Some(Entry::Node(_))));
+        assert!(matches!(tree.find("/sys/class/devfreq/17000000.gpu/min_freq"), Some(Entry::Text(_))));
+        assert_eq!(tree.find("/dev/nvgpu/igpu0"), Some(&Entry::Directory));
+        assert_eq!(tree.find("/dev/null"), None);
+        let names: Vec<_> = std::fs::read_dir(tree.real("/dev/nvgpu/igpu0")).unwrap().map(|e| e.unwrap().file_name()).collect();
+        assert_eq!(names, ["ctrl"]);
+        drop(tree);
+        assert!(!root.exists());
+    }
+}
