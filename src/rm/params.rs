@@ -1,6 +1,6 @@
 //! Parameter structures as bytes: how handlers look at them.
 
-use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+use zerocopy::{FromBytes, Immutable, IntoBytes};
 
 /// The structure at the start of `bytes`; what `bytes` does not have is zero.
 pub fn get<T: FromBytes + IntoBytes>(bytes: &[u8]) -> T {
@@ -17,7 +17,7 @@ pub fn put<T: IntoBytes + Immutable>(bytes: &mut [u8], value: &T) {
 }
 
 /// Reads, changes, writes back.
-pub fn edit<T: FromBytes + IntoBytes + Immutable + KnownLayout>(bytes: &mut [u8], change: impl FnOnce(&mut T)) {
+pub fn edit<T: FromBytes + IntoBytes + Immutable>(bytes: &mut [u8], change: impl FnOnce(&mut T)) {
     let mut value = get(bytes);
     change(&mut value);
     put(bytes, &value);

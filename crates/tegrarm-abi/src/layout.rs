@@ -1,7 +1,7 @@
 //! How an ABI item is declared, and what the registries hold about it.
 
 pub use core::mem::{offset_of, size_of};
-pub use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout};
+pub use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes};
 
 /// Where a number comes from, and so which table checks it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,13 +70,13 @@ pub struct StructLayout {
 }
 
 /// A structure that knows its own layout.
-pub trait AbiStruct: FromBytes + IntoBytes + Immutable + KnownLayout {
+pub trait AbiStruct: FromBytes + IntoBytes + Immutable {
     /// The registry entry.
     const LAYOUT: &'static StructLayout;
 }
 
 /// The argument of an ioctl that takes none, a plain integer, or a bare fd: no structure to decode.
-#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable)]
 #[repr(C)]
 pub struct NoArg {}
 
@@ -193,7 +193,7 @@ macro_rules! abi_structs {
      $( $(#[$sm:meta])* pub struct $name:ident { $( $f:ident: $t:ty, )* } )*) => {
         $(
             $(#[$sm])*
-            #[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
+            #[derive(Clone, Copy, FromBytes, IntoBytes, Immutable)]
             #[repr(C)]
             #[allow(missing_docs)]
             pub struct $name { $( pub $f: $t, )* }

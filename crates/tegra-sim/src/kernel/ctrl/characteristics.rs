@@ -153,6 +153,6 @@ fn as_r35_4(c: &nvgpu_gpu_characteristics) -> Vec<u8> {
     let (from, end) = (offset_of!(Old, max_ltc_per_fbp), offset_of!(Old, _pad0));
     bytes.copy_within(from..end, from + 4);
     bytes[from..from + 4].copy_from_slice(&c.emc_en_mask.to_le_bytes());
-    debug_assert!(nvgpu_gpu_characteristics_r35::ref_from_bytes(&bytes).is_ok_and(|old| old.arch == c.arch));
+    debug_assert!(nvgpu_gpu_characteristics_r35::read_from_bytes(&bytes).is_ok_and(|old| old.arch == c.arch));
     bytes
 }
