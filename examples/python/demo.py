@@ -9,7 +9,7 @@ import tempfile
 import time
 
 RECORD = os.path.join(tempfile.mkdtemp(prefix="tegrarm-demo-"), "calls.jsonl")
-os.environ.setdefault("TEGRARM_RECORD", RECORD)
+os.environ["TEGRARM_BACKEND"] = f"{os.environ.get('TEGRARM_BACKEND', 'nvgpu')},record:{RECORD}"
 os.environ.setdefault("DEV", "TEGRA+NV")
 
 import numpy as np
@@ -65,7 +65,7 @@ def main() -> int:
     print(f"libtegrarm {tegrarm.version()} on {device_line()}\n")
     worst = max(show(name, target) for name, target in COMPILERS.items())
     print("RM call -> kernel calls made for it, counts")
-    print(trace.table(trace.read(os.environ["TEGRARM_RECORD"])))
+    print(trace.table(trace.read(RECORD)))
     print(f"\nran on {device_line()}")
     return 0 if worst < 1e-3 else 1
 

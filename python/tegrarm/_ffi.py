@@ -46,6 +46,8 @@ class DeviceProfile(ctypes.Structure):
         ("max_clock_hz", c_uint64),
         ("uuid", c_uint8 * 16),
         ("simulated", c_bool),
+        ("local_window", c_uint64),
+        ("shared_window", c_uint64),
     ]
 
 

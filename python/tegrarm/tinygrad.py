@@ -86,6 +86,7 @@ class TEGRAIface:
         if TEGRAIface.client is None or TEGRAIface.client.pid != os.getpid():
             TEGRAIface.client = rm.Client()
         self.rm, self.dev, self.gpu_instance = TEGRAIface.client, dev, devices[device_id]
+        self.profile = rm.device_profile(self.gpu_instance)
         self.notifiers: list[Notifier] = []
         _ensure_fence()
         dev.__class__ = TegraDevice
@@ -155,7 +156,7 @@ class TEGRAIface:
         page = BIG_PAGE if size >= 4 * BIG_PAGE else PAGE
         whole = round_up(size, page)
         # Control structures the CPU writes and the GPU reads are write-combined; data both sides read and write is cached.
-        control = cpu_access or host or uncached
+        control = (cpu_access or host or uncached) and os.environ.get("TEGRARM_CPU_CACHE", "wc") != "inner"
         coherency = nv_gpu.NVOS32_ATTR_COHERENCY_WRITE_COMBINE if control else nv_gpu.NVOS32_ATTR_COHERENCY_CACHED
         params = nv_gpu.NV_MEMORY_ALLOCATION_PARAMS(
             owner=self.root, size=whole, limit=whole - 1, alignment=page, attr=coherency << 29,
@@ -263,9 +264,9 @@ class TegraDevice(NVDevice):
     """An NV device whose interface is TEGRA. Never constructed: opening a TEGRAIface turns the NVDevice into one."""
 
     hw_compute_queue_t = _Fixed(lambda dev: TegraComputeQueue)
-    # tinygrad's windows (0x7293_0000_0000 and up) lie outside the GPU's 40-bit address space; the library keeps these two free.
-    local_mem_window = _Fixed(lambda dev: 0xFD_0000_0000)
-    shared_mem_window = _Fixed(lambda dev: 0xFE_0000_0000)
+    # tinygrad's windows (0x7293_0000_0000 and up) lie outside the GPU's 40-bit address space; the library keeps two ranges free.
+    local_mem_window = _Fixed(lambda dev: dev.iface.profile.local_window)
+    shared_mem_window = _Fixed(lambda dev: dev.iface.profile.shared_window)
 
     def _ensure_has_local_memory(self, required: int) -> None:
         # tinygrad frees the old local memory before it allocates the larger one; kernels in flight still spill into it.

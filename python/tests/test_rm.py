@@ -61,12 +61,15 @@ def test_memory_has_one_address_for_cpu_and_gpu(client, device):
 
 
 def test_windows_stay_free(client, device):
-    """No placed mapping may lie where the GPU decodes local and shared memory."""
-    mapper = address_space(client, device)
-    for _ in range(8):
+    """Where the GPU decodes local and shared memory, no buffer can be: not by accident, not by asking."""
+    mapper, profile = address_space(client, device), tegrarm.device_profile()
+    assert profile.local_window + (1 << 30) <= profile.shared_window < 1 << 40
+    for window in (profile.local_window, profile.shared_window):
         memory = client.alloc(device, nv.NV1_MEMORY_USER, nv.NV_MEMORY_ALLOCATION_PARAMS(size=1 << 20))
+        with pytest.raises(tegrarm.RmError, match="NV_ERR_PAGE_TABLE_NOT_AVAIL"):
+            client.map_dma(device, mapper, memory, 1 << 20, 1 << 15, window + (512 << 20))
         va = client.map_dma(device, mapper, memory, 1 << 20)
-        assert va + (1 << 20) <= 0xFD_0000_0000 or 0xFE_4000_0000 <= va
+        assert not window <= va < window + (1 << 30)
 
 
 def test_closing_the_client_leaves_nothing(client):
