@@ -52,7 +52,8 @@ with tegrarm.Client() as c:
 
 def alloc_free_calls() -> None:
     record = WORK / "calls.jsonl"
-    subprocess.run([sys.executable, "-c", ALLOC_FREE], env={**os.environ, "TEGRARM_BACKEND": f"{os.environ['TEGRARM_BACKEND']},record:{record}"}, check=True)
+    backend = f"{os.environ['TEGRARM_BACKEND']},record:{record}"
+    subprocess.run([sys.executable, "-c", ALLOC_FREE], env={**os.environ, "TEGRARM_BACKEND": backend}, check=True)
     wanted = ("rm_alloc NV01_MEMORY_LOCAL_USER", "rm_map_memory_dma", "rm_map_memory", "rm_free NV01_MEMORY_LOCAL_USER")
     for rm_call, made in trace.count(trace.read(str(record))).items():
         if rm_call in wanted:
