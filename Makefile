@@ -25,7 +25,7 @@ export TEGRARM_LIB     := $(LIB)
 
 build:            ## the shared library (release)
 	$(CARGO) build --release --locked
-	@test -f $(LIB)
+	@ln -sf libtegrarm.so $(LIB).0  # its soname, which is what programs linked with it look for
 
 # --- Python -------------------------------------------------------------------------------------------------------
 
