@@ -52,8 +52,7 @@ with tegrarm.Client() as c:
 
 def alloc_free_calls() -> None:
     record = WORK / "calls.jsonl"
-    backend = f"{os.environ['TEGRARM_BACKEND']},record:{record}"
-    subprocess.run([sys.executable, "-c", ALLOC_FREE], env={**os.environ, "TEGRARM_BACKEND": backend}, check=True)
+    subprocess.run([sys.executable, "-c", ALLOC_FREE], env={**os.environ, "TEGRARM_RECORD": str(record)}, check=True)
     wanted = ("rm_alloc NV01_MEMORY_LOCAL_USER", "rm_map_memory_dma", "rm_map_memory", "rm_free NV01_MEMORY_LOCAL_USER")
     for rm_call, made in trace.count(trace.read(str(record))).items():
         if rm_call in wanted:

@@ -9,7 +9,7 @@ import tempfile
 import time
 
 RECORD = os.path.join(tempfile.mkdtemp(prefix="tegrarm-demo-"), "calls.jsonl")
-os.environ["TEGRARM_BACKEND"] = f"{os.environ.get('TEGRARM_BACKEND', 'nvgpu')},record:{RECORD}"
+os.environ["TEGRARM_RECORD"] = RECORD
 os.environ.setdefault("DEV", "TEGRA+NV")
 
 import numpy as np

@@ -113,7 +113,7 @@ def run(args) -> int:
 def run_traced(args) -> int:
     """Runs a script as ``run`` does, then prints which kernel calls each RM call made."""
     path = args.output or os.path.join(tempfile.mkdtemp(prefix="tegrarm-trace-"), "calls.jsonl")
-    os.environ["TEGRARM_BACKEND"] = f"{backend()},record:{path}"
+    os.environ["TEGRARM_RECORD"] = path
     try:
         return run(args)
     finally:

@@ -1,4 +1,4 @@
-"""Reads a recording (``TEGRARM_BACKEND=...,record:PATH``) and says which kernel calls each RM call made."""
+"""Reads a recording (``TEGRARM_RECORD``) and says which kernel calls each RM call made."""
 
 from __future__ import annotations
 
