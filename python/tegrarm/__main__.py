@@ -8,6 +8,7 @@ import importlib.metadata
 import os
 import pathlib
 import runpy
+import shutil
 import sys
 import tempfile
 
@@ -80,6 +81,8 @@ def _checks():
         yield "tinygrad", False, None, importlib.metadata.version("tinygrad")
     except importlib.metadata.PackageNotFoundError:
         yield "tinygrad", False, "not installed (pip install tinygrad)", ""
+    clang = shutil.which(os.environ.get("CC", "clang"))
+    yield "clang", False, None if clang else "not found; tinygrad's CPU device compiles with it (apt install clang)", clang
     for name, package in (("NVRTC", "nvidia-cuda-nvrtc-cu12"), ("Mesa NAK", "tinymesa")):
         try:
             yield name, False, None, importlib.metadata.version(package)

@@ -19,18 +19,25 @@ import warnings
 from . import rm
 
 
-def _use_nvrtc_wheel() -> None:
-    """Points tinygrad at the NVRTC of the ``nvidia-cuda-nvrtc`` wheel, if that is where it is and nobody chose another."""
+def _wheel(module: str) -> pathlib.Path | None:
+    """Where one of NVIDIA's wheels is installed."""
     try:
-        spec = importlib.util.find_spec("nvidia.cuda_nvrtc")
+        spec = importlib.util.find_spec(module)
     except ModuleNotFoundError:
-        return
-    for place in (spec.submodule_search_locations or []) if spec else []:
-        for library in sorted(pathlib.Path(place, "lib").glob("libnvrtc.so.*")):
+        return None
+    return pathlib.Path(next(iter(spec.submodule_search_locations))) if spec and spec.submodule_search_locations else None
+
+
+def _use_nvrtc_wheels() -> None:
+    """Points tinygrad at the NVRTC and CUDA headers that pip installed, unless somebody chose others."""
+    if nvrtc := _wheel("nvidia.cuda_nvrtc"):
+        for library in sorted(nvrtc.glob("lib/libnvrtc.so.*")):
             os.environ.setdefault("NVRTC_PATH", str(library))
+    if headers := _wheel("nvidia.cuda_runtime"):
+        os.environ.setdefault("CUDA_PATH", str(headers))
 
 
-_use_nvrtc_wheel()  # before tinygrad reads (and remembers) the environment
+_use_nvrtc_wheels()  # before tinygrad reads (and remembers) the environment
 
 from tinygrad.helpers import mv_address, round_up, to_mv
 from tinygrad.runtime import ops_nv

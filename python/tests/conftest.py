@@ -1,5 +1,6 @@
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 
@@ -7,6 +8,8 @@ import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 os.environ.setdefault("TEGRARM_BACKEND", "sim")
+if not shutil.which("clang"):
+    os.environ.setdefault("CC", str(ROOT / "python" / "tests" / "cc_without_clang.sh"))  # for tinygrad's CPU device
 
 
 @pytest.fixture

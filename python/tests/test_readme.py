@@ -26,7 +26,7 @@ def test_c_example(tmp_path):
     source.write_text(example("c"))
     assert len(example("c").splitlines()) <= 22
     libdir = os.path.dirname(_ffi.find())
-    subprocess.run([os.environ.get("CC", "cc"), "-Wall", "-Wextra", "-Werror", source, f"-I{ROOT}/include", f"-L{libdir}", "-ltegrarm",
+    subprocess.run(["cc", "-Wall", "-Wextra", "-Werror", source, f"-I{ROOT}/include", f"-L{libdir}", "-ltegrarm",
                     f"-Wl,-rpath,{libdir}", "-o", binary], check=True)
     done = subprocess.run([binary], capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (0, "NV_OK 1 MiB of GPU memory\n")
