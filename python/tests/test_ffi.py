@@ -1,7 +1,6 @@
 """The ctypes declarations are the header's: names, argument types, results, structure layouts."""
 
 import ctypes
-import os
 import re
 import subprocess
 
