@@ -1,12 +1,13 @@
 //! Which kernel is below: the board's, the virtual Orin, or a recording. The only file that knows the simulator.
 //!
 //! `TEGRARM_BACKEND` (or `tegrarm_init`) names it: `nvgpu` (also without a name), `sim`, `replay:PATH`, and either of
-//! the first two with `record:PATH` (`record:PATH` alone records `nvgpu`, `sim,record:PATH` the virtual Orin). There
-//! is no fallback from one to another.
+//! the first two with `record:PATH` (`record:PATH` alone records `nvgpu`, `sim,record:PATH` the virtual Orin), which
+//! `TEGRARM_RECORD=PATH` adds to any. There is no fallback from one to another.
 
+use crate::rm::context;
 use crate::status::{RmError, RmResult, fail};
 use crate::tegra::CacheMode;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tegrarm_abi::rm::status::*;
 use tegrarm_kmd::{Kmd, LinuxKmd, Recorded, Replayed};
@@ -56,6 +57,14 @@ impl Backend {
         Backend::parse(&std::env::var("TEGRARM_BACKEND").unwrap_or_default())
     }
 
+    /// Recorded to where `TEGRARM_RECORD` says, if it says so and no other place was named.
+    #[must_use]
+    pub fn recorded_by_env(mut self) -> Backend {
+        let path = std::env::var_os("TEGRARM_RECORD").filter(|p| !p.is_empty());
+        self.record = self.record.or(path.map(PathBuf::from));
+        self
+    }
+
     /// Makes the kernel.
     ///
     /// # Errors
@@ -73,22 +82,30 @@ impl Backend {
     }
 }
 
-fn unusable(path: &std::path::Path, what: &str, why: impl std::fmt::Display) -> RmError {
+fn unusable(path: &Path, what: &str, why: impl std::fmt::Display) -> RmError {
     RmError::new(NV_ERR_OPERATING_SYSTEM, format!("{what} {}: {why}", path.display()))
 }
 
+#[cfg(feature = "sim")]
 fn simulator() -> RmResult<Arc<dyn Kmd>> {
-    fail!(NV_ERR_NOT_SUPPORTED, "the virtual Orin is not built in (feature sim)")
+    let config = tegra_sim::SimConfig::from_env();
+    let config = config.map_err(|e| RmError::new(NV_ERR_INVALID_ARGUMENT, format!("the virtual Orin: {e}")))?;
+    Ok(Arc::new(tegra_sim::SimKmd::new(config)))
 }
 
-fn replay(path: &std::path::Path) -> RmResult<Arc<dyn Kmd>> {
+#[cfg(not(feature = "sim"))]
+fn simulator() -> RmResult<Arc<dyn Kmd>> {
+    fail!(NV_ERR_NOT_SUPPORTED, "this build of libtegrarm has no virtual Orin (feature sim)")
+}
+
+fn replay(path: &Path) -> RmResult<Arc<dyn Kmd>> {
     let replayed = Replayed::open(path).map_err(|e| unusable(path, "replaying", e))?;
     Ok(Arc::new(replayed))
 }
 
-fn record(source: Arc<dyn Kmd>, path: &std::path::Path) -> RmResult<Arc<dyn Kmd>> {
+fn record(source: Arc<dyn Kmd>, path: &Path) -> RmResult<Arc<dyn Kmd>> {
     let recorded = Recorded::create(source, path).map_err(|e| unusable(path, "recording to", e))?;
-    Ok(Arc::new(recorded))
+    Ok(Arc::new(recorded.labelled(context::label)))
 }
 
 /// The CPU attribute that `TEGRARM_CPU_CACHE` names for CPU-mapped memory: `wc` (also without a name) or `inner`.

@@ -72,7 +72,7 @@ fn init_first(backend: Option<&str>) -> RmResult<Arc<Rm>> {
         Some(text) => Backend::parse(text)?,
         None => Backend::from_env()?,
     };
-    let rm = Arc::new(Rm::new(backend.open()?, cpu_cache_from_env()?));
+    let rm = Arc::new(Rm::new(backend.recorded_by_env().open()?, cpu_cache_from_env()?));
     *slot = Some(rm.clone());
     Ok(rm)
 }

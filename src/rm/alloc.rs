@@ -2,6 +2,7 @@
 
 use super::classes::{self, ClassRow, Params, State};
 use super::client::{CLIENT_HANDLES, Claim, Client};
+use super::context::{self, Inside};
 use super::object::{Kind, Object, Tag};
 use super::vaspace::VaSpace;
 use super::{Asked, NEXT_CLIENT, Rm};
@@ -115,6 +116,7 @@ impl Rm {
         params: &mut [u8],
     ) -> RmResult<u32> {
         let row = prepared.class;
+        let _inside = context::enter(Inside::Alloc(row.number));
         if row.is_client() && client == 0 && parent == 0 {
             return self.alloc_client(row, wanted, params);
         }

@@ -301,7 +301,6 @@ pub static CLASSES: &[ClassRow] = &[
         State::Done,
         ""
     ),
-    refused!(NVENC_SW_SESSION, OTHER_ENGINE),
     class!(
         KEPLER_CHANNEL_GROUP_A,
         ON_DEVICE,
@@ -311,6 +310,7 @@ pub static CLASSES: &[ClassRow] = &[
         State::Done,
         ""
     ),
+    refused!(NVENC_SW_SESSION, OTHER_ENGINE),
     class!(KEPLER_INLINE_TO_MEMORY_B, ON_CHANNEL, ENGINE_PARAMS, true, engine, State::Done, ""),
     class!(
         MAXWELL_PROFILER_DEVICE,

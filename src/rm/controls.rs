@@ -2,6 +2,7 @@
 
 use super::classes::State;
 use super::client::Client;
+use super::context::{self, Inside};
 use super::control::{bus, channel, debugger, device, engines, fb, gpu, gr, plain, system};
 use super::object::{Object, Tag};
 use super::{Asked, Rm};
@@ -122,6 +123,7 @@ impl Rm {
     /// The control's own.
     pub fn control(&self, prepared: &PreparedControl, params: &mut [u8]) -> RmResult<()> {
         let Some(row) = prepared.row else { return Ok(()) };
+        let _inside = context::enter(Inside::Control(row.cmd));
         tracing::trace!("{} of {}", row.name, prepared.object);
         (row.run)(&ControlCall { rm: self, client: &prepared.client, object: &prepared.object, row }, params)
     }

@@ -2,6 +2,7 @@
 
 use super::Rm;
 use super::client::Client;
+use super::context::{self, Inside};
 use super::memory::GpuMapping;
 use super::object::{Kind, Object, Tag};
 use crate::status::{During, RmResult, fail};
@@ -49,6 +50,7 @@ impl Rm {
         at: Option<usize>,
         flags: u32,
     ) -> RmResult<usize> {
+        let _inside = context::enter(Inside::MapMemory);
         let client = self.client(client, NV_ERR_INVALID_CLIENT)?;
         check_device(&client, device)?;
         let object = client.object(memory)?;
@@ -69,6 +71,7 @@ impl Rm {
     /// # Errors
     /// 0x23, 0x57 also when nothing of it is mapped there.
     pub fn unmap_memory(&self, client: u32, device: u32, memory: u32, addr: usize) -> RmResult<()> {
+        let _inside = context::enter(Inside::UnmapMemory);
         let client = self.client(client, NV_ERR_INVALID_CLIENT)?;
         check_device(&client, device)?;
         let object = client.object(memory)?;
@@ -84,6 +87,7 @@ impl Rm {
     /// # Errors
     /// 0x33 when `dma` is no mapper, 0x31 when `memory` is none, then as the VA space decides.
     pub fn map_memory_dma(&self, client: u32, device: u32, request: &DmaRequest) -> RmResult<u64> {
+        let _inside = context::enter(Inside::MapMemoryDma);
         let client = self.client(client, NV_ERR_INVALID_CLIENT)?;
         check_device(&client, device)?;
         let mapper = client.object(request.dma)?;
@@ -117,6 +121,7 @@ impl Rm {
     /// # Errors
     /// 0x57 when there is none; handles as [`Rm::map_memory_dma`].
     pub fn unmap_memory_dma(&self, client: u32, device: u32, dma: u32, memory: u32, dma_offset: u64) -> RmResult<()> {
+        let _inside = context::enter(Inside::UnmapMemoryDma);
         let client = self.client(client, NV_ERR_INVALID_CLIENT)?;
         check_device(&client, device)?;
         let mapper = client.object(dma)?;
@@ -131,6 +136,7 @@ impl Rm {
     /// # Errors
     /// 0x1F for anything but memory; otherwise as an allocation.
     pub fn dup_object(&self, client: u32, parent: u32, wanted: u32, source_client: u32, source: u32) -> RmResult<u32> {
+        let _inside = context::enter(Inside::DupObject);
         let client = self.client(client, NV_ERR_INVALID_CLIENT)?;
         let source = self.client(source_client, NV_ERR_INVALID_CLIENT)?.object(source)?;
         let parent = client.object(if parent == 0 { client.handle } else { parent })?;

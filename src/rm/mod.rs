@@ -7,6 +7,7 @@ mod alloc;
 mod channel;
 pub mod classes;
 mod client;
+pub mod context;
 mod control;
 pub mod controls;
 mod gpu;
@@ -36,6 +37,7 @@ pub use vaspace::{LOCAL_WINDOW, SHARED_WINDOW};
 use crate::status::{RmResult, fail};
 use crate::tegra::{CacheMode, MinFrequency};
 use client::Client;
+use context::Inside;
 use gpu::Gpu;
 use parking_lot::{Mutex, RwLock};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -134,6 +136,7 @@ impl Rm {
     pub fn free(&self, client: u32, object: u32) -> RmResult<()> {
         let client = self.client(client, NV_ERR_INVALID_OBJECT_HANDLE)?;
         let doomed = client.take(object);
+        let _inside = context::enter(Inside::Free(doomed.last().map_or(0, |o| o.class.number)));
         tracing::debug!("client {:#x}: freeing {object:#x} and {} more", client.handle, doomed.len().saturating_sub(1));
         for object in doomed {
             drop(object);

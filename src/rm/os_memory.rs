@@ -2,6 +2,7 @@
 
 use super::Rm;
 use super::alloc::AllocCall;
+use super::context::{self, Inside};
 use super::memory::{Memory, Traits};
 use super::object::Kind;
 use super::{classes, user};
@@ -47,6 +48,7 @@ impl Rm {
             NV01_MEMORY_SYSTEM => system_memory,
             class => fail!(NV_ERR_INVALID_CLASS, "rm_alloc_memory makes classes 0x71 and 0x3e, not {class:#x}"),
         };
+        let _inside = context::enter(Inside::AllocMemory(request.class));
         let row = classes::find(request.class).expect("both are in the table");
         let hclient = client;
         let client = self.client(client, NV_ERR_INVALID_OBJECT_HANDLE)?;

@@ -56,9 +56,12 @@ impl Call {
     }
 
     /// The line, without its newline.
-    pub(crate) fn to_line(&self, seq: u64) -> String {
+    pub(crate) fn to_line(&self, seq: u64, rm: &str) -> String {
         let mut line = Line::new();
         line.put("seq", seq.into());
+        if !rm.is_empty() {
+            line.put("rm", rm.into());
+        }
         match self {
             Call::Open { path, result } => {
                 line.put("call", "open".into()).put("path", path.as_str().into());
@@ -278,7 +281,7 @@ mod tests {
     use super::*;
 
     fn survives(call: Call) {
-        let line = call.to_line(3);
+        let line = call.to_line(3, "");
         assert_eq!(Call::from_line(&line).as_ref(), Some(&call), "{line}");
         assert!(line.starts_with("{\"seq\":3,\"call\":"), "{line}");
     }

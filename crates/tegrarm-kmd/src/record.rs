@@ -34,6 +34,8 @@ struct State {
     seq: u64,
     sink: Box<dyn Write + Send>,
     failure: Option<io::Error>,
+    /// Says on whose behalf the calling thread makes its calls.
+    label: Option<fn() -> String>,
 }
 
 impl Recorded {
@@ -44,7 +46,7 @@ impl Recorded {
     pub fn new(inner: Arc<dyn Kmd>, mut sink: impl Write + Send + 'static) -> io::Result<Recorded> {
         let header = serde_json::json!({ "recording": super::RECORDING_VERSION, "kernel": inner.name() });
         sink.write_all(format!("{header}\n").as_bytes())?;
-        let state = State { labels: Labels::default(), seq: 0, sink: Box::new(sink), failure: None };
+        let state = State { labels: Labels::default(), seq: 0, sink: Box::new(sink), failure: None, label: None };
         Ok(Recorded { inner, state: Mutex::new(state) })
     }
 
@@ -54,6 +56,12 @@ impl Recorded {
     /// The file cannot be made or written.
     pub fn create(inner: Arc<dyn Kmd>, path: &Path) -> io::Result<Recorded> {
         Recorded::new(inner, std::fs::File::create(path)?)
+    }
+
+    /// Adds to every line, as `rm`, what `label` says on the calling thread; an empty answer adds nothing.
+    pub fn labelled(mut self, label: fn() -> String) -> Recorded {
+        self.state.get_mut().label = Some(label);
+        self
     }
 
     /// Flushes the recording and reports the first line that could not be written: calls go on without it.
@@ -90,7 +98,8 @@ impl Recorded {
 impl State {
     fn write(&mut self, call: &Call) {
         self.seq += 1;
-        let line = call.to_line(self.seq) + "\n";
+        let rm = self.label.map(|label| label()).unwrap_or_default();
+        let line = call.to_line(self.seq, &rm) + "\n";
         if let Err(error) = self.sink.write_all(line.as_bytes()) {
             tracing::error!(target: "tegrarm::kmd", %error, seq = self.seq, "the recording misses a line");
             self.failure.get_or_insert(error);

@@ -1,0 +1,220 @@
+//! What the tests of the object door share: a virtual board, and a client that brings channels up on it.
+#![allow(dead_code)] // each test program uses its own part
+
+use std::sync::Arc;
+use tegra_sim::{Chip, L4t, SimConfig, SimKmd};
+use tegrarm::rm::{DmaRequest, Rm};
+use tegrarm::status::RmResult;
+use tegrarm::tegra::CacheMode;
+use tegrarm_abi::layout::AbiStruct;
+use tegrarm_abi::rm::alloc::*;
+use tegrarm_abi::rm::classes::*;
+use tegrarm_abi::rm::ctrl_c36f::*;
+use tegrarm_kmd::Kmd;
+use zerocopy::FromZeros;
+
+pub const MIB: u64 = 1 << 20;
+
+/// A virtual AGX Orin with little memory, so that running out of it is cheap.
+pub fn board(l4t: L4t) -> Arc<SimKmd> {
+    let config = SimConfig { mem_total: 512 * MIB, ..SimConfig::new(Chip::AgxOrin).on(l4t) };
+    Arc::new(SimKmd::new(config))
+}
+
+/// A manager over a kernel.
+pub fn manager(kmd: Arc<dyn Kmd>) -> Rm {
+    Rm::new(kmd, CacheMode::WriteCombine)
+}
+
+/// Calls in the manner of C: a class with typed parameters.
+pub trait Calls {
+    fn make(&self, client: u32, parent: u32, class: u32) -> RmResult<u32>;
+    fn make_as(&self, client: u32, parent: u32, handle: u32, class: u32) -> RmResult<u32>;
+    fn make_with<P: AbiStruct>(&self, client: u32, parent: u32, class: u32, params: &mut P) -> RmResult<u32>;
+    fn ask<P: AbiStruct>(&self, client: u32, object: u32, cmd: u32, params: &mut P) -> RmResult<()>;
+    fn tell(&self, client: u32, object: u32, cmd: u32, params: &mut [u8]) -> RmResult<()>;
+}
+
+impl Calls for Rm {
+    fn make(&self, client: u32, parent: u32, class: u32) -> RmResult<u32> {
+        self.make_as(client, parent, 0, class)
+    }
+
+    fn make_as(&self, client: u32, parent: u32, handle: u32, class: u32) -> RmResult<u32> {
+        let prepared = self.prepare_alloc(class, false, 0)?;
+        self.alloc(prepared, client, parent, handle, &mut [])
+    }
+
+    fn make_with<P: AbiStruct>(&self, client: u32, parent: u32, class: u32, params: &mut P) -> RmResult<u32> {
+        let bytes = params.as_mut_bytes();
+        let prepared = self.prepare_alloc(class, true, bytes.len() as u32)?;
+        self.alloc(prepared, client, parent, 0, bytes)
+    }
+
+    fn ask<P: AbiStruct>(&self, client: u32, object: u32, cmd: u32, params: &mut P) -> RmResult<()> {
+        self.tell(client, object, cmd, params.as_mut_bytes())
+    }
+
+    fn tell(&self, client: u32, object: u32, cmd: u32, params: &mut [u8]) -> RmResult<()> {
+        let prepared = self.prepare_control(client, object, cmd, !params.is_empty(), params.len() as u32)?;
+        self.control(&prepared, params)
+    }
+}
+
+/// A client with a device, a subdevice, a VA space and a mapper into it.
+#[derive(Clone, Copy, Debug)]
+pub struct Session {
+    pub client: u32,
+    pub device: u32,
+    pub subdevice: u32,
+    pub vaspace: u32,
+    pub mapper: u32,
+}
+
+impl Session {
+    pub fn open(rm: &Rm) -> RmResult<Session> {
+        let client = rm.make(0, 0, NV01_ROOT_CLIENT)?;
+        Session::build(rm, client).inspect_err(|_| rm.free(client, client).expect("a client can be freed"))
+    }
+
+    fn build(rm: &Rm, client: u32) -> RmResult<Session> {
+        let device = rm.make_with(client, client, NV01_DEVICE_0, &mut NV0080_ALLOC_PARAMETERS::new_zeroed())?;
+        let subdevice = rm.make(client, device, NV20_SUBDEVICE_0)?;
+        let mut space = NV_VASPACE_ALLOCATION_PARAMETERS::new_zeroed();
+        let vaspace = rm.make_with(client, device, FERMI_VASPACE_A, &mut space)?;
+        let mut range = NV_MEMORY_VIRTUAL_ALLOCATION_PARAMS::new_zeroed();
+        range.hVASpace = vaspace;
+        let mapper = rm.make_with(client, device, NV01_MEMORY_VIRTUAL, &mut range)?;
+        Ok(Session { client, device, subdevice, vaspace, mapper })
+    }
+
+    pub fn close(self, rm: &Rm) {
+        rm.free(self.client, self.client).expect("a client can be freed");
+    }
+
+    pub fn memory(&self, rm: &Rm, size: u64) -> RmResult<u32> {
+        let mut params = NV_MEMORY_ALLOCATION_PARAMS::new_zeroed();
+        params.size = size;
+        params.attr = NVOS32_ATTR_COHERENCY_WRITE_COMBINE << 29;
+        rm.make_with(self.client, self.device, NV01_MEMORY_LOCAL_USER, &mut params)
+    }
+
+    pub fn map_gpu(&self, rm: &Rm, memory: u32, length: u64) -> RmResult<u64> {
+        let request = DmaRequest { dma: self.mapper, memory, offset: 0, length, flags: 0, dma_offset: 0 };
+        rm.map_memory_dma(self.client, self.device, &request)
+    }
+
+    pub fn map_gpu_at(&self, rm: &Rm, memory: u32, length: u64, at: u64) -> RmResult<u64> {
+        let request = DmaRequest { dma: self.mapper, memory, offset: 0, length, flags: 1 << 15, dma_offset: at };
+        rm.map_memory_dma(self.client, self.device, &request)
+    }
+
+    pub fn map_cpu(&self, rm: &Rm, memory: u32, length: u64) -> RmResult<usize> {
+        rm.map_memory(self.client, self.device, memory, 0, length, None, 0)
+    }
+}
+
+/// A session with a channel group, a context share, an area, a compute and a copy channel.
+#[derive(Clone, Copy, Debug)]
+pub struct Bringup {
+    pub s: Session,
+    pub group: u32,
+    pub share: u32,
+    pub veid: u32,
+    pub area: u32,
+    pub area_va: u64,
+    pub area_cpu: usize,
+    pub usermode: u32,
+    pub doorbell: usize,
+    pub notifier: u32,
+    pub channels: [u32; 2],
+    pub tokens: [u32; 2],
+    pub engines: [u32; 2],
+}
+
+/// Entries of each ring, as tinygrad's.
+pub const ENTRIES: u32 = 0x10000;
+/// Ring and USERD of the two channels within the area.
+pub const PLACES: [(u64, u64); 2] = [(0, 0x80000), (0x100000, 0x180000)];
+pub const AREA: u64 = 3 * MIB;
+
+impl Bringup {
+    /// Everything up to two channels with their engines. Nothing is left when a step fails.
+    pub fn open(rm: &Rm) -> RmResult<Bringup> {
+        let s = Session::open(rm)?;
+        Bringup::build(rm, s).inspect_err(|_| s.close(rm))
+    }
+
+    fn build(rm: &Rm, s: Session) -> RmResult<Bringup> {
+        let usermode = rm.make(s.client, s.subdevice, TURING_USERMODE_A)?;
+        let doorbell = rm.map_memory(s.client, s.device, usermode, 0, 0x10000, None, 0)?;
+        let mut group = NV_CHANNEL_GROUP_ALLOCATION_PARAMETERS::new_zeroed();
+        group.engineType = NV2080_ENGINE_TYPE_GR0;
+        let group = rm.make_with(s.client, s.device, KEPLER_CHANNEL_GROUP_A, &mut group)?;
+        let area = s.memory(rm, AREA)?;
+        let area_va = s.map_gpu(rm, area, AREA)?;
+        let area_cpu = s.map_cpu(rm, area, AREA)?;
+        let mut share = NV_CTXSHARE_ALLOCATION_PARAMETERS::new_zeroed();
+        (share.hVASpace, share.flags) = (s.vaspace, NV_CTXSHARE_ALLOCATION_FLAGS_SUBCONTEXT_ASYNC);
+        let hshare = rm.make_with(s.client, group, FERMI_CONTEXT_SHARE_A, &mut share)?;
+        let mut notifier = NV_MEMORY_ALLOCATION_PARAMS::new_zeroed();
+        (notifier.size, notifier.type_) = (48 * MIB, NVOS32_TYPE_NOTIFIER);
+        let notifier = rm.make_with(s.client, s.device, NV01_MEMORY_SYSTEM, &mut notifier)?;
+        let mut b = Bringup {
+            s,
+            group,
+            share: hshare,
+            veid: share.subctxId,
+            area,
+            area_va,
+            area_cpu,
+            usermode,
+            doorbell,
+            notifier,
+            channels: [0; 2],
+            tokens: [0; 2],
+            engines: [0; 2],
+        };
+        for (i, class) in [AMPERE_COMPUTE_B, AMPERE_DMA_COPY_B].into_iter().enumerate() {
+            let mut params = b.channel_params(i);
+            b.channels[i] = rm.make_with(s.client, group, AMPERE_CHANNEL_GPFIFO_A, &mut params)?;
+            b.engines[i] = rm.make(s.client, b.channels[i], class)?;
+            let mut token = NVC36F_CTRL_CMD_GPFIFO_GET_WORK_SUBMIT_TOKEN_PARAMS::new_zeroed();
+            rm.ask(s.client, b.channels[i], NVC36F_CTRL_CMD_GPFIFO_GET_WORK_SUBMIT_TOKEN, &mut token)?;
+            b.tokens[i] = token.workSubmitToken;
+        }
+        Ok(b)
+    }
+
+    pub fn channel_params(&self, i: usize) -> NV_CHANNELGPFIFO_ALLOCATION_PARAMETERS {
+        let mut params = NV_CHANNELGPFIFO_ALLOCATION_PARAMETERS::new_zeroed();
+        (params.hObjectError, params.hObjectBuffer) = (self.notifier, self.area);
+        (params.gpFifoOffset, params.gpFifoEntries) = (self.area_va + PLACES[i].0, ENTRIES);
+        params.hContextShare = self.share;
+        (params.hUserdMemory[0], params.userdOffset[0]) = (self.area, PLACES[i].1);
+        params
+    }
+}
+
+/// What a process holds: descriptors, and mappings of files (which all of ours are).
+#[derive(Debug, PartialEq, Eq)]
+pub struct Holdings {
+    pub fds: Vec<String>,
+    pub maps: Vec<String>,
+}
+
+/// Reads them from /proc. Heaps, stacks and libraries are left out: they are the test's own.
+pub fn holdings() -> Holdings {
+    let links =
+        std::fs::read_dir("/proc/self/fd").expect("proc").filter_map(|e| std::fs::read_link(e.ok()?.path()).ok());
+    let mut fds: Vec<String> =
+        links.map(|l| l.to_string_lossy().into_owned()).filter(|l| !l.contains("/proc/")).collect();
+    fds.sort();
+    let maps = std::fs::read_to_string("/proc/self/maps").expect("proc");
+    let ours = |line: &&str| line.contains("rw-s") || line.contains("r--s");
+    Holdings { fds, maps: maps.lines().filter(ours).map(str::to_owned).collect() }
+}
+
+pub fn status<T: std::fmt::Debug>(result: RmResult<T>) -> u32 {
+    result.expect_err("must fail").status
+}

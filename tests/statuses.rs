@@ -1,0 +1,359 @@
+//! Every NV_STATUS a client of the object door can provoke, and that provoking it leaves nothing behind.
+
+mod common;
+
+use common::*;
+use tegra_sim::L4t;
+use tegrarm::rm::{CLIENT_HANDLES, DmaRequest, MemoryRequest, OBJECT_HANDLES, Rm};
+use tegrarm::tegra::{USER_VA_END, USER_VA_START};
+use tegrarm_abi::rm::alloc::*;
+use tegrarm_abi::rm::classes::*;
+use tegrarm_abi::rm::ctrl_0000::*;
+use tegrarm_abi::rm::ctrl_0080::*;
+use tegrarm_abi::rm::ctrl_83de::*;
+use tegrarm_abi::rm::ctrl_2080::*;
+use tegrarm_abi::rm::ctrl_a06c::*;
+use tegrarm_abi::rm::ctrl_c36f::*;
+use tegrarm_abi::rm::status::*;
+use zerocopy::FromZeros;
+
+fn rm() -> Rm {
+    manager(board(L4t::R36))
+}
+
+fn session() -> (Rm, Session) {
+    let rm = rm();
+    let s = Session::open(&rm).unwrap();
+    (rm, s)
+}
+
+#[test]
+fn handles_come_from_their_ranges_and_are_honoured() {
+    let (rm, s) = session();
+    assert!(CLIENT_HANDLES.contains(&s.client) && OBJECT_HANDLES.contains(&s.device));
+    assert_eq!(rm.make_as(s.client, s.device, 0x1001, NV20_SUBDEVICE_0), Ok(0x1001));
+    let again = rm.make_as(s.client, s.device, 0x1001, NV20_SUBDEVICE_0);
+    assert_eq!(status(again), NV_ERR_INSERT_DUPLICATE_NAME);
+    for reserved in [s.client, CLIENT_HANDLES.start, CLIENT_HANDLES.end - 1] {
+        let refused = rm.make_as(s.client, s.device, reserved, NV20_SUBDEVICE_0);
+        assert_eq!(status(refused), NV_ERR_INVALID_OBJECT_HANDLE, "{reserved:#x}");
+    }
+    assert_eq!(rm.make_as(0, 0, 0xabc, NV01_ROOT), Ok(0xabc));
+    assert_eq!(status(rm.make_as(0, 0, 0xabc, NV01_ROOT_NON_PRIV)), NV_ERR_INSERT_DUPLICATE_NAME);
+}
+
+#[test]
+fn rm_alloc_checks_in_rms_order() {
+    let (rm, s) = session();
+    let nobody = 0xc1df_0000;
+    // Class before parameters, parameters before client, client before parent, parent before its kind.
+    assert_eq!(status(rm.make(nobody, 0, 0x1234)), NV_ERR_INVALID_CLASS);
+    assert_eq!(status(rm.make(nobody, 0, FERMI_VASPACE_A)), NV_ERR_INVALID_ARGUMENT);
+    assert_eq!(status(rm.make(nobody, 0xbad, NV20_SUBDEVICE_0)), NV_ERR_INVALID_OBJECT_HANDLE);
+    assert_eq!(status(rm.make(s.client, 0xbad, NV20_SUBDEVICE_0)), NV_ERR_OBJECT_NOT_FOUND);
+    assert_eq!(status(rm.make(s.client, s.client, NV20_SUBDEVICE_0)), NV_ERR_INVALID_OBJECT_PARENT);
+    assert_eq!(status(rm.make_as(s.client, s.subdevice, s.device, NV20_SUBDEVICE_0)), NV_ERR_INVALID_OBJECT_PARENT);
+    // Parent 0 is the client itself.
+    assert!(rm.make(s.client, 0, NV01_DEVICE_0).is_ok());
+    let mut too_short = NV2080_ALLOC_PARAMETERS::new_zeroed();
+    let wrong_size = rm.make_with(s.client, s.device, FERMI_VASPACE_A, &mut too_short);
+    assert_eq!(status(wrong_size), NV_ERR_INVALID_PARAM_STRUCT);
+    for class in [HOPPER_USERMODE_A, ADA_COMPUTE_A, BLACKWELL_CHANNEL_GPFIFO_A, NVC9B0_VIDEO_DECODER] {
+        assert_eq!(status(rm.make(s.client, s.subdevice, class)), NV_ERR_INVALID_CLASS, "{class:#x}");
+    }
+    let mut profiler = NVB2CC_ALLOC_PARAMETERS::new_zeroed();
+    let refused = rm.make_with(s.client, s.subdevice, MAXWELL_PROFILER_DEVICE, &mut profiler);
+    assert_eq!(status(refused), NV_ERR_NOT_SUPPORTED);
+    assert_eq!(status(rm.make(s.client, s.device, NV01_MEMORY_SYSTEM_OS_DESCRIPTOR)), NV_ERR_NOT_SUPPORTED);
+    let mut device = NV0080_ALLOC_PARAMETERS::new_zeroed();
+    device.deviceId = 1;
+    assert_eq!(status(rm.make_with(s.client, s.client, NV01_DEVICE_0, &mut device)), NV_ERR_INVALID_DEVICE);
+}
+
+#[test]
+fn a_failed_allocation_leaves_its_handle_free() {
+    let (rm, s) = session();
+    let count = rm.object_count(s.client).unwrap();
+    let mut group = NV_CHANNEL_GROUP_ALLOCATION_PARAMETERS::new_zeroed();
+    group.engineType = 0x77;
+    let failed = rm.make_with(s.client, s.device, KEPLER_CHANNEL_GROUP_A, &mut group);
+    assert_eq!(status(failed), NV_ERR_INVALID_ARGUMENT);
+    assert_eq!(rm.object_count(s.client).unwrap(), count);
+}
+
+#[test]
+fn a_tree_may_be_six_levels_deep() {
+    let (rm, s) = session();
+    let mut parent = s.device;
+    for _ in 0..5 {
+        parent = rm.make(s.client, parent, NV01_EVENT).unwrap();
+    }
+    assert_eq!(status(rm.make(s.client, parent, NV01_EVENT)), NV_ERR_ILLEGAL_ACTION);
+}
+
+#[test]
+fn freeing_is_recursive_and_reaches_dependants() {
+    let rm = rm();
+    let b = Bringup::open(&rm).unwrap();
+    let s = b.s;
+    rm.free(s.client, 0xbad).unwrap();
+    assert_eq!(status(rm.free(0xbad, 1)), NV_ERR_INVALID_OBJECT_HANDLE);
+    // The VA space takes the context share with it, that its channels, those their engines; the group stays.
+    rm.free(s.client, s.vaspace).unwrap();
+    for gone in [s.mapper, b.share, b.channels[0], b.channels[1], b.engines[0]] {
+        assert_eq!(status(rm.make(s.client, gone, NV01_EVENT)), NV_ERR_OBJECT_NOT_FOUND, "{gone:#x}");
+    }
+    assert!(rm.make(s.client, b.group, NV01_EVENT).is_ok());
+    rm.free(s.client, s.client).unwrap();
+    assert_eq!(status(rm.free(s.client, s.client)), NV_ERR_INVALID_OBJECT_HANDLE, "freed twice");
+}
+
+#[test]
+fn clients_do_not_see_each_other() {
+    let (rm, a) = session();
+    let b = Session::open(&rm).unwrap();
+    let memory = a.memory(&rm, 4096).unwrap();
+    let mut p = NV2080_CTRL_GPU_GET_ID_PARAMS::new_zeroed();
+    let theirs = rm.make_as(a.client, a.device, 0x5005, NV20_SUBDEVICE_0).unwrap();
+    assert_eq!(status(rm.ask(b.client, theirs, NV2080_CTRL_CMD_GPU_GET_ID, &mut p)), NV_ERR_OBJECT_NOT_FOUND);
+    // A duplicate is how memory gets from one to the other, and keeps it alive.
+    let dup = rm.dup_object(b.client, b.device, 0, a.client, memory).unwrap();
+    a.close(&rm);
+    assert!(b.map_cpu(&rm, dup, 4096).is_ok());
+    assert_eq!(status(rm.dup_object(b.client, b.device, 0, b.client, b.subdevice)), NV_ERR_INVALID_ARGUMENT);
+    assert_eq!(status(rm.dup_object(b.client, b.client, 0, b.client, dup)), NV_ERR_INVALID_OBJECT_PARENT);
+    assert_eq!(status(rm.dup_object(b.client, b.device, 0, a.client, memory)), NV_ERR_INVALID_CLIENT);
+}
+
+#[test]
+fn controls_check_client_object_command_and_size() {
+    let (rm, s) = session();
+    let cmd = NV2080_CTRL_CMD_GPU_GET_ID;
+    assert_eq!(rm.tell(s.client, s.subdevice, 0, &mut [0; 4]), Ok(()), "command 0 does nothing");
+    assert_eq!(rm.prepare_control(s.client, s.subdevice, cmd, true, 0).err().unwrap().status, NV_ERR_INVALID_ARGUMENT);
+    assert_eq!(rm.prepare_control(s.client, s.subdevice, cmd, false, 4).err().unwrap().status, NV_ERR_INVALID_ARGUMENT);
+    let huge = rm.prepare_control(s.client, s.subdevice, cmd, true, (1 << 20) + 1);
+    assert_eq!(huge.err().unwrap().status, NV_ERR_INVALID_ARGUMENT);
+    assert_eq!(status(rm.tell(0xbad, s.subdevice, cmd, &mut [0; 4])), NV_ERR_INVALID_CLIENT);
+    assert_eq!(status(rm.tell(s.client, 0xbad, cmd, &mut [0; 4])), NV_ERR_OBJECT_NOT_FOUND);
+    assert_eq!(status(rm.tell(s.client, s.device, cmd, &mut [0; 4])), NV_ERR_NOT_SUPPORTED, "not this object's");
+    assert_eq!(status(rm.tell(s.client, s.subdevice, 0x2080_7777, &mut [0; 4])), NV_ERR_NOT_SUPPORTED);
+    assert_eq!(status(rm.tell(s.client, s.subdevice, cmd, &mut [0; 8])), NV_ERR_INVALID_PARAM_STRUCT);
+    let promote = NV2080_CTRL_CMD_GPU_PROMOTE_CTX;
+    assert_eq!(status(rm.tell(s.client, s.subdevice, promote, &mut [0; 8])), NV_ERR_INSUFFICIENT_PERMISSIONS);
+    let mut id = NV0000_CTRL_GPU_GET_ID_INFO_V2_PARAMS::new_zeroed();
+    id.gpuId = 7;
+    assert_eq!(
+        status(rm.ask(s.client, s.client, NV0000_CTRL_CMD_GPU_GET_ID_INFO_V2, &mut id)),
+        NV_ERR_INVALID_ARGUMENT
+    );
+    let refused = rm.report().refused();
+    assert!(refused.iter().any(|(what, count)| *what == tegrarm::rm::Asked::Control(promote) && *count == 1));
+}
+
+#[test]
+fn lists_in_client_memory_may_be_short_or_missing() {
+    let (rm, s) = session();
+    let cmd = NV0080_CTRL_CMD_GPU_GET_CLASSLIST;
+    let mut p = NV0080_CTRL_GPU_GET_CLASSLIST_PARAMS::new_zeroed();
+    rm.ask(s.client, s.device, cmd, &mut p).unwrap();
+    let mut list = vec![0u32; p.numClasses as usize];
+    let count = p.numClasses;
+    assert!(count <= 100, "old frontends have room for 100");
+    p.classList = list.as_mut_ptr() as u64;
+    p.numClasses = count - 1;
+    assert_eq!(status(rm.ask(s.client, s.device, cmd, &mut p)), NV_ERR_INVALID_PARAM_STRUCT);
+    assert_eq!(p.numClasses, count - 1, "untouched on failure");
+    p.numClasses = count;
+    rm.ask(s.client, s.device, cmd, &mut p).unwrap();
+    for wanted in [TURING_USERMODE_A, AMPERE_CHANNEL_GPFIFO_A, AMPERE_COMPUTE_B, AMPERE_DMA_COPY_B] {
+        assert!(list.contains(&wanted), "{wanted:#x}");
+    }
+    for never in [HOPPER_USERMODE_A, ADA_COMPUTE_A, BLACKWELL_CHANNEL_GPFIFO_A, NVC9B0_VIDEO_DECODER] {
+        assert!(!list.contains(&never), "{never:#x}");
+    }
+    p.classList = 8;
+    assert_eq!(status(rm.ask(s.client, s.device, cmd, &mut p)), NV_ERR_INVALID_POINTER, "a wild pointer is no crash");
+    let mut engines = NV2080_CTRL_GPU_GET_ENGINES_PARAMS::new_zeroed();
+    (engines.engineCount, engines.engineList) = (0, list.as_mut_ptr() as u64);
+    let short = rm.ask(s.client, s.subdevice, NV2080_CTRL_CMD_GPU_GET_ENGINES, &mut engines);
+    assert_eq!(status(short), NV_ERR_BUFFER_TOO_SMALL);
+}
+
+#[test]
+fn memory_says_no_to_impossible_sizes() {
+    let (rm, s) = session();
+    assert_eq!(status(s.memory(&rm, 0)), NV_ERR_INVALID_ARGUMENT);
+    for size in [1 << 40, 1 << 63, u64::MAX] {
+        assert_eq!(status(s.memory(&rm, size)), NV_ERR_NO_MEMORY, "{size:#x}");
+    }
+    let mut params = NV_MEMORY_ALLOCATION_PARAMS::new_zeroed();
+    (params.size, params.alignment) = (4096, 3);
+    let crooked = rm.make_with(s.client, s.device, NV01_MEMORY_LOCAL_USER, &mut params);
+    assert_eq!(status(crooked), NV_ERR_INVALID_ARGUMENT);
+    (params.size, params.alignment) = (5000, 0);
+    rm.make_with(s.client, s.device, NV01_MEMORY_LOCAL_USER, &mut params).unwrap();
+    assert_eq!((params.size, params.limit), (8192, 8191), "whole pages, written back");
+}
+
+#[test]
+fn cpu_mappings_check_ranges() {
+    let (rm, s) = session();
+    let m = s.memory(&rm, 8192).unwrap();
+    let map = |offset, len| rm.map_memory(s.client, s.device, m, offset, len, None, 0);
+    assert_eq!(status(map(0, 0)), NV_ERR_INVALID_LIMIT);
+    assert_eq!(status(map(4096, 8192)), NV_ERR_INVALID_BASE);
+    assert_eq!(status(map(u64::MAX, 2)), NV_ERR_INVALID_BASE);
+    assert_eq!(status(map(0, 1 << 63)), NV_ERR_INVALID_BASE);
+    assert_eq!(status(map(1, 4096)), NV_ERR_INVALID_OFFSET);
+    assert_eq!(status(rm.map_memory(s.client, 0xbad, m, 0, 4096, None, 0)), NV_ERR_OBJECT_NOT_FOUND);
+    assert_eq!(status(rm.map_memory(s.client, m, m, 0, 4096, None, 0)), NV_ERR_INVALID_DEVICE);
+    assert_eq!(status(rm.map_memory(s.client, s.device, s.vaspace, 0, 4096, None, 0)), NV_ERR_INVALID_OBJECT);
+    assert_eq!(status(rm.map_memory(s.client, s.device, m, 0, 4096, Some(0x1001), 0)), NV_ERR_INVALID_ADDRESS);
+    let at = map(4096, 4096).unwrap();
+    assert_eq!(rm.unmap_memory(s.client, s.device, m, at), Ok(()));
+    assert_eq!(status(rm.unmap_memory(s.client, s.device, m, at)), NV_ERR_OBJECT_NOT_FOUND);
+    let usermode = rm.make(s.client, s.subdevice, TURING_USERMODE_A).unwrap();
+    let door = |offset, len| rm.map_memory(s.client, s.device, usermode, offset, len, None, 0);
+    assert_eq!(status(door(0, 0)), NV_ERR_INVALID_LIMIT);
+    assert_eq!(status(door(0, 0x20000)), NV_ERR_INVALID_BASE);
+    assert_eq!(status(door(0x1000, 0x1000)), NV_ERR_INVALID_BASE);
+    let pages = [door(0, 0x10000).unwrap(), door(0, 0x1000).unwrap()];
+    for page in pages {
+        rm.unmap_memory(s.client, s.subdevice, usermode, page).unwrap();
+    }
+}
+
+#[test]
+fn gpu_mappings_check_mapper_memory_range_and_address() {
+    let (rm, s) = session();
+    let m = s.memory(&rm, 8192).unwrap();
+    let base = DmaRequest { dma: s.mapper, memory: m, offset: 0, length: 8192, flags: 0, dma_offset: 0 };
+    let map = |r: &DmaRequest| rm.map_memory_dma(s.client, s.device, r);
+    let fixed = |at| DmaRequest { flags: 1 << 15, dma_offset: at, ..base };
+    assert_eq!(status(map(&DmaRequest { dma: s.vaspace, ..base })), NV_ERR_INVALID_OBJECT_HANDLE);
+    assert_eq!(status(map(&DmaRequest { memory: s.vaspace, ..base })), NV_ERR_INVALID_OBJECT);
+    assert_eq!(status(map(&DmaRequest { length: 0, ..base })), NV_ERR_INVALID_LIMIT);
+    assert_eq!(status(map(&DmaRequest { length: 8193, ..base })), NV_ERR_INVALID_BASE);
+    assert_eq!(status(map(&DmaRequest { offset: 1 << 63, ..base })), NV_ERR_INVALID_BASE);
+    assert_eq!(status(map(&fixed(0x10_0000_0001))), NV_ERR_INVALID_OFFSET);
+    assert_eq!(status(map(&fixed(USER_VA_END - 0x1000))), NV_ERR_INVALID_ARGUMENT, "outside the mapper");
+    assert_eq!(status(map(&fixed(USER_VA_START - 0x1000))), NV_ERR_OUT_OF_RANGE);
+    assert_eq!(status(map(&fixed(0xfd_0000_0000))), NV_ERR_PAGE_TABLE_NOT_AVAIL);
+    assert_eq!(map(&fixed(0x10_0000_0000)), Ok(0x10_0000_0000));
+    assert_eq!(map(&fixed(0x10_0000_0000)), Ok(0x10_0000_0000), "the same mapping twice is one");
+    let other = DmaRequest { memory: s.memory(&rm, 4096).unwrap(), length: 4096, ..fixed(0x10_0000_1000) };
+    assert_eq!(status(map(&other)), NV_ERR_INSUFFICIENT_RESOURCES);
+    let unmap = |at| rm.unmap_memory_dma(s.client, s.device, s.mapper, m, at);
+    assert_eq!(unmap(0x10_0000_0000), Ok(()));
+    assert_eq!(status(map(&other)), NV_ERR_INSUFFICIENT_RESOURCES, "mapped twice, unmapped once");
+    assert_eq!(unmap(0x10_0000_0000), Ok(()));
+    assert_eq!(status(unmap(0x10_0000_0000)), NV_ERR_OBJECT_NOT_FOUND);
+    assert_eq!(map(&other), Ok(0x10_0000_1000));
+    let part = DmaRequest { offset: 4096, length: 4096, ..base };
+    let va = map(&part).unwrap();
+    assert_eq!(unmap(va), Ok(()));
+}
+
+#[test]
+fn memory_of_the_process_checks_flags_and_pages() {
+    let (rm, s) = session();
+    let good = MemoryRequest { class: 0x71, flags: 0x4000_1010, address: 0x1000, limit: 4095 };
+    let make = |r: &MemoryRequest| rm.alloc_memory(s.client, s.device, 0, r);
+    assert_eq!(status(make(&MemoryRequest { class: 0x40, ..good })), NV_ERR_INVALID_CLASS);
+    assert_eq!(status(make(&MemoryRequest { flags: 0x1010, ..good })), NV_ERR_INVALID_FLAGS);
+    assert_eq!(status(make(&MemoryRequest { flags: 0x4000_0210, ..good })), NV_ERR_INVALID_FLAGS);
+    assert_eq!(status(make(&MemoryRequest { address: 0x1001, ..good })), NV_ERR_NOT_SUPPORTED);
+    assert_eq!(status(make(&MemoryRequest { limit: u64::MAX, ..good })), NV_ERR_INVALID_LIMIT);
+    assert_eq!(status(make(&good)), NV_ERR_INVALID_ADDRESS, "nothing is mapped there");
+}
+
+#[test]
+fn channels_check_ring_userd_and_context() {
+    let rm = rm();
+    let b = Bringup::open(&rm).unwrap();
+    let s = b.s;
+    let make = |change: &dyn Fn(&mut NV_CHANNELGPFIFO_ALLOCATION_PARAMETERS)| {
+        let mut params = b.channel_params(0);
+        change(&mut params);
+        rm.make_with(s.client, b.group, AMPERE_CHANNEL_GPFIFO_A, &mut params)
+    };
+    assert_eq!(status(make(&|p| p.gpFifoEntries = 1000)), NV_ERR_INVALID_ARGUMENT);
+    assert_eq!(status(make(&|p| p.gpFifoEntries = 0)), NV_ERR_INVALID_ARGUMENT);
+    assert_eq!(status(make(&|p| p.gpFifoOffset = 0x1234_5000)), NV_ERR_INVALID_OFFSET);
+    assert_eq!(status(make(&|p| p.gpFifoOffset += 8)), NV_ERR_INVALID_OFFSET);
+    assert_eq!(status(make(&|p| p.gpFifoOffset += AREA - 4096)), NV_ERR_INVALID_OFFSET);
+    assert_eq!(status(make(&|p| p.userdOffset[0] = 16)), NV_ERR_INVALID_OFFSET);
+    assert_eq!(status(make(&|p| p.userdOffset[0] = AREA)), NV_ERR_INVALID_OFFSET);
+    assert_eq!(status(make(&|p| p.userdOffset[0] = 0x1000)), NV_ERR_INVALID_OFFSET, "inside the ring");
+    assert_eq!(status(make(&|p| p.hUserdMemory[0] = 0)), NV_ERR_INVALID_ARGUMENT);
+    assert_eq!(status(make(&|p| p.hUserdMemory[0] = 0xbad)), NV_ERR_OBJECT_NOT_FOUND);
+    assert_eq!(status(make(&|p| p.hUserdMemory[0] = b.group)), NV_ERR_INVALID_OBJECT);
+    assert_eq!(status(make(&|p| p.hVASpace = s.vaspace)), NV_ERR_INVALID_ARGUMENT);
+    let mut outside = b.channel_params(0);
+    let refused = rm.make_with(s.client, s.device, AMPERE_CHANNEL_GPFIFO_A, &mut outside);
+    assert_eq!(status(refused), NV_ERR_INVALID_ARGUMENT, "a context share outside a group");
+    assert_eq!(status(rm.make(s.client, b.group, AMPERE_COMPUTE_B)), NV_ERR_INVALID_OBJECT_PARENT);
+    let mut debugger = NV83DE_ALLOC_PARAMETERS::new_zeroed();
+    (debugger.hAppClient, debugger.hClass3dObject) = (s.client, s.device);
+    let nothing = rm.make_with(s.client, s.device, GT200_DEBUGGER, &mut debugger);
+    assert_eq!(status(nothing), NV_ERR_INVALID_OBJECT);
+}
+
+#[test]
+fn channel_controls_answer() {
+    let rm = rm();
+    let b = Bringup::open(&rm).unwrap();
+    let c = b.s.client;
+    rm.tell(c, b.group, NVA06C_CTRL_CMD_GPFIFO_SCHEDULE, &mut [1, 0]).unwrap();
+    rm.tell(c, b.group, NVA06C_CTRL_CMD_GPFIFO_SCHEDULE, &mut [0, 0, 0]).unwrap();
+    rm.tell(c, b.group, NVA06C_CTRL_CMD_GPFIFO_SCHEDULE, &mut [1, 0, 0]).unwrap();
+    let mut slice = NVA06C_CTRL_SET_TIMESLICE_PARAMS { timesliceUs: 2000 };
+    rm.ask(c, b.group, NVA06C_CTRL_CMD_SET_TIMESLICE, &mut slice).unwrap();
+    let mut now = NVA06C_CTRL_GET_TIMESLICE_PARAMS::new_zeroed();
+    rm.ask(c, b.group, NVA06C_CTRL_CMD_GET_TIMESLICE, &mut now).unwrap();
+    assert_eq!(now.timesliceUs, 2000);
+    slice.timesliceUs = 1 << 40;
+    assert_eq!(status(rm.ask(c, b.group, NVA06C_CTRL_CMD_SET_TIMESLICE, &mut slice)), NV_ERR_INVALID_ARGUMENT);
+    rm.tell(c, b.group, NVA06C_CTRL_CMD_PREEMPT, &mut [0; 8]).unwrap();
+    let mut debugger = NV83DE_ALLOC_PARAMETERS::new_zeroed();
+    (debugger.hAppClient, debugger.hClass3dObject) = (c, b.engines[0]);
+    let debugger = rm.make_with(c, b.s.device, GT200_DEBUGGER, &mut debugger).unwrap();
+    let mut sms = NV83DE_CTRL_DEBUG_READ_ALL_SM_ERROR_STATES_PARAMS::new_zeroed();
+    (sms.hTargetChannel, sms.numSMsToRead) = (b.channels[0], 100);
+    rm.ask(c, debugger, NV83DE_CTRL_CMD_DEBUG_READ_ALL_SM_ERROR_STATES, &mut sms).unwrap();
+    assert_eq!(sms.mmuFault.valid, 0);
+    let mut fault = NV83DE_CTRL_DEBUG_READ_MMU_FAULT_INFO_PARAMS::new_zeroed();
+    rm.ask(c, debugger, NV83DE_CTRL_CMD_DEBUG_READ_MMU_FAULT_INFO, &mut fault).unwrap();
+    assert_eq!(fault.count, 0);
+    rm.free(c, b.channels[0]).unwrap();
+    let gone = rm.ask(c, debugger, NV83DE_CTRL_CMD_DEBUG_READ_MMU_FAULT_INFO, &mut fault);
+    assert_eq!(status(gone), NV_ERR_OBJECT_NOT_FOUND, "a debugger goes with what it looks at");
+    let mut token = NVC36F_CTRL_CMD_GPFIFO_GET_WORK_SUBMIT_TOKEN_PARAMS::new_zeroed();
+    let gone = rm.ask(c, b.channels[0], NVC36F_CTRL_CMD_GPFIFO_GET_WORK_SUBMIT_TOKEN, &mut token);
+    assert_eq!(status(gone), NV_ERR_OBJECT_NOT_FOUND);
+}
+
+#[test]
+fn the_default_space_becomes_real_when_a_channel_uses_it() {
+    let kmd = board(L4t::R36);
+    let rm = manager(kmd.clone());
+    let s = Session::open(&rm).unwrap();
+    let mut range = NV_MEMORY_VIRTUAL_ALLOCATION_PARAMS::new_zeroed();
+    range.limit = (1 << 49) - 1;
+    let mapper = rm.make_with(s.client, s.device, NV01_MEMORY_VIRTUAL, &mut range).unwrap();
+    let area = s.memory(&rm, MIB).unwrap();
+    let request =
+        DmaRequest { dma: mapper, memory: area, offset: 0, length: MIB, flags: 1 << 15, dma_offset: 0x10_0000_0000 };
+    let files = kmd.kernel().census().files;
+    assert_eq!(rm.map_memory_dma(s.client, s.device, &request), Ok(0x10_0000_0000));
+    assert_eq!(kmd.kernel().census().files, files, "only written down");
+    let mut params = NV_CHANNELGPFIFO_ALLOCATION_PARAMETERS::new_zeroed();
+    (params.gpFifoOffset, params.gpFifoEntries) = (0x10_0000_0000, 1024);
+    (params.hUserdMemory[0], params.userdOffset[0]) = (area, 0x80000);
+    params.engineType = NV2080_ENGINE_TYPE_GR0;
+    let channel = rm.make_with(s.client, s.device, AMPERE_CHANNEL_GPFIFO_A, &mut params).unwrap();
+    assert_eq!(params.cid, 511);
+    rm.make(s.client, channel, AMPERE_DMA_COPY_B).unwrap();
+    s.close(&rm);
+}

@@ -1,0 +1,60 @@
+//! The class and control tables are well formed: whoever adds a row learns here what it lacks.
+
+use std::collections::BTreeSet;
+use tegrarm::rm::classes::{self, CLASSES, Params, Parents, State};
+use tegrarm::rm::controls::{self, CONTROLS};
+use tegrarm_abi::registry;
+use tegrarm_abi::rm::status::NV_ERR_INVALID_CLASS;
+
+#[test]
+fn rows_are_sorted_and_unique_so_that_search_finds_them() {
+    assert!(CLASSES.windows(2).all(|w| w[0].number < w[1].number));
+    assert!(CONTROLS.windows(2).all(|w| w[0].cmd < w[1].cmd));
+    assert!(CLASSES.iter().all(|row| classes::find(row.number).is_some_and(|r| r.name == row.name)));
+    assert!(CONTROLS.iter().all(|row| controls::find(row.cmd).is_some_and(|r| r.name == row.name)));
+}
+
+#[test]
+fn every_row_says_what_it_amounts_to() {
+    for row in CLASSES {
+        let needs_reason = row.state != State::Done;
+        // One class is complete and still worth a remark: how it is allocated.
+        assert!(!needs_reason || !row.why.is_empty(), "{}: why?", row.name);
+        let unreachable = matches!(row.parents, Parents::Nothing);
+        assert_eq!(unreachable, row.is_client() || row.state == State::Refused(NV_ERR_INVALID_CLASS), "{}", row.name);
+        if let Params::Optional(sizes) | Params::Required(sizes) = row.params {
+            assert!(!sizes.is_empty() && sizes.iter().all(|s| *s > 0 && *s >= sizes[0]), "{}: {sizes:?}", row.name);
+        }
+        assert!(!row.listed || !matches!(row.state, State::Refused(_)), "{} is listed but refused", row.name);
+    }
+    for row in CONTROLS {
+        assert_eq!(row.state == State::Done, row.why.is_empty(), "{}: a reason for anything but Done", row.name);
+        assert!(!row.objects.is_empty(), "{}", row.name);
+        let refused = matches!(row.state, State::Refused(_));
+        assert_eq!(refused, row.sizes.is_empty(), "{}: sizes", row.name);
+    }
+}
+
+/// Numbers are upstream's: a row's name is a constant of the ABI with the row's number.
+#[test]
+fn names_and_numbers_agree_with_the_abi() {
+    let known: BTreeSet<(&str, i128)> =
+        registry::CONSTS.iter().flat_map(|list| list.iter()).map(|c| (c.name, c.value)).collect();
+    for (name, number) in CLASSES.iter().map(|r| (r.name, r.number)).chain(CONTROLS.iter().map(|r| (r.name, r.cmd))) {
+        assert!(known.contains(&(name, i128::from(number))), "{name} = {number:#x}");
+    }
+}
+
+/// Every class and control number that the ABI names has a row.
+#[test]
+fn no_number_of_the_abi_is_without_a_row() {
+    for c in tegrarm_abi::rm::classes::CLASS_CONSTS {
+        assert!(classes::find(c.value as u32).is_some(), "class {}", c.name);
+    }
+    let commands = registry::CONSTS.iter().flat_map(|list| list.iter()).filter(|c| {
+        c.name.contains("_CTRL_CMD_") && !c.name.contains("_FLAGS_") && c.value > 0x100 && c.name.starts_with("NV")
+    });
+    for c in commands {
+        assert!(controls::find(c.value as u32).is_some(), "control {} ({:#x})", c.name, c.value);
+    }
+}
