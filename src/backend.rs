@@ -10,7 +10,7 @@ use crate::tegra::CacheMode;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tegrarm_abi::rm::status::*;
-use tegrarm_kmd::{Kmd, LinuxKmd, Recorded, Replayed};
+use tegrarm_kmd::{Kmd, LinuxKmd, Recorded, Replayed, Traced};
 
 /// Where calls go.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,6 +74,11 @@ impl Backend {
             Source::Nvgpu => Arc::new(LinuxKmd),
             Source::Sim => simulator()?,
             Source::Replay(path) => replay(path)?,
+        };
+        let source: Arc<dyn Kmd> = if tracing::enabled!(target: "tegrarm::kmd", tracing::Level::TRACE) {
+            Arc::new(Traced::new(source))
+        } else {
+            source
         };
         match &self.record {
             None => Ok(source),

@@ -4,7 +4,7 @@ mod common;
 
 use common::*;
 use tegra_sim::L4t;
-use tegrarm::rm::{CLIENT_HANDLES, DmaRequest, MemoryRequest, OBJECT_HANDLES, Rm};
+use tegrarm::rm::{CLIENT_HANDLES, DmaRequest, MapRequest, MemoryRequest, OBJECT_HANDLES, Rm};
 use tegrarm::tegra::{USER_VA_END, USER_VA_START};
 use tegrarm_abi::rm::alloc::*;
 use tegrarm_abi::rm::classes::*;
@@ -200,21 +200,45 @@ fn memory_says_no_to_impossible_sizes() {
 fn cpu_mappings_check_ranges() {
     let (rm, s) = session();
     let m = s.memory(&rm, 8192).unwrap();
-    let map = |offset, len| rm.map_memory(s.client, s.device, m, offset, len, None, 0);
+    let map = |offset, len| {
+        rm.map_memory(s.client, s.device, &MapRequest { memory: m, offset, length: len, at: None, flags: 0 })
+    };
     assert_eq!(status(map(0, 0)), NV_ERR_INVALID_LIMIT);
     assert_eq!(status(map(4096, 8192)), NV_ERR_INVALID_BASE);
     assert_eq!(status(map(u64::MAX, 2)), NV_ERR_INVALID_BASE);
     assert_eq!(status(map(0, 1 << 63)), NV_ERR_INVALID_BASE);
     assert_eq!(status(map(1, 4096)), NV_ERR_INVALID_OFFSET);
-    assert_eq!(status(rm.map_memory(s.client, 0xbad, m, 0, 4096, None, 0)), NV_ERR_OBJECT_NOT_FOUND);
-    assert_eq!(status(rm.map_memory(s.client, m, m, 0, 4096, None, 0)), NV_ERR_INVALID_DEVICE);
-    assert_eq!(status(rm.map_memory(s.client, s.device, s.vaspace, 0, 4096, None, 0)), NV_ERR_INVALID_OBJECT);
-    assert_eq!(status(rm.map_memory(s.client, s.device, m, 0, 4096, Some(0x1001), 0)), NV_ERR_INVALID_ADDRESS);
+    assert_eq!(
+        status(rm.map_memory(s.client, 0xbad, &MapRequest { memory: m, offset: 0, length: 4096, at: None, flags: 0 })),
+        NV_ERR_OBJECT_NOT_FOUND
+    );
+    assert_eq!(
+        status(rm.map_memory(s.client, m, &MapRequest { memory: m, offset: 0, length: 4096, at: None, flags: 0 })),
+        NV_ERR_INVALID_DEVICE
+    );
+    assert_eq!(
+        status(rm.map_memory(
+            s.client,
+            s.device,
+            &MapRequest { memory: s.vaspace, offset: 0, length: 4096, at: None, flags: 0 }
+        )),
+        NV_ERR_INVALID_OBJECT
+    );
+    assert_eq!(
+        status(rm.map_memory(
+            s.client,
+            s.device,
+            &MapRequest { memory: m, offset: 0, length: 4096, at: Some(0x1001), flags: 0 }
+        )),
+        NV_ERR_INVALID_ADDRESS
+    );
     let at = map(4096, 4096).unwrap();
     assert_eq!(rm.unmap_memory(s.client, s.device, m, at), Ok(()));
     assert_eq!(status(rm.unmap_memory(s.client, s.device, m, at)), NV_ERR_OBJECT_NOT_FOUND);
     let usermode = rm.make(s.client, s.subdevice, TURING_USERMODE_A).unwrap();
-    let door = |offset, len| rm.map_memory(s.client, s.device, usermode, offset, len, None, 0);
+    let door = |offset, len| {
+        rm.map_memory(s.client, s.device, &MapRequest { memory: usermode, offset, length: len, at: None, flags: 0 })
+    };
     assert_eq!(status(door(0, 0)), NV_ERR_INVALID_LIMIT);
     assert_eq!(status(door(0, 0x20000)), NV_ERR_INVALID_BASE);
     assert_eq!(status(door(0x1000, 0x1000)), NV_ERR_INVALID_BASE);

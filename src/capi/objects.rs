@@ -2,7 +2,7 @@
 
 use super::guard::status;
 use super::instance;
-use crate::rm::{DmaRequest, MemoryRequest};
+use crate::rm::{DmaRequest, MapRequest, MemoryRequest};
 use crate::status::{RmError, RmResult, fail};
 use std::ffi::c_void;
 use tegrarm_abi::rm::status::*;
@@ -235,7 +235,8 @@ pub unsafe extern "C" fn rm_map_memory(
         // SAFETY: the caller's promise.
         let at = unsafe { load(ppAddress, "ppAddress") }? as usize;
         let at = (at != 0).then_some(at);
-        let addr = instance::get()?.map_memory(hClient, hDevice, hMemory, offset, length, at, flags)?;
+        let request = MapRequest { memory: hMemory, offset, length, at, flags };
+        let addr = instance::get()?.map_memory(hClient, hDevice, &request)?;
         // SAFETY: read above.
         unsafe { store(ppAddress, addr as *mut c_void) };
         Ok(())

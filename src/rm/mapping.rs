@@ -11,6 +11,21 @@ use tegrarm_abi::rm::alloc::*;
 use tegrarm_abi::rm::status::*;
 use tegrarm_kmd::Prot;
 
+/// What `rm_map_memory` is asked for.
+#[derive(Clone, Copy, Debug)]
+pub struct MapRequest {
+    /// The buffer, or a usermode object.
+    pub memory: u32,
+    /// First byte of it.
+    pub offset: u64,
+    /// Bytes.
+    pub length: u64,
+    /// Exactly where, replacing what is there.
+    pub at: Option<usize>,
+    /// `NVOS33_FLAGS`.
+    pub flags: u32,
+}
+
 /// What `rm_map_memory_dma` is asked for.
 #[derive(Clone, Copy, Debug)]
 pub struct DmaRequest {
@@ -40,16 +55,8 @@ impl Rm {
     ///
     /// # Errors
     /// 0x23, 0x57, 0x31 for what cannot be mapped, 0x2E and 0x20 for a bad range, 0x37 for an unaligned one.
-    pub fn map_memory(
-        &self,
-        client: u32,
-        device: u32,
-        memory: u32,
-        offset: u64,
-        length: u64,
-        at: Option<usize>,
-        flags: u32,
-    ) -> RmResult<usize> {
+    pub fn map_memory(&self, client: u32, device: u32, request: &MapRequest) -> RmResult<usize> {
+        let MapRequest { memory, offset, length, at, flags } = *request;
         let _inside = context::enter(Inside::MapMemory);
         let client = self.client(client, NV_ERR_INVALID_CLIENT)?;
         check_device(&client, device)?;

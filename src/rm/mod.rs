@@ -28,7 +28,7 @@ pub use alloc::PreparedAlloc;
 pub use client::{CLIENT_HANDLES, OBJECT_HANDLES};
 pub use controls::PreparedControl;
 pub use gpu::GPU_ID;
-pub use mapping::DmaRequest;
+pub use mapping::{DmaRequest, MapRequest};
 pub use object::Tag;
 pub use os_memory::MemoryRequest;
 pub use report::{Asked, Report};

@@ -1,10 +1,10 @@
 //! `RM_ALLOC_MEMORY`: memory of the process itself (class 0x71), and system memory the old way (0x3E).
 
-use super::Rm;
 use super::alloc::AllocCall;
 use super::context::{self, Inside};
 use super::memory::{Memory, Traits};
 use super::object::Kind;
+use super::{MapRequest, Rm};
 use super::{classes, user};
 use crate::status::{During, RmError, RmResult, fail};
 use crate::tegra::{Backing, CacheMode, PAGE};
@@ -57,11 +57,12 @@ impl Rm {
             fail!(NV_ERR_INVALID_OBJECT_PARENT, "{} cannot be a child of {parent}", row.name);
         }
         let handle = self.make(&client, &parent, row, wanted, &mut [], |call| make(call, request))?;
-        let map = request.class == NV01_MEMORY_SYSTEM && request.flags >> 30 == NVOS02_FLAGS_MAPPING_DEFAULT;
-        if !map {
+        let wanted_mapped = request.class == NV01_MEMORY_SYSTEM && request.flags >> 30 == NVOS02_FLAGS_MAPPING_DEFAULT;
+        if !wanted_mapped {
             return Ok((handle, None));
         }
-        let mapped = self.map_memory(hclient, parent.handle, handle, 0, request.limit + 1, None, 0);
+        let map = MapRequest { memory: handle, offset: 0, length: request.limit + 1, at: None, flags: 0 };
+        let mapped = self.map_memory(hclient, parent.handle, &map);
         match mapped {
             Ok(addr) => Ok((handle, Some(addr))),
             Err(e) => {

@@ -190,7 +190,7 @@ impl VaSpace {
         if !at.is_multiple_of(PAGE) {
             fail!(NV_ERR_INVALID_OFFSET, "GPU address {at:#x} is not a multiple of {PAGE:#x}");
         }
-        let end = at.checked_add(len).unwrap_or(u64::MAX);
+        let end = at.saturating_add(len);
         if at < USER_VA_START || end > USER_VA_END {
             fail!(
                 NV_ERR_OUT_OF_RANGE,

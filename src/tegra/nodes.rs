@@ -26,7 +26,7 @@ fn open_existing(kmd: &Arc<dyn Kmd>, node: Node, paths: &[&str]) -> Result<File,
     for path in paths {
         match File::open(kmd, node, path) {
             Ok(file) => return Ok(file),
-            Err(errno) if errno == Errno::ENOENT => {}
+            Err(Errno::ENOENT) => {}
             Err(errno) => {
                 failure = KernelError::new(format!("opening {path}"), errno);
                 break;

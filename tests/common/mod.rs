@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 use tegra_sim::{Chip, L4t, SimConfig, SimKmd};
-use tegrarm::rm::{DmaRequest, Rm};
+use tegrarm::rm::{DmaRequest, MapRequest, Rm};
 use tegrarm::status::RmResult;
 use tegrarm::tegra::CacheMode;
 use tegrarm_abi::layout::AbiStruct;
@@ -110,7 +110,7 @@ impl Session {
     }
 
     pub fn map_cpu(&self, rm: &Rm, memory: u32, length: u64) -> RmResult<usize> {
-        rm.map_memory(self.client, self.device, memory, 0, length, None, 0)
+        rm.map_memory(self.client, self.device, &MapRequest { memory, offset: 0, length, at: None, flags: 0 })
     }
 }
 
@@ -147,7 +147,11 @@ impl Bringup {
 
     fn build(rm: &Rm, s: Session) -> RmResult<Bringup> {
         let usermode = rm.make(s.client, s.subdevice, TURING_USERMODE_A)?;
-        let doorbell = rm.map_memory(s.client, s.device, usermode, 0, 0x10000, None, 0)?;
+        let doorbell = rm.map_memory(
+            s.client,
+            s.device,
+            &MapRequest { memory: usermode, offset: 0, length: 0x10000, at: None, flags: 0 },
+        )?;
         let mut group = NV_CHANNEL_GROUP_ALLOCATION_PARAMETERS::new_zeroed();
         group.engineType = NV2080_ENGINE_TYPE_GR0;
         let group = rm.make_with(s.client, s.device, KEPLER_CHANNEL_GROUP_A, &mut group)?;
