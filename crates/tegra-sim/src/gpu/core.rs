@@ -141,21 +141,24 @@ impl Core {
 
     fn turn(&self, channel: &Channel) -> bool {
         let Some(mut pbdma) = channel.pbdma.try_lock() else { return false };
-        if !channel.runnable() {
-            return false;
-        }
-        let turn = Turn { channel, config: &self.config, trace: &self.trace, engine: &self.engine };
-        // A bug of this machine ends the group that met it, not the thread every channel needs.
-        let result = catch_unwind(AssertUnwindSafe(|| pbdma.turn(&turn)));
-        match result.unwrap_or_else(|panic| Err(fault::machine_bug(&channel.hw, &*panic))) {
-            Err(fault) => self.recover(channel, fault),
-            Ok(_) if channel.stop.timed_out() => {
-                let what = "a grid ran on while another tsg, or the kernel, waited for the engine";
-                self.recover(channel, fault::switch_timeout(&channel.hw, what));
+        let progress = channel.runnable() && {
+            let turn = Turn { channel, config: &self.config, trace: &self.trace, engine: &self.engine };
+            // A bug of this machine ends the group that met it, not the thread every channel needs.
+            let result = catch_unwind(AssertUnwindSafe(|| pbdma.turn(&turn)));
+            match result.unwrap_or_else(|panic| Err(fault::machine_bug(&channel.hw, &*panic))) {
+                Ok(progress) => progress,
+                Err(fault) => {
+                    self.recover(channel, fault);
+                    true
+                }
             }
-            Ok(progress) => return progress,
+        };
+        if channel.stop.timed_out() && !channel.hw.dead() {
+            let what = "a grid ran on while another tsg, or the kernel, waited for the engine";
+            self.recover(channel, fault::switch_timeout(&channel.hw, what));
+            return true;
         }
-        true
+        progress
     }
 
     /// Ends a channel's group. Its other channels may be running on another thread: they stop at their next
