@@ -8,15 +8,15 @@ use tegrarm_abi::methods::compute::*;
 use tegrarm_abi::methods::qmd::*;
 
 /// Where descriptors, semaphores and code lie.
-const QMDS: u64 = 0x2_0000_0000;
-const SEMS: u64 = 0x3_0000_0000;
-const CODE: u64 = 0x4_0000_0000;
+pub const QMDS: u64 = 0x2_0000_0000;
+pub const SEMS: u64 = 0x3_0000_0000;
+pub const CODE: u64 = 0x4_0000_0000;
 
 #[derive(Clone)]
-struct Words([u32; 64]);
+pub struct Words(pub [u32; 64]);
 
 impl Words {
-    fn set(mut self, bits: Bits, value: u64) -> Words {
+    pub fn set(mut self, bits: Bits, value: u64) -> Words {
         for i in 0..bits.width() as usize {
             let at = bits.lsb as usize + i;
             let bit = (value >> i & 1) as u32;
@@ -25,7 +25,7 @@ impl Words {
         self
     }
 
-    fn release(self, which: usize, va: u64, payload: u64) -> Words {
+    pub fn release(self, which: usize, va: u64, payload: u64) -> Words {
         let fields = [
             (
                 RELEASE0_ADDRESS_LOWER,
@@ -57,7 +57,7 @@ impl Words {
             .set(enable, 1)
     }
 
-    fn then(self, qmd: u64, action: u32) -> Words {
+    pub fn then(self, qmd: u64, action: u32) -> Words {
         self.set(DEPENDENT_QMD0_POINTER, qmd >> 8)
             .set(DEPENDENT_QMD0_ENABLE, 1)
             .set(DEPENDENT_QMD0_ACTION, action.into())
@@ -65,7 +65,7 @@ impl Words {
 }
 
 /// A descriptor every check accepts; its grid has no CTAs.
-fn qmd() -> Words {
+pub fn qmd() -> Words {
     Words([0; 64])
         .set(QMD_MAJOR_VERSION, 3)
         .set(CTA_THREAD_DIMENSION0, 32)
@@ -121,11 +121,11 @@ impl Setup {
     }
 }
 
-fn slot_va(slot: usize) -> u64 {
+pub fn slot_va(slot: usize) -> u64 {
     QMDS + 256 * slot as u64
 }
 
-fn sem_va(i: u64) -> u64 {
+pub fn sem_va(i: u64) -> u64 {
     SEMS + 16 * i
 }
 

@@ -7,5 +7,6 @@ mod harness;
 mod host;
 mod hostile;
 mod launch;
+mod machine_code;
 mod ring;
 mod threads;

@@ -1,0 +1,222 @@
+//! Grids with machine code: what a launch, a fault and a grid without end look like from outside.
+
+use crate::harness::*;
+use crate::launch::*;
+use std::sync::{Arc, Mutex};
+use tegra_sim::gpu::{Event, GpuConfig};
+use tegra_sim::kernel::hw::{GpuPort, HwTsg};
+use tegra_sim::mm::{Access, FaultKind};
+use tegrarm_abi::methods::compute::*;
+use tegrarm_abi::methods::qmd::*;
+
+type Instruction = [u64; 2];
+
+const EXIT: Instruction = [0x0000_0000_0000_794d, 0x000f_ea00_0380_0000];
+/// A branch to itself, as compilers put behind every kernel.
+const LOOP: Instruction = [0xffff_fff0_0000_7947, 0x000f_c000_0383_ffff];
+/// R2, R3 = the first parameter; R0 = 0x1234; UR4 = the descriptor; [R2] = R0.
+const STORE: [Instruction; 5] = [
+    [0x0000_5800_0002_7a02, 0x000f_e400_0000_0f00],
+    [0x0000_5900_0003_7a02, 0x000f_e400_0000_0f00],
+    [0x0000_1234_0000_7802, 0x000f_e400_0000_0f00],
+    [0x0000_4600_0004_7ab9, 0x000f_e200_0000_0a00],
+    [0x0000_0000_0200_7986, 0x000f_e200_0c10_1904],
+];
+const OUT: u64 = 0x7_0000_0000;
+const BANK: u64 = 0x8_0000_0000;
+
+struct Board {
+    m: Machine,
+    qmds: Buffer,
+    sems: Buffer,
+    code: Buffer,
+    bank: Buffer,
+}
+
+impl Board {
+    fn new(config: GpuConfig) -> Board {
+        let m = Machine::with(config);
+        let (qmds, sems, code) = (m.map(QMDS, 4096), m.map(SEMS, 4096), m.map(CODE, 8192));
+        let bank = m.map(BANK, 4096);
+        Board { m, qmds, sems, code, bank }
+    }
+
+    fn load(&self, at: usize, program: &[Instruction]) {
+        for (i, [low, high]) in program.iter().enumerate() {
+            self.code.mem.write_u64(at + 16 * i, *low);
+            self.code.mem.write_u64(at + 16 * i + 8, *high);
+        }
+    }
+
+    fn channel(&self, id: u32, tsg: &Arc<HwTsg>) -> Lane {
+        self.m.channel(id, tsg, 0x10_0000_0000 + u64::from(id) * 0x100_0000)
+    }
+
+    /// Writes a descriptor for the code at `at`.
+    fn put(&self, slot: usize, at: u64, q: Words) {
+        let q = q.set(PROGRAM_ADDRESS_LOWER, (CODE + at) & 0xffff_ffff);
+        self.qmds.fill(256 * slot, &q.0);
+    }
+}
+
+/// Windows, then a launch of a slot.
+fn launch(slot: usize) -> Vec<u32> {
+    [
+        methods(1, NVC6C0_SET_SHADER_SHARED_MEMORY_WINDOW_A, &[0xfe, 0]),
+        methods(1, NVC6C0_SET_SHADER_LOCAL_MEMORY_WINDOW_A, &[0xfd, 0]),
+        methods(1, NVC6C0_SEND_PCAS_A, &[(slot_va(slot) >> 8) as u32]),
+        methods(1, NVC6C0_SEND_SIGNALING_PCAS2_B, &[9]),
+    ]
+    .concat()
+}
+
+fn grid(x: u64) -> Words {
+    qmd()
+        .set(CTA_RASTER_WIDTH, x)
+        .set(CTA_RASTER_HEIGHT, 1)
+        .set(CTA_RASTER_DEPTH, 1)
+        .set(CONSTANT_BUFFER_VALID.at(0), 1)
+        .set(CONSTANT_BUFFER_ADDR_LOWER.at(0), BANK & 0xffff_ffff)
+        .set(CONSTANT_BUFFER_ADDR_UPPER.at(0), BANK >> 32)
+        .set(CONSTANT_BUFFER_SIZE_SHIFTED4.at(0), 0x17)
+}
+
+#[test]
+fn a_grid_runs_before_its_semaphore() {
+    let b = Board::new(config());
+    let mut lane = b.channel(511, &b.m.tsg(0));
+    let out = b.m.map(OUT, 4096);
+    b.load(0, &STORE);
+    b.load(16 * STORE.len(), &[EXIT]);
+    b.bank.mem.write_u64(0x160, OUT + 64);
+    b.put(0, 0, grid(5).release(0, sem_va(0), 3));
+    let seen: Arc<Mutex<Vec<([u32; 3], u64)>>> = Arc::default();
+    let log = seen.clone();
+    b.m.gpu.observe(Arc::new(move |event| {
+        if let Event::Launch { grid, warp_instructions, .. } = event {
+            log.lock().unwrap().push((*grid, *warp_instructions));
+        }
+    }));
+    b.m.run(&mut lane, &launch(0));
+    assert!(!lane.dead(), "{:?}", b.m.gpu.faults());
+    assert_eq!((out.mem.read_u32(64), b.sems.mem.read_u64(0)), (0x1234, 3));
+    assert_eq!(*seen.lock().unwrap(), [([5, 1, 1], 5 * 6)]);
+}
+
+/// A store to nowhere: MMU fault with address, access and PC; no release, no dependent, SM record kept.
+#[test]
+fn a_wild_store() {
+    let b = Board::new(config());
+    let tsg = b.m.tsg(0);
+    let mut lane = b.channel(511, &tsg);
+    b.load(0, &STORE);
+    b.load(16 * STORE.len(), &[EXIT]);
+    b.bank.mem.write_u64(0x160, OUT);
+    b.put(0, 0, grid(1).release(0, sem_va(0), 3).then(slot_va(1), DEPENDENT_QMD0_ACTION_QMD_SCHEDULE));
+    b.put(1, 0, qmd().release(0, sem_va(1), 3));
+    let words = [launch(0), release(sem_va(2), 1)].concat();
+    b.m.run(&mut lane, &words);
+    assert_eq!((lane.notified(), b.sems.words(0, 12)), (Some(31), vec![0; 12]));
+    let fault = tsg.fault.lock().clone().expect("recorded");
+    let mmu = fault.mmu.expect("an MMU fault");
+    assert_eq!((mmu.va, mmu.access, mmu.kind), (OUT, Access::Write, FaultKind::Pde));
+    let (sm, record) = fault.sm.expect("an SM record");
+    assert_eq!((record.warp_esr, record.pc), (0x20, CODE + 16 * 4));
+    assert_eq!(tsg.sm_errors.lock()[sm as usize], record);
+    assert!(fault.text.contains("client type: gpc") && fault.text.contains("invalid pde"), "{}", fault.text);
+}
+
+#[test]
+fn illegal_instruction_and_missing_code() {
+    let b = Board::new(config());
+    let tsg = b.m.tsg(0);
+    let mut lane = b.channel(511, &tsg);
+    b.load(0, &[[0x0000_0000_0000_7fff, 0]]);
+    b.put(0, 0, grid(1).release(0, sem_va(0), 3));
+    b.m.run(&mut lane, &launch(0));
+    assert_eq!((lane.notified(), b.sems.mem.read_u32(0)), (Some(13), 0));
+    let (sm, record) = tsg.fault.lock().clone().and_then(|f| f.sm).expect("an SM record");
+    assert_eq!((record.warp_esr & 0xffff, record.pc, tsg.sm_errors.lock()[sm as usize]), (9, CODE, record));
+    let other = b.m.tsg(1);
+    let mut lane = b.channel(510, &other);
+    b.put(1, 0x10_0000, grid(1));
+    b.m.run(&mut lane, &launch(1));
+    assert_eq!(lane.notified(), Some(31));
+}
+
+fn threaded(switch_timeout_ns: u64) -> Board {
+    Board::new(GpuConfig { step: false, switch_timeout_ns, ..config() })
+}
+
+fn wait(what: impl Fn() -> bool) {
+    while !what() {
+        std::thread::yield_now();
+    }
+}
+
+/// A grid without end, and nobody else wants the engine: no fault, ever; other channels' host work goes on; closing
+/// the channel ends it.
+#[test]
+fn an_endless_grid_alone() {
+    let b = threaded(u64::MAX);
+    let (mut lane, mut other) = (b.channel(511, &b.m.tsg(0)), b.channel(510, &b.m.tsg(1)));
+    b.load(0, &[LOOP]);
+    b.put(0, 0, grid(3).release(0, sem_va(0), 3));
+    lane.submit(&[release(sem_va(1), 1), launch(0)].concat());
+    b.m.ring(&lane);
+    wait(|| b.sems.mem.read_u32(16) == 1);
+    for i in 1..4 {
+        other.submit(&release(sem_va(2), i));
+        b.m.ring(&other);
+        wait(|| b.sems.mem.read_u32(32) == i);
+    }
+    assert!(!lane.dead());
+    b.m.gpu.remove_channel(511);
+    assert_eq!((lane.dead(), b.sems.mem.read_u32(0), Arc::strong_count(&lane.hw)), (false, 0, 1));
+}
+
+/// Another group wants the engine: after the context-switch timeout the endless grid's group dies with notifier 8,
+/// and the other one runs.
+#[test]
+fn an_endless_grid_makes_way() {
+    let b = threaded(2_000_000);
+    let (mut lane, mut other) = (b.channel(511, &b.m.tsg(0)), b.channel(510, &b.m.tsg(1)));
+    b.load(0, &[LOOP]);
+    b.load(64, &[EXIT]);
+    b.put(0, 0, grid(3).release(0, sem_va(0), 3));
+    b.put(1, 64, grid(3).release(0, sem_va(1), 4));
+    lane.submit(&[release(sem_va(2), 1), launch(0)].concat());
+    b.m.ring(&lane);
+    wait(|| b.sems.mem.read_u32(32) == 1);
+    other.submit(&launch(1));
+    b.m.ring(&other);
+    wait(|| b.sems.mem.read_u32(16) == 4 || other.dead());
+    wait(|| lane.dead());
+    assert_eq!((lane.notified(), b.sems.mem.read_u32(0)), (Some(8), 0));
+    assert_eq!((other.notified(), b.sems.mem.read_u32(16)), (None, 4), "{:?}", b.m.gpu.faults());
+}
+
+/// Reset and preempt return although a grid does not end; preempt costs the group its life.
+#[test]
+fn reset_and_preempt() {
+    for preempt in [false, true] {
+        let b = threaded(2_000_000);
+        let tsg = b.m.tsg(0);
+        let mut lane = b.channel(511, &tsg);
+        b.load(0, &[LOOP]);
+        b.put(0, 0, grid(1));
+        lane.submit(&[release(sem_va(0), 1), launch(0)].concat());
+        b.m.ring(&lane);
+        wait(|| b.sems.mem.read_u32(0) == 1);
+        if preempt {
+            b.m.gpu.preempt(&tsg);
+            wait(|| lane.dead());
+            assert_eq!(lane.notified(), Some(8));
+        } else {
+            lane.hw.vitals.unserviceable.store(true, std::sync::atomic::Ordering::Release);
+            b.m.gpu.reset(&tsg);
+            assert_eq!(lane.notified(), None);
+        }
+        b.m.gpu.remove_channel(511);
+    }
+}
