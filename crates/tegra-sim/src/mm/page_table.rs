@@ -209,11 +209,9 @@ mod tests {
                         table.insert(page(at, len));
                         model.extend((at..at + len).map(|p| (p, at)));
                     }
-                    1 => {
-                        if table.remove(at << 12).is_some() {
+                    1 if table.remove(at << 12).is_some() => {
                             let end = (at..).find(|p| model.get(p) != Some(&at)).unwrap();
                             (at..end).for_each(|p| { model.remove(&p); });
-                        }
                     }
                     2 => {
                         table.clear(at << 12, (at + len) << 12);

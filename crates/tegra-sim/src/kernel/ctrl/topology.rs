@@ -148,7 +148,7 @@ pub(super) fn tpc_exceptions(
 pub(super) fn flush_l2(_: &Call<'_>, _: &Arc<Ctrl>, args: &mut nvgpu_gpu_l2_fb_args) -> Reply {
     let bit = |n: u8| args._flags >> n & 1 == 1;
     let (l2_flush, l2_invalidate, fb_flush) = (bit(0), bit(1), bit(2));
-    let legal = (l2_flush || fb_flush) && (l2_flush || !l2_invalidate);
+    let legal = l2_flush || (fb_flush && !l2_invalidate);
     if legal { Ok(()) } else { Err(Errno::EINVAL.into()) }
 }
 

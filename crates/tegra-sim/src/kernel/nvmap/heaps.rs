@@ -73,7 +73,7 @@ impl Memory {
     pub(super) fn reserve(self: &Arc<Self>, bit: u32, size: u64) -> Option<Reservation> {
         let heap = self.heap(bit)?;
         let fits = |used: u64| used.checked_add(size).filter(|used| *used <= heap.total);
-        heap.used.try_update(Ordering::Relaxed, Ordering::Relaxed, fits).ok()?;
+        heap.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits).ok()?;
         Some(Reservation { memory: self.clone(), heap: bit, size })
     }
 }

@@ -135,12 +135,6 @@ impl AddressSpace {
     fn class(&self, size: u64) -> PageClass {
         if self.big_page != 0 && size >= self.big_page { PageClass::Big } else { PageClass::Small }
     }
-
-    /// Mappings, for tests and tools.
-    #[cfg(test)]
-    pub(super) fn mapping_count(&self) -> usize {
-        self.state.lock().mappings.len()
-    }
 }
 
 /// A mapping in the kernel-private region; undone when dropped.
