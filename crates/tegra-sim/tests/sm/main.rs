@@ -2,6 +2,7 @@
 //!
 //! The kernels are our own CUDA C, compiled once and kept as hex with their source (`data/`).
 
+mod differential;
 mod faults;
 mod kernels;
 mod support;

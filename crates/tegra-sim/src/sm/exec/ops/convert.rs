@@ -171,8 +171,8 @@ pub(crate) fn i2f(l: &mut Lower<'_>) -> Result<Uop, Refused> {
         return Err(Refused("I2F type"));
     }
     let signed = l.bit(74);
-    let half = if from == 1 { l.bits(60, 2) >> 1 } else { l.bits(60, 2) };
-    let select = flag(matches!(l.word.form(), 1 | 5 | 6), half << SELECT);
+    let part = if from == 1 { l.bits(60, 1) } else { l.bits(60, 2) };
+    let select = flag(matches!(l.word.form(), 1 | 5 | 6), part << SELECT);
     let mods = l.bits(78, 2) << ROUND | select | to << TO | from << FROM | flag(signed, SIGNED);
     let run = if to == F32 && from == 2 && signed && l.bits(78, 2) == 0 {
         alu::alu::<SignedToSingle>()

@@ -301,7 +301,9 @@ pub(crate) use lanewise;
 
 lanewise! {
     Abs(_u, a, _b, _c) int::abs(a);
-    Dot4(u, a, b, c) int::dot4(a, b, c, u.mods & 1 != 0, u.mods & 2 != 0);
+    Dot4(u, a, b, c) int::dot4(a, b, int::negate(c, u.mods & 8 != 0), u.mods & 1 != 0, u.mods & 2 != 0);
+    Dot2(u, a, b, c)
+        int::dot2(a, b, int::negate(c, u.mods & 8 != 0), u.mods & 1 != 0, u.mods & 2 != 0, u.mods & 4 != 0);
     AbsDiff(u, a, b, c) int::abs_diff(a, b, c, u.mods & 1 != 0);
     AbsDiff4(u, a, b, c) int::abs_diff4(a, b, u.mods & 1 != 0).wrapping_add(c);
     AbsDiff4Sum(u, a, b, c) int::abs_diff4_sum(a, b, c, u.mods & 1 != 0);
@@ -316,8 +318,10 @@ pub(crate) fn iabs(l: &mut Lower<'_>) -> Result<Uop, Refused> {
 }
 
 pub(crate) fn idp(l: &mut Lower<'_>) -> Result<Uop, Refused> {
-    let mods = flag(l.bit(73), 1) | flag(l.bit(74), 2);
-    Ok(Uop { mods, ..l.abc(alu::alu::<Dot4>())? })
+    let mods = flag(l.bit(73), 1) | flag(l.bit(74), 2) | flag(l.bit(77), 4) | flag(neg_c(l), 8);
+    // .2A takes halves of A and, with .HI, the upper bytes of B; .4A takes bytes of both.
+    let run = if l.bit(76) { alu::alu::<Dot2>() } else { alu::alu::<Dot4>() };
+    Ok(Uop { mods, ..l.abc(run)? })
 }
 
 pub(crate) fn vabsdiff(l: &mut Lower<'_>) -> Result<Uop, Refused> {
@@ -328,7 +332,7 @@ pub(crate) fn vabsdiff(l: &mut Lower<'_>) -> Result<Uop, Refused> {
 pub(crate) fn vabsdiff4(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     let mods = flag(l.bit(73), 1);
     // With an accumulator the four differences are summed into it.
-    let run = if l.bit(74) { alu::alu::<AbsDiff4Sum>() } else { alu::alu::<AbsDiff4>() };
+    let run = if l.bit(75) { alu::alu::<AbsDiff4Sum>() } else { alu::alu::<AbsDiff4>() };
     Ok(Uop { mods, ..l.abc(run)? })
 }
 

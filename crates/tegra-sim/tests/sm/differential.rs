@@ -1,19 +1,17 @@
-//! One text, two compilers: `data/differential/kernels.c` as sm_87 code on the engine and as the C compiler's code
+//! One text, two compilers: `differential/kernels.c` as sm_87 code on the engine and as the C compiler's code
 //! on this CPU, over the same inputs. Every word they write must be the same.
 
-mod support;
-
+use crate::support::{Arg, Gpu, Kernel, Noise};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::LazyLock;
-use support::{Arg, Gpu, Kernel, Noise};
 
 const ITEMS: usize = 5000;
 
 /// The program that `kernels.c` is on this machine.
 static CPU: LazyLock<PathBuf> = LazyLock::new(|| {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/differential/kernels.c");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sm/differential/kernels.c");
     let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("differential-{}", std::process::id()));
     let compiler = std::env::var("CC").unwrap_or_else(|_| "cc".to_owned());
     let status = Command::new(compiler)
@@ -133,7 +131,7 @@ macro_rules! kernels {
     ($($name:ident $sizes:expr, $within:expr;)*) => {$(
         #[test]
         fn $name() {
-            let hex = include_str!(concat!("data/differential/", stringify!($name), ".hex"));
+            let hex = include_str!(concat!("differential/", stringify!($name), ".hex"));
             compare(stringify!($name), hex, $sizes, $within);
         }
     )*};
