@@ -52,6 +52,10 @@ impl Core {
         channel.stop.request(StopReason::Removed);
         // Whoever runs the channel holds this lock, and notices the request within one operation.
         drop(channel.pbdma.lock());
+        // Others may be about to find out that they cannot run it. Its memory is the caller's again only without them.
+        while Arc::strong_count(&channel) > 1 {
+            std::thread::yield_now();
+        }
     }
 
     pub(crate) fn watch(&self, page: Place) {

@@ -90,7 +90,7 @@ fn a_grid_runs_before_its_semaphore() {
     b.load(16 * STORE.len(), &[EXIT]);
     b.bank.mem.write_u64(0x160, OUT + 64);
     b.put(0, 0, grid(5).release(0, sem_va(0), 3));
-    let seen: Arc<Mutex<Vec<([u32; 3], u64)>>> = Arc::default();
+    let seen = Arc::new(Mutex::new(Vec::new()));
     let log = seen.clone();
     b.m.gpu.observe(Arc::new(move |event| {
         if let Event::Launch { grid, warp_instructions, .. } = event {
