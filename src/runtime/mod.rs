@@ -2,10 +2,17 @@
 //!
 //! Two loaders turn object files into memory: [`cubin`] GPU machine code, [`hostobj`] CPU machine code. [`params`] and [`qmd`]
 //! turn a loaded kernel and a launch into the constant bank and the 64 dwords that the GPU reads.
+//! [`device`] brings a GPU up with RM calls alone ([`session`], [`queue`]) and runs them on it.
 
+pub mod commands;
 pub mod cubin;
+pub mod device;
 pub mod elf;
+pub mod fault;
 pub mod hostobj;
 pub mod launch;
+pub mod memory;
 pub mod params;
 pub mod qmd;
+pub mod queue;
+pub mod session;

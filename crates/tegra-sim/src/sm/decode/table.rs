@@ -105,7 +105,7 @@ pub(super) const ROWS: &[Row] = rows! {
     0x11d [5] "BAR" barrier::bar_lower;
     0x141 [4] "BSYNC" control::bsync_lower;
     0x142 [4] "BREAK" control::break_lower;
-    0x143 [4] "CALL" control::jump;
+    0x143 [1 4] "CALL" control::jump;
     0x144 [1 4] "CALL" control::jump;
     0x145 [4] "BSSY" control::bssy_lower;
     0x146 [4] "YIELD" control::yield_lower;

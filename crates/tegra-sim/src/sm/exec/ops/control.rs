@@ -111,6 +111,10 @@ pub(crate) fn jump(l: &mut Lower<'_>) -> Result<Uop, Refused> {
         // The call's return address is in a register already: a call is a branch.
         0x944 => return bra_lower(l),
         0x943 => indirect_lower(l, Src::reg(255), true),
+        0x343 => {
+            let a = l.reg(24, 2);
+            indirect_lower(l, a, true)
+        }
         0x949 => {
             let a = l.reg(24, 2);
             indirect_lower(l, a, false)

@@ -1,0 +1,211 @@
+//! Waiting for the GPU, and what stopped it.
+
+use super::memory::Memory;
+use super::queue::Timeline;
+use super::session::Session;
+use crate::status::{RmError, RmResult, fail};
+use std::fmt;
+use std::mem::offset_of;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tegrarm_abi::nvgpu::channel::*;
+use tegrarm_abi::rm::alloc::NV83DE_ALLOC_PARAMETERS;
+use tegrarm_abi::rm::classes::GT200_DEBUGGER;
+use tegrarm_abi::rm::ctrl_83de::*;
+use tegrarm_abi::rm::status::*;
+use zerocopy::FromZeros;
+
+/// Why a channel stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// An access that met no mapping, or one that forbids it.
+    Mmu,
+    /// An exception of an SM: illegal instruction, bad address, trap.
+    Sm,
+    /// The front end or the compute engine refused a launch or a method.
+    Graphics,
+    /// Work that did not end in time while another channel waited.
+    Timeout,
+    /// The pushbuffer itself is wrong.
+    Pushbuffer,
+    /// None of these.
+    Other,
+}
+
+/// What stopped a channel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FaultInfo {
+    /// Why.
+    pub cause: Cause,
+    /// nvgpu's error code (`NVGPU_CHANNEL_*`).
+    pub code: u32,
+    /// The channel's number.
+    pub channel: u32,
+    /// The SM and its warp error, when an SM reported one.
+    pub sm: Option<(u32, u32)>,
+    /// Address of the instruction, when an SM reported one.
+    pub pc: Option<u64>,
+    /// The address accessed, when the kernel tells.
+    pub address: Option<u64>,
+}
+
+impl fmt::Display for FaultInfo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let what = match self.cause {
+            Cause::Mmu => "an MMU fault",
+            Cause::Sm => "an SM exception",
+            Cause::Graphics => "an exception of the compute engine",
+            Cause::Timeout => "a timeout of the scheduler",
+            Cause::Pushbuffer => "an error in the pushbuffer",
+            Cause::Other => "an error",
+        };
+        write!(f, "channel {} was stopped by {what} (nvgpu code {})", self.channel, self.code)?;
+        if let Some((sm, esr)) = self.sm {
+            write!(f, "; SM {sm}: {} ({esr:#x})", warp_error(esr))?;
+        }
+        if let Some(pc) = self.pc {
+            write!(f, " at pc {pc:#x}")?;
+        }
+        match self.address {
+            Some(address) => write!(f, ", address {address:#x}"),
+            None if self.cause == Cause::Mmu => write!(f, "; the address is in the kernel's log (dmesg)"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// `hww_warp_esr` error numbers (bits 15:0).
+fn warp_error(esr: u32) -> &'static str {
+    match esr & 0xffff {
+        0x02 => "call stack",
+        0x05 => "misaligned program counter",
+        0x06 => "program counter overflow",
+        0x08 => "misaligned register",
+        0x09 => "illegal instruction encoding",
+        0x0b => "illegal instruction parameter",
+        0x0d => "register out of range",
+        0x0e => "address out of range of shared or local memory",
+        0x0f => "misaligned address",
+        0x10 => "address in the wrong space",
+        0x12 => "constant bank address",
+        0x17 | 0x20 => "access refused by the MMU",
+        _ => "warp exception",
+    }
+}
+
+/// Spins this often before it sleeps.
+const SPINS: u32 = 2000;
+const FIRST_SLEEP: Duration = Duration::from_micros(20);
+const LONGEST_SLEEP: Duration = Duration::from_millis(1);
+/// The notifier's status word is written last, to this.
+const WRITTEN: u32 = 0xffff;
+const SMS: u32 = 100;
+
+/// Looks after one channel's health.
+pub struct Watch {
+    session: Arc<Session>,
+    notifier: Memory,
+    debugger: u32,
+    channel: u32,
+}
+
+impl Watch {
+    /// Watches the channel of the compute object `compute`, whose errors are written to `notifier`.
+    ///
+    /// # Errors
+    /// What RM says.
+    pub fn new(session: &Arc<Session>, notifier: Memory, compute: u32, channel: u32) -> RmResult<Watch> {
+        let zeroed = NV83DE_ALLOC_PARAMETERS::new_zeroed();
+        let params = NV83DE_ALLOC_PARAMETERS { hClass3dObject: compute, ..zeroed };
+        let debugger = session.alloc(session.device, GT200_DEBUGGER, params)?;
+        Ok(Watch { session: session.clone(), notifier, debugger, channel })
+    }
+
+    /// Whether the channel was stopped; costs one read of memory.
+    pub fn is_stopped(&self) -> bool {
+        self.notifier.read_u32(offset_of!(nvgpu_notification, info16) as u64) >> 16 == WRITTEN
+    }
+
+    /// What stopped the channel; `None` while it runs.
+    ///
+    /// # Errors
+    /// What RM says when it is asked for the SMs' records.
+    pub fn fault(&self) -> RmResult<Option<FaultInfo>> {
+        if !self.is_stopped() {
+            return Ok(None);
+        }
+        let code = self.notifier.read_u32(offset_of!(nvgpu_notification, info32) as u64);
+        let mut info = FaultInfo { cause: cause(code), code, channel: self.channel, sm: None, pc: None, address: None };
+        let mut p = NV83DE_CTRL_DEBUG_READ_ALL_SM_ERROR_STATES_PARAMS::new_zeroed();
+        p.numSMsToRead = SMS;
+        self.session.control(self.debugger, NV83DE_CTRL_CMD_DEBUG_READ_ALL_SM_ERROR_STATES, &mut p)?;
+        let first = (0u32..).zip(&p.smErrorStateArray).find(|(_, r)| r.hwwWarpEsr & 0xffff != 0);
+        if let Some((sm, record)) = first {
+            (info.sm, info.pc) = (Some((sm, record.hwwWarpEsr)), Some(record.hwwWarpEsrPc64));
+            if info.cause == Cause::Graphics {
+                info.cause = Cause::Sm;
+            }
+        }
+        Ok(Some(info))
+    }
+
+    /// Fails with the fault if the channel was stopped.
+    ///
+    /// # Errors
+    /// 0x62 (`NV_ERR_RESET_REQUIRED`) and the fault's sentence.
+    pub fn check(&self) -> RmResult<()> {
+        match self.fault()? {
+            None => Ok(()),
+            Some(fault) => Err(RmError::new(NV_ERR_RESET_REQUIRED, fault.to_string())),
+        }
+    }
+
+    /// Waits until submission `fence` has finished. `last` is the newest submission, for messages.
+    ///
+    /// # Errors
+    /// The channel's fault, at once; 0x65 `NV_ERR_TIMEOUT` with what is pending, when the deadline passes.
+    pub fn wait(&self, timeline: &Timeline, fence: u64, deadline: Option<Duration>, last: u64) -> RmResult<()> {
+        for _ in 0..SPINS {
+            if timeline.completed() >= fence {
+                return Ok(());
+            }
+            std::hint::spin_loop();
+        }
+        let start = Instant::now();
+        let mut sleep = FIRST_SLEEP;
+        loop {
+            // In this order: a release that came before the fault still counts.
+            let stopped = self.is_stopped();
+            if timeline.completed() >= fence {
+                return Ok(());
+            }
+            if stopped {
+                self.check()?;
+            }
+            let waited = start.elapsed();
+            if deadline.is_some_and(|d| waited >= d) {
+                let completed = timeline.completed();
+                fail!(
+                    NV_ERR_TIMEOUT,
+                    "fence {fence} is pending after {waited:?}: submission {completed} of {last} has finished, and \
+                     channel {} reports no fault",
+                    self.channel
+                );
+            }
+            std::thread::sleep(deadline.map_or(sleep, |d| sleep.min(d - waited)));
+            sleep = (sleep * 2).min(LONGEST_SLEEP);
+        }
+    }
+}
+
+fn cause(code: u32) -> Cause {
+    match code {
+        NVGPU_CHANNEL_FIFO_ERROR_MMU_ERR_FLT => Cause::Mmu,
+        NVGPU_CHANNEL_GR_EXCEPTION | NVGPU_CHANNEL_GR_ERROR_SW_METHOD | NVGPU_CHANNEL_GR_ILLEGAL_NOTIFY => {
+            Cause::Graphics
+        }
+        NVGPU_CHANNEL_FIFO_ERROR_IDLE_TIMEOUT | NVGPU_CHANNEL_GR_SEMAPHORE_TIMEOUT => Cause::Timeout,
+        NVGPU_CHANNEL_PBDMA_ERROR | NVGPU_CHANNEL_PBDMA_PUSHBUFFER_CRC_MISMATCH => Cause::Pushbuffer,
+        _ => Cause::Other,
+    }
+}

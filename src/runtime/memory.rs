@@ -1,0 +1,230 @@
+//! Memory that CPU and GPU share, and the doorbell: volatile words, and bytes copied in and out.
+//!
+//! `unsafe` is here because a device writes this memory: every access is volatile or a copy through raw pointers,
+//! bounds-checked; no Rust reference into it ever exists.
+#![allow(unsafe_code)]
+
+use super::session::Session;
+use crate::rm::{DmaRequest, MapRequest};
+use crate::status::{During, RmResult, fail};
+use std::sync::Arc;
+use tegrarm_abi::rm::alloc::*;
+use tegrarm_abi::rm::classes::*;
+use tegrarm_abi::rm::status::*;
+use zerocopy::FromZeros;
+
+/// How the CPU sees a buffer. The GPU sees what the CPU wrote either way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cache {
+    /// Cached: for data the CPU reads.
+    Cached,
+    /// Write-combined: for what the CPU writes once and the GPU reads.
+    WriteCombined,
+}
+
+impl Cache {
+    /// `NVOS32_ATTR_COHERENCY`, bits 31:29 of the attributes.
+    fn attributes(self) -> u32 {
+        let coherency = match self {
+            Cache::Cached => NVOS32_ATTR_COHERENCY_CACHED,
+            Cache::WriteCombined => NVOS32_ATTR_COHERENCY_WRITE_COMBINE,
+        };
+        coherency << 29
+    }
+}
+
+/// A buffer, mapped for the CPU and the GPU; freed when dropped.
+pub struct Memory {
+    session: Arc<Session>,
+    handle: u32,
+    va: u64,
+    cpu: usize,
+    len: u64,
+}
+
+impl Memory {
+    /// Allocates and maps `len` bytes, zeroed.
+    ///
+    /// # Errors
+    /// 0x1F for no bytes at all, 0x51 when there is not that much memory; nothing stays behind.
+    pub fn new(session: &Arc<Session>, len: u64, cache: Cache) -> RmResult<Memory> {
+        if len == 0 {
+            fail!(NV_ERR_INVALID_ARGUMENT, "a buffer of 0 bytes");
+        }
+        let (client, device) = (session.client(), session.device);
+        let zeroed = NV_MEMORY_ALLOCATION_PARAMS::new_zeroed();
+        let attr = cache.attributes();
+        let params = NV_MEMORY_ALLOCATION_PARAMS { owner: client, size: len, alignment: 4096, attr, ..zeroed };
+        let handle = session.alloc(device, NV01_MEMORY_LOCAL_USER, params)?;
+        // From here on `Drop` undoes it: freeing memory takes its mappings along.
+        let mut memory = Memory { session: session.clone(), handle, va: 0, cpu: 0, len };
+        let mapper = session.mapper;
+        let request = DmaRequest { dma: mapper, memory: handle, offset: 0, length: len, flags: 0, dma_offset: 0 };
+        memory.va = session.rm().map_memory_dma(client, device, &request)?;
+        let request = MapRequest { memory: handle, offset: 0, length: len, at: None, flags: 0 };
+        memory.cpu = session.rm().map_memory(client, device, &request)?;
+        Ok(memory)
+    }
+
+    /// Its RM handle.
+    pub fn handle(&self) -> u32 {
+        self.handle
+    }
+
+    /// Its GPU address; also its CPU address unless that range of the process was taken.
+    pub fn va(&self) -> u64 {
+        self.va
+    }
+
+    /// Its CPU address.
+    pub fn cpu(&self) -> usize {
+        self.cpu
+    }
+
+    /// Its length in bytes.
+    #[allow(clippy::len_without_is_empty)]
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// The session it belongs to.
+    pub fn session(&self) -> &Arc<Session> {
+        &self.session
+    }
+
+    /// Checks that `offset..offset + len` lies inside.
+    ///
+    /// # Errors
+    /// 0x20 with the numbers.
+    pub fn check(&self, offset: u64, len: u64) -> RmResult<()> {
+        if offset.checked_add(len).is_none_or(|end| end > self.len) {
+            fail!(NV_ERR_INVALID_BASE, "{offset:#x}+{len:#x} is outside a buffer of {:#x} bytes", self.len);
+        }
+        Ok(())
+    }
+
+    fn at<T>(&self, offset: u64) -> *mut T {
+        let size = size_of::<T>() as u64;
+        assert!(offset % size == 0 && offset + size <= self.len, "{offset:#x} in {:#x} bytes", self.len);
+        (self.cpu + offset as usize) as *mut T
+    }
+
+    /// Reads a word.
+    ///
+    /// # Panics
+    /// When it lies outside or is not aligned: a bug of the runtime.
+    pub fn read_u32(&self, offset: u64) -> u32 {
+        // SAFETY: `at` checked bounds and alignment; the mapping lives as long as `self`.
+        u32::from_le(unsafe { self.at::<u32>(offset).read_volatile() })
+    }
+
+    /// Reads a double word, whole.
+    ///
+    /// # Panics
+    /// As [`Memory::read_u32`].
+    pub fn read_u64(&self, offset: u64) -> u64 {
+        // SAFETY: as in `read_u32`.
+        u64::from_le(unsafe { self.at::<u64>(offset).read_volatile() })
+    }
+
+    /// Writes a word.
+    ///
+    /// # Panics
+    /// As [`Memory::read_u32`].
+    pub fn write_u32(&self, offset: u64, value: u32) {
+        // SAFETY: as in `read_u32`.
+        unsafe { self.at::<u32>(offset).write_volatile(value.to_le()) }
+    }
+
+    /// Writes a double word, whole.
+    ///
+    /// # Panics
+    /// As [`Memory::read_u32`].
+    pub fn write_u64(&self, offset: u64, value: u64) {
+        // SAFETY: as in `read_u32`.
+        unsafe { self.at::<u64>(offset).write_volatile(value.to_le()) }
+    }
+
+    /// Copies bytes in.
+    ///
+    /// # Errors
+    /// 0x20 when they do not fit.
+    pub fn write(&self, offset: u64, from: &[u8]) -> RmResult<()> {
+        self.check(offset, from.len() as u64)?;
+        // SAFETY: the range was checked; `from` is ordinary memory of this process, never this mapping, because no
+        // reference into the mapping exists.
+        unsafe {
+            std::ptr::copy_nonoverlapping(from.as_ptr(), (self.cpu + offset as usize) as *mut u8, from.len());
+        }
+        Ok(())
+    }
+
+    /// Copies words in.
+    ///
+    /// # Errors
+    /// 0x20 when they do not fit.
+    pub fn write_words(&self, offset: u64, words: &[u32]) -> RmResult<()> {
+        self.write(offset, zerocopy::IntoBytes::as_bytes(words))
+    }
+
+    /// Zeroes a range.
+    ///
+    /// # Errors
+    /// 0x20 when it does not lie inside.
+    pub fn zero(&self, offset: u64, len: u64) -> RmResult<()> {
+        self.check(offset, len)?;
+        // SAFETY: the range was checked, and the mapping lives as long as `self`.
+        unsafe { std::ptr::write_bytes((self.cpu + offset as usize) as *mut u8, 0, len as usize) };
+        Ok(())
+    }
+
+    /// Copies bytes out.
+    ///
+    /// # Errors
+    /// 0x20 when there are not as many.
+    pub fn read(&self, offset: u64, into: &mut [u8]) -> RmResult<()> {
+        self.check(offset, into.len() as u64)?;
+        // SAFETY: as in `write`.
+        unsafe {
+            std::ptr::copy_nonoverlapping((self.cpu + offset as usize) as *const u8, into.as_mut_ptr(), into.len());
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        self.session.free(self.handle);
+    }
+}
+
+/// The doorbell page. Belongs to the session, whose end unmaps it.
+pub struct Doorbell {
+    _session: Arc<Session>,
+    word: usize,
+}
+
+/// The work-submit doorbell's offset in the page (`NV_VIRTUAL_FUNCTION_DOORBELL`).
+const DOORBELL: usize = 0x90;
+const PAGE_LEN: u64 = 0x1_0000;
+
+impl Doorbell {
+    /// Maps the page.
+    ///
+    /// # Errors
+    /// What RM says.
+    pub fn map(session: &Arc<Session>) -> RmResult<Doorbell> {
+        let usermode = session.alloc_plain(session.subdevice, TURING_USERMODE_A)?;
+        let (client, subdevice) = (session.client(), session.subdevice);
+        let request = MapRequest { memory: usermode, offset: 0, length: PAGE_LEN, at: None, flags: 0 };
+        let page = session.rm().map_memory(client, subdevice, &request);
+        Ok(Doorbell { _session: session.clone(), word: page.during(|| "mapping the doorbell")? + DOORBELL })
+    }
+
+    /// Tells the GPU that a channel has work, after everything written before.
+    pub fn ring(&self, token: u32) {
+        tegrarm_kmd::DeviceMem::barrier();
+        // SAFETY: the word lies in the page mapped by `map`, which the session keeps until it ends.
+        unsafe { (self.word as *mut u32).write_volatile(token.to_le()) }
+    }
+}
