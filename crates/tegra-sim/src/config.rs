@@ -120,6 +120,22 @@ fn choose<T: Copy>(
     })
 }
 
+impl std::str::FromStr for Chip {
+    type Err = ConfigError;
+
+    fn from_str(name: &str) -> Result<Chip, ConfigError> {
+        choose("chip", |_| Some(name.to_owned()), CHIPS)
+    }
+}
+
+impl std::str::FromStr for L4t {
+    type Err = ConfigError;
+
+    fn from_str(name: &str) -> Result<L4t, ConfigError> {
+        choose("l4t", |_| Some(name.to_owned()), RELEASES)
+    }
+}
+
 /// MemTotal of a module: what its kernel leaves of the DRAM (general knowledge, not from a log).
 fn mem_total(chip: Chip) -> u64 {
     const MIB: u64 = 1 << 20;

@@ -6,7 +6,7 @@
 //! `tegrarm_kmd::Kmd`.
 //!
 //! ```text
-//!   SimKmd (in process)        a supervisor (out of process, later)
+//!   SimKmd (in process)        supervisor (out of process)    
 //!        └────────┬─────────────────────┘      both reach callers through `process::Process`
 //!              kernel   nodes, objects, errno rules            facts: nvgpu-rules
 //!                │ hw   what the kernel programs into the GPU
@@ -24,7 +24,8 @@ pub mod mm;
 pub mod process;
 mod sim_kmd;
 pub mod sm;
+pub mod supervisor;
 
 pub use config::{Chip, ConfigError, L4t, SimConfig};
 pub use kernel::{Census, Kernel};
-pub use sim_kmd::SimKmd;
+pub use sim_kmd::{SimKmd, boot};

@@ -9,6 +9,12 @@ use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use tegrarm_kmd::{Arg, Errno, Kmd, Mapping, Node, Placement, Prot};
 
+/// Boots a board: a kernel and its GPU.
+pub fn boot(config: SimConfig) -> (Arc<Kernel>, Arc<Gpu>) {
+    let gpu = Gpu::new(GpuConfig { sm_count: Kernel::sm_count(&config), step: config.step, ..GpuConfig::default() });
+    (Kernel::new(config, gpu.clone()), gpu)
+}
+
 /// A booted virtual board whose only user is this process.
 ///
 /// A forked child is another process: the board is not its. There, everything is refused (`ENODEV` to open,
@@ -24,9 +30,7 @@ pub struct SimKmd {
 impl SimKmd {
     /// Boots a board.
     pub fn new(config: SimConfig) -> SimKmd {
-        let gpu =
-            Gpu::new(GpuConfig { sm_count: Kernel::sm_count(&config), step: config.step, ..GpuConfig::default() });
-        let kernel = Kernel::new(config, gpu.clone());
+        let (kernel, gpu) = boot(config);
         let name = kernel.board_name();
         SimKmd { kernel, gpu, process: InProcess::new(), name }
     }

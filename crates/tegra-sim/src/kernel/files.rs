@@ -11,7 +11,7 @@ use super::tsg::TsgFile;
 use crate::mm::memfd;
 use crate::process::FileId;
 use parking_lot::RwLock;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use tegrarm_kmd::{Errno, Node};
@@ -98,6 +98,12 @@ impl Files {
     /// Takes every file out.
     pub(super) fn drain(&self) -> Vec<Object> {
         self.open.write().drain().map(|(_, entry)| entry.object).collect()
+    }
+
+    /// Takes every file out whose identity is not in `held`.
+    pub(super) fn drain_others(&self, held: &HashSet<FileId>) -> Vec<Object> {
+        let mut open = self.open.write();
+        open.extract_if(|id, _| !held.contains(id)).map(|(_, entry)| entry.object).collect()
     }
 
     /// Open files per kind, for tests and tools.

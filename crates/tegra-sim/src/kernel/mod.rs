@@ -30,6 +30,7 @@ use chip::ChipData;
 use dispatch::Call;
 use files::{Files, Object};
 use hw::{GpuPort, Interrupts};
+use std::collections::HashSet;
 use std::os::fd::{OwnedFd, RawFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -146,6 +147,13 @@ impl Kernel {
     pub fn close(self: &Arc<Self>, process: &dyn Process, fd: RawFd) {
         if let Ok(id) = process.file_id(fd) {
             self.leave(id);
+        }
+    }
+
+    /// Ends every file but those in `held`: what their processes closed without telling.
+    pub fn close_all_but(self: &Arc<Self>, held: &HashSet<FileId>) {
+        for object in self.files.drain_others(held) {
+            self.end(object);
         }
     }
 

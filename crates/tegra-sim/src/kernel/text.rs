@@ -36,6 +36,17 @@ impl Kernel {
         DEVFREQ.iter().find(|(name, _)| *name == file).map(|(_, file)| *file).ok_or(Errno::ENOENT)
     }
 
+    /// Paths of the text files under `/sys`.
+    pub fn text_paths(&self) -> Vec<String> {
+        let directory = self.chip.devfreq[usize::from(self.config.l4t.is_r35())];
+        DEVFREQ.iter().map(|(name, _)| format!("/sys/class/devfreq/{directory}/{name}")).collect()
+    }
+
+    /// Paths of the device nodes.
+    pub fn node_paths(&self) -> Vec<String> {
+        nodes::paths().collect()
+    }
+
     /// The content of a text file of the board; of a directory, its entries, one per line.
     ///
     /// # Errors

@@ -23,7 +23,7 @@ pub struct Vma {
 
 impl Vma {
     /// Reads one line of a maps file; `None` when it is not one.
-    pub(super) fn parse(line: &str) -> Option<Vma> {
+    pub(crate) fn parse(line: &str) -> Option<Vma> {
         let mut words = line.split_ascii_whitespace();
         let (start, end) = words.next()?.split_once('-')?;
         let flags = words.next()?.as_bytes();

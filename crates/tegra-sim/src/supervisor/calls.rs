@@ -3,10 +3,10 @@
 use super::sys::{self, Reply, Test, Trap};
 use super::target::Target;
 use super::tree::{Entry, Tree, normalise};
-use super::{Observer, Supervisor};
+use super::{Answered, Supervisor};
 use crate::process::Process;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use tegrarm_kmd::{Arg, Errno};
 
 /// Where a call keeps its path, and its directory descriptor if it has one.
@@ -56,12 +56,10 @@ const MAGICS: &[u8] = b"NGATHDP";
 
 /// Every call the filter sends to the supervisor.
 pub fn traps() -> Vec<Trap> {
-    let ioctls = MAGICS.iter().map(|m| Trap {
-        nr: libc::SYS_ioctl,
-        tests: vec![Test::Masked { arg: 1, mask: 0xff00, value: u32::from(*m) << 8 }],
-    });
-    // An open that names nothing (O_PATH, O_CREAT of a new file, O_DIRECTORY) may still name ours; only the path tells.
-    ioctls.chain(PATH_CALLS.iter().map(|(nr, _, _)| Trap { nr: *nr, tests: vec![] })).collect()
+    let ioctls = MAGICS
+        .iter()
+        .map(|m| Trap { nr: libc::SYS_ioctl, test: Some(Test { arg: 1, mask: 0xff00, value: u32::from(*m) << 8 }) });
+    ioctls.chain(PATH_CALLS.iter().map(|(nr, _, _)| Trap { nr: *nr, test: None })).collect()
 }
 
 impl Supervisor {
@@ -164,32 +162,57 @@ impl Supervisor {
         if self.makes_objects(request) {
             self.collect_garbage();
         }
-        let result = self.run_ioctl(&target, fd, request, argp);
-        let bytes = result.as_ref().map(|(_, bytes)| bytes.as_slice()).unwrap_or_default();
-        self.observer.ioctl(target.pid(), node, fd, request, bytes, result.as_ref().map(|(v, _)| *v).map_err(|e| *e));
+        let argument = Argument::of(request, argp);
+        let before = match argument.read(&target) {
+            Ok(before) => before,
+            Err(e) => return Reply::Error(e),
+        };
+        let mut bytes = before.clone();
+        let mut result = self.kernel.ioctl(&target, fd, request, argument.pass(&mut bytes));
+        // A failed call leaves its argument alone, but for the one (AS REMAP) that reports how far it came.
+        if let Err(e) = argument.write_back(&target, &before, &bytes) {
+            result = Err(e);
+        }
+        self.observer.ioctl(&Answered { pid: target.pid(), fd, node, request, before: &before, after: &bytes, result });
         match result {
-            Ok((value, _)) => Reply::Value(i64::from(value)),
+            Ok(value) => Reply::Value(i64::from(value)),
             Err(e) => Reply::Error(e),
         }
     }
+}
 
-    /// Copies the argument in, runs the call, copies it back.
-    fn run_ioctl(&self, target: &Target<'_>, fd: i32, request: u32, argp: u64) -> Result<(i32, Vec<u8>), Errno> {
+/// The third argument of a trapped ioctl: what the request number says of it.
+struct Argument {
+    value: u64,
+    size: usize,
+    /// The kernel reads it (`_IOC_WRITE`).
+    input: bool,
+    /// The kernel writes it (`_IOC_READ`).
+    output: bool,
+}
+
+impl Argument {
+    fn of(request: u32, value: u64) -> Argument {
         let size = (request >> 16 & 0x3fff) as usize;
-        if size == 0 {
-            return Ok((self.kernel.ioctl(target, fd, request, Arg::Value(argp))?, vec![]));
+        Argument { value, size, input: request >> 30 & 1 == 1, output: request >> 31 == 1 }
+    }
+
+    /// A structure that is only written starts as zeros, whatever the caller has there (nvgpu-rules §2.1); nvmap
+    /// reads some of those all the same, so they come along when they can be read.
+    fn read(&self, target: &Target<'_>) -> Result<Vec<u8>, Errno> {
+        let mut bytes = vec![0; self.size];
+        match target.read(self.value, &mut bytes) {
+            Err(e) if self.input && self.size > 0 => Err(e),
+            Err(_) => Ok(vec![0; self.size]),
+            Ok(()) => Ok(bytes),
         }
-        let (writes, reads) = (request >> 30 & 1 == 1, request >> 31 == 1);
-        let mut bytes = vec![0; size];
-        // nvmap hands some arguments as values although the number carries a size; those never need the bytes.
-        if (writes || reads) && target.read(argp, &mut bytes).is_err() && writes {
-            return Err(Errno::EFAULT);
-        }
-        let before = bytes.clone();
-        let result = self.kernel.ioctl(target, fd, request, Arg::Bytes(&mut bytes));
-        if reads && bytes != before {
-            target.write(argp, &bytes)?;
-        }
-        Ok((result?, bytes))
+    }
+
+    fn pass<'a>(&self, bytes: &'a mut [u8]) -> Arg<'a> {
+        if self.size == 0 { Arg::Value(self.value) } else { Arg::Bytes(bytes) }
+    }
+
+    fn write_back(&self, target: &Target<'_>, before: &[u8], after: &[u8]) -> Result<(), Errno> {
+        if self.output && before != after { target.write(self.value, after) } else { Ok(()) }
     }
 }

@@ -20,22 +20,38 @@ use tegrarm_abi::nvgpu::ctrl::{NVGPU_GPU_IOCTL_ALLOC_AS, NVGPU_GPU_IOCTL_OPEN_CH
 use tegrarm_kmd::{Errno, Node};
 use tree::Tree;
 
-/// Sees every call the simulated kernel answers: `--strace`, `--trace`.
+/// One answered ioctl.
+#[derive(Clone, Copy, Debug)]
+pub struct Answered<'a> {
+    /// The process that made it.
+    pub pid: i32,
+    /// Its descriptor.
+    pub fd: i32,
+    /// What the descriptor is.
+    pub node: Node,
+    /// The request.
+    pub request: u32,
+    /// The argument as it came.
+    pub before: &'a [u8],
+    /// The argument as it was handed back.
+    pub after: &'a [u8],
+    /// The result.
+    pub result: Result<i32, Errno>,
+}
+
+/// Sees every call the simulated kernel answers.
 pub trait Observer: Send + Sync {
-    /// A process opened a node or file.
-    fn opened(&self, pid: i32, path: &str, fd: i32);
-    /// A process made an ioctl; `bytes` is the argument as it was handed back.
-    fn ioctl(&self, pid: i32, node: Node, fd: i32, request: u32, bytes: &[u8], result: Result<i32, Errno>);
+    /// A process opened a node or file of the board.
+    fn opened(&self, _pid: i32, _path: &str, _fd: i32) {}
+    /// A process made an ioctl.
+    fn ioctl(&self, _call: &Answered<'_>) {}
 }
 
 /// An observer that does not look.
 #[derive(Debug, Default)]
 pub struct Unobserved;
 
-impl Observer for Unobserved {
-    fn opened(&self, _pid: i32, _path: &str, _fd: i32) {}
-    fn ioctl(&self, _pid: i32, _node: Node, _fd: i32, _request: u32, _bytes: &[u8], _result: Result<i32, Errno>) {}
-}
+impl Observer for Unobserved {}
 
 /// A simulated kernel and the board's file tree, for a tree of processes.
 struct Supervisor {

@@ -47,7 +47,7 @@ pub fn run(kernel: Arc<Kernel>, command: Command, observer: Arc<dyn Observer>) -
 }
 
 fn serve(supervisor: &Arc<Supervisor>, listener: &Arc<OwnedFd>, signals: &SignalFd, root: Pid) -> io::Result<Exit> {
-    let mut exit = Exit::Code(0);
+    let mut exit = None;
     loop {
         let mut fds =
             [PollFd::new(listener.as_fd(), PollFlags::POLLIN), PollFd::new(signals.as_fd(), PollFlags::POLLIN)];
@@ -61,8 +61,11 @@ fn serve(supervisor: &Arc<Supervisor>, listener: &Arc<OwnedFd>, signals: &Signal
                 dispatch(supervisor, listener, call);
             }
         } else if calls.intersects(PollFlags::POLLHUP | PollFlags::POLLERR) {
-            reap(root, &mut exit);
-            return Ok(exit);
+            // The last one is leaving; its status may still be on the way.
+            while exit.is_none() {
+                note(root, waitpid(None, None)?, &mut exit);
+            }
+            return Ok(exit.unwrap_or(Exit::Code(0)));
         }
         if sigs.contains(PollFlags::POLLIN) {
             on_signal(signals, root);
@@ -102,24 +105,23 @@ fn on_signal(signals: &SignalFd, root: Pid) {
 }
 
 /// Collects ended children; whether there was any.
-fn reap(root: Pid, exit: &mut Exit) -> bool {
+fn reap(root: Pid, exit: &mut Option<Exit>) -> bool {
     let mut any = false;
-    loop {
-        match waitpid(None, Some(WaitPidFlag::WNOHANG)) {
-            Ok(WaitStatus::Exited(pid, code)) => {
-                any = true;
-                if pid == root {
-                    *exit = Exit::Code(code);
-                }
-            }
-            Ok(WaitStatus::Signaled(pid, signal, _)) => {
-                any = true;
-                if pid == root {
-                    *exit = Exit::Signal(signal);
-                }
-            }
-            Ok(WaitStatus::StillAlive) | Err(_) => return any,
-            Ok(_) => {}
+    while let Ok(status) = waitpid(None, Some(WaitPidFlag::WNOHANG)) {
+        if status == WaitStatus::StillAlive {
+            break;
         }
+        any = true;
+        note(root, status, exit);
+    }
+    any
+}
+
+/// Remembers how the program itself ended.
+fn note(root: Pid, status: WaitStatus, exit: &mut Option<Exit>) {
+    match status {
+        WaitStatus::Exited(pid, code) if pid == root => *exit = Some(Exit::Code(code)),
+        WaitStatus::Signaled(pid, signal, _) if pid == root => *exit = Some(Exit::Signal(signal)),
+        _ => {}
     }
 }

@@ -2,6 +2,7 @@
 #![allow(unsafe_code)]
 
 use super::tree::Entry;
+use nix::sys::signal::SigSet;
 use nix::sys::socket::{ControlMessage, ControlMessageOwned, MsgFlags, recvmsg, sendmsg};
 use std::ffi::CString;
 use std::io::{self, IoSlice, IoSliceMut};
@@ -18,7 +19,6 @@ pub type Notification = libc::seccomp_notif;
 
 const LOAD_WORD: u16 = (libc::BPF_LD | libc::BPF_W | libc::BPF_ABS) as u16;
 const JUMP_EQUAL: u16 = (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16;
-const JUMP_SET: u16 = (libc::BPF_JMP | libc::BPF_JSET | libc::BPF_K) as u16;
 const AND: u16 = (libc::BPF_ALU | libc::BPF_AND | libc::BPF_K) as u16;
 const RETURN: u16 = (libc::BPF_RET | libc::BPF_K) as u16;
 
@@ -27,82 +27,59 @@ const fn op(code: u16, jt: u8, jf: u8, k: u32) -> libc::sock_filter {
     libc::sock_filter { code, jt, jf, k }
 }
 
-/// A condition on a system call: traps when every test on its arguments holds.
-#[derive(Clone, Debug)]
+/// A system call that goes to the supervisor.
+#[derive(Clone, Copy, Debug)]
 pub struct Trap {
     /// System call number.
     pub nr: i64,
-    /// Tests, all of which must hold; none = always.
-    pub tests: Vec<Test>,
+    /// Only if this holds of its arguments.
+    pub test: Option<Test>,
 }
 
-/// A test on the low word of one argument.
+/// `args[arg] & mask == value`, on the low word of the argument.
 #[derive(Clone, Copy, Debug)]
-pub enum Test {
-    /// `arg & mask == value`.
-    Masked {
-        /// Argument index, 0–5.
-        arg: u8,
-        /// Bits looked at.
-        mask: u32,
-        /// What they must be.
-        value: u32,
-    },
-    /// `arg & mask == 0`.
-    Clear {
-        /// Argument index, 0–5.
-        arg: u8,
-        /// Bits that must all be zero.
-        mask: u32,
-    },
+pub struct Test {
+    /// Argument index, 0–5.
+    pub arg: u8,
+    /// Bits looked at.
+    pub mask: u32,
+    /// What they must be.
+    pub value: u32,
 }
 
-impl Test {
-    fn arg(self) -> u8 {
-        match self {
-            Test::Masked { arg, .. } | Test::Clear { arg, .. } => arg,
-        }
-    }
-}
+/// Byte offsets in `struct seccomp_data`.
+const NR: u32 = 0;
+const ARCH: u32 = 4;
+const ARGS: u32 = 16;
 
-/// Byte offset of argument `arg`'s low word in `struct seccomp_data`.
-fn arg_offset(arg: u8) -> u32 {
-    let low = if cfg!(target_endian = "big") { 4 } else { 0 };
-    16 + 8 * u32::from(arg) + low
-}
+/// `AUDIT_ARCH_X86_64`, `AUDIT_ARCH_AARCH64` (linux/audit.h): ELF machine, 64-bit, little-endian.
+#[cfg(target_arch = "x86_64")]
+const OUR_ARCH: u32 = 0xc000_0000 | libc::EM_X86_64 as u32;
+#[cfg(target_arch = "aarch64")]
+const OUR_ARCH: u32 = 0xc000_0000 | libc::EM_AARCH64 as u32;
 
 /// Compiles the filter: a call that matches any trap goes to the supervisor, everything else runs untouched.
+/// Calls of another architecture (32-bit programs) number differently and are let through.
 pub fn compile(traps: &[Trap]) -> Vec<libc::sock_filter> {
-    let mut program = vec![];
+    const NOTIFY: libc::sock_filter = op(RETURN, 0, 0, libc::SECCOMP_RET_USER_NOTIF);
+    const ALLOW: libc::sock_filter = op(RETURN, 0, 0, libc::SECCOMP_RET_ALLOW);
+    let mut program = vec![op(LOAD_WORD, 0, 0, ARCH), op(JUMP_EQUAL, 1, 0, OUR_ARCH), ALLOW];
     for trap in traps {
-        let body = trap_body(trap);
-        program.push(op(LOAD_WORD, 0, 0, 0));
-        // Trap bodies are far below the 255 instructions a jump can span.
-        program.push(op(JUMP_EQUAL, 0, body.len() as u8, trap.nr as u32));
-        program.extend(body);
-    }
-    program.push(op(RETURN, 0, 0, libc::SECCOMP_RET_ALLOW));
-    program
-}
-
-/// Instructions that return "notify" when all tests hold, and otherwise fall through to the next trap.
-fn trap_body(trap: &Trap) -> Vec<libc::sock_filter> {
-    let per_test = |t: &Test| if matches!(t, Test::Masked { .. }) { 3 } else { 2 };
-    let mut left: usize = trap.tests.iter().map(per_test).sum::<usize>() + 1;
-    let mut body = vec![];
-    for test in &trap.tests {
-        body.push(op(LOAD_WORD, 0, 0, arg_offset(test.arg())));
-        left -= per_test(test);
-        match *test {
-            Test::Masked { mask, value, .. } => {
-                body.push(op(AND, 0, 0, mask));
-                body.push(op(JUMP_EQUAL, 0, left as u8, value));
-            }
-            Test::Clear { mask, .. } => body.push(op(JUMP_SET, left as u8, 0, mask)),
+        program.push(op(LOAD_WORD, 0, 0, NR));
+        match trap.test {
+            None => program.extend([op(JUMP_EQUAL, 0, 1, trap.nr as u32), NOTIFY]),
+            Some(Test { arg, mask, value }) => program.extend([
+                op(JUMP_EQUAL, 0, 4, trap.nr as u32),
+                // The low word comes first on every architecture a Jetson program runs on.
+                op(LOAD_WORD, 0, 0, ARGS + 8 * u32::from(arg)),
+                op(AND, 0, 0, mask),
+                op(JUMP_EQUAL, 0, 1, value),
+                NOTIFY,
+            ]),
         }
     }
-    body.push(op(RETURN, 0, 0, libc::SECCOMP_RET_USER_NOTIF));
-    body
+    program.push(ALLOW);
+    program
 }
 
 /// Installs the filter on the calling thread and everything it will start; returns the listener.
@@ -147,12 +124,6 @@ pub fn receive(listener: BorrowedFd<'_>) -> Result<Option<Notification>, Errno> 
         (_, Errno::EINTR | Errno::ENOENT) => Ok(None),
         (_, e) => Err(e),
     }
-}
-
-/// Whether the trapped call still waits: its memory and descriptors are only meaningful while it does.
-pub fn still_waits(listener: BorrowedFd<'_>, id: u64) -> bool {
-    // SAFETY: `id` is a u64, as the request wants.
-    unsafe { libc::ioctl(listener.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_ID_VALID, &raw const id) == 0 }
 }
 
 /// Puts a descriptor into the trapped process, close-on-exec when asked; returns its number there.
@@ -248,9 +219,17 @@ pub fn spawn_trapped(mut command: Command, program: &[libc::sock_filter]) -> io:
     let (ours, theirs) = UnixStream::pair()?;
     let program = program.to_vec();
     let install_and_send = move || {
+        // What we block for our signalfd is not the program's business.
+        SigSet::empty().thread_set_mask()?;
         let listener = install(&program)?;
         let rights = [listener.as_raw_fd()];
-        sendmsg::<()>(theirs.as_raw_fd(), &[IoSlice::new(b"L")], &[ControlMessage::ScmRights(&rights)], MsgFlags::empty(), None)?;
+        sendmsg::<()>(
+            theirs.as_raw_fd(),
+            &[IoSlice::new(b"L")],
+            &[ControlMessage::ScmRights(&rights)],
+            MsgFlags::empty(),
+            None,
+        )?;
         Ok(())
     };
     // SAFETY: runs in the child between fork and exec; it makes system calls and one small allocation, and no
@@ -343,16 +322,21 @@ mod tests {
     use super::*;
 
     /// Runs the program the way the kernel would.
-    fn interpret(program: &[libc::sock_filter], nr: u32, args: [u64; 6]) -> u32 {
+    fn interpret(program: &[libc::sock_filter], arch: u32, nr: u32, args: [u64; 6]) -> u32 {
         let (mut pc, mut acc) = (0usize, 0u32);
         loop {
             let i = &program[pc];
             pc += 1;
             match i.code {
-                LOAD_WORD => acc = if i.k == 0 { nr } else { args[(i.k as usize - 16) / 8] as u32 },
+                LOAD_WORD => {
+                    acc = match i.k {
+                        NR => nr,
+                        ARCH => arch,
+                        arg => args[(arg - ARGS) as usize / 8] as u32,
+                    }
+                }
                 AND => acc &= i.k,
                 JUMP_EQUAL => pc += usize::from(if acc == i.k { i.jt } else { i.jf }),
-                JUMP_SET => pc += usize::from(if acc & i.k != 0 { i.jt } else { i.jf }),
                 RETURN => return i.k,
                 other => panic!("unexpected instruction {other:#x}"),
             }
@@ -361,20 +345,16 @@ mod tests {
 
     #[test]
     fn filter_traps_exactly_what_its_tests_say() {
-        let program = compile(&[
-            Trap { nr: 16, tests: vec![Test::Masked { arg: 1, mask: 0xff00, value: 0x4700 }] },
-            Trap { nr: 257, tests: vec![Test::Clear { arg: 2, mask: 0x40 }, Test::Masked { arg: 0, mask: !0, value: 5 }] },
-            Trap { nr: 21, tests: vec![] },
-        ]);
+        let on = |nr, arg, mask, value| Trap { nr, test: Some(Test { arg, mask, value }) };
+        let program = compile(&[on(16, 1, 0xff00, 0x4700), Trap { nr: 21, test: None }, on(16, 1, 0xff00, 0x4100)]);
         let notify = libc::SECCOMP_RET_USER_NOTIF;
         let allow = libc::SECCOMP_RET_ALLOW;
-        let run = |nr, a0, a1, a2| interpret(&program, nr, [a0, a1, a2, 0, 0, 0]);
-        assert_eq!(run(16, 3, 0xc010_4705, 0), notify);
-        assert_eq!(run(16, 3, 0x5401, 0), allow);
-        assert_eq!(run(257, 5, 0, 0x80000), notify);
-        assert_eq!(run(257, 5, 0, 0x80040), allow);
-        assert_eq!(run(257, 6, 0, 0), allow);
-        assert_eq!(run(21, 0, 0, 0), notify);
-        assert_eq!(run(0, 0, 0, 0), allow);
+        let run = |nr, request| interpret(&program, OUR_ARCH, nr, [3, request, 0, 0, 0, 0]);
+        assert_eq!(run(16, 0xc010_4705), notify);
+        assert_eq!(run(16, 0xc004_4101), notify);
+        assert_eq!(run(16, 0x5401), allow);
+        assert_eq!(run(21, 0), notify);
+        assert_eq!(run(0, 0x4705), allow);
+        assert_eq!(interpret(&program, OUR_ARCH ^ 1, 21, [0; 6]), allow);
     }
 }

@@ -93,7 +93,9 @@ impl Process for Target<'_> {
     fn read_only(&self, fd: RawFd) -> bool {
         let info = std::fs::read_to_string(format!("/proc/{}/fdinfo/{fd}", self.tid)).unwrap_or_default();
         let flags = info.lines().find_map(|line| line.strip_prefix("flags:"));
-        flags.and_then(|octal| i32::from_str_radix(octal.trim(), 8).ok()).is_some_and(|f| f & libc::O_ACCMODE == libc::O_RDONLY)
+        flags
+            .and_then(|octal| i32::from_str_radix(octal.trim(), 8).ok())
+            .is_some_and(|f| f & libc::O_ACCMODE == libc::O_RDONLY)
     }
 
     fn install(&self, file: OwnedFd) -> Result<RawFd, Errno> {

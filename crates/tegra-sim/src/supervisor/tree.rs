@@ -128,13 +128,15 @@ mod tests {
 
     #[test]
     fn the_skeleton_lists_like_the_board() {
-        let tree = Tree::new(&["/dev/nvgpu/igpu0/ctrl".into()], &["/sys/class/devfreq/17000000.gpu/min_freq".into()]).unwrap();
+        let tree =
+            Tree::new(&["/dev/nvgpu/igpu0/ctrl".into()], &["/sys/class/devfreq/17000000.gpu/min_freq".into()]).unwrap();
         let root = tree.root.clone();
         assert!(matches!(tree.find("/dev/nvgpu/igpu0/ctrl"), Some(Entry::Node(_))));
         assert!(matches!(tree.find("/sys/class/devfreq/17000000.gpu/min_freq"), Some(Entry::Text(_))));
         assert_eq!(tree.find("/dev/nvgpu/igpu0"), Some(&Entry::Directory));
         assert_eq!(tree.find("/dev/null"), None);
-        let names: Vec<_> = std::fs::read_dir(tree.real("/dev/nvgpu/igpu0")).unwrap().map(|e| e.unwrap().file_name()).collect();
+        let names: Vec<_> =
+            std::fs::read_dir(tree.real("/dev/nvgpu/igpu0")).unwrap().map(|e| e.unwrap().file_name()).collect();
         assert_eq!(names, ["ctrl"]);
         drop(tree);
         assert!(!root.exists());

@@ -1,0 +1,164 @@
+//! `tegrarm-sim run`: programs that know nothing of the simulator, in processes of their own.
+
+use std::path::PathBuf;
+use std::process::{Command, Output};
+
+fn supervised(program: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_tegrarm-sim")).args(["run", "--"]).args(program).output().unwrap()
+}
+
+fn shell(script: &str) -> Output {
+    supervised(&["sh", "-c", script])
+}
+
+fn text(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// Compiles a C program that knows only the kernel's interface.
+fn compile(name: &str, source: &str) -> PathBuf {
+    let dir = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
+    let (code, program) = (dir.join(format!("{name}.c")), dir.join(name));
+    std::fs::write(&code, source).unwrap();
+    let status = Command::new("cc").args(["-O1", "-Wall", "-Werror", "-o"]).arg(&program).arg(&code).status().unwrap();
+    assert!(status.success());
+    program
+}
+
+#[test]
+fn exit_codes_and_signals_pass_through() {
+    use std::os::unix::process::ExitStatusExt;
+    assert_eq!(shell("exit 7").status.code(), Some(7));
+    assert_eq!(shell("kill -TERM $$").status.signal(), Some(15));
+    assert_eq!(supervised(&["/no/such/program"]).status.code(), Some(127));
+}
+
+#[test]
+fn nodes_are_there_for_stat_access_and_listing_and_only_theirs() {
+    let out = shell(
+        "test -c /dev/nvmap && test -r /dev/nvgpu/igpu0/ctrl && test ! -e /dev/nvgpu/igpu0/nothing && \
+         ls /dev/nvgpu/igpu0 | tr '\\n' ' ' && test -c /dev/null && test ! -c /etc/passwd && cd /dev && test -c nvmap && test -c nvgpu/../nvgpu/igpu0/as",
+    );
+    assert!(out.status.success(), "{out:?}");
+    assert!(text(&out).contains("ctrl") && text(&out).contains("tsg"), "{out:?}");
+}
+
+#[test]
+fn devfreq_files_read_and_write_like_sysfs() {
+    let out = shell(
+        "f=/sys/class/devfreq/17000000.gpu; cat $f/max_freq; cat $f/max_freq > $f/min_freq; \
+         for i in 1 2 3 4 5 6 7 8 9; do [ \"$(cat $f/min_freq)\" = \"$(cat $f/max_freq)\" ] && break; sleep 0.1; done; cat $f/min_freq",
+    );
+    assert!(out.status.success(), "{out:?}");
+    let lines: Vec<String> = text(&out).lines().map(str::to_owned).collect();
+    assert_eq!(lines.len(), 2);
+    assert_eq!(lines[0], lines[1]);
+}
+
+const TWO_PROCESSES: &str = r#"
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static int tsg(int ctrl) {
+  struct { int fd; uint32_t flags; uint64_t source, token; } a = {0};
+  assert(ioctl(ctrl, 0xc0184709, &a) == 0);
+  return a.fd;
+}
+
+int main(void) {
+  int ctrl = open("/dev/nvgpu/igpu0/ctrl", O_RDWR | O_CLOEXEC);
+  assert(ctrl >= 0 && (fcntl(ctrl, F_GETFD) & FD_CLOEXEC));
+  volatile uint32_t *page = mmap(0, 65536, PROT_READ | PROT_WRITE, MAP_SHARED, ctrl, 0);
+  assert(page != MAP_FAILED);
+  /* Wrong size inside the range, unknown number, bad pointer. */
+  assert(ioctl(ctrl, 0xc0084709, 0) == -1 && (errno == ENOTTY || errno == EFAULT));
+  uint8_t big[64] = {0};
+  assert(ioctl(ctrl, 0xc01047ff, big) == -1 && errno == EINVAL);
+  assert(ioctl(ctrl, 0xc0184709, (void *)8) == -1 && errno == EFAULT);
+  /* A terminal ioctl shares TSG's magic and is none of ours. */
+  assert(isatty(0) == 0 && errno != EFAULT);
+  int32_t channel = -1;
+  assert(ioctl(ctrl, 0xc004470b, &channel) == 0);
+  int t = tsg(ctrl);
+  /* Memory is shared with a child through the dmabuf, as between any two processes. */
+  int nvmap = open("/dev/nvmap", O_RDWR);
+  struct { uint32_t size, handle; } create = {4096, 0};
+  assert(ioctl(nvmap, 0xc0084e00, &create) == 0);
+  struct { uint32_t handle, heap, flags, align; int32_t nid; } alloc = {create.handle, 1u << 30, 2, 4096, 0};
+  assert(ioctl(nvmap, 0x40144e03, &alloc) == 0);
+  struct { int32_t fd; uint32_t handle; } get = {0, create.handle};
+  assert(ioctl(nvmap, 0xc0084e0f, &get) == 0);
+  volatile uint32_t *mem = mmap(0, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, get.fd, 0);
+  assert(mem != MAP_FAILED && mem[0] == 0);
+  pid_t child = fork();
+  if (child == 0) {
+    int other = open("/dev/nvgpu/igpu0/ctrl", O_RDWR);
+    int32_t c = -1;
+    if (other < 0 || ioctl(other, 0xc004470b, &c) != 0) _exit(1);
+    uint32_t *m = mmap(0, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, get.fd, 0);
+    m[0] = 0x600d;
+    _exit(0);
+  }
+  int status;
+  waitpid(child, &status, 0);
+  assert(status == 0);
+  assert(mem[0] == 0x600d);
+  close(t);
+  puts("fine");
+  return 0;
+}
+"#;
+
+#[test]
+fn a_c_program_and_its_child_use_one_board() {
+    let program = compile("two_processes", TWO_PROCESSES);
+    let out = supervised(&[program.to_str().unwrap()]);
+    assert!(out.status.success() && text(&out) == "fine\n", "{out:?}");
+}
+
+const REUSE: &str = r#"
+#include <assert.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+int main(void) {
+  int ctrl = open("/dev/nvgpu/igpu0/ctrl", O_RDWR);
+  /* There are 512 channels: without noticing closes, the 513th open would fail. */
+  for (int i = 0; i < 600; i++) {
+    int32_t channel = -1;
+    assert(ioctl(ctrl, 0xc004470b, &channel) == 0);
+    close(channel);
+  }
+  return 0;
+}
+"#;
+
+#[test]
+fn objects_end_when_their_descriptors_are_closed() {
+    let program = compile("reuse", REUSE);
+    let out = supervised(&[program.to_str().unwrap()]);
+    assert!(out.status.success(), "{out:?}");
+}
+
+#[test]
+fn strace_names_calls_and_fields() {
+    let program = compile("strace_me", REUSE);
+    let out = Command::new(env!("CARGO_BIN_EXE_tegrarm-sim"))
+        .args(["run", "--l4t", "r35", "--chip", "orin-nx", "--strace", "--"])
+        .arg(program)
+        .output()
+        .unwrap();
+    let trace = String::from_utf8_lossy(&out.stderr).into_owned();
+    assert!(out.status.success(), "{trace}");
+    assert!(trace.contains("open(\"/dev/nvgpu/igpu0/ctrl\")"), "{trace}");
+    assert!(trace.contains("NVGPU_GPU_IOCTL_OPEN_CHANNEL("), "{trace}");
+}
