@@ -47,6 +47,11 @@ fn kind(path: &str) -> Option<Kind> {
     GPU_NODES.iter().find(|(new, old, _)| name == Some(*new) || path == *old).map(|(_, _, kind)| *kind)
 }
 
+/// Whether `path` is the node that powers the GPU up.
+pub(super) fn is_power(path: &str) -> bool {
+    kind(path) == Some(Kind::Power)
+}
+
 /// Every path that can be opened.
 pub(super) fn paths() -> impl Iterator<Item = String> {
     let both = |(new, old, _): &(&str, &str, Kind)| [format!("/dev/nvgpu/igpu0/{new}"), (*old).to_owned()];

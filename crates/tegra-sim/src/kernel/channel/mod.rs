@@ -2,6 +2,7 @@
 
 mod context;
 mod control;
+mod fence;
 mod notifier;
 mod setup;
 mod submit;
@@ -21,7 +22,7 @@ use setup::Setup;
 use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
-use sync::UserSyncpoint;
+use sync::ChannelSyncpoint;
 use tegrarm_abi::nvgpu::channel::*;
 use tegrarm_abi::nvgpu::r35::*;
 use tegrarm_kmd::Errno;
@@ -84,7 +85,7 @@ pub(super) struct ChannelState {
     pub setup: Option<Setup>,
     pub watchdog: control::Watchdog,
     ctxsw_timeout_ms: u32,
-    syncpoint: Option<UserSyncpoint>,
+    syncpoint: Option<ChannelSyncpoint>,
     /// Keeps the error notifier's dmabuf.
     notifier: Option<Arc<Buffer>>,
     enabled: bool,

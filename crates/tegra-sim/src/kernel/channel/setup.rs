@@ -1,5 +1,6 @@
 //! SETUP_BIND: a channel gets its ring and goes onto the runlist (nvgpu-rules §7.2, §7.9).
 
+use super::fence::Fences;
 use super::{Channel, ChannelState};
 use crate::kernel::dispatch::{Call, Reply};
 use crate::kernel::hw::{GpuPort, HwChannel, Place};
@@ -26,6 +27,8 @@ pub(in crate::kernel) struct Setup {
     pub railgating_allowed: bool,
     on_runlist: bool,
     _ring: KernelMapping,
+    /// Kernel mode: what fences are made of.
+    pub fences: Option<Fences>,
     /// Usermode: the dmabufs of ring and USERD stay referenced until the channel is freed.
     _buffers: Vec<Arc<Buffer>>,
 }
@@ -72,6 +75,7 @@ pub(super) fn setup_bind(call: &Call<'_>, channel: &Arc<Channel>, args: &mut nvg
     let deterministic = flag(NVGPU_CHANNEL_SETUP_BIND_FLAGS_DETERMINISTIC);
     let mut state = channel.state.lock();
     check(&state, args.num_gpfifo_entries, usermode, deterministic)?;
+    let fences = if usermode { None } else { Some(Fences::new(&state, args.num_gpfifo_entries)?) };
     let memory = match usermode {
         true => Memory::of_caller(call, &state, args)?,
         false => Memory::of_kernel(&state, args.num_gpfifo_entries)?,
@@ -99,6 +103,7 @@ pub(super) fn setup_bind(call: &Call<'_>, channel: &Arc<Channel>, args: &mut nvg
         railgating_allowed: false,
         on_runlist: true,
         _ring: memory.mapping,
+        fences,
         _buffers: memory.buffers,
     });
     // Runlist 0 on both chips: the token is the channel id. The three addresses are 0 on ga10b.

@@ -14,7 +14,7 @@ pub(super) fn submit_gpfifo(call: &Call<'_>, channel: &Arc<Channel>, args: &mut 
     if channel.dead() {
         return Err(Errno::ETIMEDOUT.into());
     }
-    let state = channel.state.lock();
+    let mut state = channel.state.lock();
     let setup = state.setup.as_ref();
     if setup.is_some_and(|setup| setup.usermode) {
         return Err(Errno::EINVAL.into());
@@ -25,30 +25,45 @@ pub(super) fn submit_gpfifo(call: &Call<'_>, channel: &Arc<Channel>, args: &mut 
     if setup.deterministic && (tracked || state.watchdog.enabled || setup.railgating_allowed) {
         return Err(Errno::EINVAL.into());
     }
-    if flag(NVGPU_SUBMIT_GPFIFO_FLAGS_FENCE_WAIT) || flag(NVGPU_SUBMIT_GPFIFO_FLAGS_FENCE_GET) {
-        tracing::error!("SUBMIT_GPFIFO with fences is not simulated; a usermode channel's semaphores are");
+    let (before, after) = (flag(NVGPU_SUBMIT_GPFIFO_FLAGS_FENCE_WAIT), flag(NVGPU_SUBMIT_GPFIFO_FLAGS_FENCE_GET));
+    if (before || after) && flag(NVGPU_SUBMIT_GPFIFO_FLAGS_SYNC_FENCE) {
+        tracing::error!("SUBMIT_GPFIFO with sync_file fences is not simulated; with syncpoint fences it is");
         return Err(Errno::ENOSYS.into());
     }
-    let (hw, entries) = (&setup.hw, setup.hw.entries);
-    if args.num_entries > entries - 1 {
+    let (hw, entries) = (setup.hw.clone(), setup.hw.entries);
+    let extra = u32::from(before) + u32::from(after);
+    if args.num_entries > entries - 1 - extra {
         return Err(Errno::ENOMEM.into());
     }
     let word = |at| hw.userd.backing.load_u32(hw.userd.offset + at).unwrap_or(0) % entries;
     let (get, put) = (word(GP_GET), word(GP_PUT));
-    let free = (get + entries - put - 1) % entries;
-    if args.num_entries > free {
+    if args.num_entries + extra > (get + entries - put - 1) % entries {
         return Err(Errno::EAGAIN.into());
     }
+    let mut theirs = Vec::new();
     for i in 0..args.num_entries {
-        let entry: nvgpu_gpfifo = call.copy_in_as(args.gpfifo.wrapping_add(u64::from(i) * 8))?;
+        theirs.push(call.copy_in_as::<u64>(args.gpfifo.wrapping_add(u64::from(i) * 8))?);
+    }
+    let space = state.space.clone().ok_or(Errno::EINVAL)?;
+    let fences = state.setup.as_mut().and_then(|setup| setup.fences.as_mut()).ok_or(Errno::ENOMEM)?;
+    let mut list = Vec::new();
+    if before {
+        list.push(fences.wait(call, &space, put, args.fence)?);
+    }
+    list.extend(theirs);
+    if after {
+        let slot = (put + list.len() as u32) % entries;
+        let (entry, fence) = fences.signal(call, &space, slot)?;
+        list.push(entry);
+        args.fence = fence;
+    }
+    for (i, entry) in (0..).zip(&list) {
         let at = hw.ring.offset + ((put + i) % entries) as usize * 8;
-        let bytes = (u64::from(entry.entry1) << 32 | u64::from(entry.entry0)).to_le_bytes();
-        if !hw.ring.backing.write(at, &bytes) {
+        if !hw.ring.backing.write(at, &entry.to_le_bytes()) {
             return Err(Errno::ENOMEM.into());
         }
     }
-    let next = (put + args.num_entries) % entries;
-    if !hw.userd.backing.store_u32(hw.userd.offset + GP_PUT, next) {
+    if !hw.userd.backing.store_u32(hw.userd.offset + GP_PUT, (put + list.len() as u32) % entries) {
         return Err(Errno::ENOMEM.into());
     }
     call.kernel.gpu.ring(hw.id);

@@ -2,8 +2,10 @@
 
 use super::Channel;
 use crate::kernel::dispatch::{Call, Reply};
+use crate::kernel::hw::Syncpoint;
+use crate::kernel::space::AddressSpace;
 use crate::kernel::space::KernelMapping;
-use crate::kernel::syncpoint::OwnedSyncpoint;
+use crate::kernel::syncpoint::{OwnedSyncpoint, Syncpoints};
 use crate::mm::SYNCPOINT_STRIDE;
 use std::sync::Arc;
 use tegrarm_abi::nvgpu::channel::nvgpu_get_user_syncpoint_args;
@@ -11,9 +13,31 @@ use tegrarm_kmd::Errno;
 
 /// A channel's own syncpoint. (The mapping goes before the number does.)
 #[derive(Debug)]
-pub(super) struct UserSyncpoint {
+pub(super) struct ChannelSyncpoint {
     mapping: KernelMapping,
     owned: OwnedSyncpoint,
+}
+
+impl ChannelSyncpoint {
+    /// Takes a syncpoint and maps it: all of them read-only, this one writable.
+    pub(super) fn new(unit: &Arc<Syncpoints>, space: &Arc<AddressSpace>) -> Result<ChannelSyncpoint, Errno> {
+        let owned = OwnedSyncpoint::take(unit)?;
+        let point = &owned.syncpoint;
+        space.map_syncpoints(point.aperture.clone())?;
+        let place = point.offset() as u64;
+        let mapping = space.map_kernel(point.aperture.clone(), place, SYNCPOINT_STRIDE as u64, true)?;
+        Ok(ChannelSyncpoint { mapping, owned })
+    }
+
+    /// Where the GPU increments it.
+    pub(super) fn va(&self) -> u64 {
+        self.mapping.va
+    }
+
+    /// The syncpoint.
+    pub(super) fn point(&self) -> &Arc<Syncpoint> {
+        &self.owned.syncpoint
+    }
 }
 
 /// Made on first use, the same answer ever after; `max` is the counter's value at the call.
@@ -28,17 +52,13 @@ pub(super) fn get_user_syncpoint(
             tracing::error!("GET_USER_SYNCPOINT before AS.BIND_CHANNEL: a board's kernel dereferences NULL here");
             return Err(Errno::EFAULT.into());
         };
-        let owned = OwnedSyncpoint::take(&call.kernel.syncpoints)?;
-        let point = owned.syncpoint.clone();
-        space.map_syncpoints(point.aperture.clone())?;
-        let place = point.offset() as u64;
-        let mapping = space.map_kernel(point.aperture.clone(), place, SYNCPOINT_STRIDE as u64, true)?;
-        *channel.vitals.syncpoint.lock() = Some(point);
-        state.syncpoint = Some(UserSyncpoint { mapping, owned });
+        let fresh = ChannelSyncpoint::new(&call.kernel.syncpoints, &space)?;
+        *channel.vitals.syncpoint.lock() = Some(fresh.point().clone());
+        state.syncpoint = Some(fresh);
     }
-    let Some(UserSyncpoint { mapping, owned }) = &state.syncpoint else { return Err(Errno::ENOMEM.into()) };
-    args.gpu_va = mapping.va;
-    args.syncpoint_id = owned.syncpoint.id;
-    args.syncpoint_max = owned.syncpoint.value();
+    let Some(syncpoint) = &state.syncpoint else { return Err(Errno::ENOMEM.into()) };
+    args.gpu_va = syncpoint.va();
+    args.syncpoint_id = syncpoint.point().id;
+    args.syncpoint_max = syncpoint.point().value();
     Ok(())
 }

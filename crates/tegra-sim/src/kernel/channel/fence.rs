@@ -1,0 +1,81 @@
+//! Fences of kernel-mode submits: command words of the kernel's own around the caller's entries.
+
+use super::ChannelState;
+use super::sync::ChannelSyncpoint;
+use crate::kernel::dispatch::{Call, Reply};
+use crate::kernel::space::{AddressSpace, KernelMapping};
+use crate::kernel::syncpoint::COUNT;
+use crate::mm::{Backing, SYNCPOINT_STRIDE};
+use std::sync::Arc;
+use tegrarm_abi::methods::host::*;
+use tegrarm_abi::nvgpu::channel::nvgpu_fence;
+use tegrarm_kmd::Errno;
+
+/// Words of one fence: a method header and five semaphore methods.
+const WORDS: usize = 6;
+/// Bytes between fences: one slot per ring entry.
+const SLOT: usize = 32;
+
+/// What a kernel-mode channel makes fences of.
+#[derive(Debug)]
+pub(in crate::kernel) struct Fences {
+    commands: Arc<Backing>,
+    mapping: KernelMapping,
+    /// The channel's own syncpoint and the value its last fence waits for; made with the first fence.
+    syncpoint: Option<(ChannelSyncpoint, u32)>,
+}
+
+impl Fences {
+    pub(super) fn new(state: &ChannelState, entries: u32) -> Reply<Fences> {
+        let space = state.space.as_ref().ok_or(Errno::EINVAL)?;
+        let size = entries as usize * SLOT;
+        let commands = Arc::new(Backing::anonymous("nvgpu-commands", size).map_err(|_| Errno::ENOMEM)?);
+        let mapping = space.map_kernel(commands.clone(), 0, size as u64, false)?;
+        Ok(Fences { commands, mapping, syncpoint: None })
+    }
+
+    /// A ring entry that waits until a syncpoint has reached a value.
+    pub(super) fn wait(&self, call: &Call<'_>, space: &AddressSpace, slot: u32, fence: nvgpu_fence) -> Reply<u64> {
+        if fence.id >= COUNT {
+            return Err(Errno::EINVAL.into());
+        }
+        let base = space.map_syncpoints(call.kernel.syncpoints.aperture()?)?;
+        let va = base + u64::from(fence.id) * SYNCPOINT_STRIDE as u64;
+        let execute = NVC56F_SEM_EXECUTE_OPERATION.put(NVC56F_SEM_EXECUTE_OPERATION_ACQ_CIRC_GEQ)
+            | NVC56F_SEM_EXECUTE_ACQUIRE_SWITCH_TSG.put(NVC56F_SEM_EXECUTE_ACQUIRE_SWITCH_TSG_EN);
+        self.emit(slot, va, fence.value, execute)
+    }
+
+    /// A ring entry that increments the channel's syncpoint, and the fence that waits for that.
+    pub(super) fn signal(
+        &mut self,
+        call: &Call<'_>,
+        space: &Arc<AddressSpace>,
+        slot: u32,
+    ) -> Reply<(u64, nvgpu_fence)> {
+        if self.syncpoint.is_none() {
+            let fresh = ChannelSyncpoint::new(&call.kernel.syncpoints, space)?;
+            let value = fresh.point().value();
+            self.syncpoint = Some((fresh, value));
+        }
+        let Some((syncpoint, last)) = &mut self.syncpoint else { return Err(Errno::ENOMEM.into()) };
+        *last = last.wrapping_add(1);
+        let (va, fence) = (syncpoint.va(), nvgpu_fence { id: syncpoint.point().id, value: *last });
+        let execute = NVC56F_SEM_EXECUTE_OPERATION.put(NVC56F_SEM_EXECUTE_OPERATION_RELEASE)
+            | NVC56F_SEM_EXECUTE_RELEASE_WFI.put(NVC56F_SEM_EXECUTE_RELEASE_WFI_EN);
+        Ok((self.emit(slot, va, 0, execute)?, fence))
+    }
+
+    /// Writes a semaphore operation into a slot; the ring entry that fetches it.
+    fn emit(&self, slot: u32, va: u64, payload: u32, execute: u32) -> Reply<u64> {
+        // Five methods from SEM_ADDR_LO on: SEC_OP, count, subchannel 0, method address.
+        let header = NVC56F_DMA_SEC_OP_INC_METHOD << 29 | 5 << 16 | NVC56F_SEM_ADDR_LO >> 2;
+        let words = [header, va as u32, (va >> 32) as u32, payload, 0, execute];
+        let at = slot as usize * SLOT;
+        let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        if !self.commands.write(at, &bytes) {
+            return Err(Errno::ENOMEM.into());
+        }
+        Ok((self.mapping.va + at as u64) | (WORDS as u64) << 42)
+    }
+}

@@ -1,0 +1,206 @@
+//! Kernel and GPU together: work that runs, work that faults, what a program sees of either.
+
+mod kernel_support;
+
+use kernel_support::*;
+use std::time::{Duration, Instant};
+use tegrarm_kmd::DeviceMem;
+
+const GP_GET: usize = 0x88;
+const GP_PUT: usize = 0x8c;
+const DOORBELL: usize = 0x90;
+
+/// A channel on the runlist, its memory in the CPU's view, and a page for pushbuffers and semaphores.
+struct Running {
+    rig: Rig,
+    _ring: Buffer,
+    _userd: Buffer,
+    ring: DeviceMem,
+    userd: DeviceMem,
+    page: DeviceMem,
+    page_va: u64,
+    token: u32,
+    put: u32,
+}
+
+fn view(file: &File, len: usize) -> DeviceMem {
+    DeviceMem::new(file.mmap(Placement::Anywhere, len, Prot::ReadWrite, 0).unwrap())
+}
+
+impl Running {
+    fn new(board: &Board) -> Running {
+        let rig = board.rig();
+        let (ring, userd, token) = board.setup(&rig.channel);
+        let page = board.buffer(4096);
+        let page_va = map(&rig.space, &page).unwrap();
+        Running {
+            ring: view(&ring.fd, 8192),
+            userd: view(&userd.fd, 4096),
+            page: view(&page.fd, 4096),
+            page_va,
+            token,
+            put: 0,
+            rig,
+            _ring: ring,
+            _userd: userd,
+        }
+    }
+
+    /// Submits one host semaphore operation and rings the doorbell.
+    fn semaphore(&mut self, doorbell: &DeviceMem, va: u64, payload: u32, execute: u32) {
+        let at = 256 + self.put as usize * 32;
+        let words = [0x2005_0017, va as u32, (va >> 32) as u32, payload, 0, execute];
+        for (i, word) in words.into_iter().enumerate() {
+            self.page.write_u32(at + 4 * i, word);
+        }
+        self.ring.write_u64(self.put as usize * 8, (self.page_va + at as u64) | 6 << 42 | 1 << 41);
+        self.put += 1;
+        DeviceMem::barrier();
+        self.userd.write_u32(GP_PUT, self.put);
+        DeviceMem::barrier();
+        doorbell.write_u32(DOORBELL, self.token);
+    }
+}
+
+/// Waits for what the GPU does, with a limit no healthy machine reaches.
+fn until(what: &str, met: impl Fn() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while !met() {
+        assert!(Instant::now() < deadline, "{what} did not happen");
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn rule_1_row_16_a_doorbell_runs_the_ring() {
+    let board = Board::new();
+    let doorbell = view(&board.ctrl, 64 << 10);
+    let mut channel = Running::new(&board);
+    let va = channel.page_va;
+    channel.semaphore(&doorbell, va, 0xcafe, 1);
+    until("the release", || channel.page.read_u32(0) == 0xcafe);
+    until("GP_GET", || channel.userd.read_u32(GP_GET) == 1);
+}
+
+#[test]
+fn rule_8_5_an_unmapped_address_is_notifier_31_and_releases_nothing() {
+    let board = Board::new();
+    let doorbell = view(&board.ctrl, 4096);
+    let (mut channel, mut other) = (Running::new(&board), Running::new(&board));
+    let notifier = board.buffer(4096);
+    let mut set = args::<nvgpu_set_error_notifier>(|a| (a.size, a.mem) = (16, notifier.raw() as u32));
+    channel.rig.channel.ioctl(NVGPU_IOCTL_CHANNEL_SET_ERROR_NOTIFIER, &mut set).unwrap();
+    let memory = view(&notifier.fd, 4096);
+    channel.semaphore(&doorbell, 0x10_0000_0000, 1, 1);
+    until("death", || timedout(&channel.rig.channel) == 1);
+    assert_eq!((memory.read_u32(8), memory.read_u32(12) >> 16), (31, 0xffff));
+    let va = channel.page_va;
+    channel.semaphore(&doorbell, va, 1, 1);
+    // Another group goes on, and by then the dead one had its chance.
+    let va = other.page_va;
+    other.semaphore(&doorbell, va, 2, 1);
+    until("the other group's release", || other.page.read_u32(0) == 2);
+    assert_eq!(channel.page.read_u32(0), 0);
+}
+
+#[test]
+fn rule_5_6_an_unmapped_buffer_faults_the_gpu() {
+    let board = Board::new();
+    let doorbell = view(&board.ctrl, 4096);
+    let mut channel = Running::new(&board);
+    let target = board.buffer(4096);
+    let va = map(&channel.rig.space, &target).unwrap();
+    channel.semaphore(&doorbell, va, 7, 1);
+    let memory = view(&target.fd, 4096);
+    until("the release", || memory.read_u32(0) == 7);
+    unmap(&channel.rig.space, va);
+    channel.semaphore(&doorbell, va, 8, 1);
+    until("death", || timedout(&channel.rig.channel) == 1);
+    assert_eq!(memory.read_u32(0), 7);
+}
+
+#[test]
+fn rule_5_5_a_read_only_mapping_is_not_written() {
+    let board = Board::new();
+    let doorbell = view(&board.ctrl, 4096);
+    let mut channel = Running::new(&board);
+    let target = board.buffer(4096);
+    let va = map_with(&channel.rig.space, target.raw(), |a| a.flags |= 1 << 10).unwrap();
+    channel.semaphore(&doorbell, va, 7, 1);
+    until("death", || timedout(&channel.rig.channel) == 1);
+    assert_eq!(view(&target.fd, 4096).read_u32(0), 0);
+}
+
+#[test]
+fn rule_5_4_sparse_pages_swallow_writes() {
+    let board = Board::new();
+    let doorbell = view(&board.ctrl, 4096);
+    let mut channel = Running::new(&board);
+    let sparse = alloc_space(&channel.rig.space, 1 << 20, NVGPU_AS_ALLOC_SPACE_FLAGS_SPARSE, 0).unwrap();
+    channel.semaphore(&doorbell, sparse + 0x4000, 7, 1);
+    let va = channel.page_va;
+    channel.semaphore(&doorbell, va, 9, 1);
+    until("the release", || channel.page.read_u32(0) == 9);
+    assert_eq!(timedout(&channel.rig.channel), 0);
+}
+
+#[test]
+fn rule_7_7_a_release_at_its_address_increments_the_syncpoint() {
+    let board = Board::new();
+    let doorbell = view(&board.ctrl, 4096);
+    let mut channel = Running::new(&board);
+    let get = |channel: &Running| {
+        let mut get = args::<nvgpu_get_user_syncpoint_args>(|_| ());
+        channel.rig.channel.ioctl(NVGPU_IOCTL_CHANNEL_GET_USER_SYNCPOINT, &mut get).unwrap();
+        (get.gpu_va, get.syncpoint_max)
+    };
+    let (va, before) = get(&channel);
+    channel.semaphore(&doorbell, va, 1234, 1);
+    until("the increment", || get(&channel).1 == before + 1);
+}
+
+#[test]
+fn rule_2_2_a_closed_ctrl_open_still_rings_while_its_page_is_mapped() {
+    let board = Board::new();
+    let second = File::open(&board.kmd, Node::Ctrl, "/dev/nvgpu/igpu0/ctrl").unwrap();
+    let doorbell = view(&second, 4096);
+    let mut channel = Running::new(&board);
+    drop(second);
+    let va = channel.page_va;
+    channel.semaphore(&doorbell, va, 5, 1);
+    until("the release", || channel.page.read_u32(0) == 5);
+    drop(channel);
+    assert_eq!(board.sim.kernel().census().doorbells, 1);
+}
+
+#[test]
+fn rule_7_10_kernel_mode_submits_run_and_fence() {
+    let board = Board::new();
+    let rig = board.rig();
+    let page = board.buffer(4096);
+    let va = map(&rig.space, &page).unwrap();
+    let memory = view(&page.fd, 4096);
+    setup_bind(&rig.channel, &page, &page, |a| (a.flags, a.num_gpfifo_entries) = (0, 8)).unwrap();
+    for (i, word) in [0x2005_0017, va as u32, (va >> 32) as u32, 77, 0, 1].into_iter().enumerate() {
+        memory.write_u32(256 + 4 * i, word);
+    }
+    let entry = [(va + 256) | 6 << 42];
+    let submit = |flags, fence: (u32, u32)| {
+        let mut submit = args::<nvgpu_submit_gpfifo_args>(|a| {
+            (a.gpfifo, a.num_entries, a.flags) = (entry.as_ptr() as u64, 1, flags);
+            (a.fence.id, a.fence.value) = fence;
+        });
+        rig.channel
+            .ioctl(NVGPU_IOCTL_CHANNEL_SUBMIT_GPFIFO, &mut submit)
+            .map(|()| (submit.fence.id, submit.fence.value))
+    };
+    let first = submit(NVGPU_SUBMIT_GPFIFO_FLAGS_FENCE_GET, (0, 0)).unwrap();
+    until("the release", || memory.read_u32(0) == 77);
+    // Waiting for a fence of the past is no wait; the next fence is one further.
+    memory.write_u32(0, 0);
+    let both = NVGPU_SUBMIT_GPFIFO_FLAGS_FENCE_GET | NVGPU_SUBMIT_GPFIFO_FLAGS_FENCE_WAIT;
+    let second = submit(both, first).unwrap();
+    until("the release after the wait", || memory.read_u32(0) == 77);
+    assert_eq!(second, (first.0, first.1 + 1));
+    assert_eq!(submit(NVGPU_SUBMIT_GPFIFO_FLAGS_FENCE_WAIT, (5000, 0)), Err(Errno::EINVAL));
+}
