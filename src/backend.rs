@@ -110,6 +110,7 @@ fn replay(path: &Path) -> RmResult<Arc<dyn Kmd>> {
 
 fn record(source: Arc<dyn Kmd>, path: &Path) -> RmResult<Arc<dyn Kmd>> {
     let recorded = Recorded::create(source, path).map_err(|e| unusable(path, "recording to", e))?;
+    context::watch();
     Ok(Arc::new(recorded.labelled(context::label)))
 }
 

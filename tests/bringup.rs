@@ -153,6 +153,7 @@ fn memory_takes_the_system_calls_of_the_pipeline_and_no_other() {
 fn a_recorded_bring_up_replays_without_a_kernel() {
     let _alone = ALONE.lock();
     let (mut file, path) = nix_tempfile();
+    tegrarm::rm::context::watch();
     let recorded: Arc<dyn Kmd> =
         Arc::new(Recorded::create(board(L4t::R36), &path).unwrap().labelled(tegrarm::rm::context::label));
     let rm = manager(recorded);

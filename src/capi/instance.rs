@@ -53,6 +53,7 @@ fn watch_process() {
 }
 
 /// The manager, made from the environment if there is none.
+#[inline]
 pub fn get() -> RmResult<Arc<Rm>> {
     if let Some(rm) = &*current().read() {
         return Ok(rm.clone());

@@ -17,27 +17,37 @@ pub type NvU64 = u64;
 #[allow(non_camel_case_types)]
 pub type NV_STATUS = u32;
 
-/// Parameters up to this size are copied to the stack.
-const SMALL: usize = 256;
-
 /// Copies `len` bytes in, calls, and copies them out again if that succeeded.
 ///
 /// # Safety
 /// `params` is valid for reads and writes of `len` bytes, or `len` is 0.
 unsafe fn with_params(params: *mut c_void, len: usize, call: impl FnOnce(&mut [u8]) -> RmResult<()>) -> RmResult<()> {
-    let mut small = [0u8; SMALL];
-    let mut large = Vec::new();
-    let copy = if len <= SMALL {
-        &mut small[..len]
-    } else {
-        large.resize(len, 0);
-        &mut large[..]
-    };
+    // The usual small sizes, known to the compiler: no call of memcpy, nothing to zero.
+    // SAFETY: the caller's promise, passed on.
+    unsafe {
+        match len {
+            0 => call(&mut []),
+            4 => with_copy(params, &mut [0; 4], call),
+            8 => with_copy(params, &mut [0; 8], call),
+            16 => with_copy(params, &mut [0; 16], call),
+            _ => with_copy(params, &mut vec![0; len], call),
+        }
+    }
+}
+
+/// # Safety
+/// `params` is valid for reads and writes of as many bytes as `copy` has.
+#[inline]
+unsafe fn with_copy(
+    params: *mut c_void,
+    copy: &mut [u8],
+    call: impl FnOnce(&mut [u8]) -> RmResult<()>,
+) -> RmResult<()> {
     // SAFETY: the caller's promise; the copy is ours, so the two do not overlap.
-    unsafe { std::ptr::copy_nonoverlapping(params.cast::<u8>(), copy.as_mut_ptr(), len) };
+    unsafe { std::ptr::copy_nonoverlapping(params.cast::<u8>(), copy.as_mut_ptr(), copy.len()) };
     call(copy)?;
     // SAFETY: as above.
-    unsafe { std::ptr::copy_nonoverlapping(copy.as_ptr(), params.cast::<u8>(), len) };
+    unsafe { std::ptr::copy_nonoverlapping(copy.as_ptr(), params.cast::<u8>(), copy.len()) };
     Ok(())
 }
 

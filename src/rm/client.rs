@@ -1,10 +1,11 @@
 //! A client and its tree of objects.
 
 use super::gpu::Gpu;
+use super::handles::HandleMap;
 use super::object::{Kind, Object, Tag, unknown_object};
 use crate::status::{RmResult, fail};
 use parking_lot::Mutex;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use tegrarm_abi::rm::status::*;
 
@@ -26,7 +27,7 @@ pub struct Client {
 }
 
 struct Tree {
-    nodes: BTreeMap<u32, Node>,
+    nodes: HandleMap<Node>,
     next_handle: u32,
     next_serial: u64,
 }
@@ -62,7 +63,8 @@ impl Client {
             serial: 0,
             depth: 0,
         };
-        let nodes = BTreeMap::from([(handle, node)]);
+        let mut nodes = HandleMap::default();
+        nodes.insert(handle, node);
         Client { handle, gpu, tree: Mutex::new(Tree { nodes, next_handle: OBJECT_HANDLES.start, next_serial: 1 }) }
     }
 
@@ -70,8 +72,9 @@ impl Client {
     ///
     /// # Errors
     /// 0x57 when there is none.
+    #[inline]
     pub fn object(&self, handle: u32) -> RmResult<Arc<Object>> {
-        match self.tree.lock().nodes.get(&handle) {
+        match self.tree.lock().nodes.get(handle) {
             Some(Node { object: Some(object), .. }) => Ok(object.clone()),
             _ => Err(unknown_object(self.handle, handle)),
         }
@@ -84,7 +87,7 @@ impl Client {
     pub fn ancestor(&self, handle: u32, tag: Tag) -> RmResult<Arc<Object>> {
         let tree = self.tree.lock();
         let mut at = handle;
-        while let Some(Node { object: Some(object), parent, .. }) = tree.nodes.get(&at) {
+        while let Some(Node { object: Some(object), parent, .. }) = tree.nodes.get(at) {
             if object.kind.tag() == tag {
                 return Ok(object.clone());
             }
@@ -104,7 +107,7 @@ impl Client {
     /// 0x16 when the tree is too deep.
     pub fn claim(&self, parent: u32, wanted: u32) -> RmResult<Claim> {
         let mut tree = self.tree.lock();
-        let Some(depth) = tree.nodes.get(&parent).map(|n| n.depth + 1) else {
+        let Some(depth) = tree.nodes.get(parent).map(|n| n.depth + 1) else {
             return Err(unknown_object(self.handle, parent));
         };
         if depth > MAX_DEPTH {
@@ -126,7 +129,7 @@ impl Client {
         if wanted == self.handle || CLIENT_HANDLES.contains(&wanted) {
             fail!(NV_ERR_INVALID_OBJECT_HANDLE, "handle {wanted:#x} is reserved for clients: choose another, or 0");
         }
-        if tree.nodes.contains_key(&wanted) {
+        if tree.nodes.contains(wanted) {
             fail!(NV_ERR_INSERT_DUPLICATE_NAME, "client {:#x} already has an object {wanted:#x}", self.handle);
         }
         Ok(())
@@ -139,8 +142,8 @@ impl Client {
     pub fn settle(&self, claim: &Claim, object: Object, depends_on: Vec<u32>) -> RmResult<Arc<Object>> {
         let object = Arc::new(object);
         let mut tree = self.tree.lock();
-        let alive = tree.nodes.get(&claim.handle).is_some_and(|n| n.serial == claim.serial);
-        if !alive || depends_on.iter().any(|h| !tree.nodes.contains_key(h)) {
+        let alive = tree.nodes.get(claim.handle).is_some_and(|n| n.serial == claim.serial);
+        if !alive || depends_on.iter().any(|h| !tree.nodes.contains(*h)) {
             drop(tree);
             self.abandon(claim);
             fail!(NV_ERR_OBJECT_NOT_FOUND, "object {:#x}: its parent was freed while it was made", claim.handle);
@@ -148,7 +151,7 @@ impl Client {
         for &handle in &depends_on {
             tree.refer(handle, 1);
         }
-        let node = tree.nodes.get_mut(&claim.handle).expect("checked above");
+        let node = tree.nodes.get_mut(claim.handle).expect("checked above");
         node.object = Some(object.clone());
         node.depends_on = depends_on;
         Ok(object)
@@ -157,7 +160,7 @@ impl Client {
     /// Gives a claimed handle back.
     pub fn abandon(&self, claim: &Claim) {
         let mut tree = self.tree.lock();
-        if tree.nodes.get(&claim.handle).is_some_and(|n| n.serial == claim.serial) {
+        if tree.nodes.get(claim.handle).is_some_and(|n| n.serial == claim.serial) {
             tree.remove(claim.handle);
         }
     }
@@ -169,8 +172,8 @@ impl Client {
         let mut doomed = tree.closure(handle);
         let is_channel = |n: &Node| matches!(n.object.as_deref(), Some(Object { kind: Kind::Channel(_), .. }));
         doomed.sort_by_key(|h| {
-            let node = &tree.nodes[h];
-            (!is_channel(node), std::cmp::Reverse(node.serial))
+            let node = tree.nodes.get(*h);
+            (!node.is_some_and(is_channel), std::cmp::Reverse(node.map(|n| n.serial)))
         });
         doomed.iter().filter_map(|h| tree.remove(*h)).collect()
     }
@@ -186,7 +189,7 @@ impl Tree {
         for _ in OBJECT_HANDLES {
             let handle = self.next_handle;
             self.next_handle = if handle + 1 < OBJECT_HANDLES.end { handle + 1 } else { OBJECT_HANDLES.start };
-            if !self.nodes.contains_key(&handle) {
+            if !self.nodes.contains(handle) {
                 return Ok(handle);
             }
         }
@@ -194,13 +197,13 @@ impl Tree {
     }
 
     fn refer(&mut self, handle: u32, by: i32) {
-        if let Some(node) = self.nodes.get_mut(&handle) {
+        if let Some(node) = self.nodes.get_mut(handle) {
             node.referrers = node.referrers.wrapping_add_signed(by);
         }
     }
 
     fn remove(&mut self, handle: u32) -> Option<Arc<Object>> {
-        let node = self.nodes.remove(&handle)?;
+        let node = self.nodes.remove(handle)?;
         self.refer(node.parent, -1);
         for on in node.depends_on {
             self.refer(on, -1);
@@ -210,15 +213,15 @@ impl Tree {
 
     /// `handle` and, transitively, its children and dependants.
     fn closure(&self, handle: u32) -> Vec<u32> {
-        let mut found: Vec<u32> = self.nodes.contains_key(&handle).then_some(handle).into_iter().collect();
+        let mut found: Vec<u32> = self.nodes.contains(handle).then_some(handle).into_iter().collect();
         let mut seen = BTreeSet::from([handle]);
         let mut at = 0;
         while let Some(&victim) = found.get(at) {
             at += 1;
-            if self.nodes[&victim].referrers == 0 {
+            if self.nodes.get(victim).is_none_or(|n| n.referrers == 0) {
                 continue;
             }
-            for (&other, node) in &self.nodes {
+            for (other, node) in self.nodes.iter() {
                 let refers = node.parent == victim || node.depends_on.contains(&victim);
                 if refers && seen.insert(other) {
                     found.push(other);

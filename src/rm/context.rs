@@ -2,6 +2,7 @@
 
 use super::{classes, controls};
 use std::cell::Cell;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// An RM call, with what it was about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,21 +33,32 @@ thread_local! {
     static NOW: Cell<Inside> = const { Cell::new(Inside::Nothing) };
 }
 
+/// Whether anybody asks. A thread-local costs more than a look at a flag, and calls are counted in instructions.
+static WATCHED: AtomicBool = AtomicBool::new(false);
+
 /// Leaves the call when dropped.
-pub struct Left(Inside);
+pub struct Left(Option<Inside>);
 
 impl Drop for Left {
     fn drop(&mut self) {
-        NOW.set(self.0);
+        if let Some(outer) = self.0 {
+            NOW.set(outer);
+        }
     }
 }
 
 /// Says that this thread is in an RM call, until the result is dropped.
 pub fn enter(call: Inside) -> Left {
-    Left(NOW.replace(call))
+    Left(WATCHED.load(Ordering::Relaxed).then(|| NOW.replace(call)))
 }
 
-/// The call this thread is in, as recordings write it: `rm_alloc NV01_MEMORY_LOCAL_USER`; empty outside of any.
+/// From now on, [`label`] will be asked for.
+pub fn watch() {
+    WATCHED.store(true, Ordering::Relaxed);
+}
+
+/// The call this thread is in, as recordings write it: `rm_alloc NV01_MEMORY_LOCAL_USER`; empty outside of any, and
+/// before [`watch`].
 pub fn label() -> String {
     let class = |verb: &str, number| match classes::find(number) {
         Some(row) => format!("{verb} {}", row.name),

@@ -6,7 +6,7 @@ use super::context::{self, Inside};
 use super::control::{bus, channel, debugger, device, engines, fb, gpu, gr, plain, system};
 use super::object::{Object, Tag};
 use super::{Asked, Rm};
-use crate::status::{RmResult, fail};
+use crate::status::{RmError, RmResult, fail};
 use std::sync::Arc;
 use tegrarm_abi::rm::ctrl_0000::*;
 use tegrarm_abi::rm::ctrl_0080::*;
@@ -75,6 +75,7 @@ impl Rm {
     /// # Errors
     /// 0x1F when exactly one of pointer and size is there or the size is absurd, 0x23 for an unknown client, 0x57 for
     /// an unknown object, 0x56 for a control the object does not have, 0x3A for a size no driver used.
+    #[inline]
     pub fn prepare_control(
         &self,
         client: u32,
@@ -96,15 +97,10 @@ impl Rm {
             return Ok(PreparedControl { client, object, row: None });
         }
         let Some(row) = find(cmd) else {
-            self.report().refuse(Asked::Control(cmd), "unknown", "not in the control table");
-            fail!(NV_ERR_NOT_SUPPORTED, "control {cmd:#x} of {object} is not in the control table");
+            return Err(self.refuse_control(&object, cmd, None));
         };
-        if !row.objects.contains(&object.kind.tag()) {
-            fail!(NV_ERR_NOT_SUPPORTED, "{} ({cmd:#x}) is no control of {object}", row.name);
-        }
-        if let State::Refused(status) = row.state {
-            self.report().refuse(Asked::Control(cmd), row.name, row.why);
-            fail!(status, "{} ({cmd:#x}) is refused: {}", row.name, row.why);
+        if !row.objects.contains(&object.kind.tag()) || matches!(row.state, State::Refused(_)) {
+            return Err(self.refuse_control(&object, cmd, Some(row)));
         }
         if !row.sizes.contains(&(size as usize)) {
             fail!(
@@ -121,11 +117,30 @@ impl Rm {
     ///
     /// # Errors
     /// The control's own.
+    #[inline]
     pub fn control(&self, prepared: &PreparedControl, params: &mut [u8]) -> RmResult<()> {
         let Some(row) = prepared.row else { return Ok(()) };
         let _inside = context::enter(Inside::Control(row.cmd));
         tracing::trace!("{} of {}", row.name, prepared.object);
         (row.run)(&ControlCall { rm: self, client: &prepared.client, object: &prepared.object, row }, params)
+    }
+}
+
+impl Rm {
+    #[cold]
+    fn refuse_control(&self, object: &Object, cmd: u32, row: Option<&ControlRow>) -> RmError {
+        let refused = |status, name, why: &str| {
+            self.report().refuse(Asked::Control(cmd), name, why);
+            RmError::new(status, format!("{name} ({cmd:#x}) of {object} is refused: {why}"))
+        };
+        match row {
+            None => refused(NV_ERR_NOT_SUPPORTED, "control", "it is not in the control table"),
+            Some(row) if !row.objects.contains(&object.kind.tag()) => {
+                RmError::new(NV_ERR_NOT_SUPPORTED, format!("{} ({cmd:#x}) is no control of {object}", row.name))
+            }
+            Some(ControlRow { state: State::Refused(status), name, why, .. }) => refused(*status, name, why),
+            Some(row) => refused(NV_ERR_NOT_SUPPORTED, row.name, row.why),
+        }
     }
 }
 

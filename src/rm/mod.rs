@@ -12,6 +12,7 @@ mod control;
 pub mod controls;
 mod gpu;
 mod group;
+mod handles;
 mod mapping;
 mod memory;
 mod object;
@@ -34,7 +35,7 @@ pub use os_memory::MemoryRequest;
 pub use report::{Asked, Report};
 pub use vaspace::{LOCAL_WINDOW, SHARED_WINDOW};
 
-use crate::status::{RmResult, fail};
+use crate::status::{RmError, RmResult};
 use crate::tegra::{CacheMode, MinFrequency};
 use client::Client;
 use context::Inside;
@@ -112,6 +113,7 @@ impl Rm {
     }
 
     /// The client behind a handle; `unknown` is the status when there is none, which differs from call to call.
+    #[inline]
     fn client(&self, handle: u32, unknown: u32) -> RmResult<Arc<Client>> {
         {
             let clients = self.clients.read();
@@ -119,13 +121,7 @@ impl Rm {
                 return Ok(clients[at].1.clone());
             }
         }
-        if (CLIENT_HANDLES.start..FOREIGN_BELOW.load(Ordering::Relaxed)).contains(&handle) {
-            fail!(
-                NV_ERR_INVALID_CLIENT,
-                "client {handle:#x} belongs to the process this one was forked from: allocate a client of your own"
-            );
-        }
-        fail!(unknown, "there is no client {handle:#x}");
+        Err(no_client(handle, unknown))
     }
 
     /// `RM_FREE`: frees an object, its children and whatever depends on it. An unknown object is no error.
@@ -174,6 +170,15 @@ impl Rm {
     pub fn object_count(&self, client: u32) -> RmResult<usize> {
         Ok(self.client(client, NV_ERR_INVALID_CLIENT)?.object_count())
     }
+}
+
+#[cold]
+fn no_client(handle: u32, unknown: u32) -> RmError {
+    if (CLIENT_HANDLES.start..FOREIGN_BELOW.load(Ordering::Relaxed)).contains(&handle) {
+        let text = "belongs to the process this one was forked from: allocate a client of your own";
+        return RmError::new(NV_ERR_INVALID_CLIENT, format!("client {handle:#x} {text}"));
+    }
+    RmError::new(unknown, format!("there is no client {handle:#x}"))
 }
 
 impl Drop for Rm {
