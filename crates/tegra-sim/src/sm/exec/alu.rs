@@ -35,6 +35,12 @@ pub(crate) trait Each {
     fn each(w: &mut Warp, u: &Uop, lane: u32);
 }
 
+/// An operation on the warp as a whole, written so that the compiler vectorises its loops.
+pub(crate) trait Whole {
+    /// Does it for the lanes in `exec`.
+    fn run(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow;
+}
+
 /// `aux` bit of operations on the uniform datapath.
 pub(crate) const UNIFORM: u16 = 1 << 15;
 
@@ -195,6 +201,16 @@ handlers!(each_plain each_wide <Each> |w, u, exec, _V| {
     Flow::Next
 });
 
+unsafe fn whole_plain<O: Whole>(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
+    O::run(w, env, u, exec)
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma,popcnt,bmi1,bmi2,lzcnt")]
+unsafe fn whole_wide<O: Whole>(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
+    O::run(w, env, u, exec)
+}
+
 /// Picks the pair member for this host.
 macro_rules! pick {
     ($plain:expr, $wide:expr) => {{
@@ -239,4 +255,9 @@ pub(crate) fn set<O: Compare>() -> Handlers {
 /// Handlers of an operation written for one lane.
 pub(crate) fn each<O: Each>() -> Handlers {
     Handlers::all(pick!(each_plain::<O>, each_wide::<O>))
+}
+
+/// Handlers of an operation on the whole warp.
+pub(crate) fn whole<O: Whole>() -> Handlers {
+    Handlers::all(pick!(whole_plain::<O>, whole_wide::<O>))
 }

@@ -3,7 +3,7 @@
 
 use super::env::Env;
 use super::interp::{self, Stop};
-use super::rows::{Row, rows_per_warp};
+use super::rows::{self, Row, rows_per_warp};
 use super::warp::{Wait, Warp};
 use crate::sm::SmFault;
 
@@ -150,6 +150,7 @@ fn start(env: &mut Env<'_>, store: &mut Warps, constants: &Constants<'_>) {
     env.barriers = Default::default();
     let image = env.image.clone();
     for (i, rows) in store.rows.chunks_exact_mut(stride).enumerate() {
+        rows::clear(rows, image.uniform);
         let left = threads - 32 * i as u32;
         let lanes = if left >= 32 { u32::MAX } else { (1 << left) - 1 };
         store.warps.push(Warp::new(i as u32, lanes, image.entry, rows, &image.pool.immediates, &constants.rows));

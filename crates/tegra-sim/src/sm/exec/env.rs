@@ -17,6 +17,7 @@ use std::sync::Arc;
 pub(crate) enum WarpError {
     MisalignedPc = 0x5,
     PcOverflow = 0x6,
+    MisalignedRegister = 0x8,
     IllegalEncoding = 0x9,
     IllegalParameter = 0xb,
     RegisterRange = 0xd,

@@ -1,4 +1,5 @@
 //! A grid: CTAs, one after another or on several host threads.
+#![allow(unsafe_code)]
 
 use super::consts::Banks;
 use super::cta::{self, Constants, End, Interrupt, Supervisor, Warps};
@@ -10,7 +11,7 @@ use super::rows::Row;
 use super::uop::{Flow, Handlers, Uop};
 use super::warp::Warp;
 use crate::kernel::hw::SmError;
-use crate::mm::MmuFault;
+use crate::mm::{Access, MmuFault};
 use crate::sm::word::Word;
 use crate::sm::{Launch, RunStats, SmFault};
 use parking_lot::Mutex;
@@ -80,9 +81,12 @@ fn warp_fault(pc: u64, code: WarpError, text: String) -> SmFault {
 
 /// The instruction word `n` behind `code`.
 fn fetch(tlb: &mut Tlb<'_>, code: u64, n: i64) -> Option<Word> {
-    let mut bytes = [0; 16];
-    tlb.read(code.wrapping_add_signed(n * 16), &mut bytes).ok()?;
-    Some(Word(u128::from_le_bytes(bytes)))
+    let p = tlb.get(code.wrapping_add_signed(n * 16), 16, false, Access::Read).ok()?;
+    if p.is_null() {
+        return Some(Word::default());
+    }
+    // SAFETY: the translation covers 16 bytes.
+    Some(Word(u128::from_le_bytes(unsafe { p.cast::<[u8; 16]>().read() })))
 }
 
 /// The image for threads with `registers` registers: instructions that use more raise an exception.
@@ -116,7 +120,7 @@ pub(crate) fn extended(env: &mut Env<'_>) -> Result<(Arc<Image>, u64), SmFault> 
 }
 
 /// Thread indices of every warp, one row per axis.
-fn thread_indices([bx, by, _]: [u32; 3]) -> Vec<[Row; 3]> {
+fn thread_indices([bx, by, bz]: [u32; 3]) -> Vec<[Row; 3]> {
     let mut t = [0u32; 3];
     let mut next = || {
         let now = t;
@@ -130,7 +134,7 @@ fn thread_indices([bx, by, _]: [u32; 3]) -> Vec<[Row; 3]> {
         now
     };
     let mut warps = Vec::new();
-    for _ in 0..32 {
+    for _ in 0..(bx * by * bz).div_ceil(32) {
         let mut rows = [Row::ZERO; 3];
         for lane in 0..32 {
             let now = next();

@@ -32,6 +32,8 @@ pub(crate) struct Image {
     pub pool: Pool,
     /// Registers per thread the code touches.
     pub registers: u32,
+    /// Uniform registers the code touches.
+    pub uniform: u32,
     /// Constant banks read by index, a bit each.
     pub banks: u8,
     /// Atomics whose results depend on the order of CTAs.
@@ -144,6 +146,7 @@ impl Image {
             uops: Vec::new(),
             pool: Pool::default(),
             registers: 0,
+            uniform: 0,
             banks: 0,
             ordered: false,
             refused: Vec::new(),
@@ -166,7 +169,9 @@ impl Image {
             let row = decode::form(word);
             let uop = row.ok_or(Refused("unknown opcode")).and_then(|row| (row.lower)(&mut l));
             let uop = uop.unwrap_or_else(|why| illegal(&l, at, why, &mut self.refused));
+            let uop = if l.misaligned { Uop { run: Handlers::all(misaligned), ..uop } } else { uop };
             self.registers = self.registers.max(uop.registers.into());
+            self.uniform = self.uniform.max(l.uniform_registers());
             self.note(word);
             self.uops.push(uop);
         }
@@ -238,10 +243,16 @@ impl Image {
             uops: self.uops.iter().map(limit).collect(),
             pool: self.pool.clone(),
             registers,
+            uniform: self.uniform,
             banks: self.banks,
             ordered: self.ordered,
             refused: self.refused.clone(),
             roots: self.roots.clone(),
         }
     }
+}
+
+fn misaligned(_: &mut Warp, env: &mut Env<'_>, u: &Uop, _: u32) -> Flow {
+    let text = format!("{} with a register group that does not start at a multiple of its size", env.image.name(u.at));
+    env.warp_error(u, WarpError::MisalignedRegister, text)
 }

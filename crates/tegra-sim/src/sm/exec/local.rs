@@ -12,17 +12,22 @@ pub(crate) struct Local {
     words: Vec<u32>,
     low: u32,
     high: u32,
+    /// Somebody got an address since the last clear.
+    dirty: bool,
 }
 
 impl Local {
     pub(crate) fn new(low: u32, high: u32, warps: usize) -> Self {
         let (low, high) = (low.min(SPACE).next_multiple_of(16), high.min(SPACE).next_multiple_of(16));
-        Local { words: vec![0; (low as usize + high as usize) / 4 * 32 * warps], low, high }
+        Local { words: vec![0; (low as usize + high as usize) / 4 * 32 * warps], low, high, dirty: false }
     }
 
     /// A new CTA begins.
     pub(crate) fn clear(&mut self) {
-        self.words.fill(0);
+        if self.dirty {
+            self.words.fill(0);
+            self.dirty = false;
+        }
     }
 
     /// Where the word at `address` (of `len` bytes in all) of lane 0 lies; lane `l` is `l` words further, the next
@@ -35,6 +40,7 @@ impl Local {
             let at = address.checked_sub(SPACE - self.high)?;
             (at < self.high && self.high - at >= len).then_some(self.low + at)?
         };
+        self.dirty = true;
         let index = (warp as usize * ((self.low + self.high) / 4) as usize + offset as usize / 4) * 32;
         Some(self.words.as_mut_ptr().wrapping_add(index))
     }

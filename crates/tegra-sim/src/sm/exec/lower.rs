@@ -59,11 +59,14 @@ pub(crate) struct Lower<'a> {
     pub at: u32,
     pool: &'a mut Pool,
     registers: u16,
+    uniform: u32,
+    /// A register group does not start at a multiple of its size.
+    pub misaligned: bool,
 }
 
 impl<'a> Lower<'a> {
     pub(crate) fn new(word: Word, at: u32, pool: &'a mut Pool) -> Self {
-        Lower { word, at, pool, registers: 0 }
+        Lower { word, at, pool, registers: 0, uniform: 0, misaligned: false }
     }
 
     /// Bit `n` of the word.
@@ -83,6 +86,7 @@ impl<'a> Lower<'a> {
 
     fn track(&mut self, n: u8, count: u8) {
         if n != 255 {
+            self.misaligned |= !n.is_multiple_of(count);
             self.registers = self.registers.max(u16::from(n) + u16::from(count));
         }
     }
@@ -98,8 +102,22 @@ impl<'a> Lower<'a> {
     }
 
     /// Uniform register at bit `lo`.
-    pub(crate) fn ureg(&self, lo: u32) -> Src {
-        Src::ureg(self.bits(lo, 6) as u8)
+    pub(crate) fn ureg(&mut self, lo: u32) -> Src {
+        let n = self.bits(lo, 6);
+        self.track_uniform(n);
+        Src::ureg(n as u8)
+    }
+
+    /// Pairs and quadruples included.
+    fn track_uniform(&mut self, n: u32) {
+        if n != 63 {
+            self.uniform = self.uniform.max((n + 4).min(63));
+        }
+    }
+
+    /// Highest uniform register used plus one, at most.
+    pub(crate) fn uniform_registers(&self) -> u32 {
+        self.uniform
     }
 
     /// Destination group of `count` at bit 16.
@@ -113,8 +131,10 @@ impl<'a> Lower<'a> {
     }
 
     /// Uniform destination at bit 16.
-    pub(crate) fn udst(&self) -> Dst {
-        Dst::ureg(self.bits(16, 6) as u8)
+    pub(crate) fn udst(&mut self) -> Dst {
+        let n = self.bits(16, 6);
+        self.track_uniform(n);
+        Dst::ureg(n as u8)
     }
 
     /// Source at bits 24..31.

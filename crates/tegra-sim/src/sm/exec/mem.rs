@@ -54,12 +54,11 @@ impl<'a> Tlb<'a> {
         self.fill(va, access)
     }
 
-    /// Bytes that follow `va` in its cached extent.
+    /// How far into its cached extent `va` lies, and how long that is. Only right after a successful [`Self::get`].
     #[inline(always)]
-    pub(crate) fn run(&self, va: u64) -> u64 {
+    pub(crate) fn around(&self, va: u64) -> (u64, u64) {
         let e = &self.entries[(va >> 16) as usize % WAYS];
-        let offset = va.wrapping_sub(e.start);
-        e.len.saturating_sub(offset)
+        (va.wrapping_sub(e.start), e.len)
     }
 
     #[cold]

@@ -32,6 +32,14 @@ pub(crate) const fn rows_per_warp(registers: u32) -> usize {
     (REGISTER + registers + SLACK) as usize
 }
 
+/// Clears a warp's rows for a new CTA: `uniform` uniform registers are in use. The rows that are never written
+/// are zero already.
+pub(crate) fn clear(rows: &mut [Row], uniform: u32) {
+    let from = UNIFORM as usize;
+    rows[from..from + uniform as usize].fill(Row::ZERO);
+    rows[BARRIER as usize..].fill(Row::ZERO);
+}
+
 const SPACE_SHIFT: u32 = 30;
 
 /// Offset of a source row in words, with the array in the top two bits: 0 = the warp's file, 1 = the image's

@@ -70,7 +70,7 @@ pub(crate) struct Warp {
 }
 
 impl Warp {
-    /// A warp at `entry` with `lanes` live; `rows` belongs to it from now on.
+    /// A warp at `entry` with `lanes` live; `rows`, cleared, belongs to it from now on.
     pub(crate) fn new(
         index: u32,
         lanes: u32,
@@ -79,7 +79,6 @@ impl Warp {
         immediates: &[Row],
         constants: &[Row],
     ) -> Warp {
-        rows.fill(Row::ZERO);
         let rows = rows.as_mut_ptr().cast::<u32>();
         let mut preds = [0; pred::COUNT];
         preds[usize::from(pred::PT)] = u32::MAX;
@@ -163,9 +162,7 @@ impl Warp {
     /// Sets all lanes of a uniform register.
     #[inline(always)]
     pub(crate) fn broadcast(&mut self, d: Dst, value: u32) {
-        for lane in 0..32 {
-            self.put(d, lane, value);
-        }
+        self.fill(d, value, u32::MAX);
     }
 
     /// The lanes for which a predicate holds (lanes that are not active may be set too).
@@ -221,9 +218,38 @@ impl Warp {
         self.recheck = true;
     }
 
-    /// A convergence barrier lost lanes.
+    /// A convergence barrier changed: lanes may have nothing to wait for any more.
+    #[inline(always)]
     pub(crate) fn barrier_changed(&mut self) {
-        self.recheck = true;
+        if self.count != 0 {
+            self.recheck = true;
+            self.settle();
+        }
+    }
+
+    /// Copies the lanes in `mask` of a row.
+    #[inline(always)]
+    pub(crate) fn copy(&mut self, d: Dst, s: Src, mask: u32) {
+        if mask == u32::MAX {
+            // SAFETY: rows have 32 words; the value is read before it is written.
+            unsafe { self.dst(d).cast::<[u32; 32]>().write(self.src(s).cast::<[u32; 32]>().read()) };
+            return;
+        }
+        for lane in lanes(mask) {
+            let x = self.get(s, lane);
+            self.put(d, lane, x);
+        }
+    }
+
+    /// Sets the lanes in `mask` of a row to one value.
+    #[inline(always)]
+    pub(crate) fn fill(&mut self, d: Dst, value: u32, mask: u32) {
+        if mask == u32::MAX {
+            // SAFETY: rows have 32 words.
+            unsafe { self.dst(d).cast::<[u32; 32]>().write([value; 32]) };
+            return;
+        }
+        lanes(mask).for_each(|lane| self.put(d, lane, value));
     }
 
     /// Frees waiting groups that have nothing left to wait for; the interpreter looks at `switch_at` next.

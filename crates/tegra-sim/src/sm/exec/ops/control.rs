@@ -1,5 +1,6 @@
 //! Where lanes go: branches, calls, convergence barriers, CTA barriers, exit.
 
+use crate::sm::exec::alu::{self, Whole};
 use crate::sm::exec::env::{Env, WarpError};
 use crate::sm::exec::lower::{Lower, Refused};
 use crate::sm::exec::rows::{Dst, Src};
@@ -143,9 +144,7 @@ pub(crate) fn exit_lower(l: &mut Lower<'_>) -> Result<Uop, Refused> {
 
 fn bssy(w: &mut Warp, _: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
     let members = exec & w.pred(u.ps);
-    for lane in lanes(members) {
-        w.put(u.d, lane, members);
-    }
+    w.fill(u.d, members, members);
     Flow::Next
 }
 
@@ -178,7 +177,6 @@ fn break_(w: &mut Warp, _: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
         }
     }
     w.barrier_changed();
-    w.settle();
     Flow::Next
 }
 
@@ -187,17 +185,17 @@ pub(crate) fn break_lower(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     Ok(Uop { a: Src::barrier(n), d: Dst::barrier(n), ps: l.ps(), ..l.uop(Handlers::all(break_)) })
 }
 
-fn bmov(w: &mut Warp, _: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
-    for lane in lanes(exec) {
-        let x = w.get(u.a, lane);
+struct Bmov;
+impl Whole for Bmov {
+    #[inline(always)]
+    fn run(w: &mut Warp, _: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
+        w.copy(u.d, u.a, exec);
         if u.mods != 0 {
-            w.put(Dst::barrier(u.imm as u8), lane, 0);
+            w.copy(Dst::barrier(u.imm as u8), Src::reg(255), exec);
         }
-        w.put(u.d, lane, x);
+        w.barrier_changed();
+        Flow::Next
     }
-    w.barrier_changed();
-    w.settle();
-    Flow::Next
 }
 
 pub(crate) fn bmov_lower(l: &mut Lower<'_>) -> Result<Uop, Refused> {
@@ -224,15 +222,12 @@ pub(crate) fn bmov_lower(l: &mut Lower<'_>) -> Result<Uop, Refused> {
         }
     };
     let clear = cleared.filter(|_| l.bit(84));
-    Ok(Uop { d, a, mods: clear.is_some().into(), imm: clear.unwrap_or(0).into(), ..l.uop(Handlers::all(bmov)) })
+    Ok(Uop { d, a, mods: clear.is_some().into(), imm: clear.unwrap_or(0).into(), ..l.uop(alu::whole::<Bmov>()) })
 }
 
 /// MACTIVE: the lanes that execute.
 fn active_mask(w: &mut Warp, _: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
-    let active = w.active;
-    for lane in lanes(exec) {
-        w.put(u.d, lane, active);
-    }
+    w.fill(u.d, w.active, exec);
     Flow::Next
 }
 

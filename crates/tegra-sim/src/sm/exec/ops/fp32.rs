@@ -51,10 +51,15 @@ fn result(l: &Lower<'_>) -> u32 {
 }
 
 #[inline(always)]
+fn modified<V: Simd>(mods: u32, n: usize, x: V) -> V {
+    let x = if mods & ABS[n] != 0 { x.and(V::splat(0x7fff_ffff)) } else { x };
+    let x = if mods & NEG[n] != 0 { x.xor(V::splat(0x8000_0000)) } else { x };
+    if mods & FTZ != 0 { x.flush() } else { x }
+}
+
+#[inline(always)]
 fn source<V: Simd>(u: &Uop, n: usize, x: V) -> V {
-    let x = if u.mods & ABS[n] != 0 { x.and(V::splat(0x7fff_ffff)) } else { x };
-    let x = if u.mods & NEG[n] != 0 { x.xor(V::splat(0x8000_0000)) } else { x };
-    if u.mods & FTZ != 0 { x.flush() } else { x }
+    modified(u.mods, n, x)
 }
 
 #[inline(always)]
@@ -157,6 +162,12 @@ pub(crate) fn ffma(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     Ok(Uop { mods, ..l.abc(run)? })
 }
 
+/// Integers that compare as the floats do, -0 below +0: negative numbers have their magnitude flipped.
+#[inline(always)]
+fn ordered<V: Simd>(x: V) -> V {
+    x.xor(x.sar(V::splat(31)).and(V::splat(0x7fff_ffff)))
+}
+
 struct MinMax;
 impl Alu for MinMax {
     const SOURCES: usize = 2;
@@ -169,9 +180,7 @@ impl Alu for MinMax {
         }
         let _ = c;
         let (a, b) = (source(u, 0, a), source(u, 1, b));
-        // Negative numbers order the other way round: flip their magnitude and compare as integers.
-        let key = |x: V| x.xor(x.sar(V::splat(31)).and(V::splat(0x7fff_ffff)));
-        let less = key(a).lt(key(b));
+        let less = ordered(a).lt(ordered(b));
         let first = less.xor(V::from_bits(p).not());
         let r = first.select(a, b);
         let r = a.funord(a).select(b, b.funord(b).select(a, r));
@@ -205,16 +214,8 @@ struct Relate<const MODS: bool>;
 impl<const MODS: bool> Compare for Relate<MODS> {
     #[inline(always)]
     fn eval<V: Simd>(u: &Uop, a: V, b: V) -> (V, V, V) {
-        let side = |n: usize, x: V| {
-            if !MODS {
-                return x;
-            }
-            let mods = u.mods >> COMPARE;
-            let x = if mods & ABS[n] != 0 { x.and(V::splat(0x7fff_ffff)) } else { x };
-            let x = if mods & NEG[n] != 0 { x.xor(V::splat(0x8000_0000)) } else { x };
-            if mods & FTZ != 0 { x.flush() } else { x }
-        };
-        let (a, b) = (side(0, a), side(1, b));
+        let mods = u.mods >> COMPARE;
+        let (a, b) = if MODS { (modified(mods, 0, a), modified(mods, 1, b)) } else { (a, b) };
         (a.flt(b), a.feq(b), a.funord(b))
     }
 }

@@ -40,6 +40,13 @@ fn negs(u: &Uop) -> [bool; 3] {
     NEG.map(|n| u.mods & n != 0)
 }
 
+/// Source `n` with its sign.
+#[inline(always)]
+fn signed<V: Simd>(u: &Uop, n: usize, x: V) -> V {
+    let s = V::splat(if u.mods & NEG[n] != 0 { u32::MAX } else { 0 });
+    x.xor(s).sub(s)
+}
+
 struct Add3<const SIGNS: bool, const N: usize>;
 impl<const SIGNS: bool, const N: usize> Alu for Add3<SIGNS, N> {
     const SOURCES: usize = N;
@@ -48,12 +55,8 @@ impl<const SIGNS: bool, const N: usize> Alu for Add3<SIGNS, N> {
         if !SIGNS {
             return if N == 2 { a.add(b) } else { a.add(b).add(c) };
         }
-        let term = |x: V, n: usize| {
-            let s = V::splat(if u.mods & NEG[n] != 0 { u32::MAX } else { 0 });
-            x.xor(s).sub(s)
-        };
-        let ab = term(a, 0).add(term(b, 1));
-        if N == 2 { ab } else { ab.add(term(c, 2)) }
+        let ab = signed(u, 0, a).add(signed(u, 1, b));
+        if N == 2 { ab } else { ab.add(signed(u, 2, c)) }
     }
 }
 

@@ -36,14 +36,22 @@ struct Lop3;
 impl Alu for Lop3 {
     #[inline(always)]
     fn eval<V: Simd>(u: &Uop, a: V, b: V, c: V, _: u32) -> V {
-        // The LUT's four pairs of bits each say what c becomes: 0, c, !c or 1.
-        let leaf = |n: u32| {
-            let (zero, one) = (u.imm >> (2 * n) & 1, u.imm >> (2 * n + 1) & 1);
-            c.and(V::splat((zero ^ one).wrapping_neg())).xor(V::splat(zero.wrapping_neg()))
-        };
-        let choose = |by: V, on: V, off: V| off.xor(by.and(on.xor(off)));
-        choose(a, choose(b, leaf(3), leaf(2)), choose(b, leaf(1), leaf(0)))
+        let on = choose(b, leaf(u.imm >> 6, c), leaf(u.imm >> 4, c));
+        choose(a, on, choose(b, leaf(u.imm >> 2, c), leaf(u.imm, c)))
     }
+}
+
+/// Two bits of the LUT say what c becomes: 0, c, !c or 1.
+#[inline(always)]
+fn leaf<V: Simd>(lut: u32, c: V) -> V {
+    let (zero, one) = (lut & 1, lut >> 1 & 1);
+    c.and(V::splat((zero ^ one).wrapping_neg())).xor(V::splat(zero.wrapping_neg()))
+}
+
+/// Bitwise `by ? on : off`.
+#[inline(always)]
+fn choose<V: Simd>(by: V, on: V, off: V) -> V {
+    off.xor(by.and(on.xor(off)))
 }
 
 struct Lop3Pred;

@@ -3,6 +3,7 @@
 
 use super::special::{bytes, extend, words};
 use crate::mm::Access;
+use crate::sm::exec::alu::{self, Whole};
 use crate::sm::exec::env::{Env, WarpError};
 use crate::sm::exec::lower::{Lower, Refused};
 use crate::sm::exec::mem::{Miss, WINDOW};
@@ -113,37 +114,186 @@ fn zero(w: &mut Warp, u: &Uop, size: u32, mask: u32) {
     }
 }
 
-/// Whether all lanes' addresses follow each other without a gap.
-#[inline(always)]
-fn in_row(va: &[u64; 32], step: u64) -> bool {
-    let mut bad = 0;
-    for (i, &x) in va.iter().enumerate() {
-        bad |= x ^ va[0].wrapping_add(i as u64 * step);
-    }
-    bad == 0
+/// How the lanes of an access lie in one block of memory that holds them all.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Pattern {
+    /// Lane after lane without a gap.
+    Row,
+    /// All at one place.
+    Same,
+    /// Anyhow.
+    Scattered,
 }
 
-fn ldg<const SIZE: u32>(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
-    let on = exec & w.pred(u.ps);
-    if on != exec {
-        zero(w, u, SIZE, exec & !on);
-    }
-    if on == 0 {
-        return Flow::Next;
-    }
+/// Offsets from the lowest byte of a block, when every lane is aligned and inside.
+///
+/// Inactive lanes get the offset of the first active one, so that the loops need not know them.
+#[inline(always)]
+fn arrange<const SIZE: u32>(offset: &[u32; 32], limit: u32) -> Option<Pattern> {
     let len = const { bytes(SIZE) };
-    let va = addresses(w, u, w.get64(u.c, 0));
-    if on == u32::MAX && len >= 4 && va[0].is_multiple_of(u64::from(len)) && in_row(&va, len.into()) {
-        let total = u64::from(len) * 32;
-        if let Ok(p) = env.tlb.get(va[0], len.into(), false, Access::Read)
-            && !p.is_null()
-            && env.tlb.run(va[0]) >= total
-        {
-            // SAFETY: `total` bytes from `p` belong to the extent.
-            unsafe { load_row::<SIZE>(w, u, p) };
-            return Flow::Next;
-        }
+    let (mut row, mut same, mut low, mut top) = (0, 0, 0, 0);
+    for (i, &x) in offset.iter().enumerate() {
+        row |= x ^ offset[0].wrapping_add(i as u32 * len);
+        same |= x ^ offset[0];
+        low |= x;
+        top = top.max(x);
     }
+    if low & (len - 1) != 0 || top > limit {
+        return None;
+    }
+    Some(match (row, same) {
+        (0, _) => Pattern::Row,
+        (_, 0) => Pattern::Same,
+        _ => Pattern::Scattered,
+    })
+}
+
+/// Loads all lanes in `on` from a block.
+///
+/// # Safety
+/// `offset` was arranged for the block at `p`.
+#[inline(always)]
+unsafe fn load_block<const SIZE: u32>(w: &mut Warp, u: &Uop, on: u32, p: *const u8, offset: &[u32; 32], how: Pattern) {
+    let words = const { bytes(SIZE).div_ceil(4) };
+    if words == 1 && SIZE == 4 && on == u32::MAX {
+        let d = w.dst(u.d);
+        // SAFETY: the caller's promise; rows have 32 words.
+        unsafe {
+            match how {
+                Pattern::Row => std::ptr::copy_nonoverlapping(p.add(offset[0] as usize).cast(), d, 32),
+                Pattern::Same => {
+                    let x = p.add(offset[0] as usize).cast::<u32>().read_volatile();
+                    d.cast::<[u32; 32]>().write([x; 32]);
+                }
+                Pattern::Scattered => {
+                    for (i, &at) in offset.iter().enumerate() {
+                        d.add(i).write(p.add(at as usize).cast::<u32>().read_volatile());
+                    }
+                }
+            }
+        }
+        return;
+    }
+    if SIZE >= 4 && how == Pattern::Same {
+        for k in 0..words {
+            // SAFETY: the caller's promise.
+            let x = unsafe { p.add(offset[0] as usize + 4 * k as usize).cast::<u32>().read_volatile() };
+            let d = w.dst(u.d.plus(k));
+            if on == u32::MAX {
+                // SAFETY: rows have 32 words.
+                unsafe { d.cast::<[u32; 32]>().write([x; 32]) };
+            } else {
+                lanes(on).for_each(|lane| w.put(u.d.plus(k), lane, x));
+            }
+        }
+        return;
+    }
+    if SIZE > 4 && on == u32::MAX {
+        for k in 0..words {
+            let d = w.dst(u.d.plus(k));
+            for (i, &at) in offset.iter().enumerate() {
+                // SAFETY: the caller's promise; rows have 32 words.
+                unsafe { d.add(i).write(p.add(at as usize + 4 * k as usize).cast::<u32>().read_volatile()) };
+            }
+        }
+        return;
+    }
+    for lane in lanes(on) {
+        // SAFETY: the caller's promise.
+        unsafe { fetch(w, u, SIZE, lane, p.add(offset[lane as usize] as usize)) };
+    }
+}
+
+/// Stores all lanes in `on` to a block, lowest lane first.
+///
+/// # Safety
+/// `offset` was arranged for the block at `p`, which may be written.
+#[inline(always)]
+unsafe fn store_block<const SIZE: u32>(w: &Warp, u: &Uop, on: u32, p: *mut u8, offset: &[u32; 32], how: Pattern) {
+    let words = const { bytes(SIZE).div_ceil(4) };
+    if SIZE >= 4 && on == u32::MAX && how != Pattern::Same {
+        if words == 1 && how == Pattern::Row {
+            // SAFETY: the caller's promise; rows have 32 words.
+            unsafe { std::ptr::copy_nonoverlapping(w.src(u.b), p.add(offset[0] as usize).cast(), 32) };
+            return;
+        }
+        for (i, &at) in offset.iter().enumerate() {
+            for k in 0..words {
+                // SAFETY: as above.
+                unsafe {
+                    let x = w.src(u.b.plus(k)).add(i).read();
+                    p.add(at as usize + 4 * k as usize).cast::<u32>().write_volatile(x);
+                }
+            }
+        }
+        return;
+    }
+    for lane in lanes(on) {
+        // SAFETY: the caller's promise.
+        unsafe { deposit(w, u, SIZE, lane, p.add(offset[lane as usize] as usize)) };
+    }
+}
+
+/// Offsets of global addresses from the start of the extent that holds the first active lane's; lanes in other
+/// extents get one that is too large.
+#[inline(always)]
+fn offsets(va: &[u64; 32], on: u32, start: u64) -> [u32; 32] {
+    let first = va[on.trailing_zeros() as usize & 31];
+    let mut out = [0; 32];
+    for i in 0..32 {
+        let x = if on >> i & 1 == 1 { va[i] } else { first };
+        let d = x.wrapping_sub(start);
+        out[i] = if d >> 32 == 0 { d as u32 } else { u32::MAX };
+    }
+    out
+}
+
+/// The block of memory around the first active lane, if all lanes lie in it.
+#[inline(always)]
+fn block<const SIZE: u32>(
+    env: &mut Env<'_>,
+    va: &[u64; 32],
+    on: u32,
+    write: bool,
+) -> Option<(*mut u8, [u32; 32], Pattern)> {
+    let len = const { bytes(SIZE) };
+    let first = va[on.trailing_zeros() as usize & 31];
+    let access = if write { Access::Write } else { Access::Read };
+    let p = env.tlb.get(first, len.into(), write, access).ok().filter(|p| !p.is_null())?;
+    let (before, size) = env.tlb.around(first);
+    // A window of 2 GiB around the first lane keeps offsets in 32 bits.
+    let back = before.min(1 << 30);
+    let size = (size - (before - back)).min(1 << 31) as u32;
+    let offset = offsets(va, on, first - back);
+    let how = arrange::<SIZE>(&offset, size - len)?;
+    Some((p.wrapping_sub(back as usize), offset, how))
+}
+
+struct LoadGlobal<const SIZE: u32>;
+impl<const SIZE: u32> Whole for LoadGlobal<SIZE> {
+    #[inline(always)]
+    fn run(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
+        let on = exec & w.pred(u.ps);
+        if on != exec {
+            zero(w, u, SIZE, exec & !on);
+            if on == 0 {
+                return Flow::Next;
+            }
+        }
+        let va = addresses(w, u, w.get64(u.c, 0));
+        match block::<SIZE>(env, &va, on, false) {
+            // SAFETY: `block` found every lane inside the extent.
+            Some((p, offset, how)) => unsafe { load_block::<SIZE>(w, u, on, p, &offset, how) },
+            None => return load_lanes::<SIZE>(w, env, u, on, &va),
+        }
+        Flow::Next
+    }
+}
+
+/// A load lane by lane: several extents, sparse ones, faults.
+#[cold]
+fn load_lanes<const SIZE: u32>(w: &mut Warp, env: &mut Env<'_>, u: &Uop, on: u32, va: &[u64; 32]) -> Flow {
+    let len = const { bytes(SIZE) };
     for lane in lanes(on) {
         let at = va[lane as usize];
         if !at.is_multiple_of(u64::from(len)) {
@@ -159,48 +309,24 @@ fn ldg<const SIZE: u32>(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> 
     Flow::Next
 }
 
-/// # Safety
-/// 32 elements are readable at `p`.
-#[inline(always)]
-unsafe fn load_row<const SIZE: u32>(w: &mut Warp, u: &Uop, p: *const u8) {
-    let p = p.cast::<u32>();
-    let words = const { bytes(SIZE) as usize / 4 };
-    // SAFETY: the caller's promise; rows have 32 words.
-    unsafe {
-        if words == 1 {
-            std::ptr::copy_nonoverlapping(p, w.dst(u.d), 32);
-            return;
+struct StoreGlobal<const SIZE: u32>;
+impl<const SIZE: u32> Whole for StoreGlobal<SIZE> {
+    #[inline(always)]
+    fn run(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
+        let va = addresses(w, u, w.get64(u.c, 0));
+        match block::<SIZE>(env, &va, exec, true) {
+            // SAFETY: `block` found every lane inside the extent, and the extent writable.
+            Some((p, offset, how)) => unsafe { store_block::<SIZE>(w, u, exec, p, &offset, how) },
+            None => return store_lanes::<SIZE>(w, env, u, exec, &va),
         }
-        for k in 0..words {
-            let d = w.dst(u.d.plus(k as u32));
-            for i in 0..32 {
-                d.add(i).write(p.add(i * words + k).read());
-            }
-        }
+        Flow::Next
     }
 }
 
-fn stg<const SIZE: u32>(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
+/// A store lane by lane.
+#[cold]
+fn store_lanes<const SIZE: u32>(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32, va: &[u64; 32]) -> Flow {
     let len = const { bytes(SIZE) };
-    let va = addresses(w, u, w.get64(u.c, 0));
-    if exec == u32::MAX && len >= 4 && va[0].is_multiple_of(u64::from(len)) && in_row(&va, len.into()) {
-        let total = u64::from(len) * 32;
-        if let Ok(p) = env.tlb.get(va[0], len.into(), true, Access::Write)
-            && !p.is_null()
-            && env.tlb.run(va[0]) >= total
-        {
-            let p = p.cast::<u32>();
-            let words = len as usize / 4;
-            for k in 0..words {
-                let s = w.src(u.b.plus(k as u32));
-                for i in 0..32 {
-                    // SAFETY: `total` bytes from `p` belong to the extent; rows have 32 words.
-                    unsafe { p.add(i * words + k).write(s.add(i).read()) };
-                }
-            }
-            return Flow::Next;
-        }
-    }
     for lane in lanes(exec) {
         let at = va[lane as usize];
         if !at.is_multiple_of(u64::from(len)) {
@@ -324,21 +450,53 @@ fn local(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
     Flow::Next
 }
 
-fn shared<const STORE: bool>(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
-    let (size, scale) = (u.mods & SIZE, u.mods >> SCALE & 7);
-    let len = bytes(size);
+/// Shared addresses of all lanes; inactive ones get the first active lane's.
+#[inline(always)]
+fn shared_addresses(w: &Warp, u: &Uop, exec: u32) -> [u32; 32] {
     let offset = u.imm.wrapping_add(w.get(u.c, 0));
-    for lane in lanes(exec) {
-        let at = (w.get(u.a, lane) << scale).wrapping_add(offset);
+    let scale = u.mods >> SCALE & 7;
+    // SAFETY: rows have 32 words.
+    let mut at = unsafe { w.src(u.a).cast::<[u32; 32]>().read() };
+    let first = at[exec.trailing_zeros() as usize & 31];
+    for (i, x) in at.iter_mut().enumerate() {
+        let y = if exec >> i & 1 == 1 { *x } else { first };
+        *x = (y << scale).wrapping_add(offset);
+    }
+    at
+}
+
+struct SharedAccess<const SIZE: u32, const STORE: bool>;
+impl<const SIZE: u32, const STORE: bool> Whole for SharedAccess<SIZE, STORE> {
+    #[inline(always)]
+    fn run(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
+        let len = const { bytes(SIZE) };
+        let at = shared_addresses(w, u, exec);
+        let how = env.shared.bytes().checked_sub(len).and_then(|limit| arrange::<SIZE>(&at, limit));
+        let (Some(how), Some(p)) = (how, env.shared.get(0, len)) else {
+            return shared_fault(env, u, &at, exec, len);
+        };
+        // SAFETY: `arrange` found every lane inside the CTA's shared memory.
+        unsafe {
+            if STORE {
+                store_block::<SIZE>(w, u, exec, p, &at, how);
+            } else {
+                load_block::<SIZE>(w, u, exec, p, &at, how);
+            }
+        }
+        Flow::Next
+    }
+}
+
+#[cold]
+fn shared_fault(env: &mut Env<'_>, u: &Uop, at: &[u32; 32], exec: u32, len: u32) -> Flow {
+    for at in lanes(exec).map(|l| at[l as usize]) {
         if !at.is_multiple_of(len) {
             return misaligned(env, u, "shared access", at.into(), len);
         }
-        let Some(p) = env.shared.get(at, len) else {
+        if env.shared.get(at, len).is_none() {
             let size = env.shared.bytes();
             return out_of_range(env, u, "shared access", at, size);
-        };
-        // SAFETY: `len` bytes at `p` are inside the CTA's shared memory.
-        unsafe { if STORE { deposit(w, u, size, lane, p) } else { fetch(w, u, size, lane, p) } }
+        }
     }
     Flow::Next
 }
@@ -367,13 +525,13 @@ pub(crate) fn load(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     let (a, c, pair) = global_address(l, 32, l.bit(91), l.bit(76));
     let run = match (l.word.base(), size) {
         (0x180, _) => Handlers::all(generic),
-        (_, 0) => Handlers::all(ldg::<0>),
-        (_, 1) => Handlers::all(ldg::<1>),
-        (_, 2) => Handlers::all(ldg::<2>),
-        (_, 3) => Handlers::all(ldg::<3>),
-        (_, 4) => Handlers::all(ldg::<4>),
-        (_, 5) => Handlers::all(ldg::<5>),
-        _ => Handlers::all(ldg::<6>),
+        (_, 0) => alu::whole::<LoadGlobal<0>>(),
+        (_, 1) => alu::whole::<LoadGlobal<1>>(),
+        (_, 2) => alu::whole::<LoadGlobal<2>>(),
+        (_, 3) => alu::whole::<LoadGlobal<3>>(),
+        (_, 4) => alu::whole::<LoadGlobal<4>>(),
+        (_, 5) => alu::whole::<LoadGlobal<5>>(),
+        _ => alu::whole::<LoadGlobal<6>>(),
     };
     // The predicate is stored as 7 - p.
     let ps = Pred { index: 7 - l.bits(64, 3) as u8, invert: -(l.bit(67) as i8) };
@@ -388,11 +546,11 @@ pub(crate) fn store(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     let b = l.reg(32, count);
     let run = match (l.word.base(), size) {
         (0x185, _) => Handlers::all(generic),
-        (_, 0 | 1) => Handlers::all(stg::<0>),
-        (_, 2 | 3) => Handlers::all(stg::<2>),
-        (_, 4) => Handlers::all(stg::<4>),
-        (_, 5) => Handlers::all(stg::<5>),
-        _ => Handlers::all(stg::<6>),
+        (_, 0 | 1) => alu::whole::<StoreGlobal<0>>(),
+        (_, 2 | 3) => alu::whole::<StoreGlobal<2>>(),
+        (_, 4) => alu::whole::<StoreGlobal<4>>(),
+        (_, 5) => alu::whole::<StoreGlobal<5>>(),
+        _ => alu::whole::<StoreGlobal<6>>(),
     };
     let aux = 1;
     Ok(Uop { a, b, c, imm: offset24(l), mods: size | pair, aux, ..l.uop(run) })
@@ -431,10 +589,26 @@ pub(crate) fn shared_lower(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     let (a, imm, mods) = (l.a(), offset24(l), size | scale << SCALE);
     if stores {
         let b = l.reg(32, count);
-        return Ok(Uop { a, b, c, imm, mods, ..l.uop(Handlers::all(shared::<true>)) });
+        let run = match size {
+            0 | 1 => alu::whole::<SharedAccess<0, true>>(),
+            2 | 3 => alu::whole::<SharedAccess<2, true>>(),
+            4 => alu::whole::<SharedAccess<4, true>>(),
+            5 => alu::whole::<SharedAccess<5, true>>(),
+            _ => alu::whole::<SharedAccess<6, true>>(),
+        };
+        return Ok(Uop { a, b, c, imm, mods, ..l.uop(run) });
     }
+    let run = match size {
+        0 => alu::whole::<SharedAccess<0, false>>(),
+        1 => alu::whole::<SharedAccess<1, false>>(),
+        2 => alu::whole::<SharedAccess<2, false>>(),
+        3 => alu::whole::<SharedAccess<3, false>>(),
+        4 => alu::whole::<SharedAccess<4, false>>(),
+        5 => alu::whole::<SharedAccess<5, false>>(),
+        _ => alu::whole::<SharedAccess<6, false>>(),
+    };
     let d = l.dst(count);
-    Ok(Uop { d, a, c, imm, mods, ..l.uop(Handlers::all(shared::<false>)) })
+    Ok(Uop { d, a, c, imm, mods, ..l.uop(run) })
 }
 
 fn matrices(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {

@@ -54,12 +54,24 @@ fn nanoseconds() -> u64 {
 
 fn read(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
     let mask = crate::sm::exec::alu::scope(u, exec);
-    if let 0x21..=0x23 = u.imm {
-        let row = env.tids[w.index as usize][u.imm as usize - 0x21].0;
-        for lane in lanes(mask) {
-            w.put(u.d, lane, row[lane as usize]);
+    match u.imm {
+        0x21..=0x23 if mask == exec => {
+            let row = env.tids[w.index as usize][u.imm as usize - 0x21].0;
+            lanes(mask).for_each(|lane| w.put(u.d, lane, row[lane as usize]));
+            return Flow::Next;
         }
-        return Flow::Next;
+        0x25..=0x27 => {
+            w.fill(u.d, env.ctaid[u.imm as usize - 0x25], mask);
+            return Flow::Next;
+        }
+        0xff => {
+            w.fill(u.d, 0, mask);
+            if u.mods != 0 {
+                w.fill(u.d.plus(1), 0, mask);
+            }
+            return Flow::Next;
+        }
+        _ => {}
     }
     for lane in lanes(mask) {
         // A uniform read sees the first active lane.

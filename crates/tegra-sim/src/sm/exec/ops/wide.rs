@@ -16,7 +16,11 @@ fn product(a: u32, b: u32, signed: bool) -> u64 {
 #[inline(always)]
 unsafe fn rows(w: &mut Warp, u: &Uop, exec: u32, signed: bool) -> Flow {
     // SAFETY: rows have 32 words; the copies end before the destination is written.
-    let [a, b, lo, hi] = unsafe { [u.a, u.b, u.c, u.c.plus(1)].map(|s| w.src(s).cast::<[u32; 32]>().read()) };
+    let (a, b, lo, hi) = unsafe {
+        let (a, b) = (w.src(u.a).cast::<[u32; 32]>(), w.src(u.b).cast::<[u32; 32]>());
+        let (lo, hi) = (w.src(u.c).cast::<[u32; 32]>(), w.src(u.c.plus(1)).cast::<[u32; 32]>());
+        (a.read(), b.read(), lo.read(), hi.read())
+    };
     let (mut x, mut y) = ([0u32; 32], [0u32; 32]);
     for i in 0..32 {
         let c = u64::from(lo[i]) | u64::from(hi[i]) << 32;
