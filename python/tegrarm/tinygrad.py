@@ -39,7 +39,7 @@ def _use_nvrtc_wheels() -> None:
 
 _use_nvrtc_wheels()  # before tinygrad reads (and remembers) the environment
 
-from tinygrad.helpers import mv_address, round_up, to_mv
+from tinygrad.helpers import round_up, to_mv
 from tinygrad.runtime import ops_nv
 from tinygrad.runtime.ops_nv import NVAllocator, NVComputeQueue, NVDevice, nv_gpu
 from tinygrad.runtime.support.hcq import HCQBuffer, MMIOInterface, hcq_filter_visible_devices
@@ -49,9 +49,11 @@ PAGE = 0x1000
 BIG_PAGE = 2 << 20
 USERMODE_SIZE = 0x10000
 # Codes that nvgpu writes into info32 of an error notifier.
+MMU_FAULT = 31
 NOTIFIER_CODES = {
-    8: "channel watchdog timeout", 13: "SM exception or graphics engine error", 24: "semaphore acquire timeout",
-    25: "illegal method or notify", 31: "MMU fault", 32: "pushbuffer (PBDMA) error", 43: "channel reset or preemption timeout",
+    8: "channel watchdog or preemption timeout", 11: "copy engine error", 13: "SM exception or graphics engine error",
+    24: "semaphore acquire timeout", 25: "illegal method or notify", MMU_FAULT: "MMU fault", 32: "pushbuffer (PBDMA) error",
+    37: "unimplemented firmware method", 43: "channel reset", 80: "pushbuffer checksum mismatch",
 }
 
 
@@ -73,7 +75,8 @@ class Notifier:
         _timestamp, code, _info16, status = struct.unpack("<QIHH", self.buffer.cpu_view()[:16])
         if not status:
             return ""
-        return f"channel stopped: error notifier {code} ({NOTIFIER_CODES.get(code, 'see nvgpu_error.h')})"
+        where = ", the address is in the kernel's log: dmesg, or TEGRARM_LOG=warn on the virtual Orin" if code == MMU_FAULT else ""
+        return f"channel stopped: error notifier {code} ({NOTIFIER_CODES.get(code, 'see nvgpu_error.h')}{where})"
 
 
 class TEGRAIface:
@@ -82,7 +85,9 @@ class TEGRAIface:
     The library places every buffer, so that a GPU virtual address is also the CPU's pointer to it.
     """
 
-    client: rm.Client | None = None  # one per process: RM clients do not survive a fork
+    # One per process (RM clients do not survive a fork), and never closed: at exit Python still finalizes graphs that look at
+    # their signals, after tinygrad has finalized the device. The kernel takes everything back when the process ends.
+    client: rm.Client | None = None
 
     def __init__(self, dev: NVDevice, device_id: int):
         devices = list(range(self.count))
@@ -195,7 +200,7 @@ class TEGRAIface:
 
     def free(self, mem: HCQBuffer) -> None:
         """Gives a buffer back; freeing the memory object drops its GPU and CPU mappings with it."""
-        if mem.owner is self.dev and self.root:  # after the client is gone, so is the buffer
+        if mem.owner is self.dev and self.rm.pid == os.getpid():
             self.rm.free(mem.meta.hMemory)
 
     def map(self, mem: HCQBuffer) -> HCQBuffer | None:
@@ -208,17 +213,14 @@ class TEGRAIface:
 
     def fault(self) -> str:
         """What the channels' error notifiers say, empty while all is well."""
-        return "\n".join(text for n in self.notifiers if (text := n.text()))
+        # One fault stops every channel of the group, and each notifier says the same.
+        return "\n".join(sorted({text for n in self.notifiers if (text := n.text())}))
 
     def sleep(self, _milliseconds: int) -> None:
         """tinygrad calls this while it polls a late signal: notice a dead channel at once, and leave the CPU to others."""
         if text := self.fault():
             raise RuntimeError(text)
         time.sleep(0.001)
-
-    def device_fini(self) -> None:
-        """Frees the client, and so every object, when tinygrad closes the device at exit."""
-        self.rm.close()
 
 
 class TegraComputeQueue(NVComputeQueue):
@@ -238,20 +240,20 @@ class TegraAllocator(NVAllocator):
     def __init__(self, dev: NVDevice):
         super().__init__(dev, batch_cnt=0, supports_copy_from_disk=False)
 
-    def _pointer(self, buf: HCQBuffer) -> int:
-        return buf.cpu_view().addr
+    def _bytes(self, buf: HCQBuffer) -> memoryview:
+        return to_mv(buf.cpu_view().addr, buf.size)
 
     def _as_buffer(self, src: HCQBuffer) -> memoryview:
         self.dev.synchronize()
-        return to_mv(self._pointer(src), src.size)
+        return self._bytes(src)
 
     def _copyin(self, dest: HCQBuffer, src: memoryview) -> None:
         self.dev.synchronize()  # a kernel in flight may still read dest
-        ctypes.memmove(self._pointer(dest), mv_address(src), src.nbytes)
+        self._bytes(dest)[:src.nbytes] = src.cast("B")
 
     def _copyout(self, dest: memoryview, src: HCQBuffer) -> None:
         self.dev.synchronize()  # a kernel in flight may still write src
-        ctypes.memmove(mv_address(dest), self._pointer(src), dest.nbytes)
+        dest.cast("B")[:] = self._bytes(src)[:dest.nbytes]
 
 
 class _Fixed:
@@ -283,13 +285,14 @@ class TegraDevice(NVDevice):
 
     def on_device_hang(self) -> None:
         """Raises RuntimeError with everything known about why the GPU stopped."""
-        report = [self.iface.fault()]
-        try:
-            super().on_device_hang()  # asks the debugger object for SM and MMU fault records
-        except (RuntimeError, KeyError) as error:
-            report.append(str(error))
-        text = "\n".join(line for line in report if line)
-        raise RuntimeError(text or "the GPU stopped answering; the kernel has recorded no fault")
+        # tinygrad's report would print an MMU fault with the address and access that nvgpu does not tell, as zeros.
+        records = self.iface.rm_control(
+            self.debugger, nv_gpu.NV83DE_CTRL_CMD_DEBUG_READ_ALL_SM_ERROR_STATES,
+            nv_gpu.NV83DE_CTRL_DEBUG_READ_ALL_SM_ERROR_STATES_PARAMS(hTargetChannel=self.debug_channel, numSMsToRead=100))
+        report = [self.iface.fault()] + [
+            f"SM {sm}: global esr {r.hwwGlobalEsr:#x}, warp esr {r.hwwWarpEsr:#x}, pc {r.hwwWarpEsrPc64:#x}"
+            for sm, r in enumerate(records.smErrorStateArray) if r.hwwGlobalEsr or r.hwwWarpEsr]
+        raise RuntimeError("\n".join(filter(None, report)) or "the GPU stopped answering; the kernel has recorded no fault")
 
     @property
     def pma_enabled(self) -> bool:

@@ -71,7 +71,7 @@ assert (t.numpy() == data).all()
 def test_reads_a_file(python, tmp_path):
     path = tmp_path / "weights"
     path.write_bytes(bytes(range(256)) * 64)
-    python(OPEN + f"t = Tensor({str(path)!r}).to('NV').realize(); assert t.numpy().tobytes() == bytes(range(256)) * 64", env=env())
+    python(OPEN + f"import pathlib; t = Tensor(pathlib.Path({str(path)!r})).to('NV').realize(); assert t.numpy().tobytes() == bytes(range(256)) * 64", env=env())
 
 
 def test_freed_buffers_come_back(python):
@@ -82,12 +82,12 @@ def count(): return len(os.listdir('/proc/self/fd')), sum(1 for _ in open('/proc
 before = count()
 for _ in range(50): d.allocator.free(d.allocator.alloc(1 << 20), 1 << 20); d.allocator.free_cache()
 fds, maps = count()
-assert fds == before[0] and maps <= before[1] + 2, (before, fds, maps)
+assert fds <= before[0] and maps <= before[1], (before, fds, maps)
 """, env=env())
 
 
 def test_a_fault_names_its_cause(python):
-    """A kernel that writes where nothing is mapped: the error says MMU fault and the address, not only that the GPU hangs."""
+    """A copy to where nothing is mapped: the error says MMU fault, the kernel's log has the address, and it takes no timeout."""
     out = python(OPEN + """
 from tinygrad.runtime.support.hcq import HCQBuffer
 d = Device['NV']
@@ -95,10 +95,24 @@ b = d.allocator.alloc(4096)
 q = d.hw_copy_queue_t().wait(d.timeline_signal, d.timeline_value - 1)
 q.copy(HCQBuffer(0x12_3456_7000, 4096), b, 4096).signal(d.timeline_signal, d.next_timeline()).submit(d)
 try: d.synchronize()
-except RuntimeError as e: print(e)
-else: raise SystemExit('no fault')
-""", env=env(HCQDEV_WAIT_TIMEOUT_MS="8000"))
-    assert "MMU fault" in out and "123456700" in out.replace("_", "").lower(), out
+except RuntimeError as e: raise SystemExit(f'told: {e}')
+""", env=env(TEGRARM_LOG="warn"), status=1)
+    assert "told: channel stopped: error notifier 31 (MMU fault" in out and "0x1234567000" in out, out
+
+
+def test_an_sm_exception_names_its_program_counter(python):
+    """A kernel that jumps into nothing executable: the SM's record is in the error."""
+    out = python(OPEN + """
+d = Device['NV']
+from tinygrad.runtime import ops_nv
+load = d.allocator._copyin
+def corrupt(dest, src): load(dest, memoryview(bytes(len(src.cast('B')))))
+x = Tensor([1, 2, 3]).realize()
+d.allocator._copyin = corrupt
+try: (x + 1).realize(); d.synchronize()
+except RuntimeError as e: raise SystemExit(f'told: {e}')
+""", env=env(), status=1)
+    assert "told: channel stopped: error notifier 13" in out and "SM 0: " in out and "pc 0x" in out, out
 
 
 def test_other_interfaces_are_untouched(python):
