@@ -127,12 +127,13 @@ def run_traced(args) -> int:
 def sim(args) -> int:
     """Replaces this process by a command that uses the virtual Orin."""
     os.environ["TEGRARM_BACKEND"] = "sim"
-    if not args.command:
+    command = args.command[1:] if args.command[:1] == ["--"] else args.command
+    if not command:
         return info(args)
     try:
-        os.execvp(args.command[0], args.command)
+        os.execvp(command[0], command)
     except OSError as error:
-        sys.exit(f"tegrarm sim: {args.command[0]}: {error.strerror}")
+        sys.exit(f"tegrarm sim: {command[0]}: {error.strerror}")
 
 
 def parser() -> argparse.ArgumentParser:

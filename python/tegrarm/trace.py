@@ -6,18 +6,22 @@ import collections
 import json
 from collections.abc import Iterable, Iterator
 
+WIDTH = 46
+
 
 def read(path: str) -> Iterator[dict]:
-    """The kernel calls of a recording, in order."""
+    """The kernel calls of a recording, in order; its first line, which says what was recorded, is left out."""
     with open(path, encoding="utf-8") as file:
         for line in file:
-            if line.strip():
-                yield json.loads(line)
+            if "call" in (entry := json.loads(line)):
+                yield entry
 
 
 def _kernel_call(call: dict) -> str:
-    """One kernel call as the table names it: ``ctrl NVGPU_GPU_IOCTL_OPEN_TSG``, ``dmabuf mmap``."""
-    return f"{call.get('node', '?')} {call.get('ioctl') or call['call']}"
+    """One kernel call as the table names it: ``NVGPU_GPU_IOCTL_OPEN_TSG``, ``open /dev/nvmap``, ``mmap dmabuf``."""
+    if call["call"] == "ioctl":
+        return call["name"]
+    return f"{call['call']} {call['path'] if 'path' in call else call['on'].partition('#')[0]}"
 
 
 def count(calls: Iterable[dict]) -> dict[str, collections.Counter]:
@@ -32,6 +36,8 @@ def table(calls: Iterable[dict]) -> str:
     """The counts as text, one RM call per block, in the order they first came."""
     lines = []
     for rm_call, made in count(calls).items():
-        for number, (kernel_call, times) in enumerate(sorted(made.items())):
-            lines.append(f"{rm_call if number == 0 else '':44} {kernel_call:52} {times:6}")
+        if len(rm_call) > WIDTH:
+            lines.append(rm_call)
+        for number, (kernel_call, times) in enumerate(made.items()):
+            lines.append(f"{rm_call if number == 0 and len(rm_call) <= WIDTH else '':{WIDTH}} {kernel_call:46} {times:6}")
     return "\n".join(lines)
