@@ -39,24 +39,30 @@ def token_instructions() -> None:
 
 
 ALLOC_FREE = """
-import tegrarm
+import sys, tegrarm
 from tinygrad.runtime.autogen import nv_570 as nv
 with tegrarm.Client() as c:
     d = c.alloc(c.root, nv.NV01_DEVICE_0, nv.NV0080_ALLOC_PARAMETERS())
     v = c.alloc(d, nv.FERMI_VASPACE_A, nv.NV_VASPACE_ALLOCATION_PARAMETERS())
     m = c.alloc(d, nv.NV01_MEMORY_VIRTUAL, nv.NV_MEMORY_VIRTUAL_ALLOCATION_PARAMS(hVASpace=v))
-    h = c.alloc(d, nv.NV1_MEMORY_USER, nv.NV_MEMORY_ALLOCATION_PARAMS(size=1 << 20))
-    c.map_dma(d, m, h, 1 << 20); c.map(d, h, 1 << 20); c.free(h)
+    for _ in range(int(sys.argv[1])):
+        h = c.alloc(d, nv.NV1_MEMORY_USER, nv.NV_MEMORY_ALLOCATION_PARAMS(size=1 << 20))
+        c.map_dma(d, m, h, 1 << 20); c.map(d, h, 1 << 20); c.free(h)
 """
 
 
+def kernel_calls(buffers: int) -> dict:
+    record = WORK / f"calls-{buffers}.jsonl"
+    env = {**os.environ, "TEGRARM_RECORD": str(record)}
+    subprocess.run([sys.executable, "-c", ALLOC_FREE, str(buffers)], env=env, check=True)
+    return trace.count(trace.read(str(record)))
+
+
 def alloc_free_calls() -> None:
-    record = WORK / "calls.jsonl"
-    subprocess.run([sys.executable, "-c", ALLOC_FREE], env={**os.environ, "TEGRARM_RECORD": str(record)}, check=True)
-    wanted = ("rm_alloc NV01_MEMORY_LOCAL_USER", "rm_map_memory_dma", "rm_map_memory", "rm_free NV01_MEMORY_LOCAL_USER")
-    for rm_call, made in trace.count(trace.read(str(record))).items():
-        if rm_call in wanted:
-            line(f"  {rm_call}", str(sum(made.values())), ", ".join(made))
+    one, two = kernel_calls(1), kernel_calls(2)  # the first buffer also makes the address space
+    for rm_call, made in two.items():
+        if more := made - one.get(rm_call, {}):
+            line(f"  {rm_call}", str(more.total()), ", ".join(more))
 
 
 def latency() -> None:
