@@ -1,0 +1,36 @@
+//! A forked child does not disturb its parent's board. One test only: it forks.
+#![allow(unsafe_code)]
+
+mod kernel_support;
+
+use kernel_support::*;
+use nix::sys::wait::{WaitStatus, waitpid};
+use nix::unistd::{ForkResult, fork};
+use std::os::fd::AsFd;
+
+#[test]
+fn rule_2_2_a_child_is_refused_and_tears_nothing_down() {
+    let board = Board::new();
+    let rig = board.rig();
+    let memory = board.setup(&rig.channel);
+    let census = board.sim.kernel().census();
+    // SAFETY: the child only makes calls that take no lock and allocate nothing a dead thread may hold, then exits
+    // without running destructors.
+    match unsafe { fork() }.unwrap() {
+        ForkResult::Child => {
+            let refused = board.kmd.open("/dev/nvmap").err() == Some(Errno::ENODEV)
+                && board.kmd.ioctl(rig.channel.as_fd(), Node::Channel, 0, Arg::Value(0)) == Err(Errno::EBADF);
+            board.kmd.close(rig.channel.as_fd().try_clone_to_owned().unwrap());
+            drop(rig);
+            drop(board);
+            // SAFETY: ends the child at once.
+            unsafe { libc::_exit(if refused { 0 } else { 1 }) }
+        }
+        ForkResult::Parent { child } => {
+            assert_eq!(waitpid(child, None), Ok(WaitStatus::Exited(child, 0)));
+        }
+    }
+    assert_eq!(board.sim.kernel().census(), census);
+    assert_eq!(timedout(&rig.channel), 0);
+    drop(memory);
+}
