@@ -193,10 +193,9 @@ impl Operand {
             Swizzle::Low => [low; 2],
             Swizzle::High => [high; 2],
         };
-        lanes.map(|lane| {
-            let lane = if self.abs { lane & !SIGN } else { lane };
-            if self.neg { lane ^ SIGN } else { lane }
-        })
+        let lane = |lane: u16| (if self.abs { lane & !SIGN } else { lane }) ^ (if self.neg { SIGN } else { 0 });
+        // Not `map`: on arrays the compiler leaves it a call.
+        [lane(lanes[0]), lane(lanes[1])]
     }
 
     /// The two lanes, low first, as exact numbers; with `ftz` denormal halves (or a denormal f32) are zeros.
@@ -207,7 +206,9 @@ impl Operand {
             let x = modify(x, self.abs, self.neg);
             return [f32::from_bits(if ftz { super::f32::flush(x) } else { x }); 2];
         }
-        self.halves(kind, x).map(|lane| kind.widen(if ftz { kind.flush(lane) } else { lane }))
+        let [low, high] = self.halves(kind, x);
+        let lane = |lane: u16| kind.widen(if ftz { kind.flush(lane) } else { lane });
+        [lane(low), lane(high)]
     }
 }
 
@@ -244,7 +245,7 @@ impl Mode {
             let clamped = if self.relu && lanes[0] <= 0.0 { 0.0 } else { lanes[0] };
             return super::f32::finish(clamped as f32, mode);
         }
-        let [low, high] = lanes.map(|lane| self.finish_lane(lane));
+        let (low, high) = (self.finish_lane(lanes[0]), self.finish_lane(lanes[1]));
         u32::from(high) << 16 | u32::from(low)
     }
 
