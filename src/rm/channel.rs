@@ -5,7 +5,7 @@ use super::group::{ContextShare, Group};
 use super::store::{Overlay, Store};
 use super::vaspace::VaSpace;
 use crate::status::{During, RmResult, fail};
-use crate::tegra::{AddressSpace, Backing, CacheMode, Channel, PAGE, file_is_mapped_at};
+use crate::tegra::{AddressSpace, Backing, CacheMode, Channel, PAGE};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tegrarm_abi::nvgpu::channel::nvgpu_notification;
@@ -58,8 +58,8 @@ pub struct ChannelObject {
 struct Shown {
     overlay: Arc<Overlay>,
     over: Arc<Store>,
-    /// Where a mapping that this library did not make shows the range.
-    foreign: Option<u64>,
+    /// Where mappings that this library did not make show the range.
+    foreign: Vec<u64>,
 }
 
 /// What killed a channel.
@@ -95,10 +95,8 @@ impl ChannelObject {
         if let Some(notifier) = &plan.notifier {
             channel.set_error_notifier(notifier.backing()).during(|| "setting the error notifier")?;
         }
-        let ring = Shown::new(&ring, area, ring_offset, Some(plan.ring_va))?;
-        let beside = plan.ring_va.checked_sub(ring_offset).and_then(|va| va.checked_add(plan.userd_offset));
-        let same_buffer = Arc::ptr_eq(&ring.over, &plan.userd);
-        let userd = Shown::new(&userd, plan.userd, plan.userd_offset, beside.filter(|_| same_buffer))?;
+        let ring = Shown::new(&ring, area, ring_offset).during(|| "showing the ring")?;
+        let userd = Shown::new(&userd, plan.userd, plan.userd_offset).during(|| "showing the USERD page")?;
         Ok(ChannelObject {
             channel,
             ring,
@@ -158,19 +156,23 @@ impl ChannelObject {
 }
 
 impl Shown {
-    /// Lays `source` over `over` from `offset` on. If no CPU mapping made here shows that range, the address
-    /// `same_as_gpu` is looked at: frontends that map buffers themselves do it at their GPU address.
-    fn new(source: &Arc<Backing>, over: Arc<Store>, offset: u64, same_as_gpu: Option<u64>) -> RmResult<Shown> {
+    /// Lays `source` over `over` from `offset` on, wherever the process sees that: through mappings made here, and
+    /// through those the client made of a descriptor it was lent, which `/proc/self/maps` tells.
+    fn new(source: &Arc<Backing>, over: Arc<Store>, offset: u64) -> RmResult<Shown> {
         let overlay = Overlay::new(source, offset);
+        let range = overlay.range();
+        let foreign = over.foreign_views(&range)?;
+        if over.is_lent() && foreign.is_empty() && !over.is_seen(&range) {
+            fail!(
+                NV_ERR_INVALID_OFFSET,
+                "bytes {range:#x?} of the buffer are mapped nowhere in the process: mmap its descriptor first"
+            );
+        }
         over.cover(&overlay)?;
-        let mut shown = Shown { overlay, over, foreign: None };
-        let range = shown.overlay.range();
-        if let Some(addr) = same_as_gpu.filter(|_| !shown.over.is_seen(&range)) {
-            let dmabuf = shown.over.backing().dmabuf()?;
-            if file_is_mapped_at(&dmabuf, addr, range.end - range.start, offset) {
-                shown.over.cover_foreign(&shown.overlay, addr)?;
-                shown.foreign = Some(addr);
-            }
+        let mut shown = Shown { overlay, over, foreign: Vec::new() };
+        for addr in foreign {
+            shown.over.cover_foreign(&shown.overlay, addr)?;
+            shown.foreign.push(addr);
         }
         Ok(shown)
     }
@@ -179,8 +181,8 @@ impl Shown {
 impl Drop for Shown {
     fn drop(&mut self) {
         self.over.uncover(&self.overlay);
-        if let Some(addr) = self.foreign {
-            self.over.uncover_foreign(&self.overlay, addr);
+        for addr in &self.foreign {
+            self.over.uncover_foreign(&self.overlay, *addr);
         }
     }
 }

@@ -6,6 +6,7 @@ use super::context::{self, Inside};
 use super::memory::GpuMapping;
 use super::object::{Kind, Object, Tag};
 use crate::status::{During, RmResult, fail};
+use std::os::fd::RawFd;
 use std::sync::Arc;
 use tegrarm_abi::rm::alloc::*;
 use tegrarm_abi::rm::status::*;
@@ -43,6 +44,33 @@ pub struct DmaRequest {
     pub dma_offset: u64,
 }
 
+/// A descriptor of a client's that is to become what it maps.
+#[derive(Clone, Copy, Debug)]
+pub struct Borrower {
+    /// What it was opened as.
+    pub node: LentNode,
+    /// Its number.
+    pub fd: RawFd,
+}
+
+/// What kind of node a client maps through.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LentNode {
+    /// `/dev/nvidiactl`: system memory.
+    Control,
+    /// `/dev/nvidia0`: everything else.
+    Gpu,
+}
+
+impl LentNode {
+    fn word(self) -> &'static str {
+        match self {
+            LentNode::Control => "a control node",
+            LentNode::Gpu => "a GPU's node",
+        }
+    }
+}
+
 /// `NVOS46_FLAGS_DMA_OFFSET_FIXED`, bit 15.
 const FIXED: u32 = NVOS46_FLAGS_DMA_OFFSET_FIXED_TRUE << 15;
 /// `NVOS46_FLAGS_ACCESS` and `NVOS33_FLAGS_ACCESS`, bits 0 and 1.
@@ -71,6 +99,34 @@ impl Rm {
             _ => fail!(NV_ERR_INVALID_OBJECT, "{object} cannot be mapped"),
         };
         mapped.during(|| format!("mapping {object} into the process"))
+    }
+
+    /// `RM_MAP_MEMORY` for a client that maps a descriptor itself: makes the borrower's descriptor the buffer, or a
+    /// doorbell page. Returns a cookie in place of an address. `at` and `flags` of the request are the client's affair.
+    ///
+    /// # Errors
+    /// As [`Rm::map_memory`]; 0x1F for system memory on a GPU's node or anything else on the control node, 0x56 for an
+    /// offset, which a descriptor cannot carry.
+    pub fn lend_memory(&self, client: u32, device: u32, request: &MapRequest, borrower: Borrower) -> RmResult<u64> {
+        let _inside = context::enter(Inside::MapMemory);
+        let client = self.client(client, NV_ERR_INVALID_CLIENT)?;
+        check_device(&client, device)?;
+        let object = client.object(request.memory)?;
+        let fits = match &object.kind {
+            Kind::Memory(memory) | Kind::ContextDma(memory) if memory.is_system() => LentNode::Control,
+            _ => LentNode::Gpu,
+        };
+        let (offset, length, onto) = (request.offset, request.length, borrower.fd);
+        if borrower.node != fits {
+            let (is, must) = (borrower.node.word(), fits.word());
+            fail!(NV_ERR_INVALID_ARGUMENT, "descriptor {onto} is {is}; {object} maps through {must}");
+        }
+        let lent = match &object.kind {
+            Kind::Memory(memory) | Kind::ContextDma(memory) => memory.lend(offset, length, self.cpu_cache, onto),
+            Kind::Usermode(usermode) => usermode.lend(offset, length, onto),
+            _ => fail!(NV_ERR_INVALID_OBJECT, "{object} cannot be mapped"),
+        };
+        lent.during(|| format!("lending {object} to descriptor {onto}"))
     }
 
     /// `RM_UNMAP_MEMORY`: removes the mapping that starts at `addr`.
@@ -153,7 +209,7 @@ impl Rm {
         if !source.class.parents.allow(parent.kind.tag()) {
             fail!(NV_ERR_INVALID_OBJECT_PARENT, "a duplicate of {source} cannot be a child of {parent}");
         }
-        let copy = |_: &mut super::alloc::AllocCall| Ok(Kind::Memory(Arc::new(memory.duplicate()?)));
+        let copy = |_: &mut super::alloc::AllocCall| Ok(Kind::Memory(Arc::new(memory.duplicate())));
         self.make(&client, &parent, source.class, wanted, &mut [], copy)
     }
 }

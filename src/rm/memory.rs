@@ -7,6 +7,8 @@ use crate::status::{RmResult, fail};
 use crate::tegra::{Backing, CacheMode, MapFlags, PAGE};
 use parking_lot::Mutex;
 use std::ops::Range;
+use std::os::fd::RawFd;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use tegrarm_abi::rm::alloc::*;
 use tegrarm_abi::rm::status::*;
@@ -15,13 +17,15 @@ use tegrarm_kmd::{Mapping, Placement, Prot};
 /// A page nobody has touched: all that a buffer of the notifier type costs until somebody does.
 const UNTOUCHED: u64 = PAGE;
 
-/// A buffer with a handle.
+/// A buffer with a handle: what every handle of it shares, and where this one mapped it.
 pub struct Memory {
     gpu: Arc<Gpu>,
     /// Bytes the client asked for, rounded up to pages.
     pub size: u64,
     traits: Traits,
-    inner: Mutex<Inner>,
+    content: Arc<Mutex<Content>>,
+    /// Taken before `content` where both are.
+    mapped: Mutex<Mapped>,
 }
 
 /// What the allocation parameters say about use.
@@ -39,14 +43,41 @@ pub struct Traits {
     pub foreign: bool,
 }
 
-struct Inner {
+struct Content {
     store: Arc<Store>,
     /// `store` is one page that stands for `size` untouched bytes.
     untouched: bool,
+    /// That page was handed to somebody who keeps it: the kernel, for errors.
+    handed_out: bool,
     /// After a notifier grew: its first page, which the kernel writes, over the CPU's views.
     notifier: Option<Arc<Overlay>>,
+    /// Mappings made while untouched: there is nothing behind them yet.
+    hollow: Vec<GpuPlace>,
+    /// Somebody mapped it somewhere.
+    used: bool,
+    /// The CPU looks at it.
+    seen: bool,
+}
+
+/// Where one handle's client mapped the buffer.
+#[derive(Default)]
+struct Mapped {
     cpu: Vec<CpuView>,
-    gpu: Vec<(Weak<VaSpace>, u64)>,
+    /// Descriptors it was lent to, by cookie.
+    lent: Vec<u64>,
+    gpu: Vec<GpuPlace>,
+}
+
+/// A GPU address.
+struct GpuPlace {
+    space: Weak<VaSpace>,
+    va: u64,
+}
+
+impl GpuPlace {
+    fn is(&self, space: &Arc<VaSpace>, va: u64) -> bool {
+        self.va == va && std::ptr::eq(self.space.as_ptr(), Arc::as_ptr(space))
+    }
 }
 
 struct CpuView {
@@ -85,28 +116,24 @@ impl Memory {
         let cache = traits.coherency.unwrap_or(CacheMode::InnerCacheable);
         let store = Store::new(&gpu.nvmap, if untouched { UNTOUCHED } else { size }, cache)?;
         let size = if untouched { size.next_multiple_of(PAGE) } else { store.size() };
-        let inner = Inner { store, untouched, notifier: None, cpu: Vec::new(), gpu: Vec::new() };
-        Ok(Memory { gpu: gpu.clone(), size, traits, inner: Mutex::new(inner) })
+        Ok(Memory::with(gpu, size, traits, Content::of(store, untouched)))
     }
 
     /// Wraps a buffer that exists.
     pub fn of(gpu: &Arc<Gpu>, backing: Backing, traits: Traits) -> Memory {
         let store = Store::of(backing);
-        let size = store.size();
-        let inner = Inner { store, untouched: false, notifier: None, cpu: Vec::new(), gpu: Vec::new() };
-        Memory { gpu: gpu.clone(), size, traits, inner: Mutex::new(inner) }
+        Memory::with(gpu, store.size(), traits, Content::of(store, false))
     }
 
-    /// Another memory object over the same buffer.
-    ///
-    /// # Errors
-    /// 0x51 when an untouched buffer must be allocated for it.
-    pub fn duplicate(&self) -> RmResult<Memory> {
-        let mut inner = self.inner.lock();
-        self.touch(&mut inner)?;
-        let copy =
-            Inner { store: inner.store.clone(), untouched: false, notifier: None, cpu: Vec::new(), gpu: Vec::new() };
-        Ok(Memory { gpu: self.gpu.clone(), size: self.size, traits: self.traits, inner: Mutex::new(copy) })
+    fn with(gpu: &Arc<Gpu>, size: u64, traits: Traits, content: Content) -> Memory {
+        let content = Arc::new(Mutex::new(content));
+        Memory { gpu: gpu.clone(), size, traits, content, mapped: Mutex::default() }
+    }
+
+    /// Another memory object over the same buffer, mapped nowhere.
+    pub fn duplicate(&self) -> Memory {
+        let (gpu, content) = (self.gpu.clone(), self.content.clone());
+        Memory { gpu, size: self.size, traits: self.traits, content, mapped: Mutex::default() }
     }
 
     /// The GPU it belongs to.
@@ -114,9 +141,11 @@ impl Memory {
         &self.gpu
     }
 
-    /// The buffer as it is now.
+    /// The buffer as it is now, for somebody who keeps it.
     pub fn store(&self) -> Arc<Store> {
-        self.inner.lock().store.clone()
+        let mut content = self.content.lock();
+        content.handed_out = true;
+        content.store.clone()
     }
 
     /// Whether it is system memory in desktop RM's sense.
@@ -138,23 +167,35 @@ impl Memory {
         }
     }
 
-    /// Allocates what an untouched buffer only pretended to have. The kernel may already have been told to write
-    /// errors into the one page there was, so that page goes on being the first one the CPU sees.
-    fn touch(&self, inner: &mut Inner) -> RmResult<()> {
-        if !inner.untouched {
+    /// Allocates what an untouched buffer only pretended to have. Where the kernel was already told to write errors
+    /// into the one page there was, that page goes on being the first one the CPU sees.
+    fn touch(&self, content: &mut Content) -> RmResult<()> {
+        if !content.untouched {
             return Ok(());
         }
         let full = Store::new(&self.gpu.nvmap, self.size, CacheMode::InnerCacheable)?;
-        let first_page = Overlay::new(inner.store.backing(), 0);
-        full.cover(&first_page)?;
-        for (space, va) in &inner.gpu {
-            if let Some(space) = space.upgrade() {
-                space.fill_sparse(*va, &full)?;
+        if content.handed_out {
+            let first_page = Overlay::new(content.store.backing(), 0);
+            full.cover(&first_page)?;
+            content.notifier = Some(first_page);
+        }
+        for place in content.hollow.drain(..) {
+            if let Some(space) = place.space.upgrade() {
+                space.fill_sparse(place.va, &full)?;
             }
         }
-        inner.store = full;
-        inner.untouched = false;
-        inner.notifier = Some(first_page);
+        content.store = full;
+        content.untouched = false;
+        Ok(())
+    }
+
+    /// Makes the buffer one that the CPU can look at: memory is there, with the attribute that fits.
+    fn show(&self, content: &mut Content, wanted: CacheMode) -> RmResult<()> {
+        if self.traits.foreign {
+            fail!(NV_ERR_NOT_SUPPORTED, "memory made of the process's own pages is mapped already: use its pointer");
+        }
+        self.touch(content)?;
+        self.choose_attribute(content, wanted);
         Ok(())
     }
 
@@ -168,47 +209,72 @@ impl Memory {
         if !offset.is_multiple_of(PAGE) {
             fail!(NV_ERR_INVALID_OFFSET, "offset {offset:#x} is not a multiple of the page size {PAGE:#x}");
         }
-        if self.traits.foreign {
-            fail!(NV_ERR_NOT_SUPPORTED, "memory made of the process's own pages is mapped already: use its pointer");
-        }
-        let mut inner = self.inner.lock();
-        self.touch(&mut inner)?;
-        self.choose_attribute(&mut inner, wanted);
+        let mut mapped = self.mapped.lock();
+        let mut content = self.content.lock();
+        self.show(&mut content, wanted)?;
+        let store = content.store.clone();
         let mapping = match at {
-            Some(addr) => inner.store.map(Placement::Replace(addr), offset, len, prot)?,
-            None => map_near_gpu(&inner, range, prot)?,
+            Some(addr) => store.map(Placement::Replace(addr), offset, len, prot)?,
+            None => map_near_gpu(&store, &mapped.gpu, range, prot)?,
         };
+        (content.used, content.seen) = (true, true);
         let addr = mapping.addr();
-        let store = inner.store.clone();
-        inner.cpu.push(CpuView { mapping, store });
+        mapped.cpu.push(CpuView { mapping, store });
         Ok(addr)
+    }
+
+    /// Makes `onto`, a descriptor of the client's, the buffer, so that its own `mmap(2)` at offset 0 maps it. Returns
+    /// a cookie for [`Memory::unmap_cpu`].
+    ///
+    /// # Errors
+    /// 0x2E, 0x20 for a bad range, 0x56 for a part that does not start with the buffer or shows a channel's pages.
+    pub fn lend(&self, offset: u64, len: u64, wanted: CacheMode, onto: RawFd) -> RmResult<u64> {
+        self.range(offset, len)?;
+        if offset != 0 {
+            fail!(
+                NV_ERR_NOT_SUPPORTED,
+                "offset {offset:#x}: a descriptor shows a buffer from its start; map from offset 0, or use rm_map_memory"
+            );
+        }
+        let mut mapped = self.mapped.lock();
+        let mut content = self.content.lock();
+        self.show(&mut content, wanted)?;
+        content.store.lend(len, onto)?;
+        (content.used, content.seen) = (true, true);
+        let cookie = next_cookie();
+        mapped.lent.push(cookie);
+        Ok(cookie)
     }
 
     /// nvmap fixes the CPU attribute when it allocates, RM's client only says by mapping that the CPU matters: as
     /// long as nobody has used the buffer, it can be exchanged for one with the attribute that fits.
-    fn choose_attribute(&self, inner: &mut Inner, wanted: CacheMode) {
-        let unused = inner.cpu.is_empty() && inner.gpu.is_empty() && Arc::strong_count(&inner.store) == 1;
-        let fits = self.traits.coherency.is_some() || inner.store.backing().cache() == Some(wanted);
-        if fits || !unused || inner.notifier.is_some() || inner.store.has_overlays() {
+    fn choose_attribute(&self, content: &mut Content, wanted: CacheMode) {
+        let unused = !content.used && !content.handed_out && Arc::strong_count(&content.store) == 1;
+        let fits = self.traits.coherency.is_some() || content.store.backing().cache() == Some(wanted);
+        if fits || !unused {
             return;
         }
         match Store::new(&self.gpu.nvmap, self.size, wanted) {
-            Ok(store) => inner.store = store,
+            Ok(store) => content.store = store,
             Err(e) => tracing::debug!("{:#x} bytes keep their CPU attribute: {e}", self.size),
         }
     }
 
-    /// Undoes [`Memory::map_cpu`].
+    /// Undoes [`Memory::map_cpu`] or [`Memory::lend`].
     ///
     /// # Errors
     /// 0x57 when it is not mapped there.
     pub fn unmap_cpu(&self, addr: usize) -> RmResult<()> {
-        let mut inner = self.inner.lock();
-        let Some(at) = inner.cpu.iter().position(|v| v.mapping.addr() == addr) else {
-            drop(inner);
+        let mut mapped = self.mapped.lock();
+        if let Some(at) = mapped.lent.iter().position(|cookie| *cookie == addr as u64) {
+            mapped.lent.swap_remove(at);
+            return Ok(());
+        }
+        let Some(at) = mapped.cpu.iter().position(|v| v.mapping.addr() == addr) else {
+            drop(mapped);
             fail!(NV_ERR_OBJECT_NOT_FOUND, "the memory is not mapped at {addr:#x}");
         };
-        let view = inner.cpu.swap_remove(at);
+        let view = mapped.cpu.swap_remove(at);
         view.store.unmap(view.mapping);
         Ok(())
     }
@@ -222,24 +288,29 @@ impl Memory {
         if !range.start.is_multiple_of(PAGE) {
             fail!(NV_ERR_INVALID_OFFSET, "offset {:#x} is not a multiple of the page size {PAGE:#x}", range.start);
         }
-        let mut inner = self.inner.lock();
+        let mut mapped = self.mapped.lock();
+        let mut content = self.content.lock();
         let request = MapRequest {
-            store: &inner.store,
+            store: &content.store,
             offset: range.start,
             len: mapping.len.next_multiple_of(PAGE),
             at: mapping.at,
             within: mapping.within.clone(),
-            sparse: inner.untouched,
-            flags: MapFlags { cacheable: self.is_gpu_cacheable(&inner), read_only: mapping.read_only },
+            sparse: content.untouched,
+            flags: MapFlags { cacheable: self.is_gpu_cacheable(&content), read_only: mapping.read_only },
         };
         let va = space.map(&request)?;
-        inner.gpu.push((Arc::downgrade(space), va));
+        content.used = true;
+        if content.untouched {
+            content.hollow.push(GpuPlace { space: Arc::downgrade(space), va });
+        }
+        mapped.gpu.push(GpuPlace { space: Arc::downgrade(space), va });
         Ok(va)
     }
 
     /// The GPU may keep lines of a buffer the CPU does not look at.
-    fn is_gpu_cacheable(&self, inner: &Inner) -> bool {
-        self.traits.gpu_cacheable && self.traits.coherency.is_none() && !self.traits.foreign && inner.cpu.is_empty()
+    fn is_gpu_cacheable(&self, content: &Content) -> bool {
+        self.traits.gpu_cacheable && self.traits.coherency.is_none() && !self.traits.foreign && !content.seen
     }
 
     /// Undoes [`Memory::map_gpu`].
@@ -247,15 +318,33 @@ impl Memory {
     /// # Errors
     /// 0x57 when it is not mapped there.
     pub fn unmap_gpu(&self, space: &Arc<VaSpace>, va: u64) -> RmResult<()> {
-        let mut inner = self.inner.lock();
-        let here = |(s, v): &(Weak<VaSpace>, u64)| *v == va && std::ptr::eq(s.as_ptr(), Arc::as_ptr(space));
-        let Some(at) = inner.gpu.iter().position(here) else {
-            drop(inner);
+        let mut mapped = self.mapped.lock();
+        let Some(at) = mapped.gpu.iter().position(|place| place.is(space, va)) else {
+            drop(mapped);
             fail!(NV_ERR_OBJECT_NOT_FOUND, "the memory is not mapped at GPU address {va:#x}");
         };
-        inner.gpu.swap_remove(at);
-        space.unmap(va, Some(&inner.store))
+        mapped.gpu.swap_remove(at);
+        self.content.lock().unmap(space, va)
     }
+}
+
+impl Content {
+    fn of(store: Arc<Store>, untouched: bool) -> Content {
+        Content { store, untouched, handed_out: false, notifier: None, hollow: Vec::new(), used: false, seen: false }
+    }
+
+    fn unmap(&mut self, space: &Arc<VaSpace>, va: u64) -> RmResult<()> {
+        if let Some(at) = self.hollow.iter().position(|place| place.is(space, va)) {
+            self.hollow.swap_remove(at);
+        }
+        space.unmap(va, Some(&self.store))
+    }
+}
+
+/// What a client that maps a lent descriptor gets as its address: a number no mapping can have.
+pub fn next_cookie() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(1 << 63);
+    NEXT.fetch_add(PAGE, Ordering::Relaxed)
 }
 
 /// A GPU mapping somebody wants of a memory object.
@@ -273,32 +362,32 @@ pub struct GpuMapping {
 }
 
 /// Maps `range` at the GPU address the library gave it, if that range of this process is free, else anywhere.
-fn map_near_gpu(inner: &Inner, range: Range<u64>, prot: Prot) -> RmResult<Mapping> {
+fn map_near_gpu(store: &Arc<Store>, places: &[GpuPlace], range: Range<u64>, prot: Prot) -> RmResult<Mapping> {
     let len = range.end - range.start;
-    let placed = inner.gpu.iter().find_map(|(space, va)| {
-        let space = space.upgrade().filter(|s| s.is_library_managed())?;
-        let (start, map) = space.find(*va)?;
+    let placed = places.iter().find_map(|place| {
+        let space = place.space.upgrade().filter(|s| s.is_library_managed())?;
+        let (start, map) = space.find(place.va)?;
         let inside = map.offset <= range.start && range.end <= map.offset + map.len;
         inside.then(|| start + (range.start - map.offset))
     });
     if let Some(va) = placed {
-        match inner.store.map(Placement::ExactlyIfFree(va as usize), range.start, len, prot) {
+        match store.map(Placement::ExactlyIfFree(va as usize), range.start, len, prot) {
             Ok(mapping) => return Ok(mapping),
             Err(e) => tracing::warn!("{len:#x} bytes at GPU address {va:#x} get another CPU address: {e}"),
         }
     }
-    inner.store.map(Placement::Anywhere, range.start, len, prot)
+    store.map(Placement::Anywhere, range.start, len, prot)
 }
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        let inner = self.inner.get_mut();
-        for CpuView { mapping, store } in inner.cpu.drain(..) {
+        let mapped = self.mapped.get_mut();
+        for CpuView { mapping, store } in mapped.cpu.drain(..) {
             store.unmap(mapping);
         }
-        for (space, va) in inner.gpu.drain(..) {
-            if let Some(space) = space.upgrade()
-                && let Err(e) = space.unmap(va, Some(&inner.store))
+        for place in mapped.gpu.drain(..) {
+            if let Some(space) = place.space.upgrade()
+                && let Err(e) = self.content.lock().unmap(&space, place.va)
             {
                 tracing::debug!("nothing to unmap: {e}");
             }

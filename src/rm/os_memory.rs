@@ -7,7 +7,7 @@ use super::object::Kind;
 use super::{MapRequest, Rm};
 use super::{classes, user};
 use crate::status::{During, RmError, RmResult, fail};
-use crate::tegra::{Backing, CacheMode, PAGE};
+use crate::tegra::{Backing, CacheMode, PAGE, USER_VA_END};
 use std::sync::Arc;
 use tegrarm_abi::rm::alloc::*;
 use tegrarm_abi::rm::classes::{NV01_MEMORY_SYSTEM, NV01_MEMORY_SYSTEM_OS_DESCRIPTOR};
@@ -107,7 +107,8 @@ fn own_pages(call: &mut AllocCall, request: &MemoryRequest) -> RmResult<Kind> {
     }
     let gpu = &call.client.gpu;
     let pages = size.next_multiple_of(PAGE);
-    let fresh = is_anonymous_shared(va, pages);
+    // Pages above what the GPU can address are nobody's staging buffer: they stay what they are.
+    let fresh = va.saturating_add(pages) <= USER_VA_END && is_anonymous_shared(va, pages);
     let backing = if fresh { exchange(gpu, va, pages)? } else { pin(gpu, va, size)? };
     let traits = Traits { coherency: None, gpu_cacheable: false, notifier: false, system: true, foreign: true };
     Ok(Kind::Memory(Arc::new(Memory::of(gpu, backing, traits))))

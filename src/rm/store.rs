@@ -1,10 +1,13 @@
 //! Memory behind memory objects: a buffer, where the CPU sees it, and what is laid over those views.
 
-use crate::status::{During, RmResult};
-use crate::tegra::{Backing, CacheMode, Nvmap, PAGE};
+use crate::status::{During, RmResult, fail};
+use crate::tegra::{Backing, CacheMode, KernelError, Nvmap, PAGE, file_mappings};
 use parking_lot::Mutex;
+use std::ops::Range;
+use std::os::fd::{AsFd, RawFd};
 use std::sync::{Arc, Weak};
-use tegrarm_kmd::{Mapping, Placement, Prot};
+use tegrarm_abi::rm::status::*;
+use tegrarm_kmd::{File, Mapping, Placement, Prot};
 
 /// A buffer that memory objects share (after `rm_dup_object`) and GPU mappings keep alive.
 pub struct Store {
@@ -16,6 +19,8 @@ pub struct Store {
 struct Seen {
     views: Vec<View>,
     overlays: Vec<Weak<Overlay>>,
+    /// A descriptor of the client's refers to it: the client maps it without our knowing.
+    lent: bool,
 }
 
 /// A CPU mapping of part of a store.
@@ -41,7 +46,7 @@ impl Overlay {
     }
 
     /// The bytes of the store it hides.
-    pub fn range(&self) -> std::ops::Range<u64> {
+    pub fn range(&self) -> Range<u64> {
         self.offset..self.offset + self.len
     }
 
@@ -52,7 +57,7 @@ impl Overlay {
 }
 
 /// Calls `map(address, offset in the store, length)` for the part of `range` that `view` shows.
-fn replace(view: View, range: std::ops::Range<u64>, map: impl FnOnce(u64, u64, u64) -> RmResult<()>) -> RmResult<()> {
+fn replace(view: View, range: Range<u64>, map: impl FnOnce(u64, u64, u64) -> RmResult<()>) -> RmResult<()> {
     let start = range.start.max(view.offset);
     let end = range.end.min(view.offset + view.len);
     if start >= end {
@@ -95,9 +100,33 @@ impl Store {
         self.backing.size()
     }
 
-    /// Whether something is laid over it.
-    pub fn has_overlays(&self) -> bool {
-        self.seen.lock().overlays.iter().any(|o| o.strong_count() > 0)
+    /// Makes `onto`, a descriptor of the client's, refer to what the CPU shall see of the first `len` bytes.
+    ///
+    /// # Errors
+    /// 0x56 when that is more than one file: a channel's pages and the buffer's own; the errno of the replacement.
+    pub fn lend(&self, len: u64, onto: RawFd) -> RmResult<()> {
+        let mut seen = self.seen.lock();
+        seen.overlays.retain(|o| o.strong_count() > 0);
+        let covering = seen.overlays.iter().filter_map(Weak::upgrade).find(|o| o.range().start < len);
+        let source = match covering {
+            None => &self.backing,
+            Some(ref o) if o.offset == 0 && o.len >= len => &o.source,
+            Some(o) => fail!(
+                NV_ERR_NOT_SUPPORTED,
+                "a channel's pages lie over {:#x?} of the buffer: map it before allocating the channel",
+                o.range()
+            ),
+        };
+        let dmabuf = source.dmabuf()?;
+        let lent = dmabuf.kmd().lend(dmabuf.as_fd(), onto);
+        lent.map_err(|errno| KernelError::new(format!("replacing descriptor {onto}"), errno))?;
+        seen.lent = true;
+        Ok(())
+    }
+
+    /// Whether the client may have mapped it without our knowing.
+    pub fn is_lent(&self) -> bool {
+        self.seen.lock().lent
     }
 
     /// Maps part of it into this process, overlays included.
@@ -127,8 +156,19 @@ impl Store {
         drop(mapping);
     }
 
-    /// Whether some CPU mapping shows all of `range`.
-    pub fn is_seen(&self, range: &std::ops::Range<u64>) -> bool {
+    /// Where mappings that the client made itself show all of `range`: addresses of its first byte.
+    ///
+    /// # Errors
+    /// The errno of asking for a descriptor.
+    pub fn foreign_views(&self, range: &Range<u64>) -> RmResult<Vec<u64>> {
+        let dmabuf = self.backing.dmabuf()?;
+        let seen = self.seen.lock();
+        let ours = |addr: u64| seen.views.iter().any(|v| v.addr <= addr && addr < v.addr + v.len);
+        Ok(file_mappings(&dmabuf, range).into_iter().filter(|addr| !ours(*addr)).collect())
+    }
+
+    /// Whether some CPU mapping made here shows all of `range`.
+    pub fn is_seen(&self, range: &Range<u64>) -> bool {
         self.seen.lock().views.iter().any(|v| v.offset <= range.start && range.end <= v.offset + v.len)
     }
 
@@ -172,8 +212,8 @@ impl Store {
 
     /// Undoes [`Store::cover_foreign`], if the overlay is still there.
     pub fn uncover_foreign(&self, overlay: &Overlay, addr: u64) {
-        let still_there =
-            overlay.source.dmabuf().is_ok_and(|file| crate::tegra::file_is_mapped_at(&file, addr, overlay.len, 0));
+        let shown = |file: Arc<File>| file_mappings(&file, &(0..overlay.len)).contains(&addr);
+        let still_there = overlay.source.dmabuf().is_ok_and(|file| shown(file));
         if still_there && let Err(e) = map_over(&self.backing, addr, overlay.offset, overlay.len) {
             tracing::warn!("{addr:#x} keeps showing a dead channel's pages: {e}");
         }

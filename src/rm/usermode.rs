@@ -1,23 +1,32 @@
 //! The doorbell page.
 
 use super::gpu::Gpu;
+use super::memory::next_cookie;
 use crate::status::{During, RmResult, fail};
-use crate::tegra::{DOORBELL_SIZE, Doorbell, PAGE};
+use crate::tegra::{DOORBELL_SIZE, Doorbell, KernelError, PAGE};
 use parking_lot::Mutex;
+use std::os::fd::{AsFd, RawFd};
 use std::sync::Arc;
 use tegrarm_abi::rm::status::*;
-use tegrarm_kmd::Placement;
+use tegrarm_kmd::{File, Placement};
 
 /// A usermode object: every mapping of it is a doorbell page of its own.
 pub struct Usermode {
     gpu: Arc<Gpu>,
     pages: Mutex<Vec<Doorbell>>,
+    lent: Mutex<Vec<Lent>>,
+}
+
+/// A node that a descriptor of the client's refers to. It stays open: what the client maps of it rings only then.
+struct Lent {
+    cookie: u64,
+    _node: File,
 }
 
 impl Usermode {
     /// One that is mapped nowhere.
     pub fn new(gpu: &Arc<Gpu>) -> Usermode {
-        Usermode { gpu: gpu.clone(), pages: Mutex::default() }
+        Usermode { gpu: gpu.clone(), pages: Mutex::default(), lent: Mutex::default() }
     }
 
     /// Maps the page. Returns the address.
@@ -25,15 +34,7 @@ impl Usermode {
     /// # Errors
     /// 0x20 for anything but the first 64 KiB, 0x2E for a length of 0, the errno of `mmap(2)`.
     pub fn map(&self, at: Option<usize>, offset: u64, len: u64) -> RmResult<usize> {
-        if len == 0 {
-            fail!(NV_ERR_INVALID_LIMIT, "a length of 0");
-        }
-        if offset != 0 || len > DOORBELL_SIZE {
-            fail!(
-                NV_ERR_INVALID_BASE,
-                "the doorbell page is {DOORBELL_SIZE:#x} bytes, mapped from its start; asked for {offset:#x}+{len:#x}"
-            );
-        }
+        check_range(offset, len)?;
         let place = at.map_or(Placement::Anywhere, Placement::Replace);
         let len = len.next_multiple_of(PAGE) as usize;
         let doorbell = self.gpu.ctrl.map_doorbell(place, len).during(|| "mapping the doorbell page")?;
@@ -42,11 +43,34 @@ impl Usermode {
         Ok(addr)
     }
 
-    /// Undoes [`Usermode::map`].
+    /// Makes `onto`, a descriptor of the client's, a ctrl node of its own: the kernel allows one mapping per open.
+    /// Returns a cookie for [`Usermode::unmap`].
+    ///
+    /// # Errors
+    /// As [`Usermode::map`]; the errno of the replacement.
+    pub fn lend(&self, offset: u64, len: u64, onto: RawFd) -> RmResult<u64> {
+        check_range(offset, len)?;
+        let node = self.gpu.ctrl.open_again().during(|| "opening a doorbell page")?;
+        let lent = node.kmd().lend(node.as_fd(), onto);
+        lent.map_err(|errno| KernelError::new(format!("replacing descriptor {onto}"), errno))?;
+        let cookie = next_cookie();
+        self.lent.lock().push(Lent { cookie, _node: node });
+        Ok(cookie)
+    }
+
+    /// Undoes [`Usermode::map`] or [`Usermode::lend`].
     ///
     /// # Errors
     /// 0x57 when it is not mapped there.
     pub fn unmap(&self, addr: usize) -> RmResult<()> {
+        let mut lent = self.lent.lock();
+        if let Some(at) = lent.iter().position(|l| l.cookie == addr as u64) {
+            let node = lent.swap_remove(at);
+            drop(lent);
+            drop(node);
+            return Ok(());
+        }
+        drop(lent);
         let mut pages = self.pages.lock();
         let Some(at) = pages.iter().position(|d| d.page.addr() == addr) else {
             fail!(NV_ERR_OBJECT_NOT_FOUND, "the doorbell page is not mapped at {addr:#x}");
@@ -56,4 +80,17 @@ impl Usermode {
         drop(doorbell);
         Ok(())
     }
+}
+
+fn check_range(offset: u64, len: u64) -> RmResult<()> {
+    if len == 0 {
+        fail!(NV_ERR_INVALID_LIMIT, "a length of 0");
+    }
+    if offset != 0 || len > DOORBELL_SIZE {
+        fail!(
+            NV_ERR_INVALID_BASE,
+            "the doorbell page is {DOORBELL_SIZE:#x} bytes, mapped from its start; asked for {offset:#x}+{len:#x}"
+        );
+    }
+    Ok(())
 }

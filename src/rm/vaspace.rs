@@ -121,8 +121,14 @@ impl VaSpace {
         let space = self.space()?;
         let mut maps = self.maps.lock();
         for (&va, map) in maps.iter_mut().filter(|(_, m)| m.how == How::Recorded) {
-            map_reserved(space, va, map)?;
-            map.how = How::Reserved;
+            // A buffer nobody has touched has less memory than addresses.
+            if map.offset + map.len > map.store.size() {
+                space.reserve(Some(va), map.len, true).during(|| sparse_text(va, map.len))?;
+                map.how = How::Sparse;
+            } else {
+                map_reserved(space, va, map)?;
+                map.how = How::Reserved;
+            }
         }
         Ok(space)
     }

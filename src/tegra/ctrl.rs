@@ -108,11 +108,19 @@ impl Ctrl {
     /// # Errors
     /// The errno of `open(2)` or `mmap(2)`.
     pub fn map_doorbell(&self, at: Placement, len: usize) -> Result<Doorbell, KernelError> {
-        let node = nodes::open(self.file.kmd(), Node::Ctrl, nodes::CTRL)?;
+        let node = self.open_again()?;
         let page = node
             .mmap(at, len, Prot::ReadWrite, 0)
             .map_err(|errno| KernelError::new("mmap of the doorbell page", errno))?;
         Ok(Doorbell { page, _node: node })
+    }
+
+    /// Another open of the node, for one more mapping of the doorbell page.
+    ///
+    /// # Errors
+    /// The errno of `open(2)`.
+    pub fn open_again(&self) -> Result<File, KernelError> {
+        nodes::open(self.file.kmd(), Node::Ctrl, nodes::CTRL)
     }
 
     /// Writes the L2 back (`flush`), drops its clean lines (`invalidate`, implies `flush`), and waits for stores on

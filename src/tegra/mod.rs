@@ -22,7 +22,7 @@ pub use ctrl::{Ctrl, DOORBELL_SIZE, Doorbell, EngineInfo};
 pub use error::KernelError;
 use error::call;
 pub use nvmap::{Backing, CacheMode, Nvmap};
-pub use procmaps::file_is_mapped_at;
+pub use procmaps::file_mappings;
 pub use release::{Characteristics, Release};
 pub use topology::{SM_PER_TPC, SmPlace, Topology};
 pub use tsg::{SmError, Tsg};

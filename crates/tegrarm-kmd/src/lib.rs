@@ -19,6 +19,7 @@ mod device_mem;
 mod entry;
 mod exec_mem;
 mod faulty;
+pub mod fds;
 mod file;
 mod image;
 mod labels;
@@ -44,7 +45,7 @@ pub use replay::{RecordingError, Replayed};
 pub use tegrarm_abi::layout::Node;
 pub use traced::{IoctlEvent, Traced};
 
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::{BorrowedFd, OwnedFd, RawFd};
 
 /// The third argument of `ioctl(2)`.
 #[derive(Debug)]
@@ -82,6 +83,12 @@ pub trait Kmd: Send + Sync {
     /// Maps `len` bytes of a dmabuf or of the ctrl node's doorbell page, shared.
     fn mmap(&self, fd: BorrowedFd<'_>, at: Placement, len: usize, prot: Prot, offset: u64) -> Result<Mapping, Errno> {
         Mapping::new(fd, at, len, prot, offset)
+    }
+
+    /// Makes `onto`, a descriptor number of this process, refer to the file behind `fd`, so that whoever owns the number
+    /// can map the file without knowing of it.
+    fn lend(&self, fd: BorrowedFd<'_>, onto: RawFd) -> Result<(), Errno> {
+        fds::replace(fd, onto)
     }
 
     /// Closes a file descriptor that `open` or an ioctl returned. Simulators learn of an object's end here.
