@@ -280,23 +280,41 @@ NV_STATUS rm_unmap_memory_dma(NvHandle hClient,
                               NvU64 dmaOffset);
 
 /**
- * Opens `/dev/nvidiactl`, `/dev/nvidia0` or `/dev/nvidia-uvm`, as `open(2)` would. Returns -1 with errno ENOSYS: not
- * built yet.
+ * Opens `/dev/nvidiactl`, `/dev/nvidia0`, `/dev/nvidia-uvm` or `/dev/nvidia-uvm-tools`, as `open(2)` would.
+ *
+ * Returns a descriptor, a real one: it can be duplicated, inherited, polled and closed; of `flags`, `O_CLOEXEC` counts.
+ * Clients allocated through it are freed when its last descriptor is closed with `rm_close`. Returns -1 with errno
+ * ENOENT for another path, ENODEV or EACCES when there is no GPU (`tegrarm_last_error` says why), EMFILE, EFAULT.
+ * Thread-safe.
+ *
+ * # Safety
+ * `path` is NULL or NUL-terminated.
  */
 int rm_open(const char *path, int flags);
 
 /**
- * One ioctl of a descriptor that `rm_open` returned, as `ioctl(2)`. Returns -1 with errno ENOSYS: not built yet.
+ * One ioctl of a descriptor that `rm_open` returned, as `ioctl(2)`.
+ *
+ * Returns 0 when the call was understood: what RM thinks of it is in the structure's status. Returns -1 with errno
+ * EINVAL for a number, size or node that is wrong, EFAULT for a bad `argp`, EBADF for a closed descriptor, ENOTTY for
+ * one that is no RM node. Sentences of both kinds of failure: `tegrarm_last_error`. Thread-safe. Nothing is kept of
+ * `argp`, and a bad pointer in or behind it is a failure, not a signal.
  */
 int rm_ioctl(int fd, unsigned long request, void *argp);
 
 /**
- * Maps a descriptor that `rm_open` returned, as `mmap(2)`. Returns MAP_FAILED with errno ENOSYS: not built yet.
+ * Maps a descriptor that RM_MAP_MEMORY named, as `mmap(2)`; other descriptors that are no RM nodes are mapped too.
+ *
+ * A program may as well call `mmap(2)` itself. Returns MAP_FAILED with errno EINVAL for an RM node without something to
+ * map, otherwise `mmap(2)`'s. Thread-safe.
+ *
+ * # Safety
+ * As `mmap(2)`: MAP_FIXED replaces what is there.
  */
 void *rm_mmap(void *addr, size_t length, int prot, int flags, int fd, int64_t offset);
 
 /**
- * Closes a descriptor that `rm_open` returned, as `close(2)`. Returns -1 with errno ENOSYS: not built yet.
+ * Closes a descriptor, as `close(2)`; any descriptor. Returns -1 with errno EBADF when it is not open. Thread-safe.
  */
 int rm_close(int fd);
 

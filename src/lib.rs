@@ -3,6 +3,8 @@
 //! ```text
 //! capi        the C functions: guard, convert, call, convert back
 //!   │
+//! files       escapes and UVM calls of the device nodes, decoded into RM's verbs
+//!   │
 //!  rm         clients and their object trees, the class table, the control table
 //!   │
 //! tegra       one type per kind of nvgpu or nvmap descriptor
@@ -16,7 +18,8 @@
 //! tree first and drops them afterwards, so a call in another thread either found the object, and finishes, or did not.
 //! The device nodes stay open for as long as there is a client.
 //!
-//! **Locks**, in the order in which they may be taken: the process's instance; the list of clients; one client's tree
+//! **Locks**, in the order in which they may be taken: the process's instance; one UVM file's ranges; the table of open
+//! files; the list of clients; one client's tree
 //! (look-ups and edits only, never across a system call); one memory object; one VA space's mappings; one store's views;
 //! nvmap's open descriptors. The last four may be held across a system call that concerns the same object; nothing on
 //! the way of a control or a submission takes them.
@@ -26,6 +29,7 @@
 
 pub mod backend;
 pub mod capi;
+pub mod files;
 mod logging;
 pub mod rm;
 pub mod runtime;

@@ -1,10 +1,12 @@
 //! What stands between C and everything else: panics stop here, errors become a status and a sentence.
 
+use crate::files::Refused;
 use crate::status::RmError;
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use tegrarm_abi::rm::status::*;
+use tegrarm_kmd::Errno;
 
 thread_local! {
     static LAST_ERROR: RefCell<String> = const { RefCell::new(String::new()) };
@@ -23,6 +25,28 @@ pub fn status(call: impl FnOnce() -> Result<(), RmError>) -> u32 {
         Ok(Err(e)) => report(&e),
         Err(panic) => poison(&*panic),
     }
+}
+
+/// Runs `call` in the manner of a system call: its value, or `failed` with `errno` set.
+pub fn errno<T>(failed: T, call: impl FnOnce() -> Result<T, Refused>) -> T {
+    let refused = if POISONED.load(Ordering::Relaxed) {
+        refuse();
+        Errno::EIO
+    } else {
+        match catch_unwind(AssertUnwindSafe(call)) {
+            Ok(Ok(value)) => return value,
+            Ok(Err(refused)) => {
+                remember(refused.sentence);
+                refused.errno
+            }
+            Err(panic) => {
+                poison(&*panic);
+                Errno::EIO
+            }
+        }
+    };
+    refused.set();
+    failed
 }
 
 #[cold]

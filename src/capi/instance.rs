@@ -1,32 +1,60 @@
 //! The process's Resource Manager: made on first use, replaced in a forked child.
 
 use crate::backend::{Backend, cpu_cache_from_env};
+use crate::files::Door;
 use crate::rm::{Rm, disown_clients};
 use crate::status::{RmResult, fail};
+use once_cell::sync::OnceCell;
 use parking_lot::RwLock;
 use std::cell::UnsafeCell;
 use std::sync::{Arc, Once};
 use tegrarm_abi::rm::status::*;
 
-/// The current manager. A forked child overwrites the cell: the lock may be held by a thread that exists in the parent
-/// only, and dropping the parent's manager would tear the parent's GPU objects down.
-struct Cell(UnsafeCell<RwLock<Option<Arc<Rm>>>>);
+/// What belongs to one process. A forked child overwrites the cell: a lock may be held by a thread that exists in the
+/// parent only, and dropping the parent's manager would tear the parent's GPU objects down.
+struct Cell<T>(UnsafeCell<T>);
 
-// SAFETY: the contents are a lock; the one write past it happens in `in_child`, when no other thread exists.
-unsafe impl Sync for Cell {}
+// SAFETY: the contents lock themselves; the one write past that happens in `in_child`, when no other thread exists.
+unsafe impl<T: Sync> Sync for Cell<T> {}
 
-static CURRENT: Cell = Cell(UnsafeCell::new(RwLock::new(None)));
+/// The current manager.
+static CURRENT: Cell<RwLock<Option<Arc<Rm>>>> = Cell(UnsafeCell::new(RwLock::new(None)));
+/// The device nodes as they are open.
+static DOOR: Cell<OnceCell<Door>> = Cell(UnsafeCell::new(OnceCell::new()));
+
+impl<T> Cell<T> {
+    fn get(&'static self) -> &'static T {
+        // SAFETY: see `Cell`: a shared reference is all that is ever handed out, and `in_child` runs alone.
+        unsafe { &*self.0.get() }
+    }
+
+    /// # Safety
+    /// No other thread exists.
+    unsafe fn replace(&self, value: T) {
+        // SAFETY: the caller's promise. The old value is not dropped, on purpose: it is the parent's.
+        unsafe { self.0.get().write(value) };
+    }
+}
 
 fn current() -> &'static RwLock<Option<Arc<Rm>>> {
-    // SAFETY: see `Cell`: a shared reference is all that is ever handed out, and `in_child` runs alone.
-    unsafe { &*CURRENT.0.get() }
+    CURRENT.get()
+}
+
+/// The file door.
+pub fn door() -> &'static Door {
+    DOOR.get().get_or_init(|| {
+        watch_process();
+        Door::default()
+    })
 }
 
 extern "C" fn in_child() {
     disown_clients();
-    // SAFETY: called by fork(2) in the child, where this is the only thread, so nobody else looks at the cell. The old
-    // value is not dropped, on purpose: it is the parent's.
-    unsafe { CURRENT.0.get().write(RwLock::new(None)) };
+    // SAFETY: called by fork(2) in the child, where this is the only thread.
+    unsafe {
+        CURRENT.replace(RwLock::new(None));
+        DOOR.replace(OnceCell::new());
+    }
 }
 
 extern "C" fn at_exit() {
@@ -89,6 +117,7 @@ pub fn init(backend: Option<&str>) -> RmResult<()> {
 /// Frees every client and forgets the manager.
 pub fn shutdown() {
     let rm = current().write().take();
+    door().shutdown();
     if let Some(rm) = rm {
         rm.shutdown();
     }

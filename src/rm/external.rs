@@ -45,6 +45,19 @@ impl Held {
     pub fn uuid(&self) -> [u8; 16] {
         self.0.uuid()
     }
+
+    /// What the kernel gives as its PCI device id; 0 inside a system on chip.
+    pub fn pci_device_id(&self) -> u16 {
+        self.0.characteristics().pci_device_id
+    }
+
+    /// Bytes of memory there are and bytes that are free.
+    ///
+    /// # Errors
+    /// 0x59 when the kernel does not say.
+    pub fn memory(&self) -> RmResult<(u64, u64)> {
+        Ok((self.0.meminfo("MemTotal")?, self.0.meminfo("MemAvailable")?))
+    }
 }
 
 impl Rm {

@@ -156,15 +156,21 @@ impl Store {
         drop(mapping);
     }
 
-    /// Where mappings that the client made itself show all of `range`: addresses of its first byte.
+    /// Where mappings that the client made itself of a descriptor it was lent show all of `range`: addresses of its
+    /// first byte.
     ///
     /// # Errors
     /// The errno of asking for a descriptor.
     pub fn foreign_views(&self, range: &Range<u64>) -> RmResult<Vec<u64>> {
-        let dmabuf = self.backing.dmabuf()?;
         let seen = self.seen.lock();
+        if !seen.lent {
+            return Ok(Vec::new());
+        }
+        let dmabuf = self.backing.dmabuf()?;
+        let kernels = dmabuf.kmd().own_view(dmabuf.as_fd()).map(|addr| addr as u64 + range.start);
         let ours = |addr: u64| seen.views.iter().any(|v| v.addr <= addr && addr < v.addr + v.len);
-        Ok(file_mappings(&dmabuf, range).into_iter().filter(|addr| !ours(*addr)).collect())
+        let found = file_mappings(&dmabuf, range).into_iter();
+        Ok(found.filter(|addr| Some(*addr) != kernels && !ours(*addr)).collect())
     }
 
     /// Whether some CPU mapping made here shows all of `range`.
@@ -213,7 +219,7 @@ impl Store {
     /// Undoes [`Store::cover_foreign`], if the overlay is still there.
     pub fn uncover_foreign(&self, overlay: &Overlay, addr: u64) {
         let shown = |file: Arc<File>| file_mappings(&file, &(0..overlay.len)).contains(&addr);
-        let still_there = overlay.source.dmabuf().is_ok_and(|file| shown(file));
+        let still_there = overlay.source.dmabuf().is_ok_and(shown);
         if still_there && let Err(e) = map_over(&self.backing, addr, overlay.offset, overlay.len) {
             tracing::warn!("{addr:#x} keeps showing a dead channel's pages: {e}");
         }

@@ -39,6 +39,32 @@ pub fn write(addr: u64, from: &[u8]) -> RmResult<()> {
     }
 }
 
+/// Parameters up to this size are copied to the stack.
+const SMALL: usize = 256;
+
+/// Copies `len` bytes in, calls, and copies them out again if that succeeded. A failure to copy out comes beside the
+/// result, since what was done is done.
+///
+/// # Errors
+/// As [`read`]; the call's own.
+pub fn with_copy<T>(
+    addr: u64,
+    len: usize,
+    call: impl FnOnce(&mut [u8]) -> RmResult<T>,
+) -> RmResult<(T, Option<RmError>)> {
+    let mut small = [0u8; SMALL];
+    let mut large = Vec::new();
+    let bytes = if len <= SMALL {
+        &mut small[..len]
+    } else {
+        large.resize(len, 0);
+        &mut large[..]
+    };
+    read(addr, bytes)?;
+    let result = call(bytes)?;
+    Ok((result, write(addr, bytes).err()))
+}
+
 fn bad_pointer(what: &str, addr: u64, len: usize) -> RmError {
     RmError::new(NV_ERR_INVALID_POINTER, format!("{len:#x} bytes at {addr:#x} cannot be {what}"))
 }

@@ -1,6 +1,8 @@
 //! What the tests of the object door share: a virtual board, and a client that brings channels up on it.
 #![allow(dead_code)] // each test program uses its own part
 
+pub mod door;
+
 use std::sync::Arc;
 use tegra_sim::{Chip, L4t, SimConfig, SimKmd};
 use tegrarm::rm::{DmaRequest, MapRequest, Rm};

@@ -80,6 +80,10 @@ impl Kmd for SimKmd {
         Ok(map)
     }
 
+    fn own_view(&self, fd: BorrowedFd<'_>) -> Option<usize> {
+        self.kernel.own_view(&self.process, fd.as_raw_fd())
+    }
+
     fn close(&self, fd: OwnedFd) {
         if self.is_ours() {
             self.kernel.close(&self.process, fd.as_raw_fd());

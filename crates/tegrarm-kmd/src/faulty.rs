@@ -145,6 +145,10 @@ impl Kmd for Faulty {
         self.inner.close(fd);
     }
 
+    fn own_view(&self, fd: BorrowedFd<'_>) -> Option<usize> {
+        self.inner.own_view(fd)
+    }
+
     fn read_text(&self, path: &str) -> Result<String, Errno> {
         self.check(&Now::Text)?;
         self.inner.read_text(path)

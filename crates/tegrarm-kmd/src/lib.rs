@@ -91,6 +91,11 @@ pub trait Kmd: Send + Sync {
         fds::replace(fd, onto)
     }
 
+    /// Where the kernel itself sees the file behind `fd` in this process, if it lives here: no view of the caller's.
+    fn own_view(&self, _fd: BorrowedFd<'_>) -> Option<usize> {
+        None
+    }
+
     /// Closes a file descriptor that `open` or an ioctl returned. Simulators learn of an object's end here.
     fn close(&self, fd: OwnedFd) {
         drop(fd);

@@ -180,6 +180,10 @@ impl Kmd for Recorded {
         self.inner.close(fd);
     }
 
+    fn own_view(&self, fd: BorrowedFd<'_>) -> Option<usize> {
+        self.inner.own_view(fd)
+    }
+
     fn read_text(&self, path: &str) -> Result<String, Errno> {
         let result = self.inner.read_text(path);
         self.state.lock().write(&Call::ReadText { path: path.to_owned(), result: result.clone() });

@@ -104,6 +104,10 @@ impl Kmd for Traced {
         self.inner.close(fd);
     }
 
+    fn own_view(&self, fd: BorrowedFd<'_>) -> Option<usize> {
+        self.inner.own_view(fd)
+    }
+
     fn read_text(&self, path: &str) -> Result<String, Errno> {
         let result = self.inner.read_text(path);
         tracing::trace!(target: "tegrarm::kmd", path, ?result, "read");

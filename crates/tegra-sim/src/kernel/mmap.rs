@@ -10,6 +10,16 @@ use tegrarm_abi::nvmap::NVMAP_HEAP_CARVEOUT_VPR;
 use tegrarm_kmd::Errno;
 
 impl Kernel {
+    /// Where this kernel has the memory behind one of the caller's descriptors mapped: the address space is shared when
+    /// the caller is ourselves.
+    pub fn own_view(&self, process: &dyn Process, fd: RawFd) -> Option<usize> {
+        match self.object(process, fd).ok()? {
+            Object::Ctrl(ctrl) => Some(ctrl.doorbell.backing.as_ptr() as usize),
+            Object::Dmabuf(buffer) => Some(buffer.pages().ok()?.as_ptr() as usize),
+            _ => None,
+        }
+    }
+
     /// Checks an `mmap(2)` of one of the caller's descriptors. The mapping itself is the caller's: our files are
     /// real ones.
     ///

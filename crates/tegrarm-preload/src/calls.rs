@@ -1,0 +1,141 @@
+//! The functions that open, use, duplicate and close descriptors.
+
+use crate::core;
+use crate::{fds, next, paths};
+use std::ffi::{c_char, c_int, c_long, c_uint, c_ulong, c_void};
+
+/// Defines functions that take a path and pass on what is not ours.
+macro_rules! opens {
+    ($( fn $name:ident($($arg:ident: $t:ty),*) = $node:expr, $flags:ident; )*) => {
+        $(
+            /// Opens one of our nodes, or what else the path names.
+            ///
+            /// # Safety
+            /// As libc's function of this name.
+            #[unsafe(no_mangle)]
+            pub unsafe extern "C" fn $name($($arg: $t),*) -> c_int {
+                // SAFETY: the path is what libc's function takes: NUL-terminated.
+                match unsafe { $node } {
+                    // SAFETY: the caller's call, passed on.
+                    None => unsafe { next::$name($($arg),*) },
+                    Some(node) => core::open(node, $flags),
+                }
+            }
+        )*
+    };
+}
+
+opens! {
+    fn open(path: *const c_char, flags: c_int, mode: c_uint) = paths::node(path), flags;
+    fn open64(path: *const c_char, flags: c_int, mode: c_uint) = paths::node(path), flags;
+    fn openat(dir: c_int, path: *const c_char, flags: c_int, mode: c_uint) = paths::node_at(dir, path), flags;
+    fn openat64(dir: c_int, path: *const c_char, flags: c_int, mode: c_uint) = paths::node_at(dir, path), flags;
+    fn __open_2(path: *const c_char, flags: c_int) = paths::node(path), flags;
+    fn __open64_2(path: *const c_char, flags: c_int) = paths::node(path), flags;
+    fn __openat_2(dir: c_int, path: *const c_char, flags: c_int) = paths::node_at(dir, path), flags;
+    fn __openat64_2(dir: c_int, path: *const c_char, flags: c_int) = paths::node_at(dir, path), flags;
+}
+
+/// An escape or UVM call on one of our descriptors, or whatever ioctl it is elsewhere.
+///
+/// # Safety
+/// As `ioctl(2)`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ioctl(fd: c_int, request: c_ulong, arg: *mut c_void) -> c_int {
+    if fds::is_ours(fd) {
+        return core::ioctl(fd, request, arg);
+    }
+    // SAFETY: the caller's call, passed on.
+    unsafe { next::ioctl(fd, request, arg) }
+}
+
+/// Closes.
+#[unsafe(no_mangle)]
+pub extern "C" fn close(fd: c_int) -> c_int {
+    if fds::is_known(fd) && !core::is_inside() && core::is_owner() {
+        // First: as soon as it is closed, another thread may open something under the same number.
+        fds::foreign(fd);
+        return core::close(fd);
+    }
+    // SAFETY: the caller's call, passed on.
+    unsafe { next::close(fd) }
+}
+
+/// The duplicate of one of ours is one of ours.
+fn duplicated(old: c_int, new: c_int) -> c_int {
+    if new >= 0 && fds::is_known(old) && !core::is_inside() && core::is_owner() {
+        fds::ours(new);
+    }
+    new
+}
+
+/// Duplicates.
+#[unsafe(no_mangle)]
+pub extern "C" fn dup(fd: c_int) -> c_int {
+    // SAFETY: any number may be duplicated.
+    duplicated(fd, unsafe { next::dup(fd) })
+}
+
+/// Duplicates.
+///
+/// # Safety
+/// As `fcntl(2)`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fcntl(fd: c_int, cmd: c_int, arg: c_long) -> c_int {
+    // SAFETY: the caller's call, passed on.
+    let result = unsafe { next::fcntl(fd, cmd, arg) };
+    if is_duplication(cmd) { duplicated(fd, result) } else { result }
+}
+
+/// Duplicates.
+///
+/// # Safety
+/// As `fcntl(2)`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fcntl64(fd: c_int, cmd: c_int, arg: c_long) -> c_int {
+    // SAFETY: the caller's call, passed on.
+    let result = unsafe { next::fcntl64(fd, cmd, arg) };
+    if is_duplication(cmd) { duplicated(fd, result) } else { result }
+}
+
+fn is_duplication(cmd: c_int) -> bool {
+    matches!(cmd, libc::F_DUPFD | libc::F_DUPFD_CLOEXEC)
+}
+
+/// Replaces a descriptor. One of ours is closed by that, which the core must learn: a copy is kept for it to close.
+fn replace(old: c_int, new: c_int, call: impl FnOnce() -> c_int) -> c_int {
+    if core::is_inside() || !core::is_owner() {
+        return call();
+    }
+    let closes_ours = old != new && fds::is_known(new);
+    // SAFETY: any number may be duplicated.
+    let copy = if closes_ours { unsafe { next::fcntl(new, libc::F_DUPFD_CLOEXEC, 0) } } else { -1 };
+    let result = call();
+    if result >= 0 {
+        match (fds::is_known(old), closes_ours) {
+            (true, _) => fds::ours(new),
+            (false, true) => fds::foreign(new),
+            (false, false) => {}
+        }
+    }
+    if copy >= 0 {
+        let errno = next::errno();
+        core::close(copy);
+        next::set_errno(errno);
+    }
+    result
+}
+
+/// Replaces a descriptor.
+#[unsafe(no_mangle)]
+pub extern "C" fn dup2(old: c_int, new: c_int) -> c_int {
+    // SAFETY: the caller's call, passed on.
+    replace(old, new, || unsafe { next::dup2(old, new) })
+}
+
+/// Replaces a descriptor.
+#[unsafe(no_mangle)]
+pub extern "C" fn dup3(old: c_int, new: c_int, flags: c_int) -> c_int {
+    // SAFETY: the caller's call, passed on.
+    replace(old, new, || unsafe { next::dup3(old, new, flags) })
+}

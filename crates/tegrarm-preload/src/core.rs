@@ -1,0 +1,194 @@
+//! libtegrarm.so, loaded when the first node is opened.
+
+use crate::paths::Node;
+use crate::{fds, next};
+use std::cell::Cell;
+use std::ffi::{CStr, CString, OsStr, c_char, c_int, c_ulong, c_void};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+
+/// What is used of libtegrarm.so.
+struct Core {
+    open: unsafe extern "C" fn(*const c_char, c_int) -> c_int,
+    ioctl: unsafe extern "C" fn(c_int, c_ulong, *mut c_void) -> c_int,
+    close: unsafe extern "C" fn(c_int) -> c_int,
+    last_error: unsafe extern "C" fn(*mut c_char, usize) -> usize,
+}
+
+/// The process whose descriptors the table lists. A child of vfork shares our memory and is another one: what it closes
+/// stays open here.
+static OWNER: AtomicI32 = AtomicI32::new(0);
+
+thread_local! {
+    static INSIDE: Cell<bool> = const { Cell::new(false) };
+}
+
+/// This thread is inside the core until this is dropped: what it calls goes to libc.
+pub struct Inside(());
+
+impl Inside {
+    /// Goes in; `None` when the thread is there already.
+    #[inline]
+    pub fn enter() -> Option<Inside> {
+        if INSIDE.replace(true) { None } else { Some(Inside(())) }
+    }
+}
+
+impl Drop for Inside {
+    fn drop(&mut self) {
+        INSIDE.set(false);
+    }
+}
+
+/// Whether this thread is inside the core.
+pub fn is_inside() -> bool {
+    INSIDE.get()
+}
+
+/// Whether this process is the one whose descriptors are listed.
+pub fn is_owner() -> bool {
+    // SAFETY: always succeeds.
+    OWNER.load(Ordering::Relaxed) == unsafe { libc::getpid() }
+}
+
+extern "C" fn in_child() {
+    // SAFETY: always succeeds.
+    OWNER.store(unsafe { libc::getpid() }, Ordering::Relaxed);
+}
+
+/// Opens a node.
+#[cold]
+pub fn open(node: Node, flags: c_int) -> c_int {
+    if node == Node::Absent {
+        return next::fail(libc::ENOENT);
+    }
+    let Some(_inside) = Inside::enter() else { return next::fail(libc::ENODEV) };
+    let Some(core) = core() else { return next::fail(libc::ENODEV) };
+    // SAFETY: the path is NUL-terminated.
+    let fd = unsafe { (core.open)(node.path().as_ptr(), flags) };
+    if fd < 0 {
+        let errno = next::errno();
+        explain(core, node);
+        return next::fail(errno);
+    }
+    fds::ours(fd);
+    fd
+}
+
+/// One ioctl on a descriptor that may be ours.
+pub fn ioctl(fd: c_int, request: c_ulong, arg: *mut c_void) -> c_int {
+    if let (Some(_inside), Some(core)) = (Inside::enter(), core()) {
+        let errno = next::errno();
+        // SAFETY: the core checks descriptor and pointers.
+        let result = unsafe { (core.ioctl)(fd, request, arg) };
+        if result != -1 || next::errno() != libc::ENOTTY {
+            return result;
+        }
+        // It changed hands unseen.
+        fds::foreign(fd);
+        next::set_errno(errno);
+    }
+    // SAFETY: the caller's call, passed on.
+    unsafe { next::ioctl(fd, request, arg) }
+}
+
+/// Closes a descriptor of ours.
+pub fn close(fd: c_int) -> c_int {
+    match (Inside::enter(), core()) {
+        // SAFETY: the caller asked for this descriptor to be closed.
+        (Some(_inside), Some(core)) => unsafe { (core.close)(fd) },
+        // SAFETY: as above.
+        _ => unsafe { next::close(fd) },
+    }
+}
+
+fn core() -> Option<&'static Core> {
+    static CORE: OnceLock<Option<Core>> = OnceLock::new();
+    CORE.get_or_init(load).as_ref()
+}
+
+/// Loads the library: where `TEGRARM_LIB` says, beside this library, or wherever the loader finds it.
+#[cold]
+fn load() -> Option<Core> {
+    let named = std::env::var_os("TEGRARM_LIB").filter(|name| !name.is_empty());
+    let path = match named {
+        Some(name) => CString::new(name.as_bytes()).ok()?,
+        None => beside_us().unwrap_or_else(|| c"libtegrarm.so".to_owned()),
+    };
+    // SAFETY: the path is NUL-terminated; the library's initialisers are libtegrarm's.
+    let library = unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
+    if library.is_null() {
+        // SAFETY: after a failure, a NUL-terminated string that stays until the next call on this thread.
+        let why = unsafe { CStr::from_ptr(libc::dlerror()) }.to_string_lossy();
+        say(&format!("cannot load it: {why}; set TEGRARM_LIB to its path"));
+        return None;
+    }
+    let core = symbols(library);
+    if core.is_none() {
+        say(&format!("{} is another library", path.to_string_lossy()));
+    }
+    // SAFETY: the handler stays where it is: this library is never unloaded.
+    unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
+    in_child();
+    core
+}
+
+fn symbols(library: *mut c_void) -> Option<Core> {
+    let find = |name: &CStr| {
+        // SAFETY: the library is loaded and the name NUL-terminated.
+        let found = unsafe { libc::dlsym(library, name.as_ptr()) };
+        if found.is_null() { None } else { Some(found) }
+    };
+    let (open, ioctl, close) = (find(c"rm_open")?, find(c"rm_ioctl")?, find(c"rm_close")?);
+    let last_error = find(c"tegrarm_last_error")?;
+    // SAFETY: these are libtegrarm's functions, with the prototypes of its header.
+    unsafe {
+        Some(Core {
+            open: std::mem::transmute::<*mut c_void, unsafe extern "C" fn(*const c_char, c_int) -> c_int>(open),
+            ioctl: std::mem::transmute::<*mut c_void, unsafe extern "C" fn(c_int, c_ulong, *mut c_void) -> c_int>(
+                ioctl,
+            ),
+            close: std::mem::transmute::<*mut c_void, unsafe extern "C" fn(c_int) -> c_int>(close),
+            last_error: std::mem::transmute::<*mut c_void, unsafe extern "C" fn(*mut c_char, usize) -> usize>(
+                last_error,
+            ),
+        })
+    }
+}
+
+/// `libtegrarm.so` in the directory of this library, if there is one.
+fn beside_us() -> Option<CString> {
+    let mut info = std::mem::MaybeUninit::<libc::Dl_info>::zeroed();
+    // SAFETY: the address is one of ours; the structure is ours to fill.
+    if unsafe { libc::dladdr(beside_us as *const c_void, info.as_mut_ptr()) } == 0 {
+        return None;
+    }
+    // SAFETY: filled by the call, or zero.
+    let name = unsafe { info.assume_init() }.dli_fname;
+    if name.is_null() {
+        return None;
+    }
+    // SAFETY: the loader's own string, NUL-terminated.
+    let us = Path::new(OsStr::from_bytes(unsafe { CStr::from_ptr(name) }.to_bytes()));
+    let beside = us.parent()?.join("libtegrarm.so");
+    if beside.exists() { CString::new(beside.as_os_str().as_bytes()).ok() } else { None }
+}
+
+/// Says once why a node cannot be opened: most frontends would only say "no such device".
+#[cold]
+fn explain(core: &Core, node: Node) {
+    let mut text = [0u8; 1024];
+    // SAFETY: at most the array's length is written, NUL included.
+    unsafe { (core.last_error)(text.as_mut_ptr().cast(), text.len()) };
+    let why = CStr::from_bytes_until_nul(&text).unwrap_or_default().to_string_lossy();
+    say(&format!("{}: {why}", node.path().to_string_lossy()));
+}
+
+fn say(text: &str) {
+    static SAID: AtomicBool = AtomicBool::new(false);
+    if !SAID.swap(true, Ordering::Relaxed) {
+        eprintln!("libtegrarm: {text}");
+    }
+}

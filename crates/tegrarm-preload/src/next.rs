@@ -1,0 +1,206 @@
+//! libc's own functions, or those of whatever library was preloaded behind this one.
+//!
+//! Each is looked up once, on first use. Looking up may itself allocate, and an allocator may open files: a call that
+//! comes back here on the same thread meanwhile is made as a plain system call.
+
+use std::cell::Cell;
+use std::ffi::{CStr, c_char, c_int, c_long, c_uint, c_ulong, c_void};
+use std::sync::atomic::{AtomicPtr, Ordering};
+
+/// One function of the next library.
+pub struct Next {
+    name: &'static CStr,
+    found: AtomicPtr<c_void>,
+}
+
+/// The name was looked up, and there is no such function.
+const MISSING: *mut c_void = std::ptr::without_provenance_mut(1);
+
+thread_local! {
+    static LOOKING: Cell<bool> = const { Cell::new(false) };
+}
+
+impl Next {
+    /// The function with this name.
+    pub const fn new(name: &'static CStr) -> Next {
+        Next { name, found: AtomicPtr::new(std::ptr::null_mut()) }
+    }
+
+    /// Its address; `None` when there is none, or while it is being looked up.
+    #[inline]
+    pub fn get(&self) -> Option<*mut c_void> {
+        let found = self.found.load(Ordering::Acquire);
+        if found.is_null() { self.look() } else { Some(found).filter(|f| *f != MISSING) }
+    }
+
+    #[cold]
+    fn look(&self) -> Option<*mut c_void> {
+        if LOOKING.replace(true) {
+            return None;
+        }
+        let errno = errno();
+        // SAFETY: the name is NUL-terminated; looking up changes nothing.
+        let mut found = unsafe { libc::dlsym(libc::RTLD_NEXT, self.name.as_ptr()) };
+        set_errno(errno);
+        LOOKING.set(false);
+        if found.is_null() {
+            found = MISSING;
+        }
+        self.found.store(found, Ordering::Release);
+        Some(found).filter(|f| *f != MISSING)
+    }
+}
+
+/// Declares the next library's functions, each with what to do while it cannot be found.
+macro_rules! next {
+    ($( $(#[$doc:meta])* fn $name:ident($($arg:ident: $t:ty),*) -> $r:ty = $else:expr; )*) => {
+        $(
+            $(#[$doc])*
+            ///
+            /// # Safety
+            /// As the function itself.
+            #[inline]
+            pub unsafe fn $name($($arg: $t),*) -> $r {
+                static NEXT: Next = Next::new(match CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes()) {
+                    Ok(name) => name,
+                    Err(_) => panic!("a name without NUL"),
+                });
+                match NEXT.get() {
+                    Some(f) => {
+                        // SAFETY: the symbol is the function of this name, whose C prototype this is.
+                        let f: unsafe extern "C" fn($($t),*) -> $r = unsafe { std::mem::transmute(f) };
+                        // SAFETY: the caller's promise.
+                        unsafe { f($($arg),*) }
+                    }
+                    // SAFETY: the caller's promise; the system call of the same meaning.
+                    None => unsafe { $else },
+                }
+            }
+        )*
+    };
+}
+
+/// This thread's `errno`.
+pub fn errno() -> c_int {
+    // SAFETY: the location is this thread's, always there.
+    unsafe { *libc::__errno_location() }
+}
+
+/// Sets it.
+pub fn set_errno(value: c_int) {
+    // SAFETY: as above.
+    unsafe { *libc::__errno_location() = value };
+}
+
+/// Fails as a system call does.
+#[cold]
+pub fn fail(errno: c_int) -> c_int {
+    set_errno(errno);
+    -1
+}
+
+/// This libc has no such function, so nobody can be calling it in earnest. Unsafe like the calls it stands for.
+unsafe fn no_such() -> c_int {
+    fail(libc::ENOSYS)
+}
+
+/// AArch64 has no `dup2(2)` of its own.
+unsafe fn plain_dup2(old: c_int, new: c_int) -> c_int {
+    // SAFETY: any numbers may be passed; the caller asked for `new` to be replaced.
+    unsafe {
+        if old == new {
+            return if libc::syscall(libc::SYS_fcntl, old, libc::F_GETFD) < 0 { -1 } else { new };
+        }
+        libc::syscall(libc::SYS_dup3, old, new, 0) as c_int
+    }
+}
+
+next! {
+    /// `open(2)`.
+    fn open(path: *const c_char, flags: c_int, mode: c_uint) -> c_int =
+        libc::syscall(libc::SYS_openat, libc::AT_FDCWD, path, flags, mode) as c_int;
+    /// `open64`.
+    fn open64(path: *const c_char, flags: c_int, mode: c_uint) -> c_int =
+        libc::syscall(libc::SYS_openat, libc::AT_FDCWD, path, flags, mode) as c_int;
+    /// `openat(2)`.
+    fn openat(dir: c_int, path: *const c_char, flags: c_int, mode: c_uint) -> c_int =
+        libc::syscall(libc::SYS_openat, dir, path, flags, mode) as c_int;
+    /// `openat64`.
+    fn openat64(dir: c_int, path: *const c_char, flags: c_int, mode: c_uint) -> c_int =
+        libc::syscall(libc::SYS_openat, dir, path, flags, mode) as c_int;
+    /// `open` of programs built with `_FORTIFY_SOURCE`.
+    fn __open_2(path: *const c_char, flags: c_int) -> c_int =
+        libc::syscall(libc::SYS_openat, libc::AT_FDCWD, path, flags, 0) as c_int;
+    /// As `__open_2`.
+    fn __open64_2(path: *const c_char, flags: c_int) -> c_int =
+        libc::syscall(libc::SYS_openat, libc::AT_FDCWD, path, flags, 0) as c_int;
+    /// As `__open_2`.
+    fn __openat_2(dir: c_int, path: *const c_char, flags: c_int) -> c_int =
+        libc::syscall(libc::SYS_openat, dir, path, flags, 0) as c_int;
+    /// As `__open_2`.
+    fn __openat64_2(dir: c_int, path: *const c_char, flags: c_int) -> c_int =
+        libc::syscall(libc::SYS_openat, dir, path, flags, 0) as c_int;
+    /// `ioctl(2)`.
+    fn ioctl(fd: c_int, request: c_ulong, arg: *mut c_void) -> c_int =
+        libc::syscall(libc::SYS_ioctl, fd, request, arg) as c_int;
+    /// `close(2)`.
+    fn close(fd: c_int) -> c_int = libc::syscall(libc::SYS_close, fd) as c_int;
+    /// `dup(2)`.
+    fn dup(fd: c_int) -> c_int = libc::syscall(libc::SYS_dup, fd) as c_int;
+    /// `dup2(2)`.
+    fn dup2(old: c_int, new: c_int) -> c_int = plain_dup2(old, new);
+    /// `dup3(2)`.
+    fn dup3(old: c_int, new: c_int, flags: c_int) -> c_int = libc::syscall(libc::SYS_dup3, old, new, flags) as c_int;
+    /// `fcntl(2)`.
+    fn fcntl(fd: c_int, cmd: c_int, arg: c_long) -> c_int = libc::syscall(libc::SYS_fcntl, fd, cmd, arg) as c_int;
+    /// `fcntl64`.
+    fn fcntl64(fd: c_int, cmd: c_int, arg: c_long) -> c_int = libc::syscall(libc::SYS_fcntl, fd, cmd, arg) as c_int;
+    /// `access(2)`.
+    fn access(path: *const c_char, mode: c_int) -> c_int =
+        libc::syscall(libc::SYS_faccessat, libc::AT_FDCWD, path, mode) as c_int;
+    /// `faccessat(3)`.
+    fn faccessat(dir: c_int, path: *const c_char, mode: c_int, flags: c_int) -> c_int = no_such();
+    /// `euidaccess(3)`.
+    fn euidaccess(path: *const c_char, mode: c_int) -> c_int = no_such();
+    /// `eaccess(3)`.
+    fn eaccess(path: *const c_char, mode: c_int) -> c_int = no_such();
+    /// `stat(2)`.
+    fn stat(path: *const c_char, out: *mut libc::stat) -> c_int = no_such();
+    /// `stat64`.
+    fn stat64(path: *const c_char, out: *mut libc::stat) -> c_int = no_such();
+    /// `lstat(2)`.
+    fn lstat(path: *const c_char, out: *mut libc::stat) -> c_int = no_such();
+    /// `lstat64`.
+    fn lstat64(path: *const c_char, out: *mut libc::stat) -> c_int = no_such();
+    /// `fstat(2)`.
+    fn fstat(fd: c_int, out: *mut libc::stat) -> c_int = libc::syscall(libc::SYS_fstat, fd, out) as c_int;
+    /// `fstat64`.
+    fn fstat64(fd: c_int, out: *mut libc::stat) -> c_int = libc::syscall(libc::SYS_fstat, fd, out) as c_int;
+    /// `fstatat(2)`.
+    fn fstatat(dir: c_int, path: *const c_char, out: *mut libc::stat, flags: c_int) -> c_int =
+        libc::syscall(libc::SYS_newfstatat, dir, path, out, flags) as c_int;
+    /// `fstatat64`.
+    fn fstatat64(dir: c_int, path: *const c_char, out: *mut libc::stat, flags: c_int) -> c_int =
+        libc::syscall(libc::SYS_newfstatat, dir, path, out, flags) as c_int;
+    /// `statx(2)`.
+    fn statx(dir: c_int, path: *const c_char, flags: c_int, mask: c_uint, out: *mut libc::statx) -> c_int =
+        libc::syscall(libc::SYS_statx, dir, path, flags, mask, out) as c_int;
+    /// `stat` of programs built before glibc 2.33.
+    fn __xstat(version: c_int, path: *const c_char, out: *mut libc::stat) -> c_int = no_such();
+    /// As `__xstat`.
+    fn __xstat64(version: c_int, path: *const c_char, out: *mut libc::stat) -> c_int = no_such();
+    /// As `__xstat`.
+    fn __lxstat(version: c_int, path: *const c_char, out: *mut libc::stat) -> c_int = no_such();
+    /// As `__xstat`.
+    fn __lxstat64(version: c_int, path: *const c_char, out: *mut libc::stat) -> c_int = no_such();
+    /// As `__xstat`.
+    fn __fxstat(version: c_int, fd: c_int, out: *mut libc::stat) -> c_int = no_such();
+    /// As `__xstat`.
+    fn __fxstat64(version: c_int, fd: c_int, out: *mut libc::stat) -> c_int = no_such();
+    /// As `__xstat`.
+    fn __fxstatat(version: c_int, dir: c_int, path: *const c_char, out: *mut libc::stat, flags: c_int) -> c_int =
+        no_such();
+    /// As `__xstat`.
+    fn __fxstatat64(version: c_int, dir: c_int, path: *const c_char, out: *mut libc::stat, flags: c_int) -> c_int =
+        no_such();
+}

@@ -1,0 +1,114 @@
+//! Escapes about the node itself: cards, versions, events.
+
+use super::call::{Call, Fail, invalid};
+use super::node::Kind;
+use crate::rm::params::{edit, get, put, set_text};
+use crate::rm::{DRIVER_VERSION, GPU_ID};
+use crate::status::{RmResult, fail};
+use std::sync::atomic::Ordering;
+use tegrarm_abi::rm::escapes::*;
+use tegrarm_abi::rm::status::*;
+use zerocopy::FromZeros;
+
+/// NVIDIA's PCI vendor id.
+const VENDOR: u16 = 0x10de;
+/// No NUMA node.
+const NO_NODE: i32 = -1;
+/// `NV_RM_API_VERSION_CMD_STRICT`: the versions must be equal. Other commands only ask.
+const STRICT: u32 = 0;
+/// `NV_RM_API_VERSION_REPLY_RECOGNIZED`.
+const RECOGNIZED: u32 = 1;
+
+/// The one card there is; the rest of the array is zero.
+pub fn card_info(call: &Call, arg: &mut [u8]) -> Result<(), Fail> {
+    let mut card = nv_ioctl_card_info_t::new_zeroed();
+    card.valid = 1;
+    card.pci_info.bus = (GPU_ID >> 8) as u8;
+    card.pci_info.vendor_id = VENDOR;
+    card.pci_info.device_id = call.file.held().pci_device_id();
+    card.gpu_id = GPU_ID;
+    set_text(&mut card.dev_name, "nvidia0");
+    arg.fill(0);
+    put(arg, &card);
+    Ok(())
+}
+
+/// Ties a GPU file to a control file, once.
+pub fn register_fd(call: &Call, arg: &mut [u8]) -> Result<(), Fail> {
+    let p: nv_ioctl_register_fd_t = get(arg);
+    match call.other(p.ctl_fd) {
+        Some(file) if file.kind == Kind::Control => {}
+        _ => return Err(invalid(format!("descriptor {} is no open file of /dev/nvidiactl", p.ctl_fd))),
+    }
+    if call.file.registered.swap(true, Ordering::Relaxed) {
+        return Err(invalid("this open file of the GPU was registered before: open another"));
+    }
+    Ok(())
+}
+
+/// Says which GPUs a control file is about to use, once.
+pub fn attach_gpus(call: &Call, arg: &mut [u8]) -> Result<(), Fail> {
+    for id in arg.chunks_exact(4).map(get::<u32>) {
+        if id != GPU_ID {
+            return Err(invalid(format!("there is no GPU {id:#x}; the one there is has id {GPU_ID:#x}")));
+        }
+    }
+    if call.file.attached.swap(true, Ordering::Relaxed) {
+        return Err(invalid("GPUs were attached to this open file before"));
+    }
+    Ok(())
+}
+
+/// Writes the version back, whatever the caller's is; with the strict command a different one is an error.
+pub fn check_version(_call: &Call, arg: &mut [u8]) -> Result<(), Fail> {
+    let mut p: nv_ioctl_rm_api_version_t = get(arg);
+    let theirs = p.versionString;
+    set_text(&mut p.versionString, DRIVER_VERSION);
+    p.reply = RECOGNIZED;
+    put(arg, &p);
+    let len = theirs.iter().position(|b| *b == 0).unwrap_or(theirs.len());
+    let theirs = String::from_utf8_lossy(&theirs[..len]);
+    if p.cmd == STRICT && theirs != DRIVER_VERSION {
+        return Err(invalid(format!("the caller is made for driver {theirs}; this is {DRIVER_VERSION}")));
+    }
+    Ok(())
+}
+
+/// Notes or forgets a descriptor for events.
+pub fn os_event(call: &Call, arg: &mut [u8]) -> Result<(), Fail> {
+    let p: nv_ioctl_alloc_os_event_t = get(arg);
+    Ok(check_event(call, &p)?)
+}
+
+fn check_event(call: &Call, p: &nv_ioctl_alloc_os_event_t) -> RmResult<()> {
+    let fd = p.fd as i32;
+    if call.other(fd).is_none() {
+        fail!(NV_ERR_INVALID_ARGUMENT, "descriptor {fd} is no open file of RM's nodes");
+    }
+    call.rm().object_count(p.hClient).map(drop)
+}
+
+/// There is nothing wrong with the card.
+pub fn status_code(_call: &Call, _arg: &mut [u8]) -> Result<(), Fail> {
+    Ok(())
+}
+
+/// No memory of the GPU's own, so no node.
+pub fn numa_info(_call: &Call, arg: &mut [u8]) -> Result<(), Fail> {
+    arg.fill(0);
+    edit(arg, |p: &mut NumaHead| p.nid = NO_NODE);
+    Ok(())
+}
+
+/// The start of `nv_ioctl_numa_info_t`: the rest is zero.
+#[derive(zerocopy::FromBytes, zerocopy::IntoBytes, zerocopy::Immutable)]
+#[repr(C)]
+struct NumaHead {
+    nid: i32,
+}
+
+/// Opening is complete when it returns.
+pub fn wait_open_complete(_call: &Call, arg: &mut [u8]) -> Result<(), Fail> {
+    put(arg, &nv_ioctl_wait_open_complete_t { rc: 0, adapterStatus: NV_OK });
+    Ok(())
+}

@@ -1,0 +1,154 @@
+//! Open, ioctl, mmap, close.
+
+use super::call::{Call, Outcome};
+use super::node::{self, Kind, NodeRow, OpenFile};
+use super::table::Table;
+use super::{escapes, uvm};
+use crate::rm::Rm;
+use crate::status::{RmError, RmResult};
+use std::os::fd::{AsRawFd, IntoRawFd, RawFd};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use tegrarm_abi::rm::status::NV_ERR_INSUFFICIENT_PERMISSIONS;
+use tegrarm_kmd::Errno;
+use tegrarm_kmd::fds::{self, file_id};
+
+/// How the door finds the manager, when it needs one.
+pub type Manager<'a> = &'a dyn Fn() -> RmResult<Arc<Rm>>;
+
+/// The device nodes, as one process has them open.
+pub struct Door {
+    table: Table,
+    /// A child that shares our memory (vfork) closes descriptors of its own, not ours.
+    owner: nix::unistd::Pid,
+}
+
+/// A refused call: its errno and a sentence.
+#[derive(Debug)]
+pub struct Refused {
+    /// What `errno` becomes.
+    pub errno: Errno,
+    /// For `tegrarm_last_error`.
+    pub sentence: String,
+}
+
+impl Refused {
+    fn new(errno: Errno, sentence: impl Into<String>) -> Refused {
+        Refused { errno, sentence: sentence.into() }
+    }
+}
+
+/// No such GPU, as `open(2)` says it.
+fn of_open(e: RmError) -> Refused {
+    let errno = if e.status == NV_ERR_INSUFFICIENT_PERMISSIONS { Errno::EACCES } else { Errno::ENODEV };
+    Refused { errno, sentence: e.to_string() }
+}
+
+impl Default for Door {
+    fn default() -> Self {
+        Door { table: Table::default(), owner: nix::unistd::getpid() }
+    }
+}
+
+impl Door {
+    /// Opens a node. Returns a descriptor.
+    ///
+    /// # Errors
+    /// `ENOENT` for a path that is no node, `ENODEV` or `EACCES` when there is no GPU behind it, `EMFILE`.
+    pub fn open(&self, manager: Manager, path: &str, close_on_exec: bool) -> Result<RawFd, Refused> {
+        let Some(row) = node::at(path) else {
+            let nodes: Vec<&str> = node::NODES.iter().map(|n| n.path).collect();
+            return Err(Refused::new(Errno::ENOENT, format!("{path}: the nodes are {}", nodes.join(", "))));
+        };
+        let rm = manager().map_err(of_open)?;
+        let held = rm.hold().map_err(of_open)?;
+        let opened = fds::named_file(row.label, close_on_exec)
+            .and_then(|fd| file_id(fd.as_raw_fd()).map(|id| (fd, id)))
+            .map_err(|errno| Refused::new(errno, format!("opening {path}: {errno}")))?;
+        let (fd, id) = opened;
+        self.table.enter(OpenFile::new(row.kind, id, rm, held));
+        tracing::debug!("{path} is descriptor {}", fd.as_raw_fd());
+        Ok(fd.into_raw_fd())
+    }
+
+    /// The open file behind a descriptor. One that was inherited is entered now.
+    fn find(&self, manager: Manager, fd: RawFd) -> Result<Arc<OpenFile>, Refused> {
+        let found = self.table.find(fd);
+        let none = |errno| Refused::new(errno, format!("descriptor {fd} is none of RM's device nodes"));
+        match found {
+            Ok(file) => Ok(file),
+            Err(Errno::ENOTTY) => match inherited(fd) {
+                Some(row) => self.adopt(manager, row, fd),
+                None => Err(none(Errno::ENOTTY)),
+            },
+            Err(errno) => Err(none(errno)),
+        }
+    }
+
+    fn adopt(&self, manager: Manager, row: &NodeRow, fd: RawFd) -> Result<Arc<OpenFile>, Refused> {
+        let rm = manager().map_err(of_open)?;
+        let held = rm.hold().map_err(of_open)?;
+        let id = file_id(fd).map_err(|errno| Refused::new(errno, format!("descriptor {fd}: {errno}")))?;
+        Ok(self.table.enter(OpenFile::new(row.kind, id, rm, held)))
+    }
+
+    /// One ioctl. `argp` is an address of this process.
+    ///
+    /// # Errors
+    /// `EBADF`, `ENOTTY` for a descriptor that is none of ours; `EINVAL`, `EFAULT` for a call that is wrong in itself.
+    /// What RM refuses is no error here: the structure's status tells, and the sentence comes back.
+    pub fn ioctl(&self, manager: Manager, fd: RawFd, request: u64, argp: u64) -> Result<String, Refused> {
+        let file = self.find(manager, fd)?;
+        let call = Call { table: &self.table, file: &file };
+        let Outcome { errno, sentence } = match file.kind {
+            Kind::Control | Kind::Gpu => escapes::ioctl(&call, request as u32, argp),
+            Kind::Uvm | Kind::UvmTools => uvm::ioctl(&call, request, argp),
+        };
+        match errno {
+            None => Ok(sentence),
+            Some(errno) => Err(Refused { errno, sentence }),
+        }
+    }
+
+    /// Whether `mmap(2)` of a descriptor may go ahead.
+    ///
+    /// # Errors
+    /// `EINVAL` for one of ours that RM_MAP_MEMORY has not made mappable.
+    pub fn check_mmap(&self, fd: RawFd) -> Result<(), Refused> {
+        match self.table.find(fd) {
+            Ok(file) if !file.lent.load(Ordering::Relaxed) => {
+                Err(Refused::new(Errno::EINVAL, format!("descriptor {fd}: name it in RM_MAP_MEMORY first")))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Closes a descriptor. An open file's clients are freed with its last descriptor.
+    ///
+    /// # Errors
+    /// `EBADF`.
+    pub fn close(&self, fd: RawFd) -> Result<(), Refused> {
+        let file = if nix::unistd::getpid() == self.owner { self.table.find(fd).ok() } else { None };
+        fds::close(fd).map_err(|errno| Refused::new(errno, format!("descriptor {fd} is not open")))?;
+        if let Some(file) = file {
+            self.table.closed(fd, &file);
+        }
+        Ok(())
+    }
+
+    /// Forgets every open file, and so frees its clients. Their descriptors stay open, as if just opened.
+    pub fn shutdown(&self) {
+        self.table.clear();
+    }
+
+    /// How many open files there are.
+    pub fn open_files(&self) -> usize {
+        self.table.len()
+    }
+}
+
+/// What an unknown descriptor was opened as, by the process this one was forked or executed from.
+fn inherited(fd: RawFd) -> Option<&'static NodeRow> {
+    let link = std::fs::read_link(format!("/proc/self/fd/{fd}")).ok()?;
+    node::of_link(link.to_str()?)
+}

@@ -1,0 +1,114 @@
+//! Which open file a descriptor refers to.
+//!
+//! Identity is what `fstat(2)` says, so duplicates, inherited descriptors and numbers that were reused behind our back
+//! are told apart without our having seen the call. A descriptor that was lent a buffer refers to that buffer from
+//! then on; for it, the number is remembered too.
+
+use super::node::OpenFile;
+use parking_lot::RwLock;
+use std::collections::{HashMap, HashSet};
+use std::os::fd::RawFd;
+use std::sync::Arc;
+use tegrarm_kmd::Errno;
+use tegrarm_kmd::fds::{FileId, file_id};
+
+/// Open files above which every open looks for some that were closed unseen.
+const SWEEP_FROM: usize = 64;
+
+/// The open files of this process.
+#[derive(Default)]
+pub struct Table {
+    state: RwLock<State>,
+}
+
+#[derive(Default)]
+struct State {
+    files: HashMap<FileId, Arc<OpenFile>>,
+    lent: HashMap<RawFd, Lent>,
+    sweep_at: usize,
+}
+
+/// A descriptor that refers to what it was lent.
+struct Lent {
+    to: FileId,
+    file: Arc<OpenFile>,
+}
+
+impl Table {
+    /// The open file behind a descriptor.
+    ///
+    /// # Errors
+    /// `EBADF` when it is closed, `ENOTTY` when it is none of ours.
+    pub fn find(&self, fd: RawFd) -> Result<Arc<OpenFile>, Errno> {
+        let id = file_id(fd)?;
+        let state = self.state.read();
+        match state.lent.get(&fd) {
+            Some(lent) if lent.to == id => Ok(lent.file.clone()),
+            _ => state.files.get(&id).cloned().ok_or(Errno::ENOTTY),
+        }
+    }
+
+    /// Enters a file, unless another thread entered one with its identity meanwhile. Returns the one that is there.
+    pub fn enter(&self, file: OpenFile) -> Arc<OpenFile> {
+        let mut state = self.state.write();
+        let entered = state.files.entry(file.id).or_insert_with(|| Arc::new(file)).clone();
+        let gone = if state.files.len() > state.sweep_at.max(SWEEP_FROM) { state.sweep() } else { Vec::new() };
+        drop(state);
+        drop(gone);
+        entered
+    }
+
+    /// `fd` was lent something.
+    pub fn lent(&self, fd: RawFd, file: &Arc<OpenFile>) {
+        if let Ok(to) = file_id(fd) {
+            self.state.write().lent.insert(fd, Lent { to, file: file.clone() });
+        }
+    }
+
+    /// `fd`, which referred to `file`, was closed. The file ends with its last descriptor.
+    pub fn closed(&self, fd: RawFd, file: &Arc<OpenFile>) {
+        let mut state = self.state.write();
+        state.lent.remove(&fd);
+        let gone = state.remove_unless(&open_files(), file.id);
+        drop(state);
+        drop(gone);
+    }
+
+    /// Forgets everything.
+    pub fn clear(&self) {
+        let state = std::mem::take(&mut *self.state.write());
+        drop(state);
+    }
+
+    /// How many open files there are.
+    pub fn len(&self) -> usize {
+        self.state.read().files.len()
+    }
+}
+
+impl State {
+    fn is_lent(&self, file: FileId) -> bool {
+        self.lent.iter().any(|(fd, l)| l.file.id == file && file_id(*fd) == Ok(l.to))
+    }
+
+    fn remove_unless(&mut self, open: &HashSet<FileId>, file: FileId) -> Option<Arc<OpenFile>> {
+        if open.contains(&file) || self.is_lent(file) { None } else { self.files.remove(&file) }
+    }
+
+    /// Takes out files whose descriptors were all closed by other means than ours.
+    fn sweep(&mut self) -> Vec<Arc<OpenFile>> {
+        self.lent.retain(|fd, lent| file_id(*fd) == Ok(lent.to));
+        let open = open_files();
+        let ids: Vec<FileId> = self.files.keys().copied().collect();
+        let gone = ids.into_iter().filter_map(|id| self.remove_unless(&open, id)).collect();
+        self.sweep_at = self.files.len() * 2;
+        gone
+    }
+}
+
+/// What all descriptors of this process refer to.
+fn open_files() -> HashSet<FileId> {
+    let Ok(entries) = std::fs::read_dir("/proc/self/fd") else { return HashSet::new() };
+    let numbers = entries.filter_map(|e| e.ok()?.file_name().to_str()?.parse().ok());
+    numbers.filter_map(|fd: RawFd| file_id(fd).ok()).collect()
+}

@@ -1,0 +1,83 @@
+//! UVM calls about where pages should be: on a Tegra there is one place.
+
+use super::Space;
+use super::ranges::{check_pages, check_reach};
+use crate::files::call::{Call, Fail};
+use crate::rm::params::{edit, get};
+use crate::rm::user;
+use crate::status::{RmResult, fail};
+use crate::tegra::PAGE;
+use tegrarm_abi::rm::status::*;
+use tegrarm_abi::rm::uvm::*;
+
+pub fn create_range_group(_call: &Call, space: &mut Space, arg: &mut [u8]) -> Result<(), Fail> {
+    let id = space.next_group;
+    space.next_group += 1;
+    space.groups.insert(id);
+    edit(arg, |p: &mut UVM_CREATE_RANGE_GROUP_PARAMS| p.rangeGroupId = id);
+    Ok(())
+}
+
+fn check_group(space: &Space, id: u64) -> RmResult<()> {
+    if !space.groups.contains(&id) {
+        fail!(NV_ERR_OBJECT_NOT_FOUND, "there is no range group {id}");
+    }
+    Ok(())
+}
+
+pub fn destroy_range_group(_call: &Call, space: &mut Space, arg: &mut [u8]) -> Result<(), Fail> {
+    let p: UVM_DESTROY_RANGE_GROUP_PARAMS = get(arg);
+    check_group(space, p.rangeGroupId)?;
+    space.groups.remove(&p.rangeGroupId);
+    Ok(())
+}
+
+/// Group 0 is "none".
+pub fn set_range_group(_call: &Call, space: &mut Space, arg: &mut [u8]) -> Result<(), Fail> {
+    let p: UVM_SET_RANGE_GROUP_PARAMS = get(arg);
+    if p.rangeGroupId != 0 {
+        check_group(space, p.rangeGroupId)?;
+    }
+    Ok(())
+}
+
+/// The GPU does not fault on pages it lacks in a way that could be answered.
+pub fn pageable_access(_call: &Call, _space: &mut Space, arg: &mut [u8]) -> Result<(), Fail> {
+    edit(arg, |p: &mut UVM_PAGEABLE_MEM_ACCESS_PARAMS| p.pageableMemAccess = 0);
+    Ok(())
+}
+
+pub fn pageable_access_on_gpu(_call: &Call, space: &mut Space, arg: &mut [u8]) -> Result<(), Fail> {
+    let p: UVM_PAGEABLE_MEM_ACCESS_ON_GPU_PARAMS = get(arg);
+    space.check_gpu(&p.gpu_uuid)?;
+    edit(arg, |p: &mut UVM_PAGEABLE_MEM_ACCESS_ON_GPU_PARAMS| p.pageableMemAccess = 0);
+    Ok(())
+}
+
+/// Touches every page, so that it is there.
+pub fn populate_pageable(_call: &Call, _space: &mut Space, arg: &mut [u8]) -> Result<(), Fail> {
+    let p: UVM_POPULATE_PAGEABLE_PARAMS = get(arg);
+    check_pages(p.base, p.length)?;
+    for page in (p.base..p.base + p.length).step_by(PAGE as usize) {
+        user::read(page, &mut [0]).map_err(|mut e| {
+            e.status = NV_ERR_INVALID_ADDRESS;
+            e
+        })?;
+    }
+    Ok(())
+}
+
+pub fn validate_va_range(_call: &Call, _space: &mut Space, arg: &mut [u8]) -> Result<(), Fail> {
+    let p: UVM_VALIDATE_VA_RANGE_PARAMS = get(arg);
+    check_pages(p.base, p.length)?;
+    Ok(check_reach(p.base, p.length)?)
+}
+
+/// Pages are where they should be already; a semaphore that announces it is released at once.
+pub fn migrate(_call: &Call, _space: &mut Space, arg: &mut [u8]) -> Result<(), Fail> {
+    let p: UVM_MIGRATE_PARAMS = get(arg);
+    if p.flags & UVM_MIGRATE_FLAG_ASYNC != 0 && p.semaphoreAddress != 0 {
+        user::write(p.semaphoreAddress, &p.semaphorePayload.to_le_bytes())?;
+    }
+    Ok(())
+}

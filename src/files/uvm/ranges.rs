@@ -1,0 +1,182 @@
+//! The tree of address ranges of one UVM file, and what is mapped in each.
+
+use crate::rm::{Extent, ExternalMapping};
+use crate::status::{RmResult, fail};
+use crate::tegra::{PAGE, USER_VA_END, USER_VA_START};
+use std::collections::BTreeMap;
+use tegrarm_abi::rm::status::*;
+
+/// What a range is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// Memory that RM allocated.
+    External,
+    /// A channel's own buffers: client and channel.
+    Channel(u32, u32),
+    /// Launches from the GPU.
+    DynamicParallelism,
+}
+
+/// Ranges that do not overlap, by address.
+#[derive(Default)]
+pub struct Ranges {
+    tree: BTreeMap<u64, Range>,
+}
+
+/// One range.
+pub struct Range {
+    len: u64,
+    purpose: Purpose,
+    maps: BTreeMap<u64, ExternalMapping>,
+}
+
+/// Checks that addresses are whole pages and some.
+///
+/// # Errors
+/// 0x1E.
+pub fn check_pages(base: u64, len: u64) -> RmResult<()> {
+    let whole = base.is_multiple_of(PAGE) && len.is_multiple_of(PAGE);
+    if !whole || len == 0 || base.checked_add(len).is_none() {
+        fail!(NV_ERR_INVALID_ADDRESS, "{base:#x}+{len:#x}: must be multiples of {PAGE:#x}, and more than 0 bytes");
+    }
+    Ok(())
+}
+
+/// Checks that the GPU can address all of it.
+///
+/// # Errors
+/// 0x5B.
+pub fn check_reach(base: u64, len: u64) -> RmResult<()> {
+    let end = base.saturating_add(len);
+    if base < USER_VA_START || end > USER_VA_END {
+        fail!(
+            NV_ERR_OUT_OF_RANGE,
+            "{base:#x}..{end:#x} is outside the GPU's addresses {USER_VA_START:#x}..{USER_VA_END:#x}"
+        );
+    }
+    Ok(())
+}
+
+impl Ranges {
+    /// Takes addresses.
+    ///
+    /// # Errors
+    /// 0x1E for a bad range, 0x5B for addresses the GPU does not have, 0x68 for ones that are taken.
+    pub fn insert(&mut self, base: u64, len: u64, purpose: Purpose) -> RmResult<()> {
+        check_pages(base, len)?;
+        check_reach(base, len)?;
+        if let Some((start, there)) = self.tree.range(..base + len).next_back()
+            && start + there.len > base
+        {
+            fail!(
+                NV_ERR_UVM_ADDRESS_IN_USE,
+                "{base:#x}+{len:#x} meets the range {start:#x}+{:#x} ({:?})",
+                there.len,
+                there.purpose
+            );
+        }
+        self.tree.insert(base, Range { len, purpose, maps: BTreeMap::new() });
+        Ok(())
+    }
+
+    /// Gives a range back with all that is mapped in it.
+    ///
+    /// # Errors
+    /// 0x1E when no range that can be freed starts at `base`.
+    pub fn free(&mut self, base: u64) -> RmResult<()> {
+        match self.tree.get(&base).map(|range| range.purpose) {
+            Some(Purpose::External | Purpose::DynamicParallelism) => {
+                self.tree.remove(&base);
+                Ok(())
+            }
+            Some(purpose) => fail!(NV_ERR_INVALID_ADDRESS, "the range at {base:#x} is a {purpose:?}: unregister it"),
+            None => fail!(NV_ERR_INVALID_ADDRESS, "no range starts at {base:#x}"),
+        }
+    }
+
+    /// Gives a channel's range back.
+    ///
+    /// # Errors
+    /// 0x21 when it has none.
+    pub fn remove_channel(&mut self, client: u32, channel: u32) -> RmResult<()> {
+        let before = self.tree.len();
+        self.tree.retain(|_, range| range.purpose != Purpose::Channel(client, channel));
+        if self.tree.len() == before {
+            fail!(NV_ERR_INVALID_CHANNEL, "channel {channel:#x} of client {client:#x} is not registered");
+        }
+        Ok(())
+    }
+
+    /// The external range that holds all of these addresses.
+    ///
+    /// # Errors
+    /// 0x1E.
+    pub fn external(&mut self, base: u64, len: u64) -> RmResult<&mut Range> {
+        check_pages(base, len)?;
+        let end = base + len;
+        match self.tree.range_mut(..=base).next_back() {
+            Some((start, range)) if range.purpose == Purpose::External && end <= start + range.len => Ok(range),
+            _ => fail!(
+                NV_ERR_INVALID_ADDRESS,
+                "{base:#x}+{len:#x} lies in no external range: UVM_CREATE_EXTERNAL_RANGE first"
+            ),
+        }
+    }
+
+    /// Unmaps everything; the ranges stay.
+    pub fn unmap_all(&mut self) {
+        self.tree.values_mut().for_each(|range| range.maps.clear());
+    }
+}
+
+impl Range {
+    /// Maps an extent, in place of whatever was mapped at its addresses. A failure leaves that as it was.
+    ///
+    /// # Errors
+    /// As [`Extent::map`].
+    pub fn map(&mut self, extent: Extent) -> RmResult<()> {
+        let (start, end) = (extent.va, extent.va + extent.len);
+        let cleared = self.clear(start, end);
+        match extent.map() {
+            Ok(mapping) => {
+                self.maps.insert(start, mapping);
+                self.remap(cleared.iter().flat_map(|old| rest(old, start, end)))
+            }
+            Err(e) => {
+                self.remap(cleared.into_iter())?;
+                Err(e)
+            }
+        }
+    }
+
+    /// Unmaps addresses.
+    ///
+    /// # Errors
+    /// As [`Extent::map`], for what a mapping has outside of them.
+    pub fn unmap(&mut self, start: u64, end: u64) -> RmResult<()> {
+        let cleared = self.clear(start, end);
+        self.remap(cleared.iter().flat_map(|old| rest(old, start, end)))
+    }
+
+    /// Unmaps every mapping that has some of these addresses. Returns what they were.
+    fn clear(&mut self, start: u64, end: u64) -> Vec<Extent> {
+        let meets = |e: &Extent| e.va < end && e.va + e.len > start;
+        let hit: Vec<u64> = self.maps.values().map(|m| m.extent()).filter(|e| meets(e)).map(|e| e.va).collect();
+        hit.iter().filter_map(|va| self.maps.remove(va)).map(|mapping| mapping.extent().clone()).collect()
+    }
+
+    fn remap(&mut self, extents: impl Iterator<Item = Extent>) -> RmResult<()> {
+        for extent in extents {
+            self.maps.insert(extent.va, extent.map()?);
+        }
+        Ok(())
+    }
+}
+
+/// What is left of an extent without `[start, end)`.
+fn rest(old: &Extent, start: u64, end: u64) -> impl Iterator<Item = Extent> + use<> {
+    let old_end = old.va + old.len;
+    let before = (old.va < start).then(|| old.part(old.va, start - old.va));
+    let after = (old_end > end).then(|| old.part(end, old_end - end));
+    before.into_iter().chain(after)
+}

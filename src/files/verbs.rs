@@ -1,0 +1,214 @@
+//! Escapes that are RM's verbs: unpack, call the core, pack.
+
+use super::call::{Call, Fail, invalid};
+use crate::rm::params::{get, put, set_word, word};
+use crate::rm::{Borrower, DmaRequest, MapRequest, MemoryRequest, user};
+use crate::status::{During, RmResult, fail};
+use std::mem::offset_of;
+use std::sync::atomic::Ordering;
+use tegrarm_abi::rm::alloc::*;
+use tegrarm_abi::rm::classes::NV01_MEMORY_SYSTEM;
+use tegrarm_abi::rm::escapes::*;
+use tegrarm_abi::rm::extra::NVOS46_PARAMETERS_V580;
+use tegrarm_abi::rm::status::*;
+use zerocopy::{FromZeros, IntoBytes};
+
+/// Offset of the new handle, the same in every form of allocation.
+const NEW: usize = offset_of!(NVOS21_PARAMETERS, hObjectNew);
+
+/// What the forms of `NV_ESC_RM_ALLOC` and `NV_ESC_RM_ALLOC_OBJECT` have in common.
+struct Alloc {
+    root: u32,
+    parent: u32,
+    wanted: u32,
+    class: u32,
+    params: u64,
+    /// 0: as many bytes as the class has. The short form's size means nothing: RM never looked at it.
+    size: u32,
+}
+
+pub fn alloc(call: &Call, arg: &mut [u8]) -> Result<(), Fail> {
+    let short: NVOS21_PARAMETERS = get(arg);
+    let size = if arg.len() == size_of::<NVOS64_PARAMETERS>() { get::<NVOS64_PARAMETERS>(arg).paramsSize } else { 0 };
+    let request = Alloc {
+        root: short.hRoot,
+        parent: short.hObjectParent,
+        wanted: short.hObjectNew,
+        class: short.hClass,
+        params: short.pAllocParms,
+        size,
+    };
+    alloc_any(call, arg, &request)
+}
+
+pub fn alloc_object(call: &Call, arg: &mut [u8]) -> Result<(), Fail> {
+    let p: NVOS05_PARAMETERS = get(arg);
+    let (root, parent, wanted, class) = (p.hRoot, p.hObjectParent, p.hObjectNew, p.hClass);
+    alloc_any(call, arg, &Alloc { root, parent, wanted, class, params: 0, size: 0 })
+}
+
+fn alloc_any(call: &Call, arg: &mut [u8], request: &Alloc) -> Result<(), Fail> {
+    let rm = call.rm();
+    let prepared = rm.prepare_alloc(request.class, request.params != 0, request.size)?;
+    let made = user::with_copy(request.params, prepared.params_len(), |params| {
+        rm.alloc(prepared, request.root, request.parent, request.wanted, params)
+    });
+    let handle = match made {
+        Ok((handle, None)) => handle,
+        Ok((handle, Some(unwritable))) => {
+            let root = if request.root == 0 { handle } else { request.root };
+            rm.free(root, handle)?;
+            return Err(unwritable.into());
+        }
+        Err(e) => return Err(e.into()),
+    };
+    if request.root == 0 {
+        call.file.own_client(handle);
+    }
+    set_word(arg, NEW, handle);
+    Ok(())
+}
+
+pub fn free(call: &Call, arg: &mut [u8]) -> Result<(), Fail> {
+    let p: NVOS00_PARAMETERS = get(arg);
+    call.rm().free(p.hRoot, p.hObjectOld)?;
+    if p.hRoot == p.hObjectOld {
+        call.file.disown_client(p.hRoot);
+    }
+    Ok(())
+}
+
+pub fn control(call: &Call, arg: &mut [u8]) -> Result<(), Fail> {
+    let p: NVOS54_PARAMETERS = get(arg);
+    check_control_flags(p.flags)?;
+    let prepared = call.rm().prepare_control(p.hClient, p.hObject, p.cmd, p.params != 0, p.paramsSize)?;
+    let answer = user::with_copy(p.params, p.paramsSize as usize, |params| call.rm().control(&prepared, params));
+    match answer {
+        Ok(((), None)) => Ok(()),
+        Ok(((), Some(e))) | Err(e) => Err(e.into()),
+    }
+}
+
+fn check_control_flags(flags: u32) -> RmResult<()> {
+    if flags & (NVOS54_FLAGS_IRQL_RAISED | NVOS54_FLAGS_LOCK_BYPASS) != 0 {
+        fail!(NV_ERR_INVALID_CLIENT, "control flags {flags:#x}: only the kernel may set those");
+    }
+    if flags & NVOS54_FLAGS_FINN_SERIALIZED != 0 {
+        fail!(NV_ERR_NOT_SUPPORTED, "control flags {flags:#x}: serialized parameters are not understood");
+    }
+    Ok(())
+}
+
+pub fn dup_object(call: &Call, arg: &mut [u8]) -> Result<(), Fail> {
+    let mut p: NVOS55_PARAMETERS = get(arg);
+    p.hObject = call.rm().dup_object(p.hClient, p.hParent, p.hObject, p.hClientSrc, p.hObjectSrc)?;
+    put(arg, &p);
+    Ok(())
+}
+
+/// The descriptor stays the caller's: with class 0x3E and a mapping wanted it becomes what the caller maps.
+pub fn alloc_memory(call: &Call, arg: &mut [u8]) -> Result<(), Fail> {
+    check_registered(call)?;
+    let mut p: nv_ioctl_nvos02_parameters_with_fd = get(arg);
+    let q = &mut p.params;
+    let mapped_by_fd = q.hClass == NV01_MEMORY_SYSTEM && p.fd >= 0 && q.flags >> 30 == NVOS02_FLAGS_MAPPING_DEFAULT;
+    let flags = if mapped_by_fd { q.flags | NVOS02_FLAGS_MAPPING_NO_MAP << 30 } else { q.flags };
+    let request = MemoryRequest { class: q.hClass, flags, address: q.pMemory, limit: q.limit };
+    let (handle, address) = call.rm().alloc_memory(q.hRoot, q.hObjectParent, q.hObjectNew, &request)?;
+    q.hObjectNew = handle;
+    if let Some(address) = address {
+        q.pMemory = address as u64;
+    }
+    if mapped_by_fd {
+        let map = MapRequest { memory: handle, offset: 0, length: q.limit + 1, at: None, flags: 0 };
+        match lend(call, q.hRoot, q.hObjectParent, &map, p.fd) {
+            Ok(cookie) => q.pMemory = cookie,
+            Err(e) => {
+                call.rm().free(q.hRoot, handle)?;
+                return Err(e.into());
+            }
+        }
+    }
+    put(arg, &p);
+    Ok(())
+}
+
+fn check_registered(call: &Call) -> RmResult<()> {
+    if !call.file.registered.load(Ordering::Relaxed) {
+        fail!(NV_ERR_INVALID_CLIENT, "this open file of the GPU belongs to no control file: NV_ESC_REGISTER_FD first");
+    }
+    Ok(())
+}
+
+/// Maps in the way its descriptor asks for: a caller that names one maps it itself, one that names none (-1) gets an
+/// address.
+pub fn map_memory(call: &Call, arg: &mut [u8]) -> Result<(), Fail> {
+    let mut p: nv_ioctl_nvos33_parameters_with_fd = get(arg);
+    let q = &mut p.params;
+    let map = MapRequest { memory: q.hMemory, offset: q.offset, length: q.length, at: None, flags: q.flags };
+    q.pLinearAddress = if p.fd < 0 {
+        call.rm().map_memory(q.hClient, q.hDevice, &map)? as u64
+    } else {
+        lend(call, q.hClient, q.hDevice, &map, p.fd)?
+    };
+    put(arg, &p);
+    Ok(())
+}
+
+fn lend(call: &Call, client: u32, device: u32, map: &MapRequest, fd: i32) -> RmResult<u64> {
+    let Some((file, node)) = call.other(fd).and_then(|f| f.lent_node().map(|node| (f, node))) else {
+        fail!(NV_ERR_INVALID_ARGUMENT, "descriptor {fd} is no open file of /dev/nvidiactl or /dev/nvidia0");
+    };
+    if file.lent.swap(true, Ordering::Relaxed) {
+        fail!(NV_ERR_STATE_IN_USE, "descriptor {fd} has something to map already: open another");
+    }
+    let lent = call.rm().lend_memory(client, device, map, Borrower { node, fd });
+    match lent {
+        Ok(_) => call.table.lent(fd, &file),
+        Err(_) => file.lent.store(false, Ordering::Relaxed),
+    }
+    lent.during(|| format!("mapping through descriptor {fd}"))
+}
+
+pub fn unmap_memory(call: &Call, arg: &mut [u8]) -> Result<(), Fail> {
+    let p: NVOS34_PARAMETERS = get(arg);
+    Ok(call.rm().unmap_memory(p.hClient, p.hDevice, p.hMemory, p.pLinearAddress as usize)?)
+}
+
+/// The client is its own parent here: the structure has no other field for it.
+pub fn alloc_context_dma(call: &Call, arg: &mut [u8]) -> Result<(), Fail> {
+    let mut p: NVOS39_PARAMETERS = get(arg);
+    let rm = call.rm();
+    let mut params = NV_CONTEXT_DMA_ALLOCATION_PARAMS::new_zeroed();
+    (params.hSubDevice, params.flags, params.hMemory) = (p.hSubDevice, p.flags, p.hMemory);
+    (params.offset, params.limit) = (p.offset, p.limit);
+    let prepared = rm.prepare_alloc(p.hClass, true, 0)?;
+    let bytes = params.as_mut_bytes();
+    if prepared.params_len() != bytes.len() {
+        return Err(invalid(format!("class {:#x} is no context DMA", p.hClass)));
+    }
+    p.hObjectNew = rm.alloc(prepared, p.hObjectParent, p.hObjectParent, p.hObjectNew, bytes)?;
+    put(arg, &p);
+    Ok(())
+}
+
+/// Both layouts: where the GPU address is tells them apart.
+pub fn map_memory_dma(call: &Call, arg: &mut [u8]) -> Result<(), Fail> {
+    let p: NVOS46_PARAMETERS = get(arg);
+    let at = if arg.len() == size_of::<NVOS46_PARAMETERS_V580>() {
+        offset_of!(NVOS46_PARAMETERS_V580, dmaOffset)
+    } else {
+        offset_of!(NVOS46_PARAMETERS, dmaOffset)
+    };
+    let dma_offset = u64::from(word(arg, at)) | u64::from(word(arg, at + 4)) << 32;
+    let request =
+        DmaRequest { dma: p.hDma, memory: p.hMemory, offset: p.offset, length: p.length, flags: p.flags, dma_offset };
+    let va = call.rm().map_memory_dma(p.hClient, p.hDevice, &request)?;
+    arg[at..at + 8].copy_from_slice(&va.to_le_bytes());
+    Ok(())
+}
+
+pub fn unmap_memory_dma(call: &Call, arg: &mut [u8]) -> Result<(), Fail> {
+    let p: NVOS47_PARAMETERS = get(arg);
+    Ok(call.rm().unmap_memory_dma(p.hClient, p.hDevice, p.hDma, p.hMemory, p.dmaOffset)?)
+}
