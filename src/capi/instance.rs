@@ -7,6 +7,7 @@ use crate::status::{RmResult, fail};
 use once_cell::sync::OnceCell;
 use parking_lot::RwLock;
 use std::cell::UnsafeCell;
+use std::io::Write;
 use std::sync::{Arc, Once};
 use tegrarm_abi::rm::status::*;
 
@@ -63,6 +64,7 @@ extern "C" fn at_exit() {
         && let Some(rm) = slot.take()
     {
         rm.at_exit();
+        report(&rm);
         // Threads may still run: freeing objects under them helps nobody, the kernel does it in a moment.
         std::mem::forget(rm);
     }
@@ -120,5 +122,14 @@ pub fn shutdown() {
     door().shutdown();
     if let Some(rm) = rm {
         rm.shutdown();
+        report(&rm);
+    }
+}
+
+/// Prints what was asked for and refused, if `TEGRARM_REPORT=1` says so. Nobody can be told that standard error is
+/// closed.
+fn report(rm: &Rm) {
+    if std::env::var_os("TEGRARM_REPORT").is_some_and(|v| v == "1") {
+        let _ = write!(std::io::stderr().lock(), "{}", rm.report());
     }
 }

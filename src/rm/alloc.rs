@@ -78,13 +78,13 @@ impl Rm {
     /// `size` is none of the sizes drivers used for them.
     pub fn prepare_alloc(&self, class: u32, has_params: bool, size: u32) -> RmResult<PreparedAlloc> {
         let Some(row) = classes::find(class) else {
-            self.report.refuse(Asked::Class(class), "unknown", "not in the class table");
+            self.report.refuse(Asked::Class(class), "it is not in the class table");
             fail!(NV_ERR_INVALID_CLASS, "class {class:#x} is not in the class table");
         };
         if let State::Refused(status) = row.state
             && status == NV_ERR_INVALID_CLASS
         {
-            self.report.refuse(Asked::Class(class), row.name, row.why);
+            self.report.refuse(Asked::Class(class), row.why);
             fail!(status, "class {} ({class:#x}) is refused: {}", row.name, row.why);
         }
         let sizes = match row.params {
@@ -157,7 +157,7 @@ impl Rm {
 
     fn refused(&self, class: &ClassRow, e: crate::status::RmError) -> crate::status::RmError {
         if let State::Refused(_) = class.state {
-            self.report.refuse(Asked::Class(class.number), class.name, class.why);
+            self.report.refuse(Asked::Class(class.number), class.why);
         }
         e.during(format!("allocating {} ({:#x})", class.name, class.number))
     }

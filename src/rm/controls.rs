@@ -129,18 +129,18 @@ impl Rm {
 impl Rm {
     #[cold]
     fn refuse_control(&self, object: &Object, cmd: u32, row: Option<&ControlRow>) -> RmError {
-        let refused = |status, name, why: &str| {
-            self.report().refuse(Asked::Control(cmd), name, why);
-            RmError::new(status, format!("{name} ({cmd:#x}) of {object} is refused: {why}"))
-        };
-        match row {
-            None => refused(NV_ERR_NOT_SUPPORTED, "control", "it is not in the control table"),
+        let (status, why) = match row {
+            None => (NV_ERR_NOT_SUPPORTED, "it is not in the control table".to_owned()),
             Some(row) if !row.objects.contains(&object.kind.tag()) => {
-                RmError::new(NV_ERR_NOT_SUPPORTED, format!("{} ({cmd:#x}) is no control of {object}", row.name))
+                let objects: Vec<_> = row.objects.iter().map(|tag| tag.word()).collect();
+                (NV_ERR_NOT_SUPPORTED, format!("it belongs to: {}", objects.join(", ")))
             }
-            Some(ControlRow { state: State::Refused(status), name, why, .. }) => refused(*status, name, why),
-            Some(row) => refused(NV_ERR_NOT_SUPPORTED, row.name, row.why),
-        }
+            Some(ControlRow { state: State::Refused(status), why, .. }) => (*status, (*why).to_owned()),
+            Some(row) => (NV_ERR_NOT_SUPPORTED, row.why.to_owned()),
+        };
+        let what = Asked::Control(cmd);
+        self.report().refuse(what, &why);
+        RmError::new(status, format!("{what} of {object} is refused: {why}"))
     }
 }
 

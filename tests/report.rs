@@ -1,0 +1,114 @@
+//! `TEGRARM_REPORT=1`: what a program asked for and was refused, told once when it ends; each refusal is logged once.
+#![allow(unsafe_code)]
+
+use std::process::{Command, Output};
+use tegrarm::capi::library::*;
+use tegrarm::capi::objects::*;
+use tegrarm_abi::rm::classes::*;
+use tegrarm_abi::rm::ctrl_83de::*;
+use tegrarm_abi::rm::ctrl_2080::*;
+use tegrarm_abi::rm::status::*;
+
+/// Set in the processes that the tests start: how they are to end.
+const ROLE: &str = "TEGRARM_TEST_REPORT_ROLE";
+
+fn alloc(client: u32, parent: u32, class: u32) -> (u32, u32) {
+    let mut handle = 0;
+    // SAFETY: the handle is ours; there are no parameters.
+    let status = unsafe { rm_alloc(client, parent, &raw mut handle, class, std::ptr::null_mut(), 0) };
+    (status, handle)
+}
+
+fn control(client: u32, object: u32, cmd: u32) -> u32 {
+    let mut word = 0u32;
+    // SAFETY: the parameters are ours, 4 bytes.
+    unsafe { rm_control(client, object, cmd, (&raw mut word).cast(), 4) }
+}
+
+/// What a frontend for newer GPUs tries before it settles for less.
+fn ask_for_too_much() {
+    let (_, client) = alloc(0, 0, NV01_ROOT_CLIENT);
+    let (_, device) = alloc(client, client, NV01_DEVICE_0);
+    let (status, subdevice) = alloc(client, device, NV20_SUBDEVICE_0);
+    assert_eq!(status, NV_OK);
+    for _ in 0..3 {
+        assert_eq!(alloc(client, device, ADA_COMPUTE_A).0, NV_ERR_INVALID_CLASS);
+    }
+    assert_eq!(alloc(client, device, 0xbeef).0, NV_ERR_INVALID_CLASS);
+    assert_eq!(alloc(client, subdevice, GF100_PROFILER).0, NV_ERR_NOT_SUPPORTED);
+    for _ in 0..2 {
+        assert_eq!(control(client, subdevice, NV2080_CTRL_CMD_GPU_PROMOTE_CTX), NV_ERR_INSUFFICIENT_PERMISSIONS);
+    }
+    assert_eq!(control(client, subdevice, NV83DE_CTRL_CMD_DEBUG_READ_MMU_FAULT_INFO), NV_ERR_NOT_SUPPORTED);
+    assert_eq!(control(client, subdevice, 0x2080_7777), NV_ERR_NOT_SUPPORTED);
+    assert_eq!(control(client, subdevice, 0xbeef_0001), NV_ERR_NOT_SUPPORTED);
+}
+
+/// Runs only `test` of this program, in a process of its own.
+fn child(test: &str, role: &str, report: Option<&str>) -> Output {
+    let program = std::env::current_exe().expect("this program");
+    let mut command = Command::new(program);
+    command.args([test, "--exact", "--nocapture"]).env(ROLE, role);
+    command.env("TEGRARM_BACKEND", "sim").env("TEGRARM_LOG", "warn").env_remove("TEGRARM_REPORT");
+    if let Some(value) = report {
+        command.env("TEGRARM_REPORT", value);
+    }
+    let output = command.output().expect("it starts");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    output
+}
+
+/// The lines between the report's heading and whatever else the process says.
+fn reported(output: &Output) -> Vec<String> {
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    let lines = text
+        .lines()
+        .skip_while(|l| !l.starts_with("libtegrarm: "))
+        .take_while(|l| l.starts_with("lib") || l.starts_with("  "));
+    lines.map(|l| l.trim().to_owned()).collect()
+}
+
+#[test]
+fn a_program_that_ends_says_what_it_did_not_get() {
+    if let Ok(role) = std::env::var(ROLE) {
+        ask_for_too_much();
+        if role == "shutdown" {
+            assert_eq!(tegrarm_shutdown(), NV_OK);
+        }
+        return;
+    }
+    let test = "a_program_that_ends_says_what_it_did_not_get";
+    let expected = [
+        "libtegrarm: asked for and refused:",
+        "1 x class GF100_PROFILER (0x90cc): profiling is not connected to nvgpu's profiler node",
+        "1 x class unknown (0xbeef): it is not in the class table",
+        "3 x class ADA_COMPUTE_A (0xc9c0): a class of another GPU generation; ga10b does not accept it",
+        "2 x control NV2080_CTRL_CMD_GPU_PROMOTE_CTX (0x2080012b): physical RM's business: nvgpu keeps it to the kernel",
+        "1 x control unknown, of NV20_SUBDEVICE_0 (0x20807777): it is not in the control table",
+        "1 x control NV83DE_CTRL_CMD_DEBUG_READ_MMU_FAULT_INFO (0x83de0328): it belongs to: debugger",
+        "1 x control unknown, of class 0xbeef (0xbeef0001): it is not in the control table",
+    ];
+    for role in ["exit", "shutdown"] {
+        let output = child(test, role, Some("1"));
+        assert_eq!(reported(&output), expected, "{role}");
+        let log = String::from_utf8_lossy(&output.stderr);
+        for line in &expected[1..] {
+            let (what, why) =
+                line.split_once(" x ").and_then(|(_, rest)| rest.split_once("): ")).expect("what and why");
+            assert_eq!(log.matches(&format!("{what}) is refused: {why}")).count(), 1, "{what}) is logged once");
+        }
+    }
+    for silent in [None, Some("0")] {
+        assert_eq!(reported(&child(test, "exit", silent)), Vec::<String>::new());
+    }
+}
+
+#[test]
+fn a_program_that_got_everything_hears_so() {
+    if std::env::var_os(ROLE).is_some() {
+        assert_eq!(alloc(0, 0, NV01_ROOT_CLIENT).0, NV_OK);
+        return;
+    }
+    let output = child("a_program_that_got_everything_hears_so", "exit", Some("1"));
+    assert_eq!(reported(&output), ["libtegrarm: no class and no control was refused"]);
+}
