@@ -79,12 +79,14 @@ lint: venv $(CBINDGEN)
 GENERATED_TO ?= $(CURDIR)
 .PHONY: generated
 generated: $(CBINDGEN)
-	@mkdir -p $(GENERATED_TO)/include
+	@mkdir -p $(GENERATED_TO)/include $(GENERATED_TO)/docs
 	$(CBINDGEN) --quiet --config cbindgen.toml --crate tegrarm --output $(GENERATED_TO)/include/tegrarm.h
 	$(CARGO) run --quiet --locked -p tegrarm-abi --example c_header > $(GENERATED_TO)/include/tegrarm_abi.h
 	$(CARGO) run --quiet --locked --example support_matrix > $(GENERATED_TO)/support-matrix.md
+	$(CARGO) run --quiet --locked --example support_matrix classes > $(GENERATED_TO)/docs/classes.md
+	$(CARGO) run --quiet --locked --example support_matrix controls > $(GENERATED_TO)/docs/controls.md
 
-header docs:      ## rewrites include/ and the support matrix of README.md from the source
+header docs:      ## rewrites include/, docs/classes.md, docs/controls.md and the support matrix of README.md from the source
 	$(MAKE) --no-print-directory GENERATED_TO=$(CACHE)/generated generated
 	$(PYTHON) python/checks/drift.py --write $(CACHE)/generated
 

@@ -1,13 +1,65 @@
-//! Prints the class and control tables as Markdown, for README and docs.
+//! Prints the class and control tables as Markdown: `support_matrix` both, as a section of the README;
+//! `support_matrix classes` and `support_matrix controls` one of them, as the page in `docs/`.
 
 use tegrarm::rm::classes::{CLASSES, Params, State};
 use tegrarm::rm::controls::CONTROLS;
 use tegrarm::status;
+use tegrarm_abi::rm::classes::CLASS_CONSTS;
 
 fn main() {
+    match std::env::args().nth(1).as_deref() {
+        None => {
+            println!("## Classes\n");
+            classes();
+            println!("\n## Controls\n\n{CONTROL_COLUMNS}");
+            controls(|_| true);
+        }
+        Some("classes") => class_page(),
+        Some("controls") => control_page(),
+        Some(other) => {
+            eprintln!("{other}: neither `classes` nor `controls`");
+            std::process::exit(2);
+        }
+    }
+}
+
+const CONTROL_COLUMNS: &str = "| control | number | object | parameters, bytes | state |\n|---|---|---|---|---|";
+
+fn class_page() {
+    println!("# Classes\n");
     println!(
-        "## Classes\n\n| class | number | parents | parameters, bytes | listed | state |\n|---|---|---|---|---|---|"
+        "Made from the class table by `make docs`. What `rm_alloc` does with each class of desktop RM; a class that is"
     );
+    println!(
+        "not here is refused with `NV_ERR_INVALID_CLASS`. Several sizes of parameters are those of several driver"
+    );
+    println!("generations. Listed classes are the ones that class lists advertise.\n");
+    println!("{}\n", tally(CLASSES.iter().map(|row| row.state)));
+    classes();
+}
+
+fn control_page() {
+    println!("# Controls\n");
+    println!(
+        "Made from the control table by `make docs`. What `rm_control` does with each control of desktop RM; a control"
+    );
+    println!(
+        "that is not here is refused with `NV_ERR_NOT_SUPPORTED`. Several sizes of parameters are those of several driver"
+    );
+    println!("generations; 0 is none.\n");
+    println!("{}", tally(CONTROLS.iter().map(|row| row.state)));
+    let mut interfaces: Vec<u32> = CONTROLS.iter().map(|row| row.cmd >> 16).collect();
+    interfaces.dedup();
+    for interface in interfaces {
+        let class = CLASS_CONSTS.iter().find(|c| c.value == i128::from(interface));
+        let name = class.map_or_else(String::new, |c| format!(" ({})", c.name));
+        println!("\n## Interface {interface:#06x}{name}\n\n{CONTROL_COLUMNS}");
+        controls(|cmd| cmd >> 16 == interface);
+    }
+}
+
+fn classes() {
+    println!("| class | number | parents | parameters, bytes | listed | state |\n|---|---|---|---|---|---|");
     for row in CLASSES {
         let params = match row.params {
             Params::None => "none".to_owned(),
@@ -18,12 +70,27 @@ fn main() {
         let state = state(row.state, row.why);
         println!("| {} | {:#06x} | {} | {params} | {listed} | {state} |", row.name, row.number, row.parents.words());
     }
-    println!("\n## Controls\n\n| control | number | object | parameters, bytes | state |\n|---|---|---|---|---|");
-    for row in CONTROLS {
+}
+
+fn controls(wanted: impl Fn(u32) -> bool) {
+    for row in CONTROLS.iter().filter(|row| wanted(row.cmd)) {
         let objects: Vec<_> = row.objects.iter().map(|t| t.word()).collect();
         let (objects, state) = (objects.join(", "), state(row.state, row.why));
         println!("| {} | {:#010x} | {objects} | {} | {state} |", row.name, row.cmd, sizes(row.sizes));
     }
+}
+
+fn tally(states: impl Iterator<Item = State>) -> String {
+    let [mut done, mut partial, mut accepted, mut refused] = [0; 4];
+    for state in states {
+        *match state {
+            State::Done => &mut done,
+            State::Partial => &mut partial,
+            State::Accepted => &mut accepted,
+            State::Refused(_) => &mut refused,
+        } += 1;
+    }
+    format!("{done} done, {partial} partial, {accepted} accepted without effect, {refused} refused; each says why.")
 }
 
 fn sizes(sizes: &[usize]) -> String {
