@@ -105,8 +105,12 @@ def run(args) -> int:
     if args.preload:
         sys.exit("tegrarm run --preload: this version has no preload library; run a Python script instead")
     os.environ["TEGRARM_BACKEND"] = backend()
-    os.environ.setdefault("DEV", "TEGRA+NV")
-    import tegrarm.tinygrad  # noqa: F401
+    if chosen_by_us := "DEV" not in os.environ:
+        os.environ["DEV"] = "TEGRA+NV"
+    from tegrarm import tinygrad as adapter
+    if chosen_by_us and adapter.NAMES_INTERFACES_IN_CALL:
+        del os.environ["DEV"]
+        os.environ.update(NV="1", NV_IFACE="TEGRA")
     sys.argv = [args.script, *args.args]
     sys.path[0] = str(pathlib.Path(args.script).resolve().parent)
     runpy.run_path(args.script, run_name="__main__")

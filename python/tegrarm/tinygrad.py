@@ -45,6 +45,8 @@ from tinygrad.runtime.ops_nv import NVAllocator, NVComputeQueue, NVDevice, nv_gp
 from tinygrad.runtime.support.hcq import HCQBuffer, MMIOInterface, hcq_filter_visible_devices
 from tinygrad.runtime.support.system import System
 
+# tinygrad 0.12: no list of interfaces to add to, and NV=1 NV_IFACE=TEGRA in place of DEV=TEGRA+NV.
+NAMES_INTERFACES_IN_CALL = not hasattr(NVDevice, "ifaces")
 PAGE = 0x1000
 BIG_PAGE = 2 << 20
 USERMODE_SIZE = 0x10000
@@ -321,11 +323,11 @@ def install() -> None:
     if ops_nv.NVAllocator is _allocator:
         return
     ops_nv.NVAllocator = _allocator
-    if hasattr(NVDevice, "ifaces"):
-        NVDevice.ifaces.insert(0, TEGRAIface)
-    else:  # tinygrad 0.12 names its interfaces in the call
+    if NAMES_INTERFACES_IN_CALL:
         select = NVDevice._select_iface
         NVDevice._select_iface = lambda self, *ifaces: select(self, TEGRAIface, *ifaces)
+    else:
+        NVDevice.ifaces.insert(0, TEGRAIface)
 
 
 install()
