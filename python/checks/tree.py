@@ -8,7 +8,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 LIMIT = 1200  # lines; the aim is 500, and what is longer is a table
 # Where the design allows unsafe code. A file outside these may not even opt in.
-UNSAFE = ("src/capi", "crates/tegrarm-kmd/src", "crates/tegra-sim/src", "crates/preload/src", "benches", "tests")
+UNSAFE = re.compile(r"src/capi/|src/runtime/memory\.rs|crates/(tegrarm-kmd|tegra-sim|tegrarm-preload)/(src|tests|benches)/|benches/|tests/")
 MACHINE = re.compile(r"/work/|/tmp/tg\b|artifactory|/root/\.|\.pyenv")
 TEXT = {".rs", ".py", ".c", ".cc", ".h", ".md", ".toml", ".txt", ".yml", ".sh", ""}
 SELF = pathlib.Path(__file__).resolve().relative_to(ROOT)
@@ -26,7 +26,7 @@ def problems(path: pathlib.Path):
     lines = text.splitlines()
     if path.suffix in {".rs", ".py", ".c", ".h"} and len(lines) > LIMIT and "generated" not in text[:400].lower():
         yield f"{len(lines)} lines, limit {LIMIT}: split it by duty"
-    if path.suffix == ".rs" and not str(path).startswith(UNSAFE) and re.search(r"\bunsafe\s*(\{|fn|impl|extern)", text):
+    if path.suffix == ".rs" and not UNSAFE.match(str(path)) and re.search(r"\bunsafe\s*(\{|fn|impl|extern)", text):
         yield "unsafe code outside the places that may have it"
     if path != SELF:
         for number, line in enumerate(lines, 1):
