@@ -9,6 +9,7 @@ export CARGO_TARGET_DIR ?= $(CURDIR)/target
 CACHE  := $(CURDIR)/.cache
 VENV   := $(CURDIR)/.venv
 PY     := $(VENV)/bin/python
+SUITE  := $(CACHE)/suite
 LIB    := $(CARGO_TARGET_DIR)/release/libtegrarm.so
 
 TINYGRAD         := $(shell sed -n 's/^tinygrad==//p' python/requirements.txt)
@@ -21,7 +22,7 @@ export TEGRARM_BACKEND ?= $(if $(wildcard /dev/nvgpu),nvgpu,sim)
 export TEGRARM_LIB     := $(LIB)
 
 .DEFAULT_GOAL := build
-.PHONY: build venv demo test cargo-test ctest pytest test-tinygrad lint header docs bench clean distclean
+.PHONY: build venv demo test cargo-test ctest pytest test-tinygrad test-tinygrad-sample lint header docs bench clean distclean
 
 build:            ## the shared library (release)
 	$(CARGO) build --release --locked
@@ -62,8 +63,21 @@ ctest: build
 pytest: build venv $(TEST_TINY)
 	TEGRARM_TEST_TINY=$(TEST_TINY) $(PY) -m pytest -c python/pyproject.toml --rootdir python python/tests
 
-test-tinygrad: build venv  ## tinygrad 0.12's whole operator suite: long, not part of `make test`
-	$(PY) python/tests/run_tinygrad_suite.py --cache $(CACHE) $(ARGS)
+# tinygrad's own tests on the TEGRA interface, compared with its CPU device. Long: not part of `make test`. Their reference is torch,
+# gigabytes where its CPU build is not on pip's index: its own environment. ARGS="--compiler ptx test_ops", for example.
+test-tinygrad: build $(SUITE)/.installed  ## tinygrad's own test suite: long, not part of `make test`
+	$(SUITE)/bin/python python/suite/run.py --cache $(CACHE) $(ARGS)
+
+test-tinygrad-sample: build venv  ## a few minutes of it, without torch
+	$(PY) python/suite/run.py --cache $(CACHE) --sample $(ARGS)
+
+# torch first: it asks for its own versions of NVIDIA's compilers, and the ones the other tests use replace them.
+$(SUITE)/.installed: python/requirements.txt python/suite/requirements.txt
+	$(PYTHON) -m venv $(SUITE)
+	$(SUITE)/bin/python -m pip install --quiet --disable-pip-version-check -r python/suite/requirements.txt
+	$(SUITE)/bin/python -m pip install --quiet --disable-pip-version-check -r python/requirements.txt
+	$(SUITE)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable python
+	@touch $@
 
 # --- checks -------------------------------------------------------------------------------------------------------
 

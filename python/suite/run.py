@@ -1,0 +1,156 @@
+"""Runs tinygrad's own tests on the TEGRA interface and on tinygrad's CPU device, and compares (`make test-tinygrad`).
+
+Every test that passes on CPU must pass here. What does not is listed with its cause in `known_failures.tsv`; an entry that passes
+again fails the run, and so does a failure that is not listed. 0.12.0 is the last release whose source distribution carries the
+test files (without the folders they import from: `stand_ins/` has ours); of 0.14.0 there is `test_tiny`. Both are fetched from
+the package index, used as they are, and never committed.
+"""
+
+import argparse
+import dataclasses
+import os
+import pathlib
+import subprocess
+import sys
+import tarfile
+import time
+import xml.etree.ElementTree as ElementTree
+
+HERE = pathlib.Path(__file__).resolve().parent
+OLD, NEW = "0.12.0", "0.14.0"
+FILES = ["test_tiny", "test_ops", "test_dtype", "test_dtype_alu", "test_jit", "test_nn", "test_optim", "test_randomness", "test_tensor",
+         "test_uops"]
+# A few minutes, and without torch, which the other files need as their reference.
+SAMPLE = {"test_tiny": "", "test_uops": "not matmul", "test_jit": "simple or graph or copy or random or output"}
+# tinygrad's switch for each compiler: of 0.12 and of later releases.
+COMPILERS = {"nvrtc": ({}, ""), "nak": ({"NV_NAK": "1"}, ":NAK"), "ptx": ({"NV_PTX": "1"}, ":PTX")}
+HANG_S = 600  # a test that takes this long will never end
+NO_TESTS = 5  # pytest's exit status when a selection is empty
+
+
+@dataclasses.dataclass
+class Run:
+    """One pytest run: every test's outcome, and why it failed."""
+
+    outcomes: dict[str, str]
+    reasons: dict[str, str]
+    seconds: float
+
+    def count(self, outcome: str) -> int:
+        """How many tests ended like this."""
+        return list(self.outcomes.values()).count(outcome)
+
+
+def fetch(cache: pathlib.Path, release: str) -> pathlib.Path:
+    """Unpacks tinygrad's source distribution, once."""
+    tree = cache / f"tinygrad-{release}"
+    if not tree.exists():
+        pip = [sys.executable, "-m", "pip", "download", "-q", "--disable-pip-version-check", "--no-deps", "--no-build-isolation"]
+        subprocess.run([*pip, "--no-binary", "tinygrad", "-d", cache / "sdist", f"tinygrad=={release}"], check=True)
+        with tarfile.open(cache / "sdist" / f"tinygrad-{release}.tar.gz") as archive:
+            archive.extractall(cache, filter="data")
+    return tree
+
+
+def wheel_library(pattern: str) -> str:
+    """A shared library that pip installed, where tinygrad does not look by itself; empty if there is none."""
+    return str(next((path for place in sys.path for path in sorted(pathlib.Path(place).glob(pattern))), ""))
+
+
+def environment(device: str, compiler: str, release: str, tree: pathlib.Path) -> dict[str, str]:
+    """Chooses tinygrad's release, device and compiler; hypothesis draws the same examples every time."""
+    names = ("DEV", "NV", "CPU", "NV_IFACE", "NV_NAK", "NV_PTX", "NV_CC", "PYTHONPATH")
+    env = {name: value for name, value in os.environ.items() if name not in names}
+    env |= {"DERANDOMIZE_CI": "1", "PYTHONDONTWRITEBYTECODE": "1"}
+    old_switch, new_switch = COMPILERS[compiler]
+    if release == NEW:
+        return env | {"DEV": "CPU" if device == "CPU" else f"TEGRA+NV{new_switch}"}
+    env |= {"PYTHONPATH": f"{tree}:{HERE / 'stand_ins'}"}
+    if device == "CPU":
+        return env | {"CPU": "1"}
+    for name, pattern in (("MESA_PATH", "tinymesa/libtinymesa.so"), ("NVJITLINK_PATH", "nvidia/nvjitlink/lib/libnvJitLink.so.*")):
+        env.setdefault(name, wheel_library(pattern))
+    return env | {"NV": "1", "NV_IFACE": "TEGRA"} | old_switch
+
+
+def run(name: str, device: str, args: argparse.Namespace) -> Run:
+    """One test file on one device."""
+    release = NEW if name == "test_tiny" else OLD
+    tree = fetch(args.cache, release)
+    keep = args.cache / "results"
+    keep.mkdir(parents=True, exist_ok=True)
+    report = keep / f"{name}-{device if device == 'CPU' else args.compiler}.xml"
+    select = args.k or (SAMPLE[name] if args.sample else "")
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--timeout={HANG_S}", f"--junitxml={report}", "--tb=short"]
+    command += ["-p", "tegrarm.tinygrad"] if device != "CPU" else []
+    command += ["-n", str(args.workers)] if args.workers > 1 else []
+    command += ["-k", select] if select else []
+    report.unlink(missing_ok=True)
+    start = time.monotonic()
+    done = subprocess.run([*command, f"test/{name}.py"], cwd=tree, env=environment(device, args.compiler, release, tree),
+                          capture_output=True, text=True)
+    (keep / f"{report.stem}.log").write_text(done.stdout + done.stderr)
+    if not report.exists() or done.returncode not in (0, 1, NO_TESTS):
+        sys.exit(f"{name} on {device}: pytest ended with {done.returncode}\n{done.stdout[-3000:]}{done.stderr[-3000:]}")
+    return read_report(report, time.monotonic() - start)
+
+
+def read_report(report: pathlib.Path, seconds: float) -> Run:
+    """A test whose set-up or tear-down failed too counts once, as failed."""
+    result = Run({}, {}, seconds)
+    for case in ElementTree.parse(report).iter("testcase"):
+        name = f"{case.get('classname', '').removeprefix('test.')}.{case.get('name')}"
+        bad = case.find("failure") if case.find("failure") is not None else case.find("error")
+        if bad is not None:
+            result.outcomes[name], result.reasons[name] = "failed", (bad.get("message") or bad.text or "").strip().split("\n")[0]
+        else:
+            result.outcomes.setdefault(name, "skipped" if case.find("skipped") is not None else "passed")
+    return result
+
+
+def known_failures(compiler: str) -> dict[str, str]:
+    """The committed list: compiler, test, cause."""
+    lines = (HERE / "known_failures.tsv").read_text().splitlines()
+    rows = [line.split("\t") for line in lines if line and not line.startswith("#")]
+    return {test: cause for which, test, cause in rows if which in (compiler, "all")}
+
+
+def judge(name: str, here: Run, cpu: Run, known: dict[str, str]) -> list[str]:
+    """Prints one row of the table; returns what is wrong, as sentences."""
+    listed = [test for test in here.outcomes if test in known]
+    wrong = [f"{test} is a known failure and passes: take it off the list" for test in listed if here.outcomes[test] == "passed"]
+    wrong += [f"{test}: {here.reasons[test][:300]}" for test, outcome in here.outcomes.items()
+              if outcome == "failed" and cpu.outcomes.get(test) == "passed" and test not in known]
+    wrong += [f"{test} passes on CPU and did not run here" for test, outcome in cpu.outcomes.items()
+              if outcome == "passed" and test not in here.outcomes]
+    both = sum(here.outcomes[test] == "failed" and cpu.outcomes.get(test) != "passed" for test in here.outcomes)
+    print(f"{name:16} {here.count('passed'):7} {here.count('failed'):7} {here.count('skipped'):8} {both:14} {len(listed):6}"
+          f" {cpu.count('passed'):11} {cpu.count('failed'):11} {here.seconds:8.0f} s", flush=True)
+    for test in sorted(test for test, outcome in here.outcomes.items() if outcome == "failed"):
+        where = "" if cpu.outcomes.get(test) == "passed" else f"{cpu.outcomes.get(test, 'absent')} on CPU: "
+        print(f"    {test}: {where}{known.get(test) or here.reasons[test][:160]}")
+    return wrong
+
+
+def main() -> int:
+    """Parses the arguments, runs every file on both devices, prints the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--cache", type=pathlib.Path, required=True, help="where tinygrad's sources and the results go")
+    parser.add_argument("--compiler", choices=COMPILERS, default="nvrtc")
+    parser.add_argument("--sample", action="store_true", help="a few minutes of it, without torch")
+    parser.add_argument("-n", "--workers", type=int, default=2)
+    parser.add_argument("-k", default="", help="pytest's selection expression, in every file")
+    parser.add_argument("files", nargs="*", help=f"test files without .py (default: {' '.join(FILES)})")
+    args = parser.parse_args()
+    args.cache = args.cache.resolve()
+    known, wrong = known_failures(args.compiler), []
+    print(f"{args.compiler:16} {'passed':>7} {'failed':>7} {'skipped':>8} {'CPU fails too':>14} {'known':>6}"
+          f" {'CPU passed':>11} {'CPU failed':>11} {'time':>10}")
+    for name in args.files or (SAMPLE if args.sample else FILES):
+        wrong += judge(name, run(name, "TEGRA", args), run(name, "CPU", args), known)
+    print("\n".join(["", *wrong]) if wrong else "every test that passes on CPU passes here, but for the known failures")
+    return int(bool(wrong))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
