@@ -13,25 +13,30 @@ use tegrarm_abi::rm::status::*;
 
 /// What belongs to one process. A forked child overwrites the cell: a lock may be held by a thread that exists in the
 /// parent only, and dropping the parent's manager would tear the parent's GPU objects down.
-struct Cell<T>(UnsafeCell<T>);
+pub(super) struct Cell<T>(UnsafeCell<T>);
 
 // SAFETY: the contents lock themselves; the one write past that happens in `in_child`, when no other thread exists.
 unsafe impl<T: Sync> Sync for Cell<T> {}
 
 /// The current manager.
-static CURRENT: Cell<RwLock<Option<Arc<Rm>>>> = Cell(UnsafeCell::new(RwLock::new(None)));
+static CURRENT: Cell<RwLock<Option<Arc<Rm>>>> = Cell::new(RwLock::new(None));
 /// The device nodes as they are open.
-static DOOR: Cell<OnceCell<Door>> = Cell(UnsafeCell::new(OnceCell::new()));
+static DOOR: Cell<OnceCell<Door>> = Cell::new(OnceCell::new());
 
 impl<T> Cell<T> {
-    fn get(&'static self) -> &'static T {
+    /// A cell with its first contents.
+    pub(super) const fn new(value: T) -> Cell<T> {
+        Cell(UnsafeCell::new(value))
+    }
+
+    pub(super) fn get(&'static self) -> &'static T {
         // SAFETY: see `Cell`: a shared reference is all that is ever handed out, and `in_child` runs alone.
         unsafe { &*self.0.get() }
     }
 
     /// # Safety
     /// No other thread exists.
-    unsafe fn replace(&self, value: T) {
+    pub(super) unsafe fn replace(&self, value: T) {
         // SAFETY: the caller's promise. The old value is not dropped, on purpose: it is the parent's.
         unsafe { self.0.get().write(value) };
     }
@@ -53,6 +58,7 @@ extern "C" fn in_child() {
     disown_clients();
     // SAFETY: called by fork(2) in the child, where this is the only thread.
     unsafe {
+        super::runtime::forget_handles();
         CURRENT.replace(RwLock::new(None));
         DOOR.replace(OnceCell::new());
     }
@@ -118,6 +124,7 @@ pub fn init(backend: Option<&str>) -> RmResult<()> {
 
 /// Frees every client and forgets the manager.
 pub fn shutdown() {
+    super::runtime::close_all();
     let rm = current().write().take();
     door().shutdown();
     if let Some(rm) = rm {

@@ -14,3 +14,5 @@ pub mod objects;
 pub mod files;
 
 pub mod library;
+
+pub mod runtime;

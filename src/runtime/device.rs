@@ -293,6 +293,16 @@ impl Buffer {
         self.memory.len()
     }
 
+    /// Waits for the GPU, then gives the CPU address of a range. It stays valid as long as the buffer.
+    ///
+    /// # Errors
+    /// 0x20 when the range lies outside; the channel's fault.
+    pub fn ready(&self, offset: u64, size: u64) -> RmResult<usize> {
+        self.memory.check(offset, size)?;
+        self.device.synchronize()?;
+        Ok(self.memory.cpu() + offset as usize)
+    }
+
     /// Waits for the GPU, then copies bytes in.
     ///
     /// # Errors
