@@ -15,6 +15,26 @@
 #include <stdint.h>
 
 /**
+ * Memory of a device that CPU and GPU share. A handle, as `tegrarm_device`.
+ */
+struct tegrarm_buffer;
+
+/**
+ * An open GPU. The pointer is a handle, not an address: a closed one is recognised and refused.
+ */
+struct tegrarm_device;
+
+/**
+ * A kernel of a module. A handle, as `tegrarm_device`; it belongs to its module.
+ */
+struct tegrarm_kernel;
+
+/**
+ * Loaded machine code. A handle, as `tegrarm_device`.
+ */
+struct tegrarm_module;
+
+/**
  * Result of a Resource Manager call; 0 is success.
  */
 typedef uint32_t NV_STATUS;
@@ -130,6 +150,49 @@ struct tegrarm_device_profile {
      * First GPU address of their shared memory window (1 GiB).
      */
     uint64_t shared_window;
+};
+
+/**
+ * What stopped a device. Set `size` to `sizeof` before the call; later versions only append fields.
+ */
+struct tegrarm_fault {
+    /**
+     * In: bytes the caller has. Out: bytes that are valid.
+     */
+    size_t size;
+    /**
+     * 0 none: the device works; 1 MMU fault; 2 SM exception; 3 exception of the compute engine; 4 scheduler
+     * timeout; 5 error in the pushbuffer; 6 another.
+     */
+    uint32_t cause;
+    /**
+     * nvgpu's error code (`NVGPU_CHANNEL_*`).
+     */
+    uint32_t code;
+    /**
+     * Number of the channel.
+     */
+    uint32_t channel;
+    /**
+     * The SM that reported an error; `UINT32_MAX`: none did.
+     */
+    uint32_t sm;
+    /**
+     * That SM's warp error register; 0 without one.
+     */
+    uint32_t warp_error;
+    /**
+     * Address of the instruction; 0 without one.
+     */
+    uint64_t pc;
+    /**
+     * The address accessed; 0 when the kernel does not tell.
+     */
+    uint64_t address;
+    /**
+     * A sentence with all of it, NUL-terminated.
+     */
+    char text[256];
 };
 
 #ifdef __cplusplus
@@ -374,6 +437,180 @@ NV_STATUS tegrarm_device_count(NvU32 *count);
  * `out` is NULL or points at `out->size` bytes.
  */
 NV_STATUS tegrarm_device_profile(NvU32 index, struct tegrarm_device_profile *out);
+
+/**
+ * Opens GPU `index` (0 on a Tegra): an address space, a channel with compute and copy engines, local memory.
+ *
+ * `*device` is a new handle; close it with `tegrarm_device_close`. Any thread may use it. Errors: 0x26 no such
+ * device, 0x51 out of memory, what `tegrarm_device_count` says when there is no GPU at all.
+ *
+ * # Safety
+ * `device` is NULL or valid for writes.
+ */
+NV_STATUS tegrarm_device_open(NvU32 index, struct tegrarm_device **device);
+
+/**
+ * Closes a device and everything that belongs to it: buffers, modules and kernels. Waits up to ten seconds for work
+ * in flight. Pointers into its buffers are invalid afterwards. Errors: 0x57 no such device.
+ */
+NV_STATUS tegrarm_device_close(struct tegrarm_device *device);
+
+/**
+ * Allocates `size` bytes that CPU and GPU share, zeroed.
+ *
+ * `flags`: 0 cached, for data the CPU reads; 1 write-combined, for data it only writes. `*buffer` is a new handle;
+ * free it with `tegrarm_buffer_free`. Errors: 0x57 no such device, 0x1F a size of 0 or unknown flags, 0x51 out of memory.
+ *
+ * # Safety
+ * `buffer` is NULL or valid for writes.
+ */
+NV_STATUS tegrarm_buffer_alloc(struct tegrarm_device *device,
+                               NvU64 size,
+                               NvU32 flags,
+                               struct tegrarm_buffer **buffer);
+
+/**
+ * Frees a buffer, after the work given so far. Pointers into it are invalid afterwards. Errors: 0x57 no such buffer.
+ */
+NV_STATUS tegrarm_buffer_free(struct tegrarm_buffer *buffer);
+
+/**
+ * Where a buffer is. `*pointer` is its CPU address, `*address` its GPU address: the same number, unless the process
+ * had that range in use. Either may be NULL. The CPU may read what the GPU wrote once a wait for it has returned.
+ * Errors: 0x57 no such buffer.
+ *
+ * # Safety
+ * `pointer` and `address` are NULL or valid for writes.
+ */
+NV_STATUS tegrarm_buffer_address(struct tegrarm_buffer *buffer, void **pointer, NvU64 *address);
+
+/**
+ * Waits for the work given so far, then copies `size` bytes to `offset` of a buffer.
+ *
+ * Errors: 0x57 no such buffer, 0x3D NULL, 0x20 the range lies outside, 0x62 the device was stopped by a fault.
+ *
+ * # Safety
+ * `from` is valid for reads of `size` bytes.
+ */
+NV_STATUS tegrarm_copy_in(struct tegrarm_buffer *buffer, NvU64 offset, const void *from, NvU64 size);
+
+/**
+ * Waits for the work given so far, then copies `size` bytes from `offset` of a buffer. Errors as `tegrarm_copy_in`.
+ *
+ * # Safety
+ * `to` is valid for writes of `size` bytes.
+ */
+NV_STATUS tegrarm_copy_out(struct tegrarm_buffer *buffer, NvU64 offset, void *to, NvU64 size);
+
+/**
+ * Copies between two buffers of a device on the GPU, in order with other work. Returns at once; `*fence`, if not
+ * NULL, is what to wait for.
+ *
+ * Errors: 0x57 no such buffer, 0x1F buffers of two devices or ranges that overlap, 0x20 a range lies outside, 0x62 the
+ * device was stopped by a fault.
+ *
+ * # Safety
+ * `fence` is NULL or valid for writes.
+ */
+NV_STATUS tegrarm_copy(struct tegrarm_buffer *to,
+                       NvU64 to_offset,
+                       struct tegrarm_buffer *from,
+                       NvU64 from_offset,
+                       NvU64 size,
+                       NvU64 *fence);
+
+/**
+ * Loads a cubin: machine code of NVRTC, ptxas or nvJitLink for exactly this GPU (sm_87 on Orin).
+ *
+ * `image` is not kept. `*module` is a new handle; unload it with `tegrarm_module_unload`. Errors: 0x57 no such
+ * device, 0x1F a file that cannot be loaded (`tegrarm_last_error` names section and offset), 0x51 out of memory.
+ *
+ * # Safety
+ * `image` is valid for reads of `size` bytes; `module` is NULL or valid for writes.
+ */
+NV_STATUS tegrarm_module_load(struct tegrarm_device *device,
+                              const void *image,
+                              size_t size,
+                              struct tegrarm_module **module);
+
+/**
+ * Unloads a module and its kernels, after the work given so far. Errors: 0x57 no such module.
+ */
+NV_STATUS tegrarm_module_unload(struct tegrarm_module *module);
+
+/**
+ * Finds a kernel by its name (`extern "C"`, or mangled). `*kernel` is a new handle that lives as long as the module.
+ * Errors: 0x57 no such module, or no such kernel (`tegrarm_last_error` names those there are).
+ *
+ * # Safety
+ * `name` is NULL or NUL-terminated; `kernel` is NULL or valid for writes.
+ */
+NV_STATUS tegrarm_module_kernel(struct tegrarm_module *module, const char *name, struct tegrarm_kernel **kernel);
+
+/**
+ * Finds a `__device__` or `__constant__` variable: `*address` is its GPU address, `*size` its bytes; either may be
+ * NULL. Errors: 0x57 no such module or variable.
+ *
+ * # Safety
+ * `name` is NULL or NUL-terminated; `address` and `size` are NULL or valid for writes.
+ */
+NV_STATUS tegrarm_module_variable(struct tegrarm_module *module, const char *name, NvU64 *address, NvU64 *size);
+
+/**
+ * Waits for the work given so far, then copies `size` bytes to the start of a variable. Errors: 0x57 no such module
+ * or variable, 0x20 more bytes than it has, 0x62 the device was stopped by a fault.
+ *
+ * # Safety
+ * `name` is NULL or NUL-terminated; `from` is valid for reads of `size` bytes.
+ */
+NV_STATUS tegrarm_module_write(struct tegrarm_module *module, const char *name, const void *from, size_t size);
+
+/**
+ * Launches a kernel, in order with other work. Returns at once; `*fence`, if not NULL, is what to wait for.
+ *
+ * `grid` is blocks, `block` threads of each, in x, y, z; `shared_bytes` is dynamic shared memory of a block.
+ * `arguments` points at one pointer per parameter, each to that argument's value, as CUDA's own launch takes them; the
+ * values are copied. Local memory grows on demand, which waits for the work given so far. Errors: 0x57 no such kernel,
+ * 0x1F a launch the GPU cannot run or another number of arguments, 0x62 the device was stopped by a fault.
+ *
+ * # Safety
+ * `grid` and `block` are valid for reads of three words; `arguments` is valid for reads of `argument_count` pointers,
+ * each valid for reads of its parameter's size; `fence` is NULL or valid for writes.
+ */
+NV_STATUS tegrarm_launch(struct tegrarm_kernel *kernel,
+                         const NvU32 *grid,
+                         const NvU32 *block,
+                         NvU32 shared_bytes,
+                         const void *const *arguments,
+                         NvU32 argument_count,
+                         NvU64 *fence);
+
+/**
+ * `*fence` is what to wait for to have all work given so far finished. Errors: 0x57 no such device, 0x3D NULL.
+ *
+ * # Safety
+ * `fence` is NULL or valid for writes.
+ */
+NV_STATUS tegrarm_fence(struct tegrarm_device *device, NvU64 *fence);
+
+/**
+ * Waits until everything up to `fence` has finished: spins shortly, then sleeps. `timeout_ns` is how long to wait at
+ * most, in nanoseconds; `UINT64_MAX` waits for as long as it takes, 0 only looks.
+ *
+ * Errors: 0x57 no such device, 0x1F a fence never given, 0x62 the device was stopped by a fault (at once; the sentence
+ * names it), 0x65 the time is over (the sentence says what is pending).
+ */
+NV_STATUS tegrarm_wait(struct tegrarm_device *device, NvU64 fence, NvU64 timeout_ns);
+
+/**
+ * What stopped a device; `cause` 0 while it works. A stopped device runs nothing any more: close it.
+ *
+ * Errors: 0x57 no such device, 0x3D NULL, 0x3A `fault->size` too small.
+ *
+ * # Safety
+ * `fault` is NULL or points at `fault->size` bytes.
+ */
+NV_STATUS tegrarm_device_fault(struct tegrarm_device *device, struct tegrarm_fault *fault);
 
 #ifdef __cplusplus
 }  // extern "C"

@@ -16,26 +16,28 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tegrarm_abi::rm::status::*;
 
-macro_rules! opaque {
-    ($($(#[$doc:meta])* $name:ident)*) => { $(
-        $(#[$doc])*
-        #[repr(C)]
-        #[allow(non_camel_case_types)]
-        pub struct $name {
-            _private: [u8; 0],
-        }
-    )* };
+/// An open GPU. The pointer is a handle, not an address: a closed one is recognised and refused.
+#[allow(non_camel_case_types)]
+pub struct tegrarm_device {
+    _private: [u8; 0],
 }
 
-opaque! {
-    /// An open GPU. The pointer is a handle, not an address: a closed one is recognised and refused.
-    tegrarm_device
-    /// Memory of a device that CPU and GPU share. A handle, as `tegrarm_device`.
-    tegrarm_buffer
-    /// Loaded machine code. A handle, as `tegrarm_device`.
-    tegrarm_module
-    /// A kernel of a module. A handle, as `tegrarm_device`; it belongs to its module.
-    tegrarm_kernel
+/// Memory of a device that CPU and GPU share. A handle, as `tegrarm_device`.
+#[allow(non_camel_case_types)]
+pub struct tegrarm_buffer {
+    _private: [u8; 0],
+}
+
+/// Loaded machine code. A handle, as `tegrarm_device`.
+#[allow(non_camel_case_types)]
+pub struct tegrarm_module {
+    _private: [u8; 0],
+}
+
+/// A kernel of a module. A handle, as `tegrarm_device`; it belongs to its module.
+#[allow(non_camel_case_types)]
+pub struct tegrarm_kernel {
+    _private: [u8; 0],
 }
 
 /// What stopped a device. Set `size` to `sizeof` before the call; later versions only append fields.
@@ -289,7 +291,7 @@ pub unsafe extern "C" fn tegrarm_buffer_address(
 
 /// Waits for the work given so far, then copies `size` bytes to `offset` of a buffer.
 ///
-/// Errors: 0x57 no such buffer, 0x1E NULL, 0x20 the range lies outside, 0x62 the device was stopped by a fault.
+/// Errors: 0x57 no such buffer, 0x3D NULL, 0x20 the range lies outside, 0x62 the device was stopped by a fault.
 ///
 /// # Safety
 /// `from` is valid for reads of `size` bytes.
@@ -535,7 +537,7 @@ unsafe fn gather(kernel: &KernelRef, arguments: *const *const c_void, count: usi
     Ok(block)
 }
 
-/// `*fence` is what to wait for to have all work given so far finished. Errors: 0x57 no such device, 0x1E NULL.
+/// `*fence` is what to wait for to have all work given so far finished. Errors: 0x57 no such device, 0x3D NULL.
 ///
 /// # Safety
 /// `fence` is NULL or valid for writes.
@@ -563,7 +565,7 @@ pub extern "C" fn tegrarm_wait(device: *mut tegrarm_device, fence: NvU64, timeou
 
 /// What stopped a device; `cause` 0 while it works. A stopped device runs nothing any more: close it.
 ///
-/// Errors: 0x57 no such device, 0x1E NULL, 0x3A `fault->size` too small.
+/// Errors: 0x57 no such device, 0x3D NULL, 0x3A `fault->size` too small.
 ///
 /// # Safety
 /// `fault` is NULL or points at `fault->size` bytes.

@@ -17,7 +17,7 @@ mod at {
     /// Added to the address of a `__constant__` variable to make a generic pointer: where bank 3 lies in memory.
     pub const CONSTANTS: usize = 0x50;
     pub const SM_COUNT: usize = 0x10c;
-    pub const SHARED_RESERVE: usize = 0x114;
+    pub const RESERVED_SHARED: usize = 0x114;
 }
 
 /// Where each thread's stack starts, counted in its 2^24-byte local memory: the ABI keeps 0x240 bytes at the top.
@@ -62,7 +62,7 @@ pub fn bank(
     let constants = kernel.banks.iter().find(|b| b.number == CONSTANT_VARIABLES);
     put(&mut bank, at::CONSTANTS, &halves(constants.map_or(0, |b| module + b.offset)));
     put(&mut bank, at::SM_COUNT, &[windows.sm_count]);
-    put(&mut bank, at::SHARED_RESERVE, &[super::cubin::kernel::SHARED_RESERVE]);
+    put(&mut bank, at::RESERVED_SHARED, &[super::cubin::kernel::SHARED_RESERVE]);
     bank[kernel.parameter_offset as usize..][..arguments.len()].copy_from_slice(arguments);
     Ok(bank)
 }

@@ -1,0 +1,125 @@
+/* A cubin on the GPU with the runtime alone: load, launch, wait, read; then a fault and its report. */
+#include <math.h>
+
+#include "session.h"
+
+static void *read_file(const char *path, size_t *size)
+{
+    FILE *file = fopen(path, "rbe");
+    if (!file) {
+        perror(path);
+        abort();
+    }
+    assert(fseek(file, 0, SEEK_END) == 0);
+    *size = (size_t)ftell(file);
+    rewind(file);
+    void *bytes = malloc(*size);
+    assert(bytes && fread(bytes, 1, *size, file) == *size);
+    fclose(file);
+    return bytes;
+}
+
+static struct tegrarm_module *load(struct tegrarm_device *device, const char *name)
+{
+    char path[512];
+    const char *data = getenv("TEGRARM_TEST_CUBINS");
+    snprintf(path, sizeof path, "%s/%s", data ? data : "../tests/data/cubin", name);
+    size_t size;
+    void *image = read_file(path, &size);
+    struct tegrarm_module *module;
+    CHECK(tegrarm_module_load(device, image, size, &module));
+    free(image);
+    return module;
+}
+
+static struct tegrarm_buffer *buffer(struct tegrarm_device *device, NvU64 size, float **pointer, NvU64 *address)
+{
+    struct tegrarm_buffer *b;
+    void *p;
+    CHECK(tegrarm_buffer_alloc(device, size, 0, &b));
+    CHECK(tegrarm_buffer_address(b, &p, address));
+    *pointer = p;
+    return b;
+}
+
+static void vector_add(void)
+{
+    enum { N = 1000 };
+    struct tegrarm_device *device;
+    CHECK(tegrarm_device_open(0, &device));
+    struct tegrarm_module *module = load(device, "vecadd.jit.cubin");
+    struct tegrarm_kernel *vecadd;
+    CHECK(tegrarm_module_kernel(module, "vecadd", &vecadd));
+
+    float *pa, *pb, *pc, out[N];
+    NvU64 a, b, c, fence;
+    struct tegrarm_buffer *ba = buffer(device, sizeof out, &pa, &a), *bb = buffer(device, sizeof out, &pb, &b),
+                          *bc = buffer(device, sizeof out, &pc, &c);
+    for (int i = 0; i < N; i++) {
+        pa[i] = (float)i;
+        out[i] = 0.25f * (float)i;
+    }
+    CHECK(tegrarm_copy_in(bb, 0, out, sizeof out));
+    unsigned n = N;
+    const void *arguments[] = {&a, &b, &c, &n};
+    CHECK(tegrarm_launch(vecadd, (NvU32[]){8, 1, 1}, (NvU32[]){128, 1, 1}, 0, arguments, 4, &fence));
+    CHECK(tegrarm_wait(device, fence, 20000000000u));
+    for (int i = 0; i < N; i++)
+        assert(fabsf(pc[i] - 1.25f * (float)i) == 0.0f);
+
+    CHECK(tegrarm_copy(ba, 0, bc, 0, sizeof out, NULL)); /* on the GPU, in order */
+    memset(out, 0, sizeof out);
+    CHECK(tegrarm_copy_out(ba, 0, out, sizeof out));
+    assert(out[N - 1] == 1.25f * (N - 1));
+
+    /* Mistakes are statuses. */
+    assert(tegrarm_launch(vecadd, (NvU32[]){1, 1, 1}, (NvU32[]){2048, 1, 1}, 0, arguments, 4, NULL) == NV_ERR_INVALID_ARGUMENT);
+    assert(tegrarm_launch(vecadd, (NvU32[]){1, 1, 1}, (NvU32[]){32, 1, 1}, 0, arguments, 3, NULL) == NV_ERR_INVALID_ARGUMENT);
+    assert(tegrarm_copy_out(ba, sizeof out - 1, out, 2) == NV_ERR_INVALID_BASE);
+    assert(tegrarm_module_load(device, out, sizeof out, &module) == NV_ERR_INVALID_ARGUMENT);
+    assert(tegrarm_wait(device, fence + 1000, 0) == NV_ERR_INVALID_ARGUMENT);
+    struct tegrarm_kernel *none;
+    assert(tegrarm_module_kernel(module, "vecsub", &none) == NV_ERR_OBJECT_NOT_FOUND);
+    struct tegrarm_fault fault = {.size = sizeof fault};
+    CHECK(tegrarm_device_fault(device, &fault));
+    assert(fault.cause == 0);
+
+    CHECK(tegrarm_buffer_free(bb));
+    assert(tegrarm_buffer_free(bb) == NV_ERR_OBJECT_NOT_FOUND);
+    CHECK(tegrarm_device_close(device)); /* takes buffers, module and kernel along */
+    assert(tegrarm_buffer_free(ba) == NV_ERR_OBJECT_NOT_FOUND);
+    assert(tegrarm_device_close(device) == NV_ERR_OBJECT_NOT_FOUND);
+}
+
+static void fault_report(void)
+{
+    struct tegrarm_device *device;
+    CHECK(tegrarm_device_open(0, &device));
+    struct tegrarm_module *module = load(device, "vecadd.nvrtc.cubin");
+    struct tegrarm_kernel *vecadd;
+    CHECK(tegrarm_module_kernel(module, "vecadd", &vecadd));
+    NvU64 nowhere = 0x1234567000, fence;
+    unsigned n = 32;
+    const void *arguments[] = {&nowhere, &nowhere, &nowhere, &n};
+    CHECK(tegrarm_launch(vecadd, (NvU32[]){1, 1, 1}, (NvU32[]){32, 1, 1}, 0, arguments, 4, &fence));
+    assert(tegrarm_wait(device, fence, UINT64_MAX) == NV_ERR_RESET_REQUIRED);
+    struct tegrarm_fault fault = {.size = sizeof fault};
+    CHECK(tegrarm_device_fault(device, &fault));
+    assert(fault.cause == 1 && fault.pc != 0 && strstr(fault.text, "MMU fault"));
+    CHECK(tegrarm_device_close(device));
+}
+
+int main(void)
+{
+    NvU32 devices = 0;
+    CHECK(tegrarm_device_count(&devices));
+    vector_add();
+    int fds = open_fds(), mappings = shared_mappings();
+    vector_add();
+    fault_report();
+    assert(open_fds() == fds && "a file descriptor leaked");
+    assert(shared_mappings() == mappings && "a mapping leaked");
+    CHECK(tegrarm_shutdown());
+    puts("runtime: ok");
+    return 0;
+}
