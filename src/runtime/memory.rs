@@ -105,7 +105,7 @@ impl Memory {
 
     fn at<T>(&self, offset: u64) -> *mut T {
         let size = size_of::<T>() as u64;
-        assert!(offset % size == 0 && offset + size <= self.len, "{offset:#x} in {:#x} bytes", self.len);
+        assert!(offset.is_multiple_of(size) && offset + size <= self.len, "{offset:#x} in {:#x} bytes", self.len);
         (self.cpu + offset as usize) as *mut T
     }
 

@@ -55,7 +55,7 @@ pub fn build(
     sass_version: u8,
 ) -> Result<[u32; DWORDS], LaunchError> {
     launch.check(kernel, limits, place.local_memory)?;
-    if place.local_memory % 16 != 0 || place.local_memory >> 24 != 0 {
+    if !place.local_memory.is_multiple_of(16) || place.local_memory >> 24 != 0 {
         return Err(LaunchError::LocalMemorySize { found: place.local_memory });
     }
     let program = place.module + kernel.code;
@@ -164,7 +164,7 @@ impl Qmd {
 }
 
 fn check_address(what: &'static str, address: u64, unit: u64, bits: u32) -> Result<(), LaunchError> {
-    if address % unit == 0 && address >> bits == 0 {
+    if address.is_multiple_of(unit) && address >> bits == 0 {
         return Ok(());
     }
     Err(LaunchError::Address { what, address, unit, bits })

@@ -190,7 +190,8 @@ impl Queue {
         commands.release(self.timeline.memory.va(), fence);
         let words = commands.words();
         self.commands.write_words(slot.offset, words)?;
-        let entry = self.commands.va() + slot.offset | (words.len() as u64) << 42 | 1 << 41;
+        let at = self.commands.va() + slot.offset;
+        let entry = at | ((words.len() as u64) << 42) | (1 << 41);
         self.area.write_u64(u64::from(self.put) * 8, entry);
         self.put = (self.put + 1) % ENTRIES;
         tegrarm_kmd::DeviceMem::barrier();

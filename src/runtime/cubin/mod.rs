@@ -119,7 +119,7 @@ impl Cubin {
     }
 
     fn relocate(&self, base: u64, image: &mut [u8]) -> Result<(), LoadError> {
-        if base % BASE_ALIGN != 0 {
+        if !base.is_multiple_of(BASE_ALIGN) {
             return Err(Place::file(0).error(Problem::Size { size: base, unit: BASE_ALIGN }));
         }
         for patch in &self.patches {

@@ -175,7 +175,7 @@ impl<'a> Object<'a> {
             return Err(section.place(0).error(Problem::Index { what: "section", index: target as u64 }));
         }
         let bytes = self.data(section);
-        if bytes.len() % entry != 0 {
+        if !bytes.len().is_multiple_of(entry) {
             return Err(section.place(0).error(Problem::Size { size: bytes.len() as u64, unit: entry as u64 }));
         }
         Ok(RelocationTable { source, target, bytes, rela })
@@ -184,7 +184,7 @@ impl<'a> Object<'a> {
     fn read_symbols(&self) -> Result<Vec<Symbol<'a>>, LoadError> {
         let Some(table) = self.sections.iter().find(|s| s.header.sh_type == SHT_SYMTAB) else { return Ok(Vec::new()) };
         let bytes = self.data(table);
-        if bytes.len() as u64 % SYMBOL_SIZE != 0 {
+        if !(bytes.len() as u64).is_multiple_of(SYMBOL_SIZE) {
             return Err(table.place(0).error(Problem::Size { size: bytes.len() as u64, unit: SYMBOL_SIZE }));
         }
         let link = table.header.sh_link as usize;
