@@ -73,6 +73,23 @@ SIGNATURES: dict[str, tuple] = {
     "tegrarm_last_error": (c_size_t, [c_void_p, c_size_t]),
     "tegrarm_device_count": (NvStatus, [POINTER(NvU32)]),
     "tegrarm_device_profile": (NvStatus, [NvU32, POINTER(DeviceProfile)]),
+    "tegrarm_device_open": (NvStatus, [NvU32, c_void_p]),
+    "tegrarm_device_close": (NvStatus, [c_void_p]),
+    "tegrarm_buffer_alloc": (NvStatus, [c_void_p, NvU64, NvU32, c_void_p]),
+    "tegrarm_buffer_free": (NvStatus, [c_void_p]),
+    "tegrarm_buffer_address": (NvStatus, [c_void_p, POINTER(c_void_p), POINTER(NvU64)]),
+    "tegrarm_copy_in": (NvStatus, [c_void_p, NvU64, c_void_p, NvU64]),
+    "tegrarm_copy_out": (NvStatus, [c_void_p, NvU64, c_void_p, NvU64]),
+    "tegrarm_copy": (NvStatus, [c_void_p, NvU64, c_void_p, NvU64, NvU64, POINTER(NvU64)]),
+    "tegrarm_module_load": (NvStatus, [c_void_p, c_void_p, c_size_t, c_void_p]),
+    "tegrarm_module_unload": (NvStatus, [c_void_p]),
+    "tegrarm_module_kernel": (NvStatus, [c_void_p, c_char_p, c_void_p]),
+    "tegrarm_module_variable": (NvStatus, [c_void_p, c_char_p, POINTER(NvU64), POINTER(NvU64)]),
+    "tegrarm_module_write": (NvStatus, [c_void_p, c_char_p, c_void_p, c_size_t]),
+    "tegrarm_launch": (NvStatus, [c_void_p, POINTER(NvU32), POINTER(NvU32), NvU32, POINTER(c_void_p), NvU32, POINTER(NvU64)]),
+    "tegrarm_fence": (NvStatus, [c_void_p, POINTER(NvU64)]),
+    "tegrarm_wait": (NvStatus, [c_void_p, NvU64, NvU64]),
+    "tegrarm_device_fault": (NvStatus, [c_void_p, c_void_p]),
 }
 
 LIBRARY = "libtegrarm.so"
