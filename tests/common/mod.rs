@@ -1,10 +1,12 @@
 //! What the tests of the object door share: a virtual board, and a client that brings channels up on it.
 #![allow(dead_code)] // each test program uses its own part
 
+mod board;
 pub mod door;
 
+pub use board::{Board, board, releases};
+
 use std::sync::Arc;
-use tegra_sim::{Chip, L4t, SimConfig, SimKmd};
 use tegrarm::rm::{DmaRequest, MapRequest, Rm};
 use tegrarm::status::RmResult;
 use tegrarm::tegra::CacheMode;
@@ -16,12 +18,6 @@ use tegrarm_kmd::Kmd;
 use zerocopy::FromZeros;
 
 pub const MIB: u64 = 1 << 20;
-
-/// A virtual AGX Orin with little memory, so that running out of it is cheap.
-pub fn board(l4t: L4t) -> Arc<SimKmd> {
-    let config = SimConfig { mem_total: 512 * MIB, ..SimConfig::new(Chip::AgxOrin).on(l4t) };
-    Arc::new(SimKmd::new(config))
-}
 
 /// A manager over a kernel.
 pub fn manager(kmd: Arc<dyn Kmd>) -> Rm {

@@ -18,6 +18,7 @@
 //! ```
 
 mod config;
+pub mod decode;
 pub mod gpu;
 pub mod kernel;
 pub mod mm;

@@ -1,7 +1,7 @@
 //! The virtual Orin in this process, as a [`Kmd`].
 
 use crate::config::SimConfig;
-use crate::gpu::{Gpu, GpuConfig};
+use crate::gpu::{Gpu, GpuConfig, Stats};
 use crate::kernel::Kernel;
 use crate::process::{InProcess, Process};
 use nix::sys::mman::{MmapAdvise, madvise};
@@ -12,6 +12,7 @@ use tegrarm_kmd::{Arg, Errno, Kmd, Mapping, Node, Placement, Prot};
 /// Boots a board: a kernel and its GPU.
 pub fn boot(config: SimConfig) -> (Arc<Kernel>, Arc<Gpu>) {
     let gpu = Gpu::new(GpuConfig { sm_count: Kernel::sm_count(&config), step: config.step, ..GpuConfig::default() });
+    Stats::watch_if_asked(&gpu);
     (Kernel::new(config, gpu.clone()), gpu)
 }
 

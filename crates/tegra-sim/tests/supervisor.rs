@@ -124,6 +124,57 @@ fn a_c_program_and_its_child_use_one_board() {
     assert!(out.status.success() && text(&out) == "fine\n", "{out:?}");
 }
 
+#[test]
+fn listings_and_real_paths_work() {
+    let out = shell("ls -l /dev/nvgpu/igpu0 && realpath /dev/nvgpu/igpu0/../igpu0/ctrl");
+    assert!(out.status.success() && out.stderr.is_empty(), "{out:?}");
+    assert!(text(&out).ends_with("/dev/nvgpu/igpu0/ctrl\n"), "{out:?}");
+}
+
+const MAPS: &str = r#"
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+static void *map(int fd, size_t len, off_t at) { return mmap(0, len, PROT_READ | PROT_WRITE, MAP_SHARED, fd, at); }
+int main(void) {
+  int ctrl = open("/dev/nvgpu/igpu0/ctrl", O_RDWR);
+  assert(map(ctrl, 1 << 20, 0) == MAP_FAILED && errno == EINVAL);
+  void *page = map(ctrl, 65536, 0);
+  assert(page != MAP_FAILED);
+  assert(map(ctrl, 65536, 0) == MAP_FAILED && errno == EBUSY);
+  munmap(page, 65536);
+  assert(map(ctrl, 65536, 0) != MAP_FAILED);
+  int nvmap = open("/dev/nvmap", O_RDWR);
+  assert(map(nvmap, 4096, 0) == MAP_FAILED && errno == EPERM);
+  /* What is none of ours is the host's business. */
+  assert(map(-1, 4096, 0) == MAP_FAILED && errno == EBADF);
+  assert(mmap(0, 4096, PROT_READ, MAP_SHARED | MAP_ANONYMOUS, -1, 0) != MAP_FAILED);
+  /* Buffers whose descriptors are closed and handles freed do not pile up: 64 GiB in pieces of 64 MiB. */
+  for (int i = 0; i < 1024; i++) {
+    struct { uint32_t size, handle; } create = {64 << 20, 0};
+    assert(ioctl(nvmap, 0xc0084e00, &create) == 0);
+    struct { uint32_t handle, heap, flags, align; int32_t nid; } alloc = {create.handle, 1u << 30, 2, 4096, 0};
+    assert(ioctl(nvmap, 0x40144e03, &alloc) == 0);
+    struct { int32_t fd; uint32_t handle; } get = {0, create.handle};
+    assert(ioctl(nvmap, 0xc0084e0f, &get) == 0);
+    assert(ioctl(nvmap, 0x4e04, (unsigned long)create.handle) == 0);
+    close(get.fd);
+  }
+  return 0;
+}
+"#;
+
+#[test]
+fn mappings_are_checked_and_forgotten_buffers_reclaimed() {
+    let program = compile("maps", MAPS);
+    let out = supervised(&[program.to_str().unwrap()]);
+    assert!(out.status.success(), "{out:?}");
+}
+
 const REUSE: &str = r#"
 #include <assert.h>
 #include <fcntl.h>

@@ -64,21 +64,14 @@ impl Replayed {
     /// # Errors
     /// It cannot be read, or is not a recording.
     pub fn new(reader: impl BufRead) -> Result<Replayed, RecordingError> {
-        let mut lines = reader.lines();
-        let first = lines.next().transpose()?.unwrap_or_default();
-        let header: serde_json::Value = serde_json::from_str(&first).unwrap_or_default();
-        if header["recording"] != super::RECORDING_VERSION {
-            return Err(RecordingError::Header(first));
-        }
+        let (kernel, calls) = calls(reader)?;
         let mut queues: HashMap<String, VecDeque<Call>> = HashMap::new();
         let mut sizes = HashMap::new();
-        for (i, line) in lines.enumerate() {
-            let line = line?;
-            let call = Call::from_line(&line).ok_or_else(|| RecordingError::Line(i + 2, line))?;
+        for call in calls {
             note_sizes(&call, &mut sizes);
             queues.entry(call.key()).or_default().push_back(call);
         }
-        let name = format!("replay of {}", header["kernel"].as_str().unwrap_or("an unknown kernel"));
+        let name = format!("replay of {kernel}");
         let state = State { queues, labels: Labels::default(), first_difference: None };
         Ok(Replayed { name, sizes, compare_inputs: true, state: Mutex::new(state) })
     }
@@ -105,6 +98,22 @@ impl Replayed {
         nix::unistd::ftruncate(&fd, self.sizes.get(label).copied().unwrap_or(0) as i64)?;
         Ok(fd)
     }
+}
+
+/// Reads a recording: which kernel it is of, and its calls in order.
+pub(crate) fn calls(reader: impl BufRead) -> Result<(String, Vec<Call>), RecordingError> {
+    let mut lines = reader.lines();
+    let first = lines.next().transpose()?.unwrap_or_default();
+    let header: serde_json::Value = serde_json::from_str(&first).unwrap_or_default();
+    if header["recording"] != super::RECORDING_VERSION {
+        return Err(RecordingError::Header(first));
+    }
+    let mut calls = Vec::new();
+    for (i, line) in lines.enumerate() {
+        let line = line?;
+        calls.push(Call::from_line(&line).ok_or_else(|| RecordingError::Line(i + 2, line))?);
+    }
+    Ok((header["kernel"].as_str().unwrap_or("an unknown kernel").to_owned(), calls))
 }
 
 /// A stand-in must be as large as the file was, and as what was mapped of it.

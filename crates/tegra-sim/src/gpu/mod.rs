@@ -27,16 +27,19 @@ mod mem;
 mod pbdma;
 mod render;
 mod semaphore;
+mod stats;
 mod trace;
 mod worker;
 
 pub use clock::time_ns;
-pub use compute::Qmd;
+pub use compute::{Qmd, compute_method_name};
 pub use context::GrContext;
+pub use stats::Stats;
 pub use trace::{Event, Observer};
 
 use self::core::Core;
 use crate::kernel::hw::{GpuPort, HwChannel, HwTsg, Place};
+use crate::sm::Limits;
 use std::sync::Arc;
 use worker::Workers;
 
@@ -49,6 +52,8 @@ pub struct GpuConfig {
     pub step: bool,
     /// How long another group waits for a grid that does not end before that grid's group is torn down, ns.
     pub switch_timeout_ns: u64,
+    /// Warp instructions a grid may issue before it counts as hung.
+    pub budget: u64,
 }
 
 impl Default for GpuConfig {
@@ -57,6 +62,7 @@ impl Default for GpuConfig {
             sm_count: 16,
             step: std::env::var_os("TEGRARM_SIM_STEP").is_some_and(|v| v == "1"),
             switch_timeout_ns: 3_000_000_000,
+            budget: Limits::default().budget,
         }
     }
 }

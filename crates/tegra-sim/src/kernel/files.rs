@@ -14,6 +14,7 @@ use parking_lot::RwLock;
 use std::collections::{HashMap, HashSet};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use tegrarm_kmd::{Errno, Node};
 
 /// What a file stands for.
@@ -57,12 +58,15 @@ struct Entry {
     object: Object,
     /// Descriptors handed out and not closed yet.
     descriptors: usize,
+    /// How many files were entered before it.
+    seq: u64,
 }
 
 /// Every open file of the simulated kernel.
 #[derive(Debug, Default)]
 pub(super) struct Files {
     open: RwLock<HashMap<FileId, Entry>>,
+    entered: AtomicU64,
 }
 
 impl Files {
@@ -75,7 +79,10 @@ impl Files {
                 entry.descriptors += 1;
                 None
             }
-            _ => open.insert(id, Entry { object, descriptors: 1 }).map(|old| old.object),
+            _ => {
+                let seq = self.entered.fetch_add(1, Ordering::Relaxed);
+                open.insert(id, Entry { object, descriptors: 1, seq }).map(|old| old.object)
+            }
         }
     }
 
@@ -95,20 +102,22 @@ impl Files {
         open.remove(&id).map(|entry| entry.object)
     }
 
-    /// Takes every file out.
+    /// Takes every file out, the oldest first: ids are then given back in the same order every time.
     pub(super) fn drain(&self) -> Vec<Object> {
-        self.open.write().drain().map(|(_, entry)| entry.object).collect()
+        self.drain_others(&HashSet::new())
     }
 
-    /// Takes every file out whose identity is not in `held`.
+    /// Takes every file out whose identity is not in `held`, the oldest first.
     pub(super) fn drain_others(&self, held: &HashSet<FileId>) -> Vec<Object> {
         let mut open = self.open.write();
-        open.extract_if(|id, _| !held.contains(id)).map(|(_, entry)| entry.object).collect()
+        let mut entries: Vec<Entry> = open.extract_if(|id, _| !held.contains(id)).map(|(_, entry)| entry).collect();
+        entries.sort_by_key(|entry| entry.seq);
+        entries.into_iter().map(|entry| entry.object).collect()
     }
 
-    /// Open files per kind, for tests and tools.
-    pub(super) fn count(&self, kind: impl Fn(&Object) -> bool) -> usize {
-        self.open.read().values().filter(|entry| kind(&entry.object)).count()
+    /// How many there are.
+    pub(super) fn len(&self) -> usize {
+        self.open.read().len()
     }
 }
 

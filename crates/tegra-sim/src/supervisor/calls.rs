@@ -4,6 +4,7 @@ use super::sys::{self, Reply, Test, Trap};
 use super::target::Target;
 use super::tree::{Entry, Tree, normalise};
 use super::{Answered, Supervisor};
+use crate::gpu::time_ns;
 use crate::process::Process;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
@@ -17,7 +18,6 @@ struct PathArg {
 }
 
 const AT: PathArg = PathArg { dir: Some(0), path: 1 };
-#[cfg(target_arch = "x86_64")]
 const CWD: PathArg = PathArg { dir: None, path: 0 };
 
 /// What a trapped call does.
@@ -31,6 +31,8 @@ enum Action {
     Statx(usize),
     /// Check permissions.
     Access(usize),
+    /// None of ours has what is asked for: this errno, and success (nothing) without one.
+    Lacks(Option<Errno>),
 }
 
 /// The calls that take a path: number, where the path is, what they do.
@@ -41,6 +43,12 @@ const PATH_CALLS: &[(i64, PathArg, Action)] = &[
     (libc::SYS_statx, AT, Action::Statx(4)),
     (libc::SYS_faccessat, AT, Action::Access(2)),
     (libc::SYS_faccessat2, AT, Action::Access(2)),
+    // Not a symbolic link; no extended attributes (`ls -l` and `realpath` ask).
+    (libc::SYS_readlinkat, AT, Action::Lacks(Some(Errno::EINVAL))),
+    (libc::SYS_getxattr, CWD, Action::Lacks(Some(Errno::ENODATA))),
+    (libc::SYS_lgetxattr, CWD, Action::Lacks(Some(Errno::ENODATA))),
+    (libc::SYS_listxattr, CWD, Action::Lacks(None)),
+    (libc::SYS_llistxattr, CWD, Action::Lacks(None)),
     #[cfg(target_arch = "x86_64")]
     (libc::SYS_open, CWD, Action::Open(1)),
     #[cfg(target_arch = "x86_64")]
@@ -49,6 +57,8 @@ const PATH_CALLS: &[(i64, PathArg, Action)] = &[
     (libc::SYS_lstat, CWD, Action::Stat(1)),
     #[cfg(target_arch = "x86_64")]
     (libc::SYS_access, CWD, Action::Access(1)),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_readlink, CWD, Action::Lacks(Some(Errno::EINVAL))),
 ];
 
 /// Ioctl magics of the nodes; the fd decides in the end (TTY ioctls share `T`).
@@ -59,7 +69,12 @@ pub fn traps() -> Vec<Trap> {
     let ioctls = MAGICS
         .iter()
         .map(|m| Trap { nr: libc::SYS_ioctl, test: Some(Test { arg: 1, mask: 0xff00, value: u32::from(*m) << 8 }) });
-    ioctls.chain(PATH_CALLS.iter().map(|(nr, _, _)| Trap { nr: *nr, test: None })).collect()
+    // MAP_SHARED and MAP_SHARED_VALIDATE; programs and their libraries are mapped privately.
+    let maps = [libc::MAP_SHARED, libc::MAP_SHARED_VALIDATE].map(|kind| Trap {
+        nr: libc::SYS_mmap,
+        test: Some(Test { arg: 3, mask: libc::MAP_TYPE as u32, value: kind as u32 }),
+    });
+    ioctls.chain(maps).chain(PATH_CALLS.iter().map(|(nr, _, _)| Trap { nr: *nr, test: None })).collect()
 }
 
 impl Supervisor {
@@ -69,8 +84,11 @@ impl Supervisor {
         if nr == libc::SYS_ioctl {
             return self.ioctl(listener, call);
         }
+        if nr == libc::SYS_mmap {
+            return self.mmap(listener, call);
+        }
         let Some((_, arg, action)) = PATH_CALLS.iter().find(|c| c.0 == nr) else { return Reply::Continue };
-        let Some(target) = Target::of(listener, call) else { return Reply::Continue };
+        let target = Target::of(listener, call);
         let Some(path) = self.path(&target, call, *arg) else { return Reply::Continue };
         let Some(entry) = self.tree.find(&path) else { return Reply::Continue };
         match self.act(&target, call, *action, &path, entry) {
@@ -115,7 +133,8 @@ impl Supervisor {
             Action::Stat(i) => target.write(args[i], &sys::stat(&self.tree.real(path), entry)?).map(|()| 0),
             Action::Statx(i) => target.write(args[i], &sys::statx(&self.tree.real(path), entry)?).map(|()| 0),
             Action::Access(i) if args[i] as i32 & libc::X_OK != 0 && *entry != Entry::Directory => Err(Errno::EACCES),
-            Action::Access(_) => Ok(0),
+            Action::Access(_) | Action::Lacks(None) => Ok(0),
+            Action::Lacks(Some(errno)) => Err(errno),
         }
     }
 
@@ -129,7 +148,7 @@ impl Supervisor {
             Entry::Directory => std::fs::File::open(self.tree.real(path)).map_err(|_| Errno::ENOENT)?.into(),
         };
         let fd = target.give(file.as_fd(), flags & libc::O_CLOEXEC != 0)?;
-        self.observer.opened(target.pid(), path, fd);
+        self.observe(|o| o.opened(target.pid(), path, fd));
         Ok(i64::from(fd))
     }
 
@@ -157,25 +176,50 @@ impl Supervisor {
     fn ioctl(&self, listener: BorrowedFd<'_>, call: &sys::Notification) -> Reply {
         let [fd, request, argp, ..] = call.data.args;
         let (fd, request) = (fd as i32, request as u32);
-        let Some(target) = Target::of(listener, call) else { return Reply::Continue };
+        let target = Target::of(listener, call);
         let Some(node) = self.kernel.node(&target, fd) else { return Reply::Continue };
         if self.makes_objects(request) {
             self.collect_garbage();
         }
         let argument = Argument::of(request, argp);
+        self.collect_if_many();
         let before = match argument.read(&target) {
             Ok(before) => before,
             Err(e) => return Reply::Error(e),
         };
+        let start = time_ns();
         let mut bytes = before.clone();
         let mut result = self.kernel.ioctl(&target, fd, request, argument.pass(&mut bytes));
+        if result == Err(Errno::ENOMEM) {
+            // Perhaps what is used up belongs to files that were closed meanwhile.
+            self.collect_garbage();
+            bytes.copy_from_slice(&before);
+            result = self.kernel.ioctl(&target, fd, request, argument.pass(&mut bytes));
+        }
+        let time_ns = (start, time_ns());
         // A failed call leaves its argument alone, but for the one (AS REMAP) that reports how far it came.
         if let Err(e) = argument.write_back(&target, &before, &bytes) {
             result = Err(e);
         }
-        self.observer.ioctl(&Answered { pid: target.pid(), fd, node, request, before: &before, after: &bytes, result });
+        let answered = |pid| Answered { pid, fd, node, request, before: &before, after: &bytes, result, time_ns };
+        self.observe(|o| o.ioctl(&answered(target.pid())));
         match result {
             Ok(value) => Reply::Value(i64::from(value)),
+            Err(e) => Reply::Error(e),
+        }
+    }
+
+    /// A shared mapping: the kernel refuses some of its own files' (a second doorbell page, more than a buffer has);
+    /// what it allows, the host does.
+    fn mmap(&self, listener: BorrowedFd<'_>, call: &sys::Notification) -> Reply {
+        let [_, len, prot, _, fd, offset] = call.data.args;
+        let target = Target::of(listener, call);
+        if fd as i32 == -1 || self.kernel.node(&target, fd as i32).is_none() {
+            return Reply::Continue;
+        }
+        let write = prot as i32 & libc::PROT_WRITE != 0;
+        match self.kernel.check_mmap(&target, fd as i32, len as usize, write, offset) {
+            Ok(()) => Reply::Continue,
             Err(e) => Reply::Error(e),
         }
     }

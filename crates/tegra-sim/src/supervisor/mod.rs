@@ -15,7 +15,9 @@ mod tree;
 pub use run::{Exit, run};
 
 use crate::kernel::Kernel;
+use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use tegrarm_abi::nvgpu::ctrl::{NVGPU_GPU_IOCTL_ALLOC_AS, NVGPU_GPU_IOCTL_OPEN_CHANNEL, NVGPU_GPU_IOCTL_OPEN_TSG};
 use tegrarm_kmd::{Errno, Node};
 use tree::Tree;
@@ -37,6 +39,8 @@ pub struct Answered<'a> {
     pub after: &'a [u8],
     /// The result.
     pub result: Result<i32, Errno>,
+    /// When the kernel began with it and when it was done, PTIMER nanoseconds.
+    pub time_ns: (u64, u64),
 }
 
 /// Sees every call the simulated kernel answers.
@@ -47,20 +51,24 @@ pub trait Observer: Send + Sync {
     fn ioctl(&self, _call: &Answered<'_>) {}
 }
 
-/// An observer that does not look.
-#[derive(Debug, Default)]
-pub struct Unobserved;
-
-impl Observer for Unobserved {}
-
 /// A simulated kernel and the board's file tree, for a tree of processes.
 struct Supervisor {
     kernel: Arc<Kernel>,
     tree: Tree,
-    observer: Arc<dyn Observer>,
+    observers: Vec<Arc<dyn Observer>>,
+    /// So many open files, and it is time to look for those that no process holds any more.
+    many_files: AtomicUsize,
 }
 
+/// Files of a usual program: fewer are not worth looking for forgotten ones.
+const FEW_FILES: usize = 256;
+
 impl Supervisor {
+    fn new(kernel: Arc<Kernel>, observers: Vec<Arc<dyn Observer>>) -> io::Result<Supervisor> {
+        let tree = Tree::new(&kernel.node_paths(), &kernel.text_paths())?;
+        Ok(Supervisor { kernel, tree, observers, many_files: AtomicUsize::new(FEW_FILES) })
+    }
+
     /// Whether an ioctl's outcome depends on which files were closed before it (ids are reused).
     fn makes_objects(&self, request: u32) -> bool {
         // The r35 number of OPEN_TSG differs in its size only.
@@ -72,5 +80,18 @@ impl Supervisor {
     fn collect_garbage(&self) {
         let pids = processes::descendants(std::process::id() as i32);
         self.kernel.close_all_but(&processes::open_files(&pids));
+        self.many_files.store(2 * self.kernel.open_files() + FEW_FILES, Ordering::Relaxed);
+    }
+
+    /// The same, when so many files have been made that it pays: what the collection costs is spread over them.
+    fn collect_if_many(&self) {
+        if self.kernel.open_files() >= self.many_files.load(Ordering::Relaxed) {
+            self.collect_garbage();
+        }
+    }
+
+    /// Tells the observers; nothing is looked up for nobody.
+    fn observe(&self, tell: impl Fn(&dyn Observer)) {
+        self.observers.iter().for_each(|observer| tell(&**observer));
     }
 }

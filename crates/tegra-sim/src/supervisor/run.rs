@@ -1,7 +1,6 @@
 //! Starts a program under the supervisor and serves its calls until everybody it started is gone.
 
 use super::sys::{self, Notification};
-use super::tree::Tree;
 use super::{Observer, Supervisor, calls};
 use crate::kernel::Kernel;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -28,9 +27,8 @@ pub enum Exit {
 ///
 /// # Errors
 /// When the program cannot be started, or the host forbids seccomp notifications.
-pub fn run(kernel: Arc<Kernel>, command: Command, observer: Arc<dyn Observer>) -> io::Result<Exit> {
-    let tree = Tree::new(&kernel.node_paths(), &kernel.text_paths())?;
-    let supervisor = Arc::new(Supervisor { kernel, tree, observer });
+pub fn run(kernel: Arc<Kernel>, command: Command, observers: Vec<Arc<dyn Observer>>) -> io::Result<Exit> {
+    let supervisor = Arc::new(Supervisor::new(kernel, observers)?);
     let mut mask = SigSet::empty();
     for signal in [Signal::SIGCHLD, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGINT, Signal::SIGQUIT] {
         mask.add(signal);

@@ -8,6 +8,7 @@ use nix::unistd::Pid;
 use std::io::{BufRead, BufReader, IoSlice, IoSliceMut};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::fs::MetadataExt;
+use std::sync::OnceLock;
 use tegrarm_kmd::{Errno, Mapping, Placement, Prot};
 
 /// One trapped call's process: its memory, its descriptors. Valid while the call waits.
@@ -17,15 +18,17 @@ pub struct Target<'a> {
     notification: u64,
     /// The thread that made the call.
     tid: i32,
-    /// Its thread group.
-    tgid: i32,
+    /// Its thread group, once somebody asked.
+    tgid: OnceLock<i32>,
+    /// The descriptor an ioctl is made on, which is asked for more than once. It cannot change meanwhile: a program
+    /// that closes what it uses on another thread gets what it gets on a board, one or the other.
+    file: OnceLock<(RawFd, FileId)>,
 }
 
 impl<'a> Target<'a> {
-    /// The caller of a trapped call; `None` when it is gone.
-    pub fn of(listener: BorrowedFd<'a>, call: &sys::Notification) -> Option<Target<'a>> {
-        let tid = call.pid as i32;
-        Some(Target { listener, notification: call.id, tid, tgid: thread_group(tid)? })
+    /// The caller of a trapped call.
+    pub fn of(listener: BorrowedFd<'a>, call: &sys::Notification) -> Target<'a> {
+        Target { listener, notification: call.id, tid: call.pid as i32, tgid: OnceLock::new(), file: OnceLock::new() }
     }
 
     /// Reads a NUL-terminated path of the caller.
@@ -47,7 +50,7 @@ impl<'a> Target<'a> {
     }
 
     fn vmas(&self) -> impl Iterator<Item = Vma> {
-        std::fs::File::open(format!("/proc/{}/maps", self.tgid))
+        std::fs::File::open(format!("/proc/{}/maps", self.tid))
             .map(BufReader::new)
             .into_iter()
             .flat_map(|maps| maps.lines().map_while(Result::ok).filter_map(|line| Vma::parse(&line)))
@@ -59,7 +62,7 @@ impl<'a> Target<'a> {
 
     /// A duplicate of one of the caller's descriptors, in this process.
     fn take(&self, fd: RawFd) -> Result<OwnedFd, Errno> {
-        sys::steal_fd(sys::pidfd(self.tgid)?.as_fd(), fd)
+        sys::steal_fd(sys::pidfd(self.pid())?.as_fd(), fd)
     }
 
     /// Puts a descriptor into the caller's table.
@@ -82,12 +85,18 @@ fn thread_group(tid: i32) -> Option<i32> {
 
 impl Process for Target<'_> {
     fn pid(&self) -> i32 {
-        self.tgid
+        // Reading this from /proc costs as much as the rest of a call: only who needs it pays.
+        *self.tgid.get_or_init(|| thread_group(self.tid).unwrap_or(self.tid))
     }
 
     fn file_id(&self, fd: RawFd) -> Result<FileId, Errno> {
+        if let Some((_, id)) = self.file.get().filter(|(known, _)| *known == fd) {
+            return Ok(*id);
+        }
         let file = std::fs::metadata(format!("/proc/{}/fd/{fd}", self.tid)).map_err(|_| Errno::EBADF)?;
-        Ok(FileId { dev: file.dev(), ino: file.ino() })
+        let id = FileId { dev: file.dev(), ino: file.ino() };
+        self.file.get_or_init(|| (fd, id));
+        Ok(id)
     }
 
     fn read_only(&self, fd: RawFd) -> bool {
@@ -143,14 +152,14 @@ impl Process for Target<'_> {
             tracing::warn!(
                 "nvmap FROM_VA of {len:#x} private bytes at {addr:#x} of process {}: only shared memory can be seen \
                  from outside a process (known difference O1)",
-                self.tgid
+                self.tid
             );
             return Err(Errno::EINVAL);
         }
         // The one path to another process's shared pages; the kernel lets root (CAP_CHECKPOINT_RESTORE) take it.
-        let path = format!("/proc/{}/map_files/{:x}-{:x}", self.tgid, vma.start, vma.end);
+        let path = format!("/proc/{}/map_files/{:x}-{:x}", self.tid, vma.start, vma.end);
         let file = std::fs::OpenOptions::new().read(true).write(true).open(path).map_err(|e| {
-            tracing::warn!("nvmap FROM_VA: cannot open shared pages of process {}: {e}", self.tgid);
+            tracing::warn!("nvmap FROM_VA: cannot open shared pages of process {}: {e}", self.tid);
             Errno::EINVAL
         })?;
         let at = vma.offset + (addr - vma.start);

@@ -1,13 +1,18 @@
-//! `tegrarm-sim`: runs unmodified programs on a virtual Orin.
+//! `tegrarm-sim`: runs unmodified programs on a virtual Orin, and tools around it.
 
 mod strace;
+mod timeline;
 
 use clap::{Parser, Subcommand};
+use std::error::Error;
+use std::io::BufReader;
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 use std::sync::Arc;
-use tegra_sim::supervisor::{self, Exit, Observer, Unobserved};
-use tegra_sim::{Chip, L4t, SimConfig, boot};
+use tegra_sim::decode::{self, Kind};
+use tegra_sim::supervisor::{self, Exit, Observer};
+use tegra_sim::{Chip, L4t, SimConfig, SimKmd, boot};
+use timeline::Timeline;
 
 /// A virtual Jetson Orin for programs that use /dev/nvmap and /dev/nvgpu.
 #[derive(Parser)]
@@ -21,22 +26,53 @@ struct Cli {
 enum Verb {
     /// Runs a program, and everything it starts, with the board's device nodes.
     Run(Run),
+    /// Makes the calls of a recording on a virtual board and reports the first one that ends differently.
+    Replay(Replay),
+    /// Prints a pushbuffer, a launch descriptor or a cubin in words.
+    Decode(Decode),
 }
 
+/// Which board.
 #[derive(clap::Args)]
-struct Run {
+struct Board {
     /// The module: agx-orin, agx-orin-pg, orin-nx, orin-nano, gv11b.
     #[arg(long)]
     chip: Option<Chip>,
     /// Jetson Linux release: r36, r35, r35.4.
     #[arg(long)]
     l4t: Option<L4t>,
+}
+
+#[derive(clap::Args)]
+struct Run {
+    #[command(flatten)]
+    board: Board,
     /// Prints a decoded line per ioctl, to standard error or to a file.
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true)]
     strace: Option<Option<PathBuf>>,
+    /// Writes a timeline of ioctls and of the GPU's work, for Perfetto or chrome://tracing.
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
     /// The program and its arguments.
     #[arg(required = true, last = true)]
     program: Vec<std::ffi::OsString>,
+}
+
+#[derive(clap::Args)]
+struct Replay {
+    #[command(flatten)]
+    board: Board,
+    /// What TEGRARM_BACKEND=record:FILE wrote.
+    recording: PathBuf,
+}
+
+#[derive(clap::Args)]
+struct Decode {
+    /// What the file is, if that is not to be guessed: pushbuffer, qmd, cubin.
+    #[arg(long = "as", value_name = "KIND")]
+    kind: Option<Kind>,
+    /// The bytes.
+    file: PathBuf,
 }
 
 fn main() -> ExitCode {
@@ -44,34 +80,65 @@ fn main() -> ExitCode {
         .with_env_filter(tracing_subscriber::EnvFilter::from_env("TEGRARM_LOG"))
         .with_writer(std::io::stderr)
         .init();
-    let Cli { command: Verb::Run(run) } = Cli::parse();
-    match execute(&run) {
-        Ok(Exit::Code(code)) => ExitCode::from(code as u8),
-        Ok(Exit::Signal(signal)) => end_by(signal),
-        Err(e) => {
-            eprintln!("tegrarm-sim: {}: {e}", run.program[0].display());
-            ExitCode::from(127)
-        }
+    match Cli::parse().command {
+        Verb::Run(run) => match execute(&run) {
+            Ok(Exit::Code(code)) => ExitCode::from(code as u8),
+            Ok(Exit::Signal(signal)) => end_by(signal),
+            Err(e) => failed(&run.program[0].display(), &*e, 127),
+        },
+        Verb::Replay(r) => replay(&r).unwrap_or_else(|e| failed(&r.recording.display(), &*e, 2)),
+        Verb::Decode(d) => print(&d).unwrap_or_else(|e| failed(&d.file.display(), &*e, 2)),
     }
 }
 
-fn execute(run: &Run) -> std::io::Result<Exit> {
-    let mut config = SimConfig::from_env().map_err(std::io::Error::other)?;
-    if let Some(chip) = run.chip {
-        config = SimConfig { step: config.step, ..SimConfig::new(chip) }.on(config.l4t);
+fn failed(what: &dyn std::fmt::Display, why: &dyn Error, code: u8) -> ExitCode {
+    eprintln!("tegrarm-sim: {what}: {why}");
+    ExitCode::from(code)
+}
+
+impl Board {
+    /// The environment's board, changed by the options.
+    fn config(&self) -> Result<SimConfig, Box<dyn Error>> {
+        let mut config = SimConfig::from_env()?;
+        if let Some(chip) = self.chip {
+            config = SimConfig { step: config.step, ..SimConfig::new(chip) }.on(config.l4t);
+        }
+        Ok(self.l4t.map_or(config, |l4t| config.on(l4t)))
     }
-    if let Some(l4t) = run.l4t {
-        config = config.on(l4t);
+}
+
+fn execute(run: &Run) -> Result<Exit, Box<dyn Error>> {
+    let (kernel, gpu) = boot(run.board.config()?);
+    let mut observers: Vec<Arc<dyn Observer>> = vec![];
+    match &run.strace {
+        None => {}
+        Some(None) => observers.push(Arc::new(strace::Strace::new(Box::new(std::io::stderr())))),
+        Some(Some(path)) => observers.push(Arc::new(strace::Strace::new(Box::new(std::fs::File::create(path)?)))),
     }
-    let observer: Arc<dyn Observer> = match &run.strace {
-        None => Arc::new(Unobserved),
-        Some(None) => Arc::new(strace::Strace::new(Box::new(std::io::stderr()))),
-        Some(Some(path)) => Arc::new(strace::Strace::new(Box::new(std::fs::File::create(path)?))),
-    };
+    let timeline = run.trace.as_ref().map(|path| Timeline::create(path, &gpu)).transpose()?;
+    observers.extend(timeline.iter().map(|t| t.clone() as Arc<dyn Observer>));
     let mut command = Command::new(&run.program[0]);
     command.args(&run.program[1..]);
-    let (kernel, _gpu) = boot(config);
-    supervisor::run(kernel, command, observer)
+    let exit = supervisor::run(kernel, command, observers)?;
+    if let Some(timeline) = timeline {
+        timeline.finish()?;
+    }
+    Ok(exit)
+}
+
+fn replay(replay: &Replay) -> Result<ExitCode, Box<dyn Error>> {
+    let recording = BufReader::new(std::fs::File::open(&replay.recording)?);
+    let board = SimKmd::new(replay.board.config()?);
+    let outcome = tegrarm_kmd::perform(recording, Arc::new(board))?;
+    println!("{outcome}");
+    Ok(if outcome.difference.is_none() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn print(decode: &Decode) -> Result<ExitCode, Box<dyn Error>> {
+    let bytes = std::fs::read(&decode.file)?;
+    let kind = decode.kind.unwrap_or_else(|| Kind::guess(&bytes));
+    print!("{}", decode::text(kind, &bytes)?);
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Ends as the program did, so that whoever started us sees the same.

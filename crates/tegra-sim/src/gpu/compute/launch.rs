@@ -159,7 +159,7 @@ fn execute(turn: &Turn<'_>, qmd: &Qmd, setting: &Setting) -> Result<Option<(RunS
         local_window: setting.local_window,
         sm_count: turn.config.sm_count,
         veid: turn.hw().veid,
-        limits: Limits { cancel: Some(turn.channel.stop.flag()), ..Limits::default() },
+        limits: Limits { cancel: Some(turn.channel.stop.flag()), budget: turn.config.budget, ..Limits::default() },
     };
     let result = sm::run(&launch);
     if turn.channel.stop.timed_out() {

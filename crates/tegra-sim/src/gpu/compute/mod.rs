@@ -32,6 +32,11 @@ const CLASSES: [(u32, &str); 4] = [
 const COMPUTE: u32 = 1;
 const INLINE: u32 = 2;
 
+/// The name of the compute class's method at a byte offset, without its class.
+pub fn compute_method_name(offset: u32) -> Option<&'static str> {
+    methods::find(offset).map(|method| method.name)
+}
+
 /// Executes one method of subchannels 0–3.
 pub(crate) fn method(
     pbdma: &mut Pbdma,

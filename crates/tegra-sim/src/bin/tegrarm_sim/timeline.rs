@@ -1,0 +1,124 @@
+//! `--trace`: a timeline for Perfetto and Chrome, as a JSON array of trace events.
+//!
+//! Each process of the program is a track with its ioctls; the GPU is a track of its own with a line per channel.
+
+use serde_json::{Value, json};
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tegra_sim::gpu::{Event, Gpu, time_ns};
+use tegra_sim::supervisor::{Answered, Observer};
+use tegrarm_kmd::decode;
+
+/// The GPU's "process"; real ones have larger ids.
+const GPU: u32 = 0;
+
+/// Writes events as they happen.
+pub struct Timeline {
+    start_ns: u64,
+    out: Mutex<BufWriter<File>>,
+}
+
+impl Timeline {
+    /// Writes to a new file at `path` what `gpu` does; programs report to it as an [`Observer`].
+    ///
+    /// # Errors
+    /// When the file cannot be made.
+    pub fn create(path: &Path, gpu: &Gpu) -> io::Result<Arc<Timeline>> {
+        let mut out = BufWriter::new(File::create(path)?);
+        let name = json!({"name": "process_name", "ph": "M", "pid": GPU, "tid": 0, "args": {"name": "GPU"}});
+        write!(out, "[\n{name}")?;
+        let timeline = Arc::new(Timeline { start_ns: time_ns(), out: Mutex::new(out) });
+        let watching = timeline.clone();
+        gpu.observe(Arc::new(move |event| watching.gpu(event)));
+        Ok(timeline)
+    }
+
+    /// Ends the array. Events that come later are lost.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn finish(&self) -> io::Result<()> {
+        let mut out = self.out();
+        writeln!(out, "\n]")?;
+        out.flush()
+    }
+
+    fn out(&self) -> MutexGuard<'_, BufWriter<File>> {
+        self.out.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self, event: &Value) {
+        // A full disk is no reason to stop the program; `finish` reports it.
+        let _ = write!(self.out(), ",\n{event}");
+    }
+
+    fn microseconds(&self, ns: u64) -> f64 {
+        ns.saturating_sub(self.start_ns) as f64 / 1e3
+    }
+
+    /// Something that took a while.
+    fn span(&self, who: (u32, u32), (name, kind): (&str, &str), (start, end): (u64, u64), args: &Value) {
+        let (ts, dur) = (self.microseconds(start), end.saturating_sub(start) as f64 / 1e3);
+        let (pid, tid) = who;
+        self.write(&json!({
+            "name": name, "cat": kind, "ph": "X", "ts": ts, "dur": dur, "pid": pid, "tid": tid, "args": args
+        }));
+    }
+
+    /// Something that happened at once, now.
+    fn instant(&self, channel: u32, name: &str, kind: &str, args: &Value) {
+        let ts = self.microseconds(time_ns());
+        self.write(&json!({
+            "name": name, "cat": kind, "ph": "i", "s": "t", "ts": ts, "pid": GPU, "tid": channel, "args": args
+        }));
+    }
+
+    fn gpu(&self, event: &Event) {
+        let hex = |v: &u64| format!("{v:#x}");
+        match event {
+            Event::GpEntry { channel, index, entry } => {
+                self.instant(*channel, "entry", "gpfifo", &json!({"index": index, "entry": hex(entry)}));
+            }
+            Event::Copy { channel, from, to, bytes, start_ns, end_ns } => {
+                let args = json!({"from": hex(from), "to": hex(to), "bytes": bytes});
+                self.span((GPU, *channel), ("copy", "copy"), (*start_ns, *end_ns), &args);
+            }
+            Event::Launch { channel, qmd, code, grid, block, warp_instructions, start_ns, end_ns } => {
+                let args = json!({
+                    "qmd": hex(qmd), "code": hex(code), "grid": grid, "block": block,
+                    "warp_instructions": warp_instructions
+                });
+                let name = format!("kernel {code:#x}");
+                self.span((GPU, *channel), (&name, "launch"), (*start_ns, *end_ns), &args);
+            }
+            Event::Semaphore { channel, va, what, payload } => {
+                self.instant(*channel, what, "semaphore", &json!({"va": hex(va), "payload": hex(payload)}));
+            }
+            Event::Blocked { channel, va, payload } => {
+                self.instant(*channel, "waits", "semaphore", &json!({"va": hex(va), "payload": hex(payload)}));
+            }
+            Event::NonStall { channel, tsg } => {
+                self.instant(*channel, "interrupt", "interrupt", &json!({"tsg": tsg}));
+            }
+            Event::Fault { channel, tsg, fault } => {
+                self.instant(*channel, "fault", "fault", &json!({"tsg": tsg, "text": fault.text}));
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Observer for Timeline {
+    fn ioctl(&self, call: &Answered<'_>) {
+        let fields = decode::fields(call.node, call.request, call.after);
+        let mut args: serde_json::Map<String, Value> =
+            fields.iter().map(|f| (f.name.to_string(), f.value.to_string().into())).collect();
+        args.insert("fd".into(), call.fd.into());
+        args.insert("result".into(), call.result.map_or_else(|e| format!("{e:?}"), |v| v.to_string()).into());
+        let pid = call.pid as u32;
+        let name = decode::name(call.node, call.request);
+        self.span((pid, pid), (&name, "ioctl"), call.time_ns, &args.into());
+    }
+}

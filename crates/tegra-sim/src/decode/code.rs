@@ -1,0 +1,34 @@
+//! The machine code of a cubin.
+
+use super::DecodeError;
+use crate::sm;
+use goblin::elf::Elf;
+use std::fmt::Write;
+
+/// Bytes of an instruction.
+const WORD: usize = 16;
+/// What names of sections with code begin with.
+const TEXT: &str = ".text.";
+
+/// Every kernel's and function's instructions.
+pub(super) fn text(bytes: &[u8]) -> Result<String, DecodeError> {
+    let elf = Elf::parse(bytes).map_err(|e| DecodeError(format!("not an ELF file: {e}")))?;
+    let mut out = String::new();
+    for section in &elf.section_headers {
+        let Some(name) = elf.shdr_strtab.get_at(section.sh_name).and_then(|n| n.strip_prefix(TEXT)) else { continue };
+        let code = section.file_range().and_then(|range| bytes.get(range));
+        let code = code.ok_or_else(|| DecodeError(format!("section {TEXT}{name} lies outside of the file")))?;
+        function(&mut out, name, code).expect("a string takes everything");
+    }
+    if out.is_empty() { Err(DecodeError(format!("no section {TEXT}*: no code"))) } else { Ok(out) }
+}
+
+fn function(out: &mut String, name: &str, code: &[u8]) -> std::fmt::Result {
+    writeln!(out, "{name}:")?;
+    for (i, raw) in code.as_chunks::<WORD>().0.iter().enumerate() {
+        let word = u128::from_le_bytes(*raw);
+        let (lo, hi) = (word as u64, (word >> 64) as u64);
+        writeln!(out, "  {:#06x}  {:<24} {lo:016x} {hi:016x}", WORD * i, sm::mnemonic(word))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,110 @@
+//! What each kernel cost: `TEGRARM_SIM_STATS=1`.
+#![allow(unsafe_code)]
+
+use super::{Event, Gpu};
+use parking_lot::Mutex;
+use std::collections::HashMap;
+use std::fmt;
+use std::io::Write;
+use std::sync::{Arc, OnceLock};
+
+/// What is printed when the process ends, and which process that is: a forked child prints nothing.
+static AT_EXIT: OnceLock<(u32, Arc<Stats>)> = OnceLock::new();
+
+/// Totals of one kernel.
+#[derive(Clone, Copy, Debug, Default)]
+struct Totals {
+    launches: u64,
+    warp_instructions: u64,
+    engine_ns: u64,
+}
+
+/// Launches, instructions and engine time by kernel, which is where its first instruction lies.
+#[derive(Debug, Default)]
+pub struct Stats {
+    kernels: Mutex<HashMap<u64, Totals>>,
+}
+
+impl Stats {
+    /// Counts what `gpu` runs from now on, if `TEGRARM_SIM_STATS` is `1`, and prints it to standard error when the
+    /// process ends. Several GPUs of one process are counted together.
+    pub fn watch_if_asked(gpu: &Gpu) {
+        if std::env::var_os("TEGRARM_SIM_STATS").is_none_or(|v| v != "1") {
+            return;
+        }
+        let (_, stats) = AT_EXIT.get_or_init(|| {
+            // SAFETY: the function takes and returns nothing, and cannot unwind.
+            unsafe { libc::atexit(print) };
+            (std::process::id(), Arc::default())
+        });
+        let counting = stats.clone();
+        gpu.observe(Arc::new(move |event| counting.count(event)));
+    }
+
+    fn count(&self, event: &Event) {
+        let Event::Launch { code, warp_instructions, start_ns, end_ns, .. } = event else { return };
+        let mut kernels = self.kernels.lock();
+        let totals = kernels.entry(*code).or_default();
+        totals.launches += 1;
+        totals.warp_instructions += warp_instructions;
+        totals.engine_ns += end_ns.saturating_sub(*start_ns);
+    }
+}
+
+extern "C" fn print() {
+    if let Some((pid, stats)) = AT_EXIT.get()
+        && *pid == std::process::id()
+    {
+        // Nobody is left to be told that standard error is gone.
+        let _ = write!(std::io::stderr(), "{stats}");
+    }
+}
+
+impl fmt::Display for Stats {
+    /// A line per kernel, the most expensive first, and the sum.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut kernels: Vec<(u64, Totals)> = self.kernels.lock().iter().map(|(code, t)| (*code, *t)).collect();
+        kernels.sort_by_key(|(code, t)| (u64::MAX - t.engine_ns, *code));
+        writeln!(f, "{:>16} {:>10} {:>18} {:>12}", "kernel at", "launches", "warp instructions", "engine s")?;
+        let line = |f: &mut fmt::Formatter<'_>, name: &str, t: &Totals| {
+            let seconds = t.engine_ns as f64 / 1e9;
+            writeln!(f, "{name:>16} {:>10} {:>18} {seconds:>12.6}", t.launches, t.warp_instructions)
+        };
+        let mut sum = Totals::default();
+        for (code, t) in &kernels {
+            line(f, &format!("{code:#x}"), t)?;
+            sum.launches += t.launches;
+            sum.warp_instructions += t.warp_instructions;
+            sum.engine_ns += t.engine_ns;
+        }
+        line(f, "all", &sum)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn launches_add_up_per_kernel() {
+        let stats = Stats::default();
+        let launch = |code, warp_instructions, end_ns| Event::Launch {
+            channel: 511,
+            qmd: 0,
+            code,
+            grid: [1; 3],
+            block: [1; 3],
+            warp_instructions,
+            start_ns: 1000,
+            end_ns,
+        };
+        for event in [launch(0x100, 5, 2000), launch(0x200, 1, 1500), launch(0x100, 5, 2000)] {
+            stats.count(&event);
+        }
+        let text = stats.to_string();
+        let words: Vec<Vec<&str>> = text.lines().skip(1).map(|l| l.split_whitespace().collect()).collect();
+        assert_eq!(words[0], ["0x100", "2", "10", "0.000002"]);
+        assert_eq!(words[1], ["0x200", "1", "1", "0.000001"]);
+        assert_eq!(words[2], ["all", "3", "11", "0.000003"]);
+    }
+}

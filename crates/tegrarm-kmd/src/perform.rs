@@ -1,0 +1,310 @@
+//! Makes the calls of a recording on another kernel and compares what they answer.
+//!
+//! The opposite of [`Replayed`](crate::Replayed): there a program runs without a kernel, here a kernel without its
+//! program. What device memory contains is not part of a recording, so calls that depend on it are left out.
+
+use crate::descriptors::{self, Role};
+use crate::entry::{Call, Ioctl};
+use crate::image::{Image, Moment, spans};
+use crate::labels::Labels;
+use crate::pointers::{self, Length, Use};
+use crate::replay::{RecordingError, calls};
+use crate::{Arg, Errno, File, Kmd, Mapping, Node, Placement, Prot, decode};
+use nix::sys::memfd::{MFdFlags, memfd_create};
+use std::collections::HashMap;
+use std::fmt;
+use std::io::BufRead;
+use std::mem::offset_of;
+use std::os::fd::{AsFd, RawFd};
+use std::sync::Arc;
+use tegrarm_abi::nvgpu::channel::NVGPU_IOCTL_CHANNEL_WAIT;
+use tegrarm_abi::nvgpu::ctrl::{NVGPU_GPU_IOCTL_GET_CPU_TIME_CORRELATION_INFO, NVGPU_GPU_IOCTL_GET_GPU_TIME};
+use tegrarm_abi::nvmap::{NVMAP_IOC_FROM_VA, nvmap_create_handle_from_va};
+
+/// Calls whose answer is a time.
+const TIMES: [u32; 2] = [NVGPU_GPU_IOCTL_GET_GPU_TIME, NVGPU_GPU_IOCTL_GET_CPU_TIME_CORRELATION_INFO];
+/// Given where a recording says only that an address was given.
+const SCRATCH: usize = 64 << 10;
+/// Most that is set aside for one pointer.
+const MOST: usize = 64 << 20;
+
+/// How a recording's calls went.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Performed {
+    /// Calls made.
+    pub made: usize,
+    /// Calls left out, because a recording does not hold what they depend on.
+    pub left_out: usize,
+    /// The first call that ended differently, decoded; nothing was done after it.
+    pub difference: Option<String>,
+}
+
+impl fmt::Display for Performed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Performed { made, left_out, difference } = self;
+        match difference {
+            None => write!(f, "{made} calls, all as recorded; {left_out} left out"),
+            Some(difference) => write!(f, "{made} calls as recorded, then\n{difference}"),
+        }
+    }
+}
+
+/// Makes the calls that `recording` holds on `kernel`, in order, up to the first that ends differently.
+///
+/// Descriptors are those that the same calls make now. Addresses of the program become memory of this one with the
+/// recorded contents; mappings are made anywhere and dropped.
+///
+/// # Errors
+/// When it is no recording.
+pub fn perform(recording: impl BufRead, kernel: Arc<dyn Kmd>) -> Result<Performed, RecordingError> {
+    let (_, calls) = calls(recording)?;
+    let mut stage = Stage { kernel, files: HashMap::new(), labels: Labels::default(), pinned: Vec::new() };
+    let mut outcome = Performed::default();
+    for call in &calls {
+        match stage.call(call) {
+            Outcome::Same => outcome.made += 1,
+            Outcome::LeftOut => outcome.left_out += 1,
+            Outcome::Differs(text) => {
+                outcome.difference = Some(text);
+                break;
+            }
+        }
+    }
+    Ok(outcome)
+}
+
+/// How one call went.
+enum Outcome {
+    Same,
+    LeftOut,
+    Differs(String),
+}
+
+/// The kernel, what is open on it, and what stands in for the program's memory.
+struct Stage {
+    kernel: Arc<dyn Kmd>,
+    files: HashMap<String, File>,
+    labels: Labels,
+    /// Pages that handles were made of.
+    pinned: Vec<Mapping>,
+}
+
+impl Stage {
+    fn call(&mut self, call: &Call) -> Outcome {
+        match call {
+            Call::Open { path, result } => {
+                let now = File::open(&self.kernel, Node::Dmabuf, path);
+                let same = same_end(&format!("open {path}"), result, &now);
+                if let (Ok(made), Ok(file)) = (result, now) {
+                    self.adopt(file, &made.label);
+                }
+                same
+            }
+            Call::Ioctl(i) => self.ioctl(i).unwrap_or(Outcome::LeftOut),
+            Call::Mmap { on, len, prot, offset, place, result } => {
+                // A place that was taken in the program is none of the kernel's doing.
+                let taken = *result == Err(Errno::EEXIST) && *place != Placement::Anywhere;
+                let Some(file) = self.files.get(on).filter(|_| !taken) else { return Outcome::LeftOut };
+                let now = file.mmap(Placement::Anywhere, *len, *prot, *offset);
+                same_end(&format!("mmap of {len:#x} bytes of {on} at {offset:#x}"), result, &now)
+            }
+            Call::Close { on } => match self.files.remove(on) {
+                Some(file) => {
+                    self.labels.remove(file.raw(), on);
+                    Outcome::Same
+                }
+                None => Outcome::LeftOut,
+            },
+            Call::ReadText { path, result } => {
+                same_end(&format!("read of {path}"), result, &self.kernel.read_text(path))
+            }
+            Call::WriteText { path, text, result } => {
+                same_end(&format!("write of {text:?} to {path}"), result, &self.kernel.write_text(path, text))
+            }
+        }
+    }
+
+    fn adopt(&mut self, file: File, label: &str) {
+        self.labels.assign(file.raw(), label);
+        self.files.insert(label.to_owned(), file);
+    }
+
+    /// `None`: the recording does not hold what the call depends on.
+    fn ioctl(&mut self, call: &Ioctl) -> Option<Outcome> {
+        if call.opaque || call.request == NVGPU_IOCTL_CHANNEL_WAIT {
+            return None;
+        }
+        let file = self.files.get(&call.on)?;
+        let mut memory = Memory::default();
+        let mut bytes = self.argument(call, &mut memory)?;
+        let mut arg = call.before.value.map_or(Arg::Bytes(&mut bytes), Arg::Value);
+        let spans = spans(call.request, &arg, || recorded_length(call))?;
+        let result = self.kernel.ioctl(file.as_fd(), call.node, call.request, arg.reborrow());
+        let moment = if result == Ok(0) { Moment::Done } else { Moment::Failed };
+        let after = Image::take(call.request, &arg, &spans, moment, &mut self.labels);
+        if result == Ok(0) {
+            self.adopt_made(call, &arg);
+            self.pinned.append(&mut memory.pages);
+        }
+        Some(compare(call, result, after))
+    }
+
+    /// The argument as this run has it: its descriptors, and addresses of memory with the recorded contents.
+    fn argument(&self, call: &Ioctl, memory: &mut Memory) -> Option<Vec<u8>> {
+        let mut bytes = call.before.bytes.clone();
+        for (at, label) in &call.before.fds {
+            self.put_fd(&mut bytes, *at, label)?;
+        }
+        // A recording has 1 for every address that was given, which is enough to ask how much lies behind each.
+        let lengths = {
+            let mut copy = bytes.clone();
+            spans(call.request, &Arg::Bytes(&mut copy), || recorded_length(call))?
+        };
+        for p in pointers::of(call.request) {
+            let given = bytes.get(p.offset..p.offset + 8).is_some_and(|b| decode::unsigned(b) != 0);
+            if !given {
+                continue;
+            }
+            let addr = match (lengths.get(&p.offset), p.usage) {
+                (Some((_, len)), Use::In | Use::Out | Use::InOut) => {
+                    let mut contents = vec![0; Some(*len).filter(|len| *len <= MOST)?];
+                    if let Some(recorded) = call.before.buffers.get(&p.offset) {
+                        let n = contents.len().min(recorded.bytes.len());
+                        contents[..n].copy_from_slice(&recorded.bytes[..n]);
+                        for (at, label) in &recorded.fds {
+                            self.put_fd(&mut contents, *at, label)?;
+                        }
+                    }
+                    memory.bytes(contents)
+                }
+                _ if call.request == NVMAP_IOC_FROM_VA => memory.pages(pinned_length(&bytes))?,
+                _ => memory.bytes(vec![0; SCRATCH]),
+            };
+            bytes.get_mut(p.offset..p.offset + 8)?.copy_from_slice(&addr.to_le_bytes());
+        }
+        Some(bytes)
+    }
+
+    fn put_fd(&self, bytes: &mut [u8], at: usize, label: &str) -> Option<()> {
+        let fd: RawFd = self.files.get(label)?.raw();
+        bytes.get_mut(at..at.checked_add(4)?)?.copy_from_slice(&fd.to_le_bytes());
+        Some(())
+    }
+
+    /// Takes over the descriptors a successful call made, under the recording's labels.
+    fn adopt_made(&mut self, call: &Ioctl, arg: &Arg<'_>) {
+        let Arg::Bytes(bytes) = arg else { return };
+        for d in descriptors::of(call.request).filter(|d| d.role != Role::In && d.applies(bytes)) {
+            let number = bytes.get(d.offset..d.offset + 4).map_or(0, decode::unsigned) as u32 as RawFd;
+            // Without a label in the recording it is closed again.
+            if let (Ok(file), Some(label)) =
+                (File::from_output(&self.kernel, Node::Dmabuf, number), call.after.fds.get(&d.offset))
+            {
+                self.adopt(file, label);
+            }
+        }
+    }
+}
+
+/// What stands in for the program's memory during one call.
+#[derive(Default)]
+struct Memory {
+    bytes: Vec<Vec<u8>>,
+    pages: Vec<Mapping>,
+}
+
+impl Memory {
+    fn bytes(&mut self, contents: Vec<u8>) -> u64 {
+        let addr = contents.as_ptr() as u64;
+        self.bytes.push(contents);
+        addr
+    }
+
+    /// Shared pages, which a kernel can pin.
+    fn pages(&mut self, len: usize) -> Option<u64> {
+        let fd = memfd_create("pages", MFdFlags::MFD_CLOEXEC).ok()?;
+        nix::unistd::ftruncate(&fd, len as i64).ok()?;
+        let map = Mapping::new(fd.as_fd(), Placement::Anywhere, len, Prot::ReadWrite, 0).ok()?;
+        let addr = map.addr() as u64;
+        self.pages.push(map);
+        Some(addr)
+    }
+}
+
+/// How much memory FROM_VA takes; all that is mapped there when it names no size.
+fn pinned_length(bytes: &[u8]) -> usize {
+    let word = |at: usize, width: usize| bytes.get(at..at + width).map_or(0, decode::unsigned) as usize;
+    let size = word(offset_of!(nvmap_create_handle_from_va, size), 4);
+    let size64 = word(offset_of!(nvmap_create_handle_from_va, size64), 8);
+    if size == 0 { size64 } else { size }.clamp(1, MOST).next_multiple_of(crate::page_size())
+}
+
+/// Length of a buffer that no argument tells: as much as was recorded.
+fn recorded_length(call: &Ioctl) -> usize {
+    let per_sm = pointers::of(call.request).find(|p| matches!(p.length, Length::PerSm));
+    per_sm.and_then(|p| call.after.buffers.get(&p.offset)).map_or(0, |b| b.bytes.len())
+}
+
+fn compare(call: &Ioctl, result: Result<i32, Errno>, mut after: Image) -> Outcome {
+    let what = format!("{} on {}", decode::name(call.node, call.request), call.on);
+    if result != call.result {
+        return Outcome::Differs(format!("{what}: recorded {:?}, now {result:?}", call.result));
+    }
+    if TIMES.contains(&call.request) {
+        return Outcome::Same;
+    }
+    // New descriptors were labelled anew here; the recording's labels are given to them afterwards.
+    for d in descriptors::of(call.request).filter(|d| d.role != Role::In) {
+        if let (Some(label), true) = (call.after.fds.get(&d.offset), after.fds.contains_key(&d.offset)) {
+            after.fds.insert(d.offset, label.clone());
+        }
+    }
+    let differences = call.after.differences(call.node, call.request, &after);
+    if differences.is_empty() { Outcome::Same } else { Outcome::Differs(format!("{what}: {}", differences.join("; "))) }
+}
+
+/// Whether a call without an argument ended alike; what it returns is not compared.
+fn same_end<A, B>(what: &str, recorded: &Result<A, Errno>, now: &Result<B, Errno>) -> Outcome {
+    let end = |errno: Option<Errno>| errno.map_or_else(|| "success".to_owned(), |e| format!("{e:?}"));
+    let (recorded, now) = (recorded.as_ref().err().copied(), now.as_ref().err().copied());
+    if recorded == now {
+        Outcome::Same
+    } else {
+        Outcome::Differs(format!("{what}: recorded {}, now {}", end(recorded), end(now)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Recorded;
+    use crate::testing::{TestKmd, program};
+
+    fn recording(size: u32) -> Vec<u8> {
+        let path = std::env::temp_dir().join(format!("tegrarm-kmd-{}-perform-{size}.jsonl", std::process::id()));
+        let recorder = Recorded::create(Arc::<TestKmd>::default(), &path).expect("a recording");
+        program(&(Arc::new(recorder) as Arc<dyn Kmd>), size).expect("the test kernel knows the program");
+        let text = std::fs::read(&path).expect("the recording");
+        std::fs::remove_file(&path).expect("a file to remove");
+        text
+    }
+
+    #[test]
+    fn the_same_kernel_answers_alike_and_nothing_stays_open() {
+        let kernel = Arc::<TestKmd>::default();
+        let outcome = perform(&recording(8192)[..], kernel.clone()).expect("a recording");
+        assert_eq!(outcome.difference, None);
+        assert!(outcome.made > 10, "{outcome}");
+        assert_eq!(kernel.open_fds(), 0);
+    }
+
+    #[test]
+    fn another_answer_is_named() {
+        let text = String::from_utf8(recording(4096)).expect("text");
+        let altered = text.replacen("fefffff000", "fefffff111", usize::MAX).replacen("00f0fffffe", "11f1fffffe", 9);
+        assert_ne!(altered, text);
+        let outcome = perform(altered.as_bytes(), Arc::<TestKmd>::default()).expect("a recording");
+        let text = outcome.difference.expect("a difference");
+        assert!(text.contains("NVGPU_AS_IOCTL_MAP_BUFFER_EX on as#1: offset: recorded"), "{text}");
+    }
+}

@@ -1,0 +1,16 @@
+//! Any words as a pushbuffer segment: executed, blocked or a fault, never a crash of the simulator.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use tegrarm_fuzz::{Rig, words};
+
+fuzz_target!(|bytes: &[u8]| {
+    let words = words(&bytes[..bytes.len().min(16 << 10)]);
+    let _ = tegra_sim::decode::text(tegra_sim::decode::Kind::Pushbuffer, bytes);
+    if words.is_empty() {
+        return;
+    }
+    let mut rig = Rig::new();
+    rig.lane.submit(&words);
+    rig.go();
+});

@@ -1,0 +1,55 @@
+//! Any 16-byte words as machine code: a grid ends, faults or runs out of its budget, and touches nothing but its own
+//! memory. Seeds are real kernels, so that mutations of them come up too.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use std::sync::Arc;
+use tegra_sim::mm::{Backing, Extent, PageTable};
+use tegra_sim::sm::{ConstantBank, Launch, Limits, mnemonic, run};
+use tegrarm_fuzz::{BUDGET, Input};
+
+const CODE: u64 = 0x4_0000_0000;
+const BANK: u64 = 0x5_0000_0000;
+const DATA: u64 = 0x6_0000_0000;
+/// Where compilers expect the parameters.
+const PARAMETERS: usize = 0x160;
+
+fn map(table: &mut PageTable, va: u64, contents: &[u8], len: usize) -> Arc<Backing> {
+    let backing = Arc::new(Backing::anonymous("fuzz", len).expect("memory"));
+    assert!(backing.write(0, &contents[..contents.len().min(len)]));
+    table.insert(Extent { va, len: len as u64, backing: Some(backing.clone()), offset: 0, writable: true });
+    backing
+}
+
+fuzz_target!(|bytes: &[u8]| {
+    let mut input = Input(bytes);
+    let [threads, rows, ctas, shared] = input.bytes();
+    let mut table = PageTable::default();
+    for word in input.0.chunks_exact(16) {
+        let _ = mnemonic(u128::from_le_bytes(word.try_into().expect("sixteen bytes")));
+    }
+    let _code = map(&mut table, CODE, input.0, 8192);
+    let mut bank = vec![0; 4096];
+    for (i, at) in [DATA, DATA + 4096, DATA + 8192, 64].iter().enumerate() {
+        bank[PARAMETERS + 8 * i..][..8].copy_from_slice(&at.to_le_bytes());
+    }
+    let _bank = map(&mut table, BANK, &bank, 4096);
+    let _data = map(&mut table, DATA, &[], 16 << 10);
+    let launch = Launch {
+        table: Arc::new(table),
+        code: CODE,
+        grid: [1 + u32::from(ctas % 3), 1, 1],
+        block: [1 + u32::from(threads % 96), 1 + u32::from(rows % 3), 1],
+        registers: 255,
+        shared_bytes: 256 * u32::from(shared),
+        local_low: 0,
+        local_high: 0x400,
+        banks: std::array::from_fn(|i| (i == 0).then_some(ConstantBank { va: BANK, size: 4096 })),
+        shared_window: 0xfe_0000_0000,
+        local_window: 0xfd_0000_0000,
+        sm_count: 16,
+        veid: 1,
+        limits: Limits { budget: BUDGET, threads: 1, ..Limits::default() },
+    };
+    let _ = run(&launch);
+});

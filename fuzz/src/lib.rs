@@ -1,0 +1,80 @@
+//! What the fuzz targets share: a GPU in step mode with a channel, and inputs read piece by piece.
+
+/// The harness of the simulator's own front-end tests.
+#[path = "../../crates/tegra-sim/tests/gpu_front_end/harness.rs"]
+pub mod harness;
+
+use harness::{Buffer, Lane, Machine};
+use tegra_sim::gpu::GpuConfig;
+
+/// Turns of a run: an endless pushbuffer is cut off here.
+const STEPS: usize = 300;
+/// Warp instructions of a grid: an endless kernel is cut off here.
+pub const BUDGET: u64 = 20_000;
+/// Memory that inputs may reach: a page each for data, descriptors and semaphores, and code.
+pub const DATA: u64 = 0x2_0000_0000;
+/// See [`DATA`].
+pub const CODE: u64 = 0x4_0000_0000;
+
+/// A GPU with one channel and some memory.
+pub struct Rig {
+    pub machine: Machine,
+    pub lane: Lane,
+    pub data: Buffer,
+    pub code: Buffer,
+}
+
+impl Rig {
+    pub fn new() -> Rig {
+        let machine = Machine::with(GpuConfig { step: true, budget: BUDGET, ..GpuConfig::default() });
+        let lane = machine.lane();
+        let (data, code) = (machine.map(DATA, 64 << 10), machine.map(CODE, 8192));
+        Rig { machine, lane, data, code }
+    }
+
+    /// Rings the doorbell and lets the GPU work, within bounds.
+    pub fn go(&self) {
+        self.machine.ring(&self.lane);
+        for _ in 0..STEPS {
+            if !self.machine.gpu.step() {
+                break;
+            }
+        }
+        if self.lane.dead() {
+            assert!(self.lane.notified().is_some(), "a dead channel has an error notifier");
+        }
+    }
+}
+
+impl Default for Rig {
+    fn default() -> Rig {
+        Rig::new()
+    }
+}
+
+/// Little-endian words; a rest that is none is left out.
+pub fn words(bytes: &[u8]) -> Vec<u32> {
+    bytes.chunks_exact(4).map(|w| u32::from_le_bytes([w[0], w[1], w[2], w[3]])).collect()
+}
+
+/// An input, read piece by piece; zeros when it is used up.
+pub struct Input<'a>(pub &'a [u8]);
+
+impl Input<'_> {
+    pub fn byte(&mut self) -> u8 {
+        self.bytes::<1>()[0]
+    }
+
+    pub fn bytes<const N: usize>(&mut self) -> [u8; N] {
+        let mut out = [0; N];
+        let n = N.min(self.0.len());
+        out[..n].copy_from_slice(&self.0[..n]);
+        self.0 = &self.0[n..];
+        out
+    }
+
+    /// One of `choices`.
+    pub fn pick<'c, T>(&mut self, choices: &'c [T]) -> &'c T {
+        &choices[usize::from(u16::from_le_bytes(self.bytes())) % choices.len()]
+    }
+}

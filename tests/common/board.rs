@@ -1,0 +1,93 @@
+//! The kernel under test: a virtual board of this process, or the device nodes.
+//!
+//! `TEGRARM_TEST_BACKEND=nvgpu` chooses the nodes: then every call is a real system call, answered by whoever
+//! provides them. `make test-out-of-process` has `tegrarm-sim run` do that.
+
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::sync::{Arc, Once};
+use tegra_sim::{Census, Chip, L4t, SimConfig, SimKmd};
+use tegrarm_kmd::{Arg, Errno, Kmd, LinuxKmd, Mapping, Node, Placement, Prot};
+
+/// A board that tests run on.
+pub enum Board {
+    /// In this process; what is alive in it can be counted.
+    Virtual(SimKmd),
+    /// Behind the device nodes.
+    Nodes(LinuxKmd),
+}
+
+/// A board with `l4t`; a virtual one has little memory, so that running out of it is cheap. One behind the nodes
+/// has the release it has: ask [`releases`] before asking for several.
+pub fn board(l4t: L4t) -> Arc<Board> {
+    if behind_nodes() {
+        return Arc::new(Board::Nodes(LinuxKmd));
+    }
+    let config = SimConfig { mem_total: 512 << 20, ..SimConfig::new(Chip::AgxOrin).on(l4t) };
+    Arc::new(Board::Virtual(SimKmd::new(config)))
+}
+
+/// Those of `all` that can be tested here: behind the nodes, the one that `TEGRARM_SIM_L4T` names.
+pub fn releases(all: &[L4t]) -> Vec<L4t> {
+    let runs = SimConfig::from_env().expect("the simulator's environment").l4t;
+    all.iter().copied().filter(|l4t| !behind_nodes() || *l4t == runs).collect()
+}
+
+fn behind_nodes() -> bool {
+    std::env::var_os("TEGRARM_TEST_BACKEND").is_some_and(|name| name == "nvgpu")
+}
+
+impl Board {
+    /// What is alive in the kernel. Behind the nodes nobody can tell: `None`, which is equal to itself.
+    pub fn census(&self) -> Option<Census> {
+        static ONCE: Once = Once::new();
+        match self {
+            Board::Virtual(sim) => Some(sim.kernel().census()),
+            Board::Nodes(_) => {
+                ONCE.call_once(|| eprintln!("SKIPPED: counting kernel objects, which are in another process"));
+                None
+            }
+        }
+    }
+
+    /// Whether nobody used the board before: then ids are the first ones. The nodes' board may have served others.
+    pub fn is_fresh(&self) -> bool {
+        matches!(self, Board::Virtual(_))
+    }
+
+    fn kmd(&self) -> &dyn Kmd {
+        match self {
+            Board::Virtual(sim) => sim,
+            Board::Nodes(linux) => linux,
+        }
+    }
+}
+
+impl Kmd for Board {
+    fn name(&self) -> &str {
+        self.kmd().name()
+    }
+
+    fn open(&self, path: &str) -> Result<OwnedFd, Errno> {
+        self.kmd().open(path)
+    }
+
+    fn ioctl(&self, fd: BorrowedFd<'_>, node: Node, request: u32, arg: Arg<'_>) -> Result<i32, Errno> {
+        self.kmd().ioctl(fd, node, request, arg)
+    }
+
+    fn mmap(&self, fd: BorrowedFd<'_>, at: Placement, len: usize, prot: Prot, offset: u64) -> Result<Mapping, Errno> {
+        self.kmd().mmap(fd, at, len, prot, offset)
+    }
+
+    fn close(&self, fd: OwnedFd) {
+        self.kmd().close(fd);
+    }
+
+    fn read_text(&self, path: &str) -> Result<String, Errno> {
+        self.kmd().read_text(path)
+    }
+
+    fn write_text(&self, path: &str, text: &str) -> Result<(), Errno> {
+        self.kmd().write_text(path, text)
+    }
+}
