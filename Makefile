@@ -22,7 +22,7 @@ export TEGRARM_BACKEND ?= $(if $(wildcard /dev/nvgpu),nvgpu,sim)
 export TEGRARM_LIB     := $(LIB)
 
 .DEFAULT_GOAL := build
-.PHONY: build venv demo test cargo-test ctest pytest test-tinygrad test-tinygrad-sample lint header docs bench clean distclean
+.PHONY: build venv demo test cargo-test test-out-of-process fuzz ctest pytest test-tinygrad test-tinygrad-sample lint header docs bench clean distclean
 
 build:            ## the shared library (release)
 	$(CARGO) build --release --locked
@@ -51,11 +51,24 @@ demo: build venv  ## tensors through the library, two compilers
 
 # --- tests --------------------------------------------------------------------------------------------------------
 
-test: cargo-test ctest pytest  ## every test there is
+test: cargo-test test-out-of-process ctest pytest  ## every test there is
 	@echo "make test: all suites passed"
 
 cargo-test:
 	$(CARGO) test --workspace --locked
+
+# The same tests with real system calls: the device nodes are the supervisor's, another process. Test binaries are started
+# by the runner that cargo asks for.
+SIM      := $(CARGO_TARGET_DIR)/release/tegrarm-sim
+HOST     := $(shell $(CARGO) -vV 2>/dev/null | sed -n 's/^host: //p')
+RUNNER   := CARGO_TARGET_$(shell echo $(HOST) | tr a-z- A-Z_)_RUNNER
+ON_NODES := bringup file_door fork runtime_device statuses threads
+
+test-out-of-process: build  ## the suite on the device nodes of `tegrarm-sim run`
+	$(CARGO) build --release --locked -p tegra-sim --bin tegrarm-sim
+	env $(RUNNER)="$(SIM) run --" TEGRARM_TEST_BACKEND=nvgpu $(CARGO) test --locked -p tegrarm $(ON_NODES:%=--test %)
+	env $(RUNNER)="$(SIM) run --l4t r35 --" TEGRARM_SIM_L4T=r35 TEGRARM_TEST_BACKEND=nvgpu $(CARGO) test --locked -p tegrarm --test bringup
+	$(MAKE) --no-print-directory -C ctests TEGRARM_BACKEND=nvgpu RUN="$(SIM) run --" plain
 
 ctest: build
 	$(MAKE) --no-print-directory -C ctests test
@@ -106,6 +119,24 @@ header docs:      ## rewrites include/, docs/classes.md, docs/controls.md and th
 
 $(CBINDGEN):
 	$(CARGO) install --quiet --locked --root $(CACHE)/cbindgen-$(CBINDGEN_VERSION) --target-dir $(CACHE)/cbindgen-build cbindgen@$(CBINDGEN_VERSION)
+
+FUZZ_VERSION := 0.13.2
+FUZZ         := $(CACHE)/cargo-fuzz-$(FUZZ_VERSION)
+FUZZ_SECONDS ?= 600
+# Their programs hand pointers to the kernel, which writes there: the sanitizer's own memory must not be in the way.
+FUZZ_PLAIN   := ioctls recording
+FUZZ_ASAN    := cubin hostobj pushbuffer qmd ring sass
+
+$(FUZZ)/bin/cargo-fuzz:
+	$(CARGO) install --quiet --locked --root $(FUZZ) --target-dir $(CACHE)/cargo-fuzz-build cargo-fuzz@$(FUZZ_VERSION)
+
+fuzz: $(FUZZ)/bin/cargo-fuzz  ## every fuzz target for FUZZ_SECONDS each (needs a nightly toolchain)
+	@set -e; for t in $(FUZZ_PLAIN) $(FUZZ_ASAN); do \
+		case " $(FUZZ_PLAIN) " in *" $$t "*) sanitizer=none;; *) sanitizer=address;; esac; \
+		mkdir -p fuzz/corpus/$$t fuzz/seeds/$$t; \
+		PATH=$(FUZZ)/bin:$$PATH $(CARGO) +nightly fuzz run -s $$sanitizer $$t fuzz/corpus/$$t fuzz/seeds/$$t -- \
+			-max_total_time=$(FUZZ_SECONDS) -timeout=20 -rss_limit_mb=4096; \
+	done
 
 # --- figures ------------------------------------------------------------------------------------------------------
 

@@ -2,6 +2,7 @@
 
 mod common;
 
+use common::board::releases;
 use common::*;
 use std::io::Write;
 use std::sync::Arc;

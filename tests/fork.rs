@@ -46,13 +46,15 @@ fn child(client: u32, memory: u32) -> i32 {
 
 #[test]
 fn a_child_starts_anew_and_the_parent_goes_on() {
-    let backend = CString::new("sim").unwrap();
+    let nodes = std::env::var_os("TEGRARM_TEST_BACKEND").is_some_and(|name| name == "nvgpu");
+    let name = if nodes { "nvgpu" } else { "sim" };
+    let backend = CString::new(name).unwrap();
     let config = tegrarm_config { size: size_of::<tegrarm_config>(), backend: backend.as_ptr() };
     // SAFETY: the configuration outlives the call.
     assert_eq!(unsafe { tegrarm_init(&raw const config) }, NV_OK, "{}", last_error());
     // What the child initialises itself from.
     // SAFETY: no other thread reads the environment meanwhile.
-    unsafe { std::env::set_var("TEGRARM_BACKEND", "sim") };
+    unsafe { std::env::set_var("TEGRARM_BACKEND", name) };
     let (_, client) = alloc(0, 0, NV01_ROOT_CLIENT, None);
     let (_, device) = alloc(client, client, NV01_DEVICE_0, None);
     let mut params = NV_MEMORY_ALLOCATION_PARAMS::new_zeroed();

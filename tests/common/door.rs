@@ -4,6 +4,7 @@
 use super::*;
 use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicU64, Ordering};
+use tegra_sim::L4t;
 use tegrarm::files::Door;
 use tegrarm_abi::rm::ctrl_2080::*;
 use tegrarm_abi::rm::escapes::*;

@@ -1,10 +1,10 @@
 //! What the tests of the object door share: a virtual board, and a client that brings channels up on it.
 #![allow(dead_code)] // each test program uses its own part
 
-mod board;
+pub mod board;
 pub mod door;
 
-pub use board::{Board, board, releases};
+pub use board::{Board, board};
 
 use std::sync::Arc;
 use tegrarm::rm::{DmaRequest, MapRequest, Rm};

@@ -15,7 +15,7 @@ pub(super) struct Class {
 }
 
 pub(super) static HOST: Class = Class { prefix: "NVC56F_", consts: HOST_CONSTS, bits: HOST_BITS };
-pub(super) static COPY: Class = Class { prefix: "NVC7B5_", consts: COPY_CONSTS, bits: COPY_BITS };
+pub(super) static COPY: Class = Class { prefix: "NVC6B5_", consts: COPY_CONSTS, bits: COPY_BITS };
 pub(super) static COMPUTE: Class = Class { prefix: "NVC6C0_", consts: COMPUTE_CONSTS, bits: COMPUTE_BITS };
 
 /// One field of a data word.

@@ -6,7 +6,7 @@ use std::fmt::Write;
 use tegrarm_abi::methods::host::*;
 use tegrarm_abi::rm::classes::AMPERE_DMA_COPY_B;
 
-/// Methods below this offset are host's on every subchannel, but for SET_OBJECT.
+/// Methods below this offset are host's on every subchannel; SET_OBJECT, which goes on to the engine, has its name too.
 const HOST_METHODS: u32 = 0x100;
 
 /// Subchannels and the listing so far.
@@ -71,8 +71,7 @@ impl Listing {
             let copies = data & 0xffff == AMPERE_DMA_COPY_B;
             self.classes[subchannel as usize] = if copies { &class::COPY } else { &class::COMPUTE };
         }
-        let host = method < HOST_METHODS && method != NVC56F_SET_OBJECT;
-        let class = if host { &class::HOST } else { self.classes[subchannel as usize] };
+        let class = if method < HOST_METHODS { &class::HOST } else { self.classes[subchannel as usize] };
         match class.method(method) {
             Some(name) => {
                 let fields: Vec<String> = class.fields(name, data).iter().map(|f| f.to_string()).collect();

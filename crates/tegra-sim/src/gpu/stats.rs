@@ -98,7 +98,7 @@ mod tests {
             start_ns: 1000,
             end_ns,
         };
-        for event in [launch(0x100, 5, 2000), launch(0x200, 1, 1500), launch(0x100, 5, 2000)] {
+        for event in [launch(0x100, 5, 2000), launch(0x200, 1, 2000), launch(0x100, 5, 2000)] {
             stats.count(&event);
         }
         let text = stats.to_string();
