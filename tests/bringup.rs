@@ -39,7 +39,7 @@ fn tokens_veid_and_addresses_are_the_boards() {
 #[test]
 fn freeing_the_client_gives_everything_back() {
     let _alone = ALONE.lock();
-    let kmd = board(L4t::R36);
+    let kmd = board(default_release());
     let rm = manager(kmd.clone());
     let (before, census) = (holdings(), kmd.census());
     let b = Bringup::open(&rm).unwrap();
@@ -53,7 +53,7 @@ fn freeing_the_client_gives_everything_back() {
 #[test]
 fn freeing_piece_by_piece_gives_everything_back_too() {
     let _alone = ALONE.lock();
-    let kmd = board(L4t::R36);
+    let kmd = board(default_release());
     let rm = manager(kmd.clone());
     let (before, census) = (holdings(), kmd.census());
     let b = Bringup::open(&rm).unwrap();
@@ -102,7 +102,7 @@ fn a_failure_at_any_call_of_bring_up_leaves_nothing_and_a_retry_works() {
 #[test]
 fn a_failure_at_any_call_of_an_allocation_leaves_nothing() {
     let _alone = ALONE.lock();
-    let kmd = board(L4t::R36);
+    let kmd = board(default_release());
     let faulty = Arc::new(Faulty::new(kmd.clone()));
     let rm = manager(faulty.clone());
     let s = Session::open(&rm).unwrap();
@@ -135,7 +135,7 @@ fn a_failure_at_any_call_of_an_allocation_leaves_nothing() {
 #[test]
 fn memory_takes_the_system_calls_of_the_pipeline_and_no_other() {
     let _alone = ALONE.lock();
-    let kmd = board(L4t::R36);
+    let kmd = board(default_release());
     let faulty = Arc::new(Faulty::new(kmd));
     let rm = manager(faulty.clone());
     let s = Session::open(&rm).unwrap();
@@ -160,7 +160,7 @@ fn a_recorded_bring_up_replays_without_a_kernel() {
     let (mut file, path) = nix_tempfile();
     tegrarm::rm::context::watch();
     let recorded: Arc<dyn Kmd> =
-        Arc::new(Recorded::create(board(L4t::R36), &path).unwrap().labelled(tegrarm::rm::context::label));
+        Arc::new(Recorded::create(board(default_release()), &path).unwrap().labelled(tegrarm::rm::context::label));
     let rm = manager(recorded);
     let live = Bringup::open(&rm).unwrap();
     live.s.close(&rm);

@@ -5,7 +5,6 @@ mod common;
 
 use common::door::*;
 use common::*;
-use tegra_sim::L4t;
 use tegrarm::files::{escapes, uvm};
 use tegrarm::rm::classes::State;
 use tegrarm_abi::layout::AbiStruct;
@@ -19,7 +18,7 @@ use tegrarm_kmd::Errno;
 use zerocopy::FromZeros;
 
 fn desktop() -> Desktop {
-    Desktop::open(L4t::R36)
+    Desktop::open(default_release())
 }
 
 fn dup(fd: i32) -> i32 {
@@ -464,7 +463,7 @@ fn closing_everything_gives_everything_back() {
         drop(c);
         d.kmd.clone()
     };
-    assert_eq!(kmd.census(), board(L4t::R36).census());
+    assert_eq!(kmd.census(), board(default_release()).census());
 }
 
 /// Sizes in tests are structures'; the layouts are checked where they are declared.

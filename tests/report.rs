@@ -42,6 +42,8 @@ fn ask_for_too_much() {
     assert_eq!(control(client, subdevice, NV83DE_CTRL_CMD_DEBUG_READ_MMU_FAULT_INFO), NV_ERR_NOT_SUPPORTED);
     assert_eq!(control(client, subdevice, 0x2080_7777), NV_ERR_NOT_SUPPORTED);
     assert_eq!(control(client, subdevice, 0xbeef_0001), NV_ERR_NOT_SUPPORTED);
+    // SAFETY: no configuration is allowed.
+    assert_eq!(unsafe { tegrarm_init(std::ptr::null()) }, NV_ERR_INVALID_STATE, "initialised already");
 }
 
 /// Runs only `test` of this program, in a process of its own.

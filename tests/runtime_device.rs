@@ -6,7 +6,6 @@ mod common;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
-use tegra_sim::L4t;
 use tegrarm::rm::Rm;
 use tegrarm::runtime::device::{Buffer, Device, KernelRef, Module};
 use tegrarm::runtime::fault::Cause;
@@ -25,7 +24,7 @@ struct Board {
 }
 
 fn board() -> Board {
-    let kmd = common::board(L4t::R36);
+    let kmd = common::board(common::default_release());
     let rm = Arc::new(Rm::new(kmd.clone(), CacheMode::WriteCombine));
     Board { device: Device::open(&rm, 0).unwrap(), kmd }
 }
@@ -320,7 +319,7 @@ fn bad_launches_do_nothing() {
 
 #[test]
 fn closing_gives_everything_back() {
-    let kmd = common::board(L4t::R36);
+    let kmd = common::board(common::default_release());
     let rm = Arc::new(Rm::new(kmd.clone(), CacheMode::WriteCombine));
     for _ in 0..3 {
         let device = Device::open(&rm, 0).unwrap();

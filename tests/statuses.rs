@@ -3,7 +3,7 @@
 mod common;
 
 use common::*;
-use tegra_sim::L4t;
+use std::sync::Arc;
 use tegrarm::rm::{CLIENT_HANDLES, DmaRequest, MapRequest, MemoryRequest, OBJECT_HANDLES, Rm};
 use tegrarm::tegra::{USER_VA_END, USER_VA_START};
 use tegrarm_abi::rm::alloc::*;
@@ -15,10 +15,11 @@ use tegrarm_abi::rm::ctrl_2080::*;
 use tegrarm_abi::rm::ctrl_a06c::*;
 use tegrarm_abi::rm::ctrl_c36f::*;
 use tegrarm_abi::rm::status::*;
+use tegrarm_kmd::{CallKind, Errno, Faulty};
 use zerocopy::FromZeros;
 
 fn rm() -> Rm {
-    manager(board(L4t::R36))
+    manager(board(default_release()))
 }
 
 fn session() -> (Rm, Session) {
@@ -360,7 +361,7 @@ fn channel_controls_answer() {
 
 #[test]
 fn the_default_space_becomes_real_when_a_channel_uses_it() {
-    let kmd = board(L4t::R36);
+    let kmd = board(default_release());
     let rm = manager(kmd.clone());
     let s = Session::open(&rm).unwrap();
     let mut range = NV_MEMORY_VIRTUAL_ALLOCATION_PARAMS::new_zeroed();
@@ -380,4 +381,47 @@ fn the_default_space_becomes_real_when_a_channel_uses_it() {
     assert!(params.cid == 511 || !kmd.is_fresh());
     rm.make(s.client, channel, AMPERE_DMA_COPY_B).unwrap();
     s.close(&rm);
+}
+
+/// What the kernel answers, as RM would put it.
+#[test]
+fn the_kernels_refusals_become_statuses() {
+    let faulty = Arc::new(Faulty::new(board(default_release())));
+    let rm = manager(faulty.clone());
+    let s = Session::open(&rm).unwrap();
+    let expected = [
+        (Errno::ENOMEM, NV_ERR_NO_MEMORY),
+        (Errno::EPERM, NV_ERR_INSUFFICIENT_PERMISSIONS),
+        (Errno::EINVAL, NV_ERR_INVALID_ARGUMENT),
+        (Errno::EBUSY, NV_ERR_STATE_IN_USE),
+        (Errno::ETIMEDOUT, NV_ERR_TIMEOUT),
+        (Errno::ENODEV, NV_ERR_RESOURCE_LOST),
+        (Errno::ENOTTY, NV_ERR_NOT_SUPPORTED),
+        (Errno::EMFILE, NV_ERR_OPERATING_SYSTEM),
+        (Errno::EIO, NV_ERR_OPERATING_SYSTEM),
+    ];
+    for (errno, wanted) in expected {
+        faulty.arm(CallKind::Any, 1, errno);
+        let error = s.memory(&rm, 4096).expect_err("the kernel refused");
+        assert!(faulty.fired());
+        assert_eq!(error.status, wanted, "{errno}: {error}");
+    }
+}
+
+#[test]
+fn a_handle_that_is_no_channel_is_an_invalid_channel() {
+    let rm = rm();
+    let b = Bringup::open(&rm).unwrap();
+    let c = b.s.client;
+    let mut disable = NV2080_CTRL_FIFO_DISABLE_CHANNELS_PARAMS::new_zeroed();
+    (disable.numChannels, disable.hClientList[0], disable.hChannelList[0]) = (1, c, b.s.device);
+    let disabled = rm.ask(c, b.s.subdevice, NV2080_CTRL_CMD_FIFO_DISABLE_CHANNELS, &mut disable);
+    assert_eq!(status(disabled), NV_ERR_INVALID_CHANNEL);
+    let mut debugger = NV83DE_ALLOC_PARAMETERS::new_zeroed();
+    (debugger.hAppClient, debugger.hClass3dObject) = (c, b.engines[0]);
+    let debugger = rm.make_with(c, b.s.device, GT200_DEBUGGER, &mut debugger).unwrap();
+    let mut sms = NV83DE_CTRL_DEBUG_READ_ALL_SM_ERROR_STATES_PARAMS::new_zeroed();
+    (sms.hTargetChannel, sms.numSMsToRead) = (b.s.device, 1);
+    let read = rm.ask(c, debugger, NV83DE_CTRL_CMD_DEBUG_READ_ALL_SM_ERROR_STATES, &mut sms);
+    assert_eq!(status(read), NV_ERR_INVALID_CHANNEL);
 }

@@ -3,7 +3,6 @@
 mod common;
 
 use common::*;
-use tegra_sim::L4t;
 use tegrarm_abi::rm::ctrl_2080::*;
 use tegrarm_abi::rm::status::*;
 use zerocopy::FromZeros;
@@ -14,7 +13,7 @@ const ROUNDS: usize = 60;
 /// One client shared by all: handles, addresses and the object tree are contended.
 #[test]
 fn one_client_serves_many_threads() {
-    let kmd = board(L4t::R36);
+    let kmd = board(default_release());
     let rm = manager(kmd.clone());
     let s = Session::open(&rm).unwrap();
     let warm = s.memory(&rm, 4096).unwrap();
@@ -49,7 +48,7 @@ fn one_client_serves_many_threads() {
 /// A device dies while others allocate below it: each gets an object or a status, and nothing stays.
 #[test]
 fn freeing_a_parent_races_with_allocating_below_it() {
-    let kmd = board(L4t::R36);
+    let kmd = board(default_release());
     let rm = manager(kmd.clone());
     let census = kmd.census();
     for _ in 0..20 {

@@ -4,8 +4,8 @@ use super::gpu::Gpu;
 use super::group::{ContextShare, Group};
 use super::store::{Overlay, Store};
 use super::vaspace::VaSpace;
-use crate::status::{During, RmResult, fail};
-use crate::tegra::{AddressSpace, Backing, CacheMode, Channel, PAGE};
+use crate::status::{During, RmError, RmResult, fail};
+use crate::tegra::{AddressSpace, Backing, CacheMode, Channel, KernelError, PAGE};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tegrarm_abi::nvgpu::channel::nvgpu_notification;
@@ -74,7 +74,7 @@ impl ChannelObject {
     ///
     /// # Errors
     /// 0x1F for a bad number of entries, 0x37 when ring or USERD are not where the CPU and the kernel can share
-    /// them, otherwise the kernel's refusal. Nothing stays behind.
+    /// them, 0x1A when all channels are in use, otherwise the kernel's refusal. Nothing stays behind.
     pub fn new(gpu: &Gpu, plan: ChannelPlan) -> RmResult<ChannelObject> {
         let (area, ring_offset) = find_ring(&plan, gpu)?;
         check_userd(&plan, &area, ring_offset)?;
@@ -84,7 +84,7 @@ impl ChannelObject {
         let userd = Backing::new(&gpu.nvmap, PAGE, CacheMode::WriteCombine).during(|| "allocating the USERD page")?;
         let (ring, userd) = (Arc::new(ring), Arc::new(userd));
 
-        let channel = gpu.ctrl.open_channel(plan.group.runlist).during(|| "opening a channel")?;
+        let channel = gpu.ctrl.open_channel(plan.group.runlist).map_err(none_left)?;
         space.bind(&channel).during(|| "binding the channel to its address space")?;
         let veid = plan.share.as_ref().map_or(0, |s| s.veid);
         plan.group.tsg.bind(&channel, veid).during(|| format!("binding the channel to its TSG, VEID {veid}"))?;
@@ -185,6 +185,16 @@ impl Drop for Shown {
             self.over.uncover_foreign(&self.overlay, *addr);
         }
     }
+}
+
+/// nvgpu answers `ENOMEM` when its channels are used up; to a client of RM "no memory" is something that freeing
+/// buffers could help against.
+fn none_left(e: KernelError) -> RmError {
+    let mut error = RmError::from(e);
+    if error.status == NV_ERR_NO_MEMORY {
+        error.status = NV_ERR_INSUFFICIENT_RESOURCES;
+    }
+    error.during("opening a channel")
 }
 
 /// The buffer the ring is in, and where. The kernel's ring takes whole pages of it.

@@ -4,7 +4,7 @@
 pub mod board;
 pub mod door;
 
-pub use board::{Board, board};
+pub use board::{Board, board, default_release};
 
 use std::sync::Arc;
 use tegrarm::rm::{DmaRequest, MapRequest, Rm};

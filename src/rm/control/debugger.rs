@@ -56,11 +56,18 @@ pub fn sm_errors(call: &ControlCall, params: &mut [u8]) -> RmResult<()> {
     Ok(())
 }
 
-/// nvgpu tells that there was a fault, not where; an entry without an address is still better than none.
+/// nvgpu tells that there was a fault, not where; an entry without an address is still better than none. Type and
+/// access are 0, which upstream has names for (PDE, READ): frontends look them up.
 pub fn mmu_fault(call: &ControlCall, params: &mut [u8]) -> RmResult<()> {
     let channel = target(call, 0)?;
     let mut p: NV83DE_CTRL_DEBUG_READ_MMU_FAULT_INFO_PARAMS = get(&[]);
     p.count = u32::from(is_mmu_fault(&channel)?);
+    if p.count > 0 {
+        tracing::warn!(
+            "channel {}: MMU fault; nvgpu writes its address to the kernel's log only: see dmesg",
+            channel.id()
+        );
+    }
     put(params, &p);
     Ok(())
 }
