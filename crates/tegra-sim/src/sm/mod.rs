@@ -3,9 +3,12 @@
 //! One entry point, [`run`]: a grid, described by [`Launch`], runs to its end or to its first fault.
 
 mod decode;
+mod disasm;
 mod exec;
 pub mod num;
 mod word;
+
+pub use disasm::disassemble;
 
 use crate::kernel::hw::SmError;
 use crate::mm::{MmuFault, PageTable};

@@ -90,6 +90,15 @@ fn global_access_into_a_window() {
 }
 
 #[test]
+fn trap() {
+    let mut gpu = Gpu::default();
+    let buffer = gpu.alloc(4096);
+    let launch = provoke(&mut gpu, 4, 0, Arg::Ptr(&buffer));
+    let Err(SmFault::Warp { record, text, .. }) = run(&launch) else { panic!("no trap") };
+    assert_eq!((record.global_esr, record.warp_esr, opcode(&launch, record.pc)), (0x10, 0, 0x95c), "{text}");
+}
+
+#[test]
 fn stack_overflow() {
     let mut gpu = Gpu::default();
     let out = gpu.alloc(4096);

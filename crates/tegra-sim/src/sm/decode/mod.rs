@@ -15,6 +15,8 @@ pub(crate) struct Row {
     pub forms: u8,
     /// Mnemonic without modifiers.
     pub name: &'static str,
+    /// How the disassembler writes it; see [`crate::sm::disasm`].
+    pub text: &'static str,
     /// Makes the micro-op.
     pub lower: fn(&mut Lower<'_>) -> Result<Uop, Refused>,
 }

@@ -68,6 +68,14 @@ impl Env<'_> {
         Flow::Fault
     }
 
+    /// Records a trap: no warp exception, but the SM's own interrupt (global ESR, BPT.INT).
+    #[cold]
+    pub(crate) fn trap(&mut self, u: &Uop) -> Flow {
+        let record = SmError { global_esr: 1 << 4, warp_esr: 0, pc: self.pc(u.at) };
+        self.fault = Some(Box::new(SmFault::Warp { record, sm: self.sm, text: "trap".to_owned() }));
+        Flow::Fault
+    }
+
     /// Records an MMU fault of a data access.
     #[cold]
     pub(crate) fn mmu_fault(&mut self, u: &Uop, fault: MmuFault) -> Flow {

@@ -33,6 +33,13 @@ pub(crate) struct Tlb<'a> {
     entries: [Entry; WAYS],
 }
 
+/// Where the translation of an address is kept: 64 KiB pieces, spread so that equal offsets in several buffers do
+/// not collide.
+#[inline(always)]
+fn way(va: u64) -> usize {
+    ((va >> 16).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 60) as usize
+}
+
 /// Size of the generic windows.
 pub(crate) const WINDOW: u64 = 1 << 24;
 
@@ -46,7 +53,7 @@ impl<'a> Tlb<'a> {
     /// not cross an extent.
     #[inline(always)]
     pub(crate) fn get(&mut self, va: u64, len: u64, write: bool, access: Access) -> Result<*mut u8, Miss> {
-        let e = &self.entries[(va >> 16) as usize % WAYS];
+        let e = &self.entries[way(va)];
         let offset = va.wrapping_sub(e.start);
         if offset < e.len && e.len - offset >= len && (!write || e.writable) {
             return Ok(if e.host.is_null() { e.host } else { e.host.wrapping_add(offset as usize) });
@@ -57,7 +64,7 @@ impl<'a> Tlb<'a> {
     /// How far into its cached extent `va` lies, and how long that is. Only right after a successful [`Self::get`].
     #[inline(always)]
     pub(crate) fn around(&self, va: u64) -> (u64, u64) {
-        let e = &self.entries[(va >> 16) as usize % WAYS];
+        let e = &self.entries[way(va)];
         (va.wrapping_sub(e.start), e.len)
     }
 
@@ -81,7 +88,7 @@ impl<'a> Tlb<'a> {
             Some(b) => b.as_ptr().wrapping_add(extent.offset + (start - extent.va) as usize),
         };
         let e = Entry { start, len: end - start, host, writable: extent.writable };
-        self.entries[(va >> 16) as usize % WAYS] = e;
+        self.entries[way(va)] = e;
         Ok(if host.is_null() { host } else { host.wrapping_add((va - start) as usize) })
     }
 

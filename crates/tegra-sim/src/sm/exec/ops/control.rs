@@ -42,9 +42,36 @@ fn bra(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
     branch(w, u, taken, u.imm)
 }
 
+/// BRA.DIV and BRA.CONV: is the running group all of the lanes the uniform register names?
+fn bra_converged(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
+    if u.imm >= env.image_len {
+        env.extend = env.pc(u.imm);
+        return Flow::Extend;
+    }
+    let named = w.get(u.a, 0) ^ if u.mods & 2 != 0 { u32::MAX } else { 0 };
+    let converged = named & w.live == w.active;
+    let taken = if converged == (u.mods & 1 != 0) { exec & w.pred(u.ps) } else { 0 };
+    branch(w, u, taken, u.imm)
+}
+
+/// BPT: a trap stops the grid, as on a board without a debugger; the others do nothing.
+fn trap(_: &mut Warp, env: &mut Env<'_>, u: &Uop, _: u32) -> Flow {
+    env.trap(u)
+}
+
+pub(crate) fn bpt_lower(l: &mut Lower<'_>) -> Result<Uop, Refused> {
+    let stops = matches!(l.bits(84, 3), 3 | 4);
+    Ok(l.uop(Handlers::all(if stops { trap } else { nothing })))
+}
+
 pub(crate) fn bra_lower(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     let imm = relative(l, l.word.signed(34, 48))?;
     let mut u = Uop { imm, ps: l.ps(), ..l.uop(Handlers::all(bra)) };
+    if l.word.opcode() == 0x947 && l.bits(32, 2) >= 2 {
+        u.a = l.ureg(24);
+        u.mods = l.bits(32, 1) | u32::from(l.bit(30)) << 1;
+        u.run = Handlers::all(bra_converged);
+    }
     if l.word.opcode() == 0x547 {
         // The condition is a uniform predicate.
         u.ps.index = crate::sm::exec::rows::pred::UNIFORM + l.bits(24, 3) as u8;
