@@ -1,0 +1,58 @@
+"""The verdicts of the runner of tinygrad's own tests (`make test-tinygrad`), which runs too long for here."""
+
+import importlib.util
+import pathlib
+import sys
+
+import pytest
+
+PATH = pathlib.Path(__file__).parents[1] / "suite" / "run.py"
+
+
+@pytest.fixture(scope="module")
+def suite():
+    spec = importlib.util.spec_from_file_location("tinygrad_suite", PATH)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # dataclasses look their module up
+    spec.loader.exec_module(module)
+    yield module
+    del sys.modules[spec.name]
+
+
+def verdict(suite, here, cpu, known=()):
+    runs = [suite.Run(outcomes, {test: "a reason" for test in outcomes}, 1.0) for outcomes in (here, cpu)]
+    return suite.judge("test_x", *runs, {test: "a cause" for test in known})
+
+
+@pytest.mark.parametrize(("here", "cpu", "known", "complaint"), [
+    ("passed", "passed", (), None),
+    ("skipped", "passed", (), None),
+    ("failed", "failed", (), None),
+    ("failed", "skipped", (), None),
+    ("failed", "passed", (), "a reason"),
+    ("failed", "passed", ("T.test",), None),
+    ("passed", "passed", ("T.test",), "take it off the list"),
+])
+def test_verdict(suite, here, cpu, known, complaint):
+    wrong = verdict(suite, {"T.test": here}, {"T.test": cpu}, known)
+    assert not wrong if complaint is None else len(wrong) == 1 and complaint in wrong[0]
+
+
+def test_a_test_that_only_ran_on_cpu_is_wrong(suite):
+    assert verdict(suite, {}, {"T.test": "passed"}) == ["T.test passes on CPU and did not run here"]
+
+
+def test_a_failed_subtest_fails_its_test(suite, tmp_path):
+    report = tmp_path / "report.xml"
+    report.write_text('<testsuites><testsuite><testcase classname="test.T" name="a"/><testcase classname="test.T" name="a">'
+                      '<failure message="E no"/></testcase><testcase classname="T" name="b"><skipped/></testcase></testsuite></testsuites>')
+    result = suite.read_report(report, 2.0)
+    assert result.outcomes == {"T.a": "failed", "T.b": "skipped"}
+    assert result.reasons == {"T.a": "E no"}
+
+
+def test_the_list_of_known_failures_is_well_formed(suite):
+    lines = (PATH.parent / "known_failures.tsv").read_text().splitlines()
+    rows = [line.split("\t") for line in lines if line and not line.startswith("#")]
+    assert all(len(row) == 3 and row[0] in (*suite.COMPILERS, "all") and row[1] and row[2] for row in rows)
+    assert len({tuple(row[:2]) for row in rows}) == len(rows)
