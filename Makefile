@@ -56,6 +56,7 @@ test: cargo-test test-out-of-process ctest pytest  ## every test there is
 
 cargo-test:
 	$(CARGO) test --workspace --locked
+	TEGRARM_SIM_L4T=r35 $(CARGO) test --locked -p tegrarm
 
 # The same tests with real system calls: the device nodes are the supervisor's, another process. Test binaries are started
 # by the runner that cargo asks for.
