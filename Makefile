@@ -141,7 +141,7 @@ fuzz: $(FUZZ)/bin/cargo-fuzz  ## every fuzz target for FUZZ_SECONDS each (needs 
 
 # --- figures ------------------------------------------------------------------------------------------------------
 
-bench: build venv ## prints the figures of docs/benchmarks.md
+bench: build venv ## prints the figures the project is held to; nothing passes or fails
 	$(PY) benches/figures.py
 
 clean:
