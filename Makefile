@@ -65,8 +65,11 @@ HOST     := $(shell $(CARGO) -vV 2>/dev/null | sed -n 's/^host: //p')
 RUNNER   := CARGO_TARGET_$(shell echo $(HOST) | tr a-z- A-Z_)_RUNNER
 ON_NODES := bringup file_door fork runtime_device statuses threads
 
-test-out-of-process: build  ## the suite on the device nodes of `tegrarm-sim run`
+.PHONY: $(SIM)
+$(SIM):
 	$(CARGO) build --release --locked -p tegra-sim --bin tegrarm-sim
+
+test-out-of-process: build $(SIM) ## the suite on the device nodes of `tegrarm-sim run`
 	env $(RUNNER)="$(SIM) run --" TEGRARM_TEST_BACKEND=nvgpu $(CARGO) test --locked -p tegrarm $(ON_NODES:%=--test %)
 	env $(RUNNER)="$(SIM) run --l4t r35 --" TEGRARM_SIM_L4T=r35 TEGRARM_TEST_BACKEND=nvgpu $(CARGO) test --locked -p tegrarm --test bringup
 	$(MAKE) --no-print-directory -C ctests TEGRARM_BACKEND=nvgpu RUN="$(SIM) run --" plain
@@ -141,7 +144,7 @@ fuzz: $(FUZZ)/bin/cargo-fuzz  ## every fuzz target for FUZZ_SECONDS each (needs 
 
 # --- figures ------------------------------------------------------------------------------------------------------
 
-bench: build venv ## prints the figures the project is held to; nothing passes or fails
+bench: build venv $(SIM) ## prints the figures the project is held to; nothing passes or fails
 	$(PY) benches/figures.py
 
 clean:

@@ -2,6 +2,7 @@
 #![allow(unsafe_code)] // the client's own system calls
 
 use super::*;
+use parking_lot::{ReentrantMutex, ReentrantMutexGuard};
 use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tegra_sim::L4t;
@@ -21,6 +22,10 @@ pub fn request(nr: u32, size: usize) -> u64 {
     u64::from(3 << 30 | (size as u32) << 16 | 0x46 << 8 | nr)
 }
 
+/// Descriptor numbers and addresses belong to the process, and these tests ask for closed and unmapped ones: their
+/// clients take turns.
+static ALONE: ReentrantMutex<()> = ReentrantMutex::new(());
+
 /// A board, and a process that has its nodes open.
 pub struct Desktop {
     pub kmd: Arc<Board>,
@@ -36,11 +41,13 @@ pub struct Desktop {
     pub vaspace: u32,
     pub uuid: nv_uuid,
     low: u64,
+    _alone: ReentrantMutexGuard<'static, ()>,
 }
 
 impl Desktop {
     /// Opens the nodes, registers what must be registered, allocates the usual objects.
     pub fn open(l4t: L4t) -> Desktop {
+        let alone = ALONE.lock();
         let kmd = board(l4t);
         let rm = Arc::new(manager(kmd.clone()));
         let mut d = Desktop {
@@ -57,6 +64,7 @@ impl Desktop {
             vaspace: 0,
             uuid: nv_uuid { uuid: [0; 16] },
             low: LOW.fetch_add(STRETCH, Ordering::Relaxed),
+            _alone: alone,
         };
         (d.ctl, d.uvm) = (d.node("/dev/nvidiactl"), d.node("/dev/nvidia-uvm"));
         d.client = d.alloc(0, NV01_ROOT_CLIENT);

@@ -151,7 +151,7 @@ impl Process for Target<'_> {
         if !vma.shared {
             tracing::warn!(
                 "nvmap FROM_VA of {len:#x} private bytes at {addr:#x} of process {}: only shared memory can be seen \
-                 from outside a process (known difference O1)",
+                 from outside a process (known difference OOP-D01)",
                 self.tid
             );
             return Err(Errno::EINVAL);

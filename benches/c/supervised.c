@@ -1,0 +1,110 @@
+/* Costs of the virtual Orin's kernel, to be run under `tegrarm-sim run`: one figure per line, microseconds. */
+#include <assert.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/ioctl.h>
+#include <time.h>
+#include <unistd.h>
+
+/* The kernel's interface (linux/nvgpu.h, linux/nvmap.h), as far as it is used here. */
+#define NVGPU_GPU_IOCTL_ALLOC_AS 0xc0404708
+#define NVGPU_GPU_IOCTL_OPEN_CHANNEL 0xc004470b
+#define NVGPU_GPU_IOCTL_GET_GPU_TIME 0xc0104719
+#define NVGPU_AS_IOCTL_MAP_BUFFER_EX 0xc0284107
+#define NVGPU_AS_IOCTL_UNMAP_BUFFER 0xc0084105
+#define NVMAP_IOC_CREATE 0xc0084e00
+#define NVMAP_IOC_ALLOC 0x40144e03
+#define NVMAP_IOC_GET_FD 0xc0084e0f
+
+struct nvmap_create_handle { uint32_t size_or_fd, handle; };
+struct nvmap_alloc_handle { uint32_t handle, heap_mask, flags, align; int32_t numa_nid; };
+struct nvgpu_alloc_as_args {
+    uint32_t big_page_size;
+    int32_t as_fd;
+    uint32_t flags, reserved;
+    uint64_t va_range_start, va_range_end, va_range_split;
+    uint32_t padding[6];
+};
+struct nvgpu_as_map_buffer_ex_args {
+    uint32_t flags;
+    int16_t compr_kind, incompr_kind;
+    uint32_t dmabuf_fd, page_size;
+    uint64_t buffer_offset, mapping_size, offset;
+};
+struct nvgpu_as_unmap_buffer_args { uint64_t offset; };
+
+enum { CALLS = 50000, CHANNELS = 1000, BUFFERS = 100000, PART = 10 };
+
+static double now_us(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec * 1e6 + t.tv_nsec / 1e3;
+}
+
+static void call(int fd, unsigned long request, void *arg)
+{
+    if (ioctl(fd, request, arg) != 0) {
+        perror("ioctl");
+        _exit(1);
+    }
+}
+
+/* One operation, many times: the mean of the first tenth and of the last, which differ if the cost grows. */
+static void measure(const char *what, int rounds, void (*once)(void))
+{
+    double first = 0, last = 0;
+    for (int part = 0; part < PART; part++) {
+        double start = now_us();
+        for (int i = 0; i < rounds / PART; i++)
+            once();
+        last = (now_us() - start) / (rounds / PART);
+        if (part == 0)
+            first = last;
+    }
+    printf("%s %.1f %.1f\n", what, first, last);
+}
+
+static int ctrl, nvmap, space;
+static struct nvmap_create_handle buffer;
+
+static void time_of_gpu(void)
+{
+    uint64_t args[2] = {0};
+    call(ctrl, NVGPU_GPU_IOCTL_GET_GPU_TIME, args);
+}
+
+static void channel(void)
+{
+    int32_t fd = -1;
+    call(ctrl, NVGPU_GPU_IOCTL_OPEN_CHANNEL, &fd);
+    close(fd);
+}
+
+static void mapping(void)
+{
+    struct nvgpu_as_map_buffer_ex_args map = {.dmabuf_fd = buffer.size_or_fd, .compr_kind = -1, .page_size = 4096};
+    call(space, NVGPU_AS_IOCTL_MAP_BUFFER_EX, &map);
+    struct nvgpu_as_unmap_buffer_args unmap = {.offset = map.offset};
+    call(space, NVGPU_AS_IOCTL_UNMAP_BUFFER, &unmap);
+}
+
+int main(void)
+{
+    ctrl = open("/dev/nvgpu/igpu0/ctrl", O_RDWR);
+    nvmap = open("/dev/nvmap", O_RDWR);
+    assert(ctrl >= 0 && nvmap >= 0);
+    struct nvgpu_alloc_as_args as = {.flags = 2, .va_range_start = 0x200000, .va_range_end = 0xff00000000};
+    call(ctrl, NVGPU_GPU_IOCTL_ALLOC_AS, &as);
+    space = as.as_fd;
+    buffer.size_or_fd = 65536;
+    call(nvmap, NVMAP_IOC_CREATE, &buffer);
+    struct nvmap_alloc_handle alloc = {.handle = buffer.handle, .heap_mask = 1u << 30, .flags = 1, .align = 4096};
+    call(nvmap, NVMAP_IOC_ALLOC, &alloc);
+    call(nvmap, NVMAP_IOC_GET_FD, &buffer);
+    measure("call", CALLS, time_of_gpu);
+    measure("channel", CHANNELS, channel);
+    measure("mapping", BUFFERS, mapping);
+    return 0;
+}
