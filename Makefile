@@ -22,10 +22,10 @@ export TEGRARM_BACKEND ?= $(if $(wildcard /dev/nvgpu),nvgpu,sim)
 export TEGRARM_LIB     := $(LIB)
 
 .DEFAULT_GOAL := build
-.PHONY: build venv demo test cargo-test test-out-of-process fuzz ctest pytest test-tinygrad test-tinygrad-sample lint header docs bench clean distclean
+.PHONY: build venv demo test cargo-test test-out-of-process fuzz ctest pytest test-tinygrad test-tinygrad-sample test-tinygrad-releases lint header docs bench clean distclean
 
-build:            ## the shared library (release)
-	$(CARGO) build --release --locked
+build:            ## the shared libraries (release)
+	$(CARGO) build --release --locked -p tegrarm -p tegrarm-preload
 	@ln -sf libtegrarm.so $(LIB).0  # its soname, which is what programs linked with it look for
 
 # --- Python -------------------------------------------------------------------------------------------------------
@@ -95,6 +95,9 @@ $(SUITE)/.installed: python/requirements.txt python/suite/requirements.txt
 	$(SUITE)/bin/python -m pip install --quiet --disable-pip-version-check -r python/requirements.txt
 	$(SUITE)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable python
 	@touch $@
+
+test-tinygrad-releases: build venv  ## five published tinygrads, each plain, through LD_PRELOAD: long, not part of `make test`
+	$(PY) python/tests/run_tinygrad_releases.py --cache $(CACHE) $(ARGS)
 
 # --- checks -------------------------------------------------------------------------------------------------------
 

@@ -101,9 +101,9 @@ def doctor(_args) -> int:
 
 
 def run(args) -> int:
-    """Runs a Python script with the tinygrad adapter loaded."""
+    """Runs a Python script with the tinygrad adapter loaded, or any program with the device nodes of desktop RM."""
     if args.preload:
-        sys.exit("tegrarm run --preload: this version has no preload library; run a Python script instead")
+        return run_preloaded(args)
     os.environ["TEGRARM_BACKEND"] = backend()
     if chosen_by_us := "DEV" not in os.environ:
         os.environ["DEV"] = "TEGRA+NV"
@@ -115,6 +115,22 @@ def run(args) -> int:
     sys.path[0] = str(pathlib.Path(args.script).resolve().parent)
     runpy.run_path(args.script, run_name="__main__")
     return 0
+
+
+def run_preloaded(args) -> int:
+    """Replaces this process by a command that finds /dev/nvidiactl and its siblings."""
+    library = pathlib.Path(_ffi.find()).with_name("libtegrarm_preload.so")
+    if not library.exists():
+        sys.exit(f"tegrarm run --preload: there is no {library}; `make build` makes it")
+    os.environ["TEGRARM_BACKEND"] = backend()
+    os.environ["TEGRARM_LIB"] = _ffi.find()
+    others = os.environ.get("LD_PRELOAD")
+    os.environ["LD_PRELOAD"] = f"{library}:{others}" if others else str(library)
+    command = [args.script, *args.args]
+    try:
+        os.execvp(command[0], command)
+    except OSError as error:
+        sys.exit(f"tegrarm run --preload: {command[0]}: {error.strerror}")
 
 
 def run_traced(args) -> int:
@@ -150,7 +166,7 @@ def parser() -> argparse.ArgumentParser:
     for name, do, text in (("run", run, "run a script on tinygrad's TEGRA interface"),
                            ("trace", run_traced, "run a script, then list the kernel calls behind every RM call")):
         command = commands.add_parser(name, help=text)
-        command.add_argument("--preload", action="store_true", help="any program, through LD_PRELOAD (not in this version)")
+        command.add_argument("--preload", action="store_true", help="any program, with the device nodes of desktop RM, through LD_PRELOAD")
         if name == "trace":
             command.add_argument("-o", "--output", help="keep the recording (JSON lines) here")
         command.add_argument("script")

@@ -45,10 +45,6 @@ def test_run_respects_a_chosen_device(python, tmp_path):
     assert python([*RUN, "run", str(script)], env={"DEV": "CPU"}) == "CPU\n"
 
 
-def test_preload_is_refused_loudly(python):
-    assert "no preload library" in python([*RUN, "run", "--preload", "--", "true"], status=1)
-
-
 def test_trace_lists_kernel_calls(python, tmp_path):
     script = tmp_path / "s.py"
     script.write_text("from tinygrad import Tensor; print((Tensor([2]) * 3).tolist())")

@@ -1,0 +1,181 @@
+/* What programs do to descriptors, under LD_PRELOAD: duplicates, inheritance through fork and exec, vfork, threads, reuse of
+ * numbers, questions about paths. Built with -fno-plt; the first node is opened by a static constructor. */
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tegrarm_abi.h"
+
+#define CTL "/dev/nvidiactl"
+enum { THREADS = 8, ROUNDS = 200 };
+
+static int early = -1;
+
+__attribute__((constructor)) static void before_main(void)
+{
+    early = open(CTL, O_RDWR | O_CLOEXEC);
+}
+
+static int ctl(int cloexec)
+{
+    int fd = open(CTL, O_RDWR | cloexec);
+    assert(fd >= 0);
+    return fd;
+}
+
+/* Whether a descriptor is a control node: it answers a version query. */
+static int is_ctl(int fd)
+{
+    nv_ioctl_rm_api_version_t version = {.cmd = '2'};
+    return ioctl(fd, _IOWR('F', NV_ESC_CHECK_VERSION_STR, nv_ioctl_rm_api_version_t), &version) == 0 && version.reply == 1;
+}
+
+static uint32_t alloc_client(int fd)
+{
+    NVOS21_PARAMETERS p = {.hClass = NV01_ROOT_CLIENT};
+    assert(ioctl(fd, _IOWR('F', NV_ESC_RM_ALLOC, NVOS21_PARAMETERS), &p) == 0 && p.status == NV_OK);
+    return p.hObjectNew;
+}
+
+static uint32_t ask(int fd, uint32_t client)
+{
+    NVOS54_PARAMETERS p = {.hClient = client, .hObject = client};
+    assert(ioctl(fd, _IOWR('F', NV_ESC_RM_CONTROL, NVOS54_PARAMETERS), &p) == 0);
+    return p.status;
+}
+
+static void wait_for(pid_t child)
+{
+    int status;
+    assert(waitpid(child, &status, 0) == child);
+    assert(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+static void paths(void)
+{
+    struct stat st;
+    assert(stat(CTL, &st) == 0 && S_ISCHR(st.st_mode) && major(st.st_rdev) == 195 && minor(st.st_rdev) == 255);
+    assert(lstat("/dev/nvidia0", &st) == 0 && minor(st.st_rdev) == 0);
+    assert(fstatat(AT_FDCWD, "/dev/nvidia-uvm", &st, 0) == 0 && S_ISCHR(st.st_mode));
+    struct statx x;
+    assert(statx(AT_FDCWD, CTL, 0, STATX_BASIC_STATS, &x) == 0 && S_ISCHR(x.stx_mode) && x.stx_rdev_major == 195);
+    assert(access(CTL, R_OK | W_OK) == 0 && faccessat(AT_FDCWD, CTL, R_OK, 0) == 0);
+    assert(access(CTL, X_OK) == -1 && errno == EACCES);
+    assert(stat("/dev/nvidia1", &st) == -1 && errno == ENOENT);
+    assert(open("/dev/nvidia7", O_RDWR) == -1 && errno == ENOENT);
+    int fd = ctl(0);
+    assert(fstat(fd, &st) == 0 && S_ISCHR(st.st_mode) && minor(st.st_rdev) == 255);
+    assert(close(fd) == 0);
+    int dev = open("/dev", O_RDONLY | O_DIRECTORY);
+    fd = openat(dev, "nvidiactl", O_RDWR);
+    assert(is_ctl(fd) && close(fd) == 0 && close(dev) == 0);
+    /* Neighbours are none of our business. */
+    assert(stat("/dev/null", &st) == 0 && major(st.st_rdev) == 1);
+    fd = open("/dev/null", O_RDWR);
+    assert(fd >= 0 && !is_ctl(fd) && close(fd) == 0);
+    assert(open("/dev/nvidia-no-such-node", O_RDWR) == -1 && errno == ENOENT);
+}
+
+static void duplicates(void)
+{
+    int fd = ctl(O_CLOEXEC), client = (int)alloc_client(fd);
+    int copies[] = {dup(fd), fcntl(fd, F_DUPFD, 100), fcntl(fd, F_DUPFD_CLOEXEC, 0), dup2(fd, 200), dup3(fd, 201, O_CLOEXEC)};
+    assert(close(fd) == 0);
+    for (unsigned i = 0; i < sizeof copies / sizeof *copies; i++) {
+        assert(is_ctl(copies[i]) && ask(copies[i], (uint32_t)client) == NV_OK);
+        assert(close(copies[i]) == 0);
+    }
+    int other = ctl(O_CLOEXEC);
+    assert(ask(other, (uint32_t)client) == NV_ERR_INVALID_CLIENT && "the client went with its last descriptor");
+
+    /* A number that changes hands. */
+    int null = open("/dev/null", O_RDWR);
+    client = (int)alloc_client(other);
+    assert(dup2(null, other) == other && !is_ctl(other) && errno == ENOTTY);
+    fd = ctl(O_CLOEXEC);
+    assert(ask(fd, (uint32_t)client) == NV_ERR_INVALID_CLIENT && "dup2 closed the last descriptor");
+    assert(dup2(fd, null) == null && is_ctl(null));
+    assert(close(fd) == 0 && close(null) == 0 && close(other) == 0);
+    assert(close(fd) == -1 && errno == EBADF);
+    assert(ioctl(fd, _IOWR('F', NV_ESC_CHECK_VERSION_STR, nv_ioctl_rm_api_version_t), NULL) == -1 && errno == EBADF);
+}
+
+static void inheritance(char **argv)
+{
+    int fd = ctl(0);
+    uint32_t client = alloc_client(fd);
+    fflush(stdout);
+    pid_t child = fork();
+    if (child == 0) {
+        if (!is_ctl(fd) || ask(fd, client) != NV_ERR_INVALID_CLIENT)
+            _exit(1); /* the parent's client is not the child's */
+        uint32_t own = alloc_client(fd);
+        if (own == client || ask(fd, own) != NV_OK)
+            _exit(2);
+        exit(0); /* with exit handlers */
+    }
+    wait_for(child);
+    assert(ask(fd, client) == NV_OK && "a child's end ends nothing of its parent's");
+
+    char number[16];
+    snprintf(number, sizeof number, "%d", fd);
+    child = fork();
+    if (child == 0)
+        execv("/proc/self/exe", (char *[]){argv[0], "inherited", number, NULL});
+    wait_for(child);
+
+    child = vfork();
+    if (child == 0) {
+        close(fd); /* in the child only, although it shares our memory */
+        execv("/proc/self/exe", (char *[]){argv[0], "nothing", NULL});
+        _exit(1);
+    }
+    wait_for(child);
+    assert(is_ctl(fd) && ask(fd, client) == NV_OK);
+    assert(close(fd) == 0);
+}
+
+static void *hammer(void *arg)
+{
+    for (int i = 0; i < ROUNDS; i++) {
+        int fd = ctl(O_CLOEXEC), copy = dup(fd), null = open("/dev/null", O_RDWR);
+        uint32_t client = alloc_client(fd);
+        assert(close(fd) == 0);
+        assert(is_ctl(copy) && ask(copy, client) == NV_OK && !is_ctl(null));
+        assert(close(null) == 0 && close(copy) == 0);
+    }
+    return arg;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc == 3 && strcmp(argv[1], "inherited") == 0)
+        return is_ctl(atoi(argv[2])) ? 0 : 1;
+    if (argc == 2)
+        return 0;
+    if (early < 0) {
+        fprintf(stderr, "preload: %s: %s\n", CTL, strerror(errno));
+        return 1;
+    }
+    assert(is_ctl(early));
+    paths();
+    duplicates();
+    inheritance(argv);
+    pthread_t threads[THREADS];
+    for (int i = 0; i < THREADS; i++)
+        assert(pthread_create(&threads[i], NULL, hammer, NULL) == 0);
+    for (int i = 0; i < THREADS; i++)
+        assert(pthread_join(threads[i], NULL) == 0);
+    assert(is_ctl(early) && close(early) == 0);
+    puts("preload: ok");
+    return 0;
+}
