@@ -98,6 +98,14 @@ def supervised() -> None:
     line("a compile job under tegrarm-sim run", f"{100 * (trapped / plain - 1):+.1f} %", "at most 10 %")
 
 
+def preload() -> None:
+    binary = build("preload")
+    library = LIBDIR / "libtegrarm_preload.so"
+    run = lambda env: [float(x) for x in subprocess.run([binary], env={**os.environ, **env}, capture_output=True, text=True, check=True).stdout.split()]  # noqa: E731
+    for what, without, with_it in zip(("open", "ioctl", "close"), run({}), run({"LD_PRELOAD": str(library)}), strict=True):
+        line(f"unrelated {what} under LD_PRELOAD, extra", f"{with_it - without:.1f} ns", "at most 20 ns")
+
+
 def demo() -> None:
     started = time.perf_counter()
     subprocess.run([sys.executable, ROOT / "examples" / "python" / "demo.py"], capture_output=True, check=True)
@@ -110,6 +118,7 @@ def main() -> None:
     alloc_free_calls()
     latency()
     supervised()
+    preload()
     demo()
 
 

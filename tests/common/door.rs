@@ -50,6 +50,11 @@ impl Desktop {
         let alone = ALONE.lock();
         let kmd = board(l4t);
         let rm = Arc::new(manager(kmd.clone()));
+        Desktop::over(kmd, rm)
+    }
+
+    /// The same with a manager that reaches the board through something else.
+    pub fn over(kmd: Arc<SimKmd>, rm: Arc<Rm>) -> Desktop {
         let mut d = Desktop {
             kmd,
             rm,

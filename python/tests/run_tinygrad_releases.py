@@ -1,0 +1,99 @@
+"""Runs test_tiny.py of five published tinygrads, each plain, through LD_PRELOAD (`make test-tinygrad-releases`).
+
+Each release gets a virtual environment of its own in the cache, with nothing of libtegrarm in it; its tests come from
+its source distribution. Nothing fetched is modified or committed. Long; not part of `make test`.
+"""
+
+import argparse
+import os
+import pathlib
+import subprocess
+import sys
+import tarfile
+
+from wheels import nvrtc
+
+from tegrarm import _ffi
+
+WHEELS = ["nvidia-cuda-nvrtc-cu12==12.9.86", "nvidia-cuda-runtime-cu12==12.9.79", "nvidia-nvjitlink-cu12==12.9.86", "numpy==2.4.6",
+          "setuptools==84.2.1"]
+PIP = ["-m", "pip", "--quiet", "--disable-pip-version-check"]
+NEW, OLD = {"DEV": "NVK+NV"}, {"NV": "1", "NV_IFACE": "NVK"}
+# Each release with its own switch for its own RM interface, and the virtual kernels it is run on.
+RELEASES = {"0.14.0": (NEW, ["r36", "r35"]), "0.13.0": (NEW, ["r36"]), "0.12.0": (OLD, ["r36"]), "0.11.0": (OLD, ["r36"]), "0.10.3": (OLD, ["r36"])}
+
+
+def environment(cache: pathlib.Path, release: str) -> pathlib.Path:
+    """The interpreter of a virtual environment with nothing but the release and a compiler."""
+    venv = cache / f"venv-{release}"
+    python = venv / "bin" / "python"
+    if not (venv / ".installed").exists():
+        subprocess.run([sys.executable, "-m", "venv", "--clear", venv], check=True)
+        subprocess.run([python, *PIP, "install", f"tinygrad=={release}", *WHEELS], check=True)
+        (venv / ".installed").touch()
+    return python
+
+
+def tests(cache: pathlib.Path, release: str, python: pathlib.Path) -> pathlib.Path:
+    """The release's source distribution, unpacked; only its tests are used."""
+    tree = cache / f"tinygrad-{release}"
+    if not tree.exists():
+        subprocess.run([python, *PIP, "download", "--no-deps", "--no-build-isolation", "--no-binary", "tinygrad", "--dest", cache / "sdist",
+                        f"tinygrad=={release}"], check=True)
+        with tarfile.open(cache / "sdist" / f"tinygrad-{release}.tar.gz") as archive:
+            archive.extractall(cache, filter="data")
+    return tree / "test" / "test_tiny.py"
+
+
+def libraries(python: pathlib.Path) -> pathlib.Path:
+    """A folder in which older releases find the compilers: they know the loader's search path only."""
+    folder = python.parents[1] / "compilers"
+    folder.mkdir(exist_ok=True)
+    for library in python.parents[1].glob("lib/python*/site-packages/nvidia/*/lib/*.so*"):
+        for name in (library.name, library.name.split(".so")[0] + ".so"):
+            if not (folder / name).exists():
+                (folder / name).symlink_to(library)
+    return folder
+
+
+def helpers(script: pathlib.Path) -> pathlib.Path:
+    """A folder from which `import test.helpers` works: some source distributions carry test_tiny.py alone, which asks it for one name."""
+    folder = script.parents[1] / "importable"
+    package = folder / "test"
+    if not package.exists():
+        folder.mkdir(exist_ok=True)
+        if (script.parent / "helpers.py").exists():
+            package.symlink_to(script.parent)
+            (script.parent / "__init__.py").touch()
+        else:
+            package.mkdir()
+            (package / "__init__.py").touch()
+            (package / "helpers.py").write_text("CI = False\n")
+    return folder
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--cache", type=pathlib.Path, required=True)
+    parser.add_argument("releases", nargs="*", help=f"of {', '.join(RELEASES)} (default: all)")
+    args = parser.parse_args()
+    preload = pathlib.Path(_ffi.find()).with_name("libtegrarm_preload.so")
+    failed = False
+    for release in args.releases or RELEASES:
+        switch, kernels = RELEASES[release]
+        python = environment(args.cache.resolve(), release)
+        script = tests(args.cache.resolve(), release, python)
+        for kernel in kernels:
+            env = {**os.environ, **switch, **nvrtc(str(python)), "LD_PRELOAD": str(preload), "LD_LIBRARY_PATH": str(libraries(python)), "PYTHONPATH": str(helpers(script)),
+                   "TEGRARM_SIM_L4T": kernel, "CACHELEVEL": "0"}
+            done = subprocess.run([python, script], env=env, cwd=args.cache, capture_output=True, text=True)
+            lines = done.stderr.strip().splitlines()
+            print(f"tinygrad {release} on {kernel}: {' '.join(lines[-3:]) if lines else '(no output)'}", flush=True)
+            if done.returncode != 0:
+                failed = True
+                print(done.stdout[-2000:], done.stderr[-4000:], sep="\n", flush=True)
+    return int(failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,99 @@
+"""tinygrad as published, on its own NVKIface: through LD_PRELOAD, and through the file door."""
+
+import os
+import pathlib
+import re
+import sys
+
+import pytest
+from wheels import nvrtc
+
+from tegrarm import _ffi
+
+HERE = pathlib.Path(__file__).resolve().parent
+PRELOAD = pathlib.Path(_ffi.find()).with_name("libtegrarm_preload.so")
+DOOR = f"import sys; sys.path.insert(0, {str(HERE)!r}); import door_file_io\n"
+ADD = "from tinygrad import Tensor, Device; print((Tensor([1,2,3]) + Tensor([4,5,6])).tolist(), type(Device['NV'].iface).__name__)"
+SIM_ONLY = pytest.mark.skipif(os.path.exists("/dev/nvgpu"), reason="this machine has a board")
+
+
+def plain(**more) -> dict[str, str]:
+    return {"LD_PRELOAD": str(PRELOAD), "DEV": "NVK+NV", **nvrtc(), **more}
+
+
+def test_tiny() -> str:
+    path = os.environ.get("TEGRARM_TEST_TINY")
+    if not path:
+        pytest.fail("TEGRARM_TEST_TINY is not set: run `make pytest`, which fetches tinygrad's source distribution")
+    return path
+
+
+test_tiny.__test__ = False
+
+
+@pytest.mark.parametrize("kernel", [pytest.param("r36", marks=SIM_ONLY), pytest.param("r35", marks=SIM_ONLY)])
+def test_test_tiny_passes_in_a_plain_process(python, kernel):
+    out = python([test_tiny(), "-v"], env=plain(TEGRARM_SIM_L4T=kernel), timeout=1800)
+    assert not re.search(r"FAILED|ERROR", out)
+
+
+def test_the_interface_is_tinygrads_own(python):
+    assert python(ADD, env=plain()) == "[5, 7, 9] NVKIface\n"
+
+
+def test_run_preload_needs_no_environment(python):
+    command = ["-m", "tegrarm", "run", "--preload", "--", sys.executable, "-c", ADD]
+    assert python(command, env={"DEV": "NVK+NV", **nvrtc()}) == "[5, 7, 9] NVKIface\n"
+
+
+def test_run_preload_runs_any_program(python):
+    assert python(["-m", "tegrarm", "run", "--preload", "--", "test", "-c", "/dev/nvidiactl"]) == ""
+    assert "No such file" in python(["-m", "tegrarm", "run", "--preload", "--", "no-such-program"], status=1)
+
+
+def test_file_door_by_exchanging_one_class(python):
+    assert python(DOOR + ADD, env={"DEV": "NVK+NV", **nvrtc()}) == "[5, 7, 9] NVKIface\n"
+
+
+def test_test_tiny_passes_through_the_file_door(python):
+    launch = DOOR + f"import runpy; sys.argv = [{test_tiny()!r}, '-v']; runpy.run_path(sys.argv[0], run_name='__main__')"
+    out = python(launch, env={"DEV": "NVK+NV", **nvrtc()}, timeout=1800)
+    assert not re.search(r"FAILED|ERROR", out)
+
+
+def test_c15_beam_search_forks(python):
+    """Workers are forked with the nodes open; what they do and how they end is nothing to the parent."""
+    out = python("""
+from tinygrad import Tensor, Context
+import os
+if __name__ == "__main__":
+    a, b = Tensor.rand(64, 64).realize(), Tensor.rand(64, 64).realize()
+    with Context(BEAM=1, PARALLEL=2): c = (a @ b).realize()
+    child = os.fork()
+    if child == 0: raise SystemExit(0)   # with exit handlers
+    assert os.waitpid(child, 0)[1] == 0
+    import numpy as np
+    np.testing.assert_allclose(c.numpy(), a.numpy() @ b.numpy(), rtol=1e-4)
+    print("ok")
+""", env=plain(CACHELEVEL="0"), timeout=900)
+    assert out.endswith("ok\n")
+
+
+@SIM_ONLY
+def test_without_a_backend_the_node_is_not_there_and_says_why(python):
+    out = python("""
+import errno, os
+for _ in range(2):
+    try: os.open("/dev/nvidiactl", os.O_RDWR)
+    except OSError as e: print(errno.errorcode[e.errno])
+""", env={"LD_PRELOAD": str(PRELOAD), "TEGRARM_BACKEND": "nvgpu"})
+    assert out == "ENODEV\nENODEV\n"
+    out = python("import os; os.open('/dev/nvidiactl', 2)", env={"LD_PRELOAD": str(PRELOAD), "TEGRARM_BACKEND": "nvgpu"}, status=1)
+    assert out.count("libtegrarm: /dev/nvidiactl:") == 1 and "TEGRARM_BACKEND=sim" in out
+    out = python("import os; os.open('/dev/nvidiactl', 2)", env={"LD_PRELOAD": str(PRELOAD), "TEGRARM_LIB": "/no/such.so"}, status=1)
+    assert "libtegrarm: cannot load it" in out and "/no/such.so" in out
+
+
+def test_unrelated_programs_load_nothing(python):
+    out = python("print(any('libtegrarm.so' in line for line in open('/proc/self/maps')), open('/dev/null').read() == '')", env={"LD_PRELOAD": str(PRELOAD)})
+    assert out == "False True\n"

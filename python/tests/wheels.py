@@ -1,0 +1,15 @@
+"""Where pip put the compilers: a plain tinygrad process has to be told."""
+
+import pathlib
+import subprocess
+import sys
+
+FIND = "import importlib.util as u; print(*[next(iter(u.find_spec(m).submodule_search_locations)) for m in ('nvidia.cuda_nvrtc', 'nvidia.cuda_runtime')])"
+
+
+def nvrtc(python: str = sys.executable) -> dict[str, str]:
+    """Environment with which tinygrad finds the NVRTC and CUDA header wheels of a Python installation."""
+    done = subprocess.run([python, "-c", FIND], capture_output=True, text=True, check=True)
+    compiler, headers = map(pathlib.Path, done.stdout.split())
+    library = next(iter(sorted(compiler.glob("lib/libnvrtc.so.*"))))
+    return {"NVRTC_PATH": str(library), "CUDA_PATH": str(headers)}
