@@ -101,8 +101,12 @@ def supervised() -> None:
 def preload() -> None:
     binary = build("preload")
     library = LIBDIR / "libtegrarm_preload.so"
-    run = lambda env: [float(x) for x in subprocess.run([binary], env={**os.environ, **env}, capture_output=True, text=True, check=True).stdout.split()]  # noqa: E731
-    for what, without, with_it in zip(("open", "ioctl", "close"), run({}), run({"LD_PRELOAD": str(library)}), strict=True):
+
+    def run(**env) -> list[float]:
+        done = subprocess.run([binary], env={**os.environ, **env}, capture_output=True, text=True, check=True)
+        return [float(figure) for figure in done.stdout.split()]
+
+    for what, without, with_it in zip(("open", "ioctl", "close"), run(), run(LD_PRELOAD=str(library)), strict=True):
         line(f"unrelated {what} under LD_PRELOAD, extra", f"{with_it - without:.1f} ns", "at most 20 ns")
 
 

@@ -9,7 +9,7 @@ use common::*;
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use tegra_sim::{Chip, L4t, SimConfig, SimKmd};
+use tegra_sim::{Census, L4t};
 use tegrarm_abi::rm::alloc::*;
 use tegrarm_abi::rm::classes::*;
 use tegrarm_abi::rm::ctrl_0000::*;
@@ -23,6 +23,11 @@ use zerocopy::{FromZeros, IntoBytes};
 const PAGE: u64 = 4096;
 /// Where the addresses that a client may use end.
 const VA_END: u64 = 0xff_0000_0000;
+
+/// What is alive in the kernel. These tests have one of their own.
+fn census(kmd: &Board) -> Census {
+    kmd.census().expect("a virtual board")
+}
 
 fn desktop() -> Desktop {
     Desktop::open(L4t::R36)
@@ -159,10 +164,10 @@ fn c06_an_area_that_is_mapped_nowhere_is_refused() {
     let mut p = NV_CHANNELGPFIFO_ALLOCATION_PARAMETERS::new_zeroed();
     (p.hObjectBuffer, p.gpFifoOffset, p.gpFifoEntries) = (area, va, ENTRIES);
     (p.hUserdMemory[0], p.userdOffset[0]) = (area, PLACES[0].1);
-    let census = d.kmd.kernel().census();
+    let census = census(&d.kmd);
     let refused = d.try_alloc(group, 0, AMPERE_CHANNEL_GPFIFO_A, &raw mut p as u64);
     assert_eq!(refused.status, NV_ERR_INVALID_OFFSET);
-    assert_eq!(d.kmd.kernel().census(), census, "nothing stays behind");
+    assert_eq!(census(&d.kmd), census, "nothing stays behind");
     // Anywhere will do: the process's map tells.
     let _elsewhere = d.map_cpu(area, AREA, None);
     assert_eq!(d.try_alloc(group, 0, AMPERE_CHANNEL_GPFIFO_A, &raw mut p as u64).status, NV_OK);
@@ -235,9 +240,9 @@ fn c09_own_pages_are_exchanged_when_fresh_and_pinned_otherwise() {
 #[test]
 fn c10_notifiers_cost_a_page_until_somebody_looks() {
     let mut d = desktop();
-    let before = d.kmd.kernel().census().memory;
+    let before = census(&d.kmd).memory;
     let notifiers = [d.notifier(), d.notifier()];
-    let cost = |d: &Desktop| d.kmd.kernel().census().memory - before;
+    let cost = |d: &Desktop| census(&d.kmd).memory - before;
     assert_eq!(cost(&d), 2 * PAGE);
     let va = 0x40_0000_0000;
     for (i, notifier) in notifiers.iter().enumerate() {
@@ -308,27 +313,26 @@ fn c14_memory_outlives_its_handle_until_uvm_lets_go() {
     let mut c = d.channels();
     let (_push, push_va, push) = d.shared(PAGE);
     let (semaphore, semaphore_va, view) = d.shared(PAGE);
-    let handles = d.kmd.kernel().census().handles;
+    let handles = census(&d.kmd).handles;
     assert_eq!(d.free(semaphore), NV_OK);
-    assert_eq!(d.kmd.kernel().census().handles, handles, "UVM has a reference of its own");
+    assert_eq!(census(&d.kmd).handles, handles, "UVM has a reference of its own");
     let words = release(semaphore_va, 0x14);
     words.iter().enumerate().for_each(|(n, word)| push.write_u32(n * 4, *word));
     c.submit(0, push_va, words.len() as u32);
     await_word(&view, 0, 0x14);
     assert_eq!(d.uvm_free(semaphore_va + PAGE, PAGE), NV_ERR_INVALID_ADDRESS);
     assert_eq!(d.uvm_free(semaphore_va, PAGE), NV_OK);
-    assert_eq!(d.kmd.kernel().census().handles, handles - 1);
+    assert_eq!(census(&d.kmd).handles, handles - 1);
     assert_eq!(d.map_external(semaphore, semaphore_va, PAGE, 0), NV_ERR_INVALID_ADDRESS, "no range any more");
 }
 
 #[test]
 fn c14_buffers_are_held_by_handle_not_by_descriptor() {
-    let config = SimConfig { mem_total: 512 * MIB, ..SimConfig::new(Chip::AgxOrin) };
-    let kmd = Arc::new(SimKmd::new(config));
+    let kmd = board(L4t::R36);
     let counting = Arc::new(Counting::over(kmd.clone()));
     let d = Desktop::over(kmd.clone(), Arc::new(manager(counting.clone())));
     let base = 0x50_0000_0000;
-    let files = kmd.kernel().census().files;
+    let files = census(&kmd).files;
     for i in 0..2000 {
         let (memory, va) = (d.memory(PAGE), base + i * PAGE);
         assert_eq!(d.range(va, PAGE), NV_OK);
@@ -336,8 +340,8 @@ fn c14_buffers_are_held_by_handle_not_by_descriptor() {
     }
     let open = counting.made.load(Ordering::Relaxed) - counting.closed.load(Ordering::Relaxed);
     assert!(open <= 20, "{open} descriptors for 2000 buffers");
-    assert!(kmd.kernel().census().files <= files + 20, "{} files", kmd.kernel().census().files);
-    assert!(kmd.kernel().census().handles >= 2000);
+    assert!(census(&kmd).files <= files + 20, "{} files", census(&kmd).files);
+    assert!(census(&kmd).handles >= 2000);
 }
 
 #[test]
@@ -354,7 +358,7 @@ fn c15_a_client_of_another_process_is_told_so() {
 
 /// A kernel that counts what it is asked.
 struct Counting {
-    inner: Arc<SimKmd>,
+    inner: Arc<Board>,
     calls: AtomicUsize,
     maps: AtomicUsize,
     made: AtomicUsize,
@@ -362,7 +366,7 @@ struct Counting {
 }
 
 impl Counting {
-    fn over(inner: Arc<SimKmd>) -> Counting {
+    fn over(inner: Arc<Board>) -> Counting {
         let zero = AtomicUsize::default;
         Counting { inner, calls: zero(), maps: zero(), made: zero(), closed: zero() }
     }

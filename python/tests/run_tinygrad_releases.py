@@ -17,10 +17,11 @@ from tegrarm import _ffi
 
 WHEELS = ["nvidia-cuda-nvrtc-cu12==12.9.86", "nvidia-cuda-runtime-cu12==12.9.79", "nvidia-nvjitlink-cu12==12.9.86", "numpy==2.4.6",
           "setuptools==84.2.1"]
-PIP = ["-m", "pip", "--quiet", "--disable-pip-version-check"]
+PIP = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
 NEW, OLD = {"DEV": "NVK+NV"}, {"NV": "1", "NV_IFACE": "NVK"}
 # Each release with its own switch for its own RM interface, and the virtual kernels it is run on.
-RELEASES = {"0.14.0": (NEW, ["r36", "r35"]), "0.13.0": (NEW, ["r36"]), "0.12.0": (OLD, ["r36"]), "0.11.0": (OLD, ["r36"]), "0.10.3": (OLD, ["r36"])}
+RELEASES = {"0.14.0": (NEW, ["r36", "r35"]), "0.13.0": (NEW, ["r36"]), "0.12.0": (OLD, ["r36"]), "0.11.0": (OLD, ["r36"]),
+            "0.10.3": (OLD, ["r36"])}
 
 
 def environment(cache: pathlib.Path, release: str) -> pathlib.Path:
@@ -28,8 +29,8 @@ def environment(cache: pathlib.Path, release: str) -> pathlib.Path:
     venv = cache / f"venv-{release}"
     python = venv / "bin" / "python"
     if not (venv / ".installed").exists():
-        subprocess.run([sys.executable, "-m", "venv", "--clear", venv], check=True)
-        subprocess.run([python, *PIP, "install", f"tinygrad=={release}", *WHEELS], check=True)
+        subprocess.run([sys.executable, "-m", "venv", "--clear", "--without-pip", venv], check=True)
+        subprocess.run([*PIP, "--python", python, "install", f"tinygrad=={release}", *WHEELS], check=True)
         (venv / ".installed").touch()
     return python
 
@@ -38,8 +39,8 @@ def tests(cache: pathlib.Path, release: str, python: pathlib.Path) -> pathlib.Pa
     """The release's source distribution, unpacked; only its tests are used."""
     tree = cache / f"tinygrad-{release}"
     if not tree.exists():
-        subprocess.run([python, *PIP, "download", "--no-deps", "--no-build-isolation", "--no-binary", "tinygrad", "--dest", cache / "sdist",
-                        f"tinygrad=={release}"], check=True)
+        download = [*PIP, "--python", python, "download", "--no-deps", "--no-build-isolation", "--no-binary", "tinygrad"]
+        subprocess.run([*download, "--dest", cache / "sdist", f"tinygrad=={release}"], check=True)
         with tarfile.open(cache / "sdist" / f"tinygrad-{release}.tar.gz") as archive:
             archive.extractall(cache, filter="data")
     return tree / "test" / "test_tiny.py"
@@ -84,8 +85,9 @@ def main() -> int:
         python = environment(args.cache.resolve(), release)
         script = tests(args.cache.resolve(), release, python)
         for kernel in kernels:
-            env = {**os.environ, **switch, **nvrtc(str(python)), "LD_PRELOAD": str(preload), "LD_LIBRARY_PATH": str(libraries(python)), "PYTHONPATH": str(helpers(script)),
-                   "TEGRARM_SIM_L4T": kernel, "CACHELEVEL": "0"}
+            folders = {"LD_LIBRARY_PATH": str(libraries(python)), "PYTHONPATH": str(helpers(script))}
+            env = {**os.environ, **switch, **nvrtc(str(python)), **folders, "LD_PRELOAD": str(preload), "TEGRARM_SIM_L4T": kernel,
+                   "CACHELEVEL": "0"}
             done = subprocess.run([python, script], env=env, cwd=args.cache, capture_output=True, text=True)
             lines = done.stderr.strip().splitlines()
             print(f"tinygrad {release} on {kernel}: {' '.join(lines[-3:]) if lines else '(no output)'}", flush=True)

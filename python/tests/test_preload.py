@@ -95,5 +95,6 @@ for _ in range(2):
 
 
 def test_unrelated_programs_load_nothing(python):
-    out = python("print(any('libtegrarm.so' in line for line in open('/proc/self/maps')), open('/dev/null').read() == '')", env={"LD_PRELOAD": str(PRELOAD)})
+    code = "print(any('libtegrarm.so' in line for line in open('/proc/self/maps')), open('/dev/null').read() == '')"
+    out = python(code, env={"LD_PRELOAD": str(PRELOAD)})
     assert out == "False True\n"

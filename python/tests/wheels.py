@@ -4,7 +4,10 @@ import pathlib
 import subprocess
 import sys
 
-FIND = "import importlib.util as u; print(*[next(iter(u.find_spec(m).submodule_search_locations)) for m in ('nvidia.cuda_nvrtc', 'nvidia.cuda_runtime')])"
+FIND = """
+import importlib.util
+for module in ("nvidia.cuda_nvrtc", "nvidia.cuda_runtime"): print(*importlib.util.find_spec(module).submodule_search_locations)
+"""
 
 
 def nvrtc(python: str = sys.executable) -> dict[str, str]:

@@ -87,6 +87,10 @@ impl Kmd for Board {
         self.kmd().close(fd);
     }
 
+    fn own_view(&self, fd: BorrowedFd<'_>) -> Option<usize> {
+        self.kmd().own_view(fd)
+    }
+
     fn read_text(&self, path: &str) -> Result<String, Errno> {
         self.kmd().read_text(path)
     }

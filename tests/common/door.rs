@@ -54,7 +54,7 @@ impl Desktop {
     }
 
     /// The same with a manager that reaches the board through something else.
-    pub fn over(kmd: Arc<SimKmd>, rm: Arc<Rm>) -> Desktop {
+    pub fn over(kmd: Arc<Board>, rm: Arc<Rm>) -> Desktop {
         let mut d = Desktop {
             kmd,
             rm,

@@ -124,6 +124,9 @@ mod tests {
         fn close(&self, fd: OwnedFd) {
             self.1.lock().push(fd.as_raw_fd());
         }
+        fn own_view(&self, _: BorrowedFd<'_>) -> Option<usize> {
+            None
+        }
         fn read_text(&self, _: &str) -> Result<String, Errno> {
             Err(Errno::ENOENT)
         }

@@ -94,9 +94,7 @@ pub trait Kmd: Send + Sync {
     }
 
     /// Where the kernel itself sees the file behind `fd` in this process, if it lives here: no view of the caller's.
-    fn own_view(&self, _fd: BorrowedFd<'_>) -> Option<usize> {
-        None
-    }
+    fn own_view(&self, fd: BorrowedFd<'_>) -> Option<usize>;
 
     /// Closes a file descriptor that `open` or an ioctl returned. Simulators learn of an object's end here.
     fn close(&self, fd: OwnedFd) {

@@ -30,6 +30,10 @@ impl Kmd for LinuxKmd {
         if ret < 0 { Err(Errno::last()) } else { Ok(ret) }
     }
 
+    fn own_view(&self, _: BorrowedFd<'_>) -> Option<usize> {
+        None
+    }
+
     fn read_text(&self, path: &str) -> Result<String, Errno> {
         std::fs::read_to_string(path).map_err(|e| Errno::from_raw(e.raw_os_error().unwrap_or(libc::EIO)))
     }

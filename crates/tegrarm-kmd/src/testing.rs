@@ -142,6 +142,10 @@ impl Kmd for TestKmd {
         drop(fd);
     }
 
+    fn own_view(&self, _: BorrowedFd<'_>) -> Option<usize> {
+        None
+    }
+
     fn read_text(&self, path: &str) -> Result<String, Errno> {
         if path == "/proc/meminfo" { Ok("MemTotal: 1 kB\n".into()) } else { Err(Errno::ENOENT) }
     }
