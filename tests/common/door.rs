@@ -47,7 +47,6 @@ pub struct Desktop {
 impl Desktop {
     /// Opens the nodes, registers what must be registered, allocates the usual objects.
     pub fn open(l4t: L4t) -> Desktop {
-        let alone = ALONE.lock();
         let kmd = board(l4t);
         let rm = Arc::new(manager(kmd.clone()));
         Desktop::over(kmd, rm)
@@ -69,7 +68,7 @@ impl Desktop {
             vaspace: 0,
             uuid: nv_uuid { uuid: [0; 16] },
             low: LOW.fetch_add(STRETCH, Ordering::Relaxed),
-            _alone: alone,
+            _alone: ALONE.lock(),
         };
         (d.ctl, d.uvm) = (d.node("/dev/nvidiactl"), d.node("/dev/nvidia-uvm"));
         d.client = d.alloc(0, NV01_ROOT_CLIENT);

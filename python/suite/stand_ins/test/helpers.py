@@ -1,6 +1,6 @@
 """What tinygrad 0.12.0's tests import from their own `test/helpers.py`, which its source distribution leaves out.
 
-Written from how the tests use it, not from the original.
+Names and signatures are theirs; the code is ours.
 """
 
 import os

@@ -12,8 +12,8 @@ dtype_floats = [dtype for dtype in core_dtypes if dtypes.is_float(dtype) and is_
 FP8E4M3_MAX = 448.0
 FP8E5M2_MAX = 57344.0
 
-# Two steps of each type's precision, about.
-TOLERANCE = {dtypes.float16: 1e-3, dtypes.bfloat16: 1e-2, dtypes.fp8e4m3: 1e-1, dtypes.fp8e5m2: 5e-1}
+# Two steps of each type's precision: 2^(1 - mantissa bits).
+TOLERANCE = {dtypes.float16: 2**-9, dtypes.bfloat16: 2**-6, dtypes.fp8e4m3: 2**-2, dtypes.fp8e5m2: 2**-1}
 
 
 def _assert_eq(tensor: Tensor, target_dtype: DType, target, tol_target_dtype: float = 1e-7) -> None:
