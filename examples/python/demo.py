@@ -24,8 +24,8 @@ COMPILERS = {"NVRTC (CUDA C)": "TEGRA+NV:CUDA", "Mesa NAK": "TEGRA+NV:NAK"}
 
 def device_line() -> str:
     profile = tegrarm.device_profile()
-    kind = "virtual Orin" if profile.simulated else "board"
-    return f"{kind}: {profile.name.decode()}, sm_{profile.sm_version >> 8}{profile.sm_version & 0xff}"
+    name, _, chip = profile.name.decode().rstrip(")").partition(" (")
+    return f"{'virtual ' if profile.simulated else 'the board: '}{name} ({chip}, sm_{profile.sm_version >> 8}{profile.sm_version & 0xff})"
 
 
 def largest_error(got: Tensor, want: np.ndarray) -> float:
