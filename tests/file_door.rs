@@ -207,7 +207,7 @@ fn files_closed_unseen_are_forgotten_in_time() {
     assert!(d.node("/dev/nvidia0") > 2);
     d.door.shutdown();
     assert_eq!(status(d.rm.object_count(d.client)), NV_ERR_INVALID_CLIENT, "shutting down frees clients");
-    std::mem::forget(d);
+    d.abandon();
 }
 
 #[test]

@@ -41,7 +41,7 @@ pub struct Desktop {
     pub vaspace: u32,
     pub uuid: nv_uuid,
     low: u64,
-    _alone: ReentrantMutexGuard<'static, ()>,
+    alone: Option<ReentrantMutexGuard<'static, ()>>,
 }
 
 impl Desktop {
@@ -50,6 +50,12 @@ impl Desktop {
         let kmd = board(l4t);
         let rm = Arc::new(manager(kmd.clone()));
         Desktop::over(kmd, rm)
+    }
+
+    /// Leaves without closing anything, as a process does that is killed.
+    pub fn abandon(mut self) {
+        self.alone = None;
+        std::mem::forget(self);
     }
 
     /// The same with a manager that reaches the board through something else.
@@ -68,7 +74,7 @@ impl Desktop {
             vaspace: 0,
             uuid: nv_uuid { uuid: [0; 16] },
             low: LOW.fetch_add(STRETCH, Ordering::Relaxed),
-            _alone: ALONE.lock(),
+            alone: Some(ALONE.lock()),
         };
         (d.ctl, d.uvm) = (d.node("/dev/nvidiactl"), d.node("/dev/nvidia-uvm"));
         d.client = d.alloc(0, NV01_ROOT_CLIENT);
