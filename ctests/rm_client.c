@@ -167,6 +167,7 @@ static void handshake(void)
     nv_ioctl_sys_params_t sys = {.memblock_size = 128 << 20};
     ESCAPE(ctl, NV_ESC_SYS_PARAMS, &sys);
     nv_ioctl_card_info_t cards[32];
+    memset(cards, 0xff, sizeof cards); /* the whole array is answered, absent cards with zeros */
     ESCAPE(ctl, NV_ESC_CARD_INFO, &cards);
     assert(cards[0].valid && !cards[1].valid && cards[0].minor_number == 0);
     uint32_t gpus[1] = {cards[0].gpu_id};

@@ -66,13 +66,12 @@ extern "C" fn in_child() {
 
 extern "C" fn at_exit() {
     // Whoever is still inside a call keeps its lock: leave it alone then, the kernel cleans up.
-    if let Some(mut slot) = current().try_write()
-        && let Some(rm) = slot.take()
+    if let Some(slot) = current().try_write()
+        && let Some(rm) = &*slot
     {
         rm.at_exit();
-        report(&rm);
-        // Threads may still run: freeing objects under them helps nobody, the kernel does it in a moment.
-        std::mem::forget(rm);
+        report(rm);
+        // It stays: threads may still run. Freeing objects under them helps nobody, the kernel does it in a moment.
     }
 }
 
