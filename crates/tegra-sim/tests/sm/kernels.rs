@@ -398,3 +398,35 @@ fn tensor_core() {
         }
     }
 }
+
+/// A small integer or quarter as an f16.
+fn to_half(x: f32) -> u32 {
+    (0..0x1_0000u32).find(|&h| h & 0x7c00 != 0x7c00 && half(h) == x).unwrap_or_else(|| panic!("{x} is no half"))
+}
+
+#[test]
+fn packed_halves() {
+    let (mut gpu, mut noise) = (Gpu::default(), Noise(12));
+    let quarter = |noise: &mut Noise| (noise.next() % 33) as f32 / 4.0 - 4.0;
+    let pairs: Vec<[f32; 2]> = (0..64).map(|_| [quarter(&mut noise), quarter(&mut noise)]).collect();
+    let packed: Vec<u32> = pairs.iter().map(|p| to_half(p[0]) | to_half(p[1]) << 16).collect();
+    let floats: Vec<f32> = (0..64).map(|_| quarter(&mut noise)).collect();
+    let (input, singles, out) = (gpu.upload(&packed), gpu.upload(&floats), gpu.alloc(4 * 8 * 32));
+    let args = [Arg::Ptr(&out), Arg::Ptr(&input), Arg::Ptr(&singles)];
+    gpu.run(&kernel!("halves"), [1, 1, 1], [32, 1, 1], &args).unwrap();
+    let got = out.read::<u32>(8 * 32);
+    // As numbers: the sign of a zero is arithmetic's own business (checked where the arithmetic is).
+    let numbers = |x: u32| [half(x & 0xffff), half(x >> 16)];
+    let both = |f: &dyn Fn(usize) -> f32| [f(0), f(1)];
+    for t in 0..32 {
+        let (x, y, o) = (pairs[t], pairs[t + 32], &got[8 * t..8 * t + 8]);
+        assert_eq!(numbers(o[0]), both(&|i| x[i] + y[i]));
+        assert_eq!(numbers(o[1]), both(&|i| x[i] * y[i]));
+        assert_eq!(numbers(o[2]), both(&|i| x[i] * y[i] + x[i]));
+        assert_eq!(numbers(o[4]), both(&|i| x[i].max(y[i])));
+        assert_eq!(o[5], to_half(floats[t + 32]) | to_half(floats[t]) << 16);
+        let bf16 = |x: f32| x.to_bits() >> 16;
+        assert_eq!(o[6], bf16(floats[t + 32]) | bf16(floats[t]) << 16);
+        assert_eq!(numbers(o[7]), both(&|i| f32::from(u8::from(x[i] < y[i]))));
+    }
+}

@@ -26,6 +26,8 @@ mod mem;
 pub(crate) mod ops;
 mod rows;
 mod simd;
+#[cfg(test)]
+mod tests;
 pub(crate) mod uop;
 mod warp;
 
