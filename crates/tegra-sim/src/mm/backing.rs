@@ -1,6 +1,7 @@
 //! Host memory behind a buffer.
 #![allow(unsafe_code)]
 
+use super::drawer::Kept;
 use std::os::fd::{AsFd, OwnedFd};
 use std::ptr::NonNull;
 use tegrarm_kmd::{Errno, Mapping, Placement, Prot};
@@ -31,7 +32,7 @@ pub struct Backing {
 #[derive(Debug)]
 enum Owner {
     /// A memfd: kept for handing out further descriptors.
-    Memfd { fd: OwnedFd, _map: Mapping },
+    Memfd { file: Kept, _map: Mapping },
     /// Our own second mapping of pages a caller shares with us.
     Alias { _map: Mapping },
     /// The caller's own pages: it keeps them mapped.
@@ -51,7 +52,7 @@ impl Backing {
     pub fn from_memfd(fd: OwnedFd, len: usize) -> Result<Backing, Errno> {
         let map = Mapping::new(fd.as_fd(), Placement::Anywhere, len, Prot::ReadWrite, 0)?;
         let addr = NonNull::new(map.as_ptr()).ok_or(Errno::ENOMEM)?;
-        Ok(Backing { addr, len, nature: Nature::Memory, owner: Owner::Memfd { fd, _map: map } })
+        Ok(Backing { addr, len, nature: Nature::Memory, owner: Owner::Memfd { file: Kept::new(fd)?, _map: map } })
     }
 
     /// New zeroed memory of `len` bytes, rounded up to pages.
@@ -60,7 +61,7 @@ impl Backing {
     /// The errno of `memfd_create(2)`, `ftruncate(2)` or `mmap(2)`.
     pub fn anonymous(name: &str, len: usize) -> Result<Backing, Errno> {
         let len = len.next_multiple_of(4096);
-        Backing::from_memfd(super::memfd::stow(super::memfd::create(name, len as u64)?)?, len)
+        Backing::from_memfd(super::memfd::create(name, len as u64)?, len)
     }
 
     /// The same memory, marked as the syncpoint aperture.
@@ -84,9 +85,9 @@ impl Backing {
     }
 
     /// The memfd, when the pages are ours.
-    pub fn memfd(&self) -> Option<&OwnedFd> {
+    pub(crate) fn memfd(&self) -> Option<&Kept> {
         match &self.owner {
-            Owner::Memfd { fd, .. } => Some(fd),
+            Owner::Memfd { file, .. } => Some(file),
             Owner::Alias { .. } | Owner::Foreign => None,
         }
     }

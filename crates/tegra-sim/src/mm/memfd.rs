@@ -52,7 +52,8 @@ fn dup_from(fd: &OwnedFd, lowest: RawFd) -> Result<OwnedFd, Errno> {
 }
 
 /// Lowest descriptor number for the simulator itself. On the first call the soft limit of open files is raised
-/// to the hard one: a buffer costs the simulator a descriptor that it does not cost on a board.
+/// to the hard one: doorbell pages, events and the first buffers cost the simulator descriptors that a board's kernel
+/// does not take. Many buffers do not: see [`super::drawer`].
 fn own_base() -> RawFd {
     static BASE: OnceLock<RawFd> = OnceLock::new();
     *BASE.get_or_init(|| {

@@ -2,9 +2,11 @@
 
 mod backing;
 mod buddy;
+mod drawer;
 pub(crate) mod memfd;
 mod page_table;
 
 pub use backing::{Backing, Nature, SYNCPOINT_STRIDE};
 pub use buddy::{Buddy, PageClass};
+pub(crate) use drawer::Kept;
 pub use page_table::{Access, Extent, FaultKind, MmuFault, PageTable};

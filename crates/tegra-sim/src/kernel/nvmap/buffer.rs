@@ -1,7 +1,7 @@
 //! A buffer: what an nvmap handle and a dmabuf stand for.
 
 use super::heaps::Reservation;
-use crate::mm::{Backing, memfd};
+use crate::mm::{Backing, Kept, memfd};
 use crate::process::FileId;
 use parking_lot::Mutex;
 use std::os::fd::OwnedFd;
@@ -39,7 +39,7 @@ pub(crate) struct Buffer {
     /// Identity of the dmabuf file, once a descriptor exists.
     identity: OnceLock<FileId>,
     /// The dmabuf of FROM_VA pages, which cannot be mapped through it: an empty file.
-    stub: OnceLock<OwnedFd>,
+    stub: OnceLock<Kept>,
     pub registration: Mutex<Option<Registration>>,
 }
 
@@ -128,23 +128,24 @@ impl Buffer {
     /// A new descriptor of its dmabuf, and the dmabuf's identity.
     pub(super) fn descriptor(&self, read_only: bool) -> Result<(OwnedFd, FileId), Errno> {
         let memory = self.backing()?;
-        let own = match memory.memfd() {
-            Some(fd) => fd,
-            None => self.stub()?,
-        };
+        let fd = match memory.memfd() {
+            Some(file) => file.duplicate(),
+            None => self.stub()?.duplicate(),
+        }?;
         let id = match self.identity.get() {
             Some(id) => *id,
-            None => *self.identity.get_or_init(|| FileId::of(own).unwrap_or(FileId { dev: 0, ino: 0 })),
+            None => *self.identity.get_or_init(|| FileId::of(&fd).unwrap_or(FileId { dev: 0, ino: 0 })),
         };
-        let fd = if read_only { memfd::duplicate_read_only(own) } else { memfd::duplicate(own) }?;
+        // Out of the way first: what the program gets is the lowest number.
+        let fd = if read_only { memfd::duplicate_read_only(&memfd::stow(fd)?)? } else { fd };
         Ok((fd, id))
     }
 
-    fn stub(&self) -> Result<&OwnedFd, Errno> {
+    fn stub(&self) -> Result<&Kept, Errno> {
         if let Some(fd) = self.stub.get() {
             return Ok(fd);
         }
-        let fresh = memfd::stow(memfd::create("dmabuf", 0)?)?;
+        let fresh = Kept::new(memfd::create("dmabuf", 0)?)?;
         Ok(self.stub.get_or_init(|| fresh))
     }
 }
