@@ -3,12 +3,24 @@
 use std::path::PathBuf;
 use std::process::{Command, Output};
 
+fn run(options: &[&str], program: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_tegrarm-sim")).arg("run").args(options).arg("--").args(program).output().unwrap()
+}
+
+/// With the board's files mounted, where the host allows that.
 fn supervised(program: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_tegrarm-sim")).args(["run", "--"]).args(program).output().unwrap()
+    run(&[], program)
 }
 
 fn shell(script: &str) -> Output {
     supervised(&["sh", "-c", script])
+}
+
+/// Both ways to the device nodes, with the same result: that of the mounted files.
+fn both_ways(program: &[&str]) -> Output {
+    let trapped = run(&["--trap-paths"], program);
+    assert!(trapped.status.success(), "--trap-paths: {trapped:?}");
+    supervised(program)
 }
 
 fn text(output: &Output) -> String {
@@ -35,20 +47,18 @@ fn exit_codes_and_signals_pass_through() {
 
 #[test]
 fn nodes_are_there_for_stat_access_and_listing_and_only_theirs() {
-    let out = shell(
-        "test -c /dev/nvmap && test -r /dev/nvgpu/igpu0/ctrl && test ! -e /dev/nvgpu/igpu0/nothing && \
-         ls /dev/nvgpu/igpu0 | tr '\\n' ' ' && test -c /dev/null && test ! -c /etc/passwd && cd /dev && test -c nvmap && test -c nvgpu/../nvgpu/igpu0/as",
-    );
+    let script = "test -c /dev/nvmap && test -r /dev/nvgpu/igpu0/ctrl && test ! -e /dev/nvgpu/igpu0/nothing && \
+         ls /dev/nvgpu/igpu0 | tr '\\n' ' ' && test -c /dev/null && test ! -c /etc/passwd && cd /dev && test -c nvmap && test -c nvgpu/../nvgpu/igpu0/as";
+    let out = both_ways(&["sh", "-c", script]);
     assert!(out.status.success(), "{out:?}");
     assert!(text(&out).contains("ctrl") && text(&out).contains("tsg"), "{out:?}");
 }
 
 #[test]
 fn devfreq_files_read_and_write_like_sysfs() {
-    let out = shell(
-        "f=/sys/class/devfreq/17000000.gpu; cat $f/max_freq; cat $f/max_freq > $f/min_freq; \
-         for i in 1 2 3 4 5 6 7 8 9; do [ \"$(cat $f/min_freq)\" = \"$(cat $f/max_freq)\" ] && break; sleep 0.1; done; cat $f/min_freq",
-    );
+    let script = "f=/sys/class/devfreq/17000000.gpu; cat $f/max_freq; cat $f/max_freq > $f/min_freq; \
+         for i in 1 2 3 4 5 6 7 8 9; do [ \"$(cat $f/min_freq)\" = \"$(cat $f/max_freq)\" ] && break; sleep 0.1; done; cat $f/min_freq";
+    let out = both_ways(&["sh", "-c", script]);
     assert!(out.status.success(), "{out:?}");
     let lines: Vec<String> = text(&out).lines().map(str::to_owned).collect();
     assert_eq!(lines.len(), 2);
@@ -120,13 +130,13 @@ int main(void) {
 #[test]
 fn a_c_program_and_its_child_use_one_board() {
     let program = compile("two_processes", TWO_PROCESSES);
-    let out = supervised(&[program.to_str().unwrap()]);
+    let out = both_ways(&[program.to_str().unwrap()]);
     assert!(out.status.success() && text(&out) == "fine\n", "{out:?}");
 }
 
 #[test]
 fn listings_and_real_paths_work() {
-    let out = shell("ls -l /dev/nvgpu/igpu0 && realpath /dev/nvgpu/igpu0/../igpu0/ctrl");
+    let out = both_ways(&["sh", "-c", "ls -l /dev/nvgpu/igpu0 && realpath /dev/nvgpu/igpu0/../igpu0/ctrl"]);
     assert!(out.status.success() && out.stderr.is_empty(), "{out:?}");
     assert!(text(&out).ends_with("/dev/nvgpu/igpu0/ctrl\n"), "{out:?}");
 }
@@ -171,7 +181,7 @@ int main(void) {
 #[test]
 fn mappings_are_checked_and_forgotten_buffers_reclaimed() {
     let program = compile("maps", MAPS);
-    let out = supervised(&[program.to_str().unwrap()]);
+    let out = both_ways(&[program.to_str().unwrap()]);
     assert!(out.status.success(), "{out:?}");
 }
 
@@ -196,7 +206,7 @@ int main(void) {
 #[test]
 fn objects_end_when_their_descriptors_are_closed() {
     let program = compile("reuse", REUSE);
-    let out = supervised(&[program.to_str().unwrap()]);
+    let out = both_ways(&[program.to_str().unwrap()]);
     assert!(out.status.success(), "{out:?}");
 }
 
@@ -212,4 +222,108 @@ fn strace_names_calls_and_fields() {
     assert!(out.status.success(), "{trace}");
     assert!(trace.contains("open(\"/dev/nvgpu/igpu0/ctrl\")"), "{trace}");
     assert!(trace.contains("NVGPU_GPU_IOCTL_OPEN_CHANNEL("), "{trace}");
+}
+
+/// What only mounted files can give: listings of the host's own directories, `chdir`, symbolic links.
+#[test]
+fn the_boards_files_are_part_of_the_tree() {
+    if !mounted() {
+        return;
+    }
+    let out = shell(
+        "ls /dev | grep -x nvmap && ls /sys/class/devfreq && cd /dev/nvgpu && test -c igpu0/ctrl && \
+         ls /dev/null && echo x > /dev/null && test -d /dev/pts -o ! -d /dev && ls -d /proc/self/fd",
+    );
+    assert!(out.status.success(), "{out:?}");
+    assert!(text(&out).starts_with("nvmap\n17000000.gpu\n"), "{out:?}");
+}
+
+/// Whether the host lets `tegrarm-sim` mount the board's files; it says so if not.
+fn mounted() -> bool {
+    let out = run(&["--verbose"], &["true"]);
+    let said = String::from_utf8_lossy(&out.stderr).into_owned();
+    assert!(said.contains("the board's files are mounted") || said.contains("no mount namespace"), "{said}");
+    said.contains("the board's files are mounted")
+}
+
+const READ_ONLY: &str = r#"
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static uint64_t instance(int ctrl) {
+  uint8_t characteristics[328];
+  struct { uint64_t size, at; } get = {sizeof characteristics, (uintptr_t)characteristics};
+  assert(ioctl(ctrl, 0xc0104705, &get) == 0);
+  return *(uint64_t *)(characteristics + 320);
+}
+int main(int argc, char **argv) {
+  (void)argc;
+  /* Not trapped, so what is opened is known at the first ioctl only. Duplicates are the same open file. */
+  int one = open("/dev/nvgpu/igpu0/ctrl", O_RDONLY), two = open("/dev/nvgpu/igpu0/ctrl", O_RDONLY | O_CLOEXEC);
+  int again = dup(one);
+  assert(instance(one) == instance(again));
+  assert(instance(one) != instance(two));
+  assert((fcntl(two, F_GETFD) & FD_CLOEXEC) && !(fcntl(one, F_GETFD) & FD_CLOEXEC));
+  pid_t child = fork();
+  if (child == 0) _exit(instance(one) != instance(again));
+  int status;
+  assert(waitpid(child, &status, 0) == child && status == 0);
+  /* The first call may be the mapping. */
+  int three = open("/dev/nvgpu/igpu0/ctrl", O_RDONLY);
+  assert(mmap(0, 65536, PROT_READ, MAP_SHARED, three, 0) != MAP_FAILED);
+  assert(mmap(0, 65536, PROT_READ, MAP_SHARED, three, 0) == MAP_FAILED && errno == EBUSY);
+  /* Through a symbolic link. */
+  unlink(argv[1]);
+  assert(symlink("/dev/nvgpu/igpu0/ctrl", argv[1]) == 0);
+  int linked = open(argv[1], O_RDWR);
+  assert(linked >= 0 && instance(linked) != instance(one));
+  unlink(argv[1]);
+  /* What the placeholder is, is still itself. */
+  int null = open("/dev/null", O_RDWR);
+  uint8_t argument[24] = {0};
+  assert(ioctl(null, 0xc0184709, argument) == -1 && errno == ENOTTY);
+  return 0;
+}
+"#;
+
+#[test]
+fn nodes_opened_for_reading_or_through_links_are_nodes() {
+    if !mounted() {
+        return;
+    }
+    let program = compile("read_only", READ_ONLY);
+    let link = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("link-to-ctrl");
+    let out = supervised(&[program.to_str().unwrap(), link.to_str().unwrap()]);
+    assert!(out.status.success(), "{out:?}");
+}
+
+/// Most calls of a program are none of ours, and nobody looks at them.
+#[test]
+fn a_program_that_opens_files_for_reading_is_not_trapped() {
+    if !mounted() {
+        return;
+    }
+    let out = Command::new(env!("CARGO_BIN_EXE_tegrarm-sim"))
+        .args([
+            "run",
+            "--verbose",
+            "--",
+            "sh",
+            "-c",
+            "for i in 1 2 3 4 5 6 7 8 9; do cat /etc/passwd; ls -l /etc; done",
+        ])
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&out.stderr).into_owned();
+    let trapped: u64 = said
+        .lines()
+        .find_map(|l| l.strip_prefix("tegrarm-sim: trapped calls: ")?.parse().ok())
+        .unwrap_or_else(|| panic!("{said}"));
+    // Eighteen programs were started; the dynamic linker and `ls` together make hundreds of calls that take a path.
+    assert!(trapped < 60, "{said}");
 }

@@ -192,6 +192,11 @@ impl Kernel {
         }
     }
 
+    /// Whether a file has not ended yet.
+    pub fn is_open(&self, id: FileId) -> bool {
+        self.files.get(id).is_some()
+    }
+
     /// Open files of every kind.
     pub fn open_files(&self) -> usize {
         self.files.len()

@@ -8,7 +8,10 @@ use crate::gpu::time_ns;
 use crate::process::Process;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
-use tegrarm_kmd::{Arg, Errno};
+use std::sync::Arc;
+use tegrarm_abi::nvgpu::channel::NVGPU_IOCTL_CHANNEL_WAIT;
+use tegrarm_abi::nvgpu::ctrl::NVGPU_GPU_IOCTL_CLK_SET_INFO;
+use tegrarm_kmd::{Arg, Errno, Node};
 
 /// Where a call keeps its path, and its directory descriptor if it has one.
 #[derive(Clone, Copy)]
@@ -26,6 +29,8 @@ enum Action {
     /// Open; flags are in this argument, or in the first word behind it (`openat2`).
     Open(usize),
     OpenHow(usize),
+    /// Open for writing.
+    Create,
     /// Fill a `struct stat`.
     Stat(usize),
     Statx(usize),
@@ -52,6 +57,8 @@ const PATH_CALLS: &[(i64, PathArg, Action)] = &[
     #[cfg(target_arch = "x86_64")]
     (libc::SYS_open, CWD, Action::Open(1)),
     #[cfg(target_arch = "x86_64")]
+    (libc::SYS_creat, CWD, Action::Create),
+    #[cfg(target_arch = "x86_64")]
     (libc::SYS_stat, CWD, Action::Stat(1)),
     #[cfg(target_arch = "x86_64")]
     (libc::SYS_lstat, CWD, Action::Stat(1)),
@@ -64,8 +71,23 @@ const PATH_CALLS: &[(i64, PathArg, Action)] = &[
 /// Ioctl magics of the nodes; the fd decides in the end (TTY ioctls share `T`).
 const MAGICS: &[u8] = b"NGATHDP";
 
-/// Every call the filter sends to the supervisor.
-pub fn traps() -> Vec<Trap> {
+/// Terminal requests with a Tegra magic that programs make on anything (`isatty`, the window's size): a node has
+/// nothing else to say than the host has.
+const TERMINAL: [u32; 2] = [libc::TCGETS as u32, libc::TIOCGWINSZ as u32];
+
+/// What the filters do with a program that has a view of the board's files, and with one that has not.
+pub fn filters() -> sys::Filters {
+    let compile = |paths: Vec<Trap>| {
+        let harmless = TERMINAL.map(|value| Test { arg: 1, mask: u32::MAX, value });
+        let pass = harmless.map(|test| Trap { nr: libc::SYS_ioctl, test: Some(test) });
+        sys::compile(&pass, &[traps(), paths].concat())
+    };
+    let all = PATH_CALLS.iter().map(|(nr, _, _)| Trap { nr: *nr, test: None }).collect();
+    sys::Filters { viewing: compile(PATH_CALLS.iter().flat_map(writing).collect()), blind: compile(all) }
+}
+
+/// The calls on descriptors that go to the supervisor.
+fn traps() -> Vec<Trap> {
     let ioctls = MAGICS
         .iter()
         .map(|m| Trap { nr: libc::SYS_ioctl, test: Some(Test { arg: 1, mask: 0xff00, value: u32::from(*m) << 8 }) });
@@ -74,12 +96,30 @@ pub fn traps() -> Vec<Trap> {
         nr: libc::SYS_mmap,
         test: Some(Test { arg: 3, mask: libc::MAP_TYPE as u32, value: kind as u32 }),
     });
-    ioctls.chain(maps).chain(PATH_CALLS.iter().map(|(nr, _, _)| Trap { nr: *nr, test: None })).collect()
+    ioctls.chain(maps).collect()
+}
+
+/// The forms of a path call that can be the opening of a node for writing, of a file that may be there already.
+fn writing((nr, _, action): &(i64, PathArg, Action)) -> Vec<Trap> {
+    match action {
+        Action::Open(flags) => [libc::O_WRONLY, libc::O_RDWR]
+            .map(|mode| Test { arg: *flags as u8, mask: (libc::O_ACCMODE | libc::O_EXCL) as u32, value: mode as u32 })
+            .map(|test| Trap { nr: *nr, test: Some(test) })
+            .to_vec(),
+        // Their flags are in memory; there are none.
+        Action::OpenHow(_) | Action::Create => vec![Trap { nr: *nr, test: None }],
+        _ => vec![],
+    }
+}
+
+/// Whether a call may wait for something that another call brings about.
+pub fn sleeps(call: &sys::Notification) -> bool {
+    i64::from(call.data.nr) == libc::SYS_ioctl && call.data.args[1] as u32 == NVGPU_IOCTL_CHANNEL_WAIT
 }
 
 impl Supervisor {
     /// Decides one trapped call.
-    pub(super) fn decide(&self, listener: BorrowedFd<'_>, call: &sys::Notification) -> Reply {
+    pub(super) fn decide(self: &Arc<Self>, listener: BorrowedFd<'_>, call: &sys::Notification) -> Reply {
         let nr = i64::from(call.data.nr);
         if nr == libc::SYS_ioctl {
             return self.ioctl(listener, call);
@@ -115,7 +155,7 @@ impl Supervisor {
     }
 
     fn act(
-        &self,
+        self: &Arc<Self>,
         target: &Target<'_>,
         call: &sys::Notification,
         action: Action,
@@ -125,6 +165,7 @@ impl Supervisor {
         let args = call.data.args;
         match action {
             Action::Open(i) => self.open(target, path, entry, args[i] as i32),
+            Action::Create => self.open(target, path, entry, libc::O_WRONLY | libc::O_CREAT | libc::O_TRUNC),
             Action::OpenHow(i) => {
                 let mut flags = [0; 8];
                 target.read(args[i], &mut flags)?;
@@ -138,7 +179,7 @@ impl Supervisor {
         }
     }
 
-    fn open(&self, target: &Target<'_>, path: &str, entry: &Entry, flags: i32) -> Result<i64, Errno> {
+    fn open(self: &Arc<Self>, target: &Target<'_>, path: &str, entry: &Entry, flags: i32) -> Result<i64, Errno> {
         let file: OwnedFd = match entry {
             Entry::Node(_) => {
                 self.collect_garbage();
@@ -153,7 +194,7 @@ impl Supervisor {
     }
 
     /// A sysfs file: what is read is a snapshot; what is written comes through a pipe.
-    fn open_text(&self, path: &str, flags: i32) -> Result<OwnedFd, Errno> {
+    fn open_text(self: &Arc<Self>, path: &str, flags: i32) -> Result<OwnedFd, Errno> {
         if flags & libc::O_ACCMODE == libc::O_RDONLY {
             return sys::memfd_with(path, &self.kernel.read_text(path)?);
         }
@@ -161,13 +202,14 @@ impl Supervisor {
             return Err(Errno::EACCES);
         }
         let (reader, writer) = std::io::pipe().map_err(|_| Errno::EMFILE)?;
-        let (kernel, path) = (self.kernel.clone(), path.to_owned());
+        let (supervisor, path) = (self.clone(), path.to_owned());
         std::thread::spawn(move || {
             use std::io::{BufRead, BufReader};
             for line in BufReader::new(reader).lines().map_while(Result::ok) {
-                if let Err(e) = kernel.write_text(&path, &line) {
+                if let Err(e) = supervisor.kernel.write_text(&path, &line) {
                     tracing::warn!("writing {line:?} to {path}: {e}");
                 }
+                supervisor.refresh_texts();
             }
         });
         Ok(writer.into())
@@ -177,12 +219,19 @@ impl Supervisor {
         let [fd, request, argp, ..] = call.data.args;
         let (fd, request) = (fd as i32, request as u32);
         let target = Target::of(listener, call);
-        let Some(node) = self.kernel.node(&target, fd) else { return Reply::Continue };
+        let node = match self.node(&target, fd) {
+            Ok(Some(node)) => node,
+            Ok(None) => return Reply::Continue,
+            Err(e) => return Reply::Error(e),
+        };
         if self.makes_objects(request) {
             self.collect_garbage();
         }
         let argument = Argument::of(request, argp);
-        self.collect_if_many();
+        // A call that may sleep is made on its own thread, and files that are being opened belong to nobody yet.
+        if !sleeps(call) {
+            self.collect_if_many();
+        }
         let before = match argument.read(&target) {
             Ok(before) => before,
             Err(e) => return Reply::Error(e),
@@ -201,6 +250,9 @@ impl Supervisor {
         if let Err(e) = argument.write_back(&target, &before, &bytes) {
             result = Err(e);
         }
+        if request == NVGPU_GPU_IOCTL_CLK_SET_INFO {
+            self.refresh_texts();
+        }
         let answered = |pid| Answered { pid, fd, node, request, before: &before, after: &bytes, result, time_ns };
         self.observe(|o| o.ioctl(&answered(target.pid())));
         match result {
@@ -209,13 +261,26 @@ impl Supervisor {
         }
     }
 
+    /// The kind of node behind one of the caller's descriptors, if it is one; opened now, if it was opened without us.
+    fn node(&self, target: &Target<'_>, fd: i32) -> Result<Option<Node>, Errno> {
+        if let known @ Some(_) = self.kernel.node(target, fd) {
+            return Ok(known);
+        }
+        Ok(if self.adopt(target, fd)? { self.kernel.node(target, fd) } else { None })
+    }
+
     /// A shared mapping: the kernel refuses some of its own files' (a second doorbell page, more than a buffer has);
     /// what it allows, the host does.
     fn mmap(&self, listener: BorrowedFd<'_>, call: &sys::Notification) -> Reply {
         let [_, len, prot, _, fd, offset] = call.data.args;
         let target = Target::of(listener, call);
-        if fd as i32 == -1 || self.kernel.node(&target, fd as i32).is_none() {
+        if fd as i32 == -1 {
             return Reply::Continue;
+        }
+        match self.node(&target, fd as i32) {
+            Ok(Some(_)) => {}
+            Ok(None) => return Reply::Continue,
+            Err(e) => return Reply::Error(e),
         }
         let write = prot as i32 & libc::PROT_WRITE != 0;
         match self.kernel.check_mmap(&target, fd as i32, len as usize, write, offset) {

@@ -1,20 +1,25 @@
 //! Out of process: gives any unmodified program the virtual Orin's device nodes.
 //!
-//! The program runs under a seccomp filter whose user notifications arrive here: opening a path, asking about
-//! one, and ioctls whose magic is a Tegra node's. Everything else, `mmap` of the descriptors included, is the
-//! host kernel's own work, because the descriptors are real ones. One simulated kernel serves the whole process
-//! tree, as on a board.
+//! The program runs in a mount namespace that has the board's files ([`view`]) and under a seccomp filter whose user
+//! notifications arrive here: opening a node, and ioctls whose magic is a Tegra node's. Everything else, `mmap` of
+//! the descriptors included, is the host kernel's own work, because the descriptors are real ones. One simulated
+//! kernel serves the whole process tree, as on a board.
 
+mod adopt;
 mod calls;
 mod processes;
 mod run;
 mod sys;
 mod target;
 mod tree;
+mod view;
 
-pub use run::{Exit, run};
+pub use run::{Exit, Options, run};
 
 use crate::kernel::Kernel;
+use adopt::Adopted;
+use parking_lot::Mutex;
+use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -49,6 +54,10 @@ pub trait Observer: Send + Sync {
     fn opened(&self, _pid: i32, _path: &str, _fd: i32) {}
     /// A process made an ioctl.
     fn ioctl(&self, _call: &Answered<'_>) {}
+    /// The program has been started: with the board's files mounted, or without, for this reason.
+    fn started(&self, _files: Result<(), Errno>) {}
+    /// Everything has ended; so many calls were trapped.
+    fn ended(&self, _trapped: u64) {}
 }
 
 /// A simulated kernel and the board's file tree, for a tree of processes.
@@ -56,6 +65,10 @@ struct Supervisor {
     kernel: Arc<Kernel>,
     tree: Tree,
     observers: Vec<Arc<dyn Observer>>,
+    /// What the text files read.
+    texts: Mutex<HashMap<String, String>>,
+    /// Nodes that were opened without us, and what stands for them since.
+    adopted: Mutex<Vec<Adopted>>,
     /// So many open files, and it is time to look for those that no process holds any more.
     many_files: AtomicUsize,
 }
@@ -66,7 +79,26 @@ const FEW_FILES: usize = 256;
 impl Supervisor {
     fn new(kernel: Arc<Kernel>, observers: Vec<Arc<dyn Observer>>) -> io::Result<Supervisor> {
         let tree = Tree::new(&kernel.node_paths(), &kernel.text_paths())?;
-        Ok(Supervisor { kernel, tree, observers, many_files: AtomicUsize::new(FEW_FILES) })
+        let many_files = AtomicUsize::new(FEW_FILES);
+        let (texts, adopted) = Default::default();
+        let supervisor = Supervisor { kernel, tree, observers, texts, adopted, many_files };
+        supervisor.refresh_texts();
+        Ok(supervisor)
+    }
+
+    /// Brings the text files up to date for those who read them without our help.
+    fn refresh_texts(&self) {
+        let mut written = self.texts.lock();
+        for path in self.tree.texts() {
+            let Ok(text) = self.kernel.read_text(path) else { continue };
+            if written.get(path) == Some(&text) {
+                continue;
+            }
+            match self.tree.set_text(path, &text) {
+                Ok(()) => drop(written.insert(path.to_owned(), text)),
+                Err(e) => tracing::warn!("{path} cannot be brought up to date: {e}"),
+            }
+        }
     }
 
     /// Whether an ioctl's outcome depends on which files were closed before it (ids are reused).
@@ -80,6 +112,9 @@ impl Supervisor {
     fn collect_garbage(&self) {
         let pids = processes::descendants(std::process::id() as i32);
         self.kernel.close_all_but(&processes::open_files(&pids));
+        self.forget_adopted();
+        // The clock request of a closed file has ended with it.
+        self.refresh_texts();
         self.many_files.store(2 * self.kernel.open_files() + FEW_FILES, Ordering::Relaxed);
     }
 

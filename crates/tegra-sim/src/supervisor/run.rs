@@ -1,6 +1,7 @@
 //! Starts a program under the supervisor and serves its calls until everybody it started is gone.
 
 use super::sys::{self, Notification};
+use super::view::View;
 use super::{Observer, Supervisor, calls};
 use crate::kernel::Kernel;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -12,7 +13,7 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::process::Command;
 use std::sync::Arc;
-use tegrarm_abi::nvgpu::channel::NVGPU_IOCTL_CHANNEL_WAIT;
+use tegrarm_kmd::Errno;
 
 /// How the program ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,12 +24,22 @@ pub enum Exit {
     Signal(Signal),
 }
 
+/// How a program is run.
+#[derive(Default)]
+pub struct Options {
+    /// Who sees its calls.
+    pub observers: Vec<Arc<dyn Observer>>,
+    /// Trap every call that takes a path, even if the board's files could be mounted: the program then sees the host's
+    /// `/dev` as it is, new devices included.
+    pub trap_paths: bool,
+}
+
 /// Runs `command` with the board's nodes until it and everything it started has ended.
 ///
 /// # Errors
 /// When the program cannot be started, or the host forbids seccomp notifications.
-pub fn run(kernel: Arc<Kernel>, command: Command, observers: Vec<Arc<dyn Observer>>) -> io::Result<Exit> {
-    let supervisor = Arc::new(Supervisor::new(kernel, observers)?);
+pub fn run(kernel: Arc<Kernel>, command: Command, options: Options) -> io::Result<Exit> {
+    let supervisor = Arc::new(Supervisor::new(kernel, options.observers)?);
     let mut mask = SigSet::empty();
     for signal in [Signal::SIGCHLD, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGINT, Signal::SIGQUIT] {
         mask.add(signal);
@@ -37,15 +48,20 @@ pub fn run(kernel: Arc<Kernel>, command: Command, observers: Vec<Arc<dyn Observe
     let signals = SignalFd::new(&mask)?;
     // Orphans of the tree come to us, not to init: they still hold files.
     nix::sys::prctl::set_child_subreaper(true)?;
-    let (child, listener) = sys::spawn_trapped(command, &sys::compile(&calls::traps()))?;
-    sys::hand_over_directly(listener.as_fd());
-    let exit = serve(&supervisor, &Arc::new(listener), &signals, Pid::from_raw(child as i32))?;
+    let view = match options.trap_paths {
+        true => Err(Errno::ECANCELED),
+        false => View::of(&supervisor.tree).map_err(|e| Errno::from_raw(e.raw_os_error().unwrap_or(libc::EIO))),
+    };
+    let started = sys::spawn_trapped(command, calls::filters(), view)?;
+    supervisor.observe(|o| o.started(started.without_view.map_or(Ok(()), Err)));
+    sys::hand_over_directly(started.listener.as_fd());
+    let exit = serve(&supervisor, &Arc::new(started.listener), &signals, Pid::from_raw(started.pid as i32))?;
     supervisor.kernel.shut_down();
     Ok(exit)
 }
 
 fn serve(supervisor: &Arc<Supervisor>, listener: &Arc<OwnedFd>, signals: &SignalFd, root: Pid) -> io::Result<Exit> {
-    let mut exit = None;
+    let (mut exit, mut trapped) = (None, 0);
     loop {
         let mut fds =
             [PollFd::new(listener.as_fd(), PollFlags::POLLIN), PollFd::new(signals.as_fd(), PollFlags::POLLIN)];
@@ -56,6 +72,7 @@ fn serve(supervisor: &Arc<Supervisor>, listener: &Arc<OwnedFd>, signals: &Signal
         let [calls, sigs] = fds.map(|fd| fd.revents().unwrap_or(PollFlags::empty()));
         if calls.contains(PollFlags::POLLIN) {
             if let Some(call) = sys::receive(listener.as_fd())? {
+                trapped += 1;
                 dispatch(supervisor, listener, call);
             }
         } else if calls.intersects(PollFlags::POLLHUP | PollFlags::POLLERR) {
@@ -63,6 +80,7 @@ fn serve(supervisor: &Arc<Supervisor>, listener: &Arc<OwnedFd>, signals: &Signal
             while exit.is_none() {
                 note(root, waitpid(None, None)?, &mut exit);
             }
+            supervisor.observe(|o| o.ended(trapped));
             return Ok(exit.unwrap_or(Exit::Code(0)));
         }
         if sigs.contains(PollFlags::POLLIN) {
@@ -76,15 +94,14 @@ fn serve(supervisor: &Arc<Supervisor>, listener: &Arc<OwnedFd>, signals: &Signal
 
 /// Answers a call; one that may sleep gets a thread of its own, so that it holds nobody up.
 fn dispatch(supervisor: &Arc<Supervisor>, listener: &Arc<OwnedFd>, call: Notification) {
-    let sleeps = i64::from(call.data.nr) == libc::SYS_ioctl && call.data.args[1] as u32 == NVGPU_IOCTL_CHANNEL_WAIT;
-    if !sleeps {
+    if !calls::sleeps(&call) {
         return answer(supervisor, listener, &call);
     }
     let (supervisor, listener) = (supervisor.clone(), listener.clone());
     std::thread::spawn(move || answer(&supervisor, &listener, &call));
 }
 
-fn answer(supervisor: &Supervisor, listener: &OwnedFd, call: &Notification) {
+fn answer(supervisor: &Arc<Supervisor>, listener: &OwnedFd, call: &Notification) {
     let reply = supervisor.decide(listener.as_fd(), call);
     sys::reply(listener.as_fd(), call.id, reply);
 }

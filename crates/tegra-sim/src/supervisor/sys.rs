@@ -2,6 +2,7 @@
 #![allow(unsafe_code)]
 
 use super::tree::Entry;
+use super::view::View;
 use nix::sys::signal::SigSet;
 use nix::sys::socket::{ControlMessage, ControlMessageOwned, MsgFlags, recvmsg, sendmsg};
 use std::ffi::CString;
@@ -58,23 +59,24 @@ const OUR_ARCH: u32 = 0xc000_0000 | libc::EM_X86_64 as u32;
 #[cfg(target_arch = "aarch64")]
 const OUR_ARCH: u32 = 0xc000_0000 | libc::EM_AARCH64 as u32;
 
-/// Compiles the filter: a call that matches any trap goes to the supervisor, everything else runs untouched.
-/// Calls of another architecture (32-bit programs) number differently and are let through.
-pub fn compile(traps: &[Trap]) -> Vec<libc::sock_filter> {
+/// Compiles the filter: a call that matches any of `traps` and none of `passes` goes to the supervisor, everything else
+/// runs untouched. Calls of another architecture (32-bit programs) number differently and are let through.
+pub fn compile(passes: &[Trap], traps: &[Trap]) -> Vec<libc::sock_filter> {
     const NOTIFY: libc::sock_filter = op(RETURN, 0, 0, libc::SECCOMP_RET_USER_NOTIF);
     const ALLOW: libc::sock_filter = op(RETURN, 0, 0, libc::SECCOMP_RET_ALLOW);
     let mut program = vec![op(LOAD_WORD, 0, 0, ARCH), op(JUMP_EQUAL, 1, 0, OUR_ARCH), ALLOW];
-    for trap in traps {
+    let verdicts = passes.iter().map(|pass| (pass, ALLOW)).chain(traps.iter().map(|trap| (trap, NOTIFY)));
+    for (on, verdict) in verdicts {
         program.push(op(LOAD_WORD, 0, 0, NR));
-        match trap.test {
-            None => program.extend([op(JUMP_EQUAL, 0, 1, trap.nr as u32), NOTIFY]),
+        match on.test {
+            None => program.extend([op(JUMP_EQUAL, 0, 1, on.nr as u32), verdict]),
             Some(Test { arg, mask, value }) => program.extend([
-                op(JUMP_EQUAL, 0, 4, trap.nr as u32),
+                op(JUMP_EQUAL, 0, 4, on.nr as u32),
                 // The low word comes first on every architecture a Jetson program runs on.
                 op(LOAD_WORD, 0, 0, ARGS + 8 * u32::from(arg)),
                 op(AND, 0, 0, mask),
                 op(JUMP_EQUAL, 0, 1, value),
-                NOTIFY,
+                verdict,
             ]),
         }
     }
@@ -142,17 +144,23 @@ pub fn add_fd(listener: BorrowedFd<'_>, id: u64, fd: BorrowedFd<'_>, close_on_ex
     Errno::result(unsafe { libc::ioctl(listener.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_ADDFD, &raw const add) })
 }
 
-/// Replaces descriptor `at` of the trapped process by `fd`.
+/// Replaces descriptor `at` of the trapped process by `fd`, close-on-exec when asked.
 ///
 /// # Errors
 /// The errno of the ioctl.
-pub fn replace_fd(listener: BorrowedFd<'_>, id: u64, fd: BorrowedFd<'_>, at: RawFd) -> Result<(), Errno> {
+pub fn replace_fd(
+    listener: BorrowedFd<'_>,
+    id: u64,
+    fd: BorrowedFd<'_>,
+    at: RawFd,
+    close_on_exec: bool,
+) -> Result<(), Errno> {
     let add = libc::seccomp_notif_addfd {
         id,
         flags: libc::SECCOMP_ADDFD_FLAG_SETFD as u32,
         srcfd: fd.as_raw_fd() as u32,
         newfd: at as u32,
-        newfd_flags: libc::O_CLOEXEC as u32,
+        newfd_flags: if close_on_exec { libc::O_CLOEXEC as u32 } else { 0 },
     };
     // SAFETY: `add` is the structure the request is defined for.
     let r = unsafe { libc::ioctl(listener.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_ADDFD, &raw const add) };
@@ -211,50 +219,84 @@ pub fn steal_fd(pidfd: BorrowedFd<'_>, fd: RawFd) -> Result<OwnedFd, Errno> {
     Ok(unsafe { OwnedFd::from_raw_fd(got as RawFd) })
 }
 
-/// Starts `command` under the filter; returns its pid and the listener.
+/// What a program under the filter was started with.
+#[derive(Debug)]
+pub struct Started {
+    /// Its process id.
+    pub pid: u32,
+    /// Where its trapped calls arrive.
+    pub listener: OwnedFd,
+    /// Why it has no view of its own, if it has none.
+    pub without_view: Option<Errno>,
+}
+
+/// Filters of a program that has a view of its own (see [`View`]) and of one that has not.
+#[derive(Clone, Debug)]
+pub struct Filters {
+    /// With a view.
+    pub viewing: Vec<libc::sock_filter>,
+    /// Without: calls that take a path are trapped.
+    pub blind: Vec<libc::sock_filter>,
+}
+
+/// Starts `command` with the view, if the host allows that, and under the filter that goes with it.
 ///
 /// # Errors
 /// When the filter cannot be installed or the program cannot be executed.
-pub fn spawn_trapped(mut command: Command, program: &[libc::sock_filter]) -> io::Result<(u32, OwnedFd)> {
+pub fn spawn_trapped(mut command: Command, filters: Filters, view: Result<View, Errno>) -> io::Result<Started> {
     let (ours, theirs) = UnixStream::pair()?;
-    let program = program.to_vec();
-    let install_and_send = move || {
+    let prepare = move || {
         // What we block for our signalfd is not the program's business.
         SigSet::empty().thread_set_mask()?;
-        let listener = install(&program)?;
+        let entered = view.as_ref().map_err(|e| *e).and_then(View::enter);
+        let filter = if entered.is_ok() { &filters.viewing } else { &filters.blind };
+        let listener = install(filter)?;
         let rights = [listener.as_raw_fd()];
+        let refused = entered.err().map_or(0, |e| e as i32).to_ne_bytes();
         sendmsg::<()>(
             theirs.as_raw_fd(),
-            &[IoSlice::new(b"L")],
+            &[IoSlice::new(&refused)],
             &[ControlMessage::ScmRights(&rights)],
             MsgFlags::empty(),
             None,
         )?;
         Ok(())
     };
-    // SAFETY: runs in the child between fork and exec; it makes system calls and one small allocation, and no
-    // other thread of ours exists yet that could hold the allocator's lock.
-    let child = unsafe { command.pre_exec(install_and_send) }.spawn()?;
+    // SAFETY: runs in the child between fork and exec; it makes system calls and small allocations, and no other
+    // thread of ours exists yet that could hold the allocator's lock.
+    let child = unsafe { command.pre_exec(prepare) }.spawn()?;
     // The sender must not be left open here, or its end could not be noticed.
     drop(command);
-    Ok((child.id(), receive_fd(&ours)?))
+    let (listener, refused) = receive_fd(&ours)?;
+    let without_view = (refused != 0).then(|| Errno::from_raw(refused));
+    Ok(Started { pid: child.id(), listener, without_view })
 }
 
-/// Receives the descriptor the child sent.
-fn receive_fd(stream: &UnixStream) -> io::Result<OwnedFd> {
-    let mut byte = [0];
+/// Receives the descriptor and the number the child sent.
+fn receive_fd(stream: &UnixStream) -> io::Result<(OwnedFd, i32)> {
+    let mut number = [0; 4];
     let mut space = nix::cmsg_space!([RawFd; 1]);
-    let mut iov = [IoSliceMut::new(&mut byte)];
+    let mut iov = [IoSliceMut::new(&mut number)];
     let message = recvmsg::<()>(stream.as_raw_fd(), &mut iov, Some(&mut space), MsgFlags::MSG_CMSG_CLOEXEC)?;
+    let mut received = None;
     for control in message.cmsgs()? {
         if let ControlMessageOwned::ScmRights(fds) = control
             && let [fd] = fds[..]
         {
             // SAFETY: the kernel just installed this descriptor for us.
-            return Ok(unsafe { OwnedFd::from_raw_fd(fd) });
+            received = Some(unsafe { OwnedFd::from_raw_fd(fd) });
         }
     }
-    Err(io::Error::other("the child did not send its seccomp listener"))
+    let fd = received.ok_or_else(|| io::Error::other("the child did not send its seccomp listener"))?;
+    Ok((fd, i32::from_ne_bytes(number)))
+}
+
+/// Whether two of our descriptors are one open file, not just the same inode.
+pub fn same_open_file(a: BorrowedFd<'_>, b: BorrowedFd<'_>) -> bool {
+    const KCMP_FILE: i32 = 0;
+    let me = std::process::id() as i32;
+    // SAFETY: plain integer arguments.
+    unsafe { libc::syscall(libc::SYS_kcmp, me, me, KCMP_FILE, a.as_raw_fd(), b.as_raw_fd()) == 0 }
 }
 
 /// A memfd that holds `text`, read from its start.
@@ -346,12 +388,15 @@ mod tests {
     #[test]
     fn filter_traps_exactly_what_its_tests_say() {
         let on = |nr, arg, mask, value| Trap { nr, test: Some(Test { arg, mask, value }) };
-        let program = compile(&[on(16, 1, 0xff00, 0x4700), Trap { nr: 21, test: None }, on(16, 1, 0xff00, 0x4100)]);
+        let passes = [on(16, 1, u32::MAX, 0x4105)];
+        let traps = [on(16, 1, 0xff00, 0x4700), Trap { nr: 21, test: None }, on(16, 1, 0xff00, 0x4100)];
+        let program = compile(&passes, &traps);
         let notify = libc::SECCOMP_RET_USER_NOTIF;
         let allow = libc::SECCOMP_RET_ALLOW;
         let run = |nr, request| interpret(&program, OUR_ARCH, nr, [3, request, 0, 0, 0, 0]);
         assert_eq!(run(16, 0xc010_4705), notify);
         assert_eq!(run(16, 0xc004_4101), notify);
+        assert_eq!(run(16, 0x4105), allow);
         assert_eq!(run(16, 0x5401), allow);
         assert_eq!(run(21, 0), notify);
         assert_eq!(run(0, 0x4705), allow);

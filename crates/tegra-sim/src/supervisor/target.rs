@@ -1,14 +1,17 @@
 //! A trapped process as the simulated kernel's caller.
 
 use super::sys;
+use super::view::PLACEHOLDER;
 use crate::mm::Backing;
 use crate::process::{FileId, Process, Vma};
 use nix::sys::uio::{RemoteIoVec, process_vm_readv, process_vm_writev};
 use nix::unistd::Pid;
+use parking_lot::Mutex;
 use std::io::{BufRead, BufReader, IoSlice, IoSliceMut};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd, RawFd};
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::sync::OnceLock;
+
 use tegrarm_kmd::{Errno, Mapping, Placement, Prot};
 
 /// One trapped call's process: its memory, its descriptors. Valid while the call waits.
@@ -22,13 +25,13 @@ pub struct Target<'a> {
     tgid: OnceLock<i32>,
     /// The descriptor an ioctl is made on, which is asked for more than once. It cannot change meanwhile: a program
     /// that closes what it uses on another thread gets what it gets on a board, one or the other.
-    file: OnceLock<(RawFd, FileId)>,
+    file: Mutex<Option<(RawFd, FileId)>>,
 }
 
 impl<'a> Target<'a> {
     /// The caller of a trapped call.
     pub fn of(listener: BorrowedFd<'a>, call: &sys::Notification) -> Target<'a> {
-        Target { listener, notification: call.id, tid: call.pid as i32, tgid: OnceLock::new(), file: OnceLock::new() }
+        Target { listener, notification: call.id, tid: call.pid as i32, tgid: OnceLock::new(), file: Mutex::default() }
     }
 
     /// Reads a NUL-terminated path of the caller.
@@ -61,8 +64,33 @@ impl<'a> Target<'a> {
     }
 
     /// A duplicate of one of the caller's descriptors, in this process.
-    fn take(&self, fd: RawFd) -> Result<OwnedFd, Errno> {
+    pub fn take(&self, fd: RawFd) -> Result<OwnedFd, Errno> {
         sys::steal_fd(sys::pidfd(self.pid())?.as_fd(), fd)
+    }
+
+    /// The path of the caller's descriptor `fd` if it is a device that stands for others (see [`super::view`]).
+    pub fn placeholder(&self, fd: RawFd) -> Option<String> {
+        let link = format!("/proc/{}/fd/{fd}", self.tid);
+        let (file, device) = (std::fs::metadata(&link).ok()?, std::fs::metadata(PLACEHOLDER).ok()?);
+        if !file.file_type().is_char_device() || file.rdev() != device.rdev() {
+            return None;
+        }
+        let path = std::fs::read_link(link).ok()?.into_os_string().into_string().ok()?;
+        (path != PLACEHOLDER).then_some(path)
+    }
+
+    /// Puts `file` in the place of the caller's descriptor `fd`.
+    pub fn replace(&self, fd: RawFd, file: BorrowedFd<'_>) -> Result<(), Errno> {
+        let close_on_exec = self.open_flags(fd).is_some_and(|flags| flags & libc::O_CLOEXEC != 0);
+        *self.file.lock() = None;
+        sys::replace_fd(self.listener, self.notification, file, fd, close_on_exec)
+    }
+
+    /// What the caller's descriptor `fd` was opened with, and whether it is close-on-exec.
+    fn open_flags(&self, fd: RawFd) -> Option<i32> {
+        let info = std::fs::read_to_string(format!("/proc/{}/fdinfo/{fd}", self.tid)).ok()?;
+        let flags = info.lines().find_map(|line| line.strip_prefix("flags:"))?;
+        i32::from_str_radix(flags.trim(), 8).ok()
     }
 
     /// Puts a descriptor into the caller's table.
@@ -90,21 +118,18 @@ impl Process for Target<'_> {
     }
 
     fn file_id(&self, fd: RawFd) -> Result<FileId, Errno> {
-        if let Some((_, id)) = self.file.get().filter(|(known, _)| *known == fd) {
-            return Ok(*id);
+        let mut last = self.file.lock();
+        if let Some((_, id)) = last.filter(|(known, _)| *known == fd) {
+            return Ok(id);
         }
         let file = std::fs::metadata(format!("/proc/{}/fd/{fd}", self.tid)).map_err(|_| Errno::EBADF)?;
         let id = FileId { dev: file.dev(), ino: file.ino() };
-        self.file.get_or_init(|| (fd, id));
+        last.get_or_insert((fd, id));
         Ok(id)
     }
 
     fn read_only(&self, fd: RawFd) -> bool {
-        let info = std::fs::read_to_string(format!("/proc/{}/fdinfo/{fd}", self.tid)).unwrap_or_default();
-        let flags = info.lines().find_map(|line| line.strip_prefix("flags:"));
-        flags
-            .and_then(|octal| i32::from_str_radix(octal.trim(), 8).ok())
-            .is_some_and(|f| f & libc::O_ACCMODE == libc::O_RDONLY)
+        self.open_flags(fd).is_some_and(|flags| flags & libc::O_ACCMODE == libc::O_RDONLY)
     }
 
     fn install(&self, file: OwnedFd) -> Result<RawFd, Errno> {
@@ -118,7 +143,7 @@ impl Process for Target<'_> {
     fn close(&self, fd: RawFd) {
         // Nobody can close a descriptor of another process: the number stays taken, by a file that is nothing.
         if let Ok(null) = std::fs::File::open("/dev/null") {
-            let _ = sys::replace_fd(self.listener, self.notification, null.as_fd(), fd);
+            let _ = sys::replace_fd(self.listener, self.notification, null.as_fd(), fd, true);
         }
     }
 

@@ -1,9 +1,12 @@
 //! The files of the board that a supervised program sees: device nodes and the GPU's devfreq directory.
 //!
-//! They live in a skeleton directory of empty files, so that directory listings, `stat` of directories and
-//! permissions are the host kernel's own work; only opening a node, and a node's file type, is ours.
+//! They live in a skeleton directory: empty files for the nodes, the text files as they read now. A program that has
+//! it mounted over its `/dev` (see [`super::view`]) needs help only to open a node; for one that has not, directory
+//! listings and permissions are still the host kernel's own work.
 
+use std::collections::BTreeSet;
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 
 /// What a path of the board is.
@@ -22,6 +25,8 @@ pub enum Entry {
 pub struct Tree {
     root: PathBuf,
     entries: Vec<(String, Entry)>,
+    /// The host's directories that lack some of them.
+    lacking: BTreeSet<PathBuf>,
 }
 
 impl Tree {
@@ -32,7 +37,7 @@ impl Tree {
     pub fn new(nodes: &[String], texts: &[String]) -> io::Result<Tree> {
         let root = std::env::temp_dir().join(format!("tegrarm-sim.{}", std::process::id()));
         std::fs::create_dir(&root)?;
-        let mut tree = Tree { root, entries: vec![] };
+        let mut tree = Tree { root, entries: vec![], lacking: BTreeSet::new() };
         for path in nodes {
             tree.add(path, Entry::Node(path.clone()))?;
         }
@@ -58,7 +63,33 @@ impl Tree {
             }
             dir = d.parent();
         }
+        self.lacking.extend(dir.map(Path::to_owned));
         Ok(())
+    }
+
+    /// The nodes' paths.
+    pub fn nodes(&self) -> impl Iterator<Item = &str> {
+        self.entries.iter().filter(|(_, entry)| matches!(entry, Entry::Node(_))).map(|(path, _)| path.as_str())
+    }
+
+    /// The text files' paths.
+    pub fn texts(&self) -> impl Iterator<Item = &str> {
+        self.entries.iter().filter(|(_, entry)| matches!(entry, Entry::Text(_))).map(|(path, _)| path.as_str())
+    }
+
+    /// The host's directories that the skeleton adds something to.
+    pub fn lacking(&self) -> impl Iterator<Item = &Path> {
+        self.lacking.iter().map(PathBuf::as_path)
+    }
+
+    /// Gives a text file new contents, all at once for those who read it meanwhile.
+    ///
+    /// # Errors
+    /// What the file system says.
+    pub fn set_text(&self, path: &str, contents: &str) -> io::Result<()> {
+        let next = self.root.join("next");
+        std::fs::write(&next, contents)?;
+        std::fs::rename(&next, self.real(path))
     }
 
     /// Where the skeleton keeps `path`.
@@ -89,10 +120,25 @@ impl Tree {
 
 impl Drop for Tree {
     fn drop(&mut self) {
-        if let Err(e) = std::fs::remove_dir_all(&self.root) {
+        if let Err(e) = remove(&self.root) {
             tracing::warn!("cannot remove {}: {e}", self.root.display());
         }
     }
+}
+
+/// Removes a directory with everything on the same file system: never what somebody mounted there.
+fn remove(dir: &Path) -> io::Result<()> {
+    let device = dir.symlink_metadata()?.dev();
+    for entry in std::fs::read_dir(dir)? {
+        let path = entry?.path();
+        let file = path.symlink_metadata()?;
+        match file.is_dir() {
+            true if file.dev() == device => remove(&path)?,
+            true => std::fs::remove_dir(&path)?,
+            false => std::fs::remove_file(&path)?,
+        }
+    }
+    std::fs::remove_dir(dir)
 }
 
 /// `path` without `.`, `..` and doubled slashes; relative to `base` when it is relative.

@@ -10,8 +10,9 @@ use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 use std::sync::Arc;
 use tegra_sim::decode::{self, Kind};
-use tegra_sim::supervisor::{self, Exit, Observer};
+use tegra_sim::supervisor::{self, Exit, Observer, Options};
 use tegra_sim::{Chip, L4t, SimConfig, SimKmd, boot};
+use tegrarm_kmd::Errno;
 use timeline::Timeline;
 
 /// A virtual Jetson Orin for programs that use /dev/nvmap and /dev/nvgpu.
@@ -53,6 +54,12 @@ struct Run {
     /// Writes a timeline of ioctls and of the GPU's work, for Perfetto or chrome://tracing.
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
+    /// Leaves the program the host's own /dev and traps every call that takes a path instead: slower, but new devices show.
+    #[arg(long)]
+    trap_paths: bool,
+    /// Says how the program got its device nodes, and how many calls were trapped for it.
+    #[arg(long, short)]
+    verbose: bool,
     /// The program and its arguments.
     #[arg(required = true, last = true)]
     program: Vec<std::ffi::OsString>,
@@ -107,6 +114,23 @@ impl Board {
     }
 }
 
+/// Tells how the program got its device nodes.
+struct Verbose;
+
+impl Observer for Verbose {
+    fn started(&self, files: Result<(), Errno>) {
+        match files {
+            Ok(()) => eprintln!("tegrarm-sim: the board's files are mounted; only opening a node is trapped"),
+            Err(Errno::ECANCELED) => eprintln!("tegrarm-sim: every call that takes a path is trapped, as asked for"),
+            Err(e) => eprintln!("tegrarm-sim: no mount namespace ({e}): every call that takes a path is trapped"),
+        }
+    }
+
+    fn ended(&self, trapped: u64) {
+        eprintln!("tegrarm-sim: trapped calls: {trapped}");
+    }
+}
+
 fn execute(run: &Run) -> Result<Exit, Box<dyn Error>> {
     let (kernel, gpu) = boot(run.board.config()?);
     let mut observers: Vec<Arc<dyn Observer>> = vec![];
@@ -117,9 +141,12 @@ fn execute(run: &Run) -> Result<Exit, Box<dyn Error>> {
     }
     let timeline = run.trace.as_ref().map(|path| Timeline::create(path, &gpu)).transpose()?;
     observers.extend(timeline.iter().map(|t| t.clone() as Arc<dyn Observer>));
+    if run.verbose {
+        observers.push(Arc::new(Verbose));
+    }
     let mut command = Command::new(&run.program[0]);
     command.args(&run.program[1..]);
-    let exit = supervisor::run(kernel, command, observers)?;
+    let exit = supervisor::run(kernel, command, Options { observers, trap_paths: run.trap_paths })?;
     if let Some(timeline) = timeline {
         timeline.finish()?;
     }
