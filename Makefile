@@ -59,18 +59,18 @@ cargo-test:
 	TEGRARM_SIM_L4T=r35 $(CARGO) test --locked -p tegrarm
 
 # The same tests with real system calls: the device nodes are the supervisor's, another process. Test binaries are started
-# by the runner that cargo asks for.
+# by the runner that cargo asks for. Left out by the tests themselves: what the kernel holds can only be counted in process, and
+# those of conflicts.rs that make a virtual board of their own say why.
 SIM      := $(CARGO_TARGET_DIR)/release/tegrarm-sim
 HOST     := $(shell $(CARGO) -vV 2>/dev/null | sed -n 's/^host: //p')
 RUNNER   := CARGO_TARGET_$(shell echo $(HOST) | tr a-z- A-Z_)_RUNNER
-ON_NODES := bringup file_door fork runtime_device statuses threads
 
 .PHONY: $(SIM)
 $(SIM):
 	$(CARGO) build --release --locked -p tegra-sim --bin tegrarm-sim
 
 test-out-of-process: build $(SIM) ## the suite on the device nodes of `tegrarm-sim run`
-	env $(RUNNER)="$(SIM) run --" TEGRARM_TEST_BACKEND=nvgpu $(CARGO) test --locked -p tegrarm $(ON_NODES:%=--test %)
+	env $(RUNNER)="$(SIM) run --" TEGRARM_TEST_BACKEND=nvgpu $(CARGO) test --locked -p tegrarm --tests
 	env $(RUNNER)="$(SIM) run --l4t r35 --" TEGRARM_SIM_L4T=r35 TEGRARM_TEST_BACKEND=nvgpu $(CARGO) test --locked -p tegrarm --test bringup
 	$(MAKE) --no-print-directory -C ctests TEGRARM_BACKEND=nvgpu RUN="$(SIM) run --" plain
 

@@ -3,6 +3,7 @@
 
 mod common;
 
+use common::board::releases;
 use common::*;
 use std::sync::Arc;
 use tegra_sim::{Chip, L4t, SimConfig, SimKmd};
@@ -23,7 +24,8 @@ const PAGE: u64 = 4096;
 /// Both kernels.
 const RELEASES: [L4t; 2] = [L4t::R36, L4t::R35];
 
-/// A virtual board of this process: its kernel is looked into.
+/// A virtual board of this process and of one test: its kernel is looked into, it hands out the first ids, it pins
+/// private memory, and writes to its devfreq files are done when they return.
 fn simulated(l4t: L4t) -> Arc<SimKmd> {
     let config = SimConfig { mem_total: 512 * MIB, ..SimConfig::new(Chip::AgxOrin).on(l4t) };
     Arc::new(SimKmd::new(config))
@@ -87,7 +89,7 @@ fn describe(rm: &Rm, s: &Session, pages: &Pages, len: u64) -> tegrarm::status::R
 
 #[test]
 fn c6_a_ring_shows_in_views_that_are_made_later_and_goes_with_its_channel() {
-    let rm = manager(simulated(default_release()));
+    let rm = manager(board(default_release()));
     let b = Bringup::open(&rm).unwrap();
     let s = b.s;
     let (ring, userd) = (PLACES[1].0 + u64::from(ENTRIES) * 8 - 4, PLACES[1].1 + 0x10);
@@ -113,8 +115,8 @@ fn c6_a_ring_shows_in_views_that_are_made_later_and_goes_with_its_channel() {
 
 #[test]
 fn c8_the_cpu_attribute_follows_the_first_cpu_mapping_of_an_unused_buffer() {
-    for l4t in RELEASES {
-        let faulty = Arc::new(Faulty::new(simulated(l4t)));
+    for l4t in releases(&RELEASES) {
+        let faulty = Arc::new(Faulty::new(board(l4t)));
         let rm = Rm::new(faulty.clone(), CacheMode::WriteCombine);
         let s = Session::open(&rm).unwrap();
         let plain = |size| {
@@ -141,8 +143,8 @@ fn c8_the_cpu_attribute_follows_the_first_cpu_mapping_of_an_unused_buffer() {
 
 #[test]
 fn c9_fresh_anonymous_shared_pages_are_exchanged_in_place() {
-    for l4t in RELEASES {
-        let kmd = simulated(l4t);
+    for l4t in releases(&RELEASES) {
+        let kmd = board(l4t);
         let rm = manager(kmd.clone());
         let s = Session::open(&rm).unwrap();
         let len = 2 * MIB;
@@ -152,11 +154,11 @@ fn c9_fresh_anonymous_shared_pages_are_exchanged_in_place() {
         assert_eq!(pages.file(), "/dev/zero (deleted)");
         poke(pages.at, 0xabcd);
         poke(pages.at + len - 4, 0xef01);
-        let used = kmd.kernel().census().memory;
+        let used = kmd.held(|c| c.memory);
         let memory = describe(&rm, &s, &pages, len).unwrap();
         assert!(pages.file().contains("dmabuf"), "{}", pages.file());
         assert_eq!((peek(pages.at), peek(pages.at + len - 4)), (0xabcd, 0xef01), "contents stay");
-        assert_eq!(kmd.kernel().census().memory - used, len);
+        kmd.assert_held(|c| c.memory, used, len, "the buffer");
         s.map_gpu(&rm, memory, len).unwrap();
         assert_eq!(status(s.map_cpu(&rm, memory, len)), NV_ERR_NOT_SUPPORTED, "the client has its pointer");
         s.close(&rm);
@@ -200,12 +202,12 @@ fn c9_other_pages_are_pinned_as_they_are() {
 
 #[test]
 fn c10_a_notifier_costs_a_page_until_somebody_needs_all_of_it() {
-    let kmd = simulated(default_release());
+    let kmd = board(default_release());
     let rm = manager(kmd.clone());
     let s = Session::open(&rm).unwrap();
     let size = 48 * MIB;
-    let before = kmd.kernel().census().memory;
-    let used = || kmd.kernel().census().memory - before;
+    let before = kmd.held(|c| c.memory);
+    let costs = |bytes, why: &str| kmd.assert_held(|c| c.memory, before, bytes, why);
     let notifier = || {
         let mut params = NV_MEMORY_ALLOCATION_PARAMS::new_zeroed();
         (params.size, params.type_) = (size, NVOS32_TYPE_NOTIFIER);
@@ -214,30 +216,31 @@ fn c10_a_notifier_costs_a_page_until_somebody_needs_all_of_it() {
         handle
     };
     let mapped = notifier();
-    assert_eq!(used(), PAGE);
+    costs(PAGE, "one page");
     s.map_gpu(&rm, mapped, size).unwrap();
-    assert_eq!(used(), PAGE, "the GPU sees one page and nothing behind it");
+    costs(PAGE, "the GPU sees one page and nothing behind it");
     let cpu = s.map_cpu(&rm, mapped, size).unwrap() as u64;
-    assert_eq!(used(), size, "all of it, and the page goes: no channel writes to it");
+    costs(size, "all of it, and the page goes: no channel writes to it");
     for offset in [0, size / 2, size - 4] {
         assert_eq!(peek(cpu + offset), 0);
         poke(cpu + offset, 0x1234);
         assert_eq!(peek(cpu + offset), 0x1234);
     }
     rm.free(s.client, mapped).unwrap();
-    assert_eq!(used(), 0);
+    costs(0, "nothing left");
     let original = notifier();
     let copy = rm.dup_object(s.client, s.device, 0, s.client, original).unwrap();
-    assert_eq!(used(), PAGE, "two handles of one content");
+    costs(PAGE, "two handles of one content");
     rm.free(s.client, original).unwrap();
     let cpu = s.map_cpu(&rm, copy, size).unwrap() as u64;
     poke(cpu + size - 4, 1);
-    assert_eq!(used(), size);
+    costs(size, "all of it");
     s.close(&rm);
-    assert_eq!(used(), 0);
+    costs(0, "nothing left");
     // A whole bring-up has one.
     let b = Bringup::open(&rm).unwrap();
-    assert!(used() < 48 * MIB, "{:#x}", used());
+    let used = kmd.held(|c| c.memory).zip(before).map_or(0, |(now, before)| now - before);
+    assert!(used < 48 * MIB, "{used:#x}");
     b.s.close(&rm);
 }
 
@@ -284,7 +287,7 @@ fn hold_thousands_of_buffers() {
 
 #[test]
 fn channel_parameters_of_three_driver_generations_are_told_apart_by_size() {
-    let rm = manager(simulated(default_release()));
+    let rm = manager(board(default_release()));
     let b = Bringup::open(&rm).unwrap();
     let s = b.s;
     let mut plain = b.channel_params(0);
@@ -393,7 +396,7 @@ fn two_clients_have_channels_of_their_own() {
 
 #[test]
 fn a_duplicate_shows_the_same_bytes_and_outlives_the_original() {
-    let rm = manager(simulated(default_release()));
+    let rm = manager(board(default_release()));
     let (a, b) = (Session::open(&rm).unwrap(), Session::open(&rm).unwrap());
     let memory = a.memory(&rm, 2 * PAGE).unwrap();
     let theirs = a.map_cpu(&rm, memory, 2 * PAGE).unwrap() as u64;

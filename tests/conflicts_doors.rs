@@ -9,7 +9,7 @@ use common::*;
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use tegra_sim::{Census, L4t};
+use tegra_sim::L4t;
 use tegrarm_abi::rm::alloc::*;
 use tegrarm_abi::rm::classes::*;
 use tegrarm_abi::rm::ctrl_0000::*;
@@ -23,11 +23,6 @@ use zerocopy::{FromZeros, IntoBytes};
 const PAGE: u64 = 4096;
 /// Where the addresses that a client may use end.
 const VA_END: u64 = 0xff_0000_0000;
-
-/// What is alive in the kernel. These tests have one of their own.
-fn census(kmd: &Board) -> Census {
-    kmd.census().expect("a virtual board")
-}
 
 fn desktop() -> Desktop {
     Desktop::open(default_release())
@@ -164,10 +159,10 @@ fn c06_an_area_that_is_mapped_nowhere_is_refused() {
     let mut p = NV_CHANNELGPFIFO_ALLOCATION_PARAMETERS::new_zeroed();
     (p.hObjectBuffer, p.gpFifoOffset, p.gpFifoEntries) = (area, va, ENTRIES);
     (p.hUserdMemory[0], p.userdOffset[0]) = (area, PLACES[0].1);
-    let before = census(&d.kmd);
+    let before = d.kmd.census();
     let refused = d.try_alloc(group, 0, AMPERE_CHANNEL_GPFIFO_A, &raw mut p as u64);
     assert_eq!(refused.status, NV_ERR_INVALID_OFFSET);
-    assert_eq!(census(&d.kmd), before, "nothing stays behind");
+    assert_eq!(d.kmd.census(), before, "nothing stays behind");
     // Anywhere will do: the process's map tells.
     let _elsewhere = d.map_cpu(area, AREA, None);
     assert_eq!(d.try_alloc(group, 0, AMPERE_CHANNEL_GPFIFO_A, &raw mut p as u64).status, NV_OK);
@@ -240,10 +235,10 @@ fn c09_own_pages_are_exchanged_when_fresh_and_pinned_otherwise() {
 #[test]
 fn c10_notifiers_cost_a_page_until_somebody_looks() {
     let mut d = desktop();
-    let before = census(&d.kmd).memory;
+    let before = d.kmd.held(|c| c.memory);
     let notifiers = [d.notifier(), d.notifier()];
-    let cost = |d: &Desktop| census(&d.kmd).memory - before;
-    assert_eq!(cost(&d), 2 * PAGE);
+    let costs = |d: &Desktop, bytes, why| d.kmd.assert_held(|c| c.memory, before, bytes, why);
+    costs(&d, 2 * PAGE, "two of them");
     let va = 0x40_0000_0000;
     for (i, notifier) in notifiers.iter().enumerate() {
         let va = va + i as u64 * 48 * MIB;
@@ -251,12 +246,12 @@ fn c10_notifiers_cost_a_page_until_somebody_looks() {
         assert_eq!(d.map_dma(*notifier, va, 48 * MIB), NV_OK);
         assert_eq!(d.map_external(*notifier, va, 48 * MIB, 0), NV_OK);
     }
-    assert_eq!(cost(&d), 2 * PAGE, "mapped, not touched");
+    costs(&d, 2 * PAGE, "mapped, not touched");
     let ctl = d.node("/dev/nvidiactl");
     assert_eq!(d.lend(notifiers[0], 0, 48 * MIB, ctl), NV_OK);
     let view = raw_mmap(None, 48 * MIB, libc::MAP_SHARED, ctl);
     d.door.close(ctl).unwrap();
-    assert_eq!(cost(&d), 48 * MIB + PAGE, "one of them is looked at");
+    costs(&d, 48 * MIB + PAGE, "one of them is looked at");
     // What the GPU writes at its address shows in the view: the mapping made before was filled.
     let mut c = d.channels();
     let (_push, push_va, push) = d.shared(PAGE);
@@ -313,16 +308,16 @@ fn c14_memory_outlives_its_handle_until_uvm_lets_go() {
     let mut c = d.channels();
     let (_push, push_va, push) = d.shared(PAGE);
     let (semaphore, semaphore_va, view) = d.shared(PAGE);
-    let handles = census(&d.kmd).handles;
+    let handles = d.kmd.held(|c| c.handles as u64);
     assert_eq!(d.free(semaphore), NV_OK);
-    assert_eq!(census(&d.kmd).handles, handles, "UVM has a reference of its own");
+    d.kmd.assert_held(|c| c.handles as u64, handles, 0, "UVM has a reference of its own");
     let words = release(semaphore_va, 0x14);
     words.iter().enumerate().for_each(|(n, word)| push.write_u32(n * 4, *word));
     c.submit(0, push_va, words.len() as u32);
     await_word(&view, 0, 0x14);
     assert_eq!(d.uvm_free(semaphore_va + PAGE, PAGE), NV_ERR_INVALID_ADDRESS);
     assert_eq!(d.uvm_free(semaphore_va, PAGE), NV_OK);
-    assert_eq!(census(&d.kmd).handles, handles - 1);
+    assert_eq!(d.kmd.held(|c| c.handles as u64), handles.map(|h| h - 1));
     assert_eq!(d.map_external(semaphore, semaphore_va, PAGE, 0), NV_ERR_INVALID_ADDRESS, "no range any more");
 }
 
@@ -332,7 +327,7 @@ fn c14_buffers_are_held_by_handle_not_by_descriptor() {
     let counting = Arc::new(Counting::over(kmd.clone()));
     let d = Desktop::over(kmd.clone(), Arc::new(manager(counting.clone())));
     let base = 0x50_0000_0000;
-    let files = census(&kmd).files;
+    let files = kmd.held(|c| c.files as u64);
     for i in 0..2000 {
         let (memory, va) = (d.memory(PAGE), base + i * PAGE);
         assert_eq!(d.range(va, PAGE), NV_OK);
@@ -340,8 +335,9 @@ fn c14_buffers_are_held_by_handle_not_by_descriptor() {
     }
     let open = counting.made.load(Ordering::Relaxed) - counting.closed.load(Ordering::Relaxed);
     assert!(open <= 20, "{open} descriptors for 2000 buffers");
-    assert!(census(&kmd).files <= files + 20, "{} files", census(&kmd).files);
-    assert!(census(&kmd).handles >= 2000);
+    let more = kmd.held(|c| c.files as u64).zip(files).map_or(0, |(now, before)| now - before);
+    assert!(more <= 20, "{more} files");
+    assert!(kmd.census().is_none_or(|c| c.handles >= 2000));
 }
 
 #[test]

@@ -53,6 +53,19 @@ impl Board {
         }
     }
 
+    /// Checks that how much of `what` is alive, minus `before`, is what the test wants, where that can be counted.
+    #[track_caller]
+    pub fn assert_held(&self, what: fn(&Census) -> u64, before: Option<u64>, wants: u64, why: &str) {
+        if let Some(before) = before {
+            assert_eq!(self.held(what).expect("as before") - before, wants, "{why}");
+        }
+    }
+
+    /// How much of `what` is alive; behind the nodes nobody can tell.
+    pub fn held(&self, what: fn(&Census) -> u64) -> Option<u64> {
+        self.census().as_ref().map(what)
+    }
+
     /// Whether nobody used the board before: then ids are the first ones. The nodes' board may have served others.
     pub fn is_fresh(&self) -> bool {
         matches!(self, Board::Virtual(_))
