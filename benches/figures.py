@@ -16,7 +16,7 @@ from tegrarm import _ffi, trace
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 LIBDIR = pathlib.Path(_ffi.find()).parent
 WORK = pathlib.Path(tempfile.mkdtemp(prefix="tegrarm-bench-"))
-TOKEN_CALLS = 1000
+CONTROL_ROUNDS = 1000  # COUNT of benches/c/controls.c
 
 
 def line(what: str, figure: str, target: str = "") -> None:
@@ -30,12 +30,19 @@ def build(name: str) -> pathlib.Path:
     return binary
 
 
-def token_instructions() -> None:
-    binary = build("token")
-    done = subprocess.run(["valgrind", "--tool=callgrind", "--toggle-collect=measured", "--callgrind-out-file=/dev/null", binary],
-                          capture_output=True, text=True, check=True)
-    collected = int(re.search(r"Collected : (\d+)", done.stderr)[1])
-    line("rm_control(GET_WORK_SUBMIT_TOKEN), instructions", f"{collected / TOKEN_CALLS:.0f}", "at most 400, aim 250")
+def control_instructions() -> None:
+    binary = build("controls")
+
+    def collected(door: str, which: str) -> int:
+        done = subprocess.run(["valgrind", "--tool=callgrind", f"--toggle-collect={door}_door", "--callgrind-out-file=/dev/null",
+                               binary, door, which], capture_output=True, text=True, check=True)
+        return int(re.search(r"Collected : (\d+)", done.stderr)[1])
+
+    for which, what, calls in (("token", "GET_WORK_SUBMIT_TOKEN", 1), ("open", "RM_CONTROL, mean of a device's open", 8)):
+        doors = {door: collected(door, which) / (CONTROL_ROUNDS * calls) for door in ("object", "file")}
+        line(f"{what}, instructions", f"{doors['object']:.0f}", "at most 250" if which == "token" else "")
+        line("  through the file door", f"{doors['file']:.0f}, {doors['file'] / doors['object']:.2f} x",
+             "" if which == "token" else "at most 1.3 x")
 
 
 ALLOC_FREE = """
@@ -117,7 +124,7 @@ def demo() -> None:
 
 
 def main() -> None:
-    token_instructions()
+    control_instructions()
     print("kernel calls of one 1 MiB buffer: allocated, mapped for GPU and CPU, freed")
     alloc_free_calls()
     latency()

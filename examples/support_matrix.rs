@@ -74,8 +74,7 @@ fn classes() {
 
 fn controls(wanted: impl Fn(u32) -> bool) {
     for row in CONTROLS.iter().filter(|row| wanted(row.cmd)) {
-        let objects: Vec<_> = row.objects.iter().map(|t| t.word()).collect();
-        let (objects, state) = (objects.join(", "), state(row.state, row.why));
+        let (objects, state) = (row.objects.words(), state(row.state, row.why));
         println!("| {} | {:#010x} | {objects} | {} | {state} |", row.name, row.cmd, sizes(row.sizes));
     }
 }

@@ -2,15 +2,20 @@
 
 use crate::tegra::KernelError;
 use std::fmt;
+use std::ops::{Deref, DerefMut};
 use tegrarm_abi::rm::status::*;
 use tegrarm_kmd::Errno;
 
 /// A result of the Resource Manager: NV_STATUS and a sentence.
 pub type RmResult<T> = Result<T, RmError>;
 
-/// A failed call: the status its caller gets, and a sentence that names the object, the numbers and what to do.
+/// A failed call: what its caller gets. One pointer, so that results without one are handed over in registers.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RmError {
+pub struct RmError(Box<Failure>);
+
+/// The contents of an [`RmError`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
     /// NV_STATUS, never `NV_OK`.
     pub status: u32,
     /// The sentence `tegrarm_last_error` returns.
@@ -19,15 +24,38 @@ pub struct RmError {
 
 impl RmError {
     /// An error with its sentence.
+    #[cold]
     pub fn new(status: u32, text: impl Into<String>) -> RmError {
-        RmError { status, text: text.into() }
+        RmError(Box::new(Failure { status, text: text.into() }))
     }
 
     /// The same failure, with what was being done in front of the sentence.
     #[must_use]
+    #[cold]
     pub fn during(mut self, what: impl fmt::Display) -> RmError {
         self.text = format!("{what}: {}", self.text);
         self
+    }
+
+    /// The same sentence with another status.
+    #[must_use]
+    pub fn with_status(mut self, status: u32) -> RmError {
+        self.status = status;
+        self
+    }
+}
+
+impl Deref for RmError {
+    type Target = Failure;
+
+    fn deref(&self) -> &Failure {
+        &self.0
+    }
+}
+
+impl DerefMut for RmError {
+    fn deref_mut(&mut self) -> &mut Failure {
+        &mut self.0
     }
 }
 

@@ -469,6 +469,6 @@ fn closing_everything_gives_everything_back() {
 /// Sizes in tests are structures'; the layouts are checked where they are declared.
 #[test]
 fn uvm_rows_have_their_structures_sizes() {
-    assert_eq!(uvm::find(u64::from(UVM_FREE)).unwrap().size, UVM_FREE_PARAMS::LAYOUT.size);
-    assert_eq!(uvm::find(u64::from(UVM_MAP_EXTERNAL_ALLOCATION)).unwrap().size, 9264);
+    assert_eq!(uvm::find(UVM_FREE).unwrap().size, UVM_FREE_PARAMS::LAYOUT.size);
+    assert_eq!(uvm::find(UVM_MAP_EXTERNAL_ALLOCATION).unwrap().size, 9264);
 }

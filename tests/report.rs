@@ -2,12 +2,15 @@
 #![allow(unsafe_code)]
 
 use std::process::{Command, Output};
+use tegrarm::capi::files::*;
 use tegrarm::capi::library::*;
 use tegrarm::capi::objects::*;
 use tegrarm_abi::rm::classes::*;
 use tegrarm_abi::rm::ctrl_83de::*;
 use tegrarm_abi::rm::ctrl_2080::*;
+use tegrarm_abi::rm::escapes::*;
 use tegrarm_abi::rm::status::*;
+use tegrarm_abi::rm::uvm::*;
 
 /// Set in the processes that the tests start: how they are to end.
 const ROLE: &str = "TEGRARM_TEST_REPORT_ROLE";
@@ -44,6 +47,53 @@ fn ask_for_too_much() {
     assert_eq!(control(client, subdevice, 0xbeef_0001), NV_ERR_NOT_SUPPORTED);
     // SAFETY: no configuration is allowed.
     assert_eq!(unsafe { tegrarm_init(std::ptr::null()) }, NV_ERR_INVALID_STATE, "initialised already");
+}
+
+fn ioctl(fd: i32, request: u64, arg: &mut [u8]) -> i32 {
+    rm_ioctl(fd, request, arg.as_mut_ptr().cast())
+}
+
+fn escape(nr: u32, size: usize) -> u64 {
+    3 << 30 | (size as u64) << 16 | 0x46 << 8 | u64::from(nr)
+}
+
+/// What a frontend tries on the device nodes before it settles for less.
+fn ask_the_nodes_for_too_much() {
+    let open = |path: &std::ffi::CStr| {
+        // SAFETY: NUL-terminated.
+        let fd = unsafe { rm_open(path.as_ptr(), libc::O_RDWR) };
+        assert!(fd >= 0);
+        fd
+    };
+    let (ctl, gpu, uvm) = (open(c"/dev/nvidiactl"), open(c"/dev/nvidia0"), open(c"/dev/nvidia-uvm"));
+    let mut arg = [0; 4096];
+    for _ in 0..2 {
+        assert_eq!(ioctl(gpu, escape(NV_ESC_RM_I2C_ACCESS, 48), &mut arg), -1, "wherever, whatever size");
+    }
+    assert_eq!(ioctl(ctl, escape(0x99, 8), &mut arg), -1);
+    assert_eq!(ioctl(gpu, escape(NV_ESC_RM_FREE, 16), &mut arg), -1);
+    let export = size_of::<nv_ioctl_export_to_dma_buf_fd_t>();
+    assert_eq!(ioctl(gpu, escape(NV_ESC_EXPORT_TO_DMABUF_FD, export), &mut arg), 0);
+    let status = std::mem::offset_of!(nv_ioctl_export_to_dma_buf_fd_t, status);
+    assert_eq!(arg[status], NV_ERR_NOT_SUPPORTED as u8);
+    arg.fill(0);
+    // A wrong size is a mistake of the caller's, not something that is missing here.
+    assert_eq!(ioctl(ctl, escape(NV_ESC_RM_FREE, 20), &mut arg), -1);
+    arg[std::mem::offset_of!(NVOS32_PARAMETERS, function)] = 9;
+    assert_eq!(ioctl(ctl, escape(NV_ESC_RM_VID_HEAP_CONTROL, size_of::<NVOS32_PARAMETERS>()), &mut arg), 0);
+    arg.fill(0);
+    // Before UVM_INITIALIZE nothing is asked for in earnest.
+    assert_eq!(ioctl(uvm, u64::from(UVM_MAP_EXTERNAL_SPARSE), &mut arg), 0);
+    assert_eq!(ioctl(uvm, u64::from(UVM_INITIALIZE), &mut [0; 64]), 0);
+    for _ in 0..3 {
+        assert_eq!(ioctl(uvm, u64::from(UVM_MAP_EXTERNAL_SPARSE), &mut arg), 0);
+    }
+    assert_eq!(arg[std::mem::offset_of!(UVM_MAP_EXTERNAL_SPARSE_PARAMS, rmStatus)], NV_ERR_NOT_SUPPORTED as u8);
+    assert_eq!(ioctl(uvm, u64::from(UVM_TOOLS_FLUSH_EVENTS), &mut arg), -1);
+    assert_eq!(ioctl(uvm, 0x1234, &mut arg), -1);
+    for fd in [ctl, gpu, uvm] {
+        assert_eq!(rm_close(fd), 0);
+    }
 }
 
 /// Runs only `test` of this program, in a process of its own.
@@ -93,16 +143,41 @@ fn a_program_that_ends_says_what_it_did_not_get() {
     for role in ["exit", "shutdown"] {
         let output = child(test, role, Some("1"));
         assert_eq!(reported(&output), expected, "{role}");
-        let log = String::from_utf8_lossy(&output.stderr);
-        for line in &expected[1..] {
-            let (what, why) =
-                line.split_once(" x ").and_then(|(_, rest)| rest.split_once("): ")).expect("what and why");
-            assert_eq!(log.matches(&format!("{what}) is refused: {why}")).count(), 1, "{what}) is logged once");
-        }
+        check_log(&output, &expected);
     }
     for silent in [None, Some("0")] {
         assert_eq!(reported(&child(test, "exit", silent)), Vec::<String>::new());
     }
+}
+
+/// Each line of the report was logged, once.
+fn check_log(output: &Output, expected: &[&str]) {
+    let log = String::from_utf8_lossy(&output.stderr);
+    for line in &expected[1..] {
+        let (what, why) = line.split_once(" x ").and_then(|(_, rest)| rest.split_once("): ")).expect("what and why");
+        assert_eq!(log.matches(&format!("{what}) is refused: {why}")).count(), 1, "{what}) is logged once");
+    }
+}
+
+#[test]
+fn refused_escapes_and_uvm_calls_are_told_by_name() {
+    if std::env::var_os(ROLE).is_some() {
+        return ask_the_nodes_for_too_much();
+    }
+    let expected = [
+        "libtegrarm: asked for and refused:",
+        "1 x escape NV_ESC_RM_FREE (0x29): it belongs to /dev/nvidiactl",
+        "2 x escape NV_ESC_RM_I2C_ACCESS (0x39): no such thing on a Tegra",
+        "1 x escape NV_ESC_RM_VID_HEAP_CONTROL (0x4a): function 9; there are ALLOC_SIZE (2), FREE (3), INFO (5) and ALLOC_OS_DESCRIPTOR (27)",
+        "1 x escape unknown (0x99): it is not in the escape table",
+        "1 x escape NV_ESC_EXPORT_TO_DMABUF_FD (0xd9): no exports between processes",
+        "1 x UVM call UVM_TOOLS_FLUSH_EVENTS (0x43): nvgpu reports no page events and no migrations that tools could watch",
+        "3 x UVM call UVM_MAP_EXTERNAL_SPARSE (0x4a): no compute frontend maps sparsely",
+        "1 x UVM call unknown (0x1234): it is not in the UVM table",
+    ];
+    let output = child("refused_escapes_and_uvm_calls_are_told_by_name", "exit", Some("1"));
+    assert_eq!(reported(&output), expected);
+    check_log(&output, &expected);
 }
 
 #[test]
@@ -112,5 +187,5 @@ fn a_program_that_got_everything_hears_so() {
         return;
     }
     let output = child("a_program_that_got_everything_hears_so", "exit", Some("1"));
-    assert_eq!(reported(&output), ["libtegrarm: no class and no control was refused"]);
+    assert_eq!(reported(&output), ["libtegrarm: nothing was refused"]);
 }

@@ -1,14 +1,10 @@
 //! The file door: desktop RM's device nodes as functions.
 
-use super::guard::{errno, remember};
+use super::guard::{errno, report};
 use super::instance;
 use crate::files::Refused;
 use std::ffi::{CStr, c_char, c_int, c_ulong, c_void};
 use tegrarm_kmd::Errno;
-
-fn refused(errno: Errno, sentence: &str) -> Refused {
-    Refused { errno, sentence: sentence.to_owned() }
-}
 
 /// Opens `/dev/nvidiactl`, `/dev/nvidia0`, `/dev/nvidia-uvm` or `/dev/nvidia-uvm-tools`, as `open(2)` would.
 ///
@@ -23,7 +19,7 @@ fn refused(errno: Errno, sentence: &str) -> Refused {
 pub unsafe extern "C" fn rm_open(path: *const c_char, flags: c_int) -> c_int {
     errno(-1, || {
         if path.is_null() {
-            return Err(refused(Errno::EFAULT, "path is NULL"));
+            return Err(Refused::new(Errno::EFAULT, "path is NULL"));
         }
         // SAFETY: not NULL, so NUL-terminated by the caller's promise.
         let path = unsafe { CStr::from_ptr(path) }.to_string_lossy();
@@ -40,9 +36,8 @@ pub unsafe extern "C" fn rm_open(path: *const c_char, flags: c_int) -> c_int {
 #[unsafe(no_mangle)]
 pub extern "C" fn rm_ioctl(fd: c_int, request: c_ulong, argp: *mut c_void) -> c_int {
     errno(-1, || {
-        let sentence = instance::door().ioctl(&instance::get, fd, request, argp as u64)?;
-        if !sentence.is_empty() {
-            remember(sentence);
+        if let Some(e) = instance::door().ioctl(&instance::get, fd, request, argp as u64)? {
+            report(&e);
         }
         Ok(0)
     })
@@ -69,7 +64,7 @@ pub unsafe extern "C" fn rm_mmap(
         // SAFETY: the caller's promise.
         let mapped = unsafe { libc::mmap(addr, length, prot, flags, fd, offset) };
         if mapped == libc::MAP_FAILED {
-            return Err(Refused { errno: Errno::last(), sentence: format!("mmap of descriptor {fd} failed") });
+            return Err(Refused::new(Errno::last(), format!("mmap of descriptor {fd} failed")));
         }
         Ok(mapped)
     })

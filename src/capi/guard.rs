@@ -16,6 +16,7 @@ thread_local! {
 static POISONED: AtomicBool = AtomicBool::new(false);
 
 /// Runs `call`; its error becomes the status, its sentence this thread's last error.
+#[inline]
 pub fn status(call: impl FnOnce() -> Result<(), RmError>) -> u32 {
     if POISONED.load(Ordering::Relaxed) {
         return refuse();
@@ -28,29 +29,33 @@ pub fn status(call: impl FnOnce() -> Result<(), RmError>) -> u32 {
 }
 
 /// Runs `call` in the manner of a system call: its value, or `failed` with `errno` set.
-pub fn errno<T>(failed: T, call: impl FnOnce() -> Result<T, Refused>) -> T {
-    let refused = if POISONED.load(Ordering::Relaxed) {
+#[inline]
+pub fn errno<T>(failed: T, call: impl FnOnce() -> Result<T, Box<Refused>>) -> T {
+    if POISONED.load(Ordering::Relaxed) {
         refuse();
-        Errno::EIO
-    } else {
-        match catch_unwind(AssertUnwindSafe(call)) {
-            Ok(Ok(value)) => return value,
-            Ok(Err(refused)) => {
-                remember(refused.sentence);
-                refused.errno
-            }
-            Err(panic) => {
-                poison(&*panic);
-                Errno::EIO
-            }
+        Errno::EIO.set();
+        return failed;
+    }
+    match catch_unwind(AssertUnwindSafe(call)) {
+        Ok(Ok(value)) => return value,
+        Ok(Err(refused)) => set_errno(*refused),
+        Err(panic) => {
+            poison(&*panic);
+            Errno::EIO.set();
         }
-    };
-    refused.set();
+    }
     failed
 }
 
 #[cold]
-fn report(e: &RmError) -> u32 {
+fn set_errno(refused: Refused) {
+    remember(refused.sentence);
+    refused.errno.set();
+}
+
+/// Makes an error this thread's last one. Its status.
+#[cold]
+pub fn report(e: &RmError) -> u32 {
     remember(e.to_string());
     e.status
 }

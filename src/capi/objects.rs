@@ -22,7 +22,7 @@ pub type NV_STATUS = u32;
 /// # Safety
 /// `params` is valid for reads and writes of `len` bytes, or `len` is 0.
 unsafe fn with_params(params: *mut c_void, len: usize, call: impl FnOnce(&mut [u8]) -> RmResult<()>) -> RmResult<()> {
-    // The usual small sizes, known to the compiler: no call of memcpy, nothing to zero.
+    // The usual small sizes, known to the compiler: no call of memcpy, nothing to zero. What is not large needs no heap.
     // SAFETY: the caller's promise, passed on.
     unsafe {
         match len {
@@ -30,6 +30,7 @@ unsafe fn with_params(params: *mut c_void, len: usize, call: impl FnOnce(&mut [u
             4 => with_copy(params, &mut [0; 4], call),
             8 => with_copy(params, &mut [0; 8], call),
             16 => with_copy(params, &mut [0; 16], call),
+            _ if len <= 512 => with_copy(params, &mut [0; 512][..len], call),
             _ => with_copy(params, &mut vec![0; len], call),
         }
     }

@@ -2,11 +2,12 @@
 
 use super::node::OpenFile;
 use super::table::Table;
-use crate::rm::Rm;
-use crate::rm::user;
+use crate::rm::params::set_word;
+use crate::rm::{Rm, user};
 use crate::status::RmError;
 use std::os::fd::RawFd;
 use std::sync::Arc;
+use tegrarm_abi::rm::status::NV_OK;
 use tegrarm_kmd::Errno;
 
 /// One ioctl, as handlers see it.
@@ -29,11 +30,28 @@ impl Call<'_> {
     }
 }
 
+/// A call that is wrong in itself: `ioctl(2)` returns -1.
+#[derive(Debug)]
+pub struct Refused {
+    /// What `errno` becomes.
+    pub errno: Errno,
+    /// For `tegrarm_last_error`.
+    pub sentence: String,
+}
+
+impl Refused {
+    /// An errno with its sentence.
+    #[cold]
+    pub fn new(errno: Errno, sentence: impl Into<String>) -> Box<Refused> {
+        Box::new(Refused { errno, sentence: sentence.into() })
+    }
+}
+
 /// Why an ioctl failed.
 #[derive(Debug)]
 pub enum Fail {
     /// The call itself was wrong: `ioctl(2)` returns -1.
-    Errno(Errno, String),
+    Errno(Box<Refused>),
     /// RM refused: `ioctl(2)` returns 0, the structure says why.
     Status(RmError),
 }
@@ -46,59 +64,46 @@ impl From<RmError> for Fail {
 
 /// `EINVAL`, with a sentence.
 pub fn invalid(text: impl Into<String>) -> Fail {
-    Fail::Errno(Errno::EINVAL, text.into())
+    Fail::Errno(Refused::new(Errno::EINVAL, text))
 }
 
-/// What an ioctl came to: an errno, if it is one, and the sentence of whatever failed.
-#[derive(Debug, Default)]
-pub struct Outcome {
-    /// `None`: `ioctl(2)` returns 0.
-    pub errno: Option<Errno>,
-    /// For `tegrarm_last_error`; empty when nothing failed.
-    pub sentence: String,
-}
+/// What an ioctl came to: `Ok` when `ioctl(2)` returns 0, with what RM refused, if it did. The structure has its status.
+pub type Outcome = Result<Option<RmError>, Box<Refused>>;
 
-/// Arguments up to this size are copied to the stack.
-const SMALL: usize = 512;
-
-/// Copies an argument in, runs `call`, puts the status where it belongs, copies the argument out. As desktop RM does, it
-/// copies out after failures too: some of them fill the structure.
+/// Copies an argument in, runs `call`, puts the status where it belongs, copies the argument out.
 pub fn with_argument(
     argp: u64,
     size: usize,
     status: Option<usize>,
     call: impl FnOnce(&mut [u8]) -> Result<(), Fail>,
 ) -> Outcome {
-    let mut small = [0u8; SMALL];
-    let mut large = Vec::new();
-    let bytes = if size <= SMALL {
-        &mut small[..size]
-    } else {
-        large.resize(size, 0);
-        &mut large[..]
-    };
-    if let Err(e) = user::read(argp, bytes) {
-        return Outcome { errno: Some(Errno::EFAULT), sentence: e.text };
-    }
-    let mut outcome = Outcome::default();
-    let code = match call(bytes) {
-        Ok(()) => 0,
-        Err(Fail::Status(e)) => {
-            outcome.sentence = e.to_string();
-            e.status
+    user::with_room(size, |bytes| {
+        user::read(argp, bytes).map_err(fault)?;
+        let answer = call(bytes);
+        finish(argp, bytes, status, answer)
+    })
+}
+
+/// Copies an answered argument out. As desktop RM does, it copies out after failures too: some of them fill the structure.
+pub fn finish(argp: u64, bytes: &mut [u8], status: Option<usize>, answer: Result<(), Fail>) -> Outcome {
+    let outcome = match (answer, status) {
+        (Err(Fail::Errno(refused)), _) => Err(refused),
+        (Err(Fail::Status(e)), None) => Err(Refused::new(Errno::EINVAL, e.to_string())),
+        (Err(Fail::Status(e)), Some(at)) => {
+            set_word(bytes, at, e.status);
+            Ok(Some(e))
         }
-        Err(Fail::Errno(errno, text)) => {
-            outcome = Outcome { errno: Some(errno), sentence: text };
-            0
+        (Ok(()), at) => {
+            at.into_iter().for_each(|at| set_word(bytes, at, NV_OK));
+            Ok(None)
         }
     };
-    match status {
-        Some(at) if outcome.errno.is_none() => bytes[at..at + 4].copy_from_slice(&code.to_le_bytes()),
-        None if code != 0 => outcome.errno = Some(Errno::EINVAL),
-        _ => {}
-    }
-    if let Err(e) = user::write(argp, bytes) {
-        return Outcome { errno: Some(Errno::EFAULT), sentence: e.text };
-    }
+    user::write(argp, bytes).map_err(fault)?;
     outcome
+}
+
+/// An argument that is not where the caller says.
+#[cold]
+pub fn fault(e: RmError) -> Box<Refused> {
+    Refused::new(Errno::EFAULT, e.text.as_str())
 }

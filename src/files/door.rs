@@ -1,6 +1,6 @@
 //! Open, ioctl, mmap, close.
 
-use super::call::{Call, Outcome};
+use super::call::{Call, Outcome, Refused};
 use super::node::{self, Kind, NodeRow, OpenFile};
 use super::table::Table;
 use super::{escapes, uvm};
@@ -23,25 +23,11 @@ pub struct Door {
     owner: nix::unistd::Pid,
 }
 
-/// A refused call: its errno and a sentence.
-#[derive(Debug)]
-pub struct Refused {
-    /// What `errno` becomes.
-    pub errno: Errno,
-    /// For `tegrarm_last_error`.
-    pub sentence: String,
-}
-
-impl Refused {
-    fn new(errno: Errno, sentence: impl Into<String>) -> Refused {
-        Refused { errno, sentence: sentence.into() }
-    }
-}
-
 /// No such GPU, as `open(2)` says it.
-fn of_open(e: RmError) -> Refused {
+#[cold]
+fn of_open(e: RmError) -> Box<Refused> {
     let errno = if e.status == NV_ERR_INSUFFICIENT_PERMISSIONS { Errno::EACCES } else { Errno::ENODEV };
-    Refused { errno, sentence: e.to_string() }
+    Refused::new(errno, e.to_string())
 }
 
 impl Default for Door {
@@ -55,7 +41,7 @@ impl Door {
     ///
     /// # Errors
     /// `ENOENT` for a path that is no node, `ENODEV` or `EACCES` when there is no GPU behind it, `EMFILE`.
-    pub fn open(&self, manager: Manager, path: &str, close_on_exec: bool) -> Result<RawFd, Refused> {
+    pub fn open(&self, manager: Manager, path: &str, close_on_exec: bool) -> Result<RawFd, Box<Refused>> {
         let Some(row) = node::at(path) else {
             let nodes: Vec<&str> = node::NODES.iter().map(|n| n.path).collect();
             return Err(Refused::new(Errno::ENOENT, format!("{path}: the nodes are {}", nodes.join(", "))));
@@ -72,20 +58,23 @@ impl Door {
     }
 
     /// The open file behind a descriptor. One that was inherited is entered now.
-    fn find(&self, manager: Manager, fd: RawFd) -> Result<Arc<OpenFile>, Refused> {
-        let found = self.table.find(fd);
-        let none = |errno| Refused::new(errno, format!("descriptor {fd} is none of RM's device nodes"));
-        match found {
+    #[inline(always)]
+    fn find(&self, manager: Manager, fd: RawFd) -> Result<Arc<OpenFile>, Box<Refused>> {
+        match self.table.find(fd) {
             Ok(file) => Ok(file),
-            Err(Errno::ENOTTY) => match inherited(fd) {
-                Some(row) => self.adopt(manager, row, fd),
-                None => Err(none(Errno::ENOTTY)),
-            },
-            Err(errno) => Err(none(errno)),
+            Err(errno) => self.find_inherited(manager, fd, errno),
         }
     }
 
-    fn adopt(&self, manager: Manager, row: &NodeRow, fd: RawFd) -> Result<Arc<OpenFile>, Refused> {
+    #[cold]
+    fn find_inherited(&self, manager: Manager, fd: RawFd, errno: Errno) -> Result<Arc<OpenFile>, Box<Refused>> {
+        match (errno, inherited(fd)) {
+            (Errno::ENOTTY, Some(row)) => self.adopt(manager, row, fd),
+            _ => Err(Refused::new(errno, format!("descriptor {fd} is none of RM's device nodes"))),
+        }
+    }
+
+    fn adopt(&self, manager: Manager, row: &NodeRow, fd: RawFd) -> Result<Arc<OpenFile>, Box<Refused>> {
         let rm = manager().map_err(of_open)?;
         let held = rm.hold().map_err(of_open)?;
         let id = file_id(fd).map_err(|errno| Refused::new(errno, format!("descriptor {fd}: {errno}")))?;
@@ -96,17 +85,14 @@ impl Door {
     ///
     /// # Errors
     /// `EBADF`, `ENOTTY` for a descriptor that is none of ours; `EINVAL`, `EFAULT` for a call that is wrong in itself.
-    /// What RM refuses is no error here: the structure's status tells, and the sentence comes back.
-    pub fn ioctl(&self, manager: Manager, fd: RawFd, request: u64, argp: u64) -> Result<String, Refused> {
+    /// What RM refuses is no error here: the structure's status tells, and the refusal comes back.
+    #[inline(always)]
+    pub fn ioctl(&self, manager: Manager, fd: RawFd, request: u64, argp: u64) -> Outcome {
         let file = self.find(manager, fd)?;
         let call = Call { table: &self.table, file: &file };
-        let Outcome { errno, sentence } = match file.kind {
+        match file.kind {
             Kind::Control | Kind::Gpu => escapes::ioctl(&call, request as u32, argp),
             Kind::Uvm | Kind::UvmTools => uvm::ioctl(&call, request, argp),
-        };
-        match errno {
-            None => Ok(sentence),
-            Some(errno) => Err(Refused { errno, sentence }),
         }
     }
 
@@ -114,7 +100,7 @@ impl Door {
     ///
     /// # Errors
     /// `EINVAL` for one of ours that RM_MAP_MEMORY has not made mappable.
-    pub fn check_mmap(&self, fd: RawFd) -> Result<(), Refused> {
+    pub fn check_mmap(&self, fd: RawFd) -> Result<(), Box<Refused>> {
         match self.table.find(fd) {
             Ok(file) if !file.lent.load(Ordering::Relaxed) => {
                 Err(Refused::new(Errno::EINVAL, format!("descriptor {fd}: name it in RM_MAP_MEMORY first")))
@@ -127,7 +113,7 @@ impl Door {
     ///
     /// # Errors
     /// `EBADF`.
-    pub fn close(&self, fd: RawFd) -> Result<(), Refused> {
+    pub fn close(&self, fd: RawFd) -> Result<(), Box<Refused>> {
         let file = if nix::unistd::getpid() == self.owner { self.table.find(fd).ok() } else { None };
         fds::close(fd).map_err(|errno| Refused::new(errno, format!("descriptor {fd} is not open")))?;
         if let Some(file) = file {

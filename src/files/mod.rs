@@ -21,4 +21,5 @@ mod table;
 pub mod uvm;
 mod verbs;
 
-pub use door::{Door, Refused};
+pub use call::{Outcome, Refused};
+pub use door::Door;

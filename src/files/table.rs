@@ -5,7 +5,7 @@
 //! then on; for it, the number is remembered too.
 
 use super::node::OpenFile;
-use parking_lot::RwLock;
+use parking_lot::Mutex;
 use std::collections::{HashMap, HashSet};
 use std::os::fd::RawFd;
 use std::sync::Arc;
@@ -18,15 +18,27 @@ const SWEEP_FROM: usize = 64;
 /// The open files of this process.
 #[derive(Default)]
 pub struct Table {
-    state: RwLock<State>,
+    state: Mutex<State>,
 }
 
 #[derive(Default)]
 struct State {
     files: HashMap<FileId, Arc<OpenFile>>,
     lent: HashMap<RawFd, Lent>,
+    /// What small descriptors were found to refer to, by number: the answer of the maps above, remembered.
+    seen: Vec<Option<Seen>>,
     sweep_at: usize,
 }
+
+/// A descriptor as it was last seen. It counts only while the descriptor still refers to the same.
+#[derive(Clone)]
+struct Seen {
+    id: FileId,
+    file: Arc<OpenFile>,
+}
+
+/// Descriptors from this number on are looked up every time.
+const SEEN_BELOW: usize = 4096;
 
 /// A descriptor that refers to what it was lent.
 struct Lent {
@@ -39,18 +51,31 @@ impl Table {
     ///
     /// # Errors
     /// `EBADF` when it is closed, `ENOTTY` when it is none of ours.
+    #[inline(always)]
     pub fn find(&self, fd: RawFd) -> Result<Arc<OpenFile>, Errno> {
         let id = file_id(fd)?;
-        let state = self.state.read();
-        match state.lent.get(&fd) {
-            Some(lent) if lent.to == id => Ok(lent.file.clone()),
-            _ => state.files.get(&id).cloned().ok_or(Errno::ENOTTY),
+        if let Some(Some(seen)) = self.state.lock().seen.get(fd as usize)
+            && seen.id == id
+        {
+            return Ok(seen.file.clone());
         }
+        self.look_up(fd, id)
+    }
+
+    #[cold]
+    fn look_up(&self, fd: RawFd, id: FileId) -> Result<Arc<OpenFile>, Errno> {
+        let mut state = self.state.lock();
+        let file = match state.lent.get(&fd) {
+            Some(lent) if lent.to == id => lent.file.clone(),
+            _ => state.files.get(&id).cloned().ok_or(Errno::ENOTTY)?,
+        };
+        state.saw(fd as usize, Seen { id, file: file.clone() });
+        Ok(file)
     }
 
     /// Enters a file, unless another thread entered one with its identity meanwhile. Returns the one that is there.
     pub fn enter(&self, file: OpenFile) -> Arc<OpenFile> {
-        let mut state = self.state.write();
+        let mut state = self.state.lock();
         let entered = state.files.entry(file.id).or_insert_with(|| Arc::new(file)).clone();
         let gone = if state.files.len() > state.sweep_at.max(SWEEP_FROM) { state.sweep() } else { Vec::new() };
         drop(state);
@@ -61,14 +86,15 @@ impl Table {
     /// `fd` was lent something.
     pub fn lent(&self, fd: RawFd, file: &Arc<OpenFile>) {
         if let Ok(to) = file_id(fd) {
-            self.state.write().lent.insert(fd, Lent { to, file: file.clone() });
+            self.state.lock().lent.insert(fd, Lent { to, file: file.clone() });
         }
     }
 
     /// `fd`, which referred to `file`, was closed. The file ends with its last descriptor.
     pub fn closed(&self, fd: RawFd, file: &Arc<OpenFile>) {
-        let mut state = self.state.write();
+        let mut state = self.state.lock();
         state.lent.remove(&fd);
+        state.forget(|at, _| at == fd as usize);
         let gone = state.remove_unless(&open_files(), file.id);
         drop(state);
         drop(gone);
@@ -76,13 +102,13 @@ impl Table {
 
     /// Forgets everything.
     pub fn clear(&self) {
-        let state = std::mem::take(&mut *self.state.write());
+        let state = std::mem::take(&mut *self.state.lock());
         drop(state);
     }
 
     /// How many open files there are.
     pub fn len(&self) -> usize {
-        self.state.read().files.len()
+        self.state.lock().files.len()
     }
 }
 
@@ -92,7 +118,27 @@ impl State {
     }
 
     fn remove_unless(&mut self, open: &HashSet<FileId>, file: FileId) -> Option<Arc<OpenFile>> {
-        if open.contains(&file) || self.is_lent(file) { None } else { self.files.remove(&file) }
+        if open.contains(&file) || self.is_lent(file) {
+            return None;
+        }
+        self.forget(|_, seen| seen.file.id == file);
+        self.files.remove(&file)
+    }
+
+    fn saw(&mut self, at: usize, seen: Seen) {
+        if at >= SEEN_BELOW {
+            return;
+        }
+        if at >= self.seen.len() {
+            self.seen.resize(at + 1, None);
+        }
+        self.seen[at] = Some(seen);
+    }
+
+    fn forget(&mut self, what: impl Fn(usize, &Seen) -> bool) {
+        for (at, slot) in self.seen.iter_mut().enumerate() {
+            slot.take_if(|seen| what(at, seen));
+        }
     }
 
     /// Takes out files whose descriptors were all closed by other means than ours.

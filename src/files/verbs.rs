@@ -1,9 +1,9 @@
 //! Escapes that are RM's verbs: unpack, call the core, pack.
 
-use super::call::{Call, Fail, invalid};
+use super::call::{Call, Fail, Outcome, fault, finish, invalid};
 use crate::rm::params::{get, put, set_word, word};
-use crate::rm::{Borrower, DmaRequest, MapRequest, MemoryRequest, user};
-use crate::status::{During, RmResult, fail};
+use crate::rm::{Borrower, DmaRequest, MapRequest, MemoryRequest, PreparedControl, Rm, user};
+use crate::status::{During, RmError, RmResult, fail};
 use std::mem::offset_of;
 use std::sync::atomic::Ordering;
 use tegrarm_abi::rm::alloc::*;
@@ -11,6 +11,7 @@ use tegrarm_abi::rm::classes::NV01_MEMORY_SYSTEM;
 use tegrarm_abi::rm::escapes::*;
 use tegrarm_abi::rm::extra::NVOS46_PARAMETERS_V580;
 use tegrarm_abi::rm::status::*;
+use tegrarm_kmd::memory::{Own, Unwritable};
 use zerocopy::{FromZeros, IntoBytes};
 
 /// Offset of the new handle, the same in every form of allocation.
@@ -78,15 +79,57 @@ pub fn free(call: &Call, arg: &mut [u8]) -> Result<(), Fail> {
     Ok(())
 }
 
-pub fn control(call: &Call, arg: &mut [u8]) -> Result<(), Fail> {
-    let p: NVOS54_PARAMETERS = get(arg);
-    check_control_flags(p.flags)?;
-    let prepared = call.rm().prepare_control(p.hClient, p.hObject, p.cmd, p.params != 0, p.paramsSize)?;
-    let answer = user::with_copy(p.params, p.paramsSize as usize, |params| call.rm().control(&prepared, params));
-    match answer {
-        Ok(((), None)) => Ok(()),
-        Ok(((), Some(e))) | Err(e) => Err(e.into()),
+/// The call that frontends make most. Its structure and the parameters go out with one system call.
+#[inline(always)]
+pub fn control(call: &Call, argp: u64) -> Outcome {
+    const LEN: usize = size_of::<NVOS54_PARAMETERS>();
+    /// Parameters up to this size are on the stack.
+    const FEW: usize = 32;
+    let own = Own::now();
+    let mut arg = [0; LEN];
+    if own.read(argp, &mut arg).is_err() {
+        return Err(fault(user::bad_pointer("read", argp, LEN)));
     }
+    let p: NVOS54_PARAMETERS = get(&arg);
+    let size = p.paramsSize as usize;
+    let prepared = match prepare_control(call.rm(), &p) {
+        Ok(prepared) => prepared,
+        Err(e) => return refuse_control(argp, &mut arg, e),
+    };
+    let (mut few, mut many) = ([0; FEW], Vec::new());
+    let params = if size <= FEW {
+        &mut few[..size]
+    } else {
+        many.resize(size, 0);
+        &mut many[..]
+    };
+    if size > 0 && own.read(p.params, params).is_err() {
+        return refuse_control(argp, &mut arg, user::bad_pointer("read", p.params, size));
+    }
+    if let Err(e) = call.rm().control(&prepared, params) {
+        return refuse_control(argp, &mut arg, e);
+    }
+    set_word(&mut arg, CONTROL_STATUS, NV_OK);
+    match own.write_both((p.params, params), (argp, &arg)) {
+        Ok(()) => Ok(None),
+        Err(Unwritable::First) => refuse_control(argp, &mut arg, user::bad_pointer("written", p.params, size)),
+        Err(Unwritable::Second) => Err(fault(user::bad_pointer("written", argp, LEN))),
+    }
+}
+
+const CONTROL_STATUS: usize = offset_of!(NVOS54_PARAMETERS, status);
+
+#[cold]
+fn refuse_control(argp: u64, arg: &mut [u8], e: RmError) -> Outcome {
+    finish(argp, arg, Some(CONTROL_STATUS), Err(e.into()))
+}
+
+#[inline(always)]
+fn prepare_control(rm: &Rm, p: &NVOS54_PARAMETERS) -> RmResult<PreparedControl> {
+    if p.flags != 0 {
+        check_control_flags(p.flags)?;
+    }
+    rm.prepare_control(p.hClient, p.hObject, p.cmd, p.params != 0, p.paramsSize)
 }
 
 fn check_control_flags(flags: u32) -> RmResult<()> {

@@ -164,7 +164,7 @@ impl Rm {
 
     fn alloc_client(&self, class: &'static ClassRow, wanted: u32, params: &mut [u8]) -> RmResult<u32> {
         let gpu = self.gpu()?;
-        let mut clients = self.clients.write();
+        let mut clients = self.clients.lock();
         let taken = |h: u32| clients.binary_search_by_key(&h, |c| c.0);
         if wanted != 0 && taken(wanted).is_ok() {
             fail!(NV_ERR_INSERT_DUPLICATE_NAME, "there is a client {wanted:#x} already");

@@ -72,7 +72,7 @@ impl Client {
     ///
     /// # Errors
     /// 0x57 when there is none.
-    #[inline]
+    #[inline(always)]
     pub fn object(&self, handle: u32) -> RmResult<Arc<Object>> {
         match self.tree.lock().nodes.get(handle) {
             Some(Node { object: Some(object), .. }) => Ok(object.clone()),

@@ -4,9 +4,10 @@ use super::classes::State;
 use super::client::Client;
 use super::context::{self, Inside};
 use super::control::{bus, channel, debugger, device, engines, fb, gpu, gr, plain, system};
-use super::object::{Object, Tag};
+use super::index::Index;
+use super::object::{Object, Tag, Tags};
 use super::{Asked, Rm};
-use crate::status::{RmError, RmResult, fail};
+use crate::status::{RmError, RmResult};
 use std::sync::Arc;
 use tegrarm_abi::rm::ctrl_0000::*;
 use tegrarm_abi::rm::ctrl_0080::*;
@@ -29,7 +30,7 @@ pub struct ControlRow {
     /// Upstream's name.
     pub name: &'static str,
     /// Which objects take it.
-    pub objects: &'static [Tag],
+    pub objects: Tags,
     /// Sizes of its parameters over driver generations; 0 is "none".
     pub sizes: &'static [usize],
     /// What answers it.
@@ -63,9 +64,19 @@ pub struct PreparedControl {
 /// Parameters larger than this are refused unseen.
 const MAX_PARAMS: u32 = 1 << 20;
 
+static INDEX: Index<1024> = {
+    let (mut index, mut at) = (Index::new(), 0);
+    while at < CONTROLS.len() {
+        index = index.with(CONTROLS[at].cmd, at);
+        at += 1;
+    }
+    index
+};
+
 /// The row of a control.
+#[inline]
 pub fn find(cmd: u32) -> Option<&'static ControlRow> {
-    CONTROLS.binary_search_by_key(&cmd, |row| row.cmd).ok().map(|at| &CONTROLS[at])
+    INDEX.find(CONTROLS, cmd, |row| row.cmd)
 }
 
 impl Rm {
@@ -75,7 +86,7 @@ impl Rm {
     /// # Errors
     /// 0x1F when exactly one of pointer and size is there or the size is absurd, 0x23 for an unknown client, 0x57 for
     /// an unknown object, 0x56 for a control the object does not have, 0x3A for a size no driver used.
-    #[inline]
+    #[inline(always)]
     pub fn prepare_control(
         &self,
         client: u32,
@@ -85,30 +96,20 @@ impl Rm {
         size: u32,
     ) -> RmResult<PreparedControl> {
         if has_params != (size != 0) || size > MAX_PARAMS {
-            fail!(
-                NV_ERR_INVALID_ARGUMENT,
-                "control {cmd:#x}: a {} pointer with a size of {size}",
-                null_or_not(has_params)
-            );
+            return Err(bad_pointer(cmd, has_params, size));
         }
-        let client = self.client(client, NV_ERR_INVALID_CLIENT)?;
-        let object = client.object(object)?;
+        let (client, object) = self.client_object(client, object)?;
         if cmd == 0 {
             return Ok(PreparedControl { client, object, row: None });
         }
         let Some(row) = find(cmd) else {
             return Err(self.refuse_control(&object, cmd, None));
         };
-        if !row.objects.contains(&object.kind.tag()) || matches!(row.state, State::Refused(_)) {
+        if !row.objects.have(object.kind.tag()) || matches!(row.state, State::Refused(_)) {
             return Err(self.refuse_control(&object, cmd, Some(row)));
         }
-        if !row.sizes.contains(&(size as usize)) {
-            fail!(
-                NV_ERR_INVALID_PARAM_STRUCT,
-                "parameters of {} ({cmd:#x}) are {:?} bytes, not {size}",
-                row.name,
-                row.sizes
-            );
+        if row.sizes.first() != Some(&(size as usize)) && !row.sizes.contains(&(size as usize)) {
+            return Err(bad_size(row, size));
         }
         Ok(PreparedControl { client, object, row: Some(row) })
     }
@@ -117,7 +118,7 @@ impl Rm {
     ///
     /// # Errors
     /// The control's own.
-    #[inline]
+    #[inline(always)]
     pub fn control(&self, prepared: &PreparedControl, params: &mut [u8]) -> RmResult<()> {
         let Some(row) = prepared.row else { return Ok(()) };
         let _inside = context::enter(Inside::Control(row.cmd));
@@ -131,9 +132,8 @@ impl Rm {
     fn refuse_control(&self, object: &Object, cmd: u32, row: Option<&ControlRow>) -> RmError {
         let (status, why) = match row {
             None => (NV_ERR_NOT_SUPPORTED, "it is not in the control table".to_owned()),
-            Some(row) if !row.objects.contains(&object.kind.tag()) => {
-                let objects: Vec<_> = row.objects.iter().map(|tag| tag.word()).collect();
-                (NV_ERR_NOT_SUPPORTED, format!("it belongs to: {}", objects.join(", ")))
+            Some(row) if !row.objects.have(object.kind.tag()) => {
+                (NV_ERR_NOT_SUPPORTED, format!("it belongs to: {}", row.objects.words()))
             }
             Some(ControlRow { state: State::Refused(status), why, .. }) => (*status, (*why).to_owned()),
             Some(row) => (NV_ERR_NOT_SUPPORTED, row.why.to_owned()),
@@ -144,8 +144,17 @@ impl Rm {
     }
 }
 
-fn null_or_not(has_params: bool) -> &'static str {
-    if has_params { "valid" } else { "NULL" }
+#[cold]
+fn bad_pointer(cmd: u32, has_params: bool, size: u32) -> RmError {
+    let pointer = if has_params { "valid" } else { "NULL" };
+    RmError::new(NV_ERR_INVALID_ARGUMENT, format!("control {cmd:#x}: a {pointer} pointer with a size of {size}"))
+}
+
+#[cold]
+fn bad_size(row: &ControlRow, size: u32) -> RmError {
+    let ControlRow { name, cmd, sizes, .. } = row;
+    let text = format!("parameters of {name} ({cmd:#x}) are {sizes:?} bytes, not {size}");
+    RmError::new(NV_ERR_INVALID_PARAM_STRUCT, text)
 }
 
 /// A row from the name of its constant.
@@ -154,7 +163,7 @@ macro_rules! row {
         ControlRow {
             cmd: $cmd,
             name: stringify!($cmd),
-            objects: &[$(Tag::$tag),+],
+            objects: Tags::of(&[$(Tag::$tag),+]),
             sizes: &[$($size),*],
             run: $run,
             state: $state,

@@ -14,6 +14,7 @@ mod external;
 mod gpu;
 mod group;
 mod handles;
+mod index;
 mod mapping;
 mod memory;
 mod object;
@@ -31,6 +32,7 @@ pub use client::{CLIENT_HANDLES, OBJECT_HANDLES};
 pub use controls::PreparedControl;
 pub use external::{Extent, ExternalMapping, ExternalMemory, ExternalSpace, Held};
 pub use gpu::GPU_ID;
+pub(crate) use index::Index;
 pub use mapping::{Borrower, DmaRequest, LentNode, MapRequest};
 pub use object::Tag;
 pub use os_memory::MemoryRequest;
@@ -42,7 +44,8 @@ use crate::tegra::{CacheMode, MinFrequency};
 use client::Client;
 use context::Inside;
 use gpu::Gpu;
-use parking_lot::{Mutex, RwLock};
+use object::Object;
+use parking_lot::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Once, Weak};
 use tegrarm_abi::rm::status::*;
@@ -66,7 +69,7 @@ pub struct Rm {
     kmd: Arc<dyn Kmd>,
     cpu_cache: CacheMode,
     /// Sorted by handle. Read on every call, written when clients come and go.
-    clients: RwLock<Vec<(u32, Arc<Client>)>>,
+    clients: Mutex<Vec<(u32, Arc<Client>)>>,
     /// Open as long as a client is.
     gpu: Mutex<Weak<Gpu>>,
     boost: Mutex<Option<MinFrequency>>,
@@ -81,7 +84,7 @@ impl Rm {
         Rm {
             kmd,
             cpu_cache,
-            clients: RwLock::default(),
+            clients: Mutex::default(),
             gpu: Mutex::default(),
             boost: Mutex::default(),
             unboosted: Once::new(),
@@ -118,12 +121,28 @@ impl Rm {
     #[inline]
     fn client(&self, handle: u32, unknown: u32) -> RmResult<Arc<Client>> {
         {
-            let clients = self.clients.read();
+            let clients = self.clients.lock();
             if let Ok(at) = clients.binary_search_by_key(&handle, |c| c.0) {
                 return Ok(clients[at].1.clone());
             }
         }
         Err(no_client(handle, unknown))
+    }
+
+    /// A client and one of its objects.
+    ///
+    /// # Errors
+    /// 0x23 for an unknown client, 0x57 for an unknown object.
+    #[inline(always)]
+    fn client_object(&self, client: u32, object: u32) -> RmResult<(Arc<Client>, Arc<Object>)> {
+        {
+            let clients = self.clients.lock();
+            if let Ok(at) = clients.binary_search_by_key(&client, |c| c.0) {
+                let client = &clients[at].1;
+                return Ok((client.clone(), client.object(object)?));
+            }
+        }
+        Err(no_client(client, NV_ERR_INVALID_CLIENT))
     }
 
     /// `RM_FREE`: frees an object, its children and whatever depends on it. An unknown object is no error.
@@ -140,7 +159,7 @@ impl Rm {
             drop(object);
         }
         if object == client.handle {
-            let mut clients = self.clients.write();
+            let mut clients = self.clients.lock();
             if let Ok(at) = clients.binary_search_by_key(&object, |c| c.0) {
                 clients.remove(at);
             }
@@ -150,7 +169,7 @@ impl Rm {
 
     /// Frees every client and puts the clocks back.
     pub fn shutdown(&self) {
-        let handles: Vec<u32> = self.clients.read().iter().map(|c| c.0).collect();
+        let handles: Vec<u32> = self.clients.lock().iter().map(|c| c.0).collect();
         for handle in handles {
             // A client that vanished meanwhile is what we want.
             let _ = self.free(handle, handle);

@@ -102,6 +102,42 @@ impl Tag {
     }
 }
 
+/// A set of kinds, as tables write it.
+#[derive(Clone, Copy)]
+pub struct Tags {
+    list: &'static [Tag],
+    bits: u32,
+}
+
+impl Tags {
+    /// The set of what is listed.
+    pub const fn of(list: &'static [Tag]) -> Tags {
+        let (mut bits, mut at) = (0, 0);
+        while at < list.len() {
+            bits |= 1 << list[at] as u32;
+            at += 1;
+        }
+        Tags { list, bits }
+    }
+
+    /// Whether a kind is in it.
+    #[inline]
+    pub fn have(self, tag: Tag) -> bool {
+        self.bits >> tag as u32 & 1 != 0
+    }
+
+    /// The words for its kinds, in sentences and tables.
+    pub fn words(self) -> String {
+        let words: Vec<_> = self.list.iter().map(|tag| tag.word()).collect();
+        words.join(", ")
+    }
+
+    /// How many kinds it has.
+    pub fn len(self) -> usize {
+        self.list.len()
+    }
+}
+
 impl Kind {
     /// Which kind it is.
     pub fn tag(&self) -> Tag {

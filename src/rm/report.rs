@@ -12,10 +12,14 @@ pub enum Asked {
     Class(u32),
     /// A control.
     Control(u32),
+    /// An escape of `/dev/nvidiactl` or `/dev/nvidia0`, with its name.
+    Escape(u32, &'static str),
+    /// A call of `/dev/nvidia-uvm`, with its name.
+    Uvm(u32, &'static str),
 }
 
 impl Asked {
-    /// The class or control by its name, as far as the tables know it. A control's upper half is the class whose
+    /// Its name, as far as the tables know it. A control's upper half is the class whose
     /// interface it belongs to, so that much is known of a control that no table has.
     pub fn name(self) -> String {
         match self {
@@ -27,6 +31,7 @@ impl Asked {
                 (None, Some(class)) => format!("unknown, of {}", class.name),
                 (None, None) => format!("unknown, of class {:#06x}", cmd >> 16),
             },
+            Asked::Escape(_, name) | Asked::Uvm(_, name) => name.to_owned(),
         }
     }
 }
@@ -36,6 +41,8 @@ impl fmt::Display for Asked {
         match self {
             Asked::Class(number) => write!(f, "class {} ({number:#06x})", self.name()),
             Asked::Control(cmd) => write!(f, "control {} ({cmd:#010x})", self.name()),
+            Asked::Escape(nr, name) => write!(f, "escape {name} ({nr:#04x})"),
+            Asked::Uvm(nr, name) => write!(f, "UVM call {name} ({nr:#x})"),
         }
     }
 }
@@ -75,7 +82,7 @@ impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let refused = self.refused.lock();
         if refused.is_empty() {
-            return writeln!(f, "libtegrarm: no class and no control was refused");
+            return writeln!(f, "libtegrarm: nothing was refused");
         }
         writeln!(f, "libtegrarm: asked for and refused:")?;
         for (what, Refusals { count, why }) in refused.iter() {

@@ -1,25 +1,19 @@
 //! Memory of the calling process that parameters point at.
 
 use crate::status::{RmError, RmResult};
-use nix::sys::uio::{RemoteIoVec, process_vm_readv, process_vm_writev};
-use nix::unistd::Pid;
-use std::io::{IoSlice, IoSliceMut};
 use tegrarm_abi::rm::status::*;
+use tegrarm_kmd::memory::Own;
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
 /// Copies from an address a client gave. The kernel does the copying, so a wrong address is a status, not a signal.
 ///
 /// # Errors
 /// 0x3D when the range cannot be read.
+#[inline]
 pub fn read(addr: u64, into: &mut [u8]) -> RmResult<()> {
-    let len = into.len();
-    if len == 0 {
-        return Ok(());
-    }
-    let remote = [RemoteIoVec { base: addr as usize, len }];
-    match process_vm_readv(Pid::this(), &mut [IoSliceMut::new(into)], &remote) {
-        Ok(done) if done == len => Ok(()),
-        _ => Err(bad_pointer("read", addr, len)),
+    match into.len() {
+        0 => Ok(()),
+        len => Own::now().read(addr, into).map_err(|_| bad_pointer("read", addr, len)),
     }
 }
 
@@ -27,20 +21,27 @@ pub fn read(addr: u64, into: &mut [u8]) -> RmResult<()> {
 ///
 /// # Errors
 /// 0x3D when the range cannot be written.
+#[inline]
 pub fn write(addr: u64, from: &[u8]) -> RmResult<()> {
-    let len = from.len();
-    if len == 0 {
-        return Ok(());
-    }
-    let remote = [RemoteIoVec { base: addr as usize, len }];
-    match process_vm_writev(Pid::this(), &[IoSlice::new(from)], &remote) {
-        Ok(done) if done == len => Ok(()),
-        _ => Err(bad_pointer("written", addr, len)),
+    match from.len() {
+        0 => Ok(()),
+        len => Own::now().write(addr, from).map_err(|_| bad_pointer("written", addr, len)),
     }
 }
 
-/// Parameters up to this size are copied to the stack.
-const SMALL: usize = 256;
+/// Runs `call` with `len` zero bytes; few are on the stack.
+#[inline]
+pub fn with_room<T>(len: usize, call: impl FnOnce(&mut [u8]) -> T) -> T {
+    const FEW: usize = 32;
+    const MORE: usize = 512;
+    if len <= FEW {
+        call(&mut [0; FEW][..len])
+    } else if len <= MORE {
+        call(&mut [0; MORE][..len])
+    } else {
+        call(&mut vec![0; len])
+    }
+}
 
 /// Copies `len` bytes in, calls, and copies them out again if that succeeded. A failure to copy out comes beside the
 /// result, since what was done is done.
@@ -52,20 +53,16 @@ pub fn with_copy<T>(
     len: usize,
     call: impl FnOnce(&mut [u8]) -> RmResult<T>,
 ) -> RmResult<(T, Option<RmError>)> {
-    let mut small = [0u8; SMALL];
-    let mut large = Vec::new();
-    let bytes = if len <= SMALL {
-        &mut small[..len]
-    } else {
-        large.resize(len, 0);
-        &mut large[..]
-    };
-    read(addr, bytes)?;
-    let result = call(bytes)?;
-    Ok((result, write(addr, bytes).err()))
+    with_room(len, |bytes| {
+        read(addr, bytes)?;
+        let result = call(bytes)?;
+        Ok((result, write(addr, bytes).err()))
+    })
 }
 
-fn bad_pointer(what: &str, addr: u64, len: usize) -> RmError {
+/// What an address that cannot be read or written is answered with.
+#[cold]
+pub fn bad_pointer(what: &str, addr: u64, len: usize) -> RmError {
     RmError::new(NV_ERR_INVALID_POINTER, format!("{len:#x} bytes at {addr:#x} cannot be {what}"))
 }
 

@@ -18,11 +18,16 @@ pub struct FileId {
 ///
 /// # Errors
 /// `EBADF` when nothing is open under it.
+#[inline]
 pub fn file_id(fd: RawFd) -> Result<FileId, Errno> {
+    if fd < 0 {
+        return Err(Errno::EBADF);
+    }
     let mut stat = std::mem::MaybeUninit::<libc::stat>::uninit();
-    // SAFETY: fstat fills the structure it is given, or fails; any number may be asked about.
-    Errno::result(unsafe { libc::fstat(fd, stat.as_mut_ptr()) })?;
-    // SAFETY: filled, since fstat succeeded.
+    // What fstat(3) does, a call less: this is part of every ioctl of the file door.
+    // SAFETY: fstatat fills the structure it is given, or fails; any number may be asked about.
+    Errno::result(unsafe { libc::fstatat(fd, c"".as_ptr(), stat.as_mut_ptr(), libc::AT_EMPTY_PATH) })?;
+    // SAFETY: filled, since fstatat succeeded.
     let stat = unsafe { stat.assume_init() };
     Ok(FileId { dev: stat.st_dev, ino: stat.st_ino })
 }

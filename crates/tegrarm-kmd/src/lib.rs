@@ -25,7 +25,7 @@ mod image;
 mod labels;
 mod linux;
 mod mapping;
-mod memory;
+pub mod memory;
 mod perform;
 mod pointers;
 mod record;

@@ -10,10 +10,11 @@ mod space;
 
 pub use space::Space;
 
-use super::call::{Call, Fail, Outcome, with_argument};
+use super::call::{Call, Fail, Outcome, Refused, with_argument};
 use super::node::Kind;
 use crate::rm::classes::State;
-use crate::status::fail;
+use crate::rm::{Asked, Index};
+use crate::status::RmError;
 use std::mem::offset_of;
 use tegrarm_abi::rm::status::*;
 use tegrarm_abi::rm::uvm::*;
@@ -29,6 +30,10 @@ pub enum Answer {
     File(fn(&Call, &mut [u8]) -> Result<(), Fail>),
     /// Runs on what UVM_INITIALIZE made.
     Space(Run),
+    /// Nobody: `ioctl(2)` returns -1 with `EINVAL`.
+    Einval,
+    /// Nobody: the structure says so, after UVM_INITIALIZE.
+    Unsupported,
 }
 
 /// One call.
@@ -49,49 +54,79 @@ pub struct UvmRow {
     pub why: &'static str,
 }
 
+static INDEX: Index<256> = {
+    let (mut index, mut at) = (Index::new(), 0);
+    while at < CALLS.len() {
+        index = index.with(CALLS[at].nr, at);
+        at += 1;
+    }
+    index
+};
+
 /// The row of a call.
-pub fn find(nr: u64) -> Option<&'static UvmRow> {
-    CALLS.iter().find(|row| u64::from(row.nr) == nr)
+pub fn find(nr: u32) -> Option<&'static UvmRow> {
+    INDEX.find(CALLS, nr, |row| row.nr)
 }
 
 /// One ioctl on a UVM file.
 pub fn ioctl(call: &Call, request: u64, argp: u64) -> Outcome {
     // Callers sign-extend or not: ioctl numbers have 32 bits.
-    let nr = request & 0xffff_ffff;
-    let row = if call.file.kind == Kind::Uvm { find(nr) } else { None };
-    let Some(row) = row else {
-        let text = format!("{:?} files have no call {nr:#x}", call.file.kind);
-        return Outcome { errno: Some(Errno::EINVAL), sentence: text };
+    let nr = request as u32;
+    let Some(row) = find(nr) else {
+        return Err(refuse(call, Asked::Uvm(nr, "unknown"), "it is not in the UVM table"));
     };
-    tracing::trace!("{}", row.name);
-    if row.status.is_none() {
-        return Outcome::default();
+    let asked = Asked::Uvm(nr, row.name);
+    if call.file.kind != Kind::Uvm {
+        return Err(refuse(call, asked, TOOLS));
     }
-    with_argument(argp, row.size, row.status, |bytes| match row.answer {
-        Answer::File(run) => run(call, bytes),
-        Answer::Space(run) => match &mut *call.file.uvm.lock() {
-            Some(space) => run(call, space, bytes),
-            None => not_initialised(row.name),
-        },
-    })
+    tracing::trace!("{}", row.name);
+    let run = |bytes: &mut [u8], run: Run| match &mut *call.file.uvm.lock() {
+        Some(space) => run(call, space, bytes),
+        None => not_initialised(row.name),
+    };
+    match row.answer {
+        Answer::Einval => Err(refuse(call, asked, row.why)),
+        // Without an argument there is no status to wait for either.
+        _ if row.status.is_none() => Ok(None),
+        Answer::File(run) => with_argument(argp, row.size, row.status, |bytes| run(call, bytes)),
+        Answer::Space(answer) => with_argument(argp, row.size, row.status, |bytes| run(bytes, answer)),
+        Answer::Unsupported => with_argument(argp, row.size, row.status, |bytes| {
+            run(bytes, |_, _, _| Ok(()))?;
+            let Refused { sentence, .. } = *refuse(call, asked, row.why);
+            Err(RmError::new(NV_ERR_NOT_SUPPORTED, sentence).into())
+        }),
+    }
 }
 
+/// Notes a refusal; the errno that says so.
+#[cold]
+fn refuse(call: &Call, what: Asked, why: &str) -> Box<Refused> {
+    call.rm().report().refuse(what, why);
+    Refused::new(Errno::EINVAL, format!("{what} is refused: {why}"))
+}
+
+#[cold]
 fn not_initialised(name: &str) -> Result<(), Fail> {
-    let refuse = || fail!(NV_ERR_ILLEGAL_ACTION, "{name} before UVM_INITIALIZE");
-    refuse().map_err(Fail::Status)
+    Err(RmError::new(NV_ERR_ILLEGAL_ACTION, format!("{name} before UVM_INITIALIZE")).into())
 }
 
 fn accept(_call: &Call, _space: &mut Space, _arg: &mut [u8]) -> Result<(), Fail> {
     Ok(())
 }
 
-fn unsupported(_call: &Call, _space: &mut Space, _arg: &mut [u8]) -> Result<(), Fail> {
-    let refuse = || fail!(NV_ERR_NOT_SUPPORTED, "this UVM call is not supported");
-    refuse().map_err(Fail::Status)
-}
-
-/// A row from the names of its constant and its structure.
+/// A row from the names of its constant and its structure; of a call that nobody answers, its constant and the reason.
 macro_rules! row {
+    ($nr:ident, $why:expr) => {
+        UvmRow {
+            nr: $nr,
+            name: stringify!($nr),
+            size: 0,
+            status: None,
+            answer: Answer::Einval,
+            state: REFUSED,
+            why: $why,
+        }
+    };
     ($nr:ident, $t:ident, $answer:expr) => {
         row!($nr, $t, $answer, State::Done, "")
     };
@@ -109,9 +144,11 @@ macro_rules! row {
 }
 
 const ONE_MEMORY: &str = "CPU and GPU share one memory: there is nowhere to move pages to";
+const TOOLS: &str = "nvgpu reports no page events and no migrations that tools could watch";
+const RETIRED: &str = "desktop UVM does not answer it either";
 const REFUSED: State = State::Refused(NV_ERR_NOT_SUPPORTED);
 
-/// Every call that is answered. The rest, tools and sessions among them, is `EINVAL`.
+/// Every call.
 pub static CALLS: &[UvmRow] = &[
     row!(UVM_INITIALIZE, UVM_INITIALIZE_PARAMS, Answer::File(calls::initialize)),
     UvmRow {
@@ -139,7 +176,7 @@ pub static CALLS: &[UvmRow] = &[
     row!(
         UVM_MAP_EXTERNAL_SPARSE,
         UVM_MAP_EXTERNAL_SPARSE_PARAMS,
-        Answer::Space(unsupported),
+        Answer::Unsupported,
         REFUSED,
         "no compute frontend maps sparsely"
     ),
@@ -152,7 +189,7 @@ pub static CALLS: &[UvmRow] = &[
     row!(
         UVM_ALLOC_SEMAPHORE_POOL,
         UVM_ALLOC_SEMAPHORE_POOL_PARAMS,
-        Answer::Space(unsupported),
+        Answer::Unsupported,
         REFUSED,
         "its memory is mapped through the UVM file itself, which can stand for one buffer only"
     ),
@@ -226,7 +263,7 @@ pub static CALLS: &[UvmRow] = &[
         State::Accepted,
         "nothing outlives its file"
     ),
-    row!(UVM_ALLOC_DEVICE_P2P, UVM_ALLOC_DEVICE_P2P_PARAMS, Answer::Space(unsupported), REFUSED, "there is one GPU"),
+    row!(UVM_ALLOC_DEVICE_P2P, UVM_ALLOC_DEVICE_P2P_PARAMS, Answer::Unsupported, REFUSED, "there is one GPU"),
     row!(
         UVM_CLEAR_ALL_ACCESS_COUNTERS,
         UVM_CLEAR_ALL_ACCESS_COUNTERS_PARAMS,
@@ -234,4 +271,39 @@ pub static CALLS: &[UvmRow] = &[
         State::Accepted,
         "pages that cannot move are not counted"
     ),
+    row!(UVM_TOOLS_INIT_EVENT_TRACKER, TOOLS),
+    row!(UVM_TOOLS_SET_NOTIFICATION_THRESHOLD, TOOLS),
+    row!(UVM_TOOLS_EVENT_QUEUE_ENABLE_EVENTS, TOOLS),
+    row!(UVM_TOOLS_EVENT_QUEUE_DISABLE_EVENTS, TOOLS),
+    row!(UVM_TOOLS_ENABLE_COUNTERS, TOOLS),
+    row!(UVM_TOOLS_DISABLE_COUNTERS, TOOLS),
+    row!(UVM_TOOLS_READ_PROCESS_MEMORY, TOOLS),
+    row!(UVM_TOOLS_WRITE_PROCESS_MEMORY, TOOLS),
+    row!(UVM_TOOLS_GET_PROCESSOR_UUID_TABLE, TOOLS),
+    row!(UVM_TOOLS_FLUSH_EVENTS, TOOLS),
+    row!(UVM_TOOLS_INIT_EVENT_TRACKER_V2, TOOLS),
+    row!(UVM_TOOLS_GET_PROCESSOR_UUID_TABLE_V2, TOOLS),
+    row!(UVM_RESERVE_VA, RETIRED),
+    row!(UVM_RELEASE_VA, RETIRED),
+    row!(UVM_REGION_COMMIT, RETIRED),
+    row!(UVM_REGION_DECOMMIT, RETIRED),
+    row!(UVM_REGION_SET_STREAM, RETIRED),
+    row!(UVM_SET_STREAM_RUNNING, RETIRED),
+    row!(UVM_SET_STREAM_STOPPED, RETIRED),
+    row!(UVM_RUN_TEST, RETIRED),
+    row!(UVM_ADD_SESSION, RETIRED),
+    row!(UVM_REMOVE_SESSION, RETIRED),
+    row!(UVM_ENABLE_COUNTERS, RETIRED),
+    row!(UVM_MAP_COUNTER, RETIRED),
+    row!(UVM_CREATE_EVENT_QUEUE, RETIRED),
+    row!(UVM_REMOVE_EVENT_QUEUE, RETIRED),
+    row!(UVM_MAP_EVENT_QUEUE, RETIRED),
+    row!(UVM_EVENT_CTRL, RETIRED),
+    row!(UVM_REGISTER_MPS_SERVER, RETIRED),
+    row!(UVM_REGISTER_MPS_CLIENT, RETIRED),
+    row!(UVM_GET_GPU_UUID_TABLE, RETIRED),
+    row!(UVM_MEM_MAP, RETIRED),
+    row!(UVM_DEBUG_ACCESS_MEMORY, RETIRED),
+    row!(UVM_ENABLE_SYSTEM_WIDE_ATOMICS, RETIRED),
+    row!(UVM_DISABLE_SYSTEM_WIDE_ATOMICS, RETIRED),
 ];

@@ -59,10 +59,7 @@ pub fn populate_pageable(_call: &Call, _space: &mut Space, arg: &mut [u8]) -> Re
     let p: UVM_POPULATE_PAGEABLE_PARAMS = get(arg);
     check_pages(p.base, p.length)?;
     for page in (p.base..p.base + p.length).step_by(PAGE as usize) {
-        user::read(page, &mut [0]).map_err(|mut e| {
-            e.status = NV_ERR_INVALID_ADDRESS;
-            e
-        })?;
+        user::read(page, &mut [0]).map_err(|e| e.with_status(NV_ERR_INVALID_ADDRESS))?;
     }
     Ok(())
 }

@@ -14,7 +14,8 @@ const MAX_CAPS: usize = 256;
 
 pub fn class_list(_call: &ControlCall, params: &mut [u8]) -> RmResult<()> {
     let mut p: NV0080_CTRL_GPU_GET_CLASSLIST_PARAMS = get(params);
-    let list: Vec<u32> = classes::listed().collect();
+    let mut list = Vec::with_capacity(classes::CLASSES.len());
+    list.extend(classes::listed());
     if p.classList != 0 {
         if (p.numClasses as usize) < list.len() {
             fail!(NV_ERR_INVALID_PARAM_STRUCT, "numClasses {}: there are {}", p.numClasses, list.len());
