@@ -35,6 +35,12 @@ struct tegrarm_kernel;
 struct tegrarm_module;
 
 /**
+ * Work that was recorded once and runs many times. A handle, as `tegrarm_device`. One thread at a time may be in a
+ * call of one replay; a second is refused.
+ */
+struct tegrarm_replay;
+
+/**
  * Result of a Resource Manager call; 0 is success.
  */
 typedef uint32_t NV_STATUS;
@@ -193,6 +199,75 @@ struct tegrarm_fault {
      * A sentence with all of it, NUL-terminated.
      */
     char text[256];
+};
+
+/**
+ * A channel of the caller's. Set `size` to `sizeof`; later versions only append fields.
+ */
+struct tegrarm_replay_channel {
+    /**
+     * `sizeof(struct tegrarm_replay_channel)` as the caller knows it.
+     */
+    size_t size;
+    /**
+     * The GPFIFO: entries of 8 bytes.
+     */
+    uint64_t *ring;
+    /**
+     * How many entries.
+     */
+    uint32_t entries;
+    /**
+     * The channel's work submit token.
+     */
+    uint32_t token;
+    /**
+     * `GPPut` in its USERD.
+     */
+    uint32_t *gp_put;
+    /**
+     * The doorbell: the word at 0x90 of the usermode page.
+     */
+    uint32_t *doorbell;
+    /**
+     * Number of entries ever written to the ring: read and advanced by each submit, the caller's in between.
+     */
+    uint64_t *put;
+    /**
+     * Its error notifier (16 bytes), or NULL: then a stopped channel is a timeout.
+     */
+    const void *notifier;
+};
+
+/**
+ * What a patch point gets in each run: `(source + add) >> shift & mask`, modulo 2^64.
+ */
+struct tegrarm_replay_value {
+    /**
+     * 0 nothing; 1 the timeline's number before the run; 2 the number of the run, from the kick counter plus 1; 3 a
+     * value of the run.
+     */
+    uint32_t source;
+    /**
+     * Which value of the run, for source 3.
+     */
+    uint32_t slot;
+    /**
+     * Added.
+     */
+    uint64_t add;
+    /**
+     * Bits that are kept, after the shift.
+     */
+    uint64_t mask;
+    /**
+     * Shift to the right, below 64.
+     */
+    uint32_t shift;
+    /**
+     * 0.
+     */
+    uint32_t reserved;
 };
 
 #ifdef __cplusplus
@@ -450,10 +525,37 @@ NV_STATUS tegrarm_device_profile(NvU32 index, struct tegrarm_device_profile *out
 NV_STATUS tegrarm_device_open(NvU32 index, struct tegrarm_device **device);
 
 /**
- * Closes a device and everything that belongs to it: buffers, modules and kernels. Waits up to ten seconds for work
+ * Closes a device and everything that belongs to it: buffers, modules, kernels and replays. Waits up to ten seconds for work
  * in flight. Pointers into its buffers are invalid afterwards. Errors: 0x57 no such device.
  */
 NV_STATUS tegrarm_device_close(struct tegrarm_device *device);
+
+/**
+ * `*fence` is what to wait for to have all work given so far finished. Errors: 0x57 no such device, 0x3D NULL.
+ *
+ * # Safety
+ * `fence` is NULL or valid for writes.
+ */
+NV_STATUS tegrarm_fence(struct tegrarm_device *device, NvU64 *fence);
+
+/**
+ * Waits until everything up to `fence` has finished: spins shortly, then sleeps. `timeout_ns` is how long to wait at
+ * most, in nanoseconds; `UINT64_MAX` waits for as long as it takes, 0 only looks.
+ *
+ * Errors: 0x57 no such device, 0x1F a fence never given, 0x62 the device was stopped by a fault (at once; the sentence
+ * names it), 0x65 the time is over (the sentence says what is pending).
+ */
+NV_STATUS tegrarm_wait(struct tegrarm_device *device, NvU64 fence, NvU64 timeout_ns);
+
+/**
+ * What stopped a device; `cause` 0 while it works. A stopped device runs nothing any more: close it.
+ *
+ * Errors: 0x57 no such device, 0x3D NULL, 0x3A `fault->size` too small.
+ *
+ * # Safety
+ * `fault` is NULL or points at `fault->size` bytes.
+ */
+NV_STATUS tegrarm_device_fault(struct tegrarm_device *device, struct tegrarm_fault *fault);
 
 /**
  * Allocates `size` bytes that CPU and GPU share, zeroed.
@@ -586,31 +688,183 @@ NV_STATUS tegrarm_launch(struct tegrarm_kernel *kernel,
                          NvU64 *fence);
 
 /**
- * `*fence` is what to wait for to have all work given so far finished. Errors: 0x57 no such device, 0x3D NULL.
+ * Makes an empty replay. What it does in each run is recorded with the functions below; the first submit ends the
+ * recording.
+ *
+ * With a device, launches and copies are recorded (`tegrarm_replay_launch`, `tegrarm_replay_copy`); they run one after
+ * another on a channel of the replay's own, after the work the device was given before the run. Without one (NULL),
+ * words for channels of the caller's are (`tegrarm_replay_push`). `*replay` is a new handle; end it with
+ * `tegrarm_replay_destroy`. Errors: 0x57 no such device, 0x3D NULL, 0x51 out of memory.
  *
  * # Safety
- * `fence` is NULL or valid for writes.
+ * `replay` is NULL or valid for writes.
  */
-NV_STATUS tegrarm_fence(struct tegrarm_device *device, NvU64 *fence);
+NV_STATUS tegrarm_replay_create(struct tegrarm_device *device, struct tegrarm_replay **replay);
 
 /**
- * Waits until everything up to `fence` has finished: spins shortly, then sleeps. `timeout_ns` is how long to wait at
- * most, in nanoseconds; `UINT64_MAX` waits for as long as it takes, 0 only looks.
- *
- * Errors: 0x57 no such device, 0x1F a fence never given, 0x62 the device was stopped by a fault (at once; the sentence
- * names it), 0x65 the time is over (the sentence says what is pending).
+ * Ends a replay. Waits up to ten seconds for a run in flight, whose outputs are not copied. Errors: 0x57 no such replay.
  */
-NV_STATUS tegrarm_wait(struct tegrarm_device *device, NvU64 fence, NvU64 timeout_ns);
+NV_STATUS tegrarm_replay_destroy(struct tegrarm_replay *replay);
 
 /**
- * What stopped a device; `cause` 0 while it works. A stopped device runs nothing any more: close it.
+ * Sets how long waits for this replay spin before they sleep, in nanoseconds; 50000 at first.
  *
- * Errors: 0x57 no such device, 0x3D NULL, 0x3A `fault->size` too small.
+ * A wait that ends while it spins makes no system call. Errors: 0x57 no such replay, 0x63 another thread is in a call of
+ * it.
+ */
+NV_STATUS tegrarm_replay_spin(struct tegrarm_replay *replay,
+                              NvU64 nanoseconds);
+
+/**
+ * Starts a run: copies inputs, writes patch points, gives the GPU the words. Returns at once.
+ *
+ * `values` are the run's values, one for each slot, `count` of them; NULL and 0 when no slot was recorded. From the
+ * second submit on it makes no system call, allocates nothing and takes no lock. The first ends the recording.
+ * Errors: 0x57 no such replay, 0x63 another thread is in a call of it, 0x40 the last run has not been waited for or
+ * nothing was recorded, 0x1F another number of values than of slots, 0x62 the channel was stopped by a fault; the first
+ * submit also 0x51.
  *
  * # Safety
- * `fault` is NULL or points at `fault->size` bytes.
+ * `values` is valid for reads of `count` numbers; places and buffers that were recorded are still valid.
  */
-NV_STATUS tegrarm_device_fault(struct tegrarm_device *device, struct tegrarm_fault *fault);
+NV_STATUS tegrarm_replay_submit(struct tegrarm_replay *replay, const NvU64 *values, NvU32 count);
+
+/**
+ * Waits until the run has finished, then copies outputs; returns at once when no run is in flight.
+ *
+ * Spins as long as `tegrarm_replay_spin` says, then sleeps. `timeout_ns` is how long to wait at most, in nanoseconds;
+ * `UINT64_MAX` waits for as long as it takes, 0 only looks. Errors: 0x57 no such replay, 0x63 another thread is in a call
+ * of it, 0x62 a channel was stopped by a fault (at once; the sentence names it), 0x65 the time is over: the run is still
+ * in flight and can be waited for again.
+ */
+NV_STATUS tegrarm_replay_wait(struct tegrarm_replay *replay,
+                              NvU64 timeout_ns);
+
+/**
+ * `tegrarm_replay_submit` and `tegrarm_replay_wait` in one call: an iteration of a control loop. Errors as theirs.
+ *
+ * # Safety
+ * As `tegrarm_replay_submit`.
+ */
+NV_STATUS tegrarm_replay_run(struct tegrarm_replay *replay, const NvU64 *values, NvU32 count, NvU64 timeout_ns);
+
+/**
+ * Records a launch; parameters as of `tegrarm_launch`. `*launch`, if not NULL, is its index, from 0.
+ *
+ * Argument values are those of every run unless `tegrarm_replay_argument` says otherwise. The kernel's module and
+ * whatever its arguments point at must stay until the replay ends. Errors: 0x57 no such replay or kernel, 0x1F a launch
+ * the GPU cannot run, another number of arguments, a kernel of another device or a replay without device, 0x40 the
+ * replay has run, 0x63 another thread is in a call of it, 0x51 out of memory.
+ *
+ * # Safety
+ * As `tegrarm_launch`; `launch` is NULL or valid for writes.
+ */
+NV_STATUS tegrarm_replay_launch(struct tegrarm_replay *replay,
+                                struct tegrarm_kernel *kernel,
+                                const NvU32 *grid,
+                                const NvU32 *block,
+                                NvU32 shared_bytes,
+                                const void *const *arguments,
+                                NvU32 argument_count,
+                                NvU32 *launch);
+
+/**
+ * Takes argument `argument` of recorded launch `launch` (both from 0) from value `slot` of each run: its low bytes, as
+ * many as the parameter has. Errors: 0x57 no such replay, 0x1F no such launch or argument, or a parameter of another
+ * size than 1, 2, 4 or 8 bytes, 0x40 the replay has run, 0x63 another thread is in a call of it.
+ */
+NV_STATUS tegrarm_replay_argument(struct tegrarm_replay *replay, NvU32 launch, NvU32 argument, NvU32 slot);
+
+/**
+ * Records a copy between two buffers on the GPU, of less than 4 GiB; the replay keeps them alive. Errors: 0x57 no such
+ * replay or buffer, 0x1F buffers of other devices, ranges that overlap or are too long, 0x20 a range lies outside, 0x40
+ * the replay has run, 0x63 another thread is in a call of it.
+ */
+NV_STATUS tegrarm_replay_copy(struct tegrarm_replay *replay,
+                              struct tegrarm_buffer *to,
+                              NvU64 to_offset,
+                              struct tegrarm_buffer *from,
+                              NvU64 from_offset,
+                              NvU64 size);
+
+/**
+ * Has the CPU copy `size` bytes at the start of each run, before the GPU starts: inputs.
+ *
+ * `to` is usually a buffer's CPU pointer. Errors: 0x57 no such replay, 0x3D NULL, 0x40 the replay has run, 0x63 another
+ * thread is in a call of it.
+ *
+ * # Safety
+ * Until the replay ends, `to` is valid for writes and `from` for reads of `size` bytes.
+ */
+NV_STATUS tegrarm_replay_input(struct tegrarm_replay *replay, void *to, const void *from, size_t size);
+
+/**
+ * Has the CPU copy `size` bytes at the end of each run, when the GPU has finished: outputs. Errors as
+ * `tegrarm_replay_input`.
+ *
+ * # Safety
+ * As `tegrarm_replay_input`.
+ */
+NV_STATUS tegrarm_replay_output(struct tegrarm_replay *replay, void *to, const void *from, size_t size);
+
+/**
+ * Tells a replay without a device about a channel. `*index`, if not NULL, is what `tegrarm_replay_push` names it by.
+ *
+ * Errors: 0x57 no such replay, 0x3D NULL, 0x3A `channel->size` too small, 0x1F a replay with a device or a ring without
+ * entries, 0x1E a pointer that is not aligned, 0x40 the replay has run, 0x63 another thread is in a call of it.
+ *
+ * # Safety
+ * `channel` is NULL or points at `channel->size` bytes. Until the replay ends its pointers are valid, and between a
+ * submit and the next nobody else submits to the channel with another idea of `*put`. `index` is NULL or valid for
+ * writes.
+ */
+NV_STATUS tegrarm_replay_add_channel(struct tegrarm_replay *replay,
+                                     const struct tegrarm_replay_channel *channel,
+                                     NvU32 *index);
+
+/**
+ * Says when a run of a replay without a device has finished: when `*signal`, which the words release, reaches
+ * `*timeline` plus `step`.
+ *
+ * `*timeline` is read and advanced by `step`, `*kick` by 1, with each submit; both are the caller's in between.
+ * Errors: 0x57 no such replay, 0x3D NULL, 0x1F a replay with a device, 0x1E a pointer that is not aligned, 0x40 the
+ * replay has run, 0x63 another thread is in a call of it.
+ *
+ * # Safety
+ * Until the replay ends the pointers are valid for reads, `timeline` and `kick` for writes too.
+ */
+NV_STATUS tegrarm_replay_timeline(struct tegrarm_replay *replay,
+                                  const NvU64 *signal,
+                                  NvU64 *timeline,
+                                  NvU64 step,
+                                  NvU64 *kick);
+
+/**
+ * Adds a patch point: each run writes `value` to the `size` bytes (1, 2, 4, 8) at `where`, keeping the bits of `keep`.
+ *
+ * Patches and pushes are carried out in the order in which they were added. Errors: 0x57 no such replay, 0x3D NULL,
+ * 0x1F a bad size, source or shift, 0x1E `where` is not aligned, 0x40 the replay has run, 0x63 another thread is in a call
+ * of it.
+ *
+ * # Safety
+ * Until the replay ends, `where` is valid for reads and writes of `size` bytes; `value` is NULL or valid for reads.
+ */
+NV_STATUS tegrarm_replay_patch(struct tegrarm_replay *replay,
+                               void *where,
+                               NvU32 size,
+                               NvU64 keep,
+                               const struct tegrarm_replay_value *value);
+
+/**
+ * Adds a run of words at GPU address `address` for a channel: each run writes a ring entry for it and rings the doorbell.
+ * Errors: 0x57 no such replay, 0x1F no such channel, a replay with a device, no words, 2^21 or more, an address that is
+ * not aligned or above 2^40, more pushes than the ring has entries, 0x40 the replay has run, 0x63 another thread is in a
+ * call of it.
+ */
+NV_STATUS tegrarm_replay_push(struct tegrarm_replay *replay,
+                              NvU32 channel,
+                              NvU64 address,
+                              NvU32 words);
 
 #ifdef __cplusplus
 }  // extern "C"

@@ -51,6 +51,34 @@ class DeviceProfile(ctypes.Structure):
     ]
 
 
+class ReplayChannel(ctypes.Structure):
+    """``struct tegrarm_replay_channel``: a channel that a replay submits to and another frontend made."""
+
+    _fields_ = [
+        ("size", c_size_t),
+        ("ring", c_void_p),
+        ("entries", c_uint32),
+        ("token", c_uint32),
+        ("gp_put", c_void_p),
+        ("doorbell", c_void_p),
+        ("put", c_void_p),
+        ("notifier", c_void_p),
+    ]
+
+
+class ReplayValue(ctypes.Structure):
+    """``struct tegrarm_replay_value``: what a patch point gets, ``(source + add) >> shift & mask``."""
+
+    _fields_ = [
+        ("source", c_uint32),
+        ("slot", c_uint32),
+        ("add", c_uint64),
+        ("mask", c_uint64),
+        ("shift", c_uint32),
+        ("reserved", c_uint32),
+    ]
+
+
 # name: (result, arguments), one row per prototype of include/tegrarm.h, in its order.
 SIGNATURES: dict[str, tuple] = {
     "rm_alloc": (NvStatus, [NvHandle, NvHandle, POINTER(NvHandle), NvU32, c_void_p, NvU32]),
@@ -75,6 +103,9 @@ SIGNATURES: dict[str, tuple] = {
     "tegrarm_device_profile": (NvStatus, [NvU32, POINTER(DeviceProfile)]),
     "tegrarm_device_open": (NvStatus, [NvU32, c_void_p]),
     "tegrarm_device_close": (NvStatus, [c_void_p]),
+    "tegrarm_fence": (NvStatus, [c_void_p, POINTER(NvU64)]),
+    "tegrarm_wait": (NvStatus, [c_void_p, NvU64, NvU64]),
+    "tegrarm_device_fault": (NvStatus, [c_void_p, c_void_p]),
     "tegrarm_buffer_alloc": (NvStatus, [c_void_p, NvU64, NvU32, c_void_p]),
     "tegrarm_buffer_free": (NvStatus, [c_void_p]),
     "tegrarm_buffer_address": (NvStatus, [c_void_p, POINTER(c_void_p), POINTER(NvU64)]),
@@ -87,9 +118,22 @@ SIGNATURES: dict[str, tuple] = {
     "tegrarm_module_variable": (NvStatus, [c_void_p, c_char_p, POINTER(NvU64), POINTER(NvU64)]),
     "tegrarm_module_write": (NvStatus, [c_void_p, c_char_p, c_void_p, c_size_t]),
     "tegrarm_launch": (NvStatus, [c_void_p, POINTER(NvU32), POINTER(NvU32), NvU32, POINTER(c_void_p), NvU32, POINTER(NvU64)]),
-    "tegrarm_fence": (NvStatus, [c_void_p, POINTER(NvU64)]),
-    "tegrarm_wait": (NvStatus, [c_void_p, NvU64, NvU64]),
-    "tegrarm_device_fault": (NvStatus, [c_void_p, c_void_p]),
+    "tegrarm_replay_create": (NvStatus, [c_void_p, c_void_p]),
+    "tegrarm_replay_destroy": (NvStatus, [c_void_p]),
+    "tegrarm_replay_spin": (NvStatus, [c_void_p, NvU64]),
+    "tegrarm_replay_submit": (NvStatus, [c_void_p, POINTER(NvU64), NvU32]),
+    "tegrarm_replay_wait": (NvStatus, [c_void_p, NvU64]),
+    "tegrarm_replay_run": (NvStatus, [c_void_p, POINTER(NvU64), NvU32, NvU64]),
+    "tegrarm_replay_launch": (
+        NvStatus, [c_void_p, c_void_p, POINTER(NvU32), POINTER(NvU32), NvU32, POINTER(c_void_p), NvU32, POINTER(NvU32)]),
+    "tegrarm_replay_argument": (NvStatus, [c_void_p, NvU32, NvU32, NvU32]),
+    "tegrarm_replay_copy": (NvStatus, [c_void_p, c_void_p, NvU64, c_void_p, NvU64, NvU64]),
+    "tegrarm_replay_input": (NvStatus, [c_void_p, c_void_p, c_void_p, c_size_t]),
+    "tegrarm_replay_output": (NvStatus, [c_void_p, c_void_p, c_void_p, c_size_t]),
+    "tegrarm_replay_add_channel": (NvStatus, [c_void_p, POINTER(ReplayChannel), POINTER(NvU32)]),
+    "tegrarm_replay_timeline": (NvStatus, [c_void_p, POINTER(NvU64), POINTER(NvU64), NvU64, POINTER(NvU64)]),
+    "tegrarm_replay_patch": (NvStatus, [c_void_p, c_void_p, NvU32, NvU64, POINTER(ReplayValue)]),
+    "tegrarm_replay_push": (NvStatus, [c_void_p, NvU32, NvU64, NvU32]),
 }
 
 LIBRARY = "libtegrarm.so"

@@ -16,7 +16,8 @@ C_TYPES = {
     "NvU64": ctypes.c_uint64, "uint64_t": ctypes.c_uint64, "int64_t": ctypes.c_int64, "int": ctypes.c_int,
     "unsigned long": ctypes.c_ulong, "size_t": ctypes.c_size_t, "uintptr_t": ctypes.c_size_t, "bool": ctypes.c_bool,
 }
-STRUCTS = {"tegrarm_config": _ffi.Config, "tegrarm_device_profile": _ffi.DeviceProfile}
+STRUCTS = {"tegrarm_config": _ffi.Config, "tegrarm_device_profile": _ffi.DeviceProfile,
+           "tegrarm_replay_channel": _ffi.ReplayChannel, "tegrarm_replay_value": _ffi.ReplayValue}
 
 
 def prototypes():

@@ -1,4 +1,4 @@
-//! Words of a pushbuffer, made on the stack.
+//! Words of a pushbuffer.
 
 use tegrarm_abi::methods::compute::*;
 use tegrarm_abi::methods::copy::*;
@@ -28,63 +28,96 @@ impl Engine {
 const HOST: u32 = 0;
 const INCREMENTING: u32 = 1;
 
-/// A run of words.
+/// Where words go: a pushbuffer the GPU reads, or a recording.
+pub trait Sink {
+    /// Appends words.
+    fn put<const N: usize>(&mut self, words: [u32; N]);
+
+    /// Words so far.
+    fn len(&self) -> usize;
+
+    /// Whether there are none.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+impl Sink for Vec<u32> {
+    fn put<const N: usize>(&mut self, words: [u32; N]) {
+        self.extend(words);
+    }
+
+    fn len(&self) -> usize {
+        Vec::len(self)
+    }
+}
+
+/// Methods, written to a sink.
 #[derive(Clone)]
-pub struct Commands {
-    words: [u32; MOST],
-    len: usize,
+pub struct Commands<S> {
+    sink: S,
 }
 
-impl Default for Commands {
-    fn default() -> Self {
-        Commands { words: [0; MOST], len: 0 }
-    }
-}
-
-impl Commands {
-    /// The words so far.
-    pub fn words(&self) -> &[u32] {
-        &self.words[..self.len]
+impl<S: Sink> Commands<S> {
+    /// Methods that go to `sink`.
+    pub fn new(sink: S) -> Commands<S> {
+        Commands { sink }
     }
 
-    fn method(&mut self, subchannel: u32, method: u32, data: &[u32]) -> &mut Self {
-        let header = INCREMENTING << 29 | (data.len() as u32) << 16 | subchannel << 13 | method >> 2;
-        self.words[self.len] = header;
-        self.words[self.len + 1..][..data.len()].copy_from_slice(data);
-        self.len += 1 + data.len();
+    /// Words so far.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.sink.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.sink.is_empty()
+    }
+
+    /// Gives the sink back.
+    pub fn finish(self) -> S {
+        self.sink
+    }
+
+    #[inline]
+    fn method<const N: usize>(&mut self, subchannel: u32, method: u32, data: [u32; N]) -> &mut Self {
+        self.sink.put([INCREMENTING << 29 | (N as u32) << 16 | subchannel << 13 | method >> 2]);
+        self.sink.put(data);
         self
     }
 
     /// Binds a class to its subchannel.
     pub fn set_object(&mut self, engine: Engine, class: u32) -> &mut Self {
-        self.method(engine.subchannel(), NVC6C0_SET_OBJECT, &[class])
+        self.method(engine.subchannel(), NVC6C0_SET_OBJECT, [class])
     }
 
     /// Where kernels find shared and local memory.
     pub fn windows(&mut self, shared: u64, local: u64) -> &mut Self {
         let compute = Engine::Compute.subchannel();
-        self.method(compute, NVC6C0_SET_SHADER_SHARED_MEMORY_WINDOW_A, &halves(shared));
-        self.method(compute, NVC6C0_SET_SHADER_LOCAL_MEMORY_WINDOW_A, &halves(local))
+        self.method(compute, NVC6C0_SET_SHADER_SHARED_MEMORY_WINDOW_A, halves(shared));
+        self.method(compute, NVC6C0_SET_SHADER_LOCAL_MEMORY_WINDOW_A, halves(local))
     }
 
     /// The memory behind local memory: its address, and the bytes of each TPC.
     pub fn local_memory(&mut self, at: u64, per_tpc: u64) -> &mut Self {
         let compute = Engine::Compute.subchannel();
         let [hi, lo] = halves(per_tpc);
-        self.method(compute, NVC6C0_SET_SHADER_LOCAL_MEMORY_A, &halves(at));
-        self.method(compute, NVC6C0_SET_SHADER_LOCAL_MEMORY_NON_THROTTLED_A, &[hi, lo, ALL_SMS])
+        self.method(compute, NVC6C0_SET_SHADER_LOCAL_MEMORY_A, halves(at));
+        self.method(compute, NVC6C0_SET_SHADER_LOCAL_MEMORY_NON_THROTTLED_A, [hi, lo, ALL_SMS])
     }
 
     /// Runs a grid. The descriptor is read anew: its place has held others before.
+    #[inline]
     pub fn launch(&mut self, qmd: u64) -> &mut Self {
         let compute = Engine::Compute.subchannel();
         let caches = NVC6C0_INVALIDATE_SHADER_CACHES_NO_WFI_INSTRUCTION.put(1)
             | NVC6C0_INVALIDATE_SHADER_CACHES_NO_WFI_GLOBAL_DATA.put(1)
             | NVC6C0_INVALIDATE_SHADER_CACHES_NO_WFI_CONSTANT.put(1);
-        self.method(compute, NVC6C0_INVALIDATE_SHADER_CACHES_NO_WFI, &[caches]);
-        self.method(compute, NVC6C0_SEND_PCAS_A, &[(qmd >> 8) as u32]);
+        self.method(compute, NVC6C0_INVALIDATE_SHADER_CACHES_NO_WFI, [caches]);
+        self.method(compute, NVC6C0_SEND_PCAS_A, [(qmd >> 8) as u32]);
         let action = NVC6C0_SEND_SIGNALING_PCAS2_B_PCAS_ACTION_INVALIDATE_PREFETCH_COPY_SCHEDULE;
-        self.method(compute, NVC6C0_SEND_SIGNALING_PCAS2_B, &[action])
+        self.method(compute, NVC6C0_SEND_SIGNALING_PCAS2_B, [action])
     }
 
     /// Copies up to 4 GiB − 1.
@@ -92,28 +125,44 @@ impl Commands {
         let copy = Engine::Copy.subchannel();
         let [from_hi, from_lo] = halves(from);
         let [to_hi, to_lo] = halves(to);
-        self.method(copy, NVC6B5_OFFSET_IN_UPPER, &[from_hi, from_lo, to_hi, to_lo]);
-        self.method(copy, NVC6B5_LINE_LENGTH_IN, &[bytes]);
+        self.method(copy, NVC6B5_OFFSET_IN_UPPER, [from_hi, from_lo, to_hi, to_lo]);
+        self.method(copy, NVC6B5_LINE_LENGTH_IN, [bytes]);
         let how = NVC6B5_LAUNCH_DMA_DATA_TRANSFER_TYPE.put(NVC6B5_LAUNCH_DMA_DATA_TRANSFER_TYPE_NON_PIPELINED)
             | NVC6B5_LAUNCH_DMA_SRC_MEMORY_LAYOUT.put(NVC6B5_LAUNCH_DMA_SRC_MEMORY_LAYOUT_PITCH)
             | NVC6B5_LAUNCH_DMA_DST_MEMORY_LAYOUT.put(NVC6B5_LAUNCH_DMA_DST_MEMORY_LAYOUT_PITCH)
             | NVC6B5_LAUNCH_DMA_FLUSH_ENABLE.put(NVC6B5_LAUNCH_DMA_FLUSH_ENABLE_TRUE);
-        self.method(copy, NVC6B5_LAUNCH_DMA, &[how])
+        self.method(copy, NVC6B5_LAUNCH_DMA, [how])
     }
 
     /// Waits until both engines are idle: between work of one and work of the other.
     pub fn wait_for_idle(&mut self) -> &mut Self {
-        self.method(HOST, NVC56F_WFI, &[NVC56F_WFI_SCOPE.put(NVC56F_WFI_SCOPE_ALL)])
+        self.method(HOST, NVC56F_WFI, [NVC56F_WFI_SCOPE.put(NVC56F_WFI_SCOPE_ALL)])
     }
 
-    /// Writes `value` when the engine is idle.
-    pub fn release(&mut self, at: u64, value: u64) -> &mut Self {
+    /// Waits until the double word at `at` is at least `value`, letting other channels run. Returns the index of the
+    /// value's low word, which the high one follows.
+    pub fn acquire(&mut self, at: u64, value: u64) -> usize {
+        let [hi, lo] = halves(at);
+        let [value_hi, value_lo] = halves(value);
+        let execute = NVC56F_SEM_EXECUTE_OPERATION.put(NVC56F_SEM_EXECUTE_OPERATION_ACQ_CIRC_GEQ)
+            | NVC56F_SEM_EXECUTE_ACQUIRE_SWITCH_TSG.put(NVC56F_SEM_EXECUTE_ACQUIRE_SWITCH_TSG_EN)
+            | NVC56F_SEM_EXECUTE_PAYLOAD_SIZE.put(NVC56F_SEM_EXECUTE_PAYLOAD_SIZE_64BIT);
+        let index = self.len() + 3;
+        self.method(HOST, NVC56F_SEM_ADDR_LO, [lo, hi, value_lo, value_hi, execute]);
+        index
+    }
+
+    /// Writes `value` when the engine is idle. Returns the index of the value's low word, which the high one follows.
+    #[inline]
+    pub fn release(&mut self, at: u64, value: u64) -> usize {
         let [hi, lo] = halves(at);
         let [value_hi, value_lo] = halves(value);
         let execute = NVC56F_SEM_EXECUTE_OPERATION.put(NVC56F_SEM_EXECUTE_OPERATION_RELEASE)
             | NVC56F_SEM_EXECUTE_RELEASE_WFI.put(NVC56F_SEM_EXECUTE_RELEASE_WFI_EN)
             | NVC56F_SEM_EXECUTE_PAYLOAD_SIZE.put(NVC56F_SEM_EXECUTE_PAYLOAD_SIZE_64BIT);
-        self.method(HOST, NVC56F_SEM_ADDR_LO, &[lo, hi, value_lo, value_hi, execute])
+        let index = self.len() + 3;
+        self.method(HOST, NVC56F_SEM_ADDR_LO, [lo, hi, value_lo, value_hi, execute]);
+        index
     }
 }
 

@@ -3,14 +3,15 @@
 //! All work of a device runs in the order it was given. Every method may be called from any thread.
 
 use super::commands::Engine;
-use super::cubin::{Cubin, Kernel};
-use super::fault::FaultInfo;
-use super::fault::Watch;
-use super::launch::{Launch, Limits};
-use super::memory::{Cache, Memory};
-use super::params::{self, Windows};
-use super::qmd;
+use super::cubin::Kernel;
+use super::fault::{FaultInfo, Watch};
+use super::launch::{Launch, LaunchError, Limits};
+use super::memory::{Cache, Doorbell, Memory};
+use super::module::{KernelRef, Module};
+use super::params::Windows;
+use super::prepared::Context;
 use super::queue::{Queue, Timeline};
+use super::replay::Place;
 use super::session::Session;
 use crate::rm::Rm;
 use crate::rm::profile::Profile;
@@ -23,7 +24,7 @@ use tegrarm_abi::rm::classes::{AMPERE_COMPUTE_B, AMPERE_DMA_COPY_B};
 use tegrarm_abi::rm::status::*;
 
 /// Local memory per thread every device starts with.
-const FIRST_LOCAL: u32 = 0x400;
+pub const FIRST_LOCAL: u32 = 0x400;
 const WARPS_PER_SM: u64 = 48;
 const SMS_PER_TPC: u64 = 2;
 const WARP: u64 = 32;
@@ -50,30 +51,16 @@ pub struct Device {
     timeline: Arc<Timeline>,
     watch: Arc<Watch>,
     last: AtomicU64,
+    doorbell: Arc<Doorbell>,
     session: Arc<Session>,
     profile: Profile,
-    limits: Limits,
-    windows: Windows,
+    context: Context,
 }
 
 /// A buffer of a device; freed with its last handle.
 pub struct Buffer {
     device: Arc<Device>,
-    memory: Memory,
-}
-
-/// A loaded module.
-pub struct Module {
-    device: Arc<Device>,
-    cubin: Cubin,
-    memory: Memory,
-}
-
-/// A kernel of a loaded module.
-#[derive(Clone)]
-pub struct KernelRef {
-    module: Arc<Module>,
-    index: usize,
+    memory: Arc<Memory>,
 }
 
 impl Device {
@@ -84,25 +71,27 @@ impl Device {
     pub fn open(rm: &Arc<Rm>, index: u32) -> RmResult<Arc<Device>> {
         let profile = rm.device_profile(index)?;
         let session = Arc::new(Session::open(rm).during(|| format!("opening device {index}"))?);
-        let mut queue = Queue::open(&session)?;
+        let doorbell = Arc::new(Doorbell::map(&session)?);
+        let mut queue = Queue::open(&session, &doorbell)?;
         let sms = profile.compute_units;
         let windows = Windows { shared: profile.shared_window, local: profile.local_window, sm_count: sms };
-        let slot = queue.reserve(0)?;
-        let mut start = queue.begin(Engine::Compute);
-        start.set_object(Engine::Compute, AMPERE_COMPUTE_B).windows(windows.shared, windows.local);
-        start.set_object(Engine::Copy, AMPERE_DMA_COPY_B);
-        queue.submit(&slot, start)?;
+        set_up(&mut queue, &windows)?;
         let arena = local_memory(&session, &mut queue, FIRST_LOCAL, sms)?;
-        let limits = Limits { shared: profile.shared_mem_size + 1024, ..Limits::ORIN };
+        let sass = profile.sm_version;
+        let context = Context {
+            limits: Limits { shared: profile.shared_mem_size + 1024, ..Limits::ORIN },
+            windows,
+            sass_version: (sass >> 4 & 0xf0 | sass & 0xf) as u8,
+        };
         Ok(Arc::new(Device {
             timeline: queue.timeline().clone(),
             watch: queue.watch().clone(),
             last: AtomicU64::new(queue.last()),
             work: Mutex::new(Work { queue, local: FIRST_LOCAL, arena }),
+            doorbell,
             session,
             profile,
-            limits,
-            windows,
+            context,
         }))
     }
 
@@ -122,7 +111,7 @@ impl Device {
     /// As [`Memory::new`].
     pub fn alloc(self: &Arc<Device>, size: u64, cache: Cache) -> RmResult<Arc<Buffer>> {
         let memory = Memory::new(&self.session, size, cache).during(|| format!("a buffer of {size} bytes"))?;
-        Ok(Arc::new(Buffer { device: self.clone(), memory }))
+        Ok(Arc::new(Buffer { device: self.clone(), memory: Arc::new(memory) }))
     }
 
     /// Loads a cubin.
@@ -130,41 +119,54 @@ impl Device {
     /// # Errors
     /// 0x1F and the loader's sentence for a bad file; what RM says.
     pub fn load(self: &Arc<Device>, image: &[u8]) -> RmResult<Arc<Module>> {
-        let bad = |e: super::elf::LoadError| RmError::new(NV_ERR_INVALID_ARGUMENT, format!("loading a module: {e}"));
-        let cubin = Cubin::parse(image, capability(self.profile.sm_version)).map_err(bad)?;
-        let memory = Memory::new(&self.session, cubin.memory_size(), Cache::WriteCombined)?;
-        let bytes = cubin.place(memory.va()).map_err(bad)?;
-        memory.write(0, &bytes)?;
-        Ok(Arc::new(Module { device: self.clone(), cubin, memory }))
+        Module::load(self, image, capability(self.profile.sm_version))
     }
 
     /// Launches a kernel. `arguments` is the block of arguments, laid out as the parameters are. Returns the fence.
     ///
     /// # Errors
-    /// 0x1F for a launch the GPU cannot run or arguments of the wrong size, with the numbers; the channel's fault.
+    /// As [`Device::launch_with`], and 0x1F for arguments of the wrong size.
     pub fn launch(&self, kernel: &KernelRef, launch: &Launch, arguments: &[u8]) -> RmResult<u64> {
+        self.launch_with(kernel, launch, |block| {
+            let (found, wanted) = (arguments.len(), block.len() as u32);
+            if found != block.len() {
+                return Err(refused(kernel.kernel(), LaunchError::ArgumentBytes { found, wanted }));
+            }
+            block.copy_from_slice(arguments);
+            Ok(())
+        })
+    }
+
+    /// Launches a kernel. `fill` writes the block of arguments, laid out as the parameters are. Returns the fence.
+    ///
+    /// # Errors
+    /// 0x1F for a launch the GPU cannot run, with the numbers; what `fill` says; the channel's fault.
+    #[inline]
+    pub fn launch_with(
+        &self,
+        kernel: &KernelRef,
+        launch: &Launch,
+        fill: impl FnOnce(&mut [u8]) -> RmResult<()>,
+    ) -> RmResult<u64> {
         let k = kernel.kernel();
-        let refused = |e: super::launch::LaunchError| {
-            RmError::new(NV_ERR_INVALID_ARGUMENT, format!("launching '{}': {e}", k.name))
-        };
         self.watch.check()?;
-        let module = kernel.module.memory.va();
-        let bank = params::bank(k, module, launch, &self.windows, arguments).map_err(refused)?;
+        let mut prepared = kernel.prepared().lock();
+        fill(prepared.arguments(k))?;
         let mut work = self.work.lock();
-        if k.local_memory() > work.local {
-            self.grow_local(&mut work, k.local_memory())?;
+        if kernel.local_memory() > work.local {
+            self.grow_local(&mut work, kernel.local_memory())?;
         }
-        let local_memory = work.local;
-        let slot = work.queue.reserve(QMD_BYTES + bank.len() as u64)?;
-        let place = qmd::Place { module, bank: slot.data + QMD_BYTES, bank_size: bank.len() as u32, local_memory };
-        let sass = self.profile.sm_version;
-        let sass = (sass >> 4 & 0xf0 | sass & 0xf) as u8;
-        let qmd = qmd::build(k, launch, &place, &self.limits, sass).map_err(refused)?;
-        work.queue.fill(&slot, 0, zerocopy::IntoBytes::as_bytes(&qmd[..]))?;
-        work.queue.fill(&slot, QMD_BYTES, &bank)?;
-        let mut commands = work.queue.begin(Engine::Compute);
-        commands.launch(slot.data);
-        self.submit(&mut work, &slot, commands)
+        if !prepared.is_for(launch, work.local) {
+            let module = kernel.module().address();
+            prepared.make(k, module, launch, work.local, &self.context).map_err(|e| refused(k, e))?;
+        }
+        let slot = work.queue.reserve(prepared.bytes())?;
+        work.queue.fill(&slot, prepared.at(slot.data))?;
+        let fence = work.queue.submit(&slot, Engine::Compute, |commands| {
+            commands.launch(slot.data);
+        });
+        self.last.store(fence, Ordering::Release);
+        Ok(fence)
     }
 
     /// Copies between buffers on the GPU. Returns the fence.
@@ -172,12 +174,7 @@ impl Device {
     /// # Errors
     /// 0x20 when a range lies outside its buffer, 0x1F when the ranges overlap; the channel's fault.
     pub fn copy(&self, to: &Buffer, to_offset: u64, from: &Buffer, from_offset: u64, size: u64) -> RmResult<u64> {
-        to.memory.check(to_offset, size)?;
-        from.memory.check(from_offset, size)?;
-        let (mut from, mut to) = (from.memory.va() + from_offset, to.memory.va() + to_offset);
-        if from < to + size && to < from + size {
-            fail!(NV_ERR_INVALID_ARGUMENT, "copying {size:#x} bytes from {from:#x} to {to:#x}: the ranges overlap");
-        }
+        let (mut from, mut to) = ranges(to, to_offset, from, from_offset, size)?;
         self.watch.check()?;
         let mut work = self.work.lock();
         let mut fence = work.queue.last();
@@ -185,9 +182,10 @@ impl Device {
         while left > 0 {
             let piece = left.min(COPY_PIECE);
             let slot = work.queue.reserve(0)?;
-            let mut commands = work.queue.begin(Engine::Copy);
-            commands.copy(from, to, piece as u32);
-            fence = self.submit(&mut work, &slot, commands)?;
+            fence = work.queue.submit(&slot, Engine::Copy, |commands| {
+                commands.copy(from, to, piece as u32);
+            });
+            self.last.store(fence, Ordering::Release);
             (from, to, left) = (from + piece, to + piece, left - piece);
         }
         Ok(fence)
@@ -226,10 +224,24 @@ impl Device {
         self.watch.fault()
     }
 
-    fn submit(&self, work: &mut Work, slot: &super::queue::Slot, commands: super::commands::Commands) -> RmResult<u64> {
-        let fence = work.queue.submit(slot, commands)?;
-        self.last.store(fence, Ordering::Release);
-        Ok(fence)
+    /// What every launch has in common.
+    pub fn context(&self) -> &Context {
+        &self.context
+    }
+
+    /// Progress of its channel.
+    pub fn timeline(&self) -> &Arc<Timeline> {
+        &self.timeline
+    }
+
+    /// The doorbell of all its channels.
+    pub fn doorbell(&self) -> &Arc<Doorbell> {
+        &self.doorbell
+    }
+
+    /// The RM objects it lives on.
+    pub fn session(&self) -> &Arc<Session> {
+        &self.session
     }
 
     /// More local memory for each thread: after everything before has finished, since it may use the old.
@@ -243,19 +255,50 @@ impl Device {
     }
 }
 
-const QMD_BYTES: u64 = qmd::DWORDS as u64 * 4;
+/// GPU addresses of a copy's source and target.
+///
+/// # Errors
+/// 0x20 when a range lies outside its buffer, 0x1F when they overlap.
+pub fn ranges(to: &Buffer, to_offset: u64, from: &Buffer, from_offset: u64, size: u64) -> RmResult<(u64, u64)> {
+    to.memory.check(to_offset, size)?;
+    from.memory.check(from_offset, size)?;
+    let (from, to) = (from.memory.va() + from_offset, to.memory.va() + to_offset);
+    if from < to + size && to < from + size {
+        fail!(NV_ERR_INVALID_ARGUMENT, "copying {size:#x} bytes from {from:#x} to {to:#x}: the ranges overlap");
+    }
+    Ok((from, to))
+}
+
+/// The error of a launch that cannot be.
+#[cold]
+pub fn refused(kernel: &Kernel, e: LaunchError) -> RmError {
+    RmError::new(NV_ERR_INVALID_ARGUMENT, format!("launching '{}': {e}", kernel.name))
+}
+
+/// The first words of a channel: its engines, and where kernels find shared and local memory.
+///
+/// # Errors
+/// The channel's fault.
+pub fn set_up(queue: &mut Queue, windows: &Windows) -> RmResult<()> {
+    let slot = queue.reserve(0)?;
+    queue.submit(&slot, Engine::Compute, |commands| {
+        commands.set_object(Engine::Compute, AMPERE_COMPUTE_B).windows(windows.shared, windows.local);
+        commands.set_object(Engine::Copy, AMPERE_DMA_COPY_B);
+    });
+    Ok(())
+}
 
 /// Gives the GPU memory for `local` bytes per thread, as its units take it: warps in 512 bytes, TPCs in 32 KiB.
-fn local_memory(session: &Arc<Session>, queue: &mut Queue, local: u32, sms: u32) -> RmResult<Memory> {
+pub fn local_memory(session: &Arc<Session>, queue: &mut Queue, local: u32, sms: u32) -> RmResult<Memory> {
     let per_warp = (u64::from(local) * WARP).next_multiple_of(512);
     let per_tpc = (per_warp * WARPS_PER_SM * SMS_PER_TPC).next_multiple_of(32 << 10);
     let total = (per_tpc * u64::from(sms).div_ceil(SMS_PER_TPC)).next_multiple_of(128 << 10);
     let arena = Memory::new(session, total, Cache::WriteCombined)
         .during(|| format!("local memory of {local} bytes for each thread"))?;
     let slot = queue.reserve(0)?;
-    let mut commands = queue.begin(Engine::Compute);
-    commands.local_memory(arena.va(), per_tpc);
-    queue.submit(&slot, commands)?;
+    queue.submit(&slot, Engine::Compute, |commands| {
+        commands.local_memory(arena.va(), per_tpc);
+    });
     Ok(arena)
 }
 
@@ -293,6 +336,14 @@ impl Buffer {
         self.memory.len()
     }
 
+    /// Bytes of it as a replay copies them: they stay as long as the place, or its clones, do.
+    ///
+    /// # Errors
+    /// 0x20 when they lie outside.
+    pub fn place(&self, offset: u64, len: u64) -> RmResult<Place> {
+        Place::of(&self.memory, offset, len)
+    }
+
     /// Waits for the GPU, then gives the CPU address of a range. It stays valid as long as the buffer.
     ///
     /// # Errors
@@ -328,69 +379,5 @@ impl Drop for Buffer {
     fn drop(&mut self) {
         // The GPU may still use it. A fault ends the wait, and then it does not.
         let _ = self.device.synchronize();
-    }
-}
-
-impl Module {
-    /// The device it is loaded on.
-    pub fn device(&self) -> &Arc<Device> {
-        &self.device
-    }
-
-    /// The kernel of a name.
-    ///
-    /// # Errors
-    /// 0x57 with the names there are.
-    pub fn kernel(self: &Arc<Module>, name: &str) -> RmResult<KernelRef> {
-        let kernels = self.cubin.kernels();
-        match kernels.iter().position(|k| k.name == name) {
-            Some(index) => Ok(KernelRef { module: self.clone(), index }),
-            None => {
-                let names: Vec<&str> = kernels.iter().map(|k| k.name.as_str()).collect();
-                fail!(NV_ERR_OBJECT_NOT_FOUND, "the module has no kernel '{name}', only: {}", names.join(", "))
-            }
-        }
-    }
-
-    /// GPU address and size of a `__device__` or `__constant__` variable.
-    ///
-    /// # Errors
-    /// 0x57 when there is none of that name.
-    pub fn variable(&self, name: &str) -> RmResult<(u64, u64)> {
-        match self.cubin.variable(name) {
-            Some(v) => Ok((self.memory.va() + v.offset, v.size)),
-            None => fail!(NV_ERR_OBJECT_NOT_FOUND, "the module has no variable '{name}'"),
-        }
-    }
-
-    /// Waits for the GPU, then copies bytes into a variable.
-    ///
-    /// # Errors
-    /// As [`Module::variable`] and [`Buffer::write`].
-    pub fn write_variable(&self, name: &str, bytes: &[u8]) -> RmResult<()> {
-        let (at, size) = self.variable(name)?;
-        if bytes.len() as u64 > size {
-            fail!(NV_ERR_INVALID_BASE, "{} bytes for the variable '{name}' of {size}", bytes.len());
-        }
-        self.device.synchronize()?;
-        self.memory.write(at - self.memory.va(), bytes)
-    }
-}
-
-impl Drop for Module {
-    fn drop(&mut self) {
-        let _ = self.device.synchronize();
-    }
-}
-
-impl KernelRef {
-    /// Its description.
-    pub fn kernel(&self) -> &Kernel {
-        &self.module.cubin.kernels()[self.index]
-    }
-
-    /// The module it belongs to.
-    pub fn module(&self) -> &Arc<Module> {
-        &self.module
     }
 }

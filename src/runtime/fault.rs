@@ -2,6 +2,7 @@
 
 use super::memory::Memory;
 use super::queue::Timeline;
+use super::replay::Place;
 use super::session::Session;
 use crate::status::{RmError, RmResult, fail};
 use std::fmt;
@@ -104,7 +105,7 @@ const SMS: u32 = 100;
 /// Looks after one channel's health.
 pub struct Watch {
     session: Arc<Session>,
-    notifier: Memory,
+    notifier: Arc<Memory>,
     debugger: u32,
     channel: u32,
 }
@@ -118,12 +119,21 @@ impl Watch {
         let zeroed = NV83DE_ALLOC_PARAMETERS::new_zeroed();
         let params = NV83DE_ALLOC_PARAMETERS { hClass3dObject: compute, ..zeroed };
         let debugger = session.alloc(session.device, GT200_DEBUGGER, params)?;
-        Ok(Watch { session: session.clone(), notifier, debugger, channel })
+        Ok(Watch { session: session.clone(), notifier: Arc::new(notifier), debugger, channel })
     }
 
     /// Whether the channel was stopped; costs one read of memory.
+    #[inline]
     pub fn is_stopped(&self) -> bool {
         self.notifier.read_u32(offset_of!(nvgpu_notification, info16) as u64) >> 16 == WRITTEN
+    }
+
+    /// The word whose high half says so.
+    ///
+    /// # Errors
+    /// None in practice: the notifier has room for it.
+    pub fn status_word(&self) -> RmResult<Place> {
+        Place::of(&self.notifier, offset_of!(nvgpu_notification, info16) as u64, 4)
     }
 
     /// What stopped the channel; `None` while it runs.
@@ -153,7 +163,13 @@ impl Watch {
     ///
     /// # Errors
     /// 0x62 (`NV_ERR_RESET_REQUIRED`) and the fault's sentence.
+    #[inline]
     pub fn check(&self) -> RmResult<()> {
+        if self.is_stopped() { self.report() } else { Ok(()) }
+    }
+
+    #[cold]
+    fn report(&self) -> RmResult<()> {
         match self.fault()? {
             None => Ok(()),
             Some(fault) => Err(RmError::new(NV_ERR_RESET_REQUIRED, fault.to_string())),
@@ -195,6 +211,12 @@ impl Watch {
             std::thread::sleep(deadline.map_or(sleep, |d| sleep.min(d - waited)));
             sleep = (sleep * 2).min(LONGEST_SLEEP);
         }
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.session.free(self.debugger);
     }
 }
 

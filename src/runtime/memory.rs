@@ -4,9 +4,11 @@
 //! bounds-checked; no Rust reference into it ever exists.
 #![allow(unsafe_code)]
 
+use super::commands::Sink;
 use super::session::Session;
 use crate::rm::{DmaRequest, MapRequest};
 use crate::status::{During, RmResult, fail};
+use std::marker::PhantomData;
 use std::sync::Arc;
 use tegrarm_abi::rm::alloc::*;
 use tegrarm_abi::rm::classes::*;
@@ -103,6 +105,7 @@ impl Memory {
         Ok(())
     }
 
+    #[inline]
     fn at<T>(&self, offset: u64) -> *mut T {
         let size = size_of::<T>() as u64;
         assert!(offset.is_multiple_of(size) && offset + size <= self.len, "{offset:#x} in {:#x} bytes", self.len);
@@ -113,6 +116,7 @@ impl Memory {
     ///
     /// # Panics
     /// When it lies outside or is not aligned: a bug of the runtime.
+    #[inline]
     pub fn read_u32(&self, offset: u64) -> u32 {
         // SAFETY: `at` checked bounds and alignment; the mapping lives as long as `self`.
         u32::from_le(unsafe { self.at::<u32>(offset).read_volatile() })
@@ -122,6 +126,7 @@ impl Memory {
     ///
     /// # Panics
     /// As [`Memory::read_u32`].
+    #[inline]
     pub fn read_u64(&self, offset: u64) -> u64 {
         // SAFETY: as in `read_u32`.
         u64::from_le(unsafe { self.at::<u64>(offset).read_volatile() })
@@ -131,6 +136,7 @@ impl Memory {
     ///
     /// # Panics
     /// As [`Memory::read_u32`].
+    #[inline]
     pub fn write_u32(&self, offset: u64, value: u32) {
         // SAFETY: as in `read_u32`.
         unsafe { self.at::<u32>(offset).write_volatile(value.to_le()) }
@@ -140,6 +146,7 @@ impl Memory {
     ///
     /// # Panics
     /// As [`Memory::read_u32`].
+    #[inline]
     pub fn write_u64(&self, offset: u64, value: u64) {
         // SAFETY: as in `read_u32`.
         unsafe { self.at::<u64>(offset).write_volatile(value.to_le()) }
@@ -157,14 +164,6 @@ impl Memory {
             std::ptr::copy_nonoverlapping(from.as_ptr(), (self.cpu + offset as usize) as *mut u8, from.len());
         }
         Ok(())
-    }
-
-    /// Copies words in.
-    ///
-    /// # Errors
-    /// 0x20 when they do not fit.
-    pub fn write_words(&self, offset: u64, words: &[u32]) -> RmResult<()> {
-        self.write(offset, zerocopy::IntoBytes::as_bytes(words))
     }
 
     /// Zeroes a range.
@@ -192,15 +191,52 @@ impl Memory {
     }
 }
 
+/// Words written one after another into a buffer.
+pub struct Writer<'a> {
+    at: *mut u32,
+    written: usize,
+    most: usize,
+    memory: PhantomData<&'a Memory>,
+}
+
+impl Memory {
+    /// Writes up to `most` words from `offset` on.
+    ///
+    /// # Panics
+    /// When they do not fit or `offset` is not aligned: a bug of the runtime.
+    pub fn writer(&self, offset: u64, most: usize) -> Writer<'_> {
+        assert!(offset.is_multiple_of(4) && offset + most as u64 * 4 <= self.len, "{most} words at {offset:#x}");
+        Writer { at: (self.cpu + offset as usize) as *mut u32, written: 0, most, memory: PhantomData }
+    }
+}
+
+impl Sink for Writer<'_> {
+    #[inline]
+    fn put<const N: usize>(&mut self, words: [u32; N]) {
+        assert!(N <= self.most - self.written, "a submission of more words than it has room for");
+        for (i, word) in words.into_iter().enumerate() {
+            // SAFETY: below `most` words, which `Memory::writer` found inside the mapping; the memory is borrowed.
+            unsafe { self.at.add(self.written + i).write_volatile(word.to_le()) };
+        }
+        self.written += N;
+    }
+
+    #[inline]
+    fn len(&self) -> usize {
+        self.written
+    }
+}
+
 impl Drop for Memory {
     fn drop(&mut self) {
         self.session.free(self.handle);
     }
 }
 
-/// The doorbell page. Belongs to the session, whose end unmaps it.
+/// The doorbell page; unmapped when dropped.
 pub struct Doorbell {
-    _session: Arc<Session>,
+    session: Arc<Session>,
+    usermode: u32,
     word: usize,
 }
 
@@ -217,14 +253,28 @@ impl Doorbell {
         let usermode = session.alloc_plain(session.subdevice, TURING_USERMODE_A)?;
         let (client, subdevice) = (session.client(), session.subdevice);
         let request = MapRequest { memory: usermode, offset: 0, length: PAGE_LEN, at: None, flags: 0 };
-        let page = session.rm().map_memory(client, subdevice, &request);
-        Ok(Doorbell { _session: session.clone(), word: page.during(|| "mapping the doorbell")? + DOORBELL })
+        // From here on `Drop` undoes it: freeing the object takes its mappings along.
+        let mut doorbell = Doorbell { session: session.clone(), usermode, word: 0 };
+        let page = session.rm().map_memory(client, subdevice, &request).during(|| "mapping the doorbell")?;
+        doorbell.word = page + DOORBELL;
+        Ok(doorbell)
+    }
+
+    /// The word's CPU address.
+    pub fn word(&self) -> usize {
+        self.word
     }
 
     /// Tells the GPU that a channel has work, after everything written before.
     pub fn ring(&self, token: u32) {
         tegrarm_kmd::DeviceMem::barrier();
-        // SAFETY: the word lies in the page mapped by `map`, which the session keeps until it ends.
+        // SAFETY: the word lies in the page mapped by `map`, which stays until `Drop`.
         unsafe { (self.word as *mut u32).write_volatile(token.to_le()) }
+    }
+}
+
+impl Drop for Doorbell {
+    fn drop(&mut self) {
+        self.session.free(self.usermode);
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! Two loaders turn object files into memory: [`cubin`] GPU machine code, [`hostobj`] CPU machine code. [`params`] and [`qmd`]
 //! turn a loaded kernel and a launch into the constant bank and the 64 dwords that the GPU reads.
-//! [`device`] brings a GPU up with RM calls alone ([`session`], [`queue`]) and runs them on it.
+//! [`device`] brings a GPU up with RM calls alone ([`session`], [`queue`]) and runs them on it; [`replay`] runs what was
+//! recorded once.
 
 pub mod commands;
 pub mod cubin;
@@ -12,7 +13,10 @@ pub mod fault;
 pub mod hostobj;
 pub mod launch;
 pub mod memory;
+pub mod module;
 pub mod params;
+pub mod prepared;
 pub mod qmd;
 pub mod queue;
+pub mod replay;
 pub mod session;

@@ -52,19 +52,29 @@ pub fn bank(
     if arguments.len() != kernel.parameter_size as usize {
         return Err(LaunchError::ArgumentBytes { found: arguments.len(), wanted: kernel.parameter_size });
     }
-    let mut bank = vec![0; kernel.parameter_bank().max(BANK_HEADER).next_multiple_of(16) as usize];
-    put(&mut bank, at::BLOCK, &[launch.block.x, launch.block.y, launch.block.z]);
-    put(&mut bank, at::GRID, &[launch.grid.x, launch.grid.y, launch.grid.z]);
-    put(&mut bank, at::SHARED_WINDOW, &halves(windows.shared));
-    put(&mut bank, at::LOCAL_WINDOW, &halves(windows.local));
-    put(&mut bank, at::STACK, &[STACK_START]);
-    put(&mut bank, at::DYNAMIC_SHARED, &[launch.dynamic_shared]);
-    let constants = kernel.banks.iter().find(|b| b.number == CONSTANT_VARIABLES);
-    put(&mut bank, at::CONSTANTS, &halves(constants.map_or(0, |b| module + b.offset)));
-    put(&mut bank, at::SM_COUNT, &[windows.sm_count]);
-    put(&mut bank, at::RESERVED_SHARED, &[super::cubin::kernel::SHARED_RESERVE]);
+    let mut bank = vec![0; size(kernel)];
+    header(kernel, module, launch, windows, &mut bank);
     bank[kernel.parameter_offset as usize..][..arguments.len()].copy_from_slice(arguments);
     Ok(bank)
+}
+
+/// Bytes of a kernel's parameter bank.
+pub fn size(kernel: &Kernel) -> usize {
+    kernel.parameter_bank().max(BANK_HEADER).next_multiple_of(16) as usize
+}
+
+/// Writes everything but the arguments.
+pub fn header(kernel: &Kernel, module: u64, launch: &Launch, windows: &Windows, bank: &mut [u8]) {
+    put(bank, at::BLOCK, &[launch.block.x, launch.block.y, launch.block.z]);
+    put(bank, at::GRID, &[launch.grid.x, launch.grid.y, launch.grid.z]);
+    put(bank, at::SHARED_WINDOW, &halves(windows.shared));
+    put(bank, at::LOCAL_WINDOW, &halves(windows.local));
+    put(bank, at::STACK, &[STACK_START]);
+    put(bank, at::DYNAMIC_SHARED, &[launch.dynamic_shared]);
+    let constants = kernel.banks.iter().find(|b| b.number == CONSTANT_VARIABLES);
+    put(bank, at::CONSTANTS, &halves(constants.map_or(0, |b| module + b.offset)));
+    put(bank, at::SM_COUNT, &[windows.sm_count]);
+    put(bank, at::RESERVED_SHARED, &[super::cubin::kernel::SHARED_RESERVE]);
 }
 
 /// Packs single arguments into the block of arguments: each at its parameter's offset.

@@ -5,10 +5,9 @@
 
 use super::commands::{Commands, Engine, MOST};
 use super::fault::Watch;
-use super::memory::{Cache, Doorbell, Memory};
-use super::session::Session;
+use super::memory::{Cache, Doorbell, Memory, Writer};
+use super::session::{Group, Session};
 use crate::status::{During, RmResult, fail};
-use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 use tegrarm_abi::rm::alloc::*;
@@ -18,10 +17,12 @@ use tegrarm_abi::rm::ctrl_c36f::*;
 use tegrarm_abi::rm::status::*;
 use zerocopy::FromZeros;
 
-const ENTRIES: u32 = 1024;
-const USERD: u64 = ENTRIES as u64 * 8;
+/// Entries of a channel's ring.
+pub const ENTRIES: u32 = 1024;
+/// Where USERD lies in the area.
+pub const USERD: u64 = ENTRIES as u64 * 8;
 /// `GPPut` in USERD.
-const GP_PUT: u64 = 0x8c;
+pub const GP_PUT: u64 = 0x8c;
 const AREA: u64 = 64 << 10;
 /// Pushbuffer words, QMDs and parameter banks of submissions in flight.
 const COMMAND_BYTES: u64 = 1 << 20;
@@ -31,11 +32,23 @@ pub const WORD_BYTES: u64 = MOST as u64 * 4;
 
 /// Progress of the GPU: the number of the last submission that has finished.
 pub struct Timeline {
-    memory: Memory,
+    memory: Arc<Memory>,
 }
 
 impl Timeline {
+    /// Its memory; the number is the first double word.
+    pub fn memory(&self) -> &Arc<Memory> {
+        &self.memory
+    }
+
+    /// Its GPU address.
+    #[inline]
+    pub fn va(&self) -> u64 {
+        self.memory.va()
+    }
+
     /// The last finished submission.
+    #[inline]
     pub fn completed(&self) -> u64 {
         self.memory.read_u64(0)
     }
@@ -50,64 +63,74 @@ pub struct Slot {
     pub data: u64,
 }
 
-struct InFlight {
-    fence: u64,
-    end: u64,
-}
-
 /// A channel with its memory.
 pub struct Queue {
-    area: Memory,
+    /// Declared first: the channel goes before the memory it uses.
+    group: Group,
+    area: Arc<Memory>,
     commands: Memory,
-    doorbell: Doorbell,
+    doorbell: Arc<Doorbell>,
     timeline: Arc<Timeline>,
     watch: Arc<Watch>,
     token: u32,
     put: u32,
-    /// Bytes ever taken from the command memory, and given back; the memory is used as a ring.
+    /// Bytes ever taken from the command memory, which is used as a ring.
     head: u64,
-    tail: u64,
-    in_flight: VecDeque<InFlight>,
+    /// `head` after submission n, at index n modulo the ring's entries.
+    heads: Box<[u64; ENTRIES as usize]>,
     last: u64,
     engine: Engine,
 }
 
+/// What rings a channel: shared memory that outlives the queue where somebody still uses it.
+pub struct Ring {
+    /// The ring at 0, USERD at [`USERD`].
+    pub area: Arc<Memory>,
+    /// The doorbell page.
+    pub doorbell: Arc<Doorbell>,
+    /// The channel's work submit token.
+    pub token: u32,
+    /// Entries written so far.
+    pub put: u32,
+}
+
 impl Queue {
-    /// Brings a channel up, with compute and copy engines.
+    /// Brings a channel up in a group of its own, with compute and copy engines.
     ///
     /// # Errors
     /// What RM says; nothing stays behind that the session's end does not take.
-    pub fn open(session: &Arc<Session>) -> RmResult<Queue> {
+    pub fn open(session: &Arc<Session>, doorbell: &Arc<Doorbell>) -> RmResult<Queue> {
         let area = Memory::new(session, AREA, Cache::WriteCombined)?;
         let notifier = Memory::new(session, 4096, Cache::Cached)?;
+        let group = Group::new(session)?;
         let zeroed = NV_CHANNELGPFIFO_ALLOCATION_PARAMETERS::new_zeroed();
         let mut params = NV_CHANNELGPFIFO_ALLOCATION_PARAMETERS {
             hObjectError: notifier.handle(),
             hObjectBuffer: area.handle(),
             gpFifoOffset: area.va(),
             gpFifoEntries: ENTRIES,
-            hContextShare: session.share,
+            hContextShare: group.share,
             ..zeroed
         };
         (params.hUserdMemory[0], params.userdOffset[0]) = (area.handle(), USERD);
-        let channel = session.alloc(session.group, AMPERE_CHANNEL_GPFIFO_A, params).during(|| "opening the channel")?;
+        let channel = session.alloc(group.group, AMPERE_CHANNEL_GPFIFO_A, params).during(|| "opening the channel")?;
         let compute = session.alloc_plain(channel, AMPERE_COMPUTE_B)?;
         session.alloc_plain(channel, AMPERE_DMA_COPY_B)?;
         let mut schedule = NVA06C_CTRL_GPFIFO_SCHEDULE_PARAMS { bEnable: 1, ..FromZeros::new_zeroed() };
-        session.control(session.group, NVA06C_CTRL_CMD_GPFIFO_SCHEDULE, &mut schedule)?;
+        session.control(group.group, NVA06C_CTRL_CMD_GPFIFO_SCHEDULE, &mut schedule)?;
         let mut token = NVC36F_CTRL_CMD_GPFIFO_GET_WORK_SUBMIT_TOKEN_PARAMS::new_zeroed();
         session.control(channel, NVC36F_CTRL_CMD_GPFIFO_GET_WORK_SUBMIT_TOKEN, &mut token)?;
         Ok(Queue {
+            group,
             commands: Memory::new(session, COMMAND_BYTES, Cache::WriteCombined)?,
-            doorbell: Doorbell::map(session)?,
-            timeline: Arc::new(Timeline { memory: Memory::new(session, 4096, Cache::Cached)? }),
+            doorbell: doorbell.clone(),
+            timeline: Arc::new(Timeline { memory: Arc::new(Memory::new(session, 4096, Cache::Cached)?) }),
             watch: Arc::new(Watch::new(session, notifier, compute, token.workSubmitToken & 0xffff)?),
-            area,
+            area: Arc::new(area),
             token: token.workSubmitToken,
             put: 0,
             head: 0,
-            tail: 0,
-            in_flight: VecDeque::with_capacity(ENTRIES as usize),
+            heads: Box::new([0; ENTRIES as usize]),
             last: 0,
             engine: Engine::Compute,
         })
@@ -128,79 +151,92 @@ impl Queue {
         self.last
     }
 
+    /// The handle of its channel group.
+    pub fn group(&self) -> u32 {
+        self.group.group
+    }
+
+    /// The channel itself, for who submits to it in its own way from now on.
+    pub fn ring(&self) -> Ring {
+        Ring { area: self.area.clone(), doorbell: self.doorbell.clone(), token: self.token, put: self.put }
+    }
+
     /// Takes room for one submission with `data` bytes behind its words, waiting for earlier ones if need be.
     ///
     /// # Errors
     /// 0x1F when it can never fit; the channel's fault.
+    #[inline]
     pub fn reserve(&mut self, data: u64) -> RmResult<Slot> {
         let need = (WORD_BYTES + data).next_multiple_of(SLOT_ALIGN);
-        if need > COMMAND_BYTES / 2 {
-            fail!(NV_ERR_INVALID_ARGUMENT, "a submission of {need:#x} bytes: at most {:#x}", COMMAND_BYTES / 2);
-        }
         let mut start = self.head;
         let left = COMMAND_BYTES - start % COMMAND_BYTES;
         if left < need {
             start += left;
         }
-        self.retire();
-        while start + need - self.tail > COMMAND_BYTES || self.in_flight.len() as u32 >= ENTRIES - 1 {
-            let Some(oldest) = self.in_flight.front() else { break };
-            self.watch.wait(&self.timeline, oldest.fence, Some(ROOM_DEADLINE), self.last)?;
-            self.retire();
+        if !self.fits(start + need) {
+            self.wait_for_room(start + need, need)?;
         }
         let offset = start % COMMAND_BYTES;
         Ok(Slot { offset, end: start + need, data: self.commands.va() + offset + WORD_BYTES })
     }
 
-    fn retire(&mut self) {
-        let completed = self.timeline.completed();
-        while let Some(done) = self.in_flight.front().filter(|f| f.fence <= completed) {
-            self.tail = done.end;
-            self.in_flight.pop_front();
+    /// Whether the command memory up to `end` and an entry of the ring are free.
+    #[inline]
+    fn fits(&self, end: u64) -> bool {
+        let done = self.timeline.completed().min(self.last);
+        end - self.heads[(done % u64::from(ENTRIES)) as usize] <= COMMAND_BYTES
+            && self.last - done < u64::from(ENTRIES) - 1
+    }
+
+    #[cold]
+    fn wait_for_room(&self, end: u64, need: u64) -> RmResult<()> {
+        if need > COMMAND_BYTES / 2 {
+            fail!(NV_ERR_INVALID_ARGUMENT, "a submission of {need:#x} bytes: at most {:#x}", COMMAND_BYTES / 2);
         }
-        if self.in_flight.is_empty() {
-            self.tail = self.head;
+        while !self.fits(end) && self.timeline.completed() < self.last {
+            let oldest = self.timeline.completed() + 1;
+            self.watch.wait(&self.timeline, oldest, Some(ROOM_DEADLINE), self.last)?;
         }
+        Ok(())
     }
 
     /// Writes into a slot's room behind the words.
     ///
     /// # Errors
     /// 0x20 when it does not fit.
-    pub fn fill(&self, slot: &Slot, offset: u64, bytes: &[u8]) -> RmResult<()> {
-        self.commands.write(slot.offset + WORD_BYTES + offset, bytes)
+    #[inline]
+    pub fn fill(&self, slot: &Slot, bytes: &[u8]) -> RmResult<()> {
+        self.commands.write(slot.offset + WORD_BYTES, bytes)
     }
 
-    /// The start of a submission for an engine: ordered behind work of the other one.
-    pub fn begin(&mut self, engine: Engine) -> Commands {
-        let mut commands = Commands::default();
+    /// Writes a submission's words, ordered behind work of the other engine, and gives it to the GPU. Returns its fence.
+    #[inline]
+    pub fn submit(&mut self, slot: &Slot, engine: Engine, words: impl FnOnce(&mut Commands<Writer<'_>>)) -> u64 {
+        let fence = self.last + 1;
+        let mut commands = Commands::new(self.commands.writer(slot.offset, MOST));
         if engine != self.engine {
             commands.wait_for_idle();
             self.engine = engine;
         }
-        commands
-    }
-
-    /// Ends a submission and gives it to the GPU. Returns its fence.
-    ///
-    /// # Errors
-    /// None of its own; the words have been checked to fit.
-    pub fn submit(&mut self, slot: &Slot, mut commands: Commands) -> RmResult<u64> {
-        let fence = self.last + 1;
-        commands.release(self.timeline.memory.va(), fence);
-        let words = commands.words();
-        self.commands.write_words(slot.offset, words)?;
-        let at = self.commands.va() + slot.offset;
-        let entry = at | ((words.len() as u64) << 42) | (1 << 41);
+        words(&mut commands);
+        commands.release(self.timeline.va(), fence);
+        let entry = entry(self.commands.va() + slot.offset, commands.len() as u64);
         self.area.write_u64(u64::from(self.put) * 8, entry);
         self.put = (self.put + 1) % ENTRIES;
+        // The GPU may be reading the pointer already, for an earlier doorbell: the entry comes first.
         tegrarm_kmd::DeviceMem::barrier();
         self.area.write_u32(USERD + GP_PUT, self.put);
         self.doorbell.ring(self.token);
         (self.last, self.head) = (fence, slot.end);
-        self.in_flight.push_back(InFlight { fence, end: slot.end });
-        Ok(fence)
+        self.heads[(fence % u64::from(ENTRIES)) as usize] = slot.end;
+        fence
     }
+}
+
+/// A GPFIFO entry: `words` at GPU address `at`, at the level of the channel itself.
+#[inline]
+pub fn entry(at: u64, words: u64) -> u64 {
+    at | words << 42 | 1 << 41
 }
 
 /// How long a submission waits for room: longer than any work that is not stuck.

@@ -1,4 +1,4 @@
-//! An RM client with everything below it that a program needs: device, address space, channel group, context share.
+//! An RM client with everything below it that a program needs: device, address space, channel groups.
 
 use crate::rm::Rm;
 use crate::status::RmResult;
@@ -17,10 +17,41 @@ pub struct Session {
     pub subdevice: u32,
     /// NV01_MEMORY_VIRTUAL over the address space: what buffers are mapped through.
     pub mapper: u32,
+    space: u32,
+}
+
+/// A channel group with its context share: channels of one group share the engines' state, and a fault.
+pub struct Group {
+    session: Arc<Session>,
     /// KEPLER_CHANNEL_GROUP_A.
     pub group: u32,
     /// FERMI_CONTEXT_SHARE_A.
     pub share: u32,
+}
+
+impl Group {
+    /// Makes one.
+    ///
+    /// # Errors
+    /// What RM says; nothing stays behind.
+    pub fn new(session: &Arc<Session>) -> RmResult<Group> {
+        let zeroed = NV_CHANNEL_GROUP_ALLOCATION_PARAMETERS::new_zeroed();
+        let params = NV_CHANNEL_GROUP_ALLOCATION_PARAMETERS { engineType: NV2080_ENGINE_TYPE_GRAPHICS, ..zeroed };
+        let group = session.alloc(session.device, KEPLER_CHANNEL_GROUP_A, params)?;
+        // From here on `Drop` undoes it: freeing the group takes what is below it along.
+        let mut made = Group { session: session.clone(), group, share: 0 };
+        let zeroed = NV_CTXSHARE_ALLOCATION_PARAMETERS::new_zeroed();
+        let flags = NV_CTXSHARE_ALLOCATION_FLAGS_SUBCONTEXT_ASYNC;
+        let params = NV_CTXSHARE_ALLOCATION_PARAMETERS { hVASpace: session.space, flags, ..zeroed };
+        made.share = session.alloc(group, FERMI_CONTEXT_SHARE_A, params)?;
+        Ok(made)
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        self.session.free(self.group);
+    }
 }
 
 impl Session {
@@ -31,21 +62,14 @@ impl Session {
     pub fn open(rm: &Arc<Rm>) -> RmResult<Session> {
         let client = rm.alloc(rm.prepare_alloc(NV01_ROOT_CLIENT, false, 0)?, 0, 0, 0, &mut [])?;
         let rm = rm.clone();
-        let mut s = Session { rm, client, device: 0, subdevice: 0, mapper: 0, group: 0, share: 0 };
+        let mut s = Session { rm, client, device: 0, subdevice: 0, mapper: 0, space: 0 };
         let zeroed = NV0080_ALLOC_PARAMETERS::new_zeroed();
         s.device = s.alloc(client, NV01_DEVICE_0, NV0080_ALLOC_PARAMETERS { hClientShare: client, ..zeroed })?;
         s.subdevice = s.alloc(s.device, NV20_SUBDEVICE_0, NV2080_ALLOC_PARAMETERS::new_zeroed())?;
-        let space = s.alloc(s.device, FERMI_VASPACE_A, NV_VASPACE_ALLOCATION_PARAMETERS::new_zeroed())?;
+        s.space = s.alloc(s.device, FERMI_VASPACE_A, NV_VASPACE_ALLOCATION_PARAMETERS::new_zeroed())?;
         let zeroed = NV_MEMORY_VIRTUAL_ALLOCATION_PARAMS::new_zeroed();
-        let mapper = NV_MEMORY_VIRTUAL_ALLOCATION_PARAMS { hVASpace: space, ..zeroed };
+        let mapper = NV_MEMORY_VIRTUAL_ALLOCATION_PARAMS { hVASpace: s.space, ..zeroed };
         s.mapper = s.alloc(s.device, NV01_MEMORY_VIRTUAL, mapper)?;
-        let zeroed = NV_CHANNEL_GROUP_ALLOCATION_PARAMETERS::new_zeroed();
-        let group = NV_CHANNEL_GROUP_ALLOCATION_PARAMETERS { engineType: NV2080_ENGINE_TYPE_GRAPHICS, ..zeroed };
-        s.group = s.alloc(s.device, KEPLER_CHANNEL_GROUP_A, group)?;
-        let zeroed = NV_CTXSHARE_ALLOCATION_PARAMETERS::new_zeroed();
-        let flags = NV_CTXSHARE_ALLOCATION_FLAGS_SUBCONTEXT_ASYNC;
-        let share = NV_CTXSHARE_ALLOCATION_PARAMETERS { hVASpace: space, flags, ..zeroed };
-        s.share = s.alloc(s.group, FERMI_CONTEXT_SHARE_A, share)?;
         Ok(s)
     }
 

@@ -45,6 +45,8 @@ impl Core {
     }
 
     pub(crate) fn remove(&self, id: u32) {
+        // Its token may lie in a doorbell, over that of another channel: taken while it still names one.
+        self.poll_doorbells();
         let mut channels = self.channels.write();
         let Some(at) = channels.iter().position(|c| c.hw.id == id) else { return };
         let channel = channels.remove(at);

@@ -1,0 +1,17 @@
+//! The runtime: devices, buffers, modules, launches, replays.
+
+mod handles;
+mod pointers;
+
+// In the header's order.
+pub mod device;
+
+pub mod buffers;
+
+pub mod modules;
+
+pub mod launch;
+
+pub mod replay;
+
+pub(super) use handles::{close_all, forget_handles};

@@ -1,0 +1,119 @@
+//! Modules: machine code, its kernels and variables.
+
+use super::super::guard::status;
+use super::super::objects::{NV_STATUS, NvU64};
+use super::device::tegrarm_device;
+use super::handles::{self, Entry};
+use super::pointers::{bytes, give, give_any, present, text};
+use std::ffi::{c_char, c_void};
+use std::sync::Arc;
+
+/// Loaded machine code. A handle, as `tegrarm_device`.
+#[allow(non_camel_case_types)]
+pub struct tegrarm_module {
+    _private: [u8; 0],
+}
+
+/// A kernel of a module. A handle, as `tegrarm_device`; it belongs to its module.
+#[allow(non_camel_case_types)]
+pub struct tegrarm_kernel {
+    _private: [u8; 0],
+}
+
+/// Loads a cubin: machine code of NVRTC, ptxas or nvJitLink for exactly this GPU (sm_87 on Orin).
+///
+/// `image` is not kept. `*module` is a new handle; unload it with `tegrarm_module_unload`. Errors: 0x57 no such
+/// device, 0x1F a file that cannot be loaded (`tegrarm_last_error` names section and offset), 0x51 out of memory.
+///
+/// # Safety
+/// `image` is valid for reads of `size` bytes; `module` is NULL or valid for writes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tegrarm_module_load(
+    device: *mut tegrarm_device,
+    image: *const c_void,
+    size: usize,
+    module: *mut *mut tegrarm_module,
+) -> NV_STATUS {
+    status(|| {
+        present(module, "module")?;
+        let device = handles::device(device)?;
+        // SAFETY: the caller's promise.
+        let loaded = device.load(&unsafe { bytes(image, size, "image") }?)?;
+        // SAFETY: not NULL; the caller's promise.
+        unsafe { give(module, handles::insert(Entry::Module(loaded)), "module") }
+    })
+}
+
+/// Unloads a module and its kernels, after the work given so far. Errors: 0x57 no such module.
+#[unsafe(no_mangle)]
+pub extern "C" fn tegrarm_module_unload(module: *mut tegrarm_module) -> NV_STATUS {
+    status(|| {
+        handles::module(module)?;
+        let this = module as u64;
+        drop(handles::remove(|handle, entry| handle == this || matches!(entry, Entry::Kernel(_, of) if *of == this)));
+        Ok(())
+    })
+}
+
+/// Finds a kernel by its name (`extern "C"`, or mangled). `*kernel` is a new handle that lives as long as the module.
+/// Errors: 0x57 no such module, or no such kernel (`tegrarm_last_error` names those there are).
+///
+/// # Safety
+/// `name` is NULL or NUL-terminated; `kernel` is NULL or valid for writes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tegrarm_module_kernel(
+    module: *mut tegrarm_module,
+    name: *const c_char,
+    kernel: *mut *mut tegrarm_kernel,
+) -> NV_STATUS {
+    status(|| {
+        present(kernel, "kernel")?;
+        // SAFETY: the caller's promise.
+        let found = handles::module(module)?.kernel(unsafe { text(name) }?)?;
+        // SAFETY: not NULL; the caller's promise.
+        unsafe { give(kernel, handles::insert(Entry::Kernel(Arc::new(found), module as u64)), "kernel") }
+    })
+}
+
+/// Finds a `__device__` or `__constant__` variable: `*address` is its GPU address, `*size` its bytes; either may be
+/// NULL. Errors: 0x57 no such module or variable.
+///
+/// # Safety
+/// `name` is NULL or NUL-terminated; `address` and `size` are NULL or valid for writes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tegrarm_module_variable(
+    module: *mut tegrarm_module,
+    name: *const c_char,
+    address: *mut NvU64,
+    size: *mut NvU64,
+) -> NV_STATUS {
+    status(|| {
+        // SAFETY: the caller's promise.
+        let (at, len) = handles::module(module)?.variable(unsafe { text(name) }?)?;
+        // SAFETY: the caller's promise, both times.
+        unsafe {
+            give_any(address, at);
+            give_any(size, len);
+        }
+        Ok(())
+    })
+}
+
+/// Waits for the work given so far, then copies `size` bytes to the start of a variable. Errors: 0x57 no such module
+/// or variable, 0x20 more bytes than it has, 0x62 the device was stopped by a fault.
+///
+/// # Safety
+/// `name` is NULL or NUL-terminated; `from` is valid for reads of `size` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tegrarm_module_write(
+    module: *mut tegrarm_module,
+    name: *const c_char,
+    from: *const c_void,
+    size: usize,
+) -> NV_STATUS {
+    status(|| {
+        // SAFETY: the caller's promise, both times.
+        let (name, from) = unsafe { (text(name)?, bytes(from, size, "from")?) };
+        handles::module(module)?.write_variable(name, &from)
+    })
+}

@@ -1,0 +1,57 @@
+//! Pointers C hands over.
+
+use crate::status::{RmError, RmResult};
+use std::ffi::{CStr, c_char, c_void};
+use tegrarm_abi::rm::status::*;
+
+/// Writes a result.
+///
+/// # Safety
+/// `p` is NULL or valid for writes.
+pub(super) unsafe fn give<T>(p: *mut T, value: T, name: &str) -> RmResult<()> {
+    present(p, name)?;
+    // SAFETY: not NULL, so valid by the caller's promise; alignment is not assumed.
+    unsafe { p.write_unaligned(value) };
+    Ok(())
+}
+
+/// Refuses NULL before anything is done that would have to be undone.
+#[inline]
+pub(super) fn present<T>(p: *const T, name: &str) -> RmResult<()> {
+    if p.is_null() { Err(missing(name)) } else { Ok(()) }
+}
+
+#[cold]
+fn missing(name: &str) -> RmError {
+    RmError::new(NV_ERR_INVALID_POINTER, format!("{name} is NULL"))
+}
+
+/// # Safety
+/// `p` is NULL or NUL-terminated, and stays so for as long as the result lives.
+pub(super) unsafe fn text<'a>(p: *const c_char) -> RmResult<&'a str> {
+    present(p, "name")?;
+    // SAFETY: the caller's promise.
+    let text = unsafe { CStr::from_ptr(p) }.to_str();
+    text.map_err(|_| RmError::new(NV_ERR_INVALID_ARGUMENT, "name is not UTF-8"))
+}
+
+/// # Safety
+/// `p` is NULL or valid for reads of `size` bytes.
+pub(super) unsafe fn bytes(p: *const c_void, size: usize, name: &str) -> RmResult<Vec<u8>> {
+    present(p, name)?;
+    let mut copy = vec![0; size];
+    // SAFETY: the caller's promise; the copy is ours.
+    unsafe { std::ptr::copy_nonoverlapping(p.cast(), copy.as_mut_ptr(), size) };
+    Ok(copy)
+}
+
+/// Writes a result where the caller may not want it.
+///
+/// # Safety
+/// `p` is NULL or valid for writes.
+pub(super) unsafe fn give_any<T>(p: *mut T, value: T) {
+    if !p.is_null() {
+        // SAFETY: not NULL; the caller's promise.
+        unsafe { p.write_unaligned(value) };
+    }
+}

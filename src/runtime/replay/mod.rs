@@ -1,0 +1,330 @@
+//! Replays: work recorded once and run many times without a system call, an allocation or a lock.
+//!
+//! A run copies inputs in, writes what changes into the recorded words, descriptors and parameter banks (patch points),
+//! rings the doorbell, and waits for one number: a bounded spin, then sleep. Then it copies outputs out. The work is a
+//! device's own ([`record`]) on a channel of its own, or whatever another frontend recorded for channels it has
+//! ([`Replay::foreign`]).
+
+mod place;
+pub mod record;
+mod steps;
+
+pub use place::{Place, Width};
+pub use steps::{Channel, Copy, Counter, Source, Step, Value};
+
+use super::device::Device;
+use crate::status::{RmResult, fail};
+use record::Own;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use steps::Now;
+use tegrarm_abi::rm::status::*;
+
+/// How long a wait spins at first.
+const SPIN: Duration = Duration::from_micros(50);
+/// Looks at the clock once in this many looks at the timeline.
+const LOOKS: u32 = 64;
+const FIRST_SLEEP: Duration = Duration::from_micros(20);
+const LONGEST_SLEEP: Duration = Duration::from_millis(1);
+/// How long the end of a replay waits for its last run.
+const CLOSE_DEADLINE: Duration = Duration::from_secs(10);
+
+/// A recording, and the state of its runs.
+pub struct Replay {
+    /// What runs finish in: the number at `signal` reaches the counter's.
+    signal: Option<Place>,
+    timeline: Counter,
+    /// What a run adds to the timeline.
+    per_run: u64,
+    kick: Counter,
+    channels: Vec<Channel>,
+    inputs: Vec<Copy>,
+    steps: Vec<Step>,
+    outputs: Vec<Copy>,
+    /// Values a run takes: the highest slot and one.
+    slots: u32,
+    spin: Duration,
+    /// What the run in flight is waited for with.
+    in_flight: Option<u64>,
+    runs: u64,
+    /// Declared last: the channel goes when nothing uses it any more.
+    own: Option<Own>,
+}
+
+impl Replay {
+    /// An empty recording of a device's own work, on a channel of its own.
+    ///
+    /// # Errors
+    /// What RM says.
+    pub fn on(device: &Arc<Device>) -> RmResult<Replay> {
+        let own = Own::open(device)?;
+        let mut replay = Replay::foreign();
+        replay.signal = Some(own.signal()?);
+        replay.timeline = Counter::Own(own.first());
+        replay.own = Some(own);
+        Ok(replay)
+    }
+
+    /// An empty recording for channels of somebody else's.
+    pub fn foreign() -> Replay {
+        Replay {
+            signal: None,
+            timeline: Counter::Own(0),
+            per_run: 1,
+            kick: Counter::Own(0),
+            channels: Vec::new(),
+            inputs: Vec::new(),
+            steps: Vec::new(),
+            outputs: Vec::new(),
+            slots: 0,
+            spin: SPIN,
+            in_flight: None,
+            runs: 0,
+            own: None,
+        }
+    }
+
+    /// The device it belongs to.
+    pub fn device(&self) -> Option<&Arc<Device>> {
+        self.own.as_ref().map(Own::device)
+    }
+
+    /// How long waits spin before they sleep.
+    pub fn set_spin(&mut self, spin: Duration) {
+        self.spin = spin;
+    }
+
+    fn recording(&self) -> RmResult<()> {
+        if self.runs > 0 {
+            fail!(NV_ERR_INVALID_STATE, "the replay has run: nothing can be added to it any more");
+        }
+        Ok(())
+    }
+
+    fn lent(&self) -> RmResult<()> {
+        self.recording()?;
+        if self.own.is_some() {
+            fail!(NV_ERR_INVALID_ARGUMENT, "the replay has its device's channel: add launches and copies");
+        }
+        Ok(())
+    }
+
+    /// Copies bytes before each run.
+    ///
+    /// # Errors
+    /// 0x40 after the first run.
+    pub fn input(&mut self, copy: Copy) -> RmResult<()> {
+        self.recording()?;
+        self.inputs.push(copy);
+        Ok(())
+    }
+
+    /// Copies bytes after each run has finished.
+    ///
+    /// # Errors
+    /// 0x40 after the first run.
+    pub fn output(&mut self, copy: Copy) -> RmResult<()> {
+        self.recording()?;
+        self.outputs.push(copy);
+        Ok(())
+    }
+
+    /// Adds a channel of the caller's; returns its index.
+    ///
+    /// # Errors
+    /// 0x40 after the first run, 0x1F when the replay has its own or the ring no entries.
+    pub fn channel(&mut self, channel: Channel) -> RmResult<u32> {
+        self.lent()?;
+        if channel.entries < 2 {
+            fail!(NV_ERR_INVALID_ARGUMENT, "a ring of {} entries", channel.entries);
+        }
+        self.channels.push(channel);
+        Ok(self.channels.len() as u32 - 1)
+    }
+
+    /// Says what a run finishes in: the number at `signal` reaching `timeline` + `per_run`.
+    ///
+    /// # Errors
+    /// 0x40 after the first run, 0x1F when the replay has its own.
+    pub fn timeline(&mut self, signal: Place, timeline: Counter, per_run: u64, kick: Counter) -> RmResult<()> {
+        self.lent()?;
+        signal.check(Width::W8)?;
+        (self.signal, self.timeline, self.per_run, self.kick) = (Some(signal), timeline, per_run, kick);
+        Ok(())
+    }
+
+    /// Adds a patch point, written in the order of the steps.
+    ///
+    /// # Errors
+    /// 0x40 after the first run, 0x1E an unaligned place, 0x1F a shift of 64 or more.
+    pub fn patch(&mut self, place: Place, width: Width, keep: u64, value: Value) -> RmResult<()> {
+        self.recording()?;
+        place.check(width)?;
+        if value.shift >= 64 {
+            fail!(NV_ERR_INVALID_ARGUMENT, "a shift by {}", value.shift);
+        }
+        if let Source::Slot(index) = value.source {
+            self.claim_slot(index)?;
+        }
+        self.steps.push(Step::Patch { place, width, keep, value });
+        Ok(())
+    }
+
+    fn claim_slot(&mut self, index: u32) -> RmResult<()> {
+        if index >= MOST_SLOTS {
+            fail!(NV_ERR_INVALID_ARGUMENT, "slot {index}: a run takes at most {MOST_SLOTS} values");
+        }
+        self.slots = self.slots.max(index + 1);
+        Ok(())
+    }
+
+    /// Adds words for a channel.
+    ///
+    /// # Errors
+    /// 0x40 after the first run, 0x1F no such channel, more pushes than its ring has entries, words a ring entry cannot
+    /// name.
+    pub fn push(&mut self, channel: u32, at: u64, words: u32) -> RmResult<()> {
+        self.lent()?;
+        let Some(known) = self.channels.get(channel as usize) else {
+            fail!(NV_ERR_INVALID_ARGUMENT, "channel {channel} of {}", self.channels.len());
+        };
+        let same = |s: &&Step| matches!(s, Step::Push { channel: c, .. } if *c == channel as usize);
+        let pushes = self.steps.iter().filter(same).count();
+        if pushes as u32 >= known.entries - 1 {
+            fail!(NV_ERR_INVALID_ARGUMENT, "{pushes} pushes are all that a ring of {} entries holds", known.entries);
+        }
+        self.steps.push(Step::push(channel as usize, at, words)?);
+        Ok(())
+    }
+
+    /// Starts a run with `count` values.
+    ///
+    /// # Errors
+    /// 0x40 when the last one has not been waited for or nothing says when it finishes, 0x1F another number of values
+    /// than there are slots, the channel's fault; the first run of a device's own work: what RM says.
+    pub fn submit(&mut self, values: &Place, count: u32) -> RmResult<()> {
+        if self.in_flight.is_some() {
+            fail!(NV_ERR_INVALID_STATE, "the last run has not been waited for");
+        }
+        if count != self.slots {
+            fail!(NV_ERR_INVALID_ARGUMENT, "{count} values for a replay that takes {}", self.slots);
+        }
+        if self.runs == 0 {
+            self.seal()?;
+        }
+        self.check()?;
+        for copy in &self.inputs {
+            copy.to.copy_from(&copy.from, copy.len);
+        }
+        let now = Now {
+            timeline: self.timeline.get(),
+            kick: self.kick.get() + 1,
+            given: self.own.as_ref().map_or(0, |own| own.device().fence()),
+            values,
+        };
+        for step in &self.steps {
+            step.run(&mut self.channels, &now);
+        }
+        self.kick.set(now.kick);
+        let target = now.timeline + self.per_run;
+        self.timeline.set(target);
+        (self.in_flight, self.runs) = (Some(target), self.runs + 1);
+        Ok(())
+    }
+
+    /// Before the first run: what was recorded becomes steps.
+    #[cold]
+    fn seal(&mut self) -> RmResult<()> {
+        if self.signal.is_none() {
+            fail!(NV_ERR_INVALID_STATE, "the replay does not know its timeline: nothing says when a run has finished");
+        }
+        if let Some(own) = &mut self.own {
+            let (channel, mut steps) = own.seal()?;
+            steps.splice(0..0, std::mem::take(&mut self.steps));
+            (self.channels, self.steps) = (vec![channel], steps);
+            self.timeline = Counter::Own(own.first());
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn is_stopped(&self) -> bool {
+        self.channels.iter().any(Channel::is_stopped)
+    }
+
+    #[inline]
+    fn check(&self) -> RmResult<()> {
+        if self.is_stopped() { self.fault() } else { Ok(()) }
+    }
+
+    #[cold]
+    fn fault(&self) -> RmResult<()> {
+        if let Some(own) = &self.own {
+            return own.check();
+        }
+        fail!(NV_ERR_RESET_REQUIRED, "a channel of the replay was stopped: its error notifier says why")
+    }
+
+    /// Waits until the run has finished; without a deadline for as long as it takes. Then copies outputs out.
+    ///
+    /// # Errors
+    /// The channel's fault, at once; `NV_ERR_TIMEOUT` with what is pending: waiting again is possible.
+    pub fn wait(&mut self, deadline: Option<Duration>) -> RmResult<()> {
+        let (Some(target), Some(signal)) = (self.in_flight, &self.signal) else { return Ok(()) };
+        if signal.read_u64() < target {
+            self.wait_longer(signal, target, deadline)?;
+        }
+        std::sync::atomic::fence(std::sync::atomic::Ordering::Acquire);
+        self.in_flight = None;
+        for copy in &self.outputs {
+            copy.to.copy_from(&copy.from, copy.len);
+        }
+        Ok(())
+    }
+
+    fn wait_longer(&self, signal: &Place, target: u64, deadline: Option<Duration>) -> RmResult<()> {
+        let start = Instant::now();
+        let spin = deadline.map_or(self.spin, |d| d.min(self.spin));
+        let mut sleep = FIRST_SLEEP;
+        loop {
+            // In this order: a release that came before the fault still counts.
+            let stopped = self.is_stopped();
+            for _ in 0..LOOKS {
+                if signal.read_u64() >= target {
+                    return Ok(());
+                }
+                std::hint::spin_loop();
+            }
+            if stopped {
+                self.check()?;
+            }
+            let waited = start.elapsed();
+            if deadline.is_some_and(|d| waited >= d) {
+                let reached = signal.read_u64();
+                fail!(
+                    NV_ERR_TIMEOUT,
+                    "run {} is pending after {waited:?}: the timeline is at {reached}, wanted {target}, and no channel \
+                     reports a fault",
+                    self.runs
+                );
+            }
+            if waited >= spin {
+                std::thread::sleep(deadline.map_or(sleep, |d| sleep.min(d - waited)));
+                sleep = (sleep * 2).min(LONGEST_SLEEP);
+            }
+        }
+    }
+}
+
+/// More values than any control loop has.
+const MOST_SLOTS: u32 = 1 << 16;
+
+impl Drop for Replay {
+    fn drop(&mut self) {
+        // Work in flight must not outlive the memory it uses; a stopped channel has none.
+        self.outputs.clear();
+        if let Err(e) = self.wait(Some(CLOSE_DEADLINE)) {
+            tracing::warn!("ending a replay whose last run has not finished: {e}");
+        }
+    }
+}

@@ -1,0 +1,265 @@
+//! A device's own work, recorded: launches and copies become words, descriptors and parameter banks in memory that stays.
+
+use super::{Channel, Counter, Place, Replay, Source, Step, Value, Width};
+use crate::runtime::commands::Commands;
+use crate::runtime::device::{self, Buffer, Device, FIRST_LOCAL};
+use crate::runtime::fault::Watch;
+use crate::runtime::launch::Launch;
+use crate::runtime::memory::{Cache, Memory};
+use crate::runtime::module::KernelRef;
+use crate::runtime::prepared::Prepared;
+use crate::runtime::queue::{ENTRIES, GP_PUT, Queue, USERD};
+use crate::status::{RmResult, fail};
+use std::sync::Arc;
+use tegrarm_abi::rm::status::*;
+
+/// Descriptors and parameter banks are taken from blocks of this size.
+const BLOCK: u64 = 64 << 10;
+const DATA_ALIGN: u64 = 256;
+
+/// What a device's replay has beside its steps.
+pub struct Own {
+    /// Declared first: the channel goes before the memory it uses.
+    queue: Queue,
+    device: Arc<Device>,
+    words: Commands<Vec<u32>>,
+    /// The word where each run waits for a fence of the device, and the next: the number's halves.
+    fence_at: usize,
+    /// Launches and copies so far.
+    commands: u32,
+    local: u32,
+    arena: Option<Memory>,
+    program: Option<Arc<Memory>>,
+    blocks: Vec<Arc<Memory>>,
+    used: u64,
+    launches: Vec<Recorded>,
+    /// Copied from and to: kept for as long as runs use them.
+    buffers: Vec<Arc<Buffer>>,
+}
+
+/// A launch that was recorded.
+struct Recorded {
+    kernel: Arc<KernelRef>,
+    block: Arc<Memory>,
+    /// Of its arguments, in the block.
+    arguments: u64,
+}
+
+impl Own {
+    /// A channel of its own, in a group of its own: a fault stops the replay, not the device.
+    ///
+    /// # Errors
+    /// What RM says; nothing stays behind.
+    pub fn open(device: &Arc<Device>) -> RmResult<Own> {
+        let mut queue = Queue::open(device.session(), device.doorbell())?;
+        device::set_up(&mut queue, &device.context().windows)?;
+        let mut words = Commands::new(Vec::new());
+        // After everything the device was given before the run.
+        let fence_at = words.acquire(device.timeline().va(), 0);
+        Ok(Own {
+            queue,
+            device: device.clone(),
+            words,
+            fence_at,
+            commands: 0,
+            local: FIRST_LOCAL,
+            arena: None,
+            program: None,
+            blocks: Vec::new(),
+            used: BLOCK,
+            launches: Vec::new(),
+            buffers: Vec::new(),
+        })
+    }
+
+    /// The device it belongs to.
+    pub fn device(&self) -> &Arc<Device> {
+        &self.device
+    }
+
+    /// Where runs finish.
+    ///
+    /// # Errors
+    /// None in practice: the timeline has room for its number.
+    pub fn signal(&self) -> RmResult<Place> {
+        Place::of(self.queue.timeline().memory(), 0, 8)
+    }
+
+    /// The timeline's number before the first run.
+    pub fn first(&self) -> u64 {
+        self.queue.last()
+    }
+
+    /// Fails with the fault if the channel was stopped.
+    ///
+    /// # Errors
+    /// As [`Watch::check`].
+    pub fn check(&self) -> RmResult<()> {
+        let watch: &Watch = self.queue.watch();
+        watch.check()
+    }
+
+    /// Each command runs when the one before has finished.
+    fn order(&mut self) {
+        if self.commands > 0 {
+            self.words.wait_for_idle();
+        }
+        self.commands += 1;
+    }
+
+    /// Memory for a descriptor and a parameter bank.
+    fn room(&mut self, size: u64) -> RmResult<(Arc<Memory>, u64)> {
+        let size = size.next_multiple_of(DATA_ALIGN);
+        if self.used + size > self.blocks.last().map_or(0, |b| b.len()) {
+            let block = Memory::new(self.device.session(), BLOCK.max(size), Cache::WriteCombined)?;
+            self.blocks.push(Arc::new(block));
+            self.used = 0;
+        }
+        let at = self.used;
+        self.used += size;
+        Ok((self.blocks[self.blocks.len() - 1].clone(), at))
+    }
+
+    fn launch(
+        &mut self,
+        kernel: &Arc<KernelRef>,
+        launch: &Launch,
+        fill: impl FnOnce(&mut [u8]) -> RmResult<()>,
+    ) -> RmResult<u32> {
+        let k = kernel.kernel();
+        let mut prepared = Prepared::new(k);
+        fill(prepared.arguments(k))?;
+        let local = self.local.max(kernel.local_memory().next_power_of_two());
+        let module = kernel.module().address();
+        prepared.make(k, module, launch, local, self.device.context()).map_err(|e| device::refused(k, e))?;
+        let (block, at) = self.room(prepared.bytes())?;
+        block.write(at, prepared.at(block.va() + at))?;
+        self.order();
+        self.words.launch(block.va() + at);
+        self.local = local;
+        let arguments = at + Prepared::arguments_at(k);
+        self.launches.push(Recorded { kernel: kernel.clone(), block, arguments });
+        Ok(self.launches.len() as u32 - 1)
+    }
+
+    /// Where an argument of a recorded launch lies.
+    fn argument(&self, launch: u32, argument: u32) -> RmResult<(Place, Width)> {
+        let Some(recorded) = self.launches.get(launch as usize) else {
+            fail!(NV_ERR_INVALID_ARGUMENT, "launch {launch} of {}", self.launches.len());
+        };
+        let kernel = recorded.kernel.kernel();
+        let Some(parameter) = kernel.parameters.get(argument as usize) else {
+            let count = kernel.parameters.len();
+            fail!(NV_ERR_INVALID_ARGUMENT, "argument {argument} of '{}', which has {count}", kernel.name);
+        };
+        let at = recorded.arguments + u64::from(parameter.offset);
+        Ok((Place::of(&recorded.block, at, parameter.size.into())?, Width::of(parameter.size)?))
+    }
+
+    /// The words go to memory of their own; what changes in them becomes patch points. Makes kernel calls.
+    ///
+    /// # Errors
+    /// 0x40 when nothing was recorded; what RM says: then it can be tried again.
+    pub fn seal(&mut self) -> RmResult<(Channel, Vec<Step>)> {
+        if self.commands == 0 {
+            fail!(NV_ERR_INVALID_STATE, "nothing was recorded");
+        }
+        if self.arena.is_none() {
+            let sms = self.device.profile().compute_units;
+            self.arena = Some(device::local_memory(self.device.session(), &mut self.queue, self.local, sms)?);
+        }
+        let mut words = Commands::new(self.words.clone().finish());
+        let end = words.release(self.queue.timeline().va(), 0);
+        let words = words.finish();
+        let program = Arc::new(Memory::new(self.device.session(), words.len() as u64 * 4, Cache::WriteCombined)?);
+        program.write(0, zerocopy::IntoBytes::as_bytes(&words[..]))?;
+        let mut steps = Vec::new();
+        for (word, source, add) in [(self.fence_at, Source::Given, 0), (end, Source::Timeline, 1)] {
+            for (half, value) in (0..).zip(Value::halves(source, add)) {
+                let place = Place::of(&program, (word as u64 + half) * 4, 4)?;
+                steps.push(Step::Patch { place, width: Width::W4, keep: 0, value });
+            }
+        }
+        steps.push(Step::push(0, program.va(), words.len() as u32)?);
+        self.program = Some(program);
+        Ok((self.channel()?, steps))
+    }
+
+    fn channel(&self) -> RmResult<Channel> {
+        let ring = self.queue.ring();
+        Ok(Channel {
+            ring: Place::of(&ring.area, 0, u64::from(ENTRIES) * 8)?,
+            entries: ENTRIES,
+            gp_put: Place::of(&ring.area, USERD + GP_PUT, 4)?,
+            doorbell: Place::doorbell(&ring.doorbell),
+            token: ring.token,
+            put: Counter::Own(ring.put.into()),
+            status: Some(self.queue.watch().status_word()?),
+        })
+    }
+}
+
+impl Replay {
+    fn own(&mut self) -> RmResult<&mut Own> {
+        self.recording()?;
+        match &mut self.own {
+            Some(own) => Ok(own),
+            None => fail!(NV_ERR_INVALID_ARGUMENT, "the replay has channels of the caller's: add pushes of words"),
+        }
+    }
+
+    /// Records a launch; `fill` writes the block of arguments. Returns its index.
+    ///
+    /// # Errors
+    /// As a launch that is not recorded; 0x40 after the first run, 0x1F a kernel of another device.
+    pub fn launch(
+        &mut self,
+        kernel: &Arc<KernelRef>,
+        launch: &Launch,
+        fill: impl FnOnce(&mut [u8]) -> RmResult<()>,
+    ) -> RmResult<u32> {
+        let own = self.own()?;
+        own.same_device(kernel.module().device())?;
+        own.launch(kernel, launch, fill)
+    }
+
+    /// Takes an argument of a recorded launch from a slot of each run's values.
+    ///
+    /// # Errors
+    /// 0x1F no such launch or argument, or one of another size than 1, 2, 4 or 8 bytes; 0x40 after the first run.
+    pub fn argument(&mut self, launch: u32, argument: u32, slot: u32) -> RmResult<()> {
+        let (place, width) = self.own()?.argument(launch, argument)?;
+        self.patch(place, width, 0, Value { source: Source::Slot(slot), add: 0, shift: 0, mask: u64::MAX })
+    }
+
+    /// Records a copy on the GPU between buffers of its device, below 4 GiB.
+    ///
+    /// # Errors
+    /// As a copy that is not recorded; 0x40 after the first run.
+    pub fn copy(
+        &mut self,
+        to: &Arc<Buffer>,
+        to_offset: u64,
+        from: &Arc<Buffer>,
+        offset: u64,
+        size: u32,
+    ) -> RmResult<()> {
+        let own = self.own()?;
+        own.same_device(to.device())?;
+        own.same_device(from.device())?;
+        let (source, target) = device::ranges(to, to_offset, from, offset, size.into())?;
+        own.order();
+        own.words.copy(source, target, size);
+        own.buffers.extend([to.clone(), from.clone()]);
+        Ok(())
+    }
+}
+
+impl Own {
+    fn same_device(&self, other: &Arc<Device>) -> RmResult<()> {
+        if !Arc::ptr_eq(&self.device, other) {
+            fail!(NV_ERR_INVALID_ARGUMENT, "it belongs to another device than the replay");
+        }
+        Ok(())
+    }
+}

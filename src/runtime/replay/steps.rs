@@ -1,0 +1,189 @@
+//! What a replay does in each run.
+
+use super::place::{Place, Width};
+use crate::runtime::queue::entry;
+use crate::status::{RmResult, fail};
+use tegrarm_abi::rm::status::*;
+use tegrarm_kmd::DeviceMem;
+
+/// What a patch point's value is made from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// Nothing: the value is a constant.
+    Constant,
+    /// The timeline's number before the run.
+    Timeline,
+    /// The number of the run, from 1.
+    Kick,
+    /// One of the run's values.
+    Slot(u32),
+    /// The last fence of the device the replay belongs to.
+    Given,
+}
+
+/// A patch point's value: `(source + add) >> shift & mask`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Value {
+    /// What it is made from.
+    pub source: Source,
+    /// Added to it, modulo 2^64.
+    pub add: u64,
+    /// Then shifted right by this, below 64.
+    pub shift: u32,
+    /// Then only these bits.
+    pub mask: u64,
+}
+
+impl Value {
+    /// The low 32 bits of a source with something added to it, and the high ones.
+    pub fn halves(source: Source, add: u64) -> [Value; 2] {
+        [0, 32].map(|shift| Value { source, add, shift, mask: 0xffff_ffff })
+    }
+}
+
+/// What one run's values are made from.
+pub struct Now<'a> {
+    /// The timeline's number before the run.
+    pub timeline: u64,
+    /// The number of the run.
+    pub kick: u64,
+    /// The last fence of the device.
+    pub given: u64,
+    /// The run's own values.
+    pub values: &'a Place,
+}
+
+impl Now<'_> {
+    #[inline]
+    fn of(&self, value: &Value) -> u64 {
+        let source = match value.source {
+            Source::Constant => 0,
+            Source::Timeline => self.timeline,
+            Source::Kick => self.kick,
+            Source::Slot(index) => self.values.value(index as usize),
+            Source::Given => self.given,
+        };
+        source.wrapping_add(value.add) >> value.shift & value.mask
+    }
+}
+
+/// A ring and how to announce what is written to it.
+pub struct Channel {
+    /// Entries of 8 bytes.
+    pub ring: Place,
+    /// How many.
+    pub entries: u32,
+    /// `GPPut`.
+    pub gp_put: Place,
+    /// The doorbell's word.
+    pub doorbell: Place,
+    /// What is written there.
+    pub token: u32,
+    /// Entries ever written.
+    pub put: Counter,
+    /// The word of the error notifier that says whether the channel was stopped.
+    pub status: Option<Place>,
+}
+
+/// A number that goes up: the replay's own, or one that somebody else reads and writes between runs.
+pub enum Counter {
+    /// The replay's.
+    Own(u64),
+    /// The caller's.
+    Shared(Place),
+}
+
+impl Counter {
+    /// The number.
+    #[inline]
+    pub fn get(&self) -> u64 {
+        match self {
+            Counter::Own(value) => *value,
+            Counter::Shared(place) => place.read_u64(),
+        }
+    }
+
+    /// Changes it.
+    #[inline]
+    pub fn set(&mut self, to: u64) {
+        match self {
+            Counter::Own(value) => *value = to,
+            Counter::Shared(place) => place.write(Width::W8, 0, to),
+        }
+    }
+}
+
+impl Channel {
+    /// Gives the GPU a run of words: entry, pointer, barrier, doorbell.
+    #[inline]
+    pub fn push(&mut self, entry: u64) {
+        let put = self.put.get();
+        self.ring.put_entry(put % u64::from(self.entries), entry);
+        // The GPU may be reading the pointer already, for an earlier doorbell: the entry comes first.
+        DeviceMem::barrier();
+        self.gp_put.write(Width::W4, 0, (put + 1) % u64::from(self.entries));
+        DeviceMem::barrier();
+        self.doorbell.write(Width::W4, 0, self.token.into());
+        self.put.set(put + 1);
+    }
+
+    /// The error notifier's status word says that the channel was stopped.
+    #[inline]
+    pub fn is_stopped(&self) -> bool {
+        self.status.as_ref().is_some_and(|status| status.read_u32() >> 16 == 0xffff)
+    }
+}
+
+/// One thing a run does.
+pub enum Step {
+    /// Writes a value.
+    Patch {
+        /// Where.
+        place: Place,
+        /// How wide.
+        width: Width,
+        /// Bits that stay.
+        keep: u64,
+        /// What.
+        value: Value,
+    },
+    /// Gives the GPU a run of words.
+    Push {
+        /// Which channel.
+        channel: usize,
+        /// The ring's entry.
+        entry: u64,
+    },
+}
+
+impl Step {
+    /// A run of words for a channel.
+    ///
+    /// # Errors
+    /// 0x1F for what no ring entry can say.
+    pub fn push(channel: usize, at: u64, words: u32) -> RmResult<Step> {
+        if words == 0 || words >> 21 != 0 || at >> 40 != 0 || !at.is_multiple_of(4) {
+            fail!(NV_ERR_INVALID_ARGUMENT, "{words} words at {at:#x}: up to 2^21 - 1 words, aligned, below 2^40");
+        }
+        Ok(Step::Push { channel, entry: entry(at, words.into()) })
+    }
+
+    /// Carries it out.
+    #[inline]
+    pub fn run(&self, channels: &mut [Channel], now: &Now<'_>) {
+        match self {
+            Step::Patch { place, width, keep, value } => place.write(*width, *keep, now.of(value)),
+            Step::Push { channel, entry } => channels[*channel].push(*entry),
+        }
+    }
+}
+
+/// Bytes copied by the CPU in each run.
+pub struct Copy {
+    /// Where to.
+    pub to: Place,
+    /// Where from.
+    pub from: Place,
+    /// How many.
+    pub len: usize,
+}

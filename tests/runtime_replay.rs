@@ -1,0 +1,242 @@
+//! Replays: recorded work that runs again and again with new values, and touches the kernel never.
+#![cfg(feature = "sim")]
+
+mod common;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+use tegrarm::rm::Rm;
+use tegrarm::runtime::device::{Buffer, Device};
+use tegrarm::runtime::launch::{Dim3, Launch};
+use tegrarm::runtime::memory::{Cache, Memory};
+use tegrarm::runtime::module::KernelRef;
+use tegrarm::runtime::params;
+use tegrarm::runtime::replay::{Copy, Place, Replay, Source, Value, Width};
+use tegrarm::tegra::CacheMode;
+use tegrarm_abi::rm::status::*;
+use tegrarm_kmd::{CallKind, Faulty, Kmd};
+
+const DEADLINE: Option<Duration> = Some(Duration::from_secs(60));
+const N: usize = 64;
+
+struct Bench {
+    faulty: Arc<Faulty>,
+    board: Arc<common::Board>,
+    device: Arc<Device>,
+    kernel: Arc<KernelRef>,
+}
+
+/// A device with `vecadd(a, b, c, n)`, over a kernel whose calls are counted.
+fn bench() -> Bench {
+    let board = common::board(common::default_release());
+    let faulty = Arc::new(Faulty::new(board.clone()));
+    let rm = Arc::new(Rm::new(faulty.clone() as Arc<dyn Kmd>, CacheMode::WriteCombine));
+    let device = Device::open(&rm, 0).unwrap();
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/cubin/vecadd.nvrtc.cubin");
+    let module = device.load(&std::fs::read(file).unwrap()).unwrap();
+    let kernel = Arc::new(module.kernel("vecadd").unwrap());
+    Bench { faulty, board, device, kernel }
+}
+
+impl Bench {
+    fn buffer(&self, value: f32) -> Arc<Buffer> {
+        let b = self.device.alloc(4 * N as u64, Cache::Cached).unwrap();
+        b.write(0, &value.to_le_bytes().repeat(N)).unwrap();
+        b
+    }
+
+    /// Records `to = a + b`, over all elements.
+    fn add(&self, replay: &mut Replay, a: &Buffer, b: &Buffer, to: &Buffer) -> u32 {
+        let addresses = [a, b, to].map(|b| b.address().to_le_bytes());
+        let count = (N as u32).to_le_bytes();
+        let arguments: Vec<&[u8]> = addresses.iter().map(|a| &a[..]).chain([&count[..]]).collect();
+        let block = params::pack(self.kernel.kernel(), &arguments).unwrap();
+        let launch = Launch { grid: Dim3::new(2, 1, 1), block: Dim3::new(32, 1, 1), dynamic_shared: 0 };
+        let fill = |to: &mut [u8]| {
+            to.copy_from_slice(&block);
+            Ok(())
+        };
+        replay.launch(&self.kernel, &launch, fill).unwrap()
+    }
+
+    /// Device memory as a place that the CPU copies from and to.
+    fn shared(&self) -> (Arc<Memory>, Place) {
+        let memory = Arc::new(Memory::new(self.device.session(), 4096, Cache::Cached).unwrap());
+        let place = Place::of(&memory, 0, 4096).unwrap();
+        (memory, place)
+    }
+}
+
+fn first(b: &Buffer) -> f32 {
+    let mut bytes = [0; 4];
+    b.read(0, &mut bytes).unwrap();
+    f32::from_le_bytes(bytes)
+}
+
+#[test]
+fn a_chain_runs_in_order_again_and_again_without_a_kernel_call() {
+    let t = bench();
+    let (a, b, c) = (t.buffer(1.0), t.buffer(0.5), t.buffer(0.0));
+    let mut replay = Replay::on(&t.device).unwrap();
+    // c = a + b, then a = c on the copy engine: a grows by 0.5 each run.
+    t.add(&mut replay, &a, &b, &c);
+    replay.copy(&a, 0, &c, 0, 4 * N as u32).unwrap();
+    let (_memory, nothing) = t.shared();
+    replay.submit(&nothing, 0).unwrap();
+    replay.wait(DEADLINE).unwrap();
+    t.faulty.count(CallKind::Any);
+    for _ in 1..1500 {
+        replay.submit(&nothing, 0).unwrap();
+        replay.wait(DEADLINE).unwrap();
+    }
+    assert_eq!(t.faulty.calls(), 0, "kernel calls in the loop");
+    assert_eq!(first(&a), 1.0 + 0.5 * 1500.0, "more runs than the ring has entries");
+}
+
+#[test]
+fn values_inputs_and_outputs_change_with_each_run() {
+    let t = bench();
+    let (a, b, c) = (t.buffer(0.0), t.buffer(0.0), t.buffer(0.0));
+    let others = [t.buffer(100.0), t.buffer(200.0)];
+    let ((memory, from), (results, to)) = (t.shared(), t.shared());
+    let (_values, values) = t.shared();
+    let mut replay = Replay::on(&t.device).unwrap();
+    let launch = t.add(&mut replay, &a, &b, &c);
+    replay.argument(launch, 1, 0).unwrap();
+    replay.input(Copy { to: a.place(0, 4).unwrap(), from, len: 4 }).unwrap();
+    replay.output(Copy { to, from: c.place(0, 4).unwrap(), len: 4 }).unwrap();
+    for run in 0..50u64 {
+        let input = run as f32;
+        memory.write(0, &input.to_le_bytes()).unwrap();
+        let other = &others[(run % 2) as usize];
+        values.write(Width::W8, 0, other.address());
+        replay.submit(&values, 1).unwrap();
+        replay.wait(DEADLINE).unwrap();
+        let mut bytes = [0; 4];
+        results.read(0, &mut bytes).unwrap();
+        assert_eq!(f32::from_le_bytes(bytes), input + 100.0 * (1 + run % 2) as f32, "run {run}");
+    }
+}
+
+#[test]
+fn a_run_comes_after_the_work_given_before() {
+    let t = bench();
+    let (a, b, c) = (t.buffer(0.0), t.buffer(1.0), t.buffer(0.0));
+    let mut replay = Replay::on(&t.device).unwrap();
+    t.add(&mut replay, &a, &b, &c);
+    let (_memory, nothing) = t.shared();
+    for run in 1..=20 {
+        // a = c of the last run, given to the device and not waited for.
+        t.device.copy(&a, 0, &c, 0, 4 * N as u64).unwrap();
+        replay.submit(&nothing, 0).unwrap();
+        replay.wait(DEADLINE).unwrap();
+        assert_eq!(first(&c), run as f32);
+    }
+}
+
+#[test]
+fn misuse_is_refused_with_a_sentence() {
+    let t = bench();
+    let (a, b, c) = (t.buffer(0.0), t.buffer(1.0), t.buffer(0.0));
+    let (_memory, nothing) = t.shared();
+    let mut empty = Replay::on(&t.device).unwrap();
+    assert_eq!(empty.submit(&nothing, 0).unwrap_err().status, NV_ERR_INVALID_STATE, "nothing recorded");
+    let mut replay = Replay::on(&t.device).unwrap();
+    let launch = t.add(&mut replay, &a, &b, &c);
+    assert_eq!(replay.argument(launch, 4, 0).unwrap_err().status, NV_ERR_INVALID_ARGUMENT);
+    assert_eq!(replay.argument(launch + 1, 0, 0).unwrap_err().status, NV_ERR_INVALID_ARGUMENT);
+    assert_eq!(replay.push(0, 0, 4).unwrap_err().status, NV_ERR_INVALID_ARGUMENT, "a channel of its own");
+    assert_eq!(replay.copy(&a, 4, &a, 0, 8).unwrap_err().status, NV_ERR_INVALID_ARGUMENT, "overlap");
+    assert_eq!(replay.copy(&a, 4096, &b, 0, 8).unwrap_err().status, NV_ERR_INVALID_BASE);
+    replay.argument(launch, 1, 1).unwrap();
+    let e = replay.submit(&nothing, 1).unwrap_err();
+    assert!(e.status == NV_ERR_INVALID_ARGUMENT && e.text.contains("takes 2"), "{e}");
+    let (_values, values) = t.shared();
+    let second = t.buffer(3.0);
+    let both = Place::of(&_values, 8, 8).unwrap();
+    both.write(Width::W8, 0, second.address());
+    replay.submit(&values, 2).unwrap();
+    let e = replay.submit(&values, 2).unwrap_err();
+    assert_eq!(e.status, NV_ERR_INVALID_STATE, "{e}");
+    replay.wait(DEADLINE).unwrap();
+    assert_eq!(first(&c), 3.0);
+    assert_eq!(replay.argument(launch, 0, 0).unwrap_err().status, NV_ERR_INVALID_STATE, "has run");
+    let other = bench();
+    let mut elsewhere = Replay::on(&other.device).unwrap();
+    assert_eq!(elsewhere.copy(&a, 0, &b, 0, 4).unwrap_err().status, NV_ERR_INVALID_ARGUMENT);
+    let mut foreign = Replay::foreign();
+    assert_eq!(foreign.copy(&a, 0, &b, 0, 4).unwrap_err().status, NV_ERR_INVALID_ARGUMENT);
+    assert_eq!(foreign.submit(&nothing, 0).unwrap_err().status, NV_ERR_INVALID_STATE, "no timeline");
+    assert_eq!(foreign.push(0, 0, 4).unwrap_err().status, NV_ERR_INVALID_ARGUMENT, "no channel");
+    let value = Value { source: Source::Kick, add: 0, shift: 64, mask: 0 };
+    assert_eq!(foreign.patch(nothing, Width::W4, 0, value).unwrap_err().status, NV_ERR_INVALID_ARGUMENT);
+}
+
+#[test]
+fn a_fault_stops_the_replay_and_not_the_device() {
+    let t = bench();
+    let (a, b, c) = (t.buffer(1.0), t.buffer(1.0), t.buffer(0.0));
+    let (_values, values) = t.shared();
+    let mut replay = Replay::on(&t.device).unwrap();
+    let launch = t.add(&mut replay, &a, &b, &c);
+    replay.argument(launch, 0, 0).unwrap();
+    values.write(Width::W8, 0, a.address());
+    replay.submit(&values, 1).unwrap();
+    replay.wait(DEADLINE).unwrap();
+    values.write(Width::W8, 0, 0x12_3456_7000);
+    replay.submit(&values, 1).unwrap();
+    let e = replay.wait(None).unwrap_err();
+    assert!(e.status == NV_ERR_RESET_REQUIRED && e.text.contains("MMU fault"), "{e}");
+    assert_eq!(replay.submit(&values, 1).unwrap_err().status, NV_ERR_INVALID_STATE, "the run never finished");
+    drop(replay);
+    let mut next = Replay::on(&t.device).unwrap();
+    t.add(&mut next, &a, &b, &c);
+    next.submit(&values, 0).unwrap();
+    next.wait(DEADLINE).unwrap();
+    assert_eq!(first(&c), 2.0);
+}
+
+#[test]
+fn a_deadline_says_what_is_pending_and_the_wait_can_go_on() {
+    let t = bench();
+    let (a, b, c) = (t.buffer(1.0), t.buffer(1.0), t.buffer(0.0));
+    let (_memory, nothing) = t.shared();
+    // Nothing releases the timeline of this one, until the test does.
+    let (signal_memory, signal) = t.shared();
+    let mut foreign = Replay::foreign();
+    let counter = |at| tegrarm::runtime::replay::Counter::Shared(Place::of(&signal_memory, at, 8).unwrap());
+    foreign.timeline(signal.clone(), counter(8), 2, counter(16)).unwrap();
+    let patched = Place::of(&signal_memory, 24, 8).unwrap();
+    patched.write(Width::W8, 0, 0xff00_0000_0000_0000);
+    let value = Value { source: Source::Timeline, add: 0x105, shift: 4, mask: 0xff };
+    foreign.patch(patched.clone(), Width::W4, 0xffff_ff00, value).unwrap();
+    foreign.submit(&nothing, 0).unwrap();
+    let e = foreign.wait(Some(Duration::from_millis(2))).unwrap_err();
+    assert!(e.status == NV_ERR_TIMEOUT && e.text.contains("wanted 2"), "{e}");
+    assert_eq!(patched.read_u64(), 0xff00_0000_0000_0010);
+    signal.write(Width::W8, 0, 2);
+    foreign.wait(DEADLINE).unwrap();
+    assert_eq!([8, 16].map(|at| signal_memory.read_u64(at)), [2, 1], "timeline and kick");
+    drop((a, b, c));
+}
+
+#[test]
+fn the_end_gives_everything_back() {
+    let t = bench();
+    let (a, b, c) = (t.buffer(1.0), t.buffer(1.0), t.buffer(0.0));
+    let (memory, nothing) = t.shared();
+    let mut after = Vec::new();
+    for _ in 0..3 {
+        let mut replay = Replay::on(&t.device).unwrap();
+        t.add(&mut replay, &a, &b, &c);
+        replay.submit(&nothing, 0).unwrap();
+        drop(replay);
+        let session = t.device.session();
+        after.push((t.board.census(), session.rm().object_count(session.client())));
+    }
+    drop((nothing, memory));
+    assert!(after.iter().all(|found| *found == after[0]), "{after:?}");
+    let census = after[0].0.unwrap_or_default();
+    assert!(t.board.census().is_none() || (census.channels, census.tsgs) == (1, 1), "{census:?}");
+}
