@@ -74,8 +74,8 @@ test-out-of-process: build $(SIM) ## the suite on the device nodes of `tegrarm-s
 	env $(RUNNER)="$(SIM) run --l4t r35 --" TEGRARM_SIM_L4T=r35 TEGRARM_TEST_BACKEND=nvgpu $(CARGO) test --locked -p tegrarm --test bringup
 	$(MAKE) --no-print-directory -C ctests TEGRARM_BACKEND=nvgpu RUN="$(SIM) run --" plain
 
-ctest: build
-	$(MAKE) --no-print-directory -C ctests test
+ctest: build venv
+	$(MAKE) --no-print-directory -C ctests PY=$(PY) test
 
 pytest: build venv $(TEST_TINY)
 	TEGRARM_TEST_TINY=$(TEST_TINY) $(PY) -m pytest -c python/pyproject.toml --rootdir python python/tests

@@ -1,13 +1,14 @@
 //! Prints `include/tegrarm_abi.h`: the RM structures, classes, controls, statuses and GPU methods of this
 //! crate, for C99 and C++11.
 //!
-//! Left out: UVM (a C program that needs it opens the node and has NVIDIA's own header), launch descriptor
-//! bits (their upstream names carry no prefix), and structures too large for a stack.
+//! Left out: UVM (a C program that needs it opens the node and has NVIDIA's own header), and structures too large
+//! for a stack. The launch descriptor's names get the prefix that NVIDIA's own header gives them.
 //!
 //! `make header` runs it; `make lint` compares the committed file with what it prints.
 
 use std::collections::BTreeMap;
-use tegrarm_abi::layout::{Abi, FieldLayout, StructLayout};
+use tegrarm_abi::layout::{Abi, FieldLayout, NamedBits, StructLayout};
+use tegrarm_abi::methods::qmd::{QMD_BITS, QMD_CONSTS};
 use tegrarm_abi::registry::{BITS, CONSTS, STRUCTS};
 
 const HEAD: &str = "\
@@ -101,6 +102,18 @@ fn number(value: i128) -> String {
     }
 }
 
+/// NVIDIA's prefix of the descriptor's names.
+const QMD: &str = "NVC6C0_QMDV03_00_";
+
+fn print_descriptor_field(field: &NamedBits) {
+    let NamedBits { name, bits } = field;
+    match bits.count {
+        0 | 1 => println!("#define {QMD}{name}_SHIFT {}", bits.lsb),
+        _ => println!("#define {QMD}{name}_SHIFT(i) ({} + (i) * {})", bits.lsb, bits.stride),
+    }
+    println!("#define {QMD}{name}_WIDTH {}", bits.width());
+}
+
 fn main() {
     println!("{HEAD}");
     structs_in_order().into_iter().for_each(print_struct);
@@ -114,6 +127,13 @@ fn main() {
     println!("\n/* Where a value goes in its method's data word. */");
     for b in BITS.iter().flat_map(|list| list.iter()).filter(|b| b.name.starts_with("NVC")) {
         println!("#define {}_SHIFT {}", b.name, b.bits.lsb);
+    }
+    println!(
+        "\n/* The launch descriptor, QMD version 3.0: 64 dwords. Where a field starts, in bits, and how many it has. */"
+    );
+    QMD_BITS.iter().filter(|b| !b.name.contains("RESERVED")).for_each(print_descriptor_field);
+    for c in QMD_CONSTS {
+        println!("#define {QMD}{} {}", c.name, number(c.value));
     }
     println!("\n#endif");
 }

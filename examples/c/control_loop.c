@@ -1,0 +1,81 @@
+/* A control loop: one recorded graph, run again and again with new inputs, and how long each run took.
+ *
+ * In the loop there is no system call unless the GPU takes longer than the spin, no allocation and no lock. */
+#include <time.h>
+
+#include "example.h"
+
+enum { JOINTS = 64, RUNS = 2000, BUCKETS = 16 };
+
+static double now_us(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec * 1e6 + (double)t.tv_nsec / 1e3;
+}
+
+/* Buckets double in width: below 1 us, below 2 us, below 4 us, … */
+static void histogram(const unsigned *count)
+{
+    for (int b = 0; b < BUCKETS; b++) {
+        if (!count[b])
+            continue;
+        printf("%8d us %6u ", 1 << b, count[b]);
+        for (unsigned i = 0; i < count[b] * 50 / RUNS; i++)
+            putchar('#');
+        putchar('\n');
+    }
+}
+
+int main(int argc, char **argv)
+{
+    struct tegrarm_device *device;
+    struct tegrarm_kernel *control;
+    struct tegrarm_replay *replay;
+    CHECK(tegrarm_device_open(0, &device));
+    CHECK(tegrarm_module_kernel(load_kernels(device, argc, argv), "control", &control));
+    Floats target = floats(device, JOINTS), position = floats(device, JOINTS), command = floats(device, JOINTS);
+    float wanted[JOINTS], given[JOINTS];
+
+    /* Recorded once: targets in, one kernel, commands out; the gain is a value of each run. */
+    CHECK(tegrarm_replay_create(device, &replay));
+    CHECK(tegrarm_replay_input(replay, target.cpu, wanted, sizeof wanted));
+    const NvU32 grid[] = {1, 1, 1}, block[] = {JOINTS, 1, 1};
+    const int joints = JOINTS;
+    float gain = 0;
+    const void *arguments[] = {&target.gpu, &position.gpu, &command.gpu, &gain, &joints};
+    NvU32 launch;
+    CHECK(tegrarm_replay_launch(replay, control, grid, block, 0, arguments, 5, &launch));
+    CHECK(tegrarm_replay_argument(replay, launch, 3, 0));
+    CHECK(tegrarm_replay_output(replay, given, command.cpu, sizeof given));
+
+    unsigned count[BUCKETS] = {0};
+    float expected = 0;
+    for (int run = 0; run < RUNS; run++) {
+        for (int i = 0; i < JOINTS; i++)
+            wanted[i] = (float)(run / 100 + i);
+        gain = run % 2 ? 0.5f : 0.25f;
+        NvU64 value = 0;
+        memcpy(&value, &gain, sizeof gain);
+        double start = now_us();
+        CHECK(tegrarm_replay_run(replay, &value, 1, 1000000000)); /* a deadline of one second */
+        double took = now_us() - start;
+        int bucket = 0;
+        while (bucket < BUCKETS - 1 && took >= (double)(1 << bucket))
+            bucket++;
+        count[bucket]++;
+
+        float u = gain * (wanted[0] - expected);
+        expected += u;
+        if (given[0] - u > 1e-5f || u - given[0] > 1e-5f) {
+            fprintf(stderr, "run %d: joint 0 was told %g, not %g\n", run, (double)given[0], (double)u);
+            return 1;
+        }
+    }
+    printf("control_loop: %d runs; time of each, less than\n", RUNS);
+    histogram(count);
+    CHECK(tegrarm_replay_destroy(replay));
+    CHECK(tegrarm_device_close(device));
+    CHECK(tegrarm_shutdown());
+    return 0;
+}

@@ -1,0 +1,33 @@
+/* A kernel that writes where nothing is: what the device says about it, and that a new one works. */
+#include "example.h"
+
+int main(int argc, char **argv)
+{
+    struct tegrarm_device *device;
+    struct tegrarm_kernel *vecadd;
+    CHECK(tegrarm_device_open(0, &device));
+    CHECK(tegrarm_module_kernel(load_kernels(device, argc, argv), "vecadd", &vecadd));
+
+    const NvU64 nowhere = 0x1234567000;
+    const NvU32 one[] = {1, 1, 1}, block[] = {32, 1, 1};
+    const int n = 32;
+    const void *arguments[] = {&nowhere, &nowhere, &nowhere, &n};
+    NvU64 fence;
+    CHECK(tegrarm_launch(vecadd, one, block, 0, arguments, 4, &fence));
+    NV_STATUS status = tegrarm_wait(device, fence, UINT64_MAX); /* returns at once: the channel is dead */
+    if (status != NV_ERR_RESET_REQUIRED) {
+        fprintf(stderr, "the wait returned %s\n", tegrarm_status_name(status));
+        return 1;
+    }
+    struct tegrarm_fault fault = {.size = sizeof fault};
+    CHECK(tegrarm_device_fault(device, &fault));
+    printf("fault: %s\n", fault.text);
+    if (fault.cause != 1 || fault.pc == 0)
+        return 1;
+
+    CHECK(tegrarm_device_close(device)); /* a stopped device runs nothing any more */
+    CHECK(tegrarm_device_open(0, &device));
+    CHECK(tegrarm_device_close(device));
+    CHECK(tegrarm_shutdown());
+    return 0;
+}
