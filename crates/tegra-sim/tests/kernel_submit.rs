@@ -4,6 +4,7 @@ mod kernel_support;
 
 use kernel_support::*;
 use std::time::{Duration, Instant};
+use tegra_sim::{Chip, SimConfig};
 use tegrarm_kmd::DeviceMem;
 
 const GP_GET: usize = 0x88;
@@ -203,4 +204,38 @@ fn rule_7_10_kernel_mode_submits_run_and_fence() {
     until("the release after the wait", || memory.read_u32(0) == 77);
     assert_eq!(second, (first.0, first.1 + 1));
     assert_eq!(submit(NVGPU_SUBMIT_GPFIFO_FLAGS_FENCE_WAIT, (5000, 0)), Err(Errno::EINVAL));
+}
+
+/// Switches between groups leave their tags in the trace ring.
+#[test]
+fn rule_9_1_context_switches_are_traced() {
+    use tegrarm_abi::nvgpu::ctxsw::*;
+    let board = Board::with(SimConfig { step: true, ..SimConfig::new(Chip::AgxOrin) });
+    let node = File::open(&board.kmd, Node::Ctxsw, "/dev/nvgpu/igpu0/ctxsw").unwrap();
+    let ring = view(&node, 8192);
+    let doorbell = view(&board.ctrl, 65536);
+    let (mut one, mut two) = (Running::new(&board), Running::new(&board));
+    let run = |running: &mut Running| {
+        let va = running.page_va;
+        running.semaphore(&doorbell, va, 1, 1);
+        while board.sim.gpu().step() {}
+    };
+    run(&mut one);
+    assert_eq!(ring.read_u32(24), 0, "not enabled");
+    node.ioctl_value(NVGPU_CTXSW_IOCTL_TRACE_ENABLE, 0).unwrap();
+    run(&mut two);
+    run(&mut one);
+    let entries: Vec<(u32, u32)> = (0..ring.read_u32(24) as usize)
+        .map(|i| (ring.read_u32(32 + 24 * i) & 0xff, ring.read_u32(36 + 24 * i)))
+        .collect();
+    let tags = [
+        NVGPU_CTXSW_TAG_CTXSW_REQ_BY_HOST,
+        NVGPU_CTXSW_TAG_SAVE_END,
+        NVGPU_CTXSW_TAG_RESTORE_START,
+        NVGPU_CTXSW_TAG_CONTEXT_START,
+    ];
+    let switch = |from, to| [(tags[0], from), (tags[1], from), (tags[2], to), (tags[3], to)];
+    assert_eq!(entries, [switch(0, 1), switch(1, 0)].concat());
+    assert_eq!(ring.read_u32(40), std::process::id());
+    assert!(ring.read_u64(48) > 0);
 }

@@ -39,6 +39,12 @@ pub enum Node {
     Debugger,
     /// `/dev/nvgpu/igpu0/prof*`, magic `P`.
     Profiler,
+    /// `/dev/nvgpu/igpu0/sched`, magic `S`.
+    Sched,
+    /// `/dev/nvgpu/igpu0/nvsched`, magic `N`.
+    Nvsched,
+    /// `/dev/nvgpu/igpu0/ctxsw`, magic `C`.
+    Ctxsw,
     /// A memory buffer's fd: takes no ioctl of ours, is mapped into the CPU and the GPU.
     Dmabuf,
 }

@@ -42,10 +42,14 @@ fn every_ioctl_of_our_nodes_has_a_row() {
     let tables = Tables::load();
     let ours: BTreeSet<&str> =
         IOCTLS.iter().flat_map(|l| l.iter()).filter(|i| i.abi == Abi::R36).map(|i| i.name).collect();
-    let magics = [Node::Nvmap, Node::Ctrl, Node::As, Node::Tsg, Node::Channel, Node::Debugger, Node::Profiler]
-        .map(|n| compare::magic(n).expect("these nodes take ioctls"));
-    // The scheduling-domain node has no part in this library and shares nvmap's letter.
-    let elsewhere = |name: &str| name.starts_with("NVGPU_NVS_");
+    let nvgpu = [Node::Ctrl, Node::As, Node::Tsg, Node::Channel, Node::Debugger, Node::Profiler];
+    let magics = nvgpu
+        .into_iter()
+        .chain([Node::Nvmap, Node::Sched, Node::Nvsched, Node::Ctxsw])
+        .map(|n| compare::magic(n).expect("these nodes take ioctls"))
+        .collect::<Vec<_>>();
+    // The scheduler's queues (`nvsched_ctrl_fifo`) have no part in this library.
+    let elsewhere = |name: &str| name.starts_with("NVGPU_NVS_CTRL_FIFO_");
     let wanted = tables.r36.ioctls.iter().filter(|(name, row)| magics.contains(&row.magic) && !elsewhere(name));
     let missing = wanted.filter(|(name, _)| !ours.contains(name.as_str()));
     expect_none(missing.map(|(name, _)| format!("{name}: in the table, not in the crate")).collect());

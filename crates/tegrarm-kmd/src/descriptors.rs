@@ -63,6 +63,9 @@ pub(crate) fn kind(node: Node) -> &'static str {
         Node::Channel => "channel",
         Node::Debugger => "dbg",
         Node::Profiler => "prof",
+        Node::Sched => "sched",
+        Node::Nvsched => "nvsched",
+        Node::Ctxsw => "ctxsw",
         Node::Dmabuf => "dmabuf",
     }
 }

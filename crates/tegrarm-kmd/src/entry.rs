@@ -169,8 +169,19 @@ impl Ioctl {
     }
 }
 
-const NODES: [Node; 8] =
-    [Node::Nvmap, Node::Ctrl, Node::As, Node::Tsg, Node::Channel, Node::Debugger, Node::Profiler, Node::Dmabuf];
+const NODES: [Node; 11] = [
+    Node::Nvmap,
+    Node::Ctrl,
+    Node::As,
+    Node::Tsg,
+    Node::Channel,
+    Node::Debugger,
+    Node::Profiler,
+    Node::Sched,
+    Node::Nvsched,
+    Node::Ctxsw,
+    Node::Dmabuf,
+];
 
 /// A JSON object with its keys in the order a reader wants them.
 struct Line(String);

@@ -147,12 +147,20 @@ impl Core {
 
     fn turn(&self, channel: &Channel) -> bool {
         let Some(mut pbdma) = channel.pbdma.try_lock() else { return false };
+        let interrupts = &channel.hw.tsg.interrupts;
         let progress = channel.runnable() && {
+            let start = interrupts.logs_switches().then(time_ns);
             let turn = Turn { channel, config: &self.config, trace: &self.trace, engine: &self.engine };
             // A bug of this machine ends the group that met it, not the thread every channel needs.
             let result = catch_unwind(AssertUnwindSafe(|| pbdma.turn(&turn)));
             match result.unwrap_or_else(|panic| Err(fault::machine_bug(&channel.hw, &*panic))) {
-                Ok(progress) => progress,
+                Ok(progress) => {
+                    // Host looks at rings all the time; a group has the engine when it makes progress.
+                    if let Some(start) = start.filter(|_| progress) {
+                        interrupts.runs(channel.hw.tsg.id, start);
+                    }
+                    progress
+                }
                 Err(fault) => {
                     self.recover(channel, fault);
                     true

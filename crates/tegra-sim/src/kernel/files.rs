@@ -2,10 +2,13 @@
 
 use super::channel::Channel;
 use super::ctrl::Ctrl;
+use super::ctxsw::TraceFile;
 use super::debugger::Debugger;
 use super::event::EventFd;
 use super::nvmap::{Buffer, NvmapFile};
+use super::nvsched::{Domain, NvschedFile};
 use super::profiler::Profiler;
+use super::sched::SchedFile;
 use super::space::AddressSpace;
 use super::tsg::TsgFile;
 use crate::mm::memfd;
@@ -27,6 +30,11 @@ pub(super) enum Object {
     Channel(Arc<Channel>),
     Debugger(Arc<Debugger>),
     Profiler(Arc<Profiler>),
+    Sched(Arc<SchedFile>),
+    Nvsched(Arc<NvschedFile>),
+    /// A scheduling domain's own node.
+    Domain(Arc<Domain>),
+    Ctxsw(Arc<TraceFile>),
     Dmabuf(Arc<Buffer>),
     /// Pollable, takes no ioctl; the file keeps the event.
     Event {
@@ -47,8 +55,11 @@ impl Object {
             Object::Channel(_) => Node::Channel,
             Object::Debugger(_) => Node::Debugger,
             Object::Profiler(_) => Node::Profiler,
+            Object::Sched(_) => Node::Sched,
+            Object::Nvsched(_) => Node::Nvsched,
+            Object::Ctxsw(_) => Node::Ctxsw,
             Object::Dmabuf(_) => Node::Dmabuf,
-            Object::Event { .. } | Object::Power => return None,
+            Object::Event { .. } | Object::Power | Object::Domain(_) => return None,
         })
     }
 }

@@ -114,11 +114,21 @@ pub struct Fault {
     pub text: String,
 }
 
-/// Interrupts the GPU raised, for whoever sleeps on them (H.WAIT).
+/// Who wants to know which group has the engine.
+pub trait SwitchLog: Send + Sync + std::fmt::Debug {
+    /// The engine went to group `to` at a PTIMER time; `None`: nobody had it.
+    fn switched(&self, from: Option<u32>, to: u32, time_ns: u64);
+}
+
+/// Interrupts the GPU raised, for whoever sleeps on them (H.WAIT), and its context switches.
 #[derive(Debug, Default)]
 pub struct Interrupts {
     count: Mutex<u64>,
     raised: Condvar,
+    switch_log: Mutex<Option<Weak<dyn SwitchLog>>>,
+    /// The group that has the engine; kept while somebody logs.
+    running: Mutex<Option<u32>>,
+    logging: AtomicBool,
 }
 
 impl Interrupts {
@@ -131,6 +141,35 @@ impl Interrupts {
     pub fn raise(&self) {
         *self.count.lock() += 1;
         self.raised.notify_all();
+    }
+
+    /// From now on `log` hears of context switches, as long as it lives.
+    pub fn log_switches<L: SwitchLog + 'static>(&self, log: &Arc<L>) {
+        let log: Arc<dyn SwitchLog> = log.clone();
+        *self.switch_log.lock() = Some(Arc::downgrade(&log));
+        self.logging.store(true, Ordering::Release);
+    }
+
+    /// Whether somebody logs context switches.
+    pub fn logs_switches(&self) -> bool {
+        self.logging.load(Ordering::Acquire)
+    }
+
+    /// Group `to` has the engine at `time_ns`.
+    pub fn runs(&self, to: u32, time_ns: u64) {
+        let mut running = self.running.lock();
+        if *running == Some(to) {
+            return;
+        }
+        let from = running.replace(to);
+        let log = self.switch_log.lock().as_ref().and_then(Weak::upgrade);
+        match log {
+            Some(log) => log.switched(from, to, time_ns),
+            None => {
+                *running = None;
+                self.logging.store(false, Ordering::Release);
+            }
+        }
     }
 
     /// Sleeps until the count differs from `seen` or the time is over.

@@ -51,6 +51,8 @@ impl Kernel {
                 }
                 if write && process.read_only(fd) { Err(Errno::EACCES) } else { Ok(()) }
             }
+            Object::Ctxsw(trace) if offset == 0 && len as u64 <= trace.size() => Ok(()),
+            Object::Ctxsw(_) => Err(Errno::EINVAL),
             Object::Nvmap(_) => Err(Errno::EPERM),
             _ => Err(Errno::ENODEV),
         }

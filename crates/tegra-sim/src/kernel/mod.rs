@@ -9,6 +9,7 @@
 mod channel;
 mod chip;
 mod ctrl;
+mod ctxsw;
 mod debugger;
 mod dispatch;
 mod event;
@@ -18,7 +19,9 @@ mod ids;
 mod mmap;
 mod nodes;
 mod nvmap;
+mod nvsched;
 mod profiler;
+mod sched;
 mod space;
 mod syncpoint;
 mod text;
@@ -51,6 +54,9 @@ pub struct Kernel {
     doorbells: ctrl::Doorbells,
     clocks: ctrl::Clocks,
     profiling: profiler::Reservations,
+    scheduling: Arc<sched::Scheduling>,
+    domains: nvsched::Domains,
+    tracer: ctxsw::Tracer,
     /// Ctrl opens so far; their instance ids count from 1.
     instances: AtomicU64,
     /// Anonymous files so far, for their labels.
@@ -93,6 +99,9 @@ impl Kernel {
             doorbells: ctrl::Doorbells::new(gpu.clone()),
             clocks: ctrl::Clocks::new(chip),
             profiling: profiler::Reservations::default(),
+            scheduling: Arc::default(),
+            domains: nvsched::Domains::default(),
+            tracer: ctxsw::Tracer::default(),
             instances: AtomicU64::new(0),
             labels: AtomicU64::new(0),
             gpu,
@@ -134,7 +143,10 @@ impl Kernel {
             Object::Channel(channel) => channel::TABLE.run_if(&call, &channel, request, arg, || channel.referencable()),
             Object::Debugger(debugger) => debugger::TABLE.run(&call, &debugger, request, arg),
             Object::Profiler(profiler) => profiler::TABLE.run(&call, &profiler, request, arg),
-            Object::Dmabuf(_) | Object::Event { .. } | Object::Power => Err(Errno::ENOTTY),
+            Object::Sched(sched) => sched::TABLE.run(&call, &sched, request, arg),
+            Object::Nvsched(nvsched) => nvsched::TABLE.run(&call, &nvsched, request, arg),
+            Object::Ctxsw(ctxsw) => ctxsw::TABLE.run(&call, &ctxsw, request, arg),
+            Object::Dmabuf(_) | Object::Event { .. } | Object::Power | Object::Domain(_) => Err(Errno::ENOTTY),
         }
     }
 
@@ -169,6 +181,7 @@ impl Kernel {
             Object::Channel(channel) => channel.close(self),
             Object::Ctrl(ctrl) => self.doorbells.retire(&ctrl),
             Object::Profiler(profiler) => profiler.close(self),
+            Object::Sched(_) => self.scheduling.close(),
             _ => {}
         }
     }

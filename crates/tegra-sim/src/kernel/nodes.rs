@@ -6,6 +6,7 @@ use super::ctrl::Ctrl;
 use super::debugger::Debugger;
 use super::dispatch::Call;
 use super::files::Object;
+use super::nvsched::NvschedFile;
 use super::profiler::{Profiler, Scope};
 use super::tsg::Tsg;
 use crate::process::Process;
@@ -23,6 +24,9 @@ enum Kind {
     Channel,
     Debugger,
     Profiler(Scope),
+    Sched,
+    Nvsched,
+    Ctxsw,
     Power,
 }
 
@@ -36,14 +40,20 @@ const GPU_NODES: &[(&str, &str, Kind)] = &[
     ("prof", "/dev/nvhost-prof-gpu", Kind::Debugger),
     ("prof-ctx", "/dev/nvhost-prof-ctx-gpu", Kind::Profiler(Scope::Context)),
     ("prof-dev", "/dev/nvhost-prof-dev-gpu", Kind::Profiler(Scope::Device)),
+    ("ctxsw", "/dev/nvhost-ctxsw-gpu", Kind::Ctxsw),
+    ("sched", "/dev/nvhost-sched-gpu", Kind::Sched),
+    ("nvsched", "/dev/nvhost-nvsched-gpu", Kind::Nvsched),
     ("power", "/dev/nvhost-power-gpu", Kind::Power),
 ];
+
+/// Where the nodes are; the old names are beside it.
+const DIRECTORY: &str = "/dev/nvgpu/igpu0/";
 
 fn kind(path: &str) -> Option<Kind> {
     if path == "/dev/nvmap" {
         return Some(Kind::Nvmap);
     }
-    let name = path.strip_prefix("/dev/nvgpu/igpu0/");
+    let name = path.strip_prefix(DIRECTORY);
     GPU_NODES.iter().find(|(new, old, _)| name == Some(*new) || path == *old).map(|(_, _, kind)| *kind)
 }
 
@@ -53,13 +63,18 @@ pub(super) fn is_power(path: &str) -> bool {
 }
 
 /// Every path that can be opened.
-pub(super) fn paths() -> impl Iterator<Item = String> {
-    let both = |(new, old, _): &(&str, &str, Kind)| [format!("/dev/nvgpu/igpu0/{new}"), (*old).to_owned()];
-    std::iter::once("/dev/nvmap".to_owned()).chain(GPU_NODES.iter().flat_map(both))
+pub(super) fn paths(kernel: &Kernel) -> impl Iterator<Item = String> {
+    let domains = kernel.domains.nodes().into_iter().map(|name| format!("{DIRECTORY}{name}"));
+    let both = |(new, old, _): &(&str, &str, Kind)| [format!("{DIRECTORY}{new}"), (*old).to_owned()];
+    std::iter::once("/dev/nvmap".to_owned()).chain(GPU_NODES.iter().flat_map(both)).chain(domains)
 }
 
 pub(super) fn open(kernel: &Arc<Kernel>, process: &dyn Process, path: &str) -> Result<OwnedFd, Errno> {
     let call = Call { kernel, process, copy_back_always: false.into() };
+    let domain = path.strip_prefix(DIRECTORY).and_then(|name| kernel.domains.find(name));
+    if let Some(domain) = domain {
+        return kernel.anonymous("nvsched", Object::Domain(domain));
+    }
     match kind(path).ok_or(Errno::ENOENT)? {
         Kind::Nvmap => kernel.anonymous("nvmap", Object::Nvmap(Arc::new(kernel.nvmap.open(process.pid())))),
         Kind::Ctrl => {
@@ -75,6 +90,9 @@ pub(super) fn open(kernel: &Arc<Kernel>, process: &dyn Process, path: &str) -> R
         Kind::Channel => Channel::open_file(kernel),
         Kind::Debugger => kernel.anonymous("dbg", Object::Debugger(Arc::new(Debugger::default()))),
         Kind::Profiler(scope) => kernel.anonymous("prof", Object::Profiler(Arc::new(Profiler::new(scope)))),
+        Kind::Sched => kernel.scheduling.open(kernel),
+        Kind::Nvsched => kernel.anonymous("nvsched", Object::Nvsched(Arc::new(NvschedFile))),
+        Kind::Ctxsw => kernel.tracer.open(kernel),
         Kind::Power => kernel.anonymous("power", Object::Power),
     }
 }

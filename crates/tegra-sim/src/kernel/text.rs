@@ -44,7 +44,7 @@ impl Kernel {
 
     /// Paths of the device nodes.
     pub fn node_paths(&self) -> Vec<String> {
-        nodes::paths().collect()
+        nodes::paths(self).collect()
     }
 
     /// The content of a text file of the board; of a directory, its entries, one per line.
@@ -59,7 +59,7 @@ impl Kernel {
             }
             "/dev/nvgpu/igpu0" => {
                 let names =
-                    nodes::paths().filter_map(|p| p.strip_prefix("/dev/nvgpu/igpu0/").map(|n| format!("{n}\n")));
+                    nodes::paths(self).filter_map(|p| p.strip_prefix("/dev/nvgpu/igpu0/").map(|n| format!("{n}\n")));
                 return Ok(names.collect());
             }
             _ => {}

@@ -14,6 +14,8 @@ use super::event::{EventFd, Events};
 use super::files::Object;
 use super::hw::{HwTsg, NonStall};
 use super::ids::Lowest;
+use super::nvsched::Domain;
+use super::sched::Scheduling;
 use crate::process::FileId;
 use parking_lot::Mutex;
 use std::sync::atomic::Ordering;
@@ -78,7 +80,10 @@ pub(super) struct Tsg {
     pub hw: Arc<HwTsg>,
     pub events: Arc<Events>,
     pub state: Mutex<TsgState>,
+    /// The process that made it.
+    pub pid: i32,
     ids: Arc<Lowest>,
+    scheduling: Arc<Scheduling>,
 }
 
 #[derive(Debug)]
@@ -94,11 +99,14 @@ pub(super) struct TsgState {
     pub graphics_preempt: u32,
     pub compute_preempt: u32,
     l2_max_ways: u32,
-    interleave: u32,
+    pub interleave: u32,
+    /// The scheduling domain it was bound to.
+    domain: Option<Arc<Domain>>,
 }
 
 impl Drop for Tsg {
     fn drop(&mut self) {
+        self.scheduling.removed(self.hw.id);
         self.ids.give_back(self.hw.id);
     }
 }
@@ -122,8 +130,13 @@ impl Tsg {
             compute_preempt: NVGPU_COMPUTE_PREEMPTION_MODE_WFI,
             l2_max_ways: 0,
             interleave: NVGPU_RUNLIST_INTERLEAVE_LEVEL_LOW,
+            domain: None,
         };
-        Ok(Arc::new(Tsg { hw, events, state: Mutex::new(state), ids: kernel.tsg_ids.clone() }))
+        let (ids, scheduling) = (kernel.tsg_ids.clone(), kernel.scheduling.clone());
+        let tsg = Tsg { hw, events, state: Mutex::new(state), pid: call.process.pid(), ids, scheduling };
+        let tsg = Arc::new(tsg);
+        kernel.scheduling.added(&tsg);
+        Ok(tsg)
     }
 
     /// A file of it, opened through a ctrl open or the `tsg` node.
@@ -169,19 +182,31 @@ fn event_id_ctrl(call: &Call<'_>, file: &Arc<TsgFile>, args: &mut nvgpu_event_id
     Ok(())
 }
 
-fn set_runlist_interleave(_: &Call<'_>, file: &Arc<TsgFile>, args: &mut nvgpu_runlist_interleave_args) -> Reply {
-    if args.level >= NVGPU_RUNLIST_INTERLEAVE_NUM_LEVELS {
-        return Err(Errno::EINVAL.into());
+fn set_runlist_interleave(call: &Call<'_>, file: &Arc<TsgFile>, args: &mut nvgpu_runlist_interleave_args) -> Reply {
+    call.kernel.scheduling.check_unlocked()?;
+    Ok(set_interleave_of(&file.tsg, args.level)?)
+}
+
+/// How often the group is in the runlist. `EINVAL` for an unknown level.
+pub(super) fn set_interleave_of(tsg: &Tsg, level: u32) -> Result<(), Errno> {
+    if level >= NVGPU_RUNLIST_INTERLEAVE_NUM_LEVELS {
+        return Err(Errno::EINVAL);
     }
-    file.tsg.state.lock().interleave = args.level;
+    tsg.state.lock().interleave = level;
     Ok(())
 }
 
-fn set_timeslice(_: &Call<'_>, file: &Arc<TsgFile>, args: &mut nvgpu_timeslice_args) -> Reply {
-    if !TIMESLICE_US.contains(&args.timeslice_us) {
-        return Err(Errno::EINVAL.into());
+fn set_timeslice(call: &Call<'_>, file: &Arc<TsgFile>, args: &mut nvgpu_timeslice_args) -> Reply {
+    call.kernel.scheduling.check_unlocked()?;
+    Ok(set_timeslice_of(&file.tsg, args.timeslice_us)?)
+}
+
+/// The group's time slice. `EINVAL` outside of what the driver accepts.
+pub(super) fn set_timeslice_of(tsg: &Tsg, us: u32) -> Result<(), Errno> {
+    if !TIMESLICE_US.contains(&us) {
+        return Err(Errno::EINVAL);
     }
-    file.tsg.hw.timeslice_us.store(args.timeslice_us, Ordering::Relaxed);
+    tsg.hw.timeslice_us.store(us, Ordering::Relaxed);
     Ok(())
 }
 
@@ -247,8 +272,21 @@ fn set_l2_sector_promotion(_: &Call<'_>, _: &Arc<TsgFile>, args: &mut nvgpu_tsg_
     if FLAGS.contains(&args.promotion_flag) { Ok(()) } else { Err(Errno::EINVAL.into()) }
 }
 
-/// There is no domain to bind to: nothing hands out domain descriptors here.
-fn bind_scheduling_domain(_: &Call<'_>, _: &Arc<TsgFile>, args: &mut nvgpu_tsg_bind_scheduling_domain_args) -> Reply {
-    let reserved = args.reserved0 != 0 || args.reserved != [0; 3];
-    Err(if reserved { Errno::EINVAL } else { Errno::ENOENT }.into())
+/// Before the first channel only.
+fn bind_scheduling_domain(
+    call: &Call<'_>,
+    file: &Arc<TsgFile>,
+    args: &mut nvgpu_tsg_bind_scheduling_domain_args,
+) -> Reply {
+    if args.reserved0 != 0 || args.reserved != [0; 3] {
+        return Err(Errno::EINVAL.into());
+    }
+    let Ok(Object::Domain(domain)) = call.kernel.object(call.process, args.domain_fd) else {
+        return Err(Errno::ENOENT.into());
+    };
+    if !file.tsg.channels().is_empty() {
+        return Err(Errno::EINVAL.into());
+    }
+    file.tsg.state.lock().domain = Some(domain);
+    Ok(())
 }

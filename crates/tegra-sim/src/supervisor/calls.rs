@@ -69,7 +69,7 @@ const PATH_CALLS: &[(i64, PathArg, Action)] = &[
 ];
 
 /// Ioctl magics of the nodes; the fd decides in the end (TTY ioctls share `T`).
-const MAGICS: &[u8] = b"NGATHDP";
+const MAGICS: &[u8] = b"NGATHDPSC";
 
 /// Terminal requests with a Tegra magic that programs make on anything (`isatty`, the window's size): a node has
 /// nothing else to say than the host has.
@@ -130,11 +130,17 @@ impl Supervisor {
         let Some((_, arg, action)) = PATH_CALLS.iter().find(|c| c.0 == nr) else { return Reply::Continue };
         let target = Target::of(listener, call);
         let Some(path) = self.path(&target, call, *arg) else { return Reply::Continue };
-        let Some(entry) = self.tree.find(&path) else { return Reply::Continue };
-        match self.act(&target, call, *action, &path, entry) {
+        let Some(entry) = self.entry(&path) else { return Reply::Continue };
+        match self.act(&target, call, *action, &path, &entry) {
             Ok(value) => Reply::Value(value),
             Err(e) => Reply::Error(e),
         }
+    }
+
+    /// What a path is, the nodes made since the start included.
+    fn entry(&self, path: &str) -> Option<Entry> {
+        let made = || self.kernel.node_paths().into_iter().find(|p| p == path).map(Entry::Node);
+        self.tree.find(path).cloned().or_else(made)
     }
 
     /// The absolute path a call names, if it can be one of ours.

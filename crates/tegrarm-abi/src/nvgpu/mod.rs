@@ -3,7 +3,10 @@
 pub mod address_space;
 pub mod channel;
 pub mod ctrl;
+pub mod ctxsw;
 pub mod debugger;
+pub mod nvsched;
 pub mod profiler;
 pub mod r35;
+pub mod sched;
 pub mod tsg;

@@ -84,6 +84,9 @@ pub fn magic(node: Node) -> Option<u8> {
         Node::Channel => Some(b'H'),
         Node::Debugger => Some(b'D'),
         Node::Profiler => Some(b'P'),
+        Node::Sched => Some(b'S'),
+        Node::Nvsched => Some(b'N'),
+        Node::Ctxsw => Some(b'C'),
         Node::Dmabuf => None,
     }
 }

@@ -10,7 +10,9 @@ use std::sync::Arc;
 use tegrarm_abi::nvgpu::address_space::NVGPU_AS_IOCTL_LAST;
 use tegrarm_abi::nvgpu::channel::*;
 use tegrarm_abi::nvgpu::ctrl::*;
+use tegrarm_abi::nvgpu::ctxsw::NVGPU_CTXSW_IOCTL_LAST;
 use tegrarm_abi::nvgpu::debugger::NVGPU_DBG_GPU_IOCTL_LAST;
+use tegrarm_abi::nvgpu::nvsched::NVGPU_NVS_IOCTL_LAST;
 use tegrarm_abi::nvgpu::profiler::NVGPU_PROFILER_IOCTL_LAST;
 use tegrarm_abi::nvgpu::r35::*;
 use tegrarm_abi::nvgpu::tsg::NVGPU_TSG_IOCTL_LAST;
@@ -24,10 +26,8 @@ const R36_FLAGS: u64 = NVGPU_GPU_FLAGS_MULTI_PROCESS_TSG_SHARING | NVGPU_GPU_FLA
 const R35_FLAGS: u64 = NVGPU_GPU_FLAGS_SUPPORT_MAP_DIRECT_KIND_CTRL_R35 as u64
     | NVGPU_GPU_FLAGS_SUPPORT_PARTIAL_MAPPINGS_R35 as u64
     | NVGPU_GPU_FLAGS_SUPPORT_USERSPACE_MANAGED_AS_R35 as u64;
-/// Ioctls of nodes that are not simulated: event, ctxsw, nvsched.
+/// Ioctls of device events, which these chips have none of.
 const EVENT_LAST: i16 = 1;
-const CTXSW_LAST: i16 = 6;
-const NVS_LAST: i16 = 3;
 
 /// Copies as much as the caller has room for; the size told back is always the whole structure's.
 pub(super) fn get(call: &Call<'_>, ctrl: &Arc<Ctrl>, args: &mut nvgpu_gpu_get_characteristics) -> Reply {
@@ -118,9 +118,9 @@ fn last_numbers(c: &mut nvgpu_gpu_characteristics, r35: bool) {
     c.ioctl_channel_nr_last = NVGPU_IOCTL_CHANNEL_LAST as i16;
     c.as_ioctl_nr_last = NVGPU_AS_IOCTL_LAST as i16;
     c.event_ioctl_nr_last = EVENT_LAST;
-    c.ctxsw_ioctl_nr_last = CTXSW_LAST;
+    c.ctxsw_ioctl_nr_last = NVGPU_CTXSW_IOCTL_LAST as i16;
     c.prof_ioctl_nr_last = NVGPU_PROFILER_IOCTL_LAST as i16;
-    c.nvs_ioctl_nr_last = NVS_LAST;
+    c.nvs_ioctl_nr_last = NVGPU_NVS_IOCTL_LAST as i16;
 }
 
 /// r35.1 – r35.3 know neither the NUMA domain nor the EMC mask nor the instance.

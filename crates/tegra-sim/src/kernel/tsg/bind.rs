@@ -21,6 +21,7 @@ pub(super) fn bind_channel_ex(
     file: &Arc<TsgFile>,
     args: &mut nvgpu_tsg_bind_channel_ex_args,
 ) -> Reply {
+    call.kernel.scheduling.check_unlocked()?;
     let channel = call.channel(args.channel_fd)?;
     if args.subcontext_id >= MAX_VEIDS {
         return Err(Errno::EINVAL.into());

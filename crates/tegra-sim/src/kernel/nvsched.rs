@@ -1,0 +1,129 @@
+//! Scheduling domains: the node that makes them, and the nodes they become.
+//!
+//! The rules file names them only; what the ioctls do is nvgpu's `os/linux/ioctl_nvs.c` and `common/nvs`. A domain's
+//! time slice has no effect: channels take turns as they do without domains.
+
+use super::dispatch::{Call, CopyBack, Reply, Row, Since, Table, rows};
+use parking_lot::Mutex;
+use std::sync::Arc;
+use tegrarm_abi::nvgpu::nvsched::*;
+use tegrarm_kmd::Errno;
+use zerocopy::{FromZeros, IntoBytes};
+
+pub(super) static TABLE: Table<NvschedFile> = Table {
+    magic: NVGPU_NVS_IOCTL_MAGIC as u8,
+    last: [NVGPU_NVS_IOCTL_LAST; 2],
+    max_arg: [NVGPU_NVS_IOCTL_MAX_ARG_SIZE as usize; 2],
+    copy_back: CopyBack::Errno,
+    rows: rows! {
+        Both NVGPU_NVS_IOCTL_CREATE_DOMAIN => create_domain;
+        Both NVGPU_NVS_IOCTL_REMOVE_DOMAIN => remove_domain;
+        Both NVGPU_NVS_IOCTL_QUERY_DOMAINS => query_domains;
+    },
+};
+
+/// The open node.
+#[derive(Debug)]
+pub(super) struct NvschedFile;
+
+/// A scheduling domain. Its open nodes and its groups keep it.
+#[derive(Debug)]
+pub(super) struct Domain {
+    name: String,
+    id: u64,
+    timeslice_ns: u64,
+    preempt_grace_ns: u64,
+    subscheduler: u32,
+}
+
+/// Every domain, in the order they were made.
+#[derive(Debug, Default)]
+pub(super) struct Domains(Mutex<(u64, Vec<Arc<Domain>>)>);
+
+/// What a domain's node is called after the board's directory.
+const PREFIX: &str = "nvsched-";
+
+impl Domains {
+    /// The domain whose node has this name.
+    pub(super) fn find(&self, node: &str) -> Option<Arc<Domain>> {
+        let name = node.strip_prefix(PREFIX)?;
+        self.0.lock().1.iter().find(|domain| domain.name == name).cloned()
+    }
+
+    /// Names of the domains' nodes.
+    pub(super) fn nodes(&self) -> Vec<String> {
+        self.0.lock().1.iter().map(|domain| format!("{PREFIX}{}", domain.name)).collect()
+    }
+}
+
+/// Letters, digits, `-` and `_`, at most 32 of them (nvgpu says EPERM to a longer one).
+fn check_name(name: &[u8; 32]) -> Result<String, Errno> {
+    let len = name.iter().position(|c| *c == 0);
+    let name = &name[..len.unwrap_or(name.len())];
+    if !name.iter().all(|c| c.is_ascii_alphanumeric() || b"-_".contains(c)) {
+        return Err(Errno::EINVAL);
+    }
+    if len.is_none() {
+        return Err(Errno::EPERM);
+    }
+    Ok(String::from_utf8_lossy(name).into_owned())
+}
+
+fn create_domain(call: &Call<'_>, _: &Arc<NvschedFile>, args: &mut nvgpu_nvs_ioctl_create_domain) -> Reply {
+    let asked = &args.domain_params;
+    if args.reserved1 != 0 || asked.reserved1 != 0 || asked.reserved2 != 0 || asked.dom_id != 0 {
+        return Err(Errno::EINVAL.into());
+    }
+    let name = check_name(&asked.name)?;
+    let mut domains = call.kernel.domains.0.lock();
+    if domains.1.iter().any(|domain| domain.name == name) {
+        return Err(Errno::EEXIST.into());
+    }
+    domains.0 += 1;
+    let domain = Domain {
+        name,
+        id: domains.0,
+        timeslice_ns: asked.timeslice_ns,
+        preempt_grace_ns: asked.preempt_grace_ns,
+        subscheduler: asked.subscheduler,
+    };
+    args.domain_params.dom_id = domain.id;
+    domains.1.push(Arc::new(domain));
+    Ok(())
+}
+
+/// `ENOENT` for none, `EBUSY` for one that a node or a group keeps.
+fn remove_domain(call: &Call<'_>, _: &Arc<NvschedFile>, args: &mut nvgpu_nvs_ioctl_remove_domain) -> Reply {
+    if args.reserved1 != 0 {
+        return Err(Errno::EINVAL.into());
+    }
+    let mut domains = call.kernel.domains.0.lock();
+    let at = domains.1.iter().position(|domain| domain.id == args.dom_id).ok_or(Errno::ENOENT)?;
+    if Arc::strong_count(&domains.1[at]) > 1 {
+        return Err(Errno::EBUSY.into());
+    }
+    domains.1.remove(at);
+    Ok(())
+}
+
+/// How many there are, and as many of them as fit where the caller wants them.
+fn query_domains(call: &Call<'_>, _: &Arc<NvschedFile>, args: &mut nvgpu_nvs_ioctl_query_domains) -> Reply {
+    if args.reserved0 != 0 || args.reserved1 != 0 {
+        return Err(Errno::EINVAL.into());
+    }
+    let domains = call.kernel.domains.0.lock().1.clone();
+    let room = std::mem::replace(&mut args.nr, domains.len() as u32) as usize;
+    if args.domains == 0 {
+        return Ok(());
+    }
+    for (at, domain) in (0_u64..).zip(domains.iter().take(room)) {
+        let mut entry = nvgpu_nvs_ioctl_domain::new_zeroed();
+        entry.name[..domain.name.len()].copy_from_slice(domain.name.as_bytes());
+        entry.timeslice_ns = domain.timeslice_ns;
+        entry.preempt_grace_ns = domain.preempt_grace_ns;
+        entry.subscheduler = domain.subscheduler;
+        entry.dom_id = domain.id;
+        call.copy_out(args.domains.wrapping_add(at * size_of_val(&entry) as u64), entry.as_bytes())?;
+    }
+    Ok(())
+}
