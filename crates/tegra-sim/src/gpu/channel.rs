@@ -21,6 +21,8 @@ pub(crate) enum StopReason {
     Reset = 2,
     /// Another group waited for the engine longer than the context-switch timeout.
     SwitchTimeout = 3,
+    /// The watchdog of a kernel-mode channel saw its job make no progress.
+    Watchdog = 4,
 }
 
 /// Asks a running channel to stop; the machine-code engine watches the flag.
@@ -42,7 +44,16 @@ impl Stop {
     }
 
     pub(crate) fn timed_out(&self) -> bool {
-        self.reason.load(Ordering::Acquire) == StopReason::SwitchTimeout as u8
+        let reason = self.reason.load(Ordering::Acquire);
+        reason == StopReason::SwitchTimeout as u8 || reason == StopReason::Watchdog as u8
+    }
+
+    /// What timed out, in words.
+    pub(crate) fn sentence(&self) -> &'static str {
+        match self.reason.load(Ordering::Acquire) == StopReason::Watchdog as u8 {
+            true => "made no progress before the channel's watchdog ran out",
+            false => "ran past the context-switch timeout while another tsg, or the kernel, waited for the engine",
+        }
     }
 
     pub(crate) fn flag(&self) -> Arc<AtomicBool> {

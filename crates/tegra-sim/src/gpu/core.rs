@@ -98,7 +98,7 @@ impl Core {
     /// cut short, and the group with it.
     pub(crate) fn preempt(&self, tsg: &HwTsg) {
         for channel in self.group(tsg) {
-            let limit = Duration::from_nanos(self.config.switch_timeout_ns);
+            let limit = Duration::from_nanos(tsg.ctxsw_timeout_ns());
             let idle = channel.pbdma.try_lock_for(limit);
             if idle.is_none() {
                 channel.stop.request(StopReason::SwitchTimeout);
@@ -168,7 +168,7 @@ impl Core {
             }
         };
         if channel.stop.timed_out() && !channel.hw.dead() {
-            let what = "a grid ran on while another tsg, or the kernel, waited for the engine";
+            let what = format!("its work {}", channel.stop.sentence());
             self.recover(channel, fault::switch_timeout(&channel.hw, what));
             return true;
         }

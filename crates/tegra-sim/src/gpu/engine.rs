@@ -10,8 +10,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 struct Owner {
     tsg: usize,
     stop: Stop,
-    /// When another group first asked for the engine.
+    /// When another group first asked for the engine, and how long that may last.
     contended_since: Option<u64>,
+    limit_ns: u64,
+    /// How long the grid itself may last, if somebody watches.
+    watchdog_ns: Option<u64>,
 }
 
 /// The engine.
@@ -38,21 +41,28 @@ impl Drop for Busy<'_> {
 
 impl Engine {
     /// Takes the engine for a channel, if it is free. If not, the grid that runs is asked to stop once another
-    /// group has waited for `limit_ns` (nvgpu's context-switch timeout: a compute context that cannot be
-    /// preempted and does not end is torn down).
-    pub(crate) fn enter(&self, channel: &Channel, limit_ns: u64) -> Option<Busy<'_>> {
+    /// group has waited longer than its own group's context-switch timeout (a compute context that cannot be preempted
+    /// and does not end is torn down).
+    pub(crate) fn enter(&self, channel: &Channel) -> Option<Busy<'_>> {
         let tsg = Arc::as_ptr(&channel.hw.tsg) as usize;
         let mut owner = self.owner.lock();
         if let Some(o) = &mut *owner {
             if o.tsg != tsg {
                 let now = time_ns();
-                if now.saturating_sub(*o.contended_since.get_or_insert(now)) > limit_ns {
+                if now.saturating_sub(*o.contended_since.get_or_insert(now)) > o.limit_ns {
                     o.stop.request(StopReason::SwitchTimeout);
                 }
             }
             return None;
         }
-        *owner = Some(Owner { tsg, stop: channel.stop.clone(), contended_since: None });
+        let watchdog_ms = channel.hw.vitals.watchdog_ms.load(Ordering::Relaxed);
+        *owner = Some(Owner {
+            tsg,
+            stop: channel.stop.clone(),
+            contended_since: None,
+            limit_ns: channel.hw.tsg.ctxsw_timeout_ns(),
+            watchdog_ns: (watchdog_ms > 0).then_some(u64::from(watchdog_ms) * 1_000_000),
+        });
         self.busy_since.store(time_ns().max(1), Ordering::Release);
         drop(owner);
         let mut used = self.used.lock();
@@ -76,6 +86,17 @@ impl Engine {
     pub(crate) fn wake(&self) {
         let _used = self.used.lock();
         self.use_begins.notify_all();
+    }
+
+    /// Stops the running grid if its watchdog has run out.
+    pub(crate) fn watch(&self) {
+        let owner = self.owner.lock();
+        let limit = owner.as_ref().and_then(|o| Some((o, o.watchdog_ns?)));
+        if let Some((owner, limit)) = limit
+            && self.busy_ns().is_some_and(|ns| ns > limit)
+        {
+            owner.stop.request(StopReason::Watchdog);
+        }
     }
 
     /// For how long the running grid has been running.

@@ -50,8 +50,6 @@ pub struct GpuConfig {
     pub sm_count: u32,
     /// No thread: work happens inside [`Gpu::step`] only. Default: whether `TEGRARM_SIM_STEP` is `1`.
     pub step: bool,
-    /// How long another group waits for a grid that does not end before that grid's group is torn down, ns.
-    pub switch_timeout_ns: u64,
     /// Warp instructions a grid may issue before it counts as hung.
     pub budget: u64,
 }
@@ -61,7 +59,6 @@ impl Default for GpuConfig {
         GpuConfig {
             sm_count: 16,
             step: std::env::var_os("TEGRARM_SIM_STEP").is_some_and(|v| v == "1"),
-            switch_timeout_ns: 3_000_000_000,
             budget: Limits::default().budget,
         }
     }

@@ -121,6 +121,7 @@ fn standby(core: &Core, stop: &AtomicBool) {
         std::thread::sleep(STANDBY_NAP);
         while core.engine.busy_ns().is_some_and(|ns| ns > LONG.as_nanos() as u64) && !done() {
             looks = 0;
+            core.engine.watch();
             if !core.step() {
                 std::thread::sleep(SHORTEST_NAP);
             }

@@ -1,6 +1,6 @@
 //! Open files: which object a descriptor of a caller stands for.
 
-use super::channel::Channel;
+use super::channel::{Channel, SyncFile};
 use super::ctrl::Ctrl;
 use super::ctxsw::TraceFile;
 use super::debugger::Debugger;
@@ -40,6 +40,8 @@ pub(super) enum Object {
     Event {
         _keeps: Arc<EventFd>,
     },
+    /// A fence: pollable, takes no ioctl of ours.
+    SyncFile(Arc<SyncFile>),
     /// `/dev/nvgpu/igpu0/power`: takes writes only.
     Power,
 }
@@ -59,7 +61,7 @@ impl Object {
             Object::Nvsched(_) => Node::Nvsched,
             Object::Ctxsw(_) => Node::Ctxsw,
             Object::Dmabuf(_) => Node::Dmabuf,
-            Object::Event { .. } | Object::Power | Object::Domain(_) => return None,
+            Object::Event { .. } | Object::SyncFile(_) | Object::Power | Object::Domain(_) => return None,
         })
     }
 }

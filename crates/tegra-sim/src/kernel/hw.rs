@@ -120,11 +120,18 @@ pub trait SwitchLog: Send + Sync + std::fmt::Debug {
     fn switched(&self, from: Option<u32>, to: u32, time_ns: u64);
 }
 
+/// Something that may have come to pass when an interrupt is raised.
+pub trait Expectation: Send + Sync + std::fmt::Debug {
+    /// Looks; true when it has, and need not be asked again.
+    fn met(&self) -> bool;
+}
+
 /// Interrupts the GPU raised, for whoever sleeps on them (H.WAIT), and its context switches.
 #[derive(Debug, Default)]
 pub struct Interrupts {
     count: Mutex<u64>,
     raised: Condvar,
+    expected: Mutex<Vec<Weak<dyn Expectation>>>,
     switch_log: Mutex<Option<Weak<dyn SwitchLog>>>,
     /// The group that has the engine; kept while somebody logs.
     running: Mutex<Option<u32>>,
@@ -141,6 +148,15 @@ impl Interrupts {
     pub fn raise(&self) {
         *self.count.lock() += 1;
         self.raised.notify_all();
+        self.expected.lock().retain(|e| e.upgrade().is_some_and(|e| !e.met()));
+    }
+
+    /// Looks now and at every interrupt, until it is met or gone.
+    pub fn expect<E: Expectation + 'static>(&self, expectation: &Arc<E>) {
+        // Entered first, so that an interrupt between looking and entering is not missed.
+        let weak: Weak<dyn Expectation> = Arc::<E>::downgrade(expectation);
+        self.expected.lock().push(weak);
+        expectation.met();
     }
 
     /// From now on `log` hears of context switches, as long as it lives.
@@ -220,12 +236,26 @@ pub struct Vitals {
     pub syncpoint: Mutex<Option<Arc<Syncpoint>>>,
     /// Dead, or not yet bound to a group: consumes nothing.
     pub unserviceable: AtomicBool,
+    /// How long its group may keep the engine from another one, milliseconds (nvgpu-rules §8.6).
+    pub ctxsw_timeout_ms: AtomicU32,
+    /// How long a job of its may run, milliseconds; 0 = it is not watched (nvgpu-rules §7.5).
+    pub watchdog_ms: AtomicU32,
 }
+
+/// Context-switch timeout of a channel that nobody gave another one, milliseconds.
+pub const CTXSW_TIMEOUT_MS: u32 = 3000;
 
 impl Vitals {
     /// Of a fresh channel: unserviceable until a group binds it.
     pub fn new(id: u32) -> Vitals {
-        Vitals { id, notifier: Mutex::new(None), syncpoint: Mutex::new(None), unserviceable: AtomicBool::new(true) }
+        Vitals {
+            id,
+            notifier: Mutex::new(None),
+            syncpoint: Mutex::new(None),
+            unserviceable: AtomicBool::new(true),
+            ctxsw_timeout_ms: AtomicU32::new(CTXSW_TIMEOUT_MS),
+            watchdog_ms: AtomicU32::new(0),
+        }
     }
 
     /// Writes the error notifier, unless it already shows an error: the first one wins (nvgpu-rules §8.3).
@@ -316,6 +346,13 @@ impl HwTsg {
             }
         }
         self.interrupts.raise();
+    }
+
+    /// How long it may keep the engine from another group: the longest timeout of its channels, nanoseconds.
+    pub fn ctxsw_timeout_ns(&self) -> u64 {
+        let members = self.members.lock();
+        let longest = members.iter().map(|m| m.ctxsw_timeout_ms.load(Ordering::Relaxed)).max();
+        u64::from(longest.unwrap_or(CTXSW_TIMEOUT_MS)) * 1_000_000
     }
 
     /// A non-stalling interrupt: wakes H.WAIT and posts the group's BLOCKING_SYNC events.

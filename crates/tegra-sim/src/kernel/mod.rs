@@ -146,7 +146,9 @@ impl Kernel {
             Object::Sched(sched) => sched::TABLE.run(&call, &sched, request, arg),
             Object::Nvsched(nvsched) => nvsched::TABLE.run(&call, &nvsched, request, arg),
             Object::Ctxsw(ctxsw) => ctxsw::TABLE.run(&call, &ctxsw, request, arg),
-            Object::Dmabuf(_) | Object::Event { .. } | Object::Power | Object::Domain(_) => Err(Errno::ENOTTY),
+            Object::Dmabuf(_) | Object::Event { .. } | Object::SyncFile(_) | Object::Power | Object::Domain(_) => {
+                Err(Errno::ENOTTY)
+            }
         }
     }
 

@@ -144,8 +144,13 @@ fn illegal_instruction_and_missing_code() {
     assert_eq!(lane.notified(), Some(31));
 }
 
-fn threaded(switch_timeout_ns: u64) -> Board {
-    Board::new(GpuConfig { step: false, switch_timeout_ns, ..config() })
+fn threaded() -> Board {
+    Board::new(GpuConfig { step: false, ..config() })
+}
+
+/// Another context-switch timeout than three seconds.
+fn impatient(lane: &Lane) {
+    lane.hw.vitals.ctxsw_timeout_ms.store(2, std::sync::atomic::Ordering::Relaxed);
 }
 
 fn wait(what: impl Fn() -> bool) {
@@ -158,7 +163,7 @@ fn wait(what: impl Fn() -> bool) {
 /// the channel ends it.
 #[test]
 fn an_endless_grid_alone() {
-    let b = threaded(u64::MAX);
+    let b = threaded();
     let (mut lane, mut other) = (b.channel(511, &b.m.tsg(0)), b.channel(510, &b.m.tsg(1)));
     b.load(0, &[LOOP]);
     b.put(0, 0, grid(3).release(0, sem_va(0), 3));
@@ -179,8 +184,9 @@ fn an_endless_grid_alone() {
 /// and the other one runs.
 #[test]
 fn an_endless_grid_makes_way() {
-    let b = threaded(2_000_000);
+    let b = threaded();
     let (mut lane, mut other) = (b.channel(511, &b.m.tsg(0)), b.channel(510, &b.m.tsg(1)));
+    impatient(&lane);
     b.load(0, &[LOOP]);
     b.load(64, &[EXIT]);
     b.put(0, 0, grid(3).release(0, sem_va(0), 3));
@@ -196,13 +202,29 @@ fn an_endless_grid_makes_way() {
     assert_eq!((other.notified(), b.sems.mem.read_u32(16)), (None, 4), "{:?}", b.m.gpu.faults());
 }
 
+/// The watchdog of a kernel-mode channel ends a grid that nobody else waits for; other groups are unharmed.
+#[test]
+fn a_watched_endless_grid() {
+    let b = threaded();
+    let mut lane = b.channel(511, &b.m.tsg(0));
+    lane.hw.vitals.watchdog_ms.store(5, std::sync::atomic::Ordering::Relaxed);
+    b.load(0, &[LOOP]);
+    b.put(0, 0, grid(3).release(0, sem_va(0), 3));
+    lane.submit(&launch(0));
+    b.m.ring(&lane);
+    wait(|| lane.dead());
+    assert_eq!((lane.notified(), b.sems.mem.read_u32(0)), (Some(8), 0));
+    assert!(b.m.gpu.faults()[0].contains("watchdog"), "{:?}", b.m.gpu.faults());
+}
+
 /// Reset and preempt return although a grid does not end; preempt costs the group its life.
 #[test]
 fn reset_and_preempt() {
     for preempt in [false, true] {
-        let b = threaded(2_000_000);
+        let b = threaded();
         let tsg = b.m.tsg(0);
         let mut lane = b.channel(511, &tsg);
+        impatient(&lane);
         b.load(0, &[LOOP]);
         b.put(0, 0, grid(1));
         lane.submit(&[release(sem_va(0), 1), launch(0)].concat());

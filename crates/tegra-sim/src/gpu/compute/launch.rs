@@ -28,7 +28,7 @@ pub(super) fn run_pending(pbdma: &mut Pbdma, turn: &Turn<'_>) -> Result<Flow, Fa
         if pbdma.left() == 0 || turn.channel.stop.requested() {
             return Ok(Flow::Again(moved));
         }
-        let Some(busy) = turn.engine.enter(turn.channel, turn.config.switch_timeout_ns) else {
+        let Some(busy) = turn.engine.enter(turn.channel) else {
             return Ok(Flow::Again(moved));
         };
         let result = run(pbdma, turn, at);
@@ -163,8 +163,7 @@ fn execute(turn: &Turn<'_>, qmd: &Qmd, setting: &Setting) -> Result<Option<(RunS
     };
     let result = sm::run(&launch);
     if turn.channel.stop.timed_out() {
-        let what =
-            format!("the grid at {:#x} ran past the context-switch timeout while another tsg waited", launch.code);
+        let what = format!("the grid at {:#x} {}", launch.code, turn.channel.stop.sentence());
         return Err(fault::switch_timeout(turn.hw(), what));
     }
     if turn.channel.stop.requested() {

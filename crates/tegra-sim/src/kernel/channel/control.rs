@@ -1,6 +1,6 @@
 //! Small channel controls: timeouts, enable, preempt, reset, watchdog (nvgpu-rules §7.1, §7.5).
 
-use super::Channel;
+use super::{Channel, ChannelState};
 use crate::kernel::dispatch::{Call, Reply};
 use crate::kernel::hw::{Fault, NotifierCode};
 use std::sync::Arc;
@@ -27,13 +27,13 @@ pub(super) fn set_nvmap_fd(_: &Call<'_>, _: &Arc<Channel>, _: &mut nvgpu_set_nvm
 }
 
 pub(super) fn set_timeout(_: &Call<'_>, channel: &Arc<Channel>, args: &mut nvgpu_set_timeout_args) -> Reply {
-    channel.state.lock().ctxsw_timeout_ms = args.timeout;
+    channel.vitals.ctxsw_timeout_ms.store(args.timeout, Ordering::Relaxed);
     Ok(())
 }
 
 /// The flag only silences the driver's dump.
 pub(super) fn set_timeout_ex(_: &Call<'_>, channel: &Arc<Channel>, args: &mut nvgpu_set_timeout_ex_args) -> Reply {
-    channel.state.lock().ctxsw_timeout_ms = args.timeout;
+    channel.vitals.ctxsw_timeout_ms.store(args.timeout, Ordering::Relaxed);
     Ok(())
 }
 
@@ -92,7 +92,17 @@ pub(super) fn wdt(_: &Call<'_>, channel: &Arc<Channel>, args: &mut nvgpu_channel
     if args.wdt_status & NVGPU_IOCTL_CHANNEL_WDT_FLAG_SET_TIMEOUT != 0 {
         state.watchdog.timeout_ms = args.timeout_ms;
     }
+    state.watch(channel);
     Ok(())
+}
+
+impl ChannelState {
+    /// Lets the GPU watch the jobs of a kernel-mode channel.
+    pub(super) fn watch(&self, channel: &Channel) {
+        let kernel_mode = self.setup.as_ref().is_some_and(|setup| !setup.usermode);
+        let limit = if kernel_mode && self.watchdog.enabled { self.watchdog.timeout_ms } else { 0 };
+        channel.vitals.watchdog_ms.store(limit, Ordering::Relaxed);
+    }
 }
 
 /// ga10b and gv11b have no boosted contexts.

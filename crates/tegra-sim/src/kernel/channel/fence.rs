@@ -3,6 +3,7 @@
 use super::ChannelState;
 use super::sync::ChannelSyncpoint;
 use crate::kernel::dispatch::{Call, Reply};
+use crate::kernel::hw::Syncpoint;
 use crate::kernel::space::{AddressSpace, KernelMapping};
 use crate::kernel::syncpoint::COUNT;
 use crate::mm::{Backing, SYNCPOINT_STRIDE};
@@ -46,13 +47,13 @@ impl Fences {
         self.emit(slot, va, fence.value, execute)
     }
 
-    /// A ring entry that increments the channel's syncpoint, and the fence that waits for that.
+    /// A ring entry that increments the channel's syncpoint, and the value that says it has.
     pub(super) fn signal(
         &mut self,
         call: &Call<'_>,
         space: &Arc<AddressSpace>,
         slot: u32,
-    ) -> Reply<(u64, nvgpu_fence)> {
+    ) -> Reply<(u64, Arc<Syncpoint>, u32)> {
         if self.syncpoint.is_none() {
             let fresh = ChannelSyncpoint::new(&call.kernel.syncpoints, space)?;
             let value = fresh.point().value();
@@ -60,10 +61,17 @@ impl Fences {
         }
         let Some((syncpoint, last)) = &mut self.syncpoint else { return Err(Errno::ENOMEM.into()) };
         *last = last.wrapping_add(1);
-        let (va, fence) = (syncpoint.va(), nvgpu_fence { id: syncpoint.point().id, value: *last });
+        let (va, point, value) = (syncpoint.va(), syncpoint.point().clone(), *last);
         let execute = NVC56F_SEM_EXECUTE_OPERATION.put(NVC56F_SEM_EXECUTE_OPERATION_RELEASE)
             | NVC56F_SEM_EXECUTE_RELEASE_WFI.put(NVC56F_SEM_EXECUTE_RELEASE_WFI_EN);
-        Ok((self.emit(slot, va, 0, execute)?, fence))
+        Ok((self.emit(slot, va, 0, execute)?, point, value))
+    }
+
+    /// The last signal is not submitted after all.
+    pub(super) fn retract(&mut self) {
+        if let Some((_, last)) = &mut self.syncpoint {
+            *last = last.wrapping_sub(1);
+        }
     }
 
     /// Writes a semaphore operation into a slot; the ring entry that fetches it.

@@ -7,6 +7,7 @@ mod notifier;
 mod setup;
 mod submit;
 mod sync;
+mod sync_file;
 mod wait;
 
 use super::Kernel;
@@ -23,6 +24,7 @@ use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use sync::ChannelSyncpoint;
+pub(super) use sync_file::SyncFile;
 use tegrarm_abi::nvgpu::channel::*;
 use tegrarm_abi::nvgpu::r35::*;
 use tegrarm_kmd::Errno;
@@ -84,7 +86,6 @@ pub(super) struct ChannelState {
     pub class: u32,
     pub setup: Option<Setup>,
     pub watchdog: control::Watchdog,
-    ctxsw_timeout_ms: u32,
     syncpoint: Option<ChannelSyncpoint>,
     /// Keeps the error notifier's dmabuf.
     notifier: Option<Arc<Buffer>>,
@@ -103,7 +104,6 @@ impl Channel {
             class: 0,
             setup: None,
             watchdog: control::Watchdog::default(),
-            ctxsw_timeout_ms: 3000,
             syncpoint: None,
             notifier: None,
             enabled: false,
@@ -186,6 +186,8 @@ impl Channel {
         let held = (state.setup.take(), state.syncpoint.take(), state.notifier.take(), state.space.take());
         drop(state);
         drop(held);
+        // Fences of the channel's syncpoint have passed.
+        kernel.interrupts.raise();
         self.ids.give_back(self.id());
         kernel.doorbells.channel_closed();
     }

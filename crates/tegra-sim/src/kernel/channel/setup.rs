@@ -15,8 +15,8 @@ use tegrarm_kmd::Errno;
 
 /// Bytes of a GPFIFO entry.
 const ENTRY: u64 = 8;
-/// PBDMA acquire timeout while the watchdog runs: the watchdog's own period.
-const ACQUIRE_TIMEOUT_MS: u32 = 5000;
+/// PBDMA acquire timeout while the watchdog runs, in percent of the watchdog's period.
+const ACQUIRE_PERCENT: u64 = 80;
 
 /// What SETUP_BIND left behind.
 #[derive(Debug)]
@@ -81,6 +81,7 @@ pub(super) fn setup_bind(call: &Call<'_>, channel: &Arc<Channel>, args: &mut nvg
         false => Memory::of_kernel(&state, args.num_gpfifo_entries)?,
     };
     let (Some(space), Some(tsg)) = (&state.space, &state.tsg) else { return Err(Errno::EINVAL.into()) };
+    let acquire_ms = u64::from(state.watchdog.timeout_ms) * ACQUIRE_PERCENT / 100;
     let hw = Arc::new(HwChannel {
         id: channel.id(),
         veid: state.veid,
@@ -92,7 +93,7 @@ pub(super) fn setup_bind(call: &Call<'_>, channel: &Arc<Channel>, args: &mut nvg
         vitals: channel.vitals.clone(),
         enabled: AtomicBool::new(true),
         gp_get: AtomicU32::new(0),
-        acquire_timeout_ms: AtomicU32::new(if state.watchdog.enabled { ACQUIRE_TIMEOUT_MS } else { 0 }),
+        acquire_timeout_ms: AtomicU32::new(if state.watchdog.enabled { acquire_ms as u32 } else { 0 }),
     });
     state.enabled = true;
     call.kernel.gpu.add_channel(hw.clone());
@@ -106,6 +107,7 @@ pub(super) fn setup_bind(call: &Call<'_>, channel: &Arc<Channel>, args: &mut nvg
         fences,
         _buffers: memory.buffers,
     });
+    state.watch(channel);
     // Runlist 0 on both chips: the token is the channel id. The three addresses are 0 on ga10b.
     args.work_submit_token = channel.id();
     args.gpfifo_gpu_va = 0;

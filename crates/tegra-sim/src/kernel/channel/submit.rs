@@ -1,6 +1,6 @@
 //! SUBMIT_GPFIFO on kernel-mode channels (nvgpu-rules §7.10).
 
-use super::Channel;
+use super::{Channel, SyncFile};
 use crate::kernel::dispatch::{Call, Reply};
 use std::sync::Arc;
 use tegrarm_abi::nvgpu::channel::*;
@@ -22,13 +22,11 @@ pub(super) fn submit_gpfifo(call: &Call<'_>, channel: &Arc<Channel>, args: &mut 
     let setup = setup.ok_or(Errno::ENOMEM)?;
     let flag = |bit| args.flags & bit != 0;
     let tracked = !flag(NVGPU_SUBMIT_GPFIFO_FLAGS_SKIP_BUFFER_REFCOUNTING);
-    if setup.deterministic && (tracked || state.watchdog.enabled || setup.railgating_allowed) {
-        return Err(Errno::EINVAL.into());
-    }
     let (before, after) = (flag(NVGPU_SUBMIT_GPFIFO_FLAGS_FENCE_WAIT), flag(NVGPU_SUBMIT_GPFIFO_FLAGS_FENCE_GET));
-    if (before || after) && flag(NVGPU_SUBMIT_GPFIFO_FLAGS_SYNC_FENCE) {
-        tracing::error!("SUBMIT_GPFIFO with sync_file fences is not simulated; with syncpoint fences it is");
-        return Err(Errno::ENOSYS.into());
+    let as_files = flag(NVGPU_SUBMIT_GPFIFO_FLAGS_SYNC_FENCE);
+    let busy = tracked || (after && as_files) || state.watchdog.enabled || setup.railgating_allowed;
+    if setup.deterministic && busy {
+        return Err(Errno::EINVAL.into());
     }
     let (hw, entries) = (setup.hw.clone(), setup.hw.entries);
     let extra = u32::from(before) + u32::from(after);
@@ -47,15 +45,26 @@ pub(super) fn submit_gpfifo(call: &Call<'_>, channel: &Arc<Channel>, args: &mut 
     let space = state.space.clone().ok_or(Errno::EINVAL)?;
     let fences = state.setup.as_mut().and_then(|setup| setup.fences.as_mut()).ok_or(Errno::ENOMEM)?;
     let mut list = Vec::new();
-    if before {
-        list.push(fences.wait(call, &space, put, args.fence)?);
+    let awaited = match as_files {
+        true if before => SyncFile::pending(call, args.fence.id.cast_signed())?,
+        false if before => Some(args.fence),
+        _ => None,
+    };
+    if let Some(fence) = awaited {
+        list.push(fences.wait(call, &space, put, fence)?);
     }
     list.extend(theirs);
     if after {
         let slot = (put + list.len() as u32) % entries;
-        let (entry, fence) = fences.signal(call, &space, slot)?;
+        let (entry, point, value) = fences.signal(call, &space, slot)?;
         list.push(entry);
-        args.fence = fence;
+        match as_files {
+            true => {
+                let fd = SyncFile::install(call, &point, value).inspect_err(|_| fences.retract())?;
+                args.fence.id = fd.cast_unsigned();
+            }
+            false => args.fence = nvgpu_fence { id: point.id, value },
+        }
     }
     for (i, entry) in (0..).zip(&list) {
         let at = hw.ring.offset + ((put + i) % entries) as usize * 8;
