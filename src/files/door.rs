@@ -114,10 +114,10 @@ impl Door {
     /// # Errors
     /// `EBADF`.
     pub fn close(&self, fd: RawFd) -> Result<(), Box<Refused>> {
-        let file = if nix::unistd::getpid() == self.owner { self.table.find(fd).ok() } else { None };
+        let file = if nix::unistd::getpid() == self.owner { self.table.closing(fd) } else { None };
         fds::close(fd).map_err(|errno| Refused::new(errno, format!("descriptor {fd} is not open")))?;
         if let Some(file) = file {
-            self.table.closed(fd, &file);
+            self.table.closed(&file);
         }
         Ok(())
     }

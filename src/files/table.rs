@@ -90,11 +90,21 @@ impl Table {
         }
     }
 
-    /// `fd`, which referred to `file`, was closed. The file ends with its last descriptor.
-    pub fn closed(&self, fd: RawFd, file: &Arc<OpenFile>) {
+    /// `fd` is about to be closed: what is remembered of its number goes first, because another thread may get the number
+    /// the moment it is free. Returns the open file behind it.
+    pub fn closing(&self, fd: RawFd) -> Option<Arc<OpenFile>> {
+        let id = file_id(fd).ok()?;
         let mut state = self.state.lock();
-        state.lent.remove(&fd);
         state.forget(|at, _| at == fd as usize);
+        match state.lent.remove(&fd) {
+            Some(lent) if lent.to == id => Some(lent.file),
+            _ => state.files.get(&id).cloned(),
+        }
+    }
+
+    /// A descriptor of `file` was closed. The file ends with its last one.
+    pub fn closed(&self, file: &OpenFile) {
+        let mut state = self.state.lock();
         let gone = state.remove_unless(&open_files(), file.id);
         drop(state);
         drop(gone);

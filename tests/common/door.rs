@@ -3,6 +3,7 @@
 
 use super::*;
 use parking_lot::{ReentrantMutex, ReentrantMutexGuard};
+use std::ops::{Deref, DerefMut};
 use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tegra_sim::L4t;
@@ -26,11 +27,11 @@ pub fn request(nr: u32, size: usize) -> u64 {
 /// clients take turns.
 static ALONE: ReentrantMutex<()> = ReentrantMutex::new(());
 
-/// A board, and a process that has its nodes open.
-pub struct Desktop {
+/// A client of the nodes: its descriptors, its objects. Any thread may use it.
+pub struct Nodes {
     pub kmd: Arc<Board>,
     pub rm: Arc<Rm>,
-    pub door: Door,
+    pub door: Arc<Door>,
     pub ctl: RawFd,
     pub gpu: RawFd,
     pub uvm: RawFd,
@@ -41,7 +42,25 @@ pub struct Desktop {
     pub vaspace: u32,
     pub uuid: nv_uuid,
     low: u64,
+}
+
+/// A board, and a process that has its nodes open.
+pub struct Desktop {
+    nodes: Nodes,
     alone: Option<ReentrantMutexGuard<'static, ()>>,
+}
+
+impl Deref for Desktop {
+    type Target = Nodes;
+    fn deref(&self) -> &Nodes {
+        &self.nodes
+    }
+}
+
+impl DerefMut for Desktop {
+    fn deref_mut(&mut self) -> &mut Nodes {
+        &mut self.nodes
+    }
 }
 
 impl Desktop {
@@ -60,10 +79,23 @@ impl Desktop {
 
     /// The same with a manager that reaches the board through something else.
     pub fn over(kmd: Arc<Board>, rm: Arc<Rm>) -> Desktop {
-        let mut d = Desktop {
+        let alone = Some(ALONE.lock());
+        Desktop { nodes: Nodes::open(kmd, rm, Arc::default()), alone }
+    }
+}
+
+/// A stretch of low addresses that nobody else in this process gets.
+pub fn stretch() -> u64 {
+    LOW.fetch_add(STRETCH, Ordering::Relaxed)
+}
+
+impl Nodes {
+    /// A client of its own, on open files of its own.
+    pub fn open(kmd: Arc<Board>, rm: Arc<Rm>, door: Arc<Door>) -> Nodes {
+        let mut d = Nodes {
             kmd,
             rm,
-            door: Door::default(),
+            door,
             ctl: -1,
             gpu: -1,
             uvm: -1,
@@ -73,8 +105,7 @@ impl Desktop {
             mapper: 0,
             vaspace: 0,
             uuid: nv_uuid { uuid: [0; 16] },
-            low: LOW.fetch_add(STRETCH, Ordering::Relaxed),
-            alone: Some(ALONE.lock()),
+            low: stretch(),
         };
         (d.ctl, d.uvm) = (d.node("/dev/nvidiactl"), d.node("/dev/nvidia-uvm"));
         d.client = d.alloc(0, NV01_ROOT_CLIENT);
@@ -95,6 +126,13 @@ impl Desktop {
         assert_eq!(d.register_gpu(), NV_OK);
         assert_eq!(d.register_vaspace(), NV_OK);
         d
+    }
+
+    /// Closes its files, which ends its client.
+    pub fn close(&self) {
+        for fd in [self.gpu, self.uvm, self.ctl] {
+            self.door.close(fd).expect("open until now");
+        }
     }
 
     pub fn register_gpu(&self) -> u32 {
@@ -291,9 +329,7 @@ impl Desktop {
 
 impl Drop for Desktop {
     fn drop(&mut self) {
-        for fd in [self.gpu, self.uvm, self.ctl] {
-            self.door.close(fd).expect("open until now");
-        }
+        self.close();
         assert_eq!(self.door.open_files(), 0, "every file was closed");
     }
 }
