@@ -22,7 +22,7 @@ export TEGRARM_BACKEND ?= $(if $(wildcard /dev/nvgpu),nvgpu,sim)
 export TEGRARM_LIB     := $(LIB)
 
 .DEFAULT_GOAL := build
-.PHONY: build venv demo test cargo-test test-out-of-process fuzz ctest pytest test-tinygrad test-tinygrad-sample test-tinygrad-releases lint header docs bench clean distclean
+.PHONY: build venv demo test cargo-test test-threads test-out-of-process fuzz ctest pytest test-tinygrad test-tinygrad-sample test-tinygrad-releases lint header docs bench clean distclean
 
 build:            ## the shared libraries (release)
 	$(CARGO) build --release --locked -p tegrarm -p tegrarm-preload
@@ -51,16 +51,20 @@ demo: build venv  ## tensors through the library, two compilers
 
 # --- tests --------------------------------------------------------------------------------------------------------
 
-test: cargo-test test-out-of-process ctest pytest  ## every test there is
+test: cargo-test test-threads test-out-of-process ctest pytest  ## every test there is
 	@echo "make test: all suites passed"
 
 cargo-test:
 	$(CARGO) test --workspace --locked
 	TEGRARM_SIM_L4T=r35 $(CARGO) test --locked -p tegrarm
 
+# Long enough for threads to meet in every way; `cargo test` alone gives them two seconds.
+test-threads:
+	TEGRARM_TEST_SECONDS=10 $(CARGO) test --locked -p tegrarm --test threads
+
 # The same tests with real system calls: the device nodes are the supervisor's, another process. Test binaries are started
 # by the runner that cargo asks for. Left out by the tests themselves: what the kernel holds can only be counted in process, and
-# those of conflicts.rs that make a virtual board of their own say why.
+# tests that make a virtual board of their own say why.
 SIM      := $(CARGO_TARGET_DIR)/release/tegrarm-sim
 HOST     := $(shell $(CARGO) -vV 2>/dev/null | sed -n 's/^host: //p')
 RUNNER   := CARGO_TARGET_$(shell echo $(HOST) | tr a-z- A-Z_)_RUNNER
