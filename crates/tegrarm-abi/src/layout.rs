@@ -139,10 +139,12 @@ pub struct Bits {
 
 impl Bits {
     /// The `i`-th element of an array of ranges.
+    #[inline]
     pub const fn at(self, i: u16) -> Bits {
         Bits { msb: self.msb + i * self.stride, lsb: self.lsb + i * self.stride, stride: 0, count: 1 }
     }
     /// Width in bits.
+    #[inline]
     pub const fn width(self) -> u32 {
         (self.msb - self.lsb + 1) as u32
     }
@@ -151,6 +153,7 @@ impl Bits {
         ((word as u64 >> self.lsb) & ((1u64 << self.width()) - 1)) as u32
     }
     /// Places `value` into the range of a 32-bit word; bits that do not fit are dropped.
+    #[inline]
     pub const fn put(self, value: u32) -> u32 {
         (((value as u64) & ((1u64 << self.width()) - 1)) << self.lsb) as u32
     }
@@ -169,6 +172,7 @@ impl Bits {
         value
     }
     /// Places `value` into the range of a little-endian array of dwords; bits that do not fit are dropped.
+    #[inline]
     pub fn put_words(self, words: &mut [u32], value: u64) {
         let mut bit = self.lsb as usize;
         let mut put = 0;

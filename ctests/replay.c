@@ -1,0 +1,224 @@
+/* Replays: right results with new values each run, and a loop that makes no system call, allocates nothing, and can be entered
+ * by one thread at a time only. */
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "session.h"
+
+#ifndef PR_SET_SYSCALL_USER_DISPATCH
+#define PR_SET_SYSCALL_USER_DISPATCH 59
+#endif
+enum { N = 64, RUNS = 300 };
+
+/* --- allocations of this thread, where nobody else counts them ----------------------------------------------------- */
+
+static _Thread_local unsigned allocations;
+#if !defined(__SANITIZE_ADDRESS__) && defined(__GLIBC__)
+void *__libc_malloc(size_t);
+void *__libc_calloc(size_t, size_t);
+void *__libc_realloc(void *, size_t);
+void *malloc(size_t size) { allocations++; return __libc_malloc(size); }
+void *calloc(size_t count, size_t size) { allocations++; return __libc_calloc(count, size); }
+void *realloc(void *old, size_t size) { allocations++; return __libc_realloc(old, size); }
+#endif
+
+/* --- system calls of this thread: each is a signal while `watching` says so ------------------------------------------ */
+
+static volatile char watching; /* 0 system calls are allowed, 1 they are signals */
+static volatile sig_atomic_t calls, last_call;
+
+static void trapped(int signal, siginfo_t *info, void *context)
+{
+    (void)signal, (void)context;
+    watching = 0; /* the loop goes on: it is the count that fails */
+    calls++;
+    last_call = info->si_syscall;
+}
+
+/* False where the kernel cannot, or another program (valgrind) makes this one's system calls. */
+static int can_watch(void)
+{
+    const char *preload = getenv("LD_PRELOAD");
+    if (preload && strstr(preload, "vgpreload"))
+        return 0;
+    struct sigaction action = {.sa_sigaction = trapped, .sa_flags = SA_SIGINFO};
+    assert(sigaction(SIGSYS, &action, NULL) == 0);
+    if (prctl(PR_SET_SYSCALL_USER_DISPATCH, 1, 0, 0, &watching) != 0)
+        return 0;
+    watching = 1;
+    syscall(SYS_getppid);
+    watching = 0;
+    assert(calls == 1 && last_call == SYS_getppid && "a system call is noticed");
+    calls = 0;
+    return 1;
+}
+
+/* --- the graph ------------------------------------------------------------------------------------------------------ */
+
+typedef struct {
+    struct tegrarm_device *device;
+    struct tegrarm_buffer *buffer[4];
+    float *cpu[4];
+    NvU64 gpu[4];
+    float in[N], out[N];
+    struct tegrarm_replay *replay;
+} Graph;
+
+static struct tegrarm_kernel *vecadd(struct tegrarm_device *device)
+{
+    FILE *file = fopen("../tests/data/cubin/vecadd.nvrtc.cubin", "rbe");
+    assert(file && "run in ctests/");
+    static char image[1 << 16];
+    size_t size = fread(image, 1, sizeof image, file);
+    fclose(file);
+    struct tegrarm_module *module;
+    struct tegrarm_kernel *kernel;
+    CHECK(tegrarm_module_load(device, image, size, &module));
+    CHECK(tegrarm_module_kernel(module, "vecadd", &kernel));
+    return kernel;
+}
+
+/* out = in + buffer 1, then buffer 3 = out on the copy engine; which buffer is added is the run's value. */
+static void record(Graph *g)
+{
+    CHECK(tegrarm_device_open(0, &g->device));
+    for (int i = 0; i < 4; i++) {
+        void *cpu;
+        CHECK(tegrarm_buffer_alloc(g->device, sizeof g->in, 0, &g->buffer[i]));
+        CHECK(tegrarm_buffer_address(g->buffer[i], &cpu, &g->gpu[i]));
+        g->cpu[i] = cpu;
+        for (int k = 0; k < N; k++)
+            g->cpu[i][k] = (float)(100 * i + k);
+    }
+    CHECK(tegrarm_replay_create(g->device, &g->replay));
+    CHECK(tegrarm_replay_input(g->replay, g->cpu[0], g->in, sizeof g->in));
+    const NvU32 grid[] = {2, 1, 1}, block[] = {32, 1, 1};
+    unsigned n = N;
+    const void *arguments[] = {&g->gpu[0], &g->gpu[1], &g->gpu[2], &n};
+    NvU32 launch = 9;
+    CHECK(tegrarm_replay_launch(g->replay, vecadd(g->device), grid, block, 0, arguments, 4, &launch));
+    assert(launch == 0);
+    CHECK(tegrarm_replay_argument(g->replay, launch, 1, 0));
+    CHECK(tegrarm_replay_copy(g->replay, g->buffer[3], 0, g->buffer[2], 0, sizeof g->in));
+    CHECK(tegrarm_replay_output(g->replay, g->out, g->cpu[3], sizeof g->out));
+}
+
+static void loop(Graph *g)
+{
+    NvU64 values[2] = {g->gpu[1], g->gpu[1]};
+    CHECK(tegrarm_replay_run(g->replay, values, 1, UINT64_MAX)); /* the first run makes kernel calls */
+    CHECK(tegrarm_replay_spin(g->replay, 60000000000u));          /* no sleep: that would be a call */
+    int watched = can_watch();
+    for (int run = 0; run < RUNS; run++) {
+        for (int k = 0; k < N; k++)
+            g->in[k] = (float)(run + k);
+        values[0] = g->gpu[1 + run % 2]; /* the second adds what the last run computed */
+        float last = g->out[3];
+        unsigned before = allocations;
+        watching = (char)watched;
+        NV_STATUS status = tegrarm_replay_run(g->replay, values, 1, UINT64_MAX);
+        watching = 0;
+        if (calls)
+            fprintf(stderr, "run %d made system call %d\n", run, (int)last_call);
+        assert(calls == 0 && "a system call in the loop");
+        assert(allocations == before && "an allocation in the loop");
+        CHECK(status);
+        float added = run % 2 ? last : 103;
+        assert(g->out[3] == (float)(run + 3) + added);
+    }
+    if (watched)
+        prctl(PR_SET_SYSCALL_USER_DISPATCH, 0, 0, 0, 0);
+    printf("replay: %d runs%s\n", RUNS, watched ? " without a system call" : "; system calls SKIPPED, this kernel cannot tell");
+}
+
+static void *intruder(void *replay)
+{
+    NV_STATUS status = tegrarm_replay_wait(replay, 0);
+    assert(status == NV_ERR_STATE_IN_USE);
+    return NULL;
+}
+
+static void misuse(Graph *g)
+{
+    NvU64 value = g->gpu[1];
+    assert(tegrarm_replay_submit(g->replay, &value, 2) == NV_ERR_INVALID_ARGUMENT);
+    assert(tegrarm_replay_submit(g->replay, NULL, 1) == NV_ERR_INVALID_POINTER);
+    assert(tegrarm_replay_input(g->replay, g->out, g->in, 4) == NV_ERR_INVALID_STATE);
+    assert(tegrarm_replay_push(g->replay, 0, 0, 1) == NV_ERR_INVALID_STATE);
+    struct tegrarm_replay *none;
+    assert(tegrarm_replay_create((struct tegrarm_device *)g->replay, &none) == NV_ERR_OBJECT_NOT_FOUND);
+    assert(tegrarm_replay_wait((struct tegrarm_replay *)g->device, 0) == NV_ERR_OBJECT_NOT_FOUND);
+
+    /* A replay that nothing ever finishes: times out, is busy for others meanwhile, and ends. */
+    static NvU64 signal, timeline, kick, written;
+    signal = kick = written = 0;
+    timeline = 41;
+    CHECK(tegrarm_replay_create(NULL, &none));
+    assert(tegrarm_replay_submit(none, NULL, 0) == NV_ERR_INVALID_STATE);
+    CHECK(tegrarm_replay_timeline(none, &signal, &timeline, 1, &kick));
+    struct tegrarm_replay_value what = {.source = 1, .add = 1, .mask = UINT64_MAX};
+    CHECK(tegrarm_replay_patch(none, &written, 8, 0, &what));
+    what.source = 9;
+    assert(tegrarm_replay_patch(none, &written, 8, 0, &what) == NV_ERR_INVALID_ARGUMENT);
+    assert(tegrarm_replay_patch(none, (char *)&written + 1, 4, 0, &what) != NV_OK);
+    CHECK(tegrarm_replay_submit(none, NULL, 0));
+    assert(written == 42 && timeline == 42 && kick == 1);
+    assert(tegrarm_replay_wait(none, 1000000) == NV_ERR_TIMEOUT);
+    assert(tegrarm_replay_submit(none, NULL, 0) == NV_ERR_INVALID_STATE);
+    *(volatile NvU64 *)&signal = 42;
+    CHECK(tegrarm_replay_wait(none, UINT64_MAX));
+    CHECK(tegrarm_replay_destroy(none));
+    assert(tegrarm_replay_destroy(none) == NV_ERR_OBJECT_NOT_FOUND);
+}
+
+static void *waiter(void *replay)
+{
+    NV_STATUS status;
+    while ((status = tegrarm_replay_wait(replay, UINT64_MAX)) == NV_ERR_STATE_IN_USE)
+        ; /* the other thread is looking whether this one is in */
+    CHECK(status);
+    return NULL;
+}
+
+/* While one thread is inside, another is refused, not queued. */
+static void one_at_a_time(void)
+{
+    static NvU64 signal, timeline, kick;
+    struct tegrarm_replay *replay;
+    CHECK(tegrarm_replay_create(NULL, &replay));
+    CHECK(tegrarm_replay_timeline(replay, &signal, &timeline, 1, &kick));
+    CHECK(tegrarm_replay_submit(replay, NULL, 0));
+    pthread_t inside, second;
+    assert(pthread_create(&inside, NULL, waiter, replay) == 0);
+    while (tegrarm_replay_spin(replay, 1000) != NV_ERR_STATE_IN_USE) /* until it is in */
+        ;
+    assert(pthread_create(&second, NULL, intruder, replay) == 0);
+    assert(pthread_join(second, NULL) == 0);
+    __atomic_store_n(&signal, 1, __ATOMIC_SEQ_CST);
+    assert(pthread_join(inside, NULL) == 0);
+    CHECK(tegrarm_replay_destroy(replay));
+}
+
+int main(void)
+{
+    NvU32 devices = 0;
+    CHECK(tegrarm_device_count(&devices));
+    for (int round = 0, fds = 0, mappings = 0; round < 2; round++) {
+        Graph g = {0};
+        record(&g);
+        loop(&g);
+        misuse(&g);
+        CHECK(tegrarm_device_close(g.device)); /* takes the replay along */
+        assert(tegrarm_replay_destroy(g.replay) == NV_ERR_OBJECT_NOT_FOUND);
+        assert(round == 0 || (open_fds() == fds && shared_mappings() == mappings));
+        fds = open_fds(), mappings = shared_mappings();
+    }
+    one_at_a_time();
+    CHECK(tegrarm_shutdown());
+    puts("replay: ok");
+    return 0;
+}
