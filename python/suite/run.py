@@ -10,6 +10,7 @@ import argparse
 import dataclasses
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tarfile
@@ -24,6 +25,9 @@ FILES = ["test_tiny", "test_ops", "test_dtype", "test_dtype_alu", "test_jit", "t
 SAMPLE = {"test_tiny": "", "test_uops": "not matmul", "test_jit": "simple or graph or copy or random or output"}
 # tinygrad's switch for each compiler: of 0.12 and of later releases.
 COMPILERS = {"nvrtc": ({}, ""), "nak": ({"NV_NAK": "1"}, ":NAK"), "ptx": ({"NV_PTX": "1"}, ":PTX")}
+# Whole files with NVRTC, and what the other compilers must do too.
+PLAN = {"nvrtc": FILES, "nak": ["test_ops"], "ptx": ["test_ops"]}
+WAIT_S = 120  # tinygrad gives a real GPU half a minute for a launch; a busy machine may need more
 HANG_S = 600  # a test that takes this long will never end
 NO_TESTS = 5  # pytest's exit status when a selection is empty
 
@@ -35,6 +39,8 @@ class Run:
     outcomes: dict[str, str]
     reasons: dict[str, str]
     seconds: float
+    engine: float = 0.0  # seconds in the engine, one after another
+    instructions: int = 0  # of warps
 
     def count(self, outcome: str) -> int:
         """How many tests ended like this."""
@@ -61,8 +67,8 @@ def environment(device: str, compiler: str, release: str, tree: pathlib.Path) ->
     """Chooses tinygrad's release, device and compiler; hypothesis draws the same examples every time."""
     names = ("DEV", "NV", "CPU", "NV_IFACE", "NV_NAK", "NV_PTX", "NV_CC", "PYTHONPATH")
     env = {name: value for name, value in os.environ.items() if name not in names}
-    # A launch may take longer on a busy machine than the half minute after which tinygrad gives a real GPU up.
-    env |= {"DERANDOMIZE_CI": "1", "PYTHONDONTWRITEBYTECODE": "1", "HCQDEV_WAIT_TIMEOUT_MS": str(HANG_S * 1000)}
+    env |= {"DERANDOMIZE_CI": "1", "PYTHONDONTWRITEBYTECODE": "1", "HCQDEV_WAIT_TIMEOUT_MS": str(WAIT_S * 1000)}
+    env["TEGRARM_SIM_STATS"] = "1"
     old_switch, new_switch = COMPILERS[compiler]
     if release == NEW:
         return env | {"DEV": "CPU" if device == "CPU" else f"TEGRA+NV{new_switch}"}
@@ -74,26 +80,31 @@ def environment(device: str, compiler: str, release: str, tree: pathlib.Path) ->
     return env | {"NV": "1", "NV_IFACE": "TEGRA"} | old_switch
 
 
-def run(name: str, device: str, args: argparse.Namespace) -> Run:
+def run(name: str, device: str, compiler: str, args: argparse.Namespace) -> Run:
     """One test file on one device."""
     release = NEW if name == "test_tiny" else OLD
     tree = fetch(args.cache, release)
     keep = args.cache / "results"
     keep.mkdir(parents=True, exist_ok=True)
-    report = keep / f"{name}-{device if device == 'CPU' else args.compiler}.xml"
+    report = keep / f"{name}-{device if device == 'CPU' else compiler}.xml"
     select = args.k or (SAMPLE[name] if args.sample else "")
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--timeout={HANG_S}", f"--junitxml={report}", "--tb=short"]
     command += ["-p", "tegrarm.tinygrad"] if device != "CPU" else []
     command += ["-n", str(args.workers)] if args.workers > 1 else []
     command += ["-k", select] if select else []
     report.unlink(missing_ok=True)
+    env = environment(device, compiler, release, tree)
+    # Compiled kernels are kept, a file per compiler: `make test-disasm` reads them, and the next run need not compile.
+    env["CACHEDB"] = str(args.cache / "kernels" / f"{device if device == 'CPU' else compiler}.db")
     start = time.monotonic()
-    done = subprocess.run([*command, f"test/{name}.py"], cwd=tree, env=environment(device, args.compiler, release, tree),
-                          capture_output=True, text=True)
+    done = subprocess.run([*command, f"test/{name}.py"], cwd=tree, env=env, capture_output=True, text=True)
     (keep / f"{report.stem}.log").write_text(done.stdout + done.stderr)
     if not report.exists() or done.returncode not in (0, 1, NO_TESTS):
         sys.exit(f"{name} on {device}: pytest ended with {done.returncode}\n{done.stdout[-3000:]}{done.stderr[-3000:]}")
-    return read_report(report, time.monotonic() - start)
+    result = read_report(report, time.monotonic() - start)
+    sums = re.findall(r"^ +all +\d+ +(\d+) +([\d.]+)$", done.stdout + done.stderr, re.MULTILINE)
+    result.instructions, result.engine = sum(int(n) for n, _ in sums), sum(float(s) for _, s in sums)
+    return result
 
 
 def read_report(report: pathlib.Path, seconds: float) -> Run:
@@ -116,6 +127,12 @@ def known_failures(compiler: str) -> dict[str, str]:
     return {test: cause for which, test, cause in rows if which in (compiler, "all")}
 
 
+def heading(compiler: str) -> None:
+    """Prints what the columns of :func:`judge` are."""
+    print(f"{compiler:16} {'passed':>7} {'failed':>7} {'skipped':>8} {'CPU fails too':>14} {'known':>6}"
+          f" {'CPU passed':>11} {'CPU failed':>11} {'time':>10} {'engine':>10} {'warp instr.':>12}")
+
+
 def judge(name: str, here: Run, cpu: Run, known: dict[str, str]) -> list[str]:
     """Prints one row of the table; returns what is wrong, as sentences."""
     listed = [test for test in here.outcomes if test in known]
@@ -126,7 +143,8 @@ def judge(name: str, here: Run, cpu: Run, known: dict[str, str]) -> list[str]:
               if outcome == "passed" and test not in here.outcomes]
     both = sum(here.outcomes[test] == "failed" and cpu.outcomes.get(test) != "passed" for test in here.outcomes)
     print(f"{name:16} {here.count('passed'):7} {here.count('failed'):7} {here.count('skipped'):8} {both:14} {len(listed):6}"
-          f" {cpu.count('passed'):11} {cpu.count('failed'):11} {here.seconds:8.0f} s", flush=True)
+          f" {cpu.count('passed'):11} {cpu.count('failed'):11} {here.seconds:8.0f} s"
+          f" {here.engine:8.1f} s {here.instructions / 1e6:10.0f} M", flush=True)
     for test in sorted(test for test, outcome in here.outcomes.items() if outcome == "failed"):
         where = "" if cpu.outcomes.get(test) == "passed" else f"{cpu.outcomes.get(test, 'absent')} on CPU: "
         print(f"    {test}: {where}{known.get(test) or here.reasons[test][:160]}")
@@ -137,18 +155,24 @@ def main() -> int:
     """Parses the arguments, runs every file on both devices, prints the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cache", type=pathlib.Path, required=True, help="where tinygrad's sources and the results go")
-    parser.add_argument("--compiler", choices=COMPILERS, default="nvrtc")
+    parser.add_argument("--compiler", choices=COMPILERS, help="only this one (default: NVRTC for every file, all for test_ops)")
     parser.add_argument("--sample", action="store_true", help="a few minutes of it, without torch")
     parser.add_argument("-n", "--workers", type=int, default=2)
     parser.add_argument("-k", default="", help="pytest's selection expression, in every file")
     parser.add_argument("files", nargs="*", help=f"test files without .py (default: {' '.join(FILES)})")
     args = parser.parse_args()
     args.cache = args.cache.resolve()
-    known, wrong = known_failures(args.compiler), []
-    print(f"{args.compiler:16} {'passed':>7} {'failed':>7} {'skipped':>8} {'CPU fails too':>14} {'known':>6}"
-          f" {'CPU passed':>11} {'CPU failed':>11} {'time':>10}")
-    for name in args.files or (SAMPLE if args.sample else FILES):
-        wrong += judge(name, run(name, "TEGRA", args), run(name, "CPU", args), known)
+    plan = {"nvrtc": list(SAMPLE)} if args.sample else PLAN
+    if args.compiler:
+        plan = {args.compiler: args.files or plan["nvrtc"]}
+    wrong, cpu = [], {}
+    for compiler, files in plan.items():
+        heading(compiler)
+        for name in args.files or files:
+            here = run(name, "TEGRA", compiler, args)
+            if name not in cpu:
+                cpu[name] = run(name, "CPU", compiler, args)
+            wrong += judge(name, here, cpu[name], known_failures(compiler))
     print("\n".join(["", *wrong]) if wrong else "every test that passes on CPU passes here, but for the known failures")
     return int(bool(wrong))
 

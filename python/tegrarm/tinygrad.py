@@ -15,6 +15,7 @@ import pathlib
 import struct
 import time
 import warnings
+import weakref
 
 from . import rm
 
@@ -42,14 +43,18 @@ _use_nvrtc_wheels()  # before tinygrad reads (and remembers) the environment
 from tinygrad.helpers import round_up, to_mv
 from tinygrad.runtime import ops_nv
 from tinygrad.runtime.ops_nv import NVAllocator, NVComputeQueue, NVDevice, nv_gpu
-from tinygrad.runtime.support.hcq import HCQBuffer, MMIOInterface, hcq_filter_visible_devices
+from tinygrad.runtime.support.hcq import FileIOInterface, HCQBuffer, MMIOInterface, hcq_filter_visible_devices
 from tinygrad.runtime.support.system import System
 
 # tinygrad 0.12: no list of interfaces to add to, and NV=1 NV_IFACE=TEGRA in place of DEV=TEGRA+NV.
 NAMES_INTERFACES_IN_CALL = not hasattr(NVDevice, "ifaces")
 PAGE = 0x1000
 BIG_PAGE = 2 << 20
+REACH = 1 << 40  # GPU addresses have 40 bits
 USERMODE_SIZE = 0x10000
+# Of mmap and mremap, the same on every Linux that tinygrad runs on.
+MAP_PRIVATE, MAP_ANONYMOUS, MAP_NORESERVE, MAP_FIXED_NOREPLACE = 2, 0x20, 0x4000, 0x100000
+MREMAP_MAYMOVE, MREMAP_FIXED = 1, 2
 # Codes that nvgpu writes into info32 of an error notifier.
 MMU_FAULT = 31
 NOTIFIER_CODES = {
@@ -64,6 +69,32 @@ class Memory:
 
     def __init__(self, handle: int):
         self.hMemory = handle
+
+
+class Pages(Memory):
+    """This process's own pages as the GPU sees them, perhaps at another address."""
+
+    def __init__(self, handle: int, moved: int):
+        super().__init__(handle)
+        self.moved = moved  # GPU address minus the address they were given by
+
+
+def _remap() -> ctypes._CFuncPtr:
+    """``mremap``, which maps shared pages a second time when it is told that there are none of them."""
+    call = ctypes.CDLL(None, use_errno=True).mremap
+    call.restype, call.argtypes = ctypes.c_void_p, [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_size_t, ctypes.c_int, ctypes.c_void_p]
+    return call
+
+
+def _show_again(address: int, at: int, size: int) -> None:
+    """Maps the shared pages at ``address`` at ``at``, too, which must be free."""
+    reserved = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE
+    FileIOInterface.anon_mmap(at, size, 0, reserved, 0)
+    if _remap()(address, 0, size, MREMAP_MAYMOVE | MREMAP_FIXED, at) == ctypes.c_void_p(-1).value:
+        error = OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+        FileIOInterface.munmap(at, size)
+        what = f"the {size:#x} bytes at {address:#x} are no shared memory, and the GPU does not reach that high"
+        raise RuntimeError(f"{what}: {error}") from error
 
 
 class Notifier:
@@ -188,21 +219,41 @@ class TEGRAIface:
         return buffer
 
     def _wrap_pages(self, address: int, size: int) -> HCQBuffer:
-        """Maps this process's own pages for the GPU, at their own address, which the GPU must be able to reach."""
+        """Maps this process's own pages for the GPU: at their own address, or, if the GPU does not reach that high, at one that
+        both reach. tinygrad writes one address for all devices into copies, so the process sees them there, too."""
         flags = (nv_gpu.NVOS02_FLAGS_PHYSICALITY_NONCONTIGUOUS << 4) | (nv_gpu.NVOS02_FLAGS_COHERENCY_CACHED << 12) \
             | (nv_gpu.NVOS02_FLAGS_MAPPING_NO_MAP << 30)
         memory = self.rm.alloc_os_memory(self.dev.nvdevice, nv_gpu.NV01_MEMORY_SYSTEM_OS_DESCRIPTOR, flags, address, size)
+        whole = round_up(size, PAGE)
+        fits = address + whole <= REACH
         try:
-            fixed = nv_gpu.NVOS46_FLAGS_DMA_OFFSET_FIXED_TRUE << 15
-            va = self.rm.map_dma(self.dev.nvdevice, self.mapper, memory, size, fixed, address)
-        except RuntimeError:
+            fixed = (nv_gpu.NVOS46_FLAGS_DMA_OFFSET_FIXED_TRUE << 15, address) if fits else (0, 0)
+            va = self.rm.map_dma(self.dev.nvdevice, self.mapper, memory, size, *fixed)
+            if not fits:
+                _show_again(address, va, whole)
+        except (RuntimeError, OSError):
             self.rm.free(memory)
             raise
-        return HCQBuffer(va, size, meta=Memory(memory), view=MMIOInterface(address, size), owner=self.dev)
+        buffer = HCQBuffer(va, size, meta=Pages(memory, va - address), view=MMIOInterface(address, size), owner=self.dev)
+        # tinygrad does not unmap everywhere what it maps: then it ends with the buffer.
+        buffer.meta.release = weakref.finalize(buffer, self._release, self.rm, memory, 0 if fits else va, whole)
+        buffer.meta.release.atexit = False
+        return buffer
+
+    @staticmethod
+    def _release(client: rm.Client, memory: int, alias: int, size: int) -> None:
+        if client.pid == os.getpid():
+            client.free(memory)
+        if alias:
+            FileIOInterface.munmap(alias, size)
 
     def free(self, mem: HCQBuffer) -> None:
         """Gives a buffer back; freeing the memory object drops its GPU and CPU mappings with it."""
-        if mem.owner is self.dev and self.rm.pid == os.getpid():
+        if mem.owner is not self.dev:
+            return
+        if isinstance(mem.meta, Pages):
+            mem.meta.release()
+        elif self.rm.pid == os.getpid():
             self.rm.free(mem.meta.hMemory)
 
     def map(self, mem: HCQBuffer) -> HCQBuffer | None:
@@ -241,6 +292,23 @@ class TegraAllocator(NVAllocator):
 
     def __init__(self, dev: NVDevice):
         super().__init__(dev, batch_cnt=0, supports_copy_from_disk=False)
+
+    def map(self, buf: HCQBuffer) -> None:
+        """Makes another device's buffer visible to this GPU: tinygrad 0.12 and 0.13."""
+        super().map(buf)
+        self._within_reach(buf)
+
+    def _map(self, buf: HCQBuffer) -> HCQBuffer | None:
+        """The same of tinygrad 0.14; in older ones a part of :meth:`map`."""
+        mapped = super()._map(buf)
+        self._within_reach(buf)
+        return mapped
+
+    def _within_reach(self, buf: HCQBuffer) -> None:
+        """Names a buffer's pages by the address that the GPU reaches, too. Views of it come here on their own."""
+        mapped = buf.mappings.get(self.dev)
+        if mapped is not None and buf.va_addr + buf.size > REACH:
+            buf.va_addr += mapped.meta.moved
 
     def _bytes(self, buf: HCQBuffer) -> memoryview:
         return to_mv(buf.cpu_view().addr, buf.size)

@@ -68,6 +68,42 @@ assert (t.numpy() == data).all()
 """, env=env())
 
 
+def test_reaches_pages_above_the_gpus_addresses(python):
+    """A process's buffers lie higher than 40 bits: copies name them by an address where both sides see the same pages."""
+    python(OPEN + """
+import tegrarm.tinygrad as tegra
+d, cpu = Device['NV'], Device['CPU']
+seen = lambda va: any(line.startswith(f'{va:08x}-') for line in open('/proc/self/maps'))
+to, pages = d.allocator.alloc(10000), cpu.allocator.alloc(10000)
+high, late = pages.va_addr, pages.offset(4096)
+assert high >= tegra.REACH
+pages.cpu_view()[:] = bytes(range(250)) * 40
+for buf in (pages, late): d.allocator._map(buf)
+assert pages.va_addr + 4096 == late.va_addr < tegra.REACH and seen(pages.va_addr)
+q = d.hw_copy_queue_t().wait(d.timeline_signal, d.timeline_value - 1)
+q.copy(to, late, 5000).signal(d.timeline_signal, d.next_timeline()).submit(d)
+d.synchronize()
+assert to.cpu_view()[:5000] == (bytes(range(250)) * 40)[4096:9096]
+alias = pages.va_addr
+del pages, late, buf
+assert not seen(alias)
+""", env=env())
+
+
+def test_private_pages_out_of_reach_are_refused(python):
+    out = python(OPEN + """
+import mmap
+from tinygrad.device import BufferSpec
+from tinygrad.helpers import mv_address
+d, cpu = Device['NV'], Device['CPU']
+private = mmap.mmap(-1, 8192, mmap.MAP_ANON | mmap.MAP_PRIVATE)
+buf = cpu.allocator.alloc(8192, BufferSpec(external_ptr=mv_address(private)))
+try: d.allocator._map(buf)
+except RuntimeError as e: raise SystemExit(f'told: {e}')
+""", env=env(), status=1)
+    assert "told: the 0x2000 bytes at 0x7" in out and "no shared memory" in out, out
+
+
 def test_reads_a_file(python, tmp_path):
     path = tmp_path / "weights"
     path.write_bytes(bytes(range(256)) * 64)
