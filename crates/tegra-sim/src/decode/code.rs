@@ -1,4 +1,4 @@
-//! The machine code of a cubin.
+//! Machine code: a cubin's, or bare instruction words.
 
 use super::DecodeError;
 use crate::sm;
@@ -23,12 +23,27 @@ pub(super) fn text(bytes: &[u8]) -> Result<String, DecodeError> {
     if out.is_empty() { Err(DecodeError(format!("no section {TEXT}*: no code"))) } else { Ok(out) }
 }
 
+/// Bare instruction words, the first of them at address 0.
+pub(super) fn raw(code: &[u8]) -> Result<String, DecodeError> {
+    if !code.len().is_multiple_of(WORD) {
+        return Err(DecodeError(format!("{} bytes are no whole number of 16-byte instructions", code.len())));
+    }
+    let mut out = String::new();
+    instructions(&mut out, code).expect("a string takes everything");
+    Ok(out)
+}
+
 fn function(out: &mut String, name: &str, code: &[u8]) -> std::fmt::Result {
     writeln!(out, "{name}:")?;
+    instructions(out, code)
+}
+
+fn instructions(out: &mut String, code: &[u8]) -> std::fmt::Result {
     for (i, raw) in code.as_chunks::<WORD>().0.iter().enumerate() {
-        let word = u128::from_le_bytes(*raw);
+        let (pc, word) = (WORD * i, u128::from_le_bytes(*raw));
         let (lo, hi) = (word as u64, (word >> 64) as u64);
-        writeln!(out, "  {:#06x}  {:<24} {lo:016x} {hi:016x}", WORD * i, sm::mnemonic(word))?;
+        let text = sm::disassemble(lo, hi, pc as u64);
+        writeln!(out, "  {pc:#06x}  {:<48} {lo:016x} {hi:016x}", text.as_deref().unwrap_or("unknown"))?;
     }
     Ok(())
 }

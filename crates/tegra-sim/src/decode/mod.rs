@@ -24,9 +24,12 @@ pub enum Kind {
     Qmd,
     /// An ELF file with sm_87 code.
     Cubin,
+    /// sm_87 instructions and nothing else.
+    Code,
 }
 
-const KINDS: [(&str, Kind); 3] = [("pushbuffer", Kind::Pushbuffer), ("qmd", Kind::Qmd), ("cubin", Kind::Cubin)];
+const KINDS: [(&str, Kind); 4] =
+    [("pushbuffer", Kind::Pushbuffer), ("qmd", Kind::Qmd), ("cubin", Kind::Cubin), ("code", Kind::Code)];
 
 impl Kind {
     /// What `bytes` look like: an ELF file, 256 bytes that name their version, or words.
@@ -47,7 +50,7 @@ impl FromStr for Kind {
 
     fn from_str(name: &str) -> Result<Kind, String> {
         let found = KINDS.iter().find(|(known, _)| *known == name);
-        found.map(|(_, kind)| *kind).ok_or_else(|| format!("{name:?} is none of pushbuffer, qmd, cubin"))
+        found.map(|(_, kind)| *kind).ok_or_else(|| format!("{name:?} is none of pushbuffer, qmd, cubin, code"))
     }
 }
 
@@ -78,6 +81,7 @@ pub fn text(kind: Kind, bytes: &[u8]) -> Result<String, DecodeError> {
         }
         Kind::Qmd => Ok(qmd::text(&words(bytes))),
         Kind::Cubin => code::text(bytes),
+        Kind::Code => code::raw(bytes),
     }
 }
 

@@ -120,8 +120,3 @@ pub struct RunStats {
 pub fn run(launch: &Launch) -> Result<RunStats, SmFault> {
     exec::run(launch)
 }
-
-/// An instruction's guard and mnemonic, without operands; `unknown` for an opcode the machine does not have.
-pub fn mnemonic(word: u128) -> String {
-    decode::mnemonic(word::Word(word))
-}

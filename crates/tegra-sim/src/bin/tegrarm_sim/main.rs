@@ -75,7 +75,7 @@ struct Replay {
 
 #[derive(clap::Args)]
 struct Decode {
-    /// What the file is, if that is not to be guessed: pushbuffer, qmd, cubin.
+    /// What the file is, if that is not to be guessed: pushbuffer, qmd, cubin, code (bare instructions).
     #[arg(long = "as", value_name = "KIND")]
     kind: Option<Kind>,
     /// The bytes.

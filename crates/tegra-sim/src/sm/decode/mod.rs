@@ -36,17 +36,6 @@ pub(crate) fn form(w: Word) -> Option<&'static Row> {
     table::ROWS.get(usize::from(index[usize::from(w.opcode())]))
 }
 
-/// Guard predicate and mnemonic.
-pub(crate) fn mnemonic(w: Word) -> String {
-    const ALWAYS: u32 = 7;
-    let name = form(w).map_or("unknown", |row| row.name);
-    match (w.bits(12, 3), w.bit(15)) {
-        (ALWAYS, false) => name.to_owned(),
-        (ALWAYS, true) => format!("@!PT {name}"),
-        (p, negated) => format!("@{}P{p} {name}", if negated { "!" } else { "" }),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

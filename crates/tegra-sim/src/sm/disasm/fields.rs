@@ -1,22 +1,16 @@
 //! Template fields.
 
-use super::Printer;
+use super::{Printer, names};
 
 /// Compare codes of floats and of integers.
 const FLOAT: [&str; 16] =
     ["F", "LT", "EQ", "LE", "GT", "NE", "GE", "NUM", "NAN", "LTU", "EQU", "LEU", "GTU", "NEU", "GEU", "T"];
 const INTEGER: [&str; 8] = ["F", "LT", "EQ", "LE", "GT", "NE", "GE", "T"];
-const COMBINE: [&str; 4] = ["AND", "OR", "XOR", "3"];
-/// Widths of memory accesses.
-const SIZE: [&str; 8] = ["U8", "S8", "U16", "S16", "", "64", "128", "7"];
-const EVICT: [&str; 8] = ["EF", "", "EL", "LU", "EU", "NA", "6", "7"];
-const ATOMIC: [&str; 16] =
-    ["ADD", "MIN", "MAX", "INC", "DEC", "AND", "OR", "XOR", "EXCH", "9", "10", "11", "12", "13", "14", "15"];
-const ATOMIC_TYPE: [&str; 8] = ["", "S32", "64", "F32.FTZ.RN", "F16x2.RN", "S64", "F64.RN", "7"];
+const COMBINE: [&str; 4] = ["AND", "OR", "XOR", "?"];
 
 impl Printer<'_> {
     /// A point and a name, or nothing.
-    fn dot(&mut self, name: &str) {
+    pub(super) fn dot(&mut self, name: &str) {
         if !name.is_empty() {
             self.out.push('.');
             self.out += name;
@@ -49,13 +43,29 @@ impl Printer<'_> {
                 match items {
                     "" => self.out += &x.to_string(),
                     "#" => self.hex(x.into()),
-                    _ => self.dot(items.split('|').nth(x as usize).unwrap_or("?")),
+                    _ => self.item(x, items.split('|').nth(x as usize).unwrap_or("?")),
                 }
             }
         }
     }
 
-    fn bits(&self, lo: u32, len: u32) -> usize {
+    /// The name that a field selects.
+    pub(super) fn choose(&mut self, lo: u32, len: u32, names: &[&str]) {
+        let x = self.word.bits(lo, len);
+        self.item(x, names.get(x as usize).copied().unwrap_or("?"));
+    }
+
+    /// A name, `?` for a value that means nothing.
+    fn item(&mut self, value: u32, name: &str) {
+        if name == "?" {
+            self.reserved = true;
+            self.out += &format!(".INVALID{value}");
+        } else {
+            self.dot(name);
+        }
+    }
+
+    pub(super) fn bits(&self, lo: u32, len: u32) -> usize {
         self.word.bits(lo, len) as usize
     }
 
@@ -104,15 +114,17 @@ impl Printer<'_> {
                 });
             }
             "icmp" => self.dot(INTEGER[self.bits(76, 3)]),
-            "comb" => self.dot(COMBINE[self.bits(74, 2)]),
-            "hcomb" => self.dot(COMBINE[self.bits(69, 2)]),
+            "comb" => self.choose(74, 2, &COMBINE),
+            "hcomb" => self.choose(69, 2, &COMBINE),
+            // Denormals flushed, or also zero times anything zero; not both.
+            "hftz" => {
+                let both = u32::from(self.word.bit(76)) << 1 | u32::from(self.word.bit(80));
+                self.item(both, ["", "FTZ", "FMZ", "?"][both as usize]);
+            }
             "lut" => {
                 let lut = self.bits(72, 5) << 3 | self.bits(64, 3);
                 self.hex(lut as i64);
             }
-            "memsize" | "csize" => self.dot(SIZE[self.bits(73, 3)]),
-            "evict" => self.dot(EVICT[self.bits(84, 3)]),
-            "levict" => self.dot(EVICT[self.bits(84, 3)]),
             _ => self.irregular(f),
         }
     }
@@ -160,7 +172,7 @@ impl Printer<'_> {
     fn irregular(&mut self, f: &str) {
         match f {
             "sr" => {
-                let name = special(self.word.bits(72, 8));
+                let name = names::special(self.word.bits(72, 8));
                 self.out += &name;
             }
             "mad" => self.alias(),
@@ -172,13 +184,13 @@ impl Printer<'_> {
             }
             "hmma" => {
                 let shape = usize::from(self.word.bit(78)) << 1 | usize::from(self.word.bit(75));
-                self.dot(["1688", "16816", "1684", "3"][shape]);
+                self.item(shape as u32, ["1688", "16816", "1684", "?"][shape]);
                 self.dot(if self.word.bit(76) { "F32" } else { "F16" });
-                self.dot(["", "BF16", "TF32", "3"][self.bits(82, 2)]);
+                self.choose(82, 2, &["", "BF16", "TF32", "?"]);
             }
             "imma" => {
                 let shape = self.bits(85, 2) << 1 | usize::from(self.word.bit(75));
-                self.dot(["8816", "1", "8832", "3", "16816", "16832", "16864", "7"][shape]);
+                self.item(shape as u32, ["8816", "?", "8832", "?", "16816", "16832", "16864", "?"][shape]);
                 for (narrow, signed) in [(83, 76), (84, 78)] {
                     let bits = if self.word.bit(narrow) { '4' } else { '8' };
                     self.dot(&format!("{}{bits}", if self.word.bit(signed) { 'S' } else { 'U' }));
@@ -194,18 +206,52 @@ impl Printer<'_> {
                 let names = if signed { ["S8", "S16", "", "S64"] } else { ["U8", "U16", "U32", "U64"] };
                 self.dot(names[size]);
             }
-            "redux" => self.dot(["", "OR", "XOR", "SUM", "MIN", "MAX", "6", "7"][self.bits(78, 3)]),
+            "redux" => self.choose(78, 3, &["", "OR", "XOR", "SUM", "MIN", "MAX", "?", "?"]),
+            "idp" => {
+                if self.word.bit(76) {
+                    self.dot(if self.word.bit(77) { "2A.HI" } else { "2A.LO" });
+                    self.dot(if self.word.bit(73) { "S16" } else { "U16" });
+                } else {
+                    self.dot("4A");
+                    self.dot(if self.word.bit(73) { "S8" } else { "U8" });
+                }
+                self.dot(if self.word.bit(74) { "S8" } else { "U8" });
+            }
+            "exclusive" => {
+                if self.word.form() == 1 && self.word.bit(86) {
+                    self.dot("EXCLUSIVE");
+                }
+            }
+            "match" if self.word.bit(79) => self.destination("81?"),
+            "match" => {
+                self.destination("81");
+                self.out += ", ";
+            }
+            "relu" => {
+                if self.word.bit(79) {
+                    self.condition("87?");
+                }
+            }
+            "depbar" => self.dependencies(),
             "bar" => {
                 let mode = self.bits(77, 2);
                 self.dot(["SYNC", "ARV", "RED", "SCAN"][mode]);
                 if mode == 2 {
-                    self.dot(["POPC", "AND", "OR", "3"][self.bits(74, 2)]);
+                    self.choose(74, 2, &["POPC", "AND", "OR", "?"]);
                 }
             }
             "bar operands" => {
                 let (n, count) = (self.bits(54, 4), self.bits(42, 12));
-                self.hex(n as i64);
-                if count != 0 {
+                let form = self.word.form();
+                if form <= 2 {
+                    self.register(32);
+                } else {
+                    self.hex(n as i64);
+                }
+                if matches!(form, 1 | 4) {
+                    self.out += ", ";
+                    self.register(32);
+                } else if count != 0 {
                     self.out += ", ";
                     self.hex(count as i64);
                 }
@@ -251,6 +297,20 @@ impl Printer<'_> {
             self.dot("IADD");
         } else if immediate && zero(64) && one.is_power_of_two() && !matches!(one, 0x1_0000 | 0x8000_0000) {
             self.dot("SHL");
+        }
+    }
+
+    /// `.LE SB0, 0x1, {3,2}`: a counter's bound, and counters that must be zero.
+    fn dependencies(&mut self) {
+        let counts = self.word.bit(47);
+        if counts {
+            self.out += ".LE SB";
+            self.out += &format!("{}, {:#x}", self.bits(44, 3), self.bits(38, 6));
+        }
+        let set: Vec<_> = (0..6).rev().filter(|n| self.word.bit(32 + n)).map(|n| n.to_string()).collect();
+        if !set.is_empty() {
+            self.out += if counts { ", " } else { " " };
+            self.out += &format!("{{{}}}", set.join(","));
         }
     }
 
@@ -325,220 +385,4 @@ impl Printer<'_> {
             _ => self.hex(self.word.bits(40, 13).into()),
         }
     }
-
-    fn memory(&mut self, f: &str) {
-        match f {
-            "global" => self.global(),
-            "shared" => self.shared(),
-            "local" => self.address(24, "", 32),
-            "order" => {
-                let code = self.bits(77, 4);
-                let store = matches!(self.row.base, 0x185 | 0x186);
-                self.dot(ORDER[code]);
-                let _ = store;
-            }
-            "aorder" => self.dot(
-                [
-                    "",
-                    "CONSTANT.PRIVATE",
-                    "2",
-                    "3",
-                    "STRONG.SM.PRIVATE",
-                    "STRONG.SM",
-                    "6",
-                    "STRONG.GPU",
-                    "8",
-                    "9",
-                    "STRONG.SYS",
-                    "11",
-                    "12",
-                    "13",
-                    "14",
-                    "15",
-                ][self.bits(77, 4)],
-            ),
-            "ltc" => self.dot(["", "LTC64B", "LTC128B", "LTC256B"][self.bits(68, 2)]),
-            "ldp" => {
-                // Stored as 7 - p.
-                let n = 7 - self.word.bits(64, 3);
-                if n != 7 || self.word.bit(67) {
-                    self.out += if self.word.bit(67) { ", !" } else { ", " };
-                    self.predicate(n, false);
-                }
-            }
-            "atomop" => {
-                let op = if self.row.base == 0x18e { self.bits(87, 3) } else { self.bits(87, 4) };
-                self.dot(ATOMIC[op]);
-            }
-            "atomtype" => {
-                let ty = if self.row.base == 0x18c { self.bits(73, 2) } else { self.bits(73, 3) };
-                self.dot(ATOMIC_TYPE[ty]);
-            }
-            "castype" => self.dot(["", "S32", "64", "3"][self.bits(73, 2)]),
-            "cast" => {
-                self.dot(if self.word.bit(87) { "CAST" } else { "CAS" });
-                if self.word.bit(88) {
-                    self.dot("SPIN");
-                }
-            }
-            "cctl" => {
-                let op = self.bits(87, 3);
-                self.dot(["PF1", "PF2", "WB", "IV", "IVALL", "RS", "IVALLP", "WBALL"][op]);
-                if !matches!(op, 4 | 6 | 7) {
-                    self.out.push(' ');
-                    self.global();
-                }
-            }
-            "cindexed" => {
-                self.out += &format!("c[{:#x}][", self.word.bits(54, 5));
-                self.register(24);
-                self.offset(38, 16);
-                self.out.push(']');
-            }
-            "ldgsts" => {
-                self.out.push('[');
-                self.register(16);
-                self.offset(44, 20);
-                self.out += "], [";
-                self.register(24);
-                self.out += ".64";
-                self.offset(32, 12);
-                self.out.push(']');
-            }
-            other => debug_assert!(false, "unknown field {other}"),
-        }
-    }
-
-    /// `+0x10`, `+-0x4`, or nothing for zero.
-    fn offset(&mut self, lo: u32, len: u32) {
-        let x = self.word.signed(lo, len);
-        if x != 0 {
-            self.out.push('+');
-            self.hex(x);
-        }
-    }
-
-    /// `[R2+UR4+0x10]`; without a register, the bare offset.
-    fn address(&mut self, lo: u32, suffix: &str, ureg: u32) {
-        let x = self.word.signed(40, 24);
-        self.out.push('[');
-        let (zero, uniform) = (self.word.bits(lo, 8) == 255, self.word.bit(91));
-        let bare = zero && x != 0 && !uniform;
-        if !(bare || zero && uniform) {
-            self.register(lo);
-            self.out += suffix;
-        }
-        if uniform {
-            if !zero {
-                self.out.push('+');
-            }
-            self.uniform_register(ureg);
-        }
-        if bare {
-            self.hex(x);
-        } else {
-            self.offset(40, 24);
-        }
-        self.out.push(']');
-    }
-
-    fn shared(&mut self) {
-        let scale = ["", ".X4", ".X8", ".X16"][self.bits(78, 2)];
-        let scale = if self.row.base == 0x3b { "" } else { scale };
-        let ureg = if self.row.base == 0x188 { 64 } else { 32 };
-        self.address(24, scale, ureg);
-    }
-
-    fn global(&mut self) {
-        let load = matches!(self.row.base, 0x180 | 0x181);
-        let atomic = !load && !matches!(self.row.base, 0x185 | 0x186);
-        let descriptor = self.word.bit(if atomic { 71 } else { 76 });
-        let uniform = self.word.bit(91);
-        self.out.push('[');
-        let bare = self.word.bits(24, 8) == 255 && !uniform;
-        if !bare {
-            self.register(24);
-            // With a uniform operand the text says how wide the register is.
-            if uniform {
-                self.out += if self.word.bit(72) { ".64" } else { ".U32" };
-            }
-        }
-        if uniform && !descriptor {
-            self.out.push('+');
-            self.uniform_register(if load { 32 } else { 64 });
-        }
-        let x = self.word.signed(40, 24);
-        if bare {
-            self.hex(x)
-        } else {
-            self.offset(40, 24)
-        }
-        self.out.push(']');
-    }
-}
-
-/// Memory order codes of loads and stores.
-const ORDER: [&str; 16] = [
-    "",
-    "CONSTANT.PRIVATE",
-    "CONSTANT.CTA",
-    "CONSTANT.CTA.PRIVATE",
-    "CONSTANT",
-    "STRONG.SM",
-    "STRONG.GPU.PRIVATE",
-    "STRONG.GPU",
-    "MMIO.GPU",
-    "CONSTANT.SM",
-    "STRONG.SYS",
-    "CONSTANT.SM.PRIVATE",
-    "MMIO.SYS",
-    "CONSTANT.VC",
-    "CONSTANT.VC.PRIVATE",
-    "CONSTANT.GPU",
-];
-
-/// Names of special registers.
-fn special(index: u32) -> String {
-    let name = match index {
-        0x00 => "LANEID",
-        0x01 => "CLOCK",
-        0x02 => "VIRTCFG",
-        0x03 => "VIRTID",
-        0x20 => "TID",
-        0x21 => "TID.X",
-        0x22 => "TID.Y",
-        0x23 => "TID.Z",
-        0x25 => "CTAID.X",
-        0x26 => "CTAID.Y",
-        0x27 => "CTAID.Z",
-        0x28 => "NTID",
-        0x2e => "LWINHI",
-        0x2f => "SWINHI",
-        0x30 => "SWINLO",
-        0x31 => "SWINSZ",
-        0x32 => "SMEMSZ",
-        0x33 => "SMEMBANKS",
-        0x34 => "LWINLO",
-        0x35 => "LWINSZ",
-        0x36 => "LMEMLOSZ",
-        0x37 => "LMEMHIOFF",
-        0x38 => "EQMASK",
-        0x39 => "LTMASK",
-        0x3a => "LEMASK",
-        0x3b => "GTMASK",
-        0x3c => "GEMASK",
-        0x3d => "REGALLOC",
-        0x3e => "BARRIERALLOC",
-        0x40 => "GLOBALERRORSTATUS",
-        0x42 => "WARPERRORSTATUS",
-        0x43 => "VIRTUALSMID",
-        0x44 => "VIRTUALENGINEID",
-        0x50 => "CLOCKLO",
-        0x51 => "CLOCKHI",
-        0x52 => "GLOBALTIMERLO",
-        0x53 => "GLOBALTIMERHI",
-        0xff => return "SRZ".to_owned(),
-        n => return format!("SR{n}"),
-    };
-    format!("SR_{name}")
 }

@@ -11,9 +11,13 @@
 //! | `{P81}`, `{P81?}`, `{P81,}` | predicate destination: always; with a comma behind, or before, unless it is PT |
 //! | `{p87}`, `{p87?}`, `{p87!}` | predicate source: always; with a comma before unless PT; as a branch condition |
 //! | `{fB}` | an operand: type (`f` float, `d` double, `h` halves, `u` unsigned, `x` signed, …) and slot |
-//! | others | a name that [`fields`] knows |
+//! | others | a name that [`fields`] or [`memory`] knows |
+//!
+//! An item `?` is a value that means nothing: whatever has it is no instruction.
 
 mod fields;
+mod memory;
+mod names;
 mod numbers;
 mod operands;
 
@@ -27,17 +31,28 @@ pub(super) struct Printer<'a> {
     /// Address of the instruction, for branch targets.
     pub pc: u64,
     pub out: String,
+    /// A field has a value that means nothing.
+    pub reserved: bool,
 }
 
 /// The text of one instruction at address `pc`; `None` if the opcode is not known.
 pub fn disassemble(lo: u64, hi: u64, pc: u64) -> Option<String> {
     let word = Word::new(lo, hi);
     let row = decode::form(word)?;
-    let mut p = Printer { word, row, pc, out: String::new() };
+    let p = print(word, row, pc);
+    Some(p.out.trim_end_matches([',', ' ']).to_owned())
+}
+
+/// Whether a modifier field has a value that means nothing.
+pub(super) fn reserved(word: Word, row: &Row) -> bool {
+    print(word, row, 0).reserved
+}
+
+fn print(word: Word, row: &Row, pc: u64) -> Printer<'_> {
+    let mut p = Printer { word, row, pc, out: String::new(), reserved: false };
     p.guard();
     p.template(row.text);
-    let text = p.out.trim_end_matches([',', ' ']);
-    Some(text.to_owned())
+    p
 }
 
 impl Printer<'_> {

@@ -41,7 +41,7 @@ impl Printer<'_> {
         if abs {
             self.out.push('|');
         }
-        self.place(place);
+        self.place(ty, place);
         if abs {
             self.out.push('|');
         }
@@ -58,13 +58,14 @@ impl Printer<'_> {
     /// Negation, absolute value, complement.
     fn modifiers(&self, ty: char, place: Slot) -> (bool, bool, bool) {
         let bit = |n| self.word.bit(n);
-        let float = matches!(ty, 'f' | 'd' | 'c');
+        let (float, halves) = (matches!(ty, 'f' | 'd' | 'c'), matches!(ty, 'h' | 'm'));
         match (ty, place) {
-            (_, Slot::A) if float || ty == 'h' => (bit(72), bit(73), false),
-            (_, Slot::Low) if float || ty == 'h' => (bit(63), bit(62), false),
-            ('h', Slot::High) => (bit(84), bit(83), false),
+            (_, Slot::A) if float || halves => (bit(72), bit(73), false),
+            (_, Slot::Low) if float || halves => (bit(63), bit(62), false),
+            (_, Slot::High) if halves => (bit(84), bit(83), false),
             (_, Slot::High) if float => (bit(75), bit(74), false),
             ('n', Slot::Low) => (false, false, bit(63)),
+            ('n', Slot::High) => (bit(75), false, false),
             // Under .X a negation is a complement.
             ('i' | 'l', _) => {
                 let on = bit(match place {
@@ -88,18 +89,37 @@ impl Printer<'_> {
         };
         let names = match ty {
             'h' => ["", ".F32", ".H0_H0", ".H1_H1"],
-            'c' => ["", ".H1", ".H2", ".H3"],
-            _ if self.word.bits(84, 2) == 1 => ["", ".H0", ".H1", ".H1"],
+            'c' => ["", ".H1", "?", "?"],
+            _ if self.word.bits(84, 2) == 1 => ["", ".H1", "?", "?"],
             _ => ["", ".B1", ".B2", ".B3"],
         };
-        self.out += names[select as usize];
+        match names[select as usize] {
+            "?" => {
+                self.reserved = true;
+                self.out += &format!(".INVALID{select}");
+            }
+            name => self.out += name,
+        }
     }
 
-    fn place(&mut self, place: Slot) {
+    /// Whether less than a register is read of an operand of this type.
+    fn narrow(&self, ty: char) -> bool {
+        match (ty, self.row.base) {
+            ('h', _) => true,
+            ('b', _) => self.word.bits(84, 2) < 2,
+            ('c', 0x108) => self.word.bit(73),
+            ('c', 0x107) => self.word.bits(75, 2) == 1,
+            ('c', 0x104 | 0x110) => matches!(self.word.bits(84, 3), 1 | 4),
+            ('c', _) => self.word.bits(84, 2) == 1,
+            _ => false,
+        }
+    }
+
+    fn place(&mut self, ty: char, place: Slot) {
         match (place, self.word.form()) {
             (Slot::A, _) => self.register(24),
             (Slot::High, _) => self.register(64),
-            (Slot::Low, 3 | 5) => self.constant(),
+            (Slot::Low, 3 | 5) => self.constant(if self.narrow(ty) { " " } else { "" }),
             (Slot::Low, 6 | 7) => self.uniform_register(32),
             (Slot::Low, _) => self.register(32),
         }
@@ -124,15 +144,17 @@ impl Printer<'_> {
         }
     }
 
-    /// A constant bank reference.
-    pub(super) fn constant(&mut self) {
+    /// A constant bank reference, its two parts apart where the original has them apart.
+    pub(super) fn constant(&mut self, gap: &str) {
         if self.word.bit(91) {
             self.out += "cx[";
             self.uniform_register(32);
-            self.out += "][";
+            self.out.push(']');
         } else {
-            self.out += &format!("c[{:#x}][", self.word.bits(54, 5));
+            self.out += &format!("c[{:#x}]", self.word.bits(54, 5));
         }
+        self.out += gap;
+        self.out.push('[');
         let offset = self.word.signed(38, 16);
         self.hex(offset);
         self.out.push(']');
@@ -143,8 +165,10 @@ impl Printer<'_> {
         let text = match ty {
             'f' | 'c' => single(x),
             'd' => double(u64::from(x) << 32),
-            'h' => {
-                let kind = if self.word.bit(85) { Kind::Bf16 } else { Kind::F16 };
+            'h' | 'm' => {
+                // Comparisons have a predicate there, and no bfloat16.
+                let brain = matches!(self.row.base, 0x031 | 0x040) && self.word.bit(85);
+                let kind = if brain { Kind::Bf16 } else { Kind::F16 };
                 format!("{}, {}", half(kind, (x >> 16) as u16), half(kind, x as u16))
             }
             'x' | 'i' => return self.hex((x as i32).into()),

@@ -6,7 +6,7 @@
 use super::lower::{Lower, Pool, Refused};
 use super::uop::{Flow, Handlers, Pred, Uop};
 use super::warp::Warp;
-use crate::sm::decode;
+use crate::sm::{decode, disasm};
 use crate::sm::exec::env::{Env, WarpError};
 use crate::sm::word::Word;
 use parking_lot::Mutex;
@@ -167,7 +167,10 @@ impl Image {
                 continue;
             };
             let row = decode::form(word);
-            let uop = row.ok_or(Refused("unknown opcode")).and_then(|row| (row.lower)(&mut l));
+            let uop = row.ok_or(Refused("unknown opcode")).and_then(|row| {
+                let reserved = disasm::reserved(word, row);
+                if reserved { Err(Refused("reserved modifier")) } else { (row.lower)(&mut l) }
+            });
             let uop = uop.unwrap_or_else(|why| illegal(&l, at, why, &mut self.refused));
             let uop = if l.misaligned { Uop { run: Handlers::all(misaligned), ..uop } } else { uop };
             self.registers = self.registers.max(uop.registers.into());

@@ -128,8 +128,10 @@ pub(crate) fn global(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     let generic = if matches!(base, 0x18a | 0x18b) { GENERIC } else { 0 };
     let aux = checked(op, ty, cas)? | generic;
     let count = if is_wide(ty) { 2 } else { 1 };
-    let uniform = l.bit(91);
-    let (a, c, mods) = global_address(l, 64, uniform && !cas, l.bit(71));
+    let offset = (l.bit(91) && !cas && !l.bit(71)).then_some(64);
+    // RED has room for the bit that loads and stores have; the others keep their operation there.
+    let pair = if red && l.bit(91) { 90 } else { 72 };
+    let (a, c, mods) = global_address(l, pair, offset);
     let b = l.reg(32, count);
     let imm = l.word.signed(40, 24) as u32;
     let mut u = Uop { a, b, c, imm, mods, aux, ..l.uop(Handlers::all(atomic)) };

@@ -3,6 +3,7 @@
 use super::int::put_pred;
 use crate::sm::exec::env::{Env, WarpError};
 use crate::sm::exec::lower::{Lower, Refused};
+use crate::sm::exec::rows::Src;
 use crate::sm::exec::uop::{Flow, Handlers, Uop};
 use crate::sm::exec::warp::{Wait, Warp, lanes};
 
@@ -10,10 +11,28 @@ use crate::sm::exec::warp::{Wait, Warp, lanes};
 const MODE: u32 = 3;
 const REDUCE: u32 = 2;
 const COUNT: u32 = 8;
+/// `aux`: the barrier's number is in a register; the thread count is, above the number if both are.
+const NUMBER_REG: u16 = 1;
+const COUNT_REG: u16 = 2;
+
+/// Number and thread count.
+fn which(w: &Warp, u: &Uop, exec: u32) -> (u32, u32) {
+    let x = w.get(u.a, exec.trailing_zeros());
+    let number = if u.aux & NUMBER_REG != 0 { x & 0xffff } else { u.imm };
+    let count = match (u.aux & COUNT_REG != 0, u.aux & NUMBER_REG != 0) {
+        (false, _) => u.mods >> COUNT,
+        (true, true) => x >> 16 & 0xfff,
+        (true, false) => x & 0xfff,
+    };
+    (number, count)
+}
 
 fn bar(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
-    let n = u.imm as usize & 15;
-    let count = u.mods >> COUNT;
+    let (number, count) = which(w, u, exec);
+    if number > 15 {
+        return env.warp_error(u, WarpError::IllegalParameter, format!("barrier {number}: there are 16"));
+    }
+    let n = number as usize;
     if !count.is_multiple_of(32) {
         let text = format!("barrier {n} with {count} threads, not a multiple of 32");
         return env.warp_error(u, WarpError::IllegalParameter, text);
@@ -49,7 +68,13 @@ pub(crate) fn bar_lower(l: &mut Lower<'_>) -> Result<Uop, Refused> {
         return Err(Refused("BAR.RED operation"));
     }
     let mods = mode | reduce << REDUCE | l.bits(42, 12) << COUNT;
-    Ok(Uop { imm: l.bits(54, 4), mods, ps: l.ps(), ..l.uop(Handlers::all(bar)) })
+    let (a, aux) = match l.word.form() {
+        1 => (l.reg(32, 1), NUMBER_REG | COUNT_REG),
+        2 => (l.reg(32, 1), NUMBER_REG),
+        4 => (l.reg(32, 1), COUNT_REG),
+        _ => (Src::reg(255), 0),
+    };
+    Ok(Uop { a, imm: l.bits(54, 4), mods, ps: l.ps(), aux, ..l.uop(Handlers::all(bar)) })
 }
 
 fn result(w: &mut Warp, _: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {

@@ -261,6 +261,31 @@ pub(crate) fn f2fp(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     Ok(Uop { mods, ..l.abc(run)? })
 }
 
+/// I2IP.SAT: two integers packed, halves of their own or bytes below a half of C.
+struct PackIntegers;
+impl Each for PackIntegers {
+    #[inline(always)]
+    fn each(w: &mut Warp, u: &Uop, lane: u32) {
+        let (a, b, c) = (w.get(u.a, lane) as i32, w.get(u.b, lane) as i32, w.get(u.c, lane));
+        let (low, high) = if u.mods & 1 != 0 { (-1, 0) } else { (0, 1) };
+        let bits = if u.mods & 2 != 0 { 16 } else { 8 };
+        let (least, most) = (low << (bits - 1), (1 << (bits - 1 + high)) - 1);
+        let fit = |x: i32| x.clamp(least, most) as u32 & ((1 << bits) - 1);
+        let pair = fit(a) << bits | fit(b);
+        let above = if u.mods & 4 != 0 { c >> 16 } else { c };
+        w.put(u.d, lane, if bits == 16 { pair } else { above << 16 | pair });
+    }
+}
+
+pub(crate) fn i2ip(l: &mut Lower<'_>) -> Result<Uop, Refused> {
+    let (to, how) = (l.bits(76, 3), l.bits(74, 2));
+    if to > 3 || how != 0 {
+        return Err(Refused("I2IP type"));
+    }
+    let mods = to | flag(l.bit(72), 4);
+    Ok(Uop { mods, ..l.abc(alu::each::<PackIntegers>())? })
+}
+
 pub(crate) fn f2ip(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     let mods = flag(l.bit(74), 1) | flag(l.bit(75), 2) | flag(l.bit(76), 4) | flag(l.bit(72), 16);
     let imm = l.bits(78, 2);
