@@ -5,4 +5,5 @@
 mod differential;
 mod faults;
 mod kernels;
+mod rare;
 mod support;

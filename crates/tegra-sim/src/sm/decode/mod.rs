@@ -1,6 +1,9 @@
 //! The opcode table: one row per opcode, with everything about it.
 
+mod reserved;
 mod table;
+
+pub(crate) use reserved::reserved;
 
 use super::exec::lower::{Lower, Refused};
 use super::exec::uop::Uop;

@@ -58,11 +58,11 @@ pub(super) const ROWS: &[Row] = rows! {
     0x033 [1 2 3 7] "HSET2" half::hset2 "HSET2{71.BF}{fcmp}{80.FTZ}{hcomb} {d}, {hA}, {hT}, {p87}";
     0x034 [1 2 3 7] "HSETP2" half::hsetp2 "HSETP2{fcmp}{71.H_AND}{80.FTZ}{hcomb} {P81}, {P84}, {hA}, {hT}, {p87}";
     0x035 [1 2 3 4 5 6 7] "HFMA2.MMA" half::hfma2 "HFMA2.MMA{hftz}{77.SAT}{79.RELU} {d}, {mA}, {mB}, {mC}{relu}";
-    0x037 [1] "IMMA" tensor::imma_lower "IMMA{imma}{82.SAT} {d}, {A}.ROW, {uS}.COL, {uC}";
+    0x037 [1] "IMMA" tensor::imma_lower "IMMA{imma}{82.SAT} {d}, {A}.ROW, {uS}.COL, {uC}{up}";
     0x039 [1 4 5 6] "I2IP" convert::i2ip "I2IP{76:3U8|S8|U16|S16|?|?|?|?}.S32{74:2SAT||SATRELU|?} {d}, {A}, {uS}, {uC}{72:2|H1|?|?}";
     0x03b [4] "LDSM" memory::ldsm "LDSM.16{78:2M88|MT88}{72:2|2|4} {d}, {shared}";
-    0x03c [1] "HMMA" tensor::hmma_lower "HMMA{hmma} {d}, {A}, {uS}, {uC}";
-    0x03e [1 4 5 6] "F2FP" convert::f2fp "F2FP{76.BF16}{75.RELU}{77.SATFINITE}.PACK_AB{78.MERGE_C}{79:2|RM|RP|RZ} {d}, {fA}, {fS}{78 C}";
+    0x03c [1] "HMMA" tensor::hmma_lower "HMMA{hmma} {d}, {tA}, {tS}, {uC}{up}";
+    0x03e [1 4 5 6] "F2FP" convert::f2fp "F2FP{76.BF16}{75.RELU}{77.SATFINITE}.PACK_AB{78.MERGE_C}{79:2|RM|RP|RZ} {d}, {gA}, {gS}{78 C}";
     0x03f [1] "DMMA" tensor::dmma_lower "DMMA.884 {d}, {A}, {uS}, {uC}";
     0x040 [1 4 5 6] "HMNMX2" half::hmnmx2 "HMNMX2{85.BF16_V2}{80.FTZ}{81.NAN}{82.XORSIGN} {d}, {hA}, {hS}, {p87}";
     0x043 [1 4 5 6] "F2IP" convert::f2ip "F2IP{76:2U8|S8|?|?}.F32{78:2|?|?|TRUNC}{74.NTZ}{75.RELU} {d}, {A}, {uS}, {uC}{72.H1}";
@@ -83,12 +83,12 @@ pub(super) const ROWS: &[Row] = rows! {
     0x0a4 [1 2 4] "UIMAD" int::imad "UIMAD{mad}{!73.U32}{74.X} {d}, {A}, {xB}, {iC}{74 p87}";
     0x0a5 [1 2 4] "UIMAD.WIDE" int::imad_wide "UIMAD.WIDE{!73.U32}{74.X} {d}, {P81?}{A}, {xB}, {iC}{74 p87}";
 
-    0x0b9 [5] "ULDC" special::uldc "ULDC{csize} {d}, {cS}";
+    0x0b9 [5] "ULDC" special::uldc "ULDC{csize} {d}, {uS}";
     0x0bd [1] "UFLO" int::flo "UFLO{!73.U32}{74.SH} {d}, {P81?}{nS}";
-    0x0be [1] "UBREV" int::brev "UBREV {d}, {nS}";
+    0x0be [1] "UBREV" int::brev "UBREV {d}, {uS}";
     0x0bf [1] "UPOPC" int::popc "UPOPC {d}, {nS}";
     0x100 [1 4 5 6] "FLO" int::flo "FLO{!73.U32}{74.SH} {d}, {P81?}{nS}";
-    0x101 [1 4 5 6] "BREV" int::brev "BREV {d}, {nS}";
+    0x101 [1 4 5 6] "BREV" int::brev "BREV {d}, {uS}";
     0x102 [1 4 5 6] "FCHK" fp32::fchk "FCHK {P81}, {fA}, {fS}";
     0x104 [1 4 5 6] "F2F" convert::f2f "F2F{80.FTZ}{75:3|F16|F32|F64|BF16}{84:3|F16|F32|F64|BF16}{rnd} {d}, {cS}";
     0x105 [1 4 5 6] "F2I" convert::f2i "F2I{80.FTZ}{f2i}{84:2|F16||F64}{78:2|FLOOR|CEIL|TRUNC}{77.NTZ} {d}, {cS}";
@@ -136,7 +136,7 @@ pub(super) const ROWS: &[Row] = rows! {
     0x18d [1] "ATOMS.CAS" atomic::shared "ATOMS{cast}{castype} {d}, {shared}, {R32}, {uC}";
     0x18e [1 4] "RED" atomic::global "RED{72.E}{atomop}{evict}{atomtype}{order} {global}, {R32}";
     0x18f [4] "CCTL" control::nop "CCTL{72.E}{78:3|U|C|I|?|?|?|?}{cctl}";
-    0x192 [4] "MEMBAR" control::nop "MEMBAR{79:2SC|ALL}{76:2CTA|SM|GPU|SYS}";
+    0x192 [4] "MEMBAR" control::nop "MEMBAR{79:2SC|ALL||?}{76:2CTA|SM|GPU|SYS}";
     0x1a1 [1] "MATCH" special::match_lower "MATCH{79:1ALL|ANY}{73.U64} {match}{d}, {A}";
     0x1a8 [1 4] "ATOMG" atomic::global "ATOMG{72.E}{atomop}{evict}{atomtype}{order} {P81}, {d}, {global}, {R32}";
     0x1a9 [1] "ATOMG.CAS" atomic::global "ATOMG{72.E}.CAS{evict}{castype}{order} {P81}, {d}, {global}, {R32}, {uC}";

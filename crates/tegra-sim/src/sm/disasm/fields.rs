@@ -233,6 +233,14 @@ impl Printer<'_> {
                 }
             }
             "depbar" => self.dependencies(),
+            // Whether the addend counts: stored as 7 - p.
+            "up" => {
+                let n = 7 - self.word.bits(87, 3);
+                if n != 7 || self.word.bit(90) {
+                    self.out += if self.word.bit(90) { ", !" } else { ", " };
+                    self.predicate(n, true);
+                }
+            }
             "bar" => {
                 let mode = self.bits(77, 2);
                 self.dot(["SYNC", "ARV", "RED", "SCAN"][mode]);

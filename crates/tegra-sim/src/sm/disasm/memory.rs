@@ -63,7 +63,8 @@ impl Printer<'_> {
             }
             "cctl" => {
                 const OPERATIONS: [&str; 16] = [
-                    "PF1", "PF2", "WB", "IV", "IVALL", "RS", "IVALLP", "WBALL", "?", "PML2", "DML2", "RML2", "?", "?", "?", "?",
+                    "PF1", "PF2", "WB", "IV", "IVALL", "RS", "IVALLP", "WBALL", "?", "PML2", "DML2", "RML2", "?", "?",
+                    "?", "?",
                 ];
                 self.choose(87, 4, &OPERATIONS);
                 if !matches!(self.bits(87, 4), 4 | 6 | 7) {

@@ -64,6 +64,8 @@ impl Printer<'_> {
             (_, Slot::Low) if float || halves => (bit(63), bit(62), false),
             (_, Slot::High) if halves => (bit(84), bit(83), false),
             (_, Slot::High) if float => (bit(75), bit(74), false),
+            ('t', Slot::A) => (bit(72), false, false),
+            ('t', Slot::Low) => (bit(63), false, false),
             ('n', Slot::Low) => (false, false, bit(63)),
             ('n', Slot::High) => (bit(75), false, false),
             // Under .X a negation is a complement.
@@ -83,7 +85,8 @@ impl Printer<'_> {
     fn suffix(&mut self, ty: char, place: Slot) {
         let select = match (ty, place) {
             ('h', Slot::A) => self.word.bits(74, 2),
-            ('h' | 'c' | 'b', Slot::Low) => self.word.bits(60, 2),
+            ('h', Slot::Low) => self.word.bits(60, 2),
+            ('c' | 'b', Slot::Low) if self.narrow(ty) => self.word.bits(60, 2),
             ('h', Slot::High) => self.word.bits(81, 2),
             _ => return,
         };
@@ -163,7 +166,7 @@ impl Printer<'_> {
     fn immediate(&mut self, ty: char) {
         let x = self.word.bits(32, 32);
         let text = match ty {
-            'f' | 'c' => single(x),
+            'f' | 'c' | 'g' => single(x),
             'd' => double(u64::from(x) << 32),
             'h' | 'm' => {
                 // Comparisons have a predicate there, and no bfloat16.

@@ -26,6 +26,12 @@ impl Banks {
         Banks { words }
     }
 
+    /// Rows for more words than the launch knew of.
+    pub(crate) fn fresh(launch: &Launch, wanted: &[(u8, u32)]) -> Vec<Row> {
+        let mut tlb = Tlb::new(&launch.table, [0, 0]);
+        Banks::read(launch, &mut tlb, 0, wanted).rows(wanted)
+    }
+
     /// The word at a byte offset; zero beyond the bank.
     pub(crate) fn word(&self, bank: u32, offset: u32) -> u32 {
         let words = self.words.get(bank as usize);

@@ -1,6 +1,7 @@
 //! A CTA: its warps take turns until all have exited.
 #![allow(unsafe_code)]
 
+use super::consts::Banks;
 use super::env::Env;
 use super::interp::{self, Stop};
 use super::rows::{self, Row, rows_per_warp};
@@ -49,15 +50,17 @@ impl Barrier {
     }
 }
 
-/// What a worker keeps between CTAs.
+/// A CTA's warps and what their registers and operands live in. Kept for the next CTA.
 pub(crate) struct Warps {
     rows: Vec<Row>,
     warps: Vec<Warp>,
+    /// The constants of the image, replaced when it grows.
+    constants: Vec<Row>,
 }
 
 impl Warps {
-    pub(crate) fn new() -> Self {
-        Warps { rows: Vec::new(), warps: Vec::new() }
+    pub(crate) fn new(constants: Vec<Row>) -> Self {
+        Warps { rows: Vec::new(), warps: Vec::new(), constants }
     }
 }
 
@@ -78,31 +81,19 @@ pub(crate) enum Interrupt {
     Budget,
 }
 
-/// How a CTA ended.
+/// How a CTA ended, or stopped for now.
 pub(crate) enum End {
     Done,
+    /// Its turn is over.
+    Turn,
     Stopped(Interrupt, u64),
     Failed(SmFault),
 }
 
-/// Makes the rows for constants by bank and offset.
-pub(crate) type Make<'c> = dyn Fn(&[(u8, u32)]) -> Vec<Row> + 'c;
-
-/// The rows of constants a launch made, replaced when the image grows.
-pub(crate) struct Constants<'c> {
-    pub rows: Vec<Row>,
-    pub remake: &'c Make<'c>,
-}
-
-/// Runs the CTA `env` describes.
-pub(crate) fn run(
-    env: &mut Env<'_>,
-    store: &mut Warps,
-    constants: &mut Constants<'_>,
-    supervisor: &dyn Supervisor,
-) -> End {
-    start(env, store, constants);
-    let mut reported = env.stats.warp_instructions;
+/// Runs the CTA that was started in `env` for about `turn` instructions.
+pub(crate) fn run(env: &mut Env<'_>, store: &mut Warps, supervisor: &dyn Supervisor, turn: u64) -> End {
+    let begun = env.stats.warp_instructions;
+    let mut reported = begun;
     loop {
         let mut moved = false;
         for i in 0..store.warps.len() {
@@ -116,7 +107,7 @@ pub(crate) fn run(
                 match slice(env, &mut store.warps[i]) {
                     Stop::Slice => break,
                     Stop::Blocked => {}
-                    Stop::Extend => match extend(env, store, constants) {
+                    Stop::Extend => match extend(env, store) {
                         Ok(()) => {}
                         Err(fault) => return End::Failed(fault),
                     },
@@ -131,6 +122,12 @@ pub(crate) fn run(
         if !moved {
             return End::Failed(stuck(env, &store.warps));
         }
+        if env.stats.warp_instructions - begun >= turn {
+            return match supervisor.poll(env.stats.warp_instructions - reported) {
+                Ok(()) => End::Turn,
+                Err(why) => End::Stopped(why, env.pc(store.warps.first().map_or(0, |w| w.pc))),
+            };
+        }
     }
 }
 
@@ -138,7 +135,8 @@ fn fault(env: &mut Env<'_>) -> SmFault {
     env.fault.take().map_or_else(|| SmFault::Hang { pc: 0, text: "fault without a record".to_owned() }, |f| *f)
 }
 
-fn start(env: &mut Env<'_>, store: &mut Warps, constants: &Constants<'_>) {
+/// Puts the warps of the CTA that `env` describes at the entry.
+pub(crate) fn start(env: &mut Env<'_>, store: &mut Warps) {
     let block = env.launch.block;
     let threads = block.iter().product::<u32>();
     let count = threads.div_ceil(32);
@@ -153,7 +151,7 @@ fn start(env: &mut Env<'_>, store: &mut Warps, constants: &Constants<'_>) {
         rows::clear(rows, image.uniform);
         let left = threads - 32 * i as u32;
         let lanes = if left >= 32 { u32::MAX } else { (1 << left) - 1 };
-        store.warps.push(Warp::new(i as u32, lanes, image.entry, rows, &image.pool.immediates, &constants.rows));
+        store.warps.push(Warp::new(i as u32, lanes, image.entry, rows, &image.pool.immediates, &store.constants));
     }
 }
 
@@ -176,12 +174,12 @@ fn slice(env: &mut Env<'_>, w: &mut Warp) -> Stop {
 }
 
 /// Decodes what a warp ran into, and moves all warps to the larger image.
-fn extend(env: &mut Env<'_>, store: &mut Warps, constants: &mut Constants<'_>) -> Result<(), SmFault> {
+fn extend(env: &mut Env<'_>, store: &mut Warps) -> Result<(), SmFault> {
     let (image, base) = super::grid::extended(env)?;
     let delta = (env.image_base.wrapping_sub(base) / 16) as u32;
-    constants.rows = (constants.remake)(&image.pool.constants);
+    store.constants = Banks::fresh(env.launch, &image.pool.constants);
     for w in &mut store.warps {
-        w.rebase(&image.pool.immediates, &constants.rows, delta);
+        w.rebase(&image.pool.immediates, &store.constants, delta);
     }
     env.image_base = base;
     env.image_len = image.len();

@@ -2,14 +2,14 @@
 #![allow(unsafe_code)]
 
 use super::consts::Banks;
-use super::cta::{self, Constants, End, Interrupt, Supervisor, Warps};
+use super::cta::{Interrupt, Supervisor};
 use super::env::{Env, WarpError};
 use super::image::{self, Image};
-use super::local::Local;
-use super::mem::{Shared, Tlb};
+use super::mem::Tlb;
 use super::rows::Row;
 use super::uop::{Flow, Handlers, Uop};
 use super::warp::Warp;
+use super::worker::Worker;
 use crate::kernel::hw::SmError;
 use crate::mm::{Access, MmuFault};
 use crate::sm::word::Word;
@@ -22,11 +22,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 const INLINE: u64 = 400_000;
 
 /// What all workers of a launch share.
-struct Grid<'a> {
-    launch: &'a Launch,
-    image: Arc<Image>,
-    banks: Banks,
-    tids: Vec<[Row; 3]>,
+pub(super) struct Grid<'a> {
+    pub launch: &'a Launch,
+    pub image: Arc<Image>,
+    pub banks: Banks,
+    pub tids: Vec<[Row; 3]>,
     ctas: u64,
     /// Next CTA to start.
     next: AtomicU64,
@@ -163,17 +163,31 @@ impl Supervisor for (&Grid<'_>, u64) {
 }
 
 impl Grid<'_> {
+    /// The next CTA to start, if there is one.
+    pub(super) fn take(&self) -> Option<u64> {
+        let cta = self.next.fetch_add(1, Ordering::Relaxed);
+        (cta < self.ctas && cta < self.limit.load(Ordering::Relaxed)).then_some(cta)
+    }
+
     fn run(&self) -> RunStats {
-        let mut stats = self.work(INLINE);
+        let mut own = Worker::new(self);
+        own.work(INLINE);
         let left = self.ctas.saturating_sub(self.next.load(Ordering::Relaxed));
-        let threads = (self.threads() as u64).min(left);
+        let threads = (self.threads() as u64).min(left + 1);
         if threads <= 1 {
-            add(&mut stats, self.work(u64::MAX));
-            return stats;
+            own.work(u64::MAX);
+            return own.stats();
         }
+        let mut stats = RunStats::default();
         std::thread::scope(|scope| {
-            let helpers: Vec<_> = (1..threads).map(|_| scope.spawn(|| self.work(u64::MAX))).collect();
-            add(&mut stats, self.work(u64::MAX));
+            let help = || {
+                let mut worker = Worker::new(self);
+                worker.work(u64::MAX);
+                worker.stats()
+            };
+            let helpers: Vec<_> = (1..threads).map(|_| scope.spawn(help)).collect();
+            own.work(u64::MAX);
+            stats = own.stats();
             for h in helpers {
                 match h.join() {
                     Ok(s) => add(&mut stats, s),
@@ -195,60 +209,14 @@ impl Grid<'_> {
         }
     }
 
-    /// Runs CTAs until none is left or `share` instructions were issued.
-    fn work(&self, share: u64) -> RunStats {
-        let l = self.launch;
-        let warps = l.block.iter().product::<u32>().div_ceil(32);
-        let mut env = Env {
-            launch: l,
-            image: self.image.clone(),
-            image_base: l.code.wrapping_sub(u64::from(self.image.entry) * 16),
-            image_len: self.image.len(),
-            extend: 0,
-            tlb: Tlb::new(&l.table, [l.shared_window, l.local_window]),
-            shared: Shared::new(l.shared_bytes),
-            local: Local::new(l.local_low, l.local_high, warps as usize),
-            banks: &self.banks,
-            tids: &self.tids,
-            ctaid: [0; 3],
-            sm: 0,
-            barriers: Default::default(),
-            barrier_news: false,
-            fault: None,
-            stats: RunStats::default(),
-        };
-        let remake = |wanted: &[(u8, u32)]| {
-            let mut tlb = Tlb::new(&l.table, [0, 0]);
-            Banks::read(l, &mut tlb, 0, wanted).rows(wanted)
-        };
-        let mut constants = Constants { rows: self.banks.rows(&self.image.pool.constants), remake: &remake };
-        let mut store = Warps::new();
-        while env.stats.warp_instructions < share {
-            let cta = self.next.fetch_add(1, Ordering::Relaxed);
-            if cta >= self.ctas || cta >= self.limit.load(Ordering::Relaxed) {
-                // Others, or a later call, must not find it skipped.
-                break;
-            }
-            env.ctaid = self.place(cta);
-            env.sm = (cta % u64::from(l.sm_count.max(1))) as u32;
-            match cta::run(&mut env, &mut store, &mut constants, &(self, cta)) {
-                End::Done => {}
-                End::Stopped(Interrupt::Other, _) => break,
-                End::Stopped(why, pc) => self.fail(cta, hang(why, pc)),
-                End::Failed(fault) => self.fail(cta, fault),
-            }
-        }
-        env.stats
-    }
-
     /// Coordinates of a CTA by number: x runs fastest.
-    fn place(&self, cta: u64) -> [u32; 3] {
+    pub(super) fn place(&self, cta: u64) -> [u32; 3] {
         let [x, y, _] = self.launch.grid.map(u64::from);
         [(cta % x) as u32, (cta / x % y) as u32, (cta / x / y) as u32]
     }
 
     /// Keeps the fault of the first CTA that has one, whatever order they ran in.
-    fn fail(&self, cta: u64, fault: SmFault) {
+    pub(super) fn fail(&self, cta: u64, fault: SmFault) {
         self.limit.fetch_min(cta, Ordering::Relaxed);
         let mut failure = self.failure.lock();
         if failure.as_ref().is_none_or(|f| cta < f.0) {
@@ -257,7 +225,8 @@ impl Grid<'_> {
     }
 }
 
-fn hang(why: Interrupt, pc: u64) -> SmFault {
+/// What an outside reason to stop is reported as.
+pub(super) fn hang(why: Interrupt, pc: u64) -> SmFault {
     let text = match why {
         Interrupt::Budget => "the grid used up its instruction budget",
         Interrupt::Cancelled | Interrupt::Other => "the run was cancelled",
@@ -265,7 +234,7 @@ fn hang(why: Interrupt, pc: u64) -> SmFault {
     SmFault::Hang { pc, text: text.to_owned() }
 }
 
-fn add(sum: &mut RunStats, more: RunStats) {
+pub(super) fn add(sum: &mut RunStats, more: RunStats) {
     sum.warp_instructions += more.warp_instructions;
     sum.thread_instructions += more.thread_instructions;
 }

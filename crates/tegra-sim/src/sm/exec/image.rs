@@ -6,9 +6,9 @@
 use super::lower::{Lower, Pool, Refused};
 use super::uop::{Flow, Handlers, Pred, Uop};
 use super::warp::Warp;
-use crate::sm::{decode, disasm};
 use crate::sm::exec::env::{Env, WarpError};
 use crate::sm::word::Word;
+use crate::sm::{decode, disasm};
 use parking_lot::Mutex;
 use std::collections::{BTreeSet, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -168,7 +168,7 @@ impl Image {
             };
             let row = decode::form(word);
             let uop = row.ok_or(Refused("unknown opcode")).and_then(|row| {
-                let reserved = disasm::reserved(word, row);
+                let reserved = decode::reserved(word) || disasm::reserved(word, row);
                 if reserved { Err(Refused("reserved modifier")) } else { (row.lower)(&mut l) }
             });
             let uop = uop.unwrap_or_else(|why| illegal(&l, at, why, &mut self.refused));

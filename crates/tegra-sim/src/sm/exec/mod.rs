@@ -1,7 +1,8 @@
 //! Execution of decoded programs.
 //!
 //! ```text
-//!   grid      CTAs over host threads, faults, limits
+//!   grid      a launch: faults, limits, host threads
+//!    └ worker   a thread: CTAs one after another, or in turns
 //!    └ cta    warps take turns, barriers
 //!       └ interp   one warp, one micro-op after another
 //!            └ ops  what an instruction does        (arithmetic: sm::num)
@@ -30,6 +31,7 @@ mod simd;
 mod tests;
 pub(crate) mod uop;
 mod warp;
+mod worker;
 
 pub(crate) use grid::run;
 

@@ -76,6 +76,7 @@ impl Hmma {
 
     /// D = A·B + C. Registers beyond [`Hmma::registers`] are ignored, and zero in the result.
     #[must_use]
+    #[inline(always)]
     pub fn run(self, a: &[Fragment; 4], b: &[Fragment; 2], c: &[Fragment; 4]) -> [Fragment; 4] {
         let operands = self.operands(a, b);
         let mut d = self.addends(c);
@@ -90,6 +91,7 @@ impl Hmma {
     }
 
     /// The element `index` of a register of A or B.
+    #[inline(always)]
     fn element(self, word: u32, index: usize, neg: bool) -> f32 {
         let value = match self.input {
             Input::F16 => Kind::F16.widen((word >> (16 * index)) as u16),
@@ -99,6 +101,7 @@ impl Hmma {
         if neg { -value } else { value }
     }
 
+    #[inline(always)]
     fn operands(self, a: &[Fragment; 4], b: &[Fragment; 2]) -> Operands {
         let n = self.per_word();
         let [a_count, b_count, _] = self.registers();
@@ -117,6 +120,7 @@ impl Hmma {
         out
     }
 
+    #[inline(always)]
     fn addends(self, c: &[Fragment; 4]) -> [[f32; 8]; 16] {
         let mut out = [[0.0; 8]; 16];
         for (r, lane) in (0..4).flat_map(|r| (0..32).map(move |lane| (r, lane))) {
@@ -130,6 +134,7 @@ impl Hmma {
         out
     }
 
+    #[inline(always)]
     fn results(self, d: &[[f32; 8]; 16]) -> [Fragment; 4] {
         let mut out = [[0; 32]; 4];
         for (r, lane) in (0..4).flat_map(|r| (0..32).map(move |lane| (r, lane))) {

@@ -1,5 +1,6 @@
 //! HMMA IMMA DMMA: the matrix units work on fragments, one register row per fragment register.
 
+use crate::sm::exec::alu::{self, Whole};
 use crate::sm::exec::env::{Env, WarpError};
 use crate::sm::exec::lower::{Lower, Refused};
 use crate::sm::exec::rows::pred;
@@ -10,6 +11,7 @@ use crate::sm::num::Round;
 use crate::sm::num::hmma::Hmma;
 use crate::sm::num::mma::{Fragment, Imma, dmma};
 
+#[inline(always)]
 fn load<const N: usize>(w: &Warp, s: Src, used: usize) -> [Fragment; N] {
     let mut f = [[0; 32]; N];
     for (i, row) in f.iter_mut().enumerate().take(used) {
@@ -20,6 +22,7 @@ fn load<const N: usize>(w: &Warp, s: Src, used: usize) -> [Fragment; N] {
     f
 }
 
+#[inline(always)]
 fn store(w: &mut Warp, d: Dst, exec: u32, rows: &[Fragment]) {
     for (i, row) in rows.iter().enumerate() {
         for lane in lanes(exec) {
@@ -48,20 +51,24 @@ fn hmma_of(l: &Lower<'_>) -> Option<Hmma> {
     Some(h)
 }
 
-fn hmma(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
-    if let Err(flow) = whole(env, u, exec) {
-        return flow;
+struct Halves;
+impl Whole for Halves {
+    #[inline(always)]
+    fn run(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
+        if let Err(flow) = whole(env, u, exec) {
+            return flow;
+        }
+        let f = u.imm;
+        let Some(mut h) = Hmma::from_bits(f & 3, f >> 2 & 3, f & 16 != 0) else {
+            return env.warp_error(u, WarpError::IllegalEncoding, "HMMA shape".to_owned());
+        };
+        (h.neg_a, h.neg_b) = (f & 32 != 0, f & 64 != 0);
+        let [ra, rb, rc] = h.registers();
+        let c = if w.pred(u.ps) == 0 { [[0; 32]; 4] } else { load::<4>(w, u.c, rc) };
+        let d = h.run(&load::<4>(w, u.a, ra), &load::<2>(w, u.b, rb), &c);
+        store(w, u.d, exec, &d[..rc]);
+        Flow::Next
     }
-    let f = u.imm;
-    let Some(mut h) = Hmma::from_bits(f & 3, f >> 2 & 3, f & 16 != 0) else {
-        return env.warp_error(u, WarpError::IllegalEncoding, "HMMA shape".to_owned());
-    };
-    (h.neg_a, h.neg_b) = (f & 32 != 0, f & 64 != 0);
-    let [ra, rb, rc] = h.registers();
-    let c = if w.pred(u.ps) == 0 { [[0; 32]; 4] } else { load::<4>(w, u.c, rc) };
-    let d = h.run(&load::<4>(w, u.a, ra), &load::<2>(w, u.b, rb), &c);
-    store(w, u.d, exec, &d[..rc]);
-    Flow::Next
 }
 
 /// The uniform predicate of HMMA and IMMA, stored as 7 - p: false = C counts as zero.
@@ -79,7 +86,7 @@ pub(crate) fn hmma_lower(l: &mut Lower<'_>) -> Result<Uop, Refused> {
         | u32::from(l.bit(76)) << 4
         | u32::from(h.neg_a) << 5
         | u32::from(h.neg_b) << 6;
-    Ok(Uop { d, a, b, c, imm, ps: addend(l), ..l.uop(Handlers::all(hmma)) })
+    Ok(Uop { d, a, b, c, imm, ps: addend(l), ..l.uop(alu::whole::<Halves>()) })
 }
 
 fn imma(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
@@ -124,6 +131,9 @@ fn dmma_rows(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
 }
 
 pub(crate) fn dmma_lower(l: &mut Lower<'_>) -> Result<Uop, Refused> {
+    if l.bits(72, 4) != 0 || l.bits(62, 2) != 0 || l.bits(87, 4) != 0 {
+        return Err(Refused("DMMA with signs or a predicate"));
+    }
     let (d, a, b, c) = (l.dst(4), l.reg(24, 2), l.reg(32, 2), l.reg(64, 4));
     Ok(Uop { d, a, b, c, imm: l.bits(78, 2), ..l.uop(Handlers::all(dmma_rows)) })
 }

@@ -45,7 +45,14 @@ pub(super) fn arrange<const SIZE: u32>(offset: &[u32; 32], limit: u32) -> Option
 /// # Safety
 /// `offset` was arranged for the block at `p`.
 #[inline(always)]
-pub(super) unsafe fn load_block<const SIZE: u32>(w: &mut Warp, u: &Uop, on: u32, p: *const u8, offset: &[u32; 32], how: Pattern) {
+pub(super) unsafe fn load_block<const SIZE: u32>(
+    w: &mut Warp,
+    u: &Uop,
+    on: u32,
+    p: *const u8,
+    offset: &[u32; 32],
+    how: Pattern,
+) {
     let words = const { bytes(SIZE).div_ceil(4) };
     if words == 1 && SIZE == 4 && on == u32::MAX {
         let d = w.dst(u.d);
@@ -101,7 +108,14 @@ pub(super) unsafe fn load_block<const SIZE: u32>(w: &mut Warp, u: &Uop, on: u32,
 /// # Safety
 /// `offset` was arranged for the block at `p`, which may be written.
 #[inline(always)]
-pub(super) unsafe fn store_block<const SIZE: u32>(w: &Warp, u: &Uop, on: u32, p: *mut u8, offset: &[u32; 32], how: Pattern) {
+pub(super) unsafe fn store_block<const SIZE: u32>(
+    w: &Warp,
+    u: &Uop,
+    on: u32,
+    p: *mut u8,
+    offset: &[u32; 32],
+    how: Pattern,
+) {
     let words = const { bytes(SIZE).div_ceil(4) };
     if SIZE >= 4 && on == u32::MAX && how != Pattern::Same {
         if words == 1 && how == Pattern::Row {

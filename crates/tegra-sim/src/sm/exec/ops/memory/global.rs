@@ -3,7 +3,9 @@
 
 use super::super::special::bytes;
 use super::block::{Pattern, arrange, load_block, store_block};
-use super::{addresses, deposit, fetch, global_address, misaligned, missed, offset24, pair_bit, size, uniform_offset, zero};
+use super::{
+    addresses, deposit, fetch, global_address, misaligned, missed, offset24, pair_bit, size, uniform_offset, zero,
+};
 use crate::mm::Access;
 use crate::sm::exec::alu::{self, Whole};
 use crate::sm::exec::env::Env;
