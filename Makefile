@@ -22,7 +22,7 @@ export TEGRARM_BACKEND ?= $(if $(wildcard /dev/nvgpu),nvgpu,sim)
 export TEGRARM_LIB     := $(LIB)
 
 .DEFAULT_GOAL := build
-.PHONY: build venv demo test cargo-test test-threads test-out-of-process fuzz ctest pytest test-tinygrad test-tinygrad-sample test-tinygrad-releases lint header docs bench clean distclean
+.PHONY: build venv demo test cargo-test test-threads test-out-of-process fuzz ctest pytest test-tinygrad test-tinygrad-sample test-tinygrad-releases lint header docs tsan bench clean distclean
 
 build:            ## the shared libraries (release)
 	$(CARGO) build --release --locked -p tegrarm -p tegrarm-preload
@@ -57,6 +57,7 @@ test: cargo-test test-threads test-out-of-process ctest pytest  ## every test th
 cargo-test:
 	$(CARGO) test --workspace --locked
 	TEGRARM_SIM_L4T=r35 $(CARGO) test --locked -p tegrarm
+	$(CARGO) test --locked -p tegrarm --no-default-features --lib backend
 
 # Long enough for threads to meet in every way; `cargo test` alone gives them two seconds.
 test-threads:
@@ -148,6 +149,13 @@ fuzz: $(FUZZ)/bin/cargo-fuzz  ## every fuzz target for FUZZ_SECONDS each (needs 
 		PATH=$(FUZZ)/bin:$$PATH $(CARGO) +nightly fuzz run -s $$sanitizer $$t fuzz/corpus/$$t fuzz/seeds/$$t -- \
 			-max_total_time=$(FUZZ_SECONDS) -timeout=20 -rss_limit_mb=4096; \
 	done
+
+# The standard library is instrumented too (-Zbuild-std): its locks are how threads meet. Nothing is suppressed.
+TSAN_TESTS := threads file_door bringup conflicts channels runtime_device
+tsan: ## the tests that have several threads, under the thread sanitizer (needs a nightly toolchain with rust-src)
+	@rustup component add --toolchain nightly rust-src
+	RUSTFLAGS="-Zsanitizer=thread" TEGRARM_TEST_SECONDS=10 $(CARGO) +nightly test --locked -Zbuild-std --target $(HOST) \
+		--target-dir $(CARGO_TARGET_DIR)/tsan -p tegrarm $(TSAN_TESTS:%=--test %)
 
 # --- figures ------------------------------------------------------------------------------------------------------
 

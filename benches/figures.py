@@ -38,7 +38,7 @@ def control_instructions() -> None:
                                binary, door, which], capture_output=True, text=True, check=True)
         return int(re.search(r"Collected : (\d+)", done.stderr)[1])
 
-    for which, what, calls in (("token", "GET_WORK_SUBMIT_TOKEN", 1), ("open", "RM_CONTROL, mean of a device's open", 8)):
+    for which, what, calls in (("token", "GET_WORK_SUBMIT_TOKEN", 1), ("open", "RM_CONTROL, mean of a device's open", 7)):
         doors = {door: collected(door, which) / (CONTROL_ROUNDS * calls) for door in ("object", "file")}
         line(f"{what}, instructions", f"{doors['object']:.0f}", "at most 250" if which == "token" else "")
         line("  through the file door", f"{doors['file']:.0f}, {doors['file'] / doors['object']:.2f} x",

@@ -19,6 +19,16 @@ static void refused(int line, const char *call, NV_STATUS wanted, NV_STATUS got)
     refusals++;
 }
 
+static void versions(void)
+{
+    struct { struct tegrarm_config known; char later[8]; } config = {.known.size = sizeof config, .later = {1}};
+    REFUSED(NV_ERR_LIB_RM_VERSION_MISMATCH, tegrarm_init(&config.known));
+    config.known.size = SIZE_MAX;
+    REFUSED(NV_ERR_INVALID_PARAM_STRUCT, tegrarm_init(&config.known));
+    config.known.size = 1;
+    REFUSED(NV_ERR_INVALID_PARAM_STRUCT, tegrarm_init(&config.known));
+}
+
 static void clients(void)
 {
     NvHandle h = 0;

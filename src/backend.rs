@@ -100,7 +100,7 @@ fn simulator() -> RmResult<Arc<dyn Kmd>> {
 
 #[cfg(not(feature = "sim"))]
 fn simulator() -> RmResult<Arc<dyn Kmd>> {
-    fail!(NV_ERR_NOT_SUPPORTED, "this build of libtegrarm has no virtual Orin (feature sim)")
+    fail!(NV_ERR_FEATURE_NOT_ENABLED, "this build of libtegrarm has no virtual Orin: build it with feature sim")
 }
 
 fn replay(path: &Path) -> RmResult<Arc<dyn Kmd>> {
@@ -154,5 +154,12 @@ mod tests {
         std::fs::remove_file(&path).unwrap();
         assert_eq!(open(format!("replay:{}", path.display())).err().unwrap().status, NV_ERR_OPERATING_SYSTEM);
         assert_eq!(open("record:/no-such-directory/x".into()).err().unwrap().status, NV_ERR_OPERATING_SYSTEM);
+    }
+
+    #[cfg(not(feature = "sim"))]
+    #[test]
+    fn a_build_without_the_virtual_orin_says_so() {
+        let refused = Backend::parse("sim").and_then(|b| b.open()).err().unwrap();
+        assert_eq!(refused.status, NV_ERR_FEATURE_NOT_ENABLED, "{refused}");
     }
 }

@@ -9,6 +9,8 @@ use tegra_sim::{Chip, L4t, SimConfig, SimKmd};
 use tegrarm_abi::rm::alloc::*;
 use tegrarm_abi::rm::classes::*;
 use tegrarm_abi::rm::ctrl_83de::*;
+use tegrarm_abi::rm::ctrl_a06c::*;
+use tegrarm_abi::rm::ctrl_a06f::*;
 use tegrarm_abi::rm::ctrl_c36f::*;
 use tegrarm_abi::rm::extra::*;
 use tegrarm_abi::rm::status::*;
@@ -176,6 +178,16 @@ fn an_mmu_fault_is_reported_with_a_type_that_frontends_know() {
     let mut sms = NV83DE_CTRL_DEBUG_READ_ALL_SM_ERROR_STATES_PARAMS::new_zeroed();
     (sms.hTargetChannel, sms.numSMsToRead) = (b.channels[0], 100);
     rm.ask(c, debugger, NV83DE_CTRL_CMD_DEBUG_READ_ALL_SM_ERROR_STATES, &mut sms).unwrap();
+    // A dead channel takes its group along. It can be taken off the hardware, never be put back.
+    for (object, cmd) in [
+        (b.channels[0], NVA06F_CTRL_CMD_GPFIFO_SCHEDULE),
+        (b.channels[1], NVA06F_CTRL_CMD_GPFIFO_SCHEDULE),
+        (b.group, NVA06C_CTRL_CMD_GPFIFO_SCHEDULE),
+    ] {
+        assert_eq!(status(rm.tell(c, object, cmd, &mut [1, 0])), NV_ERR_RC_ERROR);
+        rm.tell(c, object, cmd, &mut [0, 0]).unwrap();
+        assert_eq!(status(rm.tell(c, object, cmd, &mut [1, 0])), NV_ERR_RC_ERROR);
+    }
     b.s.close(&rm);
 }
 

@@ -29,6 +29,26 @@ fn session() -> (Rm, Session) {
 }
 
 #[test]
+fn object_handles_run_out() {
+    let (rm, s) = session();
+    let mut made = 0;
+    let refused = loop {
+        match rm.make(s.client, s.device, NV01_EVENT) {
+            Ok(handle) => assert!(OBJECT_HANDLES.contains(&handle)),
+            Err(e) => break e,
+        }
+        made += 1;
+    };
+    assert_eq!(refused.status, NV_ERR_INSUFFICIENT_RESOURCES, "{refused}");
+    assert_eq!(made, OBJECT_HANDLES.len() - 4, "device, subdevice, VA space and mapper have one each");
+    assert_eq!(rm.make_as(s.client, s.device, 0x1001, NV01_EVENT), Ok(0x1001), "the client's own are others");
+    let freed = OBJECT_HANDLES.start + 1000;
+    rm.free(s.client, freed).unwrap();
+    assert_eq!(rm.make(s.client, s.device, NV01_EVENT), Ok(freed));
+    s.close(&rm);
+}
+
+#[test]
 fn handles_come_from_their_ranges_and_are_honoured() {
     let (rm, s) = session();
     assert!(CLIENT_HANDLES.contains(&s.client) && OBJECT_HANDLES.contains(&s.device));

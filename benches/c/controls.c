@@ -1,6 +1,6 @@
 /* Controls through the object door or the file door, COUNT times, inside a function that callgrind collects.
  * controls DOOR SET: DOOR is "object" or "file"; SET is "open", what a frontend asks when it opens a device (tinygrad's
- * order; without PERF_BOOST, which is the kernel's work), or "token", the smallest control there is. */
+ * order; without PERF_BOOST and SCHEDULE, which are the kernel's work), or "token", the smallest control there is. */
 #include <sys/ioctl.h>
 
 #include "channel.h"
@@ -44,7 +44,6 @@ int main(int argc, char **argv)
     static NvU32 classes[CLASSES];
     NV0080_CTRL_GPU_GET_CLASSLIST_PARAMS count = {0}, list = {.numClasses = CLASSES, .classList = (NvU64)(uintptr_t)classes};
     NV2080_CTRL_GPU_GET_GID_INFO_PARAMS uuid = {.flags = 2, .length = 16};
-    NVA06C_CTRL_GPFIFO_SCHEDULE_PARAMS schedule = {.bEnable = 1};
     NvU32 infos[INFOS][2] = {{0x14}, {0x17}, {0x20}, {0x0d}, {0x0c}};
     NV2080_CTRL_GR_GET_INFO_PARAMS info = {.grInfoListSize = INFOS, .grInfoList = (NvU64)(uintptr_t)infos};
     NVC36F_CTRL_CMD_GPFIFO_GET_WORK_SUBMIT_TOKEN_PARAMS token = {0};
@@ -55,7 +54,6 @@ int main(int argc, char **argv)
         {c.s.device, NV0080_CTRL_CMD_GPU_GET_CLASSLIST, sizeof count, &count},
         {c.s.device, NV0080_CTRL_CMD_GPU_GET_CLASSLIST, sizeof list, &list},
         {c.s.subdevice, NV2080_CTRL_CMD_GPU_GET_GID_INFO, sizeof uuid, &uuid},
-        {c.s.group, NVA06C_CTRL_CMD_GPFIFO_SCHEDULE, sizeof schedule, &schedule},
         {c.s.subdevice, NV2080_CTRL_CMD_GR_GET_INFO, sizeof info, &info},
     };
     const int all = sizeof controls / sizeof *controls;

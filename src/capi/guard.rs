@@ -84,3 +84,26 @@ pub fn remember(sentence: String) {
 pub fn last_error<T>(look: impl FnOnce(&str) -> T) -> T {
     LAST_ERROR.with(|last| look(&last.borrow()))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Command;
+
+    /// In a process of its own: nothing runs any more after a panic.
+    #[test]
+    fn a_panic_is_a_status_and_the_library_stops() {
+        const ROLE: &str = "TEGRARM_TEST_GUARD_ROLE";
+        if std::env::var_os(ROLE).is_none() {
+            let mut child = Command::new(std::env::current_exe().expect("this program"));
+            child.args(["capi::guard::tests::a_panic_is_a_status_and_the_library_stops", "--exact"]).env(ROLE, "1");
+            let output = child.output().expect("it starts");
+            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+            return;
+        }
+        assert_eq!(status(|| panic!("of the {}", "test")), NV_ERR_GENERIC);
+        last_error(|text| assert!(text.contains("of the test"), "{text}"));
+        assert_eq!(status(|| Ok(())), NV_ERR_INVALID_STATE);
+        assert_eq!((errno(-1, || Ok(0)), Errno::last()), (-1, Errno::EIO));
+    }
+}

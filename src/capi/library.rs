@@ -101,10 +101,14 @@ pub extern "C" fn tegrarm_version() -> *const c_char {
     concat!(env!("CARGO_PKG_VERSION"), "\0").as_ptr().cast()
 }
 
+/// A `tegrarm_config::size` above this is garbage.
+const MOST_CONFIG: usize = 4096;
+
 /// Initialises the library with a configuration, or from the environment when `config` is NULL. Optional: the first
 /// call of any other function does the latter. Opens no device.
 ///
-/// Thread-safe. Errors: 0x40 initialised already, 0x1F a bad configuration, 0x59 a recording that cannot be used.
+/// Thread-safe. Errors: 0x40 initialised already, 0x1F a bad configuration, 0x6A fields that a later version of the
+/// library added are set, 0x6D a backend that this build does not have, 0x59 a recording that cannot be used.
 ///
 /// # Safety
 /// `config` is NULL or points at `config->size` bytes; its strings are NULL or NUL-terminated. Nothing is kept.
@@ -118,6 +122,18 @@ pub unsafe extern "C" fn tegrarm_init(config: *const tegrarm_config) -> NV_STATU
         let size = unsafe { (&raw const (*config).size).read_unaligned() };
         if size < size_of::<tegrarm_config>() {
             fail!(NV_ERR_INVALID_PARAM_STRUCT, "config->size is {size}: set it to sizeof(struct tegrarm_config)");
+        }
+        let known = size_of::<tegrarm_config>();
+        if size > MOST_CONFIG {
+            fail!(NV_ERR_INVALID_PARAM_STRUCT, "config->size is {size}: no version of the structure is that large");
+        }
+        // SAFETY: the caller promises `size` bytes; what is behind the fields known here may be anything.
+        if (known..size).any(|at| unsafe { config.cast::<u8>().add(at).read() } != 0) {
+            fail!(
+                NV_ERR_LIB_RM_VERSION_MISMATCH,
+                "config->size is {size} and fields behind the first {known} bytes are set: this library is {} and does not know them",
+                env!("CARGO_PKG_VERSION")
+            );
         }
         // SAFETY: `size` says that the field is there.
         let backend = unsafe { (&raw const (*config).backend).read_unaligned() };

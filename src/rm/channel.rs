@@ -120,15 +120,32 @@ impl ChannelObject {
         &self.channel
     }
 
-    /// Lets the host run the channel, or not. It runs from the start, so the first "yes" costs nothing.
+    /// Lets the host run the channel, or not. It runs from the start, so the first "yes" changes nothing.
     ///
     /// # Errors
-    /// The kernel's errno.
+    /// 0x60 for enabling a channel that died: the kernel would say yes and never run it. The kernel's errno.
     pub fn schedule(&self, enable: bool) -> RmResult<()> {
-        if self.disabled.swap(!enable, Ordering::Relaxed) == enable {
+        if enable {
+            self.check_alive()?;
+        }
+        if self.disabled.load(Ordering::Relaxed) == enable {
             self.channel.set_enabled(enable).during(|| format!("scheduling the channel: {enable}"))?;
+            self.disabled.store(!enable, Ordering::Relaxed);
         }
         Ok(())
+    }
+
+    /// Checks that the channel can still run.
+    ///
+    /// # Errors
+    /// 0x60 when it died; those of [`ChannelObject::error`].
+    pub fn check_alive(&self) -> RmResult<()> {
+        match self.error()? {
+            None => Ok(()),
+            Some(ChannelError { code }) => {
+                fail!(NV_ERR_RC_ERROR, "channel {} died of error {code}: free it and allocate another", self.id())
+            }
+        }
     }
 
     /// What killed it; `None` while it is alive.

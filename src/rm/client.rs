@@ -1,8 +1,9 @@
 //! A client and its tree of objects.
 
+use super::channel::ChannelObject;
 use super::gpu::Gpu;
 use super::handles::HandleMap;
-use super::object::{Kind, Object, Tag, unknown_object};
+use super::object::{Object, Tag, unknown_object};
 use crate::status::{RmResult, fail};
 use parking_lot::Mutex;
 use std::collections::BTreeSet;
@@ -100,6 +101,13 @@ impl Client {
         fail!(NV_ERR_INVALID_OBJECT_PARENT, "object {handle:#x} has no {} above it", tag.word())
     }
 
+    /// The channels whose parent is `group`.
+    pub fn channels_below(&self, group: u32) -> Vec<Arc<ChannelObject>> {
+        let tree = self.tree.lock();
+        let children = tree.nodes.iter().filter(|(_, node)| node.parent == group);
+        children.filter_map(|(_, node)| node.object.as_ref()?.as_channel().cloned()).collect()
+    }
+
     /// Sets a handle aside: `wanted`, or the next free one when that is 0.
     ///
     /// # Errors
@@ -170,7 +178,7 @@ impl Client {
     pub fn take(&self, handle: u32) -> Vec<Arc<Object>> {
         let mut tree = self.tree.lock();
         let mut doomed = tree.closure(handle);
-        let is_channel = |n: &Node| matches!(n.object.as_deref(), Some(Object { kind: Kind::Channel(_), .. }));
+        let is_channel = |n: &Node| n.object.as_ref().is_some_and(|o| o.as_channel().is_some());
         doomed.sort_by_key(|h| {
             let node = tree.nodes.get(*h);
             (!node.is_some_and(is_channel), std::cmp::Reverse(node.map(|n| n.serial)))

@@ -50,13 +50,14 @@ impl Group {
         Ok(Arc::new(Group { tsg, space, has_own_space, runlist, disabled: AtomicBool::new(false) }))
     }
 
-    /// Lets the host run the group's channels, or not. They run from the start, so the first "yes" costs nothing.
+    /// Lets the host run the group's channels, or not. They run from the start, so the first "yes" changes nothing.
     ///
     /// # Errors
     /// The kernel's errno.
     pub fn schedule(&self, enable: bool) -> RmResult<()> {
-        if self.disabled.swap(!enable, Ordering::Relaxed) == enable {
+        if self.disabled.load(Ordering::Relaxed) == enable {
             self.tsg.set_enabled(enable).during(|| format!("scheduling the channel group: {enable}"))?;
+            self.disabled.store(!enable, Ordering::Relaxed);
         }
         Ok(())
     }

@@ -189,6 +189,14 @@ impl Object {
         RmError::new(status, format!("{self} is no {}", wanted.trim_start_matches("a ")))
     }
 
+    /// The channel, if it is one.
+    pub fn as_channel(&self) -> Option<&Arc<ChannelObject>> {
+        match &self.kind {
+            Kind::Channel(channel) => Some(channel),
+            _ => None,
+        }
+    }
+
     /// The channel an engine object or debugger belongs to, while it lives.
     pub fn owning_channel(&self) -> Option<Arc<ChannelObject>> {
         match &self.kind {

@@ -19,6 +19,11 @@ pub fn work_submit_token(call: &ControlCall, params: &mut [u8]) -> RmResult<()> 
 /// Channels are on the runlist and enabled since they were set up; disabling, and enabling after that, is real.
 pub fn schedule_group(call: &ControlCall, params: &mut [u8]) -> RmResult<()> {
     let p: NVA06C_CTRL_GPFIFO_SCHEDULE_PARAMS = get(params);
+    if p.bEnable != 0 {
+        for channel in call.client.channels_below(call.object.handle) {
+            channel.check_alive()?;
+        }
+    }
     call.object.group(NV_ERR_INVALID_OBJECT)?.schedule(p.bEnable != 0)
 }
 
