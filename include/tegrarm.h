@@ -465,7 +465,8 @@ const char *tegrarm_version(void);
  * Initialises the library with a configuration, or from the environment when `config` is NULL. Optional: the first
  * call of any other function does the latter. Opens no device.
  *
- * Thread-safe. Errors: 0x40 initialised already, 0x1F a bad configuration, 0x59 a recording that cannot be used.
+ * Thread-safe. Errors: 0x40 initialised already, 0x1F a bad configuration, 0x6A fields that a later version of the
+ * library added are set, 0x6D a backend that this build does not have, 0x59 a recording that cannot be used.
  *
  * # Safety
  * `config` is NULL or points at `config->size` bytes; its strings are NULL or NUL-terminated. Nothing is kept.
