@@ -22,7 +22,7 @@ export TEGRARM_BACKEND ?= $(if $(wildcard /dev/nvgpu),nvgpu,sim)
 export TEGRARM_LIB     := $(LIB)
 
 .DEFAULT_GOAL := build
-.PHONY: build venv demo test cargo-test test-threads test-out-of-process fuzz ctest pytest test-tinygrad test-tinygrad-sample test-tinygrad-releases lint header docs tsan bench clean distclean
+.PHONY: build venv demo test cargo-test test-threads test-out-of-process fuzz ctest pytest test-tinygrad test-tinygrad-sample test-tinygrad-releases test-disasm lint header docs tsan bench clean distclean
 
 build:            ## the shared libraries (release)
 	$(CARGO) build --release --locked -p tegrarm -p tegrarm-preload
@@ -82,7 +82,7 @@ test-out-of-process: build $(SIM) ## the suite on the device nodes of `tegrarm-s
 ctest: build venv
 	$(MAKE) --no-print-directory -C ctests PY=$(PY) test
 
-pytest: build venv $(TEST_TINY)
+pytest: build venv $(TEST_TINY) $(SIM)
 	TEGRARM_TEST_TINY=$(TEST_TINY) $(PY) -m pytest -c python/pyproject.toml --rootdir python python/tests
 
 # tinygrad's own tests on the TEGRA interface, compared with its CPU device. Long: not part of `make test`. Their reference is torch,
@@ -92,6 +92,10 @@ test-tinygrad: build $(SUITE)/.installed  ## tinygrad's own test suite: long, no
 
 test-tinygrad-sample: build venv  ## a few minutes of it, without torch
 	$(PY) python/suite/run.py --cache $(CACHE) --sample $(ARGS)
+
+# Every kernel that the suite's runs have left, and intrinsics.cu, in our text and in NVIDIA's.
+test-disasm: $(SUITE)/.installed $(SIM)
+	$(SUITE)/bin/python python/suite/disasm.py --cache $(CACHE) --simulator $(SIM)
 
 # torch first: it asks for its own versions of NVIDIA's compilers, and the ones the other tests use replace them.
 $(SUITE)/.installed: python/requirements.txt python/suite/requirements.txt
