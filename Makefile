@@ -51,7 +51,7 @@ demo: build venv  ## tensors through the library, two compilers
 
 # --- tests --------------------------------------------------------------------------------------------------------
 
-test: cargo-test test-threads test-out-of-process ctest pytest  ## every test there is
+test: cargo-test test-threads test-out-of-process ctest pytest test-tinygrad-sample  ## every test there is
 	@echo "make test: all suites passed"
 
 cargo-test:

@@ -6,6 +6,7 @@ The kernels are the ones that tinygrad's compilers made while its tests ran (`ma
 
 import argparse
 import ctypes
+import importlib
 import pathlib
 import pickle
 import re
@@ -49,7 +50,7 @@ def kept_kernels(database: pathlib.Path) -> list[bytes]:
 
 def intrinsics() -> list[bytes]:
     """`intrinsics.cu`, compiled by NVRTC."""
-    import tegrarm.tinygrad  # noqa: F401 finds NVRTC and CUDA's headers among the wheels
+    importlib.import_module("tegrarm.tinygrad")  # finds NVRTC and CUDA's headers among the wheels
     from tinygrad.runtime.support import compiler_cuda
     if hasattr(compiler_cuda, "NVRTCCompiler"):
         compiler = compiler_cuda.NVRTCCompiler("sm_87", ptx=False)

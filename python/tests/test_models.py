@@ -22,7 +22,8 @@ VOCABULARY, WIDTH, HEADS, LAYERS, CONTEXT = 96, 48, 4, 2, 16
 class Block:
     def __init__(self):
         self.norms = [nn.LayerNorm(WIDTH), nn.LayerNorm(WIDTH)]
-        self.qkv, self.out, self.up, self.down = weight(WIDTH, 3 * WIDTH), weight(WIDTH, WIDTH), weight(WIDTH, 4 * WIDTH), weight(4 * WIDTH, WIDTH)
+        self.qkv, self.out = weight(WIDTH, 3 * WIDTH), weight(WIDTH, WIDTH)
+        self.up, self.down = weight(WIDTH, 4 * WIDTH), weight(4 * WIDTH, WIDTH)
         self.cache = weight(2, HEADS, CONTEXT, WIDTH // HEADS, scale=0).realize()
     def __call__(self, x, at):
         q, k, v = (self.norms[0](x) @ self.qkv).reshape(1, 3, HEADS, WIDTH // HEADS).permute(1, 2, 0, 3)
