@@ -174,6 +174,15 @@ fn endless_loops_end() {
     assert!(text.contains("cancelled"), "{text}");
 }
 
+/// Each is done before its first slice ends: their number is bounded all the same.
+#[test]
+fn endlessly_many_short_ctas_end() {
+    let mut gpu = Gpu { budget: Some(10_000), ..Gpu::default() };
+    let launch = gpu.launch(&program(&[EXIT]), [0x7fff_ffff, 1, 1], [32, 1, 1], &[]);
+    let Err(SmFault::Hang { text, .. }) = run(&launch) else { panic!("no hang") };
+    assert!(text.contains("budget"), "{text}");
+}
+
 #[test]
 fn the_first_cta_that_fails_is_reported() {
     let mut gpu = Gpu { threads: 4, ..Gpu::default() };

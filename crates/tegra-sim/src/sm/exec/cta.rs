@@ -116,14 +116,16 @@ pub(crate) fn run(env: &mut Env<'_>, store: &mut Warps, supervisor: &dyn Supervi
             }
         }
         moved |= complete_barriers(env, &mut store.warps);
+        let rest = env.stats.warp_instructions - reported;
         if store.warps.iter().all(Warp::done) {
-            return End::Done;
+            // Many short CTAs are a matter for the grid's budget too.
+            return supervisor.poll(rest).map_or_else(|why| End::Stopped(why, env.image_base), |()| End::Done);
         }
         if !moved {
             return End::Failed(stuck(env, &store.warps));
         }
         if env.stats.warp_instructions - begun >= turn {
-            return match supervisor.poll(env.stats.warp_instructions - reported) {
+            return match supervisor.poll(rest) {
                 Ok(()) => End::Turn,
                 Err(why) => End::Stopped(why, env.pc(store.warps.first().map_or(0, |w| w.pc))),
             };
