@@ -3,10 +3,12 @@
 //! Ioctls that are known numbers but have no row (register operations, SM suspend, context images, …) are
 //! `ENOTTY`: a debugger learns at once that it cannot work here.
 
+use super::Kernel;
 use super::channel::Channel;
 use super::dispatch::{Call, CopyBack, Reply, Row, Since, Table, rows};
 use super::hw::SmError;
 use super::tsg::Tsg;
+use crate::process::FileId;
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
@@ -34,57 +36,71 @@ pub(super) static TABLE: Table<Debugger> = Table {
 };
 
 /// A debugger session.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Debugger {
-    channels: Mutex<Vec<Weak<Channel>>>,
-    timeouts: AtomicBool,
-}
-
-impl Default for Debugger {
-    fn default() -> Self {
-        Debugger { channels: Mutex::default(), timeouts: AtomicBool::new(true) }
-    }
+    /// Their files stay open while they are bound; one bound twice is here twice.
+    channels: Mutex<Vec<(FileId, Weak<Channel>)>>,
+    timeouts_off: AtomicBool,
 }
 
 impl Debugger {
     /// The group of the session's first channel. `EINVAL` without one.
     fn tsg(&self) -> Result<Arc<Tsg>, Errno> {
-        let channel = self.channels.lock().iter().find_map(Weak::upgrade).ok_or(Errno::EINVAL)?;
+        let channel = self.channels.lock().first().and_then(|(_, channel)| channel.upgrade()).ok_or(Errno::EINVAL)?;
         let tsg = channel.state.lock().tsg.clone();
         tsg.ok_or(Errno::EINVAL)
     }
+
+    /// The last descriptor is closed.
+    pub(super) fn close(&self, kernel: &Arc<Kernel>) {
+        let bound = std::mem::take(&mut *self.channels.lock());
+        bound.into_iter().for_each(|(file, _)| kernel.unpin(file));
+        self.set_timeouts(kernel, true);
+    }
+
+    /// One session without timeouts is enough for nothing to time out.
+    fn set_timeouts(&self, kernel: &Kernel, on: bool) {
+        let were_on = !self.timeouts_off.swap(!on, Ordering::Relaxed);
+        match (were_on, on) {
+            (true, false) => kernel.interrupts.disable_timeouts(),
+            (false, true) => kernel.interrupts.enable_timeouts(),
+            _ => {}
+        }
+    }
 }
 
+/// `ENODEV` for a descriptor that is not open, `EINVAL` for one of something else.
 fn bind_channel(call: &Call<'_>, session: &Arc<Debugger>, args: &mut nvgpu_dbg_gpu_bind_channel_args) -> Reply {
-    let channel = call.channel(args.channel_fd as i32)?.weak();
-    let mut channels = session.channels.lock();
-    if channels.iter().any(|bound| bound.ptr_eq(&channel)) {
-        return Err(Errno::EINVAL.into());
-    }
-    channels.push(channel);
+    let fd = args.channel_fd as i32;
+    let file = call.process.file_id(fd).map_err(|_| Errno::ENODEV)?;
+    let channel = call.channel(fd)?;
+    call.kernel.files.pin(file);
+    session.channels.lock().push((file, channel.weak()));
     Ok(())
 }
 
 fn unbind_channel(call: &Call<'_>, session: &Arc<Debugger>, args: &mut nvgpu_dbg_gpu_unbind_channel_args) -> Reply {
     let channel = call.channel(args.channel_fd as i32)?.weak();
     let mut channels = session.channels.lock();
-    let at = channels.iter().position(|bound| bound.ptr_eq(&channel)).ok_or(Errno::EINVAL)?;
-    channels.remove(at);
+    let at = channels.iter().position(|(_, bound)| bound.ptr_eq(&channel)).ok_or(Errno::EINVAL)?;
+    let (file, _) = channels.remove(at);
+    drop(channels);
+    call.kernel.unpin(file);
     Ok(())
 }
 
-fn set_timeout(_: &Call<'_>, session: &Arc<Debugger>, args: &mut nvgpu_dbg_gpu_timeout_args) -> Reply {
+fn set_timeout(call: &Call<'_>, session: &Arc<Debugger>, args: &mut nvgpu_dbg_gpu_timeout_args) -> Reply {
     let on = match args.enable {
         NVGPU_DBG_GPU_IOCTL_TIMEOUT_ENABLE => true,
         NVGPU_DBG_GPU_IOCTL_TIMEOUT_DISABLE => false,
         _ => return Err(Errno::EINVAL.into()),
     };
-    session.timeouts.store(on, Ordering::Relaxed);
+    session.set_timeouts(call.kernel, on);
     Ok(())
 }
 
 fn get_timeout(_: &Call<'_>, session: &Arc<Debugger>, args: &mut nvgpu_dbg_gpu_timeout_args) -> Reply {
-    args.enable = u32::from(session.timeouts.load(Ordering::Relaxed));
+    args.enable = u32::from(!session.timeouts_off.load(Ordering::Relaxed));
     Ok(())
 }
 
@@ -115,8 +131,9 @@ fn clear_single_sm_error_state(
 }
 
 /// A debugger may stretch the slice up to the advertised maximum.
-fn set_timeslice(_: &Call<'_>, session: &Arc<Debugger>, args: &mut nvgpu_timeslice_args) -> Reply {
+fn set_timeslice(call: &Call<'_>, session: &Arc<Debugger>, args: &mut nvgpu_timeslice_args) -> Reply {
     let tsg = session.tsg()?;
+    call.kernel.scheduling.check_unlocked()?;
     if !(super::tsg::MIN_TIMESLICE_US..=super::tsg::MAX_DEBUG_TIMESLICE_US).contains(&args.timeslice_us) {
         return Err(Errno::EINVAL.into());
     }

@@ -71,6 +71,8 @@ struct Entry {
     object: Object,
     /// Descriptors handed out and not closed yet.
     descriptors: usize,
+    /// Kernel objects that keep it open.
+    pins: usize,
     /// How many files were entered before it.
     seq: u64,
 }
@@ -94,7 +96,7 @@ impl Files {
             }
             _ => {
                 let seq = self.entered.fetch_add(1, Ordering::Relaxed);
-                open.insert(id, Entry { object, descriptors: 1, seq }).map(|old| old.object)
+                open.insert(id, Entry { object, descriptors: 1, pins: 0, seq }).map(|old| old.object)
             }
         }
     }
@@ -109,7 +111,25 @@ impl Files {
         let mut open = self.open.write();
         let entry = open.get_mut(&id)?;
         entry.descriptors -= 1;
-        if entry.descriptors > 0 {
+        if entry.descriptors + entry.pins > 0 {
+            return None;
+        }
+        open.remove(&id).map(|entry| entry.object)
+    }
+
+    /// Keeps a file open, whatever happens to its descriptors.
+    pub(super) fn pin(&self, id: FileId) {
+        if let Some(entry) = self.open.write().get_mut(&id) {
+            entry.pins += 1;
+        }
+    }
+
+    /// One pin less; the object when that was the last that kept it open.
+    pub(super) fn unpin(&self, id: FileId) -> Option<Object> {
+        let mut open = self.open.write();
+        let entry = open.get_mut(&id)?;
+        entry.pins = entry.pins.saturating_sub(1);
+        if entry.descriptors + entry.pins > 0 {
             return None;
         }
         open.remove(&id).map(|entry| entry.object)
@@ -117,13 +137,23 @@ impl Files {
 
     /// Takes every file out, the oldest first: ids are then given back in the same order every time.
     pub(super) fn drain(&self) -> Vec<Object> {
-        self.drain_others(&HashSet::new())
+        self.drain_if(|_, _| true)
     }
 
-    /// Takes every file out whose identity is not in `held`, the oldest first.
+    /// Takes every file out whose identity is not in `held`, and that nothing pins, the oldest first.
     pub(super) fn drain_others(&self, held: &HashSet<FileId>) -> Vec<Object> {
+        self.drain_if(|id, entry| {
+            let closed = !held.contains(id);
+            if closed {
+                entry.descriptors = 0;
+            }
+            closed && entry.pins == 0
+        })
+    }
+
+    fn drain_if(&self, gone: impl FnMut(&FileId, &mut Entry) -> bool) -> Vec<Object> {
         let mut open = self.open.write();
-        let mut entries: Vec<Entry> = open.extract_if(|id, _| !held.contains(id)).map(|(_, entry)| entry).collect();
+        let mut entries: Vec<Entry> = open.extract_if(gone).map(|(_, entry)| entry).collect();
         entries.sort_by_key(|entry| entry.seq);
         entries.into_iter().map(|entry| entry.object).collect()
     }

@@ -136,6 +136,8 @@ pub struct Interrupts {
     /// The group that has the engine; kept while somebody logs.
     running: Mutex<Option<u32>>,
     logging: AtomicBool,
+    /// Debuggers that want nothing to time out.
+    patient: AtomicU32,
 }
 
 impl Interrupts {
@@ -164,6 +166,21 @@ impl Interrupts {
         let log: Arc<dyn SwitchLog> = log.clone();
         *self.switch_log.lock() = Some(Arc::downgrade(&log));
         self.logging.store(true, Ordering::Release);
+    }
+
+    /// A debugger wants nothing to time out.
+    pub fn disable_timeouts(&self) {
+        self.patient.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// One debugger less wants that.
+    pub fn enable_timeouts(&self) {
+        self.patient.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// Whether what takes too long is stopped.
+    pub fn timeouts(&self) -> bool {
+        self.patient.load(Ordering::Relaxed) == 0
     }
 
     /// Whether somebody logs context switches.

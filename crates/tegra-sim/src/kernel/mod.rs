@@ -171,6 +171,13 @@ impl Kernel {
         }
     }
 
+    /// A file is not kept open any more by the one who pinned it.
+    fn unpin(self: &Arc<Self>, id: FileId) {
+        if let Some(object) = self.files.unpin(id) {
+            self.end(object);
+        }
+    }
+
     fn leave(self: &Arc<Self>, id: FileId) {
         if let Some(object) = self.files.leave(id) {
             self.end(object);
@@ -184,6 +191,7 @@ impl Kernel {
             Object::Ctrl(ctrl) => self.doorbells.retire(&ctrl),
             Object::Profiler(profiler) => profiler.close(self),
             Object::Sched(_) => self.scheduling.close(),
+            Object::Debugger(debugger) => debugger.close(self),
             _ => {}
         }
     }

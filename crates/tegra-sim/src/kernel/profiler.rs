@@ -46,6 +46,8 @@ pub(super) struct Profiler {
 
 #[derive(Debug, Default)]
 struct State {
+    /// A context was chosen: a group, or for the device none.
+    chosen: bool,
     tsg: Option<Weak<Tsg>>,
     reserved: BTreeSet<u32>,
     bound: bool,
@@ -57,7 +59,8 @@ pub(super) struct Reservations {
     users: Mutex<[Users; RESOURCES]>,
 }
 
-const RESOURCES: usize = NVGPU_PROFILER_PM_RESOURCE_ARG_HES_CWD as usize + 1;
+/// HWPM, SMPC and the PC sampler; the driver knows more names, but reserves none of the others.
+const RESOURCES: usize = NVGPU_PROFILER_PM_RESOURCE_ARG_PC_SAMPLER as usize + 1;
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Users {
@@ -87,32 +90,52 @@ impl Profiler {
 
 fn bind_context(call: &Call<'_>, prof: &Arc<Profiler>, args: &mut nvgpu_profiler_bind_context_args) -> Reply {
     let mut state = prof.state.lock();
-    if prof.scope == Scope::Device || state.tsg.is_some() {
+    if state.chosen {
         return Err(Errno::EINVAL.into());
+    }
+    if args.tsg_fd < 0 && prof.scope == Scope::Device {
+        state.chosen = true;
+        return Ok(());
     }
     let Ok(Object::Tsg(file)) = call.kernel.object(call.process, args.tsg_fd) else { return Err(Errno::EINVAL.into()) };
-    state.tsg = Some(Arc::downgrade(&file.tsg));
-    Ok(())
-}
-
-fn unbind_context(call: &Call<'_>, prof: &Arc<Profiler>, _: &mut ()) -> Reply {
-    if prof.state.lock().tsg.take().is_none() {
+    let mut profiled = file.tsg.profiler.lock();
+    if profiled.strong_count() > 0 {
         return Err(Errno::EINVAL.into());
     }
-    prof.state.lock().bound = false;
-    prof.close(call.kernel);
+    *profiled = Arc::downgrade(prof);
+    state.tsg = Some(Arc::downgrade(&file.tsg));
+    state.chosen = true;
     Ok(())
 }
 
-/// `EINVAL` for an unknown resource or an unbound context, `EBUSY` for one somebody else holds.
+/// Reservations stay; what was bound is not any more.
+fn unbind_context(_: &Call<'_>, prof: &Arc<Profiler>, _: &mut ()) -> Reply {
+    let mut state = prof.state.lock();
+    state.bound = false;
+    if !std::mem::take(&mut state.chosen) {
+        return Err(Errno::EINVAL.into());
+    }
+    if let Some(tsg) = state.tsg.take().and_then(|tsg| tsg.upgrade()) {
+        *tsg.profiler.lock() = Weak::new();
+    }
+    Ok(())
+}
+
+/// `EINVAL` for an unknown resource or a context that is not there, `EEXIST` for one of one's own or after binding,
+/// `EBUSY` for one somebody else holds.
 fn reserve(call: &Call<'_>, prof: &Arc<Profiler>, args: &mut nvgpu_profiler_reserve_pm_resource_args) -> Reply {
     let mut state = prof.state.lock();
-    let unbound = prof.scope == Scope::Context && state.tsg.is_none();
-    if args.resource as usize >= RESOURCES || unbound || state.bound {
+    if !state.chosen || args.resource as usize >= RESOURCES {
         return Err(Errno::EINVAL.into());
     }
-    if state.reserved.contains(&args.resource) {
-        return Ok(());
+    let switched = args.flags & NVGPU_PROFILER_RESERVE_PM_RESOURCE_ARG_FLAG_CTXSW != 0;
+    let wants_group =
+        prof.scope == Scope::Context || switched || args.resource == NVGPU_PROFILER_PM_RESOURCE_ARG_PC_SAMPLER;
+    if wants_group && state.tsg.is_none() {
+        return Err(Errno::EINVAL.into());
+    }
+    if state.bound || state.reserved.contains(&args.resource) {
+        return Err(Errno::EEXIST.into());
     }
     let users = &mut call.kernel.profiling.users.lock()[args.resource as usize];
     match prof.scope {
@@ -125,17 +148,23 @@ fn reserve(call: &Call<'_>, prof: &Arc<Profiler>, args: &mut nvgpu_profiler_rese
     Ok(())
 }
 
+/// Unbinds what is bound.
 fn release(call: &Call<'_>, prof: &Arc<Profiler>, args: &mut nvgpu_profiler_release_pm_resource_args) -> Reply {
-    if !prof.state.lock().reserved.remove(&args.resource) {
+    let mut state = prof.state.lock();
+    if !state.reserved.remove(&args.resource) {
         return Err(Errno::EINVAL.into());
     }
+    state.bound = false;
+    drop(state);
     prof.give_back(call.kernel, args.resource);
     Ok(())
 }
 
+/// There is something to bind with counters of the machine or of its SMs.
 fn bind_resources(_: &Call<'_>, prof: &Arc<Profiler>, _: &mut ()) -> Reply {
     let mut state = prof.state.lock();
-    if state.bound || state.reserved.is_empty() {
+    let counters = [NVGPU_PROFILER_PM_RESOURCE_ARG_HWPM_LEGACY, NVGPU_PROFILER_PM_RESOURCE_ARG_SMPC];
+    if state.bound || !counters.iter().any(|r| state.reserved.contains(r)) {
         return Err(Errno::EINVAL.into());
     }
     state.bound = true;
@@ -143,9 +172,5 @@ fn bind_resources(_: &Call<'_>, prof: &Arc<Profiler>, _: &mut ()) -> Reply {
 }
 
 fn unbind_resources(_: &Call<'_>, prof: &Arc<Profiler>, _: &mut ()) -> Reply {
-    let mut state = prof.state.lock();
-    if !std::mem::take(&mut state.bound) {
-        return Err(Errno::EINVAL.into());
-    }
-    Ok(())
+    if std::mem::take(&mut prof.state.lock().bound) { Ok(()) } else { Err(Errno::EINVAL.into()) }
 }

@@ -15,6 +15,7 @@ use super::files::Object;
 use super::hw::{HwTsg, NonStall};
 use super::ids::Lowest;
 use super::nvsched::Domain;
+use super::profiler::Profiler;
 use super::sched::Scheduling;
 use crate::process::FileId;
 use parking_lot::Mutex;
@@ -82,6 +83,8 @@ pub(super) struct Tsg {
     pub state: Mutex<TsgState>,
     /// The process that made it.
     pub pid: i32,
+    /// The profiler that looks at it.
+    pub profiler: Mutex<Weak<Profiler>>,
     ids: Arc<Lowest>,
     scheduling: Arc<Scheduling>,
 }
@@ -133,7 +136,8 @@ impl Tsg {
             domain: None,
         };
         let (ids, scheduling) = (kernel.tsg_ids.clone(), kernel.scheduling.clone());
-        let tsg = Tsg { hw, events, state: Mutex::new(state), pid: call.process.pid(), ids, scheduling };
+        let (pid, profiler) = (call.process.pid(), Mutex::default());
+        let tsg = Tsg { hw, events, state: Mutex::new(state), pid, profiler, ids, scheduling };
         let tsg = Arc::new(tsg);
         kernel.scheduling.added(&tsg);
         Ok(tsg)
