@@ -613,7 +613,11 @@ fn find_context(
 
 fn engine(call: &mut AllocCall) -> RmResult<Kind> {
     let channel = call.parent.channel(NV_ERR_INVALID_OBJECT_PARENT)?;
-    channel.channel().alloc_object(call.class.number).during(|| "attaching the engine to its channel")?;
+    let is_3d = call.class.number & 0xff == 0x97;
+    channel.channel().alloc_object(call.class.number).during(|| match is_3d {
+        true => "attaching the engine to its channel, which for a 3D engine must be in subcontext 0 (no context share)",
+        false => "attaching the engine to its channel",
+    })?;
     Ok(Kind::Engine(Arc::downgrade(channel)))
 }
 

@@ -34,7 +34,7 @@ pub use external::{Extent, ExternalMapping, ExternalMemory, ExternalSpace, Held}
 pub use gpu::GPU_ID;
 pub(crate) use index::Index;
 pub use mapping::{Borrower, DmaRequest, LentNode, MapRequest};
-pub use object::Tag;
+pub use object::{Tag, Tags};
 pub use os_memory::MemoryRequest;
 pub use report::{Asked, Report};
 pub use vaspace::{LOCAL_WINDOW, SHARED_WINDOW};

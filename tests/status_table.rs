@@ -1,0 +1,107 @@
+//! `docs/statuses.md` agrees with the source and with the tests: what it says is answered is answered and has a test that
+//! provokes it; what it says never happens is not in the source.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use tegrarm_abi::rm::status::STATUS_CONSTS;
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn read(path: impl AsRef<Path>) -> String {
+    let path = root().join(path);
+    std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
+}
+
+struct Row {
+    number: i128,
+    when: String,
+    /// File and function.
+    test: Option<(String, String)>,
+}
+
+fn table() -> BTreeMap<String, Row> {
+    let page = read("docs/statuses.md");
+    let rows = page.lines().filter(|line| line.starts_with("| NV_"));
+    let rows = rows.map(|line| {
+        let cells: Vec<&str> = line.trim_matches('|').split('|').map(str::trim).collect();
+        let [name, number, when, shown] = cells[..] else { panic!("four columns: {line}") };
+        let number = number.strip_prefix("0x").and_then(|hex| i128::from_str_radix(hex, 16).ok()).expect(line);
+        let words: Vec<&str> = shown.split('`').collect();
+        let test = (!shown.is_empty()).then(|| (words[1].to_owned(), words[3].to_owned()));
+        (name.to_owned(), Row { number, when: when.to_owned(), test })
+    });
+    rows.collect()
+}
+
+fn sources(under: &Path, found: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(under).expect("a directory") {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() {
+            sources(&path, found);
+        } else if path.extension().is_some_and(|e| e == "rs") {
+            found.push(path);
+        }
+    }
+}
+
+/// Names of statuses in a text.
+fn statuses(text: &str) -> impl Iterator<Item = &str> {
+    let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+    words.filter(|w| w.starts_with("NV_ERR_") || w.starts_with("NV_WARN_"))
+}
+
+/// The body of a function: up to the next line that ends a block at its indentation.
+fn function<'a>(text: &'a str, name: &str) -> Option<&'a str> {
+    let at = text.find(&format!(" {name}("))?;
+    let line = text[..at].rfind('\n').map_or(0, |n| n + 1);
+    let indent: String = text[line..].chars().take_while(|c| *c == ' ').collect();
+    let end = text[at..].find(&format!("\n{indent}}}\n"))?;
+    Some(&text[line..at + end])
+}
+
+#[test]
+fn numbers_are_upstreams() {
+    let table = table();
+    assert!(table.len() > 40);
+    for (name, row) in &table {
+        let known = STATUS_CONSTS.iter().find(|c| c.name == name.as_str());
+        assert_eq!(known.map(|c| c.value), Some(row.number), "{name}");
+    }
+}
+
+#[test]
+fn each_status_has_a_test_that_provokes_it_or_a_reason() {
+    for (name, row) in table() {
+        let never = row.when.starts_with("never: ");
+        assert_eq!(never, row.test.is_none(), "{name}: either a test or a reason");
+        let Some((file, test)) = row.test else {
+            assert!(row.when.len() > "never: ".len() + 20, "{name}: why?");
+            continue;
+        };
+        let text = read(&file);
+        let body = function(&text, &test).unwrap_or_else(|| panic!("{name}: {file} has no {test}"));
+        let shown = name == "NV_OK" || statuses(body).any(|s| s == name);
+        assert!(shown, "{name}: {test} in {file} does not name it");
+    }
+}
+
+#[test]
+fn the_source_answers_what_the_page_says_and_nothing_else() {
+    let table = table();
+    let mut files = Vec::new();
+    sources(&root().join("src"), &mut files);
+    let mut answered = std::collections::BTreeSet::new();
+    for file in files {
+        let text = std::fs::read_to_string(&file).expect("a source file");
+        for status in statuses(&text) {
+            let row = table.get(status).unwrap_or_else(|| panic!("{}: {status} has no row", file.display()));
+            assert!(row.test.is_some(), "{}: {status} is answered, the page says never", file.display());
+            answered.insert(status.to_owned());
+        }
+    }
+    for (name, row) in table {
+        assert!(name == "NV_OK" || row.test.is_none() || answered.contains(&name), "{name} is answered nowhere");
+    }
+}
