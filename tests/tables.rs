@@ -29,7 +29,7 @@ fn every_row_says_what_it_amounts_to() {
     }
     for row in CONTROLS {
         assert_eq!(row.state == State::Done, row.why.is_empty(), "{}: a reason for anything but Done", row.name);
-        assert!(row.objects.len() > 0, "{}", row.name);
+        assert!(!row.objects.is_empty(), "{}", row.name);
         let refused = matches!(row.state, State::Refused(_));
         assert_eq!(refused, row.sizes.is_empty(), "{}: sizes", row.name);
     }

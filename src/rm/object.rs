@@ -132,9 +132,9 @@ impl Tags {
         words.join(", ")
     }
 
-    /// How many kinds it has.
-    pub fn len(self) -> usize {
-        self.list.len()
+    /// Whether no kind is in it.
+    pub fn is_empty(self) -> bool {
+        self.bits == 0
     }
 }
 
