@@ -166,9 +166,7 @@ fuzz_target!(|bytes: &[u8]| {
             1 => program.mmap(),
             2 if program.fds.len() > 1 => {
                 let at = usize::from(program.input.byte()) % program.fds.len();
-                let fd = program.fds.swap_remove(at);
-                // SAFETY: it is in no list any more.
-                program.kmd.close(unsafe { OwnedFd::from_raw_fd(fd) });
+                close(&program.kmd, program.fds.swap_remove(at));
             }
             3 => while program.kmd.gpu().step() {},
             _ => program.ioctl(),
@@ -184,8 +182,7 @@ fuzz_target!(|bytes: &[u8]| {
     }
     let Program { kmd, fds, .. } = program;
     for fd in fds {
-        // SAFETY: each is in the list once and was not closed.
-        kmd.close(unsafe { OwnedFd::from_raw_fd(fd) });
+        close(&kmd, fd);
     }
     drop(kmd);
     let left: Vec<RawFd> = open_fds().difference(&theirs).copied().collect();
@@ -195,6 +192,15 @@ fuzz_target!(|bytes: &[u8]| {
         drop(unsafe { OwnedFd::from_raw_fd(fd) });
     }
 });
+
+/// Closes one of the program's descriptors, which is in its list no more, unless the kernel closed it already (nvmap
+/// FREE does that to a number that is a dmabuf's).
+fn close(kmd: &SimKmd, fd: RawFd) {
+    if std::fs::exists(format!("/proc/self/fd/{fd}")).is_ok_and(|there| there) {
+        // SAFETY: it is open, and nobody else in this program closes it.
+        kmd.close(unsafe { OwnedFd::from_raw_fd(fd) });
+    }
+}
 
 fn is_ours(kmd: &SimKmd, fd: RawFd) -> bool {
     kmd.kernel().node(&tegra_sim::process::InProcess::new(), fd).is_some_and(|n| n != Node::Dmabuf || fd.as_raw_fd() > 2)
