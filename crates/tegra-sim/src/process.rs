@@ -47,9 +47,6 @@ pub trait Process: Send + Sync {
     /// Puts a new descriptor into the caller's table, close-on-exec, and returns its number there.
     fn install(&self, file: OwnedFd) -> Result<RawFd, Errno>;
 
-    /// Makes another descriptor of the caller's `fd`, close-on-exec, and returns its number there.
-    fn duplicate(&self, fd: RawFd) -> Result<RawFd, Errno>;
-
     /// Closes one of the caller's descriptors (nvmap FREE of a dmabuf fd does that).
     fn close(&self, fd: RawFd);
 

@@ -1,4 +1,4 @@
-//! The ctrl node (nvgpu-rules §4) and what published logs show of it (E2).
+//! The ctrl node (nvgpu-rules §4).
 
 mod kernel_support;
 
@@ -25,27 +25,6 @@ fn r36(board: &Board) -> nvgpu_gpu_characteristics {
 
 fn u32_at(bytes: &[u8], offset: usize) -> u32 {
     u32::from_le_bytes(bytes[offset..offset + 4].try_into().unwrap())
-}
-
-#[test]
-fn rule_e2_characteristics_of_the_observed_board() {
-    let c = r36(&Board::observed());
-    assert_eq!((c.arch, c.impl_, c.rev), (0x170, 0xb, 0xa1));
-    assert_eq!((c.num_gpc, c.gpc_mask, c.num_tpc_per_gpc, c.max_gpc_count), (1, 1, 4, 2));
-    assert_eq!((c.numa_domain_id, c.L2_cache_size, c.bus_type), (-1, 4_194_304, 32));
-    assert_eq!((c.big_page_size, c.compression_page_size, c.available_big_page_sizes), (0, 65536, 0));
-    assert_eq!((c.pde_coverage_bit_count, c.gpu_va_bit_count), (47, 40));
-    // Bit 21 shows only to CAP_SYS_NICE, which the observed process had not.
-    assert_eq!(c.flags & !(1 << 21), 0x01bf_5fff_7f5d_035d);
-    assert_eq!((c.twod_class, c.threed_class, c.compute_class), (0x902d, 0xc797, 0xc7c0));
-    assert_eq!((c.gpfifo_class, c.inline_to_memory_class, c.dma_copy_class), (0xc76f, 0xa140, 0xc7b5));
-    assert_eq!((c.sm_arch_sm_version, c.sm_arch_spa_version, c.sm_arch_warp_count), (0x807, 0x806, 96));
-    assert_eq!((c.gpu_ioctl_nr_last, c.tsg_ioctl_nr_last, c.dbg_gpu_ioctl_nr_last), (44, 21, 33));
-    assert_eq!((c.ioctl_channel_nr_last, c.as_ioctl_nr_last), (128, 14));
-    assert_eq!((c.max_fbps_count, c.fbp_en_mask, c.max_ltc_per_fbp), (2, 3, 1));
-    assert_eq!((c.max_lts_per_ltc, c.num_ltc, c.map_buffer_batch_limit), (4, 2, 256));
-    assert_eq!((c.max_gpfifo_entries, c.max_freq), (1 << 28, 1_300_000_000));
-    assert_eq!((c.max_veid_count_per_tsg, &c.chipname), (64, b"ga10b\0\0\0"));
 }
 
 #[test]

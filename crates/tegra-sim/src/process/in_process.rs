@@ -64,10 +64,6 @@ impl Process for InProcess {
         Ok(file.into_raw_fd())
     }
 
-    fn duplicate(&self, fd: RawFd) -> Result<RawFd, Errno> {
-        with_fd(fd, |fd| fcntl(fd, FcntlArg::F_DUPFD_CLOEXEC(0)))
-    }
-
     fn close(&self, fd: RawFd) {
         // SAFETY: the caller asked for exactly this descriptor of its own to be closed.
         unsafe { libc::close(fd) };

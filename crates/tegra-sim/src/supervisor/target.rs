@@ -136,10 +136,6 @@ impl Process for Target<'_> {
         self.give(file.as_fd(), true)
     }
 
-    fn duplicate(&self, fd: RawFd) -> Result<RawFd, Errno> {
-        self.give(self.take(fd)?.as_fd(), true)
-    }
-
     fn close(&self, fd: RawFd) {
         // Nobody can close a descriptor of another process: the number stays taken, by a file that is nothing.
         if let Ok(null) = std::fs::File::open("/dev/null") {

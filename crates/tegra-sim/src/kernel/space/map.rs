@@ -69,7 +69,7 @@ pub(super) fn map(call: &Call<'_>, space: &AddressSpace, args: &nvgpu_as_map_buf
         return Ok(va);
     }
     let key = request.check_place_and_kind(space, &state, size)?;
-    if !request.buffer_offset.is_multiple_of(PAGE) {
+    if !request.buffer_offset.is_multiple_of(request.page_size(space, &state, size)) {
         return Err(Errno::ENOMEM.into());
     }
     let va = match request.fixed {
@@ -159,11 +159,22 @@ impl Request {
         Some(va)
     }
 
+    /// Size of the pages it is made of: the area's where the program placed it, big ones where they fit.
+    fn page_size(&self, space: &AddressSpace, state: &State, size: u64) -> u64 {
+        let area = if self.fixed { state.area(self.offset) } else { None };
+        match area {
+            Some((_, area)) => area.page_size,
+            None if space.class(size) == PageClass::Big => space.big_page,
+            None => PAGE,
+        }
+    }
+
     /// Rules 11–13: where it goes and what kind it has.
     fn check_place_and_kind(&self, space: &AddressSpace, state: &State, size: u64) -> Result<Key, Errno> {
+        let page_size = self.page_size(space, state, size);
         if self.fixed {
-            let end =
-                self.offset.checked_add(size).filter(|_| self.offset.is_multiple_of(PAGE)).ok_or(Errno::EINVAL)?;
+            let aligned = self.offset.is_multiple_of(page_size);
+            let end = self.offset.checked_add(size).filter(|_| aligned).ok_or(Errno::EINVAL)?;
             let room = match space.user_managed {
                 true => state.user.iter().any(|b| b.start() <= self.offset && end <= b.end()),
                 false => state.area(self.offset).is_some_and(|(start, area)| end <= start + area.size),
@@ -174,16 +185,16 @@ impl Request {
         } else if space.user_managed {
             return Err(Errno::EINVAL);
         }
-        // Compressible kinds need pages of at least the compression page size, which small pages are not: the
-        // incompressible kind takes over, if there is one.
-        let compressible = self.compr_kind >= 0;
-        if compressible && self.incompr_kind == -1 {
+        // Compressible kinds need pages of the compression page size, which small pages are not: the incompressible
+        // kind takes over, if there is one.
+        let kind = |k: i16| (0..=255).contains(&k);
+        if kind(self.compr_kind) && page_size > PAGE {
+            return Ok(self.key());
+        }
+        if self.compr_kind >= 0 && self.incompr_kind == -1 {
             return Err(Errno::EINVAL);
         }
-        if !(0..=255).contains(&self.incompr_kind) {
-            return Err(Errno::ENOMEM);
-        }
-        Ok(self.key())
+        if kind(self.incompr_kind) { Ok(self.key()) } else { Err(Errno::ENOMEM) }
     }
 }
 
