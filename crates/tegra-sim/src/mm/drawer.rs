@@ -8,10 +8,9 @@
 
 use super::memfd;
 use nix::sys::signal::SigSet;
-use nix::sys::socket::*;
+use nix::sys::socket::{AddressFamily, SockFlag, SockType, socketpair};
 use nix::unistd::Pid;
 use parking_lot::Mutex;
-use std::io::{IoSlice, IoSliceMut};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, channel};
@@ -177,7 +176,7 @@ fn hold(socket: RawFd, ready: &Sender<()>) {
             (ask, _) if ask == Ask::Give as i32 => (slot, Some(slot)),
             (ask, _) if ask == Ask::Discard as i32 => {
                 // SAFETY: a slot that this table gave for a file whose one owner is gone.
-                unsafe { libc::close(slot) };
+                unsafe { libc::syscall(libc::SYS_close, slot) };
                 (slot, None)
             }
             _ => (NONE, None),
@@ -196,33 +195,69 @@ fn own_table(socket: RawFd) -> Result<(), Errno> {
     let unshare = libc::CLOSE_RANGE_UNSHARE as libc::c_int;
     // SAFETY: closes nothing; afterwards this thread's table is a copy.
     Errno::result(unsafe { libc::syscall(libc::SYS_close_range, LAST, LAST, unshare) })?;
-    // SAFETY: from here on only this thread's table is changed, and this thread owns none of what it closes.
+    // SAFETY: from here on only this thread's table is changed, and this thread owns none of what it closes. By number, as
+    // in `message`.
     unsafe {
-        Errno::result(libc::dup2(socket, SOCKET + 1))?;
-        let null = Errno::result(libc::open(c"/dev/null".as_ptr(), libc::O_RDWR | libc::O_CLOEXEC))?;
-        for number in 0..SOCKET {
-            Errno::result(libc::dup2(null, number))?;
+        Errno::result(libc::syscall(libc::SYS_dup3, socket, SOCKET + 1, libc::O_CLOEXEC))?;
+        let path = c"/dev/null".as_ptr();
+        let null = libc::syscall(libc::SYS_openat, libc::AT_FDCWD, path, libc::O_RDWR | libc::O_CLOEXEC);
+        let null = Errno::result(null)?;
+        for number in (0..SOCKET).filter(|n| libc::c_long::from(*n) != null) {
+            Errno::result(libc::syscall(libc::SYS_dup3, null, number, libc::O_CLOEXEC))?;
         }
-        Errno::result(libc::dup2(SOCKET + 1, SOCKET))?;
+        Errno::result(libc::syscall(libc::SYS_dup3, SOCKET + 1, SOCKET, libc::O_CLOEXEC))?;
         Errno::result(libc::syscall(libc::SYS_close_range, SOCKET + 1, LAST, 0))?;
     }
     Ok(())
 }
 
-fn send(socket: RawFd, words: [i32; 2], with: Option<RawFd>) -> Result<(), Errno> {
-    let mut bytes = [0; 8];
-    bytes[..4].copy_from_slice(&words[0].to_ne_bytes());
-    bytes[4..].copy_from_slice(&words[1].to_ne_bytes());
-    let fds = [with.unwrap_or(NONE)];
-    let rights = [ControlMessage::ScmRights(&fds)];
-    let control = if with.is_some() { &rights[..] } else { &[] };
-    let flags = MsgFlags::MSG_NOSIGNAL;
-    while let Err(errno) = sendmsg::<()>(socket, &[IoSlice::new(&bytes)], control, flags, None) {
-        if errno != Errno::EINTR {
-            return Err(errno);
+/// A control message with one descriptor, as `sendmsg(2)` lays it out.
+#[repr(C)]
+struct Rights {
+    header: libc::cmsghdr,
+    fd: RawFd,
+}
+
+impl Rights {
+    fn of(fd: RawFd) -> Rights {
+        // SAFETY: plain numbers; zero is one.
+        let mut header: libc::cmsghdr = unsafe { std::mem::zeroed() };
+        // SAFETY: computes a number.
+        header.cmsg_len = unsafe { libc::CMSG_LEN(size_of::<RawFd>() as libc::c_uint) } as _;
+        (header.cmsg_level, header.cmsg_type) = (libc::SOL_SOCKET, libc::SCM_RIGHTS);
+        Rights { header, fd }
+    }
+}
+
+/// `sendmsg(2)` or `recvmsg(2)` of two words, and of `rights` if there are any. Returns what came. The call is made by its
+/// number: tools that watch descriptors through libc's functions take a process to have one table of them.
+fn message(
+    call: libc::c_long,
+    socket: RawFd,
+    words: &mut [i32; 2],
+    rights: Option<&mut Rights>,
+) -> Result<(usize, usize), Errno> {
+    let mut piece = libc::iovec { iov_base: words.as_mut_ptr().cast(), iov_len: size_of_val(words) };
+    // SAFETY: pointers and numbers, of which zero is one.
+    let mut header: libc::msghdr = unsafe { std::mem::zeroed() };
+    (header.msg_iov, header.msg_iovlen) = (&raw mut piece, 1);
+    if let Some(rights) = rights {
+        header.msg_control = (rights as *mut Rights).cast();
+        header.msg_controllen = size_of::<Rights>() as _;
+    }
+    let flags = libc::MSG_NOSIGNAL | libc::MSG_CMSG_CLOEXEC;
+    loop {
+        // SAFETY: the header names `words` and `rights`, which live until the call returns.
+        match Errno::result(unsafe { libc::syscall(call, socket, &raw mut header, flags) }) {
+            Err(Errno::EINTR) => {}
+            Err(errno) => return Err(errno),
+            Ok(len) => return Ok((len as usize, header.msg_controllen as usize)),
         }
     }
-    Ok(())
+}
+
+fn send(socket: RawFd, mut words: [i32; 2], with: Option<RawFd>) -> Result<(), Errno> {
+    message(libc::SYS_sendmsg, socket, &mut words, with.map(Rights::of).as_mut()).map(drop)
 }
 
 /// A message's words, and the file that came with it.
@@ -230,27 +265,12 @@ type Message = ([i32; 2], Option<OwnedFd>);
 
 /// The next message; `None` when the other end is closed.
 fn receive(socket: RawFd) -> Result<Option<Message>, Errno> {
-    let mut bytes = [0; 8];
-    let mut space = nix::cmsg_space!(RawFd);
-    let (len, fd) = loop {
-        let mut into = [IoSliceMut::new(&mut bytes)];
-        match recvmsg::<()>(socket, &mut into, Some(&mut space), MsgFlags::MSG_CMSG_CLOEXEC) {
-            Err(Errno::EINTR) => {}
-            Err(errno) => return Err(errno),
-            Ok(message) => break (message.bytes, attached(&message)),
-        }
-    };
+    let (mut words, mut rights) = ([0; 2], Rights::of(NONE));
+    let (len, control) = message(libc::SYS_recvmsg, socket, &mut words, Some(&mut rights))?;
+    let came = control > 0 && rights.header.cmsg_type == libc::SCM_RIGHTS && rights.fd >= 0;
     // SAFETY: the kernel just made this descriptor for us.
-    let file = fd.map(|fd| unsafe { OwnedFd::from_raw_fd(fd) });
-    let word = |at: usize| i32::from_ne_bytes(bytes[at..at + 4].try_into().expect("four bytes"));
-    Ok((len == bytes.len()).then(|| ([word(0), word(4)], file)))
-}
-
-fn attached(message: &RecvMsg<'_, '_, ()>) -> Option<RawFd> {
-    message.cmsgs().ok()?.find_map(|c| match c {
-        ControlMessageOwned::ScmRights(fds) => fds.first().copied(),
-        _ => None,
-    })
+    let file = came.then(|| unsafe { OwnedFd::from_raw_fd(rights.fd) });
+    Ok((len == size_of_val(&words)).then_some((words, file)))
 }
 
 #[cfg(test)]
