@@ -1,6 +1,8 @@
 //! The class and control tables are well formed: whoever adds a row learns here what it lacks.
 
 use std::collections::BTreeSet;
+use tegrarm::files::escapes::{self, ESCAPES};
+use tegrarm::files::uvm::{self, CALLS};
 use tegrarm::rm::classes::{self, CLASSES, Params, Parents, State};
 use tegrarm::rm::controls::{self, CONTROLS};
 use tegrarm_abi::registry;
@@ -56,5 +58,38 @@ fn no_number_of_the_abi_is_without_a_row() {
     });
     for c in commands {
         assert!(controls::find(c.value as u32).is_some(), "control {} ({:#x})", c.name, c.value);
+    }
+}
+
+#[test]
+fn every_escape_has_a_row_that_is_found_and_says_what_it_amounts_to() {
+    for c in tegrarm_abi::rm::escapes::ESCAPE_CONSTS.iter().filter(|c| c.name.starts_with("NV_ESC_")) {
+        // What wraps another escape is unwrapped; a base for numbers is none itself.
+        let no_escape = ["NV_ESC_IOCTL_XFER_CMD", "NV_ESC_IOCTL_BASE"].contains(&c.name);
+        let row = escapes::find(c.value as u32).filter(|row| row.name == c.name);
+        assert_eq!(row.is_none(), no_escape, "{}", c.name);
+    }
+    for row in ESCAPES {
+        assert!(escapes::find(row.nr).is_some_and(|r| r.name == row.name), "{}", row.name);
+        assert_eq!(row.state == State::Done, row.why.is_empty(), "{}: a reason for anything but Done", row.name);
+        let unanswered = matches!(row.answer, escapes::Answer::Einval | escapes::Answer::Unsupported);
+        assert_eq!(unanswered, matches!(row.state, State::Refused(_)), "{}", row.name);
+    }
+}
+
+#[test]
+fn every_uvm_call_has_a_row_that_is_found_and_says_what_it_amounts_to() {
+    for row in CALLS {
+        assert!(uvm::find(row.nr).is_some_and(|r| r.name == row.name), "{}", row.name);
+        assert_eq!(row.state == State::Done, row.why.is_empty(), "{}: a reason for anything but Done", row.name);
+        let unanswered = matches!(row.answer, uvm::Answer::Einval | uvm::Answer::Unsupported);
+        assert_eq!(unanswered, matches!(row.state, State::Refused(_)), "{}", row.name);
+        let known = tegrarm_abi::rm::uvm::UVM_CONSTS.iter().find(|c| c.name == row.name);
+        assert_eq!(known.map(|c| c.value), Some(i128::from(row.nr)), "{}", row.name);
+    }
+    // Each structure of parameters belongs to a call that has a row.
+    for s in registry::STRUCTS.iter().flat_map(|list| list.iter()).filter(|s| s.name.starts_with("UVM_")) {
+        let Some(call) = s.name.strip_suffix("_PARAMS") else { continue };
+        assert!(CALLS.iter().any(|row| call.starts_with(row.name)), "{}", s.name);
     }
 }

@@ -199,11 +199,12 @@ macro_rules! row {
     };
 }
 
+const DISPLAY: &str = "the display is another driver's";
 const NOT_HERE: &str = "no such thing on a Tegra";
 const NO_EVENTS: &str = "events never fire: nvgpu has none that RM's mean";
 const REFUSED: State = State::Refused(NV_ERR_NOT_SUPPORTED);
 
-/// Every escape, by number; `NV_ESC_IOCTL_XFER_CMD` wraps them and has no row.
+/// Every escape; `NV_ESC_IOCTL_XFER_CMD` wraps them and has no row.
 pub static ESCAPES: &[EscapeRow] = &[
     row!(
         NV_ESC_RM_ALLOC_MEMORY,
@@ -317,4 +318,10 @@ pub static ESCAPES: &[EscapeRow] = &[
         "no exports between processes"
     ),
     row!(NV_ESC_WAIT_OPEN_COMPLETE, Any, args!(nv_ioctl_wait_open_complete_t), Copied(cards::wait_open_complete)),
+    row!(NV_ESC_RM_CONFIG_GET, Control, Args::Any, Einval, REFUSED, DISPLAY),
+    row!(NV_ESC_RM_CONFIG_SET, Control, Args::Any, Einval, REFUSED, DISPLAY),
+    row!(NV_ESC_RM_CONFIG_GET_EX, Control, Args::Any, Einval, REFUSED, DISPLAY),
+    row!(NV_ESC_RM_CONFIG_SET_EX, Control, Args::Any, Einval, REFUSED, DISPLAY),
+    row!(NV_ESC_RM_ADD_VBLANK_CALLBACK, Control, Args::Any, Einval, REFUSED, DISPLAY),
+    row!(NV_ESC_RM_LOCKLESS_DIAGNOSTIC, Any, Args::Any, Einval, REFUSED, "desktop RM answers it in debug builds only"),
 ];
