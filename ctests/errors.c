@@ -109,6 +109,7 @@ int main(void)
     session_close(&warm);
     int fds = open_fds(), mappings = shared_mappings();
 
+    versions();
     clients();
     Session s = session_open();
     objects(&s);

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -109,6 +110,32 @@ static void duplicates(void)
     assert(ioctl(fd, _IOWR('F', NV_ESC_CHECK_VERSION_STR, nv_ioctl_rm_api_version_t), NULL) == -1 && errno == EBADF);
 }
 
+/* Descriptors that are closed where no preload can see it: the numbers mean whatever they mean to the kernel. */
+static void unseen(void)
+{
+    int fd = ctl(O_CLOEXEC), ends[2], waiting = -1;
+    uint32_t client = alloc_client(fd);
+    assert(syscall(SYS_close, fd) == 0);
+    assert(pipe(ends) == 0 && (ends[0] == fd || ends[1] == fd) && "the number is used again");
+    assert(write(ends[1], "abc", 3) == 3);
+    assert(ioctl(ends[0], FIONREAD, &waiting) == 0 && waiting == 3);
+    assert(!is_ctl(fd) && errno == ENOTTY);
+    assert(close(ends[0]) == 0 && close(ends[1]) == 0);
+    /* A stream closes its descriptor by itself. */
+    fd = ctl(O_CLOEXEC);
+    FILE *stream = fdopen(fd, "r+");
+    assert(stream && is_ctl(fileno(stream)) && fclose(stream) == 0);
+    assert(!is_ctl(fd) && errno == EBADF);
+    /* A range of them at once. */
+    fd = ctl(O_CLOEXEC);
+    int copy = fcntl(fd, F_DUPFD_CLOEXEC, 300);
+    assert(copy >= 300 && syscall(SYS_close_range, copy, copy, 0) == 0);
+    assert(!is_ctl(copy) && errno == EBADF && is_ctl(fd));
+    /* The next open notices that nothing is left of the first one, sooner or later; its client never comes back. */
+    (void)client;
+    assert(close(fd) == 0);
+}
+
 static void inheritance(char **argv)
 {
     int fd = ctl(0);
@@ -156,6 +183,23 @@ static void *hammer(void *arg)
     return arg;
 }
 
+/* Forks while the others are in the middle of something: whatever they hold, the child starts with a clean slate. */
+static void *breed(void *arg)
+{
+    for (int i = 0; i < ROUNDS / 10; i++) {
+        pid_t child = fork();
+        if (child == 0) {
+            int fd = open(CTL, O_RDWR | O_CLOEXEC);
+            if (fd < 0 || !is_ctl(fd) || !is_ctl(early))
+                _exit(1);
+            uint32_t own = alloc_client(fd);
+            _exit(ask(fd, own) == NV_OK && close(fd) == 0 ? 0 : 2);
+        }
+        wait_for(child);
+    }
+    return arg;
+}
+
 int main(int argc, char **argv)
 {
     if (argc == 3 && strcmp(argv[1], "inherited") == 0)
@@ -169,10 +213,11 @@ int main(int argc, char **argv)
     assert(is_ctl(early));
     paths();
     duplicates();
+    unseen();
     inheritance(argv);
     pthread_t threads[THREADS];
     for (int i = 0; i < THREADS; i++)
-        assert(pthread_create(&threads[i], NULL, hammer, NULL) == 0);
+        assert(pthread_create(&threads[i], NULL, i == 0 ? breed : hammer, NULL) == 0);
     for (int i = 0; i < THREADS; i++)
         assert(pthread_join(threads[i], NULL) == 0);
     assert(is_ctl(early) && close(early) == 0);
