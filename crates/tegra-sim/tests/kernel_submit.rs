@@ -267,6 +267,55 @@ fn rule_7_10_fences_can_be_files() {
     assert!(signalled(last as i32));
 }
 
+/// What a descriptor is ready for.
+fn ready(fd: i32) -> nix::poll::PollFlags {
+    use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+    // SAFETY: the test has it open.
+    let fd = unsafe { std::os::fd::BorrowedFd::borrow_raw(fd) };
+    let mut fds = [PollFd::new(fd, PollFlags::POLLIN | PollFlags::POLLPRI)];
+    poll(&mut fds, PollTimeout::ZERO).unwrap();
+    fds[0].revents().unwrap()
+}
+
+/// Whether this host can make a socket ready for POLLPRI.
+fn host_has_priority_data() -> bool {
+    use nix::sys::socket::*;
+    let (_theirs, ours) = socketpair(AddressFamily::Unix, SockType::Stream, None, SockFlag::empty()).unwrap();
+    send(std::os::fd::AsRawFd::as_raw_fd(&ours), &[1], MsgFlags::MSG_OOB).is_ok()
+}
+
+#[test]
+fn rule_6_3_blocking_sync_is_posted_on_non_stall_interrupts_only() {
+    use nix::poll::PollFlags;
+    let board = Board::with(SimConfig { step: true, ..SimConfig::new(Chip::AgxOrin) });
+    let doorbell = view(&board.ctrl, 65536);
+    let mut running = Running::new(&board);
+    let listen = |id| {
+        let mut control = args::<nvgpu_event_id_ctrl_args>(|a| (a.cmd, a.event_id) = (1, id));
+        running.rig.tsg.ioctl(NVGPU_IOCTL_TSG_EVENT_ID_CTRL, &mut control).unwrap();
+        board.file(Node::Tsg, control.event_fd)
+    };
+    let (sync, other) = (listen(NVGPU_IOCTL_CHANNEL_EVENT_ID_BLOCKING_SYNC), listen(0));
+    let va = running.page_va;
+    running.semaphore(&doorbell, va, 1, 1);
+    while board.sim.gpu().step() {}
+    assert_eq!(ready(sync.raw()), PollFlags::empty(), "a release alone is no interrupt");
+    // NON_STALL_INTERRUPT, where the release's first words were.
+    let words = running.page_va + 256 + 32 * u64::from(running.put);
+    running.semaphore(&doorbell, va, 2, 1);
+    running.page.write_u32((words - va) as usize, 0x2001_0008);
+    running.page.write_u32((words - va) as usize + 4, 0);
+    running.ring.write_u64((running.put as usize - 1) * 8, words | 2 << 42 | 1 << 41);
+    while board.sim.gpu().step() {}
+    let both = PollFlags::POLLIN | PollFlags::POLLPRI;
+    assert_eq!(ready(sync.raw()), if host_has_priority_data() { both } else { PollFlags::POLLIN });
+    assert_eq!(ready(other.raw()), PollFlags::empty());
+    // A fault posts nothing.
+    running.semaphore(&doorbell, 0x10_0000_0000, 1, 1);
+    while board.sim.gpu().step() {}
+    assert_eq!((timedout(&running.rig.channel), ready(other.raw())), (1, PollFlags::empty()));
+}
+
 /// Switches between groups leave their tags in the trace ring.
 #[test]
 fn rule_9_1_context_switches_are_traced() {

@@ -2,44 +2,44 @@
 
 use super::hw::NonStall;
 use crate::mm::memfd;
-use nix::fcntl::{FcntlArg, OFlag, fcntl};
-use nix::unistd::{pipe2, write};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockType, send, socketpair};
 use parking_lot::Mutex;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::{Arc, Weak};
 use tegrarm_abi::nvgpu::channel::NVGPU_IOCTL_CHANNEL_EVENT_ID_BLOCKING_SYNC;
 use tegrarm_kmd::Errno;
 
-/// One event of one group: a pipe whose read end the program polls. (On a board a poll clears the event and
-/// reports POLLPRI too; here it stays readable until its byte is read.)
+/// One event: a socket whose other end the program polls. Out-of-band data is what makes it ready for POLLPRI as well
+/// as for POLLIN. (On a board the poll that reports it clears it; here it stays.)
 #[derive(Debug)]
 pub(super) struct EventFd {
     pub id: u32,
     post: OwnedFd,
-    /// Keeps the pipe readable by someone: writing to it never raises SIGPIPE.
-    _reader: OwnedFd,
+    /// Tells whether it is posted already, also when the program has closed its end.
+    reader: OwnedFd,
 }
 
 impl EventFd {
     /// The event, and the descriptor for the program.
     pub(super) fn new(id: u32) -> Result<(EventFd, OwnedFd), Errno> {
-        let (theirs, post) = pipe2(OFlag::O_CLOEXEC)?;
-        let post = memfd::stow(post)?;
-        for end in [&theirs, &post] {
-            fcntl(end, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
-        }
-        // One page is enough: a full pipe is a posted event.
-        fcntl(&post, FcntlArg::F_SETPIPE_SZ(4096))?;
+        let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
+        let (theirs, post) = socketpair(AddressFamily::Unix, SockType::Stream, None, flags)?;
         let reader = memfd::stow(memfd::duplicate(&theirs)?)?;
-        Ok((EventFd { id, post, _reader: reader }, theirs))
+        Ok((EventFd { id, post: memfd::stow(post)?, reader }, theirs))
     }
 
     /// Makes the descriptor ready.
     pub(super) fn post(&self) {
-        match write(&self.post, &[1]) {
-            // Full: posted already.
-            Ok(_) | Err(Errno::EAGAIN) => {}
-            Err(errno) => tracing::warn!(%errno, "an event could not be posted"),
+        let mut fds = [PollFd::new(self.reader.as_fd(), PollFlags::POLLIN)];
+        if poll(&mut fds, PollTimeout::ZERO).is_ok_and(|ready| ready > 0) {
+            return;
+        }
+        let put = |flags| send(self.post.as_raw_fd(), &[1], flags | MsgFlags::MSG_NOSIGNAL);
+        // A host without out-of-band data on such sockets: ready for POLLIN only.
+        let sent = put(MsgFlags::MSG_OOB).or_else(|_| put(MsgFlags::empty()));
+        if let Err(errno) = sent {
+            tracing::warn!(%errno, "an event could not be posted");
         }
     }
 }
