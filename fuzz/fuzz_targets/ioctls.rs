@@ -43,7 +43,9 @@ fn scratch() -> u64 {
 
 fn open_fds() -> BTreeSet<RawFd> {
     let entries = std::fs::read_dir("/proc/self/fd").expect("procfs");
-    entries.filter_map(|e| e.ok()?.file_name().to_str()?.parse().ok()).collect()
+    let listed: Vec<RawFd> = entries.filter_map(|e| e.ok()?.file_name().to_str()?.parse().ok()).collect();
+    // The listing's own descriptor is closed by now.
+    listed.into_iter().filter(|fd| is_open(*fd)).collect()
 }
 
 struct Program<'a> {
@@ -196,10 +198,14 @@ fuzz_target!(|bytes: &[u8]| {
 /// Closes one of the program's descriptors, which is in its list no more, unless the kernel closed it already (nvmap
 /// FREE does that to a number that is a dmabuf's).
 fn close(kmd: &SimKmd, fd: RawFd) {
-    if std::fs::exists(format!("/proc/self/fd/{fd}")).is_ok_and(|there| there) {
+    if is_open(fd) {
         // SAFETY: it is open, and nobody else in this program closes it.
         kmd.close(unsafe { OwnedFd::from_raw_fd(fd) });
     }
+}
+
+fn is_open(fd: RawFd) -> bool {
+    std::fs::symlink_metadata(format!("/proc/self/fd/{fd}")).is_ok()
 }
 
 fn is_ours(kmd: &SimKmd, fd: RawFd) -> bool {

@@ -38,6 +38,11 @@ pub trait Process: Send + Sync {
     /// Thread-group id; nvmap (r36) keeps one client per process.
     fn pid(&self) -> i32;
 
+    /// Whether the caller is the process the simulator runs in.
+    fn is_self(&self) -> bool {
+        false
+    }
+
     /// What the caller's descriptor `fd` refers to. `EBADF` when it is not open.
     fn file_id(&self, fd: RawFd) -> Result<FileId, Errno>;
 

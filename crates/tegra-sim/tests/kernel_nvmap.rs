@@ -368,3 +368,15 @@ fn rule_e3_r35_sizes_of_alloc_query_and_parameters() {
     assert_eq!(board.nvmap.ioctl(NVMAP_IOC_PARAMETERS_R35, &mut parameters), Ok(()));
     assert_eq!(parameters.size, 4096);
 }
+
+/// Numbers that happen to be the simulator's own descriptors mean nothing to FREE.
+#[test]
+fn rule_3_2_free_leaves_the_simulators_descriptors_alone() {
+    let board = Board::new();
+    let buffer = board.buffer(4096);
+    for number in 4096..5096 {
+        board.nvmap.ioctl_value(NVMAP_IOC_FREE, number).unwrap();
+    }
+    let again = board.get_fd(buffer.handle).unwrap();
+    assert!(again.mmap(Placement::Anywhere, 4096, Prot::ReadWrite, 0).is_ok());
+}

@@ -53,6 +53,11 @@ impl Kept {
         }
     }
 
+    /// Whether this process's descriptor `fd` is the one it is kept on.
+    pub(crate) fn is_on(&self, fd: RawFd) -> bool {
+        matches!(&self.0, Place::Here { fd: ours, .. } if ours.as_raw_fd() == fd)
+    }
+
     /// Another descriptor of the file, close-on-exec, on the lowest free number.
     ///
     /// # Errors

@@ -50,6 +50,10 @@ impl Process for InProcess {
         self.pid
     }
 
+    fn is_self(&self) -> bool {
+        true
+    }
+
     fn file_id(&self, fd: RawFd) -> Result<FileId, Errno> {
         let stat = with_fd(fd, |fd| nix::sys::stat::fstat(fd))?;
         Ok(FileId { dev: stat.st_dev, ino: stat.st_ino })

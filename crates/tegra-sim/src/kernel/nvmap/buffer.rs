@@ -4,7 +4,7 @@ use super::heaps::Reservation;
 use crate::mm::{Backing, Kept, memfd};
 use crate::process::FileId;
 use parking_lot::Mutex;
-use std::os::fd::OwnedFd;
+use std::os::fd::{OwnedFd, RawFd};
 use std::sync::{Arc, OnceLock};
 use tegrarm_abi::nvmap::*;
 use tegrarm_kmd::Errno;
@@ -139,6 +139,12 @@ impl Buffer {
         // Out of the way first: what the program gets is the lowest number.
         let fd = if read_only { memfd::duplicate_read_only(&memfd::stow(fd)?)? } else { fd };
         Ok((fd, id))
+    }
+
+    /// Whether descriptor `fd` of this process is the simulator's own one of the dmabuf.
+    pub(super) fn is_kept_on(&self, fd: RawFd) -> bool {
+        let memory = self.memory.get().and_then(|m| m.memfd());
+        memory.into_iter().chain(self.stub.get()).any(|kept| kept.is_on(fd))
     }
 
     fn stub(&self) -> Result<&Kept, Errno> {

@@ -110,7 +110,10 @@ impl Call<'_> {
     fn dmabuf_fd(&self, number: u32) -> Option<Dmabuf> {
         // No descriptor table reaches up to where ids start.
         const NO_FD: u32 = 1 << 30;
-        (number < NO_FD).then(|| self.dmabuf(number as RawFd).ok()).flatten()
+        let fd = number as RawFd;
+        // Nor does a program have the simulator's own descriptors, though it could name them.
+        let theirs = |d: &Dmabuf| !self.process.is_self() || !d.buffer.is_kept_on(fd);
+        (number < NO_FD).then(|| self.dmabuf(fd).ok()).flatten().filter(theirs)
     }
 
     /// A new descriptor of a buffer's dmabuf in the caller's table.
