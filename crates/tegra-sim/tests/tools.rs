@@ -77,6 +77,160 @@ fn a_trace_is_json_with_the_programs_ioctls() {
     assert!(ioctl["ts"].is_f64() && ioctl["args"]["channel_fd"].is_string(), "{ioctl}");
 }
 
+/// A C program that brings a channel up, runs `%WORDS%` from a page at [`PAGE`], and waits for the channel to die.
+const WORKER: &str = r#"
+#include <assert.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+static int nvmap, ctrl;
+static int buffer(uint32_t size, void *at) {
+  struct { uint32_t size, handle; } create = {size, 0};
+  assert(ioctl(nvmap, 0xc0084e00, &create) == 0);
+  struct { uint32_t handle, heap, flags, align; int32_t nid; } alloc = {create.handle, 1u << 30, 2, 4096, 0};
+  assert(ioctl(nvmap, 0x40144e03, &alloc) == 0);
+  struct { int32_t fd; uint32_t handle; } get = {0, create.handle};
+  assert(ioctl(nvmap, 0xc0084e0f, &get) == 0);
+  *(void **)at = mmap(0, size, PROT_READ | PROT_WRITE, MAP_SHARED, get.fd, 0);
+  assert(*(void **)at != MAP_FAILED);
+  return get.fd;
+}
+int main(void) {
+  static const uint32_t qmd[] = {%QMD%}, code[] = {%CODE%}, words[] = {%WORDS%};
+  nvmap = open("/dev/nvmap", O_RDWR);
+  ctrl = open("/dev/nvgpu/igpu0/ctrl", O_RDWR);
+  struct { uint32_t big; int32_t fd; uint32_t flags, r; uint64_t start, end, split; uint32_t pad[6]; } as = {0, 0, 2, 0, 0x200000, 0xff00000000, 0, {0}};
+  assert(ioctl(ctrl, 0xc0404708, &as) == 0);
+  struct { uint64_t pages; uint32_t size, flags; uint64_t at; uint32_t pad[2]; } area = {16, 4096, 1, %PAGE%, {0}};
+  assert(ioctl(as.fd, 0xc0204106, &area) == 0);
+  uint8_t *page; volatile uint64_t *ring; volatile uint32_t *userd;
+  int page_fd = buffer(65536, &page), ring_fd = buffer(8192, &ring), userd_fd = buffer(4096, &userd);
+  struct { uint32_t flags; int16_t compr, incompr; uint32_t fd, size; uint64_t from, len, at; } map = {5, -1, 0, page_fd, 0, 0, 0, %PAGE%};
+  assert(ioctl(as.fd, 0xc0284107, &map) == 0);
+  struct { int32_t fd; uint32_t flags; uint64_t source, token; } tsg = {0};
+  assert(ioctl(ctrl, 0xc0184709, &tsg) == 0);
+  struct { uint32_t type; int32_t as; uint32_t veid, r; } sub = {1, as.fd, 0, 0};
+  assert(ioctl(tsg.fd, 0xc0105412, &sub) == 0);
+  int32_t channel = -1;
+  assert(ioctl(ctrl, 0xc004470b, &channel) == 0);
+  assert(ioctl(as.fd, 0xc0044101, &channel) == 0);
+  struct { int32_t fd; uint32_t veid, r[4]; } bind = {channel, sub.veid, {0}};
+  assert(ioctl(tsg.fd, 0xc018540b, &bind) == 0);
+  uint32_t wdt[2] = {1, 0};
+  assert(ioctl(channel, 0x40084877, wdt) == 0);
+  struct { uint32_t entries, inflight, flags; int32_t userd, ring; uint32_t token; uint64_t rest[10]; } setup = {1024, 0, 0xa, userd_fd, ring_fd, 0, {0}};
+  assert(sizeof setup == 104 && ioctl(channel, 0xc0684880, &setup) == 0);
+  memcpy(page, words, sizeof words);
+  memcpy(page + 0x1000, qmd, sizeof qmd);
+  memcpy(page + 0x2000, code, sizeof code);
+  volatile uint32_t *bell = mmap(0, 65536, PROT_READ | PROT_WRITE, MAP_SHARED, ctrl, 0);
+  ring[0] = %PAGE% | (uint64_t)(sizeof words / 4) << 42 | 1ull << 41;
+  __sync_synchronize();
+  userd[0x8c / 4] = 1;
+  __sync_synchronize();
+  bell[0x90 / 4] = setup.token;
+  uint32_t dead = 0;
+  while (!dead) { usleep(1000); assert(ioctl(channel, 0x8004480c, &dead) == 0); }
+  return *(volatile uint32_t *)(page + 0x3000) == 7 ? 0 : 1;
+}
+"#;
+
+/// Where its page is mapped: pushbuffer, descriptor at 0x1000, code at 0x2000, semaphores and data behind.
+const PAGE: u64 = 0x10_0000_0000;
+
+/// EXIT, and the endless branch that compilers put behind it.
+const EXIT: [u32; 8] =
+    [0x0000_794d, 0x0000_0000, 0x0380_0000, 0x000f_ea00, 0x0000_7947, 0xffff_fff0, 0x0383_ffff, 0x000f_c000];
+
+/// A header for `data`, on a subchannel, and the data.
+fn method(subchannel: u32, address: u32, data: &[u32]) -> Vec<u32> {
+    let header = 1 << 29 | (data.len() as u32) << 16 | subchannel << 13 | address >> 2;
+    std::iter::once(header).chain(data.iter().copied()).collect()
+}
+
+fn pair(va: u64) -> [u32; 2] {
+    [(va >> 32) as u32, va as u32]
+}
+
+/// A descriptor of one warp, which releases 7 at 0x3000.
+fn descriptor() -> [u32; 64] {
+    use tegrarm_abi::methods::qmd::*;
+    let (code, semaphore) = (pair(PAGE + 0x2000), pair(PAGE + 0x3000));
+    let mut words = [0; 64];
+    for (bits, value) in [
+        (QMD_MAJOR_VERSION, 3),
+        (CTA_RASTER_WIDTH, 1),
+        (CTA_RASTER_HEIGHT, 1),
+        (CTA_RASTER_DEPTH, 1),
+        (CTA_THREAD_DIMENSION0, 32),
+        (CTA_THREAD_DIMENSION1, 1),
+        (CTA_THREAD_DIMENSION2, 1),
+        (REGISTER_COUNT_V, 16),
+        (PROGRAM_ADDRESS_LOWER, code[1].into()),
+        (PROGRAM_ADDRESS_UPPER, code[0].into()),
+        (RELEASE0_ADDRESS_LOWER, semaphore[1].into()),
+        (RELEASE0_ADDRESS_UPPER, semaphore[0].into()),
+        (RELEASE0_PAYLOAD_LOWER, 7),
+        (RELEASE0_ENABLE, 1),
+    ] {
+        bits.put_words(&mut words, value);
+    }
+    words
+}
+
+/// A copy, a grid, a semaphore, and a semaphore where nothing is mapped.
+fn work() -> Vec<u32> {
+    use tegrarm_abi::methods::compute::*;
+    use tegrarm_abi::methods::copy::*;
+    let release = |va: u64| method(0, 0x5c, &[va as u32, (va >> 32) as u32, 7, 0, 1]);
+    let places = [pair(PAGE + 0x4000), pair(PAGE + 0x5000)].concat();
+    [
+        method(4, NVC6B5_OFFSET_IN_UPPER, &places),
+        method(4, NVC6B5_LINE_LENGTH_IN, &[256, 1]),
+        method(4, NVC6B5_LAUNCH_DMA, &[0x182]),
+        method(1, NVC6C0_SET_SHADER_LOCAL_MEMORY_WINDOW_A, &[0xfd, 0]),
+        method(1, NVC6C0_SET_SHADER_SHARED_MEMORY_WINDOW_A, &[0xfe, 0]),
+        method(1, NVC6C0_SEND_PCAS_A, &[((PAGE + 0x1000) >> 8) as u32]),
+        method(1, NVC6C0_SEND_SIGNALING_PCAS2_B, &[9]),
+        release(PAGE + 0x3010),
+        release(0x20_0000_0000),
+    ]
+    .concat()
+}
+
+#[test]
+fn a_trace_shows_what_the_gpu_did() {
+    let list = |words: &[u32]| words.iter().map(|w| format!("{w:#x}")).collect::<Vec<_>>().join(",");
+    let source = WORKER
+        .replace("%PAGE%", &format!("{PAGE:#x}"))
+        .replace("%QMD%", &list(&descriptor()))
+        .replace("%CODE%", &list(&EXIT))
+        .replace("%WORDS%", &list(&work()));
+    let source = file("worker.c", source.as_bytes());
+    let (program, trace) = (source.with_extension(""), source.with_extension("json"));
+    assert!(Command::new("cc").arg("-o").arg(&program).arg(&source).status().unwrap().success());
+    let out = tool(&["run", "--trace", trace.to_str().unwrap(), "--", program.to_str().unwrap()]);
+    assert!(out.status.success(), "{out:?}");
+    let events: serde_json::Value = serde_json::from_slice(&std::fs::read(trace).unwrap()).unwrap();
+    let of = |kind: &str| events.as_array().unwrap().iter().filter(|e| e["cat"] == kind).cloned().collect::<Vec<_>>();
+    assert!(of("ioctl").len() > 10);
+    assert_eq!(of("gpfifo")[0]["args"]["index"], 0);
+    assert_eq!(
+        (&of("copy")[0]["args"]["from"], &of("copy")[0]["args"]["bytes"]),
+        (&"0x1000004000".into(), &256.into())
+    );
+    let launch = &of("launch")[0];
+    assert_eq!((&launch["args"]["qmd"], &launch["args"]["warp_instructions"]), (&"0x1000001000".into(), &1.into()));
+    let semaphores: Vec<String> =
+        of("semaphore").iter().map(|s| s["name"].to_string() + &s["args"]["va"].to_string()).collect();
+    assert_eq!(semaphores, ["\"released by a grid\"\"0x1000003000\"", "\"released\"\"0x1000003010\""]);
+    let fault = of("fault")[0]["args"]["text"].to_string();
+    assert!(fault.contains("0x2000000000"), "{fault}");
+}
+
 #[test]
 fn decode_guesses_and_can_be_told() {
     let words: Vec<u8> = [0x2001_8000_u32, 0xc7b5, 0x2001_80c0, 0x182].iter().flat_map(|w| w.to_le_bytes()).collect();
