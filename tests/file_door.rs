@@ -5,8 +5,7 @@ mod common;
 
 use common::door::*;
 use common::*;
-use tegrarm::files::{escapes, uvm};
-use tegrarm::rm::classes::State;
+use tegrarm::files::uvm;
 use tegrarm_abi::layout::AbiStruct;
 use tegrarm_abi::rm::alloc::*;
 use tegrarm_abi::rm::classes::*;
@@ -26,27 +25,6 @@ fn dup(fd: i32) -> i32 {
     let copy = unsafe { libc::dup(fd) };
     assert!(copy >= 0);
     copy
-}
-
-#[test]
-fn tables_are_well_formed() {
-    assert!(escapes::ESCAPES.windows(2).all(|w| w[0].nr < w[1].nr), "sorted by number");
-    for row in escapes::ESCAPES {
-        assert_eq!(row.state == State::Done, row.why.is_empty(), "{}: a reason for anything but Done", row.name);
-        let known = ESCAPE_CONSTS.iter().any(|c| c.name == row.name && c.value == i128::from(row.nr));
-        assert!(known, "{}", row.name);
-        if let escapes::Args::Sizes(sizes) = row.args {
-            for (size, status) in sizes {
-                assert!(status.is_none_or(|at| at + 4 <= *size), "{}", row.name);
-            }
-        }
-    }
-    for row in uvm::CALLS {
-        assert_eq!(row.state == State::Done, row.why.is_empty(), "{}: a reason for anything but Done", row.name);
-        let known = UVM_CONSTS.iter().any(|c| c.name == row.name && c.value == i128::from(row.nr));
-        assert!(known, "{}", row.name);
-        assert_eq!(uvm::CALLS.iter().filter(|r| r.nr == row.nr).count(), 1, "{}", row.name);
-    }
 }
 
 #[test]

@@ -69,7 +69,13 @@ fn every_escape_has_a_row_that_is_found_and_says_what_it_amounts_to() {
         let row = escapes::find(c.value as u32).filter(|row| row.name == c.name);
         assert_eq!(row.is_none(), no_escape, "{}", c.name);
     }
+    assert!(ESCAPES.windows(2).all(|w| w[0].nr < w[1].nr), "sorted by number");
     for row in ESCAPES {
+        let known = tegrarm_abi::rm::escapes::ESCAPE_CONSTS.iter().find(|c| c.name == row.name);
+        assert_eq!(known.map(|c| c.value), Some(i128::from(row.nr)), "{}", row.name);
+        if let escapes::Args::Sizes(sizes) = row.args {
+            assert!(sizes.iter().all(|(size, status)| status.is_none_or(|at| at + 4 <= *size)), "{}", row.name);
+        }
         assert!(escapes::find(row.nr).is_some_and(|r| r.name == row.name), "{}", row.name);
         assert_eq!(row.state == State::Done, row.why.is_empty(), "{}: a reason for anything but Done", row.name);
         let unanswered = matches!(row.answer, escapes::Answer::Einval | escapes::Answer::Unsupported);

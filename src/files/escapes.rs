@@ -204,7 +204,7 @@ const NOT_HERE: &str = "no such thing on a Tegra";
 const NO_EVENTS: &str = "events never fire: nvgpu has none that RM's mean";
 const REFUSED: State = State::Refused(NV_ERR_NOT_SUPPORTED);
 
-/// Every escape; `NV_ESC_IOCTL_XFER_CMD` wraps them and has no row.
+/// Every escape, by number; `NV_ESC_IOCTL_XFER_CMD` wraps them and has no row.
 pub static ESCAPES: &[EscapeRow] = &[
     row!(
         NV_ESC_RM_ALLOC_MEMORY,
@@ -216,6 +216,8 @@ pub static ESCAPES: &[EscapeRow] = &[
     row!(NV_ESC_RM_FREE, Control, args!(NVOS00_PARAMETERS: status), Copied(verbs::free)),
     row!(NV_ESC_RM_CONTROL, Control, args!(NVOS54_PARAMETERS: status), Whole(verbs::control)),
     row!(NV_ESC_RM_ALLOC, Control, args!(NVOS21_PARAMETERS: status, NVOS64_PARAMETERS: status), Copied(verbs::alloc)),
+    row!(NV_ESC_RM_CONFIG_GET, Control, Args::Any, Einval, REFUSED, DISPLAY),
+    row!(NV_ESC_RM_CONFIG_SET, Control, Args::Any, Einval, REFUSED, DISPLAY),
     row!(NV_ESC_RM_DUP_OBJECT, Control, args!(NVOS55_PARAMETERS: status), Copied(verbs::dup_object)),
     row!(
         NV_ESC_RM_SHARE,
@@ -225,6 +227,8 @@ pub static ESCAPES: &[EscapeRow] = &[
         State::Accepted,
         "clients of one process may always duplicate each other's memory"
     ),
+    row!(NV_ESC_RM_CONFIG_GET_EX, Control, Args::Any, Einval, REFUSED, DISPLAY),
+    row!(NV_ESC_RM_CONFIG_SET_EX, Control, Args::Any, Einval, REFUSED, DISPLAY),
     row!(NV_ESC_RM_I2C_ACCESS, Gpu, Args::Any, Einval, REFUSED, NOT_HERE),
     row!(
         NV_ESC_RM_IDLE_CHANNELS,
@@ -245,6 +249,7 @@ pub static ESCAPES: &[EscapeRow] = &[
     row!(NV_ESC_RM_UNMAP_MEMORY, Control, args!(NVOS34_PARAMETERS: status), Copied(verbs::unmap_memory)),
     row!(NV_ESC_RM_GET_EVENT_DATA, Control, args!(NVOS41_PARAMETERS: status), Einval, REFUSED, NO_EVENTS),
     row!(NV_ESC_RM_ALLOC_CONTEXT_DMA2, Control, args!(NVOS39_PARAMETERS: status), Copied(verbs::alloc_context_dma)),
+    row!(NV_ESC_RM_ADD_VBLANK_CALLBACK, Control, Args::Any, Einval, REFUSED, DISPLAY),
     row!(
         NV_ESC_RM_MAP_MEMORY_DMA,
         Control,
@@ -270,6 +275,7 @@ pub static ESCAPES: &[EscapeRow] = &[
         State::Accepted,
         "the kernel knows where a mapping is; RM need not"
     ),
+    row!(NV_ESC_RM_LOCKLESS_DIAGNOSTIC, Any, Args::Any, Einval, REFUSED, "desktop RM answers it in debug builds only"),
     row!(NV_ESC_CARD_INFO, Control, Args::Items(size_of::<nv_ioctl_card_info_t>()), Copied(cards::card_info)),
     row!(NV_ESC_REGISTER_FD, Gpu, args!(nv_ioctl_register_fd_t), Copied(cards::register_fd)),
     row!(
@@ -318,10 +324,4 @@ pub static ESCAPES: &[EscapeRow] = &[
         "no exports between processes"
     ),
     row!(NV_ESC_WAIT_OPEN_COMPLETE, Any, args!(nv_ioctl_wait_open_complete_t), Copied(cards::wait_open_complete)),
-    row!(NV_ESC_RM_CONFIG_GET, Control, Args::Any, Einval, REFUSED, DISPLAY),
-    row!(NV_ESC_RM_CONFIG_SET, Control, Args::Any, Einval, REFUSED, DISPLAY),
-    row!(NV_ESC_RM_CONFIG_GET_EX, Control, Args::Any, Einval, REFUSED, DISPLAY),
-    row!(NV_ESC_RM_CONFIG_SET_EX, Control, Args::Any, Einval, REFUSED, DISPLAY),
-    row!(NV_ESC_RM_ADD_VBLANK_CALLBACK, Control, Args::Any, Einval, REFUSED, DISPLAY),
-    row!(NV_ESC_RM_LOCKLESS_DIAGNOSTIC, Any, Args::Any, Einval, REFUSED, "desktop RM answers it in debug builds only"),
 ];
