@@ -9,4 +9,5 @@ mod hostile;
 mod launch;
 mod machine_code;
 mod ring;
+mod steps;
 mod threads;
