@@ -22,7 +22,7 @@ export TEGRARM_BACKEND ?= $(if $(wildcard /dev/nvgpu),nvgpu,sim)
 export TEGRARM_LIB     := $(LIB)
 
 .DEFAULT_GOAL := build
-.PHONY: build venv demo test cargo-test test-threads test-out-of-process fuzz ctest pytest test-tinygrad test-tinygrad-sample test-tinygrad-releases test-disasm lint header docs tsan bench clean distclean
+.PHONY: build venv demo install wheel wheels test test-aarch64 test-aarch64-sample cargo-test test-threads test-out-of-process fuzz ctest pytest test-tinygrad test-tinygrad-sample test-tinygrad-releases test-disasm lint header docs tsan bench clean distclean
 
 build:            ## the shared libraries (release)
 	$(CARGO) build --release --locked -p tegrarm -p tegrarm-preload
@@ -49,9 +49,56 @@ $(TEST_TINY): | venv
 demo: build venv  ## tensors through the library, two compilers
 	$(PY) examples/python/demo.py
 
+# --- installing ---------------------------------------------------------------------------------------------------
+
+VERSION   := $(shell sed -n '/^\[workspace.package\]/,/^$$/s/^version = "\(.*\)"/\1/p' Cargo.toml)
+SOVERSION := 0
+PREFIX    ?= /usr/local
+STRIP     ?= strip
+ROOT      := $(DESTDIR)$(PREFIX)
+FILL      := sed -e 's/@VERSION@/$(VERSION)/' -e 's/@SOVERSION@/$(SOVERSION)/'
+
+install: build    ## libraries, headers, pkg-config and CMake files under PREFIX (staged under DESTDIR)
+	install -d $(ROOT)/lib/pkgconfig $(ROOT)/lib/cmake/tegrarm $(ROOT)/include
+	install -m 755 -s --strip-program=$(STRIP) $(LIB) $(ROOT)/lib/libtegrarm.so.$(VERSION)
+	ln -sf libtegrarm.so.$(VERSION) $(ROOT)/lib/libtegrarm.so.$(SOVERSION)
+	ln -sf libtegrarm.so.$(SOVERSION) $(ROOT)/lib/libtegrarm.so
+	install -m 755 -s --strip-program=$(STRIP) $(dir $(LIB))libtegrarm_preload.so $(ROOT)/lib/
+	install -m 644 include/tegrarm.h include/tegrarm_abi.h $(ROOT)/include/
+	$(FILL) packaging/tegrarm.pc.in > $(ROOT)/lib/pkgconfig/tegrarm.pc
+	$(FILL) packaging/tegrarm-config.cmake.in > $(ROOT)/lib/cmake/tegrarm/tegrarm-config.cmake
+	$(FILL) packaging/tegrarm-config-version.cmake.in > $(ROOT)/lib/cmake/tegrarm/tegrarm-config-version.cmake
+
+# Cross builds: Debian's gcc-aarch64-linux-gnu, and qemu-user-static to run what they make.
+ARM      := aarch64-unknown-linux-gnu
+ARM_LIBC := /usr/aarch64-linux-gnu
+ARM_RUN  := qemu-aarch64-static -L $(ARM_LIBC)
+export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER ?= aarch64-linux-gnu-gcc
+export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER ?= $(ARM_RUN)
+ARM_RELEASE := $(CARGO_TARGET_DIR)/$(ARM)/release
+DIST     ?= $(CURDIR)/dist
+
+.PHONY: arm-build
+arm-build:
+	$(CARGO) build --release --locked --target $(ARM) -p tegrarm -p tegrarm-preload
+	@ln -sf libtegrarm.so $(ARM_RELEASE)/libtegrarm.so.0
+
+# wheel-from,DIRECTORY: a wheel with the libraries that lie there, named after the glibc they need.
+define wheel-from
+cp $(1)/libtegrarm.so $(1)/libtegrarm_preload.so python/tegrarm/
+TEGRARM_WHEEL_PLATFORM=$$($(CARGO) run --quiet --locked --example platform_tag $(1)/libtegrarm.so $(1)/libtegrarm_preload.so) \
+	$(PY) -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir $(DIST) ./python; \
+	made=$$?; rm -f python/tegrarm/libtegrarm.so python/tegrarm/libtegrarm_preload.so; exit $$made
+endef
+
+wheel: build venv ## dist/: a wheel with the libraries of this machine
+	$(call wheel-from,$(dir $(LIB)))
+wheels: wheel arm-build ## dist/: wheels with the libraries, for x86_64 and aarch64
+	$(call wheel-from,$(ARM_RELEASE))
+
 # --- tests --------------------------------------------------------------------------------------------------------
 
-test: cargo-test test-threads test-out-of-process ctest pytest test-tinygrad-sample  ## every test there is
+test: cargo-test test-threads test-out-of-process test-aarch64-sample ctest pytest test-tinygrad-sample  ## every test there is
 	@echo "make test: all suites passed"
 
 cargo-test:
@@ -81,6 +128,21 @@ test-out-of-process: build $(SIM) ## the suite on the device nodes of `tegrarm-s
 
 ctest: build venv
 	$(MAKE) --no-print-directory -C ctests PY=$(PY) test
+
+# The suites on another architecture: the same programs.
+test-aarch64: arm-build ## the root crate's and the simulator's Rust tests, and the C tests, under qemu-user
+	$(CARGO) test --locked --target $(ARM) -p tegrarm -p tegrarm-kmd -p tegra-sim
+	$(MAKE) --no-print-directory -C ctests $(ARM_CTEST) plain examples
+
+# What differs between architectures: memory order, host objects, structure layout. Part of `make test` where a cross compiler is.
+ARM_CTEST := CC=aarch64-linux-gnu-gcc TARGET=$(CARGO_TARGET_DIR)/$(ARM) RUN="$(ARM_RUN)" PY=$(PY)
+test-aarch64-sample: venv
+ifeq ($(and $(shell command -v aarch64-linux-gnu-gcc),$(shell command -v qemu-aarch64-static)),)
+	@echo "test-aarch64-sample: SKIPPED, there is no aarch64-linux-gnu-gcc or no qemu-aarch64-static"
+else
+	$(CARGO) test --locked --target $(ARM) -p tegrarm $(ARM_SAMPLE:%=--test %)
+endif
+ARM_SAMPLE := runtime_device runtime_hostobj runtime_replay barrier
 
 pytest: build venv $(TEST_TINY) $(SIM)
 	TEGRARM_TEST_TINY=$(TEST_TINY) $(PY) -m pytest -c python/pyproject.toml --rootdir python python/tests

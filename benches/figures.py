@@ -93,6 +93,57 @@ def compile_job(prefix: list[str]) -> float:
     return after.children_user + after.children_system - before.children_user - before.children_system
 
 
+def callgrind(binary: pathlib.Path, *arguments: str) -> int:
+    """Instructions of the functions called measured_*."""
+    tool = ["valgrind", "--tool=callgrind", "--toggle-collect=measured_*", "--callgrind-out-file=/dev/null"]
+    done = subprocess.run([*tool, binary, *arguments], capture_output=True, text=True, check=True)
+    return int(re.search(r"Collected : (\d+)", done.stderr)[1])
+
+
+def cubin() -> pathlib.Path:
+    made = WORK / "kernels.cubin"
+    if not made.exists():
+        subprocess.run([sys.executable, ROOT / "examples/c/compile.py", ROOT / "examples/c/kernels.cu", made], check=True)
+    return made
+
+
+def submit() -> None:
+    """A launch through the runtime, and the same descriptor, bank, words and doorbell from hand-written C."""
+    binary, launches = build("submit"), 1000
+    counts = {way: callgrind(binary, str(cubin()), way) / launches for way in ("runtime", "hand", "replay", "handreplay")}
+    line("tegrarm_launch, instructions", f"{counts['runtime']:.0f}", f"by hand in C {counts['hand']:.0f}")
+    line("  ratio", f"{counts['runtime'] / counts['hand']:.2f} x", "at most 1.05 x")
+    line("tegrarm_replay_submit, instructions", f"{counts['replay']:.0f}", f"its stores by hand in C {counts['handreplay']:.0f}")
+    done = subprocess.run([binary, cubin()], capture_output=True, text=True, check=True).stdout.split()
+    runtime, replay, hand = map(float, done)
+    line("tegrarm_launch, median time", f"{runtime:.2f} us", f"by hand in C {hand:.2f} us")
+    line("  ratio", f"{runtime / hand:.2f} x", "at most 1.10 x")
+    line("tegrarm_replay_submit, median time", f"{replay:.2f} us")
+
+
+def frontend() -> None:
+    env = {**os.environ, "DEV": "TEGRA+NV:CUDA"}
+    done = subprocess.run([sys.executable, ROOT / "benches" / "frontend.py"], env=env, capture_output=True, text=True, check=True)
+    names = ("a jit call of tinygrad, its graph's replay: CPU", "a cubin, tinygrad's loader, tegrarm_module_load: CPU")
+    for name, figures in zip(names, done.stdout.splitlines(), strict=True):
+        theirs, ours = map(float, figures.split())
+        line(name, f"{theirs:.0f}, {ours:.0f} us", f"{theirs / ours:.0f} x; at least 20 x")
+
+
+def copies() -> None:
+    for text in subprocess.run([build("copies")], capture_output=True, text=True, check=True).stdout.splitlines():
+        size, into, out = text.split()
+        line(f"copy in, copy out of {size} MiB: memcpy's bandwidth times", f"{into}, {out}", "at least 0.95")
+
+
+def buffers() -> None:
+    run = [str(LIBDIR / "tegrarm-sim"), "run", "--"]
+    env = {**os.environ, "TEGRARM_BACKEND": "nvgpu"}
+    done = subprocess.run([*run, build("buffers")], env=env, capture_output=True, text=True, check=True).stdout.split()
+    ours, hand = map(float, done)
+    line("a buffer allocated and freed; nine system calls in C", f"{ours:.0f}, {hand:.0f} us", f"{ours / hand:.2f} x; at most 1.10 x")
+
+
 def supervised() -> None:
     run = [str(LIBDIR / "tegrarm-sim"), "run", "--"]
     binary = build("supervised")
@@ -128,6 +179,10 @@ def main() -> None:
     print("kernel calls of one 1 MiB buffer: allocated, mapped for GPU and CPU, freed")
     alloc_free_calls()
     latency()
+    submit()
+    frontend()
+    copies()
+    buffers()
     supervised()
     preload()
     demo()

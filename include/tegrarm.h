@@ -14,6 +14,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#define TEGRARM_VERSION_MAJOR 0
+#define TEGRARM_VERSION_MINOR 1
+#define TEGRARM_VERSION_PATCH 0
+#define TEGRARM_VERSION "0.1.0"
+
 /**
  * Memory of a device that CPU and GPU share. A handle, as `tegrarm_device`.
  */

@@ -355,3 +355,35 @@ fn threads_share_a_device() {
     });
     assert!(board.kmd.census().is_none_or(|c| c.channels > 0));
 }
+
+#[test]
+fn modules_share_memory_and_give_it_back() {
+    let Board { kmd, device } = board();
+    let handles = || kmd.census().map(|c| c.handles);
+    let sum = |module: &Arc<Module>| {
+        let (a, c) = (f32s(&device, &[1.5; 32]), f32s(&device, &[0.0; 32]));
+        let [pa, pc] = [&a, &c].map(|b| b.address().to_le_bytes());
+        run_with(&module.kernel("vecadd").unwrap(), line(32), &[&pa, &pa, &pc, &32u32.to_le_bytes()]);
+        assert_eq!(floats(&c), [3.0; 32]);
+    };
+    let first = load(&device, "vecadd", "nvrtc");
+    let one = handles();
+    let mut modules: Vec<Option<Arc<Module>>> = (0..40).map(|i| Some(load(&device, "vecadd", ROUTES[i % 4]))).collect();
+    assert_eq!(handles(), one, "a block holds them all");
+    for order in [[0, 2], [1, 2]] {
+        // Every second one goes, and its room is used again.
+        for i in (order[0]..40).step_by(order[1]) {
+            modules[i] = None;
+        }
+        let again: Vec<_> = (0..20).map(|i| load(&device, "vecadd", ROUTES[i % 4])).collect();
+        modules.iter().flatten().chain(&again).for_each(sum);
+        assert_eq!(handles(), one);
+    }
+    sum(&first);
+    // A variable that starts as zero does so where another module's code was.
+    let global = i32s(&device, &[0; 35]);
+    for _ in 0..3 {
+        run(&load(&device, "constants", "nvrtc").kernel("globals").unwrap(), line(32), &[&global]);
+        assert_eq!(ints(&global)[..3], [40, 2, 8]);
+    }
+}

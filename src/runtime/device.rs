@@ -5,6 +5,7 @@
 use super::commands::Engine;
 use super::cubin::Kernel;
 use super::fault::{FaultInfo, Watch};
+use super::heap::Heap;
 use super::launch::{Launch, LaunchError, Limits};
 use super::memory::{Cache, Doorbell, Memory};
 use super::module::{KernelRef, Module};
@@ -52,6 +53,7 @@ pub struct Device {
     watch: Arc<Watch>,
     last: AtomicU64,
     doorbell: Arc<Doorbell>,
+    code: Arc<Heap>,
     session: Arc<Session>,
     profile: Profile,
     context: Context,
@@ -89,6 +91,7 @@ impl Device {
             last: AtomicU64::new(queue.last()),
             work: Mutex::new(Work { queue, local: FIRST_LOCAL, arena }),
             doorbell,
+            code: Heap::new(&session),
             session,
             profile,
             context,
@@ -232,6 +235,11 @@ impl Device {
     /// Progress of its channel.
     pub fn timeline(&self) -> &Arc<Timeline> {
         &self.timeline
+    }
+
+    /// Memory for machine code.
+    pub fn code(&self) -> &Arc<Heap> {
+        &self.code
     }
 
     /// The doorbell of all its channels.

@@ -10,6 +10,7 @@ pub mod cubin;
 pub mod device;
 pub mod elf;
 pub mod fault;
+pub mod heap;
 pub mod hostobj;
 pub mod launch;
 pub mod memory;

@@ -2,7 +2,7 @@
 
 use super::cubin::{Cubin, Kernel};
 use super::device::Device;
-use super::memory::{Cache, Memory};
+use super::heap::Piece;
 use super::prepared::Prepared;
 use crate::status::{RmError, RmResult, fail};
 use parking_lot::Mutex;
@@ -13,7 +13,7 @@ use tegrarm_abi::rm::status::*;
 pub struct Module {
     device: Arc<Device>,
     cubin: Cubin,
-    memory: Memory,
+    memory: Piece,
 }
 
 /// A kernel of a loaded module.
@@ -32,9 +32,10 @@ impl Module {
     pub fn load(device: &Arc<Device>, image: &[u8], capability: u32) -> RmResult<Arc<Module>> {
         let bad = |e: super::elf::LoadError| RmError::new(NV_ERR_INVALID_ARGUMENT, format!("loading a module: {e}"));
         let cubin = Cubin::parse(image, capability).map_err(bad)?;
-        let memory = Memory::new(device.session(), cubin.memory_size(), Cache::WriteCombined)?;
+        let memory = device.code().take(cubin.memory_size())?;
         let bytes = cubin.place(memory.va()).map_err(bad)?;
         memory.write(0, &bytes)?;
+        memory.zero_from(bytes.len() as u64)?;
         Ok(Arc::new(Module { device: device.clone(), cubin, memory }))
     }
 

@@ -3,6 +3,8 @@
 #![allow(unsafe_code)]
 
 use crate::Errno;
+use nix::fcntl::OFlag;
+use std::os::fd::AsRawFd;
 
 /// `len` bytes at an address: of a local buffer, or of whatever the pointer points at.
 #[inline]
@@ -42,7 +44,7 @@ impl Own {
         let (local, remote) = (piece(into.as_mut_ptr() as u64, into.len()), piece(addr, into.len()));
         // SAFETY: `local` is `into`; the kernel checks the other address itself.
         let done = unsafe { libc::process_vm_readv(self.pid, &local, 1, &remote, 1, 0) };
-        if done == into.len() as isize { Ok(()) } else { Err(Errno::EFAULT) }
+        if done == into.len() as isize { Ok(()) } else { otherwise(|| piped_read(addr, into)) }
     }
 
     /// Copies `bytes` to `addr`.
@@ -55,7 +57,7 @@ impl Own {
         // SAFETY: `local` is only read. Whoever gave `addr` gave it to be written, so nothing else relies on what is
         // there; the kernel checks that the range is mapped writable.
         let done = unsafe { libc::process_vm_writev(self.pid, &local, 1, &remote, 1, 0) };
-        if done == bytes.len() as isize { Ok(()) } else { Err(Errno::EFAULT) }
+        if done == bytes.len() as isize { Ok(()) } else { otherwise(|| piped_write(addr, bytes)) }
     }
 
     /// Copies to two addresses with one system call.
@@ -71,8 +73,62 @@ impl Own {
         if done == (first.1.len() + second.1.len()) as isize {
             return Ok(());
         }
+        if done < 0 && Errno::last() == Errno::ENOSYS {
+            self.write(first.0, first.1).map_err(|_| Unwritable::First)?;
+            return self.write(second.0, second.1).map_err(|_| Unwritable::Second);
+        }
         Err(if done < first.1.len() as isize { Unwritable::First } else { Unwritable::Second })
     }
+}
+
+/// After a copy that failed: tries `again` where the system call itself does not exist (qemu-user, some sandboxes).
+///
+/// # Errors
+/// `EFAULT`, or what the other way says.
+#[cold]
+pub fn otherwise(again: impl FnOnce() -> Result<(), Errno>) -> Result<(), Errno> {
+    if Errno::last() == Errno::ENOSYS { again() } else { Err(Errno::EFAULT) }
+}
+
+/// Never more than a pipe holds.
+const PIECE: usize = 4096;
+
+/// [`Own::read`] by way of a pipe: writing to it has the kernel read, and check, our memory.
+///
+/// # Errors
+/// `EFAULT` when the range is not readable; what opening a pipe says.
+pub fn piped_read(addr: u64, into: &mut [u8]) -> Result<(), Errno> {
+    let (out, into_pipe) = nix::unistd::pipe2(OFlag::O_CLOEXEC)?;
+    for (piece, offset) in into.chunks_mut(PIECE).zip((0..).step_by(PIECE)) {
+        let from = (addr + offset) as usize as *const libc::c_void;
+        // SAFETY: only the kernel reads there, after it has looked whether it may.
+        if unsafe { libc::write(into_pipe.as_raw_fd(), from, piece.len()) } != piece.len() as isize {
+            return Err(Errno::EFAULT);
+        }
+        if nix::unistd::read(&out, piece)? != piece.len() {
+            return Err(Errno::EFAULT);
+        }
+    }
+    Ok(())
+}
+
+/// [`Own::write`] by way of a pipe.
+///
+/// # Errors
+/// `EFAULT` when the range is not writable; what opening a pipe says.
+pub fn piped_write(addr: u64, bytes: &[u8]) -> Result<(), Errno> {
+    let (out, into_pipe) = nix::unistd::pipe2(OFlag::O_CLOEXEC)?;
+    for (piece, offset) in bytes.chunks(PIECE).zip((0..).step_by(PIECE)) {
+        if nix::unistd::write(&into_pipe, piece)? != piece.len() {
+            return Err(Errno::EFAULT);
+        }
+        let to = (addr + offset) as usize as *mut libc::c_void;
+        // SAFETY: as in `Own::write`: the kernel checks that the range is writable.
+        if unsafe { libc::read(out.as_raw_fd(), to, piece.len()) } != piece.len() as isize {
+            return Err(Errno::EFAULT);
+        }
+    }
+    Ok(())
 }
 
 /// Copies `bytes` to `addr`.
@@ -110,6 +166,19 @@ mod tests {
         assert_eq!(read(addr, 4), Ok(vec![1, 2, 3, 4]));
         assert_eq!(write(addr + 1, &[9, 8]), Ok(()));
         assert_eq!(read(addr, 4), Ok(vec![1, 9, 8, 4]));
+    }
+
+    #[test]
+    fn a_pipe_does_the_same() {
+        let mut there: Vec<u8> = (0..10_000u32).map(|i| i as u8).collect();
+        let (addr, mut copy) = (there.as_mut_ptr() as u64, vec![0; 10_000]);
+        assert_eq!(piped_read(addr, &mut copy), Ok(()));
+        assert_eq!(copy, there);
+        copy.iter_mut().for_each(|byte| *byte ^= 0x55);
+        assert_eq!(piped_write(addr, &copy), Ok(()));
+        assert_eq!(read(addr, 10_000), Ok(copy));
+        assert_eq!(piped_read(16, &mut [0; 4]), Err(Errno::EFAULT));
+        assert_eq!(piped_write(16, &[1]), Err(Errno::EFAULT));
     }
 
     #[test]

@@ -73,17 +73,18 @@ const FORMAT_BYTES: u8 = 4;
 /// # Errors
 /// When an entry runs over the section's end or has an unknown format.
 pub fn read<'a>(section: &Section<'_>, data: &'a [u8]) -> Result<Vec<Attribute<'a>>, LoadError> {
-    let mut found = Vec::new();
+    // Most entries are headers with a few dwords.
+    let mut found = Vec::with_capacity(data.len() / 8);
     let mut at = 0;
     while at < data.len() {
-        let place = section.place(at as u64);
+        let place = || section.place(at as u64);
         let short = |needed: usize| {
-            place.error(Problem::Truncated { needed: needed as u64, available: (data.len() - at) as u64 })
+            place().error(Problem::Truncated { needed: needed as u64, available: (data.len() - at) as u64 })
         };
         let header = data.get(at..at + HEADER).ok_or_else(|| short(HEADER))?;
         let (format, id, value) = (header[0], header[1], u16::from_le_bytes([header[2], header[3]]));
         if !(1..=FORMAT_BYTES).contains(&format) {
-            return Err(place.error(Problem::Limit { what: "attribute format", value: format.into(), limit: 4 }));
+            return Err(place().error(Problem::Limit { what: "attribute format", value: format.into(), limit: 4 }));
         }
         let length = if format == FORMAT_BYTES { usize::from(value) } else { 0 };
         let body = data.get(at + HEADER..at + HEADER + length).ok_or_else(|| short(HEADER + length))?;

@@ -3,7 +3,7 @@
 use super::attributes::{self, Attribute, id};
 use super::layout::{Home, Layout, bank};
 use crate::runtime::elf::{LoadError, Object, Problem, Section, Symbol};
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 /// Bytes at the top of each thread's stack that the ABI keeps for itself.
 pub const STACK_RESERVE: u32 = 0x240;
@@ -105,10 +105,10 @@ impl Kernel {
 /// Numbers `.nv.info` gives per function symbol.
 #[derive(Debug, Default)]
 struct PerFunction {
-    registers: HashMap<u32, u32>,
-    min_stack: HashMap<u32, u32>,
-    max_stack: HashMap<u32, u32>,
-    frame: HashMap<u32, u32>,
+    registers: BTreeMap<u32, u32>,
+    min_stack: BTreeMap<u32, u32>,
+    max_stack: BTreeMap<u32, u32>,
+    frame: BTreeMap<u32, u32>,
 }
 
 /// All kernels of a module, in symbol order.
@@ -116,10 +116,10 @@ struct PerFunction {
 /// # Errors
 /// When a kernel's own records are missing, contradict each other or lie outside the file.
 pub fn read(object: &Object<'_>, layout: &Layout) -> Result<Vec<Kernel>, LoadError> {
-    let by_name: HashMap<&str, usize> = object.sections().iter().enumerate().map(|(i, s)| (s.name, i)).collect();
+    let by_name: BTreeMap<&str, usize> = object.sections().iter().enumerate().map(|(i, s)| (s.name, i)).collect();
     let module = module_attributes(object, &by_name)?;
     let mut kernels: Vec<Kernel> = Vec::new();
-    let mut seen = std::collections::HashSet::new();
+    let mut seen = std::collections::BTreeSet::new();
     for (index, symbol) in object.symbols().iter().enumerate() {
         if symbol.kind() != FUNCTION || symbol.other & ENTRY == 0 || symbol.section == 0 {
             continue;
@@ -134,7 +134,7 @@ pub fn read(object: &Object<'_>, layout: &Layout) -> Result<Vec<Kernel>, LoadErr
     Ok(kernels)
 }
 
-fn module_attributes(object: &Object<'_>, by_name: &HashMap<&str, usize>) -> Result<PerFunction, LoadError> {
+fn module_attributes(object: &Object<'_>, by_name: &BTreeMap<&str, usize>) -> Result<PerFunction, LoadError> {
     let mut found = PerFunction::default();
     let Some(section) = by_name.get(".nv.info").map(|&i| &object.sections()[i]) else { return Ok(found) };
     for a in attributes::read(section, object.data(section))? {
@@ -153,7 +153,7 @@ fn module_attributes(object: &Object<'_>, by_name: &HashMap<&str, usize>) -> Res
 struct Reader<'r, 'a> {
     object: &'r Object<'a>,
     layout: &'r Layout,
-    by_name: &'r HashMap<&'a str, usize>,
+    by_name: &'r BTreeMap<&'a str, usize>,
     module: &'r PerFunction,
 }
 
@@ -203,7 +203,7 @@ impl<'r, 'a> Reader<'r, 'a> {
     }
 
     fn stack(&self, index: u32, text: &Section<'_>) -> Result<Stack, LoadError> {
-        let of = |table: &HashMap<u32, u32>| table.get(&index).copied().unwrap_or(0);
+        let of = |table: &BTreeMap<u32, u32>| table.get(&index).copied().unwrap_or(0);
         if of(&self.module.min_stack) == UNBOUNDED {
             return Ok(Stack::Unbounded);
         }

@@ -189,16 +189,17 @@ impl<'a> Object<'a> {
         }
         let link = table.header.sh_link as usize;
         let names = self.sections.get(link);
-        let names = names.ok_or(table.place(0).error(Problem::Index { what: "string table", index: link as u64 }))?;
+        let names =
+            names.ok_or_else(|| table.place(0).error(Problem::Index { what: "string table", index: link as u64 }))?;
         let mut strings = Strings::new(self.data(names), self.bytes.len());
         let count = bytes.len() / SYMBOL_SIZE as usize;
         let symbols = Symtab::parse(bytes, 0, count, CTX).map_err(|_| table.place(0).error(Problem::Record))?;
         symbols
             .iter()
             .map(|s| {
-                let place = names.place(s.st_name as u64);
+                let nameless = || names.place(s.st_name as u64).error(Problem::Name);
                 Ok(Symbol {
-                    name: strings.at(s.st_name as u64).ok_or_else(|| place.error(Problem::Name))?,
+                    name: strings.at(s.st_name as u64).ok_or_else(nameless)?,
                     section: s.st_shndx,
                     value: s.st_value,
                     size: s.st_size,
@@ -260,8 +261,9 @@ fn name_sections<'a>(
 ) -> Result<Vec<Section<'a>>, LoadError> {
     let index = usize::from(header.e_shstrndx);
     let place = Place::file(header.e_shoff);
-    let table =
-        headers.get(index).ok_or(place.error(Problem::Index { what: "section name table", index: index as u64 }))?;
+    let table = headers
+        .get(index)
+        .ok_or_else(|| place.error(Problem::Index { what: "section name table", index: index as u64 }))?;
     let (start, size) = (table.sh_offset, table.sh_size);
     let strings = file_range(bytes, &Section { name: "", header: table.clone() });
     let strings = strings.ok_or_else(|| {

@@ -20,8 +20,10 @@ use std::time::{Duration, Instant};
 use steps::Now;
 use tegrarm_abi::rm::status::*;
 
-/// How long a wait spins at first.
-const SPIN: Duration = Duration::from_micros(50);
+/// How long a wait spins before it sleeps.
+const SPIN: Duration = Duration::from_micros(20);
+/// Runs that took longer than this many spins are slept through for a half before the next wait spins at all.
+const LONG: u32 = 8;
 /// Looks at the clock once in this many looks at the timeline.
 const LOOKS: u32 = 64;
 const FIRST_SLEEP: Duration = Duration::from_micros(20);
@@ -46,6 +48,8 @@ pub struct Replay {
     spin: Duration,
     /// What the run in flight is waited for with.
     in_flight: Option<u64>,
+    /// How long the last wait took that had to wait.
+    waited: Duration,
     runs: u64,
     /// Declared last: the channel goes when nothing uses it any more.
     own: Option<Own>,
@@ -79,6 +83,7 @@ impl Replay {
             slots: 0,
             spin: SPIN,
             in_flight: None,
+            waited: Duration::ZERO,
             runs: 0,
             own: None,
         }
@@ -272,7 +277,7 @@ impl Replay {
     pub fn wait(&mut self, deadline: Option<Duration>) -> RmResult<()> {
         let (Some(target), Some(signal)) = (self.in_flight, &self.signal) else { return Ok(()) };
         if signal.read_u64() < target {
-            self.wait_longer(signal, target, deadline)?;
+            self.waited = self.wait_longer(signal, target, deadline)?;
         }
         std::sync::atomic::fence(std::sync::atomic::Ordering::Acquire);
         self.in_flight = None;
@@ -282,16 +287,22 @@ impl Replay {
         Ok(())
     }
 
-    fn wait_longer(&self, signal: &Place, target: u64, deadline: Option<Duration>) -> RmResult<()> {
+    /// Sleeps through what is known to take long, spins, then sleeps. Returns how long it took.
+    fn wait_longer(&self, signal: &Place, target: u64, deadline: Option<Duration>) -> RmResult<Duration> {
         let start = Instant::now();
-        let spin = deadline.map_or(self.spin, |d| d.min(self.spin));
+        let left = |waited: Duration| deadline.map_or(Duration::MAX, |d| d.saturating_sub(waited));
         let mut sleep = FIRST_SLEEP;
+        if self.waited > self.spin.saturating_mul(LONG) {
+            sleep = (self.waited / 16).clamp(FIRST_SLEEP, LONGEST_SLEEP);
+            std::thread::sleep((self.waited / 2).min(LONGEST_SLEEP).min(left(Duration::ZERO)));
+        }
+        let spin = start.elapsed().saturating_add(self.spin);
         loop {
             // In this order: a release that came before the fault still counts.
             let stopped = self.is_stopped();
             for _ in 0..LOOKS {
                 if signal.read_u64() >= target {
-                    return Ok(());
+                    return Ok(start.elapsed());
                 }
                 std::hint::spin_loop();
             }
@@ -299,7 +310,7 @@ impl Replay {
                 self.check()?;
             }
             let waited = start.elapsed();
-            if deadline.is_some_and(|d| waited >= d) {
+            if left(waited).is_zero() {
                 let reached = signal.read_u64();
                 fail!(
                     NV_ERR_TIMEOUT,
@@ -309,7 +320,7 @@ impl Replay {
                 );
             }
             if waited >= spin {
-                std::thread::sleep(deadline.map_or(sleep, |d| sleep.min(d - waited)));
+                std::thread::sleep(sleep.min(left(waited)));
                 sleep = (sleep * 2).min(LONGEST_SLEEP);
             }
         }

@@ -7,6 +7,7 @@ use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use std::io::{BufRead, BufReader};
 use std::os::fd::{BorrowedFd, IntoRawFd, OwnedFd, RawFd};
 use std::ptr::NonNull;
+use tegrarm_kmd::memory::{otherwise, piped_read, piped_write};
 use tegrarm_kmd::{Errno, Mapping};
 
 /// This process. Its memory is reached with `process_vm_readv` and `process_vm_writev` on our own pid, so that a
@@ -77,14 +78,17 @@ impl Process for InProcess {
         let local = libc::iovec { iov_base: buf.as_mut_ptr().cast(), iov_len: buf.len() };
         let remote = libc::iovec { iov_base: addr as *mut libc::c_void, iov_len: buf.len() };
         // SAFETY: writes into `buf` only, at most its length; the other address is checked by the system call.
-        whole(unsafe { libc::process_vm_readv(self.pid, &local, 1, &remote, 1, 0) }, buf.len())
+        let copied = unsafe { libc::process_vm_readv(self.pid, &local, 1, &remote, 1, 0) };
+        if copied == buf.len() as isize { Ok(()) } else { otherwise(|| piped_read(addr, buf)) }
     }
 
     fn write(&self, addr: u64, bytes: &[u8]) -> Result<(), Errno> {
         let local = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
         let remote = libc::iovec { iov_base: addr as *mut libc::c_void, iov_len: bytes.len() };
         // SAFETY: reads from `bytes` only; it writes where the caller of the ioctl asked, if that is writable.
-        whole(unsafe { libc::process_vm_writev(self.pid, &local, 1, &remote, 1, 0) }, bytes.len())
+        let copied = unsafe { libc::process_vm_writev(self.pid, &local, 1, &remote, 1, 0) };
+        // A short count is a bad page on the way.
+        if copied == bytes.len() as isize { Ok(()) } else { otherwise(|| piped_write(addr, bytes)) }
     }
 
     fn vma(&self, addr: u64) -> Option<Vma> {
@@ -141,11 +145,6 @@ fn alias(addr: u64, len: usize) -> Option<Backing> {
     }
     // SAFETY: the new range is ours alone.
     Backing::alias(unsafe { Mapping::from_raw(NonNull::new(second.cast())?, len) })
-}
-
-/// The copy system calls report a short count when they hit a bad page on the way.
-fn whole(copied: isize, wanted: usize) -> Result<(), Errno> {
-    if copied == wanted as isize { Ok(()) } else { Err(Errno::EFAULT) }
 }
 
 #[cfg(test)]

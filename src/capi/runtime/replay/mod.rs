@@ -55,9 +55,10 @@ pub extern "C" fn tegrarm_replay_destroy(replay: *mut tegrarm_replay) -> NV_STAT
     })
 }
 
-/// Sets how long waits for this replay spin before they sleep, in nanoseconds; 50000 at first.
+/// Sets how long waits for this replay spin before they sleep, in nanoseconds; 20000 at first.
 ///
-/// A wait that ends while it spins makes no system call. Errors: 0x57 no such replay, 0x63 another thread is in a call of
+/// A wait that ends while it spins makes no system call. When the last run took many times as long, the next wait sleeps
+/// through half of that time first. Errors: 0x57 no such replay, 0x63 another thread is in a call of
 /// it.
 #[unsafe(no_mangle)]
 pub extern "C" fn tegrarm_replay_spin(replay: *mut tegrarm_replay, nanoseconds: NvU64) -> NV_STATUS {

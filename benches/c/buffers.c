@@ -1,0 +1,102 @@
+/* A 1 MiB buffer allocated and freed: through the runtime, and the same nine system calls by hand, in turns. To be run on device
+ * nodes (`tegrarm-sim run`, or a board). Prints median microseconds of both. */
+#include <fcntl.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "../../examples/c/example.h"
+
+/* The kernel's interface (linux/nvgpu.h, linux/nvmap.h), as far as it is used here. */
+#define NVGPU_GPU_IOCTL_ALLOC_AS 0xc0404708
+#define NVGPU_AS_IOCTL_MAP_BUFFER_EX 0xc0284107
+#define NVGPU_AS_IOCTL_UNMAP_BUFFER 0xc0084105
+#define NVMAP_IOC_CREATE 0xc0084e00
+#define NVMAP_IOC_ALLOC 0x40144e03
+#define NVMAP_IOC_GET_FD 0xc0084e0f
+#define NVMAP_IOC_FREE 0x4e04
+
+struct nvmap_create_handle { uint32_t size_or_fd, handle; };
+struct nvmap_alloc_handle { uint32_t handle, heap_mask, flags, align; int32_t numa_nid; };
+struct nvgpu_alloc_as_args {
+    uint32_t big_page_size;
+    int32_t as_fd;
+    uint32_t flags, reserved;
+    uint64_t va_range_start, va_range_end, va_range_split;
+    uint32_t padding[6];
+};
+struct nvgpu_as_map_buffer_ex_args {
+    uint32_t flags;
+    int16_t compr_kind, incompr_kind;
+    uint32_t dmabuf_fd, page_size;
+    uint64_t buffer_offset, mapping_size, offset;
+};
+
+enum { ROUNDS = 2000, SIZE = 1 << 20 };
+static double took[2][ROUNDS];
+static int nvmap, space;
+
+static double now_us(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec * 1e6 + (double)t.tv_nsec / 1e3;
+}
+
+static int ascending(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static void call(int fd, unsigned long request, void *arg)
+{
+    if (ioctl(fd, request, arg) != 0) {
+        perror("ioctl");
+        _exit(1);
+    }
+}
+
+static void by_hand(void)
+{
+    struct nvmap_create_handle buffer = {.size_or_fd = SIZE};
+    call(nvmap, NVMAP_IOC_CREATE, &buffer);
+    struct nvmap_alloc_handle alloc = {.handle = buffer.handle, .heap_mask = 1u << 30, .flags = 0x09000002, .align = 4096};
+    call(nvmap, NVMAP_IOC_ALLOC, &alloc);
+    call(nvmap, NVMAP_IOC_GET_FD, &buffer);
+    struct nvgpu_as_map_buffer_ex_args map = {.dmabuf_fd = buffer.size_or_fd, .compr_kind = -1, .page_size = 4096};
+    call(space, NVGPU_AS_IOCTL_MAP_BUFFER_EX, &map);
+    void *p = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, (int)buffer.size_or_fd, 0);
+    if (p == MAP_FAILED || munmap(p, SIZE) != 0)
+        _exit(1);
+    call(space, NVGPU_AS_IOCTL_UNMAP_BUFFER, &map.offset);
+    close((int)buffer.size_or_fd);
+    call(nvmap, NVMAP_IOC_FREE, (void *)(uintptr_t)buffer.handle);
+}
+
+int main(void)
+{
+    int ctrl = open("/dev/nvgpu/igpu0/ctrl", O_RDWR);
+    nvmap = open("/dev/nvmap", O_RDWR);
+    struct nvgpu_alloc_as_args as = {.flags = 2, .va_range_start = 0x200000, .va_range_end = 0xff00000000};
+    call(ctrl, NVGPU_GPU_IOCTL_ALLOC_AS, &as);
+    space = as.as_fd;
+    struct tegrarm_device *device;
+    CHECK(tegrarm_device_open(0, &device));
+    for (int i = 0; i < ROUNDS; i++) {
+        double start = now_us();
+        struct tegrarm_buffer *b;
+        CHECK(tegrarm_buffer_alloc(device, SIZE, 0, &b));
+        CHECK(tegrarm_buffer_free(b));
+        double middle = now_us();
+        by_hand();
+        took[0][i] = middle - start;
+        took[1][i] = now_us() - middle;
+    }
+    for (int way = 0; way < 2; way++)
+        qsort(took[way], ROUNDS, sizeof took[way][0], ascending);
+    printf("%.2f %.2f\n", took[0][ROUNDS / 2], took[1][ROUNDS / 2]);
+    CHECK(tegrarm_device_close(device));
+    return 0;
+}

@@ -1,0 +1,49 @@
+/* tegrarm_copy_in and _out against memcpy on the same memory: the best of many rounds, for several sizes. Prints, a line for
+ * each size: MiB, ratio in, ratio out (1 is memcpy's own bandwidth). */
+#include <time.h>
+
+#include "../../examples/c/example.h"
+
+enum { ROUNDS = 60 };
+
+static double now_us(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec * 1e6 + (double)t.tv_nsec / 1e3;
+}
+
+int main(void)
+{
+    static const size_t sizes[] = {1 << 20, 4 << 20, 16 << 20, 64 << 20};
+    struct tegrarm_device *device;
+    CHECK(tegrarm_device_open(0, &device));
+    for (size_t s = 0; s < sizeof sizes / sizeof sizes[0]; s++) {
+        size_t size = sizes[s];
+        Floats f = floats(device, size / sizeof(float));
+        char *other = malloc(size);
+        memset(other, 1, size);
+        memset(f.cpu, 1, size);
+        double best[4] = {1e18, 1e18, 1e18, 1e18};
+        for (int i = 0; i < ROUNDS; i++) { /* in turns */
+            double t[5];
+            t[0] = now_us();
+            CHECK(tegrarm_copy_in(f.buffer, 0, other, size));
+            t[1] = now_us();
+            memcpy(f.cpu, other, size);
+            t[2] = now_us();
+            CHECK(tegrarm_copy_out(f.buffer, 0, other, size));
+            t[3] = now_us();
+            memcpy(other, f.cpu, size);
+            t[4] = now_us();
+            for (int k = 0; k < 4; k++)
+                if (t[k + 1] - t[k] < best[k])
+                    best[k] = t[k + 1] - t[k];
+        }
+        printf("%zu %.3f %.3f\n", size >> 20, best[1] / best[0], best[3] / best[2]);
+        CHECK(tegrarm_buffer_free(f.buffer));
+        free(other);
+    }
+    CHECK(tegrarm_device_close(device));
+    return 0;
+}

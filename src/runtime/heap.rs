@@ -1,0 +1,123 @@
+//! Memory for machine code: modules share large blocks, so that loading one makes no kernel call as long as there is
+//! room.
+
+use super::memory::{Cache, Memory};
+use super::session::Session;
+use crate::status::RmResult;
+use parking_lot::Mutex;
+use std::sync::Arc;
+
+/// Bytes of a block; a larger module has one of its own.
+const BLOCK: u64 = 1 << 20;
+/// Pieces are whole pages: no section asks for more alignment.
+const UNIT: u64 = 4096;
+
+/// All code memory of a device.
+pub struct Heap {
+    session: Arc<Session>,
+    blocks: Mutex<Vec<Block>>,
+}
+
+struct Block {
+    memory: Arc<Memory>,
+    /// Free ranges (offset, length) in order, never touching each other.
+    free: Vec<(u64, u64)>,
+}
+
+/// A piece of a block; free again when dropped.
+pub struct Piece {
+    heap: Arc<Heap>,
+    memory: Arc<Memory>,
+    offset: u64,
+    len: u64,
+}
+
+impl Heap {
+    /// An empty one.
+    pub fn new(session: &Arc<Session>) -> Arc<Heap> {
+        Arc::new(Heap { session: session.clone(), blocks: Mutex::default() })
+    }
+
+    /// Takes `len` bytes, whose contents are whatever was there.
+    ///
+    /// # Errors
+    /// As [`Memory::new`].
+    pub fn take(self: &Arc<Heap>, len: u64) -> RmResult<Piece> {
+        let len = len.next_multiple_of(UNIT);
+        if let Some((memory, offset)) = self.blocks.lock().iter_mut().find_map(|block| block.take(len)) {
+            return Ok(Piece { heap: self.clone(), memory, offset, len });
+        }
+        // Not under the lock: this makes kernel calls.
+        let size = len.max(BLOCK);
+        let memory = Arc::new(Memory::new(&self.session, size, Cache::WriteCombined)?);
+        let free = if size > len { vec![(len, size - len)] } else { Vec::new() };
+        self.blocks.lock().push(Block { memory: memory.clone(), free });
+        Ok(Piece { heap: self.clone(), memory, offset: 0, len })
+    }
+}
+
+impl Block {
+    fn take(&mut self, len: u64) -> Option<(Arc<Memory>, u64)> {
+        let at = self.free.iter().position(|&(_, free)| free >= len)?;
+        let (offset, free) = self.free[at];
+        if free == len {
+            self.free.remove(at);
+        } else {
+            self.free[at] = (offset + len, free - len);
+        }
+        Some((self.memory.clone(), offset))
+    }
+
+    /// Gives a range back. True when the whole block is free.
+    fn give(&mut self, offset: u64, len: u64) -> bool {
+        let at = self.free.partition_point(|&(start, _)| start < offset);
+        self.free.insert(at, (offset, len));
+        // With the one behind, then with the one before.
+        for first in [Some(at), at.checked_sub(1)].into_iter().flatten() {
+            if let [(start, len), (next, more)] = self.free.get(first..first + 2).unwrap_or(&[])
+                && start + len == *next
+            {
+                self.free[first] = (*start, len + more);
+                self.free.remove(first + 1);
+            }
+        }
+        self.free == [(0, self.memory.len())]
+    }
+}
+
+impl Piece {
+    /// Its GPU address.
+    #[inline]
+    pub fn va(&self) -> u64 {
+        self.memory.va() + self.offset
+    }
+
+    /// Copies bytes in.
+    ///
+    /// # Errors
+    /// 0x20 when they do not fit.
+    pub fn write(&self, offset: u64, bytes: &[u8]) -> RmResult<()> {
+        self.memory.write(self.offset + offset, bytes)
+    }
+
+    /// Zeroes everything from `offset` on.
+    ///
+    /// # Errors
+    /// 0x20 when `offset` lies outside.
+    pub fn zero_from(&self, offset: u64) -> RmResult<()> {
+        self.memory.zero(self.offset + offset, self.len.saturating_sub(offset))
+    }
+}
+
+impl Drop for Piece {
+    fn drop(&mut self) {
+        let mut blocks = self.heap.blocks.lock();
+        let Some(at) = blocks.iter().position(|block| Arc::ptr_eq(&block.memory, &self.memory)) else { return };
+        // One empty block stays for the next module; a second one, or a large one, is given back.
+        if blocks[at].give(self.offset, self.len) && (blocks.len() > 1 || self.memory.len() > BLOCK) {
+            let block = blocks.swap_remove(at);
+            drop(blocks);
+            drop(block);
+        }
+    }
+}

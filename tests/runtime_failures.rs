@@ -1,0 +1,265 @@
+//! Every function of the runtime, with every ioctl it makes failing once: the right status, nothing left behind, and
+//! the device goes on where it was open before.
+#![cfg(feature = "sim")]
+
+mod common;
+
+use common::Board;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+use tegrarm::rm::Rm;
+use tegrarm::runtime::device::{Buffer, Device};
+use tegrarm::runtime::launch::{Dim3, Launch};
+use tegrarm::runtime::memory::{Cache, Memory};
+use tegrarm::runtime::module::{KernelRef, Module};
+use tegrarm::runtime::params;
+use tegrarm::runtime::replay::{Place, Replay};
+use tegrarm::status::{RmResult, of_errno};
+use tegrarm::tegra::CacheMode;
+use tegrarm_abi::rm::status::*;
+use tegrarm_kmd::{CallKind, Errno, Faulty, Kmd};
+
+const DEADLINE: Option<Duration> = Some(Duration::from_secs(60));
+const LINE: Launch = Launch { grid: Dim3::new(1, 1, 1), block: Dim3::new(32, 1, 1), dynamic_shared: 0 };
+
+fn file(name: &str) -> Vec<u8> {
+    std::fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/cubin").join(name)).unwrap()
+}
+
+/// An open device with what the functions work on.
+struct Bench {
+    device: Arc<Device>,
+    buffers: [Arc<Buffer>; 2],
+    /// Has no memory for code yet.
+    empty: Arc<Device>,
+    module: Arc<Module>,
+    constants: Arc<Module>,
+    add: Arc<KernelRef>,
+    /// Needs more local memory than a device starts with.
+    deep: Arc<KernelRef>,
+}
+
+impl Bench {
+    fn open(rm: &Arc<Rm>) -> RmResult<Bench> {
+        let device = Device::open(rm, 0)?;
+        let buffers = [device.alloc(4096, Cache::Cached)?, device.alloc(4096, Cache::WriteCombined)?];
+        let module = device.load(&file("vecadd.nvrtc.cubin"))?;
+        let constants = device.load(&file("constants.nvrtc.cubin"))?;
+        let add = Arc::new(module.kernel("vecadd")?);
+        let deep = Arc::new(device.load(&file("calls.jit.cubin"))?.kernel("recursive")?);
+        let empty = Device::open(rm, 0)?;
+        Ok(Bench { empty, device, buffers, module, constants, add, deep })
+    }
+
+    fn arguments(&self, kernel: &KernelRef) -> Vec<u8> {
+        let [a, b] = [0, 1].map(|i| self.buffers[i].address().to_le_bytes());
+        match kernel.kernel().parameters.len() {
+            2 => params::pack(kernel.kernel(), &[&a, &b]).unwrap(),
+            _ => params::pack(kernel.kernel(), &[&a, &a, &b, &32u32.to_le_bytes()]).unwrap(),
+        }
+    }
+
+    fn launch(&self, kernel: &KernelRef) -> RmResult<()> {
+        let fence = self.device.launch(kernel, &LINE, &self.arguments(kernel))?;
+        self.device.wait(fence, DEADLINE)
+    }
+
+    fn recorded(&self) -> RmResult<Replay> {
+        let mut replay = Replay::on(&self.device)?;
+        replay.launch(&self.add, &LINE, |to| {
+            to.copy_from_slice(&self.arguments(&self.add));
+            Ok(())
+        })?;
+        Ok(replay)
+    }
+
+    fn run(&self, replay: &mut Replay) -> RmResult<()> {
+        let memory = Arc::new(Memory::new(self.device.session(), 4096, Cache::Cached)?);
+        replay.submit(&Place::of(&memory, 0, 8)?, 0)?;
+        replay.wait(DEADLINE)
+    }
+
+    /// The device still computes: 1 + 1.
+    fn works(&self) {
+        self.buffers[0].write(0, &1f32.to_le_bytes().repeat(32)).unwrap();
+        self.launch(&self.add).unwrap();
+        let mut sum = [0; 4];
+        self.buffers[1].read(0, &mut sum).unwrap();
+        assert_eq!(f32::from_le_bytes(sum), 2.0);
+    }
+}
+
+/// What a function made, whatever it is.
+type Made = Box<dyn std::any::Any>;
+
+/// A function: its name, whether it makes kernel calls, and a call of it. What it makes is given back later.
+type Row = (&'static str, Calls, fn(&Bench) -> RmResult<Made>);
+
+#[derive(Clone, Copy, PartialEq)]
+enum Calls {
+    /// Each of them failing is the function's failure.
+    Some,
+    /// The last of them give back what was replaced: they cannot fail the function.
+    ThenGivesBack,
+    /// It makes none.
+    None,
+}
+
+fn made<T: 'static>(result: RmResult<T>) -> RmResult<Made> {
+    result.map(|made| Box::new(made) as Made)
+}
+
+const ROWS: &[Row] = &[
+    ("device_open", Calls::Some, |b| made(Device::open(b.device.rm(), 0))),
+    ("device_fault", Calls::None, |b| made(b.device.fault().map(|fault| assert!(fault.is_none())))),
+    ("fence and wait", Calls::None, |b| made(b.device.wait(b.device.fence(), DEADLINE))),
+    ("buffer_alloc", Calls::Some, |b| made(b.device.alloc(1 << 20, Cache::Cached))),
+    ("buffer_alloc, large", Calls::Some, |b| made(b.device.alloc(8 << 20, Cache::WriteCombined))),
+    ("buffer_address", Calls::None, |b| made(Ok(b.buffers[0].address() + b.buffers[0].pointer() as u64))),
+    ("copy_in", Calls::None, |b| made(b.buffers[0].write(0, &[1; 64]))),
+    ("copy_out", Calls::None, |b| made(b.buffers[0].read(0, &mut [0; 64]))),
+    ("copy", Calls::None, |b| {
+        let fence = b.device.copy(&b.buffers[0], 0, &b.buffers[1], 64, 64)?;
+        made(b.device.wait(fence, DEADLINE))
+    }),
+    ("module_load, the first", Calls::Some, |b| made(b.empty.load(&file("shared.nvrtc.cubin")))),
+    ("module_load, beside others", Calls::None, |b| made(b.device.load(&file("shared.nvrtc.cubin")))),
+    ("module_kernel", Calls::None, |b| made(b.module.kernel("scale"))),
+    ("module_variable and module_write", Calls::None, |b| made(b.constants.write_variable("offset", &[1; 4]))),
+    ("launch", Calls::None, |b| made(b.launch(&b.add))),
+    ("launch with more local memory", Calls::ThenGivesBack, |b| made(b.launch(&b.deep))),
+    ("replay_create", Calls::Some, |b| made(Replay::on(&b.device))),
+    ("replay_launch and the first run", Calls::ThenGivesBack, |b| {
+        let mut replay = b.recorded()?;
+        b.run(&mut replay)?;
+        made(Ok(replay))
+    }),
+];
+
+fn faulty() -> (Arc<Board>, Arc<Faulty>, Arc<Rm>) {
+    let board = common::board(common::default_release());
+    let faulty = Arc::new(Faulty::new(board.clone()));
+    let rm = Arc::new(Rm::new(faulty.clone() as Arc<dyn Kmd>, CacheMode::WriteCombine));
+    (board, faulty, rm)
+}
+
+/// What a failed call must not leave: channels, groups, memory handles, bytes.
+fn alive(board: &Board) -> Option<(usize, usize, usize, u64)> {
+    board.census().map(|c| (c.channels, c.tsgs, c.handles, c.memory))
+}
+
+/// The status that an ioctl failing with `errno` becomes: RM's own for what there is a fixed number of.
+fn wanted(errno: Errno, sentence: &str) -> u32 {
+    let counted = ["NVGPU_TSG_IOCTL_CREATE_SUBCONTEXT", "NVGPU_GPU_IOCTL_OPEN_CHANNEL"];
+    match errno {
+        Errno::ENOMEM if counted.iter().any(|name| sentence.contains(name)) => NV_ERR_INSUFFICIENT_RESOURCES,
+        _ => of_errno(errno),
+    }
+}
+
+/// What became of a function whose call `n` failed.
+#[derive(Clone, Copy, PartialEq)]
+enum Outcome {
+    Failed,
+    Succeeded,
+    /// It makes fewer than `n`.
+    NotMade,
+}
+
+fn fail_one((name, calls, function): &Row, n: u64, errno: Errno) -> Outcome {
+    let (board, faulty, rm) = faulty();
+    let bench = Bench::open(&rm).unwrap();
+    let before = alive(&board);
+    faulty.arm(CallKind::AnyIoctl, n, errno);
+    let result = function(&bench);
+    let fired = faulty.fired();
+    if *calls == Calls::None {
+        assert_eq!(faulty.calls(), 0, "{name} makes kernel calls");
+    }
+    faulty.count(CallKind::Any);
+    match (fired, &result) {
+        (true, Err(e)) => {
+            assert_eq!(e.status, wanted(errno, &e.text), "{name}, ioctl {n} failing with {errno}: {e}");
+            assert!(e.text.contains("_IOC"), "{name}, ioctl {n}: the sentence does not name it: {e}");
+            assert_eq!(alive(&board), before, "{name}, ioctl {n} failing with {errno} leaves something behind");
+        }
+        (true, Ok(_)) if *calls == Calls::ThenGivesBack => {}
+        (true, Ok(_)) => panic!("{name}: nobody noticed that ioctl {n} failed with {errno}"),
+        (false, Err(e)) => panic!("{name} failed by itself: {e}"),
+        (false, Ok(_)) => {}
+    }
+    let failed = result.is_err();
+    drop(result);
+    bench.works();
+    drop((bench, rm));
+    assert_eq!(board.census().unwrap_or_default(), tegra_sim::Census::default(), "{name}, ioctl {n}: at the end");
+    match (fired, failed) {
+        (false, _) => Outcome::NotMade,
+        (true, true) => Outcome::Failed,
+        (true, false) => Outcome::Succeeded,
+    }
+}
+
+fn every_ioctl_of_every_function() {
+    for row in ROWS {
+        for errno in [Errno::ENOMEM, Errno::EINVAL] {
+            let all = (1..).map(|n| fail_one(row, n, errno));
+            let outcomes: Vec<Outcome> = all.take_while(|outcome| *outcome != Outcome::NotMade).collect();
+            let failures = outcomes.iter().take_while(|outcome| **outcome == Outcome::Failed).count();
+            assert_eq!(failures > 0, row.1 != Calls::None, "{}: {failures} calls", row.0);
+            assert!(outcomes[failures..].iter().all(|o| *o == Outcome::Succeeded), "{}: gives back in between", row.0);
+        }
+    }
+}
+
+/// Giving back cannot fail: whatever the kernel says, the function returns, and the end takes the rest.
+fn every_ioctl_of_giving_back() {
+    let rows: [(&str, fn(Bench)); 5] = [
+        ("buffer_free", |b| {
+            let Bench { device, buffers, .. } = b;
+            drop(buffers);
+            assert!(device.fault().unwrap().is_none());
+        }),
+        ("module_unload", |b| drop((b.module, b.add))),
+        ("replay_destroy", |b| drop(b.recorded().unwrap())),
+        ("device_close", |b| drop(b)),
+        ("device_close with work in flight", |b| {
+            b.device.launch(&b.add, &LINE, &b.arguments(&b.add)).unwrap();
+            drop(b);
+        }),
+    ];
+    for (name, give_back) in rows {
+        for n in 1.. {
+            let (board, faulty, rm) = faulty();
+            let bench = Bench::open(&rm).unwrap();
+            faulty.arm(CallKind::AnyIoctl, n, Errno::EIO);
+            if name == "replay_destroy" {
+                faulty.count(CallKind::AnyIoctl);
+                let replay = bench.recorded().unwrap();
+                faulty.arm(CallKind::AnyIoctl, n, Errno::EIO);
+                drop(replay);
+                drop(bench);
+            } else {
+                give_back(bench);
+            }
+            let fired = faulty.fired();
+            drop(rm);
+            assert_eq!(board.census().unwrap_or_default(), tegra_sim::Census::default(), "{name}, ioctl {n}");
+            if !fired {
+                break;
+            }
+        }
+    }
+}
+
+/// One test, so that nobody else's mappings and descriptors come and go meanwhile.
+#[test]
+fn every_ioctl_may_fail() {
+    fail_one(&ROWS[0], 1, Errno::ENOMEM);
+    let before = common::holdings();
+    every_ioctl_of_every_function();
+    every_ioctl_of_giving_back();
+    let after = common::holdings();
+    assert_eq!((after.fds, after.maps.len()), (before.fds, before.maps.len()), "of this process");
+}
