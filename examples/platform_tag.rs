@@ -6,8 +6,11 @@
 use goblin::elf::{Elf, header};
 use std::error::Error;
 
-/// The newest glibc version that symbols of the file ask for, and the file's architecture.
-fn needs(bytes: &[u8]) -> Result<((u32, u32), &'static str), Box<dyn Error>> {
+/// A version of glibc, and an architecture.
+type Platform = ((u32, u32), &'static str);
+
+/// The newest version that symbols of the file ask for, and the file's architecture.
+fn needs(bytes: &[u8]) -> Result<Platform, Box<dyn Error>> {
     let elf = Elf::parse(bytes)?;
     let machine = match elf.header.e_machine {
         header::EM_X86_64 => "x86_64",
