@@ -713,13 +713,13 @@ NV_STATUS tegrarm_replay_create(struct tegrarm_device *device, struct tegrarm_re
 NV_STATUS tegrarm_replay_destroy(struct tegrarm_replay *replay);
 
 /**
- * Sets how long waits for this replay spin before they sleep, in nanoseconds; 50000 at first.
+ * Sets how long waits for this replay spin before they sleep, in nanoseconds; 20000 at first.
  *
- * A wait that ends while it spins makes no system call. Errors: 0x57 no such replay, 0x63 another thread is in a call of
+ * A wait that ends while it spins makes no system call. When the last run took many times as long, the next wait sleeps
+ * through half of that time first. Errors: 0x57 no such replay, 0x63 another thread is in a call of
  * it.
  */
-NV_STATUS tegrarm_replay_spin(struct tegrarm_replay *replay,
-                              NvU64 nanoseconds);
+NV_STATUS tegrarm_replay_spin(struct tegrarm_replay *replay, NvU64 nanoseconds);
 
 /**
  * Starts a run: copies inputs, writes patch points, gives the GPU the words. Returns at once.
