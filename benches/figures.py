@@ -168,6 +168,51 @@ def preload() -> None:
         line(f"unrelated {what} under LD_PRELOAD, extra", f"{with_it - without:.1f} ns", "at most 20 ns")
 
 
+# One kernel, launched often enough to count, on one core.
+KERNELS = """
+import os, sys
+os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+import tegrarm.tinygrad
+import numpy as np
+from tinygrad import Tensor, TinyJit
+rng = np.random.default_rng(0)
+def square(n, dtype): return [Tensor(rng.standard_normal((n, n)).astype(dtype)).realize() for _ in "ab"]
+what, times = sys.argv[1], int(sys.argv[2])
+if what == "add":
+    inputs, function = [Tensor(rng.standard_normal(1 << 20).astype(np.float32)).realize() for _ in "ab"], lambda a, b: (a + b).realize()
+else:
+    kind, size = what.split()
+    inputs, function = square(int(size), kind), lambda a, b: (a @ b).realize()
+step = TinyJit(function)
+for _ in range(times): step(*inputs).numpy()
+"""
+STATS = re.compile(r"^ +(?:0x[0-9a-f]+|all) +(\d+) +(\d+) +([\d.]+)$", re.MULTILINE)
+
+
+def kernel(what: str, times: int) -> tuple[float, float]:
+    """Seconds of a core and warp instructions of one launch of the kernel that took the most."""
+    done = subprocess.run([sys.executable, "-c", KERNELS, what, str(times)], env={**os.environ, "DEV": "TEGRA+NV", "TEGRARM_SIM_STATS": "1"},
+                          capture_output=True, text=True, check=True)
+    launches, instructions, seconds = STATS.findall(done.stderr)[0]
+    return float(seconds) / int(launches), int(instructions) / int(launches)
+
+
+def engine() -> None:
+    """The peer is tinygrad's own mock with gpuocelot, on a machine like this: 33 MFLOP/s and 6.8 M elements/s."""
+    seconds, _ = kernel("float32 128", 20)
+    line("128x128x128 float product, one core", f"{2 * 128**3 / seconds / 1e6:.0f} MFLOP/s", "at least 990: 30 times the peer's 33")
+    seconds, _ = kernel("add", 20)
+    line("sum of two vectors of 2^20 floats, one core", f"{2**20 / seconds / 1e6:.0f} M/s", "at least 68: 10 times the peer's 6.8")
+    seconds, instructions = kernel("float32 256", 10)
+    line("256x256x256 float product, warp instructions per core", f"{instructions / seconds / 1e6:.0f} M/s", "at least 60 M/s")
+    seconds, instructions = kernel("float16 256", 10)
+    line("256x256x256 half product on tensor cores, the same", f"{instructions / seconds / 1e6:.0f} M/s")
+    suite = ROOT / ".cache" / "results" / "test_ops-nvrtc.log"
+    sums = re.findall(r"^ +all +\d+ +\d+ +([\d.]+)$", suite.read_text(), re.MULTILINE) if suite.exists() else []
+    figure = f"{sum(map(float, sums)):.1f} s" if sums else "not run here"
+    line("engine time of tinygrad's test_ops, of the last make test-tinygrad", figure, "at most 45 s of one core")
+
+
 def demo() -> None:
     started = time.perf_counter()
     subprocess.run([sys.executable, ROOT / "examples" / "python" / "demo.py"], capture_output=True, check=True)
@@ -185,6 +230,7 @@ def main() -> None:
     buffers()
     supervised()
     preload()
+    engine()
     demo()
 
 

@@ -26,7 +26,7 @@ SAMPLE = {"test_tiny": "", "test_uops": "not matmul", "test_jit": "simple or gra
 # tinygrad's switch for each compiler: of 0.12 and of later releases.
 COMPILERS = {"nvrtc": ({}, ""), "nak": ({"NV_NAK": "1"}, ":NAK"), "ptx": ({"NV_PTX": "1"}, ":PTX")}
 # Whole files with NVRTC, and what the other compilers must do too.
-PLAN = {"nvrtc": FILES, "nak": ["test_ops"], "ptx": ["test_ops"]}
+PLAN = {"nvrtc": FILES, "nak": ["test_ops", "test_uops"], "ptx": ["test_ops"]}
 WAIT_S = 120  # tinygrad gives a real GPU half a minute for a launch; a busy machine may need more
 HANG_S = 600  # a test that takes this long will never end
 NO_TESTS = 5  # pytest's exit status when a selection is empty

@@ -19,7 +19,7 @@ struct Totals {
     engine_ns: u64,
 }
 
-/// Launches, instructions and engine time by kernel, which is where its first instruction lies.
+/// Launches, instructions and processor time by kernel, which is where its first instruction lies.
 #[derive(Debug, Default)]
 pub struct Stats {
     kernels: Mutex<HashMap<u64, Totals>>,
@@ -42,12 +42,12 @@ impl Stats {
     }
 
     fn count(&self, event: &Event) {
-        let Event::Launch { code, warp_instructions, start_ns, end_ns, .. } = event else { return };
+        let Event::Launch { code, warp_instructions, cpu_ns, .. } = event else { return };
         let mut kernels = self.kernels.lock();
         let totals = kernels.entry(*code).or_default();
         totals.launches += 1;
         totals.warp_instructions += warp_instructions;
-        totals.engine_ns += end_ns.saturating_sub(*start_ns);
+        totals.engine_ns += cpu_ns;
     }
 }
 
@@ -88,17 +88,18 @@ mod tests {
     #[test]
     fn launches_add_up_per_kernel() {
         let stats = Stats::default();
-        let launch = |code, warp_instructions, end_ns| Event::Launch {
+        let launch = |code, warp_instructions, cpu_ns| Event::Launch {
             channel: 511,
             qmd: 0,
             code,
             grid: [1; 3],
             block: [1; 3],
             warp_instructions,
+            cpu_ns,
             start_ns: 1000,
-            end_ns,
+            end_ns: 9000,
         };
-        for event in [launch(0x100, 5, 2000), launch(0x200, 1, 2000), launch(0x100, 5, 2000)] {
+        for event in [launch(0x100, 5, 1000), launch(0x200, 1, 1000), launch(0x100, 5, 1000)] {
             stats.count(&event);
         }
         let text = stats.to_string();

@@ -48,6 +48,8 @@ pub enum Event {
         block: [u32; 3],
         /// Instructions issued, once per warp.
         warp_instructions: u64,
+        /// Processor time of the threads that executed it.
+        cpu_ns: u64,
         /// When it started.
         start_ns: u64,
         /// When it was done.

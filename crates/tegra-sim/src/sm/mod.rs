@@ -105,12 +105,14 @@ pub enum SmFault {
 }
 
 /// What a run cost.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct RunStats {
     /// Instructions issued, once per warp.
     pub warp_instructions: u64,
     /// Instructions times active lanes.
     pub thread_instructions: u64,
+    /// Processor time of the host threads that executed the grid, nanoseconds.
+    pub cpu_ns: u64,
 }
 
 /// Runs a grid to its end.

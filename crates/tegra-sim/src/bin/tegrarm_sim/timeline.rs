@@ -85,7 +85,7 @@ impl Timeline {
                 let args = json!({"from": hex(from), "to": hex(to), "bytes": bytes});
                 self.span((GPU, *channel), ("copy", "copy"), (*start_ns, *end_ns), &args);
             }
-            Event::Launch { channel, qmd, code, grid, block, warp_instructions, start_ns, end_ns } => {
+            Event::Launch { channel, qmd, code, grid, block, warp_instructions, start_ns, end_ns, .. } => {
                 let args = json!({
                     "qmd": hex(qmd), "code": hex(code), "grid": grid, "block": block,
                     "warp_instructions": warp_instructions

@@ -79,6 +79,7 @@ fn run(pbdma: &mut Pbdma, turn: &Turn<'_>, at: u64) -> Result<(), Fault> {
         grid: qmd.grid(),
         block: qmd.block(),
         warp_instructions: stats.0.warp_instructions,
+        cpu_ns: stats.0.cpu_ns,
         start_ns: stats.1,
         end_ns: time_ns(),
     });

@@ -237,4 +237,5 @@ pub(super) fn hang(why: Interrupt, pc: u64) -> SmFault {
 pub(super) fn add(sum: &mut RunStats, more: RunStats) {
     sum.warp_instructions += more.warp_instructions;
     sum.thread_instructions += more.thread_instructions;
+    sum.cpu_ns += more.cpu_ns;
 }

@@ -52,6 +52,12 @@ impl<'g> Worker<'g> {
 
     /// Runs CTAs until none is left or `share` instructions were issued.
     pub(super) fn work(&mut self, share: u64) {
+        let begun = cpu_ns();
+        self.turns(share);
+        self.stats.cpu_ns += cpu_ns().saturating_sub(begun);
+    }
+
+    fn turns(&mut self, share: u64) {
         while self.stats().warp_instructions < share {
             let Some(mut resident) = self.next() else { return };
             match cta::run(&mut resident.env, &mut resident.store, &(self.grid, resident.cta), TURN) {
@@ -115,6 +121,12 @@ impl<'g> Worker<'g> {
         };
         Resident { cta: 0, env, store: Warps::new(grid.banks.rows(&grid.image.pool.constants)) }
     }
+}
+
+/// Processor time of this thread.
+fn cpu_ns() -> u64 {
+    let now = nix::time::clock_gettime(nix::time::ClockId::CLOCK_THREAD_CPUTIME_ID);
+    now.map_or(0, |t| std::time::Duration::from(t).as_nanos() as u64)
 }
 
 /// CTAs of this grid that the GPU holds at once.

@@ -11,7 +11,6 @@
 use super::half::Kind;
 use super::mma::{Fragment, accumulator};
 use super::round::{Round, narrow};
-use std::array::from_fn;
 
 /// Fraction bits that survive alignment.
 const FRACTION: i32 = 24;
@@ -107,47 +106,91 @@ impl Hmma {
         let [a_count, b_count, _] = self.registers();
         let lowest = if self.input == Input::F16 { -14 } else { -126 };
         let mut out = Operands::EMPTY;
-        for (lane, e) in (0..32).flat_map(|lane| (0..n).map(move |e| (lane, e))) {
-            let (g, k) = (lane / 4, lane % 4 * n + e);
-            for (r, word) in a.iter().take(a_count).enumerate() {
-                let value = self.element(word[lane], e, self.neg_a);
-                out.set_a(g + r % 2 * 8, k + r / 2 * 4 * n, value, lowest);
+        for e in 0..n {
+            for (r, word) in a.iter().enumerate().take(a_count) {
+                let parts = self.take_apart(word, e, self.neg_a, lowest);
+                out.special |= parts.special;
+                for lane in 0..32 {
+                    let (row, k) = (lane / 4 + r % 2 * 8, lane % 4 * n + e + r / 2 * 4 * n);
+                    out.a[row][k] = parts.value[lane];
+                    out.a_significand[row][k] = parts.significand[lane];
+                    out.a_exponent[row][k] = parts.exponent[lane];
+                }
             }
-            for (r, word) in b.iter().take(b_count).enumerate() {
-                out.set_b(k + r * 4 * n, g, self.element(word[lane], e, self.neg_b), lowest);
+            for (r, word) in b.iter().enumerate().take(b_count) {
+                let parts = self.take_apart(word, e, self.neg_b, lowest);
+                out.special |= parts.special;
+                for lane in 0..32 {
+                    let (k, column) = (lane % 4 * n + e + r * 4 * n, lane / 4);
+                    out.b[k][column] = parts.value[lane];
+                    out.b_significand[k][column] = parts.significand[lane];
+                    out.b_exponent[k][column] = parts.exponent[lane];
+                }
             }
         }
         out
     }
 
+    /// The elements `index` of a register row.
     #[inline(always)]
+    fn take_apart(self, row: &Fragment, index: usize, neg: bool, lowest: i32) -> Parts {
+        let mut parts = Parts { value: [0.0; 32], significand: [0; 32], exponent: [0; 32], special: false };
+        for (lane, &word) in row.iter().enumerate() {
+            let value = self.element(word, index, neg);
+            let (significand, exponent) = split(value, lowest);
+            parts.value[lane] = value;
+            // 10 of the 23 fraction bits are in use.
+            parts.significand[lane] = significand >> 13;
+            parts.exponent[lane] = exponent;
+        }
+        for value in &parts.value {
+            parts.special |= !value.is_finite();
+        }
+        parts
+    }
+
+    #[inline(always)]
+    #[expect(clippy::needless_range_loop, reason = "two indices of three arrays")]
     fn addends(self, c: &[Fragment; 4]) -> [[f32; 8]; 16] {
         let mut out = [[0.0; 8]; 16];
-        for (r, lane) in (0..4).flat_map(|r| (0..32).map(move |lane| (r, lane))) {
-            let (row, column) = accumulator(r, lane);
-            out[row][column] = if self.f32 {
-                f32::from_bits(c[r][lane])
-            } else {
-                Kind::F16.widen((c[r / 2][lane] >> (r % 2 * 16)) as u16)
-            };
+        for r in 0..4 {
+            for lane in 0..32 {
+                let (row, column) = accumulator(r, lane);
+                out[row][column] = if self.f32 {
+                    f32::from_bits(c[r][lane])
+                } else {
+                    Kind::F16.widen((c[r / 2][lane] >> (r % 2 * 16)) as u16)
+                };
+            }
         }
         out
     }
 
     #[inline(always)]
+    #[expect(clippy::needless_range_loop, reason = "two indices of three arrays")]
     fn results(self, d: &[[f32; 8]; 16]) -> [Fragment; 4] {
         let mut out = [[0; 32]; 4];
-        for (r, lane) in (0..4).flat_map(|r| (0..32).map(move |lane| (r, lane))) {
-            let (row, column) = accumulator(r, lane);
-            let value = d[row][column];
-            if self.f32 {
-                out[r][lane] = if value.is_nan() { super::f32::NAN } else { value.to_bits() };
-            } else {
-                out[r / 2][lane] |= u32::from(Kind::F16.round_f32(value, Round::Rn)) << (r % 2 * 16);
+        for r in 0..4 {
+            for lane in 0..32 {
+                let (row, column) = accumulator(r, lane);
+                let value = d[row][column];
+                if self.f32 {
+                    out[r][lane] = if value.is_nan() { super::f32::NAN } else { value.to_bits() };
+                } else {
+                    out[r / 2][lane] |= u32::from(Kind::F16.round_f32(value, Round::Rn)) << (r % 2 * 16);
+                }
             }
         }
         out
     }
+}
+
+/// Elements of a register row: values, and as integer significands and exponents.
+struct Parts {
+    value: [f32; 32],
+    significand: [i32; 32],
+    exponent: [i32; 32],
+    special: bool,
 }
 
 /// A and B taken apart: integer significands with 10 fraction bits, and exponents.
@@ -173,43 +216,38 @@ impl Operands {
         special: false,
     };
 
-    #[inline(always)]
-    fn set_a(&mut self, row: usize, k: usize, value: f32, lowest: i32) {
-        let (significand, exponent) = split(value, lowest);
-        self.a[row][k] = value;
-        self.a_significand[row][k] = significand >> 13;
-        self.a_exponent[row][k] = exponent;
-        self.special |= !value.is_finite();
-    }
-
-    #[inline(always)]
-    fn set_b(&mut self, k: usize, column: usize, value: f32, lowest: i32) {
-        let (significand, exponent) = split(value, lowest);
-        self.b[k][column] = value;
-        self.b_significand[k][column] = significand >> 13;
-        self.b_exponent[k][column] = exponent;
-        self.special |= !value.is_finite();
-    }
-
     /// One pass over the depths `range` for a row of D.
     #[inline(always)]
     fn pass(&self, row: usize, range: std::ops::Range<usize>, f32: bool, sums: &mut [f32; 8]) {
+        // Plain loops over the columns, which the compiler turns into vectors; closures it would call.
         let addends = *sums;
-        let parts = addends.map(|c| split(c, if f32 { -126 } else { -14 }));
-        let mut top = parts.map(|(_, exponent)| exponent);
+        let lowest = if f32 { -126 } else { -14 };
+        let (mut total, mut own, mut top) = ([0i32; 8], [0i32; 8], [0i32; 8]);
+        for j in 0..8 {
+            (total[j], own[j]) = split(addends[j], lowest);
+            top[j] = own[j];
+        }
         for k in range.clone() {
             let (ea, eb) = (self.a_exponent[row][k], &self.b_exponent[k]);
-            top = from_fn(|j| top[j].max(ea + eb[j]));
+            for j in 0..8 {
+                top[j] = top[j].max(ea + eb[j]);
+            }
         }
-        // 23 fraction bits become 24.
-        let mut total: [i32; 8] = from_fn(|j| cut(parts[j].0 << 1, top[j] - parts[j].1));
+        for j in 0..8 {
+            // 23 fraction bits become 24.
+            total[j] = cut(total[j] << 1, top[j] - own[j]);
+        }
         for k in range.clone() {
             let (a, ea) = (self.a_significand[row][k], self.a_exponent[row][k]);
             let (b, eb) = (&self.b_significand[k], &self.b_exponent[k]);
-            // 20 fraction bits become 24; with the integer bits of the product, 26.
-            total = from_fn(|j| total[j] + cut((a * b[j]) << 4, top[j] - ea - eb[j]));
+            for j in 0..8 {
+                // 20 fraction bits become 24; with the integer bits of the product, 26.
+                total[j] += cut((a * b[j]) << 4, top[j] - ea - eb[j]);
+            }
         }
-        *sums = from_fn(|j| finish(total[j], top[j], f32));
+        for j in 0..8 {
+            sums[j] = finish(total[j], top[j], f32);
+        }
         if self.special || addends.iter().any(|c| !c.is_finite()) {
             self.infinities(row, range, &addends, sums);
         }
@@ -252,6 +290,16 @@ const fn cut(x: i32, places: i32) -> i32 {
 /// `total` × 2^(`top` − 24), rounded as the accumulator is. A sum of zero is +0.
 #[inline(always)]
 fn finish(total: i32, top: i32, f32: bool) -> f32 {
+    if f32 {
+        // Truncation drops the low fraction bits of the double that `total` is.
+        let bits = f64::from(total).to_bits();
+        let biased = (bits >> 52 & 0x7ff) as i32 - 1023 + top - FRACTION + 127;
+        if total != 0 && biased > 0 && biased < 255 {
+            let fraction = (bits >> 29) as u32 & 0x7f_ffff;
+            let sign = (bits >> 32) as u32 & 1 << 31;
+            return f32::from_bits(sign | (biased as u32) << 23 | fraction);
+        }
+    }
     // Only a sum of zeros has an exponent outside the range of doubles.
     let scale = f64::from_bits(((1023 + (top - FRACTION).max(-1000)) as u64) << 52);
     let exact = f64::from(total) * scale;
