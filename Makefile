@@ -190,8 +190,9 @@ generated: $(CBINDGEN)
 	$(CARGO) run --quiet --locked --example support_matrix > $(GENERATED_TO)/support-matrix.md
 	$(CARGO) run --quiet --locked --example support_matrix classes > $(GENERATED_TO)/docs/classes.md
 	$(CARGO) run --quiet --locked --example support_matrix controls > $(GENERATED_TO)/docs/controls.md
+	$(CARGO) run --quiet --locked --example support_matrix nodes > $(GENERATED_TO)/docs/nodes.md
 
-header docs:      ## rewrites include/, docs/classes.md, docs/controls.md and the support matrix of README.md from the source
+header docs:      ## rewrites include/, docs/classes.md, docs/controls.md, docs/nodes.md and the support matrix of README.md from the source
 	$(MAKE) --no-print-directory GENERATED_TO=$(CACHE)/generated generated
 	$(PYTHON) python/checks/drift.py --write $(CACHE)/generated
 

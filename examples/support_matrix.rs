@@ -1,6 +1,9 @@
 //! Prints the class and control tables as Markdown: `support_matrix` both, as a section of the README;
-//! `support_matrix classes` and `support_matrix controls` one of them, as the page in `docs/`.
+//! `support_matrix classes` and `support_matrix controls` one of them, `support_matrix nodes` what the device nodes answer,
+//! as the page in `docs/`.
 
+use tegrarm::files::escapes::{self, Args, ESCAPES, Gate};
+use tegrarm::files::uvm::{self, CALLS};
 use tegrarm::rm::classes::{CLASSES, Params, State};
 use tegrarm::rm::controls::CONTROLS;
 use tegrarm::status;
@@ -16,8 +19,9 @@ fn main() {
         }
         Some("classes") => class_page(),
         Some("controls") => control_page(),
+        Some("nodes") => node_page(),
         Some(other) => {
-            eprintln!("{other}: neither `classes` nor `controls`");
+            eprintln!("{other}: none of `classes`, `controls`, `nodes`");
             std::process::exit(2);
         }
     }
@@ -56,6 +60,44 @@ fn control_page() {
         println!("\n## Interface {interface:#06x}{name}\n\n{CONTROL_COLUMNS}");
         controls(|cmd| cmd >> 16 == interface);
     }
+}
+
+fn node_page() {
+    println!("# Device nodes\n");
+    println!(
+        "Made from the tables of the file door by `make docs`: what `/dev/nvidiactl`, `/dev/nvidia0` and `/dev/nvidia-uvm` answer,"
+    );
+    println!(
+        "as functions (`rm_open`, `rm_ioctl`) and under the preload library. Several sizes of arguments are those of several driver"
+    );
+    println!("generations. Every other number is `EINVAL`.\n");
+    println!("## Escapes\n\n{}\n", tally(ESCAPES.iter().map(|row| row.state)));
+    println!("| escape | number | node | argument, bytes | state |\n|---|---|---|---|---|");
+    for row in ESCAPES {
+        let node = match row.gate {
+            Gate::Control => "nvidiactl",
+            Gate::Gpu => "nvidia0",
+            Gate::Any => "either",
+        };
+        let args = match row.args {
+            Args::Sizes(list) => sizes(&list.iter().map(|(size, _)| *size).collect::<Vec<_>>()),
+            Args::Items(item) => format!("any number of {item}"),
+            Args::Any => "any".to_owned(),
+        };
+        let state = node_state(row.state, row.why, matches!(row.answer, escapes::Answer::Einval));
+        println!("| {} | {:#04x} | {node} | {args} | {state} |", row.name, row.nr);
+    }
+    println!("\n## UVM calls\n\n{}\n", tally(CALLS.iter().map(|row| row.state)));
+    println!("| call | number | argument, bytes | state |\n|---|---|---|---|");
+    for row in CALLS {
+        let state = node_state(row.state, row.why, matches!(row.answer, uvm::Answer::Einval));
+        println!("| {} | {:#x} | {} | {state} |", row.name, row.nr, row.size);
+    }
+}
+
+/// Some calls are refused by errno, not in their structure.
+fn node_state(of: State, why: &str, errno: bool) -> String {
+    if errno { format!("refused with EINVAL: {why}") } else { state(of, why) }
 }
 
 fn classes() {
