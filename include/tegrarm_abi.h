@@ -1695,6 +1695,36 @@ typedef struct NVOS05_PARAMETERS {
 } NVOS05_PARAMETERS;
 TEGRARM_ABI_SIZE(NVOS05_PARAMETERS, 20);
 
+typedef struct NVOS38_PARAMETERS {
+    uint32_t hClient;
+    uint32_t hObject;
+    uint32_t AccessType;
+    uint32_t DevNodeLength;
+    uint64_t pDevNode;
+    uint32_t ParmStrLength;
+    uint8_t _pad0[4];
+    uint64_t pParmStr;
+    uint32_t BinaryDataLength;
+    uint8_t _pad1[4];
+    uint64_t pBinaryData;
+    uint32_t Data;
+    uint32_t Entry;
+    uint32_t status;
+    uint8_t _pad2[4];
+} NVOS38_PARAMETERS;
+TEGRARM_ABI_SIZE(NVOS38_PARAMETERS, 72);
+
+typedef struct NVOS_I2C_ACCESS_PARAMS {
+    uint32_t hClient;
+    uint32_t hDevice;
+    uint32_t paramSize;
+    uint8_t _pad0[4];
+    uint64_t paramStructPtr;
+    uint32_t status;
+    uint8_t _pad1[4];
+} NVOS_I2C_ACCESS_PARAMS;
+TEGRARM_ABI_SIZE(NVOS_I2C_ACCESS_PARAMS, 32);
+
 typedef struct NVOS21_PARAMETERS {
     uint32_t hRoot;
     uint32_t hObjectParent;

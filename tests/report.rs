@@ -68,8 +68,10 @@ fn ask_the_nodes_for_too_much() {
     let (ctl, gpu, uvm) = (open(c"/dev/nvidiactl"), open(c"/dev/nvidia0"), open(c"/dev/nvidia-uvm"));
     let mut arg = [0; 4096];
     for _ in 0..2 {
-        assert_eq!(ioctl(gpu, escape(NV_ESC_RM_I2C_ACCESS, 48), &mut arg), -1, "wherever, whatever size");
+        assert_eq!(ioctl(gpu, escape(NV_ESC_RM_I2C_ACCESS, size_of::<NVOS_I2C_ACCESS_PARAMS>()), &mut arg), 0);
+        assert_eq!(arg[std::mem::offset_of!(NVOS_I2C_ACCESS_PARAMS, status)], NV_ERR_NOT_SUPPORTED as u8);
     }
+    assert_eq!(ioctl(ctl, escape(NV_ESC_RM_EXPORT_OBJECT_TO_FD, 48), &mut arg), -1, "whatever its size");
     assert_eq!(ioctl(ctl, escape(0x99, 8), &mut arg), -1);
     assert_eq!(ioctl(gpu, escape(NV_ESC_RM_FREE, 16), &mut arg), -1);
     let export = size_of::<nv_ioctl_export_to_dma_buf_fd_t>();
@@ -169,6 +171,7 @@ fn refused_escapes_and_uvm_calls_are_told_by_name() {
         "1 x escape NV_ESC_RM_FREE (0x29): it belongs to /dev/nvidiactl",
         "2 x escape NV_ESC_RM_I2C_ACCESS (0x39): no such thing on a Tegra",
         "1 x escape NV_ESC_RM_VID_HEAP_CONTROL (0x4a): function 9; there are ALLOC_SIZE (2), FREE (3), INFO (5) and ALLOC_OS_DESCRIPTOR (27)",
+        "1 x escape NV_ESC_RM_EXPORT_OBJECT_TO_FD (0x5c): no exports between processes",
         "1 x escape unknown (0x99): it is not in the escape table",
         "1 x escape NV_ESC_EXPORT_TO_DMABUF_FD (0xd9): no exports between processes",
         "1 x UVM call UVM_TOOLS_FLUSH_EVENTS (0x43): nvgpu reports no page events and no migrations that tools could watch",

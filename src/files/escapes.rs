@@ -229,7 +229,7 @@ pub static ESCAPES: &[EscapeRow] = &[
     ),
     row!(NV_ESC_RM_CONFIG_GET_EX, Control, Args::Any, Einval, REFUSED, DISPLAY),
     row!(NV_ESC_RM_CONFIG_SET_EX, Control, Args::Any, Einval, REFUSED, DISPLAY),
-    row!(NV_ESC_RM_I2C_ACCESS, Gpu, Args::Any, Einval, REFUSED, NOT_HERE),
+    row!(NV_ESC_RM_I2C_ACCESS, Gpu, args!(NVOS_I2C_ACCESS_PARAMS: status), Unsupported, REFUSED, NOT_HERE),
     row!(
         NV_ESC_RM_IDLE_CHANNELS,
         Control,
@@ -239,7 +239,7 @@ pub static ESCAPES: &[EscapeRow] = &[
         "a client that submits by itself also waits by itself"
     ),
     row!(NV_ESC_RM_VID_HEAP_CONTROL, Control, args!(NVOS32_PARAMETERS: status), Copied(heap::control)),
-    row!(NV_ESC_RM_ACCESS_REGISTRY, Control, Args::Any, Einval, REFUSED, NOT_HERE),
+    row!(NV_ESC_RM_ACCESS_REGISTRY, Control, args!(NVOS38_PARAMETERS: status), Unsupported, REFUSED, NOT_HERE),
     row!(
         NV_ESC_RM_MAP_MEMORY,
         Control,

@@ -39,6 +39,36 @@ abi_structs! {
         status: u32,
     }
 
+    /// Argument of `NV_ESC_RM_ACCESS_REGISTRY`.
+    pub struct NVOS38_PARAMETERS {
+        hClient: u32,
+        hObject: u32,
+        AccessType: u32,
+        DevNodeLength: u32,
+        pDevNode: u64,
+        ParmStrLength: u32,
+        _pad0: [u8; 4],
+        pParmStr: u64,
+        BinaryDataLength: u32,
+        _pad1: [u8; 4],
+        pBinaryData: u64,
+        Data: u32,
+        Entry: u32,
+        status: u32,
+        _pad2: [u8; 4],
+    }
+
+    /// Argument of `NV_ESC_RM_I2C_ACCESS`.
+    pub struct NVOS_I2C_ACCESS_PARAMS {
+        hClient: u32,
+        hDevice: u32,
+        paramSize: u32,
+        _pad0: [u8; 4],
+        paramStructPtr: u64,
+        status: u32,
+        _pad1: [u8; 4],
+    }
+
     /// Argument of `NV_ESC_RM_ALLOC` (short form).
     pub struct NVOS21_PARAMETERS {
         hRoot: u32,
