@@ -41,9 +41,9 @@ pub(super) const ROWS: &[Row] = rows! {
     0x01a [1 4 5 6] "SGXT" int::sgxt "SGXT{75.W}{!73.U32} {d}, {A}, {uS}";
     0x01b [1 4 5 6] "BMSK" int::bmsk "BMSK{75.W} {d}, {A}, {uS}";
     0x01c [4] "PLOP3" logic::plop3 "PLOP3.LUT {P81}, {P84}, {p87}, {p77}, {p68}, {lut}, {16:8#}";
-    0x020 [1 4 5 6] "FMUL" fp32::fmul "FMUL{80.FTZ}{76.FMZ}{84:3|D8|D4|D2||M2|M4|M8}{rnd}{77.SAT} {d}, {fA}, {fS}";
+    0x020 [1 4 5 6] "FMUL" fp32::fmul "FMUL{flush}{84:3|D8|D4|D2||M2|M4|M8}{rnd}{77.SAT} {d}, {fA}, {fS}";
     0x021 [1 2 3 7] "FADD" fp32::fadd "FADD{80.FTZ}{rnd}{77.SAT} {d}, {fA}, {fT}";
-    0x023 [1 2 3 4 5 6 7] "FFMA" fp32::ffma "FFMA{80.FTZ}{76.FMZ}{rnd}{77.SAT} {d}, {fA}, {fB}, {fC}";
+    0x023 [1 2 3 4 5 6 7] "FFMA" fp32::ffma "FFMA{flush}{rnd}{77.SAT} {d}, {fA}, {fB}, {fC}";
     0x024 [1 2 3 4 5 6 7] "IMAD" int::imad "IMAD{mad}{!73.U32}{74.X} {d}, {A}, {xB}, {iC}{74 p87}";
     0x025 [1 2 3 4 5 6 7] "IMAD.WIDE" int::imad_wide "IMAD.WIDE{!73.U32}{74.X} {d}, {P81?}{A}, {xB}, {iC}{74 p87}";
     0x026 [1 2 3 4 5 6 7] "IDP" int::idp "IDP{idp} {d}, {A}, {uB}, {nC}";
@@ -53,11 +53,11 @@ pub(super) const ROWS: &[Row] = rows! {
     0x02a [1 2 3 7] "DSETP" double::dsetp "DSETP{dcmp}{comb} {P81}, {P84}, {dA}, {dT}, {p87}";
     0x02b [1 2 3 4 5 6 7] "DFMA" double::dfma "DFMA{rnd} {d}, {dA}, {dB}, {dC}";
     0x030 [1 2 3 7] "HADD2" half::hadd2 "HADD2{78.F32}{80.FTZ}{77.SAT} {d}, {hA}, {hT}";
-    0x031 [1 2 3 4 5 6 7] "HFMA2" half::hfma2 "HFMA2{85.BF16_V2}{78.F32}{hftz}{77.SAT}{79.RELU} {d}, {hA}, {hB}, {hC}{relu}";
-    0x032 [1 4 5 6] "HMUL2" half::hmul2 "HMUL2{78.F32}{hftz}{77.SAT} {d}, {hA}, {hS}";
+    0x031 [1 2 3 4 5 6 7] "HFMA2" half::hfma2 "HFMA2{85.BF16_V2}{78.F32}{flush}{77.SAT}{79.RELU} {d}, {hA}, {hB}, {hC}{relu}";
+    0x032 [1 4 5 6] "HMUL2" half::hmul2 "HMUL2{78.F32}{flush}{77.SAT} {d}, {hA}, {hS}";
     0x033 [1 2 3 7] "HSET2" half::hset2 "HSET2{71.BF}{fcmp}{80.FTZ}{hcomb} {d}, {hA}, {hT}, {p87}";
     0x034 [1 2 3 7] "HSETP2" half::hsetp2 "HSETP2{fcmp}{71.H_AND}{80.FTZ}{hcomb} {P81}, {P84}, {hA}, {hT}, {p87}";
-    0x035 [1 2 3 4 5 6 7] "HFMA2.MMA" half::hfma2 "HFMA2.MMA{hftz}{77.SAT}{79.RELU} {d}, {mA}, {mB}, {mC}{relu}";
+    0x035 [1 2 3 4 5 6 7] "HFMA2.MMA" half::hfma2 "HFMA2.MMA{flush}{77.SAT}{79.RELU} {d}, {mA}, {mB}, {mC}{relu}";
     0x037 [1] "IMMA" tensor::imma_lower "IMMA{imma}{82.SAT} {d}, {A}.ROW, {uS}.COL, {uC}{up}";
     0x039 [1 4 5 6] "I2IP" convert::i2ip "I2IP{76:3U8|S8|U16|S16|?|?|?|?}.S32{74:2SAT||SATRELU|?} {d}, {A}, {uS}, {uC}{72:2|H1|?|?}";
     0x03b [4] "LDSM" memory::ldsm "LDSM.16{78:2M88|MT88}{72:2|2|4} {d}, {shared}";

@@ -117,7 +117,7 @@ impl Printer<'_> {
             "comb" => self.choose(74, 2, &COMBINE),
             "hcomb" => self.choose(69, 2, &COMBINE),
             // Denormals flushed, or also zero times anything zero; not both.
-            "hftz" => {
+            "flush" => {
                 let both = u32::from(self.word.bit(76)) << 1 | u32::from(self.word.bit(80));
                 self.item(both, ["", "FTZ", "FMZ", "?"][both as usize]);
             }

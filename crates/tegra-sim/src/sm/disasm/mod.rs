@@ -147,6 +147,30 @@ mod tests {
             let mut l = Lower::new(word.unscheduled(), 0, &mut pool);
             let row = decode::form(word).unwrap_or_else(|| panic!("no row for {text}"));
             assert!((row.lower)(&mut l).is_ok(), "{text} is refused");
+            assert!(!decode::reserved(word) && !reserved(word, row), "{text} is reserved");
+        }
+    }
+
+    /// Single bits of good instructions turned over; NVIDIA's disassembler rejects each result.
+    #[test]
+    fn values_without_a_meaning() {
+        for (lo, hi, bit, what) in [
+            (0x0000000308007220, 0x000fc80000400000, 86, "FMUL without a scale field"),
+            (0x0000000402027811, 0x000fe400078e18ff, 73, "LEA.SX32 that is not .HI"),
+            (0x0000000300057304, 0x000fc80000200800, 75, "F2F to nothing"),
+            (0x0000000300057304, 0x000fc80000200800, 84, "F2F of 64 bits in the narrow opcode"),
+            (0x0000000000007245, 0x000fe40000201400, 78, "I2FP towards minus infinity"),
+            (0x0000000000007992, 0x000fec0000002000, 78, "MEMBAR of scope 4"),
+            (0x0000000402027981, 0x000ea8000c1e1900, 90, "LDG with a uniform operand and half an address"),
+            (0x0000000402027981, 0x000ea8000c1e1900, 91, "LDG whose uniform operand is not announced"),
+            (0x00005b00040f7a31, 0x002fc60003810004, 76, "HFMA2 that flushes both ways"),
+        ] {
+            let word = Word::new(lo, hi);
+            let flipped = (u128::from(hi) << 64 | u128::from(lo)) ^ 1 << bit;
+            let bad = Word::new(flipped as u64, (flipped >> 64) as u64);
+            let refused = |w: Word| decode::form(w).is_none_or(|row| decode::reserved(w) || reserved(w, row));
+            assert!(!refused(word), "{what}: the good one");
+            assert!(refused(bad), "{what}");
         }
     }
 }
