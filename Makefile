@@ -22,7 +22,7 @@ export TEGRARM_BACKEND ?= $(if $(wildcard /dev/nvgpu),nvgpu,sim)
 export TEGRARM_LIB     := $(LIB)
 
 .DEFAULT_GOAL := build
-.PHONY: build venv demo install wheel wheels test test-aarch64 test-aarch64-sample cargo-test test-threads test-out-of-process fuzz ctest pytest test-tinygrad test-tinygrad-sample test-tinygrad-releases test-disasm lint header docs tsan bench clean distclean
+.PHONY: build venv demo install wheel wheels test test-aarch64 test-aarch64-sample cargo-test test-threads test-out-of-process fuzz fuzz-seeds ctest pytest test-tinygrad test-tinygrad-sample test-tinygrad-releases test-disasm lint header docs tsan bench clean distclean
 
 build:            ## the shared libraries (release)
 	$(CARGO) build --release --locked -p tegrarm -p tegrarm-preload
@@ -202,6 +202,8 @@ $(CBINDGEN):
 FUZZ_VERSION := 0.13.2
 FUZZ         := $(CACHE)/cargo-fuzz-$(FUZZ_VERSION)
 FUZZ_SECONDS ?= 600
+# Larger inputs are not kept as seeds.
+FUZZ_SEED_BYTES ?= 4096
 # Their programs hand pointers to the kernel, which writes there: the sanitizer's own memory must not be in the way.
 FUZZ_PLAIN   := ioctls recording
 FUZZ_ASAN    := cubin hostobj pushbuffer qmd ring sass
@@ -223,6 +225,16 @@ tsan: ## the tests that have several threads, under the thread sanitizer (needs 
 	@rustup component add --toolchain nightly rust-src
 	RUSTFLAGS="-Zsanitizer=thread" TEGRARM_TEST_SECONDS=10 $(CARGO) +nightly test --locked -Zbuild-std --target $(HOST) \
 		--target-dir $(CARGO_TARGET_DIR)/tsan -p tegrarm $(TSAN_TESTS:%=--test %)
+
+fuzz-seeds: $(FUZZ)/bin/cargo-fuzz  ## adds what `make fuzz` found to the committed seeds: the fewest inputs that cover the same code
+	@set -e; for t in $(FUZZ_PLAIN) $(FUZZ_ASAN); do \
+		case " $(FUZZ_PLAIN) " in *" $$t "*) sanitizer=none;; *) sanitizer=address;; esac; \
+		rm -rf fuzz/corpus/$$t.fewest && mkdir -p fuzz/corpus/$$t fuzz/corpus/$$t.fewest fuzz/seeds/$$t; \
+		PATH=$(FUZZ)/bin:$$PATH $(CARGO) +nightly fuzz run -s $$sanitizer $$t -- -set_cover_merge=1 -max_len=$(FUZZ_SEED_BYTES) \
+			fuzz/corpus/$$t.fewest fuzz/seeds/$$t fuzz/corpus/$$t; \
+		rm -rf fuzz/seeds/$$t && mv fuzz/corpus/$$t.fewest fuzz/seeds/$$t; \
+		du -sh --apparent-size fuzz/seeds/$$t; \
+	done
 
 # --- figures ------------------------------------------------------------------------------------------------------
 

@@ -74,7 +74,7 @@ def alloc_free_calls() -> None:
 
 def latency() -> None:
     median, worst, idle = subprocess.run([build("latency")], capture_output=True, text=True, check=True).stdout.split()
-    line("submit to semaphore, median", f"{median} us", "at most 30 us")
+    line("submit to semaphore, median", f"{median} us", "at most 10 us")
     line("submit to semaphore, 99th percentile", f"{worst} us")
     line("CPU of a process with an idle open device", f"{idle} %", "at most 1 %")
 
