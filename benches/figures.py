@@ -186,13 +186,13 @@ else:
 step = TinyJit(function)
 for _ in range(times): step(*inputs).numpy()
 """
-STATS = re.compile(r"^ +(?:0x[0-9a-f]+|all) +(\d+) +(\d+) +([\d.]+)$", re.MULTILINE)
+STATS = re.compile(r"^ +0x[0-9a-f]+ +(\d+) +(\d+) +([\d.]+)$", re.MULTILINE)
 
 
 def kernel(what: str, times: int) -> tuple[float, float]:
     """Seconds of a core and warp instructions of one launch of the kernel that took the most."""
-    done = subprocess.run([sys.executable, "-c", KERNELS, what, str(times)], env={**os.environ, "DEV": "TEGRA+NV", "TEGRARM_SIM_STATS": "1"},
-                          capture_output=True, text=True, check=True)
+    env = {**os.environ, "DEV": "TEGRA+NV", "TEGRARM_SIM_STATS": "1"}
+    done = subprocess.run([sys.executable, "-c", KERNELS, what, str(times)], env=env, capture_output=True, text=True, check=True)
     launches, instructions, seconds = STATS.findall(done.stderr)[0]
     return float(seconds) / int(launches), int(instructions) / int(launches)
 
