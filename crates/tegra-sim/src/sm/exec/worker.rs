@@ -17,6 +17,8 @@ const TURN: u64 = 1 << 20;
 /// CTAs and warps that one SM holds.
 const CTAS_PER_SM: u32 = 16;
 const WARPS_PER_SM: u32 = 48;
+/// Bytes of shared and local memory that CTAs in turn may take on the host.
+const HOST_MEMORY: u64 = 512 << 20;
 
 /// A CTA on the GPU.
 struct Resident<'g> {
@@ -133,5 +135,8 @@ fn cpu_ns() -> u64 {
 fn room(launch: &Launch) -> usize {
     let warps = launch.block.iter().product::<u32>().div_ceil(32).max(1);
     let per_sm = (WARPS_PER_SM / warps).clamp(1, CTAS_PER_SM);
-    (launch.sm_count.max(1) * per_sm) as usize
+    let local = u64::from(launch.local_low) + u64::from(launch.local_high);
+    let bytes = u64::from(launch.shared_bytes) + local * 32 * u64::from(warps);
+    let held = u64::from(launch.sm_count.max(1) * per_sm);
+    held.min(HOST_MEMORY / bytes.max(1)).max(1) as usize
 }
