@@ -129,9 +129,13 @@ test-out-of-process: build $(SIM) ## the suite on the device nodes of `tegrarm-s
 ctest: build venv
 	$(MAKE) --no-print-directory -C ctests PY=$(PY) test
 
-# The suites on another architecture: the same programs.
-test-aarch64: arm-build ## the root crate's and the simulator's Rust tests, and the C tests, under qemu-user
-	$(CARGO) test --locked --target $(ARM) -p tegrarm -p tegrarm-kmd -p tegra-sim
+# The suites on another architecture: the same programs. qemu-user cannot start a second one, makes its own /proc/self/maps, and
+# gives all threads one table of descriptors, and has errnos of its own for some mistakes: tests that need more are left out by name.
+ARM_SKIP := $(addprefix --skip ,a_panic_is_a_status a_program_that refused_escapes_and_uvm_calls_are_told the_variable_chooses_steps \
+	own_pages_are_exchanged other_pages_are_pinned thousands_of_live_buffers an_ioctl_on_something_else errors_are_mmaps_own)
+test-aarch64: arm-build venv ## the root crate's and the simulator's Rust tests, and the C tests, under qemu-user
+	$(CARGO) test --locked --target $(ARM) -p tegrarm -p tegrarm-kmd -- $(ARM_SKIP)
+	$(CARGO) test --locked --target $(ARM) -p tegra-sim --lib --test 'kernel_*' --test gpu_front_end --test sm -- $(ARM_SKIP)
 	$(MAKE) --no-print-directory -C ctests $(ARM_CTEST) plain examples
 
 # What differs between architectures: memory order, host objects, structure layout. Part of `make test` where a cross compiler is.

@@ -115,7 +115,13 @@ fn minimum_and_maximum() {
         let picked = if compare(a, b, code) { a } else { b };
         let got = f64::from_bits(if both_nan(a, b) { b | 1 << 51 } else { picked });
         let (x, y) = (f64::from_bits(a), f64::from_bits(b));
-        let want = if min { x.min(y) } else { x.max(y) };
+        // The host's own min and max disagree about signalling NaNs.
+        let want = match (x.is_nan(), y.is_nan()) {
+            (true, _) => y,
+            (_, true) => x,
+            _ if min => x.min(y),
+            _ => x.max(y),
+        };
         assert!(got == want || (got.is_nan() && want.is_nan()));
         if x == 0.0 && y == 0.0 {
             assert_eq!(got.is_sign_negative(), if min { sign(a) | sign(b) } else { sign(a) & sign(b) });
