@@ -141,8 +141,8 @@ test-aarch64: arm-build venv ## the root crate's and the simulator's Rust tests,
 # What differs between architectures: memory order, host objects, structure layout. Part of `make test` where a cross compiler is.
 ARM_CTEST := CC=aarch64-linux-gnu-gcc TARGET=$(CARGO_TARGET_DIR)/$(ARM) RUN="$(ARM_RUN)" PY=$(PY)
 test-aarch64-sample: venv
-ifeq ($(and $(shell command -v aarch64-linux-gnu-gcc),$(shell command -v qemu-aarch64-static)),)
-	@echo "test-aarch64-sample: SKIPPED, there is no aarch64-linux-gnu-gcc or no qemu-aarch64-static"
+ifeq ($(and $(shell command -v aarch64-linux-gnu-gcc),$(shell command -v qemu-aarch64-static),$(wildcard $(shell rustc --print sysroot)/lib/rustlib/$(ARM))),)
+	@echo "test-aarch64-sample: SKIPPED, there is no aarch64-linux-gnu-gcc, no qemu-aarch64-static or no Rust target $(ARM)"
 else
 	$(CARGO) test --locked --target $(ARM) -p tegrarm $(ARM_SAMPLE:%=--test %)
 endif
