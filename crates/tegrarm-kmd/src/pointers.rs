@@ -9,7 +9,9 @@ use tegrarm_abi::nvgpu::address_space::*;
 use tegrarm_abi::nvgpu::channel::*;
 use tegrarm_abi::nvgpu::ctrl::*;
 use tegrarm_abi::nvgpu::debugger::*;
+use tegrarm_abi::nvgpu::nvsched::*;
 use tegrarm_abi::nvgpu::profiler::*;
+use tegrarm_abi::nvgpu::sched::*;
 use tegrarm_abi::nvgpu::tsg::*;
 use tegrarm_abi::nvmap::*;
 
@@ -120,12 +122,17 @@ const MAP: usize = size_of::<nvgpu_as_map_buffer_ex_args>();
 const MAP_FD: usize = offset_of!(nvgpu_as_map_buffer_ex_args, dmabuf_fd);
 const REMAP: usize = size_of::<nvgpu_as_remap_op>();
 const REMAP_FD: usize = offset_of!(nvgpu_as_remap_op, mem_handle);
+const DOMAIN: usize = size_of::<nvgpu_nvs_ioctl_domain>();
 /// `struct nvgpu_dbg_gpu_get_mappings_entry` and `struct nvgpu_profiler_vab_range_checker`: 16 bytes each.
 const PAIR: usize = 16;
 
 static POINTERS: &[Pointer] = rows! {
     NVMAP_IOC_WRITE, nvmap_rw_handle.addr: In {Strided};
     NVMAP_IOC_READ, nvmap_rw_handle.addr: Out {Strided};
+    NVGPU_SCHED_IOCTL_GET_TSGS, nvgpu_sched_get_tsgs_args.buffer: Out [size * 1];
+    NVGPU_SCHED_IOCTL_GET_RECENT_TSGS, nvgpu_sched_get_tsgs_args.buffer: Out [size * 1];
+    NVGPU_SCHED_IOCTL_GET_TSGS_BY_PID, nvgpu_sched_get_tsgs_by_pid_args.buffer: Out [size * 1];
+    NVGPU_NVS_IOCTL_QUERY_DOMAINS, nvgpu_nvs_ioctl_query_domains.domains: Out [nr * DOMAIN];
     NVMAP_IOC_CACHE, nvmap_cache_op.addr: Address;
     NVMAP_IOC_CACHE_64, nvmap_cache_op_64.addr: Address;
     NVMAP_IOC_CACHE_LIST, nvmap_cache_op_list.handles: In [nr * 4];
