@@ -293,10 +293,8 @@ static inline NvU64 raw_launch(Gpu *g, Kernel *k)
     volatile NvU32 *words = (volatile NvU32 *)((volatile char *)g->slots.cpu + slot);
     QMD_AT(k, CONSTANT_BUFFER_ADDR_LOWER, 0, LO(bank));
     QMD_AT(k, CONSTANT_BUFFER_ADDR_UPPER, 0, HI(bank));
-    for (int i = 0; i < QMD_WORDS; i++)
-        words[64 + i] = k->qmd[i];
-    for (int i = 0; i < BANK_WORDS; i++)
-        words[64 + QMD_WORDS + i] = k->bank[i];
+    memcpy((char *)g->slots.cpu + slot + 256, k->qmd, sizeof k->qmd);
+    memcpy((char *)g->slots.cpu + slot + 256 + sizeof k->qmd, k->bank, sizeof k->bank);
     Push p = {words, 0};
     METHOD(&p, COMPUTE, NVC6C0_INVALIDATE_SHADER_CACHES_NO_WFI,
            1u << NVC6C0_INVALIDATE_SHADER_CACHES_NO_WFI_INSTRUCTION_SHIFT |
