@@ -34,9 +34,7 @@ def control_instructions() -> None:
     binary = build("controls")
 
     def collected(door: str, which: str) -> int:
-        done = subprocess.run(["valgrind", "--tool=callgrind", f"--toggle-collect={door}_door", "--callgrind-out-file=/dev/null",
-                               binary, door, which], capture_output=True, text=True, check=True)
-        return int(re.search(r"Collected : (\d+)", done.stderr)[1])
+        return callgrind(f"{door}_door", binary, door, which)
 
     for which, what, calls in (("token", "GET_WORK_SUBMIT_TOKEN", 1), ("open", "RM_CONTROL, mean of a device's open", 7)):
         doors = {door: collected(door, which) / (CONTROL_ROUNDS * calls) for door in ("object", "file")}
@@ -93,9 +91,9 @@ def compile_job(prefix: list[str]) -> float:
     return after.children_user + after.children_system - before.children_user - before.children_system
 
 
-def callgrind(binary: pathlib.Path, *arguments: str) -> int:
-    """Instructions of the functions called measured_*."""
-    tool = ["valgrind", "--tool=callgrind", "--toggle-collect=measured_*", "--callgrind-out-file=/dev/null"]
+def callgrind(functions: str, binary: pathlib.Path, *arguments: str) -> int:
+    """Instructions of the functions of that name. Threads take turns: one that spins must not keep the others from running."""
+    tool = ["valgrind", "--fair-sched=yes", "--tool=callgrind", f"--toggle-collect={functions}", "--callgrind-out-file=/dev/null"]
     done = subprocess.run([*tool, binary, *arguments], capture_output=True, text=True, check=True)
     return int(re.search(r"Collected : (\d+)", done.stderr)[1])
 
@@ -110,7 +108,7 @@ def cubin() -> pathlib.Path:
 def submit() -> None:
     """A launch through the runtime, and the same descriptor, bank, words and doorbell from hand-written C."""
     binary, launches = build("submit"), 1000
-    counts = {way: callgrind(binary, str(cubin()), way) / launches for way in ("runtime", "hand", "replay", "handreplay")}
+    counts = {way: callgrind("measured_*", binary, str(cubin()), way) / launches for way in ("runtime", "hand", "replay", "handreplay")}
     line("tegrarm_launch, instructions", f"{counts['runtime']:.0f}", f"by hand in C {counts['hand']:.0f}")
     line("  ratio", f"{counts['runtime'] / counts['hand']:.2f} x", "at most 1.05 x")
     line("tegrarm_replay_submit, instructions", f"{counts['replay']:.0f}", f"its stores by hand in C {counts['handreplay']:.0f}")
