@@ -179,6 +179,7 @@ test-tinygrad-releases: build venv  ## five published tinygrads, each plain, thr
 lint: venv $(CBINDGEN)
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+	$(CARGO) check --manifest-path fuzz/Cargo.toml --locked
 	$(PY) -m ruff check python examples benches
 	$(PY) python/checks/tree.py
 	$(MAKE) --no-print-directory GENERATED_TO=$(CACHE)/generated generated

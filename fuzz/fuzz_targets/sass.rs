@@ -5,7 +5,7 @@
 use libfuzzer_sys::fuzz_target;
 use std::sync::Arc;
 use tegra_sim::mm::{Backing, Extent, PageTable};
-use tegra_sim::sm::{ConstantBank, Launch, Limits, mnemonic, run};
+use tegra_sim::sm::{ConstantBank, Launch, Limits, disassemble, run};
 use tegrarm_fuzz::{BUDGET, Input};
 
 const CODE: u64 = 0x4_0000_0000;
@@ -25,8 +25,9 @@ fuzz_target!(|bytes: &[u8]| {
     let mut input = Input(bytes);
     let [threads, rows, ctas, shared] = input.bytes();
     let mut table = PageTable::default();
-    for word in input.0.chunks_exact(16) {
-        let _ = mnemonic(u128::from_le_bytes(word.try_into().expect("sixteen bytes")));
+    for (word, pc) in input.0.chunks_exact(16).zip((0..).step_by(16)) {
+        let word = u128::from_le_bytes(word.try_into().expect("sixteen bytes"));
+        let _ = disassemble(word as u64, (word >> 64) as u64, pc);
     }
     let _code = map(&mut table, CODE, input.0, 8192);
     let mut bank = vec![0; 4096];
