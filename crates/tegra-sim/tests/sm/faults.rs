@@ -38,6 +38,20 @@ fn opcode(launch: &Launch, pc: u64) -> u16 {
     u16::from_le_bytes([code[at], code[at + 1]]) & 0xfff
 }
 
+/// Jumps through a register, each to a place that no other instruction leads to; EXIT behind the last one.
+fn leaps(count: usize) -> Kernel {
+    let leap = (0x0000_0010_ff00_7949, 0x000f_ea00_0380_0000); // BRX RZ 0x10
+    program(&[vec![[leap, EXIT]; count].concat(), vec![EXIT]].concat())
+}
+
+#[test]
+fn code_found_while_running_counts_towards_the_budget() {
+    let run = |budget| Gpu { budget, ..Gpu::default() }.run(&leaps(300), [1, 1, 1], [32, 1, 1], &[]);
+    let Err(SmFault::Hang { text, .. }) = run(Some(10_000)) else { panic!("decoding was free") };
+    assert!(text.contains("budget"), "{text}");
+    run(None).expect("it reaches the end");
+}
+
 #[test]
 fn misaligned_store() {
     let mut gpu = Gpu::default();

@@ -107,10 +107,15 @@ pub(crate) fn run(env: &mut Env<'_>, store: &mut Warps, supervisor: &dyn Supervi
                 match slice(env, &mut store.warps[i]) {
                     Stop::Slice => break,
                     Stop::Blocked => {}
-                    Stop::Extend => match extend(env, store) {
-                        Ok(()) => {}
-                        Err(fault) => return End::Failed(fault),
-                    },
+                    Stop::Extend => {
+                        if let Err(fault) = extend(env, store) {
+                            return End::Failed(fault);
+                        }
+                        // Decoding is work, too: a program that jumps to ever new places must come to an end.
+                        if let Err(why) = supervisor.poll(env.image_len.into()) {
+                            return End::Stopped(why, env.pc(store.warps[i].pc));
+                        }
+                    }
                     Stop::Fault => return End::Failed(fault(env)),
                 }
             }

@@ -18,8 +18,8 @@ use std::sync::{Arc, OnceLock};
 const REACH: i64 = 1 << 18;
 /// Words of the entry that a program is looked up by.
 const PREFIX: i64 = 8;
-/// Programs kept before the cache starts over.
-const KEPT: usize = 1024;
+/// Instructions kept before the cache starts over.
+const KEPT: usize = 1 << 22;
 
 /// Decoded code around an entry point.
 pub(crate) struct Image {
@@ -53,9 +53,39 @@ impl std::fmt::Debug for Image {
 /// Reads code: the word `n` instructions behind the entry.
 pub(crate) type Fetch<'a> = dyn FnMut(i64) -> Option<Word> + 'a;
 
-fn cache() -> &'static Mutex<HashMap<u64, Vec<Arc<Image>>>> {
-    static CACHE: OnceLock<Mutex<HashMap<u64, Vec<Arc<Image>>>>> = OnceLock::new();
+/// Every image, by its program's first words.
+#[derive(Default)]
+struct Cache {
+    images: HashMap<u64, Vec<Arc<Image>>>,
+    /// In all images together.
+    instructions: usize,
+}
+
+fn cache() -> &'static Mutex<Cache> {
+    static CACHE: OnceLock<Mutex<Cache>> = OnceLock::new();
     CACHE.get_or_init(Mutex::default)
+}
+
+impl Cache {
+    fn keep(&mut self, key: u64, image: Image) -> Arc<Image> {
+        let image = Arc::new(image);
+        self.instructions += image.words.len();
+        if self.instructions > KEPT {
+            self.images.clear();
+            self.instructions = image.words.len();
+        }
+        self.images.entry(key).or_default().push(image.clone());
+        image
+    }
+
+    /// Takes an image out that a larger one replaces: what it serves, that one serves as well.
+    fn replace(&mut self, key: u64, old: &Image) {
+        let Some(known) = self.images.get_mut(&key) else { return };
+        let outdated = |i: &Arc<Image>| i.roots == old.roots && i.words == old.words;
+        if let Some(at) = known.iter().position(outdated) {
+            self.instructions -= known.swap_remove(at).words.len();
+        }
+    }
 }
 
 fn key(fetch: &mut Fetch<'_>) -> u64 {
@@ -69,11 +99,12 @@ fn key(fetch: &mut Fetch<'_>) -> u64 {
 /// The image of the program at an entry point.
 pub(crate) fn find(fetch: &mut Fetch<'_>) -> Arc<Image> {
     let key = key(fetch);
-    let known = cache().lock().get(&key).cloned().unwrap_or_default();
+    let known = cache().lock().images.get(&key).cloned().unwrap_or_default();
     if let Some(image) = known.into_iter().find(|i| i.matches(fetch)) {
         return image;
     }
-    keep(key, Image::build(vec![0], fetch))
+    let image = Image::build(vec![0], fetch);
+    cache().lock().keep(key, image)
 }
 
 /// The image extended by code at `root`; `None` if that is out of reach.
@@ -84,18 +115,10 @@ pub(crate) fn extend(image: &Image, root: i64, fetch: &mut Fetch<'_>) -> Option<
     let mut roots = image.roots.clone();
     roots.push(root);
     let key = key(fetch);
-    Some(keep(key, Image::build(roots, fetch)))
-}
-
-fn keep(key: u64, image: Image) -> Arc<Image> {
-    let image = Arc::new(image);
+    let larger = Image::build(roots, fetch);
     let mut cache = cache().lock();
-    if cache.values().map(Vec::len).sum::<usize>() >= KEPT {
-        cache.clear();
-    }
-    // The newest first: an extended image is tried before the one it replaces.
-    cache.entry(key).or_default().insert(0, image.clone());
-    image
+    cache.replace(key, image);
+    Some(cache.keep(key, larger))
 }
 
 /// Whether control never passes this instruction.
@@ -258,4 +281,45 @@ impl Image {
 fn misaligned(_: &mut Warp, env: &mut Env<'_>, u: &Uop, _: u32) -> Flow {
     let text = format!("{} with a register group that does not start at a multiple of its size", env.image.name(u.at));
     env.warp_error(u, WarpError::MisalignedRegister, text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// EXIT; no two programs of these tests begin alike.
+    fn exits(program: u64) -> impl FnMut(i64) -> Option<Word> {
+        move |n| Some(if n == 1 { Word::new(program, 0) } else { Word::new(0x794d, 0x000f_ea00_0380_0000) })
+    }
+
+    #[test]
+    fn an_extended_image_takes_the_place_of_the_one_it_extends() {
+        let code = &mut exits(0x9_1111_0000);
+        let mut image = find(code);
+        for root in 1..100 {
+            image = extend(&image, 16 * root, code).expect("within reach");
+        }
+        let key = key(code);
+        let known = cache().lock().images.get(&key).cloned().unwrap_or_default();
+        assert!(known.len() == 1 && Arc::ptr_eq(&known[0], &image), "{known:?}");
+        assert!(Arc::ptr_eq(&find(code), &image), "and serves the program from now on");
+    }
+
+    #[test]
+    fn the_cache_counts_what_it_keeps() {
+        let mut cache = Cache::default();
+        let image = |last: i64| Image::build(vec![0, last], &mut exits(0));
+        cache.keep(1, image(9));
+        cache.keep(2, image(19));
+        assert_eq!(cache.instructions, 30);
+        cache.replace(2, &image(9));
+        assert_eq!(cache.instructions, 30, "that program has no such image");
+        cache.replace(1, &image(9));
+        assert_eq!(cache.instructions, 20);
+        for program in 3..20 {
+            cache.keep(program, image(REACH - 1));
+            let kept: usize = cache.images.values().flatten().map(|i| i.words.len()).sum();
+            assert!(cache.instructions == kept && kept <= KEPT, "{kept}");
+        }
+    }
 }
