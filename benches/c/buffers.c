@@ -1,62 +1,15 @@
 /* A 1 MiB buffer allocated and freed: through the runtime, and the same nine system calls by hand, in turns. To be run on device
  * nodes (`tegrarm-sim run`, or a board). Prints median microseconds of both. */
 #include <fcntl.h>
-#include <sys/ioctl.h>
 #include <sys/mman.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "../../examples/c/example.h"
-
-/* The kernel's interface (linux/nvgpu.h, linux/nvmap.h), as far as it is used here. */
-#define NVGPU_GPU_IOCTL_ALLOC_AS 0xc0404708
-#define NVGPU_AS_IOCTL_MAP_BUFFER_EX 0xc0284107
-#define NVGPU_AS_IOCTL_UNMAP_BUFFER 0xc0084105
-#define NVMAP_IOC_CREATE 0xc0084e00
-#define NVMAP_IOC_ALLOC 0x40144e03
-#define NVMAP_IOC_GET_FD 0xc0084e0f
-#define NVMAP_IOC_FREE 0x4e04
-
-struct nvmap_create_handle { uint32_t size_or_fd, handle; };
-struct nvmap_alloc_handle { uint32_t handle, heap_mask, flags, align; int32_t numa_nid; };
-struct nvgpu_alloc_as_args {
-    uint32_t big_page_size;
-    int32_t as_fd;
-    uint32_t flags, reserved;
-    uint64_t va_range_start, va_range_end, va_range_split;
-    uint32_t padding[6];
-};
-struct nvgpu_as_map_buffer_ex_args {
-    uint32_t flags;
-    int16_t compr_kind, incompr_kind;
-    uint32_t dmabuf_fd, page_size;
-    uint64_t buffer_offset, mapping_size, offset;
-};
+#include "nodes.h"
+#include "timing.h"
 
 enum { ROUNDS = 2000, SIZE = 1 << 20 };
 static double took[2][ROUNDS];
 static int nvmap, space;
-
-static double now_us(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec * 1e6 + (double)t.tv_nsec / 1e3;
-}
-
-static int ascending(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static void call(int fd, unsigned long request, void *arg)
-{
-    if (ioctl(fd, request, arg) != 0) {
-        perror("ioctl");
-        _exit(1);
-    }
-}
 
 static void by_hand(void)
 {
@@ -94,9 +47,7 @@ int main(void)
         took[0][i] = middle - start;
         took[1][i] = now_us() - middle;
     }
-    for (int way = 0; way < 2; way++)
-        qsort(took[way], ROUNDS, sizeof took[way][0], ascending);
-    printf("%.2f %.2f\n", took[0][ROUNDS / 2], took[1][ROUNDS / 2]);
+    printf("%.2f %.2f\n", percentile(took[0], ROUNDS, 50), percentile(took[1], ROUNDS, 50));
     CHECK(tegrarm_device_close(device));
     return 0;
 }

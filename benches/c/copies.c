@@ -1,17 +1,9 @@
 /* tegrarm_copy_in and _out against memcpy on the same memory: the best of many rounds, for several sizes. Prints, a line for
  * each size: MiB, ratio in, ratio out (1 is memcpy's own bandwidth). */
-#include <time.h>
-
 #include "../../examples/c/example.h"
+#include "timing.h"
 
 enum { ROUNDS = 60 };
-
-static double now_us(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec * 1e6 + (double)t.tv_nsec / 1e3;
-}
 
 int main(void)
 {

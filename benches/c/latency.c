@@ -2,27 +2,15 @@
 #include <sys/resource.h>
 
 #include "channel.h"
+#include "timing.h"
 
 enum { ROUNDS = 5000, IDLE_S = 2 };
-
-static double now_us(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return t.tv_sec * 1e6 + t.tv_nsec / 1e3;
-}
 
 static double cpu_us(void)
 {
     struct rusage u;
     getrusage(RUSAGE_SELF, &u);
     return (u.ru_utime.tv_sec + u.ru_stime.tv_sec) * 1e6 + u.ru_utime.tv_usec + u.ru_stime.tv_usec;
-}
-
-static int ascending(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
 }
 
 int main(void)
@@ -40,8 +28,8 @@ int main(void)
             atomic_thread_fence(memory_order_acquire);
         took[i] = now_us() - start;
     }
-    qsort(took, ROUNDS, sizeof took[0], ascending);
-    printf("%.1f %.1f ", took[ROUNDS / 2], took[ROUNDS * 99 / 100]);
+    printf("%.1f ", percentile(took, ROUNDS, 50));
+    printf("%.1f ", percentile(took, ROUNDS, 99));
 
     nanosleep(&(struct timespec){.tv_sec = 1}, NULL); /* let the GPU go to sleep */
     double cpu = cpu_us();

@@ -4,23 +4,11 @@
  * `submit KERNELS WAY`: WAY is "runtime", "replay" or "hand", the functions that callgrind collects are called measured_*; or
  * "all", which prints the median microseconds of each. */
 #include "../../examples/c/raw.h"
+#include "timing.h"
 
 enum { COUNT = 1000, N = 32 };
 
 static double took[3][COUNT];
-
-static double now_us(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec * 1e6 + (double)t.tv_nsec / 1e3;
-}
-
-static int ascending(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
 
 static const NvU32 grid[] = {1, 1, 1}, block[] = {N, 1, 1};
 
@@ -102,12 +90,6 @@ static Recorded record(Gpu *g, Kernel *k, const void *const *arguments)
     return r;
 }
 
-static double median(double *times)
-{
-    qsort(times, COUNT, sizeof times[0], ascending);
-    return times[COUNT / 2];
-}
-
 int main(int argc, char **argv)
 {
     const char *way = argc > 2 ? argv[2] : "all";
@@ -162,7 +144,7 @@ int main(int argc, char **argv)
             raw_wait(&g, measured_handreplay(&g, &recorded, x));
     }
     if (all)
-        printf("%.3f %.3f %.3f\n", median(took[0]), median(took[1]), median(took[2]));
+        printf("%.3f %.3f %.3f\n", percentile(took[0], COUNT, 50), percentile(took[1], COUNT, 50), percentile(took[2], COUNT, 50));
     raw_close(&g);
     CHECK(tegrarm_device_close(device));
     return 0;

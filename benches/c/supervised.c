@@ -1,55 +1,11 @@
 /* Costs of the virtual Orin's kernel, to be run under `tegrarm-sim run`: one figure per line, microseconds. */
 #include <assert.h>
 #include <fcntl.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <sys/ioctl.h>
-#include <time.h>
-#include <unistd.h>
 
-/* The kernel's interface (linux/nvgpu.h, linux/nvmap.h), as far as it is used here. */
-#define NVGPU_GPU_IOCTL_ALLOC_AS 0xc0404708
-#define NVGPU_GPU_IOCTL_OPEN_CHANNEL 0xc004470b
-#define NVGPU_GPU_IOCTL_GET_GPU_TIME 0xc0104719
-#define NVGPU_AS_IOCTL_MAP_BUFFER_EX 0xc0284107
-#define NVGPU_AS_IOCTL_UNMAP_BUFFER 0xc0084105
-#define NVMAP_IOC_CREATE 0xc0084e00
-#define NVMAP_IOC_ALLOC 0x40144e03
-#define NVMAP_IOC_GET_FD 0xc0084e0f
-
-struct nvmap_create_handle { uint32_t size_or_fd, handle; };
-struct nvmap_alloc_handle { uint32_t handle, heap_mask, flags, align; int32_t numa_nid; };
-struct nvgpu_alloc_as_args {
-    uint32_t big_page_size;
-    int32_t as_fd;
-    uint32_t flags, reserved;
-    uint64_t va_range_start, va_range_end, va_range_split;
-    uint32_t padding[6];
-};
-struct nvgpu_as_map_buffer_ex_args {
-    uint32_t flags;
-    int16_t compr_kind, incompr_kind;
-    uint32_t dmabuf_fd, page_size;
-    uint64_t buffer_offset, mapping_size, offset;
-};
-struct nvgpu_as_unmap_buffer_args { uint64_t offset; };
+#include "nodes.h"
+#include "timing.h"
 
 enum { CALLS = 50000, CHANNELS = 1000, BUFFERS = 100000, PART = 10 };
-
-static double now_us(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return t.tv_sec * 1e6 + t.tv_nsec / 1e3;
-}
-
-static void call(int fd, unsigned long request, void *arg)
-{
-    if (ioctl(fd, request, arg) != 0) {
-        perror("ioctl");
-        _exit(1);
-    }
-}
 
 /* One operation, many times: the mean of the first tenth and of the last, which differ if the cost grows. */
 static void measure(const char *what, int rounds, void (*once)(void))
