@@ -33,11 +33,8 @@ def build(name: str) -> pathlib.Path:
 def control_instructions() -> None:
     binary = build("controls")
 
-    def collected(door: str, which: str) -> int:
-        return callgrind(f"{door}_door", binary, door, which)
-
     for which, what, calls in (("token", "GET_WORK_SUBMIT_TOKEN", 1), ("open", "RM_CONTROL, mean of a device's open", 7)):
-        doors = {door: collected(door, which) / (CONTROL_ROUNDS * calls) for door in ("object", "file")}
+        doors = {door: callgrind(f"{door}_door", binary, door, which) / (CONTROL_ROUNDS * calls) for door in ("object", "file")}
         line(f"{what}, instructions", f"{doors['object']:.0f}", "at most 250" if which == "token" else "")
         line("  through the file door", f"{doors['file']:.0f}, {doors['file'] / doors['object']:.2f} x",
              "" if which == "token" else "at most 1.3 x")

@@ -3,6 +3,8 @@
 /// The harness of the simulator's own front-end tests.
 #[path = "../../crates/tegra-sim/tests/gpu_front_end/harness.rs"]
 pub mod harness;
+#[path = "../../crates/tegra-sim/tests/gpu_front_end/one_warp.rs"]
+pub mod one_warp;
 
 use harness::{Buffer, Lane, Machine};
 use tegra_sim::gpu::GpuConfig;

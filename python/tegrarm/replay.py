@@ -120,7 +120,7 @@ class GraphReplay:
             raise NotExportable(f"the graph uses {', '.join(sorted(d.device for d in devices))}: it has to be one TEGRA device")
         self.dev, = devices
         self._returned = [_buffer_of(t) for t in _tensors(captured.ret)]
-        self._channels = [fifo for fifo in (self.dev.compute_gpfifo, self.dev.dma_gpfifo)]
+        self._channels = [self.dev.compute_gpfifo, self.dev.dma_gpfifo]
         self._timeline, self._kick = ctypes.c_uint64(), ctypes.c_uint64()
         self._put = [ctypes.c_uint64() for _ in self._channels]
         self.replay: Replay | None = None
@@ -275,8 +275,6 @@ def _tensors(returned) -> list:
 
 def _buffer_of(tensor):
     """The buffer of a tensor that the jit returns."""
-    if (view := tensor.uop.contiguous_view()) is None or tensor.uop.base.realized is None:
+    if tensor.uop.contiguous_view() is None or tensor.uop.base.realized is None:
         raise NotExportable("the jit returns a tensor that is no contiguous buffer: return .contiguous().realize()")
-    buffer = tensor.uop.buffer
-    del view
-    return buffer.ensure_allocated()
+    return tensor.uop.buffer.ensure_allocated()

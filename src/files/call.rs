@@ -3,11 +3,11 @@
 use super::node::OpenFile;
 use super::table::Table;
 use crate::rm::params::set_word;
-use crate::rm::{Rm, user};
+use crate::rm::{Asked, Rm, user};
 use crate::status::RmError;
 use std::os::fd::RawFd;
 use std::sync::Arc;
-use tegrarm_abi::rm::status::NV_OK;
+use tegrarm_abi::rm::status::{NV_ERR_NOT_SUPPORTED, NV_OK};
 use tegrarm_kmd::Errno;
 
 /// One ioctl, as handlers see it.
@@ -22,6 +22,20 @@ impl Call<'_> {
     /// The manager behind the file.
     pub fn rm(&self) -> &Arc<Rm> {
         self.file.rm()
+    }
+
+    /// Notes a refusal; the errno that says so.
+    #[cold]
+    pub fn refuse(&self, what: Asked, why: &str) -> Box<Refused> {
+        self.rm().report().refuse(what, why);
+        Refused::new(Errno::EINVAL, format!("{what} is refused: {why}"))
+    }
+
+    /// Notes a refusal; the status that says so in the call's structure.
+    #[cold]
+    pub fn unsupported(&self, what: Asked, why: &str) -> Result<(), Fail> {
+        let Refused { sentence, .. } = *self.refuse(what, why);
+        Err(RmError::new(NV_ERR_NOT_SUPPORTED, sentence).into())
     }
 
     /// The open file behind another descriptor of the caller.

@@ -4,8 +4,7 @@ use super::call::{Call, Fail, Outcome, Refused, invalid, with_argument};
 use super::node::Kind;
 use super::{cards, heap, verbs};
 use crate::rm::classes::State;
-use crate::rm::{Asked, Index};
-use crate::status::RmError;
+use crate::rm::{Asked, Index, index};
 use std::mem::offset_of;
 use tegrarm_abi::rm::escapes::*;
 use tegrarm_abi::rm::extra::NVOS46_PARAMETERS_V580;
@@ -74,14 +73,7 @@ fn decode(request: u32) -> (u32, usize) {
     (request & 0xff, (request >> 16 & 0x3fff) as usize)
 }
 
-static INDEX: Index<128> = {
-    let (mut index, mut at) = (Index::new(), 0);
-    while at < ESCAPES.len() {
-        index = index.with(ESCAPES[at].nr, at);
-        at += 1;
-    }
-    index
-};
+static INDEX: Index<128> = index!(ESCAPES, nr, 128);
 
 /// The row of an escape.
 #[inline]
@@ -121,7 +113,7 @@ fn any(call: &Call, nr: u32, size: usize, argp: u64) -> Outcome {
 
 fn escape(call: &Call, nr: u32, size: usize, argp: u64) -> Outcome {
     let Some(row) = find(nr) else {
-        return Err(refuse(call, Asked::Escape(nr, "unknown"), "it is not in the escape table"));
+        return Err(call.refuse(Asked::Escape(nr, "unknown"), "it is not in the escape table"));
     };
     let here = match row.gate {
         Gate::Any => true,
@@ -141,25 +133,15 @@ fn escape(call: &Call, nr: u32, size: usize, argp: u64) -> Outcome {
     match row.answer {
         Copied(run) => with_argument(argp, size, status, |bytes| run(call, bytes)),
         Whole(run) => run(call, argp),
-        Einval => Err(refuse(call, Asked::Escape(nr, row.name), row.why)),
-        Unsupported => with_argument(argp, size, status, |_| {
-            let Refused { sentence, .. } = *refuse(call, Asked::Escape(nr, row.name), row.why);
-            Err(RmError::new(NV_ERR_NOT_SUPPORTED, sentence).into())
-        }),
+        Einval => Err(call.refuse(Asked::Escape(nr, row.name), row.why)),
+        Unsupported => with_argument(argp, size, status, |_| call.unsupported(Asked::Escape(nr, row.name), row.why)),
     }
-}
-
-/// Notes a refusal; the errno that says so.
-#[cold]
-fn refuse(call: &Call, what: Asked, why: &str) -> Box<Refused> {
-    call.rm().report().refuse(what, why);
-    Refused::new(Errno::EINVAL, format!("{what} is refused: {why}"))
 }
 
 #[cold]
 fn wrong_node(call: &Call, row: &EscapeRow) -> Box<Refused> {
     let node = if row.gate == Gate::Control { "/dev/nvidiactl" } else { "/dev/nvidia0" };
-    refuse(call, Asked::Escape(row.nr, row.name), &format!("it belongs to {node}"))
+    call.refuse(Asked::Escape(row.nr, row.name), &format!("it belongs to {node}"))
 }
 
 #[cold]

@@ -4,7 +4,7 @@ use super::classes::State;
 use super::client::Client;
 use super::context::{self, Inside};
 use super::control::{bus, channel, debugger, device, engines, fb, gpu, gr, plain, system};
-use super::index::Index;
+use super::index::{Index, index};
 use super::object::{Object, Tag, Tags};
 use super::{Asked, Rm};
 use crate::status::{RmError, RmResult};
@@ -64,14 +64,7 @@ pub struct PreparedControl {
 /// Parameters larger than this are refused unseen.
 const MAX_PARAMS: u32 = 1 << 20;
 
-static INDEX: Index<1024> = {
-    let (mut index, mut at) = (Index::new(), 0);
-    while at < CONTROLS.len() {
-        index = index.with(CONTROLS[at].cmd, at);
-        at += 1;
-    }
-    index
-};
+static INDEX: Index<1024> = index!(CONTROLS, cmd, 1024);
 
 /// The row of a control.
 #[inline]

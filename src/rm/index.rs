@@ -6,6 +6,19 @@ pub struct Index<const SLOTS: usize> {
     slots: [u16; SLOTS],
 }
 
+/// A table's index: the table, the field with a row's number, how many slots.
+macro_rules! index {
+    ($rows:ident, $number:ident, $slots:literal) => {{
+        let (mut index, mut at) = ($crate::rm::Index::<$slots>::new(), 0);
+        while at < $rows.len() {
+            index = index.with($rows[at].$number, at);
+            at += 1;
+        }
+        index
+    }};
+}
+pub(crate) use index;
+
 /// No row.
 const FREE: u16 = u16::MAX;
 

@@ -32,7 +32,7 @@ pub use client::{CLIENT_HANDLES, OBJECT_HANDLES};
 pub use controls::PreparedControl;
 pub use external::{Extent, ExternalMapping, ExternalMemory, ExternalSpace, Held};
 pub use gpu::GPU_ID;
-pub(crate) use index::Index;
+pub(crate) use index::{Index, index};
 pub use mapping::{Borrower, DmaRequest, LentNode, MapRequest};
 pub use object::{Tag, Tags};
 pub use os_memory::MemoryRequest;

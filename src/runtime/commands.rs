@@ -142,24 +142,26 @@ impl<S: Sink> Commands<S> {
     /// Waits until the double word at `at` is at least `value`, letting other channels run. Returns the index of the
     /// value's low word, which the high one follows.
     pub fn acquire(&mut self, at: u64, value: u64) -> usize {
-        let [hi, lo] = halves(at);
-        let [value_hi, value_lo] = halves(value);
         let execute = NVC56F_SEM_EXECUTE_OPERATION.put(NVC56F_SEM_EXECUTE_OPERATION_ACQ_CIRC_GEQ)
             | NVC56F_SEM_EXECUTE_ACQUIRE_SWITCH_TSG.put(NVC56F_SEM_EXECUTE_ACQUIRE_SWITCH_TSG_EN)
             | NVC56F_SEM_EXECUTE_PAYLOAD_SIZE.put(NVC56F_SEM_EXECUTE_PAYLOAD_SIZE_64BIT);
-        let index = self.len() + 3;
-        self.method(HOST, NVC56F_SEM_ADDR_LO, [lo, hi, value_lo, value_hi, execute]);
-        index
+        self.semaphore(at, value, execute)
     }
 
     /// Writes `value` when the engine is idle. Returns the index of the value's low word, which the high one follows.
     #[inline]
     pub fn release(&mut self, at: u64, value: u64) -> usize {
-        let [hi, lo] = halves(at);
-        let [value_hi, value_lo] = halves(value);
         let execute = NVC56F_SEM_EXECUTE_OPERATION.put(NVC56F_SEM_EXECUTE_OPERATION_RELEASE)
             | NVC56F_SEM_EXECUTE_RELEASE_WFI.put(NVC56F_SEM_EXECUTE_RELEASE_WFI_EN)
             | NVC56F_SEM_EXECUTE_PAYLOAD_SIZE.put(NVC56F_SEM_EXECUTE_PAYLOAD_SIZE_64BIT);
+        self.semaphore(at, value, execute)
+    }
+
+    /// Returns the index of the value's low word.
+    #[inline]
+    fn semaphore(&mut self, at: u64, value: u64, execute: u32) -> usize {
+        let [hi, lo] = halves(at);
+        let [value_hi, value_lo] = halves(value);
         let index = self.len() + 3;
         self.method(HOST, NVC56F_SEM_ADDR_LO, [lo, hi, value_lo, value_hi, execute]);
         index

@@ -84,7 +84,7 @@ impl Module {
     /// Waits for the GPU, then copies bytes into a variable.
     ///
     /// # Errors
-    /// As [`Module::variable`] and [`Buffer::write`].
+    /// As [`Module::variable`]; 0x20 when they do not fit; the channel's fault.
     pub fn write_variable(&self, name: &str, bytes: &[u8]) -> RmResult<()> {
         let (at, size) = self.variable(name)?;
         if bytes.len() as u64 > size {

@@ -3,11 +3,13 @@
 //! (K20), times, and the freeze of a board (K1).
 
 mod kernel_support;
+#[path = "gpu_front_end/one_warp.rs"]
+mod one_warp;
 
 use kernel_support::*;
+use one_warp::{EXIT, descriptor};
 use tegra_sim::{Chip, SimConfig};
 use tegrarm_abi::methods::compute::*;
-use tegrarm_abi::methods::qmd::*;
 use tegrarm_kmd::DeviceMem;
 
 fn view(file: &File, len: usize) -> DeviceMem {
@@ -160,8 +162,6 @@ fn rule_e2_devfreq_idles_at_its_lowest_step() {
 /// comes, and code 13; the kernel log says which exception it was.
 #[test]
 fn rule_e2_a_launch_with_overlapping_windows() {
-    const PROGRAM: [u64; 4] =
-        [0x0000_0000_0000_794d, 0x000f_ea00_0380_0000, 0xffff_fff0_0000_7947, 0x000f_c000_0383_ffff];
     let board = Board::with(SimConfig { step: true, ..SimConfig::new(Chip::AgxOrinPowerGated) });
     let (rig, page, notifier) = (board.rig(), board.buffer(8192), board.buffer(4096));
     let (ring, userd, token) = board.setup(&rig.channel);
@@ -170,28 +170,10 @@ fn rule_e2_a_launch_with_overlapping_windows() {
     rig.channel.ioctl(NVGPU_IOCTL_CHANNEL_SET_ERROR_NOTIFIER, &mut set).unwrap();
     let va = map(&rig.space, &page).unwrap();
     let (memory, ring, userd) = (view(&page.fd, 8192), view(&ring.fd, 8192), view(&userd.fd, 4096));
-    let mut qmd = [0; 64];
     let (code, semaphore) = (va + 0x1000, va + 0x800);
-    for (bits, value) in [
-        (QMD_MAJOR_VERSION, 3),
-        (CTA_RASTER_WIDTH, 1),
-        (CTA_RASTER_HEIGHT, 1),
-        (CTA_RASTER_DEPTH, 1),
-        (CTA_THREAD_DIMENSION0, 32),
-        (CTA_THREAD_DIMENSION1, 1),
-        (CTA_THREAD_DIMENSION2, 1),
-        (REGISTER_COUNT_V, 16),
-        (PROGRAM_ADDRESS_LOWER, code & 0xffff_ffff),
-        (PROGRAM_ADDRESS_UPPER, code >> 32),
-        (RELEASE0_ADDRESS_LOWER, semaphore & 0xffff_ffff),
-        (RELEASE0_ADDRESS_UPPER, semaphore >> 32),
-        (RELEASE0_PAYLOAD_LOWER, 7),
-        (RELEASE0_ENABLE, 1),
-    ] {
-        bits.put_words(&mut qmd, value);
-    }
+    let qmd = descriptor(code, semaphore);
     qmd.iter().enumerate().for_each(|(i, word)| memory.write_u32(4 * i, *word));
-    PROGRAM.iter().enumerate().for_each(|(i, half)| memory.write_u64(0x1000 + 8 * i, *half));
+    EXIT.iter().enumerate().for_each(|(i, half)| memory.write_u64(0x1000 + 8 * i, *half));
     // Two incrementing headers of one word each, on the compute subchannel.
     let method = |address: u32, data: u32| [1 << 29 | 1 << 16 | 1 << 13 | address >> 2, data];
     let words = [method(NVC6C0_SEND_PCAS_A, (va >> 8) as u32), method(NVC6C0_SEND_SIGNALING_PCAS2_B, 9)].concat();

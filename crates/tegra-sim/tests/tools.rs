@@ -1,5 +1,9 @@
 //! `tegrarm-sim run --trace`, `replay`, `decode`: what people see.
 
+#[path = "gpu_front_end/one_warp.rs"]
+mod one_warp;
+
+use one_warp::{EXIT, descriptor};
 use std::path::PathBuf;
 use std::process::{Command, Output};
 use std::sync::Arc;
@@ -141,10 +145,6 @@ int main(void) {
 /// Where its page is mapped: pushbuffer, descriptor at 0x1000, code at 0x2000, semaphores and data behind.
 const PAGE: u64 = 0x10_0000_0000;
 
-/// EXIT, and the endless branch that compilers put behind it.
-const EXIT: [u32; 8] =
-    [0x0000_794d, 0x0000_0000, 0x0380_0000, 0x000f_ea00, 0x0000_7947, 0xffff_fff0, 0x0383_ffff, 0x000f_c000];
-
 /// A header for `data`, on a subchannel, and the data.
 fn method(subchannel: u32, address: u32, data: &[u32]) -> Vec<u32> {
     let header = 1 << 29 | (data.len() as u32) << 16 | subchannel << 13 | address >> 2;
@@ -153,32 +153,6 @@ fn method(subchannel: u32, address: u32, data: &[u32]) -> Vec<u32> {
 
 fn pair(va: u64) -> [u32; 2] {
     [(va >> 32) as u32, va as u32]
-}
-
-/// A descriptor of one warp, which releases 7 at 0x3000.
-fn descriptor() -> [u32; 64] {
-    use tegrarm_abi::methods::qmd::*;
-    let (code, semaphore) = (pair(PAGE + 0x2000), pair(PAGE + 0x3000));
-    let mut words = [0; 64];
-    for (bits, value) in [
-        (QMD_MAJOR_VERSION, 3),
-        (CTA_RASTER_WIDTH, 1),
-        (CTA_RASTER_HEIGHT, 1),
-        (CTA_RASTER_DEPTH, 1),
-        (CTA_THREAD_DIMENSION0, 32),
-        (CTA_THREAD_DIMENSION1, 1),
-        (CTA_THREAD_DIMENSION2, 1),
-        (REGISTER_COUNT_V, 16),
-        (PROGRAM_ADDRESS_LOWER, code[1].into()),
-        (PROGRAM_ADDRESS_UPPER, code[0].into()),
-        (RELEASE0_ADDRESS_LOWER, semaphore[1].into()),
-        (RELEASE0_ADDRESS_UPPER, semaphore[0].into()),
-        (RELEASE0_PAYLOAD_LOWER, 7),
-        (RELEASE0_ENABLE, 1),
-    ] {
-        bits.put_words(&mut words, value);
-    }
-    words
 }
 
 /// A copy, a grid, a semaphore, and a semaphore where nothing is mapped.
@@ -206,8 +180,8 @@ fn a_trace_shows_what_the_gpu_did() {
     let list = |words: &[u32]| words.iter().map(|w| format!("{w:#x}")).collect::<Vec<_>>().join(",");
     let source = WORKER
         .replace("%PAGE%", &format!("{PAGE:#x}"))
-        .replace("%QMD%", &list(&descriptor()))
-        .replace("%CODE%", &list(&EXIT))
+        .replace("%QMD%", &list(&descriptor(PAGE + 0x2000, PAGE + 0x3000)))
+        .replace("%CODE%", &list(&EXIT.map(|half| [half as u32, (half >> 32) as u32]).concat()))
         .replace("%WORDS%", &list(&work()));
     let source = file("worker.c", source.as_bytes());
     let (program, trace) = (source.with_extension(""), source.with_extension("json"));

@@ -10,15 +10,14 @@ mod space;
 
 pub use space::Space;
 
-use super::call::{Call, Fail, Outcome, Refused, with_argument};
+use super::call::{Call, Fail, Outcome, with_argument};
 use super::node::Kind;
 use crate::rm::classes::State;
-use crate::rm::{Asked, Index};
+use crate::rm::{Asked, Index, index};
 use crate::status::RmError;
 use std::mem::offset_of;
 use tegrarm_abi::rm::status::*;
 use tegrarm_abi::rm::uvm::*;
-use tegrarm_kmd::Errno;
 
 /// Answers a call: reads and writes the argument in place.
 pub type Run = fn(&Call, &mut Space, &mut [u8]) -> Result<(), Fail>;
@@ -54,14 +53,7 @@ pub struct UvmRow {
     pub why: &'static str,
 }
 
-static INDEX: Index<256> = {
-    let (mut index, mut at) = (Index::new(), 0);
-    while at < CALLS.len() {
-        index = index.with(CALLS[at].nr, at);
-        at += 1;
-    }
-    index
-};
+static INDEX: Index<256> = index!(CALLS, nr, 256);
 
 /// The row of a call.
 pub fn find(nr: u32) -> Option<&'static UvmRow> {
@@ -73,11 +65,11 @@ pub fn ioctl(call: &Call, request: u64, argp: u64) -> Outcome {
     // Callers sign-extend or not: ioctl numbers have 32 bits.
     let nr = request as u32;
     let Some(row) = find(nr) else {
-        return Err(refuse(call, Asked::Uvm(nr, "unknown"), "it is not in the UVM table"));
+        return Err(call.refuse(Asked::Uvm(nr, "unknown"), "it is not in the UVM table"));
     };
     let asked = Asked::Uvm(nr, row.name);
     if call.file.kind != Kind::Uvm {
-        return Err(refuse(call, asked, TOOLS));
+        return Err(call.refuse(asked, TOOLS));
     }
     tracing::trace!("{}", row.name);
     let run = |bytes: &mut [u8], run: Run| match &mut *call.file.uvm.lock() {
@@ -85,24 +77,16 @@ pub fn ioctl(call: &Call, request: u64, argp: u64) -> Outcome {
         None => not_initialised(row.name),
     };
     match row.answer {
-        Answer::Einval => Err(refuse(call, asked, row.why)),
+        Answer::Einval => Err(call.refuse(asked, row.why)),
         // Without an argument there is no status to wait for either.
         _ if row.status.is_none() => Ok(None),
         Answer::File(run) => with_argument(argp, row.size, row.status, |bytes| run(call, bytes)),
         Answer::Space(answer) => with_argument(argp, row.size, row.status, |bytes| run(bytes, answer)),
         Answer::Unsupported => with_argument(argp, row.size, row.status, |bytes| {
             run(bytes, |_, _, _| Ok(()))?;
-            let Refused { sentence, .. } = *refuse(call, asked, row.why);
-            Err(RmError::new(NV_ERR_NOT_SUPPORTED, sentence).into())
+            call.unsupported(asked, row.why)
         }),
     }
-}
-
-/// Notes a refusal; the errno that says so.
-#[cold]
-fn refuse(call: &Call, what: Asked, why: &str) -> Box<Refused> {
-    call.rm().report().refuse(what, why);
-    Refused::new(Errno::EINVAL, format!("{what} is refused: {why}"))
 }
 
 #[cold]

@@ -31,6 +31,9 @@ const COPY_PARAMS: Params =
 
 /// A row from the name of its constant.
 macro_rules! class {
+    ($name:ident, $parents:expr, $params:expr, $listed:expr, $make:expr) => {
+        class!($name, $parents, $params, $listed, $make, State::Done, "")
+    };
     ($name:ident, $parents:expr, $params:expr, $listed:expr, $make:expr, $state:expr, $why:expr) => {
         ClassRow {
             number: $name,
@@ -69,8 +72,8 @@ const NOT_EXPOSED: &str = "nvgpu has no counterpart that user space can reach";
 
 /// Every class, sorted by number.
 pub static CLASSES: &[ClassRow] = &[
-    class!(NV01_ROOT, Parents::Nothing, CLIENT_PARAMS, false, never, State::Done, ""),
-    class!(NV01_ROOT_NON_PRIV, Parents::Nothing, CLIENT_PARAMS, false, never, State::Done, ""),
+    class!(NV01_ROOT, Parents::Nothing, CLIENT_PARAMS, false, never),
+    class!(NV01_ROOT_NON_PRIV, Parents::Nothing, CLIENT_PARAMS, false, never),
     class!(
         NV01_CONTEXT_DMA,
         Parents::Any,
@@ -89,17 +92,15 @@ pub static CLASSES: &[ClassRow] = &[
         State::Accepted,
         "nvgpu posts no RM events: it never fires"
     ),
-    class!(NV01_MEMORY_SYSTEM, ON_GPU, MEMORY_PARAMS, true, memory, State::Done, ""),
-    class!(NV01_MEMORY_LOCAL_USER, ON_GPU, MEMORY_PARAMS, true, memory, State::Done, ""),
-    class!(NV01_ROOT_CLIENT, Parents::Nothing, CLIENT_PARAMS, false, never, State::Done, ""),
+    class!(NV01_MEMORY_SYSTEM, ON_GPU, MEMORY_PARAMS, true, memory),
+    class!(NV01_MEMORY_LOCAL_USER, ON_GPU, MEMORY_PARAMS, true, memory),
+    class!(NV01_ROOT_CLIENT, Parents::Nothing, CLIENT_PARAMS, false, never),
     class!(
         NV01_MEMORY_VIRTUAL,
         ON_DEVICE,
         Params::Required(&[size_of::<NV_MEMORY_VIRTUAL_ALLOCATION_PARAMS>()]),
         true,
-        memory_virtual,
-        State::Done,
-        ""
+        memory_virtual
     ),
     class!(
         NV01_MEMORY_SYSTEM_OS_DESCRIPTOR,
@@ -120,15 +121,7 @@ pub static CLASSES: &[ClassRow] = &[
         State::Accepted,
         "nvgpu posts no RM events: it never fires"
     ),
-    class!(
-        NV01_DEVICE_0,
-        ON_CLIENT,
-        Params::Optional(&[size_of::<NV0080_ALLOC_PARAMETERS>()]),
-        true,
-        device,
-        State::Done,
-        ""
-    ),
+    class!(NV01_DEVICE_0, ON_CLIENT, Params::Optional(&[size_of::<NV0080_ALLOC_PARAMETERS>()]), true, device),
     refused!(NV_SEMAPHORE_SURFACE, NOT_EXPOSED),
     refused!(RM_USER_SHARED_DATA, DISCRETE),
     refused!(NV_MEMORY_EXPORT, DISCRETE),
@@ -137,20 +130,12 @@ pub static CLASSES: &[ClassRow] = &[
     refused!(NV_MEMORY_FABRIC_IMPORTED_REF, DISCRETE),
     refused!(NV_MEMORY_MULTICAST_FABRIC, DISCRETE),
     refused!(NV_MEMORY_MAPPER, NOT_EXPOSED),
-    class!(
-        NV20_SUBDEVICE_0,
-        ON_DEVICE,
-        Params::Optional(&[size_of::<NV2080_ALLOC_PARAMETERS>()]),
-        true,
-        subdevice,
-        State::Done,
-        ""
-    ),
+    class!(NV20_SUBDEVICE_0, ON_DEVICE, Params::Optional(&[size_of::<NV2080_ALLOC_PARAMETERS>()]), true, subdevice),
     refused!(NV2081_BINAPI, KERNEL),
     refused!(NV20_SUBDEVICE_DIAG, KERNEL),
     refused!(NV50_P2P, DISCRETE),
     refused!(NV50_THIRD_PARTY_P2P, DISCRETE),
-    class!(NV50_MEMORY_VIRTUAL, ON_DEVICE, MEMORY_PARAMS, false, nv50_memory_virtual, State::Done, ""),
+    class!(NV50_MEMORY_VIRTUAL, ON_DEVICE, MEMORY_PARAMS, false, nv50_memory_virtual),
     class!(
         GT200_DEBUGGER,
         ON_DEVICE,
@@ -161,15 +146,13 @@ pub static CLASSES: &[ClassRow] = &[
         "reports errors of its channel; stepping and memory access are not exposed"
     ),
     refused!(MPS_COMPUTE, DISCRETE),
-    class!(FERMI_TWOD_A, ON_CHANNEL, ENGINE_PARAMS, true, engine, State::Done, ""),
+    class!(FERMI_TWOD_A, ON_CHANNEL, ENGINE_PARAMS, true, engine),
     class!(
         FERMI_CONTEXT_SHARE_A,
         ON_GROUP,
         Params::Required(&[size_of::<NV_CTXSHARE_ALLOCATION_PARAMETERS>()]),
         true,
-        context_share,
-        State::Done,
-        ""
+        context_share
     ),
     refused!(GF100_DISP_SW, OTHER_ENGINE),
     refused!(GF100_ZBC_CLEAR, NOT_EXPOSED),
@@ -192,21 +175,17 @@ pub static CLASSES: &[ClassRow] = &[
             size_of::<NV_VASPACE_ALLOCATION_PARAMETERS_V580>(),
         ]),
         true,
-        vaspace,
-        State::Done,
-        ""
+        vaspace
     ),
     class!(
         KEPLER_CHANNEL_GROUP_A,
         ON_DEVICE,
         Params::Required(&[size_of::<NV_CHANNEL_GROUP_ALLOCATION_PARAMETERS>()]),
         true,
-        group,
-        State::Done,
-        ""
+        group
     ),
     refused!(NVENC_SW_SESSION, OTHER_ENGINE),
-    class!(KEPLER_INLINE_TO_MEMORY_B, ON_CHANNEL, ENGINE_PARAMS, true, engine, State::Done, ""),
+    class!(KEPLER_INLINE_TO_MEMORY_B, ON_CHANNEL, ENGINE_PARAMS, true, engine),
     class!(
         MAXWELL_PROFILER_DEVICE,
         ON_SUBDEVICE,
@@ -219,16 +198,16 @@ pub static CLASSES: &[ClassRow] = &[
     refused!(NVB8B0_VIDEO_DECODER, OTHER_ENGINE),
     refused!(NVB8D1_VIDEO_NVJPG, OTHER_ENGINE),
     refused!(NVB8FA_VIDEO_OFA, OTHER_ENGINE),
-    class!(VOLTA_USERMODE_A, ON_SUBDEVICE, Params::None, false, usermode, State::Done, ""),
-    class!(TURING_USERMODE_A, ON_SUBDEVICE, Params::None, true, usermode, State::Done, ""),
-    class!(TURING_CHANNEL_GPFIFO_A, FOR_CHANNELS, CHANNEL_PARAMS, true, channel, State::Done, ""),
+    class!(VOLTA_USERMODE_A, ON_SUBDEVICE, Params::None, false, usermode),
+    class!(TURING_USERMODE_A, ON_SUBDEVICE, Params::None, true, usermode),
+    class!(TURING_CHANNEL_GPFIFO_A, FOR_CHANNELS, CHANNEL_PARAMS, true, channel),
     refused!(NVC4B0_VIDEO_DECODER, OTHER_ENGINE),
     refused!(NVC4B7_VIDEO_ENCODER, OTHER_ENGINE),
     refused!(NVC4D1_VIDEO_NVJPG, OTHER_ENGINE),
-    class!(AMPERE_CHANNEL_GPFIFO_A, FOR_CHANNELS, CHANNEL_PARAMS, true, channel, State::Done, ""),
-    class!(TURING_A, ON_CHANNEL, ENGINE_PARAMS, false, engine, State::Done, ""),
-    class!(TURING_DMA_COPY_A, ON_CHANNEL, COPY_PARAMS, false, engine, State::Done, ""),
-    class!(TURING_COMPUTE_A, ON_CHANNEL, ENGINE_PARAMS, false, engine, State::Done, ""),
+    class!(AMPERE_CHANNEL_GPFIFO_A, FOR_CHANNELS, CHANNEL_PARAMS, true, channel),
+    class!(TURING_A, ON_CHANNEL, ENGINE_PARAMS, false, engine),
+    class!(TURING_DMA_COPY_A, ON_CHANNEL, COPY_PARAMS, false, engine),
+    class!(TURING_COMPUTE_A, ON_CHANNEL, ENGINE_PARAMS, false, engine),
     refused!(AMPERE_SMC_PARTITION_REF, NOT_EXPOSED),
     refused!(AMPERE_SMC_EXEC_PARTITION_REF, NOT_EXPOSED),
     refused!(AMPERE_SMC_CONFIG_SESSION, NOT_EXPOSED),
@@ -241,12 +220,12 @@ pub static CLASSES: &[ClassRow] = &[
     refused!(NVC6FA_VIDEO_OFA, OTHER_ENGINE),
     refused!(BLACKWELL_USERMODE_A, OTHER_CHIP),
     // The chip's own host class; frontends ask for the desktop's 0xC56F.
-    class!(AMPERE_CHANNEL_GPFIFO_B, FOR_CHANNELS, CHANNEL_PARAMS, true, channel, State::Done, ""),
-    class!(AMPERE_B, ON_CHANNEL, ENGINE_PARAMS, true, engine, State::Done, ""),
+    class!(AMPERE_CHANNEL_GPFIFO_B, FOR_CHANNELS, CHANNEL_PARAMS, true, channel),
+    class!(AMPERE_B, ON_CHANNEL, ENGINE_PARAMS, true, engine),
     refused!(NVC7B0_VIDEO_DECODER, OTHER_ENGINE),
-    class!(AMPERE_DMA_COPY_B, ON_CHANNEL, COPY_PARAMS, true, engine, State::Done, ""),
+    class!(AMPERE_DMA_COPY_B, ON_CHANNEL, COPY_PARAMS, true, engine),
     refused!(NVC7B7_VIDEO_ENCODER, OTHER_ENGINE),
-    class!(AMPERE_COMPUTE_B, ON_CHANNEL, ENGINE_PARAMS, true, engine, State::Done, ""),
+    class!(AMPERE_COMPUTE_B, ON_CHANNEL, ENGINE_PARAMS, true, engine),
     refused!(NVC7FA_VIDEO_OFA, OTHER_ENGINE),
     refused!(HOPPER_CHANNEL_GPFIFO_A, OTHER_CHIP),
     refused!(HOPPER_DMA_COPY_A, OTHER_CHIP),

@@ -3,7 +3,6 @@
 use super::{Channel, Counter, Place, Replay, Source, Step, Value, Width};
 use crate::runtime::commands::Commands;
 use crate::runtime::device::{self, Buffer, Device, FIRST_LOCAL};
-use crate::runtime::fault::Watch;
 use crate::runtime::launch::Launch;
 use crate::runtime::memory::{Cache, Memory};
 use crate::runtime::module::KernelRef;
@@ -93,10 +92,9 @@ impl Own {
     /// Fails with the fault if the channel was stopped.
     ///
     /// # Errors
-    /// As [`Watch::check`].
+    /// The channel's fault.
     pub fn check(&self) -> RmResult<()> {
-        let watch: &Watch = self.queue.watch();
-        watch.check()
+        self.queue.watch().check()
     }
 
     /// Each command runs when the one before has finished.

@@ -66,6 +66,13 @@ struct State {
     filter: [u8; 32],
 }
 
+impl State {
+    /// Entries that the ring has room for.
+    fn entries(&self) -> u32 {
+        (self.size.saturating_sub(HEADER) / ENTRY) as u32
+    }
+}
+
 /// The one reader there may be.
 #[derive(Debug, Default)]
 pub(super) struct Tracer(Mutex<Weak<TraceFile>>);
@@ -101,7 +108,7 @@ impl TraceFile {
         let header = nvgpu_ctxsw_ring_header {
             magic: NVGPU_CTXSW_RING_HEADER_MAGIC,
             version: NVGPU_CTXSW_RING_HEADER_VERSION,
-            num_ents: (state.size.saturating_sub(HEADER) / ENTRY) as u32,
+            num_ents: state.entries(),
             ent_size: ENTRY as u32,
             drop_count: 0,
             write_seqno: 0,
@@ -117,7 +124,7 @@ impl TraceFile {
         // The header is the reader's to scribble on.
         let word = |at| self.ring.load_u32(at).unwrap_or(0);
         let (read, write, entries) = (word(READ_IDX), word(WRITE_IDX), word(NUM_ENTS));
-        let held = (state.size.saturating_sub(HEADER) / ENTRY) as u32;
+        let held = state.entries();
         if entries != held || write >= held || (write + 1) % held == read {
             self.ring.fetch_add_u32(DROP_COUNT, 1);
             return;

@@ -31,8 +31,7 @@ impl EventFd {
 
     /// Makes the descriptor ready.
     pub(super) fn post(&self) {
-        let mut fds = [PollFd::new(self.reader.as_fd(), PollFlags::POLLIN)];
-        if poll(&mut fds, PollTimeout::ZERO).is_ok_and(|ready| ready > 0) {
+        if readable(&self.reader) {
             return;
         }
         let put = |flags| send(self.post.as_raw_fd(), &[1], flags | MsgFlags::MSG_NOSIGNAL);
@@ -42,6 +41,12 @@ impl EventFd {
             tracing::warn!(%errno, "an event could not be posted");
         }
     }
+}
+
+/// Whether something can be read from a descriptor.
+pub(super) fn readable(fd: &OwnedFd) -> bool {
+    let mut fds = [PollFd::new(fd.as_fd(), PollFlags::POLLIN)];
+    poll(&mut fds, PollTimeout::ZERO).is_ok_and(|ready| ready > 0)
 }
 
 /// The events a group was asked for.

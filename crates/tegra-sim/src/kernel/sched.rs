@@ -5,16 +5,16 @@
 use super::Kernel;
 use super::channel::CHANNELS;
 use super::dispatch::{Call, CopyBack, Reply, Row, Since, Table, rows};
+use super::event::readable;
 use super::files::Object;
 use super::tsg::{self, Tsg};
 use crate::mm::memfd;
 use crate::process::FileId;
 use nix::fcntl::OFlag;
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::unistd::{pipe2, write};
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::sync::{Arc, Weak};
 use tegrarm_abi::nvgpu::sched::*;
 use tegrarm_kmd::Errno;
@@ -83,8 +83,7 @@ impl Events {
     }
 
     fn unread(&self) -> bool {
-        let mut fds = [PollFd::new(self.reader.as_fd(), PollFlags::POLLIN)];
-        poll(&mut fds, PollTimeout::ZERO).is_ok_and(|ready| ready > 0)
+        readable(&self.reader)
     }
 
     fn post(&self) {
