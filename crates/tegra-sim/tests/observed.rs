@@ -1,6 +1,5 @@
 //! What published logs of an AGX Orin show (nvgpu-rules E2), reproduced to the value: one test per row or group of
-//! rows. Four rows cannot be: the MULTIPLE_WARP_ERRORS bit of a fault (known difference GPU-D19), `msync` of a dmabuf
-//! (K20), times, and the freeze of a board (K1).
+//! rows. Three rows cannot be: `msync` of a dmabuf (K20), times, and the freeze of a board (K1).
 
 mod kernel_support;
 #[path = "gpu_front_end/one_warp.rs"]
@@ -10,6 +9,7 @@ use kernel_support::*;
 use one_warp::{EXIT, descriptor};
 use tegra_sim::{Chip, SimConfig};
 use tegrarm_abi::methods::compute::*;
+use tegrarm_abi::methods::qmd::CTA_THREAD_DIMENSION0;
 use tegrarm_kmd::DeviceMem;
 
 fn view(file: &File, len: usize) -> DeviceMem {
@@ -158,32 +158,95 @@ fn rule_e2_devfreq_idles_at_its_lowest_step() {
     assert_eq!((read("cur_freq").as_str(), read("max_freq").as_str()), ("306000000\n", "1300000000\n"));
 }
 
+/// A page of the GPU's with a launch in it: descriptor, words for the ring, a semaphore, a program.
+struct Launch {
+    board: Board,
+    rig: Rig,
+    va: u64,
+    memory: DeviceMem,
+    notifier: Buffer,
+}
+
+/// Offsets in the page.
+const WORDS: u64 = 0x400;
+const SEMAPHORE: u64 = 0x600;
+const PROGRAM: u64 = 0x800;
+
+impl Launch {
+    fn new(at: u64) -> Launch {
+        let board = Board::with(SimConfig { step: true, ..SimConfig::new(Chip::AgxOrinPowerGated) });
+        let (space, tsg) = (board.alloc_as(START, OBSERVED_END).unwrap(), board.tsg());
+        let veid = board.subcontext(&tsg, &space).unwrap();
+        let channel = board.bound_channel(&space, &tsg, veid);
+        let (rig, page, notifier) = (Rig { space, tsg, channel, veid }, board.buffer(4096), board.buffer(4096));
+        let va = reserve(&rig.space, at, 4096).and_then(|at| map_fixed(&rig.space, &page, at)).unwrap();
+        let memory = view(&page.fd, 4096);
+        Launch { board, rig, va, memory, notifier }
+    }
+
+    /// Runs `program` in a CTA of `threads`, after `words`; how many ring entries were taken, and the notifier's code.
+    fn run(&self, program: &[u64], threads: u64, words: &[[u32; 2]]) -> (u32, u32) {
+        let mut set = args::<nvgpu_set_error_notifier>(|a| (a.size, a.mem) = (16, self.notifier.raw() as u32));
+        let (ring, userd, token) = self.board.setup(&self.rig.channel);
+        alloc_obj_ctx(&self.rig.channel, 0xc7c0).unwrap();
+        self.rig.channel.ioctl(NVGPU_IOCTL_CHANNEL_SET_ERROR_NOTIFIER, &mut set).unwrap();
+        let mut qmd = descriptor(self.va + PROGRAM, self.va + SEMAPHORE);
+        CTA_THREAD_DIMENSION0.put_words(&mut qmd, threads);
+        qmd.iter().enumerate().for_each(|(i, word)| self.memory.write_u32(4 * i, *word));
+        program.iter().enumerate().for_each(|(i, half)| self.memory.write_u64(PROGRAM as usize + 8 * i, *half));
+        let launch = [(NVC6C0_SEND_PCAS_A, (self.va >> 8) as u32), (NVC6C0_SEND_SIGNALING_PCAS2_B, 9)];
+        let words = [words, &launch.map(|(address, data)| method(address, data))].concat().concat();
+        words.iter().enumerate().for_each(|(i, word)| self.memory.write_u32(WORDS as usize + 4 * i, *word));
+        let (ring, userd) = (view(&ring.fd, 8192), view(&userd.fd, 4096));
+        ring.write_u64(0, (self.va + WORDS) | (words.len() as u64) << 42 | 1 << 41);
+        userd.write_u32(0x8c, 1);
+        view(&self.board.ctrl, 65536).write_u32(0x90, token);
+        while self.board.sim.gpu().step() {}
+        (userd.read_u32(0x88), view(&self.notifier.fd, 4096).read_u32(8))
+    }
+
+    fn log(&self) -> String {
+        self.board.sim.gpu().faults().concat()
+    }
+}
+
+/// An incrementing header of one word on the compute subchannel, and the word.
+fn method(address: u32, data: u32) -> [u32; 2] {
+    [1 << 29 | 1 << 16 | 1 << 13 | address >> 2, data]
+}
+
 /// A launch descriptor while both memory windows are 0: the process sees the ring consumed, a semaphore that never
 /// comes, and code 13; the kernel log says which exception it was.
 #[test]
 fn rule_e2_a_launch_with_overlapping_windows() {
-    let board = Board::with(SimConfig { step: true, ..SimConfig::new(Chip::AgxOrinPowerGated) });
-    let (rig, page, notifier) = (board.rig(), board.buffer(8192), board.buffer(4096));
-    let (ring, userd, token) = board.setup(&rig.channel);
-    alloc_obj_ctx(&rig.channel, 0xc7c0).unwrap();
-    let mut set = args::<nvgpu_set_error_notifier>(|a| (a.size, a.mem) = (16, notifier.raw() as u32));
-    rig.channel.ioctl(NVGPU_IOCTL_CHANNEL_SET_ERROR_NOTIFIER, &mut set).unwrap();
-    let va = map(&rig.space, &page).unwrap();
-    let (memory, ring, userd) = (view(&page.fd, 8192), view(&ring.fd, 8192), view(&userd.fd, 4096));
-    let (code, semaphore) = (va + 0x1000, va + 0x800);
-    let qmd = descriptor(code, semaphore);
-    qmd.iter().enumerate().for_each(|(i, word)| memory.write_u32(4 * i, *word));
-    EXIT.iter().enumerate().for_each(|(i, half)| memory.write_u64(0x1000 + 8 * i, *half));
-    // Two incrementing headers of one word each, on the compute subchannel.
-    let method = |address: u32, data: u32| [1 << 29 | 1 << 16 | 1 << 13 | address >> 2, data];
-    let words = [method(NVC6C0_SEND_PCAS_A, (va >> 8) as u32), method(NVC6C0_SEND_SIGNALING_PCAS2_B, 9)].concat();
-    words.iter().enumerate().for_each(|(i, word)| memory.write_u32(0x400 + 4 * i, *word));
-    ring.write_u64(0, (va + 0x400) | (words.len() as u64) << 42 | 1 << 41);
-    userd.write_u32(0x8c, 1);
-    view(&board.ctrl, 65536).write_u32(0x90, token);
-    while board.sim.gpu().step() {}
-    assert_eq!((userd.read_u32(0x88), memory.read_u32(0x800)), (1, 0), "consumed, and no semaphore");
-    assert_eq!(view(&notifier.fd, 4096).read_u32(8), 13);
-    let log = board.sim.gpu().faults().concat();
-    assert!(log.contains("sked exception: esr 0x01000000"), "{log}");
+    let launch = Launch::new(0xff_55a2_a000);
+    assert_eq!(launch.run(&EXIT, 32, &[]), (1, 13));
+    assert_eq!(launch.memory.read_u32(SEMAPHORE as usize), 0);
+    assert!(launch.log().contains("sked exception: esr 0x01000000"), "{}", launch.log());
+}
+
+/// A buffer of 512 MiB lay in the shared memory window, and a kernel stored to it: invalid address space, and more than
+/// one warp of the SM erred before it was stopped.
+#[test]
+fn rule_e2_a_store_into_the_shared_window() {
+    const BUFFER: u64 = 0xfe_0020_0000;
+    // MOV R2, MOV R3, MOV R0, STG [R2.64], R0.
+    let moves = [(2, BUFFER & 0xffff_ffff), (3, BUFFER >> 32), (0, 1)];
+    let moves = moves.map(|(r, value)| [value << 32 | r << 16 | 0x7802, 0x000f_e400_0000_0f00]);
+    let program = [&moves.concat()[..], &[0x0000_0000_0200_7986, 0x000f_e200_0c10_1904], &EXIT].concat();
+    let launch = Launch::new(0xff_55a2_a000);
+    let windows = [
+        (NVC6C0_SET_SHADER_SHARED_MEMORY_WINDOW_A, 0xfe),
+        (NVC6C0_SET_SHADER_SHARED_MEMORY_WINDOW_B, 0),
+        (NVC6C0_SET_SHADER_LOCAL_MEMORY_WINDOW_A, 0xfd),
+    ];
+    assert_eq!(launch.run(&program, 256, &windows.map(|(address, data)| method(address, data))), (1, 13));
+    let mut record = [0_u8; 24];
+    let mut read = args::<nvgpu_tsg_read_single_sm_error_state_args>(|a| {
+        (a.record_mem, a.record_size) = (record.as_mut_ptr() as u64, 24);
+    });
+    launch.rig.tsg.ioctl(NVGPU_TSG_IOCTL_READ_SINGLE_SM_ERROR_STATE, &mut read).unwrap();
+    let word = |at: usize| u64::from_le_bytes(*record[at..].first_chunk().unwrap());
+    assert_eq!((word(0), word(8)), (0x10 << 32 | 4, 0xff_55a2_a830));
+    assert!(launch.log().contains("hww_global_esr 0x00000004 hww_warp_esr 0x00000010"), "{}", launch.log());
 }

@@ -50,9 +50,11 @@ pub(crate) const COPY: Client = Client { name: "ce2", id: 0x18, engine: 15, gpc:
 pub(crate) const FRONT_END: Client = Client { name: "fe", id: 4, engine: GRAPHICS, gpc: false };
 pub(crate) const SKED: Client = Client { name: "sked", id: 0x1d, engine: GRAPHICS, gpc: false };
 pub(crate) const SM: Client = Client { name: "t1_0", id: 0, engine: GRAPHICS, gpc: true };
+/// Instruction cache.
+pub(crate) const CODE: Client = Client { name: "gcc", id: 0x11, engine: GRAPHICS, gpc: true };
 
 fn plain(code: NotifierCode, text: String) -> Fault {
-    Fault { code, mmu: None, sm: None, text }
+    Fault { code, mmu: None, sms: Vec::new(), text }
 }
 
 /// A PBDMA interrupt.
@@ -118,5 +120,5 @@ pub(crate) fn mmu(channel: &HwChannel, client: Client, fault: MmuFault) -> Fault
          client type: {side}, client id: {} ({:#x})",
         channel.id, fault.va, client.name, client.id
     );
-    Fault { code: NotifierCode::MmuFault, mmu: Some(fault), sm: None, text }
+    Fault { code: NotifierCode::MmuFault, mmu: Some(fault), sms: Vec::new(), text }
 }

@@ -108,8 +108,8 @@ pub struct Fault {
     pub code: NotifierCode,
     /// The MMU fault, when it is one.
     pub mmu: Option<MmuFault>,
-    /// SM index and its record, when an SM raised it.
-    pub sm: Option<(u32, SmError)>,
+    /// SMs with an exception and their records, the one that is in the text first.
+    pub sms: Vec<(u32, SmError)>,
     /// One sentence for the log: unit, numbers, names.
     pub text: String,
 }
@@ -342,16 +342,18 @@ impl HwTsg {
         }
     }
 
-    /// Error recovery as far as software sees it (nvgpu-rules §8.1): saves the SM record, writes the notifier of
+    /// Error recovery as far as software sees it (nvgpu-rules §8.1): saves the SM records, writes the notifier of
     /// every channel, then makes every channel unserviceable, lets syncpoint waiters go, wakes sleepers. The
     /// caller stops the engines; nothing is freed.
     pub fn recover(&self, fault: Fault) {
         tracing::warn!(target: "tegra_sim::recovery", tsg = self.id, code = ?fault.code, "{}", fault.text);
-        if let Some((sm, record)) = fault.sm
-            && let Some(saved) = self.sm_errors.lock().get_mut(sm as usize)
-        {
-            *saved = record;
+        let mut saved = self.sm_errors.lock();
+        for (sm, record) in &fault.sms {
+            if let Some(saved) = saved.get_mut(*sm as usize) {
+                *saved = *record;
+            }
         }
+        drop(saved);
         let members = self.members.lock().clone();
         members.iter().for_each(|m| m.notify(fault.code));
         self.fault.lock().get_or_insert(fault);

@@ -57,6 +57,13 @@ pub struct Launch {
     pub limits: Limits,
 }
 
+impl Launch {
+    /// Number of SMs, at least one.
+    fn sms(&self) -> u64 {
+        self.sm_count.max(1).into()
+    }
+}
+
 /// What bounds a run besides its own end.
 #[derive(Clone, Debug)]
 pub struct Limits {
@@ -74,17 +81,19 @@ impl Default for Limits {
     }
 }
 
-/// Why a grid stopped.
+/// Why a CTA stopped.
 #[derive(Clone, Debug)]
 pub enum SmFault {
-    /// A global access (or an instruction or constant fetch) met no mapping.
+    /// A global access, or the fetch of an instruction, met no mapping.
     Mmu {
         /// The access.
         fault: MmuFault,
+        /// Whether an instruction was fetched.
+        fetch: bool,
         /// SM index.
         sm: u32,
-        /// Address of the instruction.
-        pc: u64,
+        /// The error record; `pc` is the instruction's address.
+        record: SmError,
     },
     /// A warp exception (nvgpu-rules §8.4).
     Warp {
@@ -104,6 +113,47 @@ pub enum SmFault {
     },
 }
 
+/// Bit of the global error register: more than one warp of the SM erred (nvgpu-rules §8.4).
+const MULTIPLE_WARP_ERRORS: u32 = 1 << 2;
+
+impl SmFault {
+    /// The SM and what its error registers hold, if it is a matter of an SM.
+    pub fn record(&self) -> Option<(u32, SmError)> {
+        match self {
+            SmFault::Mmu { sm, record, .. } | SmFault::Warp { sm, record, .. } => Some((*sm, *record)),
+            SmFault::Hang { .. } => None,
+        }
+    }
+
+    /// Whether a warp erred. A trap is the program's wish, and has no warp error.
+    fn errs(&self) -> bool {
+        self.record().is_some_and(|(_, record)| record.warp_esr != 0)
+    }
+
+    /// Another warp of the same SM stopped with `other`.
+    fn joined_by(&mut self, other: &SmFault) {
+        if let (true, SmFault::Mmu { record, .. } | SmFault::Warp { record, .. }) = (self.errs() && other.errs(), self)
+        {
+            record.global_esr |= MULTIPLE_WARP_ERRORS;
+        }
+    }
+}
+
+/// Why a grid stopped.
+#[derive(Clone, Debug)]
+pub struct Stopped {
+    /// The fault of the first CTA that has one, by number.
+    pub fault: SmFault,
+    /// Other SMs with an exception, and their error records.
+    pub others: Vec<(u32, SmError)>,
+}
+
+impl From<SmFault> for Stopped {
+    fn from(fault: SmFault) -> Stopped {
+        Stopped { fault, others: Vec::new() }
+    }
+}
+
 /// What a run cost.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RunStats {
@@ -118,7 +168,9 @@ pub struct RunStats {
 /// Runs a grid to its end.
 ///
 /// # Errors
-/// The first fault; other CTAs stop as soon as they notice.
-pub fn run(launch: &Launch) -> Result<RunStats, SmFault> {
+/// The first fault. A kernel that is told of it needs a while to stop the engine: what goes on meanwhile are the warps of
+/// the same CTA and, for a moment, the CTAs that follow, one for each SM and one more. What they do to the error registers
+/// is reported, too, and does not depend on the number of host threads.
+pub fn run(launch: &Launch) -> Result<RunStats, Stopped> {
     exec::run(launch)
 }

@@ -120,8 +120,8 @@ fn a_wild_store() {
     let fault = tsg.fault.lock().clone().expect("recorded");
     let mmu = fault.mmu.expect("an MMU fault");
     assert_eq!((mmu.va, mmu.access, mmu.kind), (OUT, Access::Write, FaultKind::Pde));
-    let (sm, record) = fault.sm.expect("an SM record");
-    assert_eq!((record.warp_esr, record.pc), (0x20, CODE + 16 * 4));
+    let (sm, record) = fault.sms[0];
+    assert_eq!((record.warp_esr, record.pc, fault.sms.len()), (0x20, CODE + 16 * 4, 1));
     assert_eq!(tsg.sm_errors.lock()[sm as usize], record);
     assert!(fault.text.contains("client type: gpc") && fault.text.contains("invalid pde"), "{}", fault.text);
 }
@@ -135,13 +135,15 @@ fn illegal_instruction_and_missing_code() {
     b.put(0, 0, grid(1).release(0, sem_va(0), 3));
     b.m.run(&mut lane, &launch(0));
     assert_eq!((lane.notified(), b.sems.mem.read_u32(0)), (Some(13), 0));
-    let (sm, record) = tsg.fault.lock().clone().and_then(|f| f.sm).expect("an SM record");
+    let (sm, record) = tsg.fault.lock().as_ref().expect("a fault").sms[0];
     assert_eq!((record.warp_esr & 0xffff, record.pc, tsg.sm_errors.lock()[sm as usize]), (9, CODE, record));
     let other = b.m.tsg(1);
     let mut lane = b.channel(510, &other);
     b.put(1, 0x10_0000, grid(1));
     b.m.run(&mut lane, &launch(1));
     assert_eq!(lane.notified(), Some(31));
+    let log = b.m.gpu.faults().concat();
+    assert!(log.contains("client type: gpc, client id: gcc (0x11)"), "{log}");
 }
 
 fn threaded() -> Board {

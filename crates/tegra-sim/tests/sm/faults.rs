@@ -5,7 +5,7 @@ use crate::support::{Arg, Gpu, Kernel};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tegra_sim::mm::{Access, FaultKind};
-use tegra_sim::sm::{Launch, SmFault, run};
+use tegra_sim::sm::{Launch, SmFault, Stopped, run};
 
 /// The words of a kernel that is nothing but these instructions.
 fn program(words: &[(u64, u64)]) -> Kernel {
@@ -19,9 +19,13 @@ fn program(words: &[(u64, u64)]) -> Kernel {
 /// EXIT.
 const EXIT: (u64, u64) = (0x0000_0000_0000_794d, 0x000f_ea00_0380_0000);
 
+fn outcome(launch: &Launch) -> SmFault {
+    run(launch).expect_err("a fault").fault
+}
+
 fn warp_error(launch: &Launch) -> (u32, u64, String) {
-    match run(launch) {
-        Err(SmFault::Warp { record, text, .. }) => (record.warp_esr, record.pc, text),
+    match outcome(launch) {
+        SmFault::Warp { record, text, .. } => (record.warp_esr, record.pc, text),
         other => panic!("{other:?}"),
     }
 }
@@ -47,7 +51,7 @@ fn leaps(count: usize) -> Kernel {
 #[test]
 fn code_found_while_running_counts_towards_the_budget() {
     let run = |budget| Gpu { budget, ..Gpu::default() }.run(&leaps(300), [1, 1, 1], [32, 1, 1], &[]);
-    let Err(SmFault::Hang { text, .. }) = run(Some(10_000)) else { panic!("decoding was free") };
+    let Err(Stopped { fault: SmFault::Hang { text, .. }, .. }) = run(Some(10_000)) else { panic!("decoding was free") };
     assert!(text.contains("budget"), "{text}");
     run(None).expect("it reaches the end");
 }
@@ -68,13 +72,13 @@ fn unmapped_global_memory() {
     let mut gpu = Gpu::default();
     let buffer = gpu.alloc(4096);
     let launch = provoke(&mut gpu, 0, 4096 - 128, Arg::Ptr(&buffer));
-    let Err(SmFault::Mmu { fault, pc, .. }) = run(&launch) else { panic!("no MMU fault") };
+    let SmFault::Mmu { fault, record, .. } = outcome(&launch) else { panic!("no MMU fault") };
     assert_eq!((fault.va, fault.access, fault.kind), (buffer.va + 4096, Access::Write, FaultKind::Pte));
-    assert_eq!(opcode(&launch, pc), 0x986);
+    assert_eq!((opcode(&launch, record.pc), record.warp_esr, record.global_esr), (0x986, 0x20, 0));
     // Lanes before the hole have stored, as far as warps go.
     assert_eq!(buffer.read::<i32>(1024)[1023], 31);
     let launch = provoke(&mut gpu, 1, 0, Arg::Address(0x5000_0000_0000));
-    let Err(SmFault::Mmu { fault, .. }) = run(&launch) else { panic!("no MMU fault") };
+    let SmFault::Mmu { fault, .. } = outcome(&launch) else { panic!("no MMU fault") };
     assert_eq!((fault.va, fault.access, fault.kind), (0x5000_0000_0000, Access::Read, FaultKind::Pde));
 }
 
@@ -83,7 +87,7 @@ fn read_only_memory() {
     let mut gpu = Gpu::default();
     let buffer = gpu.alloc_with(4096, false);
     let launch = provoke(&mut gpu, 0, 0, Arg::Ptr(&buffer));
-    let Err(SmFault::Mmu { fault, .. }) = run(&launch) else { panic!("no MMU fault") };
+    let SmFault::Mmu { fault, .. } = outcome(&launch) else { panic!("no MMU fault") };
     assert_eq!((fault.va, fault.access, fault.kind), (buffer.va, Access::Write, FaultKind::ReadOnly));
 }
 
@@ -108,7 +112,7 @@ fn trap() {
     let mut gpu = Gpu::default();
     let buffer = gpu.alloc(4096);
     let launch = provoke(&mut gpu, 4, 0, Arg::Ptr(&buffer));
-    let Err(SmFault::Warp { record, text, .. }) = run(&launch) else { panic!("no trap") };
+    let SmFault::Warp { record, text, .. } = outcome(&launch) else { panic!("no trap") };
     assert_eq!((record.global_esr, record.warp_esr, opcode(&launch, record.pc)), (0x10, 0, 0x95c), "{text}");
 }
 
@@ -151,9 +155,9 @@ fn code_that_is_not_mapped() {
     let mut gpu = Gpu::default();
     let mut launch = gpu.launch(&program(&[EXIT]), [1, 1, 1], [32, 1, 1], &[]);
     launch.code = 0x7000_0000_0000;
-    let Err(SmFault::Mmu { fault, pc, .. }) = run(&launch) else { panic!("no MMU fault") };
+    let SmFault::Mmu { fault, record, .. } = outcome(&launch) else { panic!("no MMU fault") };
     assert_eq!((fault.va, fault.access), (launch.code, Access::Read));
-    assert_eq!(pc, launch.code);
+    assert_eq!(record.pc, launch.code);
     launch.code += 4;
     assert_eq!(warp_error(&launch).0, 5);
 }
@@ -163,7 +167,7 @@ fn divergent_barrier_hangs() {
     let mut gpu = Gpu::default();
     let out = gpu.alloc(4096);
     let launch = gpu.launch(&kernel!("hang"), [2, 1, 1], [64, 1, 1], &[Arg::Ptr(&out)]);
-    let Err(SmFault::Hang { pc, text }) = run(&launch) else { panic!("no hang") };
+    let SmFault::Hang { pc, text } = outcome(&launch) else { panic!("no hang") };
     assert!(text.contains("barrier"), "{text}");
     assert!(pc > launch.code && pc < launch.code + 0x400);
 }
@@ -175,16 +179,16 @@ const LOOP: (u64, u64) = (0xffff_fff0_0000_7947, 0x000f_c000_0383_ffff);
 fn endless_loops_end() {
     let mut gpu = Gpu { budget: Some(100_000), ..Gpu::default() };
     let launch = gpu.launch(&program(&[LOOP]), [1, 1, 1], [32, 1, 1], &[]);
-    let Err(SmFault::Hang { pc, text }) = run(&launch) else { panic!("no hang") };
+    let SmFault::Hang { pc, text } = outcome(&launch) else { panic!("no hang") };
     assert_eq!(pc, launch.code);
     assert!(text.contains("budget"), "{text}");
     let mut launch = gpu.launch(&program(&[LOOP]), [1, 1, 1], [32, 1, 1], &[]);
     let cancel = Arc::new(AtomicBool::new(false));
     launch.limits.budget = u64::MAX;
     launch.limits.cancel = Some(cancel.clone());
-    let running = std::thread::spawn(move || run(&launch));
+    let running = std::thread::spawn(move || outcome(&launch));
     cancel.store(true, Ordering::Relaxed);
-    let Err(SmFault::Hang { text, .. }) = running.join().unwrap() else { panic!("no hang") };
+    let SmFault::Hang { text, .. } = running.join().unwrap() else { panic!("no hang") };
     assert!(text.contains("cancelled"), "{text}");
 }
 
@@ -193,7 +197,7 @@ fn endless_loops_end() {
 fn endlessly_many_short_ctas_end() {
     let mut gpu = Gpu { budget: Some(10_000), ..Gpu::default() };
     let launch = gpu.launch(&program(&[EXIT]), [0x7fff_ffff, 1, 1], [32, 1, 1], &[]);
-    let Err(SmFault::Hang { text, .. }) = run(&launch) else { panic!("no hang") };
+    let SmFault::Hang { text, .. } = outcome(&launch) else { panic!("no hang") };
     assert!(text.contains("budget"), "{text}");
 }
 
@@ -203,7 +207,39 @@ fn the_first_cta_that_fails_is_reported() {
     let buffer = gpu.alloc(64);
     let mut launch = provoke(&mut gpu, 1, 0, Arg::Address(0x5000_0000_0000));
     launch.grid = [100, 1, 1];
-    let Err(SmFault::Mmu { sm, .. }) = run(&launch) else { panic!("no MMU fault") };
+    let SmFault::Mmu { sm, .. } = outcome(&launch) else { panic!("no MMU fault") };
     assert_eq!(sm, 0);
     drop(buffer);
+}
+
+/// The records of all SMs that stopped, the reported one first.
+fn records(launch: &Launch) -> Vec<(u32, u32, u32)> {
+    let stopped = run(launch).expect_err("a fault");
+    let first = stopped.fault.record().expect("an exception");
+    std::iter::once(first).chain(stopped.others).map(|(sm, r)| (sm, r.global_esr, r.warp_esr)).collect()
+}
+
+/// What the SMs do while the kernel hears of the first error shows in their registers: more warps of the same CTA, the next
+/// CTA of the same SM, and the CTAs of other SMs; with any number of host threads.
+#[test]
+fn several_warps_err_before_the_grid_is_stopped() {
+    for threads in [1, 2, 7] {
+        let mut gpu = Gpu { threads, ..Gpu::default() };
+        let buffer = gpu.alloc(4096);
+        let mut launch = |grid: u32, block: u32, sms: u32, address: Arg<'_>, how: i32, at: i32| {
+            let launch = provoke(&mut gpu, how, at, address);
+            records(&Launch { grid: [grid, 1, 1], block: [block, 1, 1], sm_count: sms, ..launch })
+        };
+        let window = || Arg::Address(0xfe_0000_1000);
+        assert_eq!(launch(1, 32, 16, window(), 0, 0), [(0, 0, 0x10)], "one warp");
+        assert_eq!(launch(1, 64, 16, window(), 0, 0), [(0, 4, 0x10)], "two warps");
+        assert_eq!(launch(3, 32, 16, window(), 0, 0), [(0, 0, 0x10), (1, 0, 0x10), (2, 0, 0x10)], "three SMs");
+        assert_eq!(launch(40, 32, 2, window(), 0, 0), [(0, 4, 0x10), (1, 0, 0x10)], "twenty warps for each of two SMs");
+        assert_eq!(launch(40, 64, 1, window(), 0, 0), [(0, 4, 0x10)]);
+        assert_eq!(launch(1, 64, 16, Arg::Address(0x5000_0000_0000), 1, 0), [(0, 4, 0x20)], "an MMU fault");
+        // Of 64 threads that store a word each, the second warp's leave the buffer.
+        assert_eq!(launch(1, 64, 16, Arg::Ptr(&buffer), 0, 4096 - 128), [(0, 0, 0x20)], "one warp of two");
+        // A trap has no warp error.
+        assert_eq!(launch(2, 64, 1, Arg::Ptr(&buffer), 4, 0), [(0, 0x10, 0)], "a trap");
+    }
 }

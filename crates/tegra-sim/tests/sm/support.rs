@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use tegra_sim::mm::{Backing, Extent, PageTable};
-use tegra_sim::sm::{ConstantBank, Launch, Limits, RunStats, SmFault, run};
+use tegra_sim::sm::{ConstantBank, Launch, Limits, RunStats, Stopped, run};
 
 /// Where the first buffer lies.
 const BASE: u64 = 0x10_0000_0000;
@@ -142,7 +142,7 @@ impl Gpu {
         grid: [u32; 3],
         block: [u32; 3],
         args: &[Arg<'_>],
-    ) -> Result<RunStats, SmFault> {
+    ) -> Result<RunStats, Stopped> {
         let launch = self.launch(kernel, grid, block, args);
         run(&launch)
     }

@@ -12,14 +12,12 @@ use super::checks::{self, Setting};
 use super::qmd::{BYTES, Qmd};
 use super::sked;
 use crate::kernel::hw::{Fault, SmError};
-use crate::sm::{self, Launch, Limits, RunStats, SmFault};
+use crate::sm::{self, Launch, Limits, RunStats, SmFault, Stopped};
 use tegrarm_abi::methods::compute::*;
 use tegrarm_abi::methods::qmd::*;
 
 /// Work units one grid costs, however long it takes.
 const COST: u64 = 256;
-/// Warp error of a load or store the MMU refused (nvgpu-rules §8.4).
-const MMU_NACK: u32 = 0x20;
 
 /// Runs what PCAS actions started, until nothing is left, the engine is taken, or the turn is over.
 pub(super) fn run_pending(pbdma: &mut Pbdma, turn: &Turn<'_>) -> Result<Flow, Fault> {
@@ -174,13 +172,13 @@ fn execute(turn: &Turn<'_>, qmd: &Qmd, setting: &Setting) -> Result<Option<(RunS
 }
 
 /// Words an SM's fault as the kernel log would.
-fn sm_fault(turn: &Turn<'_>, fault: SmFault) -> Fault {
-    match fault {
-        SmFault::Mmu { fault, sm, pc } => {
-            let record = SmError { global_esr: 0, warp_esr: MMU_NACK, pc };
-            let base = fault::mmu(turn.hw(), fault::SM, fault);
-            let text = format!("{}, sm {sm}, pc {pc:#x}", base.text);
-            Fault { sm: Some((sm, record)), text, ..base }
+fn sm_fault(turn: &Turn<'_>, stopped: Stopped) -> Fault {
+    let sms = stopped.fault.record().into_iter().chain(stopped.others).collect();
+    match stopped.fault {
+        SmFault::Mmu { fault, fetch, sm, record } => {
+            let base = fault::mmu(turn.hw(), if fetch { fault::CODE } else { fault::SM }, fault);
+            let text = format!("{}, sm {sm}, pc {:#x}", base.text, record.pc);
+            Fault { sms, text, ..base }
         }
         SmFault::Warp { record, sm, text } => {
             let SmError { global_esr, warp_esr, pc } = record;
@@ -188,7 +186,7 @@ fn sm_fault(turn: &Turn<'_>, fault: SmFault) -> Fault {
                 "sm machine check err. sm {sm} hww_global_esr {global_esr:#010x} hww_warp_esr {warp_esr:#010x} \
                  hww_warp_esr_pc {pc:#x}: {text}"
             );
-            Fault { sm: Some((sm, record)), ..fault::graphics(turn.hw(), what) }
+            Fault { sms, ..fault::graphics(turn.hw(), what) }
         }
         SmFault::Hang { pc, text } => {
             let what = format!("the grid makes no progress at pc {pc:#x}: {text}");

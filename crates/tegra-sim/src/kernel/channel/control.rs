@@ -73,7 +73,7 @@ pub(super) fn force_reset(call: &Call<'_>, channel: &Arc<Channel>, _: &mut ()) -
     tsg.hw.recover(Fault {
         code: NotifierCode::ResetChannel,
         mmu: None,
-        sm: None,
+        sms: Vec::new(),
         text: format!("channel {} of TSG {} was reset by its owner", channel.id(), tsg.hw.id),
     });
     call.kernel.gpu.reset(&tsg.hw);

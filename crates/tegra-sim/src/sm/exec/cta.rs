@@ -104,19 +104,16 @@ pub(crate) fn run(env: &mut Env<'_>, store: &mut Warps, supervisor: &dyn Supervi
                 if let Err(why) = supervisor.poll(issued) {
                     return End::Stopped(why, env.pc(store.warps[i].pc));
                 }
-                match slice(env, &mut store.warps[i]) {
-                    Stop::Slice => break,
-                    Stop::Blocked => {}
-                    Stop::Extend => {
-                        if let Err(fault) = extend(env, store) {
-                            return End::Failed(fault);
-                        }
+                match advance(env, store, i) {
+                    Ok(Stop::Slice) => break,
+                    Ok(Stop::Extend) => {
                         // Decoding is work, too: a program that jumps to ever new places must come to an end.
                         if let Err(why) = supervisor.poll(env.image_len.into()) {
                             return End::Stopped(why, env.pc(store.warps[i].pc));
                         }
                     }
-                    Stop::Fault => return End::Failed(fault(env)),
+                    Ok(_) => {}
+                    Err(fault) => return End::Failed(aftermath(env, store, i, fault)),
                 }
             }
         }
@@ -136,6 +133,39 @@ pub(crate) fn run(env: &mut Env<'_>, store: &mut Warps, supervisor: &dyn Supervi
             };
         }
     }
+}
+
+/// Gives a warp a slice, and decodes what it ran into.
+fn advance(env: &mut Env<'_>, store: &mut Warps, i: usize) -> Result<Stop, SmFault> {
+    let stop = slice(env, &mut store.warps[i]);
+    match stop {
+        Stop::Extend => extend(env, store)?,
+        Stop::Fault => return Err(fault(env)),
+        Stop::Slice | Stop::Blocked => {}
+    }
+    Ok(stop)
+}
+
+/// One warp has erred. Until the kernel stops the SM, its other warps go on, for a slice each: if one of them errs too,
+/// the global error register says so.
+fn aftermath(env: &mut Env<'_>, store: &mut Warps, first: usize, mut fault: SmFault) -> SmFault {
+    for i in (0..store.warps.len()).filter(|i| *i != first) {
+        // A warp that jumps where nothing is decoded gets its slice afterwards.
+        for _ in 0..2 {
+            if store.warps[i].active == 0 {
+                break;
+            }
+            match advance(env, store, i) {
+                Ok(Stop::Extend) => {}
+                Ok(_) => break,
+                Err(other) => {
+                    fault.joined_by(&other);
+                    break;
+                }
+            }
+        }
+    }
+    fault
 }
 
 fn fault(env: &mut Env<'_>) -> SmFault {

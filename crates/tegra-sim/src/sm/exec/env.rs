@@ -24,6 +24,8 @@ pub(crate) enum WarpError {
     AddressRange = 0xe,
     MisalignedAddress = 0xf,
     AddressSpace = 0x10,
+    /// The MMU refused the access (nvgpu-rules §8.4).
+    MmuNack = 0x20,
 }
 
 /// State of the CTA and the worker that executes it.
@@ -79,7 +81,7 @@ impl Env<'_> {
     /// Records an MMU fault of a data access.
     #[cold]
     pub(crate) fn mmu_fault(&mut self, u: &Uop, fault: MmuFault) -> Flow {
-        self.fault = Some(Box::new(SmFault::Mmu { fault, sm: self.sm, pc: self.pc(u.at) }));
+        self.fault = Some(Box::new(nack(fault, false, self.sm, self.pc(u.at))));
         Flow::Fault
     }
 
@@ -88,4 +90,9 @@ impl Env<'_> {
         let offset = va.wrapping_sub(self.image_base);
         (offset.is_multiple_of(16) && offset / 16 < u64::from(self.image_len)).then_some((offset / 16) as u32)
     }
+}
+
+/// The fault of an access that the MMU refused.
+pub(crate) fn nack(fault: MmuFault, fetch: bool, sm: u32, pc: u64) -> SmFault {
+    SmFault::Mmu { fault, fetch, sm, record: SmError { global_esr: 0, warp_esr: WarpError::MmuNack as u32, pc } }
 }

@@ -3,7 +3,7 @@
 
 use super::consts::Banks;
 use super::cta::{Interrupt, Supervisor};
-use super::env::{Env, WarpError};
+use super::env::{Env, WarpError, nack};
 use super::image::{self, Image};
 use super::mem::Tlb;
 use super::rows::Row;
@@ -11,9 +11,9 @@ use super::uop::{Flow, Handlers, Uop};
 use super::warp::Warp;
 use super::worker::Worker;
 use crate::kernel::hw::SmError;
-use crate::mm::{Access, MmuFault};
+use crate::mm::Access;
 use crate::sm::word::Word;
-use crate::sm::{Launch, RunStats, SmFault};
+use crate::sm::{Launch, RunStats, SmFault, Stopped};
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -30,14 +30,22 @@ pub(super) struct Grid<'a> {
     ctas: u64,
     /// Next CTA to start.
     next: AtomicU64,
-    /// CTAs from this one on need not run: one before them failed.
-    limit: AtomicU64,
+    /// The first CTA that failed, so far; see [`Watch::abandoned`].
+    failed: AtomicU64,
     issued: AtomicU64,
-    failure: Mutex<Option<(u64, SmFault)>>,
+    failures: Mutex<Vec<Failure>>,
+}
+
+/// A CTA that failed.
+struct Failure {
+    cta: u64,
+    /// In its first turn: always so, whatever the other threads did meanwhile.
+    at_once: bool,
+    fault: SmFault,
 }
 
 /// Runs a grid to its end.
-pub(crate) fn run(launch: &Launch) -> Result<RunStats, SmFault> {
+pub(crate) fn run(launch: &Launch) -> Result<RunStats, Stopped> {
     check(launch)?;
     let mut tlb = Tlb::new(&launch.table, [launch.shared_window, launch.local_window]);
     let image = fit(image::find(&mut |n| fetch(&mut tlb, launch.code, n)), launch.registers);
@@ -50,15 +58,28 @@ pub(crate) fn run(launch: &Launch) -> Result<RunStats, SmFault> {
         tids: thread_indices(launch.block),
         ctas,
         next: AtomicU64::new(0),
-        limit: AtomicU64::new(u64::MAX),
+        failed: AtomicU64::new(u64::MAX),
         issued: AtomicU64::new(0),
-        failure: Mutex::new(None),
+        failures: Mutex::default(),
     };
     let stats = grid.run();
-    match grid.failure.into_inner() {
-        Some((_, fault)) => Err(fault),
-        None => Ok(stats),
+    stopped(grid.failures.into_inner(), launch).map_or(Ok(stats), Err)
+}
+
+/// What is left of a grid with failures: the first CTA's, and what the SMs of the next ones show.
+fn stopped(mut failures: Vec<Failure>, launch: &Launch) -> Option<Stopped> {
+    failures.sort_by_key(|f| f.cta);
+    let mut failures = failures.into_iter();
+    let first = failures.next()?;
+    let mut stopped = Stopped::from(first.fault);
+    for next in failures.filter(|f| f.at_once && f.cta - first.cta <= launch.sms()) {
+        match next.fault.record() {
+            _ if next.cta - first.cta == launch.sms() => stopped.fault.joined_by(&next.fault),
+            Some(record) => stopped.others.push(record),
+            None => {}
+        }
     }
+    Some(stopped)
 }
 
 /// Refuses what no SM could launch.
@@ -103,9 +124,8 @@ fn register_range(_: &mut Warp, env: &mut Env<'_>, u: &Uop, _: u32) -> Flow {
 /// Decodes the code at `env.extend`. The new image, and where it starts.
 pub(crate) fn extended(env: &mut Env<'_>) -> Result<(Arc<Image>, u64), SmFault> {
     let (code, at) = (env.launch.code, env.extend);
-    let fault = |fault: MmuFault, sm| SmFault::Mmu { fault, sm, pc: at };
     let mut probe = [0; 16];
-    env.tlb.read(at, &mut probe).map_err(|f| fault(f, env.sm))?;
+    env.tlb.read(at, &mut probe).map_err(|fault| nack(fault, true, env.sm, at))?;
     let root = (at.wrapping_sub(code) as i64) / 16;
     let sm = env.sm;
     let far = || {
@@ -147,11 +167,26 @@ fn thread_indices([bx, by, bz]: [u32; 3]) -> Vec<[Row; 3]> {
     warps
 }
 
-impl Supervisor for (&Grid<'_>, u64) {
+/// One turn of a CTA, as its grid looks at it.
+pub(super) struct Watch<'g> {
+    pub grid: &'g Grid<'g>,
+    pub cta: u64,
+    pub first_turn: bool,
+}
+
+impl Watch<'_> {
+    /// Whether a CTA before it failed and it is none of those that show, for a turn, what the SMs did meanwhile.
+    fn abandoned(&self) -> bool {
+        let failed = self.grid.failed.load(Ordering::Relaxed);
+        self.cta > failed && !(self.first_turn && self.cta - failed <= self.grid.launch.sms())
+    }
+}
+
+impl Supervisor for Watch<'_> {
     fn poll(&self, issued: u64) -> Result<(), Interrupt> {
-        let (grid, cta) = *self;
+        let grid = self.grid;
         let total = grid.issued.fetch_add(issued, Ordering::Relaxed) + issued;
-        if cta >= grid.limit.load(Ordering::Relaxed) {
+        if self.abandoned() {
             return Err(Interrupt::Other);
         }
         let limits = &grid.launch.limits;
@@ -166,7 +201,8 @@ impl Grid<'_> {
     /// The next CTA to start, if there is one.
     pub(super) fn take(&self) -> Option<u64> {
         let cta = self.next.fetch_add(1, Ordering::Relaxed);
-        (cta < self.ctas && cta < self.limit.load(Ordering::Relaxed)).then_some(cta)
+        let last = self.failed.load(Ordering::Relaxed).saturating_add(self.launch.sms());
+        (cta < self.ctas && cta <= last).then_some(cta)
     }
 
     fn run(&self) -> RunStats {
@@ -215,13 +251,10 @@ impl Grid<'_> {
         [(cta % x) as u32, (cta / x % y) as u32, (cta / x / y) as u32]
     }
 
-    /// Keeps the fault of the first CTA that has one, whatever order they ran in.
-    pub(super) fn fail(&self, cta: u64, fault: SmFault) {
-        self.limit.fetch_min(cta, Ordering::Relaxed);
-        let mut failure = self.failure.lock();
-        if failure.as_ref().is_none_or(|f| cta < f.0) {
-            *failure = Some((cta, fault));
-        }
+    /// Keeps a fault. The first CTA's counts, whatever order they ran in.
+    pub(super) fn fail(&self, cta: u64, at_once: bool, fault: SmFault) {
+        self.failed.fetch_min(cta, Ordering::Relaxed);
+        self.failures.lock().push(Failure { cta, at_once, fault });
     }
 }
 

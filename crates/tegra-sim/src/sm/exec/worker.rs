@@ -6,7 +6,7 @@
 
 use super::cta::{self, End, Interrupt, Warps};
 use super::env::Env;
-use super::grid::{Grid, add, hang};
+use super::grid::{Grid, Watch, add, hang};
 use super::local::Local;
 use super::mem::{Shared, Tlb};
 use crate::sm::{Launch, RunStats};
@@ -23,6 +23,7 @@ const HOST_MEMORY: u64 = 512 << 20;
 /// A CTA on the GPU.
 struct Resident<'g> {
     cta: u64,
+    first_turn: bool,
     env: Env<'g>,
     store: Warps,
 }
@@ -62,14 +63,17 @@ impl<'g> Worker<'g> {
     fn turns(&mut self, share: u64) {
         while self.stats().warp_instructions < share {
             let Some(mut resident) = self.next() else { return };
-            match cta::run(&mut resident.env, &mut resident.store, &(self.grid, resident.cta), TURN) {
+            let Resident { cta, first_turn, .. } = resident;
+            let watch = Watch { grid: self.grid, cta, first_turn };
+            match cta::run(&mut resident.env, &mut resident.store, &watch, TURN) {
                 End::Turn => {
+                    resident.first_turn = false;
                     self.waiting.push_back(resident);
                     continue;
                 }
                 End::Done | End::Stopped(Interrupt::Other, _) => {}
-                End::Stopped(why, pc) => self.grid.fail(resident.cta, hang(why, pc)),
-                End::Failed(fault) => self.grid.fail(resident.cta, fault),
+                End::Stopped(why, pc) => self.grid.fail(cta, first_turn, hang(why, pc)),
+                End::Failed(fault) => self.grid.fail(cta, first_turn, fault),
             }
             self.retire(resident);
         }
@@ -87,9 +91,9 @@ impl<'g> Worker<'g> {
 
     fn start(&mut self, cta: u64) -> Resident<'g> {
         let mut resident = self.spare.take().unwrap_or_else(|| self.fresh());
-        resident.cta = cta;
+        (resident.cta, resident.first_turn) = (cta, true);
         resident.env.ctaid = self.grid.place(cta);
-        resident.env.sm = (cta % u64::from(self.grid.launch.sm_count.max(1))) as u32;
+        resident.env.sm = (cta % self.grid.launch.sms()) as u32;
         cta::start(&mut resident.env, &mut resident.store);
         resident
     }
@@ -121,7 +125,7 @@ impl<'g> Worker<'g> {
             fault: None,
             stats: RunStats::default(),
         };
-        Resident { cta: 0, env, store: Warps::new(grid.banks.rows(&grid.image.pool.constants)) }
+        Resident { cta: 0, first_turn: true, env, store: Warps::new(grid.banks.rows(&grid.image.pool.constants)) }
     }
 }
 
