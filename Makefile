@@ -156,8 +156,19 @@ pytest: build venv $(TEST_TINY) $(SIM)
 test-tinygrad: build $(SUITE)/.installed  ## tinygrad's own test suite: long, not part of `make test`
 	$(SUITE)/bin/python python/suite/run.py --cache $(CACHE) $(ARGS)
 
-test-tinygrad-sample: build venv  ## a few minutes of it, without torch
-	$(PY) python/suite/run.py --cache $(CACHE) --sample $(ARGS)
+# Debian has a torch for the CPU (python3-torch) that is a twentieth of PyPI's. It belongs to the system's Python and numpy, so
+# the sample has an environment on top of these; where there is none, it leaves out what needs torch, and says so.
+SYSTEM_TORCH := $(wildcard /usr/lib/python3/dist-packages/torch/__init__.py)
+SAMPLE_VENV  := $(if $(SYSTEM_TORCH),$(CACHE)/sample,$(VENV))
+test-tinygrad-sample: build $(SAMPLE_VENV)/.installed  ## ten minutes of it
+	$(SAMPLE_VENV)/bin/python python/suite/run.py --cache $(CACHE) --sample $(ARGS)
+
+$(CACHE)/sample/.installed: python/requirements.txt python/pyproject.toml
+	/usr/bin/python3 -m venv --system-site-packages $(CACHE)/sample
+	sed '/^numpy==/d' python/requirements.txt > $(CACHE)/sample/requirements.txt
+	$(CACHE)/sample/bin/python -m pip install --quiet --disable-pip-version-check -r $(CACHE)/sample/requirements.txt
+	$(CACHE)/sample/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable python
+	@touch $@
 
 # Every kernel that the suite's runs have left, and intrinsics.cu, in our text and in NVIDIA's.
 test-disasm: $(SUITE)/.installed $(SIM)
