@@ -1,12 +1,16 @@
-//! The debugger's and the profiler's nodes: sessions, records, reservations. The rules file names them (nvgpu-rules
-//! §9.1, §8.4); the order of the checks is the driver's.
+//! The debugger's node: sessions, registers, contexts, memory. The rules file names it (nvgpu-rules §9.1, §8.4); the order
+//! of the checks is the driver's.
 
 mod kernel_support;
 
+use kernel_support::running::*;
 use kernel_support::*;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use std::os::fd::AsFd;
+use tegra_sim::{Chip, L4t, SimConfig};
 use tegrarm_abi::nvgpu::debugger::*;
-use tegrarm_abi::nvgpu::profiler::*;
 use tegrarm_abi::nvgpu::sched::NVGPU_SCHED_IOCTL_LOCK_CONTROL;
+use tegrarm_kmd::DeviceMem;
 
 fn open(board: &Board, node: Node, name: &str) -> File {
     File::open(&board.kmd, node, &format!("/dev/nvgpu/igpu0/{name}")).unwrap()
@@ -117,82 +121,305 @@ fn rule_9_1_timeouts_are_off_while_any_debugger_wants() {
     assert_eq!(set(&one, 2), Err(Errno::EINVAL));
     set(&one, NVGPU_DBG_GPU_IOCTL_TIMEOUT_DISABLE).unwrap();
     set(&one, NVGPU_DBG_GPU_IOCTL_TIMEOUT_DISABLE).unwrap();
-    assert_eq!((get(&one), get(&two)), (Ok(0), Ok(1)));
-    set(&one, NVGPU_DBG_GPU_IOCTL_TIMEOUT_ENABLE).unwrap();
-    assert_eq!(get(&one), Ok(1));
+    assert_eq!((get(&one), get(&two)), (Ok(0), Ok(0)), "of the GPU, not of the session");
+    set(&two, NVGPU_DBG_GPU_IOCTL_TIMEOUT_ENABLE).unwrap();
+    assert_eq!(get(&two), Ok(0));
+    drop(one);
+    assert_eq!(get(&two), Ok(1), "a session that ends takes its wish with it");
 }
 
-fn choose(profiler: &File, fd: i32) -> Result<(), Errno> {
-    let mut bind = args::<nvgpu_profiler_bind_context_args>(|a| a.tsg_fd = fd);
-    profiler.ioctl(NVGPU_PROFILER_IOCTL_BIND_CONTEXT, &mut bind)
+const READ: u8 = NVGPU_DBG_GPU_REG_OP_READ_32 as u8;
+const GLOBAL: u8 = NVGPU_DBG_GPU_REG_OP_TYPE_GLOBAL as u8;
+const GR_CTX: u8 = NVGPU_DBG_GPU_REG_OP_TYPE_GR_CTX as u8;
+
+fn op(op: u8, kind: u8, offset: u32) -> nvgpu_dbg_gpu_reg_op {
+    args(|a: &mut nvgpu_dbg_gpu_reg_op| (a.op, a.type_, a.offset, a.status) = (op, kind, offset, 0xee))
 }
 
-fn reserve(profiler: &File, resource: u32, flags: u32) -> Result<(), Errno> {
-    let mut reserve = args::<nvgpu_profiler_reserve_pm_resource_args>(|a| (a.resource, a.flags) = (resource, flags));
-    profiler.ioctl(NVGPU_PROFILER_IOCTL_RESERVE_PM_RESOURCE, &mut reserve)
-}
-
-fn release(profiler: &File, resource: u32) -> Result<(), Errno> {
-    let mut release = args::<nvgpu_profiler_release_pm_resource_args>(|a| a.resource = resource);
-    profiler.ioctl(NVGPU_PROFILER_IOCTL_RELEASE_PM_RESOURCE, &mut release)
-}
-
-#[test]
-fn rule_9_1_a_profiler_chooses_its_context_once() {
-    let board = Board::new();
-    let (one, two) = (board.tsg(), board.tsg());
-    let (context, device) = (open(&board, Node::Profiler, "prof-ctx"), open(&board, Node::Profiler, "prof-dev"));
-    assert_eq!(reserve(&context, 0, 0), Err(Errno::EINVAL), "no context yet");
-    assert_eq!(choose(&context, -1), Err(Errno::EINVAL));
-    assert_eq!(choose(&context, board.ctrl.raw()), Err(Errno::EINVAL));
-    choose(&context, one.raw()).unwrap();
-    assert_eq!(choose(&context, two.raw()), Err(Errno::EINVAL));
-    assert_eq!(choose(&device, one.raw()), Err(Errno::EINVAL), "somebody profiles it");
-    choose(&device, -1).unwrap();
-    assert_eq!(context.ioctl_value(NVGPU_PROFILER_IOCTL_UNBIND_CONTEXT, 0), Ok(()));
-    assert_eq!(context.ioctl_value(NVGPU_PROFILER_IOCTL_UNBIND_CONTEXT, 0), Err(Errno::EINVAL));
-    choose(&context, two.raw()).unwrap();
+fn reg_ops(session: &File, ops: &mut [nvgpu_dbg_gpu_reg_op]) -> Result<u32, Errno> {
+    let mut exec = args::<nvgpu_dbg_gpu_exec_reg_ops_args>(|a| {
+        (a.ops, a.num_ops, a.gr_ctx_resident) = (ops.as_mut_ptr() as u64, ops.len() as u32, 77);
+    });
+    session.ioctl(NVGPU_DBG_GPU_IOCTL_REG_OPS, &mut exec).map(|()| exec.gr_ctx_resident)
 }
 
 #[test]
-fn rule_9_1_counters_are_shared_by_contexts_and_not_with_the_device() {
-    const CTXSW: u32 = NVGPU_PROFILER_RESERVE_PM_RESOURCE_ARG_FLAG_CTXSW;
+fn rule_9_1_register_operations_read_what_this_gpu_has() {
     let board = Board::new();
-    let (one, two) = (board.tsg(), board.tsg());
-    let (a, b) = (open(&board, Node::Profiler, "prof-ctx"), open(&board, Node::Profiler, "prof-ctx"));
-    let device = open(&board, Node::Profiler, "prof-dev");
-    choose(&a, one.raw()).unwrap();
-    choose(&b, two.raw()).unwrap();
-    choose(&device, -1).unwrap();
-    assert_eq!(reserve(&a, 3, 0), Err(Errno::EINVAL));
-    reserve(&a, 0, 0).unwrap();
-    reserve(&b, 0, 0).unwrap();
-    assert_eq!(reserve(&a, 0, 0), Err(Errno::EEXIST));
-    assert_eq!(reserve(&device, 0, 0), Err(Errno::EBUSY));
-    assert_eq!((reserve(&device, 1, CTXSW), reserve(&device, 2, 0)), (Err(Errno::EINVAL), Err(Errno::EINVAL)));
-    reserve(&device, 1, 0).unwrap();
-    assert_eq!(reserve(&a, 1, 0), Err(Errno::EBUSY));
-    release(&a, 0).unwrap();
-    assert_eq!(release(&a, 0), Err(Errno::EINVAL));
-    drop(b);
-    reserve(&device, 0, 0).unwrap();
+    let session = open(&board, Node::Debugger, "prof");
+    let mut topology = [0x22430, 0x22434, 0x22438, 0x22450, 0x2245c].map(|offset| op(READ, GLOBAL, offset));
+    assert_eq!(reg_ops(&session, &mut topology), Ok(0));
+    assert_eq!(topology.map(|op| (op.status, op.value_lo, op.value_hi)), [2, 4, 2, 1, 4].map(|value| (0, value, 0)));
+    let mut pair = [op(NVGPU_DBG_GPU_REG_OP_READ_64 as u8, GLOBAL, 0x22430)];
+    reg_ops(&session, &mut pair).unwrap();
+    assert_eq!((pair[0].value_lo, pair[0].value_hi), (2, 4));
+    let time = |session: &File| {
+        let mut halves = [op(READ, GLOBAL, 0x9410), op(READ, GLOBAL, 0x9400), op(READ, GLOBAL, 0x9410)];
+        reg_ops(session, &mut halves).unwrap();
+        assert_eq!(halves[1].value_lo & 0x1f, 0, "steps of 32 ns");
+        u64::from(halves[0].value_lo) << 32 | u64::from(halves[1].value_lo)
+    };
+    let (before, now) = (time(&session), time(&session));
+    // An overflow of the low half between two reads would take it back by 4 s.
+    assert!(now >= before || before - now < 1 << 33, "{before} {now}");
+    // More than the driver copies at a time.
+    let mut many = vec![op(READ, GLOBAL, 0x22434); 300];
+    reg_ops(&session, &mut many).unwrap();
+    assert!(many.iter().all(|op| op.value_lo == 4 && op.status == 0));
 }
 
 #[test]
-fn rule_9_1_counters_are_bound_after_they_are_reserved() {
+fn rule_9_1_one_bad_register_operation_refuses_all() {
     let board = Board::new();
-    let tsg = board.tsg();
-    let profiler = open(&board, Node::Profiler, "prof-ctx");
-    let (bind, unbind) = (NVGPU_PROFILER_IOCTL_BIND_PM_RESOURCES, NVGPU_PROFILER_IOCTL_UNBIND_PM_RESOURCES);
-    choose(&profiler, tsg.raw()).unwrap();
-    assert_eq!(profiler.ioctl_value(bind, 0), Err(Errno::EINVAL));
-    reserve(&profiler, NVGPU_PROFILER_PM_RESOURCE_ARG_PC_SAMPLER, 0).unwrap();
-    assert_eq!(profiler.ioctl_value(bind, 0), Err(Errno::EINVAL), "the sampler is no counter");
-    reserve(&profiler, NVGPU_PROFILER_PM_RESOURCE_ARG_SMPC, 0).unwrap();
-    assert_eq!(profiler.ioctl_value(unbind, 0), Err(Errno::EINVAL));
-    profiler.ioctl_value(bind, 0).unwrap();
-    assert_eq!(profiler.ioctl_value(bind, 0), Err(Errno::EINVAL));
-    assert_eq!(reserve(&profiler, 0, 0), Err(Errno::EEXIST), "bound already");
-    release(&profiler, NVGPU_PROFILER_PM_RESOURCE_ARG_SMPC).unwrap();
-    assert_eq!(profiler.ioctl_value(unbind, 0), Err(Errno::EINVAL), "unbound by the release");
+    let session = open(&board, Node::Debugger, "prof");
+    let bad = [
+        op(READ, GLOBAL, 0x22432),
+        op(READ, GLOBAL, 0x0100_0000),
+        op(READ, GLOBAL, 0x22454),
+        op(READ, GLOBAL, 0x504000),
+        op(READ, NVGPU_DBG_GPU_REG_OP_TYPE_GR_CTX_SM as u8, 0x22430),
+        op(READ, 3, 0x22430),
+        op(READ, GR_CTX, 0x22430),
+        op(NVGPU_DBG_GPU_REG_OP_READ_08 as u8, GLOBAL, 0x22430),
+        op(NVGPU_DBG_GPU_REG_OP_READ_64 as u8, GLOBAL, 0x9400),
+        op(NVGPU_DBG_GPU_REG_OP_WRITE_32 as u8, GLOBAL, 0x22430),
+        op(9, GLOBAL, 0x22430),
+    ];
+    for bad in bad {
+        let mut ops = [op(READ, GLOBAL, 0x22430), bad];
+        let text = format!("{:#x} {} {}", bad.offset, bad.op, bad.type_);
+        assert_eq!(reg_ops(&session, &mut ops), Err(Errno::EINVAL), "{text}");
+        assert_eq!(ops.map(|op| (op.status, op.value_lo)), [(0xee, 0); 2], "nothing is reported: {text}");
+    }
+    assert_eq!(reg_ops(&session, &mut []), Ok(77), "nothing to do");
+    assert_eq!(reg_ops(&session, &mut vec![op(READ, GLOBAL, 0x22430); 1025]), Err(Errno::EINVAL));
+    let mut nowhere = args::<nvgpu_dbg_gpu_exec_reg_ops_args>(|a| (a.ops, a.num_ops) = (8, 1));
+    assert_eq!(session.ioctl(NVGPU_DBG_GPU_IOCTL_REG_OPS, &mut nowhere), Err(Errno::EFAULT));
+}
+
+#[test]
+fn rule_9_1_a_debuggers_register_operations_want_a_channel_in_a_group() {
+    let board = Board::new();
+    let session = open(&board, Node::Debugger, "dbg");
+    assert_eq!(reg_ops(&session, &mut [op(READ, GLOBAL, 0x22430)]), Err(Errno::EINVAL));
+    let loose = board.channel();
+    bind(&session, loose.raw()).unwrap();
+    assert_eq!(reg_ops(&session, &mut [op(READ, GLOBAL, 0x22430)]), Err(Errno::EINVAL));
+    unbind(&session, loose.raw()).unwrap();
+    let rig = board.rig();
+    bind(&session, rig.channel.raw()).unwrap();
+    assert_eq!(reg_ops(&session, &mut [op(READ, GLOBAL, 0x22430)]), Ok(0));
+    assert_eq!(reg_ops(&session, &mut [op(READ, GR_CTX, 0x22430)]), Err(Errno::ENODEV), "no context yet");
+    alloc_obj_ctx(&rig.channel, 0xc7c0).unwrap();
+    assert_eq!(reg_ops(&session, &mut [op(READ, GR_CTX, 0x22430)]), Err(Errno::EINVAL), "not saved with a context");
+}
+
+/// A channel whose group used the engine last.
+fn resident(board: &Board, doorbell: &DeviceMem) -> Running {
+    let mut running = Running::new(board);
+    alloc_obj_ctx(&running.rig.channel, 0xc7c0).unwrap();
+    let va = running.page_va;
+    running.semaphore(doorbell, va, 1, 1);
+    until("the release", || running.page.read_u32(0) == 1);
+    running
+}
+
+fn contexts(session: &File, action: u32) -> Result<(u32, i32), Errno> {
+    let mut suspend = args::<nvgpu_dbg_gpu_suspend_resume_contexts_args>(|a| {
+        (a.action, a.resident_context_fd, a.is_resident_context) = (action, -7, 9);
+    });
+    session
+        .ioctl(NVGPU_DBG_GPU_IOCTL_SUSPEND_RESUME_CONTEXTS, &mut suspend)
+        .map(|()| (suspend.is_resident_context, suspend.resident_context_fd))
+}
+
+#[test]
+fn rule_9_1_the_context_in_the_engine_is_reached_directly() {
+    let board = Board::new();
+    let doorbell = view(&board.ctrl, 4096);
+    let session = open(&board, Node::Debugger, "dbg");
+    let channel = resident(&board, &doorbell);
+    bind(&session, channel.rig.channel.raw()).unwrap();
+    let mut ops = [op(READ, GR_CTX, 0x22434), op(READ, GLOBAL, 0x22430)];
+    assert_eq!(reg_ops(&session, &mut ops), Ok(1 << 4));
+    assert_eq!(ops.map(|op| op.value_lo), [4, 2]);
+    assert_eq!(contexts(&session, NVGPU_DBG_GPU_SUSPEND_ALL_CONTEXTS), Ok((1, channel.rig.channel.raw())));
+    // Another group uses the engine: the first one's context is saved away.
+    let _other = resident(&board, &doorbell);
+    assert_eq!(reg_ops(&session, &mut ops), Err(Errno::EINVAL));
+    assert_eq!(contexts(&session, NVGPU_DBG_GPU_RESUME_ALL_CONTEXTS), Ok((0, -7)));
+}
+
+#[test]
+fn rule_9_1_a_suspended_context_waits_until_it_is_resumed() {
+    let board = Board::new();
+    let doorbell = view(&board.ctrl, 4096);
+    let session = open(&board, Node::Debugger, "dbg");
+    assert_eq!(contexts(&session, NVGPU_DBG_GPU_SUSPEND_ALL_CONTEXTS), Ok((0, -7)), "no channel, nothing to do");
+    let mut channel = Running::new(&board);
+    let mut other = resident(&board, &doorbell);
+    bind(&session, channel.rig.channel.raw()).unwrap();
+    let suspend_sms = |session: &File, mode| {
+        let mut suspend = args::<nvgpu_dbg_gpu_suspend_resume_all_sms_args>(|a| a.mode = mode);
+        session.ioctl(NVGPU_DBG_GPU_IOCTL_SUSPEND_RESUME_ALL_SMS, &mut suspend)
+    };
+    let none = open(&board, Node::Debugger, "dbg");
+    assert_eq!(suspend_sms(&none, NVGPU_DBG_GPU_SUSPEND_ALL_SMS), Err(Errno::EINVAL));
+    assert_eq!(suspend_sms(&session, 7), Ok(()), "an unknown mode does nothing");
+    type Switch<'a> = Box<dyn Fn(bool) + 'a>;
+    let ways: [Switch<'_>; 2] = [
+        Box::new(|on| {
+            let action = if on { NVGPU_DBG_GPU_SUSPEND_ALL_CONTEXTS } else { NVGPU_DBG_GPU_RESUME_ALL_CONTEXTS };
+            assert_eq!(contexts(&session, action), Ok((0, -7)));
+        }),
+        Box::new(|on| {
+            suspend_sms(&session, if on { NVGPU_DBG_GPU_SUSPEND_ALL_SMS } else { NVGPU_DBG_GPU_RESUME_ALL_SMS })
+                .unwrap();
+        }),
+    ];
+    for (payload, suspend) in (2..).zip(ways) {
+        suspend(true);
+        let (va, other_va) = (channel.page_va, other.page_va);
+        channel.semaphore(&doorbell, va, payload, 1);
+        other.semaphore(&doorbell, other_va, payload, 1);
+        until("the other group's release", || other.page.read_u32(0) == payload);
+        assert_ne!(channel.page.read_u32(0), payload, "suspended");
+        suspend(false);
+        until("the release", || channel.page.read_u32(0) == payload);
+        // Back out of the engine, so that the next round suspends it again.
+        other.semaphore(&doorbell, other_va, 100 + payload, 1);
+        until("the other group's release", || other.page.read_u32(0) == 100 + payload);
+    }
+}
+
+#[test]
+fn rule_9_1_a_channel_without_a_group_counts_as_resident_when_suspended() {
+    let board = Board::new();
+    let session = open(&board, Node::Debugger, "dbg");
+    let loose = board.channel();
+    bind(&session, loose.raw()).unwrap();
+    assert_eq!(contexts(&session, NVGPU_DBG_GPU_SUSPEND_ALL_CONTEXTS), Ok((1, loose.raw())));
+    assert_eq!(contexts(&session, NVGPU_DBG_GPU_RESUME_ALL_CONTEXTS), Ok((0, -7)));
+    assert_eq!(contexts(&session, 3), Ok((0, -7)));
+}
+
+#[test]
+fn rule_9_1_a_session_is_never_ready_to_poll_without_an_event() {
+    let board = Board::new();
+    let session = open(&board, Node::Debugger, "dbg");
+    let control = |cmd| {
+        session.ioctl(NVGPU_DBG_GPU_IOCTL_EVENTS_CTRL, &mut args::<nvgpu_dbg_gpu_events_ctrl_args>(|a| a.cmd = cmd))
+    };
+    assert_eq!(control(NVGPU_DBG_GPU_EVENTS_CTRL_CMD_ENABLE), Err(Errno::EINVAL), "no channel");
+    let rig = board.rig();
+    bind(&session, rig.channel.raw()).unwrap();
+    assert_eq!(control(3), Err(Errno::EINVAL));
+    for cmd in [
+        NVGPU_DBG_GPU_EVENTS_CTRL_CMD_ENABLE,
+        NVGPU_DBG_GPU_EVENTS_CTRL_CMD_CLEAR,
+        NVGPU_DBG_GPU_EVENTS_CTRL_CMD_DISABLE,
+        NVGPU_DBG_GPU_EVENTS_CTRL_CMD_ENABLE,
+    ] {
+        control(cmd).unwrap();
+    }
+    // An error that no debugger catches ends the group, without an event (nvgpu-rules §6.3).
+    rig.channel.ioctl_value(NVGPU_IOCTL_CHANNEL_FORCE_RESET, 0).unwrap();
+    let mut fds = [PollFd::new(session.as_fd(), PollFlags::POLLIN | PollFlags::POLLPRI)];
+    assert_eq!(poll(&mut fds, PollTimeout::ZERO), Ok(0));
+}
+
+#[test]
+fn rule_9_1_modes_of_a_context_want_one() {
+    let board = Board::new();
+    let session = open(&board, Node::Debugger, "dbg");
+    let smpc = |session: &File| {
+        let mut mode = args::<nvgpu_dbg_gpu_smpc_ctxsw_mode_args>(|a| a.mode = 1);
+        session.ioctl(NVGPU_DBG_GPU_IOCTL_SMPC_CTXSW_MODE, &mut mode)
+    };
+    let hwpm = |mode| {
+        let mut mode = args::<nvgpu_dbg_gpu_hwpm_ctxsw_mode_args>(|a| a.mode = mode);
+        session.ioctl(NVGPU_DBG_GPU_IOCTL_HWPM_CTXSW_MODE, &mut mode)
+    };
+    let gate = |mode| {
+        session.ioctl(NVGPU_DBG_GPU_IOCTL_POWERGATE, &mut args::<nvgpu_dbg_gpu_powergate_args>(|a| a.mode = mode))
+    };
+    let mask = |mask| {
+        let mut mask = args::<nvgpu_dbg_gpu_set_sm_exception_type_mask_args>(|a| a.exception_type_mask = mask);
+        session.ioctl(NVGPU_DBG_GPU_IOCTL_SET_SM_EXCEPTION_TYPE_MASK, &mut mask)
+    };
+    let errbar = || {
+        let mut wait = args::<nvgpu_sched_exit_wait_for_errbar_args>(|a| a.enable = 1);
+        session.ioctl(NVGPU_DBG_GPU_IOCTL_SET_SCHED_EXIT_WAIT_FOR_ERRBAR, &mut wait)
+    };
+    assert_eq!(smpc(&session), Ok(()), "without a channel: of all contexts");
+    assert_eq!((hwpm(1), mask(1), errbar()), (Err(Errno::EINVAL), Err(Errno::EINVAL), Err(Errno::EINVAL)));
+    let rig = board.rig();
+    bind(&session, rig.channel.raw()).unwrap();
+    assert_eq!((mask(0), mask(1), mask(2)), (Ok(()), Ok(()), Err(Errno::EINVAL)));
+    assert_eq!(smpc(&session), Err(Errno::EFAULT));
+    assert_eq!(hwpm(1), Err(Errno::ENOSYS), "power gating is on");
+    assert_eq!((gate(0), gate(3)), (Err(Errno::EINVAL), Err(Errno::EINVAL)));
+    gate(NVGPU_DBG_GPU_POWERGATE_MODE_DISABLE).unwrap();
+    gate(NVGPU_DBG_GPU_POWERGATE_MODE_DISABLE).unwrap();
+    assert_eq!((hwpm(1), errbar()), (Err(Errno::EFAULT), Err(Errno::ENODEV)));
+    alloc_obj_ctx(&rig.channel, 0xc7c0).unwrap();
+    assert_eq!((smpc(&session), errbar()), (Ok(()), Ok(())));
+    assert_eq!([0, 1, 2, 3].map(hwpm), [Ok(()), Ok(()), Ok(()), Err(Errno::EINVAL)]);
+    gate(NVGPU_DBG_GPU_POWERGATE_MODE_ENABLE).unwrap();
+    assert_eq!(hwpm(1), Err(Errno::ENOSYS));
+    // What stops at nothing here: which exception is next, and how many SMs it stops.
+    let mut trigger = args::<nvgpu_dbg_gpu_set_next_stop_trigger_type_args>(|a| a.broadcast = 1);
+    session.ioctl(NVGPU_DBG_GPU_IOCTL_SET_NEXT_STOP_TRIGGER_TYPE, &mut trigger).unwrap();
+}
+
+#[test]
+fn rule_9_1_chips_differ_in_what_they_sample_and_count() {
+    let xavier = Board::with(SimConfig::new(Chip::Gv11b));
+    let session = open(&xavier, Node::Debugger, "dbg");
+    let mut mode = args::<nvgpu_dbg_gpu_smpc_ctxsw_mode_args>(|a| a.mode = 1);
+    assert_eq!(session.ioctl(NVGPU_DBG_GPU_IOCTL_SMPC_CTXSW_MODE, &mut mode), Err(Errno::EINVAL));
+    let mut wait = args::<nvgpu_sched_exit_wait_for_errbar_args>(|_| ());
+    assert_eq!(session.ioctl(NVGPU_DBG_GPU_IOCTL_SET_SCHED_EXIT_WAIT_FOR_ERRBAR, &mut wait), Err(Errno::ENOSYS));
+    for board in [xavier, Board::new()] {
+        let session = open(&board, Node::Debugger, "dbg");
+        let channel = board.channel();
+        bind(&session, channel.raw()).unwrap();
+        let mut sampling = args::<nvgpu_dbg_gpu_pc_sampling_args>(|a| a.enable = 1);
+        assert_eq!(session.ioctl(NVGPU_DBG_GPU_IOCTL_PC_SAMPLING, &mut sampling), Err(Errno::EINVAL));
+    }
+    let older = Board::with(SimConfig::new(Chip::AgxOrin).on(L4t::R35));
+    let session = open(&older, Node::Debugger, "dbg");
+    assert_eq!(session.ioctl(NVGPU_DBG_GPU_IOCTL_SET_SCHED_EXIT_WAIT_FOR_ERRBAR, &mut wait), Err(Errno::EINVAL));
+}
+
+#[test]
+fn rule_9_1_what_cannot_be_debugged_here_is_refused_after_its_checks() {
+    let board = Board::new();
+    let session = open(&board, Node::Debugger, "dbg");
+    let mmu = |mode, reserved| {
+        let mut mode = args::<nvgpu_dbg_gpu_set_ctx_mmu_debug_mode_args>(|a| (a.mode, a.reserved) = (mode, reserved));
+        session.ioctl(NVGPU_DBG_GPU_IOCTL_SET_CTX_MMU_DEBUG_MODE, &mut mode)
+    };
+    let size = || {
+        let mut size = args::<nvgpu_dbg_gpu_get_gr_context_size_args>(|_| ());
+        session.ioctl(NVGPU_DBG_GPU_IOCTL_GET_GR_CONTEXT_SIZE, &mut size)
+    };
+    let stats = |fd| {
+        let mut stats = args::<nvgpu_dbg_gpu_cycle_stats_snapshot_args>(|a| a.dmabuf_fd = fd);
+        session.ioctl(NVGPU_DBG_GPU_IOCTL_CYCLE_STATS_SNAPSHOT, &mut stats)
+    };
+    let mut cycles = args::<nvgpu_dbg_gpu_cycle_stats_args>(|_| ());
+    assert_eq!(session.ioctl(NVGPU_DBG_GPU_IOCTL_CYCLE_STATS, &mut cycles), Err(Errno::EINVAL));
+    assert_eq!(
+        (mmu(0, 0), size(), stats(0), stats(1)),
+        (Err(Errno::EINVAL), Err(Errno::EINVAL), Err(Errno::EINVAL), Err(Errno::EINVAL))
+    );
+    let rig = board.rig();
+    bind(&session, rig.channel.raw()).unwrap();
+    alloc_obj_ctx(&rig.channel, 0xc7c0).unwrap();
+    assert_eq!((mmu(0, 0), mmu(0, 1), mmu(1, 0)), (Ok(()), Err(Errno::EINVAL), Err(Errno::ENOSYS)));
+    assert_eq!((size(), stats(0), stats(1)), (Err(Errno::EINVAL), Err(Errno::EINVAL), Err(Errno::ENOSYS)));
+    let mut image = args::<nvgpu_dbg_gpu_get_gr_context_args>(|a| a.size = 4096);
+    assert_eq!(session.ioctl(NVGPU_DBG_GPU_IOCTL_GET_GR_CONTEXT, &mut image), Err(Errno::EINVAL));
+    assert_eq!(session.ioctl(NVGPU_DBG_GPU_IOCTL_CYCLE_STATS, &mut cycles), Err(Errno::ENOSYS));
 }

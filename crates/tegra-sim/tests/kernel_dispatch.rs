@@ -6,6 +6,7 @@ use kernel_support::*;
 use nix::sys::stat::fstat;
 use std::os::fd::{AsFd, OwnedFd};
 use tegra_sim::{Chip, L4t, SimConfig};
+use tegrarm_abi::nvgpu::debugger::NVGPU_DBG_GPU_IOCTL_GET_TIMEOUT;
 use tegrarm_abi::nvgpu::r35::*;
 
 /// _IOC(dir, magic, nr, size).
@@ -29,7 +30,7 @@ fn nodes(board: &Board, r35: bool) -> Vec<(File, u8, u32, u32)> {
         (tsg, b'T', if r35 { 16 } else { 21 }, 32),
         (board.channel(), b'H', 128, if r35 { 80 } else { 104 }),
         (open(Node::Debugger, "/dev/nvgpu/igpu0/dbg"), b'D', if r35 { 32 } else { 33 }, 32),
-        (open(Node::Profiler, "/dev/nvgpu/igpu0/prof-ctx"), b'P', 13, 48),
+        (open(Node::Profiler, "/dev/nvgpu/igpu0/prof-dev"), b'P', 13, 48),
     ]
 }
 
@@ -59,7 +60,7 @@ fn rule_2_1_a_bad_argument_pointer_is_efault_before_enotty() {
 }
 
 #[test]
-fn rule_2_1_a_failed_copy_back_is_positive_on_g_t_h_and_efault_on_a() {
+fn rule_2_1_a_failed_copy_back_is_positive_on_g_t_h_d_and_efault_on_a() {
     let board = Board::new();
     let rig = board.rig();
     let to_nowhere = |file: &File, request| board.kmd.ioctl(file.as_fd(), file.node(), request, Arg::Value(8));
@@ -67,6 +68,8 @@ fn rule_2_1_a_failed_copy_back_is_positive_on_g_t_h_and_efault_on_a() {
     assert_eq!(to_nowhere(&board.ctrl, NVGPU_GPU_IOCTL_ZCULL_GET_CTX_SIZE), Ok(4));
     assert_eq!(to_nowhere(&rig.tsg, NVGPU_IOCTL_TSG_GET_TIMESLICE), Ok(8));
     assert_eq!(to_nowhere(&rig.channel, NVGPU_IOCTL_CHANNEL_GET_TIMEDOUT), Ok(4));
+    let debugger = File::open(&board.kmd, Node::Debugger, "/dev/nvgpu/igpu0/dbg").unwrap();
+    assert_eq!(to_nowhere(&debugger, NVGPU_DBG_GPU_IOCTL_GET_TIMEOUT), Ok(8));
     assert_eq!(to_nowhere(&rig.space, NVGPU_AS_IOCTL_GET_SYNC_RO_MAP), Err(Errno::EFAULT));
 }
 

@@ -358,7 +358,8 @@ fn rule_3_2_parameters() {
 fn rule_e3_r35_sizes_of_alloc_query_and_parameters() {
     let board = Board::r35();
     let handle = board.create(4096);
-    assert_eq!(board.alloc(handle), Err(Errno::ENOTTY));
+    let mut newer = args::<nvmap_alloc_handle>(|a| (a.handle, a.heap_mask) = (handle, NVMAP_HEAP_IOVMM));
+    assert_eq!(board.nvmap.ioctl(NVMAP_IOC_ALLOC, &mut newer), Err(Errno::ENOTTY));
     let mut alloc = args::<nvmap_alloc_handle_r35>(|a| (a.handle, a.heap_mask) = (handle, NVMAP_HEAP_IOVMM));
     assert_eq!(board.nvmap.ioctl(NVMAP_IOC_ALLOC_R35, &mut alloc), Ok(()));
     let mut query = args::<nvmap_query_heap_params_r35>(|a| a.heap_mask = NVMAP_HEAP_IOVMM);

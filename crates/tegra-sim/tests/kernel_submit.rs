@@ -4,75 +4,10 @@
 
 mod kernel_support;
 
+use kernel_support::running::*;
 use kernel_support::*;
-use std::time::{Duration, Instant};
 use tegra_sim::{Chip, SimConfig};
 use tegrarm_kmd::DeviceMem;
-
-const GP_GET: usize = 0x88;
-const GP_PUT: usize = 0x8c;
-const DOORBELL: usize = 0x90;
-
-/// A channel on the runlist, its memory in the CPU's view, and a page for pushbuffers and semaphores.
-struct Running {
-    rig: Rig,
-    _ring: Buffer,
-    _userd: Buffer,
-    ring: DeviceMem,
-    userd: DeviceMem,
-    page: DeviceMem,
-    page_va: u64,
-    token: u32,
-    put: u32,
-}
-
-fn view(file: &File, len: usize) -> DeviceMem {
-    DeviceMem::new(file.mmap(Placement::Anywhere, len, Prot::ReadWrite, 0).unwrap())
-}
-
-impl Running {
-    fn new(board: &Board) -> Running {
-        let rig = board.rig();
-        let (ring, userd, token) = board.setup(&rig.channel);
-        let page = board.buffer(4096);
-        let page_va = map(&rig.space, &page).unwrap();
-        Running {
-            ring: view(&ring.fd, 8192),
-            userd: view(&userd.fd, 4096),
-            page: view(&page.fd, 4096),
-            page_va,
-            token,
-            put: 0,
-            rig,
-            _ring: ring,
-            _userd: userd,
-        }
-    }
-
-    /// Submits one host semaphore operation and rings the doorbell.
-    fn semaphore(&mut self, doorbell: &DeviceMem, va: u64, payload: u32, execute: u32) {
-        let at = 256 + self.put as usize * 32;
-        let words = [0x2005_0017, va as u32, (va >> 32) as u32, payload, 0, execute];
-        for (i, word) in words.into_iter().enumerate() {
-            self.page.write_u32(at + 4 * i, word);
-        }
-        self.ring.write_u64(self.put as usize * 8, (self.page_va + at as u64) | 6 << 42 | 1 << 41);
-        self.put += 1;
-        DeviceMem::barrier();
-        self.userd.write_u32(GP_PUT, self.put);
-        DeviceMem::barrier();
-        doorbell.write_u32(DOORBELL, self.token);
-    }
-}
-
-/// Waits for what the GPU does, with a limit no healthy machine reaches.
-fn until(what: &str, met: impl Fn() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(30);
-    while !met() {
-        assert!(Instant::now() < deadline, "{what} did not happen");
-        std::thread::yield_now();
-    }
-}
 
 #[test]
 fn rule_1_row_16_a_doorbell_runs_the_ring() {

@@ -18,7 +18,7 @@ pub enum Abi {
     Methods,
     /// Launch descriptor values.
     Qmd,
-    /// RM numbers outside the 570 table: newer layouts, classes and controls known from other sources.
+    /// Numbers outside the other tables: newer RM layouts, classes and controls, Linux's own files.
     Extra,
 }
 
@@ -45,6 +45,10 @@ pub enum Node {
     Nvsched,
     /// `/dev/nvgpu/igpu0/ctxsw`, magic `C`.
     Ctxsw,
+    /// `/dev/nvgpu/igpu0/nvsched_ctrl_fifo`, magic `F`.
+    CtrlFifo,
+    /// A fence's file, magic `>`.
+    SyncFile,
     /// A memory buffer's fd: takes no ioctl of ours, is mapped into the CPU and the GPU.
     Dmabuf,
 }

@@ -20,3 +20,4 @@ pub mod nvgpu;
 pub mod nvmap;
 pub mod registry;
 pub mod rm;
+pub mod sync_file;

@@ -8,6 +8,7 @@ pub static STRUCTS: &[&[&StructLayout]] = &[
     crate::nvgpu::channel::CHANNEL_STRUCTS,
     crate::nvgpu::ctrl::info::CTRL_INFO_STRUCTS,
     crate::nvgpu::ctrl::args::CTRL_ARGS_STRUCTS,
+    crate::nvgpu::ctrl_fifo::CTRL_FIFO_STRUCTS,
     crate::nvgpu::ctxsw::CTXSW_STRUCTS,
     crate::nvgpu::debugger::DEBUGGER_STRUCTS,
     crate::nvgpu::nvsched::NVSCHED_STRUCTS,
@@ -37,6 +38,7 @@ pub static STRUCTS: &[&[&StructLayout]] = &[
     crate::rm::uvm::mapping::UVM_MAPPING_STRUCTS,
     crate::rm::uvm::managed::UVM_MANAGED_STRUCTS,
     crate::rm::uvm::tools::UVM_TOOLS_STRUCTS,
+    crate::sync_file::SYNC_FILE_STRUCTS,
 ];
 
 /// Every registry of ioctls.
@@ -44,6 +46,7 @@ pub static IOCTLS: &[&[Ioctl]] = &[
     crate::nvgpu::address_space::ADDRESS_SPACE_IOCTLS,
     crate::nvgpu::channel::CHANNEL_IOCTLS,
     crate::nvgpu::ctrl::numbers::CTRL_IOCTLS,
+    crate::nvgpu::ctrl_fifo::CTRL_FIFO_IOCTLS,
     crate::nvgpu::ctxsw::CTXSW_IOCTLS,
     crate::nvgpu::debugger::DEBUGGER_IOCTLS,
     crate::nvgpu::nvsched::NVSCHED_IOCTLS,
@@ -55,6 +58,7 @@ pub static IOCTLS: &[&[Ioctl]] = &[
     crate::nvgpu::sched::SCHED_IOCTLS,
     crate::nvgpu::tsg::TSG_IOCTLS,
     crate::nvmap::NVMAP_IOCTLS,
+    crate::sync_file::SYNC_FILE_IOCTLS,
 ];
 
 /// Every registry of constants.
@@ -66,6 +70,7 @@ pub static CONSTS: &[&[Const]] = &[
     crate::nvgpu::address_space::ADDRESS_SPACE_CONSTS,
     crate::nvgpu::channel::CHANNEL_CONSTS,
     crate::nvgpu::ctrl::numbers::CTRL_CONSTS,
+    crate::nvgpu::ctrl_fifo::CTRL_FIFO_CONSTS,
     crate::nvgpu::ctxsw::CTXSW_CONSTS,
     crate::nvgpu::debugger::DEBUGGER_CONSTS,
     crate::nvgpu::nvsched::NVSCHED_CONSTS,

@@ -8,11 +8,13 @@ use tegrarm_abi::layout::Node;
 use tegrarm_abi::nvgpu::address_space::*;
 use tegrarm_abi::nvgpu::channel::*;
 use tegrarm_abi::nvgpu::ctrl::*;
+use tegrarm_abi::nvgpu::ctrl_fifo::*;
 use tegrarm_abi::nvgpu::debugger::*;
 use tegrarm_abi::nvgpu::profiler::*;
 use tegrarm_abi::nvgpu::r35::*;
 use tegrarm_abi::nvgpu::tsg::*;
 use tegrarm_abi::nvmap::*;
+use tegrarm_abi::sync_file::*;
 
 /// Who writes the descriptor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,6 +68,8 @@ pub(crate) fn kind(node: Node) -> &'static str {
         Node::Sched => "sched",
         Node::Nvsched => "nvsched",
         Node::Ctxsw => "ctxsw",
+        Node::CtrlFifo => "ctrl_fifo",
+        Node::SyncFile => "sync",
         Node::Dmabuf => "dmabuf",
     }
 }
@@ -144,6 +148,11 @@ static DESCRIPTORS: &[Descriptor] = rows! {
     NVGPU_PROFILER_IOCTL_ALLOC_PMA_STREAM, nvgpu_profiler_alloc_pma_stream_args.pma_buffer_fd: In "dmabuf";
     NVGPU_PROFILER_IOCTL_ALLOC_PMA_STREAM,
         nvgpu_profiler_alloc_pma_stream_args.pma_bytes_available_buffer_fd: In "dmabuf";
+
+    NVGPU_NVS_CTRL_FIFO_IOCTL_CREATE_QUEUE, nvgpu_nvs_ctrl_fifo_ioctl_create_queue_args.dmabuf_fd: Out "queue";
+
+    SYNC_IOC_MERGE, sync_merge_data.fd2: In "sync";
+    SYNC_IOC_MERGE, sync_merge_data.fence: Out "sync";
 };
 
 #[cfg(test)]

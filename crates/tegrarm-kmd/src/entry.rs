@@ -169,7 +169,7 @@ impl Ioctl {
     }
 }
 
-const NODES: [Node; 11] = [
+const NODES: [Node; 13] = [
     Node::Nvmap,
     Node::Ctrl,
     Node::As,
@@ -180,6 +180,8 @@ const NODES: [Node; 11] = [
     Node::Sched,
     Node::Nvsched,
     Node::Ctxsw,
+    Node::CtrlFifo,
+    Node::SyncFile,
     Node::Dmabuf,
 ];
 

@@ -14,6 +14,7 @@ use tegrarm_abi::nvgpu::profiler::*;
 use tegrarm_abi::nvgpu::sched::*;
 use tegrarm_abi::nvgpu::tsg::*;
 use tegrarm_abi::nvmap::*;
+use tegrarm_abi::sync_file::*;
 
 /// What the kernel does with the memory behind a pointer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -123,8 +124,8 @@ const MAP_FD: usize = offset_of!(nvgpu_as_map_buffer_ex_args, dmabuf_fd);
 const REMAP: usize = size_of::<nvgpu_as_remap_op>();
 const REMAP_FD: usize = offset_of!(nvgpu_as_remap_op, mem_handle);
 const DOMAIN: usize = size_of::<nvgpu_nvs_ioctl_domain>();
-/// `struct nvgpu_dbg_gpu_get_mappings_entry` and `struct nvgpu_profiler_vab_range_checker`: 16 bytes each.
-const PAIR: usize = 16;
+const MAPPING: usize = size_of::<nvgpu_dbg_gpu_get_mappings_entry>();
+const CHECKER: usize = size_of::<nvgpu_profiler_vab_range_checker>();
 
 static POINTERS: &[Pointer] = rows! {
     NVMAP_IOC_WRITE, nvmap_rw_handle.addr: In {Strided};
@@ -187,13 +188,15 @@ static POINTERS: &[Pointer] = rows! {
         nvgpu_dbg_gpu_read_single_sm_error_state_args.sm_error_state_record_mem: Out [sm_error_state_record_size * 1];
     NVGPU_DBG_GPU_IOCTL_ACCESS_FB_MEMORY, nvgpu_dbg_gpu_access_fb_memory_args.buffer: InOut [size * 1];
     NVGPU_DBG_GPU_IOCTL_GET_GR_CONTEXT, nvgpu_dbg_gpu_get_gr_context_args.buffer: Out [size * 1];
-    NVGPU_DBG_GPU_IOCTL_GET_MAPPINGS, nvgpu_dbg_gpu_get_mappings_args.ops_buffer: Out [count * PAIR];
+    NVGPU_DBG_GPU_IOCTL_GET_MAPPINGS, nvgpu_dbg_gpu_get_mappings_args.ops_buffer: Out [count * MAPPING];
     NVGPU_DBG_GPU_IOCTL_ACCESS_GPU_VA, nvgpu_dbg_gpu_va_access_args.ops_buf: Nested;
 
     NVGPU_PROFILER_IOCTL_EXEC_REG_OPS,
         nvgpu_profiler_exec_reg_ops_args.ops: InOut [count * size_of::<nvgpu_profiler_reg_op>()];
-    NVGPU_PROFILER_IOCTL_VAB_RESERVE, nvgpu_profiler_vab_reserve_args.range_checkers_ptr: In [num_range_checkers * PAIR];
+    NVGPU_PROFILER_IOCTL_VAB_RESERVE, nvgpu_profiler_vab_reserve_args.range_checkers_ptr: In [num_range_checkers * CHECKER];
     NVGPU_PROFILER_IOCTL_VAB_FLUSH_STATE, nvgpu_profiler_vab_flush_state_args.buffer_ptr: Out [buffer_size * 1];
+
+    SYNC_IOC_FILE_INFO, sync_file_info.sync_fence_info: Out [num_fences * size_of::<sync_fence_info>()];
 };
 
 #[cfg(test)]

@@ -155,6 +155,9 @@ impl Core {
             let result = catch_unwind(AssertUnwindSafe(|| pbdma.turn(&turn)));
             match result.unwrap_or_else(|panic| Err(fault::machine_bug(&channel.hw, &*panic))) {
                 Ok(progress) => {
+                    if progress {
+                        interrupts.used_engine(channel.hw.tsg.id);
+                    }
                     // Host looks at rings all the time; a group has the engine when it makes progress.
                     if let Some(start) = start.filter(|_| progress) {
                         interrupts.runs(channel.hw.tsg.id, start);

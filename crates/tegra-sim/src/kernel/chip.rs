@@ -219,4 +219,9 @@ impl ChipData {
     pub(crate) fn is_ga10b(&self) -> bool {
         self.arch == 0x170
     }
+
+    /// Whether the counters of its SMs can run for all contexts at once.
+    pub(crate) fn counts_all_sms(&self) -> bool {
+        self.is_ga10b()
+    }
 }

@@ -138,6 +138,8 @@ pub struct Interrupts {
     logging: AtomicBool,
     /// Debuggers that want nothing to time out.
     patient: AtomicU32,
+    /// The group whose context the engine holds, plus one; 0 = none.
+    resident: AtomicU32,
 }
 
 impl Interrupts {
@@ -181,6 +183,23 @@ impl Interrupts {
     /// Whether what takes too long is stopped.
     pub fn timeouts(&self) -> bool {
         self.patient.load(Ordering::Relaxed) == 0
+    }
+
+    /// Group `id` has used the engine, which holds its context until another one's comes.
+    pub fn used_engine(&self, id: u32) {
+        if self.resident.load(Ordering::Relaxed) != id + 1 {
+            self.resident.store(id + 1, Ordering::Relaxed);
+        }
+    }
+
+    /// The group whose context the engine holds.
+    pub fn resident(&self) -> Option<u32> {
+        self.resident.load(Ordering::Relaxed).checked_sub(1)
+    }
+
+    /// A group has ended, and its context with it.
+    pub fn forget(&self, id: u32) {
+        let _another_one_may_be_there = self.resident.compare_exchange(id + 1, 0, Ordering::Relaxed, Ordering::Relaxed);
     }
 
     /// Whether somebody logs context switches.

@@ -21,6 +21,7 @@ mod nodes;
 mod nvmap;
 mod nvsched;
 mod profiler;
+mod registers;
 mod sched;
 mod space;
 mod syncpoint;
@@ -53,7 +54,7 @@ pub struct Kernel {
     tokens: tsg::ShareTokens,
     doorbells: ctrl::Doorbells,
     clocks: ctrl::Clocks,
-    profiling: profiler::Reservations,
+    profiling: Arc<profiler::Profiling>,
     scheduling: Arc<sched::Scheduling>,
     domains: nvsched::Domains,
     tracer: ctxsw::Tracer,
@@ -98,7 +99,7 @@ impl Kernel {
             tokens: tsg::ShareTokens::default(),
             doorbells: ctrl::Doorbells::new(gpu.clone()),
             clocks: ctrl::Clocks::new(chip),
-            profiling: profiler::Reservations::default(),
+            profiling: Arc::default(),
             scheduling: Arc::default(),
             domains: nvsched::Domains::default(),
             tracer: ctxsw::Tracer::default(),
@@ -189,7 +190,7 @@ impl Kernel {
         match object {
             Object::Channel(channel) => channel.close(self),
             Object::Ctrl(ctrl) => self.doorbells.retire(&ctrl),
-            Object::Profiler(profiler) => profiler.close(self),
+            Object::Profiler(profiler) => profiler.close(),
             Object::Sched(_) => self.scheduling.close(),
             Object::Debugger(debugger) => debugger.close(self),
             _ => {}

@@ -7,7 +7,7 @@ use super::debugger::Debugger;
 use super::dispatch::Call;
 use super::files::Object;
 use super::nvsched::NvschedFile;
-use super::profiler::{Profiler, Scope};
+use super::profiler::Profiler;
 use super::tsg::Tsg;
 use crate::process::Process;
 use std::os::fd::OwnedFd;
@@ -22,8 +22,12 @@ enum Kind {
     Space,
     Tsg,
     Channel,
-    Debugger,
-    Profiler(Scope),
+    /// The debugger's node, and the old profiler's.
+    Debugger {
+        profiler: bool,
+    },
+    ContextProfiler,
+    DeviceProfiler,
     Sched,
     Nvsched,
     Ctxsw,
@@ -36,10 +40,10 @@ const GPU_NODES: &[(&str, &str, Kind)] = &[
     ("as", "/dev/nvhost-as-gpu", Kind::Space),
     ("tsg", "/dev/nvhost-tsg-gpu", Kind::Tsg),
     ("channel", "/dev/nvhost-gpu", Kind::Channel),
-    ("dbg", "/dev/nvhost-dbg-gpu", Kind::Debugger),
-    ("prof", "/dev/nvhost-prof-gpu", Kind::Debugger),
-    ("prof-ctx", "/dev/nvhost-prof-ctx-gpu", Kind::Profiler(Scope::Context)),
-    ("prof-dev", "/dev/nvhost-prof-dev-gpu", Kind::Profiler(Scope::Device)),
+    ("dbg", "/dev/nvhost-dbg-gpu", Kind::Debugger { profiler: false }),
+    ("prof", "/dev/nvhost-prof-gpu", Kind::Debugger { profiler: true }),
+    ("prof-ctx", "/dev/nvhost-prof-ctx-gpu", Kind::ContextProfiler),
+    ("prof-dev", "/dev/nvhost-prof-dev-gpu", Kind::DeviceProfiler),
     ("ctxsw", "/dev/nvhost-ctxsw-gpu", Kind::Ctxsw),
     ("sched", "/dev/nvhost-sched-gpu", Kind::Sched),
     ("nvsched", "/dev/nvhost-nvsched-gpu", Kind::Nvsched),
@@ -88,8 +92,10 @@ pub(super) fn open(kernel: &Arc<Kernel>, process: &dyn Process, path: &str) -> R
             kernel.anonymous("tsg", Object::Tsg(Arc::new(file)))
         }
         Kind::Channel => Channel::open_file(kernel),
-        Kind::Debugger => kernel.anonymous("dbg", Object::Debugger(Arc::new(Debugger::default()))),
-        Kind::Profiler(scope) => kernel.anonymous("prof", Object::Profiler(Arc::new(Profiler::new(scope)))),
+        Kind::Debugger { profiler } => Debugger::open(kernel, profiler),
+        // Neither release lets a profiler be of a context on these chips.
+        Kind::ContextProfiler => Err(Errno::EINVAL),
+        Kind::DeviceProfiler => kernel.anonymous("prof", Object::Profiler(Arc::new(Profiler::new(&kernel.profiling)))),
         Kind::Sched => kernel.scheduling.open(kernel),
         Kind::Nvsched => kernel.anonymous("nvsched", Object::Nvsched(Arc::new(NvschedFile))),
         Kind::Ctxsw => kernel.tracer.open(kernel),

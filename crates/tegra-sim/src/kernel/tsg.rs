@@ -15,7 +15,7 @@ use super::files::Object;
 use super::hw::{HwTsg, NonStall};
 use super::ids::Lowest;
 use super::nvsched::Domain;
-use super::profiler::Profiler;
+use super::profiler::ProfilerObject;
 use super::sched::Scheduling;
 use crate::process::FileId;
 use parking_lot::Mutex;
@@ -84,7 +84,7 @@ pub(super) struct Tsg {
     /// The process that made it.
     pub pid: i32,
     /// The profiler that looks at it.
-    pub profiler: Mutex<Weak<Profiler>>,
+    pub profiler: Mutex<Weak<ProfilerObject>>,
     ids: Arc<Lowest>,
     scheduling: Arc<Scheduling>,
 }
@@ -110,6 +110,7 @@ pub(super) struct TsgState {
 impl Drop for Tsg {
     fn drop(&mut self) {
         self.scheduling.removed(self.hw.id);
+        self.hw.interrupts.forget(self.hw.id);
         self.ids.give_back(self.hw.id);
     }
 }

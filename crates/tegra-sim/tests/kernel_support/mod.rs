@@ -2,6 +2,8 @@
 //! trait `Kmd`, with raw structures.
 #![allow(dead_code, unused_imports, reason = "each test file uses its part of it")]
 
+pub mod running;
+
 use std::os::fd::{AsRawFd, RawFd};
 use std::sync::Arc;
 use tegra_sim::{Chip, L4t, SimConfig, SimKmd};
@@ -9,6 +11,7 @@ pub use tegrarm_abi::layout::AbiStruct;
 pub use tegrarm_abi::nvgpu::address_space::*;
 pub use tegrarm_abi::nvgpu::channel::*;
 pub use tegrarm_abi::nvgpu::ctrl::*;
+use tegrarm_abi::nvgpu::r35::{NVMAP_IOC_ALLOC_R35, nvmap_alloc_handle_r35};
 pub use tegrarm_abi::nvgpu::tsg::*;
 pub use tegrarm_abi::nvmap::*;
 pub use tegrarm_kmd::{Arg, Errno, File, Kmd, Node, Placement, Prot};
@@ -34,6 +37,7 @@ pub struct Board {
     pub kmd: Arc<dyn Kmd>,
     pub nvmap: File,
     pub ctrl: File,
+    pub r35: bool,
 }
 
 /// A buffer: its handle id and one descriptor of its dmabuf.
@@ -75,7 +79,7 @@ impl Board {
         let kmd: Arc<dyn Kmd> = sim.clone();
         let nvmap = File::open(&kmd, Node::Nvmap, "/dev/nvmap").unwrap();
         let ctrl = File::open(&kmd, Node::Ctrl, "/dev/nvgpu/igpu0/ctrl").unwrap();
-        Board { sim, kmd, nvmap, ctrl }
+        Board { sim, kmd, nvmap, ctrl, r35: config.l4t.is_r35() }
     }
 
     /// Wraps a descriptor an ioctl returned.
@@ -108,7 +112,12 @@ impl Board {
             a.align = 4096;
             fill(a);
         });
-        self.nvmap.ioctl(NVMAP_IOC_ALLOC, &mut alloc)
+        if !self.r35 {
+            return self.nvmap.ioctl(NVMAP_IOC_ALLOC, &mut alloc);
+        }
+        let (heap_mask, flags, align) = (alloc.heap_mask, alloc.flags, alloc.align);
+        let mut older = nvmap_alloc_handle_r35 { handle, heap_mask, flags, align };
+        self.nvmap.ioctl(NVMAP_IOC_ALLOC_R35, &mut older)
     }
 
     pub fn get_fd(&self, handle: u32) -> Result<File, Errno> {

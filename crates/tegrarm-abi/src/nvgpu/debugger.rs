@@ -215,6 +215,12 @@ abi_structs! {
         hww_warp_esr_report_mask: u32,
     }
 
+    /// One entry of what `NVGPU_DBG_GPU_IOCTL_GET_MAPPINGS` writes.
+    pub struct nvgpu_dbg_gpu_get_mappings_entry {
+        gpu_va: u64,
+        size: u64,
+    }
+
     /// One entry of what `NVGPU_DBG_GPU_IOCTL_ACCESS_GPU_VA` reads and writes.
     pub struct nvgpu_dbg_gpu_va_access_entry {
         gpu_va: u64,

@@ -3,6 +3,7 @@
 pub mod address_space;
 pub mod channel;
 pub mod ctrl;
+pub mod ctrl_fifo;
 pub mod ctxsw;
 pub mod debugger;
 pub mod nvsched;

@@ -87,6 +87,8 @@ pub fn magic(node: Node) -> Option<u8> {
         Node::Sched => Some(b'S'),
         Node::Nvsched => Some(b'N'),
         Node::Ctxsw => Some(b'C'),
+        Node::CtrlFifo => Some(b'F'),
+        Node::SyncFile => Some(b'>'),
         Node::Dmabuf => None,
     }
 }

@@ -46,6 +46,16 @@ pub(super) fn alloc_space_32(
     Ok(())
 }
 
+impl AddressSpace {
+    /// ALLOC_SPACE of small pages for the kernel's own use, anywhere.
+    pub(in crate::kernel) fn reserve_area(&self, size: u64) -> Result<u64, Errno> {
+        let mut state = self.state.lock();
+        let start = state.user[0].alloc(size, PageClass::Small).ok_or(Errno::ENOMEM)?;
+        state.areas.insert(start, Area { size, page_size: PAGE, sparse: false });
+        Ok(start)
+    }
+}
+
 pub(super) fn alloc_space(_: &Call<'_>, space: &Arc<AddressSpace>, args: &mut nvgpu_as_alloc_space_args) -> Reply {
     let page_size = u64::from(args.page_size);
     let big = space.big_page != 0 && page_size == space.big_page;

@@ -28,7 +28,42 @@ pub(super) struct Mapping {
     /// Placed by the program inside an area: its address belongs to the area.
     pub fixed: bool,
     /// Keeps the dmabuf.
-    _buffer: Arc<Buffer>,
+    buffer: Arc<Buffer>,
+}
+
+/// A live mapping, as it looks from outside.
+#[derive(Clone, Debug)]
+pub(in crate::kernel) struct Mapped {
+    pub va: u64,
+    pub size: u64,
+    pub read_only: bool,
+    pub buffer: Arc<Buffer>,
+}
+
+impl AddressSpace {
+    /// MAP_BUFFER_EX for the kernel's own use.
+    pub(in crate::kernel) fn map(&self, call: &Call<'_>, args: &nvgpu_as_map_buffer_ex_args) -> Reply<u64> {
+        map(call, self, args)
+    }
+
+    /// Every mapping, by address.
+    pub(in crate::kernel) fn mapped(&self) -> Vec<Mapped> {
+        self.state.lock().mappings.iter().map(|(va, mapping)| mapping.at(*va)).collect()
+    }
+
+    /// The mapping that holds `va`.
+    pub(in crate::kernel) fn mapped_at(&self, va: u64) -> Option<Mapped> {
+        let state = self.state.lock();
+        let (start, mapping) = state.mappings.range(..=va).next_back()?;
+        (va < start + mapping.size).then(|| mapping.at(*start))
+    }
+}
+
+impl Mapping {
+    fn at(&self, va: u64) -> Mapped {
+        let ((_, read_only), _) = self.key;
+        Mapped { va, size: self.size, read_only, buffer: self.buffer.clone() }
+    }
 }
 
 /// A mapping request whose flags are understood.
@@ -90,7 +125,7 @@ pub(super) fn map(call: &Call<'_>, space: &AddressSpace, args: &nvgpu_as_map_buf
     });
     let (flags, fixed) = (request.flags, request.fixed);
     state.by_buffer.insert((key, va));
-    state.mappings.insert(va, Mapping { size, key, flags, refs: 1, fixed, _buffer: request.dmabuf.buffer });
+    state.mappings.insert(va, Mapping { size, key, flags, refs: 1, fixed, buffer: request.dmabuf.buffer });
     Ok(va)
 }
 

@@ -6,12 +6,14 @@ mod map;
 mod regions;
 mod remap;
 
+use super::chip::ChipData;
 use super::dispatch::{Call, CopyBack, Reply, Row, Since, Table, rows};
 use super::hw::HwSpace;
 use super::nvmap::Buffer;
 use crate::mm::{Buddy, Extent, PageClass};
 use area::Area;
 pub(super) use batch::LIMIT as BATCH_LIMIT;
+pub(super) use map::Mapped;
 use map::Mapping;
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
@@ -96,19 +98,36 @@ impl AddressSpace {
         let user =
             if unified { vec![Buddy::new(start, end)] } else { vec![Buddy::new(start, split), Buddy::new(split, end)] };
         let managed = call.is_r35() && args.flags & NVGPU_GPU_IOCTL_ALLOC_AS_FLAGS_USERSPACE_MANAGED_R35 != 0;
-        Ok(AddressSpace {
+        Ok(AddressSpace { user_managed: managed, ..AddressSpace::of_ranges(user, Buddy::new(end, top), big) })
+    }
+
+    fn of_ranges(user: Vec<Buddy>, kernel: Buddy, big_page: u64) -> AddressSpace {
+        AddressSpace {
             hw: Arc::default(),
             state: Mutex::new(State {
                 user,
-                kernel: Buddy::new(end, top),
+                kernel,
                 areas: BTreeMap::new(),
                 mappings: BTreeMap::new(),
                 by_buffer: BTreeSet::new(),
                 sync_ro: None,
             }),
-            big_page: big,
-            user_managed: managed,
-        })
+            big_page,
+            user_managed: false,
+        }
+    }
+
+    /// The one the driver makes for the unit that writes performance records: everything below 2^37 but the first
+    /// page; with big pages, those from 56 GiB on.
+    pub(super) fn of_perfbuf(chip: &ChipData) -> AddressSpace {
+        const END: u64 = 1 << 37;
+        const SPLIT: u64 = 56 << 30;
+        let big = u64::from(chip.big_page);
+        let user = match big {
+            0 => vec![Buddy::new(PAGE, END)],
+            _ => vec![Buddy::new(PAGE, SPLIT), Buddy::new(SPLIT, END)],
+        };
+        AddressSpace::of_ranges(user, Buddy::new(END, END + KERNEL_REGION), big)
     }
 
     /// Maps memory for the kernel's own use: in the private region, never unmapped by the program.

@@ -1,0 +1,178 @@
+//! The profiler nodes: who may use which counters (the driver's `os/linux/ioctl_prof.c`, `common/profiler`).
+//!
+//! Reservations, bindings and streams are kept as nvgpu keeps them; there are no counters behind them, so a register
+//! operation finds no register it may touch, and says so. `prof-ctx` cannot be opened: neither chip has context
+//! profiling in these releases.
+
+mod object;
+mod stream;
+mod vab;
+
+pub(super) use object::{ProfilerObject, Resource, Scope};
+pub(super) use stream::Perfbuf;
+
+use super::dispatch::{Call, CopyBack, Reply, Row, Since, Table, rows};
+use super::files::Object;
+use super::registers;
+use object::{RESOURCES, Users};
+use parking_lot::Mutex;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Weak};
+use tegrarm_abi::nvgpu::profiler::*;
+use tegrarm_abi::nvgpu::r35::NVGPU_PROFILER_IOCTL_FREE_PMA_STREAM_R35;
+use tegrarm_kmd::Errno;
+use zerocopy::{FromBytes, IntoBytes};
+
+pub(super) static TABLE: Table<Profiler> = Table {
+    magic: NVGPU_PROFILER_IOCTL_MAGIC as u8,
+    last: [NVGPU_PROFILER_IOCTL_LAST; 2],
+    max_arg: [NVGPU_PROFILER_IOCTL_MAX_ARG_SIZE as usize; 2],
+    copy_back: CopyBack::Count,
+    rows: rows! {
+        Both NVGPU_PROFILER_IOCTL_BIND_CONTEXT => bind_context;
+        Both NVGPU_PROFILER_IOCTL_UNBIND_CONTEXT => unbind_context;
+        Both NVGPU_PROFILER_IOCTL_RESERVE_PM_RESOURCE => reserve;
+        Both NVGPU_PROFILER_IOCTL_RELEASE_PM_RESOURCE => release;
+        Both NVGPU_PROFILER_IOCTL_ALLOC_PMA_STREAM => stream::alloc;
+        R36Only NVGPU_PROFILER_IOCTL_FREE_PMA_STREAM => stream::free;
+        R35Only NVGPU_PROFILER_IOCTL_FREE_PMA_STREAM_R35 => stream::free_r35;
+        Both NVGPU_PROFILER_IOCTL_PMA_STREAM_UPDATE_GET_PUT => stream::update;
+        Both NVGPU_PROFILER_IOCTL_BIND_PM_RESOURCES => bind_resources;
+        Both NVGPU_PROFILER_IOCTL_UNBIND_PM_RESOURCES => unbind_resources;
+        Both NVGPU_PROFILER_IOCTL_EXEC_REG_OPS => exec_reg_ops;
+        Both NVGPU_PROFILER_IOCTL_VAB_RESERVE => vab::reserve;
+        Both NVGPU_PROFILER_IOCTL_VAB_RELEASE => vab::release;
+        Both NVGPU_PROFILER_IOCTL_VAB_FLUSH_STATE => vab::flush;
+    },
+};
+
+/// One open of the `prof-dev` node.
+#[derive(Debug)]
+pub(super) struct Profiler {
+    object: Arc<ProfilerObject>,
+}
+
+/// What profilers share.
+#[derive(Debug, Default)]
+pub(super) struct Profiling {
+    users: Mutex<[Users; RESOURCES]>,
+    handles: AtomicU32,
+    objects: Mutex<Vec<Weak<ProfilerObject>>>,
+    /// Debugger sessions that want no power gating.
+    pub ungated: AtomicU32,
+}
+
+impl Profiling {
+    fn next_handle(&self) -> u32 {
+        self.handles.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    fn enter(&self, object: &Arc<ProfilerObject>) {
+        let mut objects = self.objects.lock();
+        objects.retain(|o| o.strong_count() > 0);
+        objects.push(Arc::downgrade(object));
+    }
+
+    /// Every profiler object there is.
+    pub(super) fn objects(&self) -> Vec<Arc<ProfilerObject>> {
+        self.objects.lock().iter().filter_map(Weak::upgrade).collect()
+    }
+}
+
+impl Profiler {
+    pub(super) fn new(unit: &Arc<Profiling>) -> Profiler {
+        Profiler { object: ProfilerObject::new(unit, Scope::Device, None) }
+    }
+
+    /// The last descriptor is closed.
+    pub(super) fn close(&self) {
+        self.object.retire();
+    }
+}
+
+fn bind_context(call: &Call<'_>, prof: &Arc<Profiler>, args: &mut nvgpu_profiler_bind_context_args) -> Reply {
+    let mut state = prof.object.state.lock();
+    if state.chosen {
+        return Err(Errno::EINVAL.into());
+    }
+    if args.tsg_fd < 0 {
+        state.chosen = true;
+        return Ok(());
+    }
+    let Ok(Object::Tsg(file)) = call.kernel.object(call.process, args.tsg_fd) else { return Err(Errno::EINVAL.into()) };
+    let mut profiled = file.tsg.profiler.lock();
+    if profiled.strong_count() > 0 {
+        return Err(Errno::EINVAL.into());
+    }
+    *profiled = Arc::downgrade(&prof.object);
+    state.tsg = Some(Arc::downgrade(&file.tsg));
+    state.chosen = true;
+    Ok(())
+}
+
+/// Reservations stay; what was bound is not any more.
+fn unbind_context(_: &Call<'_>, prof: &Arc<Profiler>, _: &mut ()) -> Reply {
+    Ok(prof.object.state.lock().unbind_context()?)
+}
+
+/// `EINVAL` for an unknown resource or a context that is not there, `EEXIST` for one of one's own or after binding,
+/// `EBUSY` for one somebody else holds.
+fn reserve(call: &Call<'_>, prof: &Arc<Profiler>, args: &mut nvgpu_profiler_reserve_pm_resource_args) -> Reply {
+    let mut state = prof.object.state.lock();
+    if !state.chosen {
+        return Err(Errno::EINVAL.into());
+    }
+    let resource = Resource::named(args.resource)?;
+    let switched = args.flags & NVGPU_PROFILER_RESERVE_PM_RESOURCE_ARG_FLAG_CTXSW != 0;
+    let wants_group = switched || resource == Resource::PcSampler;
+    let global = call.kernel.chip.counts_all_sms();
+    if wants_group && state.tsg.is_none() || resource == Resource::Smpc && !switched && !global {
+        return Err(Errno::EINVAL.into());
+    }
+    state.switched[resource as usize] = switched;
+    Ok(prof.object.reserve_in(&mut state, resource)?)
+}
+
+/// Unbinds what is bound.
+fn release(_: &Call<'_>, prof: &Arc<Profiler>, args: &mut nvgpu_profiler_release_pm_resource_args) -> Reply {
+    Ok(prof.object.release(Resource::named(args.resource)?)?)
+}
+
+/// There is something to bind with counters of the machine or of its SMs.
+fn bind_resources(call: &Call<'_>, prof: &Arc<Profiler>, _: &mut ()) -> Reply {
+    Ok(prof.object.bind_resources(call.kernel.chip.counts_all_sms())?)
+}
+
+fn unbind_resources(_: &Call<'_>, prof: &Arc<Profiler>, _: &mut ()) -> Reply {
+    let bound = std::mem::take(&mut prof.object.state.lock().bound);
+    if bound { Ok(()) } else { Err(Errno::EINVAL.into()) }
+}
+
+/// Operations on the registers of bound counters, of which there are none: every offset is an invalid one.
+fn exec_reg_ops(call: &Call<'_>, prof: &Arc<Profiler>, args: &mut nvgpu_profiler_exec_reg_ops_args) -> Reply {
+    if args.count == 0 || args.count > registers::LIMIT || !prof.object.state.lock().bound {
+        return Err(Errno::EINVAL.into());
+    }
+    let go_on = args.mode == NVGPU_PROFILER_EXEC_REG_OPS_ARG_MODE_CONTINUE_ON_ERROR;
+    // What the driver copies at a time.
+    const FRAGMENT: usize = 4096 / size_of::<nvgpu_profiler_reg_op>();
+    let mut at = args.ops;
+    let mut left = args.count as usize;
+    while left > 0 {
+        let mut bytes = vec![0; left.min(FRAGMENT) * size_of::<nvgpu_profiler_reg_op>()];
+        call.copy_in(at, &mut bytes)?;
+        for op in bytes.chunks_exact_mut(size_of::<nvgpu_profiler_reg_op>()) {
+            let Ok(mut value) = nvgpu_profiler_reg_op::read_from_bytes(op) else { continue };
+            tracing::warn!("register {:#x} is no counter of this machine", value.offset);
+            value.status = registers::Status::INVALID_OFFSET.op(value.op).0;
+            op.copy_from_slice(value.as_bytes());
+        }
+        if !go_on {
+            return Err(Errno::EINVAL.into());
+        }
+        call.copy_out(at, &bytes)?;
+        at = at.wrapping_add(bytes.len() as u64);
+        left -= left.min(FRAGMENT);
+    }
+    Ok(())
+}

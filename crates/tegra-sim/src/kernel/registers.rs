@@ -1,0 +1,111 @@
+//! Registers a program may reach through register operations.
+//!
+//! A board lets a debugger touch some thousand registers, most of them performance counters. This machine has the few
+//! below; an operation on any other is refused as the driver refuses one that is not on its list. Names are the
+//! driver's (`hw_timer`, `hw_top`).
+
+use super::Kernel;
+use tegrarm_abi::nvgpu::debugger::*;
+
+/// Operations per call.
+pub(super) const LIMIT: u32 = 1024;
+
+/// A register: its offset in the register aperture, what it is, and its value.
+struct Register {
+    offset: u32,
+    name: &'static str,
+    value: fn(&Kernel) -> u32,
+}
+
+static REGISTERS: &[Register] = &[
+    Register { offset: 0x9400, name: "timer_time_0", value: |k| k.gpu.time_ns() as u32 & !0x1f },
+    Register { offset: 0x9410, name: "timer_time_1", value: |k| (k.gpu.time_ns() >> 32) as u32 & 0x1fff_ffff },
+    Register { offset: 0x22430, name: "top_num_gpcs", value: |k| k.chip.tpc_masks.len() as u32 },
+    Register { offset: 0x22434, name: "top_tpc_per_gpc", value: |k| k.chip.tpc_per_gpc },
+    Register { offset: 0x22438, name: "top_num_fbps", value: |k| k.chip.max_fbps },
+    Register { offset: 0x22450, name: "top_ltc_per_fbp", value: |k| k.chip.ltc_per_fbp },
+    Register { offset: 0x2245c, name: "top_slices_per_ltc", value: |k| k.chip.lts_per_ltc },
+];
+
+fn find(offset: u32) -> Option<&'static Register> {
+    REGISTERS.iter().find(|r| r.offset == offset)
+}
+
+/// What is wrong with an operation: bits, 0 = nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Status(pub u8);
+
+impl Status {
+    pub(super) const SUCCESS: Status = Status(NVGPU_DBG_GPU_REG_OP_STATUS_SUCCESS as u8);
+    pub(super) const INVALID_OFFSET: Status = Status(NVGPU_DBG_GPU_REG_OP_STATUS_INVALID_OFFSET as u8);
+
+    /// With what is wrong with the kind of operation: only words and pairs of words are read and written.
+    pub(super) fn op(self, op: u8) -> Status {
+        let known = [
+            NVGPU_DBG_GPU_REG_OP_READ_32,
+            NVGPU_DBG_GPU_REG_OP_READ_64,
+            NVGPU_DBG_GPU_REG_OP_WRITE_32,
+            NVGPU_DBG_GPU_REG_OP_WRITE_64,
+        ];
+        if known.contains(&u32::from(op)) {
+            self
+        } else {
+            Status(self.0 | NVGPU_DBG_GPU_REG_OP_STATUS_UNSUPPORTED_OP as u8)
+        }
+    }
+
+    /// With what is wrong with the type.
+    fn kind(self, kind: u8) -> Status {
+        let known = [
+            NVGPU_DBG_GPU_REG_OP_TYPE_GLOBAL,
+            NVGPU_DBG_GPU_REG_OP_TYPE_GR_CTX,
+            NVGPU_DBG_GPU_REG_OP_TYPE_GR_CTX_TPC,
+            NVGPU_DBG_GPU_REG_OP_TYPE_GR_CTX_SM,
+            NVGPU_DBG_GPU_REG_OP_TYPE_GR_CTX_CROP,
+            NVGPU_DBG_GPU_REG_OP_TYPE_GR_CTX_ZROP,
+            NVGPU_DBG_GPU_REG_OP_TYPE_GR_CTX_QUAD,
+        ];
+        if known.contains(&u32::from(kind)) {
+            self
+        } else {
+            Status(self.0 | NVGPU_DBG_GPU_REG_OP_STATUS_INVALID_TYPE as u8)
+        }
+    }
+}
+
+/// Whether an operation is of the context's copy of a register.
+pub(super) fn of_context(op: &nvgpu_dbg_gpu_reg_op) -> bool {
+    u32::from(op.type_) != NVGPU_DBG_GPU_REG_OP_TYPE_GLOBAL
+}
+
+fn is_pair(op: u8) -> bool {
+    [NVGPU_DBG_GPU_REG_OP_READ_64, NVGPU_DBG_GPU_REG_OP_WRITE_64].contains(&u32::from(op))
+}
+
+fn is_write(op: u8) -> bool {
+    [NVGPU_DBG_GPU_REG_OP_WRITE_32, NVGPU_DBG_GPU_REG_OP_WRITE_64].contains(&u32::from(op))
+}
+
+/// The driver's checks of one operation, in its order: aligned and below 16 MiB; on the list, for a type that has one;
+/// a known operation; a known type. The registers here are for reading.
+pub(super) fn check(op: &nvgpu_dbg_gpu_reg_op) -> Status {
+    let listed_type =
+        [NVGPU_DBG_GPU_REG_OP_TYPE_GLOBAL, NVGPU_DBG_GPU_REG_OP_TYPE_GR_CTX].contains(&u32::from(op.type_));
+    let last = op.offset.wrapping_add(if is_pair(op.op) { 4 } else { 0 });
+    let here = op.offset & 0xff00_0003 == 0 && find(op.offset).is_some() && find(last).is_some();
+    let status = match here && listed_type && !is_write(op.op) {
+        true => Status::SUCCESS,
+        false => Status::INVALID_OFFSET,
+    };
+    status.op(op.op).kind(op.type_)
+}
+
+/// Carries out an operation that passed [`check`].
+pub(super) fn read(kernel: &Kernel, op: &mut nvgpu_dbg_gpu_reg_op) {
+    let value = |offset| find(offset).map_or(0, |r| (r.value)(kernel));
+    op.value_lo = value(op.offset);
+    op.value_hi = if is_pair(op.op) { value(op.offset + 4) } else { 0 };
+    if let Some(register) = find(op.offset) {
+        tracing::trace!(target: "tegra_sim::ioctl", register = register.name, value = op.value_lo);
+    }
+}
