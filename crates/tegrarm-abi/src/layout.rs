@@ -18,8 +18,10 @@ pub enum Abi {
     Methods,
     /// Launch descriptor values.
     Qmd,
-    /// Numbers outside the other tables: newer RM layouts, classes and controls, Linux's own files.
+    /// RM numbers outside the 570 table: newer layouts, classes and controls known from other sources.
     Extra,
+    /// Linux's own files.
+    Linux,
 }
 
 /// The kinds of device node (or of anonymous fd made from one) that take ioctls.

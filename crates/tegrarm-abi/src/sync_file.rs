@@ -6,7 +6,7 @@ use crate::layout::*;
 
 abi_structs! {
     /// Layouts of this file, for `tests/layout.rs` and for decoding.
-    pub static SYNC_FILE_STRUCTS: Abi::Extra;
+    pub static SYNC_FILE_STRUCTS: Abi::Linux;
 
     /// Argument of `SYNC_IOC_MERGE`.
     pub struct sync_merge_data {
@@ -39,7 +39,7 @@ abi_structs! {
 
 abi_ioctls! {
     /// Every ioctl of such a file, by number.
-    pub static SYNC_FILE_IOCTLS: Abi::Extra, Node::SyncFile;
+    pub static SYNC_FILE_IOCTLS: Abi::Linux, Node::SyncFile;
 
     SYNC_IOC_MERGE: 0xc0303e03 => sync_merge_data;
     SYNC_IOC_FILE_INFO: 0xc0383e04 => sync_file_info;

@@ -8,7 +8,7 @@ fn table(tables: &Tables, abi: Abi) -> Option<&Table> {
         Abi::R36 => Some(&tables.r36),
         Abi::R35 => Some(&tables.r35),
         Abi::Rm570 => Some(&tables.rm),
-        Abi::Extra => Some(&tables.extra),
+        Abi::Extra | Abi::Linux => Some(&tables.extra),
         Abi::NvStatus | Abi::Methods | Abi::Qmd => None,
     }
 }
