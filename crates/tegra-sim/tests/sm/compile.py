@@ -50,9 +50,8 @@ def stacks(info):
     return sizes
 
 
-def main():
-    library, source, directory, *options = sys.argv[1:]
-    elf = cubin(library, open(source, "rb").read(), [o.encode() for o in options])
+def kernels(elf):
+    """The kernels of a cubin: name, and lines of the .hex file."""
     table = list(sections(elf))
     data = {name: (size, bytes_) for name, _, size, bytes_ in table}
     stack = stacks(data[".nv.info"][1])
@@ -60,7 +59,7 @@ def main():
         if not name.startswith(".text."):
             continue
         kernel = name.removeprefix(".text.")
-        lines = [f"# {source.rsplit('/', 1)[-1]}: {kernel}, compiled by NVRTC for sm_87", "", f"registers {info >> 24}"]
+        lines = [f"registers {info >> 24}"]
         lines.append(f"shared {data.get(f'.nv.shared.{kernel}', (0, b''))[0]}")
         lines.append(f"stack {stack.get(info & 0xffffff, 0)}")
         # Bank 4 holds addresses of tables in global memory, which only a loader can fill in.
@@ -69,8 +68,16 @@ def main():
             if bytes_:
                 lines.append(f"bank {bank} {bytes_.hex()}")
         lines += ["%016x %016x" % pair for pair in struct.iter_unpack("<QQ", code)]
+        yield kernel, lines
+
+
+def main():
+    library, source, directory, *options = sys.argv[1:]
+    elf = cubin(library, open(source, "rb").read(), [o.encode() for o in options])
+    for kernel, lines in kernels(elf):
+        note = [f"# {source.rsplit('/', 1)[-1]}: {kernel}, compiled by NVRTC for sm_87", ""]
         with open(f"{directory}/{kernel}.hex", "w") as out:
-            out.write("\n".join(lines) + "\n")
+            out.write("\n".join(note + lines) + "\n")
 
 
 if __name__ == "__main__":

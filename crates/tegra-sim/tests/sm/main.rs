@@ -6,4 +6,6 @@ mod differential;
 mod faults;
 mod kernels;
 mod rare;
+mod silicon;
 mod support;
+mod tensor;

@@ -41,6 +41,7 @@ pub(super) const ROWS: &[Row] = rows! {
     0x01a [1 4 5 6] "SGXT" int::sgxt "SGXT{75.W}{!73.U32} {d}, {A}, {uS}";
     0x01b [1 4 5 6] "BMSK" int::bmsk "BMSK{75.W} {d}, {A}, {uS}";
     0x01c [4] "PLOP3" logic::plop3 "PLOP3.LUT {P81}, {P84}, {p87}, {p77}, {p68}, {lut}, {16:8#}";
+    0x01f [1 5 6] "PLOP3" logic::plop3_sign "PLOP3.LUT {P81}, {P84}, {A}.SIGN, {zB}.SIGN, {uC}.SIGN, {72:8#}, {16:8#}";
     0x020 [1 4 5 6] "FMUL" fp32::fmul "FMUL{flush}{84:3|D8|D4|D2||M2|M4|M8}{rnd}{77.SAT} {d}, {fA}, {fS}";
     0x021 [1 2 3 7] "FADD" fp32::fadd "FADD{80.FTZ}{rnd}{77.SAT} {d}, {fA}, {fT}";
     0x023 [1 2 3 4 5 6 7] "FFMA" fp32::ffma "FFMA{flush}{rnd}{77.SAT} {d}, {fA}, {fB}, {fC}";
@@ -59,7 +60,9 @@ pub(super) const ROWS: &[Row] = rows! {
     0x034 [1 2 3 7] "HSETP2" half::hsetp2 "HSETP2{fcmp}{71.H_AND}{80.FTZ}{hcomb} {P81}, {P84}, {hA}, {hT}, {p87}";
     0x035 [1 2 3 4 5 6 7] "HFMA2.MMA" half::hfma2 "HFMA2.MMA{flush}{77.SAT}{79.RELU} {d}, {mA}, {mB}, {mC}{relu}";
     0x037 [1] "IMMA" tensor::imma_lower "IMMA{imma}{82.SAT} {d}, {A}.ROW, {uS}.COL, {uC}{up}";
-    0x039 [1 4 5 6] "I2IP" convert::i2ip "I2IP{76:3U8|S8|U16|S16|?|?|?|?}.S32{74:2SAT||SATRELU|?} {d}, {A}, {uS}, {uC}{72:2|H1|?|?}";
+    0x038 [1 4 5 6] "I2I" convert::i2i "I2I{76:2U8|S8|U16|S16}.S32.SAT {d}, {uS}";
+    0x039 [1 4 5 6] "I2IP" convert::i2ip "I2IP{76:3U8|S8|U16|S16|U2|S2|U4|S4}.S32{74:2SAT||SATRELU|?} {d}, {A}, {uS}, {uC}{i2ip}";
+    0x03a [1] "MOVM" tensor::movm "MOVM.16{78:2MT88|M832|M864|?} {d}, {A}";
     0x03b [4] "LDSM" memory::ldsm "LDSM.16{78:2M88|MT88}{72:2|2|4} {d}, {shared}";
     0x03c [1] "HMMA" tensor::hmma_lower "HMMA{hmma} {d}, {tA}, {tS}, {uC}{up}";
     0x03e [1 4 5 6] "F2FP" convert::f2fp "F2FP{76.BF16}{75.RELU}{77.SATFINITE}.PACK_AB{78.MERGE_C}{79:2|RM|RP|RZ} {d}, {gA}, {gS}{78 C}";

@@ -103,6 +103,15 @@ impl Printer<'_> {
                 self.operand('u', 'C');
             }
             "R32" => self.register(32),
+            // How many bits of C are used.
+            "i2ip" => {
+                let names: [&str; 4] = match self.bits(76, 3) {
+                    0..=3 => ["", "H1", "?", "?"],
+                    4 | 5 => ["?", "?", "?", "28"],
+                    _ => ["?", "?", "24", "?"],
+                };
+                self.choose(72, 2, &names);
+            }
             "rnd" => self.dot(["", "RM", "RP", "RZ"][self.bits(78, 2)]),
             "fcmp" => self.dot(FLOAT[self.bits(76, 4)]),
             "dcmp" => {

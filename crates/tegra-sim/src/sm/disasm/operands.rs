@@ -108,7 +108,7 @@ impl Printer<'_> {
     /// Whether less than a register is read of an operand of this type.
     fn narrow(&self, ty: char) -> bool {
         match (ty, self.row.base) {
-            ('h', _) => true,
+            ('h' | 'z', _) => true,
             ('b', _) => self.word.bits(84, 2) < 2,
             ('c', 0x108) => self.word.bit(73),
             ('c', 0x107) => self.word.bits(75, 2) == 1,

@@ -126,7 +126,7 @@ impl Atomic {
         match self.ty {
             Type::U64 => integer(self.op, old, operand, old < operand),
             Type::S64 => integer(self.op, old, operand, (old as i64) < operand as i64),
-            Type::F64 => f64::add(old, operand, Round::Rn),
+            Type::F64 => add_f64(old, operand),
             _ => self.apply32(old as u32, operand as u32).into(),
         }
     }
@@ -148,6 +148,12 @@ impl Atomic {
             _ => wide(old < operand),
         }
     }
+}
+
+/// The sum of doubles; other than DADD it leaves a NaN's bits as they are, the operand's before memory's.
+fn add_f64(old: u64, operand: u64) -> u64 {
+    let nan = [operand, old].into_iter().find(|&x| std::primitive::f64::from_bits(x).is_nan());
+    nan.unwrap_or_else(|| f64::add(old, operand, Round::Rn))
 }
 
 /// The operations that are the same at every width, given the order of the operands.

@@ -2,11 +2,13 @@
 //!
 //! Every source is exact in `f64` or in an integer, so every conversion rounds once.
 
-use super::f32::{NAN as F32_NAN, flush};
-use super::f64::NAN as F64_NAN;
+use super::f32::{NAN as F32_NAN, flush, underflows};
 use super::format::{Exact, Format};
 use super::half::{self, Kind};
 use super::round::{Round, narrow};
+
+/// The bit of a double's fraction that makes a NaN quiet.
+const QUIET: u64 = 1 << 51;
 
 /// An integer type of a conversion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -152,9 +154,9 @@ fn f32_bits(x: f32) -> u32 {
     if x.is_nan() { F32_NAN } else { x.to_bits() }
 }
 
-#[inline(always)]
-fn f64_bits(x: f64) -> u64 {
-    if x.is_nan() { F64_NAN } else { x.to_bits() }
+/// A quiet NaN of a sign and a fraction. Conversions from and to doubles keep what fits of an operand's.
+const fn quiet_nan(negative: bool, fraction: u64) -> u64 {
+    (negative as u64) << 63 | 0x7ff << 52 | QUIET | fraction
 }
 
 /// FRND on f32.
@@ -175,22 +177,30 @@ pub fn round_f16(x: u16, round: Round) -> u16 {
 #[inline(always)]
 #[must_use]
 pub fn round_f64(x: u64, round: Round) -> u64 {
-    f64_bits(integral(f64::from_bits(x), round))
+    let y = integral(f64::from_bits(x), round);
+    if y.is_nan() { x | QUIET } else { y.to_bits() }
 }
 
 /// F2F f64 → f32. `ftz` flushes the result.
 #[inline(always)]
 #[must_use]
 pub fn f64_to_f32(x: u64, round: Round, ftz: bool) -> u32 {
-    let bits = f32_bits(narrow(f64::from_bits(x), round));
-    if ftz { flush(bits) } else { bits }
+    if f64::from_bits(x).is_nan() {
+        return (x >> 32) as u32 & 1 << 31 | 0x7f80_0000 | ((x | QUIET) >> 29) as u32 & 0x7f_ffff;
+    }
+    let rounded = narrow(f64::from_bits(x), round);
+    let tiny = ftz && underflows(rounded, || f64::from_bits(x), round);
+    if ftz && (tiny || rounded.is_subnormal()) { rounded.to_bits() & 1 << 31 } else { rounded.to_bits() }
 }
 
 /// F2F f32 → f64: exact. `ftz` flushes the operand.
 #[inline(always)]
 #[must_use]
 pub fn f32_to_f64(x: u32, ftz: bool) -> u64 {
-    f64_bits(widen(x, ftz))
+    if f32::from_bits(x).is_nan() {
+        return quiet_nan(x >> 31 != 0, u64::from(x & 0x7f_ffff) << 29);
+    }
+    widen(x, ftz).to_bits()
 }
 
 /// F2F f32 → f32: a canonical copy. `ftz` flushes it.
@@ -212,6 +222,10 @@ pub fn f32_to_half(x: u32, kind: Kind, round: Round, ftz: bool) -> u16 {
 #[inline(always)]
 #[must_use]
 pub fn f64_to_half(x: u64, kind: Kind, round: Round) -> u16 {
+    if f64::from_bits(x).is_nan() {
+        let fraction = (x | QUIET) << 12 >> (64 - kind.format().fraction);
+        return (x >> 48) as u16 & 0x8000 | kind.infinity() | fraction as u16;
+    }
     kind.round_f64(f64::from_bits(x), round)
 }
 
@@ -227,7 +241,11 @@ pub fn half_to_f32(x: u16, kind: Kind, ftz: bool) -> u32 {
 #[inline(always)]
 #[must_use]
 pub fn half_to_f64(x: u16, kind: Kind) -> u64 {
-    f64_bits(kind.widen(x).into())
+    if kind.is_nan(x) {
+        let fraction = u64::from(x & (kind.infinity() ^ 0x7fff)) << (52 - kind.format().fraction);
+        return quiet_nan(x >> 15 != 0, fraction);
+    }
+    f64::from(kind.widen(x)).to_bits()
 }
 
 /// Modifiers of F2FP.PACK_AB.

@@ -68,6 +68,14 @@ pub(super) fn finish(x: f32, mode: Mode) -> u32 {
     }
 }
 
+/// `.FTZ` also flushes a result that is the smallest normal number only because denormals are coarse: one that
+/// would be less with all 24 bits and any exponent.
+#[inline(always)]
+pub(super) fn underflows(rounded: f32, exact: impl FnOnce() -> f64, round: Round) -> bool {
+    const UP: f64 = (1u64 << 32) as f64;
+    rounded.abs() == f32::MIN_POSITIVE && narrow(exact() * UP, round).abs() < f32::MIN_POSITIVE * UP as f32
+}
+
 /// `x + y` for exact `f64` operands, in the asked direction, with IEEE's sign of an exact zero.
 #[inline(always)]
 fn directed_sum(x: f64, y: f64, round: Round) -> f32 {
@@ -123,14 +131,12 @@ pub fn mul(a: u32, b: u32, mode: Mode, product: Product) -> u32 {
         return 0;
     }
     let (a, b) = (input(a, mode.ftz), input(b, mode.ftz));
-    let rounded = if product.scale == 0 && mode.round == Round::Rn {
-        a * b
-    } else {
-        // 48 bits of product and a power of two are exact in f64.
-        let scale = f64::from_bits(((1023 + i64::from(product.scale)) as u64) << 52);
-        narrow(f64::from(a) * f64::from(b) * scale, mode.round)
-    };
-    finish(rounded, mode)
+    // 48 bits of product and a power of two are exact in f64.
+    let exact = || f64::from(a) * f64::from(b) * f64::from_bits(((1023 + i64::from(product.scale)) as u64) << 52);
+    let plain = product.scale == 0 && mode.round == Round::Rn;
+    let rounded = if plain { a * b } else { narrow(exact(), mode.round) };
+    let tiny = mode.ftz && underflows(rounded, exact, mode.round);
+    finish(if tiny { 0f32.copysign(rounded) } else { rounded }, mode)
 }
 
 /// FFMA: one rounding. The product's scale is not used.
@@ -146,7 +152,8 @@ pub fn fma(a: u32, b: u32, c: u32, mode: Mode, fmz: bool) -> u32 {
         Round::Rn => x.mul_add(y, c),
         round => directed_sum(f64::from(x) * f64::from(y), c.into(), round),
     };
-    finish(sum, mode)
+    let tiny = mode.ftz && underflows(sum, || add_odd(f64::from(x) * f64::from(y), c.into()), mode.round);
+    finish(if tiny { 0f32.copysign(sum) } else { sum }, mode)
 }
 
 /// Modifiers of FMNMX.

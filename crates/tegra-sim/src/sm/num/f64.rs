@@ -1,27 +1,38 @@
 //! Double precision: DADD, DMUL, DFMA and DSETP on raw bits of a register pair.
 //!
-//! Round-to-nearest is the host's arithmetic. The other directions are exact integer arithmetic in 128 bits;
+//! A NaN operand is propagated, made quiet: of DADD's and DMUL's operands the second before the first, of DFMA's
+//! the second, then the third, then the first. Round-to-nearest is the host's arithmetic. The other directions are exact integer arithmetic in 128 bits;
 //! compilers use them only inside division and square root.
 
 use super::f32::relation;
 use super::format::{Exact, Format};
 use super::round::Round;
 
-/// What every computed NaN looks like. The payload the hardware writes is not known; programs only test for NaN.
-pub const NAN: u64 = 0x7ff8_0000_0000_0000;
+/// The NaN of an operation that has no number as its result, like ∞ − ∞.
+pub const INVALID: u64 = 0xfff8_0000_0000_0000;
 
 const SIGN: u64 = 1 << 63;
+const QUIET: u64 = 1 << 51;
 
-/// Operand modifiers: absolute value first, then negation.
+/// Operand modifiers: absolute value first, then negation. A NaN keeps its sign.
 #[inline(always)]
 #[must_use]
 pub const fn modify(x: u64, abs: bool, neg: bool) -> u64 {
+    if f64::from_bits(x).is_nan() {
+        return x;
+    }
     (if abs { x & !SIGN } else { x }) ^ (if neg { SIGN } else { 0 })
 }
 
+/// The result, or the NaN that comes of `operands`: the first one that is a NaN, made quiet.
 #[inline(always)]
-fn finish(x: f64) -> u64 {
-    if x.is_nan() { NAN } else { x.to_bits() }
+fn finish<const N: usize>(x: f64, operands: [u64; N]) -> u64 {
+    if x.is_nan() { propagate(&operands) } else { x.to_bits() }
+}
+
+#[cold]
+fn propagate(operands: &[u64]) -> u64 {
+    operands.iter().find(|&&x| f64::from_bits(x).is_nan()).map_or(INVALID, |x| x | QUIET)
 }
 
 /// DADD.
@@ -29,7 +40,7 @@ fn finish(x: f64) -> u64 {
 #[must_use]
 pub fn add(a: u64, b: u64, round: Round) -> u64 {
     match round {
-        Round::Rn => finish(f64::from_bits(a) + f64::from_bits(b)),
+        Round::Rn => finish(f64::from_bits(a) + f64::from_bits(b), [b, a]),
         _ => directed_fma(a, 1f64.to_bits(), b, round),
     }
 }
@@ -40,8 +51,8 @@ pub fn add(a: u64, b: u64, round: Round) -> u64 {
 pub fn mul(a: u64, b: u64, round: Round) -> u64 {
     let (x, y) = (f64::from_bits(a), f64::from_bits(b));
     match round {
-        Round::Rn => finish(x * y),
-        _ if !x.is_finite() || !y.is_finite() => finish(x * y),
+        Round::Rn => finish(x * y, [b, a]),
+        _ if !x.is_finite() || !y.is_finite() => finish(x * y, [b, a]),
         _ => product(x, y).pack(Format::F64, round),
     }
 }
@@ -51,7 +62,7 @@ pub fn mul(a: u64, b: u64, round: Round) -> u64 {
 #[must_use]
 pub fn fma(a: u64, b: u64, c: u64, round: Round) -> u64 {
     match round {
-        Round::Rn => finish(f64::from_bits(a).mul_add(f64::from_bits(b), f64::from_bits(c))),
+        Round::Rn => finish(f64::from_bits(a).mul_add(f64::from_bits(b), f64::from_bits(c)), [b, c, a]),
         _ => directed_fma(a, b, c, round),
     }
 }
@@ -72,7 +83,7 @@ fn directed_fma(a: u64, b: u64, c: u64, round: Round) -> u64 {
     if !x.is_finite() || !y.is_finite() || !z.is_finite() {
         // No rounding happens; the product is taken by itself so that a huge finite one cannot become ∞.
         let infinite = if x.is_finite() && y.is_finite() { 0.0 } else { x * y };
-        return finish(infinite + z);
+        return finish(infinite + z, [b, c, a]);
     }
     sum(product(x, y), Exact::from_f64(z), round)
 }

@@ -3,7 +3,7 @@
 //! Every operand becomes an `f32` exactly; results are formed in `f64` (sums rounded to odd) and rounded to the
 //! half once.
 
-use super::f32::{MinMax, modify, relation};
+use super::f32::{MinMax, modify, relation, underflows};
 use super::format::{Exact, Format};
 use super::round::{Round, add_odd, narrow_odd};
 
@@ -48,6 +48,16 @@ impl Kind {
             Self::F16 => 0x3c00,
             Self::Bf16 => 0x3f80,
         }
+    }
+
+    /// Whether `.FTZ` flushes `exact`, which was rounded to `half`: [`super::f32::underflows`] for halves.
+    #[inline(always)]
+    fn underflows(self, half: u16, exact: f64) -> bool {
+        const UP: f64 = (1 << 8) as f64;
+        let smallest = 1 << self.format().fraction;
+        let magnitude = half & !SIGN;
+        let wider = || self.round_f64(exact * UP, Round::Rn) & !SIGN;
+        magnitude < smallest || magnitude == smallest && wider() < 9 * smallest
     }
 
     /// Whether the bits are a NaN.
@@ -242,8 +252,10 @@ impl Mode {
     fn finish(self, lanes: [f64; 2]) -> u32 {
         if self.f32 {
             let mode = super::f32::Mode { ftz: self.flushes(), sat: self.sat, round: Round::Rn };
-            let clamped = if self.relu && lanes[0] <= 0.0 { 0.0 } else { lanes[0] };
-            return super::f32::finish(clamped as f32, mode);
+            let exact = if self.relu && lanes[0] <= 0.0 { 0.0 } else { lanes[0] };
+            let rounded = exact as f32;
+            let tiny = mode.ftz && underflows(rounded, || exact, Round::Rn);
+            return super::f32::finish(if tiny { 0f32.copysign(rounded) } else { rounded }, mode);
         }
         let (low, high) = (self.finish_lane(lanes[0]), self.finish_lane(lanes[1]));
         u32::from(high) << 16 | u32::from(low)
@@ -260,7 +272,7 @@ impl Mode {
             x
         };
         let half = self.kind.round_f64(x, Round::Rn);
-        if self.flushes() { self.kind.flush(half) } else { half }
+        if self.flushes() && self.kind.underflows(half, x) { half & SIGN } else { half }
     }
 
     #[inline(always)]

@@ -94,7 +94,7 @@ pub const fn accumulator(register: usize, lane: usize) -> (usize, usize) {
 }
 
 /// DMMA.884: D (8×8) = A (8×4)·B (4×8) + C, in doubles. A and B are one register pair, C and D two. The four
-/// products are added to C in order, each step fused and rounded; the order in hardware is not documented.
+/// products are added to C in order, each step fused and rounded.
 #[must_use]
 pub fn dmma(a: &[Fragment; 2], b: &[Fragment; 2], c: &[Fragment; 4], round: super::Round) -> [Fragment; 4] {
     let pair = |x: &[Fragment], lane: usize| u64::from(x[1][lane]) << 32 | u64::from(x[0][lane]);

@@ -9,7 +9,7 @@
 //! | [`f32`] | FADD FMUL FFMA FMNMX FSET FSETP FCHK |
 //! | [`f64`] | DADD DMUL DFMA DSETP |
 //! | [`half`] | HADD2 HMUL2 HFMA2 HMNMX2 HSET2 HSETP2 |
-//! | [`convert`] | F2I I2F I2FP FRND F2F F2FP F2IP |
+//! | [`convert`] | F2I I2F I2FP FRND F2F F2FP F2IP I2I I2IP |
 //! | [`int`] | IADD3 IMAD LEA ISETP IMNMX IABS IDP VABSDIFF |
 //! | [`bits`] | LOP3 PLOP3 SHF PRMT FLO SGXT BMSK P2R R2P |
 //! | [`mufu`] | MUFU |

@@ -127,17 +127,18 @@ FUNCTION double smaller(double a, double b) { return a < b || b != b ? a : b; }
 FUNCTION double larger(double a, double b) { return a > b || b != b ? a : b; }
 FUNCTION float smallerf(float a, float b) { return a < b || b != b ? a : b; }
 FUNCTION float largerf(float a, float b) { return a > b || b != b ? a : b; }
-/* Halves from their definition: the nearest multiple of the last place, ties to even. */
+/* Halves from their definition: the nearest multiple of the last place, ties to even. A double's NaN keeps its sign and
+ * the upper bits of its payload. */
 FUNCTION u32 to_half64(double x) {
     u32 sign = as_u64(x) >> 48 & 0x8000;
-    if (x != x) return 0x7fff;
+    if (x != x) return sign | 0x7e00 | (as_u64(x) >> 42 & 0x1ff);
     x = fabs(x);
     int e = x < 0x1p-14 ? -14 : x >= 65536 ? 16 : ilogb(x);
     double q = rint(x * exp2(10 - e));
     u32 bits = e == 16 ? 0x7c00 : (u32)q + ((u32)(e + 14) << 10);
     return sign | (bits > 0x7c00 ? 0x7c00 : bits);
 }
-FUNCTION u32 to_half(float x) { return to_half64(x); }
+FUNCTION u32 to_half(float x) { return x != x ? 0x7fff : to_half64(x); }
 FUNCTION float from_half(u32 x) {
     int e = x >> 10 & 31, m = x & 1023;
     float f = e == 31 ? (m ? NAN : INFINITY) : e ? ldexpf(1024 + m, e - 25) : ldexpf(m, -24);
@@ -145,7 +146,8 @@ FUNCTION float from_half(u32 x) {
 }
 FUNCTION u32 half_op(int op, u32 a, u32 b, u32 c) {
     double x = from_half(a), y = from_half(b), z = from_half(c);
-    return to_half64(op == 0 ? x + y : op == 1 ? x * y : x * y + z);
+    double r = op == 0 ? x + y : op == 1 ? x * y : x * y + z;
+    return r != r ? 0x7fff : to_half64(r);
 }
 #endif
 

@@ -106,7 +106,7 @@ fn atomic(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
             Change::Swap { compare, .. } if u.aux & CAST != 0 => u64::from(old == compare),
             _ => old,
         };
-        if wide && u.aux & CAST == 0 { w.put64(u.d, lane, result) } else { w.put(u.d, lane, result as u32) }
+        if wide { w.put64(u.d, lane, result) } else { w.put(u.d, lane, result as u32) }
     }
     Flow::Next
 }

@@ -1,4 +1,4 @@
-//! F2I I2F I2FP FRND F2F F2FP F2IP.
+//! F2I I2F I2FP FRND F2F F2FP F2IP I2I I2IP.
 
 use super::int::lanewise;
 use crate::sm::exec::alu::{self, Alu, Each};
@@ -261,29 +261,45 @@ pub(crate) fn f2fp(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     Ok(Uop { mods, ..l.abc(run)? })
 }
 
-/// I2IP.SAT: two integers packed, halves of their own or bytes below a half of C.
+/// Saturates to the range of a type: of I2I's and I2IP's codes, the lowest bit says signed.
+fn fit(x: u32, code: u32, bits: u32) -> i32 {
+    let signed = code & 1;
+    let most = (1 << (bits - signed)) - 1;
+    (x as i32).clamp(if signed != 0 { !most } else { 0 }, most)
+}
+
+lanewise! {
+    Narrow(u, a, _b, _c) fit(a, u.mods, if u.mods & 2 != 0 { 16 } else { 8 }) as u32;
+}
+
+/// I2I: a saturated byte or half, extended by its sign.
+pub(crate) fn i2i(l: &mut Lower<'_>) -> Result<Uop, Refused> {
+    let mods = l.bits(76, 2);
+    Ok(Uop { mods, ..l.unary(alu::alu::<Narrow>())? })
+}
+
+/// I2IP.SAT: two integers packed, halves of their own or narrower below bits of C.
 struct PackIntegers;
 impl Each for PackIntegers {
     #[inline(always)]
     fn each(w: &mut Warp, u: &Uop, lane: u32) {
-        let (a, b, c) = (w.get(u.a, lane) as i32, w.get(u.b, lane) as i32, w.get(u.c, lane));
-        let (low, high) = if u.mods & 1 != 0 { (-1, 0) } else { (0, 1) };
-        let bits = if u.mods & 2 != 0 { 16 } else { 8 };
-        let (least, most) = (low << (bits - 1), (1 << (bits - 1 + high)) - 1);
-        let fit = |x: i32| x.clamp(least, most) as u32 & ((1 << bits) - 1);
-        let pair = fit(a) << bits | fit(b);
-        let above = if u.mods & 4 != 0 { c >> 16 } else { c };
-        w.put(u.d, lane, if bits == 16 { pair } else { above << 16 | pair });
+        let bits = [8, 16, 2, 4][u.mods as usize >> 1 & 3];
+        let half = |x: u32| fit(x, u.mods, bits) as u32 & ((1 << bits) - 1);
+        let pair = half(w.get(u.a, lane)) << bits | half(w.get(u.b, lane));
+        let c = w.get(u.c, lane);
+        let above = if u.imm != 0 { c >> 16 } else { c };
+        w.put(u.d, lane, if bits == 16 { pair } else { above << (2 * bits) | pair });
     }
 }
 
 pub(crate) fn i2ip(l: &mut Lower<'_>) -> Result<Uop, Refused> {
-    let (to, how) = (l.bits(76, 3), l.bits(74, 2));
-    if to > 3 || how != 0 {
-        return Err(Refused("I2IP type"));
+    let (mods, how) = (l.bits(76, 3), l.bits(74, 2));
+    if how != 0 {
+        return Err(Refused("I2IP without .SAT"));
     }
-    let mods = to | flag(l.bit(72), 4);
-    Ok(Uop { mods, ..l.abc(alu::each::<PackIntegers>())? })
+    // Which half of C; below narrower pairs there is no choice.
+    let imm = if mods < 4 { l.bits(72, 1) } else { 0 };
+    Ok(Uop { mods, imm, ..l.abc(alu::each::<PackIntegers>())? })
 }
 
 pub(crate) fn f2ip(l: &mut Lower<'_>) -> Result<Uop, Refused> {

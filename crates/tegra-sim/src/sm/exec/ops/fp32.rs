@@ -77,6 +77,12 @@ fn mode(u: &Uop) -> num::Mode {
     num::Mode { round: Round::from_bits(u.mods >> ROUND & 3), ftz: u.mods & FTZ != 0, sat: u.mods & SAT != 0 }
 }
 
+/// Whether a lane may have been rounded up to the smallest normal number, which `.FTZ` makes a zero.
+#[inline(always)]
+fn suspicious<V: Simd>(u: &Uop, x: V) -> bool {
+    u.mods & FTZ != 0 && x.and(V::splat(0x7fff_ffff)).eq(V::splat(0x0080_0000)).to_bits() != 0
+}
+
 /// The three grades of an arithmetic operation.
 const PLAIN: u8 = 0;
 const MODS: u8 = 1;
@@ -102,13 +108,19 @@ impl<const G: u8> Alu for Mul<G> {
     fn eval<V: Simd>(u: &Uop, a: V, b: V, c: V, _: u32) -> V {
         match G {
             PLAIN => a.fmul(b).canonical(),
-            MODS => finish(u, source(u, 0, a).fmul(source(u, 1, b))),
-            _ => {
-                let product = num::Product::from_bits(u.mods & FMZ != 0, u.mods >> SCALE & 7);
-                V::map3(a, b, c, |a, b, _| num::mul(bits(u, 0, a), bits(u, 1, b), mode(u), product))
+            MODS => {
+                let product = source(u, 0, a).fmul(source(u, 1, b));
+                if suspicious(u, product) { mul_slowly(u, a, b, c) } else { finish(u, product) }
             }
+            _ => mul_slowly(u, a, b, c),
         }
     }
+}
+
+#[inline(always)]
+fn mul_slowly<V: Simd>(u: &Uop, a: V, b: V, c: V) -> V {
+    let product = num::Product::from_bits(u.mods & FMZ != 0, u.mods >> SCALE & 7);
+    V::map3(a, b, c, |a, b, _| num::mul(bits(u, 0, a), bits(u, 1, b), mode(u), product))
 }
 
 struct Fma<const G: u8>;
@@ -117,12 +129,18 @@ impl<const G: u8> Alu for Fma<G> {
     fn eval<V: Simd>(u: &Uop, a: V, b: V, c: V, _: u32) -> V {
         match G {
             PLAIN => a.fma(b, c).canonical(),
-            MODS => finish(u, source(u, 0, a).fma(source(u, 1, b), source(u, 2, c))),
-            _ => V::map3(a, b, c, |a, b, c| {
-                num::fma(bits(u, 0, a), bits(u, 1, b), bits(u, 2, c), mode(u), u.mods & FMZ != 0)
-            }),
+            MODS => {
+                let sum = source(u, 0, a).fma(source(u, 1, b), source(u, 2, c));
+                if suspicious(u, sum) { fma_slowly(u, a, b, c) } else { finish(u, sum) }
+            }
+            _ => fma_slowly(u, a, b, c),
         }
     }
+}
+
+#[inline(always)]
+fn fma_slowly<V: Simd>(u: &Uop, a: V, b: V, c: V) -> V {
+    V::map3(a, b, c, |a, b, c| num::fma(bits(u, 0, a), bits(u, 1, b), bits(u, 2, c), mode(u), u.mods & FMZ != 0))
 }
 
 fn graded(mods: u32, plain: Handlers, modified: Handlers, rounded: Handlers) -> Handlers {

@@ -308,7 +308,8 @@ lanewise! {
     Dot2(u, a, b, c)
         int::dot2(a, b, int::negate(c, u.mods & 8 != 0), u.mods & 1 != 0, u.mods & 2 != 0, u.mods & 4 != 0);
     AbsDiff(u, a, b, c) int::abs_diff(a, b, c, u.mods & 1 != 0);
-    AbsDiff4(u, a, b, c) int::abs_diff4(a, b, u.mods & 1 != 0).wrapping_add(c);
+    // C is only added with .ACC.
+    AbsDiff4(u, a, b, _c) int::abs_diff4(a, b, u.mods & 1 != 0);
     AbsDiff4Sum(u, a, b, c) int::abs_diff4_sum(a, b, c, u.mods & 1 != 0);
     Population(u, a, _b, _c) int::invert(a, u.mods & 1 != 0).count_ones();
     Reverse(_u, a, _b, _c) a.reverse_bits();

@@ -103,6 +103,22 @@ pub(crate) fn plop3(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     Ok(Uop { imm, mods: l.bits(16, 8), pd, pe, ps: l.ps(), pt, aux, ..u })
 }
 
+fn plop3_sign_rows(w: &mut Warp, _: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
+    let signs = |s| (0..32).fold(0, |mask, lane| mask | (w.get(s, lane) >> 31) << lane);
+    let (a, b, c) = (signs(u.a), signs(u.b), signs(u.c));
+    w.set_pred(u.pd, exec, bits::plop3_lanes(a, b, c, u.imm as u8));
+    w.set_pred(u.pe, exec, bits::plop3_lanes(a, b, c, u.mods as u8));
+    Flow::Next
+}
+
+/// PLOP3 on the top bits of registers.
+pub(crate) fn plop3_sign(l: &mut Lower<'_>) -> Result<Uop, Refused> {
+    let (imm, mods) = (l.bits(72, 8), l.bits(16, 8));
+    let (pd, pe) = (l.pdst(81), l.pdst(84));
+    let (a, (b, c)) = (l.a(), l.bc()?);
+    Ok(Uop { a, b, c, imm, mods, pd, pe, ..l.uop(Handlers::all(plop3_sign_rows)) })
+}
+
 /// Shifts that ignore one of the two words.
 struct Shl;
 impl Alu for Shl {

@@ -1,4 +1,4 @@
-//! HMMA IMMA DMMA: the matrix units work on fragments, one register row per fragment register.
+//! HMMA IMMA DMMA MOVM: the matrix units work on fragments, one register row per fragment register.
 
 use crate::sm::exec::alu::{self, Whole};
 use crate::sm::exec::env::{Env, WarpError};
@@ -9,7 +9,7 @@ use crate::sm::exec::uop::{Flow, Handlers, Pred, Uop};
 use crate::sm::exec::warp::{Warp, lanes};
 use crate::sm::num::Round;
 use crate::sm::num::hmma::Hmma;
-use crate::sm::num::mma::{Fragment, Imma, dmma};
+use crate::sm::num::mma::{Fragment, Imma, dmma, transpose};
 
 #[inline(always)]
 fn load<const N: usize>(w: &Warp, s: Src, used: usize) -> [Fragment; N] {
@@ -69,6 +69,28 @@ impl Whole for Halves {
         store(w, u.d, exec, &d[..rc]);
         Flow::Next
     }
+}
+
+struct Transpose;
+impl Whole for Transpose {
+    #[inline(always)]
+    fn run(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
+        if let Err(flow) = whole(env, u, exec) {
+            return flow;
+        }
+        let [fragment] = load::<1>(w, u.a, 1);
+        store(w, u.d, exec, &[transpose(&fragment)]);
+        Flow::Next
+    }
+}
+
+/// MOVM.16.MT88.
+pub(crate) fn movm(l: &mut Lower<'_>) -> Result<Uop, Refused> {
+    if l.bits(78, 2) != 0 {
+        return Err(Refused("MOVM shape"));
+    }
+    let (d, a) = (l.dst(1), l.a());
+    Ok(Uop { d, a, ..l.uop(alu::whole::<Transpose>()) })
 }
 
 /// The uniform predicate of HMMA and IMMA, stored as 7 - p: false = C counts as zero.

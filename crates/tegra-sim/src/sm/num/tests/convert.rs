@@ -168,10 +168,13 @@ fn not_finite_and_flushed() {
         assert_eq!(f64_to_f32(inf, round, false), 0x7f80_0000);
         assert_eq!(f64_to_half(inf | 1 << 63, Kind::F16, round), 0xfc00);
         assert_eq!(f64_to_half(inf, Kind::Bf16, round), 0x7f80);
-        assert_eq!(f64_to_f32(inf | 1, round, false), F32_NAN);
+        assert_eq!(f64_to_f32(inf | 1, round, false), 0x7fc0_0000);
+        assert_eq!(f64_to_f32(0xfff4_fedc_ba98_7654, round, true), 0xffe7_f6e5);
+        assert_eq!(f64_to_half(0xfff8_1234_5678_9abc, Kind::F16, round), 0xfe04);
+        assert_eq!(round_f64(0xfff4_fedc_ba98_7654, round), 0xfffc_fedc_ba98_7654);
         assert_eq!(f32_to_half(0xffff_ffff, Kind::Bf16, round, false), half::NAN);
     }
-    assert_eq!(f32_to_f64(0x7f80_0001, false), F64_NAN);
+    assert_eq!(f32_to_f64(0xff92_3456, false), 0xfffa_468a_c000_0000);
     assert_eq!(f32_to_f64(0x8000_0001, true), 1 << 63);
     assert_eq!(f32_to_f64(0x8000_0001, false), (-(2f64.powi(-149))).to_bits());
     assert_eq!(f64_to_f32(1e-40f64.to_bits(), Round::Rn, true), 0);
@@ -180,7 +183,7 @@ fn not_finite_and_flushed() {
     assert_eq!(f32_to_half(0x8000_0007, Kind::Bf16, Round::Rm, false), 0x8001);
     assert_eq!(half_to_f32(0x0001, Kind::Bf16, true), 0);
     assert_eq!(half_to_f32(0x0001, Kind::F16, true), 2f32.powi(-24).to_bits());
-    assert_eq!(half_to_f64(0xfc01, Kind::F16), F64_NAN);
+    assert_eq!(half_to_f64(0xfc01, Kind::F16), 0xfff8_0400_0000_0000);
 }
 
 #[test]

@@ -134,9 +134,24 @@ fn flushing_is_of_operands_and_results() {
         let ftz = Mode { ftz: true, ..plain };
         let [x, y, z] = [a, b, c].map(flush);
         assert_eq!(add(a, b, ftz), flush(add(x, y, plain)));
-        assert_eq!(mul(a, b, ftz, Product::default()), flush(mul(x, y, plain, Product::default())));
-        assert_eq!(fma(a, b, c, ftz, false), flush(fma(x, y, z, plain, false)));
+        // Larger by 2^32 nothing is a denormal: what rounds to less than the smallest normal then is flushed.
+        let up = |x: u32| (f32::from_bits(x) * 2f32.powi(32)).to_bits();
+        let small = |larger: u32| f32::from_bits(larger).abs() < 2f32.powi(32 - 126);
+        let want = |result: u32, larger: u32| if small(larger) { result & SIGN } else { result };
+        let times = |x, y, mode| mul(x, y, mode, Product::default());
+        assert_eq!(times(a, b, ftz), want(times(x, y, plain), times(up(x), y, plain)));
+        assert_eq!(fma(a, b, c, ftz, false), want(fma(x, y, z, plain, false), fma(up(x), y, up(z), plain, false)));
     }
+}
+
+#[test]
+fn flushing_at_the_limit() {
+    let ftz = Mode { ftz: true, ..Mode::default() };
+    let times = |a, b| mul(a, b, ftz, Product::default());
+    // (1 − 2^-24)·2^-126 has 24 bits; (1 − 2^-46)·2^-126 rounds up before the exponent is too small.
+    assert_eq!(times(0x3f7f_ffff, 0x8080_0000), SIGN);
+    assert_eq!(times(0x2000_0001, 0x1fff_fffe), 0x0080_0000);
+    assert_eq!(fma(0x0080_0000, 0x8080_0001, 0x0080_0000, ftz, false), 0x0080_0000);
 }
 
 #[test]

@@ -1,0 +1,103 @@
+#!/usr/bin/env python3
+"""What a real NVIDIA GPU computes, kept for the tests of the engine.
+
+usage: silicon record DIRECTORY [FAMILY...] [--items N]   on a machine with a GPU: runs the forms there, writes .rec files
+       silicon compile PTXAS DIRECTORY [FAMILY...]            anywhere: the same PTX as sm_87 code, .hex files
+
+DIRECTORY is crates/tegra-sim/tests/sm/silicon. Recording needs a GPU of compute capability 8.6 or later and its driver,
+nothing else. PTXAS is a program that the PyPI packages nvidia-cuda-nvcc-cu12 and triton carry.
+
+A .rec file is a header, an empty line, and zlib data. The header names the GPU, then the number of items, the words of
+input per item, and the columns: width in bytes, form, result. The data are the input words, column after column, then
+the results; a column is all items' lowest bytes, then all next bytes, and so on.
+"""
+import argparse
+import random
+import subprocess
+import sys
+import tempfile
+import zlib
+from pathlib import Path
+
+import forms
+import inputs
+import matrices
+import ptx
+from gpu import Gpu
+
+sys.path.insert(0, str(Path(__file__).parents[3] / "crates/tegra-sim/tests/sm"))
+from compile import kernels  # noqa: E402
+
+FAMILIES = forms.FAMILIES | matrices.FAMILIES
+POOLS = inputs.POOLS | matrices.POOLS
+
+
+def planes(data, width):
+    """Bytes of equal significance next to each other."""
+    return b"".join(data[k::width] for k in range(width))
+
+
+def source(name, count=None):
+    """A family's operands, its PTX and its number of items."""
+    pool, usual, rows = FAMILIES[name]
+    count = count or usual
+    items = list(POOLS[pool](count, random.Random(pool)))
+    assert len(items) == count
+    return items, ptx.kernel(name, len(items[0]), count, rows), ptx.columns(rows)
+
+
+def record(directory, names, count):
+    """Runs families on the GPU and writes what came out."""
+    gpu = Gpu()
+    for name in names:
+        items, text, columns = source(name, count)
+        number, words = len(items), len(items[0])
+        data = b"".join(w.to_bytes(4, "little") for item in items for w in item)
+        size = sum(width for _, _, width in columns) * number
+        out = gpu.run(text.encode(), name, number // ptx.BLOCK, ptx.BLOCK, data, size)
+        body = [planes(b"".join(w.to_bytes(4, "little") for w in column), 4) for column in zip(*items, strict=True)]
+        at = 0
+        for _, _, width in columns:
+            body.append(planes(out[at:at + width * number], width))
+            at += width * number
+        header = [f"# {gpu.description}", f"items {number}", f"words {words}"]
+        header += [f"column {width} {form} -> {result}" for form, result, width in columns]
+        packed = zlib.compress(b"".join(body), 9)
+        (directory / f"{name}.rec").write_bytes("\n".join(header).encode() + b"\n\n" + packed)
+        print(f"{name}: {len(columns)} columns of {number}, {len(packed)} bytes")
+
+
+def assembled(ptxas, text):
+    """PTX as a cubin for sm_87."""
+    with tempfile.TemporaryDirectory() as place:
+        ptx_file, cubin = Path(place, "kernel.ptx"), Path(place, "kernel.cubin")
+        ptx_file.write_text(text)
+        subprocess.run([ptxas, "-arch=sm_87", "-o", cubin, ptx_file], check=True)
+        return cubin.read_bytes()
+
+
+def compile_(ptxas, directory, names, count):
+    """Writes families as code for the engine."""
+    for name in names:
+        for kernel, lines in kernels(assembled(ptxas, source(name, count)[1])):
+            note = [f"# {kernel} of python/suite/silicon, compiled by ptxas for sm_87", ""]
+            (directory / f"{kernel}.hex").write_text("\n".join(note + lines) + "\n")
+
+
+def main():
+    """See above."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("command", choices=("record", "compile"))
+    parser.add_argument("arguments", nargs="+")
+    parser.add_argument("--items", type=int, help="another number of items than usual")
+    given = parser.parse_args()
+    ptxas = given.arguments.pop(0) if given.command == "compile" else None
+    directory, names = Path(given.arguments[0]), given.arguments[1:] or list(FAMILIES)
+    if given.command == "record":
+        record(directory, names, given.items)
+    else:
+        compile_(ptxas, directory, names, given.items)
+
+
+if __name__ == "__main__":
+    main()
