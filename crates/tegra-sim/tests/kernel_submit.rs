@@ -7,7 +7,6 @@ mod kernel_support;
 use kernel_support::running::*;
 use kernel_support::*;
 use tegra_sim::{Chip, SimConfig};
-use tegrarm_kmd::DeviceMem;
 
 #[test]
 fn rule_1_row_16_a_doorbell_runs_the_ring() {
@@ -141,65 +140,6 @@ fn rule_7_10_kernel_mode_submits_run_and_fence() {
     until("the release after the wait", || memory.read_u32(0) == 77);
     assert_eq!(second, (first.0, first.1 + 1));
     assert_eq!(submit(NVGPU_SUBMIT_GPFIFO_FLAGS_FENCE_WAIT, (5000, 0)), Err(Errno::EINVAL));
-}
-
-/// A kernel-mode channel whose page has a release of 77 to its start, behind an acquire of a word at 64.
-fn kernel_mode(board: &Board) -> (Rig, DeviceMem, [u64; 2]) {
-    let (rig, page) = (board.rig(), board.buffer(4096));
-    let (va, memory) = (map(&rig.space, &page).unwrap(), view(&page.fd, 4096));
-    setup_bind(&rig.channel, &page, &page, |a| (a.flags, a.num_gpfifo_entries) = (0, 8)).unwrap();
-    let operation = |at: usize, va: u64, payload, execute| {
-        for (i, word) in [0x2005_0017, va as u32, (va >> 32) as u32, payload, 0, execute].into_iter().enumerate() {
-            memory.write_u32(at + 4 * i, word);
-        }
-        ((va & !0xfff) + at as u64) | 6 << 42
-    };
-    let entries = [operation(256, va + 64, 5, 0), operation(288, va, 77, 1)];
-    (rig, memory, entries)
-}
-
-fn submit(channel: &File, entries: &[u64], flags: u32, fence: u32) -> Result<u32, Errno> {
-    let mut submit = args::<nvgpu_submit_gpfifo_args>(|a| {
-        (a.gpfifo, a.num_entries, a.flags) = (entries.as_ptr() as u64, entries.len() as u32, flags);
-        a.fence.id = fence;
-    });
-    channel.ioctl(NVGPU_IOCTL_CHANNEL_SUBMIT_GPFIFO, &mut submit).map(|()| submit.fence.id)
-}
-
-fn signalled(fd: i32) -> bool {
-    use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-    // SAFETY: the kernel gave this descriptor, and the test never closes it.
-    let fd = unsafe { std::os::fd::BorrowedFd::borrow_raw(fd) };
-    poll(&mut [PollFd::new(fd, PollFlags::POLLIN)], PollTimeout::ZERO).unwrap() > 0
-}
-
-#[test]
-fn rule_7_10_fences_can_be_files() {
-    let board = Board::new();
-    let (one, memory, entries) = kernel_mode(&board);
-    let (two, other, theirs) = kernel_mode(&board);
-    let (get, wait) = (NVGPU_SUBMIT_GPFIFO_FLAGS_FENCE_GET, NVGPU_SUBMIT_GPFIFO_FLAGS_FENCE_WAIT);
-    let file = NVGPU_SUBMIT_GPFIFO_FLAGS_SYNC_FENCE;
-    let fence = submit(&one.channel, &entries, get | file, 0).unwrap();
-    assert!(!signalled(fence as i32));
-    // The other channel waits for it on the GPU.
-    let mine = [theirs[1]];
-    let after = submit(&two.channel, &mine, wait | get | file, fence).unwrap();
-    assert_eq!(other.read_u32(0), 0);
-    memory.write_u32(64, 5);
-    until("the first fence", || signalled(fence as i32));
-    until("the second fence", || signalled(after as i32));
-    assert_eq!((memory.read_u32(0), other.read_u32(0)), (77, 77));
-    // One that has passed is no wait; what is no fence is EINVAL.
-    submit(&two.channel, &mine, wait | file, fence).unwrap();
-    assert_eq!(submit(&two.channel, &mine, wait | file, two.channel.raw() as u32), Err(Errno::EINVAL));
-    assert_eq!(submit(&two.channel, &mine, wait | file, 9999), Err(Errno::EINVAL));
-    // The end of a channel lets its fences pass.
-    memory.write_u32(64, 0);
-    let last = submit(&one.channel, &entries, get | file, 0).unwrap();
-    assert!(!signalled(last as i32));
-    drop(one);
-    assert!(signalled(last as i32));
 }
 
 /// What a descriptor is ready for.

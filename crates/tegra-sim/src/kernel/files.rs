@@ -40,7 +40,7 @@ pub(super) enum Object {
     Event {
         _keeps: Arc<EventFd>,
     },
-    /// A fence: pollable, takes no ioctl of ours.
+    /// A fence: pollable.
     SyncFile(Arc<SyncFile>),
     /// `/dev/nvgpu/igpu0/power`: takes writes only.
     Power,
@@ -60,8 +60,9 @@ impl Object {
             Object::Sched(_) => Node::Sched,
             Object::Nvsched(_) => Node::Nvsched,
             Object::Ctxsw(_) => Node::Ctxsw,
+            Object::SyncFile(_) => Node::SyncFile,
             Object::Dmabuf(_) => Node::Dmabuf,
-            Object::Event { .. } | Object::SyncFile(_) | Object::Power | Object::Domain(_) => return None,
+            Object::Event { .. } | Object::Power | Object::Domain(_) => return None,
         })
     }
 }

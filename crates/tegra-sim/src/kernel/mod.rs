@@ -147,9 +147,8 @@ impl Kernel {
             Object::Sched(sched) => sched::TABLE.run(&call, &sched, request, arg),
             Object::Nvsched(nvsched) => nvsched::TABLE.run(&call, &nvsched, request, arg),
             Object::Ctxsw(ctxsw) => ctxsw::TABLE.run(&call, &ctxsw, request, arg),
-            Object::Dmabuf(_) | Object::Event { .. } | Object::SyncFile(_) | Object::Power | Object::Domain(_) => {
-                Err(Errno::ENOTTY)
-            }
+            Object::SyncFile(fence) => fence.ioctl(&call, request, arg),
+            Object::Dmabuf(_) | Object::Event { .. } | Object::Power | Object::Domain(_) => Err(Errno::ENOTTY),
         }
     }
 

@@ -70,7 +70,7 @@ const PATH_CALLS: &[(i64, PathArg, Action)] = &[
 ];
 
 /// Ioctl magics of the nodes; the fd decides in the end (TTY ioctls share `T`).
-const MAGICS: &[u8] = b"NGATHDPSC";
+const MAGICS: &[u8] = b"NGATHDPSCF>";
 
 /// Terminal requests with a Tegra magic that programs make on anything (`isatty`, the window's size): a node has
 /// nothing else to say than the host has.

@@ -47,11 +47,16 @@ pub(super) fn submit_gpfifo(call: &Call<'_>, channel: &Arc<Channel>, args: &mut 
     let mut list = Vec::new();
     let awaited = match as_files {
         true if before => SyncFile::pending(call, args.fence.id.cast_signed())?,
-        false if before => Some(args.fence),
-        _ => None,
+        false if before => vec![args.fence],
+        _ => vec![],
     };
-    if let Some(fence) = awaited {
-        list.push(fences.wait(call, &space, put, fence)?);
+    // A merged fence takes an entry for each of its points.
+    if args.num_entries + awaited.len() as u32 + u32::from(after) > (get + entries - put - 1) % entries {
+        return Err(Errno::EAGAIN.into());
+    }
+    for fence in awaited {
+        let slot = (put + list.len() as u32) % entries;
+        list.push(fences.wait(call, &space, slot, fence)?);
     }
     list.extend(theirs);
     if after {

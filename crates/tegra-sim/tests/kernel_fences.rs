@@ -1,0 +1,180 @@
+//! Fences as files: what a submit gives and takes (nvgpu-rules §7.10), and Linux's own ioctls of such files.
+
+#![allow(unsafe_code)] // descriptors in structures
+
+mod kernel_support;
+
+use kernel_support::running::*;
+use kernel_support::*;
+use std::os::fd::BorrowedFd;
+use tegrarm_abi::sync_file::*;
+use tegrarm_kmd::DeviceMem;
+
+/// A kernel-mode channel whose page has a release of 77 to its start, behind an acquire of a word at 64.
+fn kernel_mode(board: &Board) -> (Rig, DeviceMem, [u64; 2]) {
+    let (rig, page) = (board.rig(), board.buffer(4096));
+    let (va, memory) = (map(&rig.space, &page).unwrap(), view(&page.fd, 4096));
+    setup_bind(&rig.channel, &page, &page, |a| (a.flags, a.num_gpfifo_entries) = (0, 8)).unwrap();
+    let operation = |at: usize, va: u64, payload, execute| {
+        for (i, word) in [0x2005_0017, va as u32, (va >> 32) as u32, payload, 0, execute].into_iter().enumerate() {
+            memory.write_u32(at + 4 * i, word);
+        }
+        ((va & !0xfff) + at as u64) | 6 << 42
+    };
+    let entries = [operation(256, va + 64, 5, 0), operation(288, va, 77, 1)];
+    (rig, memory, entries)
+}
+
+fn submit(channel: &File, entries: &[u64], flags: u32, fence: u32) -> Result<u32, Errno> {
+    let mut submit = args::<nvgpu_submit_gpfifo_args>(|a| {
+        (a.gpfifo, a.num_entries, a.flags) = (entries.as_ptr() as u64, entries.len() as u32, flags);
+        a.fence.id = fence;
+    });
+    channel.ioctl(NVGPU_IOCTL_CHANNEL_SUBMIT_GPFIFO, &mut submit).map(|()| submit.fence.id)
+}
+
+fn signalled(fd: i32) -> bool {
+    use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+    // SAFETY: the kernel gave this descriptor, and the test never closes it.
+    let fd = unsafe { std::os::fd::BorrowedFd::borrow_raw(fd) };
+    poll(&mut [PollFd::new(fd, PollFlags::POLLIN)], PollTimeout::ZERO).unwrap() > 0
+}
+
+#[test]
+fn rule_7_10_fences_can_be_files() {
+    let board = Board::new();
+    let (one, memory, entries) = kernel_mode(&board);
+    let (two, other, theirs) = kernel_mode(&board);
+    let (get, wait) = (NVGPU_SUBMIT_GPFIFO_FLAGS_FENCE_GET, NVGPU_SUBMIT_GPFIFO_FLAGS_FENCE_WAIT);
+    let file = NVGPU_SUBMIT_GPFIFO_FLAGS_SYNC_FENCE;
+    let fence = submit(&one.channel, &entries, get | file, 0).unwrap();
+    assert!(!signalled(fence as i32));
+    // The other channel waits for it on the GPU.
+    let mine = [theirs[1]];
+    let after = submit(&two.channel, &mine, wait | get | file, fence).unwrap();
+    assert_eq!(other.read_u32(0), 0);
+    memory.write_u32(64, 5);
+    until("the first fence", || signalled(fence as i32));
+    until("the second fence", || signalled(after as i32));
+    assert_eq!((memory.read_u32(0), other.read_u32(0)), (77, 77));
+    // One that has passed is no wait; what is no fence is EINVAL.
+    submit(&two.channel, &mine, wait | file, fence).unwrap();
+    assert_eq!(submit(&two.channel, &mine, wait | file, two.channel.raw() as u32), Err(Errno::EINVAL));
+    assert_eq!(submit(&two.channel, &mine, wait | file, 9999), Err(Errno::EINVAL));
+    // The end of a channel lets its fences pass.
+    memory.write_u32(64, 0);
+    let last = submit(&one.channel, &entries, get | file, 0).unwrap();
+    assert!(!signalled(last as i32));
+    drop(one);
+    assert!(signalled(last as i32));
+}
+
+fn ioctl<T: AbiStruct>(board: &Board, fd: i32, request: u32, args: &mut T) -> Result<i32, Errno> {
+    // SAFETY: the kernel gave this descriptor, and the test never closes it.
+    let fd = unsafe { BorrowedFd::borrow_raw(fd) };
+    board.kmd.ioctl(fd, Node::SyncFile, request, Arg::Bytes(args.as_mut_bytes()))
+}
+
+fn named(name: &str) -> [u8; 32] {
+    let mut bytes = [0; 32];
+    bytes[..name.len()].copy_from_slice(name.as_bytes());
+    bytes
+}
+
+fn text(bytes: &[u8]) -> &str {
+    std::str::from_utf8(bytes).unwrap().trim_end_matches('\0')
+}
+
+fn merge(board: &Board, fd: i32, other: i32, name: &str) -> Result<i32, Errno> {
+    let mut merge = args::<sync_merge_data>(|a| (a.name, a.fd2) = (named(name), other));
+    ioctl(board, fd, SYNC_IOC_MERGE, &mut merge).map(|_| merge.fence)
+}
+
+/// State and fences of a file; its name.
+fn info(board: &Board, fd: i32, room: usize) -> Result<(String, i32, u32, Vec<sync_fence_info>), Errno> {
+    let mut list = vec![sync_fence_info::new_zeroed(); room];
+    let mut info = args::<sync_file_info>(|a| {
+        (a.num_fences, a.sync_fence_info) = (room as u32, if room > 0 { list.as_mut_ptr() as u64 } else { 8 });
+    });
+    ioctl(board, fd, SYNC_IOC_FILE_INFO, &mut info)?;
+    list.truncate(info.num_fences as usize);
+    Ok((text(&info.name).to_owned(), info.status, info.num_fences, list))
+}
+
+#[test]
+fn rule_7_10_a_fences_file_tells_its_state() {
+    let board = Board::new();
+    let (rig, memory, entries) = kernel_mode(&board);
+    let flags = NVGPU_SUBMIT_GPFIFO_FLAGS_FENCE_GET | NVGPU_SUBMIT_GPFIFO_FLAGS_SYNC_FENCE;
+    let fence = submit(&rig.channel, &entries, flags, 0).unwrap() as i32;
+    let (name, status, count, _) = info(&board, fence, 0).unwrap();
+    assert!(name.starts_with("host1x-syncpoint") && name.ends_with("-0"), "{name}");
+    assert_eq!((status, count), (0, 1));
+    let (_, status, _, list) = info(&board, fence, 2).unwrap();
+    assert_eq!((text(&list[0].obj_name), text(&list[0].driver_name)), ("syncpoint", "host1x"));
+    assert_eq!((status, list.len(), list[0].status, list[0].timestamp_ns), (0, 1, 0, 0));
+    memory.write_u32(64, 5);
+    until("the fence", || signalled(fence));
+    let (_, status, _, list) = info(&board, fence, 1).unwrap();
+    assert_eq!((status, list[0].status), (1, 1));
+    assert_ne!(list[0].timestamp_ns, 0, "when it passed");
+    assert_eq!(info(&board, fence, 1).unwrap().3[0].timestamp_ns, list[0].timestamp_ns);
+}
+
+#[test]
+fn rule_7_10_merged_fences_pass_together() {
+    let board = Board::new();
+    let (one, memory, entries) = kernel_mode(&board);
+    let (two, other, theirs) = kernel_mode(&board);
+    let (three, last, mine) = kernel_mode(&board);
+    let (get, wait) = (NVGPU_SUBMIT_GPFIFO_FLAGS_FENCE_GET, NVGPU_SUBMIT_GPFIFO_FLAGS_FENCE_WAIT);
+    let file = NVGPU_SUBMIT_GPFIFO_FLAGS_SYNC_FENCE;
+    let a = submit(&one.channel, &entries, get | file, 0).unwrap() as i32;
+    let b = submit(&two.channel, &theirs, get | file, 0).unwrap() as i32;
+    let both = merge(&board, a, b, "both").unwrap();
+    let same = merge(&board, both, a, "").unwrap();
+    assert_eq!(info(&board, both, 0).map(|i| (i.0, i.1, i.2)), Ok(("both".to_owned(), 0, 2)));
+    let unnamed = info(&board, same, 0).unwrap();
+    assert!(unnamed.0.starts_with("dma_fence_array-unbound"), "{}", unnamed.0);
+    assert_eq!(unnamed.2, 2, "each fence once");
+    // A third channel waits for both on the GPU.
+    let after = submit(&three.channel, &mine[1..], wait | get | file, both as u32).unwrap() as i32;
+    memory.write_u32(64, 5);
+    until("the first fence", || signalled(a));
+    assert_eq!(info(&board, both, 2).map(|i| (i.1, i.3[0].status, i.3[1].status)), Ok((0, 1, 0)));
+    assert!(!signalled(both) && !signalled(after));
+    other.write_u32(64, 5);
+    until("the fence behind both", || signalled(after));
+    assert!(signalled(both) && signalled(same));
+    assert_eq!(last.read_u32(0), 77);
+    // What has passed merges into one.
+    let passed = merge(&board, a, b, "passed").unwrap();
+    assert_eq!(info(&board, passed, 0).map(|i| (i.1, i.2)), Ok((1, 1)));
+    assert!(signalled(passed));
+}
+
+#[test]
+fn rule_7_10_a_fences_file_checks_its_arguments() {
+    let board = Board::new();
+    let (rig, _memory, entries) = kernel_mode(&board);
+    let flags = NVGPU_SUBMIT_GPFIFO_FLAGS_FENCE_GET | NVGPU_SUBMIT_GPFIFO_FLAGS_SYNC_FENCE;
+    let a = submit(&rig.channel, &entries, flags, 0).unwrap() as i32;
+    let b = submit(&rig.channel, &entries, flags, 0).unwrap() as i32;
+    assert_eq!(
+        (merge(&board, a, -1, ""), merge(&board, a, rig.tsg.raw(), "")),
+        (Err(Errno::ENOENT), Err(Errno::ENOENT))
+    );
+    for (flags, pad) in [(1, 0), (0, 1)] {
+        let mut merge = args::<sync_merge_data>(|m| (m.fd2, m.flags, m.pad) = (b, flags, pad));
+        assert_eq!(ioctl(&board, a, SYNC_IOC_MERGE, &mut merge), Err(Errno::EINVAL));
+        let mut info = args::<sync_file_info>(|i| (i.flags, i.pad) = (flags, pad));
+        assert_eq!(ioctl(&board, a, SYNC_IOC_FILE_INFO, &mut info), Err(Errno::EINVAL));
+    }
+    let both = merge(&board, a, b, &"a name of more than the thirty-one bytes"[..32]).unwrap();
+    assert_eq!(info(&board, both, 0).map(|i| (i.0.len(), i.2)), Ok((31, 2)));
+    assert_eq!(info(&board, both, 1).err(), Some(Errno::EINVAL));
+    let mut nowhere = args::<sync_file_info>(|i| (i.num_fences, i.sync_fence_info) = (2, 8));
+    assert_eq!(ioctl(&board, both, SYNC_IOC_FILE_INFO, &mut nowhere), Err(Errno::EFAULT));
+    assert_eq!(ioctl(&board, both, 0xc030_3e02, &mut nowhere), Err(Errno::ENOTTY));
+    assert_eq!(ioctl(&board, both, NVGPU_IOCTL_CHANNEL_GET_TIMEDOUT, &mut nowhere), Err(Errno::ENOTTY));
+}
