@@ -11,7 +11,12 @@ use tegrarm_kmd::{Arg, Errno, Kmd, Mapping, Node, Placement, Prot};
 
 /// Boots a board: a kernel and its GPU.
 pub fn boot(config: SimConfig) -> (Arc<Kernel>, Arc<Gpu>) {
-    let gpu = Gpu::new(GpuConfig { sm_count: Kernel::sm_count(&config), step: config.step, ..GpuConfig::default() });
+    let gpu = Gpu::new(GpuConfig {
+        sm_count: Kernel::sm_count(&config),
+        step: config.step,
+        recovers_always: config.l4t.is_r35(),
+        ..GpuConfig::default()
+    });
     Stats::watch_if_asked(&gpu);
     (Kernel::new(config, gpu.clone()), gpu)
 }

@@ -1,5 +1,5 @@
-//! The table of rules in `docs/simulator.md` and the tests hold each other: every rule has a test named by it, every such
-//! test belongs to a rule that is listed, and every difference a rule points at is described.
+//! The tables of rules and sections in `docs/simulator.md` and the tests hold each other: each has a test named by it, every
+//! such test belongs to one that is listed, and every difference is described and pointed at.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -22,33 +22,59 @@ fn rows(text: &str, head: &str) -> Vec<Vec<String>> {
 
 /// Names of the tests in the files whose names begin with one of `prefixes`.
 fn tests(prefixes: &[&str]) -> BTreeSet<String> {
-    let files = fs::read_dir(here("tests")).unwrap().map(|e| e.unwrap().path());
+    tests_in("", prefixes)
+}
+
+/// The same in a directory below.
+fn tests_in(directory: &str, prefixes: &[&str]) -> BTreeSet<String> {
+    let files = fs::read_dir(here("tests").join(directory)).unwrap().map(|e| e.unwrap().path());
     let named = |p: &Path| prefixes.iter().any(|prefix| p.file_name().unwrap().to_str().unwrap().starts_with(prefix));
     let sources = files.filter(|p| p.is_file() && named(p)).map(|p| fs::read_to_string(p).unwrap());
     let names = |source: String| {
-        source.lines().filter_map(|l| Some(l.strip_prefix("fn ")?.split('(').next()?.to_owned())).collect::<Vec<_>>()
+        source
+            .lines()
+            .filter_map(|l| Some(l.trim_start().strip_prefix("fn ")?.split('(').next()?.to_owned()))
+            .collect::<Vec<_>>()
     };
     sources.flat_map(names).collect()
 }
 
 #[test]
 fn every_rule_has_a_test_and_every_test_a_rule() {
-    let text = documentation();
-    let rules: BTreeSet<String> = rows(&text, "| rule |").into_iter().map(|row| row[0].replace('.', "_")).collect();
+    let rules = numbers(&documentation(), "| rule |");
     assert!(rules.len() > 45, "{rules:?}");
-    let tests = tests(&["kernel_", "observed"]);
-    // `rule_7_1_small…` belongs to 7.1 and not to 7, `rule_7_10_…` to 7.10: the longest rule that fits.
-    let rule_of = |test: &str| {
-        let rest = test.strip_prefix("rule_")?;
-        rules.iter().filter(|rule| rest.starts_with(&format!("{rule}_"))).max_by_key(|rule| rule.len()).cloned()
-    };
-    let stray: Vec<&String> = tests.iter().filter(|t| t.starts_with("rule_") && rule_of(t).is_none()).collect();
-    assert!(stray.is_empty(), "tests of rules that are not listed: {stray:?}");
-    let tested: BTreeSet<String> = tests.iter().filter_map(|t| rule_of(t)).collect();
-    // Needs a GPU that runs in time, not a kernel alone.
-    let elsewhere = BTreeSet::from(["8_6".to_owned()]);
-    let untested: Vec<&String> = rules.difference(&tested).filter(|rule| !elsewhere.contains(*rule)).collect();
-    assert!(untested.is_empty(), "rules without a test: {untested:?}");
+    // 8.6 needs a GPU that runs in time, not a kernel alone.
+    hold_together("rule_", &rules, &tests(&["kernel_", "observed"]), &["8_6"]);
+}
+
+/// The longest of `numbers` that the rest of a test's name, behind its prefix, begins with: `rule_7_1_small…` belongs to 7.1
+/// and not to 7, `rule_7_10_…` to 7.10.
+fn number_of(test: &str, prefix: &str, numbers: &BTreeSet<String>) -> Option<String> {
+    let rest = test.strip_prefix(prefix)?;
+    let fits = numbers.iter().filter(|number| rest.starts_with(&format!("{number}_")));
+    fits.max_by_key(|number| number.len()).cloned()
+}
+
+/// Every number has a test named by it, and every test with the prefix a number. `elsewhere` are tested under other names.
+fn hold_together(prefix: &str, numbers: &BTreeSet<String>, tests: &BTreeSet<String>, elsewhere: &[&str]) {
+    let number = |test: &String| number_of(test, prefix, numbers);
+    let stray: Vec<&String> = tests.iter().filter(|t| t.starts_with(prefix) && number(t).is_none()).collect();
+    assert!(stray.is_empty(), "tests of numbers that are not listed: {stray:?}");
+    let tested: BTreeSet<String> = tests.iter().filter_map(number).collect();
+    let untested: Vec<&String> = numbers.difference(&tested).filter(|n| !elsewhere.contains(&n.as_str())).collect();
+    assert!(untested.is_empty(), "without a test: {untested:?}");
+}
+
+fn numbers(text: &str, head: &str) -> BTreeSet<String> {
+    rows(text, head).into_iter().map(|row| row[0].replace('.', "_")).collect()
+}
+
+#[test]
+fn every_section_has_a_test_and_every_test_a_section() {
+    let sections = numbers(&documentation(), "| section |");
+    assert!(sections.len() > 35, "{sections:?}");
+    let tests = ["gpu_front_end", "sm"].into_iter().flat_map(|directory| tests_in(directory, &[""])).collect();
+    hold_together("section_", &sections, &tests, &[]);
 }
 
 #[test]
@@ -77,9 +103,13 @@ fn every_difference_is_described_and_numbered_once() {
         .collect();
     let unique: BTreeSet<&String> = described.iter().collect();
     assert_eq!(unique.len(), described.len(), "a number is used twice: {described:?}");
-    for row in rows(&text, "| rule |") {
-        for id in row[2].split(", ").filter(|id| !id.is_empty()) {
-            assert!(unique.contains(&id.to_owned()), "rule {}: {id} is not described", row[0]);
-        }
-    }
+    let tables = rows(&text, "| rule |").into_iter().chain(rows(&text, "| section |"));
+    let pointed: BTreeSet<String> = tables
+        .flat_map(|row| row[2].split(", ").filter(|id| !id.is_empty()).map(str::to_owned).collect::<Vec<_>>())
+        .collect();
+    let missing: Vec<&String> = pointed.iter().filter(|id| !unique.contains(id)).collect();
+    assert!(missing.is_empty(), "not described: {missing:?}");
+    // Those of the supervisor stand for themselves.
+    let lonely: Vec<_> = unique.iter().filter(|id| !id.starts_with("OOP") && !pointed.contains(**id)).collect();
+    assert!(lonely.is_empty(), "no rule and no section points at {lonely:?}");
 }

@@ -5,7 +5,7 @@ use super::fault;
 use super::pbdma::Pbdma;
 use super::trace::{Event, Trace};
 use super::{GpuConfig, engine::Engine};
-use crate::kernel::hw::{Fault, HwChannel};
+use crate::kernel::hw::{Awakening, Fault, HwChannel};
 use crate::mm::{MmuFault, PageTable};
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -66,6 +66,8 @@ pub(crate) struct Channel {
     pub(crate) hw: Arc<HwChannel>,
     /// A doorbell named it (or one near it) since its last turn.
     pub(crate) rung: AtomicBool,
+    /// It has work that no doorbell need announce again.
+    pub(crate) busy: AtomicBool,
     pub(crate) stop: Stop,
     /// Held by whoever runs the channel.
     pub(crate) pbdma: Mutex<Pbdma>,
@@ -74,7 +76,12 @@ pub(crate) struct Channel {
 impl Channel {
     pub(crate) fn new(hw: Arc<HwChannel>) -> Channel {
         let pbdma = Mutex::new(Pbdma::new(context(&hw)));
-        Channel { hw, rung: AtomicBool::new(false), stop: Stop::default(), pbdma }
+        Channel { hw, rung: AtomicBool::new(false), busy: AtomicBool::new(false), stop: Stop::default(), pbdma }
+    }
+
+    /// Whether a turn could find anything to do.
+    pub(crate) fn awake(&self) -> bool {
+        self.rung.load(Ordering::Acquire) || self.busy.load(Ordering::Acquire) || self.stop.requested()
     }
 
     /// Whether host may run it now.
@@ -118,9 +125,24 @@ impl Turn<'_> {
         move |f| fault::mmu(self.hw(), client, f)
     }
 
-    /// A non-stall interrupt.
-    pub(crate) fn non_stall(&self) {
-        self.hw().tsg.awaken();
+    /// A PBDMA interrupt. `Ok`: the kernel does nothing about it but log it.
+    pub(crate) fn interrupt(&self, intr: fault::Interrupt, what: impl std::fmt::Display) -> Result<(), Fault> {
+        let fault = fault::pbdma(self.hw(), intr, what);
+        if intr.recovered || self.config.recovers_always {
+            return Err(fault);
+        }
+        self.log(fault.text);
+        Ok(())
+    }
+
+    /// A line of the kernel log that is not a fault.
+    pub(crate) fn log(&self, text: String) {
+        self.trace.log(self.hw().id, self.hw().tsg.id, text);
+    }
+
+    /// An interrupt that is not an error.
+    pub(crate) fn awaken(&self, awakening: Awakening) {
+        self.hw().tsg.awaken(awakening);
         self.trace.emit(|| Event::NonStall { channel: self.hw().id, tsg: self.hw().tsg.id });
     }
 

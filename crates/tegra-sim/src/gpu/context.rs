@@ -10,6 +10,8 @@ use tegrarm_abi::methods::copy::*;
 #[derive(Debug)]
 pub struct GrContext {
     pub(crate) compute: Registers,
+    /// Of class A140.
+    pub(crate) inline_class: Registers,
     pub(crate) copy: Registers,
     /// Inline-to-memory of the compute class and of class A140.
     pub(crate) inline: [Inline; 2],
@@ -20,8 +22,9 @@ impl Default for GrContext {
     fn default() -> GrContext {
         let mut context = GrContext {
             compute: Registers(vec![0; 0x4000 / 4]),
+            inline_class: Registers(vec![0; 0x1600 / 4]),
             copy: Registers(vec![0; 0x1200 / 4]),
-            inline: Default::default(),
+            inline: [Inline::of_compute(), Inline::of_a140()],
             sked: Sked::default(),
         };
         // Conditional execution is off until somebody asks for it.

@@ -146,6 +146,9 @@ impl Core {
     }
 
     fn turn(&self, channel: &Channel) -> bool {
+        if !channel.awake() {
+            return false;
+        }
         let Some(mut pbdma) = channel.pbdma.try_lock() else { return false };
         let interrupts = &channel.hw.tsg.interrupts;
         let progress = channel.runnable() && {

@@ -52,6 +52,8 @@ pub struct GpuConfig {
     pub step: bool,
     /// Warp instructions a grid may issue before it counts as hung.
     pub budget: u64,
+    /// The kernel recovers from every PBDMA interrupt, as that of r35 does. That of r36 only logs some of them.
+    pub recovers_always: bool,
 }
 
 impl Default for GpuConfig {
@@ -60,6 +62,7 @@ impl Default for GpuConfig {
             sm_count: 16,
             step: std::env::var_os("TEGRARM_SIM_STEP").is_some_and(|v| v == "1"),
             budget: Limits::default().budget,
+            recovers_always: false,
         }
     }
 }
@@ -95,7 +98,7 @@ impl Gpu {
         self.core.trace.observe(observer);
     }
 
-    /// The latest faults, worded as the kernel log would, oldest first.
+    /// The latest faults and logged interrupts, worded as the kernel log would, oldest first.
     pub fn faults(&self) -> Vec<String> {
         self.core.trace.lines()
     }

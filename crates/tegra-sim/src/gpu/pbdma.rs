@@ -5,7 +5,7 @@ use super::compute::{self, Launches};
 use super::context::GrContext;
 use super::copy::{self, Transfer};
 use super::crc::Crc;
-use super::fault::{self, GPCRC, GPENTRY, GPPTR, PBCRC, PBENTRY, PBSEG};
+use super::fault::{self, DEVICE, GPCRC, GPENTRY, GPPTR, PBCRC, PBENTRY, PBSEG};
 use super::host::Host;
 use super::mem::{Accessor, Words};
 use super::trace::Event;
@@ -19,8 +19,12 @@ use tegrarm_abi::rm::usermode::AmpereAControlGPFifo as Userd;
 
 /// One past the highest address host can form.
 const VA_END: u64 = 1 << 40;
+/// Methods below this offset are host's, on any subchannel.
+const HOST_METHODS: u32 = 0x100;
 /// Subdevice id nvgpu programs into every channel: all bits, so any non-zero mask selects it.
 const SUBDEVICE: u32 = 0xfff;
+/// Bit 31 of TopLevelGetHi: there was a segment of the main level.
+const TOP_LEVEL_GET_VALID: u64 = 1 << 63;
 /// Words fetched at a time.
 const FETCH: usize = 64;
 /// Work units of one turn: about a millisecond of host methods.
@@ -34,6 +38,14 @@ pub(crate) enum Flow {
     Yield,
     /// Not executed: offer it again. `true` when part of its work was done.
     Again(bool),
+    /// Not executed, and never will be.
+    Halt,
+}
+
+impl Flow {
+    fn executed(&self) -> bool {
+        matches!(self, Flow::Done | Flow::Yield)
+    }
 }
 
 /// A method sequence whose data is still to come. Survives the end of a segment.
@@ -61,6 +73,8 @@ struct Segment {
     words: u32,
     next: u32,
     subroutine: bool,
+    /// Fetched only because the subdevice was selected.
+    conditional: bool,
     fetched: [u32; FETCH],
     /// First and one past the last word held in `fetched`.
     window: (u32, u32),
@@ -70,14 +84,16 @@ struct Segment {
 pub(crate) struct Pbdma {
     /// A doorbell announced work that is not finished.
     active: bool,
+    /// A method raised an interrupt that the kernel does not act on, and would raise it again and again.
+    halted: bool,
     put: u32,
     segment: Option<Segment>,
     sequence: Option<Sequence>,
     /// Last segment, for PB_CRC.
     last: Option<(u64, u32)>,
     ring_crc: Crc,
-    /// Pushbuffer position of the main level.
-    top_level: u64,
+    /// Pushbuffer position of the main level, once there was one.
+    top_level: Option<u64>,
     mask: u32,
     stored_mask: u32,
     left: i64,
@@ -93,12 +109,13 @@ impl Pbdma {
     pub(crate) fn new(context: Arc<Mutex<GrContext>>) -> Pbdma {
         Pbdma {
             active: false,
+            halted: false,
             put: 0,
             segment: None,
             sequence: None,
             last: None,
             ring_crc: Crc::default(),
-            top_level: 0,
+            top_level: None,
             mask: SUBDEVICE,
             stored_mask: SUBDEVICE,
             left: 0,
@@ -119,10 +136,20 @@ impl Pbdma {
         self.left.max(0) as u64
     }
 
-    /// Runs the channel until it is idle, blocked, or its turn is over. True when anything was consumed or moved.
+    /// Gives the channel a turn, and writes back what USERD shows of it. True when anything was consumed or moved.
     pub(crate) fn turn(&mut self, turn: &Turn<'_>) -> Result<bool, Fault> {
+        let progress = self.run(turn);
+        turn.channel.busy.store(self.active, Ordering::Release);
+        if !matches!(progress, Ok(false)) {
+            self.write_back(turn);
+        }
+        progress
+    }
+
+    /// Runs the channel until it is idle, blocked, or its turn is over.
+    fn run(&mut self, turn: &Turn<'_>) -> Result<bool, Fault> {
         if turn.channel.rung.swap(false, Ordering::AcqRel) {
-            self.active = true;
+            self.active = !self.halted;
             self.put = Words(&turn.hw().userd).load_u32(offset_of!(Userd, GPPut));
         }
         let mut progress = false;
@@ -138,6 +165,10 @@ impl Pbdma {
                 Flow::Done => progress = true,
                 Flow::Yield => return Ok(true),
                 Flow::Again(moved) => return Ok(progress || moved),
+                Flow::Halt => {
+                    (self.active, self.halted) = (false, true);
+                    return Ok(true);
+                }
             }
         }
         Ok(progress)
@@ -152,17 +183,12 @@ impl Pbdma {
             self.put = Words(&hw.userd).load_u32(offset_of!(Userd, GPPut));
         }
         if self.put >= hw.entries {
-            return Err(fault::pbdma(
-                hw,
-                GPPTR,
-                format_args!(
-                    "GP_PUT {} of a ring with {} entries; GP_PUT counts modulo the ring",
-                    self.put, hw.entries
-                ),
-            ));
+            let what =
+                format!("GP_PUT {} of a ring with {} entries; GP_PUT counts modulo the ring", self.put, hw.entries);
+            // The next doorbell looks at the pointer again.
+            return turn.interrupt(GPPTR, what).map(|()| false);
         }
         if get == self.put {
-            self.publish_idle(turn);
             return Ok(false);
         }
         let entry = Words(&hw.ring).load_u64(get as usize * NVC56F_GP_ENTRY__SIZE as usize);
@@ -184,51 +210,47 @@ impl Pbdma {
             | u64::from(NVC56F_GP_ENTRY1_GET_HI.of(high)) << 32;
         if va + 4 * u64::from(words) >= VA_END {
             let what = format!("segment {va:#x} of {words} words reaches the end of the 40-bit address space");
-            return Err(fault::pbdma(turn.hw(), GPENTRY, what));
+            return self.drop_entry(turn, what);
         }
-        if NVC56F_GP_ENTRY0_FETCH.of(low) == NVC56F_GP_ENTRY0_FETCH_CONDITIONAL {
-            if let Some(s) = self.sequence {
-                let what =
-                    format!("conditional segment {va:#x} begins inside a sequence with {} words to come", s.left);
-                return Err(fault::pbdma(turn.hw(), PBSEG, what));
-            }
-            if self.mask & SUBDEVICE == 0 {
-                return Ok(());
-            }
+        let conditional = NVC56F_GP_ENTRY0_FETCH.of(low) == NVC56F_GP_ENTRY0_FETCH_CONDITIONAL;
+        if conditional && self.mask & SUBDEVICE == 0 {
+            return Ok(());
+        }
+        if let Some(s) = self.sequence.filter(|_| conditional) {
+            let what = format!("conditional segment {va:#x} begins inside a sequence with {} words to come", s.left);
+            turn.interrupt(PBSEG, what)?;
         }
         // SYNC asks to wait for all earlier segments before the fetch: segments are executed one by one anyway.
         let subroutine = NVC56F_GP_ENTRY1_LEVEL.of(high) == NVC56F_GP_ENTRY1_LEVEL_SUBROUTINE;
         self.last = Some((va, words));
-        self.segment = Some(Segment { va, words, next: 0, subroutine, fetched: [0; FETCH], window: (0, 0) });
+        self.segment =
+            Some(Segment { va, words, next: 0, subroutine, conditional, fetched: [0; FETCH], window: (0, 0) });
         Ok(())
     }
 
+    /// An invalid entry: the interrupt, and the entry is dropped.
+    fn drop_entry(&mut self, turn: &Turn<'_>, what: String) -> Result<(), Fault> {
+        self.ring_crc = Crc::default();
+        turn.interrupt(GPENTRY, what)
+    }
+
     fn control(&mut self, turn: &Turn<'_>, operand: u32, opcode: u32) -> Result<(), Fault> {
-        let hw = turn.hw();
         match opcode {
             NVC56F_GP_ENTRY1_OPCODE_NOP => {}
             NVC56F_GP_ENTRY1_OPCODE_GP_CRC => {
                 let have = std::mem::take(&mut self.ring_crc).value();
                 if have != operand {
-                    return Err(fault::pbdma(
-                        hw,
-                        GPCRC,
-                        format_args!("entries give {have:#010x}, asked for {operand:#010x}"),
-                    ));
+                    turn.interrupt(GPCRC, format_args!("entries give {have:#010x}, asked for {operand:#010x}"))?;
                 }
             }
             NVC56F_GP_ENTRY1_OPCODE_PB_CRC => {
                 let have = self.segment_crc(turn)?;
                 self.spend(self.last.map_or(0, |(_, words)| u64::from(words) / 8));
                 if have != operand {
-                    return Err(fault::pbdma(
-                        hw,
-                        PBCRC,
-                        format_args!("segment gives {have:#010x}, asked for {operand:#010x}"),
-                    ));
+                    turn.interrupt(PBCRC, format_args!("segment gives {have:#010x}, asked for {operand:#010x}"))?;
                 }
             }
-            _ => return Err(fault::pbdma(hw, GPENTRY, format_args!("control entry with opcode {opcode:#x}"))),
+            _ => return self.drop_entry(turn, format!("control entry with opcode {opcode:#x}")),
         }
         Ok(())
     }
@@ -253,15 +275,22 @@ impl Pbdma {
         Ok(crc.value())
     }
 
-    /// USERD words that hardware updates when a channel goes idle.
-    fn publish_idle(&self, turn: &Turn<'_>) {
-        let userd = Words(&turn.hw().userd);
-        let at = self.last.map_or(0, |(va, words)| va + 4 * u64::from(words));
+    /// USERD words that hardware updates when a channel goes idle or is switched out.
+    fn write_back(&self, turn: &Turn<'_>) {
+        let end = |va: u64, words: u32| va + 4 * u64::from(words);
+        let put = self.last.map_or(0, |(va, words)| end(va, words));
+        let get = self.segment.as_ref().map_or(put, |s| end(s.va, s.next));
+        let top = match &self.segment {
+            Some(s) if !s.subroutine => Some(get),
+            _ => self.top_level,
+        };
+        let top = top.map_or(0, |va| va | TOP_LEVEL_GET_VALID);
         let pairs = [
-            (offset_of!(Userd, Put), offset_of!(Userd, PutHi), at),
-            (offset_of!(Userd, Get), offset_of!(Userd, GetHi), at),
-            (offset_of!(Userd, TopLevelGet), offset_of!(Userd, TopLevelGetHi), self.top_level),
+            (offset_of!(Userd, Put), offset_of!(Userd, PutHi), put),
+            (offset_of!(Userd, Get), offset_of!(Userd, GetHi), get),
+            (offset_of!(Userd, TopLevelGet), offset_of!(Userd, TopLevelGetHi), top),
         ];
+        let userd = Words(&turn.hw().userd);
         for (low, high, value) in pairs {
             userd.store_u32(low, value as u32);
             userd.store_u32(high, (value >> 32) as u32);
@@ -273,7 +302,7 @@ impl Pbdma {
         let Some(segment) = &mut self.segment else { return Ok(Flow::Done) };
         if segment.next == segment.words {
             if !segment.subroutine {
-                self.top_level = segment.va + 4 * u64::from(segment.words);
+                self.top_level = Some(segment.va + 4 * u64::from(segment.words));
             }
             self.segment = None;
             return Ok(Flow::Done);
@@ -283,7 +312,7 @@ impl Pbdma {
             Some(sequence) => self.data(turn, sequence, word)?,
             None => self.header(turn, word)?,
         };
-        if !matches!(flow, Flow::Again(_))
+        if flow.executed()
             && let Some(segment) = &mut self.segment
         {
             segment.next += 1;
@@ -293,7 +322,7 @@ impl Pbdma {
 
     fn data(&mut self, turn: &Turn<'_>, s: Sequence, word: u32) -> Result<Flow, Fault> {
         let flow = self.method(turn, s.subchannel, s.address, word)?;
-        if !matches!(flow, Flow::Again(_)) {
+        if flow.executed() {
             self.sequence = s.after();
         }
         Ok(flow)
@@ -314,17 +343,11 @@ impl Pbdma {
                 return self.method(turn, subchannel, address, NVC56F_DMA_IMMD_DATA.of(word));
             }
             NVC56F_DMA_SEC_OP_END_PB_SEGMENT => {
-                if let Some(segment) = &mut self.segment {
-                    segment.next = segment.words - 1;
-                }
+                self.end_segment();
                 return Ok(Flow::Done);
             }
             op => {
-                return Err(fault::pbdma(
-                    turn.hw(),
-                    PBENTRY,
-                    format_args!("header {word:#010x}: operation {op} is reserved"),
-                ));
+                return illegal_header(turn, format!("header {word:#010x}: operation {op} is reserved"));
             }
         };
         if count == 0 {
@@ -337,7 +360,11 @@ impl Pbdma {
         };
         if highest > NVC56F_DMA_METHOD_ADDRESS.of(u32::MAX) {
             let what = format!("header {word:#010x}: method {:#x} and {count} words pass 0x3ffc", address * 4);
-            return Err(fault::pbdma(turn.hw(), PBENTRY, what));
+            return illegal_header(turn, what);
+        }
+        // A software method interrupts with its header, before any data.
+        if Self::software(subchannel, address * 4) && self.mask & SUBDEVICE != 0 {
+            return software_method(turn, subchannel, address * 4);
         }
         self.sequence = Some(Sequence { subchannel, address, left: count, step });
         Ok(Flow::Done)
@@ -350,12 +377,24 @@ impl Pbdma {
             NVC56F_DMA_SET_SUBDEVICE_MASK_OPCODE_VALUE => self.mask = mask,
             NVC56F_DMA_STORE_SUBDEVICE_MASK_OPCODE_VALUE => self.stored_mask = mask,
             NVC56F_DMA_USE_SUBDEVICE_MASK_OPCODE_VALUE => self.mask = self.stored_mask,
-            _ => {
-                let what = format!("header {word:#010x}: no such operation in group 0");
-                return Err(fault::pbdma(turn.hw(), PBENTRY, what));
-            }
+            _ => return illegal_header(turn, format!("header {word:#010x}: no such operation in group 0")),
+        }
+        if self.mask & SUBDEVICE == 0 && self.segment.as_ref().is_some_and(|s| s.conditional) {
+            self.end_segment();
         }
         Ok(Flow::Done)
+    }
+
+    /// What follows the word that is being executed is not decoded.
+    fn end_segment(&mut self) {
+        if let Some(segment) = &mut self.segment {
+            segment.next = segment.words - 1;
+        }
+    }
+
+    /// Whether a method is neither host's nor an engine's.
+    fn software(subchannel: u32, offset: u32) -> bool {
+        subchannel > 4 && (offset >= HOST_METHODS || offset == NVC56F_SET_OBJECT)
     }
 
     /// Routes a method: the first 256 bytes are host's, the rest belong to the subchannel's engine.
@@ -364,18 +403,23 @@ impl Pbdma {
             return Ok(Flow::Done);
         }
         let offset = address * 4;
-        let host = offset < 0x100 && offset != NVC56F_SET_OBJECT;
+        let host = offset < HOST_METHODS && offset != NVC56F_SET_OBJECT;
         match subchannel {
             _ if host => self.host_method(turn, offset, data),
             0..=3 => compute::method(self, turn, subchannel, offset, data),
             4 => copy::method(self, turn, offset, data),
-            _ => Err(fault::pbdma(
-                turn.hw(),
-                fault::DEVICE,
-                format_args!("method {offset:#x} on software subchannel {subchannel}"),
-            )),
+            _ => software_method(turn, subchannel, offset),
         }
     }
+}
+
+fn illegal_header(turn: &Turn<'_>, what: String) -> Result<Flow, Fault> {
+    turn.interrupt(PBENTRY, what).map(|()| Flow::Done)
+}
+
+fn software_method(turn: &Turn<'_>, subchannel: u32, offset: u32) -> Result<Flow, Fault> {
+    let what = format!("method {offset:#x} on software subchannel {subchannel}");
+    turn.interrupt(DEVICE, what).map(|()| Flow::Done)
 }
 
 impl Segment {

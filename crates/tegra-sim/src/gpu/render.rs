@@ -4,31 +4,32 @@ use super::mem::Accessor;
 use crate::mm::MmuFault;
 use tegrarm_abi::methods::copy::*;
 
-/// Outcome of looking at a render-enable setting.
+/// What is wrong with a setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Enable {
-    /// Work is executed, or skipped.
-    Decided(bool),
+pub(crate) enum Invalid {
     /// No such mode.
-    BadMode,
-    /// The address must be 16-byte aligned in the modes that read memory.
-    Misaligned,
+    Mode,
+    /// The address must be 16-byte aligned.
+    Alignment,
 }
 
-/// Evaluates a mode; compute and copy class number them alike. The modes that compare look at two 64-bit
-/// values, 16 bytes apart, as two four-word reports would leave them.
-pub(crate) fn enabled(mem: &Accessor<'_>, va: u64, mode: u32) -> Result<Enable, MmuFault> {
-    let reads = mode > NVC6B5_SET_RENDER_ENABLE_C_MODE_TRUE;
-    if reads && !va.is_multiple_of(16) {
-        return Ok(Enable::Misaligned);
+/// Checks a setting; compute and copy class number the modes alike.
+pub(crate) fn check(va: u64, mode: u32) -> Result<(), Invalid> {
+    if mode > NVC6B5_SET_RENDER_ENABLE_C_MODE_RENDER_IF_NOT_EQUAL {
+        return Err(Invalid::Mode);
     }
+    if va.is_multiple_of(16) { Ok(()) } else { Err(Invalid::Alignment) }
+}
+
+/// Evaluates a mode that was checked. Those that compare look at two 64-bit values, 16 bytes apart, as two four-word
+/// reports would leave them.
+pub(crate) fn enabled(mem: &Accessor<'_>, va: u64, mode: u32) -> Result<bool, MmuFault> {
     let equal = || Ok(mem.read_u64(va)? == mem.read_u64(va + 16)?);
-    Ok(match mode {
-        NVC6B5_SET_RENDER_ENABLE_C_MODE_FALSE => Enable::Decided(false),
-        NVC6B5_SET_RENDER_ENABLE_C_MODE_TRUE => Enable::Decided(true),
-        NVC6B5_SET_RENDER_ENABLE_C_MODE_CONDITIONAL => Enable::Decided(mem.read_u64(va)? != 0),
-        NVC6B5_SET_RENDER_ENABLE_C_MODE_RENDER_IF_EQUAL => Enable::Decided(equal()?),
-        NVC6B5_SET_RENDER_ENABLE_C_MODE_RENDER_IF_NOT_EQUAL => Enable::Decided(!equal()?),
-        _ => Enable::BadMode,
-    })
+    match mode {
+        NVC6B5_SET_RENDER_ENABLE_C_MODE_FALSE => Ok(false),
+        NVC6B5_SET_RENDER_ENABLE_C_MODE_CONDITIONAL => Ok(mem.read_u64(va)? != 0),
+        NVC6B5_SET_RENDER_ENABLE_C_MODE_RENDER_IF_EQUAL => equal(),
+        NVC6B5_SET_RENDER_ENABLE_C_MODE_RENDER_IF_NOT_EQUAL => equal().map(|equal| !equal),
+        _ => Ok(true),
+    }
 }

@@ -75,12 +75,21 @@ pub enum Event {
         /// Payload it waits for.
         payload: u64,
     },
-    /// A non-stall interrupt: wakes waiters and event fds of the channel's group.
+    /// An interrupt that is not an error: wakes waiters and event fds of the channel's group.
     NonStall {
         /// Channel id.
         channel: u32,
         /// TSG id.
         tsg: u32,
+    },
+    /// The kernel logged an interrupt, and did nothing else.
+    Logged {
+        /// Channel id.
+        channel: u32,
+        /// TSG id.
+        tsg: u32,
+        /// The line.
+        text: String,
     },
     /// A group died.
     Fault {
@@ -96,7 +105,7 @@ pub enum Event {
 /// Receives every event, on the thread where it happens. Must return soon and must not call back into the GPU.
 pub type Observer = Arc<dyn Fn(&Event) + Send + Sync>;
 
-/// Fault lines kept for tools.
+/// Lines kept for tools.
 const LINES: usize = 1024;
 
 /// Observers and the fault log.
@@ -126,15 +135,25 @@ impl Trace {
         }
     }
 
-    /// Adds a line to the fault log.
+    /// Adds the line of a fault to the log.
     pub(crate) fn fault(&self, channel: u32, tsg: u32, fault: &Fault) {
+        self.line(&fault.text);
+        self.emit(|| Event::Fault { channel, tsg, fault: fault.clone() });
+    }
+
+    /// Adds another line to the log.
+    pub(crate) fn log(&self, channel: u32, tsg: u32, text: String) {
+        tracing::warn!(target: "tegra_sim::gpu", channel, tsg, "{text}");
+        self.line(&text);
+        self.emit(|| Event::Logged { channel, tsg, text });
+    }
+
+    fn line(&self, text: &str) {
         let mut lines = self.faults.lock();
         if lines.len() == LINES {
             lines.pop_front();
         }
-        lines.push_back(fault.text.clone());
-        drop(lines);
-        self.emit(|| Event::Fault { channel, tsg, fault: fault.clone() });
+        lines.push_back(text.to_owned());
     }
 
     pub(crate) fn lines(&self) -> Vec<String> {

@@ -1,13 +1,15 @@
 //! Pollable event descriptors of a channel group.
 
-use super::hw::NonStall;
+use super::hw::{Awakening, Listener};
 use crate::mm::memfd;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockType, send, socketpair};
 use parking_lot::Mutex;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::{Arc, Weak};
-use tegrarm_abi::nvgpu::channel::NVGPU_IOCTL_CHANNEL_EVENT_ID_BLOCKING_SYNC;
+use tegrarm_abi::nvgpu::channel::{
+    NVGPU_IOCTL_CHANNEL_EVENT_ID_BLOCKING_SYNC, NVGPU_IOCTL_CHANNEL_EVENT_ID_GR_SEMAPHORE_WRITE_AWAKEN,
+};
 use tegrarm_kmd::Errno;
 
 /// One event: a socket whose other end the program polls. Out-of-band data is what makes it ready for POLLPRI as well
@@ -68,9 +70,14 @@ impl Events {
     }
 }
 
-impl NonStall for Events {
-    fn awaken(&self) {
+impl Listener for Events {
+    fn awaken(&self, awakening: Awakening) {
+        let id = match awakening {
+            Awakening::NonStall => NVGPU_IOCTL_CHANNEL_EVENT_ID_BLOCKING_SYNC,
+            Awakening::Semaphore => NVGPU_IOCTL_CHANNEL_EVENT_ID_GR_SEMAPHORE_WRITE_AWAKEN,
+            Awakening::Notifier => return,
+        };
         let events: Vec<_> = self.list.lock().iter().filter_map(Weak::upgrade).collect();
-        events.iter().filter(|e| e.id == NVGPU_IOCTL_CHANNEL_EVENT_ID_BLOCKING_SYNC).for_each(|e| e.post());
+        events.iter().filter(|e| e.id == id).for_each(|e| e.post());
     }
 }

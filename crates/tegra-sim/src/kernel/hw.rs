@@ -316,10 +316,21 @@ impl Vitals {
     }
 }
 
-/// Someone who wants to know that a group raised a non-stalling interrupt.
-pub trait NonStall: Send + Sync + std::fmt::Debug {
-    /// A semaphore was released with AWAKEN, or an engine notified.
-    fn awaken(&self);
+/// An interrupt that is not an error, by what the kernel tells whom (nvgpu-rules §6.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Awakening {
+    /// A non-stalling interrupt of host, copy or graphics engine: BLOCKING_SYNC events, and who sleeps in H.WAIT.
+    NonStall,
+    /// The graphics engine wrote a semaphore with AWAKEN: GR_SEMAPHORE_WRITE_AWAKEN events, and who sleeps.
+    Semaphore,
+    /// The graphics engine wrote a notifier: who sleeps.
+    Notifier,
+}
+
+/// Someone who wants to know that a group raised such an interrupt.
+pub trait Listener: Send + Sync + std::fmt::Debug {
+    /// It was raised.
+    fn awaken(&self, awakening: Awakening);
 }
 
 /// A channel group. State of the compute and copy engines belongs to it, per subcontext.
@@ -337,8 +348,8 @@ pub struct HwTsg {
     pub contexts: Mutex<Vec<(u32, Arc<Mutex<crate::gpu::GrContext>>)>>,
     /// Where its interrupts go.
     pub interrupts: Arc<Interrupts>,
-    /// Who listens to its non-stalling interrupts: the group's event fds.
-    pub listener: Mutex<Weak<dyn NonStall>>,
+    /// Who listens to its interrupts: the group's event fds.
+    pub listener: Mutex<Weak<dyn Listener>>,
     /// Runlist enable bit of the whole group (T.ENABLE / T.DISABLE).
     pub enabled: AtomicBool,
     /// Timeslice, microseconds.
@@ -393,11 +404,11 @@ impl HwTsg {
         u64::from(longest.unwrap_or(CTXSW_TIMEOUT_MS)) * 1_000_000
     }
 
-    /// A non-stalling interrupt: wakes H.WAIT and posts the group's BLOCKING_SYNC events.
-    pub fn awaken(&self) {
+    /// An interrupt that is not an error: wakes H.WAIT and posts the group's events.
+    pub fn awaken(&self, awakening: Awakening) {
         let listener = self.listener.lock().upgrade();
         if let Some(listener) = listener {
-            listener.awaken();
+            listener.awaken(awakening);
         }
         self.interrupts.raise();
     }
@@ -407,8 +418,8 @@ impl HwTsg {
 #[derive(Debug)]
 struct Nobody;
 
-impl NonStall for Nobody {
-    fn awaken(&self) {}
+impl Listener for Nobody {
+    fn awaken(&self, _: Awakening) {}
 }
 
 /// A channel that SETUP_BIND made runnable.

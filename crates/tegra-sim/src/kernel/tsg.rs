@@ -12,7 +12,7 @@ use super::ctrl::Ctrl;
 use super::dispatch::{Call, CopyBack, Reply, Row, Since, Table, rows};
 use super::event::{EventFd, Events};
 use super::files::Object;
-use super::hw::{HwTsg, NonStall};
+use super::hw::{HwTsg, Listener};
 use super::ids::Lowest;
 use super::nvsched::Domain;
 use super::profiler::ProfilerObject;
@@ -122,7 +122,7 @@ impl Tsg {
         let id = kernel.tsg_ids.take().ok_or(Errno::ENOMEM)?;
         let hw = Arc::new(HwTsg::new(id, kernel.chip.sm_count() as usize, kernel.interrupts.clone()));
         let events = Arc::new(Events::default());
-        let listener: Arc<dyn NonStall> = events.clone();
+        let listener: Arc<dyn Listener> = events.clone();
         *hw.listener.lock() = Arc::downgrade(&listener);
         let state = TsgState {
             subcontexts: Subcontexts::default(),

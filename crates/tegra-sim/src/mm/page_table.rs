@@ -30,7 +30,7 @@ pub enum FaultKind {
     Pde = 0,
     /// The page is not valid.
     Pte = 2,
-    /// Beyond the addresses the unit can form.
+    /// Beyond the 49 bits that are translated.
     VaLimit = 3,
     /// A write to a read-only page.
     ReadOnly = 6,
@@ -75,6 +75,8 @@ impl Extent {
     }
 }
 
+/// Bits of a virtual address that the page directories translate (gpu-frontend §9.1).
+const VA_BITS: u32 = 49;
 /// Extents per chunk at most; a full chunk splits in two.
 const CHUNK: usize = 128;
 
@@ -130,9 +132,12 @@ impl PageTable {
         }
     }
 
-    /// PDE or PTE fault: does the 2 MiB around `va` hold any mapping?
+    /// Beyond all page directories; or a PDE or PTE fault: does the 2 MiB around `va` hold any mapping?
     fn miss(&self, va: u64) -> FaultKind {
         const PDE: u64 = 2 << 20;
+        if va >> VA_BITS != 0 {
+            return FaultKind::VaLimit;
+        }
         let base = va & !(PDE - 1);
         let near = self.find_from(base).is_some_and(|e| e.va < base.saturating_add(PDE));
         if near { FaultKind::Pte } else { FaultKind::Pde }

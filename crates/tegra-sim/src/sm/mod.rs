@@ -33,6 +33,8 @@ pub struct Launch {
     pub code: u64,
     /// CTAs in x, y, z.
     pub grid: [u32; 3],
+    /// The first CTA, in x, y, z; those before it are not run.
+    pub first: [u32; 3],
     /// Threads per CTA in x, y, z; at most 1024 in all.
     pub block: [u32; 3],
     /// Registers per thread, as allocated.
@@ -51,6 +53,10 @@ pub struct Launch {
     pub local_window: u64,
     /// Number of SMs; CTAs are dealt out round-robin for `SR_VIRTUALSMID`.
     pub sm_count: u32,
+    /// SMs that get none, a bit each.
+    pub disabled_sms: u64,
+    /// One CTA starts when the one before it has ended.
+    pub sequential: bool,
     /// Subcontext, for `SR_VIRTUALENGINEID`.
     pub veid: u32,
     /// How far the run may go.
@@ -58,9 +64,9 @@ pub struct Launch {
 }
 
 impl Launch {
-    /// Number of SMs, at least one.
-    fn sms(&self) -> u64 {
-        self.sm_count.max(1).into()
+    /// SMs that get CTAs, in order.
+    fn enabled_sms(&self) -> impl Iterator<Item = u32> {
+        (0..self.sm_count).filter(|sm| self.disabled_sms.checked_shr(*sm).unwrap_or(0) & 1 == 0)
     }
 }
 

@@ -70,7 +70,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 120, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn pitch_lines(from in 0usize..4096, to in 0usize..4096, length in 0u32..200, count in 0u32..12, gap in 0i32..50, down: bool) {
+    fn section_4_3_pitch_lines(from in 0usize..4096, to in 0usize..4096, length in 0u32..200, count in 0u32..12, gap in 0i32..50, down: bool) {
         let pitch = [length as i32 + gap, if down { -(length as i32 + 2 * gap) } else { length as i32 }];
         let to = if down { to + 6000 } else { to };
         let mut words = shape(SRC + from as u64, DST + to as u64, pitch, length, count);
@@ -85,7 +85,7 @@ proptest! {
     }
 
     #[test]
-    fn remapped_elements(
+    fn section_4_3_remapped_elements(
         selectors in prop::array::uniform4(0u32..7), size in 1usize..5, sources in 1usize..5, targets in 1usize..5,
         constants in prop::array::uniform2(any::<u32>()), from in 0usize..100, to in 0usize..100, length in 0u32..300,
     ) {
@@ -112,7 +112,7 @@ proptest! {
     }
 
     #[test]
-    fn to_and_from_block_linear(
+    fn section_4_3_to_and_from_block_linear(
         right in 0u32..50, below in 0u32..5, h in 0u32..3, d in 0u32..2, layer in 0u32..2,
         x in 0u32..100, y in 0u32..12, length in 1u32..100, count in 1u32..12, to_tiles: bool,
     ) {
@@ -143,7 +143,7 @@ proptest! {
 
     /// One line over itself moves as memmove does, over mappings that are not contiguous in memory.
     #[test]
-    fn overlapping_lines(from in 0usize..9000, to in 0usize..9000, length in 1u32..7000) {
+    fn section_4_2_overlapping_lines(from in 0usize..9000, to in 0usize..9000, length in 1u32..7000) {
         let m = Machine::new();
         let mut lane = m.lane();
         let parts: Vec<_> = (0..4).map(|i| m.map(DST + 4096 * i, 4096)).collect();
@@ -161,7 +161,7 @@ proptest! {
 
 /// Memset patterns as drivers program them; the source is not read.
 #[test]
-fn memset_patterns() {
+fn section_4_3_memset_patterns() {
     // (constants, remap word, elements, bytes)
     let cases: [([u32; 2], u32, u32, Vec<u8>); 3] = [
         ([0, 0xab], 5, 5000, vec![0xab; 5000]),
@@ -184,7 +184,7 @@ fn memset_patterns() {
 
 /// Semaphores of every form; they follow the data and fire without any.
 #[test]
-fn launch_semaphores() {
+fn section_4_2_launch_semaphores() {
     let m = Machine::new();
     let mut lane = m.lane();
     let (src, dst) = memory(&m);
@@ -217,7 +217,7 @@ fn launch_semaphores() {
 }
 
 #[test]
-fn conditional_copies() {
+fn section_4_1_conditional_copies() {
     let m = Machine::new();
     let mut lane = m.lane();
     let (_, dst) = memory(&m);
@@ -239,7 +239,7 @@ fn conditional_copies() {
 
 /// Every launch the engine or HCE refuses: report code or interrupt, notifier 11 or 32, nothing moved.
 #[test]
-fn refused_launches() {
+fn section_4_2_refused_launches() {
     let bare = |word: u32| methods(4, NVC6B5_LAUNCH_DMA, &[word]);
     let with = |before: &[(u32, &[u32])], word: u32| {
         let mut words = shape(SRC, DST, [16, 16], 64, 2);
@@ -277,13 +277,16 @@ fn refused_launches() {
         (with(&[(NVC6B5_SET_REMAP_COMPONENTS, &[1])], COPY | PITCHED | REMAP), 11, "report 0x8"),
         (with(&[(NVC6B5_SET_REMAP_COMPONENTS, &[7])], COPY | PITCHED | REMAP), 11, "report 0x9"),
         (with(&[], 3 | PITCHED), 11, "report 0x9"),
+        (with(&[], COPY | PITCHED | 3 << 5), 11, "report 0x9"),
         (with(&[(NVC6B5_SET_SEMAPHORE_A, &[3, 8])], 2 << 3), 11, "report 0x2"),
         (with(&[(NVC6B5_SET_SEMAPHORE_A, &[3, 4])], 1 << 3 | 1 << 27), 11, "report 0x2"),
         (with(&[], 1 << 3 | 9 << 14 | 1 << 19), 11, "report 0x9"),
         (bare(COPY | PITCHED | 1 << 12), 32, "(hce_priv)"),
         (bare(COPY | PITCHED | 1 << 13), 32, "(hce_priv)"),
-        (with(&[(NVC6B5_SET_RENDER_ENABLE_C, &[5])], COPY | PITCHED), 32, "(hce_re_illegal_op)"),
-        (with(&[(NVC6B5_SET_RENDER_ENABLE_A, &[3, 4, 2])], COPY | PITCHED), 32, "(hce_re_alignb)"),
+        // Host refuses these before any launch.
+        (methods(4, NVC6B5_SET_RENDER_ENABLE_C, &[5]), 32, "(hce_re_illegal_op)"),
+        (methods(4, NVC6B5_SET_RENDER_ENABLE_A, &[3, 4, 2]), 32, "(hce_re_alignb)"),
+        (methods(4, NVC6B5_SET_RENDER_ENABLE_A, &[3, 8, 1]), 32, "(hce_re_alignb)"),
         (methods(4, 0x0, &[0xc6b5]), 32, "(hce_illegal_class)"),
         (methods(4, 0x104, &[0]), 32, "(hce_illegal_mthd)"),
         (methods(4, 0x1118, &[0]), 32, "(hce_illegal_mthd)"),
@@ -300,9 +303,51 @@ fn refused_launches() {
     }
 }
 
+/// The streams that programs send (gpu-frontend §4.4).
+#[test]
+fn section_4_4_streams_of_known_users() {
+    let split = |va: u64| [(va >> 32) as u32, va as u32];
+    let addresses = [split(SRC), split(DST)].concat();
+    let tinygrad = [
+        methods(4, NVC6B5_OFFSET_IN_UPPER, &addresses),
+        methods(4, NVC6B5_LINE_LENGTH_IN, &[SIZE as u32]),
+        methods(4, NVC6B5_LAUNCH_DMA, &[0x182]),
+        methods(4, NVC6B5_SET_SEMAPHORE_A, &[4, 0, 5]),
+        methods(4, NVC6B5_LAUNCH_DMA, &[0x14]),
+    ];
+    let nvk = [
+        methods(4, NVC6B5_OFFSET_IN_UPPER, &addresses),
+        methods(4, NVC6B5_PITCH_IN, &[SIZE as u32, SIZE as u32, SIZE as u32, 1]),
+        methods(4, NVC6B5_LAUNCH_DMA, &[COPY | PITCHED | MULTI_LINE | 1 << 2]),
+        release(0x4_0000_0000, 5),
+    ];
+    // A memset of eight bytes, then a reduction that follows it: transfer 0, flush, one word, INC.
+    let (constants, eight) = ([0x0403_0201, 0x0807_0605], 4 | 5 << 4 | 3 << 16 | 1 << 24);
+    let uvm = [
+        methods(4, NVC6B5_OFFSET_OUT_UPPER, &split(DST)),
+        methods(4, NVC6B5_LINE_LENGTH_IN, &[SIZE as u32 / 8]),
+        methods(4, NVC6B5_SET_REMAP_CONST_A, &[constants[0], constants[1], eight]),
+        methods(4, NVC6B5_LAUNCH_DMA, &[COPY | PITCHED | REMAP]),
+        methods(4, NVC6B5_SET_SEMAPHORE_A, &[4, 0, u32::MAX]),
+        methods(4, NVC6B5_LAUNCH_DMA, &[1 << 2 | 1 << 3 | 6 << 14 | 1 << 18 | 1 << 19]),
+    ];
+    for (name, words, set, value) in
+        [("tinygrad", tinygrad.concat(), false, 5), ("NVK", nvk.concat(), false, 5), ("UVM", uvm.concat(), true, 1)]
+    {
+        let m = Machine::new();
+        let mut lane = m.lane();
+        let (src, dst) = memory(&m);
+        let sem = m.map(0x4_0000_0000, 4096);
+        m.run(&mut lane, &words);
+        assert!(!lane.dead(), "{name}: {:?}", m.gpu.faults());
+        let expected = if set { [1, 2, 3, 4, 5, 6, 7, 8].repeat(SIZE / 8) } else { src.bytes() };
+        assert_eq!((sem.mem.read_u32(0), dst.bytes() == expected), (value, true), "{name}");
+    }
+}
+
 /// A copy too long for one turn goes on next turn, while other channels run.
 #[test]
-fn long_copies_take_turns() {
+fn section_4_2_long_copies_take_turns() {
     const BIG: usize = 48 << 20;
     let m = Machine::new();
     let tsg = m.tsg(0);

@@ -10,7 +10,7 @@ const DATA: u64 = 0x2_0000_0000;
 /// An unmapped semaphore: notifier 31 on every channel of the group, nothing released after it, and another
 /// group goes on.
 #[test]
-fn mmu_fault_ends_the_group_only() {
+fn section_9_2_mmu_fault_ends_the_group_only() {
     let m = Machine::new();
     let (one, two) = (m.tsg(0), m.tsg(1));
     let mut a = m.channel(511, &one, 0x1_0000_0000);
@@ -36,7 +36,7 @@ fn mmu_fault_ends_the_group_only() {
 }
 
 #[test]
-fn the_first_error_wins_until_it_is_cleared() {
+fn section_2_5_the_first_error_wins_until_it_is_cleared() {
     let m = Machine::new();
     let mut lane = m.lane();
     lane.notifier.fill(0, &[1, 2, 13, 0xffff_0000]);
@@ -47,7 +47,7 @@ fn the_first_error_wins_until_it_is_cleared() {
 
 /// Everything host and copy engine can meet: missing pushbuffer, missing directory, read-only memory.
 #[test]
-fn kinds_of_mmu_faults() {
+fn section_9_2_kinds_of_mmu_faults() {
     let copy = |from: u64, to: u64| {
         let mut words =
             methods(4, NVC6B5_OFFSET_IN_UPPER, &[(from >> 32) as u32, from as u32, (to >> 32) as u32, to as u32]);
@@ -89,7 +89,7 @@ fn kinds_of_mmu_faults() {
 
 /// Words before an unmapped page of the pushbuffer are executed.
 #[test]
-fn a_pushbuffer_may_run_off_its_mapping() {
+fn section_9_2_a_pushbuffer_may_run_off_its_mapping() {
     let m = Machine::new();
     let mut lane = m.lane();
     let sem = m.map(DATA, 4096);
@@ -104,7 +104,7 @@ fn a_pushbuffer_may_run_off_its_mapping() {
 
 /// Memory mapped or unmapped while work waits is seen when the work goes on.
 #[test]
-fn mappings_are_looked_up_when_used() {
+fn section_9_1_mappings_are_looked_up_when_used() {
     let m = Machine::new();
     let mut lane = m.lane();
     let sem = m.map(DATA, 4096);
@@ -119,7 +119,7 @@ fn mappings_are_looked_up_when_used() {
 
 /// Sparse mappings read as zero and take writes without effect.
 #[test]
-fn sparse_memory() {
+fn section_9_1_sparse_memory() {
     let m = Machine::new();
     let mut lane = m.lane();
     let sem = m.map(DATA, 4096);
@@ -156,4 +156,27 @@ fn a_disabled_channel_waits() {
     lane.hw.enabled.store(true, Ordering::Release);
     m.drain();
     assert_eq!(sem.mem.read_u32(16), 2);
+}
+
+/// One clock: host, copy engine, reports and the usermode page, in steps of 32 ns.
+#[test]
+fn section_8_one_clock() {
+    use tegra_sim::kernel::hw::GpuPort;
+    let m = Machine::new();
+    let mut lane = m.lane();
+    let memory = m.map(DATA, 4096);
+    let words = [
+        semaphore(DATA, 1, 1 | 1 << 25),
+        methods(4, NVC6B5_SET_SEMAPHORE_A, &[2, 16, 1]),
+        methods(4, NVC6B5_LAUNCH_DMA, &[0x14]),
+        methods(1, 0x158, &[1, 0, 32, 2, 0]),
+        semaphore(DATA + 48, 1, 1 | 1 << 25),
+    ];
+    let before = m.gpu.time_ns();
+    m.run(&mut lane, &words.concat());
+    m.gpu.step();
+    let mut stamps: Vec<u64> = (0..4).map(|i| memory.mem.read_u64(16 * i + 8)).collect();
+    stamps.push(m.doorbell.mem.read_u64(0x80));
+    stamps.push(m.gpu.time_ns());
+    assert!(stamps.is_sorted() && stamps[0] >= before && stamps.iter().all(|t| t.is_multiple_of(32)), "{stamps:?}");
 }

@@ -130,7 +130,7 @@ pub fn sem_va(i: u64) -> u64 {
 }
 
 #[test]
-fn fields_of_a_descriptor() {
+fn section_6_1_fields_of_a_descriptor() {
     let words = qmd()
         .set(CTA_RASTER_WIDTH, 0x12345)
         .set(CTA_RASTER_HEIGHT, 7)
@@ -157,7 +157,7 @@ fn fields_of_a_descriptor() {
 
 /// Each way tinygrad, NVK and others launch runs the descriptor and its releases.
 #[test]
-fn every_launching_action() {
+fn section_5_2_every_launching_action() {
     for action in [2, 3, 9, 0xa] {
         let mut s = Setup::new();
         s.put(0, &qmd().release(0, sem_va(0), 0x1_0000_0007).release(1, sem_va(1), 8).release(2, sem_va(2), 9));
@@ -177,7 +177,7 @@ fn every_launching_action() {
 }
 
 #[test]
-fn releases_of_every_size() {
+fn section_6_1_releases_of_every_size() {
     let mut s = Setup::new();
     s.sems.fill(0, &[u32::MAX; 16]);
     let q = qmd()
@@ -197,7 +197,7 @@ fn releases_of_every_size() {
 
 /// A chain runs in order, one grid after another, and its order shows in the trace.
 #[test]
-fn dependent_descriptors_run_in_order() {
+fn section_6_2_dependent_descriptors_run_in_order() {
     let mut s = Setup::new();
     let seen: Arc<Mutex<Vec<u64>>> = Arc::default();
     let log = seen.clone();
@@ -220,7 +220,7 @@ fn dependent_descriptors_run_in_order() {
 
 /// A chain that closes on itself never ends, starves nobody, and can be removed.
 #[test]
-fn an_endless_chain() {
+fn section_6_2_an_endless_chain() {
     use tegra_sim::kernel::hw::GpuPort;
     let mut s = Setup::new();
     let tsg = s.m.tsg(1);
@@ -238,7 +238,7 @@ fn an_endless_chain() {
 
 /// Counters, extra schedules, holds.
 #[test]
-fn descriptors_that_wait() {
+fn section_5_2_descriptors_that_wait() {
     // Two dependences: scheduled, then counted down twice.
     let mut s = Setup::new();
     s.put(0, &qmd().set(DEPENDENCE_COUNTER, 2).release(0, sem_va(0), 1));
@@ -285,7 +285,7 @@ fn descriptors_that_wait() {
 
 /// Seen on a board: no windows, notifier 13, esr 0x01000000, no semaphore, GP_GET equal to GP_PUT.
 #[test]
-fn missing_windows() {
+fn section_6_3_missing_windows() {
     let mut s = Setup::without_windows();
     s.put(0, &qmd().release(0, sem_va(0), 1));
     s.pcas(0, 9);
@@ -295,10 +295,9 @@ fn missing_windows() {
 
 /// Every check of the scheduler, one violation each; and values beside them that pass.
 #[test]
-fn scheduler_checks() {
+fn section_6_3_scheduler_checks() {
     let cases: Vec<(u32, &str, Words)> = vec![
         (0, "QMD_VERSION", qmd().set(QMD_VERSION, 3)),
-        (0, "QMD_VERSION", qmd().set(QMD_MAJOR_VERSION, 2)),
         (0, "IS_QUEUE", qmd().set(IS_QUEUE, 1)),
         (0, "DEPENDENT_QMD1", qmd().set(DEPENDENT_QMD1_ENABLE, 1)),
         (6, "CTA_RESUME", qmd().set(CTA_RASTER_WIDTH_RESUME, 1)),
@@ -340,9 +339,49 @@ fn scheduler_checks() {
     }
 }
 
+/// Descriptors of Volta and Turing (version 2) are not those of this GPU.
+#[test]
+fn section_6_4_other_versions() {
+    for (major, minor) in [(2, 2), (2, 4), (0, 0), (3, 1), (4, 0)] {
+        let mut s = Setup::new();
+        s.put(0, &qmd().set(QMD_MAJOR_VERSION, major).set(QMD_VERSION, minor).release(0, sem_va(0), 1));
+        s.pcas(0, 9);
+        assert_eq!((s.lane.notified(), s.sem(0)), (Some(13), 0), "{major}.{minor}");
+        assert!(s.m.gpu.faults()[0].contains("QMD_VERSION"), "{:?}", s.m.gpu.faults());
+    }
+}
+
+/// Actions that do not exist, and the one for queues.
+#[test]
+fn section_5_2_other_actions() {
+    for (action, text) in [(4, "does not exist"), (5, "does not exist"), (0xe, "does not exist"), (6, "work queues")] {
+        let mut s = Setup::new();
+        s.put(0, &qmd());
+        s.pcas(0, action);
+        assert_eq!(s.lane.notified(), Some(13));
+        assert!(s.m.gpu.faults()[0].contains(text), "{:?}", s.m.gpu.faults());
+    }
+}
+
+/// Software method 7: nvgpu switches check 18 off and on (its 1 and 2; 0 leaves it).
+#[test]
+fn section_5_software_method_7_switches_a_check() {
+    for (settings, runs) in [(&[1][..], true), (&[1, 0], true), (&[1, 2], false), (&[2], false), (&[0], false)] {
+        let mut s = Setup::new();
+        for data in settings {
+            let words = methods(1, NVC6C0_SET_RESERVED_SW_METHOD07, &[*data]);
+            s.m.run(&mut s.lane, &words);
+        }
+        let small = qmd().set(MAX_SM_CONFIG_SHARED_MEM_SIZE, 9).set(SHARED_MEMORY_SIZE, (32 << 10) + 128);
+        s.put(0, &small.release(0, sem_va(0), 1));
+        s.pcas(0, 9);
+        assert_eq!((s.sem(0) == 1, s.lane.dead()), (runs, !runs), "{settings:?}: {:?}", s.m.gpu.faults());
+    }
+}
+
 /// Local memory as tinygrad sizes it for 48 warps and two SMs per TPC passes; a byte less does not.
 #[test]
-fn local_memory_arena() {
+fn section_7_7_local_memory_arena() {
     let per_tpc = (0x240u32 * 32).next_multiple_of(512) * 96;
     for (size, code) in [(per_tpc, None), (per_tpc - 1, Some(13))] {
         let mut s = Setup::new();
@@ -355,7 +394,7 @@ fn local_memory_arena() {
 }
 
 #[test]
-fn a_descriptor_nobody_mapped() {
+fn section_9_2_a_descriptor_nobody_mapped() {
     let mut s = Setup::new();
     s.pcas(1000, 9);
     assert_eq!(s.lane.notified(), Some(31));
@@ -364,7 +403,7 @@ fn a_descriptor_nobody_mapped() {
 
 /// A descriptor sent in the pushbuffer is stored at its address and launched by its last word.
 #[test]
-fn inline_descriptor() {
+fn section_5_inline_descriptor() {
     let mut s = Setup::new();
     let q = qmd().release(0, sem_va(0), 0x77);
     let at = slot_va(3) >> 8;
@@ -375,7 +414,7 @@ fn inline_descriptor() {
 }
 
 #[test]
-fn conditional_launches() {
+fn section_5_conditional_launches() {
     for (mode, over, runs) in [(0, 0, false), (1, 0, true), (0, 1, true), (1, 2, false)] {
         let mut s = Setup::new();
         s.put(0, &qmd().release(0, sem_va(0), 1));

@@ -82,7 +82,7 @@ fn grid(x: u64) -> Words {
 }
 
 #[test]
-fn a_grid_runs_before_its_semaphore() {
+fn section_6_2_a_grid_runs_before_its_semaphore() {
     let b = Board::new(config());
     let mut lane = b.channel(511, &b.m.tsg(0));
     let out = b.m.map(OUT, 4096);
@@ -103,9 +103,61 @@ fn a_grid_runs_before_its_semaphore() {
     assert_eq!(*seen.lock().unwrap(), [([5, 1, 1], 5 * 6)]);
 }
 
+/// A grid that was preempted goes on with the CTA that its descriptor names; a copying action starts it anew, and a place
+/// outside of the grid is check 24's.
+#[test]
+fn section_6_1_a_grid_goes_on_in_its_middle() {
+    let resume = |x: u64, y: u64| {
+        let q = grid(5).set(CTA_RASTER_HEIGHT, 3).release(0, sem_va(0), 3);
+        q.set(CTA_RASTER_WIDTH_RESUME, x).set(CTA_RASTER_HEIGHT_RESUME, y)
+    };
+    for (x, y, action, ctas) in
+        [(0, 0, 9, 15), (2, 1, 9, 8), (4, 2, 2, 1), (2, 1, 3, 15), (2, 1, 0xa, 15), (5, 0, 9, 0)]
+    {
+        let b = Board::new(config());
+        let mut lane = b.channel(511, &b.m.tsg(0));
+        b.load(0, &[EXIT]);
+        b.put(0, 0, resume(x, y));
+        let seen = Arc::new(Mutex::new(0));
+        let count = seen.clone();
+        b.m.gpu.observe(Arc::new(move |event| {
+            if let Event::Launch { warp_instructions, .. } = event {
+                *count.lock().unwrap() += warp_instructions;
+            }
+        }));
+        let mut words = launch(0);
+        *words.last_mut().unwrap() = action;
+        b.m.run(&mut lane, &words);
+        assert_eq!((*seen.lock().unwrap(), lane.notified()), (ctas, (ctas == 0).then_some(13)), "({x}, {y}), {action}");
+    }
+}
+
+/// S2R R0, SR_VIRTUALSMID, then the store of [`STORE`] without its own R0.
+fn store_sm() -> Vec<Instruction> {
+    let s2r = [0x0000_0000_0000_7919, 0x000e_2200_0000_4300];
+    [STORE[0], STORE[1], s2r, STORE[3], STORE[4], EXIT].to_vec()
+}
+
+/// SMs that the descriptor disables run none of its CTAs; without any SM the grid never starts.
+#[test]
+fn section_6_1_disabled_sms() {
+    for (mask, expected) in [(0, Some(0)), (0b1, Some(1)), (0x7fff, Some(15)), (u64::MAX, None)] {
+        let b = Board::new(config());
+        let mut lane = b.channel(511, &b.m.tsg(0));
+        let out = b.m.map(OUT, 4096);
+        out.mem.write_u32(0, 99);
+        b.load(0, &store_sm());
+        b.bank.mem.write_u64(0x160, OUT);
+        let q = grid(1).set(SM_DISABLE_MASK_LOWER, mask & 0xffff_ffff).set(SM_DISABLE_MASK_UPPER, mask >> 32);
+        b.put(0, 0, q);
+        b.m.run(&mut lane, &launch(0));
+        assert_eq!((out.mem.read_u32(0), lane.notified()), expected.map_or((99, Some(8)), |sm| (sm, None)));
+    }
+}
+
 /// A store to nowhere: MMU fault with address, access and PC; no release, no dependent, SM record kept.
 #[test]
-fn a_wild_store() {
+fn section_9_2_a_wild_store() {
     let b = Board::new(config());
     let tsg = b.m.tsg(0);
     let mut lane = b.channel(511, &tsg);
@@ -127,7 +179,7 @@ fn a_wild_store() {
 }
 
 #[test]
-fn illegal_instruction_and_missing_code() {
+fn section_7_9_illegal_instruction_and_missing_code() {
     let b = Board::new(config());
     let tsg = b.m.tsg(0);
     let mut lane = b.channel(511, &tsg);

@@ -18,7 +18,7 @@ fn wait(what: impl Fn() -> bool) {
 }
 
 #[test]
-fn doorbells_are_seen() {
+fn section_1_4_doorbells_are_seen() {
     let m = machine();
     let mut lane = m.lane();
     let sem = m.map(DATA, 4096);
@@ -32,7 +32,7 @@ fn doorbells_are_seen() {
 
 /// A plain store by the CPU releases a waiting channel; no doorbell tells of it.
 #[test]
-fn a_store_releases_a_wait() {
+fn section_3_1_a_store_releases_a_wait() {
     let m = machine();
     let mut lane = m.lane();
     let sem = m.map(DATA, 4096);

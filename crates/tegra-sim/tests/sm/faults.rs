@@ -8,7 +8,7 @@ use tegra_sim::mm::{Access, FaultKind};
 use tegra_sim::sm::{Launch, SmFault, Stopped, run};
 
 /// The words of a kernel that is nothing but these instructions.
-fn program(words: &[(u64, u64)]) -> Kernel {
+pub fn program(words: &[(u64, u64)]) -> Kernel {
     let mut text = String::from("registers 16\nshared 256\nstack 0\n");
     for (lo, hi) in words {
         text += &format!("{lo:016x} {hi:016x}\n");
@@ -17,7 +17,7 @@ fn program(words: &[(u64, u64)]) -> Kernel {
 }
 
 /// EXIT.
-const EXIT: (u64, u64) = (0x0000_0000_0000_794d, 0x000f_ea00_0380_0000);
+pub const EXIT: (u64, u64) = (0x0000_0000_0000_794d, 0x000f_ea00_0380_0000);
 
 fn outcome(launch: &Launch) -> SmFault {
     run(launch).expect_err("a fault").fault
@@ -57,7 +57,7 @@ fn code_found_while_running_counts_towards_the_budget() {
 }
 
 #[test]
-fn misaligned_store() {
+fn section_7_9_misaligned_store() {
     let mut gpu = Gpu::default();
     let buffer = gpu.alloc(4096);
     let launch = provoke(&mut gpu, 0, 2, Arg::Ptr(&buffer));
@@ -68,7 +68,7 @@ fn misaligned_store() {
 }
 
 #[test]
-fn unmapped_global_memory() {
+fn section_7_9_unmapped_global_memory() {
     let mut gpu = Gpu::default();
     let buffer = gpu.alloc(4096);
     let launch = provoke(&mut gpu, 0, 4096 - 128, Arg::Ptr(&buffer));
@@ -83,7 +83,7 @@ fn unmapped_global_memory() {
 }
 
 #[test]
-fn read_only_memory() {
+fn section_7_9_read_only_memory() {
     let mut gpu = Gpu::default();
     let buffer = gpu.alloc_with(4096, false);
     let launch = provoke(&mut gpu, 0, 0, Arg::Ptr(&buffer));
@@ -92,7 +92,7 @@ fn read_only_memory() {
 }
 
 #[test]
-fn shared_memory_beyond_its_end() {
+fn section_7_6_shared_memory_beyond_its_end() {
     let mut gpu = Gpu::default();
     let buffer = gpu.alloc(4096);
     let (code, _, text) = warp_error(&provoke(&mut gpu, 2, 256, Arg::Ptr(&buffer)));
@@ -101,14 +101,14 @@ fn shared_memory_beyond_its_end() {
 }
 
 #[test]
-fn global_access_into_a_window() {
+fn section_7_5_global_access_into_a_window() {
     let mut gpu = Gpu::default();
     let (code, _, text) = warp_error(&provoke(&mut gpu, 0, 0, Arg::Address(0xfe_0000_1000)));
     assert_eq!(code, 0x10, "{text}");
 }
 
 #[test]
-fn trap() {
+fn section_7_9_trap() {
     let mut gpu = Gpu::default();
     let buffer = gpu.alloc(4096);
     let launch = provoke(&mut gpu, 4, 0, Arg::Ptr(&buffer));
@@ -117,7 +117,7 @@ fn trap() {
 }
 
 #[test]
-fn stack_overflow() {
+fn section_7_7_stack_overflow() {
     let mut gpu = Gpu::default();
     let out = gpu.alloc(4096);
     let mut kernel = kernel!("fibonacci");
@@ -129,7 +129,7 @@ fn stack_overflow() {
 }
 
 #[test]
-fn too_few_registers() {
+fn section_7_9_too_few_registers() {
     let mut gpu = Gpu::default();
     let out = gpu.alloc(4096);
     let mut kernel = kernel!("fibonacci");
@@ -141,7 +141,7 @@ fn too_few_registers() {
 }
 
 #[test]
-fn unknown_opcode_names_itself() {
+fn section_7_9_unknown_opcode_names_itself() {
     let mut gpu = Gpu::default();
     let launch = gpu.launch(&program(&[(0x0000_0000_0000_7fff, 0xfe_0000_0000), EXIT]), [1, 1, 1], [32, 1, 1], &[]);
     let (code, pc, text) = warp_error(&launch);
@@ -151,13 +151,16 @@ fn unknown_opcode_names_itself() {
 }
 
 #[test]
-fn code_that_is_not_mapped() {
+fn section_7_9_code_that_is_not_mapped() {
     let mut gpu = Gpu::default();
     let mut launch = gpu.launch(&program(&[EXIT]), [1, 1, 1], [32, 1, 1], &[]);
     launch.code = 0x7000_0000_0000;
     let SmFault::Mmu { fault, record, .. } = outcome(&launch) else { panic!("no MMU fault") };
     assert_eq!((fault.va, fault.access), (launch.code, Access::Read));
     assert_eq!(record.pc, launch.code);
+    launch.code = 1 << 60;
+    let SmFault::Mmu { fault, .. } = outcome(&launch) else { panic!("no MMU fault") };
+    assert_eq!(fault.kind, FaultKind::VaLimit);
     launch.code += 4;
     assert_eq!(warp_error(&launch).0, 5);
 }
@@ -222,7 +225,7 @@ fn records(launch: &Launch) -> Vec<(u32, u32, u32)> {
 /// What the SMs do while the kernel hears of the first error shows in their registers: more warps of the same CTA, the next
 /// CTA of the same SM, and the CTAs of other SMs; with any number of host threads.
 #[test]
-fn several_warps_err_before_the_grid_is_stopped() {
+fn section_7_9_several_warps_err_before_the_grid_is_stopped() {
     for threads in [1, 2, 7] {
         let mut gpu = Gpu { threads, ..Gpu::default() };
         let buffer = gpu.alloc(4096);

@@ -4,7 +4,7 @@ use crate::kernel;
 use crate::support::{Arg, Gpu, Noise};
 
 #[test]
-fn vector_add() {
+fn section_7_1_vector_add() {
     let (mut gpu, mut noise) = (Gpu::default(), Noise(1));
     let n = 1000usize;
     let a: Vec<f32> = (0..n).map(|_| noise.float()).collect();
@@ -66,7 +66,7 @@ fn square_root_is_correctly_rounded() {
 }
 
 #[test]
-fn reduction_with_barriers() {
+fn section_7_6_reduction_with_barriers() {
     let (mut gpu, mut noise) = (Gpu::default(), Noise(4));
     let data: Vec<i32> = (0..10_000).map(|_| noise.next() as i32).collect();
     let (input, out) = (gpu.upload(&data), gpu.alloc(16));
@@ -186,7 +186,7 @@ fn atomics() {
 }
 
 #[test]
-fn arrays_in_local_memory() {
+fn section_7_7_arrays_in_local_memory() {
     let (mut gpu, mut noise) = (Gpu::default(), Noise(6));
     let input: Vec<i32> = (0..64).map(|_| noise.next() as i32).collect();
     let (din, out) = (gpu.upload(&input), gpu.alloc(4 * 64));
@@ -295,7 +295,7 @@ fn matrix_product_on_one_and_many_threads() {
 }
 
 #[test]
-fn barriers_with_counts_and_reductions() {
+fn section_7_8_barriers_with_counts_and_reductions() {
     let mut gpu = Gpu::default();
     let (out, n) = (gpu.alloc(4 * 3 * 128), 50);
     gpu.run(&kernel!("barriers"), [1, 1, 1], [128, 1, 1], &[Arg::Ptr(&out), Arg::Int(n)]).unwrap();
@@ -308,7 +308,7 @@ fn barriers_with_counts_and_reductions() {
 }
 
 #[test]
-fn generic_pointers() {
+fn section_7_5_generic_pointers() {
     let mut gpu = Gpu::default();
     let values: Vec<i32> = (0..64).map(|i| 1000 + i).collect();
     let (input, out) = (gpu.upload(&values), gpu.alloc(4 * 32));

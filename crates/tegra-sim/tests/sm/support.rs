@@ -129,7 +129,10 @@ impl Gpu {
             banks,
             shared_window,
             local_window,
+            first: [0; 3],
             sm_count: 16,
+            disabled_sms: 0,
+            sequential: false,
             veid: 1,
             limits: Limits { threads: self.threads, budget: self.budget.unwrap_or(1 << 40), ..Limits::default() },
         }

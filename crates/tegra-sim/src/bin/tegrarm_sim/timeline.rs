@@ -102,6 +102,9 @@ impl Timeline {
             Event::NonStall { channel, tsg } => {
                 self.instant(*channel, "interrupt", "interrupt", &json!({"tsg": tsg}));
             }
+            Event::Logged { channel, tsg, text } => {
+                self.instant(*channel, "logged", "interrupt", &json!({"tsg": tsg, "text": text}));
+            }
             Event::Fault { channel, tsg, fault } => {
                 self.instant(*channel, "fault", "fault", &json!({"tsg": tsg, "text": fault.text}));
             }

@@ -10,6 +10,8 @@ pub(crate) struct Setting {
     pub(crate) local_window: u64,
     /// Local memory one TPC may use, bytes (SET_SHADER_LOCAL_MEMORY_NON_THROTTLED).
     pub(crate) local_per_tpc: u64,
+    /// Whether check 18 (L1_CONFIG_TOO_SMALL) is on.
+    pub(crate) checks_l1: bool,
 }
 
 /// One check.
@@ -45,7 +47,8 @@ pub(crate) static CHECKS: &[Check] = &[
         fails: |q, _| q.flag(DEPENDENT_QMD1_ENABLE),
     },
     check(6, "CTA_RESUME", |q, _| {
-        [CTA_RASTER_WIDTH_RESUME, CTA_RASTER_HEIGHT_RESUME, CTA_RASTER_DEPTH_RESUME].iter().any(|b| q.flag(*b))
+        let (resume, grid) = (q.resume(), q.grid());
+        resume != [0; 3] && (0..3).any(|axis| resume[axis] >= grid[axis])
     }),
     check(9, "LOCAL_MEMORY_LOW_SIZE", |q, _| !q.local_bytes().0.is_multiple_of(LOCAL_GRAIN)),
     check(10, "LOCAL_MEMORY_HIGH_SIZE", |q, _| !q.local_bytes().1.is_multiple_of(LOCAL_GRAIN)),
@@ -60,10 +63,10 @@ pub(crate) static CHECKS: &[Check] = &[
     check(21, "SHARED_MEMORY_SIZE", |q, _| q.shared_bytes() > MAX_SHARED),
     check(23, "CTA_THREAD_DIMENSION_ZERO", |q, _| threads(q) == 0),
     check(24, "MEMORY_WINDOW_OVERLAP", |_, s| s.shared_window.abs_diff(s.local_window) < WINDOW),
-    check(25, "L1_CONFIG_TOO_SMALL", |q, _| {
+    check(25, "L1_CONFIG_TOO_SMALL", |q, s| {
         // The field counts 4 KiB from one; zero leaves the choice to hardware.
         let config = q.field(MAX_SM_CONFIG_SHARED_MEM_SIZE);
-        config != 0 && (config - 1) * 4096 < u64::from(q.shared_bytes())
+        s.checks_l1 && config != 0 && (config - 1) * 4096 < u64::from(q.shared_bytes())
     }),
     check(26, "CTA_REGISTER_CONSUMPTION", |q, _| {
         let warp = (u64::from(q.registers()) * 32).next_multiple_of(256);

@@ -7,18 +7,24 @@ use super::super::fault;
 use super::super::mem::Accessor;
 use super::super::pbdma::{Flow, Pbdma};
 use super::super::semaphore::{Op, Reduction, Release};
-use crate::kernel::hw::Fault;
+use crate::kernel::hw::{Awakening, Fault};
+use tegrarm_abi::layout::Bits;
 use tegrarm_abi::methods::compute::*;
 
 const FIRST: u32 = NVC6C0_LINE_LENGTH_IN;
 const LAST: u32 = NVC6C0_SET_I2M_SEMAPHORE_C;
 
 /// Registers of the block, and the transfer that takes data.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Inline {
     registers: [u32; ((LAST - FIRST) / 4 + 1) as usize],
     running: Option<Running>,
+    /// Upper part of the destination's and of the semaphore's address.
+    upper: [Bits; 2],
 }
+
+/// Upper part of every address of class A140.
+pub(super) const A140_UPPER: Bits = Bits { msb: 24, lsb: 0, stride: 0, count: 1 };
 
 /// A launched transfer.
 #[derive(Clone, Copy, Debug)]
@@ -29,11 +35,6 @@ struct Running {
     line: u64,
     done: u64,
     word: u32,
-}
-
-/// Whether an offset belongs to the block.
-pub(crate) fn owns(offset: u32) -> bool {
-    (FIRST..=NVC6C0_LOAD_INLINE_DATA).contains(&offset) || (NVC6C0_SET_I2M_SEMAPHORE_A..=LAST).contains(&offset)
 }
 
 /// Executes one method of the block; `which` is 0 for the compute class, 1 for class A140.
@@ -64,6 +65,20 @@ pub(crate) fn check_complete(pbdma: &Pbdma, turn: &Turn<'_>, which: usize) -> Re
 }
 
 impl Inline {
+    fn new(upper: [Bits; 2]) -> Inline {
+        Inline { registers: Default::default(), running: None, upper }
+    }
+
+    /// The block of class C7C0.
+    pub(crate) fn of_compute() -> Inline {
+        Inline::new([NVC6C0_OFFSET_OUT_UPPER_VALUE, NVC6C0_SET_I2M_SEMAPHORE_A_OFFSET_UPPER])
+    }
+
+    /// The block of class A140.
+    pub(crate) fn of_a140() -> Inline {
+        Inline::new([A140_UPPER; 2])
+    }
+
     fn get(&self, offset: u32) -> u32 {
         self.registers[((offset - FIRST) / 4) as usize]
     }
@@ -71,7 +86,7 @@ impl Inline {
     fn launch(&mut self, turn: &Turn<'_>, word: u32) -> Result<(), Fault> {
         let line_bytes = u64::from(self.get(NVC6C0_LINE_LENGTH_IN));
         let lines = u64::from(self.get(NVC6C0_LINE_COUNT));
-        let va = u64::from(NVC6C0_OFFSET_OUT_UPPER_VALUE.of(self.get(NVC6C0_OFFSET_OUT_UPPER))) << 32
+        let va = u64::from(self.upper[0].of(self.get(NVC6C0_OFFSET_OUT_UPPER))) << 32
             | u64::from(self.get(NVC6C0_OFFSET_OUT));
         let pitched = NVC6C0_LAUNCH_DMA_DST_MEMORY_LAYOUT.of(word) == NVC6C0_LAUNCH_DMA_DST_MEMORY_LAYOUT_PITCH;
         let to = if pitched {
@@ -129,7 +144,7 @@ impl Inline {
     fn complete(&self, turn: &Turn<'_>, word: u32) -> Result<(), Fault> {
         let completion = NVC6C0_LAUNCH_DMA_COMPLETION_TYPE.of(word);
         if completion == NVC6C0_LAUNCH_DMA_COMPLETION_TYPE_RELEASE_SEMAPHORE {
-            let upper = NVC6C0_SET_I2M_SEMAPHORE_A_OFFSET_UPPER.of(self.get(NVC6C0_SET_I2M_SEMAPHORE_A));
+            let upper = self.upper[1].of(self.get(NVC6C0_SET_I2M_SEMAPHORE_A));
             let four =
                 NVC6C0_LAUNCH_DMA_SEMAPHORE_STRUCT_SIZE.of(word) == NVC6C0_LAUNCH_DMA_SEMAPHORE_STRUCT_SIZE_FOUR_WORDS;
             let reduces = NVC6C0_LAUNCH_DMA_REDUCTION_ENABLE.of(word) == NVC6C0_LAUNCH_DMA_REDUCTION_ENABLE_TRUE;
@@ -147,7 +162,7 @@ impl Inline {
             turn.semaphore(release.va, "released by inline to memory", release.payload);
         }
         if NVC6C0_LAUNCH_DMA_INTERRUPT_TYPE.of(word) == NVC6C0_LAUNCH_DMA_INTERRUPT_TYPE_INTERRUPT {
-            turn.non_stall();
+            turn.awaken(Awakening::NonStall);
         }
         Ok(())
     }

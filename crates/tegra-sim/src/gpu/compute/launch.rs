@@ -6,12 +6,12 @@ use super::super::context::Registers;
 use super::super::fault;
 use super::super::mem::Accessor;
 use super::super::pbdma::{Flow, Pbdma};
-use super::super::render::{self, Enable};
+use super::super::render;
 use super::super::trace::Event;
 use super::checks::{self, Setting};
 use super::qmd::{BYTES, Qmd};
-use super::sked;
-use crate::kernel::hw::{Fault, SmError};
+use super::sked::{self, Scheduled};
+use crate::kernel::hw::{Awakening, Fault, SmError};
 use crate::sm::{self, Launch, Limits, RunStats, SmFault, Stopped};
 use tegrarm_abi::methods::compute::*;
 use tegrarm_abi::methods::qmd::*;
@@ -22,14 +22,14 @@ const COST: u64 = 256;
 /// Runs what PCAS actions started, until nothing is left, the engine is taken, or the turn is over.
 pub(super) fn run_pending(pbdma: &mut Pbdma, turn: &Turn<'_>) -> Result<Flow, Fault> {
     let mut moved = false;
-    while let Some(at) = pbdma.launches.next() {
+    while let Some(launch) = pbdma.launches.next() {
         if pbdma.left() == 0 || turn.channel.stop.requested() {
             return Ok(Flow::Again(moved));
         }
         let Some(busy) = turn.engine.enter(turn.channel) else {
             return Ok(Flow::Again(moved));
         };
-        let result = run(pbdma, turn, at);
+        let result = run(pbdma, turn, launch);
         drop(busy);
         result?;
         if turn.channel.stop.requested() {
@@ -55,14 +55,14 @@ pub(super) fn read(turn: &Turn<'_>, at: u64) -> Result<Qmd, Fault> {
 }
 
 /// Runs one descriptor to its end, releases included. Without effect when the channel was stopped meanwhile.
-fn run(pbdma: &mut Pbdma, turn: &Turn<'_>, at: u64) -> Result<(), Fault> {
-    let qmd = read(turn, at)?;
+fn run(pbdma: &mut Pbdma, turn: &Turn<'_>, Scheduled { qmd: at, copied }: Scheduled) -> Result<(), Fault> {
+    let qmd = read(turn, at).map(|qmd| if copied { qmd.copied() } else { qmd })?;
     let setting = {
         let context = pbdma.context.lock();
         if !enabled(turn, &context.compute)? {
             return Ok(());
         }
-        setting(&context.compute)
+        Setting { checks_l1: context.sked.checks_l1, ..setting(&context.compute) }
     };
     if let Some((esr, names)) = checks::violations(&qmd, &setting) {
         let what = format!("sked exception: esr {esr:#010x} ({names}), descriptor {at:#x}");
@@ -110,6 +110,7 @@ fn setting(r: &Registers) -> Setting {
             NVC6C0_SET_SHADER_LOCAL_MEMORY_NON_THROTTLED_A,
             NVC6C0_SET_SHADER_LOCAL_MEMORY_NON_THROTTLED_A_SIZE_UPPER,
         ),
+        checks_l1: true,
     }
 }
 
@@ -128,10 +129,14 @@ fn enabled(turn: &Turn<'_>, r: &Registers) -> Result<bool, Fault> {
     ] {
         let mode = NVC6C0_SET_RENDER_ENABLE_C_MODE.of(r.get(first + 8));
         let va = r.pair(first, upper);
-        match render::enabled(&mem, va, mode).map_err(turn.mmu(fault::FRONT_END))? {
-            Enable::Decided(true) => {}
-            Enable::Decided(false) => return Ok(false),
-            bad => return Err(fault::graphics(turn.hw(), format_args!("render enable {mode} at {va:#x}: {bad:?}"))),
+        if let Err(invalid) = render::check(va, mode) {
+            return Err(fault::graphics(
+                turn.hw(),
+                format_args!("render enable {mode} at {va:#x}: invalid {invalid:?}"),
+            ));
+        }
+        if !render::enabled(&mem, va, mode).map_err(turn.mmu(fault::FRONT_END))? {
+            return Ok(false);
         }
     }
     Ok(true)
@@ -148,6 +153,7 @@ fn execute(turn: &Turn<'_>, qmd: &Qmd, setting: &Setting) -> Result<Option<(RunS
         table: turn.table(),
         code: qmd.program(),
         grid: qmd.grid(),
+        first: qmd.resume(),
         block: qmd.block(),
         registers: qmd.registers(),
         shared_bytes: qmd.shared_bytes(),
@@ -157,6 +163,8 @@ fn execute(turn: &Turn<'_>, qmd: &Qmd, setting: &Setting) -> Result<Option<(RunS
         shared_window: setting.shared_window,
         local_window: setting.local_window,
         sm_count: turn.config.sm_count,
+        disabled_sms: qmd.disabled_sms(),
+        sequential: qmd.flag(SEQUENTIALLY_RUN_CTAS),
         veid: turn.hw().veid,
         limits: Limits { cancel: Some(turn.channel.stop.flag()), budget: turn.config.budget, ..Limits::default() },
     };
@@ -203,7 +211,7 @@ fn release(turn: &Turn<'_>, qmd: &Qmd) -> Result<(), Fault> {
         release.perform(&mem).map_err(turn.mmu(fault::SKED))?;
         turn.semaphore(release.va, "released by a grid", release.payload);
         if interrupts {
-            turn.non_stall();
+            turn.awaken(Awakening::NonStall);
         }
     }
     Ok(())

@@ -1,6 +1,6 @@
-//! The methods of class C7C0, one row each (gpu-frontend §5).
+//! The methods of classes C7C0 and A140, one row each (gpu-frontend §5).
 //!
-//! Names and numbers that class C6C0 shares come from `tegrarm-abi`; the rest is what C7C0 adds and what the
+//! Names and numbers that class C6C0 shares come from `tegrarm-abi`; the rest is what C7C0 and A140 add and what the
 //! headers give as arrays.
 
 use tegrarm_abi::methods::compute::*;
@@ -49,6 +49,8 @@ pub(crate) enum Trigger {
     Pcas,
     /// LOAD_INLINE_QMD_DATA.
     InlineQmd,
+    /// Software method 7, which nvgpu reads as SET_SKEDCHECK.
+    SkedCheck,
 }
 
 /// One row: a method, or an array of them.
@@ -86,8 +88,8 @@ const fn does(trigger: Trigger) -> Effect {
     Effect::Trigger(trigger)
 }
 
-/// Every method of the class, in order of offset.
-pub(crate) static METHODS: &[Method] = &[
+/// Every method of class C7C0, in order of offset.
+pub(crate) static COMPUTE: &[Method] = &[
     one("SET_OBJECT", NVC6C0_SET_OBJECT, does(Object)),
     one("NO_OPERATION", NVC6C0_NO_OPERATION, NoOp),
     many("SET_NOTIFY", NVC6C0_SET_NOTIFY_A, NVC6C0_SET_NOTIFY_B, Latch),
@@ -131,7 +133,8 @@ pub(crate) static METHODS: &[Method] = &[
     many("SET_RESERVED_SW_METHOD01", NVC6C0_SET_RESERVED_SW_METHOD01, NVC6C0_SET_RESERVED_SW_METHOD02, Unhandled),
     one("SET_RESERVED_SW_METHOD03", NVC6C0_SET_RESERVED_SW_METHOD03, Software),
     many("SET_RESERVED_SW_METHOD04", NVC6C0_SET_RESERVED_SW_METHOD04, NVC6C0_SET_RESERVED_SW_METHOD05, Unhandled),
-    many("SET_RESERVED_SW_METHOD06", NVC6C0_SET_RESERVED_SW_METHOD06, NVC6C0_SET_RESERVED_SW_METHOD07, Software),
+    one("SET_RESERVED_SW_METHOD06", NVC6C0_SET_RESERVED_SW_METHOD06, Software),
+    one("SET_RESERVED_SW_METHOD07", NVC6C0_SET_RESERVED_SW_METHOD07, does(SkedCheck)),
     one("INVALIDATE_TEXTURE_HEADER_CACHE_NO_WFI", NVC6C0_INVALIDATE_TEXTURE_HEADER_CACHE_NO_WFI, NoOp),
     one("SET_CWD_REF_COUNTER", NVC6C0_SET_CWD_REF_COUNTER, does(RefCounter)),
     many("SET_RESERVED_SW_METHOD08", NVC6C0_SET_RESERVED_SW_METHOD08, NVC6C0_SET_RESERVED_SW_METHOD15, Unhandled),
@@ -198,8 +201,32 @@ pub(crate) static METHODS: &[Method] = &[
     many("CALL_MME_MACRO", 0x3800, 0x3ffc, Macro),
 ];
 
+/// Every method of class A140, in order of offset. Those that C7C0 has, too, have the same offsets there.
+pub(crate) static INLINE: &[Method] = &[
+    one("SET_OBJECT", NVC6C0_SET_OBJECT, does(Object)),
+    one("NO_OPERATION", NVC6C0_NO_OPERATION, NoOp),
+    many("SET_NOTIFY", NVC6C0_SET_NOTIFY_A, NVC6C0_SET_NOTIFY_B, Latch),
+    one("NOTIFY", NVC6C0_NOTIFY, does(Notify)),
+    one("WAIT_FOR_IDLE", NVC6C0_WAIT_FOR_IDLE, NoOp),
+    many("SET_GLOBAL_RENDER_ENABLE", NVC6C0_SET_GLOBAL_RENDER_ENABLE_A, NVC6C0_SET_GLOBAL_RENDER_ENABLE_C, Latch),
+    one("SEND_GO_IDLE", NVC6C0_SEND_GO_IDLE, NoOp),
+    one("PM_TRIGGER", NVC6C0_PM_TRIGGER, NoOp),
+    one("PM_TRIGGER_WFI", NVC6C0_PM_TRIGGER_WFI, NoOp),
+    many(
+        "SET_INSTRUMENTATION_METHOD",
+        NVC6C0_SET_INSTRUMENTATION_METHOD_HEADER,
+        NVC6C0_SET_INSTRUMENTATION_METHOD_DATA,
+        Latch,
+    ),
+    many("INLINE_TO_MEMORY", NVC6C0_LINE_LENGTH_IN, NVC6C0_LOAD_INLINE_DATA, does(Inline)),
+    many("SET_I2M_SEMAPHORE", NVC6C0_SET_I2M_SEMAPHORE_A, NVC6C0_SET_I2M_SEMAPHORE_C, does(Inline)),
+    many("SET_I2M_SPARE_NOOP", NVC6C0_SET_I2M_SPARE_NOOP00, NVC6C0_SET_I2M_SPARE_NOOP03, NoOp),
+    many("SET_FALCON", 0x200, 0x27c, Firmware),
+    many("SET_RENDER_ENABLE", NVC6C0_SET_RENDER_ENABLE_A, NVC6C0_SET_RENDER_ENABLE_C, Latch),
+];
+
 /// The row that holds a method.
-pub(crate) fn find(offset: u32) -> Option<&'static Method> {
-    let after = METHODS.partition_point(|m| m.first <= offset);
-    METHODS[..after].last().filter(|m| offset <= m.last)
+pub(crate) fn find(methods: &'static [Method], offset: u32) -> Option<&'static Method> {
+    let after = methods.partition_point(|m| m.first <= offset);
+    methods[..after].last().filter(|m| offset <= m.last)
 }

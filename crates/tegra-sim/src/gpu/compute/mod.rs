@@ -10,13 +10,15 @@ pub(crate) mod sked;
 
 pub use qmd::Qmd;
 pub(crate) use sked::Launches;
+use sked::Scheduled;
 
 use super::channel::Turn;
+use super::context::{GrContext, Registers};
 use super::fault;
 use super::mem::Accessor;
 use super::pbdma::{Flow, Pbdma};
-use crate::kernel::hw::Fault;
-use methods::{Effect, Trigger};
+use crate::kernel::hw::{Awakening, Fault};
+use methods::{Effect, Method, Trigger};
 use tegrarm_abi::methods::compute::*;
 use tegrarm_abi::methods::host::{NVC56F_SET_OBJECT, NVC56F_SET_OBJECT_NVCLASS};
 use tegrarm_abi::rm::classes::{AMPERE_B, AMPERE_COMPUTE_B, FERMI_TWOD_A, KEPLER_INLINE_TO_MEMORY_B};
@@ -28,13 +30,19 @@ const CLASSES: [(u32, &str); 4] = [
     (KEPLER_INLINE_TO_MEMORY_B, "inline to memory"),
     (FERMI_TWOD_A, "2D"),
 ];
+/// FE_HWW_ESR with its enable bit, as a board shows it (gpu-frontend §2.3).
+const CLASS_SUBCH_MISMATCH: u32 = 1 << 31 | 1 << 1;
+/// Software method 7 as nvgpu reads it: what its two lowest bits do to check 18 (gr_intr_gv11b.h).
+const SKEDCHECK_18: u32 = 3;
+const SKEDCHECK_18_DISABLE: u32 = 1;
+const SKEDCHECK_18_ENABLE: u32 = 2;
 /// Subchannels with methods of their own.
 const COMPUTE: u32 = 1;
 const INLINE: u32 = 2;
 
 /// The name of the compute class's method at a byte offset, without its class.
 pub fn compute_method_name(offset: u32) -> Option<&'static str> {
-    methods::find(offset).map(|method| method.name)
+    methods::find(methods::COMPUTE, offset).map(|method| method.name)
 }
 
 /// Executes one method of subchannels 0–3.
@@ -45,17 +53,46 @@ pub(crate) fn method(
     offset: u32,
     data: u32,
 ) -> Result<Flow, Fault> {
-    if offset == NVC56F_SET_OBJECT {
-        return set_object(turn, subchannel, data);
-    }
+    let (class, name) = CLASSES[subchannel as usize];
     match subchannel {
-        COMPUTE => compute(pbdma, turn, offset, data),
-        INLINE if offset == NVC6C0_NO_OPERATION || offset == NVC6C0_WAIT_FOR_IDLE => Ok(Flow::Done),
-        INLINE if inline::owns(offset) => inline::method(pbdma, turn, 1, offset, data),
+        _ if offset == NVC56F_SET_OBJECT => set_object(turn, subchannel, data),
+        COMPUTE => class_method(pbdma, turn, Class::Compute, offset, data),
+        INLINE => class_method(pbdma, turn, Class::Inline, offset, data),
         _ => {
-            let (class, name) = CLASSES[subchannel as usize];
             let what = format!("method {offset:#x} of {name} class {class:04x}, which this machine does not have");
             Err(fault::illegal_method(turn.hw(), what))
+        }
+    }
+}
+
+/// Classes with methods of their own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Class {
+    /// C7C0.
+    Compute,
+    /// A140.
+    Inline,
+}
+
+impl Class {
+    fn id(self) -> u32 {
+        match self {
+            Class::Compute => AMPERE_COMPUTE_B,
+            Class::Inline => KEPLER_INLINE_TO_MEMORY_B,
+        }
+    }
+
+    fn methods(self) -> &'static [Method] {
+        match self {
+            Class::Compute => methods::COMPUTE,
+            Class::Inline => methods::INLINE,
+        }
+    }
+
+    fn registers(self, context: &mut GrContext) -> &mut Registers {
+        match self {
+            Class::Compute => &mut context.compute,
+            Class::Inline => &mut context.inline_class,
         }
     }
 }
@@ -65,26 +102,31 @@ fn set_object(turn: &Turn<'_>, subchannel: u32, data: u32) -> Result<Flow, Fault
     let class = NVC56F_SET_OBJECT_NVCLASS.of(data);
     let (wired, name) = CLASSES[subchannel as usize];
     if class != wired {
-        let what = format!("class error: {class:#06x} on subchannel {subchannel}, which is {name} ({wired:#06x})");
+        let what = format!(
+            "fe exception: esr {CLASS_SUBCH_MISMATCH:#010x}: {class:#06x} on subchannel {subchannel}, which is {name} \
+             ({wired:#06x})"
+        );
         return Err(fault::graphics(turn.hw(), what));
     }
     Ok(Flow::Done)
 }
 
-fn compute(pbdma: &mut Pbdma, turn: &Turn<'_>, offset: u32, data: u32) -> Result<Flow, Fault> {
-    let Some(method) = methods::find(offset) else {
-        let what = format!("method {offset:#x} (data {data:#x}) is not one of class C7C0");
+fn class_method(pbdma: &mut Pbdma, turn: &Turn<'_>, class: Class, offset: u32, data: u32) -> Result<Flow, Fault> {
+    let Some(method) = methods::find(class.methods(), offset) else {
+        let what = format!("method {offset:#x} (data {data:#x}) is not one of class {:04X}", class.id());
         return Err(fault::illegal_method(turn.hw(), what));
     };
     if offset != NVC6C0_LOAD_INLINE_DATA {
-        inline::check_complete(pbdma, turn, 0)?;
+        inline::check_complete(pbdma, turn, class as usize)?;
     }
     match method.effect {
         Effect::NoOp | Effect::Software => Ok(Flow::Done),
         Effect::Latch => {
-            pbdma.context.lock().compute.set(offset, data);
+            class.registers(&mut pbdma.context.lock()).set(offset, data);
             Ok(Flow::Done)
         }
+        Effect::Trigger(Trigger::Inline) => inline::method(pbdma, turn, class as usize, offset, data),
+        Effect::Trigger(Trigger::Notify) => notify(pbdma, turn, class, data),
         Effect::Trigger(trigger) => execute(pbdma, turn, trigger, offset, data),
         Effect::Unhandled => {
             let what = format!("software method {} ({offset:#x}) has no handler", method.name);
@@ -100,11 +142,10 @@ fn compute(pbdma: &mut Pbdma, turn: &Turn<'_>, offset: u32, data: u32) -> Result
 
 fn execute(pbdma: &mut Pbdma, turn: &Turn<'_>, trigger: Trigger, offset: u32, data: u32) -> Result<Flow, Fault> {
     match trigger {
-        Trigger::Object => set_object(turn, COMPUTE, data),
-        Trigger::Inline => inline::method(pbdma, turn, 0, offset, data),
+        // Handled with their class.
+        Trigger::Object | Trigger::Inline | Trigger::Notify => Ok(Flow::Done),
         Trigger::ReportExecute => report::execute(pbdma, turn, data),
         Trigger::ReportD => report::execute_d(pbdma, turn, data),
-        Trigger::Notify => notify(pbdma, turn, data),
         Trigger::RefCounter => {
             let select = NVC6C0_SET_CWD_REF_COUNTER_SELECT.of(data) as usize;
             pbdma.context.lock().sked.counters[select] = NVC6C0_SET_CWD_REF_COUNTER_VALUE.of(data);
@@ -121,12 +162,25 @@ fn execute(pbdma: &mut Pbdma, turn: &Turn<'_>, trigger: Trigger, offset: u32, da
         }
         Trigger::Pcas => sked::pcas(pbdma, turn, data),
         Trigger::InlineQmd => inline_qmd(pbdma, turn, offset, data),
+        Trigger::SkedCheck => {
+            let check = &mut pbdma.context.lock().sked.checks_l1;
+            match data & SKEDCHECK_18 {
+                SKEDCHECK_18_DISABLE => *check = false,
+                SKEDCHECK_18_ENABLE => *check = true,
+                _ => {}
+            }
+            Ok(Flow::Done)
+        }
     }
 }
 
 /// NOTIFY: a 16-byte record, time first, status zero last; mode 1 interrupts too.
-fn notify(pbdma: &mut Pbdma, turn: &Turn<'_>, data: u32) -> Result<Flow, Fault> {
-    let va = pbdma.context.lock().compute.pair(NVC6C0_SET_NOTIFY_A, NVC6C0_SET_NOTIFY_A_ADDRESS_UPPER);
+fn notify(pbdma: &mut Pbdma, turn: &Turn<'_>, class: Class, data: u32) -> Result<Flow, Fault> {
+    let upper = match class {
+        Class::Compute => NVC6C0_SET_NOTIFY_A_ADDRESS_UPPER,
+        Class::Inline => inline::A140_UPPER,
+    };
+    let va = class.registers(&mut pbdma.context.lock()).pair(NVC6C0_SET_NOTIFY_A, upper);
     if data > NVC6C0_NOTIFY_TYPE_WRITE_THEN_AWAKEN {
         let what = format!("NOTIFY of type {data:#x} does not exist");
         return Err(fault::illegal_method(turn.hw(), what));
@@ -139,7 +193,7 @@ fn notify(pbdma: &mut Pbdma, turn: &Turn<'_>, data: u32) -> Result<Flow, Fault> 
     };
     write().map_err(turn.mmu(fault::FRONT_END))?;
     if data == NVC6C0_NOTIFY_TYPE_WRITE_THEN_AWAKEN {
-        turn.non_stall();
+        turn.awaken(Awakening::Notifier);
     }
     Ok(Flow::Done)
 }
@@ -158,7 +212,7 @@ fn inline_qmd(pbdma: &mut Pbdma, turn: &Turn<'_>, offset: u32, data: u32) -> Res
         if offset != methods::LOAD_INLINE_QMD_DATA_END {
             return Ok(Flow::Done);
         }
-        pbdma.launches.push(va);
+        pbdma.launches.push(Scheduled { qmd: va, copied: false });
     }
     launch::run_pending(pbdma, turn)
 }

@@ -106,6 +106,24 @@ impl Qmd {
         [CTA_RASTER_WIDTH, CTA_RASTER_HEIGHT, CTA_RASTER_DEPTH].map(|b| self.small(b))
     }
 
+    /// The CTA a grid starts with, in x, y, z: one that was preempted goes on where it was.
+    pub(crate) fn resume(&self) -> [u32; 3] {
+        [CTA_RASTER_WIDTH_RESUME, CTA_RASTER_HEIGHT_RESUME, CTA_RASTER_DEPTH_RESUME].map(|b| self.small(b))
+    }
+
+    /// The descriptor as a copying PCAS action loads it: from the first CTA on.
+    pub(crate) fn copied(mut self) -> Qmd {
+        for bits in [CTA_RASTER_WIDTH_RESUME, CTA_RASTER_HEIGHT_RESUME, CTA_RASTER_DEPTH_RESUME] {
+            bits.put_words(&mut self.words, 0);
+        }
+        self
+    }
+
+    /// SMs that must not run its CTAs, a bit each.
+    pub(crate) fn disabled_sms(&self) -> u64 {
+        self.split([SM_DISABLE_MASK_LOWER, SM_DISABLE_MASK_UPPER])
+    }
+
     /// Threads per CTA in x, y, z.
     pub fn block(&self) -> [u32; 3] {
         [CTA_THREAD_DIMENSION0, CTA_THREAD_DIMENSION1, CTA_THREAD_DIMENSION2].map(|b| self.small(b))

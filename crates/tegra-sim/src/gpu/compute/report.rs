@@ -7,7 +7,7 @@ use super::super::mem::Accessor;
 use super::super::pbdma::{Flow, Pbdma};
 use super::super::semaphore::{self, Condition, Op, Reduction, Release};
 use super::methods::*;
-use crate::kernel::hw::Fault;
+use crate::kernel::hw::{Awakening, Fault};
 use tegrarm_abi::layout::Bits;
 use tegrarm_abi::methods::compute::*;
 
@@ -63,14 +63,14 @@ pub(super) fn execute(pbdma: &mut Pbdma, turn: &Turn<'_>, word: u32) -> Result<F
             };
             perform(turn, &mem, &release)?;
         }
-        OPERATION_TRAP => turn.non_stall(),
+        OPERATION_TRAP => turn.awaken(Awakening::NonStall),
         op => {
             let what = format!("report semaphore operation {op} (a counter report) does not exist on this machine");
             return Err(fault::graphics(turn.hw(), what));
         }
     }
     if AWAKEN.of(word) == 1 {
-        turn.non_stall();
+        turn.awaken(Awakening::Semaphore);
     }
     Ok(Flow::Done)
 }
@@ -101,14 +101,14 @@ pub(super) fn execute_d(pbdma: &mut Pbdma, turn: &Turn<'_>, word: u32) -> Result
             let table = turn.table();
             perform(turn, &Accessor::new(&table), &release)?;
         }
-        NVC6C0_SET_REPORT_SEMAPHORE_D_OPERATION_TRAP => turn.non_stall(),
+        NVC6C0_SET_REPORT_SEMAPHORE_D_OPERATION_TRAP => turn.awaken(Awakening::NonStall),
         op => {
             let what = format!("SET_REPORT_SEMAPHORE_D operation {op} does not exist");
             return Err(fault::graphics(turn.hw(), what));
         }
     }
     if NVC6C0_SET_REPORT_SEMAPHORE_D_AWAKEN_ENABLE.of(word) == NVC6C0_SET_REPORT_SEMAPHORE_D_AWAKEN_ENABLE_TRUE {
-        turn.non_stall();
+        turn.awaken(Awakening::Semaphore);
     }
     Ok(Flow::Done)
 }

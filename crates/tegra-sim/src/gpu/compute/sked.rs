@@ -28,6 +28,8 @@ struct Held {
     dependence: u32,
     /// SCHEDULE actions it still needs.
     schedules: u32,
+    /// A copying action loaded it.
+    copied: bool,
 }
 
 /// Scheduler state of a context.
@@ -36,11 +38,13 @@ pub(crate) struct Sked {
     held: BTreeMap<u64, Held>,
     /// CWD reference counters.
     pub(crate) counters: [u32; 64],
+    /// Whether check 18 is on.
+    pub(crate) checks_l1: bool,
 }
 
 impl Default for Sked {
     fn default() -> Sked {
-        Sked { held: BTreeMap::new(), counters: [0; 64] }
+        Sked { held: BTreeMap::new(), counters: [0; 64], checks_l1: true }
     }
 }
 
@@ -63,14 +67,16 @@ impl Sked {
         self.held.clear();
     }
 
-    /// Applies an action; true when the descriptor runs now. `None`: its dependence counter was zero already.
-    fn apply(&mut self, at: u64, qmd: &Qmd, action: Action) -> Option<bool> {
-        if matches!(action, Action::Schedule { fresh: true } | Action::Hold) {
+    /// Applies an action; the launch, when the descriptor runs now. `None`: its dependence counter was zero already.
+    fn apply(&mut self, at: u64, qmd: &Qmd, action: Action) -> Option<Option<Scheduled>> {
+        let copies = matches!(action, Action::Schedule { fresh: true } | Action::Hold);
+        if copies {
             self.held.remove(&at);
         }
         let held = self.held.entry(at).or_insert(Held {
             dependence: qmd.field(DEPENDENCE_COUNTER) as u32,
             schedules: 1 + u32::from(qmd.flag(REQUIRE_SCHEDULING_PCAS)),
+            copied: copies,
         });
         match action {
             Action::Schedule { .. } => held.schedules = held.schedules.saturating_sub(1),
@@ -81,28 +87,37 @@ impl Sked {
         // A descriptor whose last dependence goes runs although nobody scheduled it: that is what the counter is
         // for. One that asks for SCHEDULE waits for it.
         let scheduled = held.schedules == 0 || action == Action::Decrement && !qmd.flag(REQUIRE_SCHEDULING_PCAS);
-        let runs = held.dependence == 0 && scheduled && action != Action::Increment;
-        if runs {
-            self.held.remove(&at);
+        if held.dependence != 0 || !scheduled || action == Action::Increment {
+            return Some(None);
         }
-        Some(runs)
+        let copied = held.copied;
+        self.held.remove(&at);
+        Some(Some(Scheduled { qmd: at, copied }))
     }
+}
+
+/// A descriptor whose time has come.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Scheduled {
+    pub(crate) qmd: u64,
+    /// A copying action loaded it.
+    pub(crate) copied: bool,
 }
 
 /// Descriptors that run next, in order.
 #[derive(Debug, Default)]
-pub(crate) struct Launches(VecDeque<u64>);
+pub(crate) struct Launches(VecDeque<Scheduled>);
 
 impl Launches {
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    pub(crate) fn push(&mut self, qmd: u64) {
-        self.0.push_back(qmd);
+    pub(crate) fn push(&mut self, launch: Scheduled) {
+        self.0.push_back(launch);
     }
 
-    pub(crate) fn next(&self) -> Option<u64> {
+    pub(crate) fn next(&self) -> Option<Scheduled> {
         self.0.front().copied()
     }
 
@@ -144,8 +159,12 @@ fn start(pbdma: &mut Pbdma, turn: &Turn<'_>, word: u32) -> Result<(), Fault> {
             *counter = counter.wrapping_add(OFFSET_MINUS_ONE.of(word) + 1);
             return Ok(());
         }
+        NVC6C0_SEND_SIGNALING_PCAS2_B_PCAS_ACTION_INCREMENT_PUT => {
+            let what = format!("PCAS action INCREMENT_PUT on descriptor {at:#x}: this machine has no work queues");
+            return Err(fault::graphics(turn.hw(), what));
+        }
         other => {
-            let what = format!("PCAS action {other:#x} on descriptor {at:#x}: this machine has no work queues");
+            let what = format!("PCAS action {other:#x} on descriptor {at:#x} does not exist");
             return Err(fault::graphics(turn.hw(), what));
         }
     };
@@ -169,8 +188,8 @@ pub(super) fn follow(pbdma: &mut Pbdma, turn: &Turn<'_>, at: u64, action: u32) -
 fn apply(pbdma: &mut Pbdma, turn: &Turn<'_>, at: u64, action: Action) -> Result<(), Fault> {
     let qmd = launch::read(turn, at)?;
     match pbdma.context.lock().sked.apply(at, &qmd, action) {
-        Some(true) => pbdma.launches.push(at),
-        Some(false) => {}
+        Some(Some(launch)) => pbdma.launches.push(launch),
+        Some(None) => {}
         None => {
             let esr = 1u32 << DEPENDENCE_COUNTER_UNDERFLOW;
             let what = format!("sked exception: esr {esr:#010x} (DEPENDENCE_COUNTER_UNDERFLOW), descriptor {at:#x}");

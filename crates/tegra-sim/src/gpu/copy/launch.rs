@@ -6,13 +6,13 @@ use super::super::context::Registers;
 use super::super::fault::{self, HCE_PRIV, HCE_RE_ALIGNB, HCE_RE_ILLEGAL_OP};
 use super::super::mem::Accessor;
 use super::super::pbdma::{Flow, Pbdma};
-use super::super::render::{self, Enable};
+use super::super::render::{self, Invalid};
 use super::super::semaphore::{Op, Reduction, Release};
 use super::super::trace::Event;
 use super::SET_SEMAPHORE_PAYLOAD_UPPER;
 use super::surface::{BlockLinear, Surface};
 use super::transfer::{Remap, Transfer};
-use crate::kernel::hw::Fault;
+use crate::kernel::hw::{Awakening, Fault};
 use tegrarm_abi::layout::Bits;
 use tegrarm_abi::methods::copy::*;
 
@@ -57,13 +57,21 @@ pub(super) fn launch(pbdma: &mut Pbdma, turn: &Turn<'_>, word: u32) -> Result<Fl
         release.perform(&mem).map_err(turn.mmu(fault::COPY))?;
         turn.semaphore(release.va, "released by copy engine", release.payload);
     }
-    let conditional = NVC6B5_LAUNCH_DMA_SEMAPHORE_TYPE_RELEASE_CONDITIONAL_INTR_SEMAPHORE;
-    if NVC6B5_LAUNCH_DMA_INTERRUPT_TYPE.of(word) != NVC6B5_LAUNCH_DMA_INTERRUPT_TYPE_NONE
-        || NVC6B5_LAUNCH_DMA_SEMAPHORE_TYPE.of(word) == conditional
-    {
-        turn.non_stall();
-    }
+    interrupt(turn, word);
     Ok(Flow::Done)
+}
+
+/// The interrupts at the end of a launch. The kernel clears a blocking one, and tells nobody.
+fn interrupt(turn: &Turn<'_>, word: u32) {
+    let conditional = NVC6B5_LAUNCH_DMA_SEMAPHORE_TYPE_RELEASE_CONDITIONAL_INTR_SEMAPHORE;
+    let kind = NVC6B5_LAUNCH_DMA_INTERRUPT_TYPE.of(word);
+    if kind == NVC6B5_LAUNCH_DMA_INTERRUPT_TYPE_BLOCKING {
+        turn.log(format!("ce blocking pipe interrupt, ch {}", turn.hw().id));
+    }
+    if kind == NVC6B5_LAUNCH_DMA_INTERRUPT_TYPE_NON_BLOCKING || NVC6B5_LAUNCH_DMA_SEMAPHORE_TYPE.of(word) == conditional
+    {
+        turn.awaken(Awakening::NonStall);
+    }
 }
 
 fn report(turn: &Turn<'_>, transfer: &Transfer) {
@@ -89,8 +97,7 @@ fn check(turn: &Turn<'_>, word: u32) -> Result<(), Fault> {
     let physical = NVC6B5_LAUNCH_DMA_SRC_TYPE.of(word) == NVC6B5_LAUNCH_DMA_SRC_TYPE_PHYSICAL
         || NVC6B5_LAUNCH_DMA_DST_TYPE.of(word) == NVC6B5_LAUNCH_DMA_DST_TYPE_PHYSICAL;
     if physical {
-        let what = format!("LAUNCH_DMA {word:#x}: physical addresses need a privileged channel");
-        return Err(fault::pbdma(turn.hw(), HCE_PRIV, what));
+        turn.interrupt(HCE_PRIV, format_args!("LAUNCH_DMA {word:#x}: physical addresses need a privileged channel"))?;
     }
     Ok(())
 }
@@ -98,6 +105,7 @@ fn check(turn: &Turn<'_>, word: u32) -> Result<(), Fault> {
 /// Decodes the registers into a transfer; one without lines when nothing is to be used.
 fn prepare(turn: &Turn<'_>, r: &Registers, word: u32) -> Result<Transfer, Fault> {
     let reject = |(report, what): Rejected| fault::copy_engine(turn.hw(), report, what);
+    valid(word).map_err(reject)?;
     let release = release(r, word).map_err(reject)?;
     let idle = NVC6B5_LAUNCH_DMA_DATA_TRANSFER_TYPE.of(word) == NVC6B5_LAUNCH_DMA_DATA_TRANSFER_TYPE_NONE;
     if idle || !enabled(turn, r)? {
@@ -106,24 +114,41 @@ fn prepare(turn: &Turn<'_>, r: &Registers, word: u32) -> Result<Transfer, Fault>
     decode(r, word).map(|t| Transfer { release, ..t }).map_err(reject)
 }
 
-/// SET_RENDER_ENABLE: conditional execution.
-fn enabled(turn: &Turn<'_>, r: &Registers) -> Result<bool, Fault> {
+/// Values of LAUNCH_DMA that are not defined.
+fn valid(word: u32) -> Result<(), Rejected> {
+    for (name, field, last) in [
+        ("transfer", NVC6B5_LAUNCH_DMA_DATA_TRANSFER_TYPE, NVC6B5_LAUNCH_DMA_DATA_TRANSFER_TYPE_NON_PIPELINED),
+        ("interrupt", NVC6B5_LAUNCH_DMA_INTERRUPT_TYPE, NVC6B5_LAUNCH_DMA_INTERRUPT_TYPE_NON_BLOCKING),
+    ] {
+        if field.of(word) > last {
+            return Err((INVALID_VALUE, format!("{name} type {}", field.of(word))));
+        }
+    }
+    Ok(())
+}
+
+/// SET_RENDER_ENABLE_C, with A and B set before: what HCE refuses.
+pub(super) fn check_render_enable(turn: &Turn<'_>, r: &Registers) -> Result<(), Fault> {
     let va = r.pair(NVC6B5_SET_RENDER_ENABLE_A, NVC6B5_SET_RENDER_ENABLE_A_UPPER);
     let mode = NVC6B5_SET_RENDER_ENABLE_C_MODE.of(r.get(NVC6B5_SET_RENDER_ENABLE_C));
-    let table = turn.table();
-    match render::enabled(&Accessor::new(&table), va, mode).map_err(turn.mmu(fault::COPY))? {
-        Enable::Decided(on) => Ok(on),
-        Enable::BadMode => Err(fault::pbdma(turn.hw(), HCE_RE_ILLEGAL_OP, format_args!("render enable mode {mode}"))),
-        Enable::Misaligned => {
-            Err(fault::pbdma(turn.hw(), HCE_RE_ALIGNB, format_args!("render enable at {va:#x} is not 16-byte aligned")))
+    match render::check(va, mode) {
+        Ok(()) => Ok(()),
+        Err(Invalid::Mode) => turn.interrupt(HCE_RE_ILLEGAL_OP, format_args!("render enable mode {mode}")),
+        Err(Invalid::Alignment) => {
+            turn.interrupt(HCE_RE_ALIGNB, format_args!("render enable at {va:#x} is not 16-byte aligned"))
         }
     }
 }
 
+/// Conditional execution. What it rests on was checked when it was set; B alone may have changed since.
+fn enabled(turn: &Turn<'_>, r: &Registers) -> Result<bool, Fault> {
+    let va = r.pair(NVC6B5_SET_RENDER_ENABLE_A, NVC6B5_SET_RENDER_ENABLE_A_UPPER);
+    let mode = NVC6B5_SET_RENDER_ENABLE_C_MODE.of(r.get(NVC6B5_SET_RENDER_ENABLE_C));
+    let table = turn.table();
+    render::enabled(&Accessor::new(&table), va, mode).map_err(turn.mmu(fault::COPY))
+}
+
 fn decode(r: &Registers, word: u32) -> Result<Transfer, Rejected> {
-    if NVC6B5_LAUNCH_DMA_DATA_TRANSFER_TYPE.of(word) > NVC6B5_LAUNCH_DMA_DATA_TRANSFER_TYPE_NON_PIPELINED {
-        return Err((INVALID_VALUE, "transfer type 3".to_owned()));
-    }
     let remap = match NVC6B5_LAUNCH_DMA_REMAP_ENABLE.of(word) {
         NVC6B5_LAUNCH_DMA_REMAP_ENABLE_TRUE => {
             let constants = [r.get(NVC6B5_SET_REMAP_CONST_A), r.get(NVC6B5_SET_REMAP_CONST_B)];

@@ -8,7 +8,7 @@ pub(crate) use surface::{BlockLinear, Surface};
 pub(crate) use transfer::Transfer;
 
 use super::channel::Turn;
-use super::fault::{self, HCE_ILLEGAL_CLASS, HCE_ILLEGAL_MTHD};
+use super::fault::{HCE_ILLEGAL_CLASS, HCE_ILLEGAL_MTHD};
 use super::pbdma::{Flow, Pbdma};
 use crate::kernel::hw::Fault;
 use tegrarm_abi::methods::copy::*;
@@ -44,7 +44,7 @@ pub(crate) fn method(pbdma: &mut Pbdma, turn: &Turn<'_>, offset: u32, data: u32)
             let class = NVC56F_SET_OBJECT_NVCLASS.of(data);
             if class != AMPERE_DMA_COPY_B {
                 let what = format!("class {class:#06x} on subchannel 4; the copy class is {AMPERE_DMA_COPY_B:#06x}");
-                return Err(fault::pbdma(turn.hw(), HCE_ILLEGAL_CLASS, what));
+                turn.interrupt(HCE_ILLEGAL_CLASS, what)?;
             }
             Ok(Flow::Done)
         }
@@ -53,11 +53,14 @@ pub(crate) fn method(pbdma: &mut Pbdma, turn: &Turn<'_>, offset: u32, data: u32)
             let mut context = pbdma.context.lock();
             context.copy.set(offset, data);
             packed_origin(&mut context.copy, offset, data);
+            if offset == NVC6B5_SET_RENDER_ENABLE_C {
+                launch::check_render_enable(turn, &context.copy)?;
+            }
             Ok(Flow::Done)
         }
         _ => {
             let what = format!("copy method {offset:#x} (data {data:#x}) is not one of class C7B5");
-            Err(fault::pbdma(turn.hw(), HCE_ILLEGAL_MTHD, what))
+            turn.interrupt(HCE_ILLEGAL_MTHD, what).map(|()| Flow::Done)
         }
     }
 }

@@ -27,6 +27,8 @@ pub(super) struct Grid<'a> {
     pub image: Arc<Image>,
     pub banks: Banks,
     pub tids: Vec<[Row; 3]>,
+    /// SMs that CTAs are dealt out to.
+    sms: Vec<u32>,
     ctas: u64,
     /// Next CTA to start.
     next: AtomicU64,
@@ -51,30 +53,33 @@ pub(crate) fn run(launch: &Launch) -> Result<RunStats, Stopped> {
     let image = fit(image::find(&mut |n| fetch(&mut tlb, launch.code, n)), launch.registers);
     let banks = Banks::read(launch, &mut tlb, image.banks, &image.pool.constants);
     let ctas = launch.grid.iter().map(|&n| u64::from(n)).product();
+    let ([x, y, z], [width, height, _]) = (launch.first.map(u64::from), launch.grid.map(u64::from));
+    let first = x + width * (y + height * z);
     let grid = Grid {
         launch,
         image,
         banks,
         tids: thread_indices(launch.block),
+        sms: launch.enabled_sms().collect(),
         ctas,
-        next: AtomicU64::new(0),
+        next: AtomicU64::new(first),
         failed: AtomicU64::new(u64::MAX),
         issued: AtomicU64::new(0),
         failures: Mutex::default(),
     };
     let stats = grid.run();
-    stopped(grid.failures.into_inner(), launch).map_or(Ok(stats), Err)
+    stopped(grid.failures.into_inner(), grid.sms.len() as u64).map_or(Ok(stats), Err)
 }
 
-/// What is left of a grid with failures: the first CTA's, and what the SMs of the next ones show.
-fn stopped(mut failures: Vec<Failure>, launch: &Launch) -> Option<Stopped> {
+/// What is left of a grid on `sms` SMs with failures: the first CTA's, and what the SMs of the next ones show.
+fn stopped(mut failures: Vec<Failure>, sms: u64) -> Option<Stopped> {
     failures.sort_by_key(|f| f.cta);
     let mut failures = failures.into_iter();
     let first = failures.next()?;
     let mut stopped = Stopped::from(first.fault);
-    for next in failures.filter(|f| f.at_once && f.cta - first.cta <= launch.sms()) {
+    for next in failures.filter(|f| f.at_once && f.cta - first.cta <= sms) {
         match next.fault.record() {
-            _ if next.cta - first.cta == launch.sms() => stopped.fault.joined_by(&next.fault),
+            _ if next.cta - first.cta == sms => stopped.fault.joined_by(&next.fault),
             Some(record) => stopped.others.push(record),
             None => {}
         }
@@ -88,6 +93,9 @@ fn check(launch: &Launch) -> Result<(), SmFault> {
     if threads == 0 || threads > 1024 {
         let text = format!("block of {threads} threads: 1 to 1024 are possible");
         return Err(warp_fault(launch.code, WarpError::IllegalParameter, text));
+    }
+    if launch.enabled_sms().next().is_none() {
+        return Err(SmFault::Hang { pc: launch.code, text: "no SM may run its CTAs".to_owned() });
     }
     if !launch.code.is_multiple_of(16) {
         let text = format!("code address {:#x} is not 16-byte aligned", launch.code);
@@ -178,7 +186,7 @@ impl Watch<'_> {
     /// Whether a CTA before it failed and it is none of those that show, for a turn, what the SMs did meanwhile.
     fn abandoned(&self) -> bool {
         let failed = self.grid.failed.load(Ordering::Relaxed);
-        self.cta > failed && !(self.first_turn && self.cta - failed <= self.grid.launch.sms())
+        self.cta > failed && !(self.first_turn && self.cta - failed <= self.grid.sms.len() as u64)
     }
 }
 
@@ -201,7 +209,7 @@ impl Grid<'_> {
     /// The next CTA to start, if there is one.
     pub(super) fn take(&self) -> Option<u64> {
         let cta = self.next.fetch_add(1, Ordering::Relaxed);
-        let last = self.failed.load(Ordering::Relaxed).saturating_add(self.launch.sms());
+        let last = self.failed.load(Ordering::Relaxed).saturating_add(self.sms.len() as u64);
         (cta < self.ctas && cta <= last).then_some(cta)
     }
 
@@ -236,13 +244,18 @@ impl Grid<'_> {
 
     /// Host threads that may work on the grid. Code whose results depend on the order of CTAs gets one.
     fn threads(&self) -> usize {
-        if self.image.ordered {
+        if self.image.ordered || self.launch.sequential {
             return 1;
         }
         match self.launch.limits.threads {
             0 => std::thread::available_parallelism().map_or(1, usize::from),
             n => n,
         }
+    }
+
+    /// The SM that runs a CTA.
+    pub(super) fn sm(&self, cta: u64) -> u32 {
+        self.sms[(cta % self.sms.len() as u64) as usize]
     }
 
     /// Coordinates of a CTA by number: x runs fastest.

@@ -93,7 +93,7 @@ impl<'g> Worker<'g> {
         let mut resident = self.spare.take().unwrap_or_else(|| self.fresh());
         (resident.cta, resident.first_turn) = (cta, true);
         resident.env.ctaid = self.grid.place(cta);
-        resident.env.sm = (cta % self.grid.launch.sms()) as u32;
+        resident.env.sm = self.grid.sm(cta);
         cta::start(&mut resident.env, &mut resident.store);
         resident
     }
@@ -137,6 +137,9 @@ fn cpu_ns() -> u64 {
 
 /// CTAs of this grid that the GPU holds at once.
 fn room(launch: &Launch) -> usize {
+    if launch.sequential {
+        return 1;
+    }
     let warps = launch.block.iter().product::<u32>().div_ceil(32).max(1);
     let per_sm = (WARPS_PER_SM / warps).clamp(1, CTAS_PER_SM);
     let local = u64::from(launch.local_low) + u64::from(launch.local_high);

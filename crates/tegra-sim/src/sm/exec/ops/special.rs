@@ -3,11 +3,15 @@
 #![allow(unsafe_code)]
 
 use super::int::put_pred;
+use crate::gpu::time_ns;
 use crate::sm::exec::env::{Env, WarpError};
 use crate::sm::exec::lower::{Lower, Refused};
 use crate::sm::exec::rows::pred;
 use crate::sm::exec::uop::{Flow, Handlers, Uop};
 use crate::sm::exec::warp::{Warp, lanes};
+
+/// SM version 8.7, as the characteristics give it.
+const SPA_VERSION: u32 = 0x807;
 
 /// Special registers by index: what they hold for one lane. `None`: not one a compute program can read.
 fn special(w: &Warp, env: &Env<'_>, index: u32, lane: u32) -> Option<u32> {
@@ -17,10 +21,13 @@ fn special(w: &Warp, env: &Env<'_>, index: u32, lane: u32) -> Option<u32> {
         0x00 => lane,
         0x01 | 0x50 => w.issued as u32,
         0x03 => (w.index & 0x7f) << 8,
+        // Of graphics.
+        0x0f..=0x1f => 0,
         0x20 => tid(0) | tid(1) << 16 | tid(2) << 26,
         0x21..=0x23 => tid(index as usize - 0x21),
         0x25..=0x27 => env.ctaid[index as usize - 0x25],
         0x28 => l.block[0] | l.block[1] << 16 | l.block[2] << 26,
+        0x2c => SPA_VERSION,
         0x2e => (l.local_window >> 32) as u32,
         0x2f => (l.shared_window >> 32) as u32,
         0x30 => l.shared_window as u32,
@@ -39,17 +46,13 @@ fn special(w: &Warp, env: &Env<'_>, index: u32, lane: u32) -> Option<u32> {
         0x43 => env.sm,
         0x44 => l.veid,
         0x51 => (w.issued >> 32) as u32,
-        0x52 => nanoseconds() as u32,
-        0x53 => (nanoseconds() >> 32) as u32,
+        0x52 => time_ns() as u32,
+        0x53 => (time_ns() >> 32) as u32,
+        // No error yet, and counters that nobody programs.
+        0x54 | 0x55 | 0x64..=0x83 => 0,
         0xff => 0,
         _ => return None,
     })
-}
-
-/// The global timer: nanoseconds of wall time.
-fn nanoseconds() -> u64 {
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    now.map_or(0, |d| d.as_nanos() as u64)
 }
 
 fn read(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
@@ -69,6 +72,13 @@ fn read(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
             if u.mods != 0 {
                 w.fill(u.d.plus(1), 0, mask);
             }
+            return Flow::Next;
+        }
+        // Both halves of one time.
+        0x52 if u.mods != 0 => {
+            let now = time_ns();
+            w.fill(u.d, now as u32, mask);
+            w.fill(u.d.plus(1), (now >> 32) as u32, mask);
             return Flow::Next;
         }
         _ => {}
