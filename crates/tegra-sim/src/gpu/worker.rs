@@ -1,8 +1,8 @@
 //! The threads that run a GPU nobody steps.
 //!
 //! There is no notification when a program stores to its doorbell, so one thread looks: busily for moments after
-//! work, then yielding, then between naps that grow to a few milliseconds. While it executes a long grid, a second
-//! thread looks after the other channels.
+//! work, then yielding, then between naps that grow with the pause. While it executes a long grid, a second thread looks
+//! after the other channels.
 
 use super::core::Core;
 use parking_lot::Mutex;
@@ -16,10 +16,10 @@ const SPIN: Duration = Duration::from_micros(30);
 /// Looking, but yielding to whoever wants to run.
 const YIELD: Duration = Duration::from_millis(1);
 /// A nap is this part of the time since the last work, within bounds: the delay of the first submit after a
-/// pause stays small next to the pause, and a device nobody uses costs next to nothing.
-const NAP_PART: u32 = 16;
+/// pause stays small next to the pause, and a device nobody uses costs fifty looks a second.
+const NAP_PART: u32 = 32;
 const SHORTEST_NAP: Duration = Duration::from_micros(50);
-const LONGEST_NAP: Duration = Duration::from_millis(4);
+const LONGEST_NAP: Duration = Duration::from_millis(20);
 /// A grid counts as long after this time.
 const LONG: Duration = Duration::from_millis(1);
 /// How often the second thread looks whether a grid is long, and after how many idle looks it sleeps again.
