@@ -254,8 +254,8 @@ fuzz-seeds: $(FUZZ)/bin/cargo-fuzz  ## adds what `make fuzz` found to the commit
 
 # --- figures ------------------------------------------------------------------------------------------------------
 
-bench: build venv $(SIM) ## prints the figures the project is held to; nothing passes or fails
-	$(PY) benches/figures.py
+bench: build venv $(SIM) ## prints the figures the project is held to; nothing passes or fails. ARGS="submit frontend": only those
+	$(PY) benches/figures.py $(ARGS)
 
 clean:
 	$(CARGO) clean

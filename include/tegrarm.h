@@ -219,7 +219,7 @@ struct tegrarm_replay_channel {
      */
     uint64_t *ring;
     /**
-     * How many entries.
+     * How many entries: a power of two.
      */
     uint32_t entries;
     /**
@@ -678,8 +678,9 @@ NV_STATUS tegrarm_module_write(struct tegrarm_module *module, const char *name, 
  *
  * `grid` is blocks, `block` threads of each, in x, y, z; `shared_bytes` is dynamic shared memory of a block.
  * `arguments` points at one pointer per parameter, each to that argument's value, as CUDA's own launch takes them; the
- * values are copied. Local memory grows on demand, which waits for the work given so far. Errors: 0x57 no such kernel,
- * 0x1F a launch the GPU cannot run or another number of arguments, 0x62 the device was stopped by a fault.
+ * values are copied. Local memory grows on demand, which waits for the work given so far; a thousand launches that have
+ * not finished make the next one wait. Errors: 0x57 no such kernel, 0x3D NULL, 0x1F a launch the GPU cannot run or another
+ * number of arguments, 0x51 out of memory, 0x62 the device was stopped by a fault, 0x65 nothing finished for a minute.
  *
  * # Safety
  * `grid` and `block` are valid for reads of three words; `arguments` is valid for reads of `argument_count` pointers,
@@ -715,9 +716,9 @@ NV_STATUS tegrarm_replay_destroy(struct tegrarm_replay *replay);
 /**
  * Sets how long waits for this replay spin before they sleep, in nanoseconds; 20000 at first.
  *
- * A wait that ends while it spins makes no system call. When the last run took many times as long, the next wait sleeps
- * through half of that time first. Errors: 0x57 no such replay, 0x63 another thread is in a call of
- * it.
+ * A wait that ends while it spins makes no system call. When the last run took more than eight times as long, the next
+ * wait does not spin: it sleeps, through most of that time and then in small steps. Errors: 0x57 no such replay, 0x63
+ * another thread is in a call of it.
  */
 NV_STATUS tegrarm_replay_spin(struct tegrarm_replay *replay, NvU64 nanoseconds);
 
@@ -816,8 +817,9 @@ NV_STATUS tegrarm_replay_output(struct tegrarm_replay *replay, void *to, const v
 /**
  * Tells a replay without a device about a channel. `*index`, if not NULL, is what `tegrarm_replay_push` names it by.
  *
- * Errors: 0x57 no such replay, 0x3D NULL, 0x3A `channel->size` too small, 0x1F a replay with a device or a ring without
- * entries, 0x1E a pointer that is not aligned, 0x40 the replay has run, 0x63 another thread is in a call of it.
+ * Errors: 0x57 no such replay, 0x3D NULL, 0x3A `channel->size` too small, 0x1F a replay with a device or a number of
+ * entries that is no power of two, 0x1E a pointer that is not aligned, 0x40 the replay has run, 0x63 another thread is in
+ * a call of it.
  *
  * # Safety
  * `channel` is NULL or points at `channel->size` bytes. Until the replay ends its pointers are valid, and between a

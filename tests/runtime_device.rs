@@ -262,6 +262,36 @@ fn work_runs_in_order() {
     assert_eq!(floats(&b), vec![512.0; n]);
 }
 
+/// More in flight than the ring has entries, of two shapes, with the copy engine in between: each its own arguments.
+#[test]
+fn launches_in_flight_keep_their_arguments() {
+    let Board { device, .. } = board();
+    let module = load(&device, "vecadd", "nvrtc");
+    let kernels = ["vecadd", "vecadd"].map(|name| module.kernel(name).unwrap());
+    const LAUNCHES: usize = 1500;
+    let numbers: Vec<f32> = (0..LAUNCHES + 64).map(|i| i as f32).collect();
+    let (a, zero) = (f32s(&device, &numbers), f32s(&device, &[0.0; 64]));
+    let (out, copied) = (f32s(&device, &vec![-1.0; 64 * LAUNCHES]), f32s(&device, &vec![-1.0; LAUNCHES]));
+    for i in 0..LAUNCHES as u64 {
+        let count = 32 << (i % 2);
+        let [from, zero, to] = [a.address() + 4 * i, zero.address(), out.address() + 256 * i].map(u64::to_le_bytes);
+        let kernel = &kernels[i as usize / 7 % 2];
+        let block = params::pack(kernel.kernel(), &[&from, &zero, &to, &u32::to_le_bytes(count)]).unwrap();
+        device.launch(kernel, &line(count), &block).unwrap();
+        if i % 11 == 0 {
+            device.copy(&copied, 4 * i, &out, 256 * i, 4).unwrap();
+        }
+    }
+    device.synchronize().unwrap();
+    for (i, row) in floats(&out).chunks_exact(64).enumerate() {
+        let want = |k: usize| if k < 32 << (i % 2) { (i + k) as f32 } else { -1.0 };
+        assert!(row.iter().enumerate().all(|(k, &found)| found == want(k)), "launch {i}: {row:?}");
+    }
+    for (i, &found) in floats(&copied).iter().enumerate() {
+        assert_eq!(found, if i % 11 == 0 { i as f32 } else { -1.0 }, "copy {i}");
+    }
+}
+
 #[test]
 fn copies_check_their_ranges() {
     let Board { device, .. } = board();

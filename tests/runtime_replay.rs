@@ -222,6 +222,37 @@ fn a_deadline_says_what_is_pending_and_the_wait_can_go_on() {
 }
 
 #[test]
+fn a_number_in_two_words_is_written_whole() {
+    let t = bench();
+    let (memory, signal) = t.shared();
+    let place = |at, len| Place::of(&memory, at, len).unwrap();
+    let mut foreign = Replay::foreign();
+    let counter = |at| tegrarm::runtime::replay::Counter::Shared(place(at, 8));
+    place(8, 8).write(Width::W8, 0, u64::from(u32::MAX) - 1);
+    foreign.timeline(signal.clone(), counter(8), 1, counter(16)).unwrap();
+    // At 28: no multiple of 8. Then the same the other way round, and halves of different numbers.
+    for (at, source, add, [first, second]) in
+        [(28, Source::Timeline, 1, [0, 1]), (40, Source::Timeline, 1, [1, 0]), (52, Source::Kick, 1 << 32, [0, 1])]
+    {
+        let halves = Value::halves(source, add);
+        foreign.patch(place(at, 4), Width::W4, 0, halves[first]).unwrap();
+        foreign.patch(place(at + 4, 4), Width::W4, 0, halves[second]).unwrap();
+    }
+    foreign.patch(place(60, 4), Width::W4, 0, Value::halves(Source::Kick, 0)[0]).unwrap();
+    foreign.patch(place(64, 4), Width::W4, 0, Value::halves(Source::Timeline, 1)[1]).unwrap();
+    let mut run = |words: [u32; 8]| {
+        foreign.submit(&signal, 0).unwrap();
+        let found = [28, 32, 40, 44, 52, 56, 60, 64].map(|at| memory.read_u32(at));
+        assert_eq!(found, words);
+        signal.write(Width::W8, 0, u64::MAX);
+        foreign.wait(DEADLINE).unwrap();
+        signal.write(Width::W8, 0, 0);
+    };
+    run([u32::MAX, 0, 0, u32::MAX, 1, 1, 1, 0]);
+    run([0, 1, 1, 0, 2, 1, 2, 1]);
+}
+
+#[test]
 fn the_end_gives_everything_back() {
     let t = bench();
     let (a, b, c) = (t.buffer(1.0), t.buffer(1.0), t.buffer(0.0));

@@ -1,14 +1,19 @@
-/* A launch, COUNT times: through the runtime, through a replay, and by hand from C, which writes the same descriptor,
- * parameter bank, pushbuffer words, ring entry, pointer and doorbell (examples/c/raw.h).
+/* A launch, through the runtime and by hand from C (examples/c/raw.h), which writes the same descriptor, parameter bank, words, ring
+ * entry, pointer and doorbell. By hand twice: "hand" is what a program would write to get what tegrarm_launch gives it: any kernel, any
+ * thread, any grid; "bare" is the stores for this one kernel alone, from one thread, with nothing looked at. And a replay's submit, with
+ * its stores by hand.
  *
- * `submit KERNELS WAY`: WAY is "runtime", "replay" or "hand", the functions that callgrind collects are called measured_*; or
- * "all", which prints the median microseconds of each. */
+ * `submit KERNELS WAY`: WAY is "runtime", "hand", "bare", "replay" or "handreplay", whose function, which callgrind collects, is called
+ * measured_*; or "all", which prints the median microseconds of runtime, hand, bare and replay. */
+#include <pthread.h>
+
 #include "../../examples/c/raw.h"
 #include "timing.h"
 
-enum { COUNT = 1000, N = 32 };
+enum { ROUNDS = 1000, BATCH = 8, N = 32, WAYS = 5 };
+static const char *const ways[WAYS] = {"runtime", "hand", "bare", "replay", "handreplay"};
 
-static double took[3][COUNT];
+static double took[WAYS][ROUNDS];
 
 static const NvU32 grid[] = {1, 1, 1}, block[] = {N, 1, 1};
 
@@ -22,8 +27,48 @@ __attribute__((noinline)) void measured_replay(struct tegrarm_replay *replay, co
     CHECK(tegrarm_replay_submit(replay, values, 1));
 }
 
-/* Arguments come as for the runtime: a pointer to each. */
-__attribute__((noinline)) NvU64 measured_hand(Gpu *g, Kernel *k, const void *const *arguments)
+/* What tegrarm_launch needs to know of a kernel. */
+typedef struct {
+    pthread_mutex_t lock;
+    Gpu *gpu;
+    Kernel kernel;
+    NvU32 grid[3], block[3];
+    NvU32 count;
+    struct { NvU32 offset, size; } parameters[4];
+} Launcher;
+
+static int same(const NvU32 *a, const NvU32 *b)
+{
+    return ((a[0] ^ b[0]) | (a[1] ^ b[1]) | (a[2] ^ b[2])) == 0;
+}
+
+__attribute__((noinline)) NV_STATUS measured_hand(Launcher *l, const NvU32 *at_grid, const NvU32 *at_block,
+                                                  const void *const *arguments, NvU32 count, NvU64 *fence)
+{
+    if (count != l->count)
+        return NV_ERR_INVALID_ARGUMENT;
+    pthread_mutex_lock(&l->lock);
+    if (!same(at_grid, l->grid) || !same(at_block, l->block)) {
+        raw_prepare(l->gpu, &l->kernel, at_grid, at_block);
+        memcpy(l->grid, at_grid, sizeof l->grid);
+        memcpy(l->block, at_block, sizeof l->block);
+    }
+    char *to = (char *)l->kernel.bank + PARAMETERS;
+    for (NvU32 i = 0; i < count; i++) {
+        NvU32 offset = l->parameters[i].offset, size = l->parameters[i].size;
+        if (size == 8)
+            memcpy(to + offset, arguments[i], 8);
+        else if (size == 4)
+            memcpy(to + offset, arguments[i], 4);
+        else
+            memcpy(to + offset, arguments[i], size);
+    }
+    *fence = raw_launch(l->gpu, &l->kernel);
+    pthread_mutex_unlock(&l->lock);
+    return NV_OK;
+}
+
+__attribute__((noinline)) NvU64 measured_bare(Gpu *g, Kernel *k, const void *const *arguments)
 {
     char *to = (char *)k->bank + PARAMETERS;
     memcpy(to, arguments[0], 8);
@@ -90,62 +135,95 @@ static Recorded record(Gpu *g, Kernel *k, const void *const *arguments)
     return r;
 }
 
+typedef struct {
+    struct tegrarm_device *device;
+    struct tegrarm_kernel *kernel;
+    struct tegrarm_replay *replay;
+    const void *arguments[4], *raw_arguments[4];
+    NvU64 a, b, c, x, y, z;
+    int n;
+    Gpu gpu;
+    Launcher hand;
+    Recorded recorded;
+} Bench;
+
+static void open_all(Bench *t, int argc, char **argv)
+{
+    t->n = N;
+    CHECK(tegrarm_device_open(0, &t->device));
+    CHECK(tegrarm_module_kernel(load_kernels(t->device, argc, argv), "vecadd", &t->kernel));
+    t->a = floats(t->device, 3 * N).gpu, t->b = t->a + 4 * N, t->c = t->b + 4 * N;
+    memcpy(t->arguments, (const void *[]){&t->a, &t->b, &t->c, &t->n}, sizeof t->arguments);
+    CHECK(tegrarm_replay_create(t->device, &t->replay));
+    CHECK(tegrarm_replay_launch(t->replay, t->kernel, grid, block, 0, t->arguments, 4, NULL));
+    CHECK(tegrarm_replay_argument(t->replay, 0, 0, 0));
+    CHECK(tegrarm_replay_run(t->replay, &t->a, 1, UINT64_MAX)); /* the first run makes kernel calls */
+
+    raw_open(&t->gpu);
+    size_t size;
+    unsigned char *image = read_file(argv[1], &size);
+    t->hand = (Launcher){.lock = PTHREAD_MUTEX_INITIALIZER, .gpu = &t->gpu, .kernel = raw_kernel(&t->gpu, image, "vecadd"),
+                         .count = 4, .parameters = {{0, 8}, {8, 8}, {16, 8}, {24, 4}}};
+    free(image);
+    t->x = raw_memory(&t->gpu, 12 * N).gpu, t->y = t->x + 4 * N, t->z = t->y + 4 * N;
+    memcpy(t->raw_arguments, (const void *[]){&t->x, &t->y, &t->z, &t->n}, sizeof t->raw_arguments);
+    NvU64 fence;
+    CHECK(measured_hand(&t->hand, grid, block, t->raw_arguments, 4, &fence));
+    raw_wait(&t->gpu, fence);
+    t->recorded = record(&t->gpu, &t->hand.kernel, t->raw_arguments);
+}
+
+/* `count` submissions one way; then all of them have finished, the GPU sleeps, and no way finds the caches warmer than another. */
+static double submit(Bench *t, const char *way, int count)
+{
+    NvU64 fence = 0;
+    double start = now_us(), took_us;
+    if (!strcmp(way, "runtime")) {
+        for (int i = 0; i < count; i++)
+            measured_runtime(t->kernel, t->arguments, &fence);
+        took_us = now_us() - start;
+        CHECK(tegrarm_wait(t->device, fence, UINT64_MAX));
+    } else if (!strcmp(way, "replay")) { /* one at a time */
+        measured_replay(t->replay, &t->a);
+        took_us = (now_us() - start) * count;
+        CHECK(tegrarm_replay_wait(t->replay, UINT64_MAX));
+    } else {
+        for (int i = 0; i < count; i++) {
+            if (!strcmp(way, "hand"))
+                CHECK(measured_hand(&t->hand, grid, block, t->raw_arguments, 4, &fence));
+            else if (!strcmp(way, "bare"))
+                fence = measured_bare(&t->gpu, &t->hand.kernel, t->raw_arguments);
+            else
+                fence = measured_handreplay(&t->gpu, &t->recorded, t->x);
+        }
+        took_us = now_us() - start;
+        raw_wait(&t->gpu, fence);
+    }
+    nanosleep(&(struct timespec){.tv_nsec = 20000}, NULL);
+    return took_us / count;
+}
+
 int main(int argc, char **argv)
 {
     const char *way = argc > 2 ? argv[2] : "all";
-    int all = !strcmp(way, "all");
-    struct tegrarm_device *device;
-    struct tegrarm_kernel *vecadd;
-    struct tegrarm_replay *replay;
-    CHECK(tegrarm_device_open(0, &device));
-    CHECK(tegrarm_module_kernel(load_kernels(device, argc, argv), "vecadd", &vecadd));
-    Floats f = floats(device, 3 * N);
-    const NvU64 a = f.gpu, b = a + 4 * N, c = b + 4 * N;
-    const int n = N;
-    const void *arguments[] = {&a, &b, &c, &n};
-    CHECK(tegrarm_replay_create(device, &replay));
-    CHECK(tegrarm_replay_launch(replay, vecadd, grid, block, 0, arguments, 4, NULL));
-    CHECK(tegrarm_replay_argument(replay, 0, 0, 0));
-
-    Gpu g;
-    raw_open(&g);
-    size_t size;
-    unsigned char *image = read_file(argv[1], &size);
-    Kernel hand = raw_kernel(&g, image, "vecadd");
-    free(image);
-    Memory m = raw_memory(&g, 12 * N);
-    const NvU64 x = m.gpu, y = x + 4 * N, z = y + 4 * N;
-    const void *raw_arguments[] = {&x, &y, &z, &n};
-    raw_prepare(&g, &hand, grid, block);
-    Recorded recorded = record(&g, &hand, raw_arguments);
-
-    NvU64 fence;
-    CHECK(tegrarm_replay_run(replay, &a, 1, UINT64_MAX)); /* the first run makes kernel calls */
-    for (int i = 0; i < COUNT; i++) { /* in turns, so that a busy machine is busy for all */
-        double start = now_us();
-        if (all || !strcmp(way, "runtime")) {
-            measured_runtime(vecadd, arguments, &fence);
-            took[0][i] = now_us() - start;
-            CHECK(tegrarm_wait(device, fence, UINT64_MAX));
+    static Bench t;
+    open_all(&t, argc, argv);
+    for (int i = 0; i < ROUNDS; i++) {
+        if (strcmp(way, "all")) {
+            submit(&t, way, 1);
+            continue;
         }
-        if (all || !strcmp(way, "replay")) {
-            start = now_us();
-            measured_replay(replay, &a);
-            took[1][i] = now_us() - start;
-            CHECK(tegrarm_replay_wait(replay, UINT64_MAX));
+        for (int k = 0; k < WAYS - 1; k++) { /* in turns and in both orders, so that a busy machine is busy for all */
+            int w = i % 2 ? WAYS - 2 - k : k;
+            took[w][i] = submit(&t, ways[w], BATCH);
         }
-        if (all || !strcmp(way, "hand")) {
-            start = now_us();
-            NvU64 number = measured_hand(&g, &hand, raw_arguments);
-            took[2][i] = now_us() - start;
-            raw_wait(&g, number);
-        }
-        if (!strcmp(way, "handreplay"))
-            raw_wait(&g, measured_handreplay(&g, &recorded, x));
     }
-    if (all)
-        printf("%.3f %.3f %.3f\n", percentile(took[0], COUNT, 50), percentile(took[1], COUNT, 50), percentile(took[2], COUNT, 50));
-    raw_close(&g);
-    CHECK(tegrarm_device_close(device));
+    if (!strcmp(way, "all")) {
+        for (int w = 0; w < WAYS - 1; w++)
+            printf("%.3f ", percentile(took[w], ROUNDS, 50));
+        puts("");
+    }
+    raw_close(&t.gpu);
+    CHECK(tegrarm_device_close(t.device));
     return 0;
 }

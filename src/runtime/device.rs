@@ -6,12 +6,13 @@ use super::commands::Engine;
 use super::cubin::Kernel;
 use super::fault::{FaultInfo, Watch};
 use super::heap::Heap;
-use super::launch::{Launch, LaunchError, Limits};
-use super::memory::{Cache, Doorbell, Memory};
+use super::launch::{Launch, LaunchError, Limits, Packed};
+use super::memory::{Cache, Doorbell, Memory, Span};
 use super::module::{KernelRef, Module};
 use super::params::Windows;
 use super::prepared::Context;
 use super::queue::{Queue, Timeline};
+use super::ready::Ready;
 use super::replay::Place;
 use super::session::Session;
 use crate::rm::Rm;
@@ -128,48 +129,47 @@ impl Device {
     /// Launches a kernel. `arguments` is the block of arguments, laid out as the parameters are. Returns the fence.
     ///
     /// # Errors
-    /// As [`Device::launch_with`], and 0x1F for arguments of the wrong size.
+    /// As [`Device::launch_ready`], and 0x1F for arguments of the wrong size.
     pub fn launch(&self, kernel: &KernelRef, launch: &Launch, arguments: &[u8]) -> RmResult<u64> {
-        self.launch_with(kernel, launch, |block| {
-            let (found, wanted) = (arguments.len(), block.len() as u32);
-            if found != block.len() {
-                return Err(refused(kernel.kernel(), LaunchError::ArgumentBytes { found, wanted }));
-            }
-            block.copy_from_slice(arguments);
+        let (found, wanted) = (arguments.len(), kernel.kernel().parameter_size);
+        if found != wanted as usize {
+            return Err(refused(kernel.kernel(), LaunchError::ArgumentBytes { found, wanted }));
+        }
+        self.launch_ready(kernel.module(), kernel.index(), &mut kernel.ready().lock(), (*launch).into(), |to| {
+            to.put(0, arguments);
             Ok(())
         })
     }
 
-    /// Launches a kernel. `fill` writes the block of arguments, laid out as the parameters are. Returns the fence.
+    /// Launches kernel `index` of `module`. `fill` writes the block of arguments. Returns the fence.
     ///
     /// # Errors
-    /// 0x1F for a launch the GPU cannot run, with the numbers; what `fill` says; the channel's fault.
-    #[inline]
-    pub fn launch_with(
+    /// 0x1F for a launch the GPU cannot run, with the numbers; what `fill` says; the channel's fault; as [`Ready::launch`].
+    #[inline(always)]
+    pub fn launch_ready(
         &self,
-        kernel: &KernelRef,
-        launch: &Launch,
-        fill: impl FnOnce(&mut [u8]) -> RmResult<()>,
+        module: &Module,
+        index: usize,
+        ready: &mut Ready,
+        launch: Packed,
+        fill: impl FnOnce(&Span) -> RmResult<()>,
     ) -> RmResult<u64> {
-        let k = kernel.kernel();
         self.watch.check()?;
-        let mut prepared = kernel.prepared().lock();
-        fill(prepared.arguments(k))?;
         let mut work = self.work.lock();
-        if kernel.local_memory() > work.local {
-            self.grow_local(&mut work, kernel.local_memory())?;
+        if !ready.is_for(launch, work.local) {
+            self.make_ready(module.kernel_at(index), module.address(), ready, launch, &mut work)?;
         }
-        if !prepared.is_for(launch, work.local) {
-            let module = kernel.module().address();
-            prepared.make(k, module, launch, work.local, &self.context).map_err(|e| refused(k, e))?;
-        }
-        let slot = work.queue.reserve(prepared.bytes())?;
-        work.queue.fill(&slot, prepared.at(slot.data))?;
-        let fence = work.queue.submit(&slot, Engine::Compute, |commands| {
-            commands.launch(slot.data);
-        });
+        let fence = ready.launch(&self.code, &mut work.queue, fill)?;
         self.last.store(fence, Ordering::Release);
         Ok(fence)
+    }
+
+    #[cold]
+    fn make_ready(&self, kernel: &Kernel, at: u64, ready: &mut Ready, launch: Packed, work: &mut Work) -> RmResult<()> {
+        if kernel.local_memory() > work.local {
+            self.grow_local(work, kernel.local_memory())?;
+        }
+        ready.make(kernel, at, launch.unpack(), work.local, &self.context).map_err(|e| refused(kernel, e))
     }
 
     /// Copies between buffers on the GPU. Returns the fence.
@@ -184,10 +184,9 @@ impl Device {
         let mut left = size;
         while left > 0 {
             let piece = left.min(COPY_PIECE);
-            let slot = work.queue.reserve(0)?;
-            fence = work.queue.submit(&slot, Engine::Copy, |commands| {
+            fence = work.queue.submit(Engine::Copy, |commands| {
                 commands.copy(from, to, piece as u32);
-            });
+            })?;
             self.last.store(fence, Ordering::Release);
             (from, to, left) = (from + piece, to + piece, left - piece);
         }
@@ -288,11 +287,10 @@ pub fn refused(kernel: &Kernel, e: LaunchError) -> RmError {
 /// # Errors
 /// The channel's fault.
 pub fn set_up(queue: &mut Queue, windows: &Windows) -> RmResult<()> {
-    let slot = queue.reserve(0)?;
-    queue.submit(&slot, Engine::Compute, |commands| {
+    queue.submit(Engine::Compute, |commands| {
         commands.set_object(Engine::Compute, AMPERE_COMPUTE_B).windows(windows.shared, windows.local);
         commands.set_object(Engine::Copy, AMPERE_DMA_COPY_B);
-    });
+    })?;
     Ok(())
 }
 
@@ -303,10 +301,9 @@ pub fn local_memory(session: &Arc<Session>, queue: &mut Queue, local: u32, sms: 
     let total = (per_tpc * u64::from(sms).div_ceil(SMS_PER_TPC)).next_multiple_of(128 << 10);
     let arena = Memory::new(session, total, Cache::WriteCombined)
         .during(|| format!("local memory of {local} bytes for each thread"))?;
-    let slot = queue.reserve(0)?;
-    queue.submit(&slot, Engine::Compute, |commands| {
+    queue.submit(Engine::Compute, |commands| {
         commands.local_memory(arena.va(), per_tpc);
-    });
+    })?;
     Ok(arena)
 }
 

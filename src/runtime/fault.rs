@@ -106,6 +106,8 @@ const SMS: u32 = 100;
 pub struct Watch {
     session: Arc<Session>,
     notifier: Arc<Memory>,
+    /// The notifier's word whose high half says that the channel was stopped.
+    status: Place,
     debugger: u32,
     channel: u32,
 }
@@ -119,21 +121,20 @@ impl Watch {
         let zeroed = NV83DE_ALLOC_PARAMETERS::new_zeroed();
         let params = NV83DE_ALLOC_PARAMETERS { hClass3dObject: compute, ..zeroed };
         let debugger = session.alloc(session.device, GT200_DEBUGGER, params)?;
-        Ok(Watch { session: session.clone(), notifier: Arc::new(notifier), debugger, channel })
+        let notifier = Arc::new(notifier);
+        let status = Place::of(&notifier, offset_of!(nvgpu_notification, info16) as u64, 4)?;
+        Ok(Watch { session: session.clone(), notifier, status, debugger, channel })
     }
 
     /// Whether the channel was stopped; costs one read of memory.
     #[inline]
     pub fn is_stopped(&self) -> bool {
-        self.notifier.read_u32(offset_of!(nvgpu_notification, info16) as u64) >> 16 == WRITTEN
+        self.status.read_u32() >> 16 == WRITTEN
     }
 
     /// The word whose high half says so.
-    ///
-    /// # Errors
-    /// None in practice: the notifier has room for it.
-    pub fn status_word(&self) -> RmResult<Place> {
-        Place::of(&self.notifier, offset_of!(nvgpu_notification, info16) as u64, 4)
+    pub fn status_word(&self) -> &Place {
+        &self.status
     }
 
     /// What stopped the channel; `None` while it runs.

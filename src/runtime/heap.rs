@@ -1,7 +1,8 @@
-//! Memory for machine code: modules share large blocks, so that loading one makes no kernel call as long as there is
-//! room.
+//! Memory for machine code and for launches that lie ready: they share large blocks, so that loading a module or launching
+//! a kernel makes no kernel call as long as there is room.
 
-use super::memory::{Cache, Memory};
+use super::memory::{Cache, Memory, Span};
+use super::replay::Place;
 use super::session::Session;
 use crate::status::RmResult;
 use parking_lot::Mutex;
@@ -12,7 +13,7 @@ const BLOCK: u64 = 1 << 20;
 /// Pieces are whole pages: no section asks for more alignment.
 const UNIT: u64 = 4096;
 
-/// All code memory of a device.
+/// All such memory of a device.
 pub struct Heap {
     session: Arc<Session>,
     blocks: Mutex<Vec<Block>>,
@@ -90,6 +91,22 @@ impl Piece {
     #[inline]
     pub fn va(&self) -> u64 {
         self.memory.va() + self.offset
+    }
+
+    /// `len` bytes of it at `offset`.
+    ///
+    /// # Errors
+    /// 0x20 when they lie outside the block.
+    pub fn span(&self, offset: u64, len: u64) -> RmResult<Span> {
+        Span::of(&self.memory, self.offset + offset, len)
+    }
+
+    /// The double word at `offset`.
+    ///
+    /// # Errors
+    /// 0x20 when it lies outside the block.
+    pub fn place(&self, offset: u64) -> RmResult<Place> {
+        Place::of(&self.memory, self.offset + offset, 8)
     }
 
     /// Copies bytes in.

@@ -227,6 +227,48 @@ impl Sink for Writer<'_> {
     }
 }
 
+/// A range of a buffer, looked for once.
+pub struct Span {
+    at: usize,
+    len: usize,
+    _keeps: Arc<Memory>,
+}
+
+impl Span {
+    /// `len` bytes at `offset`.
+    ///
+    /// # Errors
+    /// 0x20 when they lie outside.
+    pub fn of(memory: &Arc<Memory>, offset: u64, len: u64) -> RmResult<Span> {
+        memory.check(offset, len)?;
+        Ok(Span { at: memory.cpu + offset as usize, len: len as usize, _keeps: memory.clone() })
+    }
+
+    /// Its CPU address.
+    #[inline]
+    pub fn cpu(&self) -> *mut u8 {
+        self.at as *mut u8
+    }
+
+    /// Its length in bytes.
+    #[allow(clippy::len_without_is_empty)]
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Copies bytes in. A few of a constant number are one store.
+    ///
+    /// # Panics
+    /// When they do not fit: a bug of the runtime.
+    #[inline]
+    pub fn put(&self, offset: usize, from: &[u8]) {
+        assert!(offset <= self.len && from.len() <= self.len - offset, "{} bytes at {offset:#x}", from.len());
+        // SAFETY: just checked, inside the range that `of` checked; `from` is ordinary memory of this process.
+        unsafe { std::ptr::copy_nonoverlapping(from.as_ptr(), (self.at + offset) as *mut u8, from.len()) };
+    }
+}
+
 impl Drop for Memory {
     fn drop(&mut self) {
         self.session.free(self.handle);
@@ -266,6 +308,7 @@ impl Doorbell {
     }
 
     /// Tells the GPU that a channel has work, after everything written before.
+    #[inline]
     pub fn ring(&self, token: u32) {
         tegrarm_kmd::DeviceMem::barrier();
         // SAFETY: the word lies in the page mapped by `map`, which stays until `Drop`.

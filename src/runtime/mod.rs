@@ -19,5 +19,6 @@ pub mod params;
 pub mod prepared;
 pub mod qmd;
 pub mod queue;
+pub mod ready;
 pub mod replay;
 pub mod session;

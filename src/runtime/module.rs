@@ -3,7 +3,8 @@
 use super::cubin::{Cubin, Kernel};
 use super::device::Device;
 use super::heap::Piece;
-use super::prepared::Prepared;
+use super::params::Layout;
+use super::ready::Ready;
 use crate::status::{RmError, RmResult, fail};
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -20,8 +21,8 @@ pub struct Module {
 pub struct KernelRef {
     module: Arc<Module>,
     index: usize,
-    local_memory: u32,
-    prepared: Mutex<Prepared>,
+    layout: Layout,
+    ready: Mutex<Ready>,
 }
 
 impl Module {
@@ -46,6 +47,7 @@ impl Module {
     }
 
     /// The device it is loaded on.
+    #[inline]
     pub fn device(&self) -> &Arc<Device> {
         &self.device
     }
@@ -60,14 +62,22 @@ impl Module {
             Some(index) => Ok(KernelRef {
                 module: self.clone(),
                 index,
-                local_memory: kernels[index].local_memory(),
-                prepared: Mutex::new(Prepared::new(&kernels[index])),
+                layout: Layout::of(&kernels[index]),
+                ready: Mutex::new(Ready::new(&kernels[index])),
             }),
             None => {
                 let names: Vec<&str> = kernels.iter().map(|k| k.name.as_str()).collect();
                 fail!(NV_ERR_OBJECT_NOT_FOUND, "the module has no kernel '{name}', only: {}", names.join(", "))
             }
         }
+    }
+
+    /// The kernel of a number.
+    ///
+    /// # Panics
+    /// When there are fewer: numbers come from [`Module::kernel`].
+    pub fn kernel_at(&self, index: usize) -> &Kernel {
+        &self.cubin.kernels()[index]
     }
 
     /// GPU address and size of a `__device__` or `__constant__` variable.
@@ -103,25 +113,41 @@ impl Drop for Module {
 
 impl KernelRef {
     /// Its description.
-    #[inline]
     pub fn kernel(&self) -> &Kernel {
-        &self.module.cubin.kernels()[self.index]
+        self.module.kernel_at(self.index)
     }
 
-    /// Local memory each of its threads needs.
-    #[inline]
-    pub fn local_memory(&self) -> u32 {
-        self.local_memory
+    /// Its number in the module.
+    pub fn index(&self) -> usize {
+        self.index
     }
 
-    /// Its last launch, from which the next one is made.
+    /// Its launches in GPU memory.
+    pub fn ready(&self) -> &Mutex<Ready> {
+        &self.ready
+    }
+
+    /// Where its arguments go.
+    pub fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// For who has it alone: module, index, where arguments go, and its launches in GPU memory.
     #[inline]
-    pub fn prepared(&self) -> &Mutex<Prepared> {
-        &self.prepared
+    pub fn parts(&mut self) -> (&Arc<Module>, usize, &Layout, &mut Ready) {
+        (&self.module, self.index, &self.layout, self.ready.get_mut())
     }
 
     /// The module it belongs to.
     pub fn module(&self) -> &Arc<Module> {
         &self.module
+    }
+}
+
+impl Drop for KernelRef {
+    fn drop(&mut self) {
+        // The GPU may still read them. A fault ends the wait, and then it does not.
+        let last = self.ready.get_mut().last();
+        let _ = self.module.device.wait(last, None);
     }
 }

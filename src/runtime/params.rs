@@ -3,7 +3,8 @@
 //! Offsets: the compilers' own reads of `c[0x0][..]` on sm_87. Hardware fills none of it. What the driver keeps for
 //! itself in CUDA's bank stays zero.
 
-use super::cubin::{Kernel, kernel::BANK_HEADER};
+use super::cubin::Kernel;
+use super::cubin::kernel::{BANK_HEADER, Parameter};
 use super::launch::{Launch, LaunchError};
 
 /// Byte offsets in the bank.
@@ -75,6 +76,43 @@ pub fn header(kernel: &Kernel, module: u64, launch: &Launch, windows: &Windows, 
     put(bank, at::CONSTANTS, &halves(constants.map_or(0, |b| module + b.offset)));
     put(bank, at::SM_COUNT, &[windows.sm_count]);
     put(bank, at::RESERVED_SHARED, &[super::cubin::kernel::SHARED_RESERVE]);
+}
+
+/// Where a kernel's arguments go in its block of arguments: looked at once, so that a launch need not.
+pub struct Layout {
+    name: String,
+    fields: Box<[Parameter]>,
+    size: usize,
+}
+
+impl Layout {
+    /// A kernel's.
+    ///
+    /// # Panics
+    /// When a parameter lies outside the block: the loader refuses such kernels.
+    pub fn of(kernel: &Kernel) -> Layout {
+        let size = kernel.parameter_size;
+        let inside = |p: &Parameter| p.offset.checked_add(p.size).is_some_and(|end| end <= size);
+        assert!(kernel.parameters.iter().all(inside), "parameters of '{}' outside {size} bytes", kernel.name);
+        Layout { name: kernel.name.clone(), fields: kernel.parameters[..].into(), size: size as usize }
+    }
+
+    /// The kernel's name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Each parameter, all of them inside the block.
+    #[inline]
+    pub fn fields(&self) -> &[Parameter] {
+        &self.fields
+    }
+
+    /// Bytes of the block.
+    #[inline]
+    pub fn size(&self) -> usize {
+        self.size
+    }
 }
 
 /// Packs single arguments into the block of arguments: each at its parameter's offset.

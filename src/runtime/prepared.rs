@@ -2,9 +2,10 @@
 //! what is different.
 
 use super::cubin::Kernel;
-use super::launch::{Launch, LaunchError, Limits};
+use super::launch::{Launch, LaunchError, Limits, Packed};
 use super::params::{self, Windows};
 use super::qmd::{self, DWORDS};
+use std::ops::Range;
 use tegrarm_abi::methods::qmd as f;
 use zerocopy::IntoBytes;
 
@@ -21,42 +22,55 @@ pub struct Context {
 
 /// Descriptor and parameter bank of one kernel, side by side as the GPU gets them.
 pub struct Prepared {
-    /// What they are for; none yet.
-    made: Option<(Launch, u32)>,
+    /// What they are for.
+    made: Packed,
+    /// With this many bytes of local memory for each thread; never with [`UNMADE`].
+    local_memory: u32,
     image: Vec<u32>,
+    /// Where the block of arguments lies, in bytes from the bank.
+    arguments: Range<usize>,
 }
 
+/// More local memory than there can be.
+const UNMADE: u32 = u32::MAX;
 /// Bytes of the descriptor, which the bank follows.
 const QMD_BYTES: u64 = DWORDS as u64 * 4;
 
 impl Prepared {
     /// Room for a kernel's.
     pub fn new(kernel: &Kernel) -> Prepared {
-        Prepared { made: None, image: vec![0; DWORDS + params::size(kernel) / 4] }
+        let start = kernel.parameter_offset as usize;
+        let arguments = start..start + kernel.parameter_size as usize;
+        Prepared {
+            made: Packed(0, 0, 0, 0),
+            local_memory: UNMADE,
+            image: vec![0; DWORDS + params::size(kernel) / 4],
+            arguments,
+        }
     }
 
     /// The block of arguments, laid out as the kernel's parameters are; it keeps what it had.
-    #[inline]
-    pub fn arguments(&mut self, kernel: &Kernel) -> &mut [u8] {
-        let start = kernel.parameter_offset as usize;
-        &mut self.image[DWORDS..].as_mut_bytes()[start..start + kernel.parameter_size as usize]
+    pub fn arguments(&mut self) -> &mut [u8] {
+        &mut self.image[DWORDS..].as_mut_bytes()[self.arguments.clone()]
     }
 
     /// Where the block of arguments starts, in bytes from the descriptor.
-    pub fn arguments_at(kernel: &Kernel) -> u64 {
-        QMD_BYTES + u64::from(kernel.parameter_offset)
+    pub fn arguments_at(&self) -> u64 {
+        QMD_BYTES + self.arguments.start as u64
     }
 
     /// Bytes of both together.
-    #[inline]
     pub fn bytes(&self) -> u64 {
         self.image.len() as u64 * 4
     }
 
     /// Whether they are for this launch, with `local_memory` bytes of local memory for each thread.
     #[inline]
-    pub fn is_for(&self, launch: &Launch, local_memory: u32) -> bool {
-        self.made == Some((*launch, local_memory))
+    pub fn is_for(&self, launch: Packed, local_memory: u32) -> bool {
+        let (a, b) = (launch, self.made);
+        // Not one by one: they are the same nearly always.
+        (a.0 ^ b.0) | (a.1 ^ b.1) | (a.2 ^ b.2) | u64::from(a.3 ^ b.3) | u64::from(local_memory ^ self.local_memory)
+            == 0
     }
 
     /// Makes them for a launch of a kernel whose module lies at `module`.
@@ -68,23 +82,22 @@ impl Prepared {
         &mut self,
         kernel: &Kernel,
         module: u64,
-        launch: &Launch,
+        launch: Launch,
         local_memory: u32,
         context: &Context,
     ) -> Result<(), LaunchError> {
-        self.made = None;
+        self.local_memory = UNMADE;
         let (descriptor, bank) = self.image.split_at_mut(DWORDS);
         let bank_size = bank.len() as u32 * 4;
         // The bank's address is filled in with each launch: see `at`.
         let place = qmd::Place { module, bank: 0, bank_size, local_memory };
-        descriptor.copy_from_slice(&qmd::build(kernel, launch, &place, &context.limits, context.sass_version)?);
-        params::header(kernel, module, launch, &context.windows, bank.as_mut_bytes());
-        self.made = Some((*launch, local_memory));
+        descriptor.copy_from_slice(&qmd::build(kernel, &launch, &place, &context.limits, context.sass_version)?);
+        params::header(kernel, module, &launch, &context.windows, bank.as_mut_bytes());
+        (self.made, self.local_memory) = (launch.into(), local_memory);
         Ok(())
     }
 
     /// Their bytes, to be written to GPU address `at`: a multiple of 256 below 2^40.
-    #[inline]
     pub fn at(&mut self, at: u64) -> &[u8] {
         let bank = at + QMD_BYTES;
         f::CONSTANT_BUFFER_ADDR_LOWER.at(0).put_words(&mut self.image, bank & 0xffff_ffff);

@@ -6,15 +6,15 @@
 use super::commands::{Commands, Engine, MOST};
 use super::fault::Watch;
 use super::memory::{Cache, Doorbell, Memory, Writer};
+use super::replay::{Place, Width};
 use super::session::{Group, Session};
-use crate::status::{During, RmResult, fail};
+use crate::status::{During, RmResult};
 use std::sync::Arc;
 use std::time::Duration;
 use tegrarm_abi::rm::alloc::*;
 use tegrarm_abi::rm::classes::*;
 use tegrarm_abi::rm::ctrl_a06c::*;
 use tegrarm_abi::rm::ctrl_c36f::*;
-use tegrarm_abi::rm::status::*;
 use zerocopy::FromZeros;
 
 /// Entries of a channel's ring.
@@ -24,11 +24,8 @@ pub const USERD: u64 = ENTRIES as u64 * 8;
 /// `GPPut` in USERD.
 pub const GP_PUT: u64 = 0x8c;
 const AREA: u64 = 64 << 10;
-/// Pushbuffer words, QMDs and parameter banks of submissions in flight.
-const COMMAND_BYTES: u64 = 1 << 20;
-const SLOT_ALIGN: u64 = 256;
-/// Room for the words of a submission at the start of its slot.
-pub const WORD_BYTES: u64 = MOST as u64 * 4;
+/// Room for the words of one submission.
+const SLOT: u64 = MOST as u64 * 4;
 
 /// Progress of the GPU: the number of the last submission that has finished.
 pub struct Timeline {
@@ -54,32 +51,45 @@ impl Timeline {
     }
 }
 
-/// Room in the command memory for one submission.
-#[derive(Clone, Copy, Debug)]
-pub struct Slot {
-    offset: u64,
-    end: u64,
-    /// GPU address of the room behind the words.
-    pub data: u64,
-}
-
 /// A channel with its memory.
 pub struct Queue {
     /// Declared first: the channel goes before the memory it uses.
     group: Group,
     area: Arc<Memory>,
+    ring: Place,
+    gp_put: Place,
+    /// Words of submissions in flight: one slot for each entry of the ring.
     commands: Memory,
     doorbell: Arc<Doorbell>,
     timeline: Arc<Timeline>,
     watch: Arc<Watch>,
     token: u32,
     put: u32,
-    /// Bytes ever taken from the command memory, which is used as a ring.
-    head: u64,
-    /// `head` after submission n, at index n modulo the ring's entries.
-    heads: Box<[u64; ENTRIES as usize]>,
     last: u64,
+    /// The newest submission that is known to have finished.
+    done: u64,
+    /// The ring has entries up to this submission, as far as is known.
+    room: u64,
     engine: Engine,
+}
+
+/// Words that stay in memory, to be given to the GPU again and again: they begin with a wait for the other engine, which
+/// is left out where there is nothing to wait for, and end with the release of a number.
+pub struct Program {
+    entry: u64,
+    entry_without_wait: u64,
+    number: Place,
+}
+
+impl Program {
+    /// `len` words of the compute engine at GPU address `at`, `wait` of which are the wait; `number` is in them.
+    ///
+    /// # Errors
+    /// 0x1E when the number is not aligned.
+    pub fn new(at: u64, len: u64, wait: u64, number: Place) -> RmResult<Program> {
+        number.check(Width::W8)?;
+        Ok(Program { entry: entry(at, len), entry_without_wait: entry(at + wait * 4, len - wait), number })
+    }
 }
 
 /// What rings a channel: shared memory that outlives the queue where somebody still uses it.
@@ -100,7 +110,7 @@ impl Queue {
     /// # Errors
     /// What RM says; nothing stays behind that the session's end does not take.
     pub fn open(session: &Arc<Session>, doorbell: &Arc<Doorbell>) -> RmResult<Queue> {
-        let area = Memory::new(session, AREA, Cache::WriteCombined)?;
+        let area = Arc::new(Memory::new(session, AREA, Cache::WriteCombined)?);
         let notifier = Memory::new(session, 4096, Cache::Cached)?;
         let group = Group::new(session)?;
         let zeroed = NV_CHANNELGPFIFO_ALLOCATION_PARAMETERS::new_zeroed();
@@ -122,16 +132,18 @@ impl Queue {
         session.control(channel, NVC36F_CTRL_CMD_GPFIFO_GET_WORK_SUBMIT_TOKEN, &mut token)?;
         Ok(Queue {
             group,
-            commands: Memory::new(session, COMMAND_BYTES, Cache::WriteCombined)?,
+            commands: Memory::new(session, u64::from(ENTRIES) * SLOT, Cache::WriteCombined)?,
             doorbell: doorbell.clone(),
             timeline: Arc::new(Timeline { memory: Arc::new(Memory::new(session, 4096, Cache::Cached)?) }),
             watch: Arc::new(Watch::new(session, notifier, compute, token.workSubmitToken & 0xffff)?),
-            area: Arc::new(area),
+            ring: Place::of(&area, 0, u64::from(ENTRIES) * 8)?,
+            gp_put: Place::of(&area, USERD + GP_PUT, 4)?,
+            area,
             token: token.workSubmitToken,
             put: 0,
-            head: 0,
-            heads: Box::new([0; ENTRIES as usize]),
             last: 0,
+            done: 0,
+            room: u64::from(ENTRIES) - 1,
             engine: Engine::Compute,
         })
     }
@@ -161,75 +173,72 @@ impl Queue {
         Ring { area: self.area.clone(), doorbell: self.doorbell.clone(), token: self.token, put: self.put }
     }
 
-    /// Takes room for one submission with `data` bytes behind its words, waiting for earlier ones if need be.
-    ///
-    /// # Errors
-    /// 0x1F when it can never fit; the channel's fault.
-    #[inline]
-    pub fn reserve(&mut self, data: u64) -> RmResult<Slot> {
-        let need = (WORD_BYTES + data).next_multiple_of(SLOT_ALIGN);
-        let mut start = self.head;
-        let left = COMMAND_BYTES - start % COMMAND_BYTES;
-        if left < need {
-            start += left;
-        }
-        if !self.fits(start + need) {
-            self.wait_for_room(start + need, need)?;
-        }
-        let offset = start % COMMAND_BYTES;
-        Ok(Slot { offset, end: start + need, data: self.commands.va() + offset + WORD_BYTES })
-    }
-
-    /// Whether the command memory up to `end` and an entry of the ring are free.
-    #[inline]
-    fn fits(&self, end: u64) -> bool {
-        let done = self.timeline.completed().min(self.last);
-        end - self.heads[(done % u64::from(ENTRIES)) as usize] <= COMMAND_BYTES
-            && self.last - done < u64::from(ENTRIES) - 1
-    }
-
-    #[cold]
-    fn wait_for_room(&self, end: u64, need: u64) -> RmResult<()> {
-        if need > COMMAND_BYTES / 2 {
-            fail!(NV_ERR_INVALID_ARGUMENT, "a submission of {need:#x} bytes: at most {:#x}", COMMAND_BYTES / 2);
-        }
-        while !self.fits(end) && self.timeline.completed() < self.last {
-            let oldest = self.timeline.completed() + 1;
-            self.watch.wait(&self.timeline, oldest, Some(ROOM_DEADLINE), self.last)?;
-        }
-        Ok(())
-    }
-
-    /// Writes into a slot's room behind the words.
-    ///
-    /// # Errors
-    /// 0x20 when it does not fit.
-    #[inline]
-    pub fn fill(&self, slot: &Slot, bytes: &[u8]) -> RmResult<()> {
-        self.commands.write(slot.offset + WORD_BYTES, bytes)
-    }
-
     /// Writes a submission's words, ordered behind work of the other engine, and gives it to the GPU. Returns its fence.
-    #[inline]
-    pub fn submit(&mut self, slot: &Slot, engine: Engine, words: impl FnOnce(&mut Commands<Writer<'_>>)) -> u64 {
-        let fence = self.last + 1;
-        let mut commands = Commands::new(self.commands.writer(slot.offset, MOST));
+    ///
+    /// # Errors
+    /// As [`Queue::wait_until_free_after`].
+    pub fn submit(&mut self, engine: Engine, words: impl FnOnce(&mut Commands<Writer<'_>>)) -> RmResult<u64> {
+        self.wait_until_free_after(0)?;
+        let slot = (self.last + 1) % u64::from(ENTRIES) * SLOT;
+        let mut commands = Commands::new(self.commands.writer(slot, MOST));
         if engine != self.engine {
             commands.wait_for_idle();
             self.engine = engine;
         }
         words(&mut commands);
-        commands.release(self.timeline.va(), fence);
-        let entry = entry(self.commands.va() + slot.offset, commands.len() as u64);
-        self.area.write_u64(u64::from(self.put) * 8, entry);
+        commands.release(self.timeline.va(), self.last + 1);
+        let len = commands.len() as u64;
+        Ok(self.give(entry(self.commands.va() + slot, len)))
+    }
+
+    /// Whether submission `fence` has finished and the ring has an entry for the next one.
+    #[inline]
+    pub fn is_free_after(&mut self, fence: u64) -> bool {
+        fence <= self.done && self.last < self.room || self.look(fence)
+    }
+
+    /// Asks the timeline.
+    #[cold]
+    fn look(&mut self, fence: u64) -> bool {
+        self.done = self.timeline.completed().min(self.last);
+        self.room = self.done + u64::from(ENTRIES) - 1;
+        fence <= self.done && self.last < self.room
+    }
+
+    /// Waits until it is so.
+    ///
+    /// # Errors
+    /// The channel's fault; 0x65 after a minute.
+    pub fn wait_until_free_after(&mut self, fence: u64) -> RmResult<()> {
+        while !self.is_free_after(fence) {
+            let wanted = fence.max(self.done + 1);
+            self.watch.wait(&self.timeline, wanted, Some(ROOM_DEADLINE), self.last)?;
+        }
+        Ok(())
+    }
+
+    /// Gives the GPU words that lie in memory, when [`Queue::is_free_after`] their last submission. Returns the fence.
+    #[inline(always)]
+    pub fn submit_again(&mut self, program: &Program) -> u64 {
+        program.number.write(Width::W8, 0, self.last + 1);
+        if self.engine == Engine::Compute {
+            return self.give(program.entry_without_wait);
+        }
+        self.engine = Engine::Compute;
+        self.give(program.entry)
+    }
+
+    /// Entry, pointer, doorbell: the next submission. Returns its fence.
+    #[inline(always)]
+    fn give(&mut self, entry: u64) -> u64 {
+        self.ring.put_entry(self.put.into(), entry);
         self.put = (self.put + 1) % ENTRIES;
         // The GPU may be reading the pointer already, for an earlier doorbell: the entry comes first.
         tegrarm_kmd::DeviceMem::barrier();
-        self.area.write_u32(USERD + GP_PUT, self.put);
+        self.gp_put.write(Width::W4, 0, self.put.into());
         self.doorbell.ring(self.token);
-        (self.last, self.head) = (fence, slot.end);
-        self.heads[(fence % u64::from(ENTRIES)) as usize] = slot.end;
-        fence
+        self.last += 1;
+        self.last
     }
 }
 

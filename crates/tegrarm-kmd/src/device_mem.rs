@@ -59,7 +59,8 @@ impl DeviceMem {
     accessors!(read_u32, write_u32, u32);
     accessors!(read_u64, write_u64, u64);
 
-    /// Full barrier between stores to memory and the doorbell store that publishes them (`dmb sy` on AArch64).
+    /// Full barrier between stores to memory and the doorbell store that publishes them (`dsb sy` on AArch64).
+    #[inline]
     pub fn barrier() {
         fence(Ordering::SeqCst);
         #[cfg(target_arch = "aarch64")]

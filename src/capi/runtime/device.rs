@@ -5,12 +5,10 @@ use super::super::instance;
 use super::super::objects::{NV_STATUS, NvU32, NvU64};
 use super::handles::{self, Entry};
 use super::pointers::{give, present};
-use super::replay::slots;
 use crate::runtime::device::Device;
 use crate::runtime::fault::{Cause, FaultInfo};
 use crate::status::fail;
 use std::ffi::c_char;
-use std::sync::Arc;
 use std::time::Duration;
 use tegrarm_abi::rm::status::*;
 
@@ -68,9 +66,7 @@ pub unsafe extern "C" fn tegrarm_device_open(index: NvU32, device: *mut *mut teg
 #[unsafe(no_mangle)]
 pub extern "C" fn tegrarm_device_close(device: *mut tegrarm_device) -> NV_STATUS {
     status(|| {
-        let closing = handles::device(device)?;
-        slots::close(|replay| replay.device().is_some_and(|d| Arc::ptr_eq(d, &closing)));
-        handles::drop_in_order(handles::remove(|_, entry| Arc::ptr_eq(entry.device(), &closing)));
+        handles::close_device(&handles::device(device)?);
         Ok(())
     })
 }

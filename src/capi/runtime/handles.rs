@@ -4,9 +4,11 @@ use super::super::instance::Cell;
 use super::buffers::tegrarm_buffer;
 use super::device::tegrarm_device;
 use super::modules::{tegrarm_kernel, tegrarm_module};
-use super::replay::slots;
+use super::replay::tegrarm_replay;
+use super::slots::{Held, Slots};
 use crate::runtime::device::{Buffer, Device};
 use crate::runtime::module::{KernelRef, Module};
+use crate::runtime::replay::Replay;
 use crate::status::{RmError, RmResult};
 use parking_lot::RwLock;
 use std::sync::Arc;
@@ -18,8 +20,6 @@ pub(super) enum Entry {
     Device(Arc<Device>),
     Buffer(Arc<Buffer>),
     Module(Arc<Module>),
-    /// With the handle of its module.
-    Kernel(Arc<KernelRef>, u64),
 }
 
 impl Entry {
@@ -28,7 +28,6 @@ impl Entry {
             Entry::Device(d) => d,
             Entry::Buffer(b) => b.device(),
             Entry::Module(m) => m.device(),
-            Entry::Kernel(k, _) => k.module().device(),
         }
     }
 }
@@ -82,7 +81,17 @@ impl Table {
     }
 }
 
-/// All handles of this process.
+/// A kernel, with the handle of its module.
+pub(super) struct Kernel {
+    pub kernel: KernelRef,
+    pub module: u64,
+}
+
+/// All kernels of this process.
+pub(super) static KERNELS: Slots<Kernel> = Slots::new(0, "kernel");
+/// All replays of this process.
+pub(super) static REPLAYS: Slots<Replay> = Slots::new(1, "replay");
+/// All other handles of this process.
 static HANDLES: Cell<RwLock<Table>> = Cell::new(RwLock::new(Table::EMPTY));
 
 /// In a forked child: the handles are the parent's.
@@ -90,27 +99,31 @@ static HANDLES: Cell<RwLock<Table>> = Cell::new(RwLock::new(Table::EMPTY));
 /// # Safety
 /// No other thread exists.
 pub(in super::super) unsafe fn forget_handles() {
-    // SAFETY: the caller's promise, both times.
+    // SAFETY: the caller's promise, every time.
     unsafe {
         HANDLES.replace(RwLock::new(Table::EMPTY));
-        slots::forget();
+        KERNELS.forget();
+        REPLAYS.forget();
     }
 }
 
 /// Closes every handle.
 pub(in super::super) fn close_all() {
-    slots::close(|_| true);
-    // Not under the lock: closing waits for the GPU.
+    REPLAYS.close(|_| true);
+    KERNELS.close(|_| true);
     drop_in_order(remove(|_, _| true));
 }
 
-/// Kernels before modules before the device: each keeps the next one alive.
-pub(super) fn drop_in_order(mut doomed: Vec<Entry>) {
-    doomed.sort_by_key(|entry| match entry {
-        Entry::Kernel(..) => 0,
-        Entry::Module(_) | Entry::Buffer(_) => 1,
-        Entry::Device(_) => 2,
-    });
+/// Closes a device and everything that belongs to it. What keeps something else alive goes before it.
+pub(super) fn close_device(device: &Arc<Device>) {
+    REPLAYS.close(|replay| replay.device().is_some_and(|d| Arc::ptr_eq(d, device)));
+    KERNELS.close(|of| Arc::ptr_eq(of.kernel.module().device(), device));
+    drop_in_order(remove(|_, entry| Arc::ptr_eq(entry.device(), device)));
+}
+
+/// Not under the lock: closing waits for the GPU.
+fn drop_in_order(mut doomed: Vec<Entry>) {
+    doomed.sort_by_key(|entry| matches!(entry, Entry::Device(_)));
 }
 
 pub(super) fn insert<T>(entry: Entry) -> *mut T {
@@ -144,9 +157,16 @@ pub(super) fn module(handle: *const tegrarm_module) -> RmResult<Arc<Module>> {
     find(handle, "module", |e| if let Entry::Module(m) = e { Some(m.clone()) } else { None })
 }
 
-#[inline]
-pub(super) fn kernel(handle: *const tegrarm_kernel) -> RmResult<Arc<KernelRef>> {
-    find(handle, "kernel", |e| if let Entry::Kernel(k, _) = e { Some(k.clone()) } else { None })
+/// Holds a kernel for one call; another thread's call of it waits.
+#[inline(always)]
+pub(super) fn kernel(handle: *const tegrarm_kernel) -> RmResult<Held<Kernel>> {
+    KERNELS.hold_in_turn(handle as u64)
+}
+
+/// Holds a replay for one call; another thread's call of it is refused.
+#[inline(always)]
+pub(super) fn replay(handle: *const tegrarm_replay) -> RmResult<Held<Replay>> {
+    REPLAYS.hold_alone(handle as u64)
 }
 
 /// Takes entries out of the table, to be dropped where no lock is held.

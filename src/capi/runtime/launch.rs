@@ -5,9 +5,9 @@ use super::super::objects::{NV_STATUS, NvU32, NvU64};
 use super::handles;
 use super::modules::tegrarm_kernel;
 use super::pointers::{give_any, present};
-use crate::runtime::cubin::Kernel;
-use crate::runtime::launch::{Dim3, Launch};
-use crate::status::{RmResult, fail};
+use crate::runtime::launch::Packed;
+use crate::runtime::params::Layout;
+use crate::status::{RmError, RmResult};
 use std::ffi::c_void;
 use tegrarm_abi::rm::status::*;
 
@@ -15,8 +15,9 @@ use tegrarm_abi::rm::status::*;
 ///
 /// `grid` is blocks, `block` threads of each, in x, y, z; `shared_bytes` is dynamic shared memory of a block.
 /// `arguments` points at one pointer per parameter, each to that argument's value, as CUDA's own launch takes them; the
-/// values are copied. Local memory grows on demand, which waits for the work given so far. Errors: 0x57 no such kernel,
-/// 0x1F a launch the GPU cannot run or another number of arguments, 0x62 the device was stopped by a fault.
+/// values are copied. Local memory grows on demand, which waits for the work given so far; a thousand launches that have
+/// not finished make the next one wait. Errors: 0x57 no such kernel, 0x3D NULL, 0x1F a launch the GPU cannot run or another
+/// number of arguments, 0x51 out of memory, 0x62 the device was stopped by a fault, 0x65 nothing finished for a minute.
 ///
 /// # Safety
 /// `grid` and `block` are valid for reads of three words; `arguments` is valid for reads of `argument_count` pointers,
@@ -32,12 +33,15 @@ pub unsafe extern "C" fn tegrarm_launch(
     fence: *mut NvU64,
 ) -> NV_STATUS {
     status(|| {
-        let k = handles::kernel(kernel)?;
+        let mut held = handles::kernel(kernel)?;
+        let (module, index, layout, ready) = held.kernel.parts();
         // SAFETY: the caller's promise.
         let launch = unsafe { geometry(grid, block, shared_bytes) }?;
-        // SAFETY: the caller's promise.
-        let fill = |to: &mut [u8]| unsafe { gather(k.kernel(), arguments, argument_count, to) };
-        let given = k.module().device().launch_with(&k, &launch, fill)?;
+        let given = module.device().launch_ready(module, index, ready, launch, |to| {
+            assert_eq!(to.len(), layout.size());
+            // SAFETY: the caller's promise; the block is as long as was just checked, and ours until the launch.
+            unsafe { gather(layout, arguments, argument_count, to.cpu()) }
+        })?;
         // SAFETY: the caller's promise.
         unsafe { give_any(fence, given) };
         Ok(())
@@ -47,46 +51,60 @@ pub unsafe extern "C" fn tegrarm_launch(
 /// # Safety
 /// `grid` and `block` are NULL or valid for reads of three words.
 #[inline]
-pub(super) unsafe fn geometry(grid: *const NvU32, block: *const NvU32, dynamic_shared: NvU32) -> RmResult<Launch> {
+pub(super) unsafe fn geometry(grid: *const NvU32, block: *const NvU32, dynamic_shared: NvU32) -> RmResult<Packed> {
     present(grid, "grid")?;
     present(block, "block")?;
-    // SAFETY: not NULL; the caller's promise, both times.
-    let ([gx, gy, gz], [bx, by, bz]) =
-        unsafe { (grid.cast::<[u32; 3]>().read_unaligned(), block.cast::<[u32; 3]>().read_unaligned()) };
-    Ok(Launch { grid: Dim3::new(gx, gy, gz), block: Dim3::new(bx, by, bz), dynamic_shared })
+    // SAFETY: not NULL; the caller's promise, every time.
+    unsafe {
+        let (z, x) = (grid.add(2).read_unaligned(), block.read_unaligned());
+        let first_two = grid.cast::<u64>().read_unaligned();
+        let last_two = block.add(1).cast::<u64>().read_unaligned();
+        Ok(Packed(first_two, u64::from(x) << 32 | u64::from(z), last_two, dynamic_shared))
+    }
 }
 
 /// Fills in the block of arguments, from one pointer for each.
 ///
 /// # Safety
-/// `arguments` is NULL or valid for reads of `count` pointers, each NULL or valid for reads of its parameter's size.
-#[inline]
+/// `arguments` is NULL or valid for reads of `count` pointers, each NULL or valid for reads of its parameter's size;
+/// `block` is valid for writes of the layout's size.
+#[inline(always)]
 pub(super) unsafe fn gather(
-    kernel: &Kernel,
+    layout: &Layout,
     arguments: *const *const c_void,
     count: NvU32,
-    block: &mut [u8],
+    block: *mut u8,
 ) -> RmResult<()> {
-    let wanted = kernel.parameters.len();
-    if count as usize != wanted {
-        fail!(NV_ERR_INVALID_ARGUMENT, "launching '{}': {count} arguments for {wanted} parameters", kernel.name);
+    let fields = layout.fields();
+    if count as usize != fields.len() {
+        return Err(miscounted(layout, count));
     }
-    if count > 0 {
-        present(arguments, "arguments")?;
+    if fields.is_empty() {
+        return Ok(());
     }
-    for (index, parameter) in kernel.parameters.iter().enumerate() {
-        // SAFETY: `index` is below `count`; the caller's promise.
-        let from = unsafe { arguments.add(index).read_unaligned() };
+    present(arguments, "arguments")?;
+    // SAFETY: the caller's promise; not NULL.
+    let arguments = unsafe { std::slice::from_raw_parts(arguments, fields.len()) };
+    for (&from, field) in arguments.iter().zip(fields) {
         present(from, "an argument")?;
-        let to = &mut block[parameter.offset as usize..][..parameter.size as usize];
-        // SAFETY: the caller's promise; the block is ours. The usual sizes are one move each.
+        // SAFETY: the caller's promise; `Layout` has no field outside the block. The usual sizes are one move each.
         unsafe {
-            match to.len() {
-                4 => to.as_mut_ptr().cast::<[u8; 4]>().write(from.cast::<[u8; 4]>().read()),
-                8 => to.as_mut_ptr().cast::<[u8; 8]>().write(from.cast::<[u8; 8]>().read()),
-                len => std::ptr::copy_nonoverlapping(from.cast(), to.as_mut_ptr(), len),
+            let to = block.add(field.offset as usize);
+            if field.size == 8 {
+                to.cast::<[u8; 8]>().write(from.cast::<[u8; 8]>().read());
+            } else if field.size == 4 {
+                to.cast::<[u8; 4]>().write(from.cast::<[u8; 4]>().read());
+            } else {
+                std::ptr::copy_nonoverlapping(from.cast(), to, field.size as usize);
             }
         }
     }
     Ok(())
+}
+
+#[cold]
+fn miscounted(layout: &Layout, count: NvU32) -> RmError {
+    let (name, wanted) = (layout.name(), layout.fields().len());
+    let text = format!("launching '{name}': {count} arguments for {wanted} parameters");
+    RmError::new(NV_ERR_INVALID_ARGUMENT, text)
 }

@@ -2,6 +2,7 @@
 
 mod handles;
 mod pointers;
+mod slots;
 
 // In the header's order.
 pub mod device;

@@ -3,10 +3,9 @@
 use super::super::guard::status;
 use super::super::objects::{NV_STATUS, NvU64};
 use super::device::tegrarm_device;
-use super::handles::{self, Entry};
+use super::handles::{self, Entry, KERNELS, Kernel};
 use super::pointers::{bytes, give, give_any, present, text};
 use std::ffi::{c_char, c_void};
-use std::sync::Arc;
 
 /// Loaded machine code. A handle, as `tegrarm_device`.
 #[allow(non_camel_case_types)]
@@ -50,7 +49,8 @@ pub extern "C" fn tegrarm_module_unload(module: *mut tegrarm_module) -> NV_STATU
     status(|| {
         handles::module(module)?;
         let this = module as u64;
-        drop(handles::remove(|handle, entry| handle == this || matches!(entry, Entry::Kernel(_, of) if *of == this)));
+        KERNELS.close(|of| of.module == this);
+        drop(handles::remove(|handle, _| handle == this));
         Ok(())
     })
 }
@@ -70,8 +70,9 @@ pub unsafe extern "C" fn tegrarm_module_kernel(
         present(kernel, "kernel")?;
         // SAFETY: the caller's promise.
         let found = handles::module(module)?.kernel(unsafe { text(name) }?)?;
+        let handle = KERNELS.insert(Kernel { kernel: found, module: module as u64 })?;
         // SAFETY: not NULL; the caller's promise.
-        unsafe { give(kernel, handles::insert(Entry::Kernel(Arc::new(found), module as u64)), "kernel") }
+        unsafe { give(kernel, handle as *mut tegrarm_kernel, "kernel") }
     })
 }
 

@@ -5,15 +5,17 @@
 //! device's own ([`record`]) on a channel of its own, or whatever another frontend recorded for channels it has
 //! ([`Replay::foreign`]).
 
+mod pace;
 mod place;
 pub mod record;
 mod steps;
 
 pub use place::{Place, Width};
-pub use steps::{Channel, Copy, Counter, Source, Step, Value};
+pub use steps::{Channel, Copy, Counter, Patch, Source, Step, Value};
 
 use super::device::Device;
 use crate::status::{RmResult, fail};
+use pace::{Pace, Wait};
 use record::Own;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -22,12 +24,6 @@ use tegrarm_abi::rm::status::*;
 
 /// How long a wait spins before it sleeps.
 const SPIN: Duration = Duration::from_micros(20);
-/// Runs that took longer than this many spins are slept through for a half before the next wait spins at all.
-const LONG: u32 = 8;
-/// Looks at the clock once in this many looks at the timeline.
-const LOOKS: u32 = 64;
-const FIRST_SLEEP: Duration = Duration::from_micros(20);
-const LONGEST_SLEEP: Duration = Duration::from_millis(1);
 /// How long the end of a replay waits for its last run.
 const CLOSE_DEADLINE: Duration = Duration::from_secs(10);
 
@@ -45,11 +41,9 @@ pub struct Replay {
     outputs: Vec<Copy>,
     /// Values a run takes: the highest slot and one.
     slots: u32,
-    spin: Duration,
+    pace: Pace,
     /// What the run in flight is waited for with.
     in_flight: Option<u64>,
-    /// How long the last wait took that had to wait.
-    waited: Duration,
     runs: u64,
     /// Declared last: the channel goes when nothing uses it any more.
     own: Option<Own>,
@@ -81,9 +75,8 @@ impl Replay {
             steps: Vec::new(),
             outputs: Vec::new(),
             slots: 0,
-            spin: SPIN,
+            pace: Pace::new(SPIN),
             in_flight: None,
-            waited: Duration::ZERO,
             runs: 0,
             own: None,
         }
@@ -96,7 +89,7 @@ impl Replay {
 
     /// How long waits spin before they sleep.
     pub fn set_spin(&mut self, spin: Duration) {
-        self.spin = spin;
+        self.pace.spin = spin;
     }
 
     fn recording(&self) -> RmResult<()> {
@@ -137,11 +130,11 @@ impl Replay {
     /// Adds a channel of the caller's; returns its index.
     ///
     /// # Errors
-    /// 0x40 after the first run, 0x1F when the replay has its own or the ring no entries.
+    /// 0x40 after the first run, 0x1F when the replay has its own or the ring's entries are no power of two.
     pub fn channel(&mut self, channel: Channel) -> RmResult<u32> {
         self.lent()?;
-        if channel.entries < 2 {
-            fail!(NV_ERR_INVALID_ARGUMENT, "a ring of {} entries", channel.entries);
+        if channel.entries < 2 || !channel.entries.is_power_of_two() {
+            fail!(NV_ERR_INVALID_ARGUMENT, "a ring of {} entries: no power of two", channel.entries);
         }
         self.channels.push(channel);
         Ok(self.channels.len() as u32 - 1)
@@ -171,7 +164,7 @@ impl Replay {
         if let Source::Slot(index) = value.source {
             self.claim_slot(index)?;
         }
-        self.steps.push(Step::Patch { place, width, keep, value });
+        self.steps.push(Step::Patch(Patch::new(place, width, keep, value)));
         Ok(())
     }
 
@@ -221,17 +214,14 @@ impl Replay {
         for copy in &self.inputs {
             copy.to.copy_from(&copy.from, copy.len);
         }
-        let now = Now {
-            timeline: self.timeline.get(),
-            kick: self.kick.get() + 1,
-            given: self.own.as_ref().map_or(0, |own| own.device().fence()),
-            values,
-        };
+        let (timeline, kick) = (self.timeline.get(), self.kick.get() + 1);
+        let given = self.own.as_ref().map_or(0, |own| own.device().fence());
+        let now = Now::new(timeline, kick, given, values);
         for step in &self.steps {
             step.run(&mut self.channels, &now);
         }
-        self.kick.set(now.kick);
-        let target = now.timeline + self.per_run;
+        self.kick.set(kick);
+        let target = timeline + self.per_run;
         self.timeline.set(target);
         (self.in_flight, self.runs) = (Some(target), self.runs + 1);
         Ok(())
@@ -249,6 +239,7 @@ impl Replay {
             (self.channels, self.steps) = (vec![channel], steps);
             self.timeline = Counter::Own(own.first());
         }
+        self.steps.dedup_by(|next, step| step.join(next));
         Ok(())
     }
 
@@ -277,7 +268,8 @@ impl Replay {
     pub fn wait(&mut self, deadline: Option<Duration>) -> RmResult<()> {
         let (Some(target), Some(signal)) = (self.in_flight, &self.signal) else { return Ok(()) };
         if signal.read_u64() < target {
-            self.waited = self.wait_longer(signal, target, deadline)?;
+            let wait = self.wait_longer(signal, target, deadline)?;
+            self.pace.finished(&wait);
         }
         std::sync::atomic::fence(std::sync::atomic::Ordering::Acquire);
         self.in_flight = None;
@@ -287,22 +279,14 @@ impl Replay {
         Ok(())
     }
 
-    /// Sleeps through what is known to take long, spins, then sleeps. Returns how long it took.
-    fn wait_longer(&self, signal: &Place, target: u64, deadline: Option<Duration>) -> RmResult<Duration> {
-        let start = Instant::now();
-        let left = |waited: Duration| deadline.map_or(Duration::MAX, |d| d.saturating_sub(waited));
-        let mut sleep = FIRST_SLEEP;
-        if self.waited > self.spin.saturating_mul(LONG) {
-            sleep = (self.waited / 16).clamp(FIRST_SLEEP, LONGEST_SLEEP);
-            std::thread::sleep((self.waited / 2).min(LONGEST_SLEEP).min(left(Duration::ZERO)));
-        }
-        let spin = start.elapsed().saturating_add(self.spin);
+    fn wait_longer(&self, signal: &Place, target: u64, deadline: Option<Duration>) -> RmResult<Wait> {
+        let (start, mut wait) = (Instant::now(), self.pace.wait());
         loop {
             // In this order: a release that came before the fault still counts.
             let stopped = self.is_stopped();
-            for _ in 0..LOOKS {
+            for _ in 0..wait.looks() {
                 if signal.read_u64() >= target {
-                    return Ok(start.elapsed());
+                    return Ok(wait);
                 }
                 std::hint::spin_loop();
             }
@@ -310,7 +294,8 @@ impl Replay {
                 self.check()?;
             }
             let waited = start.elapsed();
-            if left(waited).is_zero() {
+            let left = deadline.map_or(Duration::MAX, |d| d.saturating_sub(waited));
+            if left.is_zero() {
                 let reached = signal.read_u64();
                 fail!(
                     NV_ERR_TIMEOUT,
@@ -319,9 +304,8 @@ impl Replay {
                     self.runs
                 );
             }
-            if waited >= spin {
-                std::thread::sleep(sleep.min(left(waited)));
-                sleep = (sleep * 2).min(LONGEST_SLEEP);
+            if let Some(sleep) = wait.sleep(waited) {
+                std::thread::sleep(sleep.min(left));
             }
         }
     }

@@ -28,6 +28,8 @@ pub enum Width {
     W4,
     /// Eight.
     W8,
+    /// Four and the next four: the halves of a number that need not be aligned.
+    W4W4,
 }
 
 impl Width {
@@ -49,7 +51,7 @@ impl Width {
         match self {
             Width::W1 => 1,
             Width::W2 => 2,
-            Width::W4 => 4,
+            Width::W4 | Width::W4W4 => 4,
             Width::W8 => 8,
         }
     }
@@ -117,7 +119,7 @@ impl Place {
         unsafe { (self.at as *mut u64).add(index as usize).write_volatile(value.to_le()) }
     }
 
-    /// Writes `value`'s low bytes, keeping the bits of `keep`.
+    /// Writes `value`'s low bytes, keeping the bits of `keep`; two halves keep none.
     #[inline]
     pub fn write(&self, width: Width, keep: u64, value: u64) {
         macro_rules! store {
@@ -138,7 +140,20 @@ impl Place {
             Width::W2 => store!(u16),
             Width::W4 => store!(u32),
             Width::W8 => store!(u64),
+            Width::W4W4 => {
+                let p = self.at as *mut u32;
+                // SAFETY: as above, for both.
+                unsafe {
+                    p.write_volatile((value as u32).to_le());
+                    p.add(1).write_volatile(((value >> 32) as u32).to_le());
+                }
+            }
         }
+    }
+
+    /// Whether it lies this many bytes behind another place.
+    pub fn follows(&self, other: &Place, bytes: usize) -> bool {
+        self.at.checked_sub(other.at) == Some(bytes)
     }
 
     /// Copies bytes from another place; the two may overlap.

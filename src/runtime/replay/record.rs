@@ -1,11 +1,12 @@
 //! A device's own work, recorded: launches and copies become words, descriptors and parameter banks in memory that stays.
 
-use super::{Channel, Counter, Place, Replay, Source, Step, Value, Width};
+use super::{Channel, Counter, Patch, Place, Replay, Source, Step, Value, Width};
 use crate::runtime::commands::Commands;
+use crate::runtime::cubin::kernel::Parameter;
 use crate::runtime::device::{self, Buffer, Device, FIRST_LOCAL};
 use crate::runtime::launch::Launch;
 use crate::runtime::memory::{Cache, Memory};
-use crate::runtime::module::KernelRef;
+use crate::runtime::module::{KernelRef, Module};
 use crate::runtime::prepared::Prepared;
 use crate::runtime::queue::{ENTRIES, GP_PUT, Queue, USERD};
 use crate::status::{RmResult, fail};
@@ -38,7 +39,10 @@ pub struct Own {
 
 /// A launch that was recorded.
 struct Recorded {
-    kernel: Arc<KernelRef>,
+    /// It stays loaded.
+    _module: Arc<Module>,
+    name: String,
+    parameters: Vec<Parameter>,
     block: Arc<Memory>,
     /// Of its arguments, in the block.
     arguments: u64,
@@ -120,23 +124,24 @@ impl Own {
 
     fn launch(
         &mut self,
-        kernel: &Arc<KernelRef>,
+        kernel: &KernelRef,
         launch: &Launch,
         fill: impl FnOnce(&mut [u8]) -> RmResult<()>,
     ) -> RmResult<u32> {
         let k = kernel.kernel();
         let mut prepared = Prepared::new(k);
-        fill(prepared.arguments(k))?;
-        let local = self.local.max(kernel.local_memory().next_power_of_two());
+        fill(prepared.arguments())?;
+        let local = self.local.max(k.local_memory().next_power_of_two());
         let module = kernel.module().address();
-        prepared.make(k, module, launch, local, self.device.context()).map_err(|e| device::refused(k, e))?;
+        prepared.make(k, module, *launch, local, self.device.context()).map_err(|e| device::refused(k, e))?;
         let (block, at) = self.room(prepared.bytes())?;
         block.write(at, prepared.at(block.va() + at))?;
         self.order();
         self.words.launch(block.va() + at);
         self.local = local;
-        let arguments = at + Prepared::arguments_at(k);
-        self.launches.push(Recorded { kernel: kernel.clone(), block, arguments });
+        let arguments = at + prepared.arguments_at();
+        let (name, parameters) = (k.name.clone(), k.parameters.clone());
+        self.launches.push(Recorded { _module: kernel.module().clone(), name, parameters, block, arguments });
         Ok(self.launches.len() as u32 - 1)
     }
 
@@ -145,10 +150,9 @@ impl Own {
         let Some(recorded) = self.launches.get(launch as usize) else {
             fail!(NV_ERR_INVALID_ARGUMENT, "launch {launch} of {}", self.launches.len());
         };
-        let kernel = recorded.kernel.kernel();
-        let Some(parameter) = kernel.parameters.get(argument as usize) else {
-            let count = kernel.parameters.len();
-            fail!(NV_ERR_INVALID_ARGUMENT, "argument {argument} of '{}', which has {count}", kernel.name);
+        let Some(parameter) = recorded.parameters.get(argument as usize) else {
+            let count = recorded.parameters.len();
+            fail!(NV_ERR_INVALID_ARGUMENT, "argument {argument} of '{}', which has {count}", recorded.name);
         };
         let at = recorded.arguments + u64::from(parameter.offset);
         Ok((Place::of(&recorded.block, at, parameter.size.into())?, Width::of(parameter.size)?))
@@ -175,7 +179,7 @@ impl Own {
         for (word, source, add) in [(self.fence_at, Source::Given, 0), (end, Source::Timeline, 1)] {
             for (half, value) in (0..).zip(Value::halves(source, add)) {
                 let place = Place::of(&program, (word as u64 + half) * 4, 4)?;
-                steps.push(Step::Patch { place, width: Width::W4, keep: 0, value });
+                steps.push(Step::Patch(Patch::new(place, Width::W4, 0, value)));
             }
         }
         steps.push(Step::push(0, program.va(), words.len() as u32)?);
@@ -192,7 +196,7 @@ impl Own {
             doorbell: Place::doorbell(&ring.doorbell),
             token: ring.token,
             put: Counter::Own(ring.put.into()),
-            status: Some(self.queue.watch().status_word()?),
+            status: Some(self.queue.watch().status_word().clone()),
         })
     }
 }
@@ -212,7 +216,7 @@ impl Replay {
     /// As a launch that is not recorded; 0x40 after the first run, 0x1F a kernel of another device.
     pub fn launch(
         &mut self,
-        kernel: &Arc<KernelRef>,
+        kernel: &KernelRef,
         launch: &Launch,
         fill: impl FnOnce(&mut [u8]) -> RmResult<()>,
     ) -> RmResult<u32> {

@@ -43,27 +43,75 @@ impl Value {
 
 /// What one run's values are made from.
 pub struct Now<'a> {
-    /// The timeline's number before the run.
-    pub timeline: u64,
-    /// The number of the run.
-    pub kick: u64,
-    /// The last fence of the device.
-    pub given: u64,
-    /// The run's own values.
-    pub values: &'a Place,
+    fixed: [u64; FIXED],
+    values: &'a Place,
 }
 
-impl Now<'_> {
+/// Sources that are no slots.
+const FIXED: usize = 4;
+
+impl<'a> Now<'a> {
+    /// The timeline's number before the run, the number of the run, the last fence of the device, and the run's own values.
     #[inline]
-    fn of(&self, value: &Value) -> u64 {
-        let source = match value.source {
+    pub fn new(timeline: u64, kick: u64, given: u64, values: &'a Place) -> Now<'a> {
+        Now { fixed: [0, timeline, kick, given], values }
+    }
+
+    #[inline]
+    fn of(&self, source: usize) -> u64 {
+        match self.fixed.get(source) {
+            Some(value) => *value,
+            None => self.values.value(source - FIXED),
+        }
+    }
+}
+
+impl Source {
+    /// Its place in [`Now`].
+    fn index(self) -> usize {
+        match self {
             Source::Constant => 0,
-            Source::Timeline => self.timeline,
-            Source::Kick => self.kick,
-            Source::Slot(index) => self.values.value(index as usize),
-            Source::Given => self.given,
-        };
-        source.wrapping_add(value.add) >> value.shift & value.mask
+            Source::Timeline => 1,
+            Source::Kick => 2,
+            Source::Given => 3,
+            Source::Slot(slot) => FIXED + slot as usize,
+        }
+    }
+}
+
+/// A patch point.
+pub struct Patch {
+    place: Place,
+    width: Width,
+    keep: u64,
+    source: usize,
+    add: u64,
+    shift: u32,
+    mask: u64,
+}
+
+impl Patch {
+    /// Of a value whose shift is below 64, written where [`Place::check`] allows the width, around the bits of `keep`.
+    pub fn new(place: Place, width: Width, keep: u64, value: Value) -> Patch {
+        let Value { source, add, shift, mask } = value;
+        Patch { place, width, keep, source: source.index(), add, shift, mask }
+    }
+
+    /// Makes one patch point of two, where this one and the next are the halves of a number.
+    pub fn join(&mut self, next: &Patch) -> bool {
+        let half = |p: &Patch, shift| (p.width, p.keep, p.shift, p.mask) == (Width::W4, 0, shift, 0xffff_ffff);
+        let same = (self.source, self.add) == (next.source, next.add);
+        let joined = same && half(self, 0) && half(next, 32) && next.place.follows(&self.place, 4);
+        if joined {
+            (self.width, self.mask) = (Width::W4W4, u64::MAX);
+        }
+        joined
+    }
+
+    #[inline]
+    fn run(&self, now: &Now<'_>) {
+        let value = now.of(self.source).wrapping_add(self.add) >> self.shift & self.mask;
+        self.place.write(self.width, self.keep, value);
     }
 }
 
@@ -71,7 +119,7 @@ impl Now<'_> {
 pub struct Channel {
     /// Entries of 8 bytes.
     pub ring: Place,
-    /// How many.
+    /// How many: a power of two.
     pub entries: u32,
     /// `GPPut`.
     pub gp_put: Place,
@@ -117,11 +165,11 @@ impl Channel {
     /// Gives the GPU a run of words: entry, pointer, barrier, doorbell.
     #[inline]
     pub fn push(&mut self, entry: u64) {
-        let put = self.put.get();
-        self.ring.put_entry(put % u64::from(self.entries), entry);
+        let (put, last) = (self.put.get(), u64::from(self.entries - 1));
+        self.ring.put_entry(put & last, entry);
         // The GPU may be reading the pointer already, for an earlier doorbell: the entry comes first.
         DeviceMem::barrier();
-        self.gp_put.write(Width::W4, 0, (put + 1) % u64::from(self.entries));
+        self.gp_put.write(Width::W4, 0, (put + 1) & last);
         DeviceMem::barrier();
         self.doorbell.write(Width::W4, 0, self.token.into());
         self.put.set(put + 1);
@@ -137,16 +185,7 @@ impl Channel {
 /// One thing a run does.
 pub enum Step {
     /// Writes a value.
-    Patch {
-        /// Where.
-        place: Place,
-        /// How wide.
-        width: Width,
-        /// Bits that stay.
-        keep: u64,
-        /// What.
-        value: Value,
-    },
+    Patch(Patch),
     /// Gives the GPU a run of words.
     Push {
         /// Which channel.
@@ -168,11 +207,19 @@ impl Step {
         Ok(Step::Push { channel, entry: entry(at, words.into()) })
     }
 
+    /// Makes one step of this and the next one, where that is the same. False where it is not.
+    pub fn join(&mut self, next: &Step) -> bool {
+        match (self, next) {
+            (Step::Patch(this), Step::Patch(next)) => this.join(next),
+            _ => false,
+        }
+    }
+
     /// Carries it out.
     #[inline]
     pub fn run(&self, channels: &mut [Channel], now: &Now<'_>) {
         match self {
-            Step::Patch { place, width, keep, value } => place.write(*width, *keep, now.of(value)),
+            Step::Patch(patch) => patch.run(now),
             Step::Push { channel, entry } => channels[*channel].push(*entry),
         }
     }

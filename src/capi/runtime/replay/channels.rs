@@ -2,8 +2,9 @@
 
 use super::super::super::guard::status;
 use super::super::super::objects::{NV_STATUS, NvU32, NvU64};
+use super::super::handles;
 use super::super::pointers::{give_any, present};
-use super::{slots, tegrarm_replay};
+use super::tegrarm_replay;
 use crate::runtime::replay::{Channel, Counter, Place, Source, Value, Width};
 use crate::status::{RmResult, fail};
 use std::ffi::c_void;
@@ -18,7 +19,7 @@ pub struct tegrarm_replay_channel {
     pub size: usize,
     /// The GPFIFO: entries of 8 bytes.
     pub ring: *mut u64,
-    /// How many entries.
+    /// How many entries: a power of two.
     pub entries: u32,
     /// The channel's work submit token.
     pub token: u32,
@@ -54,8 +55,9 @@ pub struct tegrarm_replay_value {
 
 /// Tells a replay without a device about a channel. `*index`, if not NULL, is what `tegrarm_replay_push` names it by.
 ///
-/// Errors: 0x57 no such replay, 0x3D NULL, 0x3A `channel->size` too small, 0x1F a replay with a device or a ring without
-/// entries, 0x1E a pointer that is not aligned, 0x40 the replay has run, 0x63 another thread is in a call of it.
+/// Errors: 0x57 no such replay, 0x3D NULL, 0x3A `channel->size` too small, 0x1F a replay with a device or a number of
+/// entries that is no power of two, 0x1E a pointer that is not aligned, 0x40 the replay has run, 0x63 another thread is in
+/// a call of it.
 ///
 /// # Safety
 /// `channel` is NULL or points at `channel->size` bytes. Until the replay ends its pointers are valid, and between a
@@ -90,7 +92,7 @@ pub unsafe extern "C" fn tegrarm_replay_add_channel(
                 status,
             }
         };
-        let number = slots::claim(replay as u64)?.channel(known)?;
+        let number = handles::replay(replay)?.channel(known)?;
         // SAFETY: the caller's promise.
         unsafe { give_any(index, number) };
         Ok(())
@@ -143,7 +145,7 @@ pub unsafe extern "C" fn tegrarm_replay_timeline(
             let timeline = Counter::Shared(place(timeline, Width::W8, "timeline")?);
             (signal, timeline, Counter::Shared(place(kick, Width::W8, "kick")?))
         };
-        slots::claim(replay as u64)?.timeline(signal, timeline, step, kick)
+        handles::replay(replay)?.timeline(signal, timeline, step, kick)
     })
 }
 
@@ -178,7 +180,7 @@ pub unsafe extern "C" fn tegrarm_replay_patch(
         // SAFETY: the caller's promise.
         let place = unsafe { place(r#where, width, "where") }?;
         let value = Value { source, add: v.add, shift: v.shift, mask: v.mask };
-        slots::claim(replay as u64)?.patch(place, width, keep, value)
+        handles::replay(replay)?.patch(place, width, keep, value)
     })
 }
 
@@ -193,5 +195,5 @@ pub extern "C" fn tegrarm_replay_push(
     address: NvU64,
     words: NvU32,
 ) -> NV_STATUS {
-    status(|| slots::claim(replay as u64)?.push(channel, address, words))
+    status(|| handles::replay(replay)?.push(channel, address, words))
 }

@@ -4,12 +4,10 @@ pub mod record;
 
 pub mod channels;
 
-pub(super) mod slots;
-
 use super::super::guard::status;
 use super::super::objects::{NV_STATUS, NvU32, NvU64};
 use super::device::tegrarm_device;
-use super::handles;
+use super::handles::{self, REPLAYS};
 use super::pointers::{give, present};
 use crate::runtime::replay::{Place, Replay};
 use crate::status::RmResult;
@@ -40,7 +38,7 @@ pub unsafe extern "C" fn tegrarm_replay_create(
     status(|| {
         present(replay, "replay")?;
         let made = if device.is_null() { Replay::foreign() } else { Replay::on(&handles::device(device)?)? };
-        let handle = slots::insert(made)?;
+        let handle = REPLAYS.insert(made)?;
         // SAFETY: not NULL; the caller's promise.
         unsafe { give(replay, handle as *mut tegrarm_replay, "replay") }
     })
@@ -50,20 +48,20 @@ pub unsafe extern "C" fn tegrarm_replay_create(
 #[unsafe(no_mangle)]
 pub extern "C" fn tegrarm_replay_destroy(replay: *mut tegrarm_replay) -> NV_STATUS {
     status(|| {
-        drop(slots::remove(replay as u64)?);
+        drop(REPLAYS.remove(replay as u64)?);
         Ok(())
     })
 }
 
 /// Sets how long waits for this replay spin before they sleep, in nanoseconds; 20000 at first.
 ///
-/// A wait that ends while it spins makes no system call. When the last run took many times as long, the next wait sleeps
-/// through half of that time first. Errors: 0x57 no such replay, 0x63 another thread is in a call of
-/// it.
+/// A wait that ends while it spins makes no system call. When the last run took more than eight times as long, the next
+/// wait does not spin: it sleeps, through most of that time and then in small steps. Errors: 0x57 no such replay, 0x63
+/// another thread is in a call of it.
 #[unsafe(no_mangle)]
 pub extern "C" fn tegrarm_replay_spin(replay: *mut tegrarm_replay, nanoseconds: NvU64) -> NV_STATUS {
     status(|| {
-        slots::claim(replay as u64)?.set_spin(Duration::from_nanos(nanoseconds));
+        handles::replay(replay)?.set_spin(Duration::from_nanos(nanoseconds));
         Ok(())
     })
 }
@@ -85,7 +83,7 @@ pub unsafe extern "C" fn tegrarm_replay_submit(
     count: NvU32,
 ) -> NV_STATUS {
     // SAFETY: the caller's promise.
-    status(|| unsafe { submit(&mut *slots::claim(replay as u64)?, values, count) })
+    status(|| unsafe { submit(&mut *handles::replay(replay)?, values, count) })
 }
 
 /// # Safety
@@ -107,7 +105,7 @@ unsafe fn submit(replay: &mut Replay, values: *const NvU64, count: NvU32) -> RmR
 /// in flight and can be waited for again.
 #[unsafe(no_mangle)]
 pub extern "C" fn tegrarm_replay_wait(replay: *mut tegrarm_replay, timeout_ns: NvU64) -> NV_STATUS {
-    status(|| slots::claim(replay as u64)?.wait(deadline(timeout_ns)))
+    status(|| handles::replay(replay)?.wait(deadline(timeout_ns)))
 }
 
 /// `tegrarm_replay_submit` and `tegrarm_replay_wait` in one call: an iteration of a control loop. Errors as theirs.
@@ -122,7 +120,7 @@ pub unsafe extern "C" fn tegrarm_replay_run(
     timeout_ns: NvU64,
 ) -> NV_STATUS {
     status(|| {
-        let mut claimed = slots::claim(replay as u64)?;
+        let mut claimed = handles::replay(replay)?;
         // SAFETY: the caller's promise.
         unsafe { submit(&mut claimed, values, count) }?;
         claimed.wait(deadline(timeout_ns))

@@ -7,7 +7,7 @@ use super::super::handles;
 use super::super::launch::{gather, geometry};
 use super::super::modules::tegrarm_kernel;
 use super::super::pointers::{give_any, present};
-use super::{slots, tegrarm_replay};
+use super::tegrarm_replay;
 use crate::runtime::replay::{Copy, Place};
 use crate::status::{RmResult, fail};
 use std::ffi::c_void;
@@ -34,12 +34,16 @@ pub unsafe extern "C" fn tegrarm_replay_launch(
     launch: *mut NvU32,
 ) -> NV_STATUS {
     status(|| {
-        let k = handles::kernel(kernel)?;
+        let held = handles::kernel(kernel)?;
         // SAFETY: the caller's promise.
         let what = unsafe { geometry(grid, block, shared_bytes) }?;
-        // SAFETY: the caller's promise.
-        let fill = |to: &mut [u8]| unsafe { gather(k.kernel(), arguments, argument_count, to) };
-        let index = slots::claim(replay as u64)?.launch(&k, &what, fill)?;
+        let k = &held.kernel;
+        let index = handles::replay(replay)?.launch(k, &what.unpack(), |to| {
+            let layout = k.layout();
+            assert_eq!(to.len(), layout.size());
+            // SAFETY: the caller's promise; the block is as long as was just checked.
+            unsafe { gather(layout, arguments, argument_count, to.as_mut_ptr()) }
+        })?;
         // SAFETY: the caller's promise.
         unsafe { give_any(launch, index) };
         Ok(())
@@ -56,7 +60,7 @@ pub extern "C" fn tegrarm_replay_argument(
     argument: NvU32,
     slot: NvU32,
 ) -> NV_STATUS {
-    status(|| slots::claim(replay as u64)?.argument(launch, argument, slot))
+    status(|| handles::replay(replay)?.argument(launch, argument, slot))
 }
 
 /// Records a copy between two buffers on the GPU, of less than 4 GiB; the replay keeps them alive. Errors: 0x57 no such
@@ -76,7 +80,7 @@ pub extern "C" fn tegrarm_replay_copy(
         let Ok(size) = u32::try_from(size) else {
             fail!(NV_ERR_INVALID_ARGUMENT, "a recorded copy of {size:#x} bytes: less than 4 GiB can be");
         };
-        slots::claim(replay as u64)?.copy(&to, to_offset, &from, from_offset, size)
+        handles::replay(replay)?.copy(&to, to_offset, &from, from_offset, size)
     })
 }
 
@@ -95,7 +99,7 @@ pub unsafe extern "C" fn tegrarm_replay_input(
     size: usize,
 ) -> NV_STATUS {
     // SAFETY: the caller's promise.
-    status(|| slots::claim(replay as u64)?.input(unsafe { copy(to, from, size) }?))
+    status(|| handles::replay(replay)?.input(unsafe { copy(to, from, size) }?))
 }
 
 /// Has the CPU copy `size` bytes at the end of each run, when the GPU has finished: outputs. Errors as
@@ -111,7 +115,7 @@ pub unsafe extern "C" fn tegrarm_replay_output(
     size: usize,
 ) -> NV_STATUS {
     // SAFETY: the caller's promise.
-    status(|| slots::claim(replay as u64)?.output(unsafe { copy(to, from, size) }?))
+    status(|| handles::replay(replay)?.output(unsafe { copy(to, from, size) }?))
 }
 
 /// # Safety
