@@ -253,3 +253,19 @@ fn rule_9_1_ctxsw_filters_by_tag() {
     // The driver copies four bytes of the thirty-two, both ways; the rest of an answer is zeros.
     assert_eq!(filter.filter.tag_bits, [1 << 5, 0, 0, 0]);
 }
+
+/// The same open node, for reading only.
+fn for_reading(node: &File) -> std::os::fd::OwnedFd {
+    std::fs::File::open(format!("/proc/self/fd/{}", node.raw())).unwrap().into()
+}
+
+#[test]
+fn rule_9_1_who_reads_nvsched_may_not_change_domains() {
+    let board = Board::new();
+    let node = open(&board, Node::Nvsched, "nvsched").unwrap();
+    let reader = for_reading(&node);
+    let call = |request, bytes: &mut [u8]| board.kmd.ioctl(reader.as_fd(), Node::Nvsched, request, Arg::Bytes(bytes));
+    assert_eq!(call(NVGPU_NVS_IOCTL_CREATE_DOMAIN, &mut [0; 88]), Err(Errno::EPERM));
+    assert_eq!(call(NVGPU_NVS_IOCTL_REMOVE_DOMAIN, &mut [0; 16]), Err(Errno::EPERM));
+    assert_eq!(call(NVGPU_NVS_IOCTL_QUERY_DOMAINS, &mut [0; 24]), Ok(0));
+}

@@ -302,6 +302,62 @@ fn nodes_opened_for_reading_or_through_links_are_nodes() {
     assert!(out.status.success(), "{out:?}");
 }
 
+/// What debuggers, profilers and schedulers open.
+const TOOLS: &str = r#"
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+struct op { uint8_t op, type, status, quad; uint32_t group, sub, offset, lo, hi, and_lo, and_hi; };
+static int failed(int result, int expected) { return result == -1 && errno == expected; }
+int main(void) {
+  /* The numbers of GPCs and of TPCs in one, read from the GPU. */
+  int prof = open("/dev/nvgpu/igpu0/prof", O_RDWR);
+  struct op ops[2] = {{.offset = 0x22430}, {.offset = 0x22434}};
+  struct { uint64_t ops; uint32_t count, resident; } exec = {(uintptr_t)ops, 2, 9};
+  assert(ioctl(prof, 0xc0104402, &exec) == 0);
+  assert(ops[0].lo == 2 && ops[1].lo == 4 && exec.resident == 0);
+  ops[1].offset = 0x504000;
+  assert(failed(ioctl(prof, 0xc0104402, &exec), EINVAL));
+  /* A session without events is not ready, though its file is. */
+  struct pollfd ready = {prof, POLLIN | POLLPRI, 0};
+  assert(poll(&ready, 1, 0) == 0);
+  assert(failed(open("/dev/nvgpu/igpu0/prof-ctx", O_RDWR), EINVAL));
+  /* Who opened it for reading may look only. */
+  int domains = open("/dev/nvgpu/igpu0/nvsched", O_RDONLY);
+  uint8_t argument[88] = {0};
+  assert(failed(ioctl(domains, 0xc0584e01, argument), EPERM));
+  assert(ioctl(domains, 0xc0184e03, argument) == 0);
+  int writer = open("/dev/nvgpu/igpu0/nvsched", O_RDWR);
+  strcpy((char *)argument, "one");
+  assert(ioctl(writer, 0xc0584e01, argument) == 0);
+  /* The queue of events can be read by everybody. */
+  int fifo = open("/dev/nvgpu/igpu0/nvsched_ctrl_fifo", O_RDWR);
+  assert(failed(open("/dev/nvgpu/igpu0/nvsched_ctrl_fifo", O_RDWR), EEXIST));
+  struct { uint32_t number; uint8_t direction, access; uint16_t reserved; uint32_t size; int32_t fd; } queue = {2, 1, 0, 0, 0, 0};
+  assert(ioctl(fifo, 0xc0104601, &queue) == 0 && queue.size == 65536);
+  assert(mmap(0, 65536, PROT_READ | PROT_WRITE, MAP_SHARED, queue.fd, 0) == MAP_FAILED && errno == EACCES);
+  assert(mmap(0, 65537, PROT_READ, MAP_SHARED, queue.fd, 0) == MAP_FAILED && errno == EINVAL);
+  volatile uint32_t *words = mmap(0, 65536, PROT_READ, MAP_SHARED, queue.fd, 0);
+  assert(words != MAP_FAILED && words[0] == 0);
+  /* No fence: Linux's ioctls of fences find nobody. */
+  assert(failed(ioctl(fifo, 0xc0303e03, argument), EINVAL));
+  return 0;
+}
+"#;
+
+#[test]
+fn tools_find_their_nodes() {
+    let program = compile("tools", TOOLS);
+    let out = both_ways(&[program.to_str().unwrap()]);
+    assert!(out.status.success(), "{out:?}");
+}
+
 /// Most calls of a program are none of ours, and nobody looks at them.
 #[test]
 fn a_program_that_opens_files_for_reading_is_not_trapped() {

@@ -33,6 +33,8 @@ pub(super) type Reply<T = ()> = Result<T, Stop>;
 pub(super) struct Call<'a> {
     pub kernel: &'a Arc<Kernel>,
     pub process: &'a dyn Process,
+    /// The descriptor the call is made on; -1 for an open.
+    pub fd: RawFd,
     /// The handler wants its argument copied back although it failed (A.REMAP, nvmap READ and WRITE do).
     pub copy_back_always: std::cell::Cell<bool>,
 }
@@ -61,6 +63,11 @@ impl Call<'_> {
     /// Writes a secondary buffer where nvgpu returns `copy_to_user`'s count unchanged.
     pub(super) fn copy_out_counted(&self, addr: u64, bytes: &[u8]) -> Reply {
         self.copy_out(addr, bytes).map_err(|_| Stop::Uncopied(bytes.len()))
+    }
+
+    /// Whether the node was opened for reading only.
+    pub(super) fn read_only(&self) -> bool {
+        self.process.read_only(self.fd)
     }
 
     /// Whether the kernel is of the r35 line.

@@ -2,6 +2,7 @@
 
 use super::channel::{Channel, SyncFile};
 use super::ctrl::Ctrl;
+use super::ctrl_fifo::{FifoUser, Queue};
 use super::ctxsw::TraceFile;
 use super::debugger::Debugger;
 use super::event::EventFd;
@@ -35,6 +36,9 @@ pub(super) enum Object {
     /// A scheduling domain's own node.
     Domain(Arc<Domain>),
     Ctxsw(Arc<TraceFile>),
+    CtrlFifo(Arc<FifoUser>),
+    /// A queue of the above: can be mapped, takes no ioctl.
+    Queue(Arc<Queue>),
     Dmabuf(Arc<Buffer>),
     /// Pollable, takes no ioctl; the file keeps the event.
     Event {
@@ -61,7 +65,8 @@ impl Object {
             Object::Nvsched(_) => Node::Nvsched,
             Object::Ctxsw(_) => Node::Ctxsw,
             Object::SyncFile(_) => Node::SyncFile,
-            Object::Dmabuf(_) => Node::Dmabuf,
+            Object::CtrlFifo(_) => Node::CtrlFifo,
+            Object::Dmabuf(_) | Object::Queue(_) => Node::Dmabuf,
             Object::Event { .. } | Object::Power | Object::Domain(_) => return None,
         })
     }
@@ -166,9 +171,13 @@ impl Files {
 }
 
 impl Object {
-    /// Whether both stand for the same kernel object. Only dmabufs are entered more than once.
+    /// Whether both stand for the same kernel object. Only memory is entered more than once.
     fn is_same(&self, other: &Object) -> bool {
-        matches!((self, other), (Object::Dmabuf(a), Object::Dmabuf(b)) if Arc::ptr_eq(a, b))
+        match (self, other) {
+            (Object::Dmabuf(a), Object::Dmabuf(b)) => Arc::ptr_eq(a, b),
+            (Object::Queue(a), Object::Queue(b)) => Arc::ptr_eq(a, b),
+            _ => false,
+        }
     }
 }
 

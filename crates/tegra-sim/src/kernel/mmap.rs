@@ -2,6 +2,7 @@
 
 use super::Kernel;
 use super::ctrl::DOORBELL_SIZE;
+use super::ctrl_fifo::QUEUE_SIZE;
 use super::files::Object;
 use crate::process::Process;
 use std::os::fd::RawFd;
@@ -51,6 +52,9 @@ impl Kernel {
                 }
                 if write && process.read_only(fd) { Err(Errno::EACCES) } else { Ok(()) }
             }
+            Object::Queue(_) if offset != 0 || len > QUEUE_SIZE => Err(Errno::EINVAL),
+            Object::Queue(_) if write && process.read_only(fd) => Err(Errno::EACCES),
+            Object::Queue(_) => Ok(()),
             Object::Ctxsw(trace) if offset == 0 && len as u64 <= trace.size() => Ok(()),
             Object::Ctxsw(_) => Err(Errno::EINVAL),
             Object::Nvmap(_) => Err(Errno::EPERM),

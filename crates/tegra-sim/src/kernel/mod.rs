@@ -9,6 +9,7 @@
 mod channel;
 mod chip;
 mod ctrl;
+mod ctrl_fifo;
 mod ctxsw;
 mod debugger;
 mod dispatch;
@@ -57,6 +58,7 @@ pub struct Kernel {
     profiling: Arc<profiler::Profiling>,
     scheduling: Arc<sched::Scheduling>,
     domains: nvsched::Domains,
+    fifo: ctrl_fifo::Fifo,
     tracer: ctxsw::Tracer,
     /// Ctrl opens so far; their instance ids count from 1.
     instances: AtomicU64,
@@ -102,6 +104,7 @@ impl Kernel {
             profiling: Arc::default(),
             scheduling: Arc::default(),
             domains: nvsched::Domains::default(),
+            fifo: ctrl_fifo::Fifo::default(),
             tracer: ctxsw::Tracer::default(),
             instances: AtomicU64::new(0),
             labels: AtomicU64::new(0),
@@ -135,7 +138,7 @@ impl Kernel {
     /// The errno of the call: `EBADF` for a closed descriptor, `ENOTTY` for a file that is none of ours.
     pub fn ioctl(self: &Arc<Self>, process: &dyn Process, fd: RawFd, request: u32, arg: Arg<'_>) -> Result<i32, Errno> {
         let object = self.object(process, fd).map_err(|e| if e == Errno::EINVAL { Errno::ENOTTY } else { e })?;
-        let call = Call { kernel: self, process, copy_back_always: false.into() };
+        let call = Call { kernel: self, process, fd, copy_back_always: false.into() };
         match object {
             Object::Nvmap(file) => nvmap::ioctl(&call, &file, request, arg),
             Object::Ctrl(ctrl) => ctrl::TABLE.run(&call, &ctrl, request, arg),
@@ -146,9 +149,12 @@ impl Kernel {
             Object::Profiler(profiler) => profiler::TABLE.run(&call, &profiler, request, arg),
             Object::Sched(sched) => sched::TABLE.run(&call, &sched, request, arg),
             Object::Nvsched(nvsched) => nvsched::TABLE.run(&call, &nvsched, request, arg),
+            Object::CtrlFifo(user) => ctrl_fifo::TABLE.run(&call, &user, request, arg),
             Object::Ctxsw(ctxsw) => ctxsw::TABLE.run(&call, &ctxsw, request, arg),
             Object::SyncFile(fence) => fence.ioctl(&call, request, arg),
-            Object::Dmabuf(_) | Object::Event { .. } | Object::Power | Object::Domain(_) => Err(Errno::ENOTTY),
+            Object::Dmabuf(_) | Object::Queue(_) | Object::Event { .. } | Object::Power | Object::Domain(_) => {
+                Err(Errno::ENOTTY)
+            }
         }
     }
 
@@ -191,6 +197,7 @@ impl Kernel {
             Object::Ctrl(ctrl) => self.doorbells.retire(&ctrl),
             Object::Profiler(profiler) => profiler.close(),
             Object::Sched(_) => self.scheduling.close(),
+            Object::CtrlFifo(user) => self.fifo.close(&user),
             Object::Debugger(debugger) => debugger.close(self),
             _ => {}
         }

@@ -30,6 +30,7 @@ enum Kind {
     DeviceProfiler,
     Sched,
     Nvsched,
+    CtrlFifo,
     Ctxsw,
     Power,
 }
@@ -47,8 +48,16 @@ const GPU_NODES: &[(&str, &str, Kind)] = &[
     ("ctxsw", "/dev/nvhost-ctxsw-gpu", Kind::Ctxsw),
     ("sched", "/dev/nvhost-sched-gpu", Kind::Sched),
     ("nvsched", "/dev/nvhost-nvsched-gpu", Kind::Nvsched),
+    ("nvsched_ctrl_fifo", "/dev/nvhost-nvsched_ctrl_fifo-gpu", Kind::CtrlFifo),
     ("power", "/dev/nvhost-power-gpu", Kind::Power),
 ];
+
+impl Kind {
+    /// Whether a board of this kernel has it.
+    fn exists(self, kernel: &Kernel) -> bool {
+        self != Kind::CtrlFifo || !kernel.config.l4t.is_r35()
+    }
+}
 
 /// Where the nodes are; the old names are beside it.
 const DIRECTORY: &str = "/dev/nvgpu/igpu0/";
@@ -70,16 +79,17 @@ pub(super) fn is_power(path: &str) -> bool {
 pub(super) fn paths(kernel: &Kernel) -> impl Iterator<Item = String> {
     let domains = kernel.domains.nodes().into_iter().map(|name| format!("{DIRECTORY}{name}"));
     let both = |(new, old, _): &(&str, &str, Kind)| [format!("{DIRECTORY}{new}"), (*old).to_owned()];
-    std::iter::once("/dev/nvmap".to_owned()).chain(GPU_NODES.iter().flat_map(both)).chain(domains)
+    let here = GPU_NODES.iter().filter(|(_, _, kind)| kind.exists(kernel));
+    std::iter::once("/dev/nvmap".to_owned()).chain(here.flat_map(both)).chain(domains)
 }
 
 pub(super) fn open(kernel: &Arc<Kernel>, process: &dyn Process, path: &str) -> Result<OwnedFd, Errno> {
-    let call = Call { kernel, process, copy_back_always: false.into() };
+    let call = Call { kernel, process, fd: -1, copy_back_always: false.into() };
     let domain = path.strip_prefix(DIRECTORY).and_then(|name| kernel.domains.find(name));
     if let Some(domain) = domain {
         return kernel.anonymous("nvsched", Object::Domain(domain));
     }
-    match kind(path).ok_or(Errno::ENOENT)? {
+    match kind(path).filter(|kind| kind.exists(kernel)).ok_or(Errno::ENOENT)? {
         Kind::Nvmap => kernel.anonymous("nvmap", Object::Nvmap(Arc::new(kernel.nvmap.open(process.pid())))),
         Kind::Ctrl => {
             let (fd, ctrl) = Ctrl::open(kernel)?;
@@ -98,6 +108,7 @@ pub(super) fn open(kernel: &Arc<Kernel>, process: &dyn Process, path: &str) -> R
         Kind::DeviceProfiler => kernel.anonymous("prof", Object::Profiler(Arc::new(Profiler::new(&kernel.profiling)))),
         Kind::Sched => kernel.scheduling.open(kernel),
         Kind::Nvsched => kernel.anonymous("nvsched", Object::Nvsched(Arc::new(NvschedFile))),
+        Kind::CtrlFifo => kernel.fifo.open(kernel, process),
         Kind::Ctxsw => kernel.tracer.open(kernel),
         Kind::Power => kernel.anonymous("power", Object::Power),
     }

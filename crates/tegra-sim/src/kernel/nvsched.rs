@@ -69,7 +69,13 @@ fn check_name(name: &[u8; 32]) -> Result<String, Errno> {
     Ok(String::from_utf8_lossy(name).into_owned())
 }
 
+/// Who opened the node for reading may only look.
+fn check_writable(call: &Call<'_>) -> Result<(), Errno> {
+    if call.read_only() { Err(Errno::EPERM) } else { Ok(()) }
+}
+
 fn create_domain(call: &Call<'_>, _: &Arc<NvschedFile>, args: &mut nvgpu_nvs_ioctl_create_domain) -> Reply {
+    check_writable(call)?;
     let asked = &args.domain_params;
     if args.reserved1 != 0 || asked.reserved1 != 0 || asked.reserved2 != 0 || asked.dom_id != 0 {
         return Err(Errno::EINVAL.into());
@@ -94,6 +100,7 @@ fn create_domain(call: &Call<'_>, _: &Arc<NvschedFile>, args: &mut nvgpu_nvs_ioc
 
 /// `ENOENT` for none, `EBUSY` for one that a node or a group keeps.
 fn remove_domain(call: &Call<'_>, _: &Arc<NvschedFile>, args: &mut nvgpu_nvs_ioctl_remove_domain) -> Reply {
+    check_writable(call)?;
     if args.reserved1 != 0 {
         return Err(Errno::EINVAL.into());
     }

@@ -9,6 +9,7 @@ use super::Supervisor;
 use super::sys;
 use super::target::Target;
 use super::tree::Entry;
+use crate::mm::memfd;
 use crate::process::{FileId, Process};
 use std::os::fd::{AsFd, OwnedFd, RawFd};
 use tegrarm_kmd::Errno;
@@ -18,6 +19,12 @@ use tegrarm_kmd::Errno;
 pub struct Adopted {
     seen: OwnedFd,
     real: OwnedFd,
+}
+
+/// A node's file as who opens it for reading gets it. One that cannot be opened again (a socket or a pipe) stays as
+/// it is.
+pub(super) fn for_reading(real: OwnedFd) -> OwnedFd {
+    memfd::duplicate_read_only(&real).unwrap_or(real)
 }
 
 impl Supervisor {
@@ -35,6 +42,7 @@ impl Supervisor {
         }
         self.collect_garbage();
         let real = self.kernel.open(target, path)?;
+        let real = if target.read_only(fd) { for_reading(real) } else { real };
         target.replace(fd, real.as_fd())?;
         self.observe(|o| o.opened(target.pid(), path, fd));
         self.adopted.lock().push(Adopted { seen, real });

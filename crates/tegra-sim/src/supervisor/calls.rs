@@ -193,7 +193,8 @@ impl Supervisor {
         let file: OwnedFd = match entry {
             Entry::Node(_) => {
                 self.collect_garbage();
-                self.kernel.open(target, path)?
+                let real = self.kernel.open(target, path)?;
+                if flags & libc::O_ACCMODE == libc::O_RDONLY { super::adopt::for_reading(real) } else { real }
             }
             Entry::Text(_) => self.open_text(path, flags)?,
             Entry::Directory => std::fs::File::open(self.tree.real(path)).map_err(|_| Errno::ENOENT)?.into(),
