@@ -194,6 +194,11 @@ impl Core {
         self.pass() || rang
     }
 
+    /// Whether a channel has work it cannot go on with.
+    pub(crate) fn waits(&self) -> bool {
+        self.channels.read().iter().any(|c| c.busy.load(Ordering::Acquire) && c.runnable())
+    }
+
     /// Makes a sleeping worker look.
     pub(crate) fn wake(&self) {
         *self.woken.lock() = true;

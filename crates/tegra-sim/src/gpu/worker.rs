@@ -20,6 +20,8 @@ const YIELD: Duration = Duration::from_millis(1);
 const NAP_PART: u32 = 32;
 const SHORTEST_NAP: Duration = Duration::from_micros(50);
 const LONGEST_NAP: Duration = Duration::from_millis(20);
+/// The longest one while a channel waits at a semaphore: nobody rings when the processor releases it.
+const LONGEST_WAITING: Duration = Duration::from_millis(4);
 /// A grid counts as long after this time.
 const LONG: Duration = Duration::from_millis(1);
 /// How often the second thread looks whether a grid is long, and after how many idle looks it sleeps again.
@@ -102,7 +104,10 @@ fn host(core: &Core, stop: &AtomicBool) {
         match last_work.elapsed() {
             idle if idle < SPIN => std::hint::spin_loop(),
             idle if idle < YIELD => std::thread::yield_now(),
-            idle => core.nap((idle / NAP_PART).clamp(SHORTEST_NAP, LONGEST_NAP)),
+            idle => {
+                let longest = if core.waits() { LONGEST_WAITING } else { LONGEST_NAP };
+                core.nap((idle / NAP_PART).clamp(SHORTEST_NAP, longest));
+            }
         }
     }
 }

@@ -39,9 +39,6 @@ struct Running {
 
 /// Executes one method of the block; `which` is 0 for the compute class, 1 for class A140.
 pub(crate) fn method(pbdma: &mut Pbdma, turn: &Turn<'_>, which: usize, offset: u32, data: u32) -> Result<Flow, Fault> {
-    if offset != NVC6C0_LOAD_INLINE_DATA {
-        check_complete(pbdma, turn, which)?;
-    }
     let mut context = pbdma.context.lock();
     let inline = &mut context.inline[which];
     match offset {

@@ -55,9 +55,9 @@ pub(crate) fn method(
 ) -> Result<Flow, Fault> {
     let (class, name) = CLASSES[subchannel as usize];
     match subchannel {
-        _ if offset == NVC56F_SET_OBJECT => set_object(turn, subchannel, data),
         COMPUTE => class_method(pbdma, turn, Class::Compute, offset, data),
         INLINE => class_method(pbdma, turn, Class::Inline, offset, data),
+        _ if offset == NVC56F_SET_OBJECT => set_object(turn, subchannel, data),
         _ => {
             let what = format!("method {offset:#x} of {name} class {class:04x}, which this machine does not have");
             Err(fault::illegal_method(turn.hw(), what))
@@ -75,10 +75,10 @@ enum Class {
 }
 
 impl Class {
-    fn id(self) -> u32 {
+    fn subchannel(self) -> u32 {
         match self {
-            Class::Compute => AMPERE_COMPUTE_B,
-            Class::Inline => KEPLER_INLINE_TO_MEMORY_B,
+            Class::Compute => COMPUTE,
+            Class::Inline => INLINE,
         }
     }
 
@@ -113,7 +113,8 @@ fn set_object(turn: &Turn<'_>, subchannel: u32, data: u32) -> Result<Flow, Fault
 
 fn class_method(pbdma: &mut Pbdma, turn: &Turn<'_>, class: Class, offset: u32, data: u32) -> Result<Flow, Fault> {
     let Some(method) = methods::find(class.methods(), offset) else {
-        let what = format!("method {offset:#x} (data {data:#x}) is not one of class {:04X}", class.id());
+        let (id, _) = CLASSES[class.subchannel() as usize];
+        let what = format!("method {offset:#x} (data {data:#x}) is not one of class {id:04X}");
         return Err(fault::illegal_method(turn.hw(), what));
     };
     if offset != NVC6C0_LOAD_INLINE_DATA {
@@ -125,9 +126,7 @@ fn class_method(pbdma: &mut Pbdma, turn: &Turn<'_>, class: Class, offset: u32, d
             class.registers(&mut pbdma.context.lock()).set(offset, data);
             Ok(Flow::Done)
         }
-        Effect::Trigger(Trigger::Inline) => inline::method(pbdma, turn, class as usize, offset, data),
-        Effect::Trigger(Trigger::Notify) => notify(pbdma, turn, class, data),
-        Effect::Trigger(trigger) => execute(pbdma, turn, trigger, offset, data),
+        Effect::Trigger(trigger) => execute(pbdma, turn, class, trigger, (offset, data)),
         Effect::Unhandled => {
             let what = format!("software method {} ({offset:#x}) has no handler", method.name);
             Err(fault::illegal_method(turn.hw(), what))
@@ -140,10 +139,17 @@ fn class_method(pbdma: &mut Pbdma, turn: &Turn<'_>, class: Class, offset: u32, d
     }
 }
 
-fn execute(pbdma: &mut Pbdma, turn: &Turn<'_>, trigger: Trigger, offset: u32, data: u32) -> Result<Flow, Fault> {
+fn execute(
+    pbdma: &mut Pbdma,
+    turn: &Turn<'_>,
+    class: Class,
+    trigger: Trigger,
+    (offset, data): (u32, u32),
+) -> Result<Flow, Fault> {
     match trigger {
-        // Handled with their class.
-        Trigger::Object | Trigger::Inline | Trigger::Notify => Ok(Flow::Done),
+        Trigger::Object => set_object(turn, class.subchannel(), data),
+        Trigger::Inline => inline::method(pbdma, turn, class as usize, offset, data),
+        Trigger::Notify => notify(pbdma, turn, class, data),
         Trigger::ReportExecute => report::execute(pbdma, turn, data),
         Trigger::ReportD => report::execute_d(pbdma, turn, data),
         Trigger::RefCounter => {
