@@ -3,8 +3,9 @@
 mod kernel_support;
 
 use kernel_support::*;
-use tegra_sim::{Chip, SimConfig};
+use tegra_sim::{Chip, L4t, SimConfig};
 use tegrarm_abi::nvgpu::r35::*;
+use tegrarm_kmd::DeviceMem;
 
 /// A group on r35.
 fn tsg(board: &Board) -> File {
@@ -61,6 +62,41 @@ fn rule_e3_r35_setup_bind_is_shorter_and_gives_the_token() {
     };
     assert_eq!((setup(1), setup(2048)), (Err(Errno::EINVAL), Err(Errno::EINVAL)));
     assert_eq!((setup(1024), setup(1024)), (Ok(511), Err(Errno::EEXIST)));
+}
+
+/// A ring entry that is none. The kernel of r35 recovers from it; that of r36 logs it, and the channel lives on.
+#[test]
+fn rule_8_5_r36_only_logs_a_bad_ring_entry() {
+    for l4t in [L4t::R35, L4t::R36] {
+        let board = Board::with(SimConfig { step: true, ..SimConfig::new(Chip::AgxOrin).on(l4t) });
+        let (space, r35) = (board.space(), l4t.is_r35());
+        let (group, ring, userd) = if r35 {
+            (tsg(&board), buffer(&board, 8192), buffer(&board, 4096))
+        } else {
+            (board.tsg(), board.buffer(8192), board.buffer(4096))
+        };
+        let veid = if r35 { 0 } else { board.subcontext(&group, &space).unwrap() };
+        let channel = channel(&board, &space, &group, veid);
+        let token = if r35 {
+            let mut setup = args::<nvgpu_channel_setup_bind_args_r35>(|a| {
+                (a.num_gpfifo_entries, a.flags) = (1024, 0xa);
+                (a.gpfifo_dmabuf_fd, a.userd_dmabuf_fd) = (ring.raw(), userd.raw());
+            });
+            channel.ioctl(NVGPU_IOCTL_CHANNEL_SETUP_BIND_R35, &mut setup).unwrap();
+            setup.work_submit_token
+        } else {
+            setup_bind(&channel, &ring, &userd, |_| ()).unwrap()
+        };
+        let view =
+            |file: &File, len: usize| DeviceMem::new(file.mmap(Placement::Anywhere, len, Prot::ReadWrite, 0).unwrap());
+        // Control entry with the opcode ILLEGAL.
+        view(&ring.fd, 8192).write_u64(0, 1 << 32);
+        view(&userd.fd, 4096).write_u32(0x8c, 1);
+        view(&board.ctrl, 65536).write_u32(0x90, token);
+        while board.sim.gpu().step() {}
+        assert!(board.sim.gpu().faults().concat().contains("(gpentry)"), "{:?}", board.sim.gpu().faults());
+        assert_eq!(timedout(&channel), u32::from(r35));
+    }
 }
 
 #[test]
