@@ -65,6 +65,15 @@ fn devfreq_files_read_and_write_like_sysfs() {
     assert_eq!(lines[0], lines[1]);
 }
 
+/// Sysfs refuses to open what cannot be written for writing, root too.
+#[test]
+fn devfreq_files_that_show_things_are_not_opened_for_writing() {
+    let script = "f=/sys/class/devfreq/17000000.gpu; stat -c %a $f/cur_freq $f/min_freq; \
+         for n in cur_freq available_frequencies; do (echo 1 > $f/$n) 2>/dev/null && echo $n; done; true";
+    let out = both_ways(&["sh", "-c", script]);
+    assert_eq!(text(&out), "444\n644\n", "{out:?}");
+}
+
 const TWO_PROCESSES: &str = r#"
 #include <assert.h>
 #include <errno.h>

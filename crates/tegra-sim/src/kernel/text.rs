@@ -25,6 +25,13 @@ const DEVFREQ: &[(&str, DevFreq)] = &[
     ("polling_interval", DevFreq::Polling),
 ];
 
+impl DevFreq {
+    /// Sysfs refuses to open the others for writing, whoever asks.
+    fn writable(self) -> bool {
+        matches!(self, DevFreq::Min | DevFreq::Max | DevFreq::Governor)
+    }
+}
+
 impl Kernel {
     fn devfreq(&self, path: &str) -> Result<DevFreq, Errno> {
         let directory = self.chip.devfreq[usize::from(self.config.l4t.is_r35())];
@@ -34,6 +41,11 @@ impl Kernel {
             .and_then(|rest| rest.strip_prefix('/'))
             .ok_or(Errno::ENOENT)?;
         DEVFREQ.iter().find(|(name, _)| *name == file).map(|(_, file)| *file).ok_or(Errno::ENOENT)
+    }
+
+    /// Whether a text file under `/sys` can be written.
+    pub fn text_is_writable(&self, path: &str) -> bool {
+        self.devfreq(path).is_ok_and(DevFreq::writable)
     }
 
     /// Paths of the text files under `/sys`.

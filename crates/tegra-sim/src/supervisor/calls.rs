@@ -209,7 +209,7 @@ impl Supervisor {
         if flags & libc::O_ACCMODE == libc::O_RDONLY {
             return sys::memfd_with(path, &self.kernel.read_text(path)?);
         }
-        if flags & libc::O_ACCMODE == libc::O_RDWR {
+        if flags & libc::O_ACCMODE == libc::O_RDWR || !self.kernel.text_is_writable(path) {
             return Err(Errno::EACCES);
         }
         let (reader, writer) = std::io::pipe().map_err(|_| Errno::EMFILE)?;

@@ -94,7 +94,7 @@ impl Supervisor {
             if written.get(path) == Some(&text) {
                 continue;
             }
-            match self.tree.set_text(path, &text) {
+            match self.tree.set_text(path, &text, self.kernel.text_is_writable(path)) {
                 Ok(()) => drop(written.insert(path.to_owned(), text)),
                 Err(e) => tracing::warn!("{path} cannot be brought up to date: {e}"),
             }

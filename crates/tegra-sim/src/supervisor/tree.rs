@@ -5,8 +5,9 @@
 //! listings and permissions are still the host kernel's own work.
 
 use std::collections::BTreeSet;
+use std::fs::Permissions;
 use std::io;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Component, Path, PathBuf};
 
 /// What a path of the board is.
@@ -86,9 +87,10 @@ impl Tree {
     ///
     /// # Errors
     /// What the file system says.
-    pub fn set_text(&self, path: &str, contents: &str) -> io::Result<()> {
+    pub fn set_text(&self, path: &str, contents: &str, writable: bool) -> io::Result<()> {
         let next = self.root.join("next");
         std::fs::write(&next, contents)?;
+        std::fs::set_permissions(&next, Permissions::from_mode(if writable { 0o644 } else { 0o444 }))?;
         std::fs::rename(&next, self.real(path))
     }
 
