@@ -5,7 +5,6 @@ use crate::kernel::dispatch::{Call, Reply};
 use crate::kernel::hw::Place;
 use std::sync::Arc;
 use tegrarm_abi::nvgpu::channel::{nvgpu_notification, nvgpu_set_error_notifier};
-use tegrarm_abi::nvmap::NVMAP_HEAP_CARVEOUT_VPR;
 use tegrarm_kmd::Errno;
 
 pub(super) fn set_error_notifier(
@@ -26,8 +25,7 @@ pub(super) fn set_error_notifier(
     if end.is_none_or(|end| end > dmabuf.buffer.size) {
         return Err(Errno::EINVAL.into());
     }
-    let secure = dmabuf.buffer.allocation().is_some_and(|a| a.heap == NVMAP_HEAP_CARVEOUT_VPR);
-    let backing = dmabuf.buffer.pages().ok().filter(|_| !secure && !dmabuf.read_only).ok_or(Errno::ENOMEM)?;
+    let backing = dmabuf.kernel_view()?;
     let offset = args.offset as usize;
     if !backing.write(offset, &[0; SIZE]) {
         return Err(Errno::EINVAL.into());

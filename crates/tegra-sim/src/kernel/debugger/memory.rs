@@ -122,7 +122,7 @@ fn access(call: &Call<'_>, space: &AddressSpace, cmd: u32, op: &nvgpu_dbg_gpu_va
         }
         let offset = (va - mapping.va) as usize;
         let piece = left.min(mapping.size as usize - offset);
-        let memory = mapping.buffer.pages().map_err(|_| Errno::ENOMEM)?;
+        let memory = mapping.dmabuf().kernel_view()?;
         // Two things of the driver's: the offset counts from the beginning of the buffer, wherever in it the mapping
         // begins; and every mapping's piece begins where the first one's does.
         let inside = match write {

@@ -1,7 +1,7 @@
 //! ALLOC: checks in nvmap's order, then the heaps in its order (nvgpu-rules §3.3).
 
 use super::NvmapFile;
-use super::buffer::Allocation;
+use super::buffer::{Allocation, Buffer};
 use super::heaps::Memory;
 use crate::kernel::dispatch::{Call, Reply};
 use std::sync::Arc;
@@ -23,20 +23,24 @@ pub(super) fn alloc(call: &Call<'_>, file: &Arc<NvmapFile>, args: &mut nvmap_all
         return Err(Errno::EINVAL.into());
     }
     let handle = call.handle(file, args.handle).ok_or(Errno::EINVAL)?;
-    let (memory, size) = (&call.kernel.nvmap.memory, handle.buffer.size);
-    available(memory, args.heap_mask, size)?;
-    handle.buffer.allocate(|| {
+    available(&call.kernel.nvmap.memory, args.heap_mask, handle.buffer.size)?;
+    Ok(allocate(call, &handle.buffer, args.heap_mask, args.flags, args.align)?)
+}
+
+/// Memory from the first heap of the mask that has it.
+pub(super) fn allocate(call: &Call<'_>, buffer: &Buffer, mask: u32, flags: u32, align: u32) -> Result<(), Errno> {
+    let (memory, size) = (&call.kernel.nvmap.memory, buffer.size);
+    buffer.allocate(|| {
         let lonely = [NVMAP_HEAP_CARVEOUT_IVM, NVMAP_HEAP_CARVEOUT_VIDMEM];
-        if lonely.iter().any(|bit| args.heap_mask & bit != 0 && args.heap_mask != *bit) {
+        if lonely.iter().any(|bit| mask & bit != 0 && mask != *bit) {
             return Err(Errno::EINVAL);
         }
         let reserve = |heap| Some((heap, memory.reserve(heap, size)?));
-        let (heap, reservation) = order(args.heap_mask, size).find_map(reserve).ok_or(Errno::ENOMEM)?;
-        let secure = args.heap_mask & NVMAP_HEAP_CARVEOUT_VPR != 0;
-        let flags = if secure { args.flags & !NVMAP_HANDLE_CACHE_FLAG } else { args.flags };
-        Ok((Allocation { heap, flags, align: args.align.max(4096) }, reservation))
-    })?;
-    Ok(())
+        let (heap, reservation) = order(mask, size).find_map(reserve).ok_or(Errno::ENOMEM)?;
+        let secure = mask & NVMAP_HEAP_CARVEOUT_VPR != 0;
+        let flags = if secure { flags & !NVMAP_HANDLE_CACHE_FLAG } else { flags };
+        Ok((Allocation { heap, flags, align: align.max(4096) }, reservation))
+    })
 }
 
 /// Whether the mask names memory that could hold it at all.

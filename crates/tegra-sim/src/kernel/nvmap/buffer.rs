@@ -56,6 +56,14 @@ pub(crate) struct Dmabuf {
     pub read_only: bool,
 }
 
+impl Dmabuf {
+    /// The pages for the kernel's own use. `ENOMEM` when there are none, or protected ones, or none to be written.
+    pub(crate) fn kernel_view(&self) -> Result<Arc<Backing>, Errno> {
+        let secure = self.buffer.allocation().is_some_and(|a| a.heap == NVMAP_HEAP_CARVEOUT_VPR);
+        if secure || self.read_only { Err(Errno::ENOMEM) } else { self.buffer.pages() }
+    }
+}
+
 impl Buffer {
     pub(super) fn new(serial: u64, size: u64) -> Buffer {
         Buffer {

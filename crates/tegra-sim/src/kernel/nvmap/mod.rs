@@ -4,8 +4,10 @@ mod alloc;
 mod buffer;
 mod cache;
 mod client;
+mod elsewhere;
 mod from_va;
 mod heaps;
+mod pages;
 mod rw;
 
 pub(super) use buffer::{Buffer, Dmabuf, Registration};
@@ -58,6 +60,10 @@ static ROWS: &[NvmapRow] = nvmap_rows! {
     Both NVMAP_IOC_GET_FD, true, EFAULT => get_fd;
     Both NVMAP_IOC_FROM_FD, true, EFAULT => from_fd;
     Both NVMAP_IOC_FROM_VA, true, EFAULT => from_va::from_va;
+    Both NVMAP_IOC_FROM_IVC_ID, false, EFAULT => elsewhere::from_ivc_id;
+    Both NVMAP_IOC_GET_IVC_ID, true, EFAULT => elsewhere::ivc_id;
+    Both NVMAP_IOC_GET_IVM_HEAPS, true, EFAULT => elsewhere::ivm_heaps;
+    Both NVMAP_IOC_GUP_TEST, true, EFAULT => pages::gup_test;
     Both NVMAP_IOC_SET_TAG_LABEL, false, EFAULT => set_tag_label;
     Both NVMAP_IOC_GET_AVAILABLE_HEAPS, true, EINVAL => heaps::available;
     Both NVMAP_IOC_GET_HEAP_SIZE, true, EFAULT => heaps::size;
@@ -66,6 +72,11 @@ static ROWS: &[NvmapRow] = nvmap_rows! {
     R36Only NVMAP_IOC_QUERY_HEAP_PARAMS, true, EFAULT => heaps::query;
     R35Only NVMAP_IOC_QUERY_HEAP_PARAMS_R35, true, EFAULT => heaps::query_r35;
     Both NVMAP_IOC_DUP_HANDLE, true, EFAULT => duplicate;
+    Both NVMAP_IOC_ALLOC_IVM, false, EFAULT => elsewhere::alloc_ivm;
+    Both NVMAP_IOC_VPR_FLOOR_SIZE, false, EFAULT => elsewhere::vpr_floor_size;
+    R36Only NVMAP_IOC_GET_SCIIPCID, false, EFAULT => elsewhere::sciipc_id;
+    R36Only NVMAP_IOC_HANDLE_FROM_SCIIPCID, false, EFAULT => elsewhere::from_sciipc_id;
+    R36Only NVMAP_IOC_GET_FD_FOR_RANGE_FROM_LIST, false, EFAULT => pages::fd_for_range;
 };
 
 /// One ioctl on the nvmap node. Everything it does not know is `ENOTTY` (nvgpu-rules §3.1).

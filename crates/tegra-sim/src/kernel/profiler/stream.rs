@@ -6,8 +6,8 @@
 use super::Profiler;
 use super::object::Resource;
 use crate::kernel::dispatch::{Call, Reply};
-use crate::kernel::nvmap::Buffer;
 use crate::kernel::space::{AddressSpace, PAGE};
+use crate::mm::Backing;
 use std::sync::Arc;
 use tegrarm_abi::nvgpu::address_space::*;
 use tegrarm_abi::nvgpu::profiler::*;
@@ -55,7 +55,7 @@ impl Perfbuf {
 pub(super) struct Stream {
     perfbuf: Perfbuf,
     /// Where the unit says how many bytes of records there are.
-    count: Arc<Buffer>,
+    count: Arc<Backing>,
 }
 
 pub(super) fn alloc(call: &Call<'_>, prof: &Arc<Profiler>, args: &mut nvgpu_profiler_alloc_pma_stream_args) -> Reply {
@@ -96,7 +96,7 @@ fn open(call: &Call<'_>, args: &nvgpu_profiler_alloc_pma_stream_args) -> Reply<O
         return Err(Errno::EINVAL.into());
     }
     perfbuf.map(call, args.pma_buffer_fd, 0, args.pma_buffer_offset, args.pma_buffer_map_size)?;
-    let count = call.dmabuf(args.pma_bytes_available_buffer_fd).map_err(|_| Errno::EINVAL)?.buffer;
+    let count = call.dmabuf(args.pma_bytes_available_buffer_fd).map_err(|_| Errno::EINVAL)?.kernel_view()?;
     Ok(Some(Stream { perfbuf, count }))
 }
 
@@ -130,7 +130,7 @@ pub(super) fn update(
     let stream = state.stream.as_ref().ok_or(Errno::EINVAL)?;
     let available = if state.bound { 0 } else { NOT_YET };
     if asks(NVGPU_PROFILER_PMA_STREAM_UPDATE_GET_PUT_ARG_FLAG_UPDATE_AVAILABLE_BYTES) {
-        let _inside_as_it_is_mapped = stream.count.pages()?.store_u32(0, available);
+        let _inside_as_it_is_mapped = stream.count.store_u32(0, available);
         if asks(NVGPU_PROFILER_PMA_STREAM_UPDATE_GET_PUT_ARG_FLAG_WAIT_FOR_UPDATE) {
             if available == NOT_YET {
                 return Err(Errno::ETIMEDOUT.into());

@@ -37,7 +37,7 @@ pub(in crate::kernel) struct Mapped {
     pub va: u64,
     pub size: u64,
     pub read_only: bool,
-    pub buffer: Arc<Buffer>,
+    buffer: Arc<Buffer>,
 }
 
 impl AddressSpace {
@@ -56,6 +56,13 @@ impl AddressSpace {
         let state = self.state.lock();
         let (start, mapping) = state.mappings.range(..=va).next_back()?;
         (va < start + mapping.size).then(|| mapping.at(*start))
+    }
+}
+
+impl Mapped {
+    /// The dmabuf it was made of.
+    pub(in crate::kernel) fn dmabuf(&self) -> Dmabuf {
+        Dmabuf { buffer: self.buffer.clone(), read_only: self.read_only }
     }
 }
 

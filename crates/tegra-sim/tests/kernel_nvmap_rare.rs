@@ -1,0 +1,174 @@
+//! nvmap's rarer sides: protected memory (nvgpu-rules §3.3, §3.4, §3.7, §7.6), pages, other operating systems (§3.2).
+
+mod kernel_support;
+
+use kernel_support::running::view;
+use kernel_support::*;
+use tegrarm_abi::nvgpu::debugger::*;
+
+/// A buffer in the protected region.
+fn protected(board: &Board, size: u32) -> Buffer {
+    let handle = board.create(size);
+    board.alloc_with(handle, |a| a.heap_mask = NVMAP_HEAP_CARVEOUT_VPR | NVMAP_HEAP_IOVMM).unwrap();
+    Buffer { handle, fd: board.get_fd(handle).unwrap() }
+}
+
+#[test]
+fn rule_3_3_protected_memory_is_tried_first_and_uncached() {
+    let board = Board::new();
+    let buffer = protected(&board, 8192);
+    let mut parameters = args::<nvmap_handle_parameters>(|a| a.handle = buffer.handle);
+    board.nvmap.ioctl(NVMAP_IOC_PARAMETERS, &mut parameters).unwrap();
+    assert_eq!((parameters.heap, parameters.coherency), (u64::from(NVMAP_HEAP_CARVEOUT_VPR), 0));
+    let mut size = args::<nvmap_heap_size>(|a| a.heap = NVMAP_HEAP_CARVEOUT_VPR);
+    board.nvmap.ioctl(NVMAP_IOC_GET_HEAP_SIZE, &mut size).unwrap();
+    // With it full, system memory serves.
+    let (all, more) = (board.create((size.size - 8192) as u32), board.create(4096));
+    board.alloc_with(all, |a| a.heap_mask = NVMAP_HEAP_CARVEOUT_VPR).unwrap();
+    assert_eq!(board.alloc_with(more, |a| a.heap_mask = NVMAP_HEAP_CARVEOUT_VPR), Err(Errno::ENOMEM));
+    board.alloc_with(more, |a| a.heap_mask = NVMAP_HEAP_CARVEOUT_VPR | NVMAP_HEAP_IOVMM).unwrap();
+    parameters = args::<nvmap_handle_parameters>(|a| a.handle = more);
+    board.nvmap.ioctl(NVMAP_IOC_PARAMETERS, &mut parameters).unwrap();
+    assert_eq!((parameters.heap, parameters.coherency), (u64::from(NVMAP_HEAP_IOVMM), 0), "uncached all the same");
+}
+
+#[test]
+fn rule_3_7_the_cpu_does_not_see_protected_memory_and_the_gpu_does() {
+    let board = Board::new();
+    let buffer = protected(&board, 4096);
+    assert_eq!(buffer.fd.mmap(Placement::Anywhere, 4096, Prot::Read, 0).err(), Some(Errno::EPERM));
+    let mut word = [0_u8; 8];
+    let mut rw = args::<nvmap_rw_handle>(|a| {
+        (a.addr, a.handle, a.count) = (word.as_mut_ptr() as u64, buffer.handle, 1);
+        (a.elem_size, a.hmem_stride, a.user_stride) = (8, 8, 8);
+    });
+    assert_eq!(board.nvmap.ioctl(NVMAP_IOC_READ, &mut rw), Err(Errno::EPERM));
+    rw.count = 1;
+    board.nvmap.ioctl(NVMAP_IOC_WRITE, &mut rw).unwrap();
+    let rig = board.rig();
+    let va = map(&rig.space, &buffer).unwrap();
+    assert_ne!(va, 0);
+    let mut notifier = args::<nvgpu_set_error_notifier>(|a| (a.size, a.mem) = (16, buffer.raw() as u32));
+    assert_eq!(rig.channel.ioctl(NVGPU_IOCTL_CHANNEL_SET_ERROR_NOTIFIER, &mut notifier), Err(Errno::ENOMEM));
+    // Nor does a debugger.
+    let session = File::open(&board.kmd, Node::Debugger, "/dev/nvgpu/igpu0/dbg").unwrap();
+    let mut bind = args::<nvgpu_dbg_gpu_bind_channel_args>(|a| a.channel_fd = rig.channel.raw() as u32);
+    session.ioctl(NVGPU_DBG_GPU_IOCTL_BIND_CHANNEL, &mut bind).unwrap();
+    let op = args::<nvgpu_dbg_gpu_va_access_entry>(|a| (a.gpu_va, a.data, a.size) = (va, word.as_mut_ptr() as u64, 8));
+    let mut access =
+        args::<nvgpu_dbg_gpu_va_access_args>(|a| (a.ops_buf, a.count, a.cmd) = (&raw const op as u64, 1, 1));
+    assert_eq!(session.ioctl(NVGPU_DBG_GPU_IOCTL_ACCESS_GPU_VA, &mut access), Err(Errno::ENOMEM));
+}
+
+/// The published characteristics say that protected channels are supported (flag 27).
+#[test]
+fn rule_7_2_a_channel_can_be_protected() {
+    let board = Board::new();
+    let rig = board.rig();
+    let (ring, userd) = (board.buffer(8192), board.buffer(4096));
+    let setup = setup_bind(&rig.channel, &ring, &userd, |a| a.flags |= NVGPU_CHANNEL_SETUP_BIND_FLAGS_VPR_ENABLED);
+    assert_eq!(setup, Ok(511));
+}
+
+#[test]
+fn rule_3_2_gup_test_compares_a_mappings_pages_with_a_handles() {
+    let board = Board::new();
+    let (buffer, other) = (board.buffer(8192), board.buffer(8192));
+    let own = buffer.fd.mmap(Placement::Anywhere, 8192, Prot::ReadWrite, 0).unwrap();
+    // Neighbours of one file would be one area: something else in between.
+    let _between = board.ctrl.mmap(Placement::Anywhere, 4096, Prot::Read, 0).unwrap();
+    let theirs = other.fd.mmap(Placement::Anywhere, 8192, Prot::ReadWrite, 0).unwrap();
+    let gup = |va: u64, handle| {
+        let mut test = args::<nvmap_gup_test>(|a| (a.va, a.handle, a.result) = (va, handle, 7));
+        board.nvmap.ioctl(NVMAP_IOC_GUP_TEST, &mut test).map(|()| test.result)
+    };
+    assert_eq!(gup(own.as_ptr() as u64, buffer.handle), Ok(1));
+    assert_eq!(gup(theirs.as_ptr() as u64, buffer.handle), Ok(0));
+    assert_eq!(gup(own.as_ptr() as u64, 5), Err(Errno::EINVAL));
+    assert_eq!(gup(8, buffer.handle), Err(Errno::EINVAL));
+    assert_eq!(gup(own.as_ptr() as u64, board.buffer(4096).handle), Err(Errno::EINVAL), "another size");
+    assert_eq!(gup(own.as_ptr() as u64, protected(&board, 8192).handle), Err(Errno::EINVAL));
+}
+
+#[test]
+fn rule_3_2_a_range_of_several_handles_is_checked_and_refused() {
+    let board = Board::new();
+    let (a, b) = (board.buffer(8192), board.buffer(4096));
+    let range = |handles: &[u32], offset, size| {
+        let mut range = args::<nvmap_fd_for_range_from_list>(|r| {
+            (r.handles, r.num_handles) = (handles.as_ptr() as u64, handles.len() as u32);
+            (r.offset, r.size, r.fd) = (offset, size, 7);
+        });
+        (board.nvmap.ioctl(NVMAP_IOC_GET_FD_FOR_RANGE_FROM_LIST, &mut range), range.fd)
+    };
+    let both = [a.handle, b.handle];
+    assert_eq!(range(&both, 4096, 8192), (Err(Errno::ENOMEM), 7), "nothing can show both");
+    let uncached = board.create(4096);
+    board.alloc_with(uncached, |x| x.flags = 0).unwrap();
+    let (vpr, empty) = (protected(&board, 4096).handle, board.create(4096));
+    for (handles, offset, size) in [
+        (&[][..], 0, 4096),
+        (&both, 0, 0),
+        (&both, 4096, 8193),
+        (&both, u64::MAX, 4096),
+        (&[a.handle, 5], 0, 4096),
+        (&[a.handle, uncached], 0, 4096),
+        (&[a.handle, vpr], 0, 4096),
+        (&[a.handle, empty], 0, 4096),
+    ] {
+        assert_eq!(range(handles, offset, size).0, Err(Errno::EINVAL), "{handles:?} {offset} {size}");
+    }
+    let mut nowhere = args::<nvmap_fd_for_range_from_list>(|r| (r.handles, r.num_handles, r.size) = (8, 1, 4096));
+    assert_eq!(board.nvmap.ioctl(NVMAP_IOC_GET_FD_FOR_RANGE_FROM_LIST, &mut nowhere), Err(Errno::EFAULT));
+    nowhere.num_handles = 1 << 20;
+    assert_eq!(board.nvmap.ioctl(NVMAP_IOC_GET_FD_FOR_RANGE_FROM_LIST, &mut nowhere), Err(Errno::ENOMEM));
+    assert_eq!(Board::r35().nvmap.ioctl(NVMAP_IOC_GET_FD_FOR_RANGE_FROM_LIST, &mut nowhere), Err(Errno::ENOTTY));
+}
+
+#[test]
+fn rule_3_2_there_is_no_other_operating_system_and_no_endpoint() {
+    let board = Board::new();
+    let raw = |request, bytes: &mut [u8]| board.raw(&board.nvmap, request, bytes);
+    let mut peers = [7; 4];
+    assert_eq!((raw(NVMAP_IOC_GET_IVM_HEAPS, &mut peers), peers), (Ok(0), [0; 4]));
+    assert_eq!(raw(NVMAP_IOC_VPR_FLOOR_SIZE, &mut [0; 4]), Ok(0));
+    assert_eq!(raw(NVMAP_IOC_FROM_IVC_ID, &mut [0; 8]), Err(Errno::EINVAL), "no pages");
+    assert_eq!(raw(NVMAP_IOC_FROM_IVC_ID, &mut [1, 0, 0, 0, 0, 0, 0, 0]), Err(Errno::ENOMEM));
+    let (buffer, empty) = (board.buffer(4096), board.create(4096));
+    let id_of = |handle: u32| {
+        let mut id = u64::from(handle).to_le_bytes();
+        raw(NVMAP_IOC_GET_IVC_ID, &mut id).map(|_| u64::from_le_bytes(id))
+    };
+    assert_eq!((id_of(buffer.handle), id_of(empty), id_of(5)), (Ok(0), Err(Errno::EFAULT), Err(Errno::EINVAL)));
+    let ivm = |handle, heap_mask, align| {
+        let mut alloc =
+            args::<nvmap_alloc_ivm_handle>(|a| (a.handle, a.heap_mask, a.align) = (handle, heap_mask, align));
+        board.nvmap.ioctl(NVMAP_IOC_ALLOC_IVM, &mut alloc)
+    };
+    assert_eq!(
+        (ivm(empty, NVMAP_HEAP_IOVMM, 3), ivm(5, NVMAP_HEAP_IOVMM, 0)),
+        (Err(Errno::EINVAL), Err(Errno::EINVAL))
+    );
+    assert_eq!(ivm(empty, NVMAP_HEAP_CARVEOUT_IVM, 0), Err(Errno::ENOMEM), "no such heap");
+    assert_eq!(ivm(empty, NVMAP_HEAP_CARVEOUT_IVM | NVMAP_HEAP_IOVMM, 0), Err(Errno::EINVAL), "not with others");
+    ivm(empty, NVMAP_HEAP_IOVMM, 0).unwrap();
+    assert_eq!(ivm(empty, NVMAP_HEAP_IOVMM, 0), Err(Errno::EEXIST));
+    let mut map = args::<nvmap_sciipc_map>(|a| a.handle = buffer.handle);
+    assert_eq!(board.nvmap.ioctl(NVMAP_IOC_GET_SCIIPCID, &mut map), Err(Errno::EINVAL), "no token is valid");
+    assert_eq!(board.nvmap.ioctl(NVMAP_IOC_HANDLE_FROM_SCIIPCID, &mut map), Err(Errno::EINVAL));
+    map.handle = 5;
+    assert_eq!(board.nvmap.ioctl(NVMAP_IOC_GET_SCIIPCID, &mut map), Err(Errno::ENODEV));
+    let mut narrow = args::<nvmap_duplicate_handle>(|a| (a.handle, a.access_flags) = (buffer.handle, NVMAP_HANDLE_RO));
+    board.nvmap.ioctl(NVMAP_IOC_DUP_HANDLE, &mut narrow).unwrap();
+    (map.handle, map.flags) = (narrow.dup_handle, 2);
+    assert_eq!(board.nvmap.ioctl(NVMAP_IOC_GET_SCIIPCID, &mut map), Err(Errno::EPERM), "reading stays reading");
+}
+
+#[test]
+fn rule_3_2_memory_of_ivm_calls_is_memory() {
+    let board = Board::new();
+    let handle = board.create(4096);
+    let mut alloc = args::<nvmap_alloc_ivm_handle>(|a| (a.handle, a.heap_mask) = (handle, NVMAP_HEAP_IOVMM));
+    board.nvmap.ioctl(NVMAP_IOC_ALLOC_IVM, &mut alloc).unwrap();
+    assert_eq!(view(&board.get_fd(handle).unwrap(), 4096).read_u32(0), 0);
+}
