@@ -77,6 +77,7 @@ impl Program<'_> {
         let pointer = ["_addr", "_ptr", "_mem", "_entries", "_buf"].iter().any(|end| field.name.ends_with(end))
             || ["addr", "buffer", "ops", "gpfifo", "va", "handles", "offsets", "sizes", "maps", "unmaps", "channels"]
                 .contains(&field.name)
+            || ["ops_buffer", "sync_fence_info", "domains"].contains(&field.name)
             || field.name.starts_with('p') && field.size == 8;
         let value = match field.size {
             8 if pointer => {

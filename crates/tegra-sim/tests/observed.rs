@@ -1,5 +1,5 @@
 //! What published logs of an AGX Orin show (nvgpu-rules E2), reproduced to the value: one test per row or group of
-//! rows. Three rows cannot be: `msync` of a dmabuf (K20), times, and the freeze of a board (K1).
+//! rows. Two rows cannot be: times, and the freeze of a board (K1). `msync` of a dmabuf is in `supervisor.rs`.
 
 mod kernel_support;
 #[path = "gpu_front_end/one_warp.rs"]

@@ -354,6 +354,20 @@ int main(void) {
   assert(mmap(0, 65537, PROT_READ, MAP_SHARED, queue.fd, 0) == MAP_FAILED && errno == EINVAL);
   volatile uint32_t *words = mmap(0, 65536, PROT_READ, MAP_SHARED, queue.fd, 0);
   assert(words != MAP_FAILED && words[0] == 0);
+  /* A buffer has no file to be written to; other memory has, or needs none. */
+  int nvmap = open("/dev/nvmap", O_RDWR);
+  struct { uint32_t size, handle; } create = {8192, 0};
+  assert(ioctl(nvmap, 0xc0084e00, &create) == 0);
+  struct { uint32_t handle, heap, flags, align; int32_t node; } alloc = {create.handle, 1u << 30, 2, 0, -1};
+  assert(ioctl(nvmap, 0x40144e03, &alloc) == 0);
+  create.size = 0;
+  assert(ioctl(nvmap, 0xc0084e0f, &create) == 0);
+  char *buffer = mmap(0, 8192, PROT_READ | PROT_WRITE, MAP_SHARED, create.size, 0);
+  assert(buffer != MAP_FAILED);
+  assert(failed(msync(buffer, 8192, MS_SYNC), EINVAL) && failed(msync(buffer + 4096, 4096, MS_SYNC), EINVAL));
+  assert(msync(buffer, 8192, MS_ASYNC) == 0);
+  char *other = mmap(0, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  assert(msync(other, 4096, MS_SYNC) == 0);
   /* No fence: Linux's ioctls of fences find nobody. */
   assert(failed(ioctl(fifo, 0xc0303e03, argument), EINVAL));
   return 0;

@@ -222,6 +222,11 @@ impl Kernel {
         }
     }
 
+    /// Whether a file is a buffer's: pages without anything to write them to.
+    pub fn is_memory(&self, id: FileId) -> bool {
+        matches!(self.files.get(id), Some(Object::Dmabuf(_) | Object::Queue(_)))
+    }
+
     /// Whether a file has not ended yet.
     pub fn is_open(&self, id: FileId) -> bool {
         self.files.get(id).is_some()

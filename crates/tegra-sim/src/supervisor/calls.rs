@@ -97,7 +97,10 @@ fn traps() -> Vec<Trap> {
         nr: libc::SYS_mmap,
         test: Some(Test { arg: 3, mask: libc::MAP_TYPE as u32, value: kind as u32 }),
     });
-    ioctls.chain(maps).collect()
+    // Waiting for a file to be written: a dmabuf has nowhere to be written to, and says so.
+    let sync = Test { arg: 2, mask: libc::MS_SYNC as u32, value: libc::MS_SYNC as u32 };
+    let syncs = Trap { nr: libc::SYS_msync, test: Some(sync) };
+    ioctls.chain(maps).chain([syncs]).collect()
 }
 
 /// The forms of a path call that can be the opening of a node for writing, of a file that may be there already.
@@ -129,6 +132,9 @@ impl Supervisor {
         }
         if nr == libc::SYS_mmap {
             return self.mmap(listener, call);
+        }
+        if nr == libc::SYS_msync {
+            return self.msync(listener, call);
         }
         let Some((_, arg, action)) = PATH_CALLS.iter().find(|c| c.0 == nr) else { return Reply::Continue };
         let target = Target::of(listener, call);
@@ -297,6 +303,16 @@ impl Supervisor {
         match self.kernel.check_mmap(&target, fd as i32, len as usize, write, offset) {
             Ok(()) => Reply::Continue,
             Err(e) => Reply::Error(e),
+        }
+    }
+
+    /// What is mapped at the address decides.
+    fn msync(&self, listener: BorrowedFd<'_>, call: &sys::Notification) -> Reply {
+        let address = call.data.args[0];
+        let vma = Target::of(listener, call).vma(address).filter(|vma| vma.start <= address && vma.shared);
+        match vma.is_some_and(|vma| self.kernel.is_memory(vma.file)) {
+            true => Reply::Error(Errno::EINVAL),
+            false => Reply::Continue,
         }
     }
 }
