@@ -39,6 +39,7 @@ fuzz_target!(|bytes: &[u8]| {
     let launch = Launch {
         table: Arc::new(table),
         code: CODE,
+        first: [0; 3],
         grid: [1 + u32::from(ctas % 3), 1, 1],
         block: [1 + u32::from(threads % 96), 1 + u32::from(rows % 3), 1],
         registers: 255,
@@ -49,6 +50,8 @@ fuzz_target!(|bytes: &[u8]| {
         shared_window: 0xfe_0000_0000,
         local_window: 0xfd_0000_0000,
         sm_count: 16,
+        disabled_sms: 0,
+        sequential: false,
         veid: 1,
         limits: Limits { budget: BUDGET, threads: 1, ..Limits::default() },
     };
