@@ -2,10 +2,14 @@
 """What a real NVIDIA GPU computes, kept for the tests of the engine.
 
 usage: silicon record DIRECTORY [FAMILY...] [--items N]   on a machine with a GPU: runs the forms there, writes .rec files
+       silicon record DIRECTORY mufu                      likewise: hashes of all results of MUFU, mufu.hash
        silicon compile PTXAS DIRECTORY [FAMILY...]            anywhere: the same PTX as sm_87 code, .hex files
 
 DIRECTORY is crates/tegra-sim/tests/sm/silicon. Recording needs a GPU of compute capability 8.6 or later and its driver,
 nothing else. PTXAS is a program that the PyPI packages nvidia-cuda-nvcc-cu12 and triton carry.
+
+mufu.hash is a line that names the GPU, an empty line, and for each function 4096 words of 64 bits: the hashes that
+ptx.hashes describes, for the inputs from 2^20·k to 2^20·(k + 1).
 
 A .rec file is a header, an empty line, and zlib data. The header names the GPU, then the number of items, the words of
 input per item, and the columns: width in bytes, form, result. The data are the input words, column after column, then
@@ -67,6 +71,14 @@ def record(directory, names, count):
         print(f"{name}: {len(columns)} columns of {number}, {len(packed)} bytes")
 
 
+def record_mufu(directory):
+    """Writes 4096 sums of hashes for each function."""
+    gpu = Gpu()
+    blocks, header = 1 << 12, f"# {gpu.description}\n\n".encode()
+    runs = (gpu.run(ptx.hashes("mufu", form).encode(), "mufu", blocks, 1024, b"", 8 * blocks) for form in forms.MUFU)
+    (directory / "mufu.hash").write_bytes(header + b"".join(runs))
+
+
 def assembled(ptxas, text):
     """PTX as a cubin for sm_87."""
     with tempfile.TemporaryDirectory() as place:
@@ -93,7 +105,9 @@ def main():
     given = parser.parse_args()
     ptxas = given.arguments.pop(0) if given.command == "compile" else None
     directory, names = Path(given.arguments[0]), given.arguments[1:] or list(FAMILIES)
-    if given.command == "record":
+    if given.command == "record" and names == ["mufu"]:
+        record_mufu(directory)
+    elif given.command == "record":
         record(directory, names, given.items)
     else:
         compile_(ptxas, directory, names, given.items)

@@ -415,6 +415,11 @@ def memory():
     yield "st.shared.v2.b16 [%z], {%ha, %hb}; ld.shared.v2.s8 {%r, %s}, [%z+2]"
 
 
+# What MUFU computes, by the instruction's function code: of all 2^32 words, only hashes are kept.
+MUFU = [f"{op}.approx.ftz.f32 %r, %a" for op in ("cos", "sin", "ex2", "lg2", "rcp", "rsqrt")]
+MUFU += [f"mov.b64 %A, {{0, %a}}; {op}.approx.ftz.f64 %R, %A; mov.b64 {{%x, %r}}, %R" for op in ("rcp", "rsqrt")]
+MUFU += ["sqrt.approx.ftz.f32 %r, %a", "tanh.approx.f32 %r, %a"]
+
 FAMILIES = {
     # name: (pool, number of items, forms)
     "single": ("single", 768, list(single())),

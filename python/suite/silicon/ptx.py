@@ -51,3 +51,44 @@ def kernel(name, words, count, forms):
             at += width * count
         lines.append("}")
     return "\n".join(lines + ["ret;", "}", ""])
+
+
+def hashes(name, form):
+    """A kernel that sums a hash of x and f(x), the form's %r of %a, over 2^20 words x for each of its blocks of 1024 threads."""
+    return f"""
+.version 8.0
+.target sm_86
+.address_size 64
+.visible .entry {name}(.param .u64 out, .param .u64 in)
+{{
+    .reg .b64 %out, %word, %sum, %hash, %high, %A, %R;
+    .reg .b32 %a, %r, %x, %left, %block;
+    .reg .pred %more;
+    ld.param.u64 %out, [out];
+    mov.u32 %block, %ctaid.x;
+    mul.wide.u32 %word, %block, 8;
+    add.u64 %out, %out, %word;
+    mov.u32 %x, %tid.x;
+    mad.lo.u32 %a, %block, {1 << 20}, %x;
+    mov.u64 %sum, 0;
+    mov.u32 %left, 1024;
+again:
+    {form};
+    cvt.u64.u32 %word, %a;
+    mul.lo.u64 %hash, %word, 0x9e3779b97f4a7c15;
+    cvt.u64.u32 %word, %r;
+    xor.b64 %hash, %hash, %word;
+    shr.u64 %high, %hash, 32;
+    xor.b64 %hash, %hash, %high;
+    mul.lo.u64 %hash, %hash, 0xff51afd7ed558ccd;
+    shr.u64 %high, %hash, 29;
+    xor.b64 %hash, %hash, %high;
+    add.u64 %sum, %sum, %hash;
+    add.u32 %a, %a, 1024;
+    sub.u32 %left, %left, 1;
+    setp.ne.u32 %more, %left, 0;
+    @%more bra again;
+    red.global.add.u64 [%out], %sum;
+    ret;
+}}
+"""

@@ -115,6 +115,7 @@ macro_rules! families {
 
 families! {
     single single_division single_compare double double_division half brain
+    approximate approximate_half approximate_double
     from_single from_double from_half from_integer integer long video warp
     atomic_global atomic_shared atomic_long atomic_single atomic_double atomic_half memory
     matrix_double matrix_bytes matrix_nibbles matrix_moves

@@ -1,4 +1,5 @@
 use super::*;
+use crate::sm::num::f32::{Mode, Product, mul};
 use crate::sm::num::format::Format;
 use crate::sm::num::oracle::{draws, edges};
 
@@ -14,47 +15,68 @@ fn moderate(x: u64) -> f32 {
     f32::from_bits((x as u32 & 0x007f_ffff) | (64 + (x >> 32) as u32 % 127) << 23)
 }
 
+/// Hashes of all results of an NVIDIA H200 (`python/suite/silicon`), of sine and cosine with PTX's multiplication that
+/// makes turns of radians.
+const RECORDED: &[u8] = include_bytes!("../../../../tests/sm/silicon/mufu.hash");
+const BLOCKS: u32 = 4096;
+
+/// Compares every `step`th block of 2^20 inputs, other blocks for each function.
+fn like_silicon(function: Function, step: usize) {
+    let start = RECORDED.windows(2).position(|w| w == b"\n\n").unwrap() + 2;
+    let hashes: Vec<_> = RECORDED[start..].chunks_exact(8).map(|b| u64::from_le_bytes(b.try_into().unwrap())).collect();
+    let turns = Mode { round: Round::Rz, ..Mode::default() };
+    let result = |x: u32| match function {
+        Function::Sin | Function::Cos => mufu(function, mul(x, 0x3e22_f983, turns, Product::default())),
+        _ => mufu(function, x),
+    };
+    let hash = |x: u32| {
+        let h = u64::from(x).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ u64::from(result(x));
+        let h = (h ^ h >> 32).wrapping_mul(0xff51_afd7_ed55_8ccd);
+        h ^ h >> 29
+    };
+    for block in (function as u32 % step as u32..BLOCKS).step_by(step) {
+        let sum = (block << 20..=block << 20 | 0xf_ffff).fold(0u64, |sum, x| sum.wrapping_add(hash(x)));
+        let want = hashes[(function as u32 * BLOCKS + block) as usize];
+        assert_eq!(sum, want, "{function:?}: results for {:#x} and the 2^20 words from there", block << 20);
+    }
+}
+
+/// `TEGRARM_SILICON_STEP=1` compares all 2^32 inputs of each function, in some minutes.
 #[test]
-fn algebraic_functions_by_their_residuals() {
-    for mut draw in draws(100_000) {
-        let x = moderate(draw.word());
-        let wide = f64::from(x);
-        // Each bound is half a unit in the last place, and a little for the second-order term.
-        let half_ulp = 2f64.powi(-24) * 1.0001;
-        let r = f64::from(run(Function::Rcp, x));
-        assert!(r.mul_add(wide, -1.0).abs() <= half_ulp, "1/{x}");
-        assert_eq!(run(Function::Rcp, -x), -(r as f32));
-        let s = f64::from(run(Function::Sqrt, x));
-        assert!((s * s - wide).abs() <= 2.0 * half_ulp * wide, "sqrt {x}");
-        let q = f64::from(run(Function::Rsq, x));
-        assert!((q * q * wide - 1.0).abs() <= 2.0 * half_ulp, "rsq {x}");
+fn all_bits_are_silicons() {
+    let step = std::env::var("TEGRARM_SILICON_STEP").map_or(251, |s| s.parse().unwrap());
+    for code in 0..10 {
+        like_silicon(Function::from_bits(code).unwrap(), step);
     }
 }
 
 #[test]
-fn transcendental_functions_within_published_bounds() {
+fn published_bounds_hold() {
     for mut draw in draws(100_000) {
         let unit = draw.word() as f64 / 2f64.powi(64);
-        // 2^x by the natural exponential; 2 ulp published.
+        let x = moderate(draw.word());
+        let wide = f64::from(x);
+        let r = f64::from(run(Function::Rcp, x));
+        assert!(r.mul_add(wide, -1.0).abs() <= 2f64.powi(-23), "1/{x}");
+        assert_eq!(run(Function::Rcp, -x), -(r as f32));
+        let s = f64::from(run(Function::Sqrt, x));
+        assert!((s / wide.sqrt() - 1.0).abs() <= 2f64.powi(-23), "sqrt {x}");
+        let q = f64::from(run(Function::Rsq, x));
+        assert!((q * wide.sqrt() - 1.0).abs() <= 2f64.powf(-22.9), "rsq {x}");
+        let want = wide.ln() / std::f64::consts::LN_2;
+        let error = (f64::from(run(Function::Lg2, x)) - want).abs();
+        assert!(error <= 2f64.powi(-22) * if (0.5..2.0).contains(&x) { 1.0 } else { want.abs() }, "lg2 {x}");
         let x = (unit * 250.0 - 125.0) as f32;
         let want = (f64::from(x) * std::f64::consts::LN_2).exp();
-        assert!((f64::from(run(Function::Ex2, x)) / want - 1.0).abs() < 2f64.powi(-23), "ex2 {x}");
-        // log2 by the natural logarithm; 2^-22 published, absolute near 1, else relative.
-        let x = moderate(draw.word());
-        let want = f64::from(x).ln() / std::f64::consts::LN_2;
-        let error = (f64::from(run(Function::Lg2, x)) - want).abs();
-        let bound = if (0.5..2.0).contains(&x) { 2f64.powi(-22) } else { 2f64.powi(-22) * want.abs() };
-        assert!(error <= bound.min(2f64.powi(-24) * 1.0001 * want.abs().max(2f64.powi(-30))), "lg2 {x}");
-        // One turn and fifty turns; 2^-20.5 and 2^-14.7 published.
+        assert!((f64::from(run(Function::Ex2, x)) / want - 1.0).abs() < 2f64.powi(-22), "ex2 {x}");
         let x = ((unit * 2.0 - 1.0) * if draw.flag() { 1.0 } else { 50.0 }) as f32;
-        let angle = f64::from(x).rem_euclid(1.0) * TAU;
-        assert!((f64::from(run(Function::Sin, x)) - angle.sin()).abs() < 2f64.powi(-24), "sin {x}");
-        assert!((f64::from(run(Function::Cos, x)) - angle.cos()).abs() < 2f64.powi(-24), "cos {x}");
-        // tanh by exponentials; 2^-11 relative published.
+        let angle = f64::from(x).rem_euclid(1.0) * std::f64::consts::TAU;
+        assert!((f64::from(run(Function::Sin, x)) - angle.sin()).abs() < 2f64.powf(-20.5), "sin {x}");
+        assert!((f64::from(run(Function::Cos, x)) - angle.cos()).abs() < 2f64.powf(-20.5), "cos {x}");
         let x = (unit * 20.0 - 10.0) as f32;
         let e = (2.0 * f64::from(x)).exp();
         let want = (e - 1.0) / (e + 1.0);
-        assert!((f64::from(run(Function::Tanh, x)) - want).abs() <= 2f64.powi(-23) * want.abs() + 1e-15, "tanh {x}");
+        assert!((f64::from(run(Function::Tanh, x)) - want).abs() <= 2f64.powi(-11) * want.abs() + 1e-15, "tanh {x}");
     }
 }
 
@@ -133,7 +155,7 @@ fn high_words_of_doubles() {
         let wide = |y: u32| f64::from_bits(u64::from(y) << 32);
         let (r, q) = (wide(mufu(Function::Rcp64h, high)), wide(mufu(Function::Rsq64h, high)));
         assert!(r.mul_add(x, -1.0).abs() <= 2f64.powi(-20), "1/{x}");
-        assert!((q * q * x - 1.0).abs() <= 2f64.powi(-20), "rsq {x}");
+        assert!((q * q * x - 1.0).abs() <= 2f64.powi(-19), "rsq {x}");
     }
     assert_eq!(mufu(Function::Rcp64h, 0), 0x7ff0_0000);
     assert_eq!(mufu(Function::Rcp64h, NEG | 0x000f_ffff), NEG | 0x7ff0_0000);
@@ -146,8 +168,11 @@ fn high_words_of_doubles() {
 fn halves() {
     for x in edges(Format::F16).into_iter().map(|x| x as u16).filter(|&x| !Kind::F16.is_nan(x)) {
         let wide = f64::from(Kind::F16.widen(x));
-        assert_eq!(mufu_f16(Function::Ex2, x), Kind::F16.round_f64(2f64.powf(wide), Round::Rn));
-        assert_eq!(mufu_f16(Function::Tanh, x), Kind::F16.round_f64(wide.tanh(), Round::Rn));
+        // Cut, from a result that may be a little too small.
+        for (function, want) in [(Function::Ex2, 2f64.powf(wide)), (Function::Tanh, wide.tanh())] {
+            let (got, near) = (mufu_f16(function, x), Kind::F16.round_f64(want, Round::Rn));
+            assert!(got == near || got + 1 == near, "{function:?} {x:#x}");
+        }
     }
     assert_eq!(mufu_f16(Function::Ex2, 0xfe00), super::super::half::NAN);
 }
