@@ -22,7 +22,7 @@ export TEGRARM_BACKEND ?= $(if $(wildcard /dev/nvgpu),nvgpu,sim)
 export TEGRARM_LIB     := $(LIB)
 
 .DEFAULT_GOAL := build
-.PHONY: build venv demo install wheel wheels test test-aarch64 test-aarch64-sample cargo-test test-threads test-out-of-process fuzz fuzz-seeds ctest pytest test-tinygrad test-tinygrad-sample test-tinygrad-releases test-disasm lint header docs tsan bench clean distclean
+.PHONY: build venv demo install wheel wheel-aarch64 wheels test test-aarch64 test-aarch64-sample test-aarch64-wheel cargo-test test-threads test-out-of-process fuzz fuzz-seeds ctest pytest test-tinygrad test-tinygrad-sample test-tinygrad-releases test-disasm lint header docs tsan bench clean distclean
 
 build:            ## the shared libraries (release)
 	$(CARGO) build --release --locked -p tegrarm -p tegrarm-preload
@@ -83,18 +83,19 @@ arm-build:
 	$(CARGO) build --release --locked --target $(ARM) -p tegrarm -p tegrarm-preload
 	@ln -sf libtegrarm.so $(ARM_RELEASE)/libtegrarm.so.0
 
-# wheel-from,DIRECTORY: a wheel with the libraries that lie there, named after the glibc they need.
+# wheel-from,DIRECTORY,STRIP: a wheel with the libraries that lie there, without symbols, named after the glibc they need.
 define wheel-from
-cp $(1)/libtegrarm.so $(1)/libtegrarm_preload.so python/tegrarm/
+install -m 755 -s --strip-program=$(2) $(1)/libtegrarm.so $(1)/libtegrarm_preload.so python/tegrarm/
 TEGRARM_WHEEL_PLATFORM=$$($(CARGO) run --quiet --locked --example platform_tag $(1)/libtegrarm.so $(1)/libtegrarm_preload.so) \
 	$(PY) -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir $(DIST) ./python; \
 	made=$$?; rm -f python/tegrarm/libtegrarm.so python/tegrarm/libtegrarm_preload.so; exit $$made
 endef
 
 wheel: build venv ## dist/: a wheel with the libraries of this machine
-	$(call wheel-from,$(dir $(LIB)))
-wheels: wheel arm-build ## dist/: wheels with the libraries, for x86_64 and aarch64
-	$(call wheel-from,$(ARM_RELEASE))
+	$(call wheel-from,$(dir $(LIB)),$(STRIP))
+wheel-aarch64: arm-build venv
+	$(call wheel-from,$(ARM_RELEASE),aarch64-linux-gnu-strip)
+wheels: wheel wheel-aarch64 ## dist/: wheels with the libraries, for x86_64 and aarch64
 
 # --- tests --------------------------------------------------------------------------------------------------------
 
@@ -133,10 +134,15 @@ ctest: build venv
 # gives all threads one table of descriptors, and has errnos of its own for some mistakes: tests that need more are left out by name.
 ARM_SKIP := $(addprefix --skip ,a_panic_is_a_status a_program_that refused_escapes_and_uvm_calls_are_told the_variable_chooses_steps \
 	own_pages_are_exchanged other_pages_are_pinned thousands_of_live_buffers an_ioctl_on_something_else errors_are_mmaps_own)
-test-aarch64: arm-build venv ## the root crate's and the simulator's Rust tests, and the C tests, under qemu-user
+test-aarch64: arm-build venv test-aarch64-wheel ## the root crate's and the simulator's Rust tests, the C tests and the wheel, under qemu-user
 	$(CARGO) test --locked --target $(ARM) -p tegrarm -p tegrarm-kmd -- $(ARM_SKIP)
 	$(CARGO) test --locked --target $(ARM) -p tegra-sim --lib --test 'kernel_*' --test gpu_front_end --test sm -- $(ARM_SKIP)
 	$(MAKE) --no-print-directory -C ctests $(ARM_CTEST) plain examples
+
+# The demo from the AArch64 wheel, installed by an AArch64 Python: Debian's, unpacked into the cache and run by qemu.
+test-aarch64-wheel: DIST := $(CACHE)/aarch64/dist
+test-aarch64-wheel: wheel-aarch64
+	python/tests/aarch64_wheel.sh $(CACHE)/aarch64 $(PY)
 
 # What differs between architectures: memory order, host objects, structure layout. Part of `make test` where a cross compiler is.
 ARM_CTEST := CC=aarch64-linux-gnu-gcc TARGET=$(CARGO_TARGET_DIR)/$(ARM) RUN="$(ARM_RUN)" PY=$(PY)

@@ -40,6 +40,11 @@ struct tegrarm_kernel;
 struct tegrarm_module;
 
 /**
+ * Loaded CPU machine code. A handle, as `tegrarm_device`; it belongs to the process, not to a device.
+ */
+struct tegrarm_object;
+
+/**
  * Work that was recorded once and runs many times. A handle, as `tegrarm_device`. One thread at a time may be in a
  * call of one replay; a second is refused.
  */
@@ -672,6 +677,41 @@ NV_STATUS tegrarm_module_variable(struct tegrarm_module *module, const char *nam
  * `name` is NULL or NUL-terminated; `from` is valid for reads of `size` bytes.
  */
 NV_STATUS tegrarm_module_write(struct tegrarm_module *module, const char *name, const void *from, size_t size);
+
+/**
+ * Loads a relocatable object of this CPU, x86-64 or AArch64 (what `cc -c` makes): its code is placed in executable memory
+ * and can be called.
+ *
+ * `names` and `addresses`, `count` of each, are what the object uses but does not define; NULL and 0 for a self-contained
+ * one. They may lie anywhere in memory. `image` is not kept. `*object` is a new handle; unload it with
+ * `tegrarm_object_unload`. Constructors and thread-local variables are refused. Errors: 0x3D NULL, 0x1F a file that
+ * cannot be loaded (`tegrarm_last_error` names section and offset, or the symbols nobody defines), 0x51 no executable
+ * memory.
+ *
+ * # Safety
+ * `image` is valid for reads of `size` bytes; `names` and `addresses` for reads of `count` pointers, the names are
+ * NUL-terminated; `object` is NULL or valid for writes. What the object's functions do is its author's promise.
+ */
+NV_STATUS tegrarm_object_load(const void *image,
+                              size_t size,
+                              const char *const *names,
+                              const void *const *addresses,
+                              size_t count,
+                              struct tegrarm_object **object);
+
+/**
+ * Finds a function or variable that the object exports. `*address` is callable, and valid until the object is unloaded.
+ * Errors: 0x57 no such object or symbol, 0x3D NULL.
+ *
+ * # Safety
+ * `name` is NULL or NUL-terminated; `address` is NULL or valid for writes.
+ */
+NV_STATUS tegrarm_object_symbol(struct tegrarm_object *object, const char *name, void **address);
+
+/**
+ * Unloads an object: its functions must not be running, nor be called any more. Errors: 0x57 no such object.
+ */
+NV_STATUS tegrarm_object_unload(struct tegrarm_object *object);
 
 /**
  * Launches a kernel, in order with other work. Returns at once; `*fence`, if not NULL, is what to wait for.

@@ -3,6 +3,7 @@
 Run by `make demo`; needs tinygrad, numpy and the two compiler wheels of python/requirements.txt.
 """
 
+import importlib.util
 import os
 import sys
 import tempfile
@@ -19,7 +20,16 @@ import tegrarm
 import tegrarm.tinygrad
 from tegrarm import trace
 
-COMPILERS = {"NVRTC (CUDA C)": "TEGRA+NV:CUDA", "Mesa NAK": "TEGRA+NV:NAK"}
+# What each is called, what tinygrad calls it, and the package that brings it.
+COMPILERS = (("NVRTC (CUDA C)", "TEGRA+NV:CUDA", "nvidia.cuda_nvrtc"), ("Mesa NAK", "TEGRA+NV:NAK", "tinymesa"))
+
+
+def installed(package: str) -> bool:
+    """PyPI has no tinymesa for AArch64."""
+    try:
+        return importlib.util.find_spec(package) is not None
+    except ModuleNotFoundError:
+        return False
 
 
 def device_line() -> str:
@@ -63,7 +73,10 @@ def show(name: str, target: str) -> float:
 
 def main() -> int:
     print(f"libtegrarm {tegrarm.version()} on {device_line()}\n")
-    worst = max(show(name, target) for name, target in COMPILERS.items())
+    for name, _, package in COMPILERS:
+        if not installed(package):
+            print(f"{name}: SKIPPED, {package} is not installed\n")
+    worst = max(show(name, target) for name, target, package in COMPILERS if installed(package))
     print("RM call -> kernel calls made for it, counts")
     print(trace.table(trace.read(RECORD)))
     print(f"\nran on {device_line()}")

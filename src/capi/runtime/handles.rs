@@ -7,6 +7,7 @@ use super::modules::{tegrarm_kernel, tegrarm_module};
 use super::replay::tegrarm_replay;
 use super::slots::{Held, Slots};
 use crate::runtime::device::{Buffer, Device};
+use crate::runtime::hostobj::HostObject;
 use crate::runtime::module::{KernelRef, Module};
 use crate::runtime::replay::Replay;
 use crate::status::{RmError, RmResult};
@@ -91,6 +92,8 @@ pub(super) struct Kernel {
 pub(super) static KERNELS: Slots<Kernel> = Slots::new(0, "kernel");
 /// All replays of this process.
 pub(super) static REPLAYS: Slots<Replay> = Slots::new(1, "replay");
+/// All host objects of this process.
+pub(super) static OBJECTS: Slots<HostObject> = Slots::new(2, "object");
 /// All other handles of this process.
 static HANDLES: Cell<RwLock<Table>> = Cell::new(RwLock::new(Table::EMPTY));
 
@@ -104,6 +107,7 @@ pub(in super::super) unsafe fn forget_handles() {
         HANDLES.replace(RwLock::new(Table::EMPTY));
         KERNELS.forget();
         REPLAYS.forget();
+        OBJECTS.forget();
     }
 }
 
@@ -111,6 +115,7 @@ pub(in super::super) unsafe fn forget_handles() {
 pub(in super::super) fn close_all() {
     REPLAYS.close(|_| true);
     KERNELS.close(|_| true);
+    OBJECTS.close(|_| true);
     drop_in_order(remove(|_, _| true));
 }
 

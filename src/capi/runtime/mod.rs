@@ -1,4 +1,4 @@
-//! The runtime: devices, buffers, modules, launches, replays.
+//! The runtime: devices, buffers, modules, host objects, launches, replays.
 
 mod handles;
 mod pointers;
@@ -10,6 +10,8 @@ pub mod device;
 pub mod buffers;
 
 pub mod modules;
+
+pub mod hostobj;
 
 pub mod launch;
 

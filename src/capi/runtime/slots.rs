@@ -1,4 +1,4 @@
-//! Where kernels and replays live: slots that stay where they are, so that finding one takes no lock.
+//! Where kernels, replays and host objects live: slots that stay where they are, so that finding one takes no lock.
 //!
 //! A call holds its object by the slot's own lock. No handle is ever given out twice.
 
@@ -40,10 +40,10 @@ pub(super) struct Slots<T: 'static> {
 }
 
 impl<T> Slots<T> {
-    /// None yet, of the `kind`-th kind, from 0.
+    /// None yet, of the `kind`-th kind, from 0 to 2.
     pub(super) const fn new(kind: u32, what: &'static str) -> Slots<T> {
         let chunks = Cell::new([const { OnceCell::new() }; CHUNKS]);
-        Slots { chunks, given: AtomicU64::new(1), tag: 1 << 62 | (kind as u64) << 61, what }
+        Slots { chunks, given: AtomicU64::new(1), tag: (kind as u64 + 1) << 61, what }
     }
 
     /// In a forked child: the objects are the parent's.
