@@ -528,7 +528,7 @@ NV_STATUS tegrarm_device_profile(NvU32 index, struct tegrarm_device_profile *out
  * Opens GPU `index` (0 on a Tegra): an address space, a channel with compute and copy engines, local memory.
  *
  * `*device` is a new handle; close it with `tegrarm_device_close`. Any thread may use it. Errors: 0x26 no such
- * device, 0x51 out of memory, what `tegrarm_device_count` says when there is no GPU at all.
+ * device, 0x3D NULL, 0x51 out of memory, what `tegrarm_device_count` says when there is no GPU at all.
  *
  * # Safety
  * `device` is NULL or valid for writes.
@@ -572,15 +572,13 @@ NV_STATUS tegrarm_device_fault(struct tegrarm_device *device, struct tegrarm_fau
  * Allocates `size` bytes that CPU and GPU share, zeroed.
  *
  * `flags`: 0 cached, for data the CPU reads; 1 write-combined, for data it only writes. `*buffer` is a new handle;
- * free it with `tegrarm_buffer_free`. Errors: 0x57 no such device, 0x1F a size of 0 or unknown flags, 0x51 out of memory.
+ * free it with `tegrarm_buffer_free`. Errors: 0x57 no such device, 0x3D NULL, 0x1F a size of 0 or unknown flags, 0x51
+ * out of memory.
  *
  * # Safety
  * `buffer` is NULL or valid for writes.
  */
-NV_STATUS tegrarm_buffer_alloc(struct tegrarm_device *device,
-                               NvU64 size,
-                               NvU32 flags,
-                               struct tegrarm_buffer **buffer);
+NV_STATUS tegrarm_buffer_alloc(struct tegrarm_device *device, NvU64 size, NvU32 flags, struct tegrarm_buffer **buffer);
 
 /**
  * Frees a buffer, after the work given so far. Pointers into it are invalid afterwards. Errors: 0x57 no such buffer.
@@ -636,7 +634,8 @@ NV_STATUS tegrarm_copy(struct tegrarm_buffer *to,
  * Loads a cubin: machine code of NVRTC, ptxas or nvJitLink for exactly this GPU (sm_87 on Orin).
  *
  * `image` is not kept. `*module` is a new handle; unload it with `tegrarm_module_unload`. Errors: 0x57 no such
- * device, 0x1F a file that cannot be loaded (`tegrarm_last_error` names section and offset), 0x51 out of memory.
+ * device, 0x3D NULL, 0x1F a file that cannot be loaded (`tegrarm_last_error` names section and offset), 0x51 out of
+ * memory.
  *
  * # Safety
  * `image` is valid for reads of `size` bytes; `module` is NULL or valid for writes.
@@ -653,7 +652,7 @@ NV_STATUS tegrarm_module_unload(struct tegrarm_module *module);
 
 /**
  * Finds a kernel by its name (`extern "C"`, or mangled). `*kernel` is a new handle that lives as long as the module.
- * Errors: 0x57 no such module, or no such kernel (`tegrarm_last_error` names those there are).
+ * Errors: 0x57 no such module, or no such kernel (`tegrarm_last_error` names those there are), 0x3D NULL.
  *
  * # Safety
  * `name` is NULL or NUL-terminated; `kernel` is NULL or valid for writes.
@@ -662,7 +661,7 @@ NV_STATUS tegrarm_module_kernel(struct tegrarm_module *module, const char *name,
 
 /**
  * Finds a `__device__` or `__constant__` variable: `*address` is its GPU address, `*size` its bytes; either may be
- * NULL. Errors: 0x57 no such module or variable.
+ * NULL. Errors: 0x57 no such module or variable, 0x3D NULL.
  *
  * # Safety
  * `name` is NULL or NUL-terminated; `address` and `size` are NULL or valid for writes.
@@ -671,7 +670,7 @@ NV_STATUS tegrarm_module_variable(struct tegrarm_module *module, const char *nam
 
 /**
  * Waits for the work given so far, then copies `size` bytes to the start of a variable. Errors: 0x57 no such module
- * or variable, 0x20 more bytes than it has, 0x62 the device was stopped by a fault.
+ * or variable, 0x3D NULL, 0x20 more bytes than it has, 0x62 the device was stopped by a fault.
  *
  * # Safety
  * `name` is NULL or NUL-terminated; `from` is valid for reads of `size` bytes.
@@ -767,9 +766,9 @@ NV_STATUS tegrarm_replay_spin(struct tegrarm_replay *replay, NvU64 nanoseconds);
  *
  * `values` are the run's values, one for each slot, `count` of them; NULL and 0 when no slot was recorded. From the
  * second submit on it makes no system call, allocates nothing and takes no lock. The first ends the recording.
- * Errors: 0x57 no such replay, 0x63 another thread is in a call of it, 0x40 the last run has not been waited for or
- * nothing was recorded, 0x1F another number of values than of slots, 0x62 the channel was stopped by a fault; the first
- * submit also 0x51.
+ * Errors: 0x57 no such replay, 0x3D NULL, 0x63 another thread is in a call of it, 0x40 the last run has not been
+ * waited for or nothing was recorded, 0x1F another number of values than of slots, 0x62 the channel was stopped by a
+ * fault; the first submit also 0x51.
  *
  * # Safety
  * `values` is valid for reads of `count` numbers; places and buffers that were recorded are still valid.
@@ -799,9 +798,9 @@ NV_STATUS tegrarm_replay_run(struct tegrarm_replay *replay, const NvU64 *values,
  * Records a launch; parameters as of `tegrarm_launch`. `*launch`, if not NULL, is its index, from 0.
  *
  * Argument values are those of every run unless `tegrarm_replay_argument` says otherwise. The kernel's module and
- * whatever its arguments point at must stay until the replay ends. Errors: 0x57 no such replay or kernel, 0x1F a launch
- * the GPU cannot run, another number of arguments, a kernel of another device or a replay without device, 0x40 the
- * replay has run, 0x63 another thread is in a call of it, 0x51 out of memory.
+ * whatever its arguments point at must stay until the replay ends. Errors: 0x57 no such replay or kernel, 0x3D NULL,
+ * 0x1F a launch the GPU cannot run, another number of arguments, a kernel of another device or a replay without
+ * device, 0x40 the replay has run, 0x63 another thread is in a call of it, 0x51 out of memory.
  *
  * # Safety
  * As `tegrarm_launch`; `launch` is NULL or valid for writes.

@@ -5,6 +5,7 @@ mod common;
 
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::mpsc::channel;
 use std::time::Duration;
 use tegrarm::rm::Rm;
 use tegrarm::runtime::device::{Buffer, Device};
@@ -13,6 +14,7 @@ use tegrarm::runtime::memory::{Cache, Memory};
 use tegrarm::runtime::module::KernelRef;
 use tegrarm::runtime::params;
 use tegrarm::runtime::replay::{Copy, Place, Replay, Source, Value, Width};
+use tegrarm::status::RmError;
 use tegrarm::tegra::CacheMode;
 use tegrarm_abi::rm::status::*;
 use tegrarm_kmd::{CallKind, Faulty, Kmd};
@@ -219,6 +221,47 @@ fn a_deadline_says_what_is_pending_and_the_wait_can_go_on() {
     foreign.wait(DEADLINE).unwrap();
     assert_eq!([8, 16].map(|at| signal_memory.read_u64(at)), [2, 1], "timeline and kick");
     drop((a, b, c));
+}
+
+/// Another thread is in the middle of a launch, and has what it locks: runs go on.
+#[test]
+fn a_run_takes_no_lock_of_the_device() {
+    let t = bench();
+    let (a, b, c) = (t.buffer(1.0), t.buffer(2.0), t.buffer(0.0));
+    let (_memory, nothing) = t.shared();
+    let mut replay = Replay::on(&t.device).unwrap();
+    t.add(&mut replay, &a, &b, &c);
+    replay.submit(&nothing, 0).unwrap();
+    replay.wait(DEADLINE).unwrap();
+    let launch = Launch { grid: Dim3::new(1, 1, 1), block: Dim3::new(32, 1, 1), dynamic_shared: 0 };
+    let (inside, is_inside) = channel();
+    let (go_on, may_go_on) = channel();
+    let (device, kernel) = (&t.device, &t.kernel);
+    let runs = std::thread::scope(|scope| {
+        scope.spawn(move || {
+            let mut ready = kernel.ready().lock();
+            let given = device.launch_ready(kernel.module(), kernel.index(), &mut ready, launch.into(), |_| {
+                inside.send(()).unwrap();
+                may_go_on.recv().unwrap();
+                Err(RmError::new(NV_ERR_INVALID_ARGUMENT, "never given"))
+            });
+            assert!(given.is_err());
+        });
+        is_inside.recv().unwrap();
+        let (done, finished) = channel();
+        scope.spawn(move || {
+            for _ in 0..20 {
+                replay.submit(&nothing, 0).unwrap();
+                replay.wait(DEADLINE).unwrap();
+            }
+            done.send(()).unwrap();
+        });
+        let runs = finished.recv_timeout(Duration::from_secs(60));
+        go_on.send(()).unwrap();
+        runs
+    });
+    assert!(runs.is_ok(), "the replay waited for the other thread's launch");
+    assert_eq!(first(&c), 3.0);
 }
 
 #[test]

@@ -43,6 +43,14 @@ def ctypes_of(text, result=False):
     return ctypes.POINTER(STRUCTS.get(base) or C_TYPES[base]) if base in STRUCTS or base in C_TYPES else ctypes.c_void_p
 
 
+def test_every_status_is_documented():
+    """Each function that returns a status says which ones mean what; two have a rule of their own."""
+    found = re.findall(r"/\*\*(.*?)\*/\s*NV_STATUS (\w+)\(", HEADER.read_text(), flags=re.S)
+    assert len(found) > 35
+    mute = [name for doc, name in found if not re.search(r"Errors:? [^.]|Errors as|NV_ERR_|Never fails", doc)]
+    assert mute == []
+
+
 def test_header_declares_something():
     assert len(prototypes()) >= 20
 

@@ -59,6 +59,11 @@ impl Prepared {
         QMD_BYTES + self.arguments.start as u64
     }
 
+    /// Its length in bytes.
+    pub fn argument_bytes(&self) -> u64 {
+        self.arguments.len() as u64
+    }
+
     /// Bytes of both together.
     pub fn bytes(&self) -> u64 {
         self.image.len() as u64 * 4

@@ -197,6 +197,12 @@ impl Queue {
         fence <= self.done && self.last < self.room || self.look(fence)
     }
 
+    /// Whether submission `fence` has finished.
+    pub fn has_finished(&mut self, fence: u64) -> bool {
+        self.look(0);
+        fence <= self.done
+    }
+
     /// Asks the timeline.
     #[cold]
     fn look(&mut self, fence: u64) -> bool {

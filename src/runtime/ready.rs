@@ -110,8 +110,8 @@ impl Ready {
     /// Makes the next image a copy of the template that nothing uses: with more memory, or after waiting.
     #[cold]
     fn renew(&mut self, heap: &Arc<Heap>, queue: &mut Queue) -> RmResult<&mut Image> {
-        let busy = |image: &Image, queue: &mut Queue| !queue.is_free_after(image.fence);
-        if self.images.get(self.next).is_none_or(|image| self.images.len() < MOST && busy(image, queue)) {
+        let most = self.images.len() >= MOST;
+        if self.images.get(self.next).is_none_or(|image| !most && !queue.has_finished(image.fence)) {
             self.grow(heap, queue)?;
         }
         let image = &mut self.images[self.next];
@@ -129,18 +129,20 @@ impl Ready {
         let count = self.images.len().max(FIRST) as u64;
         let piece = heap.take(count * size)?;
         let first = self.images.len();
-        for offset in (0..count).map(|n| n * size) {
-            let (launch, len) = (offset + DESCRIPTOR, self.template.bytes());
+        let image = |offset| {
+            let launch = offset + DESCRIPTOR;
             let at = piece.va() + launch;
-            self.images.push(Image {
+            Ok(Image {
                 program: program(&piece, offset + WORDS, at, queue)?,
-                arguments: piece.span(launch + self.template.arguments_at(), self.template.arguments().len() as u64)?,
-                launch: piece.span(launch, len)?,
+                arguments: piece.span(launch + self.template.arguments_at(), self.template.argument_bytes())?,
+                launch: piece.span(launch, self.template.bytes())?,
                 at,
                 version: 0,
                 fence: 0,
-            });
-        }
+            })
+        };
+        let images: Vec<Image> = (0..count).map(|n| image(n * size)).collect::<RmResult<_>>()?;
+        self.images.extend(images);
         self.pieces.push(piece);
         (self.next, self.wrap) = (first, self.images.len() - 1);
         Ok(())

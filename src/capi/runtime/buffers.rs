@@ -20,7 +20,8 @@ pub struct tegrarm_buffer {
 /// Allocates `size` bytes that CPU and GPU share, zeroed.
 ///
 /// `flags`: 0 cached, for data the CPU reads; 1 write-combined, for data it only writes. `*buffer` is a new handle;
-/// free it with `tegrarm_buffer_free`. Errors: 0x57 no such device, 0x1F a size of 0 or unknown flags, 0x51 out of memory.
+/// free it with `tegrarm_buffer_free`. Errors: 0x57 no such device, 0x3D NULL, 0x1F a size of 0 or unknown flags, 0x51
+/// out of memory.
 ///
 /// # Safety
 /// `buffer` is NULL or valid for writes.

@@ -47,7 +47,7 @@ pub struct tegrarm_fault {
 /// Opens GPU `index` (0 on a Tegra): an address space, a channel with compute and copy engines, local memory.
 ///
 /// `*device` is a new handle; close it with `tegrarm_device_close`. Any thread may use it. Errors: 0x26 no such
-/// device, 0x51 out of memory, what `tegrarm_device_count` says when there is no GPU at all.
+/// device, 0x3D NULL, 0x51 out of memory, what `tegrarm_device_count` says when there is no GPU at all.
 ///
 /// # Safety
 /// `device` is NULL or valid for writes.

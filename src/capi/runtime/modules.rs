@@ -22,7 +22,8 @@ pub struct tegrarm_kernel {
 /// Loads a cubin: machine code of NVRTC, ptxas or nvJitLink for exactly this GPU (sm_87 on Orin).
 ///
 /// `image` is not kept. `*module` is a new handle; unload it with `tegrarm_module_unload`. Errors: 0x57 no such
-/// device, 0x1F a file that cannot be loaded (`tegrarm_last_error` names section and offset), 0x51 out of memory.
+/// device, 0x3D NULL, 0x1F a file that cannot be loaded (`tegrarm_last_error` names section and offset), 0x51 out of
+/// memory.
 ///
 /// # Safety
 /// `image` is valid for reads of `size` bytes; `module` is NULL or valid for writes.
@@ -56,7 +57,7 @@ pub extern "C" fn tegrarm_module_unload(module: *mut tegrarm_module) -> NV_STATU
 }
 
 /// Finds a kernel by its name (`extern "C"`, or mangled). `*kernel` is a new handle that lives as long as the module.
-/// Errors: 0x57 no such module, or no such kernel (`tegrarm_last_error` names those there are).
+/// Errors: 0x57 no such module, or no such kernel (`tegrarm_last_error` names those there are), 0x3D NULL.
 ///
 /// # Safety
 /// `name` is NULL or NUL-terminated; `kernel` is NULL or valid for writes.
@@ -77,7 +78,7 @@ pub unsafe extern "C" fn tegrarm_module_kernel(
 }
 
 /// Finds a `__device__` or `__constant__` variable: `*address` is its GPU address, `*size` its bytes; either may be
-/// NULL. Errors: 0x57 no such module or variable.
+/// NULL. Errors: 0x57 no such module or variable, 0x3D NULL.
 ///
 /// # Safety
 /// `name` is NULL or NUL-terminated; `address` and `size` are NULL or valid for writes.
@@ -101,7 +102,7 @@ pub unsafe extern "C" fn tegrarm_module_variable(
 }
 
 /// Waits for the work given so far, then copies `size` bytes to the start of a variable. Errors: 0x57 no such module
-/// or variable, 0x20 more bytes than it has, 0x62 the device was stopped by a fault.
+/// or variable, 0x3D NULL, 0x20 more bytes than it has, 0x62 the device was stopped by a fault.
 ///
 /// # Safety
 /// `name` is NULL or NUL-terminated; `from` is valid for reads of `size` bytes.

@@ -70,9 +70,9 @@ pub extern "C" fn tegrarm_replay_spin(replay: *mut tegrarm_replay, nanoseconds: 
 ///
 /// `values` are the run's values, one for each slot, `count` of them; NULL and 0 when no slot was recorded. From the
 /// second submit on it makes no system call, allocates nothing and takes no lock. The first ends the recording.
-/// Errors: 0x57 no such replay, 0x63 another thread is in a call of it, 0x40 the last run has not been waited for or
-/// nothing was recorded, 0x1F another number of values than of slots, 0x62 the channel was stopped by a fault; the first
-/// submit also 0x51.
+/// Errors: 0x57 no such replay, 0x3D NULL, 0x63 another thread is in a call of it, 0x40 the last run has not been
+/// waited for or nothing was recorded, 0x1F another number of values than of slots, 0x62 the channel was stopped by a
+/// fault; the first submit also 0x51.
 ///
 /// # Safety
 /// `values` is valid for reads of `count` numbers; places and buffers that were recorded are still valid.

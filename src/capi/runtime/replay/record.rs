@@ -16,9 +16,9 @@ use tegrarm_abi::rm::status::*;
 /// Records a launch; parameters as of `tegrarm_launch`. `*launch`, if not NULL, is its index, from 0.
 ///
 /// Argument values are those of every run unless `tegrarm_replay_argument` says otherwise. The kernel's module and
-/// whatever its arguments point at must stay until the replay ends. Errors: 0x57 no such replay or kernel, 0x1F a launch
-/// the GPU cannot run, another number of arguments, a kernel of another device or a replay without device, 0x40 the
-/// replay has run, 0x63 another thread is in a call of it, 0x51 out of memory.
+/// whatever its arguments point at must stay until the replay ends. Errors: 0x57 no such replay or kernel, 0x3D NULL,
+/// 0x1F a launch the GPU cannot run, another number of arguments, a kernel of another device or a replay without
+/// device, 0x40 the replay has run, 0x63 another thread is in a call of it, 0x51 out of memory.
 ///
 /// # Safety
 /// As `tegrarm_launch`; `launch` is NULL or valid for writes.
