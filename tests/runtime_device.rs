@@ -269,11 +269,16 @@ fn launches_in_flight_keep_their_arguments() {
     let module = load(&device, "vecadd", "nvrtc");
     let kernels = ["vecadd", "vecadd"].map(|name| module.kernel(name).unwrap());
     const LAUNCHES: usize = 1500;
+    let threads = |launch: usize| 32 << (launch / 90 % 2) as u32;
     let numbers: Vec<f32> = (0..LAUNCHES + 64).map(|i| i as f32).collect();
     let (a, zero) = (f32s(&device, &numbers), f32s(&device, &[0.0; 64]));
     let (out, copied) = (f32s(&device, &vec![-1.0; 64 * LAUNCHES]), f32s(&device, &vec![-1.0; LAUNCHES]));
+    // Something long first, which adds nothing: the others wait for it.
+    let long = Launch { grid: Dim3::new(100_000, 1, 1), ..line(256) };
+    let none = params::pack(kernels[0].kernel(), &[&[0; 8], &[0; 8], &[0; 8], &[0; 4]]).unwrap();
+    device.launch(&kernels[0], &long, &none).unwrap();
     for i in 0..LAUNCHES as u64 {
-        let count = 32 << (i % 2);
+        let count = threads(i as usize);
         let [from, zero, to] = [a.address() + 4 * i, zero.address(), out.address() + 256 * i].map(u64::to_le_bytes);
         let kernel = &kernels[i as usize / 7 % 2];
         let block = params::pack(kernel.kernel(), &[&from, &zero, &to, &u32::to_le_bytes(count)]).unwrap();
@@ -284,7 +289,7 @@ fn launches_in_flight_keep_their_arguments() {
     }
     device.synchronize().unwrap();
     for (i, row) in floats(&out).chunks_exact(64).enumerate() {
-        let want = |k: usize| if k < 32 << (i % 2) { (i + k) as f32 } else { -1.0 };
+        let want = |k: usize| if k < threads(i) as usize { (i + k) as f32 } else { -1.0 };
         assert!(row.iter().enumerate().all(|(k, &found)| found == want(k)), "launch {i}: {row:?}");
     }
     for (i, &found) in floats(&copied).iter().enumerate() {
