@@ -12,7 +12,7 @@ mod tables;
 use super::f32::{NAN, flush};
 use super::half::Kind;
 use super::round::Round;
-use interpolate::{BELOW, DISTANCE, Table, cut};
+use interpolate::{DISTANCE, Table, cut, power_of_two};
 
 /// The function, as encoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -65,13 +65,17 @@ const INFINITY: u32 = 0x7f80_0000;
 const ONE: u32 = 0x3f80_0000;
 const FRACTION: u32 = 0x7f_ffff;
 
-const RCP: Table<128> = Table { rows: &tables::RCP, fraction: 2, bias: 8092 };
-const RSQ: Table<128> = Table { rows: &tables::RSQ, fraction: 2, bias: -1 };
-const SQRT: Table<128> = Table { rows: &tables::SQRT, fraction: 2, bias: -1 };
-const EX2: Table<64> = Table { rows: &tables::EX2, fraction: 2, bias: 24456 };
-const LG2: Table<64> = Table { rows: &tables::LG2, fraction: 4, bias: 1674 };
-const SIN: Table<64> = Table { rows: &tables::SIN, fraction: 2, bias: 0 };
-const TANH: Table<51> = Table { rows: &tables::TANH, fraction: 2, bias: 0 };
+const QUARTERS: f64 = 32768.0;
+const RCP: Table<128> = Table { rows: &tables::RCP, weight: QUARTERS, bias: 8092.0 };
+const RSQ: Table<128> = Table { rows: &tables::RSQ, weight: QUARTERS, bias: -1.0 };
+const SQRT: Table<128> = Table { rows: &tables::SQRT, weight: QUARTERS, bias: -1.0 };
+const EX2: Table<64> = Table { rows: &tables::EX2, weight: QUARTERS, bias: 24456.0 };
+const LG2: Table<64> = Table { rows: &tables::LG2, weight: QUARTERS / 4.0, bias: 1674.0 };
+const SIN: Table<64> = Table { rows: &tables::SIN, weight: QUARTERS, bias: 0.0 };
+const TANH: Table<64> = Table { rows: &tables::TANH, weight: QUARTERS, bias: 0.0 };
+
+/// Sums whose unit is 2^-24 count these.
+const UNIT: i32 = -24 - DISTANCE as i32;
 
 /// MUFU on an f32 register, or on the high word of a double for the 64H functions. Operand modifiers were
 /// applied before.
@@ -80,151 +84,141 @@ const TANH: Table<51> = Table { rows: &tables::TANH, fraction: 2, bias: 0 };
 pub fn mufu(function: Function, x: u32) -> u32 {
     match function {
         Function::Rcp64h | Function::Rsq64h => high_word(function, x),
-        Function::Tanh => tanh(x),
-        _ => flush(single(function, flush(x))),
+        Function::Tanh => single(function, x),
+        _ => single(function, flush(x)),
     }
 }
 
-/// A function of an f32 as it is. The results may be denormal.
+/// A function of an f32 as it is; denormal results are flushed, but for TANH. Conditions choose between results and
+/// nothing returns early, so that lanes can go in step.
 #[inline(always)]
 fn single(function: Function, x: u32) -> u32 {
-    if x & !SIGN > INFINITY {
-        return NAN;
-    }
-    let exponent = (x >> 23 & 0xff) as i32;
-    let odd = exponent & 1 == 0;
-    let negative = x & SIGN != 0;
-    match function {
-        Function::Rcp if x & !SIGN == 0 => x | INFINITY,
-        Function::Rcp if x & !SIGN == INFINITY => x & SIGN,
-        Function::Rcp => x & SIGN | scaled(reciprocal(x & FRACTION), 253 - exponent),
-        Function::Sqrt | Function::Rsq | Function::Lg2 if x & !SIGN == 0 => match function {
-            Function::Sqrt => x,
-            Function::Rsq => x | INFINITY,
-            _ => SIGN | INFINITY,
-        },
-        Function::Sqrt | Function::Rsq | Function::Lg2 if negative => NAN,
-        Function::Sqrt | Function::Lg2 if x == INFINITY => x,
-        Function::Rsq if x == INFINITY => 0,
-        Function::Sqrt => scaled((SQRT.at(root(x, odd)) >> BELOW) as u32, (exponent + 127) >> 1),
-        Function::Rsq => scaled(inverse_root(x, odd), (380 - exponent) >> 1),
-        Function::Lg2 => logarithm(x & FRACTION, exponent - 127),
-        Function::Sin | Function::Cos if x & !SIGN == INFINITY => NAN,
-        Function::Sin => sine(turns(x) ^ if negative { 1 << 24 } else { 0 }),
-        Function::Cos => sine(turns(x) + (1 << 23)),
+    let (magnitude, sign) = (x & !SIGN, x & SIGN);
+    let result = match function {
+        Function::Rcp => {
+            let result = cut(reciprocal(x));
+            sign | if magnitude == 0 { INFINITY } else { result }
+        }
+        Function::Sqrt => of_positive(x, x, INFINITY, cut(root(x))),
+        Function::Rsq => of_positive(x, x | INFINITY, 0, cut(inverse_root(x))),
+        Function::Lg2 => of_positive(x, SIGN | INFINITY, INFINITY, logarithm(x)),
+        Function::Sin => of_finite(x, sine(turns(x) ^ sign >> 7)),
+        Function::Cos => of_finite(x, sine(turns(x) + (1 << 23))),
+        Function::Tanh => sign | tanh(magnitude),
         _ => power(x),
-    }
+    };
+    if magnitude > INFINITY { NAN } else { result }
 }
 
-/// A significand of 24 bits (or 2^24) times 2^(`exponent` − 150), `exponent` being the bits' of an f32. What is too
-/// small is a denormal: a zero soon.
+/// The result for a number above zero, or that of another one; negative numbers have none.
 #[inline(always)]
-fn scaled(significand: u32, exponent: i32) -> u32 {
-    if exponent < 0 { 0 } else { ((exponent as u32) << 23) + significand - (1 << 23) }
+fn of_positive(x: u32, zero: u32, infinity: u32, positive: u32) -> u32 {
+    let finite = if x == INFINITY { infinity } else { positive };
+    let ordered = if x & SIGN != 0 { NAN } else { finite };
+    if x & !SIGN == 0 { zero } else { ordered }
 }
 
-/// 1/x in units of 2^-24, for 1 ≤ x < 2.
+/// The result, which infinities do not have.
 #[inline(always)]
-fn reciprocal(fraction: u32) -> u32 {
+fn of_finite(x: u32, result: u32) -> u32 {
+    if x & !SIGN == INFINITY { NAN } else { result }
+}
+
+#[inline(always)]
+fn exponent(x: u32) -> i32 {
+    (x >> 23 & 0xff) as i32 - 127
+}
+
+/// 1/|x|.
+#[inline(always)]
+fn reciprocal(x: u32) -> f64 {
     // Seven bits select the row: the distance has 16.
-    (RCP.at((fraction >> 16) << DISTANCE | (fraction & 0xffff) << 1) >> BELOW) as u32
+    let argument = (x & FRACTION) >> 16 << DISTANCE | (x & 0xffff) << 1;
+    RCP.at(argument) * power_of_two(UNIT - exponent(x))
 }
 
 /// The argument of the two tables for square roots: the parity of the exponent selects the half.
 #[inline(always)]
-fn root(x: u32, odd: bool) -> u32 {
-    u32::from(odd) << 23 | x & FRACTION
+fn of_root(x: u32) -> u32 {
+    // The bias of exponents is odd.
+    (x & 0xff_ffff) ^ (1 << 23)
 }
 
-/// 1/√x in units of 2^-24, for 1 ≤ x < 4.
 #[inline(always)]
-fn inverse_root(x: u32, odd: bool) -> u32 {
-    let argument = root(x, odd);
-    if argument == 0 { 1 << 24 } else { (RSQ.at(argument) >> BELOW) as u32 }
+fn root(x: u32) -> f64 {
+    SQRT.at(of_root(x)) * power_of_two(UNIT + 1 + (exponent(x) >> 1))
 }
 
-/// log2 of 1.`fraction` × 2^`exponent`: a sum with 36 fraction bits, which is complemented if it is negative, not
-/// negated.
 #[inline(always)]
-fn logarithm(fraction: u32, exponent: i32) -> u32 {
-    if fraction == 0 && exponent == 0 {
-        return 0;
-    }
-    let sum = (i64::from(exponent) << (22 + BELOW)) + LG2.at(fraction);
-    let magnitude = if sum < 0 { !sum } else { sum } as u64 >> 3;
-    (if sum < 0 { SIGN } else { 0 }) | cut(magnitude, -36)
+fn inverse_root(x: u32) -> f64 {
+    let sum = RSQ.at(of_root(x));
+    let exact = if of_root(x) == 0 { power_of_two(-UNIT) } else { sum };
+    exact * power_of_two(UNIT - (exponent(x) >> 1))
 }
 
-/// The fraction of |x| turns, 25 bits; what is below is cut.
+/// The binary logarithm: a sum with 36 fraction bits, which is complemented if it is negative, not negated.
+#[inline(always)]
+fn logarithm(x: u32) -> u32 {
+    /// Added to an integer, it leaves its bits as they are in the fraction's.
+    const PLAIN: f64 = (1u64 << 52) as f64;
+    let sum = f64::from(exponent(x)) * power_of_two(2 - UNIT - 4) + LG2.at(x & FRACTION);
+    let magnitude = if sum < 0.0 { -sum - 1.0 } else { sum };
+    let whole = f64::from_bits((magnitude + PLAIN).to_bits() & !7) - PLAIN;
+    let result = if sum < 0.0 { SIGN } else { 0 } | cut(whole * power_of_two(UNIT + 2));
+    if x == ONE { 0 } else { result }
+}
+
+/// |x| with `fraction` fraction bits, the rest cut: its lowest 31 bits.
+#[inline(always)]
+fn fixed(x: u32, fraction: i32) -> u32 {
+    let significand = x & FRACTION | if x & INFINITY == 0 { 0 } else { 1 << 23 };
+    let places = (x >> 23 & 0xff) as i32 - 150 + fraction;
+    let (up, down) = (significand << places.clamp(0, 31), significand >> (-places).clamp(0, 31));
+    if places < 0 { down } else { up }
+}
+
+/// The fraction of |x| turns, 25 bits.
 #[inline(always)]
 fn turns(x: u32) -> u32 {
-    fixed(x, 25) as u32 & 0x1ff_ffff
-}
-
-/// |x| as a number with `fraction` fraction bits, cut; at most 48 bits of it.
-#[inline(always)]
-fn fixed(x: u32, fraction: i32) -> u64 {
-    let significand = u64::from(x & FRACTION | if x & INFINITY == 0 { 0 } else { 1 << 23 });
-    let places = (x >> 23 & 0xff).max(1) as i32 - 150 + fraction;
-    match places {
-        ..=-24 => 0,
-        -23..=-1 => significand >> -places,
-        0..=39 => significand << places,
-        _ => 0,
-    }
+    fixed(x, 25) & 0x1ff_ffff
 }
 
 /// The sine of 25 bits of a turn: a quarter wave, run through backwards in every second quarter.
 #[inline(always)]
 fn sine(turns: u32) -> u32 {
-    let quarter = turns >> 23 & 3;
-    let angle = if quarter & 1 != 0 { !turns } else { turns } & FRACTION;
-    let sum = SIN.at(angle) as u64;
-    quarter >> 1 << 31 | cut(sum, -24 - BELOW as i32)
+    let backwards = (turns >> 23 & 1).wrapping_neg();
+    let sum = SIN.at((turns ^ backwards) & FRACTION);
+    (turns >> 24 & 1) << 31 | cut(sum * power_of_two(UNIT))
 }
 
 /// 2^x: a negative x is complemented, not negated, unless it is an integer.
 #[inline(always)]
 fn power(x: u32) -> u32 {
     let negative = x & SIGN != 0;
-    if x & !SIGN >= 0x4380_0000 {
-        // |x| ≥ 256.
-        return if negative { 0 } else { INFINITY };
-    }
-    let magnitude = fixed(x, 23) as u32;
-    let number = match negative {
-        true if magnitude & FRACTION == 0 => magnitude.wrapping_neg(),
-        true => !magnitude,
-        false => magnitude,
-    } as i32;
-    let exponent = (number >> 23) + 127;
-    if exponent >= 255 {
-        return INFINITY;
-    }
-    scaled((EX2.at(number as u32 & FRACTION) >> BELOW) as u32, exponent)
+    let magnitude = fixed(x, 23);
+    let complement = if magnitude & FRACTION == 0 { magnitude.wrapping_neg() } else { !magnitude };
+    let number = if negative { complement } else { magnitude };
+    let result = cut(EX2.at(number & FRACTION) * power_of_two(UNIT + 1 + (number as i32 >> 23)));
+    // 128; from 256 on the number is not all there.
+    let bounded = if x as i32 >= 0x4300_0000 { INFINITY } else { result };
+    if x >= SIGN | 0x4380_0000 { 0 } else { bounded }
 }
 
-/// The hyperbolic tangent. The smaller |x| is, the longer are the segments; below 2^-8 it is x.
+/// The hyperbolic tangent of a positive number. The smaller it is, the longer are the segments; below 2^-8 it is x.
 #[inline(always)]
 fn tanh(x: u32) -> u32 {
-    /// First row and binary logarithm of the number of rows, for the exponents −8 to 2.
-    const BINADES: [(u32, u32); 11] =
-        [(0, 0), (1, 0), (2, 0), (3, 1), (5, 1), (7, 2), (11, 2), (15, 2), (19, 3), (27, 4), (43, 3)];
-    let magnitude = x & !SIGN;
-    if magnitude > INFINITY {
-        return NAN;
-    }
-    let exponent = (magnitude >> 23) as i32 - 127;
-    if exponent < -8 {
-        return x;
-    }
-    if exponent > 2 {
-        return x & SIGN | ONE;
-    }
-    let (first, rows) = BINADES[(exponent + 8) as usize];
-    let argument = (magnitude & FRACTION) >> (23 - DISTANCE - rows);
-    let sum = TANH.at((first << DISTANCE) + argument) as u64;
-    x & SIGN | cut(sum, exponent.min(0) - 24 - BELOW as i32)
+    /// First row and binary logarithm of the number of rows, for the exponents −8 to 2 (and five that are not used).
+    #[rustfmt::skip]
+    const BINADES: [(u32, u32); 16] = [
+        (0, 0), (1, 0), (2, 0), (3, 1), (5, 1), (7, 2), (11, 2), (15, 2), (19, 3), (27, 4), (43, 3),
+        (0, 0), (0, 0), (0, 0), (0, 0), (0, 0),
+    ];
+    let exponent = exponent(x);
+    let (first, rows) = BINADES[(exponent + 8) as usize % 16];
+    let argument = (first << DISTANCE) + ((x & FRACTION) >> (23 - DISTANCE - rows));
+    let result = cut(TANH.at(argument) * power_of_two(UNIT + exponent.min(0)));
+    let bounded = if exponent > 2 { ONE } else { result };
+    if exponent < -8 { x } else { bounded }
 }
 
 /// RCP64H and RSQ64H: 21 bits of the f32 function's result. The low word of the operand counts as zero.
@@ -232,33 +226,27 @@ fn tanh(x: u32) -> u32 {
 fn high_word(function: Function, x: u32) -> u32 {
     const LIMIT: u32 = 0x7ff0_0000;
     let (magnitude, sign) = (x & !SIGN, x & SIGN);
-    let exponent = (magnitude >> 20) as i32;
-    let fraction = magnitude << 3 & FRACTION;
-    if magnitude > LIMIT {
-        return NAN;
-    }
-    let (significand, exponent) = match function {
-        Function::Rcp64h if exponent == 0 => return sign | LIMIT,
-        Function::Rcp64h if exponent == 0x7ff => return sign,
-        Function::Rcp64h => (reciprocal(fraction), 2045 - exponent),
-        _ if exponent == 0 => return sign | LIMIT,
-        _ if sign != 0 => return NAN,
-        _ if exponent == 0x7ff => return 0,
-        _ => (inverse_root(fraction, exponent & 1 == 0), (3068 - exponent) >> 1),
+    let exponent = (magnitude >> 20) as i32 - 1023;
+    // The same function of a single between 1 and 4 with these bits, and the power of two that is left.
+    let parity = if function == Function::Rcp64h { 0 } else { exponent & 1 };
+    let near = ONE + ((parity as u32) << 23) + (magnitude << 3 & FRACTION);
+    let (result, power) = match function {
+        Function::Rcp64h => (cut(reciprocal(near)), -exponent),
+        _ => (cut(inverse_root(near)), -(exponent >> 1)),
     };
-    if exponent < 0 {
-        return sign;
-    }
-    let bits = ((exponent as u32) << 20) + (significand >> 3) - (1 << 20);
-    sign | if bits < 1 << 20 { 0 } else { bits }
+    let field = (result >> 23) as i32 - 127 + power + 1023;
+    let finite = if field <= 0 { 0 } else { (field as u32) << 20 | (result & FRACTION) >> 3 };
+    let invalid = magnitude > LIMIT || function == Function::Rsq64h && sign != 0 && exponent > -1023;
+    let ordered = if magnitude == LIMIT { sign } else { sign | finite };
+    let nonzero = if invalid { NAN } else { ordered };
+    if exponent == -1023 { sign | LIMIT } else { nonzero }
 }
 
 /// MUFU.F16 on one half. Denormals are kept, and the result is cut.
 #[inline]
 #[must_use]
 pub fn mufu_f16(function: Function, x: u16) -> u16 {
-    let wide = Kind::F16.widen(x).to_bits();
-    let result = if function == Function::Tanh { tanh(wide) } else { single(function, wide) };
+    let result = single(function, Kind::F16.widen(x).to_bits());
     let (result, limit) = (f32::from_bits(result), 65536.0);
     if result >= limit { Kind::F16.infinity() } else { Kind::F16.round_f32(result, Round::Rz) }
 }
