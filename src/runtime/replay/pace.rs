@@ -10,7 +10,7 @@ const LOOKS: u32 = 64;
 const FIRST_SLEEP: Duration = Duration::from_micros(20);
 /// How much later than asked for Linux ends a sleep (a thread's timer slack).
 const SLACK: Duration = Duration::from_micros(50);
-/// Nothing else is noticed while a wait sleeps: a fault, above all.
+/// Nothing else is noticed while a wait sleeps, a fault above all: never longer than this, or an eighth of what runs take.
 const LONGEST_SLEEP: Duration = Duration::from_millis(1);
 
 /// What is known from earlier waits.
@@ -27,6 +27,7 @@ pub struct Wait {
     /// When the spin, or the first sleep, ends.
     until: Duration,
     sleep: Duration,
+    longest: Duration,
     /// When the run was last seen pending.
     pending: Duration,
 }
@@ -42,7 +43,8 @@ impl Pace {
         let long = self.expected > self.spin.saturating_mul(LONG);
         let most = (self.expected / 8 * 7).saturating_sub(SLACK);
         let (until, sleep) = if long { (most, self.expected / 16) } else { (self.spin, FIRST_SLEEP) };
-        Wait { long, until, sleep: sleep.clamp(FIRST_SLEEP, LONGEST_SLEEP), pending: Duration::ZERO }
+        let longest = LONGEST_SLEEP.max(self.expected / 8);
+        Wait { long, until, sleep: sleep.clamp(FIRST_SLEEP, longest), longest, pending: Duration::ZERO }
     }
 
     /// The run has finished. One that did so in the first sleep may have been much shorter than that.
@@ -61,10 +63,10 @@ impl Wait {
     pub fn sleep(&mut self, waited: Duration) -> Option<Duration> {
         self.pending = waited;
         if waited < self.until {
-            return self.long.then(|| (self.until - waited).min(LONGEST_SLEEP));
+            return self.long.then(|| (self.until - waited).min(self.longest));
         }
         let sleep = self.sleep;
-        self.sleep = (sleep * 2).min(LONGEST_SLEEP);
+        self.sleep = (sleep * 2).min(self.longest);
         Some(sleep)
     }
 }
@@ -104,7 +106,10 @@ mod tests {
             (0..8).for_each(|_| _ = wait(&mut pace, run));
             for _ in 0..50 {
                 let (end, spins, sleeps) = wait(&mut pace, run);
-                assert!(spins == 0 && sleeps <= 4 + micros as u32 / 1000, "{micros}: {spins} spins, {sleeps} sleeps");
+                assert!(
+                    spins == 0 && sleeps <= 4 + (micros as u32 / 1000).min(8),
+                    "{micros}: {spins} spins, {sleeps} sleeps"
+                );
                 assert!(end < run + run / 4 + 3 * SLACK, "{micros}: {end:?}");
             }
         }
