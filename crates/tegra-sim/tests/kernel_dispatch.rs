@@ -161,3 +161,13 @@ fn rule_e3_the_releases_do_not_know_each_others_sizes() {
     assert_eq!(call(&r36, &new, NVGPU_IOCTL_CHANNEL_SETUP_BIND_R35), Err(Errno::ENOTTY));
     assert_eq!(call(&r35, &r35.ctrl, NVGPU_GPU_IOCTL_GET_GPC_LOCAL_TO_LOGICAL_MAP), Err(Errno::EINVAL));
 }
+
+#[test]
+fn rule_9_1_the_power_node_takes_0_and_1() {
+    for board in [Board::new(), Board::r35()] {
+        let write = |text: &str| board.kmd.write_text("/dev/nvgpu/igpu0/power", text);
+        assert_eq!([write("1"), write("0\n"), write("1\n")], [Ok(()); 3]);
+        assert_eq!([write(""), write("2"), write("10\n")], [Err(Errno::EINVAL); 3]);
+        assert_eq!(board.raw(&board.ctrl, NVGPU_GPU_IOCTL_CLEAR_SM_ERRORS, &mut []), Ok(0), "it runs all the same");
+    }
+}

@@ -139,3 +139,50 @@ fn rule_6_3_event_ids() {
     let (first, second) = (control(1, 2).unwrap(), control(1, 2).unwrap());
     assert_ne!(first.raw(), second.raw());
 }
+
+#[test]
+fn rule_6_1_what_a_refused_bind_leaves_on_the_channel() {
+    let board = Board::new();
+    let (space, tsg, channel) = (board.space(), board.tsg(), board.channel());
+    bind_space(&space, &channel).unwrap();
+    assert_eq!(bind_tsg(&tsg, &channel, 3), Err(Errno::EINVAL), "no such subcontext");
+    bind_tsg(&tsg, &channel, 0).unwrap();
+    // The run queue of the failed attempt: compute goes on, graphics does not.
+    assert_eq!((alloc_obj_ctx(&channel, 0xc7c0), alloc_obj_ctx(&channel, 0xc797)), (Ok(()), Err(Errno::EINVAL)));
+}
+
+#[test]
+fn rule_6_the_old_bind_is_veid_0() {
+    let board = Board::new();
+    let (space, tsg, channel) = (board.space(), board.tsg(), board.channel());
+    bind_space(&space, &channel).unwrap();
+    let old = |fd: i32| board.raw(&tsg, NVGPU_TSG_IOCTL_BIND_CHANNEL, &mut fd.to_le_bytes());
+    assert_eq!((old(-1), old(space.raw())), (Err(Errno::EINVAL), Err(Errno::EINVAL)));
+    assert_eq!((old(channel.raw()), timedout(&channel)), (Ok(0), 0));
+    assert_eq!(old(channel.raw()), Err(Errno::EINVAL));
+    assert_eq!(alloc_obj_ctx(&channel, 0xc797), Ok(()), "graphics lives there");
+}
+
+#[test]
+fn rule_6_a_group_is_stopped_and_started() {
+    let board = Board::new();
+    let tsg = board.tsg();
+    for request in [NVGPU_IOCTL_TSG_DISABLE, NVGPU_IOCTL_TSG_ENABLE, NVGPU_IOCTL_TSG_PREEMPT] {
+        assert_eq!(board.raw(&tsg, request, &mut []), Ok(0), "{request:#x}");
+    }
+}
+
+#[test]
+fn rule_6_l2_ways_are_told() {
+    let board = Board::new();
+    let rig = board.rig();
+    let get = || {
+        let mut get = args::<nvgpu_tsg_l2_max_ways_evict_last_args>(|_| ());
+        rig.tsg.ioctl(NVGPU_TSG_IOCTL_GET_L2_MAX_WAYS_EVICT_LAST, &mut get).map(|()| get.max_ways)
+    };
+    assert_eq!(get(), Err(Errno::EINVAL));
+    alloc_obj_ctx(&rig.channel, 0xc7c0).unwrap();
+    let mut set = args::<nvgpu_tsg_l2_max_ways_evict_last_args>(|a| a.max_ways = 5);
+    rig.tsg.ioctl(NVGPU_TSG_IOCTL_SET_L2_MAX_WAYS_EVICT_LAST, &mut set).unwrap();
+    assert_eq!(get(), Ok(5));
+}

@@ -172,3 +172,63 @@ fn rule_3_2_memory_of_ivm_calls_is_memory() {
     board.nvmap.ioctl(NVMAP_IOC_ALLOC_IVM, &mut alloc).unwrap();
     assert_eq!(view(&board.get_fd(handle).unwrap(), 4096).read_u32(0), 0);
 }
+
+#[test]
+fn rule_3_2_a_list_of_cache_work_is_looked_at_and_that_is_all() {
+    let board = Board::new();
+    let (one, two) = (board.buffer(4096), board.buffer(8192));
+    let secure = protected(&board, 4096);
+    let reserved = board.create(4096);
+    board.alloc_with(reserved, |a| a.flags |= NVMAP_HANDLE_CACHE_SYNC_AT_RESERVE).unwrap();
+    let zeros = [0_u64; 2];
+    let list = |handles: &[u32], fill: &dyn Fn(&mut nvmap_cache_op_list)| {
+        let mut list = args::<nvmap_cache_op_list>(|a| {
+            (a.handles, a.nr) = (handles.as_ptr() as u64, handles.len() as u32);
+            (a.offsets, a.sizes) = (zeros.as_ptr() as u64, zeros.as_ptr() as u64);
+            fill(a);
+        });
+        board.nvmap.ioctl(NVMAP_IOC_CACHE_LIST, &mut list)
+    };
+    let both = [one.handle, two.handle];
+    assert_eq!(list(&both, &|_| ()), Ok(()));
+    assert_eq!(list(&both, &|a| a.op = i32::MIN | 2), Ok(()), "sizes of 64 bits");
+    for spoil in [(|a| a.nr = 0) as fn(&mut nvmap_cache_op_list), |a| a.handles = 0, |a| a.offsets = 0, |a| a.sizes = 0]
+    {
+        assert_eq!(list(&both, &spoil), Err(Errno::EINVAL));
+    }
+    for spoil in [(|a| a.handles = 8) as fn(&mut nvmap_cache_op_list), |a| a.offsets = 8, |a| a.sizes = 8] {
+        assert_eq!(list(&both, &spoil), Err(Errno::EFAULT));
+    }
+    assert_eq!(list(&[one.handle, 5], &|_| ()), Err(Errno::EINVAL));
+    assert_eq!(list(&[one.handle, board.create(4096)], &|_| ()), Err(Errno::EPERM), "no memory");
+    assert_eq!(list(&[one.handle, secure.handle], &|_| ()), Err(Errno::EPERM));
+    assert_eq!(list(&[one.handle, reserved], &|_| ()), Err(Errno::EINVAL), "all reserve or none");
+    assert_eq!(list(&[reserved, reserved], &|_| ()), Ok(()));
+}
+
+#[test]
+fn rule_3_5_both_widths_of_cache_work() {
+    let board = Board::new();
+    let buffer = board.buffer(8192);
+    let memory = buffer.fd.mmap(Placement::Anywhere, 8192, Prot::ReadWrite, 0).unwrap();
+    let addr = memory.as_ptr() as u64;
+    let wide = |addr, len, op| {
+        let mut wide = args::<nvmap_cache_op_64>(|a| (a.addr, a.handle, a.len, a.op) = (addr, buffer.handle, len, op));
+        board.nvmap.ioctl(NVMAP_IOC_CACHE_64, &mut wide)
+    };
+    assert_eq!([wide(addr, 8192, 2), wide(addr, 0, 1)], [Ok(()), Ok(())]);
+    assert_eq!([wide(0, 1, 0), wide(addr, 1, 3)], [Err(Errno::EINVAL), Err(Errno::EINVAL)]);
+    assert_eq!([wide(addr, 1 << 40, 0), wide(addr, u64::MAX, 0)], [Err(Errno::EADDRNOTAVAIL); 2]);
+}
+
+#[test]
+fn rule_3_2_tags_have_labels() {
+    let board = Board::new();
+    let text = *b"textures of the tests, and what they are good for";
+    let label = |len, addr| {
+        let mut label = args::<nvmap_set_tag_label>(|a| (a.tag, a.len, a.addr) = (0x900, len, addr));
+        board.nvmap.ioctl(NVMAP_IOC_SET_TAG_LABEL, &mut label)
+    };
+    assert_eq!(label(text.len() as u32, text.as_ptr() as u64), Ok(()));
+    assert_eq!((label(4, 8), label(0, 8)), (Err(Errno::EFAULT), Ok(())));
+}

@@ -166,6 +166,21 @@ fn rule_5_4_free_space_takes_any_address_inside_and_drops_mappings() {
 }
 
 #[test]
+fn rule_5_4_an_area_takes_one_reference_of_its_mappings() {
+    let board = Board::new();
+    let space = board.space();
+    let (buffer, other) = (board.buffer(4096), board.buffer(4096));
+    let va = reserve(&space, 0x1000_0000, 8192).unwrap();
+    assert_eq!([map_fixed(&space, &buffer, va), map_fixed(&space, &buffer, va)], [Ok(va); 2]);
+    free_space(&space, va);
+    // The second reference is still there, and in the way of others.
+    reserve(&space, va, 8192).unwrap();
+    assert_eq!(map_fixed(&space, &other, va), Err(Errno::EINVAL));
+    unmap(&space, va);
+    assert_eq!(map_fixed(&space, &other, va), Ok(va));
+}
+
+#[test]
 fn map_buffer_ex_rule_1_needs_a_dmabuf() {
     let board = Board::new();
     let space = board.space();

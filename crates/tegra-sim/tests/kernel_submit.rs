@@ -142,6 +142,69 @@ fn rule_7_10_kernel_mode_submits_run_and_fence() {
     assert_eq!(submit(NVGPU_SUBMIT_GPFIFO_FLAGS_FENCE_WAIT, (5000, 0)), Err(Errno::EINVAL));
 }
 
+fn submit(channel: &File, fill: impl FnOnce(&mut nvgpu_submit_gpfifo_args)) -> Result<(u32, u32), Errno> {
+    let mut submit = args::<nvgpu_submit_gpfifo_args>(fill);
+    channel.ioctl(NVGPU_IOCTL_CHANNEL_SUBMIT_GPFIFO, &mut submit).map(|()| (submit.fence.id, submit.fence.value))
+}
+
+#[test]
+fn rule_7_10_a_full_ring_is_eagain() {
+    let board = Board::with(SimConfig { step: true, ..SimConfig::new(Chip::AgxOrin) });
+    let rig = board.rig();
+    let nothing = board.buffer(4096);
+    setup_bind(&rig.channel, &nothing, &nothing, |a| (a.flags, a.num_gpfifo_entries) = (0, 4)).unwrap();
+    let entries = [0_u64; 2];
+    let put = |num, flags| {
+        submit(&rig.channel, |a| (a.gpfifo, a.num_entries, a.flags) = (entries.as_ptr() as u64, num, flags)).map(|_| ())
+    };
+    assert_eq!([put(2, 0), put(2, 0), put(1, 0), put(1, 0)], [Ok(()), Err(Errno::EAGAIN), Ok(()), Err(Errno::EAGAIN)]);
+    while board.sim.gpu().step() {}
+    assert_eq!(put(2, 0), Ok(()));
+    // A fence takes an entry too, of three in all.
+    while board.sim.gpu().step() {}
+    let both = NVGPU_SUBMIT_GPFIFO_FLAGS_FENCE_GET | NVGPU_SUBMIT_GPFIFO_FLAGS_FENCE_WAIT;
+    assert_eq!(put(2, both), Err(Errno::ENOMEM));
+}
+
+#[test]
+fn rule_7_10_a_submit_may_be_nothing_but_a_fence() {
+    let board = Board::new();
+    let rig = board.rig();
+    let nothing = board.buffer(4096);
+    setup_bind(&rig.channel, &nothing, &nothing, |a| (a.flags, a.num_gpfifo_entries) = (0, 8)).unwrap();
+    let first = submit(&rig.channel, |a| a.flags = NVGPU_SUBMIT_GPFIFO_FLAGS_FENCE_GET).unwrap();
+    let second = submit(&rig.channel, |a| {
+        a.flags = NVGPU_SUBMIT_GPFIFO_FLAGS_FENCE_GET | NVGPU_SUBMIT_GPFIFO_FLAGS_FENCE_WAIT;
+        (a.fence.id, a.fence.value) = first;
+    });
+    assert_eq!(second, Ok((first.0, first.1 + 1)));
+}
+
+#[test]
+fn rule_7_10_deterministic_channels_submit_untracked_only() {
+    let board = Board::new();
+    let rig = board.rig();
+    let nothing = board.buffer(4096);
+    let deterministic = NVGPU_CHANNEL_SETUP_BIND_FLAGS_DETERMINISTIC;
+    setup_bind(&rig.channel, &nothing, &nothing, |a| (a.flags, a.num_gpfifo_entries) = (deterministic, 8)).unwrap();
+    let (untracked, get) = (NVGPU_SUBMIT_GPFIFO_FLAGS_SKIP_BUFFER_REFCOUNTING, NVGPU_SUBMIT_GPFIFO_FLAGS_FENCE_GET);
+    let put = |flags| submit(&rig.channel, |a| a.flags = flags).map(|_| ());
+    assert_eq!(put(0), Err(Errno::EINVAL));
+    assert_eq!(put(untracked | get | NVGPU_SUBMIT_GPFIFO_FLAGS_SYNC_FENCE), Err(Errno::EINVAL));
+    assert_eq!(put(untracked | get), Ok(()));
+    let railgating = |flags| {
+        let fd = rig.channel.raw();
+        let mut opts = args::<nvgpu_gpu_set_deterministic_opts_args>(|a| {
+            (a.num_channels, a.flags, a.channels) = (1, flags, &raw const fd as u64);
+        });
+        board.ctrl.ioctl(NVGPU_GPU_IOCTL_SET_DETERMINISTIC_OPTS, &mut opts).unwrap();
+    };
+    railgating(NVGPU_GPU_SET_DETERMINISTIC_OPTS_FLAGS_ALLOW_RAILGATING);
+    assert_eq!(put(untracked), Err(Errno::EINVAL), "the GPU may be off");
+    railgating(NVGPU_GPU_SET_DETERMINISTIC_OPTS_FLAGS_DISALLOW_RAILGATING);
+    assert_eq!(put(untracked), Ok(()));
+}
+
 /// What a descriptor is ready for.
 fn ready(fd: i32) -> nix::poll::PollFlags {
     use nix::poll::{PollFd, PollFlags, PollTimeout, poll};

@@ -113,3 +113,32 @@ fn every_difference_is_described_and_numbered_once() {
     let lonely: Vec<_> = unique.iter().filter(|id| !id.starts_with("OOP") && !pointed.contains(**id)).collect();
     assert!(lonely.is_empty(), "no rule and no section points at {lonely:?}");
 }
+
+/// Text of every Rust file below.
+fn sources(directory: &Path) -> String {
+    let entries = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
+    let text = |path: std::path::PathBuf| match path.extension() {
+        _ if path.is_dir() => sources(&path),
+        Some(extension) if extension == "rs" => fs::read_to_string(path).unwrap(),
+        _ => String::new(),
+    };
+    entries.map(text).collect()
+}
+
+/// Every row of the kernel's tables of ioctls is called by a test.
+#[test]
+fn every_ioctl_has_a_test() {
+    let kernel = sources(&here("src/kernel"));
+    let row = |line: &str| {
+        let mut words = line.split_whitespace();
+        let since = words.next()?;
+        let name = words.next()?.trim_end_matches(',');
+        (["Both", "R36Only", "R35Only"].contains(&since) && line.contains("=>")).then(|| name.to_owned())
+    };
+    let rows: BTreeSet<String> = kernel.lines().filter_map(row).collect();
+    assert!(rows.len() > 150, "{rows:?}");
+    let tests = sources(&here("tests"));
+    let words: BTreeSet<&str> = tests.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').collect();
+    let untested: Vec<&String> = rows.iter().filter(|name| !words.contains(name.as_str())).collect();
+    assert!(untested.is_empty(), "called by no test: {untested:?}");
+}

@@ -72,7 +72,17 @@ pub(super) static TABLE: Table<TsgFile> = Table {
 #[derive(Debug)]
 pub(super) struct TsgFile {
     pub tsg: Arc<Tsg>,
-    _ctrl: Option<Arc<Ctrl>>,
+    ctrl: Option<Arc<Ctrl>>,
+    tokens: Arc<ShareTokens>,
+}
+
+impl Drop for TsgFile {
+    fn drop(&mut self) {
+        if let Some(ctrl) = &self.ctrl {
+            self.tokens.closed(&self.tsg, ctrl.instance);
+            self.tsg.state.lock().instances.retain(|instance| *instance != ctrl.instance);
+        }
+    }
 }
 
 /// A channel group. It lives as long as a file or a bound channel does.
@@ -149,7 +159,8 @@ impl Tsg {
         if let Some(ctrl) = ctrl {
             self.state.lock().instances.push(ctrl.instance);
         }
-        TsgFile { tsg: self.clone(), _ctrl: ctrl.filter(|_| !call.is_r35()).cloned() }
+        let ctrl = ctrl.filter(|_| !call.is_r35()).cloned();
+        TsgFile { tsg: self.clone(), ctrl, tokens: call.kernel.tokens.clone() }
     }
 
     /// Channels bound to it.

@@ -19,7 +19,7 @@ use crate::process::FileId;
 use clocks::Session;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use tegrarm_abi::nvgpu::ctrl::*;
 use tegrarm_abi::nvgpu::r35::*;
 use tegrarm_kmd::Errno;
@@ -88,6 +88,8 @@ pub(super) struct Ctrl {
     pub file: FileId,
     /// This open's doorbell page.
     pub doorbell: Place,
+    /// Share tokens made from it so far.
+    pub tokens: AtomicU64,
     session: Session,
 }
 
@@ -101,9 +103,11 @@ impl Ctrl {
             instance: kernel.instances.fetch_add(1, Ordering::Relaxed) + 1,
             file: FileId::of(&fd)?,
             doorbell,
+            tokens: AtomicU64::new(0),
             session: Session::default(),
         });
         kernel.doorbells.watch(&ctrl);
+        kernel.tokens.opened(&ctrl);
         Ok((fd, ctrl))
     }
 }

@@ -125,8 +125,13 @@ impl Device {
         id
     }
 
-    pub(super) fn label_tag(&self, tag: u32, label: &[u8]) {
-        self.labels.lock().insert(tag, label.to_vec());
+    pub(super) fn label_tag(&self, tag: u32, label: Vec<u8>) {
+        let mut labels = self.labels.lock();
+        if label.is_empty() {
+            labels.remove(&tag)
+        } else {
+            labels.insert(tag, label)
+        };
     }
 
     /// Ids in use.

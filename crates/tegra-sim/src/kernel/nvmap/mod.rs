@@ -194,10 +194,10 @@ fn duplicate(call: &Call<'_>, file: &Arc<NvmapFile>, args: &mut nvmap_duplicate_
 }
 
 fn set_tag_label(call: &Call<'_>, _: &Arc<NvmapFile>, args: &mut nvmap_set_tag_label) -> Reply {
-    // Longest label kept.
-    const MAX: usize = 32;
-    let mut label = [0; MAX];
-    call.copy_in(args.addr, &mut label[..(args.len as usize).min(MAX)])?;
-    call.kernel.nvmap.label_tag(args.tag, &label);
+    // Longest label kept; none at all takes the tag's label away.
+    const MAX: usize = 31;
+    let mut label = vec![0; (args.len as usize).min(MAX)];
+    call.copy_in(args.addr, &mut label)?;
+    call.kernel.nvmap.label_tag(args.tag, label);
     Ok(())
 }
