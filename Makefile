@@ -86,7 +86,7 @@ arm-build:
 # wheel-from,DIRECTORY,STRIP: a wheel with the libraries that lie there, without symbols, named after the glibc they need.
 define wheel-from
 install -m 755 -s --strip-program=$(2) $(1)/libtegrarm.so $(1)/libtegrarm_preload.so python/tegrarm/
-TEGRARM_WHEEL_PLATFORM=$$($(CARGO) run --quiet --locked --example platform_tag $(1)/libtegrarm.so $(1)/libtegrarm_preload.so) \
+tag=$$($(PY) packaging/platform_tag.py $(1)/libtegrarm.so $(1)/libtegrarm_preload.so) && TEGRARM_WHEEL_PLATFORM=$$tag \
 	$(PY) -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir $(DIST) ./python; \
 	made=$$?; rm -f python/tegrarm/libtegrarm.so python/tegrarm/libtegrarm_preload.so; exit $$made
 endef
@@ -197,7 +197,7 @@ lint: venv $(CBINDGEN)
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	$(CARGO) check --manifest-path fuzz/Cargo.toml --locked
-	$(PY) -m ruff check python examples benches
+	$(PY) -m ruff check python examples benches packaging
 	$(PY) python/checks/tree.py
 	$(MAKE) --no-print-directory GENERATED_TO=$(CACHE)/generated generated
 	$(PY) python/checks/drift.py $(CACHE)/generated
