@@ -53,6 +53,8 @@ pub struct Kernel {
     channel_ids: Arc<ids::Stack>,
     tsg_ids: Arc<ids::Lowest>,
     tokens: Arc<tsg::ShareTokens>,
+    /// The GPU's device in sysfs.
+    device: text::DeviceState,
     doorbells: ctrl::Doorbells,
     clocks: ctrl::Clocks,
     profiling: Arc<profiler::Profiling>,
@@ -99,6 +101,7 @@ impl Kernel {
             channel_ids: Arc::new(ids::Stack::new(channel::CHANNELS)),
             tsg_ids: Arc::new(ids::Lowest::new(channel::CHANNELS)),
             tokens: Arc::default(),
+            device: text::DeviceState::default(),
             doorbells: ctrl::Doorbells::new(gpu.clone()),
             clocks: ctrl::Clocks::new(chip),
             profiling: Arc::default(),

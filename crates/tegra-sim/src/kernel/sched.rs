@@ -14,6 +14,7 @@ use nix::fcntl::OFlag;
 use nix::unistd::{pipe2, write};
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::RangeInclusive;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Weak};
 use tegrarm_abi::nvgpu::sched::*;
@@ -47,6 +48,20 @@ const BITMAP: usize = CHANNELS.next_multiple_of(64) as usize / 8;
 #[derive(Debug, Default)]
 pub(super) struct Scheduling {
     state: Mutex<State>,
+    timeslices: Mutex<Timeslices>,
+}
+
+/// Lengths of timeslices that groups may have, microseconds.
+#[derive(Debug)]
+struct Timeslices {
+    shortest: u32,
+    longest: u32,
+}
+
+impl Default for Timeslices {
+    fn default() -> Self {
+        Timeslices { shortest: 1000, longest: 50_000 }
+    }
 }
 
 #[derive(Debug, Default)]
@@ -97,6 +112,28 @@ impl Events {
 }
 
 impl Scheduling {
+    /// Timeslices that groups may have, microseconds.
+    pub(super) fn timeslices(&self) -> RangeInclusive<u32> {
+        let limits = self.timeslices.lock();
+        limits.shortest..=limits.longest
+    }
+
+    /// Sysfs: `EINVAL` for more than the longest.
+    pub(super) fn set_shortest_timeslice(&self, us: u64) -> Result<(), Errno> {
+        let mut limits = self.timeslices.lock();
+        let fits = u32::try_from(us).ok().filter(|us| *us <= limits.longest);
+        limits.shortest = fits.ok_or(Errno::EINVAL)?;
+        Ok(())
+    }
+
+    /// Sysfs: `EINVAL` for less than the shortest.
+    pub(super) fn set_longest_timeslice(&self, us: u64) -> Result<(), Errno> {
+        let mut limits = self.timeslices.lock();
+        let fits = u32::try_from(us).ok().filter(|us| *us >= limits.shortest);
+        limits.longest = fits.ok_or(Errno::EINVAL)?;
+        Ok(())
+    }
+
     /// Opens the node. `EBUSY` while it is open.
     pub(super) fn open(&self, kernel: &Arc<Kernel>) -> Result<OwnedFd, Errno> {
         let mut state = self.state.lock();

@@ -1,6 +1,11 @@
-//! Text files beside the nodes: devfreq and meminfo of the virtual board (nvgpu-rules §9.2).
+//! Text files beside the nodes: devfreq, the GPU's device and meminfo of the virtual board (nvgpu-rules §9.2).
+
+mod device;
+
+pub(super) use device::DeviceState;
 
 use super::{Kernel, nodes};
+use device::{ATTRIBUTES, Attribute};
 use tegrarm_kmd::Errno;
 
 /// A file of the GPU's devfreq directory.
@@ -32,26 +37,45 @@ impl DevFreq {
     }
 }
 
+/// A text file under `/sys`.
+#[derive(Clone, Copy)]
+enum TextFile {
+    DevFreq(DevFreq),
+    Device(Attribute),
+}
+
 impl Kernel {
-    fn devfreq(&self, path: &str) -> Result<DevFreq, Errno> {
-        let directory = self.chip.devfreq[usize::from(self.config.l4t.is_r35())];
+    /// The GPU's directory under `/sys/class/devfreq`.
+    fn devfreq(&self) -> &'static str {
+        self.chip.devfreq[usize::from(self.config.l4t.is_r35())]
+    }
+
+    fn text_file(&self, path: &str) -> Result<TextFile, Errno> {
         let file = path
             .strip_prefix("/sys/class/devfreq/")
-            .and_then(|rest| rest.strip_prefix(directory))
+            .and_then(|rest| rest.strip_prefix(self.devfreq()))
             .and_then(|rest| rest.strip_prefix('/'))
             .ok_or(Errno::ENOENT)?;
-        DEVFREQ.iter().find(|(name, _)| *name == file).map(|(_, file)| *file).ok_or(Errno::ENOENT)
+        let found = match file.strip_prefix("device/") {
+            Some(file) => ATTRIBUTES.iter().find(|(name, _)| *name == file).map(|(_, file)| TextFile::Device(*file)),
+            None => DEVFREQ.iter().find(|(name, _)| *name == file).map(|(_, file)| TextFile::DevFreq(*file)),
+        };
+        found.ok_or(Errno::ENOENT)
     }
 
     /// Whether a text file under `/sys` can be written.
     pub fn text_is_writable(&self, path: &str) -> bool {
-        self.devfreq(path).is_ok_and(DevFreq::writable)
+        self.text_file(path).is_ok_and(|file| match file {
+            TextFile::DevFreq(file) => file.writable(),
+            TextFile::Device(file) => file.writable(),
+        })
     }
 
     /// Paths of the text files under `/sys`.
     pub fn text_paths(&self) -> Vec<String> {
-        let directory = self.chip.devfreq[usize::from(self.config.l4t.is_r35())];
-        DEVFREQ.iter().map(|(name, _)| format!("/sys/class/devfreq/{directory}/{name}")).collect()
+        let attributes = ATTRIBUTES.iter().map(|(name, _)| format!("device/{name}"));
+        let names = DEVFREQ.iter().map(|(name, _)| (*name).to_owned()).chain(attributes);
+        names.map(|name| format!("/sys/class/devfreq/{}/{name}", self.devfreq())).collect()
     }
 
     /// Paths of the device nodes.
@@ -67,7 +91,7 @@ impl Kernel {
         match path.trim_end_matches('/') {
             "/proc/meminfo" => return Ok(self.meminfo()),
             "/sys/class/devfreq" => {
-                return Ok(format!("{}\n", self.chip.devfreq[usize::from(self.config.l4t.is_r35())]));
+                return Ok(format!("{}\n", self.devfreq()));
             }
             "/dev/nvgpu/igpu0" => {
                 let names =
@@ -78,7 +102,11 @@ impl Kernel {
         }
         let (min, max) = self.clocks.limits();
         let hz = |value: u64| format!("{value}\n");
-        Ok(match self.devfreq(path)? {
+        let file = match self.text_file(path)? {
+            TextFile::DevFreq(file) => file,
+            TextFile::Device(attribute) => return Ok(attribute.read(self)),
+        };
+        Ok(match file {
             DevFreq::Current | DevFreq::Target => hz(self.clocks.current()),
             DevFreq::Min => hz(min),
             DevFreq::Max => hz(max),
@@ -101,7 +129,10 @@ impl Kernel {
             // The GPU of this board has powered up already and never loses power.
             return if ["0", "1", "0\n", "1\n"].contains(&text) { Ok(()) } else { Err(Errno::EINVAL) };
         }
-        let file = self.devfreq(path)?;
+        let file = match self.text_file(path)? {
+            TextFile::DevFreq(file) => file,
+            TextFile::Device(attribute) => return attribute.write(self, text),
+        };
         let hz = || text.trim().parse::<u64>().map_err(|_| Errno::EINVAL);
         match file {
             DevFreq::Min => self.clocks.set_min(hz()?),

@@ -31,10 +31,6 @@ use zerocopy::IntoBytes;
 
 /// Subcontexts a group can have.
 pub(super) const MAX_VEIDS: u32 = 64;
-/// Timeslices the driver accepts, microseconds.
-const TIMESLICE_US: std::ops::RangeInclusive<u32> = MIN_TIMESLICE_US..=50_000;
-/// Shortest timeslice, microseconds.
-pub(super) const MIN_TIMESLICE_US: u32 = 1000;
 /// Longest timeslice a debugger may set, microseconds.
 pub(super) const MAX_DEBUG_TIMESLICE_US: u32 = 4_000_000;
 /// L2 ways of a slice.
@@ -219,7 +215,7 @@ fn set_timeslice(call: &Call<'_>, file: &Arc<TsgFile>, args: &mut nvgpu_timeslic
 
 /// The group's time slice. `EINVAL` outside of what the driver accepts.
 pub(super) fn set_timeslice_of(tsg: &Tsg, us: u32) -> Result<(), Errno> {
-    if !TIMESLICE_US.contains(&us) {
+    if !tsg.scheduling.timeslices().contains(&us) {
         return Err(Errno::EINVAL);
     }
     tsg.hw.timeslice_us.store(us, Ordering::Relaxed);

@@ -31,6 +31,7 @@ pub(super) fn alloc_obj_ctx(call: &Call<'_>, channel: &Arc<Channel>, args: &mut 
     }
     if !group.has_context {
         group.has_context = true;
+        call.kernel.device.context_made();
         if args.flags & NVGPU_ALLOC_OBJ_FLAGS_GFXP != 0 {
             group.graphics_preempt = NVGPU_GRAPHICS_PREEMPTION_MODE_GFXP;
         }

@@ -197,8 +197,10 @@ fn clear_single_sm_error_state(
 /// A debugger may stretch the slice up to the advertised maximum.
 fn set_timeslice(call: &Call<'_>, session: &Arc<Debugger>, args: &mut nvgpu_timeslice_args) -> Reply {
     let tsg = session.tsg()?;
-    call.kernel.scheduling.check_unlocked()?;
-    if !(super::tsg::MIN_TIMESLICE_US..=super::tsg::MAX_DEBUG_TIMESLICE_US).contains(&args.timeslice_us) {
+    let scheduling = &call.kernel.scheduling;
+    scheduling.check_unlocked()?;
+    let shortest = *scheduling.timeslices().start();
+    if !(shortest..=super::tsg::MAX_DEBUG_TIMESLICE_US).contains(&args.timeslice_us) {
         return Err(Errno::EINVAL.into());
     }
     tsg.hw.timeslice_us.store(args.timeslice_us, Ordering::Relaxed);
