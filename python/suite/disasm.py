@@ -1,7 +1,8 @@
 """Compares `tegrarm-sim decode` with NVIDIA's disassembler, instruction by instruction (`make test-disasm`).
 
-The kernels are the ones that tinygrad's compilers made while its tests ran (`make test-tinygrad` keeps them), and
-`intrinsics.cu`, which has every family of intrinsics. Text must be equal to the letter, blanks at the ends aside.
+The kernels are the ones that tinygrad's compilers made while its tests ran (`make test-tinygrad` keeps them), those of
+`intrinsics.cu`, which has every family of intrinsics, and of `silicon`, which has PTX's rarer forms. Text must be equal to
+the letter, blanks at the ends aside.
 """
 
 import argparse
@@ -61,6 +62,13 @@ def intrinsics() -> list[bytes]:
     return code(compiler.compile((HERE / "intrinsics.cu").read_text()))
 
 
+def recorded() -> list[bytes]:
+    """The committed kernels of `silicon`."""
+    files = sorted((HERE.parents[1] / "crates/tegra-sim/tests/sm/silicon").glob("*.hex"))
+    lines = (re.findall("^([0-9a-f]{16}) ([0-9a-f]{16})$", file.read_text(), re.MULTILINE) for file in files)
+    return [b"".join(struct.pack("<QQ", int(low, 16), int(high, 16)) for low, high in words) for words in lines]
+
+
 def nvdisasm() -> pathlib.Path:
     """NVIDIA's disassembler, which pip installed."""
     found = [tool for place in sys.path for tool in pathlib.Path(place).glob("nvidia/cu*/bin/nvdisasm")]
@@ -100,7 +108,7 @@ def main() -> int:
     parser.add_argument("--cache", type=pathlib.Path, required=True, help="where the suite keeps kernels")
     parser.add_argument("--simulator", required=True, help="tegrarm-sim")
     args = parser.parse_args()
-    origins = {"intrinsics.cu": intrinsics()}
+    origins = {"intrinsics.cu": intrinsics(), "silicon": recorded()}
     origins |= {database.stem: kept_kernels(database) for database in sorted(args.cache.glob("kernels/*.db")) if database.stem != "CPU"}
     wrong = 0
     for name, kernels in origins.items():

@@ -65,7 +65,7 @@ pub(super) const ROWS: &[Row] = rows! {
     0x03a [1] "MOVM" tensor::movm "MOVM.16{78:2MT88|M832|M864|?} {d}, {A}";
     0x03b [4] "LDSM" memory::ldsm "LDSM.16{78:2M88|MT88}{72:2|2|4} {d}, {shared}";
     0x03c [1] "HMMA" tensor::hmma_lower "HMMA{hmma} {d}, {tA}, {tS}, {uC}{up}";
-    0x03e [1 4 5 6] "F2FP" convert::f2fp "F2FP{76.BF16}{75.RELU}{77.SATFINITE}.PACK_AB{78.MERGE_C}{79:2|RM|RP|RZ} {d}, {gA}, {gS}{78 C}";
+    0x03e [1 4 5 6] "F2FP" convert::f2fp "F2FP{77.SATFINITE}{75.RELU}{76.BF16}{!78.PACK_AB}{78.MERGE_C}{79:2|RM|RP|RZ} {d}, {f2fp}";
     0x03f [1] "DMMA" tensor::dmma_lower "DMMA.884 {d}, {A}, {uS}, {uC}";
     0x040 [1 4 5 6] "HMNMX2" half::hmnmx2 "HMNMX2{85.BF16_V2}{80.FTZ}{81.NAN}{82.XORSIGN} {d}, {hA}, {hS}, {p87}";
     0x043 [1 4 5 6] "F2IP" convert::f2ip "F2IP{76:2U8|S8|?|?}.F32{78:2|?|?|TRUNC}{74.NTZ}{75.RELU} {d}, {A}, {uS}, {uC}{72.H1}";
@@ -147,7 +147,7 @@ pub(super) const ROWS: &[Row] = rows! {
     0x1ab [4] "ERRBAR" control::nop "ERRBAR";
     0x1ae [1 7] "LDGSTS" memory::ldgsts "LDGSTS{70.E}{evict}{!81.BYPASS}{71:2|LTC64B|LTC128B|LTC256B}{memsize}{order}{82.ZFILL} {ldgsts}{p87?}";
     0x1af [4] "LDGDEPBAR" control::nop "LDGDEPBAR";
-    0x1c2 [1] "R2UR" special::r2ur "R2UR{84.OR} {P81u}{ud}, {A}";
+    0x1c2 [1] "R2UR" special::r2ur "R2UR{84.OR} {P81?}{ud}, {A}";
     0x1c3 [4] "S2UR" special::s2r "S2UR {ud}, {sr}";
     0x1c4 [1] "REDUX" special::redux "REDUX{redux}{73.S32} {ud}, {A}";
 };

@@ -103,6 +103,16 @@ impl Printer<'_> {
                 self.operand('u', 'C');
             }
             "R32" => self.register(32),
+            // A merged pair has C instead of A.
+            "f2fp" if self.word.bit(78) => {
+                self.operand('g', 'S');
+                self.named("C");
+            }
+            "f2fp" => {
+                self.operand('g', 'A');
+                self.out += ", ";
+                self.operand('g', 'S');
+            }
             // How many bits of C are used.
             "i2ip" => {
                 let names: [&str; 4] = match self.bits(76, 3) {
@@ -142,7 +152,7 @@ impl Printer<'_> {
         let (lo, how) = f.split_at(2);
         let lo = lo.parse().unwrap_or(81);
         let n = self.word.bits(lo, 3);
-        let uniform = self.uniform() || how == "u";
+        let uniform = self.uniform();
         match how {
             "" => self.predicate(n, uniform),
             _ if n == 7 => {}

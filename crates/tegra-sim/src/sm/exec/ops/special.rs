@@ -6,7 +6,6 @@ use super::int::put_pred;
 use crate::gpu::time_ns;
 use crate::sm::exec::env::{Env, WarpError};
 use crate::sm::exec::lower::{Lower, Refused};
-use crate::sm::exec::rows::pred;
 use crate::sm::exec::uop::{Flow, Handlers, Uop};
 use crate::sm::exec::warp::{Warp, lanes};
 
@@ -114,13 +113,13 @@ fn to_uniform(w: &mut Warp, _: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
     w.broadcast(u.d, x);
     // The predicate says whether all lanes agreed.
     let same = lanes(exec).all(|l| w.get(u.a, l) == x);
-    w.set_pred(u.pd, u32::MAX, u32::from(same).wrapping_neg());
+    w.set_pred(u.pd, exec, u32::from(same).wrapping_neg());
     Flow::Next
 }
 
 pub(crate) fn r2ur(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     let (d, a) = (l.udst(), l.a());
-    let pd = pred::udst(l.bits(81, 3) as u8);
+    let pd = l.pdst(81);
     Ok(Uop { d, a, pd, mods: l.bit(84).into(), ..l.uop(Handlers::all(to_uniform)) })
 }
 
