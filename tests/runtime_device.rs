@@ -368,6 +368,24 @@ fn closing_gives_everything_back() {
     assert_eq!(kmd.census().unwrap_or_default(), tegra_sim::Census::default());
 }
 
+/// A grid that ends in an hour: closing gives it up, and gives everything back.
+#[test]
+fn closing_does_not_wait_for_ever() {
+    let kmd = common::board(common::default_release());
+    let rm = Arc::new(Rm::new(kmd.clone(), CacheMode::WriteCombine));
+    let device = Device::open(&rm, 0).unwrap();
+    let kernel = load(&device, "vecadd", "nvrtc").kernel("vecadd").unwrap();
+    let buffer = f32s(&device, &[0.0; 4]);
+    let endless = Launch { grid: Dim3::new(i32::MAX as u32, 1, 1), ..line(1024) };
+    let nothing = params::pack(kernel.kernel(), &[&[0; 8], &[0; 8], &[0; 8], &[0; 4]]).unwrap();
+    let fence = device.launch(&kernel, &endless, &nothing).unwrap();
+    device.settle(Duration::from_millis(20));
+    drop((buffer, kernel));
+    assert_eq!(device.wait(fence, Some(Duration::ZERO)).unwrap_err().status, NV_ERR_TIMEOUT);
+    drop((device, rm));
+    assert_eq!(kmd.census().unwrap_or_default(), tegra_sim::Census::default());
+}
+
 #[test]
 fn threads_share_a_device() {
     let board = board();

@@ -20,7 +20,7 @@ use crate::rm::profile::Profile;
 use crate::status::{During, RmError, RmResult, fail};
 use parking_lot::Mutex;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 use tegrarm_abi::rm::classes::{AMPERE_COMPUTE_B, AMPERE_DMA_COPY_B};
 use tegrarm_abi::rm::status::*;
@@ -53,6 +53,8 @@ pub struct Device {
     timeline: Arc<Timeline>,
     watch: Arc<Watch>,
     last: AtomicU64,
+    /// Closing has waited long enough: nothing waits for its work any more.
+    given_up: AtomicBool,
     doorbell: Arc<Doorbell>,
     code: Arc<Heap>,
     session: Arc<Session>,
@@ -90,6 +92,7 @@ impl Device {
             timeline: queue.timeline().clone(),
             watch: queue.watch().clone(),
             last: AtomicU64::new(queue.last()),
+            given_up: AtomicBool::new(false),
             work: Mutex::new(Work { queue, local: FIRST_LOCAL, arena }),
             doorbell,
             code: Heap::new(&session),
@@ -218,6 +221,25 @@ impl Device {
         self.wait(self.fence(), None)
     }
 
+    /// Waits for everything given so far before the device is closed. What takes longer than `deadline` is given up: nothing
+    /// that is dropped waits for it, and it ends with the channel.
+    pub fn settle(&self, deadline: Duration) {
+        if self.given_up.load(Ordering::Relaxed) {
+            return;
+        }
+        if let Err(e) = self.wait(self.fence(), Some(deadline)) {
+            tracing::warn!("closing a device whose work has not finished: {e}");
+            self.given_up.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Waits until the GPU no longer uses what `fence` was the last to use. A fault ends the wait: then it does not.
+    pub fn finish(&self, fence: u64) {
+        if !self.given_up.load(Ordering::Relaxed) {
+            let _ = self.wait(fence, None);
+        }
+    }
+
     /// What stopped the device; `None` while it works.
     ///
     /// # Errors
@@ -310,15 +332,12 @@ pub fn local_memory(session: &Arc<Session>, queue: &mut Queue, local: u32, sms: 
 impl Drop for Device {
     fn drop(&mut self) {
         // Work in flight must not outlive the memory it uses; a stopped channel has none.
-        let arena = self.work.get_mut().arena.va();
-        if let Err(e) = self.wait(self.fence(), Some(CLOSE_DEADLINE)) {
-            tracing::warn!("closing a device whose work has not finished (local memory at {arena:#x}): {e}");
-        }
+        self.settle(CLOSE_DEADLINE);
     }
 }
 
 /// How long closing waits for work in flight.
-const CLOSE_DEADLINE: Duration = Duration::from_secs(10);
+pub const CLOSE_DEADLINE: Duration = Duration::from_secs(10);
 
 impl Buffer {
     /// The device it belongs to.
@@ -382,7 +401,6 @@ impl Buffer {
 
 impl Drop for Buffer {
     fn drop(&mut self) {
-        // The GPU may still use it. A fault ends the wait, and then it does not.
-        let _ = self.device.synchronize();
+        self.device.finish(self.device.fence());
     }
 }

@@ -107,7 +107,7 @@ impl Module {
 
 impl Drop for Module {
     fn drop(&mut self) {
-        let _ = self.device.synchronize();
+        self.device.finish(self.device.fence());
     }
 }
 
@@ -146,8 +146,6 @@ impl KernelRef {
 
 impl Drop for KernelRef {
     fn drop(&mut self) {
-        // The GPU may still read them. A fault ends the wait, and then it does not.
-        let last = self.ready.get_mut().last();
-        let _ = self.module.device.wait(last, None);
+        self.module.device.finish(self.ready.get_mut().last());
     }
 }

@@ -6,7 +6,7 @@ use super::device::tegrarm_device;
 use super::modules::{tegrarm_kernel, tegrarm_module};
 use super::replay::tegrarm_replay;
 use super::slots::{Held, Slots};
-use crate::runtime::device::{Buffer, Device};
+use crate::runtime::device::{Buffer, CLOSE_DEADLINE, Device};
 use crate::runtime::hostobj::HostObject;
 use crate::runtime::module::{KernelRef, Module};
 use crate::runtime::replay::Replay;
@@ -66,6 +66,11 @@ impl Table {
         if u64::from(row.generation) == handle >> 32 { row.entry.as_ref() } else { None }
     }
 
+    fn devices(&self) -> Vec<Arc<Device>> {
+        let entries = self.rows.iter().filter_map(|row| row.entry.as_ref());
+        entries.filter_map(|e| if let Entry::Device(d) = e { Some(d.clone()) } else { None }).collect()
+    }
+
     fn remove(&mut self, doomed: impl Fn(u64, &Entry) -> bool) -> Vec<Entry> {
         let mut gone = Vec::new();
         for (index, row) in (0..).zip(&mut self.rows) {
@@ -113,15 +118,16 @@ pub(in super::super) unsafe fn forget_handles() {
 
 /// Closes every handle.
 pub(in super::super) fn close_all() {
+    let devices = HANDLES.get().read().devices();
+    devices.into_iter().for_each(|device| close_device(&device));
     REPLAYS.close(|_| true);
-    KERNELS.close(|_| true);
     OBJECTS.close(|_| true);
-    drop_in_order(remove(|_, _| true));
 }
 
 /// Closes a device and everything that belongs to it. What keeps something else alive goes before it.
 pub(super) fn close_device(device: &Arc<Device>) {
     REPLAYS.close(|replay| replay.device().is_some_and(|d| Arc::ptr_eq(d, device)));
+    device.settle(CLOSE_DEADLINE);
     KERNELS.close(|of| Arc::ptr_eq(of.kernel.module().device(), device));
     drop_in_order(remove(|_, entry| Arc::ptr_eq(entry.device(), device)));
 }
