@@ -2,7 +2,7 @@
 //! file names and compiled for sm_87. Every bit must be the same; tensor cores, which are another generation's there,
 //! are compared in [`super::tensor`].
 //!
-//! `TEGRARM_SILICON=DIRECTORY` compares another recording, a longer one for example.
+//! `TEGRARM_TEST_SILICON=DIRECTORY` compares another recording, a longer one for example.
 
 use crate::support::{Arg, Gpu, Kernel};
 use std::fmt::Write as _;
@@ -29,7 +29,7 @@ pub struct Recording {
 
 fn file(family: &str, extension: &str) -> Vec<u8> {
     let usual = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/sm/silicon");
-    let given = std::env::var_os("TEGRARM_SILICON").map(PathBuf::from);
+    let given = std::env::var_os("TEGRARM_TEST_SILICON").map(PathBuf::from);
     // Another recording needs code of its own only if it has another number of items.
     let own = given.filter(|d| extension == "rec" || d.join(family).with_extension(extension).exists());
     std::fs::read(own.unwrap_or(usual).join(family).with_extension(extension)).unwrap()

@@ -41,10 +41,10 @@ fn like_silicon(function: Function, step: usize) {
     }
 }
 
-/// `TEGRARM_SILICON_STEP=1` compares all 2^32 inputs of each function, in some minutes.
+/// `TEGRARM_TEST_SILICON_STEP=1` compares all 2^32 inputs of each function, in some minutes.
 #[test]
 fn all_bits_are_silicons() {
-    let step = std::env::var("TEGRARM_SILICON_STEP").map_or(251, |s| s.parse().unwrap());
+    let step = std::env::var("TEGRARM_TEST_SILICON_STEP").map_or(251, |s| s.parse().unwrap());
     for code in 0..10 {
         like_silicon(Function::from_bits(code).unwrap(), step);
     }
