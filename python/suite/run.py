@@ -15,7 +15,6 @@ import re
 import shutil
 import subprocess
 import sys
-import tarfile
 import time
 import xml.etree.ElementTree as ElementTree
 
@@ -56,8 +55,7 @@ def fetch(cache: pathlib.Path, release: str) -> pathlib.Path:
     if not tree.exists():
         pip = [sys.executable, "-m", "pip", "download", "-q", "--disable-pip-version-check", "--no-deps", "--no-build-isolation"]
         subprocess.run([*pip, "--no-binary", "tinygrad", "-d", cache / "sdist", f"tinygrad=={release}"], check=True)
-        with tarfile.open(cache / "sdist" / f"tinygrad-{release}.tar.gz") as archive:
-            archive.extractall(cache, filter="data")
+        subprocess.run(["tar", "-C", cache, "-xzf", cache / "sdist" / f"tinygrad-{release}.tar.gz"], check=True)
     return tree
 
 
