@@ -52,6 +52,13 @@ impl Call<'_> {
         Ok(value)
     }
 
+    /// Reads an array of structures from the caller's memory.
+    pub(super) fn copy_in_array<T: FromBytes + IntoBytes>(&self, addr: u64, count: usize) -> Reply<Vec<T>> {
+        let mut values: Vec<T> = std::iter::repeat_with(T::new_zeroed).take(count).collect();
+        self.process.read(addr, values.as_mut_slice().as_mut_bytes())?;
+        Ok(values)
+    }
+
     /// Writes a secondary buffer whose failure is `EFAULT`.
     pub(super) fn copy_out(&self, addr: u64, bytes: &[u8]) -> Reply {
         if bytes.is_empty() {

@@ -122,6 +122,11 @@ impl Drop for Tsg {
 }
 
 impl Tsg {
+    /// `EFAULT` for a group without a graphics context.
+    pub(super) fn check_context(&self) -> Result<(), Errno> {
+        if self.state.lock().has_context { Ok(()) } else { Err(Errno::EFAULT) }
+    }
+
     /// A new group. `ENOMEM` when all ids are taken.
     pub(super) fn create(call: &Call<'_>) -> Result<Arc<Tsg>, Errno> {
         let kernel = call.kernel;

@@ -70,8 +70,7 @@ impl Fence {
     fn info(&self) -> sync_fence_info {
         let passed = self.pending().is_none();
         let mut info = sync_fence_info::new_zeroed();
-        info.obj_name[..TIMELINE.len()].copy_from_slice(TIMELINE.as_bytes());
-        info.driver_name[..DRIVER.len()].copy_from_slice(DRIVER.as_bytes());
+        (info.obj_name, info.driver_name) = (terminated(TIMELINE.as_bytes()), terminated(DRIVER.as_bytes()));
         info.status = i32::from(passed);
         info.timestamp_ns = self.passed_at.get().copied().unwrap_or(0);
         info

@@ -96,17 +96,12 @@ pub(super) fn suspend_resume_contexts(
     Ok(())
 }
 
-/// `EFAULT` for a group without a graphics context.
-fn check_context(tsg: &Tsg) -> Result<(), Errno> {
-    if tsg.state.lock().has_context { Ok(()) } else { Err(Errno::EFAULT) }
-}
-
 /// Whether the SMs' counters are switched with the context; without a channel, of all contexts, where the chip can.
 pub(super) fn smpc_mode(call: &Call<'_>, session: &Arc<Debugger>, _: &mut nvgpu_dbg_gpu_smpc_ctxsw_mode_args) -> Reply {
     if session.channel().is_none() {
         return if call.kernel.chip.counts_all_sms() { Ok(()) } else { Err(Errno::EINVAL.into()) };
     }
-    Ok(check_context(&*session.tsg()?)?)
+    Ok(session.tsg()?.check_context()?)
 }
 
 /// Whether the machine's counters are switched with the context. Power gating has to be off.
@@ -119,7 +114,7 @@ pub(super) fn hwpm_mode(
     if call.kernel.profiling.ungated.load(Ordering::Relaxed) == 0 {
         return Err(Errno::ENOSYS.into());
     }
-    check_context(&*session.tsg()?)?;
+    session.tsg()?.check_context()?;
     match args.mode {
         NVGPU_DBG_GPU_HWPM_CTXSW_MODE_NO_CTXSW
         | NVGPU_DBG_GPU_HWPM_CTXSW_MODE_CTXSW

@@ -6,16 +6,16 @@ use crate::kernel::space::{AddressSpace, Mapped};
 use std::sync::Arc;
 use tegrarm_abi::nvgpu::debugger::*;
 use tegrarm_kmd::Errno;
-use zerocopy::{FromBytes, IntoBytes};
+use zerocopy::IntoBytes;
 
 /// The largest piece of memory `kmalloc` gives.
 const KMALLOC_MAX: usize = 4 << 20;
 /// Bytes that ACCESS_FB_MEMORY copies at a time.
 const FB_FRAGMENT: u64 = 4096;
 
-/// Bytes of an array of the kernel's: `ENOMEM` for more than it can have in one piece.
-fn array(count: u32, each: usize) -> Result<usize, Errno> {
-    (count as usize).checked_mul(each).filter(|len| *len <= KMALLOC_MAX).ok_or(Errno::ENOMEM)
+/// `ENOMEM` for an array of which the kernel cannot have so many in one piece.
+fn check_array<T>(count: u32) -> Result<(), Errno> {
+    if count as usize > KMALLOC_MAX / size_of::<T>() { Err(Errno::ENOMEM) } else { Ok(()) }
 }
 
 /// The address space of the session's channel. A board's kernel crashes when it has none.
@@ -42,7 +42,7 @@ pub(super) fn get_mappings(
     if room > 0 && args.ops_buffer == 0 {
         return Err(Errno::EINVAL.into());
     }
-    array(args.count, size_of::<nvgpu_dbg_gpu_get_mappings_entry>())?;
+    check_array::<nvgpu_dbg_gpu_get_mappings_entry>(args.count)?;
     let entries = list(&space(session)?.mapped(), args.va_lo, args.va_hi, room);
     args.count = entries.len() as u32;
     // Set as soon as the room is used up, whether anything follows or not.
@@ -88,11 +88,10 @@ pub(super) fn access_gpu_va(
     if args.count == 0 {
         return Err(Errno::EINVAL.into());
     }
-    const SIZE: usize = size_of::<nvgpu_dbg_gpu_va_access_entry>();
-    let mut bytes = vec![0; array(args.count, SIZE)?];
-    call.copy_in(args.ops_buf, &mut bytes)?;
+    check_array::<nvgpu_dbg_gpu_va_access_entry>(args.count)?;
+    let ops: Vec<nvgpu_dbg_gpu_va_access_entry> = call.copy_in_array(args.ops_buf, args.count as usize)?;
     let space = space(session)?;
-    for op in bytes.chunks_exact(SIZE).filter_map(|b| nvgpu_dbg_gpu_va_access_entry::read_from_bytes(b).ok()) {
+    for op in ops {
         if op.size == 0 || op.gpu_va & 3 != 0 {
             return Err(Errno::EINVAL.into());
         }

@@ -22,7 +22,7 @@ use tegrarm_abi::nvgpu::debugger::*;
 use tegrarm_abi::nvgpu::r35::NVGPU_DBG_GPU_IOCTL_LAST_R35;
 use tegrarm_abi::nvgpu::tsg::nvgpu_timeslice_args;
 use tegrarm_kmd::Errno;
-use zerocopy::{FromBytes, IntoBytes};
+use zerocopy::IntoBytes;
 
 pub(super) static TABLE: Table<Debugger> = Table {
     magic: NVGPU_DBG_GPU_IOCTL_MAGIC as u8,
@@ -107,19 +107,15 @@ fn reg_ops(call: &Call<'_>, session: &Arc<Debugger>, args: &mut nvgpu_dbg_gpu_ex
     let tsg = channel.map(|channel| channel.state.lock().tsg.clone().ok_or(Errno::EINVAL)).transpose()?;
     // What the driver copies at a time.
     const FRAGMENT: usize = 128;
-    const SIZE: usize = size_of::<nvgpu_dbg_gpu_reg_op>();
     let (mut at, mut left) = (args.ops, args.num_ops as usize);
     while left > 0 {
-        let mut bytes = vec![0; left.min(FRAGMENT) * SIZE];
-        call.copy_in(at, &mut bytes)?;
-        let mut ops: Vec<_> =
-            bytes.chunks_exact(SIZE).filter_map(|b| nvgpu_dbg_gpu_reg_op::read_from_bytes(b).ok()).collect();
+        let mut ops: Vec<nvgpu_dbg_gpu_reg_op> = call.copy_in_array(at, left.min(FRAGMENT))?;
         let direct = context::exec(call, tsg.as_ref(), &mut ops)?;
         if at == args.ops {
             args.gr_ctx_resident = direct;
         }
         call.copy_out(at, ops.as_bytes())?;
-        at = at.wrapping_add(bytes.len() as u64);
+        at = at.wrapping_add(size_of_val(&ops[..]) as u64);
         left -= ops.len();
     }
     Ok(())

@@ -38,10 +38,8 @@ pub(super) fn fd_for_range(call: &Call<'_>, file: &Arc<NvmapFile>, args: &mut nv
     if args.num_handles > MAX_HANDLES {
         return Err(Errno::ENOMEM.into());
     }
-    let mut bytes = vec![0; args.num_handles as usize * 4];
-    call.copy_in(args.handles, &mut bytes)?;
-    let ids = bytes.chunks_exact(4).map(|id| u32::from_le_bytes([id[0], id[1], id[2], id[3]]));
-    let handles: Option<Vec<_>> = ids.map(|id| call.handle(file, id)).collect();
+    let ids: Vec<u32> = call.copy_in_array(args.handles, args.num_handles as usize)?;
+    let handles: Option<Vec<_>> = ids.into_iter().map(|id| call.handle(file, id)).collect();
     let handles = handles.ok_or(Errno::EINVAL)?;
     let total: u64 = handles.iter().map(|handle| handle.buffer.size).sum();
     if args.offset.checked_add(args.size).is_none_or(|end| end > total) {

@@ -21,7 +21,7 @@ use std::sync::{Arc, Weak};
 use tegrarm_abi::nvgpu::profiler::*;
 use tegrarm_abi::nvgpu::r35::NVGPU_PROFILER_IOCTL_FREE_PMA_STREAM_R35;
 use tegrarm_kmd::Errno;
-use zerocopy::{FromBytes, IntoBytes};
+use zerocopy::IntoBytes;
 
 pub(super) static TABLE: Table<Profiler> = Table {
     magic: NVGPU_PROFILER_IOCTL_MAGIC as u8,
@@ -159,20 +159,17 @@ fn exec_reg_ops(call: &Call<'_>, prof: &Arc<Profiler>, args: &mut nvgpu_profiler
     let mut at = args.ops;
     let mut left = args.count as usize;
     while left > 0 {
-        let mut bytes = vec![0; left.min(FRAGMENT) * size_of::<nvgpu_profiler_reg_op>()];
-        call.copy_in(at, &mut bytes)?;
-        for op in bytes.chunks_exact_mut(size_of::<nvgpu_profiler_reg_op>()) {
-            let Ok(mut value) = nvgpu_profiler_reg_op::read_from_bytes(op) else { continue };
-            tracing::warn!("register {:#x} is no counter of this machine", value.offset);
-            value.status = registers::Status::INVALID_OFFSET.op(value.op).0;
-            op.copy_from_slice(value.as_bytes());
+        let mut ops: Vec<nvgpu_profiler_reg_op> = call.copy_in_array(at, left.min(FRAGMENT))?;
+        for op in &mut ops {
+            tracing::warn!("register {:#x} is no counter of this machine", op.offset);
+            op.status = registers::Status::INVALID_OFFSET.op(op.op).0;
         }
         if !go_on {
             return Err(Errno::EINVAL.into());
         }
-        call.copy_out(at, &bytes)?;
-        at = at.wrapping_add(bytes.len() as u64);
-        left -= left.min(FRAGMENT);
+        call.copy_out(at, ops.as_bytes())?;
+        at = at.wrapping_add(size_of_val(&ops[..]) as u64);
+        left -= ops.len();
     }
     Ok(())
 }

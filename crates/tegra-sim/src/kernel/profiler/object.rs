@@ -80,8 +80,7 @@ impl State {
     /// The group whose context a resource is switched with. `EINVAL` when it has ended, `EFAULT` when it has no
     /// graphics context.
     fn check_context(&self) -> Result<(), Errno> {
-        let tsg = self.tsg.as_ref().and_then(Weak::upgrade).ok_or(Errno::EINVAL)?;
-        if tsg.state.lock().has_context { Ok(()) } else { Err(Errno::EFAULT) }
+        self.tsg.as_ref().and_then(Weak::upgrade).ok_or(Errno::EINVAL)?.check_context()
     }
 
     /// The group leaves; what was bound is not any more.

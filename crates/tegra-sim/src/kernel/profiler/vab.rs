@@ -5,7 +5,6 @@ use crate::kernel::dispatch::{Call, Reply};
 use std::sync::Arc;
 use tegrarm_abi::nvgpu::profiler::*;
 use tegrarm_kmd::Errno;
-use zerocopy::FromBytes;
 
 /// Ranges the unit can watch.
 const CHECKERS: u32 = 8;
@@ -22,14 +21,12 @@ pub(super) fn reserve(call: &Call<'_>, _: &Arc<Profiler>, args: &mut nvgpu_profi
         return Err(Errno::EINVAL.into());
     }
     // More than the unit has are refused, after they were read.
-    const SIZE: usize = size_of::<nvgpu_profiler_vab_range_checker>();
-    let mut bytes = vec![0; args.num_range_checkers.min(CHECKERS) as usize * SIZE];
-    call.copy_in(args.range_checkers_ptr, &mut bytes)?;
-    let fine =
-        |c: &[u8]| nvgpu_profiler_vab_range_checker::read_from_bytes(c).is_ok_and(|c| c.granularity_shift < MIN_SHIFT);
+    let checkers: Vec<nvgpu_profiler_vab_range_checker> =
+        call.copy_in_array(args.range_checkers_ptr, args.num_range_checkers.min(CHECKERS) as usize)?;
+    let too_fine = checkers.iter().any(|c| c.granularity_shift < MIN_SHIFT);
     let modes = [NVGPU_PROFILER_VAB_RANGE_CHECKER_MODE_ACCESS, NVGPU_PROFILER_VAB_RANGE_CHECKER_MODE_DIRTY];
     let unknown_mode = !modes.contains(&u32::from(args.vab_mode));
-    if args.num_range_checkers > CHECKERS || bytes.chunks_exact(SIZE).any(fine) || unknown_mode {
+    if args.num_range_checkers > CHECKERS || too_fine || unknown_mode {
         return Err(Errno::EINVAL.into());
     }
     tracing::error!("VAB_RESERVE is not simulated: nobody notes which physical pages are touched");
