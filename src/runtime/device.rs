@@ -336,7 +336,7 @@ impl Drop for Device {
     }
 }
 
-/// How long closing waits for work in flight.
+/// How long closing a device, or ending a replay, waits for work in flight.
 pub const CLOSE_DEADLINE: Duration = Duration::from_secs(10);
 
 impl Buffer {

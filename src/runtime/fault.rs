@@ -98,6 +98,12 @@ fn warp_error(esr: u32) -> &'static str {
 const SPINS: u32 = 2000;
 const FIRST_SLEEP: Duration = Duration::from_micros(20);
 const LONGEST_SLEEP: Duration = Duration::from_millis(1);
+/// Whether an error notifier's status word says that its channel was stopped.
+#[inline]
+pub fn says_stopped(status: &Place) -> bool {
+    status.read_u32() >> 16 == WRITTEN
+}
+
 /// The notifier's status word is written last, to this.
 const WRITTEN: u32 = 0xffff;
 const SMS: u32 = 100;
@@ -129,7 +135,7 @@ impl Watch {
     /// Whether the channel was stopped; costs one read of memory.
     #[inline]
     pub fn is_stopped(&self) -> bool {
-        self.status.read_u32() >> 16 == WRITTEN
+        says_stopped(&self.status)
     }
 
     /// The word whose high half says so.

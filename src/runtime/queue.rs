@@ -237,11 +237,9 @@ impl Queue {
     /// Entry, pointer, doorbell: the next submission. Returns its fence.
     #[inline(always)]
     fn give(&mut self, entry: u64) -> u64 {
-        self.ring.put_entry(self.put.into(), entry);
-        self.put = (self.put + 1) % ENTRIES;
-        // The GPU may be reading the pointer already, for an earlier doorbell: the entry comes first.
-        tegrarm_kmd::DeviceMem::barrier();
-        self.gp_put.write(Width::W4, 0, self.put.into());
+        let at = self.put;
+        self.put = (at + 1) % ENTRIES;
+        announce(&self.ring, at.into(), entry, &self.gp_put, self.put.into());
         self.doorbell.ring(self.token);
         self.last += 1;
         self.last
@@ -252,6 +250,15 @@ impl Queue {
 #[inline]
 pub fn entry(at: u64, words: u64) -> u64 {
     at | words << 42 | 1 << 41
+}
+
+/// Writes entry `at` of a ring, then the pointer to the next one. The doorbell is the caller's.
+#[inline(always)]
+pub fn announce(ring: &Place, at: u64, entry: u64, gp_put: &Place, next: u64) {
+    ring.put_entry(at, entry);
+    // The GPU may be reading the pointer already, for an earlier doorbell: the entry comes first.
+    tegrarm_kmd::DeviceMem::barrier();
+    gp_put.write(Width::W4, 0, next);
 }
 
 /// How long a submission waits for room: longer than any work that is not stuck.

@@ -2,6 +2,8 @@
 
 The words of an item: four of A, two of B, four of a 32-bit C, two of a 16-bit C. Doubles use pairs.
 """
+import itertools
+
 # ruff: noqa: D103 - a function yields the forms that its name says.
 A, B, C, HALF_C = range(0, 4), range(4, 6), range(6, 10), range(10, 12)
 
@@ -29,22 +31,13 @@ def tf32():
     yield mma("m16n8k4", "f32.tf32.tf32.f32", 2, 1, C)
 
 
-def integers():
-    for x in ("s8", "u8"):
-        for y in ("s8", "u8"):
-            for end in ("", "satfinite."):
-                yield mma("m8n8k16", f"{end}s32.{x}.{y}.s32", 1, 1, C[:2])
-                yield mma("m16n8k16", f"{end}s32.{x}.{y}.s32", 2, 1, C)
-                yield mma("m16n8k32", f"{end}s32.{x}.{y}.s32", 4, 2, C)
-
-
-def nibbles():
-    for x in ("s4", "u4"):
-        for y in ("s4", "u4"):
-            for end in ("", "satfinite."):
-                yield mma("m8n8k32", f"{end}s32.{x}.{y}.s32", 1, 1, C[:2])
-                yield mma("m16n8k32", f"{end}s32.{x}.{y}.s32", 2, 1, C)
-                yield mma("m16n8k64", f"{end}s32.{x}.{y}.s32", 4, 2, C)
+def integers(bits):
+    depth = 128 // bits
+    for x, y, end in itertools.product((f"s{bits}", f"u{bits}"), (f"s{bits}", f"u{bits}"), ("", "satfinite.")):
+        kind = f"{end}s32.{x}.{y}.s32"
+        yield mma(f"m8n8k{depth}", kind, 1, 1, C[:2])
+        yield mma(f"m16n8k{depth}", kind, 2, 1, C)
+        yield mma(f"m16n8k{2 * depth}", kind, 4, 2, C)
 
 
 def doubles():
@@ -139,7 +132,7 @@ FAMILIES = {
     "matrix_brain": ("tile_bf16", 1024, list(halves("bf16"))),
     "matrix_tf32": ("tile_tf32", 1024, list(tf32())),
     "matrix_double": ("tile_f64", 512, list(doubles())),
-    "matrix_bytes": ("tile_bits", 384, list(integers())),
-    "matrix_nibbles": ("tile_bits", 384, list(nibbles())),
+    "matrix_bytes": ("tile_bits", 384, list(integers(8))),
+    "matrix_nibbles": ("tile_bits", 384, list(integers(4))),
     "matrix_moves": ("tile_bits", 192, list(moves())),
 }

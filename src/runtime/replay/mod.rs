@@ -13,7 +13,7 @@ mod steps;
 pub use place::{Place, Width};
 pub use steps::{Channel, Copy, Counter, Patch, Source, Step, Value};
 
-use super::device::Device;
+use super::device::{CLOSE_DEADLINE, Device};
 use crate::status::{RmResult, fail};
 use pace::{Pace, Wait};
 use record::Own;
@@ -24,8 +24,6 @@ use tegrarm_abi::rm::status::*;
 
 /// How long a wait spins before it sleeps.
 const SPIN: Duration = Duration::from_micros(20);
-/// How long the end of a replay waits for its last run.
-const CLOSE_DEADLINE: Duration = Duration::from_secs(10);
 
 /// A recording, and the state of its runs.
 pub struct Replay {

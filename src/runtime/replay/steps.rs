@@ -1,7 +1,8 @@
 //! What a replay does in each run.
 
 use super::place::{Place, Width};
-use crate::runtime::queue::entry;
+use crate::runtime::fault::says_stopped;
+use crate::runtime::queue::{announce, entry};
 use crate::status::{RmResult, fail};
 use tegrarm_abi::rm::status::*;
 use tegrarm_kmd::DeviceMem;
@@ -166,10 +167,7 @@ impl Channel {
     #[inline]
     pub fn push(&mut self, entry: u64) {
         let (put, last) = (self.put.get(), u64::from(self.entries - 1));
-        self.ring.put_entry(put & last, entry);
-        // The GPU may be reading the pointer already, for an earlier doorbell: the entry comes first.
-        DeviceMem::barrier();
-        self.gp_put.write(Width::W4, 0, (put + 1) & last);
+        announce(&self.ring, put & last, entry, &self.gp_put, (put + 1) & last);
         DeviceMem::barrier();
         self.doorbell.write(Width::W4, 0, self.token.into());
         self.put.set(put + 1);
@@ -178,7 +176,7 @@ impl Channel {
     /// The error notifier's status word says that the channel was stopped.
     #[inline]
     pub fn is_stopped(&self) -> bool {
-        self.status.as_ref().is_some_and(|status| status.read_u32() >> 16 == 0xffff)
+        self.status.as_ref().is_some_and(says_stopped)
     }
 }
 
