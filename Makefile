@@ -136,7 +136,7 @@ ARM_SKIP := $(addprefix --skip ,a_panic_is_a_status a_program_that refused_escap
 	own_pages_are_exchanged other_pages_are_pinned thousands_of_live_buffers an_ioctl_on_something_else errors_are_mmaps_own)
 test-aarch64: arm-build venv test-aarch64-wheel ## the root crate's and the simulator's Rust tests, the C tests and the wheel, under qemu-user
 	$(CARGO) test --locked --target $(ARM) -p tegrarm -p tegrarm-kmd -- $(ARM_SKIP)
-	$(CARGO) test --locked --target $(ARM) -p tegra-sim --lib --test 'kernel_*' --test gpu_front_end --test sm -- $(ARM_SKIP)
+	$(CARGO) test --locked --target $(ARM) -p sm87 -p tegra-mm -p tegra-hw -p tegra-gpu -p tegra-kernel -p tegra-sim --lib --test 'kernel_*' --test front_end --test sm -- $(ARM_SKIP)
 	$(MAKE) --no-print-directory -C ctests $(ARM_CTEST) plain examples
 
 # The demo from the AArch64 wheel, installed by an AArch64 Python: Debian's, unpacked into the cache and run by qemu.

@@ -210,5 +210,5 @@ fn is_open(fd: RawFd) -> bool {
 }
 
 fn is_ours(kmd: &SimKmd, fd: RawFd) -> bool {
-    kmd.kernel().node(&tegra_sim::process::InProcess::new(), fd).is_some_and(|n| n != Node::Dmabuf || fd.as_raw_fd() > 2)
+    kmd.kernel().node(&tegra_kernel::process::InProcess::new(), fd).is_some_and(|n| n != Node::Dmabuf || fd.as_raw_fd() > 2)
 }

@@ -6,7 +6,7 @@ use tegrarm_fuzz::{Rig, words};
 
 fuzz_target!(|bytes: &[u8]| {
     let words = words(&bytes[..bytes.len().min(16 << 10)]);
-    let _ = tegra_sim::decode::text(tegra_sim::decode::Kind::Pushbuffer, bytes);
+    let _ = tegra_sim::listing::text(tegra_sim::listing::Kind::Pushbuffer, bytes);
     if words.is_empty() {
         return;
     }

@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use tegra_sim::decode::{Kind, text};
+use tegra_sim::listing::{Kind, text};
 use tegrarm_abi::methods::compute::*;
 use tegrarm_fuzz::harness::methods;
 use tegrarm_fuzz::one_warp::{EXIT, descriptor};

@@ -4,8 +4,8 @@
 
 use libfuzzer_sys::fuzz_target;
 use std::sync::Arc;
-use tegra_sim::mm::{Backing, Extent, PageTable};
-use tegra_sim::sm::{ConstantBank, Launch, Limits, disassemble, run};
+use tegra_mm::{Backing, Extent, PageTable};
+use sm87::{ConstantBank, Launch, Limits, disassemble, run};
 use tegrarm_fuzz::{BUDGET, Input};
 
 const CODE: u64 = 0x4_0000_0000;
@@ -53,6 +53,7 @@ fuzz_target!(|bytes: &[u8]| {
         disabled_sms: 0,
         sequential: false,
         veid: 1,
+        clock: || 0,
         limits: Limits { budget: BUDGET, threads: 1, ..Limits::default() },
     };
     let _ = run(&launch);

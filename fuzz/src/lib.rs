@@ -1,13 +1,13 @@
 //! What the fuzz targets share: a GPU in step mode with a channel, and inputs read piece by piece.
 
 /// The harness of the simulator's own front-end tests.
-#[path = "../../crates/tegra-sim/tests/gpu_front_end/harness.rs"]
+#[path = "../../crates/tegra-gpu/tests/front_end/harness.rs"]
 pub mod harness;
-#[path = "../../crates/tegra-sim/tests/gpu_front_end/one_warp.rs"]
+#[path = "../../crates/tegra-gpu/tests/front_end/one_warp.rs"]
 pub mod one_warp;
 
 use harness::{Buffer, Lane, Machine};
-use tegra_sim::gpu::GpuConfig;
+use tegra_gpu::GpuConfig;
 
 /// Turns of a run: an endless pushbuffer is cut off here.
 const STEPS: usize = 300;

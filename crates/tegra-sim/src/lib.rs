@@ -1,32 +1,25 @@
-//! The virtual Orin: a software nvgpu + nvmap kernel and a ga10b GPU.
+//! The virtual Orin: a software nvgpu and nvmap kernel and a ga10b GPU, put together.
 //!
-//! It answers the ioctls a Jetson answers ([`kernel`]), keeps GPU page tables ([`mm`]), consumes GPFIFO rings
-//! and pushbuffers when a doorbell rings ([`gpu`]), and executes sm_87 machine code ([`sm`]). It never imports
-//! the library it is used to test; all they share are the numbers of `tegrarm-abi` and the trait
-//! `tegrarm_kmd::Kmd`.
+//! It answers the ioctls that a Jetson answers (`tegra-kernel`), keeps GPU page tables (`tegra-mm`), consumes GPFIFO rings and
+//! pushbuffers when a doorbell rings (`tegra-gpu`), and executes sm_87 machine code (`sm87`). It never imports the library
+//! that it is used to test: all that the two share are the numbers of `tegrarm-abi` and the trait `tegrarm_kmd::Kmd`.
 //!
 //! ```text
-//!   SimKmd (in process)        supervisor (out of process)    
-//!        └────────┬─────────────────────┘      both reach callers through `process::Process`
-//!              kernel   nodes, objects, errno rules            facts: nvgpu-rules
-//!                │ hw   what the kernel programs into the GPU
-//!               gpu     doorbell, GPFIFO, host, copy, compute  facts: gpu-frontend
-//!                │
-//!               sm      decode and execute machine code        facts: sass-*
-//!                │
-//!               mm      backing memory, page tables, VA picker
+//!   SimKmd (in process)      supervisor (out of process)
+//!         └─────────┬─────────────────┘        both reach callers through `tegra_kernel::process::Process`
+//!                   │
+//!      tegra-kernel │ nodes, objects, errno rules ─┐
+//!                   │                              ├─ tegra-hw   what the kernel programs into the GPU
+//!         tegra-gpu │ doorbell, ring, methods ─────┘
+//!              │
+//!            sm87     decodes and executes machine code
+//!              │
+//!          tegra-mm   backing memory, page tables, address picker
 //! ```
 
-mod config;
-pub mod decode;
-pub mod gpu;
-pub mod kernel;
-pub mod mm;
-pub mod process;
-mod sim_kmd;
-pub mod sm;
+mod board;
+pub mod listing;
 pub mod supervisor;
 
-pub use config::{Chip, ConfigError, L4t, SimConfig};
-pub use kernel::{Census, Kernel};
-pub use sim_kmd::{SimKmd, boot};
+pub use board::{SimKmd, boot};
+pub use tegra_kernel::{Census, Chip, ConfigError, Kernel, L4t, SimConfig};

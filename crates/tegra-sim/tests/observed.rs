@@ -2,7 +2,7 @@
 //! rows. Two rows cannot be: times, and the freeze of a board (K1). `msync` of a dmabuf is in `supervisor.rs`.
 
 mod kernel_support;
-#[path = "gpu_front_end/one_warp.rs"]
+#[path = "../../tegra-gpu/tests/front_end/one_warp.rs"]
 mod one_warp;
 
 use kernel_support::*;

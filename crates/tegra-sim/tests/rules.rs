@@ -22,12 +22,12 @@ fn rows(text: &str, head: &str) -> Vec<Vec<String>> {
 
 /// Names of the tests in the files whose names begin with one of `prefixes`.
 fn tests(prefixes: &[&str]) -> BTreeSet<String> {
-    tests_in("", prefixes)
+    tests_in("tests", prefixes)
 }
 
 /// The same in a directory below.
 fn tests_in(directory: &str, prefixes: &[&str]) -> BTreeSet<String> {
-    let files = fs::read_dir(here("tests").join(directory)).unwrap().map(|e| e.unwrap().path());
+    let files = fs::read_dir(here(directory)).unwrap().map(|e| e.unwrap().path());
     let named = |p: &Path| prefixes.iter().any(|prefix| p.file_name().unwrap().to_str().unwrap().starts_with(prefix));
     let sources = files.filter(|p| p.is_file() && named(p)).map(|p| fs::read_to_string(p).unwrap());
     let names = |source: String| {
@@ -73,7 +73,10 @@ fn numbers(text: &str, head: &str) -> BTreeSet<String> {
 fn every_section_has_a_test_and_every_test_a_section() {
     let sections = numbers(&documentation(), "| section |");
     assert!(sections.len() > 35, "{sections:?}");
-    let tests = ["gpu_front_end", "sm"].into_iter().flat_map(|directory| tests_in(directory, &[""])).collect();
+    let tests = ["../tegra-gpu/tests/front_end", "../sm87/tests/sm"]
+        .into_iter()
+        .flat_map(|directory| tests_in(directory, &[""]))
+        .collect();
     hold_together("section_", &sections, &tests, &[]);
 }
 
@@ -128,7 +131,7 @@ fn sources(directory: &Path) -> String {
 /// Every row of the kernel's tables of ioctls is called by a test.
 #[test]
 fn every_ioctl_has_a_test() {
-    let kernel = sources(&here("src/kernel"));
+    let kernel = sources(&here("../tegra-kernel/src"));
     let row = |line: &str| {
         let mut words = line.split_whitespace();
         let since = words.next()?;

@@ -1,6 +1,6 @@
 //! `tegrarm-sim run --trace`, `replay`, `decode`: what people see.
 
-#[path = "gpu_front_end/one_warp.rs"]
+#[path = "../../tegra-gpu/tests/front_end/one_warp.rs"]
 mod one_warp;
 
 use one_warp::{EXIT, descriptor};

@@ -5,7 +5,7 @@ usage: silicon record DIRECTORY [FAMILY...] [--items N]   on a machine with a GP
        silicon record DIRECTORY mufu                      likewise: hashes of all results of MUFU, mufu.hash
        silicon compile PTXAS DIRECTORY [FAMILY...]            anywhere: the same PTX as sm_87 code, .hex files
 
-DIRECTORY is crates/tegra-sim/tests/sm/silicon. Recording needs a GPU of compute capability 8.6 or later and its driver,
+DIRECTORY is crates/sm87/tests/sm/silicon. Recording needs a GPU of compute capability 8.6 or later and its driver,
 nothing else. PTXAS is a program that the PyPI packages nvidia-cuda-nvcc-cu12 and triton carry.
 
 mufu.hash is a line that names the GPU, an empty line, and for each function 4096 words of 64 bits: the hashes that
@@ -29,7 +29,7 @@ import matrices
 import ptx
 from gpu import Gpu
 
-sys.path.insert(0, str(Path(__file__).parents[3] / "crates/tegra-sim/tests/sm"))
+sys.path.insert(0, str(Path(__file__).parents[3] / "crates/sm87/tests/sm"))
 from compile import kernels  # noqa: E402
 
 FAMILIES = forms.FAMILIES | matrices.FAMILIES

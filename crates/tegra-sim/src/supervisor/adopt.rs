@@ -9,9 +9,9 @@ use super::Supervisor;
 use super::sys;
 use super::target::Target;
 use super::tree::Entry;
-use crate::mm::memfd;
-use crate::process::{FileId, Process};
 use std::os::fd::{AsFd, OwnedFd, RawFd};
+use tegra_kernel::process::{FileId, Process};
+use tegra_mm::memfd;
 use tegrarm_kmd::Errno;
 
 /// A placeholder that was used, and the node's file that stands for it now.

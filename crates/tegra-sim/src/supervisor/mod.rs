@@ -16,13 +16,13 @@ mod view;
 
 pub use run::{Exit, Options, run};
 
-use crate::kernel::Kernel;
 use adopt::Adopted;
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use tegra_kernel::Kernel;
 use tegrarm_abi::nvgpu::ctrl::{NVGPU_GPU_IOCTL_ALLOC_AS, NVGPU_GPU_IOCTL_OPEN_CHANNEL, NVGPU_GPU_IOCTL_OPEN_TSG};
 use tegrarm_kmd::{Errno, Node};
 use tree::Tree;

@@ -4,9 +4,9 @@
 //! whose outcome depends on it (a new object, a process's end) the descriptor tables of all descendants are
 //! read, and files that nobody holds any more end.
 
-use crate::process::FileId;
 use std::collections::HashSet;
 use std::os::unix::fs::MetadataExt;
+use tegra_kernel::process::FileId;
 
 /// Every process below `pid`, itself not included. Orphans count: the supervisor is their subreaper.
 pub fn descendants(pid: i32) -> Vec<i32> {
@@ -45,7 +45,7 @@ mod tests {
 
     #[test]
     fn a_child_and_its_files_are_found() {
-        let file = crate::mm::memfd::create("held-by-a-child", 0).unwrap();
+        let file = tegra_mm::memfd::create("held-by-a-child", 0).unwrap();
         let id = FileId::of(&file).unwrap();
         let mut child = std::process::Command::new("sleep").arg("60").stdin(file).spawn().unwrap();
         let me = std::process::id() as i32;

@@ -3,7 +3,6 @@
 use super::sys::{self, Notification};
 use super::view::View;
 use super::{Observer, Supervisor, calls};
-use crate::kernel::Kernel;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{SigSet, Signal, kill};
 use nix::sys::signalfd::SignalFd;
@@ -13,6 +12,7 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::process::Command;
 use std::sync::Arc;
+use tegra_kernel::Kernel;
 use tegrarm_kmd::Errno;
 
 /// How the program ended.

@@ -305,7 +305,7 @@ pub fn same_open_file(a: BorrowedFd<'_>, b: BorrowedFd<'_>) -> bool {
 /// The errno of the system calls.
 pub fn memfd_with(name: &str, text: &str) -> Result<OwnedFd, Errno> {
     use std::os::unix::fs::FileExt;
-    let file = std::fs::File::from(crate::mm::memfd::create(name, 0)?);
+    let file = std::fs::File::from(tegra_mm::memfd::create(name, 0)?);
     file.write_all_at(text.as_bytes(), 0).map_err(|_| Errno::ENOMEM)?;
     Ok(file.into())
 }

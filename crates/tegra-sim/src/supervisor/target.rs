@@ -2,8 +2,6 @@
 
 use super::sys;
 use super::view::PLACEHOLDER;
-use crate::mm::Backing;
-use crate::process::{FileId, Process, Vma};
 use nix::sys::uio::{RemoteIoVec, process_vm_readv, process_vm_writev};
 use nix::unistd::Pid;
 use parking_lot::Mutex;
@@ -11,8 +9,9 @@ use std::io::{BufRead, BufReader, IoSlice, IoSliceMut};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::sync::OnceLock;
-
-use tegrarm_kmd::{Errno, Mapping, Placement, Prot};
+use tegra_kernel::process::{FileId, Process, Vma};
+use tegra_mm::Backing;
+use tegrarm_kmd::Errno;
 
 /// One trapped call's process: its memory, its descriptors. Valid while the call waits.
 #[derive(Debug)]
@@ -184,8 +183,7 @@ impl Process for Target<'_> {
             Errno::EINVAL
         })?;
         let at = vma.offset + (addr - vma.start);
-        let map = Mapping::new(file.as_fd(), Placement::Anywhere, len as usize, Prot::ReadWrite, at)?;
-        Backing::alias(map).ok_or(Errno::EINVAL)
+        Backing::from_shared(&file, at, len as usize)
     }
 
     fn may_reschedule(&self) -> bool {

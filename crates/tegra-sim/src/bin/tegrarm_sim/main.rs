@@ -9,7 +9,7 @@ use std::io::BufReader;
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 use std::sync::Arc;
-use tegra_sim::decode::{self, Kind};
+use tegra_sim::listing::{self, Kind};
 use tegra_sim::supervisor::{self, Exit, Observer, Options};
 use tegra_sim::{Chip, L4t, SimConfig, SimKmd, boot};
 use tegrarm_kmd::Errno;
@@ -164,7 +164,7 @@ fn replay(replay: &Replay) -> Result<ExitCode, Box<dyn Error>> {
 fn print(decode: &Decode) -> Result<ExitCode, Box<dyn Error>> {
     let bytes = std::fs::read(&decode.file)?;
     let kind = decode.kind.unwrap_or_else(|| Kind::guess(&bytes));
-    print!("{}", decode::text(kind, &bytes)?);
+    print!("{}", listing::text(kind, &bytes)?);
     Ok(ExitCode::SUCCESS)
 }
 

@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use tegra_sim::gpu::{Event, Gpu, time_ns};
+use tegra_gpu::{Event, Gpu, time_ns};
 use tegra_sim::supervisor::{Answered, Observer};
 use tegrarm_kmd::decode;
 

@@ -1,0 +1,271 @@
+//! A CTA: its warps take turns until all have exited.
+#![allow(unsafe_code)]
+
+use super::consts::Banks;
+use super::env::Env;
+use super::interp::{self, Stop};
+use super::rows::{self, Row, rows_per_warp};
+use super::warp::{Wait, Warp};
+use crate::SmFault;
+
+/// Instructions a warp runs before the next one gets the SM.
+const SLICE: u32 = 1 << 14;
+
+/// A CTA barrier in use.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Barrier {
+    used: bool,
+    /// Threads that must come; 0 = all that live.
+    count: u32,
+    /// Warps that came without waiting.
+    pub arrivals: u32,
+    all: Option<bool>,
+    any: bool,
+    population: u32,
+    reduction: u32,
+}
+
+impl Barrier {
+    /// A warp names the barrier, with a thread count or 0.
+    pub(crate) fn expect(&mut self, count: u32) {
+        self.used = true;
+        self.count = count;
+    }
+
+    /// Adds lanes' predicates to the reduction: 0 population count, 1 and, 2 or.
+    pub(crate) fn reduce(&mut self, op: u32, p: u32, lanes: u32) {
+        self.reduction = op;
+        self.population += (p & lanes).count_ones();
+        self.all = Some(self.all.unwrap_or(true) && p & lanes == lanes);
+        self.any |= p & lanes != 0;
+    }
+
+    fn result(&self) -> u32 {
+        let mask = |b: bool| u32::from(b).wrapping_neg();
+        match self.reduction {
+            0 => self.population,
+            1 => mask(self.all.unwrap_or(true)),
+            _ => mask(self.any),
+        }
+    }
+}
+
+/// A CTA's warps and what their registers and operands live in. Kept for the next CTA.
+pub(crate) struct Warps {
+    rows: Vec<Row>,
+    warps: Vec<Warp>,
+    /// The constants of the image, replaced when it grows.
+    constants: Vec<Row>,
+}
+
+impl Warps {
+    pub(crate) fn new(constants: Vec<Row>) -> Self {
+        Warps { rows: Vec::new(), warps: Vec::new(), constants }
+    }
+}
+
+/// Outside reasons to stop, and decoding of code that was not foreseen.
+pub(crate) trait Supervisor {
+    /// Called between slices with the instructions issued since the last call.
+    fn poll(&self, issued: u64) -> Result<(), Interrupt>;
+}
+
+/// Why a CTA is abandoned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Interrupt {
+    /// Another CTA failed.
+    Other,
+    /// `Limits::cancel`.
+    Cancelled,
+    /// `Limits::budget`.
+    Budget,
+}
+
+/// How a CTA ended, or stopped for now.
+pub(crate) enum End {
+    Done,
+    /// Its turn is over.
+    Turn,
+    Stopped(Interrupt, u64),
+    Failed(SmFault),
+}
+
+/// Runs the CTA that was started in `env` for about `turn` instructions.
+pub(crate) fn run(env: &mut Env<'_>, store: &mut Warps, supervisor: &dyn Supervisor, turn: u64) -> End {
+    let begun = env.stats.warp_instructions;
+    let mut reported = begun;
+    loop {
+        let mut moved = false;
+        for i in 0..store.warps.len() {
+            while store.warps[i].active != 0 {
+                moved = true;
+                let issued = env.stats.warp_instructions - reported;
+                reported += issued;
+                if let Err(why) = supervisor.poll(issued) {
+                    return End::Stopped(why, env.pc(store.warps[i].pc));
+                }
+                match advance(env, store, i) {
+                    Ok(Stop::Slice) => break,
+                    Ok(Stop::Extend) => {
+                        // Decoding is work, too: a program that jumps to ever new places must come to an end.
+                        if let Err(why) = supervisor.poll(env.image_len.into()) {
+                            return End::Stopped(why, env.pc(store.warps[i].pc));
+                        }
+                    }
+                    Ok(_) => {}
+                    Err(fault) => return End::Failed(aftermath(env, store, i, fault)),
+                }
+            }
+        }
+        moved |= complete_barriers(env, &mut store.warps);
+        let rest = env.stats.warp_instructions - reported;
+        if store.warps.iter().all(Warp::done) {
+            // Many short CTAs are a matter for the grid's budget too.
+            return supervisor.poll(rest).map_or_else(|why| End::Stopped(why, env.image_base), |()| End::Done);
+        }
+        if !moved {
+            return End::Failed(stuck(env, &store.warps));
+        }
+        if env.stats.warp_instructions - begun >= turn {
+            return match supervisor.poll(rest) {
+                Ok(()) => End::Turn,
+                Err(why) => End::Stopped(why, env.pc(store.warps.first().map_or(0, |w| w.pc))),
+            };
+        }
+    }
+}
+
+/// Gives a warp a slice, and decodes what it ran into.
+fn advance(env: &mut Env<'_>, store: &mut Warps, i: usize) -> Result<Stop, SmFault> {
+    let stop = slice(env, &mut store.warps[i]);
+    match stop {
+        Stop::Extend => extend(env, store)?,
+        Stop::Fault => return Err(fault(env)),
+        Stop::Slice | Stop::Blocked => {}
+    }
+    Ok(stop)
+}
+
+/// One warp has erred. Until the kernel stops the SM, its other warps go on, for a slice each: if one of them errs too,
+/// the global error register says so.
+fn aftermath(env: &mut Env<'_>, store: &mut Warps, first: usize, mut fault: SmFault) -> SmFault {
+    for i in (0..store.warps.len()).filter(|i| *i != first) {
+        // A warp that jumps where nothing is decoded gets its slice afterwards.
+        for _ in 0..2 {
+            if store.warps[i].active == 0 {
+                break;
+            }
+            match advance(env, store, i) {
+                Ok(Stop::Extend) => {}
+                Ok(_) => break,
+                Err(other) => {
+                    fault.joined_by(&other);
+                    break;
+                }
+            }
+        }
+    }
+    fault
+}
+
+fn fault(env: &mut Env<'_>) -> SmFault {
+    env.fault.take().map_or_else(|| SmFault::Hang { pc: 0, text: "fault without a record".to_owned() }, |f| *f)
+}
+
+/// Puts the warps of the CTA that `env` describes at the entry.
+pub(crate) fn start(env: &mut Env<'_>, store: &mut Warps) {
+    let block = env.launch.block;
+    let threads = block.iter().product::<u32>();
+    let count = threads.div_ceil(32);
+    let stride = rows_per_warp(env.launch.registers.max(1));
+    store.rows.resize(stride * count as usize, Row::ZERO);
+    store.warps.clear();
+    env.shared.clear();
+    env.local.clear();
+    env.barriers = Default::default();
+    let image = env.image.clone();
+    for (i, rows) in store.rows.chunks_exact_mut(stride).enumerate() {
+        rows::clear(rows, image.uniform);
+        let left = threads - 32 * i as u32;
+        let lanes = if left >= 32 { u32::MAX } else { (1 << left) - 1 };
+        store.warps.push(Warp::new(i as u32, lanes, image.entry, rows, &image.pool.immediates, &store.constants));
+    }
+}
+
+fn slice(env: &mut Env<'_>, w: &mut Warp) -> Stop {
+    let image = env.image.clone();
+    // SAFETY: `start` and `extend` give every warp the arrays of `env.image`; callers check that it can run.
+    let stop = unsafe { interp::run(w, env, &image.uops, SLICE) };
+    if stop != Stop::Slice {
+        return stop;
+    }
+    w.starve();
+    // Lanes of this warp may spin for others of the same warp: let those have a turn.
+    let Some(turn) = w.rotate() else { return stop };
+    // SAFETY: as above; `rotate` made another group the running one.
+    let stop = unsafe { interp::run(w, env, &image.uops, turn) };
+    if stop == Stop::Slice || stop == Stop::Extend {
+        w.end_turn();
+    }
+    stop
+}
+
+/// Decodes what a warp ran into, and moves all warps to the larger image.
+fn extend(env: &mut Env<'_>, store: &mut Warps) -> Result<(), SmFault> {
+    let (image, base) = super::grid::extended(env)?;
+    let delta = (env.image_base.wrapping_sub(base) / 16) as u32;
+    store.constants = Banks::fresh(env.launch, &image.pool.constants);
+    for w in &mut store.warps {
+        w.rebase(&image.pool.immediates, &store.constants, delta);
+    }
+    env.image_base = base;
+    env.image_len = image.len();
+    env.image = image;
+    Ok(())
+}
+
+fn complete_barriers(env: &mut Env<'_>, warps: &mut [Warp]) -> bool {
+    let mut moved = std::mem::take(&mut env.barrier_news);
+    for n in 0..16u8 {
+        let b = &mut env.barriers[usize::from(n)];
+        if !b.used {
+            continue;
+        }
+        let here = |w: &Warp| !w.done() && w.waiting_at(n) == w.live;
+        let waiting = warps.iter().filter(|w| here(w)).count() as u32;
+        let alive = warps.iter().filter(|w| !w.done()).count() as u32;
+        let complete = match b.count {
+            0 => waiting > 0 && waiting == alive,
+            count => (waiting + b.arrivals) * 32 >= count,
+        };
+        if !complete {
+            continue;
+        }
+        let result = b.result();
+        *b = Barrier::default();
+        for w in warps.iter_mut().filter(|w| here(w)) {
+            w.reduction = result;
+            w.release(n);
+        }
+        moved = true;
+    }
+    moved
+}
+
+/// Nobody can run and somebody has not exited.
+fn stuck(env: &Env<'_>, warps: &[Warp]) -> SmFault {
+    let first = warps.iter().find(|w| !w.done());
+    let group = first.and_then(|w| w.groups().first().map(|g| (w, *g)));
+    let Some((w, g)) = group else {
+        return SmFault::Hang { pc: env.image_base, text: "no warp can run".to_owned() };
+    };
+    let what = match g.wait {
+        Wait::Turn => "for its turn".to_owned(),
+        Wait::Converge(_) => "at BSYNC for lanes that never come".to_owned(),
+        Wait::Lanes(want) => format!("at WARPSYNC for lanes {want:#010x}"),
+        Wait::Cta(n) => format!("at barrier {n} for warps or lanes that never come"),
+    };
+    let [x, y, z] = env.ctaid;
+    let text = format!("CTA ({x}, {y}, {z}), warp {}: lanes {:#010x} of {:#010x} wait {what}", w.index, g.mask, w.live);
+    SmFault::Hang { pc: env.pc(g.pc), text }
+}

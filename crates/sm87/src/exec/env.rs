@@ -1,0 +1,98 @@
+//! What a warp sees besides its registers: its CTA, its SM, memory, the launch.
+
+use super::cta::Barrier;
+use super::image::Image;
+use super::local::Local;
+use super::mem::{Shared, Tlb};
+use super::rows::Row;
+use super::uop::{Flow, Uop};
+use crate::ErrorRegisters;
+use crate::{Launch, RunStats, SmFault};
+use std::sync::Arc;
+use tegra_mm::MmuFault;
+
+/// Warp exception codes (`hww_warp_esr` bits 15:0).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub(crate) enum WarpError {
+    MisalignedPc = 0x5,
+    PcOverflow = 0x6,
+    MisalignedRegister = 0x8,
+    IllegalEncoding = 0x9,
+    IllegalParameter = 0xb,
+    RegisterRange = 0xd,
+    AddressRange = 0xe,
+    MisalignedAddress = 0xf,
+    AddressSpace = 0x10,
+    /// The MMU refused the access (nvgpu-rules §8.4).
+    MmuNack = 0x20,
+}
+
+/// State of the CTA and the worker that executes it.
+pub(crate) struct Env<'a> {
+    pub launch: &'a Launch,
+    /// The program.
+    pub image: Arc<Image>,
+    /// Virtual address of micro-op 0.
+    pub image_base: u64,
+    /// Number of micro-ops that stand for instructions.
+    pub image_len: u32,
+    /// Target of a control transfer that left the image.
+    pub extend: u64,
+    pub tlb: Tlb<'a>,
+    pub shared: Shared,
+    pub local: Local,
+    /// Constant banks as bytes, for indexed reads.
+    pub banks: &'a super::consts::Banks,
+    /// Thread indices x, y, z of each warp.
+    pub tids: &'a [[Row; 3]],
+    pub ctaid: [u32; 3],
+    /// SM the CTA runs on.
+    pub sm: u32,
+    pub barriers: [Barrier; 16],
+    /// A warp came to a barrier without waiting there.
+    pub barrier_news: bool,
+    pub fault: Option<Box<SmFault>>,
+    pub stats: RunStats,
+}
+
+impl Env<'_> {
+    /// Virtual address of an instruction.
+    pub(crate) fn pc(&self, at: u32) -> u64 {
+        self.image_base.wrapping_add(u64::from(at) * 16)
+    }
+
+    /// Records a warp exception.
+    #[cold]
+    pub(crate) fn warp_error(&mut self, u: &Uop, code: WarpError, text: String) -> Flow {
+        let record = ErrorRegisters { global_esr: 0, warp_esr: code as u32, pc: self.pc(u.at) };
+        self.fault = Some(Box::new(SmFault::Warp { record, sm: self.sm, text }));
+        Flow::Fault
+    }
+
+    /// Records a trap: no warp exception, but the SM's own interrupt (global ESR, BPT.INT).
+    #[cold]
+    pub(crate) fn trap(&mut self, u: &Uop) -> Flow {
+        let record = ErrorRegisters { global_esr: 1 << 4, warp_esr: 0, pc: self.pc(u.at) };
+        self.fault = Some(Box::new(SmFault::Warp { record, sm: self.sm, text: "trap".to_owned() }));
+        Flow::Fault
+    }
+
+    /// Records an MMU fault of a data access.
+    #[cold]
+    pub(crate) fn mmu_fault(&mut self, u: &Uop, fault: MmuFault) -> Flow {
+        self.fault = Some(Box::new(nack(fault, false, self.sm, self.pc(u.at))));
+        Flow::Fault
+    }
+
+    /// Index of the instruction at `va`, if it is decoded.
+    pub(crate) fn target(&self, va: u64) -> Option<u32> {
+        let offset = va.wrapping_sub(self.image_base);
+        (offset.is_multiple_of(16) && offset / 16 < u64::from(self.image_len)).then_some((offset / 16) as u32)
+    }
+}
+
+/// The fault of an access that the MMU refused.
+pub(crate) fn nack(fault: MmuFault, fetch: bool, sm: u32, pc: u64) -> SmFault {
+    SmFault::Mmu { fault, fetch, sm, record: ErrorRegisters { global_esr: 0, warp_esr: WarpError::MmuNack as u32, pc } }
+}

@@ -1,0 +1,287 @@
+//! A grid: CTAs, one after another or on several host threads.
+#![allow(unsafe_code)]
+
+use super::consts::Banks;
+use super::cta::{Interrupt, Supervisor};
+use super::env::{Env, WarpError, nack};
+use super::image::{self, Image};
+use super::mem::Tlb;
+use super::rows::Row;
+use super::uop::{Flow, Handlers, Uop};
+use super::warp::Warp;
+use super::worker::Worker;
+use crate::ErrorRegisters;
+use crate::word::Word;
+use crate::{Launch, RunStats, SmFault, Stopped};
+use parking_lot::Mutex;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use tegra_mm::Access;
+
+/// Instructions a grid issues on the caller's thread before other threads are worth starting.
+const INLINE: u64 = 400_000;
+
+/// What all workers of a launch share.
+pub(super) struct Grid<'a> {
+    pub launch: &'a Launch,
+    pub image: Arc<Image>,
+    pub banks: Banks,
+    pub tids: Vec<[Row; 3]>,
+    /// SMs that CTAs are dealt out to.
+    sms: Vec<u32>,
+    ctas: u64,
+    /// Next CTA to start.
+    next: AtomicU64,
+    /// The first CTA that failed, so far; see [`Watch::abandoned`].
+    failed: AtomicU64,
+    issued: AtomicU64,
+    failures: Mutex<Vec<Failure>>,
+}
+
+/// A CTA that failed.
+struct Failure {
+    cta: u64,
+    /// In its first turn: always so, whatever the other threads did meanwhile.
+    at_once: bool,
+    fault: SmFault,
+}
+
+/// Runs a grid to its end.
+pub(crate) fn run(launch: &Launch) -> Result<RunStats, Stopped> {
+    check(launch)?;
+    let mut tlb = Tlb::new(&launch.table, [launch.shared_window, launch.local_window]);
+    let image = fit(image::find(&mut |n| fetch(&mut tlb, launch.code, n)), launch.registers);
+    let banks = Banks::read(launch, &mut tlb, image.banks, &image.pool.constants);
+    let ctas = launch.grid.iter().map(|&n| u64::from(n)).product();
+    let ([x, y, z], [width, height, _]) = (launch.first.map(u64::from), launch.grid.map(u64::from));
+    let first = x + width * (y + height * z);
+    let grid = Grid {
+        launch,
+        image,
+        banks,
+        tids: thread_indices(launch.block),
+        sms: launch.enabled_sms().collect(),
+        ctas,
+        next: AtomicU64::new(first),
+        failed: AtomicU64::new(u64::MAX),
+        issued: AtomicU64::new(0),
+        failures: Mutex::default(),
+    };
+    let stats = grid.run();
+    stopped(grid.failures.into_inner(), grid.sms.len() as u64).map_or(Ok(stats), Err)
+}
+
+/// What is left of a grid on `sms` SMs with failures: the first CTA's, and what the SMs of the next ones show.
+fn stopped(mut failures: Vec<Failure>, sms: u64) -> Option<Stopped> {
+    failures.sort_by_key(|f| f.cta);
+    let mut failures = failures.into_iter();
+    let first = failures.next()?;
+    let mut stopped = Stopped::from(first.fault);
+    for next in failures.filter(|f| f.at_once && f.cta - first.cta <= sms) {
+        match next.fault.record() {
+            _ if next.cta - first.cta == sms => stopped.fault.joined_by(&next.fault),
+            Some(record) => stopped.others.push(record),
+            None => {}
+        }
+    }
+    Some(stopped)
+}
+
+/// Refuses what no SM could launch.
+fn check(launch: &Launch) -> Result<(), SmFault> {
+    let threads = launch.block.iter().map(|&n| u64::from(n)).product::<u64>();
+    if threads == 0 || threads > 1024 {
+        let text = format!("block of {threads} threads: 1 to 1024 are possible");
+        return Err(warp_fault(launch.code, WarpError::IllegalParameter, text));
+    }
+    if launch.enabled_sms().next().is_none() {
+        return Err(SmFault::Hang { pc: launch.code, text: "no SM may run its CTAs".to_owned() });
+    }
+    if !launch.code.is_multiple_of(16) {
+        let text = format!("code address {:#x} is not 16-byte aligned", launch.code);
+        return Err(warp_fault(launch.code, WarpError::MisalignedPc, text));
+    }
+    Ok(())
+}
+
+fn warp_fault(pc: u64, code: WarpError, text: String) -> SmFault {
+    SmFault::Warp { record: ErrorRegisters { global_esr: 0, warp_esr: code as u32, pc }, sm: 0, text }
+}
+
+/// The instruction word `n` behind `code`.
+fn fetch(tlb: &mut Tlb<'_>, code: u64, n: i64) -> Option<Word> {
+    let p = tlb.get(code.wrapping_add_signed(n * 16), 16, false, Access::Read).ok()?;
+    if p.is_null() {
+        return Some(Word::default());
+    }
+    // SAFETY: the translation covers 16 bytes.
+    Some(Word(u128::from_le_bytes(unsafe { p.cast::<[u8; 16]>().read() })))
+}
+
+/// The image for threads with `registers` registers: instructions that use more raise an exception.
+fn fit(image: Arc<Image>, registers: u32) -> Arc<Image> {
+    if image.registers <= registers { image } else { Arc::new(image.limited(registers, Handlers::all(register_range))) }
+}
+
+fn register_range(_: &mut Warp, env: &mut Env<'_>, u: &Uop, _: u32) -> Flow {
+    let name = env.image.name(u.at);
+    let text = format!("{name} uses R{}, but a thread has {} registers", u.registers - 1, env.launch.registers);
+    env.warp_error(u, WarpError::RegisterRange, text)
+}
+
+/// Decodes the code at `env.extend`. The new image, and where it starts.
+pub(crate) fn extended(env: &mut Env<'_>) -> Result<(Arc<Image>, u64), SmFault> {
+    let (code, at) = (env.launch.code, env.extend);
+    let mut probe = [0; 16];
+    env.tlb.read(at, &mut probe).map_err(|fault| nack(fault, true, env.sm, at))?;
+    let root = (at.wrapping_sub(code) as i64) / 16;
+    let sm = env.sm;
+    let far = || {
+        let text = format!("jump to {at:#x}, too far from the kernel at {code:#x}");
+        let record = ErrorRegisters { global_esr: 0, warp_esr: WarpError::PcOverflow as u32, pc: at };
+        SmFault::Warp { record, sm, text }
+    };
+    let tlb = &mut env.tlb;
+    let image = image::extend(&env.image, root, &mut |n| fetch(tlb, code, n)).ok_or_else(far)?;
+    let base = code.wrapping_sub(u64::from(image.entry) * 16);
+    Ok((fit(image, env.launch.registers), base))
+}
+
+/// Thread indices of every warp, one row per axis.
+fn thread_indices([bx, by, bz]: [u32; 3]) -> Vec<[Row; 3]> {
+    let mut t = [0u32; 3];
+    let mut next = || {
+        let now = t;
+        t[0] += 1;
+        if t[0] == bx {
+            t = [0, t[1] + 1, t[2]];
+        }
+        if t[1] == by {
+            t = [t[0], 0, t[2] + 1];
+        }
+        now
+    };
+    let mut warps = Vec::new();
+    for _ in 0..(bx * by * bz).div_ceil(32) {
+        let mut rows = [Row::ZERO; 3];
+        for lane in 0..32 {
+            let now = next();
+            for axis in 0..3 {
+                rows[axis].0[lane] = now[axis];
+            }
+        }
+        warps.push(rows);
+    }
+    warps
+}
+
+/// One turn of a CTA, as its grid looks at it.
+pub(super) struct Watch<'g> {
+    pub grid: &'g Grid<'g>,
+    pub cta: u64,
+    pub first_turn: bool,
+}
+
+impl Watch<'_> {
+    /// Whether a CTA before it failed and it is none of those that show, for a turn, what the SMs did meanwhile.
+    fn abandoned(&self) -> bool {
+        let failed = self.grid.failed.load(Ordering::Relaxed);
+        self.cta > failed && !(self.first_turn && self.cta - failed <= self.grid.sms.len() as u64)
+    }
+}
+
+impl Supervisor for Watch<'_> {
+    fn poll(&self, issued: u64) -> Result<(), Interrupt> {
+        let grid = self.grid;
+        let total = grid.issued.fetch_add(issued, Ordering::Relaxed) + issued;
+        if self.abandoned() {
+            return Err(Interrupt::Other);
+        }
+        let limits = &grid.launch.limits;
+        if limits.cancel.as_ref().is_some_and(|c| c.load(Ordering::Relaxed)) {
+            return Err(Interrupt::Cancelled);
+        }
+        if total > limits.budget { Err(Interrupt::Budget) } else { Ok(()) }
+    }
+}
+
+impl Grid<'_> {
+    /// The next CTA to start, if there is one.
+    pub(super) fn take(&self) -> Option<u64> {
+        let cta = self.next.fetch_add(1, Ordering::Relaxed);
+        let last = self.failed.load(Ordering::Relaxed).saturating_add(self.sms.len() as u64);
+        (cta < self.ctas && cta <= last).then_some(cta)
+    }
+
+    fn run(&self) -> RunStats {
+        let mut own = Worker::new(self);
+        own.work(INLINE);
+        let left = self.ctas.saturating_sub(self.next.load(Ordering::Relaxed));
+        let threads = (self.threads() as u64).min(left + 1);
+        if threads <= 1 {
+            own.work(u64::MAX);
+            return own.stats();
+        }
+        let mut stats = RunStats::default();
+        std::thread::scope(|scope| {
+            let help = || {
+                let mut worker = Worker::new(self);
+                worker.work(u64::MAX);
+                worker.stats()
+            };
+            let helpers: Vec<_> = (1..threads).map(|_| scope.spawn(help)).collect();
+            own.work(u64::MAX);
+            stats = own.stats();
+            for h in helpers {
+                match h.join() {
+                    Ok(s) => add(&mut stats, s),
+                    Err(panic) => std::panic::resume_unwind(panic),
+                }
+            }
+        });
+        stats
+    }
+
+    /// Host threads that may work on the grid. Code whose results depend on the order of CTAs gets one.
+    fn threads(&self) -> usize {
+        if self.image.ordered || self.launch.sequential {
+            return 1;
+        }
+        match self.launch.limits.threads {
+            0 => std::thread::available_parallelism().map_or(1, usize::from),
+            n => n,
+        }
+    }
+
+    /// The SM that runs a CTA.
+    pub(super) fn sm(&self, cta: u64) -> u32 {
+        self.sms[(cta % self.sms.len() as u64) as usize]
+    }
+
+    /// Coordinates of a CTA by number: x runs fastest.
+    pub(super) fn place(&self, cta: u64) -> [u32; 3] {
+        let [x, y, _] = self.launch.grid.map(u64::from);
+        [(cta % x) as u32, (cta / x % y) as u32, (cta / x / y) as u32]
+    }
+
+    /// Keeps a fault. The first CTA's counts, whatever order they ran in.
+    pub(super) fn fail(&self, cta: u64, at_once: bool, fault: SmFault) {
+        self.failed.fetch_min(cta, Ordering::Relaxed);
+        self.failures.lock().push(Failure { cta, at_once, fault });
+    }
+}
+
+/// What an outside reason to stop is reported as.
+pub(super) fn hang(why: Interrupt, pc: u64) -> SmFault {
+    let text = match why {
+        Interrupt::Budget => "the grid used up its instruction budget",
+        Interrupt::Cancelled | Interrupt::Other => "the run was cancelled",
+    };
+    SmFault::Hang { pc, text: text.to_owned() }
+}
+
+pub(super) fn add(sum: &mut RunStats, more: RunStats) {
+    sum.warp_instructions += more.warp_instructions;
+    sum.thread_instructions += more.thread_instructions;
+    sum.cpu_ns += more.cpu_ns;
+}

@@ -1,0 +1,325 @@
+//! A program, found by following its control flow, decoded once, and kept.
+//!
+//! An image does not know its address: branches inside it are index arithmetic. The cache therefore serves a
+//! kernel wherever it is loaded; before an image is used its words are compared with memory.
+
+use super::lower::{Lower, Pool, Refused};
+use super::uop::{Flow, Handlers, Pred, Uop};
+use super::warp::Warp;
+use crate::exec::env::{Env, WarpError};
+use crate::word::Word;
+use crate::{decode, disasm};
+use parking_lot::Mutex;
+use std::collections::{BTreeSet, HashMap};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::{Arc, OnceLock};
+
+/// Instructions an image may span in either direction from its entry.
+const REACH: i64 = 1 << 18;
+/// Words of the entry that a program is looked up by.
+const PREFIX: i64 = 8;
+/// Instructions kept before the cache starts over.
+const KEPT: usize = 1 << 22;
+
+/// Decoded code around an entry point.
+pub(crate) struct Image {
+    /// Index of the entry.
+    pub entry: u32,
+    /// Words without scheduling bits; `None` where nothing is mapped.
+    words: Vec<Option<Word>>,
+    /// One micro-op per word, and one that asks for more.
+    pub uops: Vec<Uop>,
+    pub pool: Pool,
+    /// Registers per thread the code touches.
+    pub registers: u32,
+    /// Uniform registers the code touches.
+    pub uniform: u32,
+    /// Constant banks read by index, a bit each.
+    pub banks: u8,
+    /// Atomics whose results depend on the order of CTAs.
+    pub ordered: bool,
+    /// What could not be lowered, by index.
+    refused: Vec<(u32, Refused)>,
+    /// Where control enters, relative to the entry: 0, and targets found at run time.
+    roots: Vec<i64>,
+}
+
+impl std::fmt::Debug for Image {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Image").field("entry", &self.entry).field("words", &self.words.len()).finish_non_exhaustive()
+    }
+}
+
+/// Reads code: the word `n` instructions behind the entry.
+pub(crate) type Fetch<'a> = dyn FnMut(i64) -> Option<Word> + 'a;
+
+/// Every image, by its program's first words.
+#[derive(Default)]
+struct Cache {
+    images: HashMap<u64, Vec<Arc<Image>>>,
+    /// In all images together.
+    instructions: usize,
+}
+
+fn cache() -> &'static Mutex<Cache> {
+    static CACHE: OnceLock<Mutex<Cache>> = OnceLock::new();
+    CACHE.get_or_init(Mutex::default)
+}
+
+impl Cache {
+    fn keep(&mut self, key: u64, image: Image) -> Arc<Image> {
+        let image = Arc::new(image);
+        self.instructions += image.words.len();
+        if self.instructions > KEPT {
+            self.images.clear();
+            self.instructions = image.words.len();
+        }
+        self.images.entry(key).or_default().push(image.clone());
+        image
+    }
+
+    /// Takes an image out that a larger one replaces: what it serves, that one serves as well.
+    fn replace(&mut self, key: u64, old: &Image) {
+        let Some(known) = self.images.get_mut(&key) else { return };
+        let outdated = |i: &Arc<Image>| i.roots == old.roots && i.words == old.words;
+        if let Some(at) = known.iter().position(outdated) {
+            self.instructions -= known.swap_remove(at).words.len();
+        }
+    }
+}
+
+fn key(fetch: &mut Fetch<'_>) -> u64 {
+    let mut h = DefaultHasher::new();
+    for i in 0..PREFIX {
+        fetch(i).map(Word::unscheduled).hash(&mut h);
+    }
+    h.finish()
+}
+
+/// The image of the program at an entry point.
+pub(crate) fn find(fetch: &mut Fetch<'_>) -> Arc<Image> {
+    let key = key(fetch);
+    let known = cache().lock().images.get(&key).cloned().unwrap_or_default();
+    if let Some(image) = known.into_iter().find(|i| i.matches(fetch)) {
+        return image;
+    }
+    let image = Image::build(vec![0], fetch);
+    cache().lock().keep(key, image)
+}
+
+/// The image extended by code at `root`; `None` if that is out of reach.
+pub(crate) fn extend(image: &Image, root: i64, fetch: &mut Fetch<'_>) -> Option<Arc<Image>> {
+    if root.abs() >= REACH {
+        return None;
+    }
+    let mut roots = image.roots.clone();
+    roots.push(root);
+    let key = key(fetch);
+    let larger = Image::build(roots, fetch);
+    let mut cache = cache().lock();
+    cache.replace(key, image);
+    Some(cache.keep(key, larger))
+}
+
+/// Whether control never passes this instruction.
+fn ends(w: Word) -> bool {
+    let always = w.bits(12, 4) == 7 && w.bits(87, 4) == 7;
+    always && matches!(w.opcode(), 0x94d | 0x947 | 0x950 | 0x949)
+}
+
+/// Where a direct transfer at `at` goes.
+fn target(w: Word, at: i64) -> Option<i64> {
+    let offset = match w.opcode() {
+        0x947 | 0x547 | 0x944 => w.signed(34, 48) * 4,
+        0x945 => w.signed(34, 30) * 4,
+        _ => return None,
+    };
+    (offset % 16 == 0).then(|| at + 1 + offset / 16).filter(|t| t.abs() < REACH)
+}
+
+/// The instructions reachable from `roots` without knowing a register.
+fn reachable(roots: &[i64], fetch: &mut Fetch<'_>) -> BTreeSet<i64> {
+    let mut seen = BTreeSet::new();
+    let mut todo = roots.to_vec();
+    while let Some(mut at) = todo.pop() {
+        while at.abs() < REACH && seen.insert(at) {
+            let Some(w) = fetch(at) else { break };
+            if decode::form(w).is_none() {
+                break;
+            }
+            todo.extend(target(w, at));
+            if ends(w) {
+                break;
+            }
+            at += 1;
+        }
+    }
+    seen
+}
+
+impl Image {
+    fn build(roots: Vec<i64>, fetch: &mut Fetch<'_>) -> Image {
+        let seen = reachable(&roots, fetch);
+        let first = seen.first().copied().unwrap_or(0);
+        let last = seen.last().copied().unwrap_or(0);
+        let words: Vec<_> = (first..=last).map(|i| fetch(i).map(Word::unscheduled)).collect();
+        let mut image = Image {
+            entry: (-first) as u32,
+            words,
+            uops: Vec::new(),
+            pool: Pool::default(),
+            registers: 0,
+            uniform: 0,
+            banks: 0,
+            ordered: false,
+            refused: Vec::new(),
+            roots,
+        };
+        image.lower();
+        image
+    }
+
+    fn lower(&mut self) {
+        let len = self.words.len() as u32;
+        let words = std::mem::take(&mut self.words);
+        for (at, word) in words.iter().enumerate() {
+            let at = at as u32;
+            let mut l = Lower::new(word.unwrap_or_default(), at, &mut self.pool);
+            let Some(word) = *word else {
+                self.uops.push(Uop { guard: Pred::TRUE, ..l.uop(Handlers::all(fetch_again)) });
+                continue;
+            };
+            let row = decode::form(word);
+            let uop = row.ok_or(Refused("unknown opcode")).and_then(|row| {
+                let reserved = decode::reserved(word) || disasm::reserved(word, row);
+                if reserved { Err(Refused("reserved modifier")) } else { (row.lower)(&mut l) }
+            });
+            let uop = uop.unwrap_or_else(|why| illegal(&l, at, why, &mut self.refused));
+            let uop = if l.misaligned { Uop { run: Handlers::all(misaligned), ..uop } } else { uop };
+            self.registers = self.registers.max(uop.registers.into());
+            self.uniform = self.uniform.max(l.uniform_registers());
+            self.note(word);
+            self.uops.push(uop);
+        }
+        self.words = words;
+        let end = Lower::new(Word::new(7 << 12, 0), len, &mut self.pool);
+        self.uops.push(end.uop(Handlers::all(fetch_again)));
+    }
+
+    /// Keeps what a launch must know about the code.
+    fn note(&mut self, w: Word) {
+        match w.base() {
+            0x182 => self.banks |= 1u8.checked_shl(w.bits(54, 5)).unwrap_or(0),
+            0x1a8 | 0x1a9 | 0x18a | 0x18b => self.ordered = true,
+            // Sums of floats depend on their order.
+            0x18e => self.ordered |= matches!(w.bits(73, 3), 3 | 4 | 6) || w.bits(87, 3) == 0 && w.bits(73, 3) > 5,
+            _ => {}
+        }
+    }
+
+    fn matches(&self, fetch: &mut Fetch<'_>) -> bool {
+        let first = -i64::from(self.entry);
+        self.words.iter().enumerate().all(|(i, &w)| fetch(first + i as i64).map(Word::unscheduled) == w)
+    }
+
+    /// Number of instructions.
+    pub(crate) fn len(&self) -> u32 {
+        self.words.len() as u32
+    }
+
+    /// The word at an index, and why it cannot be executed.
+    fn refusal(&self, at: u32) -> (Word, &'static str) {
+        let word = self.words.get(at as usize).copied().flatten().unwrap_or_default();
+        let why = self.refused.iter().find(|r| r.0 == at).map_or("not decoded", |r| r.1.0);
+        (word, why)
+    }
+
+    /// The name of an instruction.
+    pub(crate) fn name(&self, at: u32) -> &'static str {
+        self.words.get(at as usize).copied().flatten().and_then(decode::form).map_or("?", |row| row.name)
+    }
+}
+
+/// No code is known here: whoever comes here asks for it.
+fn fetch_again(_: &mut Warp, env: &mut Env<'_>, u: &Uop, _: u32) -> Flow {
+    env.extend = env.pc(u.at);
+    Flow::Extend
+}
+
+fn illegal(l: &Lower<'_>, at: u32, why: Refused, refused: &mut Vec<(u32, Refused)>) -> Uop {
+    refused.push((at, why));
+    l.uop(Handlers::all(refuse))
+}
+
+fn refuse(_: &mut Warp, env: &mut Env<'_>, u: &Uop, _: u32) -> Flow {
+    let (word, why) = env.image.refusal(u.at);
+    let name = decode::form(word).map_or("?", |row| row.name);
+    let pc = env.pc(u.at);
+    let text = format!("illegal instruction {name} (opcode {:#05x}) at {pc:#x}: {word:?}: {why}", word.opcode());
+    env.warp_error(u, WarpError::IllegalEncoding, text)
+}
+
+impl Image {
+    /// A copy in which micro-ops that need more than `registers` registers run `instead`.
+    pub(crate) fn limited(&self, registers: u32, instead: Handlers) -> Image {
+        let limit = |u: &Uop| if u32::from(u.registers) > registers { Uop { run: instead, ..*u } } else { *u };
+        Image {
+            entry: self.entry,
+            words: self.words.clone(),
+            uops: self.uops.iter().map(limit).collect(),
+            pool: self.pool.clone(),
+            registers,
+            uniform: self.uniform,
+            banks: self.banks,
+            ordered: self.ordered,
+            refused: self.refused.clone(),
+            roots: self.roots.clone(),
+        }
+    }
+}
+
+fn misaligned(_: &mut Warp, env: &mut Env<'_>, u: &Uop, _: u32) -> Flow {
+    let text = format!("{} with a register group that does not start at a multiple of its size", env.image.name(u.at));
+    env.warp_error(u, WarpError::MisalignedRegister, text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// EXIT; no two programs of these tests begin alike.
+    fn exits(program: u64) -> impl FnMut(i64) -> Option<Word> {
+        move |n| Some(if n == 1 { Word::new(program, 0) } else { Word::new(0x794d, 0x000f_ea00_0380_0000) })
+    }
+
+    #[test]
+    fn an_extended_image_takes_the_place_of_the_one_it_extends() {
+        let code = &mut exits(0x9_1111_0000);
+        let mut image = find(code);
+        for root in 1..100 {
+            image = extend(&image, 16 * root, code).expect("within reach");
+        }
+        let key = key(code);
+        let known = cache().lock().images.get(&key).cloned().unwrap_or_default();
+        assert!(known.len() == 1 && Arc::ptr_eq(&known[0], &image), "{known:?}");
+        assert!(Arc::ptr_eq(&find(code), &image), "and serves the program from now on");
+    }
+
+    #[test]
+    fn the_cache_counts_what_it_keeps() {
+        let mut cache = Cache::default();
+        let image = |last: i64| Image::build(vec![0, last], &mut exits(0));
+        cache.keep(1, image(9));
+        cache.keep(2, image(19));
+        assert_eq!(cache.instructions, 30);
+        cache.replace(2, &image(9));
+        assert_eq!(cache.instructions, 30, "that program has no such image");
+        cache.replace(1, &image(9));
+        assert_eq!(cache.instructions, 20);
+        for program in 3..20 {
+            cache.keep(program, image(REACH - 1));
+            let kept: usize = cache.images.values().flatten().map(|i| i.words.len()).sum();
+            assert!(cache.instructions == kept && kept <= KEPT, "{kept}");
+        }
+    }
+}

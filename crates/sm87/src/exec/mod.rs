@@ -1,0 +1,39 @@
+//! Execution of decoded programs.
+//!
+//! ```text
+//!   grid      a launch: faults, limits, host threads
+//!    └ worker   a thread: CTAs one after another, or in turns
+//!    └ cta    warps take turns, barriers
+//!       └ interp   one warp, one micro-op after another
+//!            └ ops  what an instruction does        (arithmetic: sm::num)
+//!   image     a program decoded: micro-ops, immediates     lower   operands of a micro-op
+//!   rows, warp     registers as rows of 32 lanes, divergence
+//!   simd, alu      lane-wise operations written once, as handlers for all, some, one lane
+//! ```
+
+mod alu;
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+mod consts;
+mod cta;
+mod env;
+mod grid;
+mod image;
+mod interp;
+mod isa;
+mod local;
+pub(crate) mod lower;
+mod mem;
+pub(crate) mod ops;
+mod rows;
+mod simd;
+#[cfg(test)]
+mod tests;
+pub(crate) mod uop;
+mod warp;
+mod worker;
+
+pub(crate) use grid::run;
+
+/// The NaN single-precision operations make.
+const NAN: u32 = crate::num::f32::NAN;

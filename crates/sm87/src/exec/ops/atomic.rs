@@ -1,0 +1,167 @@
+//! ATOMG ATOM RED ATOMS and their compare-and-swap forms.
+#![allow(unsafe_code)]
+
+use super::memory::{Target, addresses, generic_target, global_address, global_target, misaligned, out_of_range};
+use crate::exec::env::Env;
+use crate::exec::lower::{Lower, Refused};
+use crate::exec::uop::{Flow, Handlers, Uop};
+use crate::exec::warp::{Warp, lanes};
+use crate::num::atomic::{Atomic, compare_and_swap};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+/// `aux`: operation and type fields, then these.
+const TYPE: u32 = 4;
+const CAS: u16 = 1 << 8;
+const GENERIC: u16 = 1 << 9;
+/// ATOMS.CAS.CAST: the result says whether the swap happened.
+const CAST: u16 = 1 << 10;
+const SHARED: u16 = 1 << 11;
+/// Shift of a shared address register, in `mods`.
+const SCALE: u32 = 4;
+
+/// What an atomic does to memory.
+#[derive(Clone, Copy)]
+enum Change {
+    Apply(Atomic, u64),
+    Swap { compare: u64, with: u64 },
+}
+
+impl Change {
+    fn of(self, old: u64) -> u64 {
+        match self {
+            Change::Apply(atomic, operand) => atomic.apply(old, operand),
+            Change::Swap { compare, with } => compare_and_swap(old, compare, with),
+        }
+    }
+}
+
+/// Changes `len` bytes (4 or 8) at `p`; the old value.
+///
+/// # Safety
+/// `p` is aligned to `len` and valid for reads and writes of it.
+unsafe fn change(p: *mut u8, len: u32, how: Change) -> u64 {
+    let (set, get) = (Ordering::SeqCst, Ordering::SeqCst);
+    if len == 8 {
+        // SAFETY: the caller's promise; everybody who shares this memory accesses it through raw pointers.
+        let cell = unsafe { AtomicU64::from_ptr(p.cast()) };
+        cell.fetch_update(set, get, |old| Some(how.of(old))).unwrap_or(0)
+    } else {
+        // SAFETY: as above.
+        let cell = unsafe { AtomicU32::from_ptr(p.cast()) };
+        cell.fetch_update(set, get, |old| Some(how.of(old.into()) as u32)).unwrap_or(0).into()
+    }
+}
+
+fn operation(u: &Uop) -> Option<Atomic> {
+    Atomic::from_bits(u32::from(u.aux) & 15, u32::from(u.aux) >> TYPE & 7)
+}
+
+fn is_wide(ty: u32) -> bool {
+    matches!(ty, 2 | 5 | 6)
+}
+
+fn atomic(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
+    let wide = is_wide(u32::from(u.aux) >> TYPE & 7);
+    let len = if wide { 8 } else { 4 };
+    let value = |w: &Warp, s, lane| if wide { w.get64(s, lane) } else { w.get(s, lane).into() };
+    let shared = u.aux & SHARED != 0;
+    let cas = u.aux & CAS != 0;
+    // A compare-and-swap has its new value in C, other operations a uniform offset.
+    let offset = if cas { 0 } else { w.get64(u.c, 0) };
+    let va = if shared { [0; 32] } else { addresses(w, u, offset) };
+    for lane in lanes(exec) {
+        let how = match operation(u) {
+            _ if cas => Change::Swap { compare: value(w, u.b, lane), with: value(w, u.c, lane) },
+            Some(a) => Change::Apply(a, value(w, u.b, lane)),
+            None => return Flow::Next,
+        };
+        let at = if shared {
+            u64::from((w.get(u.a, lane) << (u.mods >> SCALE & 7)).wrapping_add(u.imm))
+        } else {
+            va[lane as usize]
+        };
+        if at % u64::from(len) != 0 {
+            return misaligned(env, u, "atomic", at, len);
+        }
+        let target = if shared {
+            match env.shared.get(at as u32, len) {
+                Some(p) => Target::Memory(p),
+                None => {
+                    let size = env.shared.bytes();
+                    return out_of_range(env, u, "atomic on shared memory", at as u32, size);
+                }
+            }
+        } else if u.aux & GENERIC != 0 {
+            generic_target(env, u, at, len)
+        } else {
+            global_target(env, u, at, len)
+        };
+        let old = match target {
+            // SAFETY: the target is `len` writable bytes, and the address is aligned.
+            Target::Memory(p) => unsafe { change(p, len, how) },
+            Target::Nothing => 0,
+            Target::Failed(flow) => return flow,
+        };
+        let result = match how {
+            Change::Swap { compare, .. } if u.aux & CAST != 0 => u64::from(old == compare),
+            _ => old,
+        };
+        if wide { w.put64(u.d, lane, result) } else { w.put(u.d, lane, result as u32) }
+    }
+    Flow::Next
+}
+
+fn checked(op: u32, ty: u32, cas: bool) -> Result<u16, Refused> {
+    if cas {
+        return if matches!(ty, 0 | 2) { Ok((ty << TYPE) as u16 | CAS) } else { Err(Refused("CAS type")) };
+    }
+    Atomic::from_bits(op, ty).ok_or(Refused("atomic operation on this type"))?;
+    Ok((op | ty << TYPE) as u16)
+}
+
+/// ATOM, ATOMG, RED and the CAS forms.
+pub(crate) fn global(l: &mut Lower<'_>) -> Result<Uop, Refused> {
+    let base = l.word.base();
+    let (cas, red) = (matches!(base, 0x1a9 | 0x18b), base == 0x18e);
+    let ty = l.bits(73, 3);
+    let op = l.bits(87, if red { 3 } else { 4 });
+    let generic = if matches!(base, 0x18a | 0x18b) { GENERIC } else { 0 };
+    let aux = checked(op, ty, cas)? | generic;
+    let count = if is_wide(ty) { 2 } else { 1 };
+    let offset = (l.bit(91) && !cas && !l.bit(71)).then_some(64);
+    // RED has room for the bit that loads and stores have; the others keep their operation there.
+    let pair = if red && l.bit(91) { 90 } else { 72 };
+    let (a, c, mods) = global_address(l, pair, offset);
+    let b = l.reg(32, count);
+    let imm = l.word.signed(40, 24) as u32;
+    let mut u = Uop { a, b, c, imm, mods, aux, ..l.uop(Handlers::all(atomic)) };
+    if cas {
+        u.c = l.reg(64, count);
+    }
+    if !red {
+        u.d = l.dst(count);
+    }
+    u.registers = l.uop(u.run).registers;
+    Ok(u)
+}
+
+/// ATOMS and ATOMS.CAS.
+pub(crate) fn shared(l: &mut Lower<'_>) -> Result<Uop, Refused> {
+    let cas = l.word.base() == 0x18d;
+    let ty = l.bits(73, 2);
+    let mut aux = checked(l.bits(87, 4), ty, cas)? | SHARED;
+    if cas && l.bit(87) {
+        aux |= CAST;
+    }
+    let count = if is_wide(ty) { 2 } else { 1 };
+    let scale = [0, 2, 3, 4][l.bits(78, 2) as usize];
+    let (a, b) = (l.a(), l.reg(32, count));
+    let imm = l.word.signed(40, 24) as u32;
+    let mut u = Uop { a, b, imm, mods: scale << SCALE, aux, ..l.uop(Handlers::all(atomic)) };
+    if cas {
+        u.c = l.reg(64, count);
+    }
+    u.d = l.dst(count);
+    u.registers = l.uop(u.run).registers;
+    Ok(u)
+}

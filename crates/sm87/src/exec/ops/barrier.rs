@@ -1,0 +1,92 @@
+//! BAR and B2R: the barriers of a CTA.
+
+use super::int::put_pred;
+use crate::exec::env::{Env, WarpError};
+use crate::exec::lower::{Lower, Refused};
+use crate::exec::rows::Src;
+use crate::exec::uop::{Flow, Handlers, Uop};
+use crate::exec::warp::{Wait, Warp, lanes};
+
+/// `mods`: mode, reduction, thread count.
+const MODE: u32 = 3;
+const REDUCE: u32 = 2;
+const COUNT: u32 = 8;
+/// `aux`: the barrier's number is in a register; the thread count is, above the number if both are.
+const NUMBER_REG: u16 = 1;
+const COUNT_REG: u16 = 2;
+
+/// Number and thread count.
+fn which(w: &Warp, u: &Uop, exec: u32) -> (u32, u32) {
+    let x = w.get(u.a, exec.trailing_zeros());
+    let number = if u.aux & NUMBER_REG != 0 { x & 0xffff } else { u.imm };
+    let count = match (u.aux & COUNT_REG != 0, u.aux & NUMBER_REG != 0) {
+        (false, _) => u.mods >> COUNT,
+        (true, true) => x >> 16 & 0xfff,
+        (true, false) => x & 0xfff,
+    };
+    (number, count)
+}
+
+fn bar(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
+    let (number, count) = which(w, u, exec);
+    if number > 15 {
+        return env.warp_error(u, WarpError::IllegalParameter, format!("barrier {number}: there are 16"));
+    }
+    let n = number as usize;
+    if !count.is_multiple_of(32) {
+        let text = format!("barrier {n} with {count} threads, not a multiple of 32");
+        return env.warp_error(u, WarpError::IllegalParameter, text);
+    }
+    let barrier = &mut env.barriers[n];
+    barrier.expect(count);
+    if u.mods & MODE == 1 {
+        // ARV: tell, and go on. A warp counts once all its lanes have come.
+        w.arriving[n] |= exec;
+        if w.arriving[n] & w.live == w.live {
+            w.arriving[n] = 0;
+            barrier.arrivals += 1;
+            env.barrier_news = true;
+        }
+        return Flow::Next;
+    }
+    if u.mods & MODE == 2 {
+        barrier.reduce(u.mods >> REDUCE & 3, w.pred(u.ps), exec);
+    }
+    w.park(exec, u.at, Wait::Cta(n as u8));
+    w.pc = u.at + 1;
+    w.settle();
+    Flow::Jump
+}
+
+pub(crate) fn bar_lower(l: &mut Lower<'_>) -> Result<Uop, Refused> {
+    let mode = l.bits(77, 2);
+    if mode == 3 {
+        return Err(Refused("BAR.SCAN"));
+    }
+    let reduce = l.bits(74, 2);
+    if mode == 2 && reduce == 3 {
+        return Err(Refused("BAR.RED operation"));
+    }
+    let mods = mode | reduce << REDUCE | l.bits(42, 12) << COUNT;
+    let (a, aux) = match l.word.form() {
+        1 => (l.reg(32, 1), NUMBER_REG | COUNT_REG),
+        2 => (l.reg(32, 1), NUMBER_REG),
+        4 => (l.reg(32, 1), COUNT_REG),
+        _ => (Src::reg(255), 0),
+    };
+    Ok(Uop { a, imm: l.bits(54, 4), mods, ps: l.ps(), aux, ..l.uop(Handlers::all(bar)) })
+}
+
+fn result(w: &mut Warp, _: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
+    let x = w.reduction;
+    for lane in lanes(exec) {
+        w.put(u.d, lane, x);
+        put_pred(w, u.pd, lane, x != 0);
+    }
+    Flow::Next
+}
+
+/// B2R.RESULT: what the last BAR.RED found.
+pub(crate) fn b2r(l: &mut Lower<'_>) -> Result<Uop, Refused> {
+    Ok(Uop { d: l.dst(1), pd: l.pdst(81), ..l.uop(Handlers::all(result)) })
+}

@@ -1,0 +1,308 @@
+//! Where lanes go: branches, calls, convergence barriers, CTA barriers, exit.
+
+use crate::exec::alu::{self, Whole};
+use crate::exec::env::{Env, WarpError};
+use crate::exec::lower::{Lower, Refused};
+use crate::exec::rows::{Dst, Src};
+use crate::exec::uop::{Flow, Handlers, Uop};
+use crate::exec::warp::{Wait, Warp, lanes};
+
+/// Index in the image of the target `field` (in words) behind this instruction; the image's end (whose micro-op
+/// asks for more code) when it lies outside.
+fn relative(l: &Lower<'_>, field: i64) -> Result<u32, Refused> {
+    let offset = field * 4;
+    if offset % 16 != 0 {
+        return Err(Refused("misaligned branch target"));
+    }
+    Ok((i64::from(l.at) + 1 + offset / 16) as u32)
+}
+
+/// Moves the lanes `taken` to `target`, the others past this instruction.
+#[inline(always)]
+fn branch(w: &mut Warp, u: &Uop, taken: u32, target: u32) -> Flow {
+    let rest = w.active & !taken;
+    if taken == 0 {
+        return Flow::Next;
+    }
+    w.pc = target;
+    if rest != 0 {
+        w.active = taken;
+        w.park(rest, u.at + 1, Wait::Turn);
+        w.active = taken;
+    }
+    Flow::Jump
+}
+
+fn bra(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
+    if u.imm >= env.image_len {
+        env.extend = env.pc(u.imm);
+        return Flow::Extend;
+    }
+    let taken = exec & w.pred(u.ps);
+    branch(w, u, taken, u.imm)
+}
+
+/// BRA.DIV and BRA.CONV: is the running group all of the lanes the uniform register names?
+fn bra_converged(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
+    if u.imm >= env.image_len {
+        env.extend = env.pc(u.imm);
+        return Flow::Extend;
+    }
+    let named = w.get(u.a, 0) ^ if u.mods & 2 != 0 { u32::MAX } else { 0 };
+    let converged = named & w.live == w.active;
+    let taken = if converged == (u.mods & 1 != 0) { exec & w.pred(u.ps) } else { 0 };
+    branch(w, u, taken, u.imm)
+}
+
+/// BPT: a trap stops the grid, as on a board without a debugger; the others do nothing.
+fn trap(_: &mut Warp, env: &mut Env<'_>, u: &Uop, _: u32) -> Flow {
+    env.trap(u)
+}
+
+pub(crate) fn bpt_lower(l: &mut Lower<'_>) -> Result<Uop, Refused> {
+    let stops = matches!(l.bits(84, 3), 3 | 4);
+    Ok(l.uop(Handlers::all(if stops { trap } else { nothing })))
+}
+
+pub(crate) fn bra_lower(l: &mut Lower<'_>) -> Result<Uop, Refused> {
+    let imm = relative(l, l.word.signed(34, 48))?;
+    let mut u = Uop { imm, ps: l.ps(), ..l.uop(Handlers::all(bra)) };
+    if l.word.opcode() == 0x947 && l.bits(32, 2) >= 2 {
+        u.a = l.ureg(24);
+        u.mods = l.bits(32, 1) | u32::from(l.bit(30)) << 1;
+        u.run = Handlers::all(bra_converged);
+    }
+    if l.word.opcode() == 0x547 {
+        // The condition is a uniform predicate.
+        u.ps.index = crate::exec::rows::pred::UNIFORM + l.bits(24, 3) as u8;
+        u.ps.invert = -(l.bit(27) as i8);
+    }
+    Ok(u)
+}
+
+/// Lanes jump each to its own address: register pair plus offset.
+fn indirect(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32, base: u64) -> Flow {
+    let mut left = exec & w.pred(u.ps);
+    if left == 0 {
+        return Flow::Next;
+    }
+    let offset = base.wrapping_add(u64::from(u.imm) | u64::from(u.mods) << 32);
+    let mut groups = [(0u32, 0u32); 32];
+    let mut count = 0;
+    let taken = left;
+    while left != 0 {
+        let va = offset.wrapping_add(w.get64(u.a, left.trailing_zeros()));
+        if !va.is_multiple_of(16) {
+            let text = format!("branch to {va:#x}, which is not 16-byte aligned");
+            return env.warp_error(u, WarpError::MisalignedPc, text);
+        }
+        let Some(target) = env.target(va) else {
+            env.extend = va;
+            return Flow::Extend;
+        };
+        let here = lanes(left).filter(|&l| offset.wrapping_add(w.get64(u.a, l)) == va).fold(0, |m, l| m | 1 << l);
+        groups[count] = (here, target);
+        count += 1;
+        left &= !here;
+    }
+    let rest = w.active & !taken;
+    w.active = groups[0].0;
+    w.pc = groups[0].1;
+    let first = w.active;
+    for &(mask, target) in &groups[1..count] {
+        w.park(mask, target, Wait::Turn);
+    }
+    w.park(rest, u.at + 1, Wait::Turn);
+    w.active = first;
+    Flow::Jump
+}
+
+fn absolute(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
+    indirect(w, env, u, exec, 0)
+}
+
+fn pc_relative(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
+    let base = env.pc(u.at + 1);
+    indirect(w, env, u, exec, base)
+}
+
+fn indirect_lower(l: &mut Lower<'_>, a: Src, is_absolute: bool) -> Uop {
+    let offset = (l.word.signed(34, 48) * 4) as u64;
+    let run = Handlers::all(if is_absolute { absolute } else { pc_relative });
+    Uop { a, imm: offset as u32, mods: (offset >> 32) as u32, ps: l.ps(), ..l.uop(run) }
+}
+
+/// CALL and RET with a register, BRX, and CALL to an absolute address.
+pub(crate) fn jump(l: &mut Lower<'_>) -> Result<Uop, Refused> {
+    let is_absolute = l.bit(85);
+    Ok(match l.word.opcode() {
+        // The call's return address is in a register already: a call is a branch.
+        0x944 => return bra_lower(l),
+        0x943 => indirect_lower(l, Src::reg(255), true),
+        0x343 => {
+            let a = l.reg(24, 2);
+            indirect_lower(l, a, true)
+        }
+        0x949 => {
+            let a = l.reg(24, 2);
+            indirect_lower(l, a, false)
+        }
+        _ => {
+            let a = l.reg(24, 2);
+            indirect_lower(l, a, is_absolute)
+        }
+    })
+}
+
+fn exit(w: &mut Warp, _: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
+    let gone = exec & w.pred(u.ps);
+    if gone == 0 {
+        return Flow::Next;
+    }
+    w.exit(gone);
+    w.pc = u.at + 1;
+    w.settle();
+    Flow::Jump
+}
+
+pub(crate) fn exit_lower(l: &mut Lower<'_>) -> Result<Uop, Refused> {
+    Ok(Uop { ps: l.ps(), ..l.uop(Handlers::all(exit)) })
+}
+
+fn bssy(w: &mut Warp, _: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
+    let members = exec & w.pred(u.ps);
+    w.fill(u.d, members, members);
+    Flow::Next
+}
+
+pub(crate) fn bssy_lower(l: &mut Lower<'_>) -> Result<Uop, Refused> {
+    Ok(Uop { d: Dst::barrier(l.bits(16, 4) as u8), ps: l.ps(), ..l.uop(Handlers::all(bssy)) })
+}
+
+fn bsync(w: &mut Warp, _: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
+    let arrived = exec & w.pred(u.ps);
+    // All of the running group is here and nobody is missing: go straight on.
+    if arrived == w.active && w.converged(u.a, arrived) == arrived {
+        return Flow::Next;
+    }
+    w.park(arrived, u.at, Wait::Converge(u.a));
+    w.pc = u.at + 1;
+    w.settle();
+    Flow::Jump
+}
+
+pub(crate) fn bsync_lower(l: &mut Lower<'_>) -> Result<Uop, Refused> {
+    Ok(Uop { a: Src::barrier(l.bits(16, 4) as u8), ps: l.ps(), ..l.uop(Handlers::all(bsync)) })
+}
+
+fn break_(w: &mut Warp, _: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
+    let gone = exec & w.pred(u.ps);
+    for lane in 0..32 {
+        let members = w.get(u.a, lane);
+        if members & gone != 0 {
+            w.put(u.d, lane, members & !gone);
+        }
+    }
+    w.barrier_changed();
+    Flow::Next
+}
+
+pub(crate) fn break_lower(l: &mut Lower<'_>) -> Result<Uop, Refused> {
+    let n = l.bits(16, 4) as u8;
+    Ok(Uop { a: Src::barrier(n), d: Dst::barrier(n), ps: l.ps(), ..l.uop(Handlers::all(break_)) })
+}
+
+struct Bmov;
+impl Whole for Bmov {
+    #[inline(always)]
+    fn run(w: &mut Warp, _: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
+        w.copy(u.d, u.a, exec);
+        if u.mods != 0 {
+            w.copy(Dst::barrier(u.imm as u8), Src::reg(255), exec);
+        }
+        w.barrier_changed();
+        Flow::Next
+    }
+}
+
+pub(crate) fn bmov_lower(l: &mut Lower<'_>) -> Result<Uop, Refused> {
+    let (d, a, cleared) = match l.word.opcode() {
+        0x956 => (
+            Dst::barrier(barrier(l, 24)?),
+            {
+                let x = l.bits(32, 32);
+                l.literal(x)
+            },
+            None,
+        ),
+        0x356 => (Dst::barrier(barrier(l, 24)?), l.reg(32, 1), None),
+        0x355 => {
+            if l.bits(24, 6) == 30 {
+                return Ok(Uop { d: l.dst(1), ..l.uop(Handlers::all(active_mask)) });
+            }
+            let n = barrier(l, 24)?;
+            (l.dst(1), Src::barrier(n), Some(n))
+        }
+        _ => {
+            let n = barrier(l, 24)?;
+            (Dst::barrier(barrier(l, 16)?), Src::barrier(n), Some(n))
+        }
+    };
+    let clear = cleared.filter(|_| l.bit(84));
+    Ok(Uop { d, a, mods: clear.is_some().into(), imm: clear.unwrap_or(0).into(), ..l.uop(alu::whole::<Bmov>()) })
+}
+
+/// MACTIVE: the lanes that execute.
+fn active_mask(w: &mut Warp, _: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
+    w.fill(u.d, w.active, exec);
+    Flow::Next
+}
+
+fn barrier(l: &Lower<'_>, lo: u32) -> Result<u8, Refused> {
+    let n = l.bits(lo, 6) as u8;
+    if n < 16 { Ok(n) } else { Err(Refused("BMOV of thread state")) }
+}
+
+fn warpsync(w: &mut Warp, _: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
+    let mut left = exec & w.pred(u.ps);
+    let arrived = left;
+    while left != 0 {
+        let want = w.get(u.a, left.trailing_zeros());
+        let here = lanes(left).filter(|&l| w.get(u.a, l) == want).fold(0, |m, l| m | 1 << l);
+        left &= !here;
+        if here == w.active && want & w.live & !here == 0 {
+            return Flow::Next;
+        }
+        w.park(here, u.at, Wait::Lanes(want));
+    }
+    if arrived == 0 {
+        return Flow::Next;
+    }
+    w.pc = u.at + 1;
+    w.settle();
+    Flow::Jump
+}
+
+pub(crate) fn warpsync_lower(l: &mut Lower<'_>) -> Result<Uop, Refused> {
+    let a = l.slot32()?;
+    Ok(Uop { a, ps: l.ps(), ..l.uop(Handlers::all(warpsync)) })
+}
+
+fn yields(w: &mut Warp, _: &mut Env<'_>, _: &Uop, exec: u32) -> Flow {
+    w.yielded |= exec;
+    Flow::Next
+}
+
+/// YIELD: these lanes may have to let others go first.
+pub(crate) fn yield_lower(l: &mut Lower<'_>) -> Result<Uop, Refused> {
+    Ok(l.uop(Handlers::all(yields)))
+}
+
+fn nothing(_: &mut Warp, _: &mut Env<'_>, _: &Uop, _: u32) -> Flow {
+    Flow::Next
+}
+
+/// Instructions that order or hint: there is nothing to wait for when each instruction completes in turn.
+pub(crate) fn nop(l: &mut Lower<'_>) -> Result<Uop, Refused> {
+    Ok(l.uop(Handlers::all(nothing)))
+}

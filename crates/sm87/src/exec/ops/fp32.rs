@@ -1,0 +1,323 @@
+//! FADD FMUL FFMA FMNMX FSEL FSET FSETP FCHK MUFU.
+
+use crate::exec::alu::{self, Alu, Compare, Each};
+use crate::exec::lower::{Lower, Refused};
+use crate::exec::simd::Simd;
+use crate::exec::uop::{Handlers, Uop};
+use crate::exec::warp::Warp;
+use crate::num::mufu::{self, Function};
+use crate::num::{Round, f32 as num};
+
+const NEG: [u32; 3] = [1, 1 << 2, 1 << 4];
+const ABS: [u32; 3] = [1 << 1, 1 << 3, 1 << 5];
+const FTZ: u32 = 1 << 6;
+const SAT: u32 = 1 << 7;
+const ROUND: u32 = 8;
+const FMZ: u32 = 1 << 10;
+const NAN: u32 = 1 << 11;
+const SCALE: u32 = 12;
+const XORSIGN: u32 = 1 << 15;
+/// Everything that keeps an operation from being the plain IEEE one.
+const MODIFIED: u32 = 0xff;
+const SLOW: u32 = 3 << ROUND | FMZ;
+
+fn flag(on: bool, bits: u32) -> u32 {
+    if on { bits } else { 0 }
+}
+
+/// Modifiers of source A and of the one in slot 32, as first and second.
+fn two(l: &Lower<'_>) -> u32 {
+    let immediate = matches!(l.word.form(), 2 | 4);
+    flag(l.bit(72), NEG[0])
+        | flag(l.bit(73), ABS[0])
+        | flag(l.bit(63) && !immediate, NEG[1])
+        | flag(l.bit(62) && !immediate, ABS[1])
+}
+
+/// Modifiers of A, B and C.
+fn three(l: &Lower<'_>) -> u32 {
+    let (b, c) = if l.swapped() { (2, 1) } else { (1, 2) };
+    let immediate = matches!(l.word.form(), 2 | 4);
+    flag(l.bit(72), NEG[0])
+        | flag(l.bit(73), ABS[0])
+        | flag(l.bit(63) && !immediate, NEG[b])
+        | flag(l.bit(62) && !immediate, ABS[b])
+        | flag(l.bit(75), NEG[c])
+        | flag(l.bit(74), ABS[c])
+}
+
+fn result(l: &Lower<'_>) -> u32 {
+    flag(l.bit(77), SAT) | l.bits(78, 2) << ROUND | flag(l.bit(80), FTZ)
+}
+
+#[inline(always)]
+fn modified<V: Simd>(mods: u32, n: usize, x: V) -> V {
+    let x = if mods & ABS[n] != 0 { x.and(V::splat(0x7fff_ffff)) } else { x };
+    let x = if mods & NEG[n] != 0 { x.xor(V::splat(0x8000_0000)) } else { x };
+    if mods & FTZ != 0 { x.flush() } else { x }
+}
+
+#[inline(always)]
+fn source<V: Simd>(u: &Uop, n: usize, x: V) -> V {
+    modified(u.mods, n, x)
+}
+
+#[inline(always)]
+fn finish<V: Simd>(u: &Uop, x: V) -> V {
+    let x = if u.mods & FTZ != 0 { x.flush() } else { x };
+    if u.mods & SAT != 0 { x.saturate() } else { x.canonical() }
+}
+
+#[inline(always)]
+fn bits(u: &Uop, n: usize, x: u32) -> u32 {
+    num::modify(x, u.mods & ABS[n] != 0, u.mods & NEG[n] != 0)
+}
+
+fn mode(u: &Uop) -> num::Mode {
+    num::Mode { round: Round::from_bits(u.mods >> ROUND & 3), ftz: u.mods & FTZ != 0, sat: u.mods & SAT != 0 }
+}
+
+/// Whether a lane may have been rounded up to the smallest normal number, which `.FTZ` makes a zero.
+#[inline(always)]
+fn suspicious<V: Simd>(u: &Uop, x: V) -> bool {
+    u.mods & FTZ != 0 && x.and(V::splat(0x7fff_ffff)).eq(V::splat(0x0080_0000)).to_bits() != 0
+}
+
+/// The three grades of an arithmetic operation.
+const PLAIN: u8 = 0;
+const MODS: u8 = 1;
+const ROUNDED: u8 = 2;
+
+struct Add<const G: u8>;
+impl<const G: u8> Alu for Add<G> {
+    const SOURCES: usize = 2;
+    #[inline(always)]
+    fn eval<V: Simd>(u: &Uop, a: V, b: V, c: V, _: u32) -> V {
+        match G {
+            PLAIN => a.fadd(b).canonical(),
+            MODS => finish(u, source(u, 0, a).fadd(source(u, 1, b))),
+            _ => V::map3(a, b, c, |a, b, _| num::add(bits(u, 0, a), bits(u, 1, b), mode(u))),
+        }
+    }
+}
+
+struct Mul<const G: u8>;
+impl<const G: u8> Alu for Mul<G> {
+    const SOURCES: usize = 2;
+    #[inline(always)]
+    fn eval<V: Simd>(u: &Uop, a: V, b: V, c: V, _: u32) -> V {
+        match G {
+            PLAIN => a.fmul(b).canonical(),
+            MODS => {
+                let product = source(u, 0, a).fmul(source(u, 1, b));
+                if suspicious(u, product) { mul_slowly(u, a, b, c) } else { finish(u, product) }
+            }
+            _ => mul_slowly(u, a, b, c),
+        }
+    }
+}
+
+#[inline(always)]
+fn mul_slowly<V: Simd>(u: &Uop, a: V, b: V, c: V) -> V {
+    let product = num::Product::from_bits(u.mods & FMZ != 0, u.mods >> SCALE & 7);
+    V::map3(a, b, c, |a, b, _| num::mul(bits(u, 0, a), bits(u, 1, b), mode(u), product))
+}
+
+struct Fma<const G: u8>;
+impl<const G: u8> Alu for Fma<G> {
+    #[inline(always)]
+    fn eval<V: Simd>(u: &Uop, a: V, b: V, c: V, _: u32) -> V {
+        match G {
+            PLAIN => a.fma(b, c).canonical(),
+            MODS => {
+                let sum = source(u, 0, a).fma(source(u, 1, b), source(u, 2, c));
+                if suspicious(u, sum) { fma_slowly(u, a, b, c) } else { finish(u, sum) }
+            }
+            _ => fma_slowly(u, a, b, c),
+        }
+    }
+}
+
+#[inline(always)]
+fn fma_slowly<V: Simd>(u: &Uop, a: V, b: V, c: V) -> V {
+    V::map3(a, b, c, |a, b, c| num::fma(bits(u, 0, a), bits(u, 1, b), bits(u, 2, c), mode(u), u.mods & FMZ != 0))
+}
+
+fn graded(mods: u32, plain: Handlers, modified: Handlers, rounded: Handlers) -> Handlers {
+    if mods & SLOW != 0 {
+        rounded
+    } else if mods & MODIFIED != 0 {
+        modified
+    } else {
+        plain
+    }
+}
+
+pub(crate) fn fadd(l: &mut Lower<'_>) -> Result<Uop, Refused> {
+    let mods = two(l) | result(l);
+    let run = graded(mods, alu::alu::<Add<PLAIN>>(), alu::alu::<Add<MODS>>(), alu::alu::<Add<ROUNDED>>());
+    Ok(Uop { mods, ..l.ab(run)? })
+}
+
+pub(crate) fn fmul(l: &mut Lower<'_>) -> Result<Uop, Refused> {
+    let scale = l.bits(84, 3);
+    if scale == 0 {
+        return Err(Refused("FMUL with scale 0"));
+    }
+    let mods = two(l) | result(l) | flag(l.bit(76), FMZ) | scale << SCALE;
+    let run = graded(
+        if scale == 4 { mods } else { mods | SLOW },
+        alu::alu::<Mul<PLAIN>>(),
+        alu::alu::<Mul<MODS>>(),
+        alu::alu::<Mul<ROUNDED>>(),
+    );
+    Ok(Uop { mods, ..l.ab(run)? })
+}
+
+pub(crate) fn ffma(l: &mut Lower<'_>) -> Result<Uop, Refused> {
+    let mods = three(l) | result(l) | flag(l.bit(76), FMZ);
+    let run = graded(mods, alu::alu::<Fma<PLAIN>>(), alu::alu::<Fma<MODS>>(), alu::alu::<Fma<ROUNDED>>());
+    Ok(Uop { mods, ..l.abc(run)? })
+}
+
+/// Integers that compare as the floats do, -0 below +0: negative numbers have their magnitude flipped.
+#[inline(always)]
+fn ordered<V: Simd>(x: V) -> V {
+    x.xor(x.sar(V::splat(31)).and(V::splat(0x7fff_ffff)))
+}
+
+struct MinMax;
+impl Alu for MinMax {
+    const SOURCES: usize = 2;
+    #[inline(always)]
+    fn eval<V: Simd>(u: &Uop, a: V, b: V, c: V, p: u32) -> V {
+        if u.mods & (NAN | XORSIGN) != 0 {
+            let how = num::MinMax { ftz: u.mods & FTZ != 0, nan: u.mods & NAN != 0, xorsign: u.mods & XORSIGN != 0 };
+            let f = |a: u32, b: u32, min: u32| num::min_max(bits(u, 0, a), bits(u, 1, b), min != 0, how, a ^ b);
+            return V::map3(a, b, V::from_bits(p), f);
+        }
+        let _ = c;
+        let (a, b) = (source(u, 0, a), source(u, 1, b));
+        let less = ordered(a).lt(ordered(b));
+        let first = less.xor(V::from_bits(p).not());
+        let r = first.select(a, b);
+        let r = a.funord(a).select(b, b.funord(b).select(a, r));
+        r.canonical()
+    }
+}
+
+pub(crate) fn fmnmx(l: &mut Lower<'_>) -> Result<Uop, Refused> {
+    let mods = two(l) | flag(l.bit(80), FTZ) | flag(l.bit(81), NAN) | flag(l.bit(82), XORSIGN);
+    Ok(Uop { mods, ..l.ab(alu::alu::<MinMax>())? })
+}
+
+struct Select;
+impl Alu for Select {
+    const SOURCES: usize = 2;
+    #[inline(always)]
+    fn eval<V: Simd>(u: &Uop, a: V, b: V, _: V, p: u32) -> V {
+        V::from_bits(p).select(source(u, 0, a), source(u, 1, b))
+    }
+}
+
+pub(crate) fn fsel(l: &mut Lower<'_>) -> Result<Uop, Refused> {
+    let mods = two(l) | flag(l.bit(80), FTZ);
+    Ok(Uop { mods, ..l.ab(alu::alu::<Select>())? })
+}
+
+/// Operand modifiers of comparisons sit above the bits [`alu::cmp`] uses.
+const COMPARE: u32 = 8;
+
+struct Relate<const MODS: bool>;
+impl<const MODS: bool> Compare for Relate<MODS> {
+    #[inline(always)]
+    fn eval<V: Simd>(u: &Uop, a: V, b: V) -> (V, V, V) {
+        let mods = u.mods >> COMPARE;
+        let (a, b) = if MODS { (modified(mods, 0, a), modified(mods, 1, b)) } else { (a, b) };
+        (a.flt(b), a.feq(b), a.funord(b))
+    }
+}
+
+fn comparison(l: &Lower<'_>) -> u32 {
+    l.bits(76, 4) | l.bits(74, 2) << alu::cmp::COMBINE | (two(l) | flag(l.bit(80), FTZ)) << COMPARE
+}
+
+pub(crate) fn fsetp(l: &mut Lower<'_>) -> Result<Uop, Refused> {
+    let mods = comparison(l);
+    let run = if mods >> COMPARE == 0 { alu::setp::<Relate<false>>() } else { alu::setp::<Relate<true>>() };
+    let (pd, pe) = (l.pdst(81), l.pdst(84));
+    Ok(Uop { mods, pd, pe, ..l.ab(run)? })
+}
+
+pub(crate) fn fset(l: &mut Lower<'_>) -> Result<Uop, Refused> {
+    let mods = comparison(l);
+    // The only form compilers emit is .BF: 1.0 or 0.0.
+    Ok(Uop { mods, imm: num::set(true, true), ..l.ab(alu::set::<Relate<true>>())? })
+}
+
+struct Check;
+impl Each for Check {
+    #[inline(always)]
+    fn each(w: &mut Warp, u: &Uop, lane: u32) {
+        let (a, b) = (bits(u, 0, w.get(u.a, lane)), bits(u, 1, w.get(u.b, lane)));
+        w.set_pred(u.pd, 1 << lane, u32::from(num::check_division(a, b)) << lane);
+    }
+}
+
+pub(crate) fn fchk(l: &mut Lower<'_>) -> Result<Uop, Refused> {
+    let (mods, pd) = (two(l), l.pdst(81));
+    Ok(Uop { mods, pd, ..l.ab(alu::each::<Check>())? })
+}
+
+struct Mufu<const F: u8>;
+impl<const F: u8> Alu for Mufu<F> {
+    const SOURCES: usize = 1;
+    #[inline(always)]
+    fn eval<V: Simd>(u: &Uop, a: V, b: V, c: V, _: u32) -> V {
+        V::map3(a, b, c, |x, _, _| match Function::from_bits(F.into()) {
+            Some(f) => mufu::mufu(f, bits(u, 1, x)),
+            None => NAN_BITS,
+        })
+    }
+}
+
+/// MUFU.F16: the low half, or with the select bit the high one.
+struct MufuHalf;
+impl Alu for MufuHalf {
+    const SOURCES: usize = 1;
+    #[inline(always)]
+    fn eval<V: Simd>(u: &Uop, a: V, b: V, c: V, _: u32) -> V {
+        V::map3(a, b, c, |x, _, _| {
+            let half = if u.aux & 1 != 0 { (x >> 16) as u16 } else { x as u16 };
+            let half = if u.mods & ABS[1] != 0 { half & 0x7fff } else { half };
+            let half = if u.mods & NEG[1] != 0 { half ^ 0x8000 } else { half };
+            Function::from_bits(u.imm).map_or(NAN_BITS, |f| mufu::mufu_f16(f, half).into())
+        })
+    }
+}
+
+const NAN_BITS: u32 = num::NAN;
+
+pub(crate) fn mufu(l: &mut Lower<'_>) -> Result<Uop, Refused> {
+    let imm = l.bits(74, 4);
+    let mods = two(l) & (NEG[1] | ABS[1]);
+    if l.bit(73) {
+        Function::from_bits(imm).ok_or(Refused("MUFU function"))?;
+        let aux = u16::from(l.word.form() == 1 && l.bit(60));
+        return Ok(Uop { mods, imm, aux, ..l.unary(alu::alu::<MufuHalf>())? });
+    }
+    let run = match imm {
+        0 => alu::alu::<Mufu<0>>(),
+        1 => alu::alu::<Mufu<1>>(),
+        2 => alu::alu::<Mufu<2>>(),
+        3 => alu::alu::<Mufu<3>>(),
+        4 => alu::alu::<Mufu<4>>(),
+        5 => alu::alu::<Mufu<5>>(),
+        6 => alu::alu::<Mufu<6>>(),
+        7 => alu::alu::<Mufu<7>>(),
+        8 => alu::alu::<Mufu<8>>(),
+        9 => alu::alu::<Mufu<9>>(),
+        _ => return Err(Refused("MUFU function")),
+    };
+    Ok(Uop { mods, imm, ..l.unary(run)? })
+}

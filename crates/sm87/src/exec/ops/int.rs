@@ -1,0 +1,381 @@
+//! IADD3 IMAD LEA ISETP IMNMX IABS and the small multipliers; their uniform counterparts share the code.
+
+use crate::exec::alu::{self, Alu, Compare, Each};
+use crate::exec::lower::{Lower, Refused, Widen};
+use crate::exec::rows::Src;
+use crate::exec::simd::Simd;
+use crate::exec::uop::{Handlers, Pred, Uop};
+use crate::exec::warp::Warp;
+use crate::num::{bits, int};
+
+/// Vector or uniform driver, as the opcode says.
+pub(crate) fn any<O: Alu>(l: &Lower<'_>) -> Handlers {
+    if l.uniform() { alu::ualu::<O>() } else { alu::alu::<O>() }
+}
+
+/// Writes a condition for one lane.
+#[inline(always)]
+pub(crate) fn put_pred(w: &mut Warp, index: u8, lane: u32, value: bool) {
+    w.set_pred(index, 1 << lane, u32::from(value) << lane);
+}
+
+/// One lane of a predicate.
+#[inline(always)]
+pub(crate) fn get_pred(w: &Warp, p: Pred, lane: u32) -> bool {
+    w.pred(p) >> lane & 1 != 0
+}
+
+const NEG: [u32; 3] = [1, 2, 4];
+const X: u32 = 8;
+const SIGNED: u32 = 16;
+const HIGH: u32 = 32;
+const SX32: u32 = 64;
+
+fn flag(on: bool, bits: u32) -> u32 {
+    if on { bits } else { 0 }
+}
+
+#[inline(always)]
+fn negs(u: &Uop) -> [bool; 3] {
+    NEG.map(|n| u.mods & n != 0)
+}
+
+/// Source `n` with its sign.
+#[inline(always)]
+fn signed<V: Simd>(u: &Uop, n: usize, x: V) -> V {
+    let s = V::splat(if u.mods & NEG[n] != 0 { u32::MAX } else { 0 });
+    x.xor(s).sub(s)
+}
+
+struct Add3<const SIGNS: bool, const N: usize>;
+impl<const SIGNS: bool, const N: usize> Alu for Add3<SIGNS, N> {
+    const SOURCES: usize = N;
+    #[inline(always)]
+    fn eval<V: Simd>(u: &Uop, a: V, b: V, c: V, _: u32) -> V {
+        if !SIGNS {
+            return if N == 2 { a.add(b) } else { a.add(b).add(c) };
+        }
+        let ab = signed(u, 0, a).add(signed(u, 1, b));
+        if N == 2 { ab } else { ab.add(signed(u, 2, c)) }
+    }
+}
+
+struct Add3Carry;
+impl Each for Add3Carry {
+    #[inline(always)]
+    fn each(w: &mut Warp, u: &Uop, lane: u32) {
+        let (a, b, c) = (w.get(u.a, lane), w.get(u.b, lane), w.get(u.c, lane));
+        let r = if u.mods & X != 0 {
+            int::add3_x(a, b, c, negs(u), [get_pred(w, u.ps, lane), get_pred(w, u.pt, lane)])
+        } else {
+            int::add3(a, b, c, negs(u))
+        };
+        w.put(u.d, lane, r.value);
+        put_pred(w, u.pd, lane, r.carry);
+        put_pred(w, u.pe, lane, r.carry2);
+    }
+}
+
+pub(crate) fn iadd3(l: &mut Lower<'_>) -> Result<Uop, Refused> {
+    let (b, c) = if l.swapped() { (2, 1) } else { (1, 2) };
+    let immediate = matches!(l.word.form(), 2 | 4);
+    let x = l.bit(74);
+    let mods = flag(l.bit(72), NEG[0]) | flag(l.bit(63) && !immediate, NEG[b]) | flag(l.bit(75), NEG[c]) | flag(x, X);
+    let (pd, pe) = (l.pdst(81), l.pdst(84));
+    let carries = x || l.bits(81, 3) != 7 || l.bits(84, 3) != 7;
+    let zero_c = !l.swapped() && l.bits(64, if l.uniform() { 6 } else { 8 }) == if l.uniform() { 63 } else { 255 };
+    let run = match (carries, mods & 7 != 0, zero_c) {
+        (true, ..) => alu::each::<Add3Carry>(),
+        (_, false, true) => any::<Add3<false, 2>>(l),
+        (_, false, false) => any::<Add3<false, 3>>(l),
+        (_, true, true) => any::<Add3<true, 2>>(l),
+        (_, true, false) => any::<Add3<true, 3>>(l),
+    };
+    let pt = l.pred(77, 80);
+    Ok(Uop { mods, pd, pe, pt, ..l.abc(run)? })
+}
+
+/// A product plus C (0), a product alone (1), minus C (2).
+struct Mad<const HOW: u8>;
+impl<const HOW: u8> Alu for Mad<HOW> {
+    const SOURCES: usize = if HOW == 1 { 2 } else { 3 };
+    #[inline(always)]
+    fn eval<V: Simd>(_: &Uop, a: V, b: V, c: V, _: u32) -> V {
+        match HOW {
+            0 => a.mul(b).add(c),
+            1 => a.mul(b),
+            _ => a.mul(b).sub(c),
+        }
+    }
+}
+
+/// What the assembler makes of IMAD when it only moves, adds or subtracts.
+struct Plus<const HOW: u8>;
+impl<const HOW: u8> Alu for Plus<HOW> {
+    const SOURCES: usize = 3;
+    #[inline(always)]
+    fn eval<V: Simd>(_: &Uop, a: V, _: V, c: V, _: u32) -> V {
+        match HOW {
+            0 => c,
+            1 => a.add(c),
+            _ => a.sub(c),
+        }
+    }
+}
+
+struct MadCarry;
+impl Each for MadCarry {
+    #[inline(always)]
+    fn each(w: &mut Warp, u: &Uop, lane: u32) {
+        let c = int::invert(w.get(u.c, lane), u.mods & NEG[2] != 0);
+        let r = int::mad(w.get(u.a, lane), w.get(u.b, lane), c, get_pred(w, u.ps, lane));
+        w.put(u.d, lane, r);
+    }
+}
+
+/// Whether C is negated: its bit depends on the slot it sits in.
+fn neg_c(l: &Lower<'_>) -> bool {
+    if l.swapped() { l.bit(63) && l.word.form() != 2 } else { l.bit(75) }
+}
+
+pub(crate) fn imad(l: &mut Lower<'_>) -> Result<Uop, Refused> {
+    let neg = neg_c(l);
+    let (zero, zero_c) = if l.uniform() { (63, 63) } else { (255, 255) };
+    let width = if l.uniform() { 6 } else { 8 };
+    let a_zero = l.bits(24, width) == zero;
+    let b_one = l.word.form() == 4 && l.bits(32, 32) == 1;
+    let c_zero = !l.swapped() && l.bits(64, width) == zero_c;
+    let run = if l.bit(74) {
+        alu::each::<MadCarry>()
+    } else if a_zero && !neg {
+        any::<Plus<0>>(l)
+    } else if b_one {
+        if neg { any::<Plus<2>>(l) } else { any::<Plus<1>>(l) }
+    } else if neg {
+        any::<Mad<2>>(l)
+    } else if c_zero {
+        any::<Mad<1>>(l)
+    } else {
+        any::<Mad<0>>(l)
+    };
+    Ok(Uop { mods: flag(neg, NEG[2]), ..l.abc(run)? })
+}
+
+struct Wide<const CARRY: bool>;
+impl<const CARRY: bool> Each for Wide<CARRY> {
+    #[inline(always)]
+    fn each(w: &mut Warp, u: &Uop, lane: u32) {
+        let (a, b, c) = (w.get(u.a, lane), w.get(u.b, lane), w.get64(u.c, lane));
+        let signed = u.mods & SIGNED != 0;
+        if !CARRY {
+            return w.put64(u.d, lane, int::product(a, b, signed).wrapping_add(c));
+        }
+        let x = u.mods & X != 0;
+        let c = int::wide_addend(c, u.mods & NEG[2] != 0, x);
+        let (r, carry) = int::mad_wide(a, b, c, signed, x && get_pred(w, u.ps, lane));
+        w.put64(u.d, lane, r);
+        put_pred(w, u.pd, lane, carry);
+    }
+}
+
+struct High;
+impl Each for High {
+    #[inline(always)]
+    fn each(w: &mut Warp, u: &Uop, lane: u32) {
+        let x = u.mods & X != 0;
+        let c = int::wide_addend(w.get64(u.c, lane), u.mods & NEG[2] != 0, x);
+        let (a, b) = (w.get(u.a, lane), w.get(u.b, lane));
+        let (r, carry) = int::mad_wide(a, b, c, u.mods & SIGNED != 0, x && get_pred(w, u.ps, lane));
+        w.put(u.d, lane, (r >> 32) as u32);
+        put_pred(w, u.pd, lane, carry);
+    }
+}
+
+fn wide_operands(l: &mut Lower<'_>) -> Result<(u32, Src, Src, Src), Refused> {
+    let mods = flag(l.bit(73), SIGNED) | flag(l.bit(74), X) | flag(neg_c(l), NEG[2]);
+    let widen = if l.bit(73) { Widen::Signed } else { Widen::Unsigned };
+    let a = l.a();
+    let (b, c) = l.bc_wide(1, 2, widen)?;
+    Ok((mods, a, b, c))
+}
+
+pub(crate) fn imad_wide(l: &mut Lower<'_>) -> Result<Uop, Refused> {
+    let (mods, a, b, c) = wide_operands(l)?;
+    let d = l.dst(2);
+    let plain = mods & (X | NEG[2]) == 0 && l.bits(81, 3) == 7;
+    let run = if plain { super::wide::mad(l.uniform()) } else { alu::each::<Wide<true>>() };
+    Ok(Uop { d, a, b, c, mods, ps: l.ps(), pd: l.pdst(81), ..l.uop(run) })
+}
+
+pub(crate) fn imad_hi(l: &mut Lower<'_>) -> Result<Uop, Refused> {
+    let (mods, a, b, c) = wide_operands(l)?;
+    let d = l.dst(1);
+    Ok(Uop { d, a, b, c, mods, ps: l.ps(), pd: l.pdst(81), ..l.uop(alu::each::<High>()) })
+}
+
+struct Relate<const SIGN: bool>;
+impl<const SIGN: bool> Compare for Relate<SIGN> {
+    #[inline(always)]
+    fn eval<V: Simd>(_: &Uop, a: V, b: V) -> (V, V, V) {
+        (if SIGN { a.lt(b) } else { a.ltu(b) }, a.eq(b), V::splat(0))
+    }
+}
+
+pub(crate) fn isetp(l: &mut Lower<'_>) -> Result<Uop, Refused> {
+    let mods = l.bits(76, 3) | l.bits(74, 2) << alu::cmp::COMBINE | flag(l.bit(72), alu::cmp::EXTENDED);
+    let run = match (l.uniform(), l.bit(73)) {
+        (false, true) => alu::setp::<Relate<true>>(),
+        (false, false) => alu::setp::<Relate<false>>(),
+        (true, true) => alu::usetp::<Relate<true>>(),
+        (true, false) => alu::usetp::<Relate<false>>(),
+    };
+    let (pd, pe, pt) = (l.pdst(81), l.pdst(84), l.pred(68, 71));
+    Ok(Uop { mods, pd, pe, pt, ..l.ab(run)? })
+}
+
+struct LeaPlain;
+impl Alu for LeaPlain {
+    const SOURCES: usize = 2;
+    #[inline(always)]
+    fn eval<V: Simd>(u: &Uop, a: V, b: V, _: V, _: u32) -> V {
+        a.shl(V::splat(u.imm)).add(b)
+    }
+}
+
+struct Lea;
+impl Each for Lea {
+    #[inline(always)]
+    fn each(w: &mut Warp, u: &Uop, lane: u32) {
+        let (a, b) = (w.get(u.a, lane), w.get(u.b, lane));
+        let high = if u.mods & SX32 != 0 { int::sign_word(a) } else { w.get(u.c, lane) };
+        let shifted = int::lea_shift(a, high, u.imm, u.mods & HIGH != 0);
+        let [na, nb, _] = negs(u);
+        let r = if u.mods & X != 0 {
+            int::lea_x(shifted, b, na, nb, get_pred(w, u.ps, lane))
+        } else {
+            int::lea(shifted, b, na, nb)
+        };
+        w.put(u.d, lane, r.value);
+        put_pred(w, u.pd, lane, r.carry);
+    }
+}
+
+pub(crate) fn lea(l: &mut Lower<'_>) -> Result<Uop, Refused> {
+    let immediate = l.word.form() == 4;
+    let mods = flag(l.bit(72), NEG[0])
+        | flag(l.bit(63) && !immediate, NEG[1])
+        | flag(l.bit(74), X)
+        | flag(l.bit(80), HIGH)
+        | flag(l.bit(73), SX32);
+    let pd = l.pdst(81);
+    let run = if mods == 0 && l.bits(81, 3) == 7 { any::<LeaPlain>(l) } else { alu::each::<Lea>() };
+    let imm = l.bits(75, 5);
+    Ok(Uop { mods, imm, pd, ..l.abc(run)? })
+}
+
+struct MinMax<const SIGN: bool>;
+impl<const SIGN: bool> Alu for MinMax<SIGN> {
+    const SOURCES: usize = 2;
+    #[inline(always)]
+    fn eval<V: Simd>(_: &Uop, a: V, b: V, _: V, p: u32) -> V {
+        let less = if SIGN { a.lt(b) } else { a.ltu(b) };
+        less.xor(V::from_bits(p).not()).select(a, b)
+    }
+}
+
+pub(crate) fn imnmx(l: &mut Lower<'_>) -> Result<Uop, Refused> {
+    let run = if l.bit(73) { any::<MinMax<true>>(l) } else { any::<MinMax<false>>(l) };
+    l.ab(run)
+}
+
+/// Operations of one lane that need no vector code.
+macro_rules! lanewise {
+    ($($name:ident($u:ident, $a:ident, $b:ident, $c:ident) $e:expr;)*) => {$(
+        struct $name;
+        impl Alu for $name {
+            #[inline(always)]
+            fn eval<V: Simd>($u: &Uop, a: V, b: V, c: V, _: u32) -> V {
+                V::map3(a, b, c, |$a, $b, $c| $e)
+            }
+        }
+    )*};
+}
+pub(crate) use lanewise;
+
+lanewise! {
+    Abs(_u, a, _b, _c) int::abs(a);
+    Dot4(u, a, b, c) int::dot4(a, b, int::negate(c, u.mods & 8 != 0), u.mods & 1 != 0, u.mods & 2 != 0);
+    Dot2(u, a, b, c)
+        int::dot2(a, b, int::negate(c, u.mods & 8 != 0), u.mods & 1 != 0, u.mods & 2 != 0, u.mods & 4 != 0);
+    AbsDiff(u, a, b, c) int::abs_diff(a, b, c, u.mods & 1 != 0);
+    // C is only added with .ACC.
+    AbsDiff4(u, a, b, _c) int::abs_diff4(a, b, u.mods & 1 != 0);
+    AbsDiff4Sum(u, a, b, c) int::abs_diff4_sum(a, b, c, u.mods & 1 != 0);
+    Population(u, a, _b, _c) int::invert(a, u.mods & 1 != 0).count_ones();
+    Reverse(_u, a, _b, _c) a.reverse_bits();
+    Extend(u, a, b, _c) bits::extend(a, b, u.mods & 1 != 0, u.mods & 2 != 0);
+    BitMask(u, a, b, _c) bits::mask(a, b, u.mods & 2 != 0);
+}
+
+pub(crate) fn iabs(l: &mut Lower<'_>) -> Result<Uop, Refused> {
+    l.unary(alu::alu::<Abs>())
+}
+
+pub(crate) fn idp(l: &mut Lower<'_>) -> Result<Uop, Refused> {
+    let mods = flag(l.bit(73), 1) | flag(l.bit(74), 2) | flag(l.bit(77), 4) | flag(neg_c(l), 8);
+    // .2A takes halves of A and, with .HI, the upper bytes of B; .4A takes bytes of both.
+    let run = if l.bit(76) { alu::alu::<Dot2>() } else { alu::alu::<Dot4>() };
+    Ok(Uop { mods, ..l.abc(run)? })
+}
+
+pub(crate) fn vabsdiff(l: &mut Lower<'_>) -> Result<Uop, Refused> {
+    let mods = flag(l.bit(73), 1);
+    Ok(Uop { mods, ..l.abc(alu::alu::<AbsDiff>())? })
+}
+
+pub(crate) fn vabsdiff4(l: &mut Lower<'_>) -> Result<Uop, Refused> {
+    let mods = flag(l.bit(73), 1);
+    // With an accumulator the four differences are summed into it.
+    let run = if l.bit(75) { alu::alu::<AbsDiff4Sum>() } else { alu::alu::<AbsDiff4>() };
+    Ok(Uop { mods, ..l.abc(run)? })
+}
+
+pub(crate) fn popc(l: &mut Lower<'_>) -> Result<Uop, Refused> {
+    let mods = flag(l.bit(63) && l.word.form() != 4, 1);
+    let run = any::<Population>(l);
+    Ok(Uop { mods, ..l.unary(run)? })
+}
+
+pub(crate) fn brev(l: &mut Lower<'_>) -> Result<Uop, Refused> {
+    let run = any::<Reverse>(l);
+    l.unary(run)
+}
+
+pub(crate) fn sgxt(l: &mut Lower<'_>) -> Result<Uop, Refused> {
+    let mods = flag(l.bit(73), 1) | flag(l.bit(75), 2);
+    let run = any::<Extend>(l);
+    Ok(Uop { mods, ..l.ab(run)? })
+}
+
+pub(crate) fn bmsk(l: &mut Lower<'_>) -> Result<Uop, Refused> {
+    let mods = flag(l.bit(75), 2);
+    let run = any::<BitMask>(l);
+    Ok(Uop { mods, ..l.ab(run)? })
+}
+
+struct LeadingOne;
+impl Each for LeadingOne {
+    #[inline(always)]
+    fn each(w: &mut Warp, u: &Uop, lane: u32) {
+        let x = int::invert(w.get(u.a, lane), u.mods & 1 != 0);
+        let r = bits::find_leading_one(x, u.mods & 2 != 0, u.mods & 4 != 0);
+        w.put(u.d, lane, r);
+        put_pred(w, u.pd, lane, r != u32::MAX);
+    }
+}
+
+pub(crate) fn flo(l: &mut Lower<'_>) -> Result<Uop, Refused> {
+    let mods = flag(l.bit(63) && l.word.form() != 4, 1) | flag(l.bit(73), 2) | flag(l.bit(74), 4);
+    let pd = l.pdst(81);
+    Ok(Uop { mods, pd, ..l.unary(alu::each::<LeadingOne>())? })
+}

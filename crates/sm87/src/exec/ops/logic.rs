@@ -1,0 +1,254 @@
+//! LOP3 PLOP3 SHF PRMT MOV SEL P2R R2P and their uniform counterparts.
+
+use super::int::{any, get_pred, lanewise, put_pred};
+use crate::exec::alu::{self, Alu, Each};
+use crate::exec::env::Env;
+use crate::exec::lower::{Lower, Refused};
+use crate::exec::rows::pred;
+use crate::exec::simd::Simd;
+use crate::exec::uop::{Flow, Handlers, Uop};
+use crate::exec::warp::Warp;
+use crate::num::bits::{self, PrmtMode, Shift};
+
+fn flag(on: bool, bits: u32) -> u32 {
+    if on { bits } else { 0 }
+}
+
+/// One LUT that code uses all the time.
+struct Lop2<const LUT: u8>;
+impl<const LUT: u8> Alu for Lop2<LUT> {
+    const SOURCES: usize = 2;
+    #[inline(always)]
+    fn eval<V: Simd>(_: &Uop, a: V, b: V, _: V, _: u32) -> V {
+        match LUT {
+            0xc0 => a.and(b),
+            0xfc => a.or(b),
+            0x3c => a.xor(b),
+            0x30 => a.and(b.not()),
+            0x0c => a.not().and(b),
+            _ => b.not(),
+        }
+    }
+}
+
+/// Any LUT, as a tree of bitwise choices.
+struct Lop3;
+impl Alu for Lop3 {
+    #[inline(always)]
+    fn eval<V: Simd>(u: &Uop, a: V, b: V, c: V, _: u32) -> V {
+        let on = choose(b, leaf(u.imm >> 6, c), leaf(u.imm >> 4, c));
+        choose(a, on, choose(b, leaf(u.imm >> 2, c), leaf(u.imm, c)))
+    }
+}
+
+/// Two bits of the LUT say what c becomes: 0, c, !c or 1.
+#[inline(always)]
+fn leaf<V: Simd>(lut: u32, c: V) -> V {
+    let (zero, one) = (lut & 1, lut >> 1 & 1);
+    c.and(V::splat((zero ^ one).wrapping_neg())).xor(V::splat(zero.wrapping_neg()))
+}
+
+/// Bitwise `by ? on : off`.
+#[inline(always)]
+fn choose<V: Simd>(by: V, on: V, off: V) -> V {
+    off.xor(by.and(on.xor(off)))
+}
+
+struct Lop3Pred;
+impl Each for Lop3Pred {
+    #[inline(always)]
+    fn each(w: &mut Warp, u: &Uop, lane: u32) {
+        let r = bits::lop3(w.get(u.a, lane), w.get(u.b, lane), w.get(u.c, lane), u.imm as u8);
+        let p = bits::lop3_predicate(r, get_pred(w, u.ps, lane), u.mods != 0);
+        w.put(u.d, lane, r);
+        put_pred(w, u.pd, lane, p);
+    }
+}
+
+pub(crate) fn lop3(l: &mut Lower<'_>) -> Result<Uop, Refused> {
+    let imm = l.bits(72, 8);
+    let run = if l.bits(81, 3) != 7 {
+        alu::each::<Lop3Pred>()
+    } else {
+        match imm {
+            0xc0 => any::<Lop2<0xc0>>(l),
+            0xfc => any::<Lop2<0xfc>>(l),
+            0x3c => any::<Lop2<0x3c>>(l),
+            0x30 => any::<Lop2<0x30>>(l),
+            0x0c => any::<Lop2<0x0c>>(l),
+            0x33 => any::<Lop2<0x33>>(l),
+            _ => any::<Lop3>(l),
+        }
+    };
+    let (mods, pd) = (flag(l.bit(80), 1), l.pdst(81));
+    Ok(Uop { imm, mods, pd, ..l.abc(run)? })
+}
+
+fn plop3_rows(w: &mut Warp, _: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
+    let mask = alu::scope(u, exec);
+    let third = crate::exec::uop::Pred { index: u.aux as u8 & 31, invert: -((u.aux >> 8 & 1) as i8) };
+    let (a, b, c) = (w.pred(u.ps), w.pred(u.pt), w.pred(third));
+    w.set_pred(u.pd, mask, bits::plop3_lanes(a, b, c, u.imm as u8));
+    w.set_pred(u.pe, mask, bits::plop3_lanes(a, b, c, u.mods as u8));
+    Flow::Next
+}
+
+pub(crate) fn plop3(l: &mut Lower<'_>) -> Result<Uop, Refused> {
+    let imm = l.bits(72, 5) << 3 | l.bits(64, 3);
+    let (pt, pd, pe) = (l.pred(77, 80), l.pdst(81), l.pdst(84));
+    let third = l.pred(68, 71);
+    let index = if l.bit(67) && !l.uniform() { pred::UNIFORM + (third.index & 7) } else { third.index };
+    let u = l.uop(Handlers::all(plop3_rows));
+    let aux = u.aux | u16::from(index) | u16::from(third.invert != 0) << 8;
+    Ok(Uop { imm, mods: l.bits(16, 8), pd, pe, ps: l.ps(), pt, aux, ..u })
+}
+
+fn plop3_sign_rows(w: &mut Warp, _: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
+    let signs = |s| (0..32).fold(0, |mask, lane| mask | (w.get(s, lane) >> 31) << lane);
+    let (a, b, c) = (signs(u.a), signs(u.b), signs(u.c));
+    w.set_pred(u.pd, exec, bits::plop3_lanes(a, b, c, u.imm as u8));
+    w.set_pred(u.pe, exec, bits::plop3_lanes(a, b, c, u.mods as u8));
+    Flow::Next
+}
+
+/// PLOP3 on the top bits of registers.
+pub(crate) fn plop3_sign(l: &mut Lower<'_>) -> Result<Uop, Refused> {
+    let (imm, mods) = (l.bits(72, 8), l.bits(16, 8));
+    let (pd, pe) = (l.pdst(81), l.pdst(84));
+    let (a, (b, c)) = (l.a(), l.bc()?);
+    Ok(Uop { a, b, c, imm, mods, pd, pe, ..l.uop(Handlers::all(plop3_sign_rows)) })
+}
+
+/// Shifts that ignore one of the two words.
+struct Shl;
+impl Alu for Shl {
+    const SOURCES: usize = 2;
+    #[inline(always)]
+    fn eval<V: Simd>(_: &Uop, a: V, b: V, _: V, _: u32) -> V {
+        a.shl(b)
+    }
+}
+
+struct Shr<const SIGNED: bool>;
+impl<const SIGNED: bool> Alu for Shr<SIGNED> {
+    #[inline(always)]
+    fn eval<V: Simd>(_: &Uop, _: V, b: V, c: V, _: u32) -> V {
+        if SIGNED { c.sar(b) } else { c.shr(b) }
+    }
+}
+
+fn shift(mods: u32) -> Shift {
+    Shift { right: mods & 1 != 0, hi: mods & 2 != 0, wrap: mods & 4 != 0, wide: mods & 8 != 0, signed: mods & 16 != 0 }
+}
+
+lanewise! {
+    Funnel(u, a, b, c) bits::shf(a, b, c, shift(u.mods));
+    Permute(u, a, b, c) bits::prmt(a, mode(u).nibbles(b), c);
+    PermuteFixed(u, a, _b, c) bits::prmt(a, u.imm, c);
+}
+
+pub(crate) fn shf(l: &mut Lower<'_>) -> Result<Uop, Refused> {
+    let (signed, wide) = match l.bits(73, 2) {
+        0 => (true, true),
+        1 => (false, true),
+        2 => (true, false),
+        _ => (false, false),
+    };
+    let (wrap, right, hi) = (l.bit(75), l.bit(76), l.bit(80));
+    let mods = flag(right, 1) | flag(hi, 2) | flag(wrap, 4) | flag(wide, 8) | flag(signed, 16);
+    // Shl and Shr clamp counts at 32 as SHF without .W does on 32-bit types.
+    let run = match (right, hi) {
+        _ if wrap || wide => any::<Funnel>(l),
+        (false, false) => any::<Shl>(l),
+        (true, true) if signed => any::<Shr<true>>(l),
+        (true, true) => any::<Shr<false>>(l),
+        _ => any::<Funnel>(l),
+    };
+    Ok(Uop { mods, ..l.abc(run)? })
+}
+
+fn mode(u: &Uop) -> PrmtMode {
+    PrmtMode::from_bits(u.mods).unwrap_or_default()
+}
+
+pub(crate) fn prmt(l: &mut Lower<'_>) -> Result<Uop, Refused> {
+    let mods = if l.uniform() { 0 } else { l.bits(72, 3) };
+    let mode = PrmtMode::from_bits(mods).ok_or(Refused("PRMT mode 7"))?;
+    if l.word.form() == 4 {
+        let imm = mode.nibbles(l.bits(32, 32));
+        let run = any::<PermuteFixed>(l);
+        return Ok(Uop { mods, imm, ..l.abc(run)? });
+    }
+    let run = any::<Permute>(l);
+    Ok(Uop { mods, ..l.abc(run)? })
+}
+
+struct Move;
+impl Alu for Move {
+    const SOURCES: usize = 1;
+    #[inline(always)]
+    fn eval<V: Simd>(_: &Uop, a: V, _: V, _: V, _: u32) -> V {
+        a
+    }
+}
+
+pub(crate) fn mov(l: &mut Lower<'_>) -> Result<Uop, Refused> {
+    if !l.uniform() && l.bits(72, 4) != 0xf {
+        return Err(Refused("MOV with a lane mask"));
+    }
+    let run = any::<Move>(l);
+    l.unary(run)
+}
+
+struct Select;
+impl Alu for Select {
+    const SOURCES: usize = 2;
+    #[inline(always)]
+    fn eval<V: Simd>(_: &Uop, a: V, b: V, _: V, p: u32) -> V {
+        V::from_bits(p).select(a, b)
+    }
+}
+
+pub(crate) fn sel(l: &mut Lower<'_>) -> Result<Uop, Refused> {
+    let run = any::<Select>(l);
+    l.ab(run)
+}
+
+/// The seven predicates of one lane as bits; `mods` is the index of the first.
+fn predicates(w: &Warp, u: &Uop, lane: u32) -> u8 {
+    (0..7).fold(0, |set, i| set | ((w.preds[(u.mods + i) as usize & 31] >> lane & 1) as u8) << i)
+}
+
+struct ToRegister;
+impl Each for ToRegister {
+    #[inline(always)]
+    fn each(w: &mut Warp, u: &Uop, lane: u32) {
+        let set = predicates(w, u, lane);
+        let r = bits::predicates_to_register(w.get(u.a, lane), set, w.get(u.b, lane), u.imm);
+        w.put(u.d, lane, r);
+    }
+}
+
+struct FromRegister;
+impl Each for FromRegister {
+    #[inline(always)]
+    fn each(w: &mut Warp, u: &Uop, lane: u32) {
+        let old = predicates(w, u, lane);
+        let new = bits::register_to_predicates(old, w.get(u.a, lane), w.get(u.b, lane), u.imm);
+        for i in 0..7 {
+            put_pred(w, i, lane, new >> i & 1 != 0);
+        }
+    }
+}
+
+/// P2R and UP2UR.
+pub(crate) fn p2r(l: &mut Lower<'_>) -> Result<Uop, Refused> {
+    let mods = if l.uniform() { u32::from(pred::UNIFORM) } else { 0 };
+    let imm = l.bits(76, 2);
+    Ok(Uop { mods, imm, ..l.ab(alu::each::<ToRegister>())? })
+}
+
+pub(crate) fn r2p(l: &mut Lower<'_>) -> Result<Uop, Refused> {
+    let imm = l.bits(76, 2);
+    Ok(Uop { imm, ..l.ab(alu::each::<FromRegister>())? })
+}

@@ -1,0 +1,141 @@
+//! Lanes that lie in one block of memory, all at once.
+#![allow(unsafe_code)]
+
+use super::super::special::bytes;
+use super::{deposit, fetch};
+use crate::exec::uop::Uop;
+use crate::exec::warp::{Warp, lanes};
+
+/// How the lanes of an access lie in one block of memory that holds them all.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Pattern {
+    /// Lane after lane without a gap.
+    Row,
+    /// All at one place.
+    Same,
+    /// Anyhow.
+    Scattered,
+}
+
+/// Offsets from the lowest byte of a block, when every lane is aligned and inside.
+///
+/// Inactive lanes get the offset of the first active one, so that the loops need not know them.
+#[inline(always)]
+pub(super) fn arrange<const SIZE: u32>(offset: &[u32; 32], limit: u32) -> Option<Pattern> {
+    let len = const { bytes(SIZE) };
+    let (mut row, mut same, mut low, mut top) = (0, 0, 0, 0);
+    for (i, &x) in offset.iter().enumerate() {
+        row |= x ^ offset[0].wrapping_add(i as u32 * len);
+        same |= x ^ offset[0];
+        low |= x;
+        top = top.max(x);
+    }
+    if low & (len - 1) != 0 || top > limit {
+        return None;
+    }
+    Some(match (row, same) {
+        (0, _) => Pattern::Row,
+        (_, 0) => Pattern::Same,
+        _ => Pattern::Scattered,
+    })
+}
+
+/// Loads all lanes in `on` from a block.
+///
+/// # Safety
+/// `offset` was arranged for the block at `p`.
+#[inline(always)]
+pub(super) unsafe fn load_block<const SIZE: u32>(
+    w: &mut Warp,
+    u: &Uop,
+    on: u32,
+    p: *const u8,
+    offset: &[u32; 32],
+    how: Pattern,
+) {
+    let words = const { bytes(SIZE).div_ceil(4) };
+    if words == 1 && SIZE == 4 && on == u32::MAX {
+        let d = w.dst(u.d);
+        // SAFETY: the caller's promise; rows have 32 words.
+        unsafe {
+            match how {
+                Pattern::Row => std::ptr::copy_nonoverlapping(p.add(offset[0] as usize).cast(), d, 32),
+                Pattern::Same => {
+                    let x = p.add(offset[0] as usize).cast::<u32>().read_volatile();
+                    d.cast::<[u32; 32]>().write([x; 32]);
+                }
+                Pattern::Scattered => {
+                    for (i, &at) in offset.iter().enumerate() {
+                        d.add(i).write(p.add(at as usize).cast::<u32>().read_volatile());
+                    }
+                }
+            }
+        }
+        return;
+    }
+    if SIZE >= 4 && how == Pattern::Same {
+        for k in 0..words {
+            // SAFETY: the caller's promise.
+            let x = unsafe { p.add(offset[0] as usize + 4 * k as usize).cast::<u32>().read_volatile() };
+            let d = w.dst(u.d.plus(k));
+            if on == u32::MAX {
+                // SAFETY: rows have 32 words.
+                unsafe { d.cast::<[u32; 32]>().write([x; 32]) };
+            } else {
+                lanes(on).for_each(|lane| w.put(u.d.plus(k), lane, x));
+            }
+        }
+        return;
+    }
+    if SIZE > 4 && on == u32::MAX {
+        for k in 0..words {
+            let d = w.dst(u.d.plus(k));
+            for (i, &at) in offset.iter().enumerate() {
+                // SAFETY: the caller's promise; rows have 32 words.
+                unsafe { d.add(i).write(p.add(at as usize + 4 * k as usize).cast::<u32>().read_volatile()) };
+            }
+        }
+        return;
+    }
+    for lane in lanes(on) {
+        // SAFETY: the caller's promise.
+        unsafe { fetch(w, u, SIZE, lane, p.add(offset[lane as usize] as usize)) };
+    }
+}
+
+/// Stores all lanes in `on` to a block, lowest lane first.
+///
+/// # Safety
+/// `offset` was arranged for the block at `p`, which may be written.
+#[inline(always)]
+pub(super) unsafe fn store_block<const SIZE: u32>(
+    w: &Warp,
+    u: &Uop,
+    on: u32,
+    p: *mut u8,
+    offset: &[u32; 32],
+    how: Pattern,
+) {
+    let words = const { bytes(SIZE).div_ceil(4) };
+    if SIZE >= 4 && on == u32::MAX && how != Pattern::Same {
+        if words == 1 && how == Pattern::Row {
+            // SAFETY: the caller's promise; rows have 32 words.
+            unsafe { std::ptr::copy_nonoverlapping(w.src(u.b), p.add(offset[0] as usize).cast(), 32) };
+            return;
+        }
+        for (i, &at) in offset.iter().enumerate() {
+            for k in 0..words {
+                // SAFETY: as above.
+                unsafe {
+                    let x = w.src(u.b.plus(k)).add(i).read();
+                    p.add(at as usize + 4 * k as usize).cast::<u32>().write_volatile(x);
+                }
+            }
+        }
+        return;
+    }
+    for lane in lanes(on) {
+        // SAFETY: the caller's promise.
+        unsafe { deposit(w, u, SIZE, lane, p.add(offset[lane as usize] as usize)) };
+    }
+}

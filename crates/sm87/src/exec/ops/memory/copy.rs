@@ -1,0 +1,60 @@
+//! LDGSTS: from global to shared memory.
+#![allow(unsafe_code)]
+
+use super::super::special::bytes;
+use super::{PAIR, SIZE, global_address, misaligned, missed, out_of_range, size, uniform_offset};
+use crate::exec::env::Env;
+use crate::exec::lower::{Lower, Refused};
+use crate::exec::uop::{Flow, Handlers, Uop};
+use crate::exec::warp::{Warp, lanes};
+use tegra_mm::Access;
+
+/// `mods`: lanes whose predicate is false write zeros.
+const ZFILL: u32 = 1 << 8;
+
+fn global_to_shared(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
+    let len = bytes(u.mods & SIZE);
+    let uniform = w.get64(u.c, 0).wrapping_add(u.aux as i16 as u64);
+    let on = w.pred(u.ps);
+    for lane in lanes(exec) {
+        let va = if u.mods & PAIR != 0 { w.get64(u.a, lane) } else { w.get(u.a, lane).into() };
+        let va = va.wrapping_add(uniform);
+        let at = w.get(u.b, lane).wrapping_add(u.imm);
+        if va % u64::from(len) != 0 || !at.is_multiple_of(len) {
+            return misaligned(env, u, "LDGSTS", if !at.is_multiple_of(len) { at.into() } else { va }, len);
+        }
+        let Some(to) = env.shared.get(at, len) else {
+            let size = env.shared.bytes();
+            return out_of_range(env, u, "LDGSTS to shared memory", at, size);
+        };
+        let mut data = [0u8; 16];
+        if on >> lane & 1 == 0 && u.mods & ZFILL == 0 {
+            continue;
+        }
+        if on >> lane & 1 == 1 {
+            match env.tlb.get(va, len.into(), false, Access::Read) {
+                Ok(p) if p.is_null() => {}
+                // SAFETY: the translation covers `len` bytes, at most 16.
+                Ok(p) => unsafe { std::ptr::copy_nonoverlapping(p, data.as_mut_ptr(), len as usize) },
+                Err(miss) => return missed(env, u, "LDGSTS", va, miss),
+            }
+        }
+        // SAFETY: `len` bytes, at most 16, are inside the CTA's shared memory.
+        unsafe { std::ptr::copy_nonoverlapping(data.as_ptr(), to, len as usize) };
+    }
+    Flow::Next
+}
+
+/// LDGSTS: completes at once, so that LDGDEPBAR and DEPBAR have nothing to wait for.
+pub(crate) fn ldgsts(l: &mut Lower<'_>) -> Result<Uop, Refused> {
+    let (size, _) = size(l)?;
+    if size < 4 {
+        return Err(Refused("LDGSTS size"));
+    }
+    let (a, c, pair) = global_address(l, 70, uniform_offset(l, 64));
+    let b = l.reg(16, 1);
+    let imm = l.word.signed(44, 20) as u32;
+    let aux = l.word.signed(32, 12) as i16 as u16;
+    let mods = size | pair | if l.bit(82) { ZFILL } else { 0 };
+    Ok(Uop { a, b, c, imm, mods, ps: l.ps(), aux, ..l.uop(Handlers::all(global_to_shared)) })
+}

@@ -1,0 +1,72 @@
+//! LDL and STL.
+#![allow(unsafe_code)]
+
+use super::super::special::{bytes, extend};
+use super::{SIZE, misaligned, offset24, out_of_range, size};
+use crate::exec::env::Env;
+use crate::exec::lower::{Lower, Refused};
+use crate::exec::rows::Src;
+use crate::exec::uop::{Flow, Handlers, Uop};
+use crate::exec::warp::{Warp, lanes};
+
+/// One lane's access; the address is the thread's own.
+pub(super) fn local_lane(w: &mut Warp, env: &mut Env<'_>, u: &Uop, lane: u32, at: u32, size: u32, store: bool) -> Flow {
+    let len = bytes(size);
+    let Some(row) = env.local.row(w.index, at, len) else {
+        let total = env.launch.local_low + env.launch.local_high;
+        return out_of_range(env, u, "local access (stack overflow?)", at, total);
+    };
+    let p = row.wrapping_add(lane as usize);
+    // SAFETY: `row` found `len` bytes of this warp's local memory, in rows of 32 words.
+    unsafe {
+        if len >= 4 {
+            for i in 0..len / 4 {
+                let p = p.add(32 * i as usize);
+                if store { p.write(w.get(u.b.plus(i), lane)) } else { w.put(u.d.plus(i), lane, p.read()) }
+            }
+        } else if store {
+            let shift = 8 * (at & 3);
+            let mask = ((1u32 << (8 * len)) - 1) << shift;
+            p.write((p.read() & !mask) | (w.get(u.b, lane) << shift & mask));
+        } else {
+            w.put(u.d, lane, extend(size, p.read(), at));
+        }
+    }
+    Flow::Next
+}
+
+fn local(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
+    let (size, store) = (u.mods & SIZE, u.aux & 1 != 0);
+    let offset = u.imm.wrapping_add(w.get(u.c, 0));
+    for lane in lanes(exec) {
+        let at = w.get(u.a, lane).wrapping_add(offset);
+        if !at.is_multiple_of(bytes(size)) {
+            return misaligned(env, u, "local access", at.into(), bytes(size));
+        }
+        let flow = local_lane(w, env, u, lane, at, size, store);
+        if flow != Flow::Next {
+            return flow;
+        }
+    }
+    Flow::Next
+}
+
+/// LDL and STL.
+pub(crate) fn lower(l: &mut Lower<'_>) -> Result<Uop, Refused> {
+    let (size, count) = size(l)?;
+    let stores = l.word.base() == 0x187;
+    let c = match (l.bit(91), stores) {
+        (true, true) => l.ureg(64),
+        (true, false) => l.ureg(32),
+        (false, _) => Src::reg(255),
+    };
+    let a = l.a();
+    let mut u = Uop { a, c, imm: offset24(l), mods: size, aux: stores.into(), ..l.uop(Handlers::all(local)) };
+    if stores {
+        u.b = l.reg(32, count)
+    } else {
+        u.d = l.dst(count)
+    }
+    u.registers = l.uop(u.run).registers;
+    Ok(u)
+}

@@ -1,0 +1,152 @@
+//! Loads and stores: LDG STG LD ST LDL STL LDS STS, LDSM, LDGSTS.
+//!
+//! `block`: many lanes at once in one piece of memory; `global`, `generic`, `local`, `shared`: the spaces; `copy`: LDGSTS.
+#![allow(unsafe_code)]
+
+mod block;
+mod copy;
+mod generic;
+mod global;
+mod local;
+mod shared;
+
+pub(crate) use copy::ldgsts;
+pub(super) use generic::{Target, generic_target, global_target};
+pub(crate) use generic::{load as load_generic, query_space, store as store_generic};
+pub(crate) use global::{load, store};
+pub(crate) use local::lower as local_lower;
+pub(crate) use shared::{ldsm, lower as shared_lower};
+
+use super::special::{bytes, extend, words};
+use crate::exec::env::{Env, WarpError};
+use crate::exec::lower::{Lower, Refused};
+use crate::exec::mem::Miss;
+use crate::exec::rows::Src;
+use crate::exec::uop::{Flow, Uop};
+use crate::exec::warp::{Warp, lanes};
+
+/// `mods`: size field, then flags.
+pub(super) const SIZE: u32 = 7;
+/// The address register is a pair.
+const PAIR: u32 = 8;
+
+/// 64-bit addresses of all lanes: register, the instruction's offset, and a uniform one.
+#[inline(always)]
+pub(super) fn addresses(w: &Warp, u: &Uop, uniform: u64) -> [u64; 32] {
+    let uniform = uniform.wrapping_add(u.imm as i32 as u64);
+    let mut va = [0; 32];
+    // SAFETY: rows have 32 words.
+    let lo = unsafe { w.src(u.a).cast::<[u32; 32]>().read() };
+    if u.mods & PAIR != 0 {
+        // SAFETY: as above; the pair was lowered as two rows.
+        let hi = unsafe { w.src(u.a.plus(1)).cast::<[u32; 32]>().read() };
+        for i in 0..32 {
+            va[i] = (u64::from(lo[i]) | u64::from(hi[i]) << 32).wrapping_add(uniform);
+        }
+    } else {
+        for i in 0..32 {
+            va[i] = u64::from(lo[i]).wrapping_add(uniform);
+        }
+    }
+    va
+}
+
+#[cold]
+pub(super) fn misaligned(env: &mut Env<'_>, u: &Uop, what: &str, va: u64, len: u32) -> Flow {
+    let text = format!("{what} of {len} bytes at {va:#x}: misaligned");
+    env.warp_error(u, WarpError::MisalignedAddress, text)
+}
+
+#[cold]
+pub(super) fn missed(env: &mut Env<'_>, u: &Uop, what: &str, va: u64, miss: Miss) -> Flow {
+    match miss {
+        Miss::Mmu(fault) => env.mmu_fault(u, fault),
+        Miss::Window => {
+            let text = format!("{what} at {va:#x}: the address lies in a generic window, not in global memory");
+            env.warp_error(u, WarpError::AddressSpace, text)
+        }
+    }
+}
+
+#[cold]
+pub(super) fn out_of_range(env: &mut Env<'_>, u: &Uop, what: &str, at: u32, size: u32) -> Flow {
+    let text = format!("{what} at {at:#x}: outside of the {size:#x} bytes allocated");
+    env.warp_error(u, WarpError::AddressRange, text)
+}
+
+/// Reads `size`'s bytes at `p` into lane `lane` of the destination.
+///
+/// # Safety
+/// `p` is readable for that many bytes and aligned to them.
+#[inline(always)]
+unsafe fn fetch(w: &mut Warp, u: &Uop, size: u32, lane: u32, p: *const u8) {
+    // SAFETY: the caller's promise. Volatile, because other threads and the CPU may write.
+    unsafe {
+        match size {
+            0 | 1 => w.put(u.d, lane, extend(size, p.read_volatile().into(), 0)),
+            2 | 3 => w.put(u.d, lane, extend(size, p.cast::<u16>().read_volatile().into(), 0)),
+            _ => {
+                for i in 0..bytes(size) / 4 {
+                    let x = p.cast::<u32>().add(i as usize).read_volatile();
+                    w.put(u.d.plus(i), lane, x);
+                }
+            }
+        }
+    }
+}
+
+/// Writes lane `lane` of the source `b` to `p`.
+///
+/// # Safety
+/// As for [`fetch`], writable.
+#[inline(always)]
+unsafe fn deposit(w: &Warp, u: &Uop, size: u32, lane: u32, p: *mut u8) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        match size {
+            0 | 1 => p.write_volatile(w.get(u.b, lane) as u8),
+            2 | 3 => p.cast::<u16>().write_volatile(w.get(u.b, lane) as u16),
+            _ => {
+                for i in 0..bytes(size) / 4 {
+                    p.cast::<u32>().add(i as usize).write_volatile(w.get(u.b.plus(i), lane));
+                }
+            }
+        }
+    }
+}
+
+fn zero(w: &mut Warp, u: &Uop, size: u32, mask: u32) {
+    for lane in lanes(mask) {
+        for i in 0..bytes(size).div_ceil(4) {
+            w.put(u.d.plus(i), lane, 0);
+        }
+    }
+}
+
+fn size(l: &Lower<'_>) -> Result<(u32, u8), Refused> {
+    let size = l.bits(73, 3);
+    Ok((size, words(size).ok_or(Refused("memory access size"))?))
+}
+
+/// The address of a global or generic access: the register (a pair if bit `pair` is set), and a uniform offset at bit
+/// `ureg`, if there is one.
+pub(super) fn global_address(l: &mut Lower<'_>, pair: u32, ureg: Option<u32>) -> (Src, Src, u32) {
+    let pair = l.bit(pair);
+    let a = l.reg(24, if pair { 2 } else { 1 });
+    let c = ureg.map_or(Src::reg(255), |lo| l.ureg(lo));
+    (a, c, if pair { PAIR } else { 0 })
+}
+
+/// The bit that says whether the address register of a load or store is a pair: with a uniform operand another one.
+fn pair_bit(l: &Lower<'_>) -> u32 {
+    if l.bit(91) { 90 } else { 72 }
+}
+
+/// Where the uniform offset of a load or store sits, unless there is none or the operand is a memory descriptor.
+fn uniform_offset(l: &Lower<'_>, lo: u32) -> Option<u32> {
+    (l.bit(91) && !l.bit(76)).then_some(lo)
+}
+
+fn offset24(l: &Lower<'_>) -> u32 {
+    l.word.signed(40, 24) as u32
+}

@@ -1,0 +1,146 @@
+//! LDS, STS and LDSM.
+#![allow(unsafe_code)]
+
+use super::super::special::bytes;
+use super::block::{arrange, load_block, store_block};
+use super::{misaligned, offset24, out_of_range, size};
+use crate::exec::alu::{self, Whole};
+use crate::exec::env::{Env, WarpError};
+use crate::exec::lower::{Lower, Refused};
+use crate::exec::rows::Src;
+use crate::exec::uop::{Flow, Handlers, Uop};
+use crate::exec::warp::{Warp, lanes};
+use crate::num::mma;
+
+/// Shift of a shared address register.
+const SCALE: u32 = 4;
+
+/// Shared addresses of all lanes; inactive ones get the first active lane's.
+#[inline(always)]
+fn shared_addresses(w: &Warp, u: &Uop, exec: u32) -> [u32; 32] {
+    let offset = u.imm.wrapping_add(w.get(u.c, 0));
+    let scale = u.mods >> SCALE & 7;
+    // SAFETY: rows have 32 words.
+    let mut at = unsafe { w.src(u.a).cast::<[u32; 32]>().read() };
+    let first = at[exec.trailing_zeros() as usize & 31];
+    for (i, x) in at.iter_mut().enumerate() {
+        let y = if exec >> i & 1 == 1 { *x } else { first };
+        *x = (y << scale).wrapping_add(offset);
+    }
+    at
+}
+
+struct SharedAccess<const SIZE: u32, const STORE: bool>;
+impl<const SIZE: u32, const STORE: bool> Whole for SharedAccess<SIZE, STORE> {
+    #[inline(always)]
+    fn run(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
+        let len = const { bytes(SIZE) };
+        let at = shared_addresses(w, u, exec);
+        let how = env.shared.bytes().checked_sub(len).and_then(|limit| arrange::<SIZE>(&at, limit));
+        let (Some(how), Some(p)) = (how, env.shared.get(0, len)) else {
+            return shared_fault(env, u, &at, exec, len);
+        };
+        // SAFETY: `arrange` found every lane inside the CTA's shared memory.
+        unsafe {
+            if STORE {
+                store_block::<SIZE>(w, u, exec, p, &at, how);
+            } else {
+                load_block::<SIZE>(w, u, exec, p, &at, how);
+            }
+        }
+        Flow::Next
+    }
+}
+
+#[cold]
+fn shared_fault(env: &mut Env<'_>, u: &Uop, at: &[u32; 32], exec: u32, len: u32) -> Flow {
+    for at in lanes(exec).map(|l| at[l as usize]) {
+        if !at.is_multiple_of(len) {
+            return misaligned(env, u, "shared access", at.into(), len);
+        }
+        if env.shared.get(at, len).is_none() {
+            let size = env.shared.bytes();
+            return out_of_range(env, u, "shared access", at, size);
+        }
+    }
+    Flow::Next
+}
+
+/// LDS and STS.
+pub(crate) fn lower(l: &mut Lower<'_>) -> Result<Uop, Refused> {
+    let (size, count) = size(l)?;
+    let stores = l.word.base() == 0x188;
+    let c = match (l.bit(91), stores) {
+        (true, true) => l.ureg(64),
+        (true, false) => l.ureg(32),
+        (false, _) => Src::reg(255),
+    };
+    let scale = [0, 2, 3, 4][l.bits(78, 2) as usize];
+    let (a, imm, mods) = (l.a(), offset24(l), size | scale << SCALE);
+    if stores {
+        let b = l.reg(32, count);
+        let run = match size {
+            0 | 1 => alu::whole::<SharedAccess<0, true>>(),
+            2 | 3 => alu::whole::<SharedAccess<2, true>>(),
+            4 => alu::whole::<SharedAccess<4, true>>(),
+            5 => alu::whole::<SharedAccess<5, true>>(),
+            _ => alu::whole::<SharedAccess<6, true>>(),
+        };
+        return Ok(Uop { a, b, c, imm, mods, ..l.uop(run) });
+    }
+    let run = match size {
+        0 => alu::whole::<SharedAccess<0, false>>(),
+        1 => alu::whole::<SharedAccess<1, false>>(),
+        2 => alu::whole::<SharedAccess<2, false>>(),
+        3 => alu::whole::<SharedAccess<3, false>>(),
+        4 => alu::whole::<SharedAccess<4, false>>(),
+        5 => alu::whole::<SharedAccess<5, false>>(),
+        _ => alu::whole::<SharedAccess<6, false>>(),
+    };
+    let d = l.dst(count);
+    Ok(Uop { d, a, c, imm, mods, ..l.uop(run) })
+}
+
+fn matrices(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
+    if exec != u32::MAX {
+        let text = format!("LDSM with lanes {exec:#010x} only");
+        return env.warp_error(u, WarpError::IllegalParameter, text);
+    }
+    let count = 1 << (u.mods & 3);
+    let mut out = [[0; 32]; 4];
+    for (m, fragment) in out.iter_mut().enumerate().take(count) {
+        let mut rows = [[0u32; 4]; 8];
+        for (r, row) in rows.iter_mut().enumerate() {
+            let at = w.get(u.a, (m * 8 + r) as u32).wrapping_add(u.imm).wrapping_add(w.get(u.c, 0));
+            if !at.is_multiple_of(16) {
+                return misaligned(env, u, "LDSM", at.into(), 16);
+            }
+            let Some(p) = env.shared.get(at, 16) else {
+                let size = env.shared.bytes();
+                return out_of_range(env, u, "LDSM", at, size);
+            };
+            // SAFETY: 16 aligned bytes of the CTA's shared memory.
+            *row = unsafe { p.cast::<[u32; 4]>().read() };
+        }
+        *fragment = mma::rows_to_fragment(&rows);
+        if u.mods & 4 != 0 {
+            *fragment = mma::transpose(fragment);
+        }
+    }
+    for (m, fragment) in out.iter().enumerate().take(count) {
+        for lane in 0..32 {
+            w.put(u.d.plus(m as u32), lane, fragment[lane as usize]);
+        }
+    }
+    Flow::Next
+}
+
+pub(crate) fn ldsm(l: &mut Lower<'_>) -> Result<Uop, Refused> {
+    let (count, how) = (l.bits(72, 2), l.bits(78, 2));
+    if count == 3 || how > 1 {
+        return Err(Refused("LDSM shape"));
+    }
+    let (d, a) = (l.dst(1 << count), l.a());
+    let c = if l.bit(91) { l.ureg(32) } else { Src::reg(255) };
+    Ok(Uop { d, a, c, imm: offset24(l), mods: count | how << 2, ..l.uop(Handlers::all(matrices)) })
+}

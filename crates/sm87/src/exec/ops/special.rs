@@ -1,0 +1,341 @@
+//! Special registers, and what crosses between lanes and the uniform datapath: S2R S2UR CS2R R2UR ULDC LDC VOTE
+//! VOTEU MATCH SHFL REDUX.
+#![allow(unsafe_code)]
+
+use super::int::put_pred;
+use crate::exec::env::{Env, WarpError};
+use crate::exec::lower::{Lower, Refused};
+use crate::exec::uop::{Flow, Handlers, Uop};
+use crate::exec::warp::{Warp, lanes};
+
+/// SM version 8.7, as the characteristics give it.
+const SPA_VERSION: u32 = 0x807;
+
+/// Special registers by index: what they hold for one lane. `None`: not one a compute program can read.
+fn special(w: &Warp, env: &Env<'_>, index: u32, lane: u32) -> Option<u32> {
+    let l = env.launch;
+    let tid = |axis: usize| env.tids[w.index as usize][axis].0[lane as usize];
+    Some(match index {
+        0x00 => lane,
+        0x01 | 0x50 => w.issued as u32,
+        0x03 => (w.index & 0x7f) << 8,
+        // Of graphics.
+        0x0f..=0x1f => 0,
+        0x20 => tid(0) | tid(1) << 16 | tid(2) << 26,
+        0x21..=0x23 => tid(index as usize - 0x21),
+        0x25..=0x27 => env.ctaid[index as usize - 0x25],
+        0x28 => l.block[0] | l.block[1] << 16 | l.block[2] << 26,
+        0x2c => SPA_VERSION,
+        0x2e => (l.local_window >> 32) as u32,
+        0x2f => (l.shared_window >> 32) as u32,
+        0x30 => l.shared_window as u32,
+        0x31 | 0x35 => 1 << 24,
+        0x32 => l.shared_bytes,
+        0x34 => l.local_window as u32,
+        0x36 => l.local_low,
+        0x37 => (1 << 24) - l.local_high,
+        0x38 => 1 << lane,
+        0x39 => (1 << lane) - 1,
+        0x3a => u32::MAX >> (31 - lane),
+        0x3b => !(u32::MAX >> (31 - lane)),
+        0x3c => !((1 << lane) - 1),
+        0x3d => l.registers,
+        0x40 | 0x42 => 0,
+        0x43 => env.sm,
+        0x44 => l.veid,
+        0x51 => (w.issued >> 32) as u32,
+        0x52 => (l.clock)() as u32,
+        0x53 => ((l.clock)() >> 32) as u32,
+        // No error yet, and counters that nobody programs.
+        0x54 | 0x55 | 0x64..=0x83 => 0,
+        0xff => 0,
+        _ => return None,
+    })
+}
+
+fn read(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
+    let mask = crate::exec::alu::scope(u, exec);
+    match u.imm {
+        0x21..=0x23 if mask == exec => {
+            let row = env.tids[w.index as usize][u.imm as usize - 0x21].0;
+            lanes(mask).for_each(|lane| w.put(u.d, lane, row[lane as usize]));
+            return Flow::Next;
+        }
+        0x25..=0x27 => {
+            w.fill(u.d, env.ctaid[u.imm as usize - 0x25], mask);
+            return Flow::Next;
+        }
+        0xff => {
+            w.fill(u.d, 0, mask);
+            if u.mods != 0 {
+                w.fill(u.d.plus(1), 0, mask);
+            }
+            return Flow::Next;
+        }
+        // Both halves of one time.
+        0x52 if u.mods != 0 => {
+            let now = (env.launch.clock)();
+            w.fill(u.d, now as u32, mask);
+            w.fill(u.d.plus(1), (now >> 32) as u32, mask);
+            return Flow::Next;
+        }
+        _ => {}
+    }
+    for lane in lanes(mask) {
+        // A uniform read sees the first active lane.
+        let at = if mask == exec { lane } else { exec.trailing_zeros() };
+        let Some(x) = special(w, env, u.imm, at) else {
+            let text = format!("special register {:#x} does not exist for compute", u.imm);
+            return env.warp_error(u, WarpError::IllegalParameter, text);
+        };
+        w.put(u.d, lane, x);
+        if u.mods != 0 {
+            let high = if u.imm == 0xff { 0 } else { special(w, env, u.imm + 1, at).unwrap_or(0) };
+            w.put(u.d.plus(1), lane, high);
+        }
+    }
+    Flow::Next
+}
+
+/// S2R, CS2R and S2UR.
+pub(crate) fn s2r(l: &mut Lower<'_>) -> Result<Uop, Refused> {
+    let wide = l.word.opcode() == 0x805 && l.bit(80);
+    let uniform = l.word.opcode() == 0x9c3;
+    let d = if uniform { l.udst() } else { l.dst(if wide { 2 } else { 1 }) };
+    let u = l.uop(Handlers::all(read));
+    let aux = if uniform { crate::exec::alu::UNIFORM } else { 0 };
+    Ok(Uop { d, imm: l.bits(72, 8), mods: wide.into(), aux, ..u })
+}
+
+fn to_uniform(w: &mut Warp, _: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
+    let x = if u.mods != 0 { lanes(exec).fold(0, |x, l| x | w.get(u.a, l)) } else { w.get(u.a, exec.trailing_zeros()) };
+    w.broadcast(u.d, x);
+    // The predicate says whether all lanes agreed.
+    let same = lanes(exec).all(|l| w.get(u.a, l) == x);
+    w.set_pred(u.pd, exec, u32::from(same).wrapping_neg());
+    Flow::Next
+}
+
+pub(crate) fn r2ur(l: &mut Lower<'_>) -> Result<Uop, Refused> {
+    let (d, a) = (l.udst(), l.a());
+    let pd = l.pdst(81);
+    Ok(Uop { d, a, pd, mods: l.bit(84).into(), ..l.uop(Handlers::all(to_uniform)) })
+}
+
+/// How many words a size field (73..75) moves.
+pub(crate) fn words(size: u32) -> Option<u8> {
+    match size {
+        0..=4 => Some(1),
+        5 => Some(2),
+        6 => Some(4),
+        _ => None,
+    }
+}
+
+/// Bytes a size field moves: also the alignment.
+pub(crate) const fn bytes(size: u32) -> u32 {
+    match size {
+        0 | 1 => 1,
+        2 | 3 => 2,
+        5 => 8,
+        6 => 16,
+        _ => 4,
+    }
+}
+
+pub(crate) fn extend(size: u32, x: u32, offset: u32) -> u32 {
+    let x = x >> (8 * (offset & 3));
+    match size {
+        0 => x & 0xff,
+        1 => x as i8 as u32,
+        2 => x & 0xffff,
+        3 => x as i16 as u32,
+        _ => x,
+    }
+}
+
+fn load_uniform(w: &mut Warp, _: &mut Env<'_>, u: &Uop, _: u32) -> Flow {
+    for i in 0..u.mods {
+        let x = extend(u.imm & 7, w.get(u.a.plus(i), 0), u.imm >> 3);
+        w.broadcast(u.d.plus(i), x);
+    }
+    Flow::Next
+}
+
+/// ULDC: a constant word is a row already.
+pub(crate) fn uldc(l: &mut Lower<'_>) -> Result<Uop, Refused> {
+    if l.bit(91) {
+        return Err(Refused("bindless constant bank"));
+    }
+    let size = l.bits(73, 3);
+    let count = words(size).ok_or(Refused("ULDC size"))?;
+    let offset = l.bits(38, 16);
+    let a = l.constant(l.bits(54, 5) as u8, offset & !3, count);
+    Ok(Uop { d: l.udst(), a, imm: size | offset << 3, mods: count.into(), ..l.uop(Handlers::all(load_uniform)) })
+}
+
+fn load_indexed(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
+    let (bank, size) = (u.mods >> 8, u.mods & 7);
+    for lane in lanes(exec) {
+        let at = w.get(u.a, lane).wrapping_add(u.imm);
+        if !at.is_multiple_of(bytes(size)) {
+            let text = format!("LDC at offset {at:#x} of bank {bank}");
+            return env.warp_error(u, WarpError::MisalignedAddress, text);
+        }
+        for i in 0..u32::from(words(size).unwrap_or(1)) {
+            let at = at.wrapping_add(4 * i);
+            let x = extend(size, env.banks.word(bank, at & !3), at);
+            w.put(u.d.plus(i), lane, x);
+        }
+    }
+    Flow::Next
+}
+
+pub(crate) fn ldc(l: &mut Lower<'_>) -> Result<Uop, Refused> {
+    if l.bit(91) {
+        return Err(Refused("bindless constant bank"));
+    }
+    if l.bits(78, 2) != 0 {
+        return Err(Refused("LDC with a segmented index"));
+    }
+    let size = l.bits(73, 3);
+    let count = words(size).ok_or(Refused("LDC size"))?;
+    let (d, a) = (l.dst(count), l.a());
+    let imm = l.word.signed(38, 16) as u32;
+    Ok(Uop { d, a, imm, mods: l.bits(54, 5) << 8 | size, ..l.uop(Handlers::all(load_indexed)) })
+}
+
+fn vote(w: &mut Warp, _: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
+    let ballot = w.pred(u.ps) & exec;
+    let hit = match u.imm {
+        0 => ballot == exec,
+        1 => ballot != 0,
+        _ => ballot == exec || ballot == 0,
+    };
+    if u.mods != 0 {
+        w.broadcast(u.d, ballot);
+        w.set_pred(u.pd, u32::MAX, u32::from(hit).wrapping_neg());
+        return Flow::Next;
+    }
+    for lane in lanes(exec) {
+        w.put(u.d, lane, ballot);
+    }
+    w.set_pred(u.pd, exec, u32::from(hit).wrapping_neg());
+    Flow::Next
+}
+
+/// VOTE and VOTEU: both read a vector predicate.
+pub(crate) fn vote_lower(l: &mut Lower<'_>) -> Result<Uop, Refused> {
+    let imm = l.bits(72, 2);
+    if imm == 3 {
+        return Err(Refused("VOTE mode 3"));
+    }
+    let mut ps = l.ps();
+    ps.index &= 7;
+    let (d, pd) = (l.dst(1), l.pdst(81));
+    Ok(Uop { d, pd, ps, imm, mods: l.uniform().into(), ..l.uop(Handlers::all(vote)) })
+}
+
+fn match_(w: &mut Warp, _: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
+    let value = |w: &Warp, l: u32| if u.mods & 1 != 0 { w.get64(u.a, l) } else { w.get(u.a, l).into() };
+    let first = value(w, exec.trailing_zeros());
+    let all = lanes(exec).all(|l| value(w, l) == first);
+    let mut masks = [0; 32];
+    for lane in lanes(exec) {
+        let mine = value(w, lane);
+        masks[lane as usize] = if u.mods & 2 != 0 {
+            lanes(exec).filter(|&o| value(w, o) == mine).fold(0, |m, o| m | 1 << o)
+        } else if all {
+            exec
+        } else {
+            0
+        };
+    }
+    for lane in lanes(exec) {
+        w.put(u.d, lane, masks[lane as usize]);
+        put_pred(w, u.pd, lane, all);
+    }
+    Flow::Next
+}
+
+pub(crate) fn match_lower(l: &mut Lower<'_>) -> Result<Uop, Refused> {
+    let wide = l.bit(73);
+    let (d, a) = (l.dst(1), l.reg(24, if wide { 2 } else { 1 }));
+    let mods = u32::from(wide) | u32::from(l.bit(79)) << 1;
+    Ok(Uop { d, a, pd: l.pdst(81), mods, ..l.uop(Handlers::all(match_)) })
+}
+
+fn shuffle(w: &mut Warp, _: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
+    // SAFETY: a row has 32 words.
+    let a = unsafe { w.src(u.a).cast::<[u32; 32]>().read() };
+    let (mut out, mut valid) = ([0; 32], 0u32);
+    for lane in lanes(exec) {
+        let (b, c) = (w.get(u.b, lane) & 31, w.get(u.c, lane));
+        let (clamp, segment) = (c & 31, c >> 8 & 31);
+        let max = (lane & segment) | (clamp & !segment);
+        let min = lane & segment;
+        let (from, ok) = match u.imm {
+            0 => {
+                let j = min | (b & !segment);
+                (j, j <= max)
+            }
+            1 => {
+                let j = lane.wrapping_sub(b);
+                (j, (j as i32) >= max as i32)
+            }
+            2 => (lane + b, lane + b <= max),
+            _ => (lane ^ b, lane ^ b <= max),
+        };
+        let from = if ok { from } else { lane };
+        out[lane as usize] = a[from as usize & 31];
+        valid |= u32::from(ok) << lane;
+    }
+    for lane in lanes(exec) {
+        w.put(u.d, lane, out[lane as usize]);
+    }
+    w.set_pred(u.pd, exec, valid);
+    Flow::Next
+}
+
+pub(crate) fn shfl(l: &mut Lower<'_>) -> Result<Uop, Refused> {
+    let (d, a) = (l.dst(1), l.a());
+    let op = l.word.opcode();
+    let b = if matches!(op, 0x389 | 0x589) {
+        l.reg(32, 1)
+    } else {
+        let x = l.bits(53, 5);
+        l.literal(x)
+    };
+    let c = if matches!(op, 0x389 | 0x989) {
+        l.slot64()
+    } else {
+        let x = l.bits(40, 13);
+        l.literal(x)
+    };
+    Ok(Uop { d, a, b, c, imm: l.bits(58, 2), pd: l.pdst(81), ..l.uop(Handlers::all(shuffle)) })
+}
+
+fn reduce(w: &mut Warp, _: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
+    let signed = u.mods != 0;
+    let x = lanes(exec).map(|l| w.get(u.a, l)).reduce(|x, y| match u.imm {
+        0 => x & y,
+        1 => x | y,
+        2 => x ^ y,
+        3 => x.wrapping_add(y),
+        4 if signed => (x as i32).min(y as i32) as u32,
+        4 => x.min(y),
+        _ if signed => (x as i32).max(y as i32) as u32,
+        _ => x.max(y),
+    });
+    w.broadcast(u.d, x.unwrap_or(0));
+    Flow::Next
+}
+
+pub(crate) fn redux(l: &mut Lower<'_>) -> Result<Uop, Refused> {
+    let imm = l.bits(78, 3);
+    if imm > 5 {
+        return Err(Refused("REDUX operation"));
+    }
+    let (d, a) = (l.udst(), l.a());
+    Ok(Uop { d, a, imm, mods: l.bit(73).into(), ..l.uop(Handlers::all(reduce)) })
+}

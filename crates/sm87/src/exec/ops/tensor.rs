@@ -1,0 +1,161 @@
+//! HMMA IMMA DMMA MOVM: the matrix units work on fragments, one register row per fragment register.
+
+use crate::exec::alu::{self, Whole};
+use crate::exec::env::{Env, WarpError};
+use crate::exec::lower::{Lower, Refused};
+use crate::exec::rows::pred;
+use crate::exec::rows::{Dst, Src};
+use crate::exec::uop::{Flow, Handlers, Pred, Uop};
+use crate::exec::warp::{Warp, lanes};
+use crate::num::Round;
+use crate::num::hmma::Hmma;
+use crate::num::mma::{Fragment, Imma, dmma, transpose};
+
+#[inline(always)]
+fn load<const N: usize>(w: &Warp, s: Src, used: usize) -> [Fragment; N] {
+    let mut f = [[0; 32]; N];
+    for (i, row) in f.iter_mut().enumerate().take(used) {
+        for lane in 0..32 {
+            row[lane as usize] = w.get(s.plus(i as u32), lane);
+        }
+    }
+    f
+}
+
+#[inline(always)]
+fn store(w: &mut Warp, d: Dst, exec: u32, rows: &[Fragment]) {
+    for (i, row) in rows.iter().enumerate() {
+        for lane in lanes(exec) {
+            w.put(d.plus(i as u32), lane, row[lane as usize]);
+        }
+    }
+}
+
+/// The matrix units need the whole warp.
+fn whole(env: &mut Env<'_>, u: &Uop, exec: u32) -> Result<(), Flow> {
+    if exec == u32::MAX {
+        return Ok(());
+    }
+    let text = format!("matrix instruction with lanes {exec:#010x} only");
+    Err(env.warp_error(u, WarpError::IllegalParameter, text))
+}
+
+fn hmma_of(l: &Lower<'_>) -> Option<Hmma> {
+    if l.bit(73) {
+        return None;
+    }
+    let shape = u32::from(l.bit(78)) << 1 | u32::from(l.bit(75));
+    let mut h = Hmma::from_bits(shape, l.bits(82, 2), l.bit(76))?;
+    h.neg_a = l.bit(72);
+    h.neg_b = l.bit(63);
+    Some(h)
+}
+
+struct Halves;
+impl Whole for Halves {
+    #[inline(always)]
+    fn run(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
+        if let Err(flow) = whole(env, u, exec) {
+            return flow;
+        }
+        let f = u.imm;
+        let Some(mut h) = Hmma::from_bits(f & 3, f >> 2 & 3, f & 16 != 0) else {
+            return env.warp_error(u, WarpError::IllegalEncoding, "HMMA shape".to_owned());
+        };
+        (h.neg_a, h.neg_b) = (f & 32 != 0, f & 64 != 0);
+        let [ra, rb, rc] = h.registers();
+        let c = if w.pred(u.ps) == 0 { [[0; 32]; 4] } else { load::<4>(w, u.c, rc) };
+        let d = h.run(&load::<4>(w, u.a, ra), &load::<2>(w, u.b, rb), &c);
+        store(w, u.d, exec, &d[..rc]);
+        Flow::Next
+    }
+}
+
+struct Transpose;
+impl Whole for Transpose {
+    #[inline(always)]
+    fn run(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
+        if let Err(flow) = whole(env, u, exec) {
+            return flow;
+        }
+        let [fragment] = load::<1>(w, u.a, 1);
+        store(w, u.d, exec, &[transpose(&fragment)]);
+        Flow::Next
+    }
+}
+
+/// MOVM.16.MT88.
+pub(crate) fn movm(l: &mut Lower<'_>) -> Result<Uop, Refused> {
+    if l.bits(78, 2) != 0 {
+        return Err(Refused("MOVM shape"));
+    }
+    let (d, a) = (l.dst(1), l.a());
+    Ok(Uop { d, a, ..l.uop(alu::whole::<Transpose>()) })
+}
+
+/// The uniform predicate of HMMA and IMMA, stored as 7 - p: false = C counts as zero.
+fn addend(l: &Lower<'_>) -> Pred {
+    Pred { index: pred::UNIFORM + (7 - l.bits(87, 3) as u8), invert: -(l.bit(90) as i8) }
+}
+
+pub(crate) fn hmma_lower(l: &mut Lower<'_>) -> Result<Uop, Refused> {
+    let h = hmma_of(l).ok_or(Refused("HMMA shape"))?;
+    let [ra, rb, rc] = h.registers().map(|n| n as u8);
+    let (d, a, b, c) = (l.dst(rc), l.reg(24, ra), l.reg(32, rb), l.reg(64, rc));
+    let imm = u32::from(l.bit(78)) << 1
+        | u32::from(l.bit(75))
+        | l.bits(82, 2) << 2
+        | u32::from(l.bit(76)) << 4
+        | u32::from(h.neg_a) << 5
+        | u32::from(h.neg_b) << 6;
+    Ok(Uop { d, a, b, c, imm, ps: addend(l), ..l.uop(alu::whole::<Halves>()) })
+}
+
+fn imma(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
+    if let Err(flow) = whole(env, u, exec) {
+        return flow;
+    }
+    let f = u.imm;
+    let Some(mut i) = Imma::from_bits(f & 7, f & 8 != 0, f & 16 != 0) else {
+        return env.warp_error(u, WarpError::IllegalEncoding, "IMMA shape".to_owned());
+    };
+    (i.signed_a, i.signed_b, i.saturate) = (f & 32 != 0, f & 64 != 0, f & 128 != 0);
+    let [ra, rb, rc] = i.registers();
+    let c = if w.pred(u.ps) == 0 { [[0; 32]; 4] } else { load::<4>(w, u.c, rc) };
+    let d = i.run(&load::<4>(w, u.a, ra), &load::<2>(w, u.b, rb), &c);
+    store(w, u.d, exec, &d[..rc]);
+    Flow::Next
+}
+
+pub(crate) fn imma_lower(l: &mut Lower<'_>) -> Result<Uop, Refused> {
+    let shape = u32::from(l.bit(86)) << 2 | u32::from(l.bit(85)) << 1 | u32::from(l.bit(75));
+    let (na, nb) = (l.bit(83), l.bit(84));
+    let shape_ok = Imma::from_bits(shape, na, nb).filter(|_| !l.bit(73) && l.bit(74));
+    let [ra, rb, rc] = shape_ok.ok_or(Refused("IMMA shape"))?.registers().map(|n| n as u8);
+    let (d, a, b, c) = (l.dst(rc), l.reg(24, ra), l.reg(32, rb), l.reg(64, rc));
+    let imm = shape
+        | u32::from(na) << 3
+        | u32::from(nb) << 4
+        | u32::from(l.bit(76)) << 5
+        | u32::from(l.bit(78)) << 6
+        | u32::from(l.bit(82)) << 7;
+    Ok(Uop { d, a, b, c, imm, ps: addend(l), ..l.uop(Handlers::all(imma)) })
+}
+
+fn dmma_rows(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
+    if let Err(flow) = whole(env, u, exec) {
+        return flow;
+    }
+    let (a, b, c) = (load::<2>(w, u.a, 2), load::<2>(w, u.b, 2), load::<4>(w, u.c, 4));
+    let d = dmma(&a, &b, &c, Round::from_bits(u.imm));
+    store(w, u.d, exec, &d);
+    Flow::Next
+}
+
+pub(crate) fn dmma_lower(l: &mut Lower<'_>) -> Result<Uop, Refused> {
+    if l.bits(72, 4) != 0 || l.bits(62, 2) != 0 || l.bits(87, 4) != 0 {
+        return Err(Refused("DMMA with signs or a predicate"));
+    }
+    let (d, a, b, c) = (l.dst(4), l.reg(24, 2), l.reg(32, 2), l.reg(64, 4));
+    Ok(Uop { d, a, b, c, imm: l.bits(78, 2), ..l.uop(Handlers::all(dmma_rows)) })
+}

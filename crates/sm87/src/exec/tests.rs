@@ -1,0 +1,80 @@
+//! The vector arithmetic against the scalar arithmetic of [`crate::num`].
+#![allow(unsafe_code)]
+
+use super::simd::Simd;
+use crate::num::f32::{self as num, Mode};
+use proptest::prelude::*;
+
+/// Floats where something happens: random bits, and the edges of the format.
+fn float() -> impl Strategy<Value = u32> {
+    const EDGES: [u32; 12] = [
+        0,
+        1,
+        0x7f_ffff,
+        0x80_0000,
+        0x3f80_0000,
+        0x3f80_0001,
+        0x7f7f_ffff,
+        0x7f80_0000,
+        0x7f80_0001,
+        0x7fff_ffff,
+        0x4b80_0000,
+        0x3300_0000,
+    ];
+    let edge = (0..EDGES.len(), any::<bool>()).prop_map(|(i, neg)| EDGES[i] | u32::from(neg) << 31);
+    prop_oneof![any::<u32>(), edge]
+}
+
+/// Eight lanes computed by `V`, as many at a time as it has.
+fn lanes<V: Simd>(x: [[u32; 8]; 3], f: impl Fn(V, V, V) -> V) -> [u32; 8] {
+    let mut out = [0; 8];
+    for i in (0..8).step_by(V::LANES) {
+        // SAFETY: the arrays hold `LANES` words from `i`, because `LANES` divides 8.
+        unsafe {
+            let [a, b, c] = [0, 1, 2].map(|n| V::load(x[n].as_ptr().add(i)));
+            f(a, b, c).store(out.as_mut_ptr().add(i));
+        }
+    }
+    out
+}
+
+fn check<V: Simd>(x: [[u32; 8]; 3]) {
+    let plain = Mode::default();
+    let each = |f: &dyn Fn(u32, u32, u32) -> u32| std::array::from_fn(|i| f(x[0][i], x[1][i], x[2][i]));
+    assert_eq!(lanes::<V>(x, |a, b, _| a.fadd(b).canonical()), each(&|a, b, _| num::add(a, b, plain)));
+    let scale = num::Product::from_bits(false, 4);
+    assert_eq!(lanes::<V>(x, |a, b, _| a.fmul(b).canonical()), each(&|a, b, _| num::mul(a, b, plain, scale)));
+    assert_eq!(lanes::<V>(x, |a, b, c| a.fma(b, c).canonical()), each(&|a, b, c| num::fma(a, b, c, plain, false)));
+    assert_eq!(lanes::<V>(x, |a, _, _| a.flush()), each(&|a, _, _| num::flush(a)));
+    let sat = Mode { sat: true, ..plain };
+    assert_eq!(lanes::<V>(x, |a, b, _| a.fadd(b).saturate()), each(&|a, b, _| num::add(a, b, sat)));
+    let ftz = Mode { ftz: true, ..plain };
+    let flushed = lanes::<V>(x, |a, b, c| a.flush().fma(b.flush(), c.flush()).flush().canonical());
+    assert_eq!(flushed, each(&|a, b, c| num::fma(a, b, c, ftz, false)));
+    let mask = |on: bool| u32::from(on).wrapping_neg();
+    assert_eq!(lanes::<V>(x, |a, b, _| a.flt(b)), each(&|a, b, _| mask(num::compare(a, b, 1, false))));
+    assert_eq!(lanes::<V>(x, |a, b, _| a.feq(b)), each(&|a, b, _| mask(num::compare(a, b, 2, false))));
+    assert_eq!(lanes::<V>(x, |a, b, _| a.funord(b)), each(&|a, b, _| mask(num::compare(a, b, 8, false))));
+    assert_eq!(lanes::<V>(x, |a, b, _| a.lt(b)), each(&|a, b, _| mask((a as i32) < b as i32)));
+    assert_eq!(lanes::<V>(x, |a, b, _| a.ltu(b)), each(&|a, b, _| mask(a < b)));
+    assert_eq!(lanes::<V>(x, |a, _, _| a.i2f()), each(&|a, _, _| (a as i32 as f32).to_bits()));
+    let count = |n: u32| n % 40;
+    let shifts = [x[0], x[1].map(count), x[2]];
+    let shift = |f: &dyn Fn(u32, u32) -> u32| std::array::from_fn(|i| f(shifts[0][i], shifts[1][i]));
+    assert_eq!(lanes::<V>(shifts, |a, n, _| a.shl(n)), shift(&|a, n| a.checked_shl(n).unwrap_or(0)));
+    assert_eq!(lanes::<V>(shifts, |a, n, _| a.shr(n)), shift(&|a, n| a.checked_shr(n).unwrap_or(0)));
+    assert_eq!(lanes::<V>(shifts, |a, n, _| a.sar(n)), shift(&|a, n| (i64::from(a as i32) >> n) as u32));
+    let chosen = lanes::<V>(x, |a, b, c| a.lt(b).select(b, c));
+    assert_eq!(chosen, each(&|a, b, c| if (a as i32) < b as i32 { b } else { c }));
+}
+
+proptest! {
+    #[test]
+    fn vectors_compute_what_scalars_do(x in prop::array::uniform3(prop::array::uniform8(float()))) {
+        check::<u32>(x);
+        #[cfg(target_arch = "x86_64")]
+        if super::isa::avx2() {
+            check::<super::avx2::Avx2>(x);
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! A host thread's share of a grid.
+//!
+//! CTAs run one after another, each to its end. But one may wait for another that has not run yet, as programs do that
+//! count on CTAs being on the GPU at the same time; so a CTA that has run for long makes room for the next one, and they
+//! take turns, up to as many as the GPU would hold.
+
+use super::cta::{self, End, Interrupt, Warps};
+use super::env::Env;
+use super::grid::{Grid, Watch, add, hang};
+use super::local::Local;
+use super::mem::{Shared, Tlb};
+use crate::{Launch, RunStats};
+use std::collections::VecDeque;
+
+/// Instructions a CTA runs before another one gets its turn.
+const TURN: u64 = 1 << 20;
+/// CTAs and warps that one SM holds.
+const CTAS_PER_SM: u32 = 16;
+const WARPS_PER_SM: u32 = 48;
+/// Bytes of shared and local memory that CTAs in turn may take on the host.
+const HOST_MEMORY: u64 = 512 << 20;
+
+/// A CTA on the GPU.
+struct Resident<'g> {
+    cta: u64,
+    first_turn: bool,
+    env: Env<'g>,
+    store: Warps,
+}
+
+/// What one host thread executes.
+pub(super) struct Worker<'g> {
+    grid: &'g Grid<'g>,
+    /// CTAs that wait for their turn.
+    waiting: VecDeque<Resident<'g>>,
+    /// The memory of a CTA that has ended, for the next one.
+    spare: Option<Resident<'g>>,
+    /// CTAs that may be started and not finished.
+    room: usize,
+    /// Of CTAs whose memory was given up.
+    stats: RunStats,
+}
+
+impl<'g> Worker<'g> {
+    pub(super) fn new(grid: &'g Grid<'g>) -> Self {
+        Worker { grid, waiting: VecDeque::new(), spare: None, room: room(grid.launch), stats: RunStats::default() }
+    }
+
+    /// Instructions so far.
+    pub(super) fn stats(&self) -> RunStats {
+        let mut sum = self.stats;
+        self.waiting.iter().chain(&self.spare).for_each(|r| add(&mut sum, r.env.stats));
+        sum
+    }
+
+    /// Runs CTAs until none is left or `share` instructions were issued.
+    pub(super) fn work(&mut self, share: u64) {
+        let begun = cpu_ns();
+        self.turns(share);
+        self.stats.cpu_ns += cpu_ns().saturating_sub(begun);
+    }
+
+    fn turns(&mut self, share: u64) {
+        while self.stats().warp_instructions < share {
+            let Some(mut resident) = self.next() else { return };
+            let Resident { cta, first_turn, .. } = resident;
+            let watch = Watch { grid: self.grid, cta, first_turn };
+            match cta::run(&mut resident.env, &mut resident.store, &watch, TURN) {
+                End::Turn => {
+                    resident.first_turn = false;
+                    self.waiting.push_back(resident);
+                    continue;
+                }
+                End::Done | End::Stopped(Interrupt::Other, _) => {}
+                End::Stopped(why, pc) => self.grid.fail(cta, first_turn, hang(why, pc)),
+                End::Failed(fault) => self.grid.fail(cta, first_turn, fault),
+            }
+            self.retire(resident);
+        }
+    }
+
+    /// A new CTA while there is room, else the one that has waited longest.
+    fn next(&mut self) -> Option<Resident<'g>> {
+        if self.waiting.len() < self.room
+            && let Some(cta) = self.grid.take()
+        {
+            return Some(self.start(cta));
+        }
+        self.waiting.pop_front()
+    }
+
+    fn start(&mut self, cta: u64) -> Resident<'g> {
+        let mut resident = self.spare.take().unwrap_or_else(|| self.fresh());
+        (resident.cta, resident.first_turn) = (cta, true);
+        resident.env.ctaid = self.grid.place(cta);
+        resident.env.sm = self.grid.sm(cta);
+        cta::start(&mut resident.env, &mut resident.store);
+        resident
+    }
+
+    fn retire(&mut self, resident: Resident<'g>) {
+        if let Some(old) = self.spare.replace(resident) {
+            add(&mut self.stats, old.env.stats);
+        }
+    }
+
+    fn fresh(&self) -> Resident<'g> {
+        let (grid, l) = (self.grid, self.grid.launch);
+        let warps = l.block.iter().product::<u32>().div_ceil(32);
+        let env = Env {
+            launch: l,
+            image: grid.image.clone(),
+            image_base: l.code.wrapping_sub(u64::from(grid.image.entry) * 16),
+            image_len: grid.image.len(),
+            extend: 0,
+            tlb: Tlb::new(&l.table, [l.shared_window, l.local_window]),
+            shared: Shared::new(l.shared_bytes),
+            local: Local::new(l.local_low, l.local_high, warps as usize),
+            banks: &grid.banks,
+            tids: &grid.tids,
+            ctaid: [0; 3],
+            sm: 0,
+            barriers: Default::default(),
+            barrier_news: false,
+            fault: None,
+            stats: RunStats::default(),
+        };
+        Resident { cta: 0, first_turn: true, env, store: Warps::new(grid.banks.rows(&grid.image.pool.constants)) }
+    }
+}
+
+/// Processor time of this thread.
+fn cpu_ns() -> u64 {
+    let now = nix::time::clock_gettime(nix::time::ClockId::CLOCK_THREAD_CPUTIME_ID);
+    now.map_or(0, |t| std::time::Duration::from(t).as_nanos() as u64)
+}
+
+/// CTAs of this grid that the GPU holds at once.
+fn room(launch: &Launch) -> usize {
+    if launch.sequential {
+        return 1;
+    }
+    let warps = launch.block.iter().product::<u32>().div_ceil(32).max(1);
+    let per_sm = (WARPS_PER_SM / warps).clamp(1, CTAS_PER_SM);
+    let local = u64::from(launch.local_low) + u64::from(launch.local_high);
+    let bytes = u64::from(launch.shared_bytes) + local * 32 * u64::from(warps);
+    let held = u64::from(launch.sm_count.max(1) * per_sm);
+    held.min(HOST_MEMORY / bytes.max(1)).max(1) as usize
+}

@@ -1,0 +1,157 @@
+//! What compilers seldom emit.
+
+use crate::faults::{EXIT, program};
+use crate::kernel;
+use crate::support::{Arg, Gpu, clock};
+use sm87::{Launch, SmFault, Stopped, run};
+
+fn saturate(x: i32, low: i32, high: i32, bits: u32) -> u32 {
+    x.clamp(low, high) as u32 & ((1 << bits) - 1)
+}
+
+/// Two halves of `a` times two bytes of `b` from bit `at`, added to `c`.
+fn dot(a: [i64; 2], b: [i64; 2], c: u32) -> u32 {
+    (a[0] * b[0] + a[1] * b[1]) as u32 + c
+}
+
+#[test]
+fn seldom_used_instructions() {
+    let mut gpu = Gpu::default();
+    let memory: Vec<u64> = (0..64).map(|i| 0x2222 * i).collect();
+    let words = memory.iter().flat_map(|&x| [x as u32, (x >> 32) as u32]).collect::<Vec<u32>>();
+    let (dm, out) = (gpu.upload(&words), gpu.alloc(4 * 64 * 64));
+    let (a, b, c) = (0x7123_8456u32 as i32, 0x81fe_7f03u32 as i32, 2);
+    let args = [Arg::Ptr(&out), Arg::Ptr(&dm), Arg::Int(a), Arg::Int(b), Arg::Int(c)];
+    gpu.run(&kernel!("oddities"), [1, 1, 1], [64, 1, 1], &args).unwrap();
+    let got = out.read::<u32>(64 * 64);
+    let stored = dm.read::<u32>(128);
+    for t in 0..64u32 {
+        let o = &got[64 * t as usize..];
+        let odd = t & 1 == 1;
+        assert_eq!(o[0], (if odd { 0x2222 } else { 0x1111 }) * ((t & 15) + 1), "load of thread {t}");
+        assert_eq!(o[1], if odd { 2 } else { 1 }, "space of thread {t}");
+        let (halves, bytes) = (a.wrapping_add(t as i32), b.to_le_bytes());
+        let signed = [i64::from(halves as i16), i64::from(halves >> 16)];
+        assert_eq!(o[2], dot(signed, [bytes[0] as i8, bytes[1] as i8].map(i64::from), c as u32));
+        let unsigned = [i64::from(halves as u16), i64::from(halves as u32 >> 16)];
+        assert_eq!(o[3], dot(unsigned, [bytes[2], bytes[3]].map(i64::from), c as u32));
+        let t = t as i32;
+        let pair = |x, y, low, high, bits| saturate(x, low, high, bits) << bits | saturate(y, low, high, bits);
+        assert_eq!(o[4], pair(a.wrapping_mul(t - 8), b, -32768, 32767, 16));
+        assert_eq!(o[5], (c as u32) << 16 | pair(t - 5, t * 20, 0, 255, 8));
+        assert_eq!(o[6], (c as u32) << 16 | pair(t * -20, t * 20, -128, 127, 8));
+        assert_eq!(o[7], 23, "threads above 40");
+        let (t, at) = (t as u32, (t as u32 + 32) & 63);
+        let written = (32..48).contains(&at) && at & 1 == 0;
+        assert_eq!(o[8], if written { 7 } else { 0x1111 * at }, "shared word {at}");
+        let difference = |i: usize| u32::from(a.to_le_bytes()[i].abs_diff(b.to_le_bytes()[i]));
+        assert_eq!(o[9], (0..4).map(difference).sum::<u32>() + t);
+        if (32..48).contains(&t) {
+            assert_eq!(stored[2 * t as usize], if odd { 7 } else { 0x2222 * t }, "global word {t}");
+        }
+    }
+}
+
+/// Programs may count on CTAs being on the GPU together, as many as it holds.
+#[test]
+fn section_7_2_a_cta_waits_for_a_later_one() {
+    for threads in [1, 3] {
+        let mut gpu = Gpu { threads, budget: Some(1_000_000_000), ..Gpu::default() };
+        let (flag, out) = (gpu.alloc(4), gpu.alloc(4 * 40));
+        gpu.run(&kernel!("later_cta"), [40, 1, 1], [1, 1, 1], &[Arg::Ptr(&flag), Arg::Ptr(&out)]).unwrap();
+        assert_eq!(out.read::<u32>(1), [40]);
+    }
+}
+
+/// CTAs that run one after another cannot wait for a later one.
+#[test]
+fn section_6_1_sequential_ctas() {
+    let mut gpu = Gpu { threads: 3, budget: Some(10_000_000), ..Gpu::default() };
+    let (flag, out) = (gpu.alloc(4), gpu.alloc(4 * 40));
+    let launch = gpu.launch(&kernel!("later_cta"), [40, 1, 1], [1, 1, 1], &[Arg::Ptr(&flag), Arg::Ptr(&out)]);
+    let stopped = run(&Launch { sequential: true, ..launch }).expect_err("it waits for ever");
+    assert!(matches!(stopped.fault, SmFault::Hang { .. }), "{stopped:?}");
+}
+
+/// Every special register that a compute program can read, in the second warp's lane 3.
+#[test]
+fn section_7_4_special_registers() {
+    let mut gpu = Gpu::default();
+    let before = clock();
+    let mut read = |index: u64| {
+        let out = gpu.alloc(4 * 64);
+        // R0 = SR; R2, R3 = c[0][0x160], R4 = TID.X; R2 += 4 * R4; [R2] = R0.
+        let kernel = program(&[
+            (0x0000_0000_0000_7919, 0x000e_2200_0000_0000 | index << 8),
+            (0x0000_5800_0002_7a02, 0x000f_e400_0000_0f00),
+            (0x0000_5900_0003_7a02, 0x000f_e400_0000_0f00),
+            (0x0000_0000_0004_7919, 0x000e_2200_0000_2100),
+            (0x0000_0004_0402_7824, 0x000f_e200_078e_0002),
+            (0x0000_0000_0200_7986, 0x000f_e200_0c10_1904),
+            EXIT,
+        ]);
+        gpu.run(&kernel, [3, 2, 1], [32, 2, 1], &[Arg::Ptr(&out)]).map(|_| out.read::<u32>(64))
+    };
+    // Lane 3 of the second warp is thread (3, 1, 0); every CTA stores, the last one last.
+    let lane3 = |values: Result<Vec<u32>, Stopped>| values.unwrap()[3];
+    for (index, expected) in [
+        (0x00, 3),
+        (0x03, 1 << 8),
+        (0x20, 3 | 1 << 16),
+        (0x21, 3),
+        (0x22, 1),
+        (0x23, 0),
+        (0x25, 2),
+        (0x26, 1),
+        (0x27, 0),
+        (0x2c, 0x807),
+        (0x2e, 0xfd),
+        (0x2f, 0xfe),
+        (0x31, 1 << 24),
+        (0x34, 0),
+        (0x36, 0),
+        (0x37, (1 << 24) - 0x240),
+        (0x38, 8),
+        (0x39, 7),
+        (0x3a, 15),
+        (0x3b, !15),
+        (0x3c, !7),
+        (0x3d, 16),
+        (0x40, 0),
+        (0x43, 5),
+        (0x44, 1),
+        (0x54, 0),
+        (0x64, 0),
+        (0x83, 0),
+        (0x10, 0),
+        (0x1f, 0),
+        (0xff, 0),
+    ] {
+        assert_eq!(lane3(read(index)), expected, "register {index:#x}");
+    }
+    // The timer is the clock of semaphores.
+    let (low, high) = (lane3(read(0x52)), lane3(read(0x53)));
+    let (now, then) = (clock(), u64::from(high) << 32 | u64::from(low));
+    assert!(low.is_multiple_of(32) && then >= before && then <= now);
+    // Not one of compute's.
+    let refused = read(0x85).expect_err("no such register").fault;
+    assert!(refused.record().is_some_and(|(_, r)| r.warp_esr == 0xb), "{refused:?}");
+}
+
+/// Registers, predicates and uniform registers are zero when a warp starts.
+#[test]
+fn section_7_3_registers_at_entry() {
+    let mut gpu = Gpu::default();
+    let out = gpu.alloc(4 * 64);
+    let kernel = program(&[
+        (0x0000_5800_0002_7a02, 0x000f_e400_0000_0f00),
+        (0x0000_5900_0003_7a02, 0x000f_e400_0000_0f00),
+        // [R2] = R9; R8 = UR2; [R2 + 4] = R8.
+        (0x0000_0009_0200_7986, 0x000f_e200_0c10_1904),
+        (0x0000_0002_0008_7c02, 0x000f_e400_0800_0f00),
+        (0x0000_0408_0200_7986, 0x000f_e200_0c10_1904),
+        EXIT,
+    ]);
+    gpu.run(&kernel, [1, 1, 1], [32, 1, 1], &[Arg::Ptr(&out)]).unwrap();
+    assert_eq!(out.read::<u32>(2), [0, 0]);
+}

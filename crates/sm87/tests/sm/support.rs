@@ -1,0 +1,216 @@
+//! A bare SM: memory, kernels from hex files, launches.
+
+use sm87::{ConstantBank, Launch, Limits, RunStats, Stopped, run};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use tegra_mm::{Backing, Extent, PageTable};
+
+/// Where the first buffer lies.
+const BASE: u64 = 0x10_0000_0000;
+/// Size of the parameter area's header.
+const PARAMETERS: usize = 0x160;
+
+/// A compiled kernel.
+pub struct Kernel {
+    pub registers: u32,
+    pub shared: u32,
+    pub stack: u32,
+    banks: Vec<(usize, Vec<u8>)>,
+    pub code: Vec<u8>,
+}
+
+impl Kernel {
+    /// Parses a file of `tests/data/sm`.
+    pub fn parse(text: &str) -> Kernel {
+        let mut k = Kernel { registers: 0, shared: 0, stack: 0, banks: Vec::new(), code: Vec::new() };
+        for line in text.lines().filter(|l| !l.starts_with('#') && !l.trim().is_empty()) {
+            let words: Vec<_> = line.split_whitespace().collect();
+            match words[..] {
+                ["registers", n] => k.registers = n.parse().unwrap(),
+                ["shared", n] => k.shared = n.parse().unwrap(),
+                ["stack", n] => k.stack = n.parse().unwrap(),
+                ["bank", n, hex] => {
+                    let bytes = (0..hex.len()).step_by(2).map(|i| u8::from_str_radix(&hex[i..i + 2], 16).unwrap());
+                    k.banks.push((n.parse().unwrap(), bytes.collect()));
+                }
+                [lo, hi] => {
+                    for half in [lo, hi] {
+                        k.code.extend(u64::from_str_radix(half, 16).unwrap().to_le_bytes());
+                    }
+                }
+                _ => panic!("what is {line:?}?"),
+            }
+        }
+        k
+    }
+}
+
+/// A clock with steps of 32 ns, as PTIMER has them, that advances whenever somebody looks.
+pub fn clock() -> u64 {
+    static TIME: AtomicU64 = AtomicU64::new(1 << 40);
+    TIME.fetch_add(32, Ordering::Relaxed)
+}
+
+/// Memory that kernels work on.
+#[derive(Default)]
+pub struct Gpu {
+    pub table: PageTable,
+    pub used: u64,
+    pub threads: usize,
+    pub budget: Option<u64>,
+}
+
+/// A buffer in it.
+#[derive(Clone)]
+pub struct Buffer {
+    pub va: u64,
+    backing: Arc<Backing>,
+}
+
+/// A kernel parameter.
+pub enum Arg<'a> {
+    Ptr(&'a Buffer),
+    Address(u64),
+    Int(i32),
+}
+
+impl Gpu {
+    /// Zeroed memory, with an unmapped page behind it.
+    pub fn alloc(&mut self, bytes: usize) -> Buffer {
+        self.alloc_with(bytes, true)
+    }
+
+    /// The same, perhaps read-only for the GPU.
+    pub fn alloc_with(&mut self, bytes: usize, writable: bool) -> Buffer {
+        let backing = Arc::new(Backing::anonymous("sm-test", bytes.max(1)).unwrap());
+        let len = bytes.max(1).next_multiple_of(4096) as u64;
+        let va = BASE + self.used;
+        self.used += len + 4096;
+        self.table.insert(Extent { va, len, backing: Some(backing.clone()), offset: 0, writable });
+        Buffer { va, backing }
+    }
+
+    /// A buffer that holds `items`.
+    pub fn upload<T: Copy + Bytes>(&mut self, items: &[T]) -> Buffer {
+        let bytes: Vec<u8> = items.iter().flat_map(|i| i.bytes()).collect();
+        let b = self.alloc(bytes.len());
+        assert!(b.backing.write(0, &bytes));
+        b
+    }
+
+    /// What a launch of `kernel` looks like.
+    pub fn launch(&mut self, kernel: &Kernel, grid: [u32; 3], block: [u32; 3], args: &[Arg<'_>]) -> Launch {
+        let mut bank = vec![0u8; PARAMETERS];
+        for (i, n) in block.iter().chain(&grid).enumerate() {
+            bank[4 * i..4 * i + 4].copy_from_slice(&n.to_le_bytes());
+        }
+        let (shared_window, local_window) = (0xfe_0000_0000u64, 0xfd_0000_0000u64);
+        bank[0x18..0x20].copy_from_slice(&shared_window.to_le_bytes());
+        bank[0x20..0x28].copy_from_slice(&local_window.to_le_bytes());
+        bank[0x28..0x2c].copy_from_slice(&0xff_fdc0u32.to_le_bytes());
+        for arg in args {
+            let word = |bank: &mut Vec<u8>, x: u64| {
+                bank.resize(bank.len().next_multiple_of(8), 0);
+                bank.extend(x.to_le_bytes());
+            };
+            match arg {
+                Arg::Ptr(b) => word(&mut bank, b.va),
+                Arg::Address(x) => word(&mut bank, *x),
+                Arg::Int(x) => bank.extend(x.to_le_bytes()),
+            }
+        }
+        let mut banks = [None; 8];
+        for (n, bytes) in kernel.banks.iter().map(|(n, b)| (*n, b)).chain([(0, &bank)]) {
+            banks[n] = Some(ConstantBank { va: self.upload(bytes).va, size: bytes.len() as u32 });
+        }
+        let code = self.upload(&kernel.code).va;
+        Launch {
+            table: Arc::new(self.table.clone()),
+            code,
+            grid,
+            block,
+            registers: kernel.registers,
+            shared_bytes: kernel.shared,
+            local_low: 0,
+            local_high: kernel.stack.next_multiple_of(32) + 0x240,
+            banks,
+            shared_window,
+            local_window,
+            first: [0; 3],
+            sm_count: 16,
+            disabled_sms: 0,
+            sequential: false,
+            veid: 1,
+            clock,
+            limits: Limits { threads: self.threads, budget: self.budget.unwrap_or(1 << 40), ..Limits::default() },
+        }
+    }
+
+    /// Launches and waits.
+    pub fn run(
+        &mut self,
+        kernel: &Kernel,
+        grid: [u32; 3],
+        block: [u32; 3],
+        args: &[Arg<'_>],
+    ) -> Result<RunStats, Stopped> {
+        let launch = self.launch(kernel, grid, block, args);
+        run(&launch)
+    }
+}
+
+impl Buffer {
+    /// The first `n` items.
+    pub fn read<T: Bytes>(&self, n: usize) -> Vec<T> {
+        let mut bytes = vec![0; n * T::SIZE];
+        assert!(self.backing.read(0, &mut bytes));
+        bytes.chunks_exact(T::SIZE).map(T::of).collect()
+    }
+}
+
+/// Numbers as little-endian bytes.
+pub trait Bytes {
+    const SIZE: usize;
+    fn bytes(&self) -> Vec<u8>;
+    fn of(bytes: &[u8]) -> Self;
+}
+
+macro_rules! bytes {
+    ($($t:ty)*) => {$(
+        impl Bytes for $t {
+            const SIZE: usize = size_of::<$t>();
+            fn bytes(&self) -> Vec<u8> {
+                self.to_le_bytes().to_vec()
+            }
+            fn of(bytes: &[u8]) -> Self {
+                Self::from_le_bytes(bytes.try_into().unwrap())
+            }
+        }
+    )*};
+}
+
+bytes!(u8 i32 u32 i64 u64 f32 f64);
+
+/// Loads a kernel by name.
+#[macro_export]
+macro_rules! kernel {
+    ($name:literal) => {
+        $crate::support::Kernel::parse(include_str!(concat!("data/", $name, ".hex")))
+    };
+}
+
+/// Numbers without a pattern, always the same.
+pub struct Noise(pub u64);
+
+impl Noise {
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
+        let x = self.0 ^ self.0 >> 33;
+        x.wrapping_mul(0xff51_afd7_ed55_8ccd) ^ x >> 29
+    }
+
+    /// A float of everyday size.
+    pub fn float(&mut self) -> f32 {
+        (self.next() as i32 >> 8) as f32 / 65536.0
+    }
+}

@@ -1,0 +1,166 @@
+//! Inline to memory: data words of the pushbuffer, written to memory (gpu-frontend §5.1).
+
+use super::super::channel::Turn;
+use super::super::clock::time_ns;
+use super::super::copy::{BlockLinear, Surface};
+use super::super::fault;
+use super::super::mem::Accessor;
+use super::super::pbdma::{Flow, Pbdma};
+use super::super::semaphore::{Op, Reduction, Release};
+use tegra_hw::{Awakening, Fault};
+use tegrarm_abi::layout::Bits;
+use tegrarm_abi::methods::compute::*;
+
+const FIRST: u32 = NVC6C0_LINE_LENGTH_IN;
+const LAST: u32 = NVC6C0_SET_I2M_SEMAPHORE_C;
+
+/// Registers of the block, and the transfer that takes data.
+#[derive(Debug)]
+pub(crate) struct Inline {
+    registers: [u32; ((LAST - FIRST) / 4 + 1) as usize],
+    running: Option<Running>,
+    /// Upper part of the destination's and of the semaphore's address.
+    upper: [Bits; 2],
+}
+
+/// Upper part of every address of class A140.
+pub(super) const A140_UPPER: Bits = Bits { msb: 24, lsb: 0, stride: 0, count: 1 };
+
+/// A launched transfer.
+#[derive(Clone, Copy, Debug)]
+struct Running {
+    to: Surface,
+    line_bytes: u64,
+    lines: u64,
+    line: u64,
+    done: u64,
+    word: u32,
+}
+
+/// Executes one method of the block; `which` is 0 for the compute class, 1 for class A140.
+pub(crate) fn method(pbdma: &mut Pbdma, turn: &Turn<'_>, which: usize, offset: u32, data: u32) -> Result<Flow, Fault> {
+    let mut context = pbdma.context.lock();
+    let inline = &mut context.inline[which];
+    match offset {
+        NVC6C0_LAUNCH_DMA => inline.launch(turn, data)?,
+        NVC6C0_LOAD_INLINE_DATA => inline.load(turn, data)?,
+        _ => inline.registers[((offset - FIRST) / 4) as usize] = data,
+    }
+    Ok(Flow::Done)
+}
+
+/// A transfer must get all its words before another method comes.
+pub(crate) fn check_complete(pbdma: &Pbdma, turn: &Turn<'_>, which: usize) -> Result<(), Fault> {
+    match &pbdma.context.lock().inline[which].running {
+        None => Ok(()),
+        Some(r) => {
+            let what =
+                format!("MEMFMT esr 0x2: inline data ends in line {} of {}, at byte {}", r.line, r.lines, r.done);
+            Err(fault::graphics(turn.hw(), what))
+        }
+    }
+}
+
+impl Inline {
+    fn new(upper: [Bits; 2]) -> Inline {
+        Inline { registers: Default::default(), running: None, upper }
+    }
+
+    /// The block of class C7C0.
+    pub(crate) fn of_compute() -> Inline {
+        Inline::new([NVC6C0_OFFSET_OUT_UPPER_VALUE, NVC6C0_SET_I2M_SEMAPHORE_A_OFFSET_UPPER])
+    }
+
+    /// The block of class A140.
+    pub(crate) fn of_a140() -> Inline {
+        Inline::new([A140_UPPER; 2])
+    }
+
+    fn get(&self, offset: u32) -> u32 {
+        self.registers[((offset - FIRST) / 4) as usize]
+    }
+
+    fn launch(&mut self, turn: &Turn<'_>, word: u32) -> Result<(), Fault> {
+        let line_bytes = u64::from(self.get(NVC6C0_LINE_LENGTH_IN));
+        let lines = u64::from(self.get(NVC6C0_LINE_COUNT));
+        let va = u64::from(self.upper[0].of(self.get(NVC6C0_OFFSET_OUT_UPPER))) << 32
+            | u64::from(self.get(NVC6C0_OFFSET_OUT));
+        let pitched = NVC6C0_LAUNCH_DMA_DST_MEMORY_LAYOUT.of(word) == NVC6C0_LAUNCH_DMA_DST_MEMORY_LAYOUT_PITCH;
+        let to = if pitched {
+            Surface::Pitch { va, pitch: i64::from(self.get(NVC6C0_PITCH_OUT)) }
+        } else {
+            Surface::Block(self.block_linear(va))
+        };
+        let running = Running { to, line_bytes, lines, line: 0, done: 0, word };
+        if line_bytes == 0 || lines == 0 {
+            return self.complete(turn, word);
+        }
+        self.running = Some(running);
+        Ok(())
+    }
+
+    fn block_linear(&self, va: u64) -> BlockLinear {
+        let size = self.get(NVC6C0_SET_DST_BLOCK_SIZE);
+        BlockLinear {
+            va,
+            width: u64::from(self.get(NVC6C0_SET_DST_WIDTH)),
+            height: u64::from(self.get(NVC6C0_SET_DST_HEIGHT)),
+            block_height: NVC6C0_SET_DST_BLOCK_SIZE_HEIGHT.of(size),
+            block_depth: NVC6C0_SET_DST_BLOCK_SIZE_DEPTH.of(size),
+            x: u64::from(NVC6C0_SET_DST_ORIGIN_BYTES_X_V.of(self.get(NVC6C0_SET_DST_ORIGIN_BYTES_X))),
+            y: u64::from(NVC6C0_SET_DST_ORIGIN_SAMPLES_Y_V.of(self.get(NVC6C0_SET_DST_ORIGIN_SAMPLES_Y))),
+            layer: u64::from(self.get(NVC6C0_SET_DST_LAYER)),
+        }
+    }
+
+    /// One data word; lines are padded to a word each.
+    fn load(&mut self, turn: &Turn<'_>, data: u32) -> Result<(), Fault> {
+        let Some(r) = &mut self.running else {
+            let what = format!("MEMFMT esr 0x1: inline data {data:#x} without a transfer that takes it");
+            return Err(fault::graphics(turn.hw(), what));
+        };
+        let n = (r.line_bytes - r.done).min(4);
+        let table = turn.table();
+        let mem = Accessor::new(&table);
+        let bytes = data.to_le_bytes();
+        r.to.scatter(&mem, r.done, r.line, &bytes[..n as usize]).map_err(turn.mmu(fault::FRONT_END))?;
+        r.done += n;
+        if r.done == r.line_bytes {
+            r.done = 0;
+            r.line += 1;
+        }
+        if r.line == r.lines {
+            let word = r.word;
+            self.running = None;
+            return self.complete(turn, word);
+        }
+        Ok(())
+    }
+
+    /// All data is in memory: semaphore and interrupt as asked for.
+    fn complete(&self, turn: &Turn<'_>, word: u32) -> Result<(), Fault> {
+        let completion = NVC6C0_LAUNCH_DMA_COMPLETION_TYPE.of(word);
+        if completion == NVC6C0_LAUNCH_DMA_COMPLETION_TYPE_RELEASE_SEMAPHORE {
+            let upper = self.upper[1].of(self.get(NVC6C0_SET_I2M_SEMAPHORE_A));
+            let four =
+                NVC6C0_LAUNCH_DMA_SEMAPHORE_STRUCT_SIZE.of(word) == NVC6C0_LAUNCH_DMA_SEMAPHORE_STRUCT_SIZE_FOUR_WORDS;
+            let reduces = NVC6C0_LAUNCH_DMA_REDUCTION_ENABLE.of(word) == NVC6C0_LAUNCH_DMA_REDUCTION_ENABLE_TRUE;
+            let signed = NVC6C0_LAUNCH_DMA_REDUCTION_FORMAT.of(word) == NVC6C0_LAUNCH_DMA_REDUCTION_FORMAT_SIGNED_32;
+            let op = Op::from_graphics(NVC6C0_LAUNCH_DMA_REDUCTION_OP.of(word));
+            let release = Release {
+                va: u64::from(upper) << 32 | u64::from(self.get(NVC6C0_SET_I2M_SEMAPHORE_B)),
+                payload: u64::from(self.get(NVC6C0_SET_I2M_SEMAPHORE_C)),
+                wide: false,
+                timestamp: four.then(time_ns),
+                reduction: reduces.then_some(Reduction { op, signed }),
+            };
+            let table = turn.table();
+            release.perform(&Accessor::new(&table)).map_err(turn.mmu(fault::FRONT_END))?;
+            turn.semaphore(release.va, "released by inline to memory", release.payload);
+        }
+        if NVC6C0_LAUNCH_DMA_INTERRUPT_TYPE.of(word) == NVC6C0_LAUNCH_DMA_INTERRUPT_TYPE_INTERRUPT {
+            turn.awaken(Awakening::NonStall);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,213 @@
+//! Running a grid: read the descriptor, check it, execute, release its semaphores, go on to its dependent.
+
+use super::super::channel::Turn;
+use super::super::clock::time_ns;
+use super::super::context::Registers;
+use super::super::fault;
+use super::super::mem::Accessor;
+use super::super::pbdma::{Flow, Pbdma};
+use super::super::render;
+use super::super::trace::Event;
+use super::checks::{self, Setting};
+use super::pcas;
+use super::qmd::Qmd;
+use super::sked::Scheduled;
+use sm87::{ErrorRegisters, Launch, Limits, RunStats, SmFault, Stopped};
+use tegra_hw::{Awakening, Fault, SmError};
+use tegrarm_abi::methods::compute::*;
+use tegrarm_abi::methods::qmd::*;
+
+/// Work units one grid costs, however long it takes.
+const COST: u64 = 256;
+
+/// Runs what PCAS actions started, until nothing is left, the engine is taken, or the turn is over.
+pub(super) fn run_pending(pbdma: &mut Pbdma, turn: &Turn<'_>) -> Result<Flow, Fault> {
+    let mut moved = false;
+    while let Some(launch) = pbdma.launches.next() {
+        if pbdma.left() == 0 || turn.channel.stop.requested() {
+            return Ok(Flow::Again(moved));
+        }
+        let Some(busy) = turn.engine.enter(turn.channel) else {
+            return Ok(Flow::Again(moved));
+        };
+        let result = run(pbdma, turn, launch);
+        drop(busy);
+        result?;
+        if turn.channel.stop.requested() {
+            return Ok(Flow::Again(true));
+        }
+        pbdma.launches.pop();
+        pbdma.spend(COST);
+        moved = true;
+    }
+    Ok(Flow::Done)
+}
+
+/// Runs one descriptor to its end, releases included. Without effect when the channel was stopped meanwhile.
+fn run(pbdma: &mut Pbdma, turn: &Turn<'_>, Scheduled { qmd: at, copied }: Scheduled) -> Result<(), Fault> {
+    let qmd = pcas::read(turn, at).map(|qmd| if copied { qmd.copied() } else { qmd })?;
+    let setting = {
+        let context = pbdma.context.lock();
+        if !enabled(turn, &context.compute)? {
+            return Ok(());
+        }
+        Setting { checks_l1: context.sked.checks_l1, ..setting(&context.compute) }
+    };
+    if let Some((esr, names)) = checks::violations(&qmd, &setting) {
+        let what = format!("sked exception: esr {esr:#010x} ({names}), descriptor {at:#x}");
+        return Err(fault::graphics(turn.hw(), what));
+    }
+    count(pbdma, &qmd, CWD_REFERENCE_COUNT_INCR_ENABLE, u32::wrapping_add);
+    let Some(stats) = execute(turn, &qmd, &setting)? else { return Ok(()) };
+    turn.trace.emit(|| Event::Launch {
+        channel: turn.hw().id,
+        qmd: at,
+        code: qmd.program(),
+        grid: qmd.grid(),
+        block: qmd.block(),
+        warp_instructions: stats.0.warp_instructions,
+        cpu_ns: stats.0.cpu_ns,
+        start_ns: stats.1,
+        end_ns: time_ns(),
+    });
+    release(turn, &qmd)?;
+    count(pbdma, &qmd, CWD_REFERENCE_COUNT_DECR_ENABLE, u32::wrapping_sub);
+    match qmd.dependent() {
+        Some(dependent) => pcas::follow(pbdma, turn, dependent.qmd, dependent.action),
+        None => Ok(()),
+    }
+}
+
+fn count(pbdma: &Pbdma, qmd: &Qmd, enable: tegrarm_abi::layout::Bits, change: fn(u32, u32) -> u32) {
+    if qmd.flag(enable) {
+        let id = qmd.field(CWD_REFERENCE_COUNT_ID) as usize;
+        let delta = qmd.field(CWD_REFERENCE_COUNT_DELTA_MINUS_ONE) as u32 + 1;
+        let counter = &mut pbdma.context.lock().sked.counters[id];
+        *counter = change(*counter, delta);
+    }
+}
+
+fn setting(r: &Registers) -> Setting {
+    Setting {
+        shared_window: r.pair(
+            NVC6C0_SET_SHADER_SHARED_MEMORY_WINDOW_A,
+            NVC6C0_SET_SHADER_SHARED_MEMORY_WINDOW_A_BASE_ADDRESS_UPPER,
+        ),
+        local_window: r
+            .pair(NVC6C0_SET_SHADER_LOCAL_MEMORY_WINDOW_A, NVC6C0_SET_SHADER_LOCAL_MEMORY_WINDOW_A_BASE_ADDRESS_UPPER),
+        local_per_tpc: r.pair(
+            NVC6C0_SET_SHADER_LOCAL_MEMORY_NON_THROTTLED_A,
+            NVC6C0_SET_SHADER_LOCAL_MEMORY_NON_THROTTLED_A_SIZE_UPPER,
+        ),
+        checks_l1: true,
+    }
+}
+
+/// Conditional execution: the channel's setting, unless the override decides.
+fn enabled(turn: &Turn<'_>, r: &Registers) -> Result<bool, Fault> {
+    match NVC6C0_SET_RENDER_ENABLE_OVERRIDE_MODE.of(r.get(NVC6C0_SET_RENDER_ENABLE_OVERRIDE)) {
+        NVC6C0_SET_RENDER_ENABLE_OVERRIDE_MODE_ALWAYS_RENDER => return Ok(true),
+        NVC6C0_SET_RENDER_ENABLE_OVERRIDE_MODE_NEVER_RENDER => return Ok(false),
+        _ => {}
+    }
+    let table = turn.table();
+    let mem = Accessor::new(&table);
+    for (first, upper) in [
+        (NVC6C0_SET_RENDER_ENABLE_A, NVC6C0_SET_RENDER_ENABLE_A_OFFSET_UPPER),
+        (NVC6C0_SET_GLOBAL_RENDER_ENABLE_A, NVC6C0_SET_GLOBAL_RENDER_ENABLE_A_OFFSET_UPPER),
+    ] {
+        let mode = NVC6C0_SET_RENDER_ENABLE_C_MODE.of(r.get(first + 8));
+        let va = r.pair(first, upper);
+        if let Err(invalid) = render::check(va, mode) {
+            return Err(fault::graphics(
+                turn.hw(),
+                format_args!("render enable {mode} at {va:#x}: invalid {invalid:?}"),
+            ));
+        }
+        if !render::enabled(&mem, va, mode).map_err(turn.mmu(fault::FRONT_END))? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Executes the grid: its cost and when it started. `None`: the channel was stopped and nobody waits for the rest.
+fn execute(turn: &Turn<'_>, qmd: &Qmd, setting: &Setting) -> Result<Option<(RunStats, u64)>, Fault> {
+    let start_ns = time_ns();
+    if qmd.grid().contains(&0) {
+        return Ok(Some((RunStats::default(), start_ns)));
+    }
+    let (local_low, local_high) = qmd.local_bytes();
+    let launch = Launch {
+        table: turn.table(),
+        code: qmd.program(),
+        grid: qmd.grid(),
+        first: qmd.resume(),
+        block: qmd.block(),
+        registers: qmd.registers(),
+        shared_bytes: qmd.shared_bytes(),
+        local_low,
+        local_high,
+        banks: qmd.banks(),
+        shared_window: setting.shared_window,
+        local_window: setting.local_window,
+        sm_count: turn.config.sm_count,
+        disabled_sms: qmd.disabled_sms(),
+        sequential: qmd.flag(SEQUENTIALLY_RUN_CTAS),
+        veid: turn.hw().veid,
+        clock: time_ns,
+        limits: Limits { cancel: Some(turn.channel.stop.flag()), budget: turn.config.budget, ..Limits::default() },
+    };
+    let result = sm87::run(&launch);
+    if turn.channel.stop.timed_out() {
+        let what = format!("the grid at {:#x} {}", launch.code, turn.channel.stop.sentence());
+        return Err(fault::switch_timeout(turn.hw(), what));
+    }
+    if turn.channel.stop.requested() {
+        return Ok(None);
+    }
+    result.map(|stats| Some((stats, start_ns))).map_err(|f| sm_fault(turn, f))
+}
+
+/// What the kernel reads out of an SM.
+fn record(ErrorRegisters { global_esr, warp_esr, pc }: ErrorRegisters) -> SmError {
+    SmError { global_esr, warp_esr, pc }
+}
+
+/// Words an SM's fault as the kernel log would.
+fn sm_fault(turn: &Turn<'_>, stopped: Stopped) -> Fault {
+    let sms = stopped.fault.record().into_iter().chain(stopped.others).map(|(sm, r)| (sm, record(r))).collect();
+    match stopped.fault {
+        SmFault::Mmu { fault, fetch, sm, record } => {
+            let base = fault::mmu(turn.hw(), if fetch { fault::CODE } else { fault::SM }, fault);
+            let text = format!("{}, sm {sm}, pc {:#x}", base.text, record.pc);
+            Fault { sms, text, ..base }
+        }
+        SmFault::Warp { record, sm, text } => {
+            let ErrorRegisters { global_esr, warp_esr, pc } = record;
+            let what = format!(
+                "sm machine check err. sm {sm} hww_global_esr {global_esr:#010x} hww_warp_esr {warp_esr:#010x} \
+                 hww_warp_esr_pc {pc:#x}: {text}"
+            );
+            Fault { sms, ..fault::graphics(turn.hw(), what) }
+        }
+        SmFault::Hang { pc, text } => {
+            let what = format!("the grid makes no progress at pc {pc:#x}: {text}");
+            fault::switch_timeout(turn.hw(), what)
+        }
+    }
+}
+
+/// Release semaphores 0–2, in order, after everything the grid wrote.
+fn release(turn: &Turn<'_>, qmd: &Qmd) -> Result<(), Fault> {
+    let table = turn.table();
+    let mem = Accessor::new(&table);
+    for (release, interrupts) in qmd.releases(time_ns()) {
+        release.perform(&mem).map_err(turn.mmu(fault::SKED))?;
+        turn.semaphore(release.va, "released by a grid", release.payload);
+        if interrupts {
+            turn.awaken(Awakening::NonStall);
+        }
+    }
+    Ok(())
+}

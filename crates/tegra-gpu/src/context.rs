@@ -1,0 +1,77 @@
+//! Engine state of a subcontext: what compute and copy methods latched.
+
+use super::compute::inline::Inline;
+use super::compute::sked::Sked;
+use parking_lot::Mutex;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use tegrarm_abi::layout::Bits;
+use tegrarm_abi::methods::compute::*;
+use tegrarm_abi::methods::copy::*;
+
+/// An engine context that the channels of a subcontext share.
+pub(crate) type SharedContext = Arc<Mutex<GrContext>>;
+
+/// The engine contexts of every group, by TSG id and VEID.
+#[derive(Debug, Default)]
+pub(crate) struct Contexts(Mutex<BTreeMap<(u32, u32), SharedContext>>);
+
+impl Contexts {
+    /// The context of a subcontext, made on first use.
+    pub(crate) fn of(&self, tsg: u32, veid: u32) -> SharedContext {
+        self.0.lock().entry((tsg, veid)).or_default().clone()
+    }
+
+    /// A group has ended: its id may name another one from now on.
+    pub(crate) fn forget(&self, tsg: u32) {
+        self.0.lock().retain(|&(of, _), _| of != tsg);
+    }
+}
+
+/// Engine state of one subcontext (VEID) of a group; all its channels share it.
+#[derive(Debug)]
+pub(crate) struct GrContext {
+    pub(crate) compute: Registers,
+    /// Of class A140.
+    pub(crate) inline_class: Registers,
+    pub(crate) copy: Registers,
+    /// Inline-to-memory of the compute class and of class A140.
+    pub(crate) inline: [Inline; 2],
+    pub(crate) sked: Sked,
+}
+
+impl Default for GrContext {
+    fn default() -> GrContext {
+        let mut context = GrContext {
+            compute: Registers(vec![0; 0x4000 / 4]),
+            inline_class: Registers(vec![0; 0x1600 / 4]),
+            copy: Registers(vec![0; 0x1200 / 4]),
+            inline: [Inline::of_compute(), Inline::of_a140()],
+            sked: Sked::default(),
+        };
+        // Conditional execution is off until somebody asks for it.
+        context.compute.set(NVC6C0_SET_RENDER_ENABLE_C, NVC6C0_SET_RENDER_ENABLE_C_MODE_TRUE);
+        context.compute.set(NVC6C0_SET_GLOBAL_RENDER_ENABLE_C, NVC6C0_SET_GLOBAL_RENDER_ENABLE_C_MODE_TRUE);
+        context.copy.set(NVC6B5_SET_RENDER_ENABLE_C, NVC6B5_SET_RENDER_ENABLE_C_MODE_TRUE);
+        context
+    }
+}
+
+/// Latched methods of one class, by byte offset.
+#[derive(Clone, Debug)]
+pub(crate) struct Registers(Vec<u32>);
+
+impl Registers {
+    pub(crate) fn get(&self, offset: u32) -> u32 {
+        self.0[(offset / 4) as usize]
+    }
+
+    pub(crate) fn set(&mut self, offset: u32, value: u32) {
+        self.0[(offset / 4) as usize] = value;
+    }
+
+    /// A 64-bit value whose upper part sits in the `upper` bits of the register before its lower part.
+    pub(crate) fn pair(&self, offset: u32, upper: Bits) -> u64 {
+        u64::from(upper.of(self.get(offset))) << 32 | u64::from(self.get(offset + 4))
+    }
+}

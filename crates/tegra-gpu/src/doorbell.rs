@@ -1,0 +1,54 @@
+//! The usermode page: a doorbell, a clock, and a class id (gpu-frontend §1.4).
+
+use super::clock::time_ns;
+use super::mem::Words;
+use std::sync::Arc;
+use tegra_hw::Place;
+
+const CFG0: usize = 0x00;
+/// TIME_0 and TIME_1 side by side: stored as one word, so that nobody reads halves of two times.
+const TIME: usize = 0x80;
+const DOORBELL: usize = 0x90;
+
+/// Class id in CFG0: AMPERE_USERMODE_A (GA100 dev_ctrl).
+const CLASS: u32 = 0xc561;
+/// What the doorbell word holds while nobody rang. As a token it would name runlist 0x7f, which does not exist.
+const SILENT: u32 = 0xffff_ffff;
+/// Channel id field of a token; the rest names runlist 0, the only one.
+const CHANNEL: u32 = 0xfff;
+
+/// A page that is being watched.
+#[derive(Debug)]
+pub(crate) struct Doorbell {
+    page: Place,
+}
+
+impl Doorbell {
+    pub(crate) fn new(page: Place) -> Doorbell {
+        let words = Words(&page);
+        words.store_u32(CFG0, CLASS);
+        words.store_u32(DOORBELL, SILENT);
+        words.store_u64(TIME, time_ns());
+        Doorbell { page }
+    }
+
+    /// Whether it watches `page`.
+    pub(crate) fn watches(&self, page: &Place) -> bool {
+        Arc::ptr_eq(&self.page.backing, &page.backing) && self.page.offset == page.offset
+    }
+
+    /// Takes the token that was stored last, if any, and moves the page's clock on.
+    pub(crate) fn poll(&self, now: u64) -> Option<u32> {
+        let words = Words(&self.page);
+        words.store_u64(TIME, now);
+        if words.load_u32(DOORBELL) == SILENT {
+            return None;
+        }
+        words.swap_u32(DOORBELL, SILENT).filter(|token| *token != SILENT)
+    }
+}
+
+/// The channel a token names, if it can name one.
+pub(crate) fn channel_of(token: u32) -> Option<u32> {
+    (token & !CHANNEL == 0).then_some(token)
+}

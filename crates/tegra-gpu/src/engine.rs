@@ -1,0 +1,113 @@
+//! The graphics engine as a resource: one grid at a time, and nobody keeps it for ever from another group.
+
+use super::channel::{Channel, Stop, StopReason};
+use super::clock::time_ns;
+use parking_lot::{Condvar, Mutex};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use tegra_hw::Interrupts;
+
+/// Who runs a grid.
+struct Owner {
+    tsg: usize,
+    stop: Stop,
+    /// When another group first asked for the engine, and how long that may last.
+    contended_since: Option<u64>,
+    limit_ns: u64,
+    interrupts: Arc<Interrupts>,
+    /// How long the grid itself may last, if somebody watches.
+    watchdog_ns: Option<u64>,
+}
+
+/// The engine.
+#[derive(Default)]
+pub(crate) struct Engine {
+    owner: Mutex<Option<Owner>>,
+    /// When the running grid started; 0 = none.
+    busy_since: AtomicU64,
+    /// Whether the engine was used since somebody last waited for that.
+    used: Mutex<bool>,
+    use_begins: Condvar,
+}
+
+/// Held while a grid runs.
+pub(crate) struct Busy<'a>(&'a Engine);
+
+impl Drop for Busy<'_> {
+    fn drop(&mut self) {
+        let mut owner = self.0.owner.lock();
+        self.0.busy_since.store(0, Ordering::Release);
+        *owner = None;
+    }
+}
+
+impl Engine {
+    /// Takes the engine for a channel, if it is free. If not, the grid that runs is asked to stop once another
+    /// group has waited longer than its own group's context-switch timeout (a compute context that cannot be preempted
+    /// and does not end is torn down).
+    pub(crate) fn enter(&self, channel: &Channel) -> Option<Busy<'_>> {
+        let tsg = Arc::as_ptr(&channel.hw.tsg) as usize;
+        let mut owner = self.owner.lock();
+        if let Some(o) = &mut *owner {
+            if o.tsg != tsg {
+                let now = time_ns();
+                if now.saturating_sub(*o.contended_since.get_or_insert(now)) > o.limit_ns && o.interrupts.timeouts() {
+                    o.stop.request(StopReason::SwitchTimeout);
+                }
+            }
+            return None;
+        }
+        let watchdog_ms = channel.hw.vitals.watchdog_ms.load(Ordering::Relaxed);
+        *owner = Some(Owner {
+            tsg,
+            stop: channel.stop.clone(),
+            contended_since: None,
+            limit_ns: channel.hw.tsg.ctxsw_timeout_ns(),
+            interrupts: channel.hw.tsg.interrupts.clone(),
+            watchdog_ns: (watchdog_ms > 0).then_some(u64::from(watchdog_ms) * 1_000_000),
+        });
+        self.busy_since.store(time_ns().max(1), Ordering::Release);
+        drop(owner);
+        let mut used = self.used.lock();
+        if !std::mem::replace(&mut *used, true) {
+            self.use_begins.notify_all();
+        }
+        drop(used);
+        Some(Busy(self))
+    }
+
+    /// Sleeps until a grid runs, or until `enough` holds; [`Engine::wake`] makes it look.
+    pub(crate) fn wait_for_use(&self, enough: impl Fn() -> bool) {
+        let mut used = self.used.lock();
+        *used = self.busy_since.load(Ordering::Acquire) != 0;
+        while !*used && !enough() {
+            self.use_begins.wait(&mut used);
+        }
+    }
+
+    /// Makes whoever waits for use look whether it is enough.
+    pub(crate) fn wake(&self) {
+        let _used = self.used.lock();
+        self.use_begins.notify_all();
+    }
+
+    /// Stops the running grid if its watchdog has run out.
+    pub(crate) fn watch(&self) {
+        let owner = self.owner.lock();
+        let limit = owner.as_ref().and_then(|o| Some((o, o.watchdog_ns?)));
+        if let Some((owner, limit)) = limit
+            && self.busy_ns().is_some_and(|ns| ns > limit)
+            && owner.interrupts.timeouts()
+        {
+            owner.stop.request(StopReason::Watchdog);
+        }
+    }
+
+    /// For how long the running grid has been running.
+    pub(crate) fn busy_ns(&self) -> Option<u64> {
+        match self.busy_since.load(Ordering::Acquire) {
+            0 => None,
+            since => Some(time_ns().saturating_sub(since)),
+        }
+    }
+}

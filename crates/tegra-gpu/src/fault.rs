@@ -1,0 +1,131 @@
+//! Faults: who raised them, which notifier code they carry, and how the log words them.
+
+use tegra_hw::{Fault, HwChannel, NotifierCode};
+use tegra_mm::{Access, FaultKind, MmuFault};
+
+/// A PBDMA interrupt (gpu-frontend §2.5).
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Interrupt {
+    /// 0 or 1: `PBDMA_INTR_0`, `PBDMA_INTR_1`.
+    register: u8,
+    bit: u8,
+    name: &'static str,
+    code: NotifierCode,
+    /// Whether every release of nvgpu recovers from it. That of r36 forgets that it wanted to, for some: what it decided
+    /// is overwritten by the answer to "is it an acquire timeout?" (pbdma_ga10b_fusa.c).
+    pub(crate) recovered: bool,
+}
+
+const fn intr(register: u8, bit: u8, name: &'static str) -> Interrupt {
+    Interrupt { register, bit, name, code: NotifierCode::Pbdma, recovered: true }
+}
+
+const fn only_logged(intr: Interrupt) -> Interrupt {
+    Interrupt { recovered: false, ..intr }
+}
+
+pub(crate) const GPPTR: Interrupt = only_logged(intr(0, 14, "gpptr"));
+pub(crate) const GPENTRY: Interrupt = only_logged(intr(0, 15, "gpentry"));
+pub(crate) const GPCRC: Interrupt = only_logged(intr(0, 16, "gpcrc"));
+pub(crate) const PBENTRY: Interrupt = intr(0, 18, "pbentry");
+pub(crate) const PBCRC: Interrupt = Interrupt { code: NotifierCode::PushbufferCrc, ..intr(0, 19, "pbcrc") };
+pub(crate) const METHOD: Interrupt = intr(0, 21, "method");
+pub(crate) const DEVICE: Interrupt = intr(0, 23, "device");
+pub(crate) const SEMAPHORE: Interrupt = only_logged(intr(0, 25, "semaphore"));
+pub(crate) const ACQUIRE: Interrupt = Interrupt { code: NotifierCode::SemaphoreTimeout, ..intr(0, 26, "acquire") };
+pub(crate) const PBSEG: Interrupt = only_logged(intr(0, 30, "pbseg"));
+pub(crate) const HCE_RE_ILLEGAL_OP: Interrupt = intr(1, 0, "hce_re_illegal_op");
+pub(crate) const HCE_RE_ALIGNB: Interrupt = intr(1, 1, "hce_re_alignb");
+pub(crate) const HCE_PRIV: Interrupt = intr(1, 2, "hce_priv");
+pub(crate) const HCE_ILLEGAL_MTHD: Interrupt = intr(1, 3, "hce_illegal_mthd");
+pub(crate) const HCE_ILLEGAL_CLASS: Interrupt = intr(1, 4, "hce_illegal_class");
+
+/// A unit that accesses memory through the MMU (gpu-frontend §9.2).
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Client {
+    name: &'static str,
+    id: u32,
+    /// Engine id of the fault entry; the graphics engine adds the VEID.
+    engine: u32,
+    gpc: bool,
+}
+
+const GRAPHICS: u32 = 64;
+
+pub(crate) const HOST: Client = Client { name: "host", id: 6, engine: 32, gpc: false };
+pub(crate) const COPY: Client = Client { name: "ce2", id: 0x18, engine: 15, gpc: false };
+pub(crate) const FRONT_END: Client = Client { name: "fe", id: 4, engine: GRAPHICS, gpc: false };
+pub(crate) const SKED: Client = Client { name: "sked", id: 0x1d, engine: GRAPHICS, gpc: false };
+pub(crate) const SM: Client = Client { name: "t1_0", id: 0, engine: GRAPHICS, gpc: true };
+/// Instruction cache.
+pub(crate) const CODE: Client = Client { name: "gcc", id: 0x11, engine: GRAPHICS, gpc: true };
+
+fn plain(code: NotifierCode, text: String) -> Fault {
+    Fault { code, mmu: None, sms: Vec::new(), text }
+}
+
+/// A PBDMA interrupt.
+pub(crate) fn pbdma(channel: &HwChannel, intr: Interrupt, what: impl std::fmt::Display) -> Fault {
+    let Interrupt { register, bit, name, code, .. } = intr;
+    let mask = 1u32 << bit;
+    let text = format!("pbdma id 0 intr_{register} 0x{mask:08x} ({name}), ch {}: {what}", channel.id);
+    plain(code, text)
+}
+
+/// A graphics engine exception: class error, SKED, MEMFMT and the like.
+pub(crate) fn graphics(channel: &HwChannel, what: impl std::fmt::Display) -> Fault {
+    plain(NotifierCode::GrException, format!("gr exception, ch {} veid {}: {what}", channel.id, channel.veid))
+}
+
+/// A method the front end does not know, or one the kernel's handler rejects.
+pub(crate) fn illegal_method(channel: &HwChannel, what: impl std::fmt::Display) -> Fault {
+    plain(
+        NotifierCode::IllegalMethod,
+        format!("gr intr illegal method, ch {} veid {}: {what}", channel.id, channel.veid),
+    )
+}
+
+/// A firmware method without a handler.
+pub(crate) fn firmware_method(channel: &HwChannel, what: impl std::fmt::Display) -> Fault {
+    plain(NotifierCode::FirmwareMethod, format!("fecs unimplemented firmware method, ch {}: {what}", channel.id))
+}
+
+/// A launch the copy engine rejects, with its report code (gpu-frontend §4.2).
+pub(crate) fn copy_engine(channel: &HwChannel, report: u32, what: impl std::fmt::Display) -> Fault {
+    plain(NotifierCode::CopyEngine, format!("ce launch error report {report:#x}, ch {}: {what}", channel.id))
+}
+
+/// A switch away from the channel's group that took too long.
+pub(crate) fn switch_timeout(channel: &HwChannel, what: impl std::fmt::Display) -> Fault {
+    plain(NotifierCode::IdleTimeout, format!("ctxsw timeout, tsg {} ch {}: {what}", channel.tsg.id, channel.id))
+}
+
+/// A panic of this machine.
+pub(crate) fn machine_bug(channel: &HwChannel, panic: &(dyn std::any::Any + Send)) -> Fault {
+    let said = panic.downcast_ref::<String>().map(String::as_str).or(panic.downcast_ref::<&str>().copied());
+    graphics(channel, format_args!("bug of the virtual GPU, please report it: {}", said.unwrap_or("no message")))
+}
+
+/// An access of `client` that met no mapping, or one that forbids it.
+pub(crate) fn mmu(channel: &HwChannel, client: Client, fault: MmuFault) -> Fault {
+    let engine = client.engine + if client.engine == GRAPHICS { channel.veid } else { 0 };
+    let kind = match fault.kind {
+        FaultKind::Pde => "invalid pde",
+        FaultKind::Pte => "invalid pte",
+        FaultKind::VaLimit => "va limit violation",
+        FaultKind::ReadOnly => "write, ro violation",
+    };
+    let access = match fault.access {
+        Access::Read => "virt read",
+        Access::Write => "virt write",
+        Access::Atomic => "virt atomic strong",
+        Access::Prefetch => "virt prefetch",
+    };
+    let side = if client.gpc { "gpc" } else { "hub" };
+    let text = format!(
+        "[MMU FAULT] mmu engine id: {engine}, ch id: {}, fault addr: {:#x}, fault type: {kind}, access type: {access}, \
+         client type: {side}, client id: {} ({:#x})",
+        channel.id, fault.va, client.name, client.id
+    );
+    Fault { code: NotifierCode::MmuFault, mmu: Some(fault), sms: Vec::new(), text }
+}

@@ -1,0 +1,186 @@
+//! Host methods: semaphores, memory operations, waits (gpu-frontend §3).
+
+use super::channel::Turn;
+use super::clock::time_ns;
+use super::fault::{self, ACQUIRE, METHOD, SEMAPHORE};
+use super::mem::{Accessor, Words};
+use super::pbdma::{Flow, Pbdma};
+use super::semaphore::{self, Condition, Op, Reduction, Release};
+use super::trace::Event;
+use std::sync::atomic::Ordering;
+use tegra_hw::{Awakening, Fault};
+use tegrarm_abi::layout::offset_of;
+use tegrarm_abi::methods::host::*;
+use tegrarm_abi::rm::usermode::AmpereAControlGPFifo as Userd;
+
+/// YIELD operation that does nothing either (GA100 PBDMA manual).
+const YIELD_OP_NOP1: u32 = 1;
+/// MEM_OP_D operation that class C76F adds (gpu-frontend §3.3).
+const MMU_OPERATION: u32 = 0xb;
+
+/// Host registers; they persist between pushbuffers.
+#[derive(Debug, Default)]
+pub(crate) struct Host {
+    address: u64,
+    payload: u64,
+    /// MEM_OP_A, B, C.
+    mem_op: [u32; 3],
+    /// Since when the current acquire fails.
+    waiting_since: Option<u64>,
+}
+
+impl Host {
+    fn set_low(word: &mut u64, value: u32) {
+        *word = *word & !0xffff_ffff | u64::from(value);
+    }
+
+    fn set_high(word: &mut u64, value: u32) {
+        *word = *word & 0xffff_ffff | u64::from(value) << 32;
+    }
+}
+
+impl Pbdma {
+    pub(crate) fn host_method(&mut self, turn: &Turn<'_>, offset: u32, data: u32) -> Result<Flow, Fault> {
+        let host = &mut self.host;
+        match offset {
+            // The engine is idle whenever host runs: launches and copies end before the next method. Flushes and
+            // waits have nothing left to do.
+            NVC56F_NOP | NVC56F_FB_FLUSH | NVC56F_WFI => {}
+            NVC56F_NON_STALL_INTERRUPT => turn.awaken(Awakening::NonStall),
+            NVC56F_MEM_OP_A => host.mem_op[0] = data,
+            NVC56F_MEM_OP_B => host.mem_op[1] = data,
+            NVC56F_MEM_OP_C => host.mem_op[2] = data,
+            NVC56F_MEM_OP_D => return mem_op(turn, NVC56F_MEM_OP_D_OPERATION.of(data)),
+            NVC56F_SET_REFERENCE => Words(&turn.hw().userd).store_u32(offset_of!(Userd, Reference), data),
+            NVC56F_SEM_ADDR_LO => Host::set_low(&mut host.address, data & NVC56F_SEM_ADDR_LO_OFFSET.put(u32::MAX)),
+            NVC56F_SEM_ADDR_HI => Host::set_high(&mut host.address, NVC56F_SEM_ADDR_HI_OFFSET.of(data)),
+            NVC56F_SEM_PAYLOAD_LO => Host::set_low(&mut host.payload, data),
+            NVC56F_SEM_PAYLOAD_HI => Host::set_high(&mut host.payload, data),
+            NVC56F_SEM_EXECUTE => return self.semaphore(turn, data),
+            NVC56F_YIELD if matches!(NVC56F_YIELD_OP.of(data), NVC56F_YIELD_OP_NOP | YIELD_OP_NOP1) => {}
+            NVC56F_YIELD => return Ok(Flow::Yield),
+            _ => turn
+                .interrupt(METHOD, format_args!("host method {offset:#x} (data {data:#x}) is not one of class C76F"))?,
+        }
+        Ok(Flow::Done)
+    }
+
+    fn semaphore(&mut self, turn: &Turn<'_>, execute: u32) -> Result<Flow, Fault> {
+        let condition = match NVC56F_SEM_EXECUTE_OPERATION.of(execute) {
+            NVC56F_SEM_EXECUTE_OPERATION_ACQUIRE => Condition::Equal,
+            NVC56F_SEM_EXECUTE_OPERATION_ACQ_STRICT_GEQ => Condition::StrictGreaterEqual,
+            NVC56F_SEM_EXECUTE_OPERATION_ACQ_CIRC_GEQ => Condition::CircularGreaterEqual,
+            NVC56F_SEM_EXECUTE_OPERATION_ACQ_AND => Condition::And,
+            NVC56F_SEM_EXECUTE_OPERATION_ACQ_NOR => Condition::Nor,
+            NVC56F_SEM_EXECUTE_OPERATION_RELEASE | NVC56F_SEM_EXECUTE_OPERATION_REDUCTION => {
+                return self.release(turn, execute);
+            }
+            op => return self.illegal(turn, format_args!("operation {op} does not exist")),
+        };
+        self.acquire(turn, condition, wide(execute))
+    }
+
+    fn acquire(&mut self, turn: &Turn<'_>, condition: Condition, wide: bool) -> Result<Flow, Fault> {
+        let (va, payload) = (self.host.address, self.host.payload);
+        if wide && !va.is_multiple_of(8) {
+            return self.illegal(turn, "a 64-bit acquire needs an 8-byte aligned address");
+        }
+        let table = turn.table();
+        let value = semaphore::read(&Accessor::new(&table), va, wide).map_err(turn.mmu(fault::HOST))?;
+        if condition.holds(value, payload, wide) {
+            self.host.waiting_since = None;
+            turn.semaphore(va, "acquired", payload);
+            return Ok(Flow::Done);
+        }
+        let now = time_ns();
+        let since = *self.host.waiting_since.get_or_insert_with(|| {
+            turn.trace.emit(|| Event::Blocked { channel: turn.hw().id, va, payload });
+            now
+        });
+        let limit = &turn.hw().acquire_timeout_ms;
+        let limit_ms = limit.load(Ordering::Acquire);
+        if limit_ms != 0 && now.saturating_sub(since) > u64::from(limit_ms) * 1_000_000 {
+            // The kernel switches the timeout off before it looks whether a debugger wants none.
+            limit.store(0, Ordering::Release);
+            if turn.hw().tsg.interrupts.timeouts() {
+                let what = format!("acquire of {payload:#x} at {va:#x} finds {value:#x} after {limit_ms} ms");
+                turn.interrupt(ACQUIRE, what)?;
+            }
+        }
+        Ok(Flow::Again(false))
+    }
+
+    /// RELEASE or REDUCTION. Waiting for idle first (RELEASE_WFI) is implied.
+    fn release(&mut self, turn: &Turn<'_>, execute: u32) -> Result<Flow, Fault> {
+        let (va, payload, wide) = (self.host.address, self.host.payload, wide(execute));
+        let stamped = NVC56F_SEM_EXECUTE_RELEASE_TIMESTAMP.of(execute) == NVC56F_SEM_EXECUTE_RELEASE_TIMESTAMP_EN;
+        let align = if stamped {
+            16
+        } else if wide {
+            8
+        } else {
+            4
+        };
+        if !va.is_multiple_of(align) {
+            return self.illegal(turn, format_args!("this release needs an address aligned to {align}"));
+        }
+        let reduction = match NVC56F_SEM_EXECUTE_OPERATION.of(execute) {
+            NVC56F_SEM_EXECUTE_OPERATION_REDUCTION => match reduction(execute, wide) {
+                Ok(reduction) => Some(reduction),
+                Err(what) => return self.illegal(turn, what),
+            },
+            _ => None,
+        };
+        let release = Release { va, payload, wide, timestamp: stamped.then(time_ns), reduction };
+        let table = turn.table();
+        let mem = Accessor::new(&table);
+        if mem.increment_syncpoint(va) {
+            turn.hw().tsg.interrupts.raise();
+        } else {
+            release.perform(&mem).map_err(turn.mmu(fault::HOST))?;
+        }
+        turn.semaphore(va, if reduction.is_some() { "reduced" } else { "released" }, payload);
+        Ok(Flow::Done)
+    }
+
+    /// A semaphore operation that does not exist. Its method stays where it is.
+    fn illegal(&self, turn: &Turn<'_>, what: impl std::fmt::Display) -> Result<Flow, Fault> {
+        let Host { address, payload, .. } = self.host;
+        let what = format!("semaphore {address:#x}, payload {payload:#x}: {what}");
+        turn.interrupt(SEMAPHORE, what).map(|()| Flow::Halt)
+    }
+}
+
+/// The reduction a word asks for, or why there is none.
+fn reduction(execute: u32, wide: bool) -> Result<Reduction, String> {
+    let code = NVC56F_SEM_EXECUTE_REDUCTION.of(execute);
+    let signed = NVC56F_SEM_EXECUTE_REDUCTION_FORMAT.of(execute) == NVC56F_SEM_EXECUTE_REDUCTION_FORMAT_SIGNED;
+    let reduction = Op::from_host(code).map(|op| Reduction { op, signed });
+    reduction.filter(|r| r.legal_for_host(wide)).ok_or_else(|| {
+        let bits = if wide { 64 } else { 32 };
+        let sign = if signed { "signed" } else { "unsigned" };
+        format!("reduction {code} on {bits} bits {sign} does not exist")
+    })
+}
+
+fn wide(execute: u32) -> bool {
+    NVC56F_SEM_EXECUTE_PAYLOAD_SIZE.of(execute) == NVC56F_SEM_EXECUTE_PAYLOAD_SIZE_64BIT
+}
+
+/// Memory is coherent here, so what an unprivileged channel may ask for has nothing left to do.
+fn mem_op(turn: &Turn<'_>, operation: u32) -> Result<Flow, Fault> {
+    let refused = match operation {
+        NVC56F_MEM_OP_D_OPERATION_MEMBAR
+        | MMU_OPERATION
+        | NVC56F_MEM_OP_D_OPERATION_L2_PEERMEM_INVALIDATE
+        | NVC56F_MEM_OP_D_OPERATION_L2_SYSMEM_INVALIDATE
+        | NVC56F_MEM_OP_D_OPERATION_L2_CLEAN_COMPTAGS
+        | NVC56F_MEM_OP_D_OPERATION_L2_FLUSH_DIRTY
+        | NVC56F_MEM_OP_D_OPERATION_L2_WAIT_FOR_SYS_PENDING_READS => return Ok(Flow::Done),
+        NVC56F_MEM_OP_D_OPERATION_MMU_TLB_INVALIDATE
+        | NVC56F_MEM_OP_D_OPERATION_MMU_TLB_INVALIDATE_TARGETED
+        | NVC56F_MEM_OP_D_OPERATION_ACCESS_COUNTER_CLR => "needs a privileged channel",
+        _ => "does not exist",
+    };
+    turn.interrupt(METHOD, format_args!("MEM_OP {operation:#x} {refused}")).map(|()| Flow::Done)
+}

@@ -1,0 +1,157 @@
+//! The GPU front end: doorbells, GPFIFO, host methods, copy engine, compute class, launches.
+//!
+//! ```text
+//!   doorbell ── worker ── pbdma ── host        semaphores, memory operations
+//!   (usermode    (threads   │  └── copy        class C7B5
+//!    page)        or step)  │  └── compute     class C7C0, inline to memory, PCAS
+//!                           │        └ launch  descriptor checks, sm87::run, releases
+//!                          mem                 every byte of GPU and channel memory goes through here
+//! ```
+//!
+//! Every operation is finished before the next method of its channel is looked at, so waits for idle, membars and
+//! cache invalidates have nothing left to do. Channels take turns; an unmet acquire, a copy in pieces or a grid
+//! that waits for the engine leaves the turn to others. A fault stops the channel's group and nobody else.
+
+mod channel;
+mod clock;
+mod compute;
+mod context;
+mod copy;
+mod core;
+mod crc;
+mod doorbell;
+mod engine;
+mod fault;
+mod host;
+mod mem;
+mod pbdma;
+mod render;
+mod semaphore;
+mod stats;
+mod trace;
+mod worker;
+
+pub use clock::time_ns;
+pub use compute::{Qmd, compute_method_name};
+pub use stats::Stats;
+pub use trace::{Event, Observer};
+
+use self::core::Core;
+use sm87::Limits;
+use std::sync::Arc;
+use tegra_hw::{GpuPort, HwChannel, HwTsg, Place};
+use worker::Workers;
+
+/// How a GPU is built.
+#[derive(Clone, Debug)]
+pub struct GpuConfig {
+    /// Streaming multiprocessors.
+    pub sm_count: u32,
+    /// No thread: work happens inside [`Gpu::step`] only. Default: whether `TEGRARM_SIM_STEP` is `1`.
+    pub step: bool,
+    /// Warp instructions a grid may issue before it counts as hung.
+    pub budget: u64,
+    /// The kernel recovers from every PBDMA interrupt, as that of r35 does. That of r36 only logs some of them.
+    pub recovers_always: bool,
+}
+
+impl Default for GpuConfig {
+    fn default() -> GpuConfig {
+        GpuConfig {
+            sm_count: 16,
+            step: std::env::var_os("TEGRARM_SIM_STEP").is_some_and(|v| v == "1"),
+            budget: Limits::default().budget,
+            recovers_always: false,
+        }
+    }
+}
+
+/// A ga10b.
+///
+/// Threads start with the first channel and end with the last channel and doorbell page. All methods may be called
+/// from any thread, except from an [`Observer`].
+pub struct Gpu {
+    core: Arc<Core>,
+    workers: Workers,
+}
+
+impl std::fmt::Debug for Gpu {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Gpu").field("config", &self.core.config).finish_non_exhaustive()
+    }
+}
+
+impl Gpu {
+    /// Builds a GPU without channels.
+    pub fn new(config: GpuConfig) -> Arc<Gpu> {
+        Arc::new(Gpu { core: Arc::new(Core::new(config)), workers: Workers::default() })
+    }
+
+    /// Lets every channel that can run take one turn. True when anything happened; call until false to drain.
+    pub fn step(&self) -> bool {
+        self.core.step()
+    }
+
+    /// Adds an observer of events.
+    pub fn observe(&self, observer: Observer) {
+        self.core.trace.observe(observer);
+    }
+
+    /// The latest faults and logged interrupts, worded as the kernel log would, oldest first.
+    pub fn faults(&self) -> Vec<String> {
+        self.core.trace.lines()
+    }
+}
+
+impl GpuPort for Gpu {
+    fn add_channel(&self, channel: Arc<HwChannel>) {
+        self.core.add(channel);
+        if !self.core.config.step {
+            self.workers.ensure(&self.core);
+        }
+    }
+
+    /// A grid the channel was running is cut short.
+    fn remove_channel(&self, id: u32) {
+        self.core.remove(id);
+        self.workers.retire(&self.core);
+    }
+
+    fn forget_group(&self, id: u32) {
+        self.core.forget_group(id);
+    }
+
+    /// The page's CFG0, TIME_0/1 and DOORBELL lie at their offsets from `page`.
+    fn watch_doorbell(&self, page: Place) {
+        self.core.watch(page);
+    }
+
+    fn unwatch_doorbell(&self, page: &Place) {
+        self.core.unwatch(page);
+        self.workers.retire(&self.core);
+    }
+
+    fn ring(&self, id: u32) {
+        self.core.ring(id);
+        self.core.wake();
+    }
+
+    fn reset(&self, tsg: &HwTsg) {
+        self.core.reset(tsg);
+    }
+
+    fn preempt(&self, tsg: &HwTsg) {
+        self.core.preempt(tsg);
+    }
+
+    fn time_ns(&self) -> u64 {
+        time_ns()
+    }
+}
+
+impl Drop for Gpu {
+    fn drop(&mut self) {
+        self.core.shut_down();
+        self.workers.stop(&self.core);
+    }
+}

@@ -1,0 +1,349 @@
+//! Host methods.
+
+use crate::harness::*;
+use proptest::prelude::*;
+use std::sync::atomic::Ordering;
+use tegra_gpu::GpuConfig;
+use tegra_hw::GpuPort;
+use tegrarm_abi::methods::host::*;
+
+const SEM: u64 = 0x2_0000_0000;
+
+const WIDE: u32 = NVC56F_SEM_EXECUTE_PAYLOAD_SIZE.put(NVC56F_SEM_EXECUTE_PAYLOAD_SIZE_64BIT);
+const STAMP: u32 = NVC56F_SEM_EXECUTE_RELEASE_TIMESTAMP.put(NVC56F_SEM_EXECUTE_RELEASE_TIMESTAMP_EN);
+
+fn operation(op: u32) -> u32 {
+    NVC56F_SEM_EXECUTE_OPERATION.put(op)
+}
+
+/// The condition, word for word from gpu-frontend §3.1, on n bits.
+fn holds(op: u32, s: u64, p: u64, wide: bool) -> bool {
+    let n = if wide { 64 } else { 32 };
+    let mask = if wide { u64::MAX } else { 0xffff_ffff };
+    let (s, p) = (s & mask, p & mask);
+    match op {
+        NVC56F_SEM_EXECUTE_OPERATION_ACQUIRE => s == p,
+        NVC56F_SEM_EXECUTE_OPERATION_ACQ_STRICT_GEQ => s >= p,
+        NVC56F_SEM_EXECUTE_OPERATION_ACQ_CIRC_GEQ => s.wrapping_sub(p) & mask < 1 << (n - 1),
+        NVC56F_SEM_EXECUTE_OPERATION_ACQ_AND => s & p != 0,
+        _ => !(s | p) & mask != 0,
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// An acquire blocks exactly while its condition does not hold, and goes on after a plain store.
+    #[test]
+    fn section_3_1_acquires(op in 0u32..6, wide: bool, s in edge(), p in edge()) {
+        prop_assume!(op != NVC56F_SEM_EXECUTE_OPERATION_RELEASE);
+        let m = Machine::new();
+        let mut lane = m.lane();
+        let sem = m.map(SEM, 4096);
+        sem.mem.write_u64(0, s);
+        let mut words = semaphore(SEM, p, operation(op) | if wide { WIDE } else { 0 });
+        words.extend(release(SEM + 64, 1));
+        m.run(&mut lane, &words);
+        let expected = holds(op, s, p, wide);
+        prop_assert_eq!(sem.mem.read_u32(64) == 1, expected);
+        // A value that satisfies: equal does for all but AND of zero and NOR of all ones.
+        sem.mem.write_u64(0, if op == NVC56F_SEM_EXECUTE_OPERATION_ACQ_NOR { 0 } else { p });
+        m.drain();
+        let mask = if wide { u64::MAX } else { 0xffff_ffff };
+        let never = op == NVC56F_SEM_EXECUTE_OPERATION_ACQ_AND && p & mask == 0
+            || op == NVC56F_SEM_EXECUTE_OPERATION_ACQ_NOR && p & mask == mask;
+        prop_assert_eq!(sem.mem.read_u32(64) == 1, expected || !never);
+        prop_assert!(!lane.dead());
+    }
+
+    /// Reductions against a scalar model, legality included.
+    #[test]
+    fn section_3_1_reductions(op in 0u32..16, wide: bool, unsigned: bool, stamp: bool, v in edge(), p in edge()) {
+        let m = Machine::new();
+        let mut lane = m.lane();
+        let sem = m.map(SEM, 4096);
+        sem.mem.write_u64(0, v);
+        let execute = operation(NVC56F_SEM_EXECUTE_OPERATION_REDUCTION)
+            | NVC56F_SEM_EXECUTE_REDUCTION.put(op)
+            | NVC56F_SEM_EXECUTE_REDUCTION_FORMAT.put(unsigned.into())
+            | if wide { WIDE } else { 0 }
+            | if stamp { STAMP } else { 0 };
+        m.run(&mut lane, &semaphore(SEM, p, execute));
+        match reduce(op, wide, unsigned, v, p) {
+            Some(expected) => {
+                prop_assert_eq!(sem.mem.read_u64(0), expected);
+                prop_assert_eq!(sem.mem.read_u64(8) != 0, stamp);
+                prop_assert!(!lane.dead());
+            }
+            None => {
+                // The kernel of r36 only logs it.
+                prop_assert_eq!((sem.mem.read_u64(0), lane.notified()), (v, None));
+                prop_assert!(m.gpu.faults()[0].contains("(semaphore)"));
+            }
+        }
+    }
+}
+
+fn edge() -> impl Strategy<Value = u64> {
+    prop_oneof![
+        any::<u64>(),
+        prop::sample::select(vec![
+            0,
+            1,
+            0x7fff_ffff,
+            0x8000_0000,
+            0xffff_ffff,
+            1 << 32,
+            i64::MAX as u64,
+            1 << 63,
+            u64::MAX
+        ]),
+        (0u64..4, 0u64..4).prop_map(|(h, l)| h << 32 | l),
+    ]
+}
+
+/// Memory after a reduction; `None` when the combination does not exist.
+fn reduce(op: u32, wide: bool, unsigned: bool, v: u64, p: u64) -> Option<u64> {
+    if wide {
+        let signed = |f: fn(i64, i64) -> i64| f(v as i64, p as i64) as u64;
+        return match (op, unsigned) {
+            (0, true) => Some(v.min(p)),
+            (0, false) => Some(signed(i64::min)),
+            (1, true) => Some(v.max(p)),
+            (1, false) => Some(signed(i64::max)),
+            (2, _) => Some(v ^ p),
+            (3, _) => Some(v & p),
+            (4, _) => Some(v | p),
+            (5, true) => Some(v.wrapping_add(p)),
+            _ => None,
+        };
+    }
+    let (high, v, p) = (v >> 32 << 32, v as u32, p as u32);
+    let signed = |f: fn(i32, i32) -> i32| f(v as i32, p as i32) as u32;
+    let low = match (op, unsigned) {
+        (0, true) => v.min(p),
+        (0, false) => signed(i32::min),
+        (1, true) => v.max(p),
+        (1, false) => signed(i32::max),
+        (2, _) => v ^ p,
+        (3, _) => v & p,
+        (4, _) => v | p,
+        (5, _) => v.wrapping_add(p),
+        (6, true) => {
+            if v >= p {
+                0
+            } else {
+                v + 1
+            }
+        }
+        (7, true) => {
+            if v == 0 || v > p {
+                p
+            } else {
+                v - 1
+            }
+        }
+        _ => return None,
+    };
+    Some(high | u64::from(low))
+}
+
+#[test]
+fn section_3_1_releases_write_what_they_say() {
+    let m = Machine::new();
+    let mut lane = m.lane();
+    let sem = m.map(SEM, 4096);
+    let release = operation(NVC56F_SEM_EXECUTE_OPERATION_RELEASE);
+    let cases = [(release, 0xffff_ffff_5555_6666u64, false), (release | WIDE, 0x1111_2222_5555_6666, false)];
+    for (execute, expected, _) in cases {
+        sem.fill(0, &[u32::MAX; 4]);
+        m.run(&mut lane, &semaphore(SEM, 0x1111_2222_5555_6666, execute));
+        assert_eq!((sem.mem.read_u64(0), sem.mem.read_u64(8)), (expected, u64::MAX));
+    }
+    for (execute, expected) in [(release | STAMP, 0x5555_6666u64), (release | STAMP | WIDE, 0x1111_2222_5555_6666)] {
+        sem.fill(0, &[u32::MAX; 4]);
+        m.run(&mut lane, &semaphore(SEM, 0x1111_2222_5555_6666, execute));
+        assert_eq!(sem.mem.read_u64(0), expected);
+        assert!(sem.mem.read_u64(8) <= m.gpu.time_ns());
+    }
+}
+
+/// An operation that is none: r35 ends the channel. r36 logs, the method stays, and the channel with it; others go on.
+#[test]
+fn section_3_1_misaligned_semaphores() {
+    let release_op = operation(NVC56F_SEM_EXECUTE_OPERATION_RELEASE);
+    for (at, execute) in [
+        (SEM + 4, release_op | WIDE),
+        (SEM + 8, release_op | STAMP),
+        (SEM + 4, operation(NVC56F_SEM_EXECUTE_OPERATION_REDUCTION) | WIDE),
+        (SEM + 4, operation(NVC56F_SEM_EXECUTE_OPERATION_ACQ_CIRC_GEQ) | WIDE),
+        (SEM, operation(7)),
+    ] {
+        for r35 in [true, false] {
+            let m = Machine::with(GpuConfig { recovers_always: r35, ..config() });
+            let (mut lane, mut other) = (m.lane(), m.channel(510, &m.tsg(1), 0x1_1000_0000));
+            let sem = m.map(SEM, 4096);
+            m.run(&mut lane, &[semaphore(at, 0, execute), release(SEM + 32, 1)].concat());
+            assert_eq!((lane.notified(), sem.mem.read_u32(32)), (r35.then_some(32), 0), "{at:#x} {execute:#x}");
+            assert!(m.gpu.faults()[0].contains("(semaphore)"));
+            m.run(&mut lane, &release(SEM + 32, 1));
+            m.run(&mut other, &release(SEM + 48, 2));
+            assert_eq!((sem.mem.read_u32(32), sem.mem.read_u32(48), m.gpu.faults().len()), (0, 2, 1));
+        }
+    }
+    // An acquire never needs sixteen bytes, and bits 1:0 of the address are dropped.
+    let m = Machine::new();
+    let mut lane = m.lane();
+    let sem = m.map(SEM, 4096);
+    sem.mem.write_u64(8, 5);
+    m.run(&mut lane, &semaphore(SEM + 8 + 3, 5, operation(NVC56F_SEM_EXECUTE_OPERATION_ACQUIRE) | WIDE));
+    assert!(!lane.dead() && !m.gpu.step());
+}
+
+/// A wait in one channel is released by another, in whatever order they were submitted.
+#[test]
+fn section_3_1_an_unmet_acquire_blocks_only_its_channel() {
+    let m = Machine::new();
+    let tsg = m.tsg(0);
+    let mut a = m.channel(511, &tsg, 0x1_0000_0000);
+    let mut b = m.channel(510, &tsg, 0x1_1000_0000);
+    let sem = m.map(SEM, 4096);
+    let acquire = operation(NVC56F_SEM_EXECUTE_OPERATION_ACQ_CIRC_GEQ);
+    let mut words = semaphore(SEM, 3, acquire);
+    words.extend(release(SEM + 16, 1));
+    m.run(&mut a, &words);
+    assert_eq!(sem.mem.read_u32(16), 0);
+    m.run(&mut b, &release(SEM, 3));
+    assert_eq!(sem.mem.read_u32(16), 1);
+}
+
+#[test]
+fn section_3_1_an_acquire_may_time_out() {
+    let m = Machine::new();
+    let mut lane = m.lane();
+    m.map(SEM, 4096);
+    lane.hw.acquire_timeout_ms.store(1, Ordering::Release);
+    lane.submit(&semaphore(SEM, 3, operation(NVC56F_SEM_EXECUTE_OPERATION_ACQUIRE)));
+    m.ring(&lane);
+    while !lane.dead() {
+        m.gpu.step();
+    }
+    assert_eq!(lane.notified(), Some(24));
+}
+
+/// Nothing times out while a debugger wants that.
+#[test]
+fn section_3_1_an_acquire_waits_for_a_debugger() {
+    let m = Machine::new();
+    let mut lane = m.lane();
+    let sem = m.map(SEM, 4096);
+    lane.hw.acquire_timeout_ms.store(1, Ordering::Release);
+    lane.hw.tsg.interrupts.disable_timeouts();
+    let acquire = semaphore(SEM, 3, operation(NVC56F_SEM_EXECUTE_OPERATION_ACQUIRE));
+    lane.submit(&[acquire, release(SEM + 16, 1)].concat());
+    m.ring(&lane);
+    while lane.hw.acquire_timeout_ms.load(Ordering::Acquire) != 0 {
+        m.gpu.step();
+    }
+    lane.hw.tsg.interrupts.enable_timeouts();
+    m.drain();
+    sem.mem.write_u32(0, 3);
+    m.drain();
+    assert_eq!((lane.notified(), sem.mem.read_u32(16)), (None, 1));
+}
+
+#[test]
+fn section_3_reference_and_things_that_do_nothing() {
+    let m = Machine::new();
+    let mut lane = m.lane();
+    let mut words = methods(3, NVC56F_SET_REFERENCE, &[0xabcd]);
+    words.extend(methods(5, NVC56F_NOP, &[1]));
+    words.extend(methods(0, NVC56F_WFI, &[1]));
+    words.extend(methods(0, NVC56F_FB_FLUSH, &[0]));
+    words.extend(methods(0, NVC56F_YIELD, &[NVC56F_YIELD_OP_NOP]));
+    words.extend(methods(0, NVC56F_YIELD, &[NVC56F_YIELD_OP_TSG]));
+    m.run(&mut lane, &words);
+    assert!(!lane.dead(), "{:?}", m.gpu.faults());
+    assert_eq!(lane.userd.mem.read_u32(REFERENCE), 0xabcd);
+}
+
+/// Operations that need no privilege have nothing to do here, and what follows them runs.
+#[test]
+fn section_3_3_memory_operations() {
+    let m = Machine::new();
+    let mut lane = m.lane();
+    let mut words = vec![];
+    for op in [NVC56F_MEM_OP_D_OPERATION_MEMBAR, 0xb, 0xd, 0xe, 0xf, 0x10, 0x15] {
+        words.extend(methods(0, NVC56F_MEM_OP_A, &[1, 2, 1, NVC56F_MEM_OP_D_OPERATION.put(op)]));
+        words.extend(methods(0, NVC56F_SET_REFERENCE, &[op]));
+    }
+    m.run(&mut lane, &words);
+    assert_eq!((lane.notified(), lane.userd.mem.read_u32(REFERENCE)), (None, 0x15), "{:?}", m.gpu.faults());
+}
+
+/// YIELD makes way for the other channels of the group and of others, unless it is one of its two NOPs.
+#[test]
+fn section_3_yield() {
+    for (op, makes_way) in [(0, false), (1, false), (2, true), (3, true)] {
+        let m = Machine::new();
+        let tsg = m.tsg(0);
+        let (mut a, mut b) = (m.channel(511, &tsg, 0x1_0000_0000), m.channel(510, &tsg, 0x1_1000_0000));
+        let sem = m.map(SEM, 4096);
+        a.submit(&[methods(0, NVC56F_YIELD, &[op]), release(SEM, 1)].concat());
+        b.submit(&release(SEM, 2));
+        m.ring(&a);
+        m.drain();
+        assert_eq!(sem.mem.read_u32(0), if makes_way { 1 } else { 2 }, "operation {op}");
+    }
+}
+
+/// The old semaphore block is not one of host's (GPU-D09).
+#[test]
+fn section_3_4_old_semaphores() {
+    for method in [NVC56F_SEMAPHOREA, NVC56F_SEMAPHOREB, NVC56F_SEMAPHOREC, NVC56F_SEMAPHORED] {
+        let m = Machine::new();
+        let mut lane = m.lane();
+        m.run(&mut lane, &methods(0, method, &[2]));
+        assert_eq!(lane.notified(), Some(32));
+        assert!(m.gpu.faults()[0].contains("(method)"), "{:?}", m.gpu.faults());
+    }
+}
+
+#[test]
+fn section_2_4_methods_host_does_not_have() {
+    let mem_op = |op| (NVC56F_MEM_OP_D, NVC56F_MEM_OP_D_OPERATION.put(op));
+    let bad = [
+        (NVC56F_ILLEGAL, 0),
+        (NVC56F_CLEAR_FAULTED, 0),
+        (0x7c, 0),
+        (0xfc, 0),
+        mem_op(NVC56F_MEM_OP_D_OPERATION_MMU_TLB_INVALIDATE),
+        mem_op(NVC56F_MEM_OP_D_OPERATION_MMU_TLB_INVALIDATE_TARGETED),
+        mem_op(NVC56F_MEM_OP_D_OPERATION_ACCESS_COUNTER_CLR),
+        mem_op(0x1f),
+    ];
+    for (method, data) in bad {
+        let m = Machine::new();
+        let mut lane = m.lane();
+        m.run(&mut lane, &methods(0, method, &[data]));
+        assert_eq!(lane.notified(), Some(32), "{method:#x}");
+        assert!(m.gpu.faults()[0].contains("(method)"), "{:?}", m.gpu.faults());
+    }
+}
+
+/// A release in the syncpoint aperture increments the counter, whatever its payload.
+#[test]
+fn section_3_2_a_release_increments_a_syncpoint() {
+    let m = Machine::new();
+    let mut lane = m.lane();
+    let buffer = Buffer::new(SEM, 4 << 16);
+    let aperture = std::sync::Arc::new(tegra_mm::Backing::anonymous("aperture", 4 << 16).unwrap().as_syncpoints());
+    m.space.update(|t| t.insert(tegra_mm::Extent { backing: Some(aperture.clone()), ..buffer.extent() }));
+    let mut words = release(SEM + (3 << 16), 0);
+    words.extend(release(SEM + (3 << 16), 99));
+    words.extend(semaphore(SEM + (3 << 16), 2, operation(NVC56F_SEM_EXECUTE_OPERATION_ACQ_CIRC_GEQ)));
+    words.extend(methods(0, NVC56F_SET_REFERENCE, &[1]));
+    m.run(&mut lane, &words);
+    assert_eq!(aperture.load_u32(3 << 16), Some(2));
+    assert_eq!(lane.userd.mem.read_u32(REFERENCE), 1);
+}

@@ -1,0 +1,21 @@
+//! What the kernel programs into the GPU: address spaces, channel groups, channels.
+//!
+//! This is the contract between the two halves of the virtual Orin. The kernel side (`tegra-kernel`) creates these objects
+//! when ioctls ask for them, and calls the GPU through [`GpuPort`]. The GPU side (`tegra-gpu`) only runs them. Neither half
+//! imports the other. Locks are held for moments, never while a kernel or a copy executes.
+
+mod channel;
+mod fault;
+mod interrupts;
+mod port;
+mod space;
+mod tsg;
+mod vitals;
+
+pub use channel::HwChannel;
+pub use fault::{Fault, NotifierCode, SmError};
+pub use interrupts::{Expectation, Interrupts, SwitchLog};
+pub use port::GpuPort;
+pub use space::{HwSpace, Place};
+pub use tsg::{Awakening, HwTsg, Listener};
+pub use vitals::{CTXSW_TIMEOUT_MS, Syncpoint, Vitals};

@@ -1,0 +1,32 @@
+//! Address spaces and pieces of memory, as both sides name them.
+
+use parking_lot::RwLock;
+use std::sync::Arc;
+use tegra_mm::{Backing, PageTable};
+
+/// An address space as the GPU sees it: the current page table.
+#[derive(Debug, Default)]
+pub struct HwSpace {
+    table: RwLock<Arc<PageTable>>,
+}
+
+impl HwSpace {
+    /// The mappings as of now.
+    pub fn table(&self) -> Arc<PageTable> {
+        self.table.read().clone()
+    }
+
+    /// Changes the mappings. Snapshots taken before keep what they show.
+    pub fn update<R>(&self, change: impl FnOnce(&mut PageTable) -> R) -> R {
+        change(Arc::make_mut(&mut self.table.write()))
+    }
+}
+
+/// A piece of a buffer that hardware or kernel writes.
+#[derive(Clone, Debug)]
+pub struct Place {
+    /// The memory.
+    pub backing: Arc<Backing>,
+    /// First byte of the piece.
+    pub offset: usize,
+}

@@ -1,0 +1,80 @@
+//! Engine contexts: ALLOC_OBJ_CTX, preemption modes, ZCULL (nvgpu-rules §7.4, §7.8).
+
+use super::Channel;
+use crate::dispatch::{Call, Reply};
+use std::sync::Arc;
+use tegrarm_abi::nvgpu::channel::*;
+use tegrarm_kmd::Errno;
+
+/// A 3D class: those live on VEID 0 only.
+fn is_graphics(class: u32) -> bool {
+    class & 0xff == 0x97
+}
+
+pub(super) fn alloc_obj_ctx(call: &Call<'_>, channel: &Arc<Channel>, args: &mut nvgpu_alloc_obj_ctx_args) -> Reply {
+    let mut state = channel.state.lock();
+    let space = state.space.clone().ok_or(Errno::EINVAL)?;
+    if !call.kernel.chip.valid_classes.contains(&args.class_num) {
+        return Err(Errno::EINVAL.into());
+    }
+    let tsg = state.tsg.clone().ok_or(Errno::EINVAL)?;
+    if is_graphics(args.class_num) && (state.veid > 0 || state.runqueue > 0) {
+        return Err(Errno::EINVAL.into());
+    }
+    call.kernel.gpu.preempt(&tsg.hw);
+    let mut group = tsg.state.lock();
+    if call.is_r35() {
+        let weak = Arc::downgrade(&space);
+        if !group.context_space.get_or_insert_with(|| weak.clone()).ptr_eq(&weak) {
+            return Err(Errno::EINVAL.into());
+        }
+    }
+    if !group.has_context {
+        group.has_context = true;
+        call.kernel.device.context_made();
+        if args.flags & NVGPU_ALLOC_OBJ_FLAGS_GFXP != 0 {
+            group.graphics_preempt = NVGPU_GRAPHICS_PREEMPTION_MODE_GFXP;
+        }
+        if args.flags & NVGPU_ALLOC_OBJ_FLAGS_CILP != 0 {
+            group.compute_preempt = NVGPU_COMPUTE_PREEMPTION_MODE_CILP;
+        }
+    }
+    drop(group);
+    // obj_id is never written.
+    state.class = args.class_num;
+    Ok(())
+}
+
+pub(super) fn set_preemption_mode(
+    _: &Call<'_>,
+    channel: &Arc<Channel>,
+    args: &mut nvgpu_preemption_mode_args,
+) -> Reply {
+    let state = channel.state.lock();
+    if state.class == 0 {
+        return Err(Errno::EINVAL.into());
+    }
+    let tsg = state.tsg.as_ref().ok_or(Errno::EINVAL)?;
+    let mut group = tsg.state.lock();
+    let or_current = |asked, current| if asked == 0 { current } else { asked };
+    let graphics = or_current(args.graphics_preempt_mode, group.graphics_preempt);
+    let compute = or_current(args.compute_preempt_mode, group.compute_preempt);
+    if (graphics, compute) == (group.graphics_preempt, group.compute_preempt) {
+        return Ok(());
+    }
+    let known = [NVGPU_GRAPHICS_PREEMPTION_MODE_WFI, NVGPU_GRAPHICS_PREEMPTION_MODE_GFXP].contains(&graphics)
+        && [NVGPU_COMPUTE_PREEMPTION_MODE_WFI, NVGPU_COMPUTE_PREEMPTION_MODE_CTA, NVGPU_COMPUTE_PREEMPTION_MODE_CILP]
+            .contains(&compute);
+    let lower = graphics < group.graphics_preempt || compute < group.compute_preempt;
+    let both = graphics == NVGPU_GRAPHICS_PREEMPTION_MODE_GFXP && compute == NVGPU_COMPUTE_PREEMPTION_MODE_CILP;
+    if !known || lower || both {
+        return Err(Errno::EINVAL.into());
+    }
+    (group.graphics_preempt, group.compute_preempt) = (graphics, compute);
+    Ok(())
+}
+
+/// The 3D engine is not simulated: a ZCULL buffer is remembered by nobody. A second bind is ignored anyway.
+pub(super) fn zcull_bind(_: &Call<'_>, channel: &Arc<Channel>, _: &mut nvgpu_zcull_bind_args) -> Reply {
+    if channel.state.lock().tsg.is_some() { Ok(()) } else { Err(Errno::EINVAL.into()) }
+}

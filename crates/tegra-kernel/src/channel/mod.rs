@@ -1,0 +1,200 @@
+//! Channels (nvgpu-rules §7).
+
+mod context;
+mod control;
+mod fence;
+mod notifier;
+mod setup;
+mod submit;
+mod sync;
+mod sync_file;
+mod wait;
+
+use super::Kernel;
+use super::dispatch::{Call, CopyBack, Reply, Row, Since, Table, rows};
+use super::files::Object;
+use super::ids::Stack;
+use super::nvmap::Buffer;
+use super::space::AddressSpace;
+use super::tsg::{self, Tsg};
+use parking_lot::Mutex;
+use setup::Setup;
+use std::os::fd::RawFd;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
+use sync::ChannelSyncpoint;
+pub(super) use sync_file::SyncFile;
+use tegra_hw::Vitals;
+use tegrarm_abi::nvgpu::channel::*;
+use tegrarm_abi::nvgpu::r35::*;
+use tegrarm_kmd::Errno;
+
+/// Most entries a ring may have, as advertised.
+pub(super) const MAX_GPFIFO_ENTRIES: u32 = 1 << 28;
+/// Channel ids on L4T.
+pub(super) const CHANNELS: u32 = 512;
+
+pub(super) static TABLE: Table<Channel> = Table {
+    magic: b'H',
+    last: [NVGPU_IOCTL_CHANNEL_LAST; 2],
+    max_arg: [NVGPU_IOCTL_CHANNEL_MAX_ARG_SIZE as usize, NVGPU_IOCTL_CHANNEL_MAX_ARG_SIZE_R35 as usize],
+    copy_back: CopyBack::Count,
+    rows: rows! {
+        Both NVGPU_IOCTL_CHANNEL_SET_NVMAP_FD => control::set_nvmap_fd;
+        Both NVGPU_IOCTL_CHANNEL_SET_TIMEOUT => control::set_timeout;
+        Both NVGPU_IOCTL_CHANNEL_SET_TIMEOUT_EX => control::set_timeout_ex;
+        Both NVGPU_IOCTL_CHANNEL_GET_TIMEDOUT => control::get_timedout;
+        Both NVGPU_IOCTL_CHANNEL_WAIT => wait::wait;
+        Both NVGPU_IOCTL_CHANNEL_SUBMIT_GPFIFO => submit::submit_gpfifo;
+        Both NVGPU_IOCTL_CHANNEL_ALLOC_OBJ_CTX => context::alloc_obj_ctx;
+        Both NVGPU_IOCTL_CHANNEL_ZCULL_BIND => context::zcull_bind;
+        Both NVGPU_IOCTL_CHANNEL_SET_ERROR_NOTIFIER => notifier::set_error_notifier;
+        Both NVGPU_IOCTL_CHANNEL_OPEN => open_another;
+        Both NVGPU_IOCTL_CHANNEL_ENABLE => control::enable;
+        Both NVGPU_IOCTL_CHANNEL_DISABLE => control::disable;
+        Both NVGPU_IOCTL_CHANNEL_PREEMPT => control::preempt;
+        Both NVGPU_IOCTL_CHANNEL_FORCE_RESET => control::force_reset;
+        Both NVGPU_IOCTL_CHANNEL_WDT => control::wdt;
+        Both NVGPU_IOCTL_CHANNEL_SET_PREEMPTION_MODE => context::set_preemption_mode;
+        Both NVGPU_IOCTL_CHANNEL_ALLOC_GPFIFO_EX => setup::alloc_gpfifo_ex;
+        Both NVGPU_IOCTL_CHANNEL_SET_BOOSTED_CTX => control::set_boosted_ctx;
+        Both NVGPU_IOCTL_CHANNEL_GET_USER_SYNCPOINT => sync::get_user_syncpoint;
+        Both NVGPU_IOCTL_CHANNEL_RESCHEDULE_RUNLIST => control::reschedule_runlist;
+        R36Only NVGPU_IOCTL_CHANNEL_SETUP_BIND => setup::setup_bind;
+        R35Only NVGPU_IOCTL_CHANNEL_SETUP_BIND_R35 => setup::setup_bind_r35;
+    },
+};
+
+/// A channel.
+#[derive(Debug)]
+pub(super) struct Channel {
+    pub vitals: Arc<Vitals>,
+    pub state: Mutex<ChannelState>,
+    closed: AtomicBool,
+    this: Weak<Channel>,
+    ids: Arc<Stack>,
+}
+
+/// What ioctls change. Its lock serialises the ioctls of one channel, as nvgpu's mutex does.
+#[derive(Debug)]
+pub(super) struct ChannelState {
+    pub space: Option<Arc<AddressSpace>>,
+    pub tsg: Option<Arc<Tsg>>,
+    pub veid: u32,
+    pub runqueue: u32,
+    /// The class ALLOC_OBJ_CTX set last; 0 = none.
+    pub class: u32,
+    pub setup: Option<Setup>,
+    pub watchdog: control::Watchdog,
+    syncpoint: Option<ChannelSyncpoint>,
+    /// Keeps the error notifier's dmabuf.
+    notifier: Option<Arc<Buffer>>,
+    enabled: bool,
+}
+
+impl Channel {
+    /// A fresh channel: watched, unserviceable. `ENOMEM` when all ids are taken.
+    fn create(kernel: &Kernel) -> Result<Arc<Channel>, Errno> {
+        let id = kernel.channel_ids.take().ok_or(Errno::ENOMEM)?;
+        let state = ChannelState {
+            space: None,
+            tsg: None,
+            veid: 0,
+            runqueue: 0,
+            class: 0,
+            setup: None,
+            watchdog: control::Watchdog::default(),
+            syncpoint: None,
+            notifier: None,
+            enabled: false,
+        };
+        Ok(Arc::new_cyclic(|this| Channel {
+            vitals: Arc::new(Vitals::new(id)),
+            state: Mutex::new(state),
+            closed: AtomicBool::new(false),
+            this: this.clone(),
+            ids: kernel.channel_ids.clone(),
+        }))
+    }
+
+    /// A new channel in the caller's descriptor table.
+    pub(super) fn open(call: &Call<'_>) -> Result<RawFd, Errno> {
+        call.process.install(Channel::open_file(call.kernel)?)
+    }
+
+    /// A new channel's file.
+    pub(super) fn open_file(kernel: &Arc<Kernel>) -> Result<std::os::fd::OwnedFd, Errno> {
+        let channel = Channel::create(kernel)?;
+        kernel.doorbells.channel_opened();
+        kernel.anonymous("", Object::Channel(channel.clone())).inspect_err(|_| channel.close(kernel))
+    }
+
+    pub(super) fn id(&self) -> u32 {
+        self.vitals.id
+    }
+
+    pub(super) fn veid(&self) -> u32 {
+        self.state.lock().veid
+    }
+
+    pub(super) fn weak(&self) -> Weak<Channel> {
+        self.this.clone()
+    }
+
+    /// `ETIMEDOUT` once the channel is being torn down.
+    pub(super) fn referencable(&self) -> Result<(), Errno> {
+        if self.closed.load(Ordering::Acquire) { Err(Errno::ETIMEDOUT) } else { Ok(()) }
+    }
+
+    /// Whether it is unserviceable.
+    fn dead(&self) -> bool {
+        self.vitals.unserviceable.load(Ordering::Acquire)
+    }
+
+    /// A.BIND_CHANNEL: once for ever.
+    pub(super) fn bind_space(&self, space: &Arc<AddressSpace>) -> Reply {
+        let mut state = self.state.lock();
+        if state.space.is_some() {
+            return Err(Errno::EINVAL.into());
+        }
+        state.space = Some(space.clone());
+        Ok(())
+    }
+
+    /// Whether SETUP_BIND made it deterministic: such a channel keeps the GPU powered.
+    pub(super) fn deterministic(&self) -> bool {
+        self.state.lock().setup.as_ref().is_some_and(|setup| setup.deterministic)
+    }
+
+    /// SET_DETERMINISTIC_OPTS.
+    pub(super) fn allow_railgating(&self, allow: bool) {
+        if let Some(setup) = self.state.lock().setup.as_mut() {
+            setup.railgating_allowed = allow;
+        }
+    }
+
+    /// The last descriptor is closed: off the runlist, out of the group, then everything it held.
+    pub(super) fn close(&self, kernel: &Arc<Kernel>) {
+        if self.closed.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        kernel.interrupts.raise();
+        let mut state = self.state.lock();
+        tsg::leave(kernel, self, &mut state);
+        *self.vitals.syncpoint.lock() = None;
+        *self.vitals.notifier.lock() = None;
+        let held = (state.setup.take(), state.syncpoint.take(), state.notifier.take(), state.space.take());
+        drop(state);
+        drop(held);
+        // Fences of the channel's syncpoint have passed.
+        kernel.interrupts.raise();
+        self.ids.give_back(self.id());
+        kernel.doorbells.channel_closed();
+    }
+}
+
+/// H.OPEN: another channel on the graphics runlist.
+fn open_another(call: &Call<'_>, _: &Arc<Channel>, args: &mut nvgpu_channel_open_args) -> Reply {
+    args.channel_fd = Channel::open(call)?;
+    Ok(())
+}

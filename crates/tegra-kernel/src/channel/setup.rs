@@ -1,0 +1,180 @@
+//! SETUP_BIND: a channel gets its ring and goes onto the runlist (nvgpu-rules §7.2, §7.9).
+
+use super::fence::Fences;
+use super::{Channel, ChannelState};
+use crate::dispatch::{Call, Reply};
+use crate::nvmap::Buffer;
+use crate::space::KernelMapping;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32};
+use tegra_hw::{GpuPort, HwChannel, Place};
+use tegra_mm::Backing;
+use tegrarm_abi::nvgpu::channel::*;
+use tegrarm_abi::nvgpu::r35::nvgpu_channel_setup_bind_args_r35;
+use tegrarm_kmd::Errno;
+
+/// Bytes of a GPFIFO entry.
+const ENTRY: u64 = 8;
+/// PBDMA acquire timeout while the watchdog runs, in percent of the watchdog's period.
+const ACQUIRE_PERCENT: u64 = 80;
+
+/// What SETUP_BIND left behind.
+#[derive(Debug)]
+pub(crate) struct Setup {
+    pub hw: Arc<HwChannel>,
+    pub usermode: bool,
+    pub deterministic: bool,
+    pub railgating_allowed: bool,
+    on_runlist: bool,
+    _ring: KernelMapping,
+    /// Kernel mode: what fences are made of.
+    pub fences: Option<Fences>,
+    /// Usermode: the dmabufs of ring and USERD stay referenced until the channel is freed.
+    _buffers: Vec<Arc<Buffer>>,
+}
+
+impl Setup {
+    /// The GPU touches nothing of the channel afterwards.
+    pub(crate) fn leave_runlist(&mut self, gpu: &dyn GpuPort) {
+        if std::mem::take(&mut self.on_runlist) {
+            gpu.remove_channel(self.hw.id);
+        }
+    }
+}
+
+pub(super) fn setup_bind_r35(
+    call: &Call<'_>,
+    channel: &Arc<Channel>,
+    args: &mut nvgpu_channel_setup_bind_args_r35,
+) -> Reply {
+    let mut full: nvgpu_channel_setup_bind_args = zerocopy::FromZeros::new_zeroed();
+    full.num_gpfifo_entries = args.num_gpfifo_entries;
+    full.num_inflight_jobs = args.num_inflight_jobs;
+    full.flags = args.flags;
+    full.userd_dmabuf_fd = args.userd_dmabuf_fd;
+    full.gpfifo_dmabuf_fd = args.gpfifo_dmabuf_fd;
+    full.userd_dmabuf_offset = args.userd_dmabuf_offset;
+    full.gpfifo_dmabuf_offset = args.gpfifo_dmabuf_offset;
+    setup_bind(call, channel, &mut full)?;
+    args.work_submit_token = full.work_submit_token;
+    Ok(())
+}
+
+/// The old kernel-mode form.
+pub(super) fn alloc_gpfifo_ex(call: &Call<'_>, channel: &Arc<Channel>, args: &mut nvgpu_alloc_gpfifo_ex_args) -> Reply {
+    let mut full: nvgpu_channel_setup_bind_args = zerocopy::FromZeros::new_zeroed();
+    full.num_gpfifo_entries = args.num_entries;
+    full.num_inflight_jobs = args.num_inflight_jobs;
+    full.flags = args.flags & !NVGPU_CHANNEL_SETUP_BIND_FLAGS_USERMODE_SUPPORT;
+    setup_bind(call, channel, &mut full)
+}
+
+pub(super) fn setup_bind(call: &Call<'_>, channel: &Arc<Channel>, args: &mut nvgpu_channel_setup_bind_args) -> Reply {
+    let flag = |bit| args.flags & bit != 0;
+    let usermode = flag(NVGPU_CHANNEL_SETUP_BIND_FLAGS_USERMODE_SUPPORT);
+    let deterministic = flag(NVGPU_CHANNEL_SETUP_BIND_FLAGS_DETERMINISTIC);
+    let mut state = channel.state.lock();
+    check(&state, args.num_gpfifo_entries, usermode, deterministic)?;
+    let fences = if usermode { None } else { Some(Fences::new(&state, args.num_gpfifo_entries)?) };
+    let memory = match usermode {
+        true => Memory::of_caller(call, &state, args)?,
+        false => Memory::of_kernel(&state, args.num_gpfifo_entries)?,
+    };
+    let (Some(space), Some(tsg)) = (&state.space, &state.tsg) else { return Err(Errno::EINVAL.into()) };
+    let acquire_ms = u64::from(state.watchdog.timeout_ms) * ACQUIRE_PERCENT / 100;
+    let hw = Arc::new(HwChannel {
+        id: channel.id(),
+        veid: state.veid,
+        tsg: tsg.hw.clone(),
+        space: space.hw.clone(),
+        ring: memory.ring,
+        entries: args.num_gpfifo_entries,
+        userd: memory.userd,
+        vitals: channel.vitals.clone(),
+        enabled: AtomicBool::new(true),
+        gp_get: AtomicU32::new(0),
+        acquire_timeout_ms: AtomicU32::new(if state.watchdog.enabled { acquire_ms as u32 } else { 0 }),
+    });
+    state.enabled = true;
+    call.kernel.gpu.add_channel(hw.clone());
+    state.setup = Some(Setup {
+        hw,
+        usermode,
+        deterministic,
+        railgating_allowed: false,
+        on_runlist: true,
+        _ring: memory.mapping,
+        fences,
+        _buffers: memory.buffers,
+    });
+    state.watch(channel);
+    // Runlist 0 on both chips: the token is the channel id. The three addresses are 0 on ga10b.
+    args.work_submit_token = channel.id();
+    args.gpfifo_gpu_va = 0;
+    args.userd_gpu_va = 0;
+    args.usermode_mmio_gpu_va = 0;
+    Ok(())
+}
+
+/// Rules 1–6 of nvgpu-rules §7.2.
+fn check(state: &ChannelState, entries: u32, usermode: bool, deterministic: bool) -> Result<(), Errno> {
+    let least = if usermode { 2 } else { 4 };
+    if entries < least || !entries.is_power_of_two() || entries > u32::MAX / ENTRY as u32 {
+        return Err(Errno::EINVAL);
+    }
+    if state.space.is_none() || state.tsg.is_none() {
+        return Err(Errno::EINVAL);
+    }
+    if state.setup.is_some() {
+        return Err(Errno::EEXIST);
+    }
+    let watched = deterministic && state.watchdog.enabled;
+    if watched || (usermode && !deterministic) { Err(Errno::EINVAL) } else { Ok(()) }
+}
+
+/// Memory of a channel.
+struct Memory {
+    ring: Place,
+    userd: Place,
+    mapping: KernelMapping,
+    buffers: Vec<Arc<Buffer>>,
+}
+
+impl Memory {
+    /// Rules 8–13: ring and USERD are dmabufs of the caller.
+    fn of_caller(call: &Call<'_>, state: &ChannelState, args: &nvgpu_channel_setup_bind_args) -> Reply<Memory> {
+        if args.gpfifo_dmabuf_fd == 0 || args.userd_dmabuf_fd == 0 {
+            return Err(Errno::EINVAL.into());
+        }
+        if args.gpfifo_dmabuf_offset != 0 || args.userd_dmabuf_offset != 0 {
+            return Err(Errno::EINVAL.into());
+        }
+        let ring = call.dmabuf(args.gpfifo_dmabuf_fd)?.buffer;
+        let ring_pages = ring.pages()?;
+        if ring.size < (u64::from(args.num_gpfifo_entries) * ENTRY).max(4096) {
+            return Err(Errno::EINVAL.into());
+        }
+        let space = state.space.as_ref().ok_or(Errno::EINVAL)?;
+        // The whole dmabuf, whatever the ring needs of it.
+        let mapping = space.map_kernel(ring_pages.clone(), 0, ring.size, false)?;
+        let userd = call.dmabuf(args.userd_dmabuf_fd)?.buffer;
+        let userd_pages = userd.pages()?;
+        Ok(Memory {
+            ring: Place { backing: ring_pages, offset: 0 },
+            userd: Place { backing: userd_pages, offset: 0 },
+            mapping,
+            buffers: vec![ring, userd],
+        })
+    }
+
+    /// Kernel mode: the kernel owns both.
+    fn of_kernel(state: &ChannelState, entries: u32) -> Reply<Memory> {
+        let space = state.space.as_ref().ok_or(Errno::EINVAL)?;
+        let size = u64::from(entries) * ENTRY;
+        let fresh = |name, len| Backing::anonymous(name, len).map(Arc::new).map_err(|_| Errno::ENOMEM);
+        let (ring, userd) = (fresh("nvgpu-gpfifo", size as usize)?, fresh("nvgpu-userd", 4096)?);
+        let mapping = space.map_kernel(ring.clone(), 0, size, false)?;
+        let place = |backing| Place { backing, offset: 0 };
+        Ok(Memory { ring: place(ring), userd: place(userd), mapping, buffers: Vec::new() })
+    }
+}

@@ -1,0 +1,196 @@
+//! Fences as files: what SUBMIT_GPFIFO gives and takes with SYNC_FENCE (nvgpu-rules §7.10), and what Linux lets a
+//! program do with them (`drivers/dma-buf/sync_file.c`, `drivers/gpu/host1x/fence.c`).
+
+use crate::dispatch::{self, Call, Reply, Row, Since, Stop, rows};
+use crate::event::EventFd;
+use crate::files::Object;
+use crate::process::FileId;
+use nix::time::{ClockId, clock_gettime};
+use std::os::fd::RawFd;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock, Weak};
+use tegra_hw::{Expectation, Syncpoint};
+use tegrarm_abi::nvgpu::channel::nvgpu_fence;
+use tegrarm_abi::sync_file::*;
+use tegrarm_kmd::{Arg, Errno};
+use zerocopy::{FromZeros, IntoBytes};
+
+static ROWS: &[Row<SyncFile>] = rows! {
+    Both SYNC_IOC_MERGE => merge;
+    Both SYNC_IOC_FILE_INFO => file_info;
+};
+
+/// Who makes fences, and what they are of.
+const DRIVER: &str = "host1x";
+const TIMELINE: &str = "syncpoint";
+/// The same of several fences in one.
+const ARRAY: &str = "dma_fence_array";
+const UNBOUND: &str = "unbound";
+
+/// A syncpoint reaches a value. Its channel's end lets it pass.
+#[derive(Debug)]
+struct Fence {
+    point: Weak<Syncpoint>,
+    value: u32,
+    /// Unique among fences, for their names.
+    context: u64,
+    /// When it was seen to have passed, nanoseconds of CLOCK_MONOTONIC.
+    passed_at: OnceLock<u64>,
+}
+
+/// Fences with a descriptor that becomes readable when all have passed.
+#[derive(Debug)]
+pub(crate) struct SyncFile {
+    /// Never empty.
+    fences: Vec<Arc<Fence>>,
+    /// What MERGE called it.
+    name: [u8; 32],
+    /// Of the fences as one.
+    context: u64,
+    event: EventFd,
+}
+
+fn next_context() -> u64 {
+    static LAST: AtomicU64 = AtomicU64::new(0);
+    LAST.fetch_add(1, Ordering::Relaxed) + 1
+}
+
+impl Fence {
+    fn pending(&self) -> Option<nvgpu_fence> {
+        let point = self.point.upgrade().filter(|point| point.value().wrapping_sub(self.value).cast_signed() < 0);
+        if point.is_none() {
+            self.passed_at.get_or_init(|| {
+                let now = clock_gettime(ClockId::CLOCK_MONOTONIC).map(std::time::Duration::from);
+                now.map_or(0, |now| now.as_nanos() as u64)
+            });
+        }
+        point.map(|point| nvgpu_fence { id: point.id, value: self.value })
+    }
+
+    fn info(&self) -> sync_fence_info {
+        let passed = self.pending().is_none();
+        let mut info = sync_fence_info::new_zeroed();
+        (info.obj_name, info.driver_name) = (terminated(TIMELINE.as_bytes()), terminated(DRIVER.as_bytes()));
+        info.status = i32::from(passed);
+        info.timestamp_ns = self.passed_at.get().copied().unwrap_or(0);
+        info
+    }
+}
+
+impl SyncFile {
+    /// A fence in a new file, in the caller's descriptor table.
+    pub(super) fn install(call: &Call<'_>, point: &Arc<Syncpoint>, value: u32) -> Result<RawFd, Errno> {
+        let context = next_context();
+        let fence = Fence { point: Arc::downgrade(point), value, context, passed_at: OnceLock::new() };
+        SyncFile::enter(call, vec![Arc::new(fence)], [0; 32], context)
+    }
+
+    fn enter(call: &Call<'_>, fences: Vec<Arc<Fence>>, name: [u8; 32], context: u64) -> Result<RawFd, Errno> {
+        let (event, fd) = EventFd::new(0)?;
+        let file = Arc::new(SyncFile { fences, name, context, event });
+        call.kernel.enter(FileId::of(&fd)?, Object::SyncFile(file.clone()));
+        call.kernel.interrupts.expect(&file);
+        call.process.install(fd)
+    }
+
+    fn find(call: &Call<'_>, fd: RawFd) -> Option<Arc<SyncFile>> {
+        match call.kernel.object(call.process, fd) {
+            Ok(Object::SyncFile(file)) => Some(file),
+            _ => None,
+        }
+    }
+
+    /// What is yet to come to pass behind a descriptor of the caller. `EINVAL` when it is no fence's.
+    pub(super) fn pending(call: &Call<'_>, fd: RawFd) -> Result<Vec<nvgpu_fence>, Errno> {
+        let file = SyncFile::find(call, fd).ok_or(Errno::EINVAL)?;
+        Ok(file.fences.iter().filter_map(|fence| fence.pending()).collect())
+    }
+
+    fn passed(&self) -> bool {
+        self.fences.iter().all(|fence| fence.pending().is_none())
+    }
+
+    /// What MERGE called it, or else who made it and which it is.
+    fn name(&self) -> [u8; 32] {
+        if self.name[0] != 0 {
+            return self.name;
+        }
+        let text = match self.fences.as_slice() {
+            [fence] => format!("{DRIVER}-{TIMELINE}{}-0", fence.context),
+            _ => format!("{ARRAY}-{UNBOUND}{}-1", self.context),
+        };
+        terminated(text.as_bytes())
+    }
+
+    /// One ioctl: what is not known is `ENOTTY`.
+    pub(crate) fn ioctl(self: &Arc<Self>, call: &Call<'_>, request: u32, mut arg: Arg<'_>) -> Result<i32, Errno> {
+        let row = ROWS.iter().find(|row| row.number == request).ok_or(Errno::ENOTTY)?;
+        let mut buffer = [0; size_of::<sync_file_info>()];
+        let bytes = &mut buffer[..(request >> 16 & 0x3fff) as usize];
+        dispatch::fetch(call.process, &arg, bytes)?;
+        let reply = (row.handler)(call, self, bytes);
+        tracing::trace!(target: "tegra_sim::ioctl", name = row.name, ?reply);
+        match reply {
+            Ok(()) => dispatch::store(call.process, &mut arg, bytes).map(|()| 0),
+            Err(Stop::Errno(errno)) => Err(errno),
+            Err(Stop::Uncopied(_)) => Err(Errno::EFAULT),
+        }
+    }
+}
+
+/// At most 31 bytes and a zero.
+fn terminated(text: &[u8]) -> [u8; 32] {
+    let mut name = [0; 32];
+    let len = text.iter().position(|c| *c == 0).unwrap_or(text.len()).min(name.len() - 1);
+    name[..len].copy_from_slice(&text[..len]);
+    name
+}
+
+/// A file that waits for both: of the fences that have not passed, each once.
+fn merge(call: &Call<'_>, file: &Arc<SyncFile>, args: &mut sync_merge_data) -> Reply {
+    if args.flags != 0 || args.pad != 0 {
+        return Err(Errno::EINVAL.into());
+    }
+    let other = SyncFile::find(call, args.fd2).ok_or(Errno::ENOENT)?;
+    let mut fences: Vec<_> =
+        file.fences.iter().chain(&other.fences).filter(|fence| fence.pending().is_some()).cloned().collect();
+    fences.sort_by_key(|fence| fence.context);
+    fences.dedup_by_key(|fence| fence.context);
+    if fences.is_empty() {
+        fences.push(file.fences[0].clone());
+    }
+    let context = if let [fence] = fences.as_slice() { fence.context } else { next_context() };
+    args.name = terminated(&args.name);
+    args.fence = SyncFile::enter(call, fences, args.name, context)?;
+    Ok(())
+}
+
+/// Its name and state; with room for them, its fences.
+fn file_info(call: &Call<'_>, file: &Arc<SyncFile>, args: &mut sync_file_info) -> Reply {
+    if args.flags != 0 || args.pad != 0 {
+        return Err(Errno::EINVAL.into());
+    }
+    let count = file.fences.len() as u32;
+    if args.num_fences == 0 {
+        args.status = i32::from(file.passed());
+    } else if args.num_fences < count {
+        return Err(Errno::EINVAL.into());
+    } else {
+        let infos: Vec<sync_fence_info> = file.fences.iter().map(|fence| fence.info()).collect();
+        args.status = i32::from(infos.iter().all(|info| info.status == 1));
+        call.copy_out(args.sync_fence_info, infos.as_bytes())?;
+    }
+    args.name = file.name();
+    args.num_fences = count;
+    Ok(())
+}
+
+impl Expectation for SyncFile {
+    fn met(&self) -> bool {
+        let passed = self.passed();
+        if passed {
+            self.event.post();
+        }
+        passed
+    }
+}

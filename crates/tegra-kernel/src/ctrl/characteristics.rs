@@ -1,0 +1,158 @@
+//! GET_CHARACTERISTICS (nvgpu-rules §4.2; values: E2).
+
+use super::Ctrl;
+use crate::channel::MAX_GPFIFO_ENTRIES;
+use crate::config::L4t;
+use crate::dispatch::{Call, Reply};
+use crate::space::BATCH_LIMIT;
+use crate::tsg::{MAX_DEBUG_TIMESLICE_US, MAX_VEIDS};
+use std::sync::Arc;
+use tegrarm_abi::nvgpu::address_space::NVGPU_AS_IOCTL_LAST;
+use tegrarm_abi::nvgpu::channel::*;
+use tegrarm_abi::nvgpu::ctrl::*;
+use tegrarm_abi::nvgpu::ctxsw::NVGPU_CTXSW_IOCTL_LAST;
+use tegrarm_abi::nvgpu::debugger::NVGPU_DBG_GPU_IOCTL_LAST;
+use tegrarm_abi::nvgpu::nvsched::NVGPU_NVS_IOCTL_LAST;
+use tegrarm_abi::nvgpu::profiler::NVGPU_PROFILER_IOCTL_LAST;
+use tegrarm_abi::nvgpu::r35::*;
+use tegrarm_abi::nvgpu::tsg::NVGPU_TSG_IOCTL_LAST;
+use zerocopy::{FromBytes, FromZeros, IntoBytes};
+
+/// Flags of an AGX Orin on r36, as observed by a process without CAP_SYS_NICE.
+const OBSERVED_FLAGS: u64 = 0x01bf_5fff_7f5d_035d;
+/// Flags r35 has no names for.
+const R36_FLAGS: u64 = NVGPU_GPU_FLAGS_MULTI_PROCESS_TSG_SHARING | NVGPU_GPU_FLAGS_SCHED_EXIT_WAIT_FOR_ERRBAR_SUPPORTED;
+/// Flags only r35 has.
+const R35_FLAGS: u64 = NVGPU_GPU_FLAGS_SUPPORT_MAP_DIRECT_KIND_CTRL_R35 as u64
+    | NVGPU_GPU_FLAGS_SUPPORT_PARTIAL_MAPPINGS_R35 as u64
+    | NVGPU_GPU_FLAGS_SUPPORT_USERSPACE_MANAGED_AS_R35 as u64;
+/// Ioctls of device events, which these chips have none of.
+const EVENT_LAST: i16 = 1;
+
+/// Copies as much as the caller has room for; the size told back is always the whole structure's.
+pub(super) fn get(call: &Call<'_>, ctrl: &Arc<Ctrl>, args: &mut nvgpu_gpu_get_characteristics) -> Reply {
+    let bytes = bytes(call, ctrl);
+    if args.gpu_characteristics_buf_size > 0 {
+        let size = bytes.len().min(args.gpu_characteristics_buf_size as usize);
+        call.copy_out_counted(args.gpu_characteristics_buf_addr, &bytes[..size])?;
+    }
+    args.gpu_characteristics_buf_size = bytes.len() as u64;
+    Ok(())
+}
+
+fn bytes(call: &Call<'_>, ctrl: &Ctrl) -> Vec<u8> {
+    let full = describe(call, ctrl);
+    match call.kernel.config.l4t {
+        L4t::R36 => full.as_bytes().to_vec(),
+        L4t::R35 => as_r35(&full).as_bytes().to_vec(),
+        L4t::R35_4 => as_r35_4(&full),
+    }
+}
+
+fn flags(call: &Call<'_>) -> u64 {
+    let mut flags = OBSERVED_FLAGS;
+    if call.is_r35() {
+        flags = flags & !R36_FLAGS | R35_FLAGS;
+    }
+    if call.process.may_reschedule() {
+        flags |= u64::from(NVGPU_GPU_FLAGS_SUPPORT_RESCHEDULE_RUNLIST);
+    }
+    flags
+}
+
+fn describe(call: &Call<'_>, ctrl: &Ctrl) -> nvgpu_gpu_characteristics {
+    let chip = call.kernel.chip;
+    let mut c = nvgpu_gpu_characteristics::new_zeroed();
+    c.arch = chip.arch;
+    c.impl_ = chip.implementation;
+    c.rev = chip.revision;
+    c.num_gpc = chip.gpcs();
+    c.numa_domain_id = NVGPU_GPU_CHARACTERISTICS_NO_NUMA_INFO as i32;
+    c.L2_cache_size = chip.l2_size;
+    c.num_tpc_per_gpc = chip.tpc_per_gpc;
+    c.bus_type = NVGPU_GPU_BUS_TYPE_AXI;
+    c.big_page_size = chip.big_page;
+    c.compression_page_size = 64 << 10;
+    c.pde_coverage_bit_count = 47;
+    c.available_big_page_sizes = chip.available_big_pages;
+    c.flags = flags(call);
+    c.twod_class = chip.classes.twod;
+    c.threed_class = chip.classes.threed;
+    c.compute_class = chip.classes.compute;
+    c.gpfifo_class = chip.classes.gpfifo;
+    c.inline_to_memory_class = chip.classes.inline_to_memory;
+    c.dma_copy_class = chip.classes.copy;
+    c.gpc_mask = chip.gpc_mask();
+    c.sm_arch_sm_version = chip.sm_version;
+    c.sm_arch_spa_version = chip.spa_version;
+    c.sm_arch_warp_count = chip.warps_per_tpc;
+    c.gpu_va_bit_count = 40;
+    c.max_fbps_count = chip.max_fbps;
+    c.fbp_en_mask = chip.fbp_mask;
+    c.max_ltc_per_fbp = chip.ltc_per_fbp;
+    c.max_lts_per_ltc = chip.lts_per_ltc;
+    c.max_gpc_count = chip.max_gpcs();
+    c.chipname[..chip.name.len()].copy_from_slice(chip.name.as_bytes());
+    c.num_ltc = chip.num_ltc;
+    c.lts_per_ltc = chip.lts_per_ltc;
+    c.map_buffer_batch_limit = BATCH_LIMIT;
+    c.max_freq = chip.max_frequency();
+    c.graphics_preemption_mode_flags = NVGPU_GRAPHICS_PREEMPTION_MODE_WFI | NVGPU_GRAPHICS_PREEMPTION_MODE_GFXP;
+    c.compute_preemption_mode_flags =
+        NVGPU_COMPUTE_PREEMPTION_MODE_WFI | NVGPU_COMPUTE_PREEMPTION_MODE_CTA | NVGPU_COMPUTE_PREEMPTION_MODE_CILP;
+    c.default_graphics_preempt_mode = NVGPU_GRAPHICS_PREEMPTION_MODE_WFI;
+    c.default_compute_preempt_mode = NVGPU_COMPUTE_PREEMPTION_MODE_WFI;
+    c.max_veid_count_per_tsg = MAX_VEIDS;
+    c.max_gpfifo_entries = MAX_GPFIFO_ENTRIES;
+    c.max_dbg_tsg_timeslice = MAX_DEBUG_TIMESLICE_US;
+    c.device_instance_id = ctrl.instance;
+    last_numbers(&mut c, call.is_r35());
+    c
+}
+
+fn last_numbers(c: &mut nvgpu_gpu_characteristics, r35: bool) {
+    let pick = |r36: u32, old: u32| if r35 { old as i16 } else { r36 as i16 };
+    c.gpu_ioctl_nr_last = pick(NVGPU_GPU_IOCTL_LAST, NVGPU_GPU_IOCTL_LAST_R35);
+    c.tsg_ioctl_nr_last = pick(NVGPU_TSG_IOCTL_LAST, NVGPU_TSG_IOCTL_LAST_R35);
+    c.dbg_gpu_ioctl_nr_last = pick(NVGPU_DBG_GPU_IOCTL_LAST, NVGPU_DBG_GPU_IOCTL_LAST_R35);
+    c.ioctl_channel_nr_last = NVGPU_IOCTL_CHANNEL_LAST as i16;
+    c.as_ioctl_nr_last = NVGPU_AS_IOCTL_LAST as i16;
+    c.event_ioctl_nr_last = EVENT_LAST;
+    c.ctxsw_ioctl_nr_last = NVGPU_CTXSW_IOCTL_LAST as i16;
+    c.prof_ioctl_nr_last = NVGPU_PROFILER_IOCTL_LAST as i16;
+    c.nvs_ioctl_nr_last = NVGPU_NVS_IOCTL_LAST as i16;
+}
+
+/// r35.1 – r35.3 know neither the NUMA domain nor the EMC mask nor the instance.
+fn as_r35(c: &nvgpu_gpu_characteristics) -> nvgpu_gpu_characteristics_r35 {
+    let new = c.as_bytes();
+    let mut old = nvgpu_gpu_characteristics_r35::new_zeroed();
+    let bytes = old.as_mut_bytes();
+    use core::mem::offset_of;
+    use nvgpu_gpu_characteristics as New;
+    use nvgpu_gpu_characteristics_r35 as Old;
+    let mut copy = |to: usize, from: usize, end: usize| {
+        bytes[to..to + (end - from)].copy_from_slice(&new[from..end]);
+    };
+    copy(0, 0, offset_of!(New, numa_domain_id));
+    let emc = offset_of!(New, emc_en_mask);
+    copy(offset_of!(Old, L2_cache_size), offset_of!(New, L2_cache_size), emc);
+    let tail = offset_of!(New, max_ltc_per_fbp);
+    copy(offset_of!(Old, max_ltc_per_fbp), tail, offset_of!(New, chipname) + c.chipname.len());
+    let cbc = offset_of!(New, gr_compbit_store_base_hw);
+    copy(offset_of!(Old, gr_compbit_store_base_hw), cbc, offset_of!(New, device_instance_id));
+    old
+}
+
+/// r35.4.1 – r35.6: the EMC mask sits where `max_ltc_per_fbp` was, and pushes everything up to the chip name by
+/// four bytes into the padding behind it.
+fn as_r35_4(c: &nvgpu_gpu_characteristics) -> Vec<u8> {
+    use core::mem::offset_of;
+    use nvgpu_gpu_characteristics_r35 as Old;
+    let mut bytes = as_r35(c).as_bytes().to_vec();
+    let (from, end) = (offset_of!(Old, max_ltc_per_fbp), offset_of!(Old, _pad0));
+    bytes.copy_within(from..end, from + 4);
+    bytes[from..from + 4].copy_from_slice(&c.emc_en_mask.to_le_bytes());
+    debug_assert!(nvgpu_gpu_characteristics_r35::read_from_bytes(&bytes).is_ok_and(|old| old.arch == c.arch));
+    bytes
+}

@@ -1,0 +1,89 @@
+//! What a ctrl fd opens: address spaces, groups, channels (nvgpu-rules §4.6, §4.8).
+
+use super::Ctrl;
+use crate::channel::Channel;
+use crate::dispatch::{Call, Reply};
+use crate::files::Object;
+use crate::space::AddressSpace;
+use crate::tsg::Tsg;
+use std::os::fd::RawFd;
+use std::sync::Arc;
+use tegrarm_abi::nvgpu::ctrl::*;
+use tegrarm_abi::nvgpu::r35::nvgpu_gpu_open_tsg_args_r35;
+use tegrarm_kmd::Errno;
+
+/// The graphics runlist, by name and by number.
+const GR_RUNLIST: std::ops::RangeInclusive<i32> = -1..=0;
+
+pub(super) fn alloc_as(call: &Call<'_>, _: &Arc<Ctrl>, args: &mut nvgpu_alloc_as_args) -> Reply {
+    let space = Arc::new(AddressSpace::create(call, args)?);
+    let fd = call.kernel.anonymous("as", Object::Space(space))?;
+    args.as_fd = call.process.install(fd)?;
+    Ok(())
+}
+
+pub(super) fn open_tsg(call: &Call<'_>, ctrl: &Arc<Ctrl>, args: &mut nvgpu_gpu_open_tsg_args) -> Reply {
+    let (source, token) = (args.source_device_instance_id, args.share_token);
+    let tsg = if args.flags & NVGPU_GPU_IOCTL_OPEN_TSG_FLAGS_SHARE != 0 {
+        if source == 0 || token == 0 {
+            return Err(Errno::EINVAL.into());
+        }
+        call.kernel.tokens.redeem(token, source, ctrl.instance).ok_or(Errno::EINVAL)?
+    } else {
+        if source != 0 || token != 0 {
+            return Err(Errno::EINVAL.into());
+        }
+        Tsg::create(call)?
+    };
+    args.tsg_fd = install_tsg(call, ctrl, &tsg)? as u32;
+    Ok(())
+}
+
+pub(super) fn open_tsg_r35(call: &Call<'_>, ctrl: &Arc<Ctrl>, args: &mut nvgpu_gpu_open_tsg_args_r35) -> Reply {
+    args.tsg_fd = install_tsg(call, ctrl, &Tsg::create(call)?)? as u32;
+    Ok(())
+}
+
+fn install_tsg(call: &Call<'_>, ctrl: &Arc<Ctrl>, tsg: &Arc<Tsg>) -> Result<RawFd, Errno> {
+    let file = Arc::new(tsg.open(call, Some(ctrl)));
+    call.process.install(call.kernel.anonymous("tsg", Object::Tsg(file))?)
+}
+
+/// The argument is a union: the runlist in, the descriptor out.
+pub(super) fn open_channel(call: &Call<'_>, _: &Arc<Ctrl>, args: &mut nvgpu_gpu_open_channel_args) -> Reply {
+    if !GR_RUNLIST.contains(&args.channel_fd) {
+        return Err(Errno::EINVAL.into());
+    }
+    args.channel_fd = Channel::open(call)?;
+    Ok(())
+}
+
+pub(super) fn set_deterministic_opts(
+    call: &Call<'_>,
+    _: &Arc<Ctrl>,
+    args: &mut nvgpu_gpu_set_deterministic_opts_args,
+) -> Reply {
+    const MAX_CHANNELS: u32 = 512;
+    if args.num_channels > MAX_CHANNELS {
+        return Err(Errno::EINVAL.into());
+    }
+    let count = std::mem::take(&mut args.num_channels);
+    let flag = |bit| args.flags & bit != 0;
+    let allow = flag(NVGPU_GPU_SET_DETERMINISTIC_OPTS_FLAGS_ALLOW_RAILGATING);
+    let disallow = flag(NVGPU_GPU_SET_DETERMINISTIC_OPTS_FLAGS_DISALLOW_RAILGATING);
+    for i in 0..u64::from(count) {
+        let fd: i32 = call.copy_in_as(args.channels.wrapping_add(4 * i))?;
+        if allow && disallow {
+            return Err(Errno::EINVAL.into());
+        }
+        let channel = call.channel(fd)?;
+        if !channel.deterministic() {
+            return Err(Errno::EINVAL.into());
+        }
+        if allow || disallow {
+            channel.allow_railgating(allow);
+        }
+        args.num_channels += 1;
+    }
+    Ok(())
+}

@@ -1,0 +1,37 @@
+//! Clocks that tick: GPU time and its relation to CPU time (nvgpu-rules §4.3).
+
+use super::Ctrl;
+use crate::dispatch::{Call, Reply};
+use std::sync::Arc;
+use tegrarm_abi::nvgpu::ctrl::*;
+use tegrarm_kmd::Errno;
+
+pub(super) fn gpu_time(call: &Call<'_>, _: &Arc<Ctrl>, args: &mut nvgpu_gpu_get_gpu_time_args) -> Reply {
+    args.gpu_timestamp = call.kernel.gpu.time_ns();
+    Ok(())
+}
+
+pub(super) fn correlation(
+    call: &Call<'_>,
+    _: &Arc<Ctrl>,
+    args: &mut nvgpu_gpu_get_cpu_time_correlation_info_args,
+) -> Reply {
+    let os_time = args.source_id == NVGPU_GPU_GET_CPU_TIME_CORRELATION_INFO_SRC_ID_OSTIME && !call.is_r35();
+    let tsc = args.source_id == NVGPU_GPU_GET_CPU_TIME_CORRELATION_INFO_SRC_ID_TSC;
+    if args.count > NVGPU_GPU_GET_CPU_TIME_CORRELATION_INFO_MAX_COUNT || !(os_time || tsc) {
+        return Err(Errno::EINVAL.into());
+    }
+    for sample in &mut args.samples[..args.count as usize] {
+        sample.cpu_timestamp = cpu_time(tsc);
+        sample.gpu_timestamp = call.kernel.gpu.time_ns();
+    }
+    Ok(())
+}
+
+/// CLOCK_MONOTONIC in nanoseconds; the counter behind it ticks at 31.25 MHz on Orin.
+fn cpu_time(ticks: bool) -> u64 {
+    const NS_PER_TICK: u64 = 32;
+    let now = nix::time::clock_gettime(nix::time::ClockId::CLOCK_MONOTONIC)
+        .map_or(0, |t| t.tv_sec() as u64 * 1_000_000_000 + t.tv_nsec() as u64);
+    if ticks { now / NS_PER_TICK } else { now }
+}

@@ -1,0 +1,179 @@
+//! What the GPU consists of, and small controls of its caches and exceptions (nvgpu-rules §4.3, §4.5).
+
+use super::Ctrl;
+use crate::dispatch::{Call, Reply, Stop};
+use std::sync::Arc;
+use tegrarm_abi::nvgpu::ctrl::*;
+use tegrarm_abi::nvgpu::r35::nvgpu_gpu_vsms_mapping_entry_r35;
+use tegrarm_kmd::Errno;
+use zerocopy::{FromZeros, IntoBytes};
+
+/// Observed on a board.
+const ZCULL_CTX_SIZE: u32 = 164_352;
+
+pub(super) fn zcull_ctx_size(_: &Call<'_>, _: &Arc<Ctrl>, args: &mut nvgpu_gpu_zcull_get_ctx_size_args) -> Reply {
+    args.size = ZCULL_CTX_SIZE;
+    Ok(())
+}
+
+/// The 3D engine is not simulated: no log shows these numbers, and nothing here uses them.
+pub(super) fn zcull_info(_: &Call<'_>, _: &Arc<Ctrl>, args: &mut nvgpu_gpu_zcull_get_info_args) -> Reply {
+    *args = FromZeros::new_zeroed();
+    Ok(())
+}
+
+fn zbc_type(kind: u32) -> Reply {
+    if [NVGPU_ZBC_TYPE_COLOR, NVGPU_ZBC_TYPE_DEPTH, NVGPU_ZBC_TYPE_STENCIL].contains(&kind) {
+        Ok(())
+    } else {
+        Err(Errno::EINVAL.into())
+    }
+}
+
+/// Zero-bandwidth clears belong to the 3D engine: a legal entry is accepted and never used.
+pub(super) fn zbc_set(_: &Call<'_>, _: &Arc<Ctrl>, args: &mut nvgpu_gpu_zbc_set_table_args) -> Reply {
+    zbc_type(args.type_)
+}
+
+/// The table is empty, its type 0 query gives its length: 15 entries.
+pub(super) fn zbc_query(_: &Call<'_>, _: &Arc<Ctrl>, args: &mut nvgpu_gpu_zbc_query_table_args) -> Reply {
+    const ENTRIES: u32 = 15;
+    if args.type_ == NVGPU_ZBC_TYPE_INVALID {
+        args.index_size = ENTRIES;
+        return Ok(());
+    }
+    zbc_type(args.type_)?;
+    if args.index_size >= ENTRIES { Err(Errno::EINVAL.into()) } else { Ok(()) }
+}
+
+/// Copies as many mask bytes as fit; tells the whole size.
+fn masks(call: &Call<'_>, addr: u64, size: &mut u32, masks: &[u32]) -> Reply {
+    let bytes = masks.as_bytes();
+    call.copy_out_counted(addr, &bytes[..bytes.len().min(*size as usize)])?;
+    *size = bytes.len() as u32;
+    Ok(())
+}
+
+pub(super) fn tpc_masks(call: &Call<'_>, _: &Arc<Ctrl>, args: &mut nvgpu_gpu_get_tpc_masks_args) -> Reply {
+    masks(call, args.mask_buf_addr, &mut args.mask_buf_size, call.kernel.chip.tpc_masks)
+}
+
+pub(super) fn fbp_l2_masks(call: &Call<'_>, _: &Arc<Ctrl>, args: &mut nvgpu_gpu_get_fbp_l2_masks_args) -> Reply {
+    let chip = call.kernel.chip;
+    let slices = (1 << (chip.ltc_per_fbp * chip.lts_per_ltc)) - 1;
+    let present = |fbp| if chip.fbp_mask >> fbp & 1 == 1 { slices } else { 0 };
+    let list: Vec<u32> = (0..chip.max_fbps).map(present).collect();
+    masks(call, args.mask_buf_addr, &mut args.mask_buf_size, &list)
+}
+
+/// One word per GPC that is there; the caller's size must be exactly that.
+fn gpc_map(call: &Call<'_>, addr: u64, size: u32, map: Vec<u32>) -> Reply {
+    if size as usize != size_of_val(map.as_slice()) {
+        return Err(Errno::EINVAL.into());
+    }
+    call.copy_out(addr, map.as_bytes())
+}
+
+pub(super) fn gpc_physical_map(
+    call: &Call<'_>,
+    _: &Arc<Ctrl>,
+    args: &mut nvgpu_gpu_get_gpc_physical_map_args,
+) -> Reply {
+    let mask = call.kernel.chip.gpc_mask();
+    let map = (0..32).filter(|gpc| mask >> gpc & 1 == 1).collect();
+    gpc_map(call, args.physical_gpc_buf_addr, args.map_buf_size, map)
+}
+
+pub(super) fn gpc_logical_map(call: &Call<'_>, _: &Arc<Ctrl>, args: &mut nvgpu_gpu_get_gpc_logical_map_args) -> Reply {
+    gpc_map(call, args.logical_gpc_buf_addr, args.map_buf_size, (0..call.kernel.chip.gpcs()).collect())
+}
+
+pub(super) fn num_vsms(call: &Call<'_>, _: &Arc<Ctrl>, args: &mut nvgpu_gpu_num_vsms) -> Reply {
+    args.num_vsms = call.kernel.chip.sm_count();
+    Ok(())
+}
+
+/// One entry per SM, and no length to check against. SMs are numbered TPC by TPC across the GPCs, first the
+/// first SM of every TPC.
+pub(super) fn vsms_mapping(call: &Call<'_>, _: &Arc<Ctrl>, args: &mut nvgpu_gpu_vsms_mapping) -> Reply {
+    let chip = call.kernel.chip;
+    let sms = || (0..chip.sm_per_tpc).flat_map(|sm| (0u8..).zip(chip.tpcs()).map(move |(n, at)| (sm as u8, n, at)));
+    let bytes: Vec<u8> = if call.is_r35() {
+        let entry =
+            |(_, _, (gpc, tpc))| nvgpu_gpu_vsms_mapping_entry_r35 { gpc_index: gpc as u8, tpc_index: tpc as u8 };
+        sms().flat_map(|sm| entry(sm).as_bytes().to_vec()).collect()
+    } else {
+        let entry = |(sm, n, (gpc, tpc))| nvgpu_gpu_vsms_mapping_entry {
+            gpc_logical_index: gpc as u8,
+            gpc_virtual_index: gpc as u8,
+            tpc_local_logical_index: tpc as u8,
+            tpc_global_logical_index: n,
+            sm_local_id: sm,
+            tpc_migratable_index: tpc as u8,
+        };
+        sms().flat_map(|sm| entry(sm).as_bytes().to_vec()).collect()
+    };
+    call.copy_out_counted(args.vsms_map_buf_addr, &bytes)
+}
+
+/// GR and the copy engine that shares its runlist, and one asynchronous copy engine.
+pub(super) fn engine_info(call: &Call<'_>, _: &Arc<Ctrl>, args: &mut nvgpu_gpu_get_engine_info_args) -> Reply {
+    let item = |engine_id, engine_instance, runlist_id| nvgpu_gpu_get_engine_info_item {
+        engine_id,
+        engine_instance,
+        runlist_id,
+        reserved: 0,
+    };
+    let items = [
+        item(NVGPU_GPU_ENGINE_ID_GR, 0, 0),
+        item(NVGPU_GPU_ENGINE_ID_GR_COPY, 0, 0),
+        item(NVGPU_GPU_ENGINE_ID_ASYNC_COPY, 0, 1),
+    ];
+    let fit = args.engine_info_buf_size as usize / size_of::<nvgpu_gpu_get_engine_info_item>();
+    call.copy_out_counted(args.engine_info_buf_addr, items[..fit.min(items.len())].as_bytes())?;
+    args.engine_info_buf_size = size_of_val(&items) as u32;
+    Ok(())
+}
+
+pub(super) fn tpc_exceptions(
+    call: &Call<'_>,
+    _: &Arc<Ctrl>,
+    args: &mut nvgpu_gpu_tpc_exception_en_status_args,
+) -> Reply {
+    args.tpc_exception_en_sm_mask = (1 << call.kernel.chip.sm_count()) - 1;
+    Ok(())
+}
+
+/// There is no cache between the GPU and memory here: a legal flush has nothing to do.
+pub(super) fn flush_l2(_: &Call<'_>, _: &Arc<Ctrl>, args: &mut nvgpu_gpu_l2_fb_args) -> Reply {
+    let bit = |n: u8| args._flags >> n & 1 == 1;
+    let (l2_flush, l2_invalidate, fb_flush) = (bit(0), bit(1), bit(2));
+    let legal = l2_flush || (fb_flush && !l2_invalidate);
+    if legal { Ok(()) } else { Err(Errno::EINVAL.into()) }
+}
+
+/// In debug mode a bad access gives garbage instead of a fault; faults are what the simulator is for.
+pub(super) fn set_mmu_debug_mode(_: &Call<'_>, _: &Arc<Ctrl>, args: &mut nvgpu_gpu_mmu_debug_mode_args) -> Reply {
+    match args.state {
+        0 => Ok(()),
+        1 => {
+            tracing::error!("SET_MMUDEBUG_MODE 1 is not simulated: bad accesses keep faulting");
+            Err(Stop::Errno(Errno::ENOSYS))
+        }
+        _ => Err(Errno::EINVAL.into()),
+    }
+}
+
+pub(super) fn set_sm_debug_mode(call: &Call<'_>, _: &Arc<Ctrl>, args: &mut nvgpu_gpu_sm_debug_mode_args) -> Reply {
+    call.channel(args.channel_fd)?;
+    if args.enable == 0 {
+        return Ok(());
+    }
+    tracing::error!("SET_SM_DEBUG_MODE is not simulated: no SM stops for a debugger");
+    Err(Errno::ENOSYS.into())
+}
+
+/// Clears registers of the SMs, which hold nothing between launches; the records saved in groups stay.
+pub(super) fn clear_sm_errors(_: &Call<'_>, _: &Arc<Ctrl>, _: &mut ()) -> Reply {
+    Ok(())
+}

@@ -1,0 +1,231 @@
+//! Queues between a program and the domain scheduler (`nvsched_ctrl_fifo`, r36 only; the driver's
+//! `os/linux/ioctl_nvs.c`, `common/nvs/nvs_sched_ctrl.c`).
+//!
+//! Everybody may watch the queue of events, one user may have the GPU's scheduling to itself. What is asked through the
+//! control queues is answered by firmware nobody has published, so there are none here; and nothing posts events.
+
+use super::Kernel;
+use super::dispatch::{Call, CopyBack, Reply, Row, Since, Table, rows};
+use super::files::{self, Object};
+use crate::process::{FileId, Process};
+use parking_lot::Mutex;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use tegra_mm::{Backing, memfd};
+use tegrarm_abi::nvgpu::ctrl_fifo::*;
+use tegrarm_abi::nvgpu::nvsched::NVGPU_NVS_DOMAIN_SCHED_KMD;
+use tegrarm_kmd::Errno;
+
+pub(super) static TABLE: Table<FifoUser> = Table {
+    magic: NVGPU_NVS_CTRL_FIFO_IOCTL_MAGIC as u8,
+    last: [NVGPU_NVS_CTRL_FIFO_IOCTL_LAST; 2],
+    max_arg: [NVGPU_NVS_CTRL_FIFO_IOCTL_MAX_ARG_SIZE as usize; 2],
+    copy_back: CopyBack::Errno,
+    rows: rows! {
+        R36Only NVGPU_NVS_CTRL_FIFO_IOCTL_CREATE_QUEUE => create_queue;
+        R36Only NVGPU_NVS_CTRL_FIFO_IOCTL_RELEASE_QUEUE => release_queue;
+        R36Only NVGPU_NVS_CTRL_FIFO_IOCTL_ENABLE_EVENT => enable_event;
+        R36Only NVGPU_NVS_CTRL_FIFO_IOCTL_QUERY_SCHEDULER_CHARACTERISTICS => characteristics;
+    },
+};
+
+/// Bytes of a queue.
+pub(super) const QUEUE_SIZE: usize = 64 << 10;
+
+/// One open of the node: one for a process.
+#[derive(Debug)]
+pub(super) struct FifoUser {
+    pid: i32,
+}
+
+/// The queue of events, as a file: pages that can be mapped and nothing else.
+#[derive(Debug)]
+pub(super) struct Queue {
+    memory: Backing,
+}
+
+/// Who uses the node, and the queue they share.
+#[derive(Debug, Default)]
+pub(super) struct Fifo(Mutex<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    users: Vec<Arc<FifoUser>>,
+    /// The process that has the scheduling to itself.
+    exclusive: Option<i32>,
+    /// Processes that have the queue of events.
+    watchers: Vec<i32>,
+    events: Option<Arc<Queue>>,
+}
+
+impl Queue {
+    fn descriptor(&self, read_only: bool) -> Result<OwnedFd, Errno> {
+        let file = self.memory.memfd().ok_or(Errno::ENOMEM)?.duplicate()?;
+        if read_only { memfd::duplicate_read_only(&memfd::stow(file)?) } else { Ok(file) }
+    }
+}
+
+impl Fifo {
+    /// Opens the node. `EEXIST` for a process that has it open.
+    pub(super) fn open(&self, kernel: &Arc<Kernel>, process: &dyn Process) -> Result<OwnedFd, Errno> {
+        let user = Arc::new(FifoUser { pid: process.pid() });
+        let mut state = self.0.lock();
+        if state.users.iter().any(|other| other.pid == user.pid) {
+            return Err(Errno::EEXIST);
+        }
+        let (fd, id) = files::anonymous("nvhost-nvsched_ctrl_fifo")?;
+        state.users.push(user.clone());
+        drop(state);
+        kernel.enter(id, Object::CtrlFifo(user));
+        Ok(fd)
+    }
+
+    /// The last descriptor is closed. The driver forgets to take the queue of events from a user who has the
+    /// scheduling to itself, calls that user busy and keeps it for ever.
+    pub(super) fn close(&self, user: &FifoUser) {
+        let mut state = self.0.lock();
+        let watched = state.watchers.contains(&user.pid);
+        if state.exclusive == Some(user.pid) {
+            if watched {
+                tracing::error!("nvsched_ctrl_fifo: closed with a queue, so process {} keeps the scheduling", user.pid);
+                return;
+            }
+            state.exclusive = None;
+        }
+        state.watchers.retain(|pid| *pid != user.pid);
+        state.users.retain(|other| other.pid != user.pid);
+        if watched && state.users.is_empty() {
+            state.events = None;
+        }
+    }
+}
+
+/// What a queue is for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Control,
+    Events,
+}
+
+fn number(number: u32) -> Option<Kind> {
+    match number {
+        NVGPU_NVS_CTRL_FIFO_QUEUE_NUM_CONTROL => Some(Kind::Control),
+        NVGPU_NVS_CTRL_FIFO_QUEUE_NUM_EVENT => Some(Kind::Events),
+        _ => None,
+    }
+}
+
+/// Whether a direction is known, and is the scheduler's own.
+fn from_scheduler(direction: u8) -> Option<bool> {
+    match u32::from(direction) {
+        NVGPU_NVS_CTRL_FIFO_QUEUE_DIRECTION_CLIENT_TO_SCHEDULER => Some(false),
+        NVGPU_NVS_CTRL_FIFO_QUEUE_DIRECTION_SCHEDULER_TO_CLIENT => Some(true),
+        _ => None,
+    }
+}
+
+fn create_queue(
+    call: &Call<'_>,
+    user: &Arc<FifoUser>,
+    args: &mut nvgpu_nvs_ctrl_fifo_ioctl_create_queue_args,
+) -> Reply {
+    if args.reserve0 != 0 || args.dmabuf_fd != 0 || args.queue_size != 0 {
+        return Err(Errno::EINVAL.into());
+    }
+    let (kind, down) = (number(args.queue_num), from_scheduler(args.direction));
+    let mut state = call.kernel.fifo.0.lock();
+    let exclusive = match u32::from(args.access_type) {
+        NVGPU_NVS_CTRL_FIFO_QUEUE_ACCESS_TYPE_EXCLUSIVE if kind.is_some() && down.is_some() => {
+            state.take_exclusive(call, user)?;
+            true
+        }
+        NVGPU_NVS_CTRL_FIFO_QUEUE_ACCESS_TYPE_NON_EXCLUSIVE if kind == Some(Kind::Events) && down == Some(true) => {
+            false
+        }
+        _ => return Err(Errno::EINVAL.into()),
+    };
+    if kind != Some(Kind::Events) {
+        tracing::error!("nvsched_ctrl_fifo: no control queues, the firmware that answers in them is not published");
+        return Err(Errno::EOPNOTSUPP.into());
+    }
+    if down != Some(true) {
+        return Err(Errno::EOPNOTSUPP.into());
+    }
+    if state.watchers.contains(&user.pid) {
+        return Err(Errno::EEXIST.into());
+    }
+    let queue = match &state.events {
+        Some(queue) => queue.clone(),
+        None => Arc::new(Queue { memory: Backing::anonymous("nvgpu_ctrl_fifo", QUEUE_SIZE)? }),
+    };
+    let fd = queue.descriptor(!exclusive)?;
+    let id = FileId::of(&fd)?;
+    state.events = Some(queue.clone());
+    state.watchers.push(user.pid);
+    drop(state);
+    call.kernel.enter(id, Object::Queue(queue));
+    args.dmabuf_fd = call.process.install(fd).inspect_err(|_| {
+        call.kernel.fifo.0.lock().watchers.retain(|pid| *pid != user.pid);
+    })?;
+    args.queue_size = QUEUE_SIZE as u32;
+    Ok(())
+}
+
+impl State {
+    /// From now on this user has the scheduling to itself: `EPERM` when it may only read, `EBUSY` while another one
+    /// has.
+    fn take_exclusive(&mut self, call: &Call<'_>, user: &FifoUser) -> Result<(), Errno> {
+        match self.exclusive {
+            Some(pid) if pid == user.pid => Ok(()),
+            _ if call.read_only() => Err(Errno::EPERM),
+            Some(_) => Err(Errno::EBUSY),
+            None => {
+                self.exclusive = Some(user.pid);
+                Ok(())
+            }
+        }
+    }
+}
+
+/// The memory of the queue of events stays until its last user closes the node.
+fn release_queue(
+    call: &Call<'_>,
+    user: &Arc<FifoUser>,
+    args: &mut nvgpu_nvs_ctrl_fifo_ioctl_release_queue_args,
+) -> Reply {
+    if args.reserve0 != 0 || args.reserve1 != 0 || args.reserve2 != 0 {
+        return Err(Errno::EINVAL.into());
+    }
+    let (kind, down) = (number(args.queue_num), from_scheduler(args.direction));
+    let mut state = call.kernel.fifo.0.lock();
+    let exclusive = state.exclusive == Some(user.pid);
+    if !exclusive && (kind == Some(Kind::Control) || down == Some(false)) {
+        return Err(Errno::EPERM.into());
+    }
+    match (kind, down) {
+        (Some(Kind::Control), Some(_)) => return Err(Errno::EPERM.into()),
+        (Some(Kind::Events), Some(true)) => {}
+        _ => return Err(Errno::EOPNOTSUPP.into()),
+    }
+    let at = state.watchers.iter().position(|pid| *pid == user.pid).ok_or(Errno::EPERM)?;
+    state.watchers.remove(at);
+    Ok(())
+}
+
+fn enable_event(_: &Call<'_>, _: &Arc<FifoUser>, _: &mut nvgpu_nvs_ctrl_fifo_ioctl_event) -> Reply {
+    Err(Errno::EOPNOTSUPP.into())
+}
+
+/// The driver says the kernel schedules, whoever does; the queues are those of the user's mode.
+fn characteristics(
+    call: &Call<'_>,
+    _: &Arc<FifoUser>,
+    args: &mut nvgpu_nvs_ctrl_fifo_ioctl_query_scheduler_characteristics_args,
+) -> Reply {
+    args.domain_scheduler_implementation = NVGPU_NVS_DOMAIN_SCHED_KMD as u8;
+    args.available_queues = NVGPU_NVS_CTRL_FIFO_QUEUE_NUM_EVENT;
+    if !call.read_only() {
+        args.available_queues |= NVGPU_NVS_CTRL_FIFO_QUEUE_NUM_CONTROL;
+    }
+    Ok(())
+}

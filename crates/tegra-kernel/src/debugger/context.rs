@@ -1,0 +1,188 @@
+//! The graphics context of a debugger's channel: suspending it, its registers, its modes.
+
+use super::Debugger;
+use crate::Kernel;
+use crate::channel::Channel;
+use crate::dispatch::{Call, Reply};
+use crate::registers;
+use crate::tsg::Tsg;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use tegrarm_abi::nvgpu::debugger::*;
+use tegrarm_kmd::Errno;
+
+/// What REG_OPS reports in `gr_ctx_resident` when it reached the registers themselves and not their saved copies.
+const DIRECT: u32 = 1 << 4;
+
+/// Whether the group's context is the one in the engine.
+fn is_resident(kernel: &Kernel, tsg: &Tsg) -> bool {
+    kernel.interrupts.resident() == Some(tsg.hw.id)
+}
+
+/// Register operations of one batch, all or none; what the driver says about residency.
+pub(super) fn exec(call: &Call<'_>, tsg: Option<&Arc<Tsg>>, ops: &mut [nvgpu_dbg_gpu_reg_op]) -> Reply<u32> {
+    for op in ops.iter_mut() {
+        op.status = registers::check(op).0;
+        if op.status != 0 || registers::of_context(op) && tsg.is_none() {
+            tracing::warn!("a register operation on {:#x} is refused (status {:#x})", op.offset, op.status);
+            return Err(Errno::EINVAL.into());
+        }
+    }
+    let direct = match tsg.filter(|_| ops.iter().any(registers::of_context)) {
+        None => 0,
+        // Before any context exists nobody knows what is in one.
+        Some(tsg) if !tsg.state.lock().has_context => return Err(Errno::ENODEV.into()),
+        // None of the registers here is saved with a context.
+        Some(tsg) if !is_resident(call.kernel, tsg) => return Err(Errno::EINVAL.into()),
+        Some(_) => DIRECT,
+    };
+    ops.iter_mut().for_each(|op| registers::read(call.kernel, op));
+    Ok(direct)
+}
+
+/// Suspends a channel's context, or lets it go on; whether it was the one in the engine. That one's SMs would be
+/// stopped if a debugger were attached to them; any other context is kept from the runlist.
+fn suspend(kernel: &Kernel, channel: &Channel, on: bool) -> bool {
+    let tsg = channel.state.lock().tsg.clone();
+    // The driver returns an errno here from a function of truth values when it suspends.
+    let Some(tsg) = tsg else { return on };
+    if is_resident(kernel, &tsg) {
+        return true;
+    }
+    tsg.hw.enabled.store(!on, Ordering::Release);
+    if !on {
+        tsg.channels().iter().for_each(|channel| kernel.gpu.ring(channel.id()));
+    }
+    false
+}
+
+/// Unknown actions do nothing.
+pub(super) fn suspend_resume_sms(
+    call: &Call<'_>,
+    session: &Arc<Debugger>,
+    args: &mut nvgpu_dbg_gpu_suspend_resume_all_sms_args,
+) -> Reply {
+    let channel = session.channel().ok_or(Errno::EINVAL)?;
+    let grouped = channel.state.lock().tsg.is_some();
+    match args.mode {
+        NVGPU_DBG_GPU_SUSPEND_ALL_SMS if grouped => suspend(call.kernel, &channel, true),
+        NVGPU_DBG_GPU_RESUME_ALL_SMS => suspend(call.kernel, &channel, false),
+        _ => false,
+    };
+    Ok(())
+}
+
+/// Of every channel of the session; the descriptor of the last one whose context is in the engine. Unknown actions
+/// do nothing.
+pub(super) fn suspend_resume_contexts(
+    call: &Call<'_>,
+    session: &Arc<Debugger>,
+    args: &mut nvgpu_dbg_gpu_suspend_resume_contexts_args,
+) -> Reply {
+    let bound: Vec<_> =
+        session.state.lock().channels.iter().filter_map(|b| Some((b.channel.upgrade()?, b.fd))).collect();
+    let all = |on| {
+        bound.iter().fold(None, |last, (channel, fd)| if suspend(call.kernel, channel, on) { Some(*fd) } else { last })
+    };
+    let resident = match args.action {
+        NVGPU_DBG_GPU_SUSPEND_ALL_CONTEXTS => all(true),
+        NVGPU_DBG_GPU_RESUME_ALL_CONTEXTS => all(false),
+        _ => None,
+    };
+    args.is_resident_context = u32::from(resident.is_some());
+    if let Some(fd) = resident {
+        args.resident_context_fd = fd;
+    }
+    Ok(())
+}
+
+/// Whether the SMs' counters are switched with the context; without a channel, of all contexts, where the chip can.
+pub(super) fn smpc_mode(call: &Call<'_>, session: &Arc<Debugger>, _: &mut nvgpu_dbg_gpu_smpc_ctxsw_mode_args) -> Reply {
+    if session.channel().is_none() {
+        return if call.kernel.chip.counts_all_sms() { Ok(()) } else { Err(Errno::EINVAL.into()) };
+    }
+    Ok(session.tsg()?.check_context()?)
+}
+
+/// Whether the machine's counters are switched with the context. Power gating has to be off.
+pub(super) fn hwpm_mode(
+    call: &Call<'_>,
+    session: &Arc<Debugger>,
+    args: &mut nvgpu_dbg_gpu_hwpm_ctxsw_mode_args,
+) -> Reply {
+    session.channel().ok_or(Errno::EINVAL)?;
+    if call.kernel.profiling.ungated.load(Ordering::Relaxed) == 0 {
+        return Err(Errno::ENOSYS.into());
+    }
+    session.tsg()?.check_context()?;
+    match args.mode {
+        NVGPU_DBG_GPU_HWPM_CTXSW_MODE_NO_CTXSW
+        | NVGPU_DBG_GPU_HWPM_CTXSW_MODE_CTXSW
+        | NVGPU_DBG_GPU_HWPM_CTXSW_MODE_STREAM_OUT_CTXSW => Ok(()),
+        _ => Err(Errno::EINVAL.into()),
+    }
+}
+
+/// Chips after Maxwell sample otherwise.
+pub(super) fn pc_sampling(_: &Call<'_>, _: &Arc<Debugger>, _: &mut nvgpu_dbg_gpu_pc_sampling_args) -> Reply {
+    Err(Errno::EINVAL.into())
+}
+
+/// Which exceptions leave the group alive: of SMs that a debugger is attached to.
+pub(super) fn exception_mask(
+    _: &Call<'_>,
+    session: &Arc<Debugger>,
+    args: &mut nvgpu_dbg_gpu_set_sm_exception_type_mask_args,
+) -> Reply {
+    match args.exception_type_mask {
+        NVGPU_DBG_GPU_IOCTL_SET_SM_EXCEPTION_TYPE_MASK_NONE | NVGPU_DBG_GPU_IOCTL_SET_SM_EXCEPTION_TYPE_MASK_FATAL => {
+            Ok(session.tsg().map(drop)?)
+        }
+        _ => Err(Errno::EINVAL.into()),
+    }
+}
+
+pub(super) fn mmu_debug_mode(
+    _: &Call<'_>,
+    session: &Arc<Debugger>,
+    args: &mut nvgpu_dbg_gpu_set_ctx_mmu_debug_mode_args,
+) -> Reply {
+    if args.reserved != 0 {
+        return Err(Errno::EINVAL.into());
+    }
+    session.tsg()?;
+    if args.mode == NVGPU_DBG_GPU_CTX_MMU_DEBUG_MODE_ENABLED {
+        tracing::error!("SET_CTX_MMU_DEBUG_MODE is not simulated: bad accesses keep faulting");
+        return Err(Errno::ENOSYS.into());
+    }
+    Ok(())
+}
+
+/// Whether a warp's end waits for its errors: they are reported at once here. Only ga10b can be told.
+pub(super) fn wait_for_errbar(
+    call: &Call<'_>,
+    session: &Arc<Debugger>,
+    _: &mut nvgpu_sched_exit_wait_for_errbar_args,
+) -> Reply {
+    if !call.kernel.chip.is_ga10b() {
+        return Err(Errno::ENOSYS.into());
+    }
+    if session.tsg()?.state.lock().has_context { Ok(()) } else { Err(Errno::ENODEV.into()) }
+}
+
+/// A context is no memory here: `EINVAL`, as for a group without one.
+pub(super) fn size(_: &Call<'_>, session: &Arc<Debugger>, _: &mut nvgpu_dbg_gpu_get_gr_context_size_args) -> Reply {
+    no_image(session)
+}
+
+/// As above.
+pub(super) fn image(_: &Call<'_>, session: &Arc<Debugger>, _: &mut nvgpu_dbg_gpu_get_gr_context_args) -> Reply {
+    no_image(session)
+}
+
+fn no_image(session: &Debugger) -> Reply {
+    if session.tsg()?.state.lock().has_context {
+        tracing::error!("GET_GR_CONTEXT is not simulated: a context's image holds registers nobody has published");
+    }
+    Err(Errno::EINVAL.into())
+}

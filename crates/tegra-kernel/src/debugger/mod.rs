@@ -1,0 +1,209 @@
+//! The debugger node, and the old profiler node that shares its ioctls: sessions on channels (the driver's
+//! `os/linux/ioctl_dbg.c`).
+//!
+//! SM debug mode cannot be switched on here (SET_SM_DEBUG_MODE is refused), so everything that would stop, step or
+//! report an SM follows the path the driver takes without a debugger attached to the SMs: no event comes, suspending the
+//! resident context does nothing, exceptions end their group.
+
+mod context;
+mod memory;
+mod objects;
+mod session;
+
+pub(super) use session::Debugger;
+
+use super::dispatch::{Call, CopyBack, Reply, Row, Since, Table, rows};
+use super::registers;
+use session::Bound;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use tegra_hw::SmError;
+use tegrarm_abi::nvgpu::debugger::*;
+use tegrarm_abi::nvgpu::r35::NVGPU_DBG_GPU_IOCTL_LAST_R35;
+use tegrarm_abi::nvgpu::tsg::nvgpu_timeslice_args;
+use tegrarm_kmd::Errno;
+use zerocopy::IntoBytes;
+
+pub(super) static TABLE: Table<Debugger> = Table {
+    magic: NVGPU_DBG_GPU_IOCTL_MAGIC as u8,
+    last: [NVGPU_DBG_GPU_IOCTL_LAST, NVGPU_DBG_GPU_IOCTL_LAST_R35],
+    max_arg: [NVGPU_DBG_GPU_IOCTL_MAX_ARG_SIZE as usize; 2],
+    copy_back: CopyBack::Count,
+    rows: rows! {
+        Both NVGPU_DBG_GPU_IOCTL_BIND_CHANNEL => bind_channel;
+        Both NVGPU_DBG_GPU_IOCTL_REG_OPS => reg_ops;
+        Both NVGPU_DBG_GPU_IOCTL_EVENTS_CTRL => events_ctrl;
+        Both NVGPU_DBG_GPU_IOCTL_POWERGATE => powergate;
+        Both NVGPU_DBG_GPU_IOCTL_SMPC_CTXSW_MODE => context::smpc_mode;
+        Both NVGPU_DBG_GPU_IOCTL_SUSPEND_RESUME_ALL_SMS => context::suspend_resume_sms;
+        Both NVGPU_DBG_GPU_IOCTL_PERFBUF_MAP => objects::perfbuf_map;
+        Both NVGPU_DBG_GPU_IOCTL_PERFBUF_UNMAP => objects::perfbuf_unmap;
+        Both NVGPU_DBG_GPU_IOCTL_PC_SAMPLING => context::pc_sampling;
+        Both NVGPU_DBG_GPU_IOCTL_TIMEOUT => set_timeout;
+        Both NVGPU_DBG_GPU_IOCTL_GET_TIMEOUT => get_timeout;
+        Both NVGPU_DBG_GPU_IOCTL_SET_NEXT_STOP_TRIGGER_TYPE => set_stop_trigger;
+        Both NVGPU_DBG_GPU_IOCTL_HWPM_CTXSW_MODE => context::hwpm_mode;
+        Both NVGPU_DBG_GPU_IOCTL_READ_SINGLE_SM_ERROR_STATE => read_single_sm_error_state;
+        Both NVGPU_DBG_GPU_IOCTL_CLEAR_SINGLE_SM_ERROR_STATE => clear_single_sm_error_state;
+        Both NVGPU_DBG_GPU_IOCTL_UNBIND_CHANNEL => unbind_channel;
+        Both NVGPU_DBG_GPU_IOCTL_SUSPEND_RESUME_CONTEXTS => context::suspend_resume_contexts;
+        Both NVGPU_DBG_GPU_IOCTL_ACCESS_FB_MEMORY => memory::access_fb;
+        Both NVGPU_DBG_GPU_IOCTL_PROFILER_ALLOCATE => objects::allocate;
+        Both NVGPU_DBG_GPU_IOCTL_PROFILER_FREE => objects::free;
+        Both NVGPU_DBG_GPU_IOCTL_PROFILER_RESERVE => objects::reserve;
+        Both NVGPU_DBG_GPU_IOCTL_SET_SM_EXCEPTION_TYPE_MASK => context::exception_mask;
+        Both NVGPU_DBG_GPU_IOCTL_CYCLE_STATS => objects::cycle_stats;
+        Both NVGPU_DBG_GPU_IOCTL_CYCLE_STATS_SNAPSHOT => objects::cycle_stats_snapshot;
+        Both NVGPU_DBG_GPU_IOCTL_SET_CTX_MMU_DEBUG_MODE => context::mmu_debug_mode;
+        Both NVGPU_DBG_GPU_IOCTL_GET_GR_CONTEXT_SIZE => context::size;
+        Both NVGPU_DBG_GPU_IOCTL_GET_GR_CONTEXT => context::image;
+        Both NVGPU_DBG_GPU_IOCTL_TSG_SET_TIMESLICE => set_timeslice;
+        Both NVGPU_DBG_GPU_IOCTL_TSG_GET_TIMESLICE => get_timeslice;
+        Both NVGPU_DBG_GPU_IOCTL_GET_MAPPINGS => memory::get_mappings;
+        Both NVGPU_DBG_GPU_IOCTL_ACCESS_GPU_VA => memory::access_gpu_va;
+        R36Only NVGPU_DBG_GPU_IOCTL_SET_SCHED_EXIT_WAIT_FOR_ERRBAR => context::wait_for_errbar;
+    },
+};
+
+/// `ENODEV` for a descriptor that is not open, `EINVAL` for one of something else.
+fn bind_channel(call: &Call<'_>, session: &Arc<Debugger>, args: &mut nvgpu_dbg_gpu_bind_channel_args) -> Reply {
+    let fd = args.channel_fd as i32;
+    let file = call.process.file_id(fd).map_err(|_| Errno::ENODEV)?;
+    let channel = call.channel(fd)?;
+    call.kernel.files.pin(file);
+    session.state.lock().channels.push(Bound { file, fd, channel: channel.weak() });
+    Ok(())
+}
+
+fn unbind_channel(call: &Call<'_>, session: &Arc<Debugger>, args: &mut nvgpu_dbg_gpu_unbind_channel_args) -> Reply {
+    let channel = call.channel(args.channel_fd as i32)?;
+    let tsg = channel.state.lock().tsg.clone();
+    let weak = channel.weak();
+    drop(channel);
+    let mut state = session.state.lock();
+    let at = state.channels.iter().position(|bound| bound.channel.ptr_eq(&weak)).ok_or(Errno::EINVAL)?;
+    let Bound { file, .. } = state.channels.remove(at);
+    // What the session reserved for the channel's group goes with it.
+    let gone = state.take_objects(|object| tsg.as_ref().is_some_and(|tsg| object.looks_at(tsg)));
+    drop(state);
+    gone.iter().for_each(|object| object.retire());
+    drop(tsg);
+    call.kernel.unpin(file);
+    Ok(())
+}
+
+/// All operations or none: the first bad one refuses the call, and then no status is reported.
+fn reg_ops(call: &Call<'_>, session: &Arc<Debugger>, args: &mut nvgpu_dbg_gpu_exec_reg_ops_args) -> Reply {
+    if args.num_ops > registers::LIMIT {
+        return Err(Errno::EINVAL.into());
+    }
+    if args.num_ops == 0 {
+        return Ok(());
+    }
+    let channel = session.channel();
+    if channel.is_none() && !session.is_profiler() {
+        return Err(Errno::EINVAL.into());
+    }
+    let tsg = channel.map(|channel| channel.state.lock().tsg.clone().ok_or(Errno::EINVAL)).transpose()?;
+    // What the driver copies at a time.
+    const FRAGMENT: usize = 128;
+    let (mut at, mut left) = (args.ops, args.num_ops as usize);
+    while left > 0 {
+        let mut ops: Vec<nvgpu_dbg_gpu_reg_op> = call.copy_in_array(at, left.min(FRAGMENT))?;
+        let direct = context::exec(call, tsg.as_ref(), &mut ops)?;
+        if at == args.ops {
+            args.gr_ctx_resident = direct;
+        }
+        call.copy_out(at, ops.as_bytes())?;
+        at = at.wrapping_add(size_of_val(&ops[..]) as u64);
+        left -= ops.len();
+    }
+    Ok(())
+}
+
+/// Events are of SMs that stop, which they never do here: a session can be told to expect them, and waits.
+fn events_ctrl(_: &Call<'_>, session: &Arc<Debugger>, args: &mut nvgpu_dbg_gpu_events_ctrl_args) -> Reply {
+    session.channel().ok_or(Errno::EINVAL)?;
+    match args.cmd {
+        NVGPU_DBG_GPU_EVENTS_CTRL_CMD_ENABLE
+        | NVGPU_DBG_GPU_EVENTS_CTRL_CMD_DISABLE
+        | NVGPU_DBG_GPU_EVENTS_CTRL_CMD_CLEAR => Ok(()),
+        _ => Err(Errno::EINVAL.into()),
+    }
+}
+
+fn powergate(call: &Call<'_>, session: &Arc<Debugger>, args: &mut nvgpu_dbg_gpu_powergate_args) -> Reply {
+    match args.mode {
+        NVGPU_DBG_GPU_POWERGATE_MODE_ENABLE => session.set_power_gating(call.kernel, true),
+        NVGPU_DBG_GPU_POWERGATE_MODE_DISABLE => session.set_power_gating(call.kernel, false),
+        _ => return Err(Errno::EINVAL.into()),
+    }
+    Ok(())
+}
+
+fn set_timeout(call: &Call<'_>, session: &Arc<Debugger>, args: &mut nvgpu_dbg_gpu_timeout_args) -> Reply {
+    match args.enable {
+        NVGPU_DBG_GPU_IOCTL_TIMEOUT_ENABLE => session.set_timeouts(call.kernel, true),
+        NVGPU_DBG_GPU_IOCTL_TIMEOUT_DISABLE => session.set_timeouts(call.kernel, false),
+        _ => return Err(Errno::EINVAL.into()),
+    }
+    Ok(())
+}
+
+/// Of the GPU, not of the session: any session may have switched them off.
+fn get_timeout(call: &Call<'_>, _: &Arc<Debugger>, args: &mut nvgpu_dbg_gpu_timeout_args) -> Reply {
+    args.enable = match call.kernel.interrupts.timeouts() {
+        true => NVGPU_DBG_GPU_IOCTL_TIMEOUT_ENABLE,
+        false => NVGPU_DBG_GPU_IOCTL_TIMEOUT_DISABLE,
+    };
+    Ok(())
+}
+
+/// How many SMs the next exception stops: of a debugger that is attached to them.
+fn set_stop_trigger(_: &Call<'_>, _: &Arc<Debugger>, _: &mut nvgpu_dbg_gpu_set_next_stop_trigger_type_args) -> Reply {
+    Ok(())
+}
+
+fn read_single_sm_error_state(
+    call: &Call<'_>,
+    session: &Arc<Debugger>,
+    args: &mut nvgpu_dbg_gpu_read_single_sm_error_state_args,
+) -> Reply {
+    let record = session.tsg()?.sm_error(args.sm_id)?;
+    if args.sm_error_state_record_size == 0 {
+        return Ok(());
+    }
+    let size = (args.sm_error_state_record_size as usize).min(size_of_val(&record));
+    call.copy_out_counted(args.sm_error_state_record_mem, &record.as_bytes()[..size])?;
+    args.sm_error_state_record_size = size as u64;
+    Ok(())
+}
+
+fn clear_single_sm_error_state(
+    _: &Call<'_>,
+    session: &Arc<Debugger>,
+    args: &mut nvgpu_dbg_gpu_clear_single_sm_error_state_args,
+) -> Reply {
+    let tsg = session.tsg()?;
+    let mut records = tsg.hw.sm_errors.lock();
+    *records.get_mut(args.sm_id as usize).ok_or(Errno::EINVAL)? = SmError::default();
+    Ok(())
+}
+
+/// A debugger may stretch the slice up to the advertised maximum.
+fn set_timeslice(call: &Call<'_>, session: &Arc<Debugger>, args: &mut nvgpu_timeslice_args) -> Reply {
+    let tsg = session.tsg()?;
+    let scheduling = &call.kernel.scheduling;
+    scheduling.check_unlocked()?;
+    let shortest = *scheduling.timeslices().start();
+    if !(shortest..=super::tsg::MAX_DEBUG_TIMESLICE_US).contains(&args.timeslice_us) {
+        return Err(Errno::EINVAL.into());
+    }
+    tsg.hw.timeslice_us.store(args.timeslice_us, Ordering::Relaxed);
+    Ok(())
+}
+
+fn get_timeslice(_: &Call<'_>, session: &Arc<Debugger>, args: &mut nvgpu_timeslice_args) -> Reply {
+    args.timeslice_us = session.tsg()?.hw.timeslice_us.load(Ordering::Relaxed);
+    Ok(())
+}

@@ -1,0 +1,111 @@
+//! One open of the debugger's node: the channels it watches and what it holds.
+
+use super::objects::OwnPerfbuf;
+use crate::Kernel;
+use crate::channel::Channel;
+use crate::event::EventFd;
+use crate::files::Object;
+use crate::process::FileId;
+use crate::profiler::ProfilerObject;
+use crate::tsg::Tsg;
+use parking_lot::Mutex;
+use std::os::fd::OwnedFd;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
+use tegrarm_kmd::Errno;
+
+/// A debugger session.
+#[derive(Debug)]
+pub(crate) struct Debugger {
+    /// Opened through `prof`: it needs no channel for what is the whole GPU's.
+    profiler: bool,
+    pub(super) state: Mutex<State>,
+    /// What makes its file ready to poll: an event of an SM, which never comes.
+    _event: EventFd,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct State {
+    /// In the order they were bound; one bound twice is here twice.
+    pub channels: Vec<Bound>,
+    pub objects: Vec<Arc<ProfilerObject>>,
+    pub perfbuf: Option<OwnPerfbuf>,
+    timeouts_off: bool,
+    ungated: bool,
+}
+
+/// A channel of a session. Its file stays open while it is bound.
+#[derive(Debug)]
+pub(super) struct Bound {
+    pub file: FileId,
+    /// The descriptor it was named by.
+    pub fd: i32,
+    pub channel: Weak<Channel>,
+}
+
+impl State {
+    /// Takes out the profiler objects that are meant.
+    pub(super) fn take_objects(&mut self, meant: impl Fn(&ProfilerObject) -> bool) -> Vec<Arc<ProfilerObject>> {
+        self.objects.extract_if(.., |object| meant(object)).collect()
+    }
+}
+
+impl Debugger {
+    /// Opens the node; its file is ready to poll when there is an event.
+    pub(crate) fn open(kernel: &Arc<Kernel>, profiler: bool) -> Result<OwnedFd, Errno> {
+        let (event, fd) = EventFd::new(0)?;
+        let session = Arc::new(Debugger { profiler, state: Mutex::default(), _event: event });
+        kernel.enter(FileId::of(&fd)?, Object::Debugger(session));
+        Ok(fd)
+    }
+
+    pub(super) fn is_profiler(&self) -> bool {
+        self.profiler
+    }
+
+    /// The session's channel: the first it was bound to.
+    pub(super) fn channel(&self) -> Option<Arc<Channel>> {
+        self.state.lock().channels.first().and_then(|bound| bound.channel.upgrade())
+    }
+
+    /// The group of the session's channel. `EINVAL` without one.
+    pub(super) fn tsg(&self) -> Result<Arc<Tsg>, Errno> {
+        let channel = self.channel().ok_or(Errno::EINVAL)?;
+        let tsg = channel.state.lock().tsg.clone();
+        tsg.ok_or(Errno::EINVAL)
+    }
+
+    /// The last descriptor is closed.
+    pub(crate) fn close(&self, kernel: &Arc<Kernel>) {
+        let mut state = self.state.lock();
+        let channels = std::mem::take(&mut state.channels);
+        let objects = std::mem::take(&mut state.objects);
+        let perfbuf = state.perfbuf.take();
+        drop(state);
+        objects.iter().for_each(|object| object.retire());
+        drop(perfbuf);
+        channels.into_iter().for_each(|bound| kernel.unpin(bound.file));
+        self.set_power_gating(kernel, true);
+        self.set_timeouts(kernel, true);
+    }
+
+    /// One session without timeouts is enough for nothing to time out.
+    pub(super) fn set_timeouts(&self, kernel: &Kernel, on: bool) {
+        let were_on = !std::mem::replace(&mut self.state.lock().timeouts_off, !on);
+        match (were_on, on) {
+            (true, false) => kernel.interrupts.disable_timeouts(),
+            (false, true) => kernel.interrupts.enable_timeouts(),
+            _ => {}
+        }
+    }
+
+    /// One session without power gating is enough for the GPU to stay up, which it does here anyway.
+    pub(super) fn set_power_gating(&self, kernel: &Kernel, on: bool) {
+        let was_on = !std::mem::replace(&mut self.state.lock().ungated, !on);
+        match (was_on, on) {
+            (true, false) => kernel.profiling.ungated.fetch_add(1, Ordering::Relaxed),
+            (false, true) => kernel.profiling.ungated.fetch_sub(1, Ordering::Relaxed),
+            _ => 0,
+        };
+    }
+}

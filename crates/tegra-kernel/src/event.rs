@@ -1,0 +1,83 @@
+//! Pollable event descriptors of a channel group.
+
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockType, send, socketpair};
+use parking_lot::Mutex;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::sync::{Arc, Weak};
+use tegra_hw::{Awakening, Listener};
+use tegra_mm::memfd;
+use tegrarm_abi::nvgpu::channel::{
+    NVGPU_IOCTL_CHANNEL_EVENT_ID_BLOCKING_SYNC, NVGPU_IOCTL_CHANNEL_EVENT_ID_GR_SEMAPHORE_WRITE_AWAKEN,
+};
+use tegrarm_kmd::Errno;
+
+/// One event: a socket whose other end the program polls. Out-of-band data is what makes it ready for POLLPRI as well
+/// as for POLLIN. (On a board the poll that reports it clears it; here it stays.)
+#[derive(Debug)]
+pub(super) struct EventFd {
+    pub id: u32,
+    post: OwnedFd,
+    /// Tells whether it is posted already, also when the program has closed its end.
+    reader: OwnedFd,
+}
+
+impl EventFd {
+    /// The event, and the descriptor for the program.
+    pub(super) fn new(id: u32) -> Result<(EventFd, OwnedFd), Errno> {
+        let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
+        let (theirs, post) = socketpair(AddressFamily::Unix, SockType::Stream, None, flags)?;
+        let reader = memfd::stow(memfd::duplicate(&theirs)?)?;
+        Ok((EventFd { id, post: memfd::stow(post)?, reader }, theirs))
+    }
+
+    /// Makes the descriptor ready.
+    pub(super) fn post(&self) {
+        if readable(&self.reader) {
+            return;
+        }
+        let put = |flags| send(self.post.as_raw_fd(), &[1], flags | MsgFlags::MSG_NOSIGNAL);
+        // A host without out-of-band data on such sockets: ready for POLLIN only.
+        let sent = put(MsgFlags::MSG_OOB).or_else(|_| put(MsgFlags::empty()));
+        if let Err(errno) = sent {
+            tracing::warn!(%errno, "an event could not be posted");
+        }
+    }
+}
+
+/// Whether something can be read from a descriptor.
+pub(super) fn readable(fd: &OwnedFd) -> bool {
+    let mut fds = [PollFd::new(fd.as_fd(), PollFlags::POLLIN)];
+    poll(&mut fds, PollTimeout::ZERO).is_ok_and(|ready| ready > 0)
+}
+
+/// The events a group was asked for.
+#[derive(Debug, Default)]
+pub(super) struct Events {
+    list: Mutex<Vec<Weak<EventFd>>>,
+}
+
+impl Events {
+    pub(super) fn add(&self, event: &Arc<EventFd>) {
+        let mut list = self.list.lock();
+        list.retain(|e| e.strong_count() > 0);
+        list.push(Arc::downgrade(event));
+    }
+
+    /// Whether someone listens to `id`.
+    pub(super) fn has(&self, id: u32) -> bool {
+        self.list.lock().iter().filter_map(Weak::upgrade).any(|e| e.id == id)
+    }
+}
+
+impl Listener for Events {
+    fn awaken(&self, awakening: Awakening) {
+        let id = match awakening {
+            Awakening::NonStall => NVGPU_IOCTL_CHANNEL_EVENT_ID_BLOCKING_SYNC,
+            Awakening::Semaphore => NVGPU_IOCTL_CHANNEL_EVENT_ID_GR_SEMAPHORE_WRITE_AWAKEN,
+            Awakening::Notifier => return,
+        };
+        let events: Vec<_> = self.list.lock().iter().filter_map(Weak::upgrade).collect();
+        events.iter().filter(|e| e.id == id).for_each(|e| e.post());
+    }
+}

@@ -1,0 +1,271 @@
+//! The simulated nvgpu and nvmap drivers.
+//!
+//! [`Kernel`] knows no process: callers come as [`Process`]. Files are identities ([`FileId`]), objects are
+//! reference-counted as in nvgpu (nvgpu-rules §2.2), and each node's ioctls are a table of rows (number,
+//! release, handler) under one dispatcher.
+//!
+//! Locks, in the order they may nest: channel, TSG, address space, buffer. None is held while the GPU runs.
+
+mod channel;
+mod chip;
+mod config;
+mod ctrl;
+mod ctrl_fifo;
+mod ctxsw;
+mod debugger;
+mod dispatch;
+mod event;
+mod files;
+mod ids;
+mod mmap;
+mod nodes;
+mod nvmap;
+mod nvsched;
+pub mod process;
+mod profiler;
+mod registers;
+mod sched;
+mod space;
+mod syncpoint;
+mod text;
+mod tsg;
+
+pub use config::{Chip, ConfigError, L4t, SimConfig};
+
+use chip::ChipData;
+use dispatch::Call;
+use files::{Files, Object};
+use process::{FileId, Process};
+use std::collections::HashSet;
+use std::os::fd::{OwnedFd, RawFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use tegra_hw::{GpuPort, Interrupts};
+use tegrarm_kmd::{Arg, Errno, Node};
+
+/// A booted kernel with one GPU.
+pub struct Kernel {
+    config: SimConfig,
+    chip: &'static ChipData,
+    gpu: Arc<dyn GpuPort>,
+    files: Files,
+    nvmap: nvmap::Device,
+    interrupts: Arc<Interrupts>,
+    syncpoints: Arc<syncpoint::Syncpoints>,
+    channel_ids: Arc<ids::Stack>,
+    tsg_ids: Arc<ids::Lowest>,
+    tokens: Arc<tsg::ShareTokens>,
+    /// The GPU's device in sysfs.
+    device: text::DeviceState,
+    doorbells: ctrl::Doorbells,
+    clocks: ctrl::Clocks,
+    profiling: Arc<profiler::Profiling>,
+    scheduling: Arc<sched::Scheduling>,
+    domains: nvsched::Domains,
+    fifo: ctrl_fifo::Fifo,
+    tracer: ctxsw::Tracer,
+    /// Ctrl opens so far; their instance ids count from 1.
+    instances: AtomicU64,
+    /// Anonymous files so far, for their labels.
+    labels: AtomicU64,
+}
+
+/// What is alive in the kernel: for leak checks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Census {
+    /// Open files of every kind.
+    pub files: usize,
+    /// Channel ids in use.
+    pub channels: usize,
+    /// TSG ids in use.
+    pub tsgs: usize,
+    /// nvmap handle ids.
+    pub handles: usize,
+    /// Bytes of allocated buffers.
+    pub memory: u64,
+    /// Syncpoints in use.
+    pub syncpoints: usize,
+    /// Doorbell pages the GPU watches.
+    pub doorbells: usize,
+}
+
+impl Kernel {
+    /// Boots a kernel on a board whose GPU is `gpu`.
+    pub fn new(config: SimConfig, gpu: Arc<dyn GpuPort>) -> Arc<Kernel> {
+        let chip = ChipData::of(config.chip);
+        Arc::new(Kernel {
+            config,
+            chip,
+            files: Files::default(),
+            nvmap: nvmap::Device::new(config, chip),
+            interrupts: Arc::default(),
+            syncpoints: Arc::new(syncpoint::Syncpoints::new(config.l4t)),
+            channel_ids: Arc::new(ids::Stack::new(channel::CHANNELS)),
+            tsg_ids: Arc::new(ids::Lowest::new(channel::CHANNELS)),
+            tokens: Arc::default(),
+            device: text::DeviceState::default(),
+            doorbells: ctrl::Doorbells::new(gpu.clone()),
+            clocks: ctrl::Clocks::new(chip),
+            profiling: Arc::default(),
+            scheduling: Arc::default(),
+            domains: nvsched::Domains::default(),
+            fifo: ctrl_fifo::Fifo::default(),
+            tracer: ctxsw::Tracer::default(),
+            instances: AtomicU64::new(0),
+            labels: AtomicU64::new(0),
+            gpu,
+        })
+    }
+
+    /// How many SMs the GPU has.
+    pub fn sm_count(config: &SimConfig) -> u32 {
+        ChipData::of(config.chip).sm_count()
+    }
+
+    /// What the board is, for messages: `virtual Orin (ga10b, sm_87)`.
+    pub fn board_name(&self) -> String {
+        let family = if self.chip.is_ga10b() { "Orin" } else { "Xavier" };
+        let sm = format!("{}{}", self.chip.sm_version >> 8, self.chip.sm_version & 0xff);
+        format!("virtual {family} ({}, sm_{sm})", self.chip.name)
+    }
+
+    /// Opens a device node; the result is a descriptor for the caller.
+    ///
+    /// # Errors
+    /// `ENOENT` for a path that is no node of this board, else the node's own errno.
+    pub fn open(self: &Arc<Self>, process: &dyn Process, path: &str) -> Result<OwnedFd, Errno> {
+        nodes::open(self, process, path)
+    }
+
+    /// One ioctl. `Ok` is the call's non-negative result.
+    ///
+    /// # Errors
+    /// The errno of the call: `EBADF` for a closed descriptor, `ENOTTY` for a file that is none of ours.
+    pub fn ioctl(self: &Arc<Self>, process: &dyn Process, fd: RawFd, request: u32, arg: Arg<'_>) -> Result<i32, Errno> {
+        let object = self.object(process, fd).map_err(|e| if e == Errno::EINVAL { Errno::ENOTTY } else { e })?;
+        let call = Call { kernel: self, process, fd, copy_back_always: false.into() };
+        match object {
+            Object::Nvmap(file) => nvmap::ioctl(&call, &file, request, arg),
+            Object::Ctrl(ctrl) => ctrl::TABLE.run(&call, &ctrl, request, arg),
+            Object::Space(space) => space::TABLE.run(&call, &space, request, arg),
+            Object::Tsg(tsg) => tsg::TABLE.run(&call, &tsg, request, arg),
+            Object::Channel(channel) => channel::TABLE.run_if(&call, &channel, request, arg, || channel.referencable()),
+            Object::Debugger(debugger) => debugger::TABLE.run(&call, &debugger, request, arg),
+            Object::Profiler(profiler) => profiler::TABLE.run(&call, &profiler, request, arg),
+            Object::Sched(sched) => sched::TABLE.run(&call, &sched, request, arg),
+            Object::Nvsched(nvsched) => nvsched::TABLE.run(&call, &nvsched, request, arg),
+            Object::CtrlFifo(user) => ctrl_fifo::TABLE.run(&call, &user, request, arg),
+            Object::Ctxsw(ctxsw) => ctxsw::TABLE.run(&call, &ctxsw, request, arg),
+            Object::SyncFile(fence) => fence.ioctl(&call, request, arg),
+            Object::Dmabuf(_) | Object::Queue(_) | Object::Event { .. } | Object::Power | Object::Domain(_) => {
+                Err(Errno::ENOTTY)
+            }
+        }
+    }
+
+    /// The kind of node behind one of the caller's descriptors; `None` when it is none of ours.
+    pub fn node(&self, process: &dyn Process, fd: RawFd) -> Option<Node> {
+        self.object(process, fd).ok()?.node()
+    }
+
+    /// One of the caller's descriptors of ours is about to be closed. The object ends with its last one.
+    pub fn close(self: &Arc<Self>, process: &dyn Process, fd: RawFd) {
+        if let Ok(id) = process.file_id(fd) {
+            self.leave(id);
+        }
+    }
+
+    /// Ends every file but those in `held`: what their processes closed without telling.
+    pub fn close_all_but(self: &Arc<Self>, held: &HashSet<FileId>) {
+        for object in self.files.drain_others(held) {
+            self.end(object);
+        }
+    }
+
+    /// A file is not kept open any more by the one who pinned it.
+    fn unpin(self: &Arc<Self>, id: FileId) {
+        if let Some(object) = self.files.unpin(id) {
+            self.end(object);
+        }
+    }
+
+    fn leave(self: &Arc<Self>, id: FileId) {
+        if let Some(object) = self.files.leave(id) {
+            self.end(object);
+        }
+    }
+
+    /// The last descriptor of a file is gone. Most objects end by their references; these have duties.
+    fn end(self: &Arc<Self>, object: Object) {
+        match object {
+            Object::Channel(channel) => channel.close(self),
+            Object::Ctrl(ctrl) => self.doorbells.retire(&ctrl),
+            Object::Profiler(profiler) => profiler.close(),
+            Object::Sched(_) => self.scheduling.close(),
+            Object::CtrlFifo(user) => self.fifo.close(&user),
+            Object::Debugger(debugger) => debugger.close(self),
+            _ => {}
+        }
+    }
+
+    /// The object behind one of the caller's descriptors: `EBADF` when closed, `EINVAL` when not ours.
+    fn object(&self, process: &dyn Process, fd: RawFd) -> Result<Object, Errno> {
+        self.files.get(process.file_id(fd)?).ok_or(Errno::EINVAL)
+    }
+
+    /// A new anonymous file for `object`, as nvgpu names them (`nvhost-<dev>-fd<N>`; N counts here).
+    fn anonymous(self: &Arc<Self>, device: &str, object: Object) -> Result<OwnedFd, Errno> {
+        let n = self.labels.fetch_add(1, Ordering::Relaxed);
+        let (fd, id) = files::anonymous(&format!("nvhost-{device}-fd{n}"))?;
+        self.enter(id, object);
+        Ok(fd)
+    }
+
+    fn enter(self: &Arc<Self>, id: FileId, object: Object) {
+        if let Some(forgotten) = self.files.enter(id, object) {
+            self.end(forgotten);
+        }
+    }
+
+    /// Whether a file is a buffer's: pages without anything to write them to.
+    pub fn is_memory(&self, id: FileId) -> bool {
+        matches!(self.files.get(id), Some(Object::Dmabuf(_) | Object::Queue(_)))
+    }
+
+    /// Whether a file has not ended yet.
+    pub fn is_open(&self, id: FileId) -> bool {
+        self.files.get(id).is_some()
+    }
+
+    /// Open files of every kind.
+    pub fn open_files(&self) -> usize {
+        self.files.len()
+    }
+
+    /// What is alive.
+    pub fn census(&self) -> Census {
+        Census {
+            files: self.files.len(),
+            channels: self.channel_ids.used(),
+            tsgs: self.tsg_ids.used(),
+            handles: self.nvmap.handles(),
+            memory: self.nvmap.memory_used(),
+            syncpoints: self.syncpoints.used(),
+            doorbells: self.doorbells.watched(),
+        }
+    }
+
+    /// Ends every object, as the end of the process would.
+    pub fn shut_down(self: &Arc<Self>) {
+        let (channels, rest): (Vec<_>, Vec<_>) =
+            self.files.drain().into_iter().partition(|object| matches!(object, Object::Channel(_)));
+        channels.into_iter().chain(rest).for_each(|object| self.end(object));
+        self.doorbells.unwatch_all();
+    }
+}
+
+impl std::fmt::Debug for Kernel {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Kernel").field("config", &self.config).field("census", &self.census()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,71 @@
+//! ALLOC: checks in nvmap's order, then the heaps in its order (nvgpu-rules §3.3).
+
+use super::NvmapFile;
+use super::buffer::{Allocation, Buffer};
+use super::heaps::Memory;
+use crate::dispatch::{Call, Reply};
+use std::sync::Arc;
+use tegrarm_abi::nvgpu::r35::nvmap_alloc_handle_r35;
+use tegrarm_abi::nvmap::*;
+use tegrarm_kmd::Errno;
+
+/// NUMA nodes the Jetson kernels are built for.
+const MAX_NUMNODES: i32 = 16;
+
+pub(super) fn alloc_r35(call: &Call<'_>, file: &Arc<NvmapFile>, args: &mut nvmap_alloc_handle_r35) -> Reply {
+    let nvmap_alloc_handle_r35 { handle, heap_mask, flags, align } = *args;
+    alloc(call, file, &mut nvmap_alloc_handle { handle, heap_mask, flags, align, numa_nid: -1 })
+}
+
+pub(super) fn alloc(call: &Call<'_>, file: &Arc<NvmapFile>, args: &mut nvmap_alloc_handle) -> Reply {
+    let bad_align = args.align != 0 && !args.align.is_power_of_two();
+    if bad_align || args.handle == 0 || !(-1..=MAX_NUMNODES).contains(&args.numa_nid) {
+        return Err(Errno::EINVAL.into());
+    }
+    let handle = call.handle(file, args.handle).ok_or(Errno::EINVAL)?;
+    available(&call.kernel.nvmap.memory, args.heap_mask, handle.buffer.size)?;
+    Ok(allocate(call, &handle.buffer, args.heap_mask, args.flags, args.align)?)
+}
+
+/// Memory from the first heap of the mask that has it.
+pub(super) fn allocate(call: &Call<'_>, buffer: &Buffer, mask: u32, flags: u32, align: u32) -> Result<(), Errno> {
+    let (memory, size) = (&call.kernel.nvmap.memory, buffer.size);
+    buffer.allocate(|| {
+        let lonely = [NVMAP_HEAP_CARVEOUT_IVM, NVMAP_HEAP_CARVEOUT_VIDMEM];
+        if lonely.iter().any(|bit| mask & bit != 0 && mask != *bit) {
+            return Err(Errno::EINVAL);
+        }
+        let reserve = |heap| Some((heap, memory.reserve(heap, size)?));
+        let (heap, reservation) = order(mask, size).find_map(reserve).ok_or(Errno::ENOMEM)?;
+        let secure = mask & NVMAP_HEAP_CARVEOUT_VPR != 0;
+        let flags = if secure { flags & !NVMAP_HANDLE_CACHE_FLAG } else { flags };
+        Ok((Allocation { heap, flags, align: align.max(4096) }, reservation))
+    })
+}
+
+/// Whether the mask names memory that could hold it at all.
+fn available(memory: &Memory, mask: u32, size: u64) -> Result<(), Errno> {
+    let fits = if mask & NVMAP_HEAP_IOVMM != 0 {
+        size <= memory.system().0
+    } else {
+        bits(mask & NVMAP_HEAP_CARVEOUT_MASK).find_map(|bit| memory.account(bit)).is_some_and(|(_, free)| size <= free)
+    };
+    if fits { Ok(()) } else { Err(Errno::ENOMEM) }
+}
+
+/// Heaps in the order nvmap tries them: VPR, then single pages carveouts first, larger buffers IOVMM first;
+/// high bits first.
+fn order(mask: u32, size: u64) -> impl Iterator<Item = u32> {
+    let rank = move |bit: u32| match bit {
+        NVMAP_HEAP_CARVEOUT_VPR => 0,
+        NVMAP_HEAP_IOVMM if size > 4096 => 1,
+        NVMAP_HEAP_IOVMM => 3,
+        _ => 2,
+    };
+    (0..4).flat_map(move |r| bits(mask).filter(move |bit| rank(*bit) == r))
+}
+
+/// Set bits, highest first.
+fn bits(mask: u32) -> impl Iterator<Item = u32> {
+    (0..32).rev().map(|n| 1 << n).filter(move |bit| mask & bit != 0)
+}

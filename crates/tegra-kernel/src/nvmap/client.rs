@@ -1,0 +1,151 @@
+//! nvmap clients and their handle ids.
+
+use super::buffer::{Allocation, Buffer};
+use super::heaps::Memory;
+use crate::chip::ChipData;
+use crate::config::{L4t, SimConfig};
+use parking_lot::Mutex;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
+use tegra_mm::Backing;
+
+/// First handle id ever (nvgpu-rules §3.1).
+const FIRST_ID: u32 = 0x7fff_ffff;
+
+/// One id's claim on a buffer.
+#[derive(Clone, Debug)]
+pub(crate) struct HandleRef {
+    pub buffer: Arc<Buffer>,
+    /// The id allows reading only.
+    pub read_only: bool,
+}
+
+/// A handle space: of a process on r36, of an open on r35.
+#[derive(Debug)]
+pub(crate) struct Client {
+    handles: Mutex<BTreeMap<u32, HandleRef>>,
+    live: Arc<AtomicUsize>,
+}
+
+/// One open of the nvmap node.
+#[derive(Debug)]
+pub(crate) struct NvmapFile {
+    pub client: Arc<Client>,
+}
+
+impl Client {
+    pub(super) fn get(&self, id: u32) -> Option<HandleRef> {
+        self.handles.lock().get(&id).cloned()
+    }
+
+    pub(super) fn remove(&self, id: u32) {
+        // The buffer may end with its handle: not under the lock.
+        let gone = self.handles.lock().remove(&id);
+        if gone.is_some() {
+            self.live.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        self.live.fetch_sub(self.handles.get_mut().len(), Ordering::Relaxed);
+    }
+}
+
+/// The nvmap driver.
+#[derive(Debug)]
+pub(crate) struct Device {
+    l4t: L4t,
+    pub(super) memory: Arc<Memory>,
+    next_id: AtomicU32,
+    serial: AtomicU64,
+    live: Arc<AtomicUsize>,
+    clients: Mutex<HashMap<i32, Weak<Client>>>,
+    labels: Mutex<HashMap<u32, Vec<u8>>>,
+}
+
+impl Device {
+    pub(crate) fn new(config: SimConfig, chip: &'static ChipData) -> Device {
+        Device {
+            l4t: config.l4t,
+            memory: Arc::new(Memory::new(config.mem_total, chip.carveouts)),
+            next_id: AtomicU32::new(FIRST_ID),
+            serial: AtomicU64::new(1),
+            live: Arc::default(),
+            clients: Mutex::default(),
+            labels: Mutex::default(),
+        }
+    }
+
+    /// An open of the node by process `pid`.
+    pub(crate) fn open(&self, pid: i32) -> NvmapFile {
+        let fresh = || Arc::new(Client { handles: Mutex::default(), live: self.live.clone() });
+        if self.l4t.is_r35() {
+            return NvmapFile { client: fresh() };
+        }
+        let mut clients = self.clients.lock();
+        clients.retain(|_, client| client.strong_count() > 0);
+        let client = clients.get(&pid).and_then(Weak::upgrade).unwrap_or_else(|| {
+            let client = fresh();
+            clients.insert(pid, Arc::downgrade(&client));
+            client
+        });
+        NvmapFile { client }
+    }
+
+    /// A buffer without memory yet.
+    pub(super) fn new_buffer(&self, size: u64) -> Arc<Buffer> {
+        Arc::new(Buffer::new(self.serial.fetch_add(1, Ordering::Relaxed), size))
+    }
+
+    /// A buffer made of a caller's pages.
+    pub(super) fn pinned_buffer(&self, pages: Backing, allocation: Allocation) -> Arc<Buffer> {
+        Arc::new(Buffer::pinned(self.serial.fetch_add(1, Ordering::Relaxed), pages, allocation))
+    }
+
+    /// Gives a client a new id for a buffer.
+    pub(super) fn add_handle(&self, client: &Client, handle: HandleRef) -> u32 {
+        let mut handles = client.handles.lock();
+        let id = if self.l4t.is_r35() {
+            let taken = (FIRST_ID..).zip(handles.keys()).take_while(|(id, used)| id == *used).count();
+            FIRST_ID + taken as u32
+        } else {
+            // After a wrap an old id may still be in use; 0 is no id.
+            loop {
+                let id = self.next_id.fetch_add(1, Ordering::Relaxed);
+                if id != 0 && !handles.contains_key(&id) {
+                    break id;
+                }
+            }
+        };
+        handles.insert(id, handle);
+        self.live.fetch_add(1, Ordering::Relaxed);
+        id
+    }
+
+    pub(super) fn label_tag(&self, tag: u32, label: Vec<u8>) {
+        let mut labels = self.labels.lock();
+        if label.is_empty() {
+            labels.remove(&tag)
+        } else {
+            labels.insert(tag, label)
+        };
+    }
+
+    /// Ids in use.
+    pub(crate) fn handles(&self) -> usize {
+        self.live.load(Ordering::Relaxed)
+    }
+
+    /// Bytes of allocated buffers, carveouts included.
+    pub(crate) fn memory_used(&self) -> u64 {
+        self.memory.used()
+    }
+
+    /// MemTotal and MemAvailable of the board, bytes.
+    pub(crate) fn system_memory(&self) -> (u64, u64) {
+        self.memory.system()
+    }
+}

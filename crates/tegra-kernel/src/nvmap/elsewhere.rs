@@ -1,0 +1,58 @@
+//! Memory shared with other operating systems (IVM) and with NvSciIpc endpoints, and the size of the protected
+//! region: what nvmap answers on a board that runs alone and never resizes the region.
+
+use super::alloc;
+use super::{HandleRef, NvmapFile};
+use crate::dispatch::{Call, Reply};
+use std::sync::Arc;
+use tegrarm_abi::nvmap::*;
+use tegrarm_kmd::Errno;
+
+/// `PROT_READ`, the only access a reading handle may be shared with.
+const READ: u32 = 1;
+/// Bits of an IVM id that say how many pages it is.
+const IVM_PAGES: u32 = 0xffff;
+
+/// As ALLOC, without asking first whether any heap of the mask could do it: there is no IVM heap.
+pub(super) fn alloc_ivm(call: &Call<'_>, file: &Arc<NvmapFile>, args: &mut nvmap_alloc_ivm_handle) -> Reply {
+    if args.align != 0 && !args.align.is_power_of_two() {
+        return Err(Errno::EINVAL.into());
+    }
+    let handle = call.handle(file, args.handle).ok_or(Errno::EINVAL)?;
+    Ok(alloc::allocate(call, &handle.buffer, args.heap_mask, args.flags, args.align)?)
+}
+
+/// Another operating system's buffer: of no pages it is none, of some there is no heap to find it in.
+pub(super) fn from_ivc_id(_: &Call<'_>, _: &Arc<NvmapFile>, id: &mut [u32; 2]) -> Reply {
+    Err(if id[0] & IVM_PAGES == 0 { Errno::EINVAL } else { Errno::ENOMEM }.into())
+}
+
+/// The id another operating system knows a handle by: 0, for memory it does not share.
+pub(super) fn ivc_id(call: &Call<'_>, file: &Arc<NvmapFile>, id: &mut [u32; 2]) -> Reply {
+    let handle = call.handle(file, id[0]).ok_or(Errno::EINVAL)?;
+    handle.buffer.allocation().ok_or(Errno::EFAULT)?;
+    *id = [0; 2];
+    Ok(())
+}
+
+/// Which operating systems there are heaps for.
+pub(super) fn ivm_heaps(_: &Call<'_>, _: &Arc<NvmapFile>, peers: &mut u32) -> Reply {
+    *peers = 0;
+    Ok(())
+}
+
+/// Taken, and nothing done with, by a kernel whose protected region has one size.
+pub(super) fn vpr_floor_size(_: &Call<'_>, _: &Arc<NvmapFile>, _: &mut u32) -> Reply {
+    Ok(())
+}
+
+/// There is no endpoint whose token could be valid.
+pub(super) fn sciipc_id(call: &Call<'_>, file: &Arc<NvmapFile>, args: &mut nvmap_sciipc_map) -> Reply {
+    let HandleRef { read_only, .. } = call.handle(file, args.handle).ok_or(Errno::ENODEV)?;
+    Err(if read_only && args.flags != READ { Errno::EPERM } else { Errno::EINVAL }.into())
+}
+
+/// As above.
+pub(super) fn from_sciipc_id(_: &Call<'_>, _: &Arc<NvmapFile>, _: &mut nvmap_sciipc_map) -> Reply {
+    Err(Errno::EINVAL.into())
+}

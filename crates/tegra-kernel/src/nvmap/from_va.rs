@@ -1,0 +1,35 @@
+//! FROM_VA: a handle made of the caller's own pages (nvgpu-rules §3.6).
+
+use super::NvmapFile;
+use super::buffer::Allocation;
+use super::client::HandleRef;
+use crate::dispatch::{Call, Reply};
+use std::sync::Arc;
+use tegrarm_abi::nvmap::*;
+use tegrarm_kmd::Errno;
+
+pub(super) fn from_va(call: &Call<'_>, file: &Arc<NvmapFile>, args: &mut nvmap_create_handle_from_va) -> Reply {
+    if !args.va.is_multiple_of(4096) {
+        return Err(Errno::EINVAL.into());
+    }
+    let vma = call.process.vma(args.va).ok_or(Errno::EINVAL)?;
+    let size = match (args.size, args.size64) {
+        (0, 0) => vma.end - args.va,
+        (0, size) => size,
+        (size, _) => u64::from(size),
+    };
+    let nvmap = &call.kernel.nvmap;
+    let rounded = size.checked_next_multiple_of(4096).filter(|size| *size <= nvmap.memory.system().0);
+    let rounded = rounded.ok_or(Errno::ENOMEM)?;
+    let read_only = args.flags & NVMAP_HANDLE_RO != 0;
+    if !vma.write && !read_only {
+        return Err(Errno::EINVAL.into());
+    }
+    let pages = call.process.pin(args.va, rounded, !read_only)?;
+    let allocation = Allocation { heap: NVMAP_HEAP_IOVMM, flags: args.flags, align: 4096 };
+    let buffer = nvmap.pinned_buffer(pages, allocation);
+    // The handle comes back in the low half of what carried the 64-bit size.
+    let id = nvmap.add_handle(&file.client, HandleRef { buffer, read_only });
+    args.size64 = args.size64 & !0xffff_ffff | u64::from(id);
+    Ok(())
+}

@@ -1,0 +1,160 @@
+//! Heaps: system memory and carveouts, their accounts and the ioctls that report them.
+
+use super::NvmapFile;
+use crate::chip::Carveout;
+use crate::dispatch::{Call, Reply};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use tegrarm_abi::nvgpu::r35::*;
+use tegrarm_abi::nvmap::*;
+use tegrarm_kmd::Errno;
+
+/// Bytes of one heap.
+#[derive(Debug)]
+struct Heap {
+    bit: u32,
+    total: u64,
+    used: AtomicU64,
+}
+
+/// All heaps of the board.
+#[derive(Debug)]
+pub(crate) struct Memory {
+    heaps: Vec<Heap>,
+}
+
+/// Bytes taken from a heap; given back when dropped.
+#[derive(Debug)]
+pub(crate) struct Reservation {
+    memory: Arc<Memory>,
+    heap: u32,
+    size: u64,
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        if let Some(heap) = self.memory.heap(self.heap) {
+            heap.used.fetch_sub(self.size, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Memory {
+    pub(super) fn new(system: u64, carveouts: &[Carveout]) -> Memory {
+        let heap = |bit, total| Heap { bit, total, used: AtomicU64::new(0) };
+        let carveouts = carveouts.iter().map(|c| heap(c.heap, c.size));
+        Memory { heaps: std::iter::once(heap(NVMAP_HEAP_IOVMM, system)).chain(carveouts).collect() }
+    }
+
+    fn heap(&self, bit: u32) -> Option<&Heap> {
+        self.heaps.iter().find(|heap| heap.bit == bit)
+    }
+
+    /// Carveouts of this board, as a mask.
+    fn carveouts(&self) -> u32 {
+        self.heaps.iter().fold(0, |mask, heap| mask | heap.bit) & NVMAP_HEAP_CARVEOUT_MASK
+    }
+
+    /// Total and free bytes of a heap of this board.
+    pub(super) fn account(&self, bit: u32) -> Option<(u64, u64)> {
+        let heap = self.heap(bit)?;
+        Some((heap.total, heap.total.saturating_sub(heap.used.load(Ordering::Relaxed))))
+    }
+
+    pub(super) fn system(&self) -> (u64, u64) {
+        self.account(NVMAP_HEAP_IOVMM).unwrap_or_default()
+    }
+
+    pub(super) fn used(&self) -> u64 {
+        self.heaps.iter().map(|heap| heap.used.load(Ordering::Relaxed)).sum()
+    }
+
+    /// Takes bytes from a heap, if it has them.
+    pub(super) fn reserve(self: &Arc<Self>, bit: u32, size: u64) -> Option<Reservation> {
+        let heap = self.heap(bit)?;
+        let fits = |used: u64| used.checked_add(size).filter(|used| *used <= heap.total);
+        heap.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits).ok()?;
+        Some(Reservation { memory: self.clone(), heap: bit, size })
+    }
+}
+
+pub(super) fn available(call: &Call<'_>, _: &Arc<NvmapFile>, args: &mut nvmap_available_heaps) -> Reply {
+    args.heaps = u64::from(call.kernel.nvmap.memory.carveouts());
+    Ok(())
+}
+
+pub(super) fn size(call: &Call<'_>, _: &Arc<NvmapFile>, args: &mut nvmap_heap_size) -> Reply {
+    let carveout = args.heap & NVMAP_HEAP_CARVEOUT_MASK;
+    let (total, _) = call.kernel.nvmap.memory.account(carveout).ok_or(Errno::ENODEV)?;
+    args.size = total;
+    Ok(())
+}
+
+/// What PARAMETERS tells, on either release.
+fn fill(call: &Call<'_>, file: &NvmapFile, args: &mut nvmap_handle_parameters) -> Reply {
+    let handle = call.handle(file, args.handle).ok_or(Errno::ENODEV)?;
+    let allocation = handle.buffer.allocation();
+    args.contig = u8::from(allocation.is_some_and(|a| a.heap & NVMAP_HEAP_CARVEOUT_MASK != 0));
+    args.import_id = args.handle;
+    args.heap_number = 0;
+    args.access_flags = if handle.read_only { NVMAP_HANDLE_RO } else { 0 };
+    args.heap = allocation.map_or(0, |a| u64::from(a.heap));
+    args.align = allocation.map_or(4096, |a| u64::from(a.align));
+    args.coherency = allocation.map_or(0, |a| u64::from(a.flags & NVMAP_HANDLE_CACHE_FLAG));
+    args.size = handle.buffer.size;
+    args.offset = 0;
+    args.serial_id = handle.buffer.serial;
+    Ok(())
+}
+
+pub(super) fn parameters(call: &Call<'_>, file: &Arc<NvmapFile>, args: &mut nvmap_handle_parameters) -> Reply {
+    fill(call, file, args)
+}
+
+pub(super) fn parameters_r35(call: &Call<'_>, file: &Arc<NvmapFile>, args: &mut nvmap_handle_parameters_r35) -> Reply {
+    let mut full: nvmap_handle_parameters = zerocopy::FromZeros::new_zeroed();
+    full.handle = args.handle;
+    fill(call, file, &mut full)?;
+    args.contig = full.contig;
+    args.import_id = full.import_id;
+    args.heap_number = full.heap_number;
+    args.access_flags = full.access_flags;
+    args.heap = full.heap;
+    args.align = full.align;
+    args.coherency = full.coherency;
+    args.size = full.size;
+    args.offset = full.offset;
+    Ok(())
+}
+
+/// Total and free of a heap: an absent carveout is `ENODEV`, a bit that is no heap at all gives zeros.
+fn account(call: &Call<'_>, mask: u32) -> Reply<(u64, u64)> {
+    const CARVEOUTS: u32 = NVMAP_HEAP_CARVEOUT_VPR
+        | NVMAP_HEAP_CARVEOUT_TSEC
+        | NVMAP_HEAP_CARVEOUT_VIDMEM
+        | NVMAP_HEAP_CARVEOUT_GPU
+        | NVMAP_HEAP_CARVEOUT_FSI
+        | NVMAP_HEAP_CARVEOUT_IVM
+        | NVMAP_HEAP_CARVEOUT_GENERIC;
+    match call.kernel.nvmap.memory.account(mask) {
+        Some(account) => Ok(account),
+        None if mask & CARVEOUTS != 0 => Err(Errno::ENODEV.into()),
+        None => Ok((0, 0)),
+    }
+}
+
+pub(super) fn query(call: &Call<'_>, _: &Arc<NvmapFile>, args: &mut nvmap_query_heap_params) -> Reply {
+    (args.total, args.free) = account(call, args.heap_mask)?;
+    let known = args.total > 0;
+    args.largest_free_block = if known { 4096 } else { 0 };
+    args.granule_size = if known { 4096 } else { 0 };
+    args.contig = u8::from(known && args.heap_mask != NVMAP_HEAP_IOVMM);
+    Ok(())
+}
+
+pub(super) fn query_r35(call: &Call<'_>, _: &Arc<NvmapFile>, args: &mut nvmap_query_heap_params_r35) -> Reply {
+    (args.total, args.free) = account(call, args.heap_mask)?;
+    args.largest_free_block = if args.total > 0 { 4096 } else { 0 };
+    args.contig = u8::from(args.total > 0 && args.heap_mask != NVMAP_HEAP_IOVMM);
+    Ok(())
+}

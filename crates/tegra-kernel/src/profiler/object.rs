@@ -1,0 +1,195 @@
+//! Profiler objects: who may use which performance resources. A `prof-dev` session is one; a debugger session makes
+//! its own.
+
+use super::Profiling;
+use super::stream::Stream;
+use crate::tsg::Tsg;
+use parking_lot::Mutex;
+use std::sync::{Arc, Weak};
+use tegrarm_abi::nvgpu::profiler::*;
+use tegrarm_kmd::Errno;
+
+/// What a profiler object looks at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Scope {
+    /// One group.
+    Context,
+    /// The GPU.
+    Device,
+}
+
+/// A performance resource that can be reserved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Resource {
+    Hwpm,
+    Smpc,
+    PcSampler,
+    /// The stream of records to memory; reserved by making one.
+    PmaStream,
+}
+
+/// How many resources there are.
+pub(super) const RESOURCES: usize = Resource::PmaStream as usize + 1;
+
+impl Resource {
+    /// What RESERVE_PM_RESOURCE calls it; `EINVAL` for one that cannot be asked for.
+    pub(super) fn named(number: u32) -> Result<Resource, Errno> {
+        match number {
+            NVGPU_PROFILER_PM_RESOURCE_ARG_HWPM_LEGACY => Ok(Resource::Hwpm),
+            NVGPU_PROFILER_PM_RESOURCE_ARG_SMPC => Ok(Resource::Smpc),
+            NVGPU_PROFILER_PM_RESOURCE_ARG_PC_SAMPLER => Ok(Resource::PcSampler),
+            _ => Err(Errno::EINVAL),
+        }
+    }
+}
+
+/// A profiler object. Everything it holds goes with it.
+#[derive(Debug)]
+pub(crate) struct ProfilerObject {
+    /// Unique among profiler objects, from 1.
+    pub handle: u32,
+    pub(super) scope: Scope,
+    pub(super) state: Mutex<State>,
+    unit: Arc<Profiling>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct State {
+    /// A context was chosen: a group, or for the device none.
+    pub chosen: bool,
+    pub tsg: Option<Weak<Tsg>>,
+    reserved: [bool; RESOURCES],
+    /// Which resources are switched with the context.
+    pub switched: [bool; RESOURCES],
+    pub bound: bool,
+    pub stream: Option<Stream>,
+}
+
+/// Users of one resource: several contexts may share it, a device-wide user may not.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Users {
+    contexts: u32,
+    device: bool,
+}
+
+impl State {
+    pub(super) fn has(&self, resource: Resource) -> bool {
+        self.reserved[resource as usize]
+    }
+
+    /// The group whose context a resource is switched with. `EINVAL` when it has ended, `EFAULT` when it has no
+    /// graphics context.
+    fn check_context(&self) -> Result<(), Errno> {
+        self.tsg.as_ref().and_then(Weak::upgrade).ok_or(Errno::EINVAL)?.check_context()
+    }
+
+    /// The group leaves; what was bound is not any more.
+    pub(super) fn unbind_context(&mut self) -> Result<(), Errno> {
+        self.bound = false;
+        if !std::mem::take(&mut self.chosen) {
+            return Err(Errno::EINVAL);
+        }
+        if let Some(tsg) = self.tsg.take().and_then(|tsg| tsg.upgrade()) {
+            *tsg.profiler.lock() = Weak::new();
+        }
+        Ok(())
+    }
+}
+
+impl ProfilerObject {
+    pub(crate) fn new(unit: &Arc<Profiling>, scope: Scope, tsg: Option<&Arc<Tsg>>) -> Arc<ProfilerObject> {
+        let state = State { tsg: tsg.map(Arc::downgrade), ..State::default() };
+        let object = Arc::new(ProfilerObject {
+            handle: unit.next_handle(),
+            scope,
+            state: Mutex::new(state),
+            unit: unit.clone(),
+        });
+        unit.enter(&object);
+        object
+    }
+
+    /// Whether it looks at that group.
+    pub(crate) fn looks_at(&self, tsg: &Arc<Tsg>) -> bool {
+        self.state.lock().tsg.as_ref().is_some_and(|own| std::ptr::eq(own.as_ptr(), Arc::as_ptr(tsg)))
+    }
+
+    /// The group it looks at.
+    pub(crate) fn tsg(&self) -> Option<Arc<Tsg>> {
+        self.state.lock().tsg.as_ref()?.upgrade()
+    }
+
+    /// Whether it holds a resource.
+    pub(crate) fn has(&self, resource: Resource) -> bool {
+        self.state.lock().has(resource)
+    }
+
+    /// Takes a resource: `EEXIST` for one of its own or after binding, `EBUSY` for one somebody else holds.
+    pub(crate) fn reserve(&self, resource: Resource) -> Result<(), Errno> {
+        self.reserve_in(&mut self.state.lock(), resource)
+    }
+
+    pub(super) fn reserve_in(&self, state: &mut State, resource: Resource) -> Result<(), Errno> {
+        if state.has(resource) || state.bound {
+            return Err(Errno::EEXIST);
+        }
+        let users = &mut self.unit.users.lock()[resource as usize];
+        match self.scope {
+            _ if users.device => return Err(Errno::EBUSY),
+            Scope::Device if users.contexts > 0 => return Err(Errno::EBUSY),
+            Scope::Device => users.device = true,
+            Scope::Context => users.contexts += 1,
+        }
+        state.reserved[resource as usize] = true;
+        Ok(())
+    }
+
+    /// Gives a resource back, unbinding what is bound. `EINVAL` when it does not hold it.
+    pub(crate) fn release(&self, resource: Resource) -> Result<(), Errno> {
+        self.release_in(&mut self.state.lock(), resource)
+    }
+
+    pub(super) fn release_in(&self, state: &mut State, resource: Resource) -> Result<(), Errno> {
+        if !std::mem::take(&mut state.reserved[resource as usize]) {
+            return Err(Errno::EINVAL);
+        }
+        state.bound = false;
+        state.switched[resource as usize] = false;
+        let users = &mut self.unit.users.lock()[resource as usize];
+        match self.scope {
+            Scope::Context => users.contexts -= 1,
+            Scope::Device => users.device = false,
+        }
+        Ok(())
+    }
+
+    /// Makes reserved counters of the machine or of its SMs work.
+    pub(super) fn bind_resources(&self, smpc_global: bool) -> Result<(), Errno> {
+        let mut state = self.state.lock();
+        if state.bound || !(state.has(Resource::Hwpm) || state.has(Resource::Smpc)) {
+            return Err(Errno::EINVAL);
+        }
+        for resource in [Resource::Hwpm, Resource::Smpc].into_iter().filter(|r| state.has(*r)) {
+            if self.scope == Scope::Context || state.switched[resource as usize] {
+                state.check_context()?;
+            } else if resource == Resource::Smpc && !smpc_global {
+                return Err(Errno::EINVAL);
+            }
+        }
+        state.bound = true;
+        Ok(())
+    }
+
+    /// Everything it holds is given back.
+    pub(crate) fn retire(&self) {
+        let mut state = self.state.lock();
+        let _it_may_have_none = state.unbind_context();
+        let stream = state.stream.take();
+        for resource in [Resource::Hwpm, Resource::Smpc, Resource::PcSampler, Resource::PmaStream] {
+            let _those_it_holds = self.release_in(&mut state, resource);
+        }
+        drop(state);
+        // Buffers may end with the stream: not under the lock.
+        drop(stream);
+    }
+}

@@ -1,0 +1,286 @@
+//! The scheduling control node: one application manager at a time sees every group and may hold the controls.
+//!
+//! The rules file names it only; what its ioctls do is nvgpu's `os/linux/sched.c`.
+
+use super::Kernel;
+use super::channel::CHANNELS;
+use super::dispatch::{Call, CopyBack, Reply, Row, Since, Table, rows};
+use super::event::readable;
+use super::files::Object;
+use super::tsg::{self, Tsg};
+use crate::process::FileId;
+use nix::fcntl::OFlag;
+use nix::unistd::{pipe2, write};
+use parking_lot::Mutex;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::RangeInclusive;
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, Weak};
+use tegra_mm::memfd;
+use tegrarm_abi::nvgpu::sched::*;
+use tegrarm_kmd::Errno;
+use zerocopy::IntoBytes;
+
+pub(super) static TABLE: Table<SchedFile> = Table {
+    magic: NVGPU_SCHED_IOCTL_MAGIC as u8,
+    last: [NVGPU_SCHED_IOCTL_LAST; 2],
+    max_arg: [NVGPU_SCHED_IOCTL_MAX_ARG_SIZE as usize; 2],
+    copy_back: CopyBack::Errno,
+    rows: rows! {
+        Both NVGPU_SCHED_IOCTL_GET_TSGS => get_tsgs;
+        Both NVGPU_SCHED_IOCTL_GET_RECENT_TSGS => get_recent_tsgs;
+        Both NVGPU_SCHED_IOCTL_GET_TSGS_BY_PID => get_tsgs_by_pid;
+        Both NVGPU_SCHED_IOCTL_TSG_GET_PARAMS => get_params;
+        Both NVGPU_SCHED_IOCTL_TSG_SET_TIMESLICE => set_timeslice;
+        Both NVGPU_SCHED_IOCTL_TSG_SET_RUNLIST_INTERLEAVE => set_interleave;
+        Both NVGPU_SCHED_IOCTL_LOCK_CONTROL => lock_control;
+        Both NVGPU_SCHED_IOCTL_UNLOCK_CONTROL => unlock_control;
+        Both NVGPU_SCHED_IOCTL_GET_API_VERSION => get_api_version;
+        Both NVGPU_SCHED_IOCTL_GET_TSG => get_tsg;
+        Both NVGPU_SCHED_IOCTL_PUT_TSG => put_tsg;
+    },
+};
+
+/// Bytes of a bitmap with a bit per group.
+const BITMAP: usize = CHANNELS.next_multiple_of(64) as usize / 8;
+
+/// Every group, and what the manager did with them.
+#[derive(Debug, Default)]
+pub(super) struct Scheduling {
+    state: Mutex<State>,
+    timeslices: Mutex<Timeslices>,
+}
+
+/// Lengths of timeslices that groups may have, microseconds.
+#[derive(Debug)]
+struct Timeslices {
+    shortest: u32,
+    longest: u32,
+}
+
+impl Default for Timeslices {
+    fn default() -> Self {
+        Timeslices { shortest: 1000, longest: 50_000 }
+    }
+}
+
+#[derive(Debug, Default)]
+struct State {
+    groups: BTreeMap<u32, Weak<Tsg>>,
+    /// Groups the manager has not asked about since they came.
+    recent: BTreeSet<u32>,
+    /// Groups the manager keeps alive.
+    held: BTreeMap<u32, Arc<Tsg>>,
+    /// Only the manager may change controls.
+    locked: bool,
+    /// A group came, and nobody has read so.
+    news: bool,
+    /// Where an open node reads its events.
+    events: Option<Events>,
+}
+
+/// A pipe with at most one unread event.
+#[derive(Debug)]
+struct Events {
+    post: OwnedFd,
+    reader: OwnedFd,
+}
+
+/// The open node.
+#[derive(Debug)]
+pub(super) struct SchedFile;
+
+impl Events {
+    fn new() -> Result<(Events, OwnedFd), Errno> {
+        let (theirs, post) = pipe2(OFlag::O_CLOEXEC)?;
+        let reader = memfd::stow(memfd::duplicate(&theirs)?)?;
+        Ok((Events { post: memfd::stow(post)?, reader }, theirs))
+    }
+
+    fn unread(&self) -> bool {
+        readable(&self.reader)
+    }
+
+    fn post(&self) {
+        let event = nvgpu_sched_event_arg { reserved: 0, status: u64::from(NVGPU_SCHED_STATUS_TSG_OPEN) };
+        if !self.unread()
+            && let Err(errno) = write(&self.post, event.as_bytes())
+        {
+            tracing::warn!(%errno, "a scheduling event could not be posted");
+        }
+    }
+}
+
+impl Scheduling {
+    /// Timeslices that groups may have, microseconds.
+    pub(super) fn timeslices(&self) -> RangeInclusive<u32> {
+        let limits = self.timeslices.lock();
+        limits.shortest..=limits.longest
+    }
+
+    /// Sysfs: `EINVAL` for more than the longest.
+    pub(super) fn set_shortest_timeslice(&self, us: u64) -> Result<(), Errno> {
+        let mut limits = self.timeslices.lock();
+        let fits = u32::try_from(us).ok().filter(|us| *us <= limits.longest);
+        limits.shortest = fits.ok_or(Errno::EINVAL)?;
+        Ok(())
+    }
+
+    /// Sysfs: `EINVAL` for less than the shortest.
+    pub(super) fn set_longest_timeslice(&self, us: u64) -> Result<(), Errno> {
+        let mut limits = self.timeslices.lock();
+        let fits = u32::try_from(us).ok().filter(|us| *us >= limits.shortest);
+        limits.longest = fits.ok_or(Errno::EINVAL)?;
+        Ok(())
+    }
+
+    /// Opens the node. `EBUSY` while it is open.
+    pub(super) fn open(&self, kernel: &Arc<Kernel>) -> Result<OwnedFd, Errno> {
+        let mut state = self.state.lock();
+        if state.events.is_some() {
+            return Err(Errno::EBUSY);
+        }
+        let (events, fd) = Events::new()?;
+        state.recent = state.groups.keys().copied().collect();
+        if std::mem::take(&mut state.news) {
+            events.post();
+        }
+        state.events = Some(events);
+        drop(state);
+        kernel.enter(FileId::of(&fd)?, Object::Sched(Arc::new(SchedFile)));
+        Ok(fd)
+    }
+
+    /// The last descriptor is closed.
+    pub(super) fn close(&self) {
+        let mut state = self.state.lock();
+        state.news = state.events.take().is_some_and(|events| events.unread());
+        state.locked = false;
+        let held = std::mem::take(&mut state.held);
+        // A group may end with this reference, and then tells us.
+        drop(state);
+        drop(held);
+    }
+
+    /// A group was made.
+    pub(super) fn added(&self, tsg: &Arc<Tsg>) {
+        let mut state = self.state.lock();
+        state.groups.insert(tsg.hw.id, Arc::downgrade(tsg));
+        state.recent.insert(tsg.hw.id);
+        match &state.events {
+            Some(events) => events.post(),
+            None => state.news = true,
+        }
+    }
+
+    /// A group has ended.
+    pub(super) fn removed(&self, id: u32) {
+        let mut state = self.state.lock();
+        state.groups.remove(&id);
+        state.recent.remove(&id);
+    }
+
+    /// Whether groups may not be bound or rescheduled by their owners.
+    pub(super) fn check_unlocked(&self) -> Result<(), Errno> {
+        if self.state.lock().locked { Err(Errno::EPERM) } else { Ok(()) }
+    }
+
+    /// The group with an id: `EINVAL` when there cannot be one, `ENXIO` when there is none.
+    fn find(&self, id: u32) -> Result<Arc<Tsg>, Errno> {
+        if id >= CHANNELS {
+            return Err(Errno::EINVAL);
+        }
+        let found = self.state.lock().groups.get(&id).and_then(Weak::upgrade);
+        found.ok_or(Errno::ENXIO)
+    }
+
+    /// The process that made a group, for the trace of context switches.
+    pub(super) fn owner(&self, id: u32) -> Option<i32> {
+        self.state.lock().groups.get(&id)?.upgrade().map(|tsg| tsg.pid)
+    }
+}
+
+/// Writes a bitmap of groups, or says how large one is.
+fn put_bitmap(call: &Call<'_>, size: &mut u32, buffer: u64, ids: impl FnOnce(&mut State) -> BTreeSet<u32>) -> Reply {
+    if (*size as usize) < BITMAP || buffer == 0 {
+        *size = BITMAP as u32;
+        call.copy_back_always.set(true);
+        return Err(Errno::ENOSPC.into());
+    }
+    let mut bitmap = [0_u8; BITMAP];
+    for id in ids(&mut call.kernel.scheduling.state.lock()) {
+        bitmap[id as usize / 8] |= 1 << (id % 8);
+    }
+    call.copy_out(buffer, &bitmap)
+}
+
+fn get_tsgs(call: &Call<'_>, _: &Arc<SchedFile>, args: &mut nvgpu_sched_get_tsgs_args) -> Reply {
+    put_bitmap(call, &mut args.size, args.buffer, |state| state.groups.keys().copied().collect())
+}
+
+fn get_recent_tsgs(call: &Call<'_>, _: &Arc<SchedFile>, args: &mut nvgpu_sched_get_tsgs_args) -> Reply {
+    put_bitmap(call, &mut args.size, args.buffer, |state| std::mem::take(&mut state.recent))
+}
+
+fn get_tsgs_by_pid(call: &Call<'_>, _: &Arc<SchedFile>, args: &mut nvgpu_sched_get_tsgs_by_pid_args) -> Reply {
+    let pid = args.pid as i32;
+    let owned = |tsg: &Weak<Tsg>| tsg.upgrade().is_some_and(|tsg| tsg.pid == pid);
+    put_bitmap(call, &mut args.size, args.buffer, |state| {
+        state.groups.iter().filter(|(_, tsg)| owned(tsg)).map(|(id, _)| *id).collect()
+    })
+}
+
+fn get_params(call: &Call<'_>, _: &Arc<SchedFile>, args: &mut nvgpu_sched_tsg_get_params_args) -> Reply {
+    let tsg = call.kernel.scheduling.find(args.tsgid)?;
+    let state = tsg.state.lock();
+    args.pid = tsg.pid as u64;
+    args.runlist_interleave = state.interleave;
+    args.timeslice = tsg.hw.timeslice_us.load(std::sync::atomic::Ordering::Relaxed);
+    // The modes are the context's.
+    let modes = if state.has_context { (state.graphics_preempt, state.compute_preempt) } else { (0, 0) };
+    (args.graphics_preempt_mode, args.compute_preempt_mode) = modes;
+    Ok(())
+}
+
+fn set_timeslice(call: &Call<'_>, _: &Arc<SchedFile>, args: &mut nvgpu_sched_tsg_timeslice_args) -> Reply {
+    Ok(tsg::set_timeslice_of(&*call.kernel.scheduling.find(args.tsgid)?, args.timeslice)?)
+}
+
+fn set_interleave(call: &Call<'_>, _: &Arc<SchedFile>, args: &mut nvgpu_sched_tsg_runlist_interleave_args) -> Reply {
+    Ok(tsg::set_interleave_of(&*call.kernel.scheduling.find(args.tsgid)?, args.runlist_interleave)?)
+}
+
+fn lock_control(call: &Call<'_>, _: &Arc<SchedFile>, _: &mut ()) -> Reply {
+    call.kernel.scheduling.state.lock().locked = true;
+    Ok(())
+}
+
+fn unlock_control(call: &Call<'_>, _: &Arc<SchedFile>, _: &mut ()) -> Reply {
+    call.kernel.scheduling.state.lock().locked = false;
+    Ok(())
+}
+
+fn get_api_version(_: &Call<'_>, _: &Arc<SchedFile>, args: &mut nvgpu_sched_api_version_args) -> Reply {
+    args.version = NVGPU_SCHED_API_VERSION;
+    Ok(())
+}
+
+/// Keeps a group alive until PUT_TSG or the close; once.
+fn get_tsg(call: &Call<'_>, _: &Arc<SchedFile>, args: &mut nvgpu_sched_tsg_refcount_args) -> Reply {
+    let tsg = call.kernel.scheduling.find(args.tsgid)?;
+    let mut state = call.kernel.scheduling.state.lock();
+    if state.held.contains_key(&args.tsgid) {
+        return Err(Errno::ENXIO.into());
+    }
+    state.held.insert(args.tsgid, tsg);
+    Ok(())
+}
+
+fn put_tsg(call: &Call<'_>, _: &Arc<SchedFile>, args: &mut nvgpu_sched_tsg_refcount_args) -> Reply {
+    if args.tsgid >= CHANNELS {
+        return Err(Errno::EINVAL.into());
+    }
+    let held = call.kernel.scheduling.state.lock().held.remove(&args.tsgid);
+    // Not under the lock: the group may end.
+    held.map(drop).ok_or(Errno::ENXIO.into())
+}

@@ -1,0 +1,102 @@
+//! ALLOC_SPACE and FREE_SPACE: reserved ranges (nvgpu-rules §5.4).
+
+use super::{AddressSpace, PAGE, State};
+use crate::dispatch::{Call, Reply};
+use std::sync::Arc;
+use tegra_mm::{Extent, PageClass};
+use tegrarm_abi::nvgpu::address_space::*;
+use tegrarm_kmd::Errno;
+
+/// A reserved range.
+#[derive(Debug)]
+pub(super) struct Area {
+    pub size: u64,
+    pub page_size: u64,
+    /// Unmapped pages read as zero and swallow writes.
+    pub sparse: bool,
+}
+
+/// Sparse pages.
+pub(super) fn sparse_extent(va: u64, len: u64) -> Extent {
+    Extent { va, len, backing: None, offset: 0, writable: true }
+}
+
+impl State {
+    /// The area that holds `va`, with its start.
+    pub(super) fn area(&self, va: u64) -> Option<(u64, &Area)> {
+        let (start, area) = self.areas.range(..=va).next_back()?;
+        (va < start + area.size).then_some((*start, area))
+    }
+}
+
+pub(super) fn alloc_space_32(
+    call: &Call<'_>,
+    space: &Arc<AddressSpace>,
+    args: &mut nvgpu32_as_alloc_space_args,
+) -> Reply {
+    let mut wide = nvgpu_as_alloc_space_args {
+        pages: u64::from(args.pages),
+        page_size: args.page_size,
+        flags: args.flags,
+        o_a_offset: args.o_a_offset,
+        padding: [0; 2],
+    };
+    alloc_space(call, space, &mut wide)?;
+    args.o_a_offset = wide.o_a_offset;
+    Ok(())
+}
+
+impl AddressSpace {
+    /// ALLOC_SPACE of small pages for the kernel's own use, anywhere.
+    pub(crate) fn reserve_area(&self, size: u64) -> Result<u64, Errno> {
+        let mut state = self.state.lock();
+        let start = state.user[0].alloc(size, PageClass::Small).ok_or(Errno::ENOMEM)?;
+        state.areas.insert(start, Area { size, page_size: PAGE, sparse: false });
+        Ok(start)
+    }
+}
+
+pub(super) fn alloc_space(_: &Call<'_>, space: &Arc<AddressSpace>, args: &mut nvgpu_as_alloc_space_args) -> Reply {
+    let page_size = u64::from(args.page_size);
+    let big = space.big_page != 0 && page_size == space.big_page;
+    if page_size != PAGE && !big {
+        return Err(Errno::EINVAL.into());
+    }
+    let size = args.pages.checked_mul(page_size).ok_or(Errno::ENOMEM)?;
+    let class = if big { PageClass::Big } else { PageClass::Small };
+    let mut state = space.state.lock();
+    let start = if args.flags & NVGPU_AS_ALLOC_SPACE_FLAGS_FIXED_OFFSET != 0 {
+        let allocator = AddressSpace::allocator(&mut state, args.o_a_offset).ok_or(Errno::ENOMEM)?;
+        let taken = args.o_a_offset.is_multiple_of(page_size) && allocator.alloc_fixed(args.o_a_offset, size, class);
+        taken.then_some(args.o_a_offset).ok_or(Errno::ENOMEM)?
+    } else {
+        let allocator = if big { state.user.len() - 1 } else { 0 };
+        state.user[allocator].alloc(size, class).ok_or(Errno::ENOMEM)?
+    };
+    let sparse = args.flags & NVGPU_AS_ALLOC_SPACE_FLAGS_SPARSE != 0;
+    if sparse {
+        space.hw.update(|table| table.insert(sparse_extent(start, size)));
+    }
+    state.areas.insert(start, Area { size, page_size, sparse });
+    args.o_a_offset = start;
+    Ok(())
+}
+
+/// Frees the area around an address, and takes one reference from each mapping inside. Never an error.
+pub(super) fn free_space(_: &Call<'_>, space: &Arc<AddressSpace>, args: &mut nvgpu_as_free_space_args) -> Reply {
+    let mut state = space.state.lock();
+    let Some((start, size)) = state.area(args.offset).map(|(start, area)| (start, area.size)) else { return Ok(()) };
+    let inside: Vec<u64> = state.mappings.range(start..start + size).map(|(va, _)| *va).collect();
+    let gone: Vec<_> = inside.into_iter().filter_map(|va| state.put(space, va)).collect();
+    state.areas.remove(&start);
+    let kept: Vec<u64> = state.mappings.range(start..start + size).map(|(va, _)| *va).collect();
+    if kept.is_empty() {
+        space.hw.update(|table| table.clear(start, start + size));
+    }
+    if let Some(allocator) = AddressSpace::allocator(&mut state, start) {
+        allocator.free(start);
+    }
+    drop(state);
+    drop(gone);
+    Ok(())
+}

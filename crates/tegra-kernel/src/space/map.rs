@@ -1,0 +1,330 @@
+//! MAP_BUFFER_EX, UNMAP_BUFFER, MAPPING_MODIFY (nvgpu-rules §5.5, §5.6).
+
+use super::{AddressSpace, BufferId, PAGE, State, buffer_id};
+use crate::dispatch::{Call, Reply};
+use crate::nvmap::{Buffer, Dmabuf};
+use std::sync::Arc;
+use tegra_mm::{Extent, PageClass};
+use tegrarm_abi::nvgpu::address_space::*;
+use tegrarm_abi::nvgpu::r35::*;
+use tegrarm_kmd::Errno;
+
+/// What makes two mappings of one buffer alike: the dmabuf and the kind asked for.
+pub(super) type Key = (BufferId, i16);
+
+/// Access field of the flags.
+const ACCESS_SHIFT: u32 = 10;
+const ACCESS_READ_ONLY: u32 = 1;
+const ACCESS_READ_WRITE: u32 = 2;
+
+/// One live mapping.
+#[derive(Debug)]
+pub(super) struct Mapping {
+    pub size: u64,
+    pub key: Key,
+    pub flags: u32,
+    /// MAP calls that returned it, minus UNMAPs.
+    pub refs: u32,
+    /// Placed by the program inside an area: its address belongs to the area.
+    pub fixed: bool,
+    /// Keeps the dmabuf.
+    buffer: Arc<Buffer>,
+}
+
+/// A live mapping, as it looks from outside.
+#[derive(Clone, Debug)]
+pub(crate) struct Mapped {
+    pub va: u64,
+    pub size: u64,
+    pub read_only: bool,
+    buffer: Arc<Buffer>,
+}
+
+impl AddressSpace {
+    /// MAP_BUFFER_EX for the kernel's own use.
+    pub(crate) fn map(&self, call: &Call<'_>, args: &nvgpu_as_map_buffer_ex_args) -> Reply<u64> {
+        map(call, self, args)
+    }
+
+    /// Every mapping, by address.
+    pub(crate) fn mapped(&self) -> Vec<Mapped> {
+        self.state.lock().mappings.iter().map(|(va, mapping)| mapping.at(*va)).collect()
+    }
+
+    /// The mapping that holds `va`.
+    pub(crate) fn mapped_at(&self, va: u64) -> Option<Mapped> {
+        let state = self.state.lock();
+        let (start, mapping) = state.mappings.range(..=va).next_back()?;
+        (va < start + mapping.size).then(|| mapping.at(*start))
+    }
+}
+
+impl Mapped {
+    /// The dmabuf it was made of.
+    pub(crate) fn dmabuf(&self) -> Dmabuf {
+        Dmabuf { buffer: self.buffer.clone(), read_only: self.read_only }
+    }
+}
+
+impl Mapping {
+    fn at(&self, va: u64) -> Mapped {
+        let ((_, read_only), _) = self.key;
+        Mapped { va, size: self.size, read_only, buffer: self.buffer.clone() }
+    }
+}
+
+/// A mapping request whose flags are understood.
+struct Request {
+    dmabuf: Dmabuf,
+    flags: u32,
+    fixed: bool,
+    writable: bool,
+    buffer_offset: u64,
+    mapping_size: u64,
+    compr_kind: i16,
+    incompr_kind: i16,
+    offset: u64,
+}
+
+pub(super) fn map_buffer_ex(
+    call: &Call<'_>,
+    space: &Arc<AddressSpace>,
+    args: &mut nvgpu_as_map_buffer_ex_args,
+) -> Reply {
+    args.offset = map(call, space, args)?;
+    Ok(())
+}
+
+/// The checks in nvgpu's order, then the mapping; its address.
+pub(super) fn map(call: &Call<'_>, space: &AddressSpace, args: &nvgpu_as_map_buffer_ex_args) -> Reply<u64> {
+    let request = Request::check(call, args)?;
+    let pages = request.dmabuf.buffer.pages()?;
+    if request.dmabuf.buffer.is_pinned() && request.dmabuf.buffer.read_only() && !request.asks_read_only() {
+        return Err(Errno::EACCES.into());
+    }
+    if request.dmabuf.read_only && request.access() == ACCESS_READ_WRITE {
+        return Err(Errno::EINVAL.into());
+    }
+    let size = request.size()?;
+    let mut state = space.state.lock();
+    if let Some(va) = request.reuse(space, &mut state) {
+        return Ok(va);
+    }
+    let key = request.check_place_and_kind(space, &state, size)?;
+    if !request.buffer_offset.is_multiple_of(request.page_size(space, &state, size)) {
+        return Err(Errno::ENOMEM.into());
+    }
+    let va = match request.fixed {
+        true => request.offset,
+        false => state.place(space, size).ok_or(Errno::ENOMEM)?,
+    };
+    let extent = Extent {
+        va,
+        len: size,
+        backing: Some(pages),
+        offset: request.buffer_offset as usize,
+        writable: request.writable,
+    };
+    space.hw.update(|table| {
+        // A sparse area's own pages give way.
+        table.clear(va, va + size);
+        table.insert(extent);
+    });
+    let (flags, fixed) = (request.flags, request.fixed);
+    state.by_buffer.insert((key, va));
+    state.mappings.insert(va, Mapping { size, key, flags, refs: 1, fixed, buffer: request.dmabuf.buffer });
+    Ok(va)
+}
+
+impl Request {
+    /// Rules 1–7 of nvgpu-rules §5.5.
+    fn check(call: &Call<'_>, args: &nvgpu_as_map_buffer_ex_args) -> Reply<Request> {
+        let dmabuf = call.dmabuf(args.dmabuf_fd as i32)?;
+        let fixed = args.flags & NVGPU_AS_MAP_BUFFER_FLAGS_FIXED_OFFSET != 0;
+        let size = dmabuf.buffer.size;
+        let misplaced = !fixed && (args.offset != 0 || args.buffer_offset != 0 || args.mapping_size != 0);
+        let outside = size.checked_sub(args.mapping_size).is_none_or(|rest| args.buffer_offset > rest);
+        let access = args.flags >> ACCESS_SHIFT & 3;
+        if misplaced || outside || access == 3 || args.flags & !known_flags(call.is_r35()) != 0 {
+            return Err(Errno::EINVAL.into());
+        }
+        if call.is_r35() && args.flags & NVGPU_AS_MAP_BUFFER_FLAGS_DIRECT_KIND_CTRL_R35 == 0 {
+            return Err(Errno::EINVAL.into());
+        }
+        let writable = access != ACCESS_READ_ONLY && !(access == 0 && dmabuf.read_only);
+        Ok(Request {
+            dmabuf,
+            flags: args.flags,
+            fixed,
+            writable,
+            buffer_offset: args.buffer_offset,
+            mapping_size: args.mapping_size,
+            compr_kind: args.compr_kind,
+            incompr_kind: args.incompr_kind,
+            offset: args.offset,
+        })
+    }
+
+    fn access(&self) -> u32 {
+        self.flags >> ACCESS_SHIFT & 3
+    }
+
+    fn asks_read_only(&self) -> bool {
+        self.access() == ACCESS_READ_ONLY || self.access() == 0 && self.dmabuf.read_only
+    }
+
+    /// Rule 10: whole pages, and inside the buffer.
+    fn size(&self) -> Result<u64, Errno> {
+        let total = self.dmabuf.buffer.size;
+        let asked = if self.mapping_size == 0 { total } else { self.mapping_size };
+        let size = asked.checked_next_multiple_of(PAGE).ok_or(Errno::EINVAL)?;
+        if size > total - self.buffer_offset.min(total) { Err(Errno::EINVAL) } else { Ok(size) }
+    }
+
+    fn key(&self) -> Key {
+        let kind = if self.compr_kind >= 0 { self.compr_kind } else { self.incompr_kind };
+        (buffer_id(&self.dmabuf.buffer, self.dmabuf.read_only), kind)
+    }
+
+    /// A mapping that serves this request too, with one more reference.
+    fn reuse(&self, space: &AddressSpace, state: &mut State) -> Option<u64> {
+        if space.user_managed {
+            return None;
+        }
+        let key = self.key();
+        let va = match self.fixed {
+            true => self.offset,
+            false => state.by_buffer.range((key, 0)..).next().filter(|(k, _)| *k == key)?.1,
+        };
+        let mapping = state.mappings.get_mut(&va).filter(|m| m.key == key && m.flags == self.flags)?;
+        mapping.refs += 1;
+        Some(va)
+    }
+
+    /// Size of the pages it is made of: the area's where the program placed it, big ones where they fit.
+    fn page_size(&self, space: &AddressSpace, state: &State, size: u64) -> u64 {
+        let area = if self.fixed { state.area(self.offset) } else { None };
+        match area {
+            Some((_, area)) => area.page_size,
+            None if space.class(size) == PageClass::Big => space.big_page,
+            None => PAGE,
+        }
+    }
+
+    /// Rules 11–13: where it goes and what kind it has.
+    fn check_place_and_kind(&self, space: &AddressSpace, state: &State, size: u64) -> Result<Key, Errno> {
+        let page_size = self.page_size(space, state, size);
+        if self.fixed {
+            let aligned = self.offset.is_multiple_of(page_size);
+            let end = self.offset.checked_add(size).filter(|_| aligned).ok_or(Errno::EINVAL)?;
+            let room = match space.user_managed {
+                true => state.user.iter().any(|b| b.start() <= self.offset && end <= b.end()),
+                false => state.area(self.offset).is_some_and(|(start, area)| end <= start + area.size),
+            };
+            if !room || state.overlaps(self.offset, end) {
+                return Err(Errno::EINVAL);
+            }
+        } else if space.user_managed {
+            return Err(Errno::EINVAL);
+        }
+        // Compressible kinds need pages of the compression page size, which small pages are not: the incompressible
+        // kind takes over, if there is one.
+        let kind = |k: i16| (0..=255).contains(&k);
+        if kind(self.compr_kind) && page_size > PAGE {
+            return Ok(self.key());
+        }
+        if self.compr_kind >= 0 && self.incompr_kind == -1 {
+            return Err(Errno::EINVAL);
+        }
+        if kind(self.incompr_kind) { Ok(self.key()) } else { Err(Errno::ENOMEM) }
+    }
+}
+
+/// Flags a release knows on these chips, the ignored ones included.
+fn known_flags(r35: bool) -> u32 {
+    const COMMON: u32 = NVGPU_AS_MAP_BUFFER_FLAGS_FIXED_OFFSET
+        | NVGPU_AS_MAP_BUFFER_FLAGS_CACHEABLE
+        | NVGPU_AS_MAP_BUFFER_FLAGS_UNMAPPED_PTE
+        | NVGPU_AS_MAP_BUFFER_FLAGS_MAPPABLE_COMPBITS
+        | NVGPU_AS_MAP_BUFFER_FLAGS_L3_ALLOC
+        | 3 << ACCESS_SHIFT;
+    if r35 {
+        COMMON
+            | NVGPU_AS_MAP_BUFFER_FLAGS_DIRECT_KIND_CTRL_R35
+            | NVGPU_AS_MAP_BUFFER_FLAGS_IO_COHERENT_R35
+            | NVGPU_AS_MAP_BUFFER_FLAGS_PLATFORM_ATOMIC_R35
+    } else {
+        COMMON | NVGPU_AS_MAP_BUFFER_FLAGS_SYSTEM_COHERENT
+    }
+}
+
+impl State {
+    /// A free address for `size` bytes.
+    fn place(&mut self, space: &AddressSpace, size: u64) -> Option<u64> {
+        let class = space.class(size);
+        let len = if class == PageClass::Big { size.next_multiple_of(space.big_page) } else { size };
+        let split = self.user.len() > 1;
+        let allocator = if split && class == PageClass::Big { 1 } else { 0 };
+        self.user[allocator].alloc(len, class)
+    }
+
+    /// Whether a live mapping lies in `start..end`.
+    pub(super) fn overlaps(&self, start: u64, end: u64) -> bool {
+        self.mappings.range(..end).next_back().is_some_and(|(va, m)| va + m.size > start)
+    }
+
+    /// Drops one reference of a mapping; with the last one it is gone from the tables, its address still taken
+    /// when it lies in an area.
+    pub(super) fn put(&mut self, space: &AddressSpace, va: u64) -> Option<Mapping> {
+        let mapping = self.mappings.get_mut(&va)?;
+        mapping.refs -= 1;
+        if mapping.refs > 0 {
+            return None;
+        }
+        let mapping = self.mappings.remove(&va)?;
+        self.by_buffer.remove(&(mapping.key, va));
+        let sparse = self.area(va).is_some_and(|(_, area)| area.sparse);
+        space.hw.update(|table| {
+            table.remove(va);
+            if mapping.fixed && sparse {
+                table.insert(super::area::sparse_extent(va, mapping.size));
+            }
+        });
+        if !mapping.fixed
+            && let Some(allocator) = AddressSpace::allocator(self, va)
+        {
+            allocator.free(va);
+        }
+        Some(mapping)
+    }
+}
+
+/// Never an error: an address that starts no mapping is silently ignored.
+pub(super) fn unmap_buffer(_: &Call<'_>, space: &Arc<AddressSpace>, args: &mut nvgpu_as_unmap_buffer_args) -> Reply {
+    unmap(space, args.offset);
+    Ok(())
+}
+
+pub(super) fn unmap(space: &AddressSpace, va: u64) {
+    // The buffer may end with its mapping: not under the lock.
+    let gone = space.state.lock().put(space, va);
+    drop(gone);
+}
+
+/// Changes the kind of pages, which nothing here depends on: the checks are all there is.
+pub(super) fn mapping_modify(
+    _: &Call<'_>,
+    space: &Arc<AddressSpace>,
+    args: &mut nvgpu_as_mapping_modify_args,
+) -> Reply {
+    let state = space.state.lock();
+    let mapping = state.mappings.get(&args.map_address).ok_or(Errno::EINVAL)?;
+    let aligned = args.buffer_offset.is_multiple_of(PAGE) && args.buffer_size.is_multiple_of(PAGE);
+    let inside = args.buffer_offset.checked_add(args.buffer_size).is_some_and(|end| end <= mapping.size);
+    let kind = |k: i16| (0..=255).contains(&k);
+    if aligned && inside && (kind(args.compr_kind) || kind(args.incompr_kind)) {
+        Ok(())
+    } else {
+        Err(Errno::EINVAL.into())
+    }
+}

@@ -1,0 +1,196 @@
+//! GPU address spaces (nvgpu-rules §5).
+
+mod area;
+mod batch;
+mod map;
+mod regions;
+mod remap;
+
+use super::chip::ChipData;
+use super::dispatch::{Call, CopyBack, Reply, Row, Since, Table, rows};
+use super::nvmap::Buffer;
+use area::Area;
+pub(super) use batch::LIMIT as BATCH_LIMIT;
+pub(super) use map::Mapped;
+use map::Mapping;
+use parking_lot::Mutex;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use tegra_hw::HwSpace;
+use tegra_mm::{Buddy, Extent, PageClass};
+use tegrarm_abi::nvgpu::address_space::*;
+use tegrarm_abi::nvgpu::ctrl::{NVGPU_GPU_IOCTL_ALLOC_AS_FLAGS_UNIFIED_VA, nvgpu_alloc_as_args};
+use tegrarm_abi::nvgpu::r35::NVGPU_GPU_IOCTL_ALLOC_AS_FLAGS_USERSPACE_MANAGED_R35;
+use tegrarm_kmd::Errno;
+
+/// Small page size.
+pub(super) const PAGE: u64 = 4096;
+/// Granularity of an address space's range: what a page directory entry covers.
+const PDE: u64 = 2 << 20;
+/// Bytes of the kernel-private region above the user's.
+const KERNEL_REGION: u64 = 4 << 30;
+/// One past the highest GPU virtual address.
+const VA_LIMIT: u64 = 1 << 49;
+
+pub(super) static TABLE: Table<AddressSpace> = Table {
+    magic: NVGPU_AS_IOCTL_MAGIC as u8,
+    last: [NVGPU_AS_IOCTL_LAST; 2],
+    max_arg: [NVGPU_AS_IOCTL_MAX_ARG_SIZE as usize; 2],
+    copy_back: CopyBack::Errno,
+    rows: rows! {
+        Both NVGPU_AS_IOCTL_BIND_CHANNEL => bind_channel;
+        Both NVGPU32_AS_IOCTL_ALLOC_SPACE => area::alloc_space_32;
+        Both NVGPU_AS_IOCTL_FREE_SPACE => area::free_space;
+        Both NVGPU_AS_IOCTL_UNMAP_BUFFER => map::unmap_buffer;
+        Both NVGPU_AS_IOCTL_ALLOC_SPACE => area::alloc_space;
+        Both NVGPU_AS_IOCTL_MAP_BUFFER_EX => map::map_buffer_ex;
+        Both NVGPU_AS_IOCTL_GET_VA_REGIONS => regions::get_va_regions;
+        Both NVGPU_AS_IOCTL_MAP_BUFFER_BATCH => batch::map_buffer_batch;
+        Both NVGPU_AS_IOCTL_GET_SYNC_RO_MAP => regions::get_sync_ro_map;
+        Both NVGPU_AS_IOCTL_MAPPING_MODIFY => map::mapping_modify;
+        Both NVGPU_AS_IOCTL_REMAP => remap::remap;
+    },
+};
+
+/// A GPU address space. It lives as long as its file or a bound channel does.
+#[derive(Debug)]
+pub(super) struct AddressSpace {
+    /// The mappings, as the GPU walks them.
+    pub hw: Arc<HwSpace>,
+    state: Mutex<State>,
+    /// Big page size, 0 = none.
+    big_page: u64,
+    /// r35: every mapping is placed by the program, without areas.
+    user_managed: bool,
+}
+
+/// What changes.
+#[derive(Debug)]
+struct State {
+    /// Allocators of the user's range: small pages (and big ones, when unified), big pages.
+    user: Vec<Buddy>,
+    kernel: Buddy,
+    areas: BTreeMap<u64, Area>,
+    mappings: BTreeMap<u64, Mapping>,
+    /// (dmabuf, its access, kind, address) of every mapping: for finding one to use again.
+    by_buffer: BTreeSet<(map::Key, u64)>,
+    /// Where the syncpoint aperture is mapped read-only, once it is.
+    sync_ro: Option<u64>,
+}
+
+impl AddressSpace {
+    /// ALLOC_AS: checks of nvgpu-rules §5.1, in order.
+    pub(super) fn create(call: &Call<'_>, args: &nvgpu_alloc_as_args) -> Reply<AddressSpace> {
+        let chip = call.kernel.chip;
+        let big = u64::from(args.big_page_size);
+        let unknown_big = big != 0 && (!big.is_power_of_two() || chip.available_big_pages & args.big_page_size == 0);
+        let (start, end, split) = (args.va_range_start, args.va_range_end, args.va_range_split);
+        let bad = |va: u64| va == 0 || !va.is_multiple_of(PDE);
+        if unknown_big || bad(start) || bad(end) || start >= end {
+            return Err(Errno::EINVAL.into());
+        }
+        let unified = args.flags & NVGPU_GPU_IOCTL_ALLOC_AS_FLAGS_UNIFIED_VA != 0 || big == 0;
+        let bad_split = if unified { split != 0 } else { bad(split) || split <= start || split >= end };
+        if bad_split {
+            return Err(Errno::EINVAL.into());
+        }
+        let top = end.checked_add(KERNEL_REGION).filter(|top| *top <= VA_LIMIT).ok_or(Errno::ENOMEM)?;
+        let user =
+            if unified { vec![Buddy::new(start, end)] } else { vec![Buddy::new(start, split), Buddy::new(split, end)] };
+        let managed = call.is_r35() && args.flags & NVGPU_GPU_IOCTL_ALLOC_AS_FLAGS_USERSPACE_MANAGED_R35 != 0;
+        Ok(AddressSpace { user_managed: managed, ..AddressSpace::of_ranges(user, Buddy::new(end, top), big) })
+    }
+
+    fn of_ranges(user: Vec<Buddy>, kernel: Buddy, big_page: u64) -> AddressSpace {
+        AddressSpace {
+            hw: Arc::default(),
+            state: Mutex::new(State {
+                user,
+                kernel,
+                areas: BTreeMap::new(),
+                mappings: BTreeMap::new(),
+                by_buffer: BTreeSet::new(),
+                sync_ro: None,
+            }),
+            big_page,
+            user_managed: false,
+        }
+    }
+
+    /// The one the driver makes for the unit that writes performance records: everything below 2^37 but the first
+    /// page; with big pages, those from 56 GiB on.
+    pub(super) fn of_perfbuf(chip: &ChipData) -> AddressSpace {
+        const END: u64 = 1 << 37;
+        const SPLIT: u64 = 56 << 30;
+        let big = u64::from(chip.big_page);
+        let user = match big {
+            0 => vec![Buddy::new(PAGE, END)],
+            _ => vec![Buddy::new(PAGE, SPLIT), Buddy::new(SPLIT, END)],
+        };
+        AddressSpace::of_ranges(user, Buddy::new(END, END + KERNEL_REGION), big)
+    }
+
+    /// Maps memory for the kernel's own use: in the private region, never unmapped by the program.
+    pub(super) fn map_kernel(
+        self: &Arc<Self>,
+        backing: Arc<tegra_mm::Backing>,
+        offset: u64,
+        len: u64,
+        writable: bool,
+    ) -> Result<KernelMapping, Errno> {
+        let len = len.next_multiple_of(PAGE);
+        let va = self.state.lock().kernel.alloc(len, PageClass::Small).ok_or(Errno::ENOMEM)?;
+        let extent = Extent { va, len, backing: Some(backing), offset: offset as usize, writable };
+        self.hw.update(|table| table.insert(extent));
+        Ok(KernelMapping { space: self.clone(), va })
+    }
+
+    /// The user allocator that holds `va`.
+    fn allocator(state: &mut State, va: u64) -> Option<&mut Buddy> {
+        state.user.iter_mut().find(|b| (b.start()..b.end()).contains(&va))
+    }
+
+    /// The page class of mappings whose page size is chosen by the kernel.
+    fn class(&self, size: u64) -> PageClass {
+        if self.big_page != 0 && size >= self.big_page { PageClass::Big } else { PageClass::Small }
+    }
+}
+
+/// A mapping in the kernel-private region; undone when dropped.
+#[derive(Debug)]
+pub(super) struct KernelMapping {
+    space: Arc<AddressSpace>,
+    /// Its address.
+    pub va: u64,
+}
+
+impl Drop for KernelMapping {
+    fn drop(&mut self) {
+        self.space.hw.update(|table| table.remove(self.va));
+        self.space.state.lock().kernel.free(self.va);
+    }
+}
+
+/// A dmabuf as a mapping names it.
+pub(super) type BufferId = (u64, bool);
+
+fn buffer_id(buffer: &Buffer, read_only: bool) -> BufferId {
+    (buffer.serial, read_only)
+}
+
+/// Binds a channel for good: its VM reference lasts until the channel is freed.
+fn bind_channel(call: &Call<'_>, space: &Arc<AddressSpace>, args: &mut nvgpu_as_bind_channel_args) -> Reply {
+    call.channel(args.channel_fd as i32)?.bind_space(space)
+}
+
+/// Opening the `as` node: an address space with 64 KiB pages and a range of its own. A GPU without big pages
+/// refuses the open.
+pub(super) fn open_node(call: &Call<'_>) -> Result<std::os::fd::OwnedFd, Errno> {
+    let mut args: nvgpu_alloc_as_args = zerocopy::FromZeros::new_zeroed();
+    args.big_page_size = 64 << 10;
+    args.flags = NVGPU_GPU_IOCTL_ALLOC_AS_FLAGS_UNIFIED_VA;
+    args.va_range_start = 64 << 20;
+    args.va_range_end = 1 << 37;
+    let space = AddressSpace::create(call, &args).map_err(|_| Errno::EINVAL)?;
+    call.kernel.anonymous("as", super::files::Object::Space(Arc::new(space)))
+}

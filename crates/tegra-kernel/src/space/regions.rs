@@ -1,0 +1,62 @@
+//! GET_VA_REGIONS and the read-only map of all syncpoints.
+
+use super::{AddressSpace, PAGE};
+use crate::dispatch::{Call, Reply};
+use crate::syncpoint;
+use std::sync::Arc;
+use tegra_mm::{Backing, Extent, PageClass, SYNCPOINT_STRIDE};
+use tegrarm_abi::nvgpu::address_space::*;
+use tegrarm_kmd::Errno;
+use zerocopy::IntoBytes;
+
+pub(super) fn get_va_regions(
+    call: &Call<'_>,
+    space: &Arc<AddressSpace>,
+    args: &mut nvgpu_as_get_va_regions_args,
+) -> Reply {
+    let state = space.state.lock();
+    let sizes = std::iter::once(PAGE).chain((space.big_page != 0).then_some(space.big_page));
+    let regions: Vec<_> = sizes
+        .enumerate()
+        .map(|(i, page_size)| {
+            let allocator = &state.user[i.min(state.user.len() - 1)];
+            nvgpu_as_va_region {
+                offset: allocator.start(),
+                page_size: page_size as u32,
+                reserved: 0,
+                pages: (allocator.end() - allocator.start()) / page_size,
+            }
+        })
+        .collect();
+    drop(state);
+    let fit = args.buf_size as usize / size_of::<nvgpu_as_va_region>();
+    call.copy_out(args.buf_addr, regions[..fit.min(regions.len())].as_bytes())?;
+    args.buf_size = size_of_val(regions.as_slice()) as u32;
+    Ok(())
+}
+
+pub(super) fn get_sync_ro_map(
+    call: &Call<'_>,
+    space: &Arc<AddressSpace>,
+    args: &mut nvgpu_as_get_sync_ro_map_args,
+) -> Reply {
+    args.base_gpuva = space.map_syncpoints(call.kernel.syncpoints.aperture()?)?;
+    args.sync_size = SYNCPOINT_STRIDE as u32;
+    args.num_syncpoints = syncpoint::COUNT;
+    Ok(())
+}
+
+impl AddressSpace {
+    /// Maps the whole syncpoint aperture read-only, once for the life of the space.
+    pub(crate) fn map_syncpoints(&self, aperture: Arc<Backing>) -> Result<u64, Errno> {
+        let mut state = self.state.lock();
+        if let Some(va) = state.sync_ro {
+            return Ok(va);
+        }
+        let va = state.kernel.alloc(syncpoint::APERTURE, PageClass::Small).ok_or(Errno::ENOMEM)?;
+        let len = syncpoint::APERTURE;
+        self.hw.update(|table| table.insert(Extent { va, len, backing: Some(aperture), offset: 0, writable: false }));
+        state.sync_ro = Some(va);
+        Ok(va)
+    }
+}

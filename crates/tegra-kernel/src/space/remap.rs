@@ -1,0 +1,83 @@
+//! REMAP: pages of a sparse area pointed at pages of buffers (nvgpu-rules §5.8).
+
+use super::area::sparse_extent;
+use super::{AddressSpace, State};
+use crate::dispatch::{Call, Reply};
+use std::sync::Arc;
+use tegra_mm::Extent;
+use tegrarm_abi::nvgpu::address_space::*;
+use tegrarm_kmd::Errno;
+
+/// Page sizes an operation may name.
+const PAGE_SIZES: [(u32, u64); 3] = [
+    (NVGPU_AS_REMAP_OP_FLAGS_PAGESIZE_4K, 4 << 10),
+    (NVGPU_AS_REMAP_OP_FLAGS_PAGESIZE_64K, 64 << 10),
+    (NVGPU_AS_REMAP_OP_FLAGS_PAGESIZE_128K, 128 << 10),
+];
+const MAP_FLAGS: u32 = NVGPU_AS_REMAP_OP_FLAGS_CACHEABLE | NVGPU_AS_REMAP_OP_FLAGS_ACCESS_NO_WRITE;
+
+/// What one operation makes of a range.
+struct Step {
+    va: u64,
+    len: u64,
+    extent: Extent,
+}
+
+/// All operations are checked before the first takes effect. The number done is told back even on error.
+pub(super) fn remap(call: &Call<'_>, space: &Arc<AddressSpace>, args: &mut nvgpu_as_remap_args) -> Reply {
+    call.copy_back_always.set(true);
+    let count = std::mem::take(&mut args.num_ops);
+    if count == 0 {
+        return Ok(());
+    }
+    let mut ops = Vec::new();
+    for i in 0..u64::from(count) {
+        let at = args.ops.wrapping_add(i * size_of::<nvgpu_as_remap_op>() as u64);
+        ops.push(call.copy_in_as::<nvgpu_as_remap_op>(at)?);
+    }
+    let state = space.state.lock();
+    let steps = plan(call, &state, &ops)?;
+    space.hw.update(|table| {
+        for step in steps {
+            table.clear(step.va, step.va + step.len);
+            table.insert(step.extent);
+            args.num_ops += 1;
+        }
+    });
+    Ok(())
+}
+
+fn plan(call: &Call<'_>, state: &State, ops: &[nvgpu_as_remap_op]) -> Reply<Vec<Step>> {
+    let page_size = page_size(&ops[0])?;
+    let first = ops[0].virt_offset_in_pages.checked_mul(page_size).ok_or(Errno::EINVAL)?;
+    let (start, area) = state.area(first).filter(|(_, a)| a.sparse && a.page_size == page_size).ok_or(Errno::EINVAL)?;
+    let end = start + area.size;
+    ops.iter().map(|op| step(call, op, page_size, start..end)).collect()
+}
+
+/// The page size an operation names, its other flags being legal.
+fn page_size(op: &nvgpu_as_remap_op) -> Result<u64, Errno> {
+    let allowed = if op.mem_handle == 0 { 0 } else { MAP_FLAGS };
+    let size = PAGE_SIZES.iter().find(|(flag, _)| op.flags & !allowed == *flag);
+    size.map(|(_, size)| *size).ok_or(Errno::EINVAL)
+}
+
+fn step(call: &Call<'_>, op: &nvgpu_as_remap_op, page: u64, area: std::ops::Range<u64>) -> Reply<Step> {
+    let bytes = |pages: u64| pages.checked_mul(page).ok_or(Errno::EINVAL);
+    let (va, len, offset) = (bytes(op.virt_offset_in_pages)?, bytes(op.num_pages)?, bytes(op.mem_offset_in_pages)?);
+    let end = va.checked_add(len).ok_or(Errno::EINVAL)?;
+    if page_size(op)? != page || len == 0 || va < area.start || end > area.end {
+        return Err(Errno::EINVAL.into());
+    }
+    if op.mem_handle == 0 {
+        let clean = op.compr_kind == -1 && op.incompr_kind == -1 && op.mem_offset_in_pages == 0;
+        return if clean { Ok(Step { va, len, extent: sparse_extent(va, len) }) } else { Err(Errno::EINVAL.into()) };
+    }
+    let buffer = call.dmabuf(op.mem_handle as i32).map_err(|_| Errno::EINVAL)?.buffer;
+    if offset.checked_add(len).is_none_or(|end| end > buffer.size) {
+        return Err(Errno::EINVAL.into());
+    }
+    let writable = op.flags & NVGPU_AS_REMAP_OP_FLAGS_ACCESS_NO_WRITE == 0;
+    let extent = Extent { va, len, backing: Some(buffer.pages()?), offset: offset as usize, writable };
+    Ok(Step { va, len, extent })
+}

@@ -1,0 +1,67 @@
+//! host1x syncpoints: counters the GPU increments through an aperture in its address space.
+
+use super::ids::Lowest;
+use crate::config::L4t;
+use std::sync::{Arc, OnceLock};
+use tegra_hw::Syncpoint;
+use tegra_mm::{Backing, SYNCPOINT_STRIDE};
+use tegrarm_kmd::Errno;
+
+/// Syncpoints of the unit: 64 MiB of aperture (nvgpu-rules §5.3).
+pub(super) const COUNT: u32 = 1024;
+/// Bytes of the aperture.
+pub(super) const APERTURE: u64 = COUNT as u64 * SYNCPOINT_STRIDE as u64;
+/// The first one a channel got in published logs; the ones below belong to other devices.
+const FIRST: u32 = 17;
+
+/// The host1x unit as nvgpu uses it.
+#[derive(Debug)]
+pub(super) struct Syncpoints {
+    ids: Lowest,
+    aperture: OnceLock<Arc<Backing>>,
+    safe_step: u32,
+}
+
+/// A channel's ownership of a syncpoint.
+#[derive(Debug)]
+pub(super) struct OwnedSyncpoint {
+    pub syncpoint: Arc<Syncpoint>,
+    unit: Arc<Syncpoints>,
+}
+
+impl Syncpoints {
+    pub(super) fn new(l4t: L4t) -> Syncpoints {
+        // What the host1x of each release adds to let every waiter go.
+        let safe_step = if l4t.is_r35() { 0x10000 } else { 1000 };
+        Syncpoints { ids: Lowest::new(COUNT - FIRST), aperture: OnceLock::new(), safe_step }
+    }
+
+    /// The counters' memory.
+    pub(super) fn aperture(&self) -> Result<Arc<Backing>, Errno> {
+        if let Some(aperture) = self.aperture.get() {
+            return Ok(aperture.clone());
+        }
+        let fresh = Arc::new(Backing::anonymous("host1x-syncpoints", APERTURE as usize)?.as_syncpoints());
+        Ok(self.aperture.get_or_init(|| fresh).clone())
+    }
+
+    pub(super) fn used(&self) -> usize {
+        self.ids.used()
+    }
+}
+
+impl OwnedSyncpoint {
+    /// Takes the lowest free one. `ENOMEM` when there is none.
+    pub(super) fn take(unit: &Arc<Syncpoints>) -> Result<OwnedSyncpoint, Errno> {
+        let aperture = unit.aperture()?;
+        let id = unit.ids.take().ok_or(Errno::ENOMEM)? + FIRST;
+        let syncpoint = Arc::new(Syncpoint { id, aperture, safe_step: unit.safe_step });
+        Ok(OwnedSyncpoint { syncpoint, unit: unit.clone() })
+    }
+}
+
+impl Drop for OwnedSyncpoint {
+    fn drop(&mut self) {
+        self.unit.ids.give_back(self.syncpoint.id - FIRST);
+    }
+}

@@ -1,0 +1,114 @@
+//! nvgpu's attributes of the GPU's device, which its devfreq directory leads to as `device` (nvgpu-rules §9.2).
+
+use crate::Kernel;
+use parking_lot::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use tegrarm_kmd::Errno;
+
+/// What the attributes keep.
+#[derive(Debug)]
+pub(crate) struct DeviceState {
+    /// Whether the GPU may lose power when idle, and after how many milliseconds. Here it never does.
+    railgating: Mutex<(bool, u32)>,
+    /// The first graphics context was made.
+    golden_image: AtomicBool,
+}
+
+impl Default for DeviceState {
+    fn default() -> Self {
+        DeviceState { railgating: Mutex::new((true, 500)), golden_image: AtomicBool::new(false) }
+    }
+}
+
+impl DeviceState {
+    pub(crate) fn context_made(&self) {
+        self.golden_image.store(true, Ordering::Relaxed);
+    }
+}
+
+/// One attribute.
+#[derive(Clone, Copy)]
+pub(super) enum Attribute {
+    PoweredOn,
+    RailgateEnable,
+    RailgateDelay,
+    IsRailgated,
+    Load,
+    GoldenImage,
+    GpcMask,
+    FbpMask,
+    TpcMask,
+    TpcGating,
+    ShortestSlice,
+    LongestSlice,
+}
+
+pub(super) const ATTRIBUTES: &[(&str, Attribute)] = &[
+    ("gpu_powered_on", Attribute::PoweredOn),
+    ("railgate_enable", Attribute::RailgateEnable),
+    ("railgate_delay", Attribute::RailgateDelay),
+    ("is_railgated", Attribute::IsRailgated),
+    ("load", Attribute::Load),
+    ("golden_img_status", Attribute::GoldenImage),
+    ("gpc_fs_mask", Attribute::GpcMask),
+    ("fbp_fs_mask", Attribute::FbpMask),
+    ("tpc_fs_mask", Attribute::TpcMask),
+    ("tpc_pg_mask", Attribute::TpcGating),
+    ("tsg_timeslice_min_us", Attribute::ShortestSlice),
+    ("tsg_timeslice_max_us", Attribute::LongestSlice),
+];
+
+/// TPCs the module's power mode gates: the modules here have theirs by number, not by gating.
+const TPC_GATING: u64 = 0;
+
+impl Attribute {
+    pub(super) fn writable(self) -> bool {
+        use Attribute::*;
+        matches!(self, RailgateEnable | RailgateDelay | TpcGating | ShortestSlice | LongestSlice)
+    }
+
+    pub(super) fn read(self, kernel: &Kernel) -> String {
+        let (slices, (railgating, delay)) = (kernel.scheduling.timeslices(), *kernel.device.railgating.lock());
+        match self {
+            Attribute::PoweredOn => "on\n".to_owned(),
+            Attribute::RailgateEnable => format!("{}\n", u8::from(railgating)),
+            Attribute::RailgateDelay => format!("{delay}\n"),
+            Attribute::IsRailgated => "no\n".to_owned(),
+            Attribute::Load => "0\n".to_owned(),
+            Attribute::GoldenImage => format!("{}\n", u8::from(kernel.device.golden_image.load(Ordering::Relaxed))),
+            Attribute::GpcMask => format!("{}\n", kernel.chip.gpc_mask()),
+            Attribute::FbpMask => format!("{:#x}\n", kernel.chip.fbp_mask),
+            Attribute::TpcMask => {
+                let gpcs = (0..).step_by(kernel.chip.tpc_per_gpc as usize).zip(kernel.chip.tpc_masks);
+                format!("{:#x}\n", gpcs.fold(0, |all, (shift, tpcs)| all | tpcs << shift))
+            }
+            Attribute::TpcGating => format!("{TPC_GATING}\n"),
+            Attribute::ShortestSlice => format!("{}\n", slices.start()),
+            Attribute::LongestSlice => format!("{}\n", slices.end()),
+        }
+    }
+
+    /// Writes the attribute. What is no number changes nothing, and is `EINVAL` but for the delay.
+    pub(super) fn write(self, kernel: &Kernel, text: &str) -> Result<(), Errno> {
+        let number = text.trim_end_matches('\n').parse::<u64>().map_err(|_| Errno::EINVAL);
+        match self {
+            Attribute::RailgateEnable => kernel.device.railgating.lock().0 = number? != 0,
+            Attribute::RailgateDelay => {
+                let mut railgating = kernel.device.railgating.lock();
+                if let (true, Ok(delay)) = (railgating.0, text.trim().parse::<u32>()) {
+                    railgating.1 = delay;
+                }
+            }
+            Attribute::TpcGating if number? == TPC_GATING => {}
+            Attribute::TpcGating if kernel.device.golden_image.load(Ordering::Relaxed) => return Err(Errno::EBUSY),
+            Attribute::TpcGating => {
+                tracing::error!("tpc_pg_mask is not simulated: choose a module with other TPCs");
+                return Err(Errno::EINVAL);
+            }
+            Attribute::ShortestSlice => kernel.scheduling.set_shortest_timeslice(number?)?,
+            Attribute::LongestSlice => kernel.scheduling.set_longest_timeslice(number?)?,
+            _ => return Err(Errno::EACCES),
+        }
+        Ok(())
+    }
+}

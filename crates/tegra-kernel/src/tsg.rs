@@ -1,0 +1,312 @@
+//! Channel groups (nvgpu-rules §6).
+
+mod bind;
+mod share;
+mod subcontext;
+
+pub(super) use bind::leave;
+pub(super) use share::ShareTokens;
+
+use super::channel::Channel;
+use super::ctrl::Ctrl;
+use super::dispatch::{Call, CopyBack, Reply, Row, Since, Table, rows};
+use super::event::{EventFd, Events};
+use super::files::Object;
+use super::ids::Lowest;
+use super::nvsched::Domain;
+use super::profiler::ProfilerObject;
+use super::sched::Scheduling;
+use crate::process::FileId;
+use parking_lot::Mutex;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
+use subcontext::Subcontexts;
+use tegra_hw::{GpuPort, HwTsg, Listener};
+use tegrarm_abi::nvgpu::channel::*;
+use tegrarm_abi::nvgpu::ctrl::*;
+use tegrarm_abi::nvgpu::r35::NVGPU_TSG_IOCTL_LAST_R35;
+use tegrarm_abi::nvgpu::tsg::*;
+use tegrarm_kmd::Errno;
+use zerocopy::IntoBytes;
+
+/// Subcontexts a group can have.
+pub(super) const MAX_VEIDS: u32 = 64;
+/// Longest timeslice a debugger may set, microseconds.
+pub(super) const MAX_DEBUG_TIMESLICE_US: u32 = 4_000_000;
+/// L2 ways of a slice.
+const L2_WAYS: u32 = 16;
+
+pub(super) static TABLE: Table<TsgFile> = Table {
+    magic: NVGPU_TSG_IOCTL_MAGIC as u8,
+    last: [NVGPU_TSG_IOCTL_LAST, NVGPU_TSG_IOCTL_LAST_R35],
+    max_arg: [NVGPU_TSG_IOCTL_MAX_ARG_SIZE as usize; 2],
+    copy_back: CopyBack::Count,
+    rows: rows! {
+        Both NVGPU_TSG_IOCTL_BIND_CHANNEL => bind::bind_channel;
+        Both NVGPU_TSG_IOCTL_UNBIND_CHANNEL => bind::unbind_channel;
+        Both NVGPU_IOCTL_TSG_ENABLE => enable;
+        Both NVGPU_IOCTL_TSG_DISABLE => disable;
+        Both NVGPU_IOCTL_TSG_PREEMPT => preempt;
+        Both NVGPU_IOCTL_TSG_EVENT_ID_CTRL => event_id_ctrl;
+        Both NVGPU_IOCTL_TSG_SET_RUNLIST_INTERLEAVE => set_runlist_interleave;
+        Both NVGPU_IOCTL_TSG_SET_TIMESLICE => set_timeslice;
+        Both NVGPU_IOCTL_TSG_GET_TIMESLICE => get_timeslice;
+        Both NVGPU_TSG_IOCTL_BIND_CHANNEL_EX => bind::bind_channel_ex;
+        Both NVGPU_TSG_IOCTL_READ_SINGLE_SM_ERROR_STATE => read_single_sm_error_state;
+        Both NVGPU_TSG_IOCTL_SET_L2_MAX_WAYS_EVICT_LAST => set_l2_max_ways;
+        Both NVGPU_TSG_IOCTL_GET_L2_MAX_WAYS_EVICT_LAST => get_l2_max_ways;
+        Both NVGPU_TSG_IOCTL_SET_L2_SECTOR_PROMOTION => set_l2_sector_promotion;
+        Both NVGPU_TSG_IOCTL_BIND_SCHEDULING_DOMAIN => bind_scheduling_domain;
+        R36Only NVGPU_TSG_IOCTL_CREATE_SUBCONTEXT => subcontext::create;
+        R36Only NVGPU_TSG_IOCTL_DELETE_SUBCONTEXT => subcontext::delete;
+        R36Only NVGPU_TSG_IOCTL_GET_SHARE_TOKEN => share::get_token;
+        R36Only NVGPU_TSG_IOCTL_REVOKE_SHARE_TOKEN => share::revoke_token;
+    },
+};
+
+/// One open of a group. On r36 it keeps the ctrl open it came from.
+#[derive(Debug)]
+pub(super) struct TsgFile {
+    pub tsg: Arc<Tsg>,
+    ctrl: Option<Arc<Ctrl>>,
+    tokens: Arc<ShareTokens>,
+}
+
+impl Drop for TsgFile {
+    fn drop(&mut self) {
+        if let Some(ctrl) = &self.ctrl {
+            self.tokens.closed(&self.tsg, ctrl.instance);
+            self.tsg.state.lock().instances.retain(|instance| *instance != ctrl.instance);
+        }
+    }
+}
+
+/// A channel group. It lives as long as a file or a bound channel does.
+#[derive(Debug)]
+pub(super) struct Tsg {
+    pub hw: Arc<HwTsg>,
+    pub events: Arc<Events>,
+    pub state: Mutex<TsgState>,
+    /// The process that made it.
+    pub pid: i32,
+    /// The profiler that looks at it.
+    pub profiler: Mutex<Weak<ProfilerObject>>,
+    ids: Arc<Lowest>,
+    scheduling: Arc<Scheduling>,
+    gpu: Arc<dyn GpuPort>,
+}
+
+#[derive(Debug)]
+pub(super) struct TsgState {
+    pub subcontexts: Subcontexts,
+    pub channels: Vec<Weak<Channel>>,
+    /// Instance ids of the ctrl opens it may be shared from.
+    pub instances: Vec<u64>,
+    /// ALLOC_OBJ_CTX made a graphics context.
+    pub has_context: bool,
+    /// r35: the address space the context was made for.
+    pub context_space: Option<Weak<super::space::AddressSpace>>,
+    pub graphics_preempt: u32,
+    pub compute_preempt: u32,
+    l2_max_ways: u32,
+    pub interleave: u32,
+    /// The scheduling domain it was bound to.
+    domain: Option<Arc<Domain>>,
+}
+
+impl Drop for Tsg {
+    fn drop(&mut self) {
+        self.scheduling.removed(self.hw.id);
+        self.hw.interrupts.forget(self.hw.id);
+        self.gpu.forget_group(self.hw.id);
+        self.ids.give_back(self.hw.id);
+    }
+}
+
+impl Tsg {
+    /// `EFAULT` for a group without a graphics context.
+    pub(super) fn check_context(&self) -> Result<(), Errno> {
+        if self.state.lock().has_context { Ok(()) } else { Err(Errno::EFAULT) }
+    }
+
+    /// A new group. `ENOMEM` when all ids are taken.
+    pub(super) fn create(call: &Call<'_>) -> Result<Arc<Tsg>, Errno> {
+        let kernel = call.kernel;
+        let id = kernel.tsg_ids.take().ok_or(Errno::ENOMEM)?;
+        let hw = Arc::new(HwTsg::new(id, kernel.chip.sm_count() as usize, kernel.interrupts.clone()));
+        let events = Arc::new(Events::default());
+        let listener: Arc<dyn Listener> = events.clone();
+        *hw.listener.lock() = Arc::downgrade(&listener);
+        let state = TsgState {
+            subcontexts: Subcontexts::default(),
+            channels: Vec::new(),
+            instances: Vec::new(),
+            has_context: false,
+            context_space: None,
+            graphics_preempt: NVGPU_GRAPHICS_PREEMPTION_MODE_WFI,
+            compute_preempt: NVGPU_COMPUTE_PREEMPTION_MODE_WFI,
+            l2_max_ways: 0,
+            interleave: NVGPU_RUNLIST_INTERLEAVE_LEVEL_LOW,
+            domain: None,
+        };
+        let (ids, scheduling) = (kernel.tsg_ids.clone(), kernel.scheduling.clone());
+        let (pid, profiler) = (call.process.pid(), Mutex::default());
+        let gpu = kernel.gpu.clone();
+        let tsg = Tsg { hw, events, state: Mutex::new(state), pid, profiler, ids, scheduling, gpu };
+        let tsg = Arc::new(tsg);
+        kernel.scheduling.added(&tsg);
+        Ok(tsg)
+    }
+
+    /// A file of it, opened through a ctrl open or the `tsg` node.
+    pub(super) fn open(self: &Arc<Self>, call: &Call<'_>, ctrl: Option<&Arc<Ctrl>>) -> TsgFile {
+        if let Some(ctrl) = ctrl {
+            self.state.lock().instances.push(ctrl.instance);
+        }
+        let ctrl = ctrl.filter(|_| !call.is_r35()).cloned();
+        TsgFile { tsg: self.clone(), ctrl, tokens: call.kernel.tokens.clone() }
+    }
+
+    /// Channels bound to it.
+    pub(super) fn channels(&self) -> Vec<Arc<Channel>> {
+        self.state.lock().channels.iter().filter_map(Weak::upgrade).collect()
+    }
+}
+
+fn enable(call: &Call<'_>, file: &Arc<TsgFile>, _: &mut ()) -> Reply {
+    file.tsg.hw.enabled.store(true, Ordering::Release);
+    file.tsg.channels().iter().for_each(|channel| call.kernel.gpu.ring(channel.id()));
+    Ok(())
+}
+
+fn disable(_: &Call<'_>, file: &Arc<TsgFile>, _: &mut ()) -> Reply {
+    file.tsg.hw.enabled.store(false, Ordering::Release);
+    Ok(())
+}
+
+fn preempt(call: &Call<'_>, file: &Arc<TsgFile>, _: &mut ()) -> Reply {
+    call.kernel.gpu.preempt(&file.tsg.hw);
+    Ok(())
+}
+
+fn event_id_ctrl(call: &Call<'_>, file: &Arc<TsgFile>, args: &mut nvgpu_event_id_ctrl_args) -> Reply {
+    let known = args.event_id < NVGPU_IOCTL_CHANNEL_EVENT_ID_MAX && args.cmd == NVGPU_IOCTL_CHANNEL_EVENT_ID_CMD_ENABLE;
+    if !known || (call.is_r35() && file.tsg.events.has(args.event_id)) {
+        return Err(Errno::EINVAL.into());
+    }
+    let (event, fd) = EventFd::new(args.event_id)?;
+    let event = Arc::new(event);
+    file.tsg.events.add(&event);
+    call.kernel.enter(FileId::of(&fd)?, Object::Event { _keeps: event });
+    args.event_fd = call.process.install(fd)?;
+    Ok(())
+}
+
+fn set_runlist_interleave(call: &Call<'_>, file: &Arc<TsgFile>, args: &mut nvgpu_runlist_interleave_args) -> Reply {
+    call.kernel.scheduling.check_unlocked()?;
+    Ok(set_interleave_of(&file.tsg, args.level)?)
+}
+
+/// How often the group is in the runlist. `EINVAL` for an unknown level.
+pub(super) fn set_interleave_of(tsg: &Tsg, level: u32) -> Result<(), Errno> {
+    if level >= NVGPU_RUNLIST_INTERLEAVE_NUM_LEVELS {
+        return Err(Errno::EINVAL);
+    }
+    tsg.state.lock().interleave = level;
+    Ok(())
+}
+
+fn set_timeslice(call: &Call<'_>, file: &Arc<TsgFile>, args: &mut nvgpu_timeslice_args) -> Reply {
+    call.kernel.scheduling.check_unlocked()?;
+    Ok(set_timeslice_of(&file.tsg, args.timeslice_us)?)
+}
+
+/// The group's time slice. `EINVAL` outside of what the driver accepts.
+pub(super) fn set_timeslice_of(tsg: &Tsg, us: u32) -> Result<(), Errno> {
+    if !tsg.scheduling.timeslices().contains(&us) {
+        return Err(Errno::EINVAL);
+    }
+    tsg.hw.timeslice_us.store(us, Ordering::Relaxed);
+    Ok(())
+}
+
+fn get_timeslice(_: &Call<'_>, file: &Arc<TsgFile>, args: &mut nvgpu_timeslice_args) -> Reply {
+    args.timeslice_us = file.tsg.hw.timeslice_us.load(Ordering::Relaxed);
+    Ok(())
+}
+
+fn read_single_sm_error_state(
+    call: &Call<'_>,
+    file: &Arc<TsgFile>,
+    args: &mut nvgpu_tsg_read_single_sm_error_state_args,
+) -> Reply {
+    let record = file.tsg.sm_error(args.sm_id)?;
+    if args.record_size == 0 {
+        return Ok(());
+    }
+    let size = (args.record_size as usize).min(size_of_val(&record));
+    call.copy_out_counted(args.record_mem, &record.as_bytes()[..size])?;
+    args.record_size = size as u64;
+    Ok(())
+}
+
+impl Tsg {
+    /// The saved error record of one SM. `EINVAL` when there is no such SM.
+    pub(super) fn sm_error(&self, sm: u32) -> Result<nvgpu_tsg_sm_error_state_record, Errno> {
+        let record = *self.hw.sm_errors.lock().get(sm as usize).ok_or(Errno::EINVAL)?;
+        Ok(nvgpu_tsg_sm_error_state_record {
+            global_esr: record.global_esr,
+            warp_esr: record.warp_esr,
+            warp_esr_pc: record.pc,
+            global_esr_report_mask: 0,
+            warp_esr_report_mask: 0,
+        })
+    }
+}
+
+fn set_l2_max_ways(_: &Call<'_>, file: &Arc<TsgFile>, args: &mut nvgpu_tsg_l2_max_ways_evict_last_args) -> Reply {
+    let mut state = file.tsg.state.lock();
+    if args.max_ways > L2_WAYS || !state.has_context {
+        return Err(Errno::EINVAL.into());
+    }
+    state.l2_max_ways = args.max_ways;
+    Ok(())
+}
+
+fn get_l2_max_ways(_: &Call<'_>, file: &Arc<TsgFile>, args: &mut nvgpu_tsg_l2_max_ways_evict_last_args) -> Reply {
+    let state = file.tsg.state.lock();
+    if !state.has_context {
+        return Err(Errno::EINVAL.into());
+    }
+    args.max_ways = state.l2_max_ways;
+    Ok(())
+}
+
+fn set_l2_sector_promotion(_: &Call<'_>, _: &Arc<TsgFile>, args: &mut nvgpu_tsg_set_l2_sector_promotion_args) -> Reply {
+    // How many sectors a miss fetches: of no consequence without a cache.
+    const FLAGS: [u32; 3] = [
+        NVGPU_GPU_IOCTL_TSG_L2_SECTOR_PROMOTE_FLAG_NONE,
+        NVGPU_GPU_IOCTL_TSG_L2_SECTOR_PROMOTE_FLAG_64B,
+        NVGPU_GPU_IOCTL_TSG_L2_SECTOR_PROMOTE_FLAG_128B,
+    ];
+    if FLAGS.contains(&args.promotion_flag) { Ok(()) } else { Err(Errno::EINVAL.into()) }
+}
+
+/// Before the first channel only.
+fn bind_scheduling_domain(
+    call: &Call<'_>,
+    file: &Arc<TsgFile>,
+    args: &mut nvgpu_tsg_bind_scheduling_domain_args,
+) -> Reply {
+    if args.reserved0 != 0 || args.reserved != [0; 3] {
+        return Err(Errno::EINVAL.into());
+    }
+    let Ok(Object::Domain(domain)) = call.kernel.object(call.process, args.domain_fd) else {
+        return Err(Errno::ENOENT.into());
+    };
+    if !file.tsg.channels().is_empty() {
+        return Err(Errno::EINVAL.into());
+    }
+    file.tsg.state.lock().domain = Some(domain);
+    Ok(())
+}

@@ -1,0 +1,80 @@
+//! Binding channels to a group and taking them out (nvgpu-rules §6.1).
+
+use super::{MAX_VEIDS, Tsg, TsgFile};
+use crate::channel::{Channel, ChannelState};
+use crate::dispatch::{Call, Reply};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
+use tegrarm_abi::nvgpu::tsg::nvgpu_tsg_bind_channel_ex_args;
+use tegrarm_kmd::Errno;
+
+/// Channels a group can have.
+const MAX_CHANNELS: usize = 128;
+
+/// The old form: VEID 0.
+pub(super) fn bind_channel(call: &Call<'_>, file: &Arc<TsgFile>, fd: &mut i32) -> Reply {
+    bind(call, &file.tsg, &*call.channel(*fd)?, 0)
+}
+
+pub(super) fn bind_channel_ex(
+    call: &Call<'_>,
+    file: &Arc<TsgFile>,
+    args: &mut nvgpu_tsg_bind_channel_ex_args,
+) -> Reply {
+    call.kernel.scheduling.check_unlocked()?;
+    let channel = call.channel(args.channel_fd)?;
+    if args.subcontext_id >= MAX_VEIDS {
+        return Err(Errno::EINVAL.into());
+    }
+    bind(call, &file.tsg, &channel, args.subcontext_id)
+}
+
+fn bind(call: &Call<'_>, tsg: &Arc<Tsg>, channel: &Channel, veid: u32) -> Reply {
+    let mut bound = channel.state.lock();
+    // These two stick even when a later check fails.
+    bound.veid = veid;
+    if veid > 0 {
+        bound.runqueue = 1;
+    }
+    let mut group = tsg.state.lock();
+    if !call.is_r35() {
+        if veid == 0 {
+            group.subcontexts.imply_first(bound.space.as_ref());
+        }
+        if !group.subcontexts.matches(veid, bound.space.as_ref()) {
+            return Err(Errno::EINVAL.into());
+        }
+    }
+    group.channels.retain(|c| c.strong_count() > 0);
+    if bound.tsg.is_some() || group.channels.len() >= MAX_CHANNELS {
+        return Err(Errno::EINVAL.into());
+    }
+    group.channels.push(channel.weak());
+    tsg.hw.members.lock().push(channel.vitals.clone());
+    drop(group);
+    bound.tsg = Some(tsg.clone());
+    channel.vitals.unserviceable.store(false, Ordering::Release);
+    Ok(())
+}
+
+pub(super) fn unbind_channel(call: &Call<'_>, file: &Arc<TsgFile>, fd: &mut i32) -> Reply {
+    let channel = call.channel(*fd)?;
+    let mut state = channel.state.lock();
+    if !state.tsg.as_ref().is_some_and(|tsg| Arc::ptr_eq(tsg, &file.tsg)) {
+        return Err(Errno::EINVAL.into());
+    }
+    leave(call.kernel, &channel, &mut state);
+    Ok(())
+}
+
+/// Takes a channel off the runlist and out of its group.
+pub(crate) fn leave(kernel: &crate::Kernel, channel: &Channel, state: &mut ChannelState) {
+    channel.vitals.unserviceable.store(true, Ordering::Release);
+    if let Some(setup) = state.setup.as_mut() {
+        setup.leave_runlist(&*kernel.gpu);
+    }
+    if let Some(tsg) = state.tsg.take() {
+        tsg.hw.members.lock().retain(|vitals| !Arc::ptr_eq(vitals, &channel.vitals));
+        tsg.state.lock().channels.retain(|member| !std::ptr::eq(Weak::as_ptr(member), channel));
+    }
+}

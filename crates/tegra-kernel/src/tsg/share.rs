@@ -1,0 +1,100 @@
+//! Share tokens: how another ctrl open gets at a group (nvgpu-rules §4.8, §6).
+
+use super::{Tsg, TsgFile};
+use crate::ctrl::Ctrl;
+use crate::dispatch::{Call, Reply};
+use parking_lot::Mutex;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
+use tegrarm_abi::nvgpu::tsg::*;
+use tegrarm_kmd::Errno;
+
+/// Tokens a group can have out: one less than it can have subcontexts.
+const MAX_TOKENS: usize = super::MAX_VEIDS as usize - 1;
+
+/// A token's terms.
+#[derive(Debug)]
+struct Grant {
+    token: u64,
+    tsg: Weak<Tsg>,
+    source: u64,
+    target: u64,
+}
+
+impl Grant {
+    fn is_of(&self, tsg: &Arc<Tsg>) -> bool {
+        Weak::as_ptr(&self.tsg) == Arc::as_ptr(tsg)
+    }
+}
+
+/// Every token out, and the ctrl opens they are between.
+#[derive(Debug, Default)]
+pub(crate) struct ShareTokens {
+    grants: Mutex<Vec<Grant>>,
+    opens: Mutex<Vec<Weak<Ctrl>>>,
+}
+
+impl ShareTokens {
+    /// A ctrl open that tokens can be made for.
+    pub(crate) fn opened(&self, ctrl: &Arc<Ctrl>) {
+        let mut opens = self.opens.lock();
+        opens.retain(|open| open.strong_count() > 0);
+        opens.push(Arc::downgrade(ctrl));
+    }
+
+    fn open(&self, instance: u64) -> Result<Arc<Ctrl>, Errno> {
+        let live: Vec<_> = self.opens.lock().iter().filter_map(Weak::upgrade).collect();
+        live.into_iter().find(|ctrl| ctrl.instance == instance).ok_or(Errno::EINVAL)
+    }
+
+    /// The group a token opens for a ctrl open; the token is spent.
+    pub(crate) fn redeem(&self, token: u64, source: u64, target: u64) -> Option<Arc<Tsg>> {
+        let grant = self.take(|g| (g.token, g.source, g.target) == (token, source, target))?;
+        grant.tsg.upgrade()
+    }
+
+    fn take(&self, wanted: impl Fn(&Grant) -> bool) -> Option<Grant> {
+        let mut grants = self.grants.lock();
+        let at = grants.iter().position(wanted)?;
+        Some(grants.remove(at))
+    }
+
+    /// A file of the group that was opened through this ctrl open is closed: the tokens between the two are gone.
+    pub(super) fn closed(&self, tsg: &Arc<Tsg>, source: u64) {
+        self.grants.lock().retain(|grant| grant.source != source || !grant.is_of(tsg));
+    }
+}
+
+/// Ids that are none, and a source the group was not opened through, are refused.
+fn authorised(tsg: &Tsg, source: u64, target: u64) -> Result<(), Errno> {
+    let known = source != 0 && target != 0 && tsg.state.lock().instances.contains(&source);
+    if known { Ok(()) } else { Err(Errno::EINVAL) }
+}
+
+pub(super) fn get_token(call: &Call<'_>, file: &Arc<TsgFile>, args: &mut nvgpu_tsg_get_share_token_args) -> Reply {
+    let (source, target) = (args.source_device_instance_id, args.target_device_instance_id);
+    authorised(&file.tsg, source, target)?;
+    let tokens = &call.kernel.tokens;
+    let mut grants = tokens.grants.lock();
+    if grants.iter().filter(|grant| grant.is_of(&file.tsg)).count() >= MAX_TOKENS {
+        return Err(Errno::ENOSPC.into());
+    }
+    tokens.open(target)?;
+    // Every ctrl open numbers its own.
+    let token = tokens.open(source)?.tokens.fetch_add(1, Ordering::Relaxed) + 1;
+    grants.push(Grant { token, tsg: Arc::downgrade(&file.tsg), source, target });
+    args.share_token = token;
+    Ok(())
+}
+
+pub(super) fn revoke_token(
+    call: &Call<'_>,
+    file: &Arc<TsgFile>,
+    args: &mut nvgpu_tsg_revoke_share_token_args,
+) -> Reply {
+    let (source, target) = (args.source_device_instance_id, args.target_device_instance_id);
+    authorised(&file.tsg, source, target)?;
+    let terms = (args.share_token, source, target);
+    let revoked = call.kernel.tokens.take(|g| (g.token, g.source, g.target) == terms && g.is_of(&file.tsg));
+    revoked.map(|_| ()).ok_or(Errno::EINVAL.into())
+}

@@ -1,0 +1,318 @@
+//! Files that stay open without a descriptor of this process's.
+//!
+//! A buffer is a memfd, and the simulator must be able to hand out descriptors of it for as long as it lives. On a board
+//! a buffer costs its program no descriptor, and a model has more buffers than the usual 1024 descriptors. A thread may
+//! have a descriptor table of its own, though: such a thread, a drawer, holds files by the hundreds; a socket takes them
+//! there and back. A file that comes back is the same open file, not one like it.
+#![allow(unsafe_code)]
+
+use super::memfd;
+use nix::errno::Errno;
+use nix::sys::signal::SigSet;
+use nix::sys::socket::{AddressFamily, SockFlag, SockType, socketpair};
+use nix::unistd::Pid;
+use parking_lot::Mutex;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Weak};
+
+/// So many files are simply kept here: they come back without a switch to another thread.
+const HERE_MOST: usize = 256;
+static HERE: AtomicUsize = AtomicUsize::new(0);
+
+/// Drawers that hold something.
+static DRAWERS: Mutex<Vec<Weak<Drawer>>> = Mutex::new(Vec::new());
+
+/// An open file, kept.
+#[derive(Debug)]
+pub struct Kept(Place);
+
+#[derive(Debug)]
+enum Place {
+    /// On one of this process's descriptors; counted, or above the count because no drawer could be had.
+    Here { fd: OwnedFd, counted: bool },
+    /// On a descriptor of a drawer.
+    Away { drawer: Arc<Drawer>, slot: RawFd },
+}
+
+impl Kept {
+    /// Keeps a file.
+    ///
+    /// # Errors
+    /// `EMFILE` when neither a drawer nor this process has room for it.
+    pub fn new(fd: OwnedFd) -> Result<Kept, Errno> {
+        let here = HERE.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| (n < HERE_MOST).then_some(n + 1));
+        if here.is_ok() {
+            let stowed = memfd::stow(fd).inspect_err(|_| leave());
+            return Ok(Kept(Place::Here { fd: stowed?, counted: true }));
+        }
+        match put_away(&fd) {
+            Ok((drawer, slot)) => Ok(Kept(Place::Away { drawer, slot })),
+            Err(_) => Ok(Kept(Place::Here { fd: memfd::stow(fd)?, counted: false })),
+        }
+    }
+
+    /// Whether this process's descriptor `fd` is the one it is kept on.
+    pub fn is_on(&self, fd: RawFd) -> bool {
+        matches!(&self.0, Place::Here { fd: ours, .. } if ours.as_raw_fd() == fd)
+    }
+
+    /// Another descriptor of the file, close-on-exec, on the lowest free number.
+    ///
+    /// # Errors
+    /// `EMFILE`; `EBADF` in a child that was forked since.
+    pub fn duplicate(&self) -> Result<OwnedFd, Errno> {
+        match &self.0 {
+            Place::Here { fd, .. } => memfd::duplicate(fd),
+            Place::Away { drawer, slot } => drawer.give(*slot),
+        }
+    }
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        match &self.0 {
+            Place::Here { counted: true, .. } => leave(),
+            Place::Here { .. } => {}
+            Place::Away { drawer, slot } => drawer.discard(*slot),
+        }
+    }
+}
+
+fn leave() {
+    HERE.fetch_sub(1, Ordering::Relaxed);
+}
+
+/// Puts a file into a drawer with room, or into a new one.
+fn put_away(fd: &OwnedFd) -> Result<(Arc<Drawer>, RawFd), Errno> {
+    let mut drawers = DRAWERS.lock();
+    drawers.retain(|d| d.strong_count() > 0);
+    // The newest has room, if any has.
+    for drawer in drawers.iter().rev().filter_map(Weak::upgrade) {
+        if let Ok(slot) = drawer.take(fd) {
+            return Ok((drawer, slot));
+        }
+    }
+    let drawer = Arc::new(Drawer::open()?);
+    let slot = drawer.take(fd)?;
+    drawers.push(Arc::downgrade(&drawer));
+    Ok((drawer, slot))
+}
+
+/// What is asked of a drawer, in the first word of a message; the second is a slot.
+#[derive(Clone, Copy, PartialEq, Eq)]
+#[repr(i32)]
+enum Ask {
+    Take = 1,
+    Give = 2,
+    Discard = 3,
+}
+
+/// The slot of a reply that means "no".
+const NONE: RawFd = -1;
+
+/// This side of a thread that holds files. The thread ends with it.
+#[derive(Debug)]
+struct Drawer {
+    /// One question and its answer at a time.
+    socket: Mutex<OwnedFd>,
+    owner: Pid,
+}
+
+impl Drawer {
+    fn open() -> Result<Drawer, Errno> {
+        let flags = SockFlag::SOCK_CLOEXEC;
+        let (ours, theirs) = socketpair(AddressFamily::Unix, SockType::SeqPacket, None, flags)?;
+        let (ours, theirs) = (memfd::stow(ours)?, memfd::stow(theirs)?);
+        let (ready, started) = channel();
+        let thread = std::thread::Builder::new().name("dmabufs".to_owned()).stack_size(256 << 10);
+        let number = theirs.as_raw_fd();
+        thread.spawn(move || hold(number, &ready)).map_err(|_| Errno::EAGAIN)?;
+        // `theirs` is open until the thread has a table of its own, with a copy of it.
+        started.recv().map_err(|_| Errno::ENOSYS)?;
+        Ok(Drawer { socket: Mutex::new(ours), owner: Pid::this() })
+    }
+
+    fn ask(&self, ask: Ask, slot: RawFd, with: Option<RawFd>) -> Result<(RawFd, Option<OwnedFd>), Errno> {
+        // A forked child has our socket but must not talk to its parent's thread.
+        if Pid::this() != self.owner {
+            return Err(Errno::EBADF);
+        }
+        let socket = self.socket.lock();
+        send(socket.as_raw_fd(), [ask as i32, slot], with)?;
+        let ([slot, _], file) = receive(socket.as_raw_fd())?.ok_or(Errno::EBADF)?;
+        Ok((slot, file))
+    }
+
+    fn take(&self, fd: &OwnedFd) -> Result<RawFd, Errno> {
+        match self.ask(Ask::Take, NONE, Some(fd.as_raw_fd()))? {
+            (NONE, _) => Err(Errno::EMFILE),
+            (slot, _) => Ok(slot),
+        }
+    }
+
+    fn give(&self, slot: RawFd) -> Result<OwnedFd, Errno> {
+        // Without a free descriptor here the file gets lost on the way; the drawer still has it.
+        self.ask(Ask::Give, slot, None)?.1.ok_or(Errno::EMFILE)
+    }
+
+    fn discard(&self, slot: RawFd) {
+        if let Err(errno) = self.ask(Ask::Discard, slot, None)
+            && errno != Errno::EBADF
+        {
+            tracing::warn!("a buffer's file stays open: {errno}");
+        }
+    }
+}
+
+/// Number of the socket in a drawer's table. Below it is /dev/null: whoever writes to standard error writes to nobody.
+const SOCKET: RawFd = 3;
+
+/// The thread: takes files, gives descriptors of them, until the other end of its socket is closed.
+fn hold(socket: RawFd, ready: &Sender<()>) {
+    // The program's signals are for the program's threads.
+    if SigSet::all().thread_block().is_err() || own_table(socket).is_err() || ready.send(()).is_err() {
+        return;
+    }
+    while let Ok(Some(([ask, slot], file))) = receive(SOCKET) {
+        let (slot, with) = match (ask, file) {
+            (ask, Some(file)) if ask == Ask::Take as i32 => (std::os::fd::IntoRawFd::into_raw_fd(file), None),
+            (ask, _) if ask == Ask::Give as i32 => (slot, Some(slot)),
+            (ask, _) if ask == Ask::Discard as i32 => {
+                // SAFETY: a slot that this table gave for a file whose one owner is gone.
+                unsafe { libc::syscall(libc::SYS_close, slot) };
+                (slot, None)
+            }
+            _ => (NONE, None),
+        };
+        // A file that cannot be sent (too many are on their way already) is a "no", not the end.
+        if send(SOCKET, [slot, 0], with).is_err() && send(SOCKET, [NONE, 0], None).is_err() {
+            return;
+        }
+    }
+}
+
+/// Gives the calling thread a descriptor table of its own with nothing in it but `socket`, which becomes [`SOCKET`].
+fn own_table(socket: RawFd) -> Result<(), Errno> {
+    const LAST: libc::c_uint = libc::c_uint::MAX;
+    // Not unshare(2): containers refuse that one. The range is empty: it is about the flag.
+    let unshare = libc::CLOSE_RANGE_UNSHARE as libc::c_int;
+    // SAFETY: closes nothing; afterwards this thread's table is a copy.
+    Errno::result(unsafe { libc::syscall(libc::SYS_close_range, LAST, LAST, unshare) })?;
+    // SAFETY: from here on only this thread's table is changed, and this thread owns none of what it closes. By number, as
+    // in `message`.
+    unsafe {
+        Errno::result(libc::syscall(libc::SYS_dup3, socket, SOCKET + 1, libc::O_CLOEXEC))?;
+        let path = c"/dev/null".as_ptr();
+        let null = libc::syscall(libc::SYS_openat, libc::AT_FDCWD, path, libc::O_RDWR | libc::O_CLOEXEC);
+        let null = Errno::result(null)?;
+        for number in (0..SOCKET).filter(|n| libc::c_long::from(*n) != null) {
+            Errno::result(libc::syscall(libc::SYS_dup3, null, number, libc::O_CLOEXEC))?;
+        }
+        Errno::result(libc::syscall(libc::SYS_dup3, SOCKET + 1, SOCKET, libc::O_CLOEXEC))?;
+        Errno::result(libc::syscall(libc::SYS_close_range, SOCKET + 1, LAST, 0))?;
+    }
+    Ok(())
+}
+
+/// A control message with one descriptor, as `sendmsg(2)` lays it out.
+#[repr(C)]
+struct Rights {
+    header: libc::cmsghdr,
+    fd: RawFd,
+}
+
+impl Rights {
+    fn of(fd: RawFd) -> Rights {
+        // SAFETY: plain numbers; zero is one.
+        let mut header: libc::cmsghdr = unsafe { std::mem::zeroed() };
+        // SAFETY: computes a number.
+        header.cmsg_len = unsafe { libc::CMSG_LEN(size_of::<RawFd>() as libc::c_uint) } as _;
+        (header.cmsg_level, header.cmsg_type) = (libc::SOL_SOCKET, libc::SCM_RIGHTS);
+        Rights { header, fd }
+    }
+}
+
+/// `sendmsg(2)` or `recvmsg(2)` of two words, and of `rights` if there are any. Returns what came. The call is made by its
+/// number: tools that watch descriptors through libc's functions take a process to have one table of them.
+fn message(
+    call: libc::c_long,
+    socket: RawFd,
+    words: &mut [i32; 2],
+    rights: Option<&mut Rights>,
+) -> Result<(usize, usize), Errno> {
+    let mut piece = libc::iovec { iov_base: words.as_mut_ptr().cast(), iov_len: size_of_val(words) };
+    // SAFETY: pointers and numbers, of which zero is one.
+    let mut header: libc::msghdr = unsafe { std::mem::zeroed() };
+    (header.msg_iov, header.msg_iovlen) = (&raw mut piece, 1);
+    if let Some(rights) = rights {
+        header.msg_control = (rights as *mut Rights).cast();
+        header.msg_controllen = size_of::<Rights>() as _;
+    }
+    let flags = libc::MSG_NOSIGNAL | libc::MSG_CMSG_CLOEXEC;
+    loop {
+        // SAFETY: the header names `words` and `rights`, which live until the call returns.
+        match Errno::result(unsafe { libc::syscall(call, socket, &raw mut header, flags) }) {
+            Err(Errno::EINTR) => {}
+            Err(errno) => return Err(errno),
+            Ok(len) => return Ok((len as usize, header.msg_controllen as usize)),
+        }
+    }
+}
+
+fn send(socket: RawFd, mut words: [i32; 2], with: Option<RawFd>) -> Result<(), Errno> {
+    message(libc::SYS_sendmsg, socket, &mut words, with.map(Rights::of).as_mut()).map(drop)
+}
+
+/// A message's words, and the file that came with it.
+type Message = ([i32; 2], Option<OwnedFd>);
+
+/// The next message; `None` when the other end is closed.
+fn receive(socket: RawFd) -> Result<Option<Message>, Errno> {
+    let (mut words, mut rights) = ([0; 2], Rights::of(NONE));
+    let (len, control) = message(libc::SYS_recvmsg, socket, &mut words, Some(&mut rights))?;
+    let came = control > 0 && rights.header.cmsg_type == libc::SCM_RIGHTS && rights.fd >= 0;
+    // SAFETY: the kernel just made this descriptor for us.
+    let file = came.then(|| unsafe { OwnedFd::from_raw_fd(rights.fd) });
+    Ok((len == size_of_val(&words)).then_some((words, file)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nix::sys::stat::fstat;
+
+    /// Which file a descriptor is open on.
+    fn identity(fd: &OwnedFd) -> (u64, u64) {
+        let stat = fstat(fd).unwrap();
+        (stat.st_dev, stat.st_ino)
+    }
+
+    fn open() -> usize {
+        std::fs::read_dir("/proc/self/fd").expect("proc").count()
+    }
+
+    #[test]
+    fn a_drawer_keeps_files_open_and_gives_the_same_ones_back() {
+        let before = open();
+        let drawer = Drawer::open().unwrap();
+        let with_drawer = open();
+        assert!(with_drawer <= before + 8, "other tests of this program open files too");
+        let kept: Vec<_> = (0..300)
+            .map(|i| {
+                let file = memfd::create("kept", 4096 * (i + 1)).unwrap();
+                (drawer.take(&file).unwrap(), identity(&file))
+            })
+            .collect();
+        assert!(open() < with_drawer + 100, "300 files");
+        for (slot, id) in &kept {
+            let back = drawer.give(*slot).unwrap();
+            assert_eq!(identity(&back), *id);
+        }
+        drawer.discard(kept[7].0);
+        assert!(drawer.give(kept[7].0).is_err(), "closed");
+        let again = memfd::create("again", 0).unwrap();
+        assert_eq!(drawer.take(&again), Ok(kept[7].0), "its number is free again");
+    }
+}

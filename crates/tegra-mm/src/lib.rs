@@ -1,0 +1,12 @@
+//! Memory of the virtual Orin: what backs a buffer, how GPU addresses reach it, and which addresses nvgpu picks.
+
+mod backing;
+mod buddy;
+mod drawer;
+pub mod memfd;
+mod page_table;
+
+pub use backing::{Backing, Nature, SYNCPOINT_STRIDE};
+pub use buddy::{Buddy, PageClass};
+pub use drawer::Kept;
+pub use page_table::{Access, Extent, FaultKind, MmuFault, PageTable};

@@ -1,0 +1,250 @@
+//! GPU page tables, as sorted extents.
+//!
+//! Whoever translates takes a snapshot ([`the contract's `HwSpace::table``]) and holds no lock; the memory
+//! behind a snapshot stays mapped while it is in use. (The hardware counterpart of a new snapshot is the TLB
+//! invalidate that nvgpu does inside map and unmap.) Extents live in chunks that snapshots share, so a change
+//! copies one chunk, and only when a snapshot is out; without one it edits in place.
+
+use super::Backing;
+use std::sync::Arc;
+
+/// What an access does. The numbers are the GPU's (`gpu-frontend.md` §9.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Access {
+    /// Load, fetch.
+    Read = 0,
+    /// Store.
+    Write = 1,
+    /// Read-modify-write in memory.
+    Atomic = 2,
+    /// Prefetch.
+    Prefetch = 3,
+}
+
+/// Why an access failed. The numbers are the GPU's (`gpu-frontend.md` §9.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum FaultKind {
+    /// No directory entry: nothing is mapped in the surrounding 2 MiB.
+    Pde = 0,
+    /// The page is not valid.
+    Pte = 2,
+    /// Beyond the 49 bits that are translated.
+    VaLimit = 3,
+    /// A write to a read-only page.
+    ReadOnly = 6,
+}
+
+/// An access that met no mapping, or one that forbids it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MmuFault {
+    /// The faulting virtual address.
+    pub va: u64,
+    /// What the access was.
+    pub access: Access,
+    /// Why it failed.
+    pub kind: FaultKind,
+}
+
+/// One mapping: a range of GPU addresses backed by a contiguous range of host memory, or sparse.
+#[derive(Clone, Debug)]
+pub struct Extent {
+    /// First GPU address, 4 KiB aligned.
+    pub va: u64,
+    /// Length in bytes, a multiple of 4 KiB.
+    pub len: u64,
+    /// Memory behind it; `None` = sparse (reads give zero, writes are dropped).
+    pub backing: Option<Arc<Backing>>,
+    /// Byte in the backing that `va` maps.
+    pub offset: usize,
+    /// Writes are allowed.
+    pub writable: bool,
+}
+
+impl Extent {
+    /// One past the last address.
+    pub fn end(&self) -> u64 {
+        self.va + self.len
+    }
+
+    /// The part of it inside `from..to`, when there is one.
+    fn clip(&self, from: u64, to: u64) -> Option<Extent> {
+        let (va, end) = (self.va.max(from), self.end().min(to));
+        (va < end).then(|| Extent { va, len: end - va, offset: self.offset + (va - self.va) as usize, ..self.clone() })
+    }
+}
+
+/// Bits of a virtual address that the page directories translate (gpu-frontend §9.1).
+const VA_BITS: u32 = 49;
+/// Extents per chunk at most; a full chunk splits in two.
+const CHUNK: usize = 128;
+
+/// A run of extents, never empty.
+#[derive(Clone, Debug)]
+struct Chunk {
+    first: u64,
+    extents: Arc<Vec<Extent>>,
+}
+
+/// A snapshot of one address space's mappings, sorted by address, not overlapping. Cloning copies one pointer
+/// per 128 mappings.
+#[derive(Clone, Debug, Default)]
+pub struct PageTable {
+    chunks: Vec<Chunk>,
+}
+
+impl PageTable {
+    /// Index of the chunk that holds `va` if any does.
+    fn chunk(&self, va: u64) -> Option<usize> {
+        self.chunks.partition_point(|c| c.first <= va).checked_sub(1)
+    }
+
+    /// The extent that holds `va`.
+    pub fn find(&self, va: u64) -> Option<&Extent> {
+        let extents = &self.chunks[self.chunk(va)?].extents;
+        let after = extents.partition_point(|e| e.va <= va);
+        extents[..after].last().filter(|e| va < e.end())
+    }
+
+    /// The first extent that ends after `va`.
+    fn find_from(&self, va: u64) -> Option<&Extent> {
+        if let Some(e) = self.find(va) {
+            return Some(e);
+        }
+        let c = self.chunk(va).unwrap_or(0);
+        let extents = &self.chunks.get(c)?.extents;
+        let after = extents.partition_point(|e| e.va <= va);
+        extents.get(after).or_else(|| self.chunks.get(c + 1).and_then(|next| next.extents.first()))
+    }
+
+    /// The extent that holds `va` and permits `access`.
+    ///
+    /// # Errors
+    /// The fault a GPU unit would report.
+    pub fn translate(&self, va: u64, access: Access) -> Result<&Extent, MmuFault> {
+        match self.find(va) {
+            None => Err(MmuFault { va, access, kind: self.miss(va) }),
+            Some(e) if !e.writable && matches!(access, Access::Write | Access::Atomic) => {
+                Err(MmuFault { va, access, kind: FaultKind::ReadOnly })
+            }
+            Some(e) => Ok(e),
+        }
+    }
+
+    /// Beyond all page directories; or a PDE or PTE fault: does the 2 MiB around `va` hold any mapping?
+    fn miss(&self, va: u64) -> FaultKind {
+        const PDE: u64 = 2 << 20;
+        if va >> VA_BITS != 0 {
+            return FaultKind::VaLimit;
+        }
+        let base = va & !(PDE - 1);
+        let near = self.find_from(base).is_some_and(|e| e.va < base.saturating_add(PDE));
+        if near { FaultKind::Pte } else { FaultKind::Pde }
+    }
+
+    /// Adds an extent. The caller guarantees that it overlaps none.
+    pub fn insert(&mut self, extent: Extent) {
+        let Some(c) = self.chunk(extent.va).or_else(|| (!self.chunks.is_empty()).then_some(0)) else {
+            self.chunks.push(Chunk { first: extent.va, extents: Arc::new(vec![extent]) });
+            return;
+        };
+        let chunk = &mut self.chunks[c];
+        chunk.first = chunk.first.min(extent.va);
+        let extents = Arc::make_mut(&mut chunk.extents);
+        let at = extents.partition_point(|e| e.va < extent.va);
+        extents.insert(at, extent);
+        if extents.len() > CHUNK {
+            let upper = extents.split_off(CHUNK / 2);
+            self.chunks.insert(c + 1, Chunk { first: upper[0].va, extents: Arc::new(upper) });
+        }
+    }
+
+    /// Takes out the extent that starts at `va`.
+    pub fn remove(&mut self, va: u64) -> Option<Extent> {
+        let c = self.chunk(va)?;
+        let chunk = &mut self.chunks[c];
+        let at = chunk.extents.binary_search_by_key(&va, |e| e.va).ok()?;
+        let extents = Arc::make_mut(&mut chunk.extents);
+        let removed = extents.remove(at);
+        match extents.first() {
+            Some(first) => chunk.first = first.va,
+            None => {
+                self.chunks.remove(c);
+            }
+        }
+        Some(removed)
+    }
+
+    /// Takes out whatever lies in `from..to`; extents that cross an edge keep their part outside.
+    pub fn clear(&mut self, from: u64, to: u64) {
+        while let Some(hit) = self.find_from(from).filter(|e| e.va < to).cloned() {
+            self.remove(hit.va);
+            for rest in [hit.clip(0, from), hit.clip(to, u64::MAX)].into_iter().flatten() {
+                self.insert(rest);
+            }
+        }
+    }
+
+    /// All extents in address order.
+    pub fn extents(&self) -> impl Iterator<Item = &Extent> {
+        self.chunks.iter().flat_map(|c| c.extents.iter())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn page(n: u64, len: u64) -> Extent {
+        Extent { va: n << 12, len: len << 12, backing: None, offset: 0, writable: true }
+    }
+
+    proptest! {
+        /// Insert, remove and clear agree with a page-by-page model, and a snapshot taken on the way does not move.
+        #[test]
+        fn agrees_with_a_map_of_pages(ops in proptest::collection::vec((0u8..3, 0u64..600, 1u64..8), 1..400)) {
+            let mut table = PageTable::default();
+            let mut model = std::collections::BTreeMap::new();
+            let mut snapshot: Option<(PageTable, Vec<u64>)> = None;
+            for (i, (op, at, len)) in ops.into_iter().enumerate() {
+                match op {
+                    0 if (at..at + len).all(|p| !model.contains_key(&p)) => {
+                        table.insert(page(at, len));
+                        model.extend((at..at + len).map(|p| (p, at)));
+                    }
+                    1 if table.remove(at << 12).is_some() => {
+                            let end = (at..).find(|p| model.get(p) != Some(&at)).unwrap();
+                            (at..end).for_each(|p| { model.remove(&p); });
+                    }
+                    2 => {
+                        table.clear(at << 12, (at + len) << 12);
+                        (at..at + len).for_each(|p| { model.remove(&p); });
+                        // What lies above a hole is an extent of its own now.
+                        let base = at + len;
+                        if let Some(&start) = model.get(&base).filter(|&&start| start < base) {
+                            for (_, s) in model.range_mut(base..).take_while(|(_, s)| **s == start) {
+                                *s = base;
+                            }
+                        }
+                    }
+                    _ => {}
+                }
+                if i == 100 {
+                    snapshot = Some((table.clone(), model.keys().copied().collect()));
+                }
+            }
+            let pages = |t: &PageTable| -> Vec<u64> {
+                t.extents().flat_map(|e| (e.va >> 12)..(e.end() >> 12)).collect()
+            };
+            prop_assert_eq!(pages(&table), model.keys().copied().collect::<Vec<_>>());
+            for p in 0..620 {
+                prop_assert_eq!(table.find((p << 12) + 5).is_some(), model.contains_key(&p));
+            }
+            if let Some((table, expected)) = snapshot {
+                prop_assert_eq!(pages(&table), expected);
+            }
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! The virtual Orin in this process, as a [`Kmd`].
+
+use nix::sys::mman::{MmapAdvise, madvise};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use tegra_gpu::{Gpu, GpuConfig, Stats};
+use tegra_kernel::process::{InProcess, Process};
+use tegra_kernel::{Kernel, SimConfig};
+use tegrarm_kmd::{Arg, Errno, Kmd, Mapping, Node, Placement, Prot};
+
+/// Boots a board: a kernel and its GPU.
+pub fn boot(config: SimConfig) -> (Arc<Kernel>, Arc<Gpu>) {
+    let gpu = Gpu::new(GpuConfig {
+        sm_count: Kernel::sm_count(&config),
+        step: config.step,
+        recovers_always: config.l4t.is_r35(),
+        ..GpuConfig::default()
+    });
+    Stats::watch_if_asked(&gpu);
+    (Kernel::new(config, gpu.clone()), gpu)
+}
+
+/// A booted virtual board whose only user is this process.
+///
+/// A forked child is another process: the board is not its. There, everything is refused (`ENODEV` to open,
+/// `EBADF` for descriptors it inherited) and closing closes, nothing more.
+#[derive(Debug)]
+pub struct SimKmd {
+    kernel: Arc<Kernel>,
+    gpu: Arc<Gpu>,
+    process: InProcess,
+    name: String,
+}
+
+impl SimKmd {
+    /// Boots a board.
+    pub fn new(config: SimConfig) -> SimKmd {
+        let (kernel, gpu) = boot(config);
+        let name = kernel.board_name();
+        SimKmd { kernel, gpu, process: InProcess::new(), name }
+    }
+
+    /// Its kernel, for tools and leak checks.
+    pub fn kernel(&self) -> &Arc<Kernel> {
+        &self.kernel
+    }
+
+    /// Its GPU, for tools and for stepping.
+    pub fn gpu(&self) -> &Arc<Gpu> {
+        &self.gpu
+    }
+
+    /// Whether this is still the process that booted the board.
+    fn is_ours(&self) -> bool {
+        self.process.pid() == nix::unistd::getpid().as_raw()
+    }
+}
+
+impl Kmd for SimKmd {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn open(&self, path: &str) -> Result<OwnedFd, Errno> {
+        if !self.is_ours() {
+            return Err(Errno::ENODEV);
+        }
+        self.kernel.open(&self.process, path)
+    }
+
+    fn ioctl(&self, fd: BorrowedFd<'_>, _: Node, request: u32, arg: Arg<'_>) -> Result<i32, Errno> {
+        if !self.is_ours() {
+            return Err(Errno::EBADF);
+        }
+        self.kernel.ioctl(&self.process, fd.as_raw_fd(), request, arg)
+    }
+
+    fn mmap(&self, fd: BorrowedFd<'_>, at: Placement, len: usize, prot: Prot, offset: u64) -> Result<Mapping, Errno> {
+        if !self.is_ours() {
+            return Err(Errno::EBADF);
+        }
+        self.kernel.check_mmap(&self.process, fd.as_raw_fd(), len, prot == Prot::ReadWrite, offset)?;
+        let map = Mapping::new(fd, at, len, prot, offset)?;
+        dont_fork(&map)?;
+        Ok(map)
+    }
+
+    fn own_view(&self, fd: BorrowedFd<'_>) -> Option<usize> {
+        self.kernel.own_view(&self.process, fd.as_raw_fd())
+    }
+
+    fn close(&self, fd: OwnedFd) {
+        if self.is_ours() {
+            self.kernel.close(&self.process, fd.as_raw_fd());
+        }
+        drop(fd);
+    }
+
+    fn read_text(&self, path: &str) -> Result<String, Errno> {
+        self.kernel.read_text(path)
+    }
+
+    fn write_text(&self, path: &str, text: &str) -> Result<(), Errno> {
+        self.kernel.write_text(path, text)
+    }
+}
+
+/// Mappings of a board's files are not inherited (VM_DONTCOPY).
+#[allow(unsafe_code)]
+fn dont_fork(map: &Mapping) -> Result<(), Errno> {
+    let start = std::ptr::NonNull::new(map.as_ptr().cast()).ok_or(Errno::ENOMEM)?;
+    // SAFETY: the advice changes what fork(2) copies, nothing about the memory itself.
+    unsafe { madvise(start, map.len(), MmapAdvise::MADV_DONTFORK) }
+}
+
+impl Drop for SimKmd {
+    fn drop(&mut self) {
+        if self.is_ours() {
+            self.kernel.shut_down();
+        }
+    }
+}
