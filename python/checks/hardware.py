@@ -25,7 +25,7 @@ FENCE = re.compile(r"^(```|~~~).*?^\1[^\n]*$", re.S | re.M)
 WORDS = ("observed", "published", "computed", "inferred")
 # Anything in brackets that begins like a mark, and is no link.
 MARK = re.compile(r"\[(observed|published|computed|inferred)\b([^\[\]]*)\](?!\()")
-CLAUSE = re.compile(r"(observed|published|computed|inferred): \S.*", re.S)
+CLAUSE = re.compile(r"(observed|published|computed|inferred):\s+\S.*", re.S)
 
 CITATION = re.compile(r"\bhardware/([\w.-]+\.md)(?:#([\w.-]+))?")
 LINK = re.compile(r"\]\(([\w.-]+\.md)?#([\w.-]+)\)")
