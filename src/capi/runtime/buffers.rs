@@ -2,20 +2,14 @@
 
 use super::super::guard::status;
 use super::super::objects::{NV_STATUS, NvU32, NvU64};
-use super::device::tegrarm_device;
-use super::handles::{self, Entry};
+use super::handles::{BUFFERS, DEVICES};
+use super::opaque::{tegrarm_buffer, tegrarm_device};
 use super::pointers::{give, give_any, present};
 use crate::runtime::memory::Cache;
 use crate::status::fail;
 use std::ffi::c_void;
 use std::sync::Arc;
 use tegrarm_abi::rm::status::*;
-
-/// Memory of a device that CPU and GPU share. A handle, as `tegrarm_device`.
-#[allow(non_camel_case_types)]
-pub struct tegrarm_buffer {
-    _private: [u8; 0],
-}
 
 /// Allocates `size` bytes that CPU and GPU share, zeroed.
 ///
@@ -39,20 +33,16 @@ pub unsafe extern "C" fn tegrarm_buffer_alloc(
             1 => Cache::WriteCombined,
             other => fail!(NV_ERR_INVALID_ARGUMENT, "buffer flags {other:#x}: 0 cached, 1 write-combined"),
         };
-        let allocated = handles::device(device)?.alloc(size, cache)?;
+        let allocated = DEVICES.get(device)?.alloc(size, cache)?;
         // SAFETY: not NULL; the caller's promise.
-        unsafe { give(buffer, handles::insert(Entry::Buffer(allocated)), "buffer") }
+        unsafe { give(buffer, BUFFERS.insert(allocated)?, "buffer") }
     })
 }
 
 /// Frees a buffer, after the work given so far. Pointers into it are invalid afterwards. Errors: 0x57 no such buffer.
 #[unsafe(no_mangle)]
 pub extern "C" fn tegrarm_buffer_free(buffer: *mut tegrarm_buffer) -> NV_STATUS {
-    status(|| {
-        handles::buffer(buffer)?;
-        drop(handles::remove(|handle, _| handle == buffer as u64));
-        Ok(())
-    })
+    status(|| BUFFERS.remove(buffer).map(drop))
 }
 
 /// Where a buffer is. `*pointer` is its CPU address, `*address` its GPU address: the same number, unless the process
@@ -68,7 +58,7 @@ pub unsafe extern "C" fn tegrarm_buffer_address(
     address: *mut NvU64,
 ) -> NV_STATUS {
     status(|| {
-        let b = handles::buffer(buffer)?;
+        let b = BUFFERS.get(buffer)?;
         // SAFETY: the caller's promise, both times.
         unsafe {
             give_any(pointer, b.pointer() as *mut c_void);
@@ -92,7 +82,7 @@ pub unsafe extern "C" fn tegrarm_copy_in(
     size: NvU64,
 ) -> NV_STATUS {
     status(|| {
-        let b = handles::buffer(buffer)?;
+        let b = BUFFERS.get(buffer)?;
         present(from, "from")?;
         let to = b.ready(offset, size)? as *mut u8;
         // SAFETY: `ready` checked the range, `b` keeps it mapped; `from` is valid by the caller's promise, and may
@@ -114,7 +104,7 @@ pub unsafe extern "C" fn tegrarm_copy_out(
     size: NvU64,
 ) -> NV_STATUS {
     status(|| {
-        let b = handles::buffer(buffer)?;
+        let b = BUFFERS.get(buffer)?;
         present(to, "to")?;
         let from = b.ready(offset, size)? as *const u8;
         // SAFETY: as in `tegrarm_copy_in`.
@@ -141,7 +131,7 @@ pub unsafe extern "C" fn tegrarm_copy(
     fence: *mut NvU64,
 ) -> NV_STATUS {
     status(|| {
-        let (to, from) = (handles::buffer(to)?, handles::buffer(from)?);
+        let (to, from) = (BUFFERS.get(to)?, BUFFERS.get(from)?);
         if !Arc::ptr_eq(to.device(), from.device()) {
             fail!(NV_ERR_INVALID_ARGUMENT, "the buffers belong to two devices");
         }

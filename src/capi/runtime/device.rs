@@ -3,7 +3,8 @@
 use super::super::guard::status;
 use super::super::instance;
 use super::super::objects::{NV_STATUS, NvU32, NvU64};
-use super::handles::{self, Entry};
+use super::handles::{DEVICES, close_device};
+use super::opaque::tegrarm_device;
 use super::pointers::{give, present};
 use crate::runtime::device::Device;
 use crate::runtime::fault::{Cause, FaultInfo};
@@ -11,12 +12,6 @@ use crate::status::fail;
 use std::ffi::c_char;
 use std::time::Duration;
 use tegrarm_abi::rm::status::*;
-
-/// An open GPU. The pointer is a handle, not an address: a closed one is recognised and refused.
-#[allow(non_camel_case_types)]
-pub struct tegrarm_device {
-    _private: [u8; 0],
-}
 
 /// What stopped a device. Set `size` to `sizeof` before the call; later versions only append fields.
 #[repr(C)]
@@ -57,7 +52,7 @@ pub unsafe extern "C" fn tegrarm_device_open(index: NvU32, device: *mut *mut teg
         present(device, "device")?;
         let opened = Device::open(&instance::get()?, index)?;
         // SAFETY: not NULL; the caller's promise.
-        unsafe { give(device, handles::insert(Entry::Device(opened)), "device") }
+        unsafe { give(device, DEVICES.insert(opened)?, "device") }
     })
 }
 
@@ -66,7 +61,7 @@ pub unsafe extern "C" fn tegrarm_device_open(index: NvU32, device: *mut *mut teg
 #[unsafe(no_mangle)]
 pub extern "C" fn tegrarm_device_close(device: *mut tegrarm_device) -> NV_STATUS {
     status(|| {
-        handles::close_device(&handles::device(device)?);
+        close_device(DEVICES.remove(device)?);
         Ok(())
     })
 }
@@ -78,7 +73,7 @@ pub extern "C" fn tegrarm_device_close(device: *mut tegrarm_device) -> NV_STATUS
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tegrarm_fence(device: *mut tegrarm_device, fence: *mut NvU64) -> NV_STATUS {
     status(|| {
-        let last = handles::device(device)?.fence();
+        let last = DEVICES.get(device)?.fence();
         // SAFETY: the caller's promise.
         unsafe { give(fence, last, "fence") }
     })
@@ -93,7 +88,7 @@ pub unsafe extern "C" fn tegrarm_fence(device: *mut tegrarm_device, fence: *mut 
 pub extern "C" fn tegrarm_wait(device: *mut tegrarm_device, fence: NvU64, timeout_ns: NvU64) -> NV_STATUS {
     status(|| {
         let deadline = (timeout_ns != u64::MAX).then(|| Duration::from_nanos(timeout_ns));
-        handles::device(device)?.wait(fence, deadline)
+        DEVICES.get(device)?.wait(fence, deadline)
     })
 }
 
@@ -112,7 +107,7 @@ pub unsafe extern "C" fn tegrarm_device_fault(device: *mut tegrarm_device, fault
         if size < size_of::<tegrarm_fault>() {
             fail!(NV_ERR_INVALID_PARAM_STRUCT, "fault->size is {size}: set it to sizeof(struct tegrarm_fault)");
         }
-        let found = tegrarm_fault::of(handles::device(device)?.fault()?);
+        let found = tegrarm_fault::of(DEVICES.get(device)?.fault()?);
         // SAFETY: the caller has at least that many bytes.
         unsafe { give(fault, found, "fault") }
     })

@@ -3,6 +3,7 @@
 use super::super::guard::status;
 use super::super::objects::NV_STATUS;
 use super::handles::OBJECTS;
+use super::opaque::tegrarm_object;
 use super::pointers::{bytes, give, present, text};
 use crate::runtime::elf::{LoadError, Problem};
 use crate::runtime::hostobj::HostObject;
@@ -10,12 +11,6 @@ use crate::status::{RmError, RmResult, fail};
 use std::collections::HashMap;
 use std::ffi::{c_char, c_void};
 use tegrarm_abi::rm::status::*;
-
-/// Loaded CPU machine code. A handle, as `tegrarm_device`; it belongs to the process, not to a device.
-#[allow(non_camel_case_types)]
-pub struct tegrarm_object {
-    _private: [u8; 0],
-}
 
 /// Loads a relocatable object of this CPU, x86-64 or AArch64 (what `cc -c` makes): its code is placed in executable memory
 /// and can be called.
@@ -45,7 +40,7 @@ pub unsafe extern "C" fn tegrarm_object_load(
         let loaded = HostObject::load(&image, &|name| known.get(name).copied()).map_err(refused)?;
         let handle = OBJECTS.insert(loaded)?;
         // SAFETY: not NULL; the caller's promise.
-        unsafe { give(object, handle as *mut tegrarm_object, "object") }
+        unsafe { give(object, handle, "object") }
     })
 }
 
@@ -87,7 +82,7 @@ pub unsafe extern "C" fn tegrarm_object_symbol(
         present(address, "address")?;
         // SAFETY: the caller's promise.
         let name = unsafe { text(name) }?;
-        let held = OBJECTS.hold_in_turn(object as u64)?;
+        let held = OBJECTS.hold_in_turn(object)?;
         let Some(found) = held.symbol(name) else {
             fail!(NV_ERR_OBJECT_NOT_FOUND, "the object exports no '{name}'");
         };
@@ -99,5 +94,5 @@ pub unsafe extern "C" fn tegrarm_object_symbol(
 /// Unloads an object: its functions must not be running, nor be called any more. Errors: 0x57 no such object.
 #[unsafe(no_mangle)]
 pub extern "C" fn tegrarm_object_unload(object: *mut tegrarm_object) -> NV_STATUS {
-    status(|| OBJECTS.remove(object as u64).map(drop))
+    status(|| OBJECTS.remove(object).map(drop))
 }

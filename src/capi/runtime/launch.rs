@@ -2,8 +2,8 @@
 
 use super::super::guard::status;
 use super::super::objects::{NV_STATUS, NvU32, NvU64};
-use super::handles;
-use super::modules::tegrarm_kernel;
+use super::handles::KERNELS;
+use super::opaque::tegrarm_kernel;
 use super::pointers::{give_any, present};
 use crate::runtime::launch::Packed;
 use crate::runtime::params::Layout;
@@ -33,8 +33,8 @@ pub unsafe extern "C" fn tegrarm_launch(
     fence: *mut NvU64,
 ) -> NV_STATUS {
     status(|| {
-        let mut held = handles::kernel(kernel)?;
-        let (module, index, layout, ready) = held.kernel.parts();
+        let mut held = KERNELS.hold_in_turn(kernel)?;
+        let (module, index, layout, ready) = held.parts();
         // SAFETY: the caller's promise.
         let launch = unsafe { geometry(grid, block, shared_bytes) }?;
         let given = module.device().launch_ready(module, index, ready, launch, |to| {

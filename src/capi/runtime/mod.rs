@@ -1,6 +1,7 @@
 //! The runtime: devices, buffers, modules, host objects, launches, replays.
 
 mod handles;
+pub mod opaque;
 mod pointers;
 mod slots;
 

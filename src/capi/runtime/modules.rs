@@ -2,22 +2,13 @@
 
 use super::super::guard::status;
 use super::super::objects::{NV_STATUS, NvU64};
-use super::device::tegrarm_device;
-use super::handles::{self, Entry, KERNELS, Kernel};
+use super::handles::{DEVICES, KERNELS, Loaded, MODULES, unload};
+use super::opaque::{tegrarm_device, tegrarm_kernel, tegrarm_module};
 use super::pointers::{bytes, give, give_any, present, text};
+use crate::runtime::module::Module;
+use crate::status::RmResult;
 use std::ffi::{c_char, c_void};
-
-/// Loaded machine code. A handle, as `tegrarm_device`.
-#[allow(non_camel_case_types)]
-pub struct tegrarm_module {
-    _private: [u8; 0],
-}
-
-/// A kernel of a module. A handle, as `tegrarm_device`; it belongs to its module.
-#[allow(non_camel_case_types)]
-pub struct tegrarm_kernel {
-    _private: [u8; 0],
-}
+use std::sync::Arc;
 
 /// Loads a cubin: machine code of NVRTC, ptxas or nvJitLink for exactly this GPU (sm_87 on Orin).
 ///
@@ -36,24 +27,19 @@ pub unsafe extern "C" fn tegrarm_module_load(
 ) -> NV_STATUS {
     status(|| {
         present(module, "module")?;
-        let device = handles::device(device)?;
+        let device = DEVICES.get(device)?;
         // SAFETY: the caller's promise.
         let loaded = device.load(&unsafe { bytes(image, size, "image") }?)?;
+        let handle = MODULES.insert(Loaded { module: loaded, kernels: Vec::new() })?;
         // SAFETY: not NULL; the caller's promise.
-        unsafe { give(module, handles::insert(Entry::Module(loaded)), "module") }
+        unsafe { give(module, handle, "module") }
     })
 }
 
 /// Unloads a module and its kernels, after the work given so far. Errors: 0x57 no such module.
 #[unsafe(no_mangle)]
 pub extern "C" fn tegrarm_module_unload(module: *mut tegrarm_module) -> NV_STATUS {
-    status(|| {
-        handles::module(module)?;
-        let this = module as u64;
-        KERNELS.close(|of| of.module == this);
-        drop(handles::remove(|handle, _| handle == this));
-        Ok(())
-    })
+    status(|| MODULES.remove(module).map(unload))
 }
 
 /// Finds a kernel by its name (`extern "C"`, or mangled). `*kernel` is a new handle that lives as long as the module.
@@ -70,10 +56,13 @@ pub unsafe extern "C" fn tegrarm_module_kernel(
     status(|| {
         present(kernel, "kernel")?;
         // SAFETY: the caller's promise.
-        let found = handles::module(module)?.kernel(unsafe { text(name) }?)?;
-        let handle = KERNELS.insert(Kernel { kernel: found, module: module as u64 })?;
+        let name = unsafe { text(name) }?;
+        // Held until the kernel has its handle, so that the module cannot be unloaded meanwhile and leave it behind.
+        let mut held = MODULES.hold_in_turn(module)?;
+        let handle = KERNELS.insert(held.module.kernel(name)?)?;
+        held.kernels.push(handle.addr());
         // SAFETY: not NULL; the caller's promise.
-        unsafe { give(kernel, handle as *mut tegrarm_kernel, "kernel") }
+        unsafe { give(kernel, handle, "kernel") }
     })
 }
 
@@ -91,7 +80,7 @@ pub unsafe extern "C" fn tegrarm_module_variable(
 ) -> NV_STATUS {
     status(|| {
         // SAFETY: the caller's promise.
-        let (at, len) = handles::module(module)?.variable(unsafe { text(name) }?)?;
+        let (at, len) = loaded(module)?.variable(unsafe { text(name) }?)?;
         // SAFETY: the caller's promise, both times.
         unsafe {
             give_any(address, at);
@@ -116,6 +105,10 @@ pub unsafe extern "C" fn tegrarm_module_write(
     status(|| {
         // SAFETY: the caller's promise, both times.
         let (name, from) = unsafe { (text(name)?, bytes(from, size, "from")?) };
-        handles::module(module)?.write_variable(name, &from)
+        loaded(module)?.write_variable(name, &from)
     })
+}
+
+fn loaded(module: *const tegrarm_module) -> RmResult<Arc<Module>> {
+    Ok(MODULES.hold_in_turn(module)?.module.clone())
 }

@@ -1,103 +1,156 @@
-//! Where kernels, replays and host objects live: slots that stay where they are, so that finding one takes no lock.
+//! A table from handles to objects of one kind.
 //!
-//! A call holds its object by the slot's own lock. No handle is ever given out twice.
+//! Rows stay where they are for as long as the process lives, so finding one takes no lock. A call holds its object by the
+//! row's own lock. A handle is the number of a row and the row's generation, so that no handle is ever given out twice and a
+//! handle whose object has ended is recognised. Giving a handle out and taking one back cost the same however many there are.
 
 use super::super::instance::Cell;
-use super::handles::unknown;
-use crate::status::{RmResult, fail};
+use crate::status::{RmError, RmResult, fail};
 use once_cell::sync::OnceCell;
 use parking_lot::{MappedMutexGuard, Mutex, MutexGuard};
+use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tegrarm_abi::rm::status::*;
 
-/// Slots of the first chunk; each further one has twice as many as the one before.
+/// Rows of the first chunk; each further one has twice as many as the one before.
 const FIRST: usize = 64;
 /// A power of two, so that four bits of a handle name any.
 const CHUNKS: usize = 16;
-/// Of a handle: the chunk, then the slot in it, then what makes it unique.
+const MOST: usize = FIRST * ((1 << CHUNKS) - 1);
+/// Of a handle, from its lowest bit: the chunk, the row in the chunk, the row's generation, the kind of object.
 const CHUNK_BITS: u32 = CHUNKS.ilog2();
-const SLOT_BITS: u32 = FIRST.ilog2() + CHUNKS as u32 - 1;
+const ROW_BITS: u32 = FIRST.ilog2() + CHUNKS as u32 - 1;
+const GENERATION_SHIFT: u32 = CHUNK_BITS + ROW_BITS;
+const KIND_SHIFT: u32 = 61;
+const GENERATION: u64 = 1 << GENERATION_SHIFT;
+const GENERATIONS: u64 = (1 << KIND_SHIFT) - GENERATION;
 
-struct Slot<T> {
-    /// What its handle is while it has an object, 0 otherwise.
+struct Row<T> {
+    /// The handle of the object that is here now, 0 where none is.
     handle: AtomicU64,
     object: Mutex<Option<T>>,
 }
 
+impl<T> Row<T> {
+    const fn empty() -> Row<T> {
+        Row { handle: AtomicU64::new(0), object: Mutex::new(None) }
+    }
+}
+
 /// Made when the chunks before it are full.
-type Chunk<T> = OnceCell<Box<[Slot<T>]>>;
+type Chunk<T> = OnceCell<Box<[Row<T>]>>;
+
+/// Rows without an object.
+struct Spare {
+    /// The handles that rows which had an object get next.
+    freed: Vec<u64>,
+    /// How many rows ever had an object.
+    used: usize,
+}
+
+struct Rows<T> {
+    chunks: [Chunk<T>; CHUNKS],
+    spare: Mutex<Spare>,
+}
+
+impl<T> Rows<T> {
+    const fn new() -> Rows<T> {
+        let spare = Mutex::new(Spare { freed: Vec::new(), used: 0 });
+        Rows { chunks: [const { OnceCell::new() }; CHUNKS], spare }
+    }
+}
 
 /// A call's hold on an object.
 pub(super) type Held<T> = MappedMutexGuard<'static, T>;
 
-/// All objects of a kind in this process.
-pub(super) struct Slots<T: 'static> {
-    chunks: Cell<[Chunk<T>; CHUNKS]>,
-    given: AtomicU64,
-    /// Tells handles of this kind from all others: a bit above those of a handle in the table.
-    tag: u64,
+/// All objects of one kind in this process. `H` is what a handle points at as C sees it.
+pub(super) struct Slots<H, T: 'static> {
+    rows: Cell<Rows<T>>,
+    /// The generation of rows that had no object yet. In a forked child it is later than any of the parent's.
+    first: AtomicU64,
+    /// The latest generation that any row has had.
+    newest: AtomicU64,
+    kind: u64,
     what: &'static str,
+    _handle: PhantomData<fn() -> H>,
 }
 
-impl<T> Slots<T> {
-    /// None yet, of the `kind`-th kind, from 0 to 2.
-    pub(super) const fn new(kind: u32, what: &'static str) -> Slots<T> {
-        let chunks = Cell::new([const { OnceCell::new() }; CHUNKS]);
-        Slots { chunks, given: AtomicU64::new(1), tag: (kind as u64 + 1) << 61, what }
+impl<H, T> Slots<H, T> {
+    /// A table without objects, of the `kind`-th kind, from 1 to 7: handles of two kinds are never the same.
+    pub(super) const fn new(kind: u64, what: &'static str) -> Slots<H, T> {
+        let (first, newest) = (AtomicU64::new(GENERATION), AtomicU64::new(GENERATION));
+        let rows = Cell::new(Rows::new());
+        Slots { rows, first, newest, kind: kind << KIND_SHIFT, what, _handle: PhantomData }
     }
 
-    /// In a forked child: the objects are the parent's.
+    /// In a forked child: the objects are the parent's, whose handles this table will never give out.
     ///
     /// # Safety
     /// No other thread exists.
     pub(super) unsafe fn forget(&'static self) {
-        // SAFETY: the caller's promise.
-        unsafe { self.chunks.replace([const { OnceCell::new() }; CHUNKS]) };
-    }
-
-    fn all(&'static self) -> impl Iterator<Item = &'static Slot<T>> {
-        self.chunks.get().iter().filter_map(|chunk| chunk.get()).flatten()
+        // SAFETY: no other thread exists, as this function's caller promises.
+        unsafe { self.rows.replace(Rows::new()) };
+        self.first.store(self.newest.load(Ordering::Relaxed) + GENERATION, Ordering::Relaxed);
     }
 
     /// Keeps an object; returns its handle.
     ///
     /// # Errors
     /// 0x1A when there are four million already.
-    pub(super) fn insert(&'static self, object: T) -> RmResult<u64> {
-        for (number, chunk) in self.chunks.get().iter().enumerate() {
-            let len = FIRST << number;
-            let empty = || (0..len).map(|_| Slot { handle: AtomicU64::new(0), object: Mutex::new(None) }).collect();
-            for (index, slot) in chunk.get_or_init(empty).iter().enumerate() {
-                if let Some(mut place) = slot.object.try_lock()
-                    && place.is_none()
-                {
-                    let unique = self.given.fetch_add(1, Ordering::Relaxed) << (CHUNK_BITS + SLOT_BITS);
-                    let handle = self.tag | unique | (index << CHUNK_BITS | number) as u64;
-                    *place = Some(object);
-                    slot.handle.store(handle, Ordering::Release);
-                    return Ok(handle);
-                }
-            }
+    pub(super) fn insert(&'static self, object: T) -> RmResult<*mut H> {
+        let Some(handle) = self.next() else {
+            fail!(NV_ERR_INSUFFICIENT_RESOURCES, "no handle is left for another {}", self.what);
+        };
+        self.newest.fetch_max(handle & GENERATIONS, Ordering::Relaxed);
+        let (chunk, index) = place(handle);
+        let rows = self.rows.get().chunks[chunk].get_or_init(|| (0..FIRST << chunk).map(|_| Row::empty()).collect());
+        let mut held = rows[index].object.lock();
+        *held = Some(object);
+        rows[index].handle.store(handle, Ordering::Release);
+        Ok(std::ptr::without_provenance_mut(handle as usize))
+    }
+
+    /// The handle of a row that has no object.
+    fn next(&'static self) -> Option<u64> {
+        let mut spare = self.rows.get().spare.lock();
+        if let Some(handle) = spare.freed.pop() {
+            return Some(handle);
         }
-        fail!(NV_ERR_INSUFFICIENT_RESOURCES, "no handle is left for another {}", self.what)
+        let row = spare.used;
+        if row == MOST {
+            return None;
+        }
+        spare.used += 1;
+        let chunk = (row / FIRST + 1).ilog2();
+        let index = row - FIRST * ((1 << chunk) - 1);
+        Some(self.kind | self.first.load(Ordering::Relaxed) | (index << CHUNK_BITS) as u64 | u64::from(chunk))
     }
 
-    /// The slot that a handle names, whatever is there now.
+    /// The row of a handle has no object any more. A row whose generations are used up never gets one again.
+    fn spare(&'static self, handle: u64) {
+        if handle & GENERATIONS != GENERATIONS {
+            self.rows.get().spare.lock().freed.push(handle + GENERATION);
+        }
+    }
+
+    /// The row that a handle names, whatever is there now.
     #[inline]
-    fn slot(&'static self, handle: u64) -> Option<&'static Slot<T>> {
-        let handle = handle as usize;
-        let chunk = self.chunks.get()[handle % CHUNKS].get()?;
-        chunk.get(handle >> CHUNK_BITS & ((1 << SLOT_BITS) - 1))
+    fn row(&'static self, handle: u64) -> Option<&'static Row<T>> {
+        let (chunk, index) = place(handle);
+        self.rows.get().chunks[chunk].get()?.get(index)
     }
 
+    /// The error of a handle that stands for nothing.
     #[cold]
     fn unknown<U>(&self, handle: u64) -> RmResult<U> {
-        Err(unknown(handle, self.what))
+        let what = self.what;
+        let text = format!("{handle:#x} is no {what}: it was never made, or closed, or belongs to another process");
+        Err(RmError::new(NV_ERR_OBJECT_NOT_FOUND, text))
     }
 
     #[inline]
-    fn hold(&self, slot: &Slot<T>, handle: u64, guard: MutexGuard<'static, Option<T>>) -> RmResult<Held<T>> {
-        if slot.handle.load(Ordering::Relaxed) != handle {
+    fn hold(&self, row: &Row<T>, handle: u64, guard: MutexGuard<'static, Option<T>>) -> RmResult<Held<T>> {
+        if row.handle.load(Ordering::Relaxed) != handle {
             return self.unknown(handle);
         }
         MutexGuard::try_map(guard, Option::as_mut).or_else(|_| self.unknown(handle))
@@ -108,9 +161,10 @@ impl<T> Slots<T> {
     /// # Errors
     /// 0x57 when there is none of that handle.
     #[inline(always)]
-    pub(super) fn hold_in_turn(&'static self, handle: u64) -> RmResult<Held<T>> {
-        let Some(slot) = self.slot(handle) else { return self.unknown(handle) };
-        self.hold(slot, handle, slot.object.lock())
+    pub(super) fn hold_in_turn(&'static self, handle: *const H) -> RmResult<Held<T>> {
+        let handle = handle.addr() as u64;
+        let Some(row) = self.row(handle) else { return self.unknown(handle) };
+        self.hold(row, handle, row.object.lock())
     }
 
     /// Holds an object for one call, without ever waiting.
@@ -118,41 +172,148 @@ impl<T> Slots<T> {
     /// # Errors
     /// 0x57 when there is none of that handle, 0x63 when another thread is in a call of it.
     #[inline(always)]
-    pub(super) fn hold_alone(&'static self, handle: u64) -> RmResult<Held<T>> {
-        let Some(slot) = self.slot(handle) else { return self.unknown(handle) };
-        if let Some(guard) = slot.object.try_lock() {
-            return self.hold(slot, handle, guard);
+    pub(super) fn hold_alone(&'static self, handle: *const H) -> RmResult<Held<T>> {
+        let handle = handle.addr() as u64;
+        let Some(row) = self.row(handle) else { return self.unknown(handle) };
+        if let Some(guard) = row.object.try_lock() {
+            return self.hold(row, handle, guard);
         }
-        if slot.handle.load(Ordering::Acquire) != handle {
+        if row.handle.load(Ordering::Acquire) != handle {
             return self.unknown(handle);
         }
         fail!(NV_ERR_STATE_IN_USE, "another thread is in a call of this {}", self.what)
     }
 
-    /// Ends an object, after the call that another thread may be in.
+    /// A copy of an object that threads share: an `Arc`. The row is held only as long as it takes to count the copy.
     ///
     /// # Errors
     /// 0x57 when there is none of that handle.
-    pub(super) fn remove(&'static self, handle: u64) -> RmResult<T> {
-        let Some(slot) = self.slot(handle) else { return self.unknown(handle) };
-        let mut guard = slot.object.lock();
-        if slot.handle.compare_exchange(handle, 0, Ordering::AcqRel, Ordering::Acquire).is_err() {
-            return self.unknown(handle);
-        }
-        guard.take().map_or_else(|| self.unknown(handle), Ok)
+    #[inline]
+    pub(super) fn get(&'static self, handle: *const H) -> RmResult<T>
+    where
+        T: Clone,
+    {
+        self.hold_in_turn(handle).map(|held| T::clone(&held))
     }
 
-    /// Ends objects.
-    pub(super) fn close(&'static self, doomed: impl Fn(&T) -> bool) {
-        for slot in self.all() {
-            let mut guard = slot.object.lock();
-            if guard.as_ref().is_some_and(&doomed) {
-                slot.handle.store(0, Ordering::Release);
-                let object = guard.take();
-                drop(guard);
-                // Not under the lock: the end waits for the GPU.
-                drop(object);
-            }
+    /// Takes an object out of the table, after the call that another thread may be in. The caller drops it where no lock is
+    /// held: the end of an object waits for the GPU.
+    ///
+    /// # Errors
+    /// 0x57 when there is none of that handle.
+    pub(super) fn remove(&'static self, handle: *const H) -> RmResult<T> {
+        let handle = handle.addr() as u64;
+        let Some(row) = self.row(handle) else { return self.unknown(handle) };
+        self.take(row, |now, _| now == handle).map_or_else(|| self.unknown(handle), Ok)
+    }
+
+    /// Takes objects out of the table, one after another, as [`Slots::remove`] does.
+    pub(super) fn remove_all(&'static self, doomed: impl Fn(&T) -> bool) -> impl Iterator<Item = T> {
+        let rows = self.rows.get().chunks.iter().filter_map(|chunk| chunk.get()).flatten();
+        let full = rows.filter(|row| row.handle.load(Ordering::Acquire) != 0);
+        full.filter_map(move |row| self.take(row, |_, object| doomed(object)))
+    }
+
+    fn take(&'static self, row: &'static Row<T>, doomed: impl Fn(u64, &T) -> bool) -> Option<T> {
+        let mut object = row.object.lock();
+        let handle = row.handle.load(Ordering::Relaxed);
+        let taken = object.take_if(|object| doomed(handle, object))?;
+        row.handle.store(0, Ordering::Release);
+        drop(object);
+        self.spare(handle);
+        Some(taken)
+    }
+}
+
+/// Chunk and row of a handle.
+#[inline]
+fn place(handle: u64) -> (usize, usize) {
+    let handle = handle as usize;
+    (handle % CHUNKS, handle >> CHUNK_BITS & ((1 << ROW_BITS) - 1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+    use std::sync::Arc;
+
+    /// What a handle of these tests points at.
+    struct Opaque;
+
+    fn refused<T>(result: RmResult<T>) -> bool {
+        result.is_err_and(|e| e.status == NV_ERR_OBJECT_NOT_FOUND)
+    }
+
+    #[test]
+    fn a_handle_is_found_until_its_object_ends_and_never_again() {
+        static TABLE: Slots<Opaque, u32> = Slots::new(1, "number");
+        let first = TABLE.insert(7).unwrap();
+        assert_eq!(TABLE.get(first).unwrap(), 7);
+        assert_eq!(TABLE.remove(first).unwrap(), 7);
+        let second = TABLE.insert(8).unwrap();
+        assert_ne!(first, second);
+        assert_eq!(place(first.addr() as u64), place(second.addr() as u64), "the row is used again");
+        assert!(refused(TABLE.get(first)) && refused(TABLE.remove(first)) && refused(TABLE.hold_alone(first)));
+        assert_eq!(TABLE.get(second).unwrap(), 8);
+    }
+
+    #[test]
+    fn numbers_that_are_no_handles_are_refused() {
+        static TABLE: Slots<Opaque, u32> = Slots::new(2, "number");
+        static OTHER: Slots<Opaque, u32> = Slots::new(3, "other number");
+        let of_other = OTHER.insert(1).unwrap();
+        TABLE.insert(2).unwrap();
+        assert!(refused(TABLE.get(of_other)), "of another kind");
+        for number in [0, 1, 15, 0x1000, usize::MAX, 2 << KIND_SHIFT, (2 << KIND_SHIFT) | 5] {
+            assert!(refused(TABLE.get(std::ptr::without_provenance(number))), "{number:#x}");
         }
+    }
+
+    #[test]
+    fn many_objects_live_in_many_chunks() {
+        static TABLE: Slots<Opaque, usize> = Slots::new(4, "number");
+        let handles: Vec<_> = (0..5 * FIRST).map(|n| TABLE.insert(n).unwrap()).collect();
+        assert_eq!(handles.iter().collect::<HashSet<_>>().len(), handles.len());
+        assert!(handles.iter().enumerate().all(|(n, &handle)| TABLE.get(handle).unwrap() == n));
+        let even: Vec<_> = TABLE.remove_all(|n| n % 2 == 0).collect();
+        assert_eq!(even.len(), handles.len() / 2);
+        assert!(handles.iter().enumerate().all(|(n, &handle)| TABLE.get(handle).is_ok() == (n % 2 == 1)));
+        let again: Vec<_> = (0..even.len()).map(|n| TABLE.insert(n).unwrap()).collect();
+        assert_eq!(TABLE.rows.get().spare.lock().used, handles.len(), "no row was made while others were free");
+        assert!(again.iter().all(|handle| !handles.contains(handle)));
+    }
+
+    #[test]
+    fn a_row_whose_generations_are_used_up_is_left_alone() {
+        static TABLE: Slots<Opaque, u32> = Slots::new(5, "number");
+        TABLE.first.store(GENERATIONS, Ordering::Relaxed);
+        let last = TABLE.insert(1).unwrap();
+        TABLE.remove(last).unwrap();
+        let next = TABLE.insert(2).unwrap();
+        assert_ne!(place(last.addr() as u64), place(next.addr() as u64));
+    }
+
+    #[test]
+    fn a_forked_child_never_gives_out_a_handle_of_its_parent() {
+        static TABLE: Slots<Opaque, u32> = Slots::new(6, "number");
+        let before: Vec<_> = (0..3).map(|n| TABLE.insert(n).unwrap()).collect();
+        TABLE.remove(before[0]).unwrap();
+        let reused = TABLE.insert(3).unwrap();
+        // SAFETY: this test has one thread, and the table is its own.
+        unsafe { TABLE.forget() };
+        let after: Vec<_> = (0..4).map(|n| TABLE.insert(n).unwrap()).collect();
+        assert!(after.iter().all(|handle| *handle != reused && !before.contains(handle)));
+        assert!(refused(TABLE.get(reused)));
+    }
+
+    #[test]
+    fn a_call_waits_or_is_refused_while_another_is_in_the_object() {
+        static TABLE: Slots<Opaque, Arc<u32>> = Slots::new(7, "number");
+        let handle = TABLE.insert(Arc::new(1)).unwrap();
+        let held = TABLE.hold_in_turn(handle).unwrap();
+        assert_eq!(TABLE.hold_alone(handle).map(drop).unwrap_err().status, NV_ERR_STATE_IN_USE);
+        drop(held);
+        assert!(TABLE.hold_alone(handle).is_ok());
     }
 }

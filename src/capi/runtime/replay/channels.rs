@@ -2,9 +2,9 @@
 
 use super::super::super::guard::status;
 use super::super::super::objects::{NV_STATUS, NvU32, NvU64};
-use super::super::handles;
+use super::super::handles::REPLAYS;
+use super::super::opaque::tegrarm_replay;
 use super::super::pointers::{give_any, present};
-use super::tegrarm_replay;
 use crate::runtime::replay::{Channel, Counter, Place, Source, Value, Width};
 use crate::status::{RmResult, fail};
 use std::ffi::c_void;
@@ -92,7 +92,7 @@ pub unsafe extern "C" fn tegrarm_replay_add_channel(
                 status,
             }
         };
-        let number = handles::replay(replay)?.channel(known)?;
+        let number = REPLAYS.hold_alone(replay)?.channel(known)?;
         // SAFETY: the caller's promise.
         unsafe { give_any(index, number) };
         Ok(())
@@ -145,7 +145,7 @@ pub unsafe extern "C" fn tegrarm_replay_timeline(
             let timeline = Counter::Shared(place(timeline, Width::W8, "timeline")?);
             (signal, timeline, Counter::Shared(place(kick, Width::W8, "kick")?))
         };
-        handles::replay(replay)?.timeline(signal, timeline, step, kick)
+        REPLAYS.hold_alone(replay)?.timeline(signal, timeline, step, kick)
     })
 }
 
@@ -180,7 +180,7 @@ pub unsafe extern "C" fn tegrarm_replay_patch(
         // SAFETY: the caller's promise.
         let place = unsafe { place(r#where, width, "where") }?;
         let value = Value { source, add: v.add, shift: v.shift, mask: v.mask };
-        handles::replay(replay)?.patch(place, width, keep, value)
+        REPLAYS.hold_alone(replay)?.patch(place, width, keep, value)
     })
 }
 
@@ -195,5 +195,5 @@ pub extern "C" fn tegrarm_replay_push(
     address: NvU64,
     words: NvU32,
 ) -> NV_STATUS {
-    status(|| handles::replay(replay)?.push(channel, address, words))
+    status(|| REPLAYS.hold_alone(replay)?.push(channel, address, words))
 }

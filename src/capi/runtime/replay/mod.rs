@@ -6,19 +6,12 @@ pub mod channels;
 
 use super::super::guard::status;
 use super::super::objects::{NV_STATUS, NvU32, NvU64};
-use super::device::tegrarm_device;
-use super::handles::{self, REPLAYS};
+use super::handles::{DEVICES, REPLAYS};
+use super::opaque::{tegrarm_device, tegrarm_replay};
 use super::pointers::{give, present};
 use crate::runtime::replay::{Place, Replay};
 use crate::status::RmResult;
 use std::time::Duration;
-
-/// Work that was recorded once and runs many times. A handle, as `tegrarm_device`. One thread at a time may be in a
-/// call of one replay; a second is refused.
-#[allow(non_camel_case_types)]
-pub struct tegrarm_replay {
-    _private: [u8; 0],
-}
 
 /// Makes an empty replay. What it does in each run is recorded with the functions below; the first submit ends the
 /// recording.
@@ -37,20 +30,17 @@ pub unsafe extern "C" fn tegrarm_replay_create(
 ) -> NV_STATUS {
     status(|| {
         present(replay, "replay")?;
-        let made = if device.is_null() { Replay::foreign() } else { Replay::on(&handles::device(device)?)? };
+        let made = if device.is_null() { Replay::foreign() } else { Replay::on(&DEVICES.get(device)?)? };
         let handle = REPLAYS.insert(made)?;
         // SAFETY: not NULL; the caller's promise.
-        unsafe { give(replay, handle as *mut tegrarm_replay, "replay") }
+        unsafe { give(replay, handle, "replay") }
     })
 }
 
 /// Ends a replay. Waits up to ten seconds for a run in flight, whose outputs are not copied. Errors: 0x57 no such replay.
 #[unsafe(no_mangle)]
 pub extern "C" fn tegrarm_replay_destroy(replay: *mut tegrarm_replay) -> NV_STATUS {
-    status(|| {
-        drop(REPLAYS.remove(replay as u64)?);
-        Ok(())
-    })
+    status(|| REPLAYS.remove(replay).map(drop))
 }
 
 /// Sets how long waits for this replay spin before they sleep, in nanoseconds; 20000 at first.
@@ -61,7 +51,7 @@ pub extern "C" fn tegrarm_replay_destroy(replay: *mut tegrarm_replay) -> NV_STAT
 #[unsafe(no_mangle)]
 pub extern "C" fn tegrarm_replay_spin(replay: *mut tegrarm_replay, nanoseconds: NvU64) -> NV_STATUS {
     status(|| {
-        handles::replay(replay)?.set_spin(Duration::from_nanos(nanoseconds));
+        REPLAYS.hold_alone(replay)?.set_spin(Duration::from_nanos(nanoseconds));
         Ok(())
     })
 }
@@ -83,7 +73,7 @@ pub unsafe extern "C" fn tegrarm_replay_submit(
     count: NvU32,
 ) -> NV_STATUS {
     // SAFETY: the caller's promise.
-    status(|| unsafe { submit(&mut *handles::replay(replay)?, values, count) })
+    status(|| unsafe { submit(&mut *REPLAYS.hold_alone(replay)?, values, count) })
 }
 
 /// # Safety
@@ -105,7 +95,7 @@ unsafe fn submit(replay: &mut Replay, values: *const NvU64, count: NvU32) -> RmR
 /// in flight and can be waited for again.
 #[unsafe(no_mangle)]
 pub extern "C" fn tegrarm_replay_wait(replay: *mut tegrarm_replay, timeout_ns: NvU64) -> NV_STATUS {
-    status(|| handles::replay(replay)?.wait(deadline(timeout_ns)))
+    status(|| REPLAYS.hold_alone(replay)?.wait(deadline(timeout_ns)))
 }
 
 /// `tegrarm_replay_submit` and `tegrarm_replay_wait` in one call: an iteration of a control loop. Errors as theirs.
@@ -120,7 +110,7 @@ pub unsafe extern "C" fn tegrarm_replay_run(
     timeout_ns: NvU64,
 ) -> NV_STATUS {
     status(|| {
-        let mut claimed = handles::replay(replay)?;
+        let mut claimed = REPLAYS.hold_alone(replay)?;
         // SAFETY: the caller's promise.
         unsafe { submit(&mut claimed, values, count) }?;
         claimed.wait(deadline(timeout_ns))

@@ -2,12 +2,10 @@
 
 use super::super::super::guard::status;
 use super::super::super::objects::{NV_STATUS, NvU32, NvU64};
-use super::super::buffers::tegrarm_buffer;
-use super::super::handles;
+use super::super::handles::{BUFFERS, KERNELS, REPLAYS};
 use super::super::launch::{gather, geometry};
-use super::super::modules::tegrarm_kernel;
+use super::super::opaque::{tegrarm_buffer, tegrarm_kernel, tegrarm_replay};
 use super::super::pointers::{give_any, present};
-use super::tegrarm_replay;
 use crate::runtime::replay::{Copy, Place};
 use crate::status::{RmResult, fail};
 use std::ffi::c_void;
@@ -34,11 +32,11 @@ pub unsafe extern "C" fn tegrarm_replay_launch(
     launch: *mut NvU32,
 ) -> NV_STATUS {
     status(|| {
-        let held = handles::kernel(kernel)?;
+        let held = KERNELS.hold_in_turn(kernel)?;
         // SAFETY: the caller's promise.
         let what = unsafe { geometry(grid, block, shared_bytes) }?;
-        let k = &held.kernel;
-        let index = handles::replay(replay)?.launch(k, &what.unpack(), |to| {
+        let k = &*held;
+        let index = REPLAYS.hold_alone(replay)?.launch(k, &what.unpack(), |to| {
             let layout = k.layout();
             assert_eq!(to.len(), layout.size());
             // SAFETY: the caller's promise; the block is as long as was just checked.
@@ -60,7 +58,7 @@ pub extern "C" fn tegrarm_replay_argument(
     argument: NvU32,
     slot: NvU32,
 ) -> NV_STATUS {
-    status(|| handles::replay(replay)?.argument(launch, argument, slot))
+    status(|| REPLAYS.hold_alone(replay)?.argument(launch, argument, slot))
 }
 
 /// Records a copy between two buffers on the GPU, of less than 4 GiB; the replay keeps them alive. Errors: 0x57 no such
@@ -76,11 +74,11 @@ pub extern "C" fn tegrarm_replay_copy(
     size: NvU64,
 ) -> NV_STATUS {
     status(|| {
-        let (to, from) = (handles::buffer(to)?, handles::buffer(from)?);
+        let (to, from) = (BUFFERS.get(to)?, BUFFERS.get(from)?);
         let Ok(size) = u32::try_from(size) else {
             fail!(NV_ERR_INVALID_ARGUMENT, "a recorded copy of {size:#x} bytes: less than 4 GiB can be");
         };
-        handles::replay(replay)?.copy(&to, to_offset, &from, from_offset, size)
+        REPLAYS.hold_alone(replay)?.copy(&to, to_offset, &from, from_offset, size)
     })
 }
 
@@ -99,7 +97,7 @@ pub unsafe extern "C" fn tegrarm_replay_input(
     size: usize,
 ) -> NV_STATUS {
     // SAFETY: the caller's promise.
-    status(|| handles::replay(replay)?.input(unsafe { copy(to, from, size) }?))
+    status(|| REPLAYS.hold_alone(replay)?.input(unsafe { copy(to, from, size) }?))
 }
 
 /// Has the CPU copy `size` bytes at the end of each run, when the GPU has finished: outputs. Errors as
@@ -115,7 +113,7 @@ pub unsafe extern "C" fn tegrarm_replay_output(
     size: usize,
 ) -> NV_STATUS {
     // SAFETY: the caller's promise.
-    status(|| handles::replay(replay)?.output(unsafe { copy(to, from, size) }?))
+    status(|| REPLAYS.hold_alone(replay)?.output(unsafe { copy(to, from, size) }?))
 }
 
 /// # Safety
