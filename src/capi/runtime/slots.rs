@@ -142,18 +142,26 @@ impl<H, T> Slots<H, T> {
 
     /// The error of a handle that stands for nothing.
     #[cold]
-    fn unknown<U>(&self, handle: u64) -> RmResult<U> {
+    fn unknown(&self, handle: u64) -> RmError {
         let what = self.what;
         let text = format!("{handle:#x} is no {what}: it was never made, or closed, or belongs to another process");
-        Err(RmError::new(NV_ERR_OBJECT_NOT_FOUND, text))
+        RmError::new(NV_ERR_OBJECT_NOT_FOUND, text)
     }
 
-    #[inline]
+    /// The error of an object that another thread is in a call of.
+    #[cold]
+    fn busy(&self) -> RmError {
+        RmError::new(NV_ERR_STATE_IN_USE, format!("another thread is in a call of this {}", self.what))
+    }
+
+    #[inline(always)]
     fn hold(&self, row: &Row<T>, handle: u64, guard: MutexGuard<'static, Option<T>>) -> RmResult<Held<T>> {
-        if row.handle.load(Ordering::Relaxed) != handle {
-            return self.unknown(handle);
+        if row.handle.load(Ordering::Relaxed) == handle
+            && let Ok(held) = MutexGuard::try_map(guard, Option::as_mut)
+        {
+            return Ok(held);
         }
-        MutexGuard::try_map(guard, Option::as_mut).or_else(|_| self.unknown(handle))
+        Err(self.unknown(handle))
     }
 
     /// Holds an object for one call, after the call that another thread may be in.
@@ -163,7 +171,7 @@ impl<H, T> Slots<H, T> {
     #[inline(always)]
     pub(super) fn hold_in_turn(&'static self, handle: *const H) -> RmResult<Held<T>> {
         let handle = handle.addr() as u64;
-        let Some(row) = self.row(handle) else { return self.unknown(handle) };
+        let Some(row) = self.row(handle) else { return Err(self.unknown(handle)) };
         self.hold(row, handle, row.object.lock())
     }
 
@@ -174,14 +182,14 @@ impl<H, T> Slots<H, T> {
     #[inline(always)]
     pub(super) fn hold_alone(&'static self, handle: *const H) -> RmResult<Held<T>> {
         let handle = handle.addr() as u64;
-        let Some(row) = self.row(handle) else { return self.unknown(handle) };
+        let Some(row) = self.row(handle) else { return Err(self.unknown(handle)) };
         if let Some(guard) = row.object.try_lock() {
             return self.hold(row, handle, guard);
         }
         if row.handle.load(Ordering::Acquire) != handle {
-            return self.unknown(handle);
+            return Err(self.unknown(handle));
         }
-        fail!(NV_ERR_STATE_IN_USE, "another thread is in a call of this {}", self.what)
+        Err(self.busy())
     }
 
     /// A copy of an object that threads share: an `Arc`. The row is held only as long as it takes to count the copy.
@@ -203,8 +211,8 @@ impl<H, T> Slots<H, T> {
     /// 0x57 when there is none of that handle.
     pub(super) fn remove(&'static self, handle: *const H) -> RmResult<T> {
         let handle = handle.addr() as u64;
-        let Some(row) = self.row(handle) else { return self.unknown(handle) };
-        self.take(row, |now, _| now == handle).map_or_else(|| self.unknown(handle), Ok)
+        let Some(row) = self.row(handle) else { return Err(self.unknown(handle)) };
+        self.take(row, |now, _| now == handle).ok_or_else(|| self.unknown(handle))
     }
 
     /// Takes objects out of the table, one after another, as [`Slots::remove`] does.
