@@ -2,7 +2,7 @@
 
 use super::guard::status;
 use super::instance;
-use crate::rm::{DmaRequest, MapRequest, MemoryRequest};
+use crate::rm::{DmaRequest, MapRequest, MemoryRequest, user};
 use crate::status::{RmError, RmResult, fail};
 use std::ffi::c_void;
 use tegrarm_abi::rm::status::*;
@@ -22,16 +22,15 @@ pub type NV_STATUS = u32;
 /// # Safety
 /// `params` is valid for reads and writes of `len` bytes, or `len` is 0.
 unsafe fn with_params(params: *mut c_void, len: usize, call: impl FnOnce(&mut [u8]) -> RmResult<()>) -> RmResult<()> {
-    // The usual small sizes, known to the compiler: no call of memcpy, nothing to zero. What is not large needs no heap.
-    // SAFETY: the caller's promise, passed on.
+    // SAFETY: each copy has `len` bytes, and `params` is valid for as many, as this function's caller promises.
     unsafe {
         match len {
             0 => call(&mut []),
+            // The usual small sizes, known to the compiler: no call of memcpy, nothing to zero.
             4 => with_copy(params, &mut [0; 4], call),
             8 => with_copy(params, &mut [0; 8], call),
             16 => with_copy(params, &mut [0; 16], call),
-            _ if len <= 512 => with_copy(params, &mut [0; 512][..len], call),
-            _ => with_copy(params, &mut vec![0; len], call),
+            _ => user::with_room(len, |copy| with_copy(params, copy, call)),
         }
     }
 }
@@ -44,10 +43,10 @@ unsafe fn with_copy(
     copy: &mut [u8],
     call: impl FnOnce(&mut [u8]) -> RmResult<()>,
 ) -> RmResult<()> {
-    // SAFETY: the caller's promise; the copy is ours, so the two do not overlap.
+    // SAFETY: valid for reads, as this function's caller promises; the copy is ours, so the two do not overlap.
     unsafe { std::ptr::copy_nonoverlapping(params.cast::<u8>(), copy.as_mut_ptr(), copy.len()) };
     call(copy)?;
-    // SAFETY: as above.
+    // SAFETY: valid for writes, as this function's caller promises; the copy is ours, so the two do not overlap.
     unsafe { std::ptr::copy_nonoverlapping(copy.as_ptr(), params.cast::<u8>(), copy.len()) };
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! Escapes that are RM's verbs: unpack, call the core, pack.
 
 use super::call::{Call, Fail, Outcome, fault, finish, invalid};
-use crate::rm::params::{get, put, set_word, word};
+use crate::rm::params::{get, put, set_word};
 use crate::rm::{Borrower, DmaRequest, MapRequest, MemoryRequest, PreparedControl, Rm, user};
 use crate::status::{During, RmError, RmResult, fail};
 use std::mem::offset_of;
@@ -83,38 +83,32 @@ pub fn free(call: &Call, arg: &mut [u8]) -> Result<(), Fail> {
 #[inline(always)]
 pub fn control(call: &Call, argp: u64) -> Outcome {
     const LEN: usize = size_of::<NVOS54_PARAMETERS>();
-    /// Parameters up to this size are on the stack.
-    const FEW: usize = 32;
     let own = Own::now();
     let mut arg = [0; LEN];
     if own.read(argp, &mut arg).is_err() {
         return Err(fault(user::bad_pointer("read", argp, LEN)));
     }
     let p: NVOS54_PARAMETERS = get(&arg);
-    let size = p.paramsSize as usize;
     let prepared = match prepare_control(call.rm(), &p) {
         Ok(prepared) => prepared,
         Err(e) => return refuse_control(argp, &mut arg, e),
     };
-    let (mut few, mut many) = ([0; FEW], Vec::new());
-    let params = if size <= FEW {
-        &mut few[..size]
-    } else {
-        many.resize(size, 0);
-        &mut many[..]
-    };
-    if size > 0 && own.read(p.params, params).is_err() {
-        return refuse_control(argp, &mut arg, user::bad_pointer("read", p.params, size));
-    }
-    if let Err(e) = call.rm().control(&prepared, params) {
-        return refuse_control(argp, &mut arg, e);
-    }
-    set_word(&mut arg, CONTROL_STATUS, NV_OK);
-    match own.write_both((p.params, params), (argp, &arg)) {
-        Ok(()) => Ok(None),
-        Err(Unwritable::First) => refuse_control(argp, &mut arg, user::bad_pointer("written", p.params, size)),
-        Err(Unwritable::Second) => Err(fault(user::bad_pointer("written", argp, LEN))),
-    }
+    user::with_room(p.paramsSize as usize, |params| {
+        if !params.is_empty() && own.read(p.params, params).is_err() {
+            return refuse_control(argp, &mut arg, user::bad_pointer("read", p.params, params.len()));
+        }
+        if let Err(e) = call.rm().control(&prepared, params) {
+            return refuse_control(argp, &mut arg, e);
+        }
+        set_word(&mut arg, CONTROL_STATUS, NV_OK);
+        match own.write_both((p.params, params), (argp, &arg)) {
+            Ok(()) => Ok(None),
+            Err(Unwritable::First) => {
+                refuse_control(argp, &mut arg, user::bad_pointer("written", p.params, params.len()))
+            }
+            Err(Unwritable::Second) => Err(fault(user::bad_pointer("written", argp, LEN))),
+        }
+    })
 }
 
 const CONTROL_STATUS: usize = offset_of!(NVOS54_PARAMETERS, status);
@@ -235,21 +229,25 @@ pub fn alloc_context_dma(call: &Call, arg: &mut [u8]) -> Result<(), Fail> {
     Ok(())
 }
 
-/// Both layouts: where the GPU address is tells them apart.
+/// Both layouts, which have the same fields.
 pub fn map_memory_dma(call: &Call, arg: &mut [u8]) -> Result<(), Fail> {
-    let p: NVOS46_PARAMETERS = get(arg);
-    let at = if arg.len() == size_of::<NVOS46_PARAMETERS_V580>() {
-        offset_of!(NVOS46_PARAMETERS_V580, dmaOffset)
-    } else {
-        offset_of!(NVOS46_PARAMETERS, dmaOffset)
-    };
-    let dma_offset = u64::from(word(arg, at)) | u64::from(word(arg, at + 4)) << 32;
-    let request =
-        DmaRequest { dma: p.hDma, memory: p.hMemory, offset: p.offset, length: p.length, flags: p.flags, dma_offset };
-    let va = call.rm().map_memory_dma(p.hClient, p.hDevice, &request)?;
-    arg[at..at + 8].copy_from_slice(&va.to_le_bytes());
-    Ok(())
+    macro_rules! map_as {
+        ($layout:ty) => {{
+            let mut p: $layout = get(arg);
+            let (offset, length, dma_offset) = (p.offset, p.length, p.dmaOffset);
+            let request = DmaRequest { dma: p.hDma, memory: p.hMemory, offset, length, flags: p.flags, dma_offset };
+            p.dmaOffset = call.rm().map_memory_dma(p.hClient, p.hDevice, &request)?;
+            put(arg, &p);
+            Ok(())
+        }};
+    }
+    match arg.len() {
+        NEW_MAP_DMA => map_as!(NVOS46_PARAMETERS_V580),
+        _ => map_as!(NVOS46_PARAMETERS),
+    }
 }
+
+const NEW_MAP_DMA: usize = size_of::<NVOS46_PARAMETERS_V580>();
 
 pub fn unmap_memory_dma(call: &Call, arg: &mut [u8]) -> Result<(), Fail> {
     let p: NVOS47_PARAMETERS = get(arg);

@@ -1,6 +1,7 @@
 //! Memory of the calling process that parameters point at.
 
 use crate::status::{RmError, RmResult};
+use std::mem::MaybeUninit;
 use tegrarm_abi::rm::status::*;
 use tegrarm_kmd::memory::Own;
 use zerocopy::{FromBytes, Immutable, IntoBytes};
@@ -29,18 +30,21 @@ pub fn write(addr: u64, from: &[u8]) -> RmResult<()> {
     }
 }
 
-/// Runs `call` with `len` zero bytes; few are on the stack.
-#[inline]
+/// Runs `call` with room for a copy of an argument: `len` zero bytes, on the stack unless they are many.
+#[inline(always)]
 pub fn with_room<T>(len: usize, call: impl FnOnce(&mut [u8]) -> T) -> T {
     const FEW: usize = 32;
     const MORE: usize = 512;
-    if len <= FEW {
-        call(&mut [0; FEW][..len])
+    let (mut few, mut more, mut many) = ([0; FEW], MaybeUninit::<[u8; MORE]>::uninit(), Vec::new());
+    // One place that calls: the compiler makes one copy of `call`, and makes it part of this function.
+    call(if len <= FEW {
+        &mut few[..len]
     } else if len <= MORE {
-        call(&mut [0; MORE][..len])
+        &mut more.write([0; MORE])[..len]
     } else {
-        call(&mut vec![0; len])
-    }
+        many.resize(len, 0);
+        &mut many
+    })
 }
 
 /// Copies `len` bytes in, calls, and copies them out again if that succeeded. A failure to copy out comes beside the

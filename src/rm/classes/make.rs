@@ -10,12 +10,12 @@ use crate::rm::usermode::Usermode;
 use crate::rm::vaspace::{Management, VaSpace, VirtualRange};
 use crate::status::{During, RmResult, fail};
 use crate::tegra::{PAGE, USER_VA_END, USER_VA_START};
-use std::mem::offset_of;
 use std::sync::Arc;
 use tegrarm_abi::rm::alloc::*;
 use tegrarm_abi::rm::classes::NV01_MEMORY_SYSTEM;
 use tegrarm_abi::rm::extra::*;
 use tegrarm_abi::rm::status::*;
+use zerocopy::{FromBytes, Immutable, IntoBytes};
 
 /// The constructor of rows that never get that far: refused ones, and clients, which have no parent.
 pub fn never(call: &mut AllocCall) -> RmResult<Kind> {
@@ -147,81 +147,98 @@ pub fn usermode(call: &mut AllocCall) -> RmResult<Kind> {
     Ok(Kind::Usermode(Usermode::new(&call.client.gpu)))
 }
 
-/// Byte offsets of the channel parameters that matter; 610 inserted a field.
-struct ChannelLayout {
-    userd_memory: usize,
-    userd_offset: usize,
-    engine_type: usize,
-    cid: usize,
+/// What a channel is asked for with, whichever driver's structure said it.
+struct ChannelRequest {
+    error_notifier: u32,
+    ring_va: u64,
+    entries: u32,
+    context_share: u32,
+    vaspace: u32,
+    userd: u32,
+    userd_offset: u64,
+    engine_type: u32,
 }
 
-const SINCE_560: ChannelLayout = ChannelLayout {
-    userd_memory: offset_of!(NV_CHANNELGPFIFO_ALLOCATION_PARAMETERS, hUserdMemory),
-    userd_offset: offset_of!(NV_CHANNELGPFIFO_ALLOCATION_PARAMETERS, userdOffset),
-    engine_type: offset_of!(NV_CHANNELGPFIFO_ALLOCATION_PARAMETERS, engineType),
-    cid: offset_of!(NV_CHANNELGPFIFO_ALLOCATION_PARAMETERS, cid),
-};
-const SINCE_610: ChannelLayout = ChannelLayout {
-    userd_memory: offset_of!(NV_CHANNELGPFIFO_ALLOCATION_PARAMETERS_V610, hUserdMemory),
-    userd_offset: offset_of!(NV_CHANNELGPFIFO_ALLOCATION_PARAMETERS_V610, userdOffset),
-    engine_type: offset_of!(NV_CHANNELGPFIFO_ALLOCATION_PARAMETERS_V610, engineType),
-    cid: offset_of!(NV_CHANNELGPFIFO_ALLOCATION_PARAMETERS_V610, cid),
-};
+/// The allocation parameters of a channel in one driver's layout.
+trait ChannelParams: FromBytes + IntoBytes + Immutable {
+    fn request(&self) -> ChannelRequest;
+    fn set_channel_id(&mut self, id: u32);
+}
+
+macro_rules! channel_params {
+    ($($layout:ty),+) => {$(
+        impl ChannelParams for $layout {
+            fn request(&self) -> ChannelRequest {
+                ChannelRequest {
+                    error_notifier: self.hObjectError,
+                    ring_va: self.gpFifoOffset,
+                    entries: self.gpFifoEntries,
+                    context_share: self.hContextShare,
+                    vaspace: self.hVASpace,
+                    userd: self.hUserdMemory[0],
+                    userd_offset: self.userdOffset[0],
+                    engine_type: self.engineType,
+                }
+            }
+
+            fn set_channel_id(&mut self, id: u32) {
+                self.cid = id;
+            }
+        }
+    )+};
+}
+// 560 has what 570 has, less its end; 610 inserted a field.
+channel_params!(NV_CHANNELGPFIFO_ALLOCATION_PARAMETERS, NV_CHANNELGPFIFO_ALLOCATION_PARAMETERS_V610);
+
 /// Size of the parameters from 610 on.
 pub const SIZE_610: usize = size_of::<NV_CHANNELGPFIFO_ALLOCATION_PARAMETERS_V610>();
 
 pub fn channel(call: &mut AllocCall) -> RmResult<Kind> {
-    let layout = if call.params.len() == SIZE_610 { SINCE_610 } else { SINCE_560 };
-    // Everything up to the context share and VA space is where it always was.
-    let p: NV_CHANNELGPFIFO_ALLOCATION_PARAMETERS = params::get(call.params);
-    let (group, share, space) = find_context(call, &p, params::word(call.params, layout.engine_type))?;
-    let userd_handle = params::word(call.params, layout.userd_memory);
-    if userd_handle == 0 {
+    match call.params.len() {
+        SIZE_610 => channel_as::<NV_CHANNELGPFIFO_ALLOCATION_PARAMETERS_V610>(call),
+        _ => channel_as::<NV_CHANNELGPFIFO_ALLOCATION_PARAMETERS>(call),
+    }
+}
+
+fn channel_as<P: ChannelParams>(call: &mut AllocCall) -> RmResult<Kind> {
+    let mut params: P = params::get(call.params);
+    let p = params.request();
+    let (group, share, space) = find_context(call, &p)?;
+    if p.userd == 0 {
         fail!(NV_ERR_INVALID_ARGUMENT, "hUserdMemory[0] is 0: allocate a page for USERD and name it");
     }
-    let userd = call.object(userd_handle)?.memory(NV_ERR_INVALID_OBJECT)?.store();
-    let notifier = match p.hObjectError {
+    let userd = call.object(p.userd)?.memory(NV_ERR_INVALID_OBJECT)?.store();
+    let notifier = match p.error_notifier {
         0 => None,
         handle => Some(call.object(handle)?.memory(NV_ERR_INVALID_OBJECT)?.store()),
     };
-    let plan = ChannelPlan {
-        group,
-        share,
-        space,
-        ring_va: p.gpFifoOffset,
-        entries: p.gpFifoEntries,
-        userd,
-        userd_offset: params::long(call.params, layout.userd_offset),
-        notifier,
-    };
+    let (ring_va, entries, userd_offset) = (p.ring_va, p.entries, p.userd_offset);
+    let plan = ChannelPlan { group, share, space, ring_va, entries, userd, userd_offset, notifier };
     let channel = ChannelObject::new(&call.client.gpu, plan)?;
     tracing::debug!("{}", channel.describe());
-    params::set_word(call.params, layout.cid, channel.id());
+    params.set_channel_id(channel.id());
+    params::put(call.params, &params);
     Ok(Kind::Channel(Arc::new(channel)))
 }
 
 type Context = (Arc<Group>, Option<Arc<ContextShare>>, Arc<VaSpace>);
 
 /// Group, subcontext and VA space of a new channel, by RM's rules about who may name a VA space.
-fn find_context(
-    call: &mut AllocCall,
-    p: &NV_CHANNELGPFIFO_ALLOCATION_PARAMETERS,
-    engine_type: u32,
-) -> RmResult<Context> {
+fn find_context(call: &mut AllocCall, p: &ChannelRequest) -> RmResult<Context> {
     let in_group = matches!(call.parent.kind, Kind::Group(_));
-    if p.hVASpace != 0 && (in_group || p.hContextShare != 0) {
-        fail!(NV_ERR_INVALID_ARGUMENT, "hVASpace {:#x}: the channel group or context share decides that", p.hVASpace);
+    if p.vaspace != 0 && (in_group || p.context_share != 0) {
+        fail!(NV_ERR_INVALID_ARGUMENT, "hVASpace {:#x}: the channel group or context share decides that", p.vaspace);
     }
-    if p.hContextShare != 0 && !in_group {
-        fail!(NV_ERR_INVALID_ARGUMENT, "hContextShare {:#x} on a channel outside a channel group", p.hContextShare);
+    if p.context_share != 0 && !in_group {
+        fail!(NV_ERR_INVALID_ARGUMENT, "hContextShare {:#x} on a channel outside a channel group", p.context_share);
     }
-    if p.hContextShare != 0 {
+    if p.context_share != 0 {
         let group = call.parent.group(NV_ERR_INVALID_OBJECT_PARENT)?.clone();
-        let share = call.object(p.hContextShare)?.context_share(NV_ERR_INVALID_OBJECT)?.clone();
+        let share = call.object(p.context_share)?.context_share(NV_ERR_INVALID_OBJECT)?.clone();
         if !Arc::ptr_eq(&share.group, &group) {
-            fail!(NV_ERR_INVALID_ARGUMENT, "context share {:#x} belongs to another channel group", p.hContextShare);
+            fail!(NV_ERR_INVALID_ARGUMENT, "context share {:#x} belongs to another channel group", p.context_share);
         }
-        call.depends_on.push(p.hContextShare);
+        call.depends_on.push(p.context_share);
         let space = share.space.clone();
         return Ok((group, Some(share), space));
     }
@@ -230,8 +247,8 @@ fn find_context(
         let space = group.space.clone();
         return Ok((group, None, space));
     }
-    let space = call.vaspace(p.hVASpace)?;
-    let group = Group::new(&call.client.gpu, engine_type, space.clone(), p.hVASpace != 0)?;
+    let space = call.vaspace(p.vaspace)?;
+    let group = Group::new(&call.client.gpu, p.engine_type, space.clone(), p.vaspace != 0)?;
     Ok((group, None, space))
 }
 

@@ -18,7 +18,7 @@ const ON_CHANNEL: Parents = Parents::Of(Tags::of(&[Tag::Channel]));
 
 const CLIENT_PARAMS: Params = Params::Optional(&[size_of::<NV0000_ALLOC_PARAMETERS>()]);
 const MEMORY_PARAMS: Params = Params::Required(&[size_of::<NV_MEMORY_ALLOCATION_PARAMS>()]);
-/// 560; 570 and 580; 610, which moved fields (see `ChannelLayout`). The smallest first: an older frontend that
+/// 560; 570 and 580; 610, which moved fields (see `make::channel`). The smallest first: an older frontend that
 /// passes no size must not have bytes read that it does not own.
 const CHANNEL_PARAMS: Params = Params::Required(&[
     size_of::<NV_CHANNELGPFIFO_ALLOCATION_PARAMETERS_V560>(),

@@ -3,7 +3,7 @@
 use super::answer_list;
 use crate::rm::controls::ControlCall;
 use crate::rm::object::Kind;
-use crate::rm::params::{edit, get, put, set_word};
+use crate::rm::params::{edit, get, put};
 use crate::status::{During, RmResult, fail};
 use crate::tegra::SM_PER_TPC;
 use tegrarm_abi::nvgpu::channel::*;
@@ -11,6 +11,7 @@ use tegrarm_abi::rm::ctrl_0080::*;
 use tegrarm_abi::rm::ctrl_2080::*;
 use tegrarm_abi::rm::extra::*;
 use tegrarm_abi::rm::status::*;
+use zerocopy::IntoBytes;
 
 /// Threads of a warp, on every NVIDIA GPU.
 const WARP: u32 = 32;
@@ -81,25 +82,29 @@ pub fn sm_mappings(call: &ControlCall, params: &mut [u8]) -> RmResult<()> {
     Ok(())
 }
 
-/// Entries are 12 bytes, from 580 on 18: the new fields are behind the old ones and stay 0.
+/// 580 made each SM's entry longer: the new fields are behind the old ones and stay 0.
 pub fn sm_order(call: &ControlCall, params: &mut [u8]) -> RmResult<()> {
     type Old = NV2080_CTRL_GR_GET_GLOBAL_SM_ORDER_PARAMS;
     type New = NV2080_CTRL_GR_GET_GLOBAL_SM_ORDER_PARAMS_V580;
-    let (entry, counts) = if params.len() == size_of::<New>() {
-        (18, std::mem::offset_of!(New, numSm))
-    } else {
-        (12, std::mem::offset_of!(Old, numSm))
-    };
     let sms = &call.client.gpu.topology()?.sms;
-    params[..counts].fill(0);
-    for (at, sm) in params[..counts].chunks_exact_mut(entry).zip(sms) {
-        let words = [sm.gpc, sm.tpc, sm.sm, sm.global_tpc, sm.gpc, sm.tpc];
-        for (to, word) in at.chunks_exact_mut(2).zip(words) {
-            to.copy_from_slice(&u16::from(word).to_le_bytes());
-        }
+    let entries = sms.iter().map(|sm| [sm.gpc, sm.tpc, sm.sm, sm.global_tpc, sm.gpc, sm.tpc].map(u16::from));
+    let (count, tpcs) = (sms.len() as u16, sms.iter().map(|sm| u16::from(sm.global_tpc) + 1).max().unwrap_or(0));
+    if params.len() == size_of::<New>() {
+        edit(params, |p: &mut New| {
+            p.globalSmId = [[0; 9]; 512];
+            p.globalSmId.iter_mut().zip(entries).for_each(|(to, entry)| to[..entry.len()].copy_from_slice(&entry));
+            (p.numSm, p.numTpc) = (count, tpcs);
+        });
+    } else {
+        edit(params, |p: &mut Old| {
+            p.globalSmId.as_mut_bytes().fill(0);
+            p.globalSmId
+                .iter_mut()
+                .zip(entries)
+                .for_each(|(to, entry)| to.as_mut_bytes().copy_from_slice(entry.as_bytes()));
+            (p.numSm, p.numTpc) = (count, tpcs);
+        });
     }
-    let tpcs = sms.iter().map(|sm| u32::from(sm.global_tpc) + 1).max().unwrap_or(0);
-    set_word(params, counts, sms.len() as u32 & 0xffff | tpcs << 16);
     Ok(())
 }
 
