@@ -13,7 +13,8 @@ use tegrarm::runtime::launch::{Dim3, Launch};
 use tegrarm::runtime::memory::{Cache, Memory};
 use tegrarm::runtime::module::KernelRef;
 use tegrarm::runtime::params;
-use tegrarm::runtime::replay::{Copy, Place, Replay, Source, Value, Width};
+use tegrarm::runtime::place::{Place, Width};
+use tegrarm::runtime::replay::{Copy, Replay, Source, Value};
 use tegrarm::status::RmError;
 use tegrarm::tegra::CacheMode;
 use tegrarm_abi::rm::status::*;
@@ -240,7 +241,7 @@ fn a_run_takes_no_lock_of_the_device() {
     let runs = std::thread::scope(|scope| {
         scope.spawn(move || {
             let mut ready = kernel.ready().lock();
-            let given = device.launch_ready(kernel.module(), kernel.index(), &mut ready, launch.into(), |_| {
+            let given = device.launch_ready(kernel.module(), kernel.index(), &mut ready, &launch, |_| {
                 inside.send(()).unwrap();
                 may_go_on.recv().unwrap();
                 Err(RmError::new(NV_ERR_INVALID_ARGUMENT, "never given"))

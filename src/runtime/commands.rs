@@ -25,8 +25,16 @@ impl Engine {
     }
 }
 
+/// The host takes its own methods from every subchannel; the runtime writes them to this one.
 const HOST: u32 = 0;
-const INCREMENTING: u32 = 1;
+
+/// The word before the data of consecutive methods.
+const fn header(subchannel: u32, method: u32, count: u32) -> u32 {
+    NVC56F_DMA_SEC_OP.put(NVC56F_DMA_SEC_OP_INC_METHOD)
+        | NVC56F_DMA_METHOD_COUNT.put(count)
+        | NVC56F_DMA_METHOD_SUBCHANNEL.put(subchannel)
+        | NVC56F_DMA_METHOD_ADDRESS.put(method >> 2)
+}
 
 /// Where words go: a pushbuffer the GPU reads, or a recording.
 pub trait Sink {
@@ -82,7 +90,7 @@ impl<S: Sink> Commands<S> {
 
     #[inline]
     fn method<const N: usize>(&mut self, subchannel: u32, method: u32, data: [u32; N]) -> &mut Self {
-        self.sink.put([INCREMENTING << 29 | (N as u32) << 16 | subchannel << 13 | method >> 2]);
+        self.sink.put([header(subchannel, method, N as u32)]);
         self.sink.put(data);
         self
     }

@@ -6,14 +6,14 @@ use super::commands::Engine;
 use super::cubin::Kernel;
 use super::fault::{FaultInfo, Watch};
 use super::heap::Heap;
-use super::launch::{Launch, LaunchError, Limits, Packed};
+use super::launch::{Launch, LaunchError, Limits};
 use super::memory::{Cache, Doorbell, Memory, Span};
 use super::module::{KernelRef, Module};
 use super::params::Windows;
+use super::place::Place;
 use super::prepared::Context;
 use super::queue::{Queue, Timeline};
 use super::ready::Ready;
-use super::replay::Place;
 use super::session::Session;
 use crate::rm::Rm;
 use crate::rm::profile::Profile;
@@ -138,7 +138,7 @@ impl Device {
         if found != wanted as usize {
             return Err(refused(kernel.kernel(), LaunchError::ArgumentBytes { found, wanted }));
         }
-        self.launch_ready(kernel.module(), kernel.index(), &mut kernel.ready().lock(), (*launch).into(), |to| {
+        self.launch_ready(kernel.module(), kernel.index(), &mut kernel.ready().lock(), launch, |to| {
             to.put(0, arguments);
             Ok(())
         })
@@ -154,7 +154,7 @@ impl Device {
         module: &Module,
         index: usize,
         ready: &mut Ready,
-        launch: Packed,
+        launch: &Launch,
         fill: impl FnOnce(&Span) -> RmResult<()>,
     ) -> RmResult<u64> {
         self.watch.check()?;
@@ -168,11 +168,18 @@ impl Device {
     }
 
     #[cold]
-    fn make_ready(&self, kernel: &Kernel, at: u64, ready: &mut Ready, launch: Packed, work: &mut Work) -> RmResult<()> {
+    fn make_ready(
+        &self,
+        kernel: &Kernel,
+        at: u64,
+        ready: &mut Ready,
+        launch: &Launch,
+        work: &mut Work,
+    ) -> RmResult<()> {
         if kernel.local_memory() > work.local {
             self.grow_local(work, kernel.local_memory())?;
         }
-        ready.make(kernel, at, launch.unpack(), work.local, &self.context).map_err(|e| refused(kernel, e))
+        ready.make(kernel, at, *launch, work.local, &self.context).map_err(|e| refused(kernel, e))
     }
 
     /// Copies between buffers on the GPU. Returns the fence.

@@ -1,8 +1,8 @@
 //! Waiting for the GPU, and what stopped it.
 
 use super::memory::Memory;
+use super::place::Place;
 use super::queue::Timeline;
-use super::replay::Place;
 use super::session::Session;
 use crate::status::{RmError, RmResult, fail};
 use std::fmt;

@@ -2,7 +2,7 @@
 //! a kernel makes no kernel call as long as there is room.
 
 use super::memory::{Cache, Memory, Span};
-use super::replay::Place;
+use super::place::Place;
 use super::session::Session;
 use crate::status::RmResult;
 use parking_lot::Mutex;

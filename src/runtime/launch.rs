@@ -2,9 +2,11 @@
 
 use super::cubin::Kernel;
 use thiserror::Error;
+use zerocopy::{Immutable, IntoBytes};
 
 /// Size of a grid in blocks, or of a block in threads.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, IntoBytes, Immutable)]
+#[repr(C)]
 pub struct Dim3 {
     /// Along x.
     pub x: u32,
@@ -62,7 +64,8 @@ impl Limits {
 }
 
 /// One launch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, IntoBytes, Immutable)]
+#[repr(C)]
 pub struct Launch {
     /// Blocks.
     pub grid: Dim3,
@@ -100,35 +103,18 @@ pub enum LaunchError {
     ArgumentBytes { found: usize, wanted: u32 },
 }
 
-/// A launch in whole registers, to be compared with the last one: `grid.x` and `.y`, `grid.z` and `block.x`, `block.y` and
-/// `.z`, low half first; dynamic shared memory.
-#[derive(Clone, Copy, Debug)]
-pub struct Packed(pub u64, pub u64, pub u64, pub u32);
-
-impl Packed {
-    /// The same in words.
-    pub fn unpack(self) -> Launch {
-        let [low, high] = [|pair: u64| pair as u32, |pair: u64| (pair >> 32) as u32];
-        let Packed(a, b, c, dynamic_shared) = self;
-        let grid = Dim3::new(low(a), high(a), low(b));
-        Launch { grid, block: Dim3::new(high(b), low(c), high(c)), dynamic_shared }
-    }
-}
-
-impl From<Launch> for Packed {
-    fn from(launch: Launch) -> Packed {
-        let Launch { grid, block, dynamic_shared } = launch;
-        let pair = |low: u32, high: u32| u64::from(high) << 32 | u64::from(low);
-        Packed(pair(grid.x, grid.y), pair(grid.z, block.x), pair(block.y, block.z), dynamic_shared)
-    }
-}
-
 const WARP: u64 = 32;
 const REGISTER_UNIT: u64 = 256;
 /// Warps get their registers in groups of this many, one for each part of an SM.
 const SM_PARTITIONS: u64 = 4;
 
 impl Launch {
+    /// Whether the two are the same. All at once and not field by field, since they nearly always are.
+    #[inline(always)]
+    pub fn is_like(&self, other: &Launch) -> bool {
+        self.as_bytes() == other.as_bytes()
+    }
+
     /// Checks the launch of `kernel` against the GPU's limits and the context's local memory per thread.
     ///
     /// # Errors

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use tegrarm_abi::rm::alloc::*;
 use tegrarm_abi::rm::classes::*;
 use tegrarm_abi::rm::status::*;
+use tegrarm_abi::rm::usermode::NVC361_NOTIFY_CHANNEL_PENDING;
 use zerocopy::FromZeros;
 
 /// How the CPU sees a buffer. The GPU sees what the CPU wrote either way.
@@ -282,8 +283,6 @@ pub struct Doorbell {
     word: usize,
 }
 
-/// The work-submit doorbell's offset in the page (`NV_VIRTUAL_FUNCTION_DOORBELL`).
-const DOORBELL: usize = 0x90;
 const PAGE_LEN: u64 = 0x1_0000;
 
 impl Doorbell {
@@ -298,7 +297,7 @@ impl Doorbell {
         // From here on `Drop` undoes it: freeing the object takes its mappings along.
         let mut doorbell = Doorbell { session: session.clone(), usermode, word: 0 };
         let page = session.rm().map_memory(client, subdevice, &request).during(|| "mapping the doorbell")?;
-        doorbell.word = page + DOORBELL;
+        doorbell.word = page + NVC361_NOTIFY_CHANNEL_PENDING as usize;
         Ok(doorbell)
     }
 

@@ -16,6 +16,7 @@ pub mod launch;
 pub mod memory;
 pub mod module;
 pub mod params;
+pub mod place;
 pub mod prepared;
 pub mod qmd;
 pub mod queue;

@@ -2,7 +2,7 @@
 //! what is different.
 
 use super::cubin::Kernel;
-use super::launch::{Launch, LaunchError, Limits, Packed};
+use super::launch::{Dim3, Launch, LaunchError, Limits};
 use super::params::{self, Windows};
 use super::qmd::{self, DWORDS};
 use std::ops::Range;
@@ -23,7 +23,7 @@ pub struct Context {
 /// Descriptor and parameter bank of one kernel, side by side as the GPU gets them.
 pub struct Prepared {
     /// What they are for.
-    made: Packed,
+    made: Launch,
     /// With this many bytes of local memory for each thread; never with [`UNMADE`].
     local_memory: u32,
     image: Vec<u32>,
@@ -42,7 +42,7 @@ impl Prepared {
         let start = kernel.parameter_offset as usize;
         let arguments = start..start + kernel.parameter_size as usize;
         Prepared {
-            made: Packed(0, 0, 0, 0),
+            made: Launch { grid: Dim3::new(0, 0, 0), block: Dim3::new(0, 0, 0), dynamic_shared: 0 },
             local_memory: UNMADE,
             image: vec![0; DWORDS + params::size(kernel) / 4],
             arguments,
@@ -71,11 +71,8 @@ impl Prepared {
 
     /// Whether they are for this launch, with `local_memory` bytes of local memory for each thread.
     #[inline]
-    pub fn is_for(&self, launch: Packed, local_memory: u32) -> bool {
-        let (a, b) = (launch, self.made);
-        // Not one by one: they are the same nearly always.
-        (a.0 ^ b.0) | (a.1 ^ b.1) | (a.2 ^ b.2) | u64::from(a.3 ^ b.3) | u64::from(local_memory ^ self.local_memory)
-            == 0
+    pub fn is_for(&self, launch: &Launch, local_memory: u32) -> bool {
+        self.made.is_like(launch) && self.local_memory == local_memory
     }
 
     /// Makes them for a launch of a kernel whose module lies at `module`.
@@ -98,7 +95,7 @@ impl Prepared {
         let place = qmd::Place { module, bank: 0, bank_size, local_memory };
         descriptor.copy_from_slice(&qmd::build(kernel, &launch, &place, &context.limits, context.sass_version)?);
         params::header(kernel, module, &launch, &context.windows, bank.as_mut_bytes());
-        (self.made, self.local_memory) = (launch.into(), local_memory);
+        (self.made, self.local_memory) = (launch, local_memory);
         Ok(())
     }
 

@@ -6,23 +6,28 @@
 use super::commands::{Commands, Engine, MOST};
 use super::fault::Watch;
 use super::memory::{Cache, Doorbell, Memory, Writer};
-use super::replay::{Place, Width};
+use super::place::{Place, Width};
 use super::session::{Group, Session};
 use crate::status::{During, RmResult};
+use std::mem::offset_of;
 use std::sync::Arc;
 use std::time::Duration;
+use tegrarm_abi::methods::host::*;
 use tegrarm_abi::rm::alloc::*;
 use tegrarm_abi::rm::classes::*;
 use tegrarm_abi::rm::ctrl_a06c::*;
 use tegrarm_abi::rm::ctrl_c36f::*;
+use tegrarm_abi::rm::usermode::AmpereAControlGPFifo;
 use zerocopy::FromZeros;
 
 /// Entries of a channel's ring.
 pub const ENTRIES: u32 = 1024;
-/// Where USERD lies in the area.
-pub const USERD: u64 = ENTRIES as u64 * 8;
-/// `GPPut` in USERD.
-pub const GP_PUT: u64 = 0x8c;
+/// Bytes of a channel's ring.
+pub const RING_BYTES: u64 = ENTRIES as u64 * NVC56F_GP_ENTRY__SIZE as u64;
+/// Where USERD lies in the area: behind the ring.
+const USERD: u64 = RING_BYTES;
+/// `GPPut` in the area.
+pub const GP_PUT: u64 = USERD + offset_of!(AmpereAControlGPFifo, GPPut) as u64;
 const AREA: u64 = 64 << 10;
 /// Room for the words of one submission.
 const SLOT: u64 = MOST as u64 * 4;
@@ -94,7 +99,7 @@ impl Program {
 
 /// What rings a channel: shared memory that outlives the queue where somebody still uses it.
 pub struct Ring {
-    /// The ring at 0, USERD at [`USERD`].
+    /// The ring at 0, `GPPut` at [`GP_PUT`].
     pub area: Arc<Memory>,
     /// The doorbell page.
     pub doorbell: Arc<Doorbell>,
@@ -136,8 +141,8 @@ impl Queue {
             doorbell: doorbell.clone(),
             timeline: Arc::new(Timeline { memory: Arc::new(Memory::new(session, 4096, Cache::Cached)?) }),
             watch: Arc::new(Watch::new(session, notifier, compute, token.workSubmitToken & 0xffff)?),
-            ring: Place::of(&area, 0, u64::from(ENTRIES) * 8)?,
-            gp_put: Place::of(&area, USERD + GP_PUT, 4)?,
+            ring: Place::of(&area, 0, RING_BYTES)?,
+            gp_put: Place::of(&area, GP_PUT, 4)?,
             area,
             token: token.workSubmitToken,
             put: 0,
@@ -246,10 +251,14 @@ impl Queue {
     }
 }
 
-/// A GPFIFO entry: `words` at GPU address `at`, at the level of the channel itself.
+/// A GPFIFO entry: `words` at GPU address `at`, a multiple of 4. Its level is the one that CUDA uses on an Orin;
+/// it matters to `TopLevelGet` alone.
 #[inline]
 pub fn entry(at: u64, words: u64) -> u64 {
-    at | words << 42 | 1 << 41
+    let high = NVC56F_GP_ENTRY1_LENGTH.put(words as u32)
+        | NVC56F_GP_ENTRY1_LEVEL.put(NVC56F_GP_ENTRY1_LEVEL_SUBROUTINE)
+        | NVC56F_GP_ENTRY1_GET_HI.put((at >> 32) as u32);
+    u64::from(high) << 32 | at & 0xffff_ffff
 }
 
 /// Writes entry `at` of a ring, then the pointer to the next one. The doorbell is the caller's.

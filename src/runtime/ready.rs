@@ -6,7 +6,7 @@
 use super::commands::Commands;
 use super::cubin::Kernel;
 use super::heap::{Heap, Piece};
-use super::launch::{Launch, LaunchError, Packed};
+use super::launch::{Launch, LaunchError};
 use super::memory::Span;
 use super::prepared::{Context, Prepared};
 use super::queue::{ENTRIES, Program, Queue};
@@ -58,7 +58,7 @@ impl Ready {
 
     /// Whether they are for this launch, with `local_memory` bytes of local memory for each thread.
     #[inline]
-    pub fn is_for(&self, launch: Packed, local_memory: u32) -> bool {
+    pub fn is_for(&self, launch: &Launch, local_memory: u32) -> bool {
         self.template.is_for(launch, local_memory)
     }
 

@@ -96,6 +96,7 @@ pub static CONSTS: &[&[Const]] = &[
     crate::rm::escapes::numbers::ESCAPE_CONSTS,
     crate::rm::extra::EXTRA_CONSTS,
     crate::rm::status::STATUS_CONSTS,
+    crate::rm::usermode::USERMODE_CONSTS,
     crate::rm::uvm::numbers::UVM_CONSTS,
 ];
 

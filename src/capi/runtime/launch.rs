@@ -5,7 +5,7 @@ use super::super::objects::{NV_STATUS, NvU32, NvU64};
 use super::handles::KERNELS;
 use super::opaque::tegrarm_kernel;
 use super::pointers::{give_any, present};
-use crate::runtime::launch::Packed;
+use crate::runtime::launch::{Dim3, Launch};
 use crate::runtime::params::Layout;
 use crate::status::{RmError, RmResult};
 use std::ffi::c_void;
@@ -37,7 +37,7 @@ pub unsafe extern "C" fn tegrarm_launch(
         let (module, index, layout, ready) = held.parts();
         // SAFETY: the caller's promise.
         let launch = unsafe { geometry(grid, block, shared_bytes) }?;
-        let given = module.device().launch_ready(module, index, ready, launch, |to| {
+        let given = module.device().launch_ready(module, index, ready, &launch, |to| {
             assert_eq!(to.len(), layout.size());
             // SAFETY: the caller's promise; the block is as long as was just checked, and ours until the launch.
             unsafe { gather(layout, arguments, argument_count, to.cpu()) }
@@ -51,16 +51,12 @@ pub unsafe extern "C" fn tegrarm_launch(
 /// # Safety
 /// `grid` and `block` are NULL or valid for reads of three words.
 #[inline]
-pub(super) unsafe fn geometry(grid: *const NvU32, block: *const NvU32, dynamic_shared: NvU32) -> RmResult<Packed> {
+pub(super) unsafe fn geometry(grid: *const NvU32, block: *const NvU32, dynamic_shared: NvU32) -> RmResult<Launch> {
     present(grid, "grid")?;
     present(block, "block")?;
-    // SAFETY: not NULL; the caller's promise, every time.
-    unsafe {
-        let (z, x) = (grid.add(2).read_unaligned(), block.read_unaligned());
-        let first_two = grid.cast::<u64>().read_unaligned();
-        let last_two = block.add(1).cast::<u64>().read_unaligned();
-        Ok(Packed(first_two, u64::from(x) << 32 | u64::from(z), last_two, dynamic_shared))
-    }
+    // SAFETY: neither is NULL, so that both are valid for reads of three words, which is what a `Dim3` is.
+    let (grid, block) = unsafe { (grid.cast::<Dim3>().read_unaligned(), block.cast::<Dim3>().read_unaligned()) };
+    Ok(Launch { grid, block, dynamic_shared })
 }
 
 /// Fills in the block of arguments, from one pointer for each.

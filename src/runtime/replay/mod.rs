@@ -6,14 +6,13 @@
 //! ([`Replay::foreign`]).
 
 mod pace;
-mod place;
 pub mod record;
 mod steps;
 
-pub use place::{Place, Width};
 pub use steps::{Channel, Copy, Counter, Patch, Source, Step, Value};
 
 use super::device::{CLOSE_DEADLINE, Device};
+use super::place::{Place, Width};
 use crate::status::{RmResult, fail};
 use pace::{Pace, Wait};
 use record::Own;

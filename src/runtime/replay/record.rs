@@ -1,14 +1,15 @@
 //! A device's own work, recorded: launches and copies become words, descriptors and parameter banks in memory that stays.
 
-use super::{Channel, Counter, Patch, Place, Replay, Source, Step, Value, Width};
+use super::{Channel, Counter, Patch, Replay, Source, Step, Value};
 use crate::runtime::commands::Commands;
 use crate::runtime::cubin::kernel::Parameter;
 use crate::runtime::device::{self, Buffer, Device, FIRST_LOCAL};
 use crate::runtime::launch::Launch;
 use crate::runtime::memory::{Cache, Memory};
 use crate::runtime::module::{KernelRef, Module};
+use crate::runtime::place::{Place, Width};
 use crate::runtime::prepared::Prepared;
-use crate::runtime::queue::{ENTRIES, GP_PUT, Queue, USERD};
+use crate::runtime::queue::{ENTRIES, GP_PUT, Queue, RING_BYTES};
 use crate::status::{RmResult, fail};
 use std::sync::Arc;
 use tegrarm_abi::rm::status::*;
@@ -190,9 +191,9 @@ impl Own {
     fn channel(&self) -> RmResult<Channel> {
         let ring = self.queue.ring();
         Ok(Channel {
-            ring: Place::of(&ring.area, 0, u64::from(ENTRIES) * 8)?,
+            ring: Place::of(&ring.area, 0, RING_BYTES)?,
             entries: ENTRIES,
-            gp_put: Place::of(&ring.area, USERD + GP_PUT, 4)?,
+            gp_put: Place::of(&ring.area, GP_PUT, 4)?,
             doorbell: Place::doorbell(&ring.doorbell),
             token: ring.token,
             put: Counter::Own(ring.put.into()),

@@ -1,7 +1,7 @@
 //! What a replay does in each run.
 
-use super::place::{Place, Width};
 use crate::runtime::fault::says_stopped;
+use crate::runtime::place::{Place, Width};
 use crate::runtime::queue::{announce, entry};
 use crate::status::{RmResult, fail};
 use tegrarm_abi::rm::status::*;

@@ -1,6 +1,7 @@
-//! Host channel control page (USERD) as the class header names it.
+//! What a client maps to give a channel work: its control page (USERD), and the usermode page with the doorbell, as the class
+//! headers name them.
 //!
-//! Numbers: `tests/data/abi/rm-570.json`.
+//! Numbers: `tests/data/abi/rm-570.json` and `tests/data/abi/extra.json`.
 
 use crate::layout::*;
 
@@ -26,4 +27,11 @@ abi_structs! {
         GPPut: u32,
         Ignored05: [u32; 92],
     }
+}
+
+abi_consts! {
+    /// Constants of this file, for `tests/layout.rs`.
+    pub static USERMODE_CONSTS: Abi::Extra;
+
+    NVC361_NOTIFY_CHANNEL_PENDING: u32 = 0x90;
 }

@@ -9,7 +9,8 @@ use super::super::objects::{NV_STATUS, NvU32, NvU64};
 use super::handles::{DEVICES, REPLAYS};
 use super::opaque::{tegrarm_device, tegrarm_replay};
 use super::pointers::{give, present};
-use crate::runtime::replay::{Place, Replay};
+use crate::runtime::place::Place;
+use crate::runtime::replay::Replay;
 use crate::status::RmResult;
 use std::time::Duration;
 

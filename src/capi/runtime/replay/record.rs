@@ -6,7 +6,8 @@ use super::super::handles::{BUFFERS, KERNELS, REPLAYS};
 use super::super::launch::{gather, geometry};
 use super::super::opaque::{tegrarm_buffer, tegrarm_kernel, tegrarm_replay};
 use super::super::pointers::{give_any, present};
-use crate::runtime::replay::{Copy, Place};
+use crate::runtime::place::Place;
+use crate::runtime::replay::Copy;
 use crate::status::{RmResult, fail};
 use std::ffi::c_void;
 use tegrarm_abi::rm::status::*;
@@ -36,7 +37,7 @@ pub unsafe extern "C" fn tegrarm_replay_launch(
         // SAFETY: the caller's promise.
         let what = unsafe { geometry(grid, block, shared_bytes) }?;
         let k = &*held;
-        let index = REPLAYS.hold_alone(replay)?.launch(k, &what.unpack(), |to| {
+        let index = REPLAYS.hold_alone(replay)?.launch(k, &what, |to| {
             let layout = k.layout();
             assert_eq!(to.len(), layout.size());
             // SAFETY: the caller's promise; the block is as long as was just checked.

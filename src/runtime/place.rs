@@ -1,10 +1,10 @@
-//! Memory a replay reads and writes: a device's, or the caller's.
+//! Places in memory that CPU and GPU both use, looked for once: a device's memory ([`Memory`]), or the caller's.
 //!
 //! `unsafe` is here because others write this memory too: every access is volatile or a copy through raw pointers; no
 //! Rust reference into it ever exists.
 #![allow(unsafe_code)]
 
-use crate::runtime::memory::{Doorbell, Memory};
+use super::memory::{Doorbell, Memory};
 use crate::status::{RmResult, fail};
 use std::any::Any;
 use std::sync::Arc;
