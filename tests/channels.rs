@@ -12,8 +12,8 @@ use tegrarm_abi::rm::ctrl_83de::*;
 use tegrarm_abi::rm::ctrl_a06c::*;
 use tegrarm_abi::rm::ctrl_a06f::*;
 use tegrarm_abi::rm::ctrl_c36f::*;
-use tegrarm_abi::rm::extra::*;
 use tegrarm_abi::rm::status::*;
+use tegrarm_abi::rm::versions::*;
 use zerocopy::{FromZeros, IntoBytes};
 
 const PAGE: u64 = 4096;

@@ -10,9 +10,9 @@ use tegrarm_abi::layout::AbiStruct;
 use tegrarm_abi::rm::alloc::*;
 use tegrarm_abi::rm::classes::*;
 use tegrarm_abi::rm::escapes::*;
-use tegrarm_abi::rm::extra::NVOS46_PARAMETERS_V580;
 use tegrarm_abi::rm::status::*;
 use tegrarm_abi::rm::uvm::*;
+use tegrarm_abi::rm::versions::NVOS46_PARAMETERS_V580;
 use tegrarm_kmd::Errno;
 use zerocopy::FromZeros;
 

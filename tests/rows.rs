@@ -11,7 +11,6 @@ use tegrarm::rm::controls::{CONTROLS, ControlRow};
 use tegrarm::status::RmResult;
 use tegrarm_abi::rm::alloc::*;
 use tegrarm_abi::rm::classes::*;
-use tegrarm_abi::rm::extra::*;
 use tegrarm_abi::rm::status::*;
 use tegrarm_kmd::{CallKind, Faulty};
 use zerocopy::FromZeros;

@@ -7,8 +7,8 @@ use crate::rm::classes::State;
 use crate::rm::{Asked, Index, index};
 use std::mem::offset_of;
 use tegrarm_abi::rm::escapes::*;
-use tegrarm_abi::rm::extra::NVOS46_PARAMETERS_V580;
 use tegrarm_abi::rm::status::NV_ERR_NOT_SUPPORTED;
+use tegrarm_abi::rm::versions::NVOS46_PARAMETERS_V580;
 use tegrarm_kmd::Errno;
 
 /// What answers an escape.

@@ -9,8 +9,8 @@ use std::sync::atomic::Ordering;
 use tegrarm_abi::rm::alloc::*;
 use tegrarm_abi::rm::classes::NV01_MEMORY_SYSTEM;
 use tegrarm_abi::rm::escapes::*;
-use tegrarm_abi::rm::extra::NVOS46_PARAMETERS_V580;
 use tegrarm_abi::rm::status::*;
+use tegrarm_abi::rm::versions::NVOS46_PARAMETERS_V580;
 use tegrarm_kmd::memory::{Own, Unwritable};
 use zerocopy::{FromZeros, IntoBytes};
 

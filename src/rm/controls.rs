@@ -10,6 +10,7 @@ use super::{Asked, Rm};
 use crate::status::{RmError, RmResult};
 use std::sync::Arc;
 use tegrarm_abi::rm::ctrl_0000::*;
+use tegrarm_abi::rm::ctrl_0041::*;
 use tegrarm_abi::rm::ctrl_0080::*;
 use tegrarm_abi::rm::ctrl_83de::*;
 use tegrarm_abi::rm::ctrl_2080::*;
@@ -17,8 +18,8 @@ use tegrarm_abi::rm::ctrl_a06c::*;
 use tegrarm_abi::rm::ctrl_a06f::*;
 use tegrarm_abi::rm::ctrl_b0cc::*;
 use tegrarm_abi::rm::ctrl_c36f::*;
-use tegrarm_abi::rm::extra::*;
 use tegrarm_abi::rm::status::*;
+use tegrarm_abi::rm::versions::*;
 
 /// Answers a control: reads and writes the parameters in place.
 pub type Run = fn(&ControlCall, &mut [u8]) -> RmResult<()>;

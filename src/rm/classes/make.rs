@@ -13,8 +13,8 @@ use crate::tegra::{PAGE, USER_VA_END, USER_VA_START};
 use std::sync::Arc;
 use tegrarm_abi::rm::alloc::*;
 use tegrarm_abi::rm::classes::NV01_MEMORY_SYSTEM;
-use tegrarm_abi::rm::extra::*;
 use tegrarm_abi::rm::status::*;
+use tegrarm_abi::rm::versions::*;
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
 /// The constructor of rows that never get that far: refused ones, and clients, which have no parent.

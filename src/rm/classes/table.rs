@@ -5,8 +5,8 @@ use super::{ClassRow, Params, Parents, State};
 use crate::rm::object::{Tag, Tags};
 use tegrarm_abi::rm::alloc::*;
 use tegrarm_abi::rm::classes::*;
-use tegrarm_abi::rm::extra::*;
 use tegrarm_abi::rm::status::*;
+use tegrarm_abi::rm::versions::*;
 
 const ON_CLIENT: Parents = Parents::Of(Tags::of(&[Tag::Client]));
 const ON_DEVICE: Parents = Parents::Of(Tags::of(&[Tag::Device]));

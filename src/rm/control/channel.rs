@@ -7,7 +7,7 @@ use crate::status::{During, RmResult, fail};
 use tegrarm_abi::rm::ctrl_2080::*;
 use tegrarm_abi::rm::ctrl_a06c::*;
 use tegrarm_abi::rm::ctrl_a06f::*;
-use tegrarm_abi::rm::extra::NV906F_CTRL_GET_CLASS_ENGINEID_PARAMS;
+use tegrarm_abi::rm::ctrl_c36f::NV906F_CTRL_GET_CLASS_ENGINEID_PARAMS;
 use tegrarm_abi::rm::status::*;
 
 pub fn work_submit_token(call: &ControlCall, params: &mut [u8]) -> RmResult<()> {

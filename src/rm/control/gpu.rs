@@ -6,8 +6,8 @@ use crate::rm::params::{edit, get, put, set_text};
 use crate::status::{During, RmResult, fail};
 use crate::tegra::MinFrequency;
 use tegrarm_abi::rm::ctrl_2080::*;
-use tegrarm_abi::rm::extra::*;
 use tegrarm_abi::rm::status::*;
+use tegrarm_abi::rm::versions::*;
 
 /// `NV2080_CTRL_GPU_GET_NAME_STRING_FLAGS_TYPE_UNICODE`.
 const UNICODE: u32 = 1;

@@ -9,8 +9,8 @@ use crate::tegra::SM_PER_TPC;
 use tegrarm_abi::nvgpu::channel::*;
 use tegrarm_abi::rm::ctrl_0080::*;
 use tegrarm_abi::rm::ctrl_2080::*;
-use tegrarm_abi::rm::extra::*;
 use tegrarm_abi::rm::status::*;
+use tegrarm_abi::rm::versions::*;
 use zerocopy::IntoBytes;
 
 /// Threads of a warp, on every NVIDIA GPU.

@@ -79,3 +79,48 @@ abi_consts! {
     BLACKWELL_B: u32 = 0xce97;
     BLACKWELL_COMPUTE_B: u32 = 0xcec0;
 }
+
+abi_consts! {
+    /// Further constants of this file, from `tests/data/abi/extra.json`.
+    pub static FURTHER_CLASS_CONSTS: Abi::Extra;
+
+    NV_SEMAPHORE_SURFACE: u32 = 0xda;
+    RM_USER_SHARED_DATA: u32 = 0xde;
+    NV_IMEX_SESSION: u32 = 0xf1;
+    NV2081_BINAPI: u32 = 0x2081;
+    MPS_COMPUTE: u32 = 0x900e;
+    NVENC_SW_SESSION: u32 = 0xa0bc;
+    NV_CONFIDENTIAL_COMPUTE: u32 = 0xcb33;
+    NV_COUNTER_COLLECTION_UNIT: u32 = 0xcbca;
+    NVB8B0_VIDEO_DECODER: u32 = 0xb8b0;
+    NVC4B0_VIDEO_DECODER: u32 = 0xc4b0;
+    NVC6B0_VIDEO_DECODER: u32 = 0xc6b0;
+    NVC7B0_VIDEO_DECODER: u32 = 0xc7b0;
+    NVCDB0_VIDEO_DECODER: u32 = 0xcdb0;
+    NVCEB0_VIDEO_DECODER: u32 = 0xceb0;
+    NVCFB0_VIDEO_DECODER: u32 = 0xcfb0;
+    NVD1B0_VIDEO_DECODER: u32 = 0xd1b0;
+    NVD2B0_VIDEO_DECODER: u32 = 0xd2b0;
+    NVC4B7_VIDEO_ENCODER: u32 = 0xc4b7;
+    NVC7B7_VIDEO_ENCODER: u32 = 0xc7b7;
+    NVC9B7_VIDEO_ENCODER: u32 = 0xc9b7;
+    NVCEB7_VIDEO_ENCODER: u32 = 0xceb7;
+    NVCFB7_VIDEO_ENCODER: u32 = 0xcfb7;
+    NVD1B7_VIDEO_ENCODER: u32 = 0xd1b7;
+    NVB8D1_VIDEO_NVJPG: u32 = 0xb8d1;
+    NVC4D1_VIDEO_NVJPG: u32 = 0xc4d1;
+    NVC9D1_VIDEO_NVJPG: u32 = 0xc9d1;
+    NVCDD1_VIDEO_NVJPG: u32 = 0xcdd1;
+    NVCFD1_VIDEO_NVJPG: u32 = 0xcfd1;
+    NVD2D1_VIDEO_NVJPG: u32 = 0xd2d1;
+    NVB8FA_VIDEO_OFA: u32 = 0xb8fa;
+    NVC6FA_VIDEO_OFA: u32 = 0xc6fa;
+    NVC7FA_VIDEO_OFA: u32 = 0xc7fa;
+    NVC9FA_VIDEO_OFA: u32 = 0xc9fa;
+    NVCDFA_VIDEO_OFA: u32 = 0xcdfa;
+    NVCEFA_VIDEO_OFA: u32 = 0xcefa;
+    NVCFFA_VIDEO_OFA: u32 = 0xcffa;
+    NVD1FA_VIDEO_OFA: u32 = 0xd1fa;
+    NVD2FA_VIDEO_OFA: u32 = 0xd2fa;
+    AMPERE_CHANNEL_GPFIFO_B: u32 = 0xc76f;
+}

@@ -26,3 +26,24 @@ abi_consts! {
     NVC36F_CTRL_CMD_GPFIFO_GET_WORK_SUBMIT_TOKEN: u32 = 0xc36f0108;
     NVC36F_CTRL_CMD_GPFIFO_SET_WORK_SUBMIT_TOKEN_NOTIF_INDEX: u32 = 0xc36f010a;
 }
+
+abi_structs! {
+    /// Further layouts of this file, from `tests/data/abi/extra.json`.
+    pub static FURTHER_CTRL_C36F_STRUCTS: Abi::Extra;
+
+    /// Parameters of `NV906F_CTRL_GET_CLASS_ENGINEID` and `NVC36F_CTRL_GET_CLASS_ENGINEID`.
+    pub struct NV906F_CTRL_GET_CLASS_ENGINEID_PARAMS {
+        hObject: u32,
+        classEngineID: u32,
+        classID: u32,
+        engineID: u32,
+    }
+}
+
+abi_consts! {
+    /// Further constants of this file, from `tests/data/abi/extra.json`.
+    pub static FURTHER_CTRL_C36F_CONSTS: Abi::Extra;
+
+    NV906F_CTRL_GET_CLASS_ENGINEID: u32 = 0x906f0101;
+    NVC36F_CTRL_GET_CLASS_ENGINEID: u32 = 0xc36f0101;
+}

@@ -3,6 +3,7 @@
 pub mod alloc;
 pub mod classes;
 pub mod ctrl_0000;
+pub mod ctrl_0041;
 pub mod ctrl_0080;
 pub mod ctrl_2080;
 pub mod ctrl_83de;
@@ -11,7 +12,7 @@ pub mod ctrl_a06f;
 pub mod ctrl_b0cc;
 pub mod ctrl_c36f;
 pub mod escapes;
-pub mod extra;
 pub mod status;
 pub mod usermode;
 pub mod uvm;
+pub mod versions;

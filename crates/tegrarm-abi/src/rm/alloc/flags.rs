@@ -364,3 +364,11 @@ abi_consts! {
     NV_VASPACE_ALLOCATION_FLAGS_SKIP_SCRUB_MEMPOOL: u32 = 0x400;
     NV_VASPACE_ALLOCATION_FLAGS_VA_INTERNAL_LIMIT: u32 = 0x80;
 }
+
+abi_consts! {
+    /// Further constants of this file, from `tests/data/abi/extra.json`.
+    pub static FURTHER_ALLOC_CONSTS: Abi::Extra;
+
+    NVB0B5_ALLOCATION_PARAMETERS_VERSION_0: u32 = 0;
+    NVB0B5_ALLOCATION_PARAMETERS_VERSION_1: u32 = 1;
+}

@@ -187,3 +187,23 @@ abi_structs! {
         limit: u64,
     }
 }
+
+abi_structs! {
+    /// Further layouts of this file, from `tests/data/abi/extra.json`.
+    pub static FURTHER_ALLOC_STRUCTS: Abi::Extra;
+
+    /// Allocation parameters of the DMA copy classes.
+    pub struct NVB0B5_ALLOCATION_PARAMETERS {
+        version: u32,
+        engineType: u32,
+    }
+
+    /// Allocation parameters of `NV01_EVENT` and `NV01_EVENT_OS_EVENT`; `data` is an fd for the latter.
+    pub struct NV0005_ALLOC_PARAMETERS {
+        hParentClient: u32,
+        hSrcResource: u32,
+        hClass: u32,
+        notifyIndex: u32,
+        data: u64,
+    }
+}

@@ -1,9 +1,7 @@
-//! RM numbers outside of the 570 tables: layouts that newer or older drivers lay out differently, further
-//! classes and controls.
+//! Structures as driver releases before and after 570 lay them out.
 //!
-//! A suffix `_V580` names the first driver generation with that layout; the 570 form has none. The escapes
-//! and controls are told apart by size, UVM calls by the reported version. Numbers and where each comes
-//! from: `tests/data/abi/extra.json`.
+//! A suffix `_V580` names the first release with that layout; the form of 570 has none. Escapes and controls tell the layouts
+//! apart by size, UVM calls by the version the client was told. Layouts: `tests/data/abi/extra.json`, with their sources.
 
 use crate::layout::*;
 use crate::rm::alloc::NV_MEMORY_DESC_PARAMS;
@@ -11,7 +9,7 @@ use crate::rm::ctrl_0080::NV0080_CTRL_GR_ROUTE_INFO;
 
 abi_structs! {
     /// Layouts of this file, for `tests/layout.rs` and for decoding.
-    pub static EXTRA_STRUCTS: Abi::Extra;
+    pub static VERSION_STRUCTS: Abi::Extra;
 
     /// Argument of `NV_ESC_RM_MAP_MEMORY_DMA` from driver 580 on; told from the 570 form by its size.
     pub struct NVOS46_PARAMETERS_V580 {
@@ -174,87 +172,4 @@ abi_structs! {
         _pad0: [u8; 4],
         grRouteInfo: NV0080_CTRL_GR_ROUTE_INFO,
     }
-
-    /// Allocation parameters of the DMA copy classes.
-    pub struct NVB0B5_ALLOCATION_PARAMETERS {
-        version: u32,
-        engineType: u32,
-    }
-
-    /// Allocation parameters of `NV01_EVENT` and `NV01_EVENT_OS_EVENT`; `data` is an fd for the latter.
-    pub struct NV0005_ALLOC_PARAMETERS {
-        hParentClient: u32,
-        hSrcResource: u32,
-        hClass: u32,
-        notifyIndex: u32,
-        data: u64,
-    }
-
-    /// Parameters of `NV906F_CTRL_GET_CLASS_ENGINEID` and `NVC36F_CTRL_GET_CLASS_ENGINEID`.
-    pub struct NV906F_CTRL_GET_CLASS_ENGINEID_PARAMS {
-        hObject: u32,
-        classEngineID: u32,
-        classID: u32,
-        engineID: u32,
-    }
-
-    /// Parameters of `NV0041_CTRL_CMD_GET_SURFACE_INFO`.
-    pub struct NV0041_CTRL_GET_SURFACE_INFO_PARAMS {
-        surfaceInfoListSize: u32,
-        _pad0: [u8; 4],
-        surfaceInfoList: u64,
-    }
-}
-
-abi_consts! {
-    /// Constants of this file, for `tests/layout.rs`.
-    pub static EXTRA_CONSTS: Abi::Extra;
-
-    NV_SEMAPHORE_SURFACE: u32 = 0xda;
-    RM_USER_SHARED_DATA: u32 = 0xde;
-    NV_IMEX_SESSION: u32 = 0xf1;
-    NV2081_BINAPI: u32 = 0x2081;
-    MPS_COMPUTE: u32 = 0x900e;
-    NVENC_SW_SESSION: u32 = 0xa0bc;
-    NV_CONFIDENTIAL_COMPUTE: u32 = 0xcb33;
-    NV_COUNTER_COLLECTION_UNIT: u32 = 0xcbca;
-    NVB8B0_VIDEO_DECODER: u32 = 0xb8b0;
-    NVC4B0_VIDEO_DECODER: u32 = 0xc4b0;
-    NVC6B0_VIDEO_DECODER: u32 = 0xc6b0;
-    NVC7B0_VIDEO_DECODER: u32 = 0xc7b0;
-    NVCDB0_VIDEO_DECODER: u32 = 0xcdb0;
-    NVCEB0_VIDEO_DECODER: u32 = 0xceb0;
-    NVCFB0_VIDEO_DECODER: u32 = 0xcfb0;
-    NVD1B0_VIDEO_DECODER: u32 = 0xd1b0;
-    NVD2B0_VIDEO_DECODER: u32 = 0xd2b0;
-    NVC4B7_VIDEO_ENCODER: u32 = 0xc4b7;
-    NVC7B7_VIDEO_ENCODER: u32 = 0xc7b7;
-    NVC9B7_VIDEO_ENCODER: u32 = 0xc9b7;
-    NVCEB7_VIDEO_ENCODER: u32 = 0xceb7;
-    NVCFB7_VIDEO_ENCODER: u32 = 0xcfb7;
-    NVD1B7_VIDEO_ENCODER: u32 = 0xd1b7;
-    NVB8D1_VIDEO_NVJPG: u32 = 0xb8d1;
-    NVC4D1_VIDEO_NVJPG: u32 = 0xc4d1;
-    NVC9D1_VIDEO_NVJPG: u32 = 0xc9d1;
-    NVCDD1_VIDEO_NVJPG: u32 = 0xcdd1;
-    NVCFD1_VIDEO_NVJPG: u32 = 0xcfd1;
-    NVD2D1_VIDEO_NVJPG: u32 = 0xd2d1;
-    NVB8FA_VIDEO_OFA: u32 = 0xb8fa;
-    NVC6FA_VIDEO_OFA: u32 = 0xc6fa;
-    NVC7FA_VIDEO_OFA: u32 = 0xc7fa;
-    NVC9FA_VIDEO_OFA: u32 = 0xc9fa;
-    NVCDFA_VIDEO_OFA: u32 = 0xcdfa;
-    NVCEFA_VIDEO_OFA: u32 = 0xcefa;
-    NVCFFA_VIDEO_OFA: u32 = 0xcffa;
-    NVD1FA_VIDEO_OFA: u32 = 0xd1fa;
-    NVD2FA_VIDEO_OFA: u32 = 0xd2fa;
-    AMPERE_CHANNEL_GPFIFO_B: u32 = 0xc76f;
-    NV0041_CTRL_CMD_GET_SURFACE_INFO: u32 = 0x410110;
-    NV2080_CTRL_CMD_GPU_GET_SKYLINE_INFO: u32 = 0x2080019f;
-    NV2080_CTRL_CMD_GPU_ACQUIRE_COMPUTE_MODE_RESERVATION: u32 = 0x20800145;
-    NV2080_CTRL_CMD_GPU_RELEASE_COMPUTE_MODE_RESERVATION: u32 = 0x20800146;
-    NV906F_CTRL_GET_CLASS_ENGINEID: u32 = 0x906f0101;
-    NVC36F_CTRL_GET_CLASS_ENGINEID: u32 = 0xc36f0101;
-    NVB0B5_ALLOCATION_PARAMETERS_VERSION_0: u32 = 0;
-    NVB0B5_ALLOCATION_PARAMETERS_VERSION_1: u32 = 1;
 }
