@@ -202,10 +202,6 @@ struct tegrarm_fault {
      */
     uint64_t pc;
     /**
-     * The address accessed; 0 when the kernel does not tell.
-     */
-    uint64_t address;
-    /**
      * A sentence with all of it, NUL-terminated.
      */
     char text[256];

@@ -46,8 +46,6 @@ pub struct FaultInfo {
     pub sm: Option<(u32, u32)>,
     /// Address of the instruction, when an SM reported one.
     pub pc: Option<u64>,
-    /// The address accessed, when the kernel tells.
-    pub address: Option<u64>,
 }
 
 impl fmt::Display for FaultInfo {
@@ -67,10 +65,10 @@ impl fmt::Display for FaultInfo {
         if let Some(pc) = self.pc {
             write!(f, " at pc {pc:#x}")?;
         }
-        match self.address {
-            Some(address) => write!(f, ", address {address:#x}"),
-            None if self.cause == Cause::Mmu => write!(f, "; the address is in the kernel's log (dmesg)"),
-            None => Ok(()),
+        match self.cause {
+            // No ioctl of nvgpu returns it.
+            Cause::Mmu => write!(f, "; the address is in the kernel's log (dmesg)"),
+            _ => Ok(()),
         }
     }
 }
@@ -152,7 +150,7 @@ impl Watch {
             return Ok(None);
         }
         let code = self.notifier.read_u32(offset_of!(nvgpu_notification, info32) as u64);
-        let mut info = FaultInfo { cause: cause(code), code, channel: self.channel, sm: None, pc: None, address: None };
+        let mut info = FaultInfo { cause: cause(code), code, channel: self.channel, sm: None, pc: None };
         let mut p = NV83DE_CTRL_DEBUG_READ_ALL_SM_ERROR_STATES_PARAMS::new_zeroed();
         p.numSMsToRead = SMS;
         self.session.control(self.debugger, NV83DE_CTRL_CMD_DEBUG_READ_ALL_SM_ERROR_STATES, &mut p)?;

@@ -33,8 +33,6 @@ pub struct tegrarm_fault {
     pub warp_error: u32,
     /// Address of the instruction; 0 without one.
     pub pc: u64,
-    /// The address accessed; 0 when the kernel does not tell.
-    pub address: u64,
     /// A sentence with all of it, NUL-terminated.
     pub text: [c_char; 256],
 }
@@ -116,17 +114,8 @@ pub unsafe extern "C" fn tegrarm_device_fault(device: *mut tegrarm_device, fault
 impl tegrarm_fault {
     fn of(info: Option<FaultInfo>) -> tegrarm_fault {
         let size = size_of::<tegrarm_fault>();
-        let mut fault = tegrarm_fault {
-            size,
-            cause: 0,
-            code: 0,
-            channel: 0,
-            sm: u32::MAX,
-            warp_error: 0,
-            pc: 0,
-            address: 0,
-            text: [0; 256],
-        };
+        let mut fault =
+            tegrarm_fault { size, cause: 0, code: 0, channel: 0, sm: u32::MAX, warp_error: 0, pc: 0, text: [0; 256] };
         let Some(info) = info else { return fault };
         fault.cause = match info.cause {
             Cause::Mmu => 1,
@@ -138,7 +127,7 @@ impl tegrarm_fault {
         };
         (fault.code, fault.channel) = (info.code, info.channel);
         (fault.sm, fault.warp_error) = info.sm.unwrap_or((u32::MAX, 0));
-        (fault.pc, fault.address) = (info.pc.unwrap_or(0), info.address.unwrap_or(0));
+        fault.pc = info.pc.unwrap_or(0);
         for (to, from) in fault.text[..255].iter_mut().zip(info.to_string().bytes()) {
             *to = from as c_char;
         }
