@@ -75,6 +75,7 @@ static inline void submit(Channel *c, NvU64 pushbuffer, NvU32 words)
     volatile uint32_t *gp_put = (volatile uint32_t *)((volatile char *)c->area.cpu + USERD_OFFSET + 0x8c);
     ring[c->put] = pushbuffer | (NvU64)words << 42 | (NvU64)1 << 41;
     c->put = (c->put + 1) % ENTRIES;
+    atomic_thread_fence(memory_order_seq_cst); /* the GPU may be reading the pointer already, for an earlier doorbell */
     *gp_put = c->put;
     atomic_thread_fence(memory_order_seq_cst);
     *c->doorbell = c->token;
