@@ -4,7 +4,7 @@
 
 use tegrarm::files::escapes::{self, Args, ESCAPES, Gate};
 use tegrarm::files::uvm::{self, CALLS};
-use tegrarm::rm::classes::{CLASSES, Params, State};
+use tegrarm::rm::classes::{CLASSES, Params, Support};
 use tegrarm::rm::controls::CONTROLS;
 use tegrarm::status;
 use tegrarm_abi::rm::classes::CLASS_CONSTS;
@@ -96,7 +96,7 @@ fn node_page() {
 }
 
 /// Some calls are refused by errno, not in their structure.
-fn node_state(of: State, why: &str, errno: bool) -> String {
+fn node_state(of: Support, why: &str, errno: bool) -> String {
     if errno { format!("refused with EINVAL: {why}") } else { state(of, why) }
 }
 
@@ -121,14 +121,14 @@ fn controls(wanted: impl Fn(u32) -> bool) {
     }
 }
 
-fn tally(states: impl Iterator<Item = State>) -> String {
+fn tally(states: impl Iterator<Item = Support>) -> String {
     let [mut done, mut partial, mut accepted, mut refused] = [0; 4];
     for state in states {
         *match state {
-            State::Done => &mut done,
-            State::Partial => &mut partial,
-            State::Accepted => &mut accepted,
-            State::Refused(_) => &mut refused,
+            Support::Done => &mut done,
+            Support::Partial => &mut partial,
+            Support::Accepted => &mut accepted,
+            Support::Refused(_) => &mut refused,
         } += 1;
     }
     format!("{done} done, {partial} partial, {accepted} accepted without effect, {refused} refused; each says why.")
@@ -139,12 +139,12 @@ fn sizes(sizes: &[usize]) -> String {
     list.join("/")
 }
 
-fn state(state: State, why: &str) -> String {
+fn state(state: Support, why: &str) -> String {
     let word = match state {
-        State::Done => "done".to_owned(),
-        State::Partial => "partial".to_owned(),
-        State::Accepted => "accepted".to_owned(),
-        State::Refused(code) => format!("refused with {}", status::name(code)),
+        Support::Done => "done".to_owned(),
+        Support::Partial => "partial".to_owned(),
+        Support::Accepted => "accepted".to_owned(),
+        Support::Refused(code) => format!("refused with {}", status::name(code)),
     };
     if why.is_empty() { word } else { format!("{word}: {why}") }
 }

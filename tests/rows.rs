@@ -6,7 +6,7 @@ use common::*;
 use std::sync::Arc;
 use tegrarm::rm::Rm;
 use tegrarm::rm::Tag;
-use tegrarm::rm::classes::{CLASSES, ClassRow, Params, State};
+use tegrarm::rm::classes::{CLASSES, ClassRow, Params, Support};
 use tegrarm::rm::controls::{CONTROLS, ControlRow};
 use tegrarm::status::RmResult;
 use tegrarm_abi::rm::alloc::*;
@@ -144,7 +144,7 @@ fn allocate(w: &World, row: &ClassRow) {
 #[test]
 fn every_class_that_is_not_refused_can_be_allocated_below_each_of_its_parents_and_nowhere_else() {
     let w = World::new();
-    for row in CLASSES.iter().filter(|row| !matches!(row.state, State::Refused(_))) {
+    for row in CLASSES.iter().filter(|row| !matches!(row.state, Support::Refused(_))) {
         if row.is_client() {
             let client = w.rm.make(0, 0, row.number).unwrap();
             w.rm.free(client, client).unwrap();
@@ -159,7 +159,7 @@ fn every_class_that_is_not_refused_can_be_allocated_below_each_of_its_parents_an
 fn every_refused_class_answers_its_status() {
     let w = World::new();
     for row in CLASSES {
-        let State::Refused(wanted) = row.state else { continue };
+        let Support::Refused(wanted) = row.state else { continue };
         let refused = match row.params {
             _ if wanted == NV_ERR_INVALID_CLASS => w.rm.make(w.b.s.client, w.b.s.subdevice, row.number),
             Params::None => w.rm.make(w.b.s.client, w.b.s.subdevice, row.number),
@@ -177,7 +177,7 @@ fn every_refused_class_answers_its_status() {
 fn every_refused_control_answers_its_status() {
     let w = World::new();
     for row in CONTROLS {
-        let State::Refused(wanted) = row.state else { continue };
+        let Support::Refused(wanted) = row.state else { continue };
         assert_eq!(status(w.send(w.taker(row), row, &mut [0; 8])), wanted, "{}", row.name);
     }
     w.b.s.close(&w.rm);
@@ -192,7 +192,7 @@ fn every_control_belongs_to_its_objects_and_has_its_sizes() {
             let refused = w.send(*object, row, &mut vec![0; size]);
             assert_eq!(status(refused), NV_ERR_NOT_SUPPORTED, "{} of a {}", row.name, tag.word());
         }
-        if matches!(row.state, State::Refused(_)) {
+        if matches!(row.state, Support::Refused(_)) {
             continue;
         }
         let unknown = (1..).find(|n| !row.sizes.contains(n)).expect("there are more numbers than sizes");
@@ -206,7 +206,7 @@ fn every_control_belongs_to_its_objects_and_has_its_sizes() {
 #[test]
 fn no_control_silently_does_nothing() {
     let mut idle = Vec::new();
-    for row in CONTROLS.iter().filter(|row| !matches!(row.state, State::Refused(_) | State::Accepted)) {
+    for row in CONTROLS.iter().filter(|row| !matches!(row.state, Support::Refused(_) | Support::Accepted)) {
         // A board of its own: some controls stop channels.
         let w = World::new();
         let object = w.taker(row);

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use tegrarm::files::escapes::{self, ESCAPES};
 use tegrarm::files::uvm::{self, CALLS};
-use tegrarm::rm::classes::{self, CLASSES, Params, Parents, State};
+use tegrarm::rm::classes::{self, CLASSES, Params, Parents, Support};
 use tegrarm::rm::controls::{self, CONTROLS};
 use tegrarm_abi::registry;
 use tegrarm_abi::rm::status::NV_ERR_INVALID_CLASS;
@@ -19,20 +19,20 @@ fn rows_are_sorted_and_unique_so_that_search_finds_them() {
 #[test]
 fn every_row_says_what_it_amounts_to() {
     for row in CLASSES {
-        let needs_reason = row.state != State::Done;
+        let needs_reason = row.state != Support::Done;
         // One class is complete and still worth a remark: how it is allocated.
         assert!(!needs_reason || !row.why.is_empty(), "{}: why?", row.name);
         let unreachable = matches!(row.parents, Parents::Nothing);
-        assert_eq!(unreachable, row.is_client() || row.state == State::Refused(NV_ERR_INVALID_CLASS), "{}", row.name);
+        assert_eq!(unreachable, row.is_client() || row.state == Support::Refused(NV_ERR_INVALID_CLASS), "{}", row.name);
         if let Params::Optional(sizes) | Params::Required(sizes) = row.params {
             assert!(!sizes.is_empty() && sizes.iter().all(|s| *s > 0 && *s >= sizes[0]), "{}: {sizes:?}", row.name);
         }
-        assert!(!row.listed || !matches!(row.state, State::Refused(_)), "{} is listed but refused", row.name);
+        assert!(!row.listed || !matches!(row.state, Support::Refused(_)), "{} is listed but refused", row.name);
     }
     for row in CONTROLS {
-        assert_eq!(row.state == State::Done, row.why.is_empty(), "{}: a reason for anything but Done", row.name);
+        assert_eq!(row.state == Support::Done, row.why.is_empty(), "{}: a reason for anything but Done", row.name);
         assert!(!row.objects.is_empty(), "{}", row.name);
-        let refused = matches!(row.state, State::Refused(_));
+        let refused = matches!(row.state, Support::Refused(_));
         assert_eq!(refused, row.sizes.is_empty(), "{}: sizes", row.name);
     }
 }
@@ -77,9 +77,9 @@ fn every_escape_has_a_row_that_is_found_and_says_what_it_amounts_to() {
             assert!(sizes.iter().all(|(size, status)| status.is_none_or(|at| at + 4 <= *size)), "{}", row.name);
         }
         assert!(escapes::find(row.nr).is_some_and(|r| r.name == row.name), "{}", row.name);
-        assert_eq!(row.state == State::Done, row.why.is_empty(), "{}: a reason for anything but Done", row.name);
+        assert_eq!(row.state == Support::Done, row.why.is_empty(), "{}: a reason for anything but Done", row.name);
         let unanswered = matches!(row.answer, escapes::Answer::Einval | escapes::Answer::Unsupported);
-        assert_eq!(unanswered, matches!(row.state, State::Refused(_)), "{}", row.name);
+        assert_eq!(unanswered, matches!(row.state, Support::Refused(_)), "{}", row.name);
     }
 }
 
@@ -87,9 +87,9 @@ fn every_escape_has_a_row_that_is_found_and_says_what_it_amounts_to() {
 fn every_uvm_call_has_a_row_that_is_found_and_says_what_it_amounts_to() {
     for row in CALLS {
         assert!(uvm::find(row.nr).is_some_and(|r| r.name == row.name), "{}", row.name);
-        assert_eq!(row.state == State::Done, row.why.is_empty(), "{}: a reason for anything but Done", row.name);
+        assert_eq!(row.state == Support::Done, row.why.is_empty(), "{}: a reason for anything but Done", row.name);
         let unanswered = matches!(row.answer, uvm::Answer::Einval | uvm::Answer::Unsupported);
-        assert_eq!(unanswered, matches!(row.state, State::Refused(_)), "{}", row.name);
+        assert_eq!(unanswered, matches!(row.state, Support::Refused(_)), "{}", row.name);
         let known = tegrarm_abi::rm::uvm::UVM_CONSTS.iter().find(|c| c.name == row.name);
         assert_eq!(known.map(|c| c.value), Some(i128::from(row.nr)), "{}", row.name);
     }

@@ -3,7 +3,7 @@
 use super::call::{Call, Fail, Outcome, Refused, invalid, with_argument};
 use super::node::Kind;
 use super::{cards, heap, verbs};
-use crate::rm::classes::State;
+use crate::rm::classes::Support;
 use crate::rm::{Asked, Index, index};
 use std::mem::offset_of;
 use tegrarm_abi::rm::escapes::*;
@@ -59,8 +59,8 @@ pub struct EscapeRow {
     pub args: Args,
     /// What answers it.
     pub answer: Answer,
-    /// What the answer amounts to.
-    pub state: State,
+    /// How far it is supported.
+    pub state: Support,
     /// The reason, for every state but `Done`.
     pub why: &'static str,
 }
@@ -175,7 +175,7 @@ macro_rules! args {
 /// A row from the name of its constant.
 macro_rules! row {
     ($nr:ident, $gate:ident, $args:expr, $answer:expr) => {
-        row!($nr, $gate, $args, $answer, State::Done, "")
+        row!($nr, $gate, $args, $answer, Support::Done, "")
     };
     ($nr:ident, $gate:ident, $args:expr, $answer:expr, $state:expr, $why:expr) => {
         EscapeRow {
@@ -193,7 +193,7 @@ macro_rules! row {
 const DISPLAY: &str = "the display is another driver's";
 const NOT_HERE: &str = "no such thing on a Tegra";
 const NO_EVENTS: &str = "events never fire: nvgpu has none that RM's mean";
-const REFUSED: State = State::Refused(NV_ERR_NOT_SUPPORTED);
+const REFUSED: Support = Support::Refused(NV_ERR_NOT_SUPPORTED);
 
 const CONTROL: EscapeRow = row!(NV_ESC_RM_CONTROL, Control, args!(NVOS54_PARAMETERS: status), Whole(verbs::control));
 
@@ -217,7 +217,7 @@ pub static ESCAPES: &[EscapeRow] = &[
         Control,
         args!(NVOS57_PARAMETERS: status),
         Copied(accept),
-        State::Accepted,
+        Support::Accepted,
         "clients of one process may always duplicate each other's memory"
     ),
     row!(NV_ESC_RM_CONFIG_GET_EX, Control, Args::Any, Einval, REFUSED, DISPLAY),
@@ -228,7 +228,7 @@ pub static ESCAPES: &[EscapeRow] = &[
         Control,
         args!(NVOS30_PARAMETERS: status),
         Copied(accept),
-        State::Accepted,
+        Support::Accepted,
         "a client that submits by itself also waits by itself"
     ),
     row!(NV_ESC_RM_VID_HEAP_CONTROL, Control, args!(NVOS32_PARAMETERS: status), Copied(heap::control)),
@@ -255,7 +255,7 @@ pub static ESCAPES: &[EscapeRow] = &[
         Control,
         args!(NVOS49_PARAMETERS: status),
         Copied(accept),
-        State::Accepted,
+        Support::Accepted,
         "channels find context DMAs by address, not by handle"
     ),
     row!(NV_ESC_RM_EXPORT_OBJECT_TO_FD, Control, Args::Any, Einval, REFUSED, "no exports between processes"),
@@ -265,7 +265,7 @@ pub static ESCAPES: &[EscapeRow] = &[
         Control,
         args!(NVOS56_PARAMETERS: status),
         Copied(accept),
-        State::Accepted,
+        Support::Accepted,
         "the kernel knows where a mapping is; RM need not"
     ),
     row!(NV_ESC_RM_LOCKLESS_DIAGNOSTIC, Any, Args::Any, Einval, REFUSED, "desktop RM answers it in debug builds only"),
@@ -276,7 +276,7 @@ pub static ESCAPES: &[EscapeRow] = &[
         Control,
         args!(nv_ioctl_alloc_os_event_t: Status),
         Copied(cards::os_event),
-        State::Accepted,
+        Support::Accepted,
         NO_EVENTS
     ),
     row!(
@@ -284,7 +284,7 @@ pub static ESCAPES: &[EscapeRow] = &[
         Control,
         args!(nv_ioctl_free_os_event_t: Status),
         Copied(cards::os_event),
-        State::Accepted,
+        Support::Accepted,
         NO_EVENTS
     ),
     row!(NV_ESC_STATUS_CODE, Control, args!(nv_ioctl_status_code_t: status), Copied(cards::status_code)),
@@ -296,7 +296,7 @@ pub static ESCAPES: &[EscapeRow] = &[
         Control,
         args!(nv_ioctl_sys_params_t),
         Copied(accept),
-        State::Accepted,
+        Support::Accepted,
         "the size of memory blocks matters to GPUs with memory of their own"
     ),
     row!(NV_ESC_NUMA_INFO, Gpu, args!(nv_ioctl_numa_info_t), Copied(cards::numa_info)),
@@ -305,7 +305,7 @@ pub static ESCAPES: &[EscapeRow] = &[
         Gpu,
         args!(nv_ioctl_set_numa_status_t),
         Copied(accept),
-        State::Accepted,
+        Support::Accepted,
         "there is no memory of the GPU's own to bring online"
     ),
     row!(

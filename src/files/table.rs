@@ -18,11 +18,11 @@ const SWEEP_FROM: usize = 64;
 /// The open files of this process.
 #[derive(Default)]
 pub struct Table {
-    state: Mutex<State>,
+    open: Mutex<OpenFiles>,
 }
 
 #[derive(Default)]
-struct State {
+struct OpenFiles {
     files: HashMap<FileId, Arc<OpenFile>>,
     lent: HashMap<RawFd, Lent>,
     /// What small descriptors were found to refer to, by number: the answer of the maps above, remembered.
@@ -54,7 +54,7 @@ impl Table {
     #[inline(always)]
     pub fn find(&self, fd: RawFd) -> Result<Arc<OpenFile>, Errno> {
         let id = file_id(fd)?;
-        if let Some(Some(seen)) = self.state.lock().seen.get(fd as usize)
+        if let Some(Some(seen)) = self.open.lock().seen.get(fd as usize)
             && seen.id == id
         {
             return Ok(seen.file.clone());
@@ -64,21 +64,21 @@ impl Table {
 
     #[cold]
     fn look_up(&self, fd: RawFd, id: FileId) -> Result<Arc<OpenFile>, Errno> {
-        let mut state = self.state.lock();
-        let file = match state.lent.get(&fd) {
+        let mut open = self.open.lock();
+        let file = match open.lent.get(&fd) {
             Some(lent) if lent.to == id => lent.file.clone(),
-            _ => state.files.get(&id).cloned().ok_or(Errno::ENOTTY)?,
+            _ => open.files.get(&id).cloned().ok_or(Errno::ENOTTY)?,
         };
-        state.saw(fd as usize, Seen { id, file: file.clone() });
+        open.saw(fd as usize, Seen { id, file: file.clone() });
         Ok(file)
     }
 
     /// Enters a file, unless another thread entered one with its identity meanwhile. Returns the one that is there.
     pub fn enter(&self, file: OpenFile) -> Arc<OpenFile> {
-        let mut state = self.state.lock();
-        let entered = state.files.entry(file.id).or_insert_with(|| Arc::new(file)).clone();
-        let gone = if state.files.len() > state.sweep_at.max(SWEEP_FROM) { state.sweep() } else { Vec::new() };
-        drop(state);
+        let mut open = self.open.lock();
+        let entered = open.files.entry(file.id).or_insert_with(|| Arc::new(file)).clone();
+        let gone = if open.files.len() > open.sweep_at.max(SWEEP_FROM) { open.sweep() } else { Vec::new() };
+        drop(open);
         drop(gone);
         entered
     }
@@ -86,7 +86,7 @@ impl Table {
     /// `fd` was lent something.
     pub fn lent(&self, fd: RawFd, file: &Arc<OpenFile>) {
         if let Ok(to) = file_id(fd) {
-            self.state.lock().lent.insert(fd, Lent { to, file: file.clone() });
+            self.open.lock().lent.insert(fd, Lent { to, file: file.clone() });
         }
     }
 
@@ -94,35 +94,35 @@ impl Table {
     /// the moment it is free. Returns the open file behind it.
     pub fn closing(&self, fd: RawFd) -> Option<Arc<OpenFile>> {
         let id = file_id(fd).ok()?;
-        let mut state = self.state.lock();
-        state.forget(|at, _| at == fd as usize);
-        match state.lent.remove(&fd) {
+        let mut open = self.open.lock();
+        open.forget(|at, _| at == fd as usize);
+        match open.lent.remove(&fd) {
             Some(lent) if lent.to == id => Some(lent.file),
-            _ => state.files.get(&id).cloned(),
+            _ => open.files.get(&id).cloned(),
         }
     }
 
     /// A descriptor of `file` was closed. The file ends with its last one.
     pub fn closed(&self, file: &OpenFile) {
-        let mut state = self.state.lock();
-        let gone = state.remove_unless(&open_files(), file.id);
-        drop(state);
+        let mut open = self.open.lock();
+        let gone = open.remove_unless(&open_files(), file.id);
+        drop(open);
         drop(gone);
     }
 
     /// Forgets everything.
     pub fn clear(&self) {
-        let state = std::mem::take(&mut *self.state.lock());
-        drop(state);
+        let open = std::mem::take(&mut *self.open.lock());
+        drop(open);
     }
 
     /// How many open files there are.
     pub fn len(&self) -> usize {
-        self.state.lock().files.len()
+        self.open.lock().files.len()
     }
 }
 
-impl State {
+impl OpenFiles {
     fn is_lent(&self, file: FileId) -> bool {
         self.lent.iter().any(|(fd, l)| l.file.id == file && file_id(*fd) == Ok(l.to))
     }

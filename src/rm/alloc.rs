@@ -1,6 +1,6 @@
 //! `RM_ALLOC`: the checks in RM's order, then the class's constructor.
 
-use super::classes::{self, ClassRow, Params, State};
+use super::classes::{self, ClassRow, Params, Support};
 use super::client::{CLIENT_HANDLES, Claim, Client};
 use super::context::{self, Inside};
 use super::object::{Kind, Object, Tag};
@@ -81,7 +81,7 @@ impl Rm {
             self.report.refuse(Asked::Class(class), "it is not in the class table");
             fail!(NV_ERR_INVALID_CLASS, "class {class:#x} is not in the class table");
         };
-        if let State::Refused(status) = row.state
+        if let Support::Refused(status) = row.state
             && status == NV_ERR_INVALID_CLASS
         {
             self.report.refuse(Asked::Class(class), row.why);
@@ -156,7 +156,7 @@ impl Rm {
     }
 
     fn refused(&self, class: &ClassRow, e: crate::status::RmError) -> crate::status::RmError {
-        if let State::Refused(_) = class.state {
+        if let Support::Refused(_) = class.state {
             self.report.refuse(Asked::Class(class.number), class.why);
         }
         e.during(format!("allocating {} ({:#x})", class.name, class.number))

@@ -1,6 +1,6 @@
 //! The control table: every control a desktop frontend may send, and what answers it.
 
-use super::classes::State;
+use super::classes::Support;
 use super::client::Client;
 use super::context::{self, Inside};
 use super::control::{bus, channel, debugger, device, engines, fb, gpu, gr, plain, system};
@@ -36,8 +36,8 @@ pub struct ControlRow {
     pub sizes: &'static [usize],
     /// What answers it.
     pub run: Run,
-    /// What the answer amounts to.
-    pub state: State,
+    /// How far it is supported.
+    pub state: Support,
     /// The reason, for every state but `Done`.
     pub why: &'static str,
 }
@@ -99,7 +99,7 @@ impl Rm {
         let Some(row) = find(cmd) else {
             return Err(self.refuse_control(&object, cmd, None));
         };
-        if !row.objects.have(object.kind.tag()) || matches!(row.state, State::Refused(_)) {
+        if !row.objects.have(object.kind.tag()) || matches!(row.state, Support::Refused(_)) {
             return Err(self.refuse_control(&object, cmd, Some(row)));
         }
         if row.sizes.first() != Some(&(size as usize)) && !row.sizes.contains(&(size as usize)) {
@@ -129,7 +129,7 @@ impl Rm {
             Some(row) if !row.objects.have(object.kind.tag()) => {
                 (NV_ERR_NOT_SUPPORTED, format!("it belongs to: {}", row.objects.words()))
             }
-            Some(ControlRow { state: State::Refused(status), why, .. }) => (*status, (*why).to_owned()),
+            Some(ControlRow { state: Support::Refused(status), why, .. }) => (*status, (*why).to_owned()),
             Some(row) => (NV_ERR_NOT_SUPPORTED, row.why.to_owned()),
         };
         let what = Asked::Control(cmd);
@@ -168,25 +168,25 @@ macro_rules! row {
 /// Answered as desktop RM would.
 macro_rules! done {
     ($cmd:ident, [$($tag:ident),+], [$($ty:ty),+], $run:expr) => {
-        row!($cmd, [$($tag),+], [$(size_of::<$ty>()),+], $run, State::Done, "")
+        row!($cmd, [$($tag),+], [$(size_of::<$ty>()),+], $run, Support::Done, "")
     };
 }
 /// Answered in part.
 macro_rules! partial {
     ($cmd:ident, [$($tag:ident),+], [$($ty:ty),+], $run:expr, $why:expr) => {
-        row!($cmd, [$($tag),+], [$(size_of::<$ty>()),+], $run, State::Partial, $why)
+        row!($cmd, [$($tag),+], [$(size_of::<$ty>()),+], $run, Support::Partial, $why)
     };
 }
 /// Accepted without effect.
 macro_rules! accepted {
     ($cmd:ident, [$($tag:ident),+], [$($ty:ty),+], $run:expr, $why:expr) => {
-        row!($cmd, [$($tag),+], [$(size_of::<$ty>()),+], $run, State::Accepted, $why)
+        row!($cmd, [$($tag),+], [$(size_of::<$ty>()),+], $run, Support::Accepted, $why)
     };
 }
 /// Refused with a status.
 macro_rules! refused {
     ($cmd:ident, [$($tag:ident),+], $status:expr, $why:expr) => {
-        row!($cmd, [$($tag),+], [], plain::nothing, State::Refused($status), $why)
+        row!($cmd, [$($tag),+], [], plain::nothing, Support::Refused($status), $why)
     };
 }
 
@@ -230,7 +230,7 @@ pub static CONTROLS: &[ControlRow] = &[
     done!(NV0000_CTRL_CMD_GPU_ASYNC_ATTACH_ID, [Client], [NV0000_CTRL_GPU_ASYNC_ATTACH_ID_PARAMS], system::attach_one),
     done!(NV0000_CTRL_CMD_GPU_WAIT_ATTACH_ID, [Client], [NV0000_CTRL_GPU_WAIT_ATTACH_ID_PARAMS], system::attach_one),
     accepted!(NV0000_CTRL_CMD_GSYNC_GET_ATTACHED_IDS, [Client], [NV0000_CTRL_GSYNC_GET_ATTACHED_IDS_PARAMS], system::no_gsync, "there is no G-Sync board"),
-    row!(NV0000_CTRL_CMD_SYNC_GPU_BOOST_GROUP_INFO, [Client], [2244], plain::zero_after::<0>, State::Accepted, ONE_GPU),
+    row!(NV0000_CTRL_CMD_SYNC_GPU_BOOST_GROUP_INFO, [Client], [2244], plain::zero_after::<0>, Support::Accepted, ONE_GPU),
     accepted!(NV0000_CTRL_CMD_GPUACCT_GET_ACCOUNTING_STATE, [Client], [NV0000_CTRL_GPUACCT_GET_ACCOUNTING_STATE_PARAMS], plain::zero_after::<8>, "there is no accounting"),
     done!(NV0000_CTRL_CMD_CLIENT_GET_ADDR_SPACE_TYPE, [Client], [NV0000_CTRL_CLIENT_GET_ADDR_SPACE_TYPE_PARAMS], system::addr_space_type),
     accepted!(NV0000_CTRL_CMD_CLIENT_SET_INHERITED_SHARE_POLICY, [Client], [NV0000_CTRL_CLIENT_SET_INHERITED_SHARE_POLICY_PARAMS], plain::nothing, "clients of other processes never see these objects"),
@@ -274,8 +274,8 @@ pub static CONTROLS: &[ControlRow] = &[
     refused!(NV2080_CTRL_CMD_GPU_QUERY_ECC_CONFIGURATION, [Subdevice], NV_ERR_NOT_SUPPORTED, NO_ECC),
     refused!(NV2080_CTRL_CMD_GPU_GET_OEM_BOARD_INFO, [Subdevice], NV_ERR_NOT_SUPPORTED, "there is no InfoROM"),
     done!(NV2080_CTRL_CMD_GPU_GET_ID, [Subdevice], [NV2080_CTRL_GPU_GET_ID_PARAMS], gpu::id),
-    row!(NV2080_CTRL_CMD_GPU_ACQUIRE_COMPUTE_MODE_RESERVATION, [Subdevice], [0], plain::nothing, State::Accepted, "there is no compute mode to reserve"),
-    row!(NV2080_CTRL_CMD_GPU_RELEASE_COMPUTE_MODE_RESERVATION, [Subdevice], [0], plain::nothing, State::Accepted, "there is no compute mode to release"),
+    row!(NV2080_CTRL_CMD_GPU_ACQUIRE_COMPUTE_MODE_RESERVATION, [Subdevice], [0], plain::nothing, Support::Accepted, "there is no compute mode to reserve"),
+    row!(NV2080_CTRL_CMD_GPU_RELEASE_COMPUTE_MODE_RESERVATION, [Subdevice], [0], plain::nothing, Support::Accepted, "there is no compute mode to release"),
     accepted!(NV2080_CTRL_CMD_GPU_GET_ENGINE_PARTNERLIST, [Subdevice], [NV2080_CTRL_GPU_GET_ENGINE_PARTNERLIST_PARAMS], plain::zero_after::<12>, "engines have no partners"),
     done!(NV2080_CTRL_CMD_GPU_GET_GID_INFO, [Subdevice], [NV2080_CTRL_GPU_GET_GID_INFO_PARAMS], gpu::gid),
     accepted!(NV2080_CTRL_CMD_GPU_GET_INFOROM_OBJECT_VERSION, [Subdevice], [NV2080_CTRL_GPU_GET_INFOROM_OBJECT_VERSION_PARAMS], plain::zero_after::<3>, "there is no InfoROM"),
@@ -333,8 +333,8 @@ pub static CONTROLS: &[ControlRow] = &[
     accepted!(NV2080_CTRL_CMD_PERF_GET_CURRENT_PSTATE, [Subdevice], [NV2080_CTRL_PERF_GET_CURRENT_PSTATE_PARAMS], gpu::pstate, "devfreq has no performance states; P0 is the one there is"),
     refused!(NV2080_CTRL_CMD_PERF_GET_GPUMON_PERFMON_UTIL_SAMPLES_V2, [Subdevice], NV_ERR_NOT_SUPPORTED, NOT_EXPOSED),
     accepted!(NV2080_CTRL_CMD_RC_GET_WATCHDOG_INFO, [Subdevice], [NV2080_CTRL_RC_GET_WATCHDOG_INFO_PARAMS], plain::zero_after::<0>, "user-mode channels have no watchdog"),
-    row!(NV2080_CTRL_CMD_RC_RELEASE_WATCHDOG_REQUESTS, [Subdevice], [0], plain::nothing, State::Accepted, "user-mode channels have no watchdog"),
-    row!(NV2080_CTRL_CMD_RC_SOFT_DISABLE_WATCHDOG, [Subdevice], [0], plain::nothing, State::Accepted, "user-mode channels have no watchdog"),
+    row!(NV2080_CTRL_CMD_RC_RELEASE_WATCHDOG_REQUESTS, [Subdevice], [0], plain::nothing, Support::Accepted, "user-mode channels have no watchdog"),
+    row!(NV2080_CTRL_CMD_RC_SOFT_DISABLE_WATCHDOG, [Subdevice], [0], plain::nothing, Support::Accepted, "user-mode channels have no watchdog"),
     done!(NV2080_CTRL_CMD_CE_GET_CE_PCE_MASK, [Subdevice], [NV2080_CTRL_CE_GET_CE_PCE_MASK_PARAMS], engines::pce_mask),
     accepted!(NV2080_CTRL_CMD_CE_GET_CAPS_V2, [Subdevice], [NV2080_CTRL_CE_GET_CAPS_V2_PARAMS], plain::zero_after::<4>, NO_CAPS),
     partial!(NV2080_CTRL_CMD_CE_GET_ALL_CAPS, [Subdevice], [NV2080_CTRL_CE_GET_ALL_CAPS_PARAMS], engines::copy_caps, "which copy engines there are; no capability bits"),
@@ -344,7 +344,7 @@ pub static CONTROLS: &[ControlRow] = &[
     partial!(NV83DE_CTRL_CMD_DEBUG_CLEAR_ALL_SM_ERROR_STATES, [Debugger], [NV83DE_CTRL_DEBUG_CLEAR_ALL_SM_ERROR_STATES_PARAMS], debugger::clear_sm_errors, "the hardware registers; the record the kernel saved stays until the TSG goes"),
     refused!(NV83DE_CTRL_CMD_DEBUG_READ_MEMORY, [Debugger], NV_ERR_NOT_SUPPORTED, "map the buffer and read it"),
     refused!(NV83DE_CTRL_CMD_DEBUG_SUSPEND_CONTEXT, [Debugger], NV_ERR_NOT_SUPPORTED, NOT_EXPOSED),
-    row!(NV83DE_CTRL_CMD_DEBUG_RESUME_CONTEXT, [Debugger], [], plain::nothing, State::Refused(NV_ERR_NOT_SUPPORTED), NOT_EXPOSED),
+    row!(NV83DE_CTRL_CMD_DEBUG_RESUME_CONTEXT, [Debugger], [], plain::nothing, Support::Refused(NV_ERR_NOT_SUPPORTED), NOT_EXPOSED),
     accepted!(NV83DE_CTRL_CMD_DEBUG_SET_MODE_ERRBAR_DEBUG, [Debugger], [NV83DE_CTRL_DEBUG_SET_MODE_ERRBAR_DEBUG_PARAMS], plain::nothing, "no error barrier is configurable"),
     partial!(NV83DE_CTRL_CMD_DEBUG_READ_MMU_FAULT_INFO, [Debugger], [NV83DE_CTRL_DEBUG_READ_MMU_FAULT_INFO_PARAMS], debugger::mmu_fault, "that there was a fault; its address is in the kernel's log only"),
     done!(NV906F_CTRL_GET_CLASS_ENGINEID, [Channel], [NV906F_CTRL_GET_CLASS_ENGINEID_PARAMS], channel::class_engine),

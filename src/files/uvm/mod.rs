@@ -12,7 +12,7 @@ pub use space::Space;
 
 use super::call::{Call, Fail, Outcome, with_argument};
 use super::node::Kind;
-use crate::rm::classes::State;
+use crate::rm::classes::Support;
 use crate::rm::{Asked, Index, index};
 use crate::status::RmError;
 use std::mem::offset_of;
@@ -47,8 +47,8 @@ pub struct UvmRow {
     pub status: Option<usize>,
     /// What answers it.
     pub answer: Answer,
-    /// What the answer amounts to.
-    pub state: State,
+    /// How far it is supported.
+    pub state: Support,
     /// The reason, for every state but `Done`.
     pub why: &'static str,
 }
@@ -112,7 +112,7 @@ macro_rules! row {
         }
     };
     ($nr:ident, $t:ident, $answer:expr) => {
-        row!($nr, $t, $answer, State::Done, "")
+        row!($nr, $t, $answer, Support::Done, "")
     };
     ($nr:ident, $t:ident, $answer:expr, $state:expr, $why:expr) => {
         UvmRow {
@@ -130,7 +130,7 @@ macro_rules! row {
 const ONE_MEMORY: &str = "CPU and GPU share one memory: there is nowhere to move pages to";
 const TOOLS: &str = "nvgpu reports no page events and no migrations that tools could watch";
 const RETIRED: &str = "desktop UVM does not answer it either";
-const REFUSED: State = State::Refused(NV_ERR_NOT_SUPPORTED);
+const REFUSED: Support = Support::Refused(NV_ERR_NOT_SUPPORTED);
 
 /// Every call.
 pub static CALLS: &[UvmRow] = &[
@@ -141,7 +141,7 @@ pub static CALLS: &[UvmRow] = &[
         size: 0,
         status: None,
         answer: Answer::Space(accept),
-        state: State::Accepted,
+        state: Support::Accepted,
         why: "closing the file undoes everything",
     },
     row!(UVM_MM_INITIALIZE, UVM_MM_INITIALIZE_PARAMS, Answer::File(calls::mm_initialize)),
@@ -183,7 +183,7 @@ pub static CALLS: &[UvmRow] = &[
         UVM_SET_RANGE_GROUP,
         UVM_SET_RANGE_GROUP_PARAMS,
         Answer::Space(policy::set_range_group),
-        State::Accepted,
+        Support::Accepted,
         ONE_MEMORY
     ),
     row!(UVM_PAGEABLE_MEM_ACCESS, UVM_PAGEABLE_MEM_ACCESS_PARAMS, Answer::Space(policy::pageable_access)),
@@ -198,53 +198,53 @@ pub static CALLS: &[UvmRow] = &[
         UVM_PREVENT_MIGRATION_RANGE_GROUPS,
         UVM_ALLOW_MIGRATION_RANGE_GROUPS_PARAMS,
         Answer::Space(accept),
-        State::Accepted,
+        Support::Accepted,
         ONE_MEMORY
     ),
     row!(
         UVM_ALLOW_MIGRATION_RANGE_GROUPS,
         UVM_ALLOW_MIGRATION_RANGE_GROUPS_PARAMS,
         Answer::Space(accept),
-        State::Accepted,
+        Support::Accepted,
         ONE_MEMORY
     ),
     row!(
         UVM_SET_PREFERRED_LOCATION,
         UVM_SET_PREFERRED_LOCATION_PARAMS,
         Answer::Space(accept),
-        State::Accepted,
+        Support::Accepted,
         ONE_MEMORY
     ),
     row!(
         UVM_UNSET_PREFERRED_LOCATION,
         UVM_UNSET_PREFERRED_LOCATION_PARAMS,
         Answer::Space(accept),
-        State::Accepted,
+        Support::Accepted,
         ONE_MEMORY
     ),
     row!(
         UVM_ENABLE_READ_DUPLICATION,
         UVM_ENABLE_READ_DUPLICATION_PARAMS,
         Answer::Space(accept),
-        State::Accepted,
+        Support::Accepted,
         ONE_MEMORY
     ),
     row!(
         UVM_DISABLE_READ_DUPLICATION,
         UVM_DISABLE_READ_DUPLICATION_PARAMS,
         Answer::Space(accept),
-        State::Accepted,
+        Support::Accepted,
         ONE_MEMORY
     ),
-    row!(UVM_SET_ACCESSED_BY, UVM_SET_ACCESSED_BY_PARAMS, Answer::Space(accept), State::Accepted, ONE_MEMORY),
-    row!(UVM_UNSET_ACCESSED_BY, UVM_UNSET_ACCESSED_BY_PARAMS, Answer::Space(accept), State::Accepted, ONE_MEMORY),
-    row!(UVM_MIGRATE, UVM_MIGRATE_PARAMS, Answer::Space(policy::migrate), State::Accepted, ONE_MEMORY),
-    row!(UVM_MIGRATE_RANGE_GROUP, UVM_MIGRATE_RANGE_GROUP_PARAMS, Answer::Space(accept), State::Accepted, ONE_MEMORY),
+    row!(UVM_SET_ACCESSED_BY, UVM_SET_ACCESSED_BY_PARAMS, Answer::Space(accept), Support::Accepted, ONE_MEMORY),
+    row!(UVM_UNSET_ACCESSED_BY, UVM_UNSET_ACCESSED_BY_PARAMS, Answer::Space(accept), Support::Accepted, ONE_MEMORY),
+    row!(UVM_MIGRATE, UVM_MIGRATE_PARAMS, Answer::Space(policy::migrate), Support::Accepted, ONE_MEMORY),
+    row!(UVM_MIGRATE_RANGE_GROUP, UVM_MIGRATE_RANGE_GROUP_PARAMS, Answer::Space(accept), Support::Accepted, ONE_MEMORY),
     row!(
         UVM_CLEAN_UP_ZOMBIE_RESOURCES,
         UVM_CLEAN_UP_ZOMBIE_RESOURCES_PARAMS,
         Answer::Space(accept),
-        State::Accepted,
+        Support::Accepted,
         "nothing outlives its file"
     ),
     row!(UVM_ALLOC_DEVICE_P2P, UVM_ALLOC_DEVICE_P2P_PARAMS, Answer::Unsupported, REFUSED, "there is one GPU"),
@@ -252,7 +252,7 @@ pub static CALLS: &[UvmRow] = &[
         UVM_CLEAR_ALL_ACCESS_COUNTERS,
         UVM_CLEAR_ALL_ACCESS_COUNTERS_PARAMS,
         Answer::Space(accept),
-        State::Accepted,
+        Support::Accepted,
         "pages that cannot move are not counted"
     ),
     row!(UVM_TOOLS_INIT_EVENT_TRACKER, TOOLS),

@@ -11,9 +11,9 @@ use super::alloc::{AllocCall, is_client_class};
 use super::object::{Kind, Tag, Tags};
 use crate::status::RmResult;
 
-/// What a row amounts to.
+/// How far the library does what a class, control, escape or UVM call is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
+pub enum Support {
     /// Does what desktop RM does.
     Done,
     /// Does part of it; the row says which part is missing.
@@ -64,8 +64,8 @@ pub struct ClassRow {
     pub listed: bool,
     /// Its constructor.
     pub make: Make,
-    /// What it amounts to.
-    pub state: State,
+    /// How far it is supported.
+    pub state: Support,
     /// The reason, for every state but `Done`.
     pub why: &'static str,
 }

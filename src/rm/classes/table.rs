@@ -1,7 +1,7 @@
 //! The rows.
 
 use super::make::*;
-use super::{ClassRow, Params, Parents, State};
+use super::{ClassRow, Params, Parents, Support};
 use crate::rm::object::{Tag, Tags};
 use tegrarm_abi::rm::alloc::*;
 use tegrarm_abi::rm::classes::*;
@@ -32,7 +32,7 @@ const COPY_PARAMS: Params =
 /// A row from the name of its constant.
 macro_rules! class {
     ($name:ident, $parents:expr, $params:expr, $listed:expr, $make:expr) => {
-        class!($name, $parents, $params, $listed, $make, State::Done, "")
+        class!($name, $parents, $params, $listed, $make, Support::Done, "")
     };
     ($name:ident, $parents:expr, $params:expr, $listed:expr, $make:expr, $state:expr, $why:expr) => {
         ClassRow {
@@ -58,7 +58,7 @@ macro_rules! refused {
             params: Params::None,
             listed: false,
             make: never,
-            state: State::Refused(NV_ERR_INVALID_CLASS),
+            state: Support::Refused(NV_ERR_INVALID_CLASS),
             why: $why,
         }
     };
@@ -80,7 +80,7 @@ pub static CLASSES: &[ClassRow] = &[
         Params::Required(&[size_of::<NV_CONTEXT_DMA_ALLOCATION_PARAMS>()]),
         false,
         context_dma,
-        State::Partial,
+        Support::Partial,
         "another name of a memory object; its offset and limit are not enforced"
     ),
     class!(
@@ -89,7 +89,7 @@ pub static CLASSES: &[ClassRow] = &[
         Params::Optional(&[size_of::<NV0005_ALLOC_PARAMETERS>()]),
         false,
         event,
-        State::Accepted,
+        Support::Accepted,
         "nvgpu posts no RM events: it never fires"
     ),
     class!(NV01_MEMORY_SYSTEM, ON_GPU, MEMORY_PARAMS, true, memory),
@@ -108,7 +108,7 @@ pub static CLASSES: &[ClassRow] = &[
         Params::None,
         true,
         os_descriptor,
-        State::Done,
+        Support::Done,
         "through rm_alloc_memory; rm_alloc of it is 0x56, as in RM"
     ),
     refused!(NV04_DISPLAY_COMMON, OTHER_ENGINE),
@@ -118,7 +118,7 @@ pub static CLASSES: &[ClassRow] = &[
         Params::Optional(&[size_of::<NV0005_ALLOC_PARAMETERS>()]),
         false,
         event,
-        State::Accepted,
+        Support::Accepted,
         "nvgpu posts no RM events: it never fires"
     ),
     class!(NV01_DEVICE_0, ON_CLIENT, Params::Optional(&[size_of::<NV0080_ALLOC_PARAMETERS>()]), true, device),
@@ -142,7 +142,7 @@ pub static CLASSES: &[ClassRow] = &[
         Params::Required(&[size_of::<NV83DE_ALLOC_PARAMETERS>()]),
         true,
         debugger,
-        State::Partial,
+        Support::Partial,
         "reports errors of its channel; stepping and memory access are not exposed"
     ),
     refused!(MPS_COMPUTE, DISCRETE),
@@ -162,7 +162,7 @@ pub static CLASSES: &[ClassRow] = &[
         Params::None,
         false,
         unsupported,
-        State::Refused(NV_ERR_NOT_SUPPORTED),
+        Support::Refused(NV_ERR_NOT_SUPPORTED),
         "profiling is not connected to nvgpu's profiler node"
     ),
     refused!(GF100_SUBDEVICE_MASTER, KERNEL),
@@ -192,7 +192,7 @@ pub static CLASSES: &[ClassRow] = &[
         Params::Required(&[size_of::<NVB2CC_ALLOC_PARAMETERS>()]),
         false,
         unsupported,
-        State::Refused(NV_ERR_NOT_SUPPORTED),
+        Support::Refused(NV_ERR_NOT_SUPPORTED),
         "profiling is not connected to nvgpu's profiler node: leave PMA off"
     ),
     refused!(NVB8B0_VIDEO_DECODER, OTHER_ENGINE),
