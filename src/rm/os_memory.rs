@@ -12,6 +12,7 @@ use std::sync::Arc;
 use tegrarm_abi::rm::alloc::*;
 use tegrarm_abi::rm::classes::{NV01_MEMORY_SYSTEM, NV01_MEMORY_SYSTEM_OS_DESCRIPTOR};
 use tegrarm_abi::rm::status::*;
+use tegrarm_kmd::maps::{self, MMPermissions, MMapPath, MemoryMap};
 use tegrarm_kmd::{Placement, Prot};
 
 /// What `rm_alloc_memory` is asked for.
@@ -144,14 +145,15 @@ fn exchange(gpu: &super::gpu::Gpu, va: u64, size: u64) -> RmResult<Backing> {
 
 /// Whether all of `[va, va + size)` is anonymous memory mapped shared and writable.
 fn is_anonymous_shared(va: u64, size: u64) -> bool {
-    let Ok(maps) = std::fs::read_to_string("/proc/self/maps") else { return false };
+    let zero = MMapPath::Path("/dev/zero (deleted)".into());
+    let fits = |m: &MemoryMap| {
+        m.perms.contains(MMPermissions::READ | MMPermissions::WRITE | MMPermissions::SHARED) && m.pathname == zero
+    };
     let mut next = va;
-    for line in maps.lines() {
-        let Some((range, rest)) = line.split_once(' ') else { continue };
-        let Some((start, end)) = range.split_once('-') else { continue };
-        let (Ok(start), Ok(end)) = (u64::from_str_radix(start, 16), u64::from_str_radix(end, 16)) else { continue };
+    for map in maps::own() {
+        let (start, end) = map.address;
         if start <= next && next < end {
-            if !(rest.starts_with("rw-s") || rest.starts_with("rwxs")) || !rest.ends_with("/dev/zero (deleted)") {
+            if !fits(&map) {
                 return false;
             }
             next = end;

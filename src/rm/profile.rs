@@ -109,7 +109,7 @@ impl Rm {
             sm_version,
             max_clock_hz: c.max_freq,
             uuid: gpu.uuid(),
-            simulated: self.kmd().name().contains("virtual"),
+            simulated: self.kmd().is_simulated(),
             local_window: LOCAL_WINDOW.start,
             shared_window: SHARED_WINDOW.start,
         })

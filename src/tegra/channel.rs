@@ -1,6 +1,7 @@
 //! An nvgpu channel.
 
 use super::error::call;
+use super::release::call_r35;
 use super::{Backing, KernelError, Release};
 use tegrarm_abi::nvgpu::channel::*;
 use tegrarm_abi::nvgpu::r35::{NVGPU_IOCTL_CHANNEL_SETUP_BIND_R35, nvgpu_channel_setup_bind_args_r35};
@@ -41,22 +42,18 @@ impl Channel {
     pub fn setup_bind(&self, entries: u32, gpfifo: &Backing, userd: &Backing) -> Result<u32, KernelError> {
         let (gpfifo, userd) = (gpfifo.dmabuf()?, userd.dmabuf()?);
         let flags = NVGPU_CHANNEL_SETUP_BIND_FLAGS_USERMODE_SUPPORT | NVGPU_CHANNEL_SETUP_BIND_FLAGS_DETERMINISTIC;
+        let mut args = nvgpu_channel_setup_bind_args::new_zeroed();
+        (args.num_gpfifo_entries, args.flags) = (entries, flags);
+        (args.gpfifo_dmabuf_fd, args.userd_dmabuf_fd) = (gpfifo.raw(), userd.raw());
         match self.release {
-            Release::R36 => {
-                let mut args = nvgpu_channel_setup_bind_args::new_zeroed();
-                (args.num_gpfifo_entries, args.flags) = (entries, flags);
-                (args.gpfifo_dmabuf_fd, args.userd_dmabuf_fd) = (gpfifo.raw(), userd.raw());
-                call(&self.file, NVGPU_IOCTL_CHANNEL_SETUP_BIND, &mut args)?;
-                Ok(args.work_submit_token)
-            }
-            Release::R35 => {
-                let mut args = nvgpu_channel_setup_bind_args_r35::new_zeroed();
-                (args.num_gpfifo_entries, args.flags) = (entries, flags);
-                (args.gpfifo_dmabuf_fd, args.userd_dmabuf_fd) = (gpfifo.raw(), userd.raw());
-                call(&self.file, NVGPU_IOCTL_CHANNEL_SETUP_BIND_R35, &mut args)?;
-                Ok(args.work_submit_token)
-            }
+            Release::R36 => call(&self.file, NVGPU_IOCTL_CHANNEL_SETUP_BIND, &mut args)?,
+            Release::R35 => call_r35::<nvgpu_channel_setup_bind_args_r35, _>(
+                &self.file,
+                NVGPU_IOCTL_CHANNEL_SETUP_BIND_R35,
+                &mut args,
+            )?,
         }
+        Ok(args.work_submit_token)
     }
 
     /// Attaches an engine class to the channel; the first one of a TSG allocates the graphics context.

@@ -1,6 +1,7 @@
 //! The ctrl node: what the GPU is, and the makers of address spaces, TSGs and channels.
 
 use super::error::{call, call_value};
+use super::release::call_r35;
 use super::{AddressSpace, Channel, Characteristics, KernelError, Release, Topology, Tsg};
 use super::{USER_VA_END, USER_VA_START, nodes, release};
 use std::sync::Arc;
@@ -74,19 +75,14 @@ impl Ctrl {
     /// # Errors
     /// `ENOMEM` when none is left.
     pub fn open_tsg(&self) -> Result<Tsg, KernelError> {
-        let fd = match self.release {
-            Release::R36 => {
-                let mut args = nvgpu_gpu_open_tsg_args::new_zeroed();
-                call(&self.file, NVGPU_GPU_IOCTL_OPEN_TSG, &mut args)?;
-                args.tsg_fd
-            }
+        let mut args = nvgpu_gpu_open_tsg_args::new_zeroed();
+        match self.release {
+            Release::R36 => call(&self.file, NVGPU_GPU_IOCTL_OPEN_TSG, &mut args)?,
             Release::R35 => {
-                let mut args = nvgpu_gpu_open_tsg_args_r35::new_zeroed();
-                call(&self.file, NVGPU_GPU_IOCTL_OPEN_TSG_R35, &mut args)?;
-                args.tsg_fd
+                call_r35::<nvgpu_gpu_open_tsg_args_r35, _>(&self.file, NVGPU_GPU_IOCTL_OPEN_TSG_R35, &mut args)?
             }
-        };
-        Ok(Tsg::from_file(self.made(Node::Tsg, fd as i32, "OPEN_TSG")?, self.release))
+        }
+        Ok(Tsg::from_file(self.made(Node::Tsg, args.tsg_fd as i32, "OPEN_TSG")?, self.release))
     }
 
     /// Creates a channel on a runlist; -1 is the graphics one.

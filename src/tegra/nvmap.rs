@@ -1,6 +1,7 @@
 //! nvmap: memory handles, and the dmabuf descriptors they turn into.
 
 use super::error::{call, call_value};
+use super::release::call_r35;
 use super::{KernelError, PAGE, Release, nodes};
 use parking_lot::Mutex;
 use std::collections::VecDeque;
@@ -61,15 +62,10 @@ impl Nvmap {
             CacheMode::InnerCacheable => NVMAP_HANDLE_INNER_CACHEABLE,
         };
         let (heap_mask, flags) = (NVMAP_HEAP_IOVMM, TAG | cache);
+        let mut args = nvmap_alloc_handle { handle, heap_mask, flags, align, numa_nid: -1 };
         match self.release {
-            Release::R36 => {
-                let mut args = nvmap_alloc_handle { handle, heap_mask, flags, align, numa_nid: -1 };
-                call(&self.file, NVMAP_IOC_ALLOC, &mut args)
-            }
-            Release::R35 => {
-                let mut args = nvmap_alloc_handle_r35 { handle, heap_mask, flags, align };
-                call(&self.file, NVMAP_IOC_ALLOC_R35, &mut args)
-            }
+            Release::R36 => call(&self.file, NVMAP_IOC_ALLOC, &mut args),
+            Release::R35 => call_r35::<nvmap_alloc_handle_r35, _>(&self.file, NVMAP_IOC_ALLOC_R35, &mut args),
         }
     }
 

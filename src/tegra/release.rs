@@ -1,11 +1,14 @@
 //! Which L4T release the kernel is, and its GPU description in one layout.
 
 use super::{KernelError, call};
+use std::mem::offset_of;
+use std::ops::Range;
+use tegrarm_abi::layout::{AbiStruct, copy_shared_fields};
 use tegrarm_abi::nvgpu::ctrl::nvgpu_gpu_get_characteristics;
 use tegrarm_abi::nvgpu::ctrl::{NVGPU_GPU_IOCTL_GET_CHARACTERISTICS, nvgpu_gpu_characteristics};
 use tegrarm_abi::nvgpu::r35::nvgpu_gpu_characteristics_r35;
 use tegrarm_kmd::{Errno, File};
-use zerocopy::{FromBytes, FromZeros, IntoBytes};
+use zerocopy::{FromBytes, FromZeros};
 
 /// What the GPU is: the r36 layout, whatever the kernel's own is.
 pub type Characteristics = nvgpu_gpu_characteristics;
@@ -46,14 +49,17 @@ pub(super) fn probe(ctrl: &File) -> Result<(Release, Characteristics), KernelErr
     }
 }
 
-/// First byte of the fields that L4T 35.4.1 moved up by four to make room for `emc_en_mask`, and their end.
-const SHIFTED: std::ops::Range<usize> = 124..156;
+/// The fields that L4T 35.4.1 moved up by four to make room for `emc_en_mask`, from `max_ltc_per_fbp` to `chipname`.
+const SHIFTED: Range<usize> = offset_of!(nvgpu_gpu_characteristics_r35, max_ltc_per_fbp)
+    ..offset_of!(nvgpu_gpu_characteristics_r35, chipname) + CHIPNAME;
+/// Bytes of `chipname`.
+const CHIPNAME: usize = 8;
 
 /// r35's description in r36's layout. The chip name tells whether this is 35.1–35.3 or 35.4 and later.
 fn from_r35(raw: &[u8]) -> Characteristics {
     let mut raw: [u8; SIZE_R35] = raw.try_into().expect("sized by the caller");
     let mut emc_en_mask = 0;
-    let name_at = std::mem::offset_of!(nvgpu_gpu_characteristics_r35, chipname);
+    let name_at = offset_of!(nvgpu_gpu_characteristics_r35, chipname);
     let has_name = |at: usize| raw[at..at + 5].iter().all(u8::is_ascii_alphanumeric);
     if !has_name(name_at) && has_name(name_at + 4) {
         emc_en_mask = u32::from_le_bytes(raw[SHIFTED.start..SHIFTED.start + 4].try_into().expect("4 bytes"));
@@ -67,21 +73,23 @@ fn from_r35(raw: &[u8]) -> Characteristics {
     new
 }
 
-/// Copies every field that both layouts have, by name: the registry knows where each one is.
-fn copy_shared_fields(old: &nvgpu_gpu_characteristics_r35, new: &mut Characteristics) {
-    use tegrarm_abi::layout::AbiStruct;
-    let target = <nvgpu_gpu_characteristics as AbiStruct>::LAYOUT;
-    for from in <nvgpu_gpu_characteristics_r35 as AbiStruct>::LAYOUT.fields {
-        if let Some(to) = target.fields.iter().find(|f| f.name == from.name && !f.name.starts_with("_pad")) {
-            let bytes = &old.as_bytes()[from.offset..from.offset + from.size];
-            new.as_mut_bytes()[to.offset..to.offset + to.size].copy_from_slice(bytes);
-        }
-    }
+/// One ioctl whose structure r35 lays out as `Old`: what goes in and what comes out is copied by field name.
+pub(super) fn call_r35<Old: AbiStruct, New: AbiStruct>(
+    file: &File,
+    request: u32,
+    args: &mut New,
+) -> Result<(), KernelError> {
+    let mut old = Old::new_zeroed();
+    copy_shared_fields(args, &mut old);
+    call(file, request, &mut old)?;
+    copy_shared_fields(&old, args);
+    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use zerocopy::IntoBytes;
 
     fn old() -> nvgpu_gpu_characteristics_r35 {
         let mut old = nvgpu_gpu_characteristics_r35::new_zeroed();
@@ -102,8 +110,8 @@ mod tests {
     #[test]
     fn r35_from_35_4_on_is_read_around_the_inserted_mask() {
         let mut raw: [u8; SIZE_R35] = old().as_bytes().try_into().unwrap();
-        raw.copy_within(124..156, 128);
-        raw[124..128].copy_from_slice(&0xfu32.to_le_bytes());
+        raw.copy_within(SHIFTED, SHIFTED.start + 4);
+        raw[SHIFTED.start..SHIFTED.start + 4].copy_from_slice(&0xfu32.to_le_bytes());
         let new = from_r35(&raw);
         assert_eq!((new.arch, new.max_fbps_count, new.max_gpc_count, new.num_ltc), (0x170, 2, 2, 2));
         assert_eq!((new.emc_en_mask, new.max_gpfifo_entries), (0xf, 1 << 28));

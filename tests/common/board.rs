@@ -84,6 +84,10 @@ impl Kmd for Board {
         self.kmd().name()
     }
 
+    fn is_simulated(&self) -> bool {
+        self.kmd().is_simulated()
+    }
+
     fn open(&self, path: &str) -> Result<OwnedFd, Errno> {
         self.kmd().open(path)
     }

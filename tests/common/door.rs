@@ -12,6 +12,7 @@ use tegrarm_abi::rm::ctrl_2080::*;
 use tegrarm_abi::rm::escapes::*;
 use tegrarm_abi::rm::status::*;
 use tegrarm_abi::rm::uvm::*;
+use tegrarm_kmd::maps;
 use tegrarm_kmd::{DeviceMem, Errno, Mapping};
 
 /// Addresses that the CPU and the GPU use alike; each client takes a stretch of its own.
@@ -393,14 +394,5 @@ pub fn raw_mmap(at: Option<u64>, size: u64, flags: i32, fd: RawFd) -> DeviceMem 
 
 /// Inode of whatever is mapped at an address.
 pub fn inode_at(addr: u64) -> u64 {
-    let maps = std::fs::read_to_string("/proc/self/maps").expect("proc");
-    for line in maps.lines() {
-        let mut fields = line.split_ascii_whitespace();
-        let (start, end) = fields.next().and_then(|r| r.split_once('-')).expect("a range");
-        let hex = |s| u64::from_str_radix(s, 16).expect("hex");
-        if (hex(start)..hex(end)).contains(&addr) {
-            return fields.nth(3).and_then(|i| i.parse().ok()).expect("an inode");
-        }
-    }
-    0
+    maps::own().iter().find(|m| (m.address.0..m.address.1).contains(&addr)).map_or(0, |m| m.inode)
 }

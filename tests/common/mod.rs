@@ -15,6 +15,7 @@ use tegrarm_abi::rm::alloc::*;
 use tegrarm_abi::rm::classes::*;
 use tegrarm_abi::rm::ctrl_c36f::*;
 use tegrarm_kmd::Kmd;
+use tegrarm_kmd::maps::{self, MMPermissions};
 use zerocopy::FromZeros;
 
 pub const MIB: u64 = 1 << 20;
@@ -212,9 +213,8 @@ pub fn holdings() -> Holdings {
     let mut fds: Vec<String> =
         links.map(|l| l.to_string_lossy().into_owned()).filter(|l| !l.contains("/proc/")).collect();
     fds.sort();
-    let maps = std::fs::read_to_string("/proc/self/maps").expect("proc");
-    let ours = |line: &&str| line.contains("rw-s") || line.contains("r--s");
-    Holdings { fds, maps: maps.lines().filter(ours).map(str::to_owned).collect() }
+    let maps = maps::own().into_iter().filter(|m| m.perms.contains(MMPermissions::SHARED));
+    Holdings { fds, maps: maps.map(|m| format!("{m:?}")).collect() }
 }
 
 pub fn status<T: std::fmt::Debug>(result: RmResult<T>) -> u32 {

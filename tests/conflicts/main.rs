@@ -27,6 +27,7 @@ use tegrarm_abi::rm::ctrl_0080::*;
 use tegrarm_abi::rm::ctrl_83de::*;
 use tegrarm_abi::rm::escapes::*;
 use tegrarm_abi::rm::status::*;
+use tegrarm_kmd::maps::{self, MMapPath};
 use tegrarm_kmd::{Arg, CallKind, Errno, Faulty, Kmd, Node};
 use zerocopy::{FromZeros, IntoBytes};
 
@@ -78,10 +79,11 @@ impl Pages {
 
     /// What the kernel says is mapped at the first byte.
     fn file(&self) -> String {
-        let start = format!("{:x}-", self.at);
-        let maps = std::fs::read_to_string("/proc/self/maps").expect("proc");
-        let line = maps.lines().find(|l| l.starts_with(&start)).expect("it is mapped");
-        line.splitn(6, ' ').nth(5).unwrap_or("").trim().to_owned()
+        let map = maps::own().into_iter().find(|m| m.address.0 == self.at as u64).expect("it is mapped");
+        match map.pathname {
+            MMapPath::Path(path) => path.to_string_lossy().into_owned(),
+            other => format!("{other:?}"),
+        }
     }
 }
 
@@ -111,6 +113,9 @@ impl Counting {
 impl Kmd for Counting {
     fn name(&self) -> &str {
         self.inner.name()
+    }
+    fn is_simulated(&self) -> bool {
+        self.inner.is_simulated()
     }
     fn open(&self, path: &str) -> Result<std::os::fd::OwnedFd, Errno> {
         self.inner.open(path)

@@ -61,6 +61,10 @@ impl Kmd for SimKmd {
         &self.name
     }
 
+    fn is_simulated(&self) -> bool {
+        true
+    }
+
     fn open(&self, path: &str) -> Result<OwnedFd, Errno> {
         if !self.is_ours() {
             return Err(Errno::ENODEV);

@@ -87,6 +87,22 @@ pub trait AbiStruct: FromBytes + IntoBytes + Immutable {
     const LAYOUT: &'static StructLayout;
 }
 
+/// Copies every field that both structures have, by name: the registry knows where each one is. Padding and reserved fields
+/// are nobody's.
+///
+/// # Panics
+/// When a field has another size in the other structure: then the two mean different things by its name.
+pub fn copy_shared_fields<A: AbiStruct, B: AbiStruct>(from: &A, to: &mut B) {
+    let is_filler = |name: &str| ["_pad", "pad", "reserved"].iter().any(|prefix| name.starts_with(prefix));
+    for here in A::LAYOUT.fields.iter().filter(|f| !is_filler(f.name)) {
+        if let Some(there) = B::LAYOUT.fields.iter().find(|f| f.name == here.name) {
+            assert_eq!(here.size, there.size, "{}.{} and {}", A::LAYOUT.name, here.name, B::LAYOUT.name);
+            let bytes = &from.as_bytes()[here.offset..here.offset + here.size];
+            to.as_mut_bytes()[there.offset..there.offset + there.size].copy_from_slice(bytes);
+        }
+    }
+}
+
 /// The argument of an ioctl that takes none, a plain integer, or a bare fd: no structure to decode.
 #[derive(Clone, Copy, FromBytes, IntoBytes, Immutable)]
 #[repr(C)]

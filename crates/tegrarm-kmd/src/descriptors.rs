@@ -44,7 +44,7 @@ impl Descriptor {
     /// Whether the field is a descriptor in this call.
     pub(crate) fn applies(&self, bytes: &[u8]) -> bool {
         self.when.is_none_or(|(at, bits)| {
-            let word = bytes.get(at..at + 4).map_or(0, |b| crate::decode::unsigned(b) as u32);
+            let word = bytes.get(at..at + 4).map_or(0, |b| crate::describe::unsigned(b) as u32);
             word & bits == bits
         })
     }

@@ -4,7 +4,7 @@
 //! `{"seq":7,"call":"ioctl","on":"as#1","node":"as","request":"0xc0284107","name":"…MAP_BUFFER_EX",
 //! "fields":{"offset":["0","0xff00000000"],…},"in":{…},"out":{…},"ret":0}`.
 
-use crate::decode::{self, hex, unhex};
+use crate::describe::{self, hex, unhex};
 use crate::descriptors;
 use crate::image::{Buffer, Fds, Image};
 use crate::{Errno, Node, Placement, Prot};
@@ -123,7 +123,7 @@ impl Ioctl {
         line.put("call", "ioctl".into()).put("on", self.on.as_str().into());
         line.put("node", descriptors::kind(self.node).into());
         line.put("request", format!("{:#010x}", self.request).into());
-        line.put("name", decode::name(self.node, self.request).into());
+        line.put("name", describe::name(self.node, self.request).into());
         line.put("fields", self.fields());
         line.put("in", image(&self.before));
         if self.after != self.before {
@@ -140,8 +140,8 @@ impl Ioctl {
 
     /// For readers: each field, with its value before and after where they differ.
     fn fields(&self) -> Value {
-        let of = |image: &Image| decode::fields(self.node, self.request, &image.bytes);
-        let say = |image: &Image, f: &decode::Field| -> String {
+        let of = |image: &Image| describe::fields(self.node, self.request, &image.bytes);
+        let say = |image: &Image, f: &describe::Field| -> String {
             image.fds.get(&f.offset).cloned().unwrap_or_else(|| f.value.to_string())
         };
         let pairs = of(&self.before).into_iter().zip(of(&self.after));

@@ -1,6 +1,6 @@
 //! A kernel that fails on demand.
 
-use crate::{Arg, Errno, Kmd, Mapping, Node, Placement, Prot, decode};
+use crate::{Arg, Errno, Kmd, Mapping, Node, Placement, Prot, describe};
 use parking_lot::Mutex;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
@@ -41,7 +41,7 @@ impl CallKind {
             | (CallKind::Text, Now::Text)
             | (CallKind::AnyIoctl, Now::Ioctl(..)) => true,
             (CallKind::Ioctl(number), Now::Ioctl(_, request)) => number == *request,
-            (CallKind::Named(name), Now::Ioctl(node, request)) => decode::name(*node, *request) == name,
+            (CallKind::Named(name), Now::Ioctl(node, request)) => describe::name(*node, *request) == name,
             _ => false,
         }
     }
@@ -68,10 +68,10 @@ impl CallKind {
 /// The failing call does not reach the kernel below: no side effect, no output.
 pub struct Faulty {
     inner: Arc<dyn Kmd>,
-    state: Mutex<State>,
+    armed: Mutex<Armed>,
 }
 
-struct State {
+struct Armed {
     kind: CallKind,
     /// Fails when the count of matching calls reaches it; 0 is never.
     nth: u64,
@@ -83,13 +83,13 @@ struct State {
 impl Faulty {
     /// Fails nothing until armed; counts every call.
     pub fn new(inner: Arc<dyn Kmd>) -> Faulty {
-        let state = State { kind: CallKind::Any, nth: 0, errno: Errno::EIO, calls: 0, fired: false };
-        Faulty { inner, state: Mutex::new(state) }
+        let armed = Armed { kind: CallKind::Any, nth: 0, errno: Errno::EIO, calls: 0, fired: false };
+        Faulty { inner, armed: Mutex::new(armed) }
     }
 
     /// Makes the `nth` (from 1) call of a kind fail with `errno`, counting from now. Later ones succeed again.
     pub fn arm(&self, kind: CallKind, nth: u64, errno: Errno) {
-        *self.state.lock() = State { kind, nth, errno, calls: 0, fired: false };
+        *self.armed.lock() = Armed { kind, nth, errno, calls: 0, fired: false };
     }
 
     /// Fails nothing from now on, and counts the calls of a kind.
@@ -99,31 +99,35 @@ impl Faulty {
 
     /// Calls of the kind it was last armed for since then, the failed one included.
     pub fn calls(&self) -> u64 {
-        self.state.lock().calls
+        self.armed.lock().calls
     }
 
     /// Whether the failure has happened since it was last armed.
     pub fn fired(&self) -> bool {
-        self.state.lock().fired
+        self.armed.lock().fired
     }
 
     fn check(&self, now: &Now) -> Result<(), Errno> {
-        let mut state = self.state.lock();
-        if !state.kind.includes(now) {
+        let mut armed = self.armed.lock();
+        if !armed.kind.includes(now) {
             return Ok(());
         }
-        state.calls += 1;
-        if state.calls != state.nth {
+        armed.calls += 1;
+        if armed.calls != armed.nth {
             return Ok(());
         }
-        state.fired = true;
-        Err(state.errno)
+        armed.fired = true;
+        Err(armed.errno)
     }
 }
 
 impl Kmd for Faulty {
     fn name(&self) -> &str {
         self.inner.name()
+    }
+
+    fn is_simulated(&self) -> bool {
+        self.inner.is_simulated()
     }
 
     fn open(&self, path: &str) -> Result<OwnedFd, Errno> {

@@ -1,7 +1,7 @@
 //! What one ioctl argument says, free of everything that differs between runs: descriptors are labels,
 //! pointers are "given" or "not given", and the memory behind them is kept beside.
 
-use crate::decode::{self, unsigned};
+use crate::describe::{self, unsigned};
 use crate::descriptors::{self, Role};
 use crate::labels::Labels;
 use crate::memory;
@@ -111,11 +111,12 @@ impl Image {
         if self.bytes.len() != now.bytes.len() {
             out.push(format!("argument: recorded {} bytes, now {}", self.bytes.len(), now.bytes.len()));
         }
-        let (ours, theirs) = (decode::fields(node, request, &self.bytes), decode::fields(node, request, &now.bytes));
+        let (ours, theirs) =
+            (describe::fields(node, request, &self.bytes), describe::fields(node, request, &now.bytes));
         for (a, b) in ours.iter().zip(&theirs) {
             let (x, y) = (self.fds.get(&a.offset), now.fds.get(&b.offset));
             if x != y {
-                let say = |l: Option<&String>, v: &decode::Value| l.cloned().unwrap_or_else(|| v.to_string());
+                let say = |l: Option<&String>, v: &describe::Value| l.cloned().unwrap_or_else(|| v.to_string());
                 out.push(format!("{}: recorded {}, now {}", a.name, say(x, &a.value), say(y, &b.value)));
             } else if a.value != b.value {
                 out.push(format!("{}: recorded {}, now {}", a.name, a.value, b.value));
@@ -238,7 +239,7 @@ pub(crate) fn spans(request: u32, arg: &Arg<'_>, per_sm: impl Fn() -> usize) -> 
 fn describe(b: Option<&Buffer>) -> String {
     match b {
         None => "nothing".into(),
-        Some(b) if b.fds.is_empty() => decode::hex(&b.bytes),
-        Some(b) => format!("{} with {:?}", decode::hex(&b.bytes), b.fds),
+        Some(b) if b.fds.is_empty() => describe::hex(&b.bytes),
+        Some(b) => format!("{} with {:?}", describe::hex(&b.bytes), b.fds),
     }
 }

@@ -2,9 +2,9 @@
 //! cut at raw ioctl bytes. Above it the code is the same on a board and on the virtual Orin; below it stands
 //! either the real system calls ([`LinuxKmd`]) or a simulator (`tegra-sim`).
 //!
-//! Wrappers are themselves a `Kmd` around a `Kmd`: [`Recorded`] writes every call to a file, [`Faulty`] makes
-//! the n-th call of a kind fail, [`Traced`] reports every call; [`Replayed`] answers from a recording and needs
-//! no kernel. [`decode`] turns ioctl bytes into names.
+//! Wrappers are themselves a `Kmd` around a `Kmd`: [`Recorded`] writes every call to a file, [`Traced`] reports every call, and
+//! `Faulty` (for tests, with the feature `fault-injection`) makes the n-th call of a kind fail; [`Replayed`] answers from a recording and needs
+//! no kernel. [`describe`] turns ioctl bytes into names.
 //!
 //! Contract, for every implementation:
 //! - file descriptors are real ones: `dup`, `poll`, `close`, `mmap` and `/proc/self/fd` work on them;
@@ -13,11 +13,12 @@
 //! - on error the argument bytes are untouched, except where the kernel itself writes them (AS REMAP);
 //! - pointers inside the argument bytes are addresses of the calling process.
 
-pub mod decode;
+pub mod describe;
 mod descriptors;
 mod device_mem;
 mod entry;
 mod exec_mem;
+#[cfg(any(test, feature = "fault-injection"))]
 mod faulty;
 pub mod fds;
 mod file;
@@ -25,6 +26,7 @@ mod image;
 mod labels;
 mod linux;
 mod mapping;
+pub mod maps;
 pub mod memory;
 mod perform;
 mod pointers;
@@ -36,6 +38,7 @@ mod traced;
 
 pub use device_mem::DeviceMem;
 pub use exec_mem::{ExecMem, Reach, page_size};
+#[cfg(any(test, feature = "fault-injection"))]
 pub use faulty::{CallKind, Faulty};
 pub use file::File;
 pub use linux::LinuxKmd;
@@ -75,6 +78,11 @@ const RECORDING_VERSION: u32 = 1;
 pub trait Kmd: Send + Sync {
     /// A short name for messages: `"nvgpu"`, `"virtual Orin"`, ….
     fn name(&self) -> &str;
+
+    /// Whether no board is behind it, as far as it knows: device nodes that a supervisor serves look like a board's.
+    fn is_simulated(&self) -> bool {
+        false
+    }
 
     /// Opens a device node (`/dev/nvmap`, `/dev/nvgpu/igpu0/ctrl`, …) read-write, close-on-exec.
     fn open(&self, path: &str) -> Result<OwnedFd, Errno>;

@@ -9,7 +9,7 @@ use crate::image::{Image, Moment, spans};
 use crate::labels::Labels;
 use crate::pointers::{self, Length, Use};
 use crate::replay::{RecordingError, calls};
-use crate::{Arg, Errno, File, Kmd, Mapping, Node, Placement, Prot, decode};
+use crate::{Arg, Errno, File, Kmd, Mapping, Node, Placement, Prot, describe};
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use std::collections::HashMap;
 use std::fmt;
@@ -161,7 +161,7 @@ impl Stage {
             spans(call.request, &Arg::Bytes(&mut copy), || recorded_length(call))?
         };
         for p in pointers::of(call.request) {
-            let given = bytes.get(p.offset..p.offset + 8).is_some_and(|b| decode::unsigned(b) != 0);
+            let given = bytes.get(p.offset..p.offset + 8).is_some_and(|b| describe::unsigned(b) != 0);
             if !given {
                 continue;
             }
@@ -195,7 +195,7 @@ impl Stage {
     fn adopt_made(&mut self, call: &Ioctl, arg: &Arg<'_>) {
         let Arg::Bytes(bytes) = arg else { return };
         for d in descriptors::of(call.request).filter(|d| d.role != Role::In && d.applies(bytes)) {
-            let number = bytes.get(d.offset..d.offset + 4).map_or(0, decode::unsigned) as u32 as RawFd;
+            let number = bytes.get(d.offset..d.offset + 4).map_or(0, describe::unsigned) as u32 as RawFd;
             // Without a label in the recording it is closed again.
             if let (Ok(file), Some(label)) =
                 (File::from_output(&self.kernel, Node::Dmabuf, number), call.after.fds.get(&d.offset))
@@ -233,7 +233,7 @@ impl Memory {
 
 /// How much memory FROM_VA takes; all that is mapped there when it names no size.
 fn pinned_length(bytes: &[u8]) -> usize {
-    let word = |at: usize, width: usize| bytes.get(at..at + width).map_or(0, decode::unsigned) as usize;
+    let word = |at: usize, width: usize| bytes.get(at..at + width).map_or(0, describe::unsigned) as usize;
     let size = word(offset_of!(nvmap_create_handle_from_va, size), 4);
     let size64 = word(offset_of!(nvmap_create_handle_from_va, size64), 8);
     if size == 0 { size64 } else { size }.clamp(1, MOST).next_multiple_of(crate::page_size())
@@ -246,7 +246,7 @@ fn recorded_length(call: &Ioctl) -> usize {
 }
 
 fn compare(call: &Ioctl, result: Result<i32, Errno>, mut after: Image) -> Outcome {
-    let what = format!("{} on {}", decode::name(call.node, call.request), call.on);
+    let what = format!("{} on {}", describe::name(call.node, call.request), call.on);
     if result != call.result {
         return Outcome::Differs(format!("{what}: recorded {:?}, now {result:?}", call.result));
     }

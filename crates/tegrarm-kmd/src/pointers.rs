@@ -3,7 +3,7 @@
 //! One row per field. Addresses differ from run to run, so a recording keeps only whether one was given,
 //! together with the memory the kernel read or wrote behind it.
 
-use crate::decode::unsigned;
+use crate::describe::unsigned;
 use std::mem::{offset_of, size_of};
 use tegrarm_abi::nvgpu::address_space::*;
 use tegrarm_abi::nvgpu::channel::*;

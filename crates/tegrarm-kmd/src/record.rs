@@ -26,10 +26,10 @@ use tegrarm_abi::nvgpu::r35::{nvgpu_gpu_characteristics_r35, nvgpu_gpu_vsms_mapp
 /// The recorder alters nothing: results, errors and memory are those of the kernel below.
 pub struct Recorded {
     inner: Arc<dyn Kmd>,
-    state: Mutex<State>,
+    log: Mutex<Log>,
 }
 
-struct State {
+struct Log {
     labels: Labels,
     seq: u64,
     sink: Box<dyn Write + Send>,
@@ -44,10 +44,12 @@ impl Recorded {
     /// # Errors
     /// The header line cannot be written.
     pub fn new(inner: Arc<dyn Kmd>, mut sink: impl Write + Send + 'static) -> io::Result<Recorded> {
-        let header = serde_json::json!({ "recording": super::RECORDING_VERSION, "kernel": inner.name() });
+        let (kernel, simulated) = (inner.name(), inner.is_simulated());
+        let header =
+            serde_json::json!({ "recording": super::RECORDING_VERSION, "kernel": kernel, "simulated": simulated });
         sink.write_all(format!("{header}\n").as_bytes())?;
-        let state = State { labels: Labels::default(), seq: 0, sink: Box::new(sink), failure: None, label: None };
-        Ok(Recorded { inner, state: Mutex::new(state) })
+        let log = Log { labels: Labels::default(), seq: 0, sink: Box::new(sink), failure: None, label: None };
+        Ok(Recorded { inner, log: Mutex::new(log) })
     }
 
     /// Records into a new file at `path`, replacing what is there.
@@ -60,7 +62,7 @@ impl Recorded {
 
     /// Adds to every line, as `rm`, what `label` says on the calling thread; an empty answer adds nothing.
     pub fn labelled(mut self, label: fn() -> String) -> Recorded {
-        self.state.get_mut().label = Some(label);
+        self.log.get_mut().label = Some(label);
         self
     }
 
@@ -69,10 +71,10 @@ impl Recorded {
     /// # Errors
     /// The first write error, once.
     pub fn flush(&self) -> io::Result<()> {
-        let mut state = self.state.lock();
-        match state.failure.take() {
+        let mut log = self.log.lock();
+        match log.failure.take() {
             Some(error) => Err(error),
-            None => state.sink.flush(),
+            None => log.sink.flush(),
         }
     }
 
@@ -95,7 +97,7 @@ impl Recorded {
     }
 }
 
-impl State {
+impl Log {
     fn write(&mut self, call: &Call) {
         self.seq += 1;
         let rm = self.label.map(|label| label()).unwrap_or_default();
@@ -121,7 +123,7 @@ fn made(request: u32, arg: &Arg<'_>, after: &Image) -> Vec<Made> {
     let Arg::Bytes(bytes) = arg else { return Vec::new() };
     let new = descriptors::of(request).filter(|d| d.role != Role::In && d.applies(bytes));
     new.filter_map(|d| {
-        let fd = crate::decode::unsigned(bytes.get(d.offset..d.offset + 4)?) as u32 as RawFd;
+        let fd = crate::describe::unsigned(bytes.get(d.offset..d.offset + 4)?) as u32 as RawFd;
         Some(Made { label: after.fds.get(&d.offset)?.clone(), size: size_of_file(fd) })
     })
     .collect()
@@ -132,14 +134,18 @@ impl Kmd for Recorded {
         self.inner.name()
     }
 
+    fn is_simulated(&self) -> bool {
+        self.inner.is_simulated()
+    }
+
     fn open(&self, path: &str) -> Result<OwnedFd, Errno> {
         let result = self.inner.open(path);
-        let mut state = self.state.lock();
+        let mut log = self.log.lock();
         let made = match &result {
-            Ok(fd) => Ok(state.made(fd.as_raw_fd(), kind_of_path(path))),
+            Ok(fd) => Ok(log.made(fd.as_raw_fd(), kind_of_path(path))),
             Err(errno) => Err(*errno),
         };
-        state.write(&Call::Open { path: path.to_owned(), result: made });
+        log.write(&Call::Open { path: path.to_owned(), result: made });
         result
     }
 
@@ -147,35 +153,35 @@ impl Kmd for Recorded {
         let found = spans(request, &arg, || self.per_sm(fd, node));
         let (opaque, spans) = (found.is_none(), found.unwrap_or_default());
         let (on, before) = {
-            let labels = &mut self.state.lock().labels;
+            let labels = &mut self.log.lock().labels;
             let on = labels.of(fd.as_raw_fd(), descriptors::kind(node));
             (on, Image::take(request, &arg, &spans, Moment::Before, labels))
         };
         // The lock is not held here: the call may wait for one that another thread is about to make.
         let result = self.inner.ioctl(fd, node, request, arg.reborrow());
         let moment = if result == Ok(0) { Moment::Done } else { Moment::Failed };
-        let mut state = self.state.lock();
-        let after = Image::take(request, &arg, &spans, moment, &mut state.labels);
+        let mut log = self.log.lock();
+        let after = Image::take(request, &arg, &spans, moment, &mut log.labels);
         let made = if moment == Moment::Done { made(request, &arg, &after) } else { Vec::new() };
-        state.write(&Call::Ioctl(Box::new(Ioctl { on, node, request, before, after, made, result, opaque })));
+        log.write(&Call::Ioctl(Box::new(Ioctl { on, node, request, before, after, made, result, opaque })));
         result
     }
 
     fn mmap(&self, fd: BorrowedFd<'_>, at: Placement, len: usize, prot: Prot, offset: u64) -> Result<Mapping, Errno> {
         let result = self.inner.mmap(fd, at, len, prot, offset);
-        let mut state = self.state.lock();
-        let on = state.labels.of(fd.as_raw_fd(), "dmabuf");
+        let mut log = self.log.lock();
+        let on = log.labels.of(fd.as_raw_fd(), "dmabuf");
         let outcome = result.as_ref().map(|_| ()).map_err(|e| *e);
-        state.write(&Call::Mmap { on, len, prot, offset, place: at, result: outcome });
+        log.write(&Call::Mmap { on, len, prot, offset, place: at, result: outcome });
         result
     }
 
     fn close(&self, fd: OwnedFd) {
         {
             // Before the close: afterwards the number may already belong to another thread's new file.
-            let mut state = self.state.lock();
-            let on = state.labels.remove(fd.as_raw_fd(), "file");
-            state.write(&Call::Close { on });
+            let mut log = self.log.lock();
+            let on = log.labels.remove(fd.as_raw_fd(), "file");
+            log.write(&Call::Close { on });
         }
         self.inner.close(fd);
     }
@@ -186,13 +192,13 @@ impl Kmd for Recorded {
 
     fn read_text(&self, path: &str) -> Result<String, Errno> {
         let result = self.inner.read_text(path);
-        self.state.lock().write(&Call::ReadText { path: path.to_owned(), result: result.clone() });
+        self.log.lock().write(&Call::ReadText { path: path.to_owned(), result: result.clone() });
         result
     }
 
     fn write_text(&self, path: &str, text: &str) -> Result<(), Errno> {
         let result = self.inner.write_text(path, text);
-        self.state.lock().write(&Call::WriteText { path: path.to_owned(), text: text.to_owned(), result });
+        self.log.lock().write(&Call::WriteText { path: path.to_owned(), text: text.to_owned(), result });
         result
     }
 }

@@ -3,7 +3,7 @@
 use crate::entry::{Call, Ioctl};
 use crate::image::{Image, Moment, spans};
 use crate::labels::Labels;
-use crate::{Arg, Errno, Kmd, Mapping, Node, Placement, Prot, decode, descriptors};
+use crate::{Arg, Errno, Kmd, Mapping, Node, Placement, Prot, describe, descriptors};
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use parking_lot::Mutex;
 use std::collections::{HashMap, VecDeque};
@@ -35,12 +35,13 @@ pub enum RecordingError {
 /// What device memory contains is not part of a recording.
 pub struct Replayed {
     name: String,
+    simulated: bool,
     sizes: HashMap<String, u64>,
     compare_inputs: bool,
-    state: Mutex<State>,
+    rest: Mutex<Rest>,
 }
 
-struct State {
+struct Rest {
     /// Calls still to come, by descriptor or path.
     queues: HashMap<String, VecDeque<Call>>,
     labels: Labels,
@@ -64,16 +65,16 @@ impl Replayed {
     /// # Errors
     /// It cannot be read, or is not a recording.
     pub fn new(reader: impl BufRead) -> Result<Replayed, RecordingError> {
-        let (kernel, calls) = calls(reader)?;
+        let (header, calls) = calls(reader)?;
         let mut queues: HashMap<String, VecDeque<Call>> = HashMap::new();
         let mut sizes = HashMap::new();
         for call in calls {
             note_sizes(&call, &mut sizes);
             queues.entry(call.key()).or_default().push_back(call);
         }
-        let name = format!("replay of {kernel}");
-        let state = State { queues, labels: Labels::default(), first_difference: None };
-        Ok(Replayed { name, sizes, compare_inputs: true, state: Mutex::new(state) })
+        let name = format!("replay of {}", header.kernel);
+        let rest = Rest { queues, labels: Labels::default(), first_difference: None };
+        Ok(Replayed { name, simulated: header.simulated, sizes, compare_inputs: true, rest: Mutex::new(rest) })
     }
 
     /// Lets input fields differ: only the kind, order and names of the calls must be the recording's.
@@ -84,12 +85,12 @@ impl Replayed {
 
     /// The first call that was not the recording's, decoded; `None` while everything agrees.
     pub fn first_difference(&self) -> Option<String> {
-        self.state.lock().first_difference.clone()
+        self.rest.lock().first_difference.clone()
     }
 
     /// How many recorded calls have not been made yet.
     pub fn remaining(&self) -> usize {
-        self.state.lock().queues.values().map(VecDeque::len).sum()
+        self.rest.lock().queues.values().map(VecDeque::len).sum()
     }
 
     /// A file to stand for what the recording calls `label`.
@@ -100,8 +101,14 @@ impl Replayed {
     }
 }
 
+/// Which kernel a recording is of.
+pub(crate) struct Header {
+    kernel: String,
+    simulated: bool,
+}
+
 /// Reads a recording: which kernel it is of, and its calls in order.
-pub(crate) fn calls(reader: impl BufRead) -> Result<(String, Vec<Call>), RecordingError> {
+pub(crate) fn calls(reader: impl BufRead) -> Result<(Header, Vec<Call>), RecordingError> {
     let mut lines = reader.lines();
     let first = lines.next().transpose()?.unwrap_or_default();
     let header: serde_json::Value = serde_json::from_str(&first).unwrap_or_default();
@@ -113,7 +120,8 @@ pub(crate) fn calls(reader: impl BufRead) -> Result<(String, Vec<Call>), Recordi
         let line = line?;
         calls.push(Call::from_line(&line).ok_or_else(|| RecordingError::Line(i + 2, line))?);
     }
-    Ok((header["kernel"].as_str().unwrap_or("an unknown kernel").to_owned(), calls))
+    let kernel = header["kernel"].as_str().unwrap_or("an unknown kernel").to_owned();
+    Ok((Header { kernel, simulated: header["simulated"] == true }, calls))
 }
 
 /// A stand-in must be as large as the file was, and as what was mapped of it.
@@ -135,7 +143,7 @@ fn note_sizes(call: &Call, sizes: &mut HashMap<String, u64>) {
     }
 }
 
-impl State {
+impl Rest {
     /// The next recorded call for `key`, if `check` finds no difference in it.
     fn next(&mut self, key: &str, what: &str, check: impl FnOnce(&Call) -> Vec<String>) -> Result<Call, Errno> {
         let queue = self.queues.get_mut(key);
@@ -166,7 +174,7 @@ impl State {
 fn other_kind(recorded: &Call) -> Vec<String> {
     let name = match recorded {
         Call::Open { path, .. } => format!("open {path}"),
-        Call::Ioctl(i) => decode::name(i.node, i.request).into_owned(),
+        Call::Ioctl(i) => describe::name(i.node, i.request).into_owned(),
         Call::Mmap { len, offset, .. } => format!("mmap of {len:#x} bytes at {offset:#x}"),
         Call::Close { .. } => "close".into(),
         Call::ReadText { path, .. } => format!("read of {path}"),
@@ -180,30 +188,34 @@ impl Kmd for Replayed {
         &self.name
     }
 
+    fn is_simulated(&self) -> bool {
+        self.simulated
+    }
+
     fn open(&self, path: &str) -> Result<OwnedFd, Errno> {
-        let mut state = self.state.lock();
-        let call = state.next(&format!("open {path}"), &format!("open {path}"), |_| Vec::new())?;
+        let mut rest = self.rest.lock();
+        let call = rest.next(&format!("open {path}"), &format!("open {path}"), |_| Vec::new())?;
         let Call::Open { result, .. } = call else { return Err(Errno::EIO) };
         let made = result?;
         let fd = self.stand_in(&made.label)?;
-        state.labels.assign(fd.as_raw_fd(), &made.label);
+        rest.labels.assign(fd.as_raw_fd(), &made.label);
         Ok(fd)
     }
 
     fn ioctl(&self, fd: BorrowedFd<'_>, node: Node, request: u32, mut arg: Arg<'_>) -> Result<i32, Errno> {
-        let mut state = self.state.lock();
+        let mut rest = self.rest.lock();
         let found = spans(request, &arg, || 0);
         let spans = found.unwrap_or_default();
-        let on = state.labels.of(fd.as_raw_fd(), descriptors::kind(node));
-        let now = Image::take(request, &arg, &spans, Moment::Before, &mut state.labels);
-        let what = format!("{} on {on}", decode::name(node, request));
-        let call = state.next(&on, &what, |call| match call {
+        let on = rest.labels.of(fd.as_raw_fd(), descriptors::kind(node));
+        let now = Image::take(request, &arg, &spans, Moment::Before, &mut rest.labels);
+        let what = format!("{} on {on}", describe::name(node, request));
+        let call = rest.next(&on, &what, |call| match call {
             Call::Ioctl(i) if (i.node, i.request) == (node, request) => self.differences(i, &now),
             other => other_kind(other),
         })?;
         let Call::Ioctl(recorded) = call else { return Err(Errno::EIO) };
         if let Arg::Bytes(bytes) = &mut arg {
-            let labels = &mut state.labels;
+            let labels = &mut rest.labels;
             recorded.after.apply(request, bytes, &spans, |label| {
                 let fd = self.stand_in(label)?.into_raw_fd();
                 labels.assign(fd, label);
@@ -215,9 +227,9 @@ impl Kmd for Replayed {
 
     fn mmap(&self, fd: BorrowedFd<'_>, at: Placement, len: usize, prot: Prot, offset: u64) -> Result<Mapping, Errno> {
         let call = {
-            let mut state = self.state.lock();
-            let on = state.labels.of(fd.as_raw_fd(), "dmabuf");
-            state.next(&on, &format!("mmap of {on}"), |call| match call {
+            let mut rest = self.rest.lock();
+            let on = rest.labels.of(fd.as_raw_fd(), "dmabuf");
+            rest.next(&on, &format!("mmap of {on}"), |call| match call {
                 Call::Mmap { len: l, prot: p, offset: o, place, .. } => {
                     let same_kind = std::mem::discriminant(place) == std::mem::discriminant(&at);
                     match !self.compare_inputs || (*l, *p, *o, same_kind) == (len, prot, offset, true) {
@@ -237,10 +249,10 @@ impl Kmd for Replayed {
     }
 
     fn close(&self, fd: OwnedFd) {
-        let mut state = self.state.lock();
-        let on = state.labels.remove(fd.as_raw_fd(), "file");
+        let mut rest = self.rest.lock();
+        let on = rest.labels.remove(fd.as_raw_fd(), "file");
         // A close cannot fail: a difference is remembered, the descriptor goes either way.
-        let _remembered = state.next(&on, &format!("close of {on}"), |call| match call {
+        let _remembered = rest.next(&on, &format!("close of {on}"), |call| match call {
             Call::Close { .. } => Vec::new(),
             other => other_kind(other),
         });
@@ -253,7 +265,7 @@ impl Kmd for Replayed {
 
     fn read_text(&self, path: &str) -> Result<String, Errno> {
         let key = format!("read {path}");
-        match self.state.lock().next(&key, &key, |_| Vec::new())? {
+        match self.rest.lock().next(&key, &key, |_| Vec::new())? {
             Call::ReadText { result, .. } => result,
             _ => Err(Errno::EIO),
         }
@@ -261,7 +273,7 @@ impl Kmd for Replayed {
 
     fn write_text(&self, path: &str, text: &str) -> Result<(), Errno> {
         let key = format!("write {path}");
-        let call = self.state.lock().next(&key, &key, |call| match call {
+        let call = self.rest.lock().next(&key, &key, |call| match call {
             Call::WriteText { text: recorded, .. } if self.compare_inputs && recorded != text => {
                 vec![format!("recorded {recorded:?}, now {text:?}")]
             }

@@ -14,11 +14,11 @@ use tegrarm_abi::nvmap::*;
 /// Answers the ioctls of [`program`]; everything else is `ENOTTY`.
 #[derive(Default)]
 pub(crate) struct TestKmd {
-    state: Mutex<State>,
+    objects: Mutex<Objects>,
 }
 
 #[derive(Default)]
-struct State {
+struct Objects {
     /// Sizes by nvmap handle - 0x8000_0000.
     buffers: Vec<u32>,
     maps: u64,
@@ -30,13 +30,13 @@ pub(crate) const SMS: usize = 4;
 impl TestKmd {
     /// Descriptors made and not closed.
     pub(crate) fn open_fds(&self) -> i64 {
-        self.state.lock().open
+        self.objects.lock().open
     }
 
     fn file(&self, size: u64) -> Result<OwnedFd, Errno> {
         let fd = memfd_create("test", MFdFlags::MFD_CLOEXEC)?;
         nix::unistd::ftruncate(&fd, size as i64)?;
-        self.state.lock().open += 1;
+        self.objects.lock().open += 1;
         Ok(fd)
     }
 
@@ -78,13 +78,13 @@ impl Kmd for TestKmd {
         };
         match (node, request) {
             (Node::Nvmap, NVMAP_IOC_CREATE) => with(bytes, |a: &mut nvmap_create_handle| {
-                let buffers = &mut self.state.lock().buffers;
+                let buffers = &mut self.objects.lock().buffers;
                 a.handle = 0x8000_0000 + buffers.len() as u32;
                 buffers.push(a.size);
                 Ok(())
             }),
             (Node::Nvmap, NVMAP_IOC_GET_FD) => with(bytes, |a: &mut nvmap_create_handle| {
-                let size = self.state.lock().buffers.get((a.handle - 0x8000_0000) as usize).copied();
+                let size = self.objects.lock().buffers.get((a.handle - 0x8000_0000) as usize).copied();
                 a.size = self.new_fd(size.ok_or(Errno::EBADF)?.into())? as u32;
                 Ok(())
             }),
@@ -118,7 +118,7 @@ impl Kmd for TestKmd {
             }),
             (Node::As, NVGPU_AS_IOCTL_MAP_BUFFER_EX) => with(bytes, |a: &mut nvgpu_as_map_buffer_ex_args| {
                 open_fd(a.dmabuf_fd as i32)?;
-                let maps = &mut self.state.lock().maps;
+                let maps = &mut self.objects.lock().maps;
                 *maps += 1;
                 a.offset = 0xff_0000_0000 - *maps * 0x1000;
                 Ok(())
@@ -138,7 +138,7 @@ impl Kmd for TestKmd {
     }
 
     fn close(&self, fd: OwnedFd) {
-        self.state.lock().open -= 1;
+        self.objects.lock().open -= 1;
         drop(fd);
     }
 

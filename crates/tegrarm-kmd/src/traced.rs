@@ -1,6 +1,6 @@
 //! A kernel that tells what is asked of it.
 
-use crate::decode::{self, Field};
+use crate::describe::{self, Field};
 use crate::{Arg, Errno, Kmd, Mapping, Node, Placement, Prot};
 use std::borrow::Cow;
 use std::fmt;
@@ -28,13 +28,13 @@ pub struct IoctlEvent<'a> {
 impl IoctlEvent<'_> {
     /// Upstream name, or the number in hexadecimal.
     pub fn name(&self) -> Cow<'static, str> {
-        decode::name(self.node, self.request)
+        describe::name(self.node, self.request)
     }
 }
 
 impl fmt::Display for IoctlEvent<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&decode::line(&self.fd, self.node, self.request, self.before, self.after, self.result))
+        f.write_str(&describe::line(&self.fd, self.node, self.request, self.before, self.after, self.result))
     }
 }
 
@@ -68,6 +68,10 @@ impl Kmd for Traced {
         self.inner.name()
     }
 
+    fn is_simulated(&self) -> bool {
+        self.inner.is_simulated()
+    }
+
     fn open(&self, path: &str) -> Result<OwnedFd, Errno> {
         let result = self.inner.open(path);
         tracing::trace!(target: "tegrarm::kmd", path, result = ?result.as_ref().map(AsRawFd::as_raw_fd), "open");
@@ -78,9 +82,9 @@ impl Kmd for Traced {
         if self.observer.is_none() && !Traced::logged() {
             return self.inner.ioctl(fd, node, request, arg);
         }
-        let before = decode::argument(node, request, &arg);
+        let before = describe::argument(node, request, &arg);
         let result = self.inner.ioctl(fd, node, request, arg.reborrow());
-        let after = decode::argument(node, request, &arg);
+        let after = describe::argument(node, request, &arg);
         let event = IoctlEvent { fd: fd.as_raw_fd(), node, request, before: &before, after: &after, result };
         if Traced::logged() {
             tracing::trace!(target: "tegrarm::kmd", "{event}");

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::sync::Mutex;
 use tegra_sim::supervisor::{Answered, Observer};
-use tegrarm_kmd::decode;
+use tegrarm_kmd::describe;
 
 /// Writes a line per call.
 pub struct Strace {
@@ -29,8 +29,8 @@ impl Observer for Strace {
     }
 
     fn ioctl(&self, call: &Answered<'_>) {
-        let fields = |bytes| decode::fields(call.node, call.request, bytes);
+        let fields = |bytes| describe::fields(call.node, call.request, bytes);
         let (before, after) = (fields(call.before), fields(call.after));
-        self.line(call.pid, &decode::line(&call.fd, call.node, call.request, &before, &after, call.result));
+        self.line(call.pid, &describe::line(&call.fd, call.node, call.request, &before, &after, call.result));
     }
 }

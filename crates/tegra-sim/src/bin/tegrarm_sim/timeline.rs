@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tegra_gpu::{Event, Gpu, time_ns};
 use tegra_sim::supervisor::{Answered, Observer};
-use tegrarm_kmd::decode;
+use tegrarm_kmd::describe;
 
 /// The GPU's "process"; real ones have larger ids.
 const GPU: u32 = 0;
@@ -115,13 +115,13 @@ impl Timeline {
 
 impl Observer for Timeline {
     fn ioctl(&self, call: &Answered<'_>) {
-        let fields = decode::fields(call.node, call.request, call.after);
+        let fields = describe::fields(call.node, call.request, call.after);
         let mut args: serde_json::Map<String, Value> =
             fields.iter().map(|f| (f.name.to_string(), f.value.to_string().into())).collect();
         args.insert("fd".into(), call.fd.into());
         args.insert("result".into(), call.result.map_or_else(|e| format!("{e:?}"), |v| v.to_string()).into());
         let pid = call.pid as u32;
-        let name = decode::name(call.node, call.request);
+        let name = describe::name(call.node, call.request);
         self.span((pid, pid), (&name, "ioctl"), call.time_ns, &args.into());
     }
 }
