@@ -21,7 +21,7 @@ pub unsafe extern "C" fn rm_open(path: *const c_char, flags: c_int) -> c_int {
         if path.is_null() {
             return Err(Refused::new(Errno::EFAULT, "path is NULL"));
         }
-        // SAFETY: not NULL, so NUL-terminated by the caller's promise.
+        // SAFETY: not NULL, so NUL-terminated, as this function asks of its caller.
         let path = unsafe { CStr::from_ptr(path) }.to_string_lossy();
         instance::door().open(&instance::get, &path, flags & libc::O_CLOEXEC != 0)
     })
@@ -61,7 +61,7 @@ pub unsafe extern "C" fn rm_mmap(
 ) -> *mut c_void {
     errno(libc::MAP_FAILED, || {
         instance::door().check_mmap(fd)?;
-        // SAFETY: the caller's promise.
+        // SAFETY: mmap(2) itself: what it does to the range at `addr` is what the caller of `rm_mmap` asked for.
         let mapped = unsafe { libc::mmap(addr, length, prot, flags, fd, offset) };
         if mapped == libc::MAP_FAILED {
             return Err(Refused::new(Errno::last(), format!("mmap of descriptor {fd} failed")));

@@ -37,7 +37,7 @@ impl<T> Cell<T> {
     /// # Safety
     /// No other thread exists.
     pub(super) unsafe fn replace(&self, value: T) {
-        // SAFETY: the caller's promise. The old value is not dropped, on purpose: it is the parent's.
+        // SAFETY: no other thread exists, as this function asks of its caller. The old value is not dropped, on purpose: it is the parent's.
         unsafe { self.0.get().write(value) };
     }
 }

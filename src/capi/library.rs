@@ -137,7 +137,7 @@ pub unsafe extern "C" fn tegrarm_init(config: *const tegrarm_config) -> NV_STATU
         }
         // SAFETY: `size` says that the field is there.
         let backend = unsafe { (&raw const (*config).backend).read_unaligned() };
-        // SAFETY: NULL or NUL-terminated by the caller's promise.
+        // SAFETY: `backend` is NULL or NUL-terminated, as `tegrarm_init` asks of its caller.
         let backend = unsafe { text(backend) }?;
         instance::init(backend)
     })
@@ -149,7 +149,7 @@ unsafe fn text<'a>(p: *const c_char) -> RmResult<Option<&'a str>> {
     if p.is_null() {
         return Ok(None);
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: `p` is not NULL and so NUL-terminated, as this function asks of its caller.
     match unsafe { CStr::from_ptr(p) }.to_str() {
         Ok(text) => Ok(Some(text)),
         Err(_) => fail!(NV_ERR_INVALID_ARGUMENT, "config->backend is not UTF-8"),
@@ -225,7 +225,7 @@ pub unsafe extern "C" fn tegrarm_device_count(count: *mut NvU32) -> NV_STATUS {
             fail!(NV_ERR_INVALID_POINTER, "count is NULL");
         }
         let number = instance::get()?.device_count()?;
-        // SAFETY: not NULL, so valid by the caller's promise.
+        // SAFETY: not NULL, so valid for writes, as this function asks of its caller.
         unsafe { count.write_unaligned(number) };
         Ok(())
     })

@@ -59,7 +59,7 @@ unsafe fn load<T: Copy>(p: *const T, name: &str) -> RmResult<T> {
     if p.is_null() {
         return Err(null(name));
     }
-    // SAFETY: not NULL, so valid by the caller's promise; alignment is not assumed.
+    // SAFETY: `p` is not NULL and so valid for reads, as this function asks of its caller; alignment is not assumed.
     Ok(unsafe { p.read_unaligned() })
 }
 
@@ -68,7 +68,7 @@ unsafe fn load<T: Copy>(p: *const T, name: &str) -> RmResult<T> {
 /// # Safety
 /// `p` is valid for writes.
 unsafe fn store<T>(p: *mut T, value: T) {
-    // SAFETY: the caller's promise; alignment is not assumed.
+    // SAFETY: `p` is valid for writes, as this function asks of its caller; alignment is not assumed.
     unsafe { p.write_unaligned(value) };
 }
 
@@ -100,7 +100,7 @@ pub unsafe extern "C" fn rm_alloc(
     paramsSize: NvU32,
 ) -> NV_STATUS {
     status(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: `phObject` is NULL or valid for reads, as `rm_alloc` asks of its caller.
         let wanted = unsafe { load(phObject, "phObject") }?;
         let rm = instance::get()?;
         let prepared = rm.prepare_alloc(hClass, !pAllocParams.is_null(), paramsSize)?;
@@ -139,7 +139,8 @@ pub unsafe extern "C" fn rm_control(
     status(|| {
         let rm = instance::get()?;
         let prepared = rm.prepare_control(hClient, hObject, cmd, !pParams.is_null(), paramsSize)?;
-        // SAFETY: the caller's promise; the size was just found to be one the command takes.
+        // SAFETY: `pParams` is valid for `paramsSize` bytes, as `rm_control` asks of its caller, or `paramsSize` is 0: it was just
+        // found to be a size the command takes.
         unsafe { with_params(pParams, paramsSize as usize, |params| rm.control(&prepared, params)) }
     })
 }
@@ -172,7 +173,7 @@ pub unsafe extern "C" fn rm_dup_object(
 ) -> NV_STATUS {
     let _ = flags;
     status(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: `phObject` is NULL or valid for reads, as `rm_dup_object` asks of its caller.
         let wanted = unsafe { load(phObject, "phObject") }?;
         let handle = instance::get()?.dup_object(hClient, hParent, wanted, hClientSrc, hObjectSrc)?;
         // SAFETY: read above.
@@ -203,7 +204,8 @@ pub unsafe extern "C" fn rm_alloc_memory(
     pLimit: *mut NvU64,
 ) -> NV_STATUS {
     status(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: `phMemory` is NULL or valid for reads; `ppAddress` is NULL or valid for reads; `pLimit` is NULL or
+        // valid for reads, as `rm_alloc_memory` asks of its caller.
         let (wanted, address, limit) =
             unsafe { (load(phMemory, "phMemory")?, load(ppAddress, "ppAddress")?, load(pLimit, "pLimit")?) };
         let request = MemoryRequest { class: hClass, flags, address: address as u64, limit };
@@ -242,7 +244,7 @@ pub unsafe extern "C" fn rm_map_memory(
     flags: NvU32,
 ) -> NV_STATUS {
     status(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: `ppAddress` is NULL or valid for reads, as `rm_map_memory` asks of its caller.
         let at = unsafe { load(ppAddress, "ppAddress") }? as usize;
         let at = (at != 0).then_some(at);
         let request = MapRequest { memory: hMemory, offset, length, at, flags };
@@ -290,7 +292,7 @@ pub unsafe extern "C" fn rm_map_memory_dma(
     pDmaOffset: *mut NvU64,
 ) -> NV_STATUS {
     status(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: `pDmaOffset` is NULL or valid for reads, as `rm_map_memory_dma` asks of its caller.
         let dma_offset = unsafe { load(pDmaOffset, "pDmaOffset") }?;
         let request = DmaRequest { dma: hDma, memory: hMemory, offset, length, flags, dma_offset };
         let va = instance::get()?.map_memory_dma(hClient, hDevice, &request)?;

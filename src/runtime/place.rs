@@ -1,7 +1,9 @@
 //! Places in memory that CPU and GPU both use, looked for once: a device's memory ([`Memory`]), or the caller's.
 //!
 //! `unsafe` is here because others write this memory too: every access is volatile or a copy through raw pointers; no
-//! Rust reference into it ever exists.
+//! Rust reference into it ever exists. Two things are relied on below. A place is mapped: [`Place::of`] and
+//! [`Place::doorbell`] keep what they checked alive, and [`Place::foreign`] asks it of its caller. It is aligned for the words
+//! read and written there: who makes a place for them calls [`Place::check`].
 #![allow(unsafe_code)]
 
 use super::memory::{Doorbell, Memory};
@@ -94,28 +96,29 @@ impl Place {
     /// Reads a word.
     #[inline]
     pub fn read_u32(&self) -> u32 {
-        // SAFETY: the constructor's promise or check.
+        // SAFETY: the place is mapped and aligned.
         u32::from_le(unsafe { (self.at as *const u32).read_volatile() })
     }
 
     /// Reads a double word, whole.
     #[inline]
     pub fn read_u64(&self) -> u64 {
-        // SAFETY: as above.
+        // SAFETY: the place is mapped and aligned.
         u64::from_le(unsafe { (self.at as *const u64).read_volatile() })
     }
 
     /// Reads the `index`-th double word from here on, aligned or not. Nobody else writes it meanwhile.
     #[inline]
     pub fn value(&self, index: usize) -> u64 {
-        // SAFETY: as above; the caller stays below the number of values it was promised.
+        // SAFETY: mapped for as many values as the run was given, and a slot's index is below that; alignment is not
+        // assumed.
         unsafe { (self.at as *const u64).add(index).read_unaligned() }
     }
 
     /// Writes the `index`-th double word from here on.
     #[inline]
     pub fn put_entry(&self, index: u64, value: u64) {
-        // SAFETY: as above; rings are indexed modulo their number of entries.
+        // SAFETY: the place is a ring, mapped and aligned, and `index` is below its number of entries.
         unsafe { (self.at as *mut u64).add(index as usize).write_volatile(value.to_le()) }
     }
 
@@ -127,11 +130,11 @@ impl Place {
                 let p = self.at as *mut $t;
                 let mut word = value as $t;
                 if keep != 0 {
-                    // SAFETY: the constructor's promise or check; `check` looked at the alignment.
+                    // SAFETY: the place is mapped and aligned.
                     let old = <$t>::from_le(unsafe { p.read_volatile() });
                     word = old & keep as $t | word & !keep as $t;
                 }
-                // SAFETY: as above.
+                // SAFETY: the place is mapped and aligned.
                 unsafe { p.write_volatile(word.to_le()) }
             }};
         }
@@ -142,7 +145,7 @@ impl Place {
             Width::W8 => store!(u64),
             Width::W4W4 => {
                 let p = self.at as *mut u32;
-                // SAFETY: as above, for both.
+                // SAFETY: the place is mapped for both words and aligned for one.
                 unsafe {
                     p.write_volatile((value as u32).to_le());
                     p.add(1).write_volatile(((value >> 32) as u32).to_le());
@@ -159,7 +162,7 @@ impl Place {
     /// Copies bytes from another place; the two may overlap.
     #[inline]
     pub fn copy_from(&self, from: &Place, len: usize) {
-        // SAFETY: the constructors' promises or checks.
+        // SAFETY: both places are mapped for `len` bytes; overlap is allowed.
         unsafe { std::ptr::copy(from.at as *const u8, self.at as *mut u8, len) }
     }
 }

@@ -131,7 +131,7 @@ fn publish_code(start: usize, len: usize) {
     // SAFETY: a barrier has no operands.
     unsafe { std::arch::asm!("dsb ish", options(nostack, preserves_flags)) };
     for line in (start & !(code - 1)..start + len).step_by(code) {
-        // SAFETY: as above.
+        // SAFETY: cache maintenance by address on memory we have mapped.
         unsafe { std::arch::asm!("ic ivau, {}", in(reg) line, options(nostack, preserves_flags)) };
     }
     // SAFETY: barriers have no operands.

@@ -131,7 +131,7 @@ mod tests {
     }
 
     fn fill(map: &Mapping, value: u8) {
-        // SAFETY: as above, and writable.
+        // SAFETY: the mapping is at least a page, writable, and lives until after the write.
         unsafe { map.as_ptr().write_volatile(value) }
     }
 

@@ -99,7 +99,7 @@ pub fn close(fd: c_int) -> c_int {
     match (Inside::enter(), core()) {
         // SAFETY: the caller asked for this descriptor to be closed.
         (Some(_inside), Some(core)) => unsafe { (core.close)(fd) },
-        // SAFETY: as above.
+        // SAFETY: the caller asked for this descriptor to be closed.
         _ => unsafe { next::close(fd) },
     }
 }

@@ -17,7 +17,7 @@ unsafe fn describe(node: Node, out: *mut libc::stat) -> c_int {
     if out.is_null() {
         return next::fail(libc::EFAULT);
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: `out` is not NULL and so valid for writes, as this function asks of its caller.
     unsafe {
         (*out).st_mode = libc::S_IFCHR | MODE;
         (*out).st_rdev = node.device();
@@ -39,14 +39,14 @@ unsafe fn answer(node: Node, out: *mut libc::stat) -> c_int {
         return next::fail(libc::ENOENT);
     }
     if !out.is_null() {
-        // SAFETY: the caller's promise; the structure is plain data.
+        // SAFETY: `out` is not NULL and so valid for writes, as this function asks of its caller; it is plain data.
         unsafe {
             out.write_bytes(0, 1);
             (*out).st_dev = DEVTMPFS;
             (*out).st_ino = node.device();
         }
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: `out` is NULL, or just zeroed and valid for writes, as this function asks of its caller.
     unsafe { describe(node, out) }
 }
 
@@ -132,7 +132,7 @@ macro_rules! stats_at {
                 }
                 // SAFETY: the caller's call, passed on.
                 let result = unsafe { next::$name($($version,)? dir, path, out, flags) };
-                // SAFETY: as above.
+                // SAFETY: the path is what libc's function takes: NULL or NUL-terminated.
                 match unsafe { itself(dir, path, flags) }.filter(|_| result == 0) {
                     None => result,
                     // SAFETY: the caller's structure, filled.
@@ -155,7 +155,7 @@ stats_at! {
 /// # Safety
 /// `path` is NULL or NUL-terminated.
 unsafe fn itself(dir: c_int, path: *const c_char, flags: c_int) -> Option<Node> {
-    // SAFETY: the caller's promise.
+    // SAFETY: `path` is not NULL and so NUL-terminated, as this function asks of its caller.
     let empty = flags & libc::AT_EMPTY_PATH != 0 && !path.is_null() && unsafe { *path } == 0;
     if empty { node_of(dir) } else { None }
 }
@@ -187,7 +187,7 @@ pub unsafe extern "C" fn statx(
         None => {
             // SAFETY: the caller's call, passed on.
             let result = unsafe { next::statx(dir, path, flags, mask, out) };
-            // SAFETY: as above.
+            // SAFETY: the path is what libc's function takes: NULL or NUL-terminated.
             match unsafe { itself(dir, path, flags) }.filter(|_| result == 0) {
                 None => return result,
                 Some(node) => node,

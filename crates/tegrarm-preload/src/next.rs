@@ -69,10 +69,10 @@ macro_rules! next {
                     Some(f) => {
                         // SAFETY: the symbol is the function of this name, whose C prototype this is.
                         let f: unsafe extern "C" fn($($t),*) -> $r = unsafe { std::mem::transmute(f) };
-                        // SAFETY: the caller's promise.
+                        // SAFETY: the arguments are what the function of this name takes, as this one asks of its caller.
                         unsafe { f($($arg),*) }
                     }
-                    // SAFETY: the caller's promise; the system call of the same meaning.
+                    // SAFETY: the system call of the same meaning, with arguments that this function asks of its caller.
                     None => unsafe { $else },
                 }
             }
@@ -88,7 +88,7 @@ pub fn errno() -> c_int {
 
 /// Sets it.
 pub fn set_errno(value: c_int) {
-    // SAFETY: as above.
+    // SAFETY: the location is this thread's, always there.
     unsafe { *libc::__errno_location() = value };
 }
 

@@ -85,18 +85,18 @@ fn of_rest(rest: &[u8]) -> Option<Node> {
 pub unsafe fn node_at(dir: c_int, path: *const c_char) -> Option<Node> {
     /// What a relative path must start with to be worth a closer look.
     const RELATIVE: &[u8] = b"nvidia";
-    // SAFETY: the caller's promise.
+    // SAFETY: `path` is NULL or NUL-terminated, as this function asks of its caller.
     let found = unsafe { node(path) };
     if found.is_some() || path.is_null() {
         return found;
     }
     for (i, byte) in RELATIVE.iter().enumerate() {
-        // SAFETY: as in `node`.
+        // SAFETY: `path` is NUL-terminated, and every byte before this one was none of it.
         if unsafe { *path.add(i) } as u8 != *byte {
             return None;
         }
     }
-    // SAFETY: as in `node`.
+    // SAFETY: `path` is NUL-terminated, and begins with the bytes that are passed over.
     let rest = unsafe { CStr::from_ptr(path.add(RELATIVE.len())) }.to_bytes();
     of_rest(rest).filter(|_| is_dev(dir))
 }
@@ -111,7 +111,7 @@ fn is_dev(dir: c_int) -> bool {
         // SAFETY: writes at most the array's length.
         unsafe { libc::readlink(c"/proc/self/cwd".as_ptr(), own.as_mut_ptr().cast(), own.len()) }
     } else {
-        // SAFETY: as above; the name is NUL-terminated.
+        // SAFETY: writes at most the array's length; the name is NUL-terminated.
         unsafe { libc::readlink(name.as_ptr(), own.as_mut_ptr().cast(), own.len()) }
     };
     usize::try_from(len).is_ok_and(|len| &own[..len] == b"/dev")

@@ -34,7 +34,7 @@ pub unsafe extern "C" fn tegrarm_buffer_alloc(
             other => fail!(NV_ERR_INVALID_ARGUMENT, "buffer flags {other:#x}: 0 cached, 1 write-combined"),
         };
         let allocated = DEVICES.get(device)?.alloc(size, cache)?;
-        // SAFETY: not NULL; the caller's promise.
+        // SAFETY: `buffer` is not NULL and so valid for writes, as `tegrarm_buffer_alloc` asks of its caller.
         unsafe { give(buffer, BUFFERS.insert(allocated)?, "buffer") }
     })
 }
@@ -59,7 +59,8 @@ pub unsafe extern "C" fn tegrarm_buffer_address(
 ) -> NV_STATUS {
     status(|| {
         let b = BUFFERS.get(buffer)?;
-        // SAFETY: the caller's promise, both times.
+        // SAFETY: `pointer` and `address` are NULL or valid for writes, as `tegrarm_buffer_address` asks of its
+        // caller.
         unsafe {
             give_any(pointer, b.pointer() as *mut c_void);
             give_any(address, b.address());
@@ -85,7 +86,8 @@ pub unsafe extern "C" fn tegrarm_copy_in(
         let b = BUFFERS.get(buffer)?;
         present(from, "from")?;
         let to = b.ready(offset, size)? as *mut u8;
-        // SAFETY: `ready` checked the range, `b` keeps it mapped; `from` is valid by the caller's promise, and may
+        // SAFETY: `ready` checked the range, `b` keeps it mapped; `from` is valid for reads of `size`
+        // bytes, as `tegrarm_copy_in` asks of its caller, and may
         // itself be buffer memory: raw copies that allow overlap.
         unsafe { std::ptr::copy(from.cast::<u8>(), to, size as usize) };
         Ok(())
@@ -107,7 +109,8 @@ pub unsafe extern "C" fn tegrarm_copy_out(
         let b = BUFFERS.get(buffer)?;
         present(to, "to")?;
         let from = b.ready(offset, size)? as *const u8;
-        // SAFETY: as in `tegrarm_copy_in`.
+        // SAFETY: `ready` checked the range and `b` keeps it mapped; `to` is valid for writes of `size` bytes, as
+        // `tegrarm_copy_out` asks of its caller, and may itself be buffer memory: raw copies that allow overlap.
         unsafe { std::ptr::copy(from, to.cast::<u8>(), size as usize) };
         Ok(())
     })
@@ -136,7 +139,7 @@ pub unsafe extern "C" fn tegrarm_copy(
             fail!(NV_ERR_INVALID_ARGUMENT, "the buffers belong to two devices");
         }
         let given = to.device().copy(&to, to_offset, &from, from_offset, size)?;
-        // SAFETY: the caller's promise.
+        // SAFETY: `fence` is NULL or valid for writes, as `tegrarm_copy` asks of its caller.
         unsafe { give_any(fence, given) };
         Ok(())
     })

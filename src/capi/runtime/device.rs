@@ -49,7 +49,7 @@ pub unsafe extern "C" fn tegrarm_device_open(index: NvU32, device: *mut *mut teg
     status(|| {
         present(device, "device")?;
         let opened = Device::open(&instance::get()?, index)?;
-        // SAFETY: not NULL; the caller's promise.
+        // SAFETY: `device` is not NULL and so valid for writes, as `tegrarm_device_open` asks of its caller.
         unsafe { give(device, DEVICES.insert(opened)?, "device") }
     })
 }
@@ -72,7 +72,7 @@ pub extern "C" fn tegrarm_device_close(device: *mut tegrarm_device) -> NV_STATUS
 pub unsafe extern "C" fn tegrarm_fence(device: *mut tegrarm_device, fence: *mut NvU64) -> NV_STATUS {
     status(|| {
         let last = DEVICES.get(device)?.fence();
-        // SAFETY: the caller's promise.
+        // SAFETY: `fence` is not NULL and so valid for writes, as `tegrarm_fence` asks of its caller.
         unsafe { give(fence, last, "fence") }
     })
 }

@@ -35,11 +35,12 @@ pub unsafe extern "C" fn tegrarm_object_load(
 ) -> NV_STATUS {
     status(|| {
         present(object, "object")?;
-        // SAFETY: the caller's promises.
+        // SAFETY: `image` is NULL or valid for reads of `size` bytes; `names` and `addresses` are NULL or valid for
+        // reads of `count` pointers, the names NUL-terminated, as `tegrarm_object_load` asks of its caller.
         let (image, known) = unsafe { (bytes(image, size, "image")?, pairs(names, addresses, count)?) };
         let loaded = HostObject::load(&image, &|name| known.get(name).copied()).map_err(refused)?;
         let handle = OBJECTS.insert(loaded)?;
-        // SAFETY: not NULL; the caller's promise.
+        // SAFETY: `object` is not NULL and so valid for writes, as `tegrarm_object_load` asks of its caller.
         unsafe { give(object, handle, "object") }
     })
 }
@@ -55,7 +56,8 @@ unsafe fn pairs(
     for index in 0..count {
         present(names, "names")?;
         present(addresses, "addresses")?;
-        // SAFETY: `index` is below `count`, and neither is NULL; the caller's promise.
+        // SAFETY: `index` is below `count` and neither is NULL, so that both are valid there, as this function asks of its
+        // caller.
         let (name, address) = unsafe { (text(names.add(index).read())?, addresses.add(index).read()) };
         known.insert(name.to_owned(), address as u64);
     }
@@ -80,13 +82,13 @@ pub unsafe extern "C" fn tegrarm_object_symbol(
 ) -> NV_STATUS {
     status(|| {
         present(address, "address")?;
-        // SAFETY: the caller's promise.
+        // SAFETY: `name` is NULL or NUL-terminated, as `tegrarm_object_symbol` asks of its caller.
         let name = unsafe { text(name) }?;
         let held = OBJECTS.hold_in_turn(object)?;
         let Some(found) = held.symbol(name) else {
             fail!(NV_ERR_OBJECT_NOT_FOUND, "the object exports no '{name}'");
         };
-        // SAFETY: not NULL; the caller's promise.
+        // SAFETY: `address` is not NULL and so valid for writes, as `tegrarm_object_symbol` asks of its caller.
         unsafe { give(address, found as *mut c_void, "address") }
     })
 }

@@ -35,14 +35,16 @@ pub unsafe extern "C" fn tegrarm_launch(
     status(|| {
         let mut held = KERNELS.hold_in_turn(kernel)?;
         let (module, index, layout, ready) = held.parts();
-        // SAFETY: the caller's promise.
+        // SAFETY: `grid` and `block` are NULL or valid for reads of three words, as `tegrarm_launch` asks of its
+        // caller.
         let launch = unsafe { geometry(grid, block, shared_bytes) }?;
         let given = module.device().launch_ready(module, index, ready, &launch, |to| {
             assert_eq!(to.len(), layout.size());
-            // SAFETY: the caller's promise; the block is as long as was just checked, and ours until the launch.
+            // SAFETY: `arguments` is what `tegrarm_launch` asks of its caller; the block is as long as was just checked, and
+            // ours until the launch.
             unsafe { gather(layout, arguments, argument_count, to.cpu()) }
         })?;
-        // SAFETY: the caller's promise.
+        // SAFETY: `fence` is NULL or valid for writes, as `tegrarm_launch` asks of its caller.
         unsafe { give_any(fence, given) };
         Ok(())
     })
@@ -79,11 +81,13 @@ pub(super) unsafe fn gather(
         return Ok(());
     }
     present(arguments, "arguments")?;
-    // SAFETY: the caller's promise; not NULL.
+    // SAFETY: `arguments` is not NULL and so valid for reads of `count` pointers, as this function asks of its
+    // caller; there are as many fields.
     let arguments = unsafe { std::slice::from_raw_parts(arguments, fields.len()) };
     for (&from, field) in arguments.iter().zip(fields) {
         present(from, "an argument")?;
-        // SAFETY: the caller's promise; `Layout` has no field outside the block. The usual sizes are one move each.
+        // SAFETY: `from` is not NULL and so valid for reads of the parameter's size, as this function asks of its caller; so
+        // is `block` for writes, and `Layout` has no field outside. The usual sizes are one move each.
         unsafe {
             let to = block.add(field.offset as usize);
             if field.size == 8 {

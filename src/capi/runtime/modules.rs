@@ -28,10 +28,10 @@ pub unsafe extern "C" fn tegrarm_module_load(
     status(|| {
         present(module, "module")?;
         let device = DEVICES.get(device)?;
-        // SAFETY: the caller's promise.
+        // SAFETY: `image` is NULL or valid for reads of `size` bytes, as `tegrarm_module_load` asks of its caller.
         let loaded = device.load(&unsafe { bytes(image, size, "image") }?)?;
         let handle = MODULES.insert(Loaded { module: loaded, kernels: Vec::new() })?;
-        // SAFETY: not NULL; the caller's promise.
+        // SAFETY: `module` is not NULL and so valid for writes, as `tegrarm_module_load` asks of its caller.
         unsafe { give(module, handle, "module") }
     })
 }
@@ -55,13 +55,13 @@ pub unsafe extern "C" fn tegrarm_module_kernel(
 ) -> NV_STATUS {
     status(|| {
         present(kernel, "kernel")?;
-        // SAFETY: the caller's promise.
+        // SAFETY: `name` is NULL or NUL-terminated, as `tegrarm_module_kernel` asks of its caller.
         let name = unsafe { text(name) }?;
         // Held until the kernel has its handle, so that the module cannot be unloaded meanwhile and leave it behind.
         let mut held = MODULES.hold_in_turn(module)?;
         let handle = KERNELS.insert(held.module.kernel(name)?)?;
         held.kernels.push(handle.addr());
-        // SAFETY: not NULL; the caller's promise.
+        // SAFETY: `kernel` is not NULL and so valid for writes, as `tegrarm_module_kernel` asks of its caller.
         unsafe { give(kernel, handle, "kernel") }
     })
 }
@@ -79,9 +79,9 @@ pub unsafe extern "C" fn tegrarm_module_variable(
     size: *mut NvU64,
 ) -> NV_STATUS {
     status(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: `name` is NULL or NUL-terminated, as `tegrarm_module_variable` asks of its caller.
         let (at, len) = loaded(module)?.variable(unsafe { text(name) }?)?;
-        // SAFETY: the caller's promise, both times.
+        // SAFETY: `address` and `size` are NULL or valid for writes, as `tegrarm_module_variable` asks of its caller.
         unsafe {
             give_any(address, at);
             give_any(size, len);
@@ -103,7 +103,8 @@ pub unsafe extern "C" fn tegrarm_module_write(
     size: usize,
 ) -> NV_STATUS {
     status(|| {
-        // SAFETY: the caller's promise, both times.
+        // SAFETY: `name` is NULL or NUL-terminated; `from` is NULL or valid for reads of `size` bytes, as
+        // `tegrarm_module_write` asks of its caller.
         let (name, from) = unsafe { (text(name)?, bytes(from, size, "from")?) };
         loaded(module)?.write_variable(name, &from)
     })

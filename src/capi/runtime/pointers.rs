@@ -10,7 +10,7 @@ use tegrarm_abi::rm::status::*;
 /// `p` is NULL or valid for writes.
 pub(super) unsafe fn give<T>(p: *mut T, value: T, name: &str) -> RmResult<()> {
     present(p, name)?;
-    // SAFETY: not NULL, so valid by the caller's promise; alignment is not assumed.
+    // SAFETY: `p` is not NULL and so valid for writes, as this function asks of its caller; alignment is not assumed.
     unsafe { p.write_unaligned(value) };
     Ok(())
 }
@@ -30,7 +30,7 @@ fn missing(name: &str) -> RmError {
 /// `p` is NULL or NUL-terminated, and stays so for as long as the result lives.
 pub(super) unsafe fn text<'a>(p: *const c_char) -> RmResult<&'a str> {
     present(p, "name")?;
-    // SAFETY: the caller's promise.
+    // SAFETY: `p` is not NULL and so NUL-terminated, as this function asks of its caller.
     let text = unsafe { CStr::from_ptr(p) }.to_str();
     text.map_err(|_| RmError::new(NV_ERR_INVALID_ARGUMENT, "name is not UTF-8"))
 }
@@ -40,7 +40,8 @@ pub(super) unsafe fn text<'a>(p: *const c_char) -> RmResult<&'a str> {
 pub(super) unsafe fn bytes(p: *const c_void, size: usize, name: &str) -> RmResult<Vec<u8>> {
     present(p, name)?;
     let mut copy = vec![0; size];
-    // SAFETY: the caller's promise; the copy is ours.
+    // SAFETY: `p` is not NULL and so valid for reads of `size` bytes, as this function asks of its caller; the copy
+    // is ours.
     unsafe { std::ptr::copy_nonoverlapping(p.cast(), copy.as_mut_ptr(), size) };
     Ok(copy)
 }
@@ -51,7 +52,7 @@ pub(super) unsafe fn bytes(p: *const c_void, size: usize, name: &str) -> RmResul
 /// `p` is NULL or valid for writes.
 pub(super) unsafe fn give_any<T>(p: *mut T, value: T) {
     if !p.is_null() {
-        // SAFETY: not NULL; the caller's promise.
+        // SAFETY: `p` is not NULL and so valid for writes, as this function asks of its caller; alignment is not assumed.
         unsafe { p.write_unaligned(value) };
     }
 }

@@ -79,9 +79,11 @@ pub unsafe extern "C" fn tegrarm_replay_add_channel(
         }
         // SAFETY: `size` says that all of it is there.
         let c = unsafe { channel.read_unaligned() };
-        // SAFETY: the caller's promises.
+        // SAFETY: `notifier` is NULL or valid until the replay ends, as `tegrarm_replay_add_channel` asks of its
+        // caller.
         let status = unsafe { notifier_status(c.notifier) }?;
-        // SAFETY: the caller's promises, for all four.
+        // SAFETY: each of these pointers is NULL or valid until the replay ends, as `tegrarm_replay_add_channel` asks
+        // of its caller.
         let known = unsafe {
             Channel {
                 ring: place(c.ring, Width::W8, "channel->ring")?,
@@ -94,7 +96,7 @@ pub unsafe extern "C" fn tegrarm_replay_add_channel(
             }
         };
         let number = REPLAYS.hold_alone(replay)?.channel(known)?;
-        // SAFETY: the caller's promise.
+        // SAFETY: `index` is NULL or valid for writes, as `tegrarm_replay_add_channel` asks of its caller.
         unsafe { give_any(index, number) };
         Ok(())
     })
@@ -104,7 +106,7 @@ pub unsafe extern "C" fn tegrarm_replay_add_channel(
 /// `p` is NULL or valid for every access of the replay.
 unsafe fn place<T>(p: *const T, width: Width, name: &str) -> RmResult<Place> {
     present(p, name)?;
-    // SAFETY: the caller's promise.
+    // SAFETY: `p` is not NULL and so valid for every access of the replay, as this function asks of its caller.
     let place = unsafe { Place::foreign(p as usize) };
     place.check(width)?;
     Ok(place)
@@ -118,7 +120,7 @@ unsafe fn notifier_status(p: *const c_void) -> RmResult<Option<Place>> {
     if p.is_null() {
         return Ok(None);
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: the word at 12 is one of the 16 bytes that this function asks of its caller.
     unsafe { place(p.cast::<u8>().add(12), Width::W4, "channel->notifier") }.map(Some)
 }
 
@@ -140,7 +142,7 @@ pub unsafe extern "C" fn tegrarm_replay_timeline(
     kick: *mut NvU64,
 ) -> NV_STATUS {
     status(|| {
-        // SAFETY: the caller's promises.
+        // SAFETY: each is NULL or valid until the replay ends, as `tegrarm_replay_timeline` asks of its caller.
         let (signal, timeline, kick) = unsafe {
             let signal = place(signal, Width::W8, "signal")?;
             let timeline = Counter::Shared(place(timeline, Width::W8, "timeline")?);
@@ -168,7 +170,7 @@ pub unsafe extern "C" fn tegrarm_replay_patch(
 ) -> NV_STATUS {
     status(|| {
         present(value, "value")?;
-        // SAFETY: not NULL; the caller's promise.
+        // SAFETY: `value` is not NULL and so valid for reads, as `tegrarm_replay_patch` asks of its caller.
         let v = unsafe { value.read_unaligned() };
         let source = match v.source {
             0 => Source::Constant,
@@ -178,7 +180,7 @@ pub unsafe extern "C" fn tegrarm_replay_patch(
             other => fail!(NV_ERR_INVALID_ARGUMENT, "source {other} of a patch point: 0 to 3 are known"),
         };
         let width = Width::of(size)?;
-        // SAFETY: the caller's promise.
+        // SAFETY: `where` is NULL or valid until the replay ends, as `tegrarm_replay_patch` asks of its caller.
         let place = unsafe { place(r#where, width, "where") }?;
         let value = Value { source, add: v.add, shift: v.shift, mask: v.mask };
         REPLAYS.hold_alone(replay)?.patch(place, width, keep, value)

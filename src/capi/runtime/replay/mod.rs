@@ -33,7 +33,7 @@ pub unsafe extern "C" fn tegrarm_replay_create(
         present(replay, "replay")?;
         let made = if device.is_null() { Replay::foreign() } else { Replay::on(&DEVICES.get(device)?)? };
         let handle = REPLAYS.insert(made)?;
-        // SAFETY: not NULL; the caller's promise.
+        // SAFETY: `replay` is not NULL and so valid for writes, as `tegrarm_replay_create` asks of its caller.
         unsafe { give(replay, handle, "replay") }
     })
 }
@@ -73,7 +73,7 @@ pub unsafe extern "C" fn tegrarm_replay_submit(
     values: *const NvU64,
     count: NvU32,
 ) -> NV_STATUS {
-    // SAFETY: the caller's promise.
+    // SAFETY: `values` is valid for reads of `count` numbers, as this function asks of its caller.
     status(|| unsafe { submit(&mut *REPLAYS.hold_alone(replay)?, values, count) })
 }
 
@@ -112,7 +112,7 @@ pub unsafe extern "C" fn tegrarm_replay_run(
 ) -> NV_STATUS {
     status(|| {
         let mut claimed = REPLAYS.hold_alone(replay)?;
-        // SAFETY: the caller's promise.
+        // SAFETY: `values` is valid for reads of `count` numbers, as `tegrarm_replay_submit` asks of its caller.
         unsafe { submit(&mut claimed, values, count) }?;
         claimed.wait(deadline(timeout_ns))
     })

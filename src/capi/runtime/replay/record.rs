@@ -34,16 +34,17 @@ pub unsafe extern "C" fn tegrarm_replay_launch(
 ) -> NV_STATUS {
     status(|| {
         let held = KERNELS.hold_in_turn(kernel)?;
-        // SAFETY: the caller's promise.
+        // SAFETY: `grid` and `block` are NULL or valid for reads of three words, as `tegrarm_replay_launch` asks of
+        // its caller.
         let what = unsafe { geometry(grid, block, shared_bytes) }?;
         let k = &*held;
         let index = REPLAYS.hold_alone(replay)?.launch(k, &what, |to| {
             let layout = k.layout();
             assert_eq!(to.len(), layout.size());
-            // SAFETY: the caller's promise; the block is as long as was just checked.
+            // SAFETY: `arguments` is what `tegrarm_launch` asks of its caller; the block is as long as was just checked.
             unsafe { gather(layout, arguments, argument_count, to.as_mut_ptr()) }
         })?;
-        // SAFETY: the caller's promise.
+        // SAFETY: `launch` is NULL or valid for writes, as `tegrarm_replay_launch` asks of its caller.
         unsafe { give_any(launch, index) };
         Ok(())
     })
@@ -97,7 +98,7 @@ pub unsafe extern "C" fn tegrarm_replay_input(
     from: *const c_void,
     size: usize,
 ) -> NV_STATUS {
-    // SAFETY: the caller's promise.
+    // SAFETY: `to` and `from` stay valid for `size` bytes until the replay ends, as this function asks of its caller.
     status(|| REPLAYS.hold_alone(replay)?.input(unsafe { copy(to, from, size) }?))
 }
 
@@ -113,7 +114,7 @@ pub unsafe extern "C" fn tegrarm_replay_output(
     from: *const c_void,
     size: usize,
 ) -> NV_STATUS {
-    // SAFETY: the caller's promise.
+    // SAFETY: `to` and `from` stay valid for `size` bytes until the replay ends, as this function asks of its caller.
     status(|| REPLAYS.hold_alone(replay)?.output(unsafe { copy(to, from, size) }?))
 }
 
@@ -122,6 +123,6 @@ pub unsafe extern "C" fn tegrarm_replay_output(
 unsafe fn copy(to: *mut c_void, from: *const c_void, len: usize) -> RmResult<Copy> {
     present(to, "to")?;
     present(from, "from")?;
-    // SAFETY: the caller's promise, both times.
+    // SAFETY: both stay valid for `len` bytes until the replay ends, as `tegrarm_replay_input` asks of its caller.
     Ok(unsafe { Copy { to: Place::foreign(to as usize), from: Place::foreign(from as usize), len } })
 }
