@@ -133,26 +133,6 @@ impl Memory {
         u64::from_le(unsafe { self.at::<u64>(offset).read_volatile() })
     }
 
-    /// Writes a word.
-    ///
-    /// # Panics
-    /// As [`Memory::read_u32`].
-    #[inline]
-    pub fn write_u32(&self, offset: u64, value: u32) {
-        // SAFETY: as in `read_u32`.
-        unsafe { self.at::<u32>(offset).write_volatile(value.to_le()) }
-    }
-
-    /// Writes a double word, whole.
-    ///
-    /// # Panics
-    /// As [`Memory::read_u32`].
-    #[inline]
-    pub fn write_u64(&self, offset: u64, value: u64) {
-        // SAFETY: as in `read_u32`.
-        unsafe { self.at::<u64>(offset).write_volatile(value.to_le()) }
-    }
-
     /// Copies bytes in.
     ///
     /// # Errors
