@@ -79,7 +79,7 @@ impl Pages {
 
     /// What the kernel says is mapped at the first byte.
     fn file(&self) -> String {
-        let map = maps::own().into_iter().find(|m| m.address.0 == self.at as u64).expect("it is mapped");
+        let map = maps::own().into_iter().find(|m| m.address.0 == self.at).expect("it is mapped");
         match map.pathname {
             MMapPath::Path(path) => path.to_string_lossy().into_owned(),
             other => format!("{other:?}"),
