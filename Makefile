@@ -64,7 +64,7 @@ install: build    ## libraries, headers, pkg-config and CMake files under PREFIX
 	ln -sf libtegrarm.so.$(VERSION) $(ROOT)/lib/libtegrarm.so.$(SOVERSION)
 	ln -sf libtegrarm.so.$(SOVERSION) $(ROOT)/lib/libtegrarm.so
 	install -m 755 -s --strip-program=$(STRIP) $(dir $(LIB))libtegrarm_preload.so $(ROOT)/lib/
-	install -m 644 include/tegrarm.h include/tegrarm_abi.h $(ROOT)/include/
+	install -m 644 include/tegrarm.h include/tegrarm_abi.h include/tegrarm_status.h $(ROOT)/include/
 	$(FILL) packaging/tegrarm.pc.in > $(ROOT)/lib/pkgconfig/tegrarm.pc
 	$(FILL) packaging/tegrarm-config.cmake.in > $(ROOT)/lib/cmake/tegrarm/tegrarm-config.cmake
 	$(FILL) packaging/tegrarm-config-version.cmake.in > $(ROOT)/lib/cmake/tegrarm/tegrarm-config-version.cmake
@@ -209,6 +209,7 @@ generated: $(CBINDGEN)
 	@mkdir -p $(GENERATED_TO)/include $(GENERATED_TO)/docs
 	$(CBINDGEN) --quiet --config cbindgen.toml --crate tegrarm --output $(GENERATED_TO)/include/tegrarm.h
 	$(CARGO) run --quiet --locked -p tegrarm-abi --example c_header > $(GENERATED_TO)/include/tegrarm_abi.h
+	$(CARGO) run --quiet --locked -p tegrarm-abi --example c_header status > $(GENERATED_TO)/include/tegrarm_status.h
 	$(CARGO) run --quiet --locked --example support_matrix > $(GENERATED_TO)/support-matrix.md
 	$(CARGO) run --quiet --locked --example support_matrix classes > $(GENERATED_TO)/docs/classes.md
 	$(CARGO) run --quiet --locked --example support_matrix controls > $(GENERATED_TO)/docs/controls.md

@@ -47,7 +47,8 @@ def test_installed_files(installed):
     found = {str(p.relative_to(installed)) for p in installed.rglob("*") if not p.is_dir()}
     version = _ffi.version()
     assert found == {
-        "include/tegrarm.h", "include/tegrarm_abi.h", "lib/libtegrarm.so", "lib/libtegrarm.so.0", f"lib/libtegrarm.so.{version}",
+        "include/tegrarm.h", "include/tegrarm_abi.h", "include/tegrarm_status.h",
+        "lib/libtegrarm.so", "lib/libtegrarm.so.0", f"lib/libtegrarm.so.{version}",
         "lib/libtegrarm_preload.so", "lib/pkgconfig/tegrarm.pc", "lib/cmake/tegrarm/tegrarm-config.cmake",
         "lib/cmake/tegrarm/tegrarm-config-version.cmake"}
     assert os.readlink(installed / "lib/libtegrarm.so.0") == f"libtegrarm.so.{version}"
