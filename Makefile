@@ -207,7 +207,7 @@ GENERATED_TO ?= $(CURDIR)
 .PHONY: generated
 generated: $(CBINDGEN)
 	@mkdir -p $(GENERATED_TO)/include $(GENERATED_TO)/docs
-	$(CBINDGEN) --quiet --config cbindgen.toml --crate tegrarm --output $(GENERATED_TO)/include/tegrarm.h
+	$(CBINDGEN) --quiet --config cbindgen.toml --output $(GENERATED_TO)/include/tegrarm.h src/capi/mod.rs
 	$(CARGO) run --quiet --locked -p tegrarm-abi --example c_header > $(GENERATED_TO)/include/tegrarm_abi.h
 	$(CARGO) run --quiet --locked -p tegrarm-abi --example c_header status > $(GENERATED_TO)/include/tegrarm_status.h
 	$(CARGO) run --quiet --locked --example support_matrix > $(GENERATED_TO)/support-matrix.md

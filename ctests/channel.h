@@ -11,7 +11,7 @@ enum {
     ENTRIES = 1024,           /* GPFIFO entries */
     USERD_OFFSET = ENTRIES * 8,
     AREA_SIZE = 64 << 10,
-    DOORBELL = 0x90 / 4,      /* word of the usermode page */
+    DOORBELL = NVC361_NOTIFY_CHANNEL_PENDING / 4, /* word of the usermode page */
     USERMODE_SIZE = 0x10000,
     HOST = 0, COPY = 4,       /* subchannels */
     DEADLINE_S = 20,
@@ -72,12 +72,12 @@ static inline void method(Push *p, NvU32 subchannel, NvU32 address, NvU32 count,
 static inline void submit(Channel *c, NvU64 pushbuffer, NvU32 words)
 {
     volatile uint64_t *ring = c->area.cpu;
-    volatile uint32_t *gp_put = (volatile uint32_t *)((volatile char *)c->area.cpu + USERD_OFFSET + 0x8c);
+    volatile AmpereAControlGPFifo *userd = (volatile AmpereAControlGPFifo *)((volatile char *)c->area.cpu + USERD_OFFSET);
     ring[c->put] = pushbuffer | (NvU64)words << 42 | (NvU64)1 << 41;
     c->put = (c->put + 1) % ENTRIES;
-    atomic_thread_fence(memory_order_seq_cst); /* the GPU may be reading the pointer already, for an earlier doorbell */
-    *gp_put = c->put;
-    atomic_thread_fence(memory_order_seq_cst);
+    atomic_thread_fence(memory_order_seq_cst); /* the GPU may read GPPut at any time: the entry is there first */
+    userd->GPPut = c->put;
+    atomic_thread_fence(memory_order_seq_cst); /* everything before the doorbell */
     *c->doorbell = c->token;
 }
 

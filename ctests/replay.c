@@ -88,7 +88,7 @@ static void record(Graph *g)
     CHECK(tegrarm_device_open(0, &g->device));
     for (int i = 0; i < 4; i++) {
         void *cpu;
-        CHECK(tegrarm_buffer_alloc(g->device, sizeof g->in, 0, &g->buffer[i]));
+        CHECK(tegrarm_buffer_alloc(g->device, sizeof g->in, TEGRARM_BUFFER_CACHED, &g->buffer[i]));
         CHECK(tegrarm_buffer_address(g->buffer[i], &cpu, &g->gpu[i]));
         g->cpu[i] = cpu;
         for (int k = 0; k < N; k++)
@@ -110,7 +110,7 @@ static void record(Graph *g)
 static void loop(Graph *g)
 {
     NvU64 values[2] = {g->gpu[1], g->gpu[1]};
-    CHECK(tegrarm_replay_run(g->replay, values, 1, UINT64_MAX)); /* the first run makes kernel calls */
+    CHECK(tegrarm_replay_run(g->replay, values, 1, TEGRARM_WAIT_FOREVER)); /* the first run makes kernel calls */
     CHECK(tegrarm_replay_spin(g->replay, 60000000000u));          /* no sleep: that would be a call */
     int watched = can_watch();
     for (int run = 0; run < RUNS; run++) {
@@ -120,7 +120,7 @@ static void loop(Graph *g)
         float last = g->out[3];
         unsigned before = allocations;
         watching = (char)watched;
-        NV_STATUS status = tegrarm_replay_run(g->replay, values, 1, UINT64_MAX);
+        NV_STATUS status = tegrarm_replay_run(g->replay, values, 1, TEGRARM_WAIT_FOREVER);
         watching = 0;
         if (calls)
             fprintf(stderr, "run %d made system call %d\n", run, (int)last_call);
@@ -137,7 +137,7 @@ static void loop(Graph *g)
 
 static void *intruder(void *replay)
 {
-    NV_STATUS status = tegrarm_replay_wait(replay, 0);
+    NV_STATUS status = tegrarm_replay_wait(replay, TEGRARM_WAIT_POLL);
     assert(status == NV_ERR_STATE_IN_USE);
     return NULL;
 }
@@ -151,7 +151,7 @@ static void misuse(Graph *g)
     assert(tegrarm_replay_push(g->replay, 0, 0, 1) == NV_ERR_INVALID_STATE);
     struct tegrarm_replay *none;
     assert(tegrarm_replay_create((struct tegrarm_device *)g->replay, &none) == NV_ERR_OBJECT_NOT_FOUND);
-    assert(tegrarm_replay_wait((struct tegrarm_replay *)g->device, 0) == NV_ERR_OBJECT_NOT_FOUND);
+    assert(tegrarm_replay_wait((struct tegrarm_replay *)g->device, TEGRARM_WAIT_POLL) == NV_ERR_OBJECT_NOT_FOUND);
 
     /* A replay that nothing ever finishes: times out, is busy for others meanwhile, and ends. */
     static NvU64 signal, timeline, kick, written;
@@ -160,17 +160,22 @@ static void misuse(Graph *g)
     CHECK(tegrarm_replay_create(NULL, &none));
     assert(tegrarm_replay_submit(none, NULL, 0) == NV_ERR_INVALID_STATE);
     CHECK(tegrarm_replay_timeline(none, &signal, &timeline, 1, &kick));
-    struct tegrarm_replay_value what = {.source = 1, .add = 1, .mask = UINT64_MAX};
+    struct tegrarm_replay_value what = {.source = TEGRARM_REPLAY_SOURCE_TIMELINE, .add = 1, .mask = UINT64_MAX};
     CHECK(tegrarm_replay_patch(none, &written, 8, 0, &what));
-    what.source = 9;
-    assert(tegrarm_replay_patch(none, &written, 8, 0, &what) == NV_ERR_INVALID_ARGUMENT);
-    assert(tegrarm_replay_patch(none, (char *)&written + 1, 4, 0, &what) != NV_OK);
+    struct tegrarm_replay_value bad = what;
+    bad.source = TEGRARM_REPLAY_SOURCE_SLOT + 1;
+    assert(tegrarm_replay_patch(none, &written, 8, 0, &bad) == NV_ERR_INVALID_ARGUMENT);
+    bad = what, bad.source = TEGRARM_REPLAY_SOURCE_SLOT, bad.slot = TEGRARM_REPLAY_SLOTS;
+    assert(tegrarm_replay_patch(none, &written, 8, 0, &bad) == NV_ERR_INVALID_ARGUMENT);
+    bad = what, bad.reserved = 1; /* what a later version may give a meaning */
+    assert(tegrarm_replay_patch(none, &written, 8, 0, &bad) == NV_ERR_INVALID_ARGUMENT);
+    assert(tegrarm_replay_patch(none, (char *)&written + 1, 4, 0, &what) == NV_ERR_INVALID_ADDRESS);
     CHECK(tegrarm_replay_submit(none, NULL, 0));
     assert(written == 42 && timeline == 42 && kick == 1);
     assert(tegrarm_replay_wait(none, 1000000) == NV_ERR_TIMEOUT);
     assert(tegrarm_replay_submit(none, NULL, 0) == NV_ERR_INVALID_STATE);
     *(volatile NvU64 *)&signal = 42;
-    CHECK(tegrarm_replay_wait(none, UINT64_MAX));
+    CHECK(tegrarm_replay_wait(none, TEGRARM_WAIT_FOREVER));
     CHECK(tegrarm_replay_destroy(none));
     assert(tegrarm_replay_destroy(none) == NV_ERR_OBJECT_NOT_FOUND);
 }
@@ -178,7 +183,7 @@ static void misuse(Graph *g)
 static void *waiter(void *replay)
 {
     NV_STATUS status;
-    while ((status = tegrarm_replay_wait(replay, UINT64_MAX)) == NV_ERR_STATE_IN_USE)
+    while ((status = tegrarm_replay_wait(replay, TEGRARM_WAIT_FOREVER)) == NV_ERR_STATE_IN_USE)
         ; /* the other thread is looking whether this one is in */
     CHECK(status);
     return NULL;

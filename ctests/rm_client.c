@@ -218,7 +218,7 @@ static void channel(void)
     STATUS("token", control_status(CHANNEL, NVC36F_CTRL_CMD_GPFIFO_GET_WORK_SUBMIT_TOKEN, &submit_token, sizeof submit_token));
     token = submit_token.workSubmitToken;
     alloc(SUBDEVICE, USERMODE, TURING_USERMODE_A, NULL, 0);
-    doorbell = (volatile uint32_t *)map_cpu(USERMODE, 0x10000) + 0x90 / 4;
+    doorbell = (volatile uint32_t *)map_cpu(USERMODE, 0x10000) + NVC361_NOTIFY_CHANNEL_PENDING / 4;
 }
 
 static volatile uint32_t *words;
@@ -239,8 +239,9 @@ static void run(const Buffer *push, volatile uint32_t *semaphore, uint32_t value
 {
     ((volatile uint64_t *)ring.cpu)[put] = push->va | (uint64_t)used << 42 | (uint64_t)1 << 41;
     put = (put + 1) % ENTRIES;
-    ((volatile uint32_t *)userd.cpu)[0x8c / 4] = put;
-    atomic_thread_fence(memory_order_seq_cst);
+    atomic_thread_fence(memory_order_seq_cst); /* the GPU may read GPPut at any time: the entry is there first */
+    ((volatile AmpereAControlGPFifo *)userd.cpu)->GPPut = put;
+    atomic_thread_fence(memory_order_seq_cst); /* everything before the doorbell */
     *doorbell = token;
     time_t deadline = time(NULL) + DEADLINE_S;
     while (*semaphore != value) {

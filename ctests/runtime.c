@@ -36,7 +36,7 @@ static struct tegrarm_buffer *buffer(struct tegrarm_device *device, NvU64 size, 
 {
     struct tegrarm_buffer *b;
     void *p;
-    CHECK(tegrarm_buffer_alloc(device, size, 0, &b));
+    CHECK(tegrarm_buffer_alloc(device, size, TEGRARM_BUFFER_CACHED, &b));
     CHECK(tegrarm_buffer_address(b, &p, address));
     *pointer = p;
     return b;
@@ -77,12 +77,14 @@ static void vector_add(void)
     assert(tegrarm_launch(vecadd, (NvU32[]){1, 1, 1}, (NvU32[]){32, 1, 1}, 0, arguments, 3, NULL) == NV_ERR_INVALID_ARGUMENT);
     assert(tegrarm_copy_out(ba, sizeof out - 1, out, 2) == NV_ERR_INVALID_BASE);
     assert(tegrarm_module_load(device, out, sizeof out, &module) == NV_ERR_INVALID_ARGUMENT);
-    assert(tegrarm_wait(device, fence + 1000, 0) == NV_ERR_INVALID_ARGUMENT);
+    assert(tegrarm_wait(device, fence + 1000, TEGRARM_WAIT_POLL) == NV_ERR_INVALID_ARGUMENT);
     struct tegrarm_kernel *none;
     assert(tegrarm_module_kernel(module, "vecsub", &none) == NV_ERR_OBJECT_NOT_FOUND);
     struct tegrarm_fault fault = {.size = sizeof fault};
     CHECK(tegrarm_device_fault(device, &fault));
-    assert(fault.cause == 0);
+    assert(fault.cause == TEGRARM_FAULT_NONE && fault.sm == TEGRARM_FAULT_NO_SM);
+    struct tegrarm_buffer *bad;
+    assert(tegrarm_buffer_alloc(device, 1, TEGRARM_BUFFER_WRITE_COMBINED + 1, &bad) == NV_ERR_INVALID_ARGUMENT);
 
     CHECK(tegrarm_buffer_free(bb));
     assert(tegrarm_buffer_free(bb) == NV_ERR_OBJECT_NOT_FOUND);
@@ -102,10 +104,10 @@ static void fault_report(void)
     unsigned n = 32;
     const void *arguments[] = {&nowhere, &nowhere, &nowhere, &n};
     CHECK(tegrarm_launch(vecadd, (NvU32[]){1, 1, 1}, (NvU32[]){32, 1, 1}, 0, arguments, 4, &fence));
-    assert(tegrarm_wait(device, fence, UINT64_MAX) == NV_ERR_RESET_REQUIRED);
+    assert(tegrarm_wait(device, fence, TEGRARM_WAIT_FOREVER) == NV_ERR_RESET_REQUIRED);
     struct tegrarm_fault fault = {.size = sizeof fault};
     CHECK(tegrarm_device_fault(device, &fault));
-    assert(fault.cause == 1 && fault.pc != 0 && strstr(fault.text, "MMU fault"));
+    assert(fault.cause == TEGRARM_FAULT_MMU && fault.pc != 0 && strstr(fault.text, "MMU fault"));
     CHECK(tegrarm_device_close(device));
 }
 

@@ -40,7 +40,7 @@ int main(void)
     for (int i = 0; i < ROUNDS; i++) {
         double start = now_us();
         struct tegrarm_buffer *b;
-        CHECK(tegrarm_buffer_alloc(device, SIZE, 0, &b));
+        CHECK(tegrarm_buffer_alloc(device, SIZE, TEGRARM_BUFFER_CACHED, &b));
         CHECK(tegrarm_buffer_free(b));
         double middle = now_us();
         by_hand();

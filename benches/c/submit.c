@@ -157,7 +157,7 @@ static void open_all(Bench *t, int argc, char **argv)
     CHECK(tegrarm_replay_create(t->device, &t->replay));
     CHECK(tegrarm_replay_launch(t->replay, t->kernel, grid, block, 0, t->arguments, 4, NULL));
     CHECK(tegrarm_replay_argument(t->replay, 0, 0, 0));
-    CHECK(tegrarm_replay_run(t->replay, &t->a, 1, UINT64_MAX)); /* the first run makes kernel calls */
+    CHECK(tegrarm_replay_run(t->replay, &t->a, 1, TEGRARM_WAIT_FOREVER)); /* the first run makes kernel calls */
 
     raw_open(&t->gpu);
     size_t size;
@@ -182,11 +182,11 @@ static double submit(Bench *t, const char *way, int count)
         for (int i = 0; i < count; i++)
             measured_runtime(t->kernel, t->arguments, &fence);
         took_us = now_us() - start;
-        CHECK(tegrarm_wait(t->device, fence, UINT64_MAX));
+        CHECK(tegrarm_wait(t->device, fence, TEGRARM_WAIT_FOREVER));
     } else if (!strcmp(way, "replay")) { /* one at a time */
         measured_replay(t->replay, &t->a);
         took_us = (now_us() - start) * count;
-        CHECK(tegrarm_replay_wait(t->replay, UINT64_MAX));
+        CHECK(tegrarm_replay_wait(t->replay, TEGRARM_WAIT_FOREVER));
     } else {
         for (int i = 0; i < count; i++) {
             if (!strcmp(way, "hand"))

@@ -59,7 +59,7 @@ static inline Floats floats(struct tegrarm_device *device, size_t count)
 {
     Floats f;
     void *cpu;
-    CHECK(tegrarm_buffer_alloc(device, count * sizeof(float), 0, &f.buffer));
+    CHECK(tegrarm_buffer_alloc(device, count * sizeof(float), TEGRARM_BUFFER_CACHED, &f.buffer));
     CHECK(tegrarm_buffer_address(f.buffer, &cpu, &f.gpu));
     f.cpu = cpu;
     return f;

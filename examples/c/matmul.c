@@ -20,7 +20,7 @@ int main(int argc, char **argv)
     const void *arguments[] = {&a.gpu, &b.gpu, &c.gpu, &n};
     NvU64 fence;
     CHECK(tegrarm_launch(matmul, grid, block, 0, arguments, 4, &fence));
-    CHECK(tegrarm_wait(device, fence, UINT64_MAX));
+    CHECK(tegrarm_wait(device, fence, TEGRARM_WAIT_FOREVER));
 
     for (int i = 0; i < N; i++)
         for (int j = 0; j < N; j++) {

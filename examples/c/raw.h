@@ -30,7 +30,7 @@ typedef struct {
     struct tegrarm_device_profile profile;
 } Gpu;
 
-enum { ENTRIES = 1024, USERD = ENTRIES * 8, GP_PUT = 0x8c, HOST = 0, COMPUTE = 1, SLOTS = 512, SLOT = 2048, LOCAL = 0x400 };
+enum { ENTRIES = 1024, USERD = ENTRIES * 8, GP_PUT = offsetof(AmpereAControlGPFifo, GPPut), HOST = 0, COMPUTE = 1, SLOTS = 512, SLOT = 2048, LOCAL = 0x400 };
 
 static inline NvHandle raw_alloc(const Gpu *g, NvHandle parent, NvU32 class_, void *params, NvU32 size)
 {
@@ -125,7 +125,7 @@ static inline void raw_channel(Gpu *g)
     NvHandle usermode = raw_alloc(g, g->subdevice, TURING_USERMODE_A, NULL, 0);
     void *page = NULL;
     CHECK(rm_map_memory(g->client, g->subdevice, usermode, 0, 0x10000, &page, 0));
-    g->doorbell = (volatile NvU32 *)page + 0x90 / 4;
+    g->doorbell = (volatile NvU32 *)page + NVC361_NOTIFY_CHANNEL_PENDING / 4;
 }
 
 /* Tells the compute engine where kernels find shared and local memory: windows in the address space, and the memory itself. */

@@ -16,6 +16,23 @@ NvHandle = NvU32 = NvStatus = c_uint32
 NvU64 = c_uint64
 
 
+# The constants of include/tegrarm.h, under its names; a test compares the values.
+TEGRARM_VENDOR_NVIDIA = 0x10DE
+TEGRARM_DEVICE_NAME_SIZE = 64
+TEGRARM_WAIT_FOREVER = (1 << 64) - 1
+TEGRARM_WAIT_POLL = 0
+TEGRARM_BUFFER_CACHED, TEGRARM_BUFFER_WRITE_COMBINED = range(2)
+(TEGRARM_FAULT_NONE, TEGRARM_FAULT_MMU, TEGRARM_FAULT_SM, TEGRARM_FAULT_COMPUTE, TEGRARM_FAULT_TIMEOUT,
+ TEGRARM_FAULT_PUSHBUFFER, TEGRARM_FAULT_OTHER) = range(7)
+TEGRARM_FAULT_NO_SM = (1 << 32) - 1
+TEGRARM_FAULT_TEXT_SIZE = 256
+(TEGRARM_REPLAY_SOURCE_CONSTANT, TEGRARM_REPLAY_SOURCE_TIMELINE, TEGRARM_REPLAY_SOURCE_KICK,
+ TEGRARM_REPLAY_SOURCE_SLOT) = range(4)
+TEGRARM_REPLAY_SPIN_NS = 20_000
+TEGRARM_REPLAY_SLOTS = 1 << 16
+TEGRARM_REPLAY_WORDS = (1 << 21) - 1
+
+
 class Config(ctypes.Structure):
     """``struct tegrarm_config``: what ``tegrarm_init`` takes instead of the environment."""
 
@@ -31,7 +48,7 @@ class DeviceProfile(ctypes.Structure):
     _fields_ = [
         ("size", c_size_t),
         ("vendor", c_uint32),
-        ("name", c_char * 64),
+        ("name", c_char * TEGRARM_DEVICE_NAME_SIZE),
         ("shared_memory", c_bool),
         ("memory_size", c_uint64),
         ("local_bandwidth", c_uint64),

@@ -8,13 +8,17 @@ use tegrarm_kmd::Errno;
 
 /// Opens `/dev/nvidiactl`, `/dev/nvidia0`, `/dev/nvidia-uvm` or `/dev/nvidia-uvm-tools`, as `open(2)` would.
 ///
-/// Returns a descriptor, a real one: it can be duplicated, inherited, polled and closed; of `flags`, `O_CLOEXEC` counts.
-/// Clients allocated through it are freed when its last descriptor is closed with `rm_close`. Returns -1 with errno
-/// ENOENT for another path, ENODEV or EACCES when there is no GPU (`tegrarm_last_error` says why), EMFILE, EFAULT.
-/// Thread-safe.
+/// The result is a real file descriptor: a program can duplicate it, poll it and pass it on to a child process, where
+/// it is as if just opened. Of `flags` only `O_CLOEXEC` counts. The clients that were allocated through an open file
+/// are freed when `rm_close` closes its last descriptor.
 ///
-/// # Safety
-/// `path` is NULL or NUL-terminated.
+/// Errors: the result is -1, and `errno` is
+/// - `EFAULT`: `path` is NULL.
+/// - `ENOENT`: `path` is none of these nodes.
+/// - `EACCES`: the user may not open the GPU.
+/// - `ENODEV`: there is no GPU, or it cannot be used. `tegrarm_last_error` says why.
+/// - `EMFILE`, `ENFILE`: the process or the system has no descriptor left.
+/// - `EIO`: the library met a bug in itself.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rm_open(path: *const c_char, flags: c_int) -> c_int {
     errno(-1, || {
@@ -27,12 +31,19 @@ pub unsafe extern "C" fn rm_open(path: *const c_char, flags: c_int) -> c_int {
     })
 }
 
-/// One ioctl of a descriptor that `rm_open` returned, as `ioctl(2)`.
+/// Makes one ioctl of a descriptor that `rm_open` returned, as `ioctl(2)`.
 ///
-/// Returns 0 when the call was understood: what RM thinks of it is in the structure's status. Returns -1 with errno
-/// EINVAL for a number, size or node that is wrong, EFAULT for a bad `argp`, EBADF for a closed descriptor, ENOTTY for
-/// one that is no RM node. Sentences of both kinds of failure: `tegrarm_last_error`. Thread-safe. Nothing is kept of
-/// `argp`, and a bad pointer in or behind it is a failure, not a signal.
+/// The result is 0 if the call was understood. What the Resource Manager thinks of it is then in the status of the
+/// structure at `argp`. After both kinds of failure `tegrarm_last_error` has a sentence. Nothing at `argp` is used
+/// after the call. A bad pointer, at `argp` or in the structure, makes the call fail and never ends the process with a
+/// signal.
+///
+/// Errors: the result is -1, and `errno` is
+/// - `EBADF`: the descriptor is not open.
+/// - `ENOTTY`: the descriptor is not a node of the Resource Manager.
+/// - `EINVAL`: the node has no such request, or the size of its structure is wrong.
+/// - `EFAULT`: the structure at `argp` cannot be read or written.
+/// - `EIO`: the library met a bug in itself.
 #[unsafe(no_mangle)]
 pub extern "C" fn rm_ioctl(fd: c_int, request: c_ulong, argp: *mut c_void) -> c_int {
     errno(-1, || {
@@ -43,13 +54,14 @@ pub extern "C" fn rm_ioctl(fd: c_int, request: c_ulong, argp: *mut c_void) -> c_
     })
 }
 
-/// Maps a descriptor that RM_MAP_MEMORY named, as `mmap(2)`; other descriptors that are no RM nodes are mapped too.
+/// Maps a descriptor to which the escape RM_MAP_MEMORY gave something to map, as `mmap(2)`. `addr` and the other
+/// arguments are those of `mmap(2)`, so that MAP_FIXED replaces what is mapped in the range. A descriptor that is not a
+/// node of the Resource Manager is mapped as well. A program may just as well call `mmap(2)` itself.
 ///
-/// A program may as well call `mmap(2)` itself. Returns MAP_FAILED with errno EINVAL for an RM node without something to
-/// map, otherwise `mmap(2)`'s. Thread-safe.
-///
-/// # Safety
-/// As `mmap(2)`: MAP_FIXED replaces what is there.
+/// Errors: the result is `MAP_FAILED`, and `errno` is
+/// - `EINVAL`: the descriptor is a node that has nothing to map.
+/// - `EIO`: the library met a bug in itself.
+/// - any that `mmap(2)` sets.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rm_mmap(
     addr: *mut c_void,
@@ -70,7 +82,11 @@ pub unsafe extern "C" fn rm_mmap(
     })
 }
 
-/// Closes a descriptor, as `close(2)`; any descriptor. Returns -1 with errno EBADF when it is not open. Thread-safe.
+/// Closes a descriptor, as `close(2)`. It may be any descriptor of the process.
+///
+/// Errors: the result is -1, and `errno` is
+/// - `EBADF`: the descriptor is not open.
+/// - `EIO`: the library met a bug in itself.
 #[unsafe(no_mangle)]
 pub extern "C" fn rm_close(fd: c_int) -> c_int {
     errno(-1, || instance::door().close(fd).map(|()| 0))

@@ -8,67 +8,76 @@ use crate::status::{RmResult, fail};
 use std::ffi::{CStr, c_char, c_void};
 use tegrarm_abi::rm::status::*;
 
-/// What `tegrarm_init` takes instead of the environment. Zero it, set `size` to `sizeof`, fill in the rest; later
-/// versions only append fields.
+/// What `tegrarm_init` takes in place of the environment. Set everything to 0, set `size` to
+/// `sizeof(struct tegrarm_config)`, and then fill in the other fields. Later versions only append fields.
 #[repr(C)]
 #[allow(non_camel_case_types)]
 pub struct tegrarm_config {
-    /// `sizeof(struct tegrarm_config)` as the caller knows it.
+    /// The size of the structure as the caller knows it.
     pub size: usize,
-    /// As `TEGRARM_BACKEND`: `nvgpu`, `sim`, `record:PATH`, `replay:PATH`, `sim,record:PATH`. NULL: the environment's.
+    /// What the environment variable `TEGRARM_BACKEND` would say: `nvgpu`, `sim`, `record:PATH`, `replay:PATH` or
+    /// `sim,record:PATH`. With NULL the variable decides.
     pub backend: *const c_char,
 }
 
-/// What a scheduler wants to know about a device. Set `size` to `sizeof` before the call; at most that many bytes are
-/// written, and `size` becomes the number that is valid. Later versions only append fields.
+/// NVIDIA's PCI vendor number, 0x10DE, for `tegrarm_device_profile.vendor`.
+pub const TEGRARM_VENDOR_NVIDIA: u32 = 0x10DE;
+/// Bytes of `tegrarm_device_profile.name`, with its NUL.
+pub const TEGRARM_DEVICE_NAME_SIZE: usize = 64;
+
+const _: () = assert!(TEGRARM_VENDOR_NVIDIA == crate::rm::profile::VENDOR);
+
+/// What a scheduler wants to know about a GPU. Set `size` to `sizeof(struct tegrarm_device_profile)` before the call. At
+/// most that many bytes are written. Later versions only append fields.
 #[repr(C)]
 #[derive(Clone, Copy)]
 #[allow(non_camel_case_types)]
 pub struct tegrarm_device_profile {
-    /// In: bytes the caller has. Out: bytes that are valid.
+    /// Before the call, how many bytes the caller has. After it, how many bytes are valid.
     pub size: usize,
-    /// PCI vendor id: 0x10DE.
+    /// The PCI vendor number: `TEGRARM_VENDOR_NVIDIA`.
     pub vendor: u32,
-    /// Name, NUL-terminated.
-    pub name: [c_char; 64],
-    /// CPU and GPU use the same memory: pointers can be shared, copies are unnecessary.
+    /// The name, with a NUL at its end.
+    pub name: [c_char; TEGRARM_DEVICE_NAME_SIZE],
+    /// True if the CPU and the GPU use the same memory. Pointers can be shared, and copies are not necessary.
     pub shared_memory: bool,
-    /// Bytes of memory.
+    /// How many bytes of memory there are.
     pub memory_size: u64,
-    /// Peak bytes per second between GPU and memory.
+    /// How many bytes per second go between the GPU and its memory at most.
     pub local_bandwidth: u64,
-    /// Peak bytes per second between CPU memory and GPU memory.
+    /// How many bytes per second go between the memory of the CPU and that of the GPU at most.
     pub transfer_bandwidth: u64,
-    /// Has tensor cores.
+    /// True if the GPU has tensor cores.
     pub has_matrix_hw: bool,
-    /// Can reduce across a warp in one instruction.
+    /// True if one instruction can reduce over a warp.
     pub has_simd_reduction: bool,
-    /// Streaming multiprocessors that are enabled.
+    /// How many streaming multiprocessors (SMs) are enabled.
     pub compute_units: u32,
-    /// Threads of a warp.
+    /// How many threads a warp has.
     pub simd_width: u32,
-    /// Threads a block can have.
+    /// How many threads a block can have.
     pub max_threads_per_group: u32,
-    /// Bytes of shared memory a block can have.
+    /// How many bytes of shared memory a block can have.
     pub shared_mem_size: u32,
-    /// SM version, `major << 8 | minor`: 0x807 is sm_87.
+    /// The SM version, `major << 8 | minor`. For sm_87, major is 8 and minor is 7.
     pub sm_version: u32,
-    /// Highest clock in hertz.
+    /// The highest clock of the GPU in hertz.
     pub max_clock_hz: u64,
-    /// Identifier, the same as RM's GID control gives.
+    /// The identifier of the GPU, as the control `NV2080_CTRL_CMD_GPU_GET_GID_INFO` gives it.
     pub uuid: [u8; 16],
-    /// The virtual Orin, not a board.
+    /// True for the virtual Orin, false for a board.
     pub simulated: bool,
-    /// First GPU address of the local memory window (1 GiB) of VA spaces whose addresses the library chooses.
+    /// The GPU address at which kernels see their local memory, in every address space whose addresses the library
+    /// chooses. The window has 1 GiB.
     pub local_window: u64,
-    /// First GPU address of their shared memory window (1 GiB).
+    /// The GPU address at which kernels see their shared memory in these address spaces. The window has 1 GiB.
     pub shared_window: u64,
 }
 
 impl tegrarm_device_profile {
     fn of(profile: &Profile) -> tegrarm_device_profile {
-        let mut name = [0; 64];
-        for (to, from) in name[..63].iter_mut().zip(profile.name.bytes()) {
+        let mut name = [0; TEGRARM_DEVICE_NAME_SIZE];
+        for (to, from) in name[..TEGRARM_DEVICE_NAME_SIZE - 1].iter_mut().zip(profile.name.bytes()) {
             *to = from as c_char;
         }
         tegrarm_device_profile {
@@ -95,7 +104,7 @@ impl tegrarm_device_profile {
     }
 }
 
-/// Version of the library, for example `"0.1.0"`. The string is static. Never fails.
+/// Returns the version of the library, for example `"0.1.0"`. The string is static. The call never fails.
 #[unsafe(no_mangle)]
 pub extern "C" fn tegrarm_version() -> *const c_char {
     concat!(env!("CARGO_PKG_VERSION"), "\0").as_ptr().cast()
@@ -104,14 +113,20 @@ pub extern "C" fn tegrarm_version() -> *const c_char {
 /// A `tegrarm_config::size` above this is garbage.
 const MOST_CONFIG: usize = 4096;
 
-/// Initialises the library with a configuration, or from the environment when `config` is NULL. Optional: the first
-/// call of any other function does the latter. Opens no device.
+/// Initialises the library with a configuration, or from the environment if `config` is NULL.
 ///
-/// Thread-safe. Errors: 0x40 initialised already, 0x1F a bad configuration, 0x6A fields that a later version of the
-/// library added are set, 0x6D a backend that this build does not have, 0x59 a recording that cannot be used.
+/// The call is optional: without it, the first call that needs the Resource Manager initialises the library from the
+/// environment. It opens no device. Nothing at `config` is used after the call.
 ///
-/// # Safety
-/// `config` is NULL or points at `config->size` bytes; its strings are NULL or NUL-terminated. Nothing is kept.
+/// Errors:
+/// - `NV_ERR_INVALID_STATE`: the library is initialised already. Call `tegrarm_shutdown` first.
+/// - `NV_ERR_INVALID_PARAM_STRUCT`: `config->size` is smaller than the structure, or larger than any version of it can
+///   be.
+/// - `NV_ERR_LIB_RM_VERSION_MISMATCH`: a field is set that a later version of the library added.
+/// - `NV_ERR_INVALID_ARGUMENT`: `config->backend`, or an environment variable that starts with `TEGRARM_`, has a value
+///   that it cannot have.
+/// - `NV_ERR_FEATURE_NOT_ENABLED`: this build of the library does not have the backend.
+/// - `NV_ERR_OPERATING_SYSTEM`: a recording cannot be read or written.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tegrarm_init(config: *const tegrarm_config) -> NV_STATUS {
     status(|| {
@@ -156,8 +171,11 @@ unsafe fn text<'a>(p: *const c_char) -> RmResult<Option<&'a str>> {
     }
 }
 
-/// Frees every client, puts the GPU's clock back and forgets the configuration. May be called at any time, any number
-/// of times; a later call of another function initialises the library again. Thread-safe. Never fails.
+/// Frees every client, closes every device, puts the GPU's clock back and forgets the configuration.
+///
+/// A program may call it at any time and any number of times. A later call of another function initialises the library
+/// again. Errors: none of its own, only those that every function may return (`NV_ERR_GENERIC` and
+/// `NV_ERR_INVALID_STATE` after a bug).
 #[unsafe(no_mangle)]
 pub extern "C" fn tegrarm_shutdown() -> NV_STATUS {
     status(|| {
@@ -166,8 +184,8 @@ pub extern "C" fn tegrarm_shutdown() -> NV_STATUS {
     })
 }
 
-/// Name of a status, for example `"NV_ERR_INVALID_CLASS"`; `"Unknown"` for a number that has none. The string is
-/// static. Never fails.
+/// Returns the name of a status, for example `"NV_ERR_INVALID_CLASS"`, or `"Unknown"` for a number without a name. The
+/// string is static. The call never fails.
 #[unsafe(no_mangle)]
 pub extern "C" fn tegrarm_status_name(status: NV_STATUS) -> *const c_char {
     names().iter().find(|(value, _)| *value == status).map_or(c"Unknown", |(_, name)| name.as_c_str()).as_ptr()
@@ -183,13 +201,12 @@ fn names() -> &'static [(u32, std::ffi::CString)] {
     &NAMES
 }
 
-/// The sentence of the last call that failed on this thread: what went wrong, with names, numbers and what to do.
+/// Copies the sentence of the last call that failed in this thread. It says what went wrong, with names and numbers,
+/// and what to do about it.
 ///
-/// Writes at most `len` bytes, NUL included, and returns the number needed for all of it; 1 (the NUL) when nothing
-/// failed yet. `buf` may be NULL when `len` is 0. A later success does not clear it.
-///
-/// # Safety
-/// `buf` is valid for writes of `len` bytes.
+/// At most `len` bytes are written, with the terminating NUL. `buf` may be NULL if `len` is 0. The result is the number
+/// of bytes that the whole sentence needs, with its NUL. It is 1 if no call has failed in this thread. A later call
+/// that succeeds does not change the sentence. The call never fails.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tegrarm_last_error(buf: *mut c_char, len: usize) -> usize {
     last_error(|sentence| {
@@ -214,10 +231,12 @@ fn cut(text: &str, room: usize) -> &str {
     &text[..end]
 }
 
-/// Number of GPUs. Thread-safe. Errors: 0x3D `count` is NULL, otherwise why there is none.
+/// Writes the number of GPUs to `*count`.
 ///
-/// # Safety
-/// `count` is NULL or valid for writes.
+/// Errors:
+/// - `NV_ERR_INVALID_POINTER`: `count` is NULL.
+/// - `NV_ERR_CARD_NOT_PRESENT`: there is no GPU, or its driver is not loaded.
+/// - `NV_ERR_INSUFFICIENT_PERMISSIONS`: the user may not open the GPU.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tegrarm_device_count(count: *mut NvU32) -> NV_STATUS {
     status(|| {
@@ -231,12 +250,16 @@ pub unsafe extern "C" fn tegrarm_device_count(count: *mut NvU32) -> NV_STATUS {
     })
 }
 
-/// Figures of one GPU. `out->size` says how many bytes the caller has.
+/// Writes the figures of GPU `index` to `*out`. `out->size` says how many bytes the caller has, and becomes the number
+/// of bytes that are valid.
 ///
-/// Thread-safe. Errors: 0x3D `out` is NULL, 0x3A `out->size` is too small for any version, 0x26 no such device.
-///
-/// # Safety
-/// `out` is NULL or points at `out->size` bytes.
+/// Errors:
+/// - `NV_ERR_INVALID_POINTER`: `out` is NULL.
+/// - `NV_ERR_INVALID_PARAM_STRUCT`: `out->size` is too small for any version of the structure.
+/// - `NV_ERR_INVALID_DEVICE`: there is no GPU `index`. A Tegra has one, GPU 0.
+/// - `NV_ERR_CARD_NOT_PRESENT`, `NV_ERR_INSUFFICIENT_PERMISSIONS`: the GPU cannot be opened, as in
+///   `tegrarm_device_count`.
+/// - `NV_ERR_OPERATING_SYSTEM`: the kernel does not say how much memory there is.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tegrarm_device_profile(index: NvU32, out: *mut tegrarm_device_profile) -> NV_STATUS {
     status(|| {

@@ -7,13 +7,13 @@ use crate::status::{RmError, RmResult, fail};
 use std::ffi::c_void;
 use tegrarm_abi::rm::status::*;
 
-/// RM handle: names an object within a client, or a client.
+/// A handle of the Resource Manager: the number of a client, or of an object of a client.
 pub type NvHandle = u32;
-/// 32-bit unsigned integer.
+/// An unsigned integer of 32 bits.
 pub type NvU32 = u32;
-/// 64-bit unsigned integer.
+/// An unsigned integer of 64 bits.
 pub type NvU64 = u64;
-/// Result of a Resource Manager call; 0 is success.
+/// The result of a call: `NV_OK`, or one of the other statuses of tegrarm_status.h.
 #[allow(non_camel_case_types)]
 pub type NV_STATUS = u32;
 
@@ -77,19 +77,43 @@ fn null(name: &str) -> RmError {
     RmError::new(NV_ERR_INVALID_POINTER, format!("{name} is NULL"))
 }
 
-/// Allocates an RM object.
+/// Allocates an object of the Resource Manager.
 ///
-/// A client is made with `hClient` and `hParent` 0 and class 0x41 (or 0x0, 0x1); everything else below a client.
-/// `*phObject` is the handle to use, or 0 to let the library choose; the handle is written back. `pAllocParams` are the
-/// class's parameters, read and written back; `paramsSize` 0 stands for the class's own size. The object belongs to
-/// the client until `rm_free` of it, its parent or the client.
+/// A client is allocated with `hClient` and `hParent` 0 and the class `NV01_ROOT_CLIENT`, `NV01_ROOT` or
+/// `NV01_ROOT_NON_PRIV`. Every other object is allocated below its parent: `hParent` is the parent's handle, and 0
+/// stands for the client itself. `*phObject` is the handle that the object gets. If it is 0, the library chooses a
+/// handle. The handle is written back.
 ///
-/// Thread-safe. A failed call leaves no trace. Errors, first failing check: 0x22 unknown class, 0x1F parameters
-/// missing, 0x3A their size, 0x33 unknown client, 0x23 a client of another process, 0x57 unknown parent, 0x36 wrong
-/// parent, 0x16 too deep, 0x33 reserved handle, 0x19 handle in use, then the class's own; 0x51 means out of memory.
+/// `pAllocParams` points at the parameters of the class. They are read, and written back on success. `paramsSize` is
+/// their size in bytes, and 0 stands for the size of driver 570. A class without parameters takes NULL and 0.
 ///
-/// # Safety
-/// Pointers are NULL or valid for what they are said to point at.
+/// The object lives until `rm_free` frees it, its parent or its client. A failed call leaves nothing behind.
+///
+/// Errors, in the order of the checks:
+/// - `NV_ERR_INVALID_POINTER`: `phObject` is NULL.
+/// - `NV_ERR_INVALID_CLASS`: the library has no class `hClass`.
+/// - `NV_ERR_INVALID_ARGUMENT`: the class needs parameters, and `pAllocParams` is NULL.
+/// - `NV_ERR_INVALID_PARAM_STRUCT`: `paramsSize` is no size that the parameters have in any driver.
+/// - `NV_ERR_CARD_NOT_PRESENT`, `NV_ERR_INSUFFICIENT_PERMISSIONS`: the GPU cannot be opened for a new client.
+/// - `NV_ERR_INVALID_OBJECT_HANDLE`: there is no client `hClient`.
+/// - `NV_ERR_INVALID_CLIENT`: the client belongs to the process from which this process was forked.
+/// - `NV_ERR_OBJECT_NOT_FOUND`: there is no object `hParent`.
+/// - `NV_ERR_INVALID_OBJECT_PARENT`: an object of this class cannot have this parent.
+/// - `NV_ERR_ILLEGAL_ACTION`: the object would be more than six levels below its client.
+/// - `NV_ERR_INVALID_OBJECT_HANDLE`: `*phObject` is a number that is reserved for clients.
+/// - `NV_ERR_INSERT_DUPLICATE_NAME`: another object has the handle `*phObject`.
+/// - `NV_ERR_INSUFFICIENT_RESOURCES`: no handle is left.
+///
+/// Then the class checks its parameters:
+/// - `NV_ERR_NOT_SUPPORTED`: this GPU has nothing that an object of the class could stand for.
+/// - `NV_ERR_INVALID_ARGUMENT`: a parameter has a value that it cannot have, or two parameters contradict each other.
+/// - `NV_ERR_INVALID_DEVICE`: a parameter names a device other than 0.
+/// - `NV_ERR_OBJECT_NOT_FOUND`, `NV_ERR_INVALID_CLIENT`: a parameter names an object or a client that does not exist.
+/// - `NV_ERR_INVALID_OBJECT`: a parameter names an object of the wrong kind.
+/// - `NV_ERR_INVALID_OFFSET`: the GPFIFO or USERD of a channel is not aligned or does not lie in a mapping.
+/// - `NV_ERR_OUT_OF_RANGE`: the GPU does not have the addresses.
+/// - `NV_ERR_INSUFFICIENT_RESOURCES`: the GPU has no channel or subcontext left.
+/// - `NV_ERR_NO_MEMORY`: there is not enough memory, or there are not enough GPU addresses.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rm_alloc(
     hClient: NvHandle,
@@ -120,14 +144,27 @@ pub unsafe extern "C" fn rm_alloc(
 
 /// Sends a control command to an object.
 ///
-/// `pParams` are the command's parameters, read and, on success, written back. Command 0 does nothing. Thread-safe;
-/// no lock is held while the kernel works.
+/// `pParams` points at the parameters of the command, `paramsSize` bytes. They are read, and written back on success. A
+/// command without parameters takes NULL and 0. The command 0 does nothing and succeeds. The library holds no lock
+/// while the kernel works.
 ///
-/// Errors: 0x1F when exactly one of `pParams` and `paramsSize` is there, 0x23 unknown client, 0x57 unknown object, 0x56
-/// a command this object does not have, 0x3A a wrong size, then the command's own.
+/// Errors, in the order of the checks:
+/// - `NV_ERR_INVALID_ARGUMENT`: `pParams` is NULL and `paramsSize` is not 0, or the other way round, or `paramsSize` is
+///   more than 1 MiB.
+/// - `NV_ERR_INVALID_CLIENT`: there is no client `hClient`, or it belongs to the process from which this process was
+///   forked.
+/// - `NV_ERR_OBJECT_NOT_FOUND`: there is no object `hObject`.
+/// - `NV_ERR_NOT_SUPPORTED`: objects of this kind do not have the command, or this GPU cannot do what it asks for.
+/// - `NV_ERR_INSUFFICIENT_PERMISSIONS`: only the kernel may send the command.
+/// - `NV_ERR_INVALID_PARAM_STRUCT`: `paramsSize` is no size that the parameters have in any driver.
 ///
-/// # Safety
-/// `pParams` is NULL or valid for reads and writes of `paramsSize` bytes.
+/// Then the command checks its parameters:
+/// - `NV_ERR_INVALID_ARGUMENT`: a parameter has a value that it cannot have.
+/// - `NV_ERR_INVALID_POINTER`: memory that a parameter points at cannot be read or written.
+/// - `NV_ERR_BUFFER_TOO_SMALL`, `NV_ERR_INVALID_PARAM_STRUCT`: a list of the caller is too short.
+/// - `NV_ERR_INVALID_CLIENT`, `NV_ERR_OBJECT_NOT_FOUND`: a parameter names a client or an object that does not exist.
+/// - `NV_ERR_INVALID_OBJECT`, `NV_ERR_INVALID_CHANNEL`: an object is of the wrong kind, or is not a channel.
+/// - `NV_ERR_RC_ERROR`: the channel was stopped by an error and cannot be scheduled.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rm_control(
     hClient: NvHandle,
@@ -145,23 +182,36 @@ pub unsafe extern "C" fn rm_control(
     })
 }
 
-/// Frees an object, its children and whatever depends on it. `hParent` is ignored, as in RM.
+/// Frees an object, its children and everything that depends on it. `hParent` is ignored, as in desktop RM.
 ///
-/// Freed memory leaves every CPU and GPU address it was mapped at; a client's end frees everything it had. Freeing an
-/// unknown object is no error. Thread-safe. Errors: 0x33 unknown client, 0x23 a client of another process.
+/// Memory that is freed leaves every CPU address and every GPU address at which it was mapped. With a client everything
+/// that it allocated is freed. It is not an error if there is no object `hObject`.
+///
+/// Errors:
+/// - `NV_ERR_INVALID_OBJECT_HANDLE`: there is no client `hClient`.
+/// - `NV_ERR_INVALID_CLIENT`: the client belongs to the process from which this process was forked.
 #[unsafe(no_mangle)]
 pub extern "C" fn rm_free(hClient: NvHandle, hParent: NvHandle, hObject: NvHandle) -> NV_STATUS {
     let _ = hParent;
     status(|| instance::get()?.free(hClient, hObject))
 }
 
-/// Makes another handle for a memory object, possibly of another client of this process.
+/// Makes another handle for a memory object. The object may belong to another client of this process.
 ///
-/// Both handles own the memory: it is freed with the last one. `*phObject` as in `rm_alloc`. `flags` are ignored.
-/// Thread-safe. Errors: 0x1F for anything but memory, otherwise as `rm_alloc`.
+/// Both handles own the memory, and it is freed with the last of them. `*phObject` is the new handle, or 0 if the
+/// library is to choose one; the handle is written back. `hParent` 0 stands for the client itself. `flags` are ignored.
 ///
-/// # Safety
-/// `phObject` is NULL or valid for reads and writes.
+/// Errors, in the order of the checks:
+/// - `NV_ERR_INVALID_POINTER`: `phObject` is NULL.
+/// - `NV_ERR_INVALID_CLIENT`: there is no client `hClient` or `hClientSrc`, or it belongs to the process from which
+///   this process was forked.
+/// - `NV_ERR_OBJECT_NOT_FOUND`: there is no object `hObjectSrc` or `hParent`.
+/// - `NV_ERR_INVALID_ARGUMENT`: `hObjectSrc` is not memory.
+/// - `NV_ERR_INVALID_OBJECT_PARENT`: memory of this class cannot have this parent.
+/// - `NV_ERR_ILLEGAL_ACTION`: the object would be more than six levels below its client.
+/// - `NV_ERR_INVALID_OBJECT_HANDLE`: `*phObject` is a number that is reserved for clients.
+/// - `NV_ERR_INSERT_DUPLICATE_NAME`: another object has the handle `*phObject`.
+/// - `NV_ERR_INSUFFICIENT_RESOURCES`: no handle is left.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rm_dup_object(
     hClient: NvHandle,
@@ -182,17 +232,36 @@ pub unsafe extern "C" fn rm_dup_object(
     })
 }
 
-/// Registers pages of this process as a memory object (class 0x71), or allocates system memory (class 0x3E).
+/// Makes a memory object of pages that this process has already, or allocates system memory.
 ///
-/// For 0x71, `*ppAddress` is the first page, `*pLimit` the size minus one, and `flags` must say location PCI (0) and
-/// NO_MAP (1 << 30). The pages stay the caller's, at the same address; anonymous shared pages are exchanged there for
-/// GPU memory with the same contents. For 0x3E without NO_MAP the memory is mapped and `*ppAddress` written.
+/// With the class `NV01_MEMORY_SYSTEM_OS_DESCRIPTOR`, `*ppAddress` is the address of the first page and `*pLimit` is
+/// the size in bytes minus one. `flags` must contain
+/// `NVOS02_FLAGS_LOCATION_PCI << 8` and `NVOS02_FLAGS_MAPPING_NO_MAP << 30`. The pages stay at their address
+/// and still belong to the caller. Anonymous pages that are mapped shared are exchanged for GPU memory with the same
+/// contents, so that no other thread may access them during the call.
 ///
-/// Thread-safe. Errors: 0x22 another class, 0x29 flags, 0x56 an address off page boundaries, 0x2E a size of 0, 0x1E
-/// pages that cannot be used; otherwise as `rm_alloc`.
+/// With the class `NV01_MEMORY_SYSTEM`, `*pLimit` is the size in bytes minus one. The memory is also mapped into this
+/// process, and the address is written to `*ppAddress`, unless `flags` contain `NVOS02_FLAGS_MAPPING_NO_MAP << 30`.
 ///
-/// # Safety
-/// Pointers are NULL or valid for reads and writes; nothing else accesses the pages during the call.
+/// `*phMemory` is the handle of the object, or 0 if the library is to choose one; the handle is written back.
+///
+/// Errors, in the order of the checks:
+/// - `NV_ERR_INVALID_POINTER`: `phMemory`, `ppAddress` or `pLimit` is NULL.
+/// - `NV_ERR_INVALID_CLASS`: `hClass` is neither of the two classes.
+/// - `NV_ERR_INVALID_OBJECT_HANDLE`: there is no client `hClient`.
+/// - `NV_ERR_INVALID_CLIENT`: the client belongs to the process from which this process was forked.
+/// - `NV_ERR_OBJECT_NOT_FOUND`: there is no object `hParent`.
+/// - `NV_ERR_INVALID_OBJECT_PARENT`: `hParent` is not a device.
+/// - `NV_ERR_INVALID_OBJECT_HANDLE`: `*phMemory` is a number that is reserved for clients.
+/// - `NV_ERR_INSERT_DUPLICATE_NAME`: another object has the handle `*phMemory`.
+/// - `NV_ERR_INSUFFICIENT_RESOURCES`: no handle is left.
+/// - `NV_ERR_INVALID_FLAGS`: `flags` do not say what the class needs.
+/// - `NV_ERR_INVALID_LIMIT`: the size is 0 or does not fit in 64 bits.
+/// - `NV_ERR_INVALID_ARGUMENT`: `*ppAddress` is NULL.
+/// - `NV_ERR_NOT_SUPPORTED`: `*ppAddress` is not a multiple of the page size.
+/// - `NV_ERR_INVALID_ADDRESS`, `NV_ERR_INVALID_POINTER`: the pages are not there, or the GPU cannot use them.
+/// - `NV_ERR_NO_MEMORY`: there is not enough memory.
+/// - `NV_ERR_OPERATING_SYSTEM`: the memory cannot be mapped.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rm_alloc_memory(
     hClient: NvHandle,
@@ -221,18 +290,30 @@ pub unsafe extern "C" fn rm_alloc_memory(
     })
 }
 
-/// Maps `length` bytes of memory from `offset`, or the doorbell page of a usermode object, into this process.
+/// Maps memory, or the doorbell page of a usermode object, into this process: `length` bytes from `offset`.
 ///
-/// `*ppAddress` NULL: memory goes to its GPU address if the library chose that one and the range is free, otherwise
-/// anywhere. Not NULL: exactly there, replacing what is there; the range is the caller's. The address is written back.
-/// The mapping ends with `rm_unmap_memory` or when the memory is freed. `hDevice` is a device or subdevice. Of `flags`,
-/// the access bits (0, 1) count: 1 is read-only.
+/// If `*ppLinearAddress` is NULL, the library chooses the address. Memory goes to its own GPU address if the library
+/// chose that address and this process has the range free. If `*ppLinearAddress` is not NULL, the mapping goes exactly
+/// there and replaces what is there; the range must belong to the caller. The address is written back. `hDevice` is a
+/// device or a subdevice. With `NVOS33_FLAGS_ACCESS_READ_ONLY` in `flags` the mapping cannot be written; all other
+/// flags are ignored.
 ///
-/// Thread-safe. Errors: 0x23, 0x57, 0x26 `hDevice` is none, 0x31 not mappable, 0x2E a length of 0, 0x20 beyond the end,
-/// 0x37 an offset off page boundaries, 0x1E an address off page boundaries, 0x51, 0x59.
+/// The mapping ends with `rm_unmap_memory`, or when the memory is freed.
 ///
-/// # Safety
-/// `ppAddress` is NULL or valid for reads and writes; a range it names may be replaced.
+/// Errors, in the order of the checks:
+/// - `NV_ERR_INVALID_POINTER`: `ppLinearAddress` is NULL.
+/// - `NV_ERR_INVALID_CLIENT`: there is no client `hClient`, or it belongs to the process from which this process was
+///   forked.
+/// - `NV_ERR_OBJECT_NOT_FOUND`: there is no object `hDevice` or `hMemory`.
+/// - `NV_ERR_INVALID_DEVICE`: `hDevice` is neither a device nor a subdevice.
+/// - `NV_ERR_INVALID_ADDRESS`: `*ppLinearAddress` is not a multiple of the page size.
+/// - `NV_ERR_INVALID_OBJECT`: `hMemory` cannot be mapped.
+/// - `NV_ERR_INVALID_LIMIT`: `length` is 0.
+/// - `NV_ERR_INVALID_BASE`: the range goes beyond the end of the memory, or does not start with the doorbell page.
+/// - `NV_ERR_INVALID_OFFSET`: `offset` is not a multiple of the page size.
+/// - `NV_ERR_NOT_SUPPORTED`: the memory is made of pages of this process. They are mapped already.
+/// - `NV_ERR_NO_MEMORY`: there is not enough memory.
+/// - `NV_ERR_OPERATING_SYSTEM`: the kernel refuses the mapping.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rm_map_memory(
     hClient: NvHandle,
@@ -240,46 +321,68 @@ pub unsafe extern "C" fn rm_map_memory(
     hMemory: NvHandle,
     offset: NvU64,
     length: NvU64,
-    ppAddress: *mut *mut c_void,
+    ppLinearAddress: *mut *mut c_void,
     flags: NvU32,
 ) -> NV_STATUS {
     status(|| {
-        // SAFETY: `ppAddress` is NULL or valid for reads, as `rm_map_memory` asks of its caller.
-        let at = unsafe { load(ppAddress, "ppAddress") }? as usize;
+        // SAFETY: `ppLinearAddress` is NULL or valid for reads, as `rm_map_memory` asks of its caller.
+        let at = unsafe { load(ppLinearAddress, "ppLinearAddress") }? as usize;
         let at = (at != 0).then_some(at);
         let request = MapRequest { memory: hMemory, offset, length, at, flags };
         let addr = instance::get()?.map_memory(hClient, hDevice, &request)?;
         // SAFETY: read above.
-        unsafe { store(ppAddress, addr as *mut c_void) };
+        unsafe { store(ppLinearAddress, addr as *mut c_void) };
         Ok(())
     })
 }
 
-/// Removes a mapping that `rm_map_memory` made. `flags` are ignored.
+/// Ends a mapping that `rm_map_memory` made. `flags` are ignored.
 ///
-/// Thread-safe. Errors: 0x57 when nothing of that object is mapped at `pAddress`; handles as `rm_map_memory`.
+/// Errors, in the order of the checks:
+/// - `NV_ERR_INVALID_CLIENT`: there is no client `hClient`, or it belongs to the process from which this process was
+///   forked.
+/// - `NV_ERR_OBJECT_NOT_FOUND`: there is no object `hDevice` or `hMemory`.
+/// - `NV_ERR_INVALID_DEVICE`: `hDevice` is neither a device nor a subdevice.
+/// - `NV_ERR_INVALID_OBJECT`: `hMemory` cannot be mapped.
+/// - `NV_ERR_OBJECT_NOT_FOUND`: no mapping of `hMemory` starts at `pLinearAddress`.
 #[unsafe(no_mangle)]
 pub extern "C" fn rm_unmap_memory(
     hClient: NvHandle,
     hDevice: NvHandle,
     hMemory: NvHandle,
-    pAddress: *mut c_void,
+    pLinearAddress: *mut c_void,
     flags: NvU32,
 ) -> NV_STATUS {
     let _ = flags;
-    status(|| instance::get()?.unmap_memory(hClient, hDevice, hMemory, pAddress as usize))
+    status(|| instance::get()?.unmap_memory(hClient, hDevice, hMemory, pLinearAddress as usize))
 }
 
-/// Maps `length` bytes of memory from `offset` into the VA space of a mapper (class 0x70 or 0x50A0).
+/// Maps memory into a GPU's address space: `length` bytes from `offset`.
 ///
-/// With bit 15 of `flags` set the GPU address is `*pDmaOffset`, otherwise it is chosen; it is written back either way.
-/// The mapping ends with `rm_unmap_memory_dma` or when the memory is freed. The GPU must be done with it by then.
+/// `hDma` is the object through which the memory is mapped, of class `NV01_MEMORY_VIRTUAL` or `NV50_MEMORY_VIRTUAL`.
+/// With `NVOS46_FLAGS_DMA_OFFSET_FIXED_TRUE << 15` in `flags`, `*pDmaOffset` is the GPU address. Otherwise the GPU
+/// address is chosen. It is written back in both cases. With `NVOS46_FLAGS_ACCESS_READ_ONLY` in `flags` the GPU cannot
+/// write the mapping; all other flags are ignored.
 ///
-/// Thread-safe. Errors: 0x33 `hDma` is no mapper, 0x31 `hMemory` is no memory, 0x2E a length of 0, 0x20 beyond the end,
-/// 0x37 off page boundaries, 0x5B outside the GPU's reach, 0x5D in a shader window, 0x1A occupied, 0x51 no room.
+/// The mapping ends with `rm_unmap_memory_dma`, or when the memory is freed. The GPU must not use the mapping any more
+/// when it ends.
 ///
-/// # Safety
-/// `pDmaOffset` is NULL or valid for reads and writes.
+/// Errors, in the order of the checks:
+/// - `NV_ERR_INVALID_POINTER`: `pDmaOffset` is NULL.
+/// - `NV_ERR_INVALID_CLIENT`: there is no client `hClient`, or it belongs to the process from which this process was
+///   forked.
+/// - `NV_ERR_OBJECT_NOT_FOUND`: there is no object `hDevice`, `hDma` or `hMemory`.
+/// - `NV_ERR_INVALID_DEVICE`: `hDevice` is neither a device nor a subdevice.
+/// - `NV_ERR_INVALID_OBJECT_HANDLE`: `hDma` is not an object through which memory is mapped.
+/// - `NV_ERR_INVALID_OBJECT`: `hMemory` is not memory.
+/// - `NV_ERR_INVALID_ARGUMENT`: the fixed address lies outside the range of `hDma`.
+/// - `NV_ERR_INVALID_LIMIT`: `length` is 0.
+/// - `NV_ERR_INVALID_BASE`: the range goes beyond the end of the memory.
+/// - `NV_ERR_INVALID_OFFSET`: `offset` or the fixed address is not a multiple of the page size.
+/// - `NV_ERR_OUT_OF_RANGE`: the GPU does not have the fixed address.
+/// - `NV_ERR_PAGE_TABLE_NOT_AVAIL`: the fixed address lies in the window where kernels see local or shared memory.
+/// - `NV_ERR_INSUFFICIENT_RESOURCES`: another mapping is at the fixed address, or the range of `hDma` is full.
+/// - `NV_ERR_NO_MEMORY`: no GPU addresses are left.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rm_map_memory_dma(
     hClient: NvHandle,
@@ -302,9 +405,18 @@ pub unsafe extern "C" fn rm_map_memory_dma(
     })
 }
 
-/// Removes the GPU mapping of a memory object that starts at `dmaOffset`. `flags` are ignored.
+/// Ends the GPU mapping of a memory object that starts at `dmaOffset`. `flags` are ignored. The call does not wait for
+/// the GPU, which must not use the mapping any more.
 ///
-/// Does not wait for the GPU. Thread-safe. Errors: 0x57 when there is none; handles as `rm_map_memory_dma`.
+/// Errors, in the order of the checks:
+/// - `NV_ERR_INVALID_OBJECT_HANDLE`: `hDma` is 0.
+/// - `NV_ERR_INVALID_CLIENT`: there is no client `hClient`, or it belongs to the process from which this process was
+///   forked.
+/// - `NV_ERR_OBJECT_NOT_FOUND`: there is no object `hDevice`, `hDma` or `hMemory`.
+/// - `NV_ERR_INVALID_DEVICE`: `hDevice` is neither a device nor a subdevice.
+/// - `NV_ERR_INVALID_OBJECT_HANDLE`: `hDma` is not an object through which memory is mapped.
+/// - `NV_ERR_INVALID_OBJECT`: `hMemory` is not memory.
+/// - `NV_ERR_OBJECT_NOT_FOUND`: no mapping of `hMemory` starts at `dmaOffset`.
 #[unsafe(no_mangle)]
 pub extern "C" fn rm_unmap_memory_dma(
     hClient: NvHandle,

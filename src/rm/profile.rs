@@ -6,7 +6,7 @@ use crate::tegra::SM_PER_TPC;
 use tegrarm_abi::rm::status::*;
 
 /// PCI vendor id of NVIDIA.
-const VENDOR: u32 = 0x10de;
+pub const VENDOR: u32 = 0x10de;
 /// Threads of a warp.
 const WARP: u32 = 32;
 /// Threads of a block, a limit of the architecture.

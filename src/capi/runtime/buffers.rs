@@ -11,14 +11,29 @@ use std::ffi::c_void;
 use std::sync::Arc;
 use tegrarm_abi::rm::status::*;
 
-/// Allocates `size` bytes that CPU and GPU share, zeroed.
+/// How the CPU sees a buffer. The GPU sees what the CPU wrote either way. A value of `tegrarm_buffer_alloc`.
+#[repr(C)]
+#[allow(non_camel_case_types, reason = "the names are C's")]
+pub enum tegrarm_buffer_flags {
+    /// Cached: for data that the CPU reads.
+    TEGRARM_BUFFER_CACHED = 0,
+    /// Write-combined: for data that the CPU only writes.
+    TEGRARM_BUFFER_WRITE_COMBINED = 1,
+}
+
+const CACHED: NvU32 = tegrarm_buffer_flags::TEGRARM_BUFFER_CACHED as NvU32;
+const WRITE_COMBINED: NvU32 = tegrarm_buffer_flags::TEGRARM_BUFFER_WRITE_COMBINED as NvU32;
+
+/// Allocates `size` bytes that the CPU and the GPU share. All bytes are 0.
 ///
-/// `flags`: 0 cached, for data the CPU reads; 1 write-combined, for data it only writes. `*buffer` is a new handle;
-/// free it with `tegrarm_buffer_free`. Errors: 0x57 no such device, 0x3D NULL, 0x1F a size of 0 or unknown flags, 0x51
-/// out of memory.
+/// `flags` is one of `enum tegrarm_buffer_flags`. `*buffer` is a new handle. Free it with `tegrarm_buffer_free`.
 ///
-/// # Safety
-/// `buffer` is NULL or valid for writes.
+/// Errors:
+/// - `NV_ERR_INVALID_POINTER`: `buffer` is NULL.
+/// - `NV_ERR_INVALID_ARGUMENT`: `size` is 0, or `flags` is none of the values.
+/// - `NV_ERR_OBJECT_NOT_FOUND`: `device` is not an open device.
+/// - `NV_ERR_NO_MEMORY`: there is not enough memory.
+/// - `NV_ERR_INSUFFICIENT_RESOURCES`: no handle is left.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tegrarm_buffer_alloc(
     device: *mut tegrarm_device,
@@ -29,9 +44,12 @@ pub unsafe extern "C" fn tegrarm_buffer_alloc(
     status(|| {
         present(buffer, "buffer")?;
         let cache = match flags {
-            0 => Cache::Cached,
-            1 => Cache::WriteCombined,
-            other => fail!(NV_ERR_INVALID_ARGUMENT, "buffer flags {other:#x}: 0 cached, 1 write-combined"),
+            CACHED => Cache::Cached,
+            WRITE_COMBINED => Cache::WriteCombined,
+            other => fail!(
+                NV_ERR_INVALID_ARGUMENT,
+                "buffer flags {other:#x}: there are TEGRARM_BUFFER_CACHED (0) and TEGRARM_BUFFER_WRITE_COMBINED (1)"
+            ),
         };
         let allocated = DEVICES.get(device)?.alloc(size, cache)?;
         // SAFETY: `buffer` is not NULL and so valid for writes, as `tegrarm_buffer_alloc` asks of its caller.
@@ -39,18 +57,22 @@ pub unsafe extern "C" fn tegrarm_buffer_alloc(
     })
 }
 
-/// Frees a buffer, after the work given so far. Pointers into it are invalid afterwards. Errors: 0x57 no such buffer.
+/// Frees a buffer when the work that the device was given before has finished. All pointers into the buffer are invalid
+/// afterwards.
+///
+/// Errors:
+/// - `NV_ERR_OBJECT_NOT_FOUND`: `buffer` is not a buffer.
 #[unsafe(no_mangle)]
 pub extern "C" fn tegrarm_buffer_free(buffer: *mut tegrarm_buffer) -> NV_STATUS {
     status(|| BUFFERS.remove(buffer).map(drop))
 }
 
-/// Where a buffer is. `*pointer` is its CPU address, `*address` its GPU address: the same number, unless the process
-/// had that range in use. Either may be NULL. The CPU may read what the GPU wrote once a wait for it has returned.
-/// Errors: 0x57 no such buffer.
+/// Says where a buffer is. `*pointer` is its address for the CPU, and `*address` is its address for the GPU. Both are
+/// the same number unless this process had that range in use. Each of the two may be NULL. The CPU may read what the
+/// GPU wrote as soon as a wait for that work has returned.
 ///
-/// # Safety
-/// `pointer` and `address` are NULL or valid for writes.
+/// Errors:
+/// - `NV_ERR_OBJECT_NOT_FOUND`: `buffer` is not a buffer.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tegrarm_buffer_address(
     buffer: *mut tegrarm_buffer,
@@ -69,76 +91,83 @@ pub unsafe extern "C" fn tegrarm_buffer_address(
     })
 }
 
-/// Waits for the work given so far, then copies `size` bytes to `offset` of a buffer.
+/// Waits for the work that the device was given before, then copies `size` bytes from `src` to `offset` of a buffer.
+/// The CPU copies.
 ///
-/// Errors: 0x57 no such buffer, 0x3D NULL, 0x20 the range lies outside, 0x62 the device was stopped by a fault.
-///
-/// # Safety
-/// `from` is valid for reads of `size` bytes.
+/// Errors:
+/// - `NV_ERR_OBJECT_NOT_FOUND`: `buffer` is not a buffer.
+/// - `NV_ERR_INVALID_POINTER`: `src` is NULL.
+/// - `NV_ERR_INVALID_BASE`: the range lies outside the buffer.
+/// - `NV_ERR_RESET_REQUIRED`: a fault stopped the device.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tegrarm_copy_in(
     buffer: *mut tegrarm_buffer,
     offset: NvU64,
-    from: *const c_void,
+    src: *const c_void,
     size: NvU64,
 ) -> NV_STATUS {
     status(|| {
         let b = BUFFERS.get(buffer)?;
-        present(from, "from")?;
-        let to = b.ready(offset, size)? as *mut u8;
-        // SAFETY: `ready` checked the range, `b` keeps it mapped; `from` is valid for reads of `size`
+        present(src, "src")?;
+        let dst = b.ready(offset, size)? as *mut u8;
+        // SAFETY: `ready` checked the range, `b` keeps it mapped; `src` is valid for reads of `size`
         // bytes, as `tegrarm_copy_in` asks of its caller, and may
         // itself be buffer memory: raw copies that allow overlap.
-        unsafe { std::ptr::copy(from.cast::<u8>(), to, size as usize) };
+        unsafe { std::ptr::copy(src.cast::<u8>(), dst, size as usize) };
         Ok(())
     })
 }
 
-/// Waits for the work given so far, then copies `size` bytes from `offset` of a buffer. Errors as `tegrarm_copy_in`.
+/// Waits for the work that the device was given before, then copies `size` bytes from `offset` of a buffer to `dst`.
+/// The CPU copies.
 ///
-/// # Safety
-/// `to` is valid for writes of `size` bytes.
+/// Errors:
+/// - `NV_ERR_OBJECT_NOT_FOUND`: `buffer` is not a buffer.
+/// - `NV_ERR_INVALID_POINTER`: `dst` is NULL.
+/// - `NV_ERR_INVALID_BASE`: the range lies outside the buffer.
+/// - `NV_ERR_RESET_REQUIRED`: a fault stopped the device.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tegrarm_copy_out(
     buffer: *mut tegrarm_buffer,
     offset: NvU64,
-    to: *mut c_void,
+    dst: *mut c_void,
     size: NvU64,
 ) -> NV_STATUS {
     status(|| {
         let b = BUFFERS.get(buffer)?;
-        present(to, "to")?;
-        let from = b.ready(offset, size)? as *const u8;
-        // SAFETY: `ready` checked the range and `b` keeps it mapped; `to` is valid for writes of `size` bytes, as
+        present(dst, "dst")?;
+        let src = b.ready(offset, size)? as *const u8;
+        // SAFETY: `ready` checked the range and `b` keeps it mapped; `dst` is valid for writes of `size` bytes, as
         // `tegrarm_copy_out` asks of its caller, and may itself be buffer memory: raw copies that allow overlap.
-        unsafe { std::ptr::copy(from, to.cast::<u8>(), size as usize) };
+        unsafe { std::ptr::copy(src, dst.cast::<u8>(), size as usize) };
         Ok(())
     })
 }
 
-/// Copies between two buffers of a device on the GPU, in order with other work. Returns at once; `*fence`, if not
-/// NULL, is what to wait for.
+/// Copies between two buffers of a device. The GPU copies, in order with other work, and the call returns at once. If
+/// `fence` is not NULL, `*fence` is what to wait for.
 ///
-/// Errors: 0x57 no such buffer, 0x1F buffers of two devices or ranges that overlap, 0x20 a range lies outside, 0x62 the
-/// device was stopped by a fault.
-///
-/// # Safety
-/// `fence` is NULL or valid for writes.
+/// Errors:
+/// - `NV_ERR_OBJECT_NOT_FOUND`: `dst` or `src` is not a buffer.
+/// - `NV_ERR_INVALID_ARGUMENT`: the buffers belong to two devices, or the ranges overlap.
+/// - `NV_ERR_INVALID_BASE`: a range lies outside its buffer.
+/// - `NV_ERR_RESET_REQUIRED`: a fault stopped the device.
+/// - `NV_ERR_TIMEOUT`: the channel is full, and nothing finished for a minute. A copy of more than 1 GiB may have begun.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tegrarm_copy(
-    to: *mut tegrarm_buffer,
-    to_offset: NvU64,
-    from: *mut tegrarm_buffer,
-    from_offset: NvU64,
+    dst: *mut tegrarm_buffer,
+    dst_offset: NvU64,
+    src: *mut tegrarm_buffer,
+    src_offset: NvU64,
     size: NvU64,
     fence: *mut NvU64,
 ) -> NV_STATUS {
     status(|| {
-        let (to, from) = (BUFFERS.get(to)?, BUFFERS.get(from)?);
-        if !Arc::ptr_eq(to.device(), from.device()) {
+        let (dst, src) = (BUFFERS.get(dst)?, BUFFERS.get(src)?);
+        if !Arc::ptr_eq(dst.device(), src.device()) {
             fail!(NV_ERR_INVALID_ARGUMENT, "the buffers belong to two devices");
         }
-        let given = to.device().copy(&to, to_offset, &from, from_offset, size)?;
+        let given = dst.device().copy(&dst, dst_offset, &src, src_offset, size)?;
         // SAFETY: `fence` is NULL or valid for writes, as `tegrarm_copy` asks of its caller.
         unsafe { give_any(fence, given) };
         Ok(())

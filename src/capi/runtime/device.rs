@@ -13,37 +13,83 @@ use std::ffi::c_char;
 use std::time::Duration;
 use tegrarm_abi::rm::status::*;
 
-/// What stopped a device. Set `size` to `sizeof` before the call; later versions only append fields.
+/// A wait without a limit: a value of every `timeout_ns`.
+pub const TEGRARM_WAIT_FOREVER: u64 = u64::MAX;
+/// A wait that only looks: a value of every `timeout_ns`.
+pub const TEGRARM_WAIT_POLL: u64 = 0;
+/// `tegrarm_fault.sm` when no SM reported an error.
+pub const TEGRARM_FAULT_NO_SM: u32 = u32::MAX;
+/// Bytes of `tegrarm_fault.text`, with its NUL.
+pub const TEGRARM_FAULT_TEXT_SIZE: usize = 256;
+
+/// What stopped a device: a value of `tegrarm_fault.cause`. Later versions may add values.
+#[repr(C)]
+#[derive(Clone, Copy)]
+#[allow(non_camel_case_types, reason = "the names are C's")]
+pub enum tegrarm_fault_cause {
+    /// Nothing: the device works.
+    TEGRARM_FAULT_NONE = 0,
+    /// The GPU accessed an address that is not mapped, or wrote one that is mapped read-only.
+    TEGRARM_FAULT_MMU = 1,
+    /// An SM refused an instruction: it is illegal, its address is bad, or it is a trap.
+    TEGRARM_FAULT_SM = 2,
+    /// The compute engine refused a launch or a method.
+    TEGRARM_FAULT_COMPUTE = 3,
+    /// The work did not end in time while another channel waited.
+    TEGRARM_FAULT_TIMEOUT = 4,
+    /// The pushbuffer cannot be decoded.
+    TEGRARM_FAULT_PUSHBUFFER = 5,
+    /// An error that is none of these.
+    TEGRARM_FAULT_OTHER = 6,
+}
+
+impl tegrarm_fault_cause {
+    fn of(cause: Cause) -> tegrarm_fault_cause {
+        match cause {
+            Cause::Mmu => Self::TEGRARM_FAULT_MMU,
+            Cause::Sm => Self::TEGRARM_FAULT_SM,
+            Cause::Graphics => Self::TEGRARM_FAULT_COMPUTE,
+            Cause::Timeout => Self::TEGRARM_FAULT_TIMEOUT,
+            Cause::Pushbuffer => Self::TEGRARM_FAULT_PUSHBUFFER,
+            Cause::Other => Self::TEGRARM_FAULT_OTHER,
+        }
+    }
+}
+
+/// What stopped a device. Set `size` to `sizeof(struct tegrarm_fault)` before the call. Later versions only append
+/// fields.
 #[repr(C)]
 #[derive(Clone, Copy)]
 #[allow(non_camel_case_types)]
 pub struct tegrarm_fault {
-    /// In: bytes the caller has. Out: bytes that are valid.
+    /// Before the call, how many bytes the caller has. After it, how many bytes are valid.
     pub size: usize,
-    /// 0 none: the device works; 1 MMU fault; 2 SM exception; 3 exception of the compute engine; 4 scheduler
-    /// timeout; 5 error in the pushbuffer; 6 another.
+    /// A value of `enum tegrarm_fault_cause`.
     pub cause: u32,
-    /// nvgpu's error code (`NVGPU_CHANNEL_*`).
+    /// The error code that nvgpu wrote to the error notifier of the channel, one of its `NVGPU_CHANNEL_` constants.
     pub code: u32,
-    /// Number of the channel.
+    /// Number of the channel that was stopped.
     pub channel: u32,
-    /// The SM that reported an error; `UINT32_MAX`: none did.
+    /// Number of the SM that reported an error, or `TEGRARM_FAULT_NO_SM`.
     pub sm: u32,
-    /// That SM's warp error register; 0 without one.
+    /// The warp error register (`hww_warp_esr`) of that SM. It is 0 if no SM reported an error.
     pub warp_error: u32,
-    /// Address of the instruction; 0 without one.
+    /// GPU address of the instruction at which that SM stopped. It is 0 if no SM reported an error.
     pub pc: u64,
-    /// A sentence with all of it, NUL-terminated.
-    pub text: [c_char; 256],
+    /// A sentence that says all of this, with a NUL at its end.
+    pub text: [c_char; TEGRARM_FAULT_TEXT_SIZE],
 }
 
-/// Opens GPU `index` (0 on a Tegra): an address space, a channel with compute and copy engines, local memory.
+/// Opens GPU `index`, which is 0 on a Tegra: an address space, a channel with the compute and copy engines, and local
+/// memory. `*device` is a new handle. Close it with `tegrarm_device_close`.
 ///
-/// `*device` is a new handle; close it with `tegrarm_device_close`. Any thread may use it. Errors: 0x26 no such
-/// device, 0x3D NULL, 0x51 out of memory, what `tegrarm_device_count` says when there is no GPU at all.
-///
-/// # Safety
-/// `device` is NULL or valid for writes.
+/// Errors:
+/// - `NV_ERR_INVALID_POINTER`: `device` is NULL.
+/// - `NV_ERR_INVALID_DEVICE`: there is no GPU `index`.
+/// - `NV_ERR_CARD_NOT_PRESENT`, `NV_ERR_INSUFFICIENT_PERMISSIONS`: the GPU cannot be opened, as in
+///   `tegrarm_device_count`.
+/// - `NV_ERR_NO_MEMORY`: there is not enough memory.
+/// - `NV_ERR_INSUFFICIENT_RESOURCES`: the GPU has no channel left, or no handle is left.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tegrarm_device_open(index: NvU32, device: *mut *mut tegrarm_device) -> NV_STATUS {
     status(|| {
@@ -54,8 +100,12 @@ pub unsafe extern "C" fn tegrarm_device_open(index: NvU32, device: *mut *mut teg
     })
 }
 
-/// Closes a device and everything that belongs to it: buffers, modules, kernels and replays. Waits up to ten seconds for work
-/// in flight. Pointers into its buffers are invalid afterwards. Errors: 0x57 no such device.
+/// Closes a device and everything that belongs to it: its buffers, modules, kernels and replays. All these handles, and
+/// all pointers into its buffers, are invalid afterwards. The call waits up to ten seconds for work that has not
+/// finished.
+///
+/// Errors:
+/// - `NV_ERR_OBJECT_NOT_FOUND`: `device` is not an open device.
 #[unsafe(no_mangle)]
 pub extern "C" fn tegrarm_device_close(device: *mut tegrarm_device) -> NV_STATUS {
     status(|| {
@@ -64,10 +114,12 @@ pub extern "C" fn tegrarm_device_close(device: *mut tegrarm_device) -> NV_STATUS
     })
 }
 
-/// `*fence` is what to wait for to have all work given so far finished. Errors: 0x57 no such device, 0x3D NULL.
+/// Writes the fence of the newest work of a device to `*fence`. When that fence has been waited for, all work that the
+/// device was given before this call has finished.
 ///
-/// # Safety
-/// `fence` is NULL or valid for writes.
+/// Errors:
+/// - `NV_ERR_OBJECT_NOT_FOUND`: `device` is not an open device.
+/// - `NV_ERR_INVALID_POINTER`: `fence` is NULL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tegrarm_fence(device: *mut tegrarm_device, fence: *mut NvU64) -> NV_STATUS {
     status(|| {
@@ -77,25 +129,32 @@ pub unsafe extern "C" fn tegrarm_fence(device: *mut tegrarm_device, fence: *mut 
     })
 }
 
-/// Waits until everything up to `fence` has finished: spins shortly, then sleeps. `timeout_ns` is how long to wait at
-/// most, in nanoseconds; `UINT64_MAX` waits for as long as it takes, 0 only looks.
+/// Waits until the work up to `fence` has finished. The call spins for a short time and then sleeps.
 ///
-/// Errors: 0x57 no such device, 0x1F a fence never given, 0x62 the device was stopped by a fault (at once; the sentence
-/// names it), 0x65 the time is over (the sentence says what is pending).
+/// `timeout_ns` is how long to wait at most, in nanoseconds. `TEGRARM_WAIT_FOREVER` sets no limit, and
+/// `TEGRARM_WAIT_POLL` looks once without sleeping.
+///
+/// Errors:
+/// - `NV_ERR_OBJECT_NOT_FOUND`: `device` is not an open device.
+/// - `NV_ERR_INVALID_ARGUMENT`: the device never gave out `fence`.
+/// - `NV_ERR_RESET_REQUIRED`: a fault stopped the device. The call returns at once; `tegrarm_device_fault` says what
+///   happened.
+/// - `NV_ERR_TIMEOUT`: the time is over. The work goes on and can be waited for again.
 #[unsafe(no_mangle)]
 pub extern "C" fn tegrarm_wait(device: *mut tegrarm_device, fence: NvU64, timeout_ns: NvU64) -> NV_STATUS {
     status(|| {
-        let deadline = (timeout_ns != u64::MAX).then(|| Duration::from_nanos(timeout_ns));
+        let deadline = (timeout_ns != TEGRARM_WAIT_FOREVER).then(|| Duration::from_nanos(timeout_ns));
         DEVICES.get(device)?.wait(fence, deadline)
     })
 }
 
-/// What stopped a device; `cause` 0 while it works. A stopped device runs nothing any more: close it.
+/// Says what stopped a device: writes the fault to `*fault`. `fault->cause` is `TEGRARM_FAULT_NONE` while the device
+/// works. A device that was stopped runs nothing any more: close it and open it again.
 ///
-/// Errors: 0x57 no such device, 0x3D NULL, 0x3A `fault->size` too small.
-///
-/// # Safety
-/// `fault` is NULL or points at `fault->size` bytes.
+/// Errors:
+/// - `NV_ERR_INVALID_POINTER`: `fault` is NULL.
+/// - `NV_ERR_INVALID_PARAM_STRUCT`: `fault->size` is smaller than the structure.
+/// - `NV_ERR_OBJECT_NOT_FOUND`: `device` is not an open device.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tegrarm_device_fault(device: *mut tegrarm_device, fault: *mut tegrarm_fault) -> NV_STATUS {
     status(|| {
@@ -114,21 +173,22 @@ pub unsafe extern "C" fn tegrarm_device_fault(device: *mut tegrarm_device, fault
 impl tegrarm_fault {
     fn of(info: Option<FaultInfo>) -> tegrarm_fault {
         let size = size_of::<tegrarm_fault>();
-        let mut fault =
-            tegrarm_fault { size, cause: 0, code: 0, channel: 0, sm: u32::MAX, warp_error: 0, pc: 0, text: [0; 256] };
-        let Some(info) = info else { return fault };
-        fault.cause = match info.cause {
-            Cause::Mmu => 1,
-            Cause::Sm => 2,
-            Cause::Graphics => 3,
-            Cause::Timeout => 4,
-            Cause::Pushbuffer => 5,
-            Cause::Other => 6,
+        let mut fault = tegrarm_fault {
+            size,
+            cause: tegrarm_fault_cause::TEGRARM_FAULT_NONE as u32,
+            code: 0,
+            channel: 0,
+            sm: TEGRARM_FAULT_NO_SM,
+            warp_error: 0,
+            pc: 0,
+            text: [0; TEGRARM_FAULT_TEXT_SIZE],
         };
+        let Some(info) = info else { return fault };
+        fault.cause = tegrarm_fault_cause::of(info.cause) as u32;
         (fault.code, fault.channel) = (info.code, info.channel);
-        (fault.sm, fault.warp_error) = info.sm.unwrap_or((u32::MAX, 0));
+        (fault.sm, fault.warp_error) = info.sm.unwrap_or((TEGRARM_FAULT_NO_SM, 0));
         fault.pc = info.pc.unwrap_or(0);
-        for (to, from) in fault.text[..255].iter_mut().zip(info.to_string().bytes()) {
+        for (to, from) in fault.text[..TEGRARM_FAULT_TEXT_SIZE - 1].iter_mut().zip(info.to_string().bytes()) {
             *to = from as c_char;
         }
         fault

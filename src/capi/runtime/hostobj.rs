@@ -12,18 +12,20 @@ use std::collections::HashMap;
 use std::ffi::{c_char, c_void};
 use tegrarm_abi::rm::status::*;
 
-/// Loads a relocatable object of this CPU, x86-64 or AArch64 (what `cc -c` makes): its code is placed in executable memory
-/// and can be called.
+/// Loads a relocatable object for this CPU, x86-64 or AArch64, as `cc -c` makes it. Its code is placed in executable
+/// memory, where it can be called.
 ///
-/// `names` and `addresses`, `count` of each, are what the object uses but does not define; NULL and 0 for a self-contained
-/// one. They may lie anywhere in memory. `image` is not kept. `*object` is a new handle; unload it with
-/// `tegrarm_object_unload`. Constructors and thread-local variables are refused. Errors: 0x3D NULL, 0x1F a file that
-/// cannot be loaded (`tegrarm_last_error` names section and offset, or the symbols nobody defines), 0x51 no executable
-/// memory.
+/// `image` is the file, `size` bytes, and is not used after the call. `names` and `addresses` have `count` entries
+/// each: the symbols that the object uses and does not define, and where they are. They may lie anywhere in memory. An
+/// object that needs no symbols takes NULL, NULL and 0. An object with constructors or thread-local variables is
+/// refused. `*object` is a new handle. Unload it with `tegrarm_object_unload`.
 ///
-/// # Safety
-/// `image` is valid for reads of `size` bytes; `names` and `addresses` for reads of `count` pointers, the names are
-/// NUL-terminated; `object` is NULL or valid for writes. What the object's functions do is its author's promise.
+/// Errors:
+/// - `NV_ERR_INVALID_POINTER`: `object`, `image`, `names`, `addresses` or one of the names is NULL.
+/// - `NV_ERR_INVALID_ARGUMENT`: the file cannot be loaded, or a name is not UTF-8. `tegrarm_last_error` names the
+///   section and the offset, or the symbols that nobody defines.
+/// - `NV_ERR_NO_MEMORY`: the system gives no executable memory.
+/// - `NV_ERR_INSUFFICIENT_RESOURCES`: no handle is left.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tegrarm_object_load(
     image: *const c_void,
@@ -69,11 +71,13 @@ fn refused(e: LoadError) -> RmError {
     RmError::new(status, format!("loading an object: {e}"))
 }
 
-/// Finds a function or variable that the object exports. `*address` is callable, and valid until the object is unloaded.
-/// Errors: 0x57 no such object or symbol, 0x3D NULL.
+/// Finds a function or a variable that an object exports. `*address` is its address, which is valid until the object is
+/// unloaded.
 ///
-/// # Safety
-/// `name` is NULL or NUL-terminated; `address` is NULL or valid for writes.
+/// Errors:
+/// - `NV_ERR_INVALID_POINTER`: `address` or `name` is NULL.
+/// - `NV_ERR_INVALID_ARGUMENT`: `name` is not UTF-8.
+/// - `NV_ERR_OBJECT_NOT_FOUND`: `object` is not a loaded object, or it exports no such symbol.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tegrarm_object_symbol(
     object: *mut tegrarm_object,
@@ -93,7 +97,10 @@ pub unsafe extern "C" fn tegrarm_object_symbol(
     })
 }
 
-/// Unloads an object: its functions must not be running, nor be called any more. Errors: 0x57 no such object.
+/// Unloads an object. No thread may be in one of its functions, and nothing may call them any more.
+///
+/// Errors:
+/// - `NV_ERR_OBJECT_NOT_FOUND`: `object` is not a loaded object.
 #[unsafe(no_mangle)]
 pub extern "C" fn tegrarm_object_unload(object: *mut tegrarm_object) -> NV_STATUS {
     status(|| OBJECTS.remove(object).map(drop))

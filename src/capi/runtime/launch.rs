@@ -11,38 +11,46 @@ use crate::status::{RmError, RmResult};
 use std::ffi::c_void;
 use tegrarm_abi::rm::status::*;
 
-/// Launches a kernel, in order with other work. Returns at once; `*fence`, if not NULL, is what to wait for.
+/// Launches a kernel, in order with other work, and returns at once. If `fence` is not NULL, `*fence` is what to wait
+/// for.
 ///
-/// `grid` is blocks, `block` threads of each, in x, y, z; `shared_bytes` is dynamic shared memory of a block.
-/// `arguments` points at one pointer per parameter, each to that argument's value, as CUDA's own launch takes them; the
-/// values are copied. Local memory grows on demand, which waits for the work given so far; a thousand launches that have
-/// not finished make the next one wait. Errors: 0x57 no such kernel, 0x3D NULL, 0x1F a launch the GPU cannot run or another
-/// number of arguments, 0x51 out of memory, 0x62 the device was stopped by a fault, 0x65 nothing finished for a minute.
+/// `grid_dim` is the number of blocks and `block_dim` the number of threads of a block, three words each, in x, y and
+/// z. `shared_mem_bytes` is the dynamic shared memory of a block. `kernel_params` has one pointer for each parameter of
+/// the kernel, which points at the value of the argument, as in CUDA's own launch; `param_count` is their number. The
+/// values are copied during the call.
 ///
-/// # Safety
-/// `grid` and `block` are valid for reads of three words; `arguments` is valid for reads of `argument_count` pointers,
-/// each valid for reads of its parameter's size; `fence` is NULL or valid for writes.
+/// A kernel that needs more local memory than any before makes the call wait for earlier work. So does a channel that
+/// is full, which a thousand launches make it.
+///
+/// Errors:
+/// - `NV_ERR_OBJECT_NOT_FOUND`: `kernel` is not a kernel.
+/// - `NV_ERR_INVALID_POINTER`: `grid_dim`, `block_dim`, `kernel_params` or one of its pointers is NULL.
+/// - `NV_ERR_INVALID_ARGUMENT`: the GPU cannot run a launch of this size, or the kernel has another number of
+///   parameters.
+/// - `NV_ERR_NO_MEMORY`: there is not enough memory for the local memory of the kernel.
+/// - `NV_ERR_RESET_REQUIRED`: a fault stopped the device.
+/// - `NV_ERR_TIMEOUT`: the channel is full, and nothing finished for a minute.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tegrarm_launch(
     kernel: *mut tegrarm_kernel,
-    grid: *const NvU32,
-    block: *const NvU32,
-    shared_bytes: NvU32,
-    arguments: *const *const c_void,
-    argument_count: NvU32,
+    grid_dim: *const NvU32,
+    block_dim: *const NvU32,
+    shared_mem_bytes: NvU32,
+    kernel_params: *const *const c_void,
+    param_count: NvU32,
     fence: *mut NvU64,
 ) -> NV_STATUS {
     status(|| {
         let mut held = KERNELS.hold_in_turn(kernel)?;
         let (module, index, layout, ready) = held.parts();
-        // SAFETY: `grid` and `block` are NULL or valid for reads of three words, as `tegrarm_launch` asks of its
+        // SAFETY: `grid_dim` and `block_dim` are NULL or valid for reads of three words, as `tegrarm_launch` asks of its
         // caller.
-        let launch = unsafe { geometry(grid, block, shared_bytes) }?;
+        let launch = unsafe { geometry(grid_dim, block_dim, shared_mem_bytes) }?;
         let given = module.device().launch_ready(module, index, ready, &launch, |to| {
             assert_eq!(to.len(), layout.size());
-            // SAFETY: `arguments` is what `tegrarm_launch` asks of its caller; the block is as long as was just checked, and
+            // SAFETY: `kernel_params` is what `tegrarm_launch` asks of its caller; the block is as long as was just checked, and
             // ours until the launch.
-            unsafe { gather(layout, arguments, argument_count, to.cpu()) }
+            unsafe { gather(layout, kernel_params, param_count, to.cpu()) }
         })?;
         // SAFETY: `fence` is NULL or valid for writes, as `tegrarm_launch` asks of its caller.
         unsafe { give_any(fence, given) };
@@ -54,8 +62,8 @@ pub unsafe extern "C" fn tegrarm_launch(
 /// `grid` and `block` are NULL or valid for reads of three words.
 #[inline]
 pub(super) unsafe fn geometry(grid: *const NvU32, block: *const NvU32, dynamic_shared: NvU32) -> RmResult<Launch> {
-    present(grid, "grid")?;
-    present(block, "block")?;
+    present(grid, "grid_dim")?;
+    present(block, "block_dim")?;
     // SAFETY: neither is NULL, so that both are valid for reads of three words, which is what a `Dim3` is.
     let (grid, block) = unsafe { (grid.cast::<Dim3>().read_unaligned(), block.cast::<Dim3>().read_unaligned()) };
     Ok(Launch { grid, block, dynamic_shared })
@@ -80,12 +88,12 @@ pub(super) unsafe fn gather(
     if fields.is_empty() {
         return Ok(());
     }
-    present(arguments, "arguments")?;
+    present(arguments, "kernel_params")?;
     // SAFETY: `arguments` is not NULL and so valid for reads of `count` pointers, as this function asks of its
     // caller; there are as many fields.
     let arguments = unsafe { std::slice::from_raw_parts(arguments, fields.len()) };
     for (&from, field) in arguments.iter().zip(fields) {
-        present(from, "an argument")?;
+        present(from, "a pointer of kernel_params")?;
         // SAFETY: `from` is not NULL and so valid for reads of the parameter's size, as this function asks of its caller; so
         // is `block` for writes, and `Layout` has no field outside. The usual sizes are one move each.
         unsafe {

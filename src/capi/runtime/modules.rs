@@ -10,14 +10,17 @@ use crate::status::RmResult;
 use std::ffi::{c_char, c_void};
 use std::sync::Arc;
 
-/// Loads a cubin: machine code of NVRTC, ptxas or nvJitLink for exactly this GPU (sm_87 on Orin).
+/// Loads a cubin: machine code that NVRTC, ptxas or nvJitLink made for exactly this GPU, which is sm_87 on Orin.
 ///
-/// `image` is not kept. `*module` is a new handle; unload it with `tegrarm_module_unload`. Errors: 0x57 no such
-/// device, 0x3D NULL, 0x1F a file that cannot be loaded (`tegrarm_last_error` names section and offset), 0x51 out of
-/// memory.
+/// `image` is the file, `size` bytes, and is not used after the call. `*module` is a new handle. Unload it with
+/// `tegrarm_module_unload`.
 ///
-/// # Safety
-/// `image` is valid for reads of `size` bytes; `module` is NULL or valid for writes.
+/// Errors:
+/// - `NV_ERR_INVALID_POINTER`: `module` or `image` is NULL.
+/// - `NV_ERR_OBJECT_NOT_FOUND`: `device` is not an open device.
+/// - `NV_ERR_INVALID_ARGUMENT`: the file cannot be loaded. `tegrarm_last_error` names the section and the offset.
+/// - `NV_ERR_NO_MEMORY`: there is not enough memory.
+/// - `NV_ERR_INSUFFICIENT_RESOURCES`: no handle is left.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tegrarm_module_load(
     device: *mut tegrarm_device,
@@ -36,17 +39,25 @@ pub unsafe extern "C" fn tegrarm_module_load(
     })
 }
 
-/// Unloads a module and its kernels, after the work given so far. Errors: 0x57 no such module.
+/// Unloads a module and its kernels when the work that the device was given before has finished. Their handles are
+/// invalid afterwards.
+///
+/// Errors:
+/// - `NV_ERR_OBJECT_NOT_FOUND`: `module` is not a loaded module.
 #[unsafe(no_mangle)]
 pub extern "C" fn tegrarm_module_unload(module: *mut tegrarm_module) -> NV_STATUS {
     status(|| MODULES.remove(module).map(unload))
 }
 
-/// Finds a kernel by its name (`extern "C"`, or mangled). `*kernel` is a new handle that lives as long as the module.
-/// Errors: 0x57 no such module, or no such kernel (`tegrarm_last_error` names those there are), 0x3D NULL.
+/// Finds a kernel by its name, which is mangled unless the kernel is `extern "C"`. `*kernel` is a new handle that lives
+/// as long as the module.
 ///
-/// # Safety
-/// `name` is NULL or NUL-terminated; `kernel` is NULL or valid for writes.
+/// Errors:
+/// - `NV_ERR_INVALID_POINTER`: `kernel` or `name` is NULL.
+/// - `NV_ERR_OBJECT_NOT_FOUND`: `module` is not a loaded module, or it has no such kernel. `tegrarm_last_error` names
+///   the kernels that it has.
+/// - `NV_ERR_INVALID_ARGUMENT`: `name` is not UTF-8.
+/// - `NV_ERR_INSUFFICIENT_RESOURCES`: no handle is left.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tegrarm_module_kernel(
     module: *mut tegrarm_module,
@@ -66,11 +77,13 @@ pub unsafe extern "C" fn tegrarm_module_kernel(
     })
 }
 
-/// Finds a `__device__` or `__constant__` variable: `*address` is its GPU address, `*size` its bytes; either may be
-/// NULL. Errors: 0x57 no such module or variable, 0x3D NULL.
+/// Finds a `__device__` or `__constant__` variable. `*address` is its GPU address, and `*size` is its size in bytes.
+/// Each of the two may be NULL.
 ///
-/// # Safety
-/// `name` is NULL or NUL-terminated; `address` and `size` are NULL or valid for writes.
+/// Errors:
+/// - `NV_ERR_INVALID_POINTER`: `name` is NULL.
+/// - `NV_ERR_OBJECT_NOT_FOUND`: `module` is not a loaded module, or it has no such variable.
+/// - `NV_ERR_INVALID_ARGUMENT`: `name` is not UTF-8.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tegrarm_module_variable(
     module: *mut tegrarm_module,
@@ -90,23 +103,27 @@ pub unsafe extern "C" fn tegrarm_module_variable(
     })
 }
 
-/// Waits for the work given so far, then copies `size` bytes to the start of a variable. Errors: 0x57 no such module
-/// or variable, 0x3D NULL, 0x20 more bytes than it has, 0x62 the device was stopped by a fault.
+/// Waits for the work that the device was given before, then copies `size` bytes from `src` to the start of a variable.
+/// The CPU copies.
 ///
-/// # Safety
-/// `name` is NULL or NUL-terminated; `from` is valid for reads of `size` bytes.
+/// Errors:
+/// - `NV_ERR_INVALID_POINTER`: `name` or `src` is NULL.
+/// - `NV_ERR_OBJECT_NOT_FOUND`: `module` is not a loaded module, or it has no such variable.
+/// - `NV_ERR_INVALID_ARGUMENT`: `name` is not UTF-8.
+/// - `NV_ERR_INVALID_BASE`: the variable has fewer than `size` bytes.
+/// - `NV_ERR_RESET_REQUIRED`: a fault stopped the device.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tegrarm_module_write(
     module: *mut tegrarm_module,
     name: *const c_char,
-    from: *const c_void,
+    src: *const c_void,
     size: usize,
 ) -> NV_STATUS {
     status(|| {
-        // SAFETY: `name` is NULL or NUL-terminated; `from` is NULL or valid for reads of `size` bytes, as
+        // SAFETY: `name` is NULL or NUL-terminated; `src` is NULL or valid for reads of `size` bytes, as
         // `tegrarm_module_write` asks of its caller.
-        let (name, from) = unsafe { (text(name)?, bytes(from, size, "from")?) };
-        loaded(module)?.write_variable(name, &from)
+        let (name, src) = unsafe { (text(name)?, bytes(src, size, "src")?) };
+        loaded(module)?.write_variable(name, &src)
     })
 }
 

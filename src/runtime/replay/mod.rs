@@ -9,7 +9,7 @@ mod pace;
 pub mod record;
 mod steps;
 
-pub use steps::{Channel, Copy, Counter, Patch, Source, Step, Value};
+pub use steps::{Channel, Copy, Counter, MOST_WORDS, Patch, Source, Step, Value};
 
 use super::device::{CLOSE_DEADLINE, Device};
 use super::place::{Place, Width};
@@ -22,7 +22,7 @@ use steps::Now;
 use tegrarm_abi::rm::status::*;
 
 /// How long a wait spins before it sleeps.
-const SPIN: Duration = Duration::from_micros(20);
+pub const SPIN: Duration = Duration::from_micros(20);
 
 /// A recording, and the state of its runs.
 pub struct Replay {
@@ -309,7 +309,7 @@ impl Replay {
 }
 
 /// More values than any control loop has.
-const MOST_SLOTS: u32 = 1 << 16;
+pub const MOST_SLOTS: u32 = 1 << 16;
 
 impl Drop for Replay {
     fn drop(&mut self) {

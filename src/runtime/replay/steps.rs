@@ -193,14 +193,17 @@ pub enum Step {
     },
 }
 
+/// The length field of a GPFIFO entry has 21 bits.
+pub const MOST_WORDS: u32 = (1 << 21) - 1;
+
 impl Step {
     /// A run of words for a channel.
     ///
     /// # Errors
     /// 0x1F for what no ring entry can say.
     pub fn push(channel: usize, at: u64, words: u32) -> RmResult<Step> {
-        if words == 0 || words >> 21 != 0 || at >> 40 != 0 || !at.is_multiple_of(4) {
-            fail!(NV_ERR_INVALID_ARGUMENT, "{words} words at {at:#x}: up to 2^21 - 1 words, aligned, below 2^40");
+        if words == 0 || words > MOST_WORDS || at >> 40 != 0 || !at.is_multiple_of(4) {
+            fail!(NV_ERR_INVALID_ARGUMENT, "{words} words at {at:#x}: up to {MOST_WORDS} words, aligned, below 2^40");
         }
         Ok(Step::Push { channel, entry: entry(at, words.into()) })
     }

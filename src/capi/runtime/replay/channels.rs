@@ -11,59 +11,82 @@ use crate::status::{RmResult, fail};
 use std::ffi::c_void;
 use tegrarm_abi::rm::status::*;
 
-/// A channel of the caller's. Set `size` to `sizeof`; later versions only append fields.
+/// A channel of the caller. Set `size` to `sizeof(struct tegrarm_replay_channel)`. Later versions only append fields.
 #[repr(C)]
 #[derive(Clone, Copy)]
 #[allow(non_camel_case_types)]
 pub struct tegrarm_replay_channel {
-    /// `sizeof(struct tegrarm_replay_channel)` as the caller knows it.
+    /// The size of the structure as the caller knows it.
     pub size: usize,
-    /// The GPFIFO: entries of 8 bytes.
+    /// The GPFIFO: an array of entries of 8 bytes.
     pub ring: *mut u64,
-    /// How many entries: a power of two.
+    /// How many entries the GPFIFO has: a power of two.
     pub entries: u32,
-    /// The channel's work submit token.
+    /// The work submit token of the channel.
     pub token: u32,
-    /// `GPPut` in its USERD.
+    /// `GPPut` in the USERD of the channel (`struct AmpereAControlGPFifo` of tegrarm_abi.h).
     pub gp_put: *mut u32,
-    /// The doorbell: the word at 0x90 of the usermode page.
+    /// The doorbell in the page of the usermode object, where a write of the token gives the GPU work.
     pub doorbell: *mut u32,
-    /// Number of entries ever written to the ring: read and advanced by each submit, the caller's in between.
+    /// How many entries were ever written to the GPFIFO. Each submit reads this number and advances it. Between two
+    /// submits the caller may change it.
     pub put: *mut u64,
-    /// Its error notifier (16 bytes), or NULL: then a stopped channel is a timeout.
+    /// The error notifier of the channel, 16 bytes, or NULL. Without one a channel that was stopped is a timeout.
     pub notifier: *const c_void,
 }
+
+/// Where the number of a patch point comes from: a value of `tegrarm_replay_value.source`.
+#[repr(C)]
+#[allow(non_camel_case_types, reason = "the names are C's")]
+pub enum tegrarm_replay_source {
+    /// The number 0, so that `add` alone is what is written.
+    TEGRARM_REPLAY_SOURCE_CONSTANT = 0,
+    /// The number of the timeline before the run.
+    TEGRARM_REPLAY_SOURCE_TIMELINE = 1,
+    /// The number of the run: the kick counter before the run, plus 1.
+    TEGRARM_REPLAY_SOURCE_KICK = 2,
+    /// A value of the run: the one that `slot` names.
+    TEGRARM_REPLAY_SOURCE_SLOT = 3,
+}
+
+const CONSTANT: u32 = tegrarm_replay_source::TEGRARM_REPLAY_SOURCE_CONSTANT as u32;
+const TIMELINE: u32 = tegrarm_replay_source::TEGRARM_REPLAY_SOURCE_TIMELINE as u32;
+const KICK: u32 = tegrarm_replay_source::TEGRARM_REPLAY_SOURCE_KICK as u32;
+const SLOT: u32 = tegrarm_replay_source::TEGRARM_REPLAY_SOURCE_SLOT as u32;
 
 /// What a patch point gets in each run: `(source + add) >> shift & mask`, modulo 2^64.
 #[repr(C)]
 #[derive(Clone, Copy)]
 #[allow(non_camel_case_types)]
 pub struct tegrarm_replay_value {
-    /// 0 nothing; 1 the timeline's number before the run; 2 the number of the run, from the kick counter plus 1; 3 a
-    /// value of the run.
+    /// A value of `enum tegrarm_replay_source`: where the number comes from.
     pub source: u32,
-    /// Which value of the run, for source 3.
+    /// Which value of the run, from 0, if `source` is `TEGRARM_REPLAY_SOURCE_SLOT`.
     pub slot: u32,
-    /// Added.
+    /// What is added to the number.
     pub add: u64,
-    /// Bits that are kept, after the shift.
+    /// Which bits are kept after the shift.
     pub mask: u64,
-    /// Shift to the right, below 64.
+    /// By how many bits the sum is shifted to the right: less than 64.
     pub shift: u32,
-    /// 0.
+    /// Must be 0.
     pub reserved: u32,
 }
 
-/// Tells a replay without a device about a channel. `*index`, if not NULL, is what `tegrarm_replay_push` names it by.
+/// Tells a replay without a device about a channel of the caller. If `index` is not NULL, `*index` is the number by
+/// which `tegrarm_replay_push` names the channel.
 ///
-/// Errors: 0x57 no such replay, 0x3D NULL, 0x3A `channel->size` too small, 0x1F a replay with a device or a number of
-/// entries that is no power of two, 0x1E a pointer that is not aligned, 0x40 the replay has run, 0x63 another thread is in
-/// a call of it.
+/// The pointers in `*channel` must stay valid until the replay ends. Between two submits, whoever else submits to the
+/// channel must count its entries in `*channel->put`. `channel` itself is not used after the call.
 ///
-/// # Safety
-/// `channel` is NULL or points at `channel->size` bytes. Until the replay ends its pointers are valid, and between a
-/// submit and the next nobody else submits to the channel with another idea of `*put`. `index` is NULL or valid for
-/// writes.
+/// Errors:
+/// - `NV_ERR_INVALID_POINTER`: `channel`, or a pointer in it other than `notifier`, is NULL.
+/// - `NV_ERR_INVALID_PARAM_STRUCT`: `channel->size` is smaller than the structure.
+/// - `NV_ERR_INVALID_ADDRESS`: a pointer in `*channel` is not aligned.
+/// - `NV_ERR_OBJECT_NOT_FOUND`: `replay` is not a replay.
+/// - `NV_ERR_STATE_IN_USE`: another thread is in a call of the replay.
+/// - `NV_ERR_INVALID_STATE`: the replay has run. Nothing can be added to it any more.
+/// - `NV_ERR_INVALID_ARGUMENT`: `channel->entries` is less than 2 or no power of two, or the replay has a device.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tegrarm_replay_add_channel(
     replay: *mut tegrarm_replay,
@@ -75,7 +98,10 @@ pub unsafe extern "C" fn tegrarm_replay_add_channel(
         // SAFETY: the first field is there in every version of the structure.
         let size = unsafe { (&raw const (*channel).size).read_unaligned() };
         if size < size_of::<tegrarm_replay_channel>() {
-            fail!(NV_ERR_INVALID_PARAM_STRUCT, "channel->size is {size}: set it to sizeof");
+            fail!(
+                NV_ERR_INVALID_PARAM_STRUCT,
+                "channel->size is {size}: set it to sizeof(struct tegrarm_replay_channel)"
+            );
         }
         // SAFETY: `size` says that all of it is there.
         let c = unsafe { channel.read_unaligned() };
@@ -124,15 +150,19 @@ unsafe fn notifier_status(p: *const c_void) -> RmResult<Option<Place>> {
     unsafe { place(p.cast::<u8>().add(12), Width::W4, "channel->notifier") }.map(Some)
 }
 
-/// Says when a run of a replay without a device has finished: when `*signal`, which the words release, reaches
-/// `*timeline` plus `step`.
+/// Says when a run of a replay without a device has finished: when the number at `signal`, which the recorded words
+/// release, reaches `*timeline` plus `step`.
 ///
-/// `*timeline` is read and advanced by `step`, `*kick` by 1, with each submit; both are the caller's in between.
-/// Errors: 0x57 no such replay, 0x3D NULL, 0x1F a replay with a device, 0x1E a pointer that is not aligned, 0x40 the
-/// replay has run, 0x63 another thread is in a call of it.
+/// Each submit reads `*timeline` and adds `step` to it, and adds 1 to `*kick`. Between two submits the caller may
+/// change both. The three pointers must stay valid until the replay ends.
 ///
-/// # Safety
-/// Until the replay ends the pointers are valid for reads, `timeline` and `kick` for writes too.
+/// Errors:
+/// - `NV_ERR_INVALID_POINTER`: `signal`, `timeline` or `kick` is NULL.
+/// - `NV_ERR_INVALID_ADDRESS`: a pointer is not aligned to 8 bytes.
+/// - `NV_ERR_OBJECT_NOT_FOUND`: `replay` is not a replay.
+/// - `NV_ERR_STATE_IN_USE`: another thread is in a call of the replay.
+/// - `NV_ERR_INVALID_STATE`: the replay has run. Nothing can be added to it any more.
+/// - `NV_ERR_INVALID_ARGUMENT`: the replay has a device.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tegrarm_replay_timeline(
     replay: *mut tegrarm_replay,
@@ -152,18 +182,24 @@ pub unsafe extern "C" fn tegrarm_replay_timeline(
     })
 }
 
-/// Adds a patch point: each run writes `value` to the `size` bytes (1, 2, 4, 8) at `where`, keeping the bits of `keep`.
+/// Adds a patch point: each run writes `value` to the `size` bytes at `dst`. The bits that are set in `keep` stay as
+/// they are. `size` is 1, 2, 4 or 8.
 ///
-/// Patches and pushes are carried out in the order in which they were added. Errors: 0x57 no such replay, 0x3D NULL,
-/// 0x1F a bad size, source or shift, 0x1E `where` is not aligned, 0x40 the replay has run, 0x63 another thread is in a call
-/// of it.
+/// A run carries out the patches and pushes in the order in which they were added. `dst` must stay valid until the
+/// replay ends. `value` itself is not used after the call.
 ///
-/// # Safety
-/// Until the replay ends, `where` is valid for reads and writes of `size` bytes; `value` is NULL or valid for reads.
+/// Errors:
+/// - `NV_ERR_INVALID_POINTER`: `value` or `dst` is NULL.
+/// - `NV_ERR_INVALID_ARGUMENT`: `size`, `value->source`, `value->slot`, `value->shift` or `value->reserved` has a value
+///   that it cannot have.
+/// - `NV_ERR_INVALID_ADDRESS`: `dst` is not aligned to `size`.
+/// - `NV_ERR_OBJECT_NOT_FOUND`: `replay` is not a replay.
+/// - `NV_ERR_STATE_IN_USE`: another thread is in a call of the replay.
+/// - `NV_ERR_INVALID_STATE`: the replay has run. Nothing can be added to it any more.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tegrarm_replay_patch(
     replay: *mut tegrarm_replay,
-    r#where: *mut c_void,
+    dst: *mut c_void,
     size: NvU32,
     keep: NvU64,
     value: *const tegrarm_replay_value,
@@ -173,24 +209,34 @@ pub unsafe extern "C" fn tegrarm_replay_patch(
         // SAFETY: `value` is not NULL and so valid for reads, as `tegrarm_replay_patch` asks of its caller.
         let v = unsafe { value.read_unaligned() };
         let source = match v.source {
-            0 => Source::Constant,
-            1 => Source::Timeline,
-            2 => Source::Kick,
-            3 => Source::Slot(v.slot),
-            other => fail!(NV_ERR_INVALID_ARGUMENT, "source {other} of a patch point: 0 to 3 are known"),
+            CONSTANT => Source::Constant,
+            TIMELINE => Source::Timeline,
+            KICK => Source::Kick,
+            SLOT => Source::Slot(v.slot),
+            other => fail!(NV_ERR_INVALID_ARGUMENT, "source {other} of a patch point: {CONSTANT} to {SLOT} are known"),
         };
+        if v.reserved != 0 {
+            fail!(NV_ERR_INVALID_ARGUMENT, "value->reserved is {:#x}: a patch point needs 0 there", v.reserved);
+        }
         let width = Width::of(size)?;
-        // SAFETY: `where` is NULL or valid until the replay ends, as `tegrarm_replay_patch` asks of its caller.
-        let place = unsafe { place(r#where, width, "where") }?;
+        // SAFETY: `dst` is NULL or valid until the replay ends, as `tegrarm_replay_patch` asks of its caller.
+        let place = unsafe { place(dst, width, "dst") }?;
         let value = Value { source, add: v.add, shift: v.shift, mask: v.mask };
         REPLAYS.hold_alone(replay)?.patch(place, width, keep, value)
     })
 }
 
-/// Adds a run of words at GPU address `address` for a channel: each run writes a ring entry for it and rings the doorbell.
-/// Errors: 0x57 no such replay, 0x1F no such channel, a replay with a device, no words, 2^21 or more, an address that is
-/// not aligned or above 2^40, more pushes than the ring has entries, 0x40 the replay has run, 0x63 another thread is in a
-/// call of it.
+/// Adds words for a channel of the caller: each run writes a GPFIFO entry for the `words` words at GPU address
+/// `address`, and rings the doorbell.
+///
+/// Errors:
+/// - `NV_ERR_OBJECT_NOT_FOUND`: `replay` is not a replay.
+/// - `NV_ERR_STATE_IN_USE`: another thread is in a call of the replay.
+/// - `NV_ERR_INVALID_STATE`: the replay has run. Nothing can be added to it any more.
+/// - `NV_ERR_INVALID_ARGUMENT`: the replay has no channel `channel`, or it has a device.
+/// - `NV_ERR_INVALID_ARGUMENT`: `words` is 0 or more than `TEGRARM_REPLAY_WORDS`.
+/// - `NV_ERR_INVALID_ARGUMENT`: `address` is not a multiple of 4, or not below 2^40.
+/// - `NV_ERR_INVALID_ARGUMENT`: a run would push as many times as the GPFIFO has entries, or more often.
 #[unsafe(no_mangle)]
 pub extern "C" fn tegrarm_replay_push(
     replay: *mut tegrarm_replay,

@@ -6,24 +6,37 @@ pub mod channels;
 
 use super::super::guard::status;
 use super::super::objects::{NV_STATUS, NvU32, NvU64};
+use super::device::TEGRARM_WAIT_FOREVER;
 use super::handles::{DEVICES, REPLAYS};
 use super::opaque::{tegrarm_device, tegrarm_replay};
 use super::pointers::{give, present};
 use crate::runtime::place::Place;
-use crate::runtime::replay::Replay;
+use crate::runtime::replay::{self, Replay};
 use crate::status::RmResult;
 use std::time::Duration;
 
-/// Makes an empty replay. What it does in each run is recorded with the functions below; the first submit ends the
-/// recording.
+/// How many nanoseconds a wait for a replay spins until `tegrarm_replay_spin` says otherwise.
+pub const TEGRARM_REPLAY_SPIN_NS: u64 = 20_000;
+/// A run has at most this many values.
+pub const TEGRARM_REPLAY_SLOTS: u32 = 65_536;
+/// A push has at most this many words.
+pub const TEGRARM_REPLAY_WORDS: u32 = 2_097_151;
+
+const _: () = assert!(TEGRARM_REPLAY_SPIN_NS as u128 == replay::SPIN.as_nanos());
+const _: () = assert!(TEGRARM_REPLAY_SLOTS == replay::MOST_SLOTS && TEGRARM_REPLAY_WORDS == replay::MOST_WORDS);
+
+/// Makes an empty replay. The functions below record what it does in each run. The first submit ends the recording.
 ///
-/// With a device, launches and copies are recorded (`tegrarm_replay_launch`, `tegrarm_replay_copy`); they run one after
-/// another on a channel of the replay's own, after the work the device was given before the run. Without one (NULL),
-/// words for channels of the caller's are (`tegrarm_replay_push`). `*replay` is a new handle; end it with
-/// `tegrarm_replay_destroy`. Errors: 0x57 no such device, 0x3D NULL, 0x51 out of memory.
+/// With a device, launches and copies are recorded, with `tegrarm_replay_launch` and `tegrarm_replay_copy`. They run
+/// one after another on a channel of the replay, after all work that the device was given before the run. If `device`
+/// is NULL, words for channels of the caller are recorded, with `tegrarm_replay_add_channel` and `tegrarm_replay_push`.
+/// `*replay` is a new handle. End it with `tegrarm_replay_destroy`.
 ///
-/// # Safety
-/// `replay` is NULL or valid for writes.
+/// Errors:
+/// - `NV_ERR_INVALID_POINTER`: `replay` is NULL.
+/// - `NV_ERR_OBJECT_NOT_FOUND`: `device` is neither NULL nor an open device.
+/// - `NV_ERR_NO_MEMORY`: there is not enough memory.
+/// - `NV_ERR_INSUFFICIENT_RESOURCES`: the GPU has no channel left, or no handle is left.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tegrarm_replay_create(
     device: *mut tegrarm_device,
@@ -38,17 +51,25 @@ pub unsafe extern "C" fn tegrarm_replay_create(
     })
 }
 
-/// Ends a replay. Waits up to ten seconds for a run in flight, whose outputs are not copied. Errors: 0x57 no such replay.
+/// Ends a replay. The call waits for a call of another thread, and then up to ten seconds for a run that has not
+/// finished. The outputs of that run are not copied.
+///
+/// Errors:
+/// - `NV_ERR_OBJECT_NOT_FOUND`: `replay` is not a replay.
 #[unsafe(no_mangle)]
 pub extern "C" fn tegrarm_replay_destroy(replay: *mut tegrarm_replay) -> NV_STATUS {
     status(|| REPLAYS.remove(replay).map(drop))
 }
 
-/// Sets how long waits for this replay spin before they sleep, in nanoseconds; 20000 at first.
+/// Sets how many nanoseconds a wait for this replay spins before it sleeps. The first value is
+/// `TEGRARM_REPLAY_SPIN_NS`.
 ///
-/// A wait that ends while it spins makes no system call. When the last run took more than eight times as long, the next
-/// wait does not spin: it sleeps, through most of that time and then in small steps. Errors: 0x57 no such replay, 0x63
-/// another thread is in a call of it.
+/// A wait that ends while it spins makes no system call. If the last run took more than eight times as long, the next
+/// wait does not spin. It sleeps for most of that time and then in small steps.
+///
+/// Errors:
+/// - `NV_ERR_OBJECT_NOT_FOUND`: `replay` is not a replay.
+/// - `NV_ERR_STATE_IN_USE`: another thread is in a call of the replay.
 #[unsafe(no_mangle)]
 pub extern "C" fn tegrarm_replay_spin(replay: *mut tegrarm_replay, nanoseconds: NvU64) -> NV_STATUS {
     status(|| {
@@ -57,16 +78,21 @@ pub extern "C" fn tegrarm_replay_spin(replay: *mut tegrarm_replay, nanoseconds: 
     })
 }
 
-/// Starts a run: copies inputs, writes patch points, gives the GPU the words. Returns at once.
+/// Starts a run: copies the inputs, writes the patch points, gives the words to the GPU, and returns at once.
 ///
-/// `values` are the run's values, one for each slot, `count` of them; NULL and 0 when no slot was recorded. From the
-/// second submit on it makes no system call, allocates nothing and takes no lock. The first ends the recording.
-/// Errors: 0x57 no such replay, 0x3D NULL, 0x63 another thread is in a call of it, 0x40 the last run has not been
-/// waited for or nothing was recorded, 0x1F another number of values than of slots, 0x62 the channel was stopped by a
-/// fault; the first submit also 0x51.
+/// `values` are the values of the run, one for each slot, and `count` is their number. They are NULL and 0 if no slot
+/// was recorded. The first submit ends the recording. Every later one makes no system call, allocates nothing and takes
+/// no lock.
 ///
-/// # Safety
-/// `values` is valid for reads of `count` numbers; places and buffers that were recorded are still valid.
+/// Errors:
+/// - `NV_ERR_OBJECT_NOT_FOUND`: `replay` is not a replay.
+/// - `NV_ERR_STATE_IN_USE`: another thread is in a call of the replay.
+/// - `NV_ERR_INVALID_POINTER`: `values` is NULL and `count` is not 0.
+/// - `NV_ERR_INVALID_STATE`: the last run has not been waited for, nothing was recorded, or a replay without a device
+///   has no timeline.
+/// - `NV_ERR_INVALID_ARGUMENT`: `count` is not the number of slots.
+/// - `NV_ERR_RESET_REQUIRED`: a fault stopped a channel of the replay.
+/// - `NV_ERR_NO_MEMORY`: the first submit does not get the memory that it needs. It can be tried again.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tegrarm_replay_submit(
     replay: *mut tegrarm_replay,
@@ -88,21 +114,34 @@ unsafe fn submit(replay: &mut Replay, values: *const NvU64, count: NvU32) -> RmR
     replay.submit(&unsafe { Place::foreign(values as usize) }, count)
 }
 
-/// Waits until the run has finished, then copies outputs; returns at once when no run is in flight.
+/// Waits until the run has finished, then copies the outputs. The call returns at once if no run was started.
 ///
-/// Spins as long as `tegrarm_replay_spin` says, then sleeps. `timeout_ns` is how long to wait at most, in nanoseconds;
-/// `UINT64_MAX` waits for as long as it takes, 0 only looks. Errors: 0x57 no such replay, 0x63 another thread is in a call
-/// of it, 0x62 a channel was stopped by a fault (at once; the sentence names it), 0x65 the time is over: the run is still
-/// in flight and can be waited for again.
+/// It spins for as long as `tegrarm_replay_spin` says, and then sleeps. `timeout_ns` is how long to wait at most, in
+/// nanoseconds. `TEGRARM_WAIT_FOREVER` sets no limit, and `TEGRARM_WAIT_POLL` looks without sleeping.
+///
+/// Errors:
+/// - `NV_ERR_OBJECT_NOT_FOUND`: `replay` is not a replay.
+/// - `NV_ERR_STATE_IN_USE`: another thread is in a call of the replay.
+/// - `NV_ERR_RESET_REQUIRED`: a fault stopped a channel of the replay. The call returns at once, and
+///   `tegrarm_last_error` names the fault.
+/// - `NV_ERR_TIMEOUT`: the time is over. The run goes on and can be waited for again.
 #[unsafe(no_mangle)]
 pub extern "C" fn tegrarm_replay_wait(replay: *mut tegrarm_replay, timeout_ns: NvU64) -> NV_STATUS {
     status(|| REPLAYS.hold_alone(replay)?.wait(deadline(timeout_ns)))
 }
 
-/// `tegrarm_replay_submit` and `tegrarm_replay_wait` in one call: an iteration of a control loop. Errors as theirs.
+/// Does what `tegrarm_replay_submit` and `tegrarm_replay_wait` do, in one call: one iteration of a control loop.
 ///
-/// # Safety
-/// As `tegrarm_replay_submit`.
+/// Errors:
+/// - `NV_ERR_OBJECT_NOT_FOUND`: `replay` is not a replay.
+/// - `NV_ERR_STATE_IN_USE`: another thread is in a call of the replay.
+/// - `NV_ERR_INVALID_POINTER`: `values` is NULL and `count` is not 0.
+/// - `NV_ERR_INVALID_STATE`: the last run has not been waited for, nothing was recorded, or a replay without a device
+///   has no timeline.
+/// - `NV_ERR_INVALID_ARGUMENT`: `count` is not the number of slots.
+/// - `NV_ERR_RESET_REQUIRED`: a fault stopped a channel of the replay.
+/// - `NV_ERR_TIMEOUT`: the time is over. The run goes on and can be waited for with `tegrarm_replay_wait`.
+/// - `NV_ERR_NO_MEMORY`: the first run does not get the memory that it needs. It can be tried again.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tegrarm_replay_run(
     replay: *mut tegrarm_replay,
@@ -119,5 +158,5 @@ pub unsafe extern "C" fn tegrarm_replay_run(
 }
 
 fn deadline(timeout_ns: NvU64) -> Option<Duration> {
-    (timeout_ns != u64::MAX).then(|| Duration::from_nanos(timeout_ns))
+    (timeout_ns != TEGRARM_WAIT_FOREVER).then(|| Duration::from_nanos(timeout_ns))
 }

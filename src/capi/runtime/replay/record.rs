@@ -12,37 +12,42 @@ use crate::status::{RmResult, fail};
 use std::ffi::c_void;
 use tegrarm_abi::rm::status::*;
 
-/// Records a launch; parameters as of `tegrarm_launch`. `*launch`, if not NULL, is its index, from 0.
+/// Records a launch. The arguments mean the same as those of `tegrarm_launch`. If `launch` is not NULL, `*launch` is
+/// the number of the launch in the replay, from 0.
 ///
-/// Argument values are those of every run unless `tegrarm_replay_argument` says otherwise. The kernel's module and
-/// whatever its arguments point at must stay until the replay ends. Errors: 0x57 no such replay or kernel, 0x3D NULL,
-/// 0x1F a launch the GPU cannot run, another number of arguments, a kernel of another device or a replay without
-/// device, 0x40 the replay has run, 0x63 another thread is in a call of it, 0x51 out of memory.
+/// The values of the arguments are those of every run, unless `tegrarm_replay_argument` says otherwise. The module of
+/// the kernel, and all memory that the arguments point at, must stay until the replay ends.
 ///
-/// # Safety
-/// As `tegrarm_launch`; `launch` is NULL or valid for writes.
+/// Errors:
+/// - `NV_ERR_OBJECT_NOT_FOUND`: `kernel` is not a kernel, or `replay` is not a replay.
+/// - `NV_ERR_INVALID_POINTER`: `grid_dim`, `block_dim`, `kernel_params` or one of its pointers is NULL.
+/// - `NV_ERR_STATE_IN_USE`: another thread is in a call of the replay.
+/// - `NV_ERR_INVALID_STATE`: the replay has run. Nothing can be added to it any more.
+/// - `NV_ERR_INVALID_ARGUMENT`: the GPU cannot run a launch of this size, the kernel has another number of parameters
+///   or belongs to another device, or the replay has no device.
+/// - `NV_ERR_NO_MEMORY`: there is not enough memory.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tegrarm_replay_launch(
     replay: *mut tegrarm_replay,
     kernel: *mut tegrarm_kernel,
-    grid: *const NvU32,
-    block: *const NvU32,
-    shared_bytes: NvU32,
-    arguments: *const *const c_void,
-    argument_count: NvU32,
+    grid_dim: *const NvU32,
+    block_dim: *const NvU32,
+    shared_mem_bytes: NvU32,
+    kernel_params: *const *const c_void,
+    param_count: NvU32,
     launch: *mut NvU32,
 ) -> NV_STATUS {
     status(|| {
         let held = KERNELS.hold_in_turn(kernel)?;
-        // SAFETY: `grid` and `block` are NULL or valid for reads of three words, as `tegrarm_replay_launch` asks of
+        // SAFETY: `grid_dim` and `block_dim` are NULL or valid for reads of three words, as `tegrarm_replay_launch` asks of
         // its caller.
-        let what = unsafe { geometry(grid, block, shared_bytes) }?;
+        let what = unsafe { geometry(grid_dim, block_dim, shared_mem_bytes) }?;
         let k = &*held;
         let index = REPLAYS.hold_alone(replay)?.launch(k, &what, |to| {
             let layout = k.layout();
             assert_eq!(to.len(), layout.size());
-            // SAFETY: `arguments` is what `tegrarm_launch` asks of its caller; the block is as long as was just checked.
-            unsafe { gather(layout, arguments, argument_count, to.as_mut_ptr()) }
+            // SAFETY: `kernel_params` is what `tegrarm_launch` asks of its caller; the block is as long as was just checked.
+            unsafe { gather(layout, kernel_params, param_count, to.as_mut_ptr()) }
         })?;
         // SAFETY: `launch` is NULL or valid for writes, as `tegrarm_replay_launch` asks of its caller.
         unsafe { give_any(launch, index) };
@@ -50,9 +55,16 @@ pub unsafe extern "C" fn tegrarm_replay_launch(
     })
 }
 
-/// Takes argument `argument` of recorded launch `launch` (both from 0) from value `slot` of each run: its low bytes, as
-/// many as the parameter has. Errors: 0x57 no such replay, 0x1F no such launch or argument, or a parameter of another
-/// size than 1, 2, 4 or 8 bytes, 0x40 the replay has run, 0x63 another thread is in a call of it.
+/// Takes an argument of a recorded launch from a value of each run: argument `argument` of launch `launch`, both from
+/// 0, gets the low bytes of value `slot`.
+///
+/// Errors:
+/// - `NV_ERR_OBJECT_NOT_FOUND`: `replay` is not a replay.
+/// - `NV_ERR_STATE_IN_USE`: another thread is in a call of the replay.
+/// - `NV_ERR_INVALID_STATE`: the replay has run. Nothing can be added to it any more.
+/// - `NV_ERR_INVALID_ARGUMENT`: there is no such launch or argument, the parameter does not have 1, 2, 4 or 8 bytes,
+///   `slot` is not below `TEGRARM_REPLAY_SLOTS`, or the replay has no device.
+/// - `NV_ERR_INVALID_ADDRESS`: the parameter is not aligned to its size.
 #[unsafe(no_mangle)]
 pub extern "C" fn tegrarm_replay_argument(
     replay: *mut tegrarm_replay,
@@ -63,66 +75,76 @@ pub extern "C" fn tegrarm_replay_argument(
     status(|| REPLAYS.hold_alone(replay)?.argument(launch, argument, slot))
 }
 
-/// Records a copy between two buffers on the GPU, of less than 4 GiB; the replay keeps them alive. Errors: 0x57 no such
-/// replay or buffer, 0x1F buffers of other devices, ranges that overlap or are too long, 0x20 a range lies outside, 0x40
-/// the replay has run, 0x63 another thread is in a call of it.
+/// Records a copy of less than 4 GiB between two buffers. The GPU copies. The replay keeps the buffers alive.
+///
+/// Errors:
+/// - `NV_ERR_OBJECT_NOT_FOUND`: `replay` is not a replay, or `dst` or `src` is not a buffer.
+/// - `NV_ERR_STATE_IN_USE`: another thread is in a call of the replay.
+/// - `NV_ERR_INVALID_STATE`: the replay has run. Nothing can be added to it any more.
+/// - `NV_ERR_INVALID_ARGUMENT`: the copy is 4 GiB or more, the ranges overlap, a buffer belongs to another device, or
+///   the replay has no device.
+/// - `NV_ERR_INVALID_BASE`: a range lies outside its buffer.
 #[unsafe(no_mangle)]
 pub extern "C" fn tegrarm_replay_copy(
     replay: *mut tegrarm_replay,
-    to: *mut tegrarm_buffer,
-    to_offset: NvU64,
-    from: *mut tegrarm_buffer,
-    from_offset: NvU64,
+    dst: *mut tegrarm_buffer,
+    dst_offset: NvU64,
+    src: *mut tegrarm_buffer,
+    src_offset: NvU64,
     size: NvU64,
 ) -> NV_STATUS {
     status(|| {
-        let (to, from) = (BUFFERS.get(to)?, BUFFERS.get(from)?);
+        let (dst, src) = (BUFFERS.get(dst)?, BUFFERS.get(src)?);
         let Ok(size) = u32::try_from(size) else {
             fail!(NV_ERR_INVALID_ARGUMENT, "a recorded copy of {size:#x} bytes: less than 4 GiB can be");
         };
-        REPLAYS.hold_alone(replay)?.copy(&to, to_offset, &from, from_offset, size)
+        REPLAYS.hold_alone(replay)?.copy(&dst, dst_offset, &src, src_offset, size)
     })
 }
 
-/// Has the CPU copy `size` bytes at the start of each run, before the GPU starts: inputs.
+/// Has the CPU copy `size` bytes from `src` to `dst` at the start of each run, before the GPU starts. `dst` is usually
+/// the CPU address of a buffer. Both ranges must stay valid until the replay ends.
 ///
-/// `to` is usually a buffer's CPU pointer. Errors: 0x57 no such replay, 0x3D NULL, 0x40 the replay has run, 0x63 another
-/// thread is in a call of it.
-///
-/// # Safety
-/// Until the replay ends, `to` is valid for writes and `from` for reads of `size` bytes.
+/// Errors:
+/// - `NV_ERR_OBJECT_NOT_FOUND`: `replay` is not a replay.
+/// - `NV_ERR_STATE_IN_USE`: another thread is in a call of the replay.
+/// - `NV_ERR_INVALID_POINTER`: `dst` or `src` is NULL.
+/// - `NV_ERR_INVALID_STATE`: the replay has run. Nothing can be added to it any more.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tegrarm_replay_input(
     replay: *mut tegrarm_replay,
-    to: *mut c_void,
-    from: *const c_void,
+    dst: *mut c_void,
+    src: *const c_void,
     size: usize,
 ) -> NV_STATUS {
-    // SAFETY: `to` and `from` stay valid for `size` bytes until the replay ends, as this function asks of its caller.
-    status(|| REPLAYS.hold_alone(replay)?.input(unsafe { copy(to, from, size) }?))
+    // SAFETY: `dst` and `src` stay valid for `size` bytes until the replay ends, as this function asks of its caller.
+    status(|| REPLAYS.hold_alone(replay)?.input(unsafe { copy(dst, src, size) }?))
 }
 
-/// Has the CPU copy `size` bytes at the end of each run, when the GPU has finished: outputs. Errors as
-/// `tegrarm_replay_input`.
+/// Has the CPU copy `size` bytes from `src` to `dst` at the end of each run, when the GPU has finished. `src` is
+/// usually the CPU address of a buffer. Both ranges must stay valid until the replay ends.
 ///
-/// # Safety
-/// As `tegrarm_replay_input`.
+/// Errors:
+/// - `NV_ERR_OBJECT_NOT_FOUND`: `replay` is not a replay.
+/// - `NV_ERR_STATE_IN_USE`: another thread is in a call of the replay.
+/// - `NV_ERR_INVALID_POINTER`: `dst` or `src` is NULL.
+/// - `NV_ERR_INVALID_STATE`: the replay has run. Nothing can be added to it any more.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tegrarm_replay_output(
     replay: *mut tegrarm_replay,
-    to: *mut c_void,
-    from: *const c_void,
+    dst: *mut c_void,
+    src: *const c_void,
     size: usize,
 ) -> NV_STATUS {
-    // SAFETY: `to` and `from` stay valid for `size` bytes until the replay ends, as this function asks of its caller.
-    status(|| REPLAYS.hold_alone(replay)?.output(unsafe { copy(to, from, size) }?))
+    // SAFETY: `dst` and `src` stay valid for `size` bytes until the replay ends, as this function asks of its caller.
+    status(|| REPLAYS.hold_alone(replay)?.output(unsafe { copy(dst, src, size) }?))
 }
 
 /// # Safety
 /// As `tegrarm_replay_input`.
-unsafe fn copy(to: *mut c_void, from: *const c_void, len: usize) -> RmResult<Copy> {
-    present(to, "to")?;
-    present(from, "from")?;
+unsafe fn copy(dst: *mut c_void, src: *const c_void, len: usize) -> RmResult<Copy> {
+    present(dst, "dst")?;
+    present(src, "src")?;
     // SAFETY: both stay valid for `len` bytes until the replay ends, as `tegrarm_replay_input` asks of its caller.
-    Ok(unsafe { Copy { to: Place::foreign(to as usize), from: Place::foreign(from as usize), len } })
+    Ok(unsafe { Copy { to: Place::foreign(dst as usize), from: Place::foreign(src as usize), len } })
 }
