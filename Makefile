@@ -22,7 +22,7 @@ export TEGRARM_BACKEND ?= $(if $(wildcard /dev/nvgpu),nvgpu,sim)
 export TEGRARM_LIB     := $(LIB)
 
 .DEFAULT_GOAL := build
-.PHONY: build venv demo install wheel wheel-aarch64 wheels test test-aarch64 test-aarch64-sample test-aarch64-wheel cargo-test test-threads test-out-of-process fuzz fuzz-seeds ctest pytest test-tinygrad test-tinygrad-sample test-tinygrad-releases test-disasm lint header docs tsan bench clean distclean
+.PHONY: build venv demo install wheel wheel-aarch64 wheels test test-aarch64 test-aarch64-sample test-aarch64-wheel cargo-test test-threads test-out-of-process fuzz fuzz-seeds ctest pytest test-tinygrad test-tinygrad-sample test-tinygrad-releases test-disasm lint header docs abi-check abi-baseline tsan bench clean distclean
 
 build:            ## the shared libraries (release)
 	$(CARGO) build --release --locked -p tegrarm -p tegrarm-preload
@@ -199,6 +199,7 @@ lint: venv $(CBINDGEN)
 	$(CARGO) check --manifest-path fuzz/Cargo.toml --locked
 	$(PY) -m ruff check python examples benches packaging
 	$(PY) python/checks/tree.py
+	$(PY) python/checks/abi.py
 	$(MAKE) --no-print-directory GENERATED_TO=$(CACHE)/generated generated
 	$(PY) python/checks/drift.py $(CACHE)/generated
 
@@ -218,6 +219,11 @@ generated: $(CBINDGEN)
 header docs:      ## rewrites include/, docs/classes.md, docs/controls.md, docs/nodes.md and the support matrix of README.md from the source
 	$(MAKE) --no-print-directory GENERATED_TO=$(CACHE)/generated generated
 	$(PYTHON) python/checks/drift.py --write $(CACHE)/generated
+
+abi-check:        ## compares include/tegrarm.h with packaging/libtegrarm.abi (abidiff, of Debian's abigail-tools); part of `make lint`
+	$(PYTHON) python/checks/abi.py
+abi-baseline:     ## writes packaging/libtegrarm.abi anew, for a change of the ABI that is wanted
+	$(PYTHON) python/checks/abi.py --write
 
 $(CBINDGEN):
 	$(CARGO) install --quiet --locked --root $(CACHE)/cbindgen-$(CBINDGEN_VERSION) --target-dir $(CACHE)/cbindgen-build cbindgen@$(CBINDGEN_VERSION)
