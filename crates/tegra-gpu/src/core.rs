@@ -159,20 +159,20 @@ impl Core {
             return false;
         }
         let Some(mut pbdma) = channel.pbdma.try_lock() else { return false };
-        let interrupts = &channel.hw.tsg.interrupts;
+        let gpu = &channel.hw.tsg.gpu;
         let progress = channel.runnable() && {
-            let start = interrupts.logs_switches().then(time_ns);
+            let start = gpu.switches.logged().then(time_ns);
             let turn = Turn { channel, config: &self.config, trace: &self.trace, engine: &self.engine };
             // A bug of this machine ends the group that met it, not the thread every channel needs.
             let result = catch_unwind(AssertUnwindSafe(|| pbdma.turn(&turn)));
             match result.unwrap_or_else(|panic| Err(fault::machine_bug(&channel.hw, &*panic))) {
                 Ok(progress) => {
                     if progress {
-                        interrupts.used_engine(channel.hw.tsg.id);
+                        gpu.residency.used_by(channel.hw.tsg.id);
                     }
                     // Host looks at rings all the time; a group has the engine when it makes progress.
                     if let Some(start) = start.filter(|_| progress) {
-                        interrupts.runs(channel.hw.tsg.id, start);
+                        gpu.switches.runs(channel.hw.tsg.id, start);
                     }
                     progress
                 }

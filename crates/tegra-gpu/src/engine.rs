@@ -5,7 +5,7 @@ use super::clock::time_ns;
 use parking_lot::{Condvar, Mutex};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use tegra_hw::Interrupts;
+use tegra_hw::HwGpu;
 
 /// Who runs a grid.
 struct Owner {
@@ -14,7 +14,7 @@ struct Owner {
     /// When another group first asked for the engine, and how long that may last.
     contended_since: Option<u64>,
     limit_ns: u64,
-    interrupts: Arc<Interrupts>,
+    gpu: Arc<HwGpu>,
     /// How long the grid itself may last, if somebody watches.
     watchdog_ns: Option<u64>,
 }
@@ -51,7 +51,7 @@ impl Engine {
         if let Some(o) = &mut *owner {
             if o.tsg != tsg {
                 let now = time_ns();
-                if now.saturating_sub(*o.contended_since.get_or_insert(now)) > o.limit_ns && o.interrupts.timeouts() {
+                if now.saturating_sub(*o.contended_since.get_or_insert(now)) > o.limit_ns && o.gpu.timeouts.are_on() {
                     o.stop.request(StopReason::SwitchTimeout);
                 }
             }
@@ -63,7 +63,7 @@ impl Engine {
             stop: channel.stop.clone(),
             contended_since: None,
             limit_ns: channel.hw.tsg.ctxsw_timeout_ns(),
-            interrupts: channel.hw.tsg.interrupts.clone(),
+            gpu: channel.hw.tsg.gpu.clone(),
             watchdog_ns: (watchdog_ms > 0).then_some(u64::from(watchdog_ms) * 1_000_000),
         });
         self.busy_since.store(time_ns().max(1), Ordering::Release);
@@ -97,7 +97,7 @@ impl Engine {
         let limit = owner.as_ref().and_then(|o| Some((o, o.watchdog_ns?)));
         if let Some((owner, limit)) = limit
             && self.busy_ns().is_some_and(|ns| ns > limit)
-            && owner.interrupts.timeouts()
+            && owner.gpu.timeouts.are_on()
         {
             owner.stop.request(StopReason::Watchdog);
         }

@@ -102,7 +102,7 @@ impl Pbdma {
         if limit_ms != 0 && now.saturating_sub(since) > u64::from(limit_ms) * 1_000_000 {
             // The kernel switches the timeout off before it looks whether a debugger wants none.
             limit.store(0, Ordering::Release);
-            if turn.hw().tsg.interrupts.timeouts() {
+            if turn.hw().tsg.gpu.timeouts.are_on() {
                 let what = format!("acquire of {payload:#x} at {va:#x} finds {value:#x} after {limit_ms} ms");
                 turn.interrupt(ACQUIRE, what)?;
             }
@@ -135,7 +135,7 @@ impl Pbdma {
         let table = turn.table();
         let mem = Accessor::new(&table);
         if mem.increment_syncpoint(va) {
-            turn.hw().tsg.interrupts.raise();
+            turn.hw().tsg.gpu.interrupts.raise();
         } else {
             release.perform(&mem).map_err(turn.mmu(fault::HOST))?;
         }

@@ -6,16 +6,24 @@
 
 mod channel;
 mod fault;
+mod gpu;
 mod interrupts;
 mod port;
+mod residency;
 mod space;
+mod switches;
+mod timeouts;
 mod tsg;
 mod vitals;
 
 pub use channel::HwChannel;
 pub use fault::{Fault, NotifierCode, SmError};
-pub use interrupts::{Expectation, Interrupts, SwitchLog};
+pub use gpu::HwGpu;
+pub use interrupts::{Expectation, Interrupts};
 pub use port::GpuPort;
+pub use residency::Residency;
 pub use space::{HwSpace, Place};
+pub use switches::{SwitchLog, Switches};
+pub use timeouts::Timeouts;
 pub use tsg::{Awakening, HwTsg, Listener};
 pub use vitals::{CTXSW_TIMEOUT_MS, Syncpoint, Vitals};

@@ -1,7 +1,7 @@
 //! Channel groups and their recovery.
 
 use crate::vitals::CTXSW_TIMEOUT_MS;
-use crate::{Fault, Interrupts, SmError, Vitals};
+use crate::{Fault, HwGpu, SmError, Vitals};
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Weak};
@@ -34,8 +34,8 @@ pub struct HwTsg {
     pub sm_errors: Mutex<Vec<SmError>>,
     /// The first fault, kept for logs and tools.
     pub fault: Mutex<Option<Fault>>,
-    /// Where its interrupts go.
-    pub interrupts: Arc<Interrupts>,
+    /// What it shares with the other groups of its GPU.
+    pub gpu: Arc<HwGpu>,
     /// Who listens to its interrupts: the group's event fds.
     pub listener: Mutex<Weak<dyn Listener>>,
     /// Runlist enable bit of the whole group (T.ENABLE / T.DISABLE).
@@ -46,13 +46,13 @@ pub struct HwTsg {
 
 impl HwTsg {
     /// A group without channels on a GPU with `sm_count` SMs.
-    pub fn new(id: u32, sm_count: usize, interrupts: Arc<Interrupts>) -> HwTsg {
+    pub fn new(id: u32, sm_count: usize, gpu: Arc<HwGpu>) -> HwTsg {
         HwTsg {
             id,
             members: Mutex::default(),
             sm_errors: Mutex::new(vec![SmError::default(); sm_count]),
             fault: Mutex::new(None),
-            interrupts,
+            gpu,
             listener: Mutex::new(Weak::<Nobody>::new()),
             enabled: AtomicBool::new(true),
             timeslice_us: AtomicU32::new(1024),
@@ -81,7 +81,7 @@ impl HwTsg {
                 syncpoint.set_safe_state();
             }
         }
-        self.interrupts.raise();
+        self.gpu.interrupts.raise();
     }
 
     /// How long it may keep the engine from another group: the longest timeout of its channels, nanoseconds.
@@ -97,7 +97,7 @@ impl HwTsg {
         if let Some(listener) = listener {
             listener.awaken(awakening);
         }
-        self.interrupts.raise();
+        self.gpu.interrupts.raise();
     }
 }
 

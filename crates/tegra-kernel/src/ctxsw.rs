@@ -91,7 +91,7 @@ impl Tracer {
         let trace = Arc::new(TraceFile { ring, file, state: Mutex::new(state), scheduling: kernel.scheduling.clone() });
         trace.resize(&mut trace.state.lock(), HEADER + DEFAULT_ENTRIES * ENTRY)?;
         *reader = Arc::downgrade(&trace);
-        kernel.interrupts.log_switches(&trace);
+        kernel.hw.switches.log_to(&trace);
         kernel.enter(file, Object::Ctxsw(trace));
         Ok(fd)
     }

@@ -40,7 +40,7 @@ use std::collections::HashSet;
 use std::os::fd::{OwnedFd, RawFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use tegra_hw::{GpuPort, Interrupts};
+use tegra_hw::{GpuPort, HwGpu};
 use tegrarm_kmd::{Arg, Errno, Node};
 
 /// A booted kernel with one GPU.
@@ -50,7 +50,8 @@ pub struct Kernel {
     gpu: Arc<dyn GpuPort>,
     files: Files,
     nvmap: nvmap::Device,
-    interrupts: Arc<Interrupts>,
+    /// What the GPU's groups share.
+    hw: Arc<HwGpu>,
     syncpoints: Arc<syncpoint::Syncpoints>,
     channel_ids: Arc<ids::Stack>,
     tsg_ids: Arc<ids::Lowest>,
@@ -98,7 +99,7 @@ impl Kernel {
             chip,
             files: Files::default(),
             nvmap: nvmap::Device::new(config, chip),
-            interrupts: Arc::default(),
+            hw: Arc::default(),
             syncpoints: Arc::new(syncpoint::Syncpoints::new(config.l4t)),
             channel_ids: Arc::new(ids::Stack::new(channel::CHANNELS)),
             tsg_ids: Arc::new(ids::Lowest::new(channel::CHANNELS)),

@@ -117,7 +117,7 @@ pub(super) struct TsgState {
 impl Drop for Tsg {
     fn drop(&mut self) {
         self.scheduling.removed(self.hw.id);
-        self.hw.interrupts.forget(self.hw.id);
+        self.hw.gpu.residency.forget(self.hw.id);
         self.gpu.forget_group(self.hw.id);
         self.ids.give_back(self.hw.id);
     }
@@ -133,7 +133,7 @@ impl Tsg {
     pub(super) fn create(call: &Call<'_>) -> Result<Arc<Tsg>, Errno> {
         let kernel = call.kernel;
         let id = kernel.tsg_ids.take().ok_or(Errno::ENOMEM)?;
-        let hw = Arc::new(HwTsg::new(id, kernel.chip.sm_count() as usize, kernel.interrupts.clone()));
+        let hw = Arc::new(HwTsg::new(id, kernel.chip.sm_count() as usize, kernel.hw.clone()));
         let events = Arc::new(Events::default());
         let listener: Arc<dyn Listener> = events.clone();
         *hw.listener.lock() = Arc::downgrade(&listener);

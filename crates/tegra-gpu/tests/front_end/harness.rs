@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use tegra_gpu::{Gpu, GpuConfig};
-use tegra_hw::{GpuPort, HwChannel, HwSpace, HwTsg, Interrupts, Place, Vitals};
+use tegra_hw::{GpuPort, HwChannel, HwGpu, HwSpace, HwTsg, Place, Vitals};
 use tegra_mm::{Backing, Extent};
 use tegrarm_abi::methods::host::*;
 use tegrarm_kmd::{DeviceMem, Mapping, Placement, Prot};
@@ -93,7 +93,7 @@ impl Machine {
     }
 
     pub fn tsg(&self, id: u32) -> Arc<HwTsg> {
-        Arc::new(HwTsg::new(id, 16, Arc::new(Interrupts::default())))
+        Arc::new(HwTsg::new(id, 16, Arc::new(HwGpu::default())))
     }
 
     /// A channel in a group, with its pushbuffer at `pushbuffer`.

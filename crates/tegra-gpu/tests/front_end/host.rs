@@ -238,14 +238,14 @@ fn section_3_1_an_acquire_waits_for_a_debugger() {
     let mut lane = m.lane();
     let sem = m.map(SEM, 4096);
     lane.hw.acquire_timeout_ms.store(1, Ordering::Release);
-    lane.hw.tsg.interrupts.disable_timeouts();
+    lane.hw.tsg.gpu.timeouts.disable();
     let acquire = semaphore(SEM, 3, operation(NVC56F_SEM_EXECUTE_OPERATION_ACQUIRE));
     lane.submit(&[acquire, release(SEM + 16, 1)].concat());
     m.ring(&lane);
     while lane.hw.acquire_timeout_ms.load(Ordering::Acquire) != 0 {
         m.gpu.step();
     }
-    lane.hw.tsg.interrupts.enable_timeouts();
+    lane.hw.tsg.gpu.timeouts.enable();
     m.drain();
     sem.mem.write_u32(0, 3);
     m.drain();

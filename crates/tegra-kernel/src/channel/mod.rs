@@ -178,7 +178,7 @@ impl Channel {
         if self.closed.swap(true, Ordering::AcqRel) {
             return;
         }
-        kernel.interrupts.raise();
+        kernel.hw.interrupts.raise();
         let mut state = self.state.lock();
         tsg::leave(kernel, self, &mut state);
         *self.vitals.syncpoint.lock() = None;
@@ -187,7 +187,7 @@ impl Channel {
         drop(state);
         drop(held);
         // Fences of the channel's syncpoint have passed.
-        kernel.interrupts.raise();
+        kernel.hw.interrupts.raise();
         self.ids.give_back(self.id());
         kernel.doorbells.channel_closed();
     }

@@ -89,7 +89,7 @@ impl SyncFile {
         let (event, fd) = EventFd::new(0)?;
         let file = Arc::new(SyncFile { fences, name, context, event });
         call.kernel.enter(FileId::of(&fd)?, Object::SyncFile(file.clone()));
-        call.kernel.interrupts.expect(&file);
+        call.kernel.hw.interrupts.expect(&file);
         call.process.install(fd)
     }
 

@@ -80,7 +80,7 @@ fn place(call: &Call<'_>, args: &nvgpu_wait_args, size: u64) -> Reply<Place> {
 /// Sleeps, without the channel's lock, until `met`, death or the time limit (milliseconds, 0 = none).
 fn sleep(call: &Call<'_>, channel: &Channel, limit_ms: u32, met: impl Fn() -> bool) -> End {
     let deadline = (limit_ms > 0).then(|| Instant::now() + Duration::from_millis(u64::from(limit_ms)));
-    let interrupts = &call.kernel.interrupts;
+    let interrupts = &call.kernel.hw.interrupts;
     loop {
         let seen = interrupts.count();
         if met() {

@@ -16,7 +16,7 @@ const DIRECT: u32 = 1 << 4;
 
 /// Whether the group's context is the one in the engine.
 fn is_resident(kernel: &Kernel, tsg: &Tsg) -> bool {
-    kernel.interrupts.resident() == Some(tsg.hw.id)
+    kernel.hw.residency.group() == Some(tsg.hw.id)
 }
 
 /// Register operations of one batch, all or none; what the driver says about residency.

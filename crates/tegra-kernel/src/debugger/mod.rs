@@ -152,7 +152,7 @@ fn set_timeout(call: &Call<'_>, session: &Arc<Debugger>, args: &mut nvgpu_dbg_gp
 
 /// Of the GPU, not of the session: any session may have switched them off.
 fn get_timeout(call: &Call<'_>, _: &Arc<Debugger>, args: &mut nvgpu_dbg_gpu_timeout_args) -> Reply {
-    args.enable = match call.kernel.interrupts.timeouts() {
+    args.enable = match call.kernel.hw.timeouts.are_on() {
         true => NVGPU_DBG_GPU_IOCTL_TIMEOUT_ENABLE,
         false => NVGPU_DBG_GPU_IOCTL_TIMEOUT_DISABLE,
     };

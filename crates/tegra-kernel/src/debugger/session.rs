@@ -93,8 +93,8 @@ impl Debugger {
     pub(super) fn set_timeouts(&self, kernel: &Kernel, on: bool) {
         let were_on = !std::mem::replace(&mut self.state.lock().timeouts_off, !on);
         match (were_on, on) {
-            (true, false) => kernel.interrupts.disable_timeouts(),
-            (false, true) => kernel.interrupts.enable_timeouts(),
+            (true, false) => kernel.hw.timeouts.disable(),
+            (false, true) => kernel.hw.timeouts.enable(),
             _ => {}
         }
     }
