@@ -6,8 +6,8 @@ use super::pbdma::Pbdma;
 use super::trace::{Event, Trace};
 use super::{GpuConfig, engine::Engine};
 use parking_lot::Mutex;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::{Arc, OnceLock};
 use tegra_hw::{Awakening, Fault, HwChannel};
 use tegra_mm::{MmuFault, PageTable};
 
@@ -61,6 +61,28 @@ impl Stop {
     }
 }
 
+/// Tells that everything of a channel has been let go.
+#[derive(Clone, Default)]
+pub(crate) struct Gone(Arc<OnceLock<()>>);
+
+impl Gone {
+    /// Sleeps until the channel is no more: whoever held it last has let it go.
+    pub(crate) fn wait(&self) {
+        self.0.wait();
+    }
+}
+
+/// The part of a channel that ends last, and says so.
+#[derive(Default)]
+struct Farewell(Gone);
+
+impl Drop for Farewell {
+    fn drop(&mut self) {
+        // A channel ends once, so nobody has set it before.
+        self.0.0.get_or_init(|| ());
+    }
+}
+
 /// A channel on the runlist.
 pub(crate) struct Channel {
     pub(crate) hw: Arc<HwChannel>,
@@ -71,12 +93,26 @@ pub(crate) struct Channel {
     pub(crate) stop: Stop,
     /// Held by whoever runs the channel.
     pub(crate) pbdma: Mutex<Pbdma>,
+    /// Fields end in the order of their declaration: this one stays the last.
+    farewell: Farewell,
 }
 
 impl Channel {
     pub(crate) fn new(hw: Arc<HwChannel>, context: SharedContext) -> Channel {
         let pbdma = Mutex::new(Pbdma::new(context));
-        Channel { hw, rung: AtomicBool::new(false), busy: AtomicBool::new(false), stop: Stop::default(), pbdma }
+        Channel {
+            hw,
+            rung: AtomicBool::new(false),
+            busy: AtomicBool::new(false),
+            stop: Stop::default(),
+            pbdma,
+            farewell: Farewell::default(),
+        }
+    }
+
+    /// What to wait for until nobody holds anything of the channel any more.
+    pub(crate) fn gone(&self) -> Gone {
+        self.farewell.0.clone()
     }
 
     /// Whether a turn could find anything to do.

@@ -55,13 +55,12 @@ impl Core {
         let Some(at) = channels.iter().position(|c| c.hw.id == id) else { return };
         let channel = channels.remove(at);
         drop(channels);
+        // Whoever runs the channel notices the request within one operation.
         channel.stop.request(StopReason::Removed);
-        // Whoever runs the channel holds this lock, and notices the request within one operation.
-        drop(channel.pbdma.lock());
         // Others may be about to find out that they cannot run it. Its memory is the caller's again only without them.
-        while Arc::strong_count(&channel) > 1 {
-            std::thread::yield_now();
-        }
+        let gone = channel.gone();
+        drop(channel);
+        gone.wait();
     }
 
     /// The group's engine contexts end with it.
@@ -228,5 +227,68 @@ impl Core {
         for channel in self.channels.write().drain(..) {
             channel.stop.request(StopReason::Removed);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicBool, AtomicU32};
+    use tegra_hw::{HwSpace, Vitals};
+    use tegra_mm::{Backing, memfd};
+
+    const ID: u32 = 7;
+
+    fn channel() -> Arc<HwChannel> {
+        let page = || {
+            let file = memfd::create("test", 4096).expect("memory");
+            Place { backing: Arc::new(Backing::from_memfd(file, 4096).expect("mapping")), offset: 0 }
+        };
+        Arc::new(HwChannel {
+            id: ID,
+            veid: 0,
+            tsg: Arc::new(HwTsg::new(0, 1, Arc::default())),
+            space: Arc::new(HwSpace::default()),
+            ring: page(),
+            entries: 16,
+            userd: page(),
+            vitals: Arc::new(Vitals::new(ID)),
+            enabled: AtomicBool::new(true),
+            gp_get: AtomicU32::new(0),
+            acquire_timeout_ms: AtomicU32::new(0),
+        })
+    }
+
+    /// Whether thread `tid` of this process sleeps. One that spins, or yields while it waits, never does.
+    fn sleeps(tid: i32) -> bool {
+        let stat = std::fs::read_to_string(format!("/proc/self/task/{tid}/stat")).expect("a live thread");
+        stat.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with('S'))
+    }
+
+    /// A channel that somebody still looks at is removed when he has let it go, and its removal sleeps until then.
+    #[test]
+    fn a_removal_sleeps_until_the_last_user_is_gone() {
+        let core = Core::new(GpuConfig::default());
+        let hw = channel();
+        core.add(hw.clone());
+        let user = core.find(ID).expect("on the runlist");
+        let tid = AtomicU32::new(0);
+        std::thread::scope(|scope| {
+            let removal = scope.spawn(|| {
+                tid.store(nix::unistd::gettid().as_raw() as u32, Ordering::Release);
+                core.remove(ID);
+                Arc::strong_count(&hw)
+            });
+            while core.find(ID).is_some() {
+                std::thread::yield_now();
+            }
+            while !sleeps(tid.load(Ordering::Acquire) as i32) {
+                std::thread::yield_now();
+            }
+            assert!(!removal.is_finished(), "the channel is still in use");
+            assert!(user.stop.requested(), "whoever runs it is asked to stop");
+            drop(user);
+            assert_eq!(removal.join().expect("no panic"), 1, "nothing of the channel is left in the GPU");
+        });
     }
 }

@@ -2,13 +2,23 @@
 
 use crate::harness::*;
 use std::sync::Arc;
-use tegra_gpu::GpuConfig;
-use tegra_hw::GpuPort;
+use std::sync::atomic::{AtomicBool, Ordering};
+use tegra_gpu::{Gpu, GpuConfig};
+use tegra_hw::{GpuPort, HwTsg};
 
 const DATA: u64 = 0x2_0000_0000;
 
 fn machine() -> Machine {
     Machine::with(GpuConfig { step: false, ..GpuConfig::default() })
+}
+
+/// Lets other threads end, also when an assertion fails.
+struct Ends<'a>(&'a AtomicBool);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
 }
 
 fn wait(what: impl Fn() -> bool) {
@@ -91,6 +101,54 @@ fn channels_come_and_go() {
         assert_eq!(Arc::strong_count(&lane.hw), 1);
     }
     assert!(!steady.dead());
+}
+
+/// Threads that ring, reset and preempt look at channels for moments, and the GPU's own threads take turns with them.
+/// Once a removal has returned, nobody has anything of the channel any more.
+#[test]
+fn a_removed_channel_is_nobodys() {
+    let m = machine();
+    let tsg = m.tsg(0);
+    let sem = m.map(DATA, 4096);
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let ends = Ends(&done);
+        for look in [
+            (|gpu, _| (1..100).for_each(|id| gpu.ring(id))) as fn(&Gpu, &HwTsg),
+            |gpu, tsg| gpu.reset(tsg),
+            |gpu, tsg| gpu.preempt(tsg),
+        ] {
+            let (gpu, tsg, done) = (&*m.gpu, &*tsg, &done);
+            scope.spawn(move || {
+                while !done.load(Ordering::Relaxed) {
+                    look(gpu, tsg);
+                }
+            });
+        }
+        for i in 1..100u32 {
+            let mut lane = m.channel(i, &tsg, 0x2_0000_0000 + u64::from(i) * 0x100_0000);
+            lane.submit(&release(DATA, i));
+            m.ring(&lane);
+            m.gpu.remove_channel(i);
+            assert_eq!(Arc::strong_count(&lane.hw), 1, "channel {i}");
+        }
+        drop(ends);
+    });
+    assert!(sem.mem.read_u32(0) < 100);
+}
+
+/// Without threads the one who removes a channel is the last who has it, even while it waits for a semaphore.
+#[test]
+fn without_threads_a_removed_channel_is_nobodys_either() {
+    let m = Machine::new();
+    let _memory = m.map(DATA, 4096);
+    let mut lane = m.lane();
+    lane.submit(&semaphore(DATA, 5, 0));
+    m.ring(&lane);
+    while m.gpu.step() {}
+    m.gpu.remove_channel(lane.hw.id);
+    assert_eq!(Arc::strong_count(&lane.hw), 1);
+    assert!(!m.gpu.step());
 }
 
 /// Dropping a GPU with live channels ends its threads.
