@@ -18,7 +18,6 @@ mod compute;
 mod context;
 mod copy;
 mod core;
-mod crc;
 mod doorbell;
 mod engine;
 mod fault;

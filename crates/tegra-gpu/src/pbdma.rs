@@ -4,11 +4,11 @@ use super::channel::Turn;
 use super::compute::{self, Launches};
 use super::context::SharedContext;
 use super::copy::{self, Transfer};
-use super::crc::Crc;
 use super::fault::{self, DEVICE, GPCRC, GPENTRY, GPPTR, PBCRC, PBENTRY, PBSEG};
 use super::host::Host;
 use super::mem::{Accessor, Words};
 use super::trace::Event;
+use crc32fast::Hasher as Crc32;
 use std::sync::atomic::Ordering;
 use tegra_hw::Fault;
 use tegrarm_abi::layout::offset_of;
@@ -89,7 +89,7 @@ pub(crate) struct Pbdma {
     sequence: Option<Sequence>,
     /// Last segment, for PB_CRC.
     last: Option<(u64, u32)>,
-    ring_crc: Crc,
+    ring_crc: Crc32,
     /// Pushbuffer position of the main level, once there was one.
     top_level: Option<u64>,
     mask: u32,
@@ -112,7 +112,7 @@ impl Pbdma {
             segment: None,
             sequence: None,
             last: None,
-            ring_crc: Crc::default(),
+            ring_crc: Crc32::default(),
             top_level: None,
             mask: SUBDEVICE,
             stored_mask: SUBDEVICE,
@@ -203,7 +203,7 @@ impl Pbdma {
         if words == 0 {
             return self.control(turn, low, NVC56F_GP_ENTRY1_OPCODE.of(high));
         }
-        self.ring_crc.add(&entry.to_le_bytes());
+        self.ring_crc.update(&entry.to_le_bytes());
         let va = u64::from(NVC56F_GP_ENTRY0_GET.of(low)) << NVC56F_GP_ENTRY0_GET.lsb
             | u64::from(NVC56F_GP_ENTRY1_GET_HI.of(high)) << 32;
         if va + 4 * u64::from(words) >= VA_END {
@@ -228,7 +228,7 @@ impl Pbdma {
 
     /// An invalid entry: the interrupt, and the entry is dropped.
     fn drop_entry(&mut self, turn: &Turn<'_>, what: String) -> Result<(), Fault> {
-        self.ring_crc = Crc::default();
+        self.ring_crc = Crc32::default();
         turn.interrupt(GPENTRY, what)
     }
 
@@ -236,7 +236,7 @@ impl Pbdma {
         match opcode {
             NVC56F_GP_ENTRY1_OPCODE_NOP => {}
             NVC56F_GP_ENTRY1_OPCODE_GP_CRC => {
-                let have = std::mem::take(&mut self.ring_crc).value();
+                let have = std::mem::take(&mut self.ring_crc).finalize();
                 if have != operand {
                     turn.interrupt(GPCRC, format_args!("entries give {have:#010x}, asked for {operand:#010x}"))?;
                 }
@@ -255,7 +255,7 @@ impl Pbdma {
 
     /// CRC of the previous segment, read again: cheaper than keeping one for segments nobody checks.
     fn segment_crc(&self, turn: &Turn<'_>) -> Result<u32, Fault> {
-        let mut crc = Crc::default();
+        let mut crc = Crc32::default();
         if let Some((va, words)) = self.last {
             let table = turn.table();
             let mem = Accessor::new(&table);
@@ -266,11 +266,11 @@ impl Pbdma {
                 let n = (bytes - done).min(buffer.len() as u64);
                 let part = &mut buffer[..n as usize];
                 mem.read_bytes(va + done, part).map_err(turn.mmu(fault::HOST))?;
-                crc.add(part);
+                crc.update(part);
                 done += n;
             }
         }
-        Ok(crc.value())
+        Ok(crc.finalize())
     }
 
     /// USERD words that hardware updates when a channel goes idle or is switched out.
