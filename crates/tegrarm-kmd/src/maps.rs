@@ -1,4 +1,5 @@
-//! What this process has mapped where, as the kernel says it.
+//! What a process has mapped where, as the kernel says it. The one reader of `/proc/PID/maps`, for the library and for the
+//! simulator.
 
 pub use procfs_core::process::{MMPermissions, MMapPath, MemoryMap};
 use procfs_core::{FromBufRead, process::MemoryMaps};
@@ -7,11 +8,20 @@ use std::io::BufReader;
 
 /// Every mapping of this process, by address. None when `/proc` is not there or says something unknown.
 pub fn own() -> Vec<MemoryMap> {
-    let Ok(file) = File::open("/proc/self/maps") else { return Vec::new() };
+    read("/proc/self/maps")
+}
+
+/// Every mapping of another process or thread, by address. None when there is no such process, or it may not be looked at.
+pub fn of(pid: i32) -> Vec<MemoryMap> {
+    read(&format!("/proc/{pid}/maps"))
+}
+
+fn read(path: &str) -> Vec<MemoryMap> {
+    let Ok(file) = File::open(path) else { return Vec::new() };
     match MemoryMaps::from_buf_read(BufReader::new(file)) {
         Ok(maps) => maps.0,
         Err(error) => {
-            tracing::warn!(target: "tegrarm::kmd", %error, "/proc/self/maps was not understood");
+            tracing::warn!(target: "tegrarm::kmd", %error, "{path} was not understood");
             Vec::new()
         }
     }
@@ -31,6 +41,7 @@ mod tests {
         let mapping = Mapping::new(file.as_fd(), Placement::Anywhere, 4096, Prot::ReadWrite, 4096).expect("mapped");
         let at = mapping.addr() as u64;
         let found = own().into_iter().find(|m| m.address.0 == at).expect("it is listed");
+        assert!(of(std::process::id() as i32).contains(&found), "by its number, too");
         assert_eq!((found.address.1 - at, found.offset), (4096, 4096));
         assert_eq!(found.inode, nix::sys::stat::fstat(&file).expect("a file").st_ino);
         assert!(found.perms.contains(MMPermissions::SHARED | MMPermissions::WRITE));

@@ -3,12 +3,11 @@
 
 use super::{FileId, Process, Vma};
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
-use std::io::{BufRead, BufReader};
 use std::os::fd::{BorrowedFd, IntoRawFd, OwnedFd, RawFd};
 use std::ptr::NonNull;
 use tegra_mm::Backing;
 use tegrarm_kmd::memory::{otherwise, piped_read, piped_write};
-use tegrarm_kmd::{Errno, Mapping};
+use tegrarm_kmd::{Errno, Mapping, maps};
 
 /// This process. Its memory is reached with `process_vm_readv` and `process_vm_writev` on our own pid, so that a
 /// bad pointer is `EFAULT` and not a crash.
@@ -24,10 +23,7 @@ impl InProcess {
     }
 
     fn vmas(&self) -> impl Iterator<Item = Vma> {
-        std::fs::File::open("/proc/self/maps")
-            .map(BufReader::new)
-            .into_iter()
-            .flat_map(|maps| maps.lines().map_while(Result::ok).filter_map(|line| Vma::parse(&line)))
+        maps::own().into_iter().map(Vma::from)
     }
 }
 

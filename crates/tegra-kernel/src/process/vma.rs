@@ -1,6 +1,7 @@
-//! A process's memory map, as `/proc/PID/maps` tells it.
+//! A mapping of a process, as the simulated kernel needs to know it.
 
 use super::FileId;
+use tegrarm_kmd::maps::{MMPermissions, MemoryMap};
 
 /// One mapping of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,39 +22,35 @@ pub struct Vma {
     pub file: FileId,
 }
 
-impl Vma {
-    /// Reads one line of a maps file; `None` when it is not one.
-    pub fn parse(line: &str) -> Option<Vma> {
-        let mut words = line.split_ascii_whitespace();
-        let (start, end) = words.next()?.split_once('-')?;
-        let flags = words.next()?.as_bytes();
-        let offset = words.next()?;
-        let (major, minor) = words.next()?.split_once(':')?;
-        let hex = |s: &str| u64::from_str_radix(s, 16).ok();
-        let dev = nix::sys::stat::makedev(hex(major)?, hex(minor)?);
-        Some(Vma {
-            start: hex(start)?,
-            end: hex(end)?,
-            read: flags.first() == Some(&b'r'),
-            write: flags.get(1) == Some(&b'w'),
-            shared: flags.get(3) == Some(&b's'),
-            offset: hex(offset)?,
-            file: FileId { dev, ino: words.next()?.parse().ok()? },
-        })
+impl From<MemoryMap> for Vma {
+    fn from(map: MemoryMap) -> Vma {
+        let (major, minor) = map.dev;
+        let dev = nix::sys::stat::makedev(major as u64, minor as u64);
+        Vma {
+            start: map.address.0,
+            end: map.address.1,
+            read: map.perms.contains(MMPermissions::READ),
+            write: map.perms.contains(MMPermissions::WRITE),
+            shared: map.perms.contains(MMPermissions::SHARED),
+            offset: map.offset,
+            file: FileId { dev, ino: map.inode },
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tegra_mm::{Backing, memfd};
 
     #[test]
-    fn a_maps_line_is_read() {
-        let line = "7f0000000000-7f0000002000 rw-s 00001000 00:01 1036   /memfd:dmabuf (deleted)";
-        let vma = Vma::parse(line).unwrap();
-        assert_eq!((vma.start, vma.end, vma.offset), (0x7f00_0000_0000, 0x7f00_0000_2000, 0x1000));
-        assert!(vma.read && vma.write && vma.shared);
-        assert_eq!(vma.file, FileId { dev: nix::sys::stat::makedev(0, 1), ino: 1036 });
-        assert_eq!(Vma::parse("nonsense"), None);
+    fn a_mapping_is_known_by_the_file_behind_it() {
+        let file = memfd::create("vma", 8192).expect("memory");
+        let id = FileId::of(&file).expect("a file");
+        let backing = Backing::from_memfd(file, 8192).expect("mapped");
+        let start = backing.as_ptr() as u64;
+        let found = tegrarm_kmd::maps::own().into_iter().map(Vma::from).find(|vma| vma.file == id).expect("listed");
+        let expected = Vma { start, end: start + 8192, read: true, write: true, shared: true, offset: 0, file: id };
+        assert_eq!(found, expected);
     }
 }

@@ -5,13 +5,13 @@ use super::view::PLACEHOLDER;
 use nix::sys::uio::{RemoteIoVec, process_vm_readv, process_vm_writev};
 use nix::unistd::Pid;
 use parking_lot::Mutex;
-use std::io::{BufRead, BufReader, IoSlice, IoSliceMut};
+use std::io::{IoSlice, IoSliceMut};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::sync::OnceLock;
 use tegra_kernel::process::{FileId, Process, Vma};
 use tegra_mm::Backing;
-use tegrarm_kmd::Errno;
+use tegrarm_kmd::{Errno, maps};
 
 /// One trapped call's process: its memory, its descriptors. Valid while the call waits.
 #[derive(Debug)]
@@ -52,10 +52,7 @@ impl<'a> Target<'a> {
     }
 
     fn vmas(&self) -> impl Iterator<Item = Vma> {
-        std::fs::File::open(format!("/proc/{}/maps", self.tid))
-            .map(BufReader::new)
-            .into_iter()
-            .flat_map(|maps| maps.lines().map_while(Result::ok).filter_map(|line| Vma::parse(&line)))
+        maps::of(self.tid).into_iter().map(Vma::from)
     }
 
     fn status(&self, field: &str) -> Option<String> {
