@@ -5,6 +5,7 @@ use crate::config::L4t;
 use crate::process::Process;
 use std::os::fd::RawFd;
 use std::sync::Arc;
+use tegrarm_abi::layout::{AbiStruct, copy_shared_fields};
 use tegrarm_kmd::{Arg, Errno};
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
@@ -133,6 +134,16 @@ pub(super) fn typed<O, T: FromBytes + IntoBytes + Immutable>(
     let reply = handler(call, object, &mut args);
     bytes.copy_from_slice(args.as_bytes());
     reply
+}
+
+/// Answers an ioctl whose structure r35 lays out as `Old` with the handler of r36's `New`: what goes in, and what comes out
+/// of a call that succeeds, is copied by field name. Fields that r35 lacks are zero.
+pub(super) fn as_r36<Old: AbiStruct, New: AbiStruct>(args: &mut Old, run: impl FnOnce(&mut New) -> Reply) -> Reply {
+    let mut full = New::new_zeroed();
+    copy_shared_fields(args, &mut full);
+    run(&mut full)?;
+    copy_shared_fields(&full, args);
+    Ok(())
 }
 
 /// Rows of a dispatch table: `Release NUMBER => handler;`.

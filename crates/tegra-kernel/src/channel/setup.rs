@@ -2,7 +2,7 @@
 
 use super::fence::Fences;
 use super::{Channel, ChannelState};
-use crate::dispatch::{Call, Reply};
+use crate::dispatch::{Call, Reply, as_r36};
 use crate::nvmap::Buffer;
 use crate::space::KernelMapping;
 use std::sync::Arc;
@@ -47,17 +47,7 @@ pub(super) fn setup_bind_r35(
     channel: &Arc<Channel>,
     args: &mut nvgpu_channel_setup_bind_args_r35,
 ) -> Reply {
-    let mut full: nvgpu_channel_setup_bind_args = zerocopy::FromZeros::new_zeroed();
-    full.num_gpfifo_entries = args.num_gpfifo_entries;
-    full.num_inflight_jobs = args.num_inflight_jobs;
-    full.flags = args.flags;
-    full.userd_dmabuf_fd = args.userd_dmabuf_fd;
-    full.gpfifo_dmabuf_fd = args.gpfifo_dmabuf_fd;
-    full.userd_dmabuf_offset = args.userd_dmabuf_offset;
-    full.gpfifo_dmabuf_offset = args.gpfifo_dmabuf_offset;
-    setup_bind(call, channel, &mut full)?;
-    args.work_submit_token = full.work_submit_token;
-    Ok(())
+    as_r36(args, |full| setup_bind(call, channel, full))
 }
 
 /// The old kernel-mode form.

@@ -7,6 +7,7 @@ use crate::dispatch::{Call, Reply};
 use crate::space::BATCH_LIMIT;
 use crate::tsg::{MAX_DEBUG_TIMESLICE_US, MAX_VEIDS};
 use std::sync::Arc;
+use tegrarm_abi::layout::{copy_shared_fields, offset_of};
 use tegrarm_abi::nvgpu::address_space::NVGPU_AS_IOCTL_LAST;
 use tegrarm_abi::nvgpu::channel::*;
 use tegrarm_abi::nvgpu::ctrl::*;
@@ -125,29 +126,14 @@ fn last_numbers(c: &mut nvgpu_gpu_characteristics, r35: bool) {
 
 /// r35.1 – r35.3 know neither the NUMA domain nor the EMC mask nor the instance.
 fn as_r35(c: &nvgpu_gpu_characteristics) -> nvgpu_gpu_characteristics_r35 {
-    let new = c.as_bytes();
     let mut old = nvgpu_gpu_characteristics_r35::new_zeroed();
-    let bytes = old.as_mut_bytes();
-    use core::mem::offset_of;
-    use nvgpu_gpu_characteristics as New;
-    use nvgpu_gpu_characteristics_r35 as Old;
-    let mut copy = |to: usize, from: usize, end: usize| {
-        bytes[to..to + (end - from)].copy_from_slice(&new[from..end]);
-    };
-    copy(0, 0, offset_of!(New, numa_domain_id));
-    let emc = offset_of!(New, emc_en_mask);
-    copy(offset_of!(Old, L2_cache_size), offset_of!(New, L2_cache_size), emc);
-    let tail = offset_of!(New, max_ltc_per_fbp);
-    copy(offset_of!(Old, max_ltc_per_fbp), tail, offset_of!(New, chipname) + c.chipname.len());
-    let cbc = offset_of!(New, gr_compbit_store_base_hw);
-    copy(offset_of!(Old, gr_compbit_store_base_hw), cbc, offset_of!(New, device_instance_id));
+    copy_shared_fields(c, &mut old);
     old
 }
 
 /// r35.4.1 – r35.6: the EMC mask sits where `max_ltc_per_fbp` was, and pushes everything up to the chip name by
 /// four bytes into the padding behind it.
 fn as_r35_4(c: &nvgpu_gpu_characteristics) -> Vec<u8> {
-    use core::mem::offset_of;
     use nvgpu_gpu_characteristics_r35 as Old;
     let mut bytes = as_r35(c).as_bytes().to_vec();
     let (from, end) = (offset_of!(Old, max_ltc_per_fbp), offset_of!(Old, _pad0));

@@ -2,11 +2,10 @@
 
 use super::Ctrl;
 use crate::channel::Channel;
-use crate::dispatch::{Call, Reply};
+use crate::dispatch::{Call, Reply, as_r36};
 use crate::files::Object;
 use crate::space::AddressSpace;
 use crate::tsg::Tsg;
-use std::os::fd::RawFd;
 use std::sync::Arc;
 use tegrarm_abi::nvgpu::ctrl::*;
 use tegrarm_abi::nvgpu::r35::nvgpu_gpu_open_tsg_args_r35;
@@ -35,18 +34,13 @@ pub(super) fn open_tsg(call: &Call<'_>, ctrl: &Arc<Ctrl>, args: &mut nvgpu_gpu_o
         }
         Tsg::create(call)?
     };
-    args.tsg_fd = install_tsg(call, ctrl, &tsg)? as u32;
+    let file = Arc::new(tsg.open(call, Some(ctrl)));
+    args.tsg_fd = call.process.install(call.kernel.anonymous("tsg", Object::Tsg(file))?)? as u32;
     Ok(())
 }
 
 pub(super) fn open_tsg_r35(call: &Call<'_>, ctrl: &Arc<Ctrl>, args: &mut nvgpu_gpu_open_tsg_args_r35) -> Reply {
-    args.tsg_fd = install_tsg(call, ctrl, &Tsg::create(call)?)? as u32;
-    Ok(())
-}
-
-fn install_tsg(call: &Call<'_>, ctrl: &Arc<Ctrl>, tsg: &Arc<Tsg>) -> Result<RawFd, Errno> {
-    let file = Arc::new(tsg.open(call, Some(ctrl)));
-    call.process.install(call.kernel.anonymous("tsg", Object::Tsg(file))?)
+    as_r36(args, |full| open_tsg(call, ctrl, full))
 }
 
 /// The argument is a union: the runlist in, the descriptor out.

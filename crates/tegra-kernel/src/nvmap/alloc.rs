@@ -3,7 +3,7 @@
 use super::NvmapFile;
 use super::buffer::{Allocation, Buffer};
 use super::heaps::Memory;
-use crate::dispatch::{Call, Reply};
+use crate::dispatch::{Call, Reply, as_r36};
 use std::sync::Arc;
 use tegrarm_abi::nvgpu::r35::nvmap_alloc_handle_r35;
 use tegrarm_abi::nvmap::*;
@@ -11,15 +11,19 @@ use tegrarm_kmd::Errno;
 
 /// NUMA nodes the Jetson kernels are built for.
 const MAX_NUMNODES: i32 = 16;
+/// No node in particular, which is all that r35 can ask for.
+const ANY_NODE: i32 = -1;
 
 pub(super) fn alloc_r35(call: &Call<'_>, file: &Arc<NvmapFile>, args: &mut nvmap_alloc_handle_r35) -> Reply {
-    let nvmap_alloc_handle_r35 { handle, heap_mask, flags, align } = *args;
-    alloc(call, file, &mut nvmap_alloc_handle { handle, heap_mask, flags, align, numa_nid: -1 })
+    as_r36(args, |full: &mut nvmap_alloc_handle| {
+        full.numa_nid = ANY_NODE;
+        alloc(call, file, full)
+    })
 }
 
 pub(super) fn alloc(call: &Call<'_>, file: &Arc<NvmapFile>, args: &mut nvmap_alloc_handle) -> Reply {
     let bad_align = args.align != 0 && !args.align.is_power_of_two();
-    if bad_align || args.handle == 0 || !(-1..=MAX_NUMNODES).contains(&args.numa_nid) {
+    if bad_align || args.handle == 0 || !(ANY_NODE..=MAX_NUMNODES).contains(&args.numa_nid) {
         return Err(Errno::EINVAL.into());
     }
     let handle = call.handle(file, args.handle).ok_or(Errno::EINVAL)?;

@@ -2,7 +2,7 @@
 
 use super::NvmapFile;
 use crate::chip::Carveout;
-use crate::dispatch::{Call, Reply};
+use crate::dispatch::{Call, Reply, as_r36};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tegrarm_abi::nvgpu::r35::*;
@@ -90,8 +90,7 @@ pub(super) fn size(call: &Call<'_>, _: &Arc<NvmapFile>, args: &mut nvmap_heap_si
     Ok(())
 }
 
-/// What PARAMETERS tells, on either release.
-fn fill(call: &Call<'_>, file: &NvmapFile, args: &mut nvmap_handle_parameters) -> Reply {
+pub(super) fn parameters(call: &Call<'_>, file: &Arc<NvmapFile>, args: &mut nvmap_handle_parameters) -> Reply {
     let handle = call.handle(file, args.handle).ok_or(Errno::ENODEV)?;
     let allocation = handle.buffer.allocation();
     args.contig = u8::from(allocation.is_some_and(|a| a.heap & NVMAP_HEAP_CARVEOUT_MASK != 0));
@@ -107,24 +106,8 @@ fn fill(call: &Call<'_>, file: &NvmapFile, args: &mut nvmap_handle_parameters) -
     Ok(())
 }
 
-pub(super) fn parameters(call: &Call<'_>, file: &Arc<NvmapFile>, args: &mut nvmap_handle_parameters) -> Reply {
-    fill(call, file, args)
-}
-
 pub(super) fn parameters_r35(call: &Call<'_>, file: &Arc<NvmapFile>, args: &mut nvmap_handle_parameters_r35) -> Reply {
-    let mut full: nvmap_handle_parameters = zerocopy::FromZeros::new_zeroed();
-    full.handle = args.handle;
-    fill(call, file, &mut full)?;
-    args.contig = full.contig;
-    args.import_id = full.import_id;
-    args.heap_number = full.heap_number;
-    args.access_flags = full.access_flags;
-    args.heap = full.heap;
-    args.align = full.align;
-    args.coherency = full.coherency;
-    args.size = full.size;
-    args.offset = full.offset;
-    Ok(())
+    as_r36(args, |full| parameters(call, file, full))
 }
 
 /// Total and free of a heap: an absent carveout is `ENODEV`, a bit that is no heap at all gives zeros.
@@ -152,9 +135,6 @@ pub(super) fn query(call: &Call<'_>, _: &Arc<NvmapFile>, args: &mut nvmap_query_
     Ok(())
 }
 
-pub(super) fn query_r35(call: &Call<'_>, _: &Arc<NvmapFile>, args: &mut nvmap_query_heap_params_r35) -> Reply {
-    (args.total, args.free) = account(call, args.heap_mask)?;
-    args.largest_free_block = if args.total > 0 { 4096 } else { 0 };
-    args.contig = u8::from(args.total > 0 && args.heap_mask != NVMAP_HEAP_IOVMM);
-    Ok(())
+pub(super) fn query_r35(call: &Call<'_>, file: &Arc<NvmapFile>, args: &mut nvmap_query_heap_params_r35) -> Reply {
+    as_r36(args, |full| query(call, file, full))
 }
