@@ -46,10 +46,11 @@ pub(super) struct Queue {
 
 /// Who uses the node, and the queue they share.
 #[derive(Debug, Default)]
-pub(super) struct Fifo(Mutex<State>);
+pub(super) struct Fifo(Mutex<FifoUsers>);
 
+/// Who has the node open, and what for.
 #[derive(Debug, Default)]
-struct State {
+struct FifoUsers {
     users: Vec<Arc<FifoUser>>,
     /// The process that has the scheduling to itself.
     exclusive: Option<i32>,
@@ -171,7 +172,7 @@ fn create_queue(
     Ok(())
 }
 
-impl State {
+impl FifoUsers {
     /// From now on this user has the scheduling to itself: `EPERM` when it may only read, `EBUSY` while another one
     /// has.
     fn take_exclusive(&mut self, call: &Call<'_>, user: &FifoUser) -> Result<(), Errno> {

@@ -55,18 +55,19 @@ const READ_IDX: usize = 28;
 pub(super) struct TraceFile {
     ring: Backing,
     file: FileId,
-    state: Mutex<State>,
+    state: Mutex<RingSettings>,
     scheduling: Arc<Scheduling>,
 }
 
+/// What the reader has asked of the ring.
 #[derive(Debug)]
-struct State {
+struct RingSettings {
     size: u64,
     enabled: bool,
     filter: [u8; 32],
 }
 
-impl State {
+impl RingSettings {
     /// Entries that the ring has room for.
     fn entries(&self) -> u32 {
         (self.size.saturating_sub(HEADER) / ENTRY) as u32
@@ -86,7 +87,7 @@ impl Tracer {
         }
         let fd = memfd::create("nvhost-ctxsw", MAX_RING)?;
         let ring = Backing::from_memfd(memfd::stow(memfd::duplicate(&fd)?)?, MAX_RING as usize)?;
-        let state = State { size: 0, enabled: false, filter: [0xff; 32] };
+        let state = RingSettings { size: 0, enabled: false, filter: [0xff; 32] };
         let file = FileId::of(&fd)?;
         let trace = Arc::new(TraceFile { ring, file, state: Mutex::new(state), scheduling: kernel.scheduling.clone() });
         trace.resize(&mut trace.state.lock(), HEADER + DEFAULT_ENTRIES * ENTRY)?;
@@ -103,7 +104,7 @@ impl TraceFile {
         self.state.lock().size
     }
 
-    fn resize(&self, state: &mut State, size: u64) -> Result<(), Errno> {
+    fn resize(&self, state: &mut RingSettings, size: u64) -> Result<(), Errno> {
         state.size = size.next_multiple_of(PAGE);
         let header = nvgpu_ctxsw_ring_header {
             magic: NVGPU_CTXSW_RING_HEADER_MAGIC,
@@ -119,7 +120,7 @@ impl TraceFile {
     }
 
     /// Appends an entry, unless the filter keeps it out; counts it as dropped when there is no room.
-    fn put(&self, state: &State, tag: u32, group: u32, time_ns: u64) {
+    fn put(&self, state: &RingSettings, tag: u32, group: u32, time_ns: u64) {
         let seqno = self.ring.fetch_add_u32(WRITE_SEQNO, 1).unwrap_or(0);
         // The header is the reader's to scribble on.
         let word = |at| self.ring.load_u32(at).unwrap_or(0);

@@ -47,7 +47,7 @@ const BITMAP: usize = CHANNELS.next_multiple_of(64) as usize / 8;
 /// Every group, and what the manager did with them.
 #[derive(Debug, Default)]
 pub(super) struct Scheduling {
-    state: Mutex<State>,
+    state: Mutex<Roster>,
     timeslices: Mutex<Timeslices>,
 }
 
@@ -64,8 +64,9 @@ impl Default for Timeslices {
     }
 }
 
+/// The groups there are, and what the manager has done about them.
 #[derive(Debug, Default)]
-struct State {
+struct Roster {
     groups: BTreeMap<u32, Weak<Tsg>>,
     /// Groups the manager has not asked about since they came.
     recent: BTreeSet<u32>,
@@ -201,7 +202,7 @@ impl Scheduling {
 }
 
 /// Writes a bitmap of groups, or says how large one is.
-fn put_bitmap(call: &Call<'_>, size: &mut u32, buffer: u64, ids: impl FnOnce(&mut State) -> BTreeSet<u32>) -> Reply {
+fn put_bitmap(call: &Call<'_>, size: &mut u32, buffer: u64, ids: impl FnOnce(&mut Roster) -> BTreeSet<u32>) -> Reply {
     if (*size as usize) < BITMAP || buffer == 0 {
         *size = BITMAP as u32;
         call.copy_back_always.set(true);

@@ -20,8 +20,9 @@ pub enum PageClass {
     Big,
 }
 
+/// What has become of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum Occupancy {
     Free,
     Split,
     Used,
@@ -33,7 +34,7 @@ struct Node {
     /// First page, counted from the start of the range.
     page: u64,
     order: u32,
-    state: State,
+    occupancy: Occupancy,
     class: Option<PageClass>,
     parent: Option<usize>,
     children: Option<(usize, usize)>,
@@ -150,7 +151,7 @@ impl Buddy {
             block = if page < self.nodes[right].page { left } else { right };
         }
         let node = &self.nodes[block];
-        let fits = node.state == State::Free && node.order >= order;
+        let fits = node.occupancy == Occupancy::Free && node.order >= order;
         if !fits || node.class.is_some_and(|c| c != class) {
             return None;
         }
@@ -168,7 +169,7 @@ impl Buddy {
         let class = if order < PDE_ORDER { Some(class) } else { self.nodes[block].class };
         let left = self.add(page, order, Some(block), class);
         let right = self.add(page + (1 << order), order, Some(block), class);
-        self.nodes[block].state = State::Split;
+        self.nodes[block].occupancy = Occupancy::Split;
         self.nodes[block].children = Some((left, right));
         self.push(left);
         self.push(right);
@@ -177,17 +178,17 @@ impl Buddy {
 
     fn take(&mut self, block: usize) -> u64 {
         self.unlink(block);
-        self.nodes[block].state = State::Used;
+        self.nodes[block].occupancy = Occupancy::Used;
         self.start + (self.nodes[block].page << PAGE_SHIFT)
     }
 
     /// Frees a block and merges it with its free buddy, again and again.
     fn release(&mut self, mut block: usize) {
-        self.nodes[block].state = State::Free;
+        self.nodes[block].occupancy = Occupancy::Free;
         self.push(block);
         while let Some(parent) = self.nodes[block].parent {
             let (left, right) = self.nodes[parent].children.expect("a parent has children");
-            if self.nodes[left].state != State::Free || self.nodes[right].state != State::Free {
+            if self.nodes[left].occupancy != Occupancy::Free || self.nodes[right].occupancy != Occupancy::Free {
                 return;
             }
             for child in [left, right] {
@@ -195,14 +196,15 @@ impl Buddy {
                 self.spare.push(child);
             }
             self.nodes[parent].children = None;
-            self.nodes[parent].state = State::Free;
+            self.nodes[parent].occupancy = Occupancy::Free;
             self.push(parent);
             block = parent;
         }
     }
 
     fn add(&mut self, page: u64, order: u32, parent: Option<usize>, class: Option<PageClass>) -> usize {
-        let node = Node { page, order, state: State::Free, class, parent, children: None, newer: None, older: None };
+        let node =
+            Node { page, order, occupancy: Occupancy::Free, class, parent, children: None, newer: None, older: None };
         match self.spare.pop() {
             Some(at) => {
                 self.nodes[at] = node;

@@ -16,11 +16,12 @@ use zerocopy::IntoBytes;
 #[derive(Debug)]
 pub(crate) struct Clocks {
     chip: &'static ChipData,
-    state: Mutex<State>,
+    state: Mutex<FrequencyLimits>,
 }
 
+/// What bounds the frequency: devfreq, and the requests of clock sessions.
 #[derive(Debug)]
-struct State {
+struct FrequencyLimits {
     min: u64,
     max: u64,
     /// Requests of clock sessions; the newest live one overrides devfreq.
@@ -39,7 +40,7 @@ pub(super) struct Session {
 
 impl Clocks {
     pub(crate) fn new(chip: &'static ChipData) -> Clocks {
-        let state = State { min: chip.min_frequency(), max: chip.max_frequency(), requests: Vec::new() };
+        let state = FrequencyLimits { min: chip.min_frequency(), max: chip.max_frequency(), requests: Vec::new() };
         Clocks { chip, state: Mutex::new(state) }
     }
 

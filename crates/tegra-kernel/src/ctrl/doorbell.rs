@@ -11,11 +11,12 @@ use tegra_hw::{GpuPort, Place};
 /// any channel lives.
 pub(crate) struct Doorbells {
     gpu: Arc<dyn GpuPort>,
-    state: Mutex<State>,
+    state: Mutex<Watched>,
 }
 
+/// The pages the GPU watches, and how many channels may ring on them.
 #[derive(Default)]
-struct State {
+struct Watched {
     /// Pages, and whether their ctrl open is still there.
     pages: HashMap<FileId, (Place, bool)>,
     channels: usize,

@@ -19,13 +19,14 @@ use tegrarm_kmd::Errno;
 pub(crate) struct Debugger {
     /// Opened through `prof`: it needs no channel for what is the whole GPU's.
     profiler: bool,
-    pub(super) state: Mutex<State>,
+    pub(super) state: Mutex<Holdings>,
     /// What makes its file ready to poll: an event of an SM, which never comes.
     _event: EventFd,
 }
 
+/// What a session has bound, and what it has switched off.
 #[derive(Debug, Default)]
-pub(super) struct State {
+pub(super) struct Holdings {
     /// In the order they were bound; one bound twice is here twice.
     pub channels: Vec<Bound>,
     pub objects: Vec<Arc<ProfilerObject>>,
@@ -43,7 +44,7 @@ pub(super) struct Bound {
     pub channel: Weak<Channel>,
 }
 
-impl State {
+impl Holdings {
     /// Takes out the profiler objects that are meant.
     pub(super) fn take_objects(&mut self, meant: impl Fn(&ProfilerObject) -> bool) -> Vec<Arc<ProfilerObject>> {
         self.objects.extract_if(.., |object| meant(object)).collect()

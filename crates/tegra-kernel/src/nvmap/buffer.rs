@@ -34,7 +34,7 @@ pub(crate) struct Buffer {
     pub serial: u64,
     /// Bytes, a multiple of 4096.
     pub size: u64,
-    state: Mutex<State>,
+    state: Mutex<Storage>,
     memory: OnceLock<Arc<Backing>>,
     /// Identity of the dmabuf file, once a descriptor exists.
     identity: OnceLock<FileId>,
@@ -43,8 +43,9 @@ pub(crate) struct Buffer {
     pub registration: Mutex<Option<Registration>>,
 }
 
+/// Where the buffer lies, once it is allocated, and what that takes from a heap.
 #[derive(Debug, Default)]
-struct State {
+struct Storage {
     allocation: Option<Allocation>,
     _reservation: Option<Reservation>,
 }
@@ -119,7 +120,7 @@ impl Buffer {
         }
         let (allocation, reservation) = reserve()?;
         self.backing()?;
-        *state = State { allocation: Some(allocation), _reservation: Some(reservation) };
+        *state = Storage { allocation: Some(allocation), _reservation: Some(reservation) };
         Ok(())
     }
 

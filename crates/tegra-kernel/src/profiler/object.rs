@@ -49,12 +49,13 @@ pub(crate) struct ProfilerObject {
     /// Unique among profiler objects, from 1.
     pub handle: u32,
     pub(super) scope: Scope,
-    pub(super) state: Mutex<State>,
+    pub(super) state: Mutex<Reservations>,
     unit: Arc<Profiling>,
 }
 
+/// The context a profiler object was bound to, and the resources it has reserved there.
 #[derive(Debug, Default)]
-pub(super) struct State {
+pub(super) struct Reservations {
     /// A context was chosen: a group, or for the device none.
     pub chosen: bool,
     pub tsg: Option<Weak<Tsg>>,
@@ -72,7 +73,7 @@ pub(super) struct Users {
     device: bool,
 }
 
-impl State {
+impl Reservations {
     pub(super) fn has(&self, resource: Resource) -> bool {
         self.reserved[resource as usize]
     }
@@ -98,7 +99,7 @@ impl State {
 
 impl ProfilerObject {
     pub(crate) fn new(unit: &Arc<Profiling>, scope: Scope, tsg: Option<&Arc<Tsg>>) -> Arc<ProfilerObject> {
-        let state = State { tsg: tsg.map(Arc::downgrade), ..State::default() };
+        let state = Reservations { tsg: tsg.map(Arc::downgrade), ..Reservations::default() };
         let object = Arc::new(ProfilerObject {
             handle: unit.next_handle(),
             scope,
@@ -129,7 +130,7 @@ impl ProfilerObject {
         self.reserve_in(&mut self.state.lock(), resource)
     }
 
-    pub(super) fn reserve_in(&self, state: &mut State, resource: Resource) -> Result<(), Errno> {
+    pub(super) fn reserve_in(&self, state: &mut Reservations, resource: Resource) -> Result<(), Errno> {
         if state.has(resource) || state.bound {
             return Err(Errno::EEXIST);
         }
@@ -149,7 +150,7 @@ impl ProfilerObject {
         self.release_in(&mut self.state.lock(), resource)
     }
 
-    pub(super) fn release_in(&self, state: &mut State, resource: Resource) -> Result<(), Errno> {
+    pub(super) fn release_in(&self, state: &mut Reservations, resource: Resource) -> Result<(), Errno> {
         if !std::mem::take(&mut state.reserved[resource as usize]) {
             return Err(Errno::EINVAL);
         }
@@ -183,10 +184,12 @@ impl ProfilerObject {
     /// Everything it holds is given back.
     pub(crate) fn retire(&self) {
         let mut state = self.state.lock();
-        let _it_may_have_none = state.unbind_context();
+        // An object without a context has nothing to unbind.
+        state.unbind_context().ok();
         let stream = state.stream.take();
         for resource in [Resource::Hwpm, Resource::Smpc, Resource::PcSampler, Resource::PmaStream] {
-            let _those_it_holds = self.release_in(&mut state, resource);
+            // An error says that it does not hold this one.
+            self.release_in(&mut state, resource).ok();
         }
         drop(state);
         // Buffers may end with the stream: not under the lock.

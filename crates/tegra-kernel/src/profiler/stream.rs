@@ -130,7 +130,8 @@ pub(super) fn update(
     let stream = state.stream.as_ref().ok_or(Errno::EINVAL)?;
     let available = if state.bound { 0 } else { NOT_YET };
     if asks(NVGPU_PROFILER_PMA_STREAM_UPDATE_GET_PUT_ARG_FLAG_UPDATE_AVAILABLE_BYTES) {
-        let _inside_as_it_is_mapped = stream.count.store_u32(0, available);
+        let stored = stream.count.store_u32(0, available);
+        debug_assert!(stored, "the count's page was mapped when the stream was made");
         if asks(NVGPU_PROFILER_PMA_STREAM_UPDATE_GET_PUT_ARG_FLAG_WAIT_FOR_UPDATE) {
             if available == NOT_YET {
                 return Err(Errno::ETIMEDOUT.into());

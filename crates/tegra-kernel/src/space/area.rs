@@ -1,6 +1,6 @@
 //! ALLOC_SPACE and FREE_SPACE: reserved ranges (nvgpu-rules §5.4).
 
-use super::{AddressSpace, PAGE, State};
+use super::{AddressSpace, Contents, PAGE};
 use crate::dispatch::{Call, Reply};
 use std::sync::Arc;
 use tegra_mm::{Extent, PageClass};
@@ -21,7 +21,7 @@ pub(super) fn sparse_extent(va: u64, len: u64) -> Extent {
     Extent { va, len, backing: None, offset: 0, writable: true }
 }
 
-impl State {
+impl Contents {
     /// The area that holds `va`, with its start.
     pub(super) fn area(&self, va: u64) -> Option<(u64, &Area)> {
         let (start, area) = self.areas.range(..=va).next_back()?;

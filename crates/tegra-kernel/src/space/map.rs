@@ -1,6 +1,6 @@
 //! MAP_BUFFER_EX, UNMAP_BUFFER, MAPPING_MODIFY (nvgpu-rules §5.5, §5.6).
 
-use super::{AddressSpace, BufferId, PAGE, State, buffer_id};
+use super::{AddressSpace, BufferId, Contents, PAGE, buffer_id};
 use crate::dispatch::{Call, Reply};
 use crate::nvmap::{Buffer, Dmabuf};
 use std::sync::Arc;
@@ -187,7 +187,7 @@ impl Request {
     }
 
     /// A mapping that serves this request too, with one more reference.
-    fn reuse(&self, space: &AddressSpace, state: &mut State) -> Option<u64> {
+    fn reuse(&self, space: &AddressSpace, state: &mut Contents) -> Option<u64> {
         if space.user_managed {
             return None;
         }
@@ -202,7 +202,7 @@ impl Request {
     }
 
     /// Size of the pages it is made of: the area's where the program placed it, big ones where they fit.
-    fn page_size(&self, space: &AddressSpace, state: &State, size: u64) -> u64 {
+    fn page_size(&self, space: &AddressSpace, state: &Contents, size: u64) -> u64 {
         let area = if self.fixed { state.area(self.offset) } else { None };
         match area {
             Some((_, area)) => area.page_size,
@@ -212,7 +212,7 @@ impl Request {
     }
 
     /// Rules 11–13: where it goes and what kind it has.
-    fn check_place_and_kind(&self, space: &AddressSpace, state: &State, size: u64) -> Result<Key, Errno> {
+    fn check_place_and_kind(&self, space: &AddressSpace, state: &Contents, size: u64) -> Result<Key, Errno> {
         let page_size = self.page_size(space, state, size);
         if self.fixed {
             let aligned = self.offset.is_multiple_of(page_size);
@@ -258,7 +258,7 @@ fn known_flags(r35: bool) -> u32 {
     }
 }
 
-impl State {
+impl Contents {
     /// A free address for `size` bytes.
     fn place(&mut self, space: &AddressSpace, size: u64) -> Option<u64> {
         let class = space.class(size);

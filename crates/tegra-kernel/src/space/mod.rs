@@ -57,16 +57,16 @@ pub(super) static TABLE: Table<AddressSpace> = Table {
 pub(super) struct AddressSpace {
     /// The mappings, as the GPU walks them.
     pub hw: Arc<HwSpace>,
-    state: Mutex<State>,
+    state: Mutex<Contents>,
     /// Big page size, 0 = none.
     big_page: u64,
     /// r35: every mapping is placed by the program, without areas.
     user_managed: bool,
 }
 
-/// What changes.
+/// What of an address space is taken, and by what.
 #[derive(Debug)]
-struct State {
+struct Contents {
     /// Allocators of the user's range: small pages (and big ones, when unified), big pages.
     user: Vec<Buddy>,
     kernel: Buddy,
@@ -104,7 +104,7 @@ impl AddressSpace {
     fn of_ranges(user: Vec<Buddy>, kernel: Buddy, big_page: u64) -> AddressSpace {
         AddressSpace {
             hw: Arc::default(),
-            state: Mutex::new(State {
+            state: Mutex::new(Contents {
                 user,
                 kernel,
                 areas: BTreeMap::new(),
@@ -146,7 +146,7 @@ impl AddressSpace {
     }
 
     /// The user allocator that holds `va`.
-    fn allocator(state: &mut State, va: u64) -> Option<&mut Buddy> {
+    fn allocator(state: &mut Contents, va: u64) -> Option<&mut Buddy> {
         state.user.iter_mut().find(|b| (b.start()..b.end()).contains(&va))
     }
 

@@ -1,7 +1,7 @@
 //! REMAP: pages of a sparse area pointed at pages of buffers (nvgpu-rules §5.8).
 
 use super::area::sparse_extent;
-use super::{AddressSpace, State};
+use super::{AddressSpace, Contents};
 use crate::dispatch::{Call, Reply};
 use std::sync::Arc;
 use tegra_mm::Extent;
@@ -47,7 +47,7 @@ pub(super) fn remap(call: &Call<'_>, space: &Arc<AddressSpace>, args: &mut nvgpu
     Ok(())
 }
 
-fn plan(call: &Call<'_>, state: &State, ops: &[nvgpu_as_remap_op]) -> Reply<Vec<Step>> {
+fn plan(call: &Call<'_>, state: &Contents, ops: &[nvgpu_as_remap_op]) -> Reply<Vec<Step>> {
     let page_size = page_size(&ops[0])?;
     let first = ops[0].virt_offset_in_pages.checked_mul(page_size).ok_or(Errno::EINVAL)?;
     let (start, area) = state.area(first).filter(|(_, a)| a.sparse && a.page_size == page_size).ok_or(Errno::EINVAL)?;
