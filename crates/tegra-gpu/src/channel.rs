@@ -1,10 +1,11 @@
 //! A channel as the GPU runs it: the kernel's object, its PBDMA state, and the ways to stop it.
 
+use super::config::GpuConfig;
 use super::context::SharedContext;
+use super::engine::Engine;
 use super::fault;
 use super::pbdma::Pbdma;
 use super::trace::{Event, Trace};
-use super::{GpuConfig, engine::Engine};
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, OnceLock};

@@ -1,8 +1,8 @@
 //! Runlist, doorbells, turns, recovery: everything but the threads.
 
-use super::GpuConfig;
 use super::channel::{Channel, StopReason, Turn};
 use super::clock::time_ns;
+use super::config::GpuConfig;
 use super::context::Contexts;
 use super::doorbell::{self, Doorbell};
 use super::engine::Engine;

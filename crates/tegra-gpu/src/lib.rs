@@ -15,6 +15,7 @@
 mod channel;
 mod clock;
 mod compute;
+mod config;
 mod context;
 mod copy;
 mod core;
@@ -32,38 +33,14 @@ mod worker;
 
 pub use clock::time_ns;
 pub use compute::{Qmd, compute_method_name};
+pub use config::GpuConfig;
 pub use stats::Stats;
 pub use trace::{Event, Observer};
 
 use self::core::Core;
-use sm87::Limits;
 use std::sync::Arc;
 use tegra_hw::{GpuPort, HwChannel, HwTsg, Place};
 use worker::Workers;
-
-/// How a GPU is built.
-#[derive(Clone, Debug)]
-pub struct GpuConfig {
-    /// Streaming multiprocessors.
-    pub sm_count: u32,
-    /// No thread: work happens inside [`Gpu::step`] only. Default: whether `TEGRARM_SIM_STEP` is `1`.
-    pub step: bool,
-    /// Warp instructions a grid may issue before it counts as hung.
-    pub budget: u64,
-    /// The kernel recovers from every PBDMA interrupt, as that of r35 does. That of r36 only logs some of them.
-    pub recovers_always: bool,
-}
-
-impl Default for GpuConfig {
-    fn default() -> GpuConfig {
-        GpuConfig {
-            sm_count: 16,
-            step: std::env::var_os("TEGRARM_SIM_STEP").is_some_and(|v| v == "1"),
-            budget: Limits::default().budget,
-            recovers_always: false,
-        }
-    }
-}
 
 /// A ga10b.
 ///
