@@ -1,0 +1,55 @@
+//! Every crate and module keeps to its layer, as `docs/layers.md` has them.
+
+mod check;
+mod imports;
+mod rules;
+mod sources;
+
+use rules::Rules;
+use std::path::Path;
+
+#[test]
+fn every_import_points_down() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let page = std::fs::read_to_string(root.join("docs/layers.md")).expect("the page of the layers");
+    let (rules, crates) = (Rules::read(&page), sources::workspace(&root));
+    assert!(rules.crates.len() > 5 && rules.modules.len() > 5 && rules.only.len() > 2, "the page has its tables");
+    let files: usize = crates.iter().map(|c| c.files.len()).sum();
+    assert!(files > 300, "only {files} source files were found");
+    let found = check::violations(&crates, &rules);
+    assert!(found.is_empty(), "docs/layers.md does not allow:\n{}", found.join("\n"));
+}
+
+/// The rules that the layout exists for stand in the page: whoever edits it does not lose them.
+#[test]
+fn the_page_keeps_its_promises() {
+    let page =
+        std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/layers.md")).expect("the page");
+    let rules = Rules::read(&page);
+    let reaches = |from: &str, to: &str| {
+        let mut seen = vec![from.to_owned()];
+        let mut at = 0;
+        while at < seen.len() {
+            let rule = rules.crates.iter().find(|rule| rule.name == seen[at]).expect("a row");
+            let new: Vec<String> = rule.imports.iter().filter(|name| !seen.contains(name)).cloned().collect();
+            seen.extend(new);
+            at += 1;
+        }
+        seen.iter().any(|name| name == to)
+    };
+    for from in rules.crates.iter().map(|rule| &*rule.name).filter(|name| *name != "tegrarm") {
+        assert!(!reaches(from, "tegrarm"), "{from} reaches the library");
+    }
+    for (from, to) in [
+        ("tegra-kernel", "tegra-gpu"),
+        ("tegra-kernel", "sm87"),
+        ("tegra-gpu", "tegra-kernel"),
+        ("sm87", "tegra-hw"),
+        ("sm87", "tegra-kernel"),
+        ("tegra-mm", "tegrarm-kmd"),
+    ] {
+        assert!(!reaches(from, to), "{from} reaches {to}");
+    }
+    let backend = rules.only.iter().find(|rule| rule.imported == "tegra-sim").expect("a row");
+    assert_eq!((&*backend.name, &backend.by[..]), ("tegrarm", &["backend".to_owned()][..]));
+}
