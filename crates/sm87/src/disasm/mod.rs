@@ -1,58 +1,40 @@
 //! Instruction words as text, in the notation of NVIDIA's disassembler.
 //!
-//! Each row of the opcode table carries a template: plain text and fields in braces.
-//!
-//! | field | prints |
-//! |---|---|
-//! | `{80.FTZ}`, `{!73.U32}` | `.FTZ` if bit 80 is set, `.U32` if bit 73 is clear |
-//! | `{76:2|RM|RP}` | the item that the two bits from 76 select, behind a point; nothing for an empty one |
-//! | `{72:8#}`, `{44:3}` | a number, hexadecimal or decimal |
-//! | `{74 p87}` | a comma and the field `p87` if bit 74 is set |
-//! | `{P81}`, `{P81?}`, `{P81,}` | predicate destination: always; with a comma behind, or before, unless it is PT |
-//! | `{p87}`, `{p87?}`, `{p87!}` | predicate source: always; with a comma before unless PT; as a branch condition |
-//! | `{fB}` | an operand: type (`f` float, `d` double, `h` halves, `u` unsigned, `x` signed, …) and slot |
-//! | others | a name that [`fields`] or [`memory`] knows |
-//!
-//! An item `?` is a value that means nothing: whatever has it is no instruction.
+//! What is written, and where, is in the rows of [`crate::isa`]; this is how. Nothing depends on it.
 
-mod fields;
 mod memory;
 mod names;
 mod numbers;
 mod operands;
+mod special;
 
-use super::decode::{self, Row};
-use super::word::Word;
+use crate::isa::piece::{Base, Comma, File, Piece, When};
+use crate::isa::{Datapath, Field, Isa, Row};
+use crate::word::Word;
+
+/// The text of one instruction at address `pc`; `None` if the opcode is not known. A field with a value that does not exist is
+/// written as `.INVALID` and the value.
+pub fn disassemble(lo: u64, hi: u64, pc: u64) -> Option<String> {
+    text(Isa::sm87(), Word::new(lo, hi), pc)
+}
+
+/// The text of an instruction of the set `isa`.
+pub(crate) fn text(isa: &Isa, word: Word, pc: u64) -> Option<String> {
+    let opcode = isa.lookup(word)?;
+    let mut p = Printer { word, row: opcode.row(), pc, out: String::new() };
+    p.guard();
+    opcode.pieces().iter().for_each(|piece| p.piece(piece));
+    p.out.truncate(p.out.trim_end_matches([',', ' ']).len());
+    Some(p.out)
+}
 
 /// What is being printed.
-pub(super) struct Printer<'a> {
-    pub word: Word,
-    pub row: &'a Row,
+struct Printer<'a> {
+    word: Word,
+    row: &'a Row,
     /// Address of the instruction, for branch targets.
-    pub pc: u64,
-    pub out: String,
-    /// A field has a value that means nothing.
-    pub reserved: bool,
-}
-
-/// The text of one instruction at address `pc`; `None` if the opcode is not known.
-pub fn disassemble(lo: u64, hi: u64, pc: u64) -> Option<String> {
-    let word = Word::new(lo, hi);
-    let row = decode::form(word)?;
-    let p = print(word, row, pc);
-    Some(p.out.trim_end_matches([',', ' ']).to_owned())
-}
-
-/// Whether a modifier field has a value that means nothing.
-pub(super) fn reserved(word: Word, row: &Row) -> bool {
-    print(word, row, 0).reserved
-}
-
-fn print(word: Word, row: &Row, pc: u64) -> Printer<'_> {
-    let mut p = Printer { word, row, pc, out: String::new(), reserved: false };
-    p.guard();
-    p.template(row.text);
-    p
+    pc: u64,
+    out: String,
 }
 
 impl Printer<'_> {
@@ -61,31 +43,113 @@ impl Printer<'_> {
         if n == 7 && !not {
             return;
         }
-        let op = self.word.opcode();
-        let uniform = (self.uniform() && op != 0x886) || op == 0xab9 || op == 0x9c3;
         self.out += if not { "@!" } else { "@" };
-        self.predicate(n, uniform);
+        self.predicate(n, self.row.guard == Datapath::Uniform);
         self.out.push(' ');
     }
 
-    fn template(&mut self, text: &str) {
-        let mut rest = text;
-        while let Some(open) = rest.find('{') {
-            self.out += &rest[..open];
-            let end = open + rest[open..].find('}').unwrap_or(rest.len() - open - 1);
-            self.field(&rest[open + 1..end]);
-            rest = &rest[end + 1..];
+    fn piece(&mut self, piece: &Piece) {
+        match *piece {
+            Piece::Text(text) => self.out += text,
+            Piece::Modifier(field) => self.modifier(field),
+            Piece::Number(bits, Base::Ten) => self.out += &bits.of(self.word).to_string(),
+            Piece::Number(bits, Base::Sixteen) => self.hex(bits.of(self.word).into()),
+            Piece::Destination { lo, comma } => self.destination(lo, comma),
+            Piece::Condition { lo, when, file } => self.condition(lo, when, file),
+            Piece::Complement { lo, not, file } => self.complement(lo, not, file),
+            Piece::Register { lo, file } => self.register_of(lo, file),
+            Piece::Optional => self.optional(),
+            Piece::Operand(operand) => self.operand(operand),
+            Piece::Address(address) => self.address(address),
+            Piece::Target => self.target(),
+            Piece::Special(special) => self.special(special),
         }
-        self.out += rest;
     }
 
-    /// Whether registers and predicates are uniform ones.
-    pub fn uniform(&self) -> bool {
-        (0x80..0xc0).contains(&self.row.base)
+    /// A point and a name, or nothing.
+    fn dot(&mut self, name: &str) {
+        if !name.is_empty() {
+            self.out.push('.');
+            self.out += name;
+        }
+    }
+
+    fn modifier(&mut self, field: Field) {
+        match field.name(self.word) {
+            Some(name) => self.dot(name),
+            None if field.is_written() => self.out += &format!(".INVALID{}", field.value(self.word)),
+            None => {}
+        }
+    }
+
+    fn destination(&mut self, lo: u32, comma: Comma) {
+        let n = self.word.bits(lo, 3);
+        if comma != Comma::None && n == 7 {
+            return;
+        }
+        self.out += if comma == Comma::Before { ", " } else { "" };
+        self.predicate(n, self.is_uniform(File::Own));
+        self.out += if comma == Comma::Behind { ", " } else { "" };
+    }
+
+    fn condition(&mut self, lo: u32, when: When, file: File) {
+        let always = self.word.bits(lo, 4) == 7;
+        let written = match when {
+            When::Always => true,
+            When::Matters | When::Branches => !always,
+            When::Bit(n) => self.word.bit(n),
+            When::BitAndMatters(n) => self.word.bit(n) && !always,
+        };
+        if !written {
+            return;
+        }
+        self.out += match when {
+            When::Always => "",
+            When::Branches => " ",
+            When::Matters | When::Bit(_) | When::BitAndMatters(_) => ", ",
+        };
+        self.source(lo, self.is_uniform(file));
+        self.out += if when == When::Branches { "," } else { "" };
+    }
+
+    /// A predicate source at bit `lo`, its inversion three bits up.
+    fn source(&mut self, lo: u32, uniform: bool) {
+        if self.word.bit(lo + 3) {
+            self.out.push('!');
+        }
+        self.predicate(self.word.bits(lo, 3), uniform);
+    }
+
+    fn complement(&mut self, lo: u32, not: u32, file: File) {
+        let (n, not) = (7 - self.word.bits(lo, 3), self.word.bit(not));
+        if n != 7 || not {
+            self.out += if not { ", !" } else { ", " };
+            self.predicate(n, self.is_uniform(file));
+        }
+    }
+
+    /// Where lanes go: an address behind the next instruction.
+    fn target(&mut self) {
+        let words = self.row.flow.offset().map_or(0, |bits| bits.signed(self.word));
+        self.hex(self.behind(4 * words));
+    }
+
+    /// The address `offset` behind the next instruction.
+    fn behind(&self, offset: i64) -> i64 {
+        self.pc.wrapping_add(16).wrapping_add_signed(offset) as i64
+    }
+
+    fn is_uniform(&self, file: File) -> bool {
+        match file {
+            File::Own => self.row.datapath == Datapath::Uniform,
+            File::Vector => false,
+            File::Uniform => true,
+            File::UniformIf(bit) => self.row.datapath == Datapath::Uniform || self.word.bit(bit),
+        }
     }
 
     /// P or UP by number.
-    pub fn predicate(&mut self, n: u32, uniform: bool) {
+    fn predicate(&mut self, n: u32, uniform: bool) {
         if uniform {
             self.out.push('U');
         }
@@ -97,80 +161,10 @@ impl Printer<'_> {
     }
 
     /// Hexadecimal, with a sign for negative numbers.
-    pub fn hex(&mut self, x: i64) {
+    fn hex(&mut self, x: i64) {
         if x < 0 {
             self.out.push('-');
         }
         self.out += &format!("{:#x}", x.unsigned_abs());
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::exec::lower::{Lower, Pool};
-
-    /// One instruction per opcode with the text NVIDIA's disassembler gives: opcode, text, low half, high half.
-    const EXAMPLES: &str = include_str!("examples.tsv");
-
-    fn examples() -> impl Iterator<Item = (&'static str, Word)> {
-        EXAMPLES.lines().map(|line| {
-            let mut f = line.split('\t').skip(1);
-            let text = f.next().unwrap();
-            let mut half = || u64::from_str_radix(f.next().unwrap(), 16).unwrap();
-            (text, Word::new(half(), half()))
-        })
-    }
-
-    #[test]
-    fn text_of_every_known_opcode() {
-        let mut wrong = Vec::new();
-        for (text, word) in examples() {
-            let (lo, hi) = word.halves();
-            let got = disassemble(lo, hi, 0).unwrap_or_default();
-            // Branch targets in the examples are relative to where they were found.
-            let same = match text.rsplit_once(" 0x") {
-                Some((head, _)) if matches!(word.base(), 0x143..=0x147 | 0x149) => got.starts_with(head),
-                _ => got == text,
-            };
-            if !same {
-                wrong.push(format!("{word:?}: {got:?}, not {text:?}"));
-            }
-        }
-        assert!(wrong.is_empty(), "{} differ:\n{}", wrong.len(), wrong.join("\n"));
-    }
-
-    #[test]
-    fn every_known_opcode_can_be_executed() {
-        for (text, word) in examples() {
-            let mut pool = Pool::default();
-            let mut l = Lower::new(word.unscheduled(), 0, &mut pool);
-            let row = decode::form(word).unwrap_or_else(|| panic!("no row for {text}"));
-            assert!((row.lower)(&mut l).is_ok(), "{text} is refused");
-            assert!(!decode::reserved(word) && !reserved(word, row), "{text} is reserved");
-        }
-    }
-
-    /// Single bits of good instructions turned over; NVIDIA's disassembler rejects each result.
-    #[test]
-    fn values_without_a_meaning() {
-        for (lo, hi, bit, what) in [
-            (0x0000000308007220, 0x000fc80000400000, 86, "FMUL without a scale field"),
-            (0x0000000402027811, 0x000fe400078e18ff, 73, "LEA.SX32 that is not .HI"),
-            (0x0000000300057304, 0x000fc80000200800, 75, "F2F to nothing"),
-            (0x0000000300057304, 0x000fc80000200800, 84, "F2F of 64 bits in the narrow opcode"),
-            (0x0000000000007245, 0x000fe40000201400, 78, "I2FP towards minus infinity"),
-            (0x0000000000007992, 0x000fec0000002000, 78, "MEMBAR of scope 4"),
-            (0x0000000402027981, 0x000ea8000c1e1900, 90, "LDG with a uniform operand and half an address"),
-            (0x0000000402027981, 0x000ea8000c1e1900, 91, "LDG whose uniform operand is not announced"),
-            (0x00005b00040f7a31, 0x002fc60003810004, 76, "HFMA2 that flushes both ways"),
-        ] {
-            let word = Word::new(lo, hi);
-            let flipped = (u128::from(hi) << 64 | u128::from(lo)) ^ 1 << bit;
-            let bad = Word::new(flipped as u64, (flipped >> 64) as u64);
-            let refused = |w: Word| decode::form(w).is_none_or(|row| decode::reserved(w) || reserved(w, row));
-            assert!(!refused(word), "{what}: the good one");
-            assert!(refused(bad), "{what}");
-        }
     }
 }

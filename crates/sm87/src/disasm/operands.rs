@@ -1,136 +1,100 @@
 //! Operands: registers, immediates, constants, with their modifiers.
 
 use super::{Printer, numbers};
+use crate::isa::Datapath;
+use crate::isa::operand::{Operand, Place, Type};
+use crate::isa::piece::File;
 use crate::num::half::Kind;
 
-/// Where an operand sits.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Slot {
-    /// Register at bits 24..31.
-    A,
-    /// Whatever the form puts at bits 32..63.
-    Low,
-    /// Register at bits 64..71.
-    High,
+/// What stands in front of an operand.
+#[derive(Clone, Copy, Default)]
+struct Sign {
+    neg: bool,
+    abs: bool,
+    /// A complement.
+    not: bool,
 }
 
 impl Printer<'_> {
-    /// `{fB}` and its kin: a type and a slot.
-    pub(super) fn operand(&mut self, ty: char, slot: char) {
-        let swapped = matches!(self.word.form(), 2 | 3 | 7);
-        let (place, reuse) = match (slot, swapped) {
-            ('A', _) => (Slot::A, 122),
-            ('B', true) => (Slot::High, 123),
-            ('C', false) => (Slot::High, 124),
-            ('C', true) => (Slot::Low, 124),
-            // The second operand of DADD is in slot 64 when it is a register, FADD's counts as the third.
-            ('T', false) if self.row.base == 0x029 => (Slot::High, 124),
-            ('T', _) => (Slot::Low, 124),
-            _ => (Slot::Low, 123),
-        };
-        let immediate = place == Slot::Low && matches!(self.word.form(), 2 | 4);
-        if immediate {
-            return self.immediate(ty);
+    pub(super) fn operand(&mut self, operand: Operand) {
+        if operand.is_immediate(self.word) {
+            return self.immediate(operand.ty);
         }
-        let (neg, abs, not) = self.modifiers(ty, place);
-        if neg {
+        let (place, reuse) = operand.place(self.word);
+        let sign = self.sign(operand.ty, place);
+        if sign.neg {
             self.out.push('-');
-        } else if not {
+        } else if sign.not {
             self.out.push('~');
         }
-        if abs {
+        if sign.abs {
             self.out.push('|');
         }
-        self.place(ty, place);
-        if abs {
+        self.place(operand.ty, place);
+        if sign.abs {
             self.out.push('|');
         }
         if self.word.bit(reuse) && self.word.bit(109) && self.is_register(place) {
             self.out += ".reuse";
         }
-        self.suffix(ty, place);
+        if let Some(part) = operand.part(self.word) {
+            self.modifier(part);
+        }
     }
 
-    fn is_register(&self, place: Slot) -> bool {
-        !self.uniform() && (place != Slot::Low || self.word.form() == 1)
+    fn is_register(&self, place: Place) -> bool {
+        self.row.datapath == Datapath::Vector && (place != Place::Low || self.word.form() == 1)
     }
 
-    /// Negation, absolute value, complement.
-    fn modifiers(&self, ty: char, place: Slot) -> (bool, bool, bool) {
-        let bit = |n| self.word.bit(n);
-        let (float, halves) = (matches!(ty, 'f' | 'd' | 'c'), matches!(ty, 'h' | 'm'));
+    fn sign(&self, ty: Type, place: Place) -> Sign {
+        let float = |neg, abs| Sign { neg: self.word.bit(neg), abs: self.word.bit(abs), not: false };
+        let neg = |bit| Sign { neg: self.word.bit(bit), ..Sign::default() };
         match (ty, place) {
-            (_, Slot::A) if float || halves => (bit(72), bit(73), false),
-            (_, Slot::Low) if float || halves => (bit(63), bit(62), false),
-            (_, Slot::High) if halves => (bit(84), bit(83), false),
-            (_, Slot::High) if float => (bit(75), bit(74), false),
-            ('t', Slot::A) => (bit(72), false, false),
-            ('t', Slot::Low) => (bit(63), false, false),
-            ('n', Slot::Low) => (false, false, bit(63)),
-            ('n', Slot::High) => (bit(75), false, false),
+            (Type::Single | Type::Double | Type::Convert(_), place) => match place {
+                Place::First => float(72, 73),
+                Place::Low => float(63, 62),
+                Place::High => float(75, 74),
+            },
+            (Type::Halves | Type::HalvesOrBrain | Type::HalvesOnly, place) => match place {
+                Place::First => float(72, 73),
+                Place::Low => float(63, 62),
+                Place::High => float(84, 83),
+            },
+            (Type::Fragment, Place::First) => neg(72),
+            (Type::Fragment, Place::Low) => neg(63),
+            (Type::Complement, Place::Low) => Sign { not: self.word.bit(63), ..Sign::default() },
+            (Type::Complement, Place::High) => neg(75),
             // Under .X a negation is a complement.
-            ('i' | 'l', _) => {
-                let on = bit(match place {
-                    Slot::A => 72,
-                    Slot::Low => 63,
-                    Slot::High => 75,
+            (Type::Integer | Type::Shifted, place) => {
+                let on = self.word.bit(match place {
+                    Place::First => 72,
+                    Place::Low => 63,
+                    Place::High => 75,
                 });
-                (on && !bit(74), false, on && bit(74))
+                let extended = self.word.bit(74);
+                Sign { neg: on && !extended, abs: false, not: on && extended }
             }
-            _ => (false, false, false),
+            _ => Sign::default(),
         }
     }
 
-    /// Which half or byte is read.
-    fn suffix(&mut self, ty: char, place: Slot) {
-        let select = match (ty, place) {
-            ('h', Slot::A) => self.word.bits(74, 2),
-            ('h', Slot::Low) => self.word.bits(60, 2),
-            ('c' | 'b', Slot::Low) if self.narrow(ty) => self.word.bits(60, 2),
-            ('h', Slot::High) => self.word.bits(81, 2),
-            _ => return,
-        };
-        let names = match ty {
-            'h' => ["", ".F32", ".H0_H0", ".H1_H1"],
-            'c' => ["", ".H1", "?", "?"],
-            _ if self.word.bits(84, 2) == 1 => ["", ".H1", "?", "?"],
-            _ => ["", ".B1", ".B2", ".B3"],
-        };
-        match names[select as usize] {
-            "?" => {
-                self.reserved = true;
-                self.out += &format!(".INVALID{select}");
-            }
-            name => self.out += name,
-        }
-    }
-
-    /// Whether less than a register is read of an operand of this type.
-    fn narrow(&self, ty: char) -> bool {
-        match (ty, self.row.base) {
-            ('h' | 'z', _) => true,
-            ('b', _) => self.word.bits(84, 2) < 2,
-            ('c', 0x108) => self.word.bit(73),
-            ('c', 0x107) => self.word.bits(75, 2) == 1,
-            ('c', 0x104 | 0x110) => matches!(self.word.bits(84, 3), 1 | 4),
-            ('c', _) => self.word.bits(84, 2) == 1,
-            _ => false,
-        }
-    }
-
-    fn place(&mut self, ty: char, place: Slot) {
+    fn place(&mut self, ty: Type, place: Place) {
         match (place, self.word.form()) {
-            (Slot::A, _) => self.register(24),
-            (Slot::High, _) => self.register(64),
-            (Slot::Low, 3 | 5) => self.constant(if self.narrow(ty) { " " } else { "" }),
-            (Slot::Low, 6 | 7) => self.uniform_register(32),
-            (Slot::Low, _) => self.register(32),
+            (Place::First, _) => self.register(24),
+            (Place::High, _) => self.register(64),
+            (Place::Low, 3 | 5) => self.constant(if ty.is_narrow(self.word) { " " } else { "" }),
+            (Place::Low, 6 | 7) => self.uniform_register(32),
+            (Place::Low, _) => self.register(32),
         }
     }
 
     /// The register at bit `lo`: a uniform one in uniform instructions.
     pub(super) fn register(&mut self, lo: u32) {
-        if self.uniform() {
+        self.register_of(lo, File::Own);
+    }
+
+    pub(super) fn register_of(&mut self, lo: u32, file: File) {
+        if self.is_uniform(file) {
             return self.uniform_register(lo);
         }
         match self.word.bits(lo, 8) {
@@ -147,8 +111,20 @@ impl Printer<'_> {
         }
     }
 
+    /// The destination and a comma, unless it is RZ.
+    pub(super) fn optional(&mut self) {
+        let (n, zero) = match self.row.datapath {
+            Datapath::Vector => (self.word.bits(16, 8), 255),
+            Datapath::Uniform => (self.word.bits(16, 6), 63),
+        };
+        if n != zero {
+            self.register(16);
+            self.out += ", ";
+        }
+    }
+
     /// A constant bank reference, its two parts apart where the original has them apart.
-    pub(super) fn constant(&mut self, gap: &str) {
+    fn constant(&mut self, gap: &str) {
         if self.word.bit(91) {
             self.out += "cx[";
             self.uniform_register(32);
@@ -158,23 +134,19 @@ impl Printer<'_> {
         }
         self.out += gap;
         self.out.push('[');
-        let offset = self.word.signed(38, 16);
-        self.hex(offset);
+        self.hex(self.word.signed(38, 16));
         self.out.push(']');
     }
 
-    fn immediate(&mut self, ty: char) {
+    fn immediate(&mut self, ty: Type) {
         let x = self.word.bits(32, 32);
+        let halves = |kind| format!("{}, {}", half(kind, (x >> 16) as u16), half(kind, x as u16));
         let text = match ty {
-            'f' | 'c' | 'g' => single(x),
-            'd' => double(u64::from(x) << 32),
-            'h' | 'm' => {
-                // Comparisons have a predicate there, and no bfloat16.
-                let brain = matches!(self.row.base, 0x031 | 0x040) && self.word.bit(85);
-                let kind = if brain { Kind::Bf16 } else { Kind::F16 };
-                format!("{}, {}", half(kind, (x >> 16) as u16), half(kind, x as u16))
-            }
-            'x' | 'i' => return self.hex((x as i32).into()),
+            Type::Single | Type::Convert(_) | Type::Plain => single(x),
+            Type::Double => double(u64::from(x) << 32),
+            Type::HalvesOrBrain if self.word.bit(85) => halves(Kind::Bf16),
+            Type::Halves | Type::HalvesOrBrain | Type::HalvesOnly => halves(Kind::F16),
+            Type::Signed | Type::Integer => return self.hex((x as i32).into()),
             _ => format!("{x:#x}"),
         };
         self.out += &text;

@@ -2,7 +2,7 @@
 
 use super::mem::Tlb;
 use super::rows::Row;
-use crate::Launch;
+use crate::launch::Launch;
 
 /// Bytes a bank can have.
 const BANK: u32 = 64 << 10;

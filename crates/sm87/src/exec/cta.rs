@@ -6,7 +6,7 @@ use super::env::Env;
 use super::interp::{self, Stop};
 use super::rows::{self, Row, rows_per_warp};
 use super::warp::{Wait, Warp};
-use crate::SmFault;
+use crate::fault::SmFault;
 
 /// Instructions a warp runs before the next one gets the SM.
 const SLICE: u32 = 1 << 14;

@@ -6,8 +6,8 @@ use super::local::Local;
 use super::mem::{Shared, Tlb};
 use super::rows::Row;
 use super::uop::{Flow, Uop};
-use crate::ErrorRegisters;
-use crate::{Launch, RunStats, SmFault};
+use crate::fault::{ErrorRegisters, SmFault};
+use crate::launch::{Launch, RunStats};
 use std::sync::Arc;
 use tegra_mm::MmuFault;
 

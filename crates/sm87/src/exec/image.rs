@@ -3,12 +3,13 @@
 //! An image does not know its address: branches inside it are index arithmetic. The cache therefore serves a
 //! kernel wherever it is loaded; before an image is used its words are compared with memory.
 
+use super::dispatch::lower;
 use super::lower::{Lower, Pool, Refused};
 use super::uop::{Flow, Handlers, Pred, Uop};
 use super::warp::Warp;
 use crate::exec::env::{Env, WarpError};
+use crate::isa::{self, Illegal, Isa, Notes, Opcode, Row};
 use crate::word::Word;
-use crate::{decode, disasm};
 use parking_lot::Mutex;
 use std::collections::{BTreeSet, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -121,19 +122,9 @@ pub(crate) fn extend(image: &Image, root: i64, fetch: &mut Fetch<'_>) -> Option<
     Some(cache.keep(key, larger))
 }
 
-/// Whether control never passes this instruction.
-fn ends(w: Word) -> bool {
-    let always = w.bits(12, 4) == 7 && w.bits(87, 4) == 7;
-    always && matches!(w.opcode(), 0x94d | 0x947 | 0x950 | 0x949)
-}
-
-/// Where a direct transfer at `at` goes.
-fn target(w: Word, at: i64) -> Option<i64> {
-    let offset = match w.opcode() {
-        0x947 | 0x547 | 0x944 => w.signed(34, 48) * 4,
-        0x945 => w.signed(34, 30) * 4,
-        _ => return None,
-    };
+/// Where the word at `at` says that control goes or may go, if that is within reach.
+fn target(row: &Row, w: Word, at: i64) -> Option<i64> {
+    let offset = 4 * row.flow.offset()?.signed(w);
     (offset % 16 == 0).then(|| at + 1 + offset / 16).filter(|t| t.abs() < REACH)
 }
 
@@ -144,11 +135,9 @@ fn reachable(roots: &[i64], fetch: &mut Fetch<'_>) -> BTreeSet<i64> {
     while let Some(mut at) = todo.pop() {
         while at.abs() < REACH && seen.insert(at) {
             let Some(w) = fetch(at) else { break };
-            if decode::form(w).is_none() {
-                break;
-            }
-            todo.extend(target(w, at));
-            if ends(w) {
+            let Some(row) = isa::lookup(w) else { break };
+            todo.extend(target(row, w, at));
+            if row.flow.ends(w) {
                 break;
             }
             at += 1;
@@ -182,39 +171,35 @@ impl Image {
     fn lower(&mut self) {
         let len = self.words.len() as u32;
         let words = std::mem::take(&mut self.words);
+        let isa = Isa::sm87();
         for (at, word) in words.iter().enumerate() {
             let at = at as u32;
-            let mut l = Lower::new(word.unwrap_or_default(), at, &mut self.pool);
             let Some(word) = *word else {
+                let l = Lower::new(Word::default(), None, at, &mut self.pool);
                 self.uops.push(Uop { guard: Pred::TRUE, ..l.uop(Handlers::all(fetch_again)) });
                 continue;
             };
-            let row = decode::form(word);
-            let uop = row.ok_or(Refused("unknown opcode")).and_then(|row| {
-                let reserved = decode::reserved(word) || disasm::reserved(word, row);
-                if reserved { Err(Refused("reserved modifier")) } else { (row.lower)(&mut l) }
-            });
+            let row = isa.lookup(word).map(Opcode::row);
+            let mut l = Lower::new(word, row, at, &mut self.pool);
+            let uop = micro_op(isa, word, &mut l);
             let uop = uop.unwrap_or_else(|why| illegal(&l, at, why, &mut self.refused));
             let uop = if l.misaligned { Uop { run: Handlers::all(misaligned), ..uop } } else { uop };
             self.registers = self.registers.max(uop.registers.into());
             self.uniform = self.uniform.max(l.uniform_registers());
-            self.note(word);
+            row.into_iter().for_each(|row| self.note(row, word));
             self.uops.push(uop);
         }
         self.words = words;
-        let end = Lower::new(Word::new(7 << 12, 0), len, &mut self.pool);
+        let end = Lower::new(Word::new(7 << 12, 0), None, len, &mut self.pool);
         self.uops.push(end.uop(Handlers::all(fetch_again)));
     }
 
     /// Keeps what a launch must know about the code.
-    fn note(&mut self, w: Word) {
-        match w.base() {
-            0x182 => self.banks |= 1u8.checked_shl(w.bits(54, 5)).unwrap_or(0),
-            0x1a8 | 0x1a9 | 0x18a | 0x18b => self.ordered = true,
-            // Sums of floats depend on their order.
-            0x18e => self.ordered |= matches!(w.bits(73, 3), 3 | 4 | 6) || w.bits(87, 3) == 0 && w.bits(73, 3) > 5,
-            _ => {}
+    fn note(&mut self, row: &Row, w: Word) {
+        if let Notes::IndexedBank(bank) = row.notes {
+            self.banks |= 1u8.checked_shl(bank.of(w)).unwrap_or(0);
         }
+        self.ordered |= row.notes.ordered(w);
     }
 
     fn matches(&self, fetch: &mut Fetch<'_>) -> bool {
@@ -236,8 +221,25 @@ impl Image {
 
     /// The name of an instruction.
     pub(crate) fn name(&self, at: u32) -> &'static str {
-        self.words.get(at as usize).copied().flatten().and_then(decode::form).map_or("?", |row| row.name)
+        self.words.get(at as usize).copied().flatten().and_then(isa::lookup).map_or("?", |row| row.name)
     }
+}
+
+/// The micro-op of a word.
+fn micro_op(isa: &Isa, word: Word, l: &mut Lower<'_>) -> Result<Uop, Refused> {
+    match isa.legal(word) {
+        Ok(opcode) => lower(opcode.row().op, l),
+        Err(Illegal::Opcode) => Err(Refused("unknown opcode")),
+        Err(Illegal::Field(_) | Illegal::Constraint(_)) => Err(Refused("reserved modifier")),
+    }
+}
+
+/// Whether a word can be executed, and if not, why.
+#[cfg(test)]
+pub(crate) fn can_execute(word: Word) -> Result<(), &'static str> {
+    let (mut pool, isa) = (Pool::default(), Isa::sm87());
+    let mut l = Lower::new(word, isa::lookup(word), 0, &mut pool);
+    micro_op(isa, word, &mut l).map(|_| ()).map_err(|why| why.0)
 }
 
 /// No code is known here: whoever comes here asks for it.
@@ -253,7 +255,7 @@ fn illegal(l: &Lower<'_>, at: u32, why: Refused, refused: &mut Vec<(u32, Refused
 
 fn refuse(_: &mut Warp, env: &mut Env<'_>, u: &Uop, _: u32) -> Flow {
     let (word, why) = env.image.refusal(u.at);
-    let name = decode::form(word).map_or("?", |row| row.name);
+    let name = isa::lookup(word).map_or("?", |row| row.name);
     let pc = env.pc(u.at);
     let text = format!("illegal instruction {name} (opcode {:#05x}) at {pc:#x}: {word:?}: {why}", word.opcode());
     env.warp_error(u, WarpError::IllegalEncoding, text)

@@ -2,6 +2,7 @@
 
 use super::rows::{Dst, Row, Src, pred};
 use super::uop::{Handlers, Pred, Uop};
+use crate::isa::{self, Datapath, Row as Opcode};
 use crate::word::Word;
 use std::collections::HashMap;
 
@@ -55,6 +56,10 @@ pub(crate) enum Widen {
 /// One instruction on its way to a micro-op.
 pub(crate) struct Lower<'a> {
     pub word: Word,
+    /// Which registers and predicates its fields name.
+    datapath: Datapath,
+    /// Which predicates its guard is one of.
+    guarded_by: Datapath,
     /// Index in the image.
     pub at: u32,
     pool: &'a mut Pool,
@@ -65,8 +70,11 @@ pub(crate) struct Lower<'a> {
 }
 
 impl<'a> Lower<'a> {
-    pub(crate) fn new(word: Word, at: u32, pool: &'a mut Pool) -> Self {
-        Lower { word, at, pool, registers: 0, uniform: 0, misaligned: false }
+    /// The instruction at `at`; without a row, its opcode is not known.
+    pub(crate) fn new(word: Word, row: Option<&Opcode>, at: u32, pool: &'a mut Pool) -> Self {
+        let datapath = isa::datapath(word);
+        let guarded_by = row.map_or(datapath, |row| row.guard);
+        Lower { word, datapath, guarded_by, at, pool, registers: 0, uniform: 0, misaligned: false }
     }
 
     /// Bit `n` of the word.
@@ -81,7 +89,7 @@ impl<'a> Lower<'a> {
 
     /// Whether this is a uniform-datapath opcode: its registers and predicates are uniform ones.
     pub(crate) fn uniform(&self) -> bool {
-        (0x80..0xc0).contains(&self.word.base())
+        self.datapath == Datapath::Uniform
     }
 
     fn track(&mut self, n: u8, count: u8) {
@@ -223,9 +231,7 @@ impl<'a> Lower<'a> {
     }
 
     fn guard(&self) -> Pred {
-        let op = self.word.opcode();
-        let uniform = (self.uniform() && op != 0x886) || op == 0xab9 || op == 0x9c3;
-        let base = if uniform { pred::UNIFORM } else { 0 };
+        let base = if self.guarded_by == Datapath::Uniform { pred::UNIFORM } else { 0 };
         Pred { index: base + self.bits(12, 3) as u8, invert: -(self.bit(15) as i8) }
     }
 

@@ -16,24 +16,27 @@ mod alu;
 mod avx2;
 mod consts;
 mod cta;
+mod dispatch;
 mod env;
 mod grid;
 mod image;
 mod interp;
 mod isa;
 mod local;
-pub(crate) mod lower;
+mod lower;
 mod mem;
-pub(crate) mod ops;
+mod ops;
 mod rows;
 mod simd;
 #[cfg(test)]
 mod tests;
-pub(crate) mod uop;
+mod uop;
 mod warp;
 mod worker;
 
 pub(crate) use grid::run;
+#[cfg(test)]
+pub(crate) use image::can_execute;
 
 /// The NaN single-precision operations make.
 const NAN: u32 = crate::num::f32::NAN;

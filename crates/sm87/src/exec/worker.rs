@@ -9,7 +9,7 @@ use super::env::Env;
 use super::grid::{Grid, Watch, add, hang};
 use super::local::Local;
 use super::mem::{Shared, Tlb};
-use crate::{Launch, RunStats};
+use crate::launch::{Launch, RunStats};
 use std::collections::VecDeque;
 
 /// Instructions a CTA runs before another one gets its turn.

@@ -119,14 +119,29 @@ fn checked(op: u32, ty: u32, cas: bool) -> Result<u16, Refused> {
     Ok((op | ty << TYPE) as u16)
 }
 
-/// ATOM, ATOMG, RED and the CAS forms.
-pub(crate) fn global(l: &mut Lower<'_>) -> Result<Uop, Refused> {
-    let base = l.word.base();
-    let (cas, red) = (matches!(base, 0x1a9 | 0x18b), base == 0x18e);
+/// The atomics on 64-bit addresses.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Returns {
+    /// ATOM, ATOMG: what was there.
+    Old,
+    /// The same, of a compare-and-swap.
+    Compared,
+    /// RED: nothing.
+    Nothing,
+}
+
+/// ATOM: the address may lie in any space.
+pub(crate) fn generic(l: &mut Lower<'_>, returns: Returns) -> Result<Uop, Refused> {
+    let u = global(l, returns)?;
+    Ok(Uop { aux: u.aux | GENERIC, ..u })
+}
+
+/// ATOMG and RED.
+pub(crate) fn global(l: &mut Lower<'_>, returns: Returns) -> Result<Uop, Refused> {
+    let (cas, red) = (returns == Returns::Compared, returns == Returns::Nothing);
     let ty = l.bits(73, 3);
     let op = l.bits(87, if red { 3 } else { 4 });
-    let generic = if matches!(base, 0x18a | 0x18b) { GENERIC } else { 0 };
-    let aux = checked(op, ty, cas)? | generic;
+    let aux = checked(op, ty, cas)?;
     let count = if is_wide(ty) { 2 } else { 1 };
     let offset = (l.bit(91) && !cas && !l.bit(71)).then_some(64);
     // RED has room for the bit that loads and stores have; the others keep their operation there.
@@ -145,9 +160,8 @@ pub(crate) fn global(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     Ok(u)
 }
 
-/// ATOMS and ATOMS.CAS.
-pub(crate) fn shared(l: &mut Lower<'_>) -> Result<Uop, Refused> {
-    let cas = l.word.base() == 0x18d;
+/// ATOMS, and ATOMS.CAS if it compares.
+pub(crate) fn shared(l: &mut Lower<'_>, cas: bool) -> Result<Uop, Refused> {
     let ty = l.bits(73, 2);
     let mut aux = checked(l.bits(87, 4), ty, cas)? | SHARED;
     if cas && l.bit(87) {

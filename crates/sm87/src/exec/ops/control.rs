@@ -3,8 +3,8 @@
 use crate::exec::alu::{self, Whole};
 use crate::exec::env::{Env, WarpError};
 use crate::exec::lower::{Lower, Refused};
-use crate::exec::rows::{Dst, Src};
-use crate::exec::uop::{Flow, Handlers, Uop};
+use crate::exec::rows::{Dst, Src, pred};
+use crate::exec::uop::{Flow, Handlers, Pred, Uop};
 use crate::exec::warp::{Wait, Warp, lanes};
 
 /// Index in the image of the target `field` (in words) behind this instruction; the image's end (whose micro-op
@@ -65,19 +65,25 @@ pub(crate) fn bpt_lower(l: &mut Lower<'_>) -> Result<Uop, Refused> {
 }
 
 pub(crate) fn bra_lower(l: &mut Lower<'_>) -> Result<Uop, Refused> {
-    let imm = relative(l, l.word.signed(34, 48))?;
-    let mut u = Uop { imm, ps: l.ps(), ..l.uop(Handlers::all(bra)) };
-    if l.word.opcode() == 0x947 && l.bits(32, 2) >= 2 {
+    let mut u = call(l)?;
+    if l.bits(32, 2) >= 2 {
         u.a = l.ureg(24);
         u.mods = l.bits(32, 1) | u32::from(l.bit(30)) << 1;
         u.run = Handlers::all(bra_converged);
     }
-    if l.word.opcode() == 0x547 {
-        // The condition is a uniform predicate.
-        u.ps.index = crate::exec::rows::pred::UNIFORM + l.bits(24, 3) as u8;
-        u.ps.invert = -(l.bit(27) as i8);
-    }
     Ok(u)
+}
+
+/// BRA whose condition is a uniform predicate.
+pub(crate) fn bra_uniform(l: &mut Lower<'_>) -> Result<Uop, Refused> {
+    let ps = Pred { index: pred::UNIFORM + l.bits(24, 3) as u8, invert: -(l.bit(27) as i8) };
+    Ok(Uop { ps, ..call(l)? })
+}
+
+/// CALL of an address behind this instruction. The return address is in a register already: a call is a branch.
+pub(crate) fn call(l: &mut Lower<'_>) -> Result<Uop, Refused> {
+    let imm = relative(l, l.word.signed(34, 48))?;
+    Ok(Uop { imm, ps: l.ps(), ..l.uop(Handlers::all(bra)) })
 }
 
 /// Lanes jump each to its own address: register pair plus offset.
@@ -132,26 +138,27 @@ fn indirect_lower(l: &mut Lower<'_>, a: Src, is_absolute: bool) -> Uop {
     Uop { a, imm: offset as u32, mods: (offset >> 32) as u32, ps: l.ps(), ..l.uop(run) }
 }
 
-/// CALL and RET with a register, BRX, and CALL to an absolute address.
-pub(crate) fn jump(l: &mut Lower<'_>) -> Result<Uop, Refused> {
-    let is_absolute = l.bit(85);
-    Ok(match l.word.opcode() {
-        // The call's return address is in a register already: a call is a branch.
-        0x944 => return bra_lower(l),
-        0x943 => indirect_lower(l, Src::reg(255), true),
-        0x343 => {
-            let a = l.reg(24, 2);
-            indirect_lower(l, a, true)
-        }
-        0x949 => {
-            let a = l.reg(24, 2);
-            indirect_lower(l, a, false)
-        }
-        _ => {
-            let a = l.reg(24, 2);
-            indirect_lower(l, a, is_absolute)
-        }
-    })
+/// CALL of an absolute address.
+pub(crate) fn call_absolute(l: &mut Lower<'_>) -> Result<Uop, Refused> {
+    Ok(indirect_lower(l, Src::reg(255), true))
+}
+
+/// CALL of a register and an offset.
+pub(crate) fn call_absolute_register(l: &mut Lower<'_>) -> Result<Uop, Refused> {
+    let a = l.reg(24, 2);
+    Ok(indirect_lower(l, a, true))
+}
+
+/// BRX: a register behind this instruction.
+pub(crate) fn brx(l: &mut Lower<'_>) -> Result<Uop, Refused> {
+    let a = l.reg(24, 2);
+    Ok(indirect_lower(l, a, false))
+}
+
+/// RET, and CALL with a register: one or the other.
+pub(crate) fn ret(l: &mut Lower<'_>) -> Result<Uop, Refused> {
+    let (a, is_absolute) = (l.reg(24, 2), l.bit(85));
+    Ok(indirect_lower(l, a, is_absolute))
 }
 
 fn exit(w: &mut Warp, _: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
@@ -225,32 +232,41 @@ impl Whole for Bmov {
     }
 }
 
-pub(crate) fn bmov_lower(l: &mut Lower<'_>) -> Result<Uop, Refused> {
-    let (d, a, cleared) = match l.word.opcode() {
-        0x956 => (
-            Dst::barrier(barrier(l, 24)?),
-            {
-                let x = l.bits(32, 32);
-                l.literal(x)
-            },
-            None,
-        ),
-        0x356 => (Dst::barrier(barrier(l, 24)?), l.reg(32, 1), None),
-        0x355 => {
-            if l.bits(24, 6) == 30 {
-                return Ok(Uop { d: l.dst(1), ..l.uop(Handlers::all(active_mask)) });
-            }
-            let n = barrier(l, 24)?;
-            (l.dst(1), Src::barrier(n), Some(n))
-        }
-        _ => {
-            let n = barrier(l, 24)?;
-            (Dst::barrier(barrier(l, 16)?), Src::barrier(n), Some(n))
-        }
-    };
+/// A barrier's value moved from `a` to `d`; `cleared` is the barrier it came from.
+fn bmov(l: &Lower<'_>, d: Dst, a: Src, cleared: Option<u8>) -> Uop {
     let clear = cleared.filter(|_| l.bit(84));
-    Ok(Uop { d, a, mods: clear.is_some().into(), imm: clear.unwrap_or(0).into(), ..l.uop(alu::whole::<Bmov>()) })
+    Uop { d, a, mods: clear.is_some().into(), imm: clear.unwrap_or(0).into(), ..l.uop(alu::whole::<Bmov>()) }
 }
+
+pub(crate) fn bmov_immediate(l: &mut Lower<'_>) -> Result<Uop, Refused> {
+    let d = Dst::barrier(barrier(l, 24)?);
+    let x = l.bits(32, 32);
+    let a = l.literal(x);
+    Ok(bmov(l, d, a, None))
+}
+
+pub(crate) fn bmov_to_barrier(l: &mut Lower<'_>) -> Result<Uop, Refused> {
+    let (d, a) = (Dst::barrier(barrier(l, 24)?), l.reg(32, 1));
+    Ok(bmov(l, d, a, None))
+}
+
+pub(crate) fn bmov_from_barrier(l: &mut Lower<'_>) -> Result<Uop, Refused> {
+    if l.bits(24, 6) == MACTIVE {
+        return Ok(Uop { d: l.dst(1), ..l.uop(Handlers::all(active_mask)) });
+    }
+    let n = barrier(l, 24)?;
+    let d = l.dst(1);
+    Ok(bmov(l, d, Src::barrier(n), Some(n)))
+}
+
+pub(crate) fn bmov_between(l: &mut Lower<'_>) -> Result<Uop, Refused> {
+    let n = barrier(l, 24)?;
+    let d = Dst::barrier(barrier(l, 16)?);
+    Ok(bmov(l, d, Src::barrier(n), Some(n)))
+}
+
+/// The number that means the lanes that execute.
+const MACTIVE: u32 = 30;
 
 /// MACTIVE: the lanes that execute.
 fn active_mask(w: &mut Warp, _: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {

@@ -96,18 +96,29 @@ pub(crate) fn hmul2(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     Ok(Uop { mods, ..l.ab(alu::alu::<Mul>())? })
 }
 
-/// HFMA2, and HFMA2.MMA, which has halves only: no swizzles, no single-precision result, no bfloat16.
 pub(crate) fn hfma2(l: &mut Lower<'_>) -> Result<Uop, Refused> {
+    let mods = fma_mods(l);
+    fma(l, mods)
+}
+
+/// HFMA2.MMA has halves only: no swizzles, no single-precision result, no bfloat16.
+pub(crate) fn hfma2_mma(l: &mut Lower<'_>) -> Result<Uop, Refused> {
+    let swizzles = SOURCE.iter().fold(0, |m, s| m | 3 << s);
+    let mods = fma_mods(l) & !(SINGLE | BF16 | swizzles);
+    fma(l, mods)
+}
+
+fn fma_mods(l: &Lower<'_>) -> u32 {
     let (s32, s64) = if l.swapped() { (2, 1) } else { (1, 2) };
-    let mut mods = slot_a(l)
+    slot_a(l)
         | slot32(l) << SOURCE[s32]
         | slot64(l) << SOURCE[s64]
         | result(l)
         | flag(l.bit(79), RELU)
-        | flag(l.bit(85), BF16);
-    if l.word.base() == 0x035 {
-        mods &= !(SINGLE | BF16 | SOURCE.iter().fold(0, |m, s| m | 3 << s));
-    }
+        | flag(l.bit(85), BF16)
+}
+
+fn fma(l: &mut Lower<'_>, mods: u32) -> Result<Uop, Refused> {
     let x = l.bits(32, 32);
     let nan = |h: u32| h & 0x7c00 == 0x7c00 && h & 0x3ff != 0;
     let moves =

@@ -9,7 +9,7 @@ use crate::exec::uop::{Flow, Handlers, Uop};
 use crate::exec::warp::{Warp, lanes};
 
 /// SM version 8.7, as the characteristics give it.
-const SPA_VERSION: u32 = 0x807;
+const SPA_VERSION: u32 = 8 << 8 | 7;
 
 /// Special registers by index: what they hold for one lane. `None`: not one a compute program can read.
 fn special(w: &Warp, env: &Env<'_>, index: u32, lane: u32) -> Option<u32> {
@@ -97,14 +97,21 @@ fn read(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
     Flow::Next
 }
 
-/// S2R, CS2R and S2UR.
 pub(crate) fn s2r(l: &mut Lower<'_>) -> Result<Uop, Refused> {
-    let wide = l.word.opcode() == 0x805 && l.bit(80);
-    let uniform = l.word.opcode() == 0x9c3;
-    let d = if uniform { l.udst() } else { l.dst(if wide { 2 } else { 1 }) };
-    let u = l.uop(Handlers::all(read));
-    let aux = if uniform { crate::exec::alu::UNIFORM } else { 0 };
-    Ok(Uop { d, imm: l.bits(72, 8), mods: wide.into(), aux, ..u })
+    let d = l.dst(1);
+    Ok(Uop { d, imm: l.bits(72, 8), ..l.uop(Handlers::all(read)) })
+}
+
+/// CS2R: perhaps two registers at once.
+pub(crate) fn cs2r(l: &mut Lower<'_>) -> Result<Uop, Refused> {
+    let wide = l.bit(80);
+    let d = l.dst(if wide { 2 } else { 1 });
+    Ok(Uop { d, imm: l.bits(72, 8), mods: wide.into(), ..l.uop(Handlers::all(read)) })
+}
+
+pub(crate) fn s2ur(l: &mut Lower<'_>) -> Result<Uop, Refused> {
+    let d = l.udst();
+    Ok(Uop { d, imm: l.bits(72, 8), aux: crate::exec::alu::UNIFORM, ..l.uop(Handlers::all(read)) })
 }
 
 fn to_uniform(w: &mut Warp, _: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
@@ -299,14 +306,13 @@ fn shuffle(w: &mut Warp, _: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
 
 pub(crate) fn shfl(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     let (d, a) = (l.dst(1), l.a());
-    let op = l.word.opcode();
-    let b = if matches!(op, 0x389 | 0x589) {
+    let b = if matches!(l.word.form(), 1 | 2) {
         l.reg(32, 1)
     } else {
         let x = l.bits(53, 5);
         l.literal(x)
     };
-    let c = if matches!(op, 0x389 | 0x989) {
+    let c = if matches!(l.word.form(), 1 | 4) {
         l.slot64()
     } else {
         let x = l.bits(40, 13);

@@ -51,10 +51,16 @@ fn local(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
     Flow::Next
 }
 
-/// LDL and STL.
-pub(crate) fn lower(l: &mut Lower<'_>) -> Result<Uop, Refused> {
+pub(crate) fn load(l: &mut Lower<'_>) -> Result<Uop, Refused> {
+    lower(l, false)
+}
+
+pub(crate) fn store(l: &mut Lower<'_>) -> Result<Uop, Refused> {
+    lower(l, true)
+}
+
+fn lower(l: &mut Lower<'_>, stores: bool) -> Result<Uop, Refused> {
     let (size, count) = size(l)?;
-    let stores = l.word.base() == 0x187;
     let c = match (l.bit(91), stores) {
         (true, true) => l.ureg(64),
         (true, false) => l.ureg(32),

@@ -14,8 +14,8 @@ pub(crate) use copy::ldgsts;
 pub(super) use generic::{Target, generic_target, global_target};
 pub(crate) use generic::{load as load_generic, query_space, store as store_generic};
 pub(crate) use global::{load, store};
-pub(crate) use local::lower as local_lower;
-pub(crate) use shared::{ldsm, lower as shared_lower};
+pub(crate) use local::{load as load_local, store as store_local};
+pub(crate) use shared::{ldsm, load as load_shared, store as store_shared};
 
 use super::special::{bytes, extend, words};
 use crate::exec::env::{Env, WarpError};

@@ -66,28 +66,36 @@ fn shared_fault(env: &mut Env<'_>, u: &Uop, at: &[u32; 32], exec: u32, len: u32)
     Flow::Next
 }
 
-/// LDS and STS.
-pub(crate) fn lower(l: &mut Lower<'_>) -> Result<Uop, Refused> {
-    let (size, count) = size(l)?;
-    let stores = l.word.base() == 0x188;
-    let c = match (l.bit(91), stores) {
-        (true, true) => l.ureg(64),
-        (true, false) => l.ureg(32),
-        (false, _) => Src::reg(255),
-    };
+/// Address register, offset, size and scale of LDS and STS.
+fn access(l: &mut Lower<'_>, size: u32) -> (Src, u32, u32) {
     let scale = [0, 2, 3, 4][l.bits(78, 2) as usize];
-    let (a, imm, mods) = (l.a(), offset24(l), size | scale << SCALE);
-    if stores {
-        let b = l.reg(32, count);
-        let run = match size {
-            0 | 1 => alu::whole::<SharedAccess<0, true>>(),
-            2 | 3 => alu::whole::<SharedAccess<2, true>>(),
-            4 => alu::whole::<SharedAccess<4, true>>(),
-            5 => alu::whole::<SharedAccess<5, true>>(),
-            _ => alu::whole::<SharedAccess<6, true>>(),
-        };
-        return Ok(Uop { a, b, c, imm, mods, ..l.uop(run) });
-    }
+    (l.a(), offset24(l), size | scale << SCALE)
+}
+
+/// The uniform register of an address, at bit `lo`.
+fn uniform(l: &mut Lower<'_>, lo: u32) -> Src {
+    if l.bit(91) { l.ureg(lo) } else { Src::reg(255) }
+}
+
+pub(crate) fn store(l: &mut Lower<'_>) -> Result<Uop, Refused> {
+    let (size, count) = size(l)?;
+    let c = uniform(l, 64);
+    let (a, imm, mods) = access(l, size);
+    let b = l.reg(32, count);
+    let run = match size {
+        0 | 1 => alu::whole::<SharedAccess<0, true>>(),
+        2 | 3 => alu::whole::<SharedAccess<2, true>>(),
+        4 => alu::whole::<SharedAccess<4, true>>(),
+        5 => alu::whole::<SharedAccess<5, true>>(),
+        _ => alu::whole::<SharedAccess<6, true>>(),
+    };
+    Ok(Uop { a, b, c, imm, mods, ..l.uop(run) })
+}
+
+pub(crate) fn load(l: &mut Lower<'_>) -> Result<Uop, Refused> {
+    let (size, count) = size(l)?;
+    let c = uniform(l, 32);
+    let (a, imm, mods) = access(l, size);
     let run = match size {
         0 => alu::whole::<SharedAccess<0, false>>(),
         1 => alu::whole::<SharedAccess<1, false>>(),
@@ -141,6 +149,6 @@ pub(crate) fn ldsm(l: &mut Lower<'_>) -> Result<Uop, Refused> {
         return Err(Refused("LDSM shape"));
     }
     let (d, a) = (l.dst(1 << count), l.a());
-    let c = if l.bit(91) { l.ureg(32) } else { Src::reg(255) };
+    let c = uniform(l, 32);
     Ok(Uop { d, a, c, imm: offset24(l), mods: count | how << 2, ..l.uop(Handlers::all(matrices)) })
 }

@@ -1,0 +1,102 @@
+//! What fields demand of each other.
+
+use super::field::Bits;
+use crate::word::Word;
+
+/// A rule that a word must keep, besides the values of its fields, to be an instruction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Constraint {
+    /// What the rule says, as a sentence.
+    pub text: &'static str,
+    rule: Rule,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Rule {
+    /// The first bit may be set only if the second one is.
+    Needs(u32, u32),
+    /// At most one of two bits is set.
+    NotBoth(u32, u32),
+    /// Whether one of two fields holds the code of a 64-bit type.
+    Wide(Bits, Bits, bool),
+    /// Two fields hold the same.
+    Same(Bits, Bits),
+    /// Bit 91, which says that an operand is uniform or a constant bank bindless.
+    Uniform(Announced),
+}
+
+/// When bit 91 is set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Announced {
+    Never,
+    Always,
+    /// As the operand at bits 32..63 is: a uniform register has it set, a constant bank may, anything else has it clear.
+    BySlot,
+    /// In this operand form, and in no other.
+    InForm(u8),
+}
+
+/// The code of a 64-bit type.
+const WIDE_TYPE: u32 = 3;
+/// Bit 91.
+const UNIFORM: u32 = 91;
+
+const fn rule(text: &'static str, rule: Rule) -> Constraint {
+    Constraint { text, rule }
+}
+
+const TO: Bits = Bits::new(75, 2);
+const FROM: Bits = Bits::new(84, 2);
+
+pub(super) const SX32_NEEDS_HI: Constraint =
+    rule(".SX32 needs .HI: only then is there a third operand, which it replaces", Rule::Needs(73, 80));
+pub(super) const RELU_OR_SAT: Constraint = rule(".RELU and .SAT exclude each other", Rule::NotBoth(77, 79));
+pub(super) const BRAIN_OR_SINGLE: Constraint = rule(".BF16_V2 and .F32 exclude each other", Rule::NotBoth(85, 78));
+
+// A conversion has one opcode for when a side is 64 bits wide, and another one for when none is.
+pub(super) const NARROW: Constraint = rule("no side has 64 bits in this opcode", Rule::Wide(TO, FROM, false));
+pub(super) const WIDE: Constraint = rule("a side has 64 bits in this opcode", Rule::Wide(TO, FROM, true));
+pub(super) const NARROW_F2F: Constraint =
+    rule("no side has 64 bits in this opcode", Rule::Wide(Bits::new(75, 3), Bits::new(84, 3), false));
+pub(super) const WIDE_F2F: Constraint =
+    rule("a side has 64 bits in this opcode", Rule::Wide(Bits::new(75, 3), Bits::new(84, 3), true));
+pub(super) const SAME_TYPE: Constraint = rule("both sides have one type", Rule::Same(TO, FROM));
+
+pub(super) const UNIFORM_NEEDS_E: Constraint =
+    rule("a uniform operand goes with a 64-bit address (bit 72)", Rule::Needs(UNIFORM, 72));
+pub(super) const UNIFORM_NEEDS_64: Constraint =
+    rule("a uniform operand goes with an address register of 64 bits (bit 90)", Rule::Needs(UNIFORM, 90));
+
+pub(super) const SLOT: Constraint =
+    rule("bit 91 says whether the operand at bit 32 is a uniform register", Rule::Uniform(Announced::BySlot));
+pub(super) const SET: Constraint = rule("bit 91 is set", Rule::Uniform(Announced::Always));
+pub(super) const CLEAR: Constraint = rule("bit 91 is clear", Rule::Uniform(Announced::Never));
+pub(super) const FORM_4: Constraint =
+    rule("bit 91 is set in form 4, which has a uniform operand", Rule::Uniform(Announced::InForm(4)));
+pub(super) const FORM_7: Constraint =
+    rule("bit 91 is set in form 7, which has a uniform operand", Rule::Uniform(Announced::InForm(7)));
+
+impl Constraint {
+    /// Whether a word keeps it.
+    pub fn holds(&self, word: Word) -> bool {
+        match self.rule {
+            Rule::Needs(bit, other) => !word.bit(bit) || word.bit(other),
+            Rule::NotBoth(one, other) => !(word.bit(one) && word.bit(other)),
+            Rule::Wide(to, from, wide) => (to.of(word) == WIDE_TYPE || from.of(word) == WIDE_TYPE) == wide,
+            Rule::Same(one, other) => one.of(word) == other.of(word),
+            Rule::Uniform(announced) => announced.by(word).is_none_or(|set| set == word.bit(UNIFORM)),
+        }
+    }
+}
+
+impl Announced {
+    fn by(self, word: Word) -> Option<bool> {
+        match (self, word.form()) {
+            (Announced::Never, _) => Some(false),
+            (Announced::Always, _) => Some(true),
+            (Announced::BySlot, 3 | 5) => None,
+            (Announced::BySlot, form) => Some(matches!(form, 6 | 7)),
+            (Announced::InForm(of), form) => Some(form == of),
+        }
+    }
+}

@@ -1,0 +1,216 @@
+//! The instruction set as data: one [`Row`] per opcode says everything about it, and everything else is derived from the rows.
+//!
+//! [`lookup`] finds the row of a word, [`legal`] says whether the word is an instruction. A row's text is a template: plain text
+//! and fields in braces. It names every modifier field with its values, so that the text and the legality of a word cannot part.
+//!
+//! | field | what it is |
+//! |---|---|
+//! | `{80.FTZ}`, `{!73.U32}` | `.FTZ` if bit 80 is set, `.U32` if bit 73 is clear |
+//! | `{76:2|RM|RP}` | two bits from 76 that select a name, written behind a point; nothing for an empty one; `?`, and any value behind the end, does not exist |
+//! | `{86:1=0}` | a field that is not written, and the only value that exists |
+//! | `{72:8#}`, `{44:3}` | a number, hexadecimal or decimal |
+//! | `{P81}`, `{P81?}`, `{P81,}` | predicate destination: always; with a comma behind, or before, unless it is PT |
+//! | `{p87}`, `{p87?}`, `{p87!}` | predicate source: always; with a comma before unless it is PT; as a branch condition |
+//! | `{74 p87}` | a comma and a predicate source if bit 74 is set |
+//! | `{p87v}`, `{p68u}` | predicate source: never a uniform one; a uniform one if bit 67 is set |
+//! | `{R32}` | the register at bit 32 |
+//! | `{fB}` | an operand: type (`f` float, `d` double, `h` halves, `u` unsigned, `x` signed, …) and slot |
+//! | others | a name in the table of named fields |
+//!
+//! A field that nobody knows is an error when the crate is compiled.
+
+mod constraint;
+mod field;
+mod named;
+mod op;
+pub(crate) mod operand;
+mod parse;
+pub(crate) mod piece;
+mod row;
+mod table;
+
+pub use constraint::Constraint;
+pub use field::{Bits, Field};
+pub(crate) use named::CACHE_LINE;
+pub use op::Op;
+pub use row::{Datapath, Flow, Notes, Row};
+pub use table::ROWS;
+
+use crate::word::Word;
+use operand::Operand;
+use piece::Piece;
+use std::fmt;
+use std::sync::OnceLock;
+
+/// Every template is made of known fields, and no opcode has two rows.
+const _: () = {
+    let mut taken = [0u8; 512];
+    let mut i = 0;
+    while i < ROWS.len() {
+        let row = &ROWS[i];
+        assert!(taken[row.base as usize] & row.forms == 0, "an opcode has two rows");
+        taken[row.base as usize] |= row.forms;
+        let mut text = row.text;
+        while let Some((_, rest)) = parse::next(text) {
+            text = rest;
+        }
+        i += 1;
+    }
+    assert!(ROWS.len() < NONE as usize, "the index has room");
+};
+
+/// No row, in the index.
+const NONE: u16 = u16::MAX;
+
+/// A row, with its template taken apart.
+#[derive(Debug)]
+pub struct Opcode {
+    row: &'static Row,
+    pieces: Vec<Piece>,
+    /// Fields that can hold something that does not exist, and operands with such fields.
+    checks: Vec<Check>,
+}
+
+#[derive(Debug)]
+enum Check {
+    Field(Field),
+    Part(Operand),
+}
+
+/// Why a word is no instruction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Illegal {
+    /// There is no such opcode.
+    Opcode,
+    /// This field has a value that does not exist.
+    Field(Field),
+    /// Fields contradict each other.
+    Constraint(Constraint),
+}
+
+impl fmt::Display for Illegal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Illegal::Opcode => f.write_str("there is no such opcode"),
+            Illegal::Field(field) => {
+                let places = field.places().map(|b| format!("bits {}..{}", b.lo, b.lo + b.len - 1));
+                write!(f, "the field at {} has a value that does not exist", places.collect::<Vec<_>>().join(" and "))
+            }
+            Illegal::Constraint(c) => write!(f, "fields contradict each other: {}", c.text),
+        }
+    }
+}
+
+impl std::error::Error for Illegal {}
+
+impl Opcode {
+    fn new(row: &'static Row) -> Opcode {
+        let (mut pieces, mut rest) = (Vec::new(), row.text);
+        while let Some((piece, behind)) = parse::next(rest) {
+            pieces.push(piece);
+            rest = behind;
+        }
+        let checks = pieces.iter().filter_map(|piece| match *piece {
+            Piece::Modifier(field) if field.can_be_wrong() => Some(Check::Field(field)),
+            Piece::Operand(operand) => Some(Check::Part(operand)),
+            _ => None,
+        });
+        Opcode { row, checks: checks.collect(), pieces }
+    }
+
+    /// Its row.
+    pub fn row(&self) -> &'static Row {
+        self.row
+    }
+
+    /// Its modifier fields, in the order of the text; which part of an operand is read is one, too, and depends on `word`'s form.
+    pub fn fields(&self, word: Word) -> impl Iterator<Item = Field> {
+        self.pieces.iter().filter_map(move |piece| match *piece {
+            Piece::Modifier(field) => Some(field),
+            Piece::Operand(operand) => operand.part(word),
+            _ => None,
+        })
+    }
+
+    pub(crate) fn pieces(&self) -> &[Piece] {
+        &self.pieces
+    }
+
+    /// Whether a word with this opcode is an instruction.
+    ///
+    /// # Errors
+    /// The first field with a value that does not exist, or the first constraint that the word breaks.
+    pub fn legal(&self, word: Word) -> Result<(), Illegal> {
+        let fields = self.checks.iter().filter_map(|check| match *check {
+            Check::Field(field) => Some(field),
+            Check::Part(operand) => operand.part(word),
+        });
+        if let Some(field) = fields.into_iter().find(|field| field.name(word).is_none()) {
+            return Err(Illegal::Field(field));
+        }
+        match self.row.constraints.iter().find(|c| !c.holds(word)) {
+            Some(constraint) => Err(Illegal::Constraint(*constraint)),
+            None => Ok(()),
+        }
+    }
+}
+
+/// A table of opcodes, ready for look-ups.
+#[derive(Debug)]
+pub struct Isa {
+    opcodes: Vec<Opcode>,
+    /// Place in `opcodes` by 12-bit opcode.
+    index: Vec<u16>,
+}
+
+impl Isa {
+    /// The table of these rows: [`ROWS`], or some of them.
+    pub fn new(rows: impl IntoIterator<Item = &'static Row>) -> Isa {
+        let opcodes: Vec<Opcode> = rows.into_iter().map(Opcode::new).collect();
+        let mut index = vec![NONE; 1 << 12];
+        for (i, opcode) in opcodes.iter().enumerate() {
+            for number in opcode.row.opcodes() {
+                index[usize::from(number)] = i as u16;
+            }
+        }
+        Isa { opcodes, index }
+    }
+
+    /// The table of all rows.
+    pub fn sm87() -> &'static Isa {
+        static ALL: OnceLock<Isa> = OnceLock::new();
+        ALL.get_or_init(|| Isa::new(ROWS))
+    }
+
+    /// The opcode of a word.
+    pub fn lookup(&self, word: Word) -> Option<&Opcode> {
+        self.opcodes.get(usize::from(self.index[usize::from(word.opcode())]))
+    }
+
+    /// The opcode of a word that is an instruction.
+    ///
+    /// # Errors
+    /// Why it is none. NVIDIA's disassembler rejects these words; what hardware would do is not known, and nobody can rely on it.
+    pub fn legal(&self, word: Word) -> Result<&Opcode, Illegal> {
+        let opcode = self.lookup(word).ok_or(Illegal::Opcode)?;
+        opcode.legal(word).map(|()| opcode)
+    }
+}
+
+/// The row of a word's opcode.
+pub fn lookup(word: Word) -> Option<&'static Row> {
+    Isa::sm87().lookup(word).map(Opcode::row)
+}
+
+/// The row of a word that is an instruction.
+///
+/// # Errors
+/// Why it is none.
+pub fn legal(word: Word) -> Result<&'static Row, Illegal> {
+    Isa::sm87().legal(word).map(Opcode::row)
+}
+
+/// The datapath of a word's opcode, known or not.
+pub(crate) fn datapath(word: Word) -> Datapath {
+    Datapath::of(word.base())
+}
