@@ -166,13 +166,13 @@ macro_rules! handlers {
 }
 
 handlers!(rows_plain rows_wide <Alu, FULL> |w, u, exec, V| {
-    // SAFETY: the caller's promise.
+    // SAFETY: the interpreter calls handlers with the warp whose arrays the micro-op was lowered for: its operands are rows.
     unsafe { rows::<V, O, FULL>(w, u, exec) }
 });
 handlers!(lane_plain lane_wide <Alu> |w, u, exec, _V| lane::<O>(w, u, exec));
 handlers!(uniform_plain uniform_wide <Alu> |w, u, _exec, _V| uniform::<O>(w, u));
 handlers!(setp_plain setp_wide <Compare> |w, u, exec, V| {
-    // SAFETY: the caller's promise.
+    // SAFETY: the interpreter calls handlers with the warp whose arrays the micro-op was lowered for: its operands are rows.
     let r = unsafe { relation::<V, O>(w, u) };
     set_predicates(w, u, exec, r)
 });
@@ -185,7 +185,7 @@ handlers!(setp_uniform_plain setp_uniform_wide <Compare> |w, u, _exec, _V| {
     set_predicates(w, u, u32::MAX, Relation { lt, eq, unordered })
 });
 handlers!(set_plain set_wide <Compare> |w, u, exec, V| {
-    // SAFETY: the caller's promise.
+    // SAFETY: the interpreter calls handlers with the warp whose arrays the micro-op was lowered for: its operands are rows.
     let r = unsafe { relation::<V, O>(w, u) };
     let hit = combined(u, accepted(w, u, r), w.pred(u.ps));
     for at in super::warp::lanes(exec) {

@@ -20,7 +20,7 @@ fn ps(x: Avx2) -> __m256 {
 
 #[inline(always)]
 fn ints(x: __m256) -> Avx2 {
-    // SAFETY: as above.
+    // SAFETY: a register cast; AVX is present wherever an `Avx2` exists.
     Avx2(unsafe { _mm256_castps_si256(x) })
 }
 
@@ -47,12 +47,12 @@ impl Simd for Avx2 {
 
     #[inline(always)]
     unsafe fn load(p: *const u32) -> Self {
-        // SAFETY: the caller's promise: eight readable words.
+        // SAFETY: handlers load from rows of 32 words, at multiples of `LANES`: eight words are there. No alignment is needed.
         Avx2(unsafe { _mm256_loadu_si256(p.cast()) })
     }
     #[inline(always)]
     unsafe fn store(self, p: *mut u32) {
-        // SAFETY: the caller's promise: eight writable words.
+        // SAFETY: handlers store to rows of 32 words, at multiples of `LANES`: eight words are there. No alignment is needed.
         unsafe { _mm256_storeu_si256(p.cast(), self.0) }
     }
     #[inline(always)]

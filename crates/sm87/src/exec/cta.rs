@@ -202,7 +202,7 @@ fn slice(env: &mut Env<'_>, w: &mut Warp) -> Stop {
     w.starve();
     // Lanes of this warp may spin for others of the same warp: let those have a turn.
     let Some(turn) = w.rotate() else { return stop };
-    // SAFETY: as above; `rotate` made another group the running one.
+    // SAFETY: the warp still has the arrays of `env.image`; `rotate` made another group the running one.
     let stop = unsafe { interp::run(w, env, &image.uops, turn) };
     if stop == Stop::Slice || stop == Stop::Extend {
         w.end_turn();

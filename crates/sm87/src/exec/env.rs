@@ -28,7 +28,7 @@ pub(crate) enum WarpError {
     MmuNack = 0x20,
 }
 
-/// State of the CTA and the worker that executes it.
+/// The CTA that is executed, and what its worker lends it.
 pub(crate) struct Env<'a> {
     pub launch: &'a Launch,
     /// The program.

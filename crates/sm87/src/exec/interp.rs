@@ -29,14 +29,15 @@ pub(crate) unsafe fn run(w: &mut Warp, env: &mut Env<'_>, code: &[Uop], slice: u
         // SAFETY: AVX2 and its companions were just seen.
         return unsafe { run_avx2(w, env, code, slice) };
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: whoever calls `run` gives the code that the warp's arrays were made for, and a warp that can run;
+    // micro-ops without AVX2 need no instruction set.
     unsafe { body(w, env, code, slice) }
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma,popcnt,bmi1,bmi2,lzcnt")]
 unsafe fn run_avx2(w: &mut Warp, env: &mut Env<'_>, code: &[Uop], slice: u32) -> Stop {
-    // SAFETY: the caller's promise.
+    // SAFETY: `run` passes on what it was given, after it has seen the instruction set this is compiled for.
     unsafe { body(w, env, code, slice) }
 }
 

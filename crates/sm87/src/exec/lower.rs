@@ -99,6 +99,11 @@ impl<'a> Lower<'a> {
         }
     }
 
+    /// Whether the register at bit `lo` is RZ, or URZ.
+    pub(crate) fn is_zero(&self, lo: u32) -> bool {
+        if self.uniform() { self.bits(lo, 6) == 63 } else { self.bits(lo, 8) == 255 }
+    }
+
     /// Register group of `count` at bit `lo`, as a source.
     pub(crate) fn reg(&mut self, lo: u32, count: u8) -> Src {
         if self.uniform() {

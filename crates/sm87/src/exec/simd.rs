@@ -104,12 +104,12 @@ impl Simd for u32 {
 
     #[inline(always)]
     unsafe fn load(p: *const u32) -> Self {
-        // SAFETY: the caller's promise.
+        // SAFETY: handlers load from rows of 32 words, at multiples of `LANES`.
         unsafe { p.read() }
     }
     #[inline(always)]
     unsafe fn store(self, p: *mut u32) {
-        // SAFETY: the caller's promise.
+        // SAFETY: handlers store to rows of 32 words, at multiples of `LANES`.
         unsafe { p.write(self) }
     }
     #[inline(always)]

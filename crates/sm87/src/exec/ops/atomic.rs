@@ -42,11 +42,12 @@ impl Change {
 unsafe fn change(p: *mut u8, len: u32, how: Change) -> u64 {
     let (set, get) = (Ordering::SeqCst, Ordering::SeqCst);
     if len == 8 {
-        // SAFETY: the caller's promise; everybody who shares this memory accesses it through raw pointers.
+        // SAFETY: `atomic` has looked `p` up for `len` writable bytes and refused misaligned addresses; everybody who shares
+        // this memory accesses it through raw pointers.
         let cell = unsafe { AtomicU64::from_ptr(p.cast()) };
         cell.fetch_update(set, get, |old| Some(how.of(old))).unwrap_or(0)
     } else {
-        // SAFETY: as above.
+        // SAFETY: as for eight bytes.
         let cell = unsafe { AtomicU32::from_ptr(p.cast()) };
         cell.fetch_update(set, get, |old| Some(how.of(old.into()) as u32)).unwrap_or(0).into()
     }

@@ -190,13 +190,12 @@ struct MinMax;
 impl Alu for MinMax {
     const SOURCES: usize = 2;
     #[inline(always)]
-    fn eval<V: Simd>(u: &Uop, a: V, b: V, c: V, p: u32) -> V {
+    fn eval<V: Simd>(u: &Uop, a: V, b: V, _: V, p: u32) -> V {
         if u.mods & (NAN | XORSIGN) != 0 {
             let how = num::MinMax { ftz: u.mods & FTZ != 0, nan: u.mods & NAN != 0, xorsign: u.mods & XORSIGN != 0 };
             let f = |a: u32, b: u32, min: u32| num::min_max(bits(u, 0, a), bits(u, 1, b), min != 0, how, a ^ b);
             return V::map3(a, b, V::from_bits(p), f);
         }
-        let _ = c;
         let (a, b) = (source(u, 0, a), source(u, 1, b));
         let less = ordered(a).lt(ordered(b));
         let first = less.xor(V::from_bits(p).not());

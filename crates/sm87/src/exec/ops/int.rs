@@ -83,7 +83,7 @@ pub(crate) fn iadd3(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     let mods = flag(l.bit(72), NEG[0]) | flag(l.bit(63) && !immediate, NEG[b]) | flag(l.bit(75), NEG[c]) | flag(x, X);
     let (pd, pe) = (l.pdst(81), l.pdst(84));
     let carries = x || l.bits(81, 3) != 7 || l.bits(84, 3) != 7;
-    let zero_c = !l.swapped() && l.bits(64, if l.uniform() { 6 } else { 8 }) == if l.uniform() { 63 } else { 255 };
+    let zero_c = !l.swapped() && l.is_zero(64);
     let run = match (carries, mods & 7 != 0, zero_c) {
         (true, ..) => alu::each::<Add3Carry>(),
         (_, false, true) => any::<Add3<false, 2>>(l),
@@ -140,14 +140,11 @@ fn neg_c(l: &Lower<'_>) -> bool {
 
 pub(crate) fn imad(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     let neg = neg_c(l);
-    let (zero, zero_c) = if l.uniform() { (63, 63) } else { (255, 255) };
-    let width = if l.uniform() { 6 } else { 8 };
-    let a_zero = l.bits(24, width) == zero;
     let b_one = l.word.form() == 4 && l.bits(32, 32) == 1;
-    let c_zero = !l.swapped() && l.bits(64, width) == zero_c;
+    let c_zero = !l.swapped() && l.is_zero(64);
     let run = if l.bit(74) {
         alu::each::<MadCarry>()
-    } else if a_zero && !neg {
+    } else if l.is_zero(24) && !neg {
         any::<Plus<0>>(l)
     } else if b_one {
         if neg { any::<Plus<2>>(l) } else { any::<Plus<1>>(l) }

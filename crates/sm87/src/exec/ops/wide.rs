@@ -48,14 +48,14 @@ unsafe fn rows(w: &mut Warp, u: &Uop, exec: u32, signed: bool) -> Flow {
 }
 
 unsafe fn plain(w: &mut Warp, _: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
-    // SAFETY: the caller's promise.
+    // SAFETY: the interpreter calls handlers with the warp whose arrays the micro-op was lowered for.
     unsafe { if u.mods & SIGNED != 0 { rows(w, u, exec, true) } else { rows(w, u, exec, false) } }
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma,popcnt,bmi1,bmi2,lzcnt")]
 unsafe fn wide(w: &mut Warp, _: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
-    // SAFETY: the caller's promise.
+    // SAFETY: as for `plain`; `mad` picks this handler only where the host has AVX2.
     unsafe { if u.mods & SIGNED != 0 { rows(w, u, exec, true) } else { rows(w, u, exec, false) } }
 }
 
@@ -77,6 +77,6 @@ pub(crate) fn mad(uniform: bool) -> Handlers {
 }
 
 unsafe fn every(w: &mut Warp, env: &mut Env<'_>, u: &Uop, _: u32) -> Flow {
-    // SAFETY: the caller's promise.
+    // SAFETY: as for `plain`, whose conditions are this handler's.
     unsafe { plain(w, env, u, u32::MAX) }
 }

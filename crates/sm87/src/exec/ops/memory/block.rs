@@ -56,7 +56,8 @@ pub(super) unsafe fn load_block<const SIZE: u32>(
     let words = const { bytes(SIZE).div_ceil(4) };
     if words == 1 && SIZE == 4 && on == u32::MAX {
         let d = w.dst(u.d);
-        // SAFETY: the caller's promise; rows have 32 words.
+        // SAFETY: `arrange` found every offset inside the block at `p`, with `SIZE` bytes left, and aligned; rows have
+        // 32 words.
         unsafe {
             match how {
                 Pattern::Row => std::ptr::copy_nonoverlapping(p.add(offset[0] as usize).cast(), d, 32),
@@ -75,7 +76,7 @@ pub(super) unsafe fn load_block<const SIZE: u32>(
     }
     if SIZE >= 4 && how == Pattern::Same {
         for k in 0..words {
-            // SAFETY: the caller's promise.
+            // SAFETY: `arrange` found `SIZE` bytes at every offset, so that word `k` is inside, and aligned.
             let x = unsafe { p.add(offset[0] as usize + 4 * k as usize).cast::<u32>().read_volatile() };
             let d = w.dst(u.d.plus(k));
             if on == u32::MAX {
@@ -91,14 +92,14 @@ pub(super) unsafe fn load_block<const SIZE: u32>(
         for k in 0..words {
             let d = w.dst(u.d.plus(k));
             for (i, &at) in offset.iter().enumerate() {
-                // SAFETY: the caller's promise; rows have 32 words.
+                // SAFETY: as for one lane above; rows have 32 words.
                 unsafe { d.add(i).write(p.add(at as usize + 4 * k as usize).cast::<u32>().read_volatile()) };
             }
         }
         return;
     }
     for lane in lanes(on) {
-        // SAFETY: the caller's promise.
+        // SAFETY: `arrange` found `SIZE` aligned bytes at every offset of the block at `p`.
         unsafe { fetch(w, u, SIZE, lane, p.add(offset[lane as usize] as usize)) };
     }
 }
@@ -119,13 +120,14 @@ pub(super) unsafe fn store_block<const SIZE: u32>(
     let words = const { bytes(SIZE).div_ceil(4) };
     if SIZE >= 4 && on == u32::MAX && how != Pattern::Same {
         if words == 1 && how == Pattern::Row {
-            // SAFETY: the caller's promise; rows have 32 words.
+            // SAFETY: `arrange` found 32 words from the first offset on in the block, which `block` and the shared memory
+            // give for writing when they are asked for a store; rows have 32 words.
             unsafe { std::ptr::copy_nonoverlapping(w.src(u.b), p.add(offset[0] as usize).cast(), 32) };
             return;
         }
         for (i, &at) in offset.iter().enumerate() {
             for k in 0..words {
-                // SAFETY: as above.
+                // SAFETY: `arrange` found `SIZE` aligned bytes at every offset of the writable block; rows have 32 words.
                 unsafe {
                     let x = w.src(u.b.plus(k)).add(i).read();
                     p.add(at as usize + 4 * k as usize).cast::<u32>().write_volatile(x);
@@ -135,7 +137,7 @@ pub(super) unsafe fn store_block<const SIZE: u32>(
         return;
     }
     for lane in lanes(on) {
-        // SAFETY: the caller's promise.
+        // SAFETY: `arrange` found `SIZE` aligned bytes at every offset of the writable block.
         unsafe { deposit(w, u, SIZE, lane, p.add(offset[lane as usize] as usize)) };
     }
 }

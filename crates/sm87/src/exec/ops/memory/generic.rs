@@ -78,7 +78,7 @@ fn generic(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
             (true, false) => zero(w, u, size, 1 << lane),
             // SAFETY: the place covers `len` bytes and permits the access.
             (false, true) => unsafe { deposit(w, u, size, lane, p) },
-            // SAFETY: as above.
+            // SAFETY: the place covers `len` bytes and permits the access.
             (false, false) => unsafe { fetch(w, u, size, lane, p) },
         }
     }

@@ -38,7 +38,7 @@ pub(super) fn addresses(w: &Warp, u: &Uop, uniform: u64) -> [u64; 32] {
     // SAFETY: rows have 32 words.
     let lo = unsafe { w.src(u.a).cast::<[u32; 32]>().read() };
     if u.mods & PAIR != 0 {
-        // SAFETY: as above; the pair was lowered as two rows.
+        // SAFETY: rows have 32 words; the pair was lowered as two rows.
         let hi = unsafe { w.src(u.a.plus(1)).cast::<[u32; 32]>().read() };
         for i in 0..32 {
             va[i] = (u64::from(lo[i]) | u64::from(hi[i]) << 32).wrapping_add(uniform);
@@ -80,7 +80,8 @@ pub(super) fn out_of_range(env: &mut Env<'_>, u: &Uop, what: &str, at: u32, size
 /// `p` is readable for that many bytes and aligned to them.
 #[inline(always)]
 unsafe fn fetch(w: &mut Warp, u: &Uop, size: u32, lane: u32, p: *const u8) {
-    // SAFETY: the caller's promise. Volatile, because other threads and the CPU may write.
+    // SAFETY: callers have looked `p` up for `size`'s bytes and refused misaligned addresses. Volatile, because other
+    // threads and the CPU may write.
     unsafe {
         match size {
             0 | 1 => w.put(u.d, lane, extend(size, p.read_volatile().into(), 0)),
@@ -101,7 +102,7 @@ unsafe fn fetch(w: &mut Warp, u: &Uop, size: u32, lane: u32, p: *const u8) {
 /// As for [`fetch`], writable.
 #[inline(always)]
 unsafe fn deposit(w: &Warp, u: &Uop, size: u32, lane: u32, p: *mut u8) {
-    // SAFETY: the caller's promise.
+    // SAFETY: as for `fetch`; callers have looked `p` up for a write.
     unsafe {
         match size {
             0 | 1 => p.write_volatile(w.get(u.b, lane) as u8),
