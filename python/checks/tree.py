@@ -1,43 +1,276 @@
-"""Rules about the tree that no compiler checks: file length, where `unsafe` may be, no private machine names."""
+"""Holds the tree to the house rules of CONTRIBUTING.md that a reader of text can hold it to.
+
+Every rule is a row of `RULES`. A row brings samples: text that it must object to and text that it must accept. They are tried
+before the tree is, so a rule whose pattern no longer finds anything fails here instead of passing. A rule that has nothing to
+look at fails, and so does an exception that no file needs any more.
+"""
 
 import pathlib
 import re
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+import test_bodies
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-LIMIT = 1200  # lines; the aim is 500, and what is longer is a table
-# Where the design allows unsafe code. A file outside these may not even opt in.
-CRATES = r"crates/(sm87|tegra-gpu|tegra-hw|tegra-kernel|tegra-mm|tegra-sim|tegrarm-kmd|tegrarm-preload)/(src|tests|benches)/"
-UNSAFE = re.compile(rf"src/capi/|src/runtime/(memory|place)\.rs|{CRATES}|benches/|fuzz/|tests/")
-MACHINE = re.compile(r"/root/|/home/\w+/|\.pyenv")
-TEXT = {".rs", ".py", ".c", ".cc", ".h", ".md", ".toml", ".txt", ".yml", ".sh", ""}
-SELF = pathlib.Path(__file__).resolve().relative_to(ROOT)
+HERE = "python/checks/tree.py"  # it quotes what it forbids
+
+Finder = Callable[[str, str], Iterator[tuple[int, str]]]
 
 
-def tracked() -> list[pathlib.Path]:
-    names = subprocess.run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], cwd=ROOT,
-                           capture_output=True, check=True, text=True).stdout
-    return [pathlib.Path(n) for n in names.split("\0") if n and (ROOT / n).is_file()]
+@dataclass(frozen=True)
+class Rule:
+    """One house rule: where it holds, how to find what breaks it, and the proof that the finder works."""
+
+    says: str
+    where: str  # a pattern of paths
+    find: Finder  # (path, text) -> (line, what is there)
+    wrong: tuple[tuple[str, str], ...]  # (path, text): each must be found
+    right: tuple[tuple[str, str], ...] = ()  # (path, text): none may be found
+    allowed: dict[str, str] = field(default_factory=dict)  # a pattern of paths -> why the rule does not hold there
+
+    def applies(self, path: str) -> bool:
+        """Whether the rule looks at a file."""
+        return path != HERE and re.search(self.where, path) is not None
+
+    def exception(self, path: str) -> str | None:
+        """The exception that a file falls under."""
+        return next((pattern for pattern in self.allowed if re.search(pattern, path)), None)
 
 
-def problems(path: pathlib.Path):
-    """Everything wrong with one file, as sentences."""
-    text = (ROOT / path).read_text(errors="replace")
-    lines = text.splitlines()
-    if path.suffix in {".rs", ".py", ".c", ".h"} and len(lines) > LIMIT and "generated" not in text[:400].lower():
-        yield f"{len(lines)} lines, limit {LIMIT}: split it by duty"
-    if path.suffix == ".rs" and not UNSAFE.match(str(path)) and re.search(r"\bunsafe\s*(\{|fn|impl|extern)", text):
-        yield "unsafe code outside the places that may have it"
-    if path != SELF:
-        for number, line in enumerate(lines, 1):
-            if MACHINE.search(line):
-                yield f"line {number} names a private machine path: {line.strip()[:80]}"
+def lines(pattern: str, flags: int = 0) -> Finder:
+    """Finds lines that a pattern matches."""
+    compiled = re.compile(pattern, flags)
+
+    def find(_: str, text: str) -> Iterator[tuple[int, str]]:
+        for number, line in enumerate(text.splitlines(), 1):
+            if compiled.search(line):
+                yield number, line.strip()[:90]
+
+    return find
+
+
+def too_long(path: str, text: str) -> Iterator[tuple[int, str]]:
+    count = text.count("\n")
+    if count > 500:
+        yield 500, f"{count} lines"
+
+
+def bad_name(path: str, _: str) -> Iterator[tuple[int, str]]:
+    if re.search(r"(^|/)(utils?|helpers?|misc|stuff|extras?)(/|\.\w+$)", path):
+        yield 1, path
+
+
+def without_lints(_: str, text: str) -> Iterator[tuple[int, str]]:
+    if "[package]" in text and not re.search(r"^\[lints\]\nworkspace = true$", text, re.M):
+        yield 1, "no `[lints] workspace = true`"
+
+
+# They look a constant up and call nothing that could panic.
+CONSTANTS = {"tegrarm_version", "tegrarm_status_name"}
+
+
+def unguarded(_: str, text: str) -> Iterator[tuple[int, str]]:
+    """Exported functions whose body does not begin with the guard that catches panics."""
+    for export in re.finditer(r'#\[unsafe\(no_mangle\)\]\n(?:#.*\n)*pub (?:unsafe )?extern "C" fn (\w+)[^{]*\{\s*', text):
+        body = re.sub(r"^(\s*(//.*\n|let _ = \w+;))*\s*", "", text[export.end():])
+        if export[1] not in CONSTANTS and not re.match(r"(status|errno|last_error)\(", body):
+            yield text.count("\n", 0, export.start()) + 1, export[1]
+
+
+CODE = r"\.(rs|py|c|cc|h|sh)$"
+TEXT = r"\.(rs|py|c|cc|h|sh|md|toml|txt|yml|cu|in)$|(^|/)(Makefile|run)$"
+TESTS = r"^(tests|ctests|python/tests|crates/[^/]+/tests)/.*\.(rs|py|c|h)$"
+
+# Where the design allows `unsafe`: the C interface, the Linux boundary, memory that devices write, the engine, and tests of these.
+UNSAFE = {
+    r"^src/capi/": "the C interface",
+    r"^src/runtime/(memory|place)\.rs$": "memory that the GPU writes",
+    r"^crates/tegrarm-kmd/src/": "the Linux boundary",
+    r"^crates/tegrarm-preload/src/": "it stands in for libc's functions",
+    r"^crates/sm87/src/exec/": "the engine's registers and memory",
+    r"^crates/tegra-mm/src/": "the simulator's memory",
+    r"^crates/tegra-gpu/src/(mem|stats)\.rs$": "the simulator's memory; what is printed when the process ends",
+    r"^crates/tegra-kernel/src/process/in_process\.rs$": "memory of the calling process",
+    r"^crates/tegra-sim/src/(board|supervisor/sys)\.rs$": "system calls",
+    r"^(crates/[^/]+/)?tests/": "tests look at memory through addresses and make system calls of their own",
+    r"^fuzz/": "fuzz targets make the calls of the C interface",
+}
+
+RULES = {
+    "unfinished": Rule(
+        "finish it, or refuse with a status and a reason",
+        TEXT,
+        lines(r"\b(todo|unimplemented)!|\bNotImplementedError\b|\b(TODO|FIXME|XXX|HACK)\b"),
+        wrong=(
+            ("a.rs", "    todo!()"),
+            ("a.rs", 'unimplemented!("later")'),
+            ("a.py", "raise NotImplementedError"),
+            ("a.c", "/* TODO */"),
+        ),
+        right=(("a.md", "all is done"),),
+    ),
+    "unsafe-place": Rule(
+        "`unsafe` belongs into the places that CONTRIBUTING.md names; elsewhere use what they offer",
+        r"\.rs$",
+        lines(r"^[^/\"]*\bunsafe\s*(\{|fn\b|impl\b|extern\b|\()|allow\(unsafe_code"),
+        wrong=(("src/rm/a.rs", "unsafe { x() }"), ("src/rm/a.rs", "unsafe fn f()"), ("src/rm/a.rs", "#![allow(unsafe_code)]")),
+        right=(("src/rm/a.rs", "// no unsafe { } here"),),
+        allowed=UNSAFE,
+    ),
+    "unsafe-lints": Rule(
+        "every crate inherits the workspace's lints; they deny `unsafe` without `// SAFETY:`",
+        r"(^|crates/[^/]+/)Cargo\.toml$",
+        without_lints,
+        wrong=(("crates/a/Cargo.toml", '[package]\nname = "a"\n'),),
+        right=(("crates/a/Cargo.toml", "[package]\n\n[lints]\nworkspace = true\n"),),
+    ),
+    "unsafe-silence": Rule(
+        "do not silence the lint that asks for `// SAFETY:`; say why the block is sound",
+        r"\.rs$",
+        lines(r"(allow|expect)\([^)]*(undocumented_unsafe_blocks|missing_safety_doc)"),
+        wrong=(("a.rs", "#[allow(clippy::undocumented_unsafe_blocks)]"),),
+    ),
+    "length": Rule(
+        "split a file over 500 lines by duty",
+        CODE,
+        too_long,
+        wrong=(("a.rs", "x\n" * 501),),
+        right=(("a.rs", "x\n" * 500),),
+        allowed={r"^include/tegrarm(_abi)?\.h$": "made from the source by `make header`"},
+    ),
+    "names": Rule(
+        "name a file or module by its duty",
+        CODE,
+        bad_name,
+        wrong=(("src/utils.rs", ""), ("python/helpers/a.py", ""), ("src/extra.rs", "")),
+        right=(("src/utilisation.rs", ""), ("python/suite/stand_ins/test.py", "")),
+        allowed={
+            r"^python/suite/stand_ins/": "they bear the names that tinygrad's tests import",
+            r"^crates/tegrarm-abi/src/rm/extra\.rs$": "numbers that several parts of RM's interface share",
+        },
+    ),
+    "machine-path": Rule(
+        "no path of one machine",
+        TEXT,
+        lines(r"/root/|/home/\w+/|\.pyenv|(?<![\w.$}/)])/work/"),
+        wrong=(("a.py", "open('/root/x')"), ("a.md", "see /home/joe/x"), ("a.sh", "cd /work/main")),
+        right=(("a.sh", "$HOME/work/x"), ("a.py", "tmp_path/work/x")),
+    ),
+    "host": Rule(
+        "name no host but the public ones that the project needs",
+        TEXT,
+        lines(r"https?://(?!(github\.com|sh\.rustup\.rs|www\.apache\.org|example\.com)(?![\w.-]))[\w.-]+\w"),
+        wrong=(("a.toml", 'index = "https://registry.corp.test/index"'), ("a.md", "http://10.0.0.1/")),
+        right=(("a.md", "https://github.com/tinygrad/tinygrad"),),
+    ),
+    "timed-test": Rule(
+        "a test counts what happens; it does not look at the clock",
+        TESTS,
+        lines(r"\bInstant\b|\bSystemTime\b|\.elapsed\(|clock_gettime|perf_counter|\bmonotonic\(|\btime\.time\("),
+        wrong=(
+            ("tests/a.rs", "let t = Instant::now();"),
+            ("python/tests/test_a.py", "t = time.time()"),
+            ("ctests/a.c", "clock_gettime(c, &t)"),
+        ),
+        right=(("tests/a.rs", "thread::sleep(SHORT)"),),
+        allowed={
+            r"^crates/[^/]+/tests/kernel_support/running\.rs$": "how long a test waits before it says that something never happened",
+            r"^crates/[^/]+/tests/kernel_channel_rare\.rs$": "the kernel's clock is what it is about",
+            r"^tests/threads\.rs$": "threads that are stuck are reported after two minutes",
+        },
+    ),
+    "hidden-test": Rule(
+        "a test that does not run is deleted or says at run time why it is left out",
+        r"\.(rs|py)$",
+        lines(r"#\[ignore|pytest\.mark\.(skip|xfail)\b(?!if)|@unittest\.skip\b"),
+        wrong=(("a.rs", "#[ignore]"), ("a.py", "@pytest.mark.skip"), ("a.py", "@pytest.mark.xfail(reason='x')")),
+        right=(("a.py", "@pytest.mark.skipif(not CLANG, reason='no clang')"),),
+    ),
+    "test-cannot-fail": Rule(
+        "a test asserts something, itself or in a function that it calls",
+        r"\.(rs|py)$",
+        test_bodies.that_cannot_fail,
+        wrong=(
+            ("a.rs", "#[test]\nfn runs() {\n    f();\n}\n"),
+            ("a.rs", "#[test]\nfn runs() {\n    step();\n}\nfn step() {\n    f();\n}\n"),
+            ("test_a.py", "def test_runs():\n    f()\n"),
+        ),
+        right=(
+            ("a.rs", "#[test]\nfn adds() {\n    assert_eq!(1 + 1, 2);\n}\n"),
+            ("a.rs", "#[test]\nfn runs() {\n    step();\n}\nfn step() {\n    f().unwrap();\n}\n"),
+            ("test_a.py", "def test_adds():\n    assert 1 + 1 == 2\n"),
+        ),
+    ),
+    "one-way": Rule(
+        "the simulator never imports the library",
+        r"^crates/.*\.(rs|toml)$",
+        lines(r"^\s*(pub )?use tegrarm(::|;)|[^\"\w]tegrarm::(rm|files|capi|runtime|tegra|backend|status)\b|^tegrarm(\.workspace)? *="),
+        wrong=(
+            ("crates/a/src/b.rs", "use tegrarm::rm::Rm;"),
+            ("crates/a/src/b.rs", "let x = tegrarm::rm::f();"),
+            ("crates/a/Cargo.toml", "tegrarm.workspace = true"),
+        ),
+        right=(("crates/a/src/b.rs", 'target: "tegrarm::kmd"'), ("crates/a/Cargo.toml", "tegrarm-abi.workspace = true")),
+    ),
+    "one-backend": Rule(
+        "only the backend knows the simulator",
+        r"^src/.*\.rs$",
+        lines(r"\btegra_sim\b"),
+        wrong=(("src/rm/a.rs", "use tegra_sim::Kernel;"),),
+        allowed={r"^src/backend\.rs$": "it chooses between the kernels"},
+    ),
+    "panic-guard": Rule(
+        "a C function's body begins with the guard, so that no panic crosses the C interface",
+        r"^src/capi/.*\.rs$",
+        unguarded,
+        wrong=(("src/capi/a.rs", '#[unsafe(no_mangle)]\npub extern "C" fn f() -> u32 {\n    work()\n}\n'),),
+        right=(("src/capi/a.rs", '#[unsafe(no_mangle)]\npub extern "C" fn f() -> u32 {\n    status(|| work())\n}\n'),),
+    ),
+}
+
+
+def tracked() -> list[str]:
+    listed = subprocess.run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], cwd=ROOT,
+                            capture_output=True, check=True, text=True).stdout
+    return [name for name in listed.split("\0") if name and (ROOT / name).is_file()]
+
+
+def proof(name: str, rule: Rule) -> Iterator[str]:
+    """What is wrong with the rule itself."""
+    for path, text in rule.wrong:
+        if not list(rule.find(path, text)):
+            yield f"rule {name} does not object to its own sample: {text[:60]!r}"
+    for path, text in rule.right:
+        if list(rule.find(path, text)):
+            yield f"rule {name} objects to a sample that is right: {text[:60]!r}"
+
+
+def broken(name: str, rule: Rule, texts: dict[str, str]) -> Iterator[str]:
+    """Where the tree breaks the rule."""
+    about = [path for path in texts if rule.applies(path)]
+    if not about:
+        yield f"rule {name} has no file to look at: {rule.where}"
+    needed = set()
+    for path in about:
+        exception = rule.exception(path)
+        for line, what in rule.find(path, texts[path]):
+            if exception:
+                needed.add(exception)
+            else:
+                yield f"{path}:{line}: {what}\n    {name}: {rule.says}"
+    for pattern in rule.allowed.keys() - needed:
+        yield f"rule {name} has an exception that no file needs: {pattern}"
 
 
 def main() -> int:
-    found = [f"{path}: {what}" for path in tracked() if path.suffix in TEXT for what in problems(path)]
-    print("\n".join(found) or "tree: ok")
+    found = [problem for name, rule in RULES.items() for problem in proof(name, rule)]
+    texts = {path: (ROOT / path).read_text(errors="replace") for path in tracked() if re.search(TEXT, path)}
+    test_bodies.learn(texts)
+    found += [problem for name, rule in RULES.items() for problem in broken(name, rule, texts)]
+    print("\n".join(found) or f"tree: {len(RULES)} rules hold in {len(texts)} files")
     return 1 if found else 0
 
 
