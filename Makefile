@@ -112,8 +112,8 @@ test-threads:
 	TEGRARM_TEST_SECONDS=10 $(CARGO) test --locked -p tegrarm --test threads
 
 # The same tests with real system calls: the device nodes are the supervisor's, another process. Test binaries are started
-# by the runner that cargo asks for. Left out by the tests themselves: what the kernel holds can only be counted in process, and
-# tests that make a virtual board of their own say why.
+# by the runner that cargo asks for. One test at a time: the supervisor counts what its kernel holds for everybody. Tests that make a
+# virtual board of their own say why.
 SIM      := $(CARGO_TARGET_DIR)/release/tegrarm-sim
 HOST     := $(shell $(CARGO) -vV 2>/dev/null | sed -n 's/^host: //p')
 RUNNER   := CARGO_TARGET_$(shell echo $(HOST) | tr a-z- A-Z_)_RUNNER
@@ -123,8 +123,8 @@ $(SIM):
 	$(CARGO) build --release --locked -p tegra-sim --bin tegrarm-sim
 
 test-out-of-process: build $(SIM) ## the suite on the device nodes of `tegrarm-sim run`
-	env $(RUNNER)="$(SIM) run --" TEGRARM_TEST_BACKEND=nvgpu $(CARGO) test --locked -p tegrarm --tests
-	env $(RUNNER)="$(SIM) run --l4t r35 --" TEGRARM_SIM_L4T=r35 TEGRARM_TEST_BACKEND=nvgpu $(CARGO) test --locked -p tegrarm --test bringup
+	env $(RUNNER)="$(SIM) run --" RUST_TEST_THREADS=1 TEGRARM_TEST_BACKEND=nvgpu $(CARGO) test --locked -p tegrarm --tests
+	env $(RUNNER)="$(SIM) run --l4t r35 --" RUST_TEST_THREADS=1 TEGRARM_SIM_L4T=r35 TEGRARM_TEST_BACKEND=nvgpu $(CARGO) test --locked -p tegrarm --test bringup
 	$(MAKE) --no-print-directory -C ctests TEGRARM_BACKEND=nvgpu RUN="$(SIM) run --" plain
 
 ctest: build venv

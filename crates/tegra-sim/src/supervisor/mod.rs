@@ -7,6 +7,7 @@
 
 mod adopt;
 mod calls;
+mod census;
 mod processes;
 mod run;
 mod sys;
@@ -14,6 +15,7 @@ mod target;
 mod tree;
 mod view;
 
+pub use census::census;
 pub use run::{Exit, Options, run};
 
 use adopt::Adopted;

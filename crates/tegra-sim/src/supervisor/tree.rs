@@ -19,6 +19,8 @@ pub enum Entry {
     Text(String),
     /// A directory that holds such files.
     Directory,
+    /// What is alive in the simulated kernel: see [`super::census`].
+    Census,
 }
 
 /// The skeleton.
