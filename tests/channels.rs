@@ -147,6 +147,7 @@ fn two_clients_have_channels_of_their_own() {
 /// tinygrad looks the fault's type and access up in tables of upstream's constants, which start at 0.
 #[test]
 fn an_mmu_fault_is_reported_with_a_type_that_frontends_know() {
+    let _shown = shows(&[NV_ERR_RC_ERROR]);
     let rm = manager(simulated(default_release()));
     let b = Bringup::open(&rm).unwrap();
     let c = b.s.client;

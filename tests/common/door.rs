@@ -172,7 +172,7 @@ impl Nodes {
     pub fn uvm<T: AbiStruct>(&self, nr: u32, arg: &mut T) -> u32 {
         self.ioctl(self.uvm, u64::from(nr), arg.as_mut_bytes()).expect("understood");
         let at = T::LAYOUT.fields.iter().find(|f| f.name == "rmStatus").expect("a status").offset;
-        u32::from_le_bytes(arg.as_bytes()[at..at + 4].try_into().expect("four bytes"))
+        note(u32::from_le_bytes(arg.as_bytes()[at..at + 4].try_into().expect("four bytes")))
     }
 
     pub fn try_alloc(&self, parent: u32, handle: u32, class: u32, params: u64) -> NVOS21_PARAMETERS {
@@ -180,6 +180,7 @@ impl Nodes {
         p.hRoot = if parent == 0 { 0 } else { self.client };
         (p.hObjectParent, p.hObjectNew, p.hClass, p.pAllocParms) = (parent, handle, class, params);
         self.escape(self.ctl, NV_ESC_RM_ALLOC, &mut p).expect("understood");
+        note(p.status);
         p
     }
 
@@ -200,14 +201,14 @@ impl Nodes {
         (p.hClient, p.hObject, p.cmd) = (self.client, object, cmd);
         (p.params, p.paramsSize) = (params as *mut P as u64, size_of::<P>() as u32);
         self.escape(self.ctl, NV_ESC_RM_CONTROL, &mut p).expect("understood");
-        p.status
+        note(p.status)
     }
 
     pub fn free(&self, object: u32) -> u32 {
         let mut p = NVOS00_PARAMETERS::new_zeroed();
         (p.hRoot, p.hObjectOld) = (self.client, object);
         self.escape(self.ctl, NV_ESC_RM_FREE, &mut p).expect("understood");
-        p.status
+        note(p.status)
     }
 
     pub fn memory(&self, size: u64) -> u32 {
@@ -230,7 +231,7 @@ impl Nodes {
         (p.params.hClient, p.params.hDevice, p.params.hMemory) = (self.client, self.device, memory);
         (p.params.offset, p.params.length) = (offset, size);
         self.escape(self.ctl, NV_ESC_RM_MAP_MEMORY, &mut p).expect("understood");
-        p.params.status
+        note(p.params.status)
     }
 
     /// RM_MAP_MEMORY on a fresh descriptor, then the client's own mmap, then close: what ctypes callers do.
@@ -276,7 +277,7 @@ impl Nodes {
         (p.length, p.flags, p.dmaOffset) = (length, 0x8110, va);
         self.escape(self.ctl, NV_ESC_RM_MAP_MEMORY_DMA, &mut p).expect("understood");
         assert!(p.status != NV_OK || p.dmaOffset == va);
-        p.status
+        note(p.status)
     }
 
     /// Memory at one address for the CPU and the GPU, as the first frontend makes it. Handle, address, CPU's view.
@@ -297,7 +298,7 @@ impl Nodes {
         (p.params.hClass, p.params.flags) = (NV01_MEMORY_SYSTEM_OS_DESCRIPTOR, 0x4000_1010);
         (p.params.pMemory, p.params.limit) = (va, size.wrapping_sub(1));
         self.escape(self.gpu, NV_ESC_RM_ALLOC_MEMORY, &mut p).expect("understood");
-        (p.params.status, p.params.hObjectNew)
+        (note(p.params.status), p.params.hObjectNew)
     }
 
     /// A channel group with two channels of `entries` entries in one area, their engines, and a doorbell.

@@ -1,10 +1,14 @@
 //! What the tests of the object door share: a virtual board, and a client that brings channels up on it.
-#![allow(dead_code)] // each test program uses its own part
+#![allow(dead_code, unused_imports, reason = "each test program uses its own part")]
 
 pub mod board;
+pub mod calls;
 pub mod door;
+pub mod shown;
 
 pub use board::{Board, board, default_release};
+pub use calls::{CFunctions, Calls};
+pub use shown::{note, shows, status};
 
 use std::sync::Arc;
 use tegrarm::rm::{DmaRequest, MapRequest, Rm};
@@ -25,41 +29,6 @@ pub fn manager(kmd: Arc<dyn Kmd>) -> Rm {
     Rm::new(kmd, CacheMode::WriteCombine)
 }
 
-/// Calls in the manner of C: a class with typed parameters.
-pub trait Calls {
-    fn make(&self, client: u32, parent: u32, class: u32) -> RmResult<u32>;
-    fn make_as(&self, client: u32, parent: u32, handle: u32, class: u32) -> RmResult<u32>;
-    fn make_with<P: AbiStruct>(&self, client: u32, parent: u32, class: u32, params: &mut P) -> RmResult<u32>;
-    fn ask<P: AbiStruct>(&self, client: u32, object: u32, cmd: u32, params: &mut P) -> RmResult<()>;
-    fn tell(&self, client: u32, object: u32, cmd: u32, params: &mut [u8]) -> RmResult<()>;
-}
-
-impl Calls for Rm {
-    fn make(&self, client: u32, parent: u32, class: u32) -> RmResult<u32> {
-        self.make_as(client, parent, 0, class)
-    }
-
-    fn make_as(&self, client: u32, parent: u32, handle: u32, class: u32) -> RmResult<u32> {
-        let prepared = self.prepare_alloc(class, false, 0)?;
-        self.alloc(prepared, client, parent, handle, &mut [])
-    }
-
-    fn make_with<P: AbiStruct>(&self, client: u32, parent: u32, class: u32, params: &mut P) -> RmResult<u32> {
-        let bytes = params.as_mut_bytes();
-        let prepared = self.prepare_alloc(class, true, bytes.len() as u32)?;
-        self.alloc(prepared, client, parent, 0, bytes)
-    }
-
-    fn ask<P: AbiStruct>(&self, client: u32, object: u32, cmd: u32, params: &mut P) -> RmResult<()> {
-        self.tell(client, object, cmd, params.as_mut_bytes())
-    }
-
-    fn tell(&self, client: u32, object: u32, cmd: u32, params: &mut [u8]) -> RmResult<()> {
-        let prepared = self.prepare_control(client, object, cmd, !params.is_empty(), params.len() as u32)?;
-        self.control(&prepared, params)
-    }
-}
-
 /// A client with a device, a subdevice, a VA space and a mapper into it.
 #[derive(Clone, Copy, Debug)]
 pub struct Session {
@@ -71,12 +40,12 @@ pub struct Session {
 }
 
 impl Session {
-    pub fn open(rm: &Rm) -> RmResult<Session> {
+    pub fn open<R: Calls>(rm: &R) -> RmResult<Session> {
         let client = rm.make(0, 0, NV01_ROOT_CLIENT)?;
         Session::build(rm, client).inspect_err(|_| rm.free(client, client).expect("a client can be freed"))
     }
 
-    fn build(rm: &Rm, client: u32) -> RmResult<Session> {
+    fn build<R: Calls>(rm: &R, client: u32) -> RmResult<Session> {
         let device = rm.make_with(client, client, NV01_DEVICE_0, &mut NV0080_ALLOC_PARAMETERS::new_zeroed())?;
         let subdevice = rm.make(client, device, NV20_SUBDEVICE_0)?;
         let mut space = NV_VASPACE_ALLOCATION_PARAMETERS::new_zeroed();
@@ -87,28 +56,28 @@ impl Session {
         Ok(Session { client, device, subdevice, vaspace, mapper })
     }
 
-    pub fn close(self, rm: &Rm) {
+    pub fn close<R: Calls>(self, rm: &R) {
         rm.free(self.client, self.client).expect("a client can be freed");
     }
 
-    pub fn memory(&self, rm: &Rm, size: u64) -> RmResult<u32> {
+    pub fn memory<R: Calls>(&self, rm: &R, size: u64) -> RmResult<u32> {
         let mut params = NV_MEMORY_ALLOCATION_PARAMS::new_zeroed();
         params.size = size;
         params.attr = NVOS32_ATTR_COHERENCY_WRITE_COMBINE << 29;
         rm.make_with(self.client, self.device, NV01_MEMORY_LOCAL_USER, &mut params)
     }
 
-    pub fn map_gpu(&self, rm: &Rm, memory: u32, length: u64) -> RmResult<u64> {
+    pub fn map_gpu<R: Calls>(&self, rm: &R, memory: u32, length: u64) -> RmResult<u64> {
         let request = DmaRequest { dma: self.mapper, memory, offset: 0, length, flags: 0, dma_offset: 0 };
         rm.map_memory_dma(self.client, self.device, &request)
     }
 
-    pub fn map_gpu_at(&self, rm: &Rm, memory: u32, length: u64, at: u64) -> RmResult<u64> {
+    pub fn map_gpu_at<R: Calls>(&self, rm: &R, memory: u32, length: u64, at: u64) -> RmResult<u64> {
         let request = DmaRequest { dma: self.mapper, memory, offset: 0, length, flags: 1 << 15, dma_offset: at };
         rm.map_memory_dma(self.client, self.device, &request)
     }
 
-    pub fn map_cpu(&self, rm: &Rm, memory: u32, length: u64) -> RmResult<usize> {
+    pub fn map_cpu<R: Calls>(&self, rm: &R, memory: u32, length: u64) -> RmResult<usize> {
         rm.map_memory(self.client, self.device, &MapRequest { memory, offset: 0, length, at: None, flags: 0 })
     }
 }
@@ -139,12 +108,12 @@ pub const AREA: u64 = 3 * MIB;
 
 impl Bringup {
     /// Everything up to two channels with their engines. Nothing is left when a step fails.
-    pub fn open(rm: &Rm) -> RmResult<Bringup> {
+    pub fn open<R: Calls>(rm: &R) -> RmResult<Bringup> {
         let s = Session::open(rm)?;
         Bringup::build(rm, s).inspect_err(|_| s.close(rm))
     }
 
-    fn build(rm: &Rm, s: Session) -> RmResult<Bringup> {
+    fn build<R: Calls>(rm: &R, s: Session) -> RmResult<Bringup> {
         let usermode = rm.make(s.client, s.subdevice, TURING_USERMODE_A)?;
         let doorbell = rm.map_memory(
             s.client,
@@ -215,8 +184,4 @@ pub fn holdings() -> Holdings {
     fds.sort();
     let maps = maps::own().into_iter().filter(|m| m.perms.contains(MMPermissions::SHARED));
     Holdings { fds, maps: maps.map(|m| format!("{m:?}")).collect() }
-}
-
-pub fn status<T: std::fmt::Debug>(result: RmResult<T>) -> u32 {
-    result.expect_err("must fail").status
 }

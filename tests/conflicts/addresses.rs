@@ -33,6 +33,7 @@ mod c05_va_space {
 
     #[test]
     fn the_clients_addresses_are_honoured_up_to_the_kernels_own() {
+        let _shown = shows(&[NV_ERR_UVM_ADDRESS_IN_USE]);
         let mut d = desktop();
         let mut space = NV_VASPACE_ALLOCATION_PARAMETERS::new_zeroed();
         (space.flags, space.vaBase, space.vaSize) = (0x48, 0x1000, 0x1_ffff_fb00_0000);

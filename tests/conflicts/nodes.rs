@@ -18,7 +18,7 @@ mod c01_device_nodes {
             let refused = d.door.open(&|| Ok(d.rm.clone()), other, true).unwrap_err();
             assert_eq!(refused.errno, Errno::ENOENT, "{other}");
         }
-        let absent = || Err(tegrarm::status::RmError::new(NV_ERR_CARD_NOT_PRESENT, "no board"));
+        let absent = || Err(tegrarm::status::RmError::new(NV_ERR_GENERIC, "no board"));
         let refused = d.door.open(&absent, "/dev/nvidiactl", true).unwrap_err();
         assert_eq!((refused.errno, refused.sentence.contains("no board")), (Errno::ENODEV, true));
         // The argument is copied: what the caller does with its memory afterwards is its own business.
