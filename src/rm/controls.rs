@@ -191,6 +191,7 @@ macro_rules! refused {
 }
 
 const ONE_GPU: &str = "there is one GPU: nothing to say about others";
+const ALWAYS_ATTACHED: &str = "the GPU is attached as long as the kernel has it; its id is checked";
 const NO_FABRIC: &str = "there is no NVLink fabric";
 const NO_PCIE: &str = "the GPU is on an AXI bus, not PCI Express";
 const NO_ECC: &str = "the memory has no ECC that nvgpu reports";
@@ -220,15 +221,15 @@ pub static CONTROLS: &[ControlRow] = &[
     done!(NV0000_CTRL_CMD_GPU_GET_DEVICE_IDS, [Client], [NV0000_CTRL_GPU_GET_DEVICE_IDS_PARAMS], system::device_ids),
     done!(NV0000_CTRL_CMD_GPU_GET_ID_INFO_V2, [Client], [NV0000_CTRL_GPU_GET_ID_INFO_V2_PARAMS], system::id_info_v2),
     done!(NV0000_CTRL_CMD_GPU_GET_PROBED_IDS, [Client], [NV0000_CTRL_GPU_GET_PROBED_IDS_PARAMS, NV0000_CTRL_GPU_GET_PROBED_IDS_PARAMS_V580], system::probed_ids),
-    done!(NV0000_CTRL_CMD_GPU_ATTACH_IDS, [Client], [NV0000_CTRL_GPU_ATTACH_IDS_PARAMS], system::attach_ids),
-    done!(NV0000_CTRL_CMD_GPU_DETACH_IDS, [Client], [NV0000_CTRL_GPU_DETACH_IDS_PARAMS], system::detach_ids),
+    accepted!(NV0000_CTRL_CMD_GPU_ATTACH_IDS, [Client], [NV0000_CTRL_GPU_ATTACH_IDS_PARAMS], system::attach_ids, ALWAYS_ATTACHED),
+    accepted!(NV0000_CTRL_CMD_GPU_DETACH_IDS, [Client], [NV0000_CTRL_GPU_DETACH_IDS_PARAMS], system::detach_ids, ALWAYS_ATTACHED),
     done!(NV0000_CTRL_CMD_GPU_GET_PCI_INFO, [Client], [NV0000_CTRL_GPU_GET_PCI_INFO_PARAMS], system::pci_info),
     done!(NV0000_CTRL_CMD_GPU_GET_UUID_FROM_GPU_ID, [Client], [NV0000_CTRL_GPU_GET_UUID_FROM_GPU_ID_PARAMS], system::uuid_from_gpu_id),
     accepted!(NV0000_CTRL_CMD_GPU_QUERY_DRAIN_STATE, [Client], [NV0000_CTRL_GPU_QUERY_DRAIN_STATE_PARAMS], plain::zero_after::<4>, "the GPU is never drained"),
     accepted!(NV0000_CTRL_CMD_GPU_GET_MEMOP_ENABLE, [Client], [NV0000_CTRL_GPU_GET_MEMOP_ENABLE_PARAMS], plain::zero_after::<0>, NO_CAPS),
     done!(NV0000_CTRL_CMD_GPU_GET_ACTIVE_DEVICE_IDS, [Client], [NV0000_CTRL_GPU_GET_ACTIVE_DEVICE_IDS_PARAMS], system::active_devices),
-    done!(NV0000_CTRL_CMD_GPU_ASYNC_ATTACH_ID, [Client], [NV0000_CTRL_GPU_ASYNC_ATTACH_ID_PARAMS], system::attach_one),
-    done!(NV0000_CTRL_CMD_GPU_WAIT_ATTACH_ID, [Client], [NV0000_CTRL_GPU_WAIT_ATTACH_ID_PARAMS], system::attach_one),
+    accepted!(NV0000_CTRL_CMD_GPU_ASYNC_ATTACH_ID, [Client], [NV0000_CTRL_GPU_ASYNC_ATTACH_ID_PARAMS], system::attach_one, ALWAYS_ATTACHED),
+    accepted!(NV0000_CTRL_CMD_GPU_WAIT_ATTACH_ID, [Client], [NV0000_CTRL_GPU_WAIT_ATTACH_ID_PARAMS], system::attach_one, ALWAYS_ATTACHED),
     accepted!(NV0000_CTRL_CMD_GSYNC_GET_ATTACHED_IDS, [Client], [NV0000_CTRL_GSYNC_GET_ATTACHED_IDS_PARAMS], system::no_gsync, "there is no G-Sync board"),
     row!(NV0000_CTRL_CMD_SYNC_GPU_BOOST_GROUP_INFO, [Client], [2244], plain::zero_after::<0>, Support::Accepted, ONE_GPU),
     accepted!(NV0000_CTRL_CMD_GPUACCT_GET_ACCOUNTING_STATE, [Client], [NV0000_CTRL_GPUACCT_GET_ACCOUNTING_STATE_PARAMS], plain::zero_after::<8>, "there is no accounting"),
