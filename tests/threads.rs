@@ -7,8 +7,8 @@ use common::door::{Desktop, Nodes, stretch};
 use common::*;
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc;
-use std::time::{Duration, Instant};
+use std::sync::{Arc, mpsc};
+use std::time::Duration;
 use tegrarm::rm::Rm;
 use tegrarm::status::RmResult;
 use tegrarm_abi::rm::alloc::*;
@@ -22,44 +22,46 @@ use zerocopy::FromZeros;
 
 const THREADS: usize = 16;
 const PAGE: u64 = 4096;
-/// A thread that comes this late is stuck.
+/// When no thread finished a round for so long, they are stuck.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Descriptors and mappings belong to the process: whoever counts them is alone.
 static ALONE: Mutex<()> = Mutex::new(());
 
-/// How long the threads are at it: `TEGRARM_TEST_SECONDS`, 2 when unset.
-fn span() -> Duration {
-    let seconds = std::env::var("TEGRARM_TEST_SECONDS").map_or(2, |s| s.parse().expect("a number of seconds"));
-    Duration::from_secs(seconds)
+/// How often each thread does its work: `TEGRARM_TEST_ROUNDS`, 100 when unset.
+fn rounds() -> usize {
+    std::env::var("TEGRARM_TEST_ROUNDS").map_or(100, |n| n.parse().expect("a number of rounds"))
 }
 
-/// Runs `work(thread, round)` in every thread, again and again, for [`span`]. Every thread gets somewhere; a deadlock
-/// ends the process with a message.
+/// Runs `work(thread, round)` in every thread, [`rounds`] times. A deadlock ends the process with a message.
 fn hammer(work: impl Fn(usize, usize) + Sync) {
-    let (end, span) = (Instant::now() + span(), span());
+    let done = Arc::new(AtomicUsize::new(0));
     let (tell, told) = mpsc::channel::<()>();
+    let seen = done.clone();
     std::thread::spawn(move || {
-        if told.recv_timeout(span + PATIENCE) == Err(mpsc::RecvTimeoutError::Timeout) {
-            eprintln!("threads are stuck: none came back within {PATIENCE:?}");
-            std::process::abort();
+        let mut before = 0;
+        while told.recv_timeout(PATIENCE) == Err(mpsc::RecvTimeoutError::Timeout) {
+            let now = seen.load(Ordering::Relaxed);
+            if now == before {
+                eprintln!("threads are stuck: none finished anything for {PATIENCE:?}, after {now} rounds in all");
+                std::process::abort();
+            }
+            before = now;
         }
     });
-    let rounds = [const { AtomicUsize::new(0) }; THREADS];
     std::thread::scope(|scope| {
-        for (thread, done) in rounds.iter().enumerate() {
-            let work = &work;
+        for thread in 0..THREADS {
+            let (work, done) = (&work, &done);
             scope.spawn(move || {
-                while Instant::now() < end {
-                    work(thread, done.fetch_add(1, Ordering::Relaxed));
+                for round in 0..rounds() {
+                    work(thread, round);
+                    done.fetch_add(1, Ordering::Relaxed);
                 }
             });
         }
     });
     drop(tell);
-    let rounds = rounds.map(AtomicUsize::into_inner);
-    assert!(rounds.iter().all(|n| *n > 0), "{rounds:?}");
-    println!("{} rounds in {} threads", rounds.iter().sum::<usize>(), THREADS);
+    assert_eq!(done.load(Ordering::Relaxed), THREADS * rounds());
 }
 
 /// Writes a thread's mark at both ends of a mapping; it must still be there when it is looked for.

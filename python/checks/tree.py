@@ -179,7 +179,6 @@ RULES = {
         allowed={
             r"^crates/[^/]+/tests/kernel_support/running\.rs$": "how long a test waits before it says that something never happened",
             r"^crates/[^/]+/tests/kernel_channel_rare\.rs$": "the kernel's clock is what it is about",
-            r"^tests/threads\.rs$": "threads that are stuck are reported after two minutes",
         },
     ),
     "hidden-test": Rule(
