@@ -6,6 +6,7 @@ mod common;
 use common::*;
 use std::sync::Arc;
 use tegra_sim::{Chip, L4t, SimConfig, SimKmd};
+use tegrarm::rm::DmaRequest;
 use tegrarm_abi::rm::alloc::*;
 use tegrarm_abi::rm::classes::*;
 use tegrarm_abi::rm::ctrl_83de::*;
@@ -210,4 +211,28 @@ fn a_duplicate_shows_the_same_bytes_and_outlives_the_original() {
     assert_eq!((peek(ours), peek(ours + PAGE)), (8, 7));
     b.map_gpu(&rm, copy, 2 * PAGE).unwrap();
     b.close(&rm);
+}
+
+#[test]
+fn the_default_space_becomes_real_when_a_channel_uses_it() {
+    let kmd = board(default_release());
+    let rm = manager(kmd.clone());
+    let s = Session::open(&rm).unwrap();
+    let mut range = NV_MEMORY_VIRTUAL_ALLOCATION_PARAMS::new_zeroed();
+    range.limit = (1 << 49) - 1;
+    let mapper = rm.make_with(s.client, s.device, NV01_MEMORY_VIRTUAL, &mut range).unwrap();
+    let area = s.memory(&rm, MIB).unwrap();
+    let request =
+        DmaRequest { dma: mapper, memory: area, offset: 0, length: MIB, flags: 1 << 15, dma_offset: 0x10_0000_0000 };
+    let files = kmd.census().map(|c| c.files);
+    assert_eq!(rm.map_memory_dma(s.client, s.device, &request), Ok(0x10_0000_0000));
+    assert_eq!(kmd.census().map(|c| c.files), files, "only written down");
+    let mut params = NV_CHANNELGPFIFO_ALLOCATION_PARAMETERS::new_zeroed();
+    (params.gpFifoOffset, params.gpFifoEntries) = (0x10_0000_0000, 1024);
+    (params.hUserdMemory[0], params.userdOffset[0]) = (area, 0x80000);
+    params.engineType = NV2080_ENGINE_TYPE_GR0;
+    let channel = rm.make_with(s.client, s.device, AMPERE_CHANNEL_GPFIFO_A, &mut params).unwrap();
+    assert!(params.cid == 511 || !kmd.is_fresh());
+    rm.make(s.client, channel, AMPERE_DMA_COPY_B).unwrap();
+    s.close(&rm);
 }

@@ -3,7 +3,6 @@
 mod common;
 
 use common::*;
-use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use tegrarm::rm::{CLIENT_HANDLES, DmaRequest, MapRequest, MemoryRequest, OBJECT_HANDLES};
 use tegrarm::tegra::{USER_VA_END, USER_VA_START};
@@ -16,7 +15,7 @@ use tegrarm_abi::rm::ctrl_2080::*;
 use tegrarm_abi::rm::ctrl_a06c::*;
 use tegrarm_abi::rm::ctrl_c36f::*;
 use tegrarm_abi::rm::status::*;
-use tegrarm_kmd::{Arg, CallKind, Errno, Faulty, Kmd, Mapping, Node, Placement, Prot};
+use tegrarm_kmd::{CallKind, Errno, Faulty};
 use zerocopy::{FromZeros, IntoBytes};
 
 over_both_doors! {
@@ -425,70 +424,9 @@ fn channel_controls_answer(rm: &impl Calls) {
 }
 
 #[test]
-fn the_default_space_becomes_real_when_a_channel_uses_it() {
-    let kmd = board(default_release());
-    let rm = manager(kmd.clone());
-    let s = Session::open(&rm).unwrap();
-    let mut range = NV_MEMORY_VIRTUAL_ALLOCATION_PARAMS::new_zeroed();
-    range.limit = (1 << 49) - 1;
-    let mapper = rm.make_with(s.client, s.device, NV01_MEMORY_VIRTUAL, &mut range).unwrap();
-    let area = s.memory(&rm, MIB).unwrap();
-    let request =
-        DmaRequest { dma: mapper, memory: area, offset: 0, length: MIB, flags: 1 << 15, dma_offset: 0x10_0000_0000 };
-    let files = kmd.census().map(|c| c.files);
-    assert_eq!(rm.map_memory_dma(s.client, s.device, &request), Ok(0x10_0000_0000));
-    assert_eq!(kmd.census().map(|c| c.files), files, "only written down");
-    let mut params = NV_CHANNELGPFIFO_ALLOCATION_PARAMETERS::new_zeroed();
-    (params.gpFifoOffset, params.gpFifoEntries) = (0x10_0000_0000, 1024);
-    (params.hUserdMemory[0], params.userdOffset[0]) = (area, 0x80000);
-    params.engineType = NV2080_ENGINE_TYPE_GR0;
-    let channel = rm.make_with(s.client, s.device, AMPERE_CHANNEL_GPFIFO_A, &mut params).unwrap();
-    assert!(params.cid == 511 || !kmd.is_fresh());
-    rm.make(s.client, channel, AMPERE_DMA_COPY_B).unwrap();
-    s.close(&rm);
-}
-
-#[test]
 fn a_board_without_its_node_is_no_card() {
     let _shown = shows(&[NV_ERR_CARD_NOT_PRESENT]);
     assert_eq!(status(Session::open(&manager(Arc::new(NoNodes)))), NV_ERR_CARD_NOT_PRESENT);
-}
-
-/// A kernel without nvgpu and nvmap.
-struct NoNodes;
-
-impl Kmd for NoNodes {
-    fn name(&self) -> &str {
-        "no nodes"
-    }
-
-    fn open(&self, _: &str) -> Result<OwnedFd, Errno> {
-        Err(Errno::ENOENT)
-    }
-
-    fn ioctl(&self, _: BorrowedFd<'_>, _: Node, _: u32, _: Arg<'_>) -> Result<i32, Errno> {
-        Err(Errno::ENOTTY)
-    }
-
-    fn mmap(&self, _: BorrowedFd<'_>, _: Placement, _: usize, _: Prot, _: u64) -> Result<Mapping, Errno> {
-        Err(Errno::ENODEV)
-    }
-
-    fn close(&self, fd: OwnedFd) {
-        drop(fd);
-    }
-
-    fn own_view(&self, _: BorrowedFd<'_>) -> Option<usize> {
-        None
-    }
-
-    fn read_text(&self, _: &str) -> Result<String, Errno> {
-        Err(Errno::ENOENT)
-    }
-
-    fn write_text(&self, _: &str, _: &str) -> Result<(), Errno> {
-        Err(Errno::ENOENT)
-    }
 }
 
 /// What the kernel answers, as RM would put it.

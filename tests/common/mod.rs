@@ -4,10 +4,12 @@
 pub mod board;
 pub mod calls;
 pub mod door;
+pub mod no_nodes;
 pub mod shown;
 
 pub use board::{Board, board, default_release};
 pub use calls::{CFunctions, Calls};
+pub use no_nodes::NoNodes;
 pub use shown::{note, shows, status};
 
 use std::sync::Arc;
