@@ -17,6 +17,7 @@ mod dispatch;
 mod event;
 mod files;
 mod ids;
+mod ioctls;
 mod mmap;
 mod nodes;
 mod nvmap;
@@ -31,6 +32,7 @@ mod text;
 mod tsg;
 
 pub use config::{Chip, ConfigError, L4t, SimConfig};
+pub use ioctls::ioctls;
 
 use chip::ChipData;
 use dispatch::Call;

@@ -1,12 +1,13 @@
 //! A forked child does not disturb its parent's board. One test only: it forks.
 #![allow(unsafe_code)]
 
-mod kernel_support;
+#[path = "kernel/support/mod.rs"]
+mod support;
 
-use kernel_support::*;
 use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::{ForkResult, fork};
 use std::os::fd::AsFd;
+use support::*;
 
 #[test]
 fn rule_2_2_a_child_is_refused_and_tears_nothing_down() {

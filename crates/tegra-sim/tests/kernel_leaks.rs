@@ -1,8 +1,9 @@
 //! Nothing is left behind. One test only: it counts the descriptors of the whole process.
 
-mod kernel_support;
+#[path = "kernel/support/mod.rs"]
+mod support;
 
-use kernel_support::*;
+use support::*;
 
 #[test]
 fn rule_1_no_descriptor_and_no_object_is_left_behind() {

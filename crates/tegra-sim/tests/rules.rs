@@ -20,12 +20,12 @@ fn rows(text: &str, head: &str) -> Vec<Vec<String>> {
     table.map(|line| line.trim_matches('|').split(" | ").map(|cell| cell.trim().to_owned()).collect()).collect()
 }
 
-/// Names of the tests in the files whose names begin with one of `prefixes`.
-fn tests(prefixes: &[&str]) -> BTreeSet<String> {
-    tests_in("tests", prefixes)
+/// Names of the kernel's tests: in one program, and in the two that need a process each.
+fn kernel_tests() -> BTreeSet<String> {
+    tests_in("tests/kernel", &[""]).into_iter().chain(tests_in("tests", &["kernel_"])).collect()
 }
 
-/// The same in a directory below.
+/// Names of the tests in the files of a directory whose names begin with one of `prefixes`.
 fn tests_in(directory: &str, prefixes: &[&str]) -> BTreeSet<String> {
     let files = fs::read_dir(here(directory)).unwrap().map(|e| e.unwrap().path());
     let named = |p: &Path| prefixes.iter().any(|prefix| p.file_name().unwrap().to_str().unwrap().starts_with(prefix));
@@ -44,7 +44,7 @@ fn every_rule_has_a_test_and_every_test_a_rule() {
     let rules = numbers(&documentation(), "| rule |");
     assert!(rules.len() > 45, "{rules:?}");
     // 8.6 needs a GPU that runs in time, not a kernel alone.
-    hold_together("rule_", &rules, &tests(&["kernel_", "observed"]), &["8_6"]);
+    hold_together("rule_", &rules, &kernel_tests(), &["8_6"]);
 }
 
 /// The longest of `numbers` that the rest of a test's name, behind its prefix, begins with: `rule_7_1_small…` belongs to 7.1
@@ -82,8 +82,10 @@ fn every_section_has_a_test_and_every_test_a_section() {
 
 #[test]
 fn the_fourteen_steps_of_map_buffer_ex_are_tested() {
-    let names =
-        tests(&["kernel_space"]).into_iter().filter(|t| t.starts_with("map_buffer_ex_rule")).collect::<Vec<_>>();
+    let names = tests_in("tests/kernel", &["space"])
+        .into_iter()
+        .filter(|t| t.starts_with("map_buffer_ex_rule"))
+        .collect::<Vec<_>>();
     let numbers = |name: &String| {
         let all: Vec<u32> = name.split('_').filter_map(|w| w.parse().ok()).collect();
         // "rules_5_to_7" names a range, "rules_2_and_3" two.
@@ -115,33 +117,4 @@ fn every_difference_is_described_and_numbered_once() {
     // Those of the supervisor stand for themselves.
     let lonely: Vec<_> = unique.iter().filter(|id| !id.starts_with("OOP") && !pointed.contains(**id)).collect();
     assert!(lonely.is_empty(), "no rule and no section points at {lonely:?}");
-}
-
-/// Text of every Rust file below.
-fn sources(directory: &Path) -> String {
-    let entries = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
-    let text = |path: std::path::PathBuf| match path.extension() {
-        _ if path.is_dir() => sources(&path),
-        Some(extension) if extension == "rs" => fs::read_to_string(path).unwrap(),
-        _ => String::new(),
-    };
-    entries.map(text).collect()
-}
-
-/// Every row of the kernel's tables of ioctls is called by a test.
-#[test]
-fn every_ioctl_has_a_test() {
-    let kernel = sources(&here("../tegra-kernel/src"));
-    let row = |line: &str| {
-        let mut words = line.split_whitespace();
-        let since = words.next()?;
-        let name = words.next()?.trim_end_matches(',');
-        (["Both", "R36Only", "R35Only"].contains(&since) && line.contains("=>")).then(|| name.to_owned())
-    };
-    let rows: BTreeSet<String> = kernel.lines().filter_map(row).collect();
-    assert!(rows.len() > 150, "{rows:?}");
-    let tests = sources(&here("tests"));
-    let words: BTreeSet<&str> = tests.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').collect();
-    let untested: Vec<&String> = rows.iter().filter(|name| !words.contains(name.as_str())).collect();
-    assert!(untested.is_empty(), "called by no test: {untested:?}");
 }

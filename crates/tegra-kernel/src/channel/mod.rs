@@ -23,7 +23,7 @@ use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use sync::ChannelSyncpoint;
-pub(super) use sync_file::SyncFile;
+pub(super) use sync_file::{ROWS as SYNC_FILE_ROWS, SyncFile};
 use tegra_hw::Vitals;
 use tegrarm_abi::nvgpu::channel::*;
 use tegrarm_abi::nvgpu::r35::*;

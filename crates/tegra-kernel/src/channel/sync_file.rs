@@ -15,7 +15,7 @@ use tegrarm_abi::sync_file::*;
 use tegrarm_kmd::{Arg, Errno};
 use zerocopy::{FromZeros, IntoBytes};
 
-static ROWS: &[Row<SyncFile>] = rows! {
+pub static ROWS: &[Row<SyncFile>] = rows! {
     Both SYNC_IOC_MERGE => merge;
     Both SYNC_IOC_FILE_INFO => file_info;
 };

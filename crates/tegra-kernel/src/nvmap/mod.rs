@@ -79,6 +79,11 @@ static ROWS: &[NvmapRow] = nvmap_rows! {
     R36Only NVMAP_IOC_GET_FD_FOR_RANGE_FROM_LIST, false, EFAULT => pages::fd_for_range;
 };
 
+/// Name and number of every ioctl here.
+pub(super) fn ioctls() -> impl Iterator<Item = (&'static str, u32)> {
+    ROWS.iter().map(|row| (row.name, row.number))
+}
+
 /// One ioctl on the nvmap node. Everything it does not know is `ENOTTY` (nvgpu-rules §3.1).
 pub(super) fn ioctl(call: &Call<'_>, file: &Arc<NvmapFile>, request: u32, mut arg: Arg<'_>) -> Result<i32, Errno> {
     if request == NVMAP_IOC_FREE {

@@ -1,8 +1,6 @@
 //! Channels and what a fault shows of them (nvgpu-rules §7, §8).
 
-mod kernel_support;
-
-use kernel_support::*;
+use crate::support::*;
 use tegrarm_kmd::DeviceMem;
 
 fn force_reset(channel: &File) {
@@ -35,6 +33,7 @@ fn rule_7_1_small_controls() {
     assert_eq!(call(NVGPU_IOCTL_CHANNEL_ENABLE, &mut []), Ok(0));
     assert_eq!(call(NVGPU_IOCTL_CHANNEL_DISABLE, &mut []), Ok(0));
     assert_eq!(call(NVGPU_IOCTL_CHANNEL_PREEMPT, &mut []), Ok(0));
+    assert_eq!(call(NVGPU_IOCTL_CHANNEL_ZCULL_BIND, &mut [0; 16]), Ok(0));
     let loose = board.channel();
     assert_eq!(board.raw(&loose, NVGPU_IOCTL_CHANNEL_PREEMPT, &mut []), Err(Errno::EINVAL));
     assert_eq!(board.raw(&loose, NVGPU_IOCTL_CHANNEL_ZCULL_BIND, &mut [0; 16]), Err(Errno::EINVAL));

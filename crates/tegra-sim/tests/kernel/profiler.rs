@@ -1,10 +1,8 @@
 //! The profiler's nodes: contexts, reservations, streams of records, register operations. The rules file names them
 //! (nvgpu-rules §9.1); the order of the checks is the driver's.
 
-mod kernel_support;
-
-use kernel_support::running::view;
-use kernel_support::*;
+use crate::support::running::view;
+use crate::support::*;
 use tegra_sim::{Chip, L4t, SimConfig};
 use tegrarm_abi::nvgpu::debugger::*;
 use tegrarm_abi::nvgpu::profiler::*;
@@ -175,6 +173,9 @@ fn rule_9_1_counters_are_bound_after_they_are_reserved() {
     assert_eq!(bind(&profiler), Err(Errno::EFAULT), "no graphics context to switch it with");
     alloc_obj_ctx(&rig.channel, 0xc7c0).unwrap();
     assert_eq!(unbind(&profiler), Err(Errno::EINVAL));
+    bind(&profiler).unwrap();
+    unbind(&profiler).unwrap();
+    assert_eq!(unbind(&profiler), Err(Errno::EINVAL), "unbound already");
     bind(&profiler).unwrap();
     assert_eq!(bind(&profiler), Err(Errno::EINVAL));
     assert_eq!(reserve(&profiler, HWPM, 0), Err(Errno::EEXIST), "bound already");

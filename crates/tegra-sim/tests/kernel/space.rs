@@ -1,8 +1,6 @@
 //! GPU address spaces (nvgpu-rules §5), and their entries of the trap list (E1).
 
-mod kernel_support;
-
-use kernel_support::*;
+use crate::support::*;
 use std::os::fd::AsRawFd;
 
 /// Sizes of the test vectors of §5.2.

@@ -1,8 +1,6 @@
 //! What every descriptor has in common, and what keeps what (nvgpu-rules §2.1, §2.2).
 
-mod kernel_support;
-
-use kernel_support::*;
+use crate::support::*;
 use nix::fcntl::{FcntlArg, FdFlag, OFlag, fcntl};
 use std::os::fd::AsFd;
 

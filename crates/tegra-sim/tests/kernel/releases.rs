@@ -1,8 +1,6 @@
 //! What other releases and chips do otherwise (nvgpu-rules E3, §9.3).
 
-mod kernel_support;
-
-use kernel_support::*;
+use crate::support::*;
 use tegra_sim::{Chip, L4t, SimConfig};
 use tegrarm_abi::nvgpu::r35::*;
 use tegrarm_kmd::DeviceMem;

@@ -1,9 +1,7 @@
 //! The nodes beside the working ones: scheduling control, scheduling domains, the trace of context switches
 //! (nvgpu-rules §9.1 names them; what they do is the driver's).
 
-mod kernel_support;
-
-use kernel_support::*;
+use crate::support::*;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use std::os::fd::AsFd;
 use tegrarm_abi::nvgpu::ctxsw::*;

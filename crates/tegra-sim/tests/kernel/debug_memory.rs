@@ -1,10 +1,8 @@
 //! GPU memory through the debugger's node: mappings, and what is in them (nvgpu-rules §9.1; the order of the checks is the
 //! driver's).
 
-mod kernel_support;
-
-use kernel_support::running::view;
-use kernel_support::*;
+use crate::support::running::view;
+use crate::support::*;
 use std::os::fd::AsFd;
 use tegrarm_abi::nvgpu::debugger::*;
 

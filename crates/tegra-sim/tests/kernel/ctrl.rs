@@ -1,8 +1,6 @@
 //! The ctrl node (nvgpu-rules §4).
 
-mod kernel_support;
-
-use kernel_support::*;
+use crate::support::*;
 use tegra_sim::{Chip, L4t, SimConfig};
 use zerocopy::IntoBytes;
 
@@ -106,17 +104,19 @@ fn rule_4_3_masks_tell_their_whole_size() {
 #[test]
 fn rule_4_3_gpc_maps_want_their_exact_size() {
     let board = Board::new();
-    let mut map = [9_u32; 2];
-    let mut get = args::<nvgpu_gpu_get_gpc_logical_map_args>(|a| {
-        (a.map_buf_size, a.logical_gpc_buf_addr) = (4, map.as_mut_ptr() as u64);
-    });
-    let request = NVGPU_GPU_IOCTL_GET_GPC_LOCAL_TO_LOGICAL_MAP;
-    assert_eq!(board.ctrl.ioctl(request, &mut get), Err(Errno::EINVAL));
-    get.map_buf_size = 8;
-    assert_eq!(board.ctrl.ioctl(request, &mut get), Ok(()));
-    assert_eq!(map, [0, 1]);
-    get.logical_gpc_buf_addr = 8;
-    assert_eq!(board.ctrl.ioctl(request, &mut get), Err(Errno::EFAULT));
+    // Their structures are alike, and both of this chip's GPCs are where their numbers say.
+    for request in [NVGPU_GPU_IOCTL_GET_GPC_LOCAL_TO_LOGICAL_MAP, NVGPU_GPU_IOCTL_GET_GPC_LOCAL_TO_PHYSICAL_MAP] {
+        let mut map = [9_u32; 2];
+        let mut get = args::<nvgpu_gpu_get_gpc_logical_map_args>(|a| {
+            (a.map_buf_size, a.logical_gpc_buf_addr) = (4, map.as_mut_ptr() as u64);
+        });
+        assert_eq!(board.ctrl.ioctl(request, &mut get), Err(Errno::EINVAL));
+        get.map_buf_size = 8;
+        assert_eq!(board.ctrl.ioctl(request, &mut get), Ok(()));
+        assert_eq!(map, [0, 1]);
+        get.logical_gpc_buf_addr = 8;
+        assert_eq!(board.ctrl.ioctl(request, &mut get), Err(Errno::EFAULT));
+    }
 }
 
 #[test]

@@ -1,9 +1,7 @@
 //! nvmap (nvgpu-rules §3).
 #![allow(unsafe_code)]
 
-mod kernel_support;
-
-use kernel_support::*;
+use crate::support::*;
 use tegrarm_abi::nvgpu::r35::*;
 
 fn from_va(board: &Board, va: u64, fill: impl FnOnce(&mut nvmap_create_handle_from_va)) -> Result<u32, Errno> {

@@ -1,8 +1,6 @@
 //! Queues between a program and the domain scheduler (nvgpu-rules §9.1 names the node; what it does is the driver's).
 
-mod kernel_support;
-
-use kernel_support::*;
+use crate::support::*;
 use std::os::fd::{AsFd, OwnedFd};
 use tegrarm_abi::nvgpu::ctrl_fifo::*;
 use zerocopy::IntoBytes;

@@ -1,8 +1,6 @@
 //! The dispatcher's checks and errnos (nvgpu-rules §2.1), and what both releases number differently (E3).
 
-mod kernel_support;
-
-use kernel_support::*;
+use crate::support::*;
 use nix::sys::stat::fstat;
 use std::os::fd::{AsFd, OwnedFd};
 use tegra_sim::{Chip, L4t, SimConfig};

@@ -1,9 +1,7 @@
 //! What the ctrl node tells and does about the device: graphics tables, exceptions, clocks (nvgpu-rules §4.3–§4.5), registered
 //! buffers (§4.7), shared groups (§4.8).
 
-mod kernel_support;
-
-use kernel_support::*;
+use crate::support::*;
 
 #[test]
 fn rule_4_3_graphics_tables() {

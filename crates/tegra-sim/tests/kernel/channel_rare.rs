@@ -1,9 +1,7 @@
 //! Rarer sides of channels: other ways to open and set them up, flags, what the dead still answer (nvgpu-rules §4.8, §7, §8).
 
-mod kernel_support;
-
-use kernel_support::running::view;
-use kernel_support::*;
+use crate::support::running::view;
+use crate::support::*;
 
 fn notifier(channel: &File, buffer: &Buffer) {
     let mut set = args::<nvgpu_set_error_notifier>(|a| (a.size, a.mem) = (16, buffer.raw() as u32));

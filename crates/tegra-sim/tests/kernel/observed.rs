@@ -1,12 +1,8 @@
 //! What published logs of an AGX Orin show (nvgpu-rules E2), reproduced to the value: one test per row or group of
 //! rows. Two rows cannot be: times, and the freeze of a board (K1). `msync` of a dmabuf is in `supervisor.rs`.
 
-mod kernel_support;
-#[path = "../../tegra-gpu/tests/front_end/one_warp.rs"]
-mod one_warp;
-
-use kernel_support::*;
-use one_warp::{EXIT, descriptor};
+use crate::one_warp::{EXIT, descriptor};
+use crate::support::*;
 use tegra_sim::{Chip, SimConfig};
 use tegrarm_abi::methods::compute::*;
 use tegrarm_abi::methods::qmd::CTA_THREAD_DIMENSION0;

@@ -1,8 +1,6 @@
 //! The state machine of a working compute channel (nvgpu-rules §1).
 
-mod kernel_support;
-
-use kernel_support::*;
+use crate::support::*;
 
 #[test]
 fn rule_1_a_channel_without_space_or_group_cannot_be_set_up() {

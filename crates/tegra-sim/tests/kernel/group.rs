@@ -1,8 +1,6 @@
 //! Groups (nvgpu-rules §6).
 
-mod kernel_support;
-
-use kernel_support::*;
+use crate::support::*;
 
 #[test]
 fn rule_6_1_bind_channel_ex_checks_in_order() {

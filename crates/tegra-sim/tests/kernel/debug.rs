@@ -1,10 +1,8 @@
 //! The debugger's node: sessions, registers, contexts, memory. The rules file names it (nvgpu-rules §9.1, §8.4); the order
 //! of the checks is the driver's.
 
-mod kernel_support;
-
-use kernel_support::running::*;
-use kernel_support::*;
+use crate::support::running::*;
+use crate::support::*;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use std::os::fd::AsFd;
 use tegra_sim::{Chip, L4t, SimConfig};

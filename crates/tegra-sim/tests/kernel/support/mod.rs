@@ -2,6 +2,7 @@
 //! trait `Kmd`, with raw structures.
 #![allow(dead_code, unused_imports, reason = "each test file uses its part of it")]
 
+pub mod noting;
 pub mod running;
 
 use std::os::fd::{AsRawFd, RawFd};
@@ -76,7 +77,7 @@ impl Board {
 
     pub fn with(config: SimConfig) -> Board {
         let sim = Arc::new(SimKmd::new(config));
-        let kmd: Arc<dyn Kmd> = sim.clone();
+        let kmd: Arc<dyn Kmd> = Arc::new(noting::Noting::over(sim.clone()));
         let nvmap = File::open(&kmd, Node::Nvmap, "/dev/nvmap").unwrap();
         let ctrl = File::open(&kmd, Node::Ctrl, "/dev/nvgpu/igpu0/ctrl").unwrap();
         Board { sim, kmd, nvmap, ctrl, r35: config.l4t.is_r35() }

@@ -1,8 +1,6 @@
 //! nvgpu's attributes of the GPU's device (nvgpu-rules §9.2).
 
-mod kernel_support;
-
-use kernel_support::*;
+use crate::support::*;
 use tegra_sim::{Chip, SimConfig};
 
 /// Path of an attribute.

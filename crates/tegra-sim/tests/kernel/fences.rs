@@ -2,10 +2,8 @@
 
 #![allow(unsafe_code)] // descriptors in structures
 
-mod kernel_support;
-
-use kernel_support::running::*;
-use kernel_support::*;
+use crate::support::running::*;
+use crate::support::*;
 use std::os::fd::BorrowedFd;
 use tegrarm_abi::sync_file::*;
 use tegrarm_kmd::DeviceMem;

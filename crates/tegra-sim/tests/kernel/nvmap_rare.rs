@@ -1,9 +1,7 @@
 //! nvmap's rarer sides: protected memory (nvgpu-rules §3.3, §3.4, §3.7, §7.6), pages, other operating systems (§3.2).
 
-mod kernel_support;
-
-use kernel_support::running::view;
-use kernel_support::*;
+use crate::support::running::view;
+use crate::support::*;
 use tegrarm_abi::nvgpu::debugger::*;
 
 /// A buffer in the protected region.

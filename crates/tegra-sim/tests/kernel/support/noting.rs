@@ -1,0 +1,63 @@
+//! Which ioctls the tests have seen answered.
+
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use tegra_sim::SimKmd;
+use tegrarm_kmd::{Arg, Errno, Kmd, Mapping, Node, Placement, Prot};
+
+/// Names the file that answered calls are noted in.
+pub const NOTES: &str = "TEGRARM_TEST_CALLS";
+
+/// A board that notes the number of every ioctl and whether it succeeded, when somebody wants to know.
+pub struct Noting {
+    sim: Arc<SimKmd>,
+    notes: Option<File>,
+}
+
+impl Noting {
+    pub fn over(sim: Arc<SimKmd>) -> Noting {
+        let open = |path| OpenOptions::new().append(true).create(true).open(path).expect("the notes can be written");
+        Noting { sim, notes: std::env::var_os(NOTES).map(open) }
+    }
+}
+
+impl Kmd for Noting {
+    fn name(&self) -> &str {
+        self.sim.name()
+    }
+
+    fn open(&self, path: &str) -> Result<OwnedFd, Errno> {
+        self.sim.open(path)
+    }
+
+    fn ioctl(&self, fd: BorrowedFd<'_>, node: Node, request: u32, arg: Arg<'_>) -> Result<i32, Errno> {
+        let answer = self.sim.ioctl(fd, node, request, arg);
+        if let Some(mut notes) = self.notes.as_ref() {
+            // One write: lines of other threads stay whole.
+            notes.write_all(format!("{request} {}\n", answer.is_ok()).as_bytes()).expect("the notes can be written");
+        }
+        answer
+    }
+
+    fn mmap(&self, fd: BorrowedFd<'_>, at: Placement, len: usize, prot: Prot, offset: u64) -> Result<Mapping, Errno> {
+        self.sim.mmap(fd, at, len, prot, offset)
+    }
+
+    fn own_view(&self, fd: BorrowedFd<'_>) -> Option<usize> {
+        self.sim.own_view(fd)
+    }
+
+    fn close(&self, fd: OwnedFd) {
+        self.sim.close(fd);
+    }
+
+    fn read_text(&self, path: &str) -> Result<String, Errno> {
+        self.sim.read_text(path)
+    }
+
+    fn write_text(&self, path: &str, text: &str) -> Result<(), Errno> {
+        self.sim.write_text(path, text)
+    }
+}
