@@ -193,15 +193,50 @@ test-tinygrad-releases: build venv  ## five published tinygrads, each plain, thr
 
 # --- checks -------------------------------------------------------------------------------------------------------
 
-lint: venv $(CBINDGEN)
+.PHONY: check fast-tests checks msrv deny
+
+# Everything that needs no minutes. What it leaves to `make test` it prints.
+check: lint fast-tests ## format, lint, generated files and the fast tests: what to run before every commit
+	@echo "make check: all is well"
+
+fast-tests:
+	$(PYTHON) python/checks/fast_tests.py
+
+lint: checks $(CBINDGEN)
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	$(CARGO) check --manifest-path fuzz/Cargo.toml --locked
 	$(PY) -m ruff check python examples benches packaging
-	$(PY) python/checks/tree.py
-	$(PY) python/checks/abi.py
 	$(MAKE) --no-print-directory GENERATED_TO=$(CACHE)/generated generated
 	$(PY) python/checks/drift.py $(CACHE)/generated
+	@$(if $(HAS_DENY),$(DENY_CHECK),echo "lint: cargo-deny SKIPPED, it is not installed: \`make deny\` installs and runs it")
+
+# The house rules. Each check tries itself on samples first, so that it cannot pass by seeing nothing.
+checks: venv
+	$(PY) python/checks/tree.py
+	$(PY) python/checks/dependencies.py
+	$(PY) python/checks/rust_version.py
+	$(PY) python/checks/claims.py
+	$(PY) python/checks/commits.py
+	$(PY) python/checks/abi.py
+
+# The oldest Rust that Cargo.toml promises. rustup has it, or fetches it.
+MSRV := $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
+msrv:             ## everything that we publish, built by the oldest Rust that Cargo.toml promises
+	@rustup run $(MSRV) rustc --version 2>/dev/null || rustup toolchain install --profile minimal $(MSRV)
+	RUSTUP_TOOLCHAIN=$(MSRV) $(CARGO) check --workspace --all-targets --locked --target-dir $(CARGO_TARGET_DIR)/msrv
+
+# deny.toml, as cargo-deny reads it. `make lint` needs no network: it leaves the advisories, a git repository, to `make deny`.
+DENY_VERSION := 0.20.2
+DENY         := $(CACHE)/cargo-deny-$(DENY_VERSION)/bin/cargo-deny
+HAS_DENY     := $(firstword $(wildcard $(DENY)) $(shell command -v cargo-deny))
+DENY_CHECK    = $(HAS_DENY) --all-features check --hide-inclusion-graph licenses bans sources
+deny: $(DENY)     ## licences, versions, sources and known vulnerabilities of what we depend on (needs github.com)
+	$(DENY) --all-features check
+	$(DENY) --manifest-path fuzz/Cargo.toml --config deny.toml check licenses sources
+
+$(DENY):
+	$(CARGO) install --quiet --locked --root $(CACHE)/cargo-deny-$(DENY_VERSION) --target-dir $(CACHE)/cargo-deny-build cargo-deny@$(DENY_VERSION)
 
 # Files made from the source. `make header docs` rewrites them in place; `make lint` makes them elsewhere and compares.
 GENERATED_TO ?= $(CURDIR)

@@ -1,0 +1,43 @@
+"""Runs the Rust tests that take seconds, and prints the ones that it leaves to `make test`.
+
+Every test program of the workspace is fast unless `SLOW` names it: a new one is run without being mentioned anywhere.
+"""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+CARGO = os.environ.get("CARGO", "cargo")
+
+# Left to `make test`, with the seconds that each took on two cores when it was put here.
+SLOW: dict[str, str] = {
+}
+OTHERS = "documentation examples, all of it on r35, out of process and on AArch64, C programs, Python, tinygrad's own tests"
+
+
+def programs() -> list[str]:
+    """Names of the workspace's test programs."""
+    said = subprocess.run([CARGO, "metadata", "--locked", "--no-deps", "--format-version", "1"], cwd=ROOT, capture_output=True, check=True)
+    packages = json.loads(said.stdout)["packages"]
+    return sorted({t["name"] for package in packages for t in package["targets"] if "test" in t["kind"]})
+
+
+def main() -> int:
+    there = programs()
+    if gone := SLOW.keys() - set(there):
+        print(f"fast_tests.py names test programs that are not there: {', '.join(sorted(gone))}")
+        return 1
+    fast = [name for name in there if name not in SLOW]
+    command = [CARGO, "test", "--quiet", "--workspace", "--locked", "--lib", "--bins", *(f"--test={name}" for name in fast)]
+    result = subprocess.run(command, cwd=ROOT).returncode
+    if result == 0:
+        print(f"fast tests: all unit tests and {len(fast)} of {len(there)} test programs passed")
+        print("left to `make test`: " + ", ".join([*(f"{name} ({why})" for name, why in SLOW.items()), OTHERS]))
+    return result
+
+
+if __name__ == "__main__":
+    sys.exit(main())
