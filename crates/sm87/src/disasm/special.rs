@@ -33,7 +33,14 @@ impl Printer<'_> {
                 self.source(24, true);
                 self.out.push(',');
             }
-            Special::Offset => self.hex(self.word.signed(34, 48) * 4),
+            Special::Absolute => self.hex(self.word.signed(34, 48) * 4),
+            Special::Displacement => {
+                let offset = self.word.signed(34, 48) * 4;
+                if offset != 0 {
+                    self.out.push(' ');
+                    self.hex(offset);
+                }
+            }
             Special::Place => self.place_of_return(),
             Special::Barrier(lo) => self.barrier(lo),
             Special::Threads => {

@@ -122,9 +122,11 @@ pub(crate) enum Special {
     NamedLanes,
     /// A branch's uniform condition.
     UniformCondition,
-    /// A number that is added to a register, or an address.
-    Offset,
-    /// The same behind the next instruction, unless bit 85 says that it is absolute.
+    /// An absolute address.
+    Absolute,
+    /// A number that is added to a register, unless it is zero.
+    Displacement,
+    /// An address behind the next instruction, unless bit 85 says that it is absolute.
     Place,
     /// A convergence barrier or a part of a thread's state at this bit.
     Barrier(u32),

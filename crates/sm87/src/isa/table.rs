@@ -123,8 +123,8 @@ pub static ROWS: &[Row] = rows! {
     0x11d [5] "BAR" Bar "BAR{77:2SYNC|ARV|RED|SCAN}{reduction}{80.DEFER_BLOCKING} {54:4#}{threads}{bar condition}" [];
     0x141 [4] "BSYNC" Bsync "BSYNC{p87!} B{16:4}" [];
     0x142 [4] "BREAK" Break "BREAK{p87!} B{16:4}" [];
-    0x143 [1] "CALL" CallAbsoluteRegister "CALL.ABS{86.NOINC} {offset}" [CLEAR] flow = Flow::Call(None);
-    0x143 [4] "CALL" CallAbsolute "CALL.ABS{86.NOINC} {offset}" [CLEAR] flow = Flow::Call(None);
+    0x143 [1] "CALL" CallAbsoluteRegister "CALL.ABS{86.NOINC} {R24}{displacement}" [CLEAR] flow = Flow::Call(None);
+    0x143 [4] "CALL" CallAbsolute "CALL.ABS{86.NOINC} {absolute}" [CLEAR] flow = Flow::Call(None);
     0x144 [1] "CALL" CallRegister "CALL{85:1REL|ABS}{86.NOINC} {R24} {place}" [CLEAR] flow = Flow::Call(None);
     0x144 [4] "CALL" Call "CALL{85:1REL|ABS}{86.NOINC} {target}" [CLEAR] flow = Flow::Call(Some(OFFSET));
     0x145 [4] "BSSY" Bssy "BSSY{p87!} B{16:4}, {target}" [] flow = Flow::Meets(OFFSET_30);
@@ -133,7 +133,7 @@ pub static ROWS: &[Row] = rows! {
     0x147 [4] "BRA" Bra "BRA{32:2|U|DIV|CONV}{named lanes}{p87!} {target}" [] flow = Flow::Jump(OFFSET);
     0x148 [1] "WARPSYNC" Warpsync "WARPSYNC{86.EXCLUSIVE}{p87!} {uS}" [SLOT];
     0x148 [4 5 6] "WARPSYNC" Warpsync "WARPSYNC{p87!} {uS}" [SLOT];
-    0x149 [4] "BRX" Brx "BRX {R24} {offset}" [] flow = Flow::Ends;
+    0x149 [4] "BRX" Brx "BRX {R24}{displacement}" [] flow = Flow::Ends;
     0x14d [4] "EXIT" Exit "EXIT{84.KEEPREFCOUNT}{85.PREEMPTED}{86.NO_ATEXIT}{p87!}" [] flow = Flow::Ends;
     0x150 [4] "RET" Ret "RET{85:1REL|ABS}{86.NODEC} {R24} {place}" [CLEAR] flow = Flow::Ends;
     0x155 [1] "BMOV" BmovFromBarrier "BMOV.32{84.CLEAR} {d}, {barrier 24}" [];
@@ -149,7 +149,7 @@ pub static ROWS: &[Row] = rows! {
     0x184 [4] "LDS" Lds "LDS{memsize} {d}, {shared}" [];
     0x185 [1 4] "ST" St "ST{72.E}{evict}{memsize}{order} {generic store}, {st}" [FORM_4 UNIFORM_NEEDS_E];
     0x186 [1 4] "STG" Stg "STG{72.E}{evict}{memsize}{order} {store}, {R32}" [FORM_4 UNIFORM_NEEDS_E UNIFORM_NEEDS_64];
-    0x187 [1 4] "STL" Stl "STL{evict}{memsize} {local}, {R32}" [FORM_4];
+    0x187 [1 4] "STL" Stl "STL{evict}{memsize} {local store}, {R32}" [FORM_4];
     0x188 [1 4] "STS" Sts "STS{memsize} {shared store}, {R32}" [FORM_4];
     0x189 [1] "SHFL" Shfl "SHFL{58:2IDX|UP|DOWN|BFLY} {P81}, {d}, {A}, {R32}, {R64}" [];
     0x189 [2] "SHFL" Shfl "SHFL{58:2IDX|UP|DOWN|BFLY} {P81}, {d}, {A}, {R32}, {40:13#}" [];
