@@ -1,5 +1,5 @@
-//! The tables of rules and sections in `docs/simulator.md` and the tests hold each other: each has a test named by it, every
-//! such test belongs to one that is listed, and every difference is described and pointed at.
+//! The tables of rules and sections in `docs/simulator` and the tests hold each other. Each rule and each section has a test that
+//! is named after it, every such test belongs to one that is listed, and every difference is described and pointed at.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -9,8 +9,10 @@ fn here(path: &str) -> std::path::PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
 }
 
+/// The pages with tables: of the kernel's rules, of the front end's sections, and of the supervisor's differences.
 fn documentation() -> String {
-    fs::read_to_string(here("../../docs/simulator.md")).unwrap()
+    let pages = ["kernel.md", "front-end.md", "tools.md"];
+    pages.map(|page| fs::read_to_string(here("../../docs/simulator").join(page)).unwrap()).concat()
 }
 
 /// Rows of the table that begins with `head`, by cell.
