@@ -260,6 +260,18 @@ abi-check:        ## compares include/tegrarm.h with packaging/libtegrarm.abi (a
 abi-baseline:     ## writes packaging/libtegrarm.abi anew, for a change of the ABI that is wanted
 	$(PYTHON) python/checks/abi.py --write
 
+# The book as HTML. The tool is fetched for this only: links are checked without it (python/checks/book.py, in `make lint`).
+BOOK := $(CACHE)/book
+.PHONY: book
+book: $(BOOK)/.installed  ## .cache/site: the documentation as HTML
+	$(BOOK)/bin/properdocs build --quiet --strict --config-file packaging/book/properdocs.yml --site-dir $(CACHE)/site
+	@echo "open .cache/site/index.html"
+
+$(BOOK)/.installed: packaging/book/requirements.txt
+	$(PYTHON) -m venv $(BOOK)
+	$(BOOK)/bin/python -m pip install --quiet --disable-pip-version-check -r packaging/book/requirements.txt
+	@touch $@
+
 $(CBINDGEN):
 	$(CARGO) install --quiet --locked --root $(CACHE)/cbindgen-$(CBINDGEN_VERSION) --target-dir $(CACHE)/cbindgen-build cbindgen@$(CBINDGEN_VERSION)
 
