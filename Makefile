@@ -122,6 +122,9 @@ RUNNER   := CARGO_TARGET_$(shell echo $(HOST) | tr a-z- A-Z_)_RUNNER
 $(SIM):
 	$(CARGO) build --release --locked -p tegra-sim --bin tegrarm-sim
 
+.PHONY: sim
+sim: $(SIM)       ## tegrarm-sim: runs programs on a virtual Orin, replays recordings, prints machine code
+
 test-out-of-process: build $(SIM) ## the suite on the device nodes of `tegrarm-sim run`
 	env $(RUNNER)="$(SIM) run --" RUST_TEST_THREADS=1 TEGRARM_TEST_BACKEND=nvgpu $(CARGO) test --locked -p tegrarm --tests
 	env $(RUNNER)="$(SIM) run --l4t r35 --" RUST_TEST_THREADS=1 TEGRARM_SIM_L4T=r35 TEGRARM_TEST_BACKEND=nvgpu $(CARGO) test --locked -p tegrarm --test bringup
@@ -219,6 +222,7 @@ checks: venv
 	$(PY) python/checks/claims.py
 	$(PY) python/checks/commits.py
 	$(PY) python/checks/abi.py
+	$(PY) python/checks/book.py
 
 # The oldest Rust that Cargo.toml promises. rustup has it, or fetches it.
 MSRV := $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
@@ -246,12 +250,12 @@ generated: $(CBINDGEN)
 	$(CBINDGEN) --quiet --config cbindgen.toml --output $(GENERATED_TO)/include/tegrarm.h src/capi/mod.rs
 	$(CARGO) run --quiet --locked -p tegrarm-abi --example c_header > $(GENERATED_TO)/include/tegrarm_abi.h
 	$(CARGO) run --quiet --locked -p tegrarm-abi --example c_header status > $(GENERATED_TO)/include/tegrarm_status.h
-	$(CARGO) run --quiet --locked --example support_matrix > $(GENERATED_TO)/support-matrix.md
+	$(CARGO) run --quiet --locked --example support_matrix > $(GENERATED_TO)/counts.md
 	$(CARGO) run --quiet --locked --example support_matrix classes > $(GENERATED_TO)/docs/classes.md
 	$(CARGO) run --quiet --locked --example support_matrix controls > $(GENERATED_TO)/docs/controls.md
 	$(CARGO) run --quiet --locked --example support_matrix nodes > $(GENERATED_TO)/docs/nodes.md
 
-header docs:      ## rewrites include/, docs/classes.md, docs/controls.md, docs/nodes.md and the support matrix of README.md from the source
+header docs:      ## rewrites include/, docs/classes.md, docs/controls.md, docs/nodes.md and the counts of README.md from the source
 	$(MAKE) --no-print-directory GENERATED_TO=$(CACHE)/generated generated
 	$(PYTHON) python/checks/drift.py --write $(CACHE)/generated
 
@@ -271,6 +275,10 @@ $(BOOK)/.installed: packaging/book/requirements.txt
 	$(PYTHON) -m venv $(BOOK)
 	$(BOOK)/bin/python -m pip install --quiet --disable-pip-version-check -r packaging/book/requirements.txt
 	@touch $@
+
+.PHONY: book-test
+book-test: build venv $(SIM)  ## runs every command and example of the README and the book, and follows every link
+	$(PY) -m pytest -c python/pyproject.toml --rootdir python python/tests/test_book.py
 
 $(CBINDGEN):
 	$(CARGO) install --quiet --locked --root $(CACHE)/cbindgen-$(CBINDGEN_VERSION) --target-dir $(CACHE)/cbindgen-build cbindgen@$(CBINDGEN_VERSION)

@@ -1,6 +1,5 @@
-//! Prints the class and control tables as Markdown: `support_matrix` both, as a section of the README;
-//! `support_matrix classes` and `support_matrix controls` one of them, `support_matrix nodes` what the device nodes answer,
-//! as the page in `docs/`.
+//! Prints what the tables of classes, controls and device nodes say, as Markdown. Without an argument it prints the counts for
+//! the README. With `classes`, `controls` or `nodes` it prints that page of `docs/`.
 
 use tegrarm::files::escapes::{self, Args, ESCAPES, Gate};
 use tegrarm::files::uvm::{self, CALLS};
@@ -11,12 +10,7 @@ use tegrarm_abi::rm::classes::CLASS_CONSTS;
 
 fn main() {
     match std::env::args().nth(1).as_deref() {
-        None => {
-            println!("## Classes\n");
-            classes();
-            println!("\n## Controls\n\n{CONTROL_COLUMNS}");
-            controls(|_| true);
-        }
+        None => counts(),
         Some("classes") => class_page(),
         Some("controls") => control_page(),
         Some("nodes") => node_page(),
@@ -27,17 +21,42 @@ fn main() {
     }
 }
 
+/// How much of each table is done, and where the table is.
+fn counts() {
+    let [mut classes, mut controls, mut escapes, mut uvm] = [Tally::default(); 4];
+    CLASSES.iter().for_each(|row| classes.add(row.state));
+    CONTROLS.iter().for_each(|row| controls.add(row.state));
+    ESCAPES.iter().for_each(|row| escapes.add(row.state));
+    CALLS.iter().for_each(|row| uvm.add(row.state));
+    println!(
+        "| of desktop RM | done | partly done | accepted without effect | refused | table |\n|---|---|---|---|---|---|"
+    );
+    for (what, Tally { done, partial, accepted, refused }, table) in [
+        ("classes", classes, "classes.md"),
+        ("controls", controls, "controls.md"),
+        ("ioctls of `/dev/nvidiactl` and `/dev/nvidia0`", escapes, "nodes.md#escapes"),
+        ("ioctls of `/dev/nvidia-uvm`", uvm, "nodes.md#uvm-calls"),
+    ] {
+        println!("| {what} | {done} | {partial} | {accepted} | {refused} | [docs/{table}](docs/{table}) |");
+    }
+    println!(
+        "\nEvery row that is not done gives its reason. What is in no table is refused with the status or errno that RM gives."
+    );
+}
+
 const CONTROL_COLUMNS: &str = "| control | number | object | parameters, bytes | state |\n|---|---|---|---|---|";
 
 fn class_page() {
     println!("# Classes\n");
     println!(
-        "Made from the class table by `make docs`. What `rm_alloc` does with each class of desktop RM; a class that is"
+        "This page is made from the class table by `make docs`. It says what `rm_alloc` does with each class of desktop RM. A class that is"
     );
     println!(
-        "not here is refused with `NV_ERR_INVALID_CLASS`. Several sizes of parameters are those of several driver"
+        "not here is refused with `NV_ERR_INVALID_CLASS`. Where a row has several sizes, they are those of several driver"
     );
-    println!("generations. Listed classes are the ones that class lists advertise.\n");
+    println!(
+        "generations. The column `listed` says whether the class is in the class list that a client can ask for.\n"
+    );
     println!("{}\n", tally(CLASSES.iter().map(|row| row.state)));
     classes();
 }
@@ -45,12 +64,12 @@ fn class_page() {
 fn control_page() {
     println!("# Controls\n");
     println!(
-        "Made from the control table by `make docs`. What `rm_control` does with each control of desktop RM; a control"
+        "This page is made from the control table by `make docs`. It says what `rm_control` does with each control of desktop RM. A control"
     );
     println!(
-        "that is not here is refused with `NV_ERR_NOT_SUPPORTED`. Several sizes of parameters are those of several driver"
+        "that is not here is refused with `NV_ERR_NOT_SUPPORTED`. Where a row has several sizes, they are those of several driver"
     );
-    println!("generations; 0 is none.\n");
+    println!("generations. A size of 0 means that the control has no parameters.\n");
     println!("{}", tally(CONTROLS.iter().map(|row| row.state)));
     let mut interfaces: Vec<u32> = CONTROLS.iter().map(|row| row.cmd >> 16).collect();
     interfaces.dedup();
@@ -65,12 +84,12 @@ fn control_page() {
 fn node_page() {
     println!("# Device nodes\n");
     println!(
-        "Made from the tables of the file door by `make docs`: what `/dev/nvidiactl`, `/dev/nvidia0` and `/dev/nvidia-uvm` answer,"
+        "This page is made from the tables of the file door by `make docs`. It says what `/dev/nvidiactl`, `/dev/nvidia0` and `/dev/nvidia-uvm` answer,"
     );
     println!(
-        "as functions (`rm_open`, `rm_ioctl`) and under the preload library. Several sizes of arguments are those of several driver"
+        "as functions (`rm_open`, `rm_ioctl`) and under the preload library. Where a row has several sizes, they are those of several driver"
     );
-    println!("generations. Every other number is `EINVAL`.\n");
+    println!("generations. Every other number fails with `EINVAL`.\n");
     println!("## Escapes\n\n{}\n", tally(ESCAPES.iter().map(|row| row.state)));
     println!("| escape | number | node | argument, bytes | state |\n|---|---|---|---|---|");
     for row in ESCAPES {
@@ -121,16 +140,30 @@ fn controls(wanted: impl Fn(u32) -> bool) {
     }
 }
 
-fn tally(states: impl Iterator<Item = Support>) -> String {
-    let [mut done, mut partial, mut accepted, mut refused] = [0; 4];
-    for state in states {
+/// How many rows of a table are in which state.
+#[derive(Clone, Copy, Default)]
+struct Tally {
+    done: usize,
+    partial: usize,
+    accepted: usize,
+    refused: usize,
+}
+
+impl Tally {
+    fn add(&mut self, state: Support) {
         *match state {
-            Support::Done => &mut done,
-            Support::Partial => &mut partial,
-            Support::Accepted => &mut accepted,
-            Support::Refused(_) => &mut refused,
+            Support::Done => &mut self.done,
+            Support::Partial => &mut self.partial,
+            Support::Accepted => &mut self.accepted,
+            Support::Refused(_) => &mut self.refused,
         } += 1;
     }
+}
+
+fn tally(states: impl Iterator<Item = Support>) -> String {
+    let mut tally = Tally::default();
+    states.for_each(|state| tally.add(state));
+    let Tally { done, partial, accepted, refused } = tally;
     format!("{done} done, {partial} partial, {accepted} accepted without effect, {refused} refused; each says why.")
 }
 
