@@ -322,7 +322,7 @@ fuzz-seeds: $(FUZZ)/bin/cargo-fuzz  ## adds what `make fuzz` found to the commit
 
 # --- figures ------------------------------------------------------------------------------------------------------
 
-bench: build venv $(SIM) ## prints the figures the project is held to; nothing passes or fails. ARGS="submit frontend": only those
+bench: build venv $(SIM) ## prints the project's figures, without a verdict; ARGS="submit frontend" prints only these two
 	$(PY) benches/figures.py $(ARGS)
 
 clean:

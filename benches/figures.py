@@ -1,4 +1,4 @@
-"""Prints the figures the project is held to (`make bench`). Nothing here passes or fails: it measures.
+"""Prints the figures the project is held to (`make bench`). This program only measures; it has no limits that could fail.
 
 Instruction counts (callgrind) and kernel calls (from a recording) repeat exactly; times depend on the machine.
 """

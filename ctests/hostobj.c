@@ -1,4 +1,4 @@
-/* Host objects: what a C compiler made, loaded and called; files that cannot be loaded, and why. */
+/* Host objects: what a C compiler made is loaded and called. Files that cannot be loaded are refused with the reason. */
 #include "session.h"
 
 #if defined(__aarch64__)

@@ -79,7 +79,7 @@ static void paths(void)
     int dev = open("/dev", O_RDONLY | O_DIRECTORY);
     fd = openat(dev, "nvidiactl", O_RDWR);
     assert(is_ctl(fd) && close(fd) == 0 && close(dev) == 0);
-    /* Neighbours are none of our business. */
+    /* Paths that only look like a node's are left alone. */
     assert(stat("/dev/null", &st) == 0 && major(st.st_rdev) == 1);
     fd = open("/dev/null", O_RDWR);
     assert(fd >= 0 && !is_ctl(fd) && close(fd) == 0);
@@ -110,7 +110,8 @@ static void duplicates(void)
     assert(ioctl(fd, _IOWR('F', NV_ESC_CHECK_VERSION_STR, nv_ioctl_rm_api_version_t), NULL) == -1 && errno == EBADF);
 }
 
-/* Descriptors that are closed where no preload can see it: the numbers mean whatever they mean to the kernel. */
+/* Descriptors that are closed by a direct system call, which no preload library sees. What the number means afterwards is
+ * what the kernel says. */
 static void unseen(void)
 {
     int fd = ctl(O_CLOEXEC), ends[2], waiting = -1;
@@ -131,7 +132,7 @@ static void unseen(void)
     int copy = fcntl(fd, F_DUPFD_CLOEXEC, 300);
     assert(copy >= 300 && syscall(SYS_close_range, copy, copy, 0) == 0);
     assert(!is_ctl(copy) && errno == EBADF && is_ctl(fd));
-    /* The next open notices that nothing is left of the first one, sooner or later; its client never comes back. */
+    /* A later open notices that the first file is gone. Its client does not come back. */
     (void)client;
     assert(close(fd) == 0);
 }
@@ -183,7 +184,7 @@ static void *hammer(void *arg)
     return arg;
 }
 
-/* Forks while the others are in the middle of something: whatever they hold, the child starts with a clean slate. */
+/* Forks while other threads are inside the library. The child starts anew, whatever locks they hold. */
 static void *breed(void *arg)
 {
     for (int i = 0; i < ROUNDS / 10; i++) {

@@ -153,7 +153,7 @@ static void misuse(Graph *g)
     assert(tegrarm_replay_create((struct tegrarm_device *)g->replay, &none) == NV_ERR_OBJECT_NOT_FOUND);
     assert(tegrarm_replay_wait((struct tegrarm_replay *)g->device, TEGRARM_WAIT_POLL) == NV_ERR_OBJECT_NOT_FOUND);
 
-    /* A replay that nothing ever finishes: times out, is busy for others meanwhile, and ends. */
+    /* A replay whose run never finishes: the wait times out, other threads are refused during it, and it can be ended. */
     static NvU64 signal, timeline, kick, written;
     signal = kick = written = 0;
     timeline = 41;

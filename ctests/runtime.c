@@ -1,4 +1,4 @@
-/* A cubin on the GPU with the runtime alone: load, launch, wait, read; then a fault and its report. */
+/* A cubin runs on the GPU with the runtime alone: load, launch, wait, read. Then a fault and its report. */
 #include <math.h>
 
 #include "session.h"

@@ -1145,8 +1145,8 @@ NV_STATUS tegrarm_replay_spin(struct tegrarm_replay *replay, NvU64 nanoseconds);
  * Starts a run: copies the inputs, writes the patch points, gives the words to the GPU, and returns at once.
  *
  * `values` are the values of the run, one for each slot, and `count` is their number. They are NULL and 0 if no slot
- * was recorded. The first submit ends the recording. Every later one makes no system call, allocates nothing and takes
- * no lock.
+ * was recorded. The first submit ends the recording. Every later one makes no system call, allocates nothing and never
+ * waits for a lock.
  *
  * Errors:
  * - `NV_ERR_OBJECT_NOT_FOUND`: `replay` is not a replay.

@@ -31,7 +31,7 @@ impl Backend {
     /// Parses a backend's name.
     ///
     /// # Errors
-    /// 0x1F for a name that is none, saying which there are.
+    /// 0x1F for an unknown name. The sentence lists the names that there are.
     pub fn parse(text: &str) -> RmResult<Backend> {
         let mut backend = Backend { source: Source::Nvgpu, record: None };
         for part in text.split(',').map(str::trim).filter(|p| !p.is_empty()) {

@@ -1,4 +1,4 @@
-/* What the preload library costs calls that are none of its business: prints nanoseconds per call of an open, an ioctl and a
+/* What the preload library costs the calls that do not concern it: prints nanoseconds per call of an open, an ioctl and a
  * close, the least over many batches. Run with and without LD_PRELOAD; the difference is the cost. */
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,6 +1,7 @@
-/* A control loop: one recorded graph, run again and again with new inputs, and how long each run took.
+/* A control loop: one recorded graph is run again and again with new inputs, and the time of each run is counted.
  *
- * In the loop there is no system call unless the GPU takes longer than the spin, no allocation and no lock. */
+ * The loop makes no system call, unless the GPU takes longer than the wait spins. It allocates nothing, and it never waits for
+ * a lock. */
 #include <time.h>
 
 #include "example.h"
@@ -37,7 +38,7 @@ int main(int argc, char **argv)
     Floats target = floats(device, JOINTS), position = floats(device, JOINTS), command = floats(device, JOINTS);
     float wanted[JOINTS], given[JOINTS];
 
-    /* Recorded once: targets in, one kernel, commands out; the gain is a value of each run. */
+    /* The recording: targets are copied in, one kernel runs, commands are copied out. Each run has its own gain. */
     CHECK(tegrarm_replay_create(device, &replay));
     CHECK(tegrarm_replay_input(replay, target.cpu, wanted, sizeof wanted));
     const NvU32 grid[] = {1, 1, 1}, block[] = {JOINTS, 1, 1};

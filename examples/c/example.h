@@ -1,4 +1,4 @@
-/* What the examples share: a check with the library's own sentence, and reading a file. */
+/* What the examples share: a check that prints the library's own sentence, and a function that reads a file. */
 #ifndef TEGRARM_EXAMPLE_H
 #define TEGRARM_EXAMPLE_H
 

@@ -1,4 +1,4 @@
-/* A kernel that writes where nothing is: what the device says about it, and that a new one works. */
+/* A kernel writes to an address without memory. The device says what happened, and a new device works. */
 #include "example.h"
 
 int main(int argc, char **argv)

@@ -184,7 +184,7 @@ typedef struct {
     NvU32 qmd[QMD_WORDS], bank[BANK_WORDS];
 } Kernel;
 
-/* The section of a name; size 0 where there is none. */
+/* The section with a name. Its size is 0 if there is no such section. */
 static inline const unsigned char *raw_section(const unsigned char *image, const char *name, const char *suffix, NvU64 *size)
 {
     const Elf64_Ehdr *e = (const Elf64_Ehdr *)image;

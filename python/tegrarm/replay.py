@@ -1,4 +1,4 @@
-"""Replays: recorded work that runs again and again with new values, without a system call, an allocation or a lock.
+"""Replays: recorded work that runs again and again with new values. A run makes no system call and allocates nothing.
 
 :class:`Replay` is the C interface (``tegrarm_replay_*``) as it is; :func:`export` makes one of a tinygrad ``TinyJit``::
 

@@ -88,7 +88,7 @@ fn check_event(call: &Call, p: &nv_ioctl_alloc_os_event_t) -> RmResult<()> {
     call.rm().object_count(p.hClient).map(drop)
 }
 
-/// There is nothing wrong with the card.
+/// Answers that the card is in order.
 pub fn status_code(_call: &Call, _arg: &mut [u8]) -> Result<(), Fail> {
     Ok(())
 }

@@ -40,7 +40,7 @@ impl Door {
     /// Opens a node. Returns a descriptor.
     ///
     /// # Errors
-    /// `ENOENT` for a path that is no node, `ENODEV` or `EACCES` when there is no GPU behind it, `EMFILE`.
+    /// `ENOENT` for a path that is not a node's, `ENODEV` or `EACCES` when there is no GPU behind it, `EMFILE`.
     pub fn open(&self, manager: Manager, path: &str, close_on_exec: bool) -> Result<RawFd, Box<Refused>> {
         let Some(row) = node::at(path) else {
             let nodes: Vec<&str> = node::NODES.iter().map(|n| n.path).collect();
@@ -84,8 +84,8 @@ impl Door {
     /// One ioctl. `argp` is an address of this process.
     ///
     /// # Errors
-    /// `EBADF`, `ENOTTY` for a descriptor that is none of ours; `EINVAL`, `EFAULT` for a call that is wrong in itself.
-    /// What RM refuses is no error here: the structure's status tells, and the refusal comes back.
+    /// `EBADF` for a closed descriptor and `ENOTTY` for one that is no RM node; `EINVAL` and `EFAULT` for a call that is wrong
+    /// in itself. A call that RM refuses is not an error here: the status is in the structure, and the refusal is returned.
     #[inline(always)]
     pub fn ioctl(&self, manager: Manager, fd: RawFd, request: u64, argp: u64) -> Outcome {
         let file = self.find(manager, fd)?;

@@ -43,7 +43,7 @@ pub enum Args {
     Sizes(&'static [(usize, Option<usize>)]),
     /// Any number of items of this size.
     Items(usize),
-    /// Of whatever size: nobody looks at it.
+    /// The argument may have any size, because the answer does not depend on it.
     Any,
 }
 

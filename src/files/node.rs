@@ -72,7 +72,7 @@ pub struct OpenFile {
 }
 
 impl OpenFile {
-    /// A file nothing has happened to.
+    /// A file that was just opened.
     pub fn new(kind: Kind, id: FileId, rm: Arc<Rm>, held: Held) -> OpenFile {
         OpenFile {
             kind,
@@ -111,7 +111,7 @@ impl OpenFile {
         self.clients.lock().push(client);
     }
 
-    /// A client was freed, maybe one of its own.
+    /// A client was freed. It may be one that was allocated through this file.
     pub fn disown_client(&self, client: u32) {
         self.clients.lock().retain(|c| *c != client);
     }
@@ -120,7 +120,7 @@ impl OpenFile {
 impl Drop for OpenFile {
     fn drop(&mut self) {
         for client in self.clients.get_mut().drain(..) {
-            // One that a forked parent or another descriptor freed already is what we want.
+            // The client may be freed already, through another descriptor or by a forked parent. Then nothing is left to do.
             let _ = self.rm.free(client, client);
         }
     }

@@ -50,7 +50,7 @@ impl Table {
     /// The open file behind a descriptor.
     ///
     /// # Errors
-    /// `EBADF` when it is closed, `ENOTTY` when it is none of ours.
+    /// `EBADF` for a closed descriptor, `ENOTTY` for one that is no RM node.
     #[inline(always)]
     pub fn find(&self, fd: RawFd) -> Result<Arc<OpenFile>, Errno> {
         let id = file_id(fd)?;
@@ -73,7 +73,8 @@ impl Table {
         Ok(file)
     }
 
-    /// Enters a file, unless another thread entered one with its identity meanwhile. Returns the one that is there.
+    /// Enters a file. If another thread has entered a file with the same identity first, that one stays. Returns the file that
+    /// is in the table.
     pub fn enter(&self, file: OpenFile) -> Arc<OpenFile> {
         let mut open = self.open.lock();
         let entered = open.files.entry(file.id).or_insert_with(|| Arc::new(file)).clone();

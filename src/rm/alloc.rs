@@ -46,7 +46,7 @@ impl AllocCall<'_> {
     /// An object of the same client that parameters name.
     ///
     /// # Errors
-    /// 0x57 when there is none.
+    /// 0x57 for a handle that names no object of the client.
     pub fn object(&self, handle: u32) -> RmResult<Arc<Object>> {
         self.client.object(handle)
     }
@@ -54,7 +54,7 @@ impl AllocCall<'_> {
     /// The VA space that parameters name; 0 means the device's own.
     ///
     /// # Errors
-    /// 0x57 for an unknown handle, 0x31 for one that is no VA space.
+    /// 0x57 for an unknown handle, 0x31 for an object that is not a VA space.
     pub fn vaspace(&mut self, handle: u32) -> RmResult<Arc<VaSpace>> {
         if handle == 0 {
             let device = self.client.ancestor(self.parent.handle, Tag::Device)?;
@@ -75,7 +75,7 @@ impl Rm {
     ///
     /// # Errors
     /// 0x22 for an unknown class (or the status its row gives), 0x1F when parameters are required, 0x3A when
-    /// `size` is none of the sizes drivers used for them.
+    /// `size` is not one of the sizes that drivers used for them.
     pub fn prepare_alloc(&self, class: u32, has_params: bool, size: u32) -> RmResult<PreparedAlloc> {
         let Some(row) = classes::find(class) else {
             self.report.refuse(Asked::Class(class), "it is not in the class table");

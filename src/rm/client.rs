@@ -34,7 +34,7 @@ struct Tree {
 }
 
 struct Node {
-    /// `None` while the object is being made: nobody can find it yet, but its handle is taken.
+    /// `None` while the object is being made. Its handle is taken then, and look-ups do not find it.
     object: Option<Arc<Object>>,
     parent: u32,
     depends_on: Vec<u32>,
@@ -146,7 +146,7 @@ impl Client {
     /// Puts the finished object under its handle; it can be found from here on.
     ///
     /// # Errors
-    /// 0x57 when its parent, or something it depends on, was freed meanwhile: the object is dropped.
+    /// 0x57 when another thread has freed its parent, or something that it depends on. The object is dropped in that case.
     pub fn settle(&self, claim: &Claim, object: Object, depends_on: Vec<u32>) -> RmResult<Arc<Object>> {
         let object = Arc::new(object);
         let mut tree = self.tree.lock();

@@ -72,7 +72,7 @@ impl Rm {
     /// A VA space for UVM to fill, with its address space made.
     ///
     /// # Errors
-    /// 0x23, 0x57, 0x31 for a handle that is no VA space.
+    /// 0x23 for an unknown client, 0x57 for an unknown object, 0x31 for an object that is not a VA space.
     pub fn external_space(&self, client: u32, vaspace: u32) -> RmResult<ExternalSpace> {
         let object = self.client(client, NV_ERR_INVALID_CLIENT)?.object(vaspace)?;
         let space = object.vaspace(NV_ERR_INVALID_OBJECT)?.clone();
@@ -83,7 +83,7 @@ impl Rm {
     /// A reference of UVM's own to a memory object.
     ///
     /// # Errors
-    /// 0x23, 0x57, 0x31 for a handle that is no memory.
+    /// 0x23 for an unknown client, 0x57 for an unknown object, 0x31 for an object that is not memory.
     pub fn external_memory(&self, client: u32, memory: u32) -> RmResult<ExternalMemory> {
         let object = self.client(client, NV_ERR_INVALID_CLIENT)?.object(memory)?;
         let memory = object.memory(NV_ERR_INVALID_OBJECT)?;
@@ -93,7 +93,7 @@ impl Rm {
     /// Whether a handle is a channel.
     ///
     /// # Errors
-    /// 0x23, 0x21 for a handle that is none.
+    /// 0x23 for an unknown client, 0x21 for an object that is not a channel.
     pub fn check_channel(&self, client: u32, channel: u32) -> RmResult<()> {
         match self.client(client, NV_ERR_INVALID_CLIENT)?.object(channel) {
             Ok(object) if matches!(object.kind, Kind::Channel(_)) => Ok(()),

@@ -18,7 +18,7 @@ impl<T> Default for HandleMap<T> {
     }
 }
 
-/// The index of a handle among the chosen ones. Whatever is not one of them gets an index nothing is at.
+/// The index of a handle among those that the library chose. For any other handle, an index that is out of range.
 fn index(handle: u32) -> usize {
     handle.wrapping_sub(OBJECT_HANDLES.start) as usize
 }

@@ -148,7 +148,7 @@ impl Rm {
     /// `RM_MAP_MEMORY_DMA`: maps part of a buffer into the mapper's VA space. Returns the GPU address.
     ///
     /// # Errors
-    /// 0x33 when `dma` is no mapper, 0x31 when `memory` is none, then as the VA space decides.
+    /// 0x33 when `dma` is not a mapper, 0x31 when `memory` is not memory, and then the VA space's own errors.
     pub fn map_memory_dma(&self, client: u32, device: u32, request: &DmaRequest) -> RmResult<u64> {
         let _inside = context::enter(Inside::MapMemoryDma);
         let client = self.client(client, NV_ERR_INVALID_CLIENT)?;
@@ -182,7 +182,7 @@ impl Rm {
     /// `RM_UNMAP_MEMORY_DMA`: removes the mapping that starts at `dma_offset`.
     ///
     /// # Errors
-    /// 0x57 when there is none; handles as [`Rm::map_memory_dma`].
+    /// 0x57 when no mapping of that memory starts there; for the handles, those of [`Rm::map_memory_dma`].
     pub fn unmap_memory_dma(&self, client: u32, device: u32, dma: u32, memory: u32, dma_offset: u64) -> RmResult<()> {
         let _inside = context::enter(Inside::UnmapMemoryDma);
         let client = self.client(client, NV_ERR_INVALID_CLIENT)?;

@@ -14,7 +14,7 @@ use tegrarm_abi::rm::alloc::*;
 use tegrarm_abi::rm::status::*;
 use tegrarm_kmd::{Mapping, Placement, Prot};
 
-/// A page nobody has touched: all that a buffer of the notifier type costs until somebody does.
+/// The size of the memory behind a buffer of the notifier type until it is used: one page.
 const UNTOUCHED: u64 = PAGE;
 
 /// A buffer with a handle: what every handle of it shares, and where this one mapped it.
@@ -51,7 +51,7 @@ struct Content {
     handed_out: bool,
     /// After a notifier grew: its first page, which the kernel writes, over the CPU's views.
     notifier: Option<Arc<Overlay>>,
-    /// Mappings made while untouched: there is nothing behind them yet.
+    /// Mappings that were made before the buffer was used first. They have no memory behind them yet.
     hollow: Vec<GpuPlace>,
     /// Somebody mapped it somewhere.
     used: bool,

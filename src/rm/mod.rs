@@ -106,7 +106,7 @@ impl Rm {
         self.unboosted.call_once(|| tracing::warn!("the GPU's clock is not raised: {why}"));
     }
 
-    /// The GPU's nodes, opened by whoever needs them first, closed when the last client is gone.
+    /// The GPU's nodes. The first call that needs them opens them, and they are closed when the last client is gone.
     fn gpu(&self) -> RmResult<Arc<Gpu>> {
         let mut shared = self.gpu.lock();
         if let Some(gpu) = shared.upgrade() {
@@ -117,7 +117,7 @@ impl Rm {
         Ok(gpu)
     }
 
-    /// The client behind a handle; `unknown` is the status when there is none, which differs from call to call.
+    /// The client behind a handle. `unknown` is the status for a handle that is no client's; it differs from call to call.
     #[inline]
     fn client(&self, handle: u32, unknown: u32) -> RmResult<Arc<Client>> {
         {
@@ -171,13 +171,14 @@ impl Rm {
     pub fn shutdown(&self) {
         let handles: Vec<u32> = self.clients.lock().iter().map(|c| c.0).collect();
         for handle in handles {
-            // A client that vanished meanwhile is what we want.
+            // Another thread may have freed the client since the list was made. That is no problem: it has to be freed anyway.
             let _ = self.free(handle, handle);
         }
         drop(self.boost.lock().take());
     }
 
-    /// The least a process owes the machine when it ends: the clocks. The kernel closes everything else.
+    /// What a process has to undo when it ends: only the change of the clock. The kernel takes back everything else. If
+    /// another thread has the lock, the clock stays changed, because that thread may never run again.
     pub fn at_exit(&self) {
         if let Some(mut boost) = self.boost.try_lock() {
             drop(boost.take());

@@ -108,7 +108,7 @@ fn own_pages(call: &mut AllocCall, request: &MemoryRequest) -> RmResult<Kind> {
     }
     let gpu = &call.client.gpu;
     let pages = size.next_multiple_of(PAGE);
-    // Pages above what the GPU can address are nobody's staging buffer: they stay what they are.
+    // Pages above what the GPU can address cannot be used at their own address, so exchanging them would gain nothing.
     let fresh = va.saturating_add(pages) <= USER_VA_END && is_anonymous_shared(va, pages);
     let backing = if fresh { exchange(gpu, va, pages)? } else { pin(gpu, va, size)? };
     let traits = Traits { coherency: None, gpu_cacheable: false, notifier: false, system: true, foreign: true };

@@ -82,7 +82,7 @@ impl Rm {
     /// The figures of one GPU.
     ///
     /// # Errors
-    /// 0x26 for any index but 0; why there is no GPU.
+    /// 0x26 for any index but 0. If there is no GPU, the status that says why.
     pub fn device_profile(&self, index: u32) -> RmResult<Profile> {
         let gpu = self.gpu()?;
         if index != 0 {

@@ -13,7 +13,7 @@ use tegrarm_abi::rm::status::*;
 
 /// Where kernels find their local memory, in VA spaces whose addresses the library chooses.
 pub const LOCAL_WINDOW: Range<u64> = 0xfd_0000_0000..0xfd_4000_0000;
-/// Where kernels find their shared memory, likewise.
+/// The window in which kernels find their shared memory.
 pub const SHARED_WINDOW: Range<u64> = 0xfe_0000_0000..0xfe_4000_0000;
 
 /// Who chooses addresses.
@@ -58,7 +58,7 @@ enum How {
     Recorded,
     /// The kernel chose the address.
     Dynamic,
-    /// In a reservation of its own.
+    /// The mapping lies in a reservation that was made for it.
     Reserved,
     /// In the reservation of a virtual memory object.
     Inside,
@@ -298,7 +298,7 @@ impl VaSpace {
     /// Undoes one request for the mapping that starts at `va`.
     ///
     /// # Errors
-    /// 0x57 when nothing starts there, or something else does.
+    /// 0x57 when no mapping of that memory starts there.
     pub fn unmap(&self, va: u64, store: Option<&Arc<Store>>) -> RmResult<()> {
         let mut maps = self.maps.lock();
         let Some(map) = maps.get_mut(&va).filter(|m| store.is_none_or(|s| Arc::ptr_eq(s, &m.store))) else {

@@ -44,7 +44,7 @@ pub trait Sink {
     /// Words so far.
     fn len(&self) -> usize;
 
-    /// Whether there are none.
+    /// Whether no word has been written yet.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -78,7 +78,7 @@ impl<S: Sink> Commands<S> {
         self.sink.len()
     }
 
-    /// Whether there are none.
+    /// Whether no word has been written yet.
     pub fn is_empty(&self) -> bool {
         self.sink.is_empty()
     }

@@ -53,7 +53,7 @@ pub struct Device {
     timeline: Arc<Timeline>,
     watch: Arc<Watch>,
     last: AtomicU64,
-    /// Closing has waited long enough: nothing waits for its work any more.
+    /// Closing the device has waited for long enough. From now on nothing waits for the device's work.
     given_up: AtomicBool,
     doorbell: Arc<Doorbell>,
     code: Arc<Heap>,
@@ -228,8 +228,8 @@ impl Device {
         self.wait(self.fence(), None)
     }
 
-    /// Waits for everything given so far before the device is closed. What takes longer than `deadline` is given up: nothing
-    /// that is dropped waits for it, and it ends with the channel.
+    /// Waits for everything given so far, before the device is closed. Work that takes longer than `deadline` is given up: it
+    /// ends with the channel, and dropping a buffer or a module does not wait for it.
     pub fn settle(&self, deadline: Duration) {
         if self.given_up.load(Ordering::Relaxed) {
             return;
@@ -240,7 +240,8 @@ impl Device {
         }
     }
 
-    /// Waits until the GPU no longer uses what `fence` was the last to use. A fault ends the wait: then it does not.
+    /// Waits until the GPU no longer uses what the submission `fence` used last. If a fault stops the channel, this
+    /// returns at once, because a stopped channel uses nothing any more.
     pub fn finish(&self, fence: u64) {
         if !self.given_up.load(Ordering::Relaxed) {
             let _ = self.wait(fence, None);

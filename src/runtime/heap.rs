@@ -39,7 +39,7 @@ impl Heap {
         Arc::new(Heap { session: session.clone(), blocks: Mutex::default() })
     }
 
-    /// Takes `len` bytes, whose contents are whatever was there.
+    /// Takes `len` bytes. Their contents are undefined: they may be left from an earlier use.
     ///
     /// # Errors
     /// As [`Memory::new`].

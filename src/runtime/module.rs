@@ -83,7 +83,7 @@ impl Module {
     /// GPU address and size of a `__device__` or `__constant__` variable.
     ///
     /// # Errors
-    /// 0x57 when there is none of that name.
+    /// 0x57 when the module has nothing of that name.
     pub fn variable(&self, name: &str) -> RmResult<(u64, u64)> {
         match self.cubin.variable(name) {
             Some(v) => Ok((self.memory.va() + v.offset, v.size)),

@@ -113,7 +113,7 @@ impl Queue {
     /// Brings a channel up in a group of its own, with compute and copy engines.
     ///
     /// # Errors
-    /// What RM says; nothing stays behind that the session's end does not take.
+    /// What RM says. What was made before the failure is freed with the session.
     pub fn open(session: &Arc<Session>, doorbell: &Arc<Doorbell>) -> RmResult<Queue> {
         let area = Arc::new(Memory::new(session, AREA, Cache::WriteCombined)?);
         let notifier = Memory::new(session, 4096, Cache::Cached)?;
@@ -208,7 +208,7 @@ impl Queue {
         fence <= self.done
     }
 
-    /// Asks the timeline.
+    /// Reads the timeline, and says whether submission `fence` has finished and the ring has room.
     #[cold]
     fn look(&mut self, fence: u64) -> bool {
         self.done = self.timeline.completed().min(self.last);
@@ -216,7 +216,7 @@ impl Queue {
         fence <= self.done && self.last < self.room
     }
 
-    /// Waits until it is so.
+    /// Waits until submission `fence` has finished and the ring has an entry for the next one.
     ///
     /// # Errors
     /// The channel's fault; 0x65 after a minute.

@@ -41,7 +41,7 @@ impl AddressSpace {
     /// stores; a plain one faults until something is mapped into it. Returns its start.
     ///
     /// # Errors
-    /// `ENOMEM` for whatever the allocator refuses: misaligned, out of range, occupied, none left.
+    /// `ENOMEM` when the kernel's allocator refuses: the range is misaligned, out of bounds or occupied, or no room is left.
     pub fn reserve(&self, at: Option<u64>, len: u64, sparse: bool) -> Result<u64, KernelError> {
         let fixed = if at.is_some() { NVGPU_AS_ALLOC_SPACE_FLAGS_FIXED_OFFSET } else { 0 };
         let mut args = nvgpu_as_alloc_space_args {

@@ -1,7 +1,7 @@
 //! A table from handles to objects of one kind.
 //!
-//! Rows stay where they are for as long as the process lives, so finding one takes no lock. A call holds its object by the
-//! row's own lock. A handle is the number of a row and the row's generation, so that no handle is ever given out twice and a
+//! Rows stay where they are for as long as the process lives, so finding one takes no lock. A call then holds its object by
+//! the row's own lock. A handle is the number of a row and the row's generation, so that no handle is ever given out twice and a
 //! handle whose object has ended is recognised. Giving a handle out and taking one back cost the same however many there are.
 
 use super::super::instance::Cell;

@@ -58,7 +58,7 @@ pub fn bank(name: &str) -> Option<(u8, Option<&str>)> {
 /// Plans the image.
 ///
 /// # Errors
-/// When an alignment is no power of two or the image grows beyond all measure.
+/// When an alignment is not a power of two, or when the image would be far larger than the file.
 pub fn plan(object: &Object<'_>) -> Result<Layout, LoadError> {
     let mut homes: Vec<Home> = object.sections().iter().map(home).collect();
     let mut end = 0;

@@ -158,7 +158,7 @@ impl<'a> Object<'a> {
     /// All relocation sections whose target is a section of the file.
     ///
     /// # Errors
-    /// When one names a section that does not exist, or its length is no multiple of its entry size.
+    /// When one names a section that does not exist, or its length is not a multiple of its entry size.
     pub fn relocation_tables(&self) -> Result<Vec<RelocationTable<'a>>, LoadError> {
         let of_kind = |s: &&Section<'_>| matches!(s.header.sh_type, SHT_REL | SHT_RELA);
         (0..self.sections.len())

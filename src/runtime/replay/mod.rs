@@ -1,4 +1,4 @@
-//! Replays: work recorded once and run many times without a system call, an allocation or a lock.
+//! Replays: work recorded once and run many times. A run makes no system call, allocates nothing and waits for no lock.
 //!
 //! A run copies inputs in, writes what changes into the recorded words, descriptors and parameter banks (patch points),
 //! rings the doorbell, and waits for one number: a bounded spin, then sleep. Then it copies outputs out. The work is a

@@ -59,7 +59,7 @@ impl Wait {
         if self.long || self.pending >= self.until { 1 } else { LOOKS }
     }
 
-    /// How long to sleep now that the run was still pending after `waited`; `None`: not at all.
+    /// How long to sleep now that the run was still pending after `waited`; With `None` it does not sleep.
     pub fn sleep(&mut self, waited: Duration) -> Option<Duration> {
         self.pending = waited;
         if waited < self.until {

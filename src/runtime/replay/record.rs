@@ -162,7 +162,7 @@ impl Own {
     /// The words go to memory of their own; what changes in them becomes patch points. Makes kernel calls.
     ///
     /// # Errors
-    /// 0x40 when nothing was recorded; what RM says: then it can be tried again.
+    /// 0x40 when nothing was recorded. What RM says; after such a failure it can be tried again.
     pub fn seal(&mut self) -> RmResult<(Channel, Vec<Step>)> {
         if self.commands == 0 {
             fail!(NV_ERR_INVALID_STATE, "nothing was recorded");
