@@ -2,7 +2,7 @@
 //! `os/linux/ioctl_nvs.c`, `common/nvs/nvs_sched_ctrl.c`).
 //!
 //! Everybody may watch the queue of events, one user may have the GPU's scheduling to itself. What is asked through the
-//! control queues is answered by firmware nobody has published, so there are none here; and nothing posts events.
+//! control queues is answered by firmware that is not published, so there are no such queues here. Nothing posts events.
 
 use super::Kernel;
 use super::dispatch::{Call, CopyBack, Reply, Row, Since, Table, rows};

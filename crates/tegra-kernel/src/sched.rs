@@ -186,7 +186,7 @@ impl Scheduling {
         if self.state.lock().locked { Err(Errno::EPERM) } else { Ok(()) }
     }
 
-    /// The group with an id: `EINVAL` when there cannot be one, `ENXIO` when there is none.
+    /// The group with an id: `EINVAL` for an id that no group can have, `ENXIO` for one that no group has now.
     fn find(&self, id: u32) -> Result<Arc<Tsg>, Errno> {
         if id >= CHANNELS {
             return Err(Errno::EINVAL);

@@ -119,7 +119,7 @@ impl Kernel {
         })
     }
 
-    /// Writes such a file. Rates that are no step round up to one, and stay inside the other limit.
+    /// Writes such a file. A rate between two steps is rounded up to a step, and stays inside the other limit.
     ///
     /// # Errors
     /// `ENOENT` for a path the board does not have, `EACCES` for one that cannot be written, `EINVAL` for text

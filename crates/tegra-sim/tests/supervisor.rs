@@ -169,7 +169,7 @@ int main(void) {
   assert(map(ctrl, 65536, 0) != MAP_FAILED);
   int nvmap = open("/dev/nvmap", O_RDWR);
   assert(map(nvmap, 4096, 0) == MAP_FAILED && errno == EPERM);
-  /* What is none of ours is the host's business. */
+  /* Other files are the host's. */
   assert(map(-1, 4096, 0) == MAP_FAILED && errno == EBADF);
   assert(mmap(0, 4096, PROT_READ, MAP_SHARED | MAP_ANONYMOUS, -1, 0) != MAP_FAILED);
   /* Buffers whose descriptors are closed and handles freed do not pile up: 64 GiB in pieces of 64 MiB. */
@@ -381,7 +381,7 @@ fn tools_find_their_nodes() {
     assert!(out.status.success(), "{out:?}");
 }
 
-/// Most calls of a program are none of ours, and nobody looks at them.
+/// Most calls of a program do not concern the supervisor, and it does not see them.
 #[test]
 fn a_program_that_opens_files_for_reading_is_not_trapped() {
     if !mounted() {

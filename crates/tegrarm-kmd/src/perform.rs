@@ -102,7 +102,7 @@ impl Stage {
             }
             Call::Ioctl(i) => self.ioctl(i).unwrap_or(Outcome::LeftOut),
             Call::Mmap { on, len, prot, offset, place, result } => {
-                // A place that was taken in the program is none of the kernel's doing.
+                // Whether an address was occupied depends on the program, not on the kernel.
                 let taken = *result == Err(Errno::EEXIST) && *place != Placement::Anywhere;
                 let Some(file) = self.files.get(on).filter(|_| !taken) else { return Outcome::LeftOut };
                 let now = file.mmap(Placement::Anywhere, *len, *prot, *offset);

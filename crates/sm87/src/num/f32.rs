@@ -109,7 +109,7 @@ pub struct Product {
 }
 
 impl Product {
-    /// Reads FMUL's scale field (bits 84–86): 1–3 divide by 8, 4, 2; 4 is none; 5–7 multiply by 2, 4, 8.
+    /// Reads FMUL's scale field (bits 84–86): 1–3 divide by 8, 4, 2; 4 does not scale; 5–7 multiply by 2, 4, 8.
     #[inline(always)]
     #[must_use]
     pub const fn from_bits(fmz: bool, scale: u32) -> Self {

@@ -55,7 +55,7 @@ impl Listener for Heard {
     }
 }
 
-/// Interrupts that are no errors, by the event the kernel makes of them.
+/// Interrupts that are not errors, by the event that the kernel makes of them.
 #[test]
 fn section_5_interrupts() {
     let report = |word: u32| methods(1, 0x158, &[1, 0, 0, 2, word]);

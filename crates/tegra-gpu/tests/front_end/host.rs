@@ -168,7 +168,8 @@ fn section_3_1_releases_write_what_they_say() {
     }
 }
 
-/// An operation that is none: r35 ends the channel. r36 logs, the method stays, and the channel with it; others go on.
+/// A semaphore operation that does not exist. The kernel of r35 ends the channel. That of r36 logs it: the channel stays at
+/// the method for ever, and other channels go on.
 #[test]
 fn section_3_1_misaligned_semaphores() {
     let release_op = operation(NVC56F_SEM_EXECUTE_OPERATION_RELEASE);

@@ -67,7 +67,7 @@ pub(super) fn preempt(call: &Call<'_>, channel: &Arc<Channel>, _: &mut ()) -> Re
     Ok(())
 }
 
-/// Kills the whole group. Without one there is nothing to kill, and that is no error.
+/// Kills the whole group. A channel without a group has nothing to kill; the call succeeds then.
 pub(super) fn force_reset(call: &Call<'_>, channel: &Arc<Channel>, _: &mut ()) -> Reply {
     let Some(tsg) = channel.state.lock().tsg.clone() else { return Ok(()) };
     tsg.hw.recover(Fault {

@@ -58,7 +58,8 @@ pub(crate) struct Dmabuf {
 }
 
 impl Dmabuf {
-    /// The pages for the kernel's own use. `ENOMEM` when there are none, or protected ones, or none to be written.
+    /// The pages for the kernel's own use. `ENOMEM` when the buffer has no pages, or protected ones, or ones that may not be
+    /// written.
     pub(crate) fn kernel_view(&self) -> Result<Arc<Backing>, Errno> {
         let secure = self.buffer.allocation().is_some_and(|a| a.heap == NVMAP_HEAP_CARVEOUT_VPR);
         if secure || self.read_only { Err(Errno::ENOMEM) } else { self.buffer.pages() }

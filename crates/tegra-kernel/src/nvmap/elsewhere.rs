@@ -22,7 +22,8 @@ pub(super) fn alloc_ivm(call: &Call<'_>, file: &Arc<NvmapFile>, args: &mut nvmap
     Ok(alloc::allocate(call, &handle.buffer, args.heap_mask, args.flags, args.align)?)
 }
 
-/// Another operating system's buffer: of no pages it is none, of some there is no heap to find it in.
+/// A buffer of another operating system. One without pages is not a buffer; for one with pages, this board has no heap in
+/// which it could be.
 pub(super) fn from_ivc_id(_: &Call<'_>, _: &Arc<NvmapFile>, id: &mut [u32; 2]) -> Reply {
     Err(if id[0] & IVM_PAGES == 0 { Errno::EINVAL } else { Errno::ENOMEM }.into())
 }

@@ -110,7 +110,7 @@ pub(super) fn parameters_r35(call: &Call<'_>, file: &Arc<NvmapFile>, args: &mut 
     as_r36(args, |full| parameters(call, file, full))
 }
 
-/// Total and free of a heap: an absent carveout is `ENODEV`, a bit that is no heap at all gives zeros.
+/// Total and free of a heap: an absent carveout is `ENODEV`, and a bit that stands for no heap gives zeros.
 fn account(call: &Call<'_>, mask: u32) -> Reply<(u64, u64)> {
     const CARVEOUTS: u32 = NVMAP_HEAP_CARVEOUT_VPR
         | NVMAP_HEAP_CARVEOUT_TSEC

@@ -148,7 +148,7 @@ fn unbind_resources(_: &Call<'_>, prof: &Arc<Profiler>, _: &mut ()) -> Reply {
     if bound { Ok(()) } else { Err(Errno::EINVAL.into()) }
 }
 
-/// Operations on the registers of bound counters, of which there are none: every offset is an invalid one.
+/// Operations on the registers of bound counters. This GPU has no such registers, so every offset is invalid.
 fn exec_reg_ops(call: &Call<'_>, prof: &Arc<Profiler>, args: &mut nvgpu_profiler_exec_reg_ops_args) -> Reply {
     if args.count == 0 || args.count > registers::LIMIT || !prof.object.state.lock().bound {
         return Err(Errno::EINVAL.into());

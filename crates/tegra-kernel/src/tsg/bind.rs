@@ -31,7 +31,7 @@ pub(super) fn bind_channel_ex(
 
 fn bind(call: &Call<'_>, tsg: &Arc<Tsg>, channel: &Channel, veid: u32) -> Reply {
     let mut bound = channel.state.lock();
-    // These two stick even when a later check fails.
+    // These two are kept even when a later check fails.
     bound.veid = veid;
     if veid > 0 {
         bound.runqueue = 1;

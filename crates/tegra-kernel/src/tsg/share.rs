@@ -65,7 +65,7 @@ impl ShareTokens {
     }
 }
 
-/// Ids that are none, and a source the group was not opened through, are refused.
+/// A source or target of 0 is refused, and so is a source that the group was not opened through.
 fn authorised(tsg: &Tsg, source: u64, target: u64) -> Result<(), Errno> {
     let known = source != 0 && target != 0 && tsg.state.lock().instances.contains(&source);
     if known { Ok(()) } else { Err(Errno::EINVAL) }

@@ -85,7 +85,7 @@ pub fn text(kind: Kind, bytes: &[u8]) -> Result<String, DecodeError> {
     }
 }
 
-/// Little-endian words; a rest that is none is left out.
+/// Little-endian words. Bytes at the end that do not make a whole word are left out.
 fn words(bytes: &[u8]) -> Vec<u32> {
     bytes.as_chunks::<4>().0.iter().map(|word| u32::from_le_bytes(*word)).collect()
 }

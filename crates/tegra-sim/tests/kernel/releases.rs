@@ -62,7 +62,7 @@ fn rule_e3_r35_setup_bind_is_shorter_and_gives_the_token() {
     assert_eq!((setup(1024), setup(1024)), (Ok(511), Err(Errno::EEXIST)));
 }
 
-/// A ring entry that is none. The kernel of r35 recovers from it; that of r36 logs it, and the channel lives on.
+/// An invalid ring entry. The kernel of r35 recovers from it, which ends the channel; that of r36 logs it, and the channel goes on.
 #[test]
 fn rule_8_5_r36_only_logs_a_bad_ring_entry() {
     for l4t in [L4t::R35, L4t::R36] {
