@@ -223,6 +223,7 @@ checks: venv
 	$(PY) python/checks/commits.py
 	$(PY) python/checks/abi.py
 	$(PY) python/checks/book.py
+	$(PY) python/checks/hardware.py
 
 # The oldest Rust that Cargo.toml promises. rustup has it, or fetches it.
 MSRV := $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)

@@ -8,7 +8,7 @@ use tegrarm_fuzz::harness::methods;
 use tegrarm_fuzz::one_warp::{EXIT, descriptor};
 use tegrarm_fuzz::{CODE, DATA, Rig};
 
-/// Start a grid: invalidate, schedule (gpu-frontend §5.5).
+/// Start a grid: invalidate, schedule (docs/hardware/gpu-compute-class.md#pcas-actions).
 const START: u32 = 9;
 
 // Pairs of bytes and what to flip in them: position in the descriptor, mask; after 128 of them, instructions.

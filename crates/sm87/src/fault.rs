@@ -27,7 +27,7 @@ pub enum SmFault {
         /// The error record; `pc` is the instruction's address.
         record: ErrorRegisters,
     },
-    /// A warp exception (nvgpu-rules §8.4).
+    /// A warp exception (docs/hardware/nvgpu-faults.md#warp-esr-codes).
     Warp {
         /// The error record; `warp_esr` holds the code.
         record: ErrorRegisters,
@@ -45,7 +45,8 @@ pub enum SmFault {
     },
 }
 
-/// Bit of the global error register: more than one warp of the SM erred (nvgpu-rules §8.4).
+/// Bit of the global error register: more than one warp of the SM erred
+/// (docs/hardware/nvgpu-faults.md#global-esr-bits).
 const MULTIPLE_WARP_ERRORS: u32 = 1 << 2;
 
 impl SmFault {

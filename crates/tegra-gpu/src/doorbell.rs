@@ -1,4 +1,4 @@
-//! The usermode page: a doorbell, a clock, and a class id (gpu-frontend §1.4).
+//! The usermode page: a doorbell, a clock, and a class id (docs/hardware/gpu-doorbell-and-ring.md#usermode-page).
 
 use super::clock::time_ns;
 use super::mem::Words;

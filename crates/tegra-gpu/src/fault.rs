@@ -3,7 +3,7 @@
 use tegra_hw::{Fault, HwChannel, NotifierCode};
 use tegra_mm::{Access, FaultKind, MmuFault};
 
-/// A PBDMA interrupt (gpu-frontend §2.5).
+/// A PBDMA interrupt (docs/hardware/gpu-pushbuffer.md#pbdma-interrupts).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Interrupt {
     /// 0 or 1: `PBDMA_INTR_0`, `PBDMA_INTR_1`.
@@ -40,7 +40,7 @@ pub(crate) const HCE_PRIV: Interrupt = intr(1, 2, "hce_priv");
 pub(crate) const HCE_ILLEGAL_MTHD: Interrupt = intr(1, 3, "hce_illegal_mthd");
 pub(crate) const HCE_ILLEGAL_CLASS: Interrupt = intr(1, 4, "hce_illegal_class");
 
-/// A unit that accesses memory through the MMU (gpu-frontend §9.2).
+/// A unit that accesses memory through the MMU (docs/hardware/gpu-faults.md#fault-types).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Client {
     name: &'static str,
@@ -90,7 +90,7 @@ pub(crate) fn firmware_method(channel: &HwChannel, what: impl std::fmt::Display)
     plain(NotifierCode::FirmwareMethod, format!("fecs unimplemented firmware method, ch {}: {what}", channel.id))
 }
 
-/// A launch the copy engine rejects, with its report code (gpu-frontend §4.2).
+/// A launch the copy engine rejects, with its report code (docs/hardware/gpu-copy-engine.md#launch-dma).
 pub(crate) fn copy_engine(channel: &HwChannel, report: u32, what: impl std::fmt::Display) -> Fault {
     plain(NotifierCode::CopyEngine, format!("ce launch error report {report:#x}, ch {}: {what}", channel.id))
 }

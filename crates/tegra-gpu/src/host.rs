@@ -1,4 +1,4 @@
-//! Host methods: semaphores, memory operations, waits (gpu-frontend §3).
+//! Host methods: semaphores, memory operations, waits (docs/hardware/gpu-host-methods.md#host-method-table).
 
 use super::channel::Turn;
 use super::clock::time_ns;
@@ -15,7 +15,7 @@ use tegrarm_abi::rm::usermode::AmpereAControlGPFifo as Userd;
 
 /// YIELD operation that does nothing either (GA100 PBDMA manual).
 const YIELD_OP_NOP1: u32 = 1;
-/// MEM_OP_D operation that class C76F adds (gpu-frontend §3.3).
+/// MEM_OP_D operation that class C76F adds (docs/hardware/gpu-host-methods.md#mem-op).
 const MMU_OPERATION: u32 = 0xb;
 
 /// Host registers; they persist between pushbuffers.

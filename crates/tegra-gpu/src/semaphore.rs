@@ -23,7 +23,8 @@ pub(crate) enum Op {
 }
 
 impl Op {
-    /// The encoding of host and copy engine (gpu-frontend §3.1, §4.2).
+    /// The encoding of host and copy engine (docs/hardware/gpu-semaphores.md#sem-execute,
+    /// docs/hardware/gpu-copy-engine.md#launch-dma).
     pub(crate) fn from_host(code: u32) -> Option<Op> {
         use Op::*;
         [Min, Max, Xor, And, Or, Add, Inc, Dec].get(code as usize).copied().or(match code {
@@ -34,7 +35,8 @@ impl Op {
         })
     }
 
-    /// The three-bit encoding of the graphics engine: compute class and launch descriptors (§5, §6.1).
+    /// The three-bit encoding of the graphics engine: compute class (docs/hardware/gpu-compute-class.md#report-semaphores)
+    /// and launch descriptors (docs/hardware/gpu-launch-descriptor.md#qmd-fields).
     pub(crate) fn from_graphics(code: u32) -> Op {
         use Op::*;
         [Add, Min, Max, Inc, Dec, And, Or, Xor][(code & 7) as usize]
@@ -87,7 +89,7 @@ impl Reduction {
     apply!(apply32, u32, i32, f32);
     apply!(apply64, u64, i64, f64);
 
-    /// Whether host's L2 does it: sizes and signs of gpu-frontend §3.1.
+    /// Whether host's L2 does it: sizes and signs of docs/hardware/gpu-semaphores.md#sem-execute.
     pub(crate) fn legal_for_host(self, wide: bool) -> bool {
         match self.op {
             Op::Min | Op::Max | Op::Xor | Op::And | Op::Or => true,

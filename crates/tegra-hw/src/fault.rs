@@ -13,7 +13,7 @@ pub struct SmError {
     pub pc: u64,
 }
 
-/// Error notifier codes (nvgpu-rules §8.3).
+/// Error notifier codes (docs/hardware/nvgpu-faults.md#error-notifier-codes).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum NotifierCode {

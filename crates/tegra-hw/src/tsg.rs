@@ -6,7 +6,7 @@ use parking_lot::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Weak};
 
-/// An interrupt that is not an error, by what the kernel tells whom (nvgpu-rules §6.3).
+/// An interrupt that is not an error, by what the kernel tells whom (docs/hardware/nvgpu-tsg.md#event-id-ctrl).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Awakening {
     /// A non-stalling interrupt of host, copy or graphics engine: BLOCKING_SYNC events, and who sleeps in H.WAIT.
@@ -59,7 +59,8 @@ impl HwTsg {
         }
     }
 
-    /// Error recovery as far as software sees it (nvgpu-rules §8.1): saves the SM records, writes the notifier of
+    /// Error recovery as far as software sees it (docs/hardware/nvgpu-faults.md#recovery): saves the SM
+    /// records, writes the notifier of
     /// every channel, then makes every channel unserviceable, lets syncpoint waiters go, wakes sleepers. The
     /// caller stops the engines; nothing is freed.
     pub fn recover(&self, fault: Fault) {

@@ -46,9 +46,10 @@ pub struct Vitals {
     pub syncpoint: Mutex<Option<Arc<Syncpoint>>>,
     /// Dead, or not yet bound to a group: consumes nothing.
     pub unserviceable: AtomicBool,
-    /// How long its group may keep the engine from another one, milliseconds (nvgpu-rules §8.6).
+    /// How long its group may keep the engine from another one, milliseconds
+    /// (docs/hardware/nvgpu-faults.md#context-switch-timeout).
     pub ctxsw_timeout_ms: AtomicU32,
-    /// How long a job of its may run, milliseconds; 0 = it is not watched (nvgpu-rules §7.5).
+    /// How long a job of its may run, milliseconds; 0 = it is not watched (docs/hardware/nvgpu-channel.md#watchdog).
     pub watchdog_ms: AtomicU32,
 }
 
@@ -68,7 +69,8 @@ impl Vitals {
         }
     }
 
-    /// Writes the error notifier, unless it already shows an error: the first one wins (nvgpu-rules §8.3).
+    /// Writes the error notifier, unless it already shows an error: the first one wins
+    /// (docs/hardware/nvgpu-faults.md#error-notifier).
     pub fn notify(&self, code: NotifierCode) {
         const STATUS: usize = 14;
         let notifier = self.notifier.lock();

@@ -1,8 +1,8 @@
 //! What the simulated modules are: one row per module.
 //!
-//! `agx-orin-pg` is the board of the published logs (nvgpu-rules E2), value by value. The others differ from it in
-//! floorsweeping, clocks and memory only (§9.3); what no log shows (masks of NX and Nano, clock tables, carveout
-//! sizes) is plausible, not observed.
+//! `agx-orin-pg` is the board of the published logs (docs/hardware/nvgpu-observed.md#observed-gpu), value by value. The
+//! others differ from it in floorsweeping, clocks and memory only (docs/hardware/nvgpu-nodes.md#orin-modules). What no log
+//! shows (masks of NX and Nano, clock tables, carveout sizes) is plausible, not observed.
 
 use crate::config::Chip;
 use tegrarm_abi::nvmap::{NVMAP_HEAP_CARVEOUT_FSI, NVMAP_HEAP_CARVEOUT_VPR};
@@ -77,12 +77,12 @@ const GV11B_CLASSES: Classes = Classes {
     inline_to_memory: KEPLER_INLINE_TO_MEMORY_B,
     copy: 0xc3b5,
 };
-/// nvgpu-rules §7.4: Volta, Pascal and Maxwell classes, and the three that never changed.
+/// docs/hardware/nvgpu-channel.md#valid-classes: Volta, Pascal and Maxwell classes, and the three that never changed.
 const GV11B_VALID: &[u32] = &[
     0xc3c0, 0xc397, 0xc3b5, 0xc36f, 0xc0c0, 0xc097, 0xc0b5, 0xc06f, 0xb1c0, 0xb197, 0xb0b5, 0xb06f, 0xa0b5, 0xa140,
     0x902d,
 ];
-/// nvgpu-rules §7.4: the above plus Ampere and Turing.
+/// docs/hardware/nvgpu-channel.md#valid-classes: the above plus Ampere and Turing.
 const GA10B_VALID: &[u32] = &[
     0xc7c0, 0xc797, 0xc7b5, 0xc76f, 0xc637, 0xc5c0, 0xc597, 0xc5b5, 0xc46f, 0xc4b7, 0xc3c0, 0xc397, 0xc3b5, 0xc36f,
     0xc0c0, 0xc097, 0xc0b5, 0xc06f, 0xb1c0, 0xb197, 0xb0b5, 0xb06f, 0xa0b5, 0xa140, 0x902d,

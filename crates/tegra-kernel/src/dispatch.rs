@@ -1,4 +1,5 @@
-//! From a raw ioctl to its handler: the checks every nvgpu and nvmap dispatcher makes (nvgpu-rules §2.1).
+//! From a raw ioctl to its handler: the checks every nvgpu and nvmap dispatcher makes
+//! (docs/hardware/nvgpu-overview.md#dispatcher).
 
 use super::Kernel;
 use crate::config::L4t;

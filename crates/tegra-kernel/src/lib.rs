@@ -1,7 +1,8 @@
 //! The simulated nvgpu and nvmap drivers.
 //!
 //! [`Kernel`] knows no process: callers come as [`Process`]. Files are identities ([`FileId`]), objects are
-//! reference-counted as in nvgpu (nvgpu-rules §2.2), and each node's ioctls are a table of rows (number,
+//! reference-counted as in nvgpu (docs/hardware/nvgpu-overview.md#lifetimes), and each node's ioctls are a table
+//! of rows (number,
 //! release, handler) under one dispatcher.
 //!
 //! Locks, in the order they may nest: channel, TSG, address space, buffer. None is held while the GPU runs.

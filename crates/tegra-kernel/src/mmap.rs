@@ -1,4 +1,4 @@
-//! What may be mapped of our files (nvgpu-rules §3.7, §4.1).
+//! What may be mapped of our files (docs/hardware/nvmap.md#dmabuf-mmap, docs/hardware/nvgpu-ctrl.md#doorbell-page).
 
 use super::Kernel;
 use super::ctrl::DOORBELL_SIZE;

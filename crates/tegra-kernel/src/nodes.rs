@@ -1,4 +1,4 @@
-//! Device nodes: paths, and what opening one gives (nvgpu-rules §9.1).
+//! Device nodes: paths, and what opening one gives (docs/hardware/nvgpu-nodes.md#device-nodes).
 
 use super::Kernel;
 use super::channel::Channel;

@@ -7,7 +7,7 @@ use tegra_hw::Syncpoint;
 use tegra_mm::{Backing, SYNCPOINT_STRIDE};
 use tegrarm_kmd::Errno;
 
-/// Syncpoints of the unit: 64 MiB of aperture (nvgpu-rules §5.3).
+/// Syncpoints of the unit: 64 MiB of aperture (docs/hardware/nvgpu-address-space.md#get-sync-ro-map).
 pub(super) const COUNT: u32 = 1024;
 /// Bytes of the aperture.
 pub(super) const APERTURE: u64 = COUNT as u64 * SYNCPOINT_STRIDE as u64;

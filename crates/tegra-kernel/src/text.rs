@@ -1,4 +1,5 @@
-//! Text files beside the nodes: devfreq, the GPU's device and meminfo of the virtual board (nvgpu-rules §9.2).
+//! Text files beside the nodes: devfreq, the GPU's device and meminfo of the virtual board
+//! (docs/hardware/nvgpu-nodes.md#sysfs).
 
 mod device;
 

@@ -1,4 +1,4 @@
-//! Channel groups (nvgpu-rules §6).
+//! Channel groups (docs/hardware/nvgpu-tsg.md#tsg).
 
 mod bind;
 mod share;

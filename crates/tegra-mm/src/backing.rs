@@ -20,7 +20,7 @@ pub enum Nature {
     Syncpoints,
 }
 
-/// Bytes per syncpoint in the aperture (nvgpu-rules §5.3 GET_SYNC_RO_MAP).
+/// Bytes per syncpoint in the aperture (docs/hardware/nvgpu-address-space.md#get-sync-ro-map GET_SYNC_RO_MAP).
 pub const SYNCPOINT_STRIDE: usize = 0x10000;
 
 /// Page-aligned host memory that stands for DRAM pages. Callers map the same pages through the buffer's fd,

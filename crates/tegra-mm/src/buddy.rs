@@ -2,7 +2,8 @@
 //!
 //! A buddy allocator over a range that is not a power of two: the range is cut from the bottom into the largest
 //! blocks that fit, so sizes fall towards the top. Free lists are stacks (a just-freed block is used first) and
-//! splitting continues with the lower half; both are visible in the addresses a program gets (nvgpu-rules §5.2).
+//! splitting continues with the lower half; both are visible in the addresses a program gets
+//! (docs/hardware/nvgpu-address-space.md#va-picker).
 
 use std::collections::{BTreeMap, HashMap};
 

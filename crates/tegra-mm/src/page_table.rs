@@ -8,7 +8,7 @@
 use super::Backing;
 use std::sync::Arc;
 
-/// What an access does. The numbers are the GPU's (`gpu-frontend.md` §9.2).
+/// What an access does. The numbers are the GPU's (docs/hardware/gpu-faults.md#fault-types).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Access {
@@ -22,7 +22,7 @@ pub enum Access {
     Prefetch = 3,
 }
 
-/// Why an access failed. The numbers are the GPU's (`gpu-frontend.md` §9.2).
+/// Why an access failed. The numbers are the GPU's (docs/hardware/gpu-faults.md#fault-types).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum FaultKind {
@@ -75,7 +75,7 @@ impl Extent {
     }
 }
 
-/// Bits of a virtual address that the page directories translate (gpu-frontend §9.1).
+/// Bits of a virtual address that the page directories translate (docs/hardware/gpu-memory.md#page-table-levels).
 const VA_BITS: u32 = 49;
 /// Extents per chunk at most; a full chunk splits in two.
 const CHUNK: usize = 128;

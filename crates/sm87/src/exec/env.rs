@@ -24,7 +24,7 @@ pub(crate) enum WarpError {
     AddressRange = 0xe,
     MisalignedAddress = 0xf,
     AddressSpace = 0x10,
-    /// The MMU refused the access (nvgpu-rules §8.4).
+    /// The MMU refused the access (docs/hardware/nvgpu-faults.md#warp-esr-codes).
     MmuNack = 0x20,
 }
 

@@ -1,4 +1,4 @@
-//! What the scheduler rejects: SKED checks, one row each (gpu-frontend §6.3).
+//! What the scheduler rejects: SKED checks, one row each (docs/hardware/gpu-launch-descriptor.md#sked-checks).
 
 use super::qmd::Qmd;
 use tegrarm_abi::methods::qmd::*;

@@ -1,4 +1,5 @@
-//! Inline to memory: data words of the pushbuffer, written to memory (gpu-frontend §5.1).
+//! Inline to memory: data words of the pushbuffer, written to memory
+//! (docs/hardware/gpu-compute-class.md#inline-to-memory).
 
 use super::super::channel::Turn;
 use super::super::clock::time_ns;

@@ -1,4 +1,4 @@
-//! The methods of classes C7C0 and A140, one row each (gpu-frontend §5).
+//! The methods of classes C7C0 and A140, one row each (docs/hardware/gpu-compute-class.md#compute-methods).
 //!
 //! Names and numbers that class C6C0 shares come from `tegrarm-abi`; the rest is what C7C0 and A140 add and what the
 //! headers give as arrays.

@@ -24,14 +24,14 @@ use tegrarm_abi::methods::compute::*;
 use tegrarm_abi::methods::host::{NVC56F_SET_OBJECT, NVC56F_SET_OBJECT_NVCLASS};
 use tegrarm_abi::rm::classes::{AMPERE_B, AMPERE_COMPUTE_B, FERMI_TWOD_A, KEPLER_INLINE_TO_MEMORY_B};
 
-/// Classes of subchannels 0–3; the wiring is fixed (gpu-frontend §2.2).
+/// Classes of subchannels 0–3; the wiring is fixed (docs/hardware/gpu-pushbuffer.md#subchannels).
 const CLASSES: [(u32, &str); 4] = [
     (AMPERE_B, "3D"),
     (AMPERE_COMPUTE_B, "compute"),
     (KEPLER_INLINE_TO_MEMORY_B, "inline to memory"),
     (FERMI_TWOD_A, "2D"),
 ];
-/// FE_HWW_ESR with its enable bit, as a board shows it (gpu-frontend §2.3).
+/// FE_HWW_ESR with its enable bit, as a board shows it (docs/hardware/gpu-pushbuffer.md#set-object).
 const CLASS_SUBCH_MISMATCH: u32 = 1 << 31 | 1 << 1;
 /// Software method 7 as nvgpu reads it: what its two lowest bits do to check 18 (gr_intr_gv11b.h).
 const SKEDCHECK_18: u32 = 3;
@@ -162,7 +162,8 @@ fn execute(
             pbdma.context.lock().sked.forget();
             Ok(Flow::Done)
         }
-        // ga10b takes the form of earlier chips and does nothing (gpu-frontend §5, seen on a board).
+        // ga10b takes the form of earlier chips and does nothing
+        // (docs/hardware/gpu-compute-class.md#compute-methods, seen on a board).
         Trigger::SignalingPcasB | Trigger::PcasB => {
             tracing::warn!(target: "tegra_sim::gpu", channel = turn.hw().id, "PCAS form {offset:#x} does nothing on ga10b");
             Ok(Flow::Done)

@@ -1,4 +1,5 @@
-//! PCAS actions: from methods and from descriptors that have ended, to the scheduler's state (gpu-frontend §5.2).
+//! PCAS actions: from methods and from descriptors that have ended, to the scheduler's state
+//! (docs/hardware/gpu-compute-class.md#pcas-actions).
 
 use super::super::channel::Turn;
 use super::super::fault;

@@ -1,4 +1,4 @@
-//! The launch descriptor, QMD version 3.0 (gpu-frontend §6).
+//! The launch descriptor, QMD version 3.0 (docs/hardware/gpu-launch-descriptor.md#qmd-fields).
 
 use super::super::semaphore::{Op, Reduction, Release};
 use sm87::ConstantBank;

@@ -1,4 +1,4 @@
-//! Report semaphores of the compute class, both forms (gpu-frontend §5).
+//! Report semaphores of the compute class, both forms (docs/hardware/gpu-compute-class.md#compute-methods).
 
 use super::super::channel::Turn;
 use super::super::clock::time_ns;

@@ -1,4 +1,5 @@
-//! State of the launch scheduler (SKED): which descriptors wait for what, and which run next (gpu-frontend §5.2).
+//! State of the launch scheduler (SKED): which descriptors wait for what, and which run next
+//! (docs/hardware/gpu-compute-class.md#pcas-actions).
 //!
 //! A real SKED caches descriptors; here a descriptor is read again from memory whenever it runs, which every
 //! legal user allows. What must be remembered is only what memory does not hold: dependence counters and

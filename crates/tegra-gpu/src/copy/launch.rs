@@ -16,7 +16,7 @@ use tegra_hw::{Awakening, Fault};
 use tegrarm_abi::layout::Bits;
 use tegrarm_abi::methods::copy::*;
 
-// Report codes of a launch error (gpu-frontend §4.2).
+// Report codes of a launch error (docs/hardware/gpu-copy-engine.md#launch-dma).
 const LAYER_EXCEEDS_DEPTH: u32 = 1;
 const INVALID_ALIGNMENT: u32 = 2;
 const RECTANGLE_OUT_OF_BOUNDS: u32 = 3;

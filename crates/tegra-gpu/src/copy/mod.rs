@@ -1,4 +1,4 @@
-//! Copy engine, class C7B5 (gpu-frontend §4).
+//! Copy engine, class C7B5 (docs/hardware/gpu-copy-engine.md#copy-methods).
 
 mod launch;
 mod surface;
@@ -15,7 +15,7 @@ use tegrarm_abi::methods::copy::*;
 use tegrarm_abi::methods::host::{NVC56F_SET_OBJECT, NVC56F_SET_OBJECT_NVCLASS};
 use tegrarm_abi::rm::classes::AMPERE_DMA_COPY_B;
 
-/// Methods that C7B5 has beyond C6B5 (gpu-frontend §4.1).
+/// Methods that C7B5 has beyond C6B5 (docs/hardware/gpu-copy-engine.md#copy-methods).
 pub(crate) const SET_MONITORED_FENCE_TYPE: u32 = 0x21c;
 const SET_MONITORED_FENCE_SIGNAL_ADDR_BASE_UPPER: u32 = 0x220;
 const SET_MONITORED_FENCE_SIGNAL_ADDR_BASE_LOWER: u32 = 0x224;

@@ -1,4 +1,5 @@
-//! Where the lines of a copy lie: at a pitch, or in a block-linear surface (gpu-frontend §4.3).
+//! Where the lines of a copy lie: at a pitch, or in a block-linear surface
+//! (docs/hardware/gpu-copy-engine.md#multi-line).
 
 use super::super::mem::Accessor;
 use tegra_mm::MmuFault;

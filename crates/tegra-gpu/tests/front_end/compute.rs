@@ -174,7 +174,8 @@ fn section_5_1_block_linear() {
     assert_eq!(memory.bytes(), expected);
 }
 
-/// Every stream of gpu-frontend §5.3 that needs no grid, and registers nothing reads.
+/// Every stream of docs/hardware/gpu-compute-class.md#compute-streams that needs no grid, and registers nothing
+/// reads.
 #[test]
 fn section_5_3_methods_that_are_accepted() {
     let m = Machine::new();

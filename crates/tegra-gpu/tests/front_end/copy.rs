@@ -303,7 +303,7 @@ fn section_4_2_refused_launches() {
     }
 }
 
-/// The streams that programs send (gpu-frontend §4.4).
+/// The streams that programs send (docs/hardware/gpu-copy-engine.md#copy-users).
 #[test]
 fn section_4_4_streams_of_known_users() {
     let split = |va: u64| [(va >> 32) as u32, va as u32];

@@ -11,7 +11,7 @@ use tegra_mm::{Backing, Extent};
 use tegrarm_abi::methods::host::*;
 use tegrarm_kmd::{DeviceMem, Mapping, Placement, Prot};
 
-/// Offsets of USERD words (gpu-frontend §1.1).
+/// Offsets of USERD words (docs/hardware/gpu-doorbell-and-ring.md#userd).
 pub const REFERENCE: usize = 0x48;
 pub const GP_GET: usize = 0x88;
 pub const GP_PUT: usize = 0x8c;

@@ -16,7 +16,7 @@ fn operation(op: u32) -> u32 {
     NVC56F_SEM_EXECUTE_OPERATION.put(op)
 }
 
-/// The condition, word for word from gpu-frontend §3.1, on n bits.
+/// The condition, word for word from docs/hardware/gpu-semaphores.md#sem-execute, on n bits.
 fn holds(op: u32, s: u64, p: u64, wide: bool) -> bool {
     let n = if wide { 64 } else { 32 };
     let mask = if wide { u64::MAX } else { 0xffff_ffff };

@@ -1,4 +1,5 @@
-//! Engine contexts: ALLOC_OBJ_CTX, preemption modes, ZCULL (nvgpu-rules §7.4, §7.8).
+//! Engine contexts: ALLOC_OBJ_CTX, preemption modes, ZCULL (docs/hardware/nvgpu-channel.md#alloc-obj-ctx,
+//! docs/hardware/nvgpu-channel.md#set-preemption-mode).
 
 use super::Channel;
 use crate::dispatch::{Call, Reply};

@@ -1,4 +1,5 @@
-//! Small channel controls: timeouts, enable, preempt, reset, watchdog (nvgpu-rules §7.1, §7.5).
+//! Small channel controls: timeouts, enable, preempt, reset, watchdog (docs/hardware/nvgpu-channel.md#ioctls,
+//! docs/hardware/nvgpu-channel.md#watchdog).
 
 use super::{Channel, ChannelState};
 use crate::dispatch::{Call, Reply};

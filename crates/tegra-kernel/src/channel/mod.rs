@@ -1,4 +1,4 @@
-//! Channels (nvgpu-rules §7).
+//! Channels (docs/hardware/nvgpu-channel.md#channel).
 
 mod context;
 mod control;

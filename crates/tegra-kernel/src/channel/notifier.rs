@@ -1,4 +1,4 @@
-//! SET_ERROR_NOTIFIER (nvgpu-rules §7.6).
+//! SET_ERROR_NOTIFIER (docs/hardware/nvgpu-channel.md#set-error-notifier).
 
 use super::Channel;
 use crate::dispatch::{Call, Reply};

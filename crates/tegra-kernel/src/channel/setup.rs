@@ -1,4 +1,5 @@
-//! SETUP_BIND: a channel gets its ring and goes onto the runlist (nvgpu-rules §7.2, §7.9).
+//! SETUP_BIND: a channel gets its ring and goes onto the runlist (docs/hardware/nvgpu-channel.md#setup-bind,
+//! docs/hardware/nvgpu-channel.md#kernel-mode-setup).
 
 use super::fence::Fences;
 use super::{Channel, ChannelState};
@@ -106,7 +107,7 @@ pub(super) fn setup_bind(call: &Call<'_>, channel: &Arc<Channel>, args: &mut nvg
     Ok(())
 }
 
-/// Rules 1–6 of nvgpu-rules §7.2.
+/// Rules 1–6 of docs/hardware/nvgpu-channel.md#setup-bind.
 fn check(state: &ChannelState, entries: u32, usermode: bool, deterministic: bool) -> Result<(), Errno> {
     let least = if usermode { 2 } else { 4 };
     if entries < least || !entries.is_power_of_two() || entries > u32::MAX / ENTRY as u32 {

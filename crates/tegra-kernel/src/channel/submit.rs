@@ -1,4 +1,4 @@
-//! SUBMIT_GPFIFO on kernel-mode channels (nvgpu-rules §7.10).
+//! SUBMIT_GPFIFO on kernel-mode channels (docs/hardware/nvgpu-channel.md#submit-gpfifo).
 
 use super::{Channel, SyncFile};
 use crate::dispatch::{Call, Reply};
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tegrarm_abi::nvgpu::channel::*;
 use tegrarm_kmd::Errno;
 
-/// USERD words the host and we agree on (nvgpu-rules §7.3).
+/// USERD words the host and we agree on (docs/hardware/nvgpu-channel.md#userd-and-ring).
 const GP_GET: usize = 0x88;
 const GP_PUT: usize = 0x8c;
 

@@ -1,4 +1,4 @@
-//! GET_USER_SYNCPOINT (nvgpu-rules §7.7).
+//! GET_USER_SYNCPOINT (docs/hardware/nvgpu-channel.md#get-user-syncpoint).
 
 use super::Channel;
 use crate::dispatch::{Call, Reply};

@@ -1,4 +1,5 @@
-//! Fences as files: what SUBMIT_GPFIFO gives and takes with SYNC_FENCE (nvgpu-rules §7.10), and what Linux lets a
+//! Fences as files: what SUBMIT_GPFIFO gives and takes with SYNC_FENCE
+//! (docs/hardware/nvgpu-channel.md#sync-files), and what Linux lets a
 //! program do with them (`drivers/dma-buf/sync_file.c`, `drivers/gpu/host1x/fence.c`).
 
 use crate::dispatch::{self, Call, Reply, Row, Since, Stop, rows};

@@ -1,4 +1,4 @@
-//! WAIT: sleep until memory says so (nvgpu-rules §7.11).
+//! WAIT: sleep until memory says so (docs/hardware/nvgpu-channel.md#wait).
 
 use super::Channel;
 use crate::dispatch::{Call, Reply};

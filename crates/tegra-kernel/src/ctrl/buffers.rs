@@ -1,4 +1,5 @@
-//! REGISTER_BUFFER, GET_BUFFER_INFO, and the graphics compression path (nvgpu-rules §4.5, §4.7).
+//! REGISTER_BUFFER, GET_BUFFER_INFO, and the graphics compression path
+//! (docs/hardware/nvgpu-ctrl.md#cache-debug-suspend, docs/hardware/nvgpu-ctrl.md#register-buffer).
 
 use super::Ctrl;
 use crate::dispatch::{Call, Reply};

@@ -1,4 +1,4 @@
-//! GET_CHARACTERISTICS (nvgpu-rules §4.2; values: E2).
+//! GET_CHARACTERISTICS (docs/hardware/nvgpu-ctrl.md#get-characteristics; values: E2).
 
 use super::Ctrl;
 use crate::channel::MAX_GPFIFO_ENTRIES;

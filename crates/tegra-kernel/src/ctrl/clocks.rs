@@ -1,4 +1,4 @@
-//! The GPC clock: CLK_* ioctls and devfreq (nvgpu-rules §4.4, §9.2).
+//! The GPC clock: CLK_* ioctls and devfreq (docs/hardware/nvgpu-ctrl.md#clocks, docs/hardware/nvgpu-nodes.md#sysfs).
 
 use super::Ctrl;
 use crate::chip::ChipData;

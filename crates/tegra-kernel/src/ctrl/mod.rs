@@ -1,4 +1,4 @@
-//! The ctrl node (nvgpu-rules §4).
+//! The ctrl node (docs/hardware/nvgpu-ctrl.md#ctrl).
 
 mod buffers;
 mod characteristics;
@@ -126,7 +126,7 @@ fn no_vidmem(_: &Call<'_>, _: &Arc<Ctrl>, _: &mut nvgpu_gpu_alloc_vidmem_args) -
     Err(Errno::ENOSYS.into())
 }
 
-/// Sensors and events these chips do not have (nvgpu-rules §4.3).
+/// Sensors and events these chips do not have (docs/hardware/nvgpu-ctrl.md#absent-features).
 fn unsupported<T>(_: &Call<'_>, _: &Arc<Ctrl>, _: &mut T) -> Reply {
     Err(Errno::EINVAL.into())
 }

@@ -1,4 +1,5 @@
-//! What a ctrl fd opens: address spaces, groups, channels (nvgpu-rules §4.6, §4.8).
+//! What a ctrl fd opens: address spaces, groups, channels (docs/hardware/nvgpu-ctrl.md#deterministic-opts,
+//! docs/hardware/nvgpu-ctrl.md#open-tsg).
 
 use super::Ctrl;
 use crate::channel::Channel;

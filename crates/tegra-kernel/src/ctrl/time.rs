@@ -1,4 +1,4 @@
-//! Clocks that tick: GPU time and its relation to CPU time (nvgpu-rules §4.3).
+//! Clocks that tick: GPU time and its relation to CPU time (docs/hardware/nvgpu-ctrl.md#time).
 
 use super::Ctrl;
 use crate::dispatch::{Call, Reply};

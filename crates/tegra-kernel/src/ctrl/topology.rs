@@ -1,4 +1,5 @@
-//! What the GPU consists of, and small controls of its caches and exceptions (nvgpu-rules §4.3, §4.5).
+//! What the GPU consists of, and small controls of its caches and exceptions
+//! (docs/hardware/nvgpu-ctrl.md#topology, docs/hardware/nvgpu-ctrl.md#cache-debug-suspend).
 
 use super::Ctrl;
 use crate::dispatch::{Call, Reply, Stop};

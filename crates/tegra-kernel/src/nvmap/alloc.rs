@@ -1,4 +1,4 @@
-//! ALLOC: checks in nvmap's order, then the heaps in its order (nvgpu-rules §3.3).
+//! ALLOC: checks in nvmap's order, then the heaps in its order (docs/hardware/nvmap.md#alloc).
 
 use super::NvmapFile;
 use super::buffer::{Allocation, Buffer};

@@ -20,7 +20,7 @@ pub(crate) struct Allocation {
     pub align: u32,
 }
 
-/// What REGISTER_BUFFER attached (nvgpu-rules §4.7).
+/// What REGISTER_BUFFER attached (docs/hardware/nvgpu-ctrl.md#register-buffer).
 #[derive(Clone, Debug)]
 pub(crate) struct Registration {
     pub metadata: Vec<u8>,

@@ -1,4 +1,4 @@
-//! CACHE: the checks of cache maintenance (nvgpu-rules §3.5). The host's caches are coherent, so a legal
+//! CACHE: the checks of cache maintenance (docs/hardware/nvmap.md#cache). The host's caches are coherent, so a legal
 //! request has nothing left to do.
 
 use super::NvmapFile;
@@ -37,7 +37,7 @@ fn maintain(call: &Call<'_>, file: &NvmapFile, addr: u64, id: u32, len: u64, op:
     Ok(())
 }
 
-/// Whole-list maintenance does nothing on T194 and T234 (nvgpu-rules §3.2) but look at its lists.
+/// Whole-list maintenance does nothing on T194 and T234 (docs/hardware/nvmap.md#cache-list) but look at its lists.
 pub(super) fn cache_list(call: &Call<'_>, file: &Arc<NvmapFile>, args: &mut nvmap_cache_op_list) -> Reply {
     let element: u64 = if args.op.cast_unsigned() & NVMAP_ELEM_SIZE_U64 as u32 != 0 { 8 } else { 4 };
     let none = args.nr == 0 || args.nr > u32::MAX / 4;

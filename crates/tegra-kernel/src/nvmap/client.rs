@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 use tegra_mm::Backing;
 
-/// First handle id ever (nvgpu-rules §3.1).
+/// First handle id ever (docs/hardware/nvmap.md#handle-ids).
 const FIRST_ID: u32 = 0x7fff_ffff;
 
 /// One id's claim on a buffer.

@@ -1,4 +1,4 @@
-//! FROM_VA: a handle made of the caller's own pages (nvgpu-rules §3.6).
+//! FROM_VA: a handle made of the caller's own pages (docs/hardware/nvmap.md#from-va).
 
 use super::NvmapFile;
 use super::buffer::Allocation;

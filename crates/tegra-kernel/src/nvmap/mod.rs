@@ -1,4 +1,4 @@
-//! nvmap: handles, buffers, dmabufs (nvgpu-rules §3).
+//! nvmap: handles, buffers, dmabufs (docs/hardware/nvmap.md#nvmap).
 
 mod alloc;
 mod buffer;
@@ -84,7 +84,7 @@ pub(super) fn ioctls() -> impl Iterator<Item = (&'static str, u32)> {
     ROWS.iter().map(|row| (row.name, row.number))
 }
 
-/// One ioctl on the nvmap node. Everything it does not know is `ENOTTY` (nvgpu-rules §3.1).
+/// One ioctl on the nvmap node. Everything it does not know is `ENOTTY` (docs/hardware/nvmap.md#dispatcher).
 pub(super) fn ioctl(call: &Call<'_>, file: &Arc<NvmapFile>, request: u32, mut arg: Arg<'_>) -> Result<i32, Errno> {
     if request == NVMAP_IOC_FREE {
         return free(call, file, &arg);
@@ -114,7 +114,7 @@ pub(super) fn ioctl(call: &Call<'_>, file: &Arc<NvmapFile>, request: u32, mut ar
 
 impl Call<'_> {
     /// What a handle id of the client stands for. A number that is an open dmabuf descriptor of the caller is
-    /// not looked up as an id (nvgpu-rules §3.1).
+    /// not looked up as an id (docs/hardware/nvmap.md#id-lookup).
     fn handle(&self, file: &NvmapFile, id: u32) -> Option<HandleRef> {
         if self.dmabuf_fd(id).is_some() {
             return None;

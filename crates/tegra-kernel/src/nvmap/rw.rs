@@ -1,4 +1,4 @@
-//! READ and WRITE: strided copies between a buffer and the caller (nvgpu-rules §3.4).
+//! READ and WRITE: strided copies between a buffer and the caller (docs/hardware/nvmap.md#read-write).
 
 use super::NvmapFile;
 use super::client::HandleRef;

@@ -1,4 +1,4 @@
-//! ALLOC_SPACE and FREE_SPACE: reserved ranges (nvgpu-rules §5.4).
+//! ALLOC_SPACE and FREE_SPACE: reserved ranges (docs/hardware/nvgpu-address-space.md#alloc-space).
 
 use super::{AddressSpace, Contents, PAGE};
 use crate::dispatch::{Call, Reply};

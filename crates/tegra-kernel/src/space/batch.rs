@@ -1,4 +1,4 @@
-//! MAP_BUFFER_BATCH: unmaps, then maps (nvgpu-rules §5.7).
+//! MAP_BUFFER_BATCH: unmaps, then maps (docs/hardware/nvgpu-address-space.md#map-buffer-batch).
 
 use super::{AddressSpace, map};
 use crate::dispatch::{Call, Reply};

@@ -1,4 +1,5 @@
-//! MAP_BUFFER_EX, UNMAP_BUFFER, MAPPING_MODIFY (nvgpu-rules §5.5, §5.6).
+//! MAP_BUFFER_EX, UNMAP_BUFFER, MAPPING_MODIFY (docs/hardware/nvgpu-address-space.md#map-buffer-ex,
+//! docs/hardware/nvgpu-address-space.md#unmap-buffer).
 
 use super::{AddressSpace, BufferId, Contents, PAGE, buffer_id};
 use crate::dispatch::{Call, Reply};
@@ -137,7 +138,7 @@ pub(super) fn map(call: &Call<'_>, space: &AddressSpace, args: &nvgpu_as_map_buf
 }
 
 impl Request {
-    /// Rules 1–7 of nvgpu-rules §5.5.
+    /// Rules 1–7 of docs/hardware/nvgpu-address-space.md#map-buffer-ex.
     fn check(call: &Call<'_>, args: &nvgpu_as_map_buffer_ex_args) -> Reply<Request> {
         let dmabuf = call.dmabuf(args.dmabuf_fd as i32)?;
         let fixed = args.flags & NVGPU_AS_MAP_BUFFER_FLAGS_FIXED_OFFSET != 0;

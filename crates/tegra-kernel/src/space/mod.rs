@@ -1,4 +1,4 @@
-//! GPU address spaces (nvgpu-rules §5).
+//! GPU address spaces (docs/hardware/nvgpu-address-space.md#address-space).
 
 mod area;
 mod batch;
@@ -79,7 +79,7 @@ struct Contents {
 }
 
 impl AddressSpace {
-    /// ALLOC_AS: checks of nvgpu-rules §5.1, in order.
+    /// ALLOC_AS: checks of docs/hardware/nvgpu-address-space.md#alloc-as, in order.
     pub(super) fn create(call: &Call<'_>, args: &nvgpu_alloc_as_args) -> Reply<AddressSpace> {
         let chip = call.kernel.chip;
         let big = u64::from(args.big_page_size);

@@ -1,4 +1,4 @@
-//! REMAP: pages of a sparse area pointed at pages of buffers (nvgpu-rules §5.8).
+//! REMAP: pages of a sparse area pointed at pages of buffers (docs/hardware/nvgpu-address-space.md#remap).
 
 use super::area::sparse_extent;
 use super::{AddressSpace, Contents};

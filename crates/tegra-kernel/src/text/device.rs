@@ -1,4 +1,5 @@
-//! nvgpu's attributes of the GPU's device, which its devfreq directory leads to as `device` (nvgpu-rules §9.2).
+//! nvgpu's attributes of the GPU's device, which its devfreq directory leads to as `device`
+//! (docs/hardware/nvgpu-nodes.md#device-attributes).
 
 use crate::Kernel;
 use parking_lot::Mutex;

@@ -1,4 +1,4 @@
-//! Binding channels to a group and taking them out (nvgpu-rules §6.1).
+//! Binding channels to a group and taking them out (docs/hardware/nvgpu-tsg.md#bind-channel-ex).
 
 use super::{MAX_VEIDS, Tsg, TsgFile};
 use crate::channel::{Channel, ChannelState};

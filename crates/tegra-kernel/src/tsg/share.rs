@@ -1,4 +1,5 @@
-//! Share tokens: how another ctrl open gets at a group (nvgpu-rules §4.8, §6).
+//! Share tokens: how another ctrl open gets at a group (docs/hardware/nvgpu-ctrl.md#open-tsg,
+//! docs/hardware/nvgpu-tsg.md#share-tokens).
 
 use super::{Tsg, TsgFile};
 use crate::ctrl::Ctrl;

@@ -1,4 +1,4 @@
-//! Subcontexts: which address space each VEID of a group uses (nvgpu-rules §6.2).
+//! Subcontexts: which address space each VEID of a group uses (docs/hardware/nvgpu-tsg.md#create-subcontext).
 
 use super::{MAX_VEIDS, TsgFile};
 use crate::dispatch::{Call, Reply};

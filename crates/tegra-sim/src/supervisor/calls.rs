@@ -339,7 +339,8 @@ impl Argument {
         Argument { value, size, input: request >> 30 & 1 == 1, output: request >> 31 == 1 }
     }
 
-    /// A structure that is only written starts as zeros, whatever the caller has there (nvgpu-rules §2.1); nvmap
+    /// A structure that is only written starts as zeros, whatever the caller has there
+    /// (docs/hardware/nvgpu-overview.md#dispatcher-arguments); nvmap
     /// reads some of those all the same, so they come along when they can be read.
     fn read(&self, target: &Target<'_>) -> Result<Vec<u8>, Errno> {
         let mut bytes = vec![0; self.size];

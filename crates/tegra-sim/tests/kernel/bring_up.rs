@@ -1,4 +1,4 @@
-//! The state machine of a working compute channel (nvgpu-rules §1).
+//! The state machine of a working compute channel (docs/hardware/nvgpu-overview.md#bring-up).
 
 use crate::support::*;
 

@@ -1,4 +1,5 @@
-//! Channels and what a fault shows of them (nvgpu-rules §7, §8).
+//! Channels and what a fault shows of them (docs/hardware/nvgpu-channel.md#channel,
+//! docs/hardware/nvgpu-faults.md#faults).
 
 use crate::support::*;
 use tegrarm_kmd::DeviceMem;

@@ -1,4 +1,6 @@
-//! Rarer sides of channels: other ways to open and set them up, flags, what the dead still answer (nvgpu-rules §4.8, §7, §8).
+//! Rarer sides of channels: other ways to open and set them up, flags, what the dead still answer
+//! (docs/hardware/nvgpu-ctrl.md#open-tsg, docs/hardware/nvgpu-channel.md#channel,
+//! docs/hardware/nvgpu-faults.md#faults).
 
 use crate::support::running::view;
 use crate::support::*;

@@ -1,4 +1,4 @@
-//! The ctrl node (nvgpu-rules §4).
+//! The ctrl node (docs/hardware/nvgpu-ctrl.md#ctrl).
 
 use crate::support::*;
 use tegra_sim::{Chip, L4t, SimConfig};

@@ -1,5 +1,6 @@
-//! What the ctrl node tells and does about the device: graphics tables, exceptions, clocks (nvgpu-rules §4.3–§4.5), registered
-//! buffers (§4.7), shared groups (§4.8).
+//! What the ctrl node tells and does about the device: graphics tables, exceptions, clocks
+//! (docs/hardware/nvgpu-ctrl.md#topology, docs/hardware/nvgpu-ctrl.md#cache-debug-suspend), registered
+//! buffers (docs/hardware/nvgpu-ctrl.md#register-buffer), shared groups (docs/hardware/nvgpu-ctrl.md#open-channel).
 
 use crate::support::*;
 

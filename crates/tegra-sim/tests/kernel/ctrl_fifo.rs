@@ -1,4 +1,5 @@
-//! Queues between a program and the domain scheduler (nvgpu-rules §9.1 names the node; what it does is the driver's).
+//! Queues between a program and the domain scheduler (docs/hardware/nvgpu-scheduling.md#nvsched-ctrl-fifo names
+//! the node; what it does is the driver's).
 
 use crate::support::*;
 use std::os::fd::{AsFd, OwnedFd};

@@ -1,4 +1,5 @@
-//! The debugger's node: sessions, registers, contexts, memory. The rules file names it (nvgpu-rules §9.1, §8.4); the order
+//! The debugger's node: sessions, registers, contexts, memory. The rules file names it
+//! (docs/hardware/nvgpu-debugger.md#debugger, docs/hardware/nvgpu-faults.md#sm-error-records); the order
 //! of the checks is the driver's.
 
 use crate::support::running::*;
@@ -320,7 +321,8 @@ fn rule_9_1_a_session_is_never_ready_to_poll_without_an_event() {
     ] {
         control(cmd).unwrap();
     }
-    // An error that no debugger catches ends the group, without an event (nvgpu-rules §6.3).
+    // An error that no debugger catches ends the group, without an event
+    // (docs/hardware/nvgpu-tsg.md#no-error-events).
     rig.channel.ioctl_value(NVGPU_IOCTL_CHANNEL_FORCE_RESET, 0).unwrap();
     let mut fds = [PollFd::new(session.as_fd(), PollFlags::POLLIN | PollFlags::POLLPRI)];
     assert_eq!(poll(&mut fds, PollTimeout::ZERO), Ok(0));

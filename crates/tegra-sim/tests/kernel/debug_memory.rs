@@ -1,4 +1,5 @@
-//! GPU memory through the debugger's node: mappings, and what is in them (nvgpu-rules §9.1; the order of the checks is the
+//! GPU memory through the debugger's node: mappings, and what is in them
+//! (docs/hardware/nvgpu-debugger.md#get-mappings; the order of the checks is the
 //! driver's).
 
 use crate::support::running::view;

@@ -1,4 +1,5 @@
-//! The dispatcher's checks and errnos (nvgpu-rules §2.1), and what both releases number differently (E3).
+//! The dispatcher's checks and errnos (docs/hardware/nvgpu-overview.md#dispatcher), and what both releases number
+//! differently (E3).
 
 use crate::support::*;
 use nix::sys::stat::fstat;

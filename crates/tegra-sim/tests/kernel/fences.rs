@@ -1,4 +1,5 @@
-//! Fences as files: what a submit gives and takes (nvgpu-rules §7.10), and Linux's own ioctls of such files.
+//! Fences as files: what a submit gives and takes (docs/hardware/nvgpu-channel.md#fences), and Linux's own ioctls
+//! of such files.
 
 #![allow(unsafe_code)] // descriptors in structures
 

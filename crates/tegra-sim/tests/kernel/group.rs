@@ -1,4 +1,4 @@
-//! Groups (nvgpu-rules §6).
+//! Groups (docs/hardware/nvgpu-tsg.md#tsg).
 
 use crate::support::*;
 

@@ -1,4 +1,5 @@
-//! What every descriptor has in common, and what keeps what (nvgpu-rules §2.1, §2.2).
+//! What every descriptor has in common, and what keeps what (docs/hardware/nvgpu-overview.md#dispatcher,
+//! docs/hardware/nvgpu-overview.md#lifetimes).
 
 use crate::support::*;
 use nix::fcntl::{FcntlArg, FdFlag, OFlag, fcntl};

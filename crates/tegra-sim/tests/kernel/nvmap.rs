@@ -1,4 +1,4 @@
-//! nvmap (nvgpu-rules §3).
+//! nvmap (docs/hardware/nvmap.md#nvmap).
 #![allow(unsafe_code)]
 
 use crate::support::*;

@@ -1,4 +1,6 @@
-//! nvmap's rarer sides: protected memory (nvgpu-rules §3.3, §3.4, §3.7, §7.6), pages, other operating systems (§3.2).
+//! nvmap's rarer sides: protected memory (docs/hardware/nvmap.md#alloc, docs/hardware/nvmap.md#read-write,
+//! docs/hardware/nvmap.md#dmabuf-mmap, docs/hardware/nvgpu-channel.md#set-error-notifier), pages, other operating
+//! systems (docs/hardware/nvmap.md#ioctls).
 
 use crate::support::running::view;
 use crate::support::*;

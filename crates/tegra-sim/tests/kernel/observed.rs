@@ -1,4 +1,5 @@
-//! What published logs of an AGX Orin show (nvgpu-rules E2), reproduced to the value: one test per row or group of
+//! What published logs of an AGX Orin show (docs/hardware/nvgpu-observed.md#observed-values), reproduced to the
+//! value: one test per row or group of
 //! rows. Two rows cannot be: times, and the freeze of a board (K1). `msync` of a dmabuf is in `supervisor.rs`.
 
 use crate::one_warp::{EXIT, descriptor};
@@ -72,7 +73,7 @@ fn rule_e2_dynamic_addresses() {
     assert_eq!(addresses, observed);
 }
 
-/// The sequence of §1, twice in one group: what a board printed.
+/// The sequence of docs/hardware/nvgpu-overview.md#bring-up, twice in one group: what a board printed.
 #[test]
 fn rule_e2_bring_up_gives_the_observed_ids_and_addresses() {
     let board = Board::observed();

@@ -1,5 +1,5 @@
 //! The profiler's nodes: contexts, reservations, streams of records, register operations. The rules file names them
-//! (nvgpu-rules §9.1); the order of the checks is the driver's.
+//! (docs/hardware/nvgpu-debugger.md#profiler); the order of the checks is the driver's.
 
 use crate::support::running::view;
 use crate::support::*;

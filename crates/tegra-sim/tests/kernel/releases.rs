@@ -1,4 +1,5 @@
-//! What other releases and chips do otherwise (nvgpu-rules E3, §9.3).
+//! What other releases and chips do otherwise (docs/hardware/nvgpu-releases.md#releases,
+//! docs/hardware/nvgpu-nodes.md#chips).
 
 use crate::support::*;
 use tegra_sim::{Chip, L4t, SimConfig};

@@ -1,5 +1,5 @@
 //! The nodes beside the working ones: scheduling control, scheduling domains, the trace of context switches
-//! (nvgpu-rules §9.1 names them; what they do is the driver's).
+//! (docs/hardware/nvgpu-scheduling.md#scheduling names them; what they do is the driver's).
 
 use crate::support::*;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};

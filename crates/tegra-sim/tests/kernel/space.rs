@@ -1,9 +1,9 @@
-//! GPU address spaces (nvgpu-rules §5), and their entries of the trap list (E1).
+//! GPU address spaces (docs/hardware/nvgpu-address-space.md#address-space), and their entries of the trap list (E1).
 
 use crate::support::*;
 use std::os::fd::AsRawFd;
 
-/// Sizes of the test vectors of §5.2.
+/// Sizes of the test vectors of docs/hardware/nvgpu-address-space.md#va-picker-vectors.
 const SIZES: [u32; 6] = [4 << 10, 4 << 10, 64 << 10, 1 << 20, 16 << 20, 64 << 20];
 
 fn map_sizes(board: &Board, space: &File, sizes: &[u32]) -> Vec<u64> {

@@ -1,4 +1,4 @@
-//! nvgpu's attributes of the GPU's device (nvgpu-rules §9.2).
+//! nvgpu's attributes of the GPU's device (docs/hardware/nvgpu-nodes.md#device-attributes).
 
 use crate::support::*;
 use tegra_sim::{Chip, SimConfig};
