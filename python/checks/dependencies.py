@@ -27,7 +27,10 @@ def metadata(manifest: str) -> dict:
     cargo = [os.environ.get("CARGO", "cargo"), "metadata", "--locked", "--format-version", "1", "--manifest-path", manifest]
     for target in TARGETS:
         cargo += ["--filter-platform", target]
-    return json.loads(subprocess.run(cargo, cwd=ROOT, capture_output=True, check=True, text=True).stdout)
+    said = subprocess.run(cargo, cwd=ROOT, capture_output=True, text=True)
+    if said.returncode:
+        sys.exit(f"cargo cannot read {manifest}:\n{said.stderr}")
+    return json.loads(said.stdout)
 
 
 def members(graph: dict) -> list[dict]:
@@ -39,7 +42,14 @@ def code(package: dict, kind: str | None) -> str:
     """The text of the files that may use a package's dependencies of a kind, without comments."""
     home = pathlib.Path(package["manifest_path"]).parent
     files = [f for place in PLACES[kind] for f in ([home / place] if place.endswith(".rs") else sorted((home / place).rglob("*.rs")))]
-    return "\n".join(re.sub(r"^\s*//.*$", "", f.read_text(), flags=re.M) for f in files if f.is_file())
+    seen: dict[pathlib.Path, str] = {}
+    while files:
+        file = files.pop().resolve()
+        if file not in seen and file.is_file():
+            seen[file] = re.sub(r"^\s*//.*$", "", file.read_text(), flags=re.M)
+            # Modules that lie elsewhere: the harness of another crate's tests, for example.
+            files += [file.parent / path for path in re.findall(r'#\[path = "([^"]+)"\]', seen[file])]
+    return "\n".join(seen.values())
 
 
 def uses(name: str, text: str) -> bool:
