@@ -1,4 +1,4 @@
-"""The command line: ``python -m tegrarm info|doctor|run|trace|sim``."""
+"""The command line: ``python -m tegrarm info|doctor|run|trace|sim|pool``."""
 
 from __future__ import annotations
 
@@ -156,6 +156,12 @@ def sim(args) -> int:
         sys.exit(f"tegrarm sim: {command[0]}: {error.strerror}")
 
 
+def pool(args) -> int:
+    """Hands over to :mod:`tegrarm.pool`, whose packages are optional."""
+    from .pool import cli
+    return cli.main(args.arguments)
+
+
 def parser() -> argparse.ArgumentParser:
     """The command line's grammar."""
     top = argparse.ArgumentParser(prog="python -m tegrarm", description="libtegrarm: desktop NVIDIA RM calls on Jetson")
@@ -176,11 +182,17 @@ def parser() -> argparse.ArgumentParser:
     command = commands.add_parser("sim", help="run a command on the virtual Orin")
     command.add_argument("command", nargs=argparse.REMAINDER)
     command.set_defaults(do=sim)
+
+    command = commands.add_parser("pool", help="split a model over several devices (tegrarm[pool])", add_help=False)
+    command.add_argument("arguments", nargs=argparse.REMAINDER)
+    command.set_defaults(do=pool)
     return top
 
 
 def main() -> int:
     """Entry point; returns the exit status."""
+    if sys.argv[1:2] == ["pool"]:  # has a grammar of its own, help included
+        return pool(argparse.Namespace(arguments=sys.argv[2:]))
     args = parser().parse_args()
     if getattr(args, "output", None) is None and args.command_name == "trace":
         args.output = None

@@ -42,6 +42,7 @@ class Solver:
         self.place = [self.places.index(g.place) for g in self.groups]
         self.wire = np.array([[[place_link(cluster, a, b).seconds(x) for x in work.cut] for b in self.places] for a in self.places])
         states = math.prod(len(g.nodes) + 1 for g in self.groups)
+        self.best_order: list[int] | None = None  # of the last search without a cap: those with one keep to it
         self.exact = states * len(self.groups) * self.layers ** 2 <= EXACT_BUDGET and states <= 200_000
 
     def solve(self, objective: str, cap: float = math.inf) -> Solution | None:
@@ -54,7 +55,8 @@ class Solver:
     def _stage(self, group: int, objective: str, cap: float) -> np.ndarray:
         costs = self.costs[group]
         values = costs.bottleneck if objective == "bottleneck" else costs.latency
-        return values if cap == math.inf else np.where(costs.bottleneck <= cap, values, np.inf)
+        # Transposed, so that the search for the best start of each end runs over neighbouring words.
+        return np.ascontiguousarray((values if cap == math.inf else np.where(costs.bottleneck <= cap, values, np.inf)).T)
 
     def _arrivals(self, best: np.ndarray, place: int, objective: str, cap: float) -> tuple[np.ndarray, np.ndarray]:
         """Best value with which each prefix's activations are at ``place``, and the place they come from."""
@@ -67,9 +69,9 @@ class Solver:
     @staticmethod
     def _extended(arrived: np.ndarray, stage: np.ndarray, objective: str) -> tuple[np.ndarray, np.ndarray]:
         """Best value after one more stage for each prefix, and where that stage starts."""
-        total = np.maximum(arrived[:, None], stage) if objective == "bottleneck" else arrived[:, None] + stage
-        start = total.argmin(axis=0)
-        return total[start, np.arange(total.shape[1])], start
+        total = np.maximum(arrived, stage) if objective == "bottleneck" else arrived + stage
+        start = total.argmin(axis=1)
+        return total[np.arange(total.shape[0]), start], start
 
     # *** all devices, told apart by kind only ***
 
@@ -135,8 +137,13 @@ class Solver:
         return unique[:ORDERS]
 
     def _by_orders(self, objective: str, cap: float) -> Solution | None:
-        found = [s for order in self._orders() if (s := self._in_order(order, objective, cap))]
-        return min(found, key=lambda s: s.value) if found else None
+        orders = self._orders() if cap == math.inf or self.best_order is None else [self.best_order]
+        best: Solution | None = None
+        for order in orders:
+            found = self._in_order(order, objective, cap)
+            if found and (best is None or found.value < best.value):
+                best, self.best_order = found, order
+        return best
 
     def _in_order(self, order: list[int], objective: str, cap: float) -> Solution | None:
         """Each device in turn takes the next stage or is left out."""

@@ -161,15 +161,17 @@ def _solve(solver: Solver, objective: str) -> Solution | None:
         fastest = solver.solve("bottleneck")
         # Of all splits of that pace the one with the lowest latency: it also uses no more devices than it needs.
         return solver.solve("latency", fastest.value * (1 + 1e-9)) if fastest else None
-    best, value, cap = None, math.inf, math.inf
-    # Splits by falling bottleneck and rising latency: the front on which every best step lies.
+    best, value, cap, tried = None, math.inf, math.inf, 0
+    # Splits by falling bottleneck and rising latency: the front on which every best step lies. Where a search takes long, and is not
+    # exact anyway, larger strides are taken along it.
     while (found := solver.solve("latency", cap)) is not None:
         pace = evaluate(solver.cluster, solver.work, found.stages).bottleneck
         if (step := step_seconds(solver.work, pace, found.value)) < value:
             best, value = found, step
         if step_seconds(solver.work, 0.0, found.value) >= value:
             break
-        cap = pace * (1 - 1e-9)
+        tried += 1
+        cap = pace * (1 - 1e-9 if solver.exact or tried < 4 else 0.95)
     return best
 
 

@@ -1,0 +1,177 @@
+"""The process at a device: loads one part of a model and runs it, micro-batch after micro-batch.
+
+A plain class. The runtime makes a Ray actor of it with two groups of threads: one thread that computes, and others that
+answer questions meanwhile.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import threading
+import time
+from typing import Any
+
+import numpy as np
+
+from .stage import DeviceFault, LinkLost, Packet, Part, StageError, StageFactory
+
+FAULTS = ("kill", "hang", "stop", "gpu", "link")
+
+
+class StageWorker:
+    """One device's process."""
+
+    def __init__(self, name: str, environment: dict[str, str]):
+        # Before anything reads it: the library and tinygrad look once.
+        os.environ.update(environment)
+        self.name, self.stage, self.part = name, None, None
+        self.loaded, self.busy_since, self.busy_with = 0.0, 0.0, -1
+        self.runs, self.run_seconds, self.bytes_in = 0, 0.0, 0
+        self.memory: dict[str, tuple[int, int, dict[str, Any]]] = {}  # session: epoch, next step, what the stage keeps
+        self.armed: tuple[str, int] | None = None
+        self.free_at, self.link_free_at, self.cost, self.link = 0.0, 0.0, 0.0, (0.0, float("inf"))
+        self.metrics: dict[str, Any] = {}
+        self.number, self.armed_when = -1, "before"
+
+    # *** loading ***
+
+    def load(self, factory: StageFactory, start: int, stop: int, layers: int, shared_memory: bool, number: int) -> dict[str, Any]:
+        """Makes the stage. Weights are loaded here, once."""
+        if self.stage is not None and hasattr(self.stage, "close"):
+            self.stage.close()
+        self.stage, self.loaded, self.number = None, 0.0, number
+        self.memory.clear()
+        self.part = Part(start, stop, layers, self.name, shared_memory, self._progress)
+        self.stage = factory(self.part)
+        self.loaded = 1.0
+        self._start_metrics()
+        return {"pid": os.getpid(), "device": self.name}
+
+    def _progress(self, share: float) -> None:
+        self.loaded = min(max(share, 0.0), 0.99)
+
+    def _start_metrics(self) -> None:
+        with contextlib.suppress(ImportError):
+            from ray.util import metrics
+            tags = {"device": self.name, "stage": str(self.number)}
+            self.metrics = {
+                "runs": metrics.Counter("tegrarm_pool_micro_batches", "Micro-batches that a stage has computed", tag_keys=tuple(tags)),
+                "seconds": metrics.Histogram("tegrarm_pool_stage_seconds", "Seconds of a stage for a micro-batch",
+                                             boundaries=[1e-3, 1e-2, 0.1, 1, 10], tag_keys=tuple(tags)),
+                "bytes": metrics.Counter("tegrarm_pool_bytes_in", "Bytes of activations that came in", tag_keys=tuple(tags))}
+            for metric in self.metrics.values():
+                metric.set_default_tags(tags)
+
+    # *** computing ***
+
+    def run(self, packet: Packet) -> Packet:
+        """One micro-batch."""
+        self.busy_with, self.busy_since = packet.number, time.monotonic()
+        try:
+            self._misbehave("before")
+            result = self._computed(packet)
+            self._misbehave("after")
+            self.runs += 1
+            self.bytes_in += packet.data.nbytes
+            self.run_seconds += time.monotonic() - self.busy_since
+            if self.metrics:
+                self.metrics["runs"].inc()
+                self.metrics["seconds"].observe(time.monotonic() - self.busy_since)
+                self.metrics["bytes"].inc(max(packet.data.nbytes, 1))
+            return result
+        finally:
+            self.busy_since, self.busy_with = 0.0, -1
+
+    def _computed(self, packet: Packet) -> Packet:
+        memory = self._memory_of(packet)
+        try:
+            if self.stage is None:
+                raise LinkLost(f"{self.name} has no stage: it was started again and not loaded")
+            data = np.ascontiguousarray(self.stage(packet.data, memory))
+        except LinkLost:
+            raise
+        except Exception as error:
+            why = self.stage.fault() if hasattr(self.stage, "fault") else ""
+            if why or isinstance(error, DeviceFault):
+                raise DeviceFault(f"{self.name}: {why or error}") from None
+            raise StageError(f"stage {self.number} on {self.name} refused its input: {type(error).__name__}: {error}") from None
+        if packet.session:
+            self.memory[packet.session] = (packet.epoch, packet.step + 1, memory or {})
+        start, end = self._virtual(packet)
+        # A replay's answer is not wanted: only its last word travels on from the last stage.
+        if packet.replay and self.part is not None and self.part.last:
+            data = data[:0]
+        return Packet(data, packet.session, packet.epoch, packet.step, packet.number, end,
+                      (*packet.spans, (self.number, start, end)), packet.replay)
+
+    def _memory_of(self, packet: Packet) -> dict[str, Any] | None:
+        """The session's memory, which must have seen exactly the steps before this one."""
+        if not packet.session:
+            return None
+        epoch, step, memory = self.memory.get(packet.session, (packet.epoch, 0, {}))
+        if packet.epoch > epoch:
+            epoch, step, memory = packet.epoch, 0, {}
+        if (epoch, step) != (packet.epoch, packet.step):
+            raise LinkLost(f"{self.name} has seen {step} steps of session {packet.session}, epoch {epoch}, and is given step "
+                           f"{packet.step} of epoch {packet.epoch}: what it remembers is not what the step needs")
+        return memory
+
+    def _virtual(self, packet: Packet) -> tuple[float, float]:
+        """When this ran in virtual time: after its input arrived over the link and after what the device did before."""
+        latency, bandwidth = self.link
+        self.link_free_at = max(self.link_free_at, packet.ready) + latency + packet.data.nbytes / bandwidth
+        start = max(self.free_at, self.link_free_at)
+        self.free_at = start + self.cost
+        return start, self.free_at
+
+    def forget(self, session: str) -> None:
+        """Drops what belongs to a session that has ended."""
+        self.memory.pop(session, None)
+
+    def set_virtual(self, cost: float, latency: float, bandwidth: float) -> None:
+        """Seconds of virtual time of one micro-batch, and the link in front of this stage; starts the clock at zero."""
+        self.cost, self.link, self.free_at, self.link_free_at = cost, (latency, bandwidth), 0.0, 0.0
+
+    # *** questions, answered while the stage computes ***
+
+    def ping(self) -> dict[str, Any]:
+        """What this worker is doing."""
+        since = self.busy_since
+        return {"busy": time.monotonic() - since if since else 0.0, "with": self.busy_with, "loaded": self.loaded, "runs": self.runs,
+                "seconds": self.run_seconds, "bytes": self.bytes_in, "pid": os.getpid(), "sessions": len(self.memory)}
+
+    def echo(self, data: np.ndarray) -> np.ndarray:
+        """The array it was given: what a link is measured with."""
+        return data
+
+    def arrived(self, data: np.ndarray) -> int:
+        """The number of bytes that came: reads them all."""
+        return int(data.view(np.uint8).sum() and data.nbytes)
+
+    # *** faults on purpose, for tests and demonstrations ***
+
+    def misbehave(self, kind: str, after_runs: int = 0, when: str = "before") -> None:
+        """Lets this worker fail in the given way after so many more micro-batches."""
+        if kind not in FAULTS:
+            raise ValueError(f"fault {kind!r} is not one of {', '.join(FAULTS)}")
+        self.armed, self.armed_when = (kind, self.runs + after_runs), when
+
+    def _misbehave(self, when: str) -> None:
+        if self.armed is None or self.runs < self.armed[1] or when != ("after" if self.armed[0] == "link" else self.armed_when):
+            return
+        kind, self.armed = self.armed[0], None
+        if kind == "kill":
+            os.kill(os.getpid(), signal.SIGKILL)
+        elif kind == "stop":
+            os.kill(os.getpid(), signal.SIGSTOP)
+        elif kind == "gpu":
+            if not hasattr(self.stage, "break_device"):
+                raise DeviceFault(f"{self.name}: a fault on purpose, of a stage without a device")
+            self.stage.break_device()
+        elif kind == "hang":
+            threading.Event().wait()
+        else:  # the answer is there and never arrives
+            self.busy_since, self.busy_with = 0.0, -1
+            threading.Event().wait()
