@@ -18,6 +18,9 @@ PREFIX = "tegrarm:"
 # Modules of the virtual Orin (TEGRARM_SIM_CHIP) and the profiles they stand for.
 MODULES = {"agx-orin": "agx-orin-32gb", "agx-orin-pg": "agx-orin-half", "orin-nx": "orin-nx-16gb", "orin-nano": "orin-nano-8gb"}
 
+# What tinygrad is told where a stage uses it. A device of another name can take its place.
+TINYGRAD_DEVICE = "TEGRA+NV:CUDA"
+
 
 @dataclasses.dataclass(frozen=True)
 class Place:
@@ -45,21 +48,21 @@ def virtual_profile(module: str) -> Profile:
     return dataclasses.replace(sheet, name=module, simulated=True)
 
 
-def virtual(modules: list[str], link: str = "10gbe") -> tuple[Cluster, dict[str, Place]]:
+def virtual(modules: list[str], link: str = "10gbe", dev: str = TINYGRAD_DEVICE) -> tuple[Cluster, dict[str, Place]]:
     """Virtual Orins, each a process of its own on this computer, as a cluster with the given link between any two."""
     nodes, places = [], {}
     for i, module in enumerate(modules):
         name = f"{module}-{i}"
         node = Node(name, virtual_profile(module), name)
         nodes.append(node)
-        places[name] = Place(node, {**virtual_environment(), "TEGRARM_SIM_CHIP": module})
+        places[name] = Place(node, {**virtual_environment(dev), "TEGRARM_SIM_CHIP": module})
     return Cluster(tuple(nodes), known_links()[link], {}, "virtual Orins"), places
 
 
-def virtual_environment() -> dict[str, str]:
-    """What a process needs to compute on a virtual Orin with this process's library."""
+def virtual_environment(dev: str = TINYGRAD_DEVICE) -> dict[str, str]:
+    """What a process needs to compute on a virtual Orin with this process's library; ``dev`` is tinygrad's name of the device."""
     kept = {k: v for k in ("TEGRARM_LIB", "NVRTC_PATH", "CUDA_PATH", "CC", "PYTHONPATH") if (v := os.environ.get(k))}
-    return {**kept, "TEGRARM_BACKEND": "sim", "DEV": os.environ.get("TEGRARM_POOL_DEV", "TEGRA+NV:CUDA")}
+    return {**kept, "TEGRARM_BACKEND": "sim", "DEV": dev}
 
 
 def discovered(ray: Any, link: Link | str = "1gbe") -> tuple[Cluster, dict[str, Place]]:

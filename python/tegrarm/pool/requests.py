@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import threading
 import time
-from concurrent.futures import Future
+from concurrent.futures import Future, InvalidStateError
 from typing import Any
 
 import numpy as np
@@ -37,7 +38,7 @@ class Session:
     name: str
     history: list[np.ndarray] = dataclasses.field(default_factory=list)
     epoch: int = 0
-    # Inputs that the workers have seen in this epoch.
+    # Inputs that the workers have seen in this epoch; -1 if that is not known.
     seen: int = 0
     waiting: bool = False
     closed: bool = False
@@ -77,16 +78,17 @@ class Answers:
     def give(self, request: Request, value: np.ndarray) -> bool:
         """Sets the result; False if the caller had taken the request back."""
         with self.lock:
-            if request.future.done():
+            try:
+                request.future.set_result(value)
+            except InvalidStateError:  # taken back
                 self.dropped += 1
                 return False
             self.answered += 1
-            request.future.set_result(value)
             return True
 
     def fail(self, request: Request, error: RequestFailed) -> None:
         """Sets the exception, unless the caller had taken the request back."""
         with self.lock:
-            if not request.future.done():
-                self.failed += 1
+            with contextlib.suppress(InvalidStateError):
                 request.future.set_exception(error)
+                self.failed += 1

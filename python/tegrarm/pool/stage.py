@@ -71,5 +71,5 @@ class Packet:
     # The clock of virtual time: when the data is complete, and what each stage did until then as (stage, start, end).
     ready: float = 0.0
     spans: tuple[tuple[int, float, float], ...] = ()
-    # Only for its effect on the sessions' memory; the answer is not wanted.
-    replay: bool = False
+    # The session's earlier inputs, where a stage has to build its memory again before it computes ``data``.
+    past: tuple[np.ndarray, ...] = ()

@@ -70,7 +70,6 @@ class StageWorker:
         """One micro-batch."""
         self.busy_with, self.busy_since = packet.number, time.monotonic()
         try:
-            self._misbehave("before")
             result = self._computed(packet)
             self._misbehave("after")
             self.runs += 1
@@ -85,13 +84,13 @@ class StageWorker:
             self.busy_since, self.busy_with = 0.0, -1
 
     def _computed(self, packet: Packet) -> Packet:
-        memory = self._memory_of(packet)
+        memory, part = self._memory_of(packet), self.part
+        if self.stage is None or part is None:
+            raise LinkLost(f"{self.name} has no stage: it was started again and not loaded")
         try:
-            if self.stage is None:
-                raise LinkLost(f"{self.name} has no stage: it was started again and not loaded")
+            self._misbehave("before")
+            past = tuple(np.ascontiguousarray(self.stage(data, memory)) for data in packet.past)
             data = np.ascontiguousarray(self.stage(packet.data, memory))
-        except LinkLost:
-            raise
         except Exception as error:
             why = self.stage.fault() if hasattr(self.stage, "fault") else ""
             if why or isinstance(error, DeviceFault):
@@ -100,19 +99,16 @@ class StageWorker:
         if packet.session:
             self.memory[packet.session] = (packet.epoch, packet.step + 1, memory or {})
         start, end = self._virtual(packet)
-        # A replay's answer is not wanted: only its last word travels on from the last stage.
-        if packet.replay and self.part is not None and self.part.last:
-            data = data[:0]
         return Packet(data, packet.session, packet.epoch, packet.step, packet.number, end,
-                      (*packet.spans, (self.number, start, end)), packet.replay)
+                      (*packet.spans, (self.number, start, end)), () if part.last else past)
 
     def _memory_of(self, packet: Packet) -> dict[str, Any] | None:
-        """The session's memory, which must have seen exactly the steps before this one."""
+        """The session's memory, which must have seen exactly the steps before this one, or is made of them now."""
         if not packet.session:
             return None
+        if packet.step == len(packet.past):
+            return {}
         epoch, step, memory = self.memory.get(packet.session, (packet.epoch, 0, {}))
-        if packet.epoch > epoch:
-            epoch, step, memory = packet.epoch, 0, {}
         if (epoch, step) != (packet.epoch, packet.step):
             raise LinkLost(f"{self.name} has seen {step} steps of session {packet.session}, epoch {epoch}, and is given step "
                            f"{packet.step} of epoch {packet.epoch}: what it remembers is not what the step needs")

@@ -1,0 +1,370 @@
+"""A pool: one worker per device, a model's stages on them, and requests that go through all of them.
+
+One thread of this process, the dispatcher, owns all state: it admits requests, collects answers, watches workers and replaces
+them. Activations never come here: a stage's output stays in Ray's object store until the next stage maps it.
+"""
+
+from __future__ import annotations
+
+import atexit
+import collections
+import dataclasses
+import itertools
+import logging
+import os
+import threading
+import time
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future
+from typing import Any
+
+import numpy as np
+
+from . import nodes
+from .cluster import Cluster, Node
+from .health import Hand, Health
+from .model import Model
+from .planner import NoPlan, Plan, plan, replan
+from .requests import Answers, Cancelled, DeadlineExceeded, Overloaded, Request, RequestFailed, Session
+from .simulation import default_window
+from .stage import Packet, StageFactory
+
+log = logging.getLogger("tegrarm.pool")
+
+
+@dataclasses.dataclass(frozen=True)
+class Limits:
+    """Patience. Seconds, and counts."""
+
+    # A worker that computes one micro-batch for longer, or does not say what it does for longer, is taken for hung.
+    hang_seconds: float = 60.0
+    ping_seconds: float = 1.0
+    # Until a new worker has loaded its part.
+    start_seconds: float = 300.0
+    attempts: int = 4
+    # How often the worker at one device is started again before the pool plans around the device.
+    restarts: int = 3
+    # Requests that wait before :meth:`Pool.submit` makes its caller wait.
+    queue: int = 64
+
+
+class Pool:
+    """A model over several devices.
+
+    ``Pool(model, factory)`` starts a local Ray with three virtual Orins; ``modules`` names others. ``Pool(model, factory,
+    address="auto")`` joins a cluster whose nodes were started with the resources that ``python -m tegrarm pool profile --ray`` prints.
+    """
+
+    def __init__(self, model: Model, factory: StageFactory, *, modules: Iterable[str] = ("agx-orin", "orin-nx", "orin-nano"),
+                 address: str | None = None, batch: int = 1, micro_batches: int | None = None, objective: str = "throughput",
+                 split: tuple[tuple[int, int, str], ...] | None = None, limits: Limits | None = None, link: str = "10gbe",
+                 dev: str = nodes.TINYGRAD_DEVICE):
+        import ray
+
+        self.ray, self.model, self.factory, self.limits = ray, model, factory, limits or Limits()
+        self.started_ray = not ray.is_initialized()
+        if self.started_ray:
+            _start(ray, address)
+        self.cluster, self.places = nodes.discovered(ray, link) if address else nodes.virtual(list(modules), link, dev)
+        self.plan = self._first_plan(batch, micro_batches, objective, split)
+        self.window = default_window(len(self.plan.stages))
+        self.answers, self.numbers, self.sessions = Answers(), itertools.count(), {}
+        self.lock, self.work = threading.Lock(), threading.Condition()
+        self.queue: collections.deque[Request] = collections.deque()
+        self.flying: list[Request] = []
+        self.closing, self.broken, self.events = False, "", []
+        self.traces: list[Packet] = []
+        self.health = Health(self)
+        self.health.deploy()
+        self.thread = threading.Thread(target=self._loop, name="tegrarm-pool", daemon=True)
+        self.thread.start()
+        atexit.register(self.close)  # before Ray's own end
+
+    def _first_plan(self, batch: int, micro_batches: int | None, objective: str, split: tuple[tuple[int, int, str], ...] | None) -> Plan:
+        if split is None:
+            return plan(self.model, self.cluster, batch=batch, micro_batches=micro_batches, objective=objective)
+        from .costs import Work
+        from .planner import evaluate
+        work = Work(self.model, batch, micro_batches or batch)
+        return evaluate(self.cluster, work, tuple((a, b, self.cluster.node(name)) for a, b, name in split))
+
+    # *** what callers use ***
+
+    def submit(self, data: np.ndarray, *, session: Session | None = None, deadline: float | None = None,
+               wait: bool = True) -> Future[np.ndarray]:
+        """One request. Waits while the queue is full, or raises :class:`Overloaded` if the caller does not want to wait.
+
+        ``deadline`` is in seconds from now. The future ends with the answer or with a :class:`RequestFailed`; cancelling it takes the
+        request back.
+        """
+        until = None if deadline is None else time.monotonic() + deadline
+        request = Request(next(self.numbers), np.ascontiguousarray(data), session, until, Future())
+        with self.work:
+            if session is not None and (session.waiting or session.closed):
+                state = "has ended" if session.closed else "has a step under way"
+                raise RequestFailed(f"session {session.name} {state}: its next step needs the answer to the last one")
+            while len(self.queue) >= self.limits.queue and not self.closing:
+                if not wait:
+                    raise Overloaded(f"{request.name} was not taken: {len(self.queue)} requests wait already")
+                self.work.wait(0.1)
+                if request.late():
+                    raise DeadlineExceeded(f"{request.name} waited for its turn in the queue for {deadline} s")
+            if self.closing or self.broken:
+                raise RequestFailed(f"{request.name} was not taken: {self.broken or 'the pool is closed'}")
+            if session is not None:
+                session.waiting = True
+            self.queue.append(request)
+            self.work.notify_all()
+        return request.future
+
+    def map(self, batches: Iterable[np.ndarray], *, deadline: float | None = None) -> Iterator[np.ndarray]:
+        """The answers to many requests in their order, with no more of them waiting than the queue holds."""
+        ahead: collections.deque[Future[np.ndarray]] = collections.deque()
+        for data in batches:
+            ahead.append(self.submit(data, deadline=deadline))
+            while ahead and (ahead[0].done() or len(ahead) > self.limits.queue):
+                yield ahead.popleft().result()
+        while ahead:
+            yield ahead.popleft().result()
+
+    def session(self) -> Session:
+        """A row of requests whose stages remember something. End it with :meth:`end`."""
+        made = Session(f"{os.getpid()}-{next(self.numbers)}")
+        self.sessions[made.name] = made
+        return made
+
+    def end(self, session: Session) -> None:
+        """Lets all workers forget a session."""
+        session.closed = True
+        self.sessions.pop(session.name, None)
+        for hand in self.health.up():
+            hand.actor.forget.remote(session.name)
+
+    def loads(self) -> list[dict[str, Any]]:
+        """What every stage is doing: share of the time it computed, micro-batches, what it has loaded."""
+        return self.health.loads()
+
+    def ready(self, timeout: float | None = None) -> None:
+        """Waits until every stage has loaded its part."""
+        until = None if timeout is None else time.monotonic() + timeout
+        while not self.health.all_up():
+            if self.broken:
+                raise RequestFailed(self.broken)
+            if until is not None and time.monotonic() > until:
+                raise DeadlineExceeded(f"after {timeout} s these stages are not ready: {', '.join(self.health.missing())}")
+            time.sleep(0.05)
+
+    def close(self) -> None:
+        """Ends all workers. Requests without an answer end with :class:`Cancelled`."""
+        atexit.unregister(self.close)
+        with self.work:
+            if self.closing:
+                return
+            self.closing = True
+            self.work.notify_all()
+        self.thread.join()
+        for request in [*self.flying, *self.queue]:
+            self.answers.fail(request, Cancelled(f"{request.name} has no answer: the pool was closed"))
+        self.flying.clear()
+        self.queue.clear()
+        self.health.close()
+        if self.started_ray:
+            self.ray.shutdown()
+
+    def __enter__(self) -> Pool:
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        self.close()
+
+    # *** devices that come and go ***
+
+    def join(self, place: nodes.Place) -> None:
+        """A device joined. The pool plans again and uses it if that is faster."""
+        with self.lock:
+            self.places[place.node.name] = place
+            self.cluster = self.cluster.joined_by(place.node)
+            self.health.wanted = self.cluster
+
+    def leave(self, name: str) -> None:
+        """A device is to be used no more."""
+        with self.lock:
+            self.cluster = self.cluster.without(name)
+            self.health.wanted = self.cluster
+
+    def follow(self, cluster: Cluster, why: str) -> None:
+        """Plans for the cluster as it is now and moves parts; requests under way start again. Dispatcher only."""
+        try:
+            new = replan(self.plan, cluster).plan
+        except NoPlan as error:
+            self.fail_all(f"{why}, and there is no plan without it: {error}")
+            return
+        self.note(f"{why}: planned again over {', '.join(s.node.name for s in new.stages)}")
+        self.plan, self.window = new, default_window(len(new.stages))
+        self.health.deploy()
+        self.start_again("the pool was planned again", None)
+
+    def note(self, text: str) -> None:
+        """One line of what happened, for the log and for :attr:`events`."""
+        log.info(text)
+        self.events.append((time.monotonic(), text))
+
+    # *** the dispatcher ***
+
+    def _loop(self) -> None:
+        while not self.closing:
+            try:
+                self._turn()
+            except Exception as error:  # a mistake of the pool's own: nobody may wait for ever because of it
+                log.exception("the dispatcher stopped")
+                self.fail_all(f"the pool's dispatcher stopped: {type(error).__name__}: {error}")
+                return
+
+    def _turn(self) -> None:
+        self.health.heal()
+        self._expire()
+        self._admit()
+        if self.flying:
+            self._collect()
+            self.health.watch()
+        else:
+            self.health.watch()
+            with self.work:
+                if not self.queue or not self.health.all_up():
+                    self.work.wait(0.02)
+
+    def _admit(self) -> None:
+        while self.health.all_up() and len(self.flying) < self.window:
+            with self.work:
+                if not self.queue:
+                    return
+                request = self.queue.popleft()
+                self.work.notify_all()
+            self._send(request)
+            self.flying.append(request)
+
+    def _send(self, request: Request) -> None:
+        """Puts the request's chain of calls into the workers' queues, after the steps that its session has to see again."""
+        request.attempts += 1
+        session = request.session
+        packet = Packet(request.data, number=request.number)
+        if session is not None:
+            past: tuple[np.ndarray, ...] = ()
+            if session.seen != len(session.history):
+                session.epoch, past = session.epoch + 1, tuple(session.history)
+            session.seen = len(session.history) + 1
+            packet = Packet(request.data, session.name, session.epoch, len(session.history), request.number, past=past)
+        request.refs, request.sent_at = self._chain(packet), time.monotonic()
+
+    def _chain(self, packet: Packet) -> list[Any]:
+        refs: list[Any] = []
+        for hand in self.health.up():
+            refs.append(hand.actor.run.remote(refs[-1] if refs else packet))
+        return refs
+
+    def _collect(self) -> None:
+        finals = [r.refs[-1] for r in self.flying]
+        ready, _ = self.ray.wait(finals, num_returns=1, timeout=0.02)
+        for ref in ready:
+            request = next(r for r in self.flying if r.refs[-1] == ref)
+            try:
+                packet = self.ray.get(ref)
+            except Exception as error:  # Ray has an exception class for each way in which a task can fail
+                self.health.failed(request, error)
+                return  # what is in flight may have changed
+            self.flying.remove(request)
+            self._answer(request, packet)
+
+    def _answer(self, request: Request, packet: Packet) -> None:
+        session = request.session
+        if session is not None:
+            session.history.append(request.data)
+            session.waiting = False
+        self.traces.append(dataclasses.replace(packet, data=np.empty(0)))
+        self.answers.give(request, packet.data)
+
+    def _expire(self) -> None:
+        with self.work:
+            waiting = list(self.queue)
+        for request in [*waiting, *self.flying]:
+            if request.future.cancelled():
+                self._drop(request, None)
+            elif request.late():
+                where = f"attempt {request.attempts}" if request.attempts else "still waiting for its turn"
+                reasons = f"; before that: {'; '.join(request.reasons)}" if request.reasons else ""
+                self._drop(request, DeadlineExceeded(f"{request.name} passed its deadline ({where}){reasons}"))
+
+    def _drop(self, request: Request, error: RequestFailed | None) -> None:
+        """Takes a request out, wherever it is; its session's memory no longer fits its history and is built again at need."""
+        with self.work:
+            if request in self.queue:
+                self.queue.remove(request)
+                self.work.notify_all()
+        if request in self.flying:
+            self.flying.remove(request)
+            for ref in request.refs:
+                self.ray.cancel(ref, force=False)
+            if request.session is not None:
+                request.session.seen = -1
+        if request.session is not None:
+            request.session.waiting = False
+        if error is not None:
+            self.answers.fail(request, error)
+
+    # *** what goes wrong ***
+
+    def start_again(self, why: str, guilty: Hand | None) -> None:
+        """Everything in flight goes back to the front of the queue, oldest first; what was tried too often fails."""
+        again, self.flying = self.flying, []
+        for session in self.sessions.values():
+            session.seen = -1
+        keep = []
+        for request in again:
+            request.reasons.append(why)
+            for ref in request.refs:
+                self.ray.cancel(ref, force=False)
+            if request.attempts >= self.limits.attempts:
+                self.give_up(request, f"failed after {request.attempts} attempts: {'; '.join(request.reasons)}")
+            else:
+                keep.append(request)
+        with self.work:
+            self.queue.extendleft(reversed(keep))
+
+    def give_up(self, request: Request, why: str) -> None:
+        """The request fails with a sentence."""
+        if request in self.flying:
+            self.flying.remove(request)
+        if request.session is not None:
+            request.session.waiting = False
+        self.answers.fail(request, RequestFailed(f"{request.name} {why}"))
+
+    def fail_all(self, why: str) -> None:
+        """The pool cannot go on."""
+        self.broken = why
+        self.note(why)
+        with self.work:
+            rest, self.flying = [*self.flying, *self.queue], []
+            self.queue.clear()
+            self.work.notify_all()
+        for request in rest:
+            self.give_up(request, f"has no answer: {why}")
+
+
+def _start(ray: Any, address: str | None) -> None:
+    """Starts a local Ray, or joins one."""
+    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    os.environ.setdefault("RAY_IGNORE_UNHANDLED_ERRORS", "1")  # every error is looked at by the pool, or belongs to an old attempt
+    quiet = {"logging_level": logging.WARNING, "log_to_driver": False}
+    if address:
+        ray.init(address=address, **quiet)
+    else:
+        ray.init(num_cpus=1, num_gpus=0, include_dashboard=False, object_store_memory=256 << 20, **quiet)
+
+
+def node_names(made: Plan) -> list[str]:
+    """The devices of a plan in the order of its stages."""
+    return [s.node.name for s in made.stages]
+
+
+__all__ = ["Limits", "Node", "Pool", "Session", "node_names"]
