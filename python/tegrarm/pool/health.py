@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import functools
 import os
 import pathlib
 import signal
@@ -17,6 +16,9 @@ from .stage import DeviceFault, LinkLost, StageError
 
 if TYPE_CHECKING:
     from .runtime import Pool
+
+# A part that cannot be loaded twice in a row will not be loaded the third time.
+LOAD_ATTEMPTS = 2
 
 
 @dataclasses.dataclass
@@ -48,6 +50,7 @@ class Health:
         self.pool, self.ray = pool, pool.ray
         self.hands: list[Hand] = []
         self.restarts: dict[str, int] = {}
+        self.never_loaded: dict[str, int] = {}  # failures to load in a row
         self.replaced = 0
         self.wanted: Cluster | None = None  # set by callers, followed by the dispatcher
 
@@ -126,6 +129,7 @@ class Health:
                 try:
                     hand.told = self.ray.get(hand.loading)
                     hand.loading, hand.told_at = None, time.monotonic()
+                    self.never_loaded.pop(hand.node.name, None)
                 except Exception as error:
                     self.replace(hand, f"{hand.name} could not load its layers: {_sentence(error)}")
             elif time.monotonic() - hand.since > self.pool.limits.start_seconds:
@@ -203,13 +207,15 @@ class Health:
         self.replaced += 1
         self._kill(hand)
         count = self.restarts[hand.node.name] = self.restarts.get(hand.node.name, 0) + 1
-        gone = self._node_is_gone(hand)
-        if count > pool.limits.restarts or gone:
+        if hand.loading is not None:
+            self.never_loaded[hand.node.name] = self.never_loaded.get(hand.node.name, 0) + 1
+        gone, useless = self._node_is_gone(hand), self.never_loaded.get(hand.node.name, 0) >= LOAD_ATTEMPTS
+        if count > pool.limits.restarts or gone or useless:
             with pool.lock:
                 pool.cluster = pool.cluster.without(hand.node.name)
             reason = "its node left the cluster" if gone else f"it was started {count - 1} times again"
             self.hands.remove(hand)
-            pool.follow(pool.cluster, f"{hand.node.name} is given up, {reason}")
+            pool.follow(pool.cluster, f"{hand.node.name} is given up, {reason} ({why})")
             return
         self.hands[hand.number] = self._start(hand.node, hand.start, hand.stop, hand.number)
         pool.start_again(why, hand)
@@ -225,28 +231,37 @@ class Health:
 
 
 def _actor_class(ray: Any) -> Any:
-    """:class:`StageWorker` with its questions answered beside the computing."""
+    """:class:`StageWorker` as an actor whose questions are answered beside the computing."""
     from .worker import StageWorker
 
     class Worker(StageWorker):
-        """The actor."""
+        """The actor. Its methods are written out because Ray finds the thread group of a method by where that was written."""
 
-    for name in ("ping", "misbehave", "forget"):
-        setattr(Worker, name, ray.method(concurrency_group="questions")(_own(StageWorker, name)))
-    for name in ("load", "run", "echo", "arrived", "set_virtual"):
-        setattr(Worker, name, ray.method(concurrency_group="compute")(_own(StageWorker, name)))
+        @ray.method(concurrency_group="compute")
+        def load(self, *args: Any) -> Any:
+            return super().load(*args)
+
+        @ray.method(concurrency_group="compute")
+        def run(self, packet: Any) -> Any:
+            return super().run(packet)
+
+        @ray.method(concurrency_group="compute")
+        def set_virtual(self, *args: Any) -> None:
+            super().set_virtual(*args)
+
+        @ray.method(concurrency_group="questions")
+        def ping(self) -> Any:
+            return super().ping()
+
+        @ray.method(concurrency_group="questions")
+        def misbehave(self, *args: Any) -> None:
+            super().misbehave(*args)
+
+        @ray.method(concurrency_group="questions")
+        def forget(self, session: str) -> None:
+            super().forget(session)
+
     return ray.remote(concurrency_groups={"questions": 2, "compute": 1})(Worker)
-
-
-def _own(owner: type, name: str) -> Any:
-    """A copy of a method, so that marking it for Ray does not mark the plain class."""
-    method = getattr(owner, name)
-
-    @functools.wraps(method)
-    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
-        return method(self, *args, **kwargs)
-
-    return call
 
 
 def _sentence(error: Exception) -> str:

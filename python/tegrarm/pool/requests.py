@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import threading
 import time
@@ -78,17 +77,21 @@ class Answers:
     def give(self, request: Request, value: np.ndarray) -> bool:
         """Sets the result; False if the caller had taken the request back."""
         with self.lock:
+            # Counted first: whoever waits may look at the counts as soon as the answer is there.
+            self.answered += 1
             try:
                 request.future.set_result(value)
             except InvalidStateError:  # taken back
+                self.answered -= 1
                 self.dropped += 1
                 return False
-            self.answered += 1
             return True
 
     def fail(self, request: Request, error: RequestFailed) -> None:
         """Sets the exception, unless the caller had taken the request back."""
         with self.lock:
-            with contextlib.suppress(InvalidStateError):
+            self.failed += 1
+            try:
                 request.future.set_exception(error)
-                self.failed += 1
+            except InvalidStateError:
+                self.failed -= 1
