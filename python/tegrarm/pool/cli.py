@@ -94,6 +94,7 @@ def parser() -> argparse.ArgumentParser:
     command.add_argument("--address", help="a Ray cluster instead of virtual Orins")
     command.add_argument("--tokens", type=int, default=6)
     command.add_argument("--requests", type=int, default=3)
+    command.add_argument("--slow", type=float, default=100, help="what one instruction counts as; the decoder is small")
     command.add_argument("--kill", action="store_true", help="kill a worker in the middle")
     command.add_argument("-o", "--output", help="stem of the files' names")
     command.set_defaults(do=_run)

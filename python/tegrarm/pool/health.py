@@ -128,8 +128,10 @@ class Health:
             if ready:
                 try:
                     hand.told = self.ray.get(hand.loading)
-                    hand.loading, hand.told_at = None, time.monotonic()
+                    hand.loading, hand.ping, hand.told_at = None, None, time.monotonic()
                     self.never_loaded.pop(hand.node.name, None)
+                    if clock := self.pool.clock.get((hand.node.name, hand.start, hand.stop)):
+                        hand.actor.set_virtual.remote(*clock)
                 except Exception as error:
                     self.replace(hand, f"{hand.name} could not load its layers: {_sentence(error)}")
             elif time.monotonic() - hand.since > self.pool.limits.start_seconds:
@@ -140,6 +142,7 @@ class Health:
         now, limits = time.monotonic(), self.pool.limits
         for hand in list(self.hands):
             if hand.loading is not None:
+                self._progress(hand, now)
                 continue
             if hand.ping is None and now - hand.ping_sent >= limits.ping_seconds:
                 hand.ping, hand.ping_sent = hand.actor.ping.remote(), now
@@ -148,6 +151,15 @@ class Health:
                 return
         if why := self._lost_answer(now):
             self.replace(*why)
+
+    def _progress(self, hand: Hand, now: float) -> None:
+        """How much a worker has loaded, as far as it says; :meth:`heal` looks after its life."""
+        if hand.ping is None and now - hand.ping_sent >= self.pool.limits.ping_seconds:
+            hand.ping, hand.ping_sent = hand.actor.ping.remote(), now
+        elif hand.ping is not None and self.ray.wait([hand.ping], timeout=0)[0]:
+            ping, hand.ping = hand.ping, None
+            with contextlib.suppress(self.ray.exceptions.RayError):
+                hand.told = self.ray.get(ping)
 
     def _listen(self, hand: Hand, now: float) -> str:
         """What is wrong with a worker, empty if nothing is known to be."""

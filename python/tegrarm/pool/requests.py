@@ -39,6 +39,8 @@ class Session:
     epoch: int = 0
     # Inputs that the workers have seen in this epoch; -1 if that is not known.
     seen: int = 0
+    # The end of its last step on the clock of virtual time.
+    ready: float = 0.0
     waiting: bool = False
     closed: bool = False
 

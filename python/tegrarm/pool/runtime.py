@@ -74,6 +74,8 @@ class Pool:
         self.flying: list[Request] = []
         self.closing, self.broken, self.events = False, "", []
         self.traces: list[Packet] = []
+        # Virtual time of a micro-batch at (device, first layer, one past the last), and the link in front, where a clock runs.
+        self.clock: dict[tuple[str, int, int], tuple[float, float, float]] = {}
         self.health = Health(self)
         self.health.deploy()
         self.thread = threading.Thread(target=self._loop, name="tegrarm-pool", daemon=True)
@@ -253,7 +255,8 @@ class Pool:
             if session.seen != len(session.history):
                 session.epoch, past = session.epoch + 1, tuple(session.history)
             session.seen = len(session.history) + 1
-            packet = Packet(request.data, session.name, session.epoch, len(session.history), request.number, past=past)
+            packet = Packet(request.data, session.name, session.epoch, len(session.history), request.number, session.ready,
+                            past=past)
         request.refs, request.sent_at = self._chain(packet), time.monotonic()
 
     def _chain(self, packet: Packet) -> list[Any]:
@@ -279,6 +282,7 @@ class Pool:
         session = request.session
         if session is not None:
             session.history.append(request.data)
+            session.ready = packet.ready
             session.waiting = False
         self.traces.append(dataclasses.replace(packet, data=np.empty(0)))
         self.answers.give(request, packet.data)
