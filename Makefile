@@ -22,7 +22,7 @@ export TEGRARM_BACKEND ?= $(if $(wildcard /dev/nvgpu),nvgpu,sim)
 export TEGRARM_LIB     := $(LIB)
 
 .DEFAULT_GOAL := build
-.PHONY: build venv demo install wheel wheel-aarch64 wheels test test-aarch64 test-aarch64-sample test-aarch64-wheel cargo-test test-threads test-out-of-process fuzz fuzz-seeds ctest pytest test-tinygrad test-tinygrad-sample test-tinygrad-releases test-disasm lint header docs abi-check abi-baseline tsan bench clean distclean
+.PHONY: build venv demo demo-pool test-pool install wheel wheel-aarch64 wheels test test-aarch64 test-aarch64-sample test-aarch64-wheel cargo-test test-threads test-out-of-process fuzz fuzz-seeds ctest pytest test-tinygrad test-tinygrad-sample test-tinygrad-releases test-disasm lint header docs abi-check abi-baseline tsan bench clean distclean
 
 build:            ## the shared libraries (release)
 	$(CARGO) build --release --locked -p tegrarm -p tegrarm-preload
@@ -48,6 +48,9 @@ $(TEST_TINY): | venv
 
 demo: build venv  ## tensors through the library, two compilers
 	$(PY) examples/python/demo.py
+
+demo-pool: build venv  ## a transformer over three virtual Orins, one worker killed in the middle (a few minutes)
+	$(PY) examples/python/demo_pool.py
 
 # --- installing ---------------------------------------------------------------------------------------------------
 
@@ -190,6 +193,11 @@ $(SUITE)/.installed: python/requirements.txt python/suite/requirements.txt
 	$(SUITE)/bin/python -m pip install --quiet --disable-pip-version-check -r python/requirements.txt
 	$(SUITE)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable python
 	@touch $@
+
+# 1,000 planning problems, a thousand devices, 200 faults, the decoder, a cluster whose node is taken away. Long: not part of `make test`,
+# which runs a sample of each.
+test-pool: build venv  ## everything about the pool
+	TEGRARM_TEST_POOL=long $(PY) -m pytest -c python/pyproject.toml --rootdir python python/tests/pool $(ARGS)
 
 test-tinygrad-releases: build venv  ## five published tinygrads, each plain, through LD_PRELOAD: long, not part of `make test`
 	$(PY) python/tests/run_tinygrad_releases.py --cache $(CACHE) $(ARGS)
