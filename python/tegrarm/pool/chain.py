@@ -102,10 +102,10 @@ class Solver:
                 target[better] = value[better]
                 parent[state + stride, place][better] = np.stack([np.full(width, g), start, before[start]], axis=1)[better]
         final = best[:, :, -1]
-        state, place = np.unravel_index(final.argmin(), final.shape)
-        if not np.isfinite(final[state, place]):
+        last, where = (int(x) for x in np.unravel_index(final.argmin(), final.shape))
+        if not np.isfinite(final[last, where]):
             return None
-        return self._walk(int(state), int(place), parent, strides, float(final[state, place]))
+        return self._walk(last, where, parent, strides, float(final[last, where]))
 
     def _walk(self, state: int, place: int, parent: np.ndarray, strides: list[int], value: float) -> Solution:
         taken: list[tuple[int, int, int]] = []

@@ -135,7 +135,7 @@ def read(text: str) -> Cluster:
     if text in (packaged := named()):
         return packaged[text]
     devices, _, link = text.partition("@")
-    nodes = []
+    nodes: list[dict[str, Any]] = []
     for part in devices.split("+"):
         if not (match := re.fullmatch(r"(?:(\d+)\*)?([\w.-]+)", part.strip())):
             raise ProfileError(f"{part!r} in {text!r} is not COUNT*PROFILE; a cluster is a JSON file, one of {', '.join(packaged)}, "

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pathlib
 import pickle
 import sys
+from typing import Any
 
 from .stage import Part
 
@@ -14,7 +15,8 @@ def main(request: str, answer: str) -> None:
     from ray import cloudpickle
 
     factory, place, inputs, calls, session = cloudpickle.loads(pathlib.Path(request).read_bytes())
-    stage, memory = factory(Part(*place)), {} if session else None
+    stage = factory(Part(*place))
+    memory: dict[str, Any] | None = {} if session else None
     outputs = [stage(data, memory) for data in inputs[:calls]]
     pathlib.Path(answer).write_bytes(pickle.dumps(outputs))
 

@@ -149,8 +149,8 @@ class Health:
             if hand.ping is not None and (why := self._listen(hand, now)):
                 self.replace(hand, why)
                 return
-        if why := self._lost_answer(now):
-            self.replace(*why)
+        if lost := self._lost_answer(now):
+            self.replace(*lost)
 
     def _progress(self, hand: Hand, now: float) -> None:
         """How much a worker has loaded, as far as it says; :meth:`heal` looks after its life."""
@@ -207,7 +207,7 @@ class Health:
                 continue
             except Exception as own:
                 what = getattr(own, "cause", None) or own
-                verbs = {DeviceFault: "faulted", LinkLost: "lost its link or its memory"}
+                verbs: dict[type, str] = {DeviceFault: "faulted", LinkLost: "lost its link or its memory"}
                 self.replace(hand, f"{hand.name} {verbs.get(type(what), 'died')}: {_sentence(own)}")
                 return
         self.replace(self.hands[-1], f"{self.hands[-1].name} lost an answer: {_sentence(error)}")

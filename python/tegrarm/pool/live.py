@@ -61,7 +61,8 @@ class Ticker:
         self.thread = threading.Thread(target=self._show, daemon=True)
 
     def _show(self) -> None:
-        before, then, line = {}, time.monotonic(), ""
+        before: dict[str, float] = {}
+        then, line = time.monotonic(), ""
         while not self.over.wait(1.0 if sys.stderr.isatty() else 5.0):
             now, parts = time.monotonic(), []
             for row in self.pool.loads():

@@ -14,6 +14,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -112,7 +113,7 @@ def measured(profile: Profile, *, host_time: bool = False) -> Profile:
         return _by_instructions(profile)
     bench = _Bench(profile, rounds=64 if profile.simulated else 20_000, size=(1 << 20) if profile.simulated else (256 << 20))
     try:
-        fields = {
+        fields: dict[str, Any] = {
             "scalar_rates": {name: bench.rate(name) for name in ("float32", "float16", "int32")},
             "matrix_rates": {"float16": bench.rate("matrix_float16")} if profile.matrix_rates else {},
             "local_bandwidth": bench.bandwidth(), "transfer_bandwidth": bench.transfer(), "launch_latency": bench.latency()}

@@ -68,11 +68,13 @@ class Pool:
         self.cluster, self.places = nodes.discovered(ray, link) if address else nodes.virtual(list(modules), link, dev)
         self.plan = self._first_plan(batch, micro_batches, objective, split)
         self.window = default_window(len(self.plan.stages))
-        self.answers, self.numbers, self.sessions = Answers(), itertools.count(), {}
+        self.answers, self.numbers = Answers(), itertools.count()
+        self.sessions: dict[str, Session] = {}
         self.lock, self.work = threading.Lock(), threading.Condition()
         self.queue: collections.deque[Request] = collections.deque()
         self.flying: list[Request] = []
-        self.closing, self.broken, self.events = False, "", []
+        self.closing, self.broken = False, ""
+        self.events: list[tuple[float, str]] = []
         self.traces: list[Packet] = []
         # Virtual time of a micro-batch at (device, first layer, one past the last), and the link in front, where a clock runs.
         self.clock: dict[tuple[str, int, int], tuple[float, float, float]] = {}
@@ -155,6 +157,13 @@ class Pool:
             if until is not None and time.monotonic() > until:
                 raise DeadlineExceeded(f"after {timeout} s these stages are not ready: {', '.join(self.health.missing())}")
             time.sleep(0.05)
+
+    def measured_links(self) -> Cluster:
+        """The cluster with links measured between each two workers, over Ray itself and in host time."""
+        hands, links = self.health.up(), dict(self.cluster.links)
+        for a, b in itertools.permutations(hands, 2):
+            links[a.node.site, b.node.site] = nodes.measured_link(self.ray, a.actor, b.actor)
+        return dataclasses.replace(self.cluster, links=links)
 
     def close(self) -> None:
         """Ends all workers. Requests without an answer end with :class:`Cancelled`."""
@@ -363,7 +372,8 @@ def _start(ray: Any, address: str | None) -> None:
     if address:
         ray.init(address=address, **quiet)
     else:
-        ray.init(num_cpus=1, num_gpus=0, include_dashboard=False, object_store_memory=256 << 20, **quiet)
+        # "local": without it Ray would join whatever cluster runs on this computer.
+        ray.init(address="local", num_cpus=1, num_gpus=0, include_dashboard=False, object_store_memory=256 << 20, **quiet)
 
 
 def node_names(made: Plan) -> list[str]:

@@ -50,7 +50,9 @@ class _Unet:
     """Builds the layers of a diffusion UNet and remembers which outputs skip to which inputs."""
 
     def __init__(self, row: Row):
-        self.row, self.layers, self.edges, self.skips = row, [], [], []
+        self.row = row
+        self.layers: list[Layer] = []
+        self.edges: list[tuple[int, int]] = []
         self.last: int | None = None
 
     def add(self, name: str, weights: float, work: float, out: float, extra: int | None = None, kernels: int = 4) -> None:

@@ -175,7 +175,7 @@ class _Mapped:
         from tinygrad import Device
 
         self.file, self.device = file, Device.DEFAULT
-        device = Device[self.device]
+        device: Any = Device[self.device]
         self.allocator = device.allocator
         self.pages = device.iface._wrap_pages(file.address, len(file.bytes))
 
@@ -186,7 +186,8 @@ class _Mapped:
         offset, shape, dtype = self.file.place(name)
         made = Tensor.empty(*shape, dtype=getattr(dtypes, dtype.name), device=self.device)
         size = int(np.prod(shape)) * dtype.itemsize
-        made.uop.buffer.allocate(opaque=self.allocator._offset(self.pages, size, offset), external_ptr=self.file.address + offset)
+        buffer: Any = made.uop.buffer
+        buffer.allocate(opaque=self.allocator._offset(self.pages, size, offset), external_ptr=self.file.address + offset)
         return made
 
 

@@ -26,7 +26,9 @@ class StageWorker:
     def __init__(self, name: str, environment: dict[str, str]):
         # Before anything reads it: the library and tinygrad look once.
         os.environ.update(environment)
-        self.name, self.stage, self.part = name, None, None
+        self.name = name
+        self.stage: Any = None
+        self.part: Part | None = None
         self.loaded, self.busy_since, self.busy_with = 0.0, 0.0, -1
         self.runs, self.run_seconds, self.bytes_in = 0, 0.0, 0
         self.memory: dict[str, tuple[int, int, dict[str, Any]]] = {}  # session: epoch, next step, what the stage keeps

@@ -54,6 +54,11 @@ def test_stages_are_processes_of_their_own(pool):
     assert len(pids) == 3 and os.getpid() not in pids
 
 
+def test_links_are_measured_over_ray(pool):
+    found = pool.measured_links()
+    assert len(found.links) == 6 and all(link.bandwidth > 1e6 and 0 < link.latency < 60 for link in found.links.values())
+
+
 def test_a_session_remembers_and_a_replaced_worker_learns_it_again(pool):
     session, before = pool.session(), pool.health.replaced
     for step, x in enumerate(arrays(6, 1)):
