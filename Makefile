@@ -22,7 +22,7 @@ export TEGRARM_BACKEND ?= $(if $(wildcard /dev/nvgpu),nvgpu,sim)
 export TEGRARM_LIB     := $(LIB)
 
 .DEFAULT_GOAL := build
-.PHONY: build venv demo demo-pool test-pool install wheel wheel-aarch64 wheels test test-aarch64 test-aarch64-sample test-aarch64-wheel cargo-test test-threads test-out-of-process fuzz fuzz-seeds ctest pytest test-tinygrad test-tinygrad-sample test-tinygrad-releases test-disasm lint header docs abi-check abi-baseline tsan bench clean distclean
+.PHONY: build venv venv-pool demo demo-pool test-pool install wheel wheel-aarch64 wheels test test-aarch64 test-aarch64-sample test-aarch64-wheel cargo-test test-threads test-out-of-process fuzz fuzz-seeds ctest pytest test-tinygrad test-tinygrad-sample test-tinygrad-releases test-disasm lint header docs abi-check abi-baseline tsan bench clean distclean
 
 build:            ## the shared libraries (release)
 	$(CARGO) build --release --locked -p tegrarm -p tegrarm-preload
@@ -37,6 +37,12 @@ $(VENV)/.installed: python/requirements.txt python/pyproject.toml
 	$(PY) -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable python
 	@touch $@
 
+# tegrarm[pool], for those who ask for it: Ray is larger than everything else together.
+venv-pool: $(VENV)/.pool
+$(VENV)/.pool: $(VENV)/.installed python/requirements-pool.txt
+	$(PY) -m pip install --quiet --disable-pip-version-check -r python/requirements-pool.txt
+	@touch $@
+
 # tinygrad's own tests come with its source distribution. It is fetched here, never committed, never modified.
 $(TEST_TINY): | venv
 	rm -rf $(CACHE)/sdist && mkdir -p $(CACHE)/sdist
@@ -49,7 +55,7 @@ $(TEST_TINY): | venv
 demo: build venv  ## tensors through the library, two compilers
 	$(PY) examples/python/demo.py
 
-demo-pool: build venv  ## a transformer over three virtual Orins, one worker killed in the middle (a few minutes)
+demo-pool: build venv-pool  ## a transformer over three virtual Orins, one worker killed in the middle (a few minutes)
 	$(PY) examples/python/demo_pool.py
 
 # --- installing ---------------------------------------------------------------------------------------------------
@@ -160,7 +166,7 @@ else
 endif
 ARM_SAMPLE := runtime_device runtime_hostobj runtime_replay barrier
 
-pytest: build venv $(TEST_TINY) $(SIM)
+pytest: build venv-pool $(TEST_TINY) $(SIM)
 	TEGRARM_TEST_TINY=$(TEST_TINY) $(PY) -m pytest -c python/pyproject.toml --rootdir python python/tests
 
 # tinygrad's own tests on the TEGRA interface, compared with its CPU device. Long: not part of `make test`. Their reference is torch,
@@ -196,7 +202,7 @@ $(SUITE)/.installed: python/requirements.txt python/suite/requirements.txt
 
 # 1,000 planning problems, a thousand devices, 200 faults, the decoder, a cluster whose node is taken away. Long: not part of `make test`,
 # which runs a sample of each.
-test-pool: build venv  ## everything about the pool
+test-pool: build venv-pool  ## everything about the pool
 	TEGRARM_TEST_POOL=long $(PY) -m pytest -c python/pyproject.toml --rootdir python python/tests/pool $(ARGS)
 
 test-tinygrad-releases: build venv  ## five published tinygrads, each plain, through LD_PRELOAD: long, not part of `make test`
