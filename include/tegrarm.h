@@ -83,6 +83,11 @@
 #define TEGRARM_DEVICE_NAME_SIZE 64
 
 /**
+ * A module or an object has at most this many bytes: 1 GiB.
+ */
+#define TEGRARM_IMAGE_SIZE 1073741824
+
+/**
  * A wait without a limit: a value of every `timeout_ns`.
  */
 #define TEGRARM_WAIT_FOREVER UINT64_MAX
@@ -103,6 +108,11 @@
 #define TEGRARM_FAULT_TEXT_SIZE 256
 
 /**
+ * An object is loaded with at most this many symbols.
+ */
+#define TEGRARM_OBJECT_SYMBOLS 1048576
+
+/**
  * How many nanoseconds a wait for a replay spins until `tegrarm_replay_spin` says otherwise.
  */
 #define TEGRARM_REPLAY_SPIN_NS 20000
@@ -116,6 +126,11 @@
  * A push has at most this many words.
  */
 #define TEGRARM_REPLAY_WORDS 2097151
+
+/**
+ * A copy by the CPU, in a replay, has at most this many bytes: 1 TiB, more than any Tegra has.
+ */
+#define TEGRARM_REPLAY_COPY_SIZE 1099511627776
 
 /**
  * How the CPU sees a buffer. The GPU sees what the CPU wrote either way. A value of `tegrarm_buffer_alloc`.
@@ -978,6 +993,7 @@ NV_STATUS tegrarm_copy(struct tegrarm_buffer *dst,
  * - `NV_ERR_INVALID_POINTER`: `module` or `image` is NULL.
  * - `NV_ERR_OBJECT_NOT_FOUND`: `device` is not an open device.
  * - `NV_ERR_INVALID_ARGUMENT`: the file cannot be loaded. `tegrarm_last_error` names the section and the offset.
+ * - `NV_ERR_INVALID_ARGUMENT`: `size` is more than `TEGRARM_IMAGE_SIZE`.
  * - `NV_ERR_NO_MEMORY`: there is not enough memory.
  * - `NV_ERR_INSUFFICIENT_RESOURCES`: no handle is left.
  */
@@ -1045,7 +1061,9 @@ NV_STATUS tegrarm_module_write(struct tegrarm_module *module, const char *name, 
  * - `NV_ERR_INVALID_POINTER`: `object`, `image`, `names`, `addresses` or one of the names is NULL.
  * - `NV_ERR_INVALID_ARGUMENT`: the file cannot be loaded, or a name is not UTF-8. `tegrarm_last_error` names the
  *   section and the offset, or the symbols that nobody defines.
- * - `NV_ERR_NO_MEMORY`: the system gives no executable memory.
+ * - `NV_ERR_INVALID_ARGUMENT`: `size` is more than `TEGRARM_IMAGE_SIZE`, or `count` more than
+ *   `TEGRARM_OBJECT_SYMBOLS`.
+ * - `NV_ERR_NO_MEMORY`: the system gives no executable memory, or no memory for a copy of the file.
  * - `NV_ERR_INSUFFICIENT_RESOURCES`: no handle is left.
  */
 NV_STATUS tegrarm_object_load(const void *image,
@@ -1256,6 +1274,7 @@ NV_STATUS tegrarm_replay_copy(struct tegrarm_replay *replay,
  * - `NV_ERR_OBJECT_NOT_FOUND`: `replay` is not a replay.
  * - `NV_ERR_STATE_IN_USE`: another thread is in a call of the replay.
  * - `NV_ERR_INVALID_POINTER`: `dst` or `src` is NULL.
+ * - `NV_ERR_INVALID_ARGUMENT`: `size` is more than `TEGRARM_REPLAY_COPY_SIZE`.
  * - `NV_ERR_INVALID_STATE`: the replay has run. Nothing can be added to it any more.
  */
 NV_STATUS tegrarm_replay_input(struct tegrarm_replay *replay, void *dst, const void *src, size_t size);
@@ -1268,6 +1287,7 @@ NV_STATUS tegrarm_replay_input(struct tegrarm_replay *replay, void *dst, const v
  * - `NV_ERR_OBJECT_NOT_FOUND`: `replay` is not a replay.
  * - `NV_ERR_STATE_IN_USE`: another thread is in a call of the replay.
  * - `NV_ERR_INVALID_POINTER`: `dst` or `src` is NULL.
+ * - `NV_ERR_INVALID_ARGUMENT`: `size` is more than `TEGRARM_REPLAY_COPY_SIZE`.
  * - `NV_ERR_INVALID_STATE`: the replay has run. Nothing can be added to it any more.
  */
 NV_STATUS tegrarm_replay_output(struct tegrarm_replay *replay, void *dst, const void *src, size_t size);

@@ -168,7 +168,7 @@ fn misuse_is_refused_with_a_sentence() {
     let other = bench();
     let mut elsewhere = Replay::on(&other.device).unwrap();
     assert_eq!(elsewhere.copy(&a, 0, &b, 0, 4).unwrap_err().status, NV_ERR_INVALID_ARGUMENT);
-    let mut foreign = Replay::foreign();
+    let mut foreign = Replay::foreign(None);
     assert_eq!(foreign.copy(&a, 0, &b, 0, 4).unwrap_err().status, NV_ERR_INVALID_ARGUMENT);
     assert_eq!(foreign.submit(&nothing, 0).unwrap_err().status, NV_ERR_INVALID_STATE, "no timeline");
     assert_eq!(foreign.push(0, 0, 4).unwrap_err().status, NV_ERR_INVALID_ARGUMENT, "no channel");
@@ -207,7 +207,7 @@ fn a_deadline_says_what_is_pending_and_the_wait_can_go_on() {
     let (_memory, nothing) = t.shared();
     // Nothing releases the timeline of this one, until the test does.
     let (signal_memory, signal) = t.shared();
-    let mut foreign = Replay::foreign();
+    let mut foreign = Replay::foreign(None);
     let counter = |at| tegrarm::runtime::replay::Counter::Shared(Place::of(&signal_memory, at, 8).unwrap());
     foreign.timeline(signal.clone(), counter(8), 2, counter(16)).unwrap();
     let patched = Place::of(&signal_memory, 24, 8).unwrap();
@@ -270,7 +270,7 @@ fn a_number_in_two_words_is_written_whole() {
     let t = bench();
     let (memory, signal) = t.shared();
     let place = |at, len| Place::of(&memory, at, len).unwrap();
-    let mut foreign = Replay::foreign();
+    let mut foreign = Replay::foreign(None);
     let counter = |at| tegrarm::runtime::replay::Counter::Shared(place(at, 8));
     place(8, 8).write(Width::W8, 0, u64::from(u32::MAX) - 1);
     foreign.timeline(signal.clone(), counter(8), 1, counter(16)).unwrap();

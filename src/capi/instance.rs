@@ -10,6 +10,7 @@ use std::cell::UnsafeCell;
 use std::io::Write;
 use std::sync::{Arc, Once};
 use tegrarm_abi::rm::status::*;
+use tegrarm_kmd::Kmd;
 
 /// What belongs to one process. A forked child overwrites the cell: a lock may be held by a thread that exists in the
 /// parent only, and dropping the parent's manager would tear the parent's GPU objects down.
@@ -94,6 +95,11 @@ pub fn get() -> RmResult<Arc<Rm>> {
         return Ok(rm.clone());
     }
     init_first(None)
+}
+
+/// The kernel, if the library is in use already.
+pub fn current_kmd() -> Option<Arc<dyn Kmd>> {
+    current().read().as_ref().map(|rm| rm.kmd().clone())
 }
 
 #[cold]

@@ -107,7 +107,9 @@ fn own_pages(call: &mut AllocCall, request: &MemoryRequest) -> RmResult<Kind> {
         fail!(NV_ERR_NOT_SUPPORTED, "address {va:#x} is not a multiple of the page size {PAGE:#x}");
     }
     let gpu = &call.client.gpu;
-    let pages = size.next_multiple_of(PAGE);
+    let Some(pages) = size.checked_next_multiple_of(PAGE) else {
+        fail!(NV_ERR_INVALID_LIMIT, "limit {:#x}: no process has as many bytes", request.limit);
+    };
     // Pages above what the GPU can address cannot be used at their own address, so exchanging them would gain nothing.
     let fresh = va.saturating_add(pages) <= USER_VA_END && is_anonymous_shared(va, pages);
     let backing = if fresh { exchange(gpu, va, pages)? } else { pin(gpu, va, size)? };

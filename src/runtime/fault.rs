@@ -186,6 +186,7 @@ impl Watch {
     /// # Errors
     /// The channel's fault, at once; 0x65 `NV_ERR_TIMEOUT` with what is pending, when the deadline passes.
     pub fn wait(&self, timeline: &Timeline, fence: u64, deadline: Option<Duration>, last: u64) -> RmResult<()> {
+        let kmd = self.session.rm().kmd();
         for _ in 0..SPINS {
             if timeline.completed() >= fence {
                 return Ok(());
@@ -195,6 +196,7 @@ impl Watch {
         let start = Instant::now();
         let mut sleep = FIRST_SLEEP;
         loop {
+            let progress = kmd.step();
             // In this order: a release that came before the fault still counts.
             let stopped = self.is_stopped();
             if timeline.completed() >= fence {
@@ -212,6 +214,9 @@ impl Watch {
                      channel {} reports no fault",
                     self.channel
                 );
+            }
+            if progress {
+                continue;
             }
             std::thread::sleep(deadline.map_or(sleep, |d| sleep.min(d - waited)));
             sleep = (sleep * 2).min(LONGEST_SLEEP);

@@ -91,15 +91,24 @@ impl Module {
         }
     }
 
+    /// Whether a variable has this many bytes. Its GPU address.
+    ///
+    /// # Errors
+    /// As [`Module::variable`]; 0x20 when it has fewer.
+    pub fn check_variable(&self, name: &str, bytes: u64) -> RmResult<u64> {
+        let (at, size) = self.variable(name)?;
+        if bytes > size {
+            fail!(NV_ERR_INVALID_BASE, "{bytes} bytes for the variable '{name}' of {size}");
+        }
+        Ok(at)
+    }
+
     /// Waits for the GPU, then copies bytes into a variable.
     ///
     /// # Errors
-    /// As [`Module::variable`]; 0x20 when they do not fit; the channel's fault.
+    /// As [`Module::check_variable`]; the channel's fault.
     pub fn write_variable(&self, name: &str, bytes: &[u8]) -> RmResult<()> {
-        let (at, size) = self.variable(name)?;
-        if bytes.len() as u64 > size {
-            fail!(NV_ERR_INVALID_BASE, "{} bytes for the variable '{name}' of {size}", bytes.len());
-        }
+        let at = self.check_variable(name, bytes.len() as u64)?;
         self.device.synchronize()?;
         self.memory.write(at - self.memory.va(), bytes)
     }

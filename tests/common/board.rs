@@ -91,6 +91,10 @@ impl Kmd for Board {
         self.kmd().is_simulated()
     }
 
+    fn step(&self) -> bool {
+        self.kmd().step()
+    }
+
     fn open(&self, path: &str) -> Result<OwnedFd, Errno> {
         self.kmd().open(path)
     }

@@ -38,6 +38,7 @@ pub use stats::Stats;
 pub use trace::{Event, Observer};
 
 use self::core::Core;
+use std::io;
 use std::sync::Arc;
 use tegra_hw::{GpuPort, HwChannel, HwTsg, Place};
 use worker::Workers;
@@ -80,11 +81,13 @@ impl Gpu {
 }
 
 impl GpuPort for Gpu {
-    fn add_channel(&self, channel: Arc<HwChannel>) {
+    fn add_channel(&self, channel: Arc<HwChannel>) -> io::Result<()> {
+        let id = channel.id;
         self.core.add(channel);
-        if !self.core.config.step {
-            self.workers.ensure(&self.core);
+        if self.core.config.step {
+            return Ok(());
         }
+        self.workers.ensure(&self.core).inspect_err(|_| self.core.remove(id))
     }
 
     /// A grid the channel was running is cut short.

@@ -6,6 +6,7 @@
 
 use super::core::Core;
 use parking_lot::Mutex;
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -36,18 +37,22 @@ struct Running {
     /// Threads do not survive fork(2).
     pid: u32,
     stop: Arc<AtomicBool>,
-    handles: [JoinHandle<()>; 2],
+    handles: Vec<JoinHandle<()>>,
 }
 
 impl Workers {
     /// Starts the threads, unless they run.
-    pub(crate) fn ensure(&self, core: &Arc<Core>) {
+    ///
+    /// # Errors
+    /// The system's, when it does not give them.
+    pub(crate) fn ensure(&self, core: &Arc<Core>) -> io::Result<()> {
         let mut running = self.0.lock();
         let pid = std::process::id();
         match running.take() {
             Some(r) if r.pid == pid => *running = Some(r),
-            _ => *running = start(core, pid),
+            _ => *running = Some(start(core, pid)?),
         }
+        Ok(())
     }
 
     /// Ends the threads, if the GPU has nothing left for them.
@@ -64,20 +69,24 @@ impl Workers {
     }
 }
 
-fn start(core: &Arc<Core>, pid: u32) -> Option<Running> {
+fn start(core: &Arc<Core>, pid: u32) -> io::Result<Running> {
     let stop = Arc::new(AtomicBool::new(false));
     let spawn = |name: &str, body: fn(&Core, &AtomicBool)| {
         let (core, stop) = (core.clone(), stop.clone());
         std::thread::Builder::new().name(name.to_owned()).spawn(move || body(&core, &stop))
     };
-    match (spawn("gpu-host", host), spawn("gpu-standby", standby)) {
-        (Ok(host), Ok(standby)) => Some(Running { pid, stop, handles: [host, standby] }),
-        (host, standby) => {
-            tracing::error!(target: "tegra_sim::gpu", ?host, ?standby, "cannot start the GPU's threads");
-            stop.store(true, Ordering::Release);
-            None
+    let mut running = Running { pid, stop: stop.clone(), handles: Vec::new() };
+    for thread in [spawn("gpu-host", host), spawn("gpu-standby", standby)] {
+        match thread {
+            Ok(handle) => running.handles.push(handle),
+            Err(e) => {
+                tracing::error!(target: "tegra_sim::gpu", "the system gives the GPU no thread: {e}");
+                end(Some(running), core);
+                return Err(e);
+            }
         }
     }
+    Ok(running)
 }
 
 fn end(running: Option<Running>, core: &Core) {

@@ -1,12 +1,16 @@
 //! What the kernel asks of the GPU.
 
 use crate::{HwChannel, HwTsg, Place};
+use std::io;
 use std::sync::Arc;
 
 /// What the kernel asks of the GPU.
 pub trait GpuPort: Send + Sync + std::fmt::Debug {
     /// A channel is on the runlist from now on.
-    fn add_channel(&self, channel: Arc<HwChannel>);
+    ///
+    /// # Errors
+    /// Why the GPU cannot run: the system gives it no thread. The channel is not on the runlist then.
+    fn add_channel(&self, channel: Arc<HwChannel>) -> io::Result<()>;
 
     /// The channel leaves the runlist. Returns when the GPU touches nothing of it any more.
     fn remove_channel(&self, id: u32);

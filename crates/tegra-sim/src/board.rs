@@ -30,14 +30,17 @@ pub struct SimKmd {
     gpu: Arc<Gpu>,
     process: InProcess,
     name: String,
+    /// The GPU has no threads: it works when somebody waits for it.
+    stepped: bool,
 }
 
 impl SimKmd {
     /// Boots a board.
     pub fn new(config: SimConfig) -> SimKmd {
+        let stepped = config.step;
         let (kernel, gpu) = boot(config);
         let name = kernel.board_name();
-        SimKmd { kernel, gpu, process: InProcess::new(), name }
+        SimKmd { kernel, gpu, process: InProcess::new(), name, stepped }
     }
 
     /// Its kernel, for tools and leak checks.
@@ -63,6 +66,10 @@ impl Kmd for SimKmd {
 
     fn is_simulated(&self) -> bool {
         true
+    }
+
+    fn step(&self) -> bool {
+        self.stepped && self.is_ours() && self.gpu.step()
     }
 
     fn open(&self, path: &str) -> Result<OwnedFd, Errno> {

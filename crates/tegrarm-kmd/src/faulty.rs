@@ -130,6 +130,10 @@ impl Kmd for Faulty {
         self.inner.is_simulated()
     }
 
+    fn step(&self) -> bool {
+        self.inner.step()
+    }
+
     fn open(&self, path: &str) -> Result<OwnedFd, Errno> {
         self.check(&Now::Open)?;
         self.inner.open(path)

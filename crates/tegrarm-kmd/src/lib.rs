@@ -84,6 +84,12 @@ pub trait Kmd: Send + Sync {
         false
     }
 
+    /// Lets a GPU that has no time of its own do a turn of work: a virtual one that is executed in steps. True if anything
+    /// happened. Waits call it, so that they end.
+    fn step(&self) -> bool {
+        false
+    }
+
     /// Opens a device node (`/dev/nvmap`, `/dev/nvgpu/igpu0/ctrl`, …) read-write, close-on-exec.
     fn open(&self, path: &str) -> Result<OwnedFd, Errno>;
 

@@ -138,6 +138,10 @@ impl Kmd for Recorded {
         self.inner.is_simulated()
     }
 
+    fn step(&self) -> bool {
+        self.inner.step()
+    }
+
     fn open(&self, path: &str) -> Result<OwnedFd, Errno> {
         let result = self.inner.open(path);
         let mut log = self.log.lock();

@@ -72,6 +72,10 @@ impl Kmd for Traced {
         self.inner.is_simulated()
     }
 
+    fn step(&self) -> bool {
+        self.inner.step()
+    }
+
     fn open(&self, path: &str) -> Result<OwnedFd, Errno> {
         let result = self.inner.open(path);
         tracing::trace!(target: "tegrarm::kmd", path, result = ?result.as_ref().map(AsRawFd::as_raw_fd), "open");

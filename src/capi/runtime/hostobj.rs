@@ -12,6 +12,9 @@ use std::collections::HashMap;
 use std::ffi::{c_char, c_void};
 use tegrarm_abi::rm::status::*;
 
+/// An object is loaded with at most this many symbols.
+pub const TEGRARM_OBJECT_SYMBOLS: usize = 1_048_576;
+
 /// Loads a relocatable object for this CPU, x86-64 or AArch64, as `cc -c` makes it. Its code is placed in executable
 /// memory, where it can be called.
 ///
@@ -24,7 +27,9 @@ use tegrarm_abi::rm::status::*;
 /// - `NV_ERR_INVALID_POINTER`: `object`, `image`, `names`, `addresses` or one of the names is NULL.
 /// - `NV_ERR_INVALID_ARGUMENT`: the file cannot be loaded, or a name is not UTF-8. `tegrarm_last_error` names the
 ///   section and the offset, or the symbols that nobody defines.
-/// - `NV_ERR_NO_MEMORY`: the system gives no executable memory.
+/// - `NV_ERR_INVALID_ARGUMENT`: `size` is more than `TEGRARM_IMAGE_SIZE`, or `count` more than
+///   `TEGRARM_OBJECT_SYMBOLS`.
+/// - `NV_ERR_NO_MEMORY`: the system gives no executable memory, or no memory for a copy of the file.
 /// - `NV_ERR_INSUFFICIENT_RESOURCES`: no handle is left.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tegrarm_object_load(
@@ -54,6 +59,9 @@ unsafe fn pairs(
     addresses: *const *const c_void,
     count: usize,
 ) -> RmResult<HashMap<String, u64>> {
+    if count > TEGRARM_OBJECT_SYMBOLS {
+        fail!(NV_ERR_INVALID_ARGUMENT, "{count:#x} symbols: TEGRARM_OBJECT_SYMBOLS is {TEGRARM_OBJECT_SYMBOLS:#x}");
+    }
     let mut known = HashMap::new();
     for index in 0..count {
         present(names, "names")?;

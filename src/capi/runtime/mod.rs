@@ -2,7 +2,7 @@
 
 mod handles;
 pub mod opaque;
-mod pointers;
+pub mod pointers;
 mod slots;
 
 // In the header's order.

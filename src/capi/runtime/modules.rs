@@ -19,6 +19,7 @@ use std::sync::Arc;
 /// - `NV_ERR_INVALID_POINTER`: `module` or `image` is NULL.
 /// - `NV_ERR_OBJECT_NOT_FOUND`: `device` is not an open device.
 /// - `NV_ERR_INVALID_ARGUMENT`: the file cannot be loaded. `tegrarm_last_error` names the section and the offset.
+/// - `NV_ERR_INVALID_ARGUMENT`: `size` is more than `TEGRARM_IMAGE_SIZE`.
 /// - `NV_ERR_NO_MEMORY`: there is not enough memory.
 /// - `NV_ERR_INSUFFICIENT_RESOURCES`: no handle is left.
 #[unsafe(no_mangle)]
@@ -120,10 +121,12 @@ pub unsafe extern "C" fn tegrarm_module_write(
     size: usize,
 ) -> NV_STATUS {
     status(|| {
-        // SAFETY: `name` is NULL or NUL-terminated; `src` is NULL or valid for reads of `size` bytes, as
-        // `tegrarm_module_write` asks of its caller.
-        let (name, src) = unsafe { (text(name)?, bytes(src, size, "src")?) };
-        loaded(module)?.write_variable(name, &src)
+        // SAFETY: `name` is NULL or NUL-terminated, as `tegrarm_module_write` asks of its caller.
+        let name = unsafe { text(name) }?;
+        let module = loaded(module)?;
+        module.check_variable(name, size as u64)?;
+        // SAFETY: `src` is NULL or valid for reads of `size` bytes, as `tegrarm_module_write` asks of its caller.
+        module.write_variable(name, &unsafe { bytes(src, size, "src") }?)
     })
 }
 

@@ -1,8 +1,11 @@
 //! Pointers C hands over.
 
-use crate::status::{RmError, RmResult};
+use crate::status::{RmError, RmResult, fail};
 use std::ffi::{CStr, c_char, c_void};
 use tegrarm_abi::rm::status::*;
+
+/// A module or an object has at most this many bytes: 1 GiB.
+pub const TEGRARM_IMAGE_SIZE: usize = 1_073_741_824;
 
 /// Writes a result.
 ///
@@ -35,11 +38,23 @@ pub(super) unsafe fn text<'a>(p: *const c_char) -> RmResult<&'a str> {
     text.map_err(|_| RmError::new(NV_ERR_INVALID_ARGUMENT, "name is not UTF-8"))
 }
 
+/// A size that a caller got wrong, such as the -1 of a failed `ftell`, is a status and not the end of the process.
+///
 /// # Safety
-/// `p` is NULL or valid for reads of `size` bytes.
+/// `p` is NULL or valid for reads of `size` bytes, unless they are more than [`TEGRARM_IMAGE_SIZE`].
+///
+/// # Errors
+/// 0x3D for NULL, 0x1F for more bytes than that, 0x51 when there is no memory for the copy.
 pub(super) unsafe fn bytes(p: *const c_void, size: usize, name: &str) -> RmResult<Vec<u8>> {
     present(p, name)?;
-    let mut copy = vec![0; size];
+    if size > TEGRARM_IMAGE_SIZE {
+        fail!(NV_ERR_INVALID_ARGUMENT, "{name} has {size:#x} bytes: TEGRARM_IMAGE_SIZE is {TEGRARM_IMAGE_SIZE:#x}");
+    }
+    let mut copy = Vec::new();
+    if copy.try_reserve_exact(size).is_err() {
+        fail!(NV_ERR_NO_MEMORY, "there is no memory for the {size:#x} bytes of {name}");
+    }
+    copy.resize(size, 0);
     // SAFETY: `p` is not NULL and so valid for reads of `size` bytes, as this function asks of its caller; the copy
     // is ours.
     unsafe { std::ptr::copy_nonoverlapping(p.cast(), copy.as_mut_ptr(), size) };

@@ -20,6 +20,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use steps::Now;
 use tegrarm_abi::rm::status::*;
+use tegrarm_kmd::Kmd;
 
 /// How long a wait spins before it sleeps.
 pub const SPIN: Duration = Duration::from_micros(20);
@@ -42,6 +43,8 @@ pub struct Replay {
     /// What the run in flight is waited for with.
     in_flight: Option<u64>,
     runs: u64,
+    /// What runs the GPU, where waits have to.
+    kmd: Option<Arc<dyn Kmd>>,
     /// Declared last: the channel goes when nothing uses it any more.
     own: Option<Own>,
 }
@@ -53,15 +56,15 @@ impl Replay {
     /// What RM says.
     pub fn on(device: &Arc<Device>) -> RmResult<Replay> {
         let own = Own::open(device)?;
-        let mut replay = Replay::foreign();
+        let mut replay = Replay::foreign(Some(device.rm().kmd().clone()));
         replay.signal = Some(own.signal()?);
         replay.timeline = Counter::Own(own.first());
         replay.own = Some(own);
         Ok(replay)
     }
 
-    /// An empty recording for channels of somebody else's.
-    pub fn foreign() -> Replay {
+    /// An empty recording for channels of somebody else's, on this kernel if it is known.
+    pub fn foreign(kmd: Option<Arc<dyn Kmd>>) -> Replay {
         Replay {
             signal: None,
             timeline: Counter::Own(0),
@@ -75,6 +78,7 @@ impl Replay {
             pace: Pace::new(SPIN),
             in_flight: None,
             runs: 0,
+            kmd,
             own: None,
         }
     }
@@ -279,6 +283,7 @@ impl Replay {
     fn wait_longer(&self, signal: &Place, target: u64, deadline: Option<Duration>) -> RmResult<Wait> {
         let (start, mut wait) = (Instant::now(), self.pace.wait());
         loop {
+            let progress = self.kmd.as_ref().is_some_and(|kmd| kmd.step());
             // In this order: a release that came before the fault still counts.
             let stopped = self.is_stopped();
             for _ in 0..wait.looks() {
@@ -301,7 +306,7 @@ impl Replay {
                     self.runs
                 );
             }
-            if let Some(sleep) = wait.sleep(waited) {
+            if let Some(sleep) = wait.sleep(waited).filter(|_| !progress) {
                 std::thread::sleep(sleep.min(left));
             }
         }

@@ -116,7 +116,7 @@ impl Machine {
             gp_get: AtomicU32::new(0),
             acquire_timeout_ms: AtomicU32::new(0),
         });
-        self.gpu.add_channel(hw.clone());
+        self.gpu.add_channel(hw.clone()).unwrap();
         Lane { hw, ring, userd, notifier, pushbuffer: self.map(pushbuffer, 64 << 10), put: 0, at: 0 }
     }
 

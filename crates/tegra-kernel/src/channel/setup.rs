@@ -86,8 +86,8 @@ pub(super) fn setup_bind(call: &Call<'_>, channel: &Arc<Channel>, args: &mut nvg
         gp_get: AtomicU32::new(0),
         acquire_timeout_ms: AtomicU32::new(if state.watchdog.enabled { acquire_ms as u32 } else { 0 }),
     });
+    call.kernel.gpu.add_channel(hw.clone()).map_err(|_| Errno::EAGAIN)?;
     state.enabled = true;
-    call.kernel.gpu.add_channel(hw.clone());
     state.setup = Some(Setup {
         hw,
         usermode,

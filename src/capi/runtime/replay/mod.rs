@@ -5,6 +5,7 @@ pub mod record;
 pub mod channels;
 
 use super::super::guard::status;
+use super::super::instance;
 use super::super::objects::{NV_STATUS, NvU32, NvU64};
 use super::device::TEGRARM_WAIT_FOREVER;
 use super::handles::{DEVICES, REPLAYS};
@@ -44,7 +45,10 @@ pub unsafe extern "C" fn tegrarm_replay_create(
 ) -> NV_STATUS {
     status(|| {
         present(replay, "replay")?;
-        let made = if device.is_null() { Replay::foreign() } else { Replay::on(&DEVICES.get(device)?)? };
+        let made = match device.is_null() {
+            true => Replay::foreign(instance::current_kmd()),
+            false => Replay::on(&DEVICES.get(device)?)?,
+        };
         let handle = REPLAYS.insert(made)?;
         // SAFETY: `replay` is not NULL and so valid for writes, as `tegrarm_replay_create` asks of its caller.
         unsafe { give(replay, handle, "replay") }

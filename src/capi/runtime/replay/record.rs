@@ -102,6 +102,9 @@ pub extern "C" fn tegrarm_replay_copy(
     })
 }
 
+/// A copy by the CPU, in a replay, has at most this many bytes: 1 TiB, more than any Tegra has.
+pub const TEGRARM_REPLAY_COPY_SIZE: usize = 1_099_511_627_776;
+
 /// Has the CPU copy `size` bytes from `src` to `dst` at the start of each run, before the GPU starts. `dst` is usually
 /// the CPU address of a buffer. Both ranges must stay valid until the replay ends.
 ///
@@ -109,6 +112,7 @@ pub extern "C" fn tegrarm_replay_copy(
 /// - `NV_ERR_OBJECT_NOT_FOUND`: `replay` is not a replay.
 /// - `NV_ERR_STATE_IN_USE`: another thread is in a call of the replay.
 /// - `NV_ERR_INVALID_POINTER`: `dst` or `src` is NULL.
+/// - `NV_ERR_INVALID_ARGUMENT`: `size` is more than `TEGRARM_REPLAY_COPY_SIZE`.
 /// - `NV_ERR_INVALID_STATE`: the replay has run. Nothing can be added to it any more.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tegrarm_replay_input(
@@ -128,6 +132,7 @@ pub unsafe extern "C" fn tegrarm_replay_input(
 /// - `NV_ERR_OBJECT_NOT_FOUND`: `replay` is not a replay.
 /// - `NV_ERR_STATE_IN_USE`: another thread is in a call of the replay.
 /// - `NV_ERR_INVALID_POINTER`: `dst` or `src` is NULL.
+/// - `NV_ERR_INVALID_ARGUMENT`: `size` is more than `TEGRARM_REPLAY_COPY_SIZE`.
 /// - `NV_ERR_INVALID_STATE`: the replay has run. Nothing can be added to it any more.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tegrarm_replay_output(
@@ -145,6 +150,12 @@ pub unsafe extern "C" fn tegrarm_replay_output(
 unsafe fn copy(dst: *mut c_void, src: *const c_void, len: usize) -> RmResult<Copy> {
     present(dst, "dst")?;
     present(src, "src")?;
+    if len > TEGRARM_REPLAY_COPY_SIZE {
+        fail!(
+            NV_ERR_INVALID_ARGUMENT,
+            "a copy of {len:#x} bytes: TEGRARM_REPLAY_COPY_SIZE is {TEGRARM_REPLAY_COPY_SIZE:#x}"
+        );
+    }
     // SAFETY: both stay valid for `len` bytes until the replay ends, as `tegrarm_replay_input` asks of its caller.
     Ok(unsafe { Copy { to: Place::foreign(dst as usize), from: Place::foreign(src as usize), len } })
 }

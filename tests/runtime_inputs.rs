@@ -1,0 +1,180 @@
+//! Inputs that nobody means, through the C functions: a status and a sentence, and the library goes on. And a GPU that is
+//! executed in steps, or cannot be executed at all.
+#![cfg(feature = "sim")]
+#![allow(unsafe_code)] // calls what C calls
+
+mod common;
+
+use std::ffi::{CStr, c_char, c_void};
+use std::process::Command;
+use std::ptr::{null, null_mut};
+use std::sync::Arc;
+use tegra_sim::{Chip, SimConfig, SimKmd};
+use tegrarm::capi::library::{tegrarm_config, tegrarm_init, tegrarm_last_error};
+use tegrarm::capi::runtime::buffers::*;
+use tegrarm::capi::runtime::device::*;
+use tegrarm::capi::runtime::hostobj::*;
+use tegrarm::capi::runtime::modules::*;
+use tegrarm::capi::runtime::pointers::TEGRARM_IMAGE_SIZE;
+use tegrarm::capi::runtime::replay::record::*;
+use tegrarm::capi::runtime::replay::*;
+use tegrarm::rm::Rm;
+use tegrarm::runtime::device::Device;
+use tegrarm::runtime::launch::{Dim3, Launch};
+use tegrarm::runtime::memory::{Cache, Memory};
+use tegrarm::runtime::params;
+use tegrarm::runtime::place::Place;
+use tegrarm::runtime::replay::Replay;
+use tegrarm::tegra::CacheMode;
+use tegrarm_abi::rm::status::*;
+
+/// Sizes that come of mistakes: a failed `ftell`, a lost sign, a wrong unit.
+const ABSURD: [u64; 6] = [u64::MAX, u64::MAX - 4095, 1 << 63, i64::MAX as u64, 1 << 46, 1 << 41];
+
+fn file(name: &str) -> Vec<u8> {
+    std::fs::read(format!("{}/tests/data/cubin/{name}", env!("CARGO_MANIFEST_DIR"))).unwrap()
+}
+
+fn sentence() -> String {
+    let mut text = [0 as c_char; 1024];
+    // SAFETY: there are as many bytes.
+    unsafe {
+        tegrarm_last_error(text.as_mut_ptr(), text.len());
+        CStr::from_ptr(text.as_ptr()).to_str().unwrap().to_owned()
+    }
+}
+
+/// A device of this process, through the C functions.
+fn open() -> *mut tegrarm::capi::runtime::opaque::tegrarm_device {
+    let config = tegrarm_config { size: size_of::<tegrarm_config>(), backend: c"sim".as_ptr() };
+    let mut device = null_mut();
+    // SAFETY: the configuration and the place of the handle are variables.
+    unsafe {
+        // Another test may have been first.
+        tegrarm_init(&config);
+        assert_eq!(tegrarm_device_open(0, &mut device), NV_OK, "{}", sentence());
+    }
+    device
+}
+
+#[test]
+fn absurd_sizes_are_statuses() {
+    let device = open();
+    let image = file("constants.nvrtc.cubin");
+    let mut byte = 0u8;
+    let here = (&raw mut byte).cast::<c_void>();
+    let (mut buffer, mut module, mut replay) = (null_mut(), null_mut(), null_mut());
+    // SAFETY: every pointer is one of a variable; where the size is wrong, nothing may be touched.
+    unsafe {
+        assert_eq!(tegrarm_buffer_alloc(device, 4096, 0, &mut buffer), NV_OK);
+        assert_eq!(tegrarm_module_load(device, image.as_ptr().cast(), image.len(), &mut module), NV_OK);
+        assert_eq!(tegrarm_replay_create(device, &mut replay), NV_OK);
+        for size in ABSURD {
+            let mut other = null_mut();
+            assert_eq!(tegrarm_buffer_alloc(device, size, 0, &mut other), NV_ERR_NO_MEMORY, "{size:#x}");
+            assert_eq!(tegrarm_copy_in(buffer, 0, here, size), NV_ERR_INVALID_BASE, "{size:#x}");
+            assert_eq!(tegrarm_copy_in(buffer, size, here, 1), NV_ERR_INVALID_BASE, "{size:#x}");
+            assert_eq!(tegrarm_copy_out(buffer, 0, here, size), NV_ERR_INVALID_BASE, "{size:#x}");
+            assert_eq!(tegrarm_copy(buffer, 0, buffer, size, size, null_mut()), NV_ERR_INVALID_BASE, "{size:#x}");
+            assert_eq!(tegrarm_module_write(module, c"offset".as_ptr(), here, size as usize), NV_ERR_INVALID_BASE);
+            for size in [size as usize, TEGRARM_IMAGE_SIZE + 1] {
+                let (mut code, mut object) = (null_mut(), null_mut());
+                assert_eq!(tegrarm_module_load(device, here, size, &mut code), NV_ERR_INVALID_ARGUMENT, "{size:#x}");
+                assert!(sentence().contains("TEGRARM_IMAGE_SIZE"), "{}", sentence());
+                let status = tegrarm_object_load(here, size, null(), null(), 0, &mut object);
+                assert_eq!(status, NV_ERR_INVALID_ARGUMENT, "{size:#x}");
+            }
+            let (names, addresses) = ([c"x".as_ptr()], [here.cast_const()]);
+            let mut object = null_mut();
+            let status = tegrarm_object_load(here, 1, names.as_ptr(), addresses.as_ptr(), size as usize, &mut object);
+            assert_eq!(status, NV_ERR_INVALID_ARGUMENT, "{size:#x} symbols");
+            assert!(sentence().contains("TEGRARM_OBJECT_SYMBOLS"), "{}", sentence());
+            assert_eq!(tegrarm_replay_input(replay, here, here, size as usize), NV_ERR_INVALID_ARGUMENT);
+            assert_eq!(tegrarm_replay_output(replay, here, here, size as usize), NV_ERR_INVALID_ARGUMENT);
+            assert!(tegrarm_replay_copy(replay, buffer, 0, buffer, 0, size) != NV_OK);
+        }
+        // Without memory for a copy of what may be large.
+        assert_eq!(tegrarm_buffer_free(buffer), NV_OK);
+        assert_eq!(tegrarm_device_close(device), NV_OK);
+    }
+}
+
+#[test]
+fn pages_without_an_end_are_a_status() {
+    let kmd = common::board(common::default_release());
+    let rm = common::manager(kmd);
+    let session = common::Session::open(&rm).unwrap();
+    for limit in [u64::MAX, u64::MAX - 1, u64::MAX - 4096, 1 << 46] {
+        for class in [0x71, 0x3e] {
+            let request = tegrarm::rm::MemoryRequest { class, flags: 1 << 30, address: 0x1000_0000, limit };
+            let status = rm.alloc_memory(session.client, session.device, 0, &request).unwrap_err().status;
+            assert!([NV_ERR_INVALID_LIMIT, NV_ERR_NO_MEMORY, NV_ERR_INVALID_ADDRESS].contains(&status), "{status:#x}");
+        }
+    }
+    session.close(&rm);
+}
+
+/// In a process of its own, to which the system gives no thread: its stack would be larger than all memory.
+#[test]
+fn a_gpu_without_a_thread_is_refused_when_it_is_opened() {
+    const ROLE: &str = "TEGRARM_TEST_NO_THREAD";
+    if std::env::var_os(ROLE).is_none() {
+        let mut child = Command::new(std::env::current_exe().unwrap());
+        child.args(["a_gpu_without_a_thread_is_refused_when_it_is_opened", "--exact", "--test-threads=1"]);
+        let output = child.env(ROLE, "1").env("RUST_MIN_STACK", (1u64 << 47).to_string()).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+        return;
+    }
+    let kmd = Arc::new(SimKmd::new(SimConfig::new(Chip::AgxOrin)));
+    let rm = Arc::new(Rm::new(kmd.clone(), CacheMode::WriteCombine));
+    let refused = Device::open(&rm, 0).err().expect("it must not wait for a GPU that never runs");
+    assert_eq!(refused.status, NV_ERR_OPERATING_SYSTEM, "{refused}");
+    assert!(refused.text.contains("SETUP_BIND"), "{refused}");
+    drop(rm);
+    assert_eq!(kmd.kernel().census(), tegra_sim::Census::default(), "nothing stays behind");
+}
+
+/// `TEGRARM_SIM_STEP=1`: no thread, so that waits are what the GPU works in.
+#[test]
+fn waits_run_a_gpu_that_is_executed_in_steps() {
+    let config = SimConfig { step: true, ..SimConfig::new(Chip::AgxOrin) };
+    let rm = Arc::new(Rm::new(Arc::new(SimKmd::new(config)), CacheMode::WriteCombine));
+    let threads = || std::fs::read_dir("/proc/self/task").unwrap().count();
+    let device = Device::open(&rm, 0).unwrap();
+    let kernel = Arc::new(device.load(&file("vecadd.nvrtc.cubin")).unwrap().kernel("vecadd").unwrap());
+    let one = device.alloc(4096, Cache::Cached).unwrap();
+    let sum = device.alloc(4096, Cache::Cached).unwrap();
+    one.write(0, &1f32.to_le_bytes().repeat(32)).unwrap();
+    let [a, b] = [&one, &sum].map(|b| b.address().to_le_bytes());
+    let block = params::pack(kernel.kernel(), &[&a, &a, &b, &32u32.to_le_bytes()]).unwrap();
+    let line = Launch { grid: Dim3::new(1, 1, 1), block: Dim3::new(32, 1, 1), dynamic_shared: 0 };
+    let running = threads();
+    let fence = device.launch(&kernel, &line, &block).unwrap();
+    std::thread::yield_now();
+    assert!(device.timeline().completed() < fence, "nothing runs by itself");
+    device.wait(fence, None).unwrap();
+    let mut found = [0; 4];
+    sum.read(0, &mut found).unwrap();
+    assert_eq!((f32::from_le_bytes(found), threads()), (2.0, running));
+    // More launches than the channel has room for: submitting waits too.
+    for _ in 0..2000 {
+        device.launch(&kernel, &line, &block).unwrap();
+    }
+    // Looking is enough, when it is done often enough.
+    let last = device.fence();
+    while device.wait(last, Some(std::time::Duration::ZERO)).is_err() {}
+
+    let mut replay = Replay::on(&device).unwrap();
+    replay
+        .launch(&kernel, &line, |to| {
+            to.copy_from_slice(&block);
+            Ok(())
+        })
+        .unwrap();
+    let nothing = Arc::new(Memory::new(device.session(), 4096, Cache::Cached).unwrap());
+    let nothing = Place::of(&nothing, 0, 8).unwrap();
+    for _ in 0..3 {
+        replay.submit(&nothing, 0).unwrap();
+        replay.wait(None).unwrap();
+    }
+}
