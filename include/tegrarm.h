@@ -108,9 +108,19 @@
 #define TEGRARM_FAULT_TEXT_SIZE 256
 
 /**
+ * `tegrarm_kernel_attributes.stack_size` of a kernel whose depth the compiler cannot tell, because it recurses.
+ */
+#define TEGRARM_STACK_UNKNOWN UINT32_MAX
+
+/**
  * An object is loaded with at most this many symbols.
  */
 #define TEGRARM_OBJECT_SYMBOLS 1048576
+
+/**
+ * A flag of `tegrarm_launch_checked`: all blocks run at the same time, or the launch is refused.
+ */
+#define TEGRARM_LAUNCH_TOGETHER 1
 
 /**
  * How many nanoseconds a wait for a replay spins until `tegrarm_replay_spin` says otherwise.
@@ -178,6 +188,22 @@ enum tegrarm_fault_cause {
      * An error that is none of these.
      */
     TEGRARM_FAULT_OTHER = 6,
+};
+
+/**
+ * A limit of a device: a value of `tegrarm_device_limit` and `tegrarm_device_set_limit`. Later versions may add values.
+ */
+enum tegrarm_limit {
+    /**
+     * How many bytes of stack each thread has. At first it is what most kernels need. A kernel that needs more, and
+     * says so, gets it at its first launch; a kernel that recurses has what this limit says.
+     */
+    TEGRARM_LIMIT_STACK_SIZE = 0,
+    /**
+     * How many bytes `malloc` in kernels can give. It is 0 and stays so, because modules that call `malloc` are not
+     * loaded.
+     */
+    TEGRARM_LIMIT_HEAP_SIZE = 1,
 };
 
 /**
@@ -391,6 +417,70 @@ struct tegrarm_fault {
      * A sentence that says all of this, with a NUL at its end.
      */
     char text[TEGRARM_FAULT_TEXT_SIZE];
+};
+
+/**
+ * What the compiler says of a kernel, and what the GPU makes of it. Set `size` to
+ * `sizeof(struct tegrarm_kernel_attributes)` before the call. At most that many bytes are written. Later versions only
+ * append fields.
+ */
+struct tegrarm_kernel_attributes {
+    /**
+     * Before the call, how many bytes the caller has. After it, how many bytes are valid.
+     */
+    size_t size;
+    /**
+     * How many registers a thread has.
+     */
+    uint32_t registers;
+    /**
+     * How many bytes of static shared memory a block has.
+     */
+    uint32_t shared_size;
+    /**
+     * How many bytes of dynamic shared memory a block can have at most.
+     */
+    uint32_t max_dynamic_shared;
+    /**
+     * How many bytes of local memory a thread needs, with its stack and what the ABI keeps.
+     */
+    uint32_t local_size;
+    /**
+     * How many bytes of stack a thread needs, or `TEGRARM_STACK_UNKNOWN`.
+     */
+    uint32_t stack_size;
+    /**
+     * How many bytes of constants it reads, its parameters not counted.
+     */
+    uint32_t constant_size;
+    /**
+     * How many barriers a block uses.
+     */
+    uint32_t barriers;
+    /**
+     * How many threads a block can have at most: what the registers allow, and what the kernel was compiled for.
+     */
+    uint32_t max_threads;
+    /**
+     * The only size a block can have, in x, y and z. It is 0, 0, 0 if the kernel was not compiled for one size.
+     */
+    uint32_t required_block[3];
+    /**
+     * How many parameters it has.
+     */
+    uint32_t parameters;
+    /**
+     * How many bytes the parameters have together.
+     */
+    uint32_t parameter_size;
+    /**
+     * How many bytes of machine code it has.
+     */
+    uint64_t code_size;
+    /**
+     * The GPU address of its first instruction, to which the `pc` of a fault is compared.
+     */
+    uint64_t code_address;
 };
 
 /**
@@ -909,6 +999,30 @@ NV_STATUS tegrarm_wait(struct tegrarm_device *device, NvU64 fence, NvU64 timeout
 NV_STATUS tegrarm_device_fault(struct tegrarm_device *device, struct tegrarm_fault *fault);
 
 /**
+ * Writes a limit of a device to `*value`. `limit` is one of `enum tegrarm_limit`.
+ *
+ * Errors:
+ * - `NV_ERR_OBJECT_NOT_FOUND`: `device` is not an open device.
+ * - `NV_ERR_INVALID_POINTER`: `value` is NULL.
+ * - `NV_ERR_INVALID_ARGUMENT`: `limit` is none of the values.
+ */
+NV_STATUS tegrarm_device_limit(struct tegrarm_device *device, NvU32 limit, NvU64 *value);
+
+/**
+ * Changes a limit of a device. `limit` is one of `enum tegrarm_limit`. The device may round `value` up;
+ * `tegrarm_device_limit` says what it is then. The call waits for the work that the device was given before. A replay
+ * keeps the limit that it was made with.
+ *
+ * Errors:
+ * - `NV_ERR_OBJECT_NOT_FOUND`: `device` is not an open device.
+ * - `NV_ERR_INVALID_ARGUMENT`: `limit` is none of the values, or a thread cannot have a stack of `value` bytes.
+ * - `NV_ERR_NOT_SUPPORTED`: `limit` is `TEGRARM_LIMIT_HEAP_SIZE` and `value` is not 0.
+ * - `NV_ERR_NO_MEMORY`: there is not enough memory for the stacks of all threads. The limit stays as it was.
+ * - `NV_ERR_RESET_REQUIRED`: a fault stopped the device.
+ */
+NV_STATUS tegrarm_device_set_limit(struct tegrarm_device *device, NvU32 limit, NvU64 value);
+
+/**
  * Allocates `size` bytes that the CPU and the GPU share. All bytes are 0.
  *
  * `flags` is one of `enum tegrarm_buffer_flags`. `*buffer` is a new handle. Free it with `tegrarm_buffer_free`.
@@ -1049,6 +1163,41 @@ NV_STATUS tegrarm_module_variable(struct tegrarm_module *module, const char *nam
 NV_STATUS tegrarm_module_write(struct tegrarm_module *module, const char *name, const void *src, size_t size);
 
 /**
+ * Writes what is known of a kernel to `*attributes`.
+ *
+ * Errors:
+ * - `NV_ERR_OBJECT_NOT_FOUND`: `kernel` is not a kernel.
+ * - `NV_ERR_INVALID_POINTER`: `attributes` is NULL.
+ * - `NV_ERR_INVALID_PARAM_STRUCT`: `attributes->size` is smaller than the first field.
+ */
+NV_STATUS tegrarm_kernel_attributes(struct tegrarm_kernel *kernel, struct tegrarm_kernel_attributes *attributes);
+
+/**
+ * Says where parameter `index` of a kernel, from 0, lies: `*offset` is its offset in the block of all parameters, and
+ * `*size` is its size in bytes. Each of the two may be NULL. The cubin says it.
+ *
+ * Errors:
+ * - `NV_ERR_OBJECT_NOT_FOUND`: `kernel` is not a kernel.
+ * - `NV_ERR_INVALID_INDEX`: the kernel has no parameter `index`.
+ */
+NV_STATUS tegrarm_kernel_parameter(struct tegrarm_kernel *kernel, NvU32 index, NvU32 *offset, NvU32 *size);
+
+/**
+ * Says how many blocks of a kernel one SM runs at the same time: `*blocks`, for blocks of `block_dim` threads, three
+ * words, with `shared_mem_bytes` of dynamic shared memory each. With all `compute_units` of the profile, that is how
+ * many blocks `TEGRARM_LAUNCH_TOGETHER` allows.
+ *
+ * Errors:
+ * - `NV_ERR_OBJECT_NOT_FOUND`: `kernel` is not a kernel.
+ * - `NV_ERR_INVALID_POINTER`: `block_dim` or `blocks` is NULL.
+ * - `NV_ERR_INVALID_ARGUMENT`: the GPU cannot run such a block. `tegrarm_last_error` names the limit.
+ */
+NV_STATUS tegrarm_kernel_occupancy(struct tegrarm_kernel *kernel,
+                                   const NvU32 *block_dim,
+                                   NvU32 shared_mem_bytes,
+                                   NvU32 *blocks);
+
+/**
  * Loads a relocatable object for this CPU, x86-64 or AArch64, as `cc -c` makes it. Its code is placed in executable
  * memory, where it can be called.
  *
@@ -1107,8 +1256,9 @@ NV_STATUS tegrarm_object_unload(struct tegrarm_object *object);
  * Errors:
  * - `NV_ERR_OBJECT_NOT_FOUND`: `kernel` is not a kernel.
  * - `NV_ERR_INVALID_POINTER`: `grid_dim`, `block_dim`, `kernel_params` or one of its pointers is NULL.
+ *   `tegrarm_last_error` gives the number of the parameter.
  * - `NV_ERR_INVALID_ARGUMENT`: the GPU cannot run a launch of this size, or the kernel has another number of
- *   parameters.
+ *   parameters. `tegrarm_last_error` gives the number of the first parameter that has no argument.
  * - `NV_ERR_NO_MEMORY`: there is not enough memory for the local memory of the kernel.
  * - `NV_ERR_RESET_REQUIRED`: a fault stopped the device.
  * - `NV_ERR_TIMEOUT`: the channel is full, and nothing finished for a minute.
@@ -1120,6 +1270,38 @@ NV_STATUS tegrarm_launch(struct tegrarm_kernel *kernel,
                          const void *const *kernel_params,
                          NvU32 param_count,
                          NvU64 *fence);
+
+/**
+ * Launches a kernel as `tegrarm_launch` does, after a look at what the caller knows of the arguments and the blocks.
+ * If `fence` is not NULL, `*fence` is what to wait for.
+ *
+ * `param_sizes` has one size in bytes for each argument. An argument that does not have the size of its parameter is
+ * refused, so that a binding of another language can pass what its users wrote. `tegrarm_kernel_parameter` says what
+ * the sizes are. `flags` is 0, or `TEGRARM_LAUNCH_TOGETHER` if the blocks wait for each other and so all have to run
+ * at the same time.
+ *
+ * Errors:
+ * - `NV_ERR_OBJECT_NOT_FOUND`: `kernel` is not a kernel.
+ * - `NV_ERR_INVALID_POINTER`: `grid_dim`, `block_dim`, `kernel_params`, one of its pointers or `param_sizes` is NULL.
+ * - `NV_ERR_INVALID_ARGUMENT`: the GPU cannot run a launch of this size, or the kernel has another number of
+ *   parameters.
+ * - `NV_ERR_INVALID_ARGUMENT`: an argument has another size than its parameter. `tegrarm_last_error` gives the number of
+ *   the parameter, counted from 0, and both sizes.
+ * - `NV_ERR_INVALID_ARGUMENT`: `flags` has an unknown bit, or it is `TEGRARM_LAUNCH_TOGETHER` and the GPU has no room for
+ *   all blocks at once. `tegrarm_last_error` says how many blocks it has room for.
+ * - `NV_ERR_NO_MEMORY`: there is not enough memory for the local memory of the kernel.
+ * - `NV_ERR_RESET_REQUIRED`: a fault stopped the device.
+ * - `NV_ERR_TIMEOUT`: the channel is full, and nothing finished for a minute.
+ */
+NV_STATUS tegrarm_launch_checked(struct tegrarm_kernel *kernel,
+                                 const NvU32 *grid_dim,
+                                 const NvU32 *block_dim,
+                                 NvU32 shared_mem_bytes,
+                                 const void *const *kernel_params,
+                                 const size_t *param_sizes,
+                                 NvU32 param_count,
+                                 NvU32 flags,
+                                 NvU64 *fence);
 
 /**
  * Makes an empty replay. The functions below record what it does in each run. The first submit ends the recording.

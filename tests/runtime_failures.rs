@@ -130,6 +130,7 @@ const ROWS: &[Row] = &[
     ("module_variable and module_write", Calls::None, |b| made(b.constants.write_variable("offset", &[1; 4]))),
     ("launch", Calls::None, |b| made(b.launch(&b.add))),
     ("launch with more local memory", Calls::ThenGivesBack, |b| made(b.launch(&b.deep))),
+    ("device_set_limit", Calls::ThenGivesBack, |b| made(b.device.set_stack(2000))),
     ("replay_create", Calls::Some, |b| made(Replay::on(&b.device))),
     ("replay_launch and the first run", Calls::ThenGivesBack, |b| {
         let mut replay = b.recorded()?;

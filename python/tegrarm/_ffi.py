@@ -34,6 +34,9 @@ TEGRARM_REPLAY_WORDS = (1 << 21) - 1
 TEGRARM_REPLAY_COPY_SIZE = 1 << 40
 TEGRARM_IMAGE_SIZE = 1 << 30
 TEGRARM_OBJECT_SYMBOLS = 1 << 20
+TEGRARM_STACK_UNKNOWN = (1 << 32) - 1
+TEGRARM_LAUNCH_TOGETHER = 1
+TEGRARM_LIMIT_STACK_SIZE, TEGRARM_LIMIT_HEAP_SIZE = range(2)
 
 
 class Config(ctypes.Structure):
@@ -68,6 +71,27 @@ class DeviceProfile(ctypes.Structure):
         ("simulated", c_bool),
         ("local_window", c_uint64),
         ("shared_window", c_uint64),
+    ]
+
+
+class KernelAttributes(ctypes.Structure):
+    """``struct tegrarm_kernel_attributes``: what the compiler says of a kernel, and what the GPU makes of it."""
+
+    _fields_ = [
+        ("size", c_size_t),
+        ("registers", c_uint32),
+        ("shared_size", c_uint32),
+        ("max_dynamic_shared", c_uint32),
+        ("local_size", c_uint32),
+        ("stack_size", c_uint32),
+        ("constant_size", c_uint32),
+        ("barriers", c_uint32),
+        ("max_threads", c_uint32),
+        ("required_block", c_uint32 * 3),
+        ("parameters", c_uint32),
+        ("parameter_size", c_uint32),
+        ("code_size", c_uint64),
+        ("code_address", c_uint64),
     ]
 
 
@@ -126,6 +150,8 @@ SIGNATURES: dict[str, tuple] = {
     "tegrarm_fence": (NvStatus, [c_void_p, POINTER(NvU64)]),
     "tegrarm_wait": (NvStatus, [c_void_p, NvU64, NvU64]),
     "tegrarm_device_fault": (NvStatus, [c_void_p, c_void_p]),
+    "tegrarm_device_limit": (NvStatus, [c_void_p, NvU32, POINTER(NvU64)]),
+    "tegrarm_device_set_limit": (NvStatus, [c_void_p, NvU32, NvU64]),
     "tegrarm_buffer_alloc": (NvStatus, [c_void_p, NvU64, NvU32, c_void_p]),
     "tegrarm_buffer_free": (NvStatus, [c_void_p]),
     "tegrarm_buffer_address": (NvStatus, [c_void_p, POINTER(c_void_p), POINTER(NvU64)]),
@@ -137,10 +163,16 @@ SIGNATURES: dict[str, tuple] = {
     "tegrarm_module_kernel": (NvStatus, [c_void_p, c_char_p, c_void_p]),
     "tegrarm_module_variable": (NvStatus, [c_void_p, c_char_p, POINTER(NvU64), POINTER(NvU64)]),
     "tegrarm_module_write": (NvStatus, [c_void_p, c_char_p, c_void_p, c_size_t]),
+    "tegrarm_kernel_attributes": (NvStatus, [c_void_p, POINTER(KernelAttributes)]),
+    "tegrarm_kernel_parameter": (NvStatus, [c_void_p, NvU32, POINTER(NvU32), POINTER(NvU32)]),
+    "tegrarm_kernel_occupancy": (NvStatus, [c_void_p, POINTER(NvU32), NvU32, POINTER(NvU32)]),
     "tegrarm_object_load": (NvStatus, [c_void_p, c_size_t, POINTER(c_void_p), POINTER(c_void_p), c_size_t, c_void_p]),
     "tegrarm_object_symbol": (NvStatus, [c_void_p, c_char_p, POINTER(c_void_p)]),
     "tegrarm_object_unload": (NvStatus, [c_void_p]),
     "tegrarm_launch": (NvStatus, [c_void_p, POINTER(NvU32), POINTER(NvU32), NvU32, POINTER(c_void_p), NvU32, POINTER(NvU64)]),
+    "tegrarm_launch_checked": (
+        NvStatus,
+        [c_void_p, POINTER(NvU32), POINTER(NvU32), NvU32, POINTER(c_void_p), POINTER(c_size_t), NvU32, NvU32, POINTER(NvU64)]),
     "tegrarm_replay_create": (NvStatus, [c_void_p, c_void_p]),
     "tegrarm_replay_destroy": (NvStatus, [c_void_p]),
     "tegrarm_replay_spin": (NvStatus, [c_void_p, NvU64]),

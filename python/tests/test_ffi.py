@@ -17,6 +17,7 @@ C_TYPES = {
     "unsigned long": ctypes.c_ulong, "size_t": ctypes.c_size_t, "uintptr_t": ctypes.c_size_t, "bool": ctypes.c_bool,
 }
 STRUCTS = {"tegrarm_config": _ffi.Config, "tegrarm_device_profile": _ffi.DeviceProfile,
+           "tegrarm_kernel_attributes": _ffi.KernelAttributes,
            "tegrarm_replay_channel": _ffi.ReplayChannel, "tegrarm_replay_value": _ffi.ReplayValue}
 
 

@@ -4,6 +4,7 @@
 
 use super::commands::Engine;
 use super::cubin::Kernel;
+use super::cubin::kernel::STACK_RESERVE;
 use super::fault::{FaultInfo, Watch};
 use super::heap::Heap;
 use super::launch::{Launch, LaunchError, Limits};
@@ -27,6 +28,12 @@ use tegrarm_abi::rm::status::*;
 
 /// Local memory per thread every device starts with.
 pub const FIRST_LOCAL: u32 = 0x400;
+/// Whole warps of it are whole pieces of 512 bytes, as the GPU takes them.
+const LOCAL_UNIT: u32 = 32;
+/// The descriptor's field has 24 bits.
+const MOST_LOCAL: u32 = (1 << 24) - LOCAL_UNIT;
+/// The most stack a thread can have.
+pub const MOST_STACK: u32 = MOST_LOCAL - STACK_RESERVE;
 const WARPS_PER_SM: u64 = 48;
 const SMS_PER_TPC: u64 = 2;
 const WARP: u64 = 32;
@@ -256,6 +263,57 @@ impl Device {
         self.watch.fault()
     }
 
+    /// Bytes of stack that each thread has.
+    pub fn stack(&self) -> u32 {
+        self.work.lock().local - STACK_RESERVE
+    }
+
+    /// Bytes of local memory that each thread has.
+    pub fn local_memory(&self) -> u32 {
+        self.work.lock().local
+    }
+
+    /// Gives each thread at least this many bytes of stack, after everything before has finished.
+    ///
+    /// # Errors
+    /// 0x1F for more than a thread can have, 0x51 when there is not that much memory; the channel's fault.
+    pub fn set_stack(&self, bytes: u64) -> RmResult<()> {
+        if bytes > u64::from(MOST_STACK) {
+            fail!(NV_ERR_INVALID_ARGUMENT, "a stack of {bytes} bytes: a thread has at most {MOST_STACK}");
+        }
+        self.watch.check()?;
+        let local = (bytes as u32 + STACK_RESERVE).next_multiple_of(LOCAL_UNIT).max(FIRST_LOCAL);
+        let mut work = self.work.lock();
+        if work.local == local {
+            return Ok(());
+        }
+        self.replace_local(&mut work, local)
+    }
+
+    /// Blocks of a launch that all SMs together run at the same time.
+    ///
+    /// # Errors
+    /// 0x1F for a launch the GPU cannot run, with the numbers.
+    pub fn blocks_at_once(&self, kernel: &Kernel, launch: &Launch) -> RmResult<u32> {
+        let limits = &self.context.limits;
+        let local = kernel.local_memory();
+        launch.check(kernel, limits, local).map_err(|e| refused(kernel, e))?;
+        Ok(launch.blocks_at_once(kernel, limits) * self.profile.compute_units)
+    }
+
+    /// Refuses a launch whose blocks cannot all run at the same time.
+    ///
+    /// # Errors
+    /// 0x1F with the numbers.
+    pub fn check_together(&self, kernel: &Kernel, launch: &Launch) -> RmResult<()> {
+        let most = self.blocks_at_once(kernel, launch)?;
+        let (blocks, sms) = (launch.grid.count(), self.profile.compute_units);
+        if blocks > u64::from(most) {
+            return Err(refused(kernel, LaunchError::Together { blocks, sms, each: most / sms }));
+        }
+        Ok(())
+    }
+
     /// What every launch has in common.
     pub fn context(&self) -> &Context {
         &self.context
@@ -283,8 +341,11 @@ impl Device {
 
     /// More local memory for each thread: after everything before has finished, since it may use the old.
     fn grow_local(&self, work: &mut Work, needed: u32) -> RmResult<()> {
+        self.replace_local(work, needed.next_power_of_two().min(MOST_LOCAL))
+    }
+
+    fn replace_local(&self, work: &mut Work, local: u32) -> RmResult<()> {
         self.watch.wait(&self.timeline, work.queue.last(), None, work.queue.last())?;
-        let local = needed.next_power_of_two();
         let arena = local_memory(&self.session, &mut work.queue, local, self.profile.compute_units)?;
         self.last.store(work.queue.last(), Ordering::Release);
         (work.arena, work.local) = (arena, local);

@@ -45,6 +45,10 @@ pub struct Limits {
     pub threads: u32,
     /// Registers of an SM.
     pub registers: u32,
+    /// Warps of an SM.
+    pub warps: u32,
+    /// Blocks of an SM.
+    pub blocks: u32,
     /// Shared memory of a block in bytes, its 1 KiB of reserve included.
     pub shared: u32,
     /// Sizes the shared part of the SM's memory can take, ascending, in KiB.
@@ -52,12 +56,14 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// sm_87: 64 Ki registers, 1024 threads, 163 KiB shared for a block and 1 KiB reserve.
+    /// sm_87: 64 Ki registers, 48 warps and 16 blocks of an SM, 1024 threads, 163 KiB shared for a block and 1 KiB reserve.
     pub const ORIN: Limits = Limits {
         grid: Dim3::new(0x7fff_ffff, 0xffff, 0xffff),
         block: Dim3::new(1024, 1024, 64),
         threads: 1024,
         registers: 0x1_0000,
+        warps: 48,
+        blocks: 16,
         shared: 164 << 10,
         shared_splits: &[8, 16, 32, 64, 100, 132, 164],
     };
@@ -95,6 +101,8 @@ pub enum LaunchError {
     LocalMemorySize { found: u32 },
     #[error("{what} at {address:#x}: wanted a multiple of {unit:#x} below 2^{bits}")]
     Address { what: &'static str, address: u64, unit: u64, bits: u32 },
+    #[error("{blocks} blocks that must run at the same time: the {sms} SMs have room for {each} each")]
+    Together { blocks: u64, sms: u32, each: u32 },
     #[error("{found} arguments for a kernel with {wanted} parameters")]
     ArgumentCount { found: usize, wanted: usize },
     #[error("argument {index} has {found} bytes, the parameter {wanted}")]
@@ -133,6 +141,16 @@ impl Launch {
         Ok(())
     }
 
+    /// Blocks of such a launch that one SM runs at the same time. The launch is one that the GPU can run.
+    pub fn blocks_at_once(&self, kernel: &Kernel, limits: &Limits) -> u32 {
+        let warps = self.block.count().div_ceil(WARP);
+        // Each part of an SM has its own registers, so that a warp's never come from two.
+        let in_registers = u64::from(limits.registers) / SM_PARTITIONS / registers_of_warp(kernel) * SM_PARTITIONS;
+        let by_warps = u64::from(limits.warps).min(in_registers) / warps;
+        let by_shared = u64::from(limits.shared) / kernel.shared_memory(self.dynamic_shared);
+        by_warps.min(by_shared).min(limits.blocks.into()) as u32
+    }
+
     fn check_threads(&self, kernel: &Kernel, limits: &Limits) -> Result<(), LaunchError> {
         let (found, threads) = (self.block, self.block.count());
         if threads > u64::from(limits.threads) {
@@ -146,14 +164,35 @@ impl Launch {
         if let Some(limit) = kernel.max_threads.filter(|&limit| threads > limit.into()) {
             return Err(LaunchError::Threads { found, threads, limit, why: "the kernel's launch bounds" });
         }
-        let per_warp = (u64::from(kernel.registers.max(1)) * WARP).next_multiple_of(REGISTER_UNIT);
-        let needed = per_warp * threads.div_ceil(WARP).next_multiple_of(SM_PARTITIONS);
+        let needed = registers_of_warp(kernel) * threads.div_ceil(WARP).next_multiple_of(SM_PARTITIONS);
         if needed > u64::from(limits.registers) {
             let (registers, limit) = (kernel.registers, limits.registers);
             return Err(LaunchError::Registers { threads, registers, needed, limit });
         }
         Ok(())
     }
+}
+
+/// Registers that each warp of a kernel takes.
+fn registers_of_warp(kernel: &Kernel) -> u64 {
+    (u64::from(kernel.registers.max(1)) * WARP).next_multiple_of(REGISTER_UNIT)
+}
+
+/// The most threads a block of a kernel can have.
+pub fn most_threads(kernel: &Kernel, limits: &Limits) -> u32 {
+    if let Some(block) = kernel.required_block {
+        return block.iter().product();
+    }
+    let warps = u64::from(limits.registers) / registers_of_warp(kernel) / SM_PARTITIONS * SM_PARTITIONS;
+    let by_registers = (warps * WARP).min(limits.threads.into()) as u32;
+    kernel.max_threads.map_or(by_registers, |most| most.min(by_registers))
+}
+
+/// The most dynamic shared memory a block of a kernel can have.
+pub fn most_dynamic_shared(kernel: &Kernel, limits: &Limits) -> u32 {
+    // Sizes are rounded up to whole units, which the limit is a number of.
+    u64::from(limits.shared).saturating_sub(kernel.shared_memory(0)) as u32 + kernel.shared.next_multiple_of(128)
+        - kernel.shared
 }
 
 fn within(what: &'static str, found: Dim3, limit: Dim3) -> Result<(), LaunchError> {

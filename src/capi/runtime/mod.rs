@@ -8,9 +8,13 @@ mod slots;
 // In the header's order.
 pub mod device;
 
+pub mod limits;
+
 pub mod buffers;
 
 pub mod modules;
+
+pub mod kernels;
 
 pub mod hostobj;
 

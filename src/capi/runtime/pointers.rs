@@ -71,3 +71,29 @@ pub(super) unsafe fn give_any<T>(p: *mut T, value: T) {
         unsafe { p.write_unaligned(value) };
     }
 }
+
+/// Writes a structure that later versions make longer: as many bytes as the caller has, or as there are.
+///
+/// # Safety
+/// `p` is NULL or valid for as many bytes as its first field, a size, says.
+///
+/// # Errors
+/// 0x3D for NULL, 0x3A when the size is not even that of the field.
+pub(super) unsafe fn grown<T: Copy>(
+    p: *mut T,
+    mut found: T,
+    set: impl FnOnce(&mut T, usize),
+    name: &str,
+) -> RmResult<()> {
+    present(p, name)?;
+    // SAFETY: the first field is there in every version of the structure.
+    let size = unsafe { p.cast::<usize>().read_unaligned() };
+    if size < size_of::<usize>() {
+        fail!(NV_ERR_INVALID_PARAM_STRUCT, "{name}->size is {size}: set it to the size of the structure");
+    }
+    let size = size.min(size_of::<T>());
+    set(&mut found, size);
+    // SAFETY: the caller has at least `size` bytes, and `found` has no fewer.
+    unsafe { std::ptr::copy_nonoverlapping((&raw const found).cast::<u8>(), p.cast::<u8>(), size) };
+    Ok(())
+}

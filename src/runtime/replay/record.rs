@@ -3,7 +3,7 @@
 use super::{Channel, Counter, Patch, Replay, Source, Step, Value};
 use crate::runtime::commands::Commands;
 use crate::runtime::cubin::kernel::Parameter;
-use crate::runtime::device::{self, Buffer, Device, FIRST_LOCAL};
+use crate::runtime::device::{self, Buffer, Device};
 use crate::runtime::launch::Launch;
 use crate::runtime::memory::{Cache, Memory};
 use crate::runtime::module::{KernelRef, Module};
@@ -66,7 +66,7 @@ impl Own {
             words,
             fence_at,
             commands: 0,
-            local: FIRST_LOCAL,
+            local: device.local_memory(),
             arena: None,
             program: None,
             blocks: Vec::new(),

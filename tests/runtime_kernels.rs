@@ -1,0 +1,288 @@
+//! What the runtime says of kernels, through the C functions: attributes, parameters, occupancy, launches that are refused
+//! with the number of the parameter, and the stack of threads.
+#![cfg(feature = "sim")]
+#![allow(unsafe_code)] // calls what C calls
+
+use std::ffi::{CStr, CString, c_char, c_void};
+use std::ptr::{null, null_mut};
+use std::time::Duration;
+use tegrarm::capi::library::{tegrarm_config, tegrarm_init, tegrarm_last_error};
+use tegrarm::capi::runtime::device::*;
+use tegrarm::capi::runtime::kernels::*;
+use tegrarm::capi::runtime::launch::*;
+use tegrarm::capi::runtime::limits::*;
+use tegrarm::capi::runtime::modules::*;
+use tegrarm::capi::runtime::opaque::{tegrarm_device, tegrarm_kernel};
+use tegrarm::runtime::cubin::{Cubin, Kernel};
+use tegrarm::runtime::launch::{Dim3, Launch, Limits, most_dynamic_shared, most_threads};
+use tegrarm_abi::rm::status::*;
+
+const STACK: u32 = tegrarm_limit::TEGRARM_LIMIT_STACK_SIZE as u32;
+const HEAP: u32 = tegrarm_limit::TEGRARM_LIMIT_HEAP_SIZE as u32;
+
+fn file(name: &str) -> Vec<u8> {
+    std::fs::read(format!("{}/tests/data/cubin/{name}", env!("CARGO_MANIFEST_DIR"))).unwrap()
+}
+
+fn sentence() -> String {
+    let mut text = [0 as c_char; 1024];
+    // SAFETY: there are as many bytes.
+    unsafe {
+        tegrarm_last_error(text.as_mut_ptr(), text.len());
+        CStr::from_ptr(text.as_ptr()).to_str().unwrap().to_owned()
+    }
+}
+
+fn open() -> *mut tegrarm_device {
+    let config = tegrarm_config { size: size_of::<tegrarm_config>(), backend: c"sim".as_ptr() };
+    let mut device = null_mut();
+    // SAFETY: the configuration and the place of the handle are variables. Another test may have been first to initialise.
+    unsafe {
+        tegrarm_init(&config);
+        assert_eq!(tegrarm_device_open(0, &mut device), NV_OK, "{}", sentence());
+    }
+    device
+}
+
+fn kernel(device: *mut tegrarm_device, cubin: &str, name: &str) -> *mut tegrarm_kernel {
+    let (image, name) = (file(cubin), CString::new(name).unwrap());
+    let (mut module, mut kernel) = (null_mut(), null_mut());
+    // SAFETY: all pointers are those of variables.
+    unsafe {
+        assert_eq!(tegrarm_module_load(device, image.as_ptr().cast(), image.len(), &mut module), NV_OK);
+        assert_eq!(tegrarm_module_kernel(module, name.as_ptr(), &mut kernel), NV_OK, "{}", sentence());
+    }
+    kernel
+}
+
+fn attributes(kernel: *mut tegrarm_kernel) -> tegrarm_kernel_attributes {
+    // SAFETY: all zeros are a value of every field.
+    let mut a: tegrarm_kernel_attributes = unsafe { std::mem::zeroed() };
+    a.size = size_of::<tegrarm_kernel_attributes>();
+    // SAFETY: the size is the structure's.
+    assert_eq!(unsafe { tegrarm_kernel_attributes(kernel, &mut a) }, NV_OK, "{}", sentence());
+    a
+}
+
+/// What the compiler's own tool says of the same file lies beside it.
+#[test]
+fn attributes_are_those_of_the_cubin() {
+    let device = open();
+    for (name, kernels) in
+        [("vecadd", ["vecadd", "scale"]), ("shared", ["reduce", "mixed"]), ("calls", ["array", "direct"])]
+    {
+        let told: serde_json::Value = serde_json::from_slice(&file(&format!("{name}.nvrtc.json"))).unwrap();
+        for k in kernels {
+            let (told, handle) = (&told["kernels"][k], kernel(device, &format!("{name}.nvrtc.cubin"), k));
+            let a = attributes(handle);
+            let number = |key: &str| told[key].as_u64().unwrap();
+            assert_eq!(u64::from(a.registers), number("registers"), "{k}");
+            assert_eq!(u64::from(a.shared_size), number("shared"), "{k}");
+            assert_eq!((a.code_size, u64::from(a.parameter_size)), (number("size"), number("parameter_size")), "{k}");
+            let parameters = told["parameters"].as_array().unwrap();
+            assert_eq!(a.parameters as usize, parameters.len(), "{k}");
+            assert_eq!(a.code_address % 128, 0, "{k}");
+            assert!(a.stack_size <= a.local_size && a.size == size_of_val(&a), "{k}");
+            for (index, wanted) in parameters.iter().enumerate() {
+                let (mut offset, mut size) = (0, 0);
+                // SAFETY: both are variables.
+                let status = unsafe { tegrarm_kernel_parameter(handle, index as u32, &mut offset, &mut size) };
+                assert_eq!(status, NV_OK);
+                assert_eq!(
+                    [u64::from(offset), u64::from(size)],
+                    [1, 2].map(|i| wanted[i].as_u64().unwrap()),
+                    "{k} {index}"
+                );
+            }
+            // SAFETY: NULL is allowed.
+            let beyond = unsafe { tegrarm_kernel_parameter(handle, a.parameters, null_mut(), null_mut()) };
+            assert_eq!(beyond, NV_ERR_INVALID_INDEX);
+        }
+    }
+    assert_eq!(attributes(kernel(device, "calls.jit.cubin", "recursive")).stack_size, TEGRARM_STACK_UNKNOWN);
+    tegrarm_device_close(device);
+}
+
+/// A program that was compiled when the structure was shorter gets what it knows, and nothing behind it is touched.
+#[test]
+fn structures_of_another_age_are_filled_as_far_as_they_go() {
+    let device = open();
+    let k = kernel(device, "vecadd.nvrtc.cubin", "vecadd");
+    let mut old = [usize::MAX; 4];
+    old[0] = 16;
+    // SAFETY: the size says that there are 16 bytes, and there are more.
+    assert_eq!(unsafe { tegrarm_kernel_attributes(k, old.as_mut_ptr().cast()) }, NV_OK);
+    assert_eq!((old[0], old[1] as u32, old[2..].to_vec()), (16, attributes(k).registers, vec![usize::MAX; 2]));
+    old[0] = 4;
+    // SAFETY: as above.
+    assert_eq!(unsafe { tegrarm_kernel_attributes(k, old.as_mut_ptr().cast()) }, NV_ERR_INVALID_PARAM_STRUCT);
+    // SAFETY: NULL is refused.
+    assert_eq!(unsafe { tegrarm_kernel_attributes(k, null_mut()) }, NV_ERR_INVALID_POINTER);
+    tegrarm_device_close(device);
+}
+
+/// Numbers of CUDA's occupancy calculator for compute capability 8.7.
+#[test]
+fn blocks_at_once_are_what_the_limits_allow() {
+    let cubin = Cubin::parse(&file("vecadd.nvrtc.cubin"), 87).unwrap();
+    let any = Kernel { max_threads: None, required_block: None, ..cubin.kernels()[0].clone() };
+    let with = |registers, shared| Kernel { registers, shared, ..any.clone() };
+    let blocks = |kernel: &Kernel, threads, dynamic_shared| {
+        let launch = Launch { grid: Dim3::new(1, 1, 1), block: Dim3::new(threads, 1, 1), dynamic_shared };
+        launch.check(kernel, &Limits::ORIN, kernel.local_memory()).unwrap();
+        launch.blocks_at_once(kernel, &Limits::ORIN)
+    };
+    for (registers, shared, threads, dynamic, wanted) in [
+        (16, 0, 32, 0, 16), // blocks
+        (32, 0, 256, 0, 6), // warps: 48 / 8
+        (32, 0, 1024, 0, 1),
+        (33, 0, 256, 0, 6),  // 12 warps in each part of an SM
+        (128, 0, 256, 0, 2), // registers: 4 warps in each part
+        (255, 0, 256, 0, 1),
+        (168, 0, 96, 0, 4),        // 3 warps in each part
+        (32, 48 << 10, 128, 0, 3), // shared memory: 49 KiB of 164
+        (32, 0, 128, 163 << 10, 1),
+        (32, 1000, 128, 1000, 12), // 2048 + 1024 bytes: 53; warps decide
+    ] {
+        assert_eq!(
+            blocks(&with(registers, shared), threads, dynamic),
+            wanted,
+            "{registers} {shared} {threads} {dynamic}"
+        );
+    }
+    let threads = |registers| most_threads(&with(registers, 0), &Limits::ORIN);
+    assert_eq!([16, 64, 65, 128, 168, 255].map(threads), [1024, 1024, 896, 512, 384, 256]);
+    let bounded = Kernel { max_threads: Some(96), ..with(16, 0) };
+    assert_eq!(most_threads(&bounded, &Limits::ORIN), 96);
+    // The largest dynamic size is accepted, one unit more is not.
+    for shared in [0, 1, 128, 1000, 48 << 10] {
+        let (kernel, most) = (with(32, shared), most_dynamic_shared(&with(32, shared), &Limits::ORIN));
+        let launch = |dynamic_shared| Launch { grid: Dim3::new(1, 1, 1), block: Dim3::new(32, 1, 1), dynamic_shared };
+        assert!(launch(most).check(&kernel, &Limits::ORIN, 4096).is_ok(), "{shared} {most}");
+        assert!(launch(most + 1).check(&kernel, &Limits::ORIN, 4096).is_err(), "{shared} {most}");
+    }
+}
+
+#[test]
+fn wrong_arguments_are_refused_with_the_number_of_the_parameter() {
+    let device = open();
+    let k = kernel(device, "vecadd.nvrtc.cubin", "vecadd");
+    let (nothing, count) = (0u64, 0u32);
+    let pointer = (&raw const nothing).cast::<c_void>();
+    let mut arguments = [pointer, pointer, pointer, (&raw const count).cast()];
+    let (one, warp) = ([1u32, 1, 1], [32u32, 1, 1]);
+    let launch = |arguments: &[*const c_void], count, grid: &[u32; 3]| {
+        // SAFETY: all pointers are those of variables; NULL ones are refused.
+        unsafe { tegrarm_launch(k, grid.as_ptr(), warp.as_ptr(), 0, arguments.as_ptr(), count, null_mut()) }
+    };
+    let checked = |sizes: *const usize, count, flags, grid: &[u32; 3]| {
+        // SAFETY: as above.
+        unsafe {
+            let fence = null_mut();
+            tegrarm_launch_checked(k, grid.as_ptr(), warp.as_ptr(), 0, arguments.as_ptr(), sizes, count, flags, fence)
+        }
+    };
+    assert_eq!(launch(&arguments, 3, &one), NV_ERR_INVALID_ARGUMENT);
+    assert!(
+        sentence().contains("3 arguments for 4 parameters; parameter 3 is the first without one"),
+        "{}",
+        sentence()
+    );
+    assert_eq!(launch(&arguments, 5, &one), NV_ERR_INVALID_ARGUMENT);
+    assert!(sentence().contains("there is no parameter 4"), "{}", sentence());
+
+    let right = [8usize, 8, 8, 4];
+    for (index, wrong) in [(0, 4), (3, 8), (2, usize::MAX), (1, 0)] {
+        let mut sizes = right;
+        sizes[index] = wrong;
+        assert_eq!(checked(sizes.as_ptr(), 4, 0, &one), NV_ERR_INVALID_ARGUMENT);
+        assert!(
+            sentence().contains(&format!("argument {index} has {wrong} bytes, the parameter {}", right[index])),
+            "{}",
+            sentence()
+        );
+    }
+    assert_eq!(checked(null(), 4, 0, &one), NV_ERR_INVALID_POINTER);
+    assert_eq!(checked(right.as_ptr(), 3, 0, &one), NV_ERR_INVALID_ARGUMENT);
+    assert_eq!(checked(right.as_ptr(), 4, 2, &one), NV_ERR_INVALID_ARGUMENT, "an unknown flag");
+    assert_eq!(checked(right.as_ptr(), 4, 0, &one), NV_OK, "{}", sentence());
+
+    // All blocks at once: as many as the SMs have room for, and not one more.
+    let mut each = 0;
+    // SAFETY: both are variables.
+    assert_eq!(unsafe { tegrarm_kernel_occupancy(k, warp.as_ptr(), 0, &mut each) }, NV_OK);
+    assert_eq!(each, 16);
+    // SAFETY: as above.
+    let refused = unsafe { tegrarm_kernel_occupancy(k, [2048u32, 1, 1].as_ptr(), 0, &mut each) };
+    assert_eq!(refused, NV_ERR_INVALID_ARGUMENT);
+    let most = each * 16;
+    assert_eq!(checked(right.as_ptr(), 4, TEGRARM_LAUNCH_TOGETHER, &[most, 1, 1]), NV_OK, "{}", sentence());
+    assert_eq!(checked(right.as_ptr(), 4, TEGRARM_LAUNCH_TOGETHER, &[most + 1, 1, 1]), NV_ERR_INVALID_ARGUMENT);
+    assert!(sentence().contains("room for 16 each"), "{}", sentence());
+    assert_eq!(checked(right.as_ptr(), 4, 0, &[most + 1, 1, 1]), NV_OK);
+
+    arguments[2] = null();
+    assert_eq!(launch(&arguments, 4, &one), NV_ERR_INVALID_POINTER);
+    assert!(sentence().contains("kernel_params[2] is NULL"), "{}", sentence());
+    tegrarm_device_close(device);
+}
+
+#[test]
+fn the_stack_is_what_the_limit_says() {
+    let device = open();
+    let stack = || {
+        let mut value = 0;
+        // SAFETY: a variable.
+        assert_eq!(unsafe { tegrarm_device_limit(device, STACK, &mut value) }, NV_OK);
+        value
+    };
+    let first = stack();
+    let k = kernel(device, "calls.jit.cubin", "recursive");
+    let run = || {
+        let numbers = Box::new([20i32; 32]);
+        let mut buffer = null_mut();
+        let (mut pointer, mut address, mut fence) = (null_mut(), 0, 0);
+        // SAFETY: all pointers are those of variables, and the buffer has 256 bytes.
+        unsafe {
+            use tegrarm::capi::runtime::buffers::*;
+            assert_eq!(tegrarm_buffer_alloc(device, 256, 0, &mut buffer), NV_OK);
+            assert_eq!(tegrarm_buffer_address(buffer, &mut pointer, &mut address), NV_OK);
+            std::ptr::copy_nonoverlapping(numbers.as_ptr(), pointer.cast(), 32);
+            let out = address + 128;
+            let arguments = [(&raw const address).cast::<c_void>(), (&raw const out).cast()];
+            let (one, warp) = ([1u32, 1, 1], [4u32, 1, 1]);
+            let status = tegrarm_launch(k, one.as_ptr(), warp.as_ptr(), 0, arguments.as_ptr(), 2, &mut fence);
+            assert_eq!(status, NV_OK, "{}", sentence());
+            assert_eq!(tegrarm_wait(device, fence, Duration::from_secs(60).as_nanos() as u64), NV_OK, "{}", sentence());
+            let found = pointer.cast::<i32>().add(32).read();
+            assert_eq!(tegrarm_buffer_free(buffer), NV_OK);
+            found
+        }
+    };
+    assert_eq!(tegrarm_device_set_limit(device, STACK, 4000), NV_OK, "{}", sentence());
+    assert!((4000..4032).contains(&stack()), "{}", stack());
+    assert_eq!(run(), 6765);
+    let large = stack();
+    // Asked for again, it is the same; less is given back, but never less than at first, and the kernel takes what it needs.
+    assert_eq!((tegrarm_device_set_limit(device, STACK, large), stack()), (NV_OK, large));
+    assert_eq!((tegrarm_device_set_limit(device, STACK, 0), stack()), (NV_OK, first));
+    assert_eq!(run(), 6765);
+    for absurd in [1 << 24, 1 << 32, 1 << 46, u64::MAX] {
+        assert_eq!(tegrarm_device_set_limit(device, STACK, absurd), NV_ERR_INVALID_ARGUMENT, "{absurd:#x}");
+    }
+    let before = stack();
+    assert_eq!(tegrarm_device_set_limit(device, STACK, (1 << 24) - 4096), NV_ERR_NO_MEMORY, "more than the board has");
+    assert_eq!((stack(), run()), (before, 6765));
+
+    let mut heap = 1;
+    // SAFETY: a variable, and NULL, which is refused.
+    unsafe {
+        assert_eq!((tegrarm_device_limit(device, HEAP, &mut heap), heap), (NV_OK, 0));
+        assert_eq!(tegrarm_device_limit(device, HEAP, null_mut()), NV_ERR_INVALID_POINTER);
+        assert_eq!(tegrarm_device_limit(device, 2, &mut heap), NV_ERR_INVALID_ARGUMENT);
+    }
+    assert_eq!(tegrarm_device_set_limit(device, HEAP, 0), NV_OK);
+    assert_eq!(tegrarm_device_set_limit(device, HEAP, 1 << 20), NV_ERR_NOT_SUPPORTED);
+    assert_eq!(tegrarm_device_set_limit(device, 2, 0), NV_ERR_INVALID_ARGUMENT);
+    tegrarm_device_close(device);
+}
