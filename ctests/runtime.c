@@ -84,7 +84,7 @@ static void vector_add(void)
     CHECK(tegrarm_device_fault(device, &fault));
     assert(fault.cause == TEGRARM_FAULT_NONE && fault.sm == TEGRARM_FAULT_NO_SM);
     struct tegrarm_buffer *bad;
-    assert(tegrarm_buffer_alloc(device, 1, TEGRARM_BUFFER_WRITE_COMBINED + 1, &bad) == NV_ERR_INVALID_ARGUMENT);
+    assert(tegrarm_buffer_alloc(device, 1, TEGRARM_BUFFER_NO_POINTER << 1, &bad) == NV_ERR_INVALID_ARGUMENT);
 
     CHECK(tegrarm_buffer_free(bb));
     assert(tegrarm_buffer_free(bb) == NV_ERR_OBJECT_NOT_FOUND);

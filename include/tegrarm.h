@@ -143,7 +143,8 @@
 #define TEGRARM_REPLAY_COPY_SIZE 1099511627776
 
 /**
- * How the CPU sees a buffer. The GPU sees what the CPU wrote either way. A value of `tegrarm_buffer_alloc`.
+ * How a buffer is used: values of every `flags` of a buffer, to be combined with `|`. The GPU sees what the CPU wrote in
+ * every case, and the CPU what the GPU wrote when a wait for that work has returned.
  */
 enum tegrarm_buffer_flags {
     /**
@@ -151,9 +152,17 @@ enum tegrarm_buffer_flags {
      */
     TEGRARM_BUFFER_CACHED = 0,
     /**
-     * Write-combined: for data that the CPU only writes.
+     * Write-combined: for data that the CPU only writes. Of no effect on memory that exists already.
      */
     TEGRARM_BUFFER_WRITE_COMBINED = 1,
+    /**
+     * The GPU only reads it: a store of a kernel stops the device with a fault.
+     */
+    TEGRARM_BUFFER_GPU_READ_ONLY = 2,
+    /**
+     * The CPU does not need it: it has no pointer.
+     */
+    TEGRARM_BUFFER_NO_POINTER = 4,
 };
 
 /**
@@ -1025,11 +1034,12 @@ NV_STATUS tegrarm_device_set_limit(struct tegrarm_device *device, NvU32 limit, N
 /**
  * Allocates `size` bytes that the CPU and the GPU share. All bytes are 0.
  *
- * `flags` is one of `enum tegrarm_buffer_flags`. `*buffer` is a new handle. Free it with `tegrarm_buffer_free`.
+ * `flags` are values of `enum tegrarm_buffer_flags`. `*buffer` is a new handle. Free it with `tegrarm_buffer_free`. If
+ * there is no memory, and buffers were freed that work of the GPU still uses, the call waits for that work.
  *
  * Errors:
  * - `NV_ERR_INVALID_POINTER`: `buffer` is NULL.
- * - `NV_ERR_INVALID_ARGUMENT`: `size` is 0, or `flags` is none of the values.
+ * - `NV_ERR_INVALID_ARGUMENT`: `size` is 0, or `flags` has an unknown bit.
  * - `NV_ERR_OBJECT_NOT_FOUND`: `device` is not an open device.
  * - `NV_ERR_NO_MEMORY`: there is not enough memory.
  * - `NV_ERR_INSUFFICIENT_RESOURCES`: no handle is left.
@@ -1037,8 +1047,82 @@ NV_STATUS tegrarm_device_set_limit(struct tegrarm_device *device, NvU32 limit, N
 NV_STATUS tegrarm_buffer_alloc(struct tegrarm_device *device, NvU64 size, NvU32 flags, struct tegrarm_buffer **buffer);
 
 /**
- * Frees a buffer when the work that the device was given before has finished. All pointers into the buffer are invalid
- * afterwards.
+ * Makes a buffer of a dmabuf, without a copy: memory of a camera (V4L2, NvBufSurface), of an encoder, or of another
+ * process. The buffer is as large as the dmabuf.
+ *
+ * `fd` is a descriptor of the dmabuf. It stays the caller's, who may close it after the call. Who else uses the memory
+ * says when it is ready, usually with a fence. `flags` are values of `enum tegrarm_buffer_flags`; a dmabuf that the CPU
+ * cannot map needs `TEGRARM_BUFFER_NO_POINTER`. `*buffer` is a new handle. Free it with `tegrarm_buffer_free`.
+ *
+ * Errors:
+ * - `NV_ERR_INVALID_POINTER`: `buffer` is NULL.
+ * - `NV_ERR_INVALID_ARGUMENT`: `fd` is not a descriptor of a dmabuf, or `flags` has an unknown bit.
+ * - `NV_ERR_OBJECT_NOT_FOUND`: `device` is not an open device.
+ * - `NV_ERR_NO_MEMORY`: the GPU has no addresses left for it.
+ * - `NV_ERR_INSUFFICIENT_RESOURCES`: no handle is left.
+ */
+NV_STATUS tegrarm_buffer_import(struct tegrarm_device *device, int fd, NvU32 flags, struct tegrarm_buffer **buffer);
+
+/**
+ * Makes a buffer of memory of this process, without a copy: `size` bytes from `pages`. The GPU gets whole pages, so
+ * that `pages` is a multiple of 4096, and whatever else lies in the last page is within its reach.
+ *
+ * The process must be able to write the pages, and keeps them mapped until `tegrarm_buffer_free` has returned. The
+ * pointer of the buffer is `pages`. `flags` are values of `enum tegrarm_buffer_flags`. `*buffer` is a new handle. Free it
+ * with `tegrarm_buffer_free`, which waits for the GPU: the pages are the caller's alone afterwards.
+ *
+ * Errors:
+ * - `NV_ERR_INVALID_POINTER`: `pages` or `buffer` is NULL.
+ * - `NV_ERR_INVALID_ARGUMENT`: `size` is 0, or `flags` has an unknown bit.
+ * - `NV_ERR_INVALID_ADDRESS`: `pages` is not a multiple of 4096, or a page is not mapped, cannot be written or belongs
+ *   to a device.
+ * - `NV_ERR_INVALID_LIMIT`: no process has as many bytes.
+ * - `NV_ERR_OBJECT_NOT_FOUND`: `device` is not an open device.
+ * - `NV_ERR_NO_MEMORY`: `size` is more than there is memory, or the GPU has no addresses left for it.
+ * - `NV_ERR_INSUFFICIENT_RESOURCES`: no handle is left.
+ */
+NV_STATUS tegrarm_buffer_import_pages(struct tegrarm_device *device,
+                                      void *pages,
+                                      NvU64 size,
+                                      NvU32 flags,
+                                      struct tegrarm_buffer **buffer);
+
+/**
+ * Writes a new descriptor of a buffer's memory to `*fd`: a dmabuf, for other drivers and other processes. The caller
+ * closes it. The memory stays for as long as somebody has a descriptor or a mapping of it, also when the buffer is
+ * freed.
+ *
+ * The descriptor is of the whole memory: `*offset` is where the buffer starts in it, which is 0 unless
+ * `tegrarm_buffer_part` made it. `offset` may be NULL.
+ *
+ * Errors:
+ * - `NV_ERR_INVALID_POINTER`: `fd` is NULL.
+ * - `NV_ERR_OBJECT_NOT_FOUND`: `buffer` is not a buffer.
+ * - `NV_ERR_NOT_SUPPORTED`: `tegrarm_buffer_import_pages` made the buffer. Nobody else could map its pages.
+ * - `NV_ERR_OPERATING_SYSTEM`: the process has no descriptor left.
+ */
+NV_STATUS tegrarm_buffer_export(struct tegrarm_buffer *buffer, int *fd, NvU64 *offset);
+
+/**
+ * Makes a handle of a part of a buffer: `size` bytes from `offset`. `*part` is a buffer of its own, which is freed with
+ * `tegrarm_buffer_free`. The memory stays until the last handle of it is freed, in any order.
+ *
+ * Errors:
+ * - `NV_ERR_INVALID_POINTER`: `part` is NULL.
+ * - `NV_ERR_OBJECT_NOT_FOUND`: `buffer` is not a buffer.
+ * - `NV_ERR_INVALID_ARGUMENT`: `size` is 0.
+ * - `NV_ERR_INVALID_BASE`: the part lies outside the buffer.
+ * - `NV_ERR_INSUFFICIENT_RESOURCES`: no handle is left.
+ */
+NV_STATUS tegrarm_buffer_part(struct tegrarm_buffer *buffer, NvU64 offset, NvU64 size, struct tegrarm_buffer **part);
+
+/**
+ * Frees a buffer and returns at once. Memory that work of the GPU may still use goes back to the system when the work
+ * that the device was given before has finished. All pointers into the buffer are invalid afterwards, unless another
+ * handle of the same memory is left.
+ *
+ * Only for a buffer that `tegrarm_buffer_import_pages` made does the call wait for that work, because the pages are the
+ * caller's again when it returns.
  *
  * Errors:
  * - `NV_ERR_OBJECT_NOT_FOUND`: `buffer` is not a buffer.
@@ -1046,14 +1130,46 @@ NV_STATUS tegrarm_buffer_alloc(struct tegrarm_device *device, NvU64 size, NvU32 
 NV_STATUS tegrarm_buffer_free(struct tegrarm_buffer *buffer);
 
 /**
+ * Says how much memory there is: `*available` is how many bytes can be allocated, and `*total` is how many bytes there are.
+ * The CPU and the GPU share them, so that other processes change `*available`. Each of the two may be NULL.
+ *
+ * Errors:
+ * - `NV_ERR_OBJECT_NOT_FOUND`: `device` is not an open device.
+ * - `NV_ERR_OPERATING_SYSTEM`: the system does not say it.
+ */
+NV_STATUS tegrarm_device_memory(struct tegrarm_device *device,
+                                NvU64 *available,
+                                NvU64 *total);
+
+/**
+ * Fills `size` bytes from `offset` of a buffer with the low `value_size` bytes of `value`: 1, 2 or 4. The GPU writes, in
+ * order with other work, and the call returns at once. If `fence` is not NULL, `*fence` is what to wait for.
+ *
+ * Errors:
+ * - `NV_ERR_OBJECT_NOT_FOUND`: `buffer` is not a buffer.
+ * - `NV_ERR_INVALID_ARGUMENT`: `value_size` is not 1, 2 or 4, or the range does not begin and end with whole values.
+ * - `NV_ERR_INVALID_BASE`: the range lies outside the buffer.
+ * - `NV_ERR_RESET_REQUIRED`: a fault stopped the device.
+ * - `NV_ERR_TIMEOUT`: the channel is full, and nothing finished for a minute. More than 1 GiB may have begun.
+ */
+NV_STATUS tegrarm_fill(struct tegrarm_buffer *buffer,
+                       NvU64 offset,
+                       NvU64 size,
+                       NvU32 value,
+                       NvU32 value_size,
+                       NvU64 *fence);
+
+/**
  * Says where a buffer is. `*pointer` is its address for the CPU, and `*address` is its address for the GPU. Both are
- * the same number unless this process had that range in use. Each of the two may be NULL. The CPU may read what the
+ * the same number unless this process had that range in use. The pointer is NULL with `TEGRARM_BUFFER_NO_POINTER`. Each of the two may be NULL. The CPU may read what the
  * GPU wrote as soon as a wait for that work has returned.
  *
  * Errors:
  * - `NV_ERR_OBJECT_NOT_FOUND`: `buffer` is not a buffer.
  */
-NV_STATUS tegrarm_buffer_address(struct tegrarm_buffer *buffer, void **pointer, NvU64 *address);
+NV_STATUS tegrarm_buffer_address(struct tegrarm_buffer *buffer,
+                                 void **pointer,
+                                 NvU64 *address);
 
 /**
  * Waits for the work that the device was given before, then copies `size` bytes from `src` to `offset` of a buffer.
@@ -1063,6 +1179,7 @@ NV_STATUS tegrarm_buffer_address(struct tegrarm_buffer *buffer, void **pointer, 
  * - `NV_ERR_OBJECT_NOT_FOUND`: `buffer` is not a buffer.
  * - `NV_ERR_INVALID_POINTER`: `src` is NULL.
  * - `NV_ERR_INVALID_BASE`: the range lies outside the buffer.
+ * - `NV_ERR_NOT_SUPPORTED`: the buffer has no pointer.
  * - `NV_ERR_RESET_REQUIRED`: a fault stopped the device.
  */
 NV_STATUS tegrarm_copy_in(struct tegrarm_buffer *buffer, NvU64 offset, const void *src, NvU64 size);
@@ -1075,6 +1192,7 @@ NV_STATUS tegrarm_copy_in(struct tegrarm_buffer *buffer, NvU64 offset, const voi
  * - `NV_ERR_OBJECT_NOT_FOUND`: `buffer` is not a buffer.
  * - `NV_ERR_INVALID_POINTER`: `dst` is NULL.
  * - `NV_ERR_INVALID_BASE`: the range lies outside the buffer.
+ * - `NV_ERR_NOT_SUPPORTED`: the buffer has no pointer.
  * - `NV_ERR_RESET_REQUIRED`: a fault stopped the device.
  */
 NV_STATUS tegrarm_copy_out(struct tegrarm_buffer *buffer, NvU64 offset, void *dst, NvU64 size);

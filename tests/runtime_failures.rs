@@ -5,13 +5,15 @@
 mod common;
 
 use common::Board;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use tegrarm::rm::Rm;
-use tegrarm::runtime::device::{Buffer, Device};
+use tegrarm::runtime::buffer::Buffer;
+use tegrarm::runtime::device::Device;
 use tegrarm::runtime::launch::{Dim3, Launch};
-use tegrarm::runtime::memory::{Cache, Memory};
+use tegrarm::runtime::memory::{Access, Cache, Memory};
 use tegrarm::runtime::module::{KernelRef, Module};
 use tegrarm::runtime::params;
 use tegrarm::runtime::place::Place;
@@ -28,10 +30,40 @@ fn file(name: &str) -> Vec<u8> {
     std::fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/cubin").join(name)).unwrap()
 }
 
+/// A descriptor that the kernel learns the end of.
+struct Shared {
+    kmd: Arc<dyn Kmd>,
+    fd: Option<OwnedFd>,
+}
+
+impl Shared {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_ref().unwrap().as_fd()
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        self.fd.take().into_iter().for_each(|fd| self.kmd.close(fd));
+    }
+}
+
+/// Memory of this process, two whole pages of it.
+struct Pages(Vec<u8>);
+
+impl Pages {
+    fn start(&self) -> u64 {
+        (self.0.as_ptr() as u64).next_multiple_of(4096)
+    }
+}
+
 /// An open device with what the functions work on.
 struct Bench {
     device: Arc<Device>,
     buffers: [Arc<Buffer>; 2],
+    /// A descriptor of the first of them.
+    shared: Shared,
+    pages: Pages,
     /// Has no memory for code yet.
     empty: Arc<Device>,
     module: Arc<Module>,
@@ -45,12 +77,14 @@ impl Bench {
     fn open(rm: &Arc<Rm>) -> RmResult<Bench> {
         let device = Device::open(rm, 0)?;
         let buffers = [device.alloc(4096, Cache::Cached)?, device.alloc(4096, Cache::WriteCombined)?];
+        let shared = Shared { kmd: rm.kmd().clone(), fd: Some(buffers[0].export()?) };
+        let pages = Pages(vec![0; 3 * 4096]);
         let module = device.load(&file("vecadd.nvrtc.cubin"))?;
         let constants = device.load(&file("constants.nvrtc.cubin"))?;
         let add = Arc::new(module.kernel("vecadd")?);
         let deep = Arc::new(device.load(&file("calls.jit.cubin"))?.kernel("recursive")?);
         let empty = Device::open(rm, 0)?;
-        Ok(Bench { empty, device, buffers, module, constants, add, deep })
+        Ok(Bench { empty, device, buffers, shared, pages, module, constants, add, deep })
     }
 
     fn arguments(&self, kernel: &KernelRef) -> Vec<u8> {
@@ -117,6 +151,15 @@ const ROWS: &[Row] = &[
     ("fence and wait", Calls::None, |b| made(b.device.wait(b.device.fence(), DEADLINE))),
     ("buffer_alloc", Calls::Some, |b| made(b.device.alloc(1 << 20, Cache::Cached))),
     ("buffer_alloc, large", Calls::Some, |b| made(b.device.alloc(8 << 20, Cache::WriteCombined))),
+    ("buffer_import", Calls::Some, |b| made(b.device.import(b.shared.as_fd(), Access::FULL))),
+    ("buffer_import_pages", Calls::Some, |b| made(b.device.borrow_pages(b.pages.start(), 4096, Access::FULL))),
+    ("buffer_export", Calls::Some, |b| made(b.buffers[0].export().map(|fd| b.device.rm().kmd().close(fd)))),
+    ("buffer_part", Calls::None, |b| made(b.buffers[0].part(64, 64))),
+    ("fill", Calls::None, |b| {
+        let fence = b.buffers[0].fill(0, 64, 7, 1)?;
+        made(b.device.wait(fence, DEADLINE))
+    }),
+    ("device_memory", Calls::None, |b| made(b.device.memory())),
     ("buffer_address", Calls::None, |b| made(Ok(b.buffers[0].address() + b.buffers[0].pointer() as u64))),
     ("copy_in", Calls::None, |b| made(b.buffers[0].write(0, &[1; 64]))),
     ("copy_out", Calls::None, |b| made(b.buffers[0].read(0, &mut [0; 64]))),
@@ -156,6 +199,8 @@ fn wanted(errno: Errno, sentence: &str) -> u32 {
     let counted = ["NVGPU_TSG_IOCTL_CREATE_SUBCONTEXT", "NVGPU_GPU_IOCTL_OPEN_CHANNEL"];
     match errno {
         Errno::ENOMEM if counted.iter().any(|name| sentence.contains(name)) => NV_ERR_INSUFFICIENT_RESOURCES,
+        // The pages are what the caller gave.
+        Errno::EINVAL if sentence.contains("NVMAP_IOC_FROM_VA") => NV_ERR_INVALID_ADDRESS,
         _ => of_errno(errno),
     }
 }

@@ -72,6 +72,15 @@ fn absurd_sizes_are_statuses() {
         for size in ABSURD {
             let mut other = null_mut();
             assert_eq!(tegrarm_buffer_alloc(device, size, 0, &mut other), NV_ERR_NO_MEMORY, "{size:#x}");
+            let mut part = null_mut();
+            assert_eq!(tegrarm_buffer_part(buffer, 0, size, &mut part), NV_ERR_INVALID_BASE, "{size:#x}");
+            assert_eq!(tegrarm_fill(buffer, size, size, 0, 1, null_mut()), NV_ERR_INVALID_BASE, "{size:#x}");
+            let page = (here as usize & !0xfff) as *mut c_void;
+            let status = tegrarm_buffer_import_pages(device, page, size, 0, &mut part);
+            assert!(
+                [NV_ERR_NO_MEMORY, NV_ERR_INVALID_LIMIT, NV_ERR_INVALID_ADDRESS].contains(&status),
+                "{size:#x}: {status:#x}"
+            );
             assert_eq!(tegrarm_copy_in(buffer, 0, here, size), NV_ERR_INVALID_BASE, "{size:#x}");
             assert_eq!(tegrarm_copy_in(buffer, size, here, 1), NV_ERR_INVALID_BASE, "{size:#x}");
             assert_eq!(tegrarm_copy_out(buffer, 0, here, size), NV_ERR_INVALID_BASE, "{size:#x}");

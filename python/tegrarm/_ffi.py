@@ -21,7 +21,7 @@ TEGRARM_VENDOR_NVIDIA = 0x10DE
 TEGRARM_DEVICE_NAME_SIZE = 64
 TEGRARM_WAIT_FOREVER = (1 << 64) - 1
 TEGRARM_WAIT_POLL = 0
-TEGRARM_BUFFER_CACHED, TEGRARM_BUFFER_WRITE_COMBINED = range(2)
+TEGRARM_BUFFER_CACHED, TEGRARM_BUFFER_WRITE_COMBINED, TEGRARM_BUFFER_GPU_READ_ONLY, TEGRARM_BUFFER_NO_POINTER = 0, 1, 2, 4
 (TEGRARM_FAULT_NONE, TEGRARM_FAULT_MMU, TEGRARM_FAULT_SM, TEGRARM_FAULT_COMPUTE, TEGRARM_FAULT_TIMEOUT,
  TEGRARM_FAULT_PUSHBUFFER, TEGRARM_FAULT_OTHER) = range(7)
 TEGRARM_FAULT_NO_SM = (1 << 32) - 1
@@ -153,7 +153,13 @@ SIGNATURES: dict[str, tuple] = {
     "tegrarm_device_limit": (NvStatus, [c_void_p, NvU32, POINTER(NvU64)]),
     "tegrarm_device_set_limit": (NvStatus, [c_void_p, NvU32, NvU64]),
     "tegrarm_buffer_alloc": (NvStatus, [c_void_p, NvU64, NvU32, c_void_p]),
+    "tegrarm_buffer_import": (NvStatus, [c_void_p, c_int, NvU32, c_void_p]),
+    "tegrarm_buffer_import_pages": (NvStatus, [c_void_p, c_void_p, NvU64, NvU32, c_void_p]),
+    "tegrarm_buffer_export": (NvStatus, [c_void_p, POINTER(c_int), POINTER(NvU64)]),
+    "tegrarm_buffer_part": (NvStatus, [c_void_p, NvU64, NvU64, c_void_p]),
     "tegrarm_buffer_free": (NvStatus, [c_void_p]),
+    "tegrarm_device_memory": (NvStatus, [c_void_p, POINTER(NvU64), POINTER(NvU64)]),
+    "tegrarm_fill": (NvStatus, [c_void_p, NvU64, NvU64, NvU32, NvU32, POINTER(NvU64)]),
     "tegrarm_buffer_address": (NvStatus, [c_void_p, POINTER(c_void_p), POINTER(NvU64)]),
     "tegrarm_copy_in": (NvStatus, [c_void_p, NvU64, c_void_p, NvU64]),
     "tegrarm_copy_out": (NvStatus, [c_void_p, NvU64, c_void_p, NvU64]),

@@ -7,7 +7,7 @@ use crate::status::{RmResult, fail};
 use crate::tegra::{Backing, CacheMode, MapFlags, PAGE};
 use parking_lot::Mutex;
 use std::ops::Range;
-use std::os::fd::RawFd;
+use std::os::fd::{OwnedFd, RawFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use tegrarm_abi::rm::alloc::*;
@@ -146,6 +146,21 @@ impl Memory {
         let mut content = self.content.lock();
         content.handed_out = true;
         content.store.clone()
+    }
+
+    /// A new descriptor of the buffer, for somebody else.
+    ///
+    /// # Errors
+    /// 0x56 for pages of the process itself, which nobody can map through one.
+    pub fn export(&self) -> RmResult<OwnedFd> {
+        if self.traits.foreign {
+            fail!(NV_ERR_NOT_SUPPORTED, "memory made of the process's own pages has no descriptor for others to map");
+        }
+        let mut content = self.content.lock();
+        self.touch(&mut content)?;
+        let fd = content.store.backing().export()?;
+        (content.used, content.handed_out) = (true, true);
+        Ok(fd)
     }
 
     /// Whether it is system memory in desktop RM's sense.

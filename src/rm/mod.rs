@@ -10,6 +10,7 @@ mod client;
 pub mod context;
 mod control;
 pub mod controls;
+mod dmabuf;
 mod external;
 mod gpu;
 mod group;

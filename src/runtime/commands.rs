@@ -60,6 +60,12 @@ impl Sink for Vec<u32> {
     }
 }
 
+/// A transfer of bytes that lie one after another, behind the one before.
+const LINEAR: u32 = NVC6B5_LAUNCH_DMA_DATA_TRANSFER_TYPE.put(NVC6B5_LAUNCH_DMA_DATA_TRANSFER_TYPE_NON_PIPELINED)
+    | NVC6B5_LAUNCH_DMA_SRC_MEMORY_LAYOUT.put(NVC6B5_LAUNCH_DMA_SRC_MEMORY_LAYOUT_PITCH)
+    | NVC6B5_LAUNCH_DMA_DST_MEMORY_LAYOUT.put(NVC6B5_LAUNCH_DMA_DST_MEMORY_LAYOUT_PITCH)
+    | NVC6B5_LAUNCH_DMA_FLUSH_ENABLE.put(NVC6B5_LAUNCH_DMA_FLUSH_ENABLE_TRUE);
+
 /// Methods, written to a sink.
 #[derive(Clone)]
 pub struct Commands<S> {
@@ -135,10 +141,20 @@ impl<S: Sink> Commands<S> {
         let [to_hi, to_lo] = halves(to);
         self.method(copy, NVC6B5_OFFSET_IN_UPPER, [from_hi, from_lo, to_hi, to_lo]);
         self.method(copy, NVC6B5_LINE_LENGTH_IN, [bytes]);
-        let how = NVC6B5_LAUNCH_DMA_DATA_TRANSFER_TYPE.put(NVC6B5_LAUNCH_DMA_DATA_TRANSFER_TYPE_NON_PIPELINED)
-            | NVC6B5_LAUNCH_DMA_SRC_MEMORY_LAYOUT.put(NVC6B5_LAUNCH_DMA_SRC_MEMORY_LAYOUT_PITCH)
-            | NVC6B5_LAUNCH_DMA_DST_MEMORY_LAYOUT.put(NVC6B5_LAUNCH_DMA_DST_MEMORY_LAYOUT_PITCH)
-            | NVC6B5_LAUNCH_DMA_FLUSH_ENABLE.put(NVC6B5_LAUNCH_DMA_FLUSH_ENABLE_TRUE);
+        self.method(copy, NVC6B5_LAUNCH_DMA, [LINEAR])
+    }
+
+    /// Writes `count` elements of `size` bytes, 1, 2 or 4: the low bytes of `value`.
+    pub fn fill(&mut self, to: u64, value: u32, size: u32, count: u32) -> &mut Self {
+        let copy = Engine::Copy.subchannel();
+        let components = NVC6B5_SET_REMAP_COMPONENTS_DST_X.put(NVC6B5_SET_REMAP_COMPONENTS_DST_X_CONST_A)
+            | NVC6B5_SET_REMAP_COMPONENTS_COMPONENT_SIZE.put(size - 1)
+            | NVC6B5_SET_REMAP_COMPONENTS_NUM_SRC_COMPONENTS.put(NVC6B5_SET_REMAP_COMPONENTS_NUM_SRC_COMPONENTS_ONE)
+            | NVC6B5_SET_REMAP_COMPONENTS_NUM_DST_COMPONENTS.put(NVC6B5_SET_REMAP_COMPONENTS_NUM_DST_COMPONENTS_ONE);
+        self.method(copy, NVC6B5_SET_REMAP_CONST_A, [value, 0, components]);
+        self.method(copy, NVC6B5_OFFSET_OUT_UPPER, halves(to));
+        self.method(copy, NVC6B5_LINE_LENGTH_IN, [count]);
+        let how = LINEAR | NVC6B5_LAUNCH_DMA_REMAP_ENABLE.put(NVC6B5_LAUNCH_DMA_REMAP_ENABLE_TRUE);
         self.method(copy, NVC6B5_LAUNCH_DMA, [how])
     }
 

@@ -1,7 +1,8 @@
-//! A GPU as a program sees it: buffers, modules, launches, copies, fences.
+//! A GPU as a program sees it: modules, launches, fences. Its buffers: [`super::buffer`].
 //!
 //! All work of a device runs in the order it was given. Every method may be called from any thread.
 
+use super::buffer::Transfer;
 use super::commands::Engine;
 use super::cubin::Kernel;
 use super::cubin::kernel::STACK_RESERVE;
@@ -11,7 +12,6 @@ use super::launch::{Launch, LaunchError, Limits};
 use super::memory::{Cache, Doorbell, Memory, Span};
 use super::module::{KernelRef, Module};
 use super::params::Windows;
-use super::place::Place;
 use super::prepared::Context;
 use super::queue::{Queue, Timeline};
 use super::ready::Ready;
@@ -21,10 +21,12 @@ use crate::rm::profile::Profile;
 use crate::status::{During, RmError, RmResult, fail};
 use parking_lot::Mutex;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 use tegrarm_abi::rm::classes::{AMPERE_COMPUTE_B, AMPERE_DMA_COPY_B};
+use tegrarm_abi::rm::ctrl_2080::*;
 use tegrarm_abi::rm::status::*;
+use zerocopy::FromZeros;
 
 /// Local memory per thread every device starts with.
 pub const FIRST_LOCAL: u32 = 0x400;
@@ -37,8 +39,6 @@ pub const MOST_STACK: u32 = MOST_LOCAL - STACK_RESERVE;
 const WARPS_PER_SM: u64 = 48;
 const SMS_PER_TPC: u64 = 2;
 const WARP: u64 = 32;
-/// The copy engine's length field has 32 bits; pieces stay whole pages.
-const COPY_PIECE: u64 = 1 << 30;
 
 /// The compute capability of an SM version (`0x807` is 87), as cubins say it.
 fn capability(sm_version: u32) -> u32 {
@@ -62,17 +62,15 @@ pub struct Device {
     last: AtomicU64,
     /// Closing the device has waited for long enough. From now on nothing waits for the device's work.
     given_up: AtomicBool,
+    /// Memory of buffers that were freed while work that may use it had not finished, and the fence of that work.
+    retired: Mutex<Vec<(u64, Arc<Memory>)>>,
+    /// How many there are.
+    waiting: AtomicUsize,
     doorbell: Arc<Doorbell>,
     code: Arc<Heap>,
     session: Arc<Session>,
     profile: Profile,
     context: Context,
-}
-
-/// A buffer of a device; freed with its last handle.
-pub struct Buffer {
-    device: Arc<Device>,
-    memory: Arc<Memory>,
 }
 
 impl Device {
@@ -100,6 +98,8 @@ impl Device {
             watch: queue.watch().clone(),
             last: AtomicU64::new(queue.last()),
             given_up: AtomicBool::new(false),
+            retired: Mutex::default(),
+            waiting: AtomicUsize::new(0),
             work: Mutex::new(Work { queue, local: FIRST_LOCAL, arena }),
             doorbell,
             code: Heap::new(&session),
@@ -119,13 +119,64 @@ impl Device {
         self.session.rm()
     }
 
-    /// Allocates a zeroed buffer.
+    /// Makes memory; when there is none, once more after what was retired is free.
     ///
     /// # Errors
-    /// As [`Memory::new`].
-    pub fn alloc(self: &Arc<Device>, size: u64, cache: Cache) -> RmResult<Arc<Buffer>> {
-        let memory = Memory::new(&self.session, size, cache).during(|| format!("a buffer of {size} bytes"))?;
-        Ok(Arc::new(Buffer { device: self.clone(), memory: Arc::new(memory) }))
+    /// What `make` says.
+    pub(super) fn remember<T>(&self, make: impl Fn() -> RmResult<T>) -> RmResult<T> {
+        self.bury();
+        match make() {
+            Err(e) if e.status == NV_ERR_NO_MEMORY && self.has_retired() => {
+                self.finish(self.fence());
+                self.bury();
+                make()
+            }
+            made => made,
+        }
+    }
+
+    /// Frees memory as soon as the work that the device was given before has finished, and now if it has.
+    pub(super) fn retire(&self, memory: Arc<Memory>) {
+        let fence = self.fence();
+        if memory.is_borrowed() {
+            self.finish(fence);
+        } else if self.timeline.completed() < fence && !self.watch.is_stopped() {
+            self.retired.lock().push((fence, memory));
+            self.waiting.fetch_add(1, Ordering::Relaxed);
+        }
+        self.bury();
+    }
+
+    fn has_retired(&self) -> bool {
+        self.waiting.load(Ordering::Relaxed) > 0
+    }
+
+    /// Frees what was retired and is not used any more.
+    fn bury(&self) {
+        if !self.has_retired() {
+            return;
+        }
+        let (done, stopped) = (self.timeline.completed(), self.watch.is_stopped());
+        let gone: Vec<_> = self.retired.lock().extract_if(.., |(fence, _)| stopped || *fence <= done).collect();
+        self.waiting.fetch_sub(gone.len(), Ordering::Relaxed);
+        // Not under the lock: this makes kernel calls.
+        drop(gone);
+    }
+
+    /// Bytes of memory that are free, and that there are: of the whole system, which the GPU shares.
+    ///
+    /// # Errors
+    /// What RM says.
+    pub fn memory(&self) -> RmResult<(u64, u64)> {
+        let mut p = NV2080_CTRL_FB_GET_INFO_V2_PARAMS::new_zeroed();
+        let asked = [NV2080_CTRL_FB_INFO_INDEX_HEAP_FREE, NV2080_CTRL_FB_INFO_INDEX_TOTAL_RAM_SIZE];
+        p.fbInfoListSize = asked.len() as u32;
+        for (pair, index) in p.fbInfoList.chunks_exact_mut(8).zip(asked) {
+            pair[..4].copy_from_slice(&index.to_le_bytes());
+        }
+        self.session.control(self.session.subdevice, NV2080_CTRL_CMD_FB_GET_INFO_V2, &mut p)?;
+        let kib = |at: usize| u64::from(u32::from_le_bytes([0, 1, 2, 3].map(|i| p.fbInfoList[8 * at + 4 + i])));
+        Ok((kib(0) << 10, kib(1) << 10))
     }
 
     /// Loads a cubin.
@@ -189,23 +240,14 @@ impl Device {
         ready.make(kernel, at, *launch, work.local, &self.context).map_err(|e| refused(kernel, e))
     }
 
-    /// Copies between buffers on the GPU. Returns the fence.
-    ///
-    /// # Errors
-    /// 0x20 when a range lies outside its buffer, 0x1F when the ranges overlap; the channel's fault.
-    pub fn copy(&self, to: &Buffer, to_offset: u64, from: &Buffer, from_offset: u64, size: u64) -> RmResult<u64> {
-        let (mut from, mut to) = ranges(to, to_offset, from, from_offset, size)?;
+    /// Gives the copy engine work in pieces that it can take. Returns the fence.
+    pub(super) fn transfer(&self, pieces: impl Iterator<Item = Transfer>) -> RmResult<u64> {
         self.watch.check()?;
         let mut work = self.work.lock();
         let mut fence = work.queue.last();
-        let mut left = size;
-        while left > 0 {
-            let piece = left.min(COPY_PIECE);
-            fence = work.queue.submit(Engine::Copy, |commands| {
-                commands.copy(from, to, piece as u32);
-            })?;
+        for piece in pieces {
+            fence = work.queue.submit(Engine::Copy, |commands| piece.put(commands))?;
             self.last.store(fence, Ordering::Release);
-            (from, to, left) = (from + piece, to + piece, left - piece);
         }
         Ok(fence)
     }
@@ -224,7 +266,9 @@ impl Device {
         if fence > last {
             fail!(NV_ERR_INVALID_ARGUMENT, "fence {fence} was never given: the last one is {last}");
         }
-        self.watch.wait(&self.timeline, fence, deadline, last)
+        self.watch.wait(&self.timeline, fence, deadline, last)?;
+        self.bury();
+        Ok(())
     }
 
     /// Waits for everything given so far.
@@ -353,20 +397,6 @@ impl Device {
     }
 }
 
-/// GPU addresses of a copy's source and target.
-///
-/// # Errors
-/// 0x20 when a range lies outside its buffer, 0x1F when they overlap.
-pub fn ranges(to: &Buffer, to_offset: u64, from: &Buffer, from_offset: u64, size: u64) -> RmResult<(u64, u64)> {
-    to.memory.check(to_offset, size)?;
-    from.memory.check(from_offset, size)?;
-    let (from, to) = (from.memory.va() + from_offset, to.memory.va() + to_offset);
-    if from < to + size && to < from + size {
-        fail!(NV_ERR_INVALID_ARGUMENT, "copying {size:#x} bytes from {from:#x} to {to:#x}: the ranges overlap");
-    }
-    Ok((from, to))
-}
-
 /// The error of a launch that cannot be.
 #[cold]
 pub fn refused(kernel: &Kernel, e: LaunchError) -> RmError {
@@ -407,69 +437,3 @@ impl Drop for Device {
 
 /// How long closing a device, or ending a replay, waits for work in flight.
 pub const CLOSE_DEADLINE: Duration = Duration::from_secs(10);
-
-impl Buffer {
-    /// The device it belongs to.
-    pub fn device(&self) -> &Arc<Device> {
-        &self.device
-    }
-
-    /// Its GPU address.
-    pub fn address(&self) -> u64 {
-        self.memory.va()
-    }
-
-    /// Its CPU address.
-    pub fn pointer(&self) -> usize {
-        self.memory.cpu()
-    }
-
-    /// Its size in bytes.
-    pub fn size(&self) -> u64 {
-        self.memory.len()
-    }
-
-    /// Bytes of it as a replay copies them: they stay as long as the place, or its clones, do.
-    ///
-    /// # Errors
-    /// 0x20 when they lie outside.
-    pub fn place(&self, offset: u64, len: u64) -> RmResult<Place> {
-        Place::of(&self.memory, offset, len)
-    }
-
-    /// Waits for the GPU, then gives the CPU address of a range. It stays valid as long as the buffer.
-    ///
-    /// # Errors
-    /// 0x20 when the range lies outside; the channel's fault.
-    pub fn ready(&self, offset: u64, size: u64) -> RmResult<usize> {
-        self.memory.check(offset, size)?;
-        self.device.synchronize()?;
-        Ok(self.memory.cpu() + offset as usize)
-    }
-
-    /// Waits for the GPU, then copies bytes in.
-    ///
-    /// # Errors
-    /// 0x20 when they do not fit; the channel's fault.
-    pub fn write(&self, offset: u64, from: &[u8]) -> RmResult<()> {
-        self.memory.check(offset, from.len() as u64)?;
-        self.device.synchronize()?;
-        self.memory.write(offset, from)
-    }
-
-    /// Waits for the GPU, then copies bytes out.
-    ///
-    /// # Errors
-    /// 0x20 when there are not as many; the channel's fault.
-    pub fn read(&self, offset: u64, into: &mut [u8]) -> RmResult<()> {
-        self.memory.check(offset, into.len() as u64)?;
-        self.device.synchronize()?;
-        self.memory.read(offset, into)
-    }
-}
-
-impl Drop for Buffer {
-    fn drop(&mut self) {
-        self.device.finish(self.device.fence());
-    }
-}

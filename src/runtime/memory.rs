@@ -6,15 +6,19 @@
 
 use super::commands::Sink;
 use super::session::Session;
-use crate::rm::{DmaRequest, MapRequest};
+use crate::rm::{DmaRequest, MapRequest, MemoryRequest};
 use crate::status::{During, RmResult, fail};
 use std::marker::PhantomData;
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use tegrarm_abi::rm::alloc::*;
 use tegrarm_abi::rm::classes::*;
 use tegrarm_abi::rm::status::*;
 use tegrarm_abi::rm::usermode::NVC361_NOTIFY_CHANNEL_PENDING;
 use zerocopy::FromZeros;
+
+/// The GPU maps whole pages.
+pub const PAGE: u64 = 4096;
 
 /// How the CPU sees a buffer. The GPU sees what the CPU wrote either way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,13 +40,30 @@ impl Cache {
     }
 }
 
+/// How a buffer is used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Access {
+    /// Stores of the GPU fault.
+    pub read_only: bool,
+    /// The CPU sees it.
+    pub cpu: bool,
+}
+
+impl Access {
+    /// All of it.
+    pub const FULL: Access = Access { read_only: false, cpu: true };
+}
+
 /// A buffer, mapped for the CPU and the GPU; freed when dropped.
 pub struct Memory {
     session: Arc<Session>,
     handle: u32,
     va: u64,
+    /// 0 when the CPU does not see it.
     cpu: usize,
     len: u64,
+    /// Pages that are somebody else's when the buffer ends.
+    borrowed: bool,
 }
 
 impl Memory {
@@ -51,6 +72,14 @@ impl Memory {
     /// # Errors
     /// 0x1F for no bytes at all, 0x51 when there is not that much memory; nothing stays behind.
     pub fn new(session: &Arc<Session>, len: u64, cache: Cache) -> RmResult<Memory> {
+        Memory::with(session, len, cache, Access::FULL)
+    }
+
+    /// Allocates `len` bytes, zeroed, and maps them as they will be used.
+    ///
+    /// # Errors
+    /// As [`Memory::new`].
+    pub fn with(session: &Arc<Session>, len: u64, cache: Cache, access: Access) -> RmResult<Memory> {
         if len == 0 {
             fail!(NV_ERR_INVALID_ARGUMENT, "a buffer of 0 bytes");
         }
@@ -59,14 +88,72 @@ impl Memory {
         let attr = cache.attributes();
         let params = NV_MEMORY_ALLOCATION_PARAMS { owner: client, size: len, alignment: 4096, attr, ..zeroed };
         let handle = session.alloc(device, NV01_MEMORY_LOCAL_USER, params)?;
-        // From here on `Drop` undoes it: freeing memory takes its mappings along.
-        let mut memory = Memory { session: session.clone(), handle, va: 0, cpu: 0, len };
-        let mapper = session.mapper;
-        let request = DmaRequest { dma: mapper, memory: handle, offset: 0, length: len, flags: 0, dma_offset: 0 };
-        memory.va = session.rm().map_memory_dma(client, device, &request)?;
-        let request = MapRequest { memory: handle, offset: 0, length: len, at: None, flags: 0 };
-        memory.cpu = session.rm().map_memory(client, device, &request)?;
+        Memory::of(session, handle, len).mapped(access)
+    }
+
+    /// A share of the buffer behind a dmabuf's descriptor, which stays the caller's.
+    ///
+    /// # Errors
+    /// What the kernel says of a descriptor that is no dmabuf, or of one that cannot be mapped; nothing stays behind.
+    pub fn import(session: &Arc<Session>, fd: BorrowedFd<'_>, access: Access) -> RmResult<Memory> {
+        let (handle, len) = session.rm().import_dmabuf(session.client(), session.device, fd)?;
+        Memory::of(session, handle, len).mapped(access)
+    }
+
+    /// Memory of this process: `len` bytes from `at`, a multiple of the page size.
+    ///
+    /// # Errors
+    /// 0x1E for another address and for pages that are not there, 0x1F for no bytes at all.
+    pub fn borrow(session: &Arc<Session>, at: u64, len: u64, access: Access) -> RmResult<Memory> {
+        if len == 0 {
+            fail!(NV_ERR_INVALID_ARGUMENT, "a buffer of 0 bytes");
+        }
+        if !at.is_multiple_of(PAGE) {
+            fail!(NV_ERR_INVALID_ADDRESS, "{at:#x} is not a multiple of the page size {PAGE:#x}");
+        }
+        let flags = NVOS02_FLAGS_LOCATION_PCI << 8 | NVOS02_FLAGS_MAPPING_NO_MAP << 30;
+        let class = NV01_MEMORY_SYSTEM_OS_DESCRIPTOR;
+        let request = MemoryRequest { class, flags, address: at, limit: len - 1 };
+        let (handle, _) = session.rm().alloc_memory(session.client(), session.device, 0, &request)?;
+        let mut memory = Memory::of(session, handle, len).mapped(Access { cpu: false, ..access })?;
+        (memory.cpu, memory.borrowed) = (at as usize, true);
         Ok(memory)
+    }
+
+    /// From here on `Drop` undoes it: freeing memory takes its mappings along.
+    fn of(session: &Arc<Session>, handle: u32, len: u64) -> Memory {
+        Memory { session: session.clone(), handle, va: 0, cpu: 0, len, borrowed: false }
+    }
+
+    fn mapped(mut self, access: Access) -> RmResult<Memory> {
+        let (rm, client, device) = (self.session.rm(), self.session.client(), self.session.device);
+        let (dma, memory, length) = (self.session.mapper, self.handle, self.len);
+        let flags = if access.read_only { NVOS46_FLAGS_ACCESS_READ_ONLY } else { NVOS46_FLAGS_ACCESS_READ_WRITE };
+        let request = DmaRequest { dma, memory, offset: 0, length, flags, dma_offset: 0 };
+        self.va = rm.map_memory_dma(client, device, &request)?;
+        if access.cpu {
+            let request = MapRequest { memory, offset: 0, length, at: None, flags: 0 };
+            self.cpu = rm.map_memory(client, device, &request)?;
+        }
+        Ok(self)
+    }
+
+    /// A new descriptor of the buffer, for somebody else.
+    ///
+    /// # Errors
+    /// 0x56 for memory of this process; what the kernel says.
+    pub fn export(&self) -> RmResult<OwnedFd> {
+        self.session.rm().export_dmabuf(self.session.client(), self.handle)
+    }
+
+    /// Whether its pages belong to somebody else as soon as it ends.
+    pub fn is_borrowed(&self) -> bool {
+        self.borrowed
+    }
+
+    /// Whether the CPU sees it.
+    pub fn has_cpu(&self) -> bool {
+        self.cpu != 0
     }
 
     /// Its RM handle.

@@ -5,6 +5,7 @@
 //! [`device`] brings a GPU up with RM calls alone ([`session`], [`queue`]) and runs them on it; [`replay`] runs what was
 //! recorded once.
 
+pub mod buffer;
 pub mod commands;
 pub mod cubin;
 pub mod device;

@@ -3,8 +3,10 @@
 use super::error::{call, call_value};
 use super::release::call_r35;
 use super::{KernelError, PAGE, Release, nodes};
+use nix::unistd::{Whence, lseek};
 use parking_lot::Mutex;
 use std::collections::VecDeque;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use tegrarm_abi::nvgpu::r35::{NVMAP_IOC_ALLOC_R35, nvmap_alloc_handle_r35};
 use tegrarm_abi::nvmap::*;
@@ -108,14 +110,23 @@ impl Nvmap {
     }
 }
 
-/// One buffer: an nvmap handle with memory behind it. Freed when dropped; CPU and GPU mappings that still exist
-/// then keep the memory itself alive.
+/// One buffer: an nvmap handle with memory behind it, or another driver's dmabuf. Given back when dropped; CPU and GPU
+/// mappings that still exist then keep the memory itself alive.
 pub struct Backing {
     nvmap: Arc<Nvmap>,
-    handle: u32,
+    source: Source,
     size: u64,
     cache: Option<CacheMode>,
 }
+
+enum Source {
+    Handle(u32),
+    /// nvmap has no handles for buffers of other drivers: the descriptor stays open.
+    Descriptor(Arc<File>),
+}
+
+/// What FROM_FD answers with for a dmabuf of another driver is a descriptor. Handles start far above those.
+const FIRST_HANDLE: u32 = 0x4000_0000;
 
 impl Backing {
     /// Allocates zeroed memory behind the SMMU. `size` is rounded up to pages.
@@ -127,7 +138,7 @@ impl Backing {
         let size = rounded.ok_or_else(|| KernelError::new(format!("sizing {size:#x} bytes"), Errno::ENOMEM))?;
         let align = if size >= HUGE.0 { HUGE.1 } else { PAGE as u32 };
         let handle = nvmap.create(size)?;
-        let backing = Backing { nvmap: nvmap.clone(), handle, size, cache: Some(cache) };
+        let backing = Backing { nvmap: nvmap.clone(), source: Source::Handle(handle), size, cache: Some(cache) };
         nvmap.alloc(handle, cache, align)?;
         Ok(backing)
     }
@@ -142,7 +153,44 @@ impl Backing {
         call(&nvmap.file, NVMAP_IOC_FROM_VA, &mut args)?;
         // The handle comes back in the first four bytes of the size.
         let size = size.next_multiple_of(PAGE);
-        Ok(Backing { nvmap: nvmap.clone(), handle: args.size64 as u32, size, cache: None })
+        Ok(Backing { nvmap: nvmap.clone(), source: Source::Handle(args.size64 as u32), size, cache: None })
+    }
+
+    /// Takes a share of a buffer that somebody else made: of this process, another one, or another driver. The
+    /// descriptor stays the caller's.
+    ///
+    /// # Errors
+    /// The errno of `lseek(2)` or FROM_FD for what is no dmabuf; `EINVAL` for an empty one.
+    pub fn import(nvmap: &Arc<Nvmap>, fd: BorrowedFd<'_>) -> Result<Backing, KernelError> {
+        let number = fd.as_raw_fd();
+        let failed = |errno| KernelError::new(format!("asking for the size of descriptor {number}"), errno);
+        let size = lseek(fd, 0, Whence::SeekEnd).map_err(failed)? as u64;
+        if size == 0 {
+            return Err(failed(Errno::EINVAL));
+        }
+        let mut args = nvmap_create_handle { size: number as u32, handle: 0 };
+        call(&nvmap.file, NVMAP_IOC_FROM_FD, &mut args)?;
+        let source = if args.handle >= FIRST_HANDLE {
+            Source::Handle(args.handle)
+        } else {
+            let file = File::from_output(nvmap.file.kmd(), Node::Dmabuf, args.handle as i32);
+            Source::Descriptor(Arc::new(file.map_err(|errno| KernelError::new("NVMAP_IOC_FROM_FD", errno))?))
+        };
+        Ok(Backing { nvmap: nvmap.clone(), source, size, cache: None })
+    }
+
+    /// A new descriptor of the buffer, for somebody else.
+    ///
+    /// # Errors
+    /// The errno of GET_FD; `EMFILE` when the process has none left.
+    pub fn export(&self) -> Result<OwnedFd, KernelError> {
+        match &self.source {
+            Source::Handle(handle) => self.nvmap.get_fd(*handle).map(OwnedFd::from),
+            Source::Descriptor(file) => file
+                .as_fd()
+                .try_clone_to_owned()
+                .map_err(|e| KernelError::new("duplicating a dmabuf's descriptor", of_io(&e))),
+        }
     }
 
     /// Bytes, a multiple of the page size.
@@ -165,7 +213,10 @@ impl Backing {
     /// # Errors
     /// The errno of GET_FD; `EMFILE` when the process has none left.
     pub fn dmabuf(&self) -> Result<Arc<File>, KernelError> {
-        self.nvmap.dmabuf(self.handle)
+        match &self.source {
+            Source::Handle(handle) => self.nvmap.dmabuf(*handle),
+            Source::Descriptor(file) => Ok(file.clone()),
+        }
     }
 
     /// Maps `len` bytes from `offset` into this process.
@@ -180,6 +231,12 @@ impl Backing {
 
 impl Drop for Backing {
     fn drop(&mut self) {
-        self.nvmap.free(self.handle);
+        if let Source::Handle(handle) = self.source {
+            self.nvmap.free(handle);
+        }
     }
+}
+
+fn of_io(e: &std::io::Error) -> Errno {
+    Errno::from_raw(e.raw_os_error().unwrap_or_default())
 }

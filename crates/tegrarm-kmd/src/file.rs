@@ -86,6 +86,13 @@ impl File {
     }
 }
 
+impl From<File> for OwnedFd {
+    /// Hands the descriptor over: whoever has it closes it.
+    fn from(mut file: File) -> OwnedFd {
+        file.fd.take().expect("present until drop")
+    }
+}
+
 impl AsFd for File {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_ref().expect("present until drop").as_fd()

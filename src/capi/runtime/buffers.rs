@@ -5,32 +5,53 @@ use super::super::objects::{NV_STATUS, NvU32, NvU64};
 use super::handles::{BUFFERS, DEVICES};
 use super::opaque::{tegrarm_buffer, tegrarm_device};
 use super::pointers::{give, give_any, present};
-use crate::runtime::memory::Cache;
-use crate::status::fail;
-use std::ffi::c_void;
+use crate::runtime::memory::{Access, Cache};
+use crate::status::{RmResult, fail};
+use std::ffi::{c_int, c_void};
+use std::os::fd::{BorrowedFd, IntoRawFd};
 use std::sync::Arc;
 use tegrarm_abi::rm::status::*;
 
-/// How the CPU sees a buffer. The GPU sees what the CPU wrote either way. A value of `tegrarm_buffer_alloc`.
+/// How a buffer is used: values of every `flags` of a buffer, to be combined with `|`. The GPU sees what the CPU wrote in
+/// every case, and the CPU what the GPU wrote when a wait for that work has returned.
 #[repr(C)]
 #[allow(non_camel_case_types, reason = "the names are C's")]
 pub enum tegrarm_buffer_flags {
     /// Cached: for data that the CPU reads.
     TEGRARM_BUFFER_CACHED = 0,
-    /// Write-combined: for data that the CPU only writes.
+    /// Write-combined: for data that the CPU only writes. Of no effect on memory that exists already.
     TEGRARM_BUFFER_WRITE_COMBINED = 1,
+    /// The GPU only reads it: a store of a kernel stops the device with a fault.
+    TEGRARM_BUFFER_GPU_READ_ONLY = 2,
+    /// The CPU does not need it: it has no pointer.
+    TEGRARM_BUFFER_NO_POINTER = 4,
 }
 
-const CACHED: NvU32 = tegrarm_buffer_flags::TEGRARM_BUFFER_CACHED as NvU32;
 const WRITE_COMBINED: NvU32 = tegrarm_buffer_flags::TEGRARM_BUFFER_WRITE_COMBINED as NvU32;
+const GPU_READ_ONLY: NvU32 = tegrarm_buffer_flags::TEGRARM_BUFFER_GPU_READ_ONLY as NvU32;
+const NO_POINTER: NvU32 = tegrarm_buffer_flags::TEGRARM_BUFFER_NO_POINTER as NvU32;
+
+fn usage(flags: NvU32) -> RmResult<(Cache, Access)> {
+    let has = |flag| flags & flag != 0;
+    if has(!(WRITE_COMBINED | GPU_READ_ONLY | NO_POINTER)) {
+        fail!(
+            NV_ERR_INVALID_ARGUMENT,
+            "buffer flags {flags:#x}: there are TEGRARM_BUFFER_WRITE_COMBINED (1), TEGRARM_BUFFER_GPU_READ_ONLY (2) and \
+             TEGRARM_BUFFER_NO_POINTER (4)"
+        );
+    }
+    let cache = if has(WRITE_COMBINED) { Cache::WriteCombined } else { Cache::Cached };
+    Ok((cache, Access { read_only: has(GPU_READ_ONLY), cpu: !has(NO_POINTER) }))
+}
 
 /// Allocates `size` bytes that the CPU and the GPU share. All bytes are 0.
 ///
-/// `flags` is one of `enum tegrarm_buffer_flags`. `*buffer` is a new handle. Free it with `tegrarm_buffer_free`.
+/// `flags` are values of `enum tegrarm_buffer_flags`. `*buffer` is a new handle. Free it with `tegrarm_buffer_free`. If
+/// there is no memory, and buffers were freed that work of the GPU still uses, the call waits for that work.
 ///
 /// Errors:
 /// - `NV_ERR_INVALID_POINTER`: `buffer` is NULL.
-/// - `NV_ERR_INVALID_ARGUMENT`: `size` is 0, or `flags` is none of the values.
+/// - `NV_ERR_INVALID_ARGUMENT`: `size` is 0, or `flags` has an unknown bit.
 /// - `NV_ERR_OBJECT_NOT_FOUND`: `device` is not an open device.
 /// - `NV_ERR_NO_MEMORY`: there is not enough memory.
 /// - `NV_ERR_INSUFFICIENT_RESOURCES`: no handle is left.
@@ -43,22 +64,143 @@ pub unsafe extern "C" fn tegrarm_buffer_alloc(
 ) -> NV_STATUS {
     status(|| {
         present(buffer, "buffer")?;
-        let cache = match flags {
-            CACHED => Cache::Cached,
-            WRITE_COMBINED => Cache::WriteCombined,
-            other => fail!(
-                NV_ERR_INVALID_ARGUMENT,
-                "buffer flags {other:#x}: there are TEGRARM_BUFFER_CACHED (0) and TEGRARM_BUFFER_WRITE_COMBINED (1)"
-            ),
-        };
-        let allocated = DEVICES.get(device)?.alloc(size, cache)?;
+        let (cache, access) = usage(flags)?;
+        let allocated = DEVICES.get(device)?.alloc_for(size, cache, access)?;
         // SAFETY: `buffer` is not NULL and so valid for writes, as `tegrarm_buffer_alloc` asks of its caller.
         unsafe { give(buffer, BUFFERS.insert(allocated)?, "buffer") }
     })
 }
 
-/// Frees a buffer when the work that the device was given before has finished. All pointers into the buffer are invalid
-/// afterwards.
+/// Makes a buffer of a dmabuf, without a copy: memory of a camera (V4L2, NvBufSurface), of an encoder, or of another
+/// process. The buffer is as large as the dmabuf.
+///
+/// `fd` is a descriptor of the dmabuf. It stays the caller's, who may close it after the call. Who else uses the memory
+/// says when it is ready, usually with a fence. `flags` are values of `enum tegrarm_buffer_flags`; a dmabuf that the CPU
+/// cannot map needs `TEGRARM_BUFFER_NO_POINTER`. `*buffer` is a new handle. Free it with `tegrarm_buffer_free`.
+///
+/// Errors:
+/// - `NV_ERR_INVALID_POINTER`: `buffer` is NULL.
+/// - `NV_ERR_INVALID_ARGUMENT`: `fd` is not a descriptor of a dmabuf, or `flags` has an unknown bit.
+/// - `NV_ERR_OBJECT_NOT_FOUND`: `device` is not an open device.
+/// - `NV_ERR_NO_MEMORY`: the GPU has no addresses left for it.
+/// - `NV_ERR_INSUFFICIENT_RESOURCES`: no handle is left.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tegrarm_buffer_import(
+    device: *mut tegrarm_device,
+    fd: c_int,
+    flags: NvU32,
+    buffer: *mut *mut tegrarm_buffer,
+) -> NV_STATUS {
+    status(|| {
+        present(buffer, "buffer")?;
+        let (_, access) = usage(flags)?;
+        let device = DEVICES.get(device)?;
+        // SAFETY: asks only whether the descriptor is open.
+        if fd < 0 || unsafe { libc::fcntl(fd, libc::F_GETFD) } < 0 {
+            fail!(NV_ERR_INVALID_ARGUMENT, "{fd} is not an open descriptor");
+        }
+        // SAFETY: the descriptor is open, and stays so during the call, as `tegrarm_buffer_import` asks of its caller.
+        let imported = device.import(unsafe { BorrowedFd::borrow_raw(fd) }, access)?;
+        // SAFETY: `buffer` is not NULL and so valid for writes, as `tegrarm_buffer_import` asks of its caller.
+        unsafe { give(buffer, BUFFERS.insert(imported)?, "buffer") }
+    })
+}
+
+/// Makes a buffer of memory of this process, without a copy: `size` bytes from `pages`. The GPU gets whole pages, so
+/// that `pages` is a multiple of 4096, and whatever else lies in the last page is within its reach.
+///
+/// The process must be able to write the pages, and keeps them mapped until `tegrarm_buffer_free` has returned. The
+/// pointer of the buffer is `pages`. `flags` are values of `enum tegrarm_buffer_flags`. `*buffer` is a new handle. Free it
+/// with `tegrarm_buffer_free`, which waits for the GPU: the pages are the caller's alone afterwards.
+///
+/// Errors:
+/// - `NV_ERR_INVALID_POINTER`: `pages` or `buffer` is NULL.
+/// - `NV_ERR_INVALID_ARGUMENT`: `size` is 0, or `flags` has an unknown bit.
+/// - `NV_ERR_INVALID_ADDRESS`: `pages` is not a multiple of 4096, or a page is not mapped, cannot be written or belongs
+///   to a device.
+/// - `NV_ERR_INVALID_LIMIT`: no process has as many bytes.
+/// - `NV_ERR_OBJECT_NOT_FOUND`: `device` is not an open device.
+/// - `NV_ERR_NO_MEMORY`: `size` is more than there is memory, or the GPU has no addresses left for it.
+/// - `NV_ERR_INSUFFICIENT_RESOURCES`: no handle is left.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tegrarm_buffer_import_pages(
+    device: *mut tegrarm_device,
+    pages: *mut c_void,
+    size: NvU64,
+    flags: NvU32,
+    buffer: *mut *mut tegrarm_buffer,
+) -> NV_STATUS {
+    status(|| {
+        present(pages, "pages")?;
+        present(buffer, "buffer")?;
+        let (_, access) = usage(flags)?;
+        let borrowed = DEVICES.get(device)?.borrow_pages(pages as u64, size, access)?;
+        // SAFETY: `buffer` is not NULL and so valid for writes, as `tegrarm_buffer_import_pages` asks of its caller.
+        unsafe { give(buffer, BUFFERS.insert(borrowed)?, "buffer") }
+    })
+}
+
+/// Writes a new descriptor of a buffer's memory to `*fd`: a dmabuf, for other drivers and other processes. The caller
+/// closes it. The memory stays for as long as somebody has a descriptor or a mapping of it, also when the buffer is
+/// freed.
+///
+/// The descriptor is of the whole memory: `*offset` is where the buffer starts in it, which is 0 unless
+/// `tegrarm_buffer_part` made it. `offset` may be NULL.
+///
+/// Errors:
+/// - `NV_ERR_INVALID_POINTER`: `fd` is NULL.
+/// - `NV_ERR_OBJECT_NOT_FOUND`: `buffer` is not a buffer.
+/// - `NV_ERR_NOT_SUPPORTED`: `tegrarm_buffer_import_pages` made the buffer. Nobody else could map its pages.
+/// - `NV_ERR_OPERATING_SYSTEM`: the process has no descriptor left.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tegrarm_buffer_export(
+    buffer: *mut tegrarm_buffer,
+    fd: *mut c_int,
+    offset: *mut NvU64,
+) -> NV_STATUS {
+    status(|| {
+        present(fd, "fd")?;
+        let b = BUFFERS.get(buffer)?;
+        let exported = b.export()?;
+        // SAFETY: `fd` is not NULL and so valid for writes, and `offset` is NULL or valid for writes, as
+        // `tegrarm_buffer_export` asks of its caller.
+        unsafe {
+            give_any(offset, b.start());
+            give(fd, exported.into_raw_fd(), "fd")
+        }
+    })
+}
+
+/// Makes a handle of a part of a buffer: `size` bytes from `offset`. `*part` is a buffer of its own, which is freed with
+/// `tegrarm_buffer_free`. The memory stays until the last handle of it is freed, in any order.
+///
+/// Errors:
+/// - `NV_ERR_INVALID_POINTER`: `part` is NULL.
+/// - `NV_ERR_OBJECT_NOT_FOUND`: `buffer` is not a buffer.
+/// - `NV_ERR_INVALID_ARGUMENT`: `size` is 0.
+/// - `NV_ERR_INVALID_BASE`: the part lies outside the buffer.
+/// - `NV_ERR_INSUFFICIENT_RESOURCES`: no handle is left.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tegrarm_buffer_part(
+    buffer: *mut tegrarm_buffer,
+    offset: NvU64,
+    size: NvU64,
+    part: *mut *mut tegrarm_buffer,
+) -> NV_STATUS {
+    status(|| {
+        present(part, "part")?;
+        let made = BUFFERS.get(buffer)?.part(offset, size)?;
+        // SAFETY: `part` is not NULL and so valid for writes, as `tegrarm_buffer_part` asks of its caller.
+        unsafe { give(part, BUFFERS.insert(made)?, "part") }
+    })
+}
+
+/// Frees a buffer and returns at once. Memory that work of the GPU may still use goes back to the system when the work
+/// that the device was given before has finished. All pointers into the buffer are invalid afterwards, unless another
+/// handle of the same memory is left.
+///
+/// Only for a buffer that `tegrarm_buffer_import_pages` made does the call wait for that work, because the pages are the
+/// caller's again when it returns.
 ///
 /// Errors:
 /// - `NV_ERR_OBJECT_NOT_FOUND`: `buffer` is not a buffer.
@@ -67,8 +209,57 @@ pub extern "C" fn tegrarm_buffer_free(buffer: *mut tegrarm_buffer) -> NV_STATUS 
     status(|| BUFFERS.remove(buffer).map(drop))
 }
 
+/// Says how much memory there is: `*available` is how many bytes can be allocated, and `*total` is how many bytes there are.
+/// The CPU and the GPU share them, so that other processes change `*available`. Each of the two may be NULL.
+///
+/// Errors:
+/// - `NV_ERR_OBJECT_NOT_FOUND`: `device` is not an open device.
+/// - `NV_ERR_OPERATING_SYSTEM`: the system does not say it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tegrarm_device_memory(
+    device: *mut tegrarm_device,
+    available: *mut NvU64,
+    total: *mut NvU64,
+) -> NV_STATUS {
+    status(|| {
+        let (left, all) = DEVICES.get(device)?.memory()?;
+        // SAFETY: `available` and `total` are NULL or valid for writes, as `tegrarm_device_memory` asks of its caller.
+        unsafe {
+            give_any(available, left);
+            give_any(total, all);
+        }
+        Ok(())
+    })
+}
+
+/// Fills `size` bytes from `offset` of a buffer with the low `value_size` bytes of `value`: 1, 2 or 4. The GPU writes, in
+/// order with other work, and the call returns at once. If `fence` is not NULL, `*fence` is what to wait for.
+///
+/// Errors:
+/// - `NV_ERR_OBJECT_NOT_FOUND`: `buffer` is not a buffer.
+/// - `NV_ERR_INVALID_ARGUMENT`: `value_size` is not 1, 2 or 4, or the range does not begin and end with whole values.
+/// - `NV_ERR_INVALID_BASE`: the range lies outside the buffer.
+/// - `NV_ERR_RESET_REQUIRED`: a fault stopped the device.
+/// - `NV_ERR_TIMEOUT`: the channel is full, and nothing finished for a minute. More than 1 GiB may have begun.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tegrarm_fill(
+    buffer: *mut tegrarm_buffer,
+    offset: NvU64,
+    size: NvU64,
+    value: NvU32,
+    value_size: NvU32,
+    fence: *mut NvU64,
+) -> NV_STATUS {
+    status(|| {
+        let given = BUFFERS.get(buffer)?.fill(offset, size, value, value_size)?;
+        // SAFETY: `fence` is NULL or valid for writes, as `tegrarm_fill` asks of its caller.
+        unsafe { give_any(fence, given) };
+        Ok(())
+    })
+}
+
 /// Says where a buffer is. `*pointer` is its address for the CPU, and `*address` is its address for the GPU. Both are
-/// the same number unless this process had that range in use. Each of the two may be NULL. The CPU may read what the
+/// the same number unless this process had that range in use. The pointer is NULL with `TEGRARM_BUFFER_NO_POINTER`. Each of the two may be NULL. The CPU may read what the
 /// GPU wrote as soon as a wait for that work has returned.
 ///
 /// Errors:
@@ -98,6 +289,7 @@ pub unsafe extern "C" fn tegrarm_buffer_address(
 /// - `NV_ERR_OBJECT_NOT_FOUND`: `buffer` is not a buffer.
 /// - `NV_ERR_INVALID_POINTER`: `src` is NULL.
 /// - `NV_ERR_INVALID_BASE`: the range lies outside the buffer.
+/// - `NV_ERR_NOT_SUPPORTED`: the buffer has no pointer.
 /// - `NV_ERR_RESET_REQUIRED`: a fault stopped the device.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tegrarm_copy_in(
@@ -125,6 +317,7 @@ pub unsafe extern "C" fn tegrarm_copy_in(
 /// - `NV_ERR_OBJECT_NOT_FOUND`: `buffer` is not a buffer.
 /// - `NV_ERR_INVALID_POINTER`: `dst` is NULL.
 /// - `NV_ERR_INVALID_BASE`: the range lies outside the buffer.
+/// - `NV_ERR_NOT_SUPPORTED`: the buffer has no pointer.
 /// - `NV_ERR_RESET_REQUIRED`: a fault stopped the device.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tegrarm_copy_out(

@@ -2,7 +2,8 @@
 
 use super::opaque::*;
 use super::slots::Slots;
-use crate::runtime::device::{Buffer, CLOSE_DEADLINE, Device};
+use crate::runtime::buffer::Buffer;
+use crate::runtime::device::{CLOSE_DEADLINE, Device};
 use crate::runtime::hostobj::HostObject;
 use crate::runtime::module::{KernelRef, Module};
 use crate::runtime::replay::Replay;

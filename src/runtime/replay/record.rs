@@ -1,9 +1,10 @@
 //! A device's own work, recorded: launches and copies become words, descriptors and parameter banks in memory that stays.
 
 use super::{Channel, Counter, Patch, Replay, Source, Step, Value};
+use crate::runtime::buffer::{Buffer, ranges};
 use crate::runtime::commands::Commands;
 use crate::runtime::cubin::kernel::Parameter;
-use crate::runtime::device::{self, Buffer, Device};
+use crate::runtime::device::{self, Device};
 use crate::runtime::launch::Launch;
 use crate::runtime::memory::{Cache, Memory};
 use crate::runtime::module::{KernelRef, Module};
@@ -250,7 +251,7 @@ impl Replay {
         let own = self.own()?;
         own.same_device(to.device())?;
         own.same_device(from.device())?;
-        let (source, target) = device::ranges(to, to_offset, from, offset, size.into())?;
+        let (source, target) = ranges(to, to_offset, from, offset, size.into())?;
         own.order();
         own.words.copy(source, target, size);
         own.buffers.extend([to.clone(), from.clone()]);

@@ -1,0 +1,235 @@
+//! Buffers of a device: memory of its own, of other drivers and processes, of this process, and parts of them; and what
+//! the copy engine does with them.
+
+use super::commands::{Commands, Sink};
+use super::device::Device;
+use super::memory::{Access, Cache, Memory};
+use super::place::Place;
+use crate::status::{During, RmResult, fail};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use tegrarm_abi::rm::status::*;
+
+/// The copy engine's length field has 32 bits; pieces stay whole pages.
+const PIECE: u64 = 1 << 30;
+
+/// A part of some memory; the memory is freed with the last of its parts.
+pub struct Buffer {
+    device: Arc<Device>,
+    memory: Arc<Memory>,
+    start: u64,
+    len: u64,
+}
+
+/// One transfer of the copy engine.
+pub(super) enum Transfer {
+    /// `bytes` from one GPU address to another.
+    Copy { from: u64, to: u64, bytes: u32 },
+    /// `count` elements of `size` bytes.
+    Fill { to: u64, value: u32, size: u32, count: u32 },
+}
+
+impl Transfer {
+    /// Its methods.
+    pub(super) fn put(&self, commands: &mut Commands<impl Sink>) {
+        match *self {
+            Transfer::Copy { from, to, bytes } => commands.copy(from, to, bytes),
+            Transfer::Fill { to, value, size, count } => commands.fill(to, value, size, count),
+        };
+    }
+}
+
+/// `len` bytes in pieces that the copy engine can take: offset and length.
+fn pieces(len: u64) -> impl Iterator<Item = (u64, u32)> {
+    (0..len).step_by(PIECE as usize).map(move |at| (at, (len - at).min(PIECE) as u32))
+}
+
+impl Device {
+    /// Allocates a zeroed buffer.
+    ///
+    /// # Errors
+    /// As [`Memory::new`].
+    pub fn alloc(self: &Arc<Device>, size: u64, cache: Cache) -> RmResult<Arc<Buffer>> {
+        self.alloc_for(size, cache, Access::FULL)
+    }
+
+    /// Allocates a zeroed buffer that is used in one way.
+    ///
+    /// # Errors
+    /// As [`Memory::new`].
+    pub fn alloc_for(self: &Arc<Device>, size: u64, cache: Cache, access: Access) -> RmResult<Arc<Buffer>> {
+        let memory = self.remember(|| Memory::with(self.session(), size, cache, access));
+        self.buffer(memory.during(|| format!("a buffer of {size} bytes"))?)
+    }
+
+    /// A buffer over a dmabuf, whose descriptor stays the caller's.
+    ///
+    /// # Errors
+    /// As [`Memory::import`].
+    pub fn import(self: &Arc<Device>, fd: BorrowedFd<'_>, access: Access) -> RmResult<Arc<Buffer>> {
+        let memory = self.remember(|| Memory::import(self.session(), fd, access));
+        self.buffer(memory.during(|| format!("a buffer of descriptor {}", fd.as_raw_fd()))?)
+    }
+
+    /// A buffer over pages of this process.
+    ///
+    /// # Errors
+    /// As [`Memory::borrow`].
+    pub fn borrow_pages(self: &Arc<Device>, at: u64, len: u64, access: Access) -> RmResult<Arc<Buffer>> {
+        let memory = self.remember(|| Memory::borrow(self.session(), at, len, access));
+        self.buffer(memory.during(|| format!("a buffer of {len:#x} bytes at {at:#x}"))?)
+    }
+
+    fn buffer(self: &Arc<Device>, memory: Memory) -> RmResult<Arc<Buffer>> {
+        let len = memory.len();
+        Ok(Arc::new(Buffer { device: self.clone(), memory: Arc::new(memory), start: 0, len }))
+    }
+
+    /// Copies between buffers on the GPU. Returns the fence.
+    ///
+    /// # Errors
+    /// 0x20 when a range lies outside its buffer, 0x1F when the ranges overlap; the channel's fault.
+    pub fn copy(&self, to: &Buffer, to_offset: u64, from: &Buffer, from_offset: u64, size: u64) -> RmResult<u64> {
+        let (from, to) = ranges(to, to_offset, from, from_offset, size)?;
+        self.transfer(pieces(size).map(|(at, bytes)| Transfer::Copy { from: from + at, to: to + at, bytes }))
+    }
+}
+
+/// GPU addresses of a copy's source and target.
+///
+/// # Errors
+/// 0x20 when a range lies outside its buffer, 0x1F when they overlap.
+pub fn ranges(to: &Buffer, to_offset: u64, from: &Buffer, from_offset: u64, size: u64) -> RmResult<(u64, u64)> {
+    to.check(to_offset, size)?;
+    from.check(from_offset, size)?;
+    let (from, to) = (from.address() + from_offset, to.address() + to_offset);
+    if from < to + size && to < from + size {
+        fail!(NV_ERR_INVALID_ARGUMENT, "copying {size:#x} bytes from {from:#x} to {to:#x}: the ranges overlap");
+    }
+    Ok((from, to))
+}
+
+impl Buffer {
+    /// The device it belongs to.
+    pub fn device(&self) -> &Arc<Device> {
+        &self.device
+    }
+
+    /// Its GPU address.
+    pub fn address(&self) -> u64 {
+        self.memory.va() + self.start
+    }
+
+    /// Its CPU address; 0 when the CPU does not see it.
+    pub fn pointer(&self) -> usize {
+        if self.memory.has_cpu() { self.memory.cpu() + self.start as usize } else { 0 }
+    }
+
+    /// Its size in bytes.
+    pub fn size(&self) -> u64 {
+        self.len
+    }
+
+    /// Where it starts in the memory that it is a part of.
+    pub fn start(&self) -> u64 {
+        self.start
+    }
+
+    /// A part of it, which keeps the memory as it does.
+    ///
+    /// # Errors
+    /// 0x20 when the part lies outside, 0x1F for one without bytes.
+    pub fn part(&self, offset: u64, len: u64) -> RmResult<Arc<Buffer>> {
+        if len == 0 {
+            fail!(NV_ERR_INVALID_ARGUMENT, "a part of 0 bytes");
+        }
+        self.check(offset, len)?;
+        let (device, memory) = (self.device.clone(), self.memory.clone());
+        Ok(Arc::new(Buffer { device, memory, start: self.start + offset, len }))
+    }
+
+    /// A new descriptor of the memory it is a part of.
+    ///
+    /// # Errors
+    /// As [`Memory::export`].
+    pub fn export(&self) -> RmResult<OwnedFd> {
+        self.memory.export()
+    }
+
+    fn check(&self, offset: u64, len: u64) -> RmResult<()> {
+        if offset.checked_add(len).is_none_or(|end| end > self.len) {
+            fail!(NV_ERR_INVALID_BASE, "{offset:#x}+{len:#x} is outside a buffer of {:#x} bytes", self.len);
+        }
+        Ok(())
+    }
+
+    fn check_seen(&self, offset: u64, len: u64) -> RmResult<()> {
+        self.check(offset, len)?;
+        if !self.memory.has_cpu() {
+            fail!(NV_ERR_NOT_SUPPORTED, "the CPU does not see the buffer: it was made with TEGRARM_BUFFER_NO_POINTER");
+        }
+        Ok(())
+    }
+
+    /// Bytes of it as a replay copies them: they stay as long as the place, or its clones, do.
+    ///
+    /// # Errors
+    /// 0x20 when they lie outside, 0x56 when the CPU does not see them.
+    pub fn place(&self, offset: u64, len: u64) -> RmResult<Place> {
+        self.check_seen(offset, len)?;
+        Place::of(&self.memory, self.start + offset, len)
+    }
+
+    /// Waits for the GPU, then gives the CPU address of a range. It stays valid as long as the buffer.
+    ///
+    /// # Errors
+    /// 0x20 when the range lies outside, 0x56 when the CPU does not see it; the channel's fault.
+    pub fn ready(&self, offset: u64, size: u64) -> RmResult<usize> {
+        self.check_seen(offset, size)?;
+        self.device.synchronize()?;
+        Ok(self.pointer() + offset as usize)
+    }
+
+    /// Waits for the GPU, then copies bytes in.
+    ///
+    /// # Errors
+    /// As [`Buffer::ready`].
+    pub fn write(&self, offset: u64, from: &[u8]) -> RmResult<()> {
+        self.check_seen(offset, from.len() as u64)?;
+        self.device.synchronize()?;
+        self.memory.write(self.start + offset, from)
+    }
+
+    /// Waits for the GPU, then copies bytes out.
+    ///
+    /// # Errors
+    /// As [`Buffer::ready`].
+    pub fn read(&self, offset: u64, into: &mut [u8]) -> RmResult<()> {
+        self.check_seen(offset, into.len() as u64)?;
+        self.device.synchronize()?;
+        self.memory.read(self.start + offset, into)
+    }
+
+    /// Has the GPU write the low `size` bytes of `value`, 1, 2 or 4, again and again over a range. Returns the fence.
+    ///
+    /// # Errors
+    /// 0x20 when the range lies outside, 0x1F for another size or a range that is not whole values; the channel's fault.
+    pub fn fill(&self, offset: u64, len: u64, value: u32, size: u32) -> RmResult<u64> {
+        self.check(offset, len)?;
+        if !matches!(size, 1 | 2 | 4) {
+            fail!(NV_ERR_INVALID_ARGUMENT, "values of {size} bytes: 1, 2 or 4 can be");
+        }
+        let to = self.address() + offset;
+        if !(to | len).is_multiple_of(size.into()) {
+            fail!(NV_ERR_INVALID_ARGUMENT, "{len:#x} bytes at {to:#x} are not whole values of {size} bytes");
+        }
+        let whole = |(at, bytes)| Transfer::Fill { to: to + at, value, size, count: bytes / size };
+        self.device.transfer(pieces(len).map(whole))
+    }
+}
+
+impl Drop for Buffer {
+    fn drop(&mut self) {
+        self.device.retire(self.memory.clone());
+    }
+}

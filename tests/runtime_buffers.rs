@@ -1,0 +1,302 @@
+//! Buffers: filled, in parts, shared as dmabufs, made of this process's own pages; and when their memory goes back.
+#![cfg(feature = "sim")]
+#![allow(unsafe_code)] // looks at memory through the addresses that the library returns
+
+mod common;
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+use tegrarm::rm::Rm;
+use tegrarm::runtime::buffer::Buffer;
+use tegrarm::runtime::device::Device;
+use tegrarm::runtime::fault::Cause;
+use tegrarm::runtime::launch::{Dim3, Launch};
+use tegrarm::runtime::memory::{Access, Cache};
+use tegrarm::runtime::module::KernelRef;
+use tegrarm::runtime::params;
+use tegrarm::status::RmResult;
+use tegrarm::tegra::CacheMode;
+use tegrarm_abi::rm::status::*;
+use tegrarm_kmd::maps;
+
+const PAGE: usize = 4096;
+const DEADLINE: Option<Duration> = Some(Duration::from_secs(60));
+const NO_POINTER: Access = Access { read_only: false, cpu: false };
+const READ_ONLY: Access = Access { read_only: true, cpu: true };
+
+fn open() -> (Arc<common::Board>, Arc<Rm>, Arc<Device>) {
+    let board = common::board(common::default_release());
+    let rm = Arc::new(Rm::new(board.clone(), CacheMode::WriteCombine));
+    let device = Device::open(&rm, 0).unwrap();
+    (board, rm, device)
+}
+
+fn vecadd(device: &Arc<Device>) -> KernelRef {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/cubin/vecadd.nvrtc.cubin");
+    device.load(&std::fs::read(path).unwrap()).unwrap().kernel("vecadd").unwrap()
+}
+
+/// Launches `c = a + b` over `n` floats, in blocks of 128. Returns the fence.
+fn add(kernel: &KernelRef, [a, b, c]: [&Buffer; 3], n: u32, blocks: u32) -> RmResult<u64> {
+    let [pa, pb, pc] = [a, b, c].map(|b| b.address().to_le_bytes());
+    let block = params::pack(kernel.kernel(), &[&pa, &pb, &pc, &n.to_le_bytes()]).unwrap();
+    let launch = Launch { grid: Dim3::new(blocks, 1, 1), block: Dim3::new(128, 1, 1), dynamic_shared: 0 };
+    kernel.module().device().launch(kernel, &launch, &block)
+}
+
+fn bytes(b: &Buffer) -> Vec<u8> {
+    let mut found = vec![0; b.size() as usize];
+    b.read(0, &mut found).unwrap();
+    found
+}
+
+fn status<T>(result: RmResult<T>) -> u32 {
+    result.err().map_or(NV_OK, |e| e.status)
+}
+
+/// Whole pages of this process, given back when dropped.
+struct Pages {
+    at: *mut u8,
+    len: usize,
+}
+
+impl Pages {
+    fn new(len: usize, prot: i32) -> Pages {
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+        // SAFETY: a new mapping, at no address in particular.
+        let at = unsafe { libc::mmap(std::ptr::null_mut(), len, prot, flags, -1, 0) };
+        assert_ne!(at, libc::MAP_FAILED);
+        Pages { at: at.cast(), len }
+    }
+
+    fn floats(&self) -> Vec<f32> {
+        // SAFETY: the mapping is that long, and lives; nobody writes it now.
+        (0..self.len / 4).map(|i| unsafe { self.at.cast::<f32>().add(i).read_volatile() }).collect()
+    }
+}
+
+impl Drop for Pages {
+    fn drop(&mut self) {
+        // SAFETY: it was mapped by `new`, and nothing uses it any more.
+        unsafe { libc::munmap(self.at.cast(), self.len) };
+    }
+}
+
+#[test]
+fn fills_write_values_of_every_size_and_nothing_else() {
+    let (_, _, device) = open();
+    let b = device.alloc(64, Cache::Cached).unwrap();
+    b.fill(0, 64, 0xee, 1).unwrap();
+    b.fill(3, 5, 0x1_23, 1).unwrap();
+    b.fill(10, 6, 0x5566_7788, 2).unwrap();
+    let last = b.fill(20, 12, 0x1122_3344, 4).unwrap();
+    device.wait(last, DEADLINE).unwrap();
+    let mut wanted = vec![0xee; 64];
+    wanted[3..8].fill(0x23);
+    wanted[10..16].copy_from_slice(&[0x88, 0x77].repeat(3));
+    wanted[20..32].copy_from_slice(&0x1122_3344u32.to_le_bytes().repeat(3));
+    assert_eq!(bytes(&b), wanted);
+    // In order with copies and launches before and behind it.
+    let (sum, kernel) = (device.alloc(64, Cache::Cached).unwrap(), vecadd(&device));
+    b.fill(0, 64, 1.5f32.to_bits(), 4).unwrap();
+    add(&kernel, [&b, &b, &sum], 16, 1).unwrap();
+    b.fill(0, 64, 0, 1).unwrap();
+    assert_eq!(bytes(&sum), 3f32.to_le_bytes().repeat(16));
+    assert_eq!(bytes(&b), [0; 64]);
+    assert_eq!(b.fill(0, 0, 0, 1).map(|fence| fence <= device.fence()), Ok(true), "nothing to do");
+    for (offset, len, size, wanted) in [
+        (0, 65, 1, NV_ERR_INVALID_BASE),
+        (u64::MAX, 2, 1, NV_ERR_INVALID_BASE),
+        (0, 4, 3, NV_ERR_INVALID_ARGUMENT),
+        (0, 4, 0, NV_ERR_INVALID_ARGUMENT),
+        (1, 4, 2, NV_ERR_INVALID_ARGUMENT),
+        (0, 6, 4, NV_ERR_INVALID_ARGUMENT),
+    ] {
+        assert_eq!(status(b.fill(offset, len, 0, size)), wanted, "{offset} {len} {size}");
+    }
+}
+
+#[test]
+fn parts_keep_the_memory_and_know_their_ends() {
+    let (board, _, device) = open();
+    let handles = || board.held(|c| c.handles as u64);
+    let before = handles();
+    let whole = device.alloc(1000, Cache::Cached).unwrap();
+    whole.write(0, &(0..250u8).collect::<Vec<_>>().repeat(4)).unwrap();
+    let part = whole.part(100, 200).unwrap();
+    let inner = part.part(50, 150).unwrap();
+    assert_eq!((inner.address(), inner.start()), (whole.address() + 150, 150));
+    assert_eq!(inner.pointer(), whole.pointer() + 150);
+    drop((whole, part));
+    assert_eq!(bytes(&inner)[..5], [150, 151, 152, 153, 154]);
+    // One behind its end is inside of the memory, but not of the part.
+    assert_eq!(status(inner.write(150, &[1])), NV_ERR_INVALID_BASE);
+    assert_eq!(status(inner.read(1, &mut [0; 150])), NV_ERR_INVALID_BASE);
+    assert_eq!(status(inner.fill(0, 151, 0, 1)), NV_ERR_INVALID_BASE);
+    for (offset, len, wanted) in [
+        (0, 151, NV_ERR_INVALID_BASE),
+        (150, 1, NV_ERR_INVALID_BASE),
+        (u64::MAX, 1, NV_ERR_INVALID_BASE),
+        (0, 0, NV_ERR_INVALID_ARGUMENT),
+    ] {
+        assert_eq!(status(inner.part(offset, len)), wanted, "{offset} {len}");
+    }
+    let (left, right) = (inner.part(0, 75).unwrap(), inner.part(75, 75).unwrap());
+    device.copy(&left, 0, &right, 0, 75).unwrap();
+    assert_eq!(bytes(&left), bytes(&right));
+    assert_eq!(status(device.copy(&left, 0, &inner, 10, 75)), NV_ERR_INVALID_ARGUMENT, "two parts may overlap");
+    drop((inner, left, right));
+    assert_eq!(handles(), before, "the memory goes with its last part");
+}
+
+/// What a descriptor carries is the memory itself: no byte is copied, and it outlives the buffer it came from.
+#[test]
+fn dmabufs_are_the_same_memory() {
+    let (board, rm, device) = open();
+    let other = Device::open(&rm, 0).unwrap();
+    let made = device.alloc(2 * PAGE as u64, Cache::Cached).unwrap();
+    made.write(0, b"camera").unwrap();
+    let fd = made.part(16, 16).unwrap().export().unwrap();
+    let [full, hidden] = [Access::FULL, NO_POINTER].map(|access| other.import(fd.as_fd(), access).unwrap());
+    rm.kmd().close(fd);
+    assert_eq!((full.size(), &bytes(&full)[..6]), (2 * PAGE as u64, &b"camera"[..]));
+    // What the GPU writes through one is seen through all others.
+    hidden.fill(0, 4, 0x7878_7878, 4).unwrap();
+    other.synchronize().unwrap();
+    assert_eq!(&bytes(&made)[..6], b"xxxxra");
+    made.write(PAGE as u64, b"behind").unwrap();
+    drop(made);
+    assert_eq!(&bytes(&full)[PAGE..PAGE + 6], b"behind");
+    // It can be passed on.
+    let again = full.export().unwrap();
+    let third = device.import(again.as_fd(), Access::FULL).unwrap();
+    rm.kmd().close(again);
+    drop(full);
+    assert_eq!(&bytes(&third)[..6], b"xxxxra");
+    assert_eq!((hidden.pointer(), status(hidden.read(0, &mut [0]))), (0, NV_ERR_NOT_SUPPORTED));
+    assert_eq!(
+        (status(hidden.write(0, &[0])), status(hidden.place(0, 1).map(drop))),
+        (NV_ERR_NOT_SUPPORTED, NV_ERR_NOT_SUPPORTED)
+    );
+    drop((hidden, third, device, other, rm));
+    assert_eq!(board.census().unwrap_or_default(), tegra_sim::Census::default());
+}
+
+#[test]
+fn what_is_no_dmabuf_is_refused() {
+    let (board, rm, device) = open();
+    let before = board.census();
+    let file = tempfile("not a dmabuf");
+    let (reader, _writer) = std::io::pipe().unwrap();
+    let empty = tempfile("");
+    for fd in [OwnedFd::from(file), reader.into(), empty.into(), std::fs::File::open("/dev/null").unwrap().into()] {
+        let refused = device.import(fd.as_fd(), Access::FULL).map(drop).unwrap_err();
+        assert!([NV_ERR_INVALID_ARGUMENT, NV_ERR_OPERATING_SYSTEM].contains(&refused.status), "{refused}");
+        assert!(refused.text.contains("descriptor"), "{refused}");
+    }
+    assert_eq!(board.census(), before);
+    drop((device, rm));
+}
+
+fn tempfile(text: &str) -> std::fs::File {
+    let fd = nix::sys::memfd::memfd_create("test", nix::sys::memfd::MFdFlags::MFD_CLOEXEC).unwrap();
+    let file = std::fs::File::from(fd);
+    std::io::Write::write_all(&mut &file, text.as_bytes()).unwrap();
+    file
+}
+
+#[test]
+fn pages_of_the_process_are_used_where_they_are() {
+    let (board, rm, device) = open();
+    let kernel = vecadd(&device);
+    let handles = board.held(|c| c.handles as u64);
+    let pages = Pages::new(2 * PAGE, libc::PROT_READ | libc::PROT_WRITE);
+    let ones = device.alloc(2 * PAGE as u64, Cache::Cached).unwrap();
+    ones.fill(0, 2 * PAGE as u64, 1f32.to_bits(), 4).unwrap();
+    let sum = device.borrow_pages(pages.at as u64, 2 * PAGE as u64, Access::FULL).unwrap();
+    assert_eq!((sum.pointer(), sum.size()), (pages.at as usize, 2 * PAGE as u64));
+    add(&kernel, [&ones, &ones, &sum], 2048, 16).unwrap();
+    // It waits for the GPU: the pages are ours again.
+    drop(sum);
+    assert_eq!(pages.floats(), [2.0; 2048]);
+    // A size need not be whole pages.
+    let odd = device.borrow_pages(pages.at as u64, 100, Access::FULL).unwrap();
+    assert_eq!((odd.size(), status(odd.fill(0, 101, 0, 1))), (100, NV_ERR_INVALID_BASE));
+    assert_eq!(status(odd.export()), NV_ERR_NOT_SUPPORTED);
+    drop((odd, ones));
+    let fixed = Pages::new(PAGE, libc::PROT_READ);
+    let refused = |at: u64, len: u64| status(device.borrow_pages(at, len, Access::FULL));
+    assert_eq!(refused(pages.at as u64 + 16, 64), NV_ERR_INVALID_ADDRESS, "not where a page starts");
+    assert_eq!(refused(pages.at as u64, 0), NV_ERR_INVALID_ARGUMENT);
+    assert_eq!(refused(fixed.at as u64, 64), NV_ERR_INVALID_ADDRESS, "cannot be written");
+    assert_eq!(refused(PAGE as u64, 64), NV_ERR_INVALID_ADDRESS, "nothing is there");
+    assert_eq!(refused(pages.at as u64, u64::MAX), NV_ERR_INVALID_LIMIT);
+    assert_eq!(board.held(|c| c.handles as u64), handles, "every handle went back");
+    drop((kernel, device, rm));
+}
+
+#[test]
+fn a_store_to_what_the_gpu_only_reads_is_a_fault() {
+    let (_, _, device) = open();
+    let kernel = vecadd(&device);
+    let ones = device.alloc_for(PAGE as u64, Cache::WriteCombined, READ_ONLY).unwrap();
+    let sum = device.alloc(PAGE as u64, Cache::Cached).unwrap();
+    ones.write(0, &1f32.to_le_bytes().repeat(32)).unwrap();
+    let fence = add(&kernel, [&ones, &ones, &sum], 32, 1).unwrap();
+    device.wait(fence, DEADLINE).unwrap();
+    assert_eq!(bytes(&sum)[..4], 2f32.to_le_bytes());
+    let fence = add(&kernel, [&ones, &ones, &ones], 32, 1).unwrap();
+    assert_eq!(status(device.wait(fence, DEADLINE)), NV_ERR_RESET_REQUIRED);
+    assert_eq!(device.fault().unwrap().unwrap().cause, Cause::Mmu);
+    assert_eq!(bytes_after_fault(&ones), 1f32.to_le_bytes());
+}
+
+fn bytes_after_fault(b: &Buffer) -> [u8; 4] {
+    // SAFETY: the buffer lives, and its device is stopped.
+    unsafe { (b.pointer() as *const [u8; 4]).read_volatile() }
+}
+
+/// If freeing waited, this test would take an hour.
+#[test]
+fn freeing_returns_while_the_gpu_works_and_memory_goes_back_when_it_has_finished() {
+    let (board, rm, device) = open();
+    let kernel = vecadd(&device);
+    let handles = || board.held(|c| c.handles as u64);
+    let before = handles();
+    let [a, b, c] = std::array::from_fn(|_| device.alloc(PAGE as u64, Cache::Cached).unwrap());
+    let fence = add(&kernel, [&a, &b, &c], 0, 20_000).unwrap();
+    drop((a, b, c));
+    device.wait(fence, DEADLINE).unwrap();
+    assert_eq!(handles(), before, "a wait gives it back");
+
+    let [a, b, c] = std::array::from_fn(|_| device.alloc(PAGE as u64, Cache::Cached).unwrap());
+    let (mapped, at) = (a.pointer(), a.address());
+    let endless = add(&kernel, [&a, &b, &c], 0, i32::MAX as u32).unwrap();
+    drop((a, b, c));
+    assert_eq!(status(device.wait(endless, Some(Duration::ZERO))), NV_ERR_TIMEOUT);
+    board.assert_held(|c| c.handles as u64, before, 3, "the GPU may still use them");
+    assert!(maps::own().iter().any(|m| m.address.0 <= mapped as u64 && (mapped as u64) < m.address.1));
+    let fresh = device.alloc(PAGE as u64, Cache::Cached).unwrap();
+    assert_ne!(fresh.address(), at, "its addresses are not given out again");
+    device.settle(Duration::from_millis(20));
+    drop((fresh, kernel, device, rm));
+    assert_eq!(board.census().unwrap_or_default(), tegra_sim::Census::default(), "closing takes the rest");
+}
+
+/// Memory that waits for the GPU is memory all the same: who needs it waits for it.
+#[test]
+fn an_allocation_gets_memory_that_was_just_freed() {
+    let (_, _, device) = open();
+    let kernel = vecadd(&device);
+    let (free, total) = device.memory().unwrap();
+    assert!(free <= total && total > 0);
+    let large = total / 3 * 2;
+    for _ in 0..3 {
+        let b = device.alloc(large, Cache::Cached).unwrap();
+        add(&kernel, [&b, &b, &b], 0, 5000).unwrap();
+        drop(b);
+    }
+    assert_eq!(status(device.alloc(total * 2, Cache::Cached)), NV_ERR_NO_MEMORY);
+}
