@@ -1,0 +1,129 @@
+/* Buffers that are shared: as dmabufs, as pages of this process, in parts; kernels that say what they are; absurd sizes. */
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "session.h"
+
+enum { PAGE = 4096 };
+
+static struct tegrarm_module *load(struct tegrarm_device *device, const char *name)
+{
+    char path[512];
+    const char *data = getenv("TEGRARM_TEST_CUBINS");
+    snprintf(path, sizeof path, "%s/%s", data ? data : "../tests/data/cubin", name);
+    static char image[1 << 20];
+    FILE *file = fopen(path, "rbe");
+    if (!file) {
+        perror(path);
+        abort();
+    }
+    size_t size = fread(image, 1, sizeof image, file);
+    fclose(file);
+    struct tegrarm_module *module;
+    CHECK(tegrarm_module_load(device, image, size, &module));
+    assert(tegrarm_module_load(device, image, (size_t)-1, &module) == NV_ERR_INVALID_ARGUMENT); /* a failed ftell */
+    return module;
+}
+
+/* Memory of one device is memory of another, without a copy. */
+static void dmabufs(struct tegrarm_device *device)
+{
+    struct tegrarm_device *other;
+    struct tegrarm_buffer *camera, *part, *picture;
+    CHECK(tegrarm_device_open(0, &other));
+    CHECK(tegrarm_buffer_alloc(device, 2 * PAGE, TEGRARM_BUFFER_CACHED, &camera));
+    CHECK(tegrarm_buffer_part(camera, PAGE, PAGE, &part));
+    int fd;
+    NvU64 offset, fence;
+    CHECK(tegrarm_buffer_export(part, &fd, &offset));
+    assert(offset == PAGE);
+    CHECK(tegrarm_buffer_import(other, fd, TEGRARM_BUFFER_GPU_READ_ONLY, &picture));
+    CHECK(tegrarm_fill(part, 0, PAGE, 0x5a, 1, &fence));
+    CHECK(tegrarm_wait(device, fence, TEGRARM_WAIT_FOREVER));
+    CHECK(tegrarm_buffer_free(part));
+    CHECK(tegrarm_buffer_free(camera));
+    void *pointer;
+    CHECK(tegrarm_buffer_address(picture, &pointer, NULL));
+    const unsigned char *seen = pointer;
+    assert(seen[PAGE - 1] == 0 && seen[PAGE] == 0x5a && seen[2 * PAGE - 1] == 0x5a);
+    assert(tegrarm_buffer_import(other, -1, 0, &part) == NV_ERR_INVALID_ARGUMENT);
+    assert(tegrarm_buffer_import(other, 9999, 0, &part) == NV_ERR_INVALID_ARGUMENT);
+    CHECK(tegrarm_device_close(other));
+    assert(close(fd) == 0);
+}
+
+/* A kernel writes to pages that mmap made. */
+static void pages(struct tegrarm_device *device)
+{
+    float *sum = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert(sum != MAP_FAILED);
+    struct tegrarm_buffer *ones, *result, *hidden;
+    CHECK(tegrarm_buffer_alloc(device, PAGE, TEGRARM_BUFFER_NO_POINTER, &ones));
+    CHECK(tegrarm_buffer_import_pages(device, sum, PAGE, 0, &result));
+    assert(tegrarm_buffer_import_pages(device, sum + 1, 64, 0, &hidden) == NV_ERR_INVALID_ADDRESS);
+    NvU64 a, c;
+    void *pointer;
+    CHECK(tegrarm_buffer_address(ones, &pointer, &a));
+    assert(pointer == NULL && tegrarm_copy_out(ones, 0, &c, 4) == NV_ERR_NOT_SUPPORTED);
+    CHECK(tegrarm_buffer_address(result, &pointer, &c));
+    assert(pointer == sum);
+    CHECK(tegrarm_fill(ones, 0, PAGE, 0x3f800000, 4, NULL));
+
+    struct tegrarm_kernel *add;
+    CHECK(tegrarm_module_kernel(load(device, "vecadd.jit.cubin"), "vecadd", &add));
+    struct tegrarm_kernel_attributes known = {.size = sizeof known};
+    CHECK(tegrarm_kernel_attributes(add, &known));
+    assert(known.parameters == 4 && known.registers > 0 && known.max_threads >= 128);
+    NvU32 n = 1024, blocks, offset, size, block[] = {128, 1, 1}, grid[] = {8, 1, 1};
+    CHECK(tegrarm_kernel_parameter(add, 3, &offset, &size));
+    assert(offset == 24 && size == 4);
+    CHECK(tegrarm_kernel_occupancy(add, block, 0, &blocks));
+    assert(blocks >= 1 && blocks <= 16);
+    const void *arguments[] = {&a, &a, &c, &n};
+    size_t sizes[] = {8, 8, 8, 8};
+    assert(tegrarm_launch_checked(add, grid, block, 0, arguments, sizes, 4, 0, NULL) == NV_ERR_INVALID_ARGUMENT);
+    char why[256];
+    tegrarm_last_error(why, sizeof why);
+    assert(strstr(why, "argument 3 has 8 bytes"));
+    sizes[3] = sizeof n;
+    CHECK(tegrarm_launch_checked(add, grid, block, 0, arguments, sizes, 4, TEGRARM_LAUNCH_TOGETHER, NULL));
+    CHECK(tegrarm_buffer_free(result)); /* waits: the page is ours again */
+    for (int i = 0; i < 1024; i++)
+        assert(sum[i] == 2.0f);
+    CHECK(tegrarm_buffer_free(ones));
+    munmap(sum, PAGE);
+}
+
+static void limits(struct tegrarm_device *device)
+{
+    NvU64 available, total, stack;
+    CHECK(tegrarm_device_memory(device, &available, &total));
+    assert(available > 0 && available <= total);
+    CHECK(tegrarm_device_set_limit(device, TEGRARM_LIMIT_STACK_SIZE, 2048));
+    CHECK(tegrarm_device_limit(device, TEGRARM_LIMIT_STACK_SIZE, &stack));
+    assert(stack >= 2048);
+    assert(tegrarm_device_set_limit(device, TEGRARM_LIMIT_HEAP_SIZE, 1) == NV_ERR_NOT_SUPPORTED);
+    struct tegrarm_buffer *none;
+    assert(tegrarm_buffer_alloc(device, (NvU64)1 << 46, 0, &none) == NV_ERR_NO_MEMORY);
+}
+
+int main(void)
+{
+    int fds = 0, mappings = 0;
+    for (int round = 0; round < 3; round++) {
+        struct tegrarm_device *device;
+        CHECK(tegrarm_device_open(0, &device));
+        /* Once: the virtual Orin in this process does not see that close(2) ends a descriptor, and keeps the memory. */
+        if (round == 0)
+            dmabufs(device);
+        pages(device);
+        limits(device);
+        CHECK(tegrarm_device_close(device));
+        assert(round < 2 || (open_fds() == fds && shared_mappings() == mappings));
+        fds = open_fds();
+        mappings = shared_mappings();
+    }
+    CHECK(tegrarm_shutdown());
+    puts("buffers: ok");
+    return 0;
+}
