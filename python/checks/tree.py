@@ -162,7 +162,7 @@ RULES = {
     "host": Rule(
         "name no host but the public ones that the project needs",
         TEXT,
-        lines(r"https?://(?!(github\.com|sh\.rustup\.rs|www\.apache\.org|example\.com)(?![\w.-]))[\w.-]+\w"),
+        lines(r"https?://(?!(github\.com|sh\.rustup\.rs|www\.apache\.org|www\.w3\.org|example\.com)(?![\w.-]))[\w.-]+\w"),
         wrong=(("a.toml", 'index = "https://registry.corp.test/index"'), ("a.md", "http://10.0.0.1/")),
         right=(("a.md", "https://github.com/tinygrad/tinygrad"),),
     ),
@@ -179,6 +179,7 @@ RULES = {
         allowed={
             r"^crates/[^/]+/tests/kernel/support/running\.rs$": "how long a test waits before it says that something never happened",
             r"^crates/[^/]+/tests/kernel/channel_rare\.rs$": "the kernel's clock is what it is about",
+            r"^python/tests/pool/test_planner\.py$": "planning a thousand devices has a bound of ten seconds; only `make test-pool` looks",
         },
     ),
     "hidden-test": Rule(
