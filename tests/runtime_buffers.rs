@@ -64,7 +64,9 @@ struct Pages {
 
 impl Pages {
     fn new(len: usize, prot: i32) -> Pages {
-        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+        // Out of process, only shared pages can be reached (known difference OOP-D01).
+        let kind = if common::board::behind_nodes() { libc::MAP_SHARED } else { libc::MAP_PRIVATE };
+        let flags = kind | libc::MAP_ANONYMOUS;
         // SAFETY: a new mapping, at no address in particular.
         let at = unsafe { libc::mmap(std::ptr::null_mut(), len, prot, flags, -1, 0) };
         assert_ne!(at, libc::MAP_FAILED);
