@@ -52,10 +52,10 @@ static void dmabufs(struct tegrarm_device *device)
     assert(close(fd) == 0);
 }
 
-/* A kernel writes to pages that mmap made. */
+/* A kernel writes to pages that mmap made. They are shared ones: out of process, the simulator reaches no others (OOP-D01). */
 static void pages(struct tegrarm_device *device)
 {
-    float *sum = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    float *sum = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     assert(sum != MAP_FAILED);
     struct tegrarm_buffer *ones, *result, *hidden;
     CHECK(tegrarm_buffer_alloc(device, PAGE, TEGRARM_BUFFER_NO_POINTER, &ones));
