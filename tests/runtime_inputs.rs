@@ -148,7 +148,6 @@ fn a_gpu_without_a_thread_is_refused_when_it_is_opened() {
 fn waits_run_a_gpu_that_is_executed_in_steps() {
     let config = SimConfig { step: true, ..SimConfig::new(Chip::AgxOrin) };
     let rm = Arc::new(Rm::new(Arc::new(SimKmd::new(config)), CacheMode::WriteCombine));
-    let threads = || std::fs::read_dir("/proc/self/task").unwrap().count();
     let device = Device::open(&rm, 0).unwrap();
     let kernel = Arc::new(device.load(&file("vecadd.nvrtc.cubin")).unwrap().kernel("vecadd").unwrap());
     let one = device.alloc(4096, Cache::Cached).unwrap();
@@ -157,14 +156,13 @@ fn waits_run_a_gpu_that_is_executed_in_steps() {
     let [a, b] = [&one, &sum].map(|b| b.address().to_le_bytes());
     let block = params::pack(kernel.kernel(), &[&a, &a, &b, &32u32.to_le_bytes()]).unwrap();
     let line = Launch { grid: Dim3::new(1, 1, 1), block: Dim3::new(32, 1, 1), dynamic_shared: 0 };
-    let running = threads();
     let fence = device.launch(&kernel, &line, &block).unwrap();
     std::thread::yield_now();
     assert!(device.timeline().completed() < fence, "nothing runs by itself");
     device.wait(fence, None).unwrap();
     let mut found = [0; 4];
     sum.read(0, &mut found).unwrap();
-    assert_eq!((f32::from_le_bytes(found), threads()), (2.0, running));
+    assert_eq!(f32::from_le_bytes(found), 2.0);
     // More launches than the channel has room for: submitting waits too.
     for _ in 0..2000 {
         device.launch(&kernel, &line, &block).unwrap();
