@@ -112,6 +112,20 @@ RULES = {
         ),
         right=(("a.md", "all is done"),),
     ),
+    "conflict": Rule(
+        "finish the merge",
+        TEXT,
+        lines(r"^(<{7}|>{7}|\|{7}) "),
+        wrong=(("a.rs", "<<<<<<< HEAD"), ("a.md", ">>>>>>> 1234567 (Subject)")),
+        right=(("a.md", "======="), ("a.rs", "a << 7")),
+    ),
+    "placeholder": Rule(
+        "fill in what a document was to say",
+        r"\.md$",
+        lines(r"@[A-Z][A-Z_]+@|\b(TBD|TBC)\b"),
+        wrong=(("a.md", "| `make check` | @CHECK@ |"), ("a.md", "TBD")),
+        right=(("a.md", "maintainer@EXAMPLE.org"),),
+    ),
     "unsafe-place": Rule(
         "`unsafe` belongs into the places that CONTRIBUTING.md names; elsewhere use what they offer",
         r"\.rs$",
