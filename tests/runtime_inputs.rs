@@ -123,15 +123,28 @@ fn pages_without_an_end_are_a_status() {
     session.close(&rm);
 }
 
-/// In a process of its own, to which the system gives no thread: its stack would be larger than all memory.
+/// Runs a test again in a process of its own, with changes to its environment. Whether this is that process.
+fn alone(test: &str, change: impl FnOnce(&mut Command)) -> bool {
+    const ROLE: &str = "TEGRARM_TEST_ALONE";
+    if std::env::var_os(ROLE).is_some_and(|role| role == test) {
+        return true;
+    }
+    let mut child = Command::new(std::env::current_exe().unwrap());
+    child.args([test, "--exact", "--test-threads=1"]).env(ROLE, test);
+    change(&mut child);
+    let output = child.output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && said.contains("1 passed"), "{said}");
+    false
+}
+
+/// The system gives the process no thread: its stack would be larger than all memory.
 #[test]
 fn a_gpu_without_a_thread_is_refused_when_it_is_opened() {
-    const ROLE: &str = "TEGRARM_TEST_NO_THREAD";
-    if std::env::var_os(ROLE).is_none() {
-        let mut child = Command::new(std::env::current_exe().unwrap());
-        child.args(["a_gpu_without_a_thread_is_refused_when_it_is_opened", "--exact", "--test-threads=1"]);
-        let output = child.env(ROLE, "1").env("RUST_MIN_STACK", (1u64 << 47).to_string()).output().unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+    let no_thread = |child: &mut Command| {
+        child.env("RUST_MIN_STACK", (1u64 << 47).to_string());
+    };
+    if !alone("a_gpu_without_a_thread_is_refused_when_it_is_opened", no_thread) {
         return;
     }
     let kmd = Arc::new(SimKmd::new(SimConfig::new(Chip::AgxOrin)));
@@ -143,11 +156,15 @@ fn a_gpu_without_a_thread_is_refused_when_it_is_opened() {
     assert_eq!(kmd.kernel().census(), tegra_sim::Census::default(), "nothing stays behind");
 }
 
-/// `TEGRARM_SIM_STEP=1`: no thread, so that waits are what the GPU works in.
+/// `TEGRARM_SIM_STEP=1`: no thread, so that waits are what the GPU works in. Alone, because it counts the process's threads.
 #[test]
 fn waits_run_a_gpu_that_is_executed_in_steps() {
+    if !alone("waits_run_a_gpu_that_is_executed_in_steps", |_| ()) {
+        return;
+    }
     let config = SimConfig { step: true, ..SimConfig::new(Chip::AgxOrin) };
     let rm = Arc::new(Rm::new(Arc::new(SimKmd::new(config)), CacheMode::WriteCombine));
+    let threads = || std::fs::read_dir("/proc/self/task").unwrap().count();
     let device = Device::open(&rm, 0).unwrap();
     let kernel = Arc::new(device.load(&file("vecadd.nvrtc.cubin")).unwrap().kernel("vecadd").unwrap());
     let one = device.alloc(4096, Cache::Cached).unwrap();
@@ -156,13 +173,14 @@ fn waits_run_a_gpu_that_is_executed_in_steps() {
     let [a, b] = [&one, &sum].map(|b| b.address().to_le_bytes());
     let block = params::pack(kernel.kernel(), &[&a, &a, &b, &32u32.to_le_bytes()]).unwrap();
     let line = Launch { grid: Dim3::new(1, 1, 1), block: Dim3::new(32, 1, 1), dynamic_shared: 0 };
+    let running = threads();
     let fence = device.launch(&kernel, &line, &block).unwrap();
     std::thread::yield_now();
     assert!(device.timeline().completed() < fence, "nothing runs by itself");
     device.wait(fence, None).unwrap();
     let mut found = [0; 4];
     sum.read(0, &mut found).unwrap();
-    assert_eq!(f32::from_le_bytes(found), 2.0);
+    assert_eq!((f32::from_le_bytes(found), threads()), (2.0, running));
     // More launches than the channel has room for: submitting waits too.
     for _ in 0..2000 {
         device.launch(&kernel, &line, &block).unwrap();

@@ -3,11 +3,9 @@
 #![cfg(feature = "sim")]
 #![allow(unsafe_code)] // calls what C calls
 
-#[path = "common/shown.rs"]
-#[allow(dead_code)] // for what fails through the Rust core
-mod shown;
+mod common;
 
-use shown::{note, shows};
+use common::{note, shows};
 use std::ffi::{CStr, CString, c_char, c_void};
 use std::ptr::{null, null_mut};
 use std::time::Duration;
