@@ -101,6 +101,7 @@ fn node_page() {
         let args = match row.args {
             Args::Sizes(list) => sizes(&list.iter().map(|(size, _)| *size).collect::<Vec<_>>()),
             Args::Items(item) => format!("any number of {item}"),
+            Args::ItemsAndRest(item) => format!("any number of {item}, and a rest"),
             Args::Any => "any".to_owned(),
         };
         let state = node_state(row.state, row.why, matches!(row.answer, escapes::Answer::Einval));

@@ -99,6 +99,24 @@ fn parameters_that_cannot_be_written_back_leave_no_object() {
     assert_eq!(d.rm.object_count(d.client).unwrap(), before);
 }
 
+/// NVIDIA's driver divides by the size of an element; there is no other rule about the size.
+#[test]
+fn a_list_of_cards_has_any_size_that_holds_one() {
+    const CARD: usize = size_of::<nv_ioctl_card_info_t>();
+    let d = desktop();
+    for len in [CARD, CARD + 1, 2 * CARD - 1, 1000, 1024, 128 * CARD, 0x3fff] {
+        let mut bytes = vec![0xff; len];
+        d.ioctl(d.ctl, request(NV_ESC_CARD_INFO, len), &mut bytes).unwrap_or_else(|e| panic!("{len} bytes: {e}"));
+        let (cards, rest) = bytes.split_at(len - len % CARD);
+        assert_eq!(cards.chunks(CARD).filter(|card| card[0] != 0).count(), 1, "{len} bytes");
+        assert!(cards[CARD..].iter().all(|b| *b == 0), "{len} bytes: the other elements are zero");
+        assert!(rest.iter().all(|b| *b == 0xff), "{len} bytes: what is no whole element is the caller's");
+    }
+    for len in [0, 1, CARD - 1] {
+        assert_eq!(d.ioctl(d.ctl, request(NV_ESC_CARD_INFO, len), &mut [0; CARD]), Err(Errno::EINVAL), "{len} bytes");
+    }
+}
+
 #[test]
 fn the_handshake_of_other_frontends_is_answered() {
     let d = desktop();
@@ -109,7 +127,6 @@ fn the_handshake_of_other_frontends_is_answered() {
     d.ioctl(d.ctl, request(NV_ESC_CARD_INFO, len), bytes).expect("understood");
     assert_eq!(cards.iter().filter(|c| c.valid != 0).count(), 1, "the rest of the array is zero");
     assert_eq!((cards[0].gpu_id, cards[0].minor_number, cards[0].pci_info.vendor_id), (0x100, 0, 0x10de));
-    assert_eq!(d.ioctl(d.ctl, request(NV_ESC_CARD_INFO, 71), &mut [0; 71]), Err(Errno::EINVAL));
 
     let mut version = nv_ioctl_rm_api_version_t::new_zeroed();
     version.cmd = 0x32;

@@ -19,7 +19,7 @@ const STRICT: u32 = 0;
 /// `NV_RM_API_VERSION_REPLY_RECOGNIZED`.
 const RECOGNIZED: u32 = 1;
 
-/// The one card there is; the rest of the array is zero.
+/// The one card there is; the other elements are zero. Bytes behind the last whole element stay the caller's.
 pub fn card_info(call: &Call, arg: &mut [u8]) -> Result<(), Fail> {
     let mut card = nv_ioctl_card_info_t::new_zeroed();
     card.valid = 1;
@@ -28,7 +28,8 @@ pub fn card_info(call: &Call, arg: &mut [u8]) -> Result<(), Fail> {
     card.pci_info.device_id = call.file.held().pci_device_id();
     card.gpu_id = GPU_ID;
     set_text(&mut card.dev_name, "nvidia0");
-    arg.fill(0);
+    let whole = arg.len() - arg.len() % size_of_val(&card);
+    arg[..whole].fill(0);
     put(arg, &card);
     Ok(())
 }

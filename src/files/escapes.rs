@@ -43,6 +43,8 @@ pub enum Args {
     Sizes(&'static [(usize, Option<usize>)]),
     /// Any number of items of this size.
     Items(usize),
+    /// As many items of this size as fit, at least one; nobody looks at what is left over.
+    ItemsAndRest(usize),
     /// The argument may have any size, because the answer does not depend on it.
     Any,
 }
@@ -136,6 +138,7 @@ fn answer(call: &Call, row: &EscapeRow, size: usize, argp: u64) -> Outcome {
     let status = match row.args {
         Args::Sizes(sizes) => sizes.iter().find(|(s, _)| *s == size).map(|(_, status)| *status),
         Args::Items(item) => (size > 0 && size.is_multiple_of(item)).then_some(None),
+        Args::ItemsAndRest(item) => (size >= item).then_some(None),
         Args::Any => Some(None),
     };
     let Some(status) = status else { return Err(wrong_size(row, size)) };
@@ -269,7 +272,7 @@ pub static ESCAPES: &[EscapeRow] = &[
         "the kernel knows where a mapping is; RM need not"
     ),
     row!(NV_ESC_RM_LOCKLESS_DIAGNOSTIC, Any, Args::Any, Einval, REFUSED, "desktop RM answers it in debug builds only"),
-    row!(NV_ESC_CARD_INFO, Control, Args::Items(size_of::<nv_ioctl_card_info_t>()), Copied(cards::card_info)),
+    row!(NV_ESC_CARD_INFO, Control, Args::ItemsAndRest(size_of::<nv_ioctl_card_info_t>()), Copied(cards::card_info)),
     row!(NV_ESC_REGISTER_FD, Gpu, args!(nv_ioctl_register_fd_t), Copied(cards::register_fd)),
     row!(
         NV_ESC_ALLOC_OS_EVENT,
