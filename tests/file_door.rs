@@ -85,6 +85,36 @@ fn both_forms_of_allocation_and_the_wrapper_agree() {
     assert_eq!(d.escape(d.ctl, NV_ESC_IOCTL_XFER_CMD, &mut xfer), Err(Errno::EFAULT));
 }
 
+/// RM takes a handle's 4 bytes as the parameters of a client: a caller of the short form may own no more.
+#[test]
+fn the_parameters_of_a_client_are_one_handle() {
+    let d = desktop();
+    let pages = raw_mmap(None, 8192, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1);
+    let end = pages.mapping().addr() + 4096;
+    // SAFETY: the page is this test's own.
+    assert_eq!(unsafe { libc::mprotect(end as *mut libc::c_void, 4096, libc::PROT_NONE) }, 0);
+    let written = (end - 4) as *mut u32;
+    for class in [NV01_ROOT, NV01_ROOT_NON_PRIV, NV01_ROOT_CLIENT] {
+        // SAFETY: the word lies in the first page, which is this test's own.
+        unsafe { written.write(0) };
+        let p = d.try_alloc(0, 0, class, written as u64);
+        assert_eq!(p.status, NV_OK, "class {class:#x}: nothing behind the handle is touched");
+        // SAFETY: as above.
+        assert_eq!(unsafe { written.read() }, p.hObjectNew, "class {class:#x}");
+        for (size, wanted) in [(0, NV_OK), (4, NV_OK), (120, NV_OK), (8, NV_ERR_INVALID_PARAM_STRUCT)] {
+            let mut room = [0xffu8; 124];
+            let mut long = NVOS64_PARAMETERS::new_zeroed();
+            (long.hClass, long.pAllocParms, long.paramsSize) = (class, room.as_mut_ptr() as u64, size);
+            d.escape(d.ctl, NV_ESC_RM_ALLOC, &mut long).expect("understood");
+            assert_eq!(long.status, wanted, "class {class:#x} with {size} bytes");
+            if wanted == NV_OK {
+                assert_eq!(room[..4], long.hObjectNew.to_le_bytes(), "class {class:#x} with {size} bytes");
+                assert!(room[4..].iter().all(|b| *b == 0xff), "class {class:#x}: only the handle is written");
+            }
+        }
+    }
+}
+
 #[test]
 fn parameters_that_cannot_be_written_back_leave_no_object() {
     let d = desktop();

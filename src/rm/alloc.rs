@@ -176,7 +176,7 @@ impl Rm {
             clients.insert(at, (handle, client));
         }
         drop(clients);
-        // NV0000_ALLOC_PARAMETERS starts with the handle, written back.
+        // Both forms of the parameters start with the handle, written back.
         super::params::set_word(params, 0, handle);
         tracing::debug!("client {handle:#x} on {}", self.kmd.name());
         Ok(handle)

@@ -16,7 +16,8 @@ const ON_GROUP: Parents = Parents::Of(Tags::of(&[Tag::Group]));
 const FOR_CHANNELS: Parents = Parents::Of(Tags::of(&[Tag::Group, Tag::Device]));
 const ON_CHANNEL: Parents = Parents::Of(Tags::of(&[Tag::Channel]));
 
-const CLIENT_PARAMS: Params = Params::Optional(&[size_of::<NV0000_ALLOC_PARAMETERS>()]);
+/// The new handle is all that RM knows of; the headers' structure, which begins with it, is for its own use.
+const CLIENT_PARAMS: Params = Params::Optional(&[size_of::<u32>(), size_of::<NV0000_ALLOC_PARAMETERS>()]);
 const MEMORY_PARAMS: Params = Params::Required(&[size_of::<NV_MEMORY_ALLOCATION_PARAMS>()]);
 /// 560; 570 and 580; 610, which moved fields (see `make::channel`). The smallest first: an older frontend that
 /// passes no size must not have bytes read that it does not own.
