@@ -27,6 +27,7 @@ over_both_doors! {
     freeing_is_recursive_and_reaches_dependants,
     clients_do_not_see_each_other,
     controls_check_client_object_command_and_size,
+    controls_with_one_answer_belong_to_devices_and_subdevices,
     lists_in_client_memory_may_be_short_or_missing,
     memory_says_no_to_impossible_sizes,
     cpu_mappings_check_ranges,
@@ -470,4 +471,41 @@ fn a_handle_that_is_no_channel_is_an_invalid_channel(rm: &impl Calls) {
     let read = rm.ask(c, debugger, NV83DE_CTRL_CMD_DEBUG_READ_ALL_SM_ERROR_STATES, &mut sms);
     assert_eq!(status(read), NV_ERR_INVALID_CHANNEL);
     b.s.close(rm);
+}
+
+/// RM keeps these answers for each GPU and gives them to any of its devices and subdevices.
+fn controls_with_one_answer_belong_to_devices_and_subdevices(rm: &impl Calls) {
+    let s = Session::open(rm).unwrap();
+    let answer = |object: u32, cmd: u32, size: usize| {
+        let mut params = vec![0; size];
+        rm.tell(s.client, object, cmd, &mut params).unwrap_or_else(|e| panic!("{cmd:#x}: {e}"));
+        params
+    };
+    for cmd in [
+        NV2080_CTRL_CMD_GPU_GET_INFO_V2,
+        NV2080_CTRL_CMD_GPU_GET_NAME_STRING,
+        NV2080_CTRL_CMD_GPU_GET_SHORT_NAME_STRING,
+        NV2080_CTRL_CMD_GPU_GET_SIMULATION_INFO,
+        NV2080_CTRL_CMD_GPU_GET_INFOROM_IMAGE_VERSION,
+        NV2080_CTRL_CMD_MC_GET_ARCH_INFO,
+        NV2080_CTRL_CMD_BUS_GET_PCI_INFO,
+        NV2080_CTRL_CMD_BUS_GET_PCI_BAR_INFO,
+        NV2080_CTRL_CMD_BUS_GET_PCIE_CPL_ATOMICS_CAPS,
+        NV0080_CTRL_CMD_GPU_GET_NUM_SUBDEVICES,
+        NV0080_CTRL_CMD_FB_GET_CAPS_V2,
+        NV0080_CTRL_CMD_HOST_GET_CAPS_V2,
+    ] {
+        let row = tegrarm::rm::controls::find(cmd).expect("a row");
+        let size = row.sizes[0];
+        assert_eq!(answer(s.device, cmd, size), answer(s.subdevice, cmd, size), "{}", row.name);
+        let refused = rm.tell(s.client, s.vaspace, cmd, &mut vec![0; size]);
+        assert_eq!(status(refused), NV_ERR_NOT_SUPPORTED, "{} of a VA space", row.name);
+    }
+    // Which depends on the moment, or on the object, is looked up by class.
+    for (object, cmd, size) in
+        [(s.device, NV2080_CTRL_CMD_TIMER_GET_TIME, 8), (s.subdevice, NV0080_CTRL_CMD_GPU_GET_CLASSLIST, 16)]
+    {
+        assert_eq!(status(rm.tell(s.client, object, cmd, &mut vec![0; size])), NV_ERR_NOT_SUPPORTED, "{cmd:#x}");
+    }
+    s.close(rm);
 }
