@@ -78,9 +78,11 @@ impl World {
         self.objects.iter().find(|(tag, _)| *tag == kind).expect("every kind").1
     }
 
-    /// The first object that takes a control.
+    /// The first object that takes a control; the subdevice for those of classes that are not made.
     fn taker(&self, row: &ControlRow) -> u32 {
-        self.objects.iter().find(|(tag, _)| row.objects.have(*tag)).expect("some object takes it").1
+        let taker = self.objects.iter().find(|(tag, _)| row.objects.have(*tag));
+        assert!(taker.is_some() || row.objects.is_empty(), "some object takes {}", row.name);
+        taker.map_or(self.b.s.subdevice, |(_, object)| *object)
     }
 }
 

@@ -18,6 +18,7 @@ use tegrarm_abi::rm::ctrl_a06c::*;
 use tegrarm_abi::rm::ctrl_a06f::*;
 use tegrarm_abi::rm::ctrl_b0cc::*;
 use tegrarm_abi::rm::ctrl_c36f::*;
+use tegrarm_abi::rm::ctrl_others::*;
 use tegrarm_abi::rm::status::*;
 use tegrarm_abi::rm::versions::*;
 
@@ -103,7 +104,7 @@ impl Rm {
             return Err(self.refuse_control(&object, cmd, Some(row)));
         }
         if row.sizes.first() != Some(&(size as usize)) && !row.sizes.contains(&(size as usize)) {
-            return Err(bad_size(row, size));
+            return Err(self.bad_size(row, size));
         }
         Ok(PreparedControl { client, object, row: Some(row) })
     }
@@ -126,7 +127,7 @@ impl Rm {
     fn refuse_control(&self, object: &Object, cmd: u32, row: Option<&ControlRow>) -> RmError {
         let (status, why) = match row {
             None => (NV_ERR_NOT_SUPPORTED, "it is not in the control table".to_owned()),
-            Some(row) if !row.objects.have(object.kind.tag()) => {
+            Some(row) if !row.objects.is_empty() && !row.objects.have(object.kind.tag()) => {
                 (NV_ERR_NOT_SUPPORTED, format!("it belongs to: {}", row.objects.words()))
             }
             Some(ControlRow { state: Support::Refused(status), why, .. }) => (*status, (*why).to_owned()),
@@ -138,26 +139,29 @@ impl Rm {
     }
 }
 
+impl Rm {
+    #[cold]
+    fn bad_size(&self, row: &ControlRow, size: u32) -> RmError {
+        let ControlRow { name, cmd, sizes, .. } = row;
+        let text = format!("parameters of {name} ({cmd:#x}) are {sizes:?} bytes, not {size}");
+        self.report().refuse(Asked::Control(*cmd), &text);
+        RmError::new(NV_ERR_INVALID_PARAM_STRUCT, text)
+    }
+}
+
 #[cold]
 fn bad_pointer(cmd: u32, has_params: bool, size: u32) -> RmError {
     let pointer = if has_params { "valid" } else { "NULL" };
     RmError::new(NV_ERR_INVALID_ARGUMENT, format!("control {cmd:#x}: a {pointer} pointer with a size of {size}"))
 }
 
-#[cold]
-fn bad_size(row: &ControlRow, size: u32) -> RmError {
-    let ControlRow { name, cmd, sizes, .. } = row;
-    let text = format!("parameters of {name} ({cmd:#x}) are {sizes:?} bytes, not {size}");
-    RmError::new(NV_ERR_INVALID_PARAM_STRUCT, text)
-}
-
 /// A row from the name of its constant.
 macro_rules! row {
-    ($cmd:ident, [$($tag:ident),+], [$($size:expr),*], $run:expr, $state:expr, $why:expr) => {
+    ($cmd:ident, [$($tag:ident),*], [$($size:expr),*], $run:expr, $state:expr, $why:expr) => {
         ControlRow {
             cmd: $cmd,
             name: stringify!($cmd),
-            objects: Tags::of(&[$(Tag::$tag),+]),
+            objects: Tags::of(&[$(Tag::$tag),*]),
             sizes: &[$($size),*],
             run: $run,
             state: $state,
@@ -185,13 +189,14 @@ macro_rules! accepted {
 }
 /// Refused with a status.
 macro_rules! refused {
-    ($cmd:ident, [$($tag:ident),+], $status:expr, $why:expr) => {
-        row!($cmd, [$($tag),+], [], plain::nothing, Support::Refused($status), $why)
+    ($cmd:ident, [$($tag:ident),*], $status:expr, $why:expr) => {
+        row!($cmd, [$($tag),*], [], plain::nothing, Support::Refused($status), $why)
     };
 }
 
 const ONE_GPU: &str = "there is one GPU: nothing to say about others";
 const ALWAYS_ATTACHED: &str = "the GPU is attached as long as the kernel has it; its id is checked";
+const NO_NVLINK: &str = "there is no NVLink";
 const NO_FABRIC: &str = "there is no NVLink fabric";
 const NO_PCIE: &str = "the GPU is on an AXI bus, not PCI Express";
 const NO_ECC: &str = "the memory has no ECC that nvgpu reports";
@@ -201,6 +206,8 @@ const NOT_EXPOSED: &str = "nvgpu has no counterpart that user space can reach";
 const PROFILER: &str = "profiling is not connected to nvgpu's profiler node";
 const PHYSICAL: &str = "physical RM's business: nvgpu keeps it to the kernel";
 const EXPORT: &str = "objects cannot be exported as file descriptors";
+const NO_OBJECT: &str = "of a class that the library does not make";
+const NO_CONFIDENTIAL: &str = "there is no confidential computing";
 const OTHER_ENGINE: &str = "an engine of its own on Tegra, with its own driver";
 
 type FamilyOfSchedule = NVA06F_CTRL_GPFIFO_SCHEDULE_PARAMS_V580;
@@ -246,6 +253,7 @@ pub static CONTROLS: &[ControlRow] = &[
     done!(NV0080_CTRL_CMD_GPU_GET_NUM_SUBDEVICES, [Device, Subdevice], [NV0080_CTRL_GPU_GET_NUM_SUBDEVICES_PARAMS], device::num_subdevices),
     accepted!(NV0080_CTRL_CMD_GPU_QUERY_SW_STATE_PERSISTENCE, [Device], [NV0080_CTRL_GPU_QUERY_SW_STATE_PERSISTENCE_PARAMS], plain::zero_after::<0>, "the kernel driver stays loaded anyway"),
     accepted!(NV0080_CTRL_CMD_GPU_GET_VIRTUALIZATION_MODE, [Device], [NV0080_CTRL_GPU_GET_VIRTUALIZATION_MODE_PARAMS], plain::zero_after::<0>, "the GPU is not virtualised"),
+    refused!(UNKNOWN_CONTROL_COMMAND_80028B, [Device], NV_ERR_NOT_SUPPORTED, "no published header names it"),
     done!(NV0080_CTRL_CMD_GPU_GET_CLASSLIST_V2, [Device], [NV0080_CTRL_GPU_GET_CLASSLIST_V2_PARAMS, NV0080_CTRL_GPU_GET_CLASSLIST_V2_PARAMS_V580], device::class_list_v2),
     accepted!(NV0080_CTRL_CMD_GR_GET_CAPS, [Device], [NV0080_CTRL_GR_GET_CAPS_PARAMS], device::no_caps, NO_CAPS),
     done!(NV0080_CTRL_CMD_GR_GET_INFO, [Device], [NV0080_CTRL_GR_GET_INFO_PARAMS], gr::info),
@@ -264,6 +272,22 @@ pub static CONTROLS: &[ControlRow] = &[
     refused!(NV0080_CTRL_CMD_MSENC_GET_CAPS, [Device], NV_ERR_NOT_SUPPORTED, OTHER_ENGINE),
     refused!(NV0080_CTRL_CMD_BSP_GET_CAPS_V2, [Device], NV_ERR_NOT_SUPPORTED, OTHER_ENGINE),
     refused!(NV0080_CTRL_CMD_NVJPG_GET_CAPS_V2, [Device], NV_ERR_NOT_SUPPORTED, OTHER_ENGINE),
+    refused!(NV_SEMAPHORE_SURFACE_CTRL_CMD_BIND_CHANNEL, [], NV_ERR_NOT_SUPPORTED, NO_OBJECT),
+    refused!(NV_SEMAPHORE_SURFACE_CTRL_CMD_UNBIND_CHANNEL, [], NV_ERR_NOT_SUPPORTED, NO_OBJECT),
+    refused!(NV00DE_CTRL_CMD_REQUEST_DATA_POLL, [], NV_ERR_NOT_SUPPORTED, NO_OBJECT),
+    refused!(NV00E0_CTRL_CMD_IMPORT_MEM, [], NV_ERR_NOT_SUPPORTED, NO_OBJECT),
+    refused!(NV00F1_CTRL_CMD_GET_FABRIC_EVENTS, [], NV_ERR_NOT_SUPPORTED, NO_OBJECT),
+    refused!(NV00F1_CTRL_CMD_FINISH_MEM_UNIMPORT, [], NV_ERR_NOT_SUPPORTED, NO_OBJECT),
+    refused!(NV00F1_CTRL_CMD_DISABLE_IMPORTERS, [], NV_ERR_NOT_SUPPORTED, NO_OBJECT),
+    refused!(NV00F8_CTRL_CMD_DESCRIBE, [], NV_ERR_NOT_SUPPORTED, NO_OBJECT),
+    refused!(NV00F8_CTRL_CMD_ATTACH_MEM, [], NV_ERR_NOT_SUPPORTED, NO_OBJECT),
+    refused!(NV00FB_CTRL_CMD_VALIDATE, [], NV_ERR_NOT_SUPPORTED, NO_OBJECT),
+    refused!(NV00FD_CTRL_CMD_GET_INFO, [], NV_ERR_NOT_SUPPORTED, NO_OBJECT),
+    refused!(NV00FD_CTRL_CMD_ATTACH_MEM, [], NV_ERR_NOT_SUPPORTED, NO_OBJECT),
+    refused!(NV00FD_CTRL_CMD_ATTACH_GPU, [], NV_ERR_NOT_SUPPORTED, NO_OBJECT),
+    refused!(NV00FD_CTRL_CMD_DETACH_MEM, [], NV_ERR_NOT_SUPPORTED, NO_OBJECT),
+    refused!(NV00FD_CTRL_CMD_ATTACH_REMOTE_GPU, [], NV_ERR_NOT_SUPPORTED, NO_OBJECT),
+    refused!(NV00FD_CTRL_CMD_SET_FAILURE, [], NV_ERR_NOT_SUPPORTED, NO_OBJECT),
     accepted!(NV2080_CTRL_CMD_GPU_GET_INFO_V2, [Subdevice, Device], [NV2080_CTRL_GPU_GET_INFO_V2_PARAMS, NV2080_CTRL_GPU_GET_INFO_V2_PARAMS_V580, NV2080_CTRL_GPU_GET_INFO_V2_PARAMS_V610], gpu::info_v2, NO_CAPS),
     done!(NV2080_CTRL_CMD_GPU_GET_NAME_STRING, [Subdevice, Device], [NV2080_CTRL_GPU_GET_NAME_STRING_PARAMS, NV2080_CTRL_GPU_GET_NAME_STRING_PARAMS_V610], gpu::name),
     done!(NV2080_CTRL_CMD_GPU_GET_SHORT_NAME_STRING, [Subdevice, Device], [NV2080_CTRL_GPU_GET_SHORT_NAME_STRING_PARAMS], gpu::short_name),
@@ -283,7 +307,10 @@ pub static CONTROLS: &[ControlRow] = &[
     accepted!(NV2080_CTRL_CMD_GPU_GET_INFOROM_OBJECT_VERSION, [Subdevice], [NV2080_CTRL_GPU_GET_INFOROM_OBJECT_VERSION_PARAMS], plain::zero_after::<3>, "there is no InfoROM"),
     accepted!(NV2080_CTRL_CMD_GPU_GET_INFOROM_IMAGE_VERSION, [Subdevice, Device], [NV2080_CTRL_GPU_GET_INFOROM_IMAGE_VERSION_PARAMS], plain::zero_after::<0>, "there is no InfoROM"),
     refused!(NV2080_CTRL_CMD_GPU_QUERY_INFOROM_ECC_SUPPORT, [Subdevice], NV_ERR_NOT_SUPPORTED, NO_ECC),
+    refused!(NV2080_CTRL_CMD_GPU_GET_ENCODER_CAPACITY, [Subdevice], NV_ERR_NOT_SUPPORTED, OTHER_ENGINE),
+    refused!(NV2080_CTRL_CMD_GPU_GET_NVENC_SW_SESSION_STATS, [Subdevice], NV_ERR_NOT_SUPPORTED, OTHER_ENGINE),
     done!(NV2080_CTRL_CMD_GPU_GET_ENGINES_V2, [Subdevice], [NV2080_CTRL_GPU_GET_ENGINES_V2_PARAMS], engines::list_v2),
+    refused!(NV2080_CTRL_CMD_GPU_GET_NVFBC_SW_SESSION_STATS, [Subdevice], NV_ERR_NOT_SUPPORTED, OTHER_ENGINE),
     accepted!(NV2080_CTRL_CMD_GPU_GET_ACTIVE_PARTITION_IDS, [Subdevice], [NV2080_CTRL_GPU_GET_ACTIVE_PARTITION_IDS_PARAMS], plain::zero_after::<0>, "the GPU is not partitioned"),
     refused!(NV2080_CTRL_CMD_GPU_GET_PIDS, [Subdevice], NV_ERR_NOT_SUPPORTED, NOT_EXPOSED),
     refused!(NV2080_CTRL_CMD_GPU_GET_PID_INFO, [Subdevice], NV_ERR_NOT_SUPPORTED, NOT_EXPOSED),
@@ -295,6 +322,9 @@ pub static CONTROLS: &[ControlRow] = &[
     accepted!(NV2080_CTRL_CMD_EVENT_SET_NOTIFICATION, [Subdevice], [NV2080_CTRL_EVENT_SET_NOTIFICATION_PARAMS], plain::nothing, NO_EVENTS),
     done!(NV2080_CTRL_CMD_TIMER_GET_TIME, [Subdevice], [NV2080_CTRL_TIMER_GET_TIME_PARAMS], gpu::time),
     done!(NV2080_CTRL_CMD_TIMER_GET_GPU_CPU_TIME_CORRELATION_INFO, [Subdevice], [NV2080_CTRL_TIMER_GET_GPU_CPU_TIME_CORRELATION_INFO_PARAMS], gpu::time_correlation),
+    refused!(NV2080_CTRL_CMD_TIMER_SET_GR_TICK_FREQ, [Subdevice], NV_ERR_NOT_SUPPORTED, NOT_EXPOSED),
+    refused!(NV2080_CTRL_CMD_THERMAL_SYSTEM_EXECUTE_V2, [Subdevice], NV_ERR_NOT_SUPPORTED, NOT_EXPOSED),
+    refused!(NV2080_CTRL_CMD_BIOS_GET_INFO, [Subdevice], NV_ERR_NOT_SUPPORTED, "there is no VBIOS"),
     refused!(NV2080_CTRL_CMD_INTERNAL_STATIC_KGR_GET_INFO, [Subdevice], NV_ERR_INSUFFICIENT_PERMISSIONS, PHYSICAL),
     refused!(NV2080_CTRL_CMD_INTERNAL_BUS_FLUSH_WITH_SYSMEMBAR, [Subdevice], NV_ERR_INSUFFICIENT_PERMISSIONS, PHYSICAL),
     done!(NV2080_CTRL_CMD_FIFO_DISABLE_CHANNELS, [Subdevice], [NV2080_CTRL_FIFO_DISABLE_CHANNELS_PARAMS], channel::disable_channels),
@@ -309,6 +339,8 @@ pub static CONTROLS: &[ControlRow] = &[
     done!(NV2080_CTRL_CMD_GR_GET_GPC_MASK, [Subdevice], [NV2080_CTRL_GR_GET_GPC_MASK_PARAMS], gr::gpc_mask),
     done!(NV2080_CTRL_CMD_GR_GET_TPC_MASK, [Subdevice], [NV2080_CTRL_GR_GET_TPC_MASK_PARAMS], gr::tpc_mask),
     accepted!(NV2080_CTRL_CMD_GR_GET_SM_ISSUE_RATE_MODIFIER, [Subdevice], [NV2080_CTRL_GR_GET_SM_ISSUE_RATE_MODIFIER_PARAMS], plain::zero_after::<16>, "issue rates are not limited"),
+    row!(NV2080_CTRL_CMD_GR_GET_SM_ISSUE_RATE_MODIFIER_V2, [Subdevice], [2044], gpu::info_v2, Support::Accepted, "issue rates are not limited"),
+    refused!(NV2080_CTRL_CMD_GR_GET_SM_ISSUE_THROTTLE_CTRL, [Subdevice], NV_ERR_NOT_SUPPORTED, NOT_EXPOSED),
     done!(NV2080_CTRL_CMD_FB_GET_INFO, [Subdevice], [NV2080_CTRL_FB_GET_INFO_PARAMS], fb::info),
     done!(NV2080_CTRL_CMD_FB_GET_INFO_V2, [Subdevice], [NV2080_CTRL_FB_GET_INFO_V2_PARAMS, NV2080_CTRL_FB_GET_INFO_V2_PARAMS_V580], fb::info_v2),
     done!(NV2080_CTRL_CMD_FB_FLUSH_GPU_CACHE, [Subdevice], [NV2080_CTRL_FB_FLUSH_GPU_CACHE_PARAMS], fb::flush_cache),
@@ -318,6 +350,8 @@ pub static CONTROLS: &[ControlRow] = &[
     refused!(NV2080_CTRL_CMD_FB_GET_FS_INFO, [Subdevice], NV_ERR_NOT_SUPPORTED, NOT_EXPOSED),
     refused!(NV2080_CTRL_CMD_FB_GET_SEMAPHORE_SURFACE_LAYOUT, [Subdevice], NV_ERR_NOT_SUPPORTED, NOT_EXPOSED),
     refused!(NV2080_CTRL_CMD_FB_QUERY_DRAM_ENCRYPTION_PENDING_CONFIGURATION, [Subdevice], NV_ERR_NOT_SUPPORTED, NOT_EXPOSED),
+    refused!(NV2080_CTRL_CMD_FB_QUERY_DRAM_ENCRYPTION_INFOROM_SUPPORT_V575, [Subdevice], NV_ERR_NOT_SUPPORTED, NOT_EXPOSED),
+    refused!(NV2080_CTRL_CMD_FB_QUERY_DRAM_ENCRYPTION_INFOROM_SUPPORT, [Subdevice], NV_ERR_NOT_SUPPORTED, NOT_EXPOSED),
     refused!(NV2080_CTRL_CMD_FB_QUERY_DRAM_ENCRYPTION_STATUS, [Subdevice], NV_ERR_NOT_SUPPORTED, NOT_EXPOSED),
     done!(NV2080_CTRL_CMD_MC_GET_ARCH_INFO, [Subdevice, Device], [NV2080_CTRL_MC_GET_ARCH_INFO_PARAMS], gpu::arch),
     accepted!(NV2080_CTRL_CMD_MC_SERVICE_INTERRUPTS, [Subdevice], [NV2080_CTRL_MC_SERVICE_INTERRUPTS_PARAMS], plain::nothing, "the kernel services interrupts as they come"),
@@ -340,6 +374,23 @@ pub static CONTROLS: &[ControlRow] = &[
     done!(NV2080_CTRL_CMD_CE_GET_CE_PCE_MASK, [Subdevice, Device], [NV2080_CTRL_CE_GET_CE_PCE_MASK_PARAMS], engines::pce_mask),
     accepted!(NV2080_CTRL_CMD_CE_GET_CAPS_V2, [Subdevice], [NV2080_CTRL_CE_GET_CAPS_V2_PARAMS], plain::zero_after::<4>, NO_CAPS),
     partial!(NV2080_CTRL_CMD_CE_GET_ALL_CAPS, [Subdevice], [NV2080_CTRL_CE_GET_ALL_CAPS_PARAMS], engines::copy_caps, "which copy engines there are; no capability bits"),
+    accepted!(NV2080_CTRL_CMD_NVLINK_GET_NVLINK_CAPS, [Subdevice], [NV2080_CTRL_CMD_NVLINK_GET_NVLINK_CAPS_PARAMS], plain::zero_after::<0>, NO_NVLINK),
+    row!(NV2080_CTRL_CMD_NVLINK_GET_NVLINK_STATUS, [Subdevice], [13320], plain::zero_after::<0>, Support::Accepted, NO_NVLINK),
+    refused!(NV2080_CTRL_CMD_NVLINK_GET_PLATFORM_INFO, [Subdevice], NV_ERR_NOT_SUPPORTED, NO_NVLINK),
+    refused!(NV2080_CTRL_CMD_NVLINK_LOCK_REMAP_TABLE_AND_MSE, [Subdevice], NV_ERR_NOT_SUPPORTED, NO_NVLINK),
+    refused!(NV2080_CTRL_CMD_NVLINK_SETUP_NVLE_ENCRYPTION_KEY, [Subdevice], NV_ERR_NOT_SUPPORTED, NO_NVLINK),
+    refused!(NV2080_CTRL_CMD_NVLINK_GET_REMAP_TABLE_INFO_V2, [Subdevice], NV_ERR_NOT_SUPPORTED, NO_NVLINK),
+    refused!(NV2080_CTRL_CMD_NVLINK_GET_UPDATE_NVLE_LIDS_V2, [Subdevice], NV_ERR_NOT_SUPPORTED, NO_NVLINK),
+    refused!(NV2080_CTRL_CMD_NVLINK_GET_UPDATE_NVLE_LIDS_V3, [Subdevice], NV_ERR_NOT_SUPPORTED, NO_NVLINK),
+    refused!(NV2080_CTRL_CMD_FLCN_GET_CTX_BUFFER_SIZE, [Subdevice], NV_ERR_NOT_SUPPORTED, NOT_EXPOSED),
+    refused!(NV2080_CTRL_CMD_ECC_GET_REPAIR_STATUS, [Subdevice], NV_ERR_NOT_SUPPORTED, NO_ECC),
+    accepted!(NV2080_CTRL_CMD_GSP_GET_FEATURES, [Subdevice], [NV2080_CTRL_GSP_GET_FEATURES_PARAMS], plain::zero_after::<0>, "there is no GSP firmware: not valid"),
+    partial!(NV2080_CTRL_CMD_GRMGR_GET_GR_FS_INFO, [Subdevice], [NV2080_CTRL_GRMGR_GET_GR_FS_INFO_PARAMS], gr::floorsweeping, "GPCs and TPCs; PPCs, ROPs and partitions are 0x56 in their query"),
+    accepted!(NV2080_CTRL_CMD_OS_UNIX_VIDMEM_PERSISTENCE_STATUS, [Subdevice], [NV2080_CTRL_OS_UNIX_VIDMEM_PERSISTENCE_STATUS_PARAMS], plain::zero_after::<0>, "there is no memory of the GPU's own to preserve"),
+    refused!(NV208F_CTRL_CMD_GPU_VERIFY_INFOROM, [], NV_ERR_NOT_SUPPORTED, NO_OBJECT),
+    refused!(NV503C_CTRL_CMD_REGISTER_VA_SPACE, [], NV_ERR_NOT_SUPPORTED, NO_OBJECT),
+    refused!(NV503C_CTRL_CMD_REGISTER_VIDMEM, [], NV_ERR_NOT_SUPPORTED, NO_OBJECT),
+    refused!(NV503C_CTRL_CMD_UNREGISTER_VIDMEM, [], NV_ERR_NOT_SUPPORTED, NO_OBJECT),
     done!(NV83DE_CTRL_CMD_DEBUG_SET_MODE_MMU_DEBUG, [Debugger], [NV83DE_CTRL_DEBUG_SET_MODE_MMU_DEBUG_PARAMS], debugger::mmu_debug),
     accepted!(NV83DE_CTRL_CMD_DEBUG_SET_EXCEPTION_MASK, [Debugger], [NV83DE_CTRL_DEBUG_SET_EXCEPTION_MASK_PARAMS], plain::nothing, "every exception is reported"),
     done!(NV83DE_CTRL_CMD_DEBUG_READ_ALL_SM_ERROR_STATES, [Debugger], [NV83DE_CTRL_DEBUG_READ_ALL_SM_ERROR_STATES_PARAMS], debugger::sm_errors),
@@ -350,6 +401,14 @@ pub static CONTROLS: &[ControlRow] = &[
     accepted!(NV83DE_CTRL_CMD_DEBUG_SET_MODE_ERRBAR_DEBUG, [Debugger], [NV83DE_CTRL_DEBUG_SET_MODE_ERRBAR_DEBUG_PARAMS], plain::nothing, "no error barrier is configurable"),
     partial!(NV83DE_CTRL_CMD_DEBUG_READ_MMU_FAULT_INFO, [Debugger], [NV83DE_CTRL_DEBUG_READ_MMU_FAULT_INFO_PARAMS], debugger::mmu_fault, "that there was a fault; its address is in the kernel's log only"),
     done!(NV906F_CTRL_GET_CLASS_ENGINEID, [Channel], [NV906F_CTRL_GET_CLASS_ENGINEID_PARAMS], channel::class_engine),
+    done!(NV906F_CTRL_CMD_RESET_CHANNEL, [Channel], [NV906F_CTRL_CMD_RESET_CHANNEL_PARAMS], channel::reset),
+    refused!(NV9096_CTRL_CMD_SET_ZBC_COLOR_CLEAR, [], NV_ERR_NOT_SUPPORTED, NO_OBJECT),
+    refused!(NV9096_CTRL_CMD_GET_ZBC_CLEAR_TABLE_SIZE, [], NV_ERR_NOT_SUPPORTED, NO_OBJECT),
+    refused!(NV9096_CTRL_CMD_GET_ZBC_CLEAR_TABLE_ENTRY, [], NV_ERR_NOT_SUPPORTED, NO_OBJECT),
+    refused!(NV90CC_CTRL_CMD_POWER_REQUEST_FEATURES, [], NV_ERR_NOT_SUPPORTED, NO_OBJECT),
+    refused!(NV90CC_CTRL_CMD_POWER_RELEASE_FEATURES, [], NV_ERR_NOT_SUPPORTED, NO_OBJECT),
+    refused!(NV90E6_CTRL_CMD_MASTER_GET_VIRTUAL_FUNCTION_ERROR_CONT_INTR_MASK, [], NV_ERR_NOT_SUPPORTED, NO_OBJECT),
+    refused!(NV90E7_CTRL_CMD_BBX_GET_LAST_FLUSH_TIME, [], NV_ERR_NOT_SUPPORTED, NO_OBJECT),
     done!(NVA06C_CTRL_CMD_GPFIFO_SCHEDULE, [Group], [NVA06C_CTRL_GPFIFO_SCHEDULE_PARAMS, FamilyOfSchedule], channel::schedule_group),
     done!(NVA06C_CTRL_CMD_SET_TIMESLICE, [Group], [NVA06C_CTRL_SET_TIMESLICE_PARAMS], channel::set_timeslice),
     done!(NVA06C_CTRL_CMD_GET_TIMESLICE, [Group], [NVA06C_CTRL_GET_TIMESLICE_PARAMS], channel::timeslice),
@@ -370,9 +429,16 @@ pub static CONTROLS: &[ControlRow] = &[
     refused!(NVB0CC_CTRL_CMD_RELEASE_PM_AREA_PC_SAMPLER, [Subdevice], NV_ERR_NOT_SUPPORTED, PROFILER),
     refused!(NVB0CC_CTRL_CMD_GET_TOTAL_HS_CREDITS, [Subdevice], NV_ERR_NOT_SUPPORTED, PROFILER),
     refused!(NVB0CC_CTRL_CMD_SET_HS_CREDITS, [Subdevice], NV_ERR_NOT_SUPPORTED, PROFILER),
+    refused!(NVB0CC_CTRL_CMD_GET_CHIPLET_HS_CREDIT_POOL, [Subdevice], NV_ERR_NOT_SUPPORTED, PROFILER),
+    refused!(NVB0CC_CTRL_CMD_RESERVE_CCU_PROF, [Subdevice], NV_ERR_NOT_SUPPORTED, PROFILER),
     refused!(NVB0CC_CTRL_CMD_POWER_REQUEST_FEATURES, [Subdevice], NV_ERR_NOT_SUPPORTED, PROFILER),
     refused!(NVB0CC_CTRL_CMD_POWER_RELEASE_FEATURES, [Subdevice], NV_ERR_NOT_SUPPORTED, PROFILER),
     done!(NVC36F_CTRL_GET_CLASS_ENGINEID, [Channel], [NV906F_CTRL_GET_CLASS_ENGINEID_PARAMS], channel::class_engine),
     done!(NVC36F_CTRL_CMD_GPFIFO_GET_WORK_SUBMIT_TOKEN, [Channel], [NVC36F_CTRL_CMD_GPFIFO_GET_WORK_SUBMIT_TOKEN_PARAMS], channel::work_submit_token),
     accepted!(NVC36F_CTRL_CMD_GPFIFO_SET_WORK_SUBMIT_TOKEN_NOTIF_INDEX, [Channel], [NVC36F_CTRL_GPFIFO_SET_WORK_SUBMIT_TOKEN_NOTIF_INDEX_PARAMS], plain::nothing, "a channel's token never changes: nothing to notify about"),
+    refused!(NVC56F_CTRL_CMD_GET_KMB, [Channel], NV_ERR_NOT_SUPPORTED, NO_CONFIDENTIAL),
+    refused!(NV_CONF_COMPUTE_CTRL_CMD_SYSTEM_GET_CAPABILITIES, [], NV_ERR_NOT_SUPPORTED, NO_OBJECT),
+    refused!(NV_CONF_COMPUTE_CTRL_CMD_SYSTEM_GET_GPUS_STATE, [], NV_ERR_NOT_SUPPORTED, NO_OBJECT),
+    refused!(NV_CONF_COMPUTE_CTRL_CMD_GPU_GET_NUM_SECURE_CHANNELS, [], NV_ERR_NOT_SUPPORTED, NO_OBJECT),
+    refused!(NV_CONF_COMPUTE_CTRL_CMD_GPU_GET_KEY_ROTATION_STATE, [], NV_ERR_NOT_SUPPORTED, NO_OBJECT),
 ];

@@ -128,6 +128,9 @@ impl Tags {
 
     /// The words for its kinds, in sentences and tables.
     pub fn words(self) -> String {
+        if self.is_empty() {
+            return "no object".to_owned();
+        }
         let words: Vec<_> = self.list.iter().map(|tag| tag.word()).collect();
         words.join(", ")
     }

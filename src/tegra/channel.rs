@@ -104,6 +104,14 @@ impl Channel {
         super::error::call_value(&self.file, request, 0)
     }
 
+    /// Kills the channel and the rest of its TSG, as an error would.
+    ///
+    /// # Errors
+    /// The kernel's errno.
+    pub fn reset(&self) -> Result<(), KernelError> {
+        super::error::call_value(&self.file, NVGPU_IOCTL_CHANNEL_FORCE_RESET, 0)
+    }
+
     /// Gives the channel a zcull context buffer.
     ///
     /// # Errors

@@ -8,6 +8,7 @@ use tegrarm_abi::rm::ctrl_2080::*;
 use tegrarm_abi::rm::ctrl_a06c::*;
 use tegrarm_abi::rm::ctrl_a06f::*;
 use tegrarm_abi::rm::ctrl_c36f::NV906F_CTRL_GET_CLASS_ENGINEID_PARAMS;
+use tegrarm_abi::rm::ctrl_others::*;
 use tegrarm_abi::rm::status::*;
 
 pub fn work_submit_token(call: &ControlCall, params: &mut [u8]) -> RmResult<()> {
@@ -47,6 +48,19 @@ pub fn timeslice(call: &ControlCall, params: &mut [u8]) -> RmResult<()> {
 
 pub fn preempt(call: &ControlCall, _params: &mut [u8]) -> RmResult<()> {
     call.object.group(NV_ERR_INVALID_OBJECT)?.tsg.preempt().during(|| "preempting the channel group")
+}
+
+/// Kills the channel as an error would: its notifier is written, and its group stops. `engineID` is the channel's own
+/// engine, whatever the caller says; no recovery is pending, because the kernel has finished when it returns.
+pub fn reset(call: &ControlCall, params: &mut [u8]) -> RmResult<()> {
+    let mut p: NV906F_CTRL_CMD_RESET_CHANNEL_PARAMS = get(params);
+    if p.resetReason >= NV906F_CTRL_CMD_RESET_CHANNEL_REASON_ENUM_MAX {
+        fail!(NV_ERR_INVALID_PARAMETER, "reset reason {}: only the kernel may give that", p.resetReason);
+    }
+    call.object.channel(NV_ERR_INVALID_CHANNEL)?.channel().reset().during(|| "resetting the channel")?;
+    p.bIsRcPending = 0;
+    put(params, &p);
+    Ok(())
 }
 
 /// Disables or enables channels, possibly of several clients.

@@ -9,6 +9,7 @@ use crate::tegra::SM_PER_TPC;
 use tegrarm_abi::nvgpu::channel::*;
 use tegrarm_abi::rm::ctrl_0080::*;
 use tegrarm_abi::rm::ctrl_2080::*;
+use tegrarm_abi::rm::ctrl_others::*;
 use tegrarm_abi::rm::status::*;
 use tegrarm_abi::rm::versions::*;
 use zerocopy::IntoBytes;
@@ -69,6 +70,38 @@ pub fn tpc_mask(call: &ControlCall, params: &mut [u8]) -> RmResult<()> {
     p.tpcMask = *mask;
     put(params, &p);
     Ok(())
+}
+
+/// A batch of questions about what the chip has. A question that cannot be answered fails by itself.
+pub fn floorsweeping(call: &ControlCall, params: &mut [u8]) -> RmResult<()> {
+    let mut p: NV2080_CTRL_GRMGR_GET_GR_FS_INFO_PARAMS = get(params);
+    let count = usize::from(p.numQueries);
+    if count > p.queries.len() {
+        fail!(NV_ERR_INVALID_ARGUMENT, "{count} queries: at most {}", p.queries.len());
+    }
+    let masks = &call.client.gpu.topology()?.tpc_masks;
+    for query in &mut p.queries[..count] {
+        query.status = floorswept(masks, u32::from(query.queryType), &mut query.queryData);
+    }
+    put(params, &p);
+    Ok(())
+}
+
+/// One answer, and its status. GPCs are numbered as they are: nothing lies between logical and physical numbers here.
+fn floorswept(masks: &[u32], query: u32, data: &mut [u32; 3]) -> u32 {
+    let mask = masks.get(data[0] as usize);
+    match (query, mask) {
+        (NV2080_CTRL_GRMGR_GR_FS_INFO_QUERY_GPC_COUNT, _) => data[0] = masks.len() as u32,
+        (NV2080_CTRL_GRMGR_GR_FS_INFO_QUERY_CHIPLET_GPC_MAP, Some(_)) => data[1] = data[0],
+        (NV2080_CTRL_GRMGR_GR_FS_INFO_QUERY_TPC_MASK, Some(mask)) => data[1] = *mask,
+        // One graphics engine, which is not partitioned.
+        (NV2080_CTRL_GRMGR_GR_FS_INFO_QUERY_CHIPLET_SYSPIPE_MASK, _) => data[0] = 1,
+        (NV2080_CTRL_GRMGR_GR_FS_INFO_QUERY_CHIPLET_GPC_MAP | NV2080_CTRL_GRMGR_GR_FS_INFO_QUERY_TPC_MASK, None) => {
+            return NV_ERR_INVALID_ARGUMENT;
+        }
+        _ => return NV_ERR_NOT_SUPPORTED,
+    }
+    NV_OK
 }
 
 pub fn sm_mappings(call: &ControlCall, params: &mut [u8]) -> RmResult<()> {

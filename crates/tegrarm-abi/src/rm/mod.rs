@@ -11,6 +11,7 @@ pub mod ctrl_a06c;
 pub mod ctrl_a06f;
 pub mod ctrl_b0cc;
 pub mod ctrl_c36f;
+pub mod ctrl_others;
 pub mod escapes;
 pub mod status;
 pub mod usermode;
