@@ -195,7 +195,7 @@ fn memory_of_a_gpu_file_without_a_control_file_is_refused() {
     let d = desktop();
     let fd = d.node("/dev/nvidia0");
     let mut p = nv_ioctl_nvos02_parameters_with_fd::new_zeroed();
-    p.params.hClass = NV01_MEMORY_SYSTEM;
+    (p.params.hRoot, p.params.hClass) = (d.client, NV01_MEMORY_SYSTEM);
     d.escape(fd, NV_ESC_RM_ALLOC_MEMORY, &mut p).expect("understood");
     assert_eq!(p.params.status, NV_ERR_INVALID_CLIENT);
     d.door.close(fd).unwrap();

@@ -4,10 +4,10 @@ use super::node::OpenFile;
 use super::table::Table;
 use crate::rm::params::set_word;
 use crate::rm::{Asked, Rm, user};
-use crate::status::RmError;
+use crate::status::{RmError, RmResult, fail};
 use std::os::fd::RawFd;
 use std::sync::Arc;
-use tegrarm_abi::rm::status::{NV_ERR_NOT_SUPPORTED, NV_OK};
+use tegrarm_abi::rm::status::{NV_ERR_INVALID_CLIENT, NV_ERR_NOT_SUPPORTED, NV_OK};
 use tegrarm_kmd::Errno;
 
 /// One ioctl, as handlers see it.
@@ -36,6 +36,27 @@ impl Call<'_> {
     pub fn unsupported(&self, what: Asked, why: &str) -> Result<(), Fail> {
         let Refused { sentence, .. } = *self.refuse(what, why);
         Err(RmError::new(NV_ERR_NOT_SUPPORTED, sentence).into())
+    }
+
+    /// Whether a client may be used through the file: RM wants the open file that it was allocated through, or one that
+    /// is registered with that. A client that does not exist passes; each verb has a status of its own for it.
+    ///
+    /// # Errors
+    /// 0x23 for a client of another open file.
+    #[inline]
+    pub fn check_client(&self, client: u32) -> RmResult<()> {
+        if self.file.owns_client(client) { Ok(()) } else { self.no_client_of_others(client) }
+    }
+
+    #[cold]
+    fn no_client_of_others(&self, client: u32) -> RmResult<()> {
+        if self.rm().has_client(client) {
+            fail!(
+                NV_ERR_INVALID_CLIENT,
+                "client {client:#x} was allocated through another open file: use that one, or register this one with it"
+            );
+        }
+        Ok(())
     }
 
     /// The open file behind another descriptor of the caller.

@@ -5,6 +5,7 @@ use super::node::Kind;
 use crate::rm::params::{edit, get, put, set_text};
 use crate::rm::{DRIVER_VERSION, GPU_ID};
 use crate::status::{RmResult, fail};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use tegrarm_abi::rm::escapes::*;
 use tegrarm_abi::rm::status::*;
@@ -34,15 +35,18 @@ pub fn card_info(call: &Call, arg: &mut [u8]) -> Result<(), Fail> {
     Ok(())
 }
 
-/// Ties a GPU file to a control file, once.
+/// Ties a file to a control file, once. A control file that is tied to another cannot be tied to.
 pub fn register_fd(call: &Call, arg: &mut [u8]) -> Result<(), Fail> {
     let p: nv_ioctl_register_fd_t = get(arg);
-    match call.other(p.ctl_fd) {
-        Some(file) if file.kind == Kind::Control => {}
+    let control = match call.other(p.ctl_fd) {
+        Some(file) if file.kind == Kind::Control => file,
         _ => return Err(invalid(format!("descriptor {} is no open file of /dev/nvidiactl", p.ctl_fd))),
+    };
+    if Arc::ptr_eq(&control, call.file) || control.is_registered() {
+        return Err(invalid(format!("descriptor {} is the same file, or itself registered with another", p.ctl_fd)));
     }
-    if call.file.registered.swap(true, Ordering::Relaxed) {
-        return Err(invalid("this open file of the GPU was registered before: open another"));
+    if !call.file.register(control) {
+        return Err(invalid("this open file was registered before: open another"));
     }
     Ok(())
 }

@@ -4,6 +4,7 @@ use super::call::{Call, Fail, Outcome, Refused, invalid, with_argument};
 use super::node::Kind;
 use super::{cards, heap, verbs};
 use crate::rm::classes::Support;
+use crate::rm::params::word;
 use crate::rm::{Asked, Index, index};
 use std::mem::offset_of;
 use tegrarm_abi::rm::escapes::*;
@@ -59,12 +60,21 @@ pub struct EscapeRow {
     pub gate: Gate,
     /// What it takes.
     pub args: Args,
+    /// Its argument begins with a client, which must be one of this file.
+    pub of_client: bool,
     /// What answers it.
     pub answer: Answer,
     /// How far it is supported.
     pub state: Support,
     /// The reason, for every state but `Done`.
     pub why: &'static str,
+}
+
+impl EscapeRow {
+    /// The same, with a client in front of its argument.
+    const fn of_client(self) -> EscapeRow {
+        EscapeRow { of_client: true, ..self }
+    }
 }
 
 /// Largest argument, also by way of `NV_ESC_IOCTL_XFER_CMD`.
@@ -143,7 +153,12 @@ fn answer(call: &Call, row: &EscapeRow, size: usize, argp: u64) -> Outcome {
     };
     let Some(status) = status else { return Err(wrong_size(row, size)) };
     match row.answer {
-        Copied(run) => with_argument(argp, size, status, |bytes| run(call, bytes)),
+        Copied(run) => with_argument(argp, size, status, |bytes| {
+            if row.of_client {
+                call.check_client(word(bytes, 0))?;
+            }
+            run(call, bytes)
+        }),
         Whole(run) => run(call, argp),
         Einval => Err(call.refuse(Asked::Escape(nr, row.name), row.why)),
         Unsupported => with_argument(argp, size, status, |_| call.unsupported(Asked::Escape(nr, row.name), row.why)),
@@ -186,6 +201,7 @@ macro_rules! row {
             name: stringify!($nr),
             gate: Gate::$gate,
             args: $args,
+            of_client: false,
             answer: $answer,
             state: $state,
             why: $why,
@@ -207,14 +223,15 @@ pub static ESCAPES: &[EscapeRow] = &[
         Gpu,
         args!(nv_ioctl_nvos02_parameters_with_fd: params.status),
         Copied(verbs::alloc_memory)
-    ),
+    )
+    .of_client(),
     row!(NV_ESC_RM_ALLOC_OBJECT, Control, args!(NVOS05_PARAMETERS: status), Copied(verbs::alloc_object)),
-    row!(NV_ESC_RM_FREE, Control, args!(NVOS00_PARAMETERS: status), Copied(verbs::free)),
+    row!(NV_ESC_RM_FREE, Control, args!(NVOS00_PARAMETERS: status), Copied(verbs::free)).of_client(),
     CONTROL,
-    row!(NV_ESC_RM_ALLOC, Control, args!(NVOS21_PARAMETERS: status, NVOS64_PARAMETERS: status), Copied(verbs::alloc)),
+    row!(NV_ESC_RM_ALLOC, Any, args!(NVOS21_PARAMETERS: status, NVOS64_PARAMETERS: status), Copied(verbs::alloc)),
     row!(NV_ESC_RM_CONFIG_GET, Control, Args::Any, Einval, REFUSED, DISPLAY),
     row!(NV_ESC_RM_CONFIG_SET, Control, Args::Any, Einval, REFUSED, DISPLAY),
-    row!(NV_ESC_RM_DUP_OBJECT, Control, args!(NVOS55_PARAMETERS: status), Copied(verbs::dup_object)),
+    row!(NV_ESC_RM_DUP_OBJECT, Control, args!(NVOS55_PARAMETERS: status), Copied(verbs::dup_object)).of_client(),
     row!(
         NV_ESC_RM_SHARE,
         Control,
@@ -222,7 +239,8 @@ pub static ESCAPES: &[EscapeRow] = &[
         Copied(accept),
         Support::Accepted,
         "clients of one process may always duplicate each other's memory"
-    ),
+    )
+    .of_client(),
     row!(NV_ESC_RM_CONFIG_GET_EX, Control, Args::Any, Einval, REFUSED, DISPLAY),
     row!(NV_ESC_RM_CONFIG_SET_EX, Control, Args::Any, Einval, REFUSED, DISPLAY),
     row!(NV_ESC_RM_I2C_ACCESS, Gpu, args!(NVOS_I2C_ACCESS_PARAMS: status), Unsupported, REFUSED, NOT_HERE),
@@ -233,26 +251,31 @@ pub static ESCAPES: &[EscapeRow] = &[
         Copied(accept),
         Support::Accepted,
         "a client that submits by itself also waits by itself"
-    ),
-    row!(NV_ESC_RM_VID_HEAP_CONTROL, Control, args!(NVOS32_PARAMETERS: status), Copied(heap::control)),
+    )
+    .of_client(),
+    row!(NV_ESC_RM_VID_HEAP_CONTROL, Control, args!(NVOS32_PARAMETERS: status), Copied(heap::control)).of_client(),
     row!(NV_ESC_RM_ACCESS_REGISTRY, Control, args!(NVOS38_PARAMETERS: status), Unsupported, REFUSED, NOT_HERE),
     row!(
         NV_ESC_RM_MAP_MEMORY,
         Control,
         args!(nv_ioctl_nvos33_parameters_with_fd: params.status),
         Copied(verbs::map_memory)
-    ),
-    row!(NV_ESC_RM_UNMAP_MEMORY, Control, args!(NVOS34_PARAMETERS: status), Copied(verbs::unmap_memory)),
+    )
+    .of_client(),
+    row!(NV_ESC_RM_UNMAP_MEMORY, Control, args!(NVOS34_PARAMETERS: status), Copied(verbs::unmap_memory)).of_client(),
     row!(NV_ESC_RM_GET_EVENT_DATA, Control, args!(NVOS41_PARAMETERS: status), Einval, REFUSED, NO_EVENTS),
-    row!(NV_ESC_RM_ALLOC_CONTEXT_DMA2, Control, args!(NVOS39_PARAMETERS: status), Copied(verbs::alloc_context_dma)),
+    row!(NV_ESC_RM_ALLOC_CONTEXT_DMA2, Control, args!(NVOS39_PARAMETERS: status), Copied(verbs::alloc_context_dma))
+        .of_client(),
     row!(NV_ESC_RM_ADD_VBLANK_CALLBACK, Control, Args::Any, Einval, REFUSED, DISPLAY),
     row!(
         NV_ESC_RM_MAP_MEMORY_DMA,
         Control,
         args!(NVOS46_PARAMETERS: status, NVOS46_PARAMETERS_V580: status),
         Copied(verbs::map_memory_dma)
-    ),
-    row!(NV_ESC_RM_UNMAP_MEMORY_DMA, Control, args!(NVOS47_PARAMETERS: status), Copied(verbs::unmap_memory_dma)),
+    )
+    .of_client(),
+    row!(NV_ESC_RM_UNMAP_MEMORY_DMA, Control, args!(NVOS47_PARAMETERS: status), Copied(verbs::unmap_memory_dma))
+        .of_client(),
     row!(
         NV_ESC_RM_BIND_CONTEXT_DMA,
         Control,
@@ -260,7 +283,8 @@ pub static ESCAPES: &[EscapeRow] = &[
         Copied(accept),
         Support::Accepted,
         "channels find context DMAs by address, not by handle"
-    ),
+    )
+    .of_client(),
     row!(NV_ESC_RM_EXPORT_OBJECT_TO_FD, Control, Args::Any, Einval, REFUSED, "no exports between processes"),
     row!(NV_ESC_RM_IMPORT_OBJECT_FROM_FD, Control, Args::Any, Einval, REFUSED, "no exports between processes"),
     row!(
@@ -270,10 +294,11 @@ pub static ESCAPES: &[EscapeRow] = &[
         Copied(accept),
         Support::Accepted,
         "the kernel knows where a mapping is; RM need not"
-    ),
+    )
+    .of_client(),
     row!(NV_ESC_RM_LOCKLESS_DIAGNOSTIC, Any, Args::Any, Einval, REFUSED, "desktop RM answers it in debug builds only"),
     row!(NV_ESC_CARD_INFO, Control, Args::ItemsAndRest(size_of::<nv_ioctl_card_info_t>()), Copied(cards::card_info)),
-    row!(NV_ESC_REGISTER_FD, Gpu, args!(nv_ioctl_register_fd_t), Copied(cards::register_fd)),
+    row!(NV_ESC_REGISTER_FD, Any, args!(nv_ioctl_register_fd_t), Copied(cards::register_fd)),
     row!(
         NV_ESC_ALLOC_OS_EVENT,
         Control,

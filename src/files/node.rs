@@ -4,8 +4,8 @@ use super::uvm::Space;
 use crate::rm::{Held, LentNode, Rm};
 use parking_lot::Mutex;
 use std::ffi::CStr;
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, OnceLock};
 use tegrarm_kmd::fds::FileId;
 
 /// Kinds of node.
@@ -59,10 +59,10 @@ pub struct OpenFile {
     pub id: FileId,
     /// Declared before `held`: mappings go before the nodes close.
     pub uvm: Mutex<Option<Space>>,
-    /// Clients allocated through it.
+    /// Clients allocated through it, or through a file that is registered with it.
     clients: Mutex<Vec<u32>>,
-    /// A GPU file was told its control file.
-    pub registered: AtomicBool,
+    /// The control file it was registered with, which lives at least as long as this.
+    control: OnceLock<Arc<OpenFile>>,
     /// A control file was told its GPUs.
     pub attached: AtomicBool,
     /// RM_MAP_MEMORY made it something to map.
@@ -79,7 +79,7 @@ impl OpenFile {
             id,
             uvm: Mutex::default(),
             clients: Mutex::default(),
-            registered: AtomicBool::new(false),
+            control: OnceLock::new(),
             attached: AtomicBool::new(false),
             lent: AtomicBool::new(false),
             held,
@@ -106,14 +106,36 @@ impl OpenFile {
         }
     }
 
+    /// Ties it to a control file. `false`: it is tied to one.
+    pub fn register(&self, control: Arc<OpenFile>) -> bool {
+        self.control.set(control).is_ok()
+    }
+
+    /// Whether it was tied to a control file.
+    pub fn is_registered(&self) -> bool {
+        self.control.get().is_some()
+    }
+
+    /// The file whose clients are used through this one: the control file it was tied to, or itself.
+    #[inline]
+    fn owner(&self) -> &OpenFile {
+        self.control.get().map_or(self, |control| control)
+    }
+
     /// A client was allocated through it.
     pub fn own_client(&self, client: u32) {
-        self.clients.lock().push(client);
+        self.owner().clients.lock().push(client);
     }
 
     /// A client was freed. It may be one that was allocated through this file.
     pub fn disown_client(&self, client: u32) {
-        self.clients.lock().retain(|c| *c != client);
+        self.owner().clients.lock().retain(|c| *c != client);
+    }
+
+    /// Whether a client may be used through it.
+    #[inline]
+    pub fn owns_client(&self, client: u32) -> bool {
+        self.owner().clients.lock().contains(&client)
     }
 }
 

@@ -1,13 +1,14 @@
 //! Escapes that are RM's verbs: unpack, call the core, pack.
 
 use super::call::{Call, Fail, Outcome, fault, finish, invalid};
+use super::node::Kind;
 use crate::rm::params::{get, put, set_word};
-use crate::rm::{Borrower, DmaRequest, MapRequest, MemoryRequest, PreparedControl, Rm, user};
+use crate::rm::{Borrower, DmaRequest, MapRequest, MemoryRequest, PreparedControl, user};
 use crate::status::{During, RmError, RmResult, fail};
 use std::mem::offset_of;
 use std::sync::atomic::Ordering;
 use tegrarm_abi::rm::alloc::*;
-use tegrarm_abi::rm::classes::NV01_MEMORY_SYSTEM;
+use tegrarm_abi::rm::classes::{NV01_EVENT, NV01_EVENT_OS_EVENT, NV01_MEMORY_SYSTEM};
 use tegrarm_abi::rm::escapes::*;
 use tegrarm_abi::rm::status::*;
 use tegrarm_abi::rm::versions::NVOS46_PARAMETERS_V580;
@@ -30,6 +31,9 @@ struct Alloc {
 
 pub fn alloc(call: &Call, arg: &mut [u8]) -> Result<(), Fail> {
     let short: NVOS21_PARAMETERS = get(arg);
+    if call.file.kind != Kind::Control && !matches!(short.hClass, NV01_EVENT | NV01_EVENT_OS_EVENT) {
+        return Err(invalid("on /dev/nvidia0 it makes events only; other classes belong to /dev/nvidiactl"));
+    }
     let size = if arg.len() == size_of::<NVOS64_PARAMETERS>() { get::<NVOS64_PARAMETERS>(arg).paramsSize } else { 0 };
     let request = Alloc {
         root: short.hRoot,
@@ -51,6 +55,7 @@ pub fn alloc_object(call: &Call, arg: &mut [u8]) -> Result<(), Fail> {
 fn alloc_any(call: &Call, arg: &mut [u8], request: &Alloc) -> Result<(), Fail> {
     let rm = call.rm();
     let prepared = rm.prepare_alloc(request.class, request.params != 0, request.size)?;
+    call.check_client(request.root)?;
     let made = user::with_copy(request.params, prepared.params_len(), |params| {
         rm.alloc(prepared, request.root, request.parent, request.wanted, params)
     });
@@ -89,7 +94,7 @@ pub fn control(call: &Call, argp: u64) -> Outcome {
         return Err(fault(user::bad_pointer("read", argp, LEN)));
     }
     let p: NVOS54_PARAMETERS = get(&arg);
-    let prepared = match prepare_control(call.rm(), &p) {
+    let prepared = match prepare_control(call, &p) {
         Ok(prepared) => prepared,
         Err(e) => return refuse_control(argp, &mut arg, e),
     };
@@ -119,11 +124,21 @@ fn refuse_control(argp: u64, arg: &mut [u8], e: RmError) -> Outcome {
 }
 
 #[inline(always)]
-fn prepare_control(rm: &Rm, p: &NVOS54_PARAMETERS) -> RmResult<PreparedControl> {
+fn prepare_control(call: &Call, p: &NVOS54_PARAMETERS) -> RmResult<PreparedControl> {
     if p.flags != 0 {
         check_control_flags(p.flags)?;
     }
-    rm.prepare_control(p.hClient, p.hObject, p.cmd, p.params != 0, p.paramsSize)
+    let prepared = call.rm().prepare_control(p.hClient, p.hObject, p.cmd, p.params != 0, p.paramsSize);
+    if call.file.owns_client(p.hClient) { prepared } else { of_foreign_client(call, p.hClient, prepared) }
+}
+
+/// RM looks at pointer and size before it looks whose the client is, and at everything else after that.
+#[cold]
+fn of_foreign_client(call: &Call, client: u32, prepared: RmResult<PreparedControl>) -> RmResult<PreparedControl> {
+    match prepared {
+        Err(e) if e.status == NV_ERR_INVALID_ARGUMENT => Err(e),
+        other => call.check_client(client).and(other),
+    }
 }
 
 fn check_control_flags(flags: u32) -> RmResult<()> {
@@ -145,7 +160,6 @@ pub fn dup_object(call: &Call, arg: &mut [u8]) -> Result<(), Fail> {
 
 /// The descriptor stays the caller's: with class 0x3E and a mapping wanted it becomes what the caller maps.
 pub fn alloc_memory(call: &Call, arg: &mut [u8]) -> Result<(), Fail> {
-    check_registered(call)?;
     let mut p: nv_ioctl_nvos02_parameters_with_fd = get(arg);
     let q = &mut p.params;
     let mapped_by_fd = q.hClass == NV01_MEMORY_SYSTEM && p.fd >= 0 && q.flags >> 30 == NVOS02_FLAGS_MAPPING_DEFAULT;
@@ -167,13 +181,6 @@ pub fn alloc_memory(call: &Call, arg: &mut [u8]) -> Result<(), Fail> {
         }
     }
     put(arg, &p);
-    Ok(())
-}
-
-fn check_registered(call: &Call) -> RmResult<()> {
-    if !call.file.registered.load(Ordering::Relaxed) {
-        fail!(NV_ERR_INVALID_CLIENT, "this open file of the GPU belongs to no control file: NV_ESC_REGISTER_FD first");
-    }
     Ok(())
 }
 

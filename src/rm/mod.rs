@@ -186,6 +186,11 @@ impl Rm {
         }
     }
 
+    /// Whether there is a client with this handle.
+    pub fn has_client(&self, handle: u32) -> bool {
+        self.clients.lock().binary_search_by_key(&handle, |c| c.0).is_ok()
+    }
+
     /// How many objects a client has, itself included.
     ///
     /// # Errors
