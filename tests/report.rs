@@ -168,7 +168,7 @@ fn refused_escapes_and_uvm_calls_are_told_by_name() {
     }
     let expected = [
         "libtegrarm: asked for and refused:",
-        "1 x escape NV_ESC_RM_FREE (0x29): it belongs to /dev/nvidiactl",
+        "2 x escape NV_ESC_RM_FREE (0x29): it belongs to /dev/nvidiactl",
         "2 x escape NV_ESC_RM_I2C_ACCESS (0x39): no such thing on a Tegra",
         "1 x escape NV_ESC_RM_VID_HEAP_CONTROL (0x4a): function 9; there are ALLOC_SIZE (2), FREE (3), INFO (5) and ALLOC_OS_DESCRIPTOR (27)",
         "1 x escape NV_ESC_RM_EXPORT_OBJECT_TO_FD (0x5c): no exports between processes",

@@ -10,7 +10,6 @@ use std::mem::offset_of;
 use tegrarm_abi::rm::escapes::*;
 use tegrarm_abi::rm::status::NV_ERR_NOT_SUPPORTED;
 use tegrarm_abi::rm::versions::NVOS46_PARAMETERS_V580;
-use tegrarm_kmd::Errno;
 
 /// What answers an escape.
 #[derive(Clone, Copy)]
@@ -151,14 +150,18 @@ fn answer(call: &Call, row: &EscapeRow, size: usize, argp: u64) -> Outcome {
         Args::ItemsAndRest(item) => (size >= item).then_some(None),
         Args::Any => Some(None),
     };
-    let Some(status) = status else { return Err(wrong_size(row, size)) };
+    let Some(status) = status else { return Err(wrong_size(call, row, size)) };
     match row.answer {
-        Copied(run) => with_argument(argp, size, status, |bytes| {
-            if row.of_client {
-                call.check_client(word(bytes, 0))?;
-            }
-            run(call, bytes)
-        }),
+        Copied(run) => {
+            let outcome = with_argument(argp, size, status, |bytes| {
+                if row.of_client {
+                    call.check_client(word(bytes, 0))?;
+                }
+                run(call, bytes)
+            });
+            note(call, row, &outcome);
+            outcome
+        }
         Whole(run) => run(call, argp),
         Einval => Err(call.refuse(Asked::Escape(nr, row.name), row.why)),
         Unsupported => with_argument(argp, size, status, |_| call.unsupported(Asked::Escape(nr, row.name), row.why)),
@@ -172,8 +175,24 @@ fn wrong_node(call: &Call, row: &EscapeRow) -> Box<Refused> {
 }
 
 #[cold]
-fn wrong_size(row: &EscapeRow, size: usize) -> Box<Refused> {
-    Refused::new(Errno::EINVAL, format!("{}: an argument of {size} bytes; takes {:?}", row.name, row.args))
+fn wrong_size(call: &Call, row: &EscapeRow, size: usize) -> Box<Refused> {
+    call.refuse(Asked::Escape(row.nr, row.name), &format!("an argument of {size} bytes; it takes {:?}", row.args))
+}
+
+/// A failed escape is in the report like a refused one. Of an allocation's statuses the class is, if it was refused.
+#[inline]
+fn note(call: &Call, row: &EscapeRow, outcome: &Outcome) {
+    match outcome {
+        Ok(None) => {}
+        Ok(Some(_)) if matches!(row.nr, NV_ESC_RM_ALLOC | NV_ESC_RM_ALLOC_OBJECT) => {}
+        Ok(Some(e)) => failed(call, row, &e.text),
+        Err(refused) => failed(call, row, &refused.sentence),
+    }
+}
+
+#[cold]
+fn failed(call: &Call, row: &EscapeRow, why: &str) {
+    call.rm().report().refuse(Asked::Escape(row.nr, row.name), why);
 }
 
 /// Answers escapes whose state says why they may be ignored.

@@ -2,7 +2,7 @@
 
 use super::call::{Call, Fail};
 use crate::rm::params::{get, put};
-use crate::rm::{Asked, MemoryRequest, Rm};
+use crate::rm::{MemoryRequest, Rm};
 use crate::status::{RmResult, fail};
 use std::mem::offset_of;
 use tegrarm_abi::rm::alloc::*;
@@ -30,7 +30,7 @@ pub fn control(call: &Call, arg: &mut [u8]) -> Result<(), Fail> {
                 Ok(())
             })?;
         }
-        other => refuse(rm, other)?,
+        other => refuse(other)?,
     }
     if head.function == NVOS32_FUNCTION_INFO {
         let data = arg[DATA..].to_vec();
@@ -40,13 +40,11 @@ pub fn control(call: &Call, arg: &mut [u8]) -> Result<(), Fail> {
     Ok(())
 }
 
-fn refuse(rm: &Rm, function: u32) -> RmResult<()> {
-    let why = format!(
+fn refuse(function: u32) -> RmResult<()> {
+    fail!(
+        NV_ERR_NOT_SUPPORTED,
         "function {function}; there are ALLOC_SIZE ({NVOS32_FUNCTION_ALLOC_SIZE}), FREE ({NVOS32_FUNCTION_FREE}), INFO ({NVOS32_FUNCTION_INFO}) and ALLOC_OS_DESCRIPTOR ({NVOS32_FUNCTION_ALLOC_OS_DESCRIPTOR})"
-    );
-    let what = Asked::Escape(NV_ESC_RM_VID_HEAP_CONTROL, "NV_ESC_RM_VID_HEAP_CONTROL");
-    rm.report().refuse(what, &why);
-    fail!(NV_ERR_NOT_SUPPORTED, "{what} is refused: {why}")
+    )
 }
 
 /// Runs a function on its member of the union.
