@@ -4,13 +4,18 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
+#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -172,6 +177,111 @@ static void inheritance(char **argv)
     assert(close(fd) == 0);
 }
 
+/* A number that was somebody else's when it was last looked at, and is closed where no preload can see it. */
+static int stale(void)
+{
+    int null = open("/dev/null", O_RDWR), waiting;
+    assert(null >= 0 && ioctl(null, FIONREAD, &waiting) == -1 && errno == ENOTTY);
+    assert(syscall(SYS_close, null) == 0);
+    return null;
+}
+
+static int pass(int fd)
+{
+    int ends[2];
+    char byte = 0, room[CMSG_SPACE(sizeof fd)] = {0};
+    assert(socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0);
+    struct iovec iov = {&byte, 1};
+    struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = room, .msg_controllen = sizeof room};
+    struct cmsghdr *head = CMSG_FIRSTHDR(&msg);
+    *head = (struct cmsghdr){.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(sizeof fd)};
+    memcpy(CMSG_DATA(head), &fd, sizeof fd);
+    assert(sendmsg(ends[0], &msg, 0) == 1);
+    int number = stale();
+    assert(recvmsg(ends[1], &msg, 0) == 1);
+    memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&msg)), sizeof fd);
+    assert(fd == number && "the lowest free number");
+    assert(close(ends[0]) == 0 && close(ends[1]) == 0);
+    return fd;
+}
+
+/* Descriptors that appear where no preload can see it. */
+static void handed(void)
+{
+    int fd = ctl(O_CLOEXEC), number = stale();
+    uint32_t client = alloc_client(fd);
+    int copy = (int)syscall(SYS_dup, fd);
+    assert(copy == number && ask(copy, client) == NV_OK && "a duplicate is the same file");
+    int passed = pass(fd);
+    assert(ask(passed, client) == NV_OK && "so is what came through a socket");
+    assert(close(fd) == 0 && close(copy) == 0 && ask(passed, client) == NV_OK);
+    assert(close(passed) == 0 && !is_ctl(passed) && errno == EBADF);
+}
+
+/* A node with nothing to map cannot be mapped; other files can. */
+static void mappings(void)
+{
+    static const char *const nodes[] = {CTL, "/dev/nvidia0", "/dev/nvidia-uvm"};
+    for (unsigned i = 0; i < sizeof nodes / sizeof *nodes; i++) {
+        int fd = open(nodes[i], O_RDWR | O_CLOEXEC);
+        assert(fd >= 0);
+        static const int kinds[] = {MAP_SHARED, MAP_PRIVATE, MAP_SHARED_VALIDATE};
+        for (unsigned k = 0; k < sizeof kinds / sizeof *kinds; k++)
+            assert(mmap(NULL, 4096, PROT_READ | PROT_WRITE, kinds[k], fd, 0) == MAP_FAILED && errno == EINVAL);
+        void *any = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, fd, 0);
+        assert(any != MAP_FAILED && munmap(any, 4096) == 0 && "an anonymous mapping has no file");
+        assert(close(fd) == 0);
+    }
+    int self = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+    void *text = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE, self, 0);
+    assert(text != MAP_FAILED && munmap(text, 4096) == 0 && close(self) == 0);
+}
+
+/* What posix_spawn does to descriptors happens inside of libc, in the child. */
+static void spawned(char **argv)
+{
+    enum { SPAWNED = 177 };
+    int fd = ctl(O_CLOEXEC);
+    uint32_t client = alloc_client(fd);
+    posix_spawn_file_actions_t actions;
+    assert(posix_spawn_file_actions_init(&actions) == 0 && posix_spawn_file_actions_adddup2(&actions, fd, SPAWNED) == 0);
+    assert(posix_spawn_file_actions_addclose(&actions, fd) == 0);
+    char number[16];
+    snprintf(number, sizeof number, "%d", SPAWNED);
+    pid_t child;
+    assert(posix_spawn(&child, "/proc/self/exe", &actions, NULL, (char *[]){argv[0], "inherited", number, NULL}, environ) == 0);
+    wait_for(child);
+    assert(posix_spawn_file_actions_destroy(&actions) == 0);
+    assert(ask(fd, client) == NV_OK && "what the child closed is open here");
+    assert(close(fd) == 0);
+}
+
+static volatile sig_atomic_t handled, refused, odd;
+
+static void on_alarm(int signal)
+{
+    (void)signal;
+    int before = errno;
+    if (!is_ctl(early)) {
+        refused++;
+        odd += errno != EBUSY;
+    }
+    handled++;
+    errno = before;
+}
+
+/* A handler that calls a node: answered, or refused when it interrupted such a call; never taken for something else. */
+static void handlers(void)
+{
+    struct sigaction action = {.sa_handler = on_alarm, .sa_flags = SA_RESTART}, old;
+    struct itimerval often = {{0, 200}, {0, 200}}, never = {{0, 0}, {0, 0}};
+    assert(sigaction(SIGALRM, &action, &old) == 0 && setitimer(ITIMER_REAL, &often, NULL) == 0);
+    while (handled < 500 || refused == 0)
+        assert(is_ctl(early) && "the interrupted call goes on");
+    assert(setitimer(ITIMER_REAL, &never, NULL) == 0 && sigaction(SIGALRM, &old, NULL) == 0);
+    assert(odd == 0);
+}
+
 static void *hammer(void *arg)
 {
     for (int i = 0; i < ROUNDS; i++) {
@@ -216,6 +326,10 @@ int main(int argc, char **argv)
     duplicates();
     unseen();
     inheritance(argv);
+    handed();
+    mappings();
+    spawned(argv);
+    handlers();
     pthread_t threads[THREADS];
     for (int i = 0; i < THREADS; i++)
         assert(pthread_create(&threads[i], NULL, i == 0 ? breed : hammer, NULL) == 0);

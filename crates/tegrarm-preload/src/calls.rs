@@ -45,8 +45,53 @@ pub unsafe extern "C" fn ioctl(fd: c_int, request: c_ulong, arg: *mut c_void) ->
     if fds::is_ours(fd) {
         return core::ioctl(fd, request, arg);
     }
+    let errno = next::errno();
     // SAFETY: the caller's call, passed on.
-    unsafe { next::ioctl(fd, request, arg) }
+    let result = unsafe { next::ioctl(fd, request, arg) };
+    if result == -1 && next::errno() == libc::ENOTTY && !core::is_inside() && fds::is_ours_by_now(fd) {
+        next::set_errno(errno);
+        return core::ioctl(fd, request, arg);
+    }
+    result
+}
+
+/// Defines functions that map a descriptor.
+macro_rules! maps {
+    ($( fn $name:ident(offset: $offset:ty); )*) => {
+        $(
+            /// Maps what RM_MAP_MEMORY gave a descriptor of ours, or whatever another one refers to. A node that was given
+            /// nothing cannot be mapped: that it is a file here, of no length, is nothing a program should find out.
+            ///
+            /// # Safety
+            /// As libc's function of this name.
+            #[unsafe(no_mangle)]
+            pub unsafe extern "C" fn $name(
+                addr: *mut c_void,
+                length: usize,
+                prot: c_int,
+                flags: c_int,
+                fd: c_int,
+                offset: $offset,
+            ) -> *mut c_void {
+                if fd >= 0 && flags & libc::MAP_ANONYMOUS == 0 && is_bare_node(fd) {
+                    next::set_errno(libc::EINVAL);
+                    return libc::MAP_FAILED;
+                }
+                // SAFETY: the caller's call, passed on.
+                unsafe { next::$name(addr, length, prot, flags, fd, offset) }
+            }
+        )*
+    };
+}
+
+maps! {
+    fn mmap(offset: libc::off_t);
+    fn mmap64(offset: libc::off64_t);
+}
+
+/// Whether a descriptor is one of ours that refers to nothing but its node.
+fn is_bare_node(fd: c_int) -> bool {
+    !core::is_inside() && fds::is_ours(fd) && fds::node(fd).is_some()
 }
 
 /// Closes.
@@ -54,8 +99,11 @@ pub unsafe extern "C" fn ioctl(fd: c_int, request: c_ulong, arg: *mut c_void) ->
 pub extern "C" fn close(fd: c_int) -> c_int {
     if fds::is_known(fd) && !core::is_inside() && core::is_owner() {
         // First: as soon as it is closed, another thread may open something under the same number.
-        fds::foreign(fd);
+        fds::forget(fd);
         return core::close(fd);
+    }
+    if !core::is_inside() && core::is_owner() {
+        fds::forget(fd);
     }
     // SAFETY: the caller's call, passed on.
     unsafe { next::close(fd) }
@@ -114,8 +162,7 @@ fn replace(old: c_int, new: c_int, call: impl FnOnce() -> c_int) -> c_int {
     if result >= 0 {
         match (fds::is_known(old), closes_ours) {
             (true, _) => fds::ours(new),
-            (false, true) => fds::foreign(new),
-            (false, false) => {}
+            (false, _) => fds::forget(new),
         }
     }
     if copy >= 0 {

@@ -64,7 +64,7 @@ pub fn open(node: Node, flags: c_int) -> c_int {
     if node == Node::Absent {
         return next::fail(libc::ENOENT);
     }
-    let Some(_inside) = Inside::enter() else { return next::fail(libc::ENODEV) };
+    let Some(_inside) = Inside::enter() else { return interrupted() };
     let Some(core) = core() else { return next::fail(libc::ENODEV) };
     // SAFETY: the path is NUL-terminated.
     let fd = unsafe { (core.open)(node.path().as_ptr(), flags) };
@@ -79,7 +79,12 @@ pub fn open(node: Node, flags: c_int) -> c_int {
 
 /// One ioctl on a descriptor that may be ours.
 pub fn ioctl(fd: c_int, request: c_ulong, arg: *mut c_void) -> c_int {
-    if let (Some(_inside), Some(core)) = (Inside::enter(), core()) {
+    let inside = Inside::enter();
+    // What the core calls itself is never about a node.
+    if inside.is_none() && fds::node(fd).is_some() {
+        return interrupted();
+    }
+    if let (Some(_inside), Some(core)) = (inside, core()) {
         let errno = next::errno();
         // SAFETY: the core checks descriptor and pointers.
         let result = unsafe { (core.ioctl)(fd, request, arg) };
@@ -92,6 +97,19 @@ pub fn ioctl(fd: c_int, request: c_ulong, arg: *mut c_void) -> c_int {
     }
     // SAFETY: the caller's call, passed on.
     unsafe { next::ioctl(fd, request, arg) }
+}
+
+/// A signal's handler interrupted a call of its own thread, and makes another. The first one holds what the second would
+/// wait for; a kernel would have run the handler after it.
+#[cold]
+fn interrupted() -> c_int {
+    static SAID: AtomicBool = AtomicBool::new(false);
+    if !SAID.swap(true, Ordering::Relaxed) {
+        const TEXT: &[u8] = b"libtegrarm: a signal's handler called a device node in the middle of another such call of its thread: EBUSY\n";
+        // SAFETY: a constant; write(2) may be called by a signal's handler.
+        unsafe { libc::write(libc::STDERR_FILENO, TEXT.as_ptr().cast(), TEXT.len()) };
+    }
+    next::fail(libc::EBUSY)
 }
 
 /// Closes a descriptor of ours.

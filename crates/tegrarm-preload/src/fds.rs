@@ -54,9 +54,22 @@ pub fn ours(fd: c_int) {
     set(fd, OURS);
 }
 
-/// A descriptor was closed, or became somebody else's.
+/// A descriptor became somebody else's.
 pub fn foreign(fd: c_int) {
     set(fd, FOREIGN);
+}
+
+/// A descriptor was closed: its number may become anybody's, also by ways that nobody here sees.
+#[inline]
+pub fn forget(fd: c_int) {
+    set(fd, UNKNOWN);
+}
+
+/// Looks at a descriptor again that was somebody else's: one of ours may have come by a raw system call or through a
+/// socket, under a number that was known.
+#[cold]
+pub fn is_ours_by_now(fd: c_int) -> bool {
+    fd >= 0 && look(fd, TABLE.get(fd as usize))
 }
 
 fn set(fd: c_int, what: u8) {

@@ -115,7 +115,26 @@ unsafe fn plain_dup2(old: c_int, new: c_int) -> c_int {
     }
 }
 
+/// `mmap(2)`, while libc's own cannot be found.
+unsafe fn plain_mmap(
+    addr: *mut c_void,
+    length: usize,
+    prot: c_int,
+    flags: c_int,
+    fd: c_int,
+    offset: i64,
+) -> *mut c_void {
+    // SAFETY: the caller's call, passed on.
+    unsafe { libc::syscall(libc::SYS_mmap, addr, length, prot, flags, fd, offset) as *mut c_void }
+}
+
 next! {
+    /// `mmap(2)`.
+    fn mmap(addr: *mut c_void, length: usize, prot: c_int, flags: c_int, fd: c_int, offset: libc::off_t) -> *mut c_void =
+        plain_mmap(addr, length, prot, flags, fd, offset);
+    /// `mmap64`.
+    fn mmap64(addr: *mut c_void, length: usize, prot: c_int, flags: c_int, fd: c_int, offset: libc::off64_t) -> *mut c_void =
+        plain_mmap(addr, length, prot, flags, fd, offset);
     /// `open(2)`.
     fn open(path: *const c_char, flags: c_int, mode: c_uint) -> c_int =
         libc::syscall(libc::SYS_openat, libc::AT_FDCWD, path, flags, mode) as c_int;
