@@ -22,7 +22,7 @@ export TEGRARM_BACKEND ?= $(if $(wildcard /dev/nvgpu),nvgpu,sim)
 export TEGRARM_LIB     := $(LIB)
 
 .DEFAULT_GOAL := build
-.PHONY: build venv venv-pool demo demo-pool test-pool install wheel wheel-aarch64 wheels test test-aarch64 test-aarch64-sample test-aarch64-wheel cargo-test test-threads test-out-of-process fuzz fuzz-seeds ctest pytest test-tinygrad test-tinygrad-sample test-tinygrad-releases test-disasm lint header docs abi-check abi-baseline tsan bench clean distclean
+.PHONY: build venv venv-pool demo demo-pool test-pool install wheel wheel-aarch64 wheels test test-aarch64 test-aarch64-sample test-aarch64-wheel cargo-test test-threads test-out-of-process fuzz fuzz-seeds ctest pytest test-tinygrad test-tinygrad-sample test-tinygrad-releases test-librecuda test-disasm lint header docs abi-check abi-baseline tsan bench clean distclean
 
 build:            ## the shared libraries (release)
 	$(CARGO) build --release --locked -p tegrarm -p tegrarm-preload
@@ -207,6 +207,18 @@ test-pool: build venv-pool  ## everything about the pool
 
 test-tinygrad-releases: build venv  ## five published tinygrads, each plain, through LD_PRELOAD: long, not part of `make test`
 	$(PY) python/tests/run_tinygrad_releases.py --cache $(CACHE) $(ARGS)
+
+# LibreCUDA's own test programs, through LD_PRELOAD. They are built by LibreCUDA's own instructions, not here:
+# LIBRECUDA is the directory they lie in (bin/ of its build). tests/librecuda.rs makes the same calls and needs none of this.
+LIBRECUDA ?=
+test-librecuda: build  ## LibreCUDA's test programs: LIBRECUDA=directory of the built programs; not part of `make test`
+ifeq ($(wildcard $(LIBRECUDA)/test_*),)
+	@echo "test-librecuda: SKIPPED, there are no test programs of LibreCUDA: build them, and pass LIBRECUDA=directory"
+else
+	@cd $(LIBRECUDA) && set -e && for t in ./test_*; do echo "== $$t"; \
+		LD_PRELOAD=$(dir $(LIB))libtegrarm_preload.so TEGRARM_REPORT=1 $$t; done
+	@echo "test-librecuda: $(words $(wildcard $(LIBRECUDA)/test_*)) programs passed"
+endif
 
 # --- checks -------------------------------------------------------------------------------------------------------
 
