@@ -83,6 +83,7 @@ fn what_the_chip_has_is_asked_in_batches(rm: &impl Calls) {
 }
 
 fn a_channel_that_is_reset_is_dead(rm: &impl Calls) {
+    let _shown = shows(&[NV_ERR_INVALID_PARAMETER]);
     let b = Bringup::open(rm).unwrap();
     let c = b.s.client;
     let mut p = NV906F_CTRL_CMD_RESET_CHANNEL_PARAMS::new_zeroed();
