@@ -10,6 +10,8 @@ pub enum Abi {
     R36,
     /// nvgpu and nvmap of L4T r35 (JetPack 5), only what differs from r36.
     R35,
+    /// nvgpu and nvmap of L4T r39 (JetPack 7), only what differs from r36 or is new.
+    R39,
     /// RM of driver 570.86.16.
     Rm570,
     /// NV_STATUS codes.
@@ -71,7 +73,7 @@ pub struct FieldLayout {
 /// What the compiler made of one ABI structure.
 #[derive(Clone, Copy, Debug)]
 pub struct StructLayout {
-    /// Upstream name (r35 variants carry the suffix `_r35`).
+    /// Upstream name (variants of r35 and r39 carry the suffix `_r35` or `_r39`).
     pub name: &'static str,
     /// Size in bytes.
     pub size: usize,
@@ -115,7 +117,7 @@ impl AbiStruct for NoArg {
 /// One ioctl of one node.
 #[derive(Clone, Copy, Debug)]
 pub struct Ioctl {
-    /// Upstream name (r35 variants carry the suffix `_R35`).
+    /// Upstream name (variants of r35 and r39 carry the suffix `_R35` or `_R39`).
     pub name: &'static str,
     /// The full 32-bit request, `_IOC(dir, magic, nr, size)`.
     pub number: u32,

@@ -1,4 +1,4 @@
-//! nvgpu user ABI: one module per device node (r36), and what r35 does differently.
+//! nvgpu user ABI: one module per device node (r36), and what r35 and r39 do differently.
 
 pub mod address_space;
 pub mod channel;
@@ -9,5 +9,6 @@ pub mod debugger;
 pub mod nvsched;
 pub mod profiler;
 pub mod r35;
+pub mod r39;
 pub mod sched;
 pub mod tsg;

@@ -172,6 +172,15 @@ abi_structs! {
         free: u64,
         largest_free_block: u64,
     }
+
+    /// Argument of `NVMAP_IOC_GET_SCIIPCID_R35` and `NVMAP_IOC_HANDLE_FROM_SCIIPCID_R35`.
+    pub struct nvmap_sciipc_map_r35 {
+        auth_token: u64,
+        flags: u32,
+        sci_ipc_id: u32,
+        handle: u32,
+        _pad0: [u8; 4],
+    }
 }
 
 abi_ioctls! {
@@ -195,6 +204,8 @@ abi_ioctls! {
     NVMAP_IOC_ALLOC_R35: 0x40104e03 => nvmap_alloc_handle_r35;
     NVMAP_IOC_PARAMETERS_R35: 0x80404e1b => nvmap_handle_parameters_r35;
     NVMAP_IOC_QUERY_HEAP_PARAMS_R35: 0x80284e69 => nvmap_query_heap_params_r35;
+    NVMAP_IOC_GET_SCIIPCID_R35: 0x80184e67 => nvmap_sciipc_map_r35;
+    NVMAP_IOC_HANDLE_FROM_SCIIPCID_R35: 0x80184e68 => nvmap_sciipc_map_r35;
 }
 
 abi_ioctls! {

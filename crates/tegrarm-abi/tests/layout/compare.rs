@@ -2,21 +2,24 @@
 
 use crate::tables::{Field, Struct, Table, Tables};
 use tegrarm_abi::layout::{Abi, Const, FieldLayout, Ioctl, NamedBits, Node, StructLayout};
+use tegrarm_abi::registry::{CONSTS, IOCTLS, STRUCTS};
 
 fn table(tables: &Tables, abi: Abi) -> Option<&Table> {
     match abi {
         Abi::R36 => Some(&tables.r36),
         Abi::R35 => Some(&tables.r35),
+        Abi::R39 => Some(&tables.r39),
         Abi::Rm570 => Some(&tables.rm),
         Abi::Extra | Abi::Linux => Some(&tables.extra),
         Abi::NvStatus | Abi::Methods | Abi::Qmd => None,
     }
 }
 
-/// The upstream name of an entry: r35 variants carry a suffix so that both can exist in one crate.
-fn upstream(name: &str, abi: Abi) -> &str {
+/// The upstream name of an entry: variants of r35 and r39 carry a suffix so that all can exist in one crate.
+pub fn upstream(name: &str, abi: Abi) -> &str {
     match abi {
         Abi::R35 => name.strip_suffix("_r35").or_else(|| name.strip_suffix("_R35")).unwrap_or(name),
+        Abi::R39 => name.strip_suffix("_r39").or_else(|| name.strip_suffix("_R39")).unwrap_or(name),
         _ => name,
     }
 }
@@ -151,6 +154,30 @@ pub fn bits(tables: &Tables, ours: &NamedBits) -> Vec<String> {
     }
 }
 
+/// Entries of r36 that release `abi` does not override, and that `table`, which is its, has otherwise. What it does not
+/// have at all is nobody's claim: who asks for it there is told so.
+pub fn shared(tables: &Tables, abi: Abi, table: &Table) -> Vec<String> {
+    let other = Tables { r36: table.clone(), ..tables.clone() };
+    let mut out = Vec::new();
+    let of = |own: &Abi| *own == abi;
+    let ours: Vec<&StructLayout> = STRUCTS.iter().flat_map(|l| l.iter().copied()).collect();
+    let overridden = |name: &str| ours.iter().any(|s| of(&s.abi) && upstream(s.name, abi) == name);
+    for s in ours.iter().filter(|s| s.abi == Abi::R36 && table.structs.contains_key(s.name) && !overridden(s.name)) {
+        out.extend(structure(&other, s));
+    }
+    let ours: Vec<&Ioctl> = IOCTLS.iter().flat_map(|l| l.iter()).collect();
+    let overridden = |name: &str| ours.iter().any(|i| of(&i.abi) && upstream(i.name, abi) == name);
+    for i in ours.iter().filter(|i| i.abi == Abi::R36 && table.ioctls.contains_key(i.name) && !overridden(i.name)) {
+        out.extend(ioctl(&other, i));
+    }
+    let ours: Vec<&Const> = CONSTS.iter().flat_map(|l| l.iter()).collect();
+    let overridden = |name: &str| ours.iter().any(|c| of(&c.abi) && upstream(c.name, abi) == name);
+    for c in ours.iter().filter(|c| c.abi == Abi::R36 && table.consts.contains_key(c.name) && !overridden(c.name)) {
+        out.extend(constant(&other, c));
+    }
+    out
+}
+
 /// The comparison must notice what it exists for.
 mod tests {
     use super::*;
@@ -207,7 +234,7 @@ mod tests {
     #[test]
     fn a_wrong_number_is_noticed() {
         let tables = Tables::load();
-        for abi in [Abi::R36, Abi::Rm570, Abi::NvStatus, Abi::Methods, Abi::Qmd] {
+        for abi in [Abi::R36, Abi::R39, Abi::Rm570, Abi::NvStatus, Abi::Methods, Abi::Qmd] {
             let all = tegrarm_abi::registry::CONSTS.iter().flat_map(|l| l.iter());
             let good = *all.clone().find(|c| c.abi == abi).expect("a constant of each table");
             assert!(constant(&tables, &good).is_empty());

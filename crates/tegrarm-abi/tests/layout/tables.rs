@@ -42,6 +42,7 @@ pub type Ranges = Vec<(u16, u16)>;
 pub struct Tables {
     pub r36: Table,
     pub r35: Table,
+    pub r39: Table,
     pub rm: Table,
     pub extra: Table,
     pub extra_sources: Vec<(String, String)>,
@@ -58,6 +59,7 @@ impl Tables {
         let mut out = Tables {
             r36: table(&json("nvgpu-r36")),
             r35: table(&json("nvgpu-r35")),
+            r39: table(&json("nvgpu-r39")),
             rm: table(&json("rm-570")),
             extra: table(&extra),
             extra_sources: sources(&extra),
