@@ -247,7 +247,7 @@ impl Supervisor {
             Ok(None) => return Reply::Continue,
             Err(e) => return Reply::Error(e),
         };
-        if self.makes_objects(request) {
+        if self.depends_on_closed_files(request) {
             self.collect_garbage();
         }
         let argument = Argument::of(request, argp);

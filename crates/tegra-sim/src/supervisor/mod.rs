@@ -25,7 +25,10 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tegra_kernel::Kernel;
+use tegrarm_abi::nvgpu::channel::{NVGPU_IOCTL_CHANNEL_GET_USER_SYNCPOINT, NVGPU_IOCTL_CHANNEL_OPEN};
 use tegrarm_abi::nvgpu::ctrl::{NVGPU_GPU_IOCTL_ALLOC_AS, NVGPU_GPU_IOCTL_OPEN_CHANNEL, NVGPU_GPU_IOCTL_OPEN_TSG};
+use tegrarm_abi::nvgpu::profiler::*;
+use tegrarm_abi::nvgpu::tsg::{NVGPU_TSG_IOCTL_BIND_SCHEDULING_DOMAIN, NVGPU_TSG_IOCTL_DELETE_SUBCONTEXT};
 use tegrarm_kmd::{Errno, Node};
 use tree::Tree;
 
@@ -103,11 +106,25 @@ impl Supervisor {
         }
     }
 
-    /// Whether an ioctl's outcome depends on which files were closed before it (ids are reused).
-    fn makes_objects(&self, request: u32) -> bool {
+    /// Whether an ioctl's outcome depends on which files were closed before it: ids are used again, a subcontext with
+    /// channels cannot be deleted, a group that had channels takes no domain, what a profiler holds is held.
+    fn depends_on_closed_files(&self, request: u32) -> bool {
         // The r35 number of OPEN_TSG differs in its size only.
         let same = |number: u32| request & 0xffff == number & 0xffff;
-        [NVGPU_GPU_IOCTL_ALLOC_AS, NVGPU_GPU_IOCTL_OPEN_CHANNEL, NVGPU_GPU_IOCTL_OPEN_TSG].into_iter().any(same)
+        [
+            NVGPU_GPU_IOCTL_ALLOC_AS,
+            NVGPU_GPU_IOCTL_OPEN_CHANNEL,
+            NVGPU_GPU_IOCTL_OPEN_TSG,
+            NVGPU_IOCTL_CHANNEL_OPEN,
+            NVGPU_IOCTL_CHANNEL_GET_USER_SYNCPOINT,
+            NVGPU_TSG_IOCTL_DELETE_SUBCONTEXT,
+            NVGPU_TSG_IOCTL_BIND_SCHEDULING_DOMAIN,
+            NVGPU_PROFILER_IOCTL_BIND_CONTEXT,
+            NVGPU_PROFILER_IOCTL_RESERVE_PM_RESOURCE,
+            NVGPU_PROFILER_IOCTL_ALLOC_PMA_STREAM,
+        ]
+        .into_iter()
+        .any(same)
     }
 
     /// Ends the files that no process holds any more.
