@@ -146,7 +146,7 @@ impl Program<'_> {
 fuzz_target!(|bytes: &[u8]| {
     scratch();
     let mut input = Input(bytes);
-    let l4t = *input.pick(&[L4t::R36, L4t::R35, L4t::R35_4]);
+    let l4t = *input.pick(&[L4t::R36, L4t::R35, L4t::R35_4, L4t::R39]);
     let chip = *input.pick(&[Chip::AgxOrin, Chip::OrinNano, Chip::Gv11b]);
     let config = SimConfig { mem_total: 64 << 20, step: true, ..SimConfig::new(chip).on(l4t) };
     let theirs = open_fds();

@@ -1,5 +1,6 @@
 //! Which board is simulated, and with which kernel.
 
+use crate::release::L4t;
 use std::fmt;
 
 /// A Jetson module.
@@ -15,24 +16,6 @@ pub enum Chip {
     OrinNano,
     /// Jetson AGX Xavier: gv11b (Volta). Class numbers and ioctls only: its machine code is not simulated.
     Gv11b,
-}
-
-/// A Jetson Linux release line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum L4t {
-    /// r36.2 – r36.4 (JetPack 6).
-    R36,
-    /// r35.1 – r35.3 (JetPack 5).
-    R35,
-    /// r35.4.1 – r35.6: one field more in the characteristics.
-    R35_4,
-}
-
-impl L4t {
-    /// Whether it is of the r35 line.
-    pub fn is_r35(self) -> bool {
-        self != L4t::R36
-    }
 }
 
 /// Configuration of a virtual board.
@@ -71,7 +54,7 @@ const CHIPS: &[(&str, Chip)] = &[
     ("orin-nano", Chip::OrinNano),
     ("gv11b", Chip::Gv11b),
 ];
-const RELEASES: &[(&str, L4t)] = &[("r36", L4t::R36), ("r35", L4t::R35), ("r35.4", L4t::R35_4)];
+const RELEASES: &[(&str, L4t)] = &[("r36", L4t::R36), ("r35", L4t::R35), ("r35.4", L4t::R35_4), ("r39", L4t::R39)];
 const STEPS: &[(&str, bool)] = &[("0", false), ("1", true)];
 
 impl SimConfig {
@@ -87,7 +70,7 @@ impl SimConfig {
     }
 
     /// What `TEGRARM_SIM_CHIP` (agx-orin, agx-orin-pg, orin-nx, orin-nano, gv11b), `TEGRARM_SIM_L4T` (r36, r35,
-    /// r35.4) and `TEGRARM_SIM_STEP` (0, 1) say; the first of each when unset. The memory is the module's, but
+    /// r35.4, r39) and `TEGRARM_SIM_STEP` (0, 1) say; the first of each when unset. The memory is the module's, but
     /// never more than this machine has.
     ///
     /// # Errors
@@ -162,6 +145,14 @@ mod tests {
     fn unset_means_agx_orin_on_r36() {
         let config = SimConfig::from_lookup(|_| None).unwrap();
         assert_eq!((config.chip, config.l4t, config.step), (Chip::AgxOrin, L4t::R36, false));
+    }
+
+    #[test]
+    fn every_release_is_found_by_its_name() {
+        assert_eq!(RELEASES.len(), L4t::ALL.len());
+        for l4t in L4t::ALL {
+            assert_eq!(l4t.name().parse(), Ok(l4t));
+        }
     }
 
     #[test]

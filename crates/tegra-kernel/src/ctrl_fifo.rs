@@ -5,9 +5,10 @@
 //! control queues is answered by firmware that is not published, so there are no such queues here. Nothing posts events.
 
 use super::Kernel;
-use super::dispatch::{Call, CopyBack, Reply, Row, Since, Table, rows};
+use super::dispatch::{Call, CopyBack, Reply, Row, Table, rows};
 use super::files::{self, Object};
 use crate::process::{FileId, Process};
+use crate::release::PerRelease;
 use parking_lot::Mutex;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -18,14 +19,14 @@ use tegrarm_kmd::Errno;
 
 pub(super) static TABLE: Table<FifoUser> = Table {
     magic: NVGPU_NVS_CTRL_FIFO_IOCTL_MAGIC as u8,
-    last: [NVGPU_NVS_CTRL_FIFO_IOCTL_LAST; 2],
-    max_arg: [NVGPU_NVS_CTRL_FIFO_IOCTL_MAX_ARG_SIZE as usize; 2],
+    last: PerRelease::same(NVGPU_NVS_CTRL_FIFO_IOCTL_LAST),
+    max_arg: PerRelease::same(NVGPU_NVS_CTRL_FIFO_IOCTL_MAX_ARG_SIZE as usize),
     copy_back: CopyBack::Errno,
     rows: rows! {
-        R36Only NVGPU_NVS_CTRL_FIFO_IOCTL_CREATE_QUEUE => create_queue;
-        R36Only NVGPU_NVS_CTRL_FIFO_IOCTL_RELEASE_QUEUE => release_queue;
-        R36Only NVGPU_NVS_CTRL_FIFO_IOCTL_ENABLE_EVENT => enable_event;
-        R36Only NVGPU_NVS_CTRL_FIFO_IOCTL_QUERY_SCHEDULER_CHARACTERISTICS => characteristics;
+        SINCE_R36 NVGPU_NVS_CTRL_FIFO_IOCTL_CREATE_QUEUE => create_queue;
+        SINCE_R36 NVGPU_NVS_CTRL_FIFO_IOCTL_RELEASE_QUEUE => release_queue;
+        SINCE_R36 NVGPU_NVS_CTRL_FIFO_IOCTL_ENABLE_EVENT => enable_event;
+        SINCE_R36 NVGPU_NVS_CTRL_FIFO_IOCTL_QUERY_SCHEDULER_CHARACTERISTICS => characteristics;
     },
 };
 

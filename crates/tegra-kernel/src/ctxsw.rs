@@ -5,10 +5,11 @@
 //! context, of the one that gets it. The entries' context id is the group's id.
 
 use super::Kernel;
-use super::dispatch::{Call, CopyBack, Reply, Row, Since, Table, rows};
+use super::dispatch::{Call, CopyBack, Reply, Row, Table, rows};
 use super::files::Object;
 use super::sched::Scheduling;
 use crate::process::FileId;
+use crate::release::PerRelease;
 use parking_lot::Mutex;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Weak};
@@ -20,16 +21,16 @@ use zerocopy::IntoBytes;
 
 pub(super) static TABLE: Table<TraceFile> = Table {
     magic: NVGPU_CTXSW_IOCTL_MAGIC as u8,
-    last: [NVGPU_CTXSW_IOCTL_LAST; 2],
-    max_arg: [NVGPU_CTXSW_IOCTL_MAX_ARG_SIZE as usize; 2],
+    last: PerRelease::same(NVGPU_CTXSW_IOCTL_LAST),
+    max_arg: PerRelease::same(NVGPU_CTXSW_IOCTL_MAX_ARG_SIZE as usize),
     copy_back: CopyBack::Count,
     rows: rows! {
-        Both NVGPU_CTXSW_IOCTL_TRACE_ENABLE => enable;
-        Both NVGPU_CTXSW_IOCTL_TRACE_DISABLE => disable;
-        Both NVGPU_CTXSW_IOCTL_RING_SETUP => ring_setup;
-        Both NVGPU_CTXSW_IOCTL_SET_FILTER => set_filter;
-        Both NVGPU_CTXSW_IOCTL_GET_FILTER => get_filter;
-        Both NVGPU_CTXSW_IOCTL_POLL => poll;
+        ALL NVGPU_CTXSW_IOCTL_TRACE_ENABLE => enable;
+        ALL NVGPU_CTXSW_IOCTL_TRACE_DISABLE => disable;
+        ALL NVGPU_CTXSW_IOCTL_RING_SETUP => ring_setup;
+        ALL NVGPU_CTXSW_IOCTL_SET_FILTER => set_filter;
+        ALL NVGPU_CTXSW_IOCTL_GET_FILTER => get_filter;
+        ALL NVGPU_CTXSW_IOCTL_POLL => poll;
     },
 };
 

@@ -2,8 +2,8 @@
 //! (docs/hardware/nvgpu-overview.md#dispatcher).
 
 use super::Kernel;
-use crate::config::L4t;
 use crate::process::Process;
+use crate::release::{L4t, PerRelease, Releases};
 use std::os::fd::RawFd;
 use std::sync::Arc;
 use tegrarm_abi::layout::{AbiStruct, copy_shared_fields};
@@ -83,14 +83,11 @@ impl Call<'_> {
     pub(super) fn is_r35(&self) -> bool {
         self.kernel.config.l4t.is_r35()
     }
-}
 
-/// Releases that know an ioctl.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Since {
-    Both,
-    R35Only,
-    R36Only,
+    /// Whether the kernel is of the r39 line.
+    pub(super) fn is_r39(&self) -> bool {
+        self.kernel.config.l4t.is_r39()
+    }
 }
 
 /// A handler, on raw argument bytes.
@@ -100,7 +97,8 @@ type Handler<O> = fn(&Call<'_>, &Arc<O>, &mut [u8]) -> Reply;
 pub(super) struct Row<O: 'static> {
     pub name: &'static str,
     pub number: u32,
-    pub since: Since,
+    /// The releases that know it.
+    pub releases: Releases,
     pub handler: Handler<O>,
 }
 
@@ -116,10 +114,10 @@ pub(super) enum CopyBack {
 /// A node's dispatcher.
 pub(super) struct Table<O: 'static> {
     pub magic: u8,
-    /// Highest number on r36 and r35.
-    pub last: [u32; 2],
-    /// Largest argument on r36 and r35.
-    pub max_arg: [usize; 2],
+    /// Highest number.
+    pub last: PerRelease<u32>,
+    /// Largest argument, bytes.
+    pub max_arg: PerRelease<usize>,
     pub copy_back: CopyBack,
     pub rows: &'static [Row<O>],
 }
@@ -137,8 +135,8 @@ pub(super) fn typed<O, T: FromBytes + IntoBytes + Immutable>(
     reply
 }
 
-/// Answers an ioctl whose structure r35 lays out as `Old` with the handler of r36's `New`: what goes in, and what comes out
-/// of a call that succeeds, is copied by field name. Fields that r35 lacks are zero.
+/// Answers an ioctl whose structure another release lays out as `Old` with the handler of r36's `New`: what goes in, and what comes out
+/// of a call that succeeds, is copied by field name. Fields that the other one lacks are zero.
 pub(super) fn as_r36<Old: AbiStruct, New: AbiStruct>(args: &mut Old, run: impl FnOnce(&mut New) -> Reply) -> Reply {
     let mut full = New::new_zeroed();
     copy_shared_fields(args, &mut full);
@@ -147,13 +145,13 @@ pub(super) fn as_r36<Old: AbiStruct, New: AbiStruct>(args: &mut Old, run: impl F
     Ok(())
 }
 
-/// Rows of a dispatch table: `Release NUMBER => handler;`.
+/// Rows of a dispatch table: `RELEASES NUMBER => handler;`.
 macro_rules! rows {
-    ($($since:ident $name:ident => $handler:expr;)*) => {
+    ($($releases:ident $name:ident => $handler:expr;)*) => {
         &[$(Row {
             name: stringify!($name),
             number: $name,
-            since: Since::$since,
+            releases: crate::release::Releases::$releases,
             handler: |call, object, bytes| crate::dispatch::typed(call, object, bytes, $handler),
         }),*]
     };
@@ -205,12 +203,7 @@ pub(super) fn store(process: &dyn Process, arg: &mut Arg<'_>, bytes: &[u8]) -> R
 impl<O> Table<O> {
     /// The row that handles `request` on `l4t`.
     pub(super) fn row(&self, request: u32, l4t: L4t) -> Option<&Row<O>> {
-        let known = |row: &&Row<O>| match row.since {
-            Since::Both => true,
-            Since::R35Only => l4t.is_r35(),
-            Since::R36Only => !l4t.is_r35(),
-        };
-        self.rows.iter().filter(|row| row.number == request).find(known)
+        self.rows.iter().find(|row| row.number == request && row.releases.contains(l4t.generation()))
     }
 
     /// Runs one ioctl of an nvgpu node: the checks in nvgpu's order, then the handler.
@@ -228,9 +221,8 @@ impl<O> Table<O> {
         alive: impl FnOnce() -> Result<(), Errno>,
     ) -> Result<i32, Errno> {
         let (l4t, req) = (call.kernel.config.l4t, Request(request));
-        let release = usize::from(l4t.is_r35());
-        let nr_known = (1..=self.last[release]).contains(&req.nr());
-        if req.magic() != self.magic || !nr_known || req.size() > self.max_arg[release] {
+        let nr_known = (1..=self.last.of(l4t)).contains(&req.nr());
+        if req.magic() != self.magic || !nr_known || req.size() > self.max_arg.of(l4t) {
             return Err(Errno::EINVAL);
         }
         let mut buffer = [0; MAX_ARG];
@@ -283,5 +275,38 @@ impl Call<'_> {
             }
             _ => Err(Errno::EINVAL.into()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What the rows of a table and its limits have to say about each other.
+    fn check<O>(table: &Table<O>) {
+        for l4t in L4t::ALL {
+            let known: Vec<_> = table.rows.iter().filter(|row| row.releases.contains(l4t.generation())).collect();
+            for (at, row) in known.iter().enumerate() {
+                let request = Request(row.number);
+                assert!(known[..at].iter().all(|other| other.number != row.number), "{} twice on {l4t:?}", row.name);
+                assert_eq!(request.magic(), table.magic, "{}", row.name);
+                assert!(request.nr() <= table.last.of(l4t), "{} is above the last number of {l4t:?}", row.name);
+                assert!(request.size() <= table.max_arg.of(l4t), "{} is too large for {l4t:?}", row.name);
+            }
+        }
+    }
+
+    #[test]
+    fn every_row_is_one_of_its_releases_and_inside_their_limits() {
+        check(&crate::ctrl::TABLE);
+        check(&crate::space::TABLE);
+        check(&crate::tsg::TABLE);
+        check(&crate::channel::TABLE);
+        check(&crate::debugger::TABLE);
+        check(&crate::profiler::TABLE);
+        check(&crate::sched::TABLE);
+        check(&crate::nvsched::TABLE);
+        check(&crate::ctrl_fifo::TABLE);
+        check(&crate::ctxsw::TABLE);
     }
 }

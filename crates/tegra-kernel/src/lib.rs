@@ -26,14 +26,16 @@ mod nvsched;
 pub mod process;
 mod profiler;
 mod registers;
+mod release;
 mod sched;
 mod space;
 mod syncpoint;
 mod text;
 mod tsg;
 
-pub use config::{Chip, ConfigError, L4t, SimConfig};
+pub use config::{Chip, ConfigError, SimConfig};
 pub use ioctls::ioctls;
+pub use release::L4t;
 
 use chip::ChipData;
 use dispatch::Call;

@@ -3,7 +3,8 @@
 //! The rules file names them only; what the ioctls do is nvgpu's `os/linux/ioctl_nvs.c` and `common/nvs`. A domain's
 //! time slice has no effect: channels take turns as they do without domains.
 
-use super::dispatch::{Call, CopyBack, Reply, Row, Since, Table, rows};
+use super::dispatch::{Call, CopyBack, Reply, Row, Table, rows};
+use crate::release::PerRelease;
 use parking_lot::Mutex;
 use std::sync::Arc;
 use tegrarm_abi::nvgpu::nvsched::*;
@@ -12,13 +13,13 @@ use zerocopy::{FromZeros, IntoBytes};
 
 pub(super) static TABLE: Table<NvschedFile> = Table {
     magic: NVGPU_NVS_IOCTL_MAGIC as u8,
-    last: [NVGPU_NVS_IOCTL_LAST; 2],
-    max_arg: [NVGPU_NVS_IOCTL_MAX_ARG_SIZE as usize; 2],
+    last: PerRelease::same(NVGPU_NVS_IOCTL_LAST),
+    max_arg: PerRelease::same(NVGPU_NVS_IOCTL_MAX_ARG_SIZE as usize),
     copy_back: CopyBack::Errno,
     rows: rows! {
-        Both NVGPU_NVS_IOCTL_CREATE_DOMAIN => create_domain;
-        Both NVGPU_NVS_IOCTL_REMOVE_DOMAIN => remove_domain;
-        Both NVGPU_NVS_IOCTL_QUERY_DOMAINS => query_domains;
+        ALL NVGPU_NVS_IOCTL_CREATE_DOMAIN => create_domain;
+        ALL NVGPU_NVS_IOCTL_REMOVE_DOMAIN => remove_domain;
+        ALL NVGPU_NVS_IOCTL_QUERY_DOMAINS => query_domains;
     },
 };
 

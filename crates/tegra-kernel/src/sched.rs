@@ -4,11 +4,12 @@
 
 use super::Kernel;
 use super::channel::CHANNELS;
-use super::dispatch::{Call, CopyBack, Reply, Row, Since, Table, rows};
+use super::dispatch::{Call, CopyBack, Reply, Row, Table, rows};
 use super::event::readable;
 use super::files::Object;
 use super::tsg::{self, Tsg};
 use crate::process::FileId;
+use crate::release::PerRelease;
 use nix::fcntl::OFlag;
 use nix::unistd::{pipe2, write};
 use parking_lot::Mutex;
@@ -23,21 +24,21 @@ use zerocopy::IntoBytes;
 
 pub(super) static TABLE: Table<SchedFile> = Table {
     magic: NVGPU_SCHED_IOCTL_MAGIC as u8,
-    last: [NVGPU_SCHED_IOCTL_LAST; 2],
-    max_arg: [NVGPU_SCHED_IOCTL_MAX_ARG_SIZE as usize; 2],
+    last: PerRelease::same(NVGPU_SCHED_IOCTL_LAST),
+    max_arg: PerRelease::same(NVGPU_SCHED_IOCTL_MAX_ARG_SIZE as usize),
     copy_back: CopyBack::Errno,
     rows: rows! {
-        Both NVGPU_SCHED_IOCTL_GET_TSGS => get_tsgs;
-        Both NVGPU_SCHED_IOCTL_GET_RECENT_TSGS => get_recent_tsgs;
-        Both NVGPU_SCHED_IOCTL_GET_TSGS_BY_PID => get_tsgs_by_pid;
-        Both NVGPU_SCHED_IOCTL_TSG_GET_PARAMS => get_params;
-        Both NVGPU_SCHED_IOCTL_TSG_SET_TIMESLICE => set_timeslice;
-        Both NVGPU_SCHED_IOCTL_TSG_SET_RUNLIST_INTERLEAVE => set_interleave;
-        Both NVGPU_SCHED_IOCTL_LOCK_CONTROL => lock_control;
-        Both NVGPU_SCHED_IOCTL_UNLOCK_CONTROL => unlock_control;
-        Both NVGPU_SCHED_IOCTL_GET_API_VERSION => get_api_version;
-        Both NVGPU_SCHED_IOCTL_GET_TSG => get_tsg;
-        Both NVGPU_SCHED_IOCTL_PUT_TSG => put_tsg;
+        ALL NVGPU_SCHED_IOCTL_GET_TSGS => get_tsgs;
+        ALL NVGPU_SCHED_IOCTL_GET_RECENT_TSGS => get_recent_tsgs;
+        ALL NVGPU_SCHED_IOCTL_GET_TSGS_BY_PID => get_tsgs_by_pid;
+        ALL NVGPU_SCHED_IOCTL_TSG_GET_PARAMS => get_params;
+        ALL NVGPU_SCHED_IOCTL_TSG_SET_TIMESLICE => set_timeslice;
+        ALL NVGPU_SCHED_IOCTL_TSG_SET_RUNLIST_INTERLEAVE => set_interleave;
+        ALL NVGPU_SCHED_IOCTL_LOCK_CONTROL => lock_control;
+        ALL NVGPU_SCHED_IOCTL_UNLOCK_CONTROL => unlock_control;
+        ALL NVGPU_SCHED_IOCTL_GET_API_VERSION => get_api_version;
+        ALL NVGPU_SCHED_IOCTL_GET_TSG => get_tsg;
+        ALL NVGPU_SCHED_IOCTL_PUT_TSG => put_tsg;
     },
 };
 

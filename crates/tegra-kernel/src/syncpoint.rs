@@ -1,7 +1,7 @@
 //! host1x syncpoints: counters the GPU increments through an aperture in its address space.
 
 use super::ids::Lowest;
-use crate::config::L4t;
+use crate::release::L4t;
 use std::sync::{Arc, OnceLock};
 use tegra_hw::Syncpoint;
 use tegra_mm::{Backing, SYNCPOINT_STRIDE};

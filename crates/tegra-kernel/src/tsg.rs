@@ -5,11 +5,11 @@ mod share;
 mod subcontext;
 
 pub(super) use bind::leave;
-pub(super) use share::ShareTokens;
+pub(super) use share::{ShareTokens, token_parts};
 
 use super::channel::Channel;
 use super::ctrl::Ctrl;
-use super::dispatch::{Call, CopyBack, Reply, Row, Since, Table, rows};
+use super::dispatch::{Call, CopyBack, Reply, Row, Table, rows};
 use super::event::{EventFd, Events};
 use super::files::Object;
 use super::ids::Lowest;
@@ -17,17 +17,20 @@ use super::nvsched::Domain;
 use super::profiler::ProfilerObject;
 use super::sched::Scheduling;
 use crate::process::FileId;
+use crate::release::PerRelease;
 use parking_lot::Mutex;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use subcontext::Subcontexts;
 use tegra_hw::{GpuPort, HwTsg, Listener};
+use tegrarm_abi::layout::copy_shared_fields;
 use tegrarm_abi::nvgpu::channel::*;
 use tegrarm_abi::nvgpu::ctrl::*;
 use tegrarm_abi::nvgpu::r35::NVGPU_TSG_IOCTL_LAST_R35;
+use tegrarm_abi::nvgpu::r39::nvgpu_tsg_sm_error_state_record_r39;
 use tegrarm_abi::nvgpu::tsg::*;
 use tegrarm_kmd::Errno;
-use zerocopy::IntoBytes;
+use zerocopy::{FromZeros, IntoBytes};
 
 /// Subcontexts a group can have.
 pub(super) const MAX_VEIDS: u32 = 64;
@@ -38,29 +41,31 @@ const L2_WAYS: u32 = 16;
 
 pub(super) static TABLE: Table<TsgFile> = Table {
     magic: NVGPU_TSG_IOCTL_MAGIC as u8,
-    last: [NVGPU_TSG_IOCTL_LAST, NVGPU_TSG_IOCTL_LAST_R35],
-    max_arg: [NVGPU_TSG_IOCTL_MAX_ARG_SIZE as usize; 2],
+    last: PerRelease { r35: NVGPU_TSG_IOCTL_LAST_R35, r36: NVGPU_TSG_IOCTL_LAST, r39: NVGPU_TSG_IOCTL_LAST },
+    max_arg: PerRelease::same(NVGPU_TSG_IOCTL_MAX_ARG_SIZE as usize),
     copy_back: CopyBack::Count,
     rows: rows! {
-        Both NVGPU_TSG_IOCTL_BIND_CHANNEL => bind::bind_channel;
-        Both NVGPU_TSG_IOCTL_UNBIND_CHANNEL => bind::unbind_channel;
-        Both NVGPU_IOCTL_TSG_ENABLE => enable;
-        Both NVGPU_IOCTL_TSG_DISABLE => disable;
-        Both NVGPU_IOCTL_TSG_PREEMPT => preempt;
-        Both NVGPU_IOCTL_TSG_EVENT_ID_CTRL => event_id_ctrl;
-        Both NVGPU_IOCTL_TSG_SET_RUNLIST_INTERLEAVE => set_runlist_interleave;
-        Both NVGPU_IOCTL_TSG_SET_TIMESLICE => set_timeslice;
-        Both NVGPU_IOCTL_TSG_GET_TIMESLICE => get_timeslice;
-        Both NVGPU_TSG_IOCTL_BIND_CHANNEL_EX => bind::bind_channel_ex;
-        Both NVGPU_TSG_IOCTL_READ_SINGLE_SM_ERROR_STATE => read_single_sm_error_state;
-        Both NVGPU_TSG_IOCTL_SET_L2_MAX_WAYS_EVICT_LAST => set_l2_max_ways;
-        Both NVGPU_TSG_IOCTL_GET_L2_MAX_WAYS_EVICT_LAST => get_l2_max_ways;
-        Both NVGPU_TSG_IOCTL_SET_L2_SECTOR_PROMOTION => set_l2_sector_promotion;
-        Both NVGPU_TSG_IOCTL_BIND_SCHEDULING_DOMAIN => bind_scheduling_domain;
-        R36Only NVGPU_TSG_IOCTL_CREATE_SUBCONTEXT => subcontext::create;
-        R36Only NVGPU_TSG_IOCTL_DELETE_SUBCONTEXT => subcontext::delete;
-        R36Only NVGPU_TSG_IOCTL_GET_SHARE_TOKEN => share::get_token;
-        R36Only NVGPU_TSG_IOCTL_REVOKE_SHARE_TOKEN => share::revoke_token;
+        ALL NVGPU_TSG_IOCTL_BIND_CHANNEL => bind::bind_channel;
+        ALL NVGPU_TSG_IOCTL_UNBIND_CHANNEL => bind::unbind_channel;
+        ALL NVGPU_IOCTL_TSG_ENABLE => enable;
+        ALL NVGPU_IOCTL_TSG_DISABLE => disable;
+        ALL NVGPU_IOCTL_TSG_PREEMPT => preempt;
+        ALL NVGPU_IOCTL_TSG_EVENT_ID_CTRL => event_id_ctrl;
+        ALL NVGPU_IOCTL_TSG_SET_RUNLIST_INTERLEAVE => set_runlist_interleave;
+        ALL NVGPU_IOCTL_TSG_SET_TIMESLICE => set_timeslice;
+        ALL NVGPU_IOCTL_TSG_GET_TIMESLICE => get_timeslice;
+        ALL NVGPU_TSG_IOCTL_BIND_CHANNEL_EX => bind::bind_channel_ex;
+        ALL NVGPU_TSG_IOCTL_READ_SINGLE_SM_ERROR_STATE => read_single_sm_error_state;
+        ALL NVGPU_TSG_IOCTL_SET_L2_MAX_WAYS_EVICT_LAST => set_l2_max_ways;
+        ALL NVGPU_TSG_IOCTL_GET_L2_MAX_WAYS_EVICT_LAST => get_l2_max_ways;
+        ALL NVGPU_TSG_IOCTL_SET_L2_SECTOR_PROMOTION => set_l2_sector_promotion;
+        ALL NVGPU_TSG_IOCTL_BIND_SCHEDULING_DOMAIN => bind_scheduling_domain;
+        SINCE_R36 NVGPU_TSG_IOCTL_CREATE_SUBCONTEXT => subcontext::create;
+        SINCE_R36 NVGPU_TSG_IOCTL_DELETE_SUBCONTEXT => subcontext::delete;
+        R36 NVGPU_TSG_IOCTL_GET_SHARE_TOKEN => share::get_token;
+        R36 NVGPU_TSG_IOCTL_REVOKE_SHARE_TOKEN => share::revoke_token;
+        R39 NVGPU_TSG_IOCTL_GET_SHARE_TOKEN => share::get_token_r39;
+        R39 NVGPU_TSG_IOCTL_REVOKE_SHARE_TOKEN => share::revoke_token_r39;
     },
 };
 
@@ -68,7 +73,7 @@ pub(super) static TABLE: Table<TsgFile> = Table {
 #[derive(Debug)]
 pub(super) struct TsgFile {
     pub tsg: Arc<Tsg>,
-    ctrl: Option<Arc<Ctrl>>,
+    pub(super) ctrl: Option<Arc<Ctrl>>,
     tokens: Arc<ShareTokens>,
 }
 
@@ -240,14 +245,26 @@ fn read_single_sm_error_state(
     file: &Arc<TsgFile>,
     args: &mut nvgpu_tsg_read_single_sm_error_state_args,
 ) -> Reply {
-    let record = file.tsg.sm_error(args.sm_id)?;
+    let record = sm_record(call, &file.tsg, args.sm_id)?;
     if args.record_size == 0 {
         return Ok(());
     }
-    let size = (args.record_size as usize).min(size_of_val(&record));
-    call.copy_out_counted(args.record_mem, &record.as_bytes()[..size])?;
+    let size = (args.record_size as usize).min(record.len());
+    call.copy_out_counted(args.record_mem, &record[..size])?;
     args.record_size = size as u64;
     Ok(())
+}
+
+/// The saved error record of one SM, as the release lays it out. There are no clusters of CTAs on these chips: the word
+/// that r39 added for them is 0.
+pub(super) fn sm_record(call: &Call<'_>, tsg: &Tsg, sm: u32) -> Result<Vec<u8>, Errno> {
+    let record = tsg.sm_error(sm)?;
+    if !call.is_r39() {
+        return Ok(record.as_bytes().to_vec());
+    }
+    let mut larger = nvgpu_tsg_sm_error_state_record_r39::new_zeroed();
+    copy_shared_fields(&record, &mut larger);
+    Ok(larger.as_bytes().to_vec())
 }
 
 impl Tsg {

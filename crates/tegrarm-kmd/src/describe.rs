@@ -1,7 +1,7 @@
 //! What an ioctl's bytes say: name and fields, for recordings, traces and messages.
 //!
 //! Names come from the registries of `tegrarm-abi`: the r36 ioctls first, then those whose exact number only
-//! r35 has. A number neither knows decodes to itself and its raw bytes.
+//! r35 or r39 has. A number that none knows decodes to itself and its raw bytes.
 
 use crate::descriptors;
 use crate::{Arg, Errno, Node};

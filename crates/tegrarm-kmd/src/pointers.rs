@@ -11,6 +11,7 @@ use tegrarm_abi::nvgpu::ctrl::*;
 use tegrarm_abi::nvgpu::debugger::*;
 use tegrarm_abi::nvgpu::nvsched::*;
 use tegrarm_abi::nvgpu::profiler::*;
+use tegrarm_abi::nvgpu::r39::*;
 use tegrarm_abi::nvgpu::sched::*;
 use tegrarm_abi::nvgpu::tsg::*;
 use tegrarm_abi::nvmap::*;
@@ -125,6 +126,8 @@ const REMAP: usize = size_of::<nvgpu_as_remap_op>();
 const REMAP_FD: usize = offset_of!(nvgpu_as_remap_op, mem_handle);
 const DOMAIN: usize = size_of::<nvgpu_nvs_ioctl_domain>();
 const MAPPING: usize = size_of::<nvgpu_dbg_gpu_get_mappings_entry>();
+const POOL: usize = size_of::<nvgpu_profiler_channel_pool_info>();
+const CREDIT: usize = size_of::<nvgpu_profiler_channel_set_credit_buf>();
 const CHECKER: usize = size_of::<nvgpu_profiler_vab_range_checker>();
 
 static POINTERS: &[Pointer] = rows! {
@@ -136,6 +139,14 @@ static POINTERS: &[Pointer] = rows! {
     NVGPU_NVS_IOCTL_QUERY_DOMAINS, nvgpu_nvs_ioctl_query_domains.domains: Out [nr * DOMAIN];
     NVMAP_IOC_CACHE, nvmap_cache_op.addr: Address;
     NVMAP_IOC_CACHE_64, nvmap_cache_op_64.addr: Address;
+    NVMAP_IOC_ALLOC_R39, nvmap_alloc_handle_r39.va: Address;
+    NVGPU_GPU_IOCTL_GET_PPC_MASKS, nvgpu_gpu_get_ppc_masks_args.mask_buf_addr: Out [mask_buf_size * 1];
+    NVGPU_GPU_IOCTL_GET_ROP_MASKS, nvgpu_gpu_get_rop_masks_args.mask_buf_addr: Out [mask_buf_size * 1];
+    NVGPU_GPU_IOCTL_GET_FBP_LOCAL_TO_PHYSICAL_MAP, nvgpu_gpu_get_fbp_physical_map_args.physical_fbp_buf_addr: Out [map_buf_size * 1];
+    NVGPU_GPU_IOCTL_GET_FBP_LOCAL_TO_LOGICAL_MAP, nvgpu_gpu_get_fbp_logical_map_args.logical_fbp_buf_addr: Out [map_buf_size * 1];
+    NVGPU_PROFILER_IOCTL_GET_PMA_STREAM_POOLS_INFO, nvgpu_profiler_channel_get_pools_info_args.nvgpu_profiler_channel_pool_info_addr: Out [num_pool_entries * POOL];
+    NVGPU_PROFILER_IOCTL_GET_PMA_STREAM_HS_CREDIT, nvgpu_profiler_channel_get_hs_credit_args.get_credit_buf_addr: InOut [credit_buf_count * CREDIT];
+    NVGPU_PROFILER_IOCTL_SET_PMA_STREAM_HS_CREDIT, nvgpu_profiler_channel_set_hs_credit_args.set_credit_buf_addr: InOut [credit_buf_count * CREDIT];
     NVMAP_IOC_CACHE_LIST, nvmap_cache_op_list.handles: In [nr * 4];
     NVMAP_IOC_CACHE_LIST, nvmap_cache_op_list.offsets: Address;
     NVMAP_IOC_CACHE_LIST, nvmap_cache_op_list.sizes: Address;

@@ -11,11 +11,13 @@ use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::path::Path;
 use std::sync::Arc;
 use tegrarm_abi::layout::IntoBytes;
+use tegrarm_abi::nvgpu::ctrl::nvgpu_gpu_characteristics;
 use tegrarm_abi::nvgpu::ctrl::{
     NVGPU_GPU_IOCTL_GET_CHARACTERISTICS, NVGPU_GPU_IOCTL_NUM_VSMS, nvgpu_gpu_get_characteristics, nvgpu_gpu_num_vsms,
     nvgpu_gpu_vsms_mapping_entry,
 };
 use tegrarm_abi::nvgpu::r35::{nvgpu_gpu_characteristics_r35, nvgpu_gpu_vsms_mapping_entry_r35};
+use tegrarm_abi::nvgpu::r39::nvgpu_gpu_characteristics_r39;
 
 /// Passes every call on to another kernel and writes one JSON line about it.
 ///
@@ -90,9 +92,15 @@ impl Recorded {
         {
             return 0;
         }
-        let r35 = probe.gpu_characteristics_buf_size <= size_of::<nvgpu_gpu_characteristics_r35>() as u64;
-        let each =
-            if r35 { size_of::<nvgpu_gpu_vsms_mapping_entry_r35>() } else { size_of::<nvgpu_gpu_vsms_mapping_entry>() };
+        const R35: usize = size_of::<nvgpu_gpu_characteristics_r35>();
+        const R36: usize = size_of::<nvgpu_gpu_characteristics>();
+        const R39: usize = size_of::<nvgpu_gpu_characteristics_r39>();
+        let each = match usize::try_from(probe.gpu_characteristics_buf_size) {
+            Ok(R35) => size_of::<nvgpu_gpu_vsms_mapping_entry_r35>(),
+            Ok(R36 | R39) => size_of::<nvgpu_gpu_vsms_mapping_entry>(),
+            // Of a kernel that nobody knows, nothing is written down.
+            _ => 0,
+        };
         sms.num_vsms as usize * each
     }
 }

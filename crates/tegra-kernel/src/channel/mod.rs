@@ -11,12 +11,13 @@ mod sync_file;
 mod wait;
 
 use super::Kernel;
-use super::dispatch::{Call, CopyBack, Reply, Row, Since, Table, rows};
+use super::dispatch::{Call, CopyBack, Reply, Row, Table, rows};
 use super::files::Object;
 use super::ids::Stack;
 use super::nvmap::Buffer;
 use super::space::AddressSpace;
 use super::tsg::{self, Tsg};
+use crate::release::PerRelease;
 use parking_lot::Mutex;
 use setup::Setup;
 use std::os::fd::RawFd;
@@ -27,6 +28,7 @@ pub(super) use sync_file::{ROWS as SYNC_FILE_ROWS, SyncFile};
 use tegra_hw::Vitals;
 use tegrarm_abi::nvgpu::channel::*;
 use tegrarm_abi::nvgpu::r35::*;
+use tegrarm_abi::nvgpu::r39::*;
 use tegrarm_kmd::Errno;
 
 /// Most entries a ring may have, as advertised.
@@ -36,32 +38,38 @@ pub(super) const CHANNELS: u32 = 512;
 
 pub(super) static TABLE: Table<Channel> = Table {
     magic: b'H',
-    last: [NVGPU_IOCTL_CHANNEL_LAST; 2],
-    max_arg: [NVGPU_IOCTL_CHANNEL_MAX_ARG_SIZE as usize, NVGPU_IOCTL_CHANNEL_MAX_ARG_SIZE_R35 as usize],
+    last: PerRelease::same(NVGPU_IOCTL_CHANNEL_LAST),
+    max_arg: PerRelease {
+        r35: NVGPU_IOCTL_CHANNEL_MAX_ARG_SIZE_R35 as usize,
+        r36: NVGPU_IOCTL_CHANNEL_MAX_ARG_SIZE as usize,
+        r39: NVGPU_IOCTL_CHANNEL_MAX_ARG_SIZE as usize,
+    },
     copy_back: CopyBack::Count,
     rows: rows! {
-        Both NVGPU_IOCTL_CHANNEL_SET_NVMAP_FD => control::set_nvmap_fd;
-        Both NVGPU_IOCTL_CHANNEL_SET_TIMEOUT => control::set_timeout;
-        Both NVGPU_IOCTL_CHANNEL_SET_TIMEOUT_EX => control::set_timeout_ex;
-        Both NVGPU_IOCTL_CHANNEL_GET_TIMEDOUT => control::get_timedout;
-        Both NVGPU_IOCTL_CHANNEL_WAIT => wait::wait;
-        Both NVGPU_IOCTL_CHANNEL_SUBMIT_GPFIFO => submit::submit_gpfifo;
-        Both NVGPU_IOCTL_CHANNEL_ALLOC_OBJ_CTX => context::alloc_obj_ctx;
-        Both NVGPU_IOCTL_CHANNEL_ZCULL_BIND => context::zcull_bind;
-        Both NVGPU_IOCTL_CHANNEL_SET_ERROR_NOTIFIER => notifier::set_error_notifier;
-        Both NVGPU_IOCTL_CHANNEL_OPEN => open_another;
-        Both NVGPU_IOCTL_CHANNEL_ENABLE => control::enable;
-        Both NVGPU_IOCTL_CHANNEL_DISABLE => control::disable;
-        Both NVGPU_IOCTL_CHANNEL_PREEMPT => control::preempt;
-        Both NVGPU_IOCTL_CHANNEL_FORCE_RESET => control::force_reset;
-        Both NVGPU_IOCTL_CHANNEL_WDT => control::wdt;
-        Both NVGPU_IOCTL_CHANNEL_SET_PREEMPTION_MODE => context::set_preemption_mode;
-        Both NVGPU_IOCTL_CHANNEL_ALLOC_GPFIFO_EX => setup::alloc_gpfifo_ex;
-        Both NVGPU_IOCTL_CHANNEL_SET_BOOSTED_CTX => control::set_boosted_ctx;
-        Both NVGPU_IOCTL_CHANNEL_GET_USER_SYNCPOINT => sync::get_user_syncpoint;
-        Both NVGPU_IOCTL_CHANNEL_RESCHEDULE_RUNLIST => control::reschedule_runlist;
-        R36Only NVGPU_IOCTL_CHANNEL_SETUP_BIND => setup::setup_bind;
-        R35Only NVGPU_IOCTL_CHANNEL_SETUP_BIND_R35 => setup::setup_bind_r35;
+        ALL NVGPU_IOCTL_CHANNEL_SET_NVMAP_FD => control::set_nvmap_fd;
+        ALL NVGPU_IOCTL_CHANNEL_SET_TIMEOUT => control::set_timeout;
+        ALL NVGPU_IOCTL_CHANNEL_SET_TIMEOUT_EX => control::set_timeout_ex;
+        ALL NVGPU_IOCTL_CHANNEL_GET_TIMEDOUT => control::get_timedout;
+        ALL NVGPU_IOCTL_CHANNEL_WAIT => wait::wait;
+        ALL NVGPU_IOCTL_CHANNEL_SUBMIT_GPFIFO => submit::submit_gpfifo;
+        ALL NVGPU_IOCTL_CHANNEL_ALLOC_OBJ_CTX => context::alloc_obj_ctx;
+        ALL NVGPU_IOCTL_CHANNEL_ZCULL_BIND => context::zcull_bind;
+        ALL NVGPU_IOCTL_CHANNEL_SET_ERROR_NOTIFIER => notifier::set_error_notifier;
+        ALL NVGPU_IOCTL_CHANNEL_OPEN => open_another;
+        ALL NVGPU_IOCTL_CHANNEL_ENABLE => control::enable;
+        ALL NVGPU_IOCTL_CHANNEL_DISABLE => control::disable;
+        ALL NVGPU_IOCTL_CHANNEL_PREEMPT => control::preempt;
+        ALL NVGPU_IOCTL_CHANNEL_FORCE_RESET => control::force_reset;
+        ALL NVGPU_IOCTL_CHANNEL_WDT => control::wdt;
+        ALL NVGPU_IOCTL_CHANNEL_SET_PREEMPTION_MODE => context::set_preemption_mode;
+        UNTIL_R36 NVGPU_IOCTL_CHANNEL_ALLOC_GPFIFO_EX => setup::alloc_gpfifo_ex;
+        R39 NVGPU_IOCTL_CHANNEL_ALLOC_GPFIFO_EX_R39 => setup::alloc_gpfifo_ex_r39;
+        ALL NVGPU_IOCTL_CHANNEL_SET_BOOSTED_CTX => control::set_boosted_ctx;
+        ALL NVGPU_IOCTL_CHANNEL_GET_USER_SYNCPOINT => sync::get_user_syncpoint;
+        ALL NVGPU_IOCTL_CHANNEL_RESCHEDULE_RUNLIST => control::reschedule_runlist;
+        R39 NVGPU_IOCTL_CHANNEL_SETUP_BIND => setup::setup_bind_r39;
+        R36 NVGPU_IOCTL_CHANNEL_SETUP_BIND => setup::setup_bind;
+        R35 NVGPU_IOCTL_CHANNEL_SETUP_BIND_R35 => setup::setup_bind_r35;
     },
 };
 

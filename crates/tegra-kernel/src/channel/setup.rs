@@ -12,6 +12,7 @@ use tegra_hw::{GpuPort, HwChannel, Place};
 use tegra_mm::Backing;
 use tegrarm_abi::nvgpu::channel::*;
 use tegrarm_abi::nvgpu::r35::nvgpu_channel_setup_bind_args_r35;
+use tegrarm_abi::nvgpu::r39::{nvgpu_alloc_gpfifo_ex_args_r39, nvgpu_channel_setup_bind_args_r39};
 use tegrarm_kmd::Errno;
 
 /// Bytes of a GPFIFO entry.
@@ -51,6 +52,28 @@ pub(super) fn setup_bind_r35(
     as_r36(args, |full| setup_bind(call, channel, full))
 }
 
+/// r39 says which channel of the hardware it is, and knows protected memory by its context alone.
+pub(super) fn setup_bind_r39(
+    call: &Call<'_>,
+    channel: &Arc<Channel>,
+    args: &mut nvgpu_channel_setup_bind_args_r39,
+) -> Reply {
+    as_r36(args, |full| setup_bind(call, channel, full))?;
+    args.hw_channel_id = channel.id();
+    Ok(())
+}
+
+/// As [`alloc_gpfifo_ex`], with the channel of the hardware.
+pub(super) fn alloc_gpfifo_ex_r39(
+    call: &Call<'_>,
+    channel: &Arc<Channel>,
+    args: &mut nvgpu_alloc_gpfifo_ex_args_r39,
+) -> Reply {
+    as_r36(args, |full| alloc_gpfifo_ex(call, channel, full))?;
+    args.hw_channel_id = channel.id();
+    Ok(())
+}
+
 /// The old kernel-mode form.
 pub(super) fn alloc_gpfifo_ex(call: &Call<'_>, channel: &Arc<Channel>, args: &mut nvgpu_alloc_gpfifo_ex_args) -> Reply {
     let mut full: nvgpu_channel_setup_bind_args = zerocopy::FromZeros::new_zeroed();
@@ -66,6 +89,9 @@ pub(super) fn setup_bind(call: &Call<'_>, channel: &Arc<Channel>, args: &mut nvg
     let deterministic = flag(NVGPU_CHANNEL_SETUP_BIND_FLAGS_DETERMINISTIC);
     let mut state = channel.state.lock();
     check(&state, args.num_gpfifo_entries, usermode, deterministic)?;
+    if call.is_r39() && flag(NVGPU_CHANNEL_SETUP_BIND_FLAGS_VPR_ENABLED) {
+        return Err(Errno::EINVAL.into());
+    }
     let fences = if usermode { None } else { Some(Fences::new(&state, args.num_gpfifo_entries)?) };
     let memory = match usermode {
         true => Memory::of_caller(call, &state, args)?,

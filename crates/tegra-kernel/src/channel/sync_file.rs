@@ -2,7 +2,7 @@
 //! (docs/hardware/nvgpu-channel.md#sync-files), and what Linux lets a
 //! program do with them (`drivers/dma-buf/sync_file.c`, `drivers/gpu/host1x/fence.c`).
 
-use crate::dispatch::{self, Call, Reply, Row, Since, Stop, rows};
+use crate::dispatch::{self, Call, Reply, Row, Stop, rows};
 use crate::event::EventFd;
 use crate::files::Object;
 use crate::process::FileId;
@@ -17,8 +17,8 @@ use tegrarm_kmd::{Arg, Errno};
 use zerocopy::{FromZeros, IntoBytes};
 
 pub static ROWS: &[Row<SyncFile>] = rows! {
-    Both SYNC_IOC_MERGE => merge;
-    Both SYNC_IOC_FILE_INFO => file_info;
+    ALL SYNC_IOC_MERGE => merge;
+    ALL SYNC_IOC_FILE_INFO => file_info;
 };
 
 /// Who makes fences, and what they are of.

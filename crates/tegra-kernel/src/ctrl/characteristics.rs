@@ -2,21 +2,16 @@
 
 use super::Ctrl;
 use crate::channel::MAX_GPFIFO_ENTRIES;
-use crate::config::L4t;
 use crate::dispatch::{Call, Reply};
+use crate::release::L4t;
 use crate::space::BATCH_LIMIT;
 use crate::tsg::{MAX_DEBUG_TIMESLICE_US, MAX_VEIDS};
 use std::sync::Arc;
 use tegrarm_abi::layout::{copy_shared_fields, offset_of};
-use tegrarm_abi::nvgpu::address_space::NVGPU_AS_IOCTL_LAST;
 use tegrarm_abi::nvgpu::channel::*;
 use tegrarm_abi::nvgpu::ctrl::*;
-use tegrarm_abi::nvgpu::ctxsw::NVGPU_CTXSW_IOCTL_LAST;
-use tegrarm_abi::nvgpu::debugger::NVGPU_DBG_GPU_IOCTL_LAST;
-use tegrarm_abi::nvgpu::nvsched::NVGPU_NVS_IOCTL_LAST;
-use tegrarm_abi::nvgpu::profiler::NVGPU_PROFILER_IOCTL_LAST;
 use tegrarm_abi::nvgpu::r35::*;
-use tegrarm_abi::nvgpu::tsg::NVGPU_TSG_IOCTL_LAST;
+use tegrarm_abi::nvgpu::r39::nvgpu_gpu_characteristics_r39;
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
 /// Flags of an AGX Orin on r36, as observed by a process without CAP_SYS_NICE.
@@ -44,6 +39,7 @@ pub(super) fn get(call: &Call<'_>, ctrl: &Arc<Ctrl>, args: &mut nvgpu_gpu_get_ch
 fn bytes(call: &Call<'_>, ctrl: &Ctrl) -> Vec<u8> {
     let full = describe(call, ctrl);
     match call.kernel.config.l4t {
+        L4t::R39 => as_r39(&full).as_bytes().to_vec(),
         L4t::R36 => full.as_bytes().to_vec(),
         L4t::R35 => as_r35(&full).as_bytes().to_vec(),
         L4t::R35_4 => as_r35_4(&full),
@@ -107,21 +103,27 @@ fn describe(call: &Call<'_>, ctrl: &Ctrl) -> nvgpu_gpu_characteristics {
     c.max_gpfifo_entries = MAX_GPFIFO_ENTRIES;
     c.max_dbg_tsg_timeslice = MAX_DEBUG_TIMESLICE_US;
     c.device_instance_id = ctrl.instance;
-    last_numbers(&mut c, call.is_r35());
+    last_numbers(&mut c, call.kernel.config.l4t);
     c
 }
 
-fn last_numbers(c: &mut nvgpu_gpu_characteristics, r35: bool) {
-    let pick = |r36: u32, old: u32| if r35 { old as i16 } else { r36 as i16 };
-    c.gpu_ioctl_nr_last = pick(NVGPU_GPU_IOCTL_LAST, NVGPU_GPU_IOCTL_LAST_R35);
-    c.tsg_ioctl_nr_last = pick(NVGPU_TSG_IOCTL_LAST, NVGPU_TSG_IOCTL_LAST_R35);
-    c.dbg_gpu_ioctl_nr_last = pick(NVGPU_DBG_GPU_IOCTL_LAST, NVGPU_DBG_GPU_IOCTL_LAST_R35);
-    c.ioctl_channel_nr_last = NVGPU_IOCTL_CHANNEL_LAST as i16;
-    c.as_ioctl_nr_last = NVGPU_AS_IOCTL_LAST as i16;
+fn last_numbers(c: &mut nvgpu_gpu_characteristics, l4t: L4t) {
+    c.gpu_ioctl_nr_last = super::TABLE.last.of(l4t) as i16;
+    c.tsg_ioctl_nr_last = crate::tsg::TABLE.last.of(l4t) as i16;
+    c.dbg_gpu_ioctl_nr_last = crate::debugger::TABLE.last.of(l4t) as i16;
+    c.ioctl_channel_nr_last = crate::channel::TABLE.last.of(l4t) as i16;
+    c.as_ioctl_nr_last = crate::space::TABLE.last.of(l4t) as i16;
     c.event_ioctl_nr_last = EVENT_LAST;
-    c.ctxsw_ioctl_nr_last = NVGPU_CTXSW_IOCTL_LAST as i16;
-    c.prof_ioctl_nr_last = NVGPU_PROFILER_IOCTL_LAST as i16;
-    c.nvs_ioctl_nr_last = NVGPU_NVS_IOCTL_LAST as i16;
+    c.ctxsw_ioctl_nr_last = crate::ctxsw::TABLE.last.of(l4t) as i16;
+    c.prof_ioctl_nr_last = crate::profiler::TABLE.last.of(l4t) as i16;
+    c.nvs_ioctl_nr_last = crate::nvsched::TABLE.last.of(l4t) as i16;
+}
+
+/// r39 has a third page size before everything that follows the big one; ga10b has no pages of it.
+fn as_r39(c: &nvgpu_gpu_characteristics) -> nvgpu_gpu_characteristics_r39 {
+    let mut new = nvgpu_gpu_characteristics_r39::new_zeroed();
+    copy_shared_fields(c, &mut new);
+    new
 }
 
 /// r35.1 – r35.3 know neither the NUMA domain nor the EMC mask nor the instance.

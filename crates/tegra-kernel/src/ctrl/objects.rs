@@ -6,10 +6,11 @@ use crate::channel::Channel;
 use crate::dispatch::{Call, Reply, as_r36};
 use crate::files::Object;
 use crate::space::AddressSpace;
-use crate::tsg::Tsg;
+use crate::tsg::{Tsg, token_parts};
 use std::sync::Arc;
 use tegrarm_abi::nvgpu::ctrl::*;
 use tegrarm_abi::nvgpu::r35::nvgpu_gpu_open_tsg_args_r35;
+use tegrarm_abi::nvgpu::r39::nvgpu_gpu_open_tsg_args_r39;
 use tegrarm_kmd::Errno;
 
 /// The graphics runlist, by name and by number.
@@ -37,6 +38,16 @@ pub(super) fn open_tsg(call: &Call<'_>, ctrl: &Arc<Ctrl>, args: &mut nvgpu_gpu_o
     };
     let file = Arc::new(tsg.open(call, Some(ctrl)));
     args.tsg_fd = call.process.install(call.kernel.anonymous("tsg", Object::Tsg(file))?)? as u32;
+    Ok(())
+}
+
+/// r39's token is r36's two numbers in a row, as bytes.
+pub(super) fn open_tsg_r39(call: &Call<'_>, ctrl: &Arc<Ctrl>, args: &mut nvgpu_gpu_open_tsg_args_r39) -> Reply {
+    let (source_device_instance_id, share_token) = token_parts(&args.share_token);
+    let mut old =
+        nvgpu_gpu_open_tsg_args { tsg_fd: args.tsg_fd, flags: args.flags, source_device_instance_id, share_token };
+    open_tsg(call, ctrl, &mut old)?;
+    args.tsg_fd = old.tsg_fd;
     Ok(())
 }
 

@@ -12,56 +12,62 @@ mod session;
 
 pub(super) use session::Debugger;
 
-use super::dispatch::{Call, CopyBack, Reply, Row, Since, Table, rows};
+use super::dispatch::{Call, CopyBack, Reply, Row, Table, rows};
 use super::registers;
+use crate::release::PerRelease;
 use session::Bound;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use tegra_hw::SmError;
 use tegrarm_abi::nvgpu::debugger::*;
 use tegrarm_abi::nvgpu::r35::NVGPU_DBG_GPU_IOCTL_LAST_R35;
+use tegrarm_abi::nvgpu::r39::NVGPU_DBG_GPU_IOCTL_LAST_R39;
 use tegrarm_abi::nvgpu::tsg::nvgpu_timeslice_args;
 use tegrarm_kmd::Errno;
 use zerocopy::IntoBytes;
 
 pub(super) static TABLE: Table<Debugger> = Table {
     magic: NVGPU_DBG_GPU_IOCTL_MAGIC as u8,
-    last: [NVGPU_DBG_GPU_IOCTL_LAST, NVGPU_DBG_GPU_IOCTL_LAST_R35],
-    max_arg: [NVGPU_DBG_GPU_IOCTL_MAX_ARG_SIZE as usize; 2],
+    last: PerRelease {
+        r35: NVGPU_DBG_GPU_IOCTL_LAST_R35,
+        r36: NVGPU_DBG_GPU_IOCTL_LAST,
+        r39: NVGPU_DBG_GPU_IOCTL_LAST_R39,
+    },
+    max_arg: PerRelease::same(NVGPU_DBG_GPU_IOCTL_MAX_ARG_SIZE as usize),
     copy_back: CopyBack::Count,
     rows: rows! {
-        Both NVGPU_DBG_GPU_IOCTL_BIND_CHANNEL => bind_channel;
-        Both NVGPU_DBG_GPU_IOCTL_REG_OPS => reg_ops;
-        Both NVGPU_DBG_GPU_IOCTL_EVENTS_CTRL => events_ctrl;
-        Both NVGPU_DBG_GPU_IOCTL_POWERGATE => powergate;
-        Both NVGPU_DBG_GPU_IOCTL_SMPC_CTXSW_MODE => context::smpc_mode;
-        Both NVGPU_DBG_GPU_IOCTL_SUSPEND_RESUME_ALL_SMS => context::suspend_resume_sms;
-        Both NVGPU_DBG_GPU_IOCTL_PERFBUF_MAP => objects::perfbuf_map;
-        Both NVGPU_DBG_GPU_IOCTL_PERFBUF_UNMAP => objects::perfbuf_unmap;
-        Both NVGPU_DBG_GPU_IOCTL_PC_SAMPLING => context::pc_sampling;
-        Both NVGPU_DBG_GPU_IOCTL_TIMEOUT => set_timeout;
-        Both NVGPU_DBG_GPU_IOCTL_GET_TIMEOUT => get_timeout;
-        Both NVGPU_DBG_GPU_IOCTL_SET_NEXT_STOP_TRIGGER_TYPE => set_stop_trigger;
-        Both NVGPU_DBG_GPU_IOCTL_HWPM_CTXSW_MODE => context::hwpm_mode;
-        Both NVGPU_DBG_GPU_IOCTL_READ_SINGLE_SM_ERROR_STATE => read_single_sm_error_state;
-        Both NVGPU_DBG_GPU_IOCTL_CLEAR_SINGLE_SM_ERROR_STATE => clear_single_sm_error_state;
-        Both NVGPU_DBG_GPU_IOCTL_UNBIND_CHANNEL => unbind_channel;
-        Both NVGPU_DBG_GPU_IOCTL_SUSPEND_RESUME_CONTEXTS => context::suspend_resume_contexts;
-        Both NVGPU_DBG_GPU_IOCTL_ACCESS_FB_MEMORY => memory::access_fb;
-        Both NVGPU_DBG_GPU_IOCTL_PROFILER_ALLOCATE => objects::allocate;
-        Both NVGPU_DBG_GPU_IOCTL_PROFILER_FREE => objects::free;
-        Both NVGPU_DBG_GPU_IOCTL_PROFILER_RESERVE => objects::reserve;
-        Both NVGPU_DBG_GPU_IOCTL_SET_SM_EXCEPTION_TYPE_MASK => context::exception_mask;
-        Both NVGPU_DBG_GPU_IOCTL_CYCLE_STATS => objects::cycle_stats;
-        Both NVGPU_DBG_GPU_IOCTL_CYCLE_STATS_SNAPSHOT => objects::cycle_stats_snapshot;
-        Both NVGPU_DBG_GPU_IOCTL_SET_CTX_MMU_DEBUG_MODE => context::mmu_debug_mode;
-        Both NVGPU_DBG_GPU_IOCTL_GET_GR_CONTEXT_SIZE => context::size;
-        Both NVGPU_DBG_GPU_IOCTL_GET_GR_CONTEXT => context::image;
-        Both NVGPU_DBG_GPU_IOCTL_TSG_SET_TIMESLICE => set_timeslice;
-        Both NVGPU_DBG_GPU_IOCTL_TSG_GET_TIMESLICE => get_timeslice;
-        Both NVGPU_DBG_GPU_IOCTL_GET_MAPPINGS => memory::get_mappings;
-        Both NVGPU_DBG_GPU_IOCTL_ACCESS_GPU_VA => memory::access_gpu_va;
-        R36Only NVGPU_DBG_GPU_IOCTL_SET_SCHED_EXIT_WAIT_FOR_ERRBAR => context::wait_for_errbar;
+        ALL NVGPU_DBG_GPU_IOCTL_BIND_CHANNEL => bind_channel;
+        ALL NVGPU_DBG_GPU_IOCTL_REG_OPS => reg_ops;
+        ALL NVGPU_DBG_GPU_IOCTL_EVENTS_CTRL => events_ctrl;
+        ALL NVGPU_DBG_GPU_IOCTL_POWERGATE => powergate;
+        ALL NVGPU_DBG_GPU_IOCTL_SMPC_CTXSW_MODE => context::smpc_mode;
+        ALL NVGPU_DBG_GPU_IOCTL_SUSPEND_RESUME_ALL_SMS => context::suspend_resume_sms;
+        ALL NVGPU_DBG_GPU_IOCTL_PERFBUF_MAP => objects::perfbuf_map;
+        ALL NVGPU_DBG_GPU_IOCTL_PERFBUF_UNMAP => objects::perfbuf_unmap;
+        ALL NVGPU_DBG_GPU_IOCTL_PC_SAMPLING => context::pc_sampling;
+        ALL NVGPU_DBG_GPU_IOCTL_TIMEOUT => set_timeout;
+        ALL NVGPU_DBG_GPU_IOCTL_GET_TIMEOUT => get_timeout;
+        ALL NVGPU_DBG_GPU_IOCTL_SET_NEXT_STOP_TRIGGER_TYPE => set_stop_trigger;
+        ALL NVGPU_DBG_GPU_IOCTL_HWPM_CTXSW_MODE => context::hwpm_mode;
+        ALL NVGPU_DBG_GPU_IOCTL_READ_SINGLE_SM_ERROR_STATE => read_single_sm_error_state;
+        ALL NVGPU_DBG_GPU_IOCTL_CLEAR_SINGLE_SM_ERROR_STATE => clear_single_sm_error_state;
+        ALL NVGPU_DBG_GPU_IOCTL_UNBIND_CHANNEL => unbind_channel;
+        ALL NVGPU_DBG_GPU_IOCTL_SUSPEND_RESUME_CONTEXTS => context::suspend_resume_contexts;
+        ALL NVGPU_DBG_GPU_IOCTL_ACCESS_FB_MEMORY => memory::access_fb;
+        ALL NVGPU_DBG_GPU_IOCTL_PROFILER_ALLOCATE => objects::allocate;
+        ALL NVGPU_DBG_GPU_IOCTL_PROFILER_FREE => objects::free;
+        ALL NVGPU_DBG_GPU_IOCTL_PROFILER_RESERVE => objects::reserve;
+        ALL NVGPU_DBG_GPU_IOCTL_SET_SM_EXCEPTION_TYPE_MASK => context::exception_mask;
+        ALL NVGPU_DBG_GPU_IOCTL_CYCLE_STATS => objects::cycle_stats;
+        ALL NVGPU_DBG_GPU_IOCTL_CYCLE_STATS_SNAPSHOT => objects::cycle_stats_snapshot;
+        ALL NVGPU_DBG_GPU_IOCTL_SET_CTX_MMU_DEBUG_MODE => context::mmu_debug_mode;
+        ALL NVGPU_DBG_GPU_IOCTL_GET_GR_CONTEXT_SIZE => context::size;
+        ALL NVGPU_DBG_GPU_IOCTL_GET_GR_CONTEXT => context::image;
+        ALL NVGPU_DBG_GPU_IOCTL_TSG_SET_TIMESLICE => set_timeslice;
+        ALL NVGPU_DBG_GPU_IOCTL_TSG_GET_TIMESLICE => get_timeslice;
+        ALL NVGPU_DBG_GPU_IOCTL_GET_MAPPINGS => memory::get_mappings;
+        ALL NVGPU_DBG_GPU_IOCTL_ACCESS_GPU_VA => memory::access_gpu_va;
+        SINCE_R36 NVGPU_DBG_GPU_IOCTL_SET_SCHED_EXIT_WAIT_FOR_ERRBAR => context::wait_for_errbar;
     },
 };
 
@@ -169,12 +175,13 @@ fn read_single_sm_error_state(
     session: &Arc<Debugger>,
     args: &mut nvgpu_dbg_gpu_read_single_sm_error_state_args,
 ) -> Reply {
-    let record = session.tsg()?.sm_error(args.sm_id)?;
+    // The debugger's record is laid out as the group's.
+    let record = super::tsg::sm_record(call, &*session.tsg()?, args.sm_id)?;
     if args.sm_error_state_record_size == 0 {
         return Ok(());
     }
-    let size = (args.sm_error_state_record_size as usize).min(size_of_val(&record));
-    call.copy_out_counted(args.sm_error_state_record_mem, &record.as_bytes()[..size])?;
+    let size = (args.sm_error_state_record_size as usize).min(record.len());
+    call.copy_out_counted(args.sm_error_state_record_mem, &record[..size])?;
     args.sm_error_state_record_size = size as u64;
     Ok(())
 }

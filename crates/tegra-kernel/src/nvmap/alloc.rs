@@ -6,6 +6,7 @@ use super::heaps::Memory;
 use crate::dispatch::{Call, Reply, as_r36};
 use std::sync::Arc;
 use tegrarm_abi::nvgpu::r35::nvmap_alloc_handle_r35;
+use tegrarm_abi::nvgpu::r39::nvmap_alloc_handle_r39;
 use tegrarm_abi::nvmap::*;
 use tegrarm_kmd::Errno;
 
@@ -21,13 +22,21 @@ pub(super) fn alloc_r35(call: &Call<'_>, file: &Arc<NvmapFile>, args: &mut nvmap
     })
 }
 
+/// The GPU heap of r39 is made of huge pages that the program has already; there is nothing of the kind here.
+pub(super) fn alloc_r39(call: &Call<'_>, file: &Arc<NvmapFile>, args: &mut nvmap_alloc_handle_r39) -> Reply {
+    if args.heap_mask & NVMAP_HEAP_CARVEOUT_GPU != 0 {
+        tracing::error!("ALLOC from heap {:#x} (huge pages at {:#x}) is not simulated", args.heap_mask, args.va);
+    }
+    as_r36(args, |full| alloc(call, file, full))
+}
+
 pub(super) fn alloc(call: &Call<'_>, file: &Arc<NvmapFile>, args: &mut nvmap_alloc_handle) -> Reply {
     let bad_align = args.align != 0 && !args.align.is_power_of_two();
     if bad_align || args.handle == 0 || !(ANY_NODE..=MAX_NUMNODES).contains(&args.numa_nid) {
         return Err(Errno::EINVAL.into());
     }
     let handle = call.handle(file, args.handle).ok_or(Errno::EINVAL)?;
-    available(&call.kernel.nvmap.memory, args.heap_mask, handle.buffer.size)?;
+    available(call, args.heap_mask, handle.buffer.size)?;
     Ok(allocate(call, &handle.buffer, args.heap_mask, args.flags, args.align)?)
 }
 
@@ -48,11 +57,18 @@ pub(super) fn allocate(call: &Call<'_>, buffer: &Buffer, mask: u32, flags: u32, 
 }
 
 /// Whether the mask names memory that could hold it at all.
-fn available(memory: &Memory, mask: u32, size: u64) -> Result<(), Errno> {
-    let fits = if mask & NVMAP_HEAP_IOVMM != 0 {
-        size <= memory.system().0
-    } else {
-        bits(mask & NVMAP_HEAP_CARVEOUT_MASK).find_map(|bit| memory.account(bit)).is_some_and(|(_, free)| size <= free)
+///
+/// Of system memory, r39 compares with what is free now, less a thousandth, where the others compare with all there is;
+/// of carveouts, it looks for one that is large enough, where the others look at the first.
+fn available(call: &Call<'_>, mask: u32, size: u64) -> Result<(), Errno> {
+    let memory: &Memory = &call.kernel.nvmap.memory;
+    let mut carveouts = bits(mask & NVMAP_HEAP_CARVEOUT_MASK).filter_map(|bit| memory.account(bit));
+    let (total, free) = memory.system();
+    let fits = match (mask & NVMAP_HEAP_IOVMM != 0, call.is_r39()) {
+        (true, true) => size <= free - free / 1000,
+        (true, false) => size <= total,
+        (false, true) => carveouts.any(|(_, free)| size <= free),
+        (false, false) => carveouts.next().is_some_and(|(_, free)| size <= free),
     };
     if fits { Ok(()) } else { Err(Errno::ENOMEM) }
 }

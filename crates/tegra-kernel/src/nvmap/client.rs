@@ -3,7 +3,8 @@
 use super::buffer::{Allocation, Buffer};
 use super::heaps::Memory;
 use crate::chip::ChipData;
-use crate::config::{L4t, SimConfig};
+use crate::config::SimConfig;
+use crate::release::L4t;
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};

@@ -5,6 +5,7 @@ use super::alloc;
 use super::{HandleRef, NvmapFile};
 use crate::dispatch::{Call, Reply};
 use std::sync::Arc;
+use tegrarm_abi::nvgpu::r35::nvmap_sciipc_map_r35;
 use tegrarm_abi::nvmap::*;
 use tegrarm_kmd::Errno;
 
@@ -48,12 +49,25 @@ pub(super) fn vpr_floor_size(_: &Call<'_>, _: &Arc<NvmapFile>, _: &mut u32) -> R
 }
 
 /// There is no endpoint whose token could be valid.
+fn share(call: &Call<'_>, file: &NvmapFile, handle: u32, flags: u32) -> Reply {
+    let HandleRef { read_only, .. } = call.handle(file, handle).ok_or(Errno::ENODEV)?;
+    Err(if read_only && flags != READ { Errno::EPERM } else { Errno::EINVAL }.into())
+}
+
 pub(super) fn sciipc_id(call: &Call<'_>, file: &Arc<NvmapFile>, args: &mut nvmap_sciipc_map) -> Reply {
-    let HandleRef { read_only, .. } = call.handle(file, args.handle).ok_or(Errno::ENODEV)?;
-    Err(if read_only && args.flags != READ { Errno::EPERM } else { Errno::EINVAL }.into())
+    share(call, file, args.handle, args.flags)
+}
+
+pub(super) fn sciipc_id_r35(call: &Call<'_>, file: &Arc<NvmapFile>, args: &mut nvmap_sciipc_map_r35) -> Reply {
+    share(call, file, args.handle, args.flags)
 }
 
 /// As above.
 pub(super) fn from_sciipc_id(_: &Call<'_>, _: &Arc<NvmapFile>, _: &mut nvmap_sciipc_map) -> Reply {
+    Err(Errno::EINVAL.into())
+}
+
+/// As above.
+pub(super) fn from_sciipc_id_r35(_: &Call<'_>, _: &Arc<NvmapFile>, _: &mut nvmap_sciipc_map_r35) -> Reply {
     Err(Errno::EINVAL.into())
 }

@@ -6,6 +6,7 @@ use crate::dispatch::{Call, Reply, as_r36};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tegrarm_abi::nvgpu::r35::*;
+use tegrarm_abi::nvgpu::r39::*;
 use tegrarm_abi::nvmap::*;
 use tegrarm_kmd::Errno;
 
@@ -126,7 +127,29 @@ fn account(call: &Call<'_>, mask: u32) -> Reply<(u64, u64)> {
     }
 }
 
+/// r39's call for one NUMA node: a Jetson has node 0 alone.
+pub(super) fn query_numa(call: &Call<'_>, file: &Arc<NvmapFile>, args: &mut nvmap_query_heap_params_r39) -> Reply {
+    if args.numa_id != 0 {
+        return Err(Errno::EINVAL.into());
+    }
+    as_r36(args, |full| query(call, file, full))
+}
+
+/// Bytes of a huge page, which r39's GPU heap consists of.
+const HUGE_PAGE: u32 = 2 << 20;
+
 pub(super) fn query(call: &Call<'_>, _: &Arc<NvmapFile>, args: &mut nvmap_query_heap_params) -> Reply {
+    if call.is_r39() {
+        if args.heap_mask.count_ones() > 1 {
+            return Err(Errno::EINVAL.into());
+        }
+        if args.heap_mask == NVMAP_HEAP_CARVEOUT_GPU {
+            // No huge page is set aside on a board that nobody told to.
+            (args.total, args.free, args.contig) = (0, 0, 0);
+            (args.largest_free_block, args.granule_size) = (u64::from(HUGE_PAGE), HUGE_PAGE);
+            return Ok(());
+        }
+    }
     (args.total, args.free) = account(call, args.heap_mask)?;
     let known = args.total > 0;
     args.largest_free_block = if known { 4096 } else { 0 };

@@ -13,12 +13,14 @@ mod rw;
 pub(super) use buffer::{Buffer, Dmabuf, Registration};
 pub(super) use client::{Device, NvmapFile};
 
-use super::dispatch::{self, Call, Reply, Since, Stop, typed};
+use super::dispatch::{self, Call, Reply, Stop, typed};
 use super::files::Object;
+use super::release::Releases;
 use client::HandleRef;
 use std::os::fd::RawFd;
 use std::sync::Arc;
 use tegrarm_abi::nvgpu::r35::*;
+use tegrarm_abi::nvgpu::r39::*;
 use tegrarm_abi::nvmap::*;
 use tegrarm_kmd::{Arg, Errno};
 
@@ -26,7 +28,7 @@ use tegrarm_kmd::{Arg, Errno};
 struct NvmapRow {
     name: &'static str,
     number: u32,
-    since: Since,
+    releases: Releases,
     /// Errno of a bad argument pointer.
     bad_pointer: Errno,
     /// The argument is copied back on success.
@@ -35,11 +37,11 @@ struct NvmapRow {
 }
 
 macro_rules! nvmap_rows {
-    ($($since:ident $name:ident, $out:expr, $bad:ident => $handler:expr;)*) => {
+    ($($releases:ident $name:ident, $out:expr, $bad:ident => $handler:expr;)*) => {
         &[$(NvmapRow {
             name: stringify!($name),
             number: $name,
-            since: Since::$since,
+            releases: Releases::$releases,
             bad_pointer: Errno::$bad,
             out: $out,
             handler: |call, file, bytes| typed(call, file, bytes, $handler),
@@ -48,35 +50,39 @@ macro_rules! nvmap_rows {
 }
 
 static ROWS: &[NvmapRow] = nvmap_rows! {
-    Both NVMAP_IOC_CREATE, true, EFAULT => create;
-    Both NVMAP_IOC_CREATE_64, true, EFAULT => create_64;
-    R36Only NVMAP_IOC_ALLOC, false, EFAULT => alloc::alloc;
-    R35Only NVMAP_IOC_ALLOC_R35, false, EFAULT => alloc::alloc_r35;
-    Both NVMAP_IOC_WRITE, true, EFAULT => rw::write;
-    Both NVMAP_IOC_READ, true, EFAULT => rw::read;
-    Both NVMAP_IOC_CACHE, false, EFAULT => cache::cache;
-    Both NVMAP_IOC_CACHE_64, false, EFAULT => cache::cache_64;
-    Both NVMAP_IOC_CACHE_LIST, false, EFAULT => cache::cache_list;
-    Both NVMAP_IOC_GET_FD, true, EFAULT => get_fd;
-    Both NVMAP_IOC_FROM_FD, true, EFAULT => from_fd;
-    Both NVMAP_IOC_FROM_VA, true, EFAULT => from_va::from_va;
-    Both NVMAP_IOC_FROM_IVC_ID, false, EFAULT => elsewhere::from_ivc_id;
-    Both NVMAP_IOC_GET_IVC_ID, true, EFAULT => elsewhere::ivc_id;
-    Both NVMAP_IOC_GET_IVM_HEAPS, true, EFAULT => elsewhere::ivm_heaps;
-    Both NVMAP_IOC_GUP_TEST, true, EFAULT => pages::gup_test;
-    Both NVMAP_IOC_SET_TAG_LABEL, false, EFAULT => set_tag_label;
-    Both NVMAP_IOC_GET_AVAILABLE_HEAPS, true, EINVAL => heaps::available;
-    Both NVMAP_IOC_GET_HEAP_SIZE, true, EFAULT => heaps::size;
-    R36Only NVMAP_IOC_PARAMETERS, true, ENODEV => heaps::parameters;
-    R35Only NVMAP_IOC_PARAMETERS_R35, true, ENODEV => heaps::parameters_r35;
-    R36Only NVMAP_IOC_QUERY_HEAP_PARAMS, true, EFAULT => heaps::query;
-    R35Only NVMAP_IOC_QUERY_HEAP_PARAMS_R35, true, EFAULT => heaps::query_r35;
-    Both NVMAP_IOC_DUP_HANDLE, true, EFAULT => duplicate;
-    Both NVMAP_IOC_ALLOC_IVM, false, EFAULT => elsewhere::alloc_ivm;
-    Both NVMAP_IOC_VPR_FLOOR_SIZE, false, EFAULT => elsewhere::vpr_floor_size;
-    R36Only NVMAP_IOC_GET_SCIIPCID, false, EFAULT => elsewhere::sciipc_id;
-    R36Only NVMAP_IOC_HANDLE_FROM_SCIIPCID, false, EFAULT => elsewhere::from_sciipc_id;
-    R36Only NVMAP_IOC_GET_FD_FOR_RANGE_FROM_LIST, false, EFAULT => pages::fd_for_range;
+    ALL NVMAP_IOC_CREATE, true, EFAULT => create;
+    ALL NVMAP_IOC_CREATE_64, true, EFAULT => create_64;
+    R39 NVMAP_IOC_ALLOC_R39, false, EFAULT => alloc::alloc_r39;
+    R36 NVMAP_IOC_ALLOC, false, EFAULT => alloc::alloc;
+    R35 NVMAP_IOC_ALLOC_R35, false, EFAULT => alloc::alloc_r35;
+    ALL NVMAP_IOC_WRITE, true, EFAULT => rw::write;
+    ALL NVMAP_IOC_READ, true, EFAULT => rw::read;
+    ALL NVMAP_IOC_CACHE, false, EFAULT => cache::cache;
+    ALL NVMAP_IOC_CACHE_64, false, EFAULT => cache::cache_64;
+    UNTIL_R36 NVMAP_IOC_CACHE_LIST, false, EFAULT => cache::cache_list;
+    ALL NVMAP_IOC_GET_FD, true, EFAULT => get_fd;
+    ALL NVMAP_IOC_FROM_FD, true, EFAULT => from_fd;
+    ALL NVMAP_IOC_FROM_VA, true, EFAULT => from_va::from_va;
+    ALL NVMAP_IOC_FROM_IVC_ID, false, EFAULT => elsewhere::from_ivc_id;
+    ALL NVMAP_IOC_GET_IVC_ID, true, EFAULT => elsewhere::ivc_id;
+    ALL NVMAP_IOC_GET_IVM_HEAPS, true, EFAULT => elsewhere::ivm_heaps;
+    ALL NVMAP_IOC_GUP_TEST, true, EFAULT => pages::gup_test;
+    UNTIL_R36 NVMAP_IOC_SET_TAG_LABEL, false, EFAULT => set_tag_label;
+    ALL NVMAP_IOC_GET_AVAILABLE_HEAPS, true, EINVAL => heaps::available;
+    UNTIL_R36 NVMAP_IOC_GET_HEAP_SIZE, true, EFAULT => heaps::size;
+    SINCE_R36 NVMAP_IOC_PARAMETERS, true, ENODEV => heaps::parameters;
+    R35 NVMAP_IOC_PARAMETERS_R35, true, ENODEV => heaps::parameters_r35;
+    SINCE_R36 NVMAP_IOC_QUERY_HEAP_PARAMS, true, EFAULT => heaps::query;
+    R39 NVMAP_IOC_QUERY_HEAP_PARAMS_NUMA, true, EFAULT => heaps::query_numa;
+    R35 NVMAP_IOC_QUERY_HEAP_PARAMS_R35, true, EFAULT => heaps::query_r35;
+    ALL NVMAP_IOC_DUP_HANDLE, true, EFAULT => duplicate;
+    ALL NVMAP_IOC_ALLOC_IVM, false, EFAULT => elsewhere::alloc_ivm;
+    ALL NVMAP_IOC_VPR_FLOOR_SIZE, false, EFAULT => elsewhere::vpr_floor_size;
+    SINCE_R36 NVMAP_IOC_GET_SCIIPCID, false, EFAULT => elsewhere::sciipc_id;
+    SINCE_R36 NVMAP_IOC_HANDLE_FROM_SCIIPCID, false, EFAULT => elsewhere::from_sciipc_id;
+    R35 NVMAP_IOC_GET_SCIIPCID_R35, false, EFAULT => elsewhere::sciipc_id_r35;
+    R35 NVMAP_IOC_HANDLE_FROM_SCIIPCID_R35, false, EFAULT => elsewhere::from_sciipc_id_r35;
+    SINCE_R36 NVMAP_IOC_GET_FD_FOR_RANGE_FROM_LIST, false, EFAULT => pages::fd_for_range;
 };
 
 /// Name and number of every ioctl here.
@@ -89,13 +95,9 @@ pub(super) fn ioctl(call: &Call<'_>, file: &Arc<NvmapFile>, request: u32, mut ar
     if request == NVMAP_IOC_FREE {
         return free(call, file, &arg);
     }
-    let r35 = call.is_r35();
-    let known = |row: &&NvmapRow| match row.since {
-        Since::Both => true,
-        Since::R35Only => r35,
-        Since::R36Only => !r35,
-    };
-    let row = ROWS.iter().filter(|row| row.number == request).find(known).ok_or(Errno::ENOTTY)?;
+    let generation = call.kernel.config.l4t.generation();
+    let known = |row: &&NvmapRow| row.number == request && row.releases.contains(generation);
+    let row = ROWS.iter().find(known).ok_or(Errno::ENOTTY)?;
     // Room for the largest nvmap structure, 72 bytes.
     let mut buffer = [0; 72];
     let bytes = &mut buffer[..(request >> 16 & 0x3fff) as usize];

@@ -51,15 +51,18 @@ fn permitted(handle: &HandleRef, direction: Direction) -> Result<(), Errno> {
 
 /// Copies elements until one fails; the bytes copied.
 fn copy(call: &Call<'_>, handle: &HandleRef, args: &nvmap_rw_handle, direction: Direction) -> Result<u64, Errno> {
+    // Products and sums that do not fit: r39 says which.
+    let overflow = if call.is_r39() { Errno::EOVERFLOW } else { Errno::EINVAL };
     let size = handle.buffer.size;
     let (mut element, mut count) = (args.elem_size, args.count);
     let (mut in_buffer, mut in_user) = (args.hmem_stride, args.user_stride);
     if element == in_buffer && element == in_user && args.offset.is_multiple_of(8) {
-        element = element.checked_mul(count).ok_or(Errno::EINVAL)?;
+        element = element.checked_mul(count).ok_or(overflow)?;
         (in_buffer, in_user, count) = (element, element, 1);
     }
     let last = in_buffer.checked_mul(count - 1).and_then(|s| s.checked_add(args.offset)?.checked_add(element));
-    let inside = element <= size && args.offset < size && last.is_some_and(|end| end <= size);
+    let last = last.ok_or(overflow)?;
+    let inside = element <= size && args.offset < size && last <= size;
     if !inside || element > in_buffer || element > in_user {
         return Err(Errno::EINVAL);
     }

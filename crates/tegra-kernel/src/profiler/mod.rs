@@ -11,38 +11,44 @@ mod vab;
 pub(super) use object::{ProfilerObject, Resource, Scope};
 pub(super) use stream::Perfbuf;
 
-use super::dispatch::{Call, CopyBack, Reply, Row, Since, Table, rows};
+use super::dispatch::{Call, CopyBack, Reply, Row, Table, rows};
 use super::files::Object;
 use super::registers;
+use crate::release::PerRelease;
 use object::{RESOURCES, Users};
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Weak};
 use tegrarm_abi::nvgpu::profiler::*;
 use tegrarm_abi::nvgpu::r35::NVGPU_PROFILER_IOCTL_FREE_PMA_STREAM_R35;
+use tegrarm_abi::nvgpu::r39::NVGPU_PROFILER_IOCTL_LAST_R39;
 use tegrarm_kmd::Errno;
 use zerocopy::IntoBytes;
 
 pub(super) static TABLE: Table<Profiler> = Table {
     magic: NVGPU_PROFILER_IOCTL_MAGIC as u8,
-    last: [NVGPU_PROFILER_IOCTL_LAST; 2],
-    max_arg: [NVGPU_PROFILER_IOCTL_MAX_ARG_SIZE as usize; 2],
+    last: PerRelease {
+        r35: NVGPU_PROFILER_IOCTL_LAST,
+        r36: NVGPU_PROFILER_IOCTL_LAST,
+        r39: NVGPU_PROFILER_IOCTL_LAST_R39,
+    },
+    max_arg: PerRelease::same(NVGPU_PROFILER_IOCTL_MAX_ARG_SIZE as usize),
     copy_back: CopyBack::Count,
     rows: rows! {
-        Both NVGPU_PROFILER_IOCTL_BIND_CONTEXT => bind_context;
-        Both NVGPU_PROFILER_IOCTL_UNBIND_CONTEXT => unbind_context;
-        Both NVGPU_PROFILER_IOCTL_RESERVE_PM_RESOURCE => reserve;
-        Both NVGPU_PROFILER_IOCTL_RELEASE_PM_RESOURCE => release;
-        Both NVGPU_PROFILER_IOCTL_ALLOC_PMA_STREAM => stream::alloc;
-        R36Only NVGPU_PROFILER_IOCTL_FREE_PMA_STREAM => stream::free;
-        R35Only NVGPU_PROFILER_IOCTL_FREE_PMA_STREAM_R35 => stream::free_r35;
-        Both NVGPU_PROFILER_IOCTL_PMA_STREAM_UPDATE_GET_PUT => stream::update;
-        Both NVGPU_PROFILER_IOCTL_BIND_PM_RESOURCES => bind_resources;
-        Both NVGPU_PROFILER_IOCTL_UNBIND_PM_RESOURCES => unbind_resources;
-        Both NVGPU_PROFILER_IOCTL_EXEC_REG_OPS => exec_reg_ops;
-        Both NVGPU_PROFILER_IOCTL_VAB_RESERVE => vab::reserve;
-        Both NVGPU_PROFILER_IOCTL_VAB_RELEASE => vab::release;
-        Both NVGPU_PROFILER_IOCTL_VAB_FLUSH_STATE => vab::flush;
+        ALL NVGPU_PROFILER_IOCTL_BIND_CONTEXT => bind_context;
+        ALL NVGPU_PROFILER_IOCTL_UNBIND_CONTEXT => unbind_context;
+        ALL NVGPU_PROFILER_IOCTL_RESERVE_PM_RESOURCE => reserve;
+        ALL NVGPU_PROFILER_IOCTL_RELEASE_PM_RESOURCE => release;
+        ALL NVGPU_PROFILER_IOCTL_ALLOC_PMA_STREAM => stream::alloc;
+        SINCE_R36 NVGPU_PROFILER_IOCTL_FREE_PMA_STREAM => stream::free;
+        R35 NVGPU_PROFILER_IOCTL_FREE_PMA_STREAM_R35 => stream::free_r35;
+        ALL NVGPU_PROFILER_IOCTL_PMA_STREAM_UPDATE_GET_PUT => stream::update;
+        ALL NVGPU_PROFILER_IOCTL_BIND_PM_RESOURCES => bind_resources;
+        ALL NVGPU_PROFILER_IOCTL_UNBIND_PM_RESOURCES => unbind_resources;
+        ALL NVGPU_PROFILER_IOCTL_EXEC_REG_OPS => exec_reg_ops;
+        ALL NVGPU_PROFILER_IOCTL_VAB_RESERVE => vab::reserve;
+        ALL NVGPU_PROFILER_IOCTL_VAB_RELEASE => vab::release;
+        ALL NVGPU_PROFILER_IOCTL_VAB_FLUSH_STATE => vab::flush;
     },
 };
 

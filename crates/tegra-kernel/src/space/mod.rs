@@ -7,8 +7,9 @@ mod regions;
 mod remap;
 
 use super::chip::ChipData;
-use super::dispatch::{Call, CopyBack, Reply, Row, Since, Table, rows};
+use super::dispatch::{Call, CopyBack, Reply, Row, Table, rows};
 use super::nvmap::Buffer;
+use crate::release::PerRelease;
 use area::Area;
 pub(super) use batch::LIMIT as BATCH_LIMIT;
 pub(super) use map::Mapped;
@@ -21,6 +22,7 @@ use tegra_mm::{Buddy, Extent, PageClass};
 use tegrarm_abi::nvgpu::address_space::*;
 use tegrarm_abi::nvgpu::ctrl::{NVGPU_GPU_IOCTL_ALLOC_AS_FLAGS_UNIFIED_VA, nvgpu_alloc_as_args};
 use tegrarm_abi::nvgpu::r35::NVGPU_GPU_IOCTL_ALLOC_AS_FLAGS_USERSPACE_MANAGED_R35;
+use tegrarm_abi::nvgpu::r39::*;
 use tegrarm_kmd::Errno;
 
 /// Small page size.
@@ -34,21 +36,26 @@ const VA_LIMIT: u64 = 1 << 49;
 
 pub(super) static TABLE: Table<AddressSpace> = Table {
     magic: NVGPU_AS_IOCTL_MAGIC as u8,
-    last: [NVGPU_AS_IOCTL_LAST; 2],
-    max_arg: [NVGPU_AS_IOCTL_MAX_ARG_SIZE as usize; 2],
+    last: PerRelease { r35: NVGPU_AS_IOCTL_LAST, r36: NVGPU_AS_IOCTL_LAST, r39: NVGPU_AS_IOCTL_LAST_R39 },
+    max_arg: PerRelease {
+        r35: NVGPU_AS_IOCTL_MAX_ARG_SIZE as usize,
+        r36: NVGPU_AS_IOCTL_MAX_ARG_SIZE as usize,
+        r39: NVGPU_AS_IOCTL_MAX_ARG_SIZE_R39 as usize,
+    },
     copy_back: CopyBack::Errno,
     rows: rows! {
-        Both NVGPU_AS_IOCTL_BIND_CHANNEL => bind_channel;
-        Both NVGPU32_AS_IOCTL_ALLOC_SPACE => area::alloc_space_32;
-        Both NVGPU_AS_IOCTL_FREE_SPACE => area::free_space;
-        Both NVGPU_AS_IOCTL_UNMAP_BUFFER => map::unmap_buffer;
-        Both NVGPU_AS_IOCTL_ALLOC_SPACE => area::alloc_space;
-        Both NVGPU_AS_IOCTL_MAP_BUFFER_EX => map::map_buffer_ex;
-        Both NVGPU_AS_IOCTL_GET_VA_REGIONS => regions::get_va_regions;
-        Both NVGPU_AS_IOCTL_MAP_BUFFER_BATCH => batch::map_buffer_batch;
-        Both NVGPU_AS_IOCTL_GET_SYNC_RO_MAP => regions::get_sync_ro_map;
-        Both NVGPU_AS_IOCTL_MAPPING_MODIFY => map::mapping_modify;
-        Both NVGPU_AS_IOCTL_REMAP => remap::remap;
+        ALL NVGPU_AS_IOCTL_BIND_CHANNEL => bind_channel;
+        ALL NVGPU32_AS_IOCTL_ALLOC_SPACE => area::alloc_space_32;
+        ALL NVGPU_AS_IOCTL_FREE_SPACE => area::free_space;
+        ALL NVGPU_AS_IOCTL_UNMAP_BUFFER => map::unmap_buffer;
+        ALL NVGPU_AS_IOCTL_ALLOC_SPACE => area::alloc_space;
+        ALL NVGPU_AS_IOCTL_MAP_BUFFER_EX => map::map_buffer_ex;
+        ALL NVGPU_AS_IOCTL_GET_VA_REGIONS => regions::get_va_regions;
+        ALL NVGPU_AS_IOCTL_MAP_BUFFER_BATCH => batch::map_buffer_batch;
+        ALL NVGPU_AS_IOCTL_GET_SYNC_RO_MAP => regions::get_sync_ro_map;
+        R39 NVGPU_AS_IOCTL_GET_SYNC_RO_MAP_V2 => regions::get_sync_ro_map_v2;
+        ALL NVGPU_AS_IOCTL_MAPPING_MODIFY => map::mapping_modify;
+        ALL NVGPU_AS_IOCTL_REMAP => remap::remap;
     },
 };
 

@@ -6,6 +6,7 @@ use crate::syncpoint;
 use std::sync::Arc;
 use tegra_mm::{Backing, Extent, PageClass, SYNCPOINT_STRIDE};
 use tegrarm_abi::nvgpu::address_space::*;
+use tegrarm_abi::nvgpu::r39::*;
 use tegrarm_kmd::Errno;
 use zerocopy::IntoBytes;
 
@@ -43,6 +44,21 @@ pub(super) fn get_sync_ro_map(
     args.base_gpuva = space.map_syncpoints(call.kernel.syncpoints.aperture()?)?;
     args.sync_size = SYNCPOINT_STRIDE as u32;
     args.num_syncpoints = syncpoint::COUNT;
+    Ok(())
+}
+
+/// r39's form: a region for each host1x, of which there is one.
+pub(super) fn get_sync_ro_map_v2(
+    call: &Call<'_>,
+    space: &Arc<AddressSpace>,
+    args: &mut nvgpu_as_get_sync_ro_map_v2_args,
+) -> Reply {
+    args.num_syncpoint_regions = 1;
+    args.regions[0] = nvgpu_as_syncpoint_region_description {
+        base_gpuva: space.map_syncpoints(call.kernel.syncpoints.aperture()?)?,
+        sync_size: SYNCPOINT_STRIDE as u32,
+        num_syncpoints: syncpoint::COUNT,
+    };
     Ok(())
 }
 

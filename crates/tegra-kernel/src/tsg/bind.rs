@@ -22,7 +22,9 @@ pub(super) fn bind_channel_ex(
     args: &mut nvgpu_tsg_bind_channel_ex_args,
 ) -> Reply {
     call.kernel.scheduling.check_unlocked()?;
-    let channel = call.channel(args.channel_fd)?;
+    // r39 says of a descriptor that is no channel that there is no such device.
+    let bad = if call.is_r39() { Errno::ENODEV } else { Errno::EINVAL };
+    let channel = call.channel(args.channel_fd).map_err(|_| bad)?;
     if args.subcontext_id >= MAX_VEIDS {
         return Err(Errno::EINVAL.into());
     }

@@ -7,11 +7,15 @@ use crate::dispatch::{Call, Reply};
 use parking_lot::Mutex;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
+use tegrarm_abi::nvgpu::r39::*;
 use tegrarm_abi::nvgpu::tsg::*;
 use tegrarm_kmd::Errno;
 
 /// Tokens a group can have out: one less than it can have subcontexts.
 const MAX_TOKENS: usize = super::MAX_VEIDS as usize - 1;
+
+/// Bytes of an r39 token.
+const TOKEN: usize = NVGPU_TSG_SHARE_TOKEN_SIZE as usize;
 
 /// A token's terms.
 #[derive(Debug)]
@@ -86,6 +90,40 @@ pub(super) fn get_token(call: &Call<'_>, file: &Arc<TsgFile>, args: &mut nvgpu_t
     grants.push(Grant { token, tsg: Arc::downgrade(&file.tsg), source, target });
     args.share_token = token;
     Ok(())
+}
+
+/// The two numbers of an r39 token: the instance it was made from, and that instance's count.
+pub(crate) fn token_parts(token: &[u8; TOKEN]) -> (u64, u64) {
+    let number = |at: usize| u64::from_le_bytes(token[at..at + 8].try_into().expect("eight bytes"));
+    (number(0), number(8))
+}
+
+/// r39 leaves the source out: it is the ctrl open that the group's file was opened through.
+pub(super) fn get_token_r39(
+    call: &Call<'_>,
+    file: &Arc<TsgFile>,
+    args: &mut nvgpu_tsg_get_share_token_args_r39,
+) -> Reply {
+    let source_device_instance_id = file.ctrl.as_ref().map_or(0, |ctrl| ctrl.instance);
+    let target_device_instance_id = args.target_device_instance_id;
+    let mut old =
+        nvgpu_tsg_get_share_token_args { source_device_instance_id, target_device_instance_id, share_token: 0 };
+    get_token(call, file, &mut old)?;
+    args.share_token[..8].copy_from_slice(&source_device_instance_id.to_le_bytes());
+    args.share_token[8..].copy_from_slice(&old.share_token.to_le_bytes());
+    Ok(())
+}
+
+pub(super) fn revoke_token_r39(
+    call: &Call<'_>,
+    file: &Arc<TsgFile>,
+    args: &mut nvgpu_tsg_revoke_share_token_args_r39,
+) -> Reply {
+    let (source_device_instance_id, share_token) = token_parts(&args.share_token);
+    let target_device_instance_id = args.target_device_instance_id;
+    let mut old =
+        nvgpu_tsg_revoke_share_token_args { source_device_instance_id, target_device_instance_id, share_token };
+    revoke_token(call, file, &mut old)
 }
 
 pub(super) fn revoke_token(

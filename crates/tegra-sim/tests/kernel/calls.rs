@@ -31,6 +31,8 @@ const REFUSED: &[(&str, &str)] = &[
     ("NVMAP_IOC_FROM_IVC_ID", "no other operating system shares memory"),
     ("NVMAP_IOC_GET_SCIIPCID", "there is no SciIPC"),
     ("NVMAP_IOC_HANDLE_FROM_SCIIPCID", "there is no SciIPC"),
+    ("NVMAP_IOC_GET_SCIIPCID_R35", "there is no SciIPC"),
+    ("NVMAP_IOC_HANDLE_FROM_SCIIPCID_R35", "there is no SciIPC"),
     ("NVMAP_IOC_GET_FD_FOR_RANGE_FROM_LIST", "not simulated, and it says so"),
 ];
 

@@ -21,6 +21,7 @@ mod nvmap;
 mod nvmap_rare;
 mod observed;
 mod profiler;
+mod r39;
 mod releases;
 mod sched;
 mod space;

@@ -121,6 +121,21 @@ fn rule_e3_r35_lacks_what_r36_brought() {
     assert!(entries[..32].iter().all(|b| *b < 8) && entries[32..] == [0xee; 8], "two bytes for each of 16 SMs");
 }
 
+/// The structure has an endpoint's id of 32 bits there, and so another command.
+#[test]
+fn rule_e3_r35_sciipc_ids_are_shorter() {
+    let board = Board::r35();
+    let handle = buffer(&board, 4096).handle;
+    let mut map = args::<nvmap_sciipc_map_r35>(|a| a.handle = handle);
+    assert_eq!(board.nvmap.ioctl(NVMAP_IOC_GET_SCIIPCID_R35, &mut map), Err(Errno::EINVAL), "no token is valid");
+    assert_eq!(board.nvmap.ioctl(NVMAP_IOC_HANDLE_FROM_SCIIPCID_R35, &mut map), Err(Errno::EINVAL));
+    map.handle = 5;
+    assert_eq!(board.nvmap.ioctl(NVMAP_IOC_GET_SCIIPCID_R35, &mut map), Err(Errno::ENODEV));
+    let mut longer = args::<nvmap_sciipc_map>(|a| a.handle = handle);
+    assert_eq!(board.nvmap.ioctl(NVMAP_IOC_GET_SCIIPCID, &mut longer), Err(Errno::ENOTTY));
+    assert_eq!(board.nvmap.ioctl(NVMAP_IOC_HANDLE_FROM_SCIIPCID, &mut longer), Err(Errno::ENOTTY));
+}
+
 #[test]
 fn rule_e3_r35_spaces_may_be_the_programs_own() {
     let board = Board::r35();

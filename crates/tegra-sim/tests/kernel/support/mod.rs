@@ -9,10 +9,12 @@ use std::os::fd::{AsRawFd, RawFd};
 use std::sync::Arc;
 use tegra_sim::{Chip, L4t, SimConfig, SimKmd};
 pub use tegrarm_abi::layout::AbiStruct;
+use tegrarm_abi::layout::copy_shared_fields;
 pub use tegrarm_abi::nvgpu::address_space::*;
 pub use tegrarm_abi::nvgpu::channel::*;
 pub use tegrarm_abi::nvgpu::ctrl::*;
 use tegrarm_abi::nvgpu::r35::{NVMAP_IOC_ALLOC_R35, nvmap_alloc_handle_r35};
+use tegrarm_abi::nvgpu::r39::{NVMAP_IOC_ALLOC_R39, nvmap_alloc_handle_r39};
 pub use tegrarm_abi::nvgpu::tsg::*;
 pub use tegrarm_abi::nvmap::*;
 pub use tegrarm_kmd::{Arg, Errno, File, Kmd, Node, Placement, Prot};
@@ -38,7 +40,7 @@ pub struct Board {
     pub kmd: Arc<dyn Kmd>,
     pub nvmap: File,
     pub ctrl: File,
-    pub r35: bool,
+    pub l4t: L4t,
 }
 
 /// A buffer: its handle id and one descriptor of its dmabuf.
@@ -75,12 +77,16 @@ impl Board {
         Board::with(SimConfig::new(Chip::AgxOrin).on(L4t::R35))
     }
 
+    pub fn r39() -> Board {
+        Board::with(SimConfig::new(Chip::AgxOrin).on(L4t::R39))
+    }
+
     pub fn with(config: SimConfig) -> Board {
         let sim = Arc::new(SimKmd::new(config));
         let kmd: Arc<dyn Kmd> = Arc::new(noting::Noting::over(sim.clone()));
         let nvmap = File::open(&kmd, Node::Nvmap, "/dev/nvmap").unwrap();
         let ctrl = File::open(&kmd, Node::Ctrl, "/dev/nvgpu/igpu0/ctrl").unwrap();
-        Board { sim, kmd, nvmap, ctrl, r35: config.l4t.is_r35() }
+        Board { sim, kmd, nvmap, ctrl, l4t: config.l4t }
     }
 
     /// Wraps a descriptor an ioctl returned.
@@ -113,12 +119,15 @@ impl Board {
             a.align = 4096;
             fill(a);
         });
-        if !self.r35 {
-            return self.nvmap.ioctl(NVMAP_IOC_ALLOC, &mut alloc);
+        let mut older = nvmap_alloc_handle_r35::new_zeroed();
+        let mut newer = nvmap_alloc_handle_r39::new_zeroed();
+        copy_shared_fields(&alloc, &mut older);
+        copy_shared_fields(&alloc, &mut newer);
+        match self.l4t {
+            L4t::R39 => self.nvmap.ioctl(NVMAP_IOC_ALLOC_R39, &mut newer),
+            L4t::R36 => self.nvmap.ioctl(NVMAP_IOC_ALLOC, &mut alloc),
+            L4t::R35 | L4t::R35_4 => self.nvmap.ioctl(NVMAP_IOC_ALLOC_R35, &mut older),
         }
-        let (heap_mask, flags, align) = (alloc.heap_mask, alloc.flags, alloc.align);
-        let mut older = nvmap_alloc_handle_r35 { handle, heap_mask, flags, align };
-        self.nvmap.ioctl(NVMAP_IOC_ALLOC_R35, &mut older)
     }
 
     pub fn get_fd(&self, handle: u32) -> Result<File, Errno> {
