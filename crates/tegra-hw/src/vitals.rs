@@ -14,8 +14,10 @@ pub struct Syncpoint {
     pub id: u32,
     /// The aperture its counter lives in.
     pub aperture: Arc<Backing>,
-    /// What a recovery adds to the counter so that every waiter sees its threshold passed.
+    /// What is added to the counter, once in its owner's life, so that every waiter sees its threshold passed.
     pub safe_step: u32,
+    /// Whether it was.
+    pub safe: AtomicBool,
 }
 
 impl Syncpoint {
@@ -29,9 +31,11 @@ impl Syncpoint {
         self.id as usize * SYNCPOINT_STRIDE
     }
 
-    /// Releases every waiter.
+    /// Releases every waiter: the channel will increment it no more.
     pub fn set_safe_state(&self) {
-        self.aperture.fetch_add_u32(self.offset(), self.safe_step);
+        if !self.safe.swap(true, Ordering::AcqRel) {
+            self.aperture.fetch_add_u32(self.offset(), self.safe_step);
+        }
     }
 }
 

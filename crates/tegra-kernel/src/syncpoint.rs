@@ -2,6 +2,7 @@
 
 use super::ids::Lowest;
 use crate::release::L4t;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 use tegra_hw::Syncpoint;
 use tegra_mm::{Backing, SYNCPOINT_STRIDE};
@@ -55,7 +56,7 @@ impl OwnedSyncpoint {
     pub(super) fn take(unit: &Arc<Syncpoints>) -> Result<OwnedSyncpoint, Errno> {
         let aperture = unit.aperture()?;
         let id = unit.ids.take().ok_or(Errno::ENOMEM)? + FIRST;
-        let syncpoint = Arc::new(Syncpoint { id, aperture, safe_step: unit.safe_step });
+        let syncpoint = Arc::new(Syncpoint { id, aperture, safe_step: unit.safe_step, safe: AtomicBool::new(false) });
         Ok(OwnedSyncpoint { syncpoint, unit: unit.clone() })
     }
 }

@@ -189,7 +189,10 @@ impl Channel {
         kernel.hw.interrupts.raise();
         let mut state = self.state.lock();
         tsg::leave(kernel, self, &mut state);
-        *self.vitals.syncpoint.lock() = None;
+        // Whoever waits for the channel's syncpoint waits no longer, even if nothing was wrong with the channel.
+        if let Some(syncpoint) = self.vitals.syncpoint.lock().take() {
+            syncpoint.set_safe_state();
+        }
         *self.vitals.notifier.lock() = None;
         let held = (state.setup.take(), state.syncpoint.take(), state.notifier.take(), state.space.take());
         drop(state);
