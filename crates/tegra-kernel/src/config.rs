@@ -29,6 +29,8 @@ pub struct SimConfig {
     pub mem_total: u64,
     /// Execute deterministically, one step of one channel at a time (`TEGRARM_SIM_STEP=1`).
     pub step: bool,
+    /// Refuse what is accepted here and believed to freeze a board (`TEGRARM_SIM_STRICT=1`).
+    pub strict: bool,
 }
 
 /// A variable of the environment that says nothing we know.
@@ -55,12 +57,12 @@ const CHIPS: &[(&str, Chip)] = &[
     ("gv11b", Chip::Gv11b),
 ];
 const RELEASES: &[(&str, L4t)] = &[("r36", L4t::R36), ("r35", L4t::R35), ("r35.4", L4t::R35_4), ("r39", L4t::R39)];
-const STEPS: &[(&str, bool)] = &[("0", false), ("1", true)];
+const SWITCH: &[(&str, bool)] = &[("0", false), ("1", true)];
 
 impl SimConfig {
     /// A module with its whole memory, on r36.
     pub fn new(chip: Chip) -> SimConfig {
-        SimConfig { chip, l4t: L4t::R36, mem_total: mem_total(chip), step: false }
+        SimConfig { chip, l4t: L4t::R36, mem_total: mem_total(chip), step: false, strict: false }
     }
 
     /// The same module on another release.
@@ -70,7 +72,7 @@ impl SimConfig {
     }
 
     /// What `TEGRARM_SIM_CHIP` (agx-orin, agx-orin-pg, orin-nx, orin-nano, gv11b), `TEGRARM_SIM_L4T` (r36, r35,
-    /// r35.4, r39) and `TEGRARM_SIM_STEP` (0, 1) say; the first of each when unset. The memory is the module's, but
+    /// r35.4, r39), `TEGRARM_SIM_STEP` and `TEGRARM_SIM_STRICT` (0, 1) say; the first of each when unset. The memory is the module's, but
     /// never more than this machine has.
     ///
     /// # Errors
@@ -81,7 +83,8 @@ impl SimConfig {
 
     fn from_lookup(lookup: impl Fn(&str) -> Option<String>) -> Result<SimConfig, ConfigError> {
         let config = SimConfig {
-            step: choose("TEGRARM_SIM_STEP", &lookup, STEPS)?,
+            step: choose("TEGRARM_SIM_STEP", &lookup, SWITCH)?,
+            strict: choose("TEGRARM_SIM_STRICT", &lookup, SWITCH)?,
             ..SimConfig::new(choose("TEGRARM_SIM_CHIP", &lookup, CHIPS)?)
         };
         let config = config.on(choose("TEGRARM_SIM_L4T", &lookup, RELEASES)?);

@@ -97,6 +97,9 @@ pub(super) fn setup_bind(call: &Call<'_>, channel: &Arc<Channel>, args: &mut nvg
         true => Memory::of_caller(call, &state, args)?,
         false => Memory::of_kernel(&state, args.num_gpfifo_entries)?,
     };
+    if call.kernel.config.strict {
+        memory.check_ring_register()?;
+    }
     let (Some(space), Some(tsg)) = (&state.space, &state.tsg) else { return Err(Errno::EINVAL.into()) };
     let acquire_ms = u64::from(state.watchdog.timeout_ms) * ACQUIRE_PERCENT / 100;
     let hw = Arc::new(HwChannel {
@@ -158,6 +161,22 @@ struct Memory {
 }
 
 impl Memory {
+    /// The host's registers have 40 bits of a ring's address. A board was seen to freeze with a ring that a kernel's
+    /// range of addresses, too near to that end, had to place above; no board says no.
+    fn check_ring_register(&self) -> Reply {
+        const REACHED: u64 = 1 << 40;
+        let end = self.mapping.va + self.ring.backing.len() as u64;
+        if end <= REACHED {
+            return Ok(());
+        }
+        tracing::error!(
+            "SETUP_BIND: the kernel maps the ring at {:#x}..{end:#x}, and a ring above {REACHED:#x} is believed to freeze \
+             a board: let the address space end at 0xff00000000 or below (strict mode refuses with EFAULT)",
+            self.mapping.va
+        );
+        Err(Errno::EFAULT.into())
+    }
+
     /// Rules 8–13: ring and USERD are dmabufs of the caller.
     fn of_caller(call: &Call<'_>, state: &ChannelState, args: &nvgpu_channel_setup_bind_args) -> Reply<Memory> {
         if args.gpfifo_dmabuf_fd == 0 || args.userd_dmabuf_fd == 0 {

@@ -2,6 +2,7 @@
 //! docs/hardware/nvgpu-faults.md#faults).
 
 use crate::support::*;
+use tegra_sim::{Chip, SimConfig};
 use tegrarm_kmd::DeviceMem;
 
 fn force_reset(channel: &File) {
@@ -159,6 +160,61 @@ fn rule_7_7_a_channel_has_one_syncpoint() {
     assert_eq!(board.sim.kernel().census().syncpoints, 1);
     let next = board.bound_channel(&rig.space, &rig.tsg, rig.veid);
     assert_eq!(get(&next).1, 17);
+}
+
+/// A channel's end lets whoever waits for its syncpoint go, although nothing was wrong with it: the next owner of the
+/// number begins where that left it. Once in a channel's life: not again after a recovery.
+#[test]
+fn rule_7_7_a_closed_channels_syncpoint_moves_on() {
+    for (board, step) in [(Board::r35(), 0x10000), (Board::new(), 1000), (Board::r39(), 1000)] {
+        let space = board.space();
+        let max = |channel: &File| {
+            let mut get = args::<nvgpu_get_user_syncpoint_args>(|_| ());
+            channel.ioctl(NVGPU_IOCTL_CHANNEL_GET_USER_SYNCPOINT, &mut get).unwrap();
+            (get.syncpoint_id, get.syncpoint_max)
+        };
+        for turn in 0..3 {
+            let channel = board.channel();
+            bind_space(&space, &channel).unwrap();
+            assert_eq!(max(&channel), (17, turn * step));
+        }
+        // One that nobody asked for does not move.
+        drop(board.channel());
+        let channel = board.channel();
+        bind_space(&space, &channel).unwrap();
+        assert_eq!(max(&channel), (17, 3 * step));
+    }
+    let board = Board::new();
+    let rig = board.rig();
+    let max = |channel: &File| {
+        let mut get = args::<nvgpu_get_user_syncpoint_args>(|_| ());
+        channel.ioctl(NVGPU_IOCTL_CHANNEL_GET_USER_SYNCPOINT, &mut get).unwrap();
+        get.syncpoint_max
+    };
+    assert_eq!(max(&rig.channel), 0);
+    force_reset(&rig.channel);
+    assert_eq!(max(&rig.channel), 1000);
+    drop(rig.channel);
+    assert_eq!(max(&board.bound_channel(&rig.space, &rig.tsg, rig.veid)), 1000);
+}
+
+/// test_channel_variants, variant D: a ring of 3 MiB froze a board whose kernel's range began 2 MiB below 2^40.
+#[test]
+fn rule_7_2_strict_refuses_a_ring_above_2_40() {
+    for (strict, end, expected) in
+        [(true, OBSERVED_END, Err(Errno::EFAULT)), (false, OBSERVED_END, Ok(511)), (true, END, Ok(511))]
+    {
+        let board = Board::with(SimConfig { strict, ..SimConfig::new(Chip::AgxOrin) });
+        let (space, tsg) = (board.alloc_as(START, end).unwrap(), board.tsg());
+        let veid = board.subcontext(&tsg, &space).unwrap();
+        let channel = board.bound_channel(&space, &tsg, veid);
+        let (ring, userd) = (board.buffer(3 << 20), board.buffer(4096));
+        assert_eq!(setup_bind(&channel, &ring, &userd, |_| ()), expected, "{strict} {end:#x}");
+        if expected.is_err() {
+            // Nothing of it stays: a ring that fits does well on the same channel.
+            assert_eq!(setup_bind(&channel, &board.buffer(8192), &userd, |_| ()), Ok(511));
+        }
+    }
 }
 
 #[test]

@@ -39,9 +39,12 @@ struct Board {
     /// The module: agx-orin, agx-orin-pg, orin-nx, orin-nano, gv11b.
     #[arg(long)]
     chip: Option<Chip>,
-    /// Jetson Linux release: r36, r35, r35.4.
+    /// Jetson Linux release: r36, r35, r35.4, r39.
     #[arg(long)]
     l4t: Option<L4t>,
+    /// Refuse what is accepted here and believed to freeze a board.
+    #[arg(long)]
+    strict: bool,
 }
 
 #[derive(clap::Args)]
@@ -108,8 +111,9 @@ impl Board {
     fn config(&self) -> Result<SimConfig, Box<dyn Error>> {
         let mut config = SimConfig::from_env()?;
         if let Some(chip) = self.chip {
-            config = SimConfig { step: config.step, ..SimConfig::new(chip) }.on(config.l4t);
+            config = SimConfig { step: config.step, strict: config.strict, ..SimConfig::new(chip) }.on(config.l4t);
         }
+        let config = SimConfig { strict: config.strict || self.strict, ..config };
         Ok(self.l4t.map_or(config, |l4t| config.on(l4t)))
     }
 }
