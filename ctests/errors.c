@@ -95,6 +95,16 @@ static void library(void)
     memset(&profile, 0, sizeof profile);
     profile.size = sizeof profile;
     REFUSED(NV_ERR_INVALID_DEVICE, tegrarm_device_profile(99, &profile));
+    size_t needed = 0;
+    char report[8192];
+    REFUSED(NV_ERR_INVALID_POINTER, tegrarm_kernel_report(report, sizeof report, NULL));
+    REFUSED(NV_ERR_INVALID_POINTER, tegrarm_kernel_report(NULL, 1, &needed));
+    CHECK(tegrarm_kernel_report(NULL, 0, &needed));
+    assert(needed > 100 && needed <= sizeof report);
+    CHECK(tegrarm_kernel_report(report, sizeof report, &needed));
+    assert(strlen(report) + 1 == needed && strstr(report, "NVMAP_IOC_ALLOC"));
+    CHECK(tegrarm_kernel_report(report, 8, &needed));
+    assert(strlen(report) == 7);  /* cut, terminated */
     assert(!strcmp(tegrarm_status_name(NV_ERR_INVALID_CLASS), "NV_ERR_INVALID_CLASS"));
 
     char one[1];

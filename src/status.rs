@@ -106,7 +106,7 @@ pub fn of_errno(errno: Errno) -> u32 {
         Errno::ETIMEDOUT => NV_ERR_TIMEOUT,
         Errno::ENODEV | Errno::ENXIO => NV_ERR_RESOURCE_LOST,
         Errno::ENOENT => NV_ERR_CARD_NOT_PRESENT,
-        Errno::ENOTTY | Errno::ENOSYS => NV_ERR_NOT_SUPPORTED,
+        Errno::ENOTTY | Errno::ENOSYS | Errno::EOPNOTSUPP => NV_ERR_NOT_SUPPORTED,
         _ => NV_ERR_OPERATING_SYSTEM,
     }
 }

@@ -6,9 +6,10 @@ use common::board::releases;
 use common::*;
 use std::io::Write;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use tegra_sim::L4t;
 use tegrarm_abi::nvgpu::channel::NVGPU_IOCTL_CHANNEL_SETUP_BIND;
-use tegrarm_kmd::{CallKind, Errno, Faulty, Kmd, Recorded, Replayed};
+use tegrarm_kmd::{CallKind, Errno, Faulty, Kmd, Recorded, Replayed, Traced};
 
 /// Descriptors and mappings belong to the process: tests that count them take turns.
 static ALONE: parking_lot::Mutex<()> = parking_lot::Mutex::new(());
@@ -16,7 +17,7 @@ static ALONE: parking_lot::Mutex<()> = parking_lot::Mutex::new(());
 #[test]
 fn tokens_veid_and_addresses_are_the_boards() {
     let _alone = ALONE.lock();
-    for l4t in releases(&[L4t::R36, L4t::R35, L4t::R35_4]) {
+    for l4t in releases(&L4t::ALL) {
         let kmd = board(l4t);
         let rm = manager(kmd.clone());
         let b = Bringup::open(&rm).unwrap();
@@ -66,10 +67,41 @@ fn freeing_piece_by_piece_gives_everything_back_too() {
     assert_eq!(kmd.census(), census);
 }
 
+/// Whatever is freed first, the kernel is asked for nothing that it refuses: a subcontext goes after its channels.
+#[test]
+fn closing_asks_nothing_that_the_kernel_refuses() {
+    let _alone = ALONE.lock();
+    for l4t in releases(&L4t::ALL) {
+        let (made, refused) = (Arc::new(AtomicUsize::new(0)), Arc::new(parking_lot::Mutex::new(Vec::new())));
+        let (count, list) = (made.clone(), refused.clone());
+        let kmd = Traced::with_observer(board(l4t), move |event| {
+            count.fetch_add(usize::from(event.name().contains("SUBCONTEXT")), Ordering::Relaxed);
+            if event.result.is_err() {
+                list.lock().push(event.to_string());
+            }
+        });
+        let rm = manager(Arc::new(kmd));
+        for order in 0..3 {
+            let b = Bringup::open(&rm).unwrap();
+            // What asking for releases costs comes before.
+            refused.lock().clear();
+            match order {
+                0 => {}
+                1 => [b.share, b.channels[0], b.channels[1]].into_iter().for_each(|h| rm.free(b.s.client, h).unwrap()),
+                _ => rm.free(b.s.client, b.group).unwrap(),
+            }
+            b.s.close(&rm);
+            assert!(refused.lock().is_empty(), "{l4t:?}, order {order}: {:?}", refused.lock());
+        }
+        let calls = if l4t.is_r35() { 0 } else { 6 };
+        assert_eq!(made.load(Ordering::Relaxed), calls, "CREATE_ and DELETE_SUBCONTEXT for each of three groups");
+    }
+}
+
 #[test]
 fn a_failure_at_any_call_of_bring_up_leaves_nothing_and_a_retry_works() {
     let _alone = ALONE.lock();
-    for l4t in releases(&[L4t::R36, L4t::R35]) {
+    for l4t in releases(&L4t::ALL) {
         let kmd = board(l4t);
         let faulty = Arc::new(Faulty::new(kmd.clone()));
         let rm = manager(faulty.clone());

@@ -11,8 +11,8 @@ use tegrarm_abi::rm::status::*;
 use tegrarm_kmd::{Kmd, Traced};
 use zerocopy::FromZeros;
 
-/// Both kernels.
-const RELEASES: [L4t; 2] = [L4t::R36, L4t::R35];
+/// Every kernel.
+const RELEASES: [L4t; 4] = L4t::ALL;
 
 /// A virtual board of this process and of one test, on the device nodes too: writes to its devfreq files are done when
 /// they return.

@@ -90,14 +90,25 @@ def _checks():
             yield name, False, f"wheel not installed (pip install {package})", ""
 
 
-def doctor(_args) -> int:
+def doctor(args) -> int:
     """Says what is there and what is missing; exit status 1 if something needed is missing."""
     broken = False
     for what, needed, problem, fine in _checks():
         mark = "ok     " if problem is None else ("MISSING" if needed else "absent ")
         print(f"{mark} {what:10} {problem or fine}")
         broken |= needed and problem is not None
+        if what == "device" and (problem is not None or args.kernel):
+            print_kernel_report()
     return int(broken)
+
+
+def print_kernel_report() -> None:
+    """The kernel's interface in bytes: what a report about an unknown release needs."""
+    try:
+        text = rm.kernel_report()
+    except rm.RmError:
+        return  # the nodes cannot be asked, which the line about the device has said
+    print("".join(f"        {line}\n" for line in text.splitlines()), end="")
 
 
 def run(args) -> int:
@@ -167,7 +178,9 @@ def parser() -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(prog="python -m tegrarm", description="libtegrarm: desktop NVIDIA RM calls on Jetson")
     commands = top.add_subparsers(dest="command_name", required=True)
     commands.add_parser("info", help="the library and the device").set_defaults(do=info)
-    commands.add_parser("doctor", help="what is missing, and what to do about it").set_defaults(do=doctor)
+    command = commands.add_parser("doctor", help="what is missing, and what to do about it")
+    command.add_argument("--kernel", action="store_true", help="also print the kernel's interface as bytes, for a report")
+    command.set_defaults(do=doctor)
 
     for name, do, text in (("run", run, "run a script on tinygrad's TEGRA interface"),
                            ("trace", run_traced, "run a script, then list the kernel calls behind every RM call")):

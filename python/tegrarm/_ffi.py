@@ -144,6 +144,7 @@ SIGNATURES: dict[str, tuple] = {
     "tegrarm_status_name": (c_char_p, [NvStatus]),
     "tegrarm_last_error": (c_size_t, [c_void_p, c_size_t]),
     "tegrarm_device_count": (NvStatus, [POINTER(NvU32)]),
+    "tegrarm_kernel_report": (NvStatus, [c_void_p, c_size_t, POINTER(c_size_t)]),
     "tegrarm_device_profile": (NvStatus, [NvU32, POINTER(DeviceProfile)]),
     "tegrarm_device_open": (NvStatus, [NvU32, c_void_p]),
     "tegrarm_device_close": (NvStatus, [c_void_p]),

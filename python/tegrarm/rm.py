@@ -52,6 +52,15 @@ def device_profile(index: int = 0) -> _ffi.DeviceProfile:
     return profile
 
 
+def kernel_report() -> str:
+    """What the kernel's interface looks like, for a report; works with a kernel that the library does not know."""
+    needed = ctypes.c_size_t()
+    check("tegrarm_kernel_report", _ffi.lib().tegrarm_kernel_report(None, 0, ctypes.byref(needed)))
+    text = ctypes.create_string_buffer(needed.value)
+    check("tegrarm_kernel_report", _ffi.lib().tegrarm_kernel_report(text, len(text), ctypes.byref(needed)))
+    return text.value.decode()
+
+
 class Client:
     """An RM client. Closing it (or leaving its ``with`` block) frees every object below it.
 

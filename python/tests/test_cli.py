@@ -17,6 +17,16 @@ def test_doctor_is_content(python):
     assert "MISSING" not in out and "tinygrad" in out
 
 
+def test_doctor_prints_the_kernels_interface_for_a_report(python):
+    if os.path.exists("/dev/nvgpu"):
+        pytest.skip("this machine has a board")
+    for l4t, size, known in (("r35", 312, "R35"), ("r36", 328, "R36"), ("r39", 336, "R39")):
+        out = python([*RUN, "doctor", "--kernel"], env={"TEGRARM_SIM_L4T": l4t})
+        assert f"GET_CHARACTERISTICS: {size} bytes" in out and f"nvgpu is that of {known}" in out
+        assert sum("EINVAL, known" in line for line in out.splitlines()) == 1
+    assert "GET_CHARACTERISTICS" not in python([*RUN, "doctor"])
+
+
 def test_doctor_names_what_is_missing(python):
     if os.path.exists("/dev/nvgpu"):
         pytest.skip("this machine has a board")

@@ -250,6 +250,36 @@ pub unsafe extern "C" fn tegrarm_device_count(count: *mut NvU32) -> NV_STATUS {
     })
 }
 
+/// Writes what the kernel's interface looks like, as text for a report: the GPU's characteristics as bytes, what they
+/// are taken for, and which allocation command nvmap knows. It works where nothing else does, with a kernel that is not
+/// known. At most `len` bytes are written, NUL included, and `*needed` becomes the number needed for all of it. `buf` may
+/// be NULL when `len` is 0.
+///
+/// Errors:
+/// - `NV_ERR_INVALID_POINTER`: `needed` is NULL, or `buf` is and `len` is not 0.
+/// - `NV_ERR_CARD_NOT_PRESENT`, `NV_ERR_INSUFFICIENT_PERMISSIONS`: the GPU cannot be opened, as in
+///   `tegrarm_device_count`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tegrarm_kernel_report(buf: *mut c_char, len: usize, needed: *mut usize) -> NV_STATUS {
+    status(|| {
+        if needed.is_null() || (buf.is_null() && len > 0) {
+            fail!(NV_ERR_INVALID_POINTER, "buf or needed is NULL");
+        }
+        let text = crate::tegra::report(instance::get()?.kmd())?;
+        if len > 0 {
+            let fit = cut(&text, len - 1);
+            // SAFETY: `fit.len() < len`, and the caller promises `len` bytes.
+            unsafe {
+                std::ptr::copy_nonoverlapping(fit.as_ptr(), buf.cast::<u8>(), fit.len());
+                buf.add(fit.len()).write(0);
+            }
+        }
+        // SAFETY: not NULL, so valid for writes, as this function asks of its caller.
+        unsafe { needed.write_unaligned(text.len() + 1) };
+        Ok(())
+    })
+}
+
 /// Writes the figures of GPU `index` to `*out`. `out->size` says how many bytes the caller has, and becomes the number
 /// of bytes that are valid.
 ///

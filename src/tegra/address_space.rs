@@ -92,10 +92,10 @@ impl AddressSpace {
         let access =
             if flags.read_only { NVGPU_AS_MAP_BUFFER_ACCESS_READ_ONLY } else { NVGPU_AS_MAP_BUFFER_ACCESS_DEFAULT };
         let cacheable = if flags.cacheable { NVGPU_AS_MAP_BUFFER_FLAGS_CACHEABLE } else { 0 };
-        // r35 refuses a map without this bit, r36 refuses one with it.
+        // r35 refuses a map without this bit, later ones refuse one with it.
         let kinds = match self.release {
             Release::R35 => NVGPU_AS_MAP_BUFFER_FLAGS_DIRECT_KIND_CTRL_R35,
-            Release::R36 => 0,
+            Release::R36 | Release::R39 => 0,
         };
         kinds | cacheable | access << NVGPU_AS_MAP_BUFFER_FLAGS_ACCESS_BITMASK_OFFSET
     }

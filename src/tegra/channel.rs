@@ -1,7 +1,7 @@
 //! An nvgpu channel.
 
 use super::error::call;
-use super::release::call_r35;
+use super::release::call_as;
 use super::{Backing, KernelError, Release};
 use tegrarm_abi::nvgpu::channel::*;
 use tegrarm_abi::nvgpu::r35::{NVGPU_IOCTL_CHANNEL_SETUP_BIND_R35, nvgpu_channel_setup_bind_args_r35};
@@ -46,8 +46,9 @@ impl Channel {
         (args.num_gpfifo_entries, args.flags) = (entries, flags);
         (args.gpfifo_dmabuf_fd, args.userd_dmabuf_fd) = (gpfifo.raw(), userd.raw());
         match self.release {
-            Release::R36 => call(&self.file, NVGPU_IOCTL_CHANNEL_SETUP_BIND, &mut args)?,
-            Release::R35 => call_r35::<nvgpu_channel_setup_bind_args_r35, _>(
+            // r39 names the hardware's channel in bytes that r36 leaves alone; nothing here asks for it.
+            Release::R36 | Release::R39 => call(&self.file, NVGPU_IOCTL_CHANNEL_SETUP_BIND, &mut args)?,
+            Release::R35 => call_as::<nvgpu_channel_setup_bind_args_r35, _>(
                 &self.file,
                 NVGPU_IOCTL_CHANNEL_SETUP_BIND_R35,
                 &mut args,

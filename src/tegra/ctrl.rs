@@ -1,7 +1,7 @@
 //! The ctrl node: what the GPU is, and the makers of address spaces, TSGs and channels.
 
 use super::error::{call, call_value};
-use super::release::call_r35;
+use super::release::call_as;
 use super::{AddressSpace, Channel, Characteristics, KernelError, Release, Topology, Tsg};
 use super::{USER_VA_END, USER_VA_START, nodes, release};
 use std::sync::Arc;
@@ -77,9 +77,10 @@ impl Ctrl {
     pub fn open_tsg(&self) -> Result<Tsg, KernelError> {
         let mut args = nvgpu_gpu_open_tsg_args::new_zeroed();
         match self.release {
-            Release::R36 => call(&self.file, NVGPU_GPU_IOCTL_OPEN_TSG, &mut args)?,
+            // Without a share token, which is all zeros here, both lay the argument out alike.
+            Release::R36 | Release::R39 => call(&self.file, NVGPU_GPU_IOCTL_OPEN_TSG, &mut args)?,
             Release::R35 => {
-                call_r35::<nvgpu_gpu_open_tsg_args_r35, _>(&self.file, NVGPU_GPU_IOCTL_OPEN_TSG_R35, &mut args)?
+                call_as::<nvgpu_gpu_open_tsg_args_r35, _>(&self.file, NVGPU_GPU_IOCTL_OPEN_TSG_R35, &mut args)?
             }
         }
         Ok(Tsg::from_file(self.made(Node::Tsg, args.tsg_fd as i32, "OPEN_TSG")?, self.release))

@@ -1,7 +1,8 @@
 //! What libtegrarm asks of nvgpu and nvmap: one type per kind of file descriptor, typed methods over raw ioctls.
 //!
 //! Nothing here knows RM. Every object owns its descriptor and gives it back when dropped, so a failed multi-step
-//! operation undoes itself. Where L4T r35 and r36 differ, [`Release`] decides; it is found out once, by asking.
+//! operation undoes itself. Where releases of L4T differ, [`Release`] decides; it is found out once, by asking.
+//! nvmap, a module of its own, is asked on its own.
 
 mod address_space;
 mod channel;
@@ -12,6 +13,7 @@ mod nodes;
 mod nvmap;
 mod procmaps;
 mod release;
+mod report;
 mod topology;
 mod tsg;
 
@@ -24,5 +26,6 @@ use error::call;
 pub use nvmap::{Backing, CacheMode, Nvmap};
 pub use procmaps::file_mappings;
 pub use release::{Characteristics, Release};
+pub use report::report;
 pub use topology::{SM_PER_TPC, SmPlace, Topology};
 pub use tsg::{SmError, Tsg};

@@ -1,7 +1,7 @@
 //! nvmap: memory handles, and the dmabuf descriptors they turn into.
 
 use super::error::{call, call_value};
-use super::release::call_r35;
+use super::release::call_as;
 use super::{KernelError, PAGE, Release, nodes};
 use nix::unistd::{Whence, lseek};
 use parking_lot::Mutex;
@@ -9,8 +9,10 @@ use std::collections::VecDeque;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use tegrarm_abi::nvgpu::r35::{NVMAP_IOC_ALLOC_R35, nvmap_alloc_handle_r35};
+use tegrarm_abi::nvgpu::r39::{NVMAP_IOC_ALLOC_R39, nvmap_alloc_handle_r39};
 use tegrarm_abi::nvmap::*;
 use tegrarm_kmd::{Errno, File, Kmd, Mapping, Node, Placement, Prot};
+use zerocopy::FromZeros;
 
 /// CPU attribute of a buffer. nvmap fixes it when it allocates, for every later CPU mapping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,12 +39,14 @@ pub struct Nvmap {
 }
 
 impl Nvmap {
-    /// Opens the node.
+    /// Opens the node, and finds out of which release it is: it is another module than nvgpu, and can be of another age.
+    /// `likely` is nvgpu's release.
     ///
     /// # Errors
-    /// The errno of `open(2)`, naming the node.
-    pub fn open(kmd: &Arc<dyn Kmd>, release: Release) -> Result<Arc<Nvmap>, KernelError> {
+    /// The errno of `open(2)`, naming the node; `ENOTSUP` when it is of none that is known.
+    pub fn open(kmd: &Arc<dyn Kmd>, likely: Release) -> Result<Arc<Nvmap>, KernelError> {
         let file = nodes::open(kmd, Node::Nvmap, nodes::NVMAP)?;
+        let release = generation(&file, likely)?;
         Ok(Arc::new(Nvmap { file, release, open: Mutex::default() }))
     }
 
@@ -67,7 +71,9 @@ impl Nvmap {
         let mut args = nvmap_alloc_handle { handle, heap_mask, flags, align, numa_nid: -1 };
         match self.release {
             Release::R36 => call(&self.file, NVMAP_IOC_ALLOC, &mut args),
-            Release::R35 => call_r35::<nvmap_alloc_handle_r35, _>(&self.file, NVMAP_IOC_ALLOC_R35, &mut args),
+            Release::R35 => call_as::<nvmap_alloc_handle_r35, _>(&self.file, NVMAP_IOC_ALLOC_R35, &mut args),
+            // Its address field is of a heap that is not asked for, and stays 0.
+            Release::R39 => call_as::<nvmap_alloc_handle_r39, _>(&self.file, NVMAP_IOC_ALLOC_R39, &mut args),
         }
     }
 
@@ -108,6 +114,43 @@ impl Nvmap {
             tracing::warn!("nvmap handle {handle:#x} is lost: {e}");
         }
     }
+}
+
+/// The commands that ALLOC is on one release or another.
+pub(super) const ALLOCS: [(Release, u32); 3] =
+    [(Release::R35, NVMAP_IOC_ALLOC_R35), (Release::R36, NVMAP_IOC_ALLOC), (Release::R39, NVMAP_IOC_ALLOC_R39)];
+
+/// Asks nvmap for an allocation of no handle under one command: `EINVAL`, and nothing changed, from a kernel that knows
+/// the command; `ENOTTY` from one that does not.
+pub(super) fn ask_alloc(file: &File, release: Release) -> Result<(), Errno> {
+    match release {
+        Release::R35 => file.ioctl(NVMAP_IOC_ALLOC_R35, &mut nvmap_alloc_handle_r35::new_zeroed()),
+        Release::R36 => file.ioctl(NVMAP_IOC_ALLOC, &mut nvmap_alloc_handle::new_zeroed()),
+        Release::R39 => file.ioctl(NVMAP_IOC_ALLOC_R39, &mut nvmap_alloc_handle_r39::new_zeroed()),
+    }
+}
+
+/// The release whose ALLOC the node knows, `likely` first: each miss is a line in the kernel's log.
+fn generation(file: &File, likely: Release) -> Result<Release, KernelError> {
+    let others = ALLOCS.map(|(release, _)| release).into_iter().filter(|release| *release != likely);
+    for release in std::iter::once(likely).chain(others) {
+        match ask_alloc(file, release) {
+            Err(Errno::EINVAL) => return Ok(release),
+            Err(Errno::ENOTTY) => {}
+            Err(errno) => return Err(KernelError::new("asking nvmap which NVMAP_IOC_ALLOC it knows", errno)),
+            Ok(()) => {
+                let text =
+                    format!("NVMAP_IOC_ALLOC of {release:?} with handle 0 succeeds, which no known kernel does: it");
+                return Err(KernelError::new(text, Errno::ENOTSUP));
+            }
+        }
+    }
+    let known = ALLOCS.map(|(release, number)| format!("{number:#x} ({release:?})")).join(", ");
+    let text = format!(
+        "nvmap knows none of the commands that NVMAP_IOC_ALLOC has been, {known}; `python -m tegrarm doctor` prints what \
+         it answers for a report; finding one"
+    );
+    Err(KernelError::new(text, Errno::ENOTSUP))
 }
 
 /// One buffer: an nvmap handle with memory behind it, or another driver's dmabuf. Given back when dropped; CPU and GPU

@@ -63,7 +63,7 @@ fn sms(ctrl: &File, release: Release) -> Result<Vec<SmPlace>, KernelError> {
     call(ctrl, NVGPU_GPU_IOCTL_NUM_VSMS, &mut number)?;
     let count = (number.num_vsms as usize).min(MAX_SMS);
     match release {
-        Release::R36 => {
+        Release::R36 | Release::R39 => {
             let mut entries = [nvgpu_gpu_vsms_mapping_entry::new_zeroed(); MAX_SMS];
             read_map(ctrl, entries.as_mut_ptr() as u64)?;
             let place = |e: &nvgpu_gpu_vsms_mapping_entry| SmPlace {

@@ -33,7 +33,7 @@ impl Tsg {
     /// `ENOSPC` when all are taken.
     pub fn create_subcontext(&self, space: &AddressSpace, synchronous: bool) -> Result<u32, KernelError> {
         match self.release {
-            Release::R36 => {
+            Release::R36 | Release::R39 => {
                 let mut args = nvgpu_tsg_create_subcontext_args::new_zeroed();
                 args.type_ = if synchronous { NVGPU_TSG_SUBCONTEXT_TYPE_SYNC } else { NVGPU_TSG_SUBCONTEXT_TYPE_ASYNC };
                 args.as_fd = space.file().raw();
@@ -54,7 +54,7 @@ impl Tsg {
     /// Gives a subcontext back. Its channels must be gone.
     pub fn delete_subcontext(&self, veid: u32) {
         match self.release {
-            Release::R36 => {
+            Release::R36 | Release::R39 => {
                 let mut args = nvgpu_tsg_delete_subcontext_args { veid, reserved: 0 };
                 if let Err(e) = call(&self.file, NVGPU_TSG_IOCTL_DELETE_SUBCONTEXT, &mut args) {
                     tracing::warn!("VEID {veid} is lost: {e}");

@@ -8,7 +8,7 @@ mod c06_channel_layout {
 
     #[test]
     fn rings_and_userd_lie_where_the_client_sees_them() {
-        for l4t in [L4t::R36, L4t::R35, L4t::R35_4] {
+        for l4t in L4t::ALL {
             let mut d = Desktop::open(l4t);
             let mut c = d.channels();
             let area = inode_at(c.area_va + AREA - PAGE);

@@ -32,8 +32,8 @@ use tegrarm_kmd::{Arg, CallKind, Errno, Faulty, Kmd, Node};
 use zerocopy::{FromZeros, IntoBytes};
 
 const PAGE: u64 = 4096;
-/// Both kernels.
-const RELEASES: [L4t; 2] = [L4t::R36, L4t::R35];
+/// Every kernel.
+const RELEASES: [L4t; 4] = L4t::ALL;
 
 /// A virtual board of this process and of one test, on the device nodes too: its kernel is looked into, and it pins
 /// private memory.
