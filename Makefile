@@ -22,7 +22,7 @@ export TEGRARM_BACKEND ?= $(if $(wildcard /dev/nvgpu),nvgpu,sim)
 export TEGRARM_LIB     := $(LIB)
 
 .DEFAULT_GOAL := build
-.PHONY: build venv venv-pool demo demo-pool test-pool install wheel wheel-aarch64 wheels test test-aarch64 test-aarch64-sample test-aarch64-wheel cargo-test test-threads test-out-of-process fuzz fuzz-seeds ctest pytest test-tinygrad test-tinygrad-sample test-tinygrad-releases test-librecuda test-disasm lint header docs abi-check abi-baseline tsan bench clean distclean
+.PHONY: build venv venv-pool demo demo-pool test-pool install wheel wheel-aarch64 wheels test test-aarch64 test-aarch64-sample test-aarch64-wheel cargo-test test-threads test-out-of-process fuzz fuzz-seeds ctest pytest test-tinygrad test-tinygrad-sample test-tinygrad-releases test-librecuda test-releases test-releases-sample test-disasm lint header docs abi-check abi-baseline tsan bench clean distclean
 
 build:            ## the shared libraries (release)
 	$(CARGO) build --release --locked -p tegrarm -p tegrarm-preload
@@ -108,7 +108,7 @@ wheels: wheel wheel-aarch64 ## dist/: wheels with the libraries, for x86_64 and 
 
 # --- tests --------------------------------------------------------------------------------------------------------
 
-test: cargo-test test-threads test-out-of-process test-aarch64-sample ctest pytest test-tinygrad-sample  ## every test there is
+test: cargo-test test-threads test-out-of-process test-aarch64-sample ctest pytest test-releases-sample test-tinygrad-sample  ## every test there is
 	@echo "make test: all suites passed"
 
 cargo-test:
@@ -219,6 +219,12 @@ else
 		LD_PRELOAD=$(dir $(LIB))libtegrarm_preload.so TEGRARM_REPORT=1 $$t; done
 	@echo "test-librecuda: $(words $(wildcard $(LIBRECUDA)/test_*)) programs passed"
 endif
+
+# Bring-up, doors and test_tiny on r35, r35.4, r36 and r39, as a table. `make test` runs the newest kernel's row.
+test-releases: build venv $(TEST_TINY)  ## every kernel of the virtual Orin: a table
+	$(PY) python/tests/run_l4t_releases.py --test-tiny $(TEST_TINY) $(ARGS)
+test-releases-sample: build venv $(TEST_TINY)
+	$(PY) python/tests/run_l4t_releases.py --test-tiny $(TEST_TINY) r39
 
 # --- checks -------------------------------------------------------------------------------------------------------
 

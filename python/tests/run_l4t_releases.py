@@ -1,0 +1,63 @@
+"""Bring-up, doors and tinygrad's test_tiny on every kernel of the virtual Orin, as a table (`make test-releases`).
+
+A cell is what passed of what ran, or FAILED; output of a cell that failed follows the table. `make test` runs one row.
+"""
+
+import argparse
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+RELEASES = ("r35", "r35.4", "r36", "r39")
+CARGO = ["cargo", "test", "--locked", "-p", "tegrarm"]
+
+
+def columns(test_tiny: str) -> dict[str, list[str]]:
+    """Each column's command. The release is in the environment."""
+    return {
+        "bring-up": [*CARGO, "--test", "bringup", "--test", "characteristics"],
+        "object door": [*CARGO, "--test", "channels", "--test", "effects"],
+        "file door": [*CARGO, "--test", "file_door"],
+        "test_tiny": [sys.executable, "-m", "tegrarm", "run", test_tiny, "-v"],
+    }
+
+
+def counted(text: str) -> tuple[int, int]:
+    """(passed, ran) of what cargo's and unittest's summaries say; nothing said is nothing run."""
+    passed = failed = 0
+    for good, bad in re.findall(r"^test result: \w+\. (\d+) passed; (\d+) failed", text, re.MULTILINE):
+        passed, failed = passed + int(good), failed + int(bad)
+    for ran, end in re.findall(r"^Ran (\d+) tests? in [^\n]*\n\n(\w+[^\n]*)", text, re.MULTILINE):
+        numbers = {name: int(number) for name, number in re.findall(r"(\w+)=(\d+)", end)}
+        bad = numbers.get("failures", 0) + numbers.get("errors", 0)
+        failed, passed = failed + bad, passed + int(ran) - bad - numbers.get("skipped", 0)
+    return passed, passed + failed
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--test-tiny", required=True, help="tinygrad's test/test_tiny.py")
+    parser.add_argument("releases", nargs="*", default=RELEASES, help=f"of {', '.join(RELEASES)} (default: all)")
+    args = parser.parse_args()
+    commands, output = columns(args.test_tiny), []
+    print("| release | " + " | ".join(commands) + " |\n|---|" + "---|" * len(commands), flush=True)
+    for release in args.releases:
+        env = {**os.environ, "TEGRARM_BACKEND": "sim", "TEGRARM_SIM_L4T": release, "DEV": "TEGRA+NV", "CACHELEVEL": "0"}
+        cells = []
+        for name, command in commands.items():
+            done = subprocess.run(command, env=env, cwd=ROOT, capture_output=True, text=True)
+            passed, ran = counted(done.stdout + done.stderr)
+            good = done.returncode == 0 and ran > 0 and passed == ran
+            cells.append(f"{passed} of {ran}" if good else f"FAILED ({passed} of {ran})")
+            if not good:
+                output.append(f"--- {release}, {name}: exit status {done.returncode}\n{done.stdout[-4000:]}\n{done.stderr[-4000:]}")
+        print(f"| {release} | " + " | ".join(cells) + " |", flush=True)
+    print("\n".join(output), end="")
+    return int(bool(output))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
