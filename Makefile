@@ -87,6 +87,26 @@ export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER ?= $(ARM_RUN)
 ARM_RELEASE := $(CARGO_TARGET_DIR)/$(ARM)/release
 DIST     ?= $(CURDIR)/dist
 
+# Libraries that also load on Ubuntu 20.04 (JetPack 5), whatever this machine's glibc is: linked by zig against that version's
+# symbols. Everything that is handed out is made so; `make build` and `make install` are for this machine.
+GLIBC    := 2.31
+ZIG      := $(CACHE)/zig
+ZIGBUILD := PATH=$(ZIG)/bin:$$PATH $(ZIG)/bin/cargo-zigbuild zigbuild --release --locked
+X86      := x86_64-unknown-linux-gnu
+PORTABLE_PACKAGES := -p tegrarm -p tegrarm-preload -p tegra-sim --lib --bins
+PORTABLE := $(CARGO_TARGET_DIR)/portable
+
+$(ZIG)/.installed: packaging/zig-requirements.txt
+	$(PYTHON) -m venv $(ZIG)
+	$(ZIG)/bin/python -m pip install --quiet --disable-pip-version-check -r packaging/zig-requirements.txt
+	@touch $@
+
+.PHONY: portable portable-aarch64
+portable: $(ZIG)/.installed ## target/portable: libraries and simulator for x86_64 with glibc 2.31 or later
+	CARGO_TARGET_DIR=$(PORTABLE) $(ZIGBUILD) --target $(X86).$(GLIBC) $(PORTABLE_PACKAGES)
+portable-aarch64: $(ZIG)/.installed ## the same for aarch64
+	env -u CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER CARGO_TARGET_DIR=$(PORTABLE) $(ZIGBUILD) --target $(ARM).$(GLIBC) $(PORTABLE_PACKAGES)
+
 .PHONY: arm-build
 arm-build:
 	$(CARGO) build --release --locked --target $(ARM) -p tegrarm -p tegrarm-preload
@@ -100,15 +120,15 @@ tag=$$($(PY) packaging/platform_tag.py $(1)/libtegrarm.so $(1)/libtegrarm_preloa
 	made=$$?; rm -f python/tegrarm/libtegrarm.so python/tegrarm/libtegrarm_preload.so; exit $$made
 endef
 
-wheel: build venv ## dist/: a wheel with the libraries of this machine
-	$(call wheel-from,$(dir $(LIB)),$(STRIP))
-wheel-aarch64: arm-build venv
-	$(call wheel-from,$(ARM_RELEASE),aarch64-linux-gnu-strip)
+wheel: portable venv ## dist/: a wheel with the libraries, for x86_64
+	$(call wheel-from,$(PORTABLE)/$(X86)/release,$(STRIP))
+wheel-aarch64: portable-aarch64 venv
+	$(call wheel-from,$(PORTABLE)/$(ARM)/release,aarch64-linux-gnu-strip)
 wheels: wheel wheel-aarch64 ## dist/: wheels with the libraries, for x86_64 and aarch64
 
 # --- tests --------------------------------------------------------------------------------------------------------
 
-test: cargo-test test-threads test-out-of-process test-aarch64-sample ctest pytest test-releases-sample test-tinygrad-sample  ## every test there is
+test: cargo-test test-threads test-out-of-process test-aarch64-sample test-glibc ctest pytest test-releases-sample test-tinygrad-sample  ## every test there is
 	@echo "make test: all suites passed"
 
 cargo-test:
@@ -142,11 +162,21 @@ test-out-of-process: build $(SIM) ## the suite on the device nodes of `tegrarm-s
 ctest: build venv
 	$(MAKE) --no-print-directory -C ctests PY=$(PY) test
 
+# What is handed out, on the oldest system it is for: Debian 11's glibc 2.31 (Ubuntu 20.04's), unpacked into the cache.
+.PHONY: test-glibc test-glibc-aarch64
+test-glibc: portable venv ## symbol versions of what is handed out, and the C tests on glibc 2.31
+	$(PY) packaging/glibc.py --most $(GLIBC) $(addprefix $(PORTABLE)/$(X86)/release/,$(HANDED_OUT))
+	python/tests/glibc.sh $(CACHE)/glibc amd64 $(PORTABLE)/$(X86) $(ZIG)/bin/python
+test-glibc-aarch64: portable-aarch64 venv
+	$(PY) packaging/glibc.py --most $(GLIBC) $(addprefix $(PORTABLE)/$(ARM)/release/,$(HANDED_OUT))
+	python/tests/glibc.sh $(CACHE)/glibc arm64 $(PORTABLE)/$(ARM) $(ZIG)/bin/python
+HANDED_OUT := libtegrarm.so libtegrarm_preload.so tegrarm-sim
+
 # The suites on another architecture: the same programs. qemu-user cannot start a second one, makes its own /proc/self/maps, and
 # gives all threads one table of descriptors, and has errnos of its own for some mistakes: tests that need more are left out by name.
 ARM_SKIP := $(addprefix --skip ,a_panic_is_a_status a_program_that refused_escapes_and_uvm_calls_are_told the_variable_chooses_steps \
 	own_pages_are_exchanged other_pages_are_pinned thousands_of_live_buffers an_ioctl_on_something_else errors_are_mmaps_own every_ioctl_is_answered a_gpu_without_a_thread waits_run_a_gpu)
-test-aarch64: arm-build venv test-aarch64-wheel ## the root crate's and the simulator's Rust tests, the C tests and the wheel, under qemu-user
+test-aarch64: arm-build venv test-aarch64-wheel test-glibc-aarch64 ## the root crate's and the simulator's Rust tests, the C tests and the wheel, under qemu-user
 	$(CARGO) test --locked --target $(ARM) -p tegrarm -p tegrarm-kmd -- $(ARM_SKIP)
 	$(CARGO) test --locked --target $(ARM) -p sm87 -p tegra-mm -p tegra-hw -p tegra-gpu -p tegra-kernel -p tegra-sim --lib --test 'kernel*' --test front_end --test sm -- $(ARM_SKIP)
 	$(MAKE) --no-print-directory -C ctests $(ARM_CTEST) plain examples
