@@ -13,9 +13,9 @@ unpack() {
     apt=$cache/apt
     mkdir -p "$apt/state/lists/partial" "$apt/cache/archives/partial" "$apt/debs" "$apt/parts" "$root"
     : > "$apt/status"
-    # Debian moves what it supports no more to its archive.
-    for mirror in http://deb.debian.org/debian http://archive.debian.org/debian; do
-        keyring=/usr/share/keyrings/debian-archive-keyring.gpg
+    keyring=/usr/share/keyrings/debian-archive-keyring.gpg
+    # Where this machine has its own Debian from.
+    for mirror in $(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 'Origin: Debian' | sort -u); do
         echo "deb [signed-by=$keyring] $mirror bullseye main" > "$apt/sources.list"
         cat > "$apt/conf" <<CONF
 APT::Architecture "$arch"; APT::Architectures { "$arch"; }; APT::Sandbox::User "root"; Acquire::Check-Valid-Until "false";

@@ -265,7 +265,7 @@ pub unsafe extern "C" fn tegrarm_kernel_report(buf: *mut c_char, len: usize, nee
         if needed.is_null() || (buf.is_null() && len > 0) {
             fail!(NV_ERR_INVALID_POINTER, "buf or needed is NULL");
         }
-        let text = crate::tegra::report(instance::get()?.kmd())?;
+        let text = instance::get()?.kernel_report()?;
         if len > 0 {
             let fit = cut(&text, len - 1);
             // SAFETY: `fit.len() < len`, and the caller promises `len` bytes.

@@ -79,6 +79,14 @@ impl Rm {
         self.gpu().map(|_| 1)
     }
 
+    /// What the kernel's interface looks like, for a report; of a kernel that is not known, too.
+    ///
+    /// # Errors
+    /// The kernel's, for opening its nodes.
+    pub fn kernel_report(&self) -> RmResult<String> {
+        Ok(crate::tegra::report(self.kmd())?)
+    }
+
     /// The figures of one GPU.
     ///
     /// # Errors
