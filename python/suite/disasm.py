@@ -1,8 +1,8 @@
 """Compares `tegrarm-sim decode` with NVIDIA's disassembler, instruction by instruction (`make test-disasm`).
 
 The kernels are the ones that tinygrad's compilers made while its tests ran (`make test-tinygrad` keeps them), those of
-`intrinsics.cu`, which has every family of intrinsics, and of `silicon`, which has PTX's rarer forms. Text must be equal to
-the letter, blanks at the ends aside.
+`intrinsics.cu`, which has every family of intrinsics, of `silicon`, which has PTX's rarer forms, and of `tests/data/cubin`,
+which linkers and other releases of the compiler made. Text must be equal to the letter, blanks at the ends aside.
 """
 
 import argparse
@@ -69,6 +69,12 @@ def recorded() -> list[bytes]:
     return [b"".join(struct.pack("<QQ", int(low, 16), int(high, 16)) for low, high in words) for words in lines]
 
 
+def committed() -> list[bytes]:
+    """The cubins of `tests/data/cubin`."""
+    files = sorted((HERE.parents[1] / "tests/data/cubin").glob("*.cubin"))
+    return [part for file in files for part in code(file.read_bytes())]
+
+
 def nvdisasm() -> pathlib.Path:
     """NVIDIA's disassembler, which pip installed."""
     found = [tool for place in sys.path for tool in pathlib.Path(place).glob("nvidia/cu*/bin/nvdisasm")]
@@ -108,8 +114,11 @@ def main() -> int:
     parser.add_argument("--cache", type=pathlib.Path, required=True, help="where the suite keeps kernels")
     parser.add_argument("--simulator", required=True, help="tegrarm-sim")
     args = parser.parse_args()
-    origins = {"intrinsics.cu": intrinsics(), "silicon": recorded()}
-    origins |= {database.stem: kept_kernels(database) for database in sorted(args.cache.glob("kernels/*.db")) if database.stem != "CPU"}
+    origins = {"intrinsics.cu": intrinsics(), "silicon": recorded(), "tests/data/cubin": committed()}
+    kept = [database for database in sorted(args.cache.glob("kernels/*.db")) if database.stem != "CPU"]
+    if not kept:
+        print("tinygrad's kernels are left out: `make test-tinygrad` keeps them, and has not run here", flush=True)
+    origins |= {database.stem: kept_kernels(database) for database in kept}
     wrong = 0
     for name, kernels in origins.items():
         count, differences = compare(args.simulator, kernels)
