@@ -4,7 +4,7 @@
  *
  * The functions come in four groups. From rm_alloc on they are the calls of the Resource Manager. From rm_open on they
  * take the place of the system calls on its device nodes. From tegrarm_version on they are those of the library
- * itself. From tegrarm_device_open on they are the runtime: devices, buffers, modules, launches and replays. The
+ * itself. From tegrarm_device_open on they are the runtime: devices, buffers, modules, launches, replays, queues and events. The
  * classes, controls and parameters of the Resource Manager are in tegrarm_abi.h.
  *
  * STATUSES
@@ -216,6 +216,24 @@ enum tegrarm_limit {
 };
 
 /**
+ * What a piece of work was: a value of `tegrarm_profile_record.kind`. Later versions may add values.
+ */
+enum tegrarm_profile_kind {
+    /**
+     * A kernel ran.
+     */
+    TEGRARM_PROFILE_KERNEL = 0,
+    /**
+     * Bytes were copied.
+     */
+    TEGRARM_PROFILE_COPY = 1,
+    /**
+     * Bytes were filled.
+     */
+    TEGRARM_PROFILE_FILL = 2,
+};
+
+/**
  * Where the number of a patch point comes from: a value of `tegrarm_replay_value.source`.
  */
 enum tegrarm_replay_source {
@@ -249,6 +267,11 @@ struct tegrarm_buffer;
 struct tegrarm_device;
 
 /**
+ * A point in the work of a queue, and the time when the GPU came to it. A pointer to it is a handle.
+ */
+struct tegrarm_event;
+
+/**
  * A kernel of a module. A pointer to it is a handle, which belongs to the module.
  */
 struct tegrarm_kernel;
@@ -262,6 +285,11 @@ struct tegrarm_module;
  * Machine code of the CPU that is loaded into this process. A pointer to it is a handle, which belongs to no device.
  */
 struct tegrarm_object;
+
+/**
+ * A queue of a device: work that runs in the order in which it was given. A pointer to it is a handle.
+ */
+struct tegrarm_queue;
 
 /**
  * Work that is recorded once and runs many times. A pointer to it is a handle. Only one thread at a time may be in a
@@ -560,6 +588,49 @@ struct tegrarm_replay_value {
      */
     uint32_t reserved;
 };
+
+/**
+ * A piece of work that has finished. Later versions only append fields.
+ */
+struct tegrarm_profile_record {
+    /**
+     * How many bytes are valid.
+     */
+    size_t size;
+    /**
+     * A value of `enum tegrarm_profile_kind`.
+     */
+    uint32_t kind;
+    /**
+     * The number of its queue: 0 is the one that the device was opened with.
+     */
+    uint32_t queue;
+    /**
+     * The name of the kernel, or `"copy"` or `"fill"`. It is valid during the call.
+     */
+    const char *name;
+    /**
+     * How many bytes were copied or filled. It is 0 for a kernel.
+     */
+    uint64_t bytes;
+    /**
+     * Its fence.
+     */
+    uint64_t fence;
+    /**
+     * When it started, in nanoseconds of the GPU's clock: when the work before it had finished.
+     */
+    uint64_t start_ns;
+    /**
+     * When it had finished.
+     */
+    uint64_t end_ns;
+};
+
+/**
+ * Who is told of work that has finished. `user` is what `tegrarm_profile_start` was given.
+ */
+typedef void (*tegrarm_profile_callback)(const struct tegrarm_profile_record *record, void *user);
 
 #ifdef __cplusplus
 extern "C" {
@@ -1684,6 +1755,126 @@ NV_STATUS tegrarm_replay_patch(struct tegrarm_replay *replay,
  * - `NV_ERR_INVALID_ARGUMENT`: a run would push as many times as the GPFIFO has entries, or more often.
  */
 NV_STATUS tegrarm_replay_push(struct tegrarm_replay *replay, NvU32 channel, NvU64 address, NvU32 words);
+
+/**
+ * Gives the handle of the queue that a device was opened with: the one of `tegrarm_launch`, `tegrarm_copy` and
+ * `tegrarm_fill`. It is the same at every call, and ends with the device.
+ *
+ * Errors:
+ * - `NV_ERR_OBJECT_NOT_FOUND`: `device` is not an open device.
+ * - `NV_ERR_INVALID_POINTER`: `queue` is NULL.
+ */
+NV_STATUS tegrarm_device_queue(struct tegrarm_device *device, struct tegrarm_queue **queue);
+
+/**
+ * Makes an event of a device. `*event` is a new handle. End it with `tegrarm_event_destroy`.
+ *
+ * Errors:
+ * - `NV_ERR_INVALID_POINTER`: `event` is NULL.
+ * - `NV_ERR_OBJECT_NOT_FOUND`: `device` is not an open device.
+ * - `NV_ERR_NO_MEMORY`: there is not enough memory.
+ * - `NV_ERR_INSUFFICIENT_RESOURCES`: no handle is left.
+ */
+NV_STATUS tegrarm_event_create(struct tegrarm_device *device, struct tegrarm_event **event);
+
+/**
+ * Ends an event and returns at once. Work of the GPU that would write its time is not disturbed.
+ *
+ * Errors:
+ * - `NV_ERR_OBJECT_NOT_FOUND`: `event` is not an event.
+ */
+NV_STATUS tegrarm_event_destroy(struct tegrarm_event *event);
+
+/**
+ * Puts an event behind everything that a queue was given before. When that work has finished, the GPU writes its time there.
+ * If `fence` is not NULL, `*fence` is what to wait for.
+ *
+ * An event may be recorded again and again. What counts is the last time.
+ *
+ * Errors:
+ * - `NV_ERR_OBJECT_NOT_FOUND`: `event` is not an event, or `queue` is not a queue.
+ * - `NV_ERR_INVALID_ARGUMENT`: the event and the queue belong to two devices.
+ * - `NV_ERR_NO_MEMORY`: there is not enough memory. The event stays where it was.
+ * - `NV_ERR_RESET_REQUIRED`: a fault stopped the queue.
+ * - `NV_ERR_TIMEOUT`: the channel is full, and nothing finished for a minute.
+ */
+NV_STATUS tegrarm_event_record(struct tegrarm_event *event,
+                               struct tegrarm_queue *queue,
+                               NvU64 *fence);
+
+/**
+ * Writes the time of an event to `*time_ns`, in nanoseconds of the GPU's clock. `tegrarm_device_time` says what
+ * CLOCK_MONOTONIC is then. On an Orin the clock moves in steps of 32 nanoseconds.
+ *
+ * Errors:
+ * - `NV_ERR_INVALID_POINTER`: `time_ns` is NULL.
+ * - `NV_ERR_OBJECT_NOT_FOUND`: `event` is not an event.
+ * - `NV_ERR_INVALID_STATE`: the event was never recorded.
+ * - `NV_ERR_NOT_READY`: the GPU has not come there yet. Wait for the fence of `tegrarm_event_record`.
+ * - `NV_ERR_RESET_REQUIRED`: a fault stopped the queue before the GPU came there.
+ */
+NV_STATUS tegrarm_event_time(struct tegrarm_event *event, NvU64 *time_ns);
+
+/**
+ * Writes how many nanoseconds passed between two events to `*elapsed_ns`. It is negative if the GPU came to `end` before it
+ * came to `start`. The events may be of two queues.
+ *
+ * Errors:
+ * - `NV_ERR_INVALID_POINTER`: `elapsed_ns` is NULL.
+ * - `NV_ERR_OBJECT_NOT_FOUND`: `start` or `end` is not an event.
+ * - `NV_ERR_INVALID_ARGUMENT`: the events belong to two devices.
+ * - `NV_ERR_INVALID_STATE`: an event was never recorded.
+ * - `NV_ERR_NOT_READY`: the GPU has not come to both yet.
+ * - `NV_ERR_RESET_REQUIRED`: a fault stopped the queue before the GPU came there.
+ */
+NV_STATUS tegrarm_event_elapsed(struct tegrarm_event *start,
+                                struct tegrarm_event *end,
+                                int64_t *elapsed_ns);
+
+/**
+ * Looks at the clock of the GPU and at that of the CPU together: when the GPU's was `*gpu_ns`, CLOCK_MONOTONIC was `*cpu_ns`,
+ * give or take `*off_by_ns`. All three are nanoseconds. Each pointer may be NULL.
+ *
+ * A time `t` of the GPU is `t - *gpu_ns + *cpu_ns` of CLOCK_MONOTONIC. Linux adjusts CLOCK_MONOTONIC slowly to the time of the
+ * network, and not the GPU's clock, so that a program that runs for long looks again from time to time.
+ *
+ * Errors:
+ * - `NV_ERR_OBJECT_NOT_FOUND`: `device` is not an open device.
+ */
+NV_STATUS tegrarm_device_time(struct tegrarm_device *device,
+                              NvU64 *gpu_ns,
+                              NvU64 *cpu_ns,
+                              NvU64 *off_by_ns);
+
+/**
+ * Has `callback` called with start and end of each kernel, copy and fill that the device is given from now on.
+ *
+ * It is called in threads that are in `tegrarm_wait` or `tegrarm_profile_stop`, once for everything that has finished, in the
+ * order of each queue, and in two threads at the same time if two wait. It may call any function but
+ * `tegrarm_profile_stop` and `tegrarm_device_close`. `user` is passed to it.
+ *
+ * Work is measured between two time stamps that the GPU writes, so that each piece waits for the one before. Launches take
+ * longer to give to the GPU meanwhile. What replays do is not reported.
+ *
+ * Errors:
+ * - `NV_ERR_OBJECT_NOT_FOUND`: `device` is not an open device.
+ * - `NV_ERR_INVALID_POINTER`: `callback` is NULL.
+ * - `NV_ERR_STATE_IN_USE`: the device is profiled already.
+ * - `NV_ERR_NO_MEMORY`: there is not enough memory for the time stamps.
+ */
+NV_STATUS tegrarm_profile_start(struct tegrarm_device *device,
+                                tegrarm_profile_callback callback,
+                                void *user);
+
+/**
+ * Waits for the work that the device was given before, has the callback called for the last of it, and ends the profile. The
+ * callback is not called any more when the function has returned, unless another thread is in `tegrarm_wait`.
+ *
+ * Errors:
+ * - `NV_ERR_OBJECT_NOT_FOUND`: `device` is not an open device.
+ * - `NV_ERR_INVALID_STATE`: the device is not profiled.
+ */
+NV_STATUS tegrarm_profile_stop(struct tegrarm_device *device);
 
 #ifdef __cplusplus
 }  // extern "C"

@@ -13,6 +13,7 @@ use std::time::Duration;
 use tegrarm::rm::Rm;
 use tegrarm::runtime::buffer::Buffer;
 use tegrarm::runtime::device::Device;
+use tegrarm::runtime::event::Event;
 use tegrarm::runtime::launch::{Dim3, Launch};
 use tegrarm::runtime::memory::{Access, Cache, Memory};
 use tegrarm::runtime::module::{KernelRef, Module};
@@ -66,6 +67,7 @@ impl Pages {
 struct Bench {
     device: Arc<Device>,
     buffers: [Arc<Buffer>; 2],
+    event: Arc<Event>,
     /// A descriptor of the first of them.
     shared: Shared,
     pages: Pages,
@@ -88,8 +90,9 @@ impl Bench {
         let constants = device.load(&file("constants.nvrtc.cubin"))?;
         let add = Arc::new(module.kernel("vecadd")?);
         let deep = Arc::new(device.load(&file("calls.jit.cubin"))?.kernel("recursive")?);
+        let event = Event::new(&device)?;
         let empty = Device::open(rm, 0)?;
-        Ok(Bench { empty, device, buffers, shared, pages, module, constants, add, deep })
+        Ok(Bench { empty, event, device, buffers, shared, pages, module, constants, add, deep })
     }
 
     fn arguments(&self, kernel: &KernelRef) -> Vec<u8> {
@@ -130,6 +133,15 @@ impl Bench {
     }
 }
 
+/// A device that is profiled until it is dropped.
+struct Profiled(Arc<Device>);
+
+impl Drop for Profiled {
+    fn drop(&mut self) {
+        self.0.stop_profile().unwrap();
+    }
+}
+
 /// What a function made, whatever it is.
 type Made = Box<dyn std::any::Any>;
 
@@ -163,6 +175,17 @@ const ROWS: &[Row] = &[
     ("fill", Calls::None, |b| {
         let fence = b.buffers[0].fill(0, 64, 7, 1)?;
         made(b.device.wait(fence, DEADLINE))
+    }),
+    ("event_create, the first", Calls::Some, |b| made(Event::new(&b.empty))),
+    ("event_record and event_time", Calls::None, |b| {
+        let fence = b.event.record(b.device.own())?;
+        b.device.wait(fence, DEADLINE)?;
+        made(b.event.time())
+    }),
+    ("device_time", Calls::Some, |b| made(b.device.time())),
+    ("profile_start", Calls::Some, |b| {
+        b.device.start_profile(Arc::new(|_| {}))?;
+        made(Ok(Profiled(b.device.clone())))
     }),
     ("device_memory", Calls::None, |b| made(b.device.memory())),
     ("buffer_address", Calls::None, |b| made(Ok(b.buffers[0].address() + b.buffers[0].pointer() as u64))),
@@ -272,10 +295,10 @@ const GIVING_BACK: &[GivesBack] = &[
     ("buffer_free", |b| (made(b.device.alloc(4096, Cache::Cached)).unwrap(), Some(b))),
     ("module_unload", |b| (made(b.empty.load(&file("shared.nvrtc.cubin"))).unwrap(), Some(b))),
     ("replay_destroy", |b| (made(b.recorded()).unwrap(), Some(b))),
-    ("device_close", |b| (Box::new((b.device, b.buffers, b.module, b.constants, b.add, b.deep)), None)),
+    ("device_close", |b| (Box::new((b.device, b.buffers, b.event, b.module, b.constants, b.add, b.deep)), None)),
     ("device_close with work in flight", |b| {
         b.device.launch(&b.add, &LINE, &b.arguments(&b.add)).unwrap();
-        (Box::new((b.device, b.buffers, b.module, b.constants, b.add, b.deep)), None)
+        (Box::new((b.device, b.buffers, b.event, b.module, b.constants, b.add, b.deep)), None)
     }),
 ];
 

@@ -37,6 +37,7 @@ TEGRARM_OBJECT_SYMBOLS = 1 << 20
 TEGRARM_STACK_UNKNOWN = (1 << 32) - 1
 TEGRARM_LAUNCH_TOGETHER = 1
 TEGRARM_LIMIT_STACK_SIZE, TEGRARM_LIMIT_HEAP_SIZE = range(2)
+TEGRARM_PROFILE_KERNEL, TEGRARM_PROFILE_COPY, TEGRARM_PROFILE_FILL = range(3)
 
 
 class Config(ctypes.Structure):
@@ -93,6 +94,25 @@ class KernelAttributes(ctypes.Structure):
         ("code_size", c_uint64),
         ("code_address", c_uint64),
     ]
+
+
+class ProfileRecord(ctypes.Structure):
+    """``struct tegrarm_profile_record``: a piece of work that has finished."""
+
+    _fields_ = [
+        ("size", c_size_t),
+        ("kind", c_uint32),
+        ("queue", c_uint32),
+        ("name", c_char_p),
+        ("bytes", c_uint64),
+        ("fence", c_uint64),
+        ("start_ns", c_uint64),
+        ("end_ns", c_uint64),
+    ]
+
+
+#: ``tegrarm_profile_callback``. An object of it has to live for as long as the profile does.
+ProfileCallback = ctypes.CFUNCTYPE(None, POINTER(ProfileRecord), c_void_p)
 
 
 class ReplayChannel(ctypes.Structure):
@@ -196,6 +216,15 @@ SIGNATURES: dict[str, tuple] = {
     "tegrarm_replay_timeline": (NvStatus, [c_void_p, POINTER(NvU64), POINTER(NvU64), NvU64, POINTER(NvU64)]),
     "tegrarm_replay_patch": (NvStatus, [c_void_p, c_void_p, NvU32, NvU64, POINTER(ReplayValue)]),
     "tegrarm_replay_push": (NvStatus, [c_void_p, NvU32, NvU64, NvU32]),
+    "tegrarm_device_queue": (NvStatus, [c_void_p, c_void_p]),
+    "tegrarm_event_create": (NvStatus, [c_void_p, c_void_p]),
+    "tegrarm_event_destroy": (NvStatus, [c_void_p]),
+    "tegrarm_event_record": (NvStatus, [c_void_p, c_void_p, POINTER(NvU64)]),
+    "tegrarm_event_time": (NvStatus, [c_void_p, POINTER(NvU64)]),
+    "tegrarm_event_elapsed": (NvStatus, [c_void_p, c_void_p, POINTER(c_int64)]),
+    "tegrarm_device_time": (NvStatus, [c_void_p, POINTER(NvU64), POINTER(NvU64), POINTER(NvU64)]),
+    "tegrarm_profile_start": (NvStatus, [c_void_p, ProfileCallback, c_void_p]),
+    "tegrarm_profile_stop": (NvStatus, [c_void_p]),
 }
 
 LIBRARY = "libtegrarm.so"

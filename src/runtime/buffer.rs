@@ -5,6 +5,7 @@ use super::commands::{Commands, Sink};
 use super::device::Device;
 use super::memory::{Access, Cache, Memory};
 use super::place::Place;
+use super::profile::What;
 use crate::status::{During, RmResult, fail};
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
@@ -30,6 +31,14 @@ pub(super) enum Transfer {
 }
 
 impl Transfer {
+    /// What a profile says of it.
+    pub(super) fn what(&self) -> What {
+        match *self {
+            Transfer::Copy { bytes, .. } => What::Copy { bytes: bytes.into() },
+            Transfer::Fill { size, count, .. } => What::Fill { bytes: u64::from(size) * u64::from(count) },
+        }
+    }
+
     /// Its methods.
     pub(super) fn put(&self, commands: &mut Commands<impl Sink>) {
         match *self {

@@ -181,6 +181,16 @@ impl<S: Sink> Commands<S> {
         self.semaphore(at, value, execute)
     }
 
+    /// Writes `value` and, behind it, the GPU's time when the engine is idle: 16 bytes at `at`, a multiple of 16.
+    pub fn stamp(&mut self, at: u64, value: u64) -> &mut Self {
+        let execute = NVC56F_SEM_EXECUTE_OPERATION.put(NVC56F_SEM_EXECUTE_OPERATION_RELEASE)
+            | NVC56F_SEM_EXECUTE_RELEASE_WFI.put(NVC56F_SEM_EXECUTE_RELEASE_WFI_EN)
+            | NVC56F_SEM_EXECUTE_RELEASE_TIMESTAMP.put(NVC56F_SEM_EXECUTE_RELEASE_TIMESTAMP_EN)
+            | NVC56F_SEM_EXECUTE_PAYLOAD_SIZE.put(NVC56F_SEM_EXECUTE_PAYLOAD_SIZE_64BIT);
+        self.semaphore(at, value, execute);
+        self
+    }
+
     /// Returns the index of the value's low word.
     #[inline]
     fn semaphore(&mut self, at: u64, value: u64, execute: u32) -> usize {

@@ -181,6 +181,11 @@ impl Watch {
         }
     }
 
+    /// Lets a GPU that is executed in steps do one.
+    pub fn step(&self) -> bool {
+        self.session.rm().kmd().step()
+    }
+
     /// Waits until submission `fence` has finished. `last` is the newest submission, for messages.
     ///
     /// # Errors

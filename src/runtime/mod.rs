@@ -5,22 +5,28 @@
 //! [`device`] brings a GPU up with RM calls alone ([`session`], [`queue`]) and runs them on it; [`replay`] runs what was
 //! recorded once.
 
+pub mod base;
 pub mod buffer;
 pub mod commands;
 pub mod cubin;
 pub mod device;
 pub mod elf;
+pub mod event;
 pub mod fault;
 pub mod heap;
 pub mod hostobj;
+pub mod lane;
 pub mod launch;
 pub mod memory;
 pub mod module;
 pub mod params;
 pub mod place;
 pub mod prepared;
+pub mod profile;
+pub mod profiling;
 pub mod qmd;
 pub mod queue;
 pub mod ready;
 pub mod replay;
 pub mod session;
+pub mod stamps;

@@ -33,7 +33,7 @@ impl Module {
     pub fn load(device: &Arc<Device>, image: &[u8], capability: u32) -> RmResult<Arc<Module>> {
         let bad = |e: super::elf::LoadError| RmError::new(NV_ERR_INVALID_ARGUMENT, format!("loading a module: {e}"));
         let cubin = Cubin::parse(image, capability).map_err(bad)?;
-        let memory = device.code().take(cubin.memory_size())?;
+        let memory = device.base().code().take(cubin.memory_size())?;
         let bytes = cubin.place(memory.va()).map_err(bad)?;
         memory.write(0, &bytes)?;
         memory.zero_from(bytes.len() as u64)?;

@@ -173,6 +173,11 @@ impl Queue {
         self.group.group
     }
 
+    /// The engine that the last submission was for.
+    pub fn engine(&self) -> Engine {
+        self.engine
+    }
+
     /// The channel itself, for who submits to it in its own way from now on.
     pub fn ring(&self) -> Ring {
         Ring { area: self.area.clone(), doorbell: self.doorbell.clone(), token: self.token, put: self.put }

@@ -102,6 +102,28 @@ impl Ready {
         Ok(fence)
     }
 
+    /// GPU address of the next launch's descriptor, for who launches it with words of its own; `fill` writes the block of
+    /// arguments. [`Ready::given`] says what became of it.
+    ///
+    /// # Errors
+    /// As [`Ready::launch`].
+    pub fn next(
+        &mut self,
+        heap: &Arc<Heap>,
+        queue: &mut Queue,
+        fill: impl FnOnce(&Span) -> RmResult<()>,
+    ) -> RmResult<u64> {
+        let image = self.renew(heap, queue)?;
+        fill(&image.arguments)?;
+        Ok(image.at)
+    }
+
+    /// The next launch was this one.
+    pub fn given(&mut self, fence: u64) {
+        self.images[self.next].fence = fence;
+        self.next = (self.next + 1) & self.wrap;
+    }
+
     /// The last launch that may still use them.
     pub fn last(&self) -> u64 {
         self.images.iter().map(|image| image.fence).max().unwrap_or(0)

@@ -3,7 +3,7 @@
 use super::super::guard::status;
 use super::super::instance;
 use super::super::objects::{NV_STATUS, NvU32, NvU64};
-use super::handles::{DEVICES, close_device};
+use super::handles::{DEVICES, QUEUES, QueueRef, close_device};
 use super::opaque::tegrarm_device;
 use super::pointers::{give, present};
 use crate::runtime::device::Device;
@@ -95,8 +95,13 @@ pub unsafe extern "C" fn tegrarm_device_open(index: NvU32, device: *mut *mut teg
     status(|| {
         present(device, "device")?;
         let opened = Device::open(&instance::get()?, index)?;
+        let handle = DEVICES.insert(opened.clone())?;
+        if let Err(e) = QUEUES.insert(QueueRef { device: opened }) {
+            let _ = DEVICES.remove(handle);
+            return Err(e);
+        }
         // SAFETY: `device` is not NULL and so valid for writes, as `tegrarm_device_open` asks of its caller.
-        unsafe { give(device, DEVICES.insert(opened)?, "device") }
+        unsafe { give(device, handle, "device") }
     })
 }
 

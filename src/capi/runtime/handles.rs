@@ -4,7 +4,9 @@ use super::opaque::*;
 use super::slots::Slots;
 use crate::runtime::buffer::Buffer;
 use crate::runtime::device::{CLOSE_DEADLINE, Device};
+use crate::runtime::event::Event;
 use crate::runtime::hostobj::HostObject;
+use crate::runtime::lane::Lane;
 use crate::runtime::module::{KernelRef, Module};
 use crate::runtime::replay::Replay;
 use std::sync::Arc;
@@ -16,6 +18,18 @@ pub(super) struct Loaded {
     pub kernels: Vec<usize>,
 }
 
+/// A queue of a device.
+#[derive(Clone)]
+pub(super) struct QueueRef {
+    pub device: Arc<Device>,
+}
+
+impl QueueRef {
+    pub fn lane(&self) -> &Lane {
+        self.device.own()
+    }
+}
+
 pub(super) static DEVICES: Slots<tegrarm_device, Arc<Device>> = Slots::new(1, "device");
 pub(super) static BUFFERS: Slots<tegrarm_buffer, Arc<Buffer>> = Slots::new(2, "buffer");
 pub(super) static MODULES: Slots<tegrarm_module, Loaded> = Slots::new(3, "module");
@@ -24,6 +38,9 @@ pub(super) static KERNELS: Slots<tegrarm_kernel, KernelRef> = Slots::new(4, "ker
 /// A call of a replay is refused while another thread is in one.
 pub(super) static REPLAYS: Slots<tegrarm_replay, Replay> = Slots::new(5, "replay");
 pub(super) static OBJECTS: Slots<tegrarm_object, HostObject> = Slots::new(6, "object");
+
+pub(super) static QUEUES: Slots<tegrarm_queue, QueueRef> = Slots::new(7, "queue");
+pub(super) static EVENTS: Slots<tegrarm_event, Arc<Event>> = Slots::new(8, "event");
 
 /// In a forked child: the handles are the parent's.
 ///
@@ -38,6 +55,8 @@ pub(in super::super) unsafe fn forget_handles() {
         KERNELS.forget();
         REPLAYS.forget();
         OBJECTS.forget();
+        QUEUES.forget();
+        EVENTS.forget();
     }
 }
 
@@ -53,6 +72,8 @@ pub(super) fn close_device(device: Arc<Device>) {
     let this = |other: &Arc<Device>| Arc::ptr_eq(other, &device);
     REPLAYS.remove_all(|replay| replay.device().is_some_and(this)).for_each(drop);
     device.settle(CLOSE_DEADLINE);
+    EVENTS.remove_all(|event| this(event.device())).for_each(drop);
+    QUEUES.remove_all(|queue| this(&queue.device)).for_each(drop);
     KERNELS.remove_all(|kernel| this(kernel.module().device())).for_each(drop);
     BUFFERS.remove_all(|buffer| this(buffer.device())).for_each(drop);
     MODULES.remove_all(|loaded| this(loaded.module.device())).for_each(drop);

@@ -54,7 +54,7 @@ pub struct tegrarm_kernel_attributes {
 
 impl tegrarm_kernel_attributes {
     fn of(kernel: &KernelRef) -> tegrarm_kernel_attributes {
-        let (k, limits) = (kernel.kernel(), &kernel.module().device().context().limits);
+        let (k, limits) = (kernel.kernel(), &kernel.module().device().base().context().limits);
         tegrarm_kernel_attributes {
             size: size_of::<tegrarm_kernel_attributes>(),
             registers: k.registers,

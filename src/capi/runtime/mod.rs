@@ -1,4 +1,4 @@
-//! The runtime: devices, buffers, modules, host objects, launches, replays.
+//! The runtime: devices, buffers, modules, host objects, launches, replays, queues, events, profiles.
 
 mod handles;
 pub mod opaque;
@@ -21,5 +21,11 @@ pub mod hostobj;
 pub mod launch;
 
 pub mod replay;
+
+pub mod queues;
+
+pub mod events;
+
+pub mod profile;
 
 pub(super) use handles::{close_all, forget_handles};

@@ -32,3 +32,13 @@ pub struct tegrarm_object {
 pub struct tegrarm_replay {
     _private: [u8; 0],
 }
+
+/// A queue of a device: work that runs in the order in which it was given. A pointer to it is a handle.
+pub struct tegrarm_queue {
+    _private: [u8; 0],
+}
+
+/// A point in the work of a queue, and the time when the GPU came to it. A pointer to it is a handle.
+pub struct tegrarm_event {
+    _private: [u8; 0],
+}

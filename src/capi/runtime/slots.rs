@@ -21,7 +21,7 @@ const MOST: usize = FIRST * ((1 << CHUNKS) - 1);
 const CHUNK_BITS: u32 = CHUNKS.ilog2();
 const ROW_BITS: u32 = FIRST.ilog2() + CHUNKS as u32 - 1;
 const GENERATION_SHIFT: u32 = CHUNK_BITS + ROW_BITS;
-const KIND_SHIFT: u32 = 61;
+const KIND_SHIFT: u32 = 60;
 const GENERATION: u64 = 1 << GENERATION_SHIFT;
 const GENERATIONS: u64 = (1 << KIND_SHIFT) - GENERATION;
 
@@ -76,7 +76,7 @@ pub(super) struct Slots<H, T: 'static> {
 }
 
 impl<H, T> Slots<H, T> {
-    /// A table without objects, of the `kind`-th kind, from 1 to 7: handles of two kinds are never the same.
+    /// A table without objects, of the `kind`-th kind, from 1 to 15: handles of two kinds are never the same.
     pub(super) const fn new(kind: u64, what: &'static str) -> Slots<H, T> {
         let (first, newest) = (AtomicU64::new(GENERATION), AtomicU64::new(GENERATION));
         let rows = Cell::new(Rows::new());
@@ -202,6 +202,16 @@ impl<H, T> Slots<H, T> {
         T: Clone,
     {
         self.hold_in_turn(handle).map(|held| T::clone(&held))
+    }
+
+    /// The handle of the first object of which `is` is true.
+    pub(super) fn find(&'static self, is: impl Fn(&T) -> bool) -> Option<*mut H> {
+        let mut rows = self.rows.get().chunks.iter().filter_map(|chunk| chunk.get()).flatten();
+        rows.find_map(|row| {
+            let object = row.object.lock();
+            let found = object.as_ref().is_some_and(&is);
+            found.then(|| std::ptr::without_provenance_mut(row.handle.load(Ordering::Relaxed) as usize))
+        })
     }
 
     /// Takes an object out of the table, after the call that another thread may be in. The caller drops it where no lock is

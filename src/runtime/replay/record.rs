@@ -1,10 +1,11 @@
 //! A device's own work, recorded: launches and copies become words, descriptors and parameter banks in memory that stays.
 
 use super::{Channel, Counter, Patch, Replay, Source, Step, Value};
+use crate::runtime::base::refused;
 use crate::runtime::buffer::{Buffer, ranges};
 use crate::runtime::commands::Commands;
 use crate::runtime::cubin::kernel::Parameter;
-use crate::runtime::device::{self, Device};
+use crate::runtime::device::Device;
 use crate::runtime::launch::Launch;
 use crate::runtime::memory::{Cache, Memory};
 use crate::runtime::module::{KernelRef, Module};
@@ -56,11 +57,11 @@ impl Own {
     /// # Errors
     /// What RM says; nothing stays behind.
     pub fn open(device: &Arc<Device>) -> RmResult<Own> {
-        let mut queue = Queue::open(device.session(), device.doorbell())?;
-        device::set_up(&mut queue, &device.context().windows)?;
+        let mut queue = Queue::open(device.session(), device.base().doorbell())?;
+        device.base().set_up(&mut queue)?;
         let mut words = Commands::new(Vec::new());
         // After everything the device was given before the run.
-        let fence_at = words.acquire(device.timeline().va(), 0);
+        let fence_at = words.acquire(device.own().timeline().va(), 0);
         Ok(Own {
             queue,
             device: device.clone(),
@@ -135,7 +136,7 @@ impl Own {
         fill(prepared.arguments())?;
         let local = self.local.max(k.local_memory().next_power_of_two());
         let module = kernel.module().address();
-        prepared.make(k, module, *launch, local, self.device.context()).map_err(|e| device::refused(k, e))?;
+        prepared.make(k, module, *launch, local, self.device.base().context()).map_err(|e| refused(k, e))?;
         let (block, at) = self.room(prepared.bytes())?;
         block.write(at, prepared.at(block.va() + at))?;
         self.order();
@@ -169,8 +170,7 @@ impl Own {
             fail!(NV_ERR_INVALID_STATE, "nothing was recorded");
         }
         if self.arena.is_none() {
-            let sms = self.device.profile().compute_units;
-            self.arena = Some(device::local_memory(self.device.session(), &mut self.queue, self.local, sms)?);
+            self.arena = Some(self.device.base().local_memory(&mut self.queue, self.local)?);
         }
         let mut words = Commands::new(self.words.clone().finish());
         let end = words.release(self.queue.timeline().va(), 0);

@@ -1,0 +1,102 @@
+/* Time stamps: events around work, the clocks of the GPU and of the CPU, and a profile. */
+#include "session.h"
+
+enum { SIZE = 1 << 20 };
+
+/* A fill and a copy, timed by the GPU, and where that was in the time of the CPU. */
+static void elapsed(struct tegrarm_device *device, struct tegrarm_queue *queue, struct tegrarm_buffer *a, struct tegrarm_buffer *b)
+{
+    struct tegrarm_event *start, *end;
+    CHECK(tegrarm_event_create(device, &start));
+    CHECK(tegrarm_event_create(device, &end));
+    NvU64 time;
+    assert(tegrarm_event_time(start, &time) == NV_ERR_INVALID_STATE);
+    NvU64 gpu, cpu, off, fence, gpu_after, cpu_after;
+    CHECK(tegrarm_device_time(device, &gpu, &cpu, &off));
+    CHECK(tegrarm_event_record(start, queue, NULL));
+    CHECK(tegrarm_fill(a, 0, SIZE, 7, 1, NULL));
+    CHECK(tegrarm_copy(b, 0, a, 0, SIZE, NULL));
+    CHECK(tegrarm_event_record(end, queue, &fence));
+    CHECK(tegrarm_wait(device, fence, TEGRARM_WAIT_FOREVER));
+    CHECK(tegrarm_device_time(device, &gpu_after, &cpu_after, NULL));
+    CHECK(tegrarm_device_time(device, NULL, NULL, NULL));
+
+    int64_t forth, back;
+    CHECK(tegrarm_event_elapsed(start, end, &forth));
+    CHECK(tegrarm_event_elapsed(end, start, &back));
+    assert(forth >= 0 && back == -forth && (NvU64)forth <= gpu_after - gpu);
+
+    CHECK(tegrarm_event_time(start, &time));
+    assert(time >= gpu && time <= gpu_after);
+    NvU64 in_cpu_time = time - gpu + cpu;
+    assert(in_cpu_time >= cpu && in_cpu_time <= cpu_after + 2 * off + 64);
+
+    CHECK(tegrarm_event_destroy(start));
+    assert(tegrarm_event_time(start, &time) == NV_ERR_OBJECT_NOT_FOUND);
+    assert(tegrarm_event_record(end, (struct tegrarm_queue *)device, NULL) == NV_ERR_OBJECT_NOT_FOUND);
+    /* The other one ends with the device. */
+}
+
+struct seen {
+    int count;
+    NvU64 fence, end;
+};
+
+static void report(const struct tegrarm_profile_record *record, void *user)
+{
+    struct seen *seen = user;
+    assert(record->size >= sizeof *record && record->queue == 0 && record->start_ns <= record->end_ns);
+    assert(record->start_ns >= seen->end && record->fence > seen->fence);
+    if (record->kind == TEGRARM_PROFILE_FILL)
+        assert(record->bytes == 4096 && strcmp(record->name, "fill") == 0);
+    else
+        assert(record->kind == TEGRARM_PROFILE_COPY && record->bytes == SIZE);
+    seen->count++;
+    seen->fence = record->fence;
+    seen->end = record->end_ns;
+}
+
+static void profile(struct tegrarm_device *device, struct tegrarm_buffer *a, struct tegrarm_buffer *b)
+{
+    struct seen seen = {0};
+    assert(tegrarm_profile_start(device, NULL, NULL) == NV_ERR_INVALID_POINTER);
+    CHECK(tegrarm_profile_start(device, report, &seen));
+    assert(tegrarm_profile_start(device, report, &seen) == NV_ERR_STATE_IN_USE);
+    NvU64 fence;
+    CHECK(tegrarm_fill(a, 0, 4096, 0, 4, &fence));
+    CHECK(tegrarm_wait(device, fence, TEGRARM_WAIT_FOREVER));
+    assert(seen.count == 1 && seen.fence == fence);
+    CHECK(tegrarm_copy(a, 0, b, 0, SIZE, NULL));
+    CHECK(tegrarm_profile_stop(device));
+    assert(seen.count == 2);
+    assert(tegrarm_profile_stop(device) == NV_ERR_INVALID_STATE);
+}
+
+static void all(void)
+{
+    struct tegrarm_device *device;
+    struct tegrarm_queue *queue, *again;
+    struct tegrarm_buffer *a, *b;
+    CHECK(tegrarm_device_open(0, &device));
+    CHECK(tegrarm_device_queue(device, &queue));
+    CHECK(tegrarm_device_queue(device, &again));
+    assert(queue == again);
+    CHECK(tegrarm_buffer_alloc(device, SIZE, TEGRARM_BUFFER_CACHED, &a));
+    CHECK(tegrarm_buffer_alloc(device, SIZE, TEGRARM_BUFFER_CACHED, &b));
+    elapsed(device, queue, a, b);
+    profile(device, a, b);
+    CHECK(tegrarm_device_close(device));
+    assert(tegrarm_device_queue(device, &queue) == NV_ERR_OBJECT_NOT_FOUND);
+}
+
+int main(void)
+{
+    all();
+    int fds = open_fds(), mappings = shared_mappings();
+    all();
+    assert(open_fds() == fds && "a file descriptor leaked");
+    assert(shared_mappings() == mappings && "a mapping leaked");
+    CHECK(tegrarm_shutdown());
+    puts("events: ok");
+    return 0;
+}

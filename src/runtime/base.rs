@@ -1,0 +1,112 @@
+//! What the queues of a device share, and how a channel becomes one of them.
+
+use super::commands::Engine;
+use super::cubin::Kernel;
+use super::heap::Heap;
+use super::launch::{LaunchError, Limits};
+use super::memory::{Cache, Doorbell, Memory};
+use super::params::Windows;
+use super::prepared::Context;
+use super::queue::Queue;
+use super::session::Session;
+use crate::rm::Rm;
+use crate::rm::profile::Profile;
+use crate::status::{During, RmError, RmResult};
+use std::sync::Arc;
+use tegrarm_abi::rm::classes::{AMPERE_COMPUTE_B, AMPERE_DMA_COPY_B};
+use tegrarm_abi::rm::status::*;
+
+const WARPS_PER_SM: u64 = 48;
+const SMS_PER_TPC: u64 = 2;
+const WARP: u64 = 32;
+
+/// An RM client with an address space, the doorbell, and what is known of the GPU.
+pub struct Base {
+    doorbell: Arc<Doorbell>,
+    code: Arc<Heap>,
+    session: Arc<Session>,
+    profile: Profile,
+    context: Context,
+}
+
+impl Base {
+    /// Brings GPU `index` up as far as its channels.
+    ///
+    /// # Errors
+    /// What RM says; nothing stays behind.
+    pub fn open(rm: &Arc<Rm>, index: u32) -> RmResult<Base> {
+        let profile = rm.device_profile(index)?;
+        let session = Arc::new(Session::open(rm).during(|| format!("opening device {index}"))?);
+        let doorbell = Arc::new(Doorbell::map(&session)?);
+        let sass = profile.sm_version;
+        let sm_count = profile.compute_units;
+        let context = Context {
+            limits: Limits { shared: profile.shared_mem_size + 1024, ..Limits::ORIN },
+            windows: Windows { shared: profile.shared_window, local: profile.local_window, sm_count },
+            sass_version: (sass >> 4 & 0xf0 | sass & 0xf) as u8,
+        };
+        Ok(Base { doorbell, code: Heap::new(&session), session, profile, context })
+    }
+
+    /// What the GPU is.
+    pub fn profile(&self) -> &Profile {
+        &self.profile
+    }
+
+    /// What every launch has in common.
+    pub fn context(&self) -> &Context {
+        &self.context
+    }
+
+    /// Memory for machine code.
+    #[inline]
+    pub fn code(&self) -> &Arc<Heap> {
+        &self.code
+    }
+
+    /// The doorbell of all its channels.
+    pub fn doorbell(&self) -> &Arc<Doorbell> {
+        &self.doorbell
+    }
+
+    /// The RM objects it lives on.
+    pub fn session(&self) -> &Arc<Session> {
+        &self.session
+    }
+
+    /// Gives a channel its first words: its engines, and where kernels find shared and local memory.
+    ///
+    /// # Errors
+    /// The channel's fault.
+    pub fn set_up(&self, queue: &mut Queue) -> RmResult<()> {
+        let windows = &self.context.windows;
+        queue.submit(Engine::Compute, |commands| {
+            commands.set_object(Engine::Compute, AMPERE_COMPUTE_B).windows(windows.shared, windows.local);
+            commands.set_object(Engine::Copy, AMPERE_DMA_COPY_B);
+        })?;
+        Ok(())
+    }
+
+    /// Gives a channel memory for `local` bytes per thread, as the GPU's units take it: warps in 512 bytes, TPCs in 32 KiB.
+    ///
+    /// # Errors
+    /// What RM says when it is asked for the memory; the channel's fault.
+    pub fn local_memory(&self, queue: &mut Queue, local: u32) -> RmResult<Memory> {
+        let sms = self.profile.compute_units;
+        let per_warp = (u64::from(local) * WARP).next_multiple_of(512);
+        let per_tpc = (per_warp * WARPS_PER_SM * SMS_PER_TPC).next_multiple_of(32 << 10);
+        let total = (per_tpc * u64::from(sms).div_ceil(SMS_PER_TPC)).next_multiple_of(128 << 10);
+        let arena = Memory::new(&self.session, total, Cache::WriteCombined)
+            .during(|| format!("local memory of {local} bytes for each thread"))?;
+        queue.submit(Engine::Compute, |commands| {
+            commands.local_memory(arena.va(), per_tpc);
+        })?;
+        Ok(arena)
+    }
+}
+
+/// The error of a launch that cannot be.
+#[cold]
+pub fn refused(kernel: &Kernel, e: LaunchError) -> RmError {
+    RmError::new(NV_ERR_INVALID_ARGUMENT, format!("launching '{}': {e}", kernel.name))
+}

@@ -1,0 +1,120 @@
+//! Points in the work of a queue, and the GPU's time when it came to them.
+
+use super::device::Device;
+use super::lane::{Lane, split};
+use super::stamps::Stamp;
+use crate::status::{During, RmResult, fail};
+use nix::time::{ClockId, clock_gettime};
+use parking_lot::Mutex;
+use std::sync::Arc;
+use tegrarm_abi::rm::ctrl_2080::{NV2080_CTRL_CMD_TIMER_GET_TIME, NV2080_CTRL_TIMER_GET_TIME_PARAMS};
+use tegrarm_abi::rm::status::*;
+use zerocopy::FromZeros;
+
+/// A point that can be set again and again.
+pub struct Event {
+    device: Arc<Device>,
+    at: Mutex<Point>,
+}
+
+/// Where an event was set last.
+struct Point {
+    stamp: Stamp,
+    fence: Option<u64>,
+}
+
+impl Event {
+    /// One that was not set yet.
+    ///
+    /// # Errors
+    /// What RM says when it is asked for memory.
+    pub fn new(device: &Arc<Device>) -> RmResult<Arc<Event>> {
+        let stamp = device.remember(|| device.stamps().take(|fence| device.has_passed(fence)))?;
+        Ok(Arc::new(Event { device: device.clone(), at: Mutex::new(Point { stamp, fence: None }) }))
+    }
+
+    /// The device it belongs to.
+    pub fn device(&self) -> &Arc<Device> {
+        &self.device
+    }
+
+    /// Sets it behind everything that a queue of its device was given. Returns the fence.
+    ///
+    /// # Errors
+    /// The channel's fault; 0x65 when the ring stays full; what RM says when it is asked for memory.
+    pub fn record(&self, lane: &Lane) -> RmResult<u64> {
+        let mut at = self.at.lock();
+        // Another queue may still come to the point where it was, and would write its time there.
+        if at.fence.is_some_and(|fence| split(fence).0 != lane.number() && !self.device.has_passed(fence)) {
+            at.stamp = self.device.stamps().take(|fence| self.device.has_passed(fence))?;
+        }
+        let place = at.stamp.va();
+        let submission = lane.submit(|commands| {
+            commands.stamp(place, 0);
+        })?;
+        let fence = lane.fence_of(submission);
+        at.stamp.written_by(fence);
+        at.fence = Some(fence);
+        Ok(fence)
+    }
+
+    /// When the GPU came there, nanoseconds of its clock.
+    ///
+    /// # Errors
+    /// 0x40 when it was never set, 0x55 when the GPU did not come there yet; the channel's fault.
+    pub fn time(&self) -> RmResult<u64> {
+        let at = self.at.lock();
+        let Some(fence) = at.fence else { fail!(NV_ERR_INVALID_STATE, "the event was never recorded") };
+        if !self.device.query(fence)? {
+            fail!(NV_ERR_NOT_READY, "the GPU has not reached the event: wait for its fence, {fence:#x}, first");
+        }
+        Ok(at.stamp.time())
+    }
+}
+
+/// One look at two clocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Correlation {
+    /// The GPU's, nanoseconds.
+    pub gpu: u64,
+    /// CLOCK_MONOTONIC at about the same time, nanoseconds.
+    pub cpu: u64,
+    /// By how much that may be off, in both directions.
+    pub off: u64,
+}
+
+/// Looks at the clocks. The look that took the shortest time counts.
+const LOOKS: usize = 8;
+
+impl Device {
+    /// What the GPU's clock and CLOCK_MONOTONIC say at the same time.
+    ///
+    /// # Errors
+    /// What RM says.
+    pub fn time(&self) -> RmResult<Correlation> {
+        let mut best = self.look_at_clocks()?;
+        for _ in 1..LOOKS {
+            let found = self.look_at_clocks()?;
+            if found.off < best.off {
+                best = found;
+            }
+        }
+        Ok(best)
+    }
+
+    fn look_at_clocks(&self) -> RmResult<Correlation> {
+        let mut p = NV2080_CTRL_TIMER_GET_TIME_PARAMS::new_zeroed();
+        let before = monotonic()?;
+        self.session().control(self.session().subdevice, NV2080_CTRL_CMD_TIMER_GET_TIME, &mut p)?;
+        let took = monotonic()? - before;
+        Ok(Correlation { gpu: p.time_nsec, cpu: before + took / 2, off: took.div_ceil(2) })
+    }
+}
+
+fn monotonic() -> RmResult<u64> {
+    let now = clock_gettime(ClockId::CLOCK_MONOTONIC).map_err(|errno| {
+        let text = format!("reading CLOCK_MONOTONIC: {errno}");
+        crate::status::RmError::new(NV_ERR_OPERATING_SYSTEM, text)
+    });
+    now.during(|| "looking at the clocks").map(|now| now.tv_sec() as u64 * 1_000_000_000 + now.tv_nsec() as u64)
+}

@@ -1,0 +1,86 @@
+//! Where the GPU writes its time: places of 16 bytes, which share memory.
+
+use super::memory::{Cache, Memory};
+use super::profile::{STAMP, STAMP_TIME};
+use super::session::Session;
+use crate::status::RmResult;
+use parking_lot::Mutex;
+use std::sync::Arc;
+
+/// Bytes of memory that many places share.
+const BLOCK: u64 = 4096;
+
+/// All such places of a device.
+pub struct Stamps {
+    session: Arc<Session>,
+    /// Places that nobody has, and the fence up to which the GPU may still write there.
+    free: Mutex<Vec<(u64, Spot)>>,
+}
+
+/// A place.
+#[derive(Clone)]
+struct Spot {
+    memory: Arc<Memory>,
+    offset: u64,
+}
+
+/// A place that somebody has; free again when dropped.
+pub struct Stamp {
+    stamps: Arc<Stamps>,
+    spot: Spot,
+    /// The last submission that writes there.
+    fence: u64,
+}
+
+impl Stamps {
+    /// No places yet.
+    pub fn new(session: &Arc<Session>) -> Arc<Stamps> {
+        Arc::new(Stamps { session: session.clone(), free: Mutex::default() })
+    }
+
+    /// Takes a place that the GPU does not write to any more; `has_passed` says it of a fence.
+    ///
+    /// # Errors
+    /// As [`Memory::new`].
+    pub fn take(self: &Arc<Stamps>, has_passed: impl Fn(u64) -> bool) -> RmResult<Stamp> {
+        let mut free = self.free.lock();
+        if let Some(at) = free.iter().rposition(|(fence, _)| has_passed(*fence)) {
+            let (_, spot) = free.swap_remove(at);
+            return Ok(self.stamp(spot));
+        }
+        drop(free);
+        // Not under the lock: this makes kernel calls.
+        let memory = Arc::new(Memory::new(&self.session, BLOCK, Cache::Cached)?);
+        let spot = |offset| Spot { memory: memory.clone(), offset };
+        let rest = (STAMP..BLOCK).step_by(STAMP as usize).map(|offset| (0, spot(offset)));
+        self.free.lock().extend(rest);
+        Ok(self.stamp(spot(0)))
+    }
+
+    fn stamp(self: &Arc<Stamps>, spot: Spot) -> Stamp {
+        Stamp { stamps: self.clone(), spot, fence: 0 }
+    }
+}
+
+impl Stamp {
+    /// Its GPU address.
+    pub fn va(&self) -> u64 {
+        self.spot.memory.va() + self.spot.offset
+    }
+
+    /// The work of a fence writes there.
+    pub fn written_by(&mut self, fence: u64) {
+        self.fence = fence;
+    }
+
+    /// The time that the GPU wrote last, nanoseconds of its clock.
+    pub fn time(&self) -> u64 {
+        self.spot.memory.read_u64(self.spot.offset + STAMP_TIME)
+    }
+}
+
+impl Drop for Stamp {
+    fn drop(&mut self) {
+        self.stamps.free.lock().push((self.fence, self.spot.clone()));
+    }
+}
