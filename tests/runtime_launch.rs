@@ -24,6 +24,28 @@ fn bits(q: &[u32; 64], msb: usize, lsb: usize) -> u64 {
     (lsb..=msb).rev().fold(0, |v, b| v << 1 | u64::from(q[b / 32] >> (b % 32) & 1))
 }
 
+/// A file with `.nv.local.NAME`: its shared memory under another name.
+#[test]
+fn scratch_memory_starts_at_address_0_and_the_stack_ends_at_the_top() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/cubin/shared.nvrtc.cubin");
+    let mut file = std::fs::read(path).unwrap();
+    let shared = Cubin::parse(&file, 87).unwrap();
+    let k = shared.kernels().iter().find(|k| k.shared > 0).unwrap();
+    let (old, new) = (format!(".nv.shared.{}\0", k.name), format!(".nv.local.{}\0", k.name));
+    let at = file.windows(old.len()).position(|w| w == old.as_bytes()).unwrap();
+    file[at..at + new.len()].copy_from_slice(new.as_bytes());
+    let local = Cubin::parse(&file, 87).unwrap();
+    let moved = local.kernel(&k.name).unwrap();
+    assert_eq!((moved.scratch, moved.shared), (k.shared, 0));
+    assert_eq!(local.memory_size(), shared.memory_size(), "scratch memory is no part of the module");
+    let low = k.shared.next_multiple_of(16);
+    assert_eq!(moved.local_memory(), (k.local_memory() + low).next_multiple_of(32));
+    let place = Place { local_memory: moved.local_memory().next_power_of_two(), ..PLACE };
+    let q = qmd::build(moved, &launch((1, 1, 1), (32, 1, 1), 0), &place, &Limits::ORIN, 0x87).unwrap();
+    assert_eq!(bits(&q, 759, 736), u64::from(low));
+    assert_eq!(bits(&q, 1623, 1600), u64::from(place.local_memory - low));
+}
+
 #[test]
 fn qmd_fields_are_where_the_hardware_reads_them() {
     let k = kernel("constants.nvrtc.cubin", "sines");

@@ -149,7 +149,9 @@ impl Qmd {
         self.set(f::MIN_SM_CONFIG_SHARED_MEM_SIZE, split(*smallest.unwrap_or(&largest)));
         self.set(f::TARGET_SM_CONFIG_SHARED_MEM_SIZE, split(*smallest.unwrap_or(&largest)));
         self.set(f::MAX_SM_CONFIG_SHARED_MEM_SIZE, split(largest));
-        self.set(f::SHADER_LOCAL_MEMORY_HIGH_SIZE, place.local_memory.into());
+        let low = kernel.low_memory();
+        self.set(f::SHADER_LOCAL_MEMORY_LOW_SIZE, low.into());
+        self.set(f::SHADER_LOCAL_MEMORY_HIGH_SIZE, (place.local_memory - low).into());
     }
 
     fn bank(&mut self, number: u16, address: u64, size: u32) -> Result<(), LaunchError> {

@@ -16,6 +16,8 @@ pub const BANK_HEADER: u32 = 0x160;
 
 const BANK_LIMIT: u64 = 0x1_0000;
 const STACK_LIMIT: u32 = 1 << 24;
+/// With the largest stack it still fits into the 2^24 bytes of a thread.
+const SCRATCH_LIMIT: u64 = 1 << 20;
 const FUNCTION: u8 = 2;
 /// `st_other` bit of a kernel (NVIDIA's `STO_CUDA_ENTRY`).
 const ENTRY: u8 = 0x10;
@@ -65,6 +67,8 @@ pub struct Kernel {
     pub barriers: u32,
     /// Stack per thread, without the ABI's reserve.
     pub stack: Stack,
+    /// Local memory of each thread that the code addresses from 0, in bytes: code without a stack has it there.
+    pub scratch: u32,
     /// Static shared memory of a block in bytes.
     pub shared: u32,
     /// Offset of the first parameter in the parameter bank; 0x160 by CUDA's ABI.
@@ -82,13 +86,18 @@ pub struct Kernel {
 }
 
 impl Kernel {
-    /// Local memory one thread needs: its stack and the ABI's reserve, in units the GPU takes.
+    /// Local memory one thread needs: its scratch, its stack and the ABI's reserve, in units the GPU takes.
     pub fn local_memory(&self) -> u32 {
         let stack = match self.stack {
             Stack::Bytes(bytes) => bytes,
             Stack::Unbounded => DEFAULT_STACK,
         };
-        (stack + STACK_RESERVE).next_multiple_of(32)
+        (self.low_memory() + stack + STACK_RESERVE).next_multiple_of(32)
+    }
+
+    /// Local memory one thread has from address 0 on, in units the GPU takes. The rest ends at the top.
+    pub fn low_memory(&self) -> u32 {
+        self.scratch.next_multiple_of(16)
     }
 
     /// Shared memory a block is given when it asks for `dynamic` bytes beside its own.
@@ -174,7 +183,8 @@ impl<'r, 'a> Reader<'r, 'a> {
         if end.is_none() || text.is_nobits() {
             return Err(text.place(symbol.value).error(missing("code inside its section")));
         }
-        let shared = self.section(&format!(".nv.shared.{name}")).map_or(0, |s| s.header.sh_size);
+        let size = |prefix| self.section(&format!("{prefix}.{name}")).map_or(0, |s| s.header.sh_size);
+        let (shared, scratch) = (size(".nv.shared"), size(".nv.local"));
         let mut kernel = Kernel {
             name: name.to_string(),
             code: start + symbol.value,
@@ -182,6 +192,7 @@ impl<'r, 'a> Reader<'r, 'a> {
             registers: self.registers(index, text)?,
             barriers: (text.header.sh_flags >> 20) as u32 & 0x7f,
             stack: self.stack(index, text)?,
+            scratch: limited("scratch memory", scratch, SCRATCH_LIMIT, text)? as u32,
             shared: limited("static shared memory", shared, 0x4_0000, text)? as u32,
             parameter_offset: BANK_HEADER,
             parameter_size: 0,
@@ -209,7 +220,7 @@ impl<'r, 'a> Reader<'r, 'a> {
         }
         let m = &self.module;
         let most = of(&m.min_stack).max(of(&m.max_stack)).max(of(&m.frame));
-        let limit = u64::from(STACK_LIMIT - STACK_RESERVE - 32);
+        let limit = u64::from(STACK_LIMIT - STACK_RESERVE - 32) - SCRATCH_LIMIT;
         Ok(Stack::Bytes(limited("stack size", most.into(), limit, text)? as u32))
     }
 

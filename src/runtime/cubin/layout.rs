@@ -120,6 +120,7 @@ fn home(section: &Section<'_>) -> Home {
         Some((0, _)) => Home::Parameters,
         Some(_) => Home::Bank(0),
         None if section.name.starts_with(".nv.shared") => Home::Shared,
+        None if section.name.starts_with(".nv.local.") => Home::None,
         None => Home::Image(0),
     }
 }
