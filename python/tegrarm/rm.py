@@ -9,6 +9,7 @@ from . import _ffi
 
 NV_OK = 0
 NV_ERR_NO_MEMORY = 0x51
+NV_ERR_TIMEOUT = 0x65
 NV01_ROOT_CLIENT = 0x41
 
 

@@ -8,43 +8,20 @@ on other interfaces keep tinygrad's own behaviour. RM structures and numbers are
 from __future__ import annotations
 
 import ctypes
-import importlib.util
 import inspect
 import os
-import pathlib
 import struct
 import time
 import warnings
 import weakref
-
-from . import rm
-
-
-def _wheel(module: str) -> pathlib.Path | None:
-    """Where one of NVIDIA's wheels is installed."""
-    try:
-        spec = importlib.util.find_spec(module)
-    except ModuleNotFoundError:
-        return None
-    return pathlib.Path(next(iter(spec.submodule_search_locations))) if spec and spec.submodule_search_locations else None
-
-
-def _use_nvrtc_wheels() -> None:
-    """Points tinygrad at the NVRTC and CUDA headers that pip installed, unless somebody chose others."""
-    if nvrtc := _wheel("nvidia.cuda_nvrtc"):
-        for library in sorted(nvrtc.glob("lib/libnvrtc.so.*")):
-            os.environ.setdefault("NVRTC_PATH", str(library))
-    if headers := _wheel("nvidia.cuda_runtime"):
-        os.environ.setdefault("CUDA_PATH", str(headers))
-
-
-_use_nvrtc_wheels()  # before tinygrad reads (and remembers) the environment
 
 from tinygrad.helpers import round_up, to_mv
 from tinygrad.runtime import ops_nv
 from tinygrad.runtime.ops_nv import NVAllocator, NVComputeQueue, NVDevice, nv_gpu
 from tinygrad.runtime.support.hcq import FileIOInterface, HCQBuffer, MMIOInterface, hcq_filter_visible_devices
 from tinygrad.runtime.support.system import System
+
+from .. import rm
 
 # tinygrad 0.12: no list of interfaces to add to, and NV=1 NV_IFACE=TEGRA in place of DEV=TEGRA+NV.
 NAMES_INTERFACES_IN_CALL = not hasattr(NVDevice, "ifaces")

@@ -1,0 +1,128 @@
+"""Memory of the device TEGRA. The CPU and the GPU share it, so that nothing is ever staged."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import TYPE_CHECKING, Any
+
+from tinygrad.device import BufferSpec, LRUAllocator
+
+from .. import _ffi
+from .calls import call, made
+from .releases import SYNCHRONIZES_FIRST
+
+if TYPE_CHECKING:
+    from .device import TegraDevice
+
+PAGE = 4096
+
+
+class TegraBuffer:
+    """Memory, or a part of some: what tinygrad calls the opaque value of a ``Buffer``."""
+
+    __slots__ = ("dev", "handle", "offset", "owner", "pointer", "size", "va")
+
+    def __init__(self, dev: TegraDevice, handle: ctypes.c_void_p, offset: int, pointer: int, va: int, size: int, owner: bool):
+        self.dev, self.handle, self.owner = dev, handle, owner
+        self.offset, self.size = offset, size  # in the memory that the handle stands for
+        self.pointer, self.va = pointer, va  # for the CPU, and for the GPU
+
+    def part(self, offset: int, size: int) -> TegraBuffer:
+        """``size`` bytes from ``offset``. It does not keep the memory: tinygrad's views keep their base."""
+        return TegraBuffer(self.dev, self.handle, self.offset + offset, self.pointer + offset, self.va + offset, size, False)
+
+    def bytes(self) -> memoryview:
+        """The memory, as the CPU sees it."""
+        return memoryview((ctypes.c_uint8 * self.size).from_address(self.pointer)).cast("B")
+
+
+class TegraAllocator(LRUAllocator["TegraDevice"]):
+    """Buffers of the device, and views of memory that others have."""
+
+    def __init__(self, dev: TegraDevice):
+        super().__init__(dev, supports_copy_from_disk=False)
+        self.made: dict[int, TegraBuffer] = {}  # what was allocated, by its address
+
+    # *** making and freeing ***
+
+    def _alloc(self, size: int, options: BufferSpec) -> TegraBuffer:
+        if options.external_ptr is not None:
+            return self._external(options.external_ptr, size)
+        # `host`, `cpu_access` and `zero` ask for what every buffer is: the CPU sees it, and it comes cleared.
+        cache = _ffi.TEGRARM_BUFFER_WRITE_COMBINED if options.uncached else _ffi.TEGRARM_BUFFER_CACHED
+        buffer = self._buffer(made("buffer_alloc", self.dev.handle, size, cache), 0, size)
+        self.made[buffer.pointer] = buffer
+        return buffer
+
+    def _buffer(self, handle: ctypes.c_void_p, offset: int, size: int) -> TegraBuffer:
+        pointer, address = ctypes.c_void_p(), ctypes.c_uint64()
+        call("buffer_address", handle, ctypes.byref(pointer), ctypes.byref(address))
+        return TegraBuffer(self.dev, handle, offset, (pointer.value or 0) + offset, address.value + offset, size, True)
+
+    def _external(self, address: int, size: int) -> TegraBuffer:
+        """Memory of somebody else, by the CPU's address: a part of one of our buffers, or pages of this process."""
+        for buffer in self.made.values():
+            if buffer.pointer <= address and address + size <= buffer.pointer + buffer.size:
+                return buffer.part(address - buffer.pointer, size)
+        return self._pages(address, size)
+
+    def _pages(self, address: int, size: int) -> TegraBuffer:
+        """The GPU gets whole pages; the buffer starts where it was asked for."""
+        offset = address % PAGE
+        handle = made("buffer_import_pages", self.dev.handle, address - offset, size + offset, _ffi.TEGRARM_BUFFER_CACHED)
+        return self._buffer(handle, offset, size)
+
+    def _free(self, opaque: TegraBuffer, options: BufferSpec) -> None:
+        self.made.pop(opaque.pointer, None) if opaque.owner else None
+        self._unmap(opaque)
+
+    def _offset(self, buf: TegraBuffer, size: int, offset: int) -> TegraBuffer:
+        return buf.part(offset, size)
+
+    # *** memory of other devices, without a copy ***
+
+    def _map(self, buf: Any) -> TegraBuffer:
+        if isinstance(buf, TegraBuffer):
+            return self._of_another(buf) if buf.dev is not self.dev else buf.part(0, buf.size)
+        if isinstance(buf, memoryview):
+            return self._pages(ctypes.addressof(ctypes.c_uint8.from_buffer(buf)), buf.nbytes)
+        if isinstance(getattr(buf, "va_addr", None), int):  # of tinygrad's CPU device: an address of this process
+            return self._pages(buf.va_addr, buf.size)
+        raise RuntimeError(f"{self.dev.device} cannot see a buffer of {type(buf).__name__}: it has no address in this process")
+
+    def _of_another(self, buf: TegraBuffer) -> TegraBuffer:
+        descriptor, offset = ctypes.c_int(), ctypes.c_uint64()
+        call("buffer_export", buf.handle, ctypes.byref(descriptor), ctypes.byref(offset))
+        try:
+            handle = made("buffer_import", self.dev.handle, descriptor, _ffi.TEGRARM_BUFFER_CACHED)
+        finally:
+            _ffi.lib().rm_close(descriptor)
+        return self._buffer(handle, offset.value + buf.offset, buf.size)
+
+    def _unmap(self, mb: TegraBuffer) -> None:
+        if mb.owner and self.dev.is_ours():
+            self.dev.settle()
+            call("buffer_free", mb.handle)
+
+    # *** copies ***
+
+    def _as_buffer(self, src: TegraBuffer) -> memoryview:
+        if not SYNCHRONIZES_FIRST:
+            self.dev.synchronize()
+        return src.bytes()
+
+    def _copyin(self, dest: TegraBuffer, src: memoryview) -> None:
+        self.dev.synchronize()  # a kernel in flight may still read dest
+        dest.bytes()[:src.nbytes] = src.cast("B")
+
+    def _copyout(self, dest: memoryview, src: TegraBuffer) -> None:
+        self.dev.synchronize()  # a kernel in flight may still write src
+        dest.cast("B")[:] = src.bytes()[:dest.nbytes]
+
+    def _transfer(self, dest: TegraBuffer, src: TegraBuffer, sz: int, src_dev: TegraDevice, dest_dev: TegraDevice) -> None:
+        if src_dev is dest_dev:
+            self.dev.settle()
+            call("copy", dest.handle, dest.offset, src.handle, src.offset, sz, None)
+            return
+        src_dev.synchronize()
+        dest_dev.allocator._copyin(dest, src.bytes()[:sz])

@@ -1,0 +1,70 @@
+"""The device TEGRA: a GPU that is opened through the library's C interface, as tinygrad wants to see it."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from typing import TYPE_CHECKING
+
+from tinygrad.device import Compiled
+from tinygrad.helpers import JIT_BATCH_SIZE
+
+from .. import _ffi, rm
+from . import profile, releases
+from .allocator import TegraAllocator
+from .calls import call, made, wait
+from .graph import TegraGraph
+from .program import TegraProgram
+from .renderers import RENDERERS
+
+if TYPE_CHECKING:
+    from .graph import TegraGraph as Graph
+
+
+class TegraDevice(Compiled):
+    """GPU ``TEGRA`` or ``TEGRA:n``. All its work runs in the order in which it is given."""
+
+    def __init__(self, device: str):
+        index = int(device.partition(":")[2] or 0)
+        if index >= (count := rm.device_count()):
+            raise RuntimeError(f"no device {device}: libtegrarm has {count} GPU(s)")
+        self.gpu = rm.device_profile(index)
+        self.handle, self.pid = made("device_open", index), os.getpid()
+        self.running: Graph | None = None  # the graph whose run was started and not waited for
+        if JIT_BATCH_SIZE.key not in os.environ:
+            JIT_BATCH_SIZE.value = 0  # tinygrad cuts what a jit captures into pieces of 32, 64, ...: a replay takes all
+        arch = f"sm_{self.gpu.sm_version >> 8}{self.gpu.sm_version & 0xff}"
+        super().__init__(device, TegraAllocator(self), RENDERERS, releases.runtime(TegraProgram), TegraGraph, arch=arch)
+        releases.bind(self, TegraProgram)
+
+    def count(self) -> int:
+        """How many GPUs there are."""
+        return rm.device_count()
+
+    def is_ours(self) -> bool:
+        """Whether this process opened it: a forked child has nothing of its parent's."""
+        return os.getpid() == self.pid
+
+    def settle(self) -> None:
+        """Ends the run of a graph. Graphs have a channel of their own, and what is given to the device would not wait for it."""
+        if (graph := self.running) is not None:
+            self.running = None
+            graph.finish()
+
+    def synchronize(self, timeout: int | None = None) -> None:
+        """Waits for all work, ``timeout`` milliseconds at most. A fault is an exception that says what happened."""
+        self.settle()
+        fence = ctypes.c_uint64()
+        call("fence", self.handle, ctypes.byref(fence))
+        wait("wait", self.handle, fence, timeout_ns=_ffi.TEGRARM_WAIT_FOREVER if timeout is None else timeout * 1_000_000)
+
+    def _at_profile_finalize(self) -> None:
+        profile.describe(self)
+
+    def finalize(self) -> None:
+        """At the end of the process: waits for the work. The kernel takes back what is open."""
+        if self.is_ours():
+            try:
+                self.synchronize()
+            except rm.RmError as error:
+                print(f"{self.device}: {error}")

@@ -1,0 +1,105 @@
+"""A kernel of the device TEGRA, loaded and launched."""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+import time
+from typing import TYPE_CHECKING, Any
+
+from tinygrad.device import Program
+from tinygrad.helpers import PROFILE
+
+from .. import _ffi
+from ..rm import check
+from . import profile
+from .calls import call, made, wait
+
+if TYPE_CHECKING:
+    from .allocator import TegraBuffer
+    from .device import TegraDevice
+
+SIZES = "6I"  # three for the grid, three for a block
+VALUES = {8: "q", 4: "i4x", 2: "h6x", 1: "b7x"}  # of an argument that is no pointer: it has a slot of eight bytes, too
+
+
+def parameters(kernel: ctypes.c_void_p, count: int) -> list[int]:
+    """The sizes of a kernel's parameters in bytes: the machine code says them."""
+    size = ctypes.c_uint32()
+
+    def one(index: int) -> int:
+        call("kernel_parameter", kernel, index, None, ctypes.byref(size))
+        return size.value
+
+    return [one(index) for index in range(count)]
+
+
+class TegraProgram(Program["TegraDevice"]):
+    """Loaded machine code, and the place where a launch finds its sizes and arguments.
+
+    A launch writes them there with one ``pack_into`` and makes one call. The library copies them during the call.
+    """
+
+    def __init__(self, dev: TegraDevice, obj: Any):
+        self.dev, self.name, self.lib, self.profile_key = dev, obj.name, obj.lib, getattr(obj, "profile_key", None)
+        self.module = made("module_load", dev.handle, obj.lib, len(obj.lib))
+        self.kernel = made("module_kernel", self.module, obj.name.encode())
+        self.attributes = _ffi.KernelAttributes(size=ctypes.sizeof(_ffi.KernelAttributes))
+        call("kernel_attributes", self.kernel, ctypes.byref(self.attributes))
+        self.sizes = parameters(self.kernel, self.attributes.parameters)
+        self._formats: dict[int, struct.Struct] = {}
+        self._make_block()
+        if PROFILE:
+            self.tag = profile.program(self)
+
+    def _make_block(self) -> None:
+        """Grid, block and arguments side by side, and a pointer to each argument."""
+        count, first = len(self.sizes), struct.calcsize(SIZES)
+        self._block = ctypes.create_string_buffer(first + 8 * count)
+        at = ctypes.addressof(self._block)
+        self._pointers = (ctypes.c_void_p * max(count, 1))(*[at + first + 8 * i for i in range(count)])
+        # Made once: ctypes takes them as they are.
+        self._arguments = (self.kernel, ctypes.cast(at, ctypes.POINTER(ctypes.c_uint32)),
+                           ctypes.cast(at + 12, ctypes.POINTER(ctypes.c_uint32)), 0, self._pointers, count, None)
+        self._launch = _ffi.lib().tegrarm_launch
+
+    def _format(self, buffers: int) -> struct.Struct:
+        """How a launch with this many buffers is written: values come after the buffers."""
+        values = "".join(VALUES[size] for size in self.sizes[buffers:])
+        return self._formats.setdefault(buffers, struct.Struct(f"<{SIZES}{buffers}Q{values}"))
+
+    def fill(self, bufs: tuple[TegraBuffer, ...], global_size: tuple, local_size: tuple | None, vals: tuple) -> tuple:
+        """Writes a launch to where the library reads it; returns the arguments of the call."""
+        form = self._formats.get(len(bufs)) or self._format(len(bufs))
+        form.pack_into(self._block, 0, *global_size, *(local_size or (1, 1, 1)), *[b.va for b in bufs], *vals)
+        return self._arguments
+
+    def __call__(self, *bufs: TegraBuffer, global_size=(1, 1, 1), local_size=(1, 1, 1), vals=(), wait: bool = False,
+                 timeout: int | None = None, **_more: Any) -> float | None:
+        """Launches; with ``wait`` returns the seconds that it took."""
+        if self.dev.running is not None:
+            self.dev.settle()
+        arguments = self.fill(bufs, global_size, local_size, vals)
+        if wait or PROFILE:
+            return self._timed(arguments, timeout)
+        if status := self._launch(*arguments):
+            check(f"tegrarm_launch({self.name})", status)
+        return None
+
+    def _timed(self, arguments: tuple, timeout: int | None) -> float:
+        """Between what was given before and this launch nothing else runs, so that the CPU's clock tells how long it took."""
+        self.dev.synchronize()
+        fence = ctypes.c_uint64()
+        start = time.perf_counter_ns()
+        check(f"tegrarm_launch({self.name})", self._launch(*arguments[:-1], ctypes.byref(fence)))
+        limit = _ffi.TEGRARM_WAIT_FOREVER if timeout is None else timeout * 1_000_000
+        wait("wait", self.dev.handle, fence, timeout_ns=limit)
+        end = time.perf_counter_ns()
+        if PROFILE:
+            profile.ran(self.dev, self.name, start, end, self.profile_key)
+        return (end - start) / 1e9
+
+    def __del__(self) -> None:
+        if getattr(self, "module", None) and self.dev.is_ours():
+            self.dev.settle()
+            _ffi.lib().tegrarm_module_unload(self.module)

@@ -1,0 +1,27 @@
+"""NVIDIA's compilers where pip puts them: tinygrad looks in the system's folders."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import pathlib
+
+
+def folder(module: str) -> pathlib.Path | None:
+    """Where one of NVIDIA's wheels is installed."""
+    try:
+        spec = importlib.util.find_spec(module)
+    except ModuleNotFoundError:
+        return None
+    return pathlib.Path(next(iter(spec.submodule_search_locations))) if spec and spec.submodule_search_locations else None
+
+
+def use_wheels() -> None:
+    """Points tinygrad at the NVRTC, nvJitLink and CUDA headers that pip installed, unless somebody chose others."""
+    for module, name, pattern in (("nvidia.cuda_nvrtc", "NVRTC_PATH", "lib/libnvrtc.so.*"),
+                                  ("nvidia.nvjitlink", "NVJITLINK_PATH", "lib/libnvJitLink.so.*")):
+        if wheel := folder(module):
+            for library in sorted(wheel.glob(pattern)):
+                os.environ.setdefault(name, str(library))
+    if headers := folder("nvidia.cuda_runtime"):
+        os.environ.setdefault("CUDA_PATH", str(headers))
