@@ -12,7 +12,7 @@ PY     := $(VENV)/bin/python
 SUITE  := $(CACHE)/suite
 LIB    := $(CARGO_TARGET_DIR)/release/libtegrarm.so
 
-TINYGRAD         := $(shell sed -n 's/^tinygrad==//p' python/requirements.txt)
+TINYGRAD         := $(shell sed -n 's/^tinygrad==//p' python/requirements-demo.txt)
 CBINDGEN_VERSION := 0.29.4
 CBINDGEN         := $(CACHE)/cbindgen-$(CBINDGEN_VERSION)/bin/cbindgen
 TEST_TINY        := $(CACHE)/tinygrad-$(TINYGRAD)/test/test_tiny.py
@@ -30,17 +30,27 @@ build:            ## the shared libraries (release)
 
 # --- Python -------------------------------------------------------------------------------------------------------
 
+PIP_SAYS ?= --quiet
+PIP      := pip --disable-pip-version-check $(PIP_SAYS)
+
+.PHONY: venv-demo
 venv: $(VENV)/.installed
-$(VENV)/.installed: python/requirements.txt python/pyproject.toml
+$(VENV)/.installed: $(VENV)/.demo python/requirements.txt
+	$(PY) -m $(PIP) install -r python/requirements.txt
+	@touch $@
+
+# What the demo needs: a fourth of what the tests need.
+venv-demo: $(VENV)/.demo
+$(VENV)/.demo: python/requirements-demo.txt python/pyproject.toml
 	$(PYTHON) -m venv $(VENV)
-	$(PY) -m pip install --quiet --disable-pip-version-check -r python/requirements.txt
-	$(PY) -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable python
+	$(PY) -m $(PIP) install -r python/requirements-demo.txt
+	$(PY) -m $(PIP) install --no-deps --no-build-isolation --editable python
 	@touch $@
 
 # tegrarm[pool], for those who ask for it: Ray is larger than everything else together.
 venv-pool: $(VENV)/.pool
 $(VENV)/.pool: $(VENV)/.installed python/requirements-pool.txt
-	$(PY) -m pip install --quiet --disable-pip-version-check -r python/requirements-pool.txt
+	$(PY) -m $(PIP) install -r python/requirements-pool.txt
 	@touch $@
 
 # tinygrad's own tests come with its source distribution. It is fetched here, never committed, never modified.
@@ -52,7 +62,9 @@ $(TEST_TINY): | venv
 	rm -rf $(CACHE)/sdist
 	@test -f $@ && touch $@
 
-demo: build venv  ## tensors through the library, two compilers
+# Two to three minutes the first time, on two cores: both at once, with a line that says how far they are.
+demo:             ## tensors through the library, two compilers
+	@$(PYTHON) packaging/prepare.py "library=$(MAKE) --no-print-directory build" "Python=$(MAKE) --no-print-directory PIP_SAYS= venv-demo"
 	$(PY) examples/python/demo.py
 
 demo-pool: build venv-pool  ## a transformer over three virtual Orins, one worker killed in the middle (a few minutes)
@@ -128,8 +140,9 @@ wheels: wheel wheel-aarch64 ## dist/: wheels with the libraries, for x86_64 and 
 
 # --- tests --------------------------------------------------------------------------------------------------------
 
-test: cargo-test test-threads test-out-of-process test-aarch64-sample test-glibc ctest pytest test-releases-sample test-tinygrad-sample  ## every test there is
-	@echo "make test: all suites passed"
+SUITES := cargo-test test-threads test-out-of-process test-aarch64-sample test-glibc ctest pytest test-releases-sample test-tinygrad-sample
+test:             ## every test there is, and a table at the end
+	@MAKE="$(MAKE)" $(PYTHON) packaging/run_suites.py $(SUITES)
 
 cargo-test:
 	$(CARGO) test --workspace --locked
@@ -196,8 +209,10 @@ else
 endif
 ARM_SAMPLE := runtime_device runtime_hostobj runtime_replay barrier
 
-pytest: build venv-pool $(TEST_TINY) $(SIM)
-	TEGRARM_TEST_TINY=$(TEST_TINY) $(PY) -m pytest -c python/pyproject.toml --rootdir python python/tests
+# The reference of some tests is tinygrad's CPU device, which needs a clang: the one that we link with will do.
+CLANG := $(if $(shell command -v clang),,$(ZIG)/.installed)
+pytest: build venv-pool $(TEST_TINY) $(SIM) $(CLANG)
+	TEGRARM_TEST_TINY=$(TEST_TINY) TEGRARM_TEST_ZIG=$(ZIG)/bin/python $(PY) -m pytest -c python/pyproject.toml --rootdir python python/tests
 
 # tinygrad's own tests on the TEGRA interface, compared with its CPU device. Long: not part of `make test`. Their reference is torch,
 # gigabytes where its CPU build is not on pip's index: its own environment. ARGS="--compiler ptx test_ops", for example.
@@ -211,9 +226,9 @@ SAMPLE_VENV  := $(if $(SYSTEM_TORCH),$(CACHE)/sample,$(VENV))
 test-tinygrad-sample: build $(SAMPLE_VENV)/.installed  ## ten minutes of it
 	$(SAMPLE_VENV)/bin/python python/suite/run.py --cache $(CACHE) --sample $(ARGS)
 
-$(CACHE)/sample/.installed: python/requirements.txt python/pyproject.toml
+$(CACHE)/sample/.installed: python/requirements-demo.txt python/requirements.txt python/pyproject.toml
 	/usr/bin/python3 -m venv --system-site-packages $(CACHE)/sample
-	sed '/^numpy==/d' python/requirements.txt > $(CACHE)/sample/requirements.txt
+	sed '/^numpy==/d; /^-r /d' python/requirements-demo.txt python/requirements.txt > $(CACHE)/sample/requirements.txt
 	$(CACHE)/sample/bin/python -m pip install --quiet --disable-pip-version-check -r $(CACHE)/sample/requirements.txt
 	$(CACHE)/sample/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable python
 	@touch $@
@@ -234,6 +249,13 @@ $(SUITE)/.installed: python/requirements.txt python/suite/requirements.txt
 # which runs a sample of each.
 test-pool: build venv-pool  ## everything about the pool
 	TEGRARM_TEST_POOL=long $(PY) -m pytest -c python/pyproject.toml --rootdir python python/tests/pool $(ARGS)
+
+# A bare system in CLEAN_ROOT, unpacked by debootstrap where we are root; see the script for the rest.
+CLEAN_ROOT  ?= $(CACHE)/clean-root
+CLEAN_SUITE ?= bookworm
+.PHONY: test-clean-root
+test-clean-root:  ## the README's two commands on a bare Debian or Ubuntu (CLEAN_SUITE=noble); not part of `make test`
+	python/tests/clean_root.sh $(CLEAN_ROOT) $(CLEAN_SUITE) $(ARGS)
 
 test-tinygrad-releases: build venv  ## five published tinygrads, each plain, through LD_PRELOAD: long, not part of `make test`
 	$(PY) python/tests/run_tinygrad_releases.py --cache $(CACHE) $(ARGS)

@@ -173,7 +173,7 @@ def main() -> int:
     args = parser.parse_args()
     args.cache = args.cache.resolve()
     if not shutil.which(os.environ.get("CC", "clang")):
-        print("no clang, which tinygrad 0.12's CPU device compiles with: nothing to compare with")
+        print("tinygrad's own tests: SKIPPED, there is no clang, which tinygrad's CPU device compiles with: nothing to compare with")
         return int(not args.sample)
     plan = {"nvrtc": sample()} if args.sample else PLAN
     if args.compiler:

@@ -38,7 +38,7 @@ run "$python" "$(ls "$root"/usr/share/python-wheels/pip-*.whl)"/pip install --qu
     "$cache"/dist/tegrarm-*_aarch64.whl
 
 # --- what the demo needs beside it: unpacked by this machine's pip, which is quicker ---------------------------------
-needed=$(sed -n '/^\(numpy\|tinygrad\|nvidia-cuda-nvrtc\|nvidia-cuda-runtime\)/{s/;.*//;p;}' "$here/../requirements.txt")
+needed=$(sed -n '/^\(numpy\|tinygrad\|nvidia-cuda-nvrtc\|nvidia-cuda-runtime\)/{s/;.*//;p;}' "$here/../requirements-demo.txt")
 platforms=$(for glibc in 17 27 28 34; do printf ' --platform manylinux_2_%s_aarch64' $glibc; done)
 # shellcheck disable=SC2086
 "$host_python" -m pip install --quiet --disable-pip-version-check --no-deps --only-binary=:all: --target "$cache/needed" --upgrade \

@@ -1,15 +1,17 @@
 #!/bin/sh
-# Stands in for clang where only another C compiler is installed. tinygrad compiles a few helper functions of its CPU device with
-# $CC and writes the object to stdout; gcc can do that too, but for clang's --target option and the object on a pipe.
-set -e
+# Stands in for clang where there is none. tinygrad compiles its CPU device's kernels with $CC, in clang's dialect, and reads the object from
+# standard output. The clang is that of the wheel `ziglang`, which this project links with (packaging/zig-requirements.txt): it takes the same
+# options, but writes to files only, has other names for targets, and adds debug sections, whose relocations tinygrad does not know.
+set -eu
 object=$(mktemp)
 trap 'rm -f "$object"' EXIT
 for arg; do
     shift
     case $arg in
-    --target=*) ;;
+    --target=arm64-*) set -- "$@" --target=aarch64-linux-gnu ;;
+    --target=*) arch=${arg#--target=}; set -- "$@" "--target=${arch%%-*}-linux-gnu" ;;
     *) set -- "$@" "$arg" ;;
     esac
 done
-cc "$@" -o "$object"
+"${TEGRARM_TEST_ZIG:-python3}" -m ziglang cc "$@" -fno-sanitize=all -g0 -o "$object"
 cat "$object"

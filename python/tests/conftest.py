@@ -8,8 +8,10 @@ import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 os.environ.setdefault("TEGRARM_BACKEND", "sim")
+ZIG = os.environ.setdefault("TEGRARM_TEST_ZIG", str(ROOT / ".cache" / "zig" / "bin" / "python"))
 if not shutil.which("clang"):
     os.environ.setdefault("CC", str(ROOT / "python" / "tests" / "cc_without_clang.sh"))  # for tinygrad's CPU device
+HAS_CLANG = bool(shutil.which("clang")) or pathlib.Path(ZIG).exists()
 
 
 @pytest.fixture

@@ -60,13 +60,20 @@ def target() -> pathlib.Path:
     return pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
 
 
+def of_the_repository() -> list[str]:
+    """What is in the repository; where it came as an archive, or there is no git, everything that we did not make."""
+    if shutil.which("git") and (ROOT / ".git").exists():
+        listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True, text=True).stdout.split("\0")
+    else:
+        listed = [p.name for p in ROOT.iterdir() if p.name not in (".git", ".venv", ".cache", "target", "dist")]
+    return [name for name in listed if name and (ROOT / name).exists()]
+
+
 @pytest.fixture
 def terminal(tmp_path):
     """A folder like the repository's root, and a way to run a block there. What a block exports, the next one has."""
-    for name in subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True, text=True).stdout.split("\0"):
-        top = name.partition("/")[0]
-        if top and (ROOT / top).exists() and not (tmp_path / top).exists():
-            (tmp_path / top).symlink_to(ROOT / top)
+    for top in {name.partition("/")[0] for name in of_the_repository()}:
+        (tmp_path / top).symlink_to(ROOT / top)
     for name, to in ((".venv", pathlib.Path(sys.prefix)), (".cache", ROOT / ".cache"), ("target", target())):
         (tmp_path / name).symlink_to(to)
     state = tmp_path / ".terminal"

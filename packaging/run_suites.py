@@ -1,0 +1,92 @@
+"""Runs the suites of `make test` one after the other, and ends with a table: what ran, how long, what was skipped and why.
+
+    python packaging/run_suites.py SUITE...
+
+Every suite is a target of the Makefile. The first that fails ends the run; those behind it are listed as not run.
+"""
+
+import dataclasses
+import os
+import re
+import subprocess
+import sys
+import time
+
+# Minutes on two cores when everything is built, for the sentence at the start. Only for that: nothing is held to them.
+MINUTES = {
+    "cargo-test": 7, "test-threads": 1, "test-out-of-process": 4, "test-aarch64-sample": 1, "test-glibc": 1, "ctest": 1, "pytest": 9,
+    "test-releases-sample": 1, "test-tinygrad-sample": 5,
+}
+FIRST_BUILD = 15
+# What says that something was left out: our own SKIPPED, and pytest's short summary (`SKIPPED [2] file.py:3: reason`).
+SKIPPED = re.compile(r"^(?:(?P<what>[\w ./-]+): )?SKIPPED,? (?:\[(?P<times>\d+)\] )?(?P<why>.+)$")
+# Counts as Rust's test programs and pytest give them.
+PASSED = re.compile(r"(?:^test result: \w+\. |^|, )(\d+) passed")
+
+
+@dataclasses.dataclass
+class Suite:
+    """What a suite said about itself."""
+
+    name: str
+    result: str = "not run"
+    seconds: float = 0.0
+    passed: int = 0
+    skipped: list[str] = dataclasses.field(default_factory=list)
+
+    def read(self, line: str) -> None:
+        """Takes a line of its output."""
+        if found := PASSED.search(line):
+            self.passed += int(found[1])
+        if found := SKIPPED.match(line):
+            times = int(found["times"] or 1)
+            self.skipped += [": ".join(filter(None, [found["what"], found["why"].strip()]))] * times
+
+
+def run(suite: Suite) -> bool:
+    """Runs it, and passes on what it prints."""
+    started = time.monotonic()
+    make = [os.environ.get("MAKE", "make"), "--no-print-directory", suite.name]
+    with subprocess.Popen(make, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", bufsize=1) as process:
+        for line in process.stdout:
+            sys.stdout.write(line)
+            sys.stdout.flush()
+            suite.read(line.rstrip("\n"))
+    suite.seconds = time.monotonic() - started
+    suite.result = "passed" if process.returncode == 0 else "FAILED"
+    return process.returncode == 0
+
+
+def clock(seconds: float) -> str:
+    """Minutes and seconds."""
+    return f"{seconds // 60:.0f}:{seconds % 60:02.0f}"
+
+
+def table(suites: list[Suite]) -> str:
+    """The end of the run."""
+    rows = [("suite", "result", "time", "tests passed", "skipped")]
+    rows += [(s.name, s.result, clock(s.seconds), str(s.passed or "-"), str(len(s.skipped) or "-")) for s in suites]
+    skipped = [f"  {suite.name}: {what}" for suite in suites for what in dict.fromkeys(suite.skipped)]
+    total = clock(sum(s.seconds for s in suites))
+    rows.append(("all", "", total, str(sum(s.passed for s in suites)), str(sum(len(s.skipped) for s in suites))))
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+    return "\n".join(["", *lines, *(["", "skipped:", *skipped] if skipped else [])])
+
+
+def main(names: list[str]) -> int:
+    """Returns 0 if every suite passed."""
+    suites = [Suite(name) for name in names]
+    minutes = sum(MINUTES.get(name, 1) for name in names)
+    print(f"make test: {len(names)} suites, about {minutes} minutes on two cores, {FIRST_BUILD} more the first time:")
+    print(f"  {', '.join(names)}", flush=True)
+    if "n" in os.environ.get("MAKEFLAGS", "").split(" ")[0]:
+        return 0  # make --dry-run starts us too
+    passed = all(run(suite) for suite in suites)
+    print(table(suites))
+    print("make test: all suites passed" if passed else "make test: failed", flush=True)
+    return 0 if passed else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,73 @@
+"""What a newcomer waits for: preparing the demo, the table of `make test`, and a machine without clang."""
+
+import importlib.util
+import subprocess
+import sys
+
+import pytest
+from conftest import HAS_CLANG, ROOT
+
+PREPARE = ROOT / "packaging" / "prepare.py"
+
+
+def suites():
+    spec = importlib.util.spec_from_file_location("run_suites", ROOT / "packaging" / "run_suites.py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["run_suites"] = module  # dataclasses look their module up
+    spec.loader.exec_module(module)
+    return module
+
+
+def prepare(*steps):
+    return subprocess.run([sys.executable, str(PREPARE), *steps], capture_output=True, text=True, timeout=60)
+
+
+def test_what_is_prepared_is_named_and_its_output_is_not_shown():
+    done = prepare("one=echo Compiling a v1", "two=true")
+    assert done.returncode == 0
+    assert "one, two" in done.stdout and "Compiling" not in done.stdout
+
+
+def test_a_step_that_fails_shows_what_it_printed_and_ends_the_others():
+    done = prepare("good=sleep 600", "bad=sh -c 'echo because of this; exit 3'")
+    assert done.returncode == 3
+    assert "because of this" in done.stdout and "bad could not be prepared" in done.stdout
+
+
+def test_every_suite_of_make_test_has_a_time():
+    makefile = (ROOT / "Makefile").read_text()
+    names = next(line for line in makefile.splitlines() if line.startswith("SUITES :=")).split(":=")[1].split()
+    assert set(names) == set(suites().MINUTES)
+
+
+def test_a_suite_is_read_for_what_passed_and_what_was_skipped():
+    suite = suites().Suite("s")
+    for line in ("test result: ok. 12 passed; 0 failed; 0 ignored", "5 passed, 2 skipped in 1.2s", "=== 1 failed, 3 passed ===",
+                 "SKIPPED [2] python/tests/test_a.py:3: not installed: cmake", "memcheck: SKIPPED, valgrind is not installed",
+                 "glibc amd64: SKIPPED, Debian 11's packages cannot be had"):
+        suite.read(line)
+    assert suite.passed == 12 + 5 + 3
+    assert len(suite.skipped) == 4 and "memcheck: valgrind is not installed" in suite.skipped
+
+
+def test_the_table_names_every_suite_and_everything_that_was_skipped():
+    module = suites()
+    suite, other = module.Suite("ctest", "passed", 61.0, 7, ["memcheck: valgrind is not installed"]), module.Suite("pytest")
+    text = module.table([suite, other])
+    assert "1:01" in text and "not run" in text and "ctest: memcheck: valgrind is not installed" in text
+
+
+def test_make_test_says_how_long_it_takes():
+    done = subprocess.run(["make", "--dry-run", "test"], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert "suites, about" in done.stdout and "minutes on two cores" in done.stdout
+
+
+@pytest.mark.skipif(not HAS_CLANG, reason="no clang and no zig: `make pytest` fetches one")
+def test_a_machine_without_clang_has_tinygrads_cpu_device(python, tmp_path):
+    from conftest import ZIG
+    if not __import__("pathlib").Path(ZIG).exists():
+        pytest.skip("clang is installed, and the zig that takes its place elsewhere is not")
+    stand_in = ROOT / "python" / "tests" / "cc_without_clang.sh"
+    out = python("from tinygrad import Tensor; print((Tensor([1., 2.]).exp() * 2).sum().item())",
+                 env={"DEV": "CPU", "CC": str(stand_in), "CACHEDB": str(tmp_path / "cache.db"), "TEGRARM_TEST_ZIG": ZIG})
+    assert abs(float(out) - 20.2146749) < 1e-5
