@@ -1,170 +1,156 @@
-"""The command line: ``python -m tegrarm info|doctor|run|trace|sim|pool``."""
+"""The command line, ``tegrarm`` and ``python -m tegrarm``: its grammar, and how scripts are run."""
 
 from __future__ import annotations
 
 import argparse
-import ctypes.util
-import importlib.metadata
+import contextlib
 import os
 import pathlib
 import runpy
-import shutil
+import subprocess
 import sys
 import tempfile
+import time
 
-from . import _ffi, rm, trace
+from . import _ffi, rm, say
+from .say import Refused
+from .where import backend
 
-BOARD = pathlib.Path("/dev/nvgpu")
-NODES = ("/dev/nvmap", "/dev/nvgpu/igpu0/ctrl", "/dev/nvgpu/igpu0/as", "/dev/nvgpu/igpu0/tsg")
+EPILOG = """examples:
+  tegrarm doctor                          what is missing here, and what to do about it
+  TEGRARM_BACKEND=sim tegrarm run add.py  a tinygrad program on the virtual Orin
+  tegrarm run --preload -- ./program      any program, with /dev/nvidiactl and its siblings
+  tegrarm trace --html page.html add.py   what it did, as a page to look at
+  tegrarm compile kernels.cu              machine code for the Orin
+  tegrarm sim run -- ./program            a program that uses /dev/nvgpu itself
 
-
-def backend() -> str:
-    """The backend that a run will use; exits with a sentence where none was chosen and there is no board."""
-    if chosen := os.environ.get("TEGRARM_BACKEND"):
-        return chosen
-    if BOARD.exists():
-        return "nvgpu"
-    sys.exit("tegrarm: this machine has no /dev/nvgpu. Set TEGRARM_BACKEND=sim to use the virtual Orin.")
-
-
-def describe() -> str:
-    """One paragraph about the library and the device behind it."""
-    profile = rm.device_profile()
-    kind = "virtual Orin" if profile.simulated else "board"
-    return "\n".join([
-        f"library   {_ffi.version()}  {_ffi.find()}",
-        f"backend   {backend()}",
-        f"device    {profile.name.decode()} ({kind}), sm_{profile.sm_version >> 8}{profile.sm_version & 0xff}",
-        f"memory    {profile.memory_size >> 20} MiB, {'shared with the CPU' if profile.shared_memory else 'its own'}",
-        f"compute   {profile.compute_units} SMs of {profile.simd_width}-thread warps, up to {profile.max_clock_hz / 1e6:.0f} MHz",
-    ])
+exit status: 0 all is well; 1 a problem was found, or a call of the library failed; 2 the command line, a file that it names, or
+the environment is wrong; 127 a program cannot be started; otherwise that of the script or program that was run."""
 
 
-def info(_args) -> int:
-    """Prints the library and the device."""
-    backend()
-    print(describe())
-    return 0
-
-
-def _node_problem(path: str) -> str | None:
-    if not os.path.exists(path):
-        return f"{path} does not exist"
-    if not os.access(path, os.R_OK | os.W_OK):
-        return f"no permission on {path}; add yourself to its group ({pathlib.Path(path).group()}) or run as root"
-    return None
-
-
-def _checks():
-    """(what, is it needed, problem or None, what it says when fine), in the order a newcomer meets them."""
+def readable(script: str) -> None:
+    """Refuses a script that is not there, or is no text."""
     try:
-        path = _ffi.find()
-        yield "library", True, None, f"{_ffi.version()} at {path}"
-    except (_ffi.LibraryNotFound, OSError) as error:
-        yield "library", True, str(error), ""
-        return
-    chosen = os.environ.get("TEGRARM_BACKEND") or ("nvgpu" if BOARD.exists() else "")
-    if not chosen:
-        yield "backend", True, "no /dev/nvgpu here and TEGRARM_BACKEND is not set; use TEGRARM_BACKEND=sim", ""
-        return
-    yield "backend", True, None, chosen
-    if chosen.startswith("nvgpu"):
-        for node in NODES:
-            yield "node", True, _node_problem(node), node
-    try:
-        yield "device", True, None, rm.device_profile().name.decode()
-    except rm.RmError as error:
-        yield "device", True, str(error), ""
-    fence = ctypes.util.find_library("atomic")
-    yield "libatomic", False, None if fence else "libatomic.so.1 not found; tinygrad fences with it (apt install libatomic1)", fence
-    try:
-        yield "tinygrad", False, None, importlib.metadata.version("tinygrad")
-    except importlib.metadata.PackageNotFoundError:
-        yield "tinygrad", False, "not installed (pip install tinygrad)", ""
-    clang = shutil.which(os.environ.get("CC", "clang"))
-    yield "clang", False, None if clang else "not found; tinygrad's CPU device compiles with it (apt install clang)", clang
-    for name, package in (("NVRTC", "nvidia-cuda-nvrtc-cu12"), ("Mesa NAK", "tinymesa")):
-        try:
-            yield name, False, None, importlib.metadata.version(package)
-        except importlib.metadata.PackageNotFoundError:
-            yield name, False, f"wheel not installed (pip install {package})", ""
-
-
-def doctor(args) -> int:
-    """Says what is there and what is missing; exit status 1 if something needed is missing."""
-    broken = False
-    for what, needed, problem, fine in _checks():
-        mark = "ok     " if problem is None else ("MISSING" if needed else "absent ")
-        print(f"{mark} {what:10} {problem or fine}")
-        broken |= needed and problem is not None
-        if what == "device" and (problem is not None or args.kernel):
-            print_kernel_report()
-    return int(broken)
-
-
-def print_kernel_report() -> None:
-    """The kernel's interface in bytes: what a report about an unknown release needs."""
-    try:
-        text = rm.kernel_report()
-    except rm.RmError:
-        return  # the nodes cannot be asked, which the line about the device has said
-    print("".join(f"        {line}\n" for line in text.splitlines()), end="")
+        with open(script, "rb") as file:
+            head = file.read(4)
+    except OSError as error:
+        raise Refused(f"{script}: {error.strerror}") from error
+    if head == b"\x7fELF":
+        raise Refused(f"{script} is a program, not a Python script: tegrarm run --preload -- {script}")
 
 
 def run(args) -> int:
     """Runs a Python script with the tinygrad adapter loaded, or any program with the device nodes of desktop RM."""
     if args.preload:
         return run_preloaded(args)
+    readable(args.script)
     os.environ["TEGRARM_BACKEND"] = backend()
     if chosen_by_us := "DEV" not in os.environ:
         os.environ["DEV"] = "TEGRA+NV"
+    if "TEGRA" in os.environ["DEV"]:
+        rm.device_count()  # says in a sentence why there is none, before the frontend says it in a traceback
+    from tegrarm import names
     from tegrarm import tinygrad as adapter
+    if noted := os.environ.get("TEGRARM_TRACE_NAMES"):
+        names.note(noted)
     if chosen_by_us and adapter.NAMES_INTERFACES_IN_CALL:
         del os.environ["DEV"]
         os.environ.update(NV="1", NV_IFACE="TEGRA")
     sys.argv = [args.script, *args.args]
     sys.path[0] = str(pathlib.Path(args.script).resolve().parent)
-    runpy.run_path(args.script, run_name="__main__")
-    return 0
+    with reported(args):
+        runpy.run_path(args.script, run_name="__main__")
+    return say.OK
+
+
+@contextlib.contextmanager
+def reported(args):
+    """With --json, a line on standard error when the script has ended: its own output is not ours to mix with."""
+    started, status = time.monotonic(), 0
+    try:
+        yield
+    except SystemExit as end:
+        status = end.code if isinstance(end.code, int) else int(end.code is not None)
+        raise
+    except BaseException:
+        status = 1
+        raise
+    finally:
+        if args.json:
+            what = {"script": args.script, "status": status, "seconds": round(time.monotonic() - started, 3)}
+            say.as_json({**what, "backend": os.environ["TEGRARM_BACKEND"]}, sys.stderr)
 
 
 def run_preloaded(args) -> int:
     """Replaces this process by a command that finds /dev/nvidiactl and its siblings."""
     library = pathlib.Path(_ffi.find()).with_name("libtegrarm_preload.so")
     if not library.exists():
-        sys.exit(f"tegrarm run --preload: there is no {library}; `make build` makes it")
+        raise Refused(f"run --preload: there is no {library}; `make build` makes it")
     os.environ["TEGRARM_BACKEND"] = backend()
     os.environ["TEGRARM_LIB"] = _ffi.find()
     others = os.environ.get("LD_PRELOAD")
     os.environ["LD_PRELOAD"] = f"{library}:{others}" if others else str(library)
     command = [args.script, *args.args]
     try:
+        if args.json:
+            with reported(args):
+                sys.exit(subprocess.run(command).returncode)
         os.execvp(command[0], command)
     except OSError as error:
-        sys.exit(f"tegrarm run --preload: {command[0]}: {error.strerror}")
+        raise Refused(f"run --preload: {command[0]}: {error.strerror}", say.NOT_STARTED) from error
 
 
 def run_traced(args) -> int:
     """Runs a script as ``run`` does, then prints which kernel calls each RM call made."""
+    from . import trace
+    if args.html and not pathlib.Path(args.html).resolve().parent.is_dir():
+        raise Refused(f"trace --html: there is no directory for {args.html}")
+    if args.preload and (args.html or args.perfetto):
+        raise Refused("trace --html and --perfetto need a script: with --preload another program takes this process")
     path = args.output or os.path.join(tempfile.mkdtemp(prefix="tegrarm-trace-"), "calls.jsonl")
     os.environ["TEGRARM_RECORD"] = path
+    show, args.json = args.json, False
+    pathlib.Path(path).unlink(missing_ok=True)
+    pathlib.Path(f"{path}.timeline").unlink(missing_ok=True)
+    if not args.preload:
+        readable(args.script)
     try:
+        if (args.html or args.perfetto) and (command := trace.below_the_simulator(path, [args.script, *args.args])):
+            return subprocess.run(command).returncode
         return run(args)
     finally:
-        print(trace.table(trace.read(path)), file=sys.stderr)
-        print(f"every call: {path}", file=sys.stderr)
+        if os.path.exists(path):
+            trace.show(path, args.html, args.perfetto, show)
+
+
+def info(args) -> int:
+    """``tegrarm info``."""
+    from .info import info as answer
+    return answer(args)
+
+
+def doctor(args) -> int:
+    """``tegrarm doctor``."""
+    from .doctor import doctor as answer
+    return answer(args)
+
+
+def compile_source(args) -> int:
+    """``tegrarm compile``."""
+    from .compile import run as answer
+    return answer(args)
+
+
+def top(args) -> int:
+    """``tegrarm top``."""
+    from .top import top as answer
+    return answer(args)
 
 
 def sim(args) -> int:
-    """Replaces this process by a command that uses the virtual Orin."""
-    os.environ["TEGRARM_BACKEND"] = "sim"
-    command = args.command[1:] if args.command[:1] == ["--"] else args.command
-    if not command:
-        return info(args)
-    try:
-        os.execvp(command[0], command)
-    except OSError as error:
-        sys.exit(f"tegrarm sim: {command[0]}: {error.strerror}")
+    """``tegrarm sim``."""
+    from .sim import sim as answer
+    return answer(args)
 
 
 def pool(args) -> int:
@@ -173,46 +159,92 @@ def pool(args) -> int:
     return cli.main(args.arguments)
 
 
+class Version(argparse.Action):
+    """``--version``: of the package, and of the library if it can be loaded."""
+
+    def __call__(self, parser, *_rest):
+        """Prints both and ends."""
+        from .info import package_version
+        try:
+            library = f"libtegrarm {_ffi.version()} ({_ffi.find()})"
+        except (_ffi.LibraryNotFound, OSError, AttributeError) as error:
+            library = f"no libtegrarm: {str(error).splitlines()[0]}"
+        print(f"tegrarm {package_version()}, {library}")
+        parser.exit()
+
+
 def parser() -> argparse.ArgumentParser:
     """The command line's grammar."""
-    top = argparse.ArgumentParser(prog="python -m tegrarm", description="libtegrarm: desktop NVIDIA RM calls on Jetson")
-    commands = top.add_subparsers(dest="command_name", required=True)
-    commands.add_parser("info", help="the library and the device").set_defaults(do=info)
-    command = commands.add_parser("doctor", help="what is missing, and what to do about it")
-    command.add_argument("--kernel", action="store_true", help="also print the kernel's interface as bytes, for a report")
-    command.set_defaults(do=doctor)
+    raw = argparse.RawDescriptionHelpFormatter
+    top_parser = argparse.ArgumentParser(prog="tegrarm", description="libtegrarm: desktop NVIDIA RM calls on Jetson Orin",
+                                         epilog=EPILOG, formatter_class=raw)
+    top_parser.add_argument("--version", action=Version, nargs=0, help="versions of the package and of the library")
+    commands = top_parser.add_subparsers(dest="command_name", required=True, metavar="COMMAND")
+
+    def add(name: str, do, text: str, **more) -> argparse.ArgumentParser:
+        command = commands.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".", formatter_class=raw, **more)
+        command.set_defaults(do=do)
+        command.add_argument("--json", action="store_true", help="answer in JSON, for programs")
+        return command
 
     for name, do, text in (("run", run, "run a script on tinygrad's TEGRA interface"),
                            ("trace", run_traced, "run a script, then list the kernel calls behind every RM call")):
-        command = commands.add_parser(name, help=text)
+        command = add(name, do, text)
         command.add_argument("--preload", action="store_true", help="any program, with the device nodes of desktop RM, through LD_PRELOAD")
         if name == "trace":
             command.add_argument("-o", "--output", help="keep the recording (JSON lines) here")
+            command.add_argument("--html", metavar="FILE", help="write one page with the timeline and the table")
+            command.add_argument("--perfetto", metavar="FILE", help="write a timeline for Perfetto (ui.perfetto.dev) or chrome://tracing")
         command.add_argument("script")
         command.add_argument("args", nargs=argparse.REMAINDER)
-        command.set_defaults(do=do)
-
-    command = commands.add_parser("sim", help="run a command on the virtual Orin")
+    add("info", info, "the library and the device")
+    command = add("doctor", doctor, "what is missing, and what to do about it")
+    command.add_argument("--kernel", action="store_true", help="also print the kernel's interface as bytes, for a report")
+    command.add_argument("--root", metavar="DIRECTORY", help="look at the files of another machine, unpacked or mounted there")
+    command = add("top", top, "load, clocks, memory, channels and launches, live")
+    command.add_argument("-d", "--delay", type=float, default=1.0, metavar="SECONDS", help="between two looks (default: 1)")
+    command.add_argument("-n", "--times", type=int, default=0, metavar="N", help="end after so many looks")
+    command.add_argument("--prometheus", action="store_true", help="print one look in Prometheus' text format")
+    command = add("compile", compile_source, "compile CUDA C to machine code for the Orin, with NVRTC")
+    command.add_argument("-I", "--include", action="append", default=[], metavar="DIRECTORY", help="look for headers here, too")
+    command.add_argument("-D", "--define", action="append", default=[], metavar="NAME[=VALUE]", help="define a macro")
+    command.add_argument("--arch", default="sm_87", help="the GPU (default: sm_87)")
+    command.add_argument("-O", dest="optimize", type=int, choices=range(4), help="level of optimization; 0 adds debug information")
+    command.add_argument("--ptx", action="store_true", help="PTX instead of machine code")
+    command.add_argument("source")
+    command.add_argument("target", nargs="?", help="default: the source's name with .cubin or .ptx")
+    command = add("sim", sim, "the virtual Orin: run|replay|decode of tegrarm-sim, or a command with it in its process")
     command.add_argument("command", nargs=argparse.REMAINDER)
-    command.set_defaults(do=sim)
 
     command = commands.add_parser("pool", help="split a model over several devices (tegrarm[pool])", add_help=False)
     command.add_argument("arguments", nargs=argparse.REMAINDER)
     command.set_defaults(do=pool)
-    return top
+    return top_parser
 
 
-def main() -> int:
+def main(argv: list[str] | None = None) -> int:
     """Entry point; returns the exit status."""
-    if sys.argv[1:2] == ["pool"]:  # has a grammar of its own, help included
-        return pool(argparse.Namespace(arguments=sys.argv[2:]))
-    args = parser().parse_args()
-    if getattr(args, "output", None) is None and args.command_name == "trace":
-        args.output = None
+    argv = sys.argv[1:] if argv is None else argv
+    if argv[:1] == ["pool"]:  # has a grammar of its own, help included
+        return pool(argparse.Namespace(arguments=argv[1:]))
+    args = parser().parse_args(argv)
+    if getattr(args, "args", None) and args.args[0] == "--":
+        args.args = args.args[1:]
+    if getattr(args, "script", None) == "--":
+        args.script, *args.args = args.args or [""]
     try:
         return args.do(args)
-    except (_ffi.LibraryNotFound, rm.RmError) as error:
-        sys.exit(f"tegrarm: {error}")
+    except Refused as refused:
+        status, said = refused.status, str(refused)
+    except _ffi.LibraryNotFound as error:
+        status, said = say.WRONG, str(error)
+    except rm.RmError as error:
+        status, said = say.PROBLEM, str(error)
+    except BrokenPipeError:  # whoever read us has had enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return say.OK
+    print(f"tegrarm: {said}", file=sys.stderr)
+    return status
 
 
 if __name__ == "__main__":

@@ -139,7 +139,8 @@ class GraphReplay:
             raise NotExportable(f"the captured work has a {ast.op} that is no part of a graph")
         device = Device[ast.device if isinstance(ast.device, str) else ast.device[0]]
         if device.graph is None:
-            raise NotExportable(f"{device.device} has no graphs")
+            raise NotExportable(f"{device.device} has no graphs that can be exported. Replays are of libtegrarm's device: set "
+                                "DEV=TEGRA+NV, and TEGRARM_BACKEND=sim where there is no board")
         return device.graph(ast, input_uops=self._inputs)
 
     # *** recording ***

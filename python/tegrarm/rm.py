@@ -5,9 +5,10 @@ from __future__ import annotations
 import ctypes
 import os
 
-from . import _ffi
+from . import _ffi, plainly
 
 NV_OK = 0
+NV_ERR_CARD_NOT_PRESENT = 0x5
 NV_ERR_NO_MEMORY = 0x51
 NV_ERR_TIMEOUT = 0x65
 NV01_ROOT_CLIENT = 0x41
@@ -22,7 +23,9 @@ class RmError(RuntimeError):
     def __init__(self, call: str, status: int):
         self.call, self.status = call, status
         self.name, self.detail = _ffi.status_name(status), _ffi.last_error()
-        super().__init__(f"{call}: {self.name} ({status:#x})" + (f": {self.detail}" if self.detail else ""))
+        # The library's sentence begins with the status; where it has none, the status is all there is to say.
+        said = self.detail if self.name in self.detail else f"{self.name} ({status:#x})" + (f": {self.detail}" if self.detail else "")
+        super().__init__(f"{call}: {said}")
 
 
 class RmNoMemory(RmError, MemoryError):
@@ -31,6 +34,8 @@ class RmNoMemory(RmError, MemoryError):
 
 def check(call: str, status: int) -> None:
     """Raises the exception that belongs to ``status``; returns for NV_OK."""
+    if status == NV_ERR_CARD_NOT_PRESENT:
+        plainly.promise()
     if status != NV_OK:
         raise (RmNoMemory if status == NV_ERR_NO_MEMORY else RmError)(call, status)
 

@@ -1,10 +1,15 @@
-"""Reads a recording (``TEGRARM_RECORD``) and says which kernel calls each RM call made."""
+"""Reads a recording (``TEGRARM_RECORD``) and says which kernel calls each RM call made: as a table, a timeline, a page."""
 
 from __future__ import annotations
 
 import collections
 import json
+import os
+import pathlib
+import sys
 from collections.abc import Iterable, Iterator
+
+from . import names, page, say, timeline
 
 WIDTH = 46
 
@@ -17,18 +22,11 @@ def read(path: str) -> Iterator[dict]:
                 yield entry
 
 
-def _kernel_call(call: dict) -> str:
-    """One kernel call as the table names it: ``NVGPU_GPU_IOCTL_OPEN_TSG``, ``open /dev/nvmap``, ``mmap dmabuf``."""
-    if call["call"] == "ioctl":
-        return call["name"]
-    return f"{call['call']} {call['path'] if 'path' in call else call['on'].partition('#')[0]}"
-
-
 def count(calls: Iterable[dict]) -> dict[str, collections.Counter]:
     """RM call -> how often each kernel call was made for it. Calls outside any RM call are under ``(library)``."""
     table: dict[str, collections.Counter] = {}
     for call in calls:
-        table.setdefault(call.get("rm") or "(library)", collections.Counter())[_kernel_call(call)] += 1
+        table.setdefault(call.get("rm") or "(library)", collections.Counter())[timeline.title(call)] += 1
     return table
 
 
@@ -41,3 +39,37 @@ def table(calls: Iterable[dict]) -> str:
         for number, (kernel_call, times) in enumerate(made.items()):
             lines.append(f"{rm_call if number == 0 and len(rm_call) <= WIDTH else '':{WIDTH}} {kernel_call:46} {times:6}")
     return "\n".join(lines)
+
+
+def below_the_simulator(path: str, command: list[str]) -> list[str] | None:
+    """The command that runs a script below ``tegrarm-sim run``, which sees the GPU's work; None where a board is asked."""
+    from . import sim, where
+    if where.kind() != "in-process":
+        return None
+    try:
+        simulator = sim.program()
+    except say.Refused:
+        return None
+    os.environ.update(TEGRARM_BACKEND="nvgpu", TEGRARM_RECORD=path, TEGRARM_TRACE_NAMES=f"{path}.names")
+    pathlib.Path(f"{path}.names").unlink(missing_ok=True)
+    return [simulator, "run", "--trace", f"{path}.timeline", "--", sys.executable, "-m", "tegrarm", "run", *command]
+
+
+def show(path: str, html: str | None, perfetto: str | None, in_json: bool) -> None:
+    """Prints the table of a recording, and writes the files that were asked for."""
+    calls = list(read(path))
+    spans = []
+    if html or perfetto:
+        simulator = timeline.read(f"{path}.timeline") if os.path.exists(f"{path}.timeline") else []
+        spans = timeline.build(calls, simulator, names.read(f"{path}.names"))
+    if html:
+        pathlib.Path(html).write_text(page.text(spans, count(calls), timed=os.path.exists(f"{path}.timeline")), encoding="utf-8")
+    if perfetto:
+        pathlib.Path(perfetto).write_text(json.dumps(timeline.perfetto(spans, "the program")), encoding="utf-8")
+    if in_json:
+        say.as_json({"recording": path, "html": html, "perfetto": perfetto, "calls": count(calls)}, sys.stderr)
+        return
+    print(table(calls), file=sys.stderr)
+    for what, where in (("every call", path), ("the page", html), ("for Perfetto", perfetto)):
+        if where:
+            print(f"{what}: {where}", file=sys.stderr)

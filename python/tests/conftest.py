@@ -8,6 +8,7 @@ import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 os.environ.setdefault("TEGRARM_BACKEND", "sim")
+TEGRARM_SIM = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "release" / "tegrarm-sim"
 ZIG = os.environ.setdefault("TEGRARM_TEST_ZIG", str(ROOT / ".cache" / "zig" / "bin" / "python"))
 if not shutil.which("clang"):
     os.environ.setdefault("CC", str(ROOT / "python" / "tests" / "cc_without_clang.sh"))  # for tinygrad's CPU device

@@ -59,6 +59,13 @@ const CHIPS: &[(&str, Chip)] = &[
 const RELEASES: &[(&str, L4t)] = &[("r36", L4t::R36), ("r35", L4t::R35), ("r35.4", L4t::R35_4), ("r39", L4t::R39)];
 const SWITCH: &[(&str, bool)] = &[("0", false), ("1", true)];
 
+impl Chip {
+    /// As `--chip` and `TEGRARM_SIM_CHIP` take it.
+    pub fn name(self) -> &'static str {
+        CHIPS.iter().find(|(_, chip)| *chip == self).map_or("unknown", |(name, _)| name)
+    }
+}
+
 impl SimConfig {
     /// A module with its whole memory, on r36.
     pub fn new(chip: Chip) -> SimConfig {

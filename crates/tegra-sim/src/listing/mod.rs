@@ -32,6 +32,11 @@ const KINDS: [(&str, Kind); 4] =
     [("pushbuffer", Kind::Pushbuffer), ("qmd", Kind::Qmd), ("cubin", Kind::Cubin), ("code", Kind::Code)];
 
 impl Kind {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        KINDS.iter().find(|(_, kind)| *kind == self).map_or("unknown", |(name, _)| name)
+    }
+
     /// What `bytes` look like: an ELF file, 256 bytes that name their version, or words.
     pub fn guess(bytes: &[u8]) -> Kind {
         if bytes.starts_with(b"\x7fELF") {

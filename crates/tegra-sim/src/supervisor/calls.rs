@@ -203,6 +203,7 @@ impl Supervisor {
     fn open(self: &Arc<Self>, target: &Target<'_>, path: &str, entry: &Entry, flags: i32) -> Result<i64, Errno> {
         let file: OwnedFd = match entry {
             Entry::Node(_) => {
+                self.broken.opening(path)?;
                 self.collect_garbage();
                 let real = self.kernel.open(target, path)?;
                 if flags & libc::O_ACCMODE == libc::O_RDONLY { super::adopt::for_reading(real) } else { real }
@@ -247,6 +248,9 @@ impl Supervisor {
             Ok(None) => return Reply::Continue,
             Err(e) => return Reply::Error(e),
         };
+        if let Err(e) = self.broken.ioctl(node) {
+            return Reply::Error(e);
+        }
         if self.depends_on_closed_files(request) {
             self.collect_garbage();
         }

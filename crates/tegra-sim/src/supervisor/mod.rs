@@ -6,6 +6,7 @@
 //! kernel serves the whole process tree, as on a board.
 
 mod adopt;
+mod broken;
 mod calls;
 mod census;
 mod processes;
@@ -15,7 +16,8 @@ mod target;
 mod tree;
 mod view;
 
-pub use census::census;
+pub use broken::Broken;
+pub use census::{PATH as CENSUS, census};
 pub use run::{Exit, Options, run};
 
 use adopt::Adopted;
@@ -68,6 +70,7 @@ pub trait Observer: Send + Sync {
 /// A simulated kernel and the board's file tree, for a tree of processes.
 struct Supervisor {
     kernel: Arc<Kernel>,
+    broken: Broken,
     tree: Tree,
     observers: Vec<Arc<dyn Observer>>,
     /// What the text files read.
@@ -82,11 +85,12 @@ struct Supervisor {
 const FEW_FILES: usize = 256;
 
 impl Supervisor {
-    fn new(kernel: Arc<Kernel>, observers: Vec<Arc<dyn Observer>>) -> io::Result<Supervisor> {
-        let tree = Tree::new(&kernel.node_paths(), &kernel.text_paths())?;
+    fn new(kernel: Arc<Kernel>, observers: Vec<Arc<dyn Observer>>, broken: Broken) -> io::Result<Supervisor> {
+        let there = |paths: Vec<String>| paths.into_iter().filter(|p| !broken.lacks(p)).collect::<Vec<_>>();
+        let tree = Tree::new(&there(kernel.node_paths()), &there(kernel.text_paths()))?;
         let many_files = AtomicUsize::new(FEW_FILES);
         let (texts, adopted) = Default::default();
-        let supervisor = Supervisor { kernel, tree, observers, texts, adopted, many_files };
+        let supervisor = Supervisor { kernel, broken, tree, observers, texts, adopted, many_files };
         supervisor.refresh_texts();
         Ok(supervisor)
     }

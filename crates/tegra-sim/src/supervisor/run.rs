@@ -2,7 +2,7 @@
 
 use super::sys::{self, Notification};
 use super::view::View;
-use super::{Observer, Supervisor, calls};
+use super::{Broken, Observer, Supervisor, calls};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{SigSet, Signal, kill};
 use nix::sys::signalfd::SignalFd;
@@ -32,6 +32,8 @@ pub struct Options {
     /// Trap every call that takes a path, even if the board's files could be mounted: the program then sees the host's
     /// `/dev` as it is, new devices included.
     pub trap_paths: bool,
+    /// What is wrong with the board.
+    pub broken: Broken,
 }
 
 /// Runs `command` with the board's nodes until it and everything it started has ended.
@@ -39,7 +41,7 @@ pub struct Options {
 /// # Errors
 /// When the program cannot be started, or the host forbids seccomp notifications.
 pub fn run(kernel: Arc<Kernel>, command: Command, options: Options) -> io::Result<Exit> {
-    let supervisor = Arc::new(Supervisor::new(kernel, options.observers)?);
+    let supervisor = Arc::new(Supervisor::new(kernel, options.observers, options.broken)?);
     let mut mask = SigSet::empty();
     for signal in [Signal::SIGCHLD, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGINT, Signal::SIGQUIT] {
         mask.add(signal);

@@ -1,27 +1,37 @@
 //! `tegrarm-sim`: runs unmodified programs on a virtual Orin, and tools around it.
 
+mod answer;
+mod manual;
 mod strace;
 mod timeline;
 
 use clap::{Parser, Subcommand};
 use std::error::Error;
-use std::io::BufReader;
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 use std::sync::Arc;
 use tegra_sim::listing::{self, Kind};
-use tegra_sim::supervisor::{self, Exit, Observer, Options};
+use tegra_sim::supervisor::{self, Broken, Exit, Observer, Options};
 use tegra_sim::{Chip, L4t, SimConfig, SimKmd, boot};
 use tegrarm_kmd::Errno;
 use timeline::Timeline;
 
 /// A virtual Jetson Orin for programs that use /dev/nvmap and /dev/nvgpu.
 #[derive(Parser)]
-#[command(version, about)]
+#[command(name = "tegrarm-sim", version, about, after_help = EXAMPLES)]
 struct Cli {
     #[command(subcommand)]
     command: Verb,
 }
+
+const EXAMPLES: &str = "Examples:
+  tegrarm-sim run -- ./program               a program that uses /dev/nvgpu, on an AGX Orin with L4T r36
+  tegrarm-sim run --l4t r35 --strace -- ./program
+  tegrarm-sim replay board.jsonl             makes the calls of a recording again, and compares
+  tegrarm-sim decode kernels.cubin           machine code as text
+
+Exit status: 0 when all is well, 1 when a replay differs, 2 when the command line or a file is wrong, 127 when a program
+cannot be started, otherwise the program's own.";
 
 #[derive(Subcommand)]
 enum Verb {
@@ -31,6 +41,15 @@ enum Verb {
     Replay(Replay),
     /// Prints a pushbuffer, a launch descriptor or a cubin in words.
     Decode(Decode),
+    /// Writes the man pages and the completions of bash, zsh and fish into a directory.
+    #[command(hide = true)]
+    Manual(Manual),
+}
+
+#[derive(clap::Args)]
+struct Manual {
+    /// Where to.
+    directory: PathBuf,
 }
 
 /// Which board.
@@ -60,6 +79,18 @@ struct Run {
     /// Leaves the program the host's own /dev and traps every call that takes a path instead: slower, but new devices show.
     #[arg(long)]
     trap_paths: bool,
+    /// Leaves out a node, file or directory of the board, for example /dev/nvmap. May be given several times.
+    #[arg(long, value_name = "PATH")]
+    without: Vec<String>,
+    /// Lets the program not open a node (EACCES). May be given several times.
+    #[arg(long, value_name = "PATH")]
+    deny: Vec<String>,
+    /// The GPU cannot be powered: every ioctl on its nodes is ENODEV.
+    #[arg(long)]
+    dead_gpu: bool,
+    /// The board has this much memory, in MiB.
+    #[arg(long, value_name = "MIB")]
+    memory: Option<u64>,
     /// Says how the program got its device nodes, and how many calls were trapped for it.
     #[arg(long, short)]
     verbose: bool,
@@ -72,6 +103,9 @@ struct Run {
 struct Replay {
     #[command(flatten)]
     board: Board,
+    /// Prints the outcome as JSON.
+    #[arg(long)]
+    json: bool,
     /// What TEGRARM_BACKEND=record:FILE wrote.
     recording: PathBuf,
 }
@@ -81,6 +115,9 @@ struct Decode {
     /// What the file is, if that is not to be guessed: pushbuffer, qmd, cubin, code (bare instructions).
     #[arg(long = "as", value_name = "KIND")]
     kind: Option<Kind>,
+    /// Prints the kind and the lines as JSON.
+    #[arg(long)]
+    json: bool,
     /// The bytes.
     file: PathBuf,
 }
@@ -97,6 +134,8 @@ fn main() -> ExitCode {
             Err(e) => failed(&run.program[0].display(), &*e, 127),
         },
         Verb::Replay(r) => replay(&r).unwrap_or_else(|e| failed(&r.recording.display(), &*e, 2)),
+        Verb::Manual(m) => manual::write(<Cli as clap::CommandFactory>::command(), &m.directory)
+            .map_or_else(|e| failed(&m.directory.display(), &e, 2), |()| ExitCode::SUCCESS),
         Verb::Decode(d) => print(&d).unwrap_or_else(|e| failed(&d.file.display(), &*e, 2)),
     }
 }
@@ -136,7 +175,16 @@ impl Observer for Verbose {
 }
 
 fn execute(run: &Run) -> Result<Exit, Box<dyn Error>> {
-    let (kernel, gpu) = boot(run.board.config()?);
+    let mut config = run.board.config()?;
+    config.mem_total = run.memory.map_or(config.mem_total, |mib| mib << 20);
+    let about = format!(
+        "version={} module={} l4t={} memory={}",
+        env!("CARGO_PKG_VERSION"),
+        config.chip.name(),
+        config.l4t.name(),
+        config.mem_total
+    );
+    let (kernel, gpu) = boot(config);
     let mut observers: Vec<Arc<dyn Observer>> = vec![];
     match &run.strace {
         None => {}
@@ -150,7 +198,10 @@ fn execute(run: &Run) -> Result<Exit, Box<dyn Error>> {
     }
     let mut command = Command::new(&run.program[0]);
     command.args(&run.program[1..]);
-    let exit = supervisor::run(kernel, command, Options { observers, trap_paths: run.trap_paths })?;
+    // For people who ask what they are running on; a program that must know opens supervisor::CENSUS.
+    command.env("TEGRARM_SIM_RUN", about);
+    let broken = Broken { missing: run.without.clone(), denied: run.deny.clone(), dead: run.dead_gpu };
+    let exit = supervisor::run(kernel, command, Options { observers, trap_paths: run.trap_paths, broken })?;
     if let Some(timeline) = timeline {
         timeline.finish()?;
     }
@@ -158,17 +209,21 @@ fn execute(run: &Run) -> Result<Exit, Box<dyn Error>> {
 }
 
 fn replay(replay: &Replay) -> Result<ExitCode, Box<dyn Error>> {
-    let recording = BufReader::new(std::fs::File::open(&replay.recording)?);
+    let recording = answer::recording(&replay.recording)?;
     let board = SimKmd::new(replay.board.config()?);
     let outcome = tegrarm_kmd::perform(recording, Arc::new(board))?;
-    println!("{outcome}");
+    println!("{}", if replay.json { answer::replay(&outcome).to_string() } else { outcome.to_string() });
     Ok(if outcome.difference.is_none() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 fn print(decode: &Decode) -> Result<ExitCode, Box<dyn Error>> {
     let bytes = std::fs::read(&decode.file)?;
-    let kind = decode.kind.unwrap_or_else(|| Kind::guess(&bytes));
-    print!("{}", listing::text(kind, &bytes)?);
+    let kind = match decode.kind {
+        Some(kind) => kind,
+        None => answer::guess(&bytes)?,
+    };
+    let text = listing::text(kind, &bytes)?;
+    print!("{}", if decode.json { answer::decode(kind, &text) } else { text });
     Ok(ExitCode::SUCCESS)
 }
 

@@ -1,0 +1,72 @@
+"""``tegrarm doctor``: every check, always, in the order in which a program meets what they look at."""
+
+from __future__ import annotations
+
+import dataclasses
+import pathlib
+from collections.abc import Iterator
+
+from .. import _ffi, rm, say, where
+from . import board, gpu, software
+from .check import PROBLEM, Check, lines, skipped
+from .machine import Machine
+
+# Checks of a board's files, which a simulator in the process does not have.
+OF_THE_BOARD = (board.nodes, board.release, board.driver, board.devfreq, board.heap)
+AROUND = (board.memory, board.container)
+OF_THE_SOFTWARE = (software.library, software.backend)
+OF_THE_GPU = (gpu.kernel, gpu.device)
+FOR_TINYGRAD = (software.tinygrad, software.compilers, software.others)
+
+
+def checks(machine: Machine) -> Iterator[Check]:
+    """Everything that is looked at."""
+    if machine.here:
+        for look in OF_THE_SOFTWARE:
+            yield from look(machine)
+    yield from board.system(machine)
+    in_process = machine.here and any(part in where.chosen() for part in ("sim", "replay"))
+    for look in OF_THE_BOARD:
+        if in_process:
+            yield skipped(look.__name__, "no board is asked: the backend is in this process")
+        elif machine.here and where.supervisor() is not None and look in (board.release, board.driver, board.heap):
+            yield skipped(look.__name__, "the board is that of tegrarm-sim run")
+        else:
+            yield from look(machine)
+    for look in AROUND:
+        yield from look(machine)
+    for look in OF_THE_GPU if machine.here else ():
+        yield from look(machine) if where.chosen() else [skipped(look.__name__, "no backend is chosen")]
+    for look in FOR_TINYGRAD if machine.here else ():
+        yield from look(machine)
+    if not machine.here:
+        for what in ("library", "kernel", "device", "tinygrad"):
+            yield software.elsewhere(what)
+
+
+def doctor(args) -> int:
+    """Says what is there and what is missing; exit status 1 if something is missing without which nothing runs."""
+    machine = Machine(root=pathlib.Path(args.root or "/").resolve())
+    if not machine.root.is_dir():
+        raise say.Refused(f"doctor --root: there is no directory {args.root}")
+    found = []
+    for check in checks(machine):
+        found.append(check)
+        if not args.json:
+            print(lines(check), flush=True)
+    problems = [check for check in found if check.state == PROBLEM]
+    report = kernel_report() if machine.here and (args.kernel or any(c.name in ("kernel", "device") for c in problems)) else ""
+    if args.json:
+        say.as_json({"well": not problems, "checks": [dataclasses.asdict(c) for c in found], "kernel_report": report or None})
+    else:
+        print("".join(f"{'':9}{line}\n" for line in report.splitlines()), end="")
+        print(f"{len(problems)} problem{'s' * (len(problems) != 1)}" if problems else "all is well")
+    return say.PROBLEM if problems else say.OK
+
+
+def kernel_report() -> str:
+    """The kernel's interface in bytes: what a report about an unknown release needs; empty where the nodes cannot be asked."""
+    try:
+        return rm.kernel_report()
+    except (rm.RmError, _ffi.LibraryNotFound, OSError, AttributeError):
+        return ""

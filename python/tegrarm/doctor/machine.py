@@ -1,0 +1,63 @@
+"""What the checks look at: this machine, or the files of another one below a directory."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import errno
+import grp
+import os
+import pathlib
+import stat
+
+
+@dataclasses.dataclass
+class Machine:
+    """Files, the user and the environment. ``root`` is not ``/`` for an image of another machine, whose devices cannot be asked."""
+
+    root: pathlib.Path = pathlib.Path("/")
+    environ: dict[str, str] = dataclasses.field(default_factory=lambda: dict(os.environ))
+    uid: int = dataclasses.field(default_factory=os.getuid)
+    groups: frozenset[int] = dataclasses.field(default_factory=lambda: frozenset([os.getgid(), *os.getgroups()]))
+
+    @property
+    def here(self) -> bool:
+        """Whether it is the machine we run on."""
+        return self.root == pathlib.Path("/")
+
+    def path(self, name: str) -> pathlib.Path:
+        """Where a file of the machine is."""
+        return self.root / name.lstrip("/")
+
+    def exists(self, name: str) -> bool:
+        """Whether there is such a file."""
+        return os.path.lexists(self.path(name))
+
+    def read(self, name: str) -> str | None:
+        """The text of a file, None where it is not there or may not be read."""
+        try:
+            return self.path(name).read_text(errors="replace").replace("\0", "").strip()
+        except OSError:
+            return None
+
+    def group_of(self, name: str) -> tuple[str, int]:
+        """Name and number of the group that owns a file."""
+        gid = self.path(name).stat().st_gid
+        with contextlib.suppress(KeyError):
+            return grp.getgrgid(gid).gr_name, gid
+        return str(gid), gid
+
+    def may_open(self, name: str) -> OSError | None:
+        """What keeps the user from opening a file for reading and writing; None where nothing does."""
+        if self.here:
+            try:
+                os.close(os.open(name, os.O_RDWR | os.O_CLOEXEC | os.O_NONBLOCK))
+            except OSError as error:
+                # Some nodes only want to be opened by an ioctl of another one, and say so: that is no lack of permission.
+                return None if error.errno == errno.EINVAL else error
+            return None
+        held = self.path(name).stat()
+        shift = 6 if held.st_uid == self.uid else 3 if held.st_gid in self.groups else 0
+        if self.uid == 0 or (held.st_mode >> shift) & 0o6 == 0o6:
+            return None
+        return PermissionError(13, f"Permission denied (mode {stat.filemode(held.st_mode)})")

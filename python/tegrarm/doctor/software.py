@@ -1,0 +1,137 @@
+"""Checks of what is installed: the library, tinygrad, and the compilers, each of which is loaded and tried."""
+
+from __future__ import annotations
+
+import ctypes
+import ctypes.util
+import importlib.metadata
+import importlib.util
+import os
+import pathlib
+import re
+import shutil
+from collections.abc import Iterator
+
+from .. import _ffi, where
+from .. import compile as compiler
+from ..say import Refused
+from .check import Check, note, ok, problem, skipped
+from .machine import Machine
+
+TINYGRAD = ((0, 12), (0, 15))  # from, and below: as pyproject.toml says
+
+
+def library(machine: Machine) -> Iterator[Check]:
+    """The shared library: found, loaded, and of this package's version."""
+    try:
+        path = _ffi.find()
+        version = _ffi.version()
+    except _ffi.LibraryNotFound as error:
+        first, *rest = str(error).splitlines()
+        yield problem("library", first, "\n".join(line.strip() for line in rest))
+        return
+    except (OSError, AttributeError) as error:
+        yield problem("library", f"{_ffi.find()} cannot be loaded: {error}",
+                      "It is another file, or of another architecture or version: `make build`.")
+        return
+    try:
+        package = importlib.metadata.version("tegrarm")
+    except importlib.metadata.PackageNotFoundError:
+        yield note("library", f"{version} at {path}; the Python package is not installed", "pip install tegrarm")
+        return
+    if package != version:
+        yield problem("library", f"{path} is {version}, and the Python package is {package}",
+                      "They belong together: install both from one release, or unset TEGRARM_LIB.")
+    else:
+        yield ok("library", f"{version} at {path}")
+
+
+def tinygrad(machine: Machine) -> Iterator[Check]:
+    """Which tinygrad, and whether the adapter knows it."""
+    try:
+        version = importlib.metadata.version("tinygrad")
+    except importlib.metadata.PackageNotFoundError:
+        yield note("tinygrad", "not installed", "pip install 'tegrarm[tinygrad]', if you want to run tinygrad.")
+        return
+    low, high = TINYGRAD
+    numbers = tuple(int(n) for n in re.findall(r"\d+", version)[:2])
+    if low <= numbers < high:
+        yield ok("tinygrad", version)
+        return
+    wanted = f">={low[0]}.{low[1]},<{high[0]}.{high[1]}"
+    yield problem("tinygrad", f"{version} is not one that the adapter knows ({wanted})", f"pip install 'tinygrad{wanted}'")
+
+
+def compilers(machine: Machine) -> Iterator[Check]:
+    """NVRTC and NAK, loaded for real; one of them is needed to run tinygrad."""
+    found = [*nvrtc(), *nak()]
+    yield from found
+    has_tinygrad = importlib.util.find_spec("tinygrad") is not None
+    if has_tinygrad and all(check.state != "ok" for check in found):
+        yield problem("compilers", "there is none that works, and tinygrad needs one",
+                      "pip install 'tegrarm[nvrtc]', or pip install tinymesa (x86-64 alone).")
+
+
+def nvrtc() -> Iterator[Check]:
+    """Whether NVRTC compiles an empty kernel."""
+    try:
+        version, image = compiler.version(), compiler.compiled(b'extern "C" __global__ void f() {}', "doctor.cu")
+    except Refused as error:
+        yield note("NVRTC", str(error), "pip install 'tegrarm[nvrtc]'; NVRTC_PATH may name another one.")
+        return
+    except AttributeError as error:
+        yield note("NVRTC", f"what NVRTC_PATH names is another library: {error}", "Unset NVRTC_PATH, or let it name libnvrtc.so.12.")
+        return
+    yield ok("NVRTC", f"{version}, which compiles for sm_87 ({len(image)} bytes)")
+
+
+def nak() -> Iterator[Check]:
+    """Whether Mesa's library can be loaded."""
+    spec = importlib.util.find_spec("tinymesa")
+    places = [pathlib.Path(p) for p in (spec.submodule_search_locations or [])] if spec else []
+    libraries = [file for place in places for file in sorted(place.rglob("*.so*"))]
+    if not libraries:
+        yield note("NAK", "the wheel tinymesa is not installed", "pip install tinymesa (x86-64 alone), if you want Mesa's compiler.")
+        return
+    try:
+        ctypes.CDLL(str(libraries[0]))
+    except OSError as error:
+        yield note("NAK", f"{libraries[0].name} cannot be loaded: {error}", "pip install --force-reinstall tinymesa")
+        return
+    yield ok("NAK", f"{importlib.metadata.version('tinymesa')}, {libraries[0].name}")
+
+
+def others(machine: Machine) -> Iterator[Check]:
+    """What tinygrad uses beside that."""
+    try:
+        ctypes.CDLL(ctypes.util.find_library("atomic") or "libatomic.so.1")
+        yield ok("libatomic", "libatomic.so.1")
+    except OSError:
+        known = importlib.util.find_spec("tinygrad") is not None
+        yield (problem if known else note)("libatomic", "libatomic.so.1 is not there; tinygrad fences with it", "apt install libatomic1")
+    clang = shutil.which(os.environ.get("CC", "clang"))
+    yield ok("clang", clang) if clang else note("clang", "not found", "Only tinygrad's CPU device needs it: apt install clang.")
+    simulator = shutil.which("tegrarm-sim") or _beside()
+    yield ok("tegrarm-sim", simulator) if simulator else note("tegrarm-sim", "not found", "`make sim`, or the wheel, has it.")
+
+
+def _beside() -> str:
+    from ..sim import program
+    try:
+        return program()
+    except Refused:
+        return ""
+
+
+def backend(machine: Machine) -> Iterator[Check]:
+    """What answers kernel calls."""
+    if chosen := where.chosen():
+        yield ok("backend", chosen)
+    else:
+        yield problem("backend", "this machine has no /dev/nvgpu, and TEGRARM_BACKEND is not set",
+                      "export TEGRARM_BACKEND=sim: the virtual Orin")
+
+
+def elsewhere(what: str) -> Check:
+    """A check that an image of another machine cannot answer."""
+    return skipped(what, "another machine's files are looked at; run this on the machine itself")

@@ -1,0 +1,38 @@
+"""A program that ends because there is no GPU ends in one sentence, not in the fifty lines of a frontend's traceback."""
+
+from __future__ import annotations
+
+import sys
+
+_before = None  # the hook that was there
+
+
+def _all(error: BaseException | None, seen: set[int]):
+    """An exception and what it came from, groups included."""
+    if error is None or id(error) in seen:
+        return
+    seen.add(id(error))
+    yield error
+    for other in (error.__cause__, error.__context__, *getattr(error, "exceptions", ())):
+        yield from _all(other, seen)
+
+
+def sentence_of(error: BaseException) -> str:
+    """What the library says about a GPU that is not there, empty if that is not why the exception came."""
+    from .rm import NV_ERR_CARD_NOT_PRESENT, RmError
+    found = (e for e in _all(error, set()) if isinstance(e, RmError) and e.status == NV_ERR_CARD_NOT_PRESENT)
+    return next((str(e) for e in found), "")
+
+
+def _hook(kind, error, traceback) -> None:
+    if said := sentence_of(error):
+        print(f"tegrarm: {said}", file=sys.stderr)
+    else:
+        _before(kind, error, traceback)
+
+
+def promise() -> None:
+    """Called when the error is made. A program that catches it never notices."""
+    global _before
+    if _before is None:
+        _before, sys.excepthook = sys.excepthook, _hook

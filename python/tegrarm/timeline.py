@@ -1,0 +1,143 @@
+"""A run as spans on tracks: RM calls above the kernel calls that they made, and what the GPU did, from what was recorded.
+
+A recording (``TEGRARM_RECORD``) has the calls in their order, but no clock; ``tegrarm-sim run --trace`` has clocks and the GPU, but knows
+nothing of RM. Both list the ioctls in the same order, so one gives the other its times. Without the second, order is the clock.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+
+from . import names
+
+GPU = 0  # the "process" of the GPU in a timeline of tegrarm-sim
+PAUSE = 1000.0  # microseconds without a kernel call: the next one belongs to another RM call of the same name
+CLASSES = {0xC7C0: "compute", 0xC7B5: "copy", 0xA140: "inline copy"}
+
+
+@dataclasses.dataclass
+class Span:
+    """Something that took a while on a track, microseconds from the beginning."""
+
+    track: str
+    name: str
+    start: float
+    length: float
+    details: dict
+
+
+def ring_entry(text: str) -> dict:
+    """A GPFIFO entry in words: where the pushbuffer is, how long, and what it waits for."""
+    entry = int(text, 0)
+    low, high = entry & 0xFFFFFFFF, entry >> 32
+    words = high >> 10 & 0x1FFFFF
+    if words == 0:
+        return {"control entry": f"opcode {high & 0xFF:#x}", "operand": f"{low:#x}"}
+    place = f"{(high & 0xFF) << 32 | low & ~3:#x}"
+    return {"pushbuffer": place, "words": words, "subroutine": bool(high >> 9 & 1), "sync": bool(high >> 31)}
+
+
+def summary(call: dict) -> dict:
+    """The fields of a recorded call that say something."""
+    if call["call"] != "ioctl":
+        return {k: v for k, v in call.items() if k not in ("seq", "rm", "call")}
+    fields = {k: " → ".join(map(str, v)) if isinstance(v, list) else v for k, v in call.get("fields", {}).items()}
+    said = {k: v for k, v in fields.items() if v not in ("0", "0…") and "reserved" not in k and "padding" not in k}
+    return {"on": call["on"], **said, "result": call.get("ret")}
+
+
+def title(call: dict) -> str:
+    """A kernel call as people name it."""
+    return call["name"] if call["call"] == "ioctl" else f"{call['call']} {call.get('path') or call.get('on', '').partition('#')[0]}"
+
+
+def _timed(calls: list[dict], ioctls: list[dict]) -> list[tuple[float, float]]:
+    """Start and length of every recorded call; those that are no ioctls lie between their neighbours."""
+    times, at, waiting = [], 0.0, iter(ioctls)
+    upcoming = next(waiting, None)
+    for call in calls:
+        if call["call"] == "ioctl" and upcoming and upcoming["name"] == call["name"]:
+            at, length = max(at, upcoming["ts"]), upcoming["dur"]
+            upcoming = next(waiting, None)
+        else:
+            length = 1.0
+        times.append((at, length))
+        at += length
+    return times
+
+
+def of_calls(calls: list[dict], ioctls: list[dict]) -> list[Span]:
+    """Kernel calls, and above them the RM calls for which they were made."""
+    spans: list[Span] = []
+    previous = None
+    for call, (start, length) in zip(calls, _timed(calls, ioctls), strict=True):
+        rm = call.get("rm") or "(library)"
+        if previous and previous.name == rm and start - previous.start - previous.length < PAUSE:
+            previous.length = start + length - previous.start
+            previous.details["kernel calls"] += 1
+        else:
+            previous = Span("RM calls", rm, start, length, {"kernel calls": 1})
+            spans.append(previous)
+        spans.append(Span("kernel calls", title(call), start, length, summary(call)))
+    return spans
+
+
+def channels(ioctls: list[dict]) -> dict[int, str]:
+    """What each channel is for: its id is the token that SETUP_BIND gives, its class comes on the same descriptor."""
+    tokens, found = {}, {}
+    for ioctl in ioctls:
+        args = ioctl["args"]
+        where = (ioctl["pid"], args.get("fd"))
+        if ioctl["name"].endswith("CHANNEL_SETUP_BIND"):
+            tokens[where] = int(args["work_submit_token"], 0) & 0xFFFF
+        elif ioctl["name"].endswith("ALLOC_OBJ_CTX") and where in tokens:
+            found[tokens[where]] = CLASSES.get(int(args.get("class_num", "0"), 0), "")
+    return found
+
+
+def of_gpu(events: list[dict], used: dict[int, str], kernels: list[dict]) -> list[Span]:
+    """What the GPU did, a track for each channel."""
+    spans = []
+    for event in events:
+        channel = event["tid"]
+        track = f"channel {channel}" + (f" ({used[channel]})" if used.get(channel) else "")
+        args = dict(event.get("args", {}))
+        name = event["name"]
+        if event.get("cat") == "launch":
+            name = names.of(int(args["code"], 0), kernels) or name
+            size = "×".join(str(n) for n in args["grid"]) + " blocks of " + "×".join(str(n) for n in args["block"])
+            args = {"grid": size, **{k: v for k, v in args.items() if k not in ("grid", "block")}}
+        elif event.get("cat") == "gpfifo":
+            name, args = "ring entry", {"index": args["index"], **ring_entry(args["entry"])}
+        spans.append(Span(track, name, event["ts"], event.get("dur", 0.0), args))
+    return spans
+
+
+def build(calls: list[dict], simulator: list[dict], kernels: list[dict]) -> list[Span]:
+    """Everything that is known of a run. ``simulator`` is the timeline of tegrarm-sim, empty where there is none."""
+    ioctls = sorted((e for e in simulator if e.get("cat") == "ioctl"), key=lambda e: e["ts"])
+    mine = [e for e in ioctls if e["pid"] == ioctls[-1]["pid"]] if ioctls else []
+    gpu = [e for e in simulator if e["pid"] == GPU and e["ph"] != "M"]
+    spans = [*of_calls(calls, mine), *of_gpu(gpu, channels(ioctls), kernels)]
+    first = min((span.start for span in spans if span.track != "RM calls"), default=0.0)
+    for span in spans:
+        span.start = max(0.0, span.start - first)
+    return spans
+
+
+def perfetto(spans: list[Span], process: str) -> dict:
+    """The same as trace events, which Perfetto and chrome://tracing open."""
+    tracks = {track: number for number, track in enumerate(dict.fromkeys(span.track for span in spans), 1)}
+    events = [{"name": "process_name", "ph": "M", "pid": 1, "tid": 0, "args": {"name": process}}]
+    events += [{"name": "thread_name", "ph": "M", "pid": 1, "tid": number, "args": {"name": track}} for track, number in tracks.items()]
+    for span in spans:
+        common = {"name": span.name, "cat": span.track, "pid": 1, "tid": tracks[span.track], "ts": span.start, "args": span.details}
+        events.append({**common, "ph": "X", "dur": span.length} if span.length else {**common, "ph": "i", "s": "t"})
+    return {"traceEvents": events, "displayTimeUnit": "ns"}
+
+
+def read(path: str) -> list[dict]:
+    """A timeline that tegrarm-sim wrote."""
+    with open(path, encoding="utf-8") as file:
+        return json.load(file)

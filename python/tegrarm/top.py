@@ -1,0 +1,188 @@
+"""``tegrarm top``: load, clocks, memory and temperature of the GPU, and the processes that use this library, live.
+
+Everything is read from files, so nothing is asked of the GPU. Below ``tegrarm-sim run`` these are the files of its board; where each
+process has a virtual Orin of its own, there are none, and only processes are shown.
+"""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import os
+import pathlib
+import re
+import sys
+import time
+
+from . import say, where
+
+# What the descriptors of a process are called: /proc/PID/fd shows the drivers' own names.
+DESCRIPTORS = {"channels": r"nv(?:host|gpu)-[\w.]*-fd\d+", "groups": r"nv(?:host|gpu)-tsg-fd\d+", "spaces": r"nv(?:host|gpu)-as-fd\d+",
+               "buffers": r"dmabuf"}
+OTHERS = re.compile(r"-(?:tsg|as|nvmap|dbg|prof|sched|nvsched|ctxsw)-fd\d+")
+
+
+@dataclasses.dataclass
+class Files:
+    """Where a machine's files are: elsewhere in tests."""
+
+    root: pathlib.Path = pathlib.Path("/")
+
+    def text(self, name: str) -> str | None:
+        """The text of a file, None if there is none that can be read."""
+        try:
+            return (self.root / name.lstrip("/")).read_text(errors="replace").strip("\0\n ")
+        except OSError:
+            return None
+
+    def number(self, name: str) -> int | None:
+        """The number in a file."""
+        text = self.text(name)
+        return int(text) if text and text.lstrip("-").isdigit() else None
+
+    def below(self, name: str, pattern: str) -> list[pathlib.Path]:
+        """Entries of a directory."""
+        return sorted((self.root / name.lstrip("/")).glob(pattern))
+
+
+def gpu(files: Files) -> dict:
+    """Load in thousandths, clocks in hertz, temperature in thousandths of a degree; None where the machine does not tell."""
+    places = files.below("/sys/class/devfreq", "*.gpu") + files.below("/sys/class/devfreq", "*.g[av][0-9][0-9]b")
+    name = f"/sys/class/devfreq/{places[0].name}" if places else "/sys/class/devfreq/none"
+    zones = (zone for zone in files.below("/sys/class/thermal", "thermal_zone*")
+             if "gpu" in (files.text(f"/sys/class/thermal/{zone.name}/type") or "").lower())
+    zone = next(zones, None)
+    return {
+        "load_permille": files.number(f"{name}/device/load"),
+        "clock_hz": files.number(f"{name}/cur_freq"),
+        "clock_min_hz": files.number(f"{name}/min_freq"),
+        "clock_max_hz": files.number(f"{name}/max_freq"),
+        "temperature_millicelsius": files.number(f"/sys/class/thermal/{zone.name}/temp") if zone else None,
+    }
+
+
+def memory(files: Files) -> dict:
+    """Of the system, which is the GPU's, in bytes."""
+    found = dict(re.findall(r"^(\w+): +(\d+) kB$", files.text("/proc/meminfo") or "", re.M))
+    sizes = {"total_bytes": "MemTotal", "available_bytes": "MemAvailable"}
+    return {name: int(found[key]) << 10 if key in found else None for name, key in sizes.items()}
+
+
+def descriptors(place: pathlib.Path) -> collections.Counter:
+    """What of the GPU a process holds."""
+    found: collections.Counter = collections.Counter()
+    for entry in place.glob("fd/*"):
+        try:
+            target = os.readlink(entry)
+        except OSError:
+            continue
+        for what, pattern in DESCRIPTORS.items():
+            if re.search(pattern, target) and not (what == "channels" and OTHERS.search(target)):
+                found[what] += 1
+    return found
+
+
+def processes(files: Files) -> list[dict]:
+    """Processes that have the library loaded, or hold channels without it; those of others are not seen without rights."""
+    found = []
+    for place in files.below("/proc", "[0-9]*"):
+        held = descriptors(place)
+        try:
+            loaded = "libtegrarm" in (place / "maps").read_text(errors="replace")
+        except OSError:
+            loaded = False
+        if not loaded and not held["channels"]:
+            continue
+        status = files.text(f"/proc/{place.name}/status") or ""
+        rss = re.search(r"^VmRSS:\s+(\d+) kB", status, re.M)
+        found.append({
+            "pid": int(place.name),
+            "name": (re.search(r"^Name:\t(.*)", status, re.M) or [None, "?"])[1],
+            "library": loaded,
+            "memory_bytes": int(rss[1]) << 10 if rss else None,
+            **{what: held[what] for what in DESCRIPTORS},
+        })
+    return sorted(found, key=lambda p: (-p["channels"], p["pid"]))
+
+
+def look(files: Files, kind: str) -> dict:
+    """One look at everything."""
+    known = where.census() if kind == "tegrarm-sim run" else None
+    return {"kind": kind, "gpu": gpu(files), "memory": memory(files), "kernel": known, "processes": processes(files)}
+
+
+def shown(value: int | None, unit: str, scale: float = 1, digits: int = 0) -> str:
+    """A figure with its unit, or a dash where there is none."""
+    return "-" if value is None else f"{value / scale:.{digits}f} {unit}"
+
+
+def text(seen: dict) -> str:
+    """One look, for people."""
+    of_gpu, of_memory = seen["gpu"], seen["memory"]
+    lines = [
+        say.paint(f"{where.KINDS[seen['kind']]}", "bold"),
+        f"load {shown(of_gpu['load_permille'], '%', 10, 1)}   clock {shown(of_gpu['clock_hz'], 'MHz', 1e6)} "
+        f"({shown(of_gpu['clock_min_hz'], 'to', 1e6)} {shown(of_gpu['clock_max_hz'], 'MHz', 1e6)})   "
+        f"temperature {shown(of_gpu['temperature_millicelsius'], '°C', 1e3, 1)}   "
+        f"memory {shown(of_memory['available_bytes'], 'MiB', 1 << 20)} of {shown(of_memory['total_bytes'], 'MiB', 1 << 20)} free",
+    ]
+    if kernel := seen["kernel"]:
+        lines.append("kernel  " + "  ".join(f"{name} {value}" for name, value in kernel.items()))
+    lines += ["", f"{'PID':>8}  {'program':20} {'channels':>8} {'groups':>7} {'spaces':>7} {'buffers':>8} {'memory':>10}"]
+    lines += [f"{p['pid']:>8}  {p['name']:20.20} {p['channels']:>8} {p['groups']:>7} {p['spaces']:>7} {p['buffers']:>8} "
+              f"{shown(p['memory_bytes'], 'MiB', 1 << 20):>10}" for p in seen["processes"]]
+    if not seen["processes"]:
+        lines.append("          no process uses the library now")
+    return "\n".join(lines)
+
+
+def prometheus(seen: dict) -> str:
+    """One look in Prometheus' text format, as its node exporter's textfile collector reads it."""
+    lines = []
+
+    def gauge(name: str, helping: str, samples: list[tuple[str, float | None]]) -> None:
+        known = [(labels, value) for labels, value in samples if value is not None]
+        if known:
+            lines.extend([f"# HELP tegrarm_{name} {helping}", f"# TYPE tegrarm_{name} gauge"])
+            lines.extend(f"tegrarm_{name}{labels} {value:g}" for labels, value in known)
+
+    def scaled(value: int | None, by: float) -> float | None:
+        return None if value is None else value / by
+
+    of_gpu = seen["gpu"]
+    gauge("gpu_load_ratio", "Share of the time that the GPU was busy.", [("", scaled(of_gpu["load_permille"], 1000))])
+    gauge("gpu_clock_hertz", "The GPU's clock.", [("", of_gpu["clock_hz"])])
+    gauge("gpu_temperature_celsius", "The GPU's temperature.", [("", scaled(of_gpu["temperature_millicelsius"], 1000))])
+    gauge("memory_available_bytes", "Memory that is free, which CPU and GPU share.", [("", seen["memory"]["available_bytes"])])
+    for what in DESCRIPTORS:
+        samples = []
+        for process in seen["processes"]:
+            name = process["name"].replace("\\", "\\\\").replace('"', '\\"')
+            samples.append((f'{{pid="{process["pid"]}",name="{name}"}}', process[what]))
+        gauge(f"process_{what}", f"What a process holds: {what}.", samples)
+    return "\n".join(lines)
+
+
+def top(args) -> int:
+    """Shows one look after the other; with --json one object per line, with --prometheus one look."""
+    kind, files = where.kind(), Files()
+    if args.delay <= 0:
+        raise say.Refused("top --delay: wants more than no seconds")
+    if args.prometheus:
+        print(prometheus(look(files, kind)))
+        return say.OK
+    watched, count = sys.stdout.isatty(), 0
+    times = args.times or (0 if watched or args.json else 1)
+    try:
+        while True:
+            seen = look(files, kind)
+            if args.json:
+                say.as_line(seen)
+            else:
+                print(("\x1b[H\x1b[J" if watched else "") + text(seen), flush=True)
+            count += 1
+            if count == times:
+                return say.OK
+            time.sleep(args.delay)
+    except KeyboardInterrupt:
+        return say.OK
