@@ -3,9 +3,11 @@
 
 use super::consts::Banks;
 use super::env::Env;
+use super::groups::Wait;
+use super::image::Image;
 use super::interp::{self, Stop};
 use super::rows::{self, Row, rows_per_warp};
-use super::warp::{Wait, Warp};
+use super::warp::Warp;
 use crate::fault::SmFault;
 
 /// Instructions a warp runs before the next one gets the SM.
@@ -123,7 +125,7 @@ pub(crate) fn run(env: &mut Env<'_>, store: &mut Warps, supervisor: &dyn Supervi
             // Many short CTAs are a matter for the grid's budget too.
             return supervisor.poll(rest).map_or_else(|why| End::Stopped(why, env.image_base), |()| End::Done);
         }
-        if !moved {
+        if !moved && !store.warps.iter_mut().fold(false, |any, w| w.unlock() || any) {
             return End::Failed(stuck(env, &store.warps));
         }
         if env.stats.warp_instructions - begun >= turn {
@@ -201,13 +203,40 @@ fn slice(env: &mut Env<'_>, w: &mut Warp) -> Stop {
     }
     w.starve();
     // Lanes of this warp may spin for others of the same warp: let those have a turn.
+    if !w.has_rivals() {
+        return stop;
+    }
+    let stop = finish_block(env, w, &image);
+    if stop != Stop::Slice {
+        return stop;
+    }
     let Some(turn) = w.rotate() else { return stop };
     // SAFETY: the warp still has the arrays of `env.image`; `rotate` made another group the running one.
-    let stop = unsafe { interp::run(w, env, &image.uops, turn) };
+    let mut stop = unsafe { interp::run(w, env, &image.uops, turn) };
+    if stop == Stop::Slice {
+        stop = finish_block(env, w, &image);
+    }
     if stop == Stop::Slice || stop == Stop::Extend {
         w.end_turn();
     }
     stop
+}
+
+/// Instructions that a group may have to go to the end of its basic block.
+const BLOCK: u32 = 4096;
+
+/// Runs to behind the next branch. Groups of a warp share its uniform registers, which a group uses from one instruction to
+/// the next: it may be pushed aside only between basic blocks.
+fn finish_block(env: &mut Env<'_>, w: &mut Warp, image: &Image) -> Stop {
+    for _ in 0..BLOCK {
+        let last = image.transfers(w.pc);
+        // SAFETY: the warp has the arrays of `env.image`, which is `image`; its last slice ended with a running group.
+        let stop = unsafe { interp::run(w, env, &image.uops, 1) };
+        if last || stop != Stop::Slice {
+            return stop;
+        }
+    }
+    Stop::Slice
 }
 
 /// Decodes what a warp ran into, and moves all warps to the larger image.
@@ -262,7 +291,7 @@ fn stuck(env: &Env<'_>, warps: &[Warp]) -> SmFault {
     let what = match g.wait {
         Wait::Turn => "for its turn".to_owned(),
         Wait::Converge(_) => "at BSYNC for lanes that never come".to_owned(),
-        Wait::Lanes(want) => format!("at WARPSYNC for lanes {want:#010x}"),
+        Wait::Lanes(want) | Wait::Alone(want) => format!("at WARPSYNC for lanes {want:#010x}"),
         Wait::Cta(n) => format!("at barrier {n} for warps or lanes that never come"),
     };
     let [x, y, z] = env.ctaid;

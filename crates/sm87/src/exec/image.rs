@@ -219,6 +219,12 @@ impl Image {
         (word, why)
     }
 
+    /// Whether an instruction may send control elsewhere than to the next one.
+    pub(crate) fn transfers(&self, at: u32) -> bool {
+        let row = self.words.get(at as usize).copied().flatten().and_then(isa::lookup);
+        row.is_none_or(|row| row.flow != isa::Flow::Next)
+    }
+
     /// The name of an instruction.
     pub(crate) fn name(&self, at: u32) -> &'static str {
         self.words.get(at as usize).copied().flatten().and_then(isa::lookup).map_or("?", |row| row.name)

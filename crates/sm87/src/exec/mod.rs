@@ -7,7 +7,7 @@
 //!       └ interp   one warp, one micro-op after another
 //!            └ ops  what an instruction does        (arithmetic: sm::num)
 //!   image     a program decoded: micro-ops, immediates     lower   operands of a micro-op
-//!   rows, warp     registers as rows of 32 lanes, divergence
+//!   rows, warp     registers as rows of 32 lanes           groups   where lanes are: divergence, waiting
 //!   simd, alu      lane-wise operations written once, as handlers for all, some, one lane
 //! ```
 
@@ -19,6 +19,7 @@ mod cta;
 mod dispatch;
 mod env;
 mod grid;
+mod groups;
 mod image;
 mod interp;
 mod isa;

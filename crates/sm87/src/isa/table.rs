@@ -161,7 +161,7 @@ pub static ROWS: &[Row] = rows! {
     0x18d [1] "ATOMS.CAS" AtomsCas "ATOMS{87:1CAS|CAST}{88.SPIN}{castype} {d}, {shared}, {R32}, {uC}" [];
     0x18e [1 4] "RED" Red "RED{72.E}{76:1=0}{redop}{evict}{atomtype}{order} {red}, {R32}" [UNIFORM_NEEDS_E UNIFORM_NEEDS_64] notes = Notes::OrderedSums;
     0x18f [4] "CCTL" Cctl "CCTL{72.E}{78:3|U|C|I|?|?|?|?}{cctl}{cached}" [];
-    0x192 [4] "MEMBAR" Membar "MEMBAR{79:2SC|ALL||?}{76:3CTA|SM|GPU|SYS}" [];
+    0x192 [4] "MEMBAR" Membar "MEMBAR{79:2SC|ALL||?}{76:3CTA|SM|GPU|SYS|?|VC|?|?}" [];
     0x1a1 [1] "MATCH" Match "MATCH{79:1ALL|ANY}{73.U64} {match}{d}, {A}" [];
     0x1a8 [1 4] "ATOMG" Atomg "ATOMG{72.E}{76:1=0}{atomop}{evict}{atomtype}{order} {P81}, {d}, {atomic}, {R32}" [FORM_4 UNIFORM_NEEDS_E] notes = Notes::Ordered;
     0x1a9 [1] "ATOMG.CAS" AtomgCas "ATOMG{72.E}.CAS{76:1=0}{evict}{castype}{order} {P81}, {d}, {atomic}, {R32}, {uC}" [] notes = Notes::Ordered;

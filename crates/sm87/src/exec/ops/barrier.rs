@@ -2,10 +2,11 @@
 
 use super::int::put_pred;
 use crate::exec::env::{Env, WarpError};
+use crate::exec::groups::Wait;
 use crate::exec::lower::{Lower, Refused};
 use crate::exec::rows::Src;
 use crate::exec::uop::{Flow, Handlers, Uop};
-use crate::exec::warp::{Wait, Warp, lanes};
+use crate::exec::warp::{Warp, lanes};
 
 /// `mods`: mode, reduction, thread count.
 const MODE: u32 = 3;

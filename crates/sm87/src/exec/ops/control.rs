@@ -2,10 +2,11 @@
 
 use crate::exec::alu::{self, Whole};
 use crate::exec::env::{Env, WarpError};
+use crate::exec::groups::Wait;
 use crate::exec::lower::{Lower, Refused};
 use crate::exec::rows::{Dst, Src, pred};
 use crate::exec::uop::{Flow, Handlers, Pred, Uop};
-use crate::exec::warp::{Wait, Warp, lanes};
+use crate::exec::warp::{Warp, lanes};
 
 /// Index in the image of the target `field` (in words) behind this instruction; the image's end (whose micro-op
 /// asks for more code) when it lies outside.
@@ -42,15 +43,18 @@ fn bra(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
     branch(w, u, taken, u.imm)
 }
 
-/// BRA.DIV and BRA.CONV: is the running group all of the lanes the uniform register names?
-fn bra_converged(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
+/// BRA.DIV and BRA.CONV: are the lanes for which the guard holds all of those that the uniform register names? If so, they
+/// go the converged way, and whoever else is here goes the other way. The micro-op has no guard, so that it is executed
+/// even if the guard holds for no lane.
+fn bra_converged(w: &mut Warp, env: &mut Env<'_>, u: &Uop, active: u32) -> Flow {
     if u.imm >= env.image_len {
         env.extend = env.pc(u.imm);
         return Flow::Extend;
     }
     let named = w.get(u.a, 0) ^ if u.mods & 2 != 0 { u32::MAX } else { 0 };
-    let converged = named & w.live == w.active;
-    let taken = if converged == (u.mods & 1 != 0) { exec & w.pred(u.ps) } else { 0 };
+    let here = active & w.pred(u.pt) & w.pred(u.ps);
+    let converged = if named & w.live == here { here } else { 0 };
+    let taken = if u.mods & 1 != 0 { converged } else { active & !converged };
     branch(w, u, taken, u.imm)
 }
 
@@ -65,10 +69,11 @@ pub(crate) fn bpt_lower(l: &mut Lower<'_>) -> Result<Uop, Refused> {
 }
 
 pub(crate) fn bra_lower(l: &mut Lower<'_>) -> Result<Uop, Refused> {
-    let mut u = call(l)?;
+    let mut u = jump(l)?;
     if l.bits(32, 2) >= 2 {
         u.a = l.ureg(24);
         u.mods = l.bits(32, 1) | u32::from(l.bit(30)) << 1;
+        (u.pt, u.guard) = (u.guard, Pred::TRUE);
         u.run = Handlers::all(bra_converged);
     }
     Ok(u)
@@ -77,17 +82,41 @@ pub(crate) fn bra_lower(l: &mut Lower<'_>) -> Result<Uop, Refused> {
 /// BRA whose condition is a uniform predicate.
 pub(crate) fn bra_uniform(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     let ps = Pred { index: pred::UNIFORM + l.bits(24, 3) as u8, invert: -(l.bit(27) as i8) };
-    Ok(Uop { ps, ..call(l)? })
+    Ok(Uop { ps, ..jump(l)? })
 }
 
-/// CALL of an address behind this instruction. The return address is in a register already: a call is a branch.
-pub(crate) fn call(l: &mut Lower<'_>) -> Result<Uop, Refused> {
+/// A branch to an address behind this instruction.
+fn jump(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     let imm = relative(l, l.word.signed(34, 48))?;
     Ok(Uop { imm, ps: l.ps(), ..l.uop(Handlers::all(bra)) })
 }
 
+/// A place to return to, as the warp counts frames.
+fn place(env: &Env<'_>, at: u32) -> u32 {
+    (env.pc(at) >> 4) as u32
+}
+
+/// The return address is in a register already: a call is a branch that the warp takes note of.
+fn call_relative(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
+    let flow = bra(w, env, u, exec);
+    if flow == Flow::Jump {
+        w.enter(w.active, place(env, u.at + 1));
+    }
+    flow
+}
+
+/// CALL of an address behind this instruction.
+pub(crate) fn call(l: &mut Lower<'_>) -> Result<Uop, Refused> {
+    Ok(Uop { run: Handlers::all(call_relative), ..jump(l)? })
+}
+
+/// What a jump to addresses in registers is for.
+const JUMP: u8 = 0;
+const CALL: u8 = 1;
+const RETURN: u8 = 2;
+
 /// Lanes jump each to its own address: register pair plus offset.
-fn indirect(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32, base: u64) -> Flow {
+fn indirect<const PURPOSE: u8>(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32, base: u64) -> Flow {
     let mut left = exec & w.pred(u.ps);
     if left == 0 {
         return Flow::Next;
@@ -111,6 +140,11 @@ fn indirect(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32, base: u64) -> F
         count += 1;
         left &= !here;
     }
+    match PURPOSE {
+        CALL => w.enter(taken, place(env, u.at + 1)),
+        RETURN => groups[..count].iter().for_each(|&(mask, target)| w.leave(mask, place(env, target))),
+        _ => {}
+    }
     let rest = w.active & !taken;
     w.active = groups[0].0;
     w.pc = groups[0].1;
@@ -123,42 +157,49 @@ fn indirect(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32, base: u64) -> F
     Flow::Jump
 }
 
-fn absolute(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
-    indirect(w, env, u, exec, 0)
+/// Addresses are in registers, or behind this instruction.
+fn absolute<const PURPOSE: u8>(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
+    indirect::<PURPOSE>(w, env, u, exec, 0)
 }
 
-fn pc_relative(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
+fn pc_relative<const PURPOSE: u8>(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
     let base = env.pc(u.at + 1);
-    indirect(w, env, u, exec, base)
+    indirect::<PURPOSE>(w, env, u, exec, base)
 }
 
-fn indirect_lower(l: &mut Lower<'_>, a: Src, is_absolute: bool) -> Uop {
+fn indirect_lower<const PURPOSE: u8>(l: &mut Lower<'_>, a: Src, is_absolute: bool) -> Uop {
     let offset = (l.word.signed(34, 48) * 4) as u64;
-    let run = Handlers::all(if is_absolute { absolute } else { pc_relative });
+    let run = Handlers::all(if is_absolute { absolute::<PURPOSE> } else { pc_relative::<PURPOSE> });
     Uop { a, imm: offset as u32, mods: (offset >> 32) as u32, ps: l.ps(), ..l.uop(run) }
 }
 
 /// CALL of an absolute address.
 pub(crate) fn call_absolute(l: &mut Lower<'_>) -> Result<Uop, Refused> {
-    Ok(indirect_lower(l, Src::reg(255), true))
+    Ok(indirect_lower::<CALL>(l, Src::reg(255), true))
 }
 
 /// CALL of a register and an offset.
 pub(crate) fn call_absolute_register(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     let a = l.reg(24, 2);
-    Ok(indirect_lower(l, a, true))
+    Ok(indirect_lower::<CALL>(l, a, true))
 }
 
 /// BRX: a register behind this instruction.
 pub(crate) fn brx(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     let a = l.reg(24, 2);
-    Ok(indirect_lower(l, a, false))
+    Ok(indirect_lower::<JUMP>(l, a, false))
 }
 
-/// RET, and CALL with a register: one or the other.
+/// CALL with a register, absolute or behind this instruction.
+pub(crate) fn call_register(l: &mut Lower<'_>) -> Result<Uop, Refused> {
+    let (a, is_absolute) = (l.reg(24, 2), l.bit(85));
+    Ok(indirect_lower::<CALL>(l, a, is_absolute))
+}
+
+/// RET: the same.
 pub(crate) fn ret(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     let (a, is_absolute) = (l.reg(24, 2), l.bit(85));
-    Ok(indirect_lower(l, a, is_absolute))
+    Ok(indirect_lower::<RETURN>(l, a, is_absolute))
 }
 
 fn exit(w: &mut Warp, _: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
@@ -189,7 +230,7 @@ pub(crate) fn bssy_lower(l: &mut Lower<'_>) -> Result<Uop, Refused> {
 fn bsync(w: &mut Warp, _: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
     let arrived = exec & w.pred(u.ps);
     // All of the running group is here and nobody is missing: go straight on.
-    if arrived == w.active && w.converged(u.a, arrived) == arrived {
+    if arrived == w.active && !w.alone && w.converged(u.a, arrived) == arrived {
         return Flow::Next;
     }
     w.park(arrived, u.at, Wait::Converge(u.a));
@@ -204,10 +245,11 @@ pub(crate) fn bsync_lower(l: &mut Lower<'_>) -> Result<Uop, Refused> {
 
 fn break_(w: &mut Warp, _: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
     let gone = exec & w.pred(u.ps);
-    for lane in 0..32 {
-        let members = w.get(u.a, lane);
-        if members & gone != 0 {
-            w.put(u.d, lane, members & !gone);
+    for lane in lanes(gone) {
+        let view = w.get(u.a, lane);
+        // Lanes that see the barrier alike leave it together.
+        if view & !gone != 0 {
+            w.forget(u.a, view, gone & view);
         }
     }
     w.barrier_changed();
@@ -280,19 +322,20 @@ fn barrier(l: &Lower<'_>, lo: u32) -> Result<u8, Refused> {
 }
 
 fn warpsync(w: &mut Warp, _: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
-    let mut left = exec & w.pred(u.ps);
-    let arrived = left;
+    let arrived = exec & w.pred(u.ps);
+    if arrived == 0 {
+        return Flow::Next;
+    }
+    let (mut left, running, exclusive) = (arrived, w.active, u.mods != 0);
     while left != 0 {
         let want = w.get(u.a, left.trailing_zeros());
         let here = lanes(left).filter(|&l| w.get(u.a, l) == want).fold(0, |m, l| m | 1 << l);
         left &= !here;
-        if here == w.active && want & w.live & !here == 0 {
+        // All of the running group is here and nobody is missing: go straight on.
+        if here == running && !exclusive && !w.alone && want & w.live & !here == 0 {
             return Flow::Next;
         }
-        w.park(here, u.at, Wait::Lanes(want));
-    }
-    if arrived == 0 {
-        return Flow::Next;
+        w.park(here, u.at, if exclusive { Wait::Alone(want) } else { Wait::Lanes(want) });
     }
     w.pc = u.at + 1;
     w.settle();
@@ -301,7 +344,8 @@ fn warpsync(w: &mut Warp, _: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
 
 pub(crate) fn warpsync_lower(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     let a = l.slot32()?;
-    Ok(Uop { a, ps: l.ps(), ..l.uop(Handlers::all(warpsync)) })
+    let exclusive = l.word.form() == 1 && l.bit(86);
+    Ok(Uop { a, ps: l.ps(), mods: exclusive.into(), ..l.uop(Handlers::all(warpsync)) })
 }
 
 fn yields(w: &mut Warp, _: &mut Env<'_>, _: &Uop, exec: u32) -> Flow {

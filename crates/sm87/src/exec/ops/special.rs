@@ -115,11 +115,12 @@ pub(crate) fn s2ur(l: &mut Lower<'_>) -> Result<Uop, Refused> {
 }
 
 fn to_uniform(w: &mut Warp, _: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
-    let x = if u.mods != 0 { lanes(exec).fold(0, |x, l| x | w.get(u.a, l)) } else { w.get(u.a, exec.trailing_zeros()) };
+    let first = w.get(u.a, exec.trailing_zeros());
+    let x = if u.mods != 0 { lanes(exec).fold(0, |x, l| x | w.get(u.a, l)) } else { first };
+    // The predicate says whether the lanes differ.
+    let differ = lanes(exec).any(|l| w.get(u.a, l) != first);
     w.broadcast(u.d, x);
-    // The predicate says whether all lanes agreed.
-    let same = lanes(exec).all(|l| w.get(u.a, l) == x);
-    w.set_pred(u.pd, exec, u32::from(same).wrapping_neg());
+    w.set_pred(u.pd, exec, u32::from(differ).wrapping_neg());
     Flow::Next
 }
 

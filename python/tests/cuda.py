@@ -1,0 +1,113 @@
+"""CUDA C++ on the device: NVRTC compiles a source, the library loads and launches it, arrays go in and come back."""
+
+import contextlib
+import ctypes
+import functools
+import importlib.util
+import pathlib
+
+import numpy
+
+from tegrarm import _ffi
+from tegrarm.rm import check
+
+ARCHITECTURE = "--gpu-architecture=sm_87"
+# The compilers: what the tests' parameters call them, where their wheels put the library, and the headers.
+PLACES = {"12": ("cuda_nvrtc/lib/libnvrtc.so.12", "cuda_runtime/include", "cuda_cccl/include"),
+          "13": ("cu13/lib/libnvrtc.so.13", "cu13/include", "cu13/include/cccl")}
+# A way to compile: the compiler, and its options.
+WAYS = {"12": ("12",), "12-debug": ("12", "--device-debug"), "13": ("13",), "13-debug": ("13", "--device-debug")}
+
+
+def installed(path):
+    """A file or folder of the packages `nvidia-*`."""
+    spec = importlib.util.find_spec("nvidia")
+    found = [pathlib.Path(place) / path for place in spec.submodule_search_locations or [] if (pathlib.Path(place) / path).exists()]
+    if not found:
+        raise FileNotFoundError(f"{path}: the packages of python/requirements.txt are not installed")
+    return found[0]
+
+
+@functools.cache
+def nvrtc(version):
+    return ctypes.CDLL(str(installed(PLACES[version][0])))
+
+
+@functools.cache
+def compiled(source, way="12", *more):
+    """Machine code of a CUDA source; headers of CUDA and of CCCL are found. Raises ValueError with the compiler's log."""
+    version, *options = WAYS[way]
+    library, program, size = nvrtc(version), ctypes.c_void_p(), ctypes.c_size_t()
+    assert library.nvrtcCreateProgram(ctypes.byref(program), source.encode(), b"test.cu", 0, None, None) == 0
+    includes = [f"--include-path={installed(place)}" for place in PLACES[version][1:]]
+    every = [o.encode() for o in [ARCHITECTURE, "--std=c++17", "-default-device", *includes, *options, *more]]
+    failed = library.nvrtcCompileProgram(program, len(every), (ctypes.c_char_p * len(every))(*every))
+    what = "ProgramLog" if failed else "CUBIN"
+    getattr(library, f"nvrtcGet{what}Size")(program, ctypes.byref(size))
+    text = ctypes.create_string_buffer(size.value)
+    getattr(library, f"nvrtcGet{what}")(program, text)
+    library.nvrtcDestroyProgram(ctypes.byref(program))
+    if failed:
+        raise ValueError(text.value.decode())
+    return text.raw
+
+
+def call(name, *arguments):
+    """Calls a function of the library; an error becomes an exception with the library's sentence."""
+    check(name, getattr(_ffi.lib(), name)(*arguments))
+
+
+class Gpu:
+    """An open device."""
+
+    def __init__(self, stack=None):
+        self.handle = ctypes.c_void_p()
+        call("tegrarm_device_open", 0, ctypes.byref(self.handle))
+        if stack:
+            self.set_stack(stack)
+
+    def set_stack(self, size):
+        call("tegrarm_device_set_limit", self.handle, _ffi.TEGRARM_LIMIT_STACK_SIZE, size)
+
+    def stack(self):
+        size = ctypes.c_uint64()
+        call("tegrarm_device_limit", self.handle, _ffi.TEGRARM_LIMIT_STACK_SIZE, ctypes.byref(size))
+        return size.value
+
+    def close(self):
+        call("tegrarm_device_close", self.handle)
+
+    def kernel(self, cubin, name):
+        module, kernel = ctypes.c_void_p(), ctypes.c_void_p()
+        call("tegrarm_module_load", self.handle, cubin, len(cubin), ctypes.byref(module))
+        call("tegrarm_module_kernel", module, name.encode(), ctypes.byref(kernel))
+        return kernel
+
+    def launch(self, kernel, grid, block, *arguments, shared=0, flags=0):
+        """Runs a kernel to its end. An array is a buffer that holds its items before and after; anything else, a numpy number."""
+        with contextlib.ExitStack() as buffers:
+            taken = [buffers.enter_context(self.lent(a)) if isinstance(a, numpy.ndarray) else numpy.array(a) for a in arguments]
+            pointers = (ctypes.c_void_p * len(taken))(*[a.ctypes.data for a in taken])
+            sizes = (ctypes.c_size_t * len(taken))(*[a.nbytes for a in taken])
+            fence = ctypes.c_uint64()
+            three = [triple(grid), triple(block)]
+            call("tegrarm_launch_checked", kernel, *three, shared, pointers, sizes, len(taken), flags, ctypes.byref(fence))
+            call("tegrarm_wait", self.handle, fence, _ffi.TEGRARM_WAIT_FOREVER)
+
+    @contextlib.contextmanager
+    def lent(self, array):
+        """A buffer with the items of `array`, which gets them back. Yields its address."""
+        buffer, address, pointer = ctypes.c_void_p(), ctypes.c_uint64(), ctypes.c_void_p()
+        call("tegrarm_buffer_alloc", self.handle, max(array.nbytes, 4), 0, ctypes.byref(buffer))
+        call("tegrarm_buffer_address", buffer, ctypes.byref(pointer), ctypes.byref(address))
+        ctypes.memmove(pointer.value, array.ctypes.data, array.nbytes)
+        try:
+            yield numpy.array(address.value, dtype=numpy.uint64)
+            ctypes.memmove(array.ctypes.data, pointer.value, array.nbytes)
+        finally:
+            call("tegrarm_buffer_free", buffer)
+
+
+def triple(size):
+    sizes = (size,) if isinstance(size, int) else tuple(size)
+    return (ctypes.c_uint32 * 3)(*sizes, *[1] * (3 - len(sizes)))
