@@ -204,8 +204,8 @@ enum tegrarm_fault_cause {
  */
 enum tegrarm_limit {
     /**
-     * How many bytes of stack each thread has. At first it is what most kernels need. A kernel that needs more, and
-     * says so, gets it at its first launch; a kernel that recurses has what this limit says.
+     * How many bytes of stack each thread has, at least. At first it is 1024, as CUDA's own limit. A kernel that needs
+     * more, and says so, gets it at its first launch; a kernel that recurses has what this limit says.
      */
     TEGRARM_LIMIT_STACK_SIZE = 0,
     /**

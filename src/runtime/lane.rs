@@ -6,7 +6,7 @@ use super::base::{Base, refused};
 use super::buffer::Transfer;
 use super::commands::{Commands, Engine};
 use super::cubin::Kernel;
-use super::cubin::kernel::STACK_RESERVE;
+use super::cubin::kernel::{DEFAULT_STACK, STACK_RESERVE};
 use super::fault::{FaultInfo, Watch};
 use super::launch::Launch;
 use super::memory::{Memory, Span, Writer};
@@ -21,8 +21,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tegrarm_abi::rm::status::*;
 
-/// Local memory per thread every queue starts with.
-pub const FIRST_LOCAL: u32 = 0x400;
+/// Local memory per thread every queue starts with: CUDA's default stack and what the ABI keeps for itself.
+pub const FIRST_LOCAL: u32 = DEFAULT_STACK + STACK_RESERVE;
 /// Whole warps of it are whole pieces of 512 bytes, as the GPU takes them.
 pub const LOCAL_UNIT: u32 = 32;
 /// The descriptor's field has 24 bits.
