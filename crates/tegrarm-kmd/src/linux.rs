@@ -5,6 +5,22 @@ use crate::{Arg, Errno, Kmd, Node};
 use nix::fcntl::{OFlag, open};
 use nix::sys::stat::Mode;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use tegrarm_abi::nvgpu::channel::NVGPU_IOCTL_CHANNEL_WAIT;
+use tegrarm_abi::nvmap::{NVMAP_IOC_READ, NVMAP_IOC_WRITE};
+
+/// The requests whose `EINTR` is an answer: a notifier that was not written in time, a copy that came to an end on the way.
+const MEANS_SOMETHING: [u32; 3] = [NVGPU_IOCTL_CHANNEL_WAIT, NVMAP_IOC_READ, NVMAP_IOC_WRITE];
+
+/// Makes a call until no signal interrupts it. A driver that a signal interrupts has done nothing yet (ERESTARTSYS); the host makes
+/// the call again by itself only if the signal's handler was installed with `SA_RESTART`, and the program decides on that, not we.
+pub(crate) fn uninterrupted<T>(mut call: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> {
+    loop {
+        match call() {
+            Err(Errno::EINTR) => {}
+            done => return done,
+        }
+    }
+}
 
 /// The Jetson kernel under this process.
 #[derive(Debug, Default)]
@@ -16,7 +32,7 @@ impl Kmd for LinuxKmd {
     }
 
     fn open(&self, path: &str) -> Result<OwnedFd, Errno> {
-        open(path, OFlag::O_RDWR | OFlag::O_CLOEXEC, Mode::empty())
+        uninterrupted(|| open(path, OFlag::O_RDWR | OFlag::O_CLOEXEC, Mode::empty()))
     }
 
     fn ioctl(&self, fd: BorrowedFd<'_>, _node: Node, request: u32, arg: Arg<'_>) -> Result<i32, Errno> {
@@ -24,10 +40,12 @@ impl Kmd for LinuxKmd {
             Arg::Bytes(bytes) => bytes.as_mut_ptr() as usize,
             Arg::Value(value) => value as usize,
         };
-        // SAFETY: `Bytes` is as long as the request's size field says (the callers pass the structure the
-        // request is defined for); the kernel keeps no pointer to it. Values are not dereferenced.
-        let ret = unsafe { libc::ioctl(fd.as_raw_fd(), request as _, argp) };
-        if ret < 0 { Err(Errno::last()) } else { Ok(ret) }
+        let call = || {
+            // SAFETY: `Bytes` is as long as the request's size field says (the callers pass the structure the
+            // request is defined for); the kernel keeps no pointer to it. Values are not dereferenced.
+            Errno::result(unsafe { libc::ioctl(fd.as_raw_fd(), request as _, argp) })
+        };
+        if MEANS_SOMETHING.contains(&request) { call() } else { uninterrupted(call) }
     }
 
     fn own_view(&self, _: BorrowedFd<'_>) -> Option<usize> {
@@ -70,6 +88,16 @@ mod tests {
         assert_eq!(file.ioctl(NVGPU_GPU_IOCTL_NUM_VSMS, &mut arg), Err(Errno::ENOTTY));
         assert_eq!((arg.num_vsms, arg.reserved), (77, 78));
         assert_eq!(file.ioctl_value(NVMAP_IOC_FREE, 1), Err(Errno::ENOTTY));
+    }
+
+    #[test]
+    fn an_interrupted_call_is_made_again() {
+        let mut calls = 0;
+        let result = uninterrupted(|| {
+            calls += 1;
+            if calls < 3 { Err(Errno::EINTR) } else { Err::<(), _>(Errno::ENOMEM) }
+        });
+        assert_eq!((result, calls), (Err(Errno::ENOMEM), 3));
     }
 
     #[test]

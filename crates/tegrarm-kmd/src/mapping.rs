@@ -2,6 +2,7 @@
 #![allow(unsafe_code)]
 
 use crate::Errno;
+use crate::linux::uninterrupted;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr::NonNull;
 
@@ -52,13 +53,15 @@ impl Mapping {
             Prot::Read => libc::PROT_READ,
             Prot::ReadWrite => libc::PROT_READ | libc::PROT_WRITE,
         };
-        // SAFETY: the caller owns the range it names with `Replace`; the other placements touch free ranges only.
-        let p = unsafe {
-            libc::mmap(hint as *mut libc::c_void, len, access, libc::MAP_SHARED | place, fd.as_raw_fd(), offset as i64)
-        };
-        if p == libc::MAP_FAILED {
-            return Err(Errno::last());
-        }
+        // Under `tegrarm-sim run` a signal can interrupt it.
+        let p = uninterrupted(|| {
+            // SAFETY: the caller owns the range it names with `Replace`; the other placements touch free ranges only.
+            let p = unsafe {
+                let at = hint as *mut libc::c_void;
+                libc::mmap(at, len, access, libc::MAP_SHARED | place, fd.as_raw_fd(), offset as i64)
+            };
+            if p == libc::MAP_FAILED { Err(Errno::last()) } else { Ok(p) }
+        })?;
         let map = Mapping { addr: NonNull::new(p.cast()).ok_or(Errno::ENOMEM)?, len };
         // Kernels before 4.17 take MAP_FIXED_NOREPLACE as a mere hint.
         match at {
