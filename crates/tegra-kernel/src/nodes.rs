@@ -101,7 +101,7 @@ pub(super) fn open(kernel: &Arc<Kernel>, process: &dyn Process, path: &str) -> R
             let file = Tsg::create(&call)?.open(&call, None);
             kernel.anonymous("tsg", Object::Tsg(Arc::new(file)))
         }
-        Kind::Channel => Channel::open_file(kernel),
+        Kind::Channel => Channel::open_file(kernel, 0),
         Kind::Debugger { profiler } => Debugger::open(kernel, profiler),
         // Neither release lets a profiler be of a context on these chips.
         Kind::ContextProfiler => Err(Errno::EINVAL),

@@ -78,6 +78,8 @@ pub(super) static TABLE: Table<Channel> = Table {
 pub(super) struct Channel {
     pub vitals: Arc<Vitals>,
     pub state: Mutex<ChannelState>,
+    /// Where it takes its turns.
+    pub runlist: u32,
     closed: AtomicBool,
     this: Weak<Channel>,
     ids: Arc<Stack>,
@@ -102,7 +104,7 @@ pub(super) struct ChannelState {
 
 impl Channel {
     /// A fresh channel: watched, unserviceable. `ENOMEM` when all ids are taken.
-    fn create(kernel: &Kernel) -> Result<Arc<Channel>, Errno> {
+    fn create(kernel: &Kernel, runlist: u32) -> Result<Arc<Channel>, Errno> {
         let id = kernel.channel_ids.take().ok_or(Errno::ENOMEM)?;
         let state = ChannelState {
             space: None,
@@ -119,6 +121,7 @@ impl Channel {
         Ok(Arc::new_cyclic(|this| Channel {
             vitals: Arc::new(Vitals::new(id)),
             state: Mutex::new(state),
+            runlist,
             closed: AtomicBool::new(false),
             this: this.clone(),
             ids: kernel.channel_ids.clone(),
@@ -126,13 +129,13 @@ impl Channel {
     }
 
     /// A new channel in the caller's descriptor table.
-    pub(super) fn open(call: &Call<'_>) -> Result<RawFd, Errno> {
-        call.process.install(Channel::open_file(call.kernel)?)
+    pub(super) fn open(call: &Call<'_>, runlist: u32) -> Result<RawFd, Errno> {
+        call.process.install(Channel::open_file(call.kernel, runlist)?)
     }
 
     /// A new channel's file.
-    pub(super) fn open_file(kernel: &Arc<Kernel>) -> Result<std::os::fd::OwnedFd, Errno> {
-        let channel = Channel::create(kernel)?;
+    pub(super) fn open_file(kernel: &Arc<Kernel>, runlist: u32) -> Result<std::os::fd::OwnedFd, Errno> {
+        let channel = Channel::create(kernel, runlist)?;
         kernel.doorbells.channel_opened();
         kernel.anonymous("", Object::Channel(channel.clone())).inspect_err(|_| channel.close(kernel))
     }
@@ -206,6 +209,6 @@ impl Channel {
 
 /// H.OPEN: another channel on the graphics runlist.
 fn open_another(call: &Call<'_>, _: &Arc<Channel>, args: &mut nvgpu_channel_open_args) -> Reply {
-    args.channel_fd = Channel::open(call)?;
+    args.channel_fd = Channel::open(call, 0)?;
     Ok(())
 }

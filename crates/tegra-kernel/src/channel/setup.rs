@@ -128,8 +128,8 @@ pub(super) fn setup_bind(call: &Call<'_>, channel: &Arc<Channel>, args: &mut nvg
         _buffers: memory.buffers,
     });
     state.watch(channel);
-    // Runlist 0 on both chips: the token is the channel id. The three addresses are 0 on ga10b.
-    args.work_submit_token = channel.id();
+    // The graphics runlist is 0: there the token is the channel id. The three addresses are 0 on ga10b.
+    args.work_submit_token = channel.id() | channel.runlist << 16;
     args.gpfifo_gpu_va = 0;
     args.userd_gpu_va = 0;
     args.usermode_mmio_gpu_va = 0;

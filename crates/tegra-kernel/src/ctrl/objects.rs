@@ -13,8 +13,10 @@ use tegrarm_abi::nvgpu::r35::nvgpu_gpu_open_tsg_args_r35;
 use tegrarm_abi::nvgpu::r39::nvgpu_gpu_open_tsg_args_r39;
 use tegrarm_kmd::Errno;
 
-/// The graphics runlist, by name and by number.
-const GR_RUNLIST: std::ops::RangeInclusive<i32> = -1..=0;
+/// The graphics runlist's name.
+const GRAPHICS: i32 = -1;
+/// The runlists by their numbers: graphics, and the asynchronous copy engine of GET_ENGINE_INFO.
+const RUNLISTS: std::ops::Range<i32> = 0..2;
 
 pub(super) fn alloc_as(call: &Call<'_>, _: &Arc<Ctrl>, args: &mut nvgpu_alloc_as_args) -> Reply {
     let space = Arc::new(AddressSpace::create(call, args)?);
@@ -57,10 +59,11 @@ pub(super) fn open_tsg_r35(call: &Call<'_>, ctrl: &Arc<Ctrl>, args: &mut nvgpu_g
 
 /// The argument is a union: the runlist in, the descriptor out.
 pub(super) fn open_channel(call: &Call<'_>, _: &Arc<Ctrl>, args: &mut nvgpu_gpu_open_channel_args) -> Reply {
-    if !GR_RUNLIST.contains(&args.channel_fd) {
+    let runlist = if args.channel_fd == GRAPHICS { 0 } else { args.channel_fd };
+    if !RUNLISTS.contains(&runlist) {
         return Err(Errno::EINVAL.into());
     }
-    args.channel_fd = Channel::open(call)?;
+    args.channel_fd = Channel::open(call, runlist.cast_unsigned())?;
     Ok(())
 }
 

@@ -51,6 +51,10 @@ fn bind(call: &Call<'_>, tsg: &Arc<Tsg>, channel: &Channel, veid: u32) -> Reply 
     if bound.tsg.is_some() || group.channels.len() >= MAX_CHANNELS {
         return Err(Errno::EINVAL.into());
     }
+    let first = group.channels.first().and_then(Weak::upgrade);
+    if first.is_some_and(|first| first.runlist != channel.runlist) {
+        return Err(Errno::EINVAL.into());
+    }
     group.channels.push(channel.weak());
     tsg.hw.members.lock().push(channel.vitals.clone());
     drop(group);

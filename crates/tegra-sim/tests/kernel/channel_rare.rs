@@ -30,7 +30,14 @@ fn rule_4_8_channels_open_channels_and_so_does_their_node() {
 #[test]
 fn rule_4_8_runlists_are_named_or_numbered() {
     let board = Board::new();
-    for (runlist, result) in [(-1, Ok(())), (0, Ok(())), (7, Err(Errno::EINVAL)), (-2, Err(Errno::EINVAL))] {
+    for (runlist, result) in [
+        (-1, Ok(())),
+        (0, Ok(())),
+        (1, Ok(())),
+        (2, Err(Errno::EINVAL)),
+        (7, Err(Errno::EINVAL)),
+        (-2, Err(Errno::EINVAL)),
+    ] {
         let mut open = args::<nvgpu_gpu_open_channel_args>(|a| a.channel_fd = runlist);
         let opened = board.ctrl.ioctl(NVGPU_GPU_IOCTL_OPEN_CHANNEL, &mut open);
         assert_eq!(opened.map(|()| drop(board.file(Node::Channel, open.channel_fd))), result, "{runlist}");
