@@ -249,6 +249,7 @@ fn attempts(w: &World, row: &ControlRow, size: usize, list: &mut [u32; 4]) -> Ve
         NV2080_CTRL_CMD_GR_CTXSW_ZCULL_BIND => vec![vec![c, channel, b.area_va as u32, (b.area_va >> 32) as u32, 0]],
         NV2080_CTRL_CMD_GR_SET_CTXSW_PREEMPTION_MODE => vec![vec![1, b.channels[0], 0, 1]],
         NVA06C_CTRL_CMD_SET_TIMESLICE => vec![vec![2000]],
+        NVA06C_CTRL_CMD_SET_INTERLEAVE_LEVEL => vec![vec![2]],
         NV0000_CTRL_CMD_GPU_GET_ID_INFO => vec![vec![GPU]],
         NV2080_CTRL_CMD_CE_GET_CE_PCE_MASK => {
             (NV2080_ENGINE_TYPE_COPY0..=NV2080_ENGINE_TYPE_COPY9).map(|engine| vec![engine]).collect()

@@ -413,6 +413,8 @@ pub static CONTROLS: &[ControlRow] = &[
     done!(NVA06C_CTRL_CMD_SET_TIMESLICE, [Group], [NVA06C_CTRL_SET_TIMESLICE_PARAMS], channel::set_timeslice),
     done!(NVA06C_CTRL_CMD_GET_TIMESLICE, [Group], [NVA06C_CTRL_GET_TIMESLICE_PARAMS], channel::timeslice),
     done!(NVA06C_CTRL_CMD_PREEMPT, [Group], [NVA06C_CTRL_PREEMPT_PARAMS], channel::preempt),
+    done!(NVA06C_CTRL_CMD_SET_INTERLEAVE_LEVEL, [Group], [NVA06C_CTRL_INTERLEAVE_LEVEL_PARAMS], channel::set_interleave),
+    done!(NVA06C_CTRL_CMD_GET_INTERLEAVE_LEVEL, [Group], [NVA06C_CTRL_INTERLEAVE_LEVEL_PARAMS], channel::interleave),
     done!(NVA06F_CTRL_CMD_GPFIFO_SCHEDULE, [Channel], [NVA06F_CTRL_GPFIFO_SCHEDULE_PARAMS, FamilyOfSchedule], channel::schedule),
     accepted!(NVA06F_CTRL_CMD_BIND, [Channel], [NVA06F_CTRL_BIND_PARAMS], plain::nothing, "the channel was bound to its runlist when it was made"),
     refused!(NVB0CC_CTRL_CMD_RESERVE_HWPM_LEGACY, [Subdevice], NV_ERR_NOT_SUPPORTED, PROFILER),

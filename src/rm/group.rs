@@ -5,7 +5,8 @@ use super::vaspace::VaSpace;
 use crate::status::{During, RmResult, fail};
 use crate::tegra::{AddressSpace, Tsg};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use tegrarm_abi::nvgpu::channel::NVGPU_RUNLIST_INTERLEAVE_LEVEL_LOW;
 use tegrarm_abi::nvgpu::ctrl::{NVGPU_GPU_ENGINE_ID_ASYNC_COPY, NVGPU_GPU_ENGINE_ID_GR_COPY};
 use tegrarm_abi::rm::alloc::*;
 use tegrarm_abi::rm::status::*;
@@ -25,6 +26,8 @@ pub struct Group {
     pub runlist: i32,
     /// Whether the client took it off the hardware.
     disabled: AtomicBool,
+    /// Its interleave level: no ioctl of a TSG says it.
+    level: AtomicU32,
 }
 
 /// A subcontext.
@@ -47,7 +50,29 @@ impl Group {
     pub fn new(gpu: &Gpu, engine_type: u32, space: Arc<VaSpace>, has_own_space: bool) -> RmResult<Arc<Group>> {
         let runlist = runlist(gpu, engine_type)?;
         let tsg = gpu.ctrl.open_tsg().during(|| "opening a TSG")?;
-        Ok(Arc::new(Group { tsg, space, has_own_space, runlist, disabled: AtomicBool::new(false) }))
+        Ok(Arc::new(Group {
+            tsg,
+            space,
+            has_own_space,
+            runlist,
+            disabled: AtomicBool::new(false),
+            level: AtomicU32::new(FIRST_LEVEL),
+        }))
+    }
+
+    /// Sets how often the group comes in the runlist: 0 to 2.
+    ///
+    /// # Errors
+    /// 0x1F for another level; the kernel's errno.
+    pub fn set_interleave(&self, level: u32) -> RmResult<()> {
+        self.tsg.set_interleave(level).during(|| format!("setting the interleave level {level}"))?;
+        self.level.store(level, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// How often it comes there.
+    pub fn interleave(&self) -> u32 {
+        self.level.load(Ordering::Relaxed)
     }
 
     /// Lets the host run the group's channels, or not. They run from the start, so the first "yes" changes nothing.
@@ -62,6 +87,9 @@ impl Group {
         Ok(())
     }
 }
+
+/// The interleave level of a new TSG.
+const FIRST_LEVEL: u32 = NVGPU_RUNLIST_INTERLEAVE_LEVEL_LOW;
 
 /// The runlist of an engine type. Copy engines that share the graphics runlist are reached through that one.
 fn runlist(gpu: &Gpu, engine_type: u32) -> RmResult<i32> {

@@ -92,6 +92,15 @@ impl Tsg {
         Ok(args.timeslice_us)
     }
 
+    /// Sets how often the group comes in the runlist (`NVGPU_RUNLIST_INTERLEAVE_LEVEL_*`).
+    ///
+    /// # Errors
+    /// `EINVAL` for a level above 2, `EPERM` while a manager holds the scheduling control.
+    pub fn set_interleave(&self, level: u32) -> Result<(), KernelError> {
+        let mut args = nvgpu_runlist_interleave_args { level, reserved: 0 };
+        call(&self.file, NVGPU_IOCTL_TSG_SET_RUNLIST_INTERLEAVE, &mut args)
+    }
+
     /// Takes the group off the hardware.
     ///
     /// # Errors

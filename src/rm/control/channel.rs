@@ -46,6 +46,18 @@ pub fn timeslice(call: &ControlCall, params: &mut [u8]) -> RmResult<()> {
     Ok(())
 }
 
+/// How often the group comes in the runlist, beside its time slice.
+pub fn set_interleave(call: &ControlCall, params: &mut [u8]) -> RmResult<()> {
+    let level = get::<NVA06C_CTRL_INTERLEAVE_LEVEL_PARAMS>(params).tsgInterleaveLevel;
+    call.object.group(NV_ERR_INVALID_OBJECT)?.set_interleave(level)
+}
+
+pub fn interleave(call: &ControlCall, params: &mut [u8]) -> RmResult<()> {
+    let tsgInterleaveLevel = call.object.group(NV_ERR_INVALID_OBJECT)?.interleave();
+    put(params, &NVA06C_CTRL_INTERLEAVE_LEVEL_PARAMS { tsgInterleaveLevel });
+    Ok(())
+}
+
 pub fn preempt(call: &ControlCall, _params: &mut [u8]) -> RmResult<()> {
     call.object.group(NV_ERR_INVALID_OBJECT)?.tsg.preempt().during(|| "preempting the channel group")
 }
