@@ -143,6 +143,11 @@
 #define TEGRARM_REPLAY_COPY_SIZE 1099511627776
 
 /**
+ * A list has at most this many fences.
+ */
+#define TEGRARM_WAIT_FENCES 65536
+
+/**
  * How a buffer is used: values of every `flags` of a buffer, to be combined with `|`. The GPU sees what the CPU wrote in
  * every case, and the CPU what the GPU wrote when a wait for that work has returned.
  */
@@ -231,6 +236,43 @@ enum tegrarm_profile_kind {
      * Bytes were filled.
      */
     TEGRARM_PROFILE_FILL = 2,
+};
+
+/**
+ * Which engines a queue has: a value of `tegrarm_queue_options.kind`.
+ */
+enum tegrarm_queue_kind {
+    /**
+     * Compute and copy: it runs everything.
+     */
+    TEGRARM_QUEUE_COMPUTE = 0,
+    /**
+     * A copy engine alone: it copies and fills while other queues compute.
+     */
+    TEGRARM_QUEUE_COPY = 1,
+};
+
+/**
+ * How often a queue gets its turn on the GPU: a value of `tegrarm_queue_options.priority`. nvgpu calls it the interleave level.
+ * A queue of a higher one comes again before queues of a lower one.
+ */
+enum tegrarm_queue_priority {
+    /**
+     * What nvgpu gives: low.
+     */
+    TEGRARM_PRIORITY_DEFAULT = 0,
+    /**
+     * Low.
+     */
+    TEGRARM_PRIORITY_LOW = 1,
+    /**
+     * Medium.
+     */
+    TEGRARM_PRIORITY_MEDIUM = 2,
+    /**
+     * High.
+     */
+    TEGRARM_PRIORITY_HIGH = 3,
 };
 
 /**
@@ -588,6 +630,40 @@ struct tegrarm_replay_value {
      */
     uint32_t reserved;
 };
+
+/**
+ * How a queue is to be. Set everything to 0, set `size` to `sizeof(struct tegrarm_queue_options)`, and then fill in the other
+ * fields. Later versions only append fields.
+ */
+struct tegrarm_queue_options {
+    /**
+     * The size of the structure as the caller knows it.
+     */
+    size_t size;
+    /**
+     * A value of `enum tegrarm_queue_kind`.
+     */
+    uint32_t kind;
+    /**
+     * A value of `enum tegrarm_queue_priority`.
+     */
+    uint32_t priority;
+    /**
+     * How long its turn is, in microseconds, while other queues have work. nvgpu takes 1,000 to 50,000, unless the system was
+     * told otherwise. With 0 nvgpu decides.
+     */
+    uint32_t timeslice_us;
+    /**
+     * Must be 0.
+     */
+    uint32_t reserved;
+};
+
+/**
+ * Who is told that a fence has passed: `status` is `NV_OK`, or what `tegrarm_wait` would return. `user` is what
+ * `tegrarm_fence_notify` was given.
+ */
+typedef void (*tegrarm_fence_callback)(NvU64 fence, NV_STATUS status, void *user);
 
 /**
  * A piece of work that has finished. Later versions only append fields.
@@ -1058,17 +1134,19 @@ NV_STATUS tegrarm_device_open(NvU32 index, struct tegrarm_device **device);
 NV_STATUS tegrarm_device_close(struct tegrarm_device *device);
 
 /**
- * Writes the fence of the newest work of a device to `*fence`. When that fence has been waited for, all work that the
- * device was given before this call has finished.
+ * Writes the fence of the newest work of the queue that a device was opened with to `*fence`. When that fence has been
+ * waited for, all work that the queue was given before this call has finished. `tegrarm_queue_fence` does the same for any
+ * queue.
  *
  * Errors:
  * - `NV_ERR_OBJECT_NOT_FOUND`: `device` is not an open device.
  * - `NV_ERR_INVALID_POINTER`: `fence` is NULL.
  */
-NV_STATUS tegrarm_fence(struct tegrarm_device *device, NvU64 *fence);
+NV_STATUS tegrarm_fence(struct tegrarm_device *device,
+                        NvU64 *fence);
 
 /**
- * Waits until the work up to `fence` has finished. The call spins for a short time and then sleeps.
+ * Waits until the work up to `fence`, of any queue of the device, has finished. The call spins for a short time and then sleeps.
  *
  * `timeout_ns` is how long to wait at most, in nanoseconds. `TEGRARM_WAIT_FOREVER` sets no limit, and
  * `TEGRARM_WAIT_POLL` looks once without sleeping.
@@ -1076,22 +1154,44 @@ NV_STATUS tegrarm_fence(struct tegrarm_device *device, NvU64 *fence);
  * Errors:
  * - `NV_ERR_OBJECT_NOT_FOUND`: `device` is not an open device.
  * - `NV_ERR_INVALID_ARGUMENT`: the device never gave out `fence`.
- * - `NV_ERR_RESET_REQUIRED`: a fault stopped the device. The call returns at once; `tegrarm_device_fault` says what
- *   happened.
+ * - `NV_ERR_RESET_REQUIRED`: a fault stopped the queue of the fence. The call returns at once; `tegrarm_device_fault` says
+ *   what happened.
+ * - `NV_ERR_RESOURCE_LOST`: a fault stopped the queue before the work finished, and `tegrarm_device_recover` was called since.
  * - `NV_ERR_TIMEOUT`: the time is over. The work goes on and can be waited for again.
  */
-NV_STATUS tegrarm_wait(struct tegrarm_device *device, NvU64 fence, NvU64 timeout_ns);
+NV_STATUS tegrarm_wait(struct tegrarm_device *device,
+                       NvU64 fence,
+                       NvU64 timeout_ns);
 
 /**
- * Says what stopped a device: writes the fault to `*fault`. `fault->cause` is `TEGRARM_FAULT_NONE` while the device
- * works. A device that was stopped runs nothing any more: close it and open it again.
+ * Says what stopped a queue of a device: writes the fault to `*fault`. `fault->cause` is `TEGRARM_FAULT_NONE` while the device
+ * works. The queue runs nothing any more until `tegrarm_device_recover`; other queues go on. If several were stopped, the
+ * fault is that of the queue that was opened first.
  *
  * Errors:
  * - `NV_ERR_INVALID_POINTER`: `fault` is NULL.
  * - `NV_ERR_INVALID_PARAM_STRUCT`: `fault->size` is smaller than the structure.
  * - `NV_ERR_OBJECT_NOT_FOUND`: `device` is not an open device.
  */
-NV_STATUS tegrarm_device_fault(struct tegrarm_device *device, struct tegrarm_fault *fault);
+NV_STATUS tegrarm_device_fault(struct tegrarm_device *device,
+                               struct tegrarm_fault *fault);
+
+/**
+ * Makes the queues of a device that a fault stopped work again. If `recovered` is not NULL, `*recovered` is how many there
+ * were, which is 0 for a device that works.
+ *
+ * The work that these queues had not finished is lost: `tegrarm_wait` returns `NV_ERR_RESOURCE_LOST` for its fences, and what
+ * it was about to write may be written in part. Everything else stays: all handles, buffers with their addresses and
+ * contents, modules with their variables, events, fences that have passed, limits. Other queues that wait for lost work
+ * go on. A replay that a fault stopped has a channel of its own, and stays stopped.
+ *
+ * Errors:
+ * - `NV_ERR_OBJECT_NOT_FOUND`: `device` is not an open device.
+ * - `NV_ERR_NO_MEMORY`: there is not enough memory. The device stays stopped, and the call can be made again.
+ * - `NV_ERR_INSUFFICIENT_RESOURCES`: the GPU has no channel left. The call can be made again.
+ */
+NV_STATUS tegrarm_device_recover(struct tegrarm_device *device,
+                                 NvU32 *recovered);
 
 /**
  * Writes a limit of a device to `*value`. `limit` is one of `enum tegrarm_limit`.
@@ -1765,6 +1865,252 @@ NV_STATUS tegrarm_replay_push(struct tegrarm_replay *replay, NvU32 channel, NvU6
  * - `NV_ERR_INVALID_POINTER`: `queue` is NULL.
  */
 NV_STATUS tegrarm_device_queue(struct tegrarm_device *device, struct tegrarm_queue **queue);
+
+/**
+ * Makes another queue of a device. Its work runs in the order in which it was given, beside the work of other queues; a fault
+ * in it stops it alone. `options` may be NULL for a compute queue without wishes. `*queue` is a new handle. End it with
+ * `tegrarm_queue_destroy`.
+ *
+ * Errors:
+ * - `NV_ERR_INVALID_POINTER`: `queue` is NULL.
+ * - `NV_ERR_OBJECT_NOT_FOUND`: `device` is not an open device.
+ * - `NV_ERR_INVALID_PARAM_STRUCT`: `options->size` is smaller than the structure.
+ * - `NV_ERR_INVALID_ARGUMENT`: an option has a value that it cannot have, or nvgpu does not take the time slice.
+ * - `NV_ERR_INSUFFICIENT_PERMISSIONS`: another program manages how the GPU's time is shared.
+ * - `NV_ERR_NOT_SUPPORTED`: `TEGRARM_QUEUE_COPY`, and the GPU has no copy engine.
+ * - `NV_ERR_NO_MEMORY`: there is not enough memory.
+ * - `NV_ERR_INSUFFICIENT_RESOURCES`: the GPU has no channel left, no handle is left, or the device made 65,535 queues.
+ */
+NV_STATUS tegrarm_queue_create(struct tegrarm_device *device,
+                               const struct tegrarm_queue_options *options,
+                               struct tegrarm_queue **queue);
+
+/**
+ * Ends a queue. The call waits up to ten seconds for work that has not finished; what is left then ends with the queue, and
+ * its fences pass. Queues that wait for it go on.
+ *
+ * Errors:
+ * - `NV_ERR_OBJECT_NOT_FOUND`: `queue` is not a queue.
+ * - `NV_ERR_INVALID_ARGUMENT`: `queue` is the one that its device was opened with, which ends with the device.
+ */
+NV_STATUS tegrarm_queue_destroy(struct tegrarm_queue *queue);
+
+/**
+ * Writes the number of a queue to `*number`: 0 for the one that its device was opened with. Records of a profile have it,
+ * and so do the upper 16 bits of its fences. A device never uses a number again.
+ *
+ * Errors:
+ * - `NV_ERR_OBJECT_NOT_FOUND`: `queue` is not a queue.
+ * - `NV_ERR_INVALID_POINTER`: `number` is NULL.
+ */
+NV_STATUS tegrarm_queue_number(struct tegrarm_queue *queue,
+                               NvU32 *number);
+
+/**
+ * Writes the fence of the newest work of a queue to `*fence`. `tegrarm_wait` waits for it.
+ *
+ * Errors:
+ * - `NV_ERR_OBJECT_NOT_FOUND`: `queue` is not a queue.
+ * - `NV_ERR_INVALID_POINTER`: `fence` is NULL.
+ */
+NV_STATUS tegrarm_queue_fence(struct tegrarm_queue *queue, NvU64 *fence);
+
+/**
+ * Lets a queue wait for a fence of another queue of its device: what it is given from now on starts when that work has
+ * finished. The GPU waits, and the call returns at once.
+ *
+ * If a fault stops the other queue, this one waits until the device is recovered or the other queue is destroyed.
+ *
+ * Errors:
+ * - `NV_ERR_OBJECT_NOT_FOUND`: `queue` is not a queue.
+ * - `NV_ERR_INVALID_ARGUMENT`: the device never gave out `fence`.
+ * - `NV_ERR_RESET_REQUIRED`: a fault stopped the queue that is to wait.
+ * - `NV_ERR_TIMEOUT`: the channel is full, and nothing finished for a minute.
+ */
+NV_STATUS tegrarm_queue_after(struct tegrarm_queue *queue, NvU64 fence);
+
+/**
+ * Launches a kernel on a queue, as `tegrarm_launch` does on the one that the device was opened with.
+ *
+ * Errors: those of `tegrarm_launch`, and
+ * - `NV_ERR_OBJECT_NOT_FOUND`: `queue` is not a queue, or `kernel` is not a kernel.
+ * - `NV_ERR_INVALID_ARGUMENT`: the kernel belongs to another device, or the queue has a copy engine alone.
+ * - `NV_ERR_INVALID_POINTER`: `grid_dim`, `block_dim`, `kernel_params` or one of its pointers is NULL.
+ * - `NV_ERR_RESET_REQUIRED`: a fault stopped the queue.
+ */
+NV_STATUS tegrarm_queue_launch(struct tegrarm_queue *queue,
+                               struct tegrarm_kernel *kernel,
+                               const NvU32 *grid_dim,
+                               const NvU32 *block_dim,
+                               NvU32 shared_mem_bytes,
+                               const void *const *kernel_params,
+                               NvU32 param_count,
+                               NvU64 *fence);
+
+/**
+ * Has a queue copy between two buffers. The GPU copies, and the call returns at once. If `fence` is not NULL, `*fence` is what
+ * to wait for. Both buffers stay until then.
+ *
+ * Errors:
+ * - `NV_ERR_OBJECT_NOT_FOUND`: `queue` is not a queue, or `dst` or `src` is not a buffer.
+ * - `NV_ERR_INVALID_ARGUMENT`: the queue and the buffers belong to different devices, or the ranges overlap.
+ * - `NV_ERR_INVALID_BASE`: a range lies outside its buffer.
+ * - `NV_ERR_RESET_REQUIRED`: a fault stopped the queue.
+ * - `NV_ERR_TIMEOUT`: the channel is full, and nothing finished for a minute. A copy of more than 1 GiB may have begun.
+ */
+NV_STATUS tegrarm_queue_copy(struct tegrarm_queue *queue,
+                             struct tegrarm_buffer *dst,
+                             NvU64 dst_offset,
+                             struct tegrarm_buffer *src,
+                             NvU64 src_offset,
+                             NvU64 size,
+                             NvU64 *fence);
+
+/**
+ * Has a queue fill a range of a buffer, as `tegrarm_fill` does on the one that the device was opened with.
+ *
+ * Errors:
+ * - `NV_ERR_OBJECT_NOT_FOUND`: `queue` is not a queue, or `buffer` is not a buffer.
+ * - `NV_ERR_INVALID_ARGUMENT`: `value_size` is not 1, 2 or 4, the range does not begin and end with whole values, or the queue
+ *   and the buffer belong to two devices.
+ * - `NV_ERR_INVALID_BASE`: the range lies outside the buffer.
+ * - `NV_ERR_RESET_REQUIRED`: a fault stopped the queue.
+ * - `NV_ERR_TIMEOUT`: the channel is full, and nothing finished for a minute. More than 1 GiB may have begun.
+ */
+NV_STATUS tegrarm_queue_fill(struct tegrarm_queue *queue,
+                             struct tegrarm_buffer *buffer,
+                             NvU64 offset,
+                             NvU64 size,
+                             NvU32 value,
+                             NvU32 value_size,
+                             NvU64 *fence);
+
+/**
+ * Copies `size` bytes from `src`, memory of the process, to `offset` of a buffer, behind everything that the queue was given
+ * before, and before everything that it is given later. If `fence` is not NULL, `*fence` is what to wait for. `src` stays as it
+ * is until then.
+ *
+ * The CPU copies: it shares the buffer's memory with the GPU, so that a copy engine would need a second copy of `src` in
+ * memory that it can reach. If the queue has nothing to do, up to 256 KiB are copied before the call returns. Otherwise a thread of the
+ * library copies when the queue comes to it.
+ *
+ * Errors:
+ * - `NV_ERR_OBJECT_NOT_FOUND`: `queue` is not a queue, or `buffer` is not a buffer.
+ * - `NV_ERR_INVALID_POINTER`: `src` is NULL.
+ * - `NV_ERR_INVALID_BASE`: the range lies outside the buffer.
+ * - `NV_ERR_NOT_SUPPORTED`: the buffer has no pointer.
+ * - `NV_ERR_INVALID_ARGUMENT`: the queue and the buffer belong to two devices.
+ * - `NV_ERR_INSUFFICIENT_RESOURCES`: the system gives no thread.
+ * - `NV_ERR_RESET_REQUIRED`: a fault stopped the queue.
+ * - `NV_ERR_TIMEOUT`: the channel is full, and nothing finished for a minute.
+ */
+NV_STATUS tegrarm_queue_copy_in(struct tegrarm_queue *queue,
+                                struct tegrarm_buffer *buffer,
+                                NvU64 offset,
+                                const void *src,
+                                NvU64 size,
+                                NvU64 *fence);
+
+/**
+ * Copies `size` bytes from `offset` of a buffer to `dst`, memory of the process, as `tegrarm_queue_copy_in` copies them the
+ * other way. Nobody else uses `dst` until the fence has passed.
+ *
+ * Errors:
+ * - `NV_ERR_OBJECT_NOT_FOUND`: `queue` is not a queue, or `buffer` is not a buffer.
+ * - `NV_ERR_INVALID_POINTER`: `dst` is NULL.
+ * - `NV_ERR_INVALID_BASE`: the range lies outside the buffer.
+ * - `NV_ERR_NOT_SUPPORTED`: the buffer has no pointer.
+ * - `NV_ERR_INVALID_ARGUMENT`: the queue and the buffer belong to two devices.
+ * - `NV_ERR_INSUFFICIENT_RESOURCES`: the system gives no thread.
+ * - `NV_ERR_RESET_REQUIRED`: a fault stopped the queue.
+ * - `NV_ERR_TIMEOUT`: the channel is full, and nothing finished for a minute.
+ */
+NV_STATUS tegrarm_queue_copy_out(struct tegrarm_queue *queue,
+                                 struct tegrarm_buffer *buffer,
+                                 NvU64 offset,
+                                 void *dst,
+                                 NvU64 size,
+                                 NvU64 *fence);
+
+/**
+ * Waits until all of `count` fences have passed: work of any queues of the device. `timeout_ns` is how long to wait at most, as
+ * in `tegrarm_wait`. No fences have passed already.
+ *
+ * Errors:
+ * - `NV_ERR_OBJECT_NOT_FOUND`: `device` is not an open device.
+ * - `NV_ERR_INVALID_POINTER`: `fences` is NULL and `count` is not 0.
+ * - `NV_ERR_INVALID_ARGUMENT`: the device never gave out one of the fences, or `count` is more than `TEGRARM_WAIT_FENCES`.
+ * - `NV_ERR_RESET_REQUIRED`: a fault stopped the queue of a fence.
+ * - `NV_ERR_RESOURCE_LOST`: a fault stopped the queue of a fence before the work finished, and the device was recovered since.
+ * - `NV_ERR_TIMEOUT`: the time is over.
+ */
+NV_STATUS tegrarm_wait_all(struct tegrarm_device *device,
+                           const NvU64 *fences,
+                           NvU32 count,
+                           NvU64 timeout_ns);
+
+/**
+ * Waits until one of `count` fences has passed. If `index` is not NULL, `*index` is its place in the list, from 0; the first
+ * if several have passed. `timeout_ns` is how long to wait at most, as in `tegrarm_wait`.
+ *
+ * Errors:
+ * - `NV_ERR_OBJECT_NOT_FOUND`: `device` is not an open device.
+ * - `NV_ERR_INVALID_POINTER`: `fences` is NULL.
+ * - `NV_ERR_INVALID_ARGUMENT`: `count` is 0 or more than `TEGRARM_WAIT_FENCES`, or the device never gave out one of the fences.
+ * - `NV_ERR_RESET_REQUIRED`: no fence has passed, and a fault stopped the queue of one.
+ * - `NV_ERR_RESOURCE_LOST`: no fence has passed, and the work of one was lost before the device was recovered.
+ * - `NV_ERR_TIMEOUT`: the time is over.
+ */
+NV_STATUS tegrarm_wait_any(struct tegrarm_device *device,
+                           const NvU64 *fences,
+                           NvU32 count,
+                           NvU64 timeout_ns,
+                           NvU32 *index);
+
+/**
+ * Writes whether a fence has passed to `*passed`, without waiting.
+ *
+ * Errors:
+ * - `NV_ERR_INVALID_POINTER`: `passed` is NULL.
+ * - `NV_ERR_OBJECT_NOT_FOUND`: `device` is not an open device.
+ * - `NV_ERR_INVALID_ARGUMENT`: the device never gave out `fence`.
+ * - `NV_ERR_RESET_REQUIRED`: a fault stopped the queue of the fence.
+ * - `NV_ERR_RESOURCE_LOST`: a fault stopped the queue before the work finished, and the device was recovered since.
+ */
+NV_STATUS tegrarm_fence_query(struct tegrarm_device *device, NvU64 fence, bool *passed);
+
+/**
+ * Has `callback` called, once, when a fence has passed or cannot pass any more. A thread of the library calls it, one after
+ * another for all fences of a device, so that a callback returns soon. It may call any function but `tegrarm_device_close` and
+ * `tegrarm_shutdown`. `tegrarm_last_error` says in it why `status` is not `NV_OK`. A device that is closed has it called before
+ * `tegrarm_device_close` returns, with `NV_ERR_RESOURCE_LOST` if the work has not finished.
+ *
+ * Errors:
+ * - `NV_ERR_OBJECT_NOT_FOUND`: `device` is not an open device.
+ * - `NV_ERR_INVALID_POINTER`: `callback` is NULL.
+ * - `NV_ERR_INVALID_ARGUMENT`: the device never gave out `fence`.
+ * - `NV_ERR_INSUFFICIENT_RESOURCES`: the system gives no thread.
+ */
+NV_STATUS tegrarm_fence_notify(struct tegrarm_device *device,
+                               NvU64 fence,
+                               tegrarm_fence_callback callback,
+                               void *user);
+
+/**
+ * Writes a new descriptor to `*fd` that becomes readable when a fence has passed or cannot pass any more, for `poll(2)` and its
+ * kind; `tegrarm_fence_query` then says which. The caller closes it. It is an eventfd: a read gives 8 bytes and makes it
+ * unreadable again.
+ *
+ * Errors:
+ * - `NV_ERR_INVALID_POINTER`: `fd` is NULL.
+ * - `NV_ERR_OBJECT_NOT_FOUND`: `device` is not an open device.
+ * - `NV_ERR_INVALID_ARGUMENT`: the device never gave out `fence`.
+ * - `NV_ERR_OPERATING_SYSTEM`: the process has no descriptor left.
+ * - `NV_ERR_INSUFFICIENT_RESOURCES`: the system gives no thread.
+ */
+NV_STATUS tegrarm_fence_fd(struct tegrarm_device *device,
+                           NvU64 fence,
+                           int *fd);
 
 /**
  * Makes an event of a device. `*event` is a new handle. End it with `tegrarm_event_destroy`.

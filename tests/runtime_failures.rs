@@ -19,6 +19,8 @@ use tegrarm::runtime::memory::{Access, Cache, Memory};
 use tegrarm::runtime::module::{KernelRef, Module};
 use tegrarm::runtime::params;
 use tegrarm::runtime::place::Place;
+use tegrarm::runtime::queue::{Kind, Plan};
+use tegrarm::runtime::queues::QueueRef;
 use tegrarm::runtime::replay::Replay;
 use tegrarm::status::{RmResult, of_errno};
 use tegrarm::tegra::CacheMode;
@@ -142,6 +144,18 @@ impl Drop for Profiled {
     }
 }
 
+/// A queue that ends when it is dropped.
+struct Queue(QueueRef);
+
+impl Drop for Queue {
+    fn drop(&mut self) {
+        self.0.clone().end().unwrap();
+    }
+}
+
+const HIGH: Plan = Plan { level: Some(2), timeslice: Some(2000), ..Plan::PLAIN };
+const COPIES: Plan = Plan { kind: Kind::Copy, ..Plan::PLAIN };
+
 /// What a function made, whatever it is.
 type Made = Box<dyn std::any::Any>;
 
@@ -187,6 +201,29 @@ const ROWS: &[Row] = &[
         b.device.start_profile(Arc::new(|_| {}))?;
         made(Ok(Profiled(b.device.clone())))
     }),
+    ("queue_create", Calls::Some, |b| made(QueueRef::open(&b.device, HIGH).map(Queue))),
+    ("queue_create for copies", Calls::Some, |b| made(QueueRef::open(&b.device, COPIES).map(Queue))),
+    ("queue_after, queue_launch, queue_copy and queue_fill", Calls::None, |b| {
+        let queue = QueueRef::own(&b.device);
+        queue.after(b.device.fence())?;
+        queue.fill(&b.buffers[0], 0, 64, 7, 1)?;
+        made(queue.copy(&b.buffers[0], 0, &b.buffers[1], 64, 64).and_then(|fence| b.device.wait(fence, DEADLINE)))
+    }),
+    ("queue_copy_in", Calls::None, |b| {
+        let from = b.buffers[1].place(0, 64)?;
+        made(QueueRef::own(&b.device).copy_in(&b.buffers[0], 0, &from, 64))
+    }),
+    ("wait_all, wait_any and fence_query", Calls::None, |b| {
+        let fences = [b.device.fence(); 3];
+        b.device.wait_all(&fences, DEADLINE)?;
+        b.device.wait_any(&fences, DEADLINE)?;
+        made(b.device.query(fences[0]))
+    }),
+    ("fence_notify and fence_fd", Calls::None, |b| {
+        b.device.notify(b.device.fence(), |_| {})?;
+        made(b.device.pollable(b.device.fence()))
+    }),
+    ("device_recover", Calls::None, |b| made(b.device.recover().map(|count| assert_eq!(count, 0)))),
     ("device_memory", Calls::None, |b| made(b.device.memory())),
     ("buffer_address", Calls::None, |b| made(Ok(b.buffers[0].address() + b.buffers[0].pointer() as u64))),
     ("copy_in", Calls::None, |b| made(b.buffers[0].write(0, &[1; 64]))),
@@ -288,6 +325,35 @@ fn every_ioctl_of_every_function() {
     }
 }
 
+/// A device that a fault stopped recovers, or stays as it was and recovers when it is tried again.
+fn every_ioctl_of_recovering() {
+    for errno in [Errno::ENOMEM, Errno::EINVAL] {
+        for n in 1.. {
+            let (board, faulty, rm) = faulty();
+            let bench = Bench::open(&rm).unwrap();
+            let bad = 0x12_3456_7000u64.to_le_bytes();
+            let block = params::pack(bench.add.kernel(), &[&bad, &bad, &bad, &32u32.to_le_bytes()]).unwrap();
+            let fence = bench.device.launch(&bench.add, &LINE, &block).unwrap();
+            assert_eq!(bench.device.wait(fence, DEADLINE).unwrap_err().status, NV_ERR_RESET_REQUIRED);
+            faulty.arm(CallKind::AnyIoctl, n, errno);
+            let result = bench.device.recover();
+            let fired = faulty.fired();
+            faulty.count(CallKind::Any);
+            if let Err(e) = &result {
+                assert_eq!(e.status, wanted(errno, &e.text), "ioctl {n} failing with {errno}: {e}");
+                assert_eq!(bench.device.recover().unwrap(), 1, "ioctl {n}");
+            }
+            assert_eq!(bench.device.wait(fence, DEADLINE).unwrap_err().status, NV_ERR_RESOURCE_LOST);
+            bench.works();
+            drop((bench, rm));
+            assert_eq!(board.census().unwrap_or_default(), tegra_sim::Census::default(), "recover, ioctl {n}");
+            if !fired {
+                break;
+            }
+        }
+    }
+}
+
 /// What a function gives back, out of a bench; and what stays for the time being.
 type GivesBack = (&'static str, fn(Bench) -> (Made, Option<Bench>));
 
@@ -328,6 +394,7 @@ fn every_ioctl_may_fail() {
     fail_one(&ROWS[0], 1, Errno::ENOMEM);
     let before = common::holdings();
     every_ioctl_of_every_function();
+    every_ioctl_of_recovering();
     every_ioctl_of_giving_back();
     let after = common::holdings();
     assert_eq!((after.fds, after.maps.len()), (before.fds, before.maps.len()), "of this process");

@@ -37,6 +37,9 @@ TEGRARM_OBJECT_SYMBOLS = 1 << 20
 TEGRARM_STACK_UNKNOWN = (1 << 32) - 1
 TEGRARM_LAUNCH_TOGETHER = 1
 TEGRARM_LIMIT_STACK_SIZE, TEGRARM_LIMIT_HEAP_SIZE = range(2)
+TEGRARM_QUEUE_COMPUTE, TEGRARM_QUEUE_COPY = range(2)
+TEGRARM_PRIORITY_DEFAULT, TEGRARM_PRIORITY_LOW, TEGRARM_PRIORITY_MEDIUM, TEGRARM_PRIORITY_HIGH = range(4)
+TEGRARM_WAIT_FENCES = 1 << 16
 TEGRARM_PROFILE_KERNEL, TEGRARM_PROFILE_COPY, TEGRARM_PROFILE_FILL = range(3)
 
 
@@ -94,6 +97,22 @@ class KernelAttributes(ctypes.Structure):
         ("code_size", c_uint64),
         ("code_address", c_uint64),
     ]
+
+
+class QueueOptions(ctypes.Structure):
+    """``struct tegrarm_queue_options``: how a queue is to be. ``size`` is set by the caller."""
+
+    _fields_ = [
+        ("size", c_size_t),
+        ("kind", c_uint32),
+        ("priority", c_uint32),
+        ("timeslice_us", c_uint32),
+        ("reserved", c_uint32),
+    ]
+
+
+#: ``tegrarm_fence_callback``. An object of it has to live until it was called.
+FenceCallback = ctypes.CFUNCTYPE(None, NvU64, NvStatus, c_void_p)
 
 
 class ProfileRecord(ctypes.Structure):
@@ -171,6 +190,7 @@ SIGNATURES: dict[str, tuple] = {
     "tegrarm_fence": (NvStatus, [c_void_p, POINTER(NvU64)]),
     "tegrarm_wait": (NvStatus, [c_void_p, NvU64, NvU64]),
     "tegrarm_device_fault": (NvStatus, [c_void_p, c_void_p]),
+    "tegrarm_device_recover": (NvStatus, [c_void_p, POINTER(NvU32)]),
     "tegrarm_device_limit": (NvStatus, [c_void_p, NvU32, POINTER(NvU64)]),
     "tegrarm_device_set_limit": (NvStatus, [c_void_p, NvU32, NvU64]),
     "tegrarm_buffer_alloc": (NvStatus, [c_void_p, NvU64, NvU32, c_void_p]),
@@ -217,6 +237,22 @@ SIGNATURES: dict[str, tuple] = {
     "tegrarm_replay_patch": (NvStatus, [c_void_p, c_void_p, NvU32, NvU64, POINTER(ReplayValue)]),
     "tegrarm_replay_push": (NvStatus, [c_void_p, NvU32, NvU64, NvU32]),
     "tegrarm_device_queue": (NvStatus, [c_void_p, c_void_p]),
+    "tegrarm_queue_create": (NvStatus, [c_void_p, POINTER(QueueOptions), c_void_p]),
+    "tegrarm_queue_destroy": (NvStatus, [c_void_p]),
+    "tegrarm_queue_number": (NvStatus, [c_void_p, POINTER(NvU32)]),
+    "tegrarm_queue_fence": (NvStatus, [c_void_p, POINTER(NvU64)]),
+    "tegrarm_queue_after": (NvStatus, [c_void_p, NvU64]),
+    "tegrarm_queue_launch": (
+        NvStatus, [c_void_p, c_void_p, POINTER(NvU32), POINTER(NvU32), NvU32, POINTER(c_void_p), NvU32, POINTER(NvU64)]),
+    "tegrarm_queue_copy": (NvStatus, [c_void_p, c_void_p, NvU64, c_void_p, NvU64, NvU64, POINTER(NvU64)]),
+    "tegrarm_queue_fill": (NvStatus, [c_void_p, c_void_p, NvU64, NvU64, NvU32, NvU32, POINTER(NvU64)]),
+    "tegrarm_queue_copy_in": (NvStatus, [c_void_p, c_void_p, NvU64, c_void_p, NvU64, POINTER(NvU64)]),
+    "tegrarm_queue_copy_out": (NvStatus, [c_void_p, c_void_p, NvU64, c_void_p, NvU64, POINTER(NvU64)]),
+    "tegrarm_wait_all": (NvStatus, [c_void_p, POINTER(NvU64), NvU32, NvU64]),
+    "tegrarm_wait_any": (NvStatus, [c_void_p, POINTER(NvU64), NvU32, NvU64, POINTER(NvU32)]),
+    "tegrarm_fence_query": (NvStatus, [c_void_p, NvU64, POINTER(c_bool)]),
+    "tegrarm_fence_notify": (NvStatus, [c_void_p, NvU64, FenceCallback, c_void_p]),
+    "tegrarm_fence_fd": (NvStatus, [c_void_p, NvU64, POINTER(c_int)]),
     "tegrarm_event_create": (NvStatus, [c_void_p, c_void_p]),
     "tegrarm_event_destroy": (NvStatus, [c_void_p]),
     "tegrarm_event_record": (NvStatus, [c_void_p, c_void_p, POINTER(NvU64)]),

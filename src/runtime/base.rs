@@ -79,9 +79,11 @@ impl Base {
     /// # Errors
     /// The channel's fault.
     pub fn set_up(&self, queue: &mut Queue) -> RmResult<()> {
-        let windows = &self.context.windows;
-        queue.submit(Engine::Compute, |commands| {
-            commands.set_object(Engine::Compute, AMPERE_COMPUTE_B).windows(windows.shared, windows.local);
+        let (windows, engine) = (&self.context.windows, queue.engine());
+        queue.submit(engine, |commands| {
+            if engine == Engine::Compute {
+                commands.set_object(Engine::Compute, AMPERE_COMPUTE_B).windows(windows.shared, windows.local);
+            }
             commands.set_object(Engine::Copy, AMPERE_DMA_COPY_B);
         })?;
         Ok(())

@@ -49,7 +49,7 @@ impl Transfer {
 }
 
 /// `len` bytes in pieces that the copy engine can take: offset and length.
-fn pieces(len: u64) -> impl Iterator<Item = (u64, u32)> {
+pub(super) fn pieces(len: u64) -> impl Iterator<Item = (u64, u32)> {
     (0..len).step_by(PIECE as usize).map(move |at| (at, (len - at).min(PIECE) as u32))
 }
 
@@ -224,17 +224,30 @@ impl Buffer {
     /// # Errors
     /// 0x20 when the range lies outside, 0x1F for another size or a range that is not whole values; the channel's fault.
     pub fn fill(&self, offset: u64, len: u64, value: u32, size: u32) -> RmResult<u64> {
-        self.check(offset, len)?;
-        if !matches!(size, 1 | 2 | 4) {
-            fail!(NV_ERR_INVALID_ARGUMENT, "values of {size} bytes: 1, 2 or 4 can be");
-        }
-        let to = self.address() + offset;
-        if !(to | len).is_multiple_of(size.into()) {
-            fail!(NV_ERR_INVALID_ARGUMENT, "{len:#x} bytes at {to:#x} are not whole values of {size} bytes");
-        }
-        let whole = |(at, bytes)| Transfer::Fill { to: to + at, value, size, count: bytes / size };
-        self.device.transfer(pieces(len).map(whole))
+        self.device.transfer(fill_pieces(self, offset, len, value, size)?)
     }
+}
+
+/// What fills a range of a buffer, in pieces that the copy engine can take.
+///
+/// # Errors
+/// 0x20 when the range lies outside, 0x1F for another size or a range that is not whole values.
+pub(super) fn fill_pieces(
+    buffer: &Buffer,
+    offset: u64,
+    len: u64,
+    value: u32,
+    size: u32,
+) -> RmResult<impl Iterator<Item = Transfer> + use<>> {
+    buffer.check(offset, len)?;
+    if !matches!(size, 1 | 2 | 4) {
+        fail!(NV_ERR_INVALID_ARGUMENT, "values of {size} bytes: 1, 2 or 4 can be");
+    }
+    let to = buffer.address() + offset;
+    if !(to | len).is_multiple_of(size.into()) {
+        fail!(NV_ERR_INVALID_ARGUMENT, "{len:#x} bytes at {to:#x} are not whole values of {size} bytes");
+    }
+    Ok(pieces(len).map(move |(at, bytes)| Transfer::Fill { to: to + at, value, size, count: bytes / size }))
 }
 
 impl Drop for Buffer {

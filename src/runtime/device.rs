@@ -7,12 +7,15 @@ use super::base::{Base, refused};
 use super::buffer::Transfer;
 use super::cubin::Kernel;
 use super::cubin::kernel::STACK_RESERVE;
-use super::fault::FaultInfo;
+use super::fault::{FaultInfo, Probe};
+use super::follow_up::FollowUp;
 use super::lane::{FIRST_LOCAL, LOCAL_UNIT, Lane, MOST_LOCAL, split};
+use super::lanes::{Found, Lanes};
 use super::launch::{Launch, LaunchError};
 use super::memory::{Memory, Span};
 use super::module::{KernelRef, Module};
 use super::profiling::{Profiling, Report};
+use super::queue::Plan;
 use super::ready::Ready;
 use super::session::Session;
 use super::stamps::Stamps;
@@ -39,10 +42,15 @@ fn capability(sm_version: u32) -> u32 {
 pub struct Device {
     /// Declared first: its channel goes before the memory it uses.
     own: Lane,
+    lanes: Lanes,
+    /// Tells who asked when a fence has passed.
+    herald: FollowUp,
+    /// Copies what the CPU copies in between the work of the GPU.
+    porter: FollowUp,
     /// Closing the device has waited for long enough. From now on nothing waits for the device's work.
     given_up: AtomicBool,
-    /// Memory of buffers that were freed while work that may use it had not finished, and the fence of that work.
-    retired: Mutex<Vec<(u64, Arc<Memory>)>>,
+    /// Memory of buffers that were freed while work that may use it had not finished, and the fences of that work.
+    retired: Mutex<Vec<(Vec<u64>, Arc<Memory>)>>,
     /// How many there are.
     waiting: AtomicUsize,
     stamps: Arc<Stamps>,
@@ -58,7 +66,10 @@ impl Device {
     pub fn open(rm: &Arc<Rm>, index: u32) -> RmResult<Arc<Device>> {
         let base = Base::open(rm, index)?;
         Ok(Arc::new(Device {
-            own: Lane::open(&base, 0)?,
+            own: Lane::open(&base, 0, Plan::PLAIN, FIRST_LOCAL)?,
+            lanes: Lanes::new(),
+            herald: FollowUp::new("tegrarm-herald"),
+            porter: FollowUp::new("tegrarm-porter"),
             given_up: AtomicBool::new(false),
             retired: Mutex::default(),
             waiting: AtomicUsize::new(0),
@@ -86,7 +97,7 @@ impl Device {
         self.bury();
         match make() {
             Err(e) if e.status == NV_ERR_NO_MEMORY && self.has_retired() => {
-                self.finish(self.fence());
+                self.finish_all();
                 self.bury();
                 make()
             }
@@ -96,14 +107,28 @@ impl Device {
 
     /// Frees memory as soon as the work that the device was given before has finished, and now if it has.
     pub(super) fn retire(&self, memory: Arc<Memory>) {
-        let fence = self.fence();
         if memory.is_borrowed() {
-            self.finish(fence);
-        } else if !self.has_passed(fence) {
-            self.retired.lock().push((fence, memory));
+            self.finish_all();
+        } else if let pending = self.pending()
+            && !pending.is_empty()
+        {
+            self.retired.lock().push((pending, memory));
             self.waiting.fetch_add(1, Ordering::Relaxed);
         }
         self.bury();
+    }
+
+    /// Calls `look` with each queue.
+    fn each_lane(&self, mut look: impl FnMut(&Lane)) {
+        look(&self.own);
+        self.lanes.all().iter().for_each(|lane| look(lane));
+    }
+
+    /// The fences of everything that was given and is not over.
+    fn pending(&self) -> Vec<u64> {
+        let mut pending = Vec::new();
+        self.each_lane(|lane| pending.extend((!lane.is_over(lane.last())).then(|| lane.fence())));
+        pending
     }
 
     fn has_retired(&self) -> bool {
@@ -115,8 +140,11 @@ impl Device {
         if !self.has_retired() {
             return;
         }
-        let gone: Vec<_> = self.retired.lock().extract_if(.., |(fence, _)| self.has_passed(*fence)).collect();
+        let mut retired = self.retired.lock();
+        let gone = retired.extract_if(.., |(fences, _)| fences.iter().all(|fence| self.has_passed(*fence)));
+        let gone: Vec<_> = gone.collect();
         self.waiting.fetch_sub(gone.len(), Ordering::Relaxed);
+        drop(retired);
         // Not under the lock: this makes kernel calls.
         drop(gone);
     }
@@ -182,16 +210,15 @@ impl Device {
         self.own.transfer(pieces).map(|submission| self.own.fence_of(submission))
     }
 
-    /// The queue of a fence, and the number that the fence has there.
+    /// The queue of a fence; `Ok(None)` when it has ended, and all its fences have passed.
     ///
     /// # Errors
     /// 0x1F when the device never had that queue.
-    fn lane(&self, fence: u64) -> RmResult<(&Lane, u64)> {
-        let (queue, submission) = split(fence);
-        if queue != self.own.number() {
-            fail!(NV_ERR_INVALID_ARGUMENT, "fence {fence:#x} was never given: the device has no queue {queue}");
+    pub(super) fn lane(&self, fence: u64) -> RmResult<Option<Found<'_>>> {
+        match split(fence).0 {
+            0 => Ok(Some(Found::Own(&self.own))),
+            other => Ok(self.lanes.find(other)?.map(Found::Other)),
         }
-        Ok((&self.own, submission))
     }
 
     /// Whether the work of a fence has finished.
@@ -199,8 +226,33 @@ impl Device {
     /// # Errors
     /// 0x1F for a fence that was never given; the fault of its queue.
     pub fn query(&self, fence: u64) -> RmResult<bool> {
-        let (lane, submission) = self.lane(fence)?;
-        lane.query(submission)
+        self.lane(fence)?.map_or(Ok(true), |lane| lane.query(split(fence).1))
+    }
+
+    /// Looks at a fence from elsewhere.
+    ///
+    /// # Errors
+    /// 0x1F for a fence that was never given.
+    pub(super) fn probe(&self, fence: u64) -> RmResult<Probe> {
+        match self.lane(fence)? {
+            Some(lane) => lane.check_given(split(fence).1).map(|()| lane.probe(split(fence).1)),
+            None => Ok(self.own.probe(0)),
+        }
+    }
+
+    /// Its other queues.
+    pub fn lanes(&self) -> &Lanes {
+        &self.lanes
+    }
+
+    /// Tells who asked when a fence has passed.
+    pub(super) fn herald(&self) -> &FollowUp {
+        &self.herald
+    }
+
+    /// Copies what the CPU copies in between the work of the GPU.
+    pub(super) fn porter(&self) -> &FollowUp {
+        &self.porter
     }
 
     /// The queue that the device was opened with.
@@ -218,7 +270,23 @@ impl Device {
     /// # Errors
     /// 0x63 when that is so already; what RM says when it is asked for memory.
     pub fn start_profile(&self, report: Arc<Report>) -> RmResult<()> {
-        self.profile.start(&self.base, &self.own, report)
+        self.profile.start(report)?;
+        let mut made = Ok(());
+        self.each_lane(|lane| {
+            if made.is_ok() {
+                made = lane.record(&self.base);
+            }
+        });
+        if made.is_err() {
+            self.profile.stop()?;
+            self.each_lane(Lane::record_no_more);
+        }
+        made
+    }
+
+    /// A queue that was opened while the device is profiled is profiled too.
+    pub(super) fn profile_too(&self, lane: &Lane) -> RmResult<()> {
+        if self.profile.is_on() { lane.record(&self.base) } else { Ok(()) }
     }
 
     /// Waits for everything given so far, reports it, and reports nothing any more.
@@ -227,8 +295,18 @@ impl Device {
     /// 0x40 when nothing is reported.
     pub fn stop_profile(&self) -> RmResult<()> {
         self.profile.check_on()?;
-        self.finish(self.fence());
-        self.profile.stop(&self.base, &self.own)
+        self.finish_all();
+        self.report_finished();
+        self.profile.stop()?;
+        self.each_lane(Lane::record_no_more);
+        Ok(())
+    }
+
+    /// Reports what has finished, where somebody wants to know.
+    pub(super) fn report_finished(&self) {
+        if self.profile.is_on() {
+            self.each_lane(|lane| self.profile.deliver(lane));
+        }
     }
 
     /// Where time stamps lie.
@@ -238,11 +316,10 @@ impl Device {
 
     /// Whether the work of a fence has finished, or never will because a fault stopped its queue.
     pub fn has_passed(&self, fence: u64) -> bool {
-        let (_, submission) = split(fence);
-        self.own.is_over(submission)
+        !matches!(self.lane(fence), Ok(Some(lane)) if !lane.is_over(split(fence).1))
     }
 
-    /// The fence of everything given so far.
+    /// The fence of everything that its own queue was given so far.
     pub fn fence(&self) -> u64 {
         self.own.fence()
     }
@@ -252,19 +329,21 @@ impl Device {
     /// # Errors
     /// 0x1F for a fence that was never given; the channel's fault, at once; `NV_ERR_TIMEOUT` with what is pending.
     pub fn wait(&self, fence: u64, deadline: Option<Duration>) -> RmResult<()> {
-        let (lane, submission) = self.lane(fence)?;
-        lane.wait(submission, deadline)?;
+        if let Some(lane) = self.lane(fence)? {
+            lane.wait(split(fence).1, deadline)?;
+        }
         self.bury();
-        self.profile.deliver(&self.own);
+        self.report_finished();
         Ok(())
     }
 
-    /// Waits for everything given so far.
+    /// Waits for everything that its queues were given so far.
     ///
     /// # Errors
-    /// The channel's fault.
+    /// A channel's fault.
     pub fn synchronize(&self) -> RmResult<()> {
-        self.wait(self.fence(), None)
+        self.wait(self.fence(), None)?;
+        self.lanes.all().iter().try_for_each(|lane| self.wait(lane.fence(), None))
     }
 
     /// Waits for everything given so far, before the device is closed. Work that takes longer than `deadline` is given up: it
@@ -273,10 +352,17 @@ impl Device {
         if self.given_up.load(Ordering::Relaxed) {
             return;
         }
-        if let Err(e) = self.wait(self.fence(), Some(deadline)) {
-            tracing::warn!("closing a device whose work has not finished: {e}");
-            self.given_up.store(true, Ordering::Relaxed);
-        }
+        self.each_lane(|lane| {
+            if let Err(e) = self.wait(lane.fence(), Some(deadline)) {
+                tracing::warn!("closing a device whose work has not finished: {e}");
+                self.given_up.store(true, Ordering::Relaxed);
+            }
+        });
+    }
+
+    /// Waits until the GPU no longer uses what any of its queues used, as [`Device::finish`] does.
+    pub fn finish_all(&self) {
+        self.each_lane(|lane| self.finish(lane.fence()));
     }
 
     /// Waits until the GPU no longer uses what the submission `fence` used last. If a fault stops the channel, this
@@ -292,7 +378,24 @@ impl Device {
     /// # Errors
     /// What RM says when it is asked for the SMs' records.
     pub fn fault(&self) -> RmResult<Option<FaultInfo>> {
-        self.own.fault()
+        if let Some(fault) = self.own.fault()? {
+            return Ok(Some(fault));
+        }
+        self.lanes.all().iter().find_map(|lane| lane.fault().transpose()).transpose()
+    }
+
+    /// Makes the queues that a fault stopped work again. Everything stays as it is but the work that they had not finished.
+    /// Returns how many there were.
+    ///
+    /// # Errors
+    /// What RM says. It can be tried again.
+    pub fn recover(&self) -> RmResult<usize> {
+        let mut recovered = usize::from(self.own.recover(&self.base)?);
+        for lane in self.lanes.all() {
+            recovered += usize::from(lane.recover(&self.base)?);
+        }
+        self.bury();
+        Ok(recovered)
     }
 
     /// Bytes of stack that each thread has.
@@ -314,7 +417,8 @@ impl Device {
             fail!(NV_ERR_INVALID_ARGUMENT, "a stack of {bytes} bytes: a thread has at most {MOST_STACK}");
         }
         let local = (bytes as u32 + STACK_RESERVE).next_multiple_of(LOCAL_UNIT).max(FIRST_LOCAL);
-        self.own.set_local(&self.base, local)
+        self.own.set_local(&self.base, local)?;
+        self.lanes.all().iter().try_for_each(|lane| lane.set_local(&self.base, local))
     }
 
     /// Blocks of a launch that all SMs together run at the same time.
@@ -351,6 +455,9 @@ impl Drop for Device {
     fn drop(&mut self) {
         // Work in flight must not outlive the memory it uses; a stopped channel has none.
         self.settle(CLOSE_DEADLINE);
+        // Before the channels end: afterwards everything is over.
+        self.porter.close();
+        self.herald.close();
     }
 }
 

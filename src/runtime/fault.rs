@@ -1,14 +1,15 @@
 //! Waiting for the GPU, and what stopped it.
 
 use super::memory::Memory;
+use super::patience::Patience;
 use super::place::Place;
 use super::queue::Timeline;
 use super::session::Session;
 use crate::status::{RmError, RmResult, fail};
 use std::fmt;
 use std::mem::offset_of;
-use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 use tegrarm_abi::nvgpu::channel::*;
 use tegrarm_abi::rm::alloc::NV83DE_ALLOC_PARAMETERS;
 use tegrarm_abi::rm::classes::GT200_DEBUGGER;
@@ -94,8 +95,6 @@ fn warp_error(esr: u32) -> &'static str {
 
 /// Spins this often before it sleeps.
 const SPINS: u32 = 2000;
-const FIRST_SLEEP: Duration = Duration::from_micros(20);
-const LONGEST_SLEEP: Duration = Duration::from_millis(1);
 /// Whether an error notifier's status word says that its channel was stopped.
 #[inline]
 pub fn says_stopped(status: &Place) -> bool {
@@ -112,22 +111,30 @@ pub struct Watch {
     notifier: Arc<Memory>,
     /// The notifier's word whose high half says that the channel was stopped.
     status: Place,
-    debugger: u32,
+    /// Reads the SMs' records. A channel without compute has none.
+    debugger: Option<u32>,
     channel: u32,
+    /// What stopped the channel, once it was asked: afterwards the channel may be gone.
+    fault: OnceLock<FaultInfo>,
 }
 
 impl Watch {
-    /// Watches the channel of the compute object `compute`, whose errors are written to `notifier`.
+    /// Watches a channel whose errors are written to `notifier`; `compute` is its compute object, if it has one.
     ///
     /// # Errors
     /// What RM says.
-    pub fn new(session: &Arc<Session>, notifier: Memory, compute: u32, channel: u32) -> RmResult<Watch> {
-        let zeroed = NV83DE_ALLOC_PARAMETERS::new_zeroed();
-        let params = NV83DE_ALLOC_PARAMETERS { hClass3dObject: compute, ..zeroed };
-        let debugger = session.alloc(session.device, GT200_DEBUGGER, params)?;
+    pub fn new(session: &Arc<Session>, notifier: Memory, compute: Option<u32>, channel: u32) -> RmResult<Watch> {
+        let debugger = match compute {
+            None => None,
+            Some(hClass3dObject) => {
+                let zeroed = NV83DE_ALLOC_PARAMETERS::new_zeroed();
+                let params = NV83DE_ALLOC_PARAMETERS { hClass3dObject, ..zeroed };
+                Some(session.alloc(session.device, GT200_DEBUGGER, params)?)
+            }
+        };
         let notifier = Arc::new(notifier);
         let status = Place::of(&notifier, offset_of!(nvgpu_notification, info16) as u64, 4)?;
-        Ok(Watch { session: session.clone(), notifier, status, debugger, channel })
+        Ok(Watch { session: session.clone(), notifier, status, debugger, channel, fault: OnceLock::new() })
     }
 
     /// Whether the channel was stopped; costs one read of memory.
@@ -149,11 +156,15 @@ impl Watch {
         if !self.is_stopped() {
             return Ok(None);
         }
+        if let Some(info) = self.fault.get() {
+            return Ok(Some(*info));
+        }
         let code = self.notifier.read_u32(offset_of!(nvgpu_notification, info32) as u64);
         let mut info = FaultInfo { cause: cause(code), code, channel: self.channel, sm: None, pc: None };
+        let Some(debugger) = self.debugger else { return Ok(Some(*self.fault.get_or_init(|| info))) };
         let mut p = NV83DE_CTRL_DEBUG_READ_ALL_SM_ERROR_STATES_PARAMS::new_zeroed();
         p.numSMsToRead = SMS;
-        self.session.control(self.debugger, NV83DE_CTRL_CMD_DEBUG_READ_ALL_SM_ERROR_STATES, &mut p)?;
+        self.session.control(debugger, NV83DE_CTRL_CMD_DEBUG_READ_ALL_SM_ERROR_STATES, &mut p)?;
         let first = (0u32..).zip(&p.smErrorStateArray).find(|(_, r)| r.hwwWarpEsr & 0xffff != 0);
         if let Some((sm, record)) = first {
             (info.sm, info.pc) = (Some((sm, record.hwwWarpEsr)), Some(record.hwwWarpEsrPc64));
@@ -161,7 +172,7 @@ impl Watch {
                 info.cause = Cause::Sm;
             }
         }
-        Ok(Some(info))
+        Ok(Some(*self.fault.get_or_init(|| info)))
     }
 
     /// Fails with the fault if the channel was stopped.
@@ -191,28 +202,20 @@ impl Watch {
     /// # Errors
     /// The channel's fault, at once; 0x65 `NV_ERR_TIMEOUT` with what is pending, when the deadline passes.
     pub fn wait(&self, timeline: &Timeline, fence: u64, deadline: Option<Duration>, last: u64) -> RmResult<()> {
-        let kmd = self.session.rm().kmd();
         for _ in 0..SPINS {
             if timeline.completed() >= fence {
-                return Ok(());
+                return timeline.check_kept(fence);
             }
             std::hint::spin_loop();
         }
-        let start = Instant::now();
-        let mut sleep = FIRST_SLEEP;
+        let mut patience = Patience::new(deadline);
         loop {
-            let progress = kmd.step();
-            // In this order: a release that came before the fault still counts.
-            let stopped = self.is_stopped();
-            if timeline.completed() >= fence {
-                return Ok(());
+            let progress = self.step();
+            if let Some(result) = self.verdict(timeline, fence) {
+                return result;
             }
-            if stopped {
-                self.check()?;
-            }
-            let waited = start.elapsed();
-            if deadline.is_some_and(|d| waited >= d) {
-                let completed = timeline.completed();
+            if patience.is_over() {
+                let (completed, waited) = (timeline.completed(), patience.waited());
                 fail!(
                     NV_ERR_TIMEOUT,
                     "fence {fence} is pending after {waited:?}: submission {completed} of {last} has finished, and \
@@ -220,18 +223,46 @@ impl Watch {
                     self.channel
                 );
             }
-            if progress {
-                continue;
+            if !progress {
+                std::thread::sleep(patience.next());
             }
-            std::thread::sleep(deadline.map_or(sleep, |d| sleep.min(d - waited)));
-            sleep = (sleep * 2).min(LONGEST_SLEEP);
         }
+    }
+
+    /// What became of submission `fence`; `None` while it is pending.
+    pub fn verdict(&self, timeline: &Timeline, fence: u64) -> Option<RmResult<()>> {
+        // In this order: a release that came before the fault still counts.
+        let stopped = self.is_stopped();
+        if timeline.completed() >= fence {
+            return Some(timeline.check_kept(fence));
+        }
+        if stopped { self.check().err().map(Err) } else { None }
+    }
+}
+
+/// Looks at one submission, for as long as somebody wants to know.
+pub struct Probe {
+    timeline: Arc<Timeline>,
+    watch: Arc<Watch>,
+    submission: u64,
+}
+
+impl Probe {
+    /// Looks at a submission to the channel of a timeline and a watch.
+    pub fn new(timeline: &Arc<Timeline>, watch: &Arc<Watch>, submission: u64) -> Probe {
+        Probe { timeline: timeline.clone(), watch: watch.clone(), submission }
+    }
+
+    /// What became of it; `None` while it is pending. A GPU that is executed in steps does one.
+    pub fn look(&self) -> Option<RmResult<()>> {
+        self.watch.step();
+        self.watch.verdict(&self.timeline, self.submission)
     }
 }
 
 impl Drop for Watch {
     fn drop(&mut self) {
-        self.session.free(self.debugger);
+        self.debugger.into_iter().for_each(|debugger| self.session.free(debugger));
     }
 }
 

@@ -7,15 +7,16 @@ use super::buffer::Transfer;
 use super::commands::{Commands, Engine};
 use super::cubin::Kernel;
 use super::cubin::kernel::{DEFAULT_STACK, STACK_RESERVE};
-use super::fault::{FaultInfo, Watch};
+use super::fault::{FaultInfo, Probe, Watch};
+use super::follow_up::FollowUp;
 use super::launch::Launch;
 use super::memory::{Memory, Span, Writer};
 use super::module::Module;
 use super::profile::{Record, Records, What};
-use super::queue::{Queue, Timeline};
-use super::ready::Ready;
-use crate::status::{RmError, RmResult};
-use parking_lot::{Mutex, MutexGuard};
+use super::queue::{Kind, Plan, Queue, Timeline};
+use super::ready::{Image, Ready};
+use crate::status::{RmError, RmResult, fail};
+use parking_lot::{Mutex, RwLock};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -42,11 +43,16 @@ struct Work {
     queue: Queue,
     /// Local memory per thread, and the memory behind it.
     local: u32,
-    arena: Memory,
+    /// `None` for a channel without compute.
+    arena: Option<Memory>,
     /// The same number while launches that lie ready may be given to the GPU as they are.
     ready_local: u32,
     /// Start and end of everything, while somebody wants to know.
     records: Option<Records>,
+    /// What the CPU does for the queue, so far.
+    errands: u64,
+    /// Progress of the channels that it waits for, and the submission with which it does.
+    waits_for: Vec<(u64, Arc<Timeline>)>,
 }
 
 /// A queue.
@@ -54,27 +60,28 @@ pub struct Lane {
     /// Declared first: the channel goes before the memory it uses.
     work: Mutex<Work>,
     timeline: Arc<Timeline>,
-    watch: Arc<Watch>,
+    /// Changes when the queue is recovered.
+    watch: RwLock<Arc<Watch>>,
+    plan: Plan,
     last: AtomicU64,
     number: u64,
 }
 
 impl Lane {
-    /// Opens a channel with compute and copy engines, and local memory: the queue of a number.
+    /// Opens a channel, with `local` bytes of local memory for each thread of its kernels: the queue of a number.
     ///
     /// # Errors
     /// What RM says; nothing stays behind.
-    pub fn open(base: &Base, number: u64) -> RmResult<Lane> {
-        let mut queue = Queue::open(base.session(), base.doorbell())?;
+    pub fn open(base: &Base, number: u64, plan: Plan, local: u32) -> RmResult<Lane> {
+        let mut queue = Queue::open(base.session(), base.doorbell(), plan)?;
         base.set_up(&mut queue)?;
-        let arena = base.local_memory(&mut queue, FIRST_LOCAL)?;
-        Ok(Lane {
-            timeline: queue.timeline().clone(),
-            watch: queue.watch().clone(),
-            last: AtomicU64::new(queue.last()),
-            work: Mutex::new(Work { queue, local: FIRST_LOCAL, arena, ready_local: FIRST_LOCAL, records: None }),
-            number,
-        })
+        let (arena, ready_local) = match plan.kind {
+            Kind::Compute => (Some(base.local_memory(&mut queue, local)?), local),
+            Kind::Copy => (None, NO_LOCAL),
+        };
+        let (timeline, watch, last) = (queue.timeline().clone(), queue.watch().clone(), AtomicU64::new(queue.last()));
+        let work = Work { queue, local, arena, ready_local, records: None, errands: 0, waits_for: Vec::new() };
+        Ok(Lane { work: Mutex::new(work), timeline, watch: RwLock::new(watch), plan, last, number })
     }
 
     /// Its number in the device.
@@ -101,7 +108,7 @@ impl Lane {
 
     /// Whether a submission has finished, or never will because a fault stopped the queue.
     pub fn is_over(&self, submission: u64) -> bool {
-        self.timeline.completed() >= submission || self.watch.is_stopped()
+        self.timeline.completed() >= submission || self.watch().is_stopped()
     }
 
     /// Progress of its channel.
@@ -114,7 +121,7 @@ impl Lane {
     /// # Errors
     /// What RM says when it is asked for the SMs' records.
     pub fn fault(&self) -> RmResult<Option<FaultInfo>> {
-        self.watch.fault()
+        self.watch().fault()
     }
 
     /// Whether a submission has finished. A GPU that is executed in steps does one.
@@ -122,20 +129,50 @@ impl Lane {
     /// # Errors
     /// 0x1F for one that was never given; the channel's fault.
     pub fn query(&self, submission: u64) -> RmResult<bool> {
+        self.check_given(submission)?;
+        let watch = self.watch();
+        watch.step();
+        watch.verdict(&self.timeline, submission).map_or(Ok(false), |result| result.map(|()| true))
+    }
+
+    /// Whether a submission was given.
+    ///
+    /// # Errors
+    /// 0x1F when it was not.
+    pub fn check_given(&self, submission: u64) -> RmResult<()> {
         let last = self.last();
-        if submission > last {
-            return Err(never_given(submission, last));
+        if submission > last { Err(never_given(submission, last)) } else { Ok(()) }
+    }
+
+    fn watch(&self) -> Arc<Watch> {
+        self.watch.read().clone()
+    }
+
+    /// Makes the queue work again when a fault stopped it: on another channel, behind what it was given. True if it had stopped.
+    ///
+    /// # Errors
+    /// What RM says. The queue stays as it was, but for the work that it had not finished: that is lost.
+    pub fn recover(&self, base: &Base) -> RmResult<bool> {
+        let mut work = self.work.lock();
+        if !work.queue.watch().is_stopped() {
+            return Ok(false);
         }
-        self.watch.step();
-        // In this order: a release that came before the fault still counts.
-        let stopped = self.watch.is_stopped();
-        if self.timeline.completed() >= submission {
-            return Ok(true);
+        // Who waits with the old channel's watch is told what it knows now.
+        work.queue.watch().fault()?;
+        let last = work.queue.last();
+        if let Some(records) = &mut work.records {
+            records.lose(self.timeline.completed());
         }
-        if stopped {
-            self.watch.check()?;
+        self.timeline.lose(last)?;
+        let mut queue = Queue::go_on(base.session(), base.doorbell(), self.plan, &self.timeline, last)?;
+        base.set_up(&mut queue)?;
+        if self.plan.kind == Kind::Compute {
+            work.arena = Some(base.local_memory(&mut queue, work.local)?);
         }
-        Ok(false)
+        *self.watch.write() = queue.watch().clone();
+        self.last.store(queue.last(), Ordering::Release);
+        work.queue = queue;
+        Ok(true)
     }
 
     /// Waits for a submission; without a deadline for as long as it takes.
@@ -147,7 +184,7 @@ impl Lane {
         if submission > last {
             return Err(never_given(submission, last));
         }
-        self.watch.wait(&self.timeline, submission, deadline, last)
+        self.watch().wait(&self.timeline, submission, deadline, last)
     }
 
     /// Launches kernel `index` of `module`. `fill` writes the block of arguments. Returns the submission.
@@ -164,12 +201,18 @@ impl Lane {
         launch: &Launch,
         fill: impl FnOnce(&Span) -> RmResult<()>,
     ) -> RmResult<u64> {
-        self.watch.check()?;
         let mut work = self.work.lock();
-        if !ready.is_for(launch, work.ready_local) && self.prepare(base, module, index, ready, launch, &mut work)? {
-            return self.launch_recorded(base, module.kernel_at(index), ready, work, fill);
-        }
-        let submission = ready.launch(base.code(), &mut work.queue, fill)?;
+        work.queue.watch().check()?;
+        let recorded = !ready.is_for(launch, work.ready_local)
+            && self.prepare(base, module.kernel_at(index), module.address(), ready, launch, &mut work)?;
+        let image = ready.next(base.code(), &mut work.queue)?;
+        // In one place, so that it becomes part of this function.
+        fill(&image.arguments)?;
+        let submission = match recorded {
+            false => image.give(&mut work.queue),
+            true => self.give_recorded(module.kernel_at(index), image, &mut work)?,
+        };
+        ready.step();
         self.last.store(submission, Ordering::Release);
         Ok(submission)
     }
@@ -179,39 +222,33 @@ impl Lane {
     fn prepare(
         &self,
         base: &Base,
-        module: &Module,
-        index: usize,
+        kernel: &Kernel,
+        at: u64,
         ready: &mut Ready,
         launch: &Launch,
         work: &mut Work,
     ) -> RmResult<bool> {
-        let kernel = module.kernel_at(index);
+        if work.arena.is_none() {
+            fail!(NV_ERR_INVALID_ARGUMENT, "launching '{}': the queue has a copy engine alone", kernel.name);
+        }
         if !ready.is_for(launch, work.local) {
             if kernel.local_memory() > work.local {
                 let needed = kernel.local_memory().next_power_of_two().min(MOST_LOCAL);
                 self.replace_local(base, work, needed)?;
             }
-            let made = ready.make(kernel, module.address(), *launch, work.local, base.context());
+            let made = ready.make(kernel, at, *launch, work.local, base.context());
             made.map_err(|e| refused(kernel, e))?;
         }
         Ok(work.records.is_some())
     }
 
     #[cold]
-    fn launch_recorded(
-        &self,
-        base: &Base,
-        kernel: &Kernel,
-        ready: &mut Ready,
-        mut work: MutexGuard<'_, Work>,
-        fill: impl FnOnce(&Span) -> RmResult<()>,
-    ) -> RmResult<u64> {
-        let at = ready.next(base.code(), &mut work.queue, fill)?;
-        let what = What::Kernel { name: kernel.name.clone() };
-        let submission = self.give(&mut work, Engine::Compute, what, |commands| {
+    fn give_recorded(&self, kernel: &Kernel, image: &mut Image, work: &mut Work) -> RmResult<u64> {
+        let (at, what) = (image.at(), What::Kernel { name: kernel.name.clone() });
+        let submission = self.give(work, Engine::Compute, what, |commands| {
             commands.launch(at);
         })?;
-        ready.given(submission);
+        image.given(submission);
         Ok(submission)
     }
 
@@ -220,8 +257,8 @@ impl Lane {
     /// # Errors
     /// The channel's fault; 0x65 when the ring stays full.
     pub(super) fn transfer(&self, pieces: impl Iterator<Item = Transfer>) -> RmResult<u64> {
-        self.watch.check()?;
         let mut work = self.work.lock();
+        work.queue.watch().check()?;
         let mut submission = work.queue.last();
         for piece in pieces {
             submission = self.give(&mut work, Engine::Copy, piece.what(), |commands| piece.put(commands))?;
@@ -234,12 +271,70 @@ impl Lane {
     /// # Errors
     /// As [`Lane::transfer`].
     pub fn submit(&self, words: impl FnOnce(&mut Commands<Writer<'_>>)) -> RmResult<u64> {
-        self.watch.check()?;
         let mut work = self.work.lock();
+        work.queue.watch().check()?;
         let engine = work.queue.engine();
         let submission = work.queue.submit(engine, words)?;
         self.last.store(submission, Ordering::Release);
         Ok(submission)
+    }
+
+    /// What is given from now on starts when a submission of another queue has finished. Returns the submission that waits.
+    ///
+    /// # Errors
+    /// As [`Lane::transfer`].
+    pub fn after(&self, other: &Arc<Timeline>, submission: u64) -> RmResult<u64> {
+        let mut work = self.work.lock();
+        work.queue.watch().check()?;
+        let engine = work.queue.engine();
+        let waits = work.queue.submit(engine, |commands| {
+            commands.acquire(other.va(), submission);
+        })?;
+        self.last.store(waits, Ordering::Release);
+        // The GPU reads that number until then, also when the other queue has ended.
+        let completed = self.timeline.completed();
+        work.waits_for.retain(|(waits, _)| *waits > completed);
+        work.waits_for.push((waits, other.clone()));
+        Ok(waits)
+    }
+
+    /// What is given from now on starts when the CPU has done something, which it does behind everything given so far: as soon
+    /// as `follow_up` sees that finished. Returns the submission.
+    ///
+    /// # Errors
+    /// As [`Lane::transfer`]; as [`FollowUp::start`].
+    pub fn errand(&self, follow_up: &FollowUp, errand: impl FnOnce() + Send + 'static) -> RmResult<u64> {
+        follow_up.start()?;
+        let mut work = self.work.lock();
+        work.queue.watch().check()?;
+        let (before, engine, number) = (work.queue.last(), work.queue.engine(), work.errands + 1);
+        let submission = work.queue.submit(engine, |commands| {
+            commands.acquire(self.timeline.cpu_va(), number);
+        })?;
+        self.last.store(submission, Ordering::Release);
+        work.errands = number;
+        let timeline = self.timeline.clone();
+        let deed = move |finished: RmResult<()>| {
+            // After a fault nobody waits any more, and nobody knows what is in the memory.
+            if finished.is_ok() {
+                errand();
+                if let Err(e) = timeline.cpu_has_come_to(number) {
+                    tracing::error!("an errand of the CPU: {e}");
+                }
+            }
+        };
+        follow_up.when(Probe::new(&self.timeline, work.queue.watch(), before), Box::new(deed));
+        Ok(submission)
+    }
+
+    /// Whether the GPU has finished everything, and nothing stopped it.
+    pub fn is_idle(&self) -> bool {
+        self.timeline.completed() >= self.last() && !self.watch().is_stopped()
+    }
+
+    /// Looks at a submission from elsewhere.
+    pub fn probe(&self, submission: u64) -> Probe {
+        Probe::new(&self.timeline, &self.watch(), submission)
     }
 
     /// Gives the GPU words, between two stamps if somebody wants to know. Returns the submission.
@@ -269,15 +364,22 @@ impl Lane {
         Ok(submission)
     }
 
-    /// From now on start and end of everything are recorded, or not any more.
+    /// From now on nothing is recorded.
+    pub fn record_no_more(&self) {
+        let mut work = self.work.lock();
+        work.records = None;
+        work.ready_local = if work.arena.is_none() { NO_LOCAL } else { work.local };
+    }
+
+    /// From now on start and end of everything are recorded.
     ///
     /// # Errors
     /// 0x51 when there is no memory for the stamps.
-    pub fn record(&self, base: &Base, on: bool) -> RmResult<()> {
-        let records = if on { Some(Records::new(base.session())?) } else { None };
+    pub fn record(&self, base: &Base) -> RmResult<()> {
+        let records = Records::new(base.session())?;
         let mut work = self.work.lock();
-        work.records = records;
-        work.ready_local = if on { NO_LOCAL } else { work.local };
+        work.records = Some(records);
+        work.ready_local = NO_LOCAL;
         Ok(())
     }
 
@@ -306,9 +408,9 @@ impl Lane {
     /// # Errors
     /// 0x51 when there is not that much memory; the channel's fault.
     pub fn set_local(&self, base: &Base, local: u32) -> RmResult<()> {
-        self.watch.check()?;
         let mut work = self.work.lock();
-        if work.local == local {
+        work.queue.watch().check()?;
+        if work.local == local || work.arena.is_none() {
             return Ok(());
         }
         self.replace_local(base, &mut work, local)
@@ -316,10 +418,10 @@ impl Lane {
 
     /// The old memory may be in use until everything before has finished.
     fn replace_local(&self, base: &Base, work: &mut Work, local: u32) -> RmResult<()> {
-        self.watch.wait(&self.timeline, work.queue.last(), None, work.queue.last())?;
+        work.queue.watch().wait(&self.timeline, work.queue.last(), None, work.queue.last())?;
         let arena = base.local_memory(&mut work.queue, local)?;
         self.last.store(work.queue.last(), Ordering::Release);
-        (work.arena, work.local) = (arena, local);
+        (work.arena, work.local) = (Some(arena), local);
         if work.ready_local != NO_LOCAL {
             work.ready_local = local;
         }
@@ -330,4 +432,13 @@ impl Lane {
 #[cold]
 fn never_given(submission: u64, last: u64) -> RmError {
     RmError::new(NV_ERR_INVALID_ARGUMENT, format!("fence {submission} was never given: the last one is {last}"))
+}
+
+impl Drop for Lane {
+    /// Queues that wait for this one go on: what it has not finished never will be.
+    fn drop(&mut self) {
+        if let Err(e) = self.timeline.lose(self.last()) {
+            tracing::error!("ending a queue: {e}");
+        }
+    }
 }

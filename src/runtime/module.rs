@@ -23,6 +23,8 @@ pub struct KernelRef {
     index: usize,
     layout: Layout,
     ready: Mutex<Ready>,
+    /// For other queues than the one that the device was opened with, by their numbers.
+    others: Vec<(u64, Ready)>,
 }
 
 impl Module {
@@ -64,6 +66,7 @@ impl Module {
                 index,
                 layout: Layout::of(&kernels[index]),
                 ready: Mutex::new(Ready::new(&kernels[index])),
+                others: Vec::new(),
             }),
             None => {
                 let names: Vec<&str> = kernels.iter().map(|k| k.name.as_str()).collect();
@@ -116,7 +119,7 @@ impl Module {
 
 impl Drop for Module {
     fn drop(&mut self) {
-        self.device.finish(self.device.fence());
+        self.device.finish_all();
     }
 }
 
@@ -147,6 +150,22 @@ impl KernelRef {
         (&self.module, self.index, &self.layout, self.ready.get_mut())
     }
 
+    /// The same on the queue of a number.
+    pub fn parts_on(&mut self, queue: u64) -> (&Arc<Module>, usize, &Layout, &mut Ready) {
+        if queue == 0 {
+            return self.parts();
+        }
+        let found = self.others.iter().position(|(number, _)| *number == queue);
+        let at = found.unwrap_or_else(|| {
+            // What lies ready for queues that have ended goes.
+            let lanes = self.module.device.lanes();
+            self.others.retain(|(number, _)| matches!(lanes.find(*number), Ok(Some(_))));
+            self.others.push((queue, Ready::new(self.module.kernel_at(self.index))));
+            self.others.len() - 1
+        });
+        (&self.module, self.index, &self.layout, &mut self.others[at].1)
+    }
+
     /// The module it belongs to.
     pub fn module(&self) -> &Arc<Module> {
         &self.module
@@ -155,6 +174,12 @@ impl KernelRef {
 
 impl Drop for KernelRef {
     fn drop(&mut self) {
-        self.module.device.finish(self.ready.get_mut().last());
+        let device = &self.module.device;
+        device.finish(self.ready.get_mut().last());
+        for (queue, ready) in &self.others {
+            if let Ok(Some(lane)) = device.lanes().find(*queue) {
+                device.finish(lane.fence_of(ready.last()));
+            }
+        }
     }
 }

@@ -96,6 +96,12 @@ impl Records {
         std::mem::take(&mut self.finished)
     }
 
+    /// What has not finished never will: a fault stopped the queue.
+    pub fn lose(&mut self, completed: u64) {
+        self.collect(completed);
+        self.pending.clear();
+    }
+
     fn collect(&mut self, completed: u64) {
         while self.pending.front().is_some_and(|(fence, _)| *fence <= completed)
             && let Some((fence, what)) = self.pending.pop_front()

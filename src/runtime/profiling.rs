@@ -1,6 +1,5 @@
 //! Who is told what a device did, and when.
 
-use super::base::Base;
 use super::lane::Lane;
 use super::profile::Record;
 use crate::status::{RmResult, fail};
@@ -24,16 +23,20 @@ impl Profiling {
     /// From now on somebody is told.
     ///
     /// # Errors
-    /// 0x63 when somebody is told already; what RM says when it is asked for memory.
-    pub fn start(&self, base: &Base, lane: &Lane, report: Arc<Report>) -> RmResult<()> {
+    /// 0x63 when somebody is told already.
+    pub fn start(&self, report: Arc<Report>) -> RmResult<()> {
         let mut now = self.report.lock();
         if now.is_some() {
             fail!(NV_ERR_STATE_IN_USE, "the device is profiled already: call tegrarm_profile_stop first");
         }
-        lane.record(base, true)?;
         *now = Some(report);
         self.on.store(true, Ordering::Release);
         Ok(())
+    }
+
+    /// Whether somebody is told.
+    pub fn is_on(&self) -> bool {
+        self.on.load(Ordering::Acquire)
     }
 
     /// Whether somebody is told.
@@ -41,32 +44,27 @@ impl Profiling {
     /// # Errors
     /// 0x40 when nobody is.
     pub fn check_on(&self) -> RmResult<()> {
-        if !self.on.load(Ordering::Acquire) {
+        if !self.is_on() {
             fail!(NV_ERR_INVALID_STATE, "the device is not profiled: tegrarm_profile_start was not called");
         }
         Ok(())
     }
 
-    /// Tells the last of it. From now on nobody is told.
+    /// From now on nobody is told.
     ///
     /// # Errors
     /// 0x40 when nobody is told already.
-    pub fn stop(&self, base: &Base, lane: &Lane) -> RmResult<()> {
-        self.deliver(lane);
+    pub fn stop(&self) -> RmResult<()> {
         let last = self.report.lock().take();
-        self.on.store(false, Ordering::Release);
-        lane.record(base, false)?;
-        match last {
-            Some(_) => Ok(()),
-            None => self.check_on(),
+        if last.is_none() {
+            return self.check_on();
         }
+        self.on.store(false, Ordering::Release);
+        Ok(())
     }
 
-    /// Tells what has finished since the last time. No lock is held meanwhile, so that who is told may use the device.
+    /// Tells what a queue has finished since the last time. No lock is held meanwhile, so that who is told may use the device.
     pub fn deliver(&self, lane: &Lane) {
-        if !self.on.load(Ordering::Acquire) {
-            return;
-        }
         let Some(report) = self.report.lock().clone() else { return };
         for record in lane.recorded() {
             report(&record);

@@ -8,15 +8,20 @@ use super::fault::Watch;
 use super::memory::{Cache, Doorbell, Memory, Writer};
 use super::place::{Place, Width};
 use super::session::{Group, Session};
-use crate::status::{During, RmResult};
+use crate::status::{During, RmResult, fail};
+use parking_lot::Mutex;
 use std::mem::offset_of;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tegrarm_abi::methods::host::*;
 use tegrarm_abi::rm::alloc::*;
 use tegrarm_abi::rm::classes::*;
+use tegrarm_abi::rm::ctrl_2080::*;
 use tegrarm_abi::rm::ctrl_a06c::*;
 use tegrarm_abi::rm::ctrl_c36f::*;
+use tegrarm_abi::rm::status::*;
 use tegrarm_abi::rm::usermode::AmpereAControlGPFifo;
 use zerocopy::FromZeros;
 
@@ -32,10 +37,41 @@ const AREA: u64 = 64 << 10;
 /// Room for the words of one submission.
 const SLOT: u64 = MOST as u64 * 4;
 
+/// Which engines a channel has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Compute and copy, which share a runlist.
+    Compute,
+    /// A copy engine alone, which works beside the others where the GPU has one for itself.
+    Copy,
+}
+
+/// What a channel is made for, and how often it gets its turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Plan {
+    /// Its engines.
+    pub kind: Kind,
+    /// How often it comes in the runlist (`NVA06C_CTRL_INTERLEAVE_LEVEL_*`); `None` for what the kernel gives.
+    pub level: Option<u32>,
+    /// How long its turn is, in microseconds; `None` for what the kernel gives.
+    pub timeslice: Option<u32>,
+}
+
+impl Plan {
+    /// Both engines, and what the kernel gives.
+    pub const PLAIN: Plan = Plan { kind: Kind::Compute, level: None, timeslice: None };
+}
+
 /// Progress of the GPU: the number of the last submission that has finished.
 pub struct Timeline {
     memory: Arc<Memory>,
+    /// Whether there are submissions that never finished, although later ones did, and which.
+    has_lost: AtomicBool,
+    lost: Mutex<Vec<RangeInclusive<u64>>>,
 }
+
+/// Where the CPU says how far it has come with what the GPU waits for, in the timeline's memory.
+const CPU_AT: u64 = 64;
 
 impl Timeline {
     /// Its memory; the number is the first double word.
@@ -47,6 +83,64 @@ impl Timeline {
     #[inline]
     pub fn va(&self) -> u64 {
         self.memory.va()
+    }
+
+    /// Nothing was given.
+    ///
+    /// # Errors
+    /// What RM says when it is asked for memory.
+    fn new(session: &Arc<Session>) -> RmResult<Timeline> {
+        let memory = Arc::new(Memory::new(session, 4096, Cache::Cached)?);
+        Ok(Timeline { memory, has_lost: AtomicBool::new(false), lost: Mutex::default() })
+    }
+
+    /// Submissions up to `last` that have not finished never will, and what waits for them goes on.
+    ///
+    /// # Errors
+    /// None in practice: the timeline has room for its number.
+    pub fn lose(&self, last: u64) -> RmResult<()> {
+        let completed = self.completed();
+        if completed < last {
+            self.lost.lock().push(completed + 1..=last);
+            self.has_lost.store(true, Ordering::Release);
+            let number = Place::of(&self.memory, 0, 8)?;
+            std::sync::atomic::fence(Ordering::Release);
+            number.write(Width::W8, 0, last);
+        }
+        Ok(())
+    }
+
+    /// Whether a submission that is over did finish.
+    ///
+    /// # Errors
+    /// 0x6E when a fault stopped the channel before.
+    #[inline]
+    pub fn check_kept(&self, submission: u64) -> RmResult<()> {
+        // Who sees the number that a recovery wrote sees what it wrote before.
+        std::sync::atomic::fence(Ordering::Acquire);
+        if self.has_lost.load(Ordering::Acquire) { self.look_for_lost(submission) } else { Ok(()) }
+    }
+
+    #[cold]
+    fn look_for_lost(&self, submission: u64) -> RmResult<()> {
+        if self.lost.lock().iter().any(|range| range.contains(&submission)) {
+            fail!(NV_ERR_RESOURCE_LOST, "a fault stopped the queue before submission {submission} finished");
+        }
+        Ok(())
+    }
+
+    /// Where the GPU waits for the CPU.
+    pub fn cpu_va(&self) -> u64 {
+        self.memory.va() + CPU_AT
+    }
+
+    /// The CPU has come as far as `number`.
+    ///
+    /// # Errors
+    /// None in practice: the timeline has room for its number.
+    pub fn cpu_has_come_to(&self, number: u64) -> RmResult<()> {
+        Place::of(&self.memory, CPU_AT, 8)?.write(Width::W8, 0, number);
+        Ok(())
     }
 
     /// The last finished submission.
@@ -110,14 +204,29 @@ pub struct Ring {
 }
 
 impl Queue {
-    /// Brings a channel up in a group of its own, with compute and copy engines.
+    /// Brings a channel up in a group of its own.
     ///
     /// # Errors
     /// What RM says. What was made before the failure is freed with the session.
-    pub fn open(session: &Arc<Session>, doorbell: &Arc<Doorbell>) -> RmResult<Queue> {
+    pub fn open(session: &Arc<Session>, doorbell: &Arc<Doorbell>, plan: Plan) -> RmResult<Queue> {
+        Queue::go_on(session, doorbell, plan, &Arc::new(Timeline::new(session)?), 0)
+    }
+
+    /// Brings up a channel that goes on where another one ended: at submission `last` of its timeline.
+    ///
+    /// # Errors
+    /// As [`Queue::open`].
+    pub fn go_on(
+        session: &Arc<Session>,
+        doorbell: &Arc<Doorbell>,
+        plan: Plan,
+        timeline: &Arc<Timeline>,
+        last: u64,
+    ) -> RmResult<Queue> {
         let area = Arc::new(Memory::new(session, AREA, Cache::WriteCombined)?);
         let notifier = Memory::new(session, 4096, Cache::Cached)?;
-        let group = Group::new(session)?;
+        let group = Group::new(session, engine_type(session, plan.kind)?)?;
+        share_time(session, &group, plan)?;
         let zeroed = NV_CHANNELGPFIFO_ALLOCATION_PARAMETERS::new_zeroed();
         let mut params = NV_CHANNELGPFIFO_ALLOCATION_PARAMETERS {
             hObjectError: notifier.handle(),
@@ -129,7 +238,10 @@ impl Queue {
         };
         (params.hUserdMemory[0], params.userdOffset[0]) = (area.handle(), USERD);
         let channel = session.alloc(group.group, AMPERE_CHANNEL_GPFIFO_A, params).during(|| "opening the channel")?;
-        let compute = session.alloc_plain(channel, AMPERE_COMPUTE_B)?;
+        let compute = match plan.kind {
+            Kind::Compute => Some(session.alloc_plain(channel, AMPERE_COMPUTE_B)?),
+            Kind::Copy => None,
+        };
         session.alloc_plain(channel, AMPERE_DMA_COPY_B)?;
         let mut schedule = NVA06C_CTRL_GPFIFO_SCHEDULE_PARAMS { bEnable: 1, ..FromZeros::new_zeroed() };
         session.control(group.group, NVA06C_CTRL_CMD_GPFIFO_SCHEDULE, &mut schedule)?;
@@ -139,17 +251,17 @@ impl Queue {
             group,
             commands: Memory::new(session, u64::from(ENTRIES) * SLOT, Cache::WriteCombined)?,
             doorbell: doorbell.clone(),
-            timeline: Arc::new(Timeline { memory: Arc::new(Memory::new(session, 4096, Cache::Cached)?) }),
+            timeline: timeline.clone(),
             watch: Arc::new(Watch::new(session, notifier, compute, token.workSubmitToken & 0xffff)?),
             ring: Place::of(&area, 0, RING_BYTES)?,
             gp_put: Place::of(&area, GP_PUT, 4)?,
             area,
             token: token.workSubmitToken,
             put: 0,
-            last: 0,
-            done: 0,
-            room: u64::from(ENTRIES) - 1,
-            engine: Engine::Compute,
+            last,
+            done: last,
+            room: last + u64::from(ENTRIES) - 1,
+            engine: if plan.kind == Kind::Compute { Engine::Compute } else { Engine::Copy },
         })
     }
 
@@ -254,6 +366,33 @@ impl Queue {
         self.last += 1;
         self.last
     }
+}
+
+/// The engine that a group is for: of copy engines the last one, because those that share a runlist with compute come first.
+fn engine_type(session: &Session, kind: Kind) -> RmResult<u32> {
+    if kind == Kind::Compute {
+        return Ok(NV2080_ENGINE_TYPE_GRAPHICS);
+    }
+    let mut p = NV2080_CTRL_GPU_GET_ENGINES_V2_PARAMS::new_zeroed();
+    session.control(session.subdevice, NV2080_CTRL_CMD_GPU_GET_ENGINES_V2, &mut p)?;
+    let copies = NV2080_ENGINE_TYPE_COPY0..=NV2080_ENGINE_TYPE_COPY9;
+    match p.engineList.iter().take(p.engineCount as usize).rfind(|engine| copies.contains(engine)) {
+        Some(engine) => Ok(*engine),
+        None => fail!(NV_ERR_NOT_SUPPORTED, "the GPU has no copy engine"),
+    }
+}
+
+/// How often the group gets its turn, and for how long.
+fn share_time(session: &Session, group: &Group, plan: Plan) -> RmResult<()> {
+    if let Some(tsgInterleaveLevel) = plan.level {
+        let mut p = NVA06C_CTRL_INTERLEAVE_LEVEL_PARAMS { tsgInterleaveLevel };
+        session.control(group.group, NVA06C_CTRL_CMD_SET_INTERLEAVE_LEVEL, &mut p)?;
+    }
+    if let Some(us) = plan.timeslice {
+        let mut p = NVA06C_CTRL_SET_TIMESLICE_PARAMS { timesliceUs: us.into() };
+        session.control(group.group, NVA06C_CTRL_CMD_SET_TIMESLICE, &mut p)?;
+    }
+    Ok(())
 }
 
 /// A GPFIFO entry: `words` at GPU address `at`, a multiple of 4. Its level is the one that CUDA uses on an Orin;

@@ -24,9 +24,10 @@ const WORDS: u64 = 4;
 const DESCRIPTOR: u64 = super::qmd::ALIGN;
 
 /// One launch in GPU memory.
-struct Image {
+pub struct Image {
     program: Program,
-    arguments: Span,
+    /// The block of arguments.
+    pub arguments: Span,
     /// Descriptor and parameter bank, and their GPU address.
     launch: Span,
     at: u64,
@@ -34,6 +35,25 @@ struct Image {
     version: u64,
     /// Of its last launch.
     fence: u64,
+}
+
+impl Image {
+    /// Gives it to the GPU as it is. Returns the submission.
+    #[inline(always)]
+    pub fn give(&mut self, queue: &mut Queue) -> u64 {
+        self.fence = queue.submit_again(&self.program);
+        self.fence
+    }
+
+    /// GPU address of the descriptor, for who gives it to the GPU with words of its own.
+    pub fn at(&self) -> u64 {
+        self.at
+    }
+
+    /// It was given to the GPU so.
+    pub fn given(&mut self, submission: u64) {
+        self.fence = submission;
+    }
 }
 
 /// All of a kernel.
@@ -79,48 +99,25 @@ impl Ready {
         self.template.make(kernel, module, launch, local_memory, context)
     }
 
-    /// Launches: `fill` writes the block of arguments. Returns the fence.
+    /// The next launch's, which nothing uses.
     ///
     /// # Errors
-    /// What `fill` says; as [`Heap::take`] and [`Queue::wait_until_free_after`].
+    /// As [`Heap::take`] and [`Queue::wait_until_free_after`].
     #[inline(always)]
-    pub fn launch(
-        &mut self,
-        heap: &Arc<Heap>,
-        queue: &mut Queue,
-        fill: impl FnOnce(&Span) -> RmResult<()>,
-    ) -> RmResult<u64> {
+    pub fn next(&mut self, heap: &Arc<Heap>, queue: &mut Queue) -> RmResult<&mut Image> {
         let version = self.version;
-        let image = match self.images.get_mut(self.next) {
-            Some(image) if image.version == version && queue.is_free_after(image.fence) => image,
-            _ => self.renew(heap, queue)?,
-        };
-        fill(&image.arguments)?;
-        let fence = queue.submit_again(&image.program);
-        image.fence = fence;
-        self.next = (self.next + 1) & self.wrap;
-        Ok(fence)
+        match self.images.get_mut(self.next) {
+            // Looked for again: what the branch returns would stay borrowed in the other one.
+            Some(image) if image.version == version && queue.is_free_after(image.fence) => {
+                Ok(&mut self.images[self.next])
+            }
+            _ => self.renew(heap, queue),
+        }
     }
 
-    /// GPU address of the next launch's descriptor, for who launches it with words of its own; `fill` writes the block of
-    /// arguments. [`Ready::given`] says what became of it.
-    ///
-    /// # Errors
-    /// As [`Ready::launch`].
-    pub fn next(
-        &mut self,
-        heap: &Arc<Heap>,
-        queue: &mut Queue,
-        fill: impl FnOnce(&Span) -> RmResult<()>,
-    ) -> RmResult<u64> {
-        let image = self.renew(heap, queue)?;
-        fill(&image.arguments)?;
-        Ok(image.at)
-    }
-
-    /// The next launch was this one.
-    pub fn given(&mut self, fence: u64) {
-        self.images[self.next].fence = fence;
+    /// The next launch was given to the GPU.
+    #[inline(always)]
+    pub fn step(&mut self) {
         self.next = (self.next + 1) & self.wrap;
     }
 

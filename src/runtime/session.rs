@@ -30,13 +30,13 @@ pub struct Group {
 }
 
 impl Group {
-    /// Makes one.
+    /// Makes one for an engine (`NV2080_ENGINE_TYPE_*`).
     ///
     /// # Errors
     /// What RM says; nothing stays behind.
-    pub fn new(session: &Arc<Session>) -> RmResult<Group> {
+    pub fn new(session: &Arc<Session>, engineType: u32) -> RmResult<Group> {
         let zeroed = NV_CHANNEL_GROUP_ALLOCATION_PARAMETERS::new_zeroed();
-        let params = NV_CHANNEL_GROUP_ALLOCATION_PARAMETERS { engineType: NV2080_ENGINE_TYPE_GRAPHICS, ..zeroed };
+        let params = NV_CHANNEL_GROUP_ALLOCATION_PARAMETERS { engineType, ..zeroed };
         let group = session.alloc(session.device, KEPLER_CHANNEL_GROUP_A, params)?;
         // From here on `Drop` undoes it: freeing the group takes what is below it along.
         let mut made = Group { session: session.clone(), group, share: 0 };

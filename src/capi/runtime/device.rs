@@ -3,11 +3,12 @@
 use super::super::guard::status;
 use super::super::instance;
 use super::super::objects::{NV_STATUS, NvU32, NvU64};
-use super::handles::{DEVICES, QUEUES, QueueRef, close_device};
+use super::handles::{DEVICES, QUEUES, close_device};
 use super::opaque::tegrarm_device;
-use super::pointers::{give, present};
+use super::pointers::{give, give_any, present};
 use crate::runtime::device::Device;
 use crate::runtime::fault::{Cause, FaultInfo};
+use crate::runtime::queues::QueueRef;
 use crate::status::fail;
 use std::ffi::c_char;
 use std::time::Duration;
@@ -96,7 +97,7 @@ pub unsafe extern "C" fn tegrarm_device_open(index: NvU32, device: *mut *mut teg
         present(device, "device")?;
         let opened = Device::open(&instance::get()?, index)?;
         let handle = DEVICES.insert(opened.clone())?;
-        if let Err(e) = QUEUES.insert(QueueRef { device: opened }) {
+        if let Err(e) = QUEUES.insert(QueueRef::own(&opened)) {
             let _ = DEVICES.remove(handle);
             return Err(e);
         }
@@ -119,8 +120,9 @@ pub extern "C" fn tegrarm_device_close(device: *mut tegrarm_device) -> NV_STATUS
     })
 }
 
-/// Writes the fence of the newest work of a device to `*fence`. When that fence has been waited for, all work that the
-/// device was given before this call has finished.
+/// Writes the fence of the newest work of the queue that a device was opened with to `*fence`. When that fence has been
+/// waited for, all work that the queue was given before this call has finished. `tegrarm_queue_fence` does the same for any
+/// queue.
 ///
 /// Errors:
 /// - `NV_ERR_OBJECT_NOT_FOUND`: `device` is not an open device.
@@ -134,7 +136,7 @@ pub unsafe extern "C" fn tegrarm_fence(device: *mut tegrarm_device, fence: *mut 
     })
 }
 
-/// Waits until the work up to `fence` has finished. The call spins for a short time and then sleeps.
+/// Waits until the work up to `fence`, of any queue of the device, has finished. The call spins for a short time and then sleeps.
 ///
 /// `timeout_ns` is how long to wait at most, in nanoseconds. `TEGRARM_WAIT_FOREVER` sets no limit, and
 /// `TEGRARM_WAIT_POLL` looks once without sleeping.
@@ -142,19 +144,23 @@ pub unsafe extern "C" fn tegrarm_fence(device: *mut tegrarm_device, fence: *mut 
 /// Errors:
 /// - `NV_ERR_OBJECT_NOT_FOUND`: `device` is not an open device.
 /// - `NV_ERR_INVALID_ARGUMENT`: the device never gave out `fence`.
-/// - `NV_ERR_RESET_REQUIRED`: a fault stopped the device. The call returns at once; `tegrarm_device_fault` says what
-///   happened.
+/// - `NV_ERR_RESET_REQUIRED`: a fault stopped the queue of the fence. The call returns at once; `tegrarm_device_fault` says
+///   what happened.
+/// - `NV_ERR_RESOURCE_LOST`: a fault stopped the queue before the work finished, and `tegrarm_device_recover` was called since.
 /// - `NV_ERR_TIMEOUT`: the time is over. The work goes on and can be waited for again.
 #[unsafe(no_mangle)]
 pub extern "C" fn tegrarm_wait(device: *mut tegrarm_device, fence: NvU64, timeout_ns: NvU64) -> NV_STATUS {
-    status(|| {
-        let deadline = (timeout_ns != TEGRARM_WAIT_FOREVER).then(|| Duration::from_nanos(timeout_ns));
-        DEVICES.get(device)?.wait(fence, deadline)
-    })
+    status(|| DEVICES.get(device)?.wait(fence, deadline(timeout_ns)))
 }
 
-/// Says what stopped a device: writes the fault to `*fault`. `fault->cause` is `TEGRARM_FAULT_NONE` while the device
-/// works. A device that was stopped runs nothing any more: close it and open it again.
+/// How long a wait takes at most.
+pub(super) fn deadline(timeout_ns: NvU64) -> Option<Duration> {
+    (timeout_ns != TEGRARM_WAIT_FOREVER).then(|| Duration::from_nanos(timeout_ns))
+}
+
+/// Says what stopped a queue of a device: writes the fault to `*fault`. `fault->cause` is `TEGRARM_FAULT_NONE` while the device
+/// works. The queue runs nothing any more until `tegrarm_device_recover`; other queues go on. If several were stopped, the
+/// fault is that of the queue that was opened first.
 ///
 /// Errors:
 /// - `NV_ERR_INVALID_POINTER`: `fault` is NULL.
@@ -198,4 +204,26 @@ impl tegrarm_fault {
         }
         fault
     }
+}
+
+/// Makes the queues of a device that a fault stopped work again. If `recovered` is not NULL, `*recovered` is how many there
+/// were, which is 0 for a device that works.
+///
+/// The work that these queues had not finished is lost: `tegrarm_wait` returns `NV_ERR_RESOURCE_LOST` for its fences, and what
+/// it was about to write may be written in part. Everything else stays: all handles, buffers with their addresses and
+/// contents, modules with their variables, events, fences that have passed, limits. Other queues that wait for lost work
+/// go on. A replay that a fault stopped has a channel of its own, and stays stopped.
+///
+/// Errors:
+/// - `NV_ERR_OBJECT_NOT_FOUND`: `device` is not an open device.
+/// - `NV_ERR_NO_MEMORY`: there is not enough memory. The device stays stopped, and the call can be made again.
+/// - `NV_ERR_INSUFFICIENT_RESOURCES`: the GPU has no channel left. The call can be made again.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tegrarm_device_recover(device: *mut tegrarm_device, recovered: *mut NvU32) -> NV_STATUS {
+    status(|| {
+        let count = DEVICES.get(device)?.recover()?;
+        // SAFETY: `recovered` is NULL or valid for writes, as `tegrarm_device_recover` asks of its caller.
+        unsafe { give_any(recovered, count as NvU32) };
+        Ok(())
+    })
 }

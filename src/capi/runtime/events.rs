@@ -58,7 +58,7 @@ pub unsafe extern "C" fn tegrarm_event_record(
 ) -> NV_STATUS {
     status(|| {
         let (event, queue) = (EVENTS.get(event)?, QUEUES.get(queue)?);
-        if !Arc::ptr_eq(event.device(), &queue.device) {
+        if !Arc::ptr_eq(event.device(), queue.device()) {
             fail!(NV_ERR_INVALID_ARGUMENT, "the event and the queue belong to two devices");
         }
         let given = event.record(queue.lane())?;

@@ -6,8 +6,8 @@ use crate::runtime::buffer::Buffer;
 use crate::runtime::device::{CLOSE_DEADLINE, Device};
 use crate::runtime::event::Event;
 use crate::runtime::hostobj::HostObject;
-use crate::runtime::lane::Lane;
 use crate::runtime::module::{KernelRef, Module};
+use crate::runtime::queues::QueueRef;
 use crate::runtime::replay::Replay;
 use std::sync::Arc;
 
@@ -16,18 +16,6 @@ pub(super) struct Loaded {
     pub module: Arc<Module>,
     /// The handles' numbers.
     pub kernels: Vec<usize>,
-}
-
-/// A queue of a device.
-#[derive(Clone)]
-pub(super) struct QueueRef {
-    pub device: Arc<Device>,
-}
-
-impl QueueRef {
-    pub fn lane(&self) -> &Lane {
-        self.device.own()
-    }
 }
 
 pub(super) static DEVICES: Slots<tegrarm_device, Arc<Device>> = Slots::new(1, "device");
@@ -73,7 +61,7 @@ pub(super) fn close_device(device: Arc<Device>) {
     REPLAYS.remove_all(|replay| replay.device().is_some_and(this)).for_each(drop);
     device.settle(CLOSE_DEADLINE);
     EVENTS.remove_all(|event| this(event.device())).for_each(drop);
-    QUEUES.remove_all(|queue| this(&queue.device)).for_each(drop);
+    QUEUES.remove_all(|queue| this(queue.device())).for_each(drop);
     KERNELS.remove_all(|kernel| this(kernel.module().device())).for_each(drop);
     BUFFERS.remove_all(|buffer| this(buffer.device())).for_each(drop);
     MODULES.remove_all(|loaded| this(loaded.module.device())).for_each(drop);

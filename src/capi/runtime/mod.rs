@@ -24,6 +24,10 @@ pub mod replay;
 
 pub mod queues;
 
+pub mod queue_work;
+
+pub mod fences;
+
 pub mod events;
 
 pub mod profile;

@@ -11,7 +11,7 @@ use crate::runtime::memory::{Cache, Memory};
 use crate::runtime::module::{KernelRef, Module};
 use crate::runtime::place::{Place, Width};
 use crate::runtime::prepared::Prepared;
-use crate::runtime::queue::{ENTRIES, GP_PUT, Queue, RING_BYTES};
+use crate::runtime::queue::{ENTRIES, GP_PUT, Plan, Queue, RING_BYTES};
 use crate::status::{RmResult, fail};
 use std::sync::Arc;
 use tegrarm_abi::rm::status::*;
@@ -57,7 +57,7 @@ impl Own {
     /// # Errors
     /// What RM says; nothing stays behind.
     pub fn open(device: &Arc<Device>) -> RmResult<Own> {
-        let mut queue = Queue::open(device.session(), device.base().doorbell())?;
+        let mut queue = Queue::open(device.session(), device.base().doorbell(), Plan::PLAIN)?;
         device.base().set_up(&mut queue)?;
         let mut words = Commands::new(Vec::new());
         // After everything the device was given before the run.

@@ -1,0 +1,164 @@
+/* Several queues: dependencies, copies by the CPU in order, lists of fences, callbacks, descriptors, recovery after a fault. */
+#include <poll.h>
+#include <pthread.h>
+#include <unistd.h>
+
+#include "session.h"
+
+enum { N = 1024, SIZE = N * sizeof(float) };
+
+static struct tegrarm_module *load(struct tegrarm_device *device, const char *name)
+{
+    char path[512];
+    const char *data = getenv("TEGRARM_TEST_CUBINS");
+    snprintf(path, sizeof path, "%s/%s", data ? data : "../tests/data/cubin", name);
+    static char image[1 << 20];
+    FILE *file = fopen(path, "rbe");
+    if (!file) {
+        perror(path);
+        abort();
+    }
+    size_t size = fread(image, 1, sizeof image, file);
+    fclose(file);
+    struct tegrarm_module *module;
+    CHECK(tegrarm_module_load(device, image, size, &module));
+    return module;
+}
+
+static struct tegrarm_buffer *floats(struct tegrarm_device *device, float **pointer, NvU64 *address)
+{
+    struct tegrarm_buffer *buffer;
+    void *at;
+    CHECK(tegrarm_buffer_alloc(device, SIZE, TEGRARM_BUFFER_CACHED, &buffer));
+    CHECK(tegrarm_buffer_address(buffer, &at, address));
+    *pointer = at;
+    return buffer;
+}
+
+struct told {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    NvU64 fence;
+    NV_STATUS status;
+    int times;
+};
+
+static void tell(NvU64 fence, NV_STATUS status, void *user)
+{
+    struct told *told = user;
+    pthread_mutex_lock(&told->lock);
+    told->fence = fence;
+    told->status = status;
+    told->times++;
+    pthread_cond_signal(&told->changed);
+    pthread_mutex_unlock(&told->lock);
+}
+
+static void wait_told(struct told *told, int times)
+{
+    pthread_mutex_lock(&told->lock);
+    while (told->times < times)
+        pthread_cond_wait(&told->changed, &told->lock);
+    pthread_mutex_unlock(&told->lock);
+}
+
+static void work(struct tegrarm_device *device)
+{
+    struct tegrarm_queue *own, *high, *copies, *none;
+    CHECK(tegrarm_device_queue(device, &own));
+    struct tegrarm_queue_options options = {
+        .size = sizeof options, .priority = TEGRARM_PRIORITY_HIGH, .timeslice_us = 2000};
+    CHECK(tegrarm_queue_create(device, &options, &high));
+    options = (struct tegrarm_queue_options){.size = sizeof options, .kind = TEGRARM_QUEUE_COPY};
+    CHECK(tegrarm_queue_create(device, &options, &copies));
+    options.kind = 7;
+    assert(tegrarm_queue_create(device, &options, &none) == NV_ERR_INVALID_ARGUMENT);
+    options.size = 8;
+    assert(tegrarm_queue_create(device, &options, &none) == NV_ERR_INVALID_PARAM_STRUCT);
+    options = (struct tegrarm_queue_options){.size = sizeof options, .timeslice_us = 1};
+    assert(tegrarm_queue_create(device, &options, &none) == NV_ERR_INVALID_ARGUMENT);
+
+    struct tegrarm_kernel *vecadd;
+    CHECK(tegrarm_module_kernel(load(device, "vecadd.nvrtc.cubin"), "vecadd", &vecadd));
+    float *pa, *pb, *pc, in[N], out[N];
+    NvU64 a, b, c;
+    struct tegrarm_buffer *ba = floats(device, &pa, &a), *bb = floats(device, &pb, &b), *bc = floats(device, &pc, &c);
+    for (int i = 0; i < N; i++)
+        in[i] = (float)i;
+
+    /* a = in by the CPU; b = a by the copy engine; c = a + b by the queue of high priority; out = c by the CPU. */
+    unsigned n = N;
+    const void *arguments[] = {&a, &b, &c, &n};
+    const NvU32 grid[] = {8, 1, 1}, block[] = {128, 1, 1};
+    NvU64 fences[4];
+    CHECK(tegrarm_queue_fill(own, ba, 0, SIZE, 0, 4, NULL));
+    CHECK(tegrarm_queue_copy_in(own, ba, 0, in, SIZE, &fences[0]));
+    CHECK(tegrarm_queue_after(copies, fences[0]));
+    CHECK(tegrarm_queue_copy(copies, bb, 0, ba, 0, SIZE, &fences[1]));
+    CHECK(tegrarm_queue_after(high, fences[1]));
+    CHECK(tegrarm_queue_launch(high, vecadd, grid, block, 0, arguments, 4, &fences[2]));
+    CHECK(tegrarm_queue_copy_out(high, bc, 0, out, SIZE, &fences[3]));
+    assert(tegrarm_queue_launch(copies, vecadd, grid, block, 0, arguments, 4, NULL) == NV_ERR_INVALID_ARGUMENT);
+    CHECK(tegrarm_wait_all(device, fences, 4, TEGRARM_WAIT_FOREVER));
+    for (int i = 0; i < N; i++)
+        assert(out[i] == 2 * (float)i);
+    NvU32 number, index = 9;
+    CHECK(tegrarm_queue_number(copies, &number));
+    assert(number == 2 && fences[1] >> 48 == 2);
+    CHECK(tegrarm_wait_any(device, fences, 4, TEGRARM_WAIT_POLL, &index));
+    assert(index == 0);
+    assert(tegrarm_wait_any(device, NULL, 0, TEGRARM_WAIT_POLL, NULL) == NV_ERR_INVALID_ARGUMENT);
+    assert(tegrarm_wait_all(device, NULL, 1, TEGRARM_WAIT_POLL) == NV_ERR_INVALID_POINTER);
+
+    /* A fault stops one queue; recovery keeps everything but its work. */
+    struct told told = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
+    NvU64 nowhere = 0x1234567000, lost, fence;
+    const void *bad[] = {&nowhere, &nowhere, &nowhere, &n};
+    CHECK(tegrarm_queue_launch(high, vecadd, grid, block, 0, bad, 4, &lost));
+    CHECK(tegrarm_fence_notify(device, lost, tell, &told));
+    wait_told(&told, 1);
+    assert(told.fence == lost && told.status == NV_ERR_RESET_REQUIRED);
+    assert(tegrarm_wait(device, lost, TEGRARM_WAIT_FOREVER) == NV_ERR_RESET_REQUIRED);
+    CHECK(tegrarm_queue_fill(own, bb, 0, SIZE, 0, 4, &fence)); /* others go on */
+    CHECK(tegrarm_wait(device, fence, TEGRARM_WAIT_FOREVER));
+    NvU32 recovered;
+    CHECK(tegrarm_device_recover(device, &recovered));
+    assert(recovered == 1);
+    assert(tegrarm_wait(device, lost, TEGRARM_WAIT_FOREVER) == NV_ERR_RESOURCE_LOST);
+    CHECK(tegrarm_queue_launch(high, vecadd, grid, block, 0, arguments, 4, &fence));
+    int fd;
+    CHECK(tegrarm_fence_fd(device, fence, &fd));
+    struct pollfd polled = {.fd = fd, .events = POLLIN};
+    assert(poll(&polled, 1, -1) == 1);
+    assert(close(fd) == 0);
+    bool passed = false;
+    CHECK(tegrarm_fence_query(device, fence, &passed));
+    assert(passed && pc[7] == 7);
+
+    assert(tegrarm_queue_destroy(own) == NV_ERR_INVALID_ARGUMENT);
+    CHECK(tegrarm_queue_destroy(copies));
+    assert(tegrarm_queue_destroy(copies) == NV_ERR_OBJECT_NOT_FOUND);
+    CHECK(tegrarm_wait(device, fences[1], TEGRARM_WAIT_POLL)); /* of a queue that has ended */
+    assert(tegrarm_wait(device, (NvU64)9 << 48, TEGRARM_WAIT_POLL) == NV_ERR_INVALID_ARGUMENT);
+    /* The other one ends with the device. */
+}
+
+static void all(void)
+{
+    struct tegrarm_device *device;
+    CHECK(tegrarm_device_open(0, &device));
+    work(device);
+    CHECK(tegrarm_device_close(device));
+}
+
+int main(void)
+{
+    all();
+    int fds = open_fds(), mappings = shared_mappings();
+    all();
+    assert(open_fds() == fds && "a file descriptor leaked");
+    assert(shared_mappings() == mappings && "a mapping leaked");
+    CHECK(tegrarm_shutdown());
+    puts("queues: ok");
+    return 0;
+}

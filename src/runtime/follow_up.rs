@@ -1,0 +1,128 @@
+//! A thread that does something when a fence has passed: what a program asked for, when no thread of its own waits.
+
+use super::fault::Probe;
+use super::patience::Patience;
+use crate::status::{RmError, RmResult};
+use nix::sys::signal::SigSet;
+use parking_lot::{Condvar, Mutex};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+use tegrarm_abi::rm::status::*;
+
+/// What is done: it is told whether the work finished.
+pub type Deed = Box<dyn FnOnce(RmResult<()>) + Send>;
+
+/// The thread, started when there is something to do.
+pub struct FollowUp {
+    shared: Arc<Shared>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+    name: &'static str,
+}
+
+#[derive(Default)]
+struct Shared {
+    list: Mutex<List>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct List {
+    waiting: Vec<(Probe, Deed)>,
+    closing: bool,
+}
+
+impl FollowUp {
+    /// No thread yet.
+    pub fn new(name: &'static str) -> FollowUp {
+        FollowUp { shared: Arc::default(), thread: Mutex::default(), name }
+    }
+
+    /// Starts the thread, if that was not done.
+    ///
+    /// # Errors
+    /// 0x1A when the system gives no thread.
+    pub fn start(&self) -> RmResult<()> {
+        let mut thread = self.thread.lock();
+        if thread.is_none() {
+            let shared = self.shared.clone();
+            let started = std::thread::Builder::new().name(self.name.into()).spawn(move || shared.work());
+            let failed =
+                |e| RmError::new(NV_ERR_INSUFFICIENT_RESOURCES, format!("starting the thread {}: {e}", self.name));
+            *thread = Some(started.map_err(failed)?);
+        }
+        Ok(())
+    }
+
+    /// Ends the thread. What has not been done is told so.
+    pub fn close(&self) {
+        self.shared.list.lock().closing = true;
+        self.shared.changed.notify_one();
+        if let Some(thread) = self.thread.lock().take()
+            && thread.thread().id() != std::thread::current().id()
+        {
+            // A deed that panicked has ended the thread already.
+            let _ = thread.join();
+        }
+    }
+
+    /// Has something done when a fence has passed, or cannot pass any more. [`FollowUp::start`] came before.
+    pub fn when(&self, probe: Probe, deed: Deed) {
+        self.shared.list.lock().waiting.push((probe, deed));
+        self.shared.changed.notify_one();
+    }
+}
+
+impl Shared {
+    fn work(&self) {
+        // Signals of the program are for its own threads.
+        let _ = SigSet::all().thread_block();
+        let mut patience = Patience::new(None);
+        loop {
+            let (ready, closing) = self.ready();
+            for (result, deed) in ready {
+                patience.refresh();
+                deed(result);
+            }
+            if closing || !self.rest(patience.next()) {
+                break;
+            }
+        }
+        // The device is closing, and has waited for its work.
+        let left = std::mem::take(&mut self.list.lock().waiting);
+        for (probe, deed) in left {
+            let closed = || RmError::new(NV_ERR_RESOURCE_LOST, "the device was closed before the work finished");
+            deed(probe.look().unwrap_or_else(|| Err(closed())));
+        }
+    }
+
+    /// What can be done now, and whether it is the last.
+    fn ready(&self) -> (Vec<(RmResult<()>, Deed)>, bool) {
+        let (mut ready, mut list) = (Vec::new(), self.list.lock());
+        let mut at = 0;
+        while let Some((probe, _)) = list.waiting.get(at) {
+            match probe.look() {
+                None => at += 1,
+                Some(result) => ready.push((result, list.waiting.remove(at).1)),
+            }
+        }
+        (ready, list.closing)
+    }
+
+    /// Sleeps until there may be something to do. False when the end has come.
+    fn rest(&self, sleep: Duration) -> bool {
+        let mut list = self.list.lock();
+        if list.waiting.is_empty() && !list.closing {
+            self.changed.wait(&mut list);
+        } else if !list.closing {
+            self.changed.wait_for(&mut list, sleep);
+        }
+        !list.closing
+    }
+}
+
+impl Drop for FollowUp {
+    fn drop(&mut self) {
+        self.close();
+    }
+}

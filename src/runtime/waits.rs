@@ -1,0 +1,79 @@
+//! Waiting for several fences, and being told of one.
+
+use super::device::Device;
+use super::patience::Patience;
+use crate::status::{RmError, RmResult, fail};
+use nix::sys::eventfd::{EfdFlags, EventFd};
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+use tegrarm_abi::rm::status::*;
+
+impl Device {
+    /// Waits until all fences have passed.
+    ///
+    /// # Errors
+    /// As [`Device::wait`], of the first in the list that fails.
+    pub fn wait_all(&self, fences: &[u64], deadline: Option<Duration>) -> RmResult<()> {
+        let patience = Patience::new(deadline);
+        fences.iter().try_for_each(|fence| self.wait(*fence, patience.left()))
+    }
+
+    /// Waits until one of the fences has passed. Returns its place in the list, the first if there are several.
+    ///
+    /// # Errors
+    /// 0x1F for no fences at all and for one that was never given; a fault when no fence has passed; `NV_ERR_TIMEOUT`.
+    pub fn wait_any(&self, fences: &[u64], deadline: Option<Duration>) -> RmResult<usize> {
+        if fences.is_empty() {
+            fail!(NV_ERR_INVALID_ARGUMENT, "no fence to wait for");
+        }
+        let mut patience = Patience::new(deadline);
+        loop {
+            let mut failure = None;
+            for (at, fence) in fences.iter().enumerate() {
+                match self.query(*fence) {
+                    Ok(true) => {
+                        self.report_finished();
+                        return Ok(at);
+                    }
+                    Ok(false) => {}
+                    Err(e) => failure = failure.or(Some(e)),
+                }
+            }
+            if let Some(e) = failure {
+                return Err(e);
+            }
+            if patience.is_over() {
+                let (count, waited) = (fences.len(), patience.waited());
+                fail!(NV_ERR_TIMEOUT, "none of {count} fences has passed after {waited:?}");
+            }
+            std::thread::sleep(patience.next());
+        }
+    }
+
+    /// Has `tell` called in a thread of the device's when a fence has passed, or cannot pass any more.
+    ///
+    /// # Errors
+    /// 0x1F for a fence that was never given; 0x1A when the system gives no thread.
+    pub fn notify(&self, fence: u64, tell: impl FnOnce(RmResult<()>) + Send + 'static) -> RmResult<()> {
+        let probe = self.probe(fence)?;
+        self.herald().start()?;
+        self.herald().when(probe, Box::new(tell));
+        Ok(())
+    }
+
+    /// A descriptor that becomes readable when a fence has passed, or cannot pass any more.
+    ///
+    /// # Errors
+    /// As [`Device::notify`]; 0x59 when the process has no descriptor left.
+    pub fn pollable(&self, fence: u64) -> RmResult<OwnedFd> {
+        let failed = |errno| RmError::new(NV_ERR_OPERATING_SYSTEM, format!("making an eventfd: {errno}"));
+        let event = EventFd::from_flags(EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK).map_err(failed)?;
+        let fd: OwnedFd = event.into();
+        let ours = fd.try_clone().map_err(|e| RmError::new(NV_ERR_OPERATING_SYSTEM, format!("an eventfd: {e}")))?;
+        self.notify(fence, move |_| {
+            // The first write to a counter that is 0 never fails.
+            let _ = nix::unistd::write(&ours, &1u64.to_ne_bytes());
+        })?;
+        Ok(fd)
+    }
+}

@@ -1,0 +1,127 @@
+//! Fences of the runtime on the virtual Orin: several at once, callbacks, descriptors.
+#![cfg(feature = "sim")]
+
+mod common;
+
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use std::os::fd::AsFd;
+use std::path::Path;
+use std::sync::{Arc, mpsc};
+use std::time::Duration;
+use tegrarm::rm::Rm;
+use tegrarm::runtime::device::Device;
+use tegrarm::runtime::launch::{Dim3, Launch};
+use tegrarm::runtime::memory::Cache;
+use tegrarm::runtime::module::KernelRef;
+use tegrarm::runtime::params;
+use tegrarm::tegra::CacheMode;
+use tegrarm_abi::rm::status::*;
+
+const LINE: Launch = Launch { grid: Dim3::new(1, 1, 1), block: Dim3::new(32, 1, 1), dynamic_shared: 0 };
+const DEADLINE: Option<Duration> = Some(Duration::from_secs(60));
+
+fn device() -> Arc<Device> {
+    let rm = Arc::new(Rm::new(common::board(common::default_release()), CacheMode::WriteCombine));
+    Device::open(&rm, 0).unwrap()
+}
+
+fn kernel(device: &Arc<Device>) -> KernelRef {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/cubin/vecadd.nvrtc.cubin");
+    device.load(&std::fs::read(file).unwrap()).unwrap().kernel("vecadd").unwrap()
+}
+
+/// A grid of so many blocks that add nothing.
+fn launch(device: &Device, kernel: &KernelRef, blocks: u32) -> u64 {
+    let nothing = params::pack(kernel.kernel(), &[&[0; 8], &[0; 8], &[0; 8], &[0; 4]]).unwrap();
+    device.launch(kernel, &Launch { grid: Dim3::new(blocks, 1, 1), ..LINE }, &nothing).unwrap()
+}
+
+fn readable(fd: &impl AsFd, timeout: PollTimeout) -> bool {
+    let mut fds = [PollFd::new(fd.as_fd(), PollFlags::POLLIN)];
+    poll(&mut fds, timeout).unwrap() == 1
+}
+
+#[test]
+fn lists_of_fences_are_waited_for() {
+    let device = device();
+    let kernel = kernel(&device);
+    let fences: Vec<u64> = (0..5).map(|_| launch(&device, &kernel, 1)).collect();
+    device.wait_all(&fences, DEADLINE).unwrap();
+    assert_eq!(device.wait_any(&fences, DEADLINE).unwrap(), 0);
+    device.wait_all(&[], Some(Duration::ZERO)).unwrap();
+    assert_eq!(device.wait_any(&[], None).unwrap_err().status, NV_ERR_INVALID_ARGUMENT);
+    assert_eq!(device.wait_any(&[u64::MAX], None).unwrap_err().status, NV_ERR_INVALID_ARGUMENT);
+    let endless = launch(&device, &kernel, i32::MAX as u32);
+    let soon = Some(Duration::from_millis(5));
+    assert_eq!(device.wait_all(&[fences[0], endless], soon).unwrap_err().status, NV_ERR_TIMEOUT);
+    assert_eq!(device.wait_any(&[endless], soon).unwrap_err().status, NV_ERR_TIMEOUT);
+    assert_eq!(device.wait_any(&[endless, fences[4]], None).unwrap(), 1);
+    assert!(!device.query(endless).unwrap() && device.query(fences[4]).unwrap());
+    device.settle(Duration::from_millis(5));
+}
+
+#[test]
+fn callbacks_are_called_once_each_by_a_thread_of_the_device() {
+    let device = device();
+    let kernel = kernel(&device);
+    let (sender, told) = mpsc::channel();
+    let me = std::thread::current().id();
+    for number in 0..20 {
+        let sender = sender.clone();
+        let fence = launch(&device, &kernel, 200);
+        let tell = move |result| sender.send((number, result, std::thread::current().id())).unwrap();
+        device.notify(fence, tell).unwrap();
+    }
+    let mut numbers: Vec<u32> = told
+        .iter()
+        .take(20)
+        .map(|(number, result, thread)| {
+            assert_eq!((result, thread == me), (Ok(()), false));
+            number
+        })
+        .collect();
+    numbers.sort_unstable();
+    assert_eq!(numbers, (0..20).collect::<Vec<u32>>());
+    assert_eq!(device.notify(u64::MAX, |_| {}).unwrap_err().status, NV_ERR_INVALID_ARGUMENT);
+}
+
+#[test]
+fn callbacks_are_told_of_faults_and_of_a_closed_device() {
+    for closing in [false, true] {
+        let device = device();
+        let kernel = kernel(&device);
+        let (sender, told) = mpsc::channel();
+        let fence = if closing {
+            launch(&device, &kernel, i32::MAX as u32)
+        } else {
+            let bad = 0x12_3456_7000u64.to_le_bytes();
+            let block = params::pack(kernel.kernel(), &[&bad, &bad, &bad, &32u32.to_le_bytes()]).unwrap();
+            device.launch(&kernel, &LINE, &block).unwrap()
+        };
+        device.notify(fence, move |result| sender.send(result).unwrap()).unwrap();
+        let wanted = if closing {
+            device.settle(Duration::from_millis(5));
+            drop((kernel, device));
+            NV_ERR_RESOURCE_LOST
+        } else {
+            NV_ERR_RESET_REQUIRED
+        };
+        assert_eq!(told.recv().unwrap().unwrap_err().status, wanted, "closing: {closing}");
+    }
+}
+
+#[test]
+fn descriptors_become_readable_when_the_work_has_finished() {
+    let device = device();
+    let kernel = kernel(&device);
+    let buffer = device.alloc(4096, Cache::Cached).unwrap();
+    let fence = buffer.fill(0, 4096, 3, 1).unwrap();
+    let fd = device.pollable(fence).unwrap();
+    assert!(readable(&fd, PollTimeout::NONE) && device.query(fence).unwrap());
+    let endless = launch(&device, &kernel, i32::MAX as u32);
+    let fd = device.pollable(endless).unwrap();
+    assert!(!readable(&fd, PollTimeout::ZERO));
+    device.settle(Duration::from_millis(5));
+    drop((buffer, kernel, device));
+    assert!(readable(&fd, PollTimeout::NONE), "the device is closed");
+}

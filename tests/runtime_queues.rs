@@ -1,0 +1,216 @@
+//! Several queues of one device on the virtual Orin: order, dependencies, copies, recovery.
+#![cfg(feature = "sim")]
+
+mod common;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+use tegrarm::rm::Rm;
+use tegrarm::runtime::buffer::Buffer;
+use tegrarm::runtime::device::Device;
+use tegrarm::runtime::event::Event;
+use tegrarm::runtime::launch::{Dim3, Launch};
+use tegrarm::runtime::memory::{Cache, Memory};
+use tegrarm::runtime::module::KernelRef;
+use tegrarm::runtime::params;
+use tegrarm::runtime::place::Place;
+use tegrarm::runtime::queue::{Kind, Plan};
+use tegrarm::runtime::queues::QueueRef;
+use tegrarm::tegra::CacheMode;
+use tegrarm_abi::rm::status::*;
+
+const LINE: Launch = Launch { grid: Dim3::new(1, 1, 1), block: Dim3::new(32, 1, 1), dynamic_shared: 0 };
+const DEADLINE: Option<Duration> = Some(Duration::from_secs(60));
+const COPIES: Plan = Plan { kind: Kind::Copy, ..Plan::PLAIN };
+const N: usize = 32;
+
+fn device() -> Arc<Device> {
+    let rm = Arc::new(Rm::new(common::board(common::default_release()), CacheMode::WriteCombine));
+    Device::open(&rm, 0).unwrap()
+}
+
+fn kernel(device: &Arc<Device>) -> KernelRef {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/cubin/vecadd.nvrtc.cubin");
+    device.load(&std::fs::read(file).unwrap()).unwrap().kernel("vecadd").unwrap()
+}
+
+fn floats(device: &Arc<Device>, value: f32) -> Arc<Buffer> {
+    let buffer = device.alloc(4 * N as u64, Cache::Cached).unwrap();
+    buffer.write(0, &value.to_le_bytes().repeat(N)).unwrap();
+    buffer
+}
+
+fn first(buffer: &Buffer) -> f32 {
+    let mut bytes = [0; 4];
+    buffer.read(0, &mut bytes).unwrap();
+    f32::from_le_bytes(bytes)
+}
+
+/// `to = a + b`, a grid of so many blocks that all do the same.
+fn add(queue: &QueueRef, kernel: &mut KernelRef, [a, b, to]: [&Buffer; 3], blocks: u32) -> u64 {
+    let [a, b, to] = [a, b, to].map(|buffer| buffer.address().to_le_bytes());
+    let block = params::pack(kernel.kernel(), &[&a, &b, &to, &(N as u32).to_le_bytes()]).unwrap();
+    let launch = Launch { grid: Dim3::new(blocks, 1, 1), ..LINE };
+    let fill = |_: &params::Layout, to: &tegrarm::runtime::memory::Span| {
+        to.put(0, &block);
+        Ok(())
+    };
+    queue.launch(kernel, &launch, fill).unwrap()
+}
+
+#[test]
+fn queues_wait_for_each_others_fences() {
+    let device = device();
+    let mut kernel = kernel(&device);
+    let own = QueueRef::own(&device);
+    let [second, copies] = [Plan::PLAIN, COPIES].map(|plan| QueueRef::open(&device, plan).unwrap());
+    assert_eq!((second.lane().number(), copies.lane().number()), (1, 2));
+    let [a, b, out] = [1.0, 2.0, 0.0].map(|value| floats(&device, value));
+    for round in 0..40 {
+        a.write(0, &1f32.to_le_bytes().repeat(N)).unwrap();
+        // b = a + b on one queue, out = b by the copy engine, a = out + out on another.
+        let summed = add(&own, &mut kernel, [&a, &b, &b], 200);
+        copies.after(summed).unwrap();
+        let copied = copies.copy(&out, 0, &b, 0, 4 * N as u64).unwrap();
+        second.after(copied).unwrap();
+        let doubled = add(&second, &mut kernel, [&out, &out, &a], 1);
+        own.after(doubled).unwrap();
+        device.wait_all(&[summed, copied, doubled], DEADLINE).unwrap();
+        let sum = 3.0 + round as f32;
+        assert_eq!((first(&b), first(&out), first(&a)), (sum, sum, 2.0 * sum));
+    }
+    assert_eq!(second.clone().after(u64::MAX).unwrap_err().status, NV_ERR_INVALID_ARGUMENT);
+    assert_eq!(second.after(device.fence() + 1).unwrap_err().status, NV_ERR_INVALID_ARGUMENT);
+    assert_eq!(own.end().unwrap_err().status, NV_ERR_INVALID_ARGUMENT);
+}
+
+#[test]
+fn a_copy_queue_works_while_another_computes_and_runs_no_kernels() {
+    let device = device();
+    let mut kernel = kernel(&device);
+    let (own, copies) = (QueueRef::own(&device), QueueRef::open(&device, COPIES).unwrap());
+    let [a, b, out] = [1.0, 2.0, 0.0].map(|value| floats(&device, value));
+    let computing = add(&own, &mut kernel, [&a, &a, &out], i32::MAX as u32);
+    let copied = copies.copy(&a, 0, &b, 0, 4 * N as u64).unwrap();
+    assert_eq!(device.wait_any(&[computing, copied], DEADLINE).unwrap(), 1);
+    assert!(!device.query(computing).unwrap());
+    let place = a.place(0, 4).unwrap();
+    assert_eq!(place.read_u32(), 2f32.to_bits());
+    let refused = {
+        let fill = |_: &params::Layout, _: &tegrarm::runtime::memory::Span| Ok(());
+        copies.launch(&mut kernel, &LINE, fill).unwrap_err()
+    };
+    assert_eq!(refused.status, NV_ERR_INVALID_ARGUMENT, "{refused}");
+    device.settle(Duration::from_millis(10));
+}
+
+#[test]
+fn the_cpu_copies_in_the_order_of_the_queue() {
+    let device = device();
+    let mut kernel = kernel(&device);
+    let queue = QueueRef::open(&device, Plan::PLAIN).unwrap();
+    let [a, b, out] = [1.0, 2.0, 0.0].map(|value| floats(&device, value));
+    let memory = Arc::new(Memory::new(device.session(), 4096, Cache::Cached).unwrap());
+    memory.write(0, &5f32.to_le_bytes().repeat(N)).unwrap();
+    let [from, to] = [0, 2048].map(|at| Place::of(&memory, at, 4 * N as u64).unwrap());
+    let bytes = 4 * N as u64;
+    let mut last = 0;
+    for _ in 0..10 {
+        // Long enough that nothing is copied at once.
+        add(&queue, &mut kernel, [&b, &b, &a], 3000);
+        queue.copy_in(&a, 0, &from, bytes).unwrap();
+        add(&queue, &mut kernel, [&a, &b, &out], 1);
+        last = queue.copy_out(&out, 0, &to, bytes).unwrap();
+    }
+    device.wait(last, DEADLINE).unwrap();
+    assert_eq!((first(&a), first(&out), to.read_u32()), (5.0, 7.0, 7f32.to_bits()));
+    // Nothing is going on: at once.
+    let fence = queue.copy_in(&b, 0, &from, bytes).unwrap();
+    assert!(fence == last && device.query(fence).unwrap());
+    assert_eq!(first(&b), 5.0);
+    assert_eq!(queue.copy_in(&b, 1, &from, bytes).unwrap_err().status, NV_ERR_INVALID_BASE);
+}
+
+#[test]
+fn a_queue_ends_and_its_fences_pass() {
+    let device = device();
+    let mut kernel = kernel(&device);
+    let [a, out] = [1.0, 0.0].map(|value| floats(&device, value));
+    let mut fences = Vec::new();
+    for _ in 0..5 {
+        let queue = QueueRef::open(&device, Plan::PLAIN).unwrap();
+        fences.push(add(&queue, &mut kernel, [&a, &a, &out], 1));
+        queue.end().unwrap();
+    }
+    device.wait_all(&fences, DEADLINE).unwrap();
+    assert_eq!(first(&out), 2.0);
+}
+
+#[test]
+fn a_fault_stops_one_queue_and_recovery_keeps_everything_else() {
+    let _shown = common::shows(&[NV_ERR_RESOURCE_LOST]);
+    let device = device();
+    let mut kernel = kernel(&device);
+    let (own, other) = (QueueRef::own(&device), QueueRef::open(&device, Plan::PLAIN).unwrap());
+    let [a, b, out] = [1.0, 2.0, 0.0].map(|value| floats(&device, value));
+    let event = Event::new(&device).unwrap();
+    let before = event.record(device.own()).unwrap();
+    device.wait(before, DEADLINE).unwrap();
+    let time = event.time().unwrap();
+    assert_eq!(device.recover().unwrap(), 0, "nothing has happened");
+
+    for round in 0..3 {
+        let bad = 0x12_3456_7000u64.to_le_bytes();
+        let block = params::pack(kernel.kernel(), &[&bad, &bad, &bad, &32u32.to_le_bytes()]).unwrap();
+        let lost = device.launch(&kernel, &LINE, &block).unwrap();
+        assert_eq!(device.wait(lost, DEADLINE).unwrap_err().status, NV_ERR_RESET_REQUIRED);
+        assert!(device.fault().unwrap().is_some());
+        // The other queue goes on.
+        let fence = add(&other, &mut kernel, [&a, &b, &out], 1);
+        device.wait(fence, DEADLINE).unwrap();
+
+        assert_eq!(device.recover().unwrap(), 1, "round {round}");
+        assert!(device.fault().unwrap().is_none());
+        let e = device.wait(lost, DEADLINE).unwrap_err();
+        assert_eq!(common::note(e.status), NV_ERR_RESOURCE_LOST, "{e}");
+        assert_eq!(device.query(lost).unwrap_err().status, NV_ERR_RESOURCE_LOST);
+        device.wait(before, DEADLINE).unwrap();
+        assert_eq!(event.time().unwrap(), time);
+        // Buffers, kernels, launches that lie ready, and dependencies are as before.
+        assert_eq!((first(&a), first(&b), first(&out)), (1.0, 2.0, 3.0));
+        out.write(0, &[0; 4 * N]).unwrap();
+        let fence = add(&own, &mut kernel, [&a, &b, &out], 1);
+        other.after(fence).unwrap();
+        let fence = add(&other, &mut kernel, [&out, &b, &out], 1);
+        device.wait(fence, DEADLINE).unwrap();
+        assert_eq!(first(&out), 5.0);
+        assert!(device.query(fence).unwrap());
+    }
+}
+
+/// More submissions than a ring has, before and after a recovery.
+#[test]
+fn a_full_queue_recovers_too() {
+    let device = device();
+    let mut kernel = kernel(&device);
+    let own = QueueRef::own(&device);
+    let [a, b, out] = [1.0, 2.0, 0.0].map(|value| floats(&device, value));
+    let bad = 0x12_3456_7000u64.to_le_bytes();
+    let block = params::pack(kernel.kernel(), &[&bad, &bad, &bad, &32u32.to_le_bytes()]).unwrap();
+    add(&own, &mut kernel, [&a, &b, &out], 5000);
+    let mut lost = device.launch(&kernel, &LINE, &block).unwrap();
+    for _ in 0..900 {
+        match device.copy(&out, 0, &b, 0, 4) {
+            Ok(fence) => lost = fence,
+            Err(e) => assert_eq!(e.status, NV_ERR_RESET_REQUIRED),
+        }
+    }
+    assert_eq!(device.wait(lost, DEADLINE).unwrap_err().status, NV_ERR_RESET_REQUIRED);
+    assert_eq!(device.recover().unwrap(), 1);
+    for _ in 0..2500 {
+        lost = device.copy(&out, 0, &b, 0, 4).unwrap();
+    }
+    device.wait(lost, DEADLINE).unwrap();
+    assert_eq!(first(&out), 2.0);
+}
