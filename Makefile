@@ -218,6 +218,7 @@ pytest: build venv-pool $(TEST_TINY) $(SIM) $(CLANG)
 # gigabytes where its CPU build is not on pip's index: its own environment. ARGS="--compiler ptx test_ops", for example.
 test-tinygrad: build $(SUITE)/.installed  ## tinygrad's own test suite: long, not part of `make test`
 	$(SUITE)/bin/python python/suite/run.py --cache $(CACHE) $(ARGS)
+	$(SUITE)/bin/python python/suite/run.py --cache $(CACHE) --device tegra $(ARGS)
 
 # Debian has a torch for the CPU (python3-torch) that is a twentieth of PyPI's. It belongs to the system's Python and numpy, so
 # the sample has an environment on top of these; where there is none, it leaves out what needs torch, and says so.
@@ -225,6 +226,7 @@ SYSTEM_TORCH := $(wildcard /usr/lib/python3/dist-packages/torch/__init__.py)
 SAMPLE_VENV  := $(if $(SYSTEM_TORCH),$(CACHE)/sample,$(VENV))
 test-tinygrad-sample: build $(SAMPLE_VENV)/.installed  ## ten minutes of it
 	$(SAMPLE_VENV)/bin/python python/suite/run.py --cache $(CACHE) --sample $(ARGS)
+	$(SAMPLE_VENV)/bin/python python/suite/run.py --cache $(CACHE) --sample --device tegra $(ARGS)
 
 $(CACHE)/sample/.installed: python/requirements-demo.txt python/requirements.txt python/pyproject.toml
 	/usr/bin/python3 -m venv --system-site-packages $(CACHE)/sample

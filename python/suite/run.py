@@ -1,9 +1,12 @@
-"""Runs tinygrad's own tests on the TEGRA interface and on tinygrad's CPU device, and compares (`make test-tinygrad`).
+"""Runs tinygrad's own tests on the library and on tinygrad's CPU device, and compares (`make test-tinygrad`).
 
 Every test that passes on CPU must pass here. What does not is listed with its cause in `known_failures.tsv`; an entry that passes
 again fails the run, and so does a failure that is not listed. 0.12.0 is the last release whose source distribution carries the
 test files (without the folders they import from: `stand_ins/` has ours); of 0.14.0 there is `test_tiny`. Both are fetched from
 the package index, used as they are, and never committed.
+
+There are two devices. `--device nv` is the interface TEGRA+NV, on which the tests of 0.12.0 run with that release. `--device tegra` is
+the device TEGRA, which needs a newer one: there the same files run on the installed tinygrad (`older_names.py`), and so they do on CPU.
 """
 
 import argparse
@@ -27,8 +30,12 @@ SAMPLE = ["test_tiny", "test_uops", "test_jit", "test_dtype_alu", "test_ops"]
 NEEDS_TORCH = ["test_ops"]
 # tinygrad's switch for each compiler: of 0.12 and of later releases.
 COMPILERS = {"nvrtc": ({}, ""), "nak": ({"NV_NAK": "1"}, ":NAK"), "ptx": ({"NV_PTX": "1"}, ":PTX")}
+# What of 0.12.0's tests says something about a newer tinygrad: the others look into its insides.
+OUTSIDE = ["test_tiny", "test_ops", "test_dtype", "test_dtype_alu", "test_nn", "test_optim", "test_randomness", "test_tensor"]
+OUTSIDE_SAMPLE = "test_tiny or test_add or test_matmul or test_softmax or test_sum or test_cat or test_gather or test_conv2d"
 # Whole files with NVRTC, and what the other compilers must do too.
-PLAN = {"nvrtc": FILES, "nak": ["test_ops", "test_uops"], "ptx": ["test_ops"]}
+PLAN = {"nv": {"nvrtc": FILES, "nak": ["test_ops", "test_uops"], "ptx": ["test_ops"]},
+        "tegra": {"nvrtc": OUTSIDE, "nak": ["test_tiny", "test_ops"], "ptx": ["test_tiny", "test_ops"]}}
 WAIT_S = 120  # tinygrad gives a real GPU half a minute for a launch; a busy machine may need more
 HANG_S = 600  # a test that takes this long will never end
 NO_TESTS = 5  # pytest's exit status when a selection is empty
@@ -59,18 +66,29 @@ def fetch(cache: pathlib.Path, release: str) -> pathlib.Path:
     return tree
 
 
+def tests_alone(cache: pathlib.Path, tree: pathlib.Path) -> pathlib.Path:
+    """A folder with a release's tests and without the release."""
+    folder = cache / f"tests-{tree.name}"
+    folder.mkdir(exist_ok=True)
+    if not (folder / "test").exists():
+        (folder / "test").symlink_to(tree / "test")
+    return folder
+
+
 def wheel_library(pattern: str) -> str:
     """A shared library that pip installed, where tinygrad does not look by itself; empty if there is none."""
     return str(next((path for place in sys.path for path in sorted(pathlib.Path(place).glob(pattern))), ""))
 
 
-def environment(device: str, compiler: str, release: str, tree: pathlib.Path) -> dict[str, str]:
+def environment(device: str, compiler: str, release: str, tree: pathlib.Path, installed: bool) -> dict[str, str]:
     """Chooses tinygrad's release, device and compiler; hypothesis draws the same examples every time."""
     names = ("DEV", "NV", "CPU", "NV_IFACE", "NV_NAK", "NV_PTX", "NV_CC", "PYTHONPATH")
     env = {name: value for name, value in os.environ.items() if name not in names}
     env |= {"DERANDOMIZE_CI": "1", "PYTHONDONTWRITEBYTECODE": "1", "HCQDEV_WAIT_TIMEOUT_MS": str(WAIT_S * 1000)}
     env["TEGRARM_SIM_STATS"] = "1"
     old_switch, new_switch = COMPILERS[compiler]
+    if installed:
+        return env | {"DEV": "CPU" if device == "CPU" else f"TEGRA:{compiler.upper()}", "PYTHONPATH": f"{HERE}:{HERE / 'stand_ins'}"}
     if release == NEW:
         return env | {"DEV": "CPU" if device == "CPU" else f"TEGRA+NV{new_switch}"}
     env |= {"PYTHONPATH": f"{tree}:{HERE / 'stand_ins'}"}
@@ -85,17 +103,21 @@ def run(name: str, device: str, compiler: str, args: argparse.Namespace) -> Run:
     """One test file on one device."""
     release = NEW if name == "test_tiny" else OLD
     tree = fetch(args.cache, release)
-    keep = args.cache / "results"
+    installed = args.device == "tegra"
+    keep = args.cache / ("results-tegra" if installed else "results")
     keep.mkdir(parents=True, exist_ok=True)
     report = keep / f"{name}-{device if device == 'CPU' else compiler}.xml"
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--timeout={HANG_S}", f"--junitxml={report}", "--tb=short"]
     command += ["-p", "tegrarm.tinygrad"] if device != "CPU" else []
+    if installed and release == OLD:
+        command, tree = [*command, "-p", "older_names"], tests_alone(args.cache, tree)
     command += ["-n", str(args.workers)] if args.workers > 1 else []
     command += ["-k", args.k] if args.k else []
     report.unlink(missing_ok=True)
-    env = environment(device, compiler, release, tree)
+    env = environment(device, compiler, release, tree, installed)
     # Compiled kernels are kept, a file per compiler: `make test-disasm` reads them, and the next run need not compile.
-    env["CACHEDB"] = str(args.cache / "kernels" / f"{device if device == 'CPU' else compiler}.db")
+    kernels = "CPU" if device == "CPU" else f"tegra-{compiler}" if installed else compiler
+    env["CACHEDB"] = str(args.cache / "kernels" / f"{kernels}.db")
     start = time.monotonic()
     done = subprocess.run([*command, f"test/{name}.py"], cwd=tree, env=env, capture_output=True, text=True)
     (keep / f"{report.stem}.log").write_text(done.stdout + done.stderr)
@@ -121,10 +143,11 @@ def read_report(report: pathlib.Path, seconds: float) -> Run:
 
 
 def known_failures(compiler: str) -> dict[str, str]:
-    """The committed list: compiler, test, cause."""
+    """The committed list: compiler, test, cause. Of the device TEGRA the compiler is `tegra-` and its name."""
     lines = (HERE / "known_failures.tsv").read_text().splitlines()
     rows = [line.split("\t") for line in lines if line and not line.startswith("#")]
-    return {test: cause for which, test, cause in rows if which in (compiler, "all")}
+    every = "tegra-all" if compiler.startswith("tegra-") else "all"
+    return {test: cause for which, test, cause in rows if which in (compiler, every)}
 
 
 def heading(compiler: str) -> None:
@@ -153,18 +176,23 @@ def judge(name: str, here: Run, cpu: Run, known: dict[str, str]) -> list[str]:
     return wrong
 
 
-def sample() -> list[str]:
-    """The files of the sample that can run here; says which cannot."""
+def sample(args: argparse.Namespace) -> dict[str, list[str]]:
+    """The sample's files for each compiler, those that can run here; says which cannot. Of some files it selects tests."""
+    plan = {"nvrtc": SAMPLE}
+    if args.device == "tegra":
+        plan = {"nvrtc": ["test_tiny", "test_ops"], "nak": ["test_tiny"], "ptx": ["test_tiny"]}
+        args.k = args.k or OUTSIDE_SAMPLE
     if importlib.util.find_spec("torch"):
-        return SAMPLE
+        return plan
     print(f"SKIPPED, without torch (Debian's python3-torch, or `make test-tinygrad`): {' '.join(NEEDS_TORCH)}")
-    return [name for name in SAMPLE if name not in NEEDS_TORCH]
+    return {compiler: [name for name in files if name not in NEEDS_TORCH] for compiler, files in plan.items()}
 
 
 def main() -> int:
     """Parses the arguments, runs every file on both devices, prints the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cache", type=pathlib.Path, required=True, help="where tinygrad's sources and the results go")
+    parser.add_argument("--device", choices=PLAN, default="nv", help="the interface TEGRA+NV, or the device TEGRA")
     parser.add_argument("--compiler", choices=COMPILERS, help="only this one (default: NVRTC for every file, all for test_ops)")
     parser.add_argument("--sample", action="store_true", help="ten minutes of it")
     parser.add_argument("-n", "--workers", type=int, default=2)
@@ -175,17 +203,17 @@ def main() -> int:
     if not shutil.which(os.environ.get("CC", "clang")):
         print("tinygrad's own tests: SKIPPED, there is no clang, which tinygrad's CPU device compiles with: nothing to compare with")
         return int(not args.sample)
-    plan = {"nvrtc": sample()} if args.sample else PLAN
+    plan = sample(args) if args.sample else PLAN[args.device]
     if args.compiler:
         plan = {args.compiler: args.files or plan["nvrtc"]}
     wrong, cpu = [], {}
     for compiler, files in plan.items():
         heading(compiler)
         for name in args.files or files:
-            here = run(name, "TEGRA", compiler, args)
+            here = run(name, "GPU", compiler, args)
             if name not in cpu:
                 cpu[name] = run(name, "CPU", compiler, args)
-            wrong += judge(name, here, cpu[name], known_failures(compiler))
+            wrong += judge(name, here, cpu[name], known_failures(compiler if args.device == "nv" else f"tegra-{compiler}"))
     print("\n".join(["", *wrong]) if wrong else "every test that passes on CPU passes here, but for the known failures")
     return int(bool(wrong))
 

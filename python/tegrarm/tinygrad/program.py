@@ -7,7 +7,6 @@ import struct
 import time
 from typing import TYPE_CHECKING, Any
 
-from tinygrad.device import Program
 from tinygrad.helpers import PROFILE
 
 from .. import _ffi
@@ -34,7 +33,7 @@ def parameters(kernel: ctypes.c_void_p, count: int) -> list[int]:
     return [one(index) for index in range(count)]
 
 
-class TegraProgram(Program["TegraDevice"]):
+class TegraProgram:
     """Loaded machine code, and the place where a launch finds its sizes and arguments.
 
     A launch writes them there with one ``pack_into`` and makes one call. The library copies them during the call.

@@ -1,4 +1,4 @@
-"""NVIDIA's compilers where pip puts them: tinygrad looks in the system's folders."""
+"""Compilers where pip puts them: tinygrad looks in the system's folders."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pathlib
 
 
 def folder(module: str) -> pathlib.Path | None:
-    """Where one of NVIDIA's wheels is installed."""
+    """Where a wheel is installed."""
     try:
         spec = importlib.util.find_spec(module)
     except ModuleNotFoundError:
@@ -17,10 +17,11 @@ def folder(module: str) -> pathlib.Path | None:
 
 
 def use_wheels() -> None:
-    """Points tinygrad at the NVRTC, nvJitLink and CUDA headers that pip installed, unless somebody chose others."""
-    for module, name, pattern in (("nvidia.cuda_nvrtc", "NVRTC_PATH", "lib/libnvrtc.so.*"),
+    """Points tinygrad at the NVRTC, nvJitLink, NAK and CUDA headers that pip installed, unless somebody chose others."""
+    mesa = "tinymesa" if "LVP" not in os.environ.get("DEV", "").upper() else ""  # tinygrad's CPU device has another Mesa
+    for module, name, pattern in (("nvidia.cuda_nvrtc", "NVRTC_PATH", "lib/libnvrtc.so.*"), (mesa, "MESA_PATH", "libtinymesa.so"),
                                   ("nvidia.nvjitlink", "NVJITLINK_PATH", "lib/libnvJitLink.so.*")):
-        if wheel := folder(module):
+        if module and (wheel := folder(module)):
             for library in sorted(wheel.glob(pattern)):
                 os.environ.setdefault(name, str(library))
     if headers := folder("nvidia.cuda_runtime"):

@@ -6,8 +6,6 @@ Names and signatures are theirs; the code is ours.
 import unittest
 
 import numpy as np
-from tinygrad.codegen import full_rewrite_to_sink, line_rewrite, pm_linearize_cleanups
-from tinygrad.codegen.late.linearizer import linearize
 from tinygrad.device import Device
 from tinygrad.dtype import _to_np_dtype, dtypes
 from tinygrad.engine.jit import GraphRunner
@@ -36,7 +34,9 @@ def assert_jit_cache_len(fxn, expected_len: int) -> None:
 
 
 def get_uops(sink, ren=None):
-    """The linear list of operations that a kernel becomes."""
+    """The linear list of operations that a kernel becomes: in 0.12."""
+    from tinygrad.codegen import full_rewrite_to_sink, line_rewrite, pm_linearize_cleanups
+    from tinygrad.codegen.late.linearizer import linearize
     lowered = full_rewrite_to_sink(sink, ren, optimize=sink.tag is None)
     return line_rewrite(linearize(lowered), pm_linearize_cleanups)
 
