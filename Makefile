@@ -11,6 +11,7 @@ VENV   := $(CURDIR)/.venv
 PY     := $(VENV)/bin/python
 SUITE  := $(CACHE)/suite
 LIB    := $(CARGO_TARGET_DIR)/release/libtegrarm.so
+SIM    := $(CARGO_TARGET_DIR)/release/tegrarm-sim
 
 TINYGRAD         := $(shell sed -n 's/^tinygrad==//p' python/requirements-demo.txt)
 CBINDGEN_VERSION := 0.29.4
@@ -75,20 +76,37 @@ demo-pool: build venv-pool  ## a transformer over three virtual Orins, one worke
 VERSION   := $(shell sed -n '/^\[workspace.package\]/,/^$$/s/^version = "\(.*\)"/\1/p' Cargo.toml)
 SOVERSION := 0
 PREFIX    ?= /usr/local
+# Below PREFIX; Debian's is lib/x86_64-linux-gnu, for example.
+LIBDIR    ?= lib
 STRIP     ?= strip
 ROOT      := $(DESTDIR)$(PREFIX)
-FILL      := sed -e 's/@VERSION@/$(VERSION)/' -e 's/@SOVERSION@/$(SOVERSION)/'
+UP        := $(shell echo $(LIBDIR) | sed 's|[^/][^/]*|..|g')
+FILL      := sed -e 's/@VERSION@/$(VERSION)/' -e 's/@SOVERSION@/$(SOVERSION)/' -e 's|@LIBDIR@|$(LIBDIR)|' -e 's|@UP@|$(UP)|'
+BASHDIR   := share/bash-completion/completions
+ZSHDIR    := share/zsh/site-functions
+FISHDIR   := share/fish/vendor_completions.d
 
-install: build    ## libraries, headers, pkg-config and CMake files under PREFIX (staged under DESTDIR)
-	install -d $(ROOT)/lib/pkgconfig $(ROOT)/lib/cmake/tegrarm $(ROOT)/include
-	install -m 755 -s --strip-program=$(STRIP) $(LIB) $(ROOT)/lib/libtegrarm.so.$(VERSION)
-	ln -sf libtegrarm.so.$(VERSION) $(ROOT)/lib/libtegrarm.so.$(SOVERSION)
-	ln -sf libtegrarm.so.$(SOVERSION) $(ROOT)/lib/libtegrarm.so
-	install -m 755 -s --strip-program=$(STRIP) $(dir $(LIB))libtegrarm_preload.so $(ROOT)/lib/
+install: build $(SIM) ## libraries, tegrarm-sim, headers, man pages, completions, pkg-config and CMake files under PREFIX (staged under DESTDIR)
+	install -d $(addprefix $(ROOT)/,bin $(LIBDIR)/pkgconfig $(LIBDIR)/cmake/tegrarm include share/man/man1 $(BASHDIR) $(ZSHDIR) $(FISHDIR))
+	install -m 755 -s --strip-program=$(STRIP) $(LIB) $(ROOT)/$(LIBDIR)/libtegrarm.so.$(VERSION)
+	ln -sf libtegrarm.so.$(VERSION) $(ROOT)/$(LIBDIR)/libtegrarm.so.$(SOVERSION)
+	ln -sf libtegrarm.so.$(SOVERSION) $(ROOT)/$(LIBDIR)/libtegrarm.so
+	install -m 755 -s --strip-program=$(STRIP) $(dir $(LIB))libtegrarm_preload.so $(ROOT)/$(LIBDIR)/
+	install -m 755 -s --strip-program=$(STRIP) $(SIM) $(ROOT)/bin/
 	install -m 644 include/tegrarm.h include/tegrarm_abi.h include/tegrarm_status.h $(ROOT)/include/
-	$(FILL) packaging/tegrarm.pc.in > $(ROOT)/lib/pkgconfig/tegrarm.pc
-	$(FILL) packaging/tegrarm-config.cmake.in > $(ROOT)/lib/cmake/tegrarm/tegrarm-config.cmake
-	$(FILL) packaging/tegrarm-config-version.cmake.in > $(ROOT)/lib/cmake/tegrarm/tegrarm-config-version.cmake
+	install -m 644 packaging/man/tegrarm-sim*.1 $(ROOT)/share/man/man1/
+	install -m 644 packaging/completions/tegrarm-sim.bash $(ROOT)/$(BASHDIR)/tegrarm-sim
+	install -m 644 packaging/completions/_tegrarm-sim $(ROOT)/$(ZSHDIR)/
+	install -m 644 packaging/completions/tegrarm-sim.fish $(ROOT)/$(FISHDIR)/
+	$(FILL) packaging/tegrarm.pc.in > $(ROOT)/$(LIBDIR)/pkgconfig/tegrarm.pc
+	$(FILL) packaging/tegrarm-config.cmake.in > $(ROOT)/$(LIBDIR)/cmake/tegrarm/tegrarm-config.cmake
+	$(FILL) packaging/tegrarm-config-version.cmake.in > $(ROOT)/$(LIBDIR)/cmake/tegrarm/tegrarm-config-version.cmake
+	@$(if $(DESTDIR),:,packaging/loader_knows.sh $(PREFIX)/$(LIBDIR) libtegrarm.so.$(SOVERSION))
+
+# A Debian source package from what git has, and the packages from it.
+.PHONY: deb
+deb: build $(SIM)  ## dist/: Debian packages libtegrarm0, libtegrarm-dev and tegrarm-sim, built by dpkg-buildpackage
+	packaging/debian.sh $(DIST) $(VERSION)
 
 # Cross builds: Debian's gcc-aarch64-linux-gnu, and qemu-user-static to run what they make.
 ARM      := aarch64-unknown-linux-gnu
@@ -126,16 +144,25 @@ arm-build:
 
 # wheel-from,DIRECTORY,STRIP: a wheel with the libraries that lie there, without symbols, named after the glibc they need.
 define wheel-from
-install -m 755 -s --strip-program=$(2) $(1)/libtegrarm.so $(1)/libtegrarm_preload.so python/tegrarm/
-tag=$$($(PY) packaging/platform_tag.py $(1)/libtegrarm.so $(1)/libtegrarm_preload.so) && TEGRARM_WHEEL_PLATFORM=$$tag \
+install -d python/built
+install -m 755 -s --strip-program=$(2) $(addprefix $(1)/,$(HANDED_OUT)) python/built/
+tag=$$($(PY) packaging/platform_tag.py $(addprefix $(1)/,$(HANDED_OUT))) && TEGRARM_WHEEL_PLATFORM=$$tag \
 	$(PY) -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir $(DIST) ./python; \
-	made=$$?; rm -f python/tegrarm/libtegrarm.so python/tegrarm/libtegrarm_preload.so; exit $$made
+	made=$$?; rm -rf python/built; exit $$made
 endef
 
 wheel: portable venv ## dist/: a wheel with the libraries, for x86_64
 	$(call wheel-from,$(PORTABLE)/$(X86)/release,$(STRIP))
 wheel-aarch64: portable-aarch64 venv
 	$(call wheel-from,$(PORTABLE)/$(ARM)/release,aarch64-linux-gnu-strip)
+.PHONY: sdist
+sdist: venv       ## dist/: a source distribution, whose wheel cargo builds
+	$(PY) -c 'import sys; sys.path.insert(0, "."); from hatchling.build import build_sdist; import os; os.chdir("python"); print(build_sdist("$(DIST)"))'
+.PHONY: test-sdist
+test-sdist: DIST := $(CACHE)/sdist
+test-sdist: sdist ## the wheel of the source distribution, built by cargo: minutes, not part of `make test`
+	$(PY) -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir $(DIST) $(DIST)/tegrarm-$(VERSION).tar.gz
+	@ls $(DIST)/*.whl
 wheels: wheel wheel-aarch64 ## dist/: wheels with the libraries, for x86_64 and aarch64
 
 # --- tests --------------------------------------------------------------------------------------------------------
@@ -156,7 +183,6 @@ test-threads:
 # The same tests with real system calls: the device nodes are the supervisor's, another process. Test binaries are started
 # by the runner that cargo asks for. One test at a time: the supervisor counts what its kernel holds for everybody. Tests that make a
 # virtual board of their own say why.
-SIM      := $(CARGO_TARGET_DIR)/release/tegrarm-sim
 HOST     := $(shell $(CARGO) -vV 2>/dev/null | sed -n 's/^host: //p')
 RUNNER   := CARGO_TARGET_$(shell echo $(HOST) | tr a-z- A-Z_)_RUNNER
 
@@ -332,7 +358,7 @@ $(DENY):
 # Files made from the source. `make header docs` rewrites them in place; `make lint` makes them elsewhere and compares.
 GENERATED_TO ?= $(CURDIR)
 .PHONY: generated
-generated: $(CBINDGEN)
+generated: $(CBINDGEN) venv
 	@mkdir -p $(GENERATED_TO)/include $(GENERATED_TO)/docs
 	$(CBINDGEN) --quiet --config cbindgen.toml --output $(GENERATED_TO)/include/tegrarm.h src/capi/mod.rs
 	$(CARGO) run --quiet --locked -p tegrarm-abi --example c_header > $(GENERATED_TO)/include/tegrarm_abi.h
@@ -341,8 +367,10 @@ generated: $(CBINDGEN)
 	$(CARGO) run --quiet --locked --example support_matrix classes > $(GENERATED_TO)/docs/classes.md
 	$(CARGO) run --quiet --locked --example support_matrix controls > $(GENERATED_TO)/docs/controls.md
 	$(CARGO) run --quiet --locked --example support_matrix nodes > $(GENERATED_TO)/docs/nodes.md
+	$(CARGO) run --quiet --locked -p tegra-sim --bin tegrarm-sim -- manual $(GENERATED_TO)/packaging
+	$(PY) packaging/manual.py $(GENERATED_TO)/packaging
 
-header docs:      ## rewrites include/, docs/classes.md, docs/controls.md, docs/nodes.md and the counts of README.md from the source
+header docs:      ## rewrites include/, tables of docs/ and README.md, man pages and completions from the source
 	$(MAKE) --no-print-directory GENERATED_TO=$(CACHE)/generated generated
 	$(PYTHON) python/checks/drift.py --write $(CACHE)/generated
 

@@ -1,14 +1,53 @@
-"""A wheel that contains the shared libraries says for which machines it is; an editable install does not care."""
+"""What a wheel contains beside the Python files: the libraries, `tegrarm-sim`, man pages and completions.
+
+`make wheels` puts libraries that it has built for old systems into `built`, and names the platform. Where there are none, as in the source
+distribution, cargo builds them here and now. An editable install uses those of the tree and takes nothing along.
+"""
 
 import os
+import pathlib
+import shutil
+import subprocess
+import sysconfig
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
+HERE = pathlib.Path(__file__).resolve().parent
+# In the source distribution the rest of the tree lies in `tree`, in a checkout around us.
+TREE = HERE / "tree" if (HERE / "tree").is_dir() else HERE.parent
+LIBRARIES = ("libtegrarm.so", "libtegrarm_preload.so")
+SIMULATOR = "tegrarm-sim"
+PAGES = "share/man/man1"
+COMPLETIONS = {".bash": "share/bash-completion/completions/{stem}", "": "share/zsh/site-functions/{name}",
+               ".fish": "share/fish/vendor_completions.d/{name}"}
+
 
 class PlatformHook(BuildHookInterface):
-    """Names the platform that ``make wheels`` found out from the libraries."""
+    """Adds the files, and says for which machines the wheel is."""
 
     def initialize(self, version, build_data):
         """Called before a wheel is built."""
-        if tag := os.environ.get("TEGRARM_WHEEL_PLATFORM"):
-            build_data["pure_python"], build_data["tag"] = False, f"py3-none-{tag}"
+        if self.target_name != "wheel" or version == "editable":
+            return
+        built = HERE / "built"
+        platform = os.environ.get("TEGRARM_WHEEL_PLATFORM")
+        if not platform:
+            built, platform = self.build_now(), sysconfig.get_platform().replace("-", "_").replace(".", "_")
+        build_data["pure_python"], build_data["tag"] = False, f"py3-none-{platform}"
+        build_data["force_include"].update({str(built / name): f"tegrarm/{name}" for name in LIBRARIES})
+        build_data["shared_scripts"][str(built / SIMULATOR)] = SIMULATOR
+        shared = build_data["shared_data"]
+        for page in sorted((TREE / "packaging" / "man").glob("*.1")):
+            shared[str(page)] = f"{PAGES}/{page.name}"
+        for file in sorted((TREE / "packaging" / "completions").iterdir()):
+            shared[str(file)] = COMPLETIONS[file.suffix].format(stem=file.stem, name=file.name)
+
+    def build_now(self) -> pathlib.Path:
+        """The libraries of this machine, built by cargo: a directory with them."""
+        if not shutil.which(os.environ.get("CARGO", "cargo")):
+            raise SystemExit("libtegrarm is written in Rust: install cargo (https://github.com/rust-lang/rustup), or take a wheel")
+        target = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", TREE / "target"))
+        packages = ["-p", "tegrarm", "-p", "tegrarm-preload", "-p", "tegra-sim"]
+        subprocess.run([os.environ.get("CARGO", "cargo"), "build", "--release", "--locked", *packages], cwd=TREE, check=True,
+                       env={**os.environ, "CARGO_TARGET_DIR": str(target)})
+        return target / "release"

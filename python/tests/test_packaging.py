@@ -1,11 +1,15 @@
 """What is installed works from there alone: headers, library, pkg-config, CMake, wheel. And every version is the same."""
 
+import ast
+import email
+import json
 import os
 import pathlib
 import re
 import shutil
 import subprocess
 import sys
+import tarfile
 import zipfile
 
 import pytest
@@ -50,7 +54,10 @@ def test_installed_files(installed):
         "include/tegrarm.h", "include/tegrarm_abi.h", "include/tegrarm_status.h",
         "lib/libtegrarm.so", "lib/libtegrarm.so.0", f"lib/libtegrarm.so.{version}",
         "lib/libtegrarm_preload.so", "lib/pkgconfig/tegrarm.pc", "lib/cmake/tegrarm/tegrarm-config.cmake",
-        "lib/cmake/tegrarm/tegrarm-config-version.cmake"}
+        "lib/cmake/tegrarm/tegrarm-config-version.cmake",
+        "bin/tegrarm-sim", *(f"share/man/man1/tegrarm-sim{page}.1" for page in ("", "-run", "-replay", "-decode")),
+        "share/bash-completion/completions/tegrarm-sim", "share/zsh/site-functions/_tegrarm-sim",
+        "share/fish/vendor_completions.d/tegrarm-sim.fish"}
     assert os.readlink(installed / "lib/libtegrarm.so.0") == f"libtegrarm.so.{version}"
     assert os.readlink(installed / "lib/libtegrarm.so") == "libtegrarm.so.0"
     text = "".join((installed / f).read_text() for f in found if f.endswith((".pc", ".cmake")))
@@ -104,7 +111,37 @@ def test_wheel_says_for_which_machines_it_is(wheel):
     newest = max(int(n) for n in re.findall(r"GLIBC_2\.(\d+)", needed))
     assert f"manylinux_2_{newest}_" in wheel.name and newest <= 31, "JetPack 5 has glibc 2.31"
     names = zipfile.ZipFile(wheel).namelist()
-    assert {"tegrarm/libtegrarm.so", "tegrarm/libtegrarm_preload.so", "tegrarm/replay.py"} <= set(names)
+    data = f"tegrarm-{_ffi.version()}.data"
+    assert {"tegrarm/libtegrarm.so", "tegrarm/libtegrarm_preload.so", "tegrarm/replay.py", "tegrarm/page.html",
+            f"{data}/scripts/tegrarm-sim", f"{data}/data/share/man/man1/tegrarm.1", f"{data}/data/share/man/man1/tegrarm-sim-run.1",
+            f"{data}/data/share/bash-completion/completions/tegrarm", f"{data}/data/share/zsh/site-functions/_tegrarm-sim",
+            f"{data}/data/share/fish/vendor_completions.d/tegrarm.fish"} <= set(names)
+
+
+def test_the_wheels_metadata_is_complete(wheel):
+    with zipfile.ZipFile(wheel) as archive:
+        info = f"tegrarm-{_ffi.version()}.dist-info"
+        metadata = email.message_from_bytes(archive.read(f"{info}/METADATA"))
+        entry_points = archive.read(f"{info}/entry_points.txt").decode()
+    assert metadata["Author"] == "libtegrarm contributors" and metadata["License-Expression"] == "MIT OR Apache-2.0"
+    assert {url.split(",")[0] for url in metadata.get_all("Project-URL")} == {"Homepage", "Documentation", "Issues", "Changelog"}
+    assert "jetson" in metadata["Keywords"] and len(metadata.get_all("Classifier")) > 8
+    assert metadata["Description-Content-Type"] == "text/markdown" and "tegrarm[tinygrad,nvrtc]" in metadata.get_payload()
+    assert set(metadata.get_all("Provides-Extra")) == {"tinygrad", "nvrtc", "pool"}
+    assert "tegrarm = tegrarm.__main__:main" in entry_points
+
+
+def test_the_python_that_is_asked_for_can_read_every_file():
+    """requires-python is true: the grammar of each file is that version's."""
+    low = tuple(int(n) for n in re.search(r'requires-python = ">=(\d+)\.(\d+)"', (ROOT / "python/pyproject.toml").read_text()).groups())
+    files = [*(ROOT / "python/tegrarm").rglob("*.py")]
+    assert len(files) > 30
+    for file in files:
+        ast.parse(file.read_text(), str(file), feature_version=low)
+    if older := shutil.which(f"python{low[0]}.{low[1]}"):
+        done = subprocess.run([older, "-m", "tegrarm", "--help"], cwd=ROOT / "python", capture_output=True, text=True)
+        if "not found" not in done.stderr:  # a stand-in of pyenv for a version that is not chosen
+            assert done.returncode == 0, done.stderr
 
 
 def test_wheel_runs_the_demo_in_a_clean_environment(wheel, tmp_path):
@@ -125,6 +162,75 @@ def test_wheel_runs_the_demo_in_a_clean_environment(wheel, tmp_path):
     assert where.startswith(str(tmp_path / "venv")), where
     out = sh(python, tmp_path / "demo.py", env=env, cwd=tmp_path)
     assert "[5 7 9]" in out and "Mesa NAK" in out
+    # The commands of the wheel, with nothing of the tree on the way to them.
+    env["PATH"] = f"{tmp_path}/venv/bin:/usr/bin:/bin"
+    assert sh("tegrarm-sim", "--version", env=env, cwd=tmp_path) == f"tegrarm-sim {_ffi.version()}\n"
+    assert "virtual Orin, of tegrarm-sim run" in sh("tegrarm", "sim", "run", "--", "env", "TEGRARM_BACKEND=nvgpu", "tegrarm", "info",
+                                                    env=env, cwd=tmp_path)
+    assert (tmp_path / "venv/share/man/man1/tegrarm.1").exists()
+
+
+@pytest.fixture(scope="module")
+def sdist(tmp_path_factory) -> pathlib.Path:
+    dist = tmp_path_factory.mktemp("sdist")
+    sh("make", "--no-print-directory", "sdist", f"DIST={dist}", cwd=ROOT)
+    found, = dist.glob("*.tar.gz")
+    with tarfile.open(found) as archive:
+        archive.extractall(dist, filter="data")
+    return dist / found.name.removesuffix(".tar.gz")
+
+
+def test_the_source_distribution_has_every_file_that_cargo_wants(sdist):
+    """All of the build but the work: what a wheel of it would be made of. `make test-sdist` makes the wheel."""
+    inside = json.loads(sh("cargo", "metadata", "--locked", "--no-deps", "--format-version", "1", cwd=sdist / "tree"))
+    for package in inside["packages"]:
+        for target in package["targets"]:
+            here = pathlib.Path(target["src_path"])
+            assert here.is_file(), f"{package['name']} wants {here}"
+            theirs = ROOT / here.relative_to(sdist / "tree")
+            assert here.read_bytes() == theirs.read_bytes()
+    for crate in ("src", *(p.relative_to(ROOT) / "src" for p in (ROOT / "crates").iterdir())):
+        wanted = {p.relative_to(ROOT) for p in (ROOT / crate).rglob("*.rs")}
+        assert wanted == {p.relative_to(sdist / "tree") for p in (sdist / "tree" / crate).rglob("*.rs")}
+    assert (sdist / "PKG-INFO").exists() and (sdist / "tree/packaging/man/tegrarm.1").exists()
+
+
+def test_the_source_distribution_says_when_there_is_no_cargo(sdist, tmp_path):
+    env = {**os.environ, "CARGO": "no-such-cargo"}
+    command = [sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "--no-index", "-w", tmp_path, sdist]
+    done = subprocess.run(command, env=env, capture_output=True, text=True)
+    assert done.returncode != 0 and "written in Rust: install cargo" in done.stdout + done.stderr
+
+
+def test_installing_says_what_the_loader_needs(tmp_path):
+    need("ldconfig")
+    said = sh(ROOT / "packaging/loader_knows.sh", tmp_path, "libtegrarm.so.0")
+    assert f"echo {tmp_path} | sudo tee" in said and "ldconfig" in said and "LD_LIBRARY_PATH" in said
+    known = re.search(r"=> (/\S+)/(libc\.so\.6)$", sh("ldconfig", "-p"), re.M)
+    assert sh(ROOT / "packaging/loader_knows.sh", *known.groups()) == ""
+
+
+def test_the_debian_packages(tmp_path):
+    need("dpkg-buildpackage", "dh", "dpkg-deb")
+    sh("make", "--no-print-directory", "deb", f"DIST={tmp_path}", cwd=ROOT)
+    contents = {}
+    for package in ("libtegrarm0", "libtegrarm-dev", "tegrarm-sim"):
+        file, = tmp_path.glob(f"{package}_*.deb")
+        contents[package] = {line.split()[5].lstrip(".") for line in sh("dpkg-deb", "--contents", file).splitlines()}
+    libraries = f"/usr/lib/{sh('dpkg-architecture', '-qDEB_HOST_MULTIARCH').strip()}"
+    assert {f"{libraries}/libtegrarm.so.0", f"{libraries}/libtegrarm_preload.so"} <= contents["libtegrarm0"]
+    assert {"/usr/include/tegrarm.h", f"{libraries}/pkgconfig/tegrarm.pc", f"{libraries}/libtegrarm.so"} <= contents["libtegrarm-dev"]
+    assert {"/usr/bin/tegrarm-sim", "/usr/share/man/man1/tegrarm-sim.1.gz"} <= contents["tegrarm-sim"]
+    assert list(tmp_path.glob("*.dsc")) and list(tmp_path.glob("*.tar.xz"))
+    root = tmp_path / "root"
+    for file in tmp_path.glob("*.deb"):
+        sh("dpkg-deb", "--extract", file, root)
+    env = {**os.environ, "PKG_CONFIG_PATH": f"{root}{libraries}/pkgconfig"}
+    if shutil.which("pkg-config"):
+        flags = sh("pkg-config", "--cflags", "--libs", "tegrarm", env=env).split()
+        sh("cc", "-std=c11", "-D_GNU_SOURCE", ROOT / "examples/c/devices.c", "-o", tmp_path / "devices", *flags)
+        out = sh(tmp_path / "devices", env={**os.environ, "LD_LIBRARY_PATH": f"{root}{libraries}"})
+        assert "Orin" in out
 
 
 def test_versions_agree(installed):

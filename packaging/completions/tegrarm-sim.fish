@@ -1,0 +1,59 @@
+# Print an optspec for argparse to handle cmd's options that are independent of any subcommand.
+function __fish_tegrarm_sim_global_optspecs
+    string join \n h/help V/version
+end
+
+function __fish_tegrarm_sim_needs_command
+    # Figure out if the current invocation already has a command.
+    set -l cmd (commandline -opc)
+    set -e cmd[1]
+    argparse -s (__fish_tegrarm_sim_global_optspecs) -- $cmd 2>/dev/null
+    or return
+    if set -q argv[1]
+        # Also print the command, so this can be used to figure out what it is.
+        echo $argv[1]
+        return 1
+    end
+    return 0
+end
+
+function __fish_tegrarm_sim_using_subcommand
+    set -l cmd (__fish_tegrarm_sim_needs_command)
+    test -z "$cmd"
+    and return 1
+    contains -- $cmd[1] $argv
+end
+
+complete -c tegrarm-sim -n "__fish_tegrarm_sim_needs_command" -s h -l help -d 'Print help'
+complete -c tegrarm-sim -n "__fish_tegrarm_sim_needs_command" -s V -l version -d 'Print version'
+complete -c tegrarm-sim -n "__fish_tegrarm_sim_needs_command" -f -a "run" -d 'Runs a program, and everything it starts, with the board\'s device nodes'
+complete -c tegrarm-sim -n "__fish_tegrarm_sim_needs_command" -f -a "replay" -d 'Makes the calls of a recording on a virtual board and reports the first one that ends differently'
+complete -c tegrarm-sim -n "__fish_tegrarm_sim_needs_command" -f -a "decode" -d 'Prints a pushbuffer, a launch descriptor or a cubin in words'
+complete -c tegrarm-sim -n "__fish_tegrarm_sim_needs_command" -f -a "manual" -d 'Writes the man pages and the completions of bash, zsh and fish into a directory'
+complete -c tegrarm-sim -n "__fish_tegrarm_sim_needs_command" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c tegrarm-sim -n "__fish_tegrarm_sim_using_subcommand run" -l chip -d 'The module: agx-orin, agx-orin-pg, orin-nx, orin-nano, gv11b' -r
+complete -c tegrarm-sim -n "__fish_tegrarm_sim_using_subcommand run" -l l4t -d 'Jetson Linux release: r36, r35, r35.4, r39' -r
+complete -c tegrarm-sim -n "__fish_tegrarm_sim_using_subcommand run" -l strace -d 'Prints a decoded line per ioctl, to standard error or to a file' -r -F
+complete -c tegrarm-sim -n "__fish_tegrarm_sim_using_subcommand run" -l trace -d 'Writes a timeline of ioctls and of the GPU\'s work, for Perfetto or chrome://tracing' -r -F
+complete -c tegrarm-sim -n "__fish_tegrarm_sim_using_subcommand run" -l without -d 'Leaves out a node, file or directory of the board, for example /dev/nvmap. May be given several times' -r
+complete -c tegrarm-sim -n "__fish_tegrarm_sim_using_subcommand run" -l deny -d 'Lets the program not open a node (EACCES). May be given several times' -r
+complete -c tegrarm-sim -n "__fish_tegrarm_sim_using_subcommand run" -l memory -d 'The board has this much memory, in MiB' -r
+complete -c tegrarm-sim -n "__fish_tegrarm_sim_using_subcommand run" -l strict -d 'Refuse what is accepted here and believed to freeze a board'
+complete -c tegrarm-sim -n "__fish_tegrarm_sim_using_subcommand run" -l trap-paths -d 'Leaves the program the host\'s own /dev and traps every call that takes a path instead: slower, but new devices show'
+complete -c tegrarm-sim -n "__fish_tegrarm_sim_using_subcommand run" -l dead-gpu -d 'The GPU cannot be powered: every ioctl on its nodes is ENODEV'
+complete -c tegrarm-sim -n "__fish_tegrarm_sim_using_subcommand run" -s v -l verbose -d 'Says how the program got its device nodes, and how many calls were trapped for it'
+complete -c tegrarm-sim -n "__fish_tegrarm_sim_using_subcommand run" -s h -l help -d 'Print help'
+complete -c tegrarm-sim -n "__fish_tegrarm_sim_using_subcommand replay" -l chip -d 'The module: agx-orin, agx-orin-pg, orin-nx, orin-nano, gv11b' -r
+complete -c tegrarm-sim -n "__fish_tegrarm_sim_using_subcommand replay" -l l4t -d 'Jetson Linux release: r36, r35, r35.4, r39' -r
+complete -c tegrarm-sim -n "__fish_tegrarm_sim_using_subcommand replay" -l strict -d 'Refuse what is accepted here and believed to freeze a board'
+complete -c tegrarm-sim -n "__fish_tegrarm_sim_using_subcommand replay" -l json -d 'Prints the outcome as JSON'
+complete -c tegrarm-sim -n "__fish_tegrarm_sim_using_subcommand replay" -s h -l help -d 'Print help'
+complete -c tegrarm-sim -n "__fish_tegrarm_sim_using_subcommand decode" -l as -d 'What the file is, if that is not to be guessed: pushbuffer, qmd, cubin, code (bare instructions)' -r
+complete -c tegrarm-sim -n "__fish_tegrarm_sim_using_subcommand decode" -l json -d 'Prints the kind and the lines as JSON'
+complete -c tegrarm-sim -n "__fish_tegrarm_sim_using_subcommand decode" -s h -l help -d 'Print help'
+complete -c tegrarm-sim -n "__fish_tegrarm_sim_using_subcommand manual" -s h -l help -d 'Print help'
+complete -c tegrarm-sim -n "__fish_tegrarm_sim_using_subcommand help; and not __fish_seen_subcommand_from run replay decode manual help" -f -a "run" -d 'Runs a program, and everything it starts, with the board\'s device nodes'
+complete -c tegrarm-sim -n "__fish_tegrarm_sim_using_subcommand help; and not __fish_seen_subcommand_from run replay decode manual help" -f -a "replay" -d 'Makes the calls of a recording on a virtual board and reports the first one that ends differently'
+complete -c tegrarm-sim -n "__fish_tegrarm_sim_using_subcommand help; and not __fish_seen_subcommand_from run replay decode manual help" -f -a "decode" -d 'Prints a pushbuffer, a launch descriptor or a cubin in words'
+complete -c tegrarm-sim -n "__fish_tegrarm_sim_using_subcommand help; and not __fish_seen_subcommand_from run replay decode manual help" -f -a "manual" -d 'Writes the man pages and the completions of bash, zsh and fish into a directory'
+complete -c tegrarm-sim -n "__fish_tegrarm_sim_using_subcommand help; and not __fish_seen_subcommand_from run replay decode manual help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
