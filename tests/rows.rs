@@ -14,8 +14,10 @@ use tegrarm_abi::rm::alloc::*;
 use tegrarm_abi::rm::classes::*;
 use tegrarm_abi::rm::ctrl_0000::*;
 use tegrarm_abi::rm::ctrl_0080::*;
+use tegrarm_abi::rm::ctrl_83de::*;
 use tegrarm_abi::rm::ctrl_2080::*;
 use tegrarm_abi::rm::ctrl_a06c::*;
+use tegrarm_abi::rm::ctrl_b0cc::*;
 use tegrarm_abi::rm::ctrl_c36f::*;
 use tegrarm_abi::rm::status::*;
 use tegrarm_kmd::{CallKind, Faulty};
@@ -42,6 +44,7 @@ impl World {
         dma.hMemory = b.area;
         let mut debugger = NV83DE_ALLOC_PARAMETERS::new_zeroed();
         (debugger.hAppClient, debugger.hClass3dObject) = (c, b.engines[0]);
+        let mut profiler = NVB2CC_ALLOC_PARAMETERS { hClientTarget: c, hContextTarget: b.group };
         // Without a context share: 3D engines live in subcontext 0 only.
         let mut group = NV_CHANNEL_GROUP_ALLOCATION_PARAMETERS::new_zeroed();
         (group.engineType, group.hVASpace) = (NV2080_ENGINE_TYPE_GR0, b.s.vaspace);
@@ -64,6 +67,7 @@ impl World {
             (Tag::Engine, b.engines[1]),
             (Tag::Usermode, b.usermode),
             (Tag::Debugger, rm.make_with(c, device, GT200_DEBUGGER, &mut debugger).unwrap()),
+            (Tag::Profiler, rm.make_with(c, b.s.subdevice, MAXWELL_PROFILER_DEVICE, &mut profiler).unwrap()),
             (Tag::Event, rm.make(c, device, NV01_EVENT).unwrap()),
         ];
         World { kmd, rm, b, objects }
@@ -215,6 +219,41 @@ fn every_control_belongs_to_its_objects_and_has_its_sizes() {
     w.b.s.close(&w.rm);
 }
 
+fn words<P: IntoBytes + zerocopy::Immutable>(params: &P) -> Vec<u32> {
+    params.as_bytes().chunks_exact(4).map(|w| u32::from_le_bytes(w.try_into().expect("four"))).collect()
+}
+
+/// Does what has to come before a control of a profiler: what is released must be held, and what works must be bound.
+fn prepare(w: &World, row: &ControlRow) {
+    let tell = |cmd, params: &mut [u8]| w.rm.tell(w.b.s.client, w.object(Tag::Profiler), cmd, params).unwrap();
+    let hold = || tell(NVB0CC_CTRL_CMD_RESERVE_HWPM_LEGACY, &mut [0]);
+    let stream = || {
+        let mut p = NVB0CC_CTRL_ALLOC_PMA_STREAM_PARAMS::new_zeroed();
+        (p.hMemPmaBuffer, p.hMemPmaBytesAvailable, p.pmaBufferSize) = (w.b.area, w.b.area, 4096);
+        tell(NVB0CC_CTRL_CMD_ALLOC_PMA_STREAM, p.as_mut_bytes());
+    };
+    match row.cmd {
+        NVB0CC_CTRL_CMD_RELEASE_HWPM_LEGACY | NVB0CC_CTRL_CMD_BIND_PM_RESOURCES => hold(),
+        NVB0CC_CTRL_CMD_RELEASE_PM_AREA_SMPC => tell(NVB0CC_CTRL_CMD_RESERVE_PM_AREA_SMPC, &mut [0]),
+        NVB0CC_CTRL_CMD_RELEASE_PM_AREA_PC_SAMPLER => tell(NVB0CC_CTRL_CMD_RESERVE_PM_AREA_PC_SAMPLER, &mut []),
+        NVB0CC_CTRL_CMD_UNBIND_PM_RESOURCES | NVB0CC_CTRL_CMD_EXEC_REG_OPS => {
+            hold();
+            tell(NVB0CC_CTRL_CMD_BIND_PM_RESOURCES, &mut []);
+        }
+        NVB0CC_CTRL_CMD_FREE_PMA_STREAM | NVB0CC_CTRL_CMD_PMA_STREAM_UPDATE_GET_PUT => stream(),
+        _ => {}
+    }
+}
+
+/// Controls whose effect cannot be seen here, so that `tests/profiler.rs` shows it: one closes a descriptor, which is no
+/// call that can fail, and no virtual board answers the others.
+const SHOWN_ELSEWHERE: [u32; 4] = [
+    NVB0CC_CTRL_CMD_POWER_RELEASE_FEATURES,
+    NVB0CC_CTRL_CMD_GET_TOTAL_HS_CREDITS,
+    NVB0CC_CTRL_CMD_SET_HS_CREDITS,
+    NVB0CC_CTRL_CMD_GET_CHIPLET_HS_CREDIT_POOL,
+];
+
 /// Parameters that a control may find meaningful, as words. What `list` has room for is the client's own.
 fn attempts(w: &World, row: &ControlRow, size: usize, list: &mut [u32; 4]) -> Vec<Vec<u32>> {
     let (c, b) = (w.b.s.client, &w.b);
@@ -244,8 +283,19 @@ fn attempts(w: &World, row: &ControlRow, size: usize, list: &mut [u32; 4]) -> Ve
         NV2080_CTRL_CMD_FIFO_DISABLE_CHANNELS => {
             let mut p = NV2080_CTRL_FIFO_DISABLE_CHANNELS_PARAMS::new_zeroed();
             (p.bDisable, p.numChannels, p.hClientList[0], p.hChannelList[0]) = (1, 1, c, channel);
-            vec![p.as_bytes().chunks_exact(4).map(|w| u32::from_le_bytes(w.try_into().expect("four"))).collect()]
+            vec![words(&p)]
         }
+        NVB0CC_CTRL_CMD_ALLOC_PMA_STREAM => {
+            let mut p = NVB0CC_CTRL_ALLOC_PMA_STREAM_PARAMS::new_zeroed();
+            (p.hMemPmaBuffer, p.hMemPmaBytesAvailable, p.pmaBufferSize) = (b.area, b.area, 4096);
+            vec![words(&p)]
+        }
+        NVB0CC_CTRL_CMD_EXEC_REG_OPS => vec![vec![1, NVB0CC_REGOPS_MODE_CONTINUE_ON_ERROR]],
+        NV83DE_CTRL_CMD_DEBUG_READ_MEMORY | NV83DE_CTRL_CMD_DEBUG_WRITE_MEMORY => {
+            vec![vec![b.area, 4, SPARE as u32, 0, low, high]]
+        }
+        NV83DE_CTRL_CMD_GET_MAPPINGS => vec![vec![0, 0, u32::MAX, 0xff]],
+        NV83DE_CTRL_CMD_DEBUG_EXEC_REG_OPS => vec![vec![0, 1, 0, 0, 0, 0x9400]],
         NV2080_CTRL_CMD_GR_CTXSW_ZCULL_BIND => vec![vec![c, channel, b.area_va as u32, (b.area_va >> 32) as u32, 0]],
         NV2080_CTRL_CMD_GR_SET_CTXSW_PREEMPTION_MODE => vec![vec![1, b.channels[0], 0, 1]],
         NVA06C_CTRL_CMD_SET_TIMESLICE => vec![vec![2000]],
@@ -291,8 +341,12 @@ fn acts(w: &World, row: &ControlRow, size: usize, attempt: usize) -> Option<bool
 fn no_control_silently_does_nothing() {
     let mut idle = Vec::new();
     for row in CONTROLS.iter().filter(|row| !matches!(row.state, Support::Refused(_) | Support::Accepted)) {
+        if SHOWN_ELSEWHERE.contains(&row.cmd) {
+            continue;
+        }
         // A board of its own: some controls stop channels.
         let w = World::new();
+        prepare(&w, row);
         let mut tries = row.sizes.iter().flat_map(|size| (0..).map_while(|n| acts(&w, row, *size, n)));
         if !tries.any(|acted| acted) {
             idle.push(row.name);

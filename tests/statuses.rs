@@ -123,9 +123,7 @@ fn rm_alloc_checks_in_rms_order(rm: &impl Calls) {
     for class in [HOPPER_USERMODE_A, ADA_COMPUTE_A, BLACKWELL_CHANNEL_GPFIFO_A, NVC9B0_VIDEO_DECODER] {
         assert_eq!(status(rm.make(s.client, s.subdevice, class)), NV_ERR_INVALID_CLASS, "{class:#x}");
     }
-    let mut profiler = NVB2CC_ALLOC_PARAMETERS::new_zeroed();
-    let refused = rm.make_with(s.client, s.subdevice, MAXWELL_PROFILER_DEVICE, &mut profiler);
-    assert_eq!(status(refused), NV_ERR_NOT_SUPPORTED);
+    assert_eq!(status(rm.make(s.client, s.subdevice, GF100_PROFILER)), NV_ERR_NOT_SUPPORTED);
     assert_eq!(status(rm.make(s.client, s.device, NV01_MEMORY_SYSTEM_OS_DESCRIPTOR)), NV_ERR_NOT_SUPPORTED);
     let mut device = NV0080_ALLOC_PARAMETERS::new_zeroed();
     device.deviceId = 1;

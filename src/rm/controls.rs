@@ -3,7 +3,7 @@
 use super::classes::Support;
 use super::client::Client;
 use super::context::{self, Inside};
-use super::control::{bus, channel, debugger, device, engines, fb, gpu, gr, plain, system};
+use super::control::{bus, channel, debug_memory, debugger, device, engines, fb, gpu, gr, plain, profiler, system};
 use super::index::{Index, index};
 use super::object::{Object, Tag, Tags};
 use super::{Asked, Rm};
@@ -203,7 +203,7 @@ const NO_ECC: &str = "the memory has no ECC that nvgpu reports";
 const NO_CAPS: &str = "no capability that needs a bit; all are reported absent";
 const NO_EVENTS: &str = "nvgpu posts no RM events";
 const NOT_EXPOSED: &str = "nvgpu has no counterpart that user space can reach";
-const PROFILER: &str = "profiling is not connected to nvgpu's profiler node";
+const SINCE_R39: &str = "nvgpu tells and sets credits since r39; 0x56 on a kernel that does not";
 const PHYSICAL: &str = "physical RM's business: nvgpu keeps it to the kernel";
 const EXPORT: &str = "objects cannot be exported as file descriptors";
 const NO_OBJECT: &str = "of a class that the library does not make";
@@ -392,13 +392,19 @@ pub static CONTROLS: &[ControlRow] = &[
     refused!(NV503C_CTRL_CMD_REGISTER_VIDMEM, [], NV_ERR_NOT_SUPPORTED, NO_OBJECT),
     refused!(NV503C_CTRL_CMD_UNREGISTER_VIDMEM, [], NV_ERR_NOT_SUPPORTED, NO_OBJECT),
     done!(NV83DE_CTRL_CMD_DEBUG_SET_MODE_MMU_DEBUG, [Debugger], [NV83DE_CTRL_DEBUG_SET_MODE_MMU_DEBUG_PARAMS], debugger::mmu_debug),
-    accepted!(NV83DE_CTRL_CMD_DEBUG_SET_EXCEPTION_MASK, [Debugger], [NV83DE_CTRL_DEBUG_SET_EXCEPTION_MASK_PARAMS], plain::nothing, "every exception is reported"),
+    partial!(NV83DE_CTRL_CMD_DEBUG_SET_EXCEPTION_MASK, [Debugger], [NV83DE_CTRL_DEBUG_SET_EXCEPTION_MASK_PARAMS], debugger::exception_mask, "none and fatal ones; the others are 0x56, since nvgpu does not know them"),
+    done!(NV83DE_CTRL_CMD_DEBUG_READ_SINGLE_SM_ERROR_STATE, [Debugger], [NV83DE_CTRL_DEBUG_READ_SINGLE_SM_ERROR_STATE_PARAMS], debugger::sm_error),
     done!(NV83DE_CTRL_CMD_DEBUG_READ_ALL_SM_ERROR_STATES, [Debugger], [NV83DE_CTRL_DEBUG_READ_ALL_SM_ERROR_STATES_PARAMS], debugger::sm_errors),
-    partial!(NV83DE_CTRL_CMD_DEBUG_CLEAR_ALL_SM_ERROR_STATES, [Debugger], [NV83DE_CTRL_DEBUG_CLEAR_ALL_SM_ERROR_STATES_PARAMS], debugger::clear_sm_errors, "the hardware registers; the record the kernel saved stays until the TSG goes"),
-    refused!(NV83DE_CTRL_CMD_DEBUG_READ_MEMORY, [Debugger], NV_ERR_NOT_SUPPORTED, "map the buffer and read it"),
-    refused!(NV83DE_CTRL_CMD_DEBUG_SUSPEND_CONTEXT, [Debugger], NV_ERR_NOT_SUPPORTED, NOT_EXPOSED),
-    row!(NV83DE_CTRL_CMD_DEBUG_RESUME_CONTEXT, [Debugger], [], plain::nothing, Support::Refused(NV_ERR_NOT_SUPPORTED), NOT_EXPOSED),
-    accepted!(NV83DE_CTRL_CMD_DEBUG_SET_MODE_ERRBAR_DEBUG, [Debugger], [NV83DE_CTRL_DEBUG_SET_MODE_ERRBAR_DEBUG_PARAMS], plain::nothing, "no error barrier is configurable"),
+    partial!(NV83DE_CTRL_CMD_DEBUG_CLEAR_SINGLE_SM_ERROR_STATE, [Debugger], [NV83DE_CTRL_DEBUG_CLEAR_SINGLE_SM_ERROR_STATE_PARAMS], debugger::clear_sm_error, "the record that the kernel saved; the hardware's registers are cleared for all SMs or for none"),
+    done!(NV83DE_CTRL_CMD_DEBUG_CLEAR_ALL_SM_ERROR_STATES, [Debugger], [NV83DE_CTRL_DEBUG_CLEAR_ALL_SM_ERROR_STATES_PARAMS], debugger::clear_sm_errors),
+    done!(NV83DE_CTRL_CMD_DEBUG_SET_NEXT_STOP_TRIGGER_TYPE, [Debugger], [NV83DE_CTRL_DEBUG_SET_NEXT_STOP_TRIGGER_TYPE_PARAMS], debugger::next_stop),
+    done!(NV83DE_CTRL_CMD_DEBUG_READ_MEMORY, [Debugger], [NV83DE_CTRL_DEBUG_READ_MEMORY_PARAMS], debug_memory::read),
+    done!(NV83DE_CTRL_CMD_DEBUG_WRITE_MEMORY, [Debugger], [NV83DE_CTRL_DEBUG_WRITE_MEMORY_PARAMS], debug_memory::write),
+    done!(NV83DE_CTRL_CMD_DEBUG_SUSPEND_CONTEXT, [Debugger], [NV83DE_CTRL_CMD_DEBUG_SUSPEND_CONTEXT_PARAMS], debugger::suspend),
+    row!(NV83DE_CTRL_CMD_DEBUG_RESUME_CONTEXT, [Debugger], [0], debugger::resume, Support::Done, ""),
+    partial!(NV83DE_CTRL_CMD_GET_MAPPINGS, [Debugger], [NV83DE_CTRL_DEBUG_GET_MAPPINGS_PARAMETERS], debug_memory::mappings, "a range of 4 GiB and more is told as one of 0xffffffff bytes"),
+    partial!(NV83DE_CTRL_CMD_DEBUG_EXEC_REG_OPS, [Debugger], [NV83DE_CTRL_DEBUG_EXEC_REG_OPS_PARAMS], debug_memory::reg_ops, "what the kernel's list of registers allows; a refused transaction is 0x1f and does not tell which operation it was"),
+    partial!(NV83DE_CTRL_CMD_DEBUG_SET_MODE_ERRBAR_DEBUG, [Debugger], [NV83DE_CTRL_DEBUG_SET_MODE_ERRBAR_DEBUG_PARAMS], debugger::errbar, "whether a warp's end waits for its errors, since r36; 0x56 on r35"),
     partial!(NV83DE_CTRL_CMD_DEBUG_READ_MMU_FAULT_INFO, [Debugger], [NV83DE_CTRL_DEBUG_READ_MMU_FAULT_INFO_PARAMS], debugger::mmu_fault, "that there was a fault; its address is in the kernel's log only"),
     done!(NV906F_CTRL_GET_CLASS_ENGINEID, [Channel], [NV906F_CTRL_GET_CLASS_ENGINEID_PARAMS], channel::class_engine),
     done!(NV906F_CTRL_CMD_RESET_CHANNEL, [Channel], [NV906F_CTRL_CMD_RESET_CHANNEL_PARAMS], channel::reset),
@@ -417,24 +423,24 @@ pub static CONTROLS: &[ControlRow] = &[
     done!(NVA06C_CTRL_CMD_GET_INTERLEAVE_LEVEL, [Group], [NVA06C_CTRL_INTERLEAVE_LEVEL_PARAMS], channel::interleave),
     done!(NVA06F_CTRL_CMD_GPFIFO_SCHEDULE, [Channel], [NVA06F_CTRL_GPFIFO_SCHEDULE_PARAMS, FamilyOfSchedule], channel::schedule),
     accepted!(NVA06F_CTRL_CMD_BIND, [Channel], [NVA06F_CTRL_BIND_PARAMS], plain::nothing, "the channel was bound to its runlist when it was made"),
-    refused!(NVB0CC_CTRL_CMD_RESERVE_HWPM_LEGACY, [Subdevice], NV_ERR_NOT_SUPPORTED, PROFILER),
-    refused!(NVB0CC_CTRL_CMD_RELEASE_HWPM_LEGACY, [Subdevice], NV_ERR_NOT_SUPPORTED, PROFILER),
-    refused!(NVB0CC_CTRL_CMD_RESERVE_PM_AREA_SMPC, [Subdevice], NV_ERR_NOT_SUPPORTED, PROFILER),
-    refused!(NVB0CC_CTRL_CMD_RELEASE_PM_AREA_SMPC, [Subdevice], NV_ERR_NOT_SUPPORTED, PROFILER),
-    refused!(NVB0CC_CTRL_CMD_ALLOC_PMA_STREAM, [Subdevice], NV_ERR_NOT_SUPPORTED, PROFILER),
-    refused!(NVB0CC_CTRL_CMD_FREE_PMA_STREAM, [Subdevice], NV_ERR_NOT_SUPPORTED, PROFILER),
-    refused!(NVB0CC_CTRL_CMD_BIND_PM_RESOURCES, [Subdevice], NV_ERR_NOT_SUPPORTED, PROFILER),
-    refused!(NVB0CC_CTRL_CMD_UNBIND_PM_RESOURCES, [Subdevice], NV_ERR_NOT_SUPPORTED, PROFILER),
-    refused!(NVB0CC_CTRL_CMD_PMA_STREAM_UPDATE_GET_PUT, [Subdevice], NV_ERR_NOT_SUPPORTED, PROFILER),
-    refused!(NVB0CC_CTRL_CMD_EXEC_REG_OPS, [Subdevice], NV_ERR_NOT_SUPPORTED, PROFILER),
-    refused!(NVB0CC_CTRL_CMD_RESERVE_PM_AREA_PC_SAMPLER, [Subdevice], NV_ERR_NOT_SUPPORTED, PROFILER),
-    refused!(NVB0CC_CTRL_CMD_RELEASE_PM_AREA_PC_SAMPLER, [Subdevice], NV_ERR_NOT_SUPPORTED, PROFILER),
-    refused!(NVB0CC_CTRL_CMD_GET_TOTAL_HS_CREDITS, [Subdevice], NV_ERR_NOT_SUPPORTED, PROFILER),
-    refused!(NVB0CC_CTRL_CMD_SET_HS_CREDITS, [Subdevice], NV_ERR_NOT_SUPPORTED, PROFILER),
-    refused!(NVB0CC_CTRL_CMD_GET_CHIPLET_HS_CREDIT_POOL, [Subdevice], NV_ERR_NOT_SUPPORTED, PROFILER),
-    refused!(NVB0CC_CTRL_CMD_RESERVE_CCU_PROF, [Subdevice], NV_ERR_NOT_SUPPORTED, PROFILER),
-    refused!(NVB0CC_CTRL_CMD_POWER_REQUEST_FEATURES, [Subdevice], NV_ERR_NOT_SUPPORTED, PROFILER),
-    refused!(NVB0CC_CTRL_CMD_POWER_RELEASE_FEATURES, [Subdevice], NV_ERR_NOT_SUPPORTED, PROFILER),
+    done!(NVB0CC_CTRL_CMD_RESERVE_HWPM_LEGACY, [Profiler], [NVB0CC_CTRL_RESERVE_HWPM_LEGACY_PARAMS], profiler::reserve_hwpm),
+    row!(NVB0CC_CTRL_CMD_RELEASE_HWPM_LEGACY, [Profiler], [0], profiler::release_hwpm, Support::Done, ""),
+    done!(NVB0CC_CTRL_CMD_RESERVE_PM_AREA_SMPC, [Profiler], [NVB0CC_CTRL_RESERVE_PM_AREA_SMPC_PARAMS], profiler::reserve_smpc),
+    row!(NVB0CC_CTRL_CMD_RELEASE_PM_AREA_SMPC, [Profiler], [0], profiler::release_smpc, Support::Done, ""),
+    partial!(NVB0CC_CTRL_CMD_ALLOC_PMA_STREAM, [Profiler], [NVB0CC_CTRL_ALLOC_PMA_STREAM_PARAMS], profiler::alloc_stream, "one stream, and its count at the front of a buffer: another place for the count is 0x56"),
+    done!(NVB0CC_CTRL_CMD_FREE_PMA_STREAM, [Profiler], [NVB0CC_CTRL_FREE_PMA_STREAM_PARAMS], profiler::free_stream),
+    row!(NVB0CC_CTRL_CMD_BIND_PM_RESOURCES, [Profiler], [0], profiler::bind, Support::Done, ""),
+    row!(NVB0CC_CTRL_CMD_UNBIND_PM_RESOURCES, [Profiler], [0], profiler::unbind, Support::Done, ""),
+    done!(NVB0CC_CTRL_CMD_PMA_STREAM_UPDATE_GET_PUT, [Profiler], [NVB0CC_CTRL_PMA_STREAM_UPDATE_GET_PUT_PARAMS], profiler::update_stream),
+    partial!(NVB0CC_CTRL_CMD_EXEC_REG_OPS, [Profiler], [NVB0CC_CTRL_EXEC_REG_OPS_PARAMS], profiler::reg_ops, "what the kernel's list of registers allows; a refused \"all or none\" is 0x1f and does not tell which operation it was"),
+    row!(NVB0CC_CTRL_CMD_RESERVE_PM_AREA_PC_SAMPLER, [Profiler], [0], profiler::reserve_sampler, Support::Done, ""),
+    row!(NVB0CC_CTRL_CMD_RELEASE_PM_AREA_PC_SAMPLER, [Profiler], [0], profiler::release_sampler, Support::Done, ""),
+    partial!(NVB0CC_CTRL_CMD_GET_TOTAL_HS_CREDITS, [Profiler], [NVB0CC_CTRL_GET_TOTAL_HS_CREDITS_PARAMS], profiler::total_credits, SINCE_R39),
+    partial!(NVB0CC_CTRL_CMD_SET_HS_CREDITS, [Profiler], [NVB0CC_CTRL_SET_HS_CREDITS_PARAMS], profiler::set_credits, SINCE_R39),
+    partial!(NVB0CC_CTRL_CMD_GET_CHIPLET_HS_CREDIT_POOL, [Profiler], [NVB0CC_CTRL_GET_CHIPLET_HS_CREDIT_POOL], profiler::credit_pools, SINCE_R39),
+    refused!(NVB0CC_CTRL_CMD_RESERVE_CCU_PROF, [Profiler], NV_ERR_NOT_SUPPORTED, "ga10b has no counter collection unit"),
+    partial!(NVB0CC_CTRL_CMD_POWER_REQUEST_FEATURES, [Profiler], [NVB0CC_CTRL_POWER_REQUEST_FEATURES_PARAMS], profiler::request_power, "nvgpu switches ELCG, BLCG, SLCG and ELPG together; idle slowdown and VAT are answered as not supported"),
+    done!(NVB0CC_CTRL_CMD_POWER_RELEASE_FEATURES, [Profiler], [NVB0CC_CTRL_POWER_RELEASE_FEATURES_PARAMS], profiler::release_power),
     done!(NVC36F_CTRL_GET_CLASS_ENGINEID, [Channel], [NV906F_CTRL_GET_CLASS_ENGINEID_PARAMS], channel::class_engine),
     done!(NVC36F_CTRL_CMD_GPFIFO_GET_WORK_SUBMIT_TOKEN, [Channel], [NVC36F_CTRL_CMD_GPFIFO_GET_WORK_SUBMIT_TOKEN_PARAMS], channel::work_submit_token),
     accepted!(NVC36F_CTRL_CMD_GPFIFO_SET_WORK_SUBMIT_TOKEN_NOTIF_INDEX, [Channel], [NVC36F_CTRL_GPFIFO_SET_WORK_SUBMIT_TOKEN_NOTIF_INDEX_PARAMS], plain::nothing, "a channel's token never changes: nothing to notify about"),

@@ -1,5 +1,6 @@
 //! The GPU as clients share it.
 
+use super::profiler::PowerLedger;
 use crate::status::{During, RmResult};
 use crate::tegra::{Characteristics, Ctrl, EngineInfo, Nvmap, Topology};
 use once_cell::sync::OnceCell;
@@ -15,6 +16,8 @@ pub struct Gpu {
     pub ctrl: Ctrl,
     /// The nvmap client.
     pub nvmap: Arc<Nvmap>,
+    /// What profilers want of its power features.
+    pub power: PowerLedger,
     topology: OnceCell<Topology>,
     engines: OnceCell<Vec<EngineInfo>>,
 }
@@ -27,7 +30,7 @@ impl Gpu {
     pub fn open(kmd: &Arc<dyn Kmd>) -> RmResult<Gpu> {
         let ctrl = Ctrl::open(kmd).map_err(explain)?;
         let nvmap = Nvmap::open(kmd, ctrl.release()).map_err(explain)?;
-        Ok(Gpu { ctrl, nvmap, topology: OnceCell::new(), engines: OnceCell::new() })
+        Ok(Gpu { ctrl, nvmap, power: PowerLedger::default(), topology: OnceCell::new(), engines: OnceCell::new() })
     }
 
     /// What the GPU is.

@@ -2,8 +2,10 @@
 
 use super::channel::ChannelObject;
 use super::classes::ClassRow;
+use super::debugger::DebuggerObject;
 use super::group::{ContextShare, Group};
 use super::memory::Memory;
+use super::profiler::ProfilerObject;
 use super::usermode::Usermode;
 use super::vaspace::{VaSpace, VirtualRange};
 use crate::status::{RmError, RmResult};
@@ -49,7 +51,9 @@ pub enum Kind {
     /// The doorbell page.
     Usermode(Usermode),
     /// A debugger of one channel.
-    Debugger(Weak<ChannelObject>),
+    Debugger(DebuggerObject),
+    /// A profiler of the GPU.
+    Profiler(Arc<ProfilerObject>),
     /// A notification that never fires.
     Event,
 }
@@ -77,6 +81,7 @@ pub enum Tag {
     Engine,
     Usermode,
     Debugger,
+    Profiler,
     Event,
 }
 
@@ -97,6 +102,7 @@ impl Tag {
             Tag::Engine => "engine object",
             Tag::Usermode => "usermode region",
             Tag::Debugger => "debugger",
+            Tag::Profiler => "profiler",
             Tag::Event => "event",
         }
     }
@@ -158,6 +164,7 @@ impl Kind {
             Kind::Engine(_) => Tag::Engine,
             Kind::Usermode(_) => Tag::Usermode,
             Kind::Debugger(_) => Tag::Debugger,
+            Kind::Profiler(_) => Tag::Profiler,
             Kind::Event => Tag::Event,
         }
     }
@@ -186,6 +193,7 @@ impl Object {
     typed!(/** The channel group. */ group, Group => Arc<Group>, "a channel group");
     typed!(/** The context share. */ context_share, ContextShare => Arc<ContextShare>, "a context share");
     typed!(/** The channel. */ channel, Channel => Arc<ChannelObject>, "a channel");
+    typed!(/** The profiler. */ profiler, Profiler => Arc<ProfilerObject>, "a profiler");
 
     #[cold]
     fn is_no(&self, wanted: &str, status: u32) -> RmError {
@@ -204,7 +212,8 @@ impl Object {
     pub fn owning_channel(&self) -> Option<Arc<ChannelObject>> {
         match &self.kind {
             Kind::Channel(channel) => Some(channel.clone()),
-            Kind::Engine(channel) | Kind::Debugger(channel) => channel.upgrade(),
+            Kind::Engine(channel) => channel.upgrade(),
+            Kind::Debugger(debugger) => debugger.channel.upgrade(),
             _ => None,
         }
     }

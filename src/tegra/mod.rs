@@ -8,10 +8,12 @@ mod address_space;
 mod channel;
 mod clocks;
 mod ctrl;
+mod debugger;
 mod error;
 mod nodes;
 mod nvmap;
 mod procmaps;
+mod profiler;
 mod release;
 mod report;
 mod topology;
@@ -21,10 +23,14 @@ pub use address_space::{AddressSpace, MapFlags, PAGE, USER_VA_END, USER_VA_START
 pub use channel::Channel;
 pub use clocks::MinFrequency;
 pub use ctrl::{Ctrl, DOORBELL_SIZE, Doorbell, EngineInfo};
+pub use debugger::{DebugRegOp, DebugSession, MappedRange};
 pub use error::KernelError;
 use error::call;
 pub use nvmap::{Backing, CacheMode, Nvmap};
 pub use procmaps::file_mappings;
+pub use profiler::{
+    ChipletCredits, CreditPool, PmResource, Profiler, RegOp, RegOpsResult, StreamPlan, StreamQuery, StreamState,
+};
 pub use release::{Characteristics, Release};
 pub use report::report;
 pub use topology::{SM_PER_TPC, SmPlace, Topology};

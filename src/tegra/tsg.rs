@@ -26,6 +26,10 @@ impl Tsg {
         Tsg { file, release, taken: Mutex::new(0) }
     }
 
+    pub(super) fn file(&self) -> &File {
+        &self.file
+    }
+
     /// Creates a subcontext over `space`: the synchronous one (0) or the lowest free asynchronous one.
     /// Returns its VEID. The address space must stay open as long as the subcontext exists.
     ///

@@ -2,10 +2,12 @@
 
 use crate::rm::alloc::AllocCall;
 use crate::rm::channel::{ChannelObject, ChannelPlan};
+use crate::rm::debugger::DebuggerObject;
 use crate::rm::group::{ContextShare, Group};
 use crate::rm::memory::{Memory, Traits};
 use crate::rm::object::{Device, Kind, Object};
 use crate::rm::params;
+use crate::rm::profiler::ProfilerObject;
 use crate::rm::usermode::Usermode;
 use crate::rm::vaspace::{Management, VaSpace, VirtualRange};
 use crate::status::{During, RmResult, fail};
@@ -265,14 +267,40 @@ pub fn engine(call: &mut AllocCall) -> RmResult<Kind> {
 pub fn debugger(call: &mut AllocCall) -> RmResult<Kind> {
     let p: NV83DE_ALLOC_PARAMETERS = params::get(call.params);
     let app = if p.hAppClient == 0 { call.client.handle } else { p.hAppClient };
-    let target: Arc<Object> = if app == call.client.handle {
-        call.depends_on.push(p.hClass3dObject);
-        call.object(p.hClass3dObject)?
-    } else {
-        call.rm.client(app, NV_ERR_INVALID_CLIENT)?.object(p.hClass3dObject)?
-    };
+    let target = context_target(call, app, p.hClass3dObject)?;
     match target.owning_channel() {
-        Some(channel) => Ok(Kind::Debugger(Arc::downgrade(&channel))),
+        Some(channel) => {
+            let handle = if target.as_channel().is_some() { target.handle } else { target.parent };
+            Ok(Kind::Debugger(DebuggerObject::new(&channel, handle)))
+        }
         None => fail!(NV_ERR_INVALID_OBJECT, "{target} is no engine object of a channel: there is nothing to debug"),
     }
+}
+
+/// Without a client's handle it looks at no context, whatever the other handle is, as RM has it.
+pub fn profiler(call: &mut AllocCall) -> RmResult<Kind> {
+    let p: NVB2CC_ALLOC_PARAMETERS = params::get(call.params);
+    let group = if p.hClientTarget == 0 {
+        None
+    } else {
+        let target = context_target(call, p.hClientTarget, p.hContextTarget)?;
+        Some(match (&target.kind, target.owning_channel()) {
+            (Kind::Group(group), _) => group.clone(),
+            (_, Some(channel)) => channel.group.clone(),
+            _ => fail!(
+                NV_ERR_INVALID_OBJECT,
+                "{target} is no channel group and no channel: there is no context to profile"
+            ),
+        })
+    };
+    Ok(Kind::Profiler(Arc::new(ProfilerObject::new(&call.client.gpu, group)?)))
+}
+
+/// An object that parameters name together with its client. One of the client's own ends the new object with it.
+fn context_target(call: &mut AllocCall, client: u32, object: u32) -> RmResult<Arc<Object>> {
+    if client == call.client.handle {
+        call.depends_on.push(object);
+        return call.object(object);
+    }
+    call.rm.client(client, NV_ERR_INVALID_CLIENT)?.object(object)
 }

@@ -144,7 +144,7 @@ pub static CLASSES: &[ClassRow] = &[
         true,
         debugger,
         Support::Partial,
-        "reports errors of its channel; stepping and memory access are not exposed"
+        "errors, memory, mappings, registers and suspension of its channel; stepping needs SMs that stop, which nvgpu keeps to itself"
     ),
     refused!(MPS_COMPUTE, DISCRETE),
     class!(FERMI_TWOD_A, ON_CHANNEL, ENGINE_PARAMS, true, engine),
@@ -164,7 +164,7 @@ pub static CLASSES: &[ClassRow] = &[
         false,
         unsupported,
         Support::Refused(NV_ERR_NOT_SUPPORTED),
-        "profiling is not connected to nvgpu's profiler node"
+        "profilers are of class MAXWELL_PROFILER_DEVICE"
     ),
     refused!(GF100_SUBDEVICE_MASTER, KERNEL),
     refused!(GF100_SUBDEVICE_INFOROM, DISCRETE),
@@ -192,9 +192,7 @@ pub static CLASSES: &[ClassRow] = &[
         ON_SUBDEVICE,
         Params::Required(&[size_of::<NVB2CC_ALLOC_PARAMETERS>()]),
         false,
-        unsupported,
-        Support::Refused(NV_ERR_NOT_SUPPORTED),
-        "profiling is not connected to nvgpu's profiler node: leave PMA off"
+        profiler
     ),
     refused!(NVB8B0_VIDEO_DECODER, OTHER_ENGINE),
     refused!(NVB8D1_VIDEO_NVJPG, OTHER_ENGINE),

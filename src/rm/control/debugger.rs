@@ -2,9 +2,12 @@
 
 use crate::rm::channel::ChannelObject;
 use crate::rm::controls::ControlCall;
-use crate::rm::object::Object;
+use crate::rm::debugger::open_session;
+use crate::rm::object::{Kind, Object};
 use crate::rm::params::{get, put};
 use crate::status::{During, RmResult, fail};
+use crate::tegra::{DebugSession, Release};
+use std::ops::Range;
 use std::sync::Arc;
 use tegrarm_abi::nvgpu::channel::NVGPU_CHANNEL_FIFO_ERROR_MMU_ERR_FLT;
 use tegrarm_abi::rm::ctrl_83de::*;
@@ -42,18 +45,39 @@ pub fn sm_errors(call: &ControlCall, params: &mut [u8]) -> RmResult<()> {
     p.smErrorStateArray = [get(&[]); 100];
     let wanted = (p.startingSM..sms).take(p.numSMsToRead as usize);
     for (to, sm) in p.smErrorStateArray.iter_mut().zip(wanted) {
-        let record = channel.group.tsg.sm_error(sm).during(|| format!("reading the error record of SM {sm}"))?;
-        to.hwwGlobalEsr = record.global_esr;
-        to.hwwWarpEsr = record.warp_esr;
-        (to.hwwWarpEsrPc, to.hwwWarpEsrPc64) = (record.warp_esr_pc as u32, record.warp_esr_pc);
-        to.hwwGlobalEsrReportMask = record.global_esr_report_mask;
-        to.hwwWarpEsrReportMask = record.warp_esr_report_mask;
-        mmu_fault |= WARP_MMU_FAULT.contains(&(record.warp_esr & 0xffff));
+        *to = record_of(&channel, sm)?;
+        mmu_fault |= WARP_MMU_FAULT.contains(&(to.hwwWarpEsr & 0xffff));
     }
     p.mmuFault = NV83DE_MMU_FAULT_INFO { valid: u8::from(mmu_fault), ..get(&[]) };
     p.mmuFaultInfo = 0;
     put(params, &p);
     Ok(())
+}
+
+pub fn sm_error(call: &ControlCall, params: &mut [u8]) -> RmResult<()> {
+    let mut p: NV83DE_CTRL_DEBUG_READ_SINGLE_SM_ERROR_STATE_PARAMS = get(params);
+    let channel = target(call, p.hTargetChannel)?;
+    check_sm(call, p.smID)?;
+    p.smErrorState = record_of(&channel, p.smID)?;
+    put(params, &p);
+    Ok(())
+}
+
+fn check_sm(call: &ControlCall, sm: u32) -> RmResult<()> {
+    let sms = call.client.gpu.topology()?.sm_count();
+    if sm >= sms {
+        fail!(NV_ERR_INVALID_ARGUMENT, "smID {sm}: the GPU has {sms} SMs");
+    }
+    Ok(())
+}
+
+fn record_of(channel: &ChannelObject, sm: u32) -> RmResult<NV83DE_SM_ERROR_STATE_REGISTERS> {
+    let record = channel.group.tsg.sm_error(sm).during(|| format!("reading the error record of SM {sm}"))?;
+    let mut to: NV83DE_SM_ERROR_STATE_REGISTERS = get(&[]);
+    (to.hwwGlobalEsr, to.hwwWarpEsr) = (record.global_esr, record.warp_esr);
+    (to.hwwWarpEsrPc, to.hwwWarpEsrPc64) = (record.warp_esr_pc as u32, record.warp_esr_pc);
+    (to.hwwGlobalEsrReportMask, to.hwwWarpEsrReportMask) = (record.global_esr_report_mask, record.warp_esr_report_mask);
+    Ok(to)
 }
 
 /// nvgpu tells that there was a fault, not where; an entry without an address is still better than none. Type and
@@ -72,10 +96,97 @@ pub fn mmu_fault(call: &ControlCall, params: &mut [u8]) -> RmResult<()> {
     Ok(())
 }
 
+/// The hardware's registers, and the records that the kernel saved of them for the channel's group.
 pub fn clear_sm_errors(call: &ControlCall, params: &mut [u8]) -> RmResult<()> {
     let p: NV83DE_CTRL_DEBUG_CLEAR_ALL_SM_ERROR_STATES_PARAMS = get(params);
-    target(call, p.hTargetChannel)?;
+    let sms = call.client.gpu.topology()?.sm_count();
+    clear_records(call, p.hTargetChannel, 0..p.numSMsToClear.min(sms))?;
     call.client.gpu.ctrl.clear_sm_errors().during(|| "clearing the SMs' error registers")
+}
+
+/// Its record only: nvgpu clears the hardware's registers of all SMs or of none.
+pub fn clear_sm_error(call: &ControlCall, params: &mut [u8]) -> RmResult<()> {
+    let p: NV83DE_CTRL_DEBUG_CLEAR_SINGLE_SM_ERROR_STATE_PARAMS = get(params);
+    check_sm(call, p.smID)?;
+    clear_records(call, p.hTargetChannel, p.smID..p.smID + 1)
+}
+
+fn clear_records(call: &ControlCall, channel: u32, mut sms: Range<u32>) -> RmResult<()> {
+    let channel = target(call, channel)?;
+    with_session(call, &channel, |session| {
+        sms.try_for_each(|sm| session.clear_sm_error(sm).during(|| format!("clearing the error record of SM {sm}")))
+    })
+}
+
+/// Calls with a session on the channel: the debugger's own, or one for this call.
+fn with_session<T>(
+    call: &ControlCall,
+    channel: &Arc<ChannelObject>,
+    then: impl FnOnce(&DebugSession) -> RmResult<T>,
+) -> RmResult<T> {
+    let kmd = call.client.gpu.kmd();
+    match &call.object.kind {
+        Kind::Debugger(debugger) if debugger.is_of(channel) => then(debugger.session(kmd, channel)?),
+        _ => then(&open_session(kmd, channel)?),
+    }
+}
+
+/// Calls with the debugger's session on its channel.
+pub(super) fn with_own<T>(call: &ControlCall, then: impl FnOnce(&DebugSession) -> RmResult<T>) -> RmResult<T> {
+    let channel = target(call, 0)?;
+    with_session(call, &channel, then)
+}
+
+/// No other exception than fatal ones is known to nvgpu: the others are of SMs that a debugger is attached to.
+pub fn exception_mask(call: &ControlCall, params: &mut [u8]) -> RmResult<()> {
+    let p: NV83DE_CTRL_DEBUG_SET_EXCEPTION_MASK_PARAMS = get(params);
+    let fatal = match p.exceptionMask {
+        NV83DE_CTRL_DEBUG_SET_EXCEPTION_MASK_NONE => false,
+        NV83DE_CTRL_DEBUG_SET_EXCEPTION_MASK_FATAL => true,
+        mask => fail!(NV_ERR_NOT_SUPPORTED, "exception mask {mask:#x}: nvgpu knows none (0) and fatal ones (1)"),
+    };
+    with_own(call, |session| session.mask_exceptions(fatal).during(|| "setting the exception mask"))
+}
+
+pub fn next_stop(call: &ControlCall, params: &mut [u8]) -> RmResult<()> {
+    let p: NV83DE_CTRL_DEBUG_SET_NEXT_STOP_TRIGGER_TYPE_PARAMS = get(params);
+    let all = match p.stopTriggerType {
+        NV83DE_CTRL_DEBUG_SET_NEXT_STOP_TRIGGER_TYPE_SINGLE_SM => false,
+        NV83DE_CTRL_DEBUG_SET_NEXT_STOP_TRIGGER_TYPE_BROADCSAT => true,
+        other => fail!(NV_ERR_INVALID_ARGUMENT, "stop trigger type {other}: neither one SM (1) nor all (2)"),
+    };
+    with_own(call, |session| session.stop_next(all).during(|| "choosing what the next exception stops"))
+}
+
+/// The call returns when the context is off the engine, so that there is no event to wait for.
+pub fn suspend(call: &ControlCall, params: &mut [u8]) -> RmResult<()> {
+    let mut p: NV83DE_CTRL_CMD_DEBUG_SUSPEND_CONTEXT_PARAMS = get(params);
+    let resident = with_own(call, |session| session.suspend(true).during(|| "suspending the context"))?;
+    p.waitForEvent = 0;
+    p.hResidentChannel = match &call.object.kind {
+        Kind::Debugger(debugger) if resident => debugger.channel_handle,
+        _ => 0,
+    };
+    put(params, &p);
+    Ok(())
+}
+
+pub fn resume(call: &ControlCall, _params: &mut [u8]) -> RmResult<()> {
+    with_own(call, |session| session.suspend(false).during(|| "resuming the context")).map(drop)
+}
+
+/// nvgpu's one switch of this kind: whether a warp's end waits for its errors.
+pub fn errbar(call: &ControlCall, params: &mut [u8]) -> RmResult<()> {
+    let p: NV83DE_CTRL_DEBUG_SET_MODE_ERRBAR_DEBUG_PARAMS = get(params);
+    let on = match p.action {
+        NV83DE_CTRL_CMD_DEBUG_SET_MODE_ERRBAR_DEBUG_DISABLE => false,
+        NV83DE_CTRL_CMD_DEBUG_SET_MODE_ERRBAR_DEBUG_ENABLE => true,
+        action => fail!(NV_ERR_INVALID_ARGUMENT, "ERRBAR mode {action}: neither disable (0) nor enable (1)"),
+    };
+    if call.client.gpu.ctrl.release() == Release::R35 {
+        fail!(NV_ERR_NOT_SUPPORTED, "nvgpu of r35 has no switch for waiting for errors: it came with r36");
+    }
+    with_own(call, |session| session.wait_for_errors(on).during(|| "setting the ERRBAR mode"))
 }
 
 pub fn mmu_debug(call: &ControlCall, params: &mut [u8]) -> RmResult<()> {

@@ -2,6 +2,7 @@
 
 pub mod bus;
 pub mod channel;
+pub mod debug_memory;
 pub mod debugger;
 pub mod device;
 pub mod engines;
@@ -9,6 +10,7 @@ pub mod fb;
 pub mod gpu;
 pub mod gr;
 pub mod plain;
+pub mod profiler;
 pub mod system;
 
 use super::user;

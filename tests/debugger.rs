@@ -1,0 +1,253 @@
+//! Debuggers through RM: memory, mappings, registers, error records and suspension of a channel, on every release.
+
+mod common;
+
+use common::board::releases;
+use common::*;
+use std::sync::Arc;
+use tegra_sim::L4t;
+use tegrarm::rm::Rm;
+use tegrarm::status::RmResult;
+use tegrarm_abi::layout::AbiStruct;
+use tegrarm_abi::rm::alloc::*;
+use tegrarm_abi::rm::classes::*;
+use tegrarm_abi::rm::ctrl_83de::*;
+use tegrarm_abi::rm::status::*;
+use tegrarm_kmd::{CallKind, Errno, Faulty, Kmd};
+use zerocopy::FromZeros;
+
+/// A client with channels, and a debugger of the first.
+struct Bench {
+    rm: Rm,
+    b: Bringup,
+    debugger: u32,
+}
+
+impl Bench {
+    fn on(l4t: L4t) -> Bench {
+        Bench::over(board(l4t))
+    }
+
+    fn over(kmd: Arc<dyn Kmd>) -> Bench {
+        let rm = manager(kmd);
+        let b = Bringup::open(&rm).unwrap();
+        let mut p = NV83DE_ALLOC_PARAMETERS::new_zeroed();
+        (p.hAppClient, p.hClass3dObject) = (b.s.client, b.engines[0]);
+        let debugger = rm.make_with(b.s.client, b.s.device, GT200_DEBUGGER, &mut p).unwrap();
+        Bench { rm, b, debugger }
+    }
+
+    fn ask<P: AbiStruct>(&self, cmd: u32, params: &mut P) -> RmResult<()> {
+        self.rm.ask(self.b.s.client, self.debugger, cmd, params)
+    }
+
+    /// A control of one word.
+    fn set(&self, cmd: u32, action: u32) -> RmResult<()> {
+        self.ask(cmd, &mut NV83DE_CTRL_DEBUG_SET_MODE_ERRBAR_DEBUG_PARAMS { action })
+    }
+
+    fn resume(&self) -> RmResult<()> {
+        self.rm.tell(self.b.s.client, self.debugger, NV83DE_CTRL_CMD_DEBUG_RESUME_CONTEXT, &mut [])
+    }
+
+    /// Reads memory into `bytes`.
+    fn read(&self, memory: u32, offset: u64, bytes: &mut [u8]) -> RmResult<()> {
+        let mut p = NV83DE_CTRL_DEBUG_READ_MEMORY_PARAMS::new_zeroed();
+        (p.hMemory, p.offset, p.length, p.buffer) = (memory, offset, bytes.len() as u32, bytes.as_mut_ptr() as u64);
+        self.ask(NV83DE_CTRL_CMD_DEBUG_READ_MEMORY, &mut p)
+    }
+
+    fn write(&self, memory: u32, offset: u64, bytes: &[u8]) -> RmResult<()> {
+        let mut p = NV83DE_CTRL_DEBUG_WRITE_MEMORY_PARAMS::new_zeroed();
+        (p.hMemory, p.offset, p.length, p.buffer) = (memory, offset, bytes.len() as u32, bytes.as_ptr() as u64);
+        self.ask(NV83DE_CTRL_CMD_DEBUG_WRITE_MEMORY, &mut p)
+    }
+}
+
+#[test]
+fn memory_is_read_and_written_at_any_byte() {
+    let t = Bench::on(default_release());
+    // More than is copied at a time, and off every boundary.
+    let memory = t.b.s.memory(&t.rm, 3 * 64 * 1024).unwrap();
+    let bytes: Vec<u8> = (0..150_001u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+    t.write(memory, 4099, &bytes).unwrap();
+    let mut back = vec![0; bytes.len()];
+    t.read(memory, 4099, &mut back).unwrap();
+    assert!(back == bytes);
+    let mut before = [7; 8];
+    t.read(memory, 4091, &mut before).unwrap();
+    assert_eq!(before, [0; 8], "nothing else was written");
+    let size = 3 * 64 * 1024;
+    assert_eq!(status(t.read(memory, size - 1, &mut [0; 2])), NV_ERR_INVALID_BASE);
+    assert_eq!(status(t.read(memory, u64::MAX, &mut [0; 2])), NV_ERR_INVALID_BASE);
+    assert_eq!(status(t.write(memory, 0, &[])), NV_ERR_INVALID_LIMIT);
+    assert_eq!(status(t.read(t.b.group, 0, &mut [0])), NV_ERR_INVALID_OBJECT);
+    assert_eq!(status(t.write(0xbad, 0, &[0])), NV_ERR_OBJECT_NOT_FOUND);
+    let mut nowhere = NV83DE_CTRL_DEBUG_READ_MEMORY_PARAMS { hMemory: memory, length: 4, offset: 0, buffer: 16 };
+    assert_eq!(status(t.ask(NV83DE_CTRL_CMD_DEBUG_READ_MEMORY, &mut nowhere)), NV_ERR_INVALID_POINTER);
+    t.b.s.close(&t.rm);
+}
+
+#[test]
+fn the_channels_mappings_are_listed() {
+    for l4t in releases(&L4t::ALL) {
+        let t = Bench::on(l4t);
+        let mut all = NV83DE_CTRL_DEBUG_GET_MAPPINGS_PARAMETERS::new_zeroed();
+        all.vaHi = (1 << 40) - 1;
+        t.ask(NV83DE_CTRL_CMD_GET_MAPPINGS, &mut all).unwrap();
+        let found = &all.opsBuffer[..all.count as usize];
+        assert!(
+            found.iter().any(|op| op.gpuVA <= t.b.area_va && op.gpuVA + u64::from(op.size) > t.b.area_va),
+            "{l4t:?}"
+        );
+        assert_eq!(all.hasMore, 0, "{l4t:?}");
+        let mut none = NV83DE_CTRL_DEBUG_GET_MAPPINGS_PARAMETERS::new_zeroed();
+        (none.vaLo, none.vaHi) = (2, 1);
+        assert_eq!(status(t.ask(NV83DE_CTRL_CMD_GET_MAPPINGS, &mut none)), NV_ERR_INVALID_ARGUMENT);
+        t.b.s.close(&t.rm);
+    }
+}
+
+#[test]
+fn registers_that_say_what_the_gpu_is_can_be_read() {
+    for l4t in releases(&L4t::ALL) {
+        let t = Bench::on(l4t);
+        let mut ops = NV83DE_CTRL_DEBUG_EXEC_REG_OPS_PARAMS::new_zeroed();
+        ops.regOpCount = 2;
+        (ops.regOps[0].regOffset, ops.regOps[1].regOffset) = (0x22430, 0x22434);
+        t.ask(NV83DE_CTRL_CMD_DEBUG_EXEC_REG_OPS, &mut ops).unwrap();
+        assert_eq!((ops.regOps[0].regValueLo, ops.regOps[1].regValueLo), (2, 4), "{l4t:?}: GPCs, and TPCs of each");
+        // Of a transaction with a bad operation nothing is done; one by one, the others are.
+        (ops.regOps[0].regOffset, ops.regOps[1].regValueLo) = (0x1234, 0);
+        assert_eq!(status(t.ask(NV83DE_CTRL_CMD_DEBUG_EXEC_REG_OPS, &mut ops)), NV_ERR_INVALID_ARGUMENT);
+        ops.bNonTransactional = 1;
+        t.ask(NV83DE_CTRL_CMD_DEBUG_EXEC_REG_OPS, &mut ops).unwrap();
+        assert_eq!((ops.regOps[0].regStatus, ops.regOps[1].regStatus), (4, 0), "{l4t:?}");
+        assert_eq!(ops.regOps[1].regValueLo, 4, "{l4t:?}");
+        for count in [0, 101] {
+            ops.regOpCount = count;
+            assert_eq!(status(t.ask(NV83DE_CTRL_CMD_DEBUG_EXEC_REG_OPS, &mut ops)), NV_ERR_INVALID_ARGUMENT);
+        }
+        t.b.s.close(&t.rm);
+    }
+}
+
+#[test]
+fn a_context_is_suspended_and_resumed() {
+    for l4t in releases(&L4t::ALL) {
+        let t = Bench::on(l4t);
+        let mut p = NV83DE_CTRL_CMD_DEBUG_SUSPEND_CONTEXT_PARAMS { waitForEvent: 9, hResidentChannel: 9 };
+        t.ask(NV83DE_CTRL_CMD_DEBUG_SUSPEND_CONTEXT, &mut p).unwrap();
+        assert_eq!(p.waitForEvent, 0, "{l4t:?}: it is off when the call returns");
+        assert!([0, t.b.channels[0]].contains(&p.hResidentChannel), "{l4t:?}: {:#x}", p.hResidentChannel);
+        t.resume().unwrap();
+        // A channel that is gone has no context.
+        t.rm.free(t.b.s.client, t.b.channels[0]).unwrap();
+        assert_eq!(status(t.resume()), NV_ERR_OBJECT_NOT_FOUND, "{l4t:?}: the debugger went with it");
+        t.b.s.close(&t.rm);
+    }
+}
+
+#[test]
+fn modes_are_the_kernels() {
+    for l4t in releases(&L4t::ALL) {
+        let t = Bench::on(l4t);
+        for mask in [NV83DE_CTRL_DEBUG_SET_EXCEPTION_MASK_NONE, NV83DE_CTRL_DEBUG_SET_EXCEPTION_MASK_FATAL] {
+            t.set(NV83DE_CTRL_CMD_DEBUG_SET_EXCEPTION_MASK, mask).unwrap();
+        }
+        assert_eq!(status(t.set(NV83DE_CTRL_CMD_DEBUG_SET_EXCEPTION_MASK, 2)), NV_ERR_NOT_SUPPORTED, "{l4t:?}: traps");
+        t.set(NV83DE_CTRL_CMD_DEBUG_SET_NEXT_STOP_TRIGGER_TYPE, 1).unwrap();
+        t.set(NV83DE_CTRL_CMD_DEBUG_SET_NEXT_STOP_TRIGGER_TYPE, 2).unwrap();
+        assert_eq!(status(t.set(NV83DE_CTRL_CMD_DEBUG_SET_NEXT_STOP_TRIGGER_TYPE, 3)), NV_ERR_INVALID_ARGUMENT);
+        assert_eq!(status(t.set(NV83DE_CTRL_CMD_DEBUG_SET_MODE_ERRBAR_DEBUG, 2)), NV_ERR_INVALID_ARGUMENT);
+        let errbar = t.set(NV83DE_CTRL_CMD_DEBUG_SET_MODE_ERRBAR_DEBUG, 1);
+        match l4t {
+            L4t::R36 | L4t::R39 => errbar.unwrap(),
+            _ => assert_eq!(status(errbar), NV_ERR_NOT_SUPPORTED, "{l4t:?} has no such switch"),
+        }
+        t.b.s.close(&t.rm);
+    }
+}
+
+#[test]
+fn error_records_are_read_and_cleared_one_by_one() {
+    for l4t in releases(&L4t::ALL) {
+        let t = Bench::on(l4t);
+        let mut one = NV83DE_CTRL_DEBUG_READ_SINGLE_SM_ERROR_STATE_PARAMS::new_zeroed();
+        one.smErrorState.hwwWarpEsr = 5;
+        t.ask(NV83DE_CTRL_CMD_DEBUG_READ_SINGLE_SM_ERROR_STATE, &mut one).unwrap();
+        assert_eq!(one.smErrorState.hwwWarpEsr, 0, "{l4t:?}");
+        let mut clear =
+            NV83DE_CTRL_DEBUG_CLEAR_SINGLE_SM_ERROR_STATE_PARAMS { hTargetChannel: t.b.channels[1], smID: 3 };
+        t.ask(NV83DE_CTRL_CMD_DEBUG_CLEAR_SINGLE_SM_ERROR_STATE, &mut clear).unwrap();
+        (one.smID, clear.smID) = (99, 99);
+        assert_eq!(status(t.ask(NV83DE_CTRL_CMD_DEBUG_READ_SINGLE_SM_ERROR_STATE, &mut one)), NV_ERR_INVALID_ARGUMENT);
+        assert_eq!(
+            status(t.ask(NV83DE_CTRL_CMD_DEBUG_CLEAR_SINGLE_SM_ERROR_STATE, &mut clear)),
+            NV_ERR_INVALID_ARGUMENT
+        );
+        (clear.hTargetChannel, clear.smID) = (t.b.area, 0);
+        assert_eq!(
+            status(t.ask(NV83DE_CTRL_CMD_DEBUG_CLEAR_SINGLE_SM_ERROR_STATE, &mut clear)),
+            NV_ERR_INVALID_CHANNEL
+        );
+        t.b.s.close(&t.rm);
+    }
+}
+
+type Step = (&'static str, fn(&Bench) -> RmResult<()>);
+const STEPS: [Step; 9] = [
+    ("READ_MEMORY", |t| t.read(t.b.area, 0, &mut [0; 4])),
+    ("GET_MAPPINGS", |t| {
+        let mut p = NV83DE_CTRL_DEBUG_GET_MAPPINGS_PARAMETERS::new_zeroed();
+        p.vaHi = u64::MAX >> 24;
+        t.ask(NV83DE_CTRL_CMD_GET_MAPPINGS, &mut p)
+    }),
+    ("EXEC_REG_OPS", |t| {
+        let mut p = NV83DE_CTRL_DEBUG_EXEC_REG_OPS_PARAMS::new_zeroed();
+        (p.regOpCount, p.regOps[0].regOffset) = (1, 0x22430);
+        t.ask(NV83DE_CTRL_CMD_DEBUG_EXEC_REG_OPS, &mut p)
+    }),
+    ("SUSPEND_CONTEXT", |t| {
+        t.ask(NV83DE_CTRL_CMD_DEBUG_SUSPEND_CONTEXT, &mut NV83DE_CTRL_CMD_DEBUG_SUSPEND_CONTEXT_PARAMS::new_zeroed())
+    }),
+    ("RESUME_CONTEXT", Bench::resume),
+    ("SET_EXCEPTION_MASK", |t| t.set(NV83DE_CTRL_CMD_DEBUG_SET_EXCEPTION_MASK, 1)),
+    ("SET_NEXT_STOP_TRIGGER_TYPE", |t| t.set(NV83DE_CTRL_CMD_DEBUG_SET_NEXT_STOP_TRIGGER_TYPE, 1)),
+    ("CLEAR_ALL_SM_ERROR_STATES", |t| {
+        let mut p = NV83DE_CTRL_DEBUG_CLEAR_ALL_SM_ERROR_STATES_PARAMS { hTargetChannel: 0, numSMsToClear: 2 };
+        t.ask(NV83DE_CTRL_CMD_DEBUG_CLEAR_ALL_SM_ERROR_STATES, &mut p)
+    }),
+    ("SET_MODE_MMU_DEBUG", |t| t.set(NV83DE_CTRL_CMD_DEBUG_SET_MODE_MMU_DEBUG, 2)),
+];
+
+/// Each call to the kernel fails once, in each control: the control says so, and works afterwards.
+#[test]
+fn every_failure_of_the_kernel_is_told_and_leaves_nothing() {
+    for l4t in releases(&L4t::ALL) {
+        let kernel = board(l4t);
+        let kmd = Arc::new(Faulty::new(kernel.clone()));
+        for (name, step) in STEPS {
+            // A session of its own: the debugger keeps the one that it opened.
+            let t = Bench::over(kmd.clone());
+            let before = kernel.held(|census| census.files as u64);
+            let mut failures = 0;
+            for n in 1.. {
+                kmd.arm(CallKind::Any, n, Errno::EIO);
+                let done = step(&t);
+                if !kmd.fired() {
+                    done.unwrap_or_else(|e| panic!("{l4t:?}: {name}: {e}"));
+                    break;
+                }
+                assert_eq!(status(done), NV_ERR_OPERATING_SYSTEM, "{l4t:?}: {name}, call {n}");
+                failures += 1;
+                if n == 1 {
+                    kernel.assert_held(|census| census.files as u64, before, 0, "a session that was not opened");
+                }
+            }
+            assert!(failures > 0, "{l4t:?}: {name} makes no call");
+            kmd.count(CallKind::Any);
+            t.b.s.close(&t.rm);
+        }
+    }
+}
