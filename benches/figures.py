@@ -156,6 +156,35 @@ def supervised() -> None:
     line("a compile job under tegrarm-sim run", f"{100 * (trapped / plain - 1):+.1f} %", "at most 10 %")
 
 
+def resident(pid: int) -> int:
+    """Bytes of memory that belong to a process alone."""
+    return sum(int(size) << 10 for size in re.findall(r"^Private_\w+: +(\d+) kB", pathlib.Path(f"/proc/{pid}/smaps_rollup").read_text(), re.M))
+
+
+def crowd() -> None:
+    """Processes that each open and close a device ten times: on a board of their own each, and on one that they share."""
+    binary, run = build("crowd"), [str(LIBDIR / "tegrarm-sim"), "run", "--"]
+    for processes in (1, 8, 32, 100, 1000):
+        def seconds(command: list, backend: str, processes: int = processes) -> float:
+            env = {**os.environ, "TEGRARM_BACKEND": backend}
+            return float(subprocess.run([*command, binary, str(processes), "10"], env=env, capture_output=True, text=True, check=True).stdout)
+        inside, outside = seconds([], "sim"), seconds(run, "nvgpu")
+        line(f"{processes} processes open a device 10 times, in process and out", f"{inside:.2f}, {outside:.2f} s",
+             "at most 3 x" if processes == 100 else "")
+    # One supervisor, asked for the same twice.
+    twice = "for i in 1 2 3; do $0 100 10 > /dev/null; echo; read go; done"
+    with subprocess.Popen([*run, "sh", "-c", twice, binary], env={**os.environ, "TEGRARM_BACKEND": "nvgpu"}, text=True,
+                          stdin=subprocess.PIPE, stdout=subprocess.PIPE) as outer:
+        sizes = []
+        for _ in range(3):
+            outer.stdout.readline()
+            supervisor = int(pathlib.Path(f"/proc/{outer.pid}/task/{outer.pid}/children").read_text().split()[0])
+            sizes.append(resident(supervisor))
+            outer.stdin.write("go\n")
+            outer.stdin.flush()
+    line("the supervisor's memory after 100, 200, 300 of them", " ".join(f"{size / 1e6:.1f}" for size in sizes) + " MB", "flat")
+
+
 def preload() -> None:
     binary = build("preload")
     library = LIBDIR / "libtegrarm_preload.so"
@@ -219,7 +248,7 @@ def demo() -> None:
     line("demo, after the first build", f"{time.perf_counter() - started:.1f} s", "at most 60 s")
 
 
-FIGURES = (control_instructions, alloc_free_calls, latency, submit, frontend, copies, buffers, supervised, preload, engine, demo)
+FIGURES = (control_instructions, alloc_free_calls, latency, submit, frontend, copies, buffers, supervised, crowd, preload, engine, demo)
 
 
 def main() -> None:

@@ -1,9 +1,8 @@
 //! Pollable event descriptors of a channel group.
 
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockType, send, socketpair};
 use parking_lot::Mutex;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::{Arc, Weak};
 use tegra_hw::{Awakening, Listener};
 use tegra_mm::memfd;
@@ -18,8 +17,6 @@ use tegrarm_kmd::Errno;
 pub(super) struct EventFd {
     pub id: u32,
     post: OwnedFd,
-    /// Tells whether it is posted already, also when the program has closed its end.
-    reader: OwnedFd,
 }
 
 impl EventFd {
@@ -27,28 +24,28 @@ impl EventFd {
     pub(super) fn new(id: u32) -> Result<(EventFd, OwnedFd), Errno> {
         let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
         let (theirs, post) = socketpair(AddressFamily::Unix, SockType::Stream, None, flags)?;
-        let reader = memfd::stow(memfd::duplicate(&theirs)?)?;
-        Ok((EventFd { id, post: memfd::stow(post)?, reader }, theirs))
+        Ok((EventFd { id, post: memfd::stow(post)? }, theirs))
     }
 
     /// Makes the descriptor ready.
     pub(super) fn post(&self) {
-        if readable(&self.reader) {
+        if memfd::is_unread(&self.post) {
             return;
         }
         let put = |flags| send(self.post.as_raw_fd(), &[1], flags | MsgFlags::MSG_NOSIGNAL);
         // A host without out-of-band data on such sockets: ready for POLLIN only.
         let sent = put(MsgFlags::MSG_OOB).or_else(|_| put(MsgFlags::empty()));
-        if let Err(errno) = sent {
-            tracing::warn!(%errno, "an event could not be posted");
+        match sent {
+            // The program has closed its end, and nobody can wait for it any more.
+            Ok(_) | Err(Errno::EPIPE) => {}
+            Err(errno) => tracing::warn!(%errno, "an event could not be posted"),
         }
     }
-}
 
-/// Whether something can be read from a descriptor.
-pub(super) fn readable(fd: &OwnedFd) -> bool {
-    let mut fds = [PollFd::new(fd.as_fd(), PollFlags::POLLIN)];
-    poll(&mut fds, PollTimeout::ZERO).is_ok_and(|ready| ready > 0)
+    /// Our end, which hangs up when the program's has been closed everywhere.
+    pub(super) fn our_end(&self) -> &OwnedFd {
+        &self.post
+    }
 }
 
 /// The events a group was asked for.

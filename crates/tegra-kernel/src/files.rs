@@ -14,7 +14,7 @@ use super::space::AddressSpace;
 use super::tsg::TsgFile;
 use crate::process::FileId;
 use parking_lot::RwLock;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -42,7 +42,7 @@ pub(super) enum Object {
     Dmabuf(Arc<Buffer>),
     /// Pollable, takes no ioctl; the file keeps the event.
     Event {
-        _keeps: Arc<EventFd>,
+        keeps: Arc<EventFd>,
     },
     /// A fence: pollable.
     SyncFile(Arc<SyncFile>),
@@ -116,7 +116,7 @@ impl Files {
     pub(super) fn leave(&self, id: FileId) -> Option<Object> {
         let mut open = self.open.write();
         let entry = open.get_mut(&id)?;
-        entry.descriptors -= 1;
+        entry.descriptors = entry.descriptors.saturating_sub(1);
         if entry.descriptors + entry.pins > 0 {
             return None;
         }
@@ -141,25 +141,16 @@ impl Files {
         open.remove(&id).map(|entry| entry.object)
     }
 
+    /// Another descriptor of an open file, of which we are told only now.
+    pub(super) fn again(&self, id: FileId) {
+        if let Some(entry) = self.open.write().get_mut(&id) {
+            entry.descriptors += 1;
+        }
+    }
+
     /// Takes every file out, the oldest first: ids are then given back in the same order every time.
     pub(super) fn drain(&self) -> Vec<Object> {
-        self.drain_if(|_, _| true)
-    }
-
-    /// Takes every file out whose identity is not in `held`, and that nothing pins, the oldest first.
-    pub(super) fn drain_others(&self, held: &HashSet<FileId>) -> Vec<Object> {
-        self.drain_if(|id, entry| {
-            let closed = !held.contains(id);
-            if closed {
-                entry.descriptors = 0;
-            }
-            closed && entry.pins == 0
-        })
-    }
-
-    fn drain_if(&self, gone: impl FnMut(&FileId, &mut Entry) -> bool) -> Vec<Object> {
-        let mut open = self.open.write();
-        let mut entries: Vec<Entry> = open.extract_if(gone).map(|(_, entry)| entry).collect();
+        let mut entries: Vec<Entry> = self.open.write().drain().map(|(_, entry)| entry).collect();
         entries.sort_by_key(|entry| entry.seq);
         entries.into_iter().map(|entry| entry.object).collect()
     }

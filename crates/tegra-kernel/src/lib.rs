@@ -41,11 +41,11 @@ use chip::ChipData;
 use dispatch::Call;
 use files::{Files, Object};
 use process::{FileId, Process};
-use std::collections::HashSet;
 use std::os::fd::{OwnedFd, RawFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tegra_hw::{GpuPort, HwGpu};
+use tegra_mm::memfd;
 use tegrarm_kmd::{Arg, Errno, Node};
 
 /// A booted kernel with one GPU.
@@ -181,10 +181,25 @@ impl Kernel {
         }
     }
 
-    /// Ends every file but those in `held`: what their processes closed without telling.
-    pub fn close_all_but(self: &Arc<Self>, held: &HashSet<FileId>) {
-        for object in self.files.drain_others(held) {
-            self.end(object);
+    /// A descriptor of a file that was handed out once has been closed, and all its duplicates.
+    pub fn closed(self: &Arc<Self>, id: FileId) {
+        self.leave(id);
+    }
+
+    /// A file has been handed out once more.
+    pub fn handed_out_again(&self, id: FileId) {
+        self.files.again(id);
+    }
+
+    /// Our end of a file that is a socket or a pipe: it hangs up when the program's has been closed everywhere.
+    pub fn our_end(&self, id: FileId) -> Option<OwnedFd> {
+        let duplicate = |fd: &OwnedFd| memfd::stow(memfd::duplicate(fd).ok()?).ok();
+        match self.files.get(id)? {
+            Object::Event { keeps } => duplicate(keeps.our_end()),
+            Object::SyncFile(file) => duplicate(file.our_end()),
+            Object::Debugger(session) => duplicate(session.our_end()),
+            Object::Sched(_) => self.scheduling.our_end(),
+            _ => None,
         }
     }
 

@@ -72,6 +72,11 @@ pub trait Process: Send + Sync {
     /// result lives: nvmap FROM_VA. `EINVAL` when a page is not mapped, or not writable while `write` asks for it.
     fn pin(&self, addr: u64, len: u64, write: bool) -> Result<tegra_mm::Backing, Errno>;
 
+    /// Whether a signal ends the caller's sleep. In this process nobody can tell, and a sleep goes on.
+    fn interrupted(&self) -> bool {
+        false
+    }
+
     /// Whether the caller holds CAP_SYS_NICE.
     fn may_reschedule(&self) -> bool;
 }

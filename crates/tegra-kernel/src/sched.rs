@@ -5,17 +5,17 @@
 use super::Kernel;
 use super::channel::CHANNELS;
 use super::dispatch::{Call, CopyBack, Reply, Row, Table, rows};
-use super::event::readable;
 use super::files::Object;
 use super::tsg::{self, Tsg};
 use crate::process::FileId;
 use crate::release::PerRelease;
 use nix::fcntl::OFlag;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::unistd::{pipe2, write};
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, Weak};
 use tegra_mm::memfd;
 use tegrarm_abi::nvgpu::sched::*;
@@ -85,7 +85,6 @@ struct Roster {
 #[derive(Debug)]
 struct Events {
     post: OwnedFd,
-    reader: OwnedFd,
 }
 
 /// The open node.
@@ -95,17 +94,23 @@ pub(super) struct SchedFile;
 impl Events {
     fn new() -> Result<(Events, OwnedFd), Errno> {
         let (theirs, post) = pipe2(OFlag::O_CLOEXEC)?;
-        let reader = memfd::stow(memfd::duplicate(&theirs)?)?;
-        Ok((Events { post: memfd::stow(post)?, reader }, theirs))
+        Ok((Events { post: memfd::stow(post)? }, theirs))
     }
 
     fn unread(&self) -> bool {
-        readable(&self.reader)
+        memfd::is_unread(&self.post)
+    }
+
+    /// Whether the program has closed its end: a write would be SIGPIPE.
+    fn is_broken(&self) -> bool {
+        let mut fds = [PollFd::new(self.post.as_fd(), PollFlags::empty())];
+        poll(&mut fds, PollTimeout::ZERO).is_ok_and(|ready| ready > 0)
     }
 
     fn post(&self) {
         let event = nvgpu_sched_event_arg { reserved: 0, status: u64::from(NVGPU_SCHED_STATUS_TSG_OPEN) };
         if !self.unread()
+            && !self.is_broken()
             && let Err(errno) = write(&self.post, event.as_bytes())
         {
             tracing::warn!(%errno, "a scheduling event could not be posted");
@@ -151,6 +156,12 @@ impl Scheduling {
         drop(state);
         kernel.enter(FileId::of(&fd)?, Object::Sched(Arc::new(SchedFile)));
         Ok(fd)
+    }
+
+    /// Our end of the open node's pipe, which hangs up when the program's has been closed everywhere.
+    pub(super) fn our_end(&self) -> Option<OwnedFd> {
+        let state = self.state.lock();
+        memfd::stow(memfd::duplicate(&state.events.as_ref()?.post).ok()?).ok()
     }
 
     /// The last descriptor is closed.

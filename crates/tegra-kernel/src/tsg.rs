@@ -202,7 +202,7 @@ fn event_id_ctrl(call: &Call<'_>, file: &Arc<TsgFile>, args: &mut nvgpu_event_id
     let (event, fd) = EventFd::new(args.event_id)?;
     let event = Arc::new(event);
     file.tsg.events.add(&event);
-    call.kernel.enter(FileId::of(&fd)?, Object::Event { _keeps: event });
+    call.kernel.enter(FileId::of(&fd)?, Object::Event { keeps: event });
     args.event_fd = call.process.install(fd)?;
     Ok(())
 }

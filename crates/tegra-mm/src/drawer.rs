@@ -18,7 +18,7 @@ use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Weak};
 
 /// So many files are simply kept here: they come back without a switch to another thread.
-const HERE_MOST: usize = 256;
+static HERE_MOST: AtomicUsize = AtomicUsize::new(256);
 static HERE: AtomicUsize = AtomicUsize::new(0);
 
 /// Drawers that hold something.
@@ -36,13 +36,20 @@ enum Place {
     Away { drawer: Arc<Drawer>, slot: RawFd },
 }
 
+/// Keeps up to `files` files on this process's own descriptors. For a process that has no program's descriptors to leave
+/// room for.
+pub fn keep_here(files: usize) {
+    HERE_MOST.store(files, Ordering::Relaxed);
+}
+
 impl Kept {
     /// Keeps a file.
     ///
     /// # Errors
     /// `EMFILE` when neither a drawer nor this process has room for it.
     pub fn new(fd: OwnedFd) -> Result<Kept, Errno> {
-        let here = HERE.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| (n < HERE_MOST).then_some(n + 1));
+        let most = HERE_MOST.load(Ordering::Relaxed);
+        let here = HERE.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| (n < most).then_some(n + 1));
         if here.is_ok() {
             let stowed = memfd::stow(fd).inspect_err(|_| leave());
             return Ok(Kept(Place::Here { fd: stowed?, counted: true }));

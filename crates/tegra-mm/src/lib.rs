@@ -8,5 +8,5 @@ mod page_table;
 
 pub use backing::{Backing, Nature, SYNCPOINT_STRIDE};
 pub use buddy::{Buddy, PageClass};
-pub use drawer::Kept;
+pub use drawer::{Kept, keep_here};
 pub use page_table::{Access, Extent, FaultKind, MmuFault, PageTable};

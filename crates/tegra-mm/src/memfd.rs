@@ -2,20 +2,23 @@
 #![allow(unsafe_code)]
 
 use nix::errno::Errno;
-use nix::fcntl::{FcntlArg, OFlag, fcntl, open};
+use nix::fcntl::{FcntlArg, OFlag, SealFlag, fcntl, open};
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::sys::stat::Mode;
 use nix::unistd::ftruncate;
-use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::OnceLock;
 
-/// A new file of `len` zero bytes, close-on-exec, on the lowest free descriptor.
+/// A new file of `len` zero bytes, close-on-exec, on the lowest free descriptor. Its size is final: whoever gets a
+/// descriptor of it could otherwise cut it off under the simulator, whose next access would be SIGBUS.
 ///
 /// # Errors
-/// The errno of `memfd_create(2)` or `ftruncate(2)`.
+/// The errno of `memfd_create(2)`, `ftruncate(2)` or `fcntl(2)`.
 pub fn create(name: &str, len: u64) -> Result<OwnedFd, Errno> {
-    let fd = memfd_create(name, MFdFlags::MFD_CLOEXEC)?;
+    let fd = memfd_create(name, MFdFlags::MFD_CLOEXEC | MFdFlags::MFD_ALLOW_SEALING)?;
     ftruncate(&fd, i64::try_from(len).map_err(|_| Errno::ENOMEM)?)?;
+    let size = SealFlag::F_SEAL_SHRINK | SealFlag::F_SEAL_GROW | SealFlag::F_SEAL_SEAL;
+    fcntl(&fd, FcntlArg::F_ADD_SEALS(size))?;
     Ok(fd)
 }
 
@@ -32,8 +35,27 @@ pub fn duplicate(fd: &OwnedFd) -> Result<OwnedFd, Errno> {
 /// # Errors
 /// The errno of `open(2)`.
 pub fn duplicate_read_only(fd: &OwnedFd) -> Result<OwnedFd, Errno> {
+    reopen(fd.as_fd(), OFlag::O_RDONLY)
+}
+
+/// Opens the same file once more: the result is an open file of its own, which ends by itself. `ENXIO` for a socket.
+///
+/// # Errors
+/// The errno of `open(2)`.
+pub fn reopen(fd: BorrowedFd<'_>, mode: OFlag) -> Result<OwnedFd, Errno> {
     let path = format!("/proc/self/fd/{}", fd.as_raw_fd());
-    open(path.as_str(), OFlag::O_RDONLY | OFlag::O_CLOEXEC, Mode::empty())
+    open(path.as_str(), mode | OFlag::O_CLOEXEC, Mode::empty())
+}
+
+/// Whether what was written into a pipe, or into one end of a pair of sockets, has not been read yet.
+pub fn is_unread(written_to: &OwnedFd) -> bool {
+    // What a socket counts of what it sent (SIOCOUTQ), and what a pipe has.
+    [libc::TIOCOUTQ, libc::FIONREAD].into_iter().any(|request| {
+        let mut bytes: libc::c_int = 0;
+        // SAFETY: both requests write one integer.
+        let r = unsafe { libc::ioctl(written_to.as_raw_fd(), request, &raw mut bytes) };
+        r == 0 && bytes > 0
+    })
 }
 
 /// Moves a descriptor out of the way: the simulator's own ones sit above the numbers a program uses, so that
@@ -67,4 +89,34 @@ fn own_base() -> RawFd {
         }
         RawFd::try_from(limit.rlim_cur / 2).unwrap_or(RawFd::MAX).min(4096)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nix::sys::socket::{AddressFamily, SockFlag, SockType, socketpair};
+    use nix::unistd::{read, write};
+
+    #[test]
+    fn nobody_changes_the_size_of_a_file() {
+        let file = create("sealed", 8192).unwrap();
+        for len in [0, 4096, 16384] {
+            assert_eq!(ftruncate(&file, len), Err(Errno::EPERM));
+        }
+        assert_eq!(fcntl(&file, FcntlArg::F_ADD_SEALS(SealFlag::F_SEAL_WRITE)), Err(Errno::EPERM));
+        assert_eq!(nix::sys::stat::fstat(&file).unwrap().st_size, 8192);
+    }
+
+    #[test]
+    fn what_was_sent_is_unread_until_it_is_read() {
+        let pair = socketpair(AddressFamily::Unix, SockType::Stream, None, SockFlag::SOCK_CLOEXEC).expect("a pair");
+        let pipe = nix::unistd::pipe().expect("a pipe");
+        for (theirs, ours) in [pair, pipe] {
+            assert!(!is_unread(&ours));
+            write(&ours, &[1]).unwrap();
+            assert!(is_unread(&ours));
+            read(&theirs, &mut [0]).unwrap();
+            assert!(!is_unread(&ours));
+        }
+    }
 }

@@ -7,7 +7,7 @@ use crate::event::EventFd;
 use crate::files::Object;
 use crate::process::FileId;
 use nix::time::{ClockId, clock_gettime};
-use std::os::fd::RawFd;
+use std::os::fd::{OwnedFd, RawFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 use tegra_hw::{Expectation, Syncpoint};
@@ -105,6 +105,11 @@ impl SyncFile {
     pub(super) fn pending(call: &Call<'_>, fd: RawFd) -> Result<Vec<nvgpu_fence>, Errno> {
         let file = SyncFile::find(call, fd).ok_or(Errno::EINVAL)?;
         Ok(file.fences.iter().filter_map(|fence| fence.pending()).collect())
+    }
+
+    /// Our end of the descriptor.
+    pub(crate) fn our_end(&self) -> &OwnedFd {
+        self.event.our_end()
     }
 
     fn passed(&self) -> bool {

@@ -30,6 +30,8 @@ enum End {
     Met,
     Dead,
     Timeout,
+    /// By a signal: the driver's ERESTARTSYS.
+    Interrupted,
 }
 
 fn wait_notifier(call: &Call<'_>, channel: &Channel, args: &nvgpu_wait_args) -> Reply {
@@ -49,7 +51,7 @@ fn wait_notifier(call: &Call<'_>, channel: &Channel, args: &nvgpu_wait_args) -> 
             if written { Ok(()) } else { Err(Errno::EINVAL.into()) }
         }
         End::Dead => Err(Errno::ETIMEDOUT.into()),
-        End::Timeout => Err(Errno::EINTR.into()),
+        End::Timeout | End::Interrupted => Err(Errno::EINTR.into()),
     }
 }
 
@@ -63,6 +65,7 @@ fn wait_semaphore(call: &Call<'_>, channel: &Channel, args: &nvgpu_wait_args) ->
     match sleep(call, channel, args.timeout, met) {
         End::Met | End::Dead => Ok(()),
         End::Timeout => Err(Errno::ETIMEDOUT.into()),
+        End::Interrupted => Err(Errno::EINTR.into()),
     }
 }
 
@@ -77,7 +80,7 @@ fn place(call: &Call<'_>, args: &nvgpu_wait_args, size: u64) -> Reply<Place> {
     Ok(Place { backing, offset: offset as usize })
 }
 
-/// Sleeps, without the channel's lock, until `met`, death or the time limit (milliseconds, 0 = none).
+/// Sleeps, without the channel's lock, until `met`, death, a signal or the time limit (milliseconds, 0 = none).
 fn sleep(call: &Call<'_>, channel: &Channel, limit_ms: u32, met: impl Fn() -> bool) -> End {
     let deadline = (limit_ms > 0).then(|| Instant::now() + Duration::from_millis(u64::from(limit_ms)));
     let interrupts = &call.kernel.hw.interrupts;
@@ -92,6 +95,9 @@ fn sleep(call: &Call<'_>, channel: &Channel, limit_ms: u32, met: impl Fn() -> bo
         let left = deadline.map_or(SLICE, |d| d.saturating_duration_since(Instant::now()));
         if left.is_zero() {
             return End::Timeout;
+        }
+        if call.process.interrupted() {
+            return End::Interrupted;
         }
         interrupts.wait(seen, left.min(SLICE));
     }

@@ -167,7 +167,7 @@ pub(super) fn set_info(call: &Call<'_>, ctrl: &Arc<Ctrl>, args: &mut nvgpu_gpu_c
     *ctrl.session.request.lock() = Some(request);
     // The new rate is there at once.
     event.post();
-    call.kernel.enter(FileId::of(&fd)?, Object::Event { _keeps: Arc::new(event) });
+    call.kernel.enter(FileId::of(&fd)?, Object::Event { keeps: Arc::new(event) });
     args.completion_fd = call.process.install(fd)?;
     Ok(())
 }

@@ -21,7 +21,7 @@ pub(crate) struct Debugger {
     profiler: bool,
     pub(super) state: Mutex<Holdings>,
     /// What makes its file ready to poll: an event of an SM, which never comes.
-    _event: EventFd,
+    event: EventFd,
 }
 
 /// What a session has bound, and what it has switched off.
@@ -55,9 +55,14 @@ impl Debugger {
     /// Opens the node; its file is ready to poll when there is an event.
     pub(crate) fn open(kernel: &Arc<Kernel>, profiler: bool) -> Result<OwnedFd, Errno> {
         let (event, fd) = EventFd::new(0)?;
-        let session = Arc::new(Debugger { profiler, state: Mutex::default(), _event: event });
+        let session = Arc::new(Debugger { profiler, state: Mutex::default(), event });
         kernel.enter(FileId::of(&fd)?, Object::Debugger(session));
         Ok(fd)
+    }
+
+    /// Our end of the descriptor.
+    pub(crate) fn our_end(&self) -> &OwnedFd {
+        self.event.our_end()
     }
 
     pub(super) fn is_profiler(&self) -> bool {

@@ -164,7 +164,10 @@ fn free(call: &Call<'_>, file: &NvmapFile, arg: &Arg<'_>) -> Result<i32, Errno> 
     let Arg::Value(value) = arg else { return Ok(0) };
     let number = *value as u32;
     if call.dmabuf_fd(number).is_some() {
-        call.kernel.close(call.process, number as RawFd);
+        // Of another process it is seen, like its other closes.
+        if call.process.is_self() {
+            call.kernel.close(call.process, number as RawFd);
+        }
         call.process.close(number as RawFd);
     } else {
         file.client.remove(number);

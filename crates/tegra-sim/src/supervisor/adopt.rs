@@ -18,7 +18,17 @@ use tegrarm_kmd::Errno;
 #[derive(Debug)]
 pub struct Adopted {
     seen: OwnedFd,
-    real: OwnedFd,
+    id: FileId,
+    real: Real,
+}
+
+/// Where the node's file can be had once more.
+#[derive(Debug)]
+enum Real {
+    /// A memfd, which can be opened again.
+    Memory(OwnedFd),
+    /// A socket or a pipe: keeping it here would keep it open. This process has it on this descriptor, as far as we know.
+    There(i32, RawFd),
 }
 
 /// A node's file as who opens it for reading gets it. One that cannot be opened again (a socket or a pipe) stays as
@@ -36,21 +46,44 @@ impl Supervisor {
         let Some(path) = target.placeholder(fd) else { return Ok(false) };
         let Some(Entry::Node(path)) = self.tree.find(&path) else { return Ok(false) };
         let seen = target.take(fd)?;
+        self.tell_closed();
+        // Until it is entered, so that two threads with one placeholder get one node.
+        let mut adopted = self.adopted.lock();
         let known = |a: &&Adopted| sys::same_open_file(a.seen.as_fd(), seen.as_fd());
-        if let Some(known) = self.adopted.lock().iter().find(known) {
-            return target.replace(fd, known.real.as_fd()).map(|()| true);
+        if let Some(known) = adopted.iter().find(known) {
+            let file = self.once_more(known, target.read_only(fd))?;
+            return target.replace(fd, file.as_fd()).map(|()| true);
         }
-        self.collect_garbage();
         let real = self.kernel.open(target, path)?;
+        let id = FileId::of(&real)?;
+        let kept = match self.kernel.our_end(id) {
+            Some(_) => Real::There(target.pid(), fd),
+            None => Real::Memory(memfd::stow(memfd::duplicate(&real)?)?),
+        };
         let real = if target.read_only(fd) { for_reading(real) } else { real };
-        target.replace(fd, real.as_fd())?;
+        target.replace(fd, self.closes.hand_out(real)?.as_fd())?;
         self.observe(|o| o.opened(target.pid(), path, fd));
-        self.adopted.lock().push(Adopted { seen, real });
+        adopted.push(Adopted { seen, id, real: kept });
         Ok(true)
+    }
+
+    /// A descriptor of a node's file that some program has already.
+    fn once_more(&self, known: &Adopted, read_only: bool) -> Result<OwnedFd, Errno> {
+        match &known.real {
+            Real::Memory(file) => {
+                let file = memfd::duplicate(file)?;
+                self.kernel.handed_out_again(known.id);
+                self.closes.hand_out(if read_only { for_reading(file) } else { file })
+            }
+            Real::There(pid, fd) => {
+                let file = sys::steal_fd(sys::pidfd(*pid)?.as_fd(), *fd)?;
+                if FileId::of(&file)? == known.id { Ok(file) } else { Err(Errno::EBADF) }
+            }
+        }
     }
 
     /// Lets go of the files that have ended.
     pub(super) fn forget_adopted(&self) {
-        self.adopted.lock().retain(|a| FileId::of(&a.real).is_ok_and(|id| self.kernel.is_open(id)));
+        self.adopted.lock().retain(|a| self.kernel.is_open(a.id));
     }
 }

@@ -1,10 +1,11 @@
 //! What happens to each trapped system call.
 
+use super::spawn::Filters;
 use super::sys::{self, Reply, Test, Trap};
 use super::target::Target;
 use super::tree::{Entry, Tree, normalise};
 use super::{Answered, Supervisor};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::sync::Arc;
 use tegra_gpu::time_ns;
@@ -77,14 +78,15 @@ const MAGICS: &[u8] = b"NGATHDPSCF>";
 const TERMINAL: [u32; 2] = [libc::TCGETS as u32, libc::TIOCGWINSZ as u32];
 
 /// What the filters do with a program that has a view of the board's files, and with one that has not.
-pub fn filters() -> sys::Filters {
+pub fn filters() -> Filters {
     let compile = |paths: Vec<Trap>| {
         let harmless = TERMINAL.map(|value| Test { arg: 1, mask: u32::MAX, value });
         let pass = harmless.map(|test| Trap { nr: libc::SYS_ioctl, test: Some(test) });
         sys::compile(&pass, &[traps(), paths].concat())
     };
     let all = PATH_CALLS.iter().map(|(nr, _, _)| Trap { nr: *nr, test: None }).collect();
-    sys::Filters { viewing: compile(PATH_CALLS.iter().flat_map(writing).collect()), blind: compile(all) }
+    let viewing = compile(PATH_CALLS.iter().flat_map(writing).collect());
+    Filters { viewing, blind: compile(all), killable: true }
 }
 
 /// The calls on descriptors that go to the supervisor.
@@ -125,22 +127,21 @@ pub fn sleeps(call: &sys::Notification) -> bool {
 
 impl Supervisor {
     /// Decides one trapped call.
-    pub(super) fn decide(self: &Arc<Self>, listener: BorrowedFd<'_>, call: &sys::Notification) -> Reply {
+    pub(super) fn decide(self: &Arc<Self>, target: &Target<'_>, call: &sys::Notification) -> Reply {
         let nr = i64::from(call.data.nr);
         if nr == libc::SYS_ioctl {
-            return self.ioctl(listener, call);
+            return self.ioctl(target, call);
         }
         if nr == libc::SYS_mmap {
-            return self.mmap(listener, call);
+            return self.mmap(target, call);
         }
         if nr == libc::SYS_msync {
-            return self.msync(listener, call);
+            return self.msync(target, call);
         }
         let Some((_, arg, action)) = PATH_CALLS.iter().find(|c| c.0 == nr) else { return Reply::Continue };
-        let target = Target::of(listener, call);
-        let Some(path) = self.path(&target, call, *arg) else { return Reply::Continue };
+        let Some(path) = self.path(target, call, *arg) else { return Reply::Continue };
         let Some(entry) = self.entry(&path) else { return Reply::Continue };
-        match self.act(&target, call, *action, &path, &entry) {
+        match self.act(target, call, *action, &path, &entry) {
             Ok(value) => Reply::Value(value),
             Err(e) => Reply::Error(e),
         }
@@ -204,9 +205,10 @@ impl Supervisor {
         let file: OwnedFd = match entry {
             Entry::Node(_) => {
                 self.broken.opening(path)?;
-                self.collect_garbage();
+                self.tell_closed();
                 let real = self.kernel.open(target, path)?;
-                if flags & libc::O_ACCMODE == libc::O_RDONLY { super::adopt::for_reading(real) } else { real }
+                let reading = flags & libc::O_ACCMODE == libc::O_RDONLY;
+                self.closes.hand_out(if reading { super::adopt::for_reading(real) } else { real })?
             }
             Entry::Text(_) => self.open_text(path, flags)?,
             Entry::Census => self.open_census()?,
@@ -227,7 +229,7 @@ impl Supervisor {
         }
         let (reader, writer) = std::io::pipe().map_err(|_| Errno::EMFILE)?;
         let (supervisor, path) = (self.clone(), path.to_owned());
-        std::thread::spawn(move || {
+        let written = move || {
             use std::io::{BufRead, BufReader};
             for line in BufReader::new(reader).lines().map_while(Result::ok) {
                 if let Err(e) = supervisor.kernel.write_text(&path, &line) {
@@ -235,15 +237,15 @@ impl Supervisor {
                 }
                 supervisor.refresh_texts();
             }
-        });
+        };
+        std::thread::Builder::new().name("devfreq".to_owned()).spawn(written).map_err(|_| Errno::EAGAIN)?;
         Ok(writer.into())
     }
 
-    fn ioctl(&self, listener: BorrowedFd<'_>, call: &sys::Notification) -> Reply {
+    fn ioctl(&self, target: &Target<'_>, call: &sys::Notification) -> Reply {
         let [fd, request, argp, ..] = call.data.args;
         let (fd, request) = (fd as i32, request as u32);
-        let target = Target::of(listener, call);
-        let node = match self.node(&target, fd) {
+        let node = match self.node(target, fd) {
             Ok(Some(node)) => node,
             Ok(None) => return Reply::Continue,
             Err(e) => return Reply::Error(e),
@@ -252,30 +254,32 @@ impl Supervisor {
             return Reply::Error(e);
         }
         if self.depends_on_closed_files(request) {
-            self.collect_garbage();
+            self.tell_closed();
         }
         let argument = Argument::of(request, argp);
-        // A call that may sleep is made on its own thread, and files that are being opened belong to nobody yet.
-        if !sleeps(call) {
-            self.collect_if_many();
-        }
-        let before = match argument.read(&target) {
+        let before = match argument.read(target) {
             Ok(before) => before,
             Err(e) => return Reply::Error(e),
         };
         let start = time_ns();
         let mut bytes = before.clone();
-        let mut result = self.kernel.ioctl(&target, fd, request, argument.pass(&mut bytes));
+        let mut result = self.kernel.ioctl(target, fd, request, argument.pass(&mut bytes));
         if result == Err(Errno::ENOMEM) {
             // Perhaps what is used up belongs to files that were closed meanwhile.
-            self.collect_garbage();
+            self.tell_all_closed();
             bytes.copy_from_slice(&before);
-            result = self.kernel.ioctl(&target, fd, request, argument.pass(&mut bytes));
+            result = self.kernel.ioctl(target, fd, request, argument.pass(&mut bytes));
         }
         let time_ns = (start, time_ns());
         // A failed call leaves its argument alone, but for the one (AS REMAP) that reports how far it came.
-        if let Err(e) = argument.write_back(&target, &before, &bytes) {
+        // Whom a signal has taken away gets nothing written: its memory may be something else by now.
+        if (self.unheard.is_none() || target.waits())
+            && let Err(e) = argument.write_back(target, &before, &bytes)
+        {
             result = Err(e);
+        }
+        if self.unheard.is_some() {
+            target.leave(&bytes);
         }
         if request == NVGPU_GPU_IOCTL_CLK_SET_INFO {
             self.refresh_texts();
@@ -284,6 +288,7 @@ impl Supervisor {
         self.observe(|o| o.ioctl(&answered(target.pid())));
         match result {
             Ok(value) => Reply::Value(i64::from(value)),
+            Err(Errno::EINTR) if target.was_interrupted() => Reply::Interrupted,
             Err(e) => Reply::Error(e),
         }
     }
@@ -298,28 +303,27 @@ impl Supervisor {
 
     /// A shared mapping: the kernel refuses some of its own files' (a second doorbell page, more than a buffer has);
     /// what it allows, the host does.
-    fn mmap(&self, listener: BorrowedFd<'_>, call: &sys::Notification) -> Reply {
+    fn mmap(&self, target: &Target<'_>, call: &sys::Notification) -> Reply {
         let [_, len, prot, _, fd, offset] = call.data.args;
-        let target = Target::of(listener, call);
         if fd as i32 == -1 {
             return Reply::Continue;
         }
-        match self.node(&target, fd as i32) {
+        match self.node(target, fd as i32) {
             Ok(Some(_)) => {}
             Ok(None) => return Reply::Continue,
             Err(e) => return Reply::Error(e),
         }
         let write = prot as i32 & libc::PROT_WRITE != 0;
-        match self.kernel.check_mmap(&target, fd as i32, len as usize, write, offset) {
+        match self.kernel.check_mmap(target, fd as i32, len as usize, write, offset) {
             Ok(()) => Reply::Continue,
             Err(e) => Reply::Error(e),
         }
     }
 
     /// What is mapped at the address decides.
-    fn msync(&self, listener: BorrowedFd<'_>, call: &sys::Notification) -> Reply {
+    fn msync(&self, target: &Target<'_>, call: &sys::Notification) -> Reply {
         let address = call.data.args[0];
-        let vma = Target::of(listener, call).vma(address).filter(|vma| vma.start <= address && vma.shared);
+        let vma = target.vma(address).filter(|vma| vma.start <= address && vma.shared);
         match vma.is_some_and(|vma| self.kernel.is_memory(vma.file)) {
             true => Reply::Error(Errno::EINVAL),
             false => Reply::Continue,
@@ -328,7 +332,7 @@ impl Supervisor {
 }
 
 /// The third argument of a trapped ioctl: what the request number says of it.
-struct Argument {
+pub(super) struct Argument {
     value: u64,
     size: usize,
     /// The kernel reads it (`_IOC_WRITE`).
@@ -338,7 +342,7 @@ struct Argument {
 }
 
 impl Argument {
-    fn of(request: u32, value: u64) -> Argument {
+    pub(super) fn of(request: u32, value: u64) -> Argument {
         let size = (request >> 16 & 0x3fff) as usize;
         Argument { value, size, input: request >> 30 & 1 == 1, output: request >> 31 == 1 }
     }
@@ -346,7 +350,7 @@ impl Argument {
     /// A structure that is only written starts as zeros, whatever the caller has there
     /// (docs/hardware/nvgpu-overview.md#dispatcher-arguments); nvmap
     /// reads some of those all the same, so they come along when they can be read.
-    fn read(&self, target: &Target<'_>) -> Result<Vec<u8>, Errno> {
+    pub(super) fn read(&self, target: &Target<'_>) -> Result<Vec<u8>, Errno> {
         let mut bytes = vec![0; self.size];
         match target.read(self.value, &mut bytes) {
             Err(e) if self.input && self.size > 0 => Err(e),
@@ -359,7 +363,7 @@ impl Argument {
         if self.size == 0 { Arg::Value(self.value) } else { Arg::Bytes(bytes) }
     }
 
-    fn write_back(&self, target: &Target<'_>, before: &[u8], after: &[u8]) -> Result<(), Errno> {
+    pub(super) fn write_back(&self, target: &Target<'_>, before: &[u8], after: &[u8]) -> Result<(), Errno> {
         if self.output && before != after { target.write(self.value, after) } else { Ok(()) }
     }
 }

@@ -54,7 +54,7 @@ pub fn census() -> io::Result<Census> {
 impl Supervisor {
     /// The file that a program gets for [`PATH`].
     pub(super) fn open_census(&self) -> Result<OwnedFd, Errno> {
-        self.collect_garbage();
+        self.tell_all_closed();
         sys::memfd_with(PATH, &write(&self.kernel.census()))
     }
 }

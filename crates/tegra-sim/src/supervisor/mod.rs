@@ -7,25 +7,35 @@
 
 mod adopt;
 mod broken;
+mod bus;
 mod calls;
 mod census;
+mod closes;
+mod leash;
+mod outcome;
 mod processes;
+mod repeat;
 mod run;
+mod spawn;
 mod sys;
 mod target;
 mod tree;
 mod view;
+mod workers;
 
 pub use broken::Broken;
 pub use census::{PATH as CENSUS, census};
-pub use run::{Exit, Options, run};
+pub use leash::{Leash, Side, divide};
+pub use outcome::{Exit, RunError};
+pub use run::{Options, run};
 
 use adopt::Adopted;
+use closes::Closes;
+use nix::sys::resource::{Resource, getrlimit};
 use parking_lot::Mutex;
+use repeat::Unheard;
 use std::collections::HashMap;
-use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use tegra_kernel::Kernel;
 use tegrarm_abi::nvgpu::channel::{NVGPU_IOCTL_CHANNEL_GET_USER_SYNCPOINT, NVGPU_IOCTL_CHANNEL_OPEN};
 use tegrarm_abi::nvgpu::ctrl::{NVGPU_GPU_IOCTL_ALLOC_AS, NVGPU_GPU_IOCTL_OPEN_CHANNEL, NVGPU_GPU_IOCTL_OPEN_TSG};
@@ -77,20 +87,30 @@ struct Supervisor {
     texts: Mutex<HashMap<String, String>>,
     /// Nodes that were opened without us, and what stands for them since.
     adopted: Mutex<Vec<Adopted>>,
-    /// So many open files, and it is time to look for those that no process holds any more.
-    many_files: AtomicUsize,
+    /// Knows when they are closed.
+    closes: Closes,
+    /// Where signals take callers away from calls in progress: the answers that they did not hear.
+    unheard: Option<Unheard>,
 }
 
-/// Files of a usual program: fewer are not worth looking for forgotten ones.
-const FEW_FILES: usize = 256;
-
 impl Supervisor {
-    fn new(kernel: Arc<Kernel>, observers: Vec<Arc<dyn Observer>>, broken: Broken) -> io::Result<Supervisor> {
+    fn new(
+        kernel: Arc<Kernel>,
+        observers: Vec<Arc<dyn Observer>>,
+        broken: Broken,
+        interruptible: bool,
+    ) -> Result<Supervisor, RunError> {
         let there = |paths: Vec<String>| paths.into_iter().filter(|p| !broken.lacks(p)).collect::<Vec<_>>();
-        let tree = Tree::new(&there(kernel.node_paths()), &there(kernel.text_paths()))?;
-        let many_files = AtomicUsize::new(FEW_FILES);
+        let tree = Tree::new(&there(kernel.node_paths()), &there(kernel.text_paths()))
+            .map_err(|why| RunError::Files { directory: std::env::temp_dir(), why })?;
+        let closes = Closes::new(kernel.clone()).map_err(|e| RunError::Host { what: "inotify", why: e.into() })?;
+        // Every descriptor of this process is the simulator's: files of buffers need no drawer until they are gone.
+        if let Ok((_, most)) = getrlimit(Resource::RLIMIT_NOFILE) {
+            tegra_mm::keep_here(usize::try_from(most / 2).unwrap_or(0));
+        }
         let (texts, adopted) = Default::default();
-        let supervisor = Supervisor { kernel, broken, tree, observers, texts, adopted, many_files };
+        let unheard = interruptible.then(Unheard::default);
+        let supervisor = Supervisor { kernel, broken, tree, observers, texts, adopted, closes, unheard };
         supervisor.refresh_texts();
         Ok(supervisor)
     }
@@ -131,21 +151,24 @@ impl Supervisor {
         .any(same)
     }
 
-    /// Ends the files that no process holds any more.
-    fn collect_garbage(&self) {
-        let pids = processes::descendants(std::process::id() as i32);
-        self.kernel.close_all_but(&processes::open_files(&pids));
+    /// Ends the files that have been closed.
+    fn tell_closed(&self) {
+        if self.closes.tell() {
+            self.after_closes();
+        }
+    }
+
+    /// The same, after a look at every file: for who counts what is left, or has nothing left.
+    fn tell_all_closed(&self) {
+        if self.closes.tell_all() {
+            self.after_closes();
+        }
+    }
+
+    fn after_closes(&self) {
         self.forget_adopted();
         // The clock request of a closed file has ended with it.
         self.refresh_texts();
-        self.many_files.store(2 * self.kernel.open_files() + FEW_FILES, Ordering::Relaxed);
-    }
-
-    /// The same, when so many files have been made that it pays: what the collection costs is spread over them.
-    fn collect_if_many(&self) {
-        if self.kernel.open_files() >= self.many_files.load(Ordering::Relaxed) {
-            self.collect_garbage();
-        }
     }
 
     /// Tells the observers; nothing is looked up for nobody.

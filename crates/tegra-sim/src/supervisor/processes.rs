@@ -1,15 +1,17 @@
-//! Which files the supervised processes still hold.
-//!
-//! Nobody tells a supervisor when a descriptor is closed: closes are too frequent to trap. So before anything
-//! whose outcome depends on it (a new object, a process's end) the descriptor tables of all descendants are
-//! read, and files that nobody holds any more end.
+//! The processes below this one, and the signals that are about them.
 
-use std::collections::HashSet;
-use std::os::unix::fs::MetadataExt;
-use tegra_kernel::process::FileId;
+use nix::errno::Errno;
+use nix::sys::signal::{SigSet, Signal, kill};
+use nix::sys::wait::{WaitPidFlag, waitpid};
+use nix::unistd::Pid;
 
-/// Every process below `pid`, itself not included. Orphans count: the supervisor is their subreaper.
-pub fn descendants(pid: i32) -> Vec<i32> {
+/// The signals that a process waits for which has programs below it.
+pub fn awaited() -> SigSet {
+    [Signal::SIGCHLD, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGINT, Signal::SIGQUIT].into_iter().collect()
+}
+
+/// Every process below `pid`, itself not included. Orphans count if `pid` is their subreaper.
+fn descendants(pid: i32) -> Vec<i32> {
     let mut found: Vec<i32> = children(pid);
     let mut next = 0;
     while next < found.len() {
@@ -30,13 +32,21 @@ fn children(pid: i32) -> Vec<i32> {
         .collect()
 }
 
-/// Identities of all files that `pids` have open.
-pub fn open_files(pids: &[i32]) -> HashSet<FileId> {
-    pids.iter()
-        .filter_map(|pid| std::fs::read_dir(format!("/proc/{pid}/fd")).ok())
-        .flat_map(|fds| fds.flatten().filter_map(|fd| std::fs::metadata(fd.path()).ok()))
-        .map(|file| FileId { dev: file.dev(), ino: file.ino() })
-        .collect()
+/// Kills every process below this one, those it starts meanwhile, too. The caller is their subreaper.
+pub fn end_all() {
+    loop {
+        for pid in descendants(std::process::id() as i32) {
+            // It may have ended by itself.
+            let _ = kill(Pid::from_raw(pid), Signal::SIGKILL);
+        }
+        // One is waited for; what it left behind has become our child.
+        match waitpid(None, None) {
+            Ok(_) | Err(Errno::EINTR) => {
+                while waitpid(None, Some(WaitPidFlag::WNOHANG)).is_ok_and(|s| s.pid().is_some()) {}
+            }
+            Err(_) => return,
+        }
+    }
 }
 
 #[cfg(test)]
@@ -44,16 +54,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_child_and_its_files_are_found() {
-        let file = tegra_mm::memfd::create("held-by-a-child", 0).unwrap();
-        let id = FileId::of(&file).unwrap();
-        let mut child = std::process::Command::new("sleep").arg("60").stdin(file).spawn().unwrap();
+    fn a_child_and_its_child_are_found() {
+        let mut child = std::process::Command::new("sh").args(["-c", "sleep 60 & wait"]).spawn().unwrap();
         let me = std::process::id() as i32;
-        let seen = descendants(me);
-        let held = open_files(&[child.id() as i32]);
+        let found = || {
+            descendants(me)
+                .iter()
+                .filter(|pid| **pid == child.id() as i32 || children(child.id() as i32).contains(pid))
+                .count()
+        };
+        while found() < 2 {
+            std::thread::yield_now();
+        }
+        for pid in children(child.id() as i32) {
+            kill(Pid::from_raw(pid), Signal::SIGKILL).unwrap();
+        }
         child.kill().unwrap();
         child.wait().unwrap();
-        assert!(seen.contains(&(child.id() as i32)));
-        assert!(held.contains(&id));
     }
 }

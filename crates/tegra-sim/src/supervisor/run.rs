@@ -1,28 +1,23 @@
 //! Starts a program under the supervisor and serves its calls until everybody it started is gone.
 
-use super::sys::{self, Notification};
+use super::leash::Leash;
+use super::outcome::{Exit, RunError};
+use super::processes::awaited;
+use super::spawn::{self, Filters};
 use super::view::View;
-use super::{Broken, Observer, Supervisor, calls};
+use super::workers::Service;
+use super::{Broken, Observer, Supervisor, bus, calls, processes, sys};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sys::signal::{SigSet, Signal, kill};
-use nix::sys::signalfd::SignalFd;
+use nix::sys::signal::{Signal, kill};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
-use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::AsFd;
 use std::process::Command;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 use tegra_kernel::Kernel;
 use tegrarm_kmd::Errno;
-
-/// How the program ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Exit {
-    /// With this status.
-    Code(i32),
-    /// By this signal.
-    Signal(Signal),
-}
 
 /// How a program is run.
 #[derive(Default)]
@@ -34,78 +29,96 @@ pub struct Options {
     pub trap_paths: bool,
     /// What is wrong with the board.
     pub broken: Broken,
+    /// Let signals interrupt calls that have been received, as hosts before Linux 5.19 do.
+    pub interruptible: bool,
+    /// What tells when the process ends that was asked to run the program.
+    pub leash: Option<Arc<Leash>>,
 }
 
 /// Runs `command` with the board's nodes until it and everything it started has ended.
 ///
 /// # Errors
 /// When the program cannot be started, or the host forbids seccomp notifications.
-pub fn run(kernel: Arc<Kernel>, command: Command, options: Options) -> io::Result<Exit> {
-    let supervisor = Arc::new(Supervisor::new(kernel, options.observers, options.broken)?);
-    let mut mask = SigSet::empty();
-    for signal in [Signal::SIGCHLD, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGINT, Signal::SIGQUIT] {
-        mask.add(signal);
-    }
-    mask.thread_block()?;
-    let signals = SignalFd::new(&mask)?;
-    // Orphans of the tree come to us, not to init: they still hold files.
-    nix::sys::prctl::set_child_subreaper(true)?;
+pub fn run(kernel: Arc<Kernel>, command: Command, options: Options) -> Result<Exit, RunError> {
+    let host = |what| move |why: Errno| RunError::Host { what, why: why.into() };
+    let killable = !options.interruptible && sys::waits_killable();
+    let supervisor = Arc::new(Supervisor::new(kernel, options.observers, options.broken, !killable)?);
+    awaited().thread_block().map_err(host("a signal mask"))?;
+    let flags = SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK;
+    let signals = SignalFd::with_flags(&awaited(), flags).map_err(host("a signal descriptor"))?;
+    // Orphans of the tree come to us, not to init: they are under our filter.
+    nix::sys::prctl::set_child_subreaper(true).map_err(host("being a subreaper"))?;
+    bus::outlive_lost_memory().map_err(host("a signal handler"))?;
     let view = match options.trap_paths {
         true => Err(Errno::ECANCELED),
         false => View::of(&supervisor.tree).map_err(|e| Errno::from_raw(e.raw_os_error().unwrap_or(libc::EIO))),
     };
-    let started = sys::spawn_trapped(command, calls::filters(), view)?;
+    let filters = Filters { killable, ..calls::filters() };
+    let started = spawn::spawn_trapped(command, filters, view)?;
     supervisor.observe(|o| o.started(started.without_view.map_or(Ok(()), Err)));
     sys::hand_over_directly(started.listener.as_fd());
-    let exit = serve(&supervisor, &Arc::new(started.listener), &signals, Pid::from_raw(started.pid as i32))?;
+    if let Some(leash) = &options.leash {
+        leash.holds(&started.listener);
+    }
+    let serving = Service::start(supervisor.clone(), started.listener);
+    let service =
+        serving.map_err(|why| RunError::Host { what: "a thread", why }).inspect_err(|_| processes::end_all())?;
+    let exit = serve(&supervisor, &service, &signals, options.leash.as_deref(), Pid::from_raw(started.pid as i32));
+    supervisor.observe(|o| o.ended(service.trapped()));
     supervisor.kernel.shut_down();
+    // Its threads may still hold the supervisor.
+    supervisor.tree.remove();
     Ok(exit)
 }
 
-fn serve(supervisor: &Arc<Supervisor>, listener: &Arc<OwnedFd>, signals: &SignalFd, root: Pid) -> io::Result<Exit> {
-    let (mut exit, mut trapped) = (None, 0);
+/// How long closes wait to be noticed when nobody's call depends on them: many are then noticed at once.
+const PAUSE: Duration = Duration::from_millis(5);
+
+fn serve(supervisor: &Supervisor, service: &Service, signals: &SignalFd, mut leash: Option<&Leash>, root: Pid) -> Exit {
+    let mut exit = None;
+    let mut looked = Instant::now();
     loop {
-        let mut fds =
-            [PollFd::new(listener.as_fd(), PollFlags::POLLIN), PollFd::new(signals.as_fd(), PollFlags::POLLIN)];
-        match poll(&mut fds, PollTimeout::NONE) {
-            Err(nix::errno::Errno::EINTR) => continue,
-            other => other?,
-        };
-        let [calls, sigs] = fds.map(|fd| fd.revents().unwrap_or(PollFlags::empty()));
-        if calls.contains(PollFlags::POLLIN) {
-            if let Some(call) = sys::receive(listener.as_fd())? {
-                trapped += 1;
-                dispatch(supervisor, listener, call);
-            }
-        } else if calls.intersects(PollFlags::POLLHUP | PollFlags::POLLERR) {
+        let resting = looked.elapsed() < PAUSE;
+        let waiting = resting || supervisor.closes.suspects();
+        let timeout =
+            if waiting { PollTimeout::try_from(PAUSE).unwrap_or(PollTimeout::MAX) } else { PollTimeout::NONE };
+        let nothing = PollFlags::empty();
+        let mut fds = vec![
+            // Calls are received by the threads; here it is about the end.
+            PollFd::new(service.listener().as_fd(), nothing),
+            PollFd::new(signals.as_fd(), PollFlags::POLLIN),
+            PollFd::new(supervisor.closes.as_fd(), if resting { nothing } else { PollFlags::POLLIN }),
+        ];
+        fds.extend(leash.map(|leash| PollFd::new(leash.as_fd(), nothing)));
+        if let Err(e) = poll(&mut fds, timeout)
+            && e != Errno::EINTR
+        {
+            tracing::error!("waiting for programs: {e}");
+        }
+        let happened: Vec<bool> = fds.iter().map(|fd| fd.any().unwrap_or(false)).collect();
+        if happened[0] {
             // The last one is leaving; its status may still be on the way.
-            while exit.is_none() {
-                note(root, waitpid(None, None)?, &mut exit);
+            while exit.is_none()
+                && let Ok(status) = waitpid(None, None)
+            {
+                note(root, status, &mut exit);
             }
-            supervisor.observe(|o| o.ended(trapped));
-            return Ok(exit.unwrap_or(Exit::Code(0)));
+            return exit.unwrap_or(Exit::Code(0));
         }
-        if sigs.contains(PollFlags::POLLIN) {
+        if happened[1] {
             on_signal(signals, root);
-            if reap(root, &mut exit) {
-                supervisor.collect_garbage();
-            }
+            reap(root, &mut exit);
+        }
+        if happened[2] || waiting && !resting {
+            supervisor.tell_closed();
+            looked = Instant::now();
+        }
+        if happened.get(3) == Some(&true) {
+            tracing::error!("the process that was asked to run the programs was killed: they end");
+            leash = None;
+            processes::end_all();
         }
     }
-}
-
-/// Answers a call; one that may sleep gets a thread of its own, so that it holds nobody up.
-fn dispatch(supervisor: &Arc<Supervisor>, listener: &Arc<OwnedFd>, call: Notification) {
-    if !calls::sleeps(&call) {
-        return answer(supervisor, listener, &call);
-    }
-    let (supervisor, listener) = (supervisor.clone(), listener.clone());
-    std::thread::spawn(move || answer(&supervisor, &listener, &call));
-}
-
-fn answer(supervisor: &Arc<Supervisor>, listener: &OwnedFd, call: &Notification) {
-    let reply = supervisor.decide(listener.as_fd(), call);
-    sys::reply(listener.as_fd(), call.id, reply);
 }
 
 /// The terminal sends its signals to the whole foreground group; those sent to us alone are passed on.
@@ -115,23 +128,17 @@ fn on_signal(signals: &SignalFd, root: Pid) {
         if matches!(signal, Signal::SIGTERM | Signal::SIGHUP) {
             let _ = kill(root, signal);
         }
-        if signal == Signal::SIGCHLD {
-            return;
-        }
     }
 }
 
-/// Collects ended children; whether there was any.
-fn reap(root: Pid, exit: &mut Option<Exit>) -> bool {
-    let mut any = false;
+/// Collects ended children.
+fn reap(root: Pid, exit: &mut Option<Exit>) {
     while let Ok(status) = waitpid(None, Some(WaitPidFlag::WNOHANG)) {
         if status == WaitStatus::StillAlive {
             break;
         }
-        any = true;
         note(root, status, exit);
     }
-    any
 }
 
 /// Remembers how the program itself ended.

@@ -2,17 +2,12 @@
 #![allow(unsafe_code)]
 
 use super::tree::Entry;
-use super::view::View;
-use nix::sys::signal::SigSet;
-use nix::sys::socket::{ControlMessage, ControlMessageOwned, MsgFlags, recvmsg, sendmsg};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use std::ffi::CString;
-use std::io::{self, IoSlice, IoSliceMut};
+use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::net::UnixStream;
-use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::Command;
 use tegrarm_kmd::Errno;
 
 /// One trapped system call.
@@ -84,27 +79,34 @@ pub fn compile(passes: &[Trap], traps: &[Trap]) -> Vec<libc::sock_filter> {
     program
 }
 
-/// Installs the filter on the calling thread and everything it will start; returns the listener.
+/// See [`install`].
+const KILLABLE: libc::c_ulong = libc::SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV;
+
+/// Whether the host knows calls that only a deadly signal interrupts (Linux 5.19).
+pub fn waits_killable() -> bool {
+    let flags = libc::SECCOMP_FILTER_FLAG_NEW_LISTENER | KILLABLE;
+    let no_filter = std::ptr::null::<libc::sock_fprog>();
+    // SAFETY: there is no filter to install; flags that are known are followed by EFAULT.
+    let r = unsafe { libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, flags, no_filter) };
+    r == -1 && Errno::last() == Errno::EFAULT
+}
+
+/// Installs the filter on the calling thread and everything it will start; returns the listener. `killable`: a call that the
+/// supervisor has received is not taken away by a signal, but for one that kills (see [`waits_killable`]).
 ///
 /// Async-signal-safe: runs between `fork` and `exec`.
 ///
 /// # Errors
 /// The errno of `prctl(2)` or `seccomp(2)`.
-pub fn install(program: &[libc::sock_filter]) -> io::Result<OwnedFd> {
-    let filter = libc::sock_fprog { len: program.len() as u16, filter: program.as_ptr().cast_mut() };
+pub fn install(program: &[libc::sock_filter], killable: bool) -> io::Result<OwnedFd> {
     // SAFETY: plain integer arguments.
     if unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) } != 0 {
         return Err(io::Error::last_os_error());
     }
+    let filter = libc::sock_fprog { len: program.len() as u16, filter: program.as_ptr().cast_mut() };
+    let flags = libc::SECCOMP_FILTER_FLAG_NEW_LISTENER | if killable { KILLABLE } else { 0 };
     // SAFETY: `filter` describes `program`, which outlives the call; the kernel copies it.
-    let fd = unsafe {
-        libc::syscall(
-            libc::SYS_seccomp,
-            libc::SECCOMP_SET_MODE_FILTER,
-            libc::SECCOMP_FILTER_FLAG_NEW_LISTENER,
-            &raw const filter,
-        )
-    };
+    let fd = unsafe { libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, flags, &raw const filter) };
     if fd < 0 {
         return Err(io::Error::last_os_error());
     }
@@ -183,18 +185,37 @@ pub enum Reply {
     Value(i64),
     /// The call fails.
     Error(Errno),
+    /// A signal ended the call: once its handler has run, the call is made again, or fails with EINTR, as the handler says
+    /// (`SA_RESTART`).
+    Interrupted,
 }
 
-/// Answers a trapped call. A caller that died meanwhile is no error.
-pub fn reply(listener: BorrowedFd<'_>, id: u64, reply: Reply) {
+/// What a driver returns when a signal ends its sleep (linux/errno.h). The host turns it into one of the two.
+const ERESTARTSYS: i32 = 512;
+
+/// Answers a trapped call; whether the caller still waited for it. One that died, or that a signal has taken away, does not.
+pub fn reply(listener: BorrowedFd<'_>, id: u64, reply: Reply) -> bool {
     let (val, error, flags) = match reply {
         Reply::Continue => (0, 0, libc::SECCOMP_USER_NOTIF_FLAG_CONTINUE as u32),
         Reply::Value(v) => (v, 0, 0),
         Reply::Error(e) => (0, -(e as i32), 0),
+        Reply::Interrupted => (0, -ERESTARTSYS, 0),
     };
     let resp = libc::seccomp_notif_resp { id, val, error, flags };
     // SAFETY: `resp` is the structure the request is defined for.
-    unsafe { libc::ioctl(listener.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_SEND, &raw const resp) };
+    unsafe { libc::ioctl(listener.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_SEND, &raw const resp) == 0 }
+}
+
+/// Whether nobody is left who could make a trapped call.
+pub fn is_deserted(listener: BorrowedFd<'_>) -> bool {
+    let mut fds = [PollFd::new(listener, PollFlags::empty())];
+    poll(&mut fds, PollTimeout::ZERO).is_ok_and(|ready| ready > 0)
+}
+
+/// Whether the caller of a trapped call waits for its answer.
+pub fn is_waiting(listener: BorrowedFd<'_>, id: u64) -> bool {
+    // SAFETY: `id` is the integer that the request reads.
+    unsafe { libc::ioctl(listener.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_ID_VALID, &raw const id) == 0 }
 }
 
 /// Opens a descriptor that refers to the process `pid` and becomes readable when it ends.
@@ -219,78 +240,6 @@ pub fn steal_fd(pidfd: BorrowedFd<'_>, fd: RawFd) -> Result<OwnedFd, Errno> {
     Ok(unsafe { OwnedFd::from_raw_fd(got as RawFd) })
 }
 
-/// What a program under the filter was started with.
-#[derive(Debug)]
-pub struct Started {
-    /// Its process id.
-    pub pid: u32,
-    /// Where its trapped calls arrive.
-    pub listener: OwnedFd,
-    /// Why it has no view of its own, if it has none.
-    pub without_view: Option<Errno>,
-}
-
-/// Filters of a program that has a view of its own (see [`View`]) and of one that has not.
-#[derive(Clone, Debug)]
-pub struct Filters {
-    /// With a view.
-    pub viewing: Vec<libc::sock_filter>,
-    /// Without: calls that take a path are trapped.
-    pub blind: Vec<libc::sock_filter>,
-}
-
-/// Starts `command` with the view, if the host allows that, and under the filter that goes with it.
-///
-/// # Errors
-/// When the filter cannot be installed or the program cannot be executed.
-pub fn spawn_trapped(mut command: Command, filters: Filters, view: Result<View, Errno>) -> io::Result<Started> {
-    let (ours, theirs) = UnixStream::pair()?;
-    let prepare = move || {
-        // What we block for our signalfd is not the program's business.
-        SigSet::empty().thread_set_mask()?;
-        let entered = view.as_ref().map_err(|e| *e).and_then(View::enter);
-        let filter = if entered.is_ok() { &filters.viewing } else { &filters.blind };
-        let listener = install(filter)?;
-        let rights = [listener.as_raw_fd()];
-        let refused = entered.err().map_or(0, |e| e as i32).to_ne_bytes();
-        sendmsg::<()>(
-            theirs.as_raw_fd(),
-            &[IoSlice::new(&refused)],
-            &[ControlMessage::ScmRights(&rights)],
-            MsgFlags::empty(),
-            None,
-        )?;
-        Ok(())
-    };
-    // SAFETY: runs in the child between fork and exec; it makes system calls and small allocations, and no other
-    // thread of ours exists yet that could hold the allocator's lock.
-    let child = unsafe { command.pre_exec(prepare) }.spawn()?;
-    // The sender must not be left open here, or its end could not be noticed.
-    drop(command);
-    let (listener, refused) = receive_fd(&ours)?;
-    let without_view = (refused != 0).then(|| Errno::from_raw(refused));
-    Ok(Started { pid: child.id(), listener, without_view })
-}
-
-/// Receives the descriptor and the number the child sent.
-fn receive_fd(stream: &UnixStream) -> io::Result<(OwnedFd, i32)> {
-    let mut number = [0; 4];
-    let mut space = nix::cmsg_space!([RawFd; 1]);
-    let mut iov = [IoSliceMut::new(&mut number)];
-    let message = recvmsg::<()>(stream.as_raw_fd(), &mut iov, Some(&mut space), MsgFlags::MSG_CMSG_CLOEXEC)?;
-    let mut received = None;
-    for control in message.cmsgs()? {
-        if let ControlMessageOwned::ScmRights(fds) = control
-            && let [fd] = fds[..]
-        {
-            // SAFETY: the kernel just installed this descriptor for us.
-            received = Some(unsafe { OwnedFd::from_raw_fd(fd) });
-        }
-    }
-    let fd = received.ok_or_else(|| io::Error::other("the child did not send its seccomp listener"))?;
-    Ok((fd, i32::from_ne_bytes(number)))
-}
-
 /// Whether two of our descriptors are one open file, not just the same inode.
 pub fn same_open_file(a: BorrowedFd<'_>, b: BorrowedFd<'_>) -> bool {
     const KCMP_FILE: i32 = 0;
@@ -305,7 +254,7 @@ pub fn same_open_file(a: BorrowedFd<'_>, b: BorrowedFd<'_>) -> bool {
 /// The errno of the system calls.
 pub fn memfd_with(name: &str, text: &str) -> Result<OwnedFd, Errno> {
     use std::os::unix::fs::FileExt;
-    let file = std::fs::File::from(tegra_mm::memfd::create(name, 0)?);
+    let file = std::fs::File::from(tegra_mm::memfd::create(name, text.len() as u64)?);
     file.write_all_at(text.as_bytes(), 0).map_err(|_| Errno::ENOMEM)?;
     Ok(file.into())
 }

@@ -1,5 +1,6 @@
 //! A trapped process as the simulated kernel's caller.
 
+use super::closes::Closes;
 use super::sys;
 use super::view::PLACEHOLDER;
 use nix::sys::uio::{RemoteIoVec, process_vm_readv, process_vm_writev};
@@ -9,6 +10,7 @@ use std::io::{IoSlice, IoSliceMut};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
 use tegra_kernel::process::{FileId, Process, Vma};
 use tegra_mm::Backing;
 use tegrarm_kmd::{Errno, maps};
@@ -17,6 +19,7 @@ use tegrarm_kmd::{Errno, maps};
 #[derive(Debug)]
 pub struct Target<'a> {
     listener: BorrowedFd<'a>,
+    closes: &'a Closes,
     notification: u64,
     /// The thread that made the call.
     tid: i32,
@@ -25,12 +28,45 @@ pub struct Target<'a> {
     /// The descriptor an ioctl is made on, which is asked for more than once. It cannot change meanwhile: a program
     /// that closes what it uses on another thread gets what it gets on a board, one or the other.
     file: Mutex<Option<(RawFd, FileId)>>,
+    /// How often a signal was seen to wait for the caller.
+    signalled: AtomicU32,
+    /// What an ioctl left in its argument.
+    left: Mutex<Option<Vec<u8>>>,
 }
 
 impl<'a> Target<'a> {
     /// The caller of a trapped call.
-    pub fn of(listener: BorrowedFd<'a>, call: &sys::Notification) -> Target<'a> {
-        Target { listener, notification: call.id, tid: call.pid as i32, tgid: OnceLock::new(), file: Mutex::default() }
+    pub fn of(listener: BorrowedFd<'a>, closes: &'a Closes, call: &sys::Notification) -> Target<'a> {
+        let (tgid, file, signalled, left) = Default::default();
+        Target { listener, closes, notification: call.id, tid: call.pid as i32, tgid, file, signalled, left }
+    }
+
+    /// Whether the caller waits for the answer.
+    pub fn waits(&self) -> bool {
+        sys::is_waiting(self.listener, self.notification)
+    }
+
+    /// Remembers what an ioctl left in its argument.
+    pub fn leave(&self, bytes: &[u8]) {
+        *self.left.lock() = Some(bytes.to_owned());
+    }
+
+    /// What it left: nothing, if there was no ioctl.
+    pub fn left(&self) -> Vec<u8> {
+        self.left.lock().take().unwrap_or_default()
+    }
+
+    /// Whether a call that sleeps ended because of a signal.
+    pub fn was_interrupted(&self) -> bool {
+        self.signalled.load(Ordering::Relaxed) >= SURELY_OURS
+    }
+
+    /// Whether a signal waits that this thread will take: its own, or its process's if it is the main thread, which comes first.
+    fn is_signalled(&self) -> bool {
+        let Some(text) = status_of(self.tid) else { return true };
+        let set = |field| field_of(&text, field).and_then(|hex| u64::from_str_radix(hex, 16).ok()).unwrap_or(0);
+        let shared = if self.pid() == self.tid { set("ShdPnd") } else { 0 };
+        (set("SigPnd") | shared) & !set("SigBlk") != 0
     }
 
     /// Reads a NUL-terminated path of the caller.
@@ -95,11 +131,21 @@ impl<'a> Target<'a> {
     }
 }
 
-/// One field of `/proc/PID/status`.
+/// A signal that waits at so many looks in a row is not on its way to another thread.
+const SURELY_OURS: u32 = 2;
+
+/// `/proc/PID/status`; nothing when there is no such process.
+fn status_of(pid: i32) -> Option<String> {
+    std::fs::read_to_string(format!("/proc/{pid}/status")).ok()
+}
+
+/// One field of it.
+fn field_of<'a>(status: &'a str, field: &str) -> Option<&'a str> {
+    status.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':')).map(str::trim)
+}
+
 fn status(pid: i32, field: &str) -> Option<String> {
-    let text = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-    let line = text.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':'))?;
-    Some(line.trim().to_owned())
+    status_of(pid).and_then(|text| field_of(&text, field).map(str::to_owned))
 }
 
 /// The thread group a thread belongs to.
@@ -129,7 +175,7 @@ impl Process for Target<'_> {
     }
 
     fn install(&self, file: OwnedFd) -> Result<RawFd, Errno> {
-        self.give(file.as_fd(), true)
+        self.give(self.closes.hand_out(file)?.as_fd(), true)
     }
 
     fn close(&self, fd: RawFd) {
@@ -181,6 +227,16 @@ impl Process for Target<'_> {
         })?;
         let at = vma.offset + (addr - vma.start);
         Backing::from_shared(&file, at, len as usize)
+    }
+
+    /// A caller that has died is interrupted, too: nobody waits for the answer.
+    fn interrupted(&self) -> bool {
+        match (self.waits(), self.is_signalled()) {
+            (false, _) => self.signalled.swap(SURELY_OURS, Ordering::Relaxed),
+            (true, true) => self.signalled.fetch_add(1, Ordering::Relaxed),
+            (true, false) => self.signalled.swap(0, Ordering::Relaxed),
+        };
+        self.was_interrupted()
     }
 
     fn may_reschedule(&self) -> bool {

@@ -4,8 +4,11 @@
 //! it mounted over its `/dev` (see [`super::view`]) needs help only to open a node; for one that has not, directory
 //! listings and permissions are still the host kernel's own work.
 
+use nix::fcntl::{Flock, FlockArg};
+use nix::unistd::getuid;
 use std::collections::BTreeSet;
-use std::fs::Permissions;
+use std::ffi::OsStr;
+use std::fs::{File, Permissions};
 use std::io;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Component, Path, PathBuf};
@@ -27,6 +30,8 @@ pub enum Entry {
 #[derive(Debug)]
 pub struct Tree {
     root: PathBuf,
+    /// Locked for as long as somebody uses it.
+    _lock: Flock<File>,
     entries: Vec<(String, Entry)>,
     /// The host's directories that lack some of them.
     lacking: BTreeSet<PathBuf>,
@@ -38,9 +43,9 @@ impl Tree {
     /// # Errors
     /// What the file system says.
     pub fn new(nodes: &[String], texts: &[String]) -> io::Result<Tree> {
-        let root = std::env::temp_dir().join(format!("tegrarm-sim.{}", std::process::id()));
-        std::fs::create_dir(&root)?;
-        let mut tree = Tree { root, entries: vec![], lacking: BTreeSet::new() };
+        sweep();
+        let (root, lock) = directory()?;
+        let mut tree = Tree { root, _lock: lock, entries: vec![], lacking: BTreeSet::new() };
         for path in nodes {
             tree.add(path, Entry::Node(path.clone()))?;
         }
@@ -122,10 +127,52 @@ impl Tree {
     }
 }
 
+impl Tree {
+    /// Removes it.
+    pub fn remove(&self) {
+        if let Err(e) = remove(&self.root)
+            && e.kind() != io::ErrorKind::NotFound
+        {
+            tracing::warn!("cannot remove {}: {e}", self.root.display());
+        }
+    }
+}
+
 impl Drop for Tree {
     fn drop(&mut self) {
-        if let Err(e) = remove(&self.root) {
-            tracing::warn!("cannot remove {}: {e}", self.root.display());
+        self.remove();
+    }
+}
+
+/// What the directories of skeletons begin with; the process and six letters follow.
+const PREFIX: &str = "tegrarm-sim.";
+
+/// A new directory, locked.
+fn directory() -> io::Result<(PathBuf, Flock<File>)> {
+    loop {
+        let template = std::env::temp_dir().join(format!("{PREFIX}{}.XXXXXX", std::process::id()));
+        let root = nix::unistd::mkdtemp(&template)?;
+        let opened = File::open(&root)?;
+        let made = opened.metadata()?.ino();
+        let lock = Flock::lock(opened, FlockArg::LockExclusive).map_err(|(_, e)| io::Error::from(e))?;
+        // Somebody who swept before it was locked has taken it for a dead one's.
+        if root.metadata().is_ok_and(|now| now.ino() == made) {
+            return Ok((root, lock));
+        }
+    }
+}
+
+/// Removes the directories of supervisors that were killed. Those of others are locked, or not ours to remove.
+pub fn sweep() {
+    let Ok(entries) = std::fs::read_dir(std::env::temp_dir()) else { return };
+    let ours = |name: &OsStr| name.to_str().is_some_and(|name| name.starts_with(PREFIX));
+    for path in entries.flatten().filter(|entry| ours(&entry.file_name())).map(|entry| entry.path()) {
+        let is_directory = path.symlink_metadata().is_ok_and(|file| file.is_dir() && file.uid() == getuid().as_raw());
+        let Some(opened) = is_directory.then(|| File::open(&path).ok()).flatten() else { continue };
+        if let Ok(_dead) = Flock::lock(opened, FlockArg::LockExclusiveNonblock)
+            && let Err(e) = remove(&path)
+        {
+            tracing::info!("cannot remove {}: {e}", path.display());
         }
     }
 }
@@ -190,5 +237,16 @@ mod tests {
         assert_eq!(names, ["ctrl"]);
         drop(tree);
         assert!(!root.exists());
+    }
+
+    /// The next one removes what a supervisor left that could not remove it, and nobody else's.
+    #[test]
+    fn what_dead_supervisors_left_is_swept() {
+        let path = || std::env::temp_dir().join(format!("{PREFIX}0.{}", std::process::id()));
+        std::fs::create_dir_all(path().join("dev")).unwrap();
+        let alive = Tree::new(&["/dev/nvmap".into()], &[]).unwrap();
+        let second = Tree::new(&[], &[]).unwrap();
+        assert!(!path().exists());
+        assert!(alive.real("/dev/nvmap").exists() && second.root.exists());
     }
 }

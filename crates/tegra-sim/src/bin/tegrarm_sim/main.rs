@@ -7,11 +7,14 @@ mod timeline;
 
 use clap::{Parser, Subcommand};
 use std::error::Error;
-use std::path::PathBuf;
+use std::fmt::Display;
+use std::fs::File;
+use std::io::{ErrorKind, Write};
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::sync::Arc;
 use tegra_sim::listing::{self, Kind};
-use tegra_sim::supervisor::{self, Broken, Exit, Observer, Options};
+use tegra_sim::supervisor::{self, Broken, Exit, Leash, Observer, Options, RunError, Side};
 use tegra_sim::{Chip, L4t, SimConfig, SimKmd, boot};
 use tegrarm_kmd::Errno;
 use timeline::Timeline;
@@ -30,8 +33,8 @@ const EXAMPLES: &str = "Examples:
   tegrarm-sim replay board.jsonl             makes the calls of a recording again, and compares
   tegrarm-sim decode kernels.cubin           machine code as text
 
-Exit status: 0 when all is well, 1 when a replay differs, 2 when the command line or a file is wrong, 127 when a program
-cannot be started, otherwise the program's own.";
+Exit status: 0 when all is well, 1 when a replay differs, 2 when the command line or a file is wrong, 125 when the simulator cannot
+do its work, 126 when a program cannot be executed, 127 when there is none, otherwise the program's own.";
 
 #[derive(Subcommand)]
 enum Verb {
@@ -94,6 +97,9 @@ struct Run {
     /// Says how the program got its device nodes, and how many calls were trapped for it.
     #[arg(long, short)]
     verbose: bool,
+    /// Lets signals interrupt calls that are being answered, as hosts before Linux 5.19 do. For tests.
+    #[arg(long, hide = true)]
+    interruptible: bool,
     /// The program and its arguments.
     #[arg(required = true, last = true)]
     program: Vec<std::ffi::OsString>,
@@ -128,11 +134,7 @@ fn main() -> ExitCode {
         .with_writer(std::io::stderr)
         .init();
     match Cli::parse().command {
-        Verb::Run(run) => match execute(&run) {
-            Ok(Exit::Code(code)) => ExitCode::from(code as u8),
-            Ok(Exit::Signal(signal)) => end_by(signal),
-            Err(e) => failed(&run.program[0].display(), &*e, 127),
-        },
+        Verb::Run(run) => run_it(&run),
         Verb::Replay(r) => replay(&r).unwrap_or_else(|e| failed(&r.recording.display(), &*e, 2)),
         Verb::Manual(m) => manual::write(<Cli as clap::CommandFactory>::command(), &m.directory)
             .map_or_else(|e| failed(&m.directory.display(), &e, 2), |()| ExitCode::SUCCESS),
@@ -140,9 +142,53 @@ fn main() -> ExitCode {
     }
 }
 
-fn failed(what: &dyn std::fmt::Display, why: &dyn Error, code: u8) -> ExitCode {
-    eprintln!("tegrarm-sim: {what}: {why}");
+/// Standard error that may be closed, full or a broken pipe: what cannot be said is not said.
+fn say(text: std::fmt::Arguments<'_>) {
+    let _ = writeln!(std::io::stderr(), "tegrarm-sim: {text}");
+}
+
+fn failed(what: &dyn Display, why: &dyn Error, code: u8) -> ExitCode {
+    say(format_args!("{what}: {why}"));
     ExitCode::from(code)
+}
+
+/// Statuses of our own, as `env` and `timeout` have them: something of ours failed, the program cannot be executed, there is none.
+const OURS: i32 = 125;
+const NOT_EXECUTABLE: i32 = 126;
+const NO_PROGRAM: i32 = 127;
+
+/// Runs a program, in two processes: see [`supervisor::divide`].
+fn run_it(run: &Run) -> ExitCode {
+    match supervisor::divide() {
+        Ok(Side::Supervisor(leash)) => supervise(run, leash),
+        Ok(Side::Outer(Exit::Code(code))) => ExitCode::from(code as u8),
+        Ok(Side::Outer(Exit::Signal(signal))) => end_by(signal),
+        Ok(Side::Killed(signal)) => {
+            say(format_args!("{signal} ended the supervisor; its programs were ended with it"));
+            ExitCode::from(OURS as u8)
+        }
+        Err(e) => failed(&"the host refuses a second process", &e, OURS as u8),
+    }
+}
+
+/// The supervisor's side; the other one hears how it ended.
+fn supervise(run: &Run, leash: Leash) -> ExitCode {
+    let leash = Arc::new(leash);
+    let exit = execute(run, leash.clone()).unwrap_or_else(|e| {
+        let program = run.program[0].display();
+        let code = match e.downcast_ref() {
+            Some(RunError::Program(why)) if why.kind() == ErrorKind::NotFound => NO_PROGRAM,
+            Some(RunError::Program(_)) => NOT_EXECUTABLE,
+            _ => OURS,
+        };
+        match code {
+            OURS => say(format_args!("{e}; {program} was not run")),
+            _ => say(format_args!("{program}: {e}")),
+        }
+        Exit::Code(code)
+    });
+    leash.report(exit);
+    ExitCode::SUCCESS
 }
 
 impl Board {
@@ -163,18 +209,23 @@ struct Verbose;
 impl Observer for Verbose {
     fn started(&self, files: Result<(), Errno>) {
         match files {
-            Ok(()) => eprintln!("tegrarm-sim: the board's files are mounted; only opening a node is trapped"),
-            Err(Errno::ECANCELED) => eprintln!("tegrarm-sim: every call that takes a path is trapped, as asked for"),
-            Err(e) => eprintln!("tegrarm-sim: no mount namespace ({e}): every call that takes a path is trapped"),
+            Ok(()) => say(format_args!("the board's files are mounted; only opening a node is trapped")),
+            Err(Errno::ECANCELED) => say(format_args!("every call that takes a path is trapped, as asked for")),
+            Err(e) => say(format_args!("no mount namespace ({e}): every call that takes a path is trapped")),
         }
     }
 
     fn ended(&self, trapped: u64) {
-        eprintln!("tegrarm-sim: trapped calls: {trapped}");
+        say(format_args!("trapped calls: {trapped}"));
     }
 }
 
-fn execute(run: &Run) -> Result<Exit, Box<dyn Error>> {
+/// A new file for an option's output.
+fn create(option: &str, path: &Path) -> Result<File, Box<dyn Error>> {
+    File::create(path).map_err(|e| format!("{option} cannot be written to {}: {e}", path.display()).into())
+}
+
+fn execute(run: &Run, leash: Arc<Leash>) -> Result<Exit, Box<dyn Error>> {
     let mut config = run.board.config()?;
     config.mem_total = run.memory.map_or(config.mem_total, |mib| mib << 20);
     let about = format!(
@@ -189,9 +240,10 @@ fn execute(run: &Run) -> Result<Exit, Box<dyn Error>> {
     match &run.strace {
         None => {}
         Some(None) => observers.push(Arc::new(strace::Strace::new(Box::new(std::io::stderr())))),
-        Some(Some(path)) => observers.push(Arc::new(strace::Strace::new(Box::new(std::fs::File::create(path)?)))),
+        Some(Some(path)) => observers.push(Arc::new(strace::Strace::new(Box::new(create("--strace", path)?)))),
     }
-    let timeline = run.trace.as_ref().map(|path| Timeline::create(path, &gpu)).transpose()?;
+    let trace = run.trace.as_ref().map(|path| create("--trace", path)).transpose()?;
+    let timeline = trace.map(|file| Timeline::create(file, &gpu)).transpose()?;
     observers.extend(timeline.iter().map(|t| t.clone() as Arc<dyn Observer>));
     if run.verbose {
         observers.push(Arc::new(Verbose));
@@ -201,9 +253,12 @@ fn execute(run: &Run) -> Result<Exit, Box<dyn Error>> {
     // For people who ask what they are running on; a program that must know opens supervisor::CENSUS.
     command.env("TEGRARM_SIM_RUN", about);
     let broken = Broken { missing: run.without.clone(), denied: run.deny.clone(), dead: run.dead_gpu };
-    let exit = supervisor::run(kernel, command, Options { observers, trap_paths: run.trap_paths, broken })?;
-    if let Some(timeline) = timeline {
-        timeline.finish()?;
+    let options =
+        Options { observers, trap_paths: run.trap_paths, broken, interruptible: run.interruptible, leash: Some(leash) };
+    let exit = supervisor::run(kernel, command, options)?;
+    // The program has run; that its trace is not complete is no reason to say that it failed.
+    if let Some(Err(e)) = timeline.map(|timeline| timeline.finish()) {
+        say(format_args!("--trace is not complete: {e}"));
     }
     Ok(exit)
 }

@@ -5,7 +5,6 @@
 use serde_json::{Value, json};
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
-use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tegra_gpu::{Event, Gpu, time_ns};
 use tegra_sim::supervisor::{Answered, Observer};
@@ -21,12 +20,12 @@ pub struct Timeline {
 }
 
 impl Timeline {
-    /// Writes to a new file at `path` what `gpu` does; programs report to it as an [`Observer`].
+    /// Writes to `file` what `gpu` does; programs report to it as an [`Observer`].
     ///
     /// # Errors
-    /// When the file cannot be made.
-    pub fn create(path: &Path, gpu: &Gpu) -> io::Result<Arc<Timeline>> {
-        let mut out = BufWriter::new(File::create(path)?);
+    /// When the file cannot be written.
+    pub fn create(file: File, gpu: &Gpu) -> io::Result<Arc<Timeline>> {
+        let mut out = BufWriter::new(file);
         let name = json!({"name": "process_name", "ph": "M", "pid": GPU, "tid": 0, "args": {"name": "GPU"}});
         write!(out, "[\n{name}")?;
         let timeline = Arc::new(Timeline { start_ns: time_ns(), out: Mutex::new(out) });

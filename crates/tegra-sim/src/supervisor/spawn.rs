@@ -1,0 +1,98 @@
+//! Starts a program under the filter.
+#![allow(unsafe_code)]
+
+use super::outcome::RunError;
+use super::sys;
+use super::view::View;
+use nix::sys::signal::{SigSet, Signal};
+use nix::sys::socket::{ControlMessage, ControlMessageOwned, MsgFlags, recvmsg, sendmsg};
+use std::io::{self, IoSlice, IoSliceMut};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+use tegrarm_kmd::Errno;
+
+/// What a program under the filter was started with.
+#[derive(Debug)]
+pub struct Started {
+    /// Its process id.
+    pub pid: u32,
+    /// Where its trapped calls arrive.
+    pub listener: OwnedFd,
+    /// Why it has no view of its own, if it has none.
+    pub without_view: Option<Errno>,
+}
+
+/// Filters of a program that has a view of its own (see [`View`]) and of one that has not.
+#[derive(Clone, Debug)]
+pub struct Filters {
+    /// With a view.
+    pub viewing: Vec<libc::sock_filter>,
+    /// Without: calls that take a path are trapped.
+    pub blind: Vec<libc::sock_filter>,
+    /// Whether signals leave received calls alone.
+    pub killable: bool,
+}
+
+/// Starts `command` with the view, if the host allows that, and under the filter that goes with it.
+///
+/// # Errors
+/// `Host` when the filter cannot be installed, `Program` when the program cannot be executed.
+pub fn spawn_trapped(mut command: Command, filters: Filters, view: Result<View, Errno>) -> Result<Started, RunError> {
+    let host = |what| move |why: io::Error| RunError::Host { what, why };
+    let (ours, theirs) = UnixStream::pair().map_err(host("a pair of sockets"))?;
+    let prepare = move || {
+        // What we block for our signalfd is not the program's business.
+        SigSet::empty().thread_set_mask()?;
+        // Should whoever answers its calls die, and whoever sees to that, too.
+        nix::sys::prctl::set_pdeathsig(Signal::SIGKILL)?;
+        let entered = view.as_ref().map_err(|e| *e).and_then(View::enter);
+        let filter = if entered.is_ok() { &filters.viewing } else { &filters.blind };
+        let listener = sys::install(filter, filters.killable)?;
+        let rights = [listener.as_raw_fd()];
+        let refused = entered.err().map_or(0, |e| e as i32).to_ne_bytes();
+        sendmsg::<()>(
+            theirs.as_raw_fd(),
+            &[IoSlice::new(&refused)],
+            &[ControlMessage::ScmRights(&rights)],
+            MsgFlags::empty(),
+            None,
+        )?;
+        Ok(())
+    };
+    // SAFETY: runs in the child between fork and exec; it makes system calls and small allocations, and no other
+    // thread of ours exists yet that could hold the allocator's lock.
+    let spawned = unsafe { command.pre_exec(prepare) }.spawn();
+    // The sender must not be left open here, or its end could not be noticed.
+    drop(command);
+    let received = receive_fd(&ours);
+    let child = match (&received, spawned) {
+        (_, Ok(child)) => child,
+        // With a listener, everything of ours has been done, and it was the program that could not be executed.
+        (Ok(_), Err(why)) => return Err(RunError::Program(why)),
+        (Err(_), Err(why)) => return Err(host("a process with a seccomp filter and a listener")(why)),
+    };
+    let (listener, refused) = received.map_err(host("the descriptor of the seccomp listener"))?;
+    let without_view = (refused != 0).then(|| Errno::from_raw(refused));
+    Ok(Started { pid: child.id(), listener, without_view })
+}
+
+/// Receives the descriptor and the number the child sent.
+fn receive_fd(stream: &UnixStream) -> io::Result<(OwnedFd, i32)> {
+    let mut number = [0; 4];
+    let mut space = nix::cmsg_space!([RawFd; 1]);
+    let mut iov = [IoSliceMut::new(&mut number)];
+    let message = recvmsg::<()>(stream.as_raw_fd(), &mut iov, Some(&mut space), MsgFlags::MSG_CMSG_CLOEXEC)?;
+    let mut received = None;
+    for control in message.cmsgs()? {
+        if let ControlMessageOwned::ScmRights(fds) = control
+            && let [fd] = fds[..]
+        {
+            // SAFETY: the kernel just installed this descriptor for us.
+            received = Some(unsafe { OwnedFd::from_raw_fd(fd) });
+        }
+    }
+    let fd = received.ok_or_else(|| io::Error::other("the child did not send its seccomp listener"))?;
+    Ok((fd, i32::from_ne_bytes(number)))
+}

@@ -1,0 +1,137 @@
+//! The threads that answer trapped calls.
+//!
+//! All of them wait for the next call at the same place, and the host gives each call to one. So calls of different processes, and
+//! of different threads of one, run at the same time, as in a kernel; what they share is locked by what they call.
+
+use super::Supervisor;
+use super::calls::{self, Argument};
+use super::repeat::Unheard;
+use super::sys::{self, Notification, Reply};
+use super::target::Target;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use tegrarm_kmd::Errno;
+
+/// Bounds of their number. With fewer, one call would hold up all others.
+const FEWEST: usize = 4;
+const MOST: usize = 16;
+
+/// What the threads share.
+pub struct Service {
+    supervisor: Arc<Supervisor>,
+    listener: OwnedFd,
+    /// Calls so far.
+    trapped: AtomicU64,
+}
+
+impl Service {
+    /// Starts the threads. They end with the last program; before Linux 6.11, with this process.
+    ///
+    /// # Errors
+    /// The system's, when it gives no thread at all.
+    pub fn start(supervisor: Arc<Supervisor>, listener: OwnedFd) -> io::Result<Arc<Service>> {
+        let service = Arc::new(Service { supervisor, listener, trapped: AtomicU64::new(0) });
+        let wanted = std::thread::available_parallelism().map_or(FEWEST, usize::from).clamp(FEWEST, MOST);
+        for number in 0..wanted {
+            let (name, own) = (format!("calls-{number}"), service.clone());
+            match std::thread::Builder::new().name(name).spawn(move || own.serve()) {
+                Ok(_) => {}
+                Err(e) if number == 0 => return Err(e),
+                Err(e) => {
+                    tracing::warn!("{number} threads answer calls instead of {wanted}: {e}");
+                    break;
+                }
+            }
+        }
+        Ok(service)
+    }
+
+    /// Where calls arrive.
+    pub fn listener(&self) -> &OwnedFd {
+        &self.listener
+    }
+
+    /// How many calls were trapped.
+    pub fn trapped(&self) -> u64 {
+        self.trapped.load(Ordering::Relaxed)
+    }
+
+    fn serve(self: &Arc<Self>) {
+        loop {
+            match sys::receive(self.listener.as_fd()) {
+                Ok(Some(call)) => {
+                    self.trapped.fetch_add(1, Ordering::Relaxed);
+                    self.dispatch(call);
+                }
+                Ok(None) if sys::is_deserted(self.listener.as_fd()) => return,
+                Ok(None) => {}
+                Err(e) => {
+                    tracing::error!("a trapped call could not be received: {e}");
+                    std::thread::yield_now();
+                }
+            }
+        }
+    }
+
+    /// Answers a call; one that may sleep gets a thread of its own, so that it holds nobody up.
+    fn dispatch(self: &Arc<Self>, call: Notification) {
+        if !calls::sleeps(&call) {
+            return self.answer(&call);
+        }
+        let own = self.clone();
+        let sleeper = std::thread::Builder::new().name("sleeper".to_owned()).spawn(move || own.answer(&call));
+        if let Err(e) = sleeper {
+            tracing::warn!("there is no thread for a call that may sleep: {e}");
+            sys::reply(self.listener.as_fd(), call.id, Reply::Error(Errno::ENOMEM));
+        }
+    }
+
+    fn answer(&self, call: &Notification) {
+        let listener = self.listener.as_fd();
+        match &self.supervisor.unheard {
+            Some(unheard) => self.answer_once(unheard, call),
+            // Who does not hear the answer is dead.
+            None => drop(sys::reply(listener, call.id, self.decide(&self.target(call), call))),
+        }
+    }
+
+    /// The same, for a caller that a signal may take away meanwhile.
+    fn answer_once(&self, unheard: &Unheard, call: &Notification) {
+        let _turn = unheard.turn(call.pid);
+        let target = self.target(call);
+        // Taken away before anything was done, and perhaps made again and answered meanwhile.
+        if !target.waits() {
+            return;
+        }
+        let [_, request, address, ..] = call.data.args;
+        let argument = Argument::of(request as u32, address);
+        let is_ioctl = i64::from(call.data.nr) == libc::SYS_ioctl;
+        let before = is_ioctl.then(|| argument.read(&target).ok()).flatten().unwrap_or_default();
+        let reply = match unheard.take(call, &before) {
+            Some((value, after)) => {
+                let written = argument.write_back(&target, &before, &after);
+                target.leave(&after);
+                written.map_or_else(Reply::Error, |()| Reply::Value(value))
+            }
+            None => self.decide(&target, call),
+        };
+        if !sys::reply(self.listener.as_fd(), call.id, reply) {
+            unheard.remember(call, before, target.left(), reply);
+        }
+    }
+
+    fn target(&self, call: &Notification) -> Target<'_> {
+        Target::of(self.listener.as_fd(), &self.supervisor.closes, call)
+    }
+
+    /// Decides a call. One that goes wrong here must not be the end of everybody's board.
+    fn decide(&self, target: &Target<'_>, call: &Notification) -> Reply {
+        catch_unwind(AssertUnwindSafe(|| self.supervisor.decide(target, call))).unwrap_or_else(|_| {
+            tracing::error!("system call {} of thread {} made the simulator panic: EIO", call.data.nr, call.pid);
+            Reply::Error(Errno::EIO)
+        })
+    }
+}

@@ -1,0 +1,210 @@
+//! What a program does to the supervisor, and what others do: nobody else notices, and the next run works.
+
+use std::fs;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+
+const SIMULATOR: &str = env!("CARGO_BIN_EXE_tegrarm-sim");
+
+fn run(options: &[&str], program: &[&str]) -> Output {
+    Command::new(SIMULATOR).arg("run").args(options).arg("--").args(program).output().unwrap()
+}
+
+/// A C program of this directory.
+fn compile(name: &str) -> String {
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/outlive");
+    let program = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("outlive-{name}"));
+    let mut cc = Command::new("cc");
+    cc.args(["-O1", "-Wall", "-Wno-unused-function", "-Werror", "-o"])
+        .arg(&program)
+        .arg(sources.join(format!("{name}.c")));
+    assert!(cc.status().unwrap().success());
+    program.into_os_string().into_string().unwrap()
+}
+
+fn succeeds(out: &Output) -> String {
+    assert!(out.status.success(), "{out:?}");
+    String::from_utf8_lossy(&out.stdout).into_owned()
+}
+
+fn said(out: &Output) -> String {
+    String::from_utf8_lossy(&out.stderr).into_owned()
+}
+
+#[test]
+fn no_memory_can_be_taken_away_from_under_the_supervisor() {
+    let program = compile("truncate");
+    for options in [&[][..], &["--trap-paths"]] {
+        print!("{}", succeeds(&run(options, &[&program])));
+    }
+}
+
+/// The host restarts what it interrupts for a handler with `SA_RESTART`, and no call runs twice. A host before Linux 5.19 takes
+/// callers away from calls in progress: for the other handlers that can be made good only as long as the caller does not go on.
+#[test]
+fn signals_leave_calls_alone() {
+    let program = compile("signals");
+    let runs: [(&[&str], &str); 3] = [(&[], "restart"), (&[], "fail"), (&["--interruptible"], "restart")];
+    for (options, handler) in runs {
+        for interval in ["1000", "10000"] {
+            let out = run(options, &[&program, interval, handler, "300"]);
+            print!("{options:?} {interval} us, {handler}: {}", succeeds(&out));
+        }
+    }
+}
+
+#[test]
+fn sleeps_end_with_signals_or_go_on_as_their_handlers_say() {
+    let program = compile("sleeper");
+    for options in [&[][..], &["--interruptible"]] {
+        succeeds(&run(options, &[&program]));
+    }
+}
+
+#[test]
+fn files_end_with_their_last_descriptor_and_mapping() {
+    let program = compile("closes");
+    for options in [&[][..], &["--trap-paths"]] {
+        succeeds(&run(options, &[&program]));
+    }
+}
+
+/// More processes than there are channels, and nothing is left of them.
+#[test]
+fn a_crowd_is_served() {
+    let program = compile("crowd");
+    let left = succeeds(&run(&[], &[&program, "200", "2"]));
+    assert_eq!(left, "left: files 0 channels 0 tsgs 0 handles 0 memory 0\n");
+}
+
+/// A program starts with the descriptors that it was given, and with no signal blocked.
+#[test]
+fn programs_inherit_nothing_of_the_supervisors() {
+    let script = "import os, signal; print(os.open('/dev/null', os.O_RDONLY), len(signal.pthread_sigmask(signal.SIG_BLOCK, [])))";
+    for options in [&[][..], &["--trap-paths"], &["--strace=/dev/null"]] {
+        assert_eq!(succeeds(&run(options, &["python3", "-c", script])), "3 0\n");
+    }
+}
+
+#[test]
+fn what_could_not_be_set_up_is_not_the_programs_fault() {
+    let fails = |command: &mut Command| command.output().unwrap();
+    let simulator = || Command::new(SIMULATOR);
+    let missing = fails(simulator().env("TMPDIR", "/no/such/directory").args(["run", "--", "/bin/true"]));
+    assert!(said(&missing).contains("the board's files cannot be made in /no/such/directory"), "{missing:?}");
+    for option in ["--strace=/no/such/file", "--trace=/no/such/file"] {
+        let out = fails(simulator().args(["run", option, "--", "/bin/true"]));
+        assert!(said(&out).contains(&option.replace('=', " cannot be written to ")), "{out:?}");
+        assert_eq!(out.status.code(), Some(125));
+    }
+    assert!(said(&missing).contains("/bin/true was not run"));
+    assert_eq!(missing.status.code(), Some(125));
+    // These are the program's.
+    for (program, code) in [("/no/such/program", 127), ("/etc/passwd", 126)] {
+        let out = run(&[], &[program]);
+        assert_eq!(
+            (out.status.code(), said(&out).starts_with(&format!("tegrarm-sim: {program}: "))),
+            (Some(code), true)
+        );
+    }
+}
+
+/// A running pair of processes with a temporary directory of its own.
+struct Running {
+    outer: Child,
+    dir: PathBuf,
+}
+
+impl Running {
+    fn start(name: &str) -> Running {
+        let dir = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("headless-{name}"));
+        let _ = fs::remove_dir_all(&dir);
+        fs::create_dir(&dir).unwrap();
+        let mut command = Command::new(SIMULATOR);
+        command.args(["run", "--"]).arg(compile("headless")).arg(dir.join("failed")).arg(dir.join("ready"));
+        let outer = command.env("TMPDIR", &dir).stderr(Stdio::piped()).spawn().unwrap();
+        let running = Running { outer, dir };
+        running.until(|r| r.dir.join("ready").exists());
+        running
+    }
+
+    fn until(&self, done: impl Fn(&Running) -> bool) {
+        while !done(self) {
+            std::thread::yield_now();
+        }
+    }
+
+    /// The supervisor proper.
+    fn inner(&self) -> i32 {
+        let children = format!("/proc/{0}/task/{0}/children", self.outer.id());
+        fs::read_to_string(children).unwrap().split_whitespace().next().unwrap().parse().unwrap()
+    }
+
+    /// The processes that run the program.
+    fn programs(&self) -> usize {
+        let ours = |pid: &str| {
+            let text = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            let first = text.split(|b| *b == 0).next().unwrap_or_default();
+            first.ends_with(b"outlive-headless") && text.windows(9).any(|w| w == b"headless-") && {
+                String::from_utf8_lossy(&text).contains(self.dir.to_str().unwrap())
+            }
+        };
+        fs::read_dir("/proc").unwrap().flatten().filter(|e| ours(&e.file_name().to_string_lossy())).count()
+    }
+
+    fn directories(&self) -> usize {
+        let ours = |name: &str| name.starts_with("tegrarm-sim.");
+        fs::read_dir(&self.dir).unwrap().flatten().filter(|e| ours(&e.file_name().to_string_lossy())).count()
+    }
+
+    /// Nothing is left, and no program has seen a call fail.
+    fn is_over(mut self) -> Output {
+        self.until(|r| r.programs() == 0 && r.directories() == 0);
+        let failed = fs::read_to_string(self.dir.join("failed"));
+        assert!(failed.is_err(), "{failed:?}");
+        let status = self.outer.wait().unwrap();
+        let mut stderr = vec![];
+        std::io::Read::read_to_end(&mut self.outer.stderr.take().unwrap(), &mut stderr).unwrap();
+        Output { status, stdout: vec![], stderr }
+    }
+}
+
+fn kill(pid: i32) {
+    assert!(Command::new("kill").args(["-KILL", &pid.to_string()]).status().unwrap().success());
+}
+
+#[test]
+fn programs_end_with_their_supervisor() {
+    let running = Running::start("inner");
+    kill(running.inner());
+    let out = running.is_over();
+    assert!(said(&out).contains("SIGKILL ended the supervisor; its programs were ended with it"), "{out:?}");
+    assert_eq!(out.status.code(), Some(125));
+}
+
+#[test]
+fn programs_end_with_the_process_that_was_asked_to_run_them() {
+    let running = Running::start("outer");
+    kill(running.outer.id() as i32);
+    assert_eq!(running.is_over().status.signal(), Some(9));
+}
+
+/// When both are killed, the program itself ends, and the next run sweeps.
+#[test]
+fn the_next_run_sweeps() {
+    let mut running = Running::start("both");
+    let (outer, inner) = (running.outer.id() as i32, running.inner());
+    assert!(Command::new("kill").args(["-KILL", &outer.to_string(), &inner.to_string()]).status().unwrap().success());
+    running.outer.wait().unwrap();
+    // Its lock goes with its last thread.
+    let threads = || fs::read_dir(format!("/proc/{inner}/task")).map_or(0, Iterator::count);
+    let state = || fs::read_to_string(format!("/proc/{inner}/stat")).unwrap_or_default();
+    running.until(|_| threads() == 0 || threads() == 1 && state().contains(") Z "));
+    assert_eq!(running.directories(), 1);
+    let next = Command::new(SIMULATOR).args(["run", "--", "true"]).env("TMPDIR", &running.dir).status().unwrap();
+    assert!(next.success());
+    assert_eq!(running.directories(), 0);
+    // Those that had left their parents see calls fail then.
+    running.until(|r| r.programs() == 0);
+}
