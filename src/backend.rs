@@ -52,9 +52,9 @@ impl Backend {
     /// The backend that `TEGRARM_BACKEND` names.
     ///
     /// # Errors
-    /// As [`Backend::parse`].
+    /// As [`Backend::parse`], and for what is no text.
     pub fn from_env() -> RmResult<Backend> {
-        Backend::parse(&std::env::var("TEGRARM_BACKEND").unwrap_or_default())
+        Backend::parse(&text_of("TEGRARM_BACKEND")?)
     }
 
     /// Recorded to where `TEGRARM_RECORD` says, if it says so and no other place was named.
@@ -85,6 +85,15 @@ impl Backend {
             Some(path) => record(source, path),
         }
     }
+}
+
+/// What a variable says; nothing when it is unset.
+fn text_of(variable: &str) -> RmResult<String> {
+    let Some(value) = std::env::var_os(variable) else { return Ok(String::new()) };
+    value.into_string().map_err(|value| {
+        let sentence = format!("{variable}={} is not UTF-8 text (TEGRARM_RECORD takes any path)", value.display());
+        RmError::new(NV_ERR_INVALID_ARGUMENT, sentence)
+    })
 }
 
 fn unusable(path: &Path, what: &str, why: impl std::fmt::Display) -> RmError {
@@ -119,10 +128,10 @@ fn record(source: Arc<dyn Kmd>, path: &Path) -> RmResult<Arc<dyn Kmd>> {
 /// # Errors
 /// 0x1F for anything else.
 pub fn cpu_cache_from_env() -> RmResult<CacheMode> {
-    match std::env::var("TEGRARM_CPU_CACHE").as_deref() {
-        Err(_) | Ok("" | "wc") => Ok(CacheMode::WriteCombine),
-        Ok("inner") => Ok(CacheMode::InnerCacheable),
-        Ok(other) => fail!(NV_ERR_INVALID_ARGUMENT, "TEGRARM_CPU_CACHE={other}: must be wc or inner"),
+    match text_of("TEGRARM_CPU_CACHE")?.as_str() {
+        "" | "wc" => Ok(CacheMode::WriteCombine),
+        "inner" => Ok(CacheMode::InnerCacheable),
+        other => fail!(NV_ERR_INVALID_ARGUMENT, "TEGRARM_CPU_CACHE={other}: must be wc or inner"),
     }
 }
 

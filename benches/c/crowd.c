@@ -1,4 +1,5 @@
 /* Processes that open and close a device, some times each, all at once. Prints the seconds that took. Usage: crowd PROCESSES TIMES */
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <tegrarm.h>

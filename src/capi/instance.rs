@@ -11,6 +11,7 @@ use std::io::Write;
 use std::sync::{Arc, Once};
 use tegrarm_abi::rm::status::*;
 use tegrarm_kmd::Kmd;
+use tegrarm_kmd::output::{Stderr, say};
 
 /// What belongs to one process. A forked child overwrites the cell: a lock may be held by a thread that exists in the
 /// parent only, and dropping the parent's manager would tear the parent's GPU objects down.
@@ -141,7 +142,10 @@ pub fn shutdown() {
 /// Prints what was asked for and refused, if `TEGRARM_REPORT=1` says so. Nobody can be told that standard error is
 /// closed.
 fn report(rm: &Rm) {
-    if std::env::var_os("TEGRARM_REPORT").is_some_and(|v| v == "1") {
-        let _ = write!(std::io::stderr().lock(), "{}", rm.report());
+    let Some(value) = std::env::var_os("TEGRARM_REPORT") else { return };
+    match value.to_str() {
+        Some("1") => drop(write!(Stderr, "{}", rm.report())),
+        Some("" | "0") => {}
+        _ => say(&format!("TEGRARM_REPORT={} is not understood, nothing is reported: must be 0 or 1", value.display())),
     }
 }

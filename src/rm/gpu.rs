@@ -28,8 +28,8 @@ impl Gpu {
     /// # Errors
     /// 0x05 when a node is missing, 0x1B when it may not be opened; the sentence says what to do.
     pub fn open(kmd: &Arc<dyn Kmd>) -> RmResult<Gpu> {
-        let ctrl = Ctrl::open(kmd).map_err(explain)?;
-        let nvmap = Nvmap::open(kmd, ctrl.release()).map_err(explain)?;
+        let ctrl = Ctrl::open(kmd).map_err(|e| explain(e, kmd.is_simulated()))?;
+        let nvmap = Nvmap::open(kmd, ctrl.release()).map_err(|e| explain(e, kmd.is_simulated()))?;
         Ok(Gpu { ctrl, nvmap, power: PowerLedger::default(), topology: OnceCell::new(), engines: OnceCell::new() })
     }
 
@@ -95,8 +95,11 @@ impl Gpu {
 }
 
 /// Adds what a user can do about it.
-fn explain(e: crate::tegra::KernelError) -> crate::status::RmError {
+fn explain(e: crate::tegra::KernelError, simulated: bool) -> crate::status::RmError {
     let advice = match e.errno {
+        _ if simulated => {
+            "the virtual Orin needs memfd_create, threads and descriptors; a sandbox or a limit of this process refuses one"
+        }
         Errno::ENOENT => {
             "this is no Jetson, or its GPU driver is not loaded; TEGRARM_BACKEND=sim uses the virtual Orin instead"
         }

@@ -2,10 +2,12 @@
 #![allow(unsafe_code)]
 
 use super::{Event, Gpu};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::fmt;
 use std::io::Write;
+use std::os::fd::AsFd;
 use std::sync::{Arc, OnceLock};
 
 /// What is printed when the process ends, and which process that is: a forked child prints nothing.
@@ -55,8 +57,12 @@ extern "C" fn print() {
     if let Some((pid, stats)) = AT_EXIT.get()
         && *pid == std::process::id()
     {
-        // Nobody is left to be told that standard error is gone.
-        let _ = write!(std::io::stderr(), "{stats}");
+        // Nobody is left to be told that standard error is gone; writing to a pipe that nobody reads would be SIGPIPE.
+        let mut stderr = std::io::stderr();
+        let broken = poll(&mut [PollFd::new(stderr.as_fd(), PollFlags::empty())], PollTimeout::ZERO) != Ok(0);
+        if !broken {
+            let _ = write!(stderr, "{stats}");
+        }
     }
 }
 

@@ -79,7 +79,7 @@ impl SimConfig {
     }
 
     /// What `TEGRARM_SIM_CHIP` (agx-orin, agx-orin-pg, orin-nx, orin-nano, gv11b), `TEGRARM_SIM_L4T` (r36, r35,
-    /// r35.4, r39), `TEGRARM_SIM_STEP` and `TEGRARM_SIM_STRICT` (0, 1) say; the first of each when unset. The memory is the module's, but
+    /// r35.4, r39), `TEGRARM_SIM_STEP` and `TEGRARM_SIM_STRICT` (0, 1) say, and `TEGRARM_SIM_STATS` may; the first of each when unset. The memory is the module's, but
     /// never more than this machine has.
     ///
     /// # Errors
@@ -89,6 +89,8 @@ impl SimConfig {
     }
 
     fn from_lookup(lookup: impl Fn(&str) -> Option<String>) -> Result<SimConfig, ConfigError> {
+        // Whoever prints the statistics looks at it again.
+        choose("TEGRARM_SIM_STATS", &lookup, SWITCH)?;
         let config = SimConfig {
             step: choose("TEGRARM_SIM_STEP", &lookup, SWITCH)?,
             strict: choose("TEGRARM_SIM_STRICT", &lookup, SWITCH)?,

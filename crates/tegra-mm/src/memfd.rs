@@ -4,6 +4,7 @@
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, OFlag, SealFlag, fcntl, open};
 use nix::sys::memfd::{MFdFlags, memfd_create};
+use nix::sys::resource::{Resource, getrlimit};
 use nix::sys::stat::Mode;
 use nix::unistd::ftruncate;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
@@ -15,6 +16,10 @@ use std::sync::OnceLock;
 /// # Errors
 /// The errno of `memfd_create(2)`, `ftruncate(2)` or `fcntl(2)`.
 pub fn create(name: &str, len: u64) -> Result<OwnedFd, Errno> {
+    // Beyond the limit of a file's size, ftruncate(2) would also raise SIGXFSZ, which ends a program.
+    if getrlimit(Resource::RLIMIT_FSIZE).is_ok_and(|(most, _)| len > most) {
+        return Err(Errno::EFBIG);
+    }
     let fd = memfd_create(name, MFdFlags::MFD_CLOEXEC | MFdFlags::MFD_ALLOW_SEALING)?;
     ftruncate(&fd, i64::try_from(len).map_err(|_| Errno::ENOMEM)?)?;
     let size = SealFlag::F_SEAL_SHRINK | SealFlag::F_SEAL_GROW | SealFlag::F_SEAL_SEAL;

@@ -28,6 +28,7 @@ mod linux;
 mod mapping;
 pub mod maps;
 pub mod memory;
+pub mod output;
 mod perform;
 mod pointers;
 mod record;

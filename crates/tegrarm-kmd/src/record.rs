@@ -4,10 +4,14 @@ use crate::descriptors::{self, Role};
 use crate::entry::{Call, Ioctl, Made};
 use crate::image::{Image, Moment, spans};
 use crate::labels::{Labels, kind_of_path};
+use crate::output::{self, Harmless};
 use crate::{Arg, Errno, Kmd, Mapping, Node, Placement, Prot};
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use parking_lot::Mutex;
+use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::Arc;
 use tegrarm_abi::layout::IntoBytes;
@@ -36,6 +40,8 @@ struct Log {
     seq: u64,
     sink: Box<dyn Write + Send>,
     failure: Option<io::Error>,
+    /// A line could not be written: nothing is, after it.
+    over: bool,
     /// Says on whose behalf the calling thread makes its calls.
     label: Option<fn() -> String>,
 }
@@ -50,7 +56,8 @@ impl Recorded {
         let header =
             serde_json::json!({ "recording": super::RECORDING_VERSION, "kernel": kernel, "simulated": simulated });
         sink.write_all(format!("{header}\n").as_bytes())?;
-        let log = Log { labels: Labels::default(), seq: 0, sink: Box::new(sink), failure: None, label: None };
+        let log =
+            Log { labels: Labels::default(), seq: 0, sink: Box::new(sink), failure: None, over: false, label: None };
         Ok(Recorded { inner, log: Mutex::new(log) })
     }
 
@@ -59,7 +66,7 @@ impl Recorded {
     /// # Errors
     /// The file cannot be made or written.
     pub fn create(inner: Arc<dyn Kmd>, path: &Path) -> io::Result<Recorded> {
-        Recorded::new(inner, std::fs::File::create(path)?)
+        Recorded::new(inner, Harmless(create(path)?))
     }
 
     /// Adds to every line, as `rm`, what `label` says on the calling thread; an empty answer adds nothing.
@@ -108,10 +115,17 @@ impl Recorded {
 impl Log {
     fn write(&mut self, call: &Call) {
         self.seq += 1;
+        if self.over {
+            return;
+        }
         let rm = self.label.map(|label| label()).unwrap_or_default();
         let line = call.to_line(self.seq, &rm) + "\n";
         if let Err(error) = self.sink.write_all(line.as_bytes()) {
-            tracing::error!(target: "tegrarm::kmd", %error, seq = self.seq, "the recording misses a line");
+            let seq = self.seq;
+            tracing::error!(target: "tegrarm::kmd", %error, seq, "the recording ends before this line");
+            // Whoever records wants to know, with a log or without.
+            output::say(&format!("the recording ends before call {seq}, which could not be written: {error}"));
+            self.over = true;
             self.failure.get_or_insert(error);
         }
     }
@@ -119,6 +133,18 @@ impl Log {
     fn made(&mut self, fd: RawFd, kind: &str) -> Made {
         Made { label: self.labels.add(fd, kind), size: size_of_file(fd) }
     }
+}
+
+/// A new file at `path`. A FIFO that nobody reads is refused: opening it would wait for somebody.
+fn create(path: &Path) -> io::Result<File> {
+    let file = OpenOptions::new().write(true).create(true).truncate(true).custom_flags(libc::O_NONBLOCK).open(path);
+    let file = file.map_err(|e| match e.raw_os_error() {
+        Some(libc::ENXIO) => io::Error::new(e.kind(), "nobody reads from this FIFO; start the reader first"),
+        _ => e,
+    })?;
+    // With a reader, it is the reader who says how fast it goes.
+    fcntl(&file, FcntlArg::F_SETFL(OFlag::empty()))?;
+    Ok(file)
 }
 
 /// Size of the file behind a descriptor: a dmabuf's is its buffer's, most others have none.
@@ -307,5 +333,21 @@ mod tests {
         assert!(program(&(recorder.clone() as Arc<dyn Kmd>), 4096).is_ok());
         assert_eq!(recorder.flush().expect_err("lines are missing").kind(), io::ErrorKind::StorageFull);
         assert!(recorder.flush().is_ok());
+    }
+
+    /// Opening it would wait for a reader; with one it is a recording like any other, also when the reader goes.
+    #[test]
+    fn a_fifo_needs_a_reader() {
+        let path = std::env::temp_dir().join(format!("tegrarm-fifo-{}", std::process::id()));
+        nix::unistd::mkfifo(&path, nix::sys::stat::Mode::S_IRWXU).expect("a FIFO");
+        let recorder = || Recorded::create(Arc::<TestKmd>::default(), &path);
+        let refused = recorder().err().expect("nobody reads").to_string();
+        assert!(refused.contains("nobody reads from this FIFO"), "{refused}");
+        let reader = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(&path).expect("a reader");
+        let recorder = Arc::new(recorder().expect("a reader"));
+        std::fs::remove_file(&path).expect("removed");
+        drop(reader);
+        assert!(program(&(recorder.clone() as Arc<dyn Kmd>), 4096).is_ok());
+        assert_eq!(recorder.flush().expect_err("the reader is gone").kind(), io::ErrorKind::BrokenPipe);
     }
 }

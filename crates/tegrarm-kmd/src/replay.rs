@@ -9,6 +9,7 @@ use parking_lot::Mutex;
 use std::collections::{HashMap, VecDeque};
 use std::io::{self, BufRead};
 use std::os::fd::{AsRawFd, BorrowedFd, IntoRawFd, OwnedFd};
+use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
 /// Why a recording cannot be replayed.
@@ -57,6 +58,12 @@ impl Replayed {
     /// # Errors
     /// It cannot be read, or is not a recording.
     pub fn open(path: &Path) -> Result<Replayed, RecordingError> {
+        // Opening a FIFO would wait for somebody who writes.
+        if path.metadata()?.file_type().is_fifo() {
+            return Err(
+                io::Error::new(io::ErrorKind::InvalidInput, "a FIFO is not a recording; copy it to a file").into()
+            );
+        }
         Replayed::new(io::BufReader::new(std::fs::File::open(path)?))
     }
 

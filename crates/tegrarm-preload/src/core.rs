@@ -1,7 +1,7 @@
 //! libtegrarm.so, loaded when the first node is opened.
 
 use crate::paths::Node;
-use crate::{fds, next};
+use crate::{fds, guard, next};
 use std::cell::Cell;
 use std::ffi::{CStr, CString, OsStr, c_char, c_int, c_ulong, c_void};
 use std::os::unix::ffi::OsStrExt;
@@ -61,6 +61,10 @@ extern "C" fn in_child() {
 /// Opens a node.
 #[cold]
 pub fn open(node: Node, flags: c_int) -> c_int {
+    guard::guarded(-1, || open_node(node, flags))
+}
+
+fn open_node(node: Node, flags: c_int) -> c_int {
     if node == Node::Absent {
         return next::fail(libc::ENOENT);
     }
@@ -79,24 +83,31 @@ pub fn open(node: Node, flags: c_int) -> c_int {
 
 /// One ioctl on a descriptor that may be ours.
 pub fn ioctl(fd: c_int, request: c_ulong, arg: *mut c_void) -> c_int {
+    match guard::guarded(Some(-1), || node_ioctl(fd, request, arg)) {
+        Some(result) => result,
+        // SAFETY: the caller's call, passed on.
+        None => unsafe { next::ioctl(fd, request, arg) },
+    }
+}
+
+/// The core's answer; `None` when the descriptor is not the core's.
+fn node_ioctl(fd: c_int, request: c_ulong, arg: *mut c_void) -> Option<c_int> {
     let inside = Inside::enter();
     // What the core calls itself is never about a node.
     if inside.is_none() && fds::node(fd).is_some() {
-        return interrupted();
+        return Some(interrupted());
     }
-    if let (Some(_inside), Some(core)) = (inside, core()) {
-        let errno = next::errno();
-        // SAFETY: the core checks descriptor and pointers.
-        let result = unsafe { (core.ioctl)(fd, request, arg) };
-        if result != -1 || next::errno() != libc::ENOTTY {
-            return result;
-        }
-        // It changed hands unseen.
-        fds::foreign(fd);
-        next::set_errno(errno);
+    let (_inside, core) = (inside?, core()?);
+    let errno = next::errno();
+    // SAFETY: the core checks descriptor and pointers.
+    let result = unsafe { (core.ioctl)(fd, request, arg) };
+    if result != -1 || next::errno() != libc::ENOTTY {
+        return Some(result);
     }
-    // SAFETY: the caller's call, passed on.
-    unsafe { next::ioctl(fd, request, arg) }
+    // It changed hands unseen.
+    fds::foreign(fd);
+    next::set_errno(errno);
+    None
 }
 
 /// A signal's handler interrupted a call of its own thread, and makes another. The first one holds what the second would
@@ -106,19 +117,23 @@ fn interrupted() -> c_int {
     static SAID: AtomicBool = AtomicBool::new(false);
     if !SAID.swap(true, Ordering::Relaxed) {
         const TEXT: &[u8] = b"libtegrarm: a signal's handler called a device node in the middle of another such call of its thread: EBUSY\n";
-        // SAFETY: a constant; write(2) may be called by a signal's handler.
-        unsafe { libc::write(libc::STDERR_FILENO, TEXT.as_ptr().cast(), TEXT.len()) };
+        // It makes calls that a signal's handler may make.
+        guard::say(TEXT);
     }
     next::fail(libc::EBUSY)
 }
 
 /// Closes a descriptor of ours.
 pub fn close(fd: c_int) -> c_int {
-    match (Inside::enter(), core()) {
+    let by_core = || {
+        let (_inside, core) = (Inside::enter()?, core()?);
         // SAFETY: the caller asked for this descriptor to be closed.
-        (Some(_inside), Some(core)) => unsafe { (core.close)(fd) },
+        Some(unsafe { (core.close)(fd) })
+    };
+    match guard::guarded(Some(-1), by_core) {
+        Some(result) => result,
         // SAFETY: the caller asked for this descriptor to be closed.
-        _ => unsafe { next::close(fd) },
+        None => unsafe { next::close(fd) },
     }
 }
 
@@ -207,6 +222,6 @@ fn explain(core: &Core, node: Node) {
 fn say(text: &str) {
     static SAID: AtomicBool = AtomicBool::new(false);
     if !SAID.swap(true, Ordering::Relaxed) {
-        eprintln!("libtegrarm: {text}");
+        guard::say(format!("libtegrarm: {text}\n").as_bytes());
     }
 }

@@ -6,6 +6,7 @@
 //!  ├─ paths    which paths are ours
 //!  ├─ fds      which descriptors are ours
 //!  ├─ next     libc's own functions, behind ours
+//!  ├─ guard    no panic of ours gets out, and no SIGPIPE
 //!  └─ core     libtegrarm.so, loaded when the first node is opened: rm_open, rm_ioctl, rm_close
 //! ```
 //!
@@ -32,5 +33,6 @@ mod calls;
 mod core;
 mod fds;
 mod files;
+mod guard;
 mod next;
 mod paths;

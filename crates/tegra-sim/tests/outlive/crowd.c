@@ -2,15 +2,21 @@
    Usage: crowd PROCESSES TIMES */
 #include "board.h"
 
+static int wait_for_others(void) {
+  if (errno == ENOMEM) return usleep(1000);
+  perror("a call failed");
+  return 1;
+}
+
 static int one(int times) {
   for (int i = 0; i < times; i++) {
     int ctrl = open_ctrl(), nvmap = open_nvmap();
     if (ctrl < 0 || nvmap < 0) return 1;
-    int space = open_space(ctrl), tsg = open_tsg(ctrl), channel, dmabufs[4];
-    if (space < 0 || tsg < 0) return 2;
-    /* There are 512 of them, and more processes than that. */
-    while ((channel = open_channel(ctrl)) < 0)
-      if (errno != ENOMEM) return 4; else usleep(1000);
+    int space, tsg, channel, dmabufs[4];
+    /* There are 512 of these, and there may be more processes than that. */
+    while ((space = open_space(ctrl)) < 0) if (wait_for_others()) return 2;
+    while ((tsg = open_tsg(ctrl)) < 0) if (wait_for_others()) return 3;
+    while ((channel = open_channel(ctrl)) < 0) if (wait_for_others()) return 4;
     for (int b = 0; b < 4; b++) dmabufs[b] = buffer(nvmap, 65536, 0);
     volatile uint32_t *page = mmap(0, 65536, PROT_READ | PROT_WRITE, MAP_SHARED, dmabufs[0], 0);
     if (page == MAP_FAILED) return 5;

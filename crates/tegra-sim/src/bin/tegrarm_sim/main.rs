@@ -18,6 +18,8 @@ use tegra_sim::supervisor::{self, Broken, Exit, Leash, Observer, Options, RunErr
 use tegra_sim::{Chip, L4t, SimConfig, SimKmd, boot};
 use tegrarm_kmd::Errno;
 use timeline::Timeline;
+use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::LevelFilter;
 
 /// A virtual Jetson Orin for programs that use /dev/nvmap and /dev/nvgpu.
 #[derive(Parser)]
@@ -129,10 +131,7 @@ struct Decode {
 }
 
 fn main() -> ExitCode {
-    tracing_subscriber::fmt()
-        .with_env_filter(tracing_subscriber::EnvFilter::from_env("TEGRARM_LOG"))
-        .with_writer(std::io::stderr)
-        .init();
+    log();
     match Cli::parse().command {
         Verb::Run(run) => run_it(&run),
         Verb::Replay(r) => replay(&r).unwrap_or_else(|e| failed(&r.recording.display(), &*e, 2)),
@@ -140,6 +139,18 @@ fn main() -> ExitCode {
             .map_or_else(|e| failed(&m.directory.display(), &e, 2), |()| ExitCode::SUCCESS),
         Verb::Decode(d) => print(&d).unwrap_or_else(|e| failed(&d.file.display(), &*e, 2)),
     }
+}
+
+/// Writes what `TEGRARM_LOG` asks for, errors without it.
+fn log() {
+    let asked = std::env::var_os("TEGRARM_LOG").unwrap_or_default();
+    let filter = EnvFilter::builder().with_default_directive(LevelFilter::ERROR.into());
+    let parsed = filter.parse(asked.to_string_lossy());
+    let filter = parsed.unwrap_or_else(|e| {
+        say(format_args!("TEGRARM_LOG={} is not understood, only errors are logged: {e}", asked.display()));
+        EnvFilter::new("error")
+    });
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(|| tegrarm_kmd::output::Stderr).init();
 }
 
 /// Standard error that may be closed, full or a broken pipe: what cannot be said is not said.
@@ -267,7 +278,8 @@ fn replay(replay: &Replay) -> Result<ExitCode, Box<dyn Error>> {
     let recording = answer::recording(&replay.recording)?;
     let board = SimKmd::new(replay.board.config()?);
     let outcome = tegrarm_kmd::perform(recording, Arc::new(board))?;
-    println!("{}", if replay.json { answer::replay(&outcome).to_string() } else { outcome.to_string() });
+    let text = if replay.json { answer::replay(&outcome).to_string() } else { outcome.to_string() };
+    tell(&format!("{text}\n"))?;
     Ok(if outcome.difference.is_none() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
@@ -278,8 +290,16 @@ fn print(decode: &Decode) -> Result<ExitCode, Box<dyn Error>> {
         None => answer::guess(&bytes)?,
     };
     let text = listing::text(kind, &bytes)?;
-    print!("{}", if decode.json { answer::decode(kind, &text) } else { text });
+    tell(&if decode.json { answer::decode(kind, &text) } else { text })?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Prints a result. A reader that has seen enough is no failure.
+fn tell(text: &str) -> Result<(), Box<dyn Error>> {
+    match std::io::stdout().write_all(text.as_bytes()).and_then(|()| std::io::stdout().flush()) {
+        Err(e) if e.kind() != ErrorKind::BrokenPipe => Err(format!("standard output: {e}").into()),
+        _ => Ok(()),
+    }
 }
 
 /// Ends as the program did, so that whoever started us sees the same.

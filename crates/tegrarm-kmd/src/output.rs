@@ -1,0 +1,130 @@
+//! Output that cannot end the program.
+//!
+//! A host program's standard error may be closed, full, or a pipe that nobody reads, and a recording may grow beyond what the
+//! program may write. Then `write(2)` fails, but it may also raise SIGPIPE or SIGXFSZ, which end a program that has not ignored
+//! them. Such a program never asked for our output.
+#![allow(unsafe_code)]
+
+use nix::sys::signal::{SigSet, SigmaskHow, Signal};
+use std::io::{self, Write};
+
+/// The signals that a write may raise in its thread.
+const RAISED: [Signal; 2] = [Signal::SIGPIPE, Signal::SIGXFSZ];
+
+/// Standard error. What cannot be written is not written, and nobody is told: there is nowhere left to say it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Stderr;
+
+impl Write for Stderr {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let _ = without_signals(|| io::stderr().write_all(bytes));
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Says something to whoever reads standard error.
+pub fn say(sentence: &str) {
+    let _ = Stderr.write(format!("libtegrarm: {sentence}\n").as_bytes());
+}
+
+/// A file whose writes fail and do nothing worse.
+#[derive(Debug)]
+pub(crate) struct Harmless<W>(pub W);
+
+impl<W: Write> Write for Harmless<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        without_signals(|| self.0.write(bytes))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        without_signals(|| self.0.flush())
+    }
+}
+
+/// Runs `write` with its signals held back, and takes those that it raised.
+fn without_signals<T>(write: impl FnOnce() -> T) -> T {
+    let set: SigSet = RAISED.into_iter().collect();
+    let pending = |signal| is_pending(signal);
+    let before = RAISED.map(pending);
+    let Ok(mask) = set.thread_swap_mask(SigmaskHow::SIG_BLOCK) else { return write() };
+    let result = write();
+    for (signal, was) in RAISED.into_iter().zip(before) {
+        if !was && is_pending(signal) {
+            take(signal);
+        }
+    }
+    // The same mask that was valid a moment ago.
+    let _ = mask.thread_set_mask();
+    result
+}
+
+fn is_pending(signal: Signal) -> bool {
+    // SAFETY: an all-zero set is valid, and the call fills it.
+    unsafe {
+        let mut set: libc::sigset_t = std::mem::zeroed();
+        libc::sigpending(&raw mut set) == 0 && libc::sigismember(&raw const set, signal as libc::c_int) == 1
+    }
+}
+
+/// Takes a pending signal of this thread, so that it has never been.
+fn take(signal: Signal) {
+    let set: SigSet = std::iter::once(signal).collect();
+    let at_once = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the set and the time are valid, and no information is asked for.
+    unsafe { libc::sigtimedwait(set.as_ref(), std::ptr::null_mut(), &raw const at_once) };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nix::sys::signal::{SaFlags, SigAction, SigHandler, sigaction};
+    use std::process::{Command, Stdio};
+
+    /// In a process of its own, with the default actions and nobody at the other end.
+    #[test]
+    fn a_broken_pipe_and_a_full_file_end_nobody() {
+        const ROLE: &str = "TEGRARM_TEST_OUTPUT_ROLE";
+        if std::env::var_os(ROLE).is_none() {
+            let (reader, writer) = std::io::pipe().expect("a pipe");
+            drop(reader);
+            let mut child = Command::new(std::env::current_exe().expect("this program"));
+            child.args(["output::tests::a_broken_pipe_and_a_full_file_end_nobody", "--exact"]).env(ROLE, "1");
+            let status = child.stderr(Stdio::from(writer)).status().expect("it starts");
+            assert!(status.success(), "{status}");
+            return;
+        }
+        for signal in RAISED {
+            let default = SigAction::new(SigHandler::SigDfl, SaFlags::empty(), SigSet::empty());
+            // SAFETY: the default action is no code of ours.
+            unsafe { sigaction(signal, &default) }.expect("an action");
+        }
+        say("nobody reads this");
+        assert!(!is_pending(Signal::SIGPIPE));
+        // A pipe is written to as any file is, but with an error of its own.
+        let (reader, writer) = std::io::pipe().expect("a pipe");
+        drop(reader);
+        assert_eq!(Harmless(writer).write(b"x").expect_err("broken").kind(), io::ErrorKind::BrokenPipe);
+        nix::sys::resource::setrlimit(nix::sys::resource::Resource::RLIMIT_FSIZE, 4, 4).expect("a limit");
+        let file = tempfile();
+        let full = Harmless(file).write_all(b"more than four bytes").expect_err("full");
+        assert_eq!(full.raw_os_error(), Some(libc::EFBIG));
+        // What the program was sent itself stays.
+        let set: SigSet = RAISED.into_iter().collect();
+        set.thread_block().expect("a mask");
+        nix::sys::signal::raise(Signal::SIGPIPE).expect("a signal");
+        say("nobody reads this either");
+        assert!(is_pending(Signal::SIGPIPE));
+        std::process::exit(0);
+    }
+
+    fn tempfile() -> std::fs::File {
+        let path = std::env::temp_dir().join(format!("tegrarm-output-{}", std::process::id()));
+        let file = std::fs::File::create(&path).expect("a file");
+        std::fs::remove_file(path).expect("removed");
+        file
+    }
+}
