@@ -47,10 +47,19 @@ impl fmt::Display for Asked {
     }
 }
 
+/// So many different refusals are told apart. A frontend asks for some dozens; a program that tries every number there is
+/// must not fill the memory with what it found out.
+const MOST: usize = 1024;
+
 /// Refusals, counted; each is logged the first time. Displays as the lines that `TEGRARM_REPORT=1` prints.
 #[derive(Debug, Default)]
-pub struct Report {
-    refused: Mutex<BTreeMap<Asked, Refusals>>,
+pub struct Report(Mutex<Table>);
+
+#[derive(Debug, Default)]
+struct Table {
+    refused: BTreeMap<Asked, Refusals>,
+    /// Refusals of what did not fit any more.
+    others: u64,
 }
 
 #[derive(Debug)]
@@ -64,23 +73,31 @@ impl Report {
     /// Counts a refusal and logs the first one of its kind.
     #[cold]
     pub fn refuse(&self, what: Asked, why: &str) {
-        let mut refused = self.refused.lock();
-        let entry = refused.entry(what).or_insert_with(|| {
-            tracing::warn!("{what} is refused: {why}");
-            Refusals { count: 0, why: why.to_owned() }
-        });
-        entry.count += 1;
+        let mut table = self.0.lock();
+        if let Some(known) = table.refused.get_mut(&what) {
+            known.count += 1;
+            return;
+        }
+        if table.refused.len() == MOST {
+            if table.others == 0 {
+                tracing::warn!("{what} is refused: {why}; from now on new refusals are counted, but not told apart");
+            }
+            table.others += 1;
+            return;
+        }
+        tracing::warn!("{what} is refused: {why}");
+        table.refused.insert(what, Refusals { count: 1, why: why.to_owned() });
     }
 
-    /// Everything refused so far, with counts.
+    /// What was refused so far and is told apart, with counts.
     pub fn refused(&self) -> Vec<(Asked, u64)> {
-        self.refused.lock().iter().map(|(what, entry)| (*what, entry.count)).collect()
+        self.0.lock().refused.iter().map(|(what, entry)| (*what, entry.count)).collect()
     }
 }
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let refused = self.refused.lock();
+        let Table { refused, others } = &*self.0.lock();
         if refused.is_empty() {
             return writeln!(f, "libtegrarm: nothing was refused");
         }
@@ -88,6 +105,30 @@ impl fmt::Display for Report {
         for (what, Refusals { count, why }) in refused.iter() {
             writeln!(f, "  {count:>6} x {what}: {why}")?;
         }
+        if *others > 0 {
+            writeln!(f, "  {others:>6} x something else: only the first {MOST} different ones are told apart")?;
+        }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A program that tries every number there is.
+    #[test]
+    fn a_million_numbers_take_no_more_room_than_a_thousand() {
+        let report = Report::default();
+        let numbers = 0xdead_0000..0xdead_0000 + 1_000_000_u32;
+        numbers.clone().for_each(|cmd| report.refuse(Asked::Control(cmd), "unknown"));
+        report.refuse(Asked::Control(numbers.start), "unknown");
+        let refused = report.refused();
+        assert_eq!((refused.len(), refused[0]), (MOST, (Asked::Control(numbers.start), 2)));
+        let text = report.to_string();
+        assert!(
+            text.ends_with("998976 x something else: only the first 1024 different ones are told apart\n"),
+            "{text}"
+        );
     }
 }

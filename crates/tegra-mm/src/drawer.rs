@@ -12,7 +12,7 @@ use nix::sys::signal::SigSet;
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socketpair};
 use nix::unistd::Pid;
 use parking_lot::Mutex;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Weak};
@@ -63,6 +63,17 @@ impl Kept {
     /// Whether this process's descriptor `fd` is the one it is kept on.
     pub fn is_on(&self, fd: RawFd) -> bool {
         matches!(&self.0, Place::Here { fd: ours, .. } if ours.as_raw_fd() == fd)
+    }
+
+    /// Looks at the file through the descriptor that it is kept on, or a passing one.
+    ///
+    /// # Errors
+    /// As [`Kept::duplicate`].
+    pub fn look<R>(&self, look: impl FnOnce(BorrowedFd<'_>) -> R) -> Result<R, Errno> {
+        match &self.0 {
+            Place::Here { fd, .. } => Ok(look(fd.as_fd())),
+            Place::Away { drawer, slot } => Ok(look(drawer.give(*slot)?.as_fd())),
+        }
     }
 
     /// Another descriptor of the file, close-on-exec, on the lowest free number.

@@ -9,6 +9,7 @@ use nix::sys::stat::Mode;
 use nix::unistd::ftruncate;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A new file of `len` zero bytes, close-on-exec, on the lowest free descriptor. Its size is final: whoever gets a
 /// descriptor of it could otherwise cut it off under the simulator, whose next access would be SIGBUS.
@@ -69,8 +70,26 @@ pub fn is_unread(written_to: &OwnedFd) -> bool {
 /// # Errors
 /// The errno of `fcntl(2)`.
 pub fn stow(fd: OwnedFd) -> Result<OwnedFd, Errno> {
-    dup_from(&fd, own_base())
+    match own_base() {
+        0 => Ok(fd),
+        base => dup_from(&fd, base),
+    }
 }
+
+/// In a process whose descriptors are all the simulator's, there is nothing to move them out of the way of. To be called
+/// before the first of them is made.
+pub fn own_all_numbers() {
+    ALL_NUMBERS.store(true, Ordering::Relaxed);
+}
+
+/// The soft and the hard limit of open files that this process had before the simulator raised the soft one, if it has.
+pub fn limit_before() -> Option<(u64, u64)> {
+    LIMIT_BEFORE.get().copied()
+}
+
+static LIMIT_BEFORE: OnceLock<(u64, u64)> = OnceLock::new();
+
+static ALL_NUMBERS: AtomicBool = AtomicBool::new(false);
 
 fn dup_from(fd: &OwnedFd, lowest: RawFd) -> Result<OwnedFd, Errno> {
     let raw = fcntl(fd.as_fd(), FcntlArg::F_DUPFD_CLOEXEC(lowest))?;
@@ -88,11 +107,13 @@ fn own_base() -> RawFd {
         // SAFETY: both calls read or write the one structure they are given.
         unsafe {
             libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit);
+            let _ = LIMIT_BEFORE.set((limit.rlim_cur, limit.rlim_max));
             limit.rlim_cur = limit.rlim_max;
             libc::setrlimit(libc::RLIMIT_NOFILE, &limit);
             libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit);
         }
-        RawFd::try_from(limit.rlim_cur / 2).unwrap_or(RawFd::MAX).min(4096)
+        let below = if ALL_NUMBERS.load(Ordering::Relaxed) { 0 } else { 4096 };
+        RawFd::try_from(limit.rlim_cur / 2).unwrap_or(RawFd::MAX).min(below)
     })
 }
 

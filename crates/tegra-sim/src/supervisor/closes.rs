@@ -233,8 +233,9 @@ impl Closes {
             return;
         };
         // Without a descriptor to ask with there is no answer, and it is asked again.
-        let Ok(probe) = memory.probe.duplicate() else { return };
-        ended.extend(memory.open.extract_if(.., |number| !is_locked(&probe, *number)).map(|number| (number, id)));
+        let open = &mut memory.open;
+        let closed = memory.probe.look(|probe| open.extract_if(.., |n| !is_locked(probe, *n)).collect::<Vec<_>>());
+        ended.extend(closed.unwrap_or_default().into_iter().map(|number| (number, id)));
         if memory.open.is_empty() {
             let watch = memory.watch;
             table.memory.remove(&id);
@@ -270,7 +271,7 @@ fn lock(kind: i32, number: u64) -> libc::flock {
 }
 
 /// Whether the open file with a number is open still.
-fn is_locked(probe: &OwnedFd, number: u64) -> bool {
+fn is_locked(probe: BorrowedFd<'_>, number: u64) -> bool {
     let mut asked = lock(libc::F_WRLCK, number);
     let answered = fcntl(probe, FcntlArg::F_OFD_GETLK(&mut asked));
     answered.is_ok() && asked.l_type != libc::F_UNLCK as libc::c_short

@@ -43,7 +43,11 @@ pub fn divide() -> Result<Side, Errno> {
     nix::sys::prctl::set_child_subreaper(true)?;
     // SAFETY: this process has one thread, so the child may do whatever its parent may.
     match unsafe { fork() }? {
-        ForkResult::Child => Ok(Side::Supervisor(Leash(inner))),
+        ForkResult::Child => {
+            // The supervisor runs no code but ours.
+            tegra_mm::memfd::own_all_numbers();
+            Ok(Side::Supervisor(Leash(inner)))
+        }
         ForkResult::Parent { child } => {
             drop(inner);
             Ok(attend(&outer, child))

@@ -4,6 +4,7 @@
 use super::outcome::RunError;
 use super::sys;
 use super::view::View;
+use nix::sys::resource::{Resource, setrlimit};
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::socket::{ControlMessage, ControlMessageOwned, MsgFlags, recvmsg, sendmsg};
 use std::io::{self, IoSlice, IoSliceMut};
@@ -45,6 +46,9 @@ pub fn spawn_trapped(mut command: Command, filters: Filters, view: Result<View, 
     let prepare = move || {
         // What we block for our signalfd is not the program's business.
         SigSet::empty().thread_set_mask()?;
+        if let Some((soft, hard)) = tegra_mm::memfd::limit_before() {
+            setrlimit(Resource::RLIMIT_NOFILE, soft, hard)?;
+        }
         // Should whoever answers its calls die, and whoever sees to that, too.
         nix::sys::prctl::set_pdeathsig(Signal::SIGKILL)?;
         let entered = view.as_ref().map_err(|e| *e).and_then(View::enter);

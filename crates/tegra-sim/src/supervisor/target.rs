@@ -3,6 +3,8 @@
 use super::closes::Closes;
 use super::sys;
 use super::view::PLACEHOLDER;
+use nix::fcntl::AtFlags;
+use nix::sys::stat::{FileStat, fstatat};
 use nix::sys::uio::{RemoteIoVec, process_vm_readv, process_vm_writev};
 use nix::unistd::Pid;
 use parking_lot::Mutex;
@@ -148,9 +150,16 @@ fn status(pid: i32, field: &str) -> Option<String> {
     status_of(pid).and_then(|text| field_of(&text, field).map(str::to_owned))
 }
 
-/// The thread group a thread belongs to.
+/// The thread group a thread belongs to. Asked for often, and mostly by main threads, of which alone there are such descriptors.
 fn thread_group(tid: i32) -> Option<i32> {
-    status(tid, "Tgid")?.parse().ok()
+    if sys::pidfd(tid).is_ok() { Some(tid) } else { status(tid, "Tgid")?.parse().ok() }
+}
+
+/// `stat(2)` of a descriptor of a thread, or of the link to it in `/proc`.
+fn stat_of(tid: i32, fd: RawFd, flags: AtFlags) -> Option<FileStat> {
+    static PROC: OnceLock<Option<std::fs::File>> = OnceLock::new();
+    let proc = PROC.get_or_init(|| std::fs::File::open("/proc").ok()).as_ref()?;
+    fstatat(proc, format!("{tid}/fd/{fd}").as_str(), flags).ok()
 }
 
 impl Process for Target<'_> {
@@ -164,14 +173,16 @@ impl Process for Target<'_> {
         if let Some((_, id)) = last.filter(|(known, _)| *known == fd) {
             return Ok(id);
         }
-        let file = std::fs::metadata(format!("/proc/{}/fd/{fd}", self.tid)).map_err(|_| Errno::EBADF)?;
-        let id = FileId { dev: file.dev(), ino: file.ino() };
+        let file = stat_of(self.tid, fd, AtFlags::empty()).ok_or(Errno::EBADF)?;
+        let id = FileId { dev: file.st_dev, ino: file.st_ino };
         last.get_or_insert((fd, id));
         Ok(id)
     }
 
     fn read_only(&self, fd: RawFd) -> bool {
-        self.open_flags(fd).is_some_and(|flags| flags & libc::O_ACCMODE == libc::O_RDONLY)
+        // The link's permissions say what the descriptor was opened for.
+        let link = stat_of(self.tid, fd, AtFlags::AT_SYMLINK_NOFOLLOW);
+        link.is_some_and(|link| link.st_mode & (libc::S_IRUSR | libc::S_IWUSR) == libc::S_IRUSR)
     }
 
     fn install(&self, file: OwnedFd) -> Result<RawFd, Errno> {

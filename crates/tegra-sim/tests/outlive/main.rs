@@ -78,12 +78,18 @@ fn a_crowd_is_served() {
     assert_eq!(left, "left: files 0 channels 0 tsgs 0 handles 0 memory 0\n");
 }
 
-/// A program starts with the descriptors that it was given, and with no signal blocked.
+/// A program starts with the descriptors and the limits that it was given, and with no signal blocked.
 #[test]
 fn programs_inherit_nothing_of_the_supervisors() {
-    let script = "import os, signal; print(os.open('/dev/null', os.O_RDONLY), len(signal.pthread_sigmask(signal.SIG_BLOCK, [])))";
+    let script = "import os, resource, signal\n\
+                  print(os.open('/dev/null', os.O_RDONLY), len(signal.pthread_sigmask(signal.SIG_BLOCK, [])))\n\
+                  print(resource.getrlimit(resource.RLIMIT_NOFILE))";
     for options in [&[][..], &["--trap-paths"], &["--strace=/dev/null"]] {
-        assert_eq!(succeeds(&run(options, &["python3", "-c", script])), "3 0\n");
+        // Whatever this process has, and a soft limit that is not the hard one.
+        let limited = format!("ulimit -Sn 300; exec {SIMULATOR} run {} -- python3 -c \"$0\"", options.join(" "));
+        let alone = Command::new("sh").args(["-c", "ulimit -Sn 300; exec python3 -c \"$0\"", script]).output().unwrap();
+        let out = Command::new("sh").args(["-c", &limited, script]).output().unwrap();
+        assert_eq!((succeeds(&out), succeeds(&out).starts_with("3 0\n")), (succeeds(&alone), true));
     }
 }
 
