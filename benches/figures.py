@@ -121,6 +121,15 @@ def submit() -> None:
     line("tegrarm_replay_submit, median time", f"{times['replay']:.2f} us")
 
 
+def devices() -> None:
+    env = {**os.environ, "DEV": "TEGRA+NV"}
+    done = subprocess.run([sys.executable, ROOT / "benches" / "devices.py"], env=env, capture_output=True, text=True, check=True)
+    rows = (("call of a TinyJit of 4 kernels, CPU time", 10), ("  of a transformer's step of 51 kernels", 5), ("eager launch, CPU time", 2))
+    for (what, target), figures in zip(rows, done.stdout.splitlines(), strict=True):
+        ours, theirs = map(float, figures.split())
+        line(f"{what}, TEGRA", f"{ours} us, 1/{theirs / ours:.1f}", f"at most 1/{target} of TEGRA+NV's {theirs} us")
+
+
 def frontend() -> None:
     env = {**os.environ, "DEV": "TEGRA+NV:CUDA"}
     done = subprocess.run([sys.executable, ROOT / "benches" / "frontend.py"], env=env, capture_output=True, text=True, check=True)
@@ -248,7 +257,9 @@ def demo() -> None:
     line("demo, after the first build", f"{time.perf_counter() - started:.1f} s", "at most 60 s")
 
 
-FIGURES = (control_instructions, alloc_free_calls, latency, submit, frontend, copies, buffers, supervised, crowd, preload, engine, demo)
+FIGURES = (
+    control_instructions, alloc_free_calls, latency, submit, frontend, devices, copies, buffers, supervised, crowd, preload, engine, demo,
+)
 
 
 def main() -> None:

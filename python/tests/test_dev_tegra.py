@@ -304,6 +304,41 @@ for n in (2, 3, 4, 5): assert first(cache[:Variable("n", 1, 9).bind(n)]).item() 
 """, env=env())
 
 
+def test_a_jit_goes_the_short_way_only_with_arguments_of_one_form(python):
+    """What tinygrad refuses or copies it still does; what it counts is counted."""
+    python(OPEN + """
+from tinygrad.helpers import GlobalCounters
+from tegrarm.tinygrad.jit import ATTRIBUTE, Shortcut
+ways = []
+run = Shortcut.run
+Shortcut.run = lambda self, args, kwargs: ways.append(run(self, args, kwargs)) or ways[-1]
+@TinyJit
+def step(x, w, name="a"): return ((x + 1).contiguous() * w).contiguous().realize()
+make = lambda *v: Tensor(np.array(v, dtype=np.int32)).realize()
+w, other = make(2, 3), make(5, 7)
+for i in range(3): step(make(i, i), w)
+del ways[:]
+for i in range(5): assert step(make(i, 2 * i), w).tolist() == [2 * (i + 1), 3 * (2 * i + 1)], i
+x = make(1, 2)
+for _ in range(3): assert step(x, w).tolist() == [4, 9]
+assert step(x, other).tolist() == [10, 21] and step(x, w).tolist() == [4, 9]
+x.uop.buffer.as_memoryview(force_zero_copy=True).cast("i")[0] = 9
+assert step(x, w).tolist() == [20, 9]
+assert ways and all(ways)
+GlobalCounters.reset(); step(x, w); short = GlobalCounters.kernel_count, GlobalCounters.global_ops, GlobalCounters.global_mem
+step.__dict__.pop(ATTRIBUTE); GlobalCounters.reset(); step(x, w)
+assert short == (GlobalCounters.kernel_count, GlobalCounters.global_ops, GlobalCounters.global_mem) and short[1] > 0
+step(x, w)
+for wrong in ((make(1, 2).reshape(2, 1), w), (x.cast(dtypes.float).realize(), w), (x, x), (x,)):
+    try: step(*wrong)
+    except Exception as e: assert type(e).__name__ == "JitError", e
+    else: raise SystemExit(f"took {wrong}")
+assert step(x, w).tolist() == [20, 9]
+out = step(x, w)
+assert step(out, w).tolist() == [42, 30]  # its own result as an input is copied first
+""", env=env())
+
+
 def test_what_comes_after_a_run_waits_for_it(python):
     """A graph runs on a channel of its own: kernels, copies, other graphs and reads that follow see its results."""
     python(OPEN + """

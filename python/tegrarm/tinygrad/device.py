@@ -10,7 +10,7 @@ from tinygrad.device import Compiled
 from tinygrad.helpers import JIT_BATCH_SIZE
 
 from .. import _ffi, rm
-from . import profile, releases
+from . import jit, profile, releases
 from .allocator import TegraAllocator
 from .calls import call, made, wait
 from .graph import TegraGraph
@@ -36,6 +36,7 @@ class TegraDevice(Compiled):
         arch = f"sm_{self.gpu.sm_version >> 8}{self.gpu.sm_version & 0xff}"
         super().__init__(device, TegraAllocator(self), RENDERERS, releases.runtime(TegraProgram), TegraGraph, arch=arch)
         releases.bind(self, TegraProgram)
+        jit.shorten()
 
     def count(self) -> int:
         """How many GPUs there are."""

@@ -1,0 +1,142 @@
+"""The call of a TinyJit whose work is replays, without what tinygrad finds out anew each time.
+
+tinygrad looks at the arguments of each call in a general way, which takes many times as long as starting a replay. A call whose
+arguments have the form of an earlier one does not need that: it goes the short way here. Any other call is tinygrad's own, and so is
+every call while something wants to watch (``DEBUG``, ``PROFILE``). No file of tinygrad's changes; the method is wrapped when the first
+device TEGRA is opened, and only if tinygrad has what this module uses.
+"""
+
+from __future__ import annotations
+
+import functools
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+from tinygrad import Tensor
+from tinygrad.device import Buffer
+from tinygrad.engine import jit, realize
+from tinygrad.helpers import DEBUG, JIT, PROFILE, GlobalCounters
+from tinygrad.uop.ops import Ops, UOp, buffers
+
+from .graph import TegraGraph
+
+LOOKED_INTO = (UOp, tuple, list, dict)  # arguments that tinygrad looks into: they take the long way
+ATTRIBUTE = "_tegra_shortcut"
+
+
+def tensors_of(args: tuple, kwargs: dict) -> tuple[list[Tensor], tuple] | None:
+    """The tensors among the arguments, and where they are; None where tinygrad would look for more."""
+    every = [*enumerate(args), *sorted(kwargs.items())] if kwargs else list(enumerate(args))
+    found, names = [], []
+    for name, value in every:
+        if value.__class__ is Tensor:
+            found.append(value)
+            names.append(name)
+        elif isinstance(value, LOOKED_INTO):
+            return None
+    return found, tuple(names)
+
+
+def form(uop: UOp) -> tuple[UOp, tuple] | None:
+    """The buffer behind a tensor, and the reshape in front of it; None for anything else."""
+    reshape: tuple = ()
+    if uop.op is Ops.RESHAPE:
+        reshape, uop = (uop.arg, uop.src[1:]), uop.src[0]
+    return (uop, reshape) if uop.op is Ops.BUFFER else None
+
+
+class Shortcut:
+    """What a call found out: valid for as long as the jit keeps what it captured."""
+
+    def __init__(self, captured: Any, graphs: list[TegraGraph], names: tuple, forms: list[tuple]):
+        self.captured, self.graphs, self.names, self.forms = captured, graphs, names, forms
+        self.last: list[tuple] = []
+        self.written: list[int] = []
+        self.ops, self.memory = (sum(getattr(g.estimates, what) for g in graphs) for what in ("ops", "mem"))
+
+    @staticmethod
+    def of(captured: Any, args: tuple, kwargs: dict) -> Shortcut | None:
+        """Of a call that has been made; None where there is no short way."""
+        found = tensors_of(args, kwargs)
+        calls = [call.src[0] for call in captured.linear.src]
+        graphs = [realize.graph_cache.get(ast) for ast in calls if ast.op is Ops.CUSTOM_FUNCTION]
+        if found is None or len(graphs) != len(calls) or not all(type(g) is TegraGraph and g.is_plain() for g in graphs):
+            return None
+        forms = [(form(t.uop) or (None,), t.uop) for t in found[0]]
+        if any(f[0] is None for f, _ in forms):
+            return None
+        bases = [buffers.get(f[0]) for f, _ in forms]
+        if not all(type(b) is Buffer for b in bases):
+            return None
+        return Shortcut(captured, graphs, found[1], [(f[1], b.size, b.dtype, b.device) for (f, _), b in zip(forms, bases, strict=True)])
+
+    def run(self, args: tuple, kwargs: dict) -> bool:
+        """Starts the graphs, if the arguments have the form of those before."""
+        if self.is_last(args, kwargs):
+            for graph in self.graphs:
+                graph.again()
+            return self.count()
+        found = tensors_of(args, kwargs)
+        if found is None or found[1] != self.names:
+            return False
+        inputs, seen = [], set()
+        for tensor, (reshape, size, dtype, device) in zip(found[0], self.forms, strict=True):
+            known = form(tensor.uop)
+            buffer = buffers.get(known[0]) if known is not None and known[1] == reshape else None
+            if buffer is None or (buffer.size, buffer.dtype, buffer.device) != (size, dtype, device) or not buffer.is_initialized():
+                return False
+            if known[0] in self.captured._written_uops:
+                return False
+            seen.add(known[0])
+            inputs.append(buffer)
+        if len(seen) != len(inputs):
+            return False
+        for graph in self.graphs:
+            graph.start(inputs)
+        uops = [weakref.ref(tensor.uop) for tensor in found[0]]
+        self.last = list(zip(uops, inputs, [buffer._bufs[buffer.device] for buffer in inputs], strict=True))
+        self.written = [graph.written for graph in self.graphs]
+        return self.count()
+
+    def is_last(self, args: tuple, kwargs: dict) -> bool:
+        """Whether these are the very tensors of the last short call, with the memory that they had then."""
+        if kwargs or len(args) != len(self.last) or not args:
+            return False
+        for tensor, (uop, buffer, memory) in zip(args, self.last, strict=True):
+            if tensor.__class__ is not Tensor or tensor.uop is not uop() or buffer._bufs.get(buffer.device) is not memory:
+                return False
+        return self.written == [graph.written for graph in self.graphs]
+
+    def count(self) -> bool:
+        """tinygrad's counters, as its own call changes them."""
+        GlobalCounters.kernel_count += len(self.graphs)
+        GlobalCounters.global_ops += self.ops
+        GlobalCounters.global_mem += self.memory
+        return True
+
+
+def shortened(call: Callable) -> Callable:
+    """tinygrad's method with the short way in front."""
+    @functools.wraps(call)
+    def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:
+        shortcut = self.__dict__.get(ATTRIBUTE)
+        watched = DEBUG.value or PROFILE.value or not JIT.value
+        if shortcut is not None and shortcut.captured is self.captured and not watched and shortcut.run(args, kwargs):
+            self.cnt += 1
+            return shortcut.captured.ret
+        result = call(self, *args, **kwargs)
+        if not watched and self.captured is not None and (shortcut is None or shortcut.captured is not self.captured):
+            self.__dict__[ATTRIBUTE] = Shortcut.of(self.captured, args, kwargs)
+        return result
+
+    __call__.tegra = True  # type: ignore[attr-defined]
+    return __call__
+
+
+def shorten() -> None:
+    """Wraps the method, once."""
+    kind = getattr(jit, "_TinyJit", None) or jit.TinyJit
+    needed = [(jit.CapturedJit, "_written_uops"), (realize, "graph_cache")]
+    if isinstance(kind, type) and all(hasattr(*pair) for pair in needed) and not getattr(kind.__call__, "tegra", False):
+        kind.__call__ = shortened(kind.__call__)
