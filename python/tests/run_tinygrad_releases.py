@@ -1,4 +1,5 @@
-"""Runs test_tiny.py of five published tinygrads, each plain, through LD_PRELOAD (`make test-tinygrad-releases`).
+"""Runs test_tiny.py of five published tinygrads, each plain, through LD_PRELOAD (`make test-tinygrad-releases`). Those that the
+device TEGRA works with then run it on that device, too.
 
 Each release gets a virtual environment of its own in the cache, with nothing of libtegrarm in it; its tests come from
 its source distribution. Nothing fetched is modified or committed. Long; not part of `make test`.
@@ -21,6 +22,8 @@ NEW, OLD = {"DEV": "NVK+NV"}, {"NV": "1", "NV_IFACE": "NVK"}
 # Each release with its own switch for its own RM interface, and the virtual kernels it is run on.
 RELEASES = {"0.14.0": (NEW, ["r36", "r35"]), "0.13.0": (NEW, ["r36"]), "0.12.0": (OLD, ["r36"]), "0.11.0": (OLD, ["r36"]),
             "0.10.3": (OLD, ["r36"])}
+DEVICE_TEGRA = ("0.14.0", "0.13.0")
+PACKAGE = pathlib.Path(__file__).resolve().parents[1]
 
 
 def environment(cache: pathlib.Path, release: str) -> pathlib.Path:
@@ -71,6 +74,16 @@ def helpers(script: pathlib.Path) -> pathlib.Path:
     return folder
 
 
+def report(what: str, command: list, env: dict[str, str], cwd: pathlib.Path) -> bool:
+    """Runs test_tiny.py and prints how it ended; whether it failed."""
+    done = subprocess.run(command, env=env, cwd=cwd, capture_output=True, text=True)
+    lines = done.stderr.strip().splitlines()
+    print(f"tinygrad {what}: {' '.join(lines[-3:]) if lines else '(no output)'}", flush=True)
+    if done.returncode != 0:
+        print(done.stdout[-2000:], done.stderr[-4000:], sep="\n", flush=True)
+    return done.returncode != 0
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--cache", type=pathlib.Path, required=True)
@@ -86,12 +99,10 @@ def main() -> int:
             folders = {"LD_LIBRARY_PATH": str(libraries(python)), "PYTHONPATH": str(helpers(script))}
             env = {**os.environ, **switch, **nvrtc(str(python)), **folders, "LD_PRELOAD": str(preload), "TEGRARM_SIM_L4T": kernel,
                    "CACHELEVEL": "0"}
-            done = subprocess.run([python, script], env=env, cwd=args.cache, capture_output=True, text=True)
-            lines = done.stderr.strip().splitlines()
-            print(f"tinygrad {release} on {kernel}: {' '.join(lines[-3:]) if lines else '(no output)'}", flush=True)
-            if done.returncode != 0:
-                failed = True
-                print(done.stdout[-2000:], done.stderr[-4000:], sep="\n", flush=True)
+            failed |= report(f"{release} on {kernel}", [python, script], env, args.cache)
+        for compiler in ("NVRTC", "PTX") if release in DEVICE_TEGRA else ():
+            env = {**os.environ, "DEV": f"TEGRA:{compiler}", "PYTHONPATH": f"{PACKAGE}:{helpers(script)}", "CACHELEVEL": "0"}
+            failed |= report(f"{release}, DEV=TEGRA:{compiler}", [python, "-m", "tegrarm", "run", script], env, args.cache)
     return int(failed)
 
 
