@@ -22,7 +22,7 @@ static NV_STATUS stream(const Session *s, NvHandle p, NVB0CC_CTRL_ALLOC_PMA_STRE
     return rm_control(s->client, p, NVB0CC_CTRL_CMD_ALLOC_PMA_STREAM, params, sizeof *params);
 }
 
-static NV_STATUS hwpm(const Session *s, NvHandle p, NvU8 ctxsw)
+static NV_STATUS hwpm(const Session *s, NvHandle p, uint8_t ctxsw)
 {
     NVB0CC_CTRL_RESERVE_HWPM_LEGACY_PARAMS params = {.ctxsw = ctxsw};
     return rm_control(s->client, p, NVB0CC_CTRL_CMD_RESERVE_HWPM_LEGACY, &params, sizeof params);
@@ -110,7 +110,6 @@ static void a_freed_profiler_gives_everything_back(const Session *s)
 
 int main(void)
 {
-    CHECK(tegrarm_init(NULL));
     Session s = session_open();
     int fds = open_fds();
     for (int round = 0; round < 3; round++) {
@@ -118,8 +117,8 @@ int main(void)
         a_freed_profiler_gives_everything_back(&s);
     }
     assert(open_fds() == fds);
-    CHECK(rm_free(s.client, 0, s.client));
-    tegrarm_shutdown();
+    session_close(&s);
+    CHECK(tegrarm_shutdown());
     puts("profiler: ok");
     return 0;
 }
