@@ -68,6 +68,37 @@ assert (t.numpy() == data).all()
 """, env=env())
 
 
+def test_kernels_and_copies_are_in_the_profile_with_names_and_times(python):
+    python(OPEN + """
+from tinygrad.helpers import ProfileRangeEvent, cpu_events
+from tinygrad.device import Buffer, Compiled
+d = Device['NV']
+buffer = Buffer('NV', 1024, dtypes.float32).ensure_allocated()
+d.allocator._copyin(buffer._buf, memoryview(bytearray(4096)))
+d.allocator._copyout(memoryview(bytearray(4096)), buffer._buf)
+(Tensor([1, 2, 3]) + 1).realize()
+d.synchronize()
+events = [e for e in [*Compiled.profile_events, *cpu_events] if isinstance(e, ProfileRangeEvent) and e.device.startswith('NV')]
+names = [str(e.name) for e in events]
+assert 'TINY -> NV' in names and 'NV -> TINY' in names, names
+assert any(name.startswith('E_') for name in names), names
+assert all(e.en > e.st for e in events), events
+copies = {e.device for e in events if ' -> ' in str(e.name)}
+assert copies == {'NV:COPY'}, copies
+""", env=env(PROFILE="1"))
+
+
+def test_pc_sampling_is_refused_with_a_sentence(python):
+    out = python(OPEN + """
+import warnings
+with warnings.catch_warnings(record=True) as said:
+    warnings.simplefilter('always')
+    d = Device['NV']
+print([str(w.message) for w in said if 'PMA' in str(w.message)], d.pma_enabled, (Tensor([1]) + 1).item())
+""", env=env(PROFILE="1", PMA="1"))
+    assert out == "['PC sampling (PMA) stays off on TEGRA: its samplers need streaming credits and registers of desktop GPUs'] False 2\n"
+
+
 def test_reaches_pages_above_the_gpus_addresses(python):
     """A process's buffers lie higher than 40 bits: copies name them by an address where both sides see the same pages."""
     python(OPEN + """

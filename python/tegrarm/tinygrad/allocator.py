@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from tinygrad.device import BufferSpec, LRUAllocator
 
 from .. import _ffi
+from . import copies
 from .calls import call, made
 from .releases import SYNCHRONIZES_FIRST
 
@@ -113,11 +114,13 @@ class TegraAllocator(LRUAllocator["TegraDevice"]):
 
     def _copyin(self, dest: TegraBuffer, src: memoryview) -> None:
         self.dev.synchronize()  # a kernel in flight may still read dest
-        dest.bytes()[:src.nbytes] = src.cast("B")
+        with copies.into(self.dev.device):
+            dest.bytes()[:src.nbytes] = src.cast("B")
 
     def _copyout(self, dest: memoryview, src: TegraBuffer) -> None:
         self.dev.synchronize()  # a kernel in flight may still write src
-        dest.cast("B")[:] = src.bytes()[:dest.nbytes]
+        with copies.out_of(self.dev.device):
+            dest.cast("B")[:] = src.bytes()[:dest.nbytes]
 
     def _transfer(self, dest: TegraBuffer, src: TegraBuffer, sz: int, src_dev: TegraDevice, dest_dev: TegraDevice) -> None:
         if src_dev is dest_dev:

@@ -22,6 +22,7 @@ from tinygrad.runtime.support.hcq import FileIOInterface, HCQBuffer, MMIOInterfa
 from tinygrad.runtime.support.system import System
 
 from .. import rm
+from . import copies
 
 # tinygrad 0.12: no list of interfaces to add to, and NV=1 NV_IFACE=TEGRA in place of DEV=TEGRA+NV.
 NAMES_INTERFACES_IN_CALL = not hasattr(NVDevice, "ifaces")
@@ -296,11 +297,13 @@ class TegraAllocator(NVAllocator):
 
     def _copyin(self, dest: HCQBuffer, src: memoryview) -> None:
         self.dev.synchronize()  # a kernel in flight may still read dest
-        self._bytes(dest)[:src.nbytes] = src.cast("B")
+        with copies.into(self.dev.device):
+            self._bytes(dest)[:src.nbytes] = src.cast("B")
 
     def _copyout(self, dest: memoryview, src: HCQBuffer) -> None:
         self.dev.synchronize()  # a kernel in flight may still write src
-        dest.cast("B")[:] = self._bytes(src)[:dest.nbytes]
+        with copies.out_of(self.dev.device):
+            dest.cast("B")[:] = self._bytes(src)[:dest.nbytes]
 
 
 class _Fixed:
@@ -349,7 +352,8 @@ class TegraDevice(NVDevice):
     @pma_enabled.setter
     def pma_enabled(self, wanted: bool) -> None:
         if wanted:
-            warnings.warn("PMA profiling programs registers of desktop GPUs; it stays off on TEGRA", stacklevel=2)
+            text = "PC sampling (PMA) stays off on TEGRA: its samplers need streaming credits and registers of desktop GPUs"
+            warnings.warn(text, stacklevel=2)
 
 
 def _allocator(dev: NVDevice) -> NVAllocator:
