@@ -125,7 +125,7 @@ pub(crate) fn run(env: &mut Env<'_>, store: &mut Warps, supervisor: &dyn Supervi
             // Many short CTAs are a matter for the grid's budget too.
             return supervisor.poll(rest).map_or_else(|why| End::Stopped(why, env.image_base), |()| End::Done);
         }
-        if !moved && !store.warps.iter_mut().fold(false, |any, w| w.unlock() || any) {
+        if !moved && !unlock(&mut store.warps) {
             return End::Failed(stuck(env, &store.warps));
         }
         if env.stats.warp_instructions - begun >= turn {
@@ -135,6 +135,11 @@ pub(crate) fn run(env: &mut Env<'_>, store: &mut Warps, supervisor: &dyn Supervi
             };
         }
     }
+}
+
+/// Lets the lanes of every warp go on that wait only for each other ([`Warp::unlock`]). Whether there were such lanes in any warp.
+fn unlock(warps: &mut [Warp]) -> bool {
+    warps.iter_mut().filter_map(|w| w.unlock().then_some(())).count() > 0
 }
 
 /// Gives a warp a slice, and decodes what it ran into.
