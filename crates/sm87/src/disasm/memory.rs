@@ -1,8 +1,8 @@
 //! Addresses.
 
 use super::Printer;
-use crate::isa::CACHE_LINE;
 use crate::isa::piece::{Address, Global};
+use crate::isa::{CACHE_LINE, Datapath};
 
 /// The offset of most addresses.
 const OFFSET: (u32, u32) = (40, 24);
@@ -62,8 +62,10 @@ impl Printer<'_> {
         let uniform = self.word.bit(UNIFORM);
         let (lo, len) = if how.long && !uniform { LONG_OFFSET } else { OFFSET };
         self.out.push('[');
-        let bare = self.word.bits(24, 8) == 255 && !uniform;
-        if !bare {
+        let zero = self.word.bits(24, 8) == 255;
+        let bare = zero && !uniform;
+        let added = uniform && how.descriptor.is_none_or(|bit| !self.word.bit(bit));
+        if !zero || uniform && !added {
             self.register(24);
             // With a uniform operand the text says how wide the register is.
             if uniform {
@@ -71,8 +73,10 @@ impl Printer<'_> {
                 self.out += if pair { ".64" } else { ".U32" };
             }
         }
-        if uniform && !self.word.bit(how.descriptor) {
-            self.out.push('+');
+        if added {
+            if !zero {
+                self.out.push('+');
+            }
             self.uniform_register(how.uniform);
         }
         if bare {
@@ -86,7 +90,8 @@ impl Printer<'_> {
     fn constant_address(&mut self) {
         self.out += &format!("c[{:#x}][", self.word.bits(54, 5));
         let offset = self.word.signed(38, 16);
-        if self.word.bits(24, 8) == 255 && offset != 0 {
+        let vector = self.row.datapath == Datapath::Vector;
+        if vector && self.word.bits(24, 8) == 255 && offset != 0 {
             self.hex(offset);
         } else {
             self.register(24);

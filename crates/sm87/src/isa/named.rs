@@ -24,7 +24,7 @@ const fn by(lo: u32, len: u32, other: Bits, names: &'static [Names]) -> Piece {
 }
 
 const fn global(descriptor: u32, uniform: u32, pair: Option<u32>, long: bool) -> Piece {
-    Piece::Address(Address::Global(Global { descriptor, uniform, pair, long }))
+    Piece::Address(Address::Global(Global { descriptor: Some(descriptor), uniform, pair, long }))
 }
 
 const fn special(special: Special) -> Piece {
@@ -44,6 +44,7 @@ pub(super) const FIELDS: &[(&str, Piece)] = &[
     ("d", Piece::Register { lo: 16, file: File::Own }),
     ("dz", Piece::Optional),
     ("ud", Piece::Register { lo: 16, file: File::Uniform }),
+    ("ux", Piece::Register { lo: 24, file: File::Uniform }),
     ("ldp", Piece::Complement { lo: 64, not: 67, file: File::Vector }),
     ("up", Piece::Complement { lo: 87, not: 90, file: File::Uniform }),
     ("sr", special(Special::Register)),
@@ -110,7 +111,9 @@ pub(super) const FIELDS: &[(&str, Piece)] = &[
     ("atomop", list(87, 4, ATOMIC)),
     ("redop", list(87, 3, REDUCE)),
     ("atomtype", list(73, 3, "|S32|64|F32.FTZ.RN|F16x2.RN|S64|F64.RN|?")),
-    ("shared type", list(73, 2, "|S32|64|F32.FTZ.RN")),
+    ("shared type", list(73, 2, "|S32|64|?")),
+    ("count", list(87, 4, "?|?|?|?|?|?|?|?|?|ARRIVE|POPC.INC")),
+    ("count type", by(73, 2, bits(87, 4), &COUNTED)),
     ("castype", list(73, 2, "|S32|64|?")),
     ("cctl", list(87, 4, "PF1|PF2|WB|IV|IVALL|RS|IVALLP|WBALL|?|PML2|DML2|RML2|?|?|?|?")),
     // Memory: where.
@@ -121,10 +124,12 @@ pub(super) const FIELDS: &[(&str, Piece)] = &[
     ("red", global(71, 64, Some(90), false)),
     // Other atomics have their operation where the rest say how wide the register is.
     ("atomic", global(71, 64, None, false)),
+    ("counter", Piece::Address(Address::Global(Global { descriptor: None, uniform: 64, pair: None, long: false }))),
     ("cached", Piece::Address(Address::Cached)),
     ("shared", Piece::Address(Address::Window { scaled: true, uniform: 32 })),
     ("shared store", Piece::Address(Address::Window { scaled: true, uniform: 64 })),
     ("matrix", Piece::Address(Address::Window { scaled: false, uniform: 32 })),
+    ("barrier", Piece::Address(Address::Window { scaled: false, uniform: 64 })),
     ("local", Piece::Address(Address::Window { scaled: false, uniform: 32 })),
     ("local store", Piece::Address(Address::Window { scaled: false, uniform: 64 })),
     ("cindexed", Piece::Address(Address::Constant)),
@@ -132,10 +137,18 @@ pub(super) const FIELDS: &[(&str, Piece)] = &[
     ("st", special(Special::StoreData)),
 ];
 
+/// ATOMS that count lanes: the one type that each has.
+const COUNTED: [Names; 16] = {
+    let mut types = [List("?"); 16];
+    types[9] = List("?|?|64");
+    types[10] = List("32");
+    types
+};
+
 /// I2IP: how much of C is used, by the packed type.
 const HALVES: Names = List("|H1|?|?");
 const FOURTHS: Names = List("?|?|?|28");
 const EIGHTHS: Names = List("?|?|24|?");
 
 /// The address of a cache line.
-pub(crate) const CACHE_LINE: Global = Global { descriptor: 71, uniform: 64, pair: None, long: true };
+pub(crate) const CACHE_LINE: Global = Global { descriptor: Some(71), uniform: 64, pair: None, long: true };

@@ -91,8 +91,8 @@ pub(crate) enum Address {
 /// A 64-bit address: register, uniform register, offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Global {
-    /// This bit says that the uniform operand is a descriptor, which is not written.
-    pub descriptor: u32,
+    /// This bit says that the uniform operand is a descriptor, which is not written; where there is none, it never is.
+    pub descriptor: Option<u32>,
     /// The uniform register.
     pub uniform: u32,
     /// This bit says how wide the register is; always 64 bits where there is none.

@@ -97,6 +97,7 @@ pub static ROWS: &[Row] = rows! {
     0x0a4 [1 2 4] "UIMAD" Imad "UIMAD{mad}{!73.U32}{74.X} {d}, {A}, {xB}, {iC}{74 p87}" [SET];
     0x0a5 [1 2 4] "UIMAD.WIDE" ImadWide "UIMAD.WIDE{!73.U32}{74.X} {d}, {P81?}{A}, {xB}, {iC}{74 p87}" [SET];
     0x0b9 [5] "ULDC" Uldc "ULDC{constsize} {d}, {uS}" [];
+    0x0bb [5] "ULDC" UldcIndexed "ULDC{constsize} {d}, {cindexed}" [SET] notes = Notes::IndexedBank(BANK);
     0x0bd [1] "UFLO" Flo "UFLO{!73.U32}{74.SH} {d}, {P81?}{nS}" [SET];
     0x0be [1] "UBREV" Brev "UBREV {d}, {uS}" [SET];
     0x0bf [1] "UPOPC" Popc "UPOPC {d}, {nS}" [SET];
@@ -140,6 +141,7 @@ pub static ROWS: &[Row] = rows! {
     0x155 [7] "BMOV" BmovBetween "BMOV.32{84.CLEAR} {barrier 16}, {barrier 24}" [];
     0x156 [1] "BMOV" BmovToBarrier "BMOV.32{84.CLEAR} {barrier 24}, {R32}" [];
     0x156 [4] "BMOV" BmovImmediate "BMOV.32{84.CLEAR} {barrier 24}, {32:32#}" [];
+    0x158 [4] "BRXU" Brx "BRXU{32:2=0}{85:2=0}{p87!} {ux}{displacement}" [SET] flow = Flow::Ends;
     0x15c [4] "BPT" Bpt "BPT{84:3DRAIN|CAL|PAUSE|TRAP|INT|5|6|7}{trap code}" [];
     0x15d [1 4 5 6] "NANOSLEEP" Nanosleep "NANOSLEEP{85.WARP}{86.RAND}{p87!} {uS}" [SLOT];
     0x180 [1 4] "LD" Ld "LD{72.E}{evict}{68:2|LTC64B|LTC128B|LTC256B}{memsize}{load order} {d}, {generic load}{ldp}" [UNIFORM_NEEDS_E];
@@ -156,9 +158,11 @@ pub static ROWS: &[Row] = rows! {
     0x189 [4] "SHFL" Shfl "SHFL{58:2IDX|UP|DOWN|BFLY} {P81}, {d}, {A}, {53:5#}, {R64}" [];
     0x189 [7] "SHFL" Shfl "SHFL{58:2IDX|UP|DOWN|BFLY} {P81}, {d}, {A}, {53:5#}, {40:13#}" [];
     0x18a [1 4] "ATOM" Atom "ATOM{72.E}{atomop}{evict}{atomtype}{order} {P81}, {d}, {atomic}, {R32}" [FORM_4] notes = Notes::Ordered;
+    0x18a [7] "ATOM" AtomCount "ATOM{72.E}{76:1=0}{count}{evict}{count type}{order} {P81}, {d}, {counter}" [SET UNIFORM_NEEDS_E];
     0x18b [1] "ATOM.CAS" AtomCas "ATOM{72.E}.CAS{evict}{castype}{order} {P81}, {d}, {atomic}, {R32}, {uC}" [] notes = Notes::Ordered;
-    0x18c [1] "ATOMS" Atoms "ATOMS{atomop}{shared type} {d}, {shared}, {R32}" [];
-    0x18d [1] "ATOMS.CAS" AtomsCas "ATOMS{87:1CAS|CAST}{88.SPIN}{castype} {d}, {shared}, {R32}, {uC}" [];
+    0x18c [1 4] "ATOMS" Atoms "ATOMS{atomop}{shared type} {d}, {shared store}, {R32}" [FORM_4];
+    0x18c [7] "ATOMS" AtomsCount "ATOMS{count}{count type} {d}, {shared store}" [SET];
+    0x18d [1] "ATOMS.CAS" AtomsCas "ATOMS{87:1CAS|CAST}{88.SPIN}{castype} {d}, {shared}, {R32}, {uC}" [CLEAR];
     0x18e [1 4] "RED" Red "RED{72.E}{76:1=0}{redop}{evict}{atomtype}{order} {red}, {R32}" [UNIFORM_NEEDS_E UNIFORM_NEEDS_64] notes = Notes::OrderedSums;
     0x18f [4] "CCTL" Cctl "CCTL{72.E}{78:3|U|C|I|?|?|?|?}{cctl}{cached}" [];
     0x192 [4] "MEMBAR" Membar "MEMBAR{79:2SC|ALL||?}{76:3CTA|SM|GPU|SYS|?|VC|?|?}" [];
@@ -169,6 +173,7 @@ pub static ROWS: &[Row] = rows! {
     0x1ab [4] "ERRBAR" Errbar "ERRBAR" [];
     0x1ae [1 7] "LDGSTS" Ldgsts "LDGSTS{70.E}{evict}{!81.BYPASS}{71:2|LTC64B|LTC128B|LTC256B}{memsize}{load order}{82.ZFILL} {ldgsts}{p87?}" [FORM_7];
     0x1af [4] "LDGDEPBAR" Ldgdepbar "LDGDEPBAR" [];
+    0x1b0 [4] "ARRIVES" Arrives "ARRIVES{72:1LDGSTSBAR|?}{73:3?|?|?|?|?|64|?|?} {barrier}" [SET];
     0x1c2 [1] "R2UR" R2ur "R2UR{84.OR} {P81?}{ud}, {A}" [];
     0x1c3 [4] "S2UR" S2ur "S2UR {ud}, {sr}" [] guard = Datapath::Uniform;
     0x1c4 [1] "REDUX" Redux "REDUX{78:3|OR|XOR|SUM|MIN|MAX}{73.S32} {ud}, {A}" [];

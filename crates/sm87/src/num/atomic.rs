@@ -178,6 +178,21 @@ pub const fn compare_and_swap(old: u64, compare: u64, swap: u64) -> u64 {
     if old == compare { swap } else { old }
 }
 
+/// Bits of a barrier's upper word that count arrivals up to zero; the one above them is the phase.
+const PENDING: u32 = 0x7fff_ffff;
+
+/// ATOMS.ARRIVE: a barrier after one thread has arrived (docs/hardware/sm87-memory.md#mbarrier-meaning). The upper word counts
+/// up from minus the pending arrivals; its carry turns the phase bit over, and the count begins again as the lower word says.
+#[inline(always)]
+#[must_use]
+pub const fn arrive(barrier: u64) -> u64 {
+    let (expected, counted) = (barrier as u32, ((barrier >> 32) as u32).wrapping_add(1));
+    // Minus the expected arrivals, in 30 bits.
+    let again = (expected << 2).cast_signed() >> 2;
+    let upper = if counted & PENDING == 0 { counted | again as u32 & PENDING } else { counted };
+    (upper as u64) << 32 | expected as u64
+}
+
 #[cfg(test)]
 #[path = "tests/atomic.rs"]
 mod tests;

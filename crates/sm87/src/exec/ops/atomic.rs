@@ -1,12 +1,15 @@
-//! ATOMG ATOM RED ATOMS and their compare-and-swap forms.
+//! ATOMG ATOM RED ATOMS, their compare-and-swap forms, and ARRIVES.
 #![allow(unsafe_code)]
 
-use super::memory::{Target, addresses, generic_target, global_address, global_target, misaligned, out_of_range};
-use crate::exec::env::Env;
+use super::memory::{
+    PAIR, Spaces, Target, addresses, generic_target, global_address, global_target, misaligned, out_of_range,
+};
+use crate::exec::env::{Env, WarpError};
 use crate::exec::lower::{Lower, Refused};
+use crate::exec::rows::{Dst, Src, pred};
 use crate::exec::uop::{Flow, Handlers, Uop};
 use crate::exec::warp::{Warp, lanes};
-use crate::num::atomic::{Atomic, compare_and_swap};
+use crate::num::atomic::{Atomic, Op, Type, arrive, compare_and_swap};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// `aux`: operation and type fields, then these.
@@ -16,6 +19,10 @@ const GENERIC: u16 = 1 << 9;
 /// ATOMS.CAS.CAST: the result says whether the swap happened.
 const CAST: u16 = 1 << 10;
 const SHARED: u16 = 1 << 11;
+/// An arrival at a barrier in shared memory.
+const ARRIVE: u16 = 1 << 12;
+/// Shared memory has no such operation: at a generic address the predicate destination says whether it was done.
+const GLOBAL_ONLY: u16 = 1 << 13;
 /// Shift of a shared address register, in `mods`.
 const SCALE: u32 = 4;
 
@@ -24,6 +31,7 @@ const SCALE: u32 = 4;
 enum Change {
     Apply(Atomic, u64),
     Swap { compare: u64, with: u64 },
+    Arrive,
 }
 
 impl Change {
@@ -31,6 +39,7 @@ impl Change {
         match self {
             Change::Apply(atomic, operand) => atomic.apply(old, operand),
             Change::Swap { compare, with } => compare_and_swap(old, compare, with),
+            Change::Arrive => arrive(old),
         }
     }
 }
@@ -57,6 +66,15 @@ fn operation(u: &Uop) -> Option<Atomic> {
     Atomic::from_bits(u32::from(u.aux) & 15, u32::from(u.aux) >> TYPE & 7)
 }
 
+/// Which spaces have a generic operation.
+fn spaces(u: &Uop) -> Spaces {
+    match u.aux & (GLOBAL_ONLY | ARRIVE) {
+        0 => Spaces::Both,
+        GLOBAL_ONLY => Spaces::Global,
+        _ => Spaces::Shared,
+    }
+}
+
 fn is_wide(ty: u32) -> bool {
     matches!(ty, 2 | 5 | 6)
 }
@@ -70,14 +88,16 @@ fn atomic(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
     // A compare-and-swap has its new value in C, other operations a uniform offset.
     let offset = if cas { 0 } else { w.get64(u.c, 0) };
     let va = if shared { [0; 32] } else { addresses(w, u, offset) };
+    let mut done = 0;
     for lane in lanes(exec) {
         let how = match operation(u) {
+            _ if u.aux & ARRIVE != 0 => Change::Arrive,
             _ if cas => Change::Swap { compare: value(w, u.b, lane), with: value(w, u.c, lane) },
             Some(a) => Change::Apply(a, value(w, u.b, lane)),
             None => return Flow::Next,
         };
         let at = if shared {
-            u64::from((w.get(u.a, lane) << (u.mods >> SCALE & 7)).wrapping_add(u.imm))
+            u64::from((w.get(u.a, lane) << (u.mods >> SCALE & 7)).wrapping_add(u.imm).wrapping_add(offset as u32))
         } else {
             va[lane as usize]
         };
@@ -93,7 +113,7 @@ fn atomic(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
                 }
             }
         } else if u.aux & GENERIC != 0 {
-            generic_target(env, u, at, len)
+            generic_target(env, u, at, len, spaces(u))
         } else {
             global_target(env, u, at, len)
         };
@@ -101,14 +121,22 @@ fn atomic(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
             // SAFETY: the target is `len` writable bytes, and the address is aligned.
             Target::Memory(p) => unsafe { change(p, len, how) },
             Target::Nothing => 0,
+            // Nothing is done, and the program is told so; one that does not ask would lose a change.
+            Target::Elsewhere(_) if u.pd != pred::SINK => continue,
+            Target::Elsewhere(space) => {
+                let text = format!("atomic at {at:#x}, which is {space} memory and has no such operation");
+                return env.warp_error(u, WarpError::AddressSpace, text);
+            }
             Target::Failed(flow) => return flow,
         };
+        done |= 1 << lane;
         let result = match how {
             Change::Swap { compare, .. } if u.aux & CAST != 0 => u64::from(old == compare),
             _ => old,
         };
         if wide { w.put64(u.d, lane, result) } else { w.put(u.d, lane, result as u32) }
     }
+    w.set_pred(u.pd, exec, done);
     Flow::Next
 }
 
@@ -131,10 +159,16 @@ pub(crate) enum Returns {
     Nothing,
 }
 
-/// ATOM: the address may lie in any space.
+/// ATOM: the address may lie in any space (docs/hardware/sm87-memory.md#atomic-predicate).
 pub(crate) fn generic(l: &mut Lower<'_>, returns: Returns) -> Result<Uop, Refused> {
     let u = global(l, returns)?;
-    Ok(Uop { aux: u.aux | GENERIC, ..u })
+    let everywhere = returns == Returns::Compared || operation(&u).is_some_and(in_shared);
+    Ok(Uop { aux: u.aux | GENERIC | if everywhere { 0 } else { GLOBAL_ONLY }, ..u })
+}
+
+/// Whether shared memory has the operation.
+fn in_shared(atomic: Atomic) -> bool {
+    matches!((atomic.op(), atomic.ty()), (_, Type::U32 | Type::S32) | (Op::Exch, Type::U64))
 }
 
 /// ATOMG and RED.
@@ -156,6 +190,7 @@ pub(crate) fn global(l: &mut Lower<'_>, returns: Returns) -> Result<Uop, Refused
     }
     if !red {
         u.d = l.dst(count);
+        u.pd = l.pdst(81);
     }
     u.registers = l.uop(u.run).registers;
     Ok(u)
@@ -173,10 +208,50 @@ pub(crate) fn shared(l: &mut Lower<'_>, cas: bool) -> Result<Uop, Refused> {
     let (a, b) = (l.a(), l.reg(32, count));
     let imm = l.word.signed(40, 24) as u32;
     let mut u = Uop { a, b, imm, mods: scale << SCALE, aux, ..l.uop(Handlers::all(atomic)) };
-    if cas {
-        u.c = l.reg(64, count);
-    }
+    u.c = match (cas, l.bit(91)) {
+        (true, _) => l.reg(64, count),
+        (false, true) => l.ureg(64),
+        (false, false) => Src::reg(255),
+    };
     u.d = l.dst(count);
     u.registers = l.uop(u.run).registers;
     Ok(u)
+}
+
+/// ATOMS.POPC.INC and ATOMS.ARRIVE (docs/hardware/sm87-memory.md#atoms-popc-inc): each lane counts for one.
+pub(crate) fn count(l: &mut Lower<'_>) -> Result<Uop, Refused> {
+    let scale = [0, 2, 3, 4][l.bits(78, 2) as usize];
+    let aux = counted(l)? | SHARED;
+    counter(l, aux, scale << SCALE)
+}
+
+/// ATOM.POPC.INC and ATOM.ARRIVE: the same at generic addresses.
+pub(crate) fn count_anywhere(l: &mut Lower<'_>) -> Result<Uop, Refused> {
+    let aux = counted(l)? | GENERIC;
+    counter(l, aux, PAIR)
+}
+
+/// Whether each lane arrives at a barrier or adds one to a counter.
+fn counted(l: &Lower<'_>) -> Result<u16, Refused> {
+    match (l.bits(87, 4), l.bits(73, 2)) {
+        (9, 2) => Ok(ARRIVE | 2 << TYPE),
+        (10, 0) => Ok(0),
+        _ => Err(Refused("an atomic that counts this type")),
+    }
+}
+
+/// ARRIVES.LDGSTSBAR: the arrival of the thread when its copies are done, which they are
+/// (docs/hardware/sm87-memory.md#mbarrier-meaning).
+pub(crate) fn arrives(l: &mut Lower<'_>) -> Result<Uop, Refused> {
+    let u = counter(l, SHARED | ARRIVE | 2 << TYPE, 0)?;
+    Ok(Uop { d: Dst::SINK, pd: pred::SINK, ..u })
+}
+
+fn counter(l: &mut Lower<'_>, aux: u16, mods: u32) -> Result<Uop, Refused> {
+    let count = if aux & ARRIVE != 0 { 2 } else { 1 };
+    let a = l.reg(24, if mods & PAIR != 0 { 2 } else { 1 });
+    let (b, c, d) = (l.literal(1), l.ureg(64), l.dst(count));
+    let pd = if aux & GENERIC != 0 { l.pdst(81) } else { pred::SINK };
+    let imm = l.word.signed(40, 24) as u32;
+    Ok(Uop { d, a, b, c, imm, mods, pd, aux, ..l.uop(Handlers::all(atomic)) })
 }

@@ -184,9 +184,9 @@ pub(crate) fn call_absolute_register(l: &mut Lower<'_>) -> Result<Uop, Refused> 
     Ok(indirect_lower::<CALL>(l, a, true))
 }
 
-/// BRX: a register behind this instruction.
+/// BRX and BRXU: a register behind this instruction.
 pub(crate) fn brx(l: &mut Lower<'_>) -> Result<Uop, Refused> {
-    let a = l.reg(24, 2);
+    let a = if l.bit(91) { l.ureg(24) } else { l.reg(24, 2) };
     Ok(indirect_lower::<JUMP>(l, a, false))
 }
 

@@ -2,7 +2,7 @@
 
 use crate::exec::alu::{self, Alu, Compare, Each};
 use crate::exec::lower::{Lower, Refused, Widen};
-use crate::exec::rows::Src;
+use crate::exec::rows::{Src, pred};
 use crate::exec::simd::Simd;
 use crate::exec::uop::{Handlers, Pred, Uop};
 use crate::exec::warp::Warp;
@@ -331,6 +331,9 @@ pub(crate) fn vabsdiff(l: &mut Lower<'_>) -> Result<Uop, Refused> {
 }
 
 pub(crate) fn vabsdiff4(l: &mut Lower<'_>) -> Result<Uop, Refused> {
+    if l.pdst(81) != pred::SINK {
+        return Err(Refused("VABSDIFF4 with a predicate result"));
+    }
     let mods = flag(l.bit(73), 1);
     // With an accumulator the four differences are summed into it.
     let run = if l.bit(75) { alu::alu::<AbsDiff4Sum>() } else { alu::alu::<AbsDiff4>() };

@@ -115,12 +115,11 @@ pub(crate) fn s2ur(l: &mut Lower<'_>) -> Result<Uop, Refused> {
 }
 
 fn to_uniform(w: &mut Warp, _: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
-    let first = w.get(u.a, exec.trailing_zeros());
-    let x = if u.mods != 0 { lanes(exec).fold(0, |x, l| x | w.get(u.a, l)) } else { first };
-    // The predicate says whether the lanes differ.
-    let differ = lanes(exec).any(|l| w.get(u.a, l) != first);
+    let x = if u.mods != 0 { lanes(exec).fold(0, |x, l| x | w.get(u.a, l)) } else { w.get(u.a, exec.trailing_zeros()) };
     w.broadcast(u.d, x);
-    w.set_pred(u.pd, exec, u32::from(differ).wrapping_neg());
+    // The predicate says for each lane whether it has something else.
+    let other = lanes(exec).filter(|&l| w.get(u.a, l) != x).fold(0, |m, l| m | 1 << l);
+    w.set_pred(u.pd, exec, other);
     Flow::Next
 }
 
@@ -184,7 +183,7 @@ pub(crate) fn uldc(l: &mut Lower<'_>) -> Result<Uop, Refused> {
 
 fn load_indexed(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
     let (bank, size) = (u.mods >> 8, u.mods & 7);
-    for lane in lanes(exec) {
+    for lane in lanes(crate::exec::alu::scope(u, exec)) {
         let at = w.get(u.a, lane).wrapping_add(u.imm);
         if !at.is_multiple_of(bytes(size)) {
             let text = format!("LDC at offset {at:#x} of bank {bank}");
@@ -206,6 +205,15 @@ pub(crate) fn ldc(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     if l.bits(78, 2) != 0 {
         return Err(Refused("LDC with a segmented index"));
     }
+    indexed(l)
+}
+
+/// ULDC with an index in a uniform register.
+pub(crate) fn uldc_indexed(l: &mut Lower<'_>) -> Result<Uop, Refused> {
+    indexed(l)
+}
+
+fn indexed(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     let size = l.bits(73, 3);
     let count = words(size).ok_or(Refused("LDC size"))?;
     let (d, a) = (l.dst(count), l.a());

@@ -82,3 +82,43 @@ fn exchange_if_equal() {
     assert_eq!(compare_and_swap(5, 5, 9), 9);
     assert_eq!(compare_and_swap(5, 6, 9), 5);
 }
+
+/// A barrier as `mbarrier.init` leaves it, and how many threads are pending in which phase.
+fn barrier(count: u32) -> u64 {
+    u64::from(0x8000_0000 - count) << 32 | u64::from(0x4000_0000 - count)
+}
+
+fn pending(barrier: u64) -> (u64, u64) {
+    (barrier >> 63, 0x8000_0000 - (barrier >> 32 & 0x7fff_ffff))
+}
+
+#[test]
+fn arrivals_end_phases() {
+    for count in [1, 2, 3, 32, 1024, (1 << 20) - 1] {
+        let mut b = barrier(count);
+        for phase in 0..3 {
+            let steps = count.min(5);
+            assert_eq!(pending(b), (phase & 1, count.into()));
+            // All but the last few at once, as `arrive.noComplete` does.
+            b += u64::from(count - steps) << 32;
+            for left in (1..=u64::from(steps)).rev() {
+                assert_eq!(pending(b), (phase & 1, left));
+                b = arrive(b);
+            }
+        }
+        assert_eq!(b as u32, 0x4000_0000 - count);
+    }
+}
+
+/// A thread that arrives and drops out raises the lower word first.
+#[test]
+fn threads_drop_out_of_a_barrier() {
+    let mut b = barrier(3);
+    b = arrive(b + 1);
+    assert_eq!(pending(b), (0, 2));
+    b = arrive(arrive(b));
+    assert_eq!(pending(b), (1, 2));
+    b = arrive(b + 1);
+    b = arrive(b + 1);
+    assert_eq!((b >> 63, b as u32), (0, 0x4000_0000), "nobody is left");
+}

@@ -8,7 +8,7 @@ use super::{
     SIZE, addresses, deposit, fetch, global_address, misaligned, missed, offset24, out_of_range, pair_bit, size,
     uniform_offset, zero,
 };
-use crate::exec::env::{Env, WarpError};
+use crate::exec::env::Env;
 use crate::exec::lower::{Lower, Refused};
 use crate::exec::mem::WINDOW;
 use crate::exec::uop::{Flow, Handlers, Uop};
@@ -132,16 +132,25 @@ pub(in super::super) enum Target {
     Memory(*mut u8),
     /// Sparse: reads zero, keeps nothing.
     Nothing,
+    /// The address lies in this space, where the operation does not exist.
+    Elsewhere(&'static str),
     Failed(Flow),
 }
 
+/// The spaces that have an operation.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(in super::super) enum Spaces {
+    Global,
+    Shared,
+    Both,
+}
+
 /// Memory for an atomic at a generic address.
-pub(in super::super) fn generic_target(env: &mut Env<'_>, u: &Uop, va: u64, len: u32) -> Target {
+pub(in super::super) fn generic_target(env: &mut Env<'_>, u: &Uop, va: u64, len: u32, spaces: Spaces) -> Target {
     match place(env, va) {
-        Place::Local(_) => {
-            let text = format!("atomic at {va:#x}, which is local memory");
-            Target::Failed(env.warp_error(u, WarpError::AddressSpace, text))
-        }
+        Place::Local(_) => Target::Elsewhere("local"),
+        Place::Shared(_) if spaces == Spaces::Global => Target::Elsewhere("shared"),
+        Place::Global if spaces == Spaces::Shared => Target::Elsewhere("global"),
         Place::Shared(at) => match env.shared.get(at, len) {
             Some(p) => Target::Memory(p),
             None => {

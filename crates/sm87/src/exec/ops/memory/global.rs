@@ -9,6 +9,7 @@ use super::{
 use crate::exec::alu::{self, Whole};
 use crate::exec::env::Env;
 use crate::exec::lower::{Lower, Refused};
+use crate::exec::rows::pred;
 use crate::exec::uop::{Flow, Pred, Uop};
 use crate::exec::warp::{Warp, lanes};
 use tegra_mm::Access;
@@ -127,6 +128,9 @@ pub(super) fn load_predicate(l: &Lower<'_>) -> Pred {
 }
 
 pub(crate) fn load(l: &mut Lower<'_>) -> Result<Uop, Refused> {
+    if l.pdst(81) != pred::SINK {
+        return Err(Refused("LDG with a predicate result"));
+    }
     let (size, count) = size(l)?;
     let (a, c, pair) = global_address(l, pair_bit(l), uniform_offset(l, 32));
     let run = match size {

@@ -11,7 +11,7 @@ mod local;
 mod shared;
 
 pub(crate) use copy::ldgsts;
-pub(super) use generic::{Target, generic_target, global_target};
+pub(super) use generic::{Spaces, Target, generic_target, global_target};
 pub(crate) use generic::{load as load_generic, query_space, store as store_generic};
 pub(crate) use global::{load, store};
 pub(crate) use local::{load as load_local, store as store_local};
@@ -28,7 +28,7 @@ use crate::exec::warp::{Warp, lanes};
 /// `mods`: size field, then flags.
 pub(super) const SIZE: u32 = 7;
 /// The address register is a pair.
-const PAIR: u32 = 8;
+pub(super) const PAIR: u32 = 8;
 
 /// 64-bit addresses of all lanes: register, the instruction's offset, and a uniform one.
 #[inline(always)]
