@@ -1,4 +1,4 @@
-//! LDGSTS: from global to shared memory.
+//! LDGSTS: from global to shared memory (docs/hardware/sm87-memory.md#ldgsts-zfill).
 #![allow(unsafe_code)]
 
 use super::super::special::bytes;
@@ -9,7 +9,7 @@ use crate::exec::uop::{Flow, Handlers, Uop};
 use crate::exec::warp::{Warp, lanes};
 use tegra_mm::Access;
 
-/// `mods`: lanes whose predicate is false write zeros.
+/// `mods`: the low bits of the global address say how many bytes at the end are zeros instead.
 const ZFILL: u32 = 1 << 8;
 
 fn global_to_shared(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
@@ -20,22 +20,26 @@ fn global_to_shared(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow
         let va = if u.mods & PAIR != 0 { w.get64(u.a, lane) } else { w.get(u.a, lane).into() };
         let va = va.wrapping_add(uniform);
         let at = w.get(u.b, lane).wrapping_add(u.imm);
-        if va % u64::from(len) != 0 || !at.is_multiple_of(len) {
-            return misaligned(env, u, "LDGSTS", if !at.is_multiple_of(len) { at.into() } else { va }, len);
+        let reads = on >> lane & 1 == 1;
+        let zeros = if u.mods & ZFILL != 0 { va as u32 & (len - 1) } else { 0 };
+        let va = va - u64::from(zeros);
+        if !at.is_multiple_of(len) {
+            return misaligned(env, u, "LDGSTS to shared memory", at.into(), len);
+        }
+        if reads && !va.is_multiple_of(len.into()) {
+            return misaligned(env, u, "LDGSTS", va, len);
         }
         let Some(to) = env.shared.get(at, len) else {
             let size = env.shared.bytes();
             return out_of_range(env, u, "LDGSTS to shared memory", at, size);
         };
         let mut data = [0u8; 16];
-        if on >> lane & 1 == 0 && u.mods & ZFILL == 0 {
-            continue;
-        }
-        if on >> lane & 1 == 1 {
-            match env.tlb.get(va, len.into(), false, Access::Read) {
+        if reads {
+            let bytes = len - zeros;
+            match env.tlb.get(va, bytes.into(), false, Access::Read) {
                 Ok(p) if p.is_null() => {}
-                // SAFETY: the translation covers `len` bytes, at most 16.
-                Ok(p) => unsafe { std::ptr::copy_nonoverlapping(p, data.as_mut_ptr(), len as usize) },
+                // SAFETY: the translation covers `bytes` bytes, at most 16.
+                Ok(p) => unsafe { std::ptr::copy_nonoverlapping(p, data.as_mut_ptr(), bytes as usize) },
                 Err(miss) => return missed(env, u, "LDGSTS", va, miss),
             }
         }
