@@ -12,9 +12,9 @@ use super::follow_up::FollowUp;
 use super::launch::Launch;
 use super::memory::{Memory, Span, Writer};
 use super::module::Module;
-use super::profile::{Record, Records, What};
+use super::profile::{Record, Records};
 use super::queue::{Kind, Plan, Queue, Timeline};
-use super::ready::{Image, Ready};
+use super::ready::Ready;
 use crate::status::{RmError, RmResult, fail};
 use parking_lot::{Mutex, RwLock};
 use std::sync::Arc;
@@ -28,7 +28,7 @@ pub const FIRST_LOCAL: u32 = DEFAULT_STACK + STACK_RESERVE;
 pub const LOCAL_UNIT: u32 = 32;
 /// The descriptor's field has 24 bits.
 pub const MOST_LOCAL: u32 = (1 << 24) - LOCAL_UNIT;
-/// No launch lies ready for it: while every launch goes the long way.
+/// No launch lies ready for it: of a channel without compute.
 const NO_LOCAL: u32 = u32::MAX - 1;
 /// Where a fence has the number of its queue.
 const QUEUE_SHIFT: u32 = 48;
@@ -45,10 +45,8 @@ struct Work {
     local: u32,
     /// `None` for a channel without compute.
     arena: Option<Memory>,
-    /// The same number while launches that lie ready may be given to the GPU as they are.
+    /// The same number where kernels can run.
     ready_local: u32,
-    /// Start and end of everything, while somebody wants to know.
-    records: Option<Records>,
     /// What the CPU does for the queue, so far.
     errands: u64,
     /// Progress of the channels that it waits for, and the submission with which it does.
@@ -80,7 +78,7 @@ impl Lane {
             Kind::Copy => (None, NO_LOCAL),
         };
         let (timeline, watch, last) = (queue.timeline().clone(), queue.watch().clone(), AtomicU64::new(queue.last()));
-        let work = Work { queue, local, arena, ready_local, records: None, errands: 0, waits_for: Vec::new() };
+        let work = Work { queue, local, arena, ready_local, errands: 0, waits_for: Vec::new() };
         Ok(Lane { work: Mutex::new(work), timeline, watch: RwLock::new(watch), plan, last, number })
     }
 
@@ -160,8 +158,9 @@ impl Lane {
         // Who waits with the old channel's watch is told what it knows now.
         work.queue.watch().fault()?;
         let last = work.queue.last();
-        if let Some(records) = &mut work.records {
-            records.lose(self.timeline.completed());
+        let completed = self.timeline.completed();
+        if let Some(records) = work.queue.records() {
+            records.lose(completed);
         }
         self.timeline.lose(last)?;
         let mut queue = Queue::go_on(base.session(), base.doorbell(), self.plan, &self.timeline, last)?;
@@ -169,6 +168,7 @@ impl Lane {
         if self.plan.kind == Kind::Compute {
             work.arena = Some(base.local_memory(&mut queue, work.local)?);
         }
+        queue.record(work.queue.take_records());
         *self.watch.write() = queue.watch().clone();
         self.last.store(queue.last(), Ordering::Release);
         work.queue = queue;
@@ -202,22 +202,17 @@ impl Lane {
         fill: impl FnOnce(&Span) -> RmResult<()>,
     ) -> RmResult<u64> {
         let mut work = self.work.lock();
-        work.queue.watch().check()?;
-        let recorded = !ready.is_for(launch, work.ready_local)
-            && self.prepare(base, module.kernel_at(index), module.address(), ready, launch, &mut work)?;
-        let image = ready.next(base.code(), &mut work.queue)?;
-        // In one place, so that it becomes part of this function.
-        fill(&image.arguments)?;
-        let submission = match recorded {
-            false => image.give(&mut work.queue),
-            true => self.give_recorded(module.kernel_at(index), image, &mut work)?,
-        };
-        ready.step();
+        work.queue.check()?;
+        if !ready.is_for(launch, work.ready_local) {
+            self.prepare(base, module.kernel_at(index), module.address(), ready, launch, &mut work)?;
+        }
+        let name = || module.kernel_at(index).name.clone();
+        let submission = ready.launch(base.code(), &mut work.queue, name, fill)?;
         self.last.store(submission, Ordering::Release);
         Ok(submission)
     }
 
-    /// Makes a launch lie ready. True if its start and end are to be recorded.
+    /// Makes a launch lie ready.
     #[cold]
     fn prepare(
         &self,
@@ -227,29 +222,16 @@ impl Lane {
         ready: &mut Ready,
         launch: &Launch,
         work: &mut Work,
-    ) -> RmResult<bool> {
+    ) -> RmResult<()> {
         if work.arena.is_none() {
             fail!(NV_ERR_INVALID_ARGUMENT, "launching '{}': the queue has a copy engine alone", kernel.name);
         }
-        if !ready.is_for(launch, work.local) {
-            if kernel.local_memory() > work.local {
-                let needed = kernel.local_memory().next_power_of_two().min(MOST_LOCAL);
-                self.replace_local(base, work, needed)?;
-            }
-            let made = ready.make(kernel, at, *launch, work.local, base.context());
-            made.map_err(|e| refused(kernel, e))?;
+        if kernel.local_memory() > work.local {
+            let needed = kernel.local_memory().next_power_of_two().min(MOST_LOCAL);
+            self.replace_local(base, work, needed)?;
         }
-        Ok(work.records.is_some())
-    }
-
-    #[cold]
-    fn give_recorded(&self, kernel: &Kernel, image: &mut Image, work: &mut Work) -> RmResult<u64> {
-        let (at, what) = (image.at(), What::Kernel { name: kernel.name.clone() });
-        let submission = self.give(work, Engine::Compute, what, |commands| {
-            commands.launch(at);
-        })?;
-        image.given(submission);
-        Ok(submission)
+        let made = ready.make(kernel, at, *launch, work.local, base.context());
+        made.map_err(|e| refused(kernel, e))
     }
 
     /// Gives the copy engine work in pieces that it can take. Returns the submission.
@@ -258,10 +240,11 @@ impl Lane {
     /// The channel's fault; 0x65 when the ring stays full.
     pub(super) fn transfer(&self, pieces: impl Iterator<Item = Transfer>) -> RmResult<u64> {
         let mut work = self.work.lock();
-        work.queue.watch().check()?;
+        work.queue.check()?;
         let mut submission = work.queue.last();
         for piece in pieces {
-            submission = self.give(&mut work, Engine::Copy, piece.what(), |commands| piece.put(commands))?;
+            submission = work.queue.work(Engine::Copy, piece.what(), |commands| piece.put(commands))?;
+            self.last.store(submission, Ordering::Release);
         }
         Ok(submission)
     }
@@ -272,7 +255,7 @@ impl Lane {
     /// As [`Lane::transfer`].
     pub fn submit(&self, words: impl FnOnce(&mut Commands<Writer<'_>>)) -> RmResult<u64> {
         let mut work = self.work.lock();
-        work.queue.watch().check()?;
+        work.queue.check()?;
         let engine = work.queue.engine();
         let submission = work.queue.submit(engine, words)?;
         self.last.store(submission, Ordering::Release);
@@ -285,7 +268,7 @@ impl Lane {
     /// As [`Lane::transfer`].
     pub fn after(&self, other: &Arc<Timeline>, submission: u64) -> RmResult<u64> {
         let mut work = self.work.lock();
-        work.queue.watch().check()?;
+        work.queue.check()?;
         let engine = work.queue.engine();
         let waits = work.queue.submit(engine, |commands| {
             commands.acquire(other.va(), submission);
@@ -306,7 +289,7 @@ impl Lane {
     pub fn errand(&self, follow_up: &FollowUp, errand: impl FnOnce() + Send + 'static) -> RmResult<u64> {
         follow_up.start()?;
         let mut work = self.work.lock();
-        work.queue.watch().check()?;
+        work.queue.check()?;
         let (before, engine, number) = (work.queue.last(), work.queue.engine(), work.errands + 1);
         let submission = work.queue.submit(engine, |commands| {
             commands.acquire(self.timeline.cpu_va(), number);
@@ -337,38 +320,14 @@ impl Lane {
         Probe::new(&self.timeline, &self.watch(), submission)
     }
 
-    /// Gives the GPU words, between two stamps if somebody wants to know. Returns the submission.
-    fn give(
-        &self,
-        work: &mut Work,
-        engine: Engine,
-        what: What,
-        words: impl FnOnce(&mut Commands<Writer<'_>>),
-    ) -> RmResult<u64> {
-        let Work { queue, records, .. } = work;
-        let submission = match records {
-            None => queue.submit(engine, words)?,
-            Some(records) => {
-                queue.wait_until_free_after(records.room())?;
-                let [start, end] = records.next(self.timeline.completed());
-                let submission = queue.submit(engine, |commands| {
-                    commands.stamp(start, 0);
-                    words(commands);
-                    commands.stamp(end, 0);
-                })?;
-                records.given(submission, what);
-                submission
-            }
-        };
-        self.last.store(submission, Ordering::Release);
-        Ok(submission)
-    }
-
     /// From now on nothing is recorded.
     pub fn record_no_more(&self) {
         let mut work = self.work.lock();
-        work.records = None;
-        work.ready_local = if work.arena.is_none() { NO_LOCAL } else { work.local };
+        let records = work.queue.take_records();
+        work.queue.record(None);
+        drop(work);
+        // Not under the lock: this makes kernel calls.
+        drop(records);
     }
 
     /// From now on start and end of everything are recorded.
@@ -377,9 +336,7 @@ impl Lane {
     /// 0x51 when there is no memory for the stamps.
     pub fn record(&self, base: &Base) -> RmResult<()> {
         let records = Records::new(base.session())?;
-        let mut work = self.work.lock();
-        work.records = Some(records);
-        work.ready_local = NO_LOCAL;
+        self.work.lock().queue.record(Some(records));
         Ok(())
     }
 
@@ -387,7 +344,7 @@ impl Lane {
     pub fn recorded(&self) -> Vec<Record> {
         let mut work = self.work.lock();
         let completed = self.timeline.completed();
-        let records = work.records.as_mut().map_or_else(Vec::new, |records| records.take(completed));
+        let records = work.queue.records().map_or_else(Vec::new, |records| records.take(completed));
         drop(work);
         let whose = |record: Record| Record { queue: self.number, fence: self.fence_of(record.fence), ..record };
         records.into_iter().map(whose).collect()
@@ -409,7 +366,7 @@ impl Lane {
     /// 0x51 when there is not that much memory; the channel's fault.
     pub fn set_local(&self, base: &Base, local: u32) -> RmResult<()> {
         let mut work = self.work.lock();
-        work.queue.watch().check()?;
+        work.queue.check()?;
         if work.local == local || work.arena.is_none() {
             return Ok(());
         }
@@ -421,10 +378,7 @@ impl Lane {
         work.queue.watch().wait(&self.timeline, work.queue.last(), None, work.queue.last())?;
         let arena = base.local_memory(&mut work.queue, local)?;
         self.last.store(work.queue.last(), Ordering::Release);
-        (work.arena, work.local) = (Some(arena), local);
-        if work.ready_local != NO_LOCAL {
-            work.ready_local = local;
-        }
+        (work.arena, work.local, work.ready_local) = (Some(arena), local, local);
         Ok(())
     }
 }

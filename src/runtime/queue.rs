@@ -4,9 +4,10 @@
 //! is a number and waiting is a comparison.
 
 use super::commands::{Commands, Engine, MOST};
-use super::fault::Watch;
+use super::fault::{Watch, says_stopped};
 use super::memory::{Cache, Doorbell, Memory, Writer};
 use super::place::{Place, Width};
+use super::profile::{Records, What};
 use super::session::{Group, Session};
 use crate::status::{During, RmResult, fail};
 use parking_lot::Mutex;
@@ -162,6 +163,8 @@ pub struct Queue {
     doorbell: Arc<Doorbell>,
     timeline: Arc<Timeline>,
     watch: Arc<Watch>,
+    /// The watch's word, which every launch looks at.
+    status: Place,
     token: u32,
     put: u32,
     last: u64,
@@ -170,6 +173,10 @@ pub struct Queue {
     /// The ring has entries up to this submission, as far as is known.
     room: u64,
     engine: Engine,
+    /// Start and end of everything, while somebody wants to know.
+    records: Option<Records>,
+    /// Words that stay in memory can be given as they are: the last ones were for compute, and nobody records.
+    is_plain: bool,
 }
 
 /// Words that stay in memory, to be given to the GPU again and again: they begin with a wait for the other engine, which
@@ -247,12 +254,14 @@ impl Queue {
         session.control(group.group, NVA06C_CTRL_CMD_GPFIFO_SCHEDULE, &mut schedule)?;
         let mut token = NVC36F_CTRL_CMD_GPFIFO_GET_WORK_SUBMIT_TOKEN_PARAMS::new_zeroed();
         session.control(channel, NVC36F_CTRL_CMD_GPFIFO_GET_WORK_SUBMIT_TOKEN, &mut token)?;
+        let watch = Arc::new(Watch::new(session, notifier, compute, token.workSubmitToken & 0xffff)?);
         Ok(Queue {
             group,
             commands: Memory::new(session, u64::from(ENTRIES) * SLOT, Cache::WriteCombined)?,
             doorbell: doorbell.clone(),
             timeline: timeline.clone(),
-            watch: Arc::new(Watch::new(session, notifier, compute, token.workSubmitToken & 0xffff)?),
+            status: watch.status_word().clone(),
+            watch,
             ring: Place::of(&area, 0, RING_BYTES)?,
             gp_put: Place::of(&area, GP_PUT, 4)?,
             area,
@@ -262,6 +271,8 @@ impl Queue {
             done: last,
             room: last + u64::from(ENTRIES) - 1,
             engine: if plan.kind == Kind::Compute { Engine::Compute } else { Engine::Copy },
+            records: None,
+            is_plain: plan.kind == Kind::Compute,
         })
     }
 
@@ -273,6 +284,15 @@ impl Queue {
     /// Looks after the channel's health.
     pub fn watch(&self) -> &Arc<Watch> {
         &self.watch
+    }
+
+    /// Fails with the fault if the channel was stopped.
+    ///
+    /// # Errors
+    /// As [`Watch::check`].
+    #[inline(always)]
+    pub fn check(&self) -> RmResult<()> {
+        if says_stopped(&self.status) { self.watch.check() } else { Ok(()) }
     }
 
     /// The number of the last submission.
@@ -306,6 +326,7 @@ impl Queue {
         if engine != self.engine {
             commands.wait_for_idle();
             self.engine = engine;
+            self.is_plain = engine == Engine::Compute && self.records.is_none();
         }
         words(&mut commands);
         commands.release(self.timeline.va(), self.last + 1);
@@ -345,15 +366,73 @@ impl Queue {
         Ok(())
     }
 
-    /// Gives the GPU words that lie in memory, when [`Queue::is_free_after`] their last submission. Returns the fence.
+    /// Gives the GPU words that lie in memory, when [`Queue::is_free_after`] their last submission. They launch the descriptor
+    /// at GPU address `launch`, of the kernel `name`. Returns the fence.
+    ///
+    /// # Errors
+    /// As [`Queue::work`].
     #[inline(always)]
-    pub fn submit_again(&mut self, program: &Program) -> u64 {
-        program.number.write(Width::W8, 0, self.last + 1);
-        if self.engine == Engine::Compute {
-            return self.give(program.entry_without_wait);
+    pub fn submit_again(&mut self, program: &Program, launch: u64, name: impl FnOnce() -> String) -> RmResult<u64> {
+        if !self.is_plain {
+            return self.submit_in_another_way(program, launch, name);
         }
-        self.engine = Engine::Compute;
-        self.give(program.entry)
+        program.number.write(Width::W8, 0, self.last + 1);
+        Ok(self.give(program.entry_without_wait))
+    }
+
+    #[cold]
+    fn submit_in_another_way(
+        &mut self,
+        program: &Program,
+        launch: u64,
+        name: impl FnOnce() -> String,
+    ) -> RmResult<u64> {
+        if self.records.is_some() {
+            return self.work(Engine::Compute, What::Kernel { name: name() }, |commands| {
+                commands.launch(launch);
+            });
+        }
+        program.number.write(Width::W8, 0, self.last + 1);
+        (self.engine, self.is_plain) = (Engine::Compute, true);
+        Ok(self.give(program.entry))
+    }
+
+    /// Writes the words of a piece of work and gives them to the GPU, between two stamps if somebody wants to know. Returns the
+    /// fence.
+    ///
+    /// # Errors
+    /// As [`Queue::wait_until_free_after`].
+    pub fn work(&mut self, engine: Engine, what: What, words: impl FnOnce(&mut Commands<Writer<'_>>)) -> RmResult<u64> {
+        let Some(before) = self.records.as_ref().map(Records::room) else { return self.submit(engine, words) };
+        self.wait_until_free_after(before)?;
+        let Some(mut records) = self.records.take() else { return self.submit(engine, words) };
+        let [start, end] = records.next(self.timeline.completed());
+        let submission = self.submit(engine, |commands| {
+            commands.stamp(start, 0);
+            words(commands);
+            commands.stamp(end, 0);
+        });
+        if let Ok(submission) = submission {
+            records.given(submission, what);
+        }
+        self.record(Some(records));
+        submission
+    }
+
+    /// From now on start and end of everything go to `records`, or nowhere.
+    pub fn record(&mut self, records: Option<Records>) {
+        self.is_plain = records.is_none() && self.engine == Engine::Compute;
+        self.records = records;
+    }
+
+    /// Nothing is recorded any more; what was.
+    pub fn take_records(&mut self) -> Option<Records> {
+        self.records.take()
+    }
+
+    /// What is recorded.
+    pub fn records(&mut self) -> Option<&mut Records> {
+        self.records.as_mut()
     }
 
     /// Entry, pointer, doorbell: the next submission. Returns its fence.

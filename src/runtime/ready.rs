@@ -24,10 +24,9 @@ const WORDS: u64 = 4;
 const DESCRIPTOR: u64 = super::qmd::ALIGN;
 
 /// One launch in GPU memory.
-pub struct Image {
+struct Image {
     program: Program,
-    /// The block of arguments.
-    pub arguments: Span,
+    arguments: Span,
     /// Descriptor and parameter bank, and their GPU address.
     launch: Span,
     at: u64,
@@ -35,25 +34,6 @@ pub struct Image {
     version: u64,
     /// Of its last launch.
     fence: u64,
-}
-
-impl Image {
-    /// Gives it to the GPU as it is. Returns the submission.
-    #[inline(always)]
-    pub fn give(&mut self, queue: &mut Queue) -> u64 {
-        self.fence = queue.submit_again(&self.program);
-        self.fence
-    }
-
-    /// GPU address of the descriptor, for who gives it to the GPU with words of its own.
-    pub fn at(&self) -> u64 {
-        self.at
-    }
-
-    /// It was given to the GPU so.
-    pub fn given(&mut self, submission: u64) {
-        self.fence = submission;
-    }
 }
 
 /// All of a kernel.
@@ -99,26 +79,28 @@ impl Ready {
         self.template.make(kernel, module, launch, local_memory, context)
     }
 
-    /// The next launch's, which nothing uses.
+    /// Launches: `fill` writes the block of arguments, and `name` is the kernel's, if a profile wants it. Returns the fence.
     ///
     /// # Errors
-    /// As [`Heap::take`] and [`Queue::wait_until_free_after`].
+    /// What `fill` says; as [`Heap::take`] and [`Queue::wait_until_free_after`].
     #[inline(always)]
-    pub fn next(&mut self, heap: &Arc<Heap>, queue: &mut Queue) -> RmResult<&mut Image> {
+    pub fn launch(
+        &mut self,
+        heap: &Arc<Heap>,
+        queue: &mut Queue,
+        name: impl FnOnce() -> String,
+        fill: impl FnOnce(&Span) -> RmResult<()>,
+    ) -> RmResult<u64> {
         let version = self.version;
-        match self.images.get_mut(self.next) {
-            // Looked for again: what the branch returns would stay borrowed in the other one.
-            Some(image) if image.version == version && queue.is_free_after(image.fence) => {
-                Ok(&mut self.images[self.next])
-            }
-            _ => self.renew(heap, queue),
-        }
-    }
-
-    /// The next launch was given to the GPU.
-    #[inline(always)]
-    pub fn step(&mut self) {
+        let image = match self.images.get_mut(self.next) {
+            Some(image) if image.version == version && queue.is_free_after(image.fence) => image,
+            _ => self.renew(heap, queue)?,
+        };
+        fill(&image.arguments)?;
+        let fence = queue.submit_again(&image.program, image.at, name)?;
+        image.fence = fence;
         self.next = (self.next + 1) & self.wrap;
+        Ok(fence)
     }
 
     /// The last launch that may still use them.

@@ -25,15 +25,17 @@ const KIND_SHIFT: u32 = 60;
 const GENERATION: u64 = 1 << GENERATION_SHIFT;
 const GENERATIONS: u64 = (1 << KIND_SHIFT) - GENERATION;
 
+/// In this order, so that a launch finds the lock without an addition.
+#[repr(C)]
 struct Row<T> {
+    object: Mutex<Option<T>>,
     /// The handle of the object that is here now, 0 where none is.
     handle: AtomicU64,
-    object: Mutex<Option<T>>,
 }
 
 impl<T> Row<T> {
     const fn empty() -> Row<T> {
-        Row { handle: AtomicU64::new(0), object: Mutex::new(None) }
+        Row { object: Mutex::new(None), handle: AtomicU64::new(0) }
     }
 }
 
