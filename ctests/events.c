@@ -72,6 +72,25 @@ static void profile(struct tegrarm_device *device, struct tegrarm_buffer *a, str
     assert(tegrarm_profile_stop(device) == NV_ERR_INVALID_STATE);
 }
 
+/* How the device is doing, and what the library says. */
+static void logged(NvU32 level, NV_STATUS status, const char *message, void *user)
+{
+    assert(level == TEGRARM_LOG_ERROR && status == NV_ERR_OBJECT_NOT_FOUND && !strstr(message, "NV_ERR_"));
+    ++*(int *)user;
+}
+
+static void messages(struct tegrarm_device *device)
+{
+    struct tegrarm_device_state state = {.size = sizeof state};
+    CHECK(tegrarm_device_state(device, &state));
+    assert(state.clock_hz && state.clock_hz <= state.max_clock_hz && state.memory_available <= state.memory_total);
+    int count = 0;
+    CHECK(tegrarm_log(TEGRARM_LOG_ERROR, logged, &count));
+    assert(tegrarm_event_destroy(NULL) == NV_ERR_OBJECT_NOT_FOUND);
+    CHECK(tegrarm_log(TEGRARM_LOG_OFF, NULL, NULL));
+    assert(tegrarm_event_destroy(NULL) == NV_ERR_OBJECT_NOT_FOUND && count == 1);
+}
+
 static void all(void)
 {
     struct tegrarm_device *device;
@@ -85,6 +104,7 @@ static void all(void)
     CHECK(tegrarm_buffer_alloc(device, SIZE, TEGRARM_BUFFER_CACHED, &b));
     elapsed(device, queue, a, b);
     profile(device, a, b);
+    messages(device);
     CHECK(tegrarm_device_close(device));
     assert(tegrarm_device_queue(device, &queue) == NV_ERR_OBJECT_NOT_FOUND);
 }

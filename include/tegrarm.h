@@ -148,6 +148,26 @@
 #define TEGRARM_WAIT_FENCES 65536
 
 /**
+ * `tegrarm_device_state.load` where the system does not say it.
+ */
+#define TEGRARM_LOAD_UNKNOWN UINT32_MAX
+
+/**
+ * `tegrarm_device_state.temperature` where the system does not say it.
+ */
+#define TEGRARM_TEMPERATURE_UNKNOWN INT32_MAX
+
+/**
+ * `tegrarm_device_state.power_mode` where the system does not say it.
+ */
+#define TEGRARM_POWER_MODE_UNKNOWN UINT32_MAX
+
+/**
+ * Bytes of `tegrarm_device_state.power_mode_name`, with its NUL.
+ */
+#define TEGRARM_POWER_MODE_SIZE 64
+
+/**
  * How a buffer is used: values of every `flags` of a buffer, to be combined with `|`. The GPU sees what the CPU wrote in
  * every case, and the CPU what the GPU wrote when a wait for that work has returned.
  */
@@ -218,6 +238,36 @@ enum tegrarm_limit {
      * loaded.
      */
     TEGRARM_LIMIT_HEAP_SIZE = 1,
+};
+
+/**
+ * How important a message is: a value of the argument `level` of `tegrarm_log`. A level includes the ones before it.
+ */
+enum tegrarm_log_level {
+    /**
+     * Nothing.
+     */
+    TEGRARM_LOG_OFF = 0,
+    /**
+     * Calls that fail, with their sentences. A wait that ends in vain is a message of `TEGRARM_LOG_DEBUG`.
+     */
+    TEGRARM_LOG_ERROR = 1,
+    /**
+     * What the library could not do and went on without.
+     */
+    TEGRARM_LOG_WARN = 2,
+    /**
+     * What a program may want to know once.
+     */
+    TEGRARM_LOG_INFO = 3,
+    /**
+     * What the library does.
+     */
+    TEGRARM_LOG_DEBUG = 4,
+    /**
+     * Every call of the kernel.
+     */
+    TEGRARM_LOG_TRACE = 5,
 };
 
 /**
@@ -458,6 +508,12 @@ struct tegrarm_device_profile {
      */
     uint64_t shared_window;
 };
+
+/**
+ * Who is told: `level` is a value of `enum tegrarm_log_level`, `status` is that of the call that failed, or `NV_OK` for a message that
+ * is about none, `message` is a sentence that is valid during the call, and `user` is what `tegrarm_log` was given.
+ */
+typedef void (*tegrarm_log_callback)(NvU32 level, NV_STATUS status, const char *message, void *user);
 
 /**
  * What stopped a device. Set `size` to `sizeof(struct tegrarm_fault)` before the call. Later versions only append
@@ -707,6 +763,53 @@ struct tegrarm_profile_record {
  * Who is told of work that has finished. `user` is what `tegrarm_profile_start` was given.
  */
 typedef void (*tegrarm_profile_callback)(const struct tegrarm_profile_record *record, void *user);
+
+/**
+ * How a device is doing. Set `size` to `sizeof(struct tegrarm_device_state)` before the call. At most that many bytes are
+ * written. Later versions only append fields.
+ */
+struct tegrarm_device_state {
+    /**
+     * Before the call, how many bytes the caller has. After it, how many bytes are valid.
+     */
+    size_t size;
+    /**
+     * The clock of the GPU in hertz, or 0 where the system does not say it.
+     */
+    uint64_t clock_hz;
+    /**
+     * The lowest clock that the system allows now, in hertz, or 0.
+     */
+    uint64_t min_clock_hz;
+    /**
+     * The highest clock that the system allows now, in hertz, or 0.
+     */
+    uint64_t max_clock_hz;
+    /**
+     * How many bytes of memory can be allocated.
+     */
+    uint64_t memory_available;
+    /**
+     * How many bytes of memory there are.
+     */
+    uint64_t memory_total;
+    /**
+     * How busy the GPU is with the work of all programs, in thousandths, or `TEGRARM_LOAD_UNKNOWN`.
+     */
+    uint32_t load;
+    /**
+     * The temperature of the GPU in thousandths of a degree Celsius, or `TEGRARM_TEMPERATURE_UNKNOWN`.
+     */
+    int32_t temperature;
+    /**
+     * The number of the power mode of nvpmodel, or `TEGRARM_POWER_MODE_UNKNOWN`.
+     */
+    uint32_t power_mode;
+    /**
+     * The name of the power mode, for example `MAXN`, with a NUL at its end. It is empty where the system does not say it.
+     */
+    char power_mode_name[TEGRARM_POWER_MODE_SIZE];
+};
 
 #ifdef __cplusplus
 extern "C" {
@@ -1108,6 +1211,22 @@ NV_STATUS tegrarm_kernel_report(char *buf,
  * - `NV_ERR_OPERATING_SYSTEM`: the kernel does not say how much memory there is.
  */
 NV_STATUS tegrarm_device_profile(NvU32 index, struct tegrarm_device_profile *out);
+
+/**
+ * Has `callback` called with the messages of the library up to `level`, one of `enum tegrarm_log_level`. With NULL, or with
+ * `TEGRARM_LOG_OFF`, nobody is told any more. There is one callback in a process; the last one counts. The environment variable
+ * `TEGRARM_LOG`, which writes to standard error, is independent of it.
+ *
+ * It is called in the thread that the message is about, in several threads at the same time, and in the middle of other
+ * functions: it may call only `tegrarm_status_name`. A message without a status is not a stable interface. With
+ * `TEGRARM_LOG_TRACE` the calls of the kernel are told to a program that asks before the library is initialised.
+ *
+ * Errors:
+ * - `NV_ERR_INVALID_ARGUMENT`: `level` is more than `TEGRARM_LOG_TRACE`.
+ */
+NV_STATUS tegrarm_log(NvU32 level,
+                      tegrarm_log_callback callback,
+                      void *user);
 
 /**
  * Opens GPU `index`, which is 0 on a Tegra: an address space, a channel with the compute and copy engines, and local
@@ -2221,6 +2340,19 @@ NV_STATUS tegrarm_profile_start(struct tegrarm_device *device,
  * - `NV_ERR_INVALID_STATE`: the device is not profiled.
  */
 NV_STATUS tegrarm_profile_stop(struct tegrarm_device *device);
+
+/**
+ * Writes how a device is doing to `*state`: clocks, memory, load, temperature, power mode. The call reads text files of the
+ * system. What a file does not say has the value that the field names; that is no error.
+ *
+ * Errors:
+ * - `NV_ERR_INVALID_POINTER`: `state` is NULL.
+ * - `NV_ERR_INVALID_PARAM_STRUCT`: `state->size` is smaller than the first field.
+ * - `NV_ERR_OBJECT_NOT_FOUND`: `device` is not an open device.
+ * - `NV_ERR_OPERATING_SYSTEM`: the system does not say how much memory there is.
+ */
+NV_STATUS tegrarm_device_state(struct tegrarm_device *device,
+                               struct tegrarm_device_state *state);
 
 #ifdef __cplusplus
 }  // extern "C"

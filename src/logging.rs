@@ -1,23 +1,137 @@
-//! Diagnostics, off unless `TEGRARM_LOG` asks for them.
+//! Diagnostics, off unless `TEGRARM_LOG` or a program asks for them.
 
-use std::sync::Once;
+use parking_lot::RwLock;
+use std::fmt::Write;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, Once};
 use tegrarm_kmd::output::{Stderr, say};
-use tracing_subscriber::EnvFilter;
+use tracing::field::{Field, Visit};
+use tracing::level_filters::LevelFilter;
+use tracing::{Event, Level, Metadata, Subscriber};
+use tracing_subscriber::layer::{Context, SubscriberExt};
+use tracing_subscriber::registry::LookupSpan;
+use tracing_subscriber::{EnvFilter, Layer};
+
+/// Who is told: the level, the status (0 for a message that is about no failed call) and the sentence.
+pub type Listener = dyn Fn(u8, u32, &str) + Send + Sync;
+
+/// The highest level that the listener wants; 0 for none.
+static WANTED: AtomicU8 = AtomicU8::new(0);
+static LISTENER: RwLock<Option<Arc<Listener>>> = RwLock::new(None);
+
+/// A call failed, or the library met a bug.
+pub const ERROR: u8 = 1;
+/// The most that there is.
+pub const TRACE: u8 = 5;
+const DEBUG: u8 = 4;
 
 /// Writes events to standard error when `TEGRARM_LOG` is set (`tegrarm=debug`, `warn`, …: the syntax of
-/// `tracing-subscriber`'s `EnvFilter`). A program's own subscriber is left in place.
+/// `tracing-subscriber`'s `EnvFilter`), and tells a listener. A program's own subscriber is left in place.
 pub fn start() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        let Some(text) = std::env::var_os("TEGRARM_LOG") else { return };
-        let filter = text.to_str().ok_or_else(|| "it is no text".to_owned());
-        match filter.and_then(|text| EnvFilter::try_new(text).map_err(|e| e.to_string())) {
-            Ok(filter) => {
-                let subscriber = tracing_subscriber::fmt().with_env_filter(filter).with_writer(|| Stderr).finish();
-                // Fails when the program linked the Rust crate and set its own: that one wins.
-                let _ = tracing::subscriber::set_global_default(subscriber);
-            }
-            Err(why) => say(&format!("TEGRARM_LOG={} is not understood, nothing is logged: {why}", text.display())),
-        }
+        let written = written().map(|filter| {
+            let layer = tracing_subscriber::fmt::layer().with_writer(|| Stderr);
+            layer.with_filter(filter)
+        });
+        let subscriber = tracing_subscriber::registry().with(written).with(Told.with_filter(Wanted));
+        // Fails when the program linked the Rust crate and set its own: that one wins.
+        let _ = tracing::subscriber::set_global_default(subscriber);
     });
+}
+
+/// What `TEGRARM_LOG` asks for.
+fn written() -> Option<EnvFilter> {
+    let text = std::env::var_os("TEGRARM_LOG")?;
+    let filter = text.to_str().ok_or_else(|| "it is no text".to_owned());
+    match filter.and_then(|text| EnvFilter::try_new(text).map_err(|e| e.to_string())) {
+        Ok(filter) => Some(filter),
+        Err(why) => {
+            say(&format!("TEGRARM_LOG={} is not understood, nothing is logged: {why}", text.display()));
+            None
+        }
+    }
+}
+
+/// From now on this listener is told everything up to a level, or with `None` nobody.
+pub fn listen(level: u8, listener: Option<Arc<Listener>>) {
+    start();
+    let level = if listener.is_some() { level } else { 0 };
+    *LISTENER.write() = listener;
+    WANTED.store(level, Ordering::Release);
+    tracing::callsite::rebuild_interest_cache();
+}
+
+/// Tells the listener that a call failed. Waiting in vain is what some callers do all day.
+#[cold]
+pub fn failed(status: u32, sentence: &str, in_vain: bool) {
+    tell(if in_vain { DEBUG } else { ERROR }, status, sentence);
+}
+
+fn tell(level: u8, status: u32, sentence: &str) {
+    if level > WANTED.load(Ordering::Acquire) {
+        return;
+    }
+    // Not under the lock: the listener may set another one.
+    let listener = LISTENER.read().clone();
+    if let Some(listener) = listener {
+        listener(level, status, sentence);
+    }
+}
+
+fn number(level: &Level) -> u8 {
+    match *level {
+        Level::ERROR => ERROR,
+        Level::WARN => 2,
+        Level::INFO => 3,
+        Level::DEBUG => DEBUG,
+        Level::TRACE => TRACE,
+    }
+}
+
+/// Which events the listener is told of.
+struct Wanted;
+
+impl<S> tracing_subscriber::layer::Filter<S> for Wanted {
+    fn enabled(&self, metadata: &Metadata<'_>, _: &Context<'_, S>) -> bool {
+        number(metadata.level()) <= WANTED.load(Ordering::Acquire)
+    }
+
+    fn max_level_hint(&self) -> Option<LevelFilter> {
+        Some(match WANTED.load(Ordering::Acquire) {
+            0 => LevelFilter::OFF,
+            ERROR => LevelFilter::ERROR,
+            2 => LevelFilter::WARN,
+            3 => LevelFilter::INFO,
+            DEBUG => LevelFilter::DEBUG,
+            _ => LevelFilter::TRACE,
+        })
+    }
+}
+
+/// Tells the listener of events.
+struct Told;
+
+impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Told {
+    fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
+        let mut sentence = Sentence(String::new());
+        event.record(&mut sentence);
+        tell(number(event.metadata().level()), 0, &sentence.0);
+    }
+}
+
+/// The message of an event, and its fields behind it.
+struct Sentence(String);
+
+impl Visit for Sentence {
+    fn record_debug(&mut self, field: &Field, value: &dyn std::fmt::Debug) {
+        // A string never fails to grow.
+        let _ = match field.name() {
+            "message" => {
+                let behind = std::mem::take(&mut self.0);
+                write!(self.0, "{value:?}{behind}")
+            }
+            name => write!(self.0, "; {name}: {value:?}"),
+        };
+    }
 }

@@ -10,7 +10,7 @@ import ctypes.util
 import functools
 import os
 import pathlib
-from ctypes import POINTER, c_bool, c_char, c_char_p, c_int, c_int64, c_size_t, c_uint8, c_uint32, c_uint64, c_ulong, c_void_p
+from ctypes import POINTER, c_bool, c_char, c_char_p, c_int, c_int32, c_int64, c_size_t, c_uint8, c_uint32, c_uint64, c_ulong, c_void_p
 
 NvHandle = NvU32 = NvStatus = c_uint32
 NvU64 = c_uint64
@@ -37,6 +37,10 @@ TEGRARM_OBJECT_SYMBOLS = 1 << 20
 TEGRARM_STACK_UNKNOWN = (1 << 32) - 1
 TEGRARM_LAUNCH_TOGETHER = 1
 TEGRARM_LIMIT_STACK_SIZE, TEGRARM_LIMIT_HEAP_SIZE = range(2)
+(TEGRARM_LOG_OFF, TEGRARM_LOG_ERROR, TEGRARM_LOG_WARN, TEGRARM_LOG_INFO, TEGRARM_LOG_DEBUG, TEGRARM_LOG_TRACE) = range(6)
+TEGRARM_LOAD_UNKNOWN = TEGRARM_POWER_MODE_UNKNOWN = (1 << 32) - 1
+TEGRARM_TEMPERATURE_UNKNOWN = (1 << 31) - 1
+TEGRARM_POWER_MODE_SIZE = 64
 TEGRARM_QUEUE_COMPUTE, TEGRARM_QUEUE_COPY = range(2)
 TEGRARM_PRIORITY_DEFAULT, TEGRARM_PRIORITY_LOW, TEGRARM_PRIORITY_MEDIUM, TEGRARM_PRIORITY_HIGH = range(4)
 TEGRARM_WAIT_FENCES = 1 << 16
@@ -97,6 +101,27 @@ class KernelAttributes(ctypes.Structure):
         ("code_size", c_uint64),
         ("code_address", c_uint64),
     ]
+
+
+class DeviceState(ctypes.Structure):
+    """``struct tegrarm_device_state``: how a device is doing. ``size`` is set by the caller."""
+
+    _fields_ = [
+        ("size", c_size_t),
+        ("clock_hz", c_uint64),
+        ("min_clock_hz", c_uint64),
+        ("max_clock_hz", c_uint64),
+        ("memory_available", c_uint64),
+        ("memory_total", c_uint64),
+        ("load", c_uint32),
+        ("temperature", c_int32),
+        ("power_mode", c_uint32),
+        ("power_mode_name", c_char * TEGRARM_POWER_MODE_SIZE),
+    ]
+
+
+#: ``tegrarm_log_callback``. An object of it has to live for as long as it is set.
+LogCallback = ctypes.CFUNCTYPE(None, NvU32, NvStatus, c_char_p, c_void_p)
 
 
 class QueueOptions(ctypes.Structure):
@@ -182,6 +207,7 @@ SIGNATURES: dict[str, tuple] = {
     "tegrarm_shutdown": (NvStatus, []),
     "tegrarm_status_name": (c_char_p, [NvStatus]),
     "tegrarm_last_error": (c_size_t, [c_void_p, c_size_t]),
+    "tegrarm_log": (NvStatus, [NvU32, LogCallback, c_void_p]),
     "tegrarm_device_count": (NvStatus, [POINTER(NvU32)]),
     "tegrarm_kernel_report": (NvStatus, [c_void_p, c_size_t, POINTER(c_size_t)]),
     "tegrarm_device_profile": (NvStatus, [NvU32, POINTER(DeviceProfile)]),
@@ -261,6 +287,7 @@ SIGNATURES: dict[str, tuple] = {
     "tegrarm_device_time": (NvStatus, [c_void_p, POINTER(NvU64), POINTER(NvU64), POINTER(NvU64)]),
     "tegrarm_profile_start": (NvStatus, [c_void_p, ProfileCallback, c_void_p]),
     "tegrarm_profile_stop": (NvStatus, [c_void_p]),
+    "tegrarm_device_state": (NvStatus, [c_void_p, POINTER(DeviceState)]),
 }
 
 LIBRARY = "libtegrarm.so"

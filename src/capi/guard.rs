@@ -1,6 +1,7 @@
 //! What stands between C and everything else: panics stop here, errors become a status and a sentence.
 
 use crate::files::Refused;
+use crate::logging;
 use crate::status::RmError;
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -56,7 +57,8 @@ fn set_errno(refused: Refused) {
 /// Makes an error this thread's last one. Its status.
 #[cold]
 pub fn report(e: &RmError) -> u32 {
-    remember(e.to_string());
+    logging::failed(e.status, &e.text, matches!(e.status, NV_ERR_TIMEOUT | NV_ERR_NOT_READY));
+    remember(e.text.clone());
     e.status
 }
 
@@ -71,7 +73,9 @@ fn poison(panic: &(dyn std::any::Any + Send)) -> u32 {
     POISONED.store(true, Ordering::Relaxed);
     let text = panic.downcast_ref::<String>().map(String::as_str);
     let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message");
-    remember(format!("a bug in libtegrarm: {text}; please report it"));
+    let sentence = format!("a bug in libtegrarm: {text}; please report it");
+    logging::failed(NV_ERR_GENERIC, &sentence, false);
+    remember(sentence);
     NV_ERR_GENERIC
 }
 

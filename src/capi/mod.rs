@@ -19,4 +19,6 @@ pub mod files;
 
 pub mod library;
 
+pub mod messages;
+
 pub mod runtime;

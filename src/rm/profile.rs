@@ -3,6 +3,7 @@
 use super::{LOCAL_WINDOW, Rm, SHARED_WINDOW};
 use crate::status::{RmResult, fail};
 use crate::tegra::SM_PER_TPC;
+pub use crate::tegra::Sensors;
 use tegrarm_abi::rm::status::*;
 
 /// PCI vendor id of NVIDIA.
@@ -85,6 +86,11 @@ impl Rm {
     /// The kernel's, for opening its nodes.
     pub fn kernel_report(&self) -> RmResult<String> {
         Ok(crate::tegra::report(self.kmd())?)
+    }
+
+    /// Clocks, load, temperature and power mode, as far as the system says them.
+    pub fn sensors(&self) -> Sensors {
+        crate::tegra::sensors(self.kmd())
     }
 
     /// The figures of one GPU.

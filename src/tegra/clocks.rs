@@ -8,6 +8,11 @@ use tegrarm_kmd::{Errno, Kmd};
 const DEVFREQ: &[&str] =
     &["/sys/class/devfreq/17000000.gpu", "/sys/class/devfreq/17000000.ga10b", "/sys/class/devfreq/17000000.gv11b"];
 
+/// The GPU's devfreq directory, if there is one.
+pub fn devfreq(kmd: &Arc<dyn Kmd>) -> Option<&'static str> {
+    DEVFREQ.iter().copied().find(|dir| kmd.read_text(&format!("{dir}/max_freq")).is_ok())
+}
+
 /// A raised lowest clock; what it was before is put back on drop.
 pub struct MinFrequency {
     kmd: Arc<dyn Kmd>,

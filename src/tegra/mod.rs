@@ -16,6 +16,7 @@ mod procmaps;
 mod profiler;
 mod release;
 mod report;
+mod sensors;
 mod topology;
 mod tsg;
 
@@ -33,5 +34,6 @@ pub use profiler::{
 };
 pub use release::{Characteristics, Release};
 pub use report::report;
+pub use sensors::{Sensors, sensors};
 pub use topology::{SM_PER_TPC, SmPlace, Topology};
 pub use tsg::{SmError, Tsg};

@@ -32,4 +32,6 @@ pub mod events;
 
 pub mod profile;
 
+pub mod state;
+
 pub(super) use handles::{close_all, forget_handles};

@@ -1,0 +1,66 @@
+//! What the library tells a program that asks.
+
+use super::guard::status;
+use super::objects::{NV_STATUS, NvU32};
+use crate::logging;
+use crate::status::fail;
+use std::ffi::{CString, c_char, c_void};
+use std::sync::Arc;
+use tegrarm_abi::rm::status::*;
+
+/// How important a message is: a value of the argument `level` of `tegrarm_log`. A level includes the ones before it.
+#[repr(C)]
+#[allow(non_camel_case_types, reason = "the names are C's")]
+pub enum tegrarm_log_level {
+    /// Nothing.
+    TEGRARM_LOG_OFF = 0,
+    /// Calls that fail, with their sentences. A wait that ends in vain is a message of `TEGRARM_LOG_DEBUG`.
+    TEGRARM_LOG_ERROR = 1,
+    /// What the library could not do and went on without.
+    TEGRARM_LOG_WARN = 2,
+    /// What a program may want to know once.
+    TEGRARM_LOG_INFO = 3,
+    /// What the library does.
+    TEGRARM_LOG_DEBUG = 4,
+    /// Every call of the kernel.
+    TEGRARM_LOG_TRACE = 5,
+}
+
+const MOST: NvU32 = tegrarm_log_level::TEGRARM_LOG_TRACE as NvU32;
+const _: () = assert!(MOST as u8 == logging::TRACE);
+
+/// Who is told: `level` is a value of `enum tegrarm_log_level`, `status` is that of the call that failed, or `NV_OK` for a message that
+/// is about none, `message` is a sentence that is valid during the call, and `user` is what `tegrarm_log` was given.
+#[allow(non_camel_case_types)]
+pub type tegrarm_log_callback =
+    Option<unsafe extern "C" fn(level: NvU32, status: NV_STATUS, message: *const c_char, user: *mut c_void)>;
+
+/// Has `callback` called with the messages of the library up to `level`, one of `enum tegrarm_log_level`. With NULL, or with
+/// `TEGRARM_LOG_OFF`, nobody is told any more. There is one callback in a process; the last one counts. The environment variable
+/// `TEGRARM_LOG`, which writes to standard error, is independent of it.
+///
+/// It is called in the thread that the message is about, in several threads at the same time, and in the middle of other
+/// functions: it may call only `tegrarm_status_name`. A message without a status is not a stable interface. With
+/// `TEGRARM_LOG_TRACE` the calls of the kernel are told to a program that asks before the library is initialised.
+///
+/// Errors:
+/// - `NV_ERR_INVALID_ARGUMENT`: `level` is more than `TEGRARM_LOG_TRACE`.
+#[unsafe(no_mangle)]
+pub extern "C" fn tegrarm_log(level: NvU32, callback: tegrarm_log_callback, user: *mut c_void) -> NV_STATUS {
+    status(|| {
+        if level > MOST {
+            fail!(NV_ERR_INVALID_ARGUMENT, "log level {level}: at most TEGRARM_LOG_TRACE ({MOST})");
+        }
+        let user = user as usize;
+        let listener = callback.filter(|_| level > 0).map(|callback| {
+            let tell = move |level: u8, status: u32, sentence: &str| {
+                let sentence = CString::new(sentence.replace('\0', " ")).unwrap_or_default();
+                // SAFETY: `callback` is what `tegrarm_log` asks of its caller, and takes what the caller gave as `user`.
+                unsafe { callback(level.into(), status, sentence.as_ptr(), user as *mut c_void) }
+            };
+            Arc::new(tell) as Arc<logging::Listener>
+        });
+        logging::listen(level as u8, listener);
+        Ok(())
+    })
+}

@@ -1,0 +1,106 @@
+//! What the library tells a program: sentences, a log callback, and how the device is doing.
+#![cfg(feature = "sim")]
+#![allow(unsafe_code)] // calls what C calls
+
+mod common;
+
+use std::ffi::{CStr, c_char, c_void};
+use std::ptr::{null, null_mut};
+use std::sync::Mutex;
+use tegrarm::capi::library::{tegrarm_config, tegrarm_init, tegrarm_last_error};
+use tegrarm::capi::messages::*;
+use tegrarm::capi::runtime::device::*;
+use tegrarm::capi::runtime::state::*;
+use tegrarm_abi::rm::status::*;
+
+/// Level, status, sentence.
+type Told = Mutex<Vec<(u32, u32, String)>>;
+
+unsafe extern "C" fn tell(level: u32, status: u32, message: *const c_char, user: *mut c_void) {
+    // SAFETY: the library gives a string, and what `tegrarm_log` was given.
+    let (message, told) = unsafe { (CStr::from_ptr(message), &*user.cast::<Told>()) };
+    told.lock().unwrap().push((level, status, message.to_str().unwrap().to_owned()));
+}
+
+fn sentence() -> String {
+    let mut text = [0 as c_char; 1024];
+    // SAFETY: there are as many bytes.
+    unsafe {
+        tegrarm_last_error(text.as_mut_ptr(), text.len());
+        CStr::from_ptr(text.as_ptr()).to_str().unwrap().to_owned()
+    }
+}
+
+fn open() -> *mut tegrarm::capi::runtime::opaque::tegrarm_device {
+    let config = tegrarm_config { size: size_of::<tegrarm_config>(), backend: c"sim".as_ptr() };
+    let mut device = null_mut();
+    // SAFETY: the configuration and the place of the handle are variables.
+    unsafe {
+        tegrarm_init(&config);
+        assert_eq!(tegrarm_device_open(0, &mut device), NV_OK, "{}", sentence());
+    }
+    device
+}
+
+/// One test: there is one callback in a process.
+#[test]
+fn failures_are_told_once_with_their_status_apart() {
+    let device = open();
+    let told: Told = Mutex::default();
+    let user = (&raw const told).cast_mut().cast::<c_void>();
+    assert_eq!(tegrarm_log(6, Some(tell), user), NV_ERR_INVALID_ARGUMENT);
+    assert_eq!(tegrarm_log(1, Some(tell), user), NV_OK);
+    assert_eq!(tegrarm_wait(device, 1 << 40, 0), NV_ERR_INVALID_ARGUMENT);
+    let sentence = sentence();
+    assert!(
+        sentence.contains("never given") && !sentence.contains("NV_ERR") && !sentence.contains("0x1f"),
+        "{sentence}"
+    );
+    let found = std::mem::take(&mut *told.lock().unwrap());
+    assert_eq!(found, [(1, NV_ERR_INVALID_ARGUMENT, sentence)]);
+
+    // What the library does is a matter of a higher level, and a lower one is a part of it.
+    assert_eq!(tegrarm_log(4, Some(tell), user), NV_OK);
+    let other = open();
+    assert_eq!(tegrarm_device_close(other), NV_OK);
+    assert_eq!(tegrarm_device_close(other), NV_ERR_OBJECT_NOT_FOUND);
+    let found = std::mem::take(&mut *told.lock().unwrap());
+    assert!(found.iter().any(|(level, status, _)| (*level, *status) == (4, NV_OK)), "{found:?}");
+    let errors: Vec<u32> = found.iter().filter(|(level, ..)| *level == 1).map(|(_, status, _)| *status).collect();
+    // `open` initialises the library once more, in vain.
+    assert_eq!(errors, [NV_ERR_INVALID_STATE, NV_ERR_OBJECT_NOT_FOUND], "{found:?}");
+    assert!(found.iter().all(|(.., text)| !text.is_empty()), "{found:?}");
+
+    for off in [tegrarm_log(0, Some(tell), user), tegrarm_log(5, None, null_mut())] {
+        assert_eq!(off, NV_OK);
+        assert_eq!(tegrarm_wait(device, 1 << 40, 0), NV_ERR_INVALID_ARGUMENT);
+        assert!(told.lock().unwrap().is_empty());
+    }
+    state_of(device);
+    assert_eq!(tegrarm_device_close(device), NV_OK);
+}
+
+/// What the virtual Orin says of itself: it has clocks and memory, and no thermal zones.
+fn state_of(device: *mut tegrarm::capi::runtime::opaque::tegrarm_device) {
+    // SAFETY: a structure of numbers, for which all zeros are values.
+    let mut state: tegrarm_device_state = unsafe { std::mem::zeroed() };
+    // SAFETY: the structure is a variable, and its size is its own.
+    let ask = |state: &mut tegrarm_device_state| unsafe { tegrarm_device_state(device, state) };
+    assert_eq!(ask(&mut state), NV_ERR_INVALID_PARAM_STRUCT);
+    state.size = size_of::<tegrarm_device_state>();
+    assert_eq!(ask(&mut state), NV_OK, "{}", sentence());
+    assert_eq!(state.size, size_of::<tegrarm_device_state>());
+    assert!(state.min_clock_hz <= state.clock_hz && state.clock_hz <= state.max_clock_hz && state.clock_hz > 0);
+    assert!(state.memory_available <= state.memory_total && state.memory_total > 0);
+    assert!(state.load <= 1000, "{}", state.load);
+    assert_eq!((state.temperature, state.power_mode), (TEGRARM_TEMPERATURE_UNKNOWN, TEGRARM_POWER_MODE_UNKNOWN));
+    // A program that was compiled for a shorter structure gets as much as it has.
+    state.size = 16;
+    state.min_clock_hz = 7;
+    assert_eq!((ask(&mut state), state.size, state.min_clock_hz), (NV_OK, 16, 7));
+    // SAFETY: NULL is what is to be refused.
+    assert_eq!(
+        unsafe { tegrarm_device_state(device, null::<tegrarm_device_state>().cast_mut()) },
+        NV_ERR_INVALID_POINTER
+    );
+}
