@@ -2,7 +2,7 @@ complete -c tegrarm -n __fish_use_subcommand -a run -d 'run a script on tinygrad
 complete -c tegrarm -n __fish_use_subcommand -a trace -d 'run a script, then list the kernel calls behind every RM call'
 complete -c tegrarm -n __fish_use_subcommand -a info -d 'the library and the device'
 complete -c tegrarm -n __fish_use_subcommand -a doctor -d 'what is missing, and what to do about it'
-complete -c tegrarm -n __fish_use_subcommand -a top -d 'load, clocks, memory, channels and launches, live'
+complete -c tegrarm -n __fish_use_subcommand -a top -d 'load, clocks, temperature, memory and channels, live'
 complete -c tegrarm -n __fish_use_subcommand -a compile -d 'compile CUDA C to machine code for the Orin, with NVRTC'
 complete -c tegrarm -n __fish_use_subcommand -a sim -d 'the virtual Orin, run|replay|decode of tegrarm-sim, or a command with it in its process'
 complete -c tegrarm -n __fish_use_subcommand -a pool -d 'split a model over several devices (tegrarm(pool))'

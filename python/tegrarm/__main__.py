@@ -167,7 +167,7 @@ class Version(argparse.Action):
         from .info import package_version
         try:
             library = f"libtegrarm {_ffi.version()} ({_ffi.find()})"
-        except (_ffi.LibraryNotFound, OSError, AttributeError) as error:
+        except _ffi.LibraryNotFound as error:
             library = f"no libtegrarm: {str(error).splitlines()[0]}"
         print(f"tegrarm {package_version()}, {library}")
         parser.exit()

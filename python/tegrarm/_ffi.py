@@ -12,6 +12,8 @@ import os
 import pathlib
 from ctypes import POINTER, c_bool, c_char, c_char_p, c_int, c_int32, c_int64, c_size_t, c_uint8, c_uint32, c_uint64, c_ulong, c_void_p
 
+from . import plainly
+
 NvHandle = NvU32 = NvStatus = c_uint32
 NvU64 = c_uint64
 
@@ -294,7 +296,11 @@ LIBRARY = "libtegrarm.so"
 
 
 class LibraryNotFound(ImportError):
-    """libtegrarm.so is in none of the places that were searched."""
+    """libtegrarm.so is in none of the places that were searched, or what is there is another file, or of another version."""
+
+    def __init__(self, sentence: str):
+        super().__init__(sentence)
+        plainly.promise()
 
 
 def candidates() -> list[pathlib.Path]:
@@ -321,9 +327,15 @@ def find() -> str:
 @functools.cache
 def lib() -> ctypes.CDLL:
     """The loaded library with every prototype declared. Loading it opens no device."""
-    handle = ctypes.CDLL(find())
+    path = find()
+    try:
+        handle = ctypes.CDLL(path)
+    except OSError as error:
+        raise LibraryNotFound(f"{path} cannot be loaded: {error}. It is another file, or of another architecture: `make build`.") from None
     for name, (result, arguments) in SIGNATURES.items():
-        function = getattr(handle, name)
+        if (function := getattr(handle, name, None)) is None:
+            raise LibraryNotFound(f"{path} has no function {name}: it is no libtegrarm, or one of another version than this package. "
+                                  "Build it with `make build`, or point TEGRARM_LIB at the right one.")
         function.restype, function.argtypes = result, arguments
     return handle
 

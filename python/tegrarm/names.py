@@ -3,19 +3,39 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 
 
 def note(path: str) -> None:
-    """From now on, writes a line to ``path`` for each program that tinygrad gives to its NV device."""
+    """From now on, writes a line to ``path`` for each program that tinygrad gives to its NV device, or to TEGRA."""
+    for find in (_of_nv, _of_tegra):
+        try:
+            program, place = find()
+        except (ImportError, AttributeError):
+            continue  # this tinygrad has no such device
+        _watch(program, place, path)
+
+
+def _of_nv() -> tuple[type, Callable]:
     from tinygrad.runtime.ops_nv import NVProgram
-    made = NVProgram.__init__
+    return NVProgram, lambda made: (made.lib_gpu.va_addr, made.lib_gpu.size)
+
+
+def _of_tegra() -> tuple[type, Callable]:
+    from .tinygrad.program import TegraProgram
+    return TegraProgram, lambda made: (made.attributes.code_address, made.attributes.code_size)
+
+
+def _watch(program: type, place: Callable, path: str) -> None:
+    before = program.__init__
 
     def make(self, *args, **kwargs):
-        made(self, *args, **kwargs)
+        before(self, *args, **kwargs)
+        address, size = place(self)
         with open(path, "a", encoding="utf-8") as file:
-            print(json.dumps({"name": self.name, "address": self.lib_gpu.va_addr, "size": self.lib_gpu.size}), file=file)
+            print(json.dumps({"name": self.name, "address": address, "size": size}), file=file)
 
-    NVProgram.__init__ = make
+    program.__init__ = make
 
 
 def read(path: str) -> list[dict]:

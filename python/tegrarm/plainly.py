@@ -1,4 +1,4 @@
-"""A program that ends because there is no GPU ends in one sentence, not in the fifty lines of a frontend's traceback."""
+"""A program that ends because there is no GPU, or no library, ends in one sentence, not in the fifty lines of a frontend's traceback."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ def _all(error: BaseException | None, seen: set[int]):
 
 
 def sentence_of(error: BaseException) -> str:
-    """What the library says about a GPU that is not there, empty if that is not why the exception came."""
-    from .rm import NV_ERR_CARD_NOT_PRESENT, RmError
-    found = (e for e in _all(error, set()) if isinstance(e, RmError) and e.status == NV_ERR_CARD_NOT_PRESENT)
+    """What is said about a GPU or a library that is not there, empty if that is not why the exception came."""
+    from ._ffi import LibraryNotFound
+    from .rm import NV_ERR_CARD_NOT_PRESENT
+    found = (e for e in _all(error, set()) if isinstance(e, LibraryNotFound) or getattr(e, "status", None) == NV_ERR_CARD_NOT_PRESENT)
     return next((str(e) for e in found), "")
 
 

@@ -85,15 +85,17 @@ def of_calls(calls: list[dict], ioctls: list[dict]) -> list[Span]:
 
 def channels(ioctls: list[dict]) -> dict[int, str]:
     """What each channel is for: its id is the token that SETUP_BIND gives, its class comes on the same descriptor."""
-    tokens, found = {}, {}
+    tokens: dict[tuple, int] = {}
+    found: dict[int, list[str]] = {}
     for ioctl in ioctls:
         args = ioctl["args"]
         where = (ioctl["pid"], args.get("fd"))
         if ioctl["name"].endswith("CHANNEL_SETUP_BIND"):
             tokens[where] = int(args["work_submit_token"], 0) & 0xFFFF
         elif ioctl["name"].endswith("ALLOC_OBJ_CTX") and where in tokens:
-            found[tokens[where]] = CLASSES.get(int(args.get("class_num", "0"), 0), "")
-    return found
+            if name := CLASSES.get(int(args.get("class_num", "0"), 0)):
+                found.setdefault(tokens[where], []).append(name)
+    return {token: ", ".join(dict.fromkeys(classes)) for token, classes in found.items()}
 
 
 def of_gpu(events: list[dict], used: dict[int, str], kernels: list[dict]) -> list[Span]:

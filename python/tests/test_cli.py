@@ -1,5 +1,6 @@
 """python -m tegrarm."""
 
+import _ctypes
 import json
 import os
 import re
@@ -90,6 +91,8 @@ def script(tmp_path):
     return path
 
 
+# Any shared library that is not ours.
+OTHER_LIBRARY = _ctypes.__file__
 BAD = [
     (["run", "none.py"], {}, 2, "none.py: No such file or directory"),
     (["run", "python"], {}, 2, "python: Is a directory"),
@@ -97,6 +100,9 @@ BAD = [
     (["run", "--preload", "--", "no-such-program"], {}, 127, "no-such-program: No such file or directory"),
     (["run", "examples/python/demo.py"], {"TEGRARM_LIB": "/none/libtegrarm.so"}, 2, "libtegrarm.so not found"),
     (["info"], {"TEGRARM_LIB": "/none/libtegrarm.so"}, 2, "libtegrarm.so not found"),
+    (["info"], {"TEGRARM_LIB": "README.md"}, 2, "README.md cannot be loaded"),
+    (["info"], {"TEGRARM_LIB": OTHER_LIBRARY}, 2, "it is no libtegrarm, or one of another version"),
+    (["run", "examples/python/demo.py"], {"TEGRARM_LIB": OTHER_LIBRARY}, 2, "has no function rm_alloc"),
     (["info"], {"TEGRARM_BACKEND": "simulator"}, 1, "there are nvgpu, sim"),
     (["info"], {"TEGRARM_BACKEND": "replay:/none.jsonl"}, 1, "/none.jsonl"),
     (["trace", "none.py"], {}, 2, "none.py: No such file or directory"),

@@ -68,5 +68,5 @@ def kernel_report() -> str:
     """The kernel's interface in bytes: what a report about an unknown release needs; empty where the nodes cannot be asked."""
     try:
         return rm.kernel_report()
-    except (rm.RmError, _ffi.LibraryNotFound, OSError, AttributeError):
+    except (rm.RmError, _ffi.LibraryNotFound):
         return ""

@@ -21,7 +21,7 @@ def kernel(machine: Machine) -> Iterator[Check]:
     """The kernel's interface: which release it is like."""
     try:
         report = rm.kernel_report()
-    except (rm.RmError, _ffi.LibraryNotFound, OSError, AttributeError) as error:
+    except (rm.RmError, _ffi.LibraryNotFound) as error:
         yield problem("kernel", sentence(error), advice(error))
         return
     found = re.search(r"nvgpu is that of (\w+)", report)
@@ -35,7 +35,7 @@ def device(machine: Machine) -> Iterator[Check]:
     """The GPU, and one round through it."""
     try:
         profile = rm.device_profile()
-    except (rm.RmError, _ffi.LibraryNotFound, OSError, AttributeError) as error:
+    except (rm.RmError, _ffi.LibraryNotFound) as error:
         yield problem("device", sentence(error), advice(error))
         return
     if profile.sm_version != ORIN:

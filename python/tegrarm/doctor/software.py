@@ -30,10 +30,6 @@ def library(machine: Machine) -> Iterator[Check]:
         first, *rest = str(error).splitlines()
         yield problem("library", first, "\n".join(line.strip() for line in rest))
         return
-    except (OSError, AttributeError) as error:
-        yield problem("library", f"{_ffi.find()} cannot be loaded: {error}",
-                      "It is another file, or of another architecture or version: `make build`.")
-        return
     try:
         package = importlib.metadata.version("tegrarm")
     except importlib.metadata.PackageNotFoundError:
