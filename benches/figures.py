@@ -167,7 +167,8 @@ def supervised() -> None:
 
 def resident(pid: int) -> int:
     """Bytes of memory that belong to a process alone."""
-    return sum(int(size) << 10 for size in re.findall(r"^Private_\w+: +(\d+) kB", pathlib.Path(f"/proc/{pid}/smaps_rollup").read_text(), re.M))
+    pages = pathlib.Path(f"/proc/{pid}/smaps_rollup").read_text()
+    return sum(int(size) << 10 for size in re.findall(r"^Private_\w+: +(\d+) kB", pages, re.M))
 
 
 def crowd() -> None:
@@ -176,7 +177,8 @@ def crowd() -> None:
     for processes in (1, 8, 32, 100, 1000):
         def seconds(command: list, backend: str, processes: int = processes) -> float:
             env = {**os.environ, "TEGRARM_BACKEND": backend}
-            return float(subprocess.run([*command, binary, str(processes), "10"], env=env, capture_output=True, text=True, check=True).stdout)
+            said = subprocess.run([*command, binary, str(processes), "10"], env=env, capture_output=True, text=True, check=True)
+            return float(said.stdout)
         inside, outside = seconds([], "sim"), seconds(run, "nvgpu")
         line(f"{processes} processes open a device 10 times, in process and out", f"{inside:.2f}, {outside:.2f} s",
              "at most 3 x" if processes == 100 else "")

@@ -23,15 +23,18 @@ DEVICE int walk(int n, int d) {
 }
 DEVICE int f(int x) { return x & 1 ? walk(x % 13, 0) : x & 2 ? walk(x % 11 + 3, 1) : x; }
 """
-FIB = "DEVICE int fib(int n) { return n < 2 ? n : fib(n - 1) + fib(n - 2); }  DEVICE int f(int x) { return x % 3 ? fib(x % 12) : -fib(x % 5); }"
+FIB = ("DEVICE int fib(int n) { return n < 2 ? n : fib(n - 1) + fib(n - 2); }\n"
+       "DEVICE int f(int x) { return x % 3 ? fib(x % 12) : -fib(x % 5); }")
 ACKERMANN = """
 DEVICE int ackermann(int m, int n) { return m == 0 ? n + 1 : n == 0 ? ackermann(m - 1, 1) : ackermann(m - 1, ackermann(m, n - 1)); }
 DEVICE int f(int x) { return ackermann(x % 3, x % 5); }
 """
 MUTUAL = """
 DEVICE int odd(int n, int &calls);
-DEVICE int even(int n, int &calls) { calls++; if (n == 0) return 1; int r = odd(n - 1, calls); if (n % 4 == 2) r += even(n / 2, calls); return r; }
-DEVICE int odd(int n, int &calls) { calls += 3; if (n == 0) return 0; if (n % 5 == 0) calls += odd(n / 5, calls); return even(n - 1, calls); }
+DEVICE int even(int n, int &calls) { calls++; if (n == 0) return 1; int r = odd(n - 1, calls);
+    if (n % 4 == 2) r += even(n / 2, calls); return r; }
+DEVICE int odd(int n, int &calls) { calls += 3; if (n == 0) return 0; if (n % 5 == 0) calls += odd(n / 5, calls);
+    return even(n - 1, calls); }
 DEVICE int f(int x) { int calls = 0, r = x & 4 ? even(x % 17, calls) : odd(x % 9, calls); return r * 1000 + calls; }
 """
 QUICKSORT = """
@@ -62,7 +65,8 @@ DEVICE int insert(Node *t, int &used, int at, int value) {
     else if (value > t[at].value) t[at].right = insert(t, used, t[at].right, value);
     return at;
 }
-DEVICE int depth(const Node *t, int at) { if (at < 0) return 0; int l = depth(t, t[at].left), r = depth(t, t[at].right); return 1 + (l > r ? l : r); }
+DEVICE int depth(const Node *t, int at) { if (at < 0) return 0;
+    int l = depth(t, t[at].left), r = depth(t, t[at].right); return 1 + (l > r ? l : r); }
 DEVICE int fold(const Node *t, int at, int h) { return at < 0 ? h : fold(t, t[at].right, fold(t, t[at].left, h) * 31 + t[at].value); }
 DEVICE int f(int x) {
     Node t[12]; int used = 0, root = -1;
@@ -71,11 +75,14 @@ DEVICE int f(int x) {
 }
 """
 VIRTUAL = """
-struct Shape { int a; DEVICE Shape(int a) : a(a) {} DEVICE virtual int area(int n) const = 0; DEVICE virtual int twice(int n) const { return 2 * area(n); } };
-struct Square : Shape { DEVICE Square(int a) : Shape(a) {} DEVICE int area(int n) const override { return n <= 0 ? a * a : area(n - 1) + n; } };
+struct Shape { int a; DEVICE Shape(int a) : a(a) {} DEVICE virtual int area(int n) const = 0;
+    DEVICE virtual int twice(int n) const { return 2 * area(n); } };
+struct Square : Shape { DEVICE Square(int a) : Shape(a) {}
+    DEVICE int area(int n) const override { return n <= 0 ? a * a : area(n - 1) + n; } };
 struct Circle : Shape { DEVICE Circle(int a) : Shape(a) {} DEVICE int area(int n) const override { return 3 * a * a; }
     DEVICE int twice(int n) const override { return n > 2 ? 7 * twice(n - 2) : area(n) + 1; } };
-struct Line : Shape { DEVICE Line(int a) : Shape(a) {} DEVICE int area(int n) const override { Square s(n); const Shape &r = s; return n ? r.twice(n / 2) : a; } };
+struct Line : Shape { DEVICE Line(int a) : Shape(a) {} DEVICE int area(int n) const override { Square s(n);
+    const Shape &r = s; return n ? r.twice(n / 2) : a; } };
 DEVICE int f(int x) {
     Square s(x % 10); Circle c(x % 11); Line l(x % 12);
     const Shape *which[3] = {&s, &c, &l};
@@ -90,8 +97,10 @@ DEVICE int mul(int a, int b) { return a * b + 1; }
 DEVICE int down(int a, int b);
 typedef int (*Function)(int, int);
 DEVICE Function pick(int i) { switch (i & 3) { case 0: return add; case 1: return mul; case 2: return down; default: return 0; } }
-DEVICE int down(int a, int b) { if (b <= 0) return a; Function g = pick(b); return g && g != down ? g(a, b) + down(a, b - 3) : down(a + 1, b - 1); }
-DEVICE int f(int x) { int r = x; for (int i = 0; i < x % 7; i++) { Function g = pick(x >> i); if (g) r = g(r, i + x % 9); else r -= i; } return r; }
+DEVICE int down(int a, int b) { if (b <= 0) return a; Function g = pick(b);
+    return g && g != down ? g(a, b) + down(a, b - 3) : down(a + 1, b - 1); }
+DEVICE int f(int x) { int r = x; for (int i = 0; i < x % 7; i++) { Function g = pick(x >> i);
+    if (g) r = g(r, i + x % 9); else r -= i; } return r; }
 """
 EXITS = """
 DEVICE int f(int x) {
@@ -134,7 +143,8 @@ DEVICE int f(int x) {
 LOOPS = """
 DEVICE int hailstone(int n) { int s = 0; while (n != 1) { n = n & 1 ? 3 * n + 1 : n / 2; if (++s > 300) break; } return s; }
 DEVICE int search(int n, int d) { for (int i = d; i * i <= n; i++) { if (n % i == 0) return i + search(n / i, i); } return n; }
-DEVICE int f(int x) { int r = 0; for (int i = x % 5; i < 6; i++) { if ((x ^ i) & 1) r += hailstone(x % 97 + i + 1); else if (i == 4) continue; else r -= search(x % 211 + 2, 2); } return r; }
+DEVICE int f(int x) { int r = 0; for (int i = x % 5; i < 6; i++) { if ((x ^ i) & 1) r += hailstone(x % 97 + i + 1);
+    else if (i == 4) continue; else r -= search(x % 211 + 2, 2); } return r; }
 """
 PROGRAMS = {"walk": WALK, "fib": FIB, "ackermann": ACKERMANN, "mutual": MUTUAL, "quicksort": QUICKSORT, "tree": TREE, "virtual": VIRTUAL,
             "pointers": POINTERS, "exits": EXITS, "back": BACK, "loops": LOOPS}

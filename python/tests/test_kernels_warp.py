@@ -58,7 +58,8 @@ FUNCTIONS = {
 UNI = """
 __device__ int __uni(unsigned m, int p) {
     int r;
-    asm volatile("{ .reg .pred p, q; setp.ne.s32 p, %1, 0; vote.sync.uni.pred q, p, %2; selp.s32 %0, 1, 0, q; }" : "=r"(r) : "r"(p), "r"(m));
+    asm volatile("{ .reg .pred p, q; setp.ne.s32 p, %1, 0; vote.sync.uni.pred q, p, %2; selp.s32 %0, 1, 0, q; }"
+                 : "=r"(r) : "r"(p), "r"(m));
     return r;
 }
 """
@@ -91,7 +92,7 @@ def test_functions_of_parts_of_a_warp(gpu, way, place):
     keys[:32], keys[32:64], keys[64:96] = 2, LANES, LANES // 16
     out = numpy.zeros((len(FUNCTIONS), n), numpy.int32)
     run(gpu, way, source, 3, 32 * WARPS, keys, values, lanes, out)
-    for row, (name, function) in zip(out, FUNCTIONS.items()):
+    for row, (name, function) in zip(out, FUNCTIONS.items(), strict=True):
         for start in range(0, n, 32):
             k, v, s = (a[start:start + 32].astype(int) for a in (keys, values, lanes))
             for lane in range(32):

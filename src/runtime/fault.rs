@@ -224,7 +224,7 @@ impl Watch {
                 );
             }
             if !progress {
-                std::thread::sleep(patience.next());
+                std::thread::sleep(patience.next_sleep());
             }
         }
     }

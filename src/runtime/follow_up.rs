@@ -84,7 +84,7 @@ impl Shared {
                 patience.refresh();
                 deed(result);
             }
-            if closing || !self.rest(patience.next()) {
+            if closing || !self.rest(patience.next_sleep()) {
                 break;
             }
         }

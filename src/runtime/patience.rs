@@ -34,7 +34,7 @@ impl Patience {
     }
 
     /// How long to sleep before the next look.
-    pub fn next(&mut self) -> Duration {
+    pub fn next_sleep(&mut self) -> Duration {
         let sleep = self.left().map_or(self.sleep, |left| self.sleep.min(left));
         self.sleep = (self.sleep * 2).min(LONGEST_SLEEP);
         sleep

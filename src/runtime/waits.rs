@@ -46,7 +46,7 @@ impl Device {
                 let (count, waited) = (fences.len(), patience.waited());
                 fail!(NV_ERR_TIMEOUT, "none of {count} fences has passed after {waited:?}");
             }
-            std::thread::sleep(patience.next());
+            std::thread::sleep(patience.next_sleep());
         }
     }
 

@@ -165,7 +165,7 @@ impl Running {
     }
 
     /// Nothing is left, and no program has seen a call fail.
-    fn is_over(mut self) -> Output {
+    fn end(mut self) -> Output {
         self.until(|r| r.programs() == 0 && r.directories() == 0);
         let failed = fs::read_to_string(self.dir.join("failed"));
         assert!(failed.is_err(), "{failed:?}");
@@ -184,7 +184,7 @@ fn kill(pid: i32) {
 fn programs_end_with_their_supervisor() {
     let running = Running::start("inner");
     kill(running.inner());
-    let out = running.is_over();
+    let out = running.end();
     assert!(said(&out).contains("SIGKILL ended the supervisor; its programs were ended with it"), "{out:?}");
     assert_eq!(out.status.code(), Some(125));
 }
@@ -193,7 +193,7 @@ fn programs_end_with_their_supervisor() {
 fn programs_end_with_the_process_that_was_asked_to_run_them() {
     let running = Running::start("outer");
     kill(running.outer.id() as i32);
-    assert_eq!(running.is_over().status.signal(), Some(9));
+    assert_eq!(running.end().status.signal(), Some(9));
 }
 
 /// When both are killed, the program itself ends, and the next run sweeps.
