@@ -116,6 +116,8 @@ class GraphReplay:
             raise NotExportable("the graph writes to one of its inputs")
         self._inputs = tuple(inputs)
         self._graphs = [self._graph(engine, call) for call in captured.linear.src]
+        if any(type(graph).__name__ == "TegraGraph" for graph in self._graphs):
+            raise NotExportable("the graph is of DEV=TEGRA, where each call is a replay already: DEV=TEGRA+NV has what is exported")
         devices = {d for graph in self._graphs for d in graph.devices}
         if len(devices) != 1 or type(next(iter(devices))).__name__ != "TegraDevice":
             raise NotExportable(f"the graph uses {', '.join(sorted(d.device for d in devices))}: it has to be one TEGRA device")

@@ -13,6 +13,7 @@ from .. import _ffi, rm
 from . import jit, profile, releases
 from .allocator import TegraAllocator
 from .calls import call, made, wait
+from .clock import Clock
 from .graph import TegraGraph
 from .program import TegraProgram
 from .renderers import RENDERERS
@@ -30,6 +31,7 @@ class TegraDevice(Compiled):
             raise RuntimeError(f"no device {device}: libtegrarm has {count} GPU(s)")
         self.gpu = rm.device_profile(index)
         self.handle, self.pid = made("device_open", index), os.getpid()
+        self.clock = Clock(self)
         self.running: Graph | None = None  # the graph whose run was started and not waited for
         if JIT_BATCH_SIZE.key not in os.environ:
             JIT_BATCH_SIZE.value = 0  # tinygrad cuts what a jit captures into pieces of 32, 64, ...: a replay takes all

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import struct
-import time
 from typing import TYPE_CHECKING, Any
 
 from tinygrad.helpers import PROFILE
@@ -12,7 +11,7 @@ from tinygrad.helpers import PROFILE
 from .. import _ffi
 from ..rm import check
 from . import profile
-from .calls import call, made, wait
+from .calls import call, made
 
 if TYPE_CHECKING:
     from .allocator import TegraBuffer
@@ -86,16 +85,13 @@ class TegraProgram:
         return None
 
     def _timed(self, arguments: tuple, timeout: int | None) -> float:
-        """Between what was given before and this launch nothing else runs, so that the CPU's clock tells how long it took."""
-        self.dev.synchronize()
-        fence = ctypes.c_uint64()
-        start = time.perf_counter_ns()
-        check(f"tegrarm_launch({self.name})", self._launch(*arguments[:-1], ctypes.byref(fence)))
-        limit = _ffi.TEGRARM_WAIT_FOREVER if timeout is None else timeout * 1_000_000
-        wait("wait", self.dev.handle, fence, timeout_ns=limit)
-        end = time.perf_counter_ns()
+        """The GPU writes its time before and after the kernel."""
+        clock = self.dev.clock
+        clock.start()
+        check(f"tegrarm_launch({self.name})", self._launch(*arguments))
+        start, end = clock.stop(timeout)
         if PROFILE:
-            profile.ran(self.dev, self.name, start, end, self.profile_key)
+            profile.ran(self.dev, self.name, clock.of_cpu(start), clock.of_cpu(end), self.profile_key)
         return (end - start) / 1e9
 
     def __del__(self) -> None:
