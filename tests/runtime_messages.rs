@@ -98,8 +98,8 @@ fn state_of(device: *mut tegrarm::capi::runtime::opaque::tegrarm_device) {
     state.size = 16;
     state.min_clock_hz = 7;
     assert_eq!((ask(&mut state), state.size, state.min_clock_hz), (NV_OK, 16, 7));
-    // SAFETY: NULL is what is to be refused.
     assert_eq!(
+        // SAFETY: the device is open; a null pointer is what the function must refuse.
         unsafe { tegrarm_device_state(device, null::<tegrarm_device_state>().cast_mut()) },
         NV_ERR_INVALID_POINTER
     );
