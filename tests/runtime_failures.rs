@@ -34,6 +34,15 @@ fn file(name: &str) -> Vec<u8> {
     std::fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/cubin").join(name)).unwrap()
 }
 
+/// A module whose recursive kernel says that it needs 2,048 bytes of stack: more than a device starts with.
+fn deep() -> Vec<u8> {
+    let mut image = file("calls.jit.cubin");
+    // The attribute MIN_STACK_SIZE, eight bytes: the symbol, and "unknown".
+    let at = image.windows(12).position(|w| w[..4] == [0x04, 0x12, 8, 0] && w[8..] == [0xff; 4]).unwrap();
+    image[at + 8..at + 12].copy_from_slice(&2048u32.to_le_bytes());
+    image
+}
+
 /// A descriptor that the kernel learns the end of.
 struct Shared {
     kmd: Arc<dyn Kmd>,
@@ -91,7 +100,7 @@ impl Bench {
         let module = device.load(&file("vecadd.nvrtc.cubin"))?;
         let constants = device.load(&file("constants.nvrtc.cubin"))?;
         let add = Arc::new(module.kernel("vecadd")?);
-        let deep = Arc::new(device.load(&file("calls.jit.cubin"))?.kernel("recursive")?);
+        let deep = Arc::new(device.load(&deep())?.kernel("recursive")?);
         let event = Event::new(&device)?;
         let empty = Device::open(rm, 0)?;
         Ok(Bench { empty, event, device, buffers, shared, pages, module, constants, add, deep })
@@ -294,7 +303,7 @@ fn fail_one((name, calls, function): &Row, n: u64, errno: Errno) -> Outcome {
         (true, Err(e)) => {
             assert_eq!(e.status, wanted(errno, &e.text), "{name}, ioctl {n} failing with {errno}: {e}");
             assert!(e.text.contains("_IOC"), "{name}, ioctl {n}: the sentence does not name it: {e}");
-            assert_eq!(alive(&board), before, "{name}, ioctl {n} failing with {errno} leaves something behind");
+            assert_eq!(alive(&board), before, "{name}, ioctl {n} failing with {errno} leaves something behind: {e}");
         }
         (true, Ok(_)) if *calls == Calls::ThenGivesBack => {}
         (true, Ok(_)) => panic!("{name}: nobody noticed that ioctl {n} failed with {errno}"),
