@@ -26,11 +26,21 @@ pub const TRACE: u8 = 5;
 const DEBUG: u8 = 4;
 
 /// Writes events to standard error when `TEGRARM_LOG` is set (`tegrarm=debug`, `warn`, …: the syntax of
-/// `tracing-subscriber`'s `EnvFilter`), and tells a listener. A program's own subscriber is left in place.
+/// `tracing-subscriber`'s `EnvFilter`).
 pub fn start() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        let written = written().map(|filter| {
+        if let Some(filter) = written() {
+            install(Some(filter));
+        }
+    });
+}
+
+/// Sets the subscriber, once, when there is somebody who wants events. A program's own one is left in place.
+fn install(filter: Option<EnvFilter>) {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let written = filter.map(|filter| {
             let layer = tracing_subscriber::fmt::layer().with_writer(|| Stderr);
             layer.with_filter(filter)
         });
@@ -56,6 +66,7 @@ fn written() -> Option<EnvFilter> {
 /// From now on this listener is told everything up to a level, or with `None` nobody.
 pub fn listen(level: u8, listener: Option<Arc<Listener>>) {
     start();
+    install(None);
     let level = if listener.is_some() { level } else { 0 };
     *LISTENER.write() = listener;
     WANTED.store(level, Ordering::Release);
