@@ -7,28 +7,33 @@
 
 #include "timing.h"
 
-/* All of the board's channels are in use at the moment. */
-static const useconds_t A_MOMENT = 2000;
+/* A board has 512 channels: not more devices than this are open at a time. Whoever opens one takes a byte out of a pipe. */
+enum { AT_A_TIME = 400 };
 
-static int open_and_close(int times)
+static int open_and_close(int times, const int tokens[2])
 {
     for (int i = 0; i < times; i++) {
         struct tegrarm_device *device;
-        NV_STATUS status;
-        while ((status = tegrarm_device_open(0, &device)) == NV_ERR_NO_MEMORY || status == NV_ERR_INSUFFICIENT_RESOURCES)
-            usleep(A_MOMENT);
+        char token;
+        if (read(tokens[0], &token, 1) != 1)
+            return 1;
+        NV_STATUS status = tegrarm_device_open(0, &device);
         if (status != NV_OK || tegrarm_device_close(device) != NV_OK) {
             fprintf(stderr, "status %#x\n", status);
             return 1;
         }
+        if (write(tokens[1], &token, 1) != 1)
+            return 1;
     }
     return 0;
 }
 
 int main(int argc, char **argv)
 {
-    int processes = argc > 1 ? atoi(argv[1]) : 1, times = argc > 2 ? atoi(argv[2]) : 10, gate[2], failed = 0, status;
-    if (pipe(gate) != 0)
+    int processes = argc > 1 ? atoi(argv[1]) : 1, times = argc > 2 ? atoi(argv[2]) : 10, gate[2], tokens[2];
+    int failed = 0, status;
+    char all[AT_A_TIME] = {0};
+    if (pipe(gate) != 0 || pipe(tokens) != 0 || write(tokens[1], all, sizeof all) != sizeof all)
         return 1;
     for (int i = 0; i < processes; i++) {
         pid_t child = fork();
@@ -40,7 +45,7 @@ int main(int argc, char **argv)
             /* Until the last one is there. */
             if (read(gate[0], &byte, 1) != 0)
                 _exit(1);
-            _exit(open_and_close(times));
+            _exit(open_and_close(times, tokens));
         }
     }
     double start = now_us();

@@ -23,6 +23,7 @@ mod faulty;
 pub mod fds;
 mod file;
 mod image;
+mod interrupted;
 mod labels;
 mod linux;
 mod mapping;

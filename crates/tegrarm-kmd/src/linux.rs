@@ -1,6 +1,7 @@
 //! The real kernel: `open(2)`, `ioctl(2)`.
 #![allow(unsafe_code)]
 
+use crate::interrupted::uninterrupted;
 use crate::{Arg, Errno, Kmd, Node};
 use nix::fcntl::{OFlag, open};
 use nix::sys::stat::Mode;
@@ -10,17 +11,6 @@ use tegrarm_abi::nvmap::{NVMAP_IOC_READ, NVMAP_IOC_WRITE};
 
 /// The requests whose `EINTR` is an answer: a notifier that was not written in time, a copy that came to an end on the way.
 const MEANS_SOMETHING: [u32; 3] = [NVGPU_IOCTL_CHANNEL_WAIT, NVMAP_IOC_READ, NVMAP_IOC_WRITE];
-
-/// Makes a call until no signal interrupts it. A driver that a signal interrupts has done nothing yet (ERESTARTSYS); the host makes
-/// the call again by itself only if the signal's handler was installed with `SA_RESTART`, and the program decides on that, not we.
-pub(crate) fn uninterrupted<T>(mut call: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> {
-    loop {
-        match call() {
-            Err(Errno::EINTR) => {}
-            done => return done,
-        }
-    }
-}
 
 /// The Jetson kernel under this process.
 #[derive(Debug, Default)]
@@ -88,16 +78,6 @@ mod tests {
         assert_eq!(file.ioctl(NVGPU_GPU_IOCTL_NUM_VSMS, &mut arg), Err(Errno::ENOTTY));
         assert_eq!((arg.num_vsms, arg.reserved), (77, 78));
         assert_eq!(file.ioctl_value(NVMAP_IOC_FREE, 1), Err(Errno::ENOTTY));
-    }
-
-    #[test]
-    fn an_interrupted_call_is_made_again() {
-        let mut calls = 0;
-        let result = uninterrupted(|| {
-            calls += 1;
-            if calls < 3 { Err(Errno::EINTR) } else { Err::<(), _>(Errno::ENOMEM) }
-        });
-        assert_eq!((result, calls), (Err(Errno::ENOMEM), 3));
     }
 
     #[test]

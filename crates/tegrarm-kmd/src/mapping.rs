@@ -2,7 +2,7 @@
 #![allow(unsafe_code)]
 
 use crate::Errno;
-use crate::linux::uninterrupted;
+use crate::interrupted::uninterrupted;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr::NonNull;
 

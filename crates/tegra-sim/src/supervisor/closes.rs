@@ -25,8 +25,10 @@ use tegra_mm::{Kept, memfd};
 /// Byte of the first lock: far above any content.
 const FIRST_LOCK: i64 = 1 << 60;
 
-/// A report comes a moment before the lock goes: so long after a report that told nothing, a file is looked at again.
+/// A report comes a moment before the lock goes: so long after a report, a file that has not ended is looked at again.
 const MOMENT: Duration = Duration::from_secs(1);
+/// The same, when the report told of one of several open files: it may have been two reports.
+const SHORT_MOMENT: Duration = Duration::from_millis(20);
 
 /// Watches the files that programs have.
 #[derive(Debug)]
@@ -46,7 +48,7 @@ struct Table {
     watches: HashMap<WatchDescriptor, FileId>,
     /// Those that the host's limit of watches left without one.
     unwatched: HashSet<FileId>,
-    /// Looked at because of a report, and not ended: since when.
+    /// Looked at because of a report, and not ended: until when.
     suspects: HashMap<FileId, Instant>,
     /// Sockets and pipes by number.
     peers: HashMap<u64, Peer>,
@@ -184,11 +186,11 @@ impl Closes {
         ended.append(&mut self.ended_peers(&mut table));
         let reported = self.reports(&table);
         let now = Instant::now();
-        table.suspects.extend(reported.iter().map(|id| (*id, now)));
+        table.suspects.extend(reported.iter().map(|id| (*id, now + MOMENT)));
         for id in suspected(&table).union(&reported) {
             self.look(&mut table, *id, &mut ended);
         }
-        table.suspects.retain(|_, since| now.duration_since(*since) < MOMENT);
+        table.suspects.retain(|_, until| now < *until);
         ended.sort_unstable_by_key(|(number, _)| *number);
         ended
     }
@@ -235,7 +237,13 @@ impl Closes {
         // Without a descriptor to ask with there is no answer, and it is asked again.
         let open = &mut memory.open;
         let closed = memory.probe.look(|probe| open.extract_if(.., |n| !is_locked(probe, *n)).collect::<Vec<_>>());
-        ended.extend(closed.unwrap_or_default().into_iter().map(|number| (number, id)));
+        let closed = closed.unwrap_or_default();
+        if !closed.is_empty()
+            && let Some(until) = table.suspects.get_mut(&id)
+        {
+            *until = (*until).min(Instant::now() + SHORT_MOMENT);
+        }
+        ended.extend(closed.into_iter().map(|number| (number, id)));
         if memory.open.is_empty() {
             let watch = memory.watch;
             table.memory.remove(&id);

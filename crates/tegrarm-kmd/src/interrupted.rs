@@ -1,0 +1,29 @@
+//! System calls that signals interrupt.
+
+use nix::errno::Errno;
+
+/// Makes a call until no signal interrupts it. A driver that a signal interrupts has done nothing yet (ERESTARTSYS); the host makes
+/// the call again by itself only if the signal's handler was installed with `SA_RESTART`, and the program decides on that, not we.
+pub(crate) fn uninterrupted<T>(mut call: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> {
+    loop {
+        match call() {
+            Err(Errno::EINTR) => {}
+            done => return done,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interrupted_call_is_made_again() {
+        let mut calls = 0;
+        let result = uninterrupted(|| {
+            calls += 1;
+            if calls < 3 { Err(Errno::EINTR) } else { Err::<(), _>(Errno::ENOMEM) }
+        });
+        assert_eq!((result, calls), (Err(Errno::ENOMEM), 3));
+    }
+}
