@@ -3,8 +3,10 @@
 use super::{LOCAL_WINDOW, Rm, SHARED_WINDOW};
 use crate::status::{RmResult, fail};
 use crate::tegra::SM_PER_TPC;
-pub use crate::tegra::Sensors;
 use tegrarm_abi::rm::status::*;
+
+/// What the system's sensors say of the GPU.
+pub type Sensors = crate::tegra::Sensors;
 
 /// PCI vendor id of NVIDIA.
 pub const VENDOR: u32 = 0x10de;

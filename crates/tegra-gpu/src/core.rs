@@ -4,7 +4,7 @@ use super::channel::{Channel, StopReason, Turn};
 use super::clock::time_ns;
 use super::config::GpuConfig;
 use super::context::Contexts;
-use super::doorbell::{self, Doorbell};
+use super::doorbell::Doorbell;
 use super::engine::Engine;
 use super::fault;
 use super::trace::Trace;
@@ -122,9 +122,9 @@ impl Core {
         let mut rang = false;
         for bell in self.doorbells.lock().iter() {
             let Some(token) = bell.poll(now) else { continue };
-            match doorbell::channel_of(token).and_then(|id| self.find(id)) {
-                Some(_) => rang = true,
-                None => {
+            match self.channels.read().iter().any(|c| c.hw.token() == token) {
+                true => rang = true,
+                false => {
                     tracing::warn!(target: "tegra_sim::gpu", "doorbell with token {token:#x}, which names no channel")
                 }
             }
@@ -246,6 +246,7 @@ mod tests {
         };
         Arc::new(HwChannel {
             id: ID,
+            runlist: 0,
             veid: 0,
             tsg: Arc::new(HwTsg::new(0, 1, Arc::default())),
             space: Arc::new(HwSpace::default()),

@@ -14,9 +14,6 @@ const DOORBELL: usize = 0x90;
 const CLASS: u32 = 0xc561;
 /// What the doorbell word holds while nobody rang. As a token it would name runlist 0x7f, which does not exist.
 const SILENT: u32 = 0xffff_ffff;
-/// Channel id field of a token. The rest names the runlist: 0 for graphics, 1 for the asynchronous copy engine.
-const CHANNEL: u32 = 0xfff;
-const LAST_RUNLIST: u32 = 1;
 
 /// A page that is being watched.
 #[derive(Debug)]
@@ -47,10 +44,4 @@ impl Doorbell {
         }
         words.swap_u32(DOORBELL, SILENT).filter(|token| *token != SILENT)
     }
-}
-
-/// The channel a token names, if it can name one.
-pub(crate) fn channel_of(token: u32) -> Option<u32> {
-    let (runlist, reserved) = (token >> 16, token & 0xf000);
-    (runlist <= LAST_RUNLIST && reserved == 0).then_some(token & CHANNEL)
 }

@@ -7,8 +7,10 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 /// A channel that SETUP_BIND made runnable.
 #[derive(Debug)]
 pub struct HwChannel {
-    /// Channel id; the work submit token on the graphics runlist.
+    /// Channel id.
     pub id: u32,
+    /// The runlist that it is on: 0 for graphics, 1 for the asynchronous copy engine.
+    pub runlist: u32,
     /// Subcontext.
     pub veid: u32,
     /// Its group.
@@ -32,6 +34,11 @@ pub struct HwChannel {
 }
 
 impl HwChannel {
+    /// The work submit token, which names the channel in a doorbell (docs/hardware/gpu-doorbell-and-ring.md#doorbell-token).
+    pub fn token(&self) -> u32 {
+        self.id | self.runlist << 16
+    }
+
     /// Whether the host may run it.
     pub fn runnable(&self) -> bool {
         self.enabled.load(Ordering::Acquire) && self.tsg.enabled.load(Ordering::Acquire) && !self.dead()

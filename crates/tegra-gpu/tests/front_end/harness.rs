@@ -105,6 +105,7 @@ impl Machine {
         tsg.members.lock().push(vitals.clone());
         let hw = Arc::new(HwChannel {
             id,
+            runlist: 0,
             veid: 1,
             tsg: tsg.clone(),
             space: self.space.clone(),

@@ -104,6 +104,7 @@ pub(super) fn setup_bind(call: &Call<'_>, channel: &Arc<Channel>, args: &mut nvg
     let acquire_ms = u64::from(state.watchdog.timeout_ms) * ACQUIRE_PERCENT / 100;
     let hw = Arc::new(HwChannel {
         id: channel.id(),
+        runlist: channel.runlist,
         veid: state.veid,
         tsg: tsg.hw.clone(),
         space: space.hw.clone(),
@@ -115,6 +116,7 @@ pub(super) fn setup_bind(call: &Call<'_>, channel: &Arc<Channel>, args: &mut nvg
         gp_get: AtomicU32::new(0),
         acquire_timeout_ms: AtomicU32::new(if state.watchdog.enabled { acquire_ms as u32 } else { 0 }),
     });
+    let token = hw.token();
     call.kernel.gpu.add_channel(hw.clone()).map_err(|_| Errno::EAGAIN)?;
     state.enabled = true;
     state.setup = Some(Setup {
@@ -128,8 +130,8 @@ pub(super) fn setup_bind(call: &Call<'_>, channel: &Arc<Channel>, args: &mut nvg
         _buffers: memory.buffers,
     });
     state.watch(channel);
-    // The graphics runlist is 0: there the token is the channel id. The three addresses are 0 on ga10b.
-    args.work_submit_token = channel.id() | channel.runlist << 16;
+    args.work_submit_token = token;
+    // The three addresses are 0 on ga10b.
     args.gpfifo_gpu_va = 0;
     args.userd_gpu_va = 0;
     args.usermode_mmio_gpu_va = 0;
