@@ -48,7 +48,8 @@ pub struct Launch {
     pub sequential: bool,
     /// Subcontext, for `SR_VIRTUALENGINEID`.
     pub veid: u32,
-    /// The GPU's clock (PTIMER), nanoseconds: `SR_GLOBALTIMER` and `SR_CLOCK` read it.
+    /// The GPU's clock (PTIMER), nanoseconds. `SR_GLOBALTIMER` shows it as it was when the grid began, and from then on the
+    /// time that the grid's instructions take; see docs/simulator/engine.md.
     pub clock: fn() -> u64,
     /// How far the run may go.
     pub limits: Limits,
@@ -68,13 +69,16 @@ pub struct Limits {
     pub cancel: Option<Arc<AtomicBool>>,
     /// Warp-instructions the whole grid may issue before it counts as hung.
     pub budget: u64,
+    /// Instructions that all CTAs together may spend waiting for each other, before a grid of which the GPU cannot hold all
+    /// CTAs counts as hung.
+    pub patience: u64,
     /// Host threads a big grid may use; 0 = as many as the machine has. Results do not depend on it.
     pub threads: usize,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Limits { cancel: None, budget: 1 << 40, threads: 0 }
+        Limits { cancel: None, budget: 1 << 40, patience: 1 << 28, threads: 0 }
     }
 }
 

@@ -13,6 +13,12 @@ use crate::fault::SmFault;
 /// Instructions a warp runs before the next one gets the SM.
 const SLICE: u32 = 1 << 14;
 
+/// What rounds in which all warps only wait count: a CTA of which they count `IDLE` in a row makes room for another. A round
+/// in which warps sleep counts less, because a sleep ends by itself.
+const IDLE: u32 = 16;
+const SPINNING: u32 = 8;
+const SLEEPING: u32 = 1;
+
 /// A CTA barrier in use.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Barrier {
@@ -64,6 +70,11 @@ impl Warps {
     pub(crate) fn new(constants: Vec<Row>) -> Self {
         Warps { rows: Vec::new(), warps: Vec::new(), constants }
     }
+
+    /// Where the first warp that has not ended is.
+    pub(crate) fn pc(&self, env: &Env<'_>) -> u64 {
+        self.warps.iter().find(|w| !w.done()).map_or(env.image_base, |w| env.pc(w.pc))
+    }
 }
 
 /// Outside reasons to stop, and decoding of code that was not foreseen.
@@ -88,6 +99,8 @@ pub(crate) enum End {
     Done,
     /// Its turn is over.
     Turn,
+    /// All of its warps wait for something that other CTAs or the CPU may do.
+    Idle,
     Stopped(Interrupt, u64),
     Failed(SmFault),
 }
@@ -96,10 +109,11 @@ pub(crate) enum End {
 pub(crate) fn run(env: &mut Env<'_>, store: &mut Warps, supervisor: &dyn Supervisor, turn: u64) -> End {
     let begun = env.stats.warp_instructions;
     let mut reported = begun;
+    let (mut idle, mut timed) = (0, false);
     loop {
-        let mut moved = false;
+        let (mut moved, mut busy, mut sleeping) = (false, false, false);
         for i in 0..store.warps.len() {
-            while store.warps[i].active != 0 {
+            while store.warps[i].active != 0 && store.warps[i].wake <= env.cycles() {
                 moved = true;
                 let issued = env.stats.warp_instructions - reported;
                 reported += issued;
@@ -107,19 +121,32 @@ pub(crate) fn run(env: &mut Env<'_>, store: &mut Warps, supervisor: &dyn Supervi
                     return End::Stopped(why, env.pc(store.warps[i].pc));
                 }
                 match advance(env, store, i) {
-                    Ok(Stop::Slice) => break,
+                    Ok(Stop::Slice) => {
+                        busy = true;
+                        break;
+                    }
+                    Ok(Stop::Pause) => {
+                        let looked = std::mem::take(&mut store.warps[i].looked);
+                        sleeping |= looked || store.warps[i].wake > env.cycles();
+                        timed |= looked;
+                        break;
+                    }
                     Ok(Stop::Extend) => {
                         // Decoding is work, too: a program that jumps to ever new places must come to an end.
                         if let Err(why) = supervisor.poll(env.image_len.into()) {
                             return End::Stopped(why, env.pc(store.warps[i].pc));
                         }
                     }
-                    Ok(_) => {}
+                    Ok(_) => busy = true,
                     Err(fault) => return End::Failed(aftermath(env, store, i, fault)),
                 }
             }
         }
-        moved |= complete_barriers(env, &mut store.warps);
+        busy |= complete_barriers(env, &mut store.warps);
+        if !moved && !busy {
+            sleeping = wake_up(env, &store.warps);
+        }
+        moved |= busy || sleeping;
         let rest = env.stats.warp_instructions - reported;
         if store.warps.iter().all(Warp::done) {
             // Many short CTAs are a matter for the grid's budget too.
@@ -128,8 +155,14 @@ pub(crate) fn run(env: &mut Env<'_>, store: &mut Warps, supervisor: &dyn Supervi
         if !moved && !unlock(&mut store.warps) {
             return End::Failed(stuck(env, &store.warps));
         }
-        if env.stats.warp_instructions - begun >= turn {
+        idle = match busy {
+            true => 0,
+            false => idle + if sleeping { SLEEPING } else { SPINNING },
+        };
+        if idle >= IDLE || env.stats.warp_instructions - begun >= turn {
             return match supervisor.poll(rest) {
+                // Who waits for a time will go on.
+                Ok(()) if idle >= IDLE && !timed => End::Idle,
                 Ok(()) => End::Turn,
                 Err(why) => End::Stopped(why, env.pc(store.warps.first().map_or(0, |w| w.pc))),
             };
@@ -142,13 +175,22 @@ fn unlock(warps: &mut [Warp]) -> bool {
     warps.iter_mut().filter_map(|w| w.unlock().then_some(())).count() > 0
 }
 
+/// If all warps that could run sleep, time passes until the first one wakes. Whether there is such a warp.
+fn wake_up(env: &mut Env<'_>, warps: &[Warp]) -> bool {
+    let (now, ready) = (env.cycles(), warps.iter().filter(|w| w.active != 0));
+    let Some(first) = ready.map(|w| w.wake).min() else { return false };
+    env.clock.pass(first.saturating_sub(now));
+    true
+}
+
 /// Gives a warp a slice, and decodes what it ran into.
 fn advance(env: &mut Env<'_>, store: &mut Warps, i: usize) -> Result<Stop, SmFault> {
-    let stop = slice(env, &mut store.warps[i]);
+    let length = before_wake(env, &store.warps);
+    let stop = slice(env, &mut store.warps[i], length);
     match stop {
         Stop::Extend => extend(env, store)?,
         Stop::Fault => return Err(fault(env)),
-        Stop::Slice | Stop::Blocked => {}
+        Stop::Slice | Stop::Pause | Stop::Blocked => {}
     }
     Ok(stop)
 }
@@ -190,6 +232,7 @@ pub(crate) fn start(env: &mut Env<'_>, store: &mut Warps) {
     env.shared.clear();
     env.local.clear();
     env.barriers = Default::default();
+    env.counted = false;
     let image = env.image.clone();
     for (i, rows) in store.rows.chunks_exact_mut(stride).enumerate() {
         rows::clear(rows, image.uniform);
@@ -199,11 +242,18 @@ pub(crate) fn start(env: &mut Env<'_>, store: &mut Warps) {
     }
 }
 
-fn slice(env: &mut Env<'_>, w: &mut Warp) -> Stop {
+/// Instructions until a warp that sleeps wakes, and at most a slice.
+fn before_wake(env: &Env<'_>, warps: &[Warp]) -> u32 {
+    let now = env.cycles();
+    let first = warps.iter().map(|w| w.wake).filter(|&wake| wake > now).min();
+    first.map_or(SLICE, |wake| (wake - now).clamp(64, SLICE.into()) as u32)
+}
+
+fn slice(env: &mut Env<'_>, w: &mut Warp, length: u32) -> Stop {
     let image = env.image.clone();
     // SAFETY: `start` and `extend` give every warp the arrays of `env.image`; callers check that it can run.
-    let stop = unsafe { interp::run(w, env, &image.uops, SLICE) };
-    if stop != Stop::Slice {
+    let stop = unsafe { interp::run(w, env, &image.uops, length) };
+    if !matches!(stop, Stop::Slice | Stop::Pause) {
         return stop;
     }
     w.starve();
@@ -212,7 +262,7 @@ fn slice(env: &mut Env<'_>, w: &mut Warp) -> Stop {
         return stop;
     }
     let stop = finish_block(env, w, &image);
-    if stop != Stop::Slice {
+    if !matches!(stop, Stop::Slice | Stop::Pause) {
         return stop;
     }
     let Some(turn) = w.rotate() else { return stop };
@@ -221,7 +271,7 @@ fn slice(env: &mut Env<'_>, w: &mut Warp) -> Stop {
     if stop == Stop::Slice {
         stop = finish_block(env, w, &image);
     }
-    if stop == Stop::Slice || stop == Stop::Extend {
+    if matches!(stop, Stop::Slice | Stop::Pause | Stop::Extend) {
         w.end_turn();
     }
     stop
@@ -237,7 +287,7 @@ fn finish_block(env: &mut Env<'_>, w: &mut Warp, image: &Image) -> Stop {
         let last = image.transfers(w.pc);
         // SAFETY: the warp has the arrays of `env.image`, which is `image`; its last slice ended with a running group.
         let stop = unsafe { interp::run(w, env, &image.uops, 1) };
-        if last || stop != Stop::Slice {
+        if last || !matches!(stop, Stop::Slice | Stop::Pause) {
             return stop;
         }
     }

@@ -10,9 +10,8 @@ use crate::isa::Op;
 pub(crate) fn lower(op: Op, l: &mut Lower<'_>) -> Result<Uop, Refused> {
     match op {
         // What orders or hints: there is nothing to wait for when each instruction completes in turn.
-        Op::Pmtrig | Op::Nop | Op::Depbar | Op::Nanosleep | Op::Cctl | Op::Membar | Op::Errbar | Op::Ldgdepbar => {
-            control::nop(l)
-        }
+        Op::Pmtrig | Op::Nop | Op::Depbar | Op::Cctl | Op::Membar | Op::Errbar | Op::Ldgdepbar => control::nop(l),
+        Op::Nanosleep => control::nanosleep(l),
         Op::Bsync => control::bsync_lower(l),
         Op::Break => control::break_lower(l),
         Op::CallAbsoluteRegister => control::call_absolute_register(l),

@@ -1,5 +1,6 @@
 //! What a warp sees besides its registers: its CTA, its SM, memory, the launch.
 
+use super::clock::{self, Clock};
 use super::cta::Barrier;
 use super::image::Image;
 use super::local::Local;
@@ -54,12 +55,33 @@ pub(crate) struct Env<'a> {
     pub barrier_news: bool,
     pub fault: Option<Box<SmFault>>,
     pub stats: RunStats,
+    /// The instructions in `stats` include the one that runs.
+    pub counted: bool,
+    /// The SM's clock.
+    pub clock: Clock,
+    /// What the GPU's timer showed when the grid began.
+    pub begun: u64,
 }
 
 impl Env<'_> {
     /// Virtual address of an instruction.
     pub(crate) fn pc(&self, at: u32) -> u64 {
         self.image_base.wrapping_add(u64::from(at) * 16)
+    }
+
+    /// The SM's clock: cycles.
+    pub(crate) fn cycles(&self) -> u64 {
+        self.clock.at(self.stats.warp_instructions)
+    }
+
+    /// Lets the SM's clock show at least `cycles`.
+    pub(crate) fn catch_up(&mut self, cycles: u64) {
+        self.clock.pass(cycles.saturating_sub(self.cycles()));
+    }
+
+    /// The GPU's timer: nanoseconds.
+    pub(crate) fn timer(&self) -> u64 {
+        self.begun.wrapping_add(clock::nanoseconds(self.cycles()))
     }
 
     /// Records a warp exception.

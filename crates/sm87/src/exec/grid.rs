@@ -29,12 +29,18 @@ pub(super) struct Grid<'a> {
     pub tids: Vec<[Row; 3]>,
     /// SMs that CTAs are dealt out to.
     sms: Vec<u32>,
+    /// What the clock of each of them shows.
+    clocks: Vec<AtomicU64>,
+    /// What the GPU's timer showed at the beginning.
+    pub begun: u64,
     ctas: u64,
     /// Next CTA to start.
     next: AtomicU64,
     /// The first CTA that failed, so far; see [`Watch::abandoned`].
     failed: AtomicU64,
     issued: AtomicU64,
+    /// Turns in which a CTA did not only wait.
+    pub progress: AtomicU64,
     failures: Mutex<Vec<Failure>>,
 }
 
@@ -60,11 +66,14 @@ pub(crate) fn run(launch: &Launch) -> Result<RunStats, Stopped> {
         image,
         banks,
         tids: thread_indices(launch.block),
+        clocks: launch.enabled_sms().map(|_| AtomicU64::default()).collect(),
         sms: launch.enabled_sms().collect(),
+        begun: (launch.clock)(),
         ctas,
         next: AtomicU64::new(first),
         failed: AtomicU64::new(u64::MAX),
         issued: AtomicU64::new(0),
+        progress: AtomicU64::new(0),
         failures: Mutex::default(),
     };
     let stats = grid.run();
@@ -216,7 +225,7 @@ impl Grid<'_> {
     fn run(&self) -> RunStats {
         let mut own = Worker::new(self);
         own.work(INLINE);
-        let left = self.ctas.saturating_sub(self.next.load(Ordering::Relaxed));
+        let left = self.unstarted();
         let threads = (self.threads() as u64).min(left + 1);
         if threads <= 1 {
             own.work(u64::MAX);
@@ -256,6 +265,21 @@ impl Grid<'_> {
     /// The SM that runs a CTA.
     pub(super) fn sm(&self, cta: u64) -> u32 {
         self.sms[(cta % self.sms.len() as u64) as usize]
+    }
+
+    /// What the clock of that SM shows: the time of the last CTA that ended there.
+    pub(super) fn clock(&self, cta: u64) -> &AtomicU64 {
+        &self.clocks[(cta % self.sms.len() as u64) as usize]
+    }
+
+    /// Whether a CTA has failed.
+    pub(super) fn has_failed(&self) -> bool {
+        self.failed.load(Ordering::Relaxed) != u64::MAX
+    }
+
+    /// CTAs that have not been started.
+    pub(super) fn unstarted(&self) -> u64 {
+        self.ctas.saturating_sub(self.next.load(Ordering::Relaxed))
     }
 
     /// Coordinates of a CTA by number: x runs fastest.

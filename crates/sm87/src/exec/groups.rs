@@ -12,6 +12,7 @@
 //! not know of each other, and a function that asks which lanes are active wants to hear of its own caller's.
 
 use super::rows::Src;
+use super::uop::Flow;
 use super::warp::{Warp, lanes};
 
 /// What a group waits for.
@@ -63,8 +64,10 @@ const UNMIX: u32 = {
 
 /// Instructions a group that was pushed aside may run before the lowest pc goes first again.
 const TURN: u32 = 512;
-/// Slices for which lanes at a convergence barrier wait for lanes that yield.
-const PATIENCE: u32 = 2;
+/// Slices, and pauses, for which lanes at a convergence barrier wait for lanes that yield.
+const PATIENCE: u32 = 8;
+/// Looks in vain after which others run first.
+const POLLS: u32 = 16;
 
 impl Warp {
     /// Groups other than the running one.
@@ -225,6 +228,16 @@ impl Warp {
     /// Ends a turn given by [`Self::rotate`].
     pub(crate) fn end_turn(&mut self) {
         self.elect();
+    }
+
+    /// Lanes looked in vain whether they may go on: after some such looks others run first.
+    pub(crate) fn poll(&mut self) -> Flow {
+        self.polls += 1;
+        if self.polls < POLLS {
+            return Flow::Next;
+        }
+        self.polls = 0;
+        Flow::Pause
     }
 
     /// A slice ended. Lanes at a convergence barrier whose partners spin, yielding, may wait for ever: perhaps it is

@@ -5,6 +5,7 @@
 
 use super::dispatch::lower;
 use super::lower::{Lower, Pool, Refused};
+use super::poll;
 use super::uop::{Flow, Handlers, Pred, Uop};
 use super::warp::Warp;
 use crate::exec::env::{Env, WarpError};
@@ -41,6 +42,8 @@ pub(crate) struct Image {
     pub ordered: bool,
     /// What could not be lowered, by index.
     refused: Vec<(u32, Refused)>,
+    /// The handlers of instructions that are watched, by index: see [`super::poll`].
+    watched: Vec<(u32, Handlers)>,
     /// Where control enters, relative to the entry: 0, and targets found at run time.
     roots: Vec<i64>,
 }
@@ -162,6 +165,7 @@ impl Image {
             banks: 0,
             ordered: false,
             refused: Vec::new(),
+            watched: Vec::new(),
             roots,
         };
         image.lower();
@@ -184,6 +188,12 @@ impl Image {
             let uop = micro_op(isa, word, &mut l);
             let uop = uop.unwrap_or_else(|why| illegal(&l, at, why, &mut self.refused));
             let uop = if l.misaligned { Uop { run: Handlers::all(misaligned), ..uop } } else { uop };
+            let uop = if row.is_some_and(|row| poll::may_poll(row.op, word)) {
+                self.watched.push((at, uop.run));
+                Uop { run: Handlers::all(poll::watched), ..uop }
+            } else {
+                uop
+            };
             self.registers = self.registers.max(uop.registers.into());
             self.uniform = self.uniform.max(l.uniform_registers());
             row.into_iter().for_each(|row| self.note(row, word));
@@ -192,6 +202,12 @@ impl Image {
         self.words = words;
         let end = Lower::new(Word::new(7 << 12, 0), None, len, &mut self.pool);
         self.uops.push(end.uop(Handlers::all(fetch_again)));
+    }
+
+    /// The handlers of an instruction that is watched.
+    pub(crate) fn watched(&self, at: u32) -> Option<Handlers> {
+        let found = self.watched.binary_search_by_key(&at, |w| w.0);
+        found.ok().map(|i| self.watched[i].1)
     }
 
     /// Keeps what a launch must know about the code.
@@ -281,6 +297,7 @@ impl Image {
             banks: self.banks,
             ordered: self.ordered,
             refused: self.refused.clone(),
+            watched: self.watched.clone(),
             roots: self.roots.clone(),
         }
     }

@@ -10,6 +10,8 @@ use super::warp::Warp;
 pub(crate) enum Stop {
     /// The slice is used up.
     Slice,
+    /// The lanes that run wait for something that others do, or sleep.
+    Pause,
     /// No group of the warp can run.
     Blocked,
     /// `Env::extend` must be decoded first.
@@ -44,10 +46,12 @@ unsafe fn run_avx2(w: &mut Warp, env: &mut Env<'_>, code: &[Uop], slice: u32) ->
 #[inline(always)]
 unsafe fn body(w: &mut Warp, env: &mut Env<'_>, code: &[Uop], slice: u32) -> Stop {
     let mut left = slice;
+    // What was left when instructions were last counted.
+    let mut counted = slice;
     let mut threads = 0u64;
     let mut pc = w.pc;
     debug_assert!(w.active != 0);
-    let stop = loop {
+    let stop = 'run: loop {
         // SAFETY: pcs stay inside the image: targets are checked when lowered or computed, and the last
         // micro-op never falls through.
         let u = unsafe { code.get_unchecked(pc as usize) };
@@ -64,12 +68,33 @@ unsafe fn body(w: &mut Warp, env: &mut Env<'_>, code: &[Uop], slice: u32) -> Sto
                 u.run.part
             };
             // SAFETY: the warp's arrays are those of `code`.
-            match unsafe { h(w, env, u, exec) } {
-                Flow::Next => {}
-                Flow::Jump => pc = w.pc,
-                flow => {
-                    w.pc = u.at;
-                    break if flow == Flow::Extend { Stop::Extend } else { Stop::Fault };
+            let mut flow = unsafe { h(w, env, u, exec) };
+            loop {
+                match flow {
+                    Flow::Next => break,
+                    Flow::Jump => {
+                        pc = w.pc;
+                        break;
+                    }
+                    Flow::Count => {
+                        count(w, env, u64::from(counted - left));
+                        counted = left;
+                        env.counted = true;
+                        // SAFETY: as before.
+                        flow = unsafe { h(w, env, u, exec) };
+                        env.counted = false;
+                    }
+                    Flow::Pause => {
+                        w.pc = pc;
+                        if pc >= w.switch_at {
+                            w.elect();
+                        }
+                        break 'run Stop::Pause;
+                    }
+                    Flow::Extend | Flow::Fault => {
+                        w.pc = u.at;
+                        break 'run if flow == Flow::Extend { Stop::Extend } else { Stop::Fault };
+                    }
                 }
             }
         }
@@ -86,9 +111,14 @@ unsafe fn body(w: &mut Warp, env: &mut Env<'_>, code: &[Uop], slice: u32) -> Sto
             break Stop::Slice;
         }
     };
-    let issued = u64::from(slice - left);
-    w.issued += issued;
-    env.stats.warp_instructions += issued;
+    count(w, env, u64::from(counted - left));
     env.stats.thread_instructions += threads;
     stop
+}
+
+/// Adds instructions to the counts.
+#[inline]
+fn count(w: &mut Warp, env: &mut Env<'_>, issued: u64) {
+    w.issued += issued;
+    env.stats.warp_instructions += issued;
 }

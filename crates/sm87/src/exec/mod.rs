@@ -14,6 +14,7 @@
 mod alu;
 #[cfg(target_arch = "x86_64")]
 mod avx2;
+mod clock;
 mod consts;
 mod cta;
 mod dispatch;
@@ -27,6 +28,7 @@ mod local;
 mod lower;
 mod mem;
 mod ops;
+mod poll;
 mod rows;
 mod simd;
 #[cfg(test)]

@@ -112,6 +112,11 @@ impl Dst {
         Dst((BARRIER + n as u32) * 32)
     }
 
+    /// The same row, to read.
+    pub(crate) const fn as_src(self) -> Src {
+        Src(self.0)
+    }
+
     /// Offset in words.
     #[inline(always)]
     pub(crate) const fn offset(self) -> usize {

@@ -16,6 +16,10 @@ pub(crate) enum Flow {
     Extend,
     /// `Env::fault` says what happened.
     Fault,
+    /// Go on with the next instruction, but let others run first: the lanes wait for something.
+    Pause,
+    /// Nothing was done yet: count the instructions so far, this one included, and call again.
+    Count,
 }
 
 /// Executes one instruction for the lanes in the mask.

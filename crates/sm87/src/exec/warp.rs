@@ -2,6 +2,7 @@
 #![allow(unsafe_code)]
 
 use super::groups::Group;
+use super::poll::Found;
 use super::rows::{Dst, Row, Src, pred};
 use super::uop::Pred;
 
@@ -35,6 +36,14 @@ pub(crate) struct Warp {
     pub arriving: [u32; 16],
     /// Lanes that executed YIELD since [`Self::starve`] last looked.
     pub yielded: u32,
+    /// When it goes on, if it sleeps.
+    pub wake: u64,
+    /// Lanes have looked at a clock since somebody last asked.
+    pub looked: bool,
+    /// What instructions that are watched found lately.
+    pub found: [Found; 8],
+    /// Times in a row that lanes looked whether they may go on, and found nothing new.
+    pub polls: u32,
     /// Slices in a row that ended with lanes waiting for lanes that run.
     pub(super) starved: u32,
     /// Result of the last BAR.RED.
@@ -73,6 +82,10 @@ impl Warp {
             index,
             arriving: [0; 16],
             yielded: 0,
+            wake: 0,
+            looked: false,
+            found: [Found::default(); 8],
+            polls: 0,
             starved: 0,
             reduction: 0,
             issued: 0,

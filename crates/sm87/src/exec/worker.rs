@@ -1,19 +1,26 @@
 //! A host thread's share of a grid.
 //!
 //! CTAs run one after another, each to its end. But one may wait for another that has not run yet, as programs do that
-//! count on CTAs being on the GPU at the same time; so a CTA that has run for long makes room for the next one, and they
-//! take turns, up to as many as the GPU would hold.
+//! count on CTAs being on the GPU at the same time; so a CTA that has run for long, or that does nothing but wait, makes
+//! room for the next one, and they take turns, up to as many as the GPU would hold.
 
+use super::clock::Clock;
 use super::cta::{self, End, Interrupt, Warps};
 use super::env::Env;
 use super::grid::{Grid, Watch, add, hang};
 use super::local::Local;
 use super::mem::{Shared, Tlb};
+use crate::fault::SmFault;
 use crate::launch::{Launch, RunStats};
 use std::collections::VecDeque;
+use std::sync::atomic::Ordering;
 
 /// Instructions a CTA runs before another one gets its turn.
 const TURN: u64 = 1 << 20;
+/// Instructions that a thread's CTAs spend waiting before the thread lets others run, and before it sleeps between turns.
+const SHORT: u64 = 1 << 14;
+const LONG: u64 = 1 << 18;
+const NAP: std::time::Duration = std::time::Duration::from_micros(50);
 /// CTAs and warps that one SM holds.
 const CTAS_PER_SM: u32 = 16;
 const WARPS_PER_SM: u32 = 48;
@@ -37,13 +44,19 @@ pub(super) struct Worker<'g> {
     spare: Option<Resident<'g>>,
     /// CTAs that may be started and not finished.
     room: usize,
+    /// The latest time at which a turn ended.
+    latest: u64,
+    /// What was seen of the grid's progress, and the instructions that CTAs have spent waiting since.
+    seen: u64,
+    waited: u64,
     /// Of CTAs whose memory was given up.
     stats: RunStats,
 }
 
 impl<'g> Worker<'g> {
     pub(super) fn new(grid: &'g Grid<'g>) -> Self {
-        Worker { grid, waiting: VecDeque::new(), spare: None, room: room(grid.launch), stats: RunStats::default() }
+        let (waiting, room) = (VecDeque::new(), room(grid.launch));
+        Worker { grid, waiting, spare: None, room, latest: 0, seen: 0, waited: 0, stats: RunStats::default() }
     }
 
     /// Instructions so far.
@@ -65,14 +78,24 @@ impl<'g> Worker<'g> {
             let Some(mut resident) = self.next() else { return };
             let Resident { cta, first_turn, .. } = resident;
             let watch = Watch { grid: self.grid, cta, first_turn };
-            match cta::run(&mut resident.env, &mut resident.store, &watch, TURN) {
-                End::Turn => {
+            let before = resident.env.stats.warp_instructions;
+            let end = cta::run(&mut resident.env, &mut resident.store, &watch, TURN);
+            self.latest = self.latest.max(resident.env.cycles());
+            let idle = matches!(end, End::Idle);
+            if self.is_stuck(idle.then_some(resident.env.stats.warp_instructions - before)) {
+                self.waiting.push_back(resident);
+                self.give_up();
+                continue;
+            }
+            match end {
+                End::Turn | End::Idle => {
                     resident.first_turn = false;
                     self.waiting.push_back(resident);
+                    self.rest();
                     continue;
                 }
                 End::Done | End::Stopped(Interrupt::Other, _) => {}
-                End::Stopped(why, pc) => self.grid.fail(cta, first_turn, hang(why, pc)),
+                End::Stopped(why, pc) => self.grid.fail(cta, first_turn, self.stopped(why, pc)),
                 End::Failed(fault) => self.grid.fail(cta, first_turn, fault),
             }
             self.retire(resident);
@@ -86,7 +109,63 @@ impl<'g> Worker<'g> {
         {
             return Some(self.start(cta));
         }
-        self.waiting.pop_front()
+        let mut next = self.waiting.pop_front()?;
+        // What it waited for has happened meanwhile.
+        next.env.catch_up(self.latest);
+        Some(next)
+    }
+
+    /// A turn ended; in one that a CTA only waited, it issued these instructions. Whether all CTAs that the GPU can hold
+    /// have waited for long, while others of the grid cannot start: a GPU would wait for ever.
+    fn is_stuck(&mut self, waited: Option<u64>) -> bool {
+        let progress = &self.grid.progress;
+        let seen = match waited {
+            Some(_) => progress.load(Ordering::Relaxed),
+            None => progress.fetch_add(1, Ordering::Relaxed) + 1,
+        };
+        self.waited = if seen == self.seen { self.waited + waited.unwrap_or(0) } else { 0 };
+        self.seen = seen;
+        let full = self.waiting.len() + 1 >= self.room || self.grid.has_failed();
+        self.waited > self.grid.launch.limits.patience && full && self.grid.unstarted() > 0
+    }
+
+    /// If all CTAs of this thread wait, perhaps for those of another thread or for the CPU, these get the processor.
+    fn rest(&self) {
+        if self.waited > LONG {
+            std::thread::sleep(NAP);
+        } else if self.waited > SHORT {
+            std::thread::yield_now();
+        }
+    }
+
+    /// The first of the CTAs fails, and all of them end.
+    fn give_up(&mut self) {
+        if let Some(first) = self.waiting.iter().min_by_key(|r| r.cta) {
+            let text = self.crowded();
+            self.grid.fail(first.cta, first.first_turn, SmFault::Hang { pc: first.store.pc(&first.env), text });
+        }
+        while let Some(resident) = self.waiting.pop_front() {
+            self.retire(resident);
+        }
+    }
+
+    /// Says that a grid has more CTAs than the GPU holds.
+    fn crowded(&self) -> String {
+        let (room, unstarted) = (self.room, self.grid.unstarted());
+        format!(
+            "the CTAs that run only wait, and {unstarted} of the grid's CTAs have not started, because the GPU holds {room} \
+             of them at once: a grid whose CTAs wait for each other must not be larger than that"
+        )
+    }
+
+    /// What an outside reason to stop is reported as.
+    fn stopped(&self, why: Interrupt, pc: u64) -> SmFault {
+        match hang(why, pc) {
+            SmFault::Hang { text, .. } if self.waited > 0 && self.grid.unstarted() > 0 => {
+                SmFault::Hang { pc, text: format!("{text}; {}", self.crowded()) }
+            }
+            fault => fault,
+        }
     }
 
     fn start(&mut self, cta: u64) -> Resident<'g> {
@@ -94,11 +173,14 @@ impl<'g> Worker<'g> {
         (resident.cta, resident.first_turn) = (cta, true);
         resident.env.ctaid = self.grid.place(cta);
         resident.env.sm = self.grid.sm(cta);
+        let begun = self.grid.clock(cta).load(Ordering::Relaxed);
+        resident.env.clock = Clock::new(begun, resident.env.stats.warp_instructions);
         cta::start(&mut resident.env, &mut resident.store);
         resident
     }
 
     fn retire(&mut self, resident: Resident<'g>) {
+        self.grid.clock(resident.cta).fetch_max(resident.env.cycles(), Ordering::Relaxed);
         if let Some(old) = self.spare.replace(resident) {
             add(&mut self.stats, old.env.stats);
         }
@@ -124,6 +206,9 @@ impl<'g> Worker<'g> {
             barrier_news: false,
             fault: None,
             stats: RunStats::default(),
+            counted: false,
+            clock: Clock::default(),
+            begun: grid.begun,
         };
         Resident { cta: 0, first_turn: true, env, store: Warps::new(grid.banks.rows(&grid.image.pool.constants)) }
     }

@@ -66,8 +66,11 @@ pub enum Notes {
     None,
     /// It reads the constant bank that these bits number at an offset from a register.
     IndexedBank(Bits),
-    /// It reads what an atomic found, which depends on the order of CTAs.
+    /// It reads what an atomic found, which depends on the order of CTAs. Or it calls code that is not known before, which
+    /// may do so.
     Ordered,
+    /// It reads a special register. What a clock shows depends on which CTAs took turns.
+    Special,
     /// It changes memory in a way that depends on the order of CTAs if it sums floats.
     OrderedSums,
 }
@@ -79,6 +82,8 @@ impl Notes {
         match self {
             Notes::None | Notes::IndexedBank(_) => false,
             Notes::Ordered => true,
+            // CLOCK, CLOCKLO, CLOCKHI, GLOBALTIMERLO, GLOBALTIMERHI.
+            Notes::Special => matches!(Bits::new(72, 8).of(word), 0x01 | 0x50..=0x53),
             Notes::OrderedSums => matches!(ty, 3 | 4 | 6) || operation == 0 && ty > 5,
         }
     }

@@ -12,10 +12,10 @@ macro_rules! forms {
 
 /// Opcode, forms, mnemonic, operation, template, constraints, and whatever else is not the usual.
 macro_rules! rows {
-    ($($base:literal [$($f:literal)*] $name:literal $op:ident $text:literal [$($rule:ident)*] $($what:ident = $is:expr)?;)*) => {
+    ($($base:literal [$($f:literal)*] $name:literal $op:ident $text:literal [$($rule:ident)*] $($what:ident = $is:expr),*;)*) => {
         &[$(Row {
             constraints: &[$($rule),*],
-            $($what: $is,)?
+            $($what: $is,)*
             ..Row::new($base, forms!($($f)*), $name, Op::$op, $text)
         }),*]
     };
@@ -32,7 +32,7 @@ pub static ROWS: &[Row] = rows! {
     0x002 [1 4 5 6] "MOV" Mov "MOV{72:4=15} {d}, {uS}" [SLOT];
     0x003 [1 4 5 6] "P2R" P2r "P2R {d}, PR, {A}{76:2|B1|B2|B3}, {uS}" [SLOT];
     0x004 [1 4 5 6] "R2P" R2p "R2P PR, {A}{76:2|B1|B2|B3}, {uS}" [SLOT];
-    0x005 [4] "CS2R" Cs2r "CS2R{!80.32} {d}, {sr}" [SLOT];
+    0x005 [4] "CS2R" Cs2r "CS2R{!80.32} {d}, {sr}" [SLOT] notes = Notes::Special;
     0x006 [4] "VOTE" Vote "VOTE{72:2ALL|ANY|EQ} {dz}{P81}, {p87}" [SLOT];
     0x007 [1 4 5 6] "SEL" Sel "SEL {d}, {A}, {uS}, {p87}" [SLOT];
     0x008 [1 4 5 6] "FSEL" Fsel "FSEL{80.FTZ} {d}, {fA}, {fS}, {p87}" [SLOT];
@@ -115,7 +115,7 @@ pub static ROWS: &[Row] = rows! {
     0x112 [1 4 5 6] "I2F" I2f "I2F{75:2?|F16||F64}{i2f}{rnd} {d}, {bS}" [SLOT WIDE];
     0x113 [1 4 5 6] "FRND" Frnd "FRND{80.FTZ}{75:2?|F16||F64}{78:2|FLOOR|CEIL|TRUNC} {d}, {cS}" [SLOT WIDE SAME_TYPE];
     0x118 [4] "NOP" Nop "NOP" [];
-    0x119 [4] "S2R" S2r "S2R {d}, {sr}" [];
+    0x119 [4] "S2R" S2r "S2R {d}, {sr}" [] notes = Notes::Special;
     0x11a [4] "DEPBAR" Depbar "DEPBAR{depbar}" [];
     0x11c [1] "B2R" B2r "B2R.RESULT {d}{P81,}" [];
     0x11d [1] "BAR" Bar "BAR{77:2SYNC|ARV|RED|SCAN}{reduction}{80.DEFER_BLOCKING} {R32}, {R32}{bar condition}" [SLOT];
@@ -124,9 +124,9 @@ pub static ROWS: &[Row] = rows! {
     0x11d [5] "BAR" Bar "BAR{77:2SYNC|ARV|RED|SCAN}{reduction}{80.DEFER_BLOCKING} {54:4#}{threads}{bar condition}" [];
     0x141 [4] "BSYNC" Bsync "BSYNC{p87!} B{16:4}" [];
     0x142 [4] "BREAK" Break "BREAK{p87!} B{16:4}" [];
-    0x143 [1] "CALL" CallAbsoluteRegister "CALL.ABS{86.NOINC} {R24}{displacement}" [CLEAR] flow = Flow::Call(None);
-    0x143 [4] "CALL" CallAbsolute "CALL.ABS{86.NOINC} {absolute}" [CLEAR] flow = Flow::Call(None);
-    0x144 [1] "CALL" CallRegister "CALL{85:1REL|ABS}{86.NOINC} {R24} {place}" [CLEAR] flow = Flow::Call(None);
+    0x143 [1] "CALL" CallAbsoluteRegister "CALL.ABS{86.NOINC} {R24}{displacement}" [CLEAR] flow = Flow::Call(None), notes = Notes::Ordered;
+    0x143 [4] "CALL" CallAbsolute "CALL.ABS{86.NOINC} {absolute}" [CLEAR] flow = Flow::Call(None), notes = Notes::Ordered;
+    0x144 [1] "CALL" CallRegister "CALL{85:1REL|ABS}{86.NOINC} {R24} {place}" [CLEAR] flow = Flow::Call(None), notes = Notes::Ordered;
     0x144 [4] "CALL" Call "CALL{85:1REL|ABS}{86.NOINC} {target}" [CLEAR] flow = Flow::Call(Some(OFFSET));
     0x145 [4] "BSSY" Bssy "BSSY{p87!} B{16:4}, {target}" [] flow = Flow::Meets(OFFSET_30);
     0x146 [4] "YIELD" Yield "YIELD{p87!}" [];
@@ -175,6 +175,6 @@ pub static ROWS: &[Row] = rows! {
     0x1af [4] "LDGDEPBAR" Ldgdepbar "LDGDEPBAR" [];
     0x1b0 [4] "ARRIVES" Arrives "ARRIVES{72:1LDGSTSBAR|?}{73:3?|?|?|?|?|64|?|?} {barrier}" [SET];
     0x1c2 [1] "R2UR" R2ur "R2UR{84.OR} {P81?}{ud}, {A}" [];
-    0x1c3 [4] "S2UR" S2ur "S2UR {ud}, {sr}" [] guard = Datapath::Uniform;
+    0x1c3 [4] "S2UR" S2ur "S2UR {ud}, {sr}" [] guard = Datapath::Uniform, notes = Notes::Special;
     0x1c4 [1] "REDUX" Redux "REDUX{78:3|OR|XOR|SUM|MIN|MAX}{73.S32} {ud}, {A}" [];
 };

@@ -4,6 +4,7 @@
 
 mod differential;
 mod faults;
+mod flow;
 mod kernels;
 mod rare;
 mod silicon;

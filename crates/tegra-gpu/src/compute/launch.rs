@@ -160,7 +160,10 @@ fn execute(turn: &Turn<'_>, qmd: &Qmd, setting: &Setting) -> Result<Option<(RunS
     };
     let result = sm87::run(&launch);
     if turn.channel.stop.timed_out() {
-        let what = format!("the grid at {:#x} {}", launch.code, turn.channel.stop.sentence());
+        let mut what = format!("the grid at {:#x} {}", launch.code, turn.channel.stop.sentence());
+        if let Err(Stopped { fault: SmFault::Hang { text, .. }, .. }) = result {
+            what = format!("{what}: {text}");
+        }
         return Err(fault::switch_timeout(turn.hw(), what));
     }
     if turn.channel.stop.requested() {

@@ -1,6 +1,7 @@
 //! Where lanes go: branches, calls, convergence barriers, CTA barriers, exit.
 
 use crate::exec::alu::{self, Whole};
+use crate::exec::clock;
 use crate::exec::env::{Env, WarpError};
 use crate::exec::groups::Wait;
 use crate::exec::lower::{Lower, Refused};
@@ -350,7 +351,27 @@ pub(crate) fn warpsync_lower(l: &mut Lower<'_>) -> Result<Uop, Refused> {
 
 fn yields(w: &mut Warp, _: &mut Env<'_>, _: &Uop, exec: u32) -> Flow {
     w.yielded |= exec;
-    Flow::Next
+    w.poll()
+}
+
+/// NANOSLEEP: the warp is left alone until the time has passed.
+fn sleeps(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
+    let asleep = exec & w.pred(u.ps);
+    if asleep == 0 {
+        return Flow::Next;
+    }
+    if !env.counted {
+        return Flow::Count;
+    }
+    let longest = lanes(asleep).map(|l| w.get(u.a, l)).max().unwrap_or(0);
+    w.yielded |= asleep;
+    w.wake = env.cycles() + clock::sleep(longest);
+    Flow::Pause
+}
+
+pub(crate) fn nanosleep(l: &mut Lower<'_>) -> Result<Uop, Refused> {
+    let a = l.slot32()?;
+    Ok(Uop { a, ps: l.ps(), ..l.uop(Handlers::all(sleeps)) })
 }
 
 /// YIELD: these lanes may have to let others go first.

@@ -17,7 +17,7 @@ fn special(w: &Warp, env: &Env<'_>, index: u32, lane: u32) -> Option<u32> {
     let tid = |axis: usize| env.tids[w.index as usize][axis].0[lane as usize];
     Some(match index {
         0x00 => lane,
-        0x01 | 0x50 => w.issued as u32,
+        0x01 | 0x50 => env.cycles() as u32,
         0x03 => (w.index & 0x7f) << 8,
         // Of graphics.
         0x0f..=0x1f => 0,
@@ -43,14 +43,34 @@ fn special(w: &Warp, env: &Env<'_>, index: u32, lane: u32) -> Option<u32> {
         0x40 | 0x42 => 0,
         0x43 => env.sm,
         0x44 => l.veid,
-        0x51 => (w.issued >> 32) as u32,
-        0x52 => (l.clock)() as u32,
-        0x53 => ((l.clock)() >> 32) as u32,
+        0x51 => (env.cycles() >> 32) as u32,
+        0x52 => env.timer() as u32,
+        0x53 => (env.timer() >> 32) as u32,
         // No error yet, and counters that nobody programs.
         0x54 | 0x55 | 0x64..=0x83 => 0,
         0xff => 0,
         _ => return None,
     })
+}
+
+/// Special registers that are clocks: CLOCK, CLOCKLO, CLOCKHI, GLOBALTIMERLO, GLOBALTIMERHI.
+fn is_clock(index: u32) -> bool {
+    matches!(index, 0x01 | 0x50..=0x53)
+}
+
+/// Reads a clock: both halves of one time, for all lanes.
+fn read_clock(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
+    if !env.counted {
+        return Flow::Count;
+    }
+    let flow = read(w, env, u, exec);
+    if flow != Flow::Next {
+        return flow;
+    }
+    env.clock.look();
+    w.looked = true;
+    // Who waits for a time lets others run meanwhile.
+    w.poll()
 }
 
 fn read(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
@@ -70,13 +90,6 @@ fn read(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
             if u.mods != 0 {
                 w.fill(u.d.plus(1), 0, mask);
             }
-            return Flow::Next;
-        }
-        // Both halves of one time.
-        0x52 if u.mods != 0 => {
-            let now = (env.launch.clock)();
-            w.fill(u.d, now as u32, mask);
-            w.fill(u.d.plus(1), (now >> 32) as u32, mask);
             return Flow::Next;
         }
         _ => {}
@@ -99,19 +112,24 @@ fn read(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
 
 pub(crate) fn s2r(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     let d = l.dst(1);
-    Ok(Uop { d, imm: l.bits(72, 8), ..l.uop(Handlers::all(read)) })
+    Ok(Uop { d, imm: l.bits(72, 8), ..l.uop(reader(l)) })
+}
+
+/// How a special register is read.
+fn reader(l: &Lower<'_>) -> Handlers {
+    Handlers::all(if is_clock(l.bits(72, 8)) { read_clock } else { read })
 }
 
 /// CS2R: perhaps two registers at once.
 pub(crate) fn cs2r(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     let wide = l.bit(80);
     let d = l.dst(if wide { 2 } else { 1 });
-    Ok(Uop { d, imm: l.bits(72, 8), mods: wide.into(), ..l.uop(Handlers::all(read)) })
+    Ok(Uop { d, imm: l.bits(72, 8), mods: wide.into(), ..l.uop(reader(l)) })
 }
 
 pub(crate) fn s2ur(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     let d = l.udst();
-    Ok(Uop { d, imm: l.bits(72, 8), aux: crate::exec::alu::UNIFORM, ..l.uop(Handlers::all(read)) })
+    Ok(Uop { d, imm: l.bits(72, 8), aux: crate::exec::alu::UNIFORM, ..l.uop(reader(l)) })
 }
 
 fn to_uniform(w: &mut Warp, _: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {

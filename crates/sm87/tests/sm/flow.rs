@@ -1,0 +1,145 @@
+//! Where lanes go, who waits for whom, and time: rules that show in counts.
+
+use crate::kernel;
+use crate::support::{Arg, Gpu};
+use sm87::{Launch, RunStats, SmFault, run};
+
+fn group_of(keys: &[i32], thread: usize) -> Vec<usize> {
+    let warp = thread & !31;
+    (warp..warp + 32).filter(|&i| keys[i] == keys[thread]).map(|i| i - warp).collect()
+}
+
+#[test]
+fn groups_of_a_warp_have_results_of_their_own() {
+    let mut gpu = Gpu::default();
+    let keys: Vec<i32> = (0..128).map(|i| [i % 5, 3, i, i / 9][i as usize / 32]).collect();
+    let (buffer, out) = (gpu.upload(&keys), gpu.alloc(16 * keys.len()));
+    gpu.run(&kernel!("key_groups"), [1, 1, 1], [128, 1, 1], &[Arg::Ptr(&buffer), Arg::Ptr(&out)]).unwrap();
+    for (thread, got) in out.read::<i32>(4 * keys.len()).chunks(4).enumerate() {
+        let group = group_of(&keys, thread);
+        let odd = group.iter().filter(|&lane| lane & 1 == 1).fold(0u32, |mask, lane| mask | 1 << lane);
+        let low = group.iter().all(|&lane| lane < 16);
+        let want = [group.iter().sum::<usize>() as i32, odd as i32, i32::from(low), group[0] as i32];
+        assert_eq!(got, want, "thread {thread} of {keys:?}");
+    }
+}
+
+fn walk(n: i32, d: i32) -> i32 {
+    if n <= 0 {
+        return d;
+    }
+    let mut r = if n & 1 == 1 { walk(n - 1, d + 1).wrapping_mul(3) } else { walk(n - 2, d + 2) + 1 };
+    if n % 3 == 0 {
+        r ^= walk(n / 3, d);
+    }
+    r.wrapping_add(n)
+}
+
+#[test]
+fn lanes_of_a_recursive_call_do_not_meet_those_of_another() {
+    let mut gpu = Gpu::default();
+    let mut kernel = kernel!("divergent_recursion");
+    kernel.stack = 1024;
+    let n: Vec<i32> = (0..64).map(|i| i * 7 % 13).collect();
+    let (buffer, out) = (gpu.upload(&n), gpu.alloc(4 * n.len()));
+    gpu.run(&kernel, [1, 1, 1], [64, 1, 1], &[Arg::Ptr(&buffer), Arg::Ptr(&out)]).unwrap();
+    let each: Vec<i32> = n
+        .iter()
+        .map(|&x| match x & 3 {
+            0 => 0,
+            2 => walk(x + 3, 1),
+            _ => walk(x, 0),
+        })
+        .collect();
+    let want: Vec<i32> = each
+        .chunks(32)
+        .flat_map(|warp| {
+            let all = warp.iter().filter(|&&r| r != 0).count() as i32 * 65536;
+            warp.iter().map(move |r| r.wrapping_add(all))
+        })
+        .collect();
+    assert_eq!(out.read::<i32>(n.len()), want);
+}
+
+fn barriers(ctas: u32, rounds: i32) -> RunStats {
+    let mut gpu = Gpu::default();
+    let (count, phase, seen) = (gpu.alloc(4), gpu.alloc(4), gpu.alloc(4 * rounds as usize));
+    let args = [Arg::Ptr(&count), Arg::Ptr(&phase), Arg::Ptr(&seen), Arg::Int(rounds)];
+    let stats = gpu.run(&kernel!("grid_barrier"), [ctas, 1, 1], [64, 1, 1], &args).unwrap();
+    assert_eq!(seen.read::<i32>(rounds as usize), vec![64 * ctas as i32; rounds as usize]);
+    stats
+}
+
+/// A CTA that finds nothing new gives way: it spins for some hundred instructions, and not for a million.
+#[test]
+fn ctas_that_wait_for_each_other_do_not_spin_for_long() {
+    let stats = barriers(96, 20);
+    assert!(stats.warp_instructions < 96 * 20 * 1000, "{stats:?}");
+    let more = barriers(96, 40);
+    assert!(more.warp_instructions < 3 * stats.warp_instructions, "{stats:?} {more:?}");
+}
+
+#[test]
+fn the_longest_chain_of_waiting_ctas() {
+    for nap in [0, 100] {
+        let mut gpu = Gpu::default();
+        let flags = gpu.alloc(4 * 700);
+        let args = [Arg::Ptr(&flags), Arg::Int(nap)];
+        let stats = gpu.run(&kernel!("chain"), [700, 1, 1], [32, 1, 1], &args).unwrap();
+        assert_eq!(flags.read::<i32>(700), (1..=700).collect::<Vec<_>>());
+        assert!(stats.warp_instructions < 700 * 1000, "{stats:?}");
+    }
+}
+
+/// A grid whose CTAs all wait for each other, and of which the GPU holds only a part.
+#[test]
+fn a_grid_that_cannot_be_on_the_gpu_at_once_times_out_and_says_so() {
+    let mut gpu = Gpu::default();
+    let (count, phase, seen) = (gpu.alloc(4), gpu.alloc(4), gpu.alloc(4));
+    let args = [Arg::Ptr(&count), Arg::Ptr(&phase), Arg::Ptr(&seen), Arg::Int(1)];
+    let mut launch: Launch = gpu.launch(&kernel!("grid_barrier"), [300, 1, 1], [64, 1, 1], &args);
+    launch.limits.patience = 1 << 20;
+    let Err(stopped) = run(&launch) else { panic!("300 CTAs were on a GPU that holds 256") };
+    let SmFault::Hang { text, .. } = &stopped.fault else { panic!("{stopped:?}") };
+    assert!(text.contains("44 of the grid's CTAs have not started") && text.contains("256"), "{text}");
+}
+
+#[test]
+fn threads_of_a_warp_take_a_lock_in_turn() {
+    let mut gpu = Gpu::default();
+    let (lock, count) = (gpu.alloc(4), gpu.alloc(4));
+    let args = [Arg::Ptr(&lock), Arg::Ptr(&count)];
+    let stats = gpu.run(&kernel!("spin_lock"), [4, 1, 1], [96, 1, 1], &args).unwrap();
+    assert_eq!((lock.read::<i32>(1), count.read::<i32>(1)), (vec![0], vec![4 * 96]));
+    assert!(stats.warp_instructions < 4 * 96 * 4000, "{stats:?}");
+}
+
+/// Times of all threads: cycles of the loop, nanoseconds and cycles around the sleep.
+fn clocks(threads: usize, grid: [u32; 3], block: [u32; 3], loops: i32, nap: i32) -> Vec<i64> {
+    let mut gpu = Gpu { threads, ..Gpu::default() };
+    let out = gpu.alloc(32 * (grid[0] * block[0]) as usize);
+    gpu.run(&kernel!("clocks"), grid, block, &[Arg::Ptr(&out), Arg::Int(loops), Arg::Int(nap)]).unwrap();
+    out.read::<i64>(4 * (grid[0] * block[0]) as usize)
+}
+
+#[test]
+fn clocks_count_what_is_executed() {
+    let [short, long] = [100, 10_000].map(|loops| clocks(1, [1, 1, 1], [1, 1, 1], loops, 0));
+    assert!(long[0] >= 2 * 10_000 && long[0] < 10 * 10_000, "{long:?}");
+    assert!(short[0] * 50 < long[0], "{short:?} {long:?}");
+    assert!(long[1] > long[0] / 2, "nanoseconds of the GPU's timer: {long:?}");
+    let many = [1, 7].map(|threads| clocks(threads, [40, 1, 1], [64, 1, 1], 1000, 500));
+    assert_eq!(many[0], many[1], "the machine shows in the clocks");
+}
+
+#[test]
+fn a_sleep_is_at_least_half_and_at_most_twice_as_long_as_asked() {
+    for nap in [100, 1000, 50_000, 1_000_000] {
+        for times in clocks(1, [3, 1, 1], [64, 1, 1], 1, nap).chunks(4) {
+            // The timer was also read before a loop, and shows steps of 32 ns.
+            let (slept, cycles) = (times[1], times[2]);
+            assert!(slept >= i64::from(nap) / 2 && slept <= 2 * i64::from(nap) + 200, "{nap} ns: {times:?}");
+            assert!(cycles >= i64::from(nap) / 2, "{nap} ns: {times:?}");
+        }
+    }
+}
