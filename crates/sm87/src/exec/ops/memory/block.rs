@@ -75,9 +75,11 @@ pub(super) unsafe fn load_block<const SIZE: u32>(
         return;
     }
     if SIZE >= 4 && how == Pattern::Same {
+        let mut found = [0; 4];
+        // SAFETY: `arrange` found `SIZE` aligned bytes at every offset of the block at `p`.
+        unsafe { read::<SIZE>(p.add(offset[0] as usize), &mut found) };
         for k in 0..words {
-            // SAFETY: `arrange` found `SIZE` bytes at every offset, so that word `k` is inside, and aligned.
-            let x = unsafe { p.add(offset[0] as usize + 4 * k as usize).cast::<u32>().read_volatile() };
+            let x = found[k as usize];
             let d = w.dst(u.d.plus(k));
             if on == u32::MAX {
                 // SAFETY: rows have 32 words.
@@ -89,11 +91,15 @@ pub(super) unsafe fn load_block<const SIZE: u32>(
         return;
     }
     if SIZE > 4 && on == u32::MAX {
-        for k in 0..words {
-            let d = w.dst(u.d.plus(k));
+        for k in (0..words).step_by(2) {
+            let (low, high) = (w.dst(u.d.plus(k)), w.dst(u.d.plus(k + 1)));
             for (i, &at) in offset.iter().enumerate() {
                 // SAFETY: as for one lane above; rows have 32 words.
-                unsafe { d.add(i).write(p.add(at as usize + 4 * k as usize).cast::<u32>().read_volatile()) };
+                unsafe {
+                    let x = p.add(at as usize + 4 * k as usize).cast::<u64>().read_volatile();
+                    low.add(i).write(x as u32);
+                    high.add(i).write((x >> 32) as u32);
+                }
             }
         }
         return;
@@ -101,6 +107,25 @@ pub(super) unsafe fn load_block<const SIZE: u32>(
     for lane in lanes(on) {
         // SAFETY: `arrange` found `SIZE` aligned bytes at every offset of the block at `p`.
         unsafe { fetch(w, u, SIZE, lane, p.add(offset[lane as usize] as usize)) };
+    }
+}
+
+/// Reads `SIZE`'s bytes, four or more, two words at a time: who writes two words at once is not seen with one of them.
+///
+/// # Safety
+/// `p` is readable for that many bytes and aligned to them.
+#[inline(always)]
+unsafe fn read<const SIZE: u32>(p: *const u8, words: &mut [u32; 4]) {
+    // SAFETY: whoever calls has looked `p` up for `SIZE`'s bytes.
+    unsafe {
+        if const { bytes(SIZE) } == 4 {
+            words[0] = p.cast::<u32>().read_volatile();
+            return;
+        }
+        for (k, pair) in words.as_chunks_mut::<2>().0[..const { bytes(SIZE) as usize / 8 }].iter_mut().enumerate() {
+            let x = p.cast::<u64>().add(k).read_volatile();
+            *pair = [x as u32, (x >> 32) as u32];
+        }
     }
 }
 
@@ -126,13 +151,8 @@ pub(super) unsafe fn store_block<const SIZE: u32>(
             return;
         }
         for (i, &at) in offset.iter().enumerate() {
-            for k in 0..words {
-                // SAFETY: `arrange` found `SIZE` aligned bytes at every offset of the writable block; rows have 32 words.
-                unsafe {
-                    let x = w.src(u.b.plus(k)).add(i).read();
-                    p.add(at as usize + 4 * k as usize).cast::<u32>().write_volatile(x);
-                }
-            }
+            // SAFETY: `arrange` found `SIZE` aligned bytes at every offset of the writable block.
+            unsafe { deposit(w, u, SIZE, i as u32, p.add(at as usize)) };
         }
         return;
     }

@@ -86,10 +86,12 @@ unsafe fn fetch(w: &mut Warp, u: &Uop, size: u32, lane: u32, p: *const u8) {
         match size {
             0 | 1 => w.put(u.d, lane, extend(size, p.read_volatile().into(), 0)),
             2 | 3 => w.put(u.d, lane, extend(size, p.cast::<u16>().read_volatile().into(), 0)),
+            0..=4 => w.put(u.d, lane, p.cast::<u32>().read_volatile()),
+            // Two words are one access: who writes both at once is not seen with one of them.
             _ => {
-                for i in 0..bytes(size) / 4 {
-                    let x = p.cast::<u32>().add(i as usize).read_volatile();
-                    w.put(u.d.plus(i), lane, x);
+                for i in 0..bytes(size) / 8 {
+                    let x = p.cast::<u64>().add(i as usize).read_volatile();
+                    w.put64(u.d.plus(2 * i), lane, x);
                 }
             }
         }
@@ -107,9 +109,10 @@ unsafe fn deposit(w: &Warp, u: &Uop, size: u32, lane: u32, p: *mut u8) {
         match size {
             0 | 1 => p.write_volatile(w.get(u.b, lane) as u8),
             2 | 3 => p.cast::<u16>().write_volatile(w.get(u.b, lane) as u16),
+            0..=4 => p.cast::<u32>().write_volatile(w.get(u.b, lane)),
             _ => {
-                for i in 0..bytes(size) / 4 {
-                    p.cast::<u32>().add(i as usize).write_volatile(w.get(u.b.plus(i), lane));
+                for i in 0..bytes(size) / 8 {
+                    p.cast::<u64>().add(i as usize).write_volatile(w.get64(u.b.plus(2 * i), lane));
                 }
             }
         }
