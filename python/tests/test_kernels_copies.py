@@ -171,7 +171,7 @@ extern "C" __global__ void by_barrier(const int *in, int *out, int n) {
 // A running sum over tiles, with so many tiles in flight.
 template <int STAGES> __device__ void staged(const int *in, int *out, int tiles) {
     constexpr int TILE = 128;
-    __shared__ int shared[STAGES][TILE];
+    __shared__ __align__(16) int shared[STAGES][TILE];
     __shared__ cuda::pipeline_shared_state<cuda::thread_scope_block, STAGES> state;
     auto block = cg::this_thread_block();
     auto pipe = cuda::make_pipeline(block, &state);
