@@ -15,6 +15,8 @@ pub struct Constraint {
 enum Rule {
     /// The first bit may be set only if the second one is.
     Needs(u32, u32),
+    /// The last bit is set if the others are.
+    NeedsWith(u32, u32, u32),
     /// At most one of two bits is set.
     NotBoth(u32, u32),
     /// Whether one of two fields holds the code of a 64-bit type.
@@ -64,8 +66,10 @@ pub(super) const SAME_TYPE: Constraint = rule("both sides have one type", Rule::
 
 pub(super) const UNIFORM_NEEDS_E: Constraint =
     rule("a uniform operand goes with a 64-bit address (bit 72)", Rule::Needs(UNIFORM, 72));
-pub(super) const UNIFORM_NEEDS_64: Constraint =
-    rule("a uniform operand goes with an address register of 64 bits (bit 90)", Rule::Needs(UNIFORM, 90));
+pub(super) const DESCRIPTOR_NEEDS_64: Constraint =
+    rule("a descriptor (bit 76) goes with an address register of 64 bits (bit 90)", Rule::NeedsWith(UNIFORM, 76, 90));
+pub(super) const RED_DESCRIPTOR_NEEDS_64: Constraint =
+    rule("a descriptor (bit 71) goes with an address register of 64 bits (bit 90)", Rule::NeedsWith(UNIFORM, 71, 90));
 
 pub(super) const SLOT: Constraint =
     rule("bit 91 says whether the operand at bit 32 is a uniform register", Rule::Uniform(Announced::BySlot));
@@ -81,6 +85,7 @@ impl Constraint {
     pub fn holds(&self, word: Word) -> bool {
         match self.rule {
             Rule::Needs(bit, other) => !word.bit(bit) || word.bit(other),
+            Rule::NeedsWith(bit, with, other) => !(word.bit(bit) && word.bit(with)) || word.bit(other),
             Rule::NotBoth(one, other) => !(word.bit(one) && word.bit(other)),
             Rule::Wide(to, from, wide) => (to.of(word) == WIDE_TYPE || from.of(word) == WIDE_TYPE) == wide,
             Rule::Same(one, other) => one.of(word) == other.of(word),

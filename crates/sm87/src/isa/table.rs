@@ -144,13 +144,13 @@ pub static ROWS: &[Row] = rows! {
     0x158 [4] "BRXU" Brx "BRXU{32:2=0}{85:2=0}{p87!} {ux}{displacement}" [SET] flow = Flow::Ends;
     0x15c [4] "BPT" Bpt "BPT{84:3DRAIN|CAL|PAUSE|TRAP|INT|5|6|7}{trap code}" [];
     0x15d [1 4 5 6] "NANOSLEEP" Nanosleep "NANOSLEEP{85.WARP}{86.RAND}{p87!} {uS}" [SLOT];
-    0x180 [1 4] "LD" Ld "LD{72.E}{evict}{68:2|LTC64B|LTC128B|LTC256B}{memsize}{load order} {d}, {generic load}{ldp}" [UNIFORM_NEEDS_E];
-    0x181 [1 4] "LDG" Ldg "LDG{72.E}{evict}{68:2|LTC64B|LTC128B|LTC256B}{memsize}{load order} {P81?}{d}, {load}{ldp}" [FORM_4 UNIFORM_NEEDS_E UNIFORM_NEEDS_64];
+    0x180 [1 4] "LD" Ld "LD{72.E}{evict}{68:2|LTC64B|LTC128B|LTC256B}{memsize}{load order} {d}, {generic load}{ldp}" [UNIFORM_NEEDS_E DESCRIPTOR_NEEDS_64];
+    0x181 [1 4] "LDG" Ldg "LDG{72.E}{evict}{68:2|LTC64B|LTC128B|LTC256B}{memsize}{load order} {P81?}{d}, {load}{ldp}" [FORM_4 UNIFORM_NEEDS_E DESCRIPTOR_NEEDS_64];
     0x182 [5] "LDC" Ldc "LDC{constsize}{78:2|IL|IS|ISL} {d}, {cindexed}" [] notes = Notes::IndexedBank(BANK);
     0x183 [4] "LDL" Ldl "LDL{evict}{memsize} {d}, {local}" [];
     0x184 [4] "LDS" Lds "LDS{memsize} {d}, {shared}" [];
-    0x185 [1 4] "ST" St "ST{72.E}{evict}{memsize}{order} {generic store}, {st}" [FORM_4 UNIFORM_NEEDS_E];
-    0x186 [1 4] "STG" Stg "STG{72.E}{evict}{memsize}{order} {store}, {R32}" [FORM_4 UNIFORM_NEEDS_E UNIFORM_NEEDS_64];
+    0x185 [1 4] "ST" St "ST{72.E}{evict}{memsize}{order} {generic store}, {st}" [FORM_4 UNIFORM_NEEDS_E DESCRIPTOR_NEEDS_64];
+    0x186 [1 4] "STG" Stg "STG{72.E}{evict}{memsize}{order} {store}, {R32}" [FORM_4 UNIFORM_NEEDS_E DESCRIPTOR_NEEDS_64];
     0x187 [1 4] "STL" Stl "STL{evict}{memsize} {local store}, {R32}" [FORM_4];
     0x188 [1 4] "STS" Sts "STS{memsize} {shared store}, {R32}" [FORM_4];
     0x189 [1] "SHFL" Shfl "SHFL{58:2IDX|UP|DOWN|BFLY} {P81}, {d}, {A}, {R32}, {R64}" [];
@@ -163,7 +163,7 @@ pub static ROWS: &[Row] = rows! {
     0x18c [1 4] "ATOMS" Atoms "ATOMS{atomop}{shared type} {d}, {shared store}, {R32}" [FORM_4];
     0x18c [7] "ATOMS" AtomsCount "ATOMS{count}{count type} {d}, {shared store}" [SET];
     0x18d [1] "ATOMS.CAS" AtomsCas "ATOMS{87:1CAS|CAST}{88.SPIN}{castype} {d}, {shared}, {R32}, {uC}" [CLEAR];
-    0x18e [1 4] "RED" Red "RED{72.E}{76:1=0}{redop}{evict}{atomtype}{order} {red}, {R32}" [UNIFORM_NEEDS_E UNIFORM_NEEDS_64] notes = Notes::OrderedSums;
+    0x18e [1 4] "RED" Red "RED{72.E}{76:1=0}{redop}{evict}{atomtype}{order} {red}, {R32}" [UNIFORM_NEEDS_E RED_DESCRIPTOR_NEEDS_64] notes = Notes::OrderedSums;
     0x18f [4] "CCTL" Cctl "CCTL{72.E}{78:3|U|C|I|?|?|?|?}{cctl}{cached}" [];
     0x192 [4] "MEMBAR" Membar "MEMBAR{79:2SC|ALL||?}{76:3CTA|SM|GPU|SYS|?|VC|?|?}" [];
     0x1a1 [1] "MATCH" Match "MATCH{79:1ALL|ANY}{73.U64} {match}{d}, {A}" [];
