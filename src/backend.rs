@@ -1,8 +1,10 @@
-//! Which kernel is below: the board's, the virtual Orin, or a recording. The only file that knows the simulator.
+//! Chooses the kernel that the library works on: the board's, the virtual Orin, or a recording. This is the only file
+//! of the library that knows the simulator.
 //!
-//! `TEGRARM_BACKEND` (or `tegrarm_init`) names it: `nvgpu` (also without a name), `sim`, `replay:PATH`, and either of
-//! the first two with `record:PATH` (`record:PATH` alone records `nvgpu`, `sim,record:PATH` the virtual Orin), which
-//! `TEGRARM_RECORD=PATH` adds to any. There is no fallback from one to another.
+//! `TEGRARM_BACKEND` or `tegrarm_init` names the backend. `nvgpu` is the board's kernel, and also what an absent name
+//! means; `sim` is the virtual Orin; `replay:PATH` answers from a recording. The first two can be recorded:
+//! `record:PATH` records `nvgpu`, and `sim,record:PATH` records the virtual Orin. `TEGRARM_RECORD=PATH` adds a
+//! recording to any backend. If a backend cannot be used, the library never takes another one in its place.
 
 use crate::rm::context;
 use crate::status::{RmError, RmResult, fail};
@@ -12,7 +14,7 @@ use std::sync::Arc;
 use tegrarm_abi::rm::status::*;
 use tegrarm_kmd::{Kmd, LinuxKmd, Recorded, Replayed, Traced};
 
-/// Where calls go.
+/// The kernel that answers the calls.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Source {
     Nvgpu,
@@ -31,7 +33,7 @@ impl Backend {
     /// Parses a backend's name.
     ///
     /// # Errors
-    /// 0x1F for an unknown name. The sentence lists the names that there are.
+    /// 0x1F for an unknown name. The sentence lists the names that are known.
     pub fn parse(text: &str) -> RmResult<Backend> {
         let mut backend = Backend { source: Source::Nvgpu, record: None };
         for part in text.split(',').map(str::trim).filter(|p| !p.is_empty()) {
@@ -57,7 +59,8 @@ impl Backend {
         Backend::parse(&text_of("TEGRARM_BACKEND")?)
     }
 
-    /// Recorded to where `TEGRARM_RECORD` says, if it says so and no other place was named.
+    /// Adds the recording that `TEGRARM_RECORD` asks for, unless the backend's name has named a place for a recording
+    /// already.
     #[must_use]
     pub fn recorded_by_env(mut self) -> Backend {
         let path = std::env::var_os("TEGRARM_RECORD").filter(|p| !p.is_empty());
@@ -65,7 +68,7 @@ impl Backend {
         self
     }
 
-    /// Makes the kernel.
+    /// Opens the kernel that this backend names.
     ///
     /// # Errors
     /// 0x59 when a recording cannot be opened or written, 0x56 when the simulator was not built in.
@@ -123,7 +126,7 @@ fn record(source: Arc<dyn Kmd>, path: &Path) -> RmResult<Arc<dyn Kmd>> {
     Ok(Arc::new(recorded.labelled(context::label)))
 }
 
-/// The CPU attribute that `TEGRARM_CPU_CACHE` names for CPU-mapped memory: `wc` (also without a name) or `inner`.
+/// The CPU attribute that `TEGRARM_CPU_CACHE` names for CPU-mapped memory: `wc`, which is also the default, or `inner`.
 ///
 /// # Errors
 /// 0x1F for anything else.

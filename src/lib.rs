@@ -12,19 +12,19 @@
 //! tegrarm_kmd::Kmd     the kernel: a board's, the virtual Orin, a recording ([`backend`] picks)
 //! ```
 //!
-//! **Lifetimes.** Everything is given back by `Drop`. A handle's entry in its client's tree owns the object; objects own
-//! descriptors, mappings and references to what they need: a channel its address space and group, a GPU mapping the
-//! buffer in it. A multi-step operation that fails half-way therefore undoes itself. Freeing takes objects out of the
-//! tree first and drops them afterwards, so a call in another thread either found the object, and finishes, or did not.
-//! The device nodes stay open for as long as there is a client.
+//! **Lifetimes.** `Drop` gives everything back. An object is owned by the entry of its handle in the client's tree.
+//! Objects own descriptors, mappings and references to other objects that they need: a channel owns a reference to its
+//! address space and its group, and a GPU mapping owns a reference to the buffer in it. A multi-step operation that
+//! fails half-way therefore undoes itself. Freeing takes objects out of the tree first and drops them afterwards. A
+//! call in another thread therefore either finds the object and finishes, or does not find it. The device nodes stay
+//! open for as long as there is a client.
 //!
-//! **Locks**, in the order in which they may be taken: the process's instance; one UVM file's ranges; the table of open
-//! files; the list of clients; one client's tree
-//! (look-ups and edits only, never across a system call); one memory object; one VA space's mappings; one store's views;
-//! nvmap's open descriptors. The last four may be held across a system call that concerns the same object; nothing on
-//! the way of a control or a submission takes them.
+//! **Locks**, in the order in which they may be taken: the process's instance; the ranges of one UVM file; the table of
+//! open files; the list of clients; one client's tree (for look-ups and edits only, never across a system call); one
+//! memory object; one VA space's mappings; one store's views; nvmap's open descriptors. The last four may be held
+//! across a system call that concerns the same object; controls and submissions take none of them.
 
-// C names in the C interface, and upstream names of fields.
+// The C interface uses C names, and structures use upstream's names of fields.
 #![allow(non_snake_case)]
 
 pub mod backend;

@@ -1,4 +1,4 @@
-//! NV_STATUS, and the error every layer above the kernel boundary returns.
+//! NV_STATUS, and the error that every layer above the kernel boundary returns.
 
 use crate::tegra::KernelError;
 use std::fmt;
@@ -6,30 +6,31 @@ use std::ops::{Deref, DerefMut};
 use tegrarm_abi::rm::status::*;
 use tegrarm_kmd::Errno;
 
-/// A result of the Resource Manager: NV_STATUS and a sentence.
+/// A result of the Resource Manager. The error is an NV_STATUS with a sentence.
 pub type RmResult<T> = Result<T, RmError>;
 
-/// A failed call: what its caller gets. One pointer, so that results without one are handed over in registers.
+/// The error of a failed call, as its caller gets it. It is one pointer, so that a small result is returned in
+/// registers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RmError(Box<Failure>);
 
 /// The contents of an [`RmError`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// NV_STATUS, never `NV_OK`.
+    /// The NV_STATUS. It is never `NV_OK`.
     pub status: u32,
-    /// The sentence `tegrarm_last_error` returns.
+    /// The sentence that `tegrarm_last_error` returns.
     pub text: String,
 }
 
 impl RmError {
-    /// An error with its sentence.
+    /// Makes an error from a status and a sentence.
     #[cold]
     pub fn new(status: u32, text: impl Into<String>) -> RmError {
         RmError(Box::new(Failure { status, text: text.into() }))
     }
 
-    /// The same failure, with what was being done in front of the sentence.
+    /// The same error with a sentence that first says what was being done.
     #[must_use]
     #[cold]
     pub fn during(mut self, what: impl fmt::Display) -> RmError {
@@ -73,9 +74,9 @@ impl From<KernelError> for RmError {
     }
 }
 
-/// Puts what was being done in front of an error's sentence.
+/// Adds to an error's sentence what was being done.
 pub trait During<T> {
-    /// `what` is only evaluated on failure.
+    /// Adds `what` in front of the sentence. `what` is evaluated only after an error.
     ///
     /// # Errors
     /// The error passed in, as [`RmError`].
@@ -88,7 +89,7 @@ impl<T, E: Into<RmError>> During<T> for Result<T, E> {
     }
 }
 
-/// `Err` with a status and a formatted sentence.
+/// Returns `Err` with a status and a formatted sentence.
 macro_rules! fail {
     ($status:expr, $($text:tt)+) => {
         return Err($crate::status::RmError::new($status, format!($($text)+)))
@@ -96,7 +97,7 @@ macro_rules! fail {
 }
 pub(crate) use fail;
 
-/// The status that reports a kernel errno when the caller of the kernel knows nothing better.
+/// The status that reports a kernel errno, for callers that have no better one.
 pub fn of_errno(errno: Errno) -> u32 {
     match errno {
         Errno::ENOMEM | Errno::ENOSPC => NV_ERR_NO_MEMORY,
@@ -111,7 +112,7 @@ pub fn of_errno(errno: Errno) -> u32 {
     }
 }
 
-/// Upstream's name of a status; `"Unknown"` for numbers that have none.
+/// The upstream name of a status, or `"Unknown"` for a number that has no name.
 pub fn name(status: u32) -> &'static str {
     STATUS_CONSTS.iter().find(|c| c.value == i128::from(status)).map_or("Unknown", |c| c.name)
 }

@@ -73,7 +73,8 @@ pub unsafe extern "C" fn rm_mmap(
 ) -> *mut c_void {
     errno(libc::MAP_FAILED, || {
         instance::door().check_mmap(fd)?;
-        // SAFETY: mmap(2) itself: what it does to the range at `addr` is what the caller of `rm_mmap` asked for.
+        // SAFETY: this is mmap(2) itself. What it does to the range at `addr` is what the caller of `rm_mmap` asked
+        // for.
         let mapped = unsafe { libc::mmap(addr, length, prot, flags, fd, offset) };
         if mapped == libc::MAP_FAILED {
             return Err(Refused::new(Errno::last(), format!("mmap of descriptor {fd} failed")));

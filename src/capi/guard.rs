@@ -1,4 +1,4 @@
-//! What stands between C and everything else: panics stop here, errors become a status and a sentence.
+//! The guard around every exported function: a panic stops here, and an error becomes a status and a sentence.
 
 use crate::files::Refused;
 use crate::logging;
@@ -13,10 +13,11 @@ thread_local! {
     static LAST_ERROR: RefCell<String> = const { RefCell::new(String::new()) };
 }
 
-/// Set by the first panic: state may be half-changed since, so nothing runs any more.
+/// The first panic sets this flag. The state of the library may be half-changed since then, so every later call is
+/// refused.
 static POISONED: AtomicBool = AtomicBool::new(false);
 
-/// Runs `call`; its error becomes the status, its sentence this thread's last error.
+/// Runs `call`. Its error is returned as a status, and the error's sentence becomes this thread's last error.
 #[inline]
 pub fn status(call: impl FnOnce() -> Result<(), RmError>) -> u32 {
     if POISONED.load(Ordering::Relaxed) {
@@ -29,7 +30,7 @@ pub fn status(call: impl FnOnce() -> Result<(), RmError>) -> u32 {
     }
 }
 
-/// Runs `call` in the manner of a system call: its value, or `failed` with `errno` set.
+/// Runs `call` as a system call is made: the result is the value of `call`, or `failed` with `errno` set.
 #[inline]
 pub fn errno<T>(failed: T, call: impl FnOnce() -> Result<T, Box<Refused>>) -> T {
     if POISONED.load(Ordering::Relaxed) {
@@ -54,7 +55,7 @@ fn set_errno(refused: Refused) {
     refused.errno.set();
 }
 
-/// Makes an error this thread's last one. Its status.
+/// Makes an error this thread's last one and returns its status.
 #[cold]
 pub fn report(e: &RmError) -> u32 {
     logging::failed(e.status, &e.text, matches!(e.status, NV_ERR_TIMEOUT | NV_ERR_NOT_READY));
@@ -94,7 +95,7 @@ mod tests {
     use super::*;
     use std::process::Command;
 
-    /// In a process of its own: nothing runs any more after a panic.
+    /// This test needs a process of its own, because every call after a panic is refused.
     #[test]
     fn a_panic_is_a_status_and_the_library_stops() {
         const ROLE: &str = "TEGRARM_TEST_GUARD_ROLE";

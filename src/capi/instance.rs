@@ -1,4 +1,4 @@
-//! The process's Resource Manager: made on first use, replaced in a forked child.
+//! The Resource Manager of the process. It is made on first use and replaced in a forked child.
 
 use crate::backend::{Backend, cpu_cache_from_env};
 use crate::files::Door;
@@ -13,16 +13,18 @@ use tegrarm_abi::rm::status::*;
 use tegrarm_kmd::Kmd;
 use tegrarm_kmd::output::{Stderr, say};
 
-/// What belongs to one process. A forked child overwrites the cell: a lock may be held by a thread that exists in the
-/// parent only, and dropping the parent's manager would tear the parent's GPU objects down.
+/// A value that belongs to one process. A forked child overwrites the cell without dropping the old value, for two
+/// reasons: a thread that exists in the parent only may hold a lock in it, and dropping the parent's manager would tear
+/// down the parent's GPU objects.
 pub(super) struct Cell<T>(UnsafeCell<T>);
 
-// SAFETY: the contents lock themselves; the one write past that happens in `in_child`, when no other thread exists.
+// SAFETY: the contents have their own locks. The only write that goes past these locks is in `in_child`, when no other
+// thread exists.
 unsafe impl<T: Sync> Sync for Cell<T> {}
 
 /// The current manager.
 static CURRENT: Cell<RwLock<Option<Arc<Rm>>>> = Cell::new(RwLock::new(None));
-/// The device nodes as they are open.
+/// The device nodes as this process has them open.
 static DOOR: Cell<OnceCell<Door>> = Cell::new(OnceCell::new());
 
 impl<T> Cell<T> {
@@ -32,7 +34,8 @@ impl<T> Cell<T> {
     }
 
     pub(super) fn get(&'static self) -> &'static T {
-        // SAFETY: see `Cell`: a shared reference is all that is ever handed out, and `in_child` runs alone.
+        // SAFETY: all users of `Cell` get shared references, and the only write, in `in_child`, happens while no other
+        // thread exists.
         unsafe { &*self.0.get() }
     }
 
@@ -67,21 +70,23 @@ extern "C" fn in_child() {
 }
 
 extern "C" fn at_exit() {
-    // Whoever is still inside a call keeps its lock: leave it alone then, the kernel cleans up.
+    // A thread that is still inside a call holds the lock. The manager is then left alone, because the kernel cleans up
+    // when the process ends.
     if let Some(slot) = current().try_write()
         && let Some(rm) = &*slot
     {
         rm.at_exit();
         report(rm);
-        // It stays: threads may still run. Freeing objects under them helps nobody, the kernel does it in a moment.
+        // The file door stays, because other threads may still run. Freeing objects that they use would help nobody,
+        // and the kernel frees them a moment later.
     }
 }
 
 fn watch_process() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        // SAFETY: both functions stay where they are for as long as the library is loaded; `atexit` handlers of a
-        // library run before it is unloaded.
+        // SAFETY: both functions stay at their addresses for as long as the library is loaded, and the `atexit`
+        // handlers of a library run before it is unloaded.
         unsafe {
             libc::pthread_atfork(None, None, Some(in_child));
             libc::atexit(at_exit);
@@ -89,7 +94,7 @@ fn watch_process() {
     });
 }
 
-/// The manager, made from the environment if there is none.
+/// Returns the manager. The first call makes it from the environment.
 #[inline]
 pub fn get() -> RmResult<Arc<Rm>> {
     if let Some(rm) = &*current().read() {
@@ -120,7 +125,7 @@ fn init_first(backend: Option<&str>) -> RmResult<Arc<Rm>> {
     Ok(rm)
 }
 
-/// Makes the manager with a backend of the caller's choice, or the environment's.
+/// Makes the manager with the backend that the caller names, or else with the one that the environment names.
 pub fn init(backend: Option<&str>) -> RmResult<()> {
     if current().read().is_some() {
         fail!(NV_ERR_INVALID_STATE, "libtegrarm is initialised already; call tegrarm_shutdown first");
@@ -139,8 +144,8 @@ pub fn shutdown() {
     }
 }
 
-/// Prints what was asked for and refused, if `TEGRARM_REPORT=1` says so. Nobody can be told that standard error is
-/// closed.
+/// Prints which calls were asked for and refused, if `TEGRARM_REPORT=1` asks for the report. An error is ignored: if
+/// standard error is closed, there is no place left to say so.
 fn report(rm: &Rm) {
     let Some(value) = std::env::var_os("TEGRARM_REPORT") else { return };
     match value.to_str() {

@@ -110,7 +110,7 @@ pub extern "C" fn tegrarm_version() -> *const c_char {
     concat!(env!("CARGO_PKG_VERSION"), "\0").as_ptr().cast()
 }
 
-/// A `tegrarm_config::size` above this is garbage.
+/// The largest `tegrarm_config::size` that is accepted. A larger number cannot come from a caller that set the field.
 const MOST_CONFIG: usize = 4096;
 
 /// Initialises the library with a configuration, or from the environment if `config` is NULL.
@@ -142,7 +142,8 @@ pub unsafe extern "C" fn tegrarm_init(config: *const tegrarm_config) -> NV_STATU
         if size > MOST_CONFIG {
             fail!(NV_ERR_INVALID_PARAM_STRUCT, "config->size is {size}: no version of the structure is that large");
         }
-        // SAFETY: the caller promises `size` bytes; what is behind the fields known here may be anything.
+        // SAFETY: the caller promises `size` bytes. The bytes behind the fields that are known here are only read one
+        // by one and may have any value.
         if (known..size).any(|at| unsafe { config.cast::<u8>().add(at).read() } != 0) {
             fail!(
                 NV_ERR_LIB_RM_VERSION_MISMATCH,
@@ -191,7 +192,7 @@ pub extern "C" fn tegrarm_status_name(status: NV_STATUS) -> *const c_char {
     names().iter().find(|(value, _)| *value == status).map_or(c"Unknown", |(_, name)| name.as_c_str()).as_ptr()
 }
 
-/// The names with their NULs, made once.
+/// The names with a NUL at the end of each. They are made once.
 fn names() -> &'static [(u32, std::ffi::CString)] {
     static NAMES: once_cell::sync::Lazy<Vec<(u32, std::ffi::CString)>> = once_cell::sync::Lazy::new(|| {
         let entry =
@@ -222,7 +223,7 @@ pub unsafe extern "C" fn tegrarm_last_error(buf: *mut c_char, len: usize) -> usi
     })
 }
 
-/// The longest start of `text` that fits, without half a character at its end.
+/// The longest start of `text` that fits into `room` bytes and does not end in the middle of a character.
 fn cut(text: &str, room: usize) -> &str {
     let mut end = text.len().min(room);
     while !text.is_char_boundary(end) {

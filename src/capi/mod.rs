@@ -1,18 +1,20 @@
-//! The C interface: the only exported functions. Each guards, converts, calls, converts back.
+//! The C interface: the only exported functions. Each function checks its pointers, converts the arguments, calls the
+//! library and converts the result.
 //!
-//! `unsafe` is here because C hands over pointers. Rules every function keeps: a pointer is looked at only after it
-//! was compared with NULL; parameters are copied in before and out after the call, so nothing inside ever holds a
-//! reference to memory the caller may change; no panic leaves ([`guard`]).
+//! `unsafe` is here because C hands over pointers. Every function keeps these rules: it looks at a pointer only after
+//! it compared the pointer with NULL; it copies parameters in before the call and out after the call, so that the
+//! library never holds a reference to memory that the caller may change; and no panic leaves it ([`guard`]).
 //!
-//! The comments of the exported functions are those of `include/tegrarm.h`, for people who write C. What a caller has to keep
-//! is in their sentences and, for all functions at once, at the top of the header (`cbindgen.toml`).
+//! The comments of the exported functions become the comments of `include/tegrarm.h`, so they are written for people
+//! who write C. What a caller has to keep is in their sentences and, for all functions at once, at the top of the
+//! header (`cbindgen.toml`).
 #![allow(unsafe_code)]
 #![allow(clippy::missing_safety_doc, reason = "the headings of Rust's documentation mean nothing in a C header")]
 
 mod guard;
 mod instance;
 
-// In the header's order.
+// The modules stand in the order of the header.
 pub mod objects;
 
 pub mod files;

@@ -17,7 +17,7 @@ pub type NvU64 = u64;
 #[allow(non_camel_case_types)]
 pub type NV_STATUS = u32;
 
-/// Copies `len` bytes in, calls, and copies them out again if that succeeded.
+/// Copies `len` bytes in, runs `call` on them, and copies them out again if `call` succeeds.
 ///
 /// # Safety
 /// `params` is valid for reads and writes of `len` bytes, or `len` is 0.
@@ -26,7 +26,8 @@ unsafe fn with_params(params: *mut c_void, len: usize, call: impl FnOnce(&mut [u
     unsafe {
         match len {
             0 => call(&mut []),
-            // The usual small sizes, known to the compiler: no call of memcpy, nothing to zero.
+            // These are the usual small sizes. The compiler knows them, so it needs no call of memcpy and no zeroed
+            // buffer.
             4 => with_copy(params, &mut [0; 4], call),
             8 => with_copy(params, &mut [0; 8], call),
             16 => with_copy(params, &mut [0; 16], call),
@@ -51,7 +52,7 @@ unsafe fn with_copy(
     Ok(())
 }
 
-/// Reads an in-out argument.
+/// Reads an argument that is both input and output.
 ///
 /// # Safety
 /// `p` is NULL or valid for reads.
@@ -63,7 +64,7 @@ unsafe fn load<T: Copy>(p: *const T, name: &str) -> RmResult<T> {
     Ok(unsafe { p.read_unaligned() })
 }
 
-/// Writes an in-out argument that [`load`] has read.
+/// Writes an argument that [`load`] has read.
 ///
 /// # Safety
 /// `p` is valid for writes.

@@ -1,4 +1,4 @@
-//! One ioctl in progress: how handlers fail, and how arguments go in and out.
+//! One ioctl while it is answered: how handlers fail, and how arguments are copied in and out.
 
 use super::node::OpenFile;
 use super::table::Table;
@@ -10,11 +10,11 @@ use std::sync::Arc;
 use tegrarm_abi::rm::status::{NV_ERR_INVALID_CLIENT, NV_ERR_NOT_SUPPORTED, NV_OK};
 use tegrarm_kmd::Errno;
 
-/// One ioctl, as handlers see it.
+/// One ioctl, as its handler sees it.
 pub struct Call<'a> {
-    /// Open files, for calls that name another descriptor.
+    /// The open files, for calls that name another descriptor.
     pub table: &'a Table,
-    /// The file it was made on.
+    /// The file on which the ioctl was made.
     pub file: &'a Arc<OpenFile>,
 }
 
@@ -24,22 +24,23 @@ impl Call<'_> {
         self.file.rm()
     }
 
-    /// Notes a refusal; the errno that says so.
+    /// Notes a refusal and returns the errno for the caller.
     #[cold]
     pub fn refuse(&self, what: Asked, why: &str) -> Box<Refused> {
         self.rm().report().refuse(what, why);
         Refused::new(Errno::EINVAL, format!("{what} is refused: {why}"))
     }
 
-    /// Notes a refusal; the status that says so in the call's structure.
+    /// Notes a refusal and returns the status for the call's structure.
     #[cold]
     pub fn unsupported(&self, what: Asked, why: &str) -> Result<(), Fail> {
         let Refused { sentence, .. } = *self.refuse(what, why);
         Err(RmError::new(NV_ERR_NOT_SUPPORTED, sentence).into())
     }
 
-    /// Whether a client may be used through the file: RM wants the open file that it was allocated through, or one that
-    /// is registered with that. A client that does not exist passes; each verb has a status of its own for it.
+    /// Checks that a client may be used through this file. RM accepts the open file through which the client was
+    /// allocated, and files that are registered with it. A client that does not exist passes, because each verb has a
+    /// status of its own for that case.
     ///
     /// # Errors
     /// 0x23 for a client of another open file.
@@ -65,29 +66,29 @@ impl Call<'_> {
     }
 }
 
-/// A call that is wrong in itself: `ioctl(2)` returns -1.
+/// A call that is wrong in itself, so that `ioctl(2)` returns -1.
 #[derive(Debug)]
 pub struct Refused {
-    /// What `errno` becomes.
+    /// The value of `errno`.
     pub errno: Errno,
-    /// For `tegrarm_last_error`.
+    /// The sentence for `tegrarm_last_error`.
     pub sentence: String,
 }
 
 impl Refused {
-    /// An errno with its sentence.
+    /// Makes a refusal from an errno and its sentence.
     #[cold]
     pub fn new(errno: Errno, sentence: impl Into<String>) -> Box<Refused> {
         Box::new(Refused { errno, sentence: sentence.into() })
     }
 }
 
-/// Why an ioctl failed.
+/// The reason why an ioctl failed.
 #[derive(Debug)]
 pub enum Fail {
     /// The call itself was wrong: `ioctl(2)` returns -1.
     Errno(Box<Refused>),
-    /// RM refused: `ioctl(2)` returns 0, the structure says why.
+    /// RM refused: `ioctl(2)` returns 0, and the structure has the status.
     Status(RmError),
 }
 
@@ -102,10 +103,11 @@ pub fn invalid(text: impl Into<String>) -> Fail {
     Fail::Errno(Refused::new(Errno::EINVAL, text))
 }
 
-/// What an ioctl came to: `Ok` when `ioctl(2)` returns 0, with what RM refused, if it did. The structure has its status.
+/// The result of an ioctl. `Ok` means that `ioctl(2)` returns 0; it contains RM's refusal if there was one, and the
+/// structure has its status.
 pub type Outcome = Result<Option<RmError>, Box<Refused>>;
 
-/// Copies an argument in, runs `call`, puts the status where it belongs, copies the argument out.
+/// Copies an argument in, runs `call`, writes the status into the argument and copies the argument out.
 pub fn with_argument(
     argp: u64,
     size: usize,
@@ -119,7 +121,8 @@ pub fn with_argument(
     })
 }
 
-/// Copies an answered argument out. As desktop RM does, it copies out after failures too: some of them fill the structure.
+/// Copies an answered argument out. Like desktop RM, it does so after failures too, because some failures fill the
+/// structure.
 pub fn finish(argp: u64, bytes: &mut [u8], status: Option<usize>, answer: Result<(), Fail>) -> Outcome {
     let outcome = match (answer, status) {
         (Err(Fail::Errno(refused)), _) => Err(refused),
@@ -137,7 +140,7 @@ pub fn finish(argp: u64, bytes: &mut [u8], status: Option<usize>, answer: Result
     outcome
 }
 
-/// An argument that is not where the caller says.
+/// The refusal of an argument that cannot be read or written at its address.
 #[cold]
 pub fn fault(e: RmError) -> Box<Refused> {
     Refused::new(Errno::EFAULT, e.text.as_str())

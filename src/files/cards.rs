@@ -1,4 +1,4 @@
-//! Escapes about the node itself: cards, versions, events.
+//! The escapes that concern the node itself: cards, versions and events.
 
 use super::call::{Call, Fail, invalid};
 use super::node::Kind;
@@ -13,14 +13,15 @@ use zerocopy::FromZeros;
 
 /// NVIDIA's PCI vendor id.
 const VENDOR: u16 = 0x10de;
-/// No NUMA node.
+/// The number that says that memory belongs to no NUMA node.
 const NO_NODE: i32 = -1;
-/// `NV_RM_API_VERSION_CMD_STRICT`: the versions must be equal. Other commands only ask.
+/// `NV_RM_API_VERSION_CMD_STRICT`: the versions must be equal. The other commands only ask for the version.
 const STRICT: u32 = 0;
 /// `NV_RM_API_VERSION_REPLY_RECOGNIZED`.
 const RECOGNIZED: u32 = 1;
 
-/// The one card there is; the other elements are zero. Bytes behind the last whole element stay the caller's.
+/// Describes the only card in the first element and fills the other elements with zeros. Bytes behind the last whole
+/// element are not written.
 pub fn card_info(call: &Call, arg: &mut [u8]) -> Result<(), Fail> {
     let mut card = nv_ioctl_card_info_t::new_zeroed();
     card.valid = 1;
@@ -35,7 +36,8 @@ pub fn card_info(call: &Call, arg: &mut [u8]) -> Result<(), Fail> {
     Ok(())
 }
 
-/// Ties a file to a control file, once. A control file that is tied to another cannot be tied to.
+/// Ties a file to a control file. This is possible once, and not with a control file that is itself tied to another
+/// one.
 pub fn register_fd(call: &Call, arg: &mut [u8]) -> Result<(), Fail> {
     let p: nv_ioctl_register_fd_t = get(arg);
     let control = match call.other(p.ctl_fd) {
@@ -51,7 +53,7 @@ pub fn register_fd(call: &Call, arg: &mut [u8]) -> Result<(), Fail> {
     Ok(())
 }
 
-/// Says which GPUs a control file is about to use, once.
+/// Notes that a control file has named the GPUs it will use. A second call is refused.
 pub fn attach_gpus(call: &Call, arg: &mut [u8]) -> Result<(), Fail> {
     for id in arg.chunks_exact(4).map(get::<u32>) {
         if id != GPU_ID {
@@ -64,7 +66,8 @@ pub fn attach_gpus(call: &Call, arg: &mut [u8]) -> Result<(), Fail> {
     Ok(())
 }
 
-/// Writes the version back, whatever the caller's is; with the strict command a different one is an error.
+/// Writes the library's version back, whatever the caller's version is. With the strict command, a caller that has a
+/// different version gets an error.
 pub fn check_version(_call: &Call, arg: &mut [u8]) -> Result<(), Fail> {
     let mut p: nv_ioctl_rm_api_version_t = get(arg);
     let theirs = p.versionString;
@@ -98,21 +101,21 @@ pub fn status_code(_call: &Call, _arg: &mut [u8]) -> Result<(), Fail> {
     Ok(())
 }
 
-/// No memory of the GPU's own, so no node.
+/// Answers that the GPU has no NUMA node, because it has no memory of its own.
 pub fn numa_info(_call: &Call, arg: &mut [u8]) -> Result<(), Fail> {
     arg.fill(0);
     edit(arg, |p: &mut NumaHead| p.nid = NO_NODE);
     Ok(())
 }
 
-/// The start of `nv_ioctl_numa_info_t`: the rest is zero.
+/// The start of `nv_ioctl_numa_info_t`. The rest of the structure is zero.
 #[derive(zerocopy::FromBytes, zerocopy::IntoBytes, zerocopy::Immutable)]
 #[repr(C)]
 struct NumaHead {
     nid: i32,
 }
 
-/// Opening is complete when it returns.
+/// Answers at once, because opening a node is complete when `open(2)` returns.
 pub fn wait_open_complete(_call: &Call, arg: &mut [u8]) -> Result<(), Fail> {
     put(arg, &nv_ioctl_wait_open_complete_t { rc: 0, adapterStatus: NV_OK });
     Ok(())

@@ -1,4 +1,4 @@
-//! Open, ioctl, mmap, close.
+//! The file door's system calls: open, ioctl, mmap and close.
 
 use super::call::{Call, Outcome, Refused};
 use super::node::{self, Kind, NodeRow, OpenFile};
@@ -13,17 +13,18 @@ use tegrarm_abi::rm::status::NV_ERR_INSUFFICIENT_PERMISSIONS;
 use tegrarm_kmd::Errno;
 use tegrarm_kmd::fds::{self, file_id};
 
-/// How the door finds the manager, when it needs one.
+/// The function from which the door gets the manager when it needs one.
 pub type Manager<'a> = &'a dyn Fn() -> RmResult<Arc<Rm>>;
 
 /// The device nodes, as one process has them open.
 pub struct Door {
     table: Table,
-    /// A child that shares our memory (vfork) closes descriptors of its own, not ours.
+    /// The process to which the door belongs. A child of vfork(2) shares the parent's memory but closes its own
+    /// descriptors, which must not change the parent's table.
     owner: nix::unistd::Pid,
 }
 
-/// No such GPU, as `open(2)` says it.
+/// The error of `open(2)` for a GPU that does not exist.
 #[cold]
 fn of_open(e: RmError) -> Box<Refused> {
     let errno = if e.status == NV_ERR_INSUFFICIENT_PERMISSIONS { Errno::EACCES } else { Errno::ENODEV };
@@ -37,7 +38,7 @@ impl Default for Door {
 }
 
 impl Door {
-    /// Opens a node. Returns a descriptor.
+    /// Opens a node and returns a descriptor.
     ///
     /// # Errors
     /// `ENOENT` for a path that is not a node's, `ENODEV` or `EACCES` when there is no GPU behind it, `EMFILE`.
@@ -57,7 +58,7 @@ impl Door {
         Ok(fd.into_raw_fd())
     }
 
-    /// The open file behind a descriptor. One that was inherited is entered now.
+    /// The open file behind a descriptor. An inherited descriptor is entered into the table here.
     #[inline(always)]
     fn find(&self, manager: Manager, fd: RawFd) -> Result<Arc<OpenFile>, Box<Refused>> {
         match self.table.find(fd) {
@@ -81,11 +82,12 @@ impl Door {
         Ok(self.table.enter(OpenFile::new(row.kind, id, rm, held)))
     }
 
-    /// One ioctl. `argp` is an address of this process.
+    /// Answers one ioctl. `argp` is an address of this process.
     ///
     /// # Errors
-    /// `EBADF` for a closed descriptor and `ENOTTY` for one that is no RM node; `EINVAL` and `EFAULT` for a call that is wrong
-    /// in itself. A call that RM refuses is not an error here: the status is in the structure, and the refusal is returned.
+    /// `EBADF` for a closed descriptor, `ENOTTY` for a descriptor that is not an RM node, `EINVAL` and `EFAULT` for a
+    /// call that is wrong in itself. A call that RM refuses is not an error here: the status is in the structure, and
+    /// the refusal is returned.
     #[inline(always)]
     pub fn ioctl(&self, manager: Manager, fd: RawFd, request: u64, argp: u64) -> Outcome {
         let file = self.find(manager, fd)?;
@@ -96,10 +98,10 @@ impl Door {
         }
     }
 
-    /// Whether `mmap(2)` of a descriptor may go ahead.
+    /// Checks that `mmap(2)` of a descriptor may go ahead.
     ///
     /// # Errors
-    /// `EINVAL` for one of ours that RM_MAP_MEMORY has not made mappable.
+    /// `EINVAL` for a node's descriptor that RM_MAP_MEMORY has not made mappable.
     pub fn check_mmap(&self, fd: RawFd) -> Result<(), Box<Refused>> {
         match self.table.find(fd) {
             Ok(file) if !file.lent.load(Ordering::Relaxed) => {
@@ -109,7 +111,7 @@ impl Door {
         }
     }
 
-    /// Closes a descriptor. An open file's clients are freed with its last descriptor.
+    /// Closes a descriptor. The clients of an open file are freed when its last descriptor closes.
     ///
     /// # Errors
     /// `EBADF`.
@@ -122,18 +124,20 @@ impl Door {
         Ok(())
     }
 
-    /// Forgets every open file, and so frees its clients. Their descriptors stay open, as if just opened.
+    /// Forgets every open file, which frees its clients. The descriptors stay open and behave as if they had just been
+    /// opened.
     pub fn shutdown(&self) {
         self.table.clear();
     }
 
-    /// How many open files there are.
+    /// The number of open files.
     pub fn open_files(&self) -> usize {
         self.table.len()
     }
 }
 
-/// What an unknown descriptor was opened as, by the process this one was forked or executed from.
+/// The node of which an unknown descriptor is an open file. A descriptor is unknown if the process inherited it through
+/// fork or exec.
 fn inherited(fd: RawFd) -> Option<&'static NodeRow> {
     let link = std::fs::read_link(format!("/proc/self/fd/{fd}")).ok()?;
     node::of_link(link.to_str()?)

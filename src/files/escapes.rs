@@ -1,4 +1,4 @@
-//! The escapes of `/dev/nvidiactl` and `/dev/nvidia0`: one row each.
+//! The escapes of `/dev/nvidiactl` and `/dev/nvidia0`. Each escape has one row.
 
 use super::call::{Call, Fail, Outcome, Refused, invalid, with_argument};
 use super::node::Kind;
@@ -11,39 +11,39 @@ use tegrarm_abi::rm::escapes::*;
 use tegrarm_abi::rm::status::NV_ERR_NOT_SUPPORTED;
 use tegrarm_abi::rm::versions::NVOS46_PARAMETERS_V580;
 
-/// What answers an escape.
+/// How an escape is answered.
 #[derive(Clone, Copy)]
 pub enum Answer {
-    /// Reads and writes a copy of the argument.
+    /// A handler that reads and writes a copy of the argument.
     Copied(fn(&Call, &mut [u8]) -> Result<(), Fail>),
-    /// Does its own copying, from and to the address of the argument.
+    /// A handler that gets the address of the argument and copies it itself.
     Whole(fn(&Call, u64) -> Outcome),
-    /// Nobody: `ioctl(2)` returns -1 with `EINVAL`.
+    /// Not answered: `ioctl(2)` returns -1 with `EINVAL`.
     Einval,
-    /// Nobody: the structure says so.
+    /// Not answered: the status in the structure says that the escape is not supported.
     Unsupported,
 }
 use Answer::{Copied, Einval, Unsupported, Whole};
 
-/// Which node takes an escape.
+/// The nodes that take an escape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Gate {
     /// `/dev/nvidiactl` only.
     Control,
     /// `/dev/nvidia0` only.
     Gpu,
-    /// Both.
+    /// Both nodes.
     Any,
 }
 
-/// The argument: sizes tell layouts of different driver generations apart.
+/// What argument an escape takes. The size tells the layouts of different driver generations apart.
 #[derive(Clone, Copy, Debug)]
 pub enum Args {
     /// One of these sizes, with the offset of its status if it has one.
     Sizes(&'static [(usize, Option<usize>)]),
     /// Any number of items of this size.
     Items(usize),
-    /// As many items of this size as fit, at least one; nobody looks at what is left over.
+    /// As many whole items of this size as fit, at least one. Bytes behind the last whole item are ignored.
     ItemsAndRest(usize),
     /// The argument may have any size, because the answer does not depend on it.
     Any,
@@ -51,17 +51,17 @@ pub enum Args {
 
 /// One escape.
 pub struct EscapeRow {
-    /// Its number.
+    /// The number of the escape.
     pub nr: u32,
     /// Upstream's name.
     pub name: &'static str,
-    /// Where it may be called.
+    /// The nodes on which it may be called.
     pub gate: Gate,
-    /// What it takes.
+    /// The argument that it takes.
     pub args: Args,
-    /// Its argument begins with a client, which must be one of this file.
+    /// True if the argument begins with a client, which must belong to the file.
     pub of_client: bool,
-    /// What answers it.
+    /// How it is answered.
     pub answer: Answer,
     /// How far it is supported.
     pub state: Support,
@@ -70,34 +70,34 @@ pub struct EscapeRow {
 }
 
 impl EscapeRow {
-    /// The same, with a client in front of its argument.
+    /// Makes a copy of the row whose argument begins with a client.
     const fn of_client(self) -> EscapeRow {
         EscapeRow { of_client: true, ..self }
     }
 }
 
-/// Largest argument, also by way of `NV_ESC_IOCTL_XFER_CMD`.
+/// The size of the largest argument, also when `NV_ESC_IOCTL_XFER_CMD` passes it.
 const MAX_SIZE: usize = 16384;
 
-/// `_IOC_NR` and `_IOC_SIZE` of a request. Like desktop RM, direction and type are not looked at.
+/// The `_IOC_NR` and `_IOC_SIZE` of a request. Like desktop RM, this code ignores direction and type.
 fn decode(request: u32) -> (u32, usize) {
     (request & 0xff, (request >> 16 & 0x3fff) as usize)
 }
 
 static INDEX: Index<128> = index!(ESCAPES, nr, 128);
 
-/// The row of an escape.
+/// The row of an escape number.
 #[inline]
 pub fn find(nr: u32) -> Option<&'static EscapeRow> {
     INDEX.find(ESCAPES, nr, |row| row.nr)
 }
 
-/// One ioctl on a control or GPU file.
+/// Answers one ioctl on a control or GPU file.
 #[inline(always)]
 pub fn ioctl(call: &Call, request: u32, argp: u64) -> Outcome {
     let (nr, size) = decode(request);
-    // The call that frontends make most. Its row is a constant here, so the compiler leaves nothing of looking it up; a
-    // control has a trace line of its own.
+    // RM_CONTROL is the call that frontends make most. Its row is a constant here, so the compiler removes the look-up.
+    // A control writes a trace line of its own.
     if nr == CONTROL.nr {
         return answer(call, &CONTROL, size, argp);
     }
@@ -179,7 +179,7 @@ fn wrong_size(call: &Call, row: &EscapeRow, size: usize) -> Box<Refused> {
     call.refuse(Asked::Escape(row.nr, row.name), &format!("an argument of {size} bytes; it takes {:?}", row.args))
 }
 
-/// A failed escape is in the report like a refused one. Of an allocation's statuses the class is, if it was refused.
+/// Notes a failed escape in the report, as a refused one. A refused allocation is noted by its class.
 #[inline]
 fn note(call: &Call, row: &EscapeRow, outcome: &Outcome) {
     match outcome {
@@ -195,12 +195,12 @@ fn failed(call: &Call, row: &EscapeRow, why: &str) {
     call.rm().report().refuse(Asked::Escape(row.nr, row.name), why);
 }
 
-/// Answers escapes whose state says why they may be ignored.
+/// Answers an escape with success and no effect. The `why` of its row says why it may be ignored.
 fn accept(_call: &Call, _arg: &mut [u8]) -> Result<(), Fail> {
     Ok(())
 }
 
-/// Sizes and status offsets from structures.
+/// Makes the list of sizes and status offsets from structures.
 macro_rules! args {
     ($($t:ty $(: $($status:ident).+)?),+) => {
         Args::Sizes(&[$((size_of::<$t>(), args!(@status $t $(, $($status).+)?))),+])
@@ -209,7 +209,7 @@ macro_rules! args {
     (@status $t:ty, $($status:ident).+) => { Some(offset_of!($t, $($status).+)) };
 }
 
-/// A row from the name of its constant.
+/// Makes a row from the name of its constant.
 macro_rules! row {
     ($nr:ident, $gate:ident, $args:expr, $answer:expr) => {
         row!($nr, $gate, $args, $answer, Support::Done, "")
@@ -235,7 +235,7 @@ const REFUSED: Support = Support::Refused(NV_ERR_NOT_SUPPORTED);
 
 const CONTROL: EscapeRow = row!(NV_ESC_RM_CONTROL, Control, args!(NVOS54_PARAMETERS: status), Whole(verbs::control));
 
-/// Every escape, by number; `NV_ESC_IOCTL_XFER_CMD` wraps them and has no row.
+/// Every escape, sorted by number. `NV_ESC_IOCTL_XFER_CMD` wraps the others and has no row.
 pub static ESCAPES: &[EscapeRow] = &[
     row!(
         NV_ESC_RM_ALLOC_MEMORY,

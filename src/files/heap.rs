@@ -1,4 +1,4 @@
-//! `NV_ESC_RM_VID_HEAP_CONTROL`: the older way to allocate memory, on the same allocator.
+//! `NV_ESC_RM_VID_HEAP_CONTROL`: the older way to allocate memory. It uses the same allocator as `NV_ESC_RM_ALLOC`.
 
 use super::call::{Call, Fail};
 use crate::rm::params::{get, put};
@@ -11,7 +11,7 @@ use tegrarm_abi::rm::escapes::*;
 use tegrarm_abi::rm::status::*;
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes};
 
-/// Where the union of functions starts.
+/// The offset at which the union of functions starts.
 const DATA: usize = offset_of!(NVOS32_PARAMETERS, data);
 /// `NVOS32_ATTR_LOCATION`, bits 25 and 26.
 const LOCATION: u32 = 25;
@@ -47,7 +47,7 @@ fn refuse(function: u32) -> RmResult<()> {
     )
 }
 
-/// Runs a function on its member of the union.
+/// Runs a function on its own member of the union.
 fn answer<T: FromBytes + IntoBytes + Immutable>(
     arg: &mut [u8],
     run: impl FnOnce(&mut T) -> RmResult<()>,

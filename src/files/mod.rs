@@ -1,5 +1,5 @@
-//! The file door: desktop RM's device nodes. Decodes escapes and UVM calls, and calls the object core; nothing here
-//! implements an RM verb a second time.
+//! The file door: desktop RM's device nodes. It decodes escapes and UVM calls and calls the object core, so that every
+//! RM verb is implemented only once.
 //!
 //! ```text
 //! door        open, ioctl, mmap, close: descriptors in, errno out
@@ -8,8 +8,9 @@
 //!  └─ uvm      one row per UVM call; a tree of address ranges per open file
 //! ```
 //!
-//! A failure is one of two kinds ([`call::Fail`]). Transport failures (wrong number, size, pointer, node) are errnos,
-//! and fatal to frontends. RM's own are written into the structure's status, and the ioctl succeeds.
+//! A failure is one of two kinds ([`call::Fail`]). Failures of the call itself (a wrong number, size, pointer or node)
+//! are errnos, and frontends do not survive them. RM's own failures are written into the status of the structure, and
+//! the ioctl succeeds.
 
 mod call;
 mod cards;

@@ -1,4 +1,4 @@
-//! The nodes there are, and what an open file of one remembers.
+//! The device nodes of desktop RM, and what an open file of one remembers.
 
 use super::uvm::Space;
 use crate::rm::{Held, LentNode, Rm};
@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 use tegrarm_kmd::fds::FileId;
 
-/// Kinds of node.
+/// The kinds of device nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// `/dev/nvidiactl`.
@@ -21,18 +21,18 @@ pub enum Kind {
     UvmTools,
 }
 
-/// One node.
+/// One device node.
 pub struct NodeRow {
-    /// What it is.
+    /// Its kind.
     pub kind: Kind,
     /// Its path.
     pub path: &'static str,
-    /// The name of the files that stand for it. A file keeps its name through fork and exec, so that whoever inherits a
-    /// descriptor can tell what it is.
+    /// The name of the memory files that stand for it. A file keeps its name through fork and exec, so that a process
+    /// that inherits a descriptor can tell which node it belongs to.
     pub label: &'static CStr,
 }
 
-/// Every node there is.
+/// All device nodes.
 pub static NODES: &[NodeRow] = &[
     NodeRow { kind: Kind::Control, path: "/dev/nvidiactl", label: c"tegrarm:nvidiactl" },
     NodeRow { kind: Kind::Gpu, path: "/dev/nvidia0", label: c"tegrarm:nvidia0" },
@@ -40,39 +40,40 @@ pub static NODES: &[NodeRow] = &[
     NodeRow { kind: Kind::UvmTools, path: "/dev/nvidia-uvm-tools", label: c"tegrarm:nvidia-uvm-tools" },
 ];
 
-/// The node at a path.
+/// The node that has this path.
 pub fn at(path: &str) -> Option<&'static NodeRow> {
     NODES.iter().find(|row| row.path == path)
 }
 
-/// The node that a link of `/proc/self/fd` names: `/memfd:LABEL (deleted)`.
+/// The node of a link in `/proc/self/fd`, which reads `/memfd:LABEL (deleted)`.
 pub fn of_link(link: &str) -> Option<&'static NodeRow> {
     let label = link.strip_prefix("/memfd:")?.strip_suffix(" (deleted)")?;
     NODES.iter().find(|row| row.label.to_str() == Ok(label))
 }
 
-/// One open file. Its clients and UVM mappings end with it.
+/// One open file. Its clients and UVM mappings are freed with it.
 pub struct OpenFile {
-    /// What it is an open file of.
+    /// The kind of its node.
     pub kind: Kind,
-    /// What its descriptors refer to.
+    /// The identity of the file to which its descriptors refer.
     pub id: FileId,
-    /// Declared before `held`: mappings go before the nodes close.
+    /// The UVM state of the file. It is declared before `held`, because its mappings must be dropped before the nodes
+    /// close.
     pub uvm: Mutex<Option<Space>>,
-    /// Clients allocated through it, or through a file that is registered with it.
+    /// The clients that were allocated through this file, or through a file that is registered with it.
     clients: Mutex<Vec<u32>>,
-    /// The control file it was registered with, which lives at least as long as this.
+    /// The control file that this file is registered with. It lives at least as long as this file.
     control: OnceLock<Arc<OpenFile>>,
-    /// A control file was told its GPUs.
+    /// True after a control file was told which GPUs it will use.
     pub attached: AtomicBool,
-    /// RM_MAP_MEMORY made it something to map.
+    /// True after RM_MAP_MEMORY lent a mapping to the file.
     pub lent: AtomicBool,
     held: Held,
     rm: Arc<Rm>,
 }
 
 impl OpenFile {
-    /// A file that was just opened.
+    /// Makes the open file of a node that was just opened.
     pub fn new(kind: Kind, id: FileId, rm: Arc<Rm>, held: Held) -> OpenFile {
         OpenFile {
             kind,
@@ -87,17 +88,17 @@ impl OpenFile {
         }
     }
 
-    /// The manager it works on.
+    /// The manager that answers calls on the file.
     pub fn rm(&self) -> &Arc<Rm> {
         &self.rm
     }
 
-    /// The GPU it keeps open.
+    /// The GPU that the file keeps open.
     pub fn held(&self) -> &Held {
         &self.held
     }
 
-    /// Which node it can be mapped as; `None` for UVM's.
+    /// The node as which the file can be mapped. The result is `None` for the nodes of UVM, which cannot be mapped.
     pub fn lent_node(&self) -> Option<LentNode> {
         match self.kind {
             Kind::Control => Some(LentNode::Control),
@@ -106,33 +107,33 @@ impl OpenFile {
         }
     }
 
-    /// Ties it to a control file. `false`: it is tied to one.
+    /// Ties the file to a control file. The result is `false` if it is tied to one already.
     pub fn register(&self, control: Arc<OpenFile>) -> bool {
         self.control.set(control).is_ok()
     }
 
-    /// Whether it was tied to a control file.
+    /// Whether the file is tied to a control file.
     pub fn is_registered(&self) -> bool {
         self.control.get().is_some()
     }
 
-    /// The file whose clients are used through this one: the control file it was tied to, or itself.
+    /// The file whose clients are used through this one: the control file to which it is tied, or else itself.
     #[inline]
     fn owner(&self) -> &OpenFile {
         self.control.get().map_or(self, |control| control)
     }
 
-    /// A client was allocated through it.
+    /// Notes that a client was allocated through the file.
     pub fn own_client(&self, client: u32) {
         self.owner().clients.lock().push(client);
     }
 
-    /// A client was freed. It may be one that was allocated through this file.
+    /// Notes that a client was freed. The client need not be one of this file.
     pub fn disown_client(&self, client: u32) {
         self.owner().clients.lock().retain(|c| *c != client);
     }
 
-    /// Whether a client may be used through it.
+    /// Whether a client may be used through the file.
     #[inline]
     pub fn owns_client(&self, client: u32) -> bool {
         self.owner().clients.lock().contains(&client)
@@ -142,7 +143,8 @@ impl OpenFile {
 impl Drop for OpenFile {
     fn drop(&mut self) {
         for client in self.clients.get_mut().drain(..) {
-            // The client may be freed already, through another descriptor or by a forked parent. Then nothing is left to do.
+            // The client may be freed already, through another descriptor or by a forked parent. The error is ignored,
+            // because nothing is left to do then.
             let _ = self.rm.free(client, client);
         }
     }

@@ -1,8 +1,8 @@
-//! Which open file a descriptor refers to.
+//! The table that finds the open file behind a descriptor.
 //!
-//! Identity is what `fstat(2)` says, so duplicates, inherited descriptors and numbers that were reused behind our back
-//! are told apart without our having seen the call. A descriptor that was lent a buffer refers to that buffer from
-//! then on; for it, the number is remembered too.
+//! Files are told apart by what `fstat(2)` says. This also works for duplicates, for inherited descriptors and for
+//! numbers that the program reused, although the library has not seen those calls. A descriptor to which a buffer was
+//! lent refers to that buffer from then on, so the table remembers the number of such a descriptor too.
 
 use super::node::OpenFile;
 use parking_lot::Mutex;
@@ -12,7 +12,7 @@ use std::sync::Arc;
 use tegrarm_kmd::Errno;
 use tegrarm_kmd::fds::{FileId, file_id};
 
-/// Open files above which every open looks for some that were closed unseen.
+/// From this number of open files on, every open looks for files whose descriptors were closed unseen.
 const SWEEP_FROM: usize = 64;
 
 /// The open files of this process.
@@ -25,22 +25,22 @@ pub struct Table {
 struct OpenFiles {
     files: HashMap<FileId, Arc<OpenFile>>,
     lent: HashMap<RawFd, Lent>,
-    /// What small descriptors were found to refer to, by number: the answer of the maps above, remembered.
+    /// What small descriptors refer to, by number. This is a cache of the answers of the maps above.
     seen: Vec<Option<Seen>>,
     sweep_at: usize,
 }
 
-/// A descriptor as it was last seen. It counts only while the descriptor still refers to the same.
+/// A descriptor as it was last seen. The entry is valid only while the descriptor refers to the same file.
 #[derive(Clone)]
 struct Seen {
     id: FileId,
     file: Arc<OpenFile>,
 }
 
-/// Descriptors from this number on are looked up every time.
+/// Descriptors from this number on are not cached.
 const SEEN_BELOW: usize = 4096;
 
-/// A descriptor that refers to what it was lent.
+/// A descriptor that refers to the buffer that was lent to it.
 struct Lent {
     to: FileId,
     file: Arc<OpenFile>,
@@ -50,7 +50,7 @@ impl Table {
     /// The open file behind a descriptor.
     ///
     /// # Errors
-    /// `EBADF` for a closed descriptor, `ENOTTY` for one that is no RM node.
+    /// `EBADF` for a closed descriptor, `ENOTTY` for a descriptor that is not an RM node.
     #[inline(always)]
     pub fn find(&self, fd: RawFd) -> Result<Arc<OpenFile>, Errno> {
         let id = file_id(fd)?;
@@ -73,8 +73,8 @@ impl Table {
         Ok(file)
     }
 
-    /// Enters a file. If another thread has entered a file with the same identity first, that one stays. Returns the file that
-    /// is in the table.
+    /// Enters a file. If another thread has entered a file with the same identity first, the table keeps that one.
+    /// Returns the file that is in the table.
     pub fn enter(&self, file: OpenFile) -> Arc<OpenFile> {
         let mut open = self.open.lock();
         let entered = open.files.entry(file.id).or_insert_with(|| Arc::new(file)).clone();
@@ -84,15 +84,15 @@ impl Table {
         entered
     }
 
-    /// `fd` was lent something.
+    /// Notes that a buffer was lent to `fd`.
     pub fn lent(&self, fd: RawFd, file: &Arc<OpenFile>) {
         if let Ok(to) = file_id(fd) {
             self.open.lock().lent.insert(fd, Lent { to, file: file.clone() });
         }
     }
 
-    /// `fd` is about to be closed: what is remembered of its number goes first, because another thread may get the number
-    /// the moment it is free. Returns the open file behind it.
+    /// Forgets what is remembered of `fd`, which is about to be closed. This must happen first, because another thread
+    /// may get the number as soon as it is free. Returns the open file behind the descriptor.
     pub fn closing(&self, fd: RawFd) -> Option<Arc<OpenFile>> {
         let id = file_id(fd).ok()?;
         let mut open = self.open.lock();
@@ -103,7 +103,7 @@ impl Table {
         }
     }
 
-    /// A descriptor of `file` was closed. The file ends with its last one.
+    /// Notes that a descriptor of `file` was closed. The file ends with its last descriptor.
     pub fn closed(&self, file: &OpenFile) {
         let mut open = self.open.lock();
         let gone = open.remove_unless(&open_files(), file.id);
@@ -111,13 +111,13 @@ impl Table {
         drop(gone);
     }
 
-    /// Forgets everything.
+    /// Forgets all files and descriptors.
     pub fn clear(&self) {
         let open = std::mem::take(&mut *self.open.lock());
         drop(open);
     }
 
-    /// How many open files there are.
+    /// The number of open files.
     pub fn len(&self) -> usize {
         self.open.lock().files.len()
     }
@@ -152,7 +152,7 @@ impl OpenFiles {
         }
     }
 
-    /// Takes out files whose descriptors were all closed by other means than ours.
+    /// Takes out the files whose descriptors were all closed by calls that the library has not seen.
     fn sweep(&mut self) -> Vec<Arc<OpenFile>> {
         self.lent.retain(|fd, lent| file_id(*fd) == Ok(lent.to));
         let open = open_files();
@@ -163,7 +163,7 @@ impl OpenFiles {
     }
 }
 
-/// What all descriptors of this process refer to.
+/// The identities of all files to which this process has a descriptor.
 fn open_files() -> HashSet<FileId> {
     let Ok(entries) = std::fs::read_dir("/proc/self/fd") else { return HashSet::new() };
     let numbers = entries.filter_map(|e| e.ok()?.file_name().to_str()?.parse().ok());

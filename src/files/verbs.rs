@@ -1,4 +1,4 @@
-//! Escapes that are RM's verbs: unpack, call the core, pack.
+//! The escapes that are RM's verbs. Each unpacks its structure, calls the core and packs the answer.
 
 use super::call::{Call, Fail, Outcome, fault, finish, invalid};
 use super::node::Kind;
@@ -15,17 +15,18 @@ use tegrarm_abi::rm::versions::NVOS46_PARAMETERS_V580;
 use tegrarm_kmd::memory::{Own, Unwritable};
 use zerocopy::{FromZeros, IntoBytes};
 
-/// Offset of the new handle, the same in every form of allocation.
+/// The offset of the new handle, which is the same in every form of allocation.
 const NEW: usize = offset_of!(NVOS21_PARAMETERS, hObjectNew);
 
-/// What the forms of `NV_ESC_RM_ALLOC` and `NV_ESC_RM_ALLOC_OBJECT` have in common.
+/// The fields that all forms of `NV_ESC_RM_ALLOC` and `NV_ESC_RM_ALLOC_OBJECT` have in common.
 struct Alloc {
     root: u32,
     parent: u32,
     wanted: u32,
     class: u32,
     params: u64,
-    /// 0: as many bytes as the class has. The short form's size means nothing: RM never looked at it.
+    /// The size of the class's parameters. 0 means the size that the class has. The size in the short form is ignored,
+    /// because RM never looked at it.
     size: u32,
 }
 
@@ -84,7 +85,8 @@ pub fn free(call: &Call, arg: &mut [u8]) -> Result<(), Fail> {
     Ok(())
 }
 
-/// The call that frontends make most. Its structure and the parameters go out with one system call.
+/// Answers RM_CONTROL, the call that frontends make most. The structure and the parameters are copied out with one
+/// system call.
 #[inline(always)]
 pub fn control(call: &Call, argp: u64) -> Outcome {
     const LEN: usize = size_of::<NVOS54_PARAMETERS>();
@@ -132,7 +134,7 @@ fn prepare_control(call: &Call, p: &NVOS54_PARAMETERS) -> RmResult<PreparedContr
     if call.file.owns_client(p.hClient) { prepared } else { of_foreign_client(call, p.hClient, prepared) }
 }
 
-/// RM looks at pointer and size before it looks whose the client is, and at everything else after that.
+/// RM checks the pointer and the size first, then whether the client belongs to the file, and then everything else.
 #[cold]
 fn of_foreign_client(call: &Call, client: u32, prepared: RmResult<PreparedControl>) -> RmResult<PreparedControl> {
     match prepared {
@@ -158,7 +160,8 @@ pub fn dup_object(call: &Call, arg: &mut [u8]) -> Result<(), Fail> {
     Ok(())
 }
 
-/// The descriptor stays the caller's: with class 0x3E and a mapping wanted it becomes what the caller maps.
+/// Allocates memory as the escape asks. The descriptor stays the caller's. With class 0x3E, if a mapping is wanted, the
+/// descriptor becomes the one that the caller maps.
 pub fn alloc_memory(call: &Call, arg: &mut [u8]) -> Result<(), Fail> {
     let mut p: nv_ioctl_nvos02_parameters_with_fd = get(arg);
     let q = &mut p.params;
@@ -184,8 +187,8 @@ pub fn alloc_memory(call: &Call, arg: &mut [u8]) -> Result<(), Fail> {
     Ok(())
 }
 
-/// Maps in the way its descriptor asks for: a caller that names one maps it itself, one that names none (-1) gets an
-/// address.
+/// Maps memory in the way that the descriptor asks for. A caller that names a descriptor maps it itself. A caller that
+/// names none (-1) gets an address.
 pub fn map_memory(call: &Call, arg: &mut [u8]) -> Result<(), Fail> {
     let mut p: nv_ioctl_nvos33_parameters_with_fd = get(arg);
     let q = &mut p.params;
@@ -219,7 +222,7 @@ pub fn unmap_memory(call: &Call, arg: &mut [u8]) -> Result<(), Fail> {
     Ok(call.rm().unmap_memory(p.hClient, p.hDevice, p.hMemory, p.pLinearAddress as usize)?)
 }
 
-/// The client is its own parent here: the structure has no other field for it.
+/// Allocates a context DMA. The client is the parent, because the structure has no other field for a parent.
 pub fn alloc_context_dma(call: &Call, arg: &mut [u8]) -> Result<(), Fail> {
     let mut p: NVOS39_PARAMETERS = get(arg);
     let rm = call.rm();
@@ -236,7 +239,7 @@ pub fn alloc_context_dma(call: &Call, arg: &mut [u8]) -> Result<(), Fail> {
     Ok(())
 }
 
-/// Both layouts, which have the same fields.
+/// Maps memory into a GPU address space. Both layouts of the structure have the same fields.
 pub fn map_memory_dma(call: &Call, arg: &mut [u8]) -> Result<(), Fail> {
     macro_rules! map_as {
         ($layout:ty) => {{

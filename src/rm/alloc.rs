@@ -1,4 +1,4 @@
-//! `RM_ALLOC`: the checks in RM's order, then the class's constructor.
+//! `RM_ALLOC`: makes the checks in RM's order and then calls the class's constructor.
 
 use super::classes::{self, ClassRow, Params, Support};
 use super::client::{CLIENT_HANDLES, Claim, Client};
@@ -12,7 +12,7 @@ use std::sync::atomic::Ordering;
 use tegrarm_abi::rm::classes::NV01_ROOT;
 use tegrarm_abi::rm::status::*;
 
-/// An allocation whose class is known: what remains is to hand over the parameters.
+/// An allocation whose class is known. The caller has to hand over the parameters next.
 #[derive(Clone, Copy)]
 pub struct PreparedAlloc {
     class: &'static ClassRow,
@@ -20,13 +20,13 @@ pub struct PreparedAlloc {
 }
 
 impl PreparedAlloc {
-    /// How many bytes of parameters are read and written back.
+    /// The number of bytes of parameters that are read and written back.
     pub fn params_len(&self) -> usize {
         self.len
     }
 }
 
-/// One allocation in progress, as constructors see it.
+/// One allocation while it is made, as constructors see it.
 pub struct AllocCall<'a> {
     /// The manager.
     pub rm: &'a Rm,
@@ -36,14 +36,14 @@ pub struct AllocCall<'a> {
     pub parent: &'a Arc<Object>,
     /// The class being allocated.
     pub class: &'static ClassRow,
-    /// The caller's parameters, in and out; empty when there are none.
+    /// The caller's parameters, which are read and written. The slice is empty when the caller passes none.
     pub params: &'a mut [u8],
-    /// Objects whose death ends this one; constructors add to it.
+    /// Objects with which this one is freed. Constructors add to the list.
     pub depends_on: Vec<u32>,
 }
 
 impl AllocCall<'_> {
-    /// An object of the same client that parameters name.
+    /// An object of the same client that the parameters name.
     ///
     /// # Errors
     /// 0x57 for a handle that names no object of the client.
@@ -51,7 +51,7 @@ impl AllocCall<'_> {
         self.client.object(handle)
     }
 
-    /// The VA space that parameters name; 0 means the device's own.
+    /// The VA space that the parameters name. The handle 0 means the device's own VA space.
     ///
     /// # Errors
     /// 0x57 for an unknown handle, 0x31 for an object that is not a VA space.
@@ -70,8 +70,8 @@ impl AllocCall<'_> {
 }
 
 impl Rm {
-    /// First half of [`Rm::alloc`]: finds the class and how many bytes of parameters it takes. `size` 0 means the
-    /// class's own size, `has_params` whether the caller passed any.
+    /// The first half of [`Rm::alloc`]: finds the class and the number of bytes of its parameters. A `size` of 0 means
+    /// the class's own size. `has_params` is whether the caller passed any parameters.
     ///
     /// # Errors
     /// 0x22 for an unknown class (or the status its row gives), 0x1F when parameters are required, 0x3A when
@@ -102,11 +102,11 @@ impl Rm {
         Ok(PreparedAlloc { class: row, len })
     }
 
-    /// `RM_ALLOC`: makes an object under `parent` (0: the client itself). `wanted` 0 lets the library choose the
-    /// handle. Returns the handle. A failed allocation leaves no trace.
+    /// `RM_ALLOC`: makes an object under `parent`, where 0 is the client itself. If `wanted` is 0, the library chooses
+    /// the handle. Returns the handle. A failed allocation leaves nothing behind.
     ///
     /// # Errors
-    /// The first failing check of RM's order, or the class's own.
+    /// That of the first check that fails, in RM's order, or that of the class.
     pub fn alloc(
         &self,
         prepared: PreparedAlloc,
@@ -133,7 +133,8 @@ impl Rm {
         self.make(&client, &parent, row, wanted, params, row.make)
     }
 
-    /// The part of an allocation that every class shares: handle, constructor, tree.
+    /// The part of an allocation that every class shares: it reserves the handle, calls the constructor and enters the
+    /// object into the tree.
     pub(super) fn make(
         &self,
         client: &Arc<Client>,
@@ -176,7 +177,7 @@ impl Rm {
             clients.insert(at, (handle, client));
         }
         drop(clients);
-        // Both forms of the parameters start with the handle, written back.
+        // Both forms of the parameters start with the handle, which is written back.
         super::params::set_word(params, 0, handle);
         tracing::debug!("client {handle:#x} on {}", self.kmd.name());
         Ok(handle)
@@ -196,7 +197,7 @@ fn next_client_handle(free: impl Fn(u32) -> bool) -> RmResult<u32> {
     }
 }
 
-/// Gives a claimed handle back unless the object was made.
+/// Gives a reserved handle back unless the object was made.
 struct Abandon<'a> {
     client: &'a Client,
     claim: &'a Claim,

@@ -1,4 +1,5 @@
-//! Channels: RM's view of a ring inside a buffer, nvgpu's wish for a ring of its own.
+//! Channels. RM's clients see a ring inside a buffer of theirs, and nvgpu wants a ring of its own; this file brings the
+//! two together.
 
 use super::gpu::Gpu;
 use super::group::{ContextShare, Group};
@@ -12,12 +13,12 @@ use tegrarm_abi::nvgpu::channel::nvgpu_notification;
 use tegrarm_abi::rm::status::*;
 use tegrarm_kmd::{DeviceMem, Placement, Prot};
 
-/// Bytes of a GPFIFO entry.
+/// The size of a GPFIFO entry in bytes.
 const ENTRY: u64 = 8;
-/// `nvgpu_notification.status` of a written notification.
+/// The value of `nvgpu_notification.status` after a notification was written.
 const WRITTEN: u32 = 0xffff;
 
-/// What a channel is made from.
+/// Everything that is needed to make a channel.
 pub struct ChannelPlan {
     /// Its group.
     pub group: Arc<Group>,
@@ -25,19 +26,20 @@ pub struct ChannelPlan {
     pub share: Option<Arc<ContextShare>>,
     /// Its VA space.
     pub space: Arc<VaSpace>,
-    /// GPU address of the ring, in that space.
+    /// The GPU address of the ring in that space.
     pub ring_va: u64,
-    /// Entries, a power of two.
+    /// The number of entries, which is a power of two.
     pub entries: u32,
-    /// The buffer USERD is in.
+    /// The buffer that contains USERD.
     pub userd: Arc<Store>,
-    /// Where in it.
+    /// The offset of USERD in that buffer.
     pub userd_offset: u64,
-    /// Where errors go.
+    /// The buffer into which errors are written.
     pub notifier: Option<Arc<Store>>,
 }
 
-/// A runnable channel. Fields drop in this order: the channel closes before its buffers and its group go.
+/// A channel that can run. Its fields are dropped in this order, so that the channel closes before its buffers and its
+/// group.
 pub struct ChannelObject {
     channel: Channel,
     ring: Shown,
@@ -48,33 +50,34 @@ pub struct ChannelObject {
     pub group: Arc<Group>,
     _space: Arc<AddressSpace>,
     notifier: Option<Arc<Store>>,
-    /// What the doorbell takes.
+    /// The work submit token, which is written to the doorbell.
     pub token: u32,
-    /// Whether the client took it off the hardware.
+    /// True if the client disabled the channel.
     disabled: AtomicBool,
 }
 
-/// A buffer of the channel, laid over the client's view of the one it named.
+/// A buffer of the channel that is mapped over the client's view of the buffer that it named.
 struct Shown {
     overlay: Arc<Overlay>,
     over: Arc<Store>,
-    /// Where mappings that this library did not make show the range.
+    /// The addresses at which mappings that this library did not make show the range.
     foreign: Vec<u64>,
 }
 
-/// What killed a channel.
+/// The error that killed a channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ChannelError {
-    /// `NVGPU_CHANNEL_*` error code; 0 when the channel died without a notifier to tell.
+    /// The `NVGPU_CHANNEL_*` error code, or 0 if the channel died without a notifier into which a code could be
+    /// written.
     pub code: u32,
 }
 
 impl ChannelObject {
-    /// Brings a channel up.
+    /// Makes a channel that can run.
     ///
     /// # Errors
-    /// 0x1F for a bad number of entries, 0x37 when ring or USERD are not where the CPU and the kernel can share
-    /// them, 0x1A when all channels are in use, otherwise the kernel's refusal. Nothing stays behind.
+    /// 0x1F for a bad number of entries, 0x37 when the ring or USERD lies where the CPU and the kernel cannot share it,
+    /// 0x1A when all channels are in use, and otherwise the kernel's refusal. A failed call leaves nothing behind.
     pub fn new(gpu: &Gpu, plan: ChannelPlan) -> RmResult<ChannelObject> {
         let (area, ring_offset) = find_ring(&plan, gpu)?;
         check_userd(&plan, &area, ring_offset)?;
@@ -110,7 +113,7 @@ impl ChannelObject {
         })
     }
 
-    /// The channel's number; the token carries it in its low half.
+    /// The number of the channel, which is also the low half of its work submit token.
     pub fn id(&self) -> u32 {
         self.token & 0xffff
     }
@@ -120,10 +123,12 @@ impl ChannelObject {
         &self.channel
     }
 
-    /// Lets the host run the channel, or not. It runs from the start, so the first "yes" changes nothing.
+    /// Enables or disables the channel on the host engine. A channel is enabled from the start, so the first enabling
+    /// changes nothing.
     ///
     /// # Errors
-    /// 0x60 for enabling a channel that died: the kernel would say yes and never run it. The kernel's errno.
+    /// 0x60 when a channel that died is to be enabled, because the kernel would agree and never run it. Otherwise the
+    /// kernel's errno.
     pub fn schedule(&self, enable: bool) -> RmResult<()> {
         if enable {
             self.check_alive()?;
@@ -138,7 +143,7 @@ impl ChannelObject {
     /// Checks that the channel can still run.
     ///
     /// # Errors
-    /// 0x60 when it died; those of [`ChannelObject::error`].
+    /// 0x60 when it died, or those of [`ChannelObject::error`].
     pub fn check_alive(&self) -> RmResult<()> {
         match self.error()? {
             None => Ok(()),
@@ -148,10 +153,10 @@ impl ChannelObject {
         }
     }
 
-    /// What killed it; `None` while it is alive.
+    /// The error that killed the channel, or `None` while it is alive.
     ///
     /// # Errors
-    /// The kernel's errno, or the failure to look at the notifier.
+    /// The kernel's errno, or an error in reading the notifier.
     pub fn error(&self) -> RmResult<Option<ChannelError>> {
         if !self.channel.is_dead().during(|| "asking for the channel's state")? {
             return Ok(None);
@@ -159,13 +164,13 @@ impl ChannelObject {
         let Some(notifier) = &self.notifier else { return Ok(Some(ChannelError { code: 0 })) };
         let page = notifier.backing().map_cpu(Placement::Anywhere, PAGE, 0, Prot::Read)?;
         let page = DeviceMem::new(page);
-        // The status is the upper half of its word, and is written last.
+        // The status is the upper half of its word, and it is written last.
         let status = page.read_u32(std::mem::offset_of!(nvgpu_notification, info16)) >> 16;
         let code = page.read_u32(std::mem::offset_of!(nvgpu_notification, info32));
         Ok(Some(ChannelError { code: if status == WRITTEN { code } else { 0 } }))
     }
 
-    /// Where the client's view of ring and USERD must not be unmapped from under: both ranges, for messages.
+    /// The ranges of the ring and of USERD, for messages. The client must not unmap its view of them.
     pub fn describe(&self) -> String {
         let (ring, userd) = (self.ring.overlay.range(), self.userd.overlay.range());
         format!("channel {}: ring at {:#x}, USERD at {:#x} of their buffers", self.id(), ring.start, userd.start)
@@ -173,8 +178,9 @@ impl ChannelObject {
 }
 
 impl Shown {
-    /// Lays `source` over `over` from `offset` on, wherever the process sees that: through mappings made here, and
-    /// through those the client made of a descriptor it was lent, which `/proc/self/maps` tells.
+    /// Maps `source` over `over` from `offset` on, at every place where the process sees that part: in mappings that
+    /// the library made, and in mappings that the client made of a descriptor it was lent. `/proc/self/maps` lists the
+    /// latter.
     fn new(source: &Arc<Backing>, over: Arc<Store>, offset: u64) -> RmResult<Shown> {
         let overlay = Overlay::new(source, offset);
         let range = overlay.range();
@@ -204,8 +210,8 @@ impl Drop for Shown {
     }
 }
 
-/// nvgpu answers `ENOMEM` when its channels are used up; to a client of RM "no memory" is something that freeing
-/// buffers could help against.
+/// nvgpu answers `ENOMEM` when all its channels are in use. For a client of RM, "no memory" would mean that freeing
+/// buffers could help, so the error is translated.
 fn none_left(e: KernelError) -> RmError {
     let mut error = RmError::from(e);
     if error.status == NV_ERR_NO_MEMORY {
@@ -214,7 +220,8 @@ fn none_left(e: KernelError) -> RmError {
     error.during("opening a channel")
 }
 
-/// The buffer the ring is in, and where. The kernel's ring takes whole pages of it.
+/// The buffer that contains the ring, and the offset of the ring in it. The kernel's ring takes whole pages of the
+/// buffer.
 fn find_ring(plan: &ChannelPlan, gpu: &Gpu) -> RmResult<(Arc<Store>, u64)> {
     let (va, entries) = (plan.ring_va, plan.entries);
     let most = gpu.characteristics().max_gpfifo_entries;

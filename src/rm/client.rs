@@ -10,15 +10,16 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use tegrarm_abi::rm::status::*;
 
-/// Handles of clients that the library chooses; no object may have one of these.
+/// The client handles from which the library chooses. No object may have one of these handles.
 pub const CLIENT_HANDLES: std::ops::Range<u32> = 0xc1d0_0000..0xc1e0_0000;
-/// Handles of objects that the library chooses. The first is one above RM's, and all lie above any handle a
-/// frontend counts up from a small number: frontends tell their own handles from ours by comparing.
+/// The object handles from which the library chooses. The first one is one above RM's first, and all are larger than
+/// the handles that a frontend counts up from a small number: frontends compare handles to tell their own from the
+/// library's.
 pub const OBJECT_HANDLES: std::ops::Range<u32> = 0xcaf0_0001..0xcaf8_0000;
-/// Levels of objects below a client.
+/// The largest number of levels of objects below a client.
 const MAX_DEPTH: u32 = 6;
 
-/// One RM client. Its tree's lock is held for look-ups and edits, never across a system call.
+/// One RM client. The lock of its tree is held for look-ups and edits, never across a system call.
 pub struct Client {
     /// Its handle, unique in the process.
     pub handle: u32,
@@ -34,26 +35,27 @@ struct Tree {
 }
 
 struct Node {
-    /// `None` while the object is being made. Its handle is taken then, and look-ups do not find it.
+    /// The object, or `None` while it is being made. Its handle is taken then, but look-ups do not find it.
     object: Option<Arc<Object>>,
     parent: u32,
     depends_on: Vec<u32>,
-    /// Objects whose parent this is, or that depend on it; saves freeing a leaf from searching.
+    /// The number of objects that have this one as their parent or depend on it. With 0, freeing the object needs no
+    /// search.
     referrers: u32,
-    /// Creation order. Whatever refers to an object was made after it.
+    /// The order of creation. An object is always made after the objects to which it refers.
     serial: u64,
     depth: u32,
 }
 
-/// A handle set aside for an object that is being made.
+/// A handle that is reserved for an object that is being made.
 pub struct Claim {
-    /// The handle.
+    /// The reserved handle.
     pub handle: u32,
     serial: u64,
 }
 
 impl Client {
-    /// A client with nothing but its root object.
+    /// Makes a client that has only its root object.
     pub fn new(root: Object, gpu: Arc<Gpu>) -> Client {
         let handle = root.handle;
         let node = Node {
@@ -69,10 +71,10 @@ impl Client {
         Client { handle, gpu, tree: Mutex::new(Tree { nodes, next_handle: OBJECT_HANDLES.start, next_serial: 1 }) }
     }
 
-    /// The object behind a handle.
+    /// The object that has this handle.
     ///
     /// # Errors
-    /// 0x57 when there is none.
+    /// 0x57 when the client has no such object.
     #[inline(always)]
     pub fn object(&self, handle: u32) -> RmResult<Arc<Object>> {
         match self.tree.lock().nodes.get(handle) {
@@ -84,7 +86,7 @@ impl Client {
     /// The nearest object of kind `tag` at or above `handle`.
     ///
     /// # Errors
-    /// 0x36 when there is none.
+    /// 0x36 when there is no such object.
     pub fn ancestor(&self, handle: u32, tag: Tag) -> RmResult<Arc<Object>> {
         let tree = self.tree.lock();
         let mut at = handle;
@@ -108,11 +110,11 @@ impl Client {
         children.filter_map(|(_, node)| node.object.as_ref()?.as_channel().cloned()).collect()
     }
 
-    /// Sets a handle aside: `wanted`, or the next free one when that is 0.
+    /// Reserves the handle `wanted`, or the next free one if `wanted` is 0.
     ///
     /// # Errors
-    /// 0x33 for a reserved handle, 0x19 for one in use, 0x1A when none is left, 0x57 when the parent just died,
-    /// 0x16 when the tree is too deep.
+    /// 0x33 for a reserved handle, 0x19 for a handle in use, 0x1A when no handle is left, 0x57 when the parent was
+    /// freed meanwhile, 0x16 when the tree is too deep.
     pub fn claim(&self, parent: u32, wanted: u32) -> RmResult<Claim> {
         let mut tree = self.tree.lock();
         let Some(depth) = tree.nodes.get(parent).map(|n| n.depth + 1) else {
@@ -143,10 +145,11 @@ impl Client {
         Ok(())
     }
 
-    /// Puts the finished object under its handle; it can be found from here on.
+    /// Enters the finished object under its handle. Look-ups find it from here on.
     ///
     /// # Errors
-    /// 0x57 when another thread has freed its parent, or something that it depends on. The object is dropped in that case.
+    /// 0x57 when another thread has freed its parent or an object on which it depends. The object is dropped in that
+    /// case.
     pub fn settle(&self, claim: &Claim, object: Object, depends_on: Vec<u32>) -> RmResult<Arc<Object>> {
         let object = Arc::new(object);
         let mut tree = self.tree.lock();
@@ -165,7 +168,7 @@ impl Client {
         Ok(object)
     }
 
-    /// Gives a claimed handle back.
+    /// Gives a reserved handle back.
     pub fn abandon(&self, claim: &Claim) {
         let mut tree = self.tree.lock();
         if tree.nodes.get(claim.handle).is_some_and(|n| n.serial == claim.serial) {
@@ -173,8 +176,9 @@ impl Client {
         }
     }
 
-    /// Takes an object and everything that refers to it out of the tree, in the order in which they must be
-    /// dropped: channels first, then whatever was made last. Empty when there is no such object.
+    /// Takes an object and everything that refers to it out of the tree. The result is in the order in which the
+    /// objects must be dropped: channels first, then the object that was made last, and so on. It is empty when there
+    /// is no such object.
     pub fn take(&self, handle: u32) -> Vec<Arc<Object>> {
         let mut tree = self.tree.lock();
         let mut doomed = tree.closure(handle);
@@ -186,7 +190,7 @@ impl Client {
         doomed.iter().filter_map(|h| tree.remove(*h)).collect()
     }
 
-    /// How many objects there are, the client itself included.
+    /// The number of objects, the client itself included.
     pub fn object_count(&self) -> usize {
         self.tree.lock().nodes.len()
     }
@@ -219,7 +223,7 @@ impl Tree {
         node.object
     }
 
-    /// `handle` and, transitively, its children and dependants.
+    /// `handle` with its children and dependants, their children and dependants, and so on.
     fn closure(&self, handle: u32) -> Vec<u32> {
         let mut found: Vec<u32> = self.nodes.contains(handle).then_some(handle).into_iter().collect();
         let mut seen = BTreeSet::from([handle]);

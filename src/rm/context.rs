@@ -1,13 +1,13 @@
-//! Which RM call this thread is in, so that a recording can say what each kernel call was made for.
+//! Remembers in which RM call this thread is, so that a recording can say for which call each kernel call was made.
 
 use super::{classes, controls};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// An RM call, with what it was about.
+/// An RM call, with the class or command that it concerns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Inside {
-    /// None: the library's own business.
+    /// No RM call: the library does this for itself.
     Nothing,
     /// `rm_alloc` of a class.
     Alloc(u32),
@@ -15,7 +15,7 @@ pub enum Inside {
     AllocMemory(u32),
     /// `rm_control` with a command.
     Control(u32),
-    /// `rm_free` of an object of a class; class 0 when there was nothing to free.
+    /// `rm_free` of an object of a class. The class is 0 when there was no such object.
     Free(u32),
     /// `rm_dup_object`.
     DupObject,
@@ -33,10 +33,11 @@ thread_local! {
     static NOW: Cell<Inside> = const { Cell::new(Inside::Nothing) };
 }
 
-/// Whether anybody asks. A thread-local costs more than a look at a flag, and calls are counted in instructions.
+/// Whether a recording needs the label. Looking at a flag costs fewer instructions than writing a thread-local
+/// variable, and calls are measured in instructions.
 static WATCHED: AtomicBool = AtomicBool::new(false);
 
-/// Leaves the call when dropped.
+/// Ends the call when it is dropped.
 pub struct Left(Option<Inside>);
 
 impl Drop for Left {
@@ -47,18 +48,18 @@ impl Drop for Left {
     }
 }
 
-/// Says that this thread is in an RM call, until the result is dropped.
+/// Notes that this thread is in an RM call until the result is dropped.
 pub fn enter(call: Inside) -> Left {
     Left(WATCHED.load(Ordering::Relaxed).then(|| NOW.replace(call)))
 }
 
-/// From now on, [`label`] will be asked for.
+/// Announces that [`label`] will be asked for from now on.
 pub fn watch() {
     WATCHED.store(true, Ordering::Relaxed);
 }
 
-/// The call this thread is in, as recordings write it: `rm_alloc NV01_MEMORY_LOCAL_USER`; empty outside of any, and
-/// before [`watch`].
+/// The call in which this thread is, as recordings write it, for example `rm_alloc NV01_MEMORY_LOCAL_USER`. The label
+/// is empty outside of a call, and before [`watch`].
 pub fn label() -> String {
     let class = |verb: &str, number| match classes::find(number) {
         Some(row) => format!("{verb} {}", row.name),

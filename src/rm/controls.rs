@@ -1,4 +1,4 @@
-//! The control table: every control a desktop frontend may send, and what answers it.
+//! The control table: every control that a desktop frontend may send, and how the library answers.
 
 use super::classes::Support;
 use super::client::Client;
@@ -22,20 +22,20 @@ use tegrarm_abi::rm::ctrl_others::*;
 use tegrarm_abi::rm::status::*;
 use tegrarm_abi::rm::versions::*;
 
-/// Answers a control: reads and writes the parameters in place.
+/// A handler, which reads and writes the parameters in place.
 pub type Run = fn(&ControlCall, &mut [u8]) -> RmResult<()>;
 
 /// One control.
 pub struct ControlRow {
-    /// Its command number.
+    /// The command number.
     pub cmd: u32,
     /// Upstream's name.
     pub name: &'static str,
-    /// Which objects take it.
+    /// The kinds of objects that take the control.
     pub objects: Tags,
-    /// Sizes of its parameters over driver generations; 0 is "none".
+    /// The sizes of its parameters over the driver generations. The size 0 means that it has no parameters.
     pub sizes: &'static [usize],
-    /// What answers it.
+    /// The handler that answers it.
     pub run: Run,
     /// How far it is supported.
     pub state: Support,
@@ -43,27 +43,27 @@ pub struct ControlRow {
     pub why: &'static str,
 }
 
-/// One control in progress.
+/// One control while it is answered.
 pub struct ControlCall<'a> {
     /// The manager.
     pub rm: &'a Rm,
     /// The client.
     pub client: &'a Arc<Client>,
-    /// The object it was sent to.
+    /// The object to which the control was sent.
     pub object: &'a Arc<Object>,
-    /// Its row.
+    /// The row of the control.
     pub row: &'static ControlRow,
 }
 
-/// A control whose object and row are known: what remains is to hand over the parameters.
+/// A control whose object and row are known. The caller has to hand over the parameters next.
 pub struct PreparedControl {
     client: Arc<Client>,
     object: Arc<Object>,
-    /// `None`: command 0, which does nothing.
+    /// The row, or `None` for command 0, which does nothing.
     row: Option<&'static ControlRow>,
 }
 
-/// Parameters larger than this are refused unseen.
+/// The largest size of parameters. A control with larger ones is refused before they are read.
 const MAX_PARAMS: u32 = 1 << 20;
 
 static INDEX: Index<1024> = index!(CONTROLS, cmd, 1024);
@@ -75,12 +75,13 @@ pub fn find(cmd: u32) -> Option<&'static ControlRow> {
 }
 
 impl Rm {
-    /// First half of [`Rm::control`]: every check that needs no parameters. `has_params` is whether the caller
-    /// passed a pointer, `size` what it says it points at.
+    /// The first half of [`Rm::control`]: makes every check that needs no parameters. `has_params` is whether the
+    /// caller passed a pointer, and `size` is the size that the caller gives for the memory behind it.
     ///
     /// # Errors
-    /// 0x1F when exactly one of pointer and size is there or the size is absurd, 0x23 for an unknown client, 0x57 for
-    /// an unknown object, 0x56 for a control the object does not have, 0x3A for a size no driver used.
+    /// 0x1F when the caller passes a pointer without a size, a size without a pointer, or a size above the limit; 0x23
+    /// for an unknown client, 0x57 for an unknown object, 0x56 for a control that the object does not have, 0x3A for a
+    /// size that no driver used.
     #[inline(always)]
     pub fn prepare_control(
         &self,
@@ -109,10 +110,11 @@ impl Rm {
         Ok(PreparedControl { client, object, row: Some(row) })
     }
 
-    /// `RM_CONTROL`: `params` is as long as was said in [`Rm::prepare_control`]. On failure it is as it was.
+    /// `RM_CONTROL`. `params` has the length that [`Rm::prepare_control`] was told. If the call fails, `params` is not
+    /// changed.
     ///
     /// # Errors
-    /// The control's own.
+    /// Those of the control.
     #[inline(always)]
     pub fn control(&self, prepared: &PreparedControl, params: &mut [u8]) -> RmResult<()> {
         let Some(row) = prepared.row else { return Ok(()) };
@@ -155,7 +157,7 @@ fn bad_pointer(cmd: u32, has_params: bool, size: u32) -> RmError {
     RmError::new(NV_ERR_INVALID_ARGUMENT, format!("control {cmd:#x}: a {pointer} pointer with a size of {size}"))
 }
 
-/// A row from the name of its constant.
+/// Makes a row from the name of its constant.
 macro_rules! row {
     ($cmd:ident, [$($tag:ident),*], [$($size:expr),*], $run:expr, $state:expr, $why:expr) => {
         ControlRow {
@@ -169,25 +171,25 @@ macro_rules! row {
         }
     };
 }
-/// Answered as desktop RM would.
+/// Makes the row of a control that is answered as desktop RM would answer it.
 macro_rules! done {
     ($cmd:ident, [$($tag:ident),+], [$($ty:ty),+], $run:expr) => {
         row!($cmd, [$($tag),+], [$(size_of::<$ty>()),+], $run, Support::Done, "")
     };
 }
-/// Answered in part.
+/// Makes the row of a control that is answered in part.
 macro_rules! partial {
     ($cmd:ident, [$($tag:ident),+], [$($ty:ty),+], $run:expr, $why:expr) => {
         row!($cmd, [$($tag),+], [$(size_of::<$ty>()),+], $run, Support::Partial, $why)
     };
 }
-/// Accepted without effect.
+/// Makes the row of a control that is accepted without effect.
 macro_rules! accepted {
     ($cmd:ident, [$($tag:ident),+], [$($ty:ty),+], $run:expr, $why:expr) => {
         row!($cmd, [$($tag),+], [$(size_of::<$ty>()),+], $run, Support::Accepted, $why)
     };
 }
-/// Refused with a status.
+/// Makes the row of a control that is refused with a status.
 macro_rules! refused {
     ($cmd:ident, [$($tag:ident),*], $status:expr, $why:expr) => {
         row!($cmd, [$($tag),*], [], plain::nothing, Support::Refused($status), $why)
@@ -212,8 +214,9 @@ const OTHER_ENGINE: &str = "an engine of its own on Tegra, with its own driver";
 
 type FamilyOfSchedule = NVA06F_CTRL_GPFIFO_SCHEDULE_PARAMS_V580;
 
-/// Every control, sorted by command. RM keeps some answers in a cache for each GPU, and answers from it for every device
-/// and subdevice of that GPU, without a look at the object's class: those belong to both kinds of object here.
+/// Every control, sorted by command. RM keeps some answers in a cache for each GPU. It answers from this cache for
+/// every device and subdevice of that GPU and does not look at the object's class. The rows of these controls therefore
+/// name both kinds of object.
 #[rustfmt::skip]
 pub static CONTROLS: &[ControlRow] = &[
     done!(NV0000_CTRL_CMD_SYSTEM_GET_BUILD_VERSION, [Client], [NV0000_CTRL_SYSTEM_GET_BUILD_VERSION_PARAMS], system::build_version),

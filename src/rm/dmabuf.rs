@@ -1,7 +1,8 @@
-//! Buffers that leave the library and come into it as dmabufs: those of cameras, encoders, displays, other processes.
+//! Buffers that leave the library and come into it as dmabufs, for example to and from cameras, encoders, displays and
+//! other processes.
 //!
-//! Desktop RM has escapes and allocation descriptors for the same purpose, which carry what only its kernel module knows.
-//! Here both directions are a descriptor.
+//! Desktop RM has escapes and allocation descriptors for this purpose, but they carry information that only its kernel
+//! module has. Here both directions use a file descriptor.
 
 use super::Rm;
 use super::alloc::AllocCall;
@@ -17,19 +18,20 @@ use tegrarm_abi::rm::classes::NV01_MEMORY_SYSTEM;
 use tegrarm_abi::rm::status::*;
 
 impl Rm {
-    /// A new descriptor of a memory object's buffer.
+    /// Makes a new descriptor of a memory object's buffer.
     ///
     /// # Errors
-    /// 0x23, 0x57, 0x31 for a handle that is no memory; 0x56 for pages of the process itself.
+    /// 0x23 and 0x57 for unknown handles, 0x31 for a handle that is not memory, 0x56 for pages of the process itself.
     pub fn export_dmabuf(&self, client: u32, memory: u32) -> RmResult<OwnedFd> {
         let object = self.client(client, NV_ERR_INVALID_CLIENT)?.object(memory)?;
         object.memory(NV_ERR_INVALID_OBJECT)?.export().during(|| format!("exporting {object}"))
     }
 
-    /// A memory object over the buffer of a dmabuf, whose descriptor stays the caller's. Returns its handle and size.
+    /// Makes a memory object over the buffer of a dmabuf. The descriptor stays the caller's. Returns the handle and the
+    /// size.
     ///
     /// # Errors
-    /// 0x23, 0x57 for unknown handles; what the kernel says of a descriptor that is no dmabuf.
+    /// 0x23 and 0x57 for unknown handles, and the kernel's error for a descriptor that is not a dmabuf.
     pub fn import_dmabuf(&self, client: u32, parent: u32, fd: BorrowedFd<'_>) -> RmResult<(u32, u64)> {
         let _inside = context::enter(Inside::AllocMemory(NV01_MEMORY_SYSTEM));
         let row = classes::find(NV01_MEMORY_SYSTEM).expect("it is in the table");
@@ -43,7 +45,7 @@ impl Rm {
             let what = || format!("importing descriptor {}", fd.as_raw_fd());
             let backing = Backing::import(&call.client.gpu.nvmap, fd).during(what)?;
             size = backing.size();
-            // Somebody else looks at it and writes to it: the GPU keeps nothing of it to itself.
+            // Others read and write the buffer, so the GPU must not keep its contents in a cache of its own.
             let coherency = Some(CacheMode::InnerCacheable);
             let traits = Traits { coherency, gpu_cacheable: false, notifier: false, system: true, foreign: false };
             Ok(Kind::Memory(Arc::new(Memory::of(&call.client.gpu, backing, traits))))

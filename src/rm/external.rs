@@ -1,4 +1,4 @@
-//! What UVM needs of the object tree: VA spaces it takes over, and its own references to memory.
+//! The parts of the object tree that UVM needs: VA spaces that it takes over, and its own references to memory.
 
 use super::Rm;
 use super::gpu::Gpu;
@@ -9,49 +9,49 @@ use crate::status::{RmResult, fail};
 use std::sync::Arc;
 use tegrarm_abi::rm::status::*;
 
-/// A VA space that is filled through UVM. Outlives its handle.
+/// A VA space that is filled through UVM. It outlives its handle.
 #[derive(Clone)]
 pub struct ExternalSpace(Arc<VaSpace>);
 
-/// UVM's own reference to a memory object: what it maps stays when the handle is freed.
+/// UVM's own reference to a memory object. What UVM has mapped therefore stays when the handle is freed.
 #[derive(Clone)]
 pub struct ExternalMemory(Arc<Memory>);
 
-/// Which part of which memory goes to which GPU addresses.
+/// The connection of a part of a memory object with GPU addresses.
 #[derive(Clone)]
 pub struct Extent {
     /// The memory.
     pub memory: ExternalMemory,
     /// The VA space.
     pub space: ExternalSpace,
-    /// First GPU address.
+    /// The first GPU address.
     pub va: u64,
-    /// Bytes.
+    /// The length in bytes.
     pub len: u64,
-    /// First byte of the memory.
+    /// The offset of the first byte in the memory.
     pub offset: u64,
-    /// Stores fault.
+    /// True if stores of the GPU fault.
     pub read_only: bool,
 }
 
-/// An extent that is mapped; unmapped when dropped.
+/// An extent that is mapped. Dropping it unmaps the extent.
 pub struct ExternalMapping(Extent);
 
 /// The GPU's nodes, kept open.
 pub struct Held(Arc<Gpu>);
 
 impl Held {
-    /// 16 bytes that name the GPU.
+    /// The 16 bytes that identify the GPU.
     pub fn uuid(&self) -> [u8; 16] {
         self.0.uuid()
     }
 
-    /// What the kernel gives as its PCI device id; 0 inside a system on chip.
+    /// The PCI device id that the kernel reports. It is 0 for a GPU inside a system on chip.
     pub fn pci_device_id(&self) -> u16 {
         self.0.characteristics().pci_device_id
     }
 
-    /// Bytes of memory there are and bytes that are free.
+    /// The total and the free memory in bytes.
     ///
     /// # Errors
     /// 0x59 when the kernel does not say.
@@ -64,12 +64,12 @@ impl Rm {
     /// Keeps the GPU's nodes open.
     ///
     /// # Errors
-    /// Why there is no GPU.
+    /// The reason why there is no GPU.
     pub fn hold(&self) -> RmResult<Held> {
         self.gpu().map(Held)
     }
 
-    /// A VA space for UVM to fill, with its address space made.
+    /// A VA space for UVM to fill. Its address space is made here.
     ///
     /// # Errors
     /// 0x23 for an unknown client, 0x57 for an unknown object, 0x31 for an object that is not a VA space.
@@ -80,7 +80,7 @@ impl Rm {
         Ok(ExternalSpace(space))
     }
 
-    /// A reference of UVM's own to a memory object.
+    /// Makes UVM's own reference to a memory object.
     ///
     /// # Errors
     /// 0x23 for an unknown client, 0x57 for an unknown object, 0x31 for an object that is not memory.
@@ -90,7 +90,7 @@ impl Rm {
         Ok(ExternalMemory(Arc::new(memory.duplicate())))
     }
 
-    /// Whether a handle is a channel.
+    /// Checks that a handle is a channel.
     ///
     /// # Errors
     /// 0x23 for an unknown client, 0x21 for an object that is not a channel.
@@ -104,16 +104,16 @@ impl Rm {
 }
 
 impl Extent {
-    /// The part of it at `[va, va + len)`, which lies inside.
+    /// The part of the extent at `[va, va + len)`, which must lie inside it.
     #[must_use]
     pub fn part(&self, va: u64, len: u64) -> Extent {
         Extent { va, len, offset: self.offset + (va - self.va), ..self.clone() }
     }
 
-    /// Maps it.
+    /// Maps the extent.
     ///
     /// # Errors
-    /// As [`VaSpace::map`]; addresses that somebody else uses are 0x68.
+    /// The same as those of [`VaSpace::map`]. Addresses that are in use otherwise give 0x68.
     pub fn map(self) -> RmResult<ExternalMapping> {
         let request = GpuMapping {
             offset: self.offset,
@@ -133,7 +133,7 @@ impl Extent {
 }
 
 impl ExternalMapping {
-    /// What is mapped where.
+    /// The extent that is mapped.
     pub fn extent(&self) -> &Extent {
         &self.0
     }

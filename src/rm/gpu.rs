@@ -1,4 +1,4 @@
-//! The GPU as clients share it.
+//! The GPU, which all clients share.
 
 use super::profiler::PowerLedger;
 use crate::status::{During, RmResult};
@@ -7,10 +7,10 @@ use once_cell::sync::OnceCell;
 use std::sync::Arc;
 use tegrarm_kmd::{Errno, Kmd};
 
-/// The one GPU a Tegra has; RM's device, subdevice and board numbers of it are all 0 or this.
+/// RM's number of the only GPU that a Tegra has. Its device, subdevice and board numbers are all 0 or this number.
 pub const GPU_ID: u32 = 0x100;
 
-/// The open nodes and what was asked of them. Lives as long as some client does.
+/// The open nodes and the answers that were asked of them. It lives for as long as a client does.
 pub struct Gpu {
     /// The ctrl node.
     pub ctrl: Ctrl,
@@ -33,7 +33,7 @@ impl Gpu {
         Ok(Gpu { ctrl, nvmap, power: PowerLedger::default(), topology: OnceCell::new(), engines: OnceCell::new() })
     }
 
-    /// What the GPU is.
+    /// The GPU's characteristics, as nvgpu reports them.
     pub fn characteristics(&self) -> &Characteristics {
         self.ctrl.characteristics()
     }
@@ -43,7 +43,7 @@ impl Gpu {
         self.ctrl.kmd()
     }
 
-    /// Processors; asked for once.
+    /// The GPU's processors. The kernel is asked for them once.
     ///
     /// # Errors
     /// That of the query.
@@ -51,7 +51,7 @@ impl Gpu {
         self.topology.get_or_try_init(|| self.ctrl.topology()).during(|| "asking the GPU for its SMs")
     }
 
-    /// Engines; asked for once.
+    /// The GPU's engines. The kernel is asked for them once.
     ///
     /// # Errors
     /// That of the query.
@@ -60,7 +60,7 @@ impl Gpu {
         engines.map(Vec::as_slice).during(|| "asking the GPU for its engines")
     }
 
-    /// 16 bytes that name this GPU and stay the same: RM's SHA-1 style identifier.
+    /// The 16 bytes that identify this GPU and never change: RM's SHA-1 style identifier.
     pub fn uuid(&self) -> [u8; 16] {
         let c = self.characteristics();
         let mut uuid = [0u8; 16];

@@ -11,20 +11,20 @@ use tegrarm_abi::nvgpu::ctrl::{NVGPU_GPU_ENGINE_ID_ASYNC_COPY, NVGPU_GPU_ENGINE_
 use tegrarm_abi::rm::alloc::*;
 use tegrarm_abi::rm::status::*;
 
-/// nvgpu's name for the graphics runlist.
+/// nvgpu's number for the graphics runlist.
 const GRAPHICS_RUNLIST: i32 = -1;
 
 /// A channel group.
 pub struct Group {
     /// Its TSG.
     pub tsg: Tsg,
-    /// The VA space of channels that name none.
+    /// The VA space of channels that do not name one.
     pub space: Arc<VaSpace>,
     /// Whether the group itself was given a VA space.
     pub has_own_space: bool,
     /// The runlist its channels go to.
     pub runlist: i32,
-    /// Whether the client took it off the hardware.
+    /// True if the client disabled the group.
     disabled: AtomicBool,
     /// Its interleave level: no ioctl of a TSG says it.
     level: AtomicU32,
@@ -36,9 +36,10 @@ pub struct ContextShare {
     pub group: Arc<Group>,
     /// Its VA space.
     pub space: Arc<VaSpace>,
-    /// nvgpu compares channels' address spaces with this one and keeps no reference to it: we do.
+    /// nvgpu compares the address spaces of channels with this one but keeps no reference to it, so the share keeps
+    /// one.
     _address_space: Arc<AddressSpace>,
-    /// Its id.
+    /// The VEID of the subcontext.
     pub veid: u32,
 }
 
@@ -75,7 +76,8 @@ impl Group {
         self.level.load(Ordering::Relaxed)
     }
 
-    /// Lets the host run the group's channels, or not. They run from the start, so the first "yes" changes nothing.
+    /// Enables or disables the channels of the group. They are enabled from the start, so the first enabling changes
+    /// nothing.
     ///
     /// # Errors
     /// The kernel's errno.
@@ -118,7 +120,7 @@ impl ContextShare {
     /// Creates a subcontext.
     ///
     /// # Errors
-    /// 0x1A when none is free, 0x56 for a particular id that the kernel does not hand out, 0x1F for bad flags.
+    /// 0x1A when no subcontext is free, 0x56 for a particular id that the kernel does not hand out, 0x1F for bad flags.
     pub fn new(group: &Arc<Group>, space: &Arc<VaSpace>, flags: u32, wanted: u32) -> RmResult<ContextShare> {
         let synchronous = match flags {
             NV_CTXSHARE_ALLOCATION_FLAGS_SUBCONTEXT_SYNC => true,

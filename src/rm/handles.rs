@@ -1,13 +1,13 @@
-//! A map from handles, quick for those the library chose: they are consecutive.
+//! A map from handles to values. It is fast for the handles that the library chose, because these are consecutive.
 
 use super::client::OBJECT_HANDLES;
 use std::collections::BTreeMap;
 
-/// Values by handle.
+/// Values, found by handle.
 pub struct HandleMap<T> {
-    /// Handles of [`OBJECT_HANDLES`], by distance from the first.
+    /// The values of the handles in [`OBJECT_HANDLES`], indexed by the distance from the first of them.
     chosen: Vec<Option<Box<T>>>,
-    /// All others: handles that clients choose, and the client's own.
+    /// The values of all other handles: those that clients choose, and the client's own.
     others: BTreeMap<u32, T>,
     len: usize,
 }
@@ -18,7 +18,7 @@ impl<T> Default for HandleMap<T> {
     }
 }
 
-/// The index of a handle among those that the library chose. For any other handle, an index that is out of range.
+/// The index of a handle among the handles that the library chose. For any other handle the index is out of range.
 fn index(handle: u32) -> usize {
     handle.wrapping_sub(OBJECT_HANDLES.start) as usize
 }
@@ -32,7 +32,7 @@ impl<T> HandleMap<T> {
         }
     }
 
-    /// The value of a handle, to change.
+    /// The value of a handle, for changing it.
     pub fn get_mut(&mut self, handle: u32) -> Option<&mut T> {
         match self.chosen.get_mut(index(handle)) {
             Some(slot) => slot.as_deref_mut(),
@@ -45,7 +45,7 @@ impl<T> HandleMap<T> {
         self.get(handle).is_some()
     }
 
-    /// Gives a handle that has none a value.
+    /// Gives a value to a handle that has none.
     pub fn insert(&mut self, handle: u32, value: T) {
         self.len += 1;
         if !OBJECT_HANDLES.contains(&handle) {
@@ -54,7 +54,7 @@ impl<T> HandleMap<T> {
         }
         let at = index(handle);
         if at >= self.chosen.len() {
-            // A client may choose a handle far up this range: what it costs is eight bytes per handle below.
+            // A client may choose a handle far up in this range. Every handle below it then costs eight bytes.
             self.chosen.resize_with(at + 1, || None);
         }
         self.chosen[at] = Some(Box::new(value));
@@ -70,13 +70,13 @@ impl<T> HandleMap<T> {
         value
     }
 
-    /// Everything, in no particular order.
+    /// All handles with their values, in no particular order.
     pub fn iter(&self) -> impl Iterator<Item = (u32, &T)> {
         let chosen = self.chosen.iter().zip(OBJECT_HANDLES).filter_map(|(slot, h)| Some((h, slot.as_deref()?)));
         chosen.chain(self.others.iter().map(|(h, value)| (*h, value)))
     }
 
-    /// How many values there are.
+    /// The number of values.
     pub fn len(&self) -> usize {
         self.len
     }
@@ -88,7 +88,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// It behaves like a plain map, whichever side of the range a handle is on.
+        /// The map behaves like a plain map, for handles inside the range and outside of it.
         #[test]
         fn behaves_like_a_map(steps in proptest::collection::vec((any::<bool>(), 0u32..24, any::<u8>()), 0..200)) {
             let mut model = BTreeMap::new();

@@ -1,12 +1,12 @@
-//! Finding a row of a table by its number, in a dozen instructions.
+//! Finds a row of a table by its number, in about twelve instructions.
 
-/// Positions of a table's rows, hashed by their numbers; made at compile time. `SLOTS` is a power of two, several times
-/// the number of rows.
+/// The positions of a table's rows, hashed by their numbers. The index is made at compile time. `SLOTS` is a power of
+/// two and several times the number of rows.
 pub struct Index<const SLOTS: usize> {
     slots: [u16; SLOTS],
 }
 
-/// A table's index: the table, the field with a row's number, how many slots.
+/// Makes the index of a table. The arguments are the table, the field that has a row's number, and the number of slots.
 macro_rules! index {
     ($rows:ident, $number:ident, $slots:literal) => {{
         let (mut index, mut at) = ($crate::rm::Index::<$slots>::new(), 0);
@@ -19,17 +19,17 @@ macro_rules! index {
 }
 pub(crate) use index;
 
-/// No row.
+/// The content of a slot without a row.
 const FREE: u16 = u16::MAX;
 
 impl<const SLOTS: usize> Index<SLOTS> {
-    /// An index of no rows.
+    /// An index without rows.
     pub const fn new() -> Index<SLOTS> {
         assert!(SLOTS.is_power_of_two() && SLOTS > 1);
         Index { slots: [FREE; SLOTS] }
     }
 
-    /// The same with one row more.
+    /// The same index with one more row.
     #[must_use]
     pub const fn with(mut self, number: u32, position: usize) -> Index<SLOTS> {
         assert!(position < SLOTS / 2 && position < FREE as usize);
@@ -45,12 +45,12 @@ impl<const SLOTS: usize> Index<SLOTS> {
         (number.wrapping_mul(0x9e37_79b1) >> (32 - SLOTS.ilog2())) as usize
     }
 
-    /// The row with this number: `number_of` tells a row's.
+    /// The row that has this number. `number_of` returns the number of a row.
     #[inline]
     pub fn find<'a, R>(&self, rows: &'a [R], number: u32, number_of: impl Fn(&R) -> u32) -> Option<&'a R> {
         let mut at = Self::home(number);
         loop {
-            // A free slot's position is beyond every table.
+            // The position in a free slot is larger than any table, so `get` finds nothing.
             let row = rows.get(self.slots[at % SLOTS] as usize)?;
             if number_of(row) == number {
                 return Some(row);

@@ -1,4 +1,4 @@
-//! `RM_MAP_MEMORY`, `RM_MAP_MEMORY_DMA`, their undoing, and `RM_DUP_OBJECT`.
+//! `RM_MAP_MEMORY`, `RM_MAP_MEMORY_DMA`, their opposites, and `RM_DUP_OBJECT`.
 
 use super::Rm;
 use super::client::Client;
@@ -12,53 +12,53 @@ use tegrarm_abi::rm::alloc::*;
 use tegrarm_abi::rm::status::*;
 use tegrarm_kmd::Prot;
 
-/// What `rm_map_memory` is asked for.
+/// The arguments of `rm_map_memory`.
 #[derive(Clone, Copy, Debug)]
 pub struct MapRequest {
-    /// The buffer, or a usermode object.
+    /// The handle of the buffer or of the usermode object.
     pub memory: u32,
-    /// First byte of it.
+    /// The offset of the first byte.
     pub offset: u64,
-    /// Bytes.
+    /// The length in bytes.
     pub length: u64,
-    /// Exactly where, replacing what is there.
+    /// The exact address, where the mapping replaces what is there. Without it the library chooses an address.
     pub at: Option<usize>,
     /// `NVOS33_FLAGS`.
     pub flags: u32,
 }
 
-/// What `rm_map_memory_dma` is asked for.
+/// The arguments of `rm_map_memory_dma`.
 #[derive(Clone, Copy, Debug)]
 pub struct DmaRequest {
-    /// The mapper.
+    /// The handle of the object through which the memory is mapped.
     pub dma: u32,
-    /// The buffer.
+    /// The handle of the buffer.
     pub memory: u32,
-    /// First byte of it.
+    /// The offset of the first byte.
     pub offset: u64,
-    /// Bytes.
+    /// The length in bytes.
     pub length: u64,
     /// `NVOS46_FLAGS`.
     pub flags: u32,
-    /// The GPU address, when the flags say that it is fixed.
+    /// The GPU address, if the flags say that it is fixed.
     pub dma_offset: u64,
 }
 
-/// A descriptor of a client's that is to become what it maps.
+/// A descriptor of a client. It becomes the file that the client maps.
 #[derive(Clone, Copy, Debug)]
 pub struct Borrower {
-    /// What it was opened as.
+    /// The node as which the descriptor was opened.
     pub node: LentNode,
-    /// Its number.
+    /// The number of the descriptor.
     pub fd: RawFd,
 }
 
-/// What kind of node a client maps through.
+/// The kind of node through which a client maps memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LentNode {
-    /// `/dev/nvidiactl`: system memory.
+    /// `/dev/nvidiactl`, for system memory.
     Control,
-    /// `/dev/nvidia0`: everything else.
+    /// `/dev/nvidia0`, for everything else.
     Gpu,
 }
 
@@ -77,12 +77,13 @@ const FIXED: u32 = NVOS46_FLAGS_DMA_OFFSET_FIXED_TRUE << 15;
 const ACCESS: u32 = 3;
 
 impl Rm {
-    /// `RM_MAP_MEMORY`: maps `length` bytes of a buffer, or the doorbell page, into this process. `at` replaces what
-    /// is mapped there; without it a buffer goes to its GPU address when the library chose that one and the range is
-    /// free, otherwise anywhere. Returns the address.
+    /// `RM_MAP_MEMORY`: maps `length` bytes of a buffer, or the doorbell page, into this process. With `at`, the
+    /// mapping replaces what is mapped there. Without `at`, a buffer goes to its GPU address if the library chose that
+    /// address and the range is free, and to any free address otherwise. Returns the address.
     ///
     /// # Errors
-    /// 0x23, 0x57, 0x31 for what cannot be mapped, 0x2E and 0x20 for a bad range, 0x37 for an unaligned one.
+    /// 0x23 and 0x57 for unknown handles, 0x31 for an object that cannot be mapped, 0x2E and 0x20 for a bad range, 0x37
+    /// for an unaligned range.
     pub fn map_memory(&self, client: u32, device: u32, request: &MapRequest) -> RmResult<usize> {
         let MapRequest { memory, offset, length, at, flags } = *request;
         let _inside = context::enter(Inside::MapMemory);
@@ -101,12 +102,13 @@ impl Rm {
         mapped.during(|| format!("mapping {object} into the process"))
     }
 
-    /// `RM_MAP_MEMORY` for a client that maps a descriptor itself: makes the borrower's descriptor the buffer, or a
-    /// doorbell page. Returns a cookie in place of an address. `at` and `flags` of the request are the client's affair.
+    /// `RM_MAP_MEMORY` for a client that maps a descriptor itself: turns the client's descriptor into one of the buffer
+    /// or of a doorbell page. Returns a cookie in place of an address. `at` and `flags` of the request are not used,
+    /// because the client itself passes them to `mmap(2)`.
     ///
     /// # Errors
-    /// As [`Rm::map_memory`]; 0x1F for system memory on a GPU's node or anything else on the control node, 0x56 for an
-    /// offset, which a descriptor cannot carry.
+    /// Those of [`Rm::map_memory`]; 0x1F for system memory on a GPU's node and for anything else on the control node;
+    /// 0x56 for an offset other than 0, because the client's `mmap(2)` starts at 0.
     pub fn lend_memory(&self, client: u32, device: u32, request: &MapRequest, borrower: Borrower) -> RmResult<u64> {
         let _inside = context::enter(Inside::MapMemory);
         let client = self.client(client, NV_ERR_INVALID_CLIENT)?;
@@ -132,7 +134,7 @@ impl Rm {
     /// `RM_UNMAP_MEMORY`: removes the mapping that starts at `addr`.
     ///
     /// # Errors
-    /// 0x23, 0x57 also when nothing of it is mapped there.
+    /// 0x23 and 0x57 for unknown handles. 0x57 also when no mapping of the memory starts there.
     pub fn unmap_memory(&self, client: u32, device: u32, memory: u32, addr: usize) -> RmResult<()> {
         let _inside = context::enter(Inside::UnmapMemory);
         let client = self.client(client, NV_ERR_INVALID_CLIENT)?;
@@ -145,10 +147,10 @@ impl Rm {
         }
     }
 
-    /// `RM_MAP_MEMORY_DMA`: maps part of a buffer into the mapper's VA space. Returns the GPU address.
+    /// `RM_MAP_MEMORY_DMA`: maps a part of a buffer into the VA space of the mapper. Returns the GPU address.
     ///
     /// # Errors
-    /// 0x33 when `dma` is not a mapper, 0x31 when `memory` is not memory, and then the VA space's own errors.
+    /// 0x33 when `dma` is not a mapper, 0x31 when `memory` is not memory, and then those of the VA space.
     pub fn map_memory_dma(&self, client: u32, device: u32, request: &DmaRequest) -> RmResult<u64> {
         let _inside = context::enter(Inside::MapMemoryDma);
         let client = self.client(client, NV_ERR_INVALID_CLIENT)?;
@@ -182,7 +184,7 @@ impl Rm {
     /// `RM_UNMAP_MEMORY_DMA`: removes the mapping that starts at `dma_offset`.
     ///
     /// # Errors
-    /// 0x57 when no mapping of that memory starts there; for the handles, those of [`Rm::map_memory_dma`].
+    /// 0x57 when no mapping of that memory starts there. For wrong handles, those of [`Rm::map_memory_dma`].
     pub fn unmap_memory_dma(&self, client: u32, device: u32, dma: u32, memory: u32, dma_offset: u64) -> RmResult<()> {
         let _inside = context::enter(Inside::UnmapMemoryDma);
         let client = self.client(client, NV_ERR_INVALID_CLIENT)?;
@@ -193,11 +195,11 @@ impl Rm {
         object.memory(NV_ERR_INVALID_OBJECT)?.unmap_gpu(&mapper.space, dma_offset)
     }
 
-    /// `RM_DUP_OBJECT`: another handle for a buffer, possibly in another client of this process. The buffer lives
+    /// `RM_DUP_OBJECT`: makes another handle for a buffer, possibly in another client of this process. The buffer lives
     /// until its last handle is freed. Returns the handle.
     ///
     /// # Errors
-    /// 0x1F for anything but memory; otherwise as an allocation.
+    /// 0x1F for an object that is not memory. Otherwise those of an allocation.
     pub fn dup_object(&self, client: u32, parent: u32, wanted: u32, source_client: u32, source: u32) -> RmResult<u32> {
         let _inside = context::enter(Inside::DupObject);
         let client = self.client(client, NV_ERR_INVALID_CLIENT)?;
@@ -214,7 +216,7 @@ impl Rm {
     }
 }
 
-/// `hDevice` of the mapping calls: a device or subdevice of the client.
+/// Checks `hDevice` of the mapping calls: it must be a device or subdevice of the client.
 fn check_device(client: &Client, device: u32) -> RmResult<Arc<Object>> {
     let object = client.object(device)?;
     match object.kind.tag() {

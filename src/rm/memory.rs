@@ -14,61 +14,63 @@ use tegrarm_abi::rm::alloc::*;
 use tegrarm_abi::rm::status::*;
 use tegrarm_kmd::{Mapping, Placement, Prot};
 
-/// The size of the memory behind a buffer of the notifier type until it is used: one page.
+/// The size of the memory behind a buffer of the notifier type until the buffer is used: one page.
 const UNTOUCHED: u64 = PAGE;
 
-/// A buffer with a handle: what every handle of it shares, and where this one mapped it.
+/// A buffer with a handle. It has the part that every handle of the buffer shares, and the places where the client of
+/// this handle mapped it.
 pub struct Memory {
     gpu: Arc<Gpu>,
-    /// Bytes the client asked for, rounded up to pages.
+    /// The number of bytes that the client asked for, rounded up to whole pages.
     pub size: u64,
     traits: Traits,
     content: Arc<Mutex<Content>>,
-    /// Taken before `content` where both are.
+    /// The mappings of this handle. A call that needs this lock and that of `content` takes this one first.
     mapped: Mutex<Mapped>,
 }
 
-/// What the allocation parameters say about use.
+/// What the allocation parameters say about the use of the memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Traits {
-    /// The CPU attribute, when the client names one.
+    /// The CPU attribute, if the client names one.
     pub coherency: Option<CacheMode>,
-    /// Lines may stay in the GPU's L2.
+    /// True if the GPU may keep lines of the buffer in its L2.
     pub gpu_cacheable: bool,
-    /// An error notifier: usually large, usually never touched.
+    /// True for an error notifier. Such a buffer is usually large and usually never touched.
     pub notifier: bool,
-    /// System memory (class 0x3E, 0x71), as opposed to what desktop RM would call video memory.
+    /// True for system memory (class 0x3E or 0x71), false for what desktop RM would call video memory.
     pub system: bool,
-    /// The client's own pages: they are mapped already.
+    /// True for the client's own pages, which are mapped already.
     pub foreign: bool,
 }
 
 struct Content {
     store: Arc<Store>,
-    /// `store` is one page that stands for `size` untouched bytes.
+    /// True if `store` is one page that stands for `size` bytes that nobody has used yet.
     untouched: bool,
-    /// That page was handed to somebody who keeps it: the kernel, for errors.
+    /// True if that page was given to a user that keeps it: the kernel, which writes errors there.
     handed_out: bool,
-    /// After a notifier grew: its first page, which the kernel writes, over the CPU's views.
+    /// After a notifier grew: the notifier's first page, into which the kernel writes. It is mapped over the CPU's
+    /// views.
     notifier: Option<Arc<Overlay>>,
-    /// Mappings that were made before the buffer was used first. They have no memory behind them yet.
+    /// The GPU mappings that were made before the buffer was first used. They have no memory behind them yet.
     hollow: Vec<GpuPlace>,
-    /// Somebody mapped it somewhere.
+    /// True if the buffer was mapped anywhere.
     used: bool,
-    /// The CPU looks at it.
+    /// True if the CPU reads or writes the buffer.
     seen: bool,
 }
 
-/// Where one handle's client mapped the buffer.
+/// The places where the client of one handle mapped the buffer.
 #[derive(Default)]
 struct Mapped {
     cpu: Vec<CpuView>,
-    /// Descriptors it was lent to, by cookie.
+    /// The cookies of the descriptors to which it was lent.
     lent: Vec<u64>,
     gpu: Vec<GpuPlace>,
 }
 
-/// A GPU address.
+/// A GPU address in a VA space.
 struct GpuPlace {
     space: Weak<VaSpace>,
     va: u64,
@@ -86,14 +88,15 @@ struct CpuView {
 }
 
 impl Traits {
-    /// Reads `NV_MEMORY_ALLOCATION_PARAMS`.
+    /// Reads the traits from `NV_MEMORY_ALLOCATION_PARAMS`.
     pub fn of(params: &NV_MEMORY_ALLOCATION_PARAMS, system: bool) -> Traits {
         let coherency = match params.attr >> 29 {
             NVOS32_ATTR_COHERENCY_WRITE_COMBINE => Some(CacheMode::WriteCombine),
             NVOS32_ATTR_COHERENCY_CACHED | NVOS32_ATTR_COHERENCY_WRITE_BACK | NVOS32_ATTR_COHERENCY_WRITE_THROUGH => {
                 Some(CacheMode::InnerCacheable)
             }
-            // 0 is "uncached" by name, and what every client that does not care leaves there.
+            // The value 0 means "uncached" by its name, but every client that does not care about the attribute passes
+            // it.
             _ => None,
         };
         Traits {
@@ -107,7 +110,7 @@ impl Traits {
 }
 
 impl Memory {
-    /// Allocates.
+    /// Allocates memory.
     ///
     /// # Errors
     /// 0x51 when there is not that much memory.
@@ -119,7 +122,7 @@ impl Memory {
         Ok(Memory::with(gpu, size, traits, Content::of(store, untouched)))
     }
 
-    /// Wraps a buffer that exists.
+    /// Wraps a buffer that exists already.
     pub fn of(gpu: &Arc<Gpu>, backing: Backing, traits: Traits) -> Memory {
         let store = Store::of(backing);
         Memory::with(gpu, store.size(), traits, Content::of(store, false))
@@ -130,28 +133,28 @@ impl Memory {
         Memory { gpu: gpu.clone(), size, traits, content, mapped: Mutex::default() }
     }
 
-    /// Another memory object over the same buffer, mapped nowhere.
+    /// Makes another memory object over the same buffer, without any mapping.
     pub fn duplicate(&self) -> Memory {
         let (gpu, content) = (self.gpu.clone(), self.content.clone());
         Memory { gpu, size: self.size, traits: self.traits, content, mapped: Mutex::default() }
     }
 
-    /// The GPU it belongs to.
+    /// The GPU to which the memory belongs.
     pub fn gpu(&self) -> &Arc<Gpu> {
         &self.gpu
     }
 
-    /// The buffer as it is now, for somebody who keeps it.
+    /// The buffer as it is now, for a user that keeps it. It is not exchanged any more after this.
     pub fn store(&self) -> Arc<Store> {
         let mut content = self.content.lock();
         content.handed_out = true;
         content.store.clone()
     }
 
-    /// A new descriptor of the buffer, for somebody else.
+    /// Makes a new descriptor of the buffer, for use outside the library.
     ///
     /// # Errors
-    /// 0x56 for pages of the process itself, which nobody can map through one.
+    /// 0x56 for pages of the process itself, which cannot be mapped through a descriptor.
     pub fn export(&self) -> RmResult<OwnedFd> {
         if self.traits.foreign {
             fail!(NV_ERR_NOT_SUPPORTED, "memory made of the process's own pages has no descriptor for others to map");
@@ -163,12 +166,12 @@ impl Memory {
         Ok(fd)
     }
 
-    /// Whether it is system memory in desktop RM's sense.
+    /// Whether the memory is system memory in the sense of desktop RM.
     pub fn is_system(&self) -> bool {
         self.traits.system
     }
 
-    /// `offset..offset + len`, checked against the object.
+    /// The range `offset..offset + len`, after a check that it lies in the object.
     ///
     /// # Errors
     /// 0x2E for a length of 0, 0x20 beyond the end.
@@ -182,8 +185,8 @@ impl Memory {
         }
     }
 
-    /// Allocates what an untouched buffer only pretended to have. Where the kernel was already told to write errors
-    /// into the one page there was, that page goes on being the first one the CPU sees.
+    /// Allocates the memory of an untouched buffer. If the kernel was already told to write errors into the one page
+    /// that existed, that page stays the first one that the CPU sees.
     fn touch(&self, content: &mut Content) -> RmResult<()> {
         if !content.untouched {
             return Ok(());
@@ -204,7 +207,7 @@ impl Memory {
         Ok(())
     }
 
-    /// Makes the buffer one that the CPU can look at: memory is there, with the attribute that fits.
+    /// Prepares the buffer for a CPU mapping: afterwards it has memory, with an attribute that fits.
     fn show(&self, content: &mut Content, wanted: CacheMode) -> RmResult<()> {
         if self.traits.foreign {
             fail!(NV_ERR_NOT_SUPPORTED, "memory made of the process's own pages is mapped already: use its pointer");
@@ -214,11 +217,13 @@ impl Memory {
         Ok(())
     }
 
-    /// Maps part of it into this process. Returns the address. With `at` it replaces what is there, otherwise it
-    /// goes to the buffer's GPU address when the library chose that one and the range is free, else anywhere.
+    /// Maps a part of the memory into this process and returns the address. With `at`, the mapping replaces what is
+    /// there. Without `at`, it goes to the buffer's GPU address if the library chose that address and the range is
+    /// free, and to any free address otherwise.
     ///
     /// # Errors
-    /// 0x2E, 0x20 for a bad range, 0x37 for an offset off page boundaries, 0x51, 0x59.
+    /// 0x2E and 0x20 for a bad range, 0x37 for an offset that is not a multiple of the page size, 0x51 and 0x59 from
+    /// the kernel.
     pub fn map_cpu(&self, at: Option<usize>, offset: u64, len: u64, prot: Prot, wanted: CacheMode) -> RmResult<usize> {
         let range = self.range(offset, len)?;
         if !offset.is_multiple_of(PAGE) {
@@ -238,11 +243,12 @@ impl Memory {
         Ok(addr)
     }
 
-    /// Makes `onto`, a descriptor of the client's, the buffer, so that its own `mmap(2)` at offset 0 maps it. Returns
-    /// a cookie for [`Memory::unmap_cpu`].
+    /// Makes `onto`, a descriptor of the client, refer to the buffer, so that the client's own `mmap(2)` at offset 0
+    /// maps it. Returns a cookie for [`Memory::unmap_cpu`].
     ///
     /// # Errors
-    /// 0x2E, 0x20 for a bad range, 0x56 for a part that does not start with the buffer or shows a channel's pages.
+    /// 0x2E and 0x20 for a bad range, 0x56 for a part that does not start at the start of the buffer or that shows a
+    /// channel's pages.
     pub fn lend(&self, offset: u64, len: u64, wanted: CacheMode, onto: RawFd) -> RmResult<u64> {
         self.range(offset, len)?;
         if offset != 0 {
@@ -261,8 +267,9 @@ impl Memory {
         Ok(cookie)
     }
 
-    /// nvmap fixes the CPU attribute when it allocates, RM's client only says by mapping that the CPU matters: as
-    /// long as nobody has used the buffer, it can be exchanged for one with the attribute that fits.
+    /// Exchanges the buffer for one whose CPU attribute fits. nvmap fixes the attribute when it allocates, but RM's
+    /// clients tell only by mapping that the CPU uses the buffer. The exchange is possible for as long as the buffer
+    /// was not used.
     fn choose_attribute(&self, content: &mut Content, wanted: CacheMode) {
         let unused = !content.used && !content.handed_out && Arc::strong_count(&content.store) == 1;
         let fits = self.traits.coherency.is_some() || content.store.backing().cache() == Some(wanted);
@@ -294,10 +301,10 @@ impl Memory {
         Ok(())
     }
 
-    /// Maps part of it into a VA space. Returns the GPU address.
+    /// Maps a part of the memory into a VA space and returns the GPU address.
     ///
     /// # Errors
-    /// As [`VaSpace::map`], 0x2E and 0x20 for a bad range.
+    /// Those of [`VaSpace::map`]; 0x2E and 0x20 for a bad range.
     pub fn map_gpu(&self, space: &Arc<VaSpace>, mapping: &GpuMapping) -> RmResult<u64> {
         let range = self.range(mapping.offset, mapping.len)?;
         if !range.start.is_multiple_of(PAGE) {
@@ -323,7 +330,7 @@ impl Memory {
         Ok(va)
     }
 
-    /// The GPU may keep lines of a buffer the CPU does not look at.
+    /// Whether the GPU may keep lines of the buffer in its cache. It may if the CPU does not use the buffer.
     fn is_gpu_cacheable(&self, content: &Content) -> bool {
         self.traits.gpu_cacheable && self.traits.coherency.is_none() && !self.traits.foreign && !content.seen
     }
@@ -356,27 +363,29 @@ impl Content {
     }
 }
 
-/// What a client that maps a lent descriptor gets as its address: a number no mapping can have.
+/// A number that a client gets as an address when it maps a lent descriptor itself. No mapping can have this number as
+/// its address.
 pub fn next_cookie() -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(1 << 63);
     NEXT.fetch_add(PAGE, Ordering::Relaxed)
 }
 
-/// A GPU mapping somebody wants of a memory object.
+/// A request for a GPU mapping of a memory object.
 pub struct GpuMapping {
-    /// First byte, a multiple of the page size.
+    /// The offset of the first byte, a multiple of the page size.
     pub offset: u64,
-    /// Bytes.
+    /// The length in bytes.
     pub len: u64,
-    /// The address, when the client chooses.
+    /// The GPU address, if the client chooses it.
     pub at: Option<u64>,
-    /// The reservation it must lie in, if any.
+    /// The reservation in which the mapping must lie, if there is one.
     pub within: Option<Range<u64>>,
-    /// Stores fault.
+    /// True if stores of the GPU fault.
     pub read_only: bool,
 }
 
-/// Maps `range` at the GPU address the library gave it, if that range of this process is free, else anywhere.
+/// Maps `range` at the GPU address that the library gave it, if this process has that range of addresses free, and
+/// otherwise at any free address.
 fn map_near_gpu(store: &Arc<Store>, places: &[GpuPlace], range: Range<u64>, prot: Prot) -> RmResult<Mapping> {
     let len = range.end - range.start;
     let placed = places.iter().find_map(|place| {

@@ -1,7 +1,7 @@
-//! The Resource Manager: clients, their objects, and what can be done with them. Safe code only.
+//! The Resource Manager: clients, their objects, and the operations on them. It contains only safe code.
 //!
-//! [`Rm`] has one method per RM verb. What a class or a control means is one row of [`classes::CLASSES`] or
-//! [`controls::CONTROLS`]; adding one is a row and a handler.
+//! [`Rm`] has one method per RM verb. The meaning of a class or a control is one row of [`classes::CLASSES`] or
+//! [`controls::CONTROLS`]. Adding one means adding a row and a handler.
 
 mod alloc;
 mod channel;
@@ -54,26 +54,29 @@ use std::sync::{Arc, Once, Weak};
 use tegrarm_abi::rm::status::*;
 use tegrarm_kmd::Kmd;
 
-/// The driver version libtegrarm reports: the one whose structure layouts every frontend release agrees on.
+/// The driver version that libtegrarm reports. Every release of the frontends knows the structure layouts of this
+/// version.
 pub const DRIVER_VERSION: &str = "570.86.16";
 
-/// The next client handle. One counter for the process, so that a forked child can tell its parent's clients.
+/// The next client handle. All managers of the process use the same counter, so that a forked child can tell its
+/// parent's clients from its own.
 static NEXT_CLIENT: AtomicU32 = AtomicU32::new(CLIENT_HANDLES.start);
-/// Client handles below this belong to the process this one was forked from.
+/// Client handles below this one belong to the process from which this process was forked.
 static FOREIGN_BELOW: AtomicU32 = AtomicU32::new(CLIENT_HANDLES.start);
 
-/// To be called in a forked child before anything else: the clients made so far are the parent's.
+/// Declares that the clients that were made so far belong to the parent. A forked child must call this before anything
+/// else.
 pub fn disown_clients() {
     FOREIGN_BELOW.store(NEXT_CLIENT.load(Ordering::Relaxed), Ordering::Relaxed);
 }
 
-/// A Resource Manager over one kernel.
+/// A Resource Manager that works on one kernel.
 pub struct Rm {
     kmd: Arc<dyn Kmd>,
     cpu_cache: CacheMode,
-    /// Sorted by handle. Read on every call, written when clients come and go.
+    /// The clients, sorted by handle. Every call reads the list, and it is written when a client is made or freed.
     clients: Mutex<Vec<(u32, Arc<Client>)>>,
-    /// Open as long as a client is.
+    /// The GPU, which is open for as long as a client exists.
     gpu: Mutex<Weak<Gpu>>,
     boost: Mutex<Option<MinFrequency>>,
     unboosted: Once,
@@ -81,8 +84,8 @@ pub struct Rm {
 }
 
 impl Rm {
-    /// A Resource Manager without clients. `cpu_cache` is the attribute of memory that the CPU maps and whose
-    /// allocation says nothing about it.
+    /// Makes a Resource Manager without clients. `cpu_cache` is the attribute of CPU-mapped memory for allocations that
+    /// do not name an attribute.
     pub fn new(kmd: Arc<dyn Kmd>, cpu_cache: CacheMode) -> Rm {
         Rm {
             kmd,
@@ -95,12 +98,12 @@ impl Rm {
         }
     }
 
-    /// The kernel below.
+    /// The kernel on which the manager works.
     pub fn kmd(&self) -> &Arc<dyn Kmd> {
         &self.kmd
     }
 
-    /// What was asked for and not given.
+    /// The report of everything that was asked for and refused.
     pub fn report(&self) -> &Report {
         &self.report
     }
@@ -120,7 +123,8 @@ impl Rm {
         Ok(gpu)
     }
 
-    /// The client behind a handle. `unknown` is the status for a handle that is no client's; it differs from call to call.
+    /// The client that has a handle. `unknown` is the status for a handle that belongs to no client. It differs from
+    /// call to call.
     #[inline]
     fn client(&self, handle: u32, unknown: u32) -> RmResult<Arc<Client>> {
         {
@@ -148,8 +152,8 @@ impl Rm {
         Err(no_client(client, NV_ERR_INVALID_CLIENT))
     }
 
-    /// `RM_FREE`: frees an object, its children and whatever depends on it. An unknown object is no error.
-    /// Freed memory leaves every CPU and GPU address it was mapped at.
+    /// `RM_FREE`: frees an object, its children and everything that depends on it. An unknown object is not an error.
+    /// Freed memory is removed from every CPU address and GPU address at which it was mapped.
     ///
     /// # Errors
     /// 0x33 for an unknown client.
@@ -174,26 +178,27 @@ impl Rm {
     pub fn shutdown(&self) {
         let handles: Vec<u32> = self.clients.lock().iter().map(|c| c.0).collect();
         for handle in handles {
-            // Another thread may have freed the client since the list was made. That is no problem: it has to be freed anyway.
+            // The error is ignored: another thread may have freed the client since the list was made, and the client
+            // has to be freed anyway.
             let _ = self.free(handle, handle);
         }
         drop(self.boost.lock().take());
     }
 
-    /// What a process has to undo when it ends: only the change of the clock. The kernel takes back everything else. If
-    /// another thread has the lock, the clock stays changed, because that thread may never run again.
+    /// Undoes what outlives the process, which is only the change of the clock. The kernel takes back everything else.
+    /// If another thread has the lock, the clock stays changed, because that thread may never run again.
     pub fn at_exit(&self) {
         if let Some(mut boost) = self.boost.try_lock() {
             drop(boost.take());
         }
     }
 
-    /// Whether there is a client with this handle.
+    /// Whether a client has this handle.
     pub fn has_client(&self, handle: u32) -> bool {
         self.clients.lock().binary_search_by_key(&handle, |c| c.0).is_ok()
     }
 
-    /// How many objects a client has, itself included.
+    /// The number of objects of a client, the client itself included.
     ///
     /// # Errors
     /// 0x23 for an unknown client.

@@ -1,4 +1,4 @@
-//! RM objects: what a handle stands for.
+//! RM objects. Every handle stands for one.
 
 use super::channel::ChannelObject;
 use super::classes::ClassRow;
@@ -12,29 +12,29 @@ use crate::status::{RmError, RmResult};
 use std::sync::{Arc, Weak};
 use tegrarm_abi::rm::status::*;
 
-/// One object of a client's tree. Dropping the last reference gives back everything it holds.
+/// One object of a client's tree. When the last reference is dropped, everything that the object holds is given back.
 pub struct Object {
-    /// Its handle, unique within the client.
+    /// The object's handle, which is unique within the client.
     pub handle: u32,
-    /// Its parent's handle; a client is its own parent.
+    /// The handle of its parent. A client is its own parent.
     pub parent: u32,
     /// Its class.
     pub class: &'static ClassRow,
-    /// What it is.
+    /// Its kind, with the state of that kind.
     pub kind: Kind,
 }
 
-/// What an object is, with its state.
+/// The kind of an object, with its state.
 pub enum Kind {
     /// The root of a client's tree.
     Client,
     /// The GPU.
     Device(Device),
-    /// The GPU again: RM's subdevices exist for boards with several.
+    /// The GPU again. RM has subdevices because a board can have several GPUs.
     Subdevice,
     /// A buffer.
     Memory(Arc<Memory>),
-    /// Another name of a buffer.
+    /// Another handle of a buffer.
     ContextDma(Arc<Memory>),
     /// A range of a VA space into which buffers can be mapped.
     Virtual(Arc<VirtualRange>),
@@ -46,7 +46,7 @@ pub enum Kind {
     ContextShare(Arc<ContextShare>),
     /// A channel.
     Channel(Arc<ChannelObject>),
-    /// An engine class on a channel.
+    /// An object of an engine class, on a channel.
     Engine(Weak<ChannelObject>),
     /// The doorbell page.
     Usermode(Usermode),
@@ -58,13 +58,13 @@ pub enum Kind {
     Event,
 }
 
-/// State of a device object.
+/// The state of a device object.
 pub struct Device {
-    /// The VA space that is meant where a client names none. Costs nothing until a channel uses it.
+    /// The VA space that is used where a client names none. It uses no kernel resources before a channel needs it.
     pub default_space: Arc<VaSpace>,
 }
 
-/// [`Kind`] without its state: what tables name.
+/// The kinds of [`Kind`] without their state, for use in tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum Tag {
@@ -86,7 +86,7 @@ pub enum Tag {
 }
 
 impl Tag {
-    /// The word for it in sentences and tables.
+    /// The word for the kind in sentences and tables.
     pub fn word(self) -> &'static str {
         match self {
             Tag::Client => "client",
@@ -116,7 +116,7 @@ pub struct Tags {
 }
 
 impl Tags {
-    /// The set of what is listed.
+    /// The set of the kinds in a list.
     pub const fn of(list: &'static [Tag]) -> Tags {
         let (mut bits, mut at) = (0, 0);
         while at < list.len() {
@@ -126,13 +126,13 @@ impl Tags {
         Tags { list, bits }
     }
 
-    /// Whether a kind is in it.
+    /// Whether a kind is in the set.
     #[inline]
     pub fn have(self, tag: Tag) -> bool {
         self.bits >> tag as u32 & 1 != 0
     }
 
-    /// The words for its kinds, in sentences and tables.
+    /// The words for the kinds in the set, for sentences and tables.
     pub fn words(self) -> String {
         if self.is_empty() {
             return "no object".to_owned();
@@ -141,14 +141,14 @@ impl Tags {
         words.join(", ")
     }
 
-    /// Whether no kind is in it.
+    /// Whether the set is empty.
     pub fn is_empty(self) -> bool {
         self.bits == 0
     }
 }
 
 impl Kind {
-    /// Which kind it is.
+    /// The kind of the object.
     pub fn tag(&self) -> Tag {
         match self {
             Kind::Client => Tag::Client,
@@ -170,7 +170,8 @@ impl Kind {
     }
 }
 
-/// Typed access: `Err(status)` names what the handle is and what was expected.
+/// Makes the functions that return the object as one of its kinds. Their error says what the handle is and what was
+/// expected.
 macro_rules! typed {
     ($(#[$doc:meta])* $name:ident, $($kind:ident)|+ => $t:ty, $word:literal) => {
         $(#[$doc])*
@@ -200,7 +201,7 @@ impl Object {
         RmError::new(status, format!("{self} is no {}", wanted.trim_start_matches("a ")))
     }
 
-    /// The channel, if it is one.
+    /// The channel, if the object is one.
     pub fn as_channel(&self) -> Option<&Arc<ChannelObject>> {
         match &self.kind {
             Kind::Channel(channel) => Some(channel),
@@ -208,7 +209,7 @@ impl Object {
         }
     }
 
-    /// The channel an engine object or debugger belongs to, while it lives.
+    /// The channel to which an engine object or a debugger belongs, while the channel lives.
     pub fn owning_channel(&self) -> Option<Arc<ChannelObject>> {
         match &self.kind {
             Kind::Channel(channel) => Some(channel.clone()),
@@ -225,7 +226,7 @@ impl std::fmt::Display for Object {
     }
 }
 
-/// A handle that names nothing.
+/// The error for a handle that names no object.
 #[cold]
 pub fn unknown_object(client: u32, handle: u32) -> RmError {
     RmError::new(NV_ERR_OBJECT_NOT_FOUND, format!("client {client:#x} has no object {handle:#x}"))

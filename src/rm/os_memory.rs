@@ -15,27 +15,27 @@ use tegrarm_abi::rm::status::*;
 use tegrarm_kmd::maps::{self, MMPermissions, MMapPath, MemoryMap};
 use tegrarm_kmd::{Placement, Prot};
 
-/// What `rm_alloc_memory` is asked for.
+/// The arguments of `rm_alloc_memory`.
 #[derive(Clone, Copy, Debug)]
 pub struct MemoryRequest {
-    /// 0x71 or 0x3E.
+    /// The class, 0x71 or 0x3E.
     pub class: u32,
     /// `NVOS02_FLAGS`.
     pub flags: u32,
-    /// The pages (0x71).
+    /// The address of the pages, for class 0x71.
     pub address: u64,
-    /// Size in bytes minus one.
+    /// The size in bytes minus one.
     pub limit: u64,
 }
 
-/// Pages are copied in pieces of this size when they are replaced.
+/// Pages are copied in pieces of this size when they are exchanged.
 const PIECE: usize = 1 << 20;
 
 impl Rm {
-    /// `RM_ALLOC_MEMORY`. Returns the handle and, for 0x3E with a mapping asked for, the address.
+    /// `RM_ALLOC_MEMORY`. Returns the handle and, for class 0x3E if a mapping was asked for, the address.
     ///
     /// # Errors
-    /// 0x22 for another class, 0x29 for flags, 0x56 for a misaligned address, 0x2E for a size of 0, 0x1E when the
+    /// 0x22 for another class, 0x29 for wrong flags, 0x56 for a misaligned address, 0x2E for a size of 0, 0x1E when the
     /// pages cannot be used.
     pub fn alloc_memory(
         &self,
@@ -88,8 +88,9 @@ fn system_memory(call: &mut AllocCall, request: &MemoryRequest) -> RmResult<Kind
     Ok(Kind::Memory(Arc::new(Memory::new(&call.client.gpu, size(request)?, traits)?)))
 }
 
-/// Pages the process has already. Anonymous shared ones are exchanged for a dmabuf at the same address: the client
-/// never notices, and the GPU gets coherent memory of a known kind. Anything else is pinned as it is.
+/// Makes a memory object of pages that the process has already. Anonymous pages that are mapped shared are exchanged
+/// for a dmabuf at the same address: the client sees no difference, and the GPU gets coherent memory of a known kind.
+/// All other pages are pinned as they are.
 fn own_pages(call: &mut AllocCall, request: &MemoryRequest) -> RmResult<Kind> {
     let (location, mapping) = (request.flags >> 8 & 0xf, request.flags >> 30);
     if location != NVOS02_FLAGS_LOCATION_PCI || mapping != NVOS02_FLAGS_MAPPING_NO_MAP {
@@ -140,12 +141,12 @@ fn exchange(gpu: &super::gpu::Gpu, va: u64, size: u64) -> RmResult<Backing> {
     }
     drop(copy);
     let place = Placement::Replace(va as usize);
-    // The range stays the client's: it unmaps it when it likes.
+    // The range still belongs to the client, which unmaps it when it likes.
     backing.map_cpu(place, size, 0, Prot::ReadWrite).during(what)?.leak();
     Ok(backing)
 }
 
-/// Whether all of `[va, va + size)` is anonymous memory mapped shared and writable.
+/// Whether all pages of `[va, va + size)` are anonymous, mapped shared and writable.
 fn is_anonymous_shared(va: u64, size: u64) -> bool {
     let zero = MMapPath::Path("/dev/zero (deleted)".into());
     let fits = |m: &MemoryMap| {

@@ -1,4 +1,4 @@
-//! What a scheduler wants to know about the GPU, whoever made it.
+//! The figures of the GPU that a scheduler needs, the same for GPUs of every maker.
 
 use super::{LOCAL_WINDOW, Rm, SHARED_WINDOW};
 use crate::status::{RmResult, fail};
@@ -10,55 +10,56 @@ pub type Sensors = crate::tegra::Sensors;
 
 /// PCI vendor id of NVIDIA.
 pub const VENDOR: u32 = 0x10de;
-/// Threads of a warp.
+/// The number of threads of a warp.
 const WARP: u32 = 32;
-/// Threads of a block, a limit of the architecture.
+/// The largest number of threads of a block, which is a limit of the architecture.
 const MAX_THREADS_PER_GROUP: u32 = 1024;
-/// First SM version with tensor cores (Volta).
+/// The first SM version with tensor cores (Volta).
 const MATRIX_SINCE: u32 = 0x700;
-/// First SM version with `redux.sync` (Ampere).
+/// The first SM version with `redux.sync` (Ampere).
 const REDUCTION_SINCE: u32 = 0x800;
 
-/// The figures.
+/// The figures of a GPU.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Profile {
-    /// PCI vendor id.
+    /// The PCI vendor id.
     pub vendor: u32,
-    /// Name.
+    /// The name.
     pub name: String,
-    /// Bytes of memory the CPU and the GPU share.
+    /// The size in bytes of the memory that the CPU and the GPU share.
     pub memory_size: u64,
-    /// Bytes per second between GPU and memory.
+    /// The bandwidth between the GPU and the memory, in bytes per second.
     pub local_bandwidth: u64,
-    /// Bytes per second between CPU memory and GPU memory: the same memory, so the same figure.
+    /// The bandwidth between CPU memory and GPU memory, in bytes per second. It is the same memory, so the figure is
+    /// the same.
     pub transfer_bandwidth: u64,
-    /// Has tensor cores.
+    /// True if the GPU has tensor cores.
     pub has_matrix_hw: bool,
-    /// Can reduce across a warp in one instruction.
+    /// True if one instruction can reduce across a warp.
     pub has_simd_reduction: bool,
-    /// SMs that are enabled.
+    /// The number of enabled SMs.
     pub compute_units: u32,
-    /// Threads of a warp.
+    /// The number of threads of a warp.
     pub simd_width: u32,
-    /// Threads of a block.
+    /// The largest number of threads of a block.
     pub max_threads_per_group: u32,
-    /// Bytes of shared memory a block can have.
+    /// The largest number of bytes of shared memory of a block.
     pub shared_mem_size: u32,
-    /// SM version, `major << 8 | minor`.
+    /// The SM version, `major << 8 | minor`.
     pub sm_version: u32,
-    /// Highest clock.
+    /// The highest clock in hertz.
     pub max_clock_hz: u64,
-    /// Identifier, as RM's GID control gives it.
+    /// The identifier, as RM's GID control gives it.
     pub uuid: [u8; 16],
-    /// The virtual Orin, not a board.
+    /// True for the virtual Orin, false for a board.
     pub simulated: bool,
-    /// First address of the local memory window of library-managed VA spaces.
+    /// The first address of the local memory window, in VA spaces whose addresses the library chooses.
     pub local_window: u64,
-    /// First address of their shared memory window.
+    /// The first address of the shared memory window in these VA spaces.
     pub shared_window: u64,
 }
 
-/// Shared memory a block can opt into, by SM version (CUDA's compute capability tables).
+/// The bytes of shared memory that a block can ask for, by SM version, from the tables of CUDA's compute capabilities.
 fn shared_mem_size(sm_version: u32) -> u32 {
     match sm_version {
         0x700..0x800 => 96 << 10,
@@ -66,26 +67,26 @@ fn shared_mem_size(sm_version: u32) -> u32 {
     }
 }
 
-/// Peak DRAM bandwidth of the module, from what it has: nvgpu does not report it, and the memory controller's rate is
-/// readable by root only. AGX: 256 bits of LPDDR5-6400; NX and Nano have half the bus.
+/// The peak DRAM bandwidth of the module, computed from its design. nvgpu does not report it, and only root can read
+/// the rate of the memory controller. An AGX has 256 bits of LPDDR5-6400. NX and Nano have half of these bits.
 fn dram_bandwidth(sms: u32) -> u64 {
     const AGX_SMS: u32 = 14;
     if sms >= AGX_SMS { 204_800_000_000 } else { 102_400_000_000 }
 }
 
 impl Rm {
-    /// GPUs there are.
+    /// The number of GPUs.
     ///
     /// # Errors
-    /// Why there is none.
+    /// The reason why there is none.
     pub fn device_count(&self) -> RmResult<u32> {
         self.gpu().map(|_| 1)
     }
 
-    /// What the kernel's interface looks like, for a report; of a kernel that is not known, too.
+    /// A description of the kernel's interface, for a report. It also works with a kernel that is not known.
     ///
     /// # Errors
-    /// The kernel's, for opening its nodes.
+    /// The kernel's, from opening its nodes.
     pub fn kernel_report(&self) -> RmResult<String> {
         Ok(crate::tegra::report(self.kmd())?)
     }
@@ -107,7 +108,7 @@ impl Rm {
         let c = gpu.characteristics();
         let sms = gpu.topology()?.sm_count();
         let sm_version = c.sm_arch_sm_version;
-        // Judged by the design, not by what power gating left of it.
+        // The bandwidth follows from the number of SMs of the design, which power gating does not change.
         let bandwidth =
             dram_bandwidth(sms.max(gpu.topology()?.max_gpcs * gpu.topology()?.max_tpcs_per_gpc * SM_PER_TPC));
         Ok(Profile {

@@ -1,11 +1,11 @@
-//! What frontends asked for and did not get.
+//! The report of everything that frontends asked for and the library refused.
 
 use super::{classes, controls};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// Something that was refused.
+/// A request that was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Asked {
     /// A class.
@@ -19,8 +19,8 @@ pub enum Asked {
 }
 
 impl Asked {
-    /// Its name, as far as the tables know it. A control's upper half is the class whose
-    /// interface it belongs to, so that much is known of a control that no table has.
+    /// The name of the request, if a table has it. The upper half of a control's number is the class of its interface,
+    /// so the class is given even for a control that is in no table.
     pub fn name(self) -> String {
         match self {
             Asked::Class(number) => {
@@ -65,7 +65,7 @@ struct Table {
 #[derive(Debug)]
 struct Refusals {
     count: u64,
-    /// The reason of the first one.
+    /// The reason of the first refusal.
     why: String,
 }
 

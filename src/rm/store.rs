@@ -1,4 +1,5 @@
-//! Memory behind memory objects: a buffer, where the CPU sees it, and what is laid over those views.
+//! The memory behind memory objects: a buffer, the places where the CPU sees it, and the pages that are mapped over
+//! those views.
 
 use crate::status::{During, RmResult, fail};
 use crate::tegra::{Backing, CacheMode, KernelError, Nvmap, PAGE, file_mappings};
@@ -9,7 +10,7 @@ use std::sync::{Arc, Weak};
 use tegrarm_abi::rm::status::*;
 use tegrarm_kmd::{File, Mapping, Placement, Prot};
 
-/// A buffer that memory objects share (after `rm_dup_object`) and GPU mappings keep alive.
+/// A buffer. Memory objects share it after `rm_dup_object`, and GPU mappings keep it alive.
 pub struct Store {
     backing: Arc<Backing>,
     seen: Mutex<Seen>,
@@ -19,11 +20,12 @@ pub struct Store {
 struct Seen {
     views: Vec<View>,
     overlays: Vec<Weak<Overlay>>,
-    /// A descriptor of the client's refers to it: the client maps it without our knowing.
+    /// True if a descriptor of the client refers to the buffer. The client can then map it without a call of the
+    /// library.
     lent: bool,
 }
 
-/// A CPU mapping of part of a store.
+/// A CPU mapping of a part of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct View {
     addr: u64,
@@ -31,8 +33,9 @@ struct View {
     offset: u64,
 }
 
-/// Another buffer's pages that must appear at `offset` of every CPU view of a store. nvgpu wants a channel's ring
-/// and USERD as buffers of their own, RM's client writes them inside one of its buffers: the overlay makes both right.
+/// Pages of another buffer that must appear at `offset` of every CPU view of a store. nvgpu wants a channel's ring and
+/// USERD as buffers of their own, but RM's client writes them inside one of its buffers. With the overlay, the client's
+/// stores reach the buffers of nvgpu.
 pub struct Overlay {
     source: Arc<Backing>,
     offset: u64,
@@ -40,17 +43,18 @@ pub struct Overlay {
 }
 
 impl Overlay {
-    /// Pages of `source` to be shown from `offset` of a store on. `offset` is a multiple of the page size.
+    /// Makes an overlay that shows pages of `source` from `offset` of a store on. `offset` is a multiple of the page
+    /// size.
     pub fn new(source: &Arc<Backing>, offset: u64) -> Arc<Overlay> {
         Arc::new(Overlay { source: source.clone(), offset, len: source.size() })
     }
 
-    /// The bytes of the store it hides.
+    /// The range of the store that the overlay hides.
     pub fn range(&self) -> Range<u64> {
         self.offset..self.offset + self.len
     }
 
-    /// Puts it over the part of `view` it hides.
+    /// Maps the overlay over the part of `view` that it hides.
     fn show(&self, view: View) -> RmResult<()> {
         replace(view, self.range(), |addr, offset, len| map_over(&self.source, addr, offset - self.offset, len))
     }
@@ -66,7 +70,7 @@ fn replace(view: View, range: Range<u64>, map: impl FnOnce(u64, u64, u64) -> RmR
     map(view.addr + (start - view.offset), start, end - start)
 }
 
-/// Replaces pages of this process. The range belongs to a view, so whoever owns the view unmaps it.
+/// Replaces pages of this process. The range belongs to a view, and the owner of the view unmaps it.
 fn map_over(source: &Backing, addr: u64, offset: u64, len: u64) -> RmResult<()> {
     let mapping = source
         .map_cpu(Placement::Replace(addr as usize), len, offset, Prot::ReadWrite)
@@ -85,7 +89,7 @@ impl Store {
         Ok(Store::of(backing))
     }
 
-    /// Wraps a buffer.
+    /// Makes a store of a buffer that exists already.
     pub fn of(backing: Backing) -> Arc<Store> {
         Arc::new(Store { backing: Arc::new(backing), seen: Mutex::default() })
     }
@@ -95,15 +99,16 @@ impl Store {
         &self.backing
     }
 
-    /// Bytes, whole pages.
+    /// The size in bytes, which is a whole number of pages.
     pub fn size(&self) -> u64 {
         self.backing.size()
     }
 
-    /// Makes `onto`, a descriptor of the client's, refer to what the CPU shall see of the first `len` bytes.
+    /// Makes `onto`, a descriptor of the client, refer to the pages that the CPU must see in the first `len` bytes.
     ///
     /// # Errors
-    /// 0x56 when that is more than one file: a channel's pages and the buffer's own; the errno of the replacement.
+    /// 0x56 when these pages belong to more than one file, that is a channel's pages and the buffer's own; the errno of
+    /// replacing the descriptor.
     pub fn lend(&self, len: u64, onto: RawFd) -> RmResult<()> {
         let mut seen = self.seen.lock();
         seen.overlays.retain(|o| o.strong_count() > 0);
@@ -124,15 +129,15 @@ impl Store {
         Ok(())
     }
 
-    /// Whether the client may have mapped it without our knowing.
+    /// Whether the client may have mapped the buffer without a call of the library.
     pub fn is_lent(&self) -> bool {
         self.seen.lock().lent
     }
 
-    /// Maps part of it into this process, overlays included.
+    /// Maps a part of the buffer into this process, with its overlays.
     ///
     /// # Errors
-    /// The errno of `mmap(2)` as a status; nothing stays mapped then, except what [`Placement::Replace`] destroyed.
+    /// The errno of `mmap(2)` as a status. Nothing stays mapped then. What [`Placement::Replace`] has replaced is lost.
     pub fn map(&self, at: Placement, offset: u64, len: u64, prot: Prot) -> RmResult<Mapping> {
         let len = len.next_multiple_of(PAGE);
         let mapping = self.backing.map_cpu(at, len, offset, prot)?;
@@ -146,18 +151,19 @@ impl Store {
         Ok(mapping)
     }
 
-    /// Forgets and removes a CPU mapping, overlays included.
+    /// Removes a CPU mapping with its overlays and forgets it.
     pub fn unmap(&self, mapping: Mapping) {
         let mut seen = self.seen.lock();
         if let Some(at) = seen.views.iter().position(|v| v.addr == mapping.addr() as u64) {
             seen.views.swap_remove(at);
         }
-        // Under the lock: an overlay that appears or goes away meanwhile must not map into the freed range.
+        // This happens under the lock: an overlay that appears or goes away at the same time must not map pages into
+        // the freed range.
         drop(mapping);
     }
 
-    /// Where mappings that the client made itself of a descriptor it was lent show all of `range`: addresses of its
-    /// first byte.
+    /// The mappings that the client itself made of a lent descriptor and that show all of `range`. The result is the
+    /// addresses of the first byte of `range`.
     ///
     /// # Errors
     /// The errno of asking for a descriptor.
@@ -173,15 +179,15 @@ impl Store {
         Ok(found.filter(|addr| Some(*addr) != kernels && !ours(*addr)).collect())
     }
 
-    /// Whether some CPU mapping made here shows all of `range`.
+    /// Whether a CPU mapping that the library made shows all of `range`.
     pub fn is_seen(&self, range: &Range<u64>) -> bool {
         self.seen.lock().views.iter().any(|v| v.offset <= range.start && range.end <= v.offset + v.len)
     }
 
-    /// Lays `overlay` over every CPU mapping, present and future.
+    /// Maps `overlay` over every CPU mapping, those that exist and those that are made later.
     ///
     /// # Errors
-    /// The errno of `mmap(2)` as a status; everything is as it was then.
+    /// The errno of `mmap(2)` as a status. Nothing is changed then.
     pub fn cover(&self, overlay: &Arc<Overlay>) -> RmResult<()> {
         let mut seen = self.seen.lock();
         for (done, view) in seen.views.iter().enumerate() {
@@ -194,7 +200,7 @@ impl Store {
         Ok(())
     }
 
-    /// Takes `overlay` off: its ranges show the store's own pages again.
+    /// Removes `overlay`: its ranges show the store's own pages again.
     pub fn uncover(&self, overlay: &Arc<Overlay>) {
         let mut seen = self.seen.lock();
         seen.overlays.retain(|o| !std::ptr::eq(o.as_ptr(), Arc::as_ptr(overlay)));
@@ -208,7 +214,8 @@ impl Store {
         }
     }
 
-    /// Lays `overlay` over a mapping that somebody else made of this store: its byte 0 of `range` at `addr`.
+    /// Maps `overlay` over a mapping of this store that the library did not make. `addr` is the address at which that
+    /// mapping shows the first byte of the overlay's range.
     ///
     /// # Errors
     /// The errno of `mmap(2)` as a status.
@@ -216,7 +223,7 @@ impl Store {
         map_over(&overlay.source, addr, 0, overlay.len)
     }
 
-    /// Undoes [`Store::cover_foreign`], if the overlay is still there.
+    /// Undoes [`Store::cover_foreign`], if the overlay is still mapped there.
     pub fn uncover_foreign(&self, overlay: &Overlay, addr: u64) {
         let shown = |file: Arc<File>| file_mappings(&file, &(0..overlay.len)).contains(&addr);
         let still_there = overlay.source.dmabuf().is_ok_and(shown);

@@ -1,4 +1,4 @@
-//! Memory of the calling process that parameters point at.
+//! Access to memory of the calling process that parameters point at.
 
 use crate::status::{RmError, RmResult};
 use std::mem::MaybeUninit;
@@ -6,7 +6,8 @@ use tegrarm_abi::rm::status::*;
 use tegrarm_kmd::memory::Own;
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
-/// Copies from an address a client gave. The kernel does the copying, so a wrong address is a status, not a signal.
+/// Copies from an address that a client gave. The kernel makes the copy, so a wrong address gives a status and no
+/// signal.
 ///
 /// # Errors
 /// 0x3D when the range cannot be read.
@@ -18,7 +19,7 @@ pub fn read(addr: u64, into: &mut [u8]) -> RmResult<()> {
     }
 }
 
-/// Copies to an address a client gave.
+/// Copies to an address that a client gave.
 ///
 /// # Errors
 /// 0x3D when the range cannot be written.
@@ -30,13 +31,14 @@ pub fn write(addr: u64, from: &[u8]) -> RmResult<()> {
     }
 }
 
-/// Runs `call` with room for a copy of an argument: `len` zero bytes, on the stack unless they are many.
+/// Runs `call` with a buffer of `len` zero bytes for the copy of an argument. A small buffer lies on the stack and a
+/// large one on the heap.
 #[inline(always)]
 pub fn with_room<T>(len: usize, call: impl FnOnce(&mut [u8]) -> T) -> T {
     const FEW: usize = 32;
     const MORE: usize = 512;
     let (mut few, mut more, mut many) = ([0; FEW], MaybeUninit::<[u8; MORE]>::uninit(), Vec::new());
-    // One place that calls: the compiler makes one copy of `call`, and makes it part of this function.
+    // `call` stands in one place only, so that the compiler makes one copy of it, as a part of this function.
     call(if len <= FEW {
         &mut few[..len]
     } else if len <= MORE {
@@ -47,11 +49,11 @@ pub fn with_room<T>(len: usize, call: impl FnOnce(&mut [u8]) -> T) -> T {
     })
 }
 
-/// Copies `len` bytes in, calls, and copies them out again if that succeeded. A failure to copy out comes beside the
-/// result, since what was done is done.
+/// Copies `len` bytes in, runs `call` on them, and copies them out again if `call` succeeds. An error in copying out is
+/// returned beside the result, because the effect of `call` remains.
 ///
 /// # Errors
-/// As [`read`]; the call's own.
+/// Those of [`read`], and those of `call`.
 pub fn with_copy<T>(
     addr: u64,
     len: usize,
@@ -64,26 +66,26 @@ pub fn with_copy<T>(
     })
 }
 
-/// What an address that cannot be read or written is answered with.
+/// The error for an address that cannot be read or written.
 #[cold]
 pub fn bad_pointer(what: &str, addr: u64, len: usize) -> RmError {
     RmError::new(NV_ERR_INVALID_POINTER, format!("{len:#x} bytes at {addr:#x} cannot be {what}"))
 }
 
-/// Reads `count` items.
+/// Reads a list of `count` items.
 ///
 /// # Errors
-/// As [`read`].
+/// Those of [`read`].
 pub fn read_list<T: FromBytes + IntoBytes + Immutable + Clone>(addr: u64, count: usize) -> RmResult<Vec<T>> {
     let mut items = vec![T::new_zeroed(); count];
     read(addr, items.as_mut_slice().as_mut_bytes())?;
     Ok(items)
 }
 
-/// Writes items.
+/// Writes a list of items.
 ///
 /// # Errors
-/// As [`write`].
+/// Those of [`write`].
 pub fn write_list<T: IntoBytes + Immutable>(addr: u64, items: &[T]) -> RmResult<()> {
     write(addr, items.as_bytes())
 }

@@ -10,29 +10,30 @@ use std::sync::Arc;
 use tegrarm_abi::rm::status::*;
 use tegrarm_kmd::{File, Placement};
 
-/// A usermode object: every mapping of it is a doorbell page of its own.
+/// A usermode object. Every mapping of it is a doorbell page of its own.
 pub struct Usermode {
     gpu: Arc<Gpu>,
     pages: Mutex<Vec<Doorbell>>,
     lent: Mutex<Vec<Lent>>,
 }
 
-/// A node that a descriptor of the client's refers to. It stays open: what the client maps of it rings only then.
+/// A node that a descriptor of the client refers to. It must stay open, because the client's mapping rings the doorbell
+/// only while it is open.
 struct Lent {
     cookie: u64,
     _node: File,
 }
 
 impl Usermode {
-    /// One that is mapped nowhere.
+    /// Makes a usermode object that is mapped nowhere.
     pub fn new(gpu: &Arc<Gpu>) -> Usermode {
         Usermode { gpu: gpu.clone(), pages: Mutex::default(), lent: Mutex::default() }
     }
 
-    /// Maps the page. Returns the address.
+    /// Maps the doorbell page and returns the address.
     ///
     /// # Errors
-    /// 0x20 for anything but the first 64 KiB, 0x2E for a length of 0, the errno of `mmap(2)`.
+    /// 0x20 for a range outside of the first 64 KiB, 0x2E for a length of 0, the errno of `mmap(2)`.
     pub fn map(&self, at: Option<usize>, offset: u64, len: u64) -> RmResult<usize> {
         check_range(offset, len)?;
         let place = at.map_or(Placement::Anywhere, Placement::Replace);
@@ -43,11 +44,11 @@ impl Usermode {
         Ok(addr)
     }
 
-    /// Makes `onto`, a descriptor of the client's, a ctrl node of its own: the kernel allows one mapping per open.
-    /// Returns a cookie for [`Usermode::unmap`].
+    /// Makes `onto`, a descriptor of the client, refer to a ctrl node of its own, because the kernel allows one
+    /// doorbell mapping for each open node. Returns a cookie for [`Usermode::unmap`].
     ///
     /// # Errors
-    /// As [`Usermode::map`]; the errno of the replacement.
+    /// Those of [`Usermode::map`], and the errno of replacing the descriptor.
     pub fn lend(&self, offset: u64, len: u64, onto: RawFd) -> RmResult<u64> {
         check_range(offset, len)?;
         let node = self.gpu.ctrl.open_again().during(|| "opening a doorbell page")?;

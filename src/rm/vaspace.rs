@@ -1,4 +1,4 @@
-//! VA spaces and what is mapped in them.
+//! VA spaces and the mappings in them.
 
 use super::gpu::Gpu;
 use super::store::Store;
@@ -11,27 +11,29 @@ use std::ops::Range;
 use std::sync::Arc;
 use tegrarm_abi::rm::status::*;
 
-/// Where kernels find their local memory, in VA spaces whose addresses the library chooses.
+/// The window in which kernels find their local memory, in VA spaces whose addresses the library chooses.
 pub const LOCAL_WINDOW: Range<u64> = 0xfd_0000_0000..0xfd_4000_0000;
-/// The window in which kernels find their shared memory.
+/// The window in which kernels find their shared memory, in the same VA spaces.
 pub const SHARED_WINDOW: Range<u64> = 0xfe_0000_0000..0xfe_4000_0000;
 
-/// Who chooses addresses.
+/// Who chooses the addresses in a VA space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Management {
-    /// The client, through UVM or fixed offsets: every address it names is honoured.
+    /// The client chooses, through UVM or fixed offsets. Every address that it names is accepted.
     Client,
-    /// The library: the two shader windows are reserved, so that no buffer ever lies in one.
+    /// The library chooses. The two shader windows are reserved, so that no buffer can lie in one.
     Library,
-    /// The device's implicit space: fixed mappings are only written down until a channel uses it.
+    /// The VA space is the device's implicit one. Fixed mappings in it are only recorded until a channel uses the
+    /// space.
     Default,
 }
 
-/// An RM VA space: one nvgpu address space, made when first needed.
+/// An RM VA space: one nvgpu address space, which is made when it is first needed.
 pub struct VaSpace {
     gpu: Arc<Gpu>,
     management: Management,
-    /// Declared before `space`: what is mapped lets its buffers go before the address space closes.
+    /// The mappings. They are declared before `space`, so that their buffers are dropped before the address space
+    /// closes.
     maps: Mutex<BTreeMap<u64, GpuMap>>,
     space: OnceCell<Arc<AddressSpace>>,
 }
@@ -39,63 +41,63 @@ pub struct VaSpace {
 /// One GPU mapping.
 #[derive(Clone)]
 pub struct GpuMap {
-    /// Bytes.
+    /// The length in bytes.
     pub len: u64,
-    /// What is mapped.
+    /// The store that is mapped.
     pub store: Arc<Store>,
-    /// First byte of the store.
+    /// The offset of the first byte in the store.
     pub offset: u64,
-    /// How it was made, and so how to undo it.
+    /// How the mapping was made, which decides how it is removed.
     how: How,
     flags: MapFlags,
-    /// Times it was asked for; every request is undone once.
+    /// How many requests for this mapping exist. Each of them is undone once.
     count: u32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum How {
-    /// Written down only.
+    /// The mapping is only recorded.
     Recorded,
     /// The kernel chose the address.
     Dynamic,
     /// The mapping lies in a reservation that was made for it.
     Reserved,
-    /// In the reservation of a virtual memory object.
+    /// The mapping lies in the reservation of a virtual memory object.
     Inside,
-    /// A sparse reservation without memory.
+    /// The mapping is a sparse reservation without memory.
     Sparse,
 }
 
-/// What to map where.
+/// A request for a mapping.
 pub struct MapRequest<'a> {
     /// The buffer.
     pub store: &'a Arc<Store>,
-    /// First byte of it.
+    /// The offset of the first byte in the buffer.
     pub offset: u64,
-    /// Bytes of address space, a multiple of the page size.
+    /// The length in bytes of address space, a multiple of the page size.
     pub len: u64,
-    /// The address, when the client chooses.
+    /// The GPU address, if the client chooses it.
     pub at: Option<u64>,
-    /// Inside this reservation of a virtual memory object.
+    /// The reservation of a virtual memory object in which the mapping must lie.
     pub within: Option<Range<u64>>,
-    /// Reserve sparsely instead of mapping memory: for buffers nobody has touched yet.
+    /// True if addresses are reserved sparsely and no memory is mapped. This is for buffers that nobody has used yet.
     pub sparse: bool,
-    /// How the GPU may use it.
+    /// How the GPU may use the mapping.
     pub flags: MapFlags,
 }
 
 impl VaSpace {
-    /// A VA space that costs nothing yet.
+    /// Makes a VA space that uses no kernel resources yet.
     pub fn new(gpu: &Arc<Gpu>, management: Management) -> Arc<VaSpace> {
         Arc::new(VaSpace { gpu: gpu.clone(), management, maps: Mutex::default(), space: OnceCell::new() })
     }
 
-    /// Whether the library chooses addresses, so that CPU and GPU addresses can be made equal.
+    /// Whether the library chooses the addresses, so that it can make CPU and GPU addresses equal.
     pub fn is_library_managed(&self) -> bool {
         self.management != Management::Client
     }
 
-    /// The nvgpu address space, made now if it is not there yet.
+    /// The nvgpu address space. It is made now if it does not exist yet.
     ///
     /// # Errors
     /// 0x51 when the kernel has no memory for it.
@@ -113,15 +115,15 @@ impl VaSpace {
         })
     }
 
-    /// The address space for a channel: mappings that were only written down become real.
+    /// The address space for a channel. Mappings that were only recorded are made now.
     ///
     /// # Errors
-    /// As [`VaSpace::space`], or the failure of one of those mappings.
+    /// Those of [`VaSpace::space`], or that of one of those mappings.
     pub fn space_for_channel(&self) -> RmResult<&Arc<AddressSpace>> {
         let space = self.space()?;
         let mut maps = self.maps.lock();
         for (&va, map) in maps.iter_mut().filter(|(_, m)| m.how == How::Recorded) {
-            // A buffer nobody has touched has less memory than addresses.
+            // A buffer that nobody has used yet has fewer bytes of memory than of addresses.
             if map.offset + map.len > map.store.size() {
                 space.reserve(Some(va), map.len, true).during(|| sparse_text(va, map.len))?;
                 map.how = How::Sparse;
@@ -133,17 +135,18 @@ impl VaSpace {
         Ok(space)
     }
 
-    /// The mapping that holds `va`, and its start.
+    /// The mapping that contains `va`, and the address at which it starts.
     pub fn find(&self, va: u64) -> Option<(u64, GpuMap)> {
         let maps = self.maps.lock();
         let (start, map) = maps.range(..=va).next_back()?;
         (va < start + map.len).then(|| (*start, map.clone()))
     }
 
-    /// Maps. Returns the address.
+    /// Makes a mapping and returns its address.
     ///
     /// # Errors
-    /// 0x37 misaligned, 0x5B outside the GPU's reach, 0x5D in a shader window, 0x1A occupied, 0x51 no room.
+    /// 0x37 for a misaligned address, 0x5B for an address that the GPU does not have, 0x5D for an address in a shader
+    /// window, 0x1A for an address in use, 0x51 when no addresses are left.
     pub fn map(&self, request: &MapRequest) -> RmResult<u64> {
         match request.at {
             Some(at) => self.map_at(at, request),
@@ -216,7 +219,8 @@ impl VaSpace {
         Ok(range)
     }
 
-    /// Writes a fixed mapping down. `false` when the very same one is there already: one more request for it.
+    /// Records a fixed mapping. The result is `false` if the same mapping is there already; it then counts one more
+    /// request.
     fn enter(&self, range: &Range<u64>, map: &GpuMap) -> RmResult<bool> {
         let mut maps = self.maps.lock();
         if let Some((start, there)) = maps.range_mut(..range.end).next_back()
@@ -272,7 +276,7 @@ impl VaSpace {
             let dmabuf = request.store.backing().dmabuf()?;
             (space.map(&dmabuf, request.flags).during(|| map_text(request.len))?, How::Dynamic)
         } else {
-            // The kernel maps parts of a buffer at addresses it is given only.
+            // The kernel maps a part of a buffer only at an address that it is given.
             let va = space.reserve(None, request.len, false).during(|| map_text(request.len))?;
             let dmabuf = request.store.backing().dmabuf();
             let mapped = dmabuf.and_then(|file| space.map_fixed(&file, va, request.offset, request.len, request.flags));
@@ -290,7 +294,7 @@ impl VaSpace {
             flags: request.flags,
             count: 1,
         };
-        // The kernel answers a repeated request with the mapping it made before, and counts.
+        // The kernel answers a repeated request with the mapping that it made before, and counts the requests.
         self.maps.lock().entry(va).and_modify(|m| m.count += 1).or_insert(map);
         Ok(va)
     }
@@ -320,10 +324,10 @@ impl VaSpace {
         Ok(())
     }
 
-    /// Replaces what a sparse mapping stands for by real memory, at the same address.
+    /// Replaces a sparse mapping by real memory at the same address.
     ///
     /// # Errors
-    /// The kernel's refusal; the address is unmapped then.
+    /// The kernel's refusal. The address is not mapped any more then.
     pub fn fill_sparse(&self, va: u64, store: &Arc<Store>) -> RmResult<()> {
         let mut maps = self.maps.lock();
         let Some(map) = maps.get_mut(&va) else { return Ok(()) };
@@ -342,7 +346,7 @@ impl VaSpace {
         result
     }
 
-    /// How many mappings there are.
+    /// The number of mappings.
     pub fn mapping_count(&self) -> usize {
         self.maps.lock().len()
     }
@@ -360,7 +364,7 @@ fn sparse_text(at: u64, len: u64) -> String {
     format!("reserving {len:#x} sparse bytes of GPU addresses at {at:#x}")
 }
 
-/// Reserves `va` for the mapping and makes it.
+/// Reserves `va` for the mapping and makes the mapping there.
 fn map_reserved(space: &AddressSpace, va: u64, map: &GpuMap) -> RmResult<()> {
     space.reserve(Some(va), map.len, false).during(|| format!("reserving GPU addresses {va:#x}+{:#x}", map.len))?;
     map_inside(space, va, map).inspect_err(|_| space.unreserve(va, map.len))
@@ -368,20 +372,20 @@ fn map_reserved(space: &AddressSpace, va: u64, map: &GpuMap) -> RmResult<()> {
 
 fn map_inside(space: &AddressSpace, va: u64, map: &GpuMap) -> RmResult<()> {
     let dmabuf = map.store.backing().dmabuf()?;
-    // Parts are named by length; 0 means the whole buffer.
+    // A part of a buffer is named by its length. The length 0 means the whole buffer.
     space
         .map_fixed(&dmabuf, va, map.offset, map.len, map.flags)
         .map(drop)
         .during(|| format!("mapping {:#x} bytes at GPU address {va:#x}", map.len))
 }
 
-/// A virtual memory object: what `rm_map_memory_dma` takes as its mapper.
+/// A virtual memory object. `rm_map_memory_dma` takes it as the mapper.
 pub struct VirtualRange {
-    /// The space it is in.
+    /// The VA space in which it lies.
     pub space: Arc<VaSpace>,
-    /// Addresses mappings must lie in.
+    /// The range in which mappings must lie.
     pub range: Range<u64>,
-    /// Whether `range` is a reservation that only this object maps into.
+    /// True if `range` is a reservation into which only this object maps.
     pub reserved: bool,
 }
 
@@ -390,7 +394,7 @@ impl Drop for VirtualRange {
         if !self.reserved {
             return;
         }
-        // Its mappings die with it.
+        // The mappings in the reservation are removed with it.
         self.space.maps.lock().retain(|va, m| !(m.how == How::Inside && self.range.contains(va)));
         if let Some(space) = self.space.space.get() {
             space.unreserve(self.range.start, self.range.end - self.range.start);

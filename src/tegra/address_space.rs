@@ -5,24 +5,24 @@ use tegrarm_abi::nvgpu::address_space::*;
 use tegrarm_abi::nvgpu::r35::NVGPU_AS_MAP_BUFFER_FLAGS_DIRECT_KIND_CTRL_R35;
 use tegrarm_kmd::File;
 
-/// The GPU page size every mapping can rely on.
+/// The GPU page size that every mapping can use.
 pub const PAGE: u64 = 4096;
-/// First address of an address space.
+/// The first address of an address space.
 pub const USER_VA_START: u64 = 2 << 20;
-/// One past the last address. nvgpu puts 4 GiB of its own right above it, and the ring, which lies there, must stay
-/// below 2^40: its base register has 40 bits.
+/// The first address behind the end. nvgpu puts 4 GiB of its own right behind it. The ring lies there, and must stay
+/// below 2^40, because its base register has 40 bits.
 pub const USER_VA_END: u64 = 0xff_0000_0000;
 
 /// How the GPU may use a mapping.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MapFlags {
-    /// Lines may stay in the GPU's L2. Only for memory the CPU does not look at.
+    /// True if lines may stay in the GPU's L2. This is allowed only for memory that the CPU does not use.
     pub cacheable: bool,
-    /// Stores fault.
+    /// True if stores of the GPU fault.
     pub read_only: bool,
 }
 
-/// An address space. Its mappings live as long as it, or as a channel bound to it.
+/// An address space. Its mappings live for as long as the address space, or a channel that is bound to it.
 pub struct AddressSpace {
     file: File,
     release: Release,
@@ -37,8 +37,8 @@ impl AddressSpace {
         &self.file
     }
 
-    /// Reserves `len` bytes, at `at` or where the kernel likes. A sparse reservation reads as zero and drops
-    /// stores; a plain one faults until something is mapped into it. Returns its start.
+    /// Reserves `len` bytes, at `at` or at an address that the kernel chooses. A sparse reservation reads as zero and
+    /// drops stores. A plain one faults until something is mapped into it. Returns the first address.
     ///
     /// # Errors
     /// `ENOMEM` when the kernel's allocator refuses: the range is misaligned, out of bounds or occupied, or no room is left.
@@ -55,7 +55,7 @@ impl AddressSpace {
         Ok(args.o_a_offset)
     }
 
-    /// Gives a reservation back, and drops what is mapped in it.
+    /// Gives a reservation back and unmaps everything in it.
     pub fn unreserve(&self, at: u64, len: u64) {
         let mut args =
             nvgpu_as_free_space_args { offset: at, pages: len / PAGE, page_size: PAGE as u32, padding: [0; 3] };
@@ -64,7 +64,7 @@ impl AddressSpace {
         }
     }
 
-    /// Maps a whole buffer where the kernel likes. Returns its address.
+    /// Maps a whole buffer at an address that the kernel chooses. Returns the address.
     ///
     /// # Errors
     /// `ENOMEM` when no addresses are left or the memory cannot be pinned.
@@ -75,7 +75,7 @@ impl AddressSpace {
     /// Maps `len` bytes from `offset` of a buffer at `at`, inside a reservation.
     ///
     /// # Errors
-    /// `EINVAL` outside a reservation or over another mapping; `ENOMEM` as [`AddressSpace::map`].
+    /// `EINVAL` outside of a reservation or over another mapping; `ENOMEM` as in [`AddressSpace::map`].
     pub fn map_fixed(
         &self,
         dmabuf: &File,
@@ -92,7 +92,7 @@ impl AddressSpace {
         let access =
             if flags.read_only { NVGPU_AS_MAP_BUFFER_ACCESS_READ_ONLY } else { NVGPU_AS_MAP_BUFFER_ACCESS_DEFAULT };
         let cacheable = if flags.cacheable { NVGPU_AS_MAP_BUFFER_FLAGS_CACHEABLE } else { 0 };
-        // r35 refuses a map without this bit, later ones refuse one with it.
+        // r35 refuses a request without this bit. Later releases refuse a request with it.
         let kinds = match self.release {
             Release::R35 => NVGPU_AS_MAP_BUFFER_FLAGS_DIRECT_KIND_CTRL_R35,
             Release::R36 | Release::R39 => 0,
@@ -103,7 +103,7 @@ impl AddressSpace {
     fn map_buffer(&self, dmabuf: &File, flags: u32, at: u64, offset: u64, len: u64) -> Result<u64, KernelError> {
         let mut args = nvgpu_as_map_buffer_ex_args {
             flags,
-            // No compressible kind; kind 0 is pitch-linear.
+            // -1 means no compressible kind. Kind 0 is pitch-linear.
             compr_kind: -1,
             incompr_kind: 0,
             dmabuf_fd: dmabuf.raw() as u32,
@@ -116,14 +116,15 @@ impl AddressSpace {
         Ok(args.offset)
     }
 
-    /// Drops the mapping that starts at `at`. Does not wait for the GPU.
+    /// Removes the mapping that starts at `at`. It does not wait for the GPU.
     pub fn unmap(&self, at: u64) {
         if let Err(e) = call(&self.file, NVGPU_AS_IOCTL_UNMAP_BUFFER, &mut nvgpu_as_unmap_buffer_args { offset: at }) {
             tracing::warn!("the GPU mapping at {at:#x} is lost: {e}");
         }
     }
 
-    /// Binds a channel, for good. Must precede the channel's binding to a TSG.
+    /// Binds a channel to the address space. The binding lasts for the life of the channel, and it must be made before
+    /// the channel is bound to a TSG.
     ///
     /// # Errors
     /// `EINVAL` when the channel is bound already.

@@ -23,7 +23,7 @@ impl Channel {
         &self.file
     }
 
-    /// Turns the kernel's job watchdog off; user-mode submission demands it.
+    /// Turns the kernel's job watchdog off. User-mode submission needs this.
     ///
     /// # Errors
     /// The kernel's errno.
@@ -32,9 +32,9 @@ impl Channel {
         call(&self.file, NVGPU_IOCTL_CHANNEL_WDT, &mut args)
     }
 
-    /// Makes the channel runnable for user-mode submission. Returns its work submit token. `gpfifo` holds `entries`
-    /// (a power of two) eight-byte entries, `userd` the page with GP_GET at 0x88 and GP_PUT at 0x8C; the kernel
-    /// takes whole buffers, from offset 0, and keeps them alive.
+    /// Makes the channel ready for user-mode submission and returns its work submit token. `gpfifo` holds `entries`
+    /// entries of eight bytes, and `entries` is a power of two. `userd` is the page with GP_GET at 0x88 and GP_PUT at
+    /// 0x8C. The kernel takes whole buffers, from offset 0, and keeps them alive.
     ///
     /// # Errors
     /// `EINVAL` before the channel is bound to an address space and a TSG, `EEXIST` the second time, `ENOMEM`
@@ -46,7 +46,8 @@ impl Channel {
         (args.num_gpfifo_entries, args.flags) = (entries, flags);
         (args.gpfifo_dmabuf_fd, args.userd_dmabuf_fd) = (gpfifo.raw(), userd.raw());
         match self.release {
-            // r39 names the hardware's channel in bytes that r36 leaves alone; nothing here asks for it.
+            // In bytes that r36 does not use, r39 can return the number of the hardware's channel. The library does not
+            // ask for it.
             Release::R36 | Release::R39 => call(&self.file, NVGPU_IOCTL_CHANNEL_SETUP_BIND, &mut args)?,
             Release::R35 => call_as::<nvgpu_channel_setup_bind_args_r35, _>(
                 &self.file,
@@ -57,7 +58,7 @@ impl Channel {
         Ok(args.work_submit_token)
     }
 
-    /// Attaches an engine class to the channel; the first one of a TSG allocates the graphics context.
+    /// Attaches an engine class to the channel. The first class in a TSG allocates the graphics context.
     ///
     /// # Errors
     /// `EINVAL` for a class the chip does not have.
@@ -66,7 +67,7 @@ impl Channel {
         call(&self.file, NVGPU_IOCTL_CHANNEL_ALLOC_OBJ_CTX, &mut args)
     }
 
-    /// Has errors written to the first 16 bytes of a buffer. The buffer is kept alive by the channel.
+    /// Asks the kernel to write errors to the first 16 bytes of a buffer. The channel keeps the buffer alive.
     ///
     /// # Errors
     /// `ENOMEM` when the kernel cannot map it.
@@ -87,7 +88,7 @@ impl Channel {
         Ok(args.value != 0)
     }
 
-    /// Sets the compute and graphics preemption modes (`NVGPU_*_PREEMPTION_MODE_*`; 0 leaves one as it is).
+    /// Sets the compute and graphics preemption modes (`NVGPU_*_PREEMPTION_MODE_*`). A mode of 0 is left as it is.
     ///
     /// # Errors
     /// `EINVAL` before an engine class is attached, or for a mode lower than the current one.
@@ -96,7 +97,7 @@ impl Channel {
         call(&self.file, NVGPU_IOCTL_CHANNEL_SET_PREEMPTION_MODE, &mut args)
     }
 
-    /// Lets the host run the channel, or not.
+    /// Enables or disables the channel on the host engine.
     ///
     /// # Errors
     /// The kernel's errno.
@@ -105,7 +106,7 @@ impl Channel {
         super::error::call_value(&self.file, request, 0)
     }
 
-    /// Kills the channel and the rest of its TSG, as an error would.
+    /// Kills the channel and the other channels of its TSG, as an error would.
     ///
     /// # Errors
     /// The kernel's errno.

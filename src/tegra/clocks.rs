@@ -1,10 +1,10 @@
-//! The GPU's lowest clock, through devfreq.
+//! Control of the GPU's lowest clock, through devfreq.
 
 use super::KernelError;
 use std::sync::Arc;
 use tegrarm_kmd::{Errno, Kmd};
 
-/// Names of the GPU's devfreq directory: r36; r35 Orin; r35 Xavier.
+/// The names of the GPU's devfreq directory on r36, on r35 with Orin, and on r35 with Xavier.
 const DEVFREQ: &[&str] =
     &["/sys/class/devfreq/17000000.gpu", "/sys/class/devfreq/17000000.ga10b", "/sys/class/devfreq/17000000.gv11b"];
 
@@ -24,7 +24,7 @@ impl MinFrequency {
     /// Pins the lowest clock to the highest one.
     ///
     /// # Errors
-    /// `ENOENT` without devfreq, `EACCES` without the permission to write it.
+    /// `ENOENT` when there is no devfreq directory, `EACCES` when the process may not write it.
     pub fn raise_to_max(kmd: &Arc<dyn Kmd>) -> Result<MinFrequency, KernelError> {
         let found = DEVFREQ.iter().find_map(|dir| Some((dir, kmd.read_text(&format!("{dir}/max_freq")).ok()?)));
         let (dir, max) = found.ok_or_else(|| KernelError::new("finding the GPU's devfreq", Errno::ENOENT))?;

@@ -1,4 +1,4 @@
-//! The ctrl node: what the GPU is, and the makers of address spaces, TSGs and channels.
+//! The ctrl node. It describes the GPU and makes address spaces, TSGs and channels.
 
 use super::error::{call, call_value};
 use super::release::call_as;
@@ -13,9 +13,9 @@ use zerocopy::FromZeros;
 /// One engine of the GPU: `engine_id` is `NVGPU_GPU_ENGINE_ID_*`.
 pub type EngineInfo = nvgpu_gpu_get_engine_info_item;
 
-/// Bytes of the doorbell page, at most.
+/// The largest size of the doorbell page in bytes.
 pub const DOORBELL_SIZE: u64 = 64 << 10;
-/// More engines than any Tegra has.
+/// The room for engines, which is more than any Tegra has.
 const MAX_ENGINES: usize = 32;
 
 /// The ctrl node, the release and the GPU's description.
@@ -25,35 +25,35 @@ pub struct Ctrl {
     characteristics: Characteristics,
 }
 
-/// A mapped doorbell page. Stores of a work submit token to offset 0x90 start work.
+/// A mapped doorbell page. Storing a work submit token at offset 0x90 starts work.
 pub struct Doorbell {
-    /// The page. Declared first: unmapped before its node closes.
+    /// The page. It is declared before the node, so that it is unmapped before the node closes.
     pub page: Mapping,
     _node: File,
 }
 
 impl Ctrl {
-    /// Opens the node, which powers the GPU up, and asks what it is.
+    /// Opens the node, which powers the GPU up, and reads the GPU's characteristics.
     ///
     /// # Errors
-    /// The errno of `open(2)`, naming the node; the errno of the query.
+    /// The errno of `open(2)` with the name of the node, or the errno of the query.
     pub fn open(kmd: &Arc<dyn Kmd>) -> Result<Ctrl, KernelError> {
         let file = nodes::open(kmd, Node::Ctrl, nodes::CTRL)?;
         let (release, characteristics) = release::probe(&file)?;
         Ok(Ctrl { file, release, characteristics })
     }
 
-    /// The kernel's generation.
+    /// The release of the kernel.
     pub fn release(&self) -> Release {
         self.release
     }
 
-    /// What the GPU is.
+    /// The GPU's characteristics.
     pub fn characteristics(&self) -> &Characteristics {
         &self.characteristics
     }
 
-    /// The kernel below.
+    /// The kernel on which the node was opened.
     pub fn kmd(&self) -> &Arc<dyn Kmd> {
         self.file.kmd()
     }
@@ -73,11 +73,11 @@ impl Ctrl {
     /// Creates a TSG.
     ///
     /// # Errors
-    /// `ENOMEM` when none is left.
+    /// `ENOMEM` when no TSG is left.
     pub fn open_tsg(&self) -> Result<Tsg, KernelError> {
         let mut args = nvgpu_gpu_open_tsg_args::new_zeroed();
         match self.release {
-            // Without a share token, which is all zeros here, both lay the argument out alike.
+            // The share token is not used and all zeros, so the layout of the argument is the same on both releases.
             Release::R36 | Release::R39 => call(&self.file, NVGPU_GPU_IOCTL_OPEN_TSG, &mut args)?,
             Release::R35 => {
                 call_as::<nvgpu_gpu_open_tsg_args_r35, _>(&self.file, NVGPU_GPU_IOCTL_OPEN_TSG_R35, &mut args)?
@@ -86,10 +86,10 @@ impl Ctrl {
         Ok(Tsg::from_file(self.made(Node::Tsg, args.tsg_fd as i32, "OPEN_TSG")?, self.release))
     }
 
-    /// Creates a channel on a runlist; -1 is the graphics one.
+    /// Creates a channel on a runlist. The runlist -1 is the graphics one.
     ///
     /// # Errors
-    /// `ENOMEM` when none is left, `EINVAL` for a runlist that does not exist.
+    /// `ENOMEM` when no channel is left, `EINVAL` for a runlist that does not exist.
     pub fn open_channel(&self, runlist: i32) -> Result<Channel, KernelError> {
         let mut args = nvgpu_gpu_open_channel_args { channel_fd: runlist };
         call(&self.file, NVGPU_GPU_IOCTL_OPEN_CHANNEL, &mut args)?;
@@ -100,7 +100,8 @@ impl Ctrl {
         File::from_output(self.file.kmd(), node, fd).map_err(|errno| KernelError::new(what, errno))
     }
 
-    /// Maps the doorbell page, through a node opened for it: the kernel allows one mapping per open.
+    /// Maps the doorbell page. The node is opened again for it, because the kernel allows one mapping for each open
+    /// node.
     ///
     /// # Errors
     /// The errno of `open(2)` or `mmap(2)`.
@@ -112,7 +113,7 @@ impl Ctrl {
         Ok(Doorbell { page, _node: node })
     }
 
-    /// Another open of the node, for one more mapping of the doorbell page.
+    /// Opens the node again, for one more mapping of the doorbell page.
     ///
     /// # Errors
     /// The errno of `open(2)`.
@@ -120,11 +121,11 @@ impl Ctrl {
         nodes::open(self.file.kmd(), Node::Ctrl, nodes::CTRL)
     }
 
-    /// Writes the L2 back (`flush`), drops its clean lines (`invalidate`, implies `flush`), and waits for stores on
-    /// their way to memory (`fb`).
+    /// Works on the L2 and waits for memory: `flush` writes the L2 back, `invalidate` drops its clean lines and
+    /// includes `flush`, and `fb` waits for stores that are on their way to memory.
     ///
     /// # Errors
-    /// `EINVAL` when nothing is asked for.
+    /// `EINVAL` when all three are false.
     pub fn flush_l2(&self, flush: bool, invalidate: bool, fb: bool) -> Result<(), KernelError> {
         let bits = u8::from(flush || invalidate) | u8::from(invalidate) << 1 | u8::from(fb) << 2;
         call(&self.file, NVGPU_GPU_IOCTL_FLUSH_L2, &mut nvgpu_gpu_l2_fb_args { _flags: bits, reserved: [0; 4] })
@@ -185,7 +186,7 @@ impl Ctrl {
         call(&self.file, NVGPU_GPU_IOCTL_SET_MMUDEBUG_MODE, &mut args)
     }
 
-    /// Layout of zcull.
+    /// The layout of zcull.
     ///
     /// # Errors
     /// The kernel's errno.
@@ -195,7 +196,7 @@ impl Ctrl {
         Ok(args)
     }
 
-    /// Bytes of a zcull context.
+    /// The size of a zcull context in bytes.
     ///
     /// # Errors
     /// The kernel's errno.
@@ -205,7 +206,7 @@ impl Ctrl {
         Ok(args.size)
     }
 
-    /// Where each SM sits.
+    /// The place of each SM.
     ///
     /// # Errors
     /// The kernel's errno.

@@ -5,17 +5,17 @@ use tegrarm_abi::layout::AbiStruct;
 use tegrarm_abi::registry;
 use tegrarm_kmd::{Errno, File};
 
-/// Which call failed, and how.
+/// The error of a system call: which call failed, and with which errno.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KernelError {
-    /// The ioctl's upstream name, or the system call and what it was applied to.
+    /// The ioctl's upstream name, or the system call and its argument.
     pub call: String,
     /// The kernel's errno.
     pub errno: Errno,
 }
 
 impl KernelError {
-    /// A failed call by name.
+    /// Makes an error from the name of a call and an errno.
     pub fn new(call: impl Into<String>, errno: Errno) -> KernelError {
         KernelError { call: call.into(), errno }
     }
@@ -29,12 +29,12 @@ impl fmt::Display for KernelError {
 
 impl std::error::Error for KernelError {}
 
-/// One ioctl; a failure carries its upstream name.
+/// Makes one ioctl. An error has the ioctl's upstream name.
 pub(crate) fn call<T: AbiStruct>(file: &File, request: u32, arg: &mut T) -> Result<(), KernelError> {
     file.ioctl(request, arg).map_err(|errno| named(file, request, errno))
 }
 
-/// As [`call`], for ioctls whose argument is a plain integer.
+/// The same as [`call`], for ioctls whose argument is a plain integer.
 pub(crate) fn call_value(file: &File, request: u32, value: u64) -> Result<(), KernelError> {
     file.ioctl_value(request, value).map_err(|errno| named(file, request, errno))
 }

@@ -1,8 +1,8 @@
-//! What libtegrarm asks of nvgpu and nvmap: one type per kind of file descriptor, typed methods over raw ioctls.
+//! The library's requests to nvgpu and nvmap: one type per kind of file descriptor, with typed methods over raw ioctls.
 //!
-//! Nothing here knows RM. Every object owns its descriptor and gives it back when dropped, so a failed multi-step
-//! operation undoes itself. Where releases of L4T differ, [`Release`] decides; it is found out once, by asking.
-//! nvmap, a module of its own, is asked on its own.
+//! This module knows nothing of RM. Every object owns its descriptor and closes it when it is dropped, so a multi-step
+//! operation that fails undoes itself. Where releases of L4T differ, [`Release`] decides. The library finds it out
+//! once, by asking the kernel. nvmap is a kernel module of its own, so its release is asked for separately.
 
 mod address_space;
 mod channel;

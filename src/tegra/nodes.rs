@@ -1,14 +1,15 @@
-//! Where the device nodes are, and how to say that they are missing.
+//! The paths of the device nodes, and the sentences that say that a node is missing.
 
 use super::KernelError;
 use std::sync::Arc;
 use tegrarm_kmd::{Errno, File, Kmd, Node};
 
-/// nvmap's node.
+/// The path of nvmap's node.
 pub(super) const NVMAP: &[&str] = &["/dev/nvmap"];
-/// The ctrl node: JetPack 6 name, JetPack 5 name. r36 has both, old r35 images only the second.
+/// The paths of the ctrl node: the name in JetPack 6, then the name in JetPack 5. r36 has both, and old r35 images have
+/// only the second.
 pub(super) const CTRL: &[&str] = &["/dev/nvgpu/igpu0/ctrl", "/dev/nvhost-ctrl-gpu"];
-/// Only this node exists before the GPU's first power-up; writing "1" makes the others appear.
+/// The only node that exists before the GPU's first power-up. Writing "1" to it makes the other nodes appear.
 const POWER: &str = "/dev/nvgpu/igpu0/power";
 
 /// Opens the first of `paths` that exists.

@@ -1,4 +1,4 @@
-//! nvmap: memory handles, and the dmabuf descriptors they turn into.
+//! nvmap: memory handles, and the dmabuf descriptors that are made of them.
 
 use super::error::{call, call_value};
 use super::release::call_as;
@@ -14,21 +14,22 @@ use tegrarm_abi::nvmap::*;
 use tegrarm_kmd::{Errno, File, Kmd, Mapping, Node, Placement, Prot};
 use zerocopy::FromZeros;
 
-/// CPU attribute of a buffer. nvmap fixes it when it allocates, for every later CPU mapping.
+/// The CPU attribute of a buffer. nvmap fixes it at the allocation for all later CPU mappings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CacheMode {
-    /// Write-combined: control structures, what the CPU only writes.
+    /// Write-combined, for memory that the CPU only writes, such as control structures.
     WriteCombine,
-    /// Cached and IO-coherent with the GPU: data the CPU reads.
+    /// Cached and IO-coherent with the GPU, for data that the CPU reads.
     InnerCacheable,
 }
 
-/// Allocations from this size on are asked for with this alignment.
+/// Allocations of at least the first size are made with the alignment that comes second.
 const HUGE: (u64, u32) = (8 << 20, 2 << 20);
-/// nvmap accounts by tag; tag 0 costs a line in the kernel log.
+/// The tag of the allocation. nvmap keeps accounts by tag, and writes a line to the kernel log for tag 0.
 const TAG: u32 = 0x0900 << 16;
-/// Descriptors kept open for buffers that were mapped last, so that mapping a fresh buffer into the GPU and then
-/// into the CPU asks for one descriptor, not two; bounded, because thousands of buffers must not exhaust 1024 fds.
+/// The number of descriptors that are kept open, for the buffers that were mapped last. Mapping a fresh buffer into the
+/// GPU and then into the CPU therefore asks for one descriptor and not for two. The number is small, because thousands
+/// of buffers must not use up the 1024 descriptors of a process.
 const OPEN_FDS: usize = 16;
 
 /// The nvmap client of this process.
@@ -39,11 +40,11 @@ pub struct Nvmap {
 }
 
 impl Nvmap {
-    /// Opens the node, and finds out of which release it is: it is another module than nvgpu, and can be of another age.
-    /// `likely` is nvgpu's release.
+    /// Opens the node and finds out its release. nvmap is another kernel module than nvgpu and can be of another
+    /// release. `likely` is nvgpu's release.
     ///
     /// # Errors
-    /// The errno of `open(2)`, naming the node; `ENOTSUP` when it is of none that is known.
+    /// The errno of `open(2)` with the name of the node; `ENOTSUP` when the release is not known.
     pub fn open(kmd: &Arc<dyn Kmd>, likely: Release) -> Result<Arc<Nvmap>, KernelError> {
         let file = nodes::open(kmd, Node::Nvmap, nodes::NVMAP)?;
         let release = generation(&file, likely)?;
@@ -56,7 +57,7 @@ impl Nvmap {
             call(&self.file, NVMAP_IOC_CREATE, &mut args)?;
             return Ok(args.handle);
         }
-        // CREATE_64 takes eight bytes of size and puts the handle into the first four of them.
+        // CREATE_64 reads a size of eight bytes and writes the handle into the first four of them.
         let mut args = nvmap_create_handle { size: size as u32, handle: (size >> 32) as u32 };
         call(&self.file, NVMAP_IOC_CREATE_64, &mut args)?;
         Ok(args.size)
@@ -72,7 +73,7 @@ impl Nvmap {
         match self.release {
             Release::R36 => call(&self.file, NVMAP_IOC_ALLOC, &mut args),
             Release::R35 => call_as::<nvmap_alloc_handle_r35, _>(&self.file, NVMAP_IOC_ALLOC_R35, &mut args),
-            // Its address field is of a heap that is not asked for, and stays 0.
+            // The structure has an address field for a heap that is not asked for here. The field stays 0.
             Release::R39 => call_as::<nvmap_alloc_handle_r39, _>(&self.file, NVMAP_IOC_ALLOC_R39, &mut args),
         }
     }
@@ -84,14 +85,14 @@ impl Nvmap {
             .map_err(|errno| KernelError::new("NVMAP_IOC_GET_FD", errno))
     }
 
-    /// A descriptor of the buffer, from the few kept open or fresh.
+    /// Returns a descriptor of the buffer: one of the few that are kept open, or a new one.
     fn dmabuf(&self, handle: u32) -> Result<Arc<File>, KernelError> {
         if let Some((_, file)) = self.open.lock().iter().find(|(h, _)| *h == handle) {
             return Ok(file.clone());
         }
         let mut file = self.get_fd(handle)?;
         if file.raw() == 0 {
-            // nvgpu takes descriptor 0 for "none"; while we hold it, the next one is another number.
+            // nvgpu takes descriptor 0 for "none". While this code holds it, the next descriptor gets another number.
             let other = self.get_fd(handle)?;
             file = other;
         }
@@ -116,12 +117,12 @@ impl Nvmap {
     }
 }
 
-/// The commands that ALLOC is on one release or another.
+/// The command numbers that ALLOC has on the releases.
 pub(super) const ALLOCS: [(Release, u32); 3] =
     [(Release::R35, NVMAP_IOC_ALLOC_R35), (Release::R36, NVMAP_IOC_ALLOC), (Release::R39, NVMAP_IOC_ALLOC_R39)];
 
-/// Asks nvmap for an allocation of no handle under one command: `EINVAL`, and nothing changed, from a kernel that knows
-/// the command; `ENOTTY` from one that does not.
+/// Sends ALLOC for no handle under one command number. A kernel that knows the command answers `EINVAL` and changes
+/// nothing. A kernel that does not know it answers `ENOTTY`.
 pub(super) fn ask_alloc(file: &File, release: Release) -> Result<(), Errno> {
     match release {
         Release::R35 => file.ioctl(NVMAP_IOC_ALLOC_R35, &mut nvmap_alloc_handle_r35::new_zeroed()),
@@ -130,7 +131,8 @@ pub(super) fn ask_alloc(file: &File, release: Release) -> Result<(), Errno> {
     }
 }
 
-/// The release whose ALLOC the node knows, `likely` first: each miss is a line in the kernel's log.
+/// The release whose ALLOC the node knows. `likely` is tried first, because the kernel writes a line to its log for
+/// each unknown command.
 fn generation(file: &File, likely: Release) -> Result<Release, KernelError> {
     let others = ALLOCS.map(|(release, _)| release).into_iter().filter(|release| *release != likely);
     for release in std::iter::once(likely).chain(others) {
@@ -153,8 +155,8 @@ fn generation(file: &File, likely: Release) -> Result<Release, KernelError> {
     Err(KernelError::new(text, Errno::ENOTSUP))
 }
 
-/// One buffer: an nvmap handle with memory behind it, or another driver's dmabuf. Given back when dropped; CPU and GPU
-/// mappings that still exist then keep the memory itself alive.
+/// One buffer: an nvmap handle with memory, or a dmabuf of another driver. It is given back when it is dropped. CPU and
+/// GPU mappings that still exist then keep the memory alive.
 pub struct Backing {
     nvmap: Arc<Nvmap>,
     source: Source,
@@ -164,18 +166,19 @@ pub struct Backing {
 
 enum Source {
     Handle(u32),
-    /// nvmap has no handles for buffers of other drivers: the descriptor stays open.
+    /// A dmabuf of another driver. nvmap has no handles for such buffers, so the descriptor stays open.
     Descriptor(Arc<File>),
 }
 
-/// What FROM_FD answers with for a dmabuf of another driver is a descriptor. Handles start far above those.
+/// The lowest number of a handle. For a dmabuf of another driver FROM_FD answers with a descriptor, and descriptors are
+/// always smaller.
 const FIRST_HANDLE: u32 = 0x4000_0000;
 
 impl Backing {
-    /// Allocates zeroed memory behind the SMMU. `size` is rounded up to pages.
+    /// Allocates zeroed memory behind the SMMU. `size` is rounded up to whole pages.
     ///
     /// # Errors
-    /// `ENOMEM` when there is not that much; the errno of CREATE or ALLOC otherwise.
+    /// `ENOMEM` when there is not enough memory; otherwise the errno of CREATE or ALLOC.
     pub fn new(nvmap: &Arc<Nvmap>, size: u64, cache: CacheMode) -> Result<Backing, KernelError> {
         let rounded = size.checked_next_multiple_of(PAGE).filter(|s| *s <= i64::MAX as u64 && *s > 0);
         let size = rounded.ok_or_else(|| KernelError::new(format!("sizing {size:#x} bytes"), Errno::ENOMEM))?;
@@ -186,7 +189,7 @@ impl Backing {
         Ok(backing)
     }
 
-    /// Wraps pages of this process: `va` page-aligned, `size` in bytes.
+    /// Wraps pages of this process. `va` must be a multiple of the page size, and `size` is in bytes.
     ///
     /// # Errors
     /// `EINVAL` when a page is missing or, unless `read_only`, not writable.
@@ -194,16 +197,16 @@ impl Backing {
         let flags = NVMAP_HANDLE_INNER_CACHEABLE | TAG | if read_only { NVMAP_HANDLE_RO } else { 0 };
         let mut args = nvmap_create_handle_from_va { va, size: 0, flags, size64: size };
         call(&nvmap.file, NVMAP_IOC_FROM_VA, &mut args)?;
-        // The handle comes back in the first four bytes of the size.
+        // The kernel writes the handle into the first four bytes of the size.
         let size = size.next_multiple_of(PAGE);
         Ok(Backing { nvmap: nvmap.clone(), source: Source::Handle(args.size64 as u32), size, cache: None })
     }
 
-    /// Takes a share of a buffer that somebody else made: of this process, another one, or another driver. The
-    /// descriptor stays the caller's.
+    /// Takes a share of a buffer that exists already. It may come from this process, from another process or from
+    /// another driver. The descriptor stays the caller's.
     ///
     /// # Errors
-    /// The errno of `lseek(2)` or FROM_FD for what is no dmabuf; `EINVAL` for an empty one.
+    /// The errno of `lseek(2)` or FROM_FD for a descriptor that is not a dmabuf; `EINVAL` for an empty buffer.
     pub fn import(nvmap: &Arc<Nvmap>, fd: BorrowedFd<'_>) -> Result<Backing, KernelError> {
         let number = fd.as_raw_fd();
         let failed = |errno| KernelError::new(format!("asking for the size of descriptor {number}"), errno);
@@ -222,10 +225,10 @@ impl Backing {
         Ok(Backing { nvmap: nvmap.clone(), source, size, cache: None })
     }
 
-    /// A new descriptor of the buffer, for somebody else.
+    /// Makes a new descriptor of the buffer, for use outside the library.
     ///
     /// # Errors
-    /// The errno of GET_FD; `EMFILE` when the process has none left.
+    /// The errno of GET_FD; `EMFILE` when the process has no descriptor left.
     pub fn export(&self) -> Result<OwnedFd, KernelError> {
         match &self.source {
             Source::Handle(handle) => self.nvmap.get_fd(*handle).map(OwnedFd::from),
@@ -236,17 +239,17 @@ impl Backing {
         }
     }
 
-    /// Bytes, a multiple of the page size.
+    /// The size in bytes, a multiple of the page size.
     pub fn size(&self) -> u64 {
         self.size
     }
 
-    /// CPU attribute; `None` for pages of the process itself, which are mapped already.
+    /// The CPU attribute. It is `None` for pages of the process itself, which are mapped already.
     pub fn cache(&self) -> Option<CacheMode> {
         self.cache
     }
 
-    /// The client it was allocated from.
+    /// The nvmap client through which it was allocated.
     pub fn nvmap(&self) -> &Arc<Nvmap> {
         &self.nvmap
     }
@@ -254,7 +257,7 @@ impl Backing {
     /// A descriptor of the buffer.
     ///
     /// # Errors
-    /// The errno of GET_FD; `EMFILE` when the process has none left.
+    /// The errno of GET_FD; `EMFILE` when the process has no descriptor left.
     pub fn dmabuf(&self) -> Result<Arc<File>, KernelError> {
         match &self.source {
             Source::Handle(handle) => self.nvmap.dmabuf(*handle),

@@ -1,4 +1,4 @@
-//! Where this process maps bytes of a file.
+//! Finds the addresses at which this process maps bytes of a file.
 
 use nix::libc::{major, minor};
 use std::ops::Range;
@@ -6,8 +6,8 @@ use std::os::fd::AsFd;
 use tegrarm_kmd::File;
 use tegrarm_kmd::maps::{self, MemoryMap};
 
-/// Addresses at which this process maps the first byte of `range` of `file` with all the rest of it behind, in one or
-/// several pieces.
+/// The addresses at which this process maps the first byte of `range` of `file`, if all the rest of the range follows
+/// it, in one piece or several.
 pub fn file_mappings(file: &File, range: &Range<u64>) -> Vec<u64> {
     let Ok(stat) = nix::sys::stat::fstat(file.as_fd()) else { return Vec::new() };
     let dev = (major(stat.st_dev) as i32, minor(stat.st_dev) as i32);
@@ -20,7 +20,7 @@ pub fn file_mappings(file: &File, range: &Range<u64>) -> Vec<u64> {
 struct Piece {
     start: u64,
     end: u64,
-    /// First byte of the file.
+    /// The offset of its first byte in the file.
     offset: u64,
 }
 
@@ -50,7 +50,7 @@ fn covers(pieces: &[Piece], addr: u64, range: &Range<u64>) -> bool {
 mod tests {
     use super::*;
 
-    /// Of one file: start, end, first byte. Another file is mapped at 0x1080000.
+    /// Pieces of one file, each with start, end and offset. Another file is mapped at 0x1080000.
     const PIECES: [(u64, u64, u64); 4] = [
         (0x100_0000, 0x108_0000, 0),
         (0x108_1000, 0x130_0000, 0x8_1000),

@@ -1,8 +1,8 @@
-//! Which L4T release the kernel is, and its GPU description in one layout.
+//! The L4T release of the kernel, and the description of its GPU in one layout.
 //!
-//! The ioctl's number is the same on every release, and the kernel says how large its structure is. A layout is taken when
-//! its size is exactly that *and* what it makes of the bytes is a GPU that exists: a larger structure is not a newer
-//! one of the same beginning, since r36 and r39 both inserted fields in the middle.
+//! The ioctl's number is the same on every release, and the kernel says how large its structure is. A layout is chosen
+//! if its size is exactly that size *and* if the bytes, read in this layout, describe a GPU that exists. A larger
+//! structure is not an older one with fields at its end: both r36 and r39 inserted fields in the middle.
 
 use super::{KernelError, call};
 use std::mem::offset_of;
@@ -15,10 +15,10 @@ use tegrarm_abi::nvgpu::r39::nvgpu_gpu_characteristics_r39;
 use tegrarm_kmd::{Errno, File};
 use zerocopy::{FromBytes, FromZeros};
 
-/// What the GPU is: the r36 layout, whatever the kernel's own is.
+/// The description of the GPU. It always has r36's layout, whatever layout the kernel uses.
 pub type Characteristics = nvgpu_gpu_characteristics;
 
-/// Generation of the nvgpu and nvmap user interface.
+/// The generation of the user interface of nvgpu or nvmap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Release {
     /// JetPack 5.
@@ -29,17 +29,17 @@ pub enum Release {
     R39,
 }
 
-/// How one release lays `nvgpu_gpu_characteristics` out.
+/// The layout of `nvgpu_gpu_characteristics` on one or more releases.
 struct Layout {
     release: Release,
-    /// Releases, for messages.
+    /// The names of the releases, for messages.
     name: &'static str,
     size: usize,
-    /// The description in r36's layout, of exactly `size` bytes.
+    /// Reads exactly `size` bytes and returns the description in r36's layout.
     read: fn(&[u8]) -> Characteristics,
 }
 
-/// Every layout that is known.
+/// All known layouts.
 const LAYOUTS: [Layout; 4] = [
     Layout { release: Release::R35, name: "r35.1 to r35.3", size: SIZE_R35, read: from_r35 },
     Layout { release: Release::R35, name: "r35.4 and later r35", size: SIZE_R35, read: from_r35_4 },
@@ -53,33 +53,34 @@ const LAYOUTS: [Layout; 4] = [
 ];
 const SIZE_R35: usize = size_of::<nvgpu_gpu_characteristics_r35>();
 
-/// A GPU that exists in a Jetson: numbers that have to stand beside each other in whatever a kernel says about it.
+/// A GPU that exists in a Jetson. These numbers belong together in every description of that GPU.
 struct KnownGpu {
     name: &'static str,
-    /// `arch` and `impl`.
+    /// The values of `arch` and `impl`.
     chip: (u32, u32),
-    /// 2D, 3D, compute, GPFIFO, inline-to-memory and copy class.
+    /// The classes for 2D, 3D, compute, GPFIFO, inline-to-memory and copy.
     classes: [u32; 6],
 }
 
-/// Orin, and Xavier.
+/// The GPUs of Orin and Xavier.
 const KNOWN_GPUS: [KnownGpu; 2] = [
     KnownGpu { name: "ga10b", chip: (0x170, 0xb), classes: [0x902d, 0xc797, 0xc7c0, 0xc76f, 0xa140, 0xc7b5] },
     KnownGpu { name: "gv11b", chip: (0x150, 0xb), classes: [0x902d, 0xc397, 0xc3c0, 0xc36f, 0xa140, 0xc3b5] },
 ];
 
-/// Room for the answer: more than any release has, so that one which no one knows can be reported as a whole.
+/// The room for the answer. It is more than any known release needs, so that the answer of an unknown release can be
+/// reported completely.
 const ROOM: usize = 1024;
 
-/// What the kernel says its GPU is, as it says it.
+/// The kernel's description of its GPU, in the kernel's own layout.
 pub(super) struct Raw {
     bytes: [u8; ROOM],
-    /// The size the kernel gives its structure.
+    /// The size that the kernel gives for its structure.
     pub size: u64,
 }
 
 impl Raw {
-    /// Asks.
+    /// Asks the kernel for the description.
     pub(super) fn ask(ctrl: &File) -> Result<Raw, KernelError> {
         let mut raw = Raw { bytes: [0; ROOM], size: 0 };
         let mut args = nvgpu_gpu_get_characteristics {
@@ -96,7 +97,7 @@ impl Raw {
         &self.bytes[..(self.size as usize).min(ROOM)]
     }
 
-    /// The release whose layout the answer has, and what it says. `ENOTSUP` when it is nobody's.
+    /// The release whose layout the answer has, and the description. The error is `ENOTSUP` if no known layout fits.
     pub(super) fn understand(&self) -> Result<(Release, Characteristics), KernelError> {
         let of_size = || LAYOUTS.iter().filter(|layout| layout.size as u64 == self.size);
         let readings = of_size().map(|layout| (layout, (layout.read)(self.bytes())));
@@ -127,12 +128,12 @@ impl Raw {
     }
 }
 
-/// Asks the GPU for its description, and learns the release from the answer.
+/// Asks the kernel for the description and finds the release from the answer.
 pub(super) fn probe(ctrl: &File) -> Result<(Release, Characteristics), KernelError> {
     Raw::ask(ctrl)?.understand()
 }
 
-/// What is wrong with a description as one of a GPU that exists; `None` when it is one.
+/// Says why a description fits no GPU that exists. The result is `None` if it fits one.
 fn nonsense(c: &Characteristics) -> Option<String> {
     let is = |gpu: &&KnownGpu| c.chipname.strip_prefix(gpu.name.as_bytes()).is_some_and(|end| end == [0; 3]);
     let Some(gpu) = KNOWN_GPUS.iter().find(is) else {
@@ -158,7 +159,7 @@ fn from_r36(raw: &[u8]) -> Characteristics {
     Characteristics::read_from_bytes(raw).expect("a layout is read at its own size")
 }
 
-/// Another release's structure in r36's layout, field by field.
+/// Converts another release's structure to r36's layout, field by field.
 fn converted<Own: AbiStruct>(raw: &[u8]) -> Characteristics {
     let own = Own::read_from_bytes(raw).expect("a layout is read at its own size");
     let mut c = Characteristics::new_zeroed();
@@ -166,15 +167,16 @@ fn converted<Own: AbiStruct>(raw: &[u8]) -> Characteristics {
     c
 }
 
-/// r35 does not tell the NUMA node: there is none.
+/// r35 does not report the NUMA node. The result says that there is none.
 fn from_r35(raw: &[u8]) -> Characteristics {
     Characteristics { numa_domain_id: -1, ..converted::<nvgpu_gpu_characteristics_r35>(raw) }
 }
 
-/// The fields that L4T 35.4.1 moved up by four to make room for `emc_en_mask`, from `max_ltc_per_fbp` to `chipname`.
+/// The fields from `max_ltc_per_fbp` to `chipname`. L4T 35.4.1 moved them up by four bytes to make room for
+/// `emc_en_mask`.
 const SHIFTED: Range<usize> = offset_of!(nvgpu_gpu_characteristics_r35, max_ltc_per_fbp)
     ..offset_of!(nvgpu_gpu_characteristics_r35, chipname) + CHIPNAME;
-/// Bytes of `chipname`.
+/// The size of `chipname` in bytes.
 const CHIPNAME: usize = 8;
 
 fn from_r35_4(raw: &[u8]) -> Characteristics {
@@ -184,7 +186,8 @@ fn from_r35_4(raw: &[u8]) -> Characteristics {
     Characteristics { emc_en_mask: u32::from_le_bytes(mask), ..from_r35(&raw) }
 }
 
-/// One ioctl whose structure another release lays out as `Own`: what goes in and what comes out is copied by field name.
+/// Makes one ioctl whose structure has the layout `Own` on another release. The fields are copied by name, both in and
+/// out.
 pub(super) fn call_as<Own: AbiStruct, New: AbiStruct>(
     file: &File,
     request: u32,

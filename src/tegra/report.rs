@@ -1,4 +1,4 @@
-//! What the kernel's interface looks like, in words and bytes, for a report about a release that is not known.
+//! Describes the kernel's interface in words and bytes, for a report about a release that is not known.
 
 use super::nvmap::{ALLOCS, ask_alloc};
 use super::release::Raw;
@@ -10,14 +10,14 @@ use tegrarm_abi::nvmap::{NVMAP_IOC_CACHE_LIST, nvmap_cache_op_list};
 use tegrarm_kmd::{Errno, Kmd, Node};
 use zerocopy::FromZeros;
 
-/// Bytes of a line.
+/// The number of bytes in a line.
 const LINE: usize = 32;
 
-/// The characteristics as they lie in memory, what they are taken for, and which allocation command nvmap knows.
-/// Asks nothing that changes anything.
+/// Reports the characteristics as they lie in memory, the release that they are taken for, and which allocation command
+/// nvmap knows. The queries change nothing.
 ///
 /// # Errors
-/// That of opening a node or of asking for the characteristics.
+/// That of opening a node, or of asking for the characteristics.
 pub fn report(kmd: &Arc<dyn Kmd>) -> Result<String, KernelError> {
     let ctrl = nodes::open(kmd, Node::Ctrl, nodes::CTRL)?;
     let raw = Raw::ask(&ctrl)?;
@@ -32,7 +32,7 @@ pub fn report(kmd: &Arc<dyn Kmd>) -> Result<String, KernelError> {
         Ok((release, _)) => line(format_args!("nvgpu is that of {release:?}")),
         Err(error) => line(format_args!("{error}")),
     }
-    // Masks with room for nothing, as r39 may give them.
+    // These queries give the kernel masks without room for an answer. r39 may answer them.
     for (name, request) in [
         ("GET_PPC_MASKS", NVGPU_GPU_IOCTL_GET_PPC_MASKS),
         ("GET_ROP_MASKS", NVGPU_GPU_IOCTL_GET_ROP_MASKS),
@@ -43,7 +43,7 @@ pub fn report(kmd: &Arc<dyn Kmd>) -> Result<String, KernelError> {
         line(format_args!("NVGPU_GPU_IOCTL_{name} ({request:#010x}): {answer:?}"));
     }
     let nvmap = nodes::open(kmd, Node::Nvmap, nodes::NVMAP)?;
-    // Of no buffer, and so of none.
+    // The list names no buffer, so the command does nothing.
     let answer = nvmap.ioctl(NVMAP_IOC_CACHE_LIST, &mut nvmap_cache_op_list::new_zeroed());
     line(format_args!("NVMAP_IOC_CACHE_LIST ({NVMAP_IOC_CACHE_LIST:#010x}): {answer:?}"));
     for (release, number) in ALLOCS {

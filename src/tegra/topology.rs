@@ -1,4 +1,4 @@
-//! GPCs, TPCs and SMs that exist, as the kernel counts them.
+//! The GPCs, TPCs and SMs that exist, as the kernel counts them.
 
 use super::{Characteristics, KernelError, Release, call};
 use tegrarm_abi::nvgpu::ctrl::*;
@@ -6,34 +6,35 @@ use tegrarm_abi::nvgpu::r35::nvgpu_gpu_vsms_mapping_entry_r35;
 use tegrarm_kmd::File;
 use zerocopy::FromZeros;
 
-/// SMs of a TPC, on every Volta-and-later Tegra. No ioctl reports it.
+/// The number of SMs of a TPC, on every Tegra since Volta. No ioctl reports it.
 pub const SM_PER_TPC: u32 = 2;
-/// More SMs than any Tegra has; the kernel writes one entry per SM and checks no size.
+/// The room for SMs, which is more than any Tegra has. The kernel writes one entry for each SM and does not check the
+/// size.
 const MAX_SMS: usize = 256;
 
-/// Where one SM sits.
+/// The place of one SM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SmPlace {
-    /// Logical GPC.
+    /// The logical GPC.
     pub gpc: u8,
-    /// TPC within the GPC.
+    /// The TPC within the GPC.
     pub tpc: u8,
-    /// TPC counted over all GPCs.
+    /// The TPC, counted over all GPCs.
     pub global_tpc: u8,
-    /// SM within the TPC.
+    /// The SM within the TPC.
     pub sm: u8,
 }
 
 /// The processors of the GPU.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Topology {
-    /// GPCs the design has (fused-off ones included).
+    /// The number of GPCs in the design, including those that are fused off.
     pub max_gpcs: u32,
-    /// TPCs a GPC can have.
+    /// The largest number of TPCs of a GPC.
     pub max_tpcs_per_gpc: u32,
-    /// Enabled TPCs per GPC, as masks.
+    /// The enabled TPCs of each GPC, as masks.
     pub tpc_masks: Vec<u32>,
-    /// Enabled SMs, in the kernel's numbering.
+    /// The enabled SMs, in the kernel's order.
     pub sms: Vec<SmPlace>,
 }
 
@@ -52,7 +53,7 @@ impl Topology {
         Ok(Topology { max_gpcs, max_tpcs_per_gpc, tpc_masks, sms: sms(ctrl, release)? })
     }
 
-    /// SMs that can run work.
+    /// The number of SMs that can run work.
     pub fn sm_count(&self) -> u32 {
         self.sms.len() as u32
     }
@@ -82,7 +83,8 @@ fn sms(ctrl: &File, release: Release) -> Result<Vec<SmPlace>, KernelError> {
     }
 }
 
-/// r35 tells GPC and TPC only: count TPCs and their SMs in the order they come.
+/// r35 reports only the GPC and the TPC. This function counts the TPCs, and the SMs of each, in the order in which they
+/// are listed.
 fn number_tpcs(entries: &[nvgpu_gpu_vsms_mapping_entry_r35]) -> Vec<SmPlace> {
     let mut tpcs: Vec<(u8, u8, u8)> = Vec::new();
     let mut place = |e: &nvgpu_gpu_vsms_mapping_entry_r35| {

@@ -7,17 +7,17 @@ use tegrarm_abi::nvgpu::tsg::*;
 use tegrarm_kmd::{Errno, File};
 use zerocopy::FromZeros;
 
-/// Subcontexts of a TSG; id 0 is the synchronous one.
+/// The number of subcontexts of a TSG. VEID 0 is the synchronous one.
 const MAX_VEID: u32 = 64;
 
-/// What an SM recorded about its last exception.
+/// The record of an SM's last exception.
 pub type SmError = nvgpu_tsg_sm_error_state_record;
 
 /// A TSG's descriptor.
 pub struct Tsg {
     file: File,
     release: Release,
-    /// r35 has no subcontext ioctls: the caller names any free id when it binds a channel.
+    /// The VEIDs in use. r35 has no ioctls for subcontexts: the caller names any free VEID when it binds a channel.
     taken: Mutex<u64>,
 }
 
@@ -34,7 +34,7 @@ impl Tsg {
     /// Returns its VEID. The address space must stay open as long as the subcontext exists.
     ///
     /// # Errors
-    /// `ENOSPC` when all are taken.
+    /// `ENOSPC` when all subcontexts are in use.
     pub fn create_subcontext(&self, space: &AddressSpace, synchronous: bool) -> Result<u32, KernelError> {
         match self.release {
             Release::R36 | Release::R39 => {
@@ -55,7 +55,7 @@ impl Tsg {
         }
     }
 
-    /// Gives a subcontext back. Its channels must be gone.
+    /// Gives a subcontext back. Its channels must be closed before.
     pub fn delete_subcontext(&self, veid: u32) {
         match self.release {
             Release::R36 | Release::R39 => {
@@ -71,7 +71,8 @@ impl Tsg {
     /// Puts a channel into the group, under a subcontext.
     ///
     /// # Errors
-    /// `EINVAL` when the channel's address space is not the subcontext's, or it is in a group already.
+    /// `EINVAL` when the channel's address space is not that of the subcontext, or when the channel is in a group
+    /// already.
     pub fn bind(&self, channel: &Channel, veid: u32) -> Result<(), KernelError> {
         let mut args =
             nvgpu_tsg_bind_channel_ex_args { channel_fd: channel.file().raw(), subcontext_id: veid, reserved: [0; 16] };
@@ -81,7 +82,7 @@ impl Tsg {
     /// Sets the time slice in microseconds.
     ///
     /// # Errors
-    /// `EINVAL` outside the range the system administrator allows (1 to 50 ms by default).
+    /// `EINVAL` outside of the range that the system administrator allows, which is 1 to 50 ms by default.
     pub fn set_timeslice(&self, timeslice_us: u32) -> Result<(), KernelError> {
         call(&self.file, NVGPU_IOCTL_TSG_SET_TIMESLICE, &mut nvgpu_timeslice_args { timeslice_us, reserved: 0 })
     }
@@ -108,12 +109,12 @@ impl Tsg {
     /// Takes the group off the hardware.
     ///
     /// # Errors
-    /// `EAGAIN` or `EBUSY` when the hardware does not let go.
+    /// `EAGAIN` or `EBUSY` when the hardware does not finish the preemption.
     pub fn preempt(&self) -> Result<(), KernelError> {
         call_value(&self.file, NVGPU_IOCTL_TSG_PREEMPT, 0)
     }
 
-    /// Lets the host run the group's channels, or not.
+    /// Enables or disables the channels of the group on the host engine.
     ///
     /// # Errors
     /// The kernel's errno.
@@ -121,7 +122,7 @@ impl Tsg {
         call_value(&self.file, if enabled { NVGPU_IOCTL_TSG_ENABLE } else { NVGPU_IOCTL_TSG_DISABLE }, 0)
     }
 
-    /// The record of one SM, all zero when it never raised an exception.
+    /// The record of one SM. It is all zero if the SM has never raised an exception.
     ///
     /// # Errors
     /// `EINVAL` when there is no SM of that number.

@@ -1,10 +1,10 @@
-//! Channels that the GPU may run.
+//! The channels that the GPU may run.
 
 use crate::{HwSpace, HwTsg, Place, Vitals};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-/// A channel that SETUP_BIND made runnable.
+/// A channel that SETUP_BIND has made ready to run.
 #[derive(Debug)]
 pub struct HwChannel {
     /// Channel id.
@@ -13,23 +13,23 @@ pub struct HwChannel {
     pub runlist: u32,
     /// Subcontext.
     pub veid: u32,
-    /// Its group.
+    /// The group of the channel.
     pub tsg: Arc<HwTsg>,
-    /// Its address space.
+    /// The address space of the channel.
     pub space: Arc<HwSpace>,
-    /// GPFIFO ring, 8-byte entries.
+    /// The GPFIFO ring, with entries of 8 bytes.
     pub ring: Place,
-    /// Number of entries, a power of two.
+    /// The number of entries, a power of two.
     pub entries: u32,
-    /// USERD page: GP_GET at 0x88, GP_PUT at 0x8C.
+    /// The USERD page, with GP_GET at 0x88 and GP_PUT at 0x8C.
     pub userd: Place,
-    /// Notifier, death, syncpoint.
+    /// The parts that error recovery reaches: notifier, state of death and syncpoint.
     pub vitals: Arc<Vitals>,
-    /// Runlist enable bit (H.ENABLE / H.DISABLE).
+    /// The runlist enable bit (H.ENABLE / H.DISABLE).
     pub enabled: AtomicBool,
-    /// Entries the host has started to process; the index it publishes as GP_GET.
+    /// The number of entries that the host has started to process. It is the index that the host publishes as GP_GET.
     pub gp_get: AtomicU32,
-    /// PBDMA semaphore acquire timeout, milliseconds; 0 = off (the watchdog is disabled).
+    /// The timeout of PBDMA semaphore acquires in milliseconds. 0 means no timeout, because the watchdog is disabled.
     pub acquire_timeout_ms: AtomicU32,
 }
 
@@ -44,7 +44,7 @@ impl HwChannel {
         self.enabled.load(Ordering::Acquire) && self.tsg.enabled.load(Ordering::Acquire) && !self.dead()
     }
 
-    /// Whether it is unserviceable: it consumes nothing more.
+    /// Whether the channel is unserviceable, so that it consumes no more entries.
     pub fn dead(&self) -> bool {
         self.vitals.unserviceable.load(Ordering::Acquire)
     }

@@ -1,8 +1,8 @@
-//! What went wrong: notifier codes, SM error records, sentences for the log.
+//! Descriptions of faults: notifier codes, SM error records and sentences for the log.
 
 use tegra_mm::MmuFault;
 
-/// SM error record of one SM (`nvgpu_tsg_sm_error_state_record`).
+/// The error record of one SM (`nvgpu_tsg_sm_error_state_record`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SmError {
     /// `hww_global_esr`.
@@ -13,41 +13,41 @@ pub struct SmError {
     pub pc: u64,
 }
 
-/// Error notifier codes (docs/hardware/nvgpu-faults.md#error-notifier-codes).
+/// The codes of the error notifier (docs/hardware/nvgpu-faults.md#error-notifier-codes).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum NotifierCode {
-    /// Context switch or preempt timeout.
+    /// A timeout of a context switch or a preemption.
     IdleTimeout = 8,
-    /// Copy engine fault (raw internal number).
+    /// A fault of the copy engine (the raw internal number).
     CopyEngine = 11,
-    /// SM exception, SKED exception, class error.
+    /// An SM exception, a SKED exception or a class error.
     GrException = 13,
-    /// PBDMA semaphore acquire timeout.
+    /// The timeout of a PBDMA semaphore acquire.
     SemaphoreTimeout = 24,
-    /// Illegal method.
+    /// An illegal method.
     IllegalMethod = 25,
-    /// MMU fault.
+    /// An MMU fault.
     MmuFault = 31,
-    /// PBDMA error.
+    /// A PBDMA error.
     Pbdma = 32,
-    /// Unimplemented firmware method.
+    /// A firmware method that is not implemented.
     FirmwareMethod = 37,
-    /// FORCE_RESET.
+    /// The ioctl FORCE_RESET.
     ResetChannel = 43,
-    /// Pushbuffer CRC mismatch.
+    /// A CRC of the pushbuffer that does not match.
     PushbufferCrc = 80,
 }
 
-/// What went wrong on the GPU: the code the notifier gets, and everything that only a kernel log would tell.
+/// A fault of the GPU: the code that the notifier gets, and the details that only a kernel log would have.
 #[derive(Clone, Debug)]
 pub struct Fault {
-    /// Code for the error notifier.
+    /// The code for the error notifier.
     pub code: NotifierCode,
-    /// The MMU fault, when it is one.
+    /// The MMU fault, if it was one.
     pub mmu: Option<MmuFault>,
-    /// SMs with an exception and their records, the one that is in the text first.
+    /// The SMs with an exception and their records. The SM that the text names comes first.
     pub sms: Vec<(u32, SmError)>,
-    /// One sentence for the log: unit, numbers, names.
+    /// One sentence for the log, with the unit, the numbers and the names.
     pub text: String,
 }

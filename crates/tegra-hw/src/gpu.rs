@@ -1,16 +1,16 @@
-//! What all channel groups of one GPU share.
+//! The state that all channel groups of one GPU share.
 
 use crate::{Interrupts, Residency, Switches, Timeouts};
 
-/// What all channel groups of one GPU share, as far as kernel and GPU both touch it.
+/// The state that all channel groups of one GPU share and that both the kernel and the GPU use.
 #[derive(Debug, Default)]
 pub struct HwGpu {
-    /// Interrupts, and who sleeps on them.
+    /// The interrupts, and the threads that sleep until one is raised.
     pub interrupts: Interrupts,
-    /// Context switches, and who logs them.
+    /// The context switches, and the receiver of their log.
     pub switches: Switches,
-    /// Whether what takes too long is stopped.
+    /// The timeouts that stop work that takes too long.
     pub timeouts: Timeouts,
-    /// Whose context the graphics engine holds.
+    /// The group whose context the graphics engine holds.
     pub residency: Residency,
 }

@@ -1,16 +1,16 @@
-//! Interrupts and who sleeps on them.
+//! Interrupts, and the threads that sleep until one is raised.
 
 use parking_lot::{Condvar, Mutex};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-/// Something that may have come to pass when an interrupt is raised.
+/// A condition that may have become true when an interrupt is raised.
 pub trait Expectation: Send + Sync + std::fmt::Debug {
-    /// Looks; true when it has, and need not be asked again.
+    /// Checks the condition. The result is true if it is met. It is not asked again then.
     fn met(&self) -> bool;
 }
 
-/// Interrupts the GPU raised, for whoever sleeps on them (H.WAIT).
+/// The interrupts that the GPU raised, for threads that sleep until the next one (H.WAIT).
 #[derive(Debug, Default)]
 pub struct Interrupts {
     count: Mutex<u64>,
@@ -19,7 +19,7 @@ pub struct Interrupts {
 }
 
 impl Interrupts {
-    /// How many there were.
+    /// The number of interrupts so far.
     pub fn count(&self) -> u64 {
         *self.count.lock()
     }
@@ -31,9 +31,9 @@ impl Interrupts {
         self.expected.lock().retain(|e| e.upgrade().is_some_and(|e| !e.met()));
     }
 
-    /// Looks now and at every interrupt, until it is met or gone.
+    /// Checks the condition now and at every interrupt, until it is met or its owner has dropped it.
     pub fn expect<E: Expectation + 'static>(&self, expectation: &Arc<E>) {
-        // Entered first, so that an interrupt between looking and entering is not missed.
+        // The condition is entered before the first check, so that an interrupt between the two is not missed.
         let weak: Weak<dyn Expectation> = Arc::<E>::downgrade(expectation);
         self.expected.lock().push(weak);
         expectation.met();

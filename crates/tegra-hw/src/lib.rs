@@ -1,8 +1,8 @@
-//! What the kernel programs into the GPU: address spaces, channel groups, channels.
+//! The objects that the kernel programs into the GPU: address spaces, channel groups and channels.
 //!
-//! This is the contract between the two halves of the virtual Orin. The kernel side (`tegra-kernel`) creates these objects
-//! when ioctls ask for them, and calls the GPU through [`GpuPort`]. The GPU side (`tegra-gpu`) only runs them. Neither half
-//! imports the other. Locks are held for moments, never while a kernel or a copy executes.
+//! This is the contract between the two halves of the virtual Orin. The kernel side (`tegra-kernel`) creates these
+//! objects when ioctls ask for them, and calls the GPU through [`GpuPort`]. The GPU side (`tegra-gpu`) only runs them.
+//! Neither half imports the other. Locks are held for a few instructions, never while a kernel or a copy executes.
 
 mod channel;
 mod fault;

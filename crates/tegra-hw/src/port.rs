@@ -1,40 +1,41 @@
-//! What the kernel asks of the GPU.
+//! The requests of the kernel to the GPU.
 
 use crate::{HwChannel, HwTsg, Place};
 use std::io;
 use std::sync::Arc;
 
-/// What the kernel asks of the GPU.
+/// The requests of the kernel to the GPU.
 pub trait GpuPort: Send + Sync + std::fmt::Debug {
-    /// A channel is on the runlist from now on.
+    /// Puts a channel on the runlist.
     ///
     /// # Errors
-    /// Why the GPU cannot run: the system gives it no thread. The channel is not on the runlist then.
+    /// The reason why the GPU cannot run the channel: the system gives it no thread. The channel is not on the runlist
+    /// then.
     fn add_channel(&self, channel: Arc<HwChannel>) -> io::Result<()>;
 
-    /// The channel leaves the runlist. Returns when the GPU touches nothing of it any more.
+    /// Removes a channel from the runlist. When the call returns, the GPU uses nothing of the channel any more.
     fn remove_channel(&self, id: u32);
 
-    /// A group has ended, its channels before it. What the engines keep for its subcontexts ends with it, and its id may
-    /// name another group from now on.
+    /// Forgets a group that has ended; its channels have ended before. The state that the engines keep for its
+    /// subcontexts is dropped, and another group may get its id from now on.
     fn forget_group(&self, id: u32);
 
-    /// Watches a doorbell page: a channel's work submit token stored at offset 0x90 schedules it.
+    /// Watches a doorbell page. A work submit token that is stored at offset 0x90 schedules its channel.
     fn watch_doorbell(&self, page: Place);
 
-    /// Stops watching a page. Returns when the GPU touches it no more.
+    /// Stops watching a page. When the call returns, the GPU does not use the page any more.
     fn unwatch_doorbell(&self, page: &Place);
 
-    /// Schedules a channel as its doorbell would (kernel-mode submit, H.ENABLE, T.ENABLE).
+    /// Schedules a channel as its doorbell would, for kernel-mode submit, H.ENABLE and T.ENABLE.
     fn ring(&self, id: u32);
 
-    /// Stops whatever runs for the group and returns when it has stopped (FORCE_RESET, recovery). Called after
-    /// every channel of the group became unserviceable.
+    /// Stops everything that runs for the group, and returns when it has stopped (FORCE_RESET and recovery). The kernel
+    /// calls this after every channel of the group became unserviceable.
     fn reset(&self, tsg: &HwTsg);
 
     /// Waits until nothing of the group executes (preempt). Its channels may run again right after.
     fn preempt(&self, tsg: &HwTsg);
 
-    /// The GPU's time (PTIMER), nanoseconds.
+    /// The GPU's time (PTIMER) in nanoseconds.
     fn time_ns(&self) -> u64;
 }

@@ -1,18 +1,20 @@
-//! Whose context the graphics engine holds.
+//! Remembers whose context the graphics engine holds.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// The group whose context the graphics engine holds: the last one that used it, until another one does.
+/// The group whose context the graphics engine holds. It is the group that used the engine last.
 #[derive(Debug, Default)]
 pub struct Residency {
-    /// The group's id plus one; 0 = none.
+    /// The group's id plus one. 0 means no group.
     id_plus_one: AtomicU32,
 }
 
 impl Residency {
-    /// Group `id` has used the engine, which holds its context until another one's comes.
+    /// Notes that group `id` has used the engine. The engine holds the context of this group until another group uses
+    /// it.
     pub fn used_by(&self, id: u32) {
-        // A plain load is cheap where every turn of a channel comes by; the store is not.
+        // Every turn of a channel comes here. A plain load is cheap and a store is not, so the store is made only if it
+        // changes something.
         if self.id_plus_one.load(Ordering::Relaxed) != id + 1 {
             self.id_plus_one.store(id + 1, Ordering::Relaxed);
         }
@@ -23,9 +25,9 @@ impl Residency {
         self.id_plus_one.load(Ordering::Relaxed).checked_sub(1)
     }
 
-    /// A group has ended, and its context with it. The context of another group stays.
+    /// Notes that a group has ended, and its context with it. The context of another group stays.
     pub fn forget(&self, id: u32) {
-        // An error tells that another group is there, or none.
+        // An error means that the engine holds another group's context or none.
         self.id_plus_one.compare_exchange(id + 1, 0, Ordering::Relaxed, Ordering::Relaxed).ok();
     }
 }

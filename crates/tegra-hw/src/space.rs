@@ -1,4 +1,4 @@
-//! Address spaces and pieces of memory, as both sides name them.
+//! Address spaces and pieces of memory, as both the kernel and the GPU name them.
 
 use parking_lot::RwLock;
 use std::sync::Arc;
@@ -11,22 +11,22 @@ pub struct HwSpace {
 }
 
 impl HwSpace {
-    /// The mappings as of now.
+    /// The mappings as they are now.
     pub fn table(&self) -> Arc<PageTable> {
         self.table.read().clone()
     }
 
-    /// Changes the mappings. Snapshots taken before keep what they show.
+    /// Changes the mappings. Snapshots that were taken before do not change.
     pub fn update<R>(&self, change: impl FnOnce(&mut PageTable) -> R) -> R {
         change(Arc::make_mut(&mut self.table.write()))
     }
 }
 
-/// A piece of a buffer that hardware or kernel writes.
+/// A piece of a buffer that the hardware or the kernel writes.
 #[derive(Clone, Debug)]
 pub struct Place {
     /// The memory.
     pub backing: Arc<Backing>,
-    /// First byte of the piece.
+    /// The offset of the first byte of the piece.
     pub offset: usize,
 }

@@ -1,38 +1,38 @@
-//! Context switches, for whoever logs them.
+//! The context switches of the engine, for a log.
 
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 
-/// Who wants to know which group has the engine.
+/// A receiver that wants to know which group has the engine.
 pub trait SwitchLog: Send + Sync + std::fmt::Debug {
-    /// The engine went to group `to` at a PTIMER time; `None`: nobody had it.
+    /// The engine went to group `to` at this PTIMER time. `from` is `None` if no group had the engine.
     fn switched(&self, from: Option<u32>, to: u32, time_ns: u64);
 }
 
-/// The engine's context switches. They are followed only while somebody logs them.
+/// The engine's context switches. They are followed only while a log receives them.
 #[derive(Debug, Default)]
 pub struct Switches {
     log: Mutex<Option<Weak<dyn SwitchLog>>>,
-    /// The group that has the engine.
+    /// The group that has the engine now.
     running: Mutex<Option<u32>>,
     logged: AtomicBool,
 }
 
 impl Switches {
-    /// From now on `log` hears of context switches, as long as it lives.
+    /// Reports context switches to `log` from now on, for as long as `log` lives.
     pub fn log_to<L: SwitchLog + 'static>(&self, log: &Arc<L>) {
         let log: Arc<dyn SwitchLog> = log.clone();
         *self.log.lock() = Some(Arc::downgrade(&log));
         self.logged.store(true, Ordering::Release);
     }
 
-    /// Whether somebody logs them.
+    /// Whether a log receives them.
     pub fn logged(&self) -> bool {
         self.logged.load(Ordering::Acquire)
     }
 
-    /// Group `to` has the engine at `time_ns`.
+    /// Notes that group `to` has the engine at `time_ns`.
     pub fn runs(&self, to: u32, time_ns: u64) {
         let mut running = self.running.lock();
         if *running == Some(to) {

@@ -1,26 +1,26 @@
-//! Whether what takes too long is stopped.
+//! The switch for the GPU's timeouts.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// The GPU's timeouts. They are on while no debugger wants them off.
+/// The GPU's timeouts. They are on unless a debugger wants them off.
 #[derive(Debug, Default)]
 pub struct Timeouts {
-    /// Debuggers that want nothing to time out.
+    /// The number of debuggers that want the timeouts off.
     debuggers: AtomicU32,
 }
 
 impl Timeouts {
-    /// A debugger wants nothing to time out.
+    /// Notes that one more debugger wants the timeouts off.
     pub fn disable(&self) {
         self.debuggers.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// A debugger that called [`Timeouts::disable`] does not want that any more.
+    /// Notes that a debugger that called [`Timeouts::disable`] does not want that any more.
     pub fn enable(&self) {
         self.debuggers.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Whether what takes too long is stopped.
+    /// Whether work that takes too long is stopped.
     pub fn are_on(&self) -> bool {
         self.debuggers.load(Ordering::Relaxed) == 0
     }

@@ -6,46 +6,48 @@ use parking_lot::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Weak};
 
-/// An interrupt that is not an error, by what the kernel tells whom (docs/hardware/nvgpu-tsg.md#event-id-ctrl).
+/// An interrupt that is not an error, by whom the kernel informs about it (docs/hardware/nvgpu-tsg.md#event-id-ctrl).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Awakening {
-    /// A non-stalling interrupt of host, copy or graphics engine: BLOCKING_SYNC events, and who sleeps in H.WAIT.
+    /// A non-stalling interrupt of the host, copy or graphics engine. The kernel informs BLOCKING_SYNC events and
+    /// sleepers in H.WAIT.
     NonStall,
-    /// The graphics engine wrote a semaphore with AWAKEN: GR_SEMAPHORE_WRITE_AWAKEN events, and who sleeps.
+    /// The graphics engine wrote a semaphore with AWAKEN. The kernel informs GR_SEMAPHORE_WRITE_AWAKEN events and
+    /// sleepers in H.WAIT.
     Semaphore,
-    /// The graphics engine wrote a notifier: who sleeps.
+    /// The graphics engine wrote a notifier. The kernel informs sleepers in H.WAIT.
     Notifier,
 }
 
-/// Someone who wants to know that a group raised such an interrupt.
+/// A receiver that wants to know that a group raised such an interrupt.
 pub trait Listener: Send + Sync + std::fmt::Debug {
-    /// It was raised.
+    /// The group raised the interrupt.
     fn awaken(&self, awakening: Awakening);
 }
 
-/// A channel group. State of the compute and copy engines belongs to it, per subcontext.
+/// A channel group. It owns the state of the compute and copy engines for each of its subcontexts.
 #[derive(Debug)]
 pub struct HwTsg {
-    /// TSG id.
+    /// The TSG id.
     pub id: u32,
-    /// Channels bound to it, set up or not; errors reach every one.
+    /// The channels that are bound to it, whether they are set up or not. Errors reach every one of them.
     pub members: Mutex<Vec<Arc<Vitals>>>,
-    /// Saved SM error records, by SM index. Survive recovery.
+    /// The saved SM error records, by SM index. They survive recovery.
     pub sm_errors: Mutex<Vec<SmError>>,
-    /// The first fault, kept for logs and tools.
+    /// The first fault, which is kept for logs and tools.
     pub fault: Mutex<Option<Fault>>,
-    /// What it shares with the other groups of its GPU.
+    /// The state that it shares with the other groups of its GPU.
     pub gpu: Arc<HwGpu>,
-    /// Who listens to its interrupts: the group's event fds.
+    /// The receiver of its interrupts: the group's event descriptors.
     pub listener: Mutex<Weak<dyn Listener>>,
-    /// Runlist enable bit of the whole group (T.ENABLE / T.DISABLE).
+    /// The runlist enable bit of the whole group (T.ENABLE / T.DISABLE).
     pub enabled: AtomicBool,
-    /// Timeslice, microseconds.
+    /// The timeslice in microseconds.
     pub timeslice_us: AtomicU32,
 }
 
 impl HwTsg {
-    /// A group without channels on a GPU with `sm_count` SMs.
+    /// Makes a group without channels, on a GPU with `sm_count` SMs.
     pub fn new(id: u32, sm_count: usize, gpu: Arc<HwGpu>) -> HwTsg {
         HwTsg {
             id,
@@ -59,10 +61,9 @@ impl HwTsg {
         }
     }
 
-    /// Error recovery as far as software sees it (docs/hardware/nvgpu-faults.md#recovery): saves the SM
-    /// records, writes the notifier of
-    /// every channel, then makes every channel unserviceable, lets syncpoint waiters go, wakes sleepers. The
-    /// caller stops the engines; nothing is freed.
+    /// Recovers from an error, as far as software sees it (docs/hardware/nvgpu-faults.md#recovery). It saves the SM
+    /// records, writes the notifier of every channel, makes every channel unserviceable, releases waiters on syncpoints
+    /// and wakes sleepers, in this order. The caller stops the engines. Nothing is freed.
     pub fn recover(&self, fault: Fault) {
         tracing::warn!(target: "tegra_sim::recovery", tsg = self.id, code = ?fault.code, "{}", fault.text);
         let mut saved = self.sm_errors.lock();
@@ -85,14 +86,15 @@ impl HwTsg {
         self.gpu.interrupts.raise();
     }
 
-    /// How long it may keep the engine from another group: the longest timeout of its channels, nanoseconds.
+    /// How long the group may keep the engine from another group, in nanoseconds. It is the longest timeout of its
+    /// channels.
     pub fn ctxsw_timeout_ns(&self) -> u64 {
         let members = self.members.lock();
         let longest = members.iter().map(|m| m.ctxsw_timeout_ms.load(Ordering::Relaxed)).max();
         u64::from(longest.unwrap_or(CTXSW_TIMEOUT_MS)) * 1_000_000
     }
 
-    /// An interrupt that is not an error: wakes H.WAIT and posts the group's events.
+    /// Raises an interrupt that is not an error: wakes H.WAIT and posts the group's events.
     pub fn awaken(&self, awakening: Awakening) {
         let listener = self.listener.lock().upgrade();
         if let Some(listener) = listener {
@@ -102,7 +104,7 @@ impl HwTsg {
     }
 }
 
-/// The listener of a group without event fds.
+/// The receiver of a group that has no event descriptors.
 #[derive(Debug)]
 struct Nobody;
 

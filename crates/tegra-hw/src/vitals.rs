@@ -10,28 +10,29 @@ use tegra_mm::{Backing, SYNCPOINT_STRIDE};
 /// One host1x syncpoint that a channel owns.
 #[derive(Debug)]
 pub struct Syncpoint {
-    /// Its number.
+    /// The number of the syncpoint.
     pub id: u32,
-    /// The aperture its counter lives in.
+    /// The aperture that contains its counter.
     pub aperture: Arc<Backing>,
-    /// What is added to the counter, once in its owner's life, so that every waiter sees its threshold passed.
+    /// The number that is added to the counter once, at its owner's death, so that the threshold of every waiter is
+    /// passed.
     pub safe_step: u32,
-    /// Whether it was.
+    /// Whether that number was added.
     pub safe: AtomicBool,
 }
 
 impl Syncpoint {
-    /// The counter.
+    /// The value of the counter.
     pub fn value(&self) -> u32 {
         self.aperture.load_u32(self.offset()).unwrap_or(0)
     }
 
-    /// Byte of the aperture that holds the counter.
+    /// The offset of the counter in the aperture.
     pub fn offset(&self) -> usize {
         self.id as usize * SYNCPOINT_STRIDE
     }
 
-    /// Releases every waiter: the channel will increment it no more.
+    /// Releases every waiter, because the channel will not increment the counter any more.
     pub fn set_safe_state(&self) {
         if !self.safe.swap(true, Ordering::AcqRel) {
             self.aperture.fetch_add_u32(self.offset(), self.safe_step);
@@ -39,29 +40,30 @@ impl Syncpoint {
     }
 }
 
-/// The part of a channel that error recovery reaches, from open to close.
+/// The part of a channel that error recovery reaches. It exists from open to close.
 #[derive(Debug)]
 pub struct Vitals {
-    /// Channel id.
+    /// The channel id.
     pub id: u32,
-    /// Error notifier (16 bytes), when set.
+    /// The error notifier (16 bytes), if one is set.
     pub notifier: Mutex<Option<Place>>,
-    /// The channel's user syncpoint, when it has one.
+    /// The channel's user syncpoint, if it has one.
     pub syncpoint: Mutex<Option<Arc<Syncpoint>>>,
-    /// Dead, or not yet bound to a group: consumes nothing.
+    /// True if the channel is dead or not yet bound to a group. It consumes no entries then.
     pub unserviceable: AtomicBool,
-    /// How long its group may keep the engine from another one, milliseconds
+    /// How long its group may keep the engine from another one, in milliseconds
     /// (docs/hardware/nvgpu-faults.md#context-switch-timeout).
     pub ctxsw_timeout_ms: AtomicU32,
-    /// How long a job of its may run, milliseconds; 0 = it is not watched (docs/hardware/nvgpu-channel.md#watchdog).
+    /// How long one of its jobs may run, in milliseconds. 0 means that jobs are not watched
+    /// (docs/hardware/nvgpu-channel.md#watchdog).
     pub watchdog_ms: AtomicU32,
 }
 
-/// Context-switch timeout of a channel that nobody gave another one, milliseconds.
+/// The context-switch timeout of a channel for which no other was set, in milliseconds.
 pub const CTXSW_TIMEOUT_MS: u32 = 3000;
 
 impl Vitals {
-    /// Of a fresh channel: unserviceable until a group binds it.
+    /// The vitals of a fresh channel. It is unserviceable until it is bound to a group.
     pub fn new(id: u32) -> Vitals {
         Vitals {
             id,
@@ -73,7 +75,7 @@ impl Vitals {
         }
     }
 
-    /// Writes the error notifier, unless it already shows an error: the first one wins
+    /// Writes the error notifier, unless it already shows an error, because only the first error counts
     /// (docs/hardware/nvgpu-faults.md#error-notifier).
     pub fn notify(&self, code: NotifierCode) {
         const STATUS: usize = 14;
@@ -88,7 +90,7 @@ impl Vitals {
         let mut record = [0; 12];
         record[..8].copy_from_slice(&now.to_le_bytes());
         record[8..].copy_from_slice(&(code as u32).to_le_bytes());
-        // The status goes last: whoever sees it sees the code.
+        // The status is written last, so that a reader that sees the status also sees the code.
         if memory.write(at, &record) {
             std::sync::atomic::fence(Ordering::SeqCst);
             let written = memory.write(at + STATUS, &[0xff; 2]);

@@ -1,4 +1,4 @@
-//! Host memory behind a buffer.
+//! The host memory behind a buffer.
 #![allow(unsafe_code)]
 
 use super::drawer::Kept;
@@ -10,21 +10,21 @@ use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::ptr::NonNull;
 
-/// What the memory is, for units that treat some of it specially.
+/// What the memory is. Some units treat special memory in a special way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Nature {
     /// DRAM.
     Memory,
-    /// The host1x syncpoint aperture: one counter (u32) at the start of each [`SYNCPOINT_STRIDE`] bytes. A host
-    /// semaphore release of any value there increments the counter; reading gives it.
+    /// The host1x syncpoint aperture. It has one counter (u32) at the start of each [`SYNCPOINT_STRIDE`] bytes. A host
+    /// semaphore release to a counter increments it, whatever the value is. A read returns the counter.
     Syncpoints,
 }
 
-/// Bytes per syncpoint in the aperture (docs/hardware/nvgpu-address-space.md#get-sync-ro-map GET_SYNC_RO_MAP).
+/// The bytes for each syncpoint in the aperture (docs/hardware/nvgpu-address-space.md#get-sync-ro-map GET_SYNC_RO_MAP).
 pub const SYNCPOINT_STRIDE: usize = 0x10000;
 
-/// Page-aligned host memory that stands for DRAM pages. Callers map the same pages through the buffer's fd,
-/// so every byte may change at any time: accesses are volatile or atomic, never through references.
+/// Page-aligned host memory that stands for DRAM pages. Callers map the same pages through the buffer's descriptor, so
+/// every byte may change at any time. Accesses are therefore volatile or atomic and never go through references.
 #[derive(Debug)]
 pub struct Backing {
     addr: NonNull<u8>,
@@ -34,7 +34,7 @@ pub struct Backing {
 }
 
 enum Owner {
-    /// A memfd: kept for handing out further descriptors.
+    /// A memfd, which is kept for handing out more descriptors.
     Memfd { file: Kept, _map: MmapRaw },
     /// Pages that stay mapped for as long as this value lives.
     Other { _held: Box<dyn Any + Send + Sync> },
@@ -49,9 +49,9 @@ impl fmt::Debug for Owner {
     }
 }
 
-// SAFETY: a range of shared memory; nothing about it belongs to one thread.
+// SAFETY: this is a range of shared memory, and no part of it belongs to one thread.
 unsafe impl Send for Backing {}
-// SAFETY: as above; the type hands out its address only.
+// SAFETY: as for `Send`. The type hands out only its address.
 unsafe impl Sync for Backing {}
 
 impl Backing {
@@ -74,13 +74,13 @@ impl Backing {
         Backing::from_memfd(super::memfd::create(name, len as u64)?, len)
     }
 
-    /// The same memory, marked as the syncpoint aperture.
+    /// Marks the memory as the syncpoint aperture.
     #[must_use]
     pub fn as_syncpoints(self) -> Backing {
         Backing { nature: Nature::Syncpoints, ..self }
     }
 
-    /// Backs a buffer with a mapping of its own of `len` bytes at `offset` of somebody's shared file.
+    /// Backs a buffer with a new mapping of `len` bytes at `offset` of a file that another program shares.
     ///
     /// # Errors
     /// The errno of `mmap(2)`.
@@ -90,8 +90,8 @@ impl Backing {
         Ok(Backing { addr, len, nature: Nature::Memory, owner: Owner::Other { _held: Box::new(map) } })
     }
 
-    /// Backs a buffer with pages that somebody else has mapped. `held` is dropped with the result: it keeps the mapping
-    /// alive where it can be kept, and is `()` where only the program itself can promise that.
+    /// Backs a buffer with pages that another owner has mapped. `held` is dropped together with the result. It keeps
+    /// the mapping alive where a value can do that, and is `()` where only the program itself can promise it.
     ///
     /// # Safety
     /// `addr..addr + len` is page-aligned and stays mapped read-write for as long as the result lives.
@@ -99,7 +99,7 @@ impl Backing {
         Backing { addr, len, nature: Nature::Memory, owner: Owner::Other { _held: Box::new(held) } }
     }
 
-    /// The memfd, when the pages are ours.
+    /// The memfd, if the pages belong to one.
     pub fn memfd(&self) -> Option<&Kept> {
         match &self.owner {
             Owner::Memfd { file, .. } => Some(file),
@@ -107,52 +107,53 @@ impl Backing {
         }
     }
 
-    /// What the memory is.
+    /// The kind of the memory.
     pub fn nature(&self) -> Nature {
         self.nature
     }
 
-    /// First byte.
+    /// The address of the first byte.
     pub fn as_ptr(&self) -> *mut u8 {
         self.addr.as_ptr()
     }
 
-    /// Length in bytes.
+    /// The length in bytes.
     #[allow(clippy::len_without_is_empty)]
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Address of `size` bytes at `offset`, when they lie inside.
+    /// The address of `size` bytes at `offset`, if they lie inside.
     fn at(&self, offset: usize, size: usize) -> Option<*mut u8> {
         let inside = offset.checked_add(size).is_some_and(|end| end <= self.len);
         inside.then(|| self.as_ptr().wrapping_add(offset))
     }
 
-    /// Copies bytes out. `false`, with nothing copied, when they do not lie inside.
+    /// Copies bytes out. If they do not lie inside, nothing is copied and the result is `false`.
     #[must_use]
     pub fn read(&self, offset: usize, bytes: &mut [u8]) -> bool {
         let Some(from) = self.at(offset, bytes.len()) else { return false };
-        // SAFETY: `at` checked the range; the pages live as long as `self`; `bytes` is ours alone.
+        // SAFETY: `at` checked the range, the pages live as long as `self`, and only this thread uses `bytes`.
         unsafe { std::ptr::copy(from, bytes.as_mut_ptr(), bytes.len()) };
         true
     }
 
-    /// Copies bytes in. `false`, with nothing copied, when they do not fit inside.
+    /// Copies bytes in. If they do not fit inside, nothing is copied and the result is `false`.
     #[must_use]
     pub fn write(&self, offset: usize, bytes: &[u8]) -> bool {
         let Some(to) = self.at(offset, bytes.len()) else { return false };
-        // SAFETY: `at` checked the range; the pages live as long as `self`; `bytes` is a plain slice elsewhere.
+        // SAFETY: `at` checked the range, the pages live as long as `self`, and `bytes` is a plain slice elsewhere.
         unsafe { std::ptr::copy(bytes.as_ptr(), to, bytes.len()) };
         true
     }
 
-    /// The little-endian word at a 4-byte aligned `offset`, read with acquire order; `None` outside.
+    /// Reads the little-endian word at `offset`, which is a multiple of 4, with acquire order. The result is `None`
+    /// outside.
     pub fn load_u32(&self, offset: usize) -> Option<u32> {
         Some(u32::from_le(self.word(offset)?.load(std::sync::atomic::Ordering::Acquire)))
     }
 
-    /// Writes a little-endian word with release order. `false` outside or unaligned.
+    /// Writes a little-endian word with release order. The result is `false` outside or if `offset` is unaligned.
     #[must_use]
     pub fn store_u32(&self, offset: usize, value: u32) -> bool {
         let Some(word) = self.word(offset) else { return false };
@@ -160,19 +161,21 @@ impl Backing {
         true
     }
 
-    /// Adds to a word, wrapping, and returns what it held; `None` outside or unaligned.
+    /// Adds to a word with wrapping, and returns the word's old value. The result is `None` outside or if `offset` is
+    /// unaligned.
     pub fn fetch_add_u32(&self, offset: usize, value: u32) -> Option<u32> {
         Some(self.word(offset)?.fetch_add(value, std::sync::atomic::Ordering::AcqRel))
     }
 
     fn word(&self, offset: usize) -> Option<&std::sync::atomic::AtomicU32> {
         let p = self.at(offset, 4).filter(|_| offset.is_multiple_of(4))?;
-        // SAFETY: in range and aligned (the base is page-aligned); an atomic tolerates concurrent writers.
+        // SAFETY: the address is in range and aligned (the base is page-aligned), and an atomic tolerates concurrent
+        // writers.
         Some(unsafe { std::sync::atomic::AtomicU32::from_ptr(p.cast()) })
     }
 }
 
-/// What the system call said; the standard library hands its number on.
+/// Converts an error of the standard library to the errno in it.
 fn errno(error: std::io::Error) -> Errno {
     error.raw_os_error().map_or(Errno::EINVAL, Errno::from_raw)
 }

@@ -1,18 +1,18 @@
-//! nvgpu's GPU virtual address allocator: which addresses it picks, exactly.
+//! nvgpu's allocator of GPU virtual addresses. It chooses exactly the addresses that nvgpu chooses.
 //!
-//! A buddy allocator over a range that is not a power of two: the range is cut from the bottom into the largest
-//! blocks that fit, so sizes fall towards the top. Free lists are stacks (a just-freed block is used first) and
-//! splitting continues with the lower half; both are visible in the addresses a program gets
-//! (docs/hardware/nvgpu-address-space.md#va-picker).
+//! This is a buddy allocator over a range that is not a power of two. The range is cut from the bottom into the largest
+//! blocks that fit, so the sizes of the blocks fall towards the top. The free lists are stacks, so a block that was
+//! just freed is used first, and splitting continues with the lower half. Programs see both in the addresses that they
+//! get (docs/hardware/nvgpu-address-space.md#va-picker).
 
 use std::collections::{BTreeMap, HashMap};
 
-/// Smallest block: one 4 KiB page.
+/// The smallest block: one page of 4 KiB.
 const PAGE_SHIFT: u32 = 12;
-/// Blocks below this order share one 2 MiB page directory entry, so one page size.
+/// Blocks below this order share a page directory entry of 2 MiB with others, and therefore the page size.
 const PDE_ORDER: u32 = 21 - PAGE_SHIFT;
 
-/// Page size a block is used with. Big and small pages may not share a page directory entry.
+/// The page size that a block is used with. Big and small pages may not share a page directory entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PageClass {
     /// 4 KiB pages.
@@ -21,7 +21,7 @@ pub enum PageClass {
     Big,
 }
 
-/// What has become of a block.
+/// The state of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Occupancy {
     Free,
@@ -32,14 +32,14 @@ enum Occupancy {
 /// One block of the tree.
 #[derive(Debug)]
 struct Node {
-    /// First page, counted from the start of the range.
+    /// The first page, counted from the start of the range.
     page: u64,
     order: u32,
     occupancy: Occupancy,
     class: Option<PageClass>,
     parent: Option<usize>,
     children: Option<(usize, usize)>,
-    /// Neighbours in the free list of its order.
+    /// The neighbours in the free list of its order.
     newer: Option<usize>,
     older: Option<usize>,
 }
@@ -51,16 +51,16 @@ pub struct Buddy {
     end: u64,
     nodes: Vec<Node>,
     spare: Vec<usize>,
-    /// The blocks the range was cut into, by first page.
+    /// The blocks into which the range was cut, by first page.
     roots: BTreeMap<u64, usize>,
-    /// Most recently freed block of each order.
+    /// The block of each order that was freed last.
     heads: Vec<Option<usize>>,
-    /// Used blocks by address: one for a dynamic allocation, several for a fixed one.
+    /// The used blocks by address. A dynamic allocation has one block, a fixed one can have several.
     used: HashMap<u64, Vec<usize>>,
 }
 
 impl Buddy {
-    /// An allocator for `start..end`, both multiples of 4 KiB.
+    /// Makes an allocator for `start..end`. Both are multiples of 4 KiB.
     pub fn new(start: u64, end: u64) -> Buddy {
         let pages = (end - start) >> PAGE_SHIFT;
         let orders = pages.checked_ilog2().map_or(0, |o| o as usize + 1);
@@ -84,17 +84,18 @@ impl Buddy {
         buddy
     }
 
-    /// First address.
+    /// The first address.
     pub fn start(&self) -> u64 {
         self.start
     }
 
-    /// One past the last address.
+    /// The first address behind the end.
     pub fn end(&self) -> u64 {
         self.end
     }
 
-    /// Allocates `len` bytes, rounded up to a power of two of pages. `None` when nothing fits.
+    /// Allocates `len` bytes, rounded up to a power of two of pages. The result is `None` if no free block is large
+    /// enough.
     pub fn alloc(&mut self, len: u64, class: PageClass) -> Option<u64> {
         let pages = len.div_ceil(1 << PAGE_SHIFT);
         let order = pages.checked_next_power_of_two().filter(|p| *p > 0 && pages > 0)?.ilog2();
@@ -108,7 +109,7 @@ impl Buddy {
         Some(va)
     }
 
-    /// Allocates exactly `base..base + len`. `false`, with nothing changed, when a part is taken or outside.
+    /// Allocates exactly `base..base + len`. If a part is in use or outside, nothing changes and the result is `false`.
     pub fn alloc_fixed(&mut self, base: u64, len: u64, class: PageClass) -> bool {
         let page_size = 1 << PAGE_SHIFT;
         let Some(end) = base.checked_add(len) else { return false };
@@ -138,14 +139,15 @@ impl Buddy {
         true
     }
 
-    /// Gives back what an allocation returned, or what a fixed one asked for. `false` when there is no such.
+    /// Frees an allocation by its address. The result is `false` if no allocation has this address.
     pub fn free(&mut self, va: u64) -> bool {
         let Some(blocks) = self.used.remove(&va) else { return false };
         blocks.into_iter().for_each(|block| self.release(block));
         true
     }
 
-    /// Splits free blocks down to the one of `order` at `page`; `None` when it is not wholly free.
+    /// Splits free blocks until the block of `order` at `page` exists. The result is `None` if that block is not
+    /// completely free.
     fn carve(&mut self, page: u64, order: u32, class: PageClass) -> Option<usize> {
         let mut block = *self.roots.range(..=page).next_back()?.1;
         while let Some((left, right)) = self.nodes[block].children {
@@ -163,7 +165,7 @@ impl Buddy {
         Some(block)
     }
 
-    /// Cuts a free block in two free ones; the upper half ends up at the head of its list.
+    /// Cuts a free block into two free ones. The upper half becomes the head of its free list.
     fn split(&mut self, block: usize, class: PageClass) -> (usize, usize) {
         self.unlink(block);
         let (page, order) = (self.nodes[block].page, self.nodes[block].order - 1);
@@ -183,7 +185,7 @@ impl Buddy {
         self.start + (self.nodes[block].page << PAGE_SHIFT)
     }
 
-    /// Frees a block and merges it with its free buddy, again and again.
+    /// Frees a block. As long as its buddy is free, the two are merged.
     fn release(&mut self, mut block: usize) {
         self.nodes[block].occupancy = Occupancy::Free;
         self.push(block);
@@ -316,7 +318,7 @@ mod tests {
     }
 
     proptest! {
-        /// Nothing overlaps, everything lies inside, and after freeing all the allocator is as new.
+        /// Allocations do not overlap and lie inside the range, and after everything is freed the allocator is as new.
         #[test]
         fn allocations_are_disjoint_and_come_back(ops in proptest::collection::vec((0u8..3, 0u64..2000, 1u64..70), 1..200)) {
             let (start, end) = (0x20_0000, 0x20_0000 + (1777 << 12));

@@ -1,9 +1,10 @@
-//! Files that stay open without a descriptor of this process's.
+//! Keeps files open without using descriptors of this process.
 //!
-//! A buffer is a memfd, and the simulator must be able to hand out descriptors of it for as long as it lives. On a board
-//! a buffer costs its program no descriptor, and a model has more buffers than the usual 1024 descriptors. A thread may
-//! have a descriptor table of its own, though: such a thread, a drawer, holds files by the hundreds; a socket takes them
-//! there and back. A file that comes back is the same open file, not one like it.
+//! A buffer is a memfd, and the simulator must be able to hand out descriptors of it for as long as it lives. On a
+//! board a buffer costs its program no descriptor, and a model has more buffers than the usual 1024 descriptors. A
+//! thread, however, may have a descriptor table of its own. Such a thread is called a drawer here: it holds files by
+//! the hundreds, and they travel to it and back through a socket. A file that comes back is the same open file and not
+//! a copy of it.
 #![allow(unsafe_code)]
 
 use super::memfd;
@@ -21,18 +22,19 @@ use std::sync::{Arc, Weak};
 static HERE_MOST: AtomicUsize = AtomicUsize::new(256);
 static HERE: AtomicUsize = AtomicUsize::new(0);
 
-/// Drawers that hold something.
+/// The drawers that hold files.
 static DRAWERS: Mutex<Vec<Weak<Drawer>>> = Mutex::new(Vec::new());
 
-/// An open file, kept.
+/// An open file that is kept.
 #[derive(Debug)]
 pub struct Kept(Place);
 
 #[derive(Debug)]
 enum Place {
-    /// On one of this process's descriptors; counted, or above the count because no drawer could be had.
+    /// The file is kept on a descriptor of this process. It is `counted` unless it is above the limit, which happens
+    /// when no drawer could be made.
     Here { fd: OwnedFd, counted: bool },
-    /// On a descriptor of a drawer.
+    /// The file is kept on a descriptor of a drawer.
     Away { drawer: Arc<Drawer>, slot: RawFd },
 }
 
@@ -60,7 +62,7 @@ impl Kept {
         }
     }
 
-    /// Whether this process's descriptor `fd` is the one it is kept on.
+    /// Whether the file is kept on this process's descriptor `fd`.
     pub fn is_on(&self, fd: RawFd) -> bool {
         matches!(&self.0, Place::Here { fd: ours, .. } if ours.as_raw_fd() == fd)
     }
@@ -79,7 +81,7 @@ impl Kept {
     /// Another descriptor of the file, close-on-exec, on the lowest free number.
     ///
     /// # Errors
-    /// `EMFILE`; `EBADF` in a child that was forked since.
+    /// `EMFILE`; `EBADF` in a child process that was forked since the file was kept.
     pub fn duplicate(&self) -> Result<OwnedFd, Errno> {
         match &self.0 {
             Place::Here { fd, .. } => memfd::duplicate(fd),
@@ -102,11 +104,11 @@ fn leave() {
     HERE.fetch_sub(1, Ordering::Relaxed);
 }
 
-/// Puts a file into a drawer with room, or into a new one.
+/// Puts a file into a drawer that has room, or into a new drawer.
 fn put_away(fd: &OwnedFd) -> Result<(Arc<Drawer>, RawFd), Errno> {
     let mut drawers = DRAWERS.lock();
     drawers.retain(|d| d.strong_count() > 0);
-    // The newest has room, if any has.
+    // If any drawer has room, it is the newest one.
     for drawer in drawers.iter().rev().filter_map(Weak::upgrade) {
         if let Ok(slot) = drawer.take(fd) {
             return Ok((drawer, slot));
@@ -118,7 +120,7 @@ fn put_away(fd: &OwnedFd) -> Result<(Arc<Drawer>, RawFd), Errno> {
     Ok((drawer, slot))
 }
 
-/// What is asked of a drawer, in the first word of a message; the second is a slot.
+/// The requests to a drawer. The first word of a message is the request and the second is a slot.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[repr(i32)]
 enum Ask {
@@ -127,13 +129,13 @@ enum Ask {
     Discard = 3,
 }
 
-/// The slot of a reply that means "no".
+/// The slot in a reply that means "no".
 const NONE: RawFd = -1;
 
-/// This side of a thread that holds files. The thread ends with it.
+/// This process's end of a thread that holds files. The thread ends when this value is dropped.
 #[derive(Debug)]
 struct Drawer {
-    /// One question and its answer at a time.
+    /// The socket, which is locked during one request and its answer.
     socket: Mutex<OwnedFd>,
     owner: Pid,
 }
@@ -147,13 +149,13 @@ impl Drawer {
         let thread = std::thread::Builder::new().name("dmabufs".to_owned()).stack_size(256 << 10);
         let number = theirs.as_raw_fd();
         thread.spawn(move || hold(number, &ready)).map_err(|_| Errno::EAGAIN)?;
-        // `theirs` is open until the thread has a table of its own, with a copy of it.
+        // `theirs` must stay open until the thread has its own table with a copy of it.
         started.recv().map_err(|_| Errno::ENOSYS)?;
         Ok(Drawer { socket: Mutex::new(ours), owner: Pid::this() })
     }
 
     fn ask(&self, ask: Ask, slot: RawFd, with: Option<RawFd>) -> Result<(RawFd, Option<OwnedFd>), Errno> {
-        // A forked child has our socket but must not talk to its parent's thread.
+        // A forked child has a copy of the socket but must not talk to its parent's thread.
         if Pid::this() != self.owner {
             return Err(Errno::EBADF);
         }
@@ -171,7 +173,7 @@ impl Drawer {
     }
 
     fn give(&self, slot: RawFd) -> Result<OwnedFd, Errno> {
-        // Without a free descriptor here the file gets lost on the way; the drawer still has it.
+        // If this process has no free descriptor, the file gets lost on the way. The drawer still has it.
         self.ask(Ask::Give, slot, None)?.1.ok_or(Errno::EMFILE)
     }
 
@@ -184,12 +186,13 @@ impl Drawer {
     }
 }
 
-/// Number of the socket in a drawer's table. Below it is /dev/null: whoever writes to standard error writes to nobody.
+/// The number of the socket in a drawer's table. The numbers below it are /dev/null, so that what the thread writes to
+/// standard error goes nowhere.
 const SOCKET: RawFd = 3;
 
-/// The thread: takes files, gives descriptors of them, until the other end of its socket is closed.
+/// The thread's function: it takes files and gives descriptors of them, until the other end of its socket is closed.
 fn hold(socket: RawFd, ready: &Sender<()>) {
-    // The program's signals are for the program's threads.
+    // The program's signals must be handled by the program's threads.
     if SigSet::all().thread_block().is_err() || own_table(socket).is_err() || ready.send(()).is_err() {
         return;
     }
@@ -198,28 +201,30 @@ fn hold(socket: RawFd, ready: &Sender<()>) {
             (ask, Some(file)) if ask == Ask::Take as i32 => (std::os::fd::IntoRawFd::into_raw_fd(file), None),
             (ask, _) if ask == Ask::Give as i32 => (slot, Some(slot)),
             (ask, _) if ask == Ask::Discard as i32 => {
-                // SAFETY: a slot that this table gave for a file whose one owner is gone.
+                // SAFETY: the slot is one that this table gave for a file, and the only owner of that file has dropped
+                // it.
                 unsafe { libc::syscall(libc::SYS_close, slot) };
                 (slot, None)
             }
             _ => (NONE, None),
         };
-        // A file that cannot be sent (too many are on their way already) is a "no", not the end.
+        // A file cannot be sent when too many are on their way already. The answer is then "no", and the thread goes
+        // on.
         if send(SOCKET, [slot, 0], with).is_err() && send(SOCKET, [NONE, 0], None).is_err() {
             return;
         }
     }
 }
 
-/// Gives the calling thread a descriptor table of its own with nothing in it but `socket`, which becomes [`SOCKET`].
+/// Gives the calling thread a descriptor table of its own. The table has only `socket`, which becomes [`SOCKET`].
 fn own_table(socket: RawFd) -> Result<(), Errno> {
     const LAST: libc::c_uint = libc::c_uint::MAX;
-    // Not unshare(2): containers refuse that one. The range is empty: it is about the flag.
+    // Containers refuse unshare(2), so this call is used for its flag. Its range is empty.
     let unshare = libc::CLOSE_RANGE_UNSHARE as libc::c_int;
-    // SAFETY: closes nothing; afterwards this thread's table is a copy.
+    // SAFETY: the call closes nothing. Afterwards this thread's table is a copy.
     Errno::result(unsafe { libc::syscall(libc::SYS_close_range, LAST, LAST, unshare) })?;
-    // SAFETY: from here on only this thread's table is changed, and this thread owns none of what it closes. By number, as
-    // in `message`.
+    // SAFETY: from here on only this thread's table is changed, and this thread owns none of the descriptors that it
+    // closes. The calls are made by their numbers for the reason given at `message`.
     unsafe {
         Errno::result(libc::syscall(libc::SYS_dup3, socket, SOCKET + 1, libc::O_CLOEXEC))?;
         let path = c"/dev/null".as_ptr();
@@ -243,17 +248,18 @@ struct Rights {
 
 impl Rights {
     fn of(fd: RawFd) -> Rights {
-        // SAFETY: plain numbers; zero is one.
+        // SAFETY: the structure consists of plain numbers, for which zero is a valid value.
         let mut header: libc::cmsghdr = unsafe { std::mem::zeroed() };
-        // SAFETY: computes a number.
+        // SAFETY: this only computes a number.
         header.cmsg_len = unsafe { libc::CMSG_LEN(size_of::<RawFd>() as libc::c_uint) } as _;
         (header.cmsg_level, header.cmsg_type) = (libc::SOL_SOCKET, libc::SCM_RIGHTS);
         Rights { header, fd }
     }
 }
 
-/// `sendmsg(2)` or `recvmsg(2)` of two words, and of `rights` if there are any. Returns what came. The call is made by its
-/// number: tools that watch descriptors through libc's functions take a process to have one table of them.
+/// Makes a `sendmsg(2)` or `recvmsg(2)` of two words, and of `rights` if there are any. Returns the words and the
+/// length that the call returned. The system call is made by its number, because tools that watch descriptors through
+/// libc's functions assume that a process has one descriptor table.
 fn message(
     call: libc::c_long,
     socket: RawFd,
@@ -261,7 +267,7 @@ fn message(
     rights: Option<&mut Rights>,
 ) -> Result<(usize, usize), Errno> {
     let mut piece = libc::iovec { iov_base: words.as_mut_ptr().cast(), iov_len: size_of_val(words) };
-    // SAFETY: pointers and numbers, of which zero is one.
+    // SAFETY: the structure consists of pointers and numbers, for which zero is a valid value.
     let mut header: libc::msghdr = unsafe { std::mem::zeroed() };
     (header.msg_iov, header.msg_iovlen) = (&raw mut piece, 1);
     if let Some(rights) = rights {
@@ -283,15 +289,15 @@ fn send(socket: RawFd, mut words: [i32; 2], with: Option<RawFd>) -> Result<(), E
     message(libc::SYS_sendmsg, socket, &mut words, with.map(Rights::of).as_mut()).map(drop)
 }
 
-/// A message's words, and the file that came with it.
+/// The words of a message, and the file that came with it.
 type Message = ([i32; 2], Option<OwnedFd>);
 
-/// The next message; `None` when the other end is closed.
+/// Receives the next message. The result is `None` if the other end is closed.
 fn receive(socket: RawFd) -> Result<Option<Message>, Errno> {
     let (mut words, mut rights) = ([0; 2], Rights::of(NONE));
     let (len, control) = message(libc::SYS_recvmsg, socket, &mut words, Some(&mut rights))?;
     let came = control > 0 && rights.header.cmsg_type == libc::SCM_RIGHTS && rights.fd >= 0;
-    // SAFETY: the kernel just made this descriptor for us.
+    // SAFETY: the kernel just made this descriptor for this thread.
     let file = came.then(|| unsafe { OwnedFd::from_raw_fd(rights.fd) });
     Ok((len == size_of_val(&words)).then_some((words, file)))
 }
@@ -301,7 +307,7 @@ mod tests {
     use super::*;
     use nix::sys::stat::fstat;
 
-    /// Which file a descriptor is open on.
+    /// The identity of the file on which a descriptor is open.
     fn identity(fd: &OwnedFd) -> (u64, u64) {
         let stat = fstat(fd).unwrap();
         (stat.st_dev, stat.st_ino)

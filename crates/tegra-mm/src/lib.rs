@@ -1,4 +1,5 @@
-//! Memory of the virtual Orin: what backs a buffer, how GPU addresses reach it, and which addresses nvgpu picks.
+//! Memory of the virtual Orin: the memory behind a buffer, the page tables through which GPU addresses reach it, and
+//! the addresses that nvgpu chooses.
 
 mod backing;
 mod buddy;

@@ -1,4 +1,4 @@
-//! The memfds that stand for kernel files, and where the simulator keeps its own descriptors of them.
+//! The memfds that stand for kernel files, and the place of the simulator's own descriptors of them.
 #![allow(unsafe_code)]
 
 use nix::errno::Errno;
@@ -28,7 +28,7 @@ pub fn create(name: &str, len: u64) -> Result<OwnedFd, Errno> {
     Ok(fd)
 }
 
-/// Another descriptor of the same file, on the lowest free number: what a program on a board would see.
+/// Makes another descriptor of the same file, on the lowest free number, as a program on a board would see it.
 ///
 /// # Errors
 /// The errno of `fcntl(2)`.
@@ -36,7 +36,7 @@ pub fn duplicate(fd: &OwnedFd) -> Result<OwnedFd, Errno> {
     dup_from(fd, 0)
 }
 
-/// A read-only descriptor of the same file.
+/// Makes a read-only descriptor of the same file.
 ///
 /// # Errors
 /// The errno of `open(2)`.
@@ -64,8 +64,8 @@ pub fn is_unread(written_to: &OwnedFd) -> bool {
     })
 }
 
-/// Moves a descriptor out of the way: the simulator's own ones sit above the numbers a program uses, so that
-/// the program's descriptors get the numbers a board would give them.
+/// Moves a descriptor to a high number. The simulator's own descriptors lie above the numbers that a program uses, so
+/// that the program's descriptors get the numbers that they would get on a board.
 ///
 /// # Errors
 /// The errno of `fcntl(2)`.
@@ -93,18 +93,18 @@ static ALL_NUMBERS: AtomicBool = AtomicBool::new(false);
 
 fn dup_from(fd: &OwnedFd, lowest: RawFd) -> Result<OwnedFd, Errno> {
     let raw = fcntl(fd.as_fd(), FcntlArg::F_DUPFD_CLOEXEC(lowest))?;
-    // SAFETY: fcntl made this descriptor for us; nobody else knows its number.
+    // SAFETY: fcntl made this descriptor for this code, and nobody else knows its number.
     Ok(unsafe { OwnedFd::from_raw_fd(raw) })
 }
 
-/// Lowest descriptor number for the simulator itself. On the first call the soft limit of open files is raised
-/// to the hard one: doorbell pages, events and the first buffers cost the simulator descriptors that a board's kernel
-/// does not take. Many buffers do not: see [`super::drawer`].
+/// The lowest descriptor number for the simulator itself. The first call raises the soft limit of open files to the
+/// hard limit, because doorbell pages, events and the first buffers cost the simulator descriptors that a board's
+/// kernel does not take. Later buffers cost none: see [`super::drawer`].
 fn own_base() -> RawFd {
     static BASE: OnceLock<RawFd> = OnceLock::new();
     *BASE.get_or_init(|| {
         let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-        // SAFETY: both calls read or write the one structure they are given.
+        // SAFETY: both calls read or write only the structure that they are given.
         unsafe {
             libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit);
             let _ = LIMIT_BEFORE.set((limit.rlim_cur, limit.rlim_max));

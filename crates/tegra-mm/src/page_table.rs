@@ -1,106 +1,106 @@
-//! GPU page tables, as sorted extents.
+//! GPU page tables, stored as sorted extents.
 //!
-//! Whoever translates takes a snapshot ([`the contract's `HwSpace::table``]) and holds no lock; the memory
-//! behind a snapshot stays mapped while it is in use. (The hardware counterpart of a new snapshot is the TLB
-//! invalidate that nvgpu does inside map and unmap.) Extents live in chunks that snapshots share, so a change
-//! copies one chunk, and only when a snapshot is out; without one it edits in place.
+//! Code that translates addresses takes a snapshot ([`the contract's `HwSpace::table``]) and holds no lock. The memory
+//! behind a snapshot stays mapped while the snapshot is in use. In the hardware, the counterpart of a new snapshot is
+//! the TLB invalidate that nvgpu does inside map and unmap. Extents lie in chunks that snapshots share. A change copies
+//! one chunk, and only if a snapshot exists. Otherwise it edits the chunk in place.
 
 use super::Backing;
 use std::sync::Arc;
 
-/// What an access does. The numbers are the GPU's (docs/hardware/gpu-faults.md#fault-types).
+/// The kind of an access. The numbers are the GPU's (docs/hardware/gpu-faults.md#fault-types).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Access {
-    /// Load, fetch.
+    /// A load or an instruction fetch.
     Read = 0,
-    /// Store.
+    /// A store.
     Write = 1,
-    /// Read-modify-write in memory.
+    /// A read-modify-write in memory.
     Atomic = 2,
-    /// Prefetch.
+    /// A prefetch.
     Prefetch = 3,
 }
 
-/// Why an access failed. The numbers are the GPU's (docs/hardware/gpu-faults.md#fault-types).
+/// The reason why an access failed. The numbers are the GPU's (docs/hardware/gpu-faults.md#fault-types).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum FaultKind {
-    /// No directory entry: nothing is mapped in the surrounding 2 MiB.
+    /// There is no directory entry: nothing is mapped in the surrounding 2 MiB.
     Pde = 0,
     /// The page is not valid.
     Pte = 2,
-    /// Beyond the 49 bits that are translated.
+    /// The address is beyond the 49 bits that are translated.
     VaLimit = 3,
     /// A write to a read-only page.
     ReadOnly = 6,
 }
 
-/// An access that met no mapping, or one that forbids it.
+/// An access to an address that has no mapping, or whose mapping forbids the access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MmuFault {
     /// The faulting virtual address.
     pub va: u64,
-    /// What the access was.
+    /// The kind of the access.
     pub access: Access,
-    /// Why it failed.
+    /// The reason.
     pub kind: FaultKind,
 }
 
 /// One mapping: a range of GPU addresses backed by a contiguous range of host memory, or sparse.
 #[derive(Clone, Debug)]
 pub struct Extent {
-    /// First GPU address, 4 KiB aligned.
+    /// The first GPU address, a multiple of 4 KiB.
     pub va: u64,
-    /// Length in bytes, a multiple of 4 KiB.
+    /// The length in bytes, a multiple of 4 KiB.
     pub len: u64,
-    /// Memory behind it; `None` = sparse (reads give zero, writes are dropped).
+    /// The memory behind the mapping. `None` means sparse: reads give zero and writes are dropped.
     pub backing: Option<Arc<Backing>>,
-    /// Byte in the backing that `va` maps.
+    /// The offset in the backing of the byte that `va` maps.
     pub offset: usize,
-    /// Writes are allowed.
+    /// True if writes are allowed.
     pub writable: bool,
 }
 
 impl Extent {
-    /// One past the last address.
+    /// The first address behind the extent.
     pub fn end(&self) -> u64 {
         self.va + self.len
     }
 
-    /// The part of it inside `from..to`, when there is one.
+    /// The part of the extent inside `from..to`, if there is one.
     fn clip(&self, from: u64, to: u64) -> Option<Extent> {
         let (va, end) = (self.va.max(from), self.end().min(to));
         (va < end).then(|| Extent { va, len: end - va, offset: self.offset + (va - self.va) as usize, ..self.clone() })
     }
 }
 
-/// Bits of a virtual address that the page directories translate (docs/hardware/gpu-memory.md#page-table-levels).
+/// The bits of a virtual address that the page directories translate (docs/hardware/gpu-memory.md#page-table-levels).
 const VA_BITS: u32 = 49;
-/// Extents per chunk at most; a full chunk splits in two.
+/// The largest number of extents in a chunk. A full chunk is split in two.
 const CHUNK: usize = 128;
 
-/// A run of extents, never empty.
+/// Consecutive extents. A chunk is never empty.
 #[derive(Clone, Debug)]
 struct Chunk {
     first: u64,
     extents: Arc<Vec<Extent>>,
 }
 
-/// A snapshot of one address space's mappings, sorted by address, not overlapping. Cloning copies one pointer
-/// per 128 mappings.
+/// A snapshot of one address space's mappings, which are sorted by address and do not overlap. Cloning copies one
+/// pointer for each chunk.
 #[derive(Clone, Debug, Default)]
 pub struct PageTable {
     chunks: Vec<Chunk>,
 }
 
 impl PageTable {
-    /// Index of the chunk that holds `va` if any does.
+    /// The index of the only chunk that can contain `va`.
     fn chunk(&self, va: u64) -> Option<usize> {
         self.chunks.partition_point(|c| c.first <= va).checked_sub(1)
     }
 
-    /// The extent that holds `va`.
+    /// The extent that contains `va`.
     pub fn find(&self, va: u64) -> Option<&Extent> {
         let extents = &self.chunks[self.chunk(va)?].extents;
         let after = extents.partition_point(|e| e.va <= va);
@@ -118,10 +118,10 @@ impl PageTable {
         extents.get(after).or_else(|| self.chunks.get(c + 1).and_then(|next| next.extents.first()))
     }
 
-    /// The extent that holds `va` and permits `access`.
+    /// The extent that contains `va` and permits `access`.
     ///
     /// # Errors
-    /// The fault a GPU unit would report.
+    /// The fault that a GPU unit would report.
     pub fn translate(&self, va: u64, access: Access) -> Result<&Extent, MmuFault> {
         match self.find(va) {
             None => Err(MmuFault { va, access, kind: self.miss(va) }),
@@ -132,7 +132,8 @@ impl PageTable {
         }
     }
 
-    /// Beyond all page directories; or a PDE or PTE fault: does the 2 MiB around `va` hold any mapping?
+    /// The kind of fault at an address without a mapping. Beyond all page directories it is a fault of the limit.
+    /// Otherwise it is a PTE fault if the 2 MiB around `va` contain any mapping, and a PDE fault if they do not.
     fn miss(&self, va: u64) -> FaultKind {
         const PDE: u64 = 2 << 20;
         if va >> VA_BITS != 0 {
@@ -143,7 +144,7 @@ impl PageTable {
         if near { FaultKind::Pte } else { FaultKind::Pde }
     }
 
-    /// Adds an extent. The caller guarantees that it overlaps none.
+    /// Adds an extent. The caller guarantees that it overlaps no other.
     pub fn insert(&mut self, extent: Extent) {
         let Some(c) = self.chunk(extent.va).or_else(|| (!self.chunks.is_empty()).then_some(0)) else {
             self.chunks.push(Chunk { first: extent.va, extents: Arc::new(vec![extent]) });
@@ -160,7 +161,7 @@ impl PageTable {
         }
     }
 
-    /// Takes out the extent that starts at `va`.
+    /// Removes the extent that starts at `va` and returns it.
     pub fn remove(&mut self, va: u64) -> Option<Extent> {
         let c = self.chunk(va)?;
         let chunk = &mut self.chunks[c];
@@ -176,7 +177,7 @@ impl PageTable {
         Some(removed)
     }
 
-    /// Takes out whatever lies in `from..to`; extents that cross an edge keep their part outside.
+    /// Removes everything in `from..to`. Extents that cross an edge keep their part outside.
     pub fn clear(&mut self, from: u64, to: u64) {
         while let Some(hit) = self.find_from(from).filter(|e| e.va < to).cloned() {
             self.remove(hit.va);
@@ -186,7 +187,7 @@ impl PageTable {
         }
     }
 
-    /// All extents in address order.
+    /// All extents in the order of their addresses.
     pub fn extents(&self) -> impl Iterator<Item = &Extent> {
         self.chunks.iter().flat_map(|c| c.extents.iter())
     }
@@ -202,7 +203,8 @@ mod tests {
     }
 
     proptest! {
-        /// Insert, remove and clear agree with a page-by-page model, and a snapshot taken on the way does not move.
+        /// Insert, remove and clear agree with a model that counts page by page, and a snapshot that was taken on the
+        /// way does not change.
         #[test]
         fn agrees_with_a_map_of_pages(ops in proptest::collection::vec((0u8..3, 0u64..600, 1u64..8), 1..400)) {
             let mut table = PageTable::default();
@@ -221,7 +223,7 @@ mod tests {
                     2 => {
                         table.clear(at << 12, (at + len) << 12);
                         (at..at + len).for_each(|p| { model.remove(&p); });
-                        // What lies above a hole is an extent of its own now.
+                        // The part above a hole is now an extent of its own.
                         let base = at + len;
                         if let Some(&start) = model.get(&base).filter(|&&start| start < base) {
                             for (_, s) in model.range_mut(base..).take_while(|(_, s)| **s == start) {

@@ -1,4 +1,4 @@
-//! UVM calls that set up: the file, GPUs, VA spaces, channels, external memory.
+//! The UVM calls that set things up: the file, GPUs, VA spaces, channels and external memory.
 
 use super::Space;
 use super::ranges::{Purpose, check_pages};
@@ -11,7 +11,7 @@ use std::mem::offset_of;
 use tegrarm_abi::rm::status::*;
 use tegrarm_abi::rm::uvm::*;
 
-/// `UvmGpuMappingTypeReadOnly`; 0, 1 and 2 are the ways to write.
+/// `UvmGpuMappingTypeReadOnly`. The values 0, 1 and 2 are three ways to allow writing.
 const READ_ONLY: u32 = 3;
 
 pub fn initialize(call: &Call, arg: &mut [u8]) -> Result<(), Fail> {
@@ -44,7 +44,7 @@ pub fn is_8_supported(_call: &Call, arg: &mut [u8]) -> Result<(), Fail> {
     Ok(())
 }
 
-/// Descriptors that name a control file may also be absent.
+/// Checks a descriptor that names a control file. It may be absent.
 fn check_control_fd(call: &Call, fd: i32) -> RmResult<()> {
     if fd != -1 && call.other(fd).is_none_or(|file| file.kind != Kind::Control) {
         fail!(NV_ERR_INVALID_ARGUMENT, "rmCtrlFd {fd} is no open file of /dev/nvidiactl");
@@ -93,7 +93,8 @@ pub fn unregister_gpu_vaspace(_call: &Call, space: &mut Space, arg: &mut [u8]) -
     Ok(())
 }
 
-/// The channel's own buffers are the kernel's business; its addresses are taken all the same.
+/// Registers a channel at the addresses that the caller names. The kernel manages the channel's own buffers, so nothing
+/// is mapped there; the addresses are reserved all the same.
 pub fn register_channel(call: &Call, space: &mut Space, arg: &mut [u8]) -> Result<(), Fail> {
     let p: UVM_REGISTER_CHANNEL_PARAMS = get(arg);
     space.check_gpu(&p.gpuUuid)?;
@@ -124,7 +125,8 @@ pub fn map_dynamic_parallelism_region(_call: &Call, space: &mut Space, arg: &mut
     Ok(space.ranges.insert(p.base, p.length, Purpose::DynamicParallelism)?)
 }
 
-/// `UVM_MAP_EXTERNAL_ALLOCATION_PARAMS` by its fields: the structure is nine kilobytes, of which one GPU's matter.
+/// `UVM_MAP_EXTERNAL_ALLOCATION_PARAMS` by its fields. The structure has nine kilobytes, and only the part for one GPU
+/// is used.
 struct MapExternal {
     base: u64,
     length: u64,
@@ -150,7 +152,7 @@ impl MapExternal {
         }
     }
 
-    /// The attributes per GPU, checked. Whether stores fault.
+    /// Checks the attributes of each GPU. The result is whether the mapping is read-only.
     fn read_only(&self, space: &Space, arg: &[u8]) -> RmResult<bool> {
         const AT: usize = offset_of!(UVM_MAP_EXTERNAL_ALLOCATION_PARAMS, perGpuAttributes);
         const MOST: u64 = 256;

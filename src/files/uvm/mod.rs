@@ -1,7 +1,7 @@
-//! `/dev/nvidia-uvm`: one row per call.
+//! `/dev/nvidia-uvm`. Each call has one row.
 //!
-//! UVM's numbers are bare integers and carry no size; the layouts are those of the driver version RM reports. Every
-//! call that is known returns 0 with its status inside.
+//! The numbers of UVM calls are bare integers without a size. The layouts are those of the driver version that RM
+//! reports. Every known call returns 0, and its status is in the structure.
 
 mod calls;
 mod policy;
@@ -19,33 +19,33 @@ use std::mem::offset_of;
 use tegrarm_abi::rm::status::*;
 use tegrarm_abi::rm::uvm::*;
 
-/// Answers a call: reads and writes the argument in place.
+/// A handler, which reads and writes the argument in place.
 pub type Run = fn(&Call, &mut Space, &mut [u8]) -> Result<(), Fail>;
 
-/// What answers a call.
+/// How a call is answered.
 #[derive(Clone, Copy)]
 pub enum Answer {
-    /// Runs before UVM_INITIALIZE too, on the file itself.
+    /// A handler that works on the file itself, also before UVM_INITIALIZE.
     File(fn(&Call, &mut [u8]) -> Result<(), Fail>),
-    /// Runs on what UVM_INITIALIZE made.
+    /// A handler that works on the state that UVM_INITIALIZE made.
     Space(Run),
-    /// Nobody: `ioctl(2)` returns -1 with `EINVAL`.
+    /// Not answered: `ioctl(2)` returns -1 with `EINVAL`.
     Einval,
-    /// Nobody: the structure says so, after UVM_INITIALIZE.
+    /// Not answered: after UVM_INITIALIZE, the status in the structure says that the call is not supported.
     Unsupported,
 }
 
-/// One call.
+/// One UVM call.
 pub struct UvmRow {
-    /// Its number.
+    /// The number of the call.
     pub nr: u32,
     /// Upstream's name.
     pub name: &'static str,
-    /// Bytes of its argument.
+    /// The size of its argument in bytes.
     pub size: usize,
-    /// Offset of its status; a call without one has no argument either.
+    /// The offset of its status. A call without a status has no argument either.
     pub status: Option<usize>,
-    /// What answers it.
+    /// How it is answered.
     pub answer: Answer,
     /// How far it is supported.
     pub state: Support,
@@ -55,14 +55,14 @@ pub struct UvmRow {
 
 static INDEX: Index<256> = index!(CALLS, nr, 256);
 
-/// The row of a call.
+/// The row of a call number.
 pub fn find(nr: u32) -> Option<&'static UvmRow> {
     INDEX.find(CALLS, nr, |row| row.nr)
 }
 
-/// One ioctl on a UVM file.
+/// Answers one ioctl on a UVM file.
 pub fn ioctl(call: &Call, request: u64, argp: u64) -> Outcome {
-    // Callers sign-extend or not: ioctl numbers have 32 bits.
+    // Some callers sign-extend the number and some do not. Ioctl numbers have 32 bits.
     let nr = request as u32;
     let Some(row) = find(nr) else {
         return Err(call.refuse(Asked::Uvm(nr, "unknown"), "it is not in the UVM table"));
@@ -78,7 +78,7 @@ pub fn ioctl(call: &Call, request: u64, argp: u64) -> Outcome {
     };
     match row.answer {
         Answer::Einval => Err(call.refuse(asked, row.why)),
-        // Without an argument there is no status to wait for either.
+        // A call without an argument has no place for a status.
         _ if row.status.is_none() => Ok(None),
         Answer::File(run) => with_argument(argp, row.size, row.status, |bytes| run(call, bytes)),
         Answer::Space(answer) => with_argument(argp, row.size, row.status, |bytes| run(bytes, answer)),
@@ -98,7 +98,8 @@ fn accept(_call: &Call, _space: &mut Space, _arg: &mut [u8]) -> Result<(), Fail>
     Ok(())
 }
 
-/// A row from the names of its constant and its structure; of a call that nobody answers, its constant and the reason.
+/// Makes a row from the names of its constant and its structure. A call that is not answered has its constant and the
+/// reason.
 macro_rules! row {
     ($nr:ident, $why:expr) => {
         UvmRow {

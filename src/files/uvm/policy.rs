@@ -1,4 +1,4 @@
-//! UVM calls about where pages should be: on a Tegra there is one place.
+//! The UVM calls that say where pages should be. A Tegra has only one memory, so there is nothing to choose.
 
 use super::Space;
 use super::ranges::{check_pages, check_reach};
@@ -32,7 +32,7 @@ pub fn destroy_range_group(_call: &Call, space: &mut Space, arg: &mut [u8]) -> R
     Ok(())
 }
 
-/// Group 0 is "none".
+/// Puts addresses into a range group. Group 0 means no group.
 pub fn set_range_group(_call: &Call, space: &mut Space, arg: &mut [u8]) -> Result<(), Fail> {
     let p: UVM_SET_RANGE_GROUP_PARAMS = get(arg);
     if p.rangeGroupId != 0 {
@@ -41,7 +41,7 @@ pub fn set_range_group(_call: &Call, space: &mut Space, arg: &mut [u8]) -> Resul
     Ok(())
 }
 
-/// The GPU does not fault on pages it lacks in a way that could be answered.
+/// Answers that the GPU cannot use pageable memory: nobody can supply a missing page after the GPU has faulted on it.
 pub fn pageable_access(_call: &Call, _space: &mut Space, arg: &mut [u8]) -> Result<(), Fail> {
     edit(arg, |p: &mut UVM_PAGEABLE_MEM_ACCESS_PARAMS| p.pageableMemAccess = 0);
     Ok(())
@@ -54,7 +54,7 @@ pub fn pageable_access_on_gpu(_call: &Call, space: &mut Space, arg: &mut [u8]) -
     Ok(())
 }
 
-/// Touches every page, so that it is there.
+/// Touches every page, so that the kernel supplies it.
 pub fn populate_pageable(_call: &Call, _space: &mut Space, arg: &mut [u8]) -> Result<(), Fail> {
     let p: UVM_POPULATE_PAGEABLE_PARAMS = get(arg);
     check_pages(p.base, p.length)?;
@@ -70,7 +70,8 @@ pub fn validate_va_range(_call: &Call, _space: &mut Space, arg: &mut [u8]) -> Re
     Ok(check_reach(p.base, p.length)?)
 }
 
-/// Pages are where they should be already; a semaphore that announces it is released at once.
+/// Answers a migration: the pages are already where they should be. A semaphore that announces the end is released at
+/// once.
 pub fn migrate(_call: &Call, _space: &mut Space, arg: &mut [u8]) -> Result<(), Fail> {
     let p: UVM_MIGRATE_PARAMS = get(arg);
     if p.flags & UVM_MIGRATE_FLAG_ASYNC != 0 && p.semaphoreAddress != 0 {

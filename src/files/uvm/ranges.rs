@@ -1,4 +1,4 @@
-//! The tree of address ranges of one UVM file, and what is mapped in each.
+//! The tree of address ranges of one UVM file, and the mappings in each range.
 
 use crate::rm::{Extent, ExternalMapping};
 use crate::status::{RmResult, fail};
@@ -6,18 +6,18 @@ use crate::tegra::{PAGE, USER_VA_END, USER_VA_START};
 use std::collections::BTreeMap;
 use tegrarm_abi::rm::status::*;
 
-/// What a range is for.
+/// The purpose of a range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
     /// Memory that RM allocated.
     External,
-    /// A channel's own buffers: client and channel.
+    /// A channel's own buffers. The fields are the client and the channel.
     Channel(u32, u32),
-    /// Launches from the GPU.
+    /// Launches that the GPU itself makes.
     DynamicParallelism,
 }
 
-/// Ranges that do not overlap, by address.
+/// Ranges that do not overlap, sorted by address.
 #[derive(Default)]
 pub struct Ranges {
     tree: BTreeMap<u64, Range>,
@@ -30,7 +30,7 @@ pub struct Range {
     maps: BTreeMap<u64, ExternalMapping>,
 }
 
-/// Checks that addresses are whole pages and some.
+/// Checks that a range is made of whole pages and is not empty.
 ///
 /// # Errors
 /// 0x1E.
@@ -42,7 +42,7 @@ pub fn check_pages(base: u64, len: u64) -> RmResult<()> {
     Ok(())
 }
 
-/// Checks that the GPU can address all of it.
+/// Checks that the GPU can address the whole range.
 ///
 /// # Errors
 /// 0x5B.
@@ -58,10 +58,10 @@ pub fn check_reach(base: u64, len: u64) -> RmResult<()> {
 }
 
 impl Ranges {
-    /// Takes addresses.
+    /// Reserves a range of addresses.
     ///
     /// # Errors
-    /// 0x1E for a bad range, 0x5B for addresses the GPU does not have, 0x68 for ones that are taken.
+    /// 0x1E for a bad range, 0x5B for addresses that the GPU does not have, 0x68 for addresses that are taken.
     pub fn insert(&mut self, base: u64, len: u64, purpose: Purpose) -> RmResult<()> {
         check_pages(base, len)?;
         check_reach(base, len)?;
@@ -79,7 +79,7 @@ impl Ranges {
         Ok(())
     }
 
-    /// Gives a range back with all that is mapped in it.
+    /// Gives a range back and unmaps everything in it.
     ///
     /// # Errors
     /// 0x1E when no range that can be freed starts at `base`.
@@ -97,7 +97,7 @@ impl Ranges {
     /// Gives a channel's range back.
     ///
     /// # Errors
-    /// 0x21 when it has none.
+    /// 0x21 when the channel has no range.
     pub fn remove_channel(&mut self, client: u32, channel: u32) -> RmResult<()> {
         let before = self.tree.len();
         self.tree.retain(|_, range| range.purpose != Purpose::Channel(client, channel));
@@ -107,10 +107,10 @@ impl Ranges {
         Ok(())
     }
 
-    /// The external range that holds all of these addresses.
+    /// The external range that contains all of these addresses.
     ///
     /// # Errors
-    /// 0x1E.
+    /// 0x1E when no external range contains them.
     pub fn external(&mut self, base: u64, len: u64) -> RmResult<&mut Range> {
         check_pages(base, len)?;
         let end = base + len;
@@ -123,17 +123,17 @@ impl Ranges {
         }
     }
 
-    /// Unmaps everything; the ranges stay.
+    /// Unmaps everything and keeps the ranges.
     pub fn unmap_all(&mut self) {
         self.tree.values_mut().for_each(|range| range.maps.clear());
     }
 }
 
 impl Range {
-    /// Maps an extent, in place of whatever was mapped at its addresses. A failure leaves that as it was.
+    /// Maps an extent in place of what was mapped at its addresses. If that fails, the old mappings stay.
     ///
     /// # Errors
-    /// As [`Extent::map`].
+    /// The same as those of [`Extent::map`].
     pub fn map(&mut self, extent: Extent) -> RmResult<()> {
         let (start, end) = (extent.va, extent.va + extent.len);
         let cleared = self.clear(start, end);
@@ -149,16 +149,16 @@ impl Range {
         }
     }
 
-    /// Unmaps addresses.
+    /// Unmaps a range of addresses.
     ///
     /// # Errors
-    /// As [`Extent::map`], for what a mapping has outside of them.
+    /// Those of [`Extent::map`], because the part of a mapping that lies outside the range is mapped again.
     pub fn unmap(&mut self, start: u64, end: u64) -> RmResult<()> {
         let cleared = self.clear(start, end);
         self.remap(cleared.iter().flat_map(|old| rest(old, start, end)))
     }
 
-    /// Unmaps every mapping that has some of these addresses. Returns what they were.
+    /// Unmaps every mapping that overlaps these addresses, and returns their extents.
     fn clear(&mut self, start: u64, end: u64) -> Vec<Extent> {
         let meets = |e: &Extent| e.va < end && e.va + e.len > start;
         let hit: Vec<u64> = self.maps.values().map(|m| m.extent()).filter(|e| meets(e)).map(|e| e.va).collect();
@@ -173,7 +173,7 @@ impl Range {
     }
 }
 
-/// What is left of an extent without `[start, end)`.
+/// The parts of an extent that lie outside `[start, end)`.
 fn rest(old: &Extent, start: u64, end: u64) -> impl Iterator<Item = Extent> + use<> {
     let old_end = old.va + old.len;
     let before = (old.va < start).then(|| old.part(old.va, start - old.va));

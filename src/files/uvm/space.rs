@@ -1,4 +1,4 @@
-//! What one UVM file knows: its GPU, the VA space it fills, its address ranges.
+//! The state of one UVM file: its GPU, the VA space that it fills and its address ranges.
 
 use super::ranges::Ranges;
 use crate::rm::ExternalSpace;
@@ -7,24 +7,25 @@ use std::collections::BTreeSet;
 use tegrarm_abi::rm::status::*;
 use tegrarm_abi::rm::uvm::nv_uuid;
 
-/// One UVM file after UVM_INITIALIZE.
+/// The state of a UVM file after UVM_INITIALIZE.
 pub struct Space {
-    /// UVM_INITIALIZE's flags.
+    /// The flags of UVM_INITIALIZE.
     pub flags: u64,
-    /// Declared before `vaspace`: mappings go before the VA space.
+    /// The address ranges. They are declared before `vaspace`, because the mappings in them must be dropped before the
+    /// VA space.
     pub ranges: Ranges,
-    /// The VA space that mappings go to.
+    /// The VA space into which memory is mapped.
     pub vaspace: Option<ExternalSpace>,
-    /// The GPU's identifier, once it is registered.
+    /// The GPU's identifier, after it was registered.
     gpu: Option<[u8; 16]>,
-    /// Range groups there are.
+    /// The identifiers of the range groups that exist.
     pub groups: BTreeSet<u64>,
-    /// The next one's id.
+    /// The identifier of the next range group.
     pub next_group: u64,
 }
 
 impl Space {
-    /// Nothing registered, nothing mapped.
+    /// A state in which no GPU is registered and nothing is mapped.
     pub fn new(flags: u64) -> Space {
         Space { flags, ranges: Ranges::default(), vaspace: None, gpu: None, groups: BTreeSet::new(), next_group: 1 }
     }
@@ -32,7 +33,7 @@ impl Space {
     /// Registers the GPU.
     ///
     /// # Errors
-    /// 0x26 when it is registered.
+    /// 0x26 when a GPU is registered already.
     pub fn register(&mut self, uuid: [u8; 16]) -> RmResult<()> {
         if self.gpu.is_some() {
             fail!(NV_ERR_INVALID_DEVICE, "the GPU is registered with this UVM file already");
@@ -41,13 +42,13 @@ impl Space {
         Ok(())
     }
 
-    /// Forgets the GPU and what it has mapped.
+    /// Forgets the GPU and unmaps what is mapped on it.
     pub fn unregister(&mut self) {
         self.unlink();
         self.gpu = None;
     }
 
-    /// Forgets the VA space and what is mapped in it; ranges stay.
+    /// Forgets the VA space and unmaps what is mapped in it. The ranges stay.
     pub fn unlink(&mut self) {
         self.ranges.unmap_all();
         self.vaspace = None;
@@ -56,7 +57,7 @@ impl Space {
     /// Checks that `uuid` is a registered GPU.
     ///
     /// # Errors
-    /// 0x26.
+    /// 0x26 when it is not.
     pub fn check_gpu(&self, uuid: &nv_uuid) -> RmResult<()> {
         if self.gpu != Some(uuid.uuid) {
             fail!(NV_ERR_INVALID_DEVICE, "GPU {:02x?} is not registered: UVM_REGISTER_GPU first", uuid.uuid);
@@ -64,10 +65,10 @@ impl Space {
         Ok(())
     }
 
-    /// The VA space that mappings go to.
+    /// The VA space into which memory is mapped.
     ///
     /// # Errors
-    /// 0x26 before UVM_REGISTER_GPU_VASPACE.
+    /// 0x26 when UVM_REGISTER_GPU_VASPACE was not called yet.
     pub fn vaspace(&self) -> RmResult<&ExternalSpace> {
         match &self.vaspace {
             Some(space) => Ok(space),

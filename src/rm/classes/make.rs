@@ -1,4 +1,4 @@
-//! Constructors of objects, one per kind of class. A failing one leaves nothing behind.
+//! The constructors of objects, one for each kind of class. A constructor that fails leaves nothing behind.
 
 use crate::rm::alloc::AllocCall;
 use crate::rm::channel::{ChannelObject, ChannelPlan};
@@ -19,7 +19,7 @@ use tegrarm_abi::rm::status::*;
 use tegrarm_abi::rm::versions::*;
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
-/// The constructor of rows that never get that far: refused ones, and clients, which have no parent.
+/// The constructor of rows for which no constructor is ever called: refused classes, and clients, which have no parent.
 pub fn never(call: &mut AllocCall) -> RmResult<Kind> {
     fail!(NV_ERR_INVALID_ARGUMENT, "{} is allocated without a client and a parent", call.class.name)
 }
@@ -82,7 +82,7 @@ pub fn memory_virtual(call: &mut AllocCall) -> RmResult<Kind> {
     if p.offset > last {
         fail!(NV_ERR_INVALID_ARGUMENT, "offset {:#x} is above the limit {last:#x}", p.offset);
     }
-    // The range a client names may be wider than the GPU's: mappings are checked one by one.
+    // The range that a client names may be wider than the GPU's range. Each mapping is checked on its own.
     let range = p.offset..last.saturating_add(1);
     p.limit = last;
     params::put(call.params, &p);
@@ -113,7 +113,7 @@ pub fn vaspace(call: &mut AllocCall) -> RmResult<Kind> {
     } else {
         Management::Library
     };
-    // RM clamps what the client asks for to what the GPU has, and says so.
+    // RM clamps the range that the client asks for to the range of the GPU, and writes the result back.
     let start = p.vaBase.clamp(USER_VA_START, USER_VA_END);
     let end = if p.vaSize == 0 { USER_VA_END } else { p.vaBase.saturating_add(p.vaSize).min(USER_VA_END) };
     if end <= start {
@@ -149,7 +149,7 @@ pub fn usermode(call: &mut AllocCall) -> RmResult<Kind> {
     Ok(Kind::Usermode(Usermode::new(&call.client.gpu)))
 }
 
-/// What a channel is asked for with, whichever driver's structure said it.
+/// The request for a channel, in a form that does not depend on the driver's structure.
 struct ChannelRequest {
     error_notifier: u32,
     ring_va: u64,
@@ -189,10 +189,10 @@ macro_rules! channel_params {
         }
     )+};
 }
-// 560 has what 570 has, less its end; 610 inserted a field.
+// The structure of 560 is that of 570 without its end. 610 inserted a field.
 channel_params!(NV_CHANNELGPFIFO_ALLOCATION_PARAMETERS, NV_CHANNELGPFIFO_ALLOCATION_PARAMETERS_V610);
 
-/// Size of the parameters from 610 on.
+/// The size of the parameters from 610 on.
 pub const SIZE_610: usize = size_of::<NV_CHANNELGPFIFO_ALLOCATION_PARAMETERS_V610>();
 
 pub fn channel(call: &mut AllocCall) -> RmResult<Kind> {
@@ -225,7 +225,7 @@ fn channel_as<P: ChannelParams>(call: &mut AllocCall) -> RmResult<Kind> {
 
 type Context = (Arc<Group>, Option<Arc<ContextShare>>, Arc<VaSpace>);
 
-/// Group, subcontext and VA space of a new channel, by RM's rules about who may name a VA space.
+/// The group, subcontext and VA space of a new channel, by RM's rules about which object may name a VA space.
 fn find_context(call: &mut AllocCall, p: &ChannelRequest) -> RmResult<Context> {
     let in_group = matches!(call.parent.kind, Kind::Group(_));
     if p.vaspace != 0 && (in_group || p.context_share != 0) {

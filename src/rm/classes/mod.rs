@@ -1,6 +1,6 @@
-//! The class table: every class a desktop frontend may allocate, and what becomes of it.
+//! The class table: every class that a desktop frontend may allocate, and how the library answers.
 //!
-//! [`table`] has the rows, [`make`] their constructors.
+//! [`table`] has the rows, and [`make`] has their constructors.
 
 mod make;
 mod table;
@@ -11,56 +11,56 @@ use super::alloc::{AllocCall, is_client_class};
 use super::object::{Kind, Tag, Tags};
 use crate::status::RmResult;
 
-/// How far the library does what a class, control, escape or UVM call is for.
+/// How well the library supports a class, control, escape or UVM call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Support {
-    /// Does what desktop RM does.
+    /// The library does what desktop RM does.
     Done,
-    /// Does part of it; the row says which part is missing.
+    /// The library does a part of it. The row says which part is missing.
     Partial,
-    /// Accepted and ignored; the row says why that is right.
+    /// Accepted and ignored. The row says why that is right.
     Accepted,
-    /// Answered with this status; the row says why.
+    /// Refused with this status. The row says why.
     Refused(u32),
 }
 
-/// Which objects may be the parent.
+/// The objects that may be the parent.
 #[derive(Clone, Copy)]
 pub enum Parents {
-    /// None: clients.
+    /// No object: the class makes a client, which has no parent.
     Nothing,
-    /// One of these.
+    /// An object of one of these kinds.
     Of(Tags),
     /// Any object.
     Any,
 }
 
-/// Allocation parameters: their sizes over driver generations, this driver's own (or, where only later ones grew,
-/// the smallest) first.
+/// The allocation parameters of a class: their sizes over the driver generations. The size in this driver comes first;
+/// where only later drivers made the parameters longer, the smallest size comes first.
 #[derive(Clone, Copy, Debug)]
 pub enum Params {
-    /// None; anything passed is ignored.
+    /// No parameters. The library ignores what a caller passes.
     None,
-    /// May be absent.
+    /// The parameters may be absent.
     Optional(&'static [usize]),
-    /// Must be there.
+    /// The parameters must be there.
     Required(&'static [usize]),
 }
 
-/// Makes the object of a class.
+/// A constructor, which makes the object of a class.
 pub type Make = fn(&mut AllocCall) -> RmResult<Kind>;
 
 /// One class.
 pub struct ClassRow {
-    /// Its number.
+    /// The number of the class.
     pub number: u32,
     /// Upstream's name.
     pub name: &'static str,
-    /// Where it may be allocated.
+    /// The parents below which it may be allocated.
     pub parents: Parents,
-    /// What it takes.
+    /// The parameters that it takes.
     pub params: Params,
-    /// Whether class lists advertise it. Frontends pick the newest class they find listed.
+    /// Whether class lists contain it. Frontends use the newest class that they find in a list.
     pub listed: bool,
     /// Its constructor.
     pub make: Make,
@@ -71,7 +71,7 @@ pub struct ClassRow {
 }
 
 impl ClassRow {
-    /// Whether it makes a client.
+    /// Whether the class makes a client.
     pub fn is_client(&self) -> bool {
         is_client_class(self.number)
     }
@@ -87,7 +87,7 @@ impl Parents {
         }
     }
 
-    /// For sentences and tables.
+    /// The parents in words, for sentences and tables.
     pub fn words(&self) -> String {
         match self {
             Parents::Nothing => "nothing".to_owned(),
@@ -97,12 +97,12 @@ impl Parents {
     }
 }
 
-/// The row of a class.
+/// The row of a class number.
 pub fn find(class: u32) -> Option<&'static ClassRow> {
     CLASSES.binary_search_by_key(&class, |row| row.number).ok().map(|at| &CLASSES[at])
 }
 
-/// The classes that class lists advertise, in order.
+/// The classes that class lists contain, in order.
 pub fn listed() -> impl Iterator<Item = u32> {
     CLASSES.iter().filter(|row| row.listed).map(|row| row.number)
 }

@@ -1,4 +1,4 @@
-//! The rows.
+//! The rows of the class table.
 
 use super::make::*;
 use super::{ClassRow, Params, Parents, Support};
@@ -16,11 +16,13 @@ const ON_GROUP: Parents = Parents::Of(Tags::of(&[Tag::Group]));
 const FOR_CHANNELS: Parents = Parents::Of(Tags::of(&[Tag::Group, Tag::Device]));
 const ON_CHANNEL: Parents = Parents::Of(Tags::of(&[Tag::Channel]));
 
-/// The new handle is all that RM knows of; the headers' structure, which begins with it, is for its own use.
+/// The parameters of a client. RM knows only the new handle. The headers have a structure that begins with the handle
+/// and is meant for their own use.
 const CLIENT_PARAMS: Params = Params::Optional(&[size_of::<u32>(), size_of::<NV0000_ALLOC_PARAMETERS>()]);
 const MEMORY_PARAMS: Params = Params::Required(&[size_of::<NV_MEMORY_ALLOCATION_PARAMS>()]);
-/// 560; 570 and 580; 610, which moved fields (see `make::channel`). The smallest first: an older frontend that
-/// passes no size must not have bytes read that it does not own.
+/// The parameters of a channel, in the layouts of 560, of 570 and 580, and of 610, which moved fields (see
+/// `make::channel`). The smallest comes first: if an older frontend passes no size, the library must not read bytes
+/// that the frontend does not own.
 const CHANNEL_PARAMS: Params = Params::Required(&[
     size_of::<NV_CHANNELGPFIFO_ALLOCATION_PARAMETERS_V560>(),
     size_of::<NV_CHANNELGPFIFO_ALLOCATION_PARAMETERS>(),
@@ -30,7 +32,7 @@ const ENGINE_PARAMS: Params = Params::Optional(&[size_of::<NV_GR_ALLOCATION_PARA
 const COPY_PARAMS: Params =
     Params::Optional(&[size_of::<NVB0B5_ALLOCATION_PARAMETERS>(), size_of::<NV_GR_ALLOCATION_PARAMETERS>()]);
 
-/// A row from the name of its constant.
+/// Makes a row from the name of its constant.
 macro_rules! class {
     ($name:ident, $parents:expr, $params:expr, $listed:expr, $make:expr) => {
         class!($name, $parents, $params, $listed, $make, Support::Done, "")
@@ -49,7 +51,7 @@ macro_rules! class {
     };
 }
 
-/// A refused class.
+/// Makes the row of a refused class.
 macro_rules! refused {
     ($name:ident, $why:expr) => {
         ClassRow {
@@ -218,7 +220,7 @@ pub static CLASSES: &[ClassRow] = &[
     refused!(AMPERE_COMPUTE_A, OTHER_CHIP),
     refused!(NVC6FA_VIDEO_OFA, OTHER_ENGINE),
     refused!(BLACKWELL_USERMODE_A, OTHER_CHIP),
-    // The chip's own host class; frontends ask for the desktop's 0xC56F.
+    // This is the host class that the chip has. Frontends ask for the desktop's class 0xC56F.
     class!(AMPERE_CHANNEL_GPFIFO_B, FOR_CHANNELS, CHANNEL_PARAMS, true, channel),
     class!(AMPERE_B, ON_CHANNEL, ENGINE_PARAMS, true, engine),
     refused!(NVC7B0_VIDEO_DECODER, OTHER_ENGINE),

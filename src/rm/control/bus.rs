@@ -1,4 +1,4 @@
-//! How the GPU is attached: by AXI, inside the system on chip.
+//! Controls about the bus of the GPU: it is attached by AXI, inside the system on chip.
 
 use super::{answer_inline, answer_list};
 use crate::rm::controls::ControlCall;
@@ -6,7 +6,7 @@ use crate::rm::params::{get, put};
 use crate::status::RmResult;
 use tegrarm_abi::rm::ctrl_2080::*;
 
-/// NVIDIA's PCI vendor id, in the low half of `pciDeviceId`; there is no device id to put above it.
+/// NVIDIA's PCI vendor id, the low half of `pciDeviceId`. The high half is 0, because the GPU has no PCI device id.
 const VENDOR: u32 = 0x10de;
 
 pub fn pci_info(call: &ControlCall, params: &mut [u8]) -> RmResult<()> {

@@ -17,7 +17,8 @@ pub fn work_submit_token(call: &ControlCall, params: &mut [u8]) -> RmResult<()> 
     Ok(())
 }
 
-/// Channels are on the runlist and enabled since they were set up; disabling, and enabling after that, is real.
+/// Enables or disables the channels of a group. Channels are on the runlist and enabled from the start, so the first
+/// enabling has no effect. Disabling, and enabling after that, takes effect.
 pub fn schedule_group(call: &ControlCall, params: &mut [u8]) -> RmResult<()> {
     let p: NVA06C_CTRL_GPFIFO_SCHEDULE_PARAMS = get(params);
     if p.bEnable != 0 {
@@ -62,8 +63,9 @@ pub fn preempt(call: &ControlCall, _params: &mut [u8]) -> RmResult<()> {
     call.object.group(NV_ERR_INVALID_OBJECT)?.tsg.preempt().during(|| "preempting the channel group")
 }
 
-/// Kills the channel as an error would: its notifier is written, and its group stops. `engineID` is the channel's own
-/// engine, whatever the caller says; no recovery is pending, because the kernel has finished when it returns.
+/// Kills the channel as an error would: its notifier is written, and its group stops. Whatever engine the caller names,
+/// `engineID` is set to the channel's own engine. No recovery is reported as pending, because the kernel has finished
+/// it when its call returns.
 pub fn reset(call: &ControlCall, params: &mut [u8]) -> RmResult<()> {
     let mut p: NV906F_CTRL_CMD_RESET_CHANNEL_PARAMS = get(params);
     if p.resetReason >= NV906F_CTRL_CMD_RESET_CHANNEL_REASON_ENUM_MAX {
@@ -89,7 +91,8 @@ pub fn disable_channels(call: &ControlCall, params: &mut [u8]) -> RmResult<()> {
     Ok(())
 }
 
-/// Which engine an engine object of this channel runs on: graphics, the only one channels are made for here.
+/// The engine on which an engine object of this channel runs. It is always graphics, because the library makes channels
+/// for no other engine.
 pub fn class_engine(call: &ControlCall, params: &mut [u8]) -> RmResult<()> {
     let mut p: NV906F_CTRL_GET_CLASS_ENGINEID_PARAMS = get(params);
     let engine = call.client.object(p.hObject)?;

@@ -1,4 +1,4 @@
-//! What stopped a channel.
+//! Controls that tell which error stopped a channel.
 
 use crate::rm::channel::ChannelObject;
 use crate::rm::controls::ControlCall;
@@ -16,10 +16,10 @@ use tegrarm_abi::rm::status::*;
 /// `NV83DE_CTRL_CMD_DEBUG_SET_MODE_MMU_DEBUG_*`.
 const ENABLE: u32 = 1;
 const DISABLE: u32 = 2;
-/// `hww_warp_esr` error numbers that stand for an MMU fault.
+/// The error numbers of `hww_warp_esr` that mean an MMU fault.
 const WARP_MMU_FAULT: [u32; 2] = [0x17, 0x20];
 
-/// The channel to look at: the one named, or the debugger's own.
+/// The channel that is meant: the one that the caller names, or else the debugger's own.
 fn target(call: &ControlCall, handle: u32) -> RmResult<Arc<ChannelObject>> {
     let named = if handle == 0 { None } else { Some(call.client.object(handle)?) };
     let object: &Arc<Object> = named.as_ref().unwrap_or(call.object);
@@ -33,7 +33,7 @@ fn is_mmu_fault(channel: &ChannelObject) -> RmResult<bool> {
     Ok(channel.error()?.is_some_and(|e| e.code == NVGPU_CHANNEL_FIFO_ERROR_MMU_ERR_FLT))
 }
 
-/// The kernel's saved record of each SM.
+/// Answers with the record that the kernel saved for each SM.
 pub fn sm_errors(call: &ControlCall, params: &mut [u8]) -> RmResult<()> {
     let mut p: NV83DE_CTRL_DEBUG_READ_ALL_SM_ERROR_STATES_PARAMS = get(params);
     if p.numSMsToRead as usize > p.smErrorStateArray.len() {

@@ -9,7 +9,7 @@ use crate::tegra::PAGE;
 use tegrarm_abi::rm::ctrl_0080::*;
 use tegrarm_abi::rm::status::*;
 
-/// Longest table of capability bytes anybody asks for.
+/// The length of the longest table of capability bytes.
 const MAX_CAPS: usize = 256;
 
 pub fn class_list(_call: &ControlCall, params: &mut [u8]) -> RmResult<()> {
@@ -42,7 +42,7 @@ pub fn num_subdevices(_call: &ControlCall, params: &mut [u8]) -> RmResult<()> {
     Ok(())
 }
 
-/// `{capsTblSize, capsTbl}`, the shape of all the first-generation capability controls: no bit is set.
+/// Answers `{capsTblSize, capsTbl}`, which all capability controls of the first generation share. No bit is set.
 pub fn no_caps(_call: &ControlCall, params: &mut [u8]) -> RmResult<()> {
     let p: NV0080_CTRL_GR_GET_CAPS_PARAMS = get(params);
     let size = p.capsTblSize as usize;
@@ -55,7 +55,7 @@ pub fn no_caps(_call: &ControlCall, params: &mut [u8]) -> RmResult<()> {
     user::write(p.capsTbl, &[0u8; MAX_CAPS][..size])
 }
 
-/// Channel handles in, channel numbers out.
+/// Translates channel handles to channel numbers.
 pub fn channel_list(call: &ControlCall, params: &mut [u8]) -> RmResult<()> {
     let p: NV0080_CTRL_FIFO_GET_CHANNELLIST_PARAMS = get(params);
     if p.numChannels == 0 || p.numChannels > 4096 {
@@ -74,7 +74,7 @@ pub fn channel_list(call: &ControlCall, params: &mut [u8]) -> RmResult<()> {
 
 pub fn va_caps(call: &ControlCall, params: &mut [u8]) -> RmResult<()> {
     let c = call.client.gpu.characteristics();
-    // Where big pages are off, nvgpu says 0, and RM's clients want to know their size anyway.
+    // nvgpu says 0 where big pages are switched off. RM's clients want to know the size of a big page in that case too.
     let big = if c.big_page_size == 0 { 64 << 10 } else { c.big_page_size };
     let sizes = PAGE | u64::from(c.available_big_page_sizes);
     edit(params, |p: &mut NV0080_CTRL_DMA_ADV_SCHED_GET_VA_CAPS_PARAMS| {

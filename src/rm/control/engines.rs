@@ -1,4 +1,4 @@
-//! Which engines there are.
+//! Controls that list the engines.
 
 use crate::rm::controls::ControlCall;
 use crate::rm::params::{edit, get, put};
@@ -9,7 +9,7 @@ use tegrarm_abi::rm::alloc::*;
 use tegrarm_abi::rm::ctrl_2080::*;
 use tegrarm_abi::rm::status::*;
 
-/// RM engine types, from nvgpu's engine list. Copy engines are numbered in the order nvgpu lists them.
+/// RM's engine types, from nvgpu's engine list. Copy engines are numbered in the order in which nvgpu lists them.
 fn engine_types(call: &ControlCall) -> RmResult<Vec<u32>> {
     let mut types = Vec::new();
     let mut copies = 0;

@@ -1,4 +1,4 @@
-//! Memory as a desktop GPU would report its own: on Tegra it is the system's.
+//! Controls about the memory that a desktop GPU would have of its own. On a Tegra they describe the system's memory.
 
 use super::{answer_inline, answer_list};
 use crate::rm::controls::ControlCall;
@@ -7,9 +7,11 @@ use crate::status::{During, RmResult, fail};
 use tegrarm_abi::rm::ctrl_2080::*;
 use tegrarm_abi::rm::status::*;
 
-/// Bits of the DRAM interface. No ioctl reports it; every Orin module with its full complement has this width.
+/// The width of the DRAM interface in bits. No ioctl reports it. Every Orin module that has all its DRAM chips has this
+/// width.
 const BUS_WIDTH: u32 = 256;
-/// `NV2080_CTRL_FB_FLUSH_GPU_CACHE_FLAGS_*`: write back, invalidate, whole cache, flush of stores under way.
+/// `NV2080_CTRL_FB_FLUSH_GPU_CACHE_FLAGS_*`: write back, invalidate, the whole cache, and flushing of stores that are
+/// under way.
 const WRITE_BACK: u32 = 1 << 2;
 const INVALIDATE: u32 = 1 << 3;
 const FULL_CACHE: u32 = 1 << 4;
@@ -56,7 +58,7 @@ pub fn regions(call: &ControlCall, params: &mut [u8]) -> RmResult<()> {
     Ok(())
 }
 
-/// Really flushes. nvgpu works on the whole cache, which is more than a list of addresses asks for.
+/// Flushes the GPU's cache. nvgpu always flushes the whole cache, which includes the addresses that the caller lists.
 pub fn flush_cache(call: &ControlCall, params: &mut [u8]) -> RmResult<()> {
     let p: NV2080_CTRL_FB_FLUSH_GPU_CACHE_PARAMS = get(params);
     if p.flags & FULL_CACHE == 0 && p.addressArraySize as usize > p.addressArray.len() {

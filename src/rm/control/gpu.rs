@@ -16,7 +16,7 @@ const P0: u32 = 1;
 /// `NV2080_TIMER_GPU_CPU_TIME_CPU_CLK_ID_TSC` and `_OSTIME`, in the low four bits.
 const CLOCK_MASK: u8 = 0xf;
 
-/// The name a user would recognise.
+/// The name by which a user would recognise the GPU.
 pub fn full_name(call: &ControlCall) -> String {
     format!("Orin ({})", call.client.gpu.chip())
 }
@@ -113,8 +113,8 @@ pub fn pstate(_call: &ControlCall, params: &mut [u8]) -> RmResult<()> {
     Ok(())
 }
 
-/// Pins the lowest clock to the highest, or lets it go. Without the permission a boost is a wish that is not granted,
-/// as on a desktop GPU that is too hot: no error.
+/// Pins the lowest clock to the highest one, or ends that. Without the permission, the boost is not granted and the
+/// call still succeeds, as on a desktop GPU that is too hot.
 pub fn boost(call: &ControlCall, params: &mut [u8]) -> RmResult<()> {
     let p: NV2080_CTRL_PERF_BOOST_PARAMS = get(params);
     let mut boost = call.rm.boost.lock();

@@ -14,11 +14,12 @@ use tegrarm_abi::rm::status::*;
 use tegrarm_abi::rm::versions::*;
 use zerocopy::IntoBytes;
 
-/// Threads of a warp, on every NVIDIA GPU.
+/// The number of threads of a warp, on every NVIDIA GPU.
 const WARP: u32 = 32;
 
-/// GPCs and TPCs per GPC both count what the design has, so that their product is never less than what is there:
-/// frontends size local memory by it.
+/// Answers one question about the graphics engine. The numbers of GPCs and of TPCs per GPC count what the design has,
+/// so that their product is never smaller than the number of TPCs on the chip: frontends compute the size of local
+/// memory from it.
 fn answer(call: &ControlCall, index: u32) -> RmResult<u32> {
     let gpu = &call.client.gpu;
     let c = gpu.characteristics();
@@ -28,7 +29,7 @@ fn answer(call: &ControlCall, index: u32) -> RmResult<u32> {
             gpu.topology()?.max_tpcs_per_gpc
         }
         NV2080_CTRL_GR_INFO_INDEX_LITTER_NUM_SM_PER_TPC => SM_PER_TPC,
-        // nvgpu counts the warps of a TPC.
+        // nvgpu's number counts the warps of a TPC.
         NV2080_CTRL_GR_INFO_INDEX_MAX_WARPS_PER_SM => c.sm_arch_warp_count / SM_PER_TPC,
         NV2080_CTRL_GR_INFO_INDEX_SM_VERSION => c.sm_arch_sm_version,
         NV2080_CTRL_GR_INFO_INDEX_MAX_THREADS_PER_WARP => WARP,
@@ -42,7 +43,7 @@ fn answer(call: &ControlCall, index: u32) -> RmResult<u32> {
 }
 
 pub fn info(call: &ControlCall, params: &mut [u8]) -> RmResult<()> {
-    // The device's and the subdevice's form start alike.
+    // The parameters of the device's and the subdevice's control start alike.
     let p: NV0080_CTRL_GR_GET_INFO_PARAMS = get(params);
     answer_list(p.grInfoList, p.grInfoListSize, |index| answer(call, index))
 }
@@ -72,7 +73,7 @@ pub fn tpc_mask(call: &ControlCall, params: &mut [u8]) -> RmResult<()> {
     Ok(())
 }
 
-/// A batch of questions about what the chip has. A question that cannot be answered fails by itself.
+/// Answers several questions about the parts that the chip has. Each question that cannot be answered fails alone.
 pub fn floorsweeping(call: &ControlCall, params: &mut [u8]) -> RmResult<()> {
     let mut p: NV2080_CTRL_GRMGR_GET_GR_FS_INFO_PARAMS = get(params);
     let count = usize::from(p.numQueries);
@@ -87,14 +88,14 @@ pub fn floorsweeping(call: &ControlCall, params: &mut [u8]) -> RmResult<()> {
     Ok(())
 }
 
-/// One answer, and its status. GPCs are numbered as they are: nothing lies between logical and physical numbers here.
+/// Answers one question and returns its status. Logical and physical numbers of GPCs are the same here.
 fn floorswept(masks: &[u32], query: u32, data: &mut [u32; 3]) -> u32 {
     let mask = masks.get(data[0] as usize);
     match (query, mask) {
         (NV2080_CTRL_GRMGR_GR_FS_INFO_QUERY_GPC_COUNT, _) => data[0] = masks.len() as u32,
         (NV2080_CTRL_GRMGR_GR_FS_INFO_QUERY_CHIPLET_GPC_MAP, Some(_)) => data[1] = data[0],
         (NV2080_CTRL_GRMGR_GR_FS_INFO_QUERY_TPC_MASK, Some(mask)) => data[1] = *mask,
-        // One graphics engine, which is not partitioned.
+        // There is one graphics engine, which is not partitioned.
         (NV2080_CTRL_GRMGR_GR_FS_INFO_QUERY_CHIPLET_SYSPIPE_MASK, _) => data[0] = 1,
         (NV2080_CTRL_GRMGR_GR_FS_INFO_QUERY_CHIPLET_GPC_MAP | NV2080_CTRL_GRMGR_GR_FS_INFO_QUERY_TPC_MASK, None) => {
             return NV_ERR_INVALID_ARGUMENT;
@@ -115,7 +116,7 @@ pub fn sm_mappings(call: &ControlCall, params: &mut [u8]) -> RmResult<()> {
     Ok(())
 }
 
-/// 580 made each SM's entry longer: the new fields are behind the old ones and stay 0.
+/// Answers the order of SMs. 580 made the entry of each SM longer: the new fields stand behind the old ones and stay 0.
 pub fn sm_order(call: &ControlCall, params: &mut [u8]) -> RmResult<()> {
     type Old = NV2080_CTRL_GR_GET_GLOBAL_SM_ORDER_PARAMS;
     type New = NV2080_CTRL_GR_GET_GLOBAL_SM_ORDER_PARAMS_V580;
@@ -172,7 +173,7 @@ pub fn context_size(call: &ControlCall, params: &mut [u8]) -> RmResult<()> {
     Ok(())
 }
 
-/// `hChannel` is a channel or an engine object of one.
+/// Sets the preemption mode. `hChannel` is a channel or an engine object of a channel.
 pub fn preemption_mode(call: &ControlCall, params: &mut [u8]) -> RmResult<()> {
     /// Bit 0 of `flags` sets the compute mode, bit 1 the graphics mode.
     const SET_COMPUTE: u32 = 1;

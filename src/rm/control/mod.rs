@@ -1,4 +1,4 @@
-//! Handlers of the control table, by what they are about.
+//! The handlers of the control table, sorted by subject.
 
 pub mod bus;
 pub mod channel;
@@ -17,9 +17,9 @@ use super::user;
 use crate::status::{RmResult, fail};
 use tegrarm_abi::rm::status::*;
 
-/// An `{index, data}` pair, of which several controls take lists.
+/// An `{index, data}` pair. Several controls take lists of such pairs.
 pub type Pair = [u32; 2];
-/// More pairs than any list control knows indices.
+/// The largest number of pairs that is accepted. It is more than any control has indices.
 const MAX_PAIRS: u32 = 1024;
 
 /// Fills in a list of pairs in the client's memory.

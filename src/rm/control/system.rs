@@ -8,7 +8,7 @@ use crate::status::{RmResult, fail};
 use tegrarm_abi::rm::ctrl_0000::*;
 use tegrarm_abi::rm::status::*;
 
-/// Ends lists of GPU ids.
+/// The number that ends lists of GPU ids.
 const NO_GPU: u32 = NV0000_CTRL_GPU_INVALID_ID;
 /// `gpuFlags`: in use (bit 0), part of a system on chip (bit 5).
 const FLAGS: u32 = NV0000_CTRL_GPU_ID_INFO_IN_USE_TRUE | NV0000_CTRL_GPU_ID_INFO_SOC_TRUE << 5;
@@ -120,14 +120,14 @@ pub fn active_devices(_call: &ControlCall, params: &mut [u8]) -> RmResult<()> {
     params.fill(0);
     edit(params, |p: &mut NV0000_CTRL_GPU_GET_ACTIVE_DEVICE_IDS_PARAMS| {
         p.numDevices = 1;
-        // Not partitioned: instance ids are "none".
+        // The GPU is not partitioned, so each instance id says that there is none.
         let none = u32::MAX;
         p.devices[0] = NV0000_CTRL_GPU_ACTIVE_DEVICE { gpuId: GPU_ID, gpuInstanceId: none, computeInstanceId: none };
     });
     Ok(())
 }
 
-/// `NV0000_CTRL_GPU_ATTACH_ALL_PROBED_IDS`: instead of a list, everything there is.
+/// `NV0000_CTRL_GPU_ATTACH_ALL_PROBED_IDS`: this number stands for all GPUs instead of a list.
 const ALL_PROBED: u32 = 0xffff;
 
 pub fn attach_ids(_call: &ControlCall, params: &mut [u8]) -> RmResult<()> {
@@ -154,7 +154,7 @@ pub fn attach_one(_call: &ControlCall, params: &mut [u8]) -> RmResult<()> {
 pub fn pci_info(_call: &ControlCall, params: &mut [u8]) -> RmResult<()> {
     let mut p: NV0000_CTRL_GPU_GET_PCI_INFO_PARAMS = get(params);
     check_gpu(p.gpuId)?;
-    // Made up, since the GPU is not on PCI: the address that goes with the made-up GPU id.
+    // This PCI address is made up, because the GPU is not on PCI. It belongs to the made-up GPU id.
     (p.domain, p.bus, p.slot) = (0, (GPU_ID >> 8) as u16, 0);
     put(params, &p);
     Ok(())
