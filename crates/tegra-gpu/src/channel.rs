@@ -1,4 +1,4 @@
-//! A channel as the GPU runs it: the kernel's object, its PBDMA state, and the ways to stop it.
+//! A channel as the GPU runs it: the kernel's object, its PBDMA state, and the ways to stop the channel.
 
 use super::config::GpuConfig;
 use super::context::SharedContext;
@@ -12,21 +12,21 @@ use std::sync::{Arc, OnceLock};
 use tegra_hw::{Awakening, Fault, HwChannel};
 use tegra_mm::{MmuFault, PageTable};
 
-/// Why a channel must stop what it does.
+/// The reason why a channel must stop its work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum StopReason {
-    /// It goes away.
+    /// The channel is being removed.
     Removed = 1,
-    /// Its group was reset.
+    /// The channel's group was reset.
     Reset = 2,
     /// Another group waited for the engine longer than the context-switch timeout.
     SwitchTimeout = 3,
-    /// The watchdog of a kernel-mode channel saw its job make no progress.
+    /// The watchdog of a kernel-mode channel saw that a job made no progress.
     Watchdog = 4,
 }
 
-/// Asks a running channel to stop; the machine-code engine watches the flag.
+/// A request to a running channel to stop. The machine-code engine watches the flag.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Stop {
     flag: Arc<AtomicBool>,
@@ -34,7 +34,7 @@ pub(crate) struct Stop {
 }
 
 impl Stop {
-    /// The first reason counts.
+    /// Requests a stop. Only the first reason counts.
     pub(crate) fn request(&self, reason: StopReason) {
         let _ = self.reason.compare_exchange(0, reason as u8, Ordering::AcqRel, Ordering::Acquire);
         self.flag.store(true, Ordering::Release);
@@ -49,7 +49,7 @@ impl Stop {
         reason == StopReason::SwitchTimeout as u8 || reason == StopReason::Watchdog as u8
     }
 
-    /// What timed out, in words.
+    /// The timeout, in words.
     pub(crate) fn sentence(&self) -> &'static str {
         match self.reason.load(Ordering::Acquire) == StopReason::Watchdog as u8 {
             true => "made no progress before the channel's watchdog ran out",
@@ -62,24 +62,24 @@ impl Stop {
     }
 }
 
-/// Tells that everything of a channel has been let go.
+/// Tells when nothing of a channel is in use any more.
 #[derive(Clone, Default)]
 pub(crate) struct Gone(Arc<OnceLock<()>>);
 
 impl Gone {
-    /// Sleeps until the channel is no more: whoever held it last has let it go.
+    /// Sleeps until the last user of the channel has dropped it.
     pub(crate) fn wait(&self) {
         self.0.wait();
     }
 }
 
-/// The part of a channel that ends last, and says so.
+/// The part of a channel that is dropped last. Dropping it announces the end of the channel.
 #[derive(Default)]
 struct Farewell(Gone);
 
 impl Drop for Farewell {
     fn drop(&mut self) {
-        // A channel ends once, so nobody has set it before.
+        // A channel ends once, so the cell is still empty.
         self.0.0.get_or_init(|| ());
     }
 }
@@ -87,14 +87,14 @@ impl Drop for Farewell {
 /// A channel on the runlist.
 pub(crate) struct Channel {
     pub(crate) hw: Arc<HwChannel>,
-    /// A doorbell named it (or one near it) since its last turn.
+    /// True if a doorbell named this channel, or was taken in place of its own, since its last turn.
     pub(crate) rung: AtomicBool,
-    /// It has work that no doorbell need announce again.
+    /// True if the channel has work for which no new doorbell is needed.
     pub(crate) busy: AtomicBool,
     pub(crate) stop: Stop,
-    /// Held by whoever runs the channel.
+    /// The PBDMA state. The thread that runs the channel holds its lock.
     pub(crate) pbdma: Mutex<Pbdma>,
-    /// Fields end in the order of their declaration: this one stays the last.
+    /// Fields are dropped in the order of their declaration, so this field must stay the last one.
     farewell: Farewell,
 }
 
@@ -111,23 +111,23 @@ impl Channel {
         }
     }
 
-    /// What to wait for until nobody holds anything of the channel any more.
+    /// The object on which a thread waits until nothing of the channel is in use.
     pub(crate) fn gone(&self) -> Gone {
         self.farewell.0.clone()
     }
 
-    /// Whether a turn could find anything to do.
+    /// Whether a turn could find work.
     pub(crate) fn awake(&self) -> bool {
         self.rung.load(Ordering::Acquire) || self.busy.load(Ordering::Acquire) || self.stop.requested()
     }
 
-    /// Whether host may run it now.
+    /// Whether the host may run the channel now.
     pub(crate) fn runnable(&self) -> bool {
         !self.stop.requested() && self.hw.runnable()
     }
 }
 
-/// What the units need while they work for a channel.
+/// Everything that the units need while they work for a channel.
 pub(crate) struct Turn<'a> {
     pub(crate) channel: &'a Channel,
     pub(crate) config: &'a GpuConfig,
@@ -140,8 +140,8 @@ impl Turn<'_> {
         &self.channel.hw
     }
 
-    /// The mappings as of now. Taken anew for every operation: work may wait for a mapping made after it was
-    /// submitted.
+    /// The mappings as they are now. Every operation takes them anew, because work may wait for a mapping that is made
+    /// after the work was submitted.
     pub(crate) fn table(&self) -> Arc<PageTable> {
         self.channel.hw.space.table()
     }
@@ -151,7 +151,7 @@ impl Turn<'_> {
         move |f| fault::mmu(self.hw(), client, f)
     }
 
-    /// A PBDMA interrupt. `Ok`: the kernel does nothing about it but log it.
+    /// Raises a PBDMA interrupt. The result is `Ok` if the kernel only logs this interrupt.
     pub(crate) fn interrupt(&self, intr: fault::Interrupt, what: impl std::fmt::Display) -> Result<(), Fault> {
         let fault = fault::pbdma(self.hw(), intr, what);
         if intr.recovered || self.config.recovers_always {
@@ -161,12 +161,12 @@ impl Turn<'_> {
         Ok(())
     }
 
-    /// A line of the kernel log that is not a fault.
+    /// Adds a line to the kernel log. The line is not a fault.
     pub(crate) fn log(&self, text: String) {
         self.trace.log(self.hw().id, self.hw().tsg.id, text);
     }
 
-    /// An interrupt that is not an error.
+    /// Raises an interrupt that is not an error.
     pub(crate) fn awaken(&self, awakening: Awakening) {
         self.hw().tsg.awaken(awakening);
         self.trace.emit(|| Event::NonStall { channel: self.hw().id, tsg: self.hw().tsg.id });

@@ -1,17 +1,18 @@
-//! How a GPU is built.
+//! The configuration of a GPU.
 
 use sm87::Limits;
 
-/// How a GPU is built.
+/// The configuration of a GPU.
 #[derive(Clone, Debug)]
 pub struct GpuConfig {
-    /// Streaming multiprocessors.
+    /// The number of streaming multiprocessors.
     pub sm_count: u32,
-    /// No thread: work happens inside [`Gpu::step`](crate::Gpu::step) only. Default: whether `TEGRARM_SIM_STEP` is `1`.
+    /// True if the GPU has no thread and works only inside [`Gpu::step`](crate::Gpu::step). The default is whether
+    /// `TEGRARM_SIM_STEP` is `1`.
     pub step: bool,
-    /// Warp instructions a grid may issue before it counts as hung.
+    /// The number of warp instructions that a grid may issue before it counts as hung.
     pub budget: u64,
-    /// The kernel recovers from every PBDMA interrupt, as that of r35 does. That of r36 only logs some of them.
+    /// True if the kernel recovers from every PBDMA interrupt, as r35 does. The kernel of r36 only logs some of them.
     pub recovers_always: bool,
 }
 

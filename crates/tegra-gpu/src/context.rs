@@ -1,4 +1,4 @@
-//! Engine state of a subcontext: what compute and copy methods latched.
+//! The engine state of a subcontext: the values that methods of the compute and copy classes stored.
 
 use super::compute::inline::Inline;
 use super::compute::sked::Sked;
@@ -9,7 +9,7 @@ use tegrarm_abi::layout::Bits;
 use tegrarm_abi::methods::compute::*;
 use tegrarm_abi::methods::copy::*;
 
-/// An engine context that the channels of a subcontext share.
+/// An engine context, which the channels of a subcontext share.
 pub(crate) type SharedContext = Arc<Mutex<GrContext>>;
 
 /// The engine contexts of every group, by TSG id and VEID.
@@ -17,25 +17,25 @@ pub(crate) type SharedContext = Arc<Mutex<GrContext>>;
 pub(crate) struct Contexts(Mutex<BTreeMap<(u32, u32), SharedContext>>);
 
 impl Contexts {
-    /// The context of a subcontext, made on first use.
+    /// The context of a subcontext. It is made on first use.
     pub(crate) fn of(&self, tsg: u32, veid: u32) -> SharedContext {
         self.0.lock().entry((tsg, veid)).or_default().clone()
     }
 
-    /// A group has ended: its id may name another one from now on.
+    /// Forgets a group that has ended, because its id may name another group from now on.
     pub(crate) fn forget(&self, tsg: u32) {
         self.0.lock().retain(|&(of, _), _| of != tsg);
     }
 }
 
-/// Engine state of one subcontext (VEID) of a group; all its channels share it.
+/// The engine state of one subcontext (VEID) of a group. All channels of the subcontext share it.
 #[derive(Debug)]
 pub(crate) struct GrContext {
     pub(crate) compute: Registers,
-    /// Of class A140.
+    /// The registers of class A140.
     pub(crate) inline_class: Registers,
     pub(crate) copy: Registers,
-    /// Inline-to-memory of the compute class and of class A140.
+    /// The inline-to-memory blocks of the compute class and of class A140.
     pub(crate) inline: [Inline; 2],
     pub(crate) sked: Sked,
 }
@@ -49,7 +49,7 @@ impl Default for GrContext {
             inline: [Inline::of_compute(), Inline::of_a140()],
             sked: Sked::default(),
         };
-        // Conditional execution is off until somebody asks for it.
+        // Conditional execution is off until a program turns it on.
         context.compute.set(NVC6C0_SET_RENDER_ENABLE_C, NVC6C0_SET_RENDER_ENABLE_C_MODE_TRUE);
         context.compute.set(NVC6C0_SET_GLOBAL_RENDER_ENABLE_C, NVC6C0_SET_GLOBAL_RENDER_ENABLE_C_MODE_TRUE);
         context.copy.set(NVC6B5_SET_RENDER_ENABLE_C, NVC6B5_SET_RENDER_ENABLE_C_MODE_TRUE);
@@ -57,7 +57,7 @@ impl Default for GrContext {
     }
 }
 
-/// Latched methods of one class, by byte offset.
+/// The stored methods of one class, by byte offset.
 #[derive(Clone, Debug)]
 pub(crate) struct Registers(Vec<u32>);
 
@@ -70,7 +70,8 @@ impl Registers {
         self.0[(offset / 4) as usize] = value;
     }
 
-    /// A 64-bit value whose upper part sits in the `upper` bits of the register before its lower part.
+    /// A 64-bit value. Its upper part is in the `upper` bits of the register that stands before the register of its
+    /// lower part.
     pub(crate) fn pair(&self, offset: u32, upper: Bits) -> u64 {
         u64::from(upper.of(self.get(offset))) << 32 | u64::from(self.get(offset + 4))
     }

@@ -1,4 +1,4 @@
-//! Runlist, doorbells, turns, recovery: everything but the threads.
+//! The GPU without its threads: runlist, doorbells, turns and recovery.
 
 use super::channel::{Channel, StopReason, Turn};
 use super::clock::time_ns;
@@ -23,7 +23,7 @@ pub(crate) struct Core {
     contexts: Contexts,
     channels: RwLock<Vec<Arc<Channel>>>,
     doorbells: Mutex<Vec<Doorbell>>,
-    /// Set when somebody wants a sleeping worker to look at once.
+    /// True when a sleeping worker is asked to look for work at once.
     woken: Mutex<bool>,
     wake: Condvar,
 }
@@ -49,21 +49,23 @@ impl Core {
     }
 
     pub(crate) fn remove(&self, id: u32) {
-        // Its token may lie in a doorbell, over that of another channel: taken while it still names one.
+        // A doorbell page may hold the channel's token, written over the token of another channel. The token is taken
+        // while it still names a channel.
         self.poll_doorbells();
         let mut channels = self.channels.write();
         let Some(at) = channels.iter().position(|c| c.hw.id == id) else { return };
         let channel = channels.remove(at);
         drop(channels);
-        // Whoever runs the channel notices the request within one operation.
+        // The thread that runs the channel notices the request within one operation.
         channel.stop.request(StopReason::Removed);
-        // Others may be about to find out that they cannot run it. Its memory is the caller's again only without them.
+        // Other threads may still hold the channel to find out whether they can run it. The caller gets its memory back
+        // only after they have dropped it.
         let gone = channel.gone();
         drop(channel);
         gone.wait();
     }
 
-    /// The group's engine contexts end with it.
+    /// Drops the group's engine contexts.
     pub(crate) fn forget_group(&self, tsg: u32) {
         self.contexts.forget(tsg);
     }
@@ -76,7 +78,7 @@ impl Core {
         self.doorbells.lock().retain(|d| !d.watches(page));
     }
 
-    /// Whether anything is left that could need a thread.
+    /// Whether no channel and no doorbell page is left, so that no thread is needed.
     pub(crate) fn deserted(&self) -> bool {
         self.channels.read().is_empty() && self.doorbells.lock().is_empty()
     }
@@ -95,15 +97,15 @@ impl Core {
         self.channels.read().iter().filter(|c| std::ptr::eq(&*c.hw.tsg, tsg)).cloned().collect()
     }
 
-    /// Cuts short whatever runs for the group; returns when it has stopped.
+    /// Stops everything that runs for the group, and returns when it has stopped.
     pub(crate) fn reset(&self, tsg: &HwTsg) {
         let channels = self.group(tsg);
         channels.iter().for_each(|c| c.stop.request(StopReason::Reset));
         channels.iter().for_each(|c| drop(c.pbdma.lock()));
     }
 
-    /// Waits until nothing of the group executes. A grid that does not end within the context-switch timeout is
-    /// cut short, and the group with it.
+    /// Waits until nothing of the group executes. If a grid does not end within the context-switch timeout, the grid
+    /// and its group are stopped.
     pub(crate) fn preempt(&self, tsg: &HwTsg) {
         for channel in self.group(tsg) {
             let limit = Duration::from_nanos(tsg.ctxsw_timeout_ns());
@@ -115,8 +117,8 @@ impl Core {
         }
     }
 
-    /// Takes doorbells. A store may have overwritten an earlier one that nobody had taken yet, so any token that
-    /// names a channel makes every channel look at its GP_PUT.
+    /// Takes the tokens from the doorbell pages. A store may have overwritten an earlier token that nobody had taken
+    /// yet, so any token that names a channel makes every channel read its GP_PUT.
     pub(crate) fn poll_doorbells(&self) -> bool {
         let now = time_ns();
         let mut rang = false;
@@ -137,11 +139,11 @@ impl Core {
         rang
     }
 
-    /// One turn for every channel that nobody else is running. True when anything happened.
+    /// Gives one turn to every channel that no other thread is running. The result is true if anything happened.
     pub(crate) fn pass(&self) -> bool {
         let mut progress = false;
         let mut at = 0;
-        // The list may change between turns; a channel missed or seen twice gets its turn next time.
+        // The list may change between turns. A channel that is missed or seen twice gets its turn next time.
         while let Some(channel) = self.nth(at) {
             at += 1;
             progress |= self.turn(&channel);
@@ -162,14 +164,15 @@ impl Core {
         let progress = channel.runnable() && {
             let start = gpu.switches.logged().then(time_ns);
             let turn = Turn { channel, config: &self.config, trace: &self.trace, engine: &self.engine };
-            // A bug of this machine ends the group that met it, not the thread every channel needs.
+            // A bug of the simulator ends the group that met it. The thread continues, because every channel needs it.
             let result = catch_unwind(AssertUnwindSafe(|| pbdma.turn(&turn)));
             match result.unwrap_or_else(|panic| Err(fault::machine_bug(&channel.hw, &*panic))) {
                 Ok(progress) => {
                     if progress {
                         gpu.residency.used_by(channel.hw.tsg.id);
                     }
-                    // Host looks at rings all the time; a group has the engine when it makes progress.
+                    // The host reads rings all the time. A group counts as having the engine only when it makes
+                    // progress.
                     if let Some(start) = start.filter(|_| progress) {
                         gpu.switches.runs(channel.hw.tsg.id, start);
                     }
@@ -189,7 +192,7 @@ impl Core {
         progress
     }
 
-    /// Ends a channel's group. Its other channels may be running on another thread: they stop at their next
+    /// Ends a channel's group. Another thread may be running other channels of the group: they stop at their next
     /// method.
     fn recover(&self, channel: &Channel, fault: Fault) {
         let tsg = &channel.hw.tsg;
@@ -202,18 +205,18 @@ impl Core {
         self.pass() || rang
     }
 
-    /// Whether a channel has work it cannot go on with.
+    /// Whether a channel has work that it cannot continue now.
     pub(crate) fn waits(&self) -> bool {
         self.channels.read().iter().any(|c| c.busy.load(Ordering::Acquire) && c.runnable())
     }
 
-    /// Makes a sleeping worker look.
+    /// Asks a sleeping worker to look for work.
     pub(crate) fn wake(&self) {
         *self.woken.lock() = true;
         self.wake.notify_all();
     }
 
-    /// Sleeps for at most `limit`, less if somebody wakes the worker.
+    /// Sleeps for at most `limit`, or until another thread wakes the worker.
     pub(crate) fn nap(&self, limit: Duration) {
         let mut woken = self.woken.lock();
         if !*woken {
@@ -222,7 +225,7 @@ impl Core {
         *woken = false;
     }
 
-    /// Stops everything, for good.
+    /// Stops everything for ever.
     pub(crate) fn shut_down(&self) {
         for channel in self.channels.write().drain(..) {
             channel.stop.request(StopReason::Removed);
@@ -260,13 +263,13 @@ mod tests {
         })
     }
 
-    /// Whether thread `tid` of this process sleeps. One that spins, or yields while it waits, never does.
+    /// Whether thread `tid` of this process sleeps. A thread that spins or yields while it waits never does.
     fn sleeps(tid: i32) -> bool {
         let stat = std::fs::read_to_string(format!("/proc/self/task/{tid}/stat")).expect("a live thread");
         stat.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with('S'))
     }
 
-    /// A channel that somebody still looks at is removed when he has let it go, and its removal sleeps until then.
+    /// The removal of a channel sleeps until every thread that still holds the channel has dropped it.
     #[test]
     fn a_removal_sleeps_until_the_last_user_is_gone() {
         let core = Core::new(GpuConfig::default());

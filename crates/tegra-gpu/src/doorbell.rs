@@ -1,4 +1,5 @@
-//! The usermode page: a doorbell, a clock, and a class id (docs/hardware/gpu-doorbell-and-ring.md#usermode-page).
+//! The usermode page, which has a doorbell, a clock and a class id
+//! (docs/hardware/gpu-doorbell-and-ring.md#usermode-page).
 
 use super::clock::time_ns;
 use super::mem::Words;
@@ -6,16 +7,17 @@ use std::sync::Arc;
 use tegra_hw::Place;
 
 const CFG0: usize = 0x00;
-/// TIME_0 and TIME_1 side by side: stored as one word, so that nobody reads halves of two times.
+/// The offset of TIME_0 and TIME_1. Both are stored as one word, so that a reader never gets the halves of two times.
 const TIME: usize = 0x80;
 const DOORBELL: usize = 0x90;
 
-/// Class id in CFG0: AMPERE_USERMODE_A (GA100 dev_ctrl).
+/// The class id in CFG0: AMPERE_USERMODE_A (GA100 dev_ctrl).
 const CLASS: u32 = 0xc561;
-/// What the doorbell word holds while nobody rang. As a token it would name runlist 0x7f, which does not exist.
+/// The content of the doorbell word when no token was stored. As a token it would name runlist 0x7f, which does not
+/// exist.
 const SILENT: u32 = 0xffff_ffff;
 
-/// A page that is being watched.
+/// A usermode page that the GPU watches.
 #[derive(Debug)]
 pub(crate) struct Doorbell {
     page: Place,
@@ -35,7 +37,7 @@ impl Doorbell {
         Arc::ptr_eq(&self.page.backing, &page.backing) && self.page.offset == page.offset
     }
 
-    /// Takes the token that was stored last, if any, and moves the page's clock on.
+    /// Takes the token that was stored last, if there is one, and updates the clock of the page.
     pub(crate) fn poll(&self, now: u64) -> Option<u32> {
         let words = Words(&self.page);
         words.store_u64(TIME, now);

@@ -1,4 +1,4 @@
-//! The graphics engine as a resource: one grid at a time, and nobody keeps it for ever from another group.
+//! The graphics engine as a resource. It runs one grid at a time, and no group can keep it from another group for ever.
 
 use super::channel::{Channel, Stop, StopReason};
 use super::clock::time_ns;
@@ -7,25 +7,25 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tegra_hw::HwGpu;
 
-/// Who runs a grid.
+/// The channel whose grid runs.
 struct Owner {
     tsg: usize,
     stop: Stop,
-    /// When another group first asked for the engine, and how long that may last.
+    /// The time at which another group first asked for the engine, and how long that group must wait at most.
     contended_since: Option<u64>,
     limit_ns: u64,
     gpu: Arc<HwGpu>,
-    /// How long the grid itself may last, if somebody watches.
+    /// How long the grid itself may run, if the watchdog is on.
     watchdog_ns: Option<u64>,
 }
 
-/// The engine.
+/// The graphics engine.
 #[derive(Default)]
 pub(crate) struct Engine {
     owner: Mutex<Option<Owner>>,
-    /// When the running grid started; 0 = none.
+    /// The time at which the running grid started. 0 means that no grid runs.
     busy_since: AtomicU64,
-    /// Whether the engine was used since somebody last waited for that.
+    /// Whether the engine was used since a thread last waited for its use.
     used: Mutex<bool>,
     use_begins: Condvar,
 }
@@ -42,9 +42,9 @@ impl Drop for Busy<'_> {
 }
 
 impl Engine {
-    /// Takes the engine for a channel, if it is free. If not, the grid that runs is asked to stop once another
-    /// group has waited longer than its own group's context-switch timeout (a compute context that cannot be preempted
-    /// and does not end is torn down).
+    /// Takes the engine for a channel, if it is free. If it is not free, and another group has waited longer than the
+    /// context-switch timeout of the group that has it, the running grid is asked to stop. A compute context that
+    /// cannot be preempted and does not end is torn down in this way.
     pub(crate) fn enter(&self, channel: &Channel) -> Option<Busy<'_>> {
         let tsg = Arc::as_ptr(&channel.hw.tsg) as usize;
         let mut owner = self.owner.lock();
@@ -76,7 +76,7 @@ impl Engine {
         Some(Busy(self))
     }
 
-    /// Sleeps until a grid runs, or until `enough` holds; [`Engine::wake`] makes it look.
+    /// Sleeps until a grid runs, or until `enough` returns true. [`Engine::wake`] makes the thread ask again.
     pub(crate) fn wait_for_use(&self, enough: impl Fn() -> bool) {
         let mut used = self.used.lock();
         *used = self.busy_since.load(Ordering::Acquire) != 0;
@@ -85,13 +85,13 @@ impl Engine {
         }
     }
 
-    /// Makes whoever waits for use look whether it is enough.
+    /// Makes a thread that waits in [`Engine::wait_for_use`] ask again.
     pub(crate) fn wake(&self) {
         let _used = self.used.lock();
         self.use_begins.notify_all();
     }
 
-    /// Stops the running grid if its watchdog has run out.
+    /// Stops the running grid if the time of its watchdog is over.
     pub(crate) fn watch(&self) {
         let owner = self.owner.lock();
         let limit = owner.as_ref().and_then(|o| Some((o, o.watchdog_ns?)));
@@ -103,7 +103,7 @@ impl Engine {
         }
     }
 
-    /// For how long the running grid has been running.
+    /// How long the running grid has been running, in nanoseconds.
     pub(crate) fn busy_ns(&self) -> Option<u64> {
         match self.busy_since.load(Ordering::Acquire) {
             0 => None,

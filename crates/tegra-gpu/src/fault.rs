@@ -1,4 +1,4 @@
-//! Faults: who raised them, which notifier code they carry, and how the log words them.
+//! Faults: the unit that raised them, their notifier codes and their sentences in the log.
 
 use tegra_hw::{Fault, HwChannel, NotifierCode};
 use tegra_mm::{Access, FaultKind, MmuFault};
@@ -6,13 +6,13 @@ use tegra_mm::{Access, FaultKind, MmuFault};
 /// A PBDMA interrupt (docs/hardware/gpu-pushbuffer.md#pbdma-interrupts).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Interrupt {
-    /// 0 or 1: `PBDMA_INTR_0`, `PBDMA_INTR_1`.
+    /// The register: 0 for `PBDMA_INTR_0`, 1 for `PBDMA_INTR_1`.
     register: u8,
     bit: u8,
     name: &'static str,
     code: NotifierCode,
-    /// Whether every release of nvgpu recovers from it. That of r36 forgets that it wanted to, for some: what it decided
-    /// is overwritten by the answer to "is it an acquire timeout?" (pbdma_ga10b_fusa.c).
+    /// True if every release of nvgpu recovers from the interrupt. r36 decides to recover from some interrupts but then
+    /// overwrites this decision with the answer to "is it an acquire timeout?" (pbdma_ga10b_fusa.c).
     pub(crate) recovered: bool,
 }
 
@@ -45,7 +45,7 @@ pub(crate) const HCE_ILLEGAL_CLASS: Interrupt = intr(1, 4, "hce_illegal_class");
 pub(crate) struct Client {
     name: &'static str,
     id: u32,
-    /// Engine id of the fault entry; the graphics engine adds the VEID.
+    /// The engine id in the fault's entry. The graphics engine adds the VEID.
     engine: u32,
     gpc: bool,
 }
@@ -57,7 +57,7 @@ pub(crate) const COPY: Client = Client { name: "ce2", id: 0x18, engine: 15, gpc:
 pub(crate) const FRONT_END: Client = Client { name: "fe", id: 4, engine: GRAPHICS, gpc: false };
 pub(crate) const SKED: Client = Client { name: "sked", id: 0x1d, engine: GRAPHICS, gpc: false };
 pub(crate) const SM: Client = Client { name: "t1_0", id: 0, engine: GRAPHICS, gpc: true };
-/// Instruction cache.
+/// The instruction cache.
 pub(crate) const CODE: Client = Client { name: "gcc", id: 0x11, engine: GRAPHICS, gpc: true };
 
 fn plain(code: NotifierCode, text: String) -> Fault {
@@ -72,12 +72,12 @@ pub(crate) fn pbdma(channel: &HwChannel, intr: Interrupt, what: impl std::fmt::D
     plain(code, text)
 }
 
-/// A graphics engine exception: class error, SKED, MEMFMT and the like.
+/// An exception of the graphics engine, for example a class error, SKED or MEMFMT.
 pub(crate) fn graphics(channel: &HwChannel, what: impl std::fmt::Display) -> Fault {
     plain(NotifierCode::GrException, format!("gr exception, ch {} veid {}: {what}", channel.id, channel.veid))
 }
 
-/// A method the front end does not know, or one the kernel's handler rejects.
+/// A method that the front end does not know, or one that the kernel's handler rejects.
 pub(crate) fn illegal_method(channel: &HwChannel, what: impl std::fmt::Display) -> Fault {
     plain(
         NotifierCode::IllegalMethod,
@@ -85,28 +85,28 @@ pub(crate) fn illegal_method(channel: &HwChannel, what: impl std::fmt::Display) 
     )
 }
 
-/// A firmware method without a handler.
+/// A firmware method that has no handler.
 pub(crate) fn firmware_method(channel: &HwChannel, what: impl std::fmt::Display) -> Fault {
     plain(NotifierCode::FirmwareMethod, format!("fecs unimplemented firmware method, ch {}: {what}", channel.id))
 }
 
-/// A launch the copy engine rejects, with its report code (docs/hardware/gpu-copy-engine.md#launch-dma).
+/// A launch that the copy engine rejects, with its report code (docs/hardware/gpu-copy-engine.md#launch-dma).
 pub(crate) fn copy_engine(channel: &HwChannel, report: u32, what: impl std::fmt::Display) -> Fault {
     plain(NotifierCode::CopyEngine, format!("ce launch error report {report:#x}, ch {}: {what}", channel.id))
 }
 
-/// A switch away from the channel's group that took too long.
+/// A switch to another group that took too long.
 pub(crate) fn switch_timeout(channel: &HwChannel, what: impl std::fmt::Display) -> Fault {
     plain(NotifierCode::IdleTimeout, format!("ctxsw timeout, tsg {} ch {}: {what}", channel.tsg.id, channel.id))
 }
 
-/// A panic of this machine.
+/// A panic of the simulator.
 pub(crate) fn machine_bug(channel: &HwChannel, panic: &(dyn std::any::Any + Send)) -> Fault {
     let said = panic.downcast_ref::<String>().map(String::as_str).or(panic.downcast_ref::<&str>().copied());
     graphics(channel, format_args!("bug of the virtual GPU, please report it: {}", said.unwrap_or("no message")))
 }
 
-/// An access of `client` that met no mapping, or one that forbids it.
+/// An access of `client` to an address that has no mapping, or whose mapping forbids the access.
 pub(crate) fn mmu(channel: &HwChannel, client: Client, fault: MmuFault) -> Fault {
     let engine = client.engine + if client.engine == GRAPHICS { channel.veid } else { 0 };
     let kind = match fault.kind {

@@ -1,4 +1,4 @@
-//! Host methods: semaphores, memory operations, waits (docs/hardware/gpu-host-methods.md#host-method-table).
+//! Host methods: semaphores, memory operations and waits (docs/hardware/gpu-host-methods.md#host-method-table).
 
 use super::channel::Turn;
 use super::clock::time_ns;
@@ -13,19 +13,19 @@ use tegrarm_abi::layout::offset_of;
 use tegrarm_abi::methods::host::*;
 use tegrarm_abi::rm::usermode::AmpereAControlGPFifo as Userd;
 
-/// YIELD operation that does nothing either (GA100 PBDMA manual).
+/// A second YIELD operation that does nothing (GA100 PBDMA manual).
 const YIELD_OP_NOP1: u32 = 1;
-/// MEM_OP_D operation that class C76F adds (docs/hardware/gpu-host-methods.md#mem-op).
+/// A MEM_OP_D operation that class C76F adds (docs/hardware/gpu-host-methods.md#mem-op).
 const MMU_OPERATION: u32 = 0xb;
 
-/// Host registers; they persist between pushbuffers.
+/// The host's registers. They keep their values from one pushbuffer to the next.
 #[derive(Debug, Default)]
 pub(crate) struct Host {
     address: u64,
     payload: u64,
-    /// MEM_OP_A, B, C.
+    /// The values of MEM_OP_A, B and C.
     mem_op: [u32; 3],
-    /// Since when the current acquire fails.
+    /// The time since which the current acquire fails.
     waiting_since: Option<u64>,
 }
 
@@ -43,8 +43,8 @@ impl Pbdma {
     pub(crate) fn host_method(&mut self, turn: &Turn<'_>, offset: u32, data: u32) -> Result<Flow, Fault> {
         let host = &mut self.host;
         match offset {
-            // The engine is idle whenever host runs: launches and copies end before the next method. Flushes and
-            // waits have nothing left to do.
+            // The engine is idle whenever the host runs, because launches and copies end before the next method.
+            // Flushes and waits therefore have nothing left to do.
             NVC56F_NOP | NVC56F_FB_FLUSH | NVC56F_WFI => {}
             NVC56F_NON_STALL_INTERRUPT => turn.awaken(Awakening::NonStall),
             NVC56F_MEM_OP_A => host.mem_op[0] = data,
@@ -100,7 +100,7 @@ impl Pbdma {
         let limit = &turn.hw().acquire_timeout_ms;
         let limit_ms = limit.load(Ordering::Acquire);
         if limit_ms != 0 && now.saturating_sub(since) > u64::from(limit_ms) * 1_000_000 {
-            // The kernel switches the timeout off before it looks whether a debugger wants none.
+            // The kernel switches the timeout off first and asks afterwards whether a debugger wants no timeouts.
             limit.store(0, Ordering::Release);
             if turn.hw().tsg.gpu.timeouts.are_on() {
                 let what = format!("acquire of {payload:#x} at {va:#x} finds {value:#x} after {limit_ms} ms");
@@ -110,7 +110,8 @@ impl Pbdma {
         Ok(Flow::Again(false))
     }
 
-    /// RELEASE or REDUCTION. Waiting for idle first (RELEASE_WFI) is implied.
+    /// Performs a RELEASE or a REDUCTION. The wait for idle before it (RELEASE_WFI) needs no code, because the engine
+    /// is idle.
     fn release(&mut self, turn: &Turn<'_>, execute: u32) -> Result<Flow, Fault> {
         let (va, payload, wide) = (self.host.address, self.host.payload, wide(execute));
         let stamped = NVC56F_SEM_EXECUTE_RELEASE_TIMESTAMP.of(execute) == NVC56F_SEM_EXECUTE_RELEASE_TIMESTAMP_EN;
@@ -143,7 +144,7 @@ impl Pbdma {
         Ok(Flow::Done)
     }
 
-    /// A semaphore operation that does not exist. Its method stays where it is.
+    /// Raises the interrupt for a semaphore operation that does not exist. The channel stays at this method.
     fn illegal(&self, turn: &Turn<'_>, what: impl std::fmt::Display) -> Result<Flow, Fault> {
         let Host { address, payload, .. } = self.host;
         let what = format!("semaphore {address:#x}, payload {payload:#x}: {what}");
@@ -151,7 +152,7 @@ impl Pbdma {
     }
 }
 
-/// The reduction a word asks for, or why there is none.
+/// The reduction that a word asks for. The error says why it does not exist.
 fn reduction(execute: u32, wide: bool) -> Result<Reduction, String> {
     let code = NVC56F_SEM_EXECUTE_REDUCTION.of(execute);
     let signed = NVC56F_SEM_EXECUTE_REDUCTION_FORMAT.of(execute) == NVC56F_SEM_EXECUTE_REDUCTION_FORMAT_SIGNED;
@@ -167,7 +168,8 @@ fn wide(execute: u32) -> bool {
     NVC56F_SEM_EXECUTE_PAYLOAD_SIZE.of(execute) == NVC56F_SEM_EXECUTE_PAYLOAD_SIZE_64BIT
 }
 
-/// Memory is coherent here, so what an unprivileged channel may ask for has nothing left to do.
+/// Executes MEM_OP. Memory is coherent here, so the operations that an unprivileged channel may ask for have nothing to
+/// do.
 fn mem_op(turn: &Turn<'_>, operation: u32) -> Result<Flow, Fault> {
     let refused = match operation {
         NVC56F_MEM_OP_D_OPERATION_MEMBAR

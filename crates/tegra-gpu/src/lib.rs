@@ -1,4 +1,4 @@
-//! The GPU front end: doorbells, GPFIFO, host methods, copy engine, compute class, launches.
+//! The GPU front end: doorbells, GPFIFO, host methods, copy engine, compute class and launches.
 //!
 //! ```text
 //!   doorbell ── worker ── pbdma ── host        semaphores, memory operations
@@ -8,9 +8,9 @@
 //!                          mem                 every byte of GPU and channel memory goes through here
 //! ```
 //!
-//! Every operation is finished before the next method of its channel is looked at, so waits for idle, membars and
-//! cache invalidates have nothing left to do. Channels take turns; an unmet acquire, a copy in pieces or a grid
-//! that waits for the engine leaves the turn to others. A fault stops the channel's group and nobody else.
+//! Every operation is finished before the next method of its channel is executed, so waits for idle, membars and cache
+//! invalidates have nothing left to do. Channels take turns. A channel ends its turn early if an acquire is not met, if
+//! a copy is done in pieces, or if a grid waits for the engine. A fault stops the channel's group and no other group.
 
 mod channel;
 mod clock;
@@ -45,8 +45,8 @@ use worker::Workers;
 
 /// A ga10b.
 ///
-/// Threads start with the first channel and end with the last channel and doorbell page. All methods may be called
-/// from any thread, except from an [`Observer`].
+/// The threads start with the first channel and end when the last channel and the last doorbell page are gone. All
+/// methods may be called from any thread, except from an [`Observer`].
 pub struct Gpu {
     core: Arc<Core>,
     workers: Workers,
@@ -64,17 +64,18 @@ impl Gpu {
         Arc::new(Gpu { core: Arc::new(Core::new(config)), workers: Workers::default() })
     }
 
-    /// Lets every channel that can run take one turn. True when anything happened; call until false to drain.
+    /// Gives one turn to every channel that can run. The result is true if anything happened. To finish all work, a
+    /// caller repeats this until the result is false.
     pub fn step(&self) -> bool {
         self.core.step()
     }
 
-    /// Adds an observer of events.
+    /// Adds an observer, which gets the events.
     pub fn observe(&self, observer: Observer) {
         self.core.trace.observe(observer);
     }
 
-    /// The latest faults and logged interrupts, worded as the kernel log would, oldest first.
+    /// The latest faults and logged interrupts in the words of the kernel log, the oldest first.
     pub fn faults(&self) -> Vec<String> {
         self.core.trace.lines()
     }
@@ -90,7 +91,7 @@ impl GpuPort for Gpu {
         self.workers.ensure(&self.core).inspect_err(|_| self.core.remove(id))
     }
 
-    /// A grid the channel was running is cut short.
+    /// A grid that the channel is running is stopped.
     fn remove_channel(&self, id: u32) {
         self.core.remove(id);
         self.workers.retire(&self.core);
@@ -100,7 +101,7 @@ impl GpuPort for Gpu {
         self.core.forget_group(id);
     }
 
-    /// The page's CFG0, TIME_0/1 and DOORBELL lie at their offsets from `page`.
+    /// CFG0, TIME_0, TIME_1 and DOORBELL lie at their offsets from `page`.
     fn watch_doorbell(&self, page: Place) {
         self.core.watch(page);
     }

@@ -1,8 +1,8 @@
-//! Raw access to memory that users, kernels of the GPU and this process share.
+//! Raw access to memory that programs, GPU kernels and this process share.
 //!
-//! Two ways in: [`Accessor`] for GPU addresses, through a page table; [`Words`] for the few places the kernel
-//! hands over directly (ring, USERD, doorbell page). Nothing here makes a Rust reference to plain
-//! bytes of such memory: words go through atomics, bulk data through pointer copies.
+//! There are two ways to the memory: [`Accessor`] for GPU addresses, through a page table, and [`Words`] for the few
+//! places that the kernel names directly (ring, USERD and doorbell page). No code here makes a Rust reference to plain
+//! bytes of such memory: words are accessed by atomics, and bulk data by pointer copies.
 #![allow(unsafe_code)]
 
 use std::cell::Cell;
@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use tegra_hw::Place;
 use tegra_mm::{Access, Extent, FaultKind, MmuFault, Nature, PageTable, SYNCPOINT_STRIDE};
 
-/// A contiguous piece of host memory behind a GPU address; `None` for sparse mappings.
+/// A contiguous piece of host memory behind a GPU address. The pointer is `None` for sparse mappings.
 struct Piece {
     at: Option<*mut u8>,
     len: usize,
@@ -18,8 +18,9 @@ struct Piece {
 
 /// GPU virtual memory, seen through one snapshot of a page table.
 ///
-/// Remembers the extent it used last. Words may have any alignment; those that are naturally aligned are
-/// single-copy atomic, loads acquire and stores release, so a payload written after its data is seen after it.
+/// The accessor remembers the extent that it used last. Words may have any alignment. Naturally aligned words are
+/// single-copy atomic. Loads acquire and stores release, so a reader that sees a payload also sees the data that was
+/// written before it.
 pub(crate) struct Accessor<'t> {
     table: &'t PageTable,
     hit: Cell<Option<&'t Extent>>,
@@ -46,7 +47,7 @@ macro_rules! words {
             let piece = self.piece(va, Access::Write, size_of::<$t>())?;
             match piece.at {
                 Some(p) if piece.len == size_of::<$t>() && p.cast::<$t>().is_aligned() => {
-                    // SAFETY: as for the load.
+                    // SAFETY: the same as for the load.
                     unsafe { <$atomic>::from_ptr(p.cast()) }.store(value, Ordering::Release);
                     Ok(())
                 }
@@ -58,12 +59,12 @@ macro_rules! words {
 
 macro_rules! updates {
     ($t:ty, $atomic:ty, $update:ident, $read:ident, $write:ident) => {
-        /// Read-modify-write in memory; gives the value before.
+        /// Reads, modifies and writes a word in memory. Returns the old value.
         pub(crate) fn $update(&self, va: u64, change: impl Fn($t) -> $t) -> Result<$t, MmuFault> {
             let piece = self.piece(va, Access::Atomic, size_of::<$t>())?;
             match piece.at {
                 Some(p) if piece.len == size_of::<$t>() && p.cast::<$t>().is_aligned() => {
-                    // SAFETY: as for the load.
+                    // SAFETY: the same as for the load.
                     let word = unsafe { <$atomic>::from_ptr(p.cast()) };
                     let old = word.fetch_update(Ordering::AcqRel, Ordering::Acquire, |v| Some(change(v)));
                     Ok(old.unwrap_or_else(|v| v))
@@ -88,7 +89,7 @@ impl<'t> Accessor<'t> {
     updates!(u32, AtomicU32, update_u32, read_u32, write_u32);
     updates!(u64, AtomicU64, update_u64, read_u64, write_u64);
 
-    /// The mapping that holds `va`.
+    /// The mapping that contains `va`.
     fn extent(&self, va: u64, access: Access) -> Result<&'t Extent, MmuFault> {
         let writes = matches!(access, Access::Write | Access::Atomic);
         let extent = match self.hit.get() {
@@ -99,7 +100,8 @@ impl<'t> Accessor<'t> {
         Ok(extent)
     }
 
-    /// Increments the syncpoint behind `va`. False, with nothing done, when there is none to write.
+    /// Increments the syncpoint behind `va`. If no writable syncpoint is there, nothing changes and the result is
+    /// false.
     pub(crate) fn increment_syncpoint(&self, va: u64) -> bool {
         let Some(extent) = self.table.find(va).filter(|e| e.writable) else { return false };
         let Some(backing) = extent.backing.as_ref().filter(|b| b.nature() == Nature::Syncpoints) else { return false };
@@ -108,13 +110,14 @@ impl<'t> Accessor<'t> {
         backing.fetch_add_u32(counter, 1).is_some()
     }
 
-    /// The memory behind `va`: at most `want` bytes, fewer where the mapping ends.
+    /// The memory behind `va`: at most `want` bytes, or fewer if the mapping ends before.
     fn piece(&self, va: u64, access: Access, want: usize) -> Result<Piece, MmuFault> {
         let extent = self.extent(va, access)?;
         let into = (va - extent.va) as usize;
         let len = want.min((extent.len as usize) - into);
         let Some(backing) = &extent.backing else { return Ok(Piece { at: None, len }) };
-        // A mapping longer than its memory would be the kernel's mistake: a fault, not a stray access.
+        // A mapping that is longer than its memory would be a mistake of the kernel. It gives a fault and no stray
+        // access.
         let at = extent.offset + into;
         let left = backing.len().saturating_sub(at);
         if left == 0 {
@@ -124,7 +127,7 @@ impl<'t> Accessor<'t> {
         Ok(Piece { at: Some(unsafe { backing.as_ptr().add(at) }), len: len.min(left) })
     }
 
-    /// Copies out of GPU memory. Bytes before a faulting address have been read.
+    /// Copies out of GPU memory. After a fault, the bytes before the faulting address have been read.
     pub(crate) fn read_bytes(&self, va: u64, to: &mut [u8]) -> Result<(), MmuFault> {
         let mut done = 0;
         while done < to.len() {
@@ -140,13 +143,13 @@ impl<'t> Accessor<'t> {
         Ok(())
     }
 
-    /// Copies into GPU memory. Bytes before a faulting address have been written.
+    /// Copies into GPU memory. After a fault, the bytes before the faulting address have been written.
     pub(crate) fn write_bytes(&self, va: u64, from: &[u8]) -> Result<(), MmuFault> {
         let mut done = 0;
         while done < from.len() {
             let piece = self.piece(va.wrapping_add(done as u64), Access::Write, from.len() - done)?;
             if let Some(p) = piece.at {
-                // SAFETY: as for the read.
+                // SAFETY: the same as for the read.
                 unsafe { std::ptr::copy_nonoverlapping(from.as_ptr().add(done), p, piece.len) };
             }
             done += piece.len;
@@ -154,8 +157,8 @@ impl<'t> Accessor<'t> {
         Ok(())
     }
 
-    /// Copies `len` bytes between GPU addresses, as if all were read before any is written when the ranges
-    /// share addresses.
+    /// Copies `len` bytes between GPU addresses. If the ranges share addresses, the effect is as if all bytes were read
+    /// before any is written.
     pub(crate) fn copy(&self, from: u64, to: u64, len: usize) -> Result<(), MmuFault> {
         let backwards = from < to && to - from < len as u64;
         let mut done = 0;
@@ -166,7 +169,7 @@ impl<'t> Accessor<'t> {
         Ok(())
     }
 
-    /// One piece of a copy, ascending: from `done` as far as both mappings reach.
+    /// Copies one piece with ascending addresses, from `done` as far as both mappings reach.
     fn step(&self, from: u64, to: u64, done: usize, len: usize) -> Result<usize, MmuFault> {
         let source = self.piece(from.wrapping_add(done as u64), Access::Read, len - done)?;
         let target = self.piece(to.wrapping_add(done as u64), Access::Write, source.len)?;
@@ -175,10 +178,10 @@ impl<'t> Accessor<'t> {
         Ok(n)
     }
 
-    /// One page-sized piece of a copy, descending from `left`.
+    /// Copies one piece of at most a page with descending addresses, down from `left`.
     fn step_back(&self, from: u64, to: u64, left: usize) -> Result<usize, MmuFault> {
         const PAGE: u64 = 4096;
-        // Neither piece may cross a page boundary below its last byte: mappings begin on pages.
+        // Neither piece may cross the page boundary below its last byte, because mappings begin at pages.
         let room = |va: u64| (va.wrapping_add(left as u64 - 1) % PAGE + 1) as usize;
         let n = left.min(room(from)).min(room(to));
         let at = (left - n) as u64;
@@ -189,7 +192,7 @@ impl<'t> Accessor<'t> {
     }
 }
 
-/// Moves `n` bytes; a sparse source gives zeros, a sparse target takes nothing.
+/// Moves `n` bytes. A sparse source gives zeros, and a sparse target drops the bytes.
 fn move_piece(source: &Piece, target: &Piece, n: usize) {
     match (source.at, target.at) {
         // SAFETY: both pieces hold at least `n` bytes; `copy` allows them to overlap.
@@ -200,7 +203,7 @@ fn move_piece(source: &Piece, target: &Piece, n: usize) {
     }
 }
 
-/// Words of a [`Place`]. Outside the place's backing, loads give zero and stores are dropped.
+/// The words of a [`Place`]. Outside of the place's backing, loads give zero and stores are dropped.
 #[derive(Clone, Copy)]
 pub(crate) struct Words<'a>(pub(crate) &'a Place);
 
@@ -214,7 +217,7 @@ macro_rules! place_words {
 
         pub(crate) fn $store(self, offset: usize, value: $t) {
             if let Some(p) = self.at::<$t>(offset) {
-                // SAFETY: as for the load.
+                // SAFETY: the same as for the load.
                 unsafe { <$atomic>::from_ptr(p) }.store(value, Ordering::Release);
             }
         }
@@ -236,7 +239,7 @@ impl Words<'_> {
         p.is_aligned().then_some(p)
     }
 
-    /// Takes the word and leaves `value`.
+    /// Replaces the word by `value` and returns the old word.
     pub(crate) fn swap_u32(self, offset: usize, value: u32) -> Option<u32> {
         let p = self.at::<u32>(offset)?;
         // SAFETY: `at` checked bounds and alignment, and the place keeps its backing alive.

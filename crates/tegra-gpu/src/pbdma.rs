@@ -1,4 +1,4 @@
-//! PBDMA: entries of the ring, segments of the pushbuffer, headers, and who gets each method.
+//! PBDMA: the entries of the ring, the segments of the pushbuffer, their headers, and the unit that gets each method.
 
 use super::channel::Turn;
 use super::compute::{self, Launches};
@@ -15,28 +15,28 @@ use tegrarm_abi::layout::offset_of;
 use tegrarm_abi::methods::host::*;
 use tegrarm_abi::rm::usermode::AmpereAControlGPFifo as Userd;
 
-/// One past the highest address host can form.
+/// The first address that is too high for the host.
 const VA_END: u64 = 1 << 40;
-/// Methods below this offset are host's, on any subchannel.
+/// Methods below this offset belong to the host on any subchannel.
 const HOST_METHODS: u32 = 0x100;
-/// Subdevice id nvgpu programs into every channel: all bits, so any non-zero mask selects it.
+/// The subdevice id that nvgpu programs into every channel. All bits are set, so any non-zero mask selects it.
 const SUBDEVICE: u32 = 0xfff;
-/// Bit 31 of TopLevelGetHi: there was a segment of the main level.
+/// Bit 31 of TopLevelGetHi: the main level has had a segment.
 const TOP_LEVEL_GET_VALID: u64 = 1 << 63;
-/// Words fetched at a time.
+/// The number of words that are fetched at a time.
 const FETCH: usize = 64;
-/// Work units of one turn: about a millisecond of host methods.
+/// The work units of one turn, which is about a millisecond of host methods.
 const TURN: i64 = 16 * 1024;
 
-/// What became of one method.
+/// The result of one method.
 pub(crate) enum Flow {
-    /// Executed.
+    /// The method was executed.
     Done,
-    /// Executed; let others run.
+    /// The method was executed, and other channels get a turn.
     Yield,
-    /// Not executed: offer it again. `true` when part of its work was done.
+    /// The method was not executed and is offered again. `true` means that a part of its work was done.
     Again(bool),
-    /// Not executed, and never will be.
+    /// The method was not executed and never will be.
     Halt,
 }
 
@@ -46,11 +46,11 @@ impl Flow {
     }
 }
 
-/// A method sequence whose data is still to come. Survives the end of a segment.
+/// A method sequence that still waits for data. It survives the end of a segment.
 #[derive(Clone, Copy, Debug)]
 struct Sequence {
     subchannel: u32,
-    /// Method address in dwords.
+    /// The method address in dwords.
     address: u32,
     left: u32,
     step: Step,
@@ -60,45 +60,46 @@ struct Sequence {
 enum Step {
     Increment,
     Stay,
-    /// Increment once, then stay.
+    /// The address is incremented once and then stays.
     Once,
 }
 
-/// The segment being executed.
+/// The segment that is being executed.
 #[derive(Clone, Copy, Debug)]
 struct Segment {
     va: u64,
     words: u32,
     next: u32,
     subroutine: bool,
-    /// Fetched only because the subdevice was selected.
+    /// True if the segment was fetched only because the subdevice was selected.
     conditional: bool,
     fetched: [u32; FETCH],
-    /// First and one past the last word held in `fetched`.
+    /// The first word in `fetched`, and the word behind the last one.
     window: (u32, u32),
 }
 
-/// PBDMA state of a channel; hardware keeps it in RAMFC while another channel runs.
+/// The PBDMA state of a channel. Hardware keeps it in RAMFC while another channel runs.
 pub(crate) struct Pbdma {
-    /// A doorbell announced work that is not finished.
+    /// True if a doorbell announced work that is not finished.
     active: bool,
-    /// A method raised an interrupt that the kernel does not act on, and would raise it again and again.
+    /// True if a method raised an interrupt on which the kernel does not act. The method would raise it again and
+    /// again.
     halted: bool,
     put: u32,
     segment: Option<Segment>,
     sequence: Option<Sequence>,
-    /// Last segment, for PB_CRC.
+    /// The last segment, for PB_CRC.
     last: Option<(u64, u32)>,
     ring_crc: Crc32,
-    /// Pushbuffer position of the main level, once there was one.
+    /// The position in the main level's pushbuffer, after that level has had a segment.
     top_level: Option<u64>,
     mask: u32,
     stored_mask: u32,
     left: i64,
     pub(crate) host: Host,
-    /// A copy that goes on next turn.
+    /// A copy that continues in the next turn.
     pub(crate) transfer: Option<Box<Transfer>>,
-    /// Grids a PCAS action started that have not run yet.
+    /// Grids that a PCAS action started and that have not run yet.
     pub(crate) launches: Launches,
     pub(crate) context: SharedContext,
 }
@@ -124,17 +125,18 @@ impl Pbdma {
         }
     }
 
-    /// Takes work units from the turn; long operations stop when none are left.
+    /// Takes work units from the turn. Long operations stop when no units are left.
     pub(crate) fn spend(&mut self, units: u64) {
         self.left -= units.min(i64::MAX as u64) as i64;
     }
 
-    /// Work units left in this turn.
+    /// The work units that are left in this turn.
     pub(crate) fn left(&self) -> u64 {
         self.left.max(0) as u64
     }
 
-    /// Gives the channel a turn, and writes back what USERD shows of it. True when anything was consumed or moved.
+    /// Gives the channel a turn, and writes its progress to USERD. The result is true if anything was consumed or
+    /// moved.
     pub(crate) fn turn(&mut self, turn: &Turn<'_>) -> Result<bool, Fault> {
         let progress = self.run(turn);
         turn.channel.busy.store(self.active, Ordering::Release);
@@ -144,7 +146,7 @@ impl Pbdma {
         progress
     }
 
-    /// Runs the channel until it is idle, blocked, or its turn is over.
+    /// Runs the channel until it is idle or blocked or its turn is over.
     fn run(&mut self, turn: &Turn<'_>) -> Result<bool, Fault> {
         if turn.channel.rung.swap(false, Ordering::AcqRel) {
             self.active = !self.halted;
@@ -172,18 +174,18 @@ impl Pbdma {
         Ok(progress)
     }
 
-    /// Takes one entry of the ring. False: there is none.
+    /// Takes one entry of the ring. The result is false if the ring is empty.
     fn next_entry(&mut self, turn: &Turn<'_>) -> Result<bool, Fault> {
         let hw = turn.hw();
         let get = hw.gp_get.load(Ordering::Acquire);
         if get == self.put {
-            // A busy channel looks once more before it counts as idle.
+            // A busy channel reads the pointer once more before it counts as idle.
             self.put = Words(&hw.userd).load_u32(offset_of!(Userd, GPPut));
         }
         if self.put >= hw.entries {
             let what =
                 format!("GP_PUT {} of a ring with {} entries; GP_PUT counts modulo the ring", self.put, hw.entries);
-            // The next doorbell looks at the pointer again.
+            // After the next doorbell the channel reads the pointer again.
             return turn.interrupt(GPPTR, what).map(|()| false);
         }
         if get == self.put {
@@ -218,7 +220,7 @@ impl Pbdma {
             let what = format!("conditional segment {va:#x} begins inside a sequence with {} words to come", s.left);
             turn.interrupt(PBSEG, what)?;
         }
-        // SYNC asks to wait for all earlier segments before the fetch: segments are executed one by one anyway.
+        // SYNC asks the GPU to wait for all earlier segments before the fetch. Segments are executed one by one anyway.
         let subroutine = NVC56F_GP_ENTRY1_LEVEL.of(high) == NVC56F_GP_ENTRY1_LEVEL_SUBROUTINE;
         self.last = Some((va, words));
         self.segment =
@@ -226,7 +228,7 @@ impl Pbdma {
         Ok(())
     }
 
-    /// An invalid entry: the interrupt, and the entry is dropped.
+    /// Raises the interrupt for an invalid entry and drops the entry.
     fn drop_entry(&mut self, turn: &Turn<'_>, what: String) -> Result<(), Fault> {
         self.ring_crc = Crc32::default();
         turn.interrupt(GPENTRY, what)
@@ -253,7 +255,8 @@ impl Pbdma {
         Ok(())
     }
 
-    /// CRC of the previous segment, read again: cheaper than keeping one for segments nobody checks.
+    /// The CRC of the previous segment. The segment is read again for it, because that is cheaper than computing the
+    /// CRC of segments that nobody checks.
     fn segment_crc(&self, turn: &Turn<'_>) -> Result<u32, Fault> {
         let mut crc = Crc32::default();
         if let Some((va, words)) = self.last {
@@ -273,7 +276,7 @@ impl Pbdma {
         Ok(crc.finalize())
     }
 
-    /// USERD words that hardware updates when a channel goes idle or is switched out.
+    /// Writes the USERD words that hardware updates when a channel goes idle or is switched out.
     fn write_back(&self, turn: &Turn<'_>) {
         let end = |va: u64, words: u32| va + 4 * u64::from(words);
         let put = self.last.map_or(0, |(va, words)| end(va, words));
@@ -326,7 +329,7 @@ impl Pbdma {
         Ok(flow)
     }
 
-    /// A header: starts a sequence, executes an immediate, or does something to the decoder itself.
+    /// Executes a header: it starts a sequence, executes an immediate, or changes the decoder itself.
     fn header(&mut self, turn: &Turn<'_>, word: u32) -> Result<Flow, Fault> {
         let subchannel = NVC56F_DMA_METHOD_SUBCHANNEL.of(word);
         let address = NVC56F_DMA_METHOD_ADDRESS.of(word);
@@ -360,7 +363,7 @@ impl Pbdma {
             let what = format!("header {word:#010x}: method {:#x} and {count} words pass 0x3ffc", address * 4);
             return illegal_header(turn, what);
         }
-        // A software method interrupts with its header, before any data.
+        // A software method raises its interrupt at its header, before any data.
         if Self::software(subchannel, address * 4) && self.mask & SUBDEVICE != 0 {
             return software_method(turn, subchannel, address * 4);
         }
@@ -368,7 +371,7 @@ impl Pbdma {
         Ok(Flow::Done)
     }
 
-    /// Group 0: subdevice masks.
+    /// Executes a header of group 0: the subdevice masks.
     fn subdevice(&mut self, turn: &Turn<'_>, word: u32) -> Result<Flow, Fault> {
         let mask = NVC56F_DMA_SUBDEVICE_MASK.of(word);
         match NVC56F_DMA_SET_SUBDEVICE_MASK_OPCODE.of(word) {
@@ -383,19 +386,19 @@ impl Pbdma {
         Ok(Flow::Done)
     }
 
-    /// What follows the word that is being executed is not decoded.
+    /// Ends the segment, so that the words behind the current one are not decoded.
     fn end_segment(&mut self) {
         if let Some(segment) = &mut self.segment {
             segment.next = segment.words - 1;
         }
     }
 
-    /// Whether a method is neither host's nor an engine's.
+    /// Whether a method belongs neither to the host nor to an engine.
     fn software(subchannel: u32, offset: u32) -> bool {
         subchannel > 4 && (offset >= HOST_METHODS || offset == NVC56F_SET_OBJECT)
     }
 
-    /// Routes a method: the first 256 bytes are host's, the rest belong to the subchannel's engine.
+    /// Routes a method: the first 256 bytes belong to the host, and the rest to the engine of the subchannel.
     fn method(&mut self, turn: &Turn<'_>, subchannel: u32, address: u32, data: u32) -> Result<Flow, Fault> {
         if self.mask & SUBDEVICE == 0 {
             return Ok(Flow::Done);
@@ -421,8 +424,8 @@ fn software_method(turn: &Turn<'_>, subchannel: u32, offset: u32) -> Result<Flow
 }
 
 impl Segment {
-    /// The next word, fetched in pieces that end at page boundaries: a fault names the page it met, after all
-    /// words before it.
+    /// The next word. Words are fetched in pieces that end at page boundaries, so that a fault names its page and comes
+    /// after all words before that page.
     fn word(&mut self, turn: &Turn<'_>) -> Result<u32, Fault> {
         let (first, end) = self.window;
         if !(first..end).contains(&self.next) {
@@ -442,7 +445,7 @@ impl Segment {
 }
 
 impl Sequence {
-    /// The sequence after one data word.
+    /// The state of the sequence after one data word.
     fn after(self) -> Option<Sequence> {
         let left = self.left - 1;
         let (address, step) = match self.step {

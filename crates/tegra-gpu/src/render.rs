@@ -4,16 +4,16 @@ use super::mem::Accessor;
 use tegra_mm::MmuFault;
 use tegrarm_abi::methods::copy::*;
 
-/// What is wrong with a setting.
+/// The mistake in a setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Invalid {
-    /// No such mode.
+    /// The mode does not exist.
     Mode,
-    /// The address must be 16-byte aligned.
+    /// The address is not a multiple of 16.
     Alignment,
 }
 
-/// Checks a setting; compute and copy class number the modes alike.
+/// Checks a setting. The compute and copy classes have the same numbers for the modes.
 pub(crate) fn check(va: u64, mode: u32) -> Result<(), Invalid> {
     if mode > NVC6B5_SET_RENDER_ENABLE_C_MODE_RENDER_IF_NOT_EQUAL {
         return Err(Invalid::Mode);
@@ -21,8 +21,8 @@ pub(crate) fn check(va: u64, mode: u32) -> Result<(), Invalid> {
     if va.is_multiple_of(16) { Ok(()) } else { Err(Invalid::Alignment) }
 }
 
-/// Evaluates a mode that was checked. Those that compare look at two 64-bit values, 16 bytes apart, as two four-word
-/// reports would leave them.
+/// Evaluates a mode that was checked. The modes that compare read two 64-bit values that are 16 bytes apart, as two
+/// four-word reports would write them.
 pub(crate) fn enabled(mem: &Accessor<'_>, va: u64, mode: u32) -> Result<bool, MmuFault> {
     let equal = || Ok(mem.read_u64(va)? == mem.read_u64(va + 16)?);
     match mode {

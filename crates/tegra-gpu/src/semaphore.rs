@@ -1,9 +1,9 @@
-//! Semaphores in memory: what host, copy engine, compute class and launch descriptors write and combine.
+//! Semaphores in memory, which the host, the copy engine, the compute class and launch descriptors write and combine.
 
 use super::mem::Accessor;
 use tegra_mm::MmuFault;
 
-/// How a payload is combined with the value in memory.
+/// The operation that combines a payload with the value in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Op {
     Min,
@@ -12,18 +12,18 @@ pub(crate) enum Op {
     And,
     Or,
     Add,
-    /// Counts up to the payload, then wraps to zero.
+    /// Counts up to the payload and then wraps to zero.
     Inc,
-    /// Counts down to zero, then wraps to the payload.
+    /// Counts down to zero and then wraps to the payload.
     Dec,
-    /// Float addition, copy engine only.
+    /// Adds floats. Only the copy engine has this operation.
     FloatAdd,
     FloatMin,
     FloatMax,
 }
 
 impl Op {
-    /// The encoding of host and copy engine (docs/hardware/gpu-semaphores.md#sem-execute,
+    /// Decodes the number that the host and the copy engine use (docs/hardware/gpu-semaphores.md#sem-execute,
     /// docs/hardware/gpu-copy-engine.md#launch-dma).
     pub(crate) fn from_host(code: u32) -> Option<Op> {
         use Op::*;
@@ -35,8 +35,9 @@ impl Op {
         })
     }
 
-    /// The three-bit encoding of the graphics engine: compute class (docs/hardware/gpu-compute-class.md#report-semaphores)
-    /// and launch descriptors (docs/hardware/gpu-launch-descriptor.md#qmd-fields).
+    /// Decodes the three-bit number of the graphics engine, in the compute class
+    /// (docs/hardware/gpu-compute-class.md#report-semaphores) and in launch descriptors
+    /// (docs/hardware/gpu-launch-descriptor.md#qmd-fields).
     pub(crate) fn from_graphics(code: u32) -> Op {
         use Op::*;
         [Add, Min, Max, Inc, Dec, And, Or, Xor][(code & 7) as usize]
@@ -89,7 +90,8 @@ impl Reduction {
     apply!(apply32, u32, i32, f32);
     apply!(apply64, u64, i64, f64);
 
-    /// Whether host's L2 does it: sizes and signs of docs/hardware/gpu-semaphores.md#sem-execute.
+    /// Whether the L2 performs the reduction for the host, by the sizes and signs of
+    /// docs/hardware/gpu-semaphores.md#sem-execute.
     pub(crate) fn legal_for_host(self, wide: bool) -> bool {
         match self.op {
             Op::Min | Op::Max | Op::Xor | Op::And | Op::Or => true,
@@ -100,21 +102,23 @@ impl Reduction {
     }
 }
 
-/// What a release writes.
+/// The data that a release writes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Release {
     pub(crate) va: u64,
     pub(crate) payload: u64,
-    /// The payload has 64 bits.
+    /// True if the payload has 64 bits.
     pub(crate) wide: bool,
-    /// Sixteen bytes: payload (upper half zero when it has 32 bits), then a timestamp.
+    /// With a timestamp, the release writes sixteen bytes: the payload (its upper half is zero if it has 32 bits), and
+    /// then the timestamp.
     pub(crate) timestamp: Option<u64>,
-    /// Combine instead of overwrite.
+    /// The reduction that combines the payload with the value in memory. Without it, the value is overwritten.
     pub(crate) reduction: Option<Reduction>,
 }
 
 impl Release {
-    /// Performs it. The timestamp is written before the payload, so whoever sees the payload sees it too.
+    /// Performs the release. The timestamp is written before the payload, so that a reader that sees the payload sees
+    /// the timestamp too.
     pub(crate) fn perform(&self, mem: &Accessor<'_>) -> Result<(), MmuFault> {
         if let Some(now) = self.timestamp {
             mem.write_u64(self.va.wrapping_add(8), now)?;
@@ -129,7 +133,7 @@ impl Release {
     }
 }
 
-/// When an acquire succeeds.
+/// The condition of an acquire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Condition {
     Equal,
@@ -140,7 +144,7 @@ pub(crate) enum Condition {
 }
 
 impl Condition {
-    /// Whether `value`, read from memory in one piece, satisfies it against payload `p`.
+    /// Whether `value`, which was read from memory in one piece, satisfies the condition with payload `p`.
     pub(crate) fn holds(self, value: u64, p: u64, wide: bool) -> bool {
         let mask = if wide { u64::MAX } else { u64::from(u32::MAX) };
         let (s, p) = (value & mask, p & mask);

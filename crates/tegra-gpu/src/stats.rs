@@ -1,4 +1,4 @@
-//! What each kernel cost: `TEGRARM_SIM_STATS=1`.
+//! The cost of each kernel, which `TEGRARM_SIM_STATS=1` prints.
 #![allow(unsafe_code)]
 
 use super::{Event, Gpu};
@@ -10,10 +10,10 @@ use std::io::Write;
 use std::os::fd::AsFd;
 use std::sync::{Arc, OnceLock};
 
-/// What is printed when the process ends, and which process that is: a forked child prints nothing.
+/// The figures that are printed when the process ends, and the process that prints them: a forked child prints nothing.
 static AT_EXIT: OnceLock<(u32, Arc<Stats>)> = OnceLock::new();
 
-/// Totals of one kernel.
+/// The totals of one kernel.
 #[derive(Clone, Copy, Debug, Default)]
 struct Totals {
     launches: u64,
@@ -21,15 +21,15 @@ struct Totals {
     engine_ns: u64,
 }
 
-/// Launches, instructions and processor time by kernel, which is where its first instruction lies.
+/// Launches, instructions and processor time by kernel. A kernel is identified by the address of its first instruction.
 #[derive(Debug, Default)]
 pub struct Stats {
     kernels: Mutex<HashMap<u64, Totals>>,
 }
 
 impl Stats {
-    /// Counts what `gpu` runs from now on, if `TEGRARM_SIM_STATS` is `1`, and prints it to standard error when the
-    /// process ends. Several GPUs of one process are counted together.
+    /// Counts what `gpu` runs from now on, if `TEGRARM_SIM_STATS` is `1`, and prints the figures to standard error when
+    /// the process ends. Several GPUs of one process are counted together.
     pub fn watch_if_asked(gpu: &Gpu) {
         if std::env::var_os("TEGRARM_SIM_STATS").is_none_or(|v| v != "1") {
             return;
@@ -67,7 +67,7 @@ extern "C" fn print() {
 }
 
 impl fmt::Display for Stats {
-    /// A line per kernel, the most expensive first, and the sum.
+    /// Writes one line for each kernel, the most expensive first, and then the sum.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut kernels: Vec<(u64, Totals)> = self.kernels.lock().iter().map(|(code, t)| (*code, *t)).collect();
         kernels.sort_by_key(|(code, t)| (u64::MAX - t.engine_ns, *code));

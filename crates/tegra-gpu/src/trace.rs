@@ -1,4 +1,4 @@
-//! What the GPU did, for whoever wants to know: kernel-log lines of faults, and events for traces.
+//! A record of what the GPU did: kernel-log lines of faults, and events for traces.
 
 use parking_lot::{Mutex, RwLock};
 use std::collections::VecDeque;
@@ -6,109 +6,110 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tegra_hw::Fault;
 
-/// One thing that happened on the GPU. Times are PTIMER nanoseconds.
+/// One event on the GPU. Times are PTIMER nanoseconds.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Event {
-    /// Host took an entry of the ring.
+    /// The host took an entry of the ring.
     GpEntry {
-        /// Channel id.
+        /// The channel id.
         channel: u32,
-        /// Index in the ring.
+        /// The index in the ring.
         index: u32,
-        /// The entry.
+        /// The entry itself.
         entry: u64,
     },
-    /// A copy engine launch ended.
+    /// A launch of the copy engine ended.
     Copy {
-        /// Channel id.
+        /// The channel id.
         channel: u32,
-        /// Source address as programmed.
+        /// The source address as programmed.
         from: u64,
-        /// Destination address as programmed.
+        /// The destination address as programmed.
         to: u64,
-        /// Bytes written.
+        /// The number of bytes written.
         bytes: u64,
-        /// When its first byte moved.
+        /// The time when its first byte moved.
         start_ns: u64,
-        /// When it was done.
+        /// The time when it was done.
         end_ns: u64,
     },
     /// A grid ended.
     Launch {
-        /// Channel id.
+        /// The channel id.
         channel: u32,
-        /// Address of the launch descriptor.
+        /// The address of the launch descriptor.
         qmd: u64,
-        /// Address of the first instruction.
+        /// The address of the first instruction.
         code: u64,
-        /// CTAs in x, y, z.
+        /// The number of CTAs in x, y and z.
         grid: [u32; 3],
-        /// Threads per CTA in x, y, z.
+        /// The number of threads per CTA in x, y and z.
         block: [u32; 3],
-        /// Instructions issued, once per warp.
+        /// The number of instructions issued, counted once per warp.
         warp_instructions: u64,
-        /// Processor time of the threads that executed it.
+        /// The processor time of the threads that executed it.
         cpu_ns: u64,
-        /// When it started.
+        /// The time when it started.
         start_ns: u64,
-        /// When it was done.
+        /// The time when it was done.
         end_ns: u64,
     },
     /// A semaphore was released, reduced or acquired.
     Semaphore {
-        /// Channel id.
+        /// The channel id.
         channel: u32,
-        /// Address.
+        /// The address of the semaphore.
         va: u64,
-        /// What was done, in words.
+        /// The operation, in words.
         what: &'static str,
-        /// Payload.
+        /// The payload.
         payload: u64,
     },
     /// A channel waits at a semaphore.
     Blocked {
-        /// Channel id.
+        /// The channel id.
         channel: u32,
-        /// Address of the semaphore.
+        /// The address of the semaphore.
         va: u64,
-        /// Payload it waits for.
+        /// The payload for which the channel waits.
         payload: u64,
     },
-    /// An interrupt that is not an error: wakes waiters and event fds of the channel's group.
+    /// An interrupt that is not an error. It wakes waiters and event descriptors of the channel's group.
     NonStall {
-        /// Channel id.
+        /// The channel id.
         channel: u32,
-        /// TSG id.
+        /// The TSG id.
         tsg: u32,
     },
-    /// The kernel logged an interrupt, and did nothing else.
+    /// The kernel logged an interrupt and did nothing else.
     Logged {
-        /// Channel id.
+        /// The channel id.
         channel: u32,
-        /// TSG id.
+        /// The TSG id.
         tsg: u32,
-        /// The line.
+        /// The line of the log.
         text: String,
     },
-    /// A group died.
+    /// A fault ended a group.
     Fault {
         /// The channel that caused it.
         channel: u32,
-        /// TSG id.
+        /// The TSG id.
         tsg: u32,
-        /// What happened.
+        /// The fault.
         fault: Fault,
     },
 }
 
-/// Receives every event, on the thread where it happens. Must return soon and must not call back into the GPU.
+/// A function that receives every event, on the thread where the event happens. It must return soon and must not call
+/// the GPU.
 pub type Observer = Arc<dyn Fn(&Event) + Send + Sync>;
 
-/// Lines kept for tools.
+/// The number of lines that are kept for tools.
 const LINES: usize = 1024;
 
-/// Observers and the fault log.
+/// The observers and the fault log.
 #[derive(Default)]
 pub(crate) struct Trace {
     active: AtomicBool,
@@ -122,7 +123,7 @@ impl Trace {
         self.active.store(true, Ordering::Release);
     }
 
-    /// Reports an event; it is only built when somebody looks.
+    /// Reports an event. The event is only built if there is an observer.
     pub(crate) fn emit(&self, event: impl FnOnce() -> Event) {
         let traced = tracing::enabled!(target: "tegra_sim::gpu", tracing::Level::TRACE);
         if !traced && !self.active.load(Ordering::Acquire) {

@@ -1,8 +1,8 @@
-//! The threads that run a GPU nobody steps.
+//! The threads that run a GPU, unless a program calls `step` itself.
 //!
-//! There is no notification when a program stores to its doorbell, so one thread looks: busily for moments after
-//! work, then yielding, then between naps that grow with the pause. While it executes a long grid, a second thread looks
-//! after the other channels.
+//! The GPU gets no notification when a program stores to its doorbell, so one thread reads the doorbells. For a moment
+//! after work it reads without a pause, then it yields between reads, and then it sleeps between reads for times that
+//! grow. While it executes a long grid, a second thread serves the other channels.
 
 use super::core::Core;
 use parking_lot::Mutex;
@@ -12,20 +12,21 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Looking without giving the processor away.
+/// How long the thread reads without giving the processor away.
 const SPIN: Duration = Duration::from_micros(30);
-/// Looking, but yielding to whoever wants to run.
+/// How long the thread yields the processor between reads.
 const YIELD: Duration = Duration::from_millis(1);
-/// A nap is this part of the time since the last work, within bounds: the delay of the first submit after a
-/// pause stays small next to the pause, and a device nobody uses costs fifty looks a second.
+/// A sleep lasts this part of the time since the last work, within bounds. The delay of the first submit after a pause
+/// is therefore small compared with the pause, and a device that nobody uses costs fifty reads a second.
 const NAP_PART: u32 = 32;
 const SHORTEST_NAP: Duration = Duration::from_micros(50);
 const LONGEST_NAP: Duration = Duration::from_millis(20);
-/// The longest one while a channel waits at a semaphore: nobody rings when the processor releases it.
+/// The longest sleep while a channel waits at a semaphore, because no doorbell announces that the processor has
+/// released it.
 const LONGEST_WAITING: Duration = Duration::from_millis(4);
 /// A grid counts as long after this time.
 const LONG: Duration = Duration::from_millis(1);
-/// How often the second thread looks whether a grid is long, and after how many idle looks it sleeps again.
+/// How often the second thread checks whether a grid is long, and after how many checks without work it sleeps again.
 const STANDBY_NAP: Duration = Duration::from_millis(2);
 const STANDBY_LOOKS: u32 = 50;
 
@@ -34,17 +35,17 @@ const STANDBY_LOOKS: u32 = 50;
 pub(crate) struct Workers(Mutex<Option<Running>>);
 
 struct Running {
-    /// Threads do not survive fork(2).
+    /// The process that started the threads, because threads do not survive fork(2).
     pid: u32,
     stop: Arc<AtomicBool>,
     handles: Vec<JoinHandle<()>>,
 }
 
 impl Workers {
-    /// Starts the threads, unless they run.
+    /// Starts the threads, unless they run already.
     ///
     /// # Errors
-    /// The system's, when it does not give them.
+    /// That of the system, if it gives no threads.
     pub(crate) fn ensure(&self, core: &Arc<Core>) -> io::Result<()> {
         let mut running = self.0.lock();
         let pid = std::process::id();
@@ -55,7 +56,7 @@ impl Workers {
         Ok(())
     }
 
-    /// Ends the threads, if the GPU has nothing left for them.
+    /// Ends the threads if the GPU has no channel and no doorbell page left.
     pub(crate) fn retire(&self, core: &Core) {
         let mut running = self.0.lock();
         if core.deserted() {
@@ -101,7 +102,7 @@ fn end(running: Option<Running>, core: &Core) {
     }
 }
 
-/// The thread that looks.
+/// The thread that reads the doorbells and runs channels.
 fn host(core: &Core, stop: &AtomicBool) {
     let mut last_work = Instant::now();
     let done = || stop.load(Ordering::Acquire);

@@ -1,23 +1,23 @@
-//! What the simulated modules are: one row per module.
+//! The simulated modules. Each module has one row.
 //!
 //! `agx-orin-pg` is the board of the published logs (docs/hardware/nvgpu-observed.md#observed-gpu), value by value. The
-//! others differ from it in floorsweeping, clocks and memory only (docs/hardware/nvgpu-nodes.md#orin-modules). What no log
-//! shows (masks of NX and Nano, clock tables, carveout sizes) is plausible, not observed.
+//! others differ from it only in floorsweeping, clocks and memory (docs/hardware/nvgpu-nodes.md#orin-modules). Values
+//! that no log shows (masks of NX and Nano, clock tables, carveout sizes) are plausible and not observed.
 
 use crate::config::Chip;
 use tegrarm_abi::nvmap::{NVMAP_HEAP_CARVEOUT_FSI, NVMAP_HEAP_CARVEOUT_VPR};
 use tegrarm_abi::rm::classes::*;
 
-/// Memory outside the kernel's reach that nvmap hands out.
+/// Memory that nvmap hands out and that the kernel does not manage as its own.
 #[derive(Debug)]
 pub(crate) struct Carveout {
-    /// Heap bit.
+    /// The heap bit.
     pub heap: u32,
-    /// Bytes.
+    /// The size in bytes.
     pub size: u64,
 }
 
-/// Class numbers the characteristics report.
+/// The class numbers that the characteristics report.
 #[derive(Debug)]
 pub(crate) struct Classes {
     pub twod: u32,
@@ -35,7 +35,7 @@ pub(crate) struct ChipData {
     pub implementation: u32,
     pub revision: u32,
     pub name: &'static str,
-    /// TPCs present in each GPC the chip can have; 0 = GPC fused or gated off.
+    /// The TPCs in each GPC that the chip can have. 0 means that the GPC is fused off or gated off.
     pub tpc_masks: &'static [u32],
     pub tpc_per_gpc: u32,
     pub sm_per_tpc: u32,
@@ -48,16 +48,16 @@ pub(crate) struct ChipData {
     pub ltc_per_fbp: u32,
     pub lts_per_ltc: u32,
     pub num_ltc: u32,
-    /// Big page size of address spaces, 0 = none.
+    /// The size of big pages of address spaces. 0 means that there are none.
     pub big_page: u32,
     pub available_big_pages: u32,
     pub classes: &'static Classes,
-    /// Classes ALLOC_OBJ_CTX takes.
+    /// The classes that ALLOC_OBJ_CTX accepts.
     pub valid_classes: &'static [u32],
-    /// GPC clock steps, Hz, ascending.
+    /// The steps of the GPC clock in Hz, ascending.
     pub frequencies: &'static [u64],
     pub carveouts: &'static [Carveout],
-    /// devfreq directory name on r36 and r35.
+    /// The name of the devfreq directory on r36 and on r35.
     pub devfreq: [&'static str; 2],
 }
 
@@ -77,12 +77,13 @@ const GV11B_CLASSES: Classes = Classes {
     inline_to_memory: KEPLER_INLINE_TO_MEMORY_B,
     copy: 0xc3b5,
 };
-/// docs/hardware/nvgpu-channel.md#valid-classes: Volta, Pascal and Maxwell classes, and the three that never changed.
+/// docs/hardware/nvgpu-channel.md#valid-classes: the classes of Volta, Pascal and Maxwell, and the three classes that
+/// are the same on all chips.
 const GV11B_VALID: &[u32] = &[
     0xc3c0, 0xc397, 0xc3b5, 0xc36f, 0xc0c0, 0xc097, 0xc0b5, 0xc06f, 0xb1c0, 0xb197, 0xb0b5, 0xb06f, 0xa0b5, 0xa140,
     0x902d,
 ];
-/// docs/hardware/nvgpu-channel.md#valid-classes: the above plus Ampere and Turing.
+/// docs/hardware/nvgpu-channel.md#valid-classes: the classes above, and those of Ampere and Turing.
 const GA10B_VALID: &[u32] = &[
     0xc7c0, 0xc797, 0xc7b5, 0xc76f, 0xc637, 0xc5c0, 0xc597, 0xc5b5, 0xc46f, 0xc4b7, 0xc3c0, 0xc397, 0xc3b5, 0xc36f,
     0xc0c0, 0xc097, 0xc0b5, 0xc06f, 0xb1c0, 0xb197, 0xb0b5, 0xb06f, 0xa0b5, 0xa140, 0x902d,
@@ -183,12 +184,12 @@ impl ChipData {
         }
     }
 
-    /// GPCs the chip can have.
+    /// The number of GPCs that the chip can have.
     pub(crate) fn max_gpcs(&self) -> u32 {
         self.tpc_masks.len() as u32
     }
 
-    /// GPCs that are there.
+    /// The number of GPCs that this module has.
     pub(crate) fn gpcs(&self) -> u32 {
         self.gpc_mask().count_ones()
     }
@@ -197,7 +198,7 @@ impl ChipData {
         (0..).zip(self.tpc_masks).filter(|(_, tpcs)| **tpcs != 0).fold(0, |mask, (gpc, _)| mask | 1 << gpc)
     }
 
-    /// (GPC logical index, TPC index inside it) of every TPC, in order.
+    /// Every TPC in order, as the GPC's logical index and the TPC's index in that GPC.
     pub(crate) fn tpcs(&self) -> impl Iterator<Item = (u32, u32)> {
         let present = self.tpc_masks.iter().filter(|tpcs| **tpcs != 0);
         (0..).zip(present).flat_map(|(gpc, tpcs)| (0..tpcs.count_ones()).map(move |tpc| (gpc, tpc)))
@@ -215,7 +216,7 @@ impl ChipData {
         self.frequencies[0]
     }
 
-    /// Whether it executes compute: only ga10b machine code is simulated.
+    /// Whether the module executes compute work. Only the machine code of ga10b is simulated.
     pub(crate) fn is_ga10b(&self) -> bool {
         self.arch == 0x170
     }

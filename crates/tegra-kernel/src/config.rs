@@ -1,4 +1,4 @@
-//! Which board is simulated, and with which kernel.
+//! The configuration: which board is simulated, and with which kernel.
 
 use crate::release::L4t;
 use std::fmt;
@@ -6,34 +6,36 @@ use std::fmt;
 /// A Jetson module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Chip {
-    /// Jetson AGX Orin 64 GB, all 16 SMs: ga10b.
+    /// Jetson AGX Orin 64 GB with all 16 SMs: ga10b.
     AgxOrin,
-    /// The same board in the power mode that published logs show: one GPC of four TPCs.
+    /// The same board in the power mode of the published logs: one GPC with four TPCs.
     AgxOrinPowerGated,
     /// Jetson Orin NX 16 GB: ga10b with 8 SMs.
     OrinNx,
     /// Jetson Orin Nano 8 GB: ga10b with 8 SMs.
     OrinNano,
-    /// Jetson AGX Xavier: gv11b (Volta). Class numbers and ioctls only: its machine code is not simulated.
+    /// Jetson AGX Xavier: gv11b (Volta). It has class numbers and ioctls only, because its machine code is not
+    /// simulated.
     Gv11b,
 }
 
-/// Configuration of a virtual board.
+/// The configuration of a virtual board.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SimConfig {
     /// The module.
     pub chip: Chip,
-    /// Its kernel.
+    /// Its kernel release.
     pub l4t: L4t,
-    /// MemTotal in bytes.
+    /// The MemTotal in bytes.
     pub mem_total: u64,
-    /// Execute deterministically, one step of one channel at a time (`TEGRARM_SIM_STEP=1`).
+    /// True if work is executed deterministically, one step of one channel at a time (`TEGRARM_SIM_STEP=1`).
     pub step: bool,
-    /// Refuse what is accepted here and believed to freeze a board (`TEGRARM_SIM_STRICT=1`).
+    /// True if the kernel refuses calls that a board accepts and that are believed to freeze a board
+    /// (`TEGRARM_SIM_STRICT=1`).
     pub strict: bool,
 }
 
-/// A variable of the environment that says nothing we know.
+/// An environment variable with a value that is not known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigError {
     variable: &'static str,
@@ -83,7 +85,7 @@ impl SimConfig {
     /// never more than this machine has.
     ///
     /// # Errors
-    /// The variable with an unknown value.
+    /// The variable that has an unknown value.
     pub fn from_env() -> Result<SimConfig, ConfigError> {
         SimConfig::from_lookup(|name| std::env::var_os(name).map(|value| value.to_string_lossy().into_owned()))
     }
@@ -131,7 +133,8 @@ impl std::str::FromStr for L4t {
     }
 }
 
-/// MemTotal of a module: what its kernel leaves of the DRAM (general knowledge, not from a log).
+/// The MemTotal of a module: the part of the DRAM that its kernel leaves. The figures are general knowledge and not
+/// from a log.
 fn mem_total(chip: Chip) -> u64 {
     const MIB: u64 = 1 << 20;
     match chip {
@@ -142,7 +145,7 @@ fn mem_total(chip: Chip) -> u64 {
     }
 }
 
-/// Physical memory of the machine under the simulator.
+/// The physical memory of the machine that runs the simulator.
 fn host_memory() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/meminfo").ok()?;
     let kib: u64 = text.lines().find_map(|l| l.strip_prefix("MemTotal:"))?.trim().strip_suffix(" kB")?.parse().ok()?;

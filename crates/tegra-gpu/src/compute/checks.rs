@@ -1,14 +1,15 @@
-//! What the scheduler rejects: SKED checks, one row each (docs/hardware/gpu-launch-descriptor.md#sked-checks).
+//! The SKED checks, by which the scheduler rejects descriptors. Each check has one row
+//! (docs/hardware/gpu-launch-descriptor.md#sked-checks).
 
 use super::qmd::Qmd;
 use tegrarm_abi::methods::qmd::*;
 
-/// What a check may look at besides the descriptor.
+/// The state that a check may read besides the descriptor.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Setting {
     pub(crate) shared_window: u64,
     pub(crate) local_window: u64,
-    /// Local memory one TPC may use, bytes (SET_SHADER_LOCAL_MEMORY_NON_THROTTLED).
+    /// The bytes of local memory that one TPC may use (SET_SHADER_LOCAL_MEMORY_NON_THROTTLED).
     pub(crate) local_per_tpc: u64,
     /// Whether check 18 (L1_CONFIG_TOO_SMALL) is on.
     pub(crate) checks_l1: bool,
@@ -16,20 +17,20 @@ pub(crate) struct Setting {
 
 /// One check.
 pub(crate) struct Check {
-    /// Bit in the SKED exception register; none is published for some.
+    /// The bit in the SKED exception register. For some checks no bit is published.
     pub(crate) bit: Option<u8>,
     pub(crate) name: &'static str,
     pub(crate) fails: fn(&Qmd, &Setting) -> bool,
 }
 
-/// Size of the generic windows onto shared and local memory.
+/// The size of the generic windows through which kernels reach shared and local memory.
 const WINDOW: u64 = 16 << 20;
 const MAX_THREADS: u64 = 1024;
 const MAX_REGISTERS: u32 = 256;
 const REGISTER_FILE: u64 = 65536;
-/// Opt-in maximum of a CTA plus the reserved KiB (compute capability 8.7).
+/// The largest opt-in size of a CTA's shared memory plus the reserved KiB (compute capability 8.7).
 const MAX_SHARED: u32 = 164 << 10;
-/// Warps a TPC holds at a time: 48 per SM, two SMs.
+/// The number of warps that a TPC holds at a time: two SMs with 48 each.
 const WARPS_PER_TPC: u64 = 96;
 const LOCAL_GRAIN: u32 = 16;
 
@@ -37,7 +38,7 @@ const fn check(bit: u8, name: &'static str, fails: fn(&Qmd, &Setting) -> bool) -
     Check { bit: Some(bit), name, fails }
 }
 
-/// All checks, by bit.
+/// All checks, sorted by bit.
 pub(crate) static CHECKS: &[Check] = &[
     Check { bit: None, name: "QMD_VERSION", fails: |q, _| q.version() != (3, 0) },
     Check { bit: None, name: "IS_QUEUE, which this machine does not have", fails: |q, _| q.flag(IS_QUEUE) },
@@ -64,7 +65,7 @@ pub(crate) static CHECKS: &[Check] = &[
     check(23, "CTA_THREAD_DIMENSION_ZERO", |q, _| threads(q) == 0),
     check(24, "MEMORY_WINDOW_OVERLAP", |_, s| s.shared_window.abs_diff(s.local_window) < WINDOW),
     check(25, "L1_CONFIG_TOO_SMALL", |q, s| {
-        // The field counts 4 KiB from one; zero leaves the choice to hardware.
+        // The field counts 4 KiB from one. With zero, the hardware chooses.
         let config = q.field(MAX_SM_CONFIG_SHARED_MEM_SIZE);
         s.checks_l1 && config != 0 && (config - 1) * 4096 < u64::from(q.shared_bytes())
     }),
@@ -74,14 +75,14 @@ pub(crate) static CHECKS: &[Check] = &[
     }),
 ];
 
-/// Bit of DEPENDENCE_COUNTER_UNDERFLOW, which a PCAS action raises.
+/// The bit of DEPENDENCE_COUNTER_UNDERFLOW. A PCAS action raises it, not a check.
 pub(crate) const DEPENDENCE_COUNTER_UNDERFLOW: u8 = 8;
 
 fn threads(qmd: &Qmd) -> u64 {
     qmd.block().iter().map(|d| u64::from(*d)).product()
 }
 
-/// The exception a descriptor raises: register value and names, if any check fails.
+/// The exception that a descriptor raises, if any check fails: the value of the register and the names of the checks.
 pub(crate) fn violations(qmd: &Qmd, setting: &Setting) -> Option<(u32, String)> {
     let failed: Vec<_> = CHECKS.iter().filter(|c| (c.fails)(qmd, setting)).collect();
     let esr = failed.iter().filter_map(|c| c.bit).fold(0, |esr, bit| esr | 1 << bit);

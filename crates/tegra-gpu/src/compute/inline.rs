@@ -1,4 +1,4 @@
-//! Inline to memory: data words of the pushbuffer, written to memory
+//! Inline to memory: writes data words of the pushbuffer to memory
 //! (docs/hardware/gpu-compute-class.md#inline-to-memory).
 
 use super::super::channel::Turn;
@@ -15,19 +15,19 @@ use tegrarm_abi::methods::compute::*;
 const FIRST: u32 = NVC6C0_LINE_LENGTH_IN;
 const LAST: u32 = NVC6C0_SET_I2M_SEMAPHORE_C;
 
-/// Registers of the block, and the transfer that takes data.
+/// The registers of the block, and the transfer that takes data now.
 #[derive(Debug)]
 pub(crate) struct Inline {
     registers: [u32; ((LAST - FIRST) / 4 + 1) as usize],
     running: Option<Running>,
-    /// Upper part of the destination's and of the semaphore's address.
+    /// The upper parts of the addresses of the destination and of the semaphore.
     upper: [Bits; 2],
 }
 
-/// Upper part of every address of class A140.
+/// The upper part of every address of class A140.
 pub(super) const A140_UPPER: Bits = Bits { msb: 24, lsb: 0, stride: 0, count: 1 };
 
-/// A launched transfer.
+/// A transfer that was launched.
 #[derive(Clone, Copy, Debug)]
 struct Running {
     to: Surface,
@@ -38,7 +38,7 @@ struct Running {
     word: u32,
 }
 
-/// Executes one method of the block; `which` is 0 for the compute class, 1 for class A140.
+/// Executes one method of the block. `which` is 0 for the compute class and 1 for class A140.
 pub(crate) fn method(pbdma: &mut Pbdma, turn: &Turn<'_>, which: usize, offset: u32, data: u32) -> Result<Flow, Fault> {
     let mut context = pbdma.context.lock();
     let inline = &mut context.inline[which];
@@ -50,7 +50,8 @@ pub(crate) fn method(pbdma: &mut Pbdma, turn: &Turn<'_>, which: usize, offset: u
     Ok(Flow::Done)
 }
 
-/// A transfer must get all its words before another method comes.
+/// Checks that no transfer still waits for words, because a transfer must get all its words before another method
+/// comes.
 pub(crate) fn check_complete(pbdma: &Pbdma, turn: &Turn<'_>, which: usize) -> Result<(), Fault> {
     match &pbdma.context.lock().inline[which].running {
         None => Ok(()),
@@ -114,7 +115,7 @@ impl Inline {
         }
     }
 
-    /// One data word; lines are padded to a word each.
+    /// Takes one data word. Every line is padded to whole words.
     fn load(&mut self, turn: &Turn<'_>, data: u32) -> Result<(), Fault> {
         let Some(r) = &mut self.running else {
             let what = format!("MEMFMT esr 0x1: inline data {data:#x} without a transfer that takes it");
@@ -138,7 +139,8 @@ impl Inline {
         Ok(())
     }
 
-    /// All data is in memory: semaphore and interrupt as asked for.
+    /// Ends a transfer whose data is all in memory: releases the semaphore and raises the interrupt that were asked
+    /// for.
     fn complete(&self, turn: &Turn<'_>, word: u32) -> Result<(), Fault> {
         let completion = NVC6C0_LAUNCH_DMA_COMPLETION_TYPE.of(word);
         if completion == NVC6C0_LAUNCH_DMA_COMPLETION_TYPE_RELEASE_SEMAPHORE {

@@ -1,4 +1,5 @@
-//! Running a grid: read the descriptor, check it, execute, release its semaphores, go on to its dependent.
+//! Runs a grid: reads the descriptor, checks it, executes the grid, releases its semaphores and goes on to its
+//! dependent.
 
 use super::super::channel::Turn;
 use super::super::clock::time_ns;
@@ -17,10 +18,11 @@ use tegra_hw::{Awakening, Fault, SmError};
 use tegrarm_abi::methods::compute::*;
 use tegrarm_abi::methods::qmd::*;
 
-/// Work units one grid costs, however long it takes.
+/// The work units that one grid costs, however long it takes.
 const COST: u64 = 256;
 
-/// Runs what PCAS actions started, until nothing is left, the engine is taken, or the turn is over.
+/// Runs the descriptors that PCAS actions started, until none is left, another channel has the engine, or the turn is
+/// over.
 pub(super) fn run_pending(pbdma: &mut Pbdma, turn: &Turn<'_>) -> Result<Flow, Fault> {
     let mut moved = false;
     while let Some(launch) = pbdma.launches.next() {
@@ -43,7 +45,7 @@ pub(super) fn run_pending(pbdma: &mut Pbdma, turn: &Turn<'_>) -> Result<Flow, Fa
     Ok(Flow::Done)
 }
 
-/// Runs one descriptor to its end, releases included. Without effect when the channel was stopped meanwhile.
+/// Runs one descriptor to its end, with its releases. If the channel was stopped meanwhile, the grid has no effect.
 fn run(pbdma: &mut Pbdma, turn: &Turn<'_>, Scheduled { qmd: at, copied }: Scheduled) -> Result<(), Fault> {
     let qmd = pcas::read(turn, at).map(|qmd| if copied { qmd.copied() } else { qmd })?;
     let setting = {
@@ -103,7 +105,7 @@ fn setting(r: &Registers) -> Setting {
     }
 }
 
-/// Conditional execution: the channel's setting, unless the override decides.
+/// Evaluates conditional execution: the channel's setting counts unless the override decides.
 fn enabled(turn: &Turn<'_>, r: &Registers) -> Result<bool, Fault> {
     match NVC6C0_SET_RENDER_ENABLE_OVERRIDE_MODE.of(r.get(NVC6C0_SET_RENDER_ENABLE_OVERRIDE)) {
         NVC6C0_SET_RENDER_ENABLE_OVERRIDE_MODE_ALWAYS_RENDER => return Ok(true),
@@ -131,7 +133,8 @@ fn enabled(turn: &Turn<'_>, r: &Registers) -> Result<bool, Fault> {
     Ok(true)
 }
 
-/// Executes the grid: its cost and when it started. `None`: the channel was stopped and nobody waits for the rest.
+/// Executes the grid and returns its cost and its start time. The result is `None` if the channel was stopped, because
+/// nobody waits for the rest of the grid then.
 fn execute(turn: &Turn<'_>, qmd: &Qmd, setting: &Setting) -> Result<Option<(RunStats, u64)>, Fault> {
     let start_ns = time_ns();
     if qmd.grid().contains(&0) {
@@ -172,12 +175,12 @@ fn execute(turn: &Turn<'_>, qmd: &Qmd, setting: &Setting) -> Result<Option<(RunS
     result.map(|stats| Some((stats, start_ns))).map_err(|f| sm_fault(turn, f))
 }
 
-/// What the kernel reads out of an SM.
+/// The record that the kernel reads out of an SM.
 fn record(ErrorRegisters { global_esr, warp_esr, pc }: ErrorRegisters) -> SmError {
     SmError { global_esr, warp_esr, pc }
 }
 
-/// Words an SM's fault as the kernel log would.
+/// Describes an SM's fault in the words of the kernel log.
 fn sm_fault(turn: &Turn<'_>, stopped: Stopped) -> Fault {
     let sms = stopped.fault.record().into_iter().chain(stopped.others).map(|(sm, r)| (sm, record(r))).collect();
     match stopped.fault {
@@ -201,7 +204,7 @@ fn sm_fault(turn: &Turn<'_>, stopped: Stopped) -> Fault {
     }
 }
 
-/// Release semaphores 0–2, in order, after everything the grid wrote.
+/// Performs release semaphores 0 to 2 in order, after everything that the grid wrote.
 fn release(turn: &Turn<'_>, qmd: &Qmd) -> Result<(), Fault> {
     let table = turn.table();
     let mem = Accessor::new(&table);

@@ -1,30 +1,30 @@
-//! The methods of classes C7C0 and A140, one row each (docs/hardware/gpu-compute-class.md#compute-methods).
+//! The methods of classes C7C0 and A140. Each method has one row (docs/hardware/gpu-compute-class.md#compute-methods).
 //!
-//! Names and numbers that class C6C0 shares come from `tegrarm-abi`; the rest is what C7C0 and A140 add and what the
-//! headers give as arrays.
+//! Names and numbers that are the same in class C6C0 come from `tegrarm-abi`. This file adds the methods that only C7C0
+//! and A140 have, and those that the headers define as arrays.
 
 use tegrarm_abi::methods::compute::*;
 
-/// What a method does besides being stored.
+/// The effect of a method besides being stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Effect {
-    /// Stored; read by a later method or by nothing this machine models.
+    /// The value is only stored. A later method may read it.
     Latch,
-    /// Nothing: caches are coherent here, and the engine is idle when the next method arrives.
+    /// The method does nothing: caches are coherent here, and the engine is idle when the next method arrives.
     NoOp,
-    /// Does something at once.
+    /// The method does something at once.
     Trigger(Trigger),
-    /// Software method that nvgpu's handler accepts; no effect.
+    /// A software method that nvgpu's handler accepts. It has no effect.
     Software,
-    /// Software method that nvgpu's handler rejects.
+    /// A software method that nvgpu's handler rejects.
     Unhandled,
-    /// Firmware method: nvgpu rejects those it does not implement.
+    /// A firmware method. nvgpu rejects those that it does not implement.
     Firmware,
-    /// Macro machine: no macro can be loaded, so calling one is an exception.
+    /// A method of the macro machine. No macro can be loaded, so calling one is an exception.
     Macro,
 }
 
-/// Methods with a handler.
+/// The methods that have a handler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Trigger {
     /// SET_OBJECT.
@@ -41,9 +41,9 @@ pub(crate) enum Trigger {
     RefCounter,
     /// INVALIDATE_SKED_CACHES.
     InvalidateSked,
-    /// SEND_PCAS_B: the form without signal, unknown to this machine's users.
+    /// SEND_PCAS_B: the form without a signal, which no known program uses.
     PcasB,
-    /// SEND_SIGNALING_PCAS_B: up to Turing.
+    /// SEND_SIGNALING_PCAS_B, which chips up to Turing use.
     SignalingPcasB,
     /// SEND_SIGNALING_PCAS2_B.
     Pcas,
@@ -53,7 +53,7 @@ pub(crate) enum Trigger {
     SkedCheck,
 }
 
-/// One row: a method, or an array of them.
+/// One row: a method, or an array of methods.
 #[derive(Debug)]
 pub(crate) struct Method {
     pub(crate) name: &'static str,
@@ -69,7 +69,7 @@ pub(crate) const SET_REPORT_SEMAPHORE_PAYLOAD_UPPER: u32 = 0x15c;
 pub(crate) const SET_REPORT_SEMAPHORE_ADDRESS_LOWER: u32 = 0x160;
 pub(crate) const SET_REPORT_SEMAPHORE_ADDRESS_UPPER: u32 = 0x164;
 pub(crate) const REPORT_SEMAPHORE_EXECUTE: u32 = 0x168;
-/// Words of an inline QMD.
+/// The methods that take the words of an inline QMD.
 pub(crate) const LOAD_INLINE_QMD_DATA: u32 = 0x320;
 pub(crate) const LOAD_INLINE_QMD_DATA_END: u32 = LOAD_INLINE_QMD_DATA + 4 * 63;
 
@@ -88,7 +88,7 @@ const fn does(trigger: Trigger) -> Effect {
     Effect::Trigger(trigger)
 }
 
-/// Every method of class C7C0, in order of offset.
+/// Every method of class C7C0, sorted by offset.
 pub(crate) static COMPUTE: &[Method] = &[
     one("SET_OBJECT", NVC6C0_SET_OBJECT, does(Object)),
     one("NO_OPERATION", NVC6C0_NO_OPERATION, NoOp),
@@ -201,7 +201,7 @@ pub(crate) static COMPUTE: &[Method] = &[
     many("CALL_MME_MACRO", 0x3800, 0x3ffc, Macro),
 ];
 
-/// Every method of class A140, in order of offset. Those that C7C0 has, too, have the same offsets there.
+/// Every method of class A140, sorted by offset. Methods that C7C0 has too have the same offsets there.
 pub(crate) static INLINE: &[Method] = &[
     one("SET_OBJECT", NVC6C0_SET_OBJECT, does(Object)),
     one("NO_OPERATION", NVC6C0_NO_OPERATION, NoOp),
@@ -225,7 +225,7 @@ pub(crate) static INLINE: &[Method] = &[
     many("SET_RENDER_ENABLE", NVC6C0_SET_RENDER_ENABLE_A, NVC6C0_SET_RENDER_ENABLE_C, Latch),
 ];
 
-/// The row that holds a method.
+/// The row that contains a method.
 pub(crate) fn find(methods: &'static [Method], offset: u32) -> Option<&'static Method> {
     let after = methods.partition_point(|m| m.first <= offset);
     methods[..after].last().filter(|m| offset <= m.last)

@@ -1,4 +1,5 @@
-//! Graphics engine front end: the compute class and inline-to-memory; 3D and 2D answer, but do nothing.
+//! The front end of the graphics engine: the compute class and inline-to-memory. The 3D and 2D classes can be selected
+//! but do nothing.
 
 mod checks;
 pub(crate) mod inline;
@@ -24,29 +25,29 @@ use tegrarm_abi::methods::compute::*;
 use tegrarm_abi::methods::host::{NVC56F_SET_OBJECT, NVC56F_SET_OBJECT_NVCLASS};
 use tegrarm_abi::rm::classes::{AMPERE_B, AMPERE_COMPUTE_B, FERMI_TWOD_A, KEPLER_INLINE_TO_MEMORY_B};
 
-/// Classes of subchannels 0–3; the wiring is fixed (docs/hardware/gpu-pushbuffer.md#subchannels).
+/// The classes of subchannels 0 to 3, which cannot be changed (docs/hardware/gpu-pushbuffer.md#subchannels).
 const CLASSES: [(u32, &str); 4] = [
     (AMPERE_B, "3D"),
     (AMPERE_COMPUTE_B, "compute"),
     (KEPLER_INLINE_TO_MEMORY_B, "inline to memory"),
     (FERMI_TWOD_A, "2D"),
 ];
-/// FE_HWW_ESR with its enable bit, as a board shows it (docs/hardware/gpu-pushbuffer.md#set-object).
+/// The value of FE_HWW_ESR with its enable bit, as a board shows it (docs/hardware/gpu-pushbuffer.md#set-object).
 const CLASS_SUBCH_MISMATCH: u32 = 1 << 31 | 1 << 1;
-/// Software method 7 as nvgpu reads it: what its two lowest bits do to check 18 (gr_intr_gv11b.h).
+/// The two lowest bits of software method 7, which tell nvgpu what to do with check 18 (gr_intr_gv11b.h).
 const SKEDCHECK_18: u32 = 3;
 const SKEDCHECK_18_DISABLE: u32 = 1;
 const SKEDCHECK_18_ENABLE: u32 = 2;
-/// Subchannels with methods of their own.
+/// The subchannel of the compute class.
 const COMPUTE: u32 = 1;
 const INLINE: u32 = 2;
 
-/// The name of the compute class's method at a byte offset, without its class.
+/// The name of the method of the compute class at a byte offset. The name of the class is not part of it.
 pub fn compute_method_name(offset: u32) -> Option<&'static str> {
     methods::find(methods::COMPUTE, offset).map(|method| method.name)
 }
 
-/// Executes one method of subchannels 0–3.
+/// Executes one method of subchannels 0 to 3.
 pub(crate) fn method(
     pbdma: &mut Pbdma,
     turn: &Turn<'_>,
@@ -66,7 +67,7 @@ pub(crate) fn method(
     }
 }
 
-/// Classes with methods of their own.
+/// The classes that have methods of their own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Class {
     /// C7C0.
@@ -98,7 +99,7 @@ impl Class {
     }
 }
 
-/// SET_OBJECT checks the class and remembers nothing.
+/// SET_OBJECT: checks the class and stores nothing.
 fn set_object(turn: &Turn<'_>, subchannel: u32, data: u32) -> Result<Flow, Fault> {
     let class = NVC56F_SET_OBJECT_NVCLASS.of(data);
     let (wired, name) = CLASSES[subchannel as usize];
@@ -162,13 +163,13 @@ fn execute(
             pbdma.context.lock().sked.forget();
             Ok(Flow::Done)
         }
-        // ga10b takes the form of earlier chips and does nothing
-        // (docs/hardware/gpu-compute-class.md#compute-methods, seen on a board).
+        // ga10b accepts the form of earlier chips and does nothing (docs/hardware/gpu-compute-class.md#compute-methods,
+        // seen on a board).
         Trigger::SignalingPcasB | Trigger::PcasB => {
             tracing::warn!(target: "tegra_sim::gpu", channel = turn.hw().id, "PCAS form {offset:#x} does nothing on ga10b");
             Ok(Flow::Done)
         }
-        // Offered again while grids wait for the engine.
+        // The method is offered again while grids wait for the engine.
         Trigger::Pcas => {
             if pbdma.launches.is_empty() {
                 pcas::signal(pbdma, turn, data)?;
@@ -188,7 +189,7 @@ fn execute(
     }
 }
 
-/// NOTIFY: a 16-byte record, time first, status zero last; mode 1 interrupts too.
+/// NOTIFY: writes a record of 16 bytes, the time first and a status of zero last. Mode 1 also raises an interrupt.
 fn notify(pbdma: &mut Pbdma, turn: &Turn<'_>, class: Class, data: u32) -> Result<Flow, Fault> {
     let upper = match class {
         Class::Compute => NVC6C0_SET_NOTIFY_A_ADDRESS_UPPER,
@@ -212,7 +213,7 @@ fn notify(pbdma: &mut Pbdma, turn: &Turn<'_>, class: Class, data: u32) -> Result
     Ok(Flow::Done)
 }
 
-/// LOAD_INLINE_QMD_DATA: words go to the inline address; the last one launches.
+/// LOAD_INLINE_QMD_DATA: writes words to the inline address. The last word launches the descriptor.
 fn inline_qmd(pbdma: &mut Pbdma, turn: &Turn<'_>, offset: u32, data: u32) -> Result<Flow, Fault> {
     let shifted = {
         let context = pbdma.context.lock();

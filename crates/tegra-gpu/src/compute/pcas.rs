@@ -1,4 +1,4 @@
-//! PCAS actions: from methods and from descriptors that have ended, to the scheduler's state
+//! PCAS actions. They come from methods and from descriptors that have ended, and change the state of the scheduler
 //! (docs/hardware/gpu-compute-class.md#pcas-actions).
 
 use super::super::channel::Turn;
@@ -13,7 +13,7 @@ use tegrarm_abi::layout::Bits;
 use tegrarm_abi::methods::compute::*;
 use tegrarm_abi::methods::qmd::*;
 
-// What C7C0 adds to SEND_SIGNALING_PCAS2_B.
+// Actions that C7C0 adds to SEND_SIGNALING_PCAS2_B.
 const INCREMENT_DEPENDENCE: u32 = 0xc;
 const INCREMENT_CWD_REF_COUNTER: u32 = 0xd;
 const SELECT: Bits = Bits { msb: 13, lsb: 8, stride: 0, count: 1 };
@@ -31,7 +31,7 @@ pub(super) fn read(turn: &Turn<'_>, at: u64) -> Result<Qmd, Fault> {
     Ok(Qmd::new(words))
 }
 
-/// SEND_SIGNALING_PCAS2_B: what the action starts goes to the descriptors that run next.
+/// SEND_SIGNALING_PCAS2_B: the descriptors that the action starts are added to those that run next.
 pub(super) fn signal(pbdma: &mut Pbdma, turn: &Turn<'_>, word: u32) -> Result<(), Fault> {
     let at = u64::from(pbdma.context.lock().compute.get(NVC6C0_SEND_PCAS_A)) << 8;
     let action = match NVC6C0_SEND_SIGNALING_PCAS2_B_PCAS_ACTION.of(word) {
@@ -69,7 +69,7 @@ pub(super) fn signal(pbdma: &mut Pbdma, turn: &Turn<'_>, word: u32) -> Result<()
     apply(pbdma, turn, at, action)
 }
 
-/// The action a finished descriptor asks for on its dependent.
+/// Performs the action that a finished descriptor asks for on its dependent.
 pub(super) fn follow(pbdma: &mut Pbdma, turn: &Turn<'_>, at: u64, action: u32) -> Result<(), Fault> {
     let action = match action {
         DEPENDENT_QMD0_ACTION_QMD_SCHEDULE => Action::Schedule { fresh: false },

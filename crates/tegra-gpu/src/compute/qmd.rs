@@ -5,12 +5,12 @@ use sm87::ConstantBank;
 use tegrarm_abi::layout::Bits;
 use tegrarm_abi::methods::qmd::*;
 
-/// Bytes of a descriptor.
+/// The size of a descriptor in bytes.
 pub(crate) const BYTES: usize = 256;
-/// Constant banks are at most 64 KiB.
+/// The largest size of a constant bank, 64 KiB.
 const BANK_MAX: u64 = 64 << 10;
 
-/// A launch descriptor: 64 dwords, read field by field.
+/// A launch descriptor: 64 dwords, which are read field by field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Qmd {
     words: [u32; BYTES / 4],
@@ -65,7 +65,7 @@ static RELEASES: [ReleaseFields; 3] = [
     },
 ];
 
-/// A dependent descriptor and what to do with it.
+/// A dependent descriptor, and the action on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Dependent {
     pub(crate) qmd: u64,
@@ -73,12 +73,12 @@ pub(crate) struct Dependent {
 }
 
 impl Qmd {
-    /// A descriptor from its dwords.
+    /// Makes a descriptor from its dwords.
     pub fn new(words: [u32; BYTES / 4]) -> Qmd {
         Qmd { words }
     }
 
-    /// One field, at most 64 bits wide.
+    /// One field. It has at most 64 bits.
     pub fn field(&self, bits: Bits) -> u64 {
         bits.of_words(&self.words)
     }
@@ -87,7 +87,7 @@ impl Qmd {
         self.field(bits) != 0
     }
 
-    /// Field of at most 32 bits.
+    /// A field that has at most 32 bits.
     fn small(&self, bits: Bits) -> u32 {
         self.field(bits) as u32
     }
@@ -96,22 +96,23 @@ impl Qmd {
         self.field(upper) << 32 | self.field(lower)
     }
 
-    /// Major and minor version; this machine takes 3.0.
+    /// The major and minor version. The GPU accepts only 3.0.
     pub fn version(&self) -> (u32, u32) {
         (self.small(QMD_MAJOR_VERSION), self.small(QMD_VERSION))
     }
 
-    /// CTAs in x, y, z.
+    /// The number of CTAs in x, y and z.
     pub fn grid(&self) -> [u32; 3] {
         [CTA_RASTER_WIDTH, CTA_RASTER_HEIGHT, CTA_RASTER_DEPTH].map(|b| self.small(b))
     }
 
-    /// The CTA a grid starts with, in x, y, z: one that was preempted goes on where it was.
+    /// The CTA at which the grid starts, in x, y and z. A grid that was preempted continues at the CTA that its
+    /// descriptor names.
     pub(crate) fn resume(&self) -> [u32; 3] {
         [CTA_RASTER_WIDTH_RESUME, CTA_RASTER_HEIGHT_RESUME, CTA_RASTER_DEPTH_RESUME].map(|b| self.small(b))
     }
 
-    /// The descriptor as a copying PCAS action loads it: from the first CTA on.
+    /// The descriptor as a copying PCAS action loads it, so that the grid starts at its first CTA.
     pub(crate) fn copied(mut self) -> Qmd {
         for bits in [CTA_RASTER_WIDTH_RESUME, CTA_RASTER_HEIGHT_RESUME, CTA_RASTER_DEPTH_RESUME] {
             bits.put_words(&mut self.words, 0);
@@ -119,38 +120,38 @@ impl Qmd {
         self
     }
 
-    /// SMs that must not run its CTAs, a bit each.
+    /// The SMs that must not run its CTAs, one bit each.
     pub(crate) fn disabled_sms(&self) -> u64 {
         self.split([SM_DISABLE_MASK_LOWER, SM_DISABLE_MASK_UPPER])
     }
 
-    /// Threads per CTA in x, y, z.
+    /// The number of threads per CTA in x, y and z.
     pub fn block(&self) -> [u32; 3] {
         [CTA_THREAD_DIMENSION0, CTA_THREAD_DIMENSION1, CTA_THREAD_DIMENSION2].map(|b| self.small(b))
     }
 
-    /// Virtual address of the first instruction.
+    /// The virtual address of the first instruction.
     pub fn program(&self) -> u64 {
         self.split([PROGRAM_ADDRESS_LOWER, PROGRAM_ADDRESS_UPPER])
     }
 
-    /// Registers per thread.
+    /// The number of registers per thread.
     pub fn registers(&self) -> u32 {
         self.small(REGISTER_COUNT_V)
     }
 
-    /// Shared memory per CTA, bytes.
+    /// The bytes of shared memory per CTA.
     pub fn shared_bytes(&self) -> u32 {
         self.small(SHARED_MEMORY_SIZE)
     }
 
-    /// Local memory per thread: bytes from address 0, and bytes that end at address 2^24.
+    /// The local memory per thread: the bytes that start at address 0, and the bytes that end at address 2^24.
     pub fn local_bytes(&self) -> (u32, u32) {
         (self.small(SHADER_LOCAL_MEMORY_LOW_SIZE), self.small(SHADER_LOCAL_MEMORY_HIGH_SIZE))
     }
 
-    /// Constant banks 0–7. Some users write a bank's size in bytes into its field, which counts 16 bytes: sizes
-    /// are an upper bound.
+    /// Constant banks 0 to 7. Some programs write a bank's size in bytes into its field, which counts units of 16
+    /// bytes, so a size is an upper bound.
     pub fn banks(&self) -> [Option<ConstantBank>; 8] {
         std::array::from_fn(|i| {
             let at = i as u16;
@@ -161,7 +162,7 @@ impl Qmd {
         })
     }
 
-    /// The enabled release semaphores in order, and whether each interrupts. Timestamps are `now`.
+    /// The enabled release semaphores in order, and whether each raises an interrupt. `now` is their timestamp.
     pub(crate) fn releases(&self, now: u64) -> impl Iterator<Item = (Release, bool)> + '_ {
         RELEASES.iter().filter(|f| self.flag(f.enable)).map(move |f| {
             let structure = self.small(f.structure);

@@ -1,4 +1,4 @@
-//! Report semaphores of the compute class, both forms (docs/hardware/gpu-compute-class.md#compute-methods).
+//! The two forms of report semaphores of the compute class (docs/hardware/gpu-compute-class.md#compute-methods).
 
 use super::super::channel::Turn;
 use super::super::clock::time_ns;
@@ -15,7 +15,7 @@ const fn bits(msb: u16, lsb: u16) -> Bits {
     Bits { msb, lsb, stride: 0, count: 1 }
 }
 
-// REPORT_SEMAPHORE_EXECUTE, which C7C0 adds.
+// Fields of REPORT_SEMAPHORE_EXECUTE, which C7C0 adds.
 const OPERATION: Bits = bits(1, 0);
 const OPERATION_RELEASE: u32 = 0;
 const OPERATION_ACQUIRE: u32 = 1;

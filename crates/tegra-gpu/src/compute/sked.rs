@@ -1,29 +1,29 @@
-//! State of the launch scheduler (SKED): which descriptors wait for what, and which run next
+//! The state of the launch scheduler (SKED): which descriptors wait for which events, and which run next
 //! (docs/hardware/gpu-compute-class.md#pcas-actions).
 //!
-//! A real SKED caches descriptors; here a descriptor is read again from memory whenever it runs, which every
-//! legal user allows. What must be remembered is only what memory does not hold: dependence counters and
+//! A real SKED caches descriptors. Here a descriptor is read from memory again whenever it runs, which makes no
+//! difference to a legal program. The scheduler remembers only what memory does not hold: dependence counters and
 //! missing SCHEDULE actions.
 
 use super::qmd::Qmd;
 use std::collections::{BTreeMap, VecDeque};
 use tegrarm_abi::methods::qmd::*;
 
-/// A descriptor that was scheduled or counted, but has not run.
+/// A descriptor that was scheduled or counted but has not run yet.
 #[derive(Clone, Copy, Debug)]
 struct Held {
     dependence: u32,
-    /// SCHEDULE actions it still needs.
+    /// The number of SCHEDULE actions that it still needs.
     schedules: u32,
-    /// A copying action loaded it.
+    /// True if a copying action loaded it.
     copied: bool,
 }
 
-/// Scheduler state of a context.
+/// The scheduler's state for one context.
 #[derive(Debug)]
 pub(crate) struct Sked {
     held: BTreeMap<u64, Held>,
-    /// CWD reference counters.
+    /// The CWD reference counters.
     pub(crate) counters: [u32; 64],
     /// Whether check 18 is on.
     pub(crate) checks_l1: bool,
@@ -35,31 +35,32 @@ impl Default for Sked {
     }
 }
 
-/// What an action does to a descriptor.
+/// The effect of an action on a descriptor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Action {
-    /// One SCHEDULE; `fresh` reloads the descriptor first.
+    /// Counts one SCHEDULE. With `fresh`, the descriptor is loaded again first.
     Schedule { fresh: bool },
-    /// Load, and hold until one more SCHEDULE.
+    /// Loads the descriptor and holds it until one more SCHEDULE.
     Hold,
-    /// Count a dependence down.
+    /// Counts the dependences down by one.
     Decrement,
-    /// Count a dependence up.
+    /// Counts the dependences up by one.
     Increment,
 }
 
 impl Sked {
-    /// Drops everything held (INVALIDATE_SKED_CACHES).
+    /// Drops every descriptor that is held (INVALIDATE_SKED_CACHES).
     pub(crate) fn forget(&mut self) {
         self.held.clear();
     }
 
-    /// Drops one descriptor (PCAS action INVALIDATE).
+    /// Drops one descriptor (the PCAS action INVALIDATE).
     pub(super) fn invalidate(&mut self, at: u64) {
         self.held.remove(&at);
     }
 
-    /// Applies an action; the launch, when the descriptor runs now. `None`: its dependence counter was zero already.
+    /// Applies an action. Returns the launch if the descriptor runs now. The result is `None` if its dependence counter
+    /// was zero already.
     pub(super) fn apply(&mut self, at: u64, qmd: &Qmd, action: Action) -> Option<Option<Scheduled>> {
         let copies = matches!(action, Action::Schedule { fresh: true } | Action::Hold);
         if copies {
@@ -76,8 +77,8 @@ impl Sked {
             Action::Decrement => held.dependence = held.dependence.checked_sub(1)?,
             Action::Increment => held.dependence += 1,
         }
-        // A descriptor whose last dependence goes runs although nobody scheduled it: that is what the counter is
-        // for. One that asks for SCHEDULE waits for it.
+        // The purpose of the counter is that a descriptor runs when its last dependence is gone, although nobody has
+        // scheduled it. A descriptor that asks for SCHEDULE still waits for it.
         let scheduled = held.schedules == 0 || action == Action::Decrement && !qmd.flag(REQUIRE_SCHEDULING_PCAS);
         if held.dependence != 0 || !scheduled || action == Action::Increment {
             return Some(None);
@@ -88,15 +89,15 @@ impl Sked {
     }
 }
 
-/// A descriptor whose time has come.
+/// A descriptor that runs now.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Scheduled {
     pub(crate) qmd: u64,
-    /// A copying action loaded it.
+    /// True if a copying action loaded it.
     pub(crate) copied: bool,
 }
 
-/// Descriptors that run next, in order.
+/// The descriptors that run next, in order.
 #[derive(Debug, Default)]
 pub(crate) struct Launches(VecDeque<Scheduled>);
 

@@ -1,4 +1,4 @@
-//! LAUNCH_DMA: checks, the transfer, then flush, semaphore and interrupt, in this order.
+//! LAUNCH_DMA: the checks, the transfer, and then flush, semaphore and interrupt, in this order.
 
 use super::super::channel::Turn;
 use super::super::clock::time_ns;
@@ -16,7 +16,7 @@ use tegra_hw::{Awakening, Fault};
 use tegrarm_abi::layout::Bits;
 use tegrarm_abi::methods::copy::*;
 
-// Report codes of a launch error (docs/hardware/gpu-copy-engine.md#launch-dma).
+// The report codes of a launch error (docs/hardware/gpu-copy-engine.md#launch-dma).
 const LAYER_EXCEEDS_DEPTH: u32 = 1;
 const INVALID_ALIGNMENT: u32 = 2;
 const RECTANGLE_OUT_OF_BOUNDS: u32 = 3;
@@ -25,16 +25,16 @@ const DESTINATION_EXCEEDS_PITCH: u32 = 6;
 pub(super) const BAD_SOURCE_COMPONENT: u32 = 8;
 pub(super) const INVALID_VALUE: u32 = 9;
 
-/// Payload size of the semaphore; C7B5 only.
+/// The payload size of the semaphore. Only C7B5 has this field.
 const SEMAPHORE_PAYLOAD_SIZE: Bits = Bits { msb: 27, lsb: 27, stride: 0, count: 1 };
-/// Copied bytes that cost one work unit.
+/// The number of copied bytes that cost one work unit.
 const BYTES_PER_UNIT: u64 = 1024;
-/// Largest log2 of GOBs per block.
+/// The largest log2 of the number of GOBs per block.
 const BLOCK_MAX: u32 = 5;
 
 type Rejected = (u32, String);
 
-/// Executes LAUNCH_DMA; offered again until the transfer is over.
+/// Executes LAUNCH_DMA. The method is offered again until the transfer is over.
 pub(super) fn launch(pbdma: &mut Pbdma, turn: &Turn<'_>, word: u32) -> Result<Flow, Fault> {
     let mut transfer = match pbdma.transfer.take() {
         Some(transfer) => transfer,
@@ -61,7 +61,7 @@ pub(super) fn launch(pbdma: &mut Pbdma, turn: &Turn<'_>, word: u32) -> Result<Fl
     Ok(Flow::Done)
 }
 
-/// The interrupts at the end of a launch. The kernel clears a blocking one, and tells nobody.
+/// Raises the interrupts at the end of a launch. The kernel clears a blocking interrupt and informs nobody.
 fn interrupt(turn: &Turn<'_>, word: u32) {
     let conditional = NVC6B5_LAUNCH_DMA_SEMAPHORE_TYPE_RELEASE_CONDITIONAL_INTR_SEMAPHORE;
     let kind = NVC6B5_LAUNCH_DMA_INTERRUPT_TYPE.of(word);
@@ -92,7 +92,7 @@ fn report(turn: &Turn<'_>, transfer: &Transfer) {
     });
 }
 
-/// What HCE refuses before the engine sees it.
+/// Checks what HCE refuses before the engine sees it.
 fn check(turn: &Turn<'_>, word: u32) -> Result<(), Fault> {
     let physical = NVC6B5_LAUNCH_DMA_SRC_TYPE.of(word) == NVC6B5_LAUNCH_DMA_SRC_TYPE_PHYSICAL
         || NVC6B5_LAUNCH_DMA_DST_TYPE.of(word) == NVC6B5_LAUNCH_DMA_DST_TYPE_PHYSICAL;
@@ -102,7 +102,7 @@ fn check(turn: &Turn<'_>, word: u32) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Decodes the registers into a transfer; one without lines when nothing is to be used.
+/// Decodes the registers into a transfer. If conditional execution is off for this launch, the transfer has no lines.
 fn prepare(turn: &Turn<'_>, r: &Registers, word: u32) -> Result<Transfer, Fault> {
     let reject = |(report, what): Rejected| fault::copy_engine(turn.hw(), report, what);
     valid(word).map_err(reject)?;
@@ -114,7 +114,7 @@ fn prepare(turn: &Turn<'_>, r: &Registers, word: u32) -> Result<Transfer, Fault>
     decode(r, word).map(|t| Transfer { release, ..t }).map_err(reject)
 }
 
-/// Values of LAUNCH_DMA that are not defined.
+/// Refuses values of LAUNCH_DMA that are not defined.
 fn valid(word: u32) -> Result<(), Rejected> {
     for (name, field, last) in [
         ("transfer", NVC6B5_LAUNCH_DMA_DATA_TRANSFER_TYPE, NVC6B5_LAUNCH_DMA_DATA_TRANSFER_TYPE_NON_PIPELINED),
@@ -127,7 +127,7 @@ fn valid(word: u32) -> Result<(), Rejected> {
     Ok(())
 }
 
-/// SET_RENDER_ENABLE_C, with A and B set before: what HCE refuses.
+/// Checks what HCE refuses in SET_RENDER_ENABLE_C, after A and B were set.
 pub(super) fn check_render_enable(turn: &Turn<'_>, r: &Registers) -> Result<(), Fault> {
     let va = r.pair(NVC6B5_SET_RENDER_ENABLE_A, NVC6B5_SET_RENDER_ENABLE_A_UPPER);
     let mode = NVC6B5_SET_RENDER_ENABLE_C_MODE.of(r.get(NVC6B5_SET_RENDER_ENABLE_C));
@@ -140,7 +140,7 @@ pub(super) fn check_render_enable(turn: &Turn<'_>, r: &Registers) -> Result<(), 
     }
 }
 
-/// Conditional execution. What it rests on was checked when it was set; B alone may have changed since.
+/// Evaluates conditional execution. The setting was checked when it was made, but B alone may have changed since.
 fn enabled(turn: &Turn<'_>, r: &Registers) -> Result<bool, Fault> {
     let va = r.pair(NVC6B5_SET_RENDER_ENABLE_A, NVC6B5_SET_RENDER_ENABLE_A_UPPER);
     let mode = NVC6B5_SET_RENDER_ENABLE_C_MODE.of(r.get(NVC6B5_SET_RENDER_ENABLE_C));
@@ -221,14 +221,14 @@ const DESTINATION: Side = Side {
     y: NVC6B5_DST_ORIGIN_Y,
 };
 
-/// Decodes one side; `element` is its bytes per element.
+/// Decodes one side of the copy. `element` is the number of bytes per element on this side.
 fn side(r: &Registers, s: &Side, pitched: bool, element: u64, shape: Shape) -> Result<Surface, Rejected> {
     let va = r.pair(s.offset, s.upper);
     if pitched {
         let pitch = i64::from(r.get(s.pitch) as i32);
         let line = shape.elements * element;
         if shape.multi && line > pitch.unsigned_abs() {
-            // The next code stands for a line that exceeds a negative pitch.
+            // The next code means a line that exceeds a negative pitch.
             let report = s.exceeds + u32::from(pitch < 0);
             return Err((report, format!("{} line of {line} bytes at pitch {pitch}", s.name)));
         }

@@ -15,13 +15,13 @@ use tegrarm_abi::methods::copy::*;
 use tegrarm_abi::methods::host::{NVC56F_SET_OBJECT, NVC56F_SET_OBJECT_NVCLASS};
 use tegrarm_abi::rm::classes::AMPERE_DMA_COPY_B;
 
-/// Methods that C7B5 has beyond C6B5 (docs/hardware/gpu-copy-engine.md#copy-methods).
+/// The methods that C7B5 has and C6B5 does not (docs/hardware/gpu-copy-engine.md#copy-methods).
 pub(crate) const SET_MONITORED_FENCE_TYPE: u32 = 0x21c;
 const SET_MONITORED_FENCE_SIGNAL_ADDR_BASE_UPPER: u32 = 0x220;
 const SET_MONITORED_FENCE_SIGNAL_ADDR_BASE_LOWER: u32 = 0x224;
 pub(crate) const SET_SEMAPHORE_PAYLOAD_UPPER: u32 = 0x24c;
 
-/// Registers: ranges of methods that only latch, first to last offset.
+/// The ranges of methods that only store a value, with first and last offset.
 const LATCHED: &[(u32, u32)] = &[
     (NVC6B5_NOP, NVC6B5_NOP),
     (NVC6B5_PM_TRIGGER, NVC6B5_PM_TRIGGER),
@@ -65,7 +65,7 @@ pub(crate) fn method(pbdma: &mut Pbdma, turn: &Turn<'_>, offset: u32, data: u32)
     }
 }
 
-/// The packed 16-bit origins and the 32-bit ones are two views of the same registers.
+/// Stores packed 16-bit origins. They and the 32-bit origins are two views of the same registers.
 fn packed_origin(registers: &mut super::context::Registers, offset: u32, data: u32) {
     let (x, y) = match offset {
         NVC6B5_SET_SRC_ORIGIN => (NVC6B5_SRC_ORIGIN_X, NVC6B5_SRC_ORIGIN_Y),

@@ -1,40 +1,40 @@
-//! Where the lines of a copy lie: at a pitch, or in a block-linear surface
+//! The places of the lines of a copy, at a pitch or in a block-linear surface
 //! (docs/hardware/gpu-copy-engine.md#multi-line).
 
 use super::super::mem::Accessor;
 use tegra_mm::MmuFault;
 
-/// Bytes and rows of a GOB, the tile block-linear surfaces are made of.
+/// The width in bytes and the height in rows of a GOB, the tile of which block-linear surfaces are made.
 const GOB_WIDTH: u64 = 64;
 const GOB_HEIGHT: u64 = 8;
 pub(super) const GOB_BYTES: u64 = GOB_WIDTH * GOB_HEIGHT;
-/// Bytes that stay together inside a GOB.
+/// The number of bytes that stay together inside a GOB.
 const RUN: u64 = 16;
 
-/// A block-linear surface and the place of a rectangle in it.
+/// A block-linear surface, and the place of a rectangle in it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BlockLinear {
     pub(crate) va: u64,
-    /// Bytes per row.
+    /// The bytes per row.
     pub(crate) width: u64,
-    /// Rows per slice.
+    /// The rows per slice.
     pub(crate) height: u64,
-    /// log2 of GOBs per block, vertically and in depth.
+    /// The log2 of the number of GOBs per block, vertically and in depth.
     pub(crate) block_height: u32,
     pub(crate) block_depth: u32,
-    /// First byte and row of the rectangle, and its slice.
+    /// The first byte and the first row of the rectangle, and its slice.
     pub(crate) x: u64,
     pub(crate) y: u64,
     pub(crate) layer: u64,
 }
 
 impl BlockLinear {
-    /// Address of byte `x`, row `y`, slice `z` of the surface.
+    /// The address of byte `x` in row `y` of slice `z` of the surface.
     fn address(&self, x: u64, y: u64, z: u64) -> u64 {
         let (block_rows, block_slices) = (GOB_HEIGHT << self.block_height, 1u64 << self.block_depth);
         let blocks_x = self.width.div_ceil(GOB_WIDTH);
         let blocks_y = self.height.div_ceil(block_rows);
-        // Sizes are the user's: nonsense wraps and meets the MMU.
+        // The sizes come from the program. Wrong sizes wrap here, and the access then faults in the MMU.
         let row = (y / block_rows).wrapping_add(blocks_y.wrapping_mul(z / block_slices));
         let block = (x / GOB_WIDTH).wrapping_add(blocks_x.wrapping_mul(row));
         let gob = (y % block_rows) / GOB_HEIGHT + ((z % block_slices) << self.block_height);
@@ -43,7 +43,7 @@ impl BlockLinear {
     }
 }
 
-/// Offset inside a GOB, Turing's order of 16-byte runs.
+/// The offset inside a GOB, in Turing's order of 16-byte runs.
 fn in_gob(x: u64, y: u64) -> u64 {
     (x / 32) * 256 + (y / 4) * 128 + ((x % 32) / 16) * 64 + ((y % 4) / 2) * 32 + (y % 2) * 16 + x % 16
 }
@@ -51,19 +51,19 @@ fn in_gob(x: u64, y: u64) -> u64 {
 /// One side of a copy.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Surface {
-    /// Lines `pitch` bytes apart.
+    /// Lines that are `pitch` bytes apart.
     Pitch {
-        /// First byte of line 0.
+        /// The address of the first byte of line 0.
         va: u64,
-        /// Signed distance of lines.
+        /// The signed distance between lines.
         pitch: i64,
     },
-    /// Tiled.
+    /// Lines in a block-linear surface.
     Block(BlockLinear),
 }
 
 impl Surface {
-    /// Address of byte `x` of line `line`, when lines are contiguous.
+    /// The address of byte `x` of line `line`, if lines are contiguous.
     pub(crate) fn linear(&self, x: u64, line: u64) -> Option<u64> {
         match *self {
             Surface::Pitch { va, pitch } => Some(va.wrapping_add((pitch as u64).wrapping_mul(line)).wrapping_add(x)),
@@ -71,7 +71,7 @@ impl Surface {
         }
     }
 
-    /// Reads `to.len()` bytes of a line.
+    /// Reads `to.len()` bytes of a line into `to`.
     pub(crate) fn gather(&self, mem: &Accessor<'_>, x: u64, line: u64, to: &mut [u8]) -> Result<(), MmuFault> {
         match self {
             Surface::Pitch { .. } => mem.read_bytes(self.linear(x, line).unwrap_or_default(), to),
@@ -99,7 +99,7 @@ impl Surface {
 }
 
 impl BlockLinear {
-    /// The contiguous runs of `len` bytes of a line of the rectangle: address, and range within the line part.
+    /// The contiguous runs of `len` bytes of a line of the rectangle. Each run has an address and a range of the line.
     fn runs(&self, x: u64, line: u64, len: usize) -> impl Iterator<Item = (u64, std::ops::Range<usize>)> + '_ {
         let (first, row) = (self.x + x, self.y + line);
         let mut done = 0usize;

@@ -1,4 +1,4 @@
-//! A transfer in progress: lines, elements, remapping. It can stop between pieces and go on later.
+//! A transfer while it runs: lines, elements and remapping. It can stop between pieces and continue later.
 
 use super::super::mem::Accessor;
 use super::super::semaphore::Release;
@@ -7,37 +7,37 @@ use tegra_mm::MmuFault;
 use tegrarm_abi::layout::Bits;
 use tegrarm_abi::methods::copy::*;
 
-/// Bytes moved between two looks at the turn's budget.
+/// The number of bytes that are moved before the turn's budget is checked again.
 const PIECE: u64 = 1 << 20;
-/// What a piece costs besides its bytes: lines of a few bytes must not make a turn long.
+/// The cost of a piece besides its bytes, so that lines of a few bytes cannot make a turn long.
 const PIECE_COST: u64 = 256;
-/// Elements remapped at a time.
+/// The number of elements that are remapped at a time.
 const ELEMENTS: u64 = 4096;
 
-/// Where a destination component comes from.
+/// The source of a component of the destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Component {
-    /// Component of the source element.
+    /// A component of the source element, by number.
     Source(usize),
-    /// A constant, truncated to the component's size.
+    /// A constant, which is truncated to the size of the component.
     Constant(u32),
-    /// Left as it is.
+    /// The component is not written.
     NoWrite,
 }
 
-/// How elements are rearranged.
+/// The rearrangement of elements.
 #[derive(Clone, Debug)]
 pub(crate) struct Remap {
-    /// Bytes per component, 1–4.
+    /// The bytes per component, 1 to 4.
     pub(crate) size: usize,
-    /// Components read per element.
+    /// The number of components that are read per element.
     pub(crate) sources: usize,
-    /// Components written per element.
+    /// The components that are written per element.
     pub(crate) components: Vec<Component>,
 }
 
 impl Remap {
-    /// Reads SET_REMAP_COMPONENTS. The error is the copy engine's report code and what is wrong.
+    /// Decodes SET_REMAP_COMPONENTS. The error is the report code of the copy engine and a sentence.
     pub(crate) fn decode(word: u32, constants: [u32; 2]) -> Result<Remap, (u32, String)> {
         const SELECTORS: [Bits; 4] = [
             NVC6B5_SET_REMAP_COMPONENTS_DST_X,
@@ -67,12 +67,12 @@ impl Remap {
         Ok(Remap { size, sources, components })
     }
 
-    /// Bytes read per element.
+    /// The number of bytes that are read per element.
     pub(crate) fn read_bytes(&self) -> u64 {
         (self.sources * self.size) as u64
     }
 
-    /// Bytes of an element in the destination.
+    /// The size of an element in the destination, in bytes.
     pub(crate) fn write_bytes(&self) -> u64 {
         (self.components.len() * self.size) as u64
     }
@@ -109,20 +109,20 @@ impl Remap {
 pub(crate) struct Transfer {
     pub(crate) from: Surface,
     pub(crate) to: Surface,
-    /// Elements per line: bytes, unless remapped.
+    /// The elements per line. An element is one byte, unless elements are remapped.
     pub(crate) elements: u64,
     pub(crate) lines: u64,
     pub(crate) remap: Option<Remap>,
-    /// The line that is being copied, and its elements already done.
+    /// The line that is being copied, and the number of its elements that are done.
     pub(crate) line: u64,
     pub(crate) done: u64,
     pub(crate) started_ns: u64,
-    /// The semaphore that follows it.
+    /// The semaphore that is released after the transfer.
     pub(crate) release: Option<Release>,
 }
 
 impl Transfer {
-    /// A transfer that moves nothing.
+    /// Makes a transfer that moves nothing.
     pub(crate) fn nothing(started_ns: u64) -> Transfer {
         let nowhere = Surface::Pitch { va: 0, pitch: 0 };
         Transfer {
@@ -138,8 +138,8 @@ impl Transfer {
         }
     }
 
-    /// Copies until the end or until `budget` is used up; gives what was used, in bytes. Ends when
-    /// [`Transfer::finished`].
+    /// Copies until the transfer is finished or `budget` is used up. Returns the used budget in bytes.
+    /// [`Transfer::finished`] tells whether the transfer is finished.
     pub(crate) fn advance(&mut self, mem: &Accessor<'_>, budget: u64) -> Result<u64, MmuFault> {
         let mut used = 0;
         let mut scratch = Scratch::default();
@@ -162,17 +162,18 @@ impl Transfer {
         self.elements == 0 || self.line >= self.lines
     }
 
-    /// Bytes written by the whole transfer.
+    /// The number of bytes that the whole transfer writes.
     pub(crate) fn bytes(&self) -> u64 {
         let element = self.remap.as_ref().map_or(1, Remap::write_bytes);
         self.elements.saturating_mul(self.lines).saturating_mul(element)
     }
 
-    /// One piece without remapping: elements and bytes done.
+    /// Copies one piece without remapping. Returns the elements and the bytes that are done.
     fn plain(&self, mem: &Accessor<'_>, scratch: &mut Scratch) -> Result<(u64, u64), MmuFault> {
         let n = (self.elements - self.done).min(PIECE);
         if let (Some(from), Some(to)) = (self.from.linear(0, self.line), self.to.linear(0, self.line)) {
-            // A line that overlaps its own destination from below is copied from its end.
+            // If a line overlaps its own destination and the destination has higher addresses, the line is copied from
+            // its end.
             let backwards = from < to && to - from < self.elements;
             let at = if backwards { self.elements - self.done - n } else { self.done };
             mem.copy(from.wrapping_add(at), to.wrapping_add(at), n as usize)?;
@@ -186,7 +187,7 @@ impl Transfer {
         Ok((n, n))
     }
 
-    /// One piece with remapping.
+    /// Copies one piece with remapping.
     fn remapped(&self, mem: &Accessor<'_>, remap: &Remap, scratch: &mut Scratch) -> Result<(u64, u64), MmuFault> {
         let n = (self.elements - self.done).min(ELEMENTS);
         let (read, write) = (remap.read_bytes(), remap.write_bytes());
@@ -208,7 +209,7 @@ impl Transfer {
         Ok((n, n * write))
     }
 
-    /// Writes only the components that are written.
+    /// Writes only the components that are not excluded.
     fn scatter_components(&self, mem: &Accessor<'_>, remap: &Remap, n: u64, bytes: &[u8]) -> Result<(), MmuFault> {
         let (size, write) = (remap.size as u64, remap.write_bytes());
         for i in 0..n {
@@ -224,11 +225,11 @@ impl Transfer {
     }
 }
 
-/// Buffers reused between pieces.
+/// The buffers that all pieces use.
 #[derive(Default)]
 struct Scratch {
     read: Vec<u8>,
     write: Vec<u8>,
-    /// Elements of a constant pattern that `write` already holds.
+    /// The number of elements of a constant pattern that `write` holds already.
     pattern: u64,
 }

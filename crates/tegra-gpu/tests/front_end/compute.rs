@@ -1,4 +1,4 @@
-//! Compute class methods other than launches: classes, inline to memory, report semaphores.
+//! Methods of the compute class other than launches: classes, inline to memory and report semaphores.
 
 use crate::harness::*;
 use proptest::prelude::*;
@@ -19,17 +19,17 @@ fn section_2_3_classes_are_checked_not_bound() {
         let mut lane = m.lane();
         m.run(&mut lane, &methods(subchannel, 0, &[class]));
         assert_eq!(lane.notified(), code, "{class:#x} on {subchannel}");
-        // As a board logged it.
+        // A board logged this text.
         assert_eq!(m.gpu.faults().concat().contains("fe exception: esr 0x80000002"), code == Some(13));
     }
-    // The engine id of the old form does not route.
+    // The engine id in the old form of the method is ignored.
     let m = Machine::new();
     let mut lane = m.lane();
     m.run(&mut lane, &methods(1, 0, &[0x1f << 16 | 0xc7c0]));
     assert!(!lane.dead(), "{:?}", m.gpu.faults());
 }
 
-/// Registers belong to the subcontext: what one channel sets, the others of its group find.
+/// Registers belong to the subcontext: a value that one channel sets is read by the other channels of its group.
 #[test]
 fn section_2_3_channels_share_the_registers() {
     let m = Machine::new();
@@ -45,7 +45,7 @@ fn section_2_3_channels_share_the_registers() {
     assert_eq!(other.notified(), Some(31), "its address is 0");
 }
 
-/// Who hears of what: a listener of the group.
+/// A listener of a group, which notes the interrupts it is told of.
 #[derive(Debug, Default)]
 struct Heard(Mutex<Vec<Awakening>>);
 
@@ -55,7 +55,7 @@ impl Listener for Heard {
     }
 }
 
-/// Interrupts that are not errors, by the event that the kernel makes of them.
+/// Each interrupt that is not an error reaches the event that the kernel makes of it.
 #[test]
 fn section_5_interrupts() {
     let report = |word: u32| methods(1, 0x158, &[1, 0, 0, 2, word]);
@@ -77,7 +77,7 @@ fn section_5_interrupts() {
         (inline_word(0x141), vec![non_stall]),
         (copy(0), vec![]),
         (copy(2 << 5), vec![non_stall]),
-        // The kernel clears a blocking interrupt and tells nobody.
+        // The kernel clears a blocking interrupt and informs nobody.
         (copy(1 << 5), vec![]),
     ];
     for (i, (words, expected)) in cases.into_iter().enumerate() {
@@ -93,7 +93,8 @@ fn section_5_interrupts() {
     }
 }
 
-/// NOTIFY: time, then a zero status; the address of class A140 has 25 upper bits, that of C7C0 eight.
+/// NOTIFY writes the time and then a status of zero. The address of class A140 has 25 upper bits, and that of C7C0 has
+/// eight.
 #[test]
 fn section_5_notify() {
     for subchannel in [1, 2] {
@@ -110,7 +111,7 @@ fn section_5_notify() {
     }
 }
 
-/// Class A140 has methods of its own besides its block.
+/// Class A140 has methods of its own besides its inline-to-memory block.
 #[test]
 fn section_5_1_methods_of_the_inline_class() {
     let m = Machine::new();
@@ -129,12 +130,12 @@ fn section_5_1_methods_of_the_inline_class() {
     }
     m.run(&mut lane, &words);
     assert!(!lane.dead(), "{:?}", m.gpu.faults());
-    // Not of its table: FE_ATOMIC_SEQUENCE_BEGIN.
+    // FE_ATOMIC_SEQUENCE_BEGIN is not in the table of class A140.
     m.run(&mut lane, &methods(2, NVC6C0_FE_ATOMIC_SEQUENCE_BEGIN, &[0]));
     assert_eq!(lane.notified(), Some(25));
 }
 
-/// Addresses of more than 49 bits can be written in class A140 only.
+/// Only class A140 can write to addresses of more than 49 bits.
 #[test]
 fn section_5_1_addresses_of_the_inline_class() {
     for (subchannel, code) in [(1, None), (2, Some(31))] {
@@ -151,14 +152,15 @@ fn section_5_1_addresses_of_the_inline_class() {
     }
 }
 
-/// Block-linear destination: byte x, row y of a GOB.
+/// The offset of byte x, row y of a GOB, for a block-linear destination.
 #[test]
 fn section_5_1_block_linear() {
     let m = Machine::new();
     let mut lane = m.lane();
     let memory = m.map(DATA, 4096);
     let (upper, lower) = ((DATA >> 32) as u32, DATA as u32);
-    // One GOB high and deep; 64 bytes by 8 rows; 20 bytes in 2 rows from byte 14, row 3.
+    // The surface is one GOB high and deep and has 8 rows of 64 bytes. The rectangle has 2 rows of 20 bytes and starts
+    // at byte 14 of row 3.
     let mut words = methods(2, NVC6C0_LINE_LENGTH_IN, &[20, 2, upper, lower, 0, 1 << 12, 64, 8, 1, 0, 14, 3]);
     words.extend(methods(2, NVC6C0_LAUNCH_DMA, &[0x40]));
     words.push(header(3, 2, NVC6C0_LOAD_INLINE_DATA, 10));
@@ -174,8 +176,8 @@ fn section_5_1_block_linear() {
     assert_eq!(memory.bytes(), expected);
 }
 
-/// Every stream of docs/hardware/gpu-compute-class.md#compute-streams that needs no grid, and registers nothing
-/// reads.
+/// Every stream of docs/hardware/gpu-compute-class.md#compute-streams that needs no grid runs, with registers that no
+/// method reads.
 #[test]
 fn section_5_3_methods_that_are_accepted() {
     let m = Machine::new();
@@ -224,7 +226,7 @@ fn section_5_methods_that_are_refused() {
     }
 }
 
-/// Inline to memory: registers, launch, then the data words on LOAD_INLINE_DATA.
+/// Inline to memory: registers, launch, and then the data words on LOAD_INLINE_DATA.
 fn inline(subchannel: u32, length: u32, count: u32, pitch: u32, word: u32, data: &[u32]) -> Vec<u32> {
     let to = DATA + 3;
     let mut words = methods(subchannel, NVC6C0_LINE_LENGTH_IN, &[length, count, (to >> 32) as u32, to as u32, pitch]);
@@ -273,7 +275,7 @@ fn section_5_1_inline_data_must_fit() {
     }
 }
 
-/// The semaphore of inline to memory follows its data.
+/// The semaphore of inline to memory is written after its data.
 #[test]
 fn section_5_1_inline_semaphore() {
     let m = Machine::new();
@@ -288,7 +290,7 @@ fn section_5_1_inline_semaphore() {
     assert_ne!(words[2], 0);
 }
 
-/// Both report semaphores: sizes, reductions, acquire.
+/// Both report semaphores work with all sizes, reductions and the acquire.
 #[test]
 fn section_5_report_semaphores() {
     let m = Machine::new();
@@ -308,7 +310,7 @@ fn section_5_report_semaphores() {
     assert_ne!(four[2..], [9, 9]);
     assert_eq!(report([10, 0], 1 << 3 | 1 << 6)[0], 15);
     assert_eq!(report([12, 0], 1 << 3 | 1 << 6 | 1 << 7)[0], 12);
-    // An acquire that does not hold blocks the channel until memory does.
+    // An acquire whose condition does not hold blocks the channel until the value in memory changes.
     report([77, 0], 1 | 1 << 3);
     m.run(&mut lane, &methods(1, NVC6C0_SET_REPORT_SEMAPHORE_A, &[2, 64, 0xaa, 1 << 28]));
     assert_eq!(memory.mem.read_u32(64), 0);

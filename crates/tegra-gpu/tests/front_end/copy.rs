@@ -18,7 +18,7 @@ fn set(words: &mut Vec<u32>, method: u32, data: &[u32]) {
     words.extend(methods(4, method, data));
 }
 
-/// Addresses, pitches, length and count.
+/// The methods that set addresses, pitches, length and count.
 fn shape(from: u64, to: u64, pitch: [i32; 2], length: u32, count: u32) -> Vec<u32> {
     let split = |va: u64| [(va >> 32) as u32, va as u32];
     let mut words = Vec::new();
@@ -27,7 +27,7 @@ fn shape(from: u64, to: u64, pitch: [i32; 2], length: u32, count: u32) -> Vec<u3
     words
 }
 
-/// Two buffers with random contents; the destination split over two mappings.
+/// Two buffers with random contents. The destination is split over two mappings.
 fn memory(m: &Machine) -> (Buffer, Buffer) {
     let (src, dst) = (m.map(SRC, SIZE), m.map(DST, SIZE));
     let mut seed = 12345u32;
@@ -42,7 +42,7 @@ fn memory(m: &Machine) -> (Buffer, Buffer) {
     (src, dst)
 }
 
-/// Runs a launch and compares the destination with what `model` makes of it.
+/// Runs a launch and compares the destination with the result of `model`.
 fn check(words: Vec<u32>, model: impl Fn(&[u8], &mut [u8])) -> Result<(), TestCaseError> {
     let m = Machine::new();
     let mut lane = m.lane();
@@ -55,7 +55,7 @@ fn check(words: Vec<u32>, model: impl Fn(&[u8], &mut [u8])) -> Result<(), TestCa
     Ok(())
 }
 
-/// Offset of a byte in a block-linear surface, bit by bit.
+/// The offset of a byte in a block-linear surface, computed bit by bit.
 fn tiled(width: usize, height: usize, h: u32, d: u32, x: usize, y: usize, z: usize) -> usize {
     let bit = |v: usize, from: u32, to: u32| (v >> from & 1) << to;
     let gob = x & 15 | bit(y, 0, 4) | bit(y, 1, 5) | bit(x, 4, 6) | bit(y, 2, 7) | bit(x, 5, 8);
@@ -141,7 +141,7 @@ proptest! {
         })?;
     }
 
-    /// One line over itself moves as memmove does, over mappings that are not contiguous in memory.
+    /// A line that is copied over itself moves as memmove does, over mappings that are not contiguous in memory.
     #[test]
     fn section_4_2_overlapping_lines(from in 0usize..9000, to in 0usize..9000, length in 1u32..7000) {
         let m = Machine::new();
@@ -159,10 +159,10 @@ proptest! {
     }
 }
 
-/// Memset patterns as drivers program them; the source is not read.
+/// Memset patterns work as drivers program them, and the source is not read.
 #[test]
 fn section_4_3_memset_patterns() {
-    // (constants, remap word, elements, bytes)
+    // Each case has constants, the remap word, the number of elements and the bytes.
     let cases: [([u32; 2], u32, u32, Vec<u8>); 3] = [
         ([0, 0xab], 5, 5000, vec![0xab; 5000]),
         ([0, 0x0102_0304], 5 | 3 << 16, 2000, [4, 3, 2, 1].repeat(2000)),
@@ -182,7 +182,7 @@ fn section_4_3_memset_patterns() {
     }
 }
 
-/// Semaphores of every form; they follow the data and fire without any.
+/// Semaphores of every form are written after the data, and also if there is no data.
 #[test]
 fn section_4_2_launch_semaphores() {
     let m = Machine::new();
@@ -201,7 +201,7 @@ fn section_4_2_launch_semaphores() {
     assert_eq!(launch(0, [1, 2], COPY | PITCHED | 1 << 3), [1, 7, 7, 7]);
     assert_eq!(src.words(0, 16), dst.words(0, 16));
     assert_eq!(launch(0, [1, 2], 1 << 3 | 1 << 27), [1, 2, 7, 7]);
-    // tinygrad's: flush, four words, nothing to copy.
+    // This is tinygrad's launch: flush, four words, nothing to copy.
     let four = launch(0, [9, 2], 0x14);
     assert_eq!(four[..2], [9, 0]);
     let stamp = u64::from(four[2]) | u64::from(four[3]) << 32;
@@ -237,7 +237,8 @@ fn section_4_1_conditional_copies() {
     }
 }
 
-/// Every launch the engine or HCE refuses: report code or interrupt, notifier 11 or 32, nothing moved.
+/// Every launch that the engine or HCE refuses gives its report code or interrupt and notifier 11 or 32, and moves
+/// nothing.
 #[test]
 fn section_4_2_refused_launches() {
     let bare = |word: u32| methods(4, NVC6B5_LAUNCH_DMA, &[word]);
@@ -283,7 +284,7 @@ fn section_4_2_refused_launches() {
         (with(&[], 1 << 3 | 9 << 14 | 1 << 19), 11, "report 0x9"),
         (bare(COPY | PITCHED | 1 << 12), 32, "(hce_priv)"),
         (bare(COPY | PITCHED | 1 << 13), 32, "(hce_priv)"),
-        // Host refuses these before any launch.
+        // The host refuses these before any launch.
         (methods(4, NVC6B5_SET_RENDER_ENABLE_C, &[5]), 32, "(hce_re_illegal_op)"),
         (methods(4, NVC6B5_SET_RENDER_ENABLE_A, &[3, 4, 2]), 32, "(hce_re_alignb)"),
         (methods(4, NVC6B5_SET_RENDER_ENABLE_A, &[3, 8, 1]), 32, "(hce_re_alignb)"),
@@ -303,7 +304,7 @@ fn section_4_2_refused_launches() {
     }
 }
 
-/// The streams that programs send (docs/hardware/gpu-copy-engine.md#copy-users).
+/// The streams that programs send work (docs/hardware/gpu-copy-engine.md#copy-users).
 #[test]
 fn section_4_4_streams_of_known_users() {
     let split = |va: u64| [(va >> 32) as u32, va as u32];
@@ -321,7 +322,7 @@ fn section_4_4_streams_of_known_users() {
         methods(4, NVC6B5_LAUNCH_DMA, &[COPY | PITCHED | MULTI_LINE | 1 << 2]),
         release(0x4_0000_0000, 5),
     ];
-    // A memset of eight bytes, then a reduction that follows it: transfer 0, flush, one word, INC.
+    // A memset of eight bytes, and then a reduction after it: transfer 0, flush, one word, INC.
     let (constants, eight) = ([0x0403_0201, 0x0807_0605], 4 | 5 << 4 | 3 << 16 | 1 << 24);
     let uvm = [
         methods(4, NVC6B5_OFFSET_OUT_UPPER, &split(DST)),
@@ -345,7 +346,7 @@ fn section_4_4_streams_of_known_users() {
     }
 }
 
-/// A copy too long for one turn goes on next turn, while other channels run.
+/// A copy that is too long for one turn continues in the next turn, while other channels run.
 #[test]
 fn section_4_2_long_copies_take_turns() {
     const BIG: usize = 48 << 20;

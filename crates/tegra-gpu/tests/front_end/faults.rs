@@ -1,4 +1,5 @@
-//! What a fault leaves behind: notifiers, dead channels, untouched semaphores, unharmed neighbours.
+//! The effects of a fault: notifiers are written, channels die, semaphores stay as they are, and other groups are not
+//! harmed.
 
 use crate::harness::*;
 use tegra_mm::{Access, FaultKind};
@@ -7,8 +8,8 @@ use tegrarm_abi::methods::host::*;
 
 const DATA: u64 = 0x2_0000_0000;
 
-/// An unmapped semaphore: notifier 31 on every channel of the group, nothing released after it, and another
-/// group goes on.
+/// An unmapped semaphore writes notifier 31 on every channel of the group and releases nothing after it. Another group
+/// continues.
 #[test]
 fn section_9_2_mmu_fault_ends_the_group_only() {
     let m = Machine::new();
@@ -30,7 +31,7 @@ fn section_9_2_mmu_fault_ends_the_group_only() {
     assert!(m.gpu.faults()[0].contains("invalid pte") && m.gpu.faults()[0].contains("client id: host"));
     m.run(&mut other, &release(DATA, 9));
     assert_eq!(sem.mem.read_u32(0), 9);
-    // A dead channel's doorbell is dropped.
+    // The doorbell of a dead channel is dropped.
     m.run(&mut a, &release(DATA, 10));
     assert_eq!(sem.mem.read_u32(0), 9);
 }
@@ -45,7 +46,8 @@ fn section_2_5_the_first_error_wins_until_it_is_cleared() {
     assert_eq!(lane.notifier.words(0, 4), [1, 2, 13, 0xffff_0000]);
 }
 
-/// Everything host and copy engine can meet: missing pushbuffer, missing directory, read-only memory.
+/// The host and the copy engine report every kind of fault: a missing pushbuffer, a missing directory and read-only
+/// memory.
 #[test]
 fn section_9_2_kinds_of_mmu_faults() {
     let copy = |from: u64, to: u64| {
@@ -87,7 +89,7 @@ fn section_9_2_kinds_of_mmu_faults() {
     assert_eq!(lane.notified(), Some(31));
 }
 
-/// Words before an unmapped page of the pushbuffer are executed.
+/// The words before an unmapped page of the pushbuffer are executed.
 #[test]
 fn section_9_2_a_pushbuffer_may_run_off_its_mapping() {
     let m = Machine::new();
@@ -102,7 +104,7 @@ fn section_9_2_a_pushbuffer_may_run_off_its_mapping() {
     assert_eq!((sem.mem.read_u32(0), lane.notified()), (6, Some(31)));
 }
 
-/// Memory mapped or unmapped while work waits is seen when the work goes on.
+/// Waiting work sees memory that was mapped or unmapped meanwhile when it continues.
 #[test]
 fn section_9_1_mappings_are_looked_up_when_used() {
     let m = Machine::new();
@@ -117,7 +119,7 @@ fn section_9_1_mappings_are_looked_up_when_used() {
     assert_eq!((late.mem.read_u32(0), lane.dead()), (5, false));
 }
 
-/// Sparse mappings read as zero and take writes without effect.
+/// Sparse mappings read as zero, and writes to them have no effect.
 #[test]
 fn section_9_1_sparse_memory() {
     let m = Machine::new();
@@ -139,7 +141,7 @@ fn section_9_1_sparse_memory() {
     assert_eq!((sem.mem.read_u32(0), sem.mem.read_u32(8)), (0, 1));
 }
 
-/// A group that is disabled, then enabled, goes on where it was.
+/// A group that is disabled and then enabled continues where it was.
 #[test]
 fn a_disabled_channel_waits() {
     use std::sync::atomic::Ordering;
@@ -158,7 +160,7 @@ fn a_disabled_channel_waits() {
     assert_eq!(sem.mem.read_u32(16), 2);
 }
 
-/// One clock: host, copy engine, reports and the usermode page, in steps of 32 ns.
+/// The host, the copy engine, reports and the usermode page use one clock, in steps of 32 ns.
 #[test]
 fn section_8_one_clock() {
     use tegra_hw::GpuPort;

@@ -1,4 +1,4 @@
-//! A GPU in step mode, and channels built the way the kernel builds them.
+//! A GPU in step mode, and channels that are made as the kernel makes them.
 
 use std::os::fd::AsFd;
 use std::sync::Arc;
@@ -11,12 +11,12 @@ use tegra_mm::{Backing, Extent};
 use tegrarm_abi::methods::host::*;
 use tegrarm_kmd::{DeviceMem, Mapping, Placement, Prot};
 
-/// Offsets of USERD words (docs/hardware/gpu-doorbell-and-ring.md#userd).
+/// The offsets of USERD words (docs/hardware/gpu-doorbell-and-ring.md#userd).
 pub const REFERENCE: usize = 0x48;
 pub const GP_GET: usize = 0x88;
 pub const GP_PUT: usize = 0x8c;
 
-/// Memory with a GPU address (or none: kernel memory), seen by the CPU.
+/// Memory that the CPU sees and that may have a GPU address. Kernel memory has none.
 pub struct Buffer {
     pub va: u64,
     pub mem: DeviceMem,
@@ -96,7 +96,7 @@ impl Machine {
         Arc::new(HwTsg::new(id, 16, Arc::new(HwGpu::default())))
     }
 
-    /// A channel in a group, with its pushbuffer at `pushbuffer`.
+    /// Makes a channel in a group, with its pushbuffer at `pushbuffer`.
     pub fn channel(&self, id: u32, tsg: &Arc<HwTsg>, pushbuffer: u64) -> Lane {
         let (ring, userd, notifier) = (Buffer::new(0, 4096), Buffer::new(0, 4096), Buffer::new(0, 4096));
         let vitals = Arc::new(Vitals::new(id));
@@ -121,7 +121,7 @@ impl Machine {
         Lane { hw, ring, userd, notifier, pushbuffer: self.map(pushbuffer, 64 << 10), put: 0, at: 0 }
     }
 
-    /// One group, one channel.
+    /// Makes one group with one channel.
     pub fn lane(&self) -> Lane {
         let tsg = self.tsg(0);
         self.channel(511, &tsg, 0x1_0000_0000)
@@ -131,12 +131,12 @@ impl Machine {
         self.doorbell.mem.write_u32(0x90, lane.hw.id);
     }
 
-    /// Steps until nothing moves.
+    /// Steps until no step does anything.
     pub fn drain(&self) {
         while self.gpu.step() {}
     }
 
-    /// Submits words as one segment, rings, drains.
+    /// Submits words as one segment, rings the doorbell and finishes all work.
     pub fn run(&self, lane: &mut Lane, words: &[u32]) {
         lane.submit(words);
         self.ring(lane);
@@ -151,14 +151,14 @@ pub struct Lane {
     pub userd: Buffer,
     pub notifier: Buffer,
     pub pushbuffer: Buffer,
-    /// Next index to write in the ring.
+    /// The next index to write in the ring.
     pub put: u32,
-    /// Bytes of the pushbuffer used.
+    /// The number of bytes of the pushbuffer that are used.
     pub at: usize,
 }
 
 impl Lane {
-    /// Writes a segment and its entry and moves GP_PUT on.
+    /// Writes a segment and its entry, and advances GP_PUT.
     pub fn submit(&mut self, words: &[u32]) {
         let va = self.write(words);
         self.entry(entry(va, words.len()));
@@ -175,7 +175,7 @@ impl Lane {
         self.pushbuffer.va + at as u64
     }
 
-    /// Puts an entry on the ring.
+    /// Adds an entry to the ring.
     pub fn entry(&mut self, entry: u64) {
         self.ring.mem.write_u64(8 * self.put as usize, entry);
         self.put = (self.put + 1) % self.hw.entries;
@@ -190,7 +190,7 @@ impl Lane {
         self.hw.dead()
     }
 
-    /// Code in the error notifier, if one was written.
+    /// The code in the error notifier, if one was written.
     pub fn notified(&self) -> Option<u32> {
         (self.notifier.mem.read_u32(12) >> 16 == 0xffff).then(|| self.notifier.mem.read_u32(8))
     }
@@ -200,7 +200,7 @@ pub fn entry(va: u64, words: usize) -> u64 {
     va | (words as u64) << 42 | 1 << 41
 }
 
-/// Header of an incrementing sequence.
+/// The header of an incrementing sequence.
 pub fn inc(subchannel: u32, method: u32, count: u32) -> u32 {
     header(NVC56F_DMA_SEC_OP_INC_METHOD, subchannel, method, count)
 }
@@ -224,7 +224,7 @@ pub fn semaphore(va: u64, payload: u64, execute: u32) -> Vec<u32> {
     methods(0, NVC56F_SEM_ADDR_LO, &[va as u32, (va >> 32) as u32, payload as u32, (payload >> 32) as u32, execute])
 }
 
-/// RELEASE of a 32-bit payload.
+/// A RELEASE of a 32-bit payload.
 pub fn release(va: u64, payload: u32) -> Vec<u32> {
     semaphore(va, payload.into(), NVC56F_SEM_EXECUTE_OPERATION.put(NVC56F_SEM_EXECUTE_OPERATION_RELEASE))
 }

@@ -16,7 +16,7 @@ fn operation(op: u32) -> u32 {
     NVC56F_SEM_EXECUTE_OPERATION.put(op)
 }
 
-/// The condition, word for word from docs/hardware/gpu-semaphores.md#sem-execute, on n bits.
+/// The condition on n bits, word for word from docs/hardware/gpu-semaphores.md#sem-execute.
 fn holds(op: u32, s: u64, p: u64, wide: bool) -> bool {
     let n = if wide { 64 } else { 32 };
     let mask = if wide { u64::MAX } else { 0xffff_ffff };
@@ -33,7 +33,7 @@ fn holds(op: u32, s: u64, p: u64, wide: bool) -> bool {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// An acquire blocks exactly while its condition does not hold, and goes on after a plain store.
+    /// An acquire blocks exactly while its condition does not hold, and the channel continues after a plain store.
     #[test]
     fn section_3_1_acquires(op in 0u32..6, wide: bool, s in edge(), p in edge()) {
         prop_assume!(op != NVC56F_SEM_EXECUTE_OPERATION_RELEASE);
@@ -46,7 +46,8 @@ proptest! {
         m.run(&mut lane, &words);
         let expected = holds(op, s, p, wide);
         prop_assert_eq!(sem.mem.read_u32(64) == 1, expected);
-        // A value that satisfies: equal does for all but AND of zero and NOR of all ones.
+        // This value satisfies the condition. A value equal to the payload does, except for AND of zero and NOR of all
+        // ones.
         sem.mem.write_u64(0, if op == NVC56F_SEM_EXECUTE_OPERATION_ACQ_NOR { 0 } else { p });
         m.drain();
         let mask = if wide { u64::MAX } else { 0xffff_ffff };
@@ -56,7 +57,7 @@ proptest! {
         prop_assert!(!lane.dead());
     }
 
-    /// Reductions against a scalar model, legality included.
+    /// Reductions agree with a scalar model, and so do the combinations that are refused.
     #[test]
     fn section_3_1_reductions(op in 0u32..16, wide: bool, unsigned: bool, stamp: bool, v in edge(), p in edge()) {
         let m = Machine::new();
@@ -76,7 +77,7 @@ proptest! {
                 prop_assert!(!lane.dead());
             }
             None => {
-                // The kernel of r36 only logs it.
+                // The kernel of r36 only logs the interrupt.
                 prop_assert_eq!((sem.mem.read_u64(0), lane.notified()), (v, None));
                 prop_assert!(m.gpu.faults()[0].contains("(semaphore)"));
             }
@@ -102,7 +103,7 @@ fn edge() -> impl Strategy<Value = u64> {
     ]
 }
 
-/// Memory after a reduction; `None` when the combination does not exist.
+/// The memory after a reduction. The result is `None` if the combination does not exist.
 fn reduce(op: u32, wide: bool, unsigned: bool, v: u64, p: u64) -> Option<u64> {
     if wide {
         let signed = |f: fn(i64, i64) -> i64| f(v as i64, p as i64) as u64;
@@ -168,8 +169,8 @@ fn section_3_1_releases_write_what_they_say() {
     }
 }
 
-/// A semaphore operation that does not exist. The kernel of r35 ends the channel. That of r36 logs it: the channel stays at
-/// the method for ever, and other channels go on.
+/// A semaphore operation that does not exist raises an interrupt. The kernel of r35 ends the channel. The kernel of r36
+/// logs the interrupt: the channel stays at the method for ever, and other channels continue.
 #[test]
 fn section_3_1_misaligned_semaphores() {
     let release_op = operation(NVC56F_SEM_EXECUTE_OPERATION_RELEASE);
@@ -192,7 +193,7 @@ fn section_3_1_misaligned_semaphores() {
             assert_eq!((sem.mem.read_u32(32), sem.mem.read_u32(48), m.gpu.faults().len()), (0, 2, 1));
         }
     }
-    // An acquire never needs sixteen bytes, and bits 1:0 of the address are dropped.
+    // An acquire never reads sixteen bytes, and bits 1:0 of the address are dropped.
     let m = Machine::new();
     let mut lane = m.lane();
     let sem = m.map(SEM, 4096);
@@ -201,7 +202,7 @@ fn section_3_1_misaligned_semaphores() {
     assert!(!lane.dead() && !m.gpu.step());
 }
 
-/// A wait in one channel is released by another, in whatever order they were submitted.
+/// One channel releases the semaphore for which another waits, in whatever order the two were submitted.
 #[test]
 fn section_3_1_an_unmet_acquire_blocks_only_its_channel() {
     let m = Machine::new();
@@ -232,7 +233,7 @@ fn section_3_1_an_acquire_may_time_out() {
     assert_eq!(lane.notified(), Some(24));
 }
 
-/// Nothing times out while a debugger wants that.
+/// Nothing times out while a debugger has switched timeouts off.
 #[test]
 fn section_3_1_an_acquire_waits_for_a_debugger() {
     let m = Machine::new();
@@ -268,7 +269,7 @@ fn section_3_reference_and_things_that_do_nothing() {
     assert_eq!(lane.userd.mem.read_u32(REFERENCE), 0xabcd);
 }
 
-/// Operations that need no privilege have nothing to do here, and what follows them runs.
+/// Operations that need no privilege do nothing here, and the methods behind them run.
 #[test]
 fn section_3_3_memory_operations() {
     let m = Machine::new();
@@ -282,7 +283,7 @@ fn section_3_3_memory_operations() {
     assert_eq!((lane.notified(), lane.userd.mem.read_u32(REFERENCE)), (None, 0x15), "{:?}", m.gpu.faults());
 }
 
-/// YIELD makes way for the other channels of the group and of others, unless it is one of its two NOPs.
+/// YIELD lets the other channels of the group and of other groups run, unless it is one of its two NOPs.
 #[test]
 fn section_3_yield() {
     for (op, makes_way) in [(0, false), (1, false), (2, true), (3, true)] {
@@ -298,7 +299,7 @@ fn section_3_yield() {
     }
 }
 
-/// The old semaphore block is not one of host's (GPU-D09).
+/// The methods of the old semaphore block do not belong to the host (GPU-D09).
 #[test]
 fn section_3_4_old_semaphores() {
     for method in [NVC56F_SEMAPHOREA, NVC56F_SEMAPHOREB, NVC56F_SEMAPHOREC, NVC56F_SEMAPHORED] {
@@ -332,7 +333,7 @@ fn section_2_4_methods_host_does_not_have() {
     }
 }
 
-/// A release in the syncpoint aperture increments the counter, whatever its payload.
+/// A release in the syncpoint aperture increments the counter, whatever the payload is.
 #[test]
 fn section_3_2_a_release_increments_a_syncpoint() {
     let m = Machine::new();

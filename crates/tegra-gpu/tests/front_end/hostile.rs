@@ -1,4 +1,4 @@
-//! Nonsense from programs: whatever they write, the machine neither panics nor hangs, and its neighbours live.
+//! Random input from programs: the simulator neither panics nor hangs, and other groups continue.
 
 use crate::harness::*;
 use proptest::prelude::*;
@@ -7,7 +7,7 @@ use tegra_hw::GpuPort;
 const DATA: u64 = 0x2_0000_0000;
 const SEM: u64 = 0x5_0000_0000;
 
-/// Data words that mean something: addresses in mapped memory, launch words, small and huge numbers.
+/// Data words that are likely to have an effect: addresses in mapped memory, launch words, small and huge numbers.
 fn word() -> impl Strategy<Value = u32> {
     prop_oneof![
         any::<u32>(),
@@ -19,7 +19,7 @@ fn word() -> impl Strategy<Value = u32> {
     ]
 }
 
-/// A sequence: mostly to methods that exist.
+/// A sequence of methods, most of which exist.
 fn sequence() -> impl Strategy<Value = Vec<u32>> {
     let method = prop_oneof![
         any::<u32>().prop_map(|v| v % 0x1000 * 4),
@@ -38,7 +38,7 @@ fn sequence() -> impl Strategy<Value = Vec<u32>> {
     })
 }
 
-/// Enough turns for anything to show; not for a copy of four gigabytes to end.
+/// Runs enough turns to show an effect, but not enough to end a copy of four gigabytes.
 fn some_steps(m: &Machine) {
     for _ in 0..4 {
         if !m.gpu.step() {
@@ -83,7 +83,7 @@ proptest! {
         prop_assert!(!m.gpu.faults().iter().any(|f| f.contains("bug")), "{:?}", m.gpu.faults());
     }
 
-    /// Descriptors whose fields are random but whose grids are empty, so that the scheduler sees them all.
+    /// Descriptors with random fields and empty grids, so that the scheduler reads all of them.
     #[test]
     fn descriptors(words in prop::array::uniform32(any::<u32>()), more in prop::array::uniform32(any::<u32>())) {
         let m = Machine::new();

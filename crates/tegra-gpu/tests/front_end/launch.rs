@@ -1,4 +1,4 @@
-//! Launch descriptors: decoding, checks, chains. Grids without CTAs show everything around the machine code.
+//! Launch descriptors: decoding, checks and chains. A grid without CTAs tests everything except the machine code.
 
 use crate::harness::*;
 use std::sync::{Arc, Mutex};
@@ -7,7 +7,7 @@ use tegrarm_abi::layout::Bits;
 use tegrarm_abi::methods::compute::*;
 use tegrarm_abi::methods::qmd::*;
 
-/// Where descriptors, semaphores and code lie.
+/// The addresses of descriptors, semaphores and code.
 pub const QMDS: u64 = 0x2_0000_0000;
 pub const SEMS: u64 = 0x3_0000_0000;
 pub const CODE: u64 = 0x4_0000_0000;
@@ -64,7 +64,7 @@ impl Words {
     }
 }
 
-/// A descriptor every check accepts; its grid has no CTAs.
+/// A descriptor that every check accepts. Its grid has no CTAs.
 pub fn qmd() -> Words {
     Words([0; 64])
         .set(QMD_MAJOR_VERSION, 3)
@@ -89,7 +89,7 @@ impl Setup {
         let Setup { m, mut lane, .. } = s;
         let mut words = methods(1, NVC6C0_SET_SHADER_SHARED_MEMORY_WINDOW_A, &[0xfe, 0]);
         words.extend(methods(1, NVC6C0_SET_SHADER_LOCAL_MEMORY_WINDOW_A, &[0xfd, 0]));
-        // Room for 512 bytes per thread.
+        // This gives each thread 512 bytes of local memory.
         words.extend(methods(1, NVC6C0_SET_SHADER_LOCAL_MEMORY_NON_THROTTLED_A, &[0, 512 * 32 * 96, 0xff]));
         m.run(&mut lane, &words);
         Setup { m, lane, ..s }
@@ -103,7 +103,7 @@ impl Setup {
         Setup { m, lane, qmds, sems }
     }
 
-    /// Puts a descriptor into slot `slot`.
+    /// Writes a descriptor into slot `slot`.
     fn put(&self, slot: usize, words: &Words) {
         self.qmds.fill(256 * slot, &words.0);
     }
@@ -150,12 +150,13 @@ fn section_6_1_fields_of_a_descriptor() {
     assert_eq!((q.program(), q.registers(), q.shared_bytes(), q.local_bytes()), (CODE, 16, 0x1_8000, (0x30, 0x240)));
     let banks = q.banks().map(|b| b.map(|b| (b.va, b.size)));
     assert_eq!((banks[0], banks[1], banks[7]), (Some((0xff_0000_1000, 0x170)), None, Some((0x2000, 0x1_0000))));
-    // Dwords as a driver would write them by hand: grid at 12, versions at 18, block at 18/19, program at 48/49.
+    // The dwords are where a driver would write them by hand: the grid at 12, the versions at 18, the block at 18 and
+    // 19, the program at 48 and 49.
     assert_eq!((words.0[12], words.0[13], words.0[14]), (0x12345, 7, 9));
     assert_eq!((words.0[18], words.0[19], words.0[48], words.0[49]), (0x0020_0030, 0x0001_0001, 0, 4));
 }
 
-/// Each way tinygrad, NVK and others launch runs the descriptor and its releases.
+/// Each of the ways in which tinygrad, NVK and others launch runs the descriptor and its releases.
 #[test]
 fn section_5_2_every_launching_action() {
     for action in [2, 3, 9, 0xa] {
@@ -164,7 +165,7 @@ fn section_5_2_every_launching_action() {
         s.sems.fill(0, &[u32::MAX; 12]);
         s.pcas(0, action);
         assert!(!s.lane.dead(), "{:?}", s.m.gpu.faults());
-        // Four words: payload, zero, timestamp.
+        // The record has four words: payload, zero, timestamp.
         assert_eq!((s.sem(0), s.sem(1), s.sem(2)), (7, 8, 9), "action {action}");
         assert!(s.sems.mem.read_u64(8).is_multiple_of(32) && s.sems.mem.read_u64(8) != u64::MAX);
     }
@@ -195,7 +196,7 @@ fn section_6_1_releases_of_every_size() {
     assert_eq!(s.sems.words(0, 12), [7, !0, !0, !0, 7, 1, !0, !0, 2, !0, !0, !0]);
 }
 
-/// A chain runs in order, one grid after another, and its order shows in the trace.
+/// A chain runs in order, one grid after another, and the trace shows this order.
 #[test]
 fn section_6_2_dependent_descriptors_run_in_order() {
     let mut s = Setup::new();
@@ -218,7 +219,7 @@ fn section_6_2_dependent_descriptors_run_in_order() {
     assert_eq!(*seen.lock().unwrap(), (0..6).map(slot_va).collect::<Vec<_>>());
 }
 
-/// A chain that closes on itself never ends, starves nobody, and can be removed.
+/// A chain that closes on itself never ends. It starves nobody and can be removed.
 #[test]
 fn section_6_2_an_endless_chain() {
     use tegra_hw::GpuPort;
@@ -236,10 +237,10 @@ fn section_6_2_an_endless_chain() {
     s.m.drain();
 }
 
-/// Counters, extra schedules, holds.
+/// Counters, extra schedules and holds work.
 #[test]
 fn section_5_2_descriptors_that_wait() {
-    // Two dependences: scheduled, then counted down twice.
+    // The descriptor has two dependences: it is scheduled and then counted down twice.
     let mut s = Setup::new();
     s.put(0, &qmd().set(DEPENDENCE_COUNTER, 2).release(0, sem_va(0), 1));
     for action in [9, 7] {
@@ -248,7 +249,7 @@ fn section_5_2_descriptors_that_wait() {
     }
     s.pcas(0, 7);
     assert_eq!(s.sem(0), 1);
-    // One more dependence while it waits.
+    // One more dependence is added while the descriptor waits.
     let mut s = Setup::new();
     s.put(0, &qmd().set(DEPENDENCE_COUNTER, 1).release(0, sem_va(0), 1));
     for action in [9, 0xc, 7] {
@@ -257,7 +258,7 @@ fn section_5_2_descriptors_that_wait() {
     }
     s.pcas(0, 7);
     assert_eq!(s.sem(0), 1);
-    // REQUIRE_SCHEDULING_PCAS, and the action that forces it.
+    // This tests REQUIRE_SCHEDULING_PCAS, and the action that forces it.
     let mut s = Setup::new();
     s.put(0, &qmd().set(REQUIRE_SCHEDULING_PCAS, 1).release(0, sem_va(0), 1));
     s.put(1, &qmd().release(0, sem_va(1), 1));
@@ -267,7 +268,7 @@ fn section_5_2_descriptors_that_wait() {
     s.pcas(0, 2);
     s.pcas(1, 2);
     assert_eq!((s.sem(0), s.sem(1)), (1, 1));
-    // A dependent whose counter two others bring down.
+    // Two other descriptors count the counter of this dependent down.
     let mut s = Setup::new();
     let decrement = DEPENDENT_QMD0_ACTION_QMD_DECREMENT_DEPENDENCE;
     s.put(0, &qmd().then(slot_va(2), decrement));
@@ -277,13 +278,14 @@ fn section_5_2_descriptors_that_wait() {
     assert_eq!(s.sem(0), 0);
     s.pcas(1, 9);
     assert_eq!(s.sem(0), 1);
-    // Counting below zero is a scheduler exception.
+    // Counting below zero is an exception of the scheduler.
     s.pcas(1, 7);
     assert_eq!(s.lane.notified(), Some(13));
     assert!(s.m.gpu.faults()[0].contains("esr 0x00000100"), "{:?}", s.m.gpu.faults());
 }
 
-/// Seen on a board: no windows, notifier 13, esr 0x01000000, no semaphore, GP_GET equal to GP_PUT.
+/// Without windows, a launch gives what a board gave: notifier 13, esr 0x01000000, no semaphore, and GP_GET equal to
+/// GP_PUT.
 #[test]
 fn section_6_3_missing_windows() {
     let mut s = Setup::without_windows();
@@ -293,7 +295,7 @@ fn section_6_3_missing_windows() {
     assert!(s.m.gpu.faults()[0].contains("sked exception: esr 0x01000000"), "{:?}", s.m.gpu.faults());
 }
 
-/// Every check of the scheduler, one violation each; and values beside them that pass.
+/// Every check of the scheduler rejects one violation, and accepts the legal values beside it.
 #[test]
 fn section_6_3_scheduler_checks() {
     let cases: Vec<(u32, &str, Words)> = vec![
@@ -339,7 +341,7 @@ fn section_6_3_scheduler_checks() {
     }
 }
 
-/// Descriptors of Volta and Turing (version 2) are not those of this GPU.
+/// Descriptors of Volta and Turing (version 2) are refused.
 #[test]
 fn section_6_4_other_versions() {
     for (major, minor) in [(2, 2), (2, 4), (0, 0), (3, 1), (4, 0)] {
@@ -351,7 +353,7 @@ fn section_6_4_other_versions() {
     }
 }
 
-/// Actions that do not exist, and the one for queues.
+/// Actions that do not exist are refused, and so is the action for queues.
 #[test]
 fn section_5_2_other_actions() {
     for (action, text) in [(4, "does not exist"), (5, "does not exist"), (0xe, "does not exist"), (6, "work queues")] {
@@ -363,7 +365,7 @@ fn section_5_2_other_actions() {
     }
 }
 
-/// Software method 7: nvgpu switches check 18 off and on (its 1 and 2; 0 leaves it).
+/// Software method 7 lets nvgpu switch check 18 off and on. The values are 1 and 2, and 0 changes nothing.
 #[test]
 fn section_5_software_method_7_switches_a_check() {
     for (settings, runs) in [(&[1][..], true), (&[1, 0], true), (&[1, 2], false), (&[2], false), (&[0], false)] {
@@ -379,7 +381,8 @@ fn section_5_software_method_7_switches_a_check() {
     }
 }
 
-/// Local memory as tinygrad sizes it for 48 warps and two SMs per TPC passes; a byte less does not.
+/// The amount of local memory that tinygrad computes, for two SMs per TPC with 48 warps each, passes. One byte less
+/// does not.
 #[test]
 fn section_7_7_local_memory_arena() {
     let per_tpc = (0x240u32 * 32).next_multiple_of(512) * 96;
@@ -401,7 +404,7 @@ fn section_9_2_a_descriptor_nobody_mapped() {
     assert!(s.m.gpu.faults()[0].contains("client id: sked"), "{:?}", s.m.gpu.faults());
 }
 
-/// A descriptor sent in the pushbuffer is stored at its address and launched by its last word.
+/// A descriptor that is sent in the pushbuffer is stored at its address, and its last word launches it.
 #[test]
 fn section_5_inline_descriptor() {
     let mut s = Setup::new();

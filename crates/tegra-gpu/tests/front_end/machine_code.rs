@@ -1,4 +1,4 @@
-//! Grids with machine code: what a launch, a fault and a grid without end look like from outside.
+//! Grids with machine code: the effects of a launch, of a fault and of a grid that never ends, as programs see them.
 
 use crate::harness::*;
 use crate::launch::*;
@@ -12,9 +12,10 @@ use tegrarm_abi::methods::qmd::*;
 type Instruction = [u64; 2];
 
 const EXIT: Instruction = [0x0000_0000_0000_794d, 0x000f_ea00_0380_0000];
-/// A branch to itself, as compilers put behind every kernel.
+/// A branch to itself, which compilers put behind every kernel.
 const LOOP: Instruction = [0xffff_fff0_0000_7947, 0x000f_c000_0383_ffff];
-/// R2, R3 = the first parameter; R0 = 0x1234; UR4 = the descriptor; [R2] = R0.
+/// The program loads R2 and R3 from the first parameter, R0 with 0x1234 and UR4 with the descriptor, and stores R0 at
+/// [R2].
 const STORE: [Instruction; 5] = [
     [0x0000_5800_0002_7a02, 0x000f_e400_0000_0f00],
     [0x0000_5900_0003_7a02, 0x000f_e400_0000_0f00],
@@ -59,7 +60,7 @@ impl Board {
     }
 }
 
-/// Windows, then a launch of a slot.
+/// The methods that set the windows and then launch a slot.
 fn launch(slot: usize) -> Vec<u32> {
     [
         methods(1, NVC6C0_SET_SHADER_SHARED_MEMORY_WINDOW_A, &[0xfe, 0]),
@@ -103,8 +104,8 @@ fn section_6_2_a_grid_runs_before_its_semaphore() {
     assert_eq!(*seen.lock().unwrap(), [([5, 1, 1], 5 * 6)]);
 }
 
-/// A grid that was preempted goes on with the CTA that its descriptor names; a copying action starts it anew, and a place
-/// outside of the grid is check 24's.
+/// A grid that was preempted continues with the CTA that its descriptor names. A copying action starts it from the
+/// beginning. A place outside of the grid fails check 24.
 #[test]
 fn section_6_1_a_grid_goes_on_in_its_middle() {
     let resume = |x: u64, y: u64| {
@@ -132,13 +133,13 @@ fn section_6_1_a_grid_goes_on_in_its_middle() {
     }
 }
 
-/// S2R R0, SR_VIRTUALSMID, then the store of [`STORE`] without its own R0.
+/// S2R R0, SR_VIRTUALSMID, followed by the store of [`STORE`] without the instruction that sets R0.
 fn store_sm() -> Vec<Instruction> {
     let s2r = [0x0000_0000_0000_7919, 0x000e_2200_0000_4300];
     [STORE[0], STORE[1], s2r, STORE[3], STORE[4], EXIT].to_vec()
 }
 
-/// SMs that the descriptor disables run none of its CTAs; without any SM the grid never starts.
+/// SMs that the descriptor disables run none of its CTAs. If all SMs are disabled, the grid never starts.
 #[test]
 fn section_6_1_disabled_sms() {
     for (mask, expected) in [(0, Some(0)), (0b1, Some(1)), (0x7fff, Some(15)), (u64::MAX, None)] {
@@ -155,7 +156,8 @@ fn section_6_1_disabled_sms() {
     }
 }
 
-/// A store to nowhere: MMU fault with address, access and PC; no release, no dependent, SM record kept.
+/// A store to an unmapped address gives an MMU fault with address, access and PC. There is no release and no dependent,
+/// and the SM record is kept.
 #[test]
 fn section_9_2_a_wild_store() {
     let b = Board::new(config());
@@ -202,7 +204,7 @@ fn threaded() -> Board {
     Board::new(GpuConfig { step: false, ..config() })
 }
 
-/// Another context-switch timeout than three seconds.
+/// Sets a context-switch timeout that is shorter than three seconds.
 fn impatient(lane: &Lane) {
     lane.hw.vitals.ctxsw_timeout_ms.store(2, std::sync::atomic::Ordering::Relaxed);
 }
@@ -213,8 +215,8 @@ fn wait(what: impl Fn() -> bool) {
     }
 }
 
-/// A grid without end, and nobody else wants the engine: no fault, ever; other channels' host work goes on; closing
-/// the channel ends it.
+/// A grid that never ends causes no fault as long as no other group wants the engine. The host work of other channels
+/// continues, and closing the channel ends the grid.
 #[test]
 fn an_endless_grid_alone() {
     let b = threaded();
@@ -234,8 +236,8 @@ fn an_endless_grid_alone() {
     assert_eq!((lane.dead(), b.sems.mem.read_u32(0), Arc::strong_count(&lane.hw)), (false, 0, 1));
 }
 
-/// Another group wants the engine: after the context-switch timeout the endless grid's group dies with notifier 8,
-/// and the other one runs.
+/// If another group wants the engine, the group of the endless grid dies with notifier 8 after the context-switch
+/// timeout, and the other group runs.
 #[test]
 fn an_endless_grid_makes_way() {
     let b = threaded();
@@ -256,7 +258,7 @@ fn an_endless_grid_makes_way() {
     assert_eq!((other.notified(), b.sems.mem.read_u32(16)), (None, 4), "{:?}", b.m.gpu.faults());
 }
 
-/// The watchdog of a kernel-mode channel ends a grid that nobody else waits for; other groups are unharmed.
+/// The watchdog of a kernel-mode channel ends a grid for which no other group waits. Other groups are not harmed.
 #[test]
 fn a_watched_endless_grid() {
     let b = threaded();
@@ -271,7 +273,7 @@ fn a_watched_endless_grid() {
     assert!(b.m.gpu.faults()[0].contains("watchdog"), "{:?}", b.m.gpu.faults());
 }
 
-/// Reset and preempt return although a grid does not end; preempt costs the group its life.
+/// Reset and preempt return although a grid does not end. The preempted group dies.
 #[test]
 fn reset_and_preempt() {
     for preempt in [false, true] {

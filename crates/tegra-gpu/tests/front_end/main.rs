@@ -1,4 +1,4 @@
-//! The GPU front end, driven the way programs drive it: ring, pushbuffer, doorbell.
+//! Tests of the GPU front end. They use it as programs do, through the ring, the pushbuffer and the doorbell.
 
 mod compute;
 mod copy;

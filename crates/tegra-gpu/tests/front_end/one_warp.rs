@@ -1,11 +1,11 @@
-//! The smallest launch there is, for tests of what happens around it.
+//! The smallest possible launch, for tests of everything around it.
 
 use tegrarm_abi::methods::qmd::*;
 
 /// EXIT, and the endless branch that compilers put behind it.
 pub const EXIT: [u64; 4] = [0x0000_0000_0000_794d, 0x000f_ea00_0380_0000, 0xffff_fff0_0000_7947, 0x000f_c000_0383_ffff];
 
-/// A descriptor that runs one warp of the program at `code`, and then releases 7 at `semaphore`.
+/// A descriptor that runs one warp of the program at `code` and then releases 7 at `semaphore`.
 pub fn descriptor(code: u64, semaphore: u64) -> [u32; 64] {
     let mut words = [0; 64];
     for (bits, value) in [

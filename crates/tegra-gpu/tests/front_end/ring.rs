@@ -80,7 +80,7 @@ fn section_1_3_the_ring_wraps() {
     }
 }
 
-/// Header in one segment, data in the next; entries with and without LEVEL and SYNC.
+/// A header may stand in one segment and its data in the next, and entries work with and without LEVEL and SYNC.
 #[test]
 fn section_1_3_a_sequence_may_be_split_over_segments() {
     let m = Machine::new();
@@ -112,7 +112,7 @@ fn crc(bytes: &[u8]) -> u32 {
     !c
 }
 
-/// Control entries: LENGTH 0, operand in the low word, opcode in the high word.
+/// A control entry: LENGTH is 0, the operand is in the low word and the opcode in the high word.
 fn control(opcode: u32, operand: u32) -> u64 {
     u64::from(opcode) << 32 | u64::from(operand)
 }
@@ -139,12 +139,13 @@ fn section_1_2_control_entries_check_crcs() {
     assert_eq!(lane.notified(), Some(80));
 }
 
-/// A machine whose kernel is of r35, or one of r36.
+/// A machine whose kernel is r35 or r36.
 fn of_release(r35: bool) -> Machine {
     Machine::with(GpuConfig { recovers_always: r35, ..config() })
 }
 
-/// Each bad entry interrupts. The kernel of r35 ends the channel; that of r36 logs, and the entry is dropped.
+/// Each bad entry raises an interrupt. The kernel of r35 ends the channel. The kernel of r36 logs the interrupt, and
+/// the entry is dropped.
 #[test]
 fn section_2_5_bad_entries() {
     let entries = [
@@ -168,7 +169,7 @@ fn section_2_5_bad_entries() {
     }
 }
 
-/// A dropped entry clears the CRC of the ring, a wrong CRC too.
+/// A dropped entry clears the CRC of the ring, and so does a wrong CRC.
 #[test]
 fn section_1_2_errors_clear_the_crc_of_the_ring() {
     let m = of_release(false);
@@ -204,7 +205,7 @@ fn section_2_4_bad_headers() {
     }
 }
 
-/// With r36 the channel stands still until a doorbell finds a pointer that is one.
+/// With r36 the channel does nothing until a doorbell comes and the pointer is valid.
 #[test]
 fn section_1_6_gp_put_beyond_the_ring() {
     for r35 in [true, false] {
@@ -226,7 +227,7 @@ fn section_1_6_gp_put_beyond_the_ring() {
     }
 }
 
-/// What USERD shows of the pushbuffer: at idle, and while the channel waits in the middle of a segment.
+/// USERD shows the position in the pushbuffer when the channel is idle, and when it waits in the middle of a segment.
 #[test]
 fn section_1_1_progress_in_userd() {
     let m = Machine::new();
@@ -236,7 +237,7 @@ fn section_1_1_progress_in_userd() {
         u64::from(lane.userd.mem.read_u32(low)) | u64::from(lane.userd.mem.read_u32(high)) << 32
     };
     let seen = |lane: &Lane| [(0x40, 0x4c), (0x44, 0x60), (0x58, 0x5c)].map(|(low, high)| pointer(lane, low, high));
-    // A subroutine: nothing at the top level yet, and bit 31 of TopLevelGetHi says so.
+    // This is a subroutine: there was no segment at the top level yet, and bit 31 of TopLevelGetHi says so.
     lane.submit(&release(DATA, 1));
     m.ring(&lane);
     m.drain();
@@ -260,7 +261,7 @@ fn section_1_1_progress_in_userd() {
     assert_eq!(lane.userd.mem.read_u32(GP_PUT), lane.put, "never written by host");
 }
 
-/// Subdevice masks select whether methods are executed; conditional segments are skipped with them.
+/// Subdevice masks select whether methods are executed. Conditional segments are skipped with them.
 #[test]
 fn section_2_1_subdevice_masks() {
     let m = Machine::new();
@@ -282,7 +283,8 @@ fn section_2_1_subdevice_masks() {
     assert_eq!(sem.mem.read_u32(0), 3);
 }
 
-/// A mask that deselects the subdevice ends a conditional segment; an unconditional one goes on, its methods ignored.
+/// A mask that deselects the subdevice ends a conditional segment. An unconditional segment continues, and its methods
+/// are ignored.
 #[test]
 fn section_2_1_a_mask_ends_a_conditional_segment() {
     for conditional in [0, 1] {
@@ -299,7 +301,8 @@ fn section_2_1_a_mask_ends_a_conditional_segment() {
     }
 }
 
-/// A conditional segment may not begin inside a sequence. It may if it is skipped; and r36 only logs.
+/// A conditional segment may not begin inside a sequence, unless it is skipped. The kernel of r36 only logs the
+/// interrupt.
 #[test]
 fn section_1_3_conditional_segment_inside_a_sequence() {
     for (r35, mask, code, released) in [(true, 0xfff, Some(32), 0), (false, 0xfff, None, 1), (true, 0, None, 0)] {
@@ -319,7 +322,7 @@ fn section_1_3_conditional_segment_inside_a_sequence() {
     }
 }
 
-/// Methods below 0x100 are host's on every subchannel; a software method interrupts with its header.
+/// Methods below 0x100 belong to the host on every subchannel. A software method raises its interrupt at its header.
 #[test]
 fn section_2_2_subchannels() {
     let m = Machine::new();
@@ -334,7 +337,7 @@ fn section_2_2_subchannels() {
         for method in [0, 0x100, 0x3ffc] {
             let m = Machine::new();
             let mut lane = m.lane();
-            // The data never comes.
+            // The data of the method never comes.
             m.run(&mut lane, &[inc(subchannel, method, 1)]);
             assert_eq!(lane.notified(), Some(32));
             assert!(m.gpu.faults()[0].contains("(device)"), "{:?}", m.gpu.faults());
@@ -342,7 +345,7 @@ fn section_2_2_subchannels() {
     }
 }
 
-/// The usermode page: class, clock, and a doorbell that reads as nothing rung.
+/// The usermode page shows a class, a clock, and a doorbell that reads as "not rung".
 #[test]
 fn section_1_4_usermode_page() {
     let m = Machine::new();

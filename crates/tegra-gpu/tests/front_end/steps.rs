@@ -1,4 +1,4 @@
-//! `TEGRARM_SIM_STEP=1`: no thread, and the same sequence every time.
+//! `TEGRARM_SIM_STEP=1`: the GPU has no thread, and the sequence of events is the same every time.
 
 use crate::harness::*;
 use std::process::Command;
@@ -6,16 +6,16 @@ use std::sync::{Arc, Mutex};
 use tegra_gpu::{Event, GpuConfig};
 
 const DATA: u64 = 0x2_0000_0000;
-/// What the child of [`the_variable_chooses_steps`] does.
+/// The variable that tells the child process of [`the_variable_chooses_steps`] that it is the child.
 const ROLE: &str = "TEGRARM_TEST_STEPPED";
 
-/// What two groups do with each other, step by step: each waits for the other's semaphores in turn.
+/// The events of two groups, step by step. Each group waits for the other's semaphores in turn.
 fn sequence() -> Vec<String> {
     let m = Machine::with(GpuConfig { step: true, ..GpuConfig::default() });
     let seen = Arc::new(Mutex::new(vec![]));
     let log = seen.clone();
     m.gpu.observe(Arc::new(move |event: &Event| {
-        // Times are the host's, in both modes.
+        // The times come from the host in both modes.
         let line = match event {
             Event::Semaphore { channel, va, what, payload } => format!("{channel} {what} {va:#x} {payload}"),
             Event::Blocked { channel, va, payload } => format!("{channel} waits {va:#x} {payload}"),
@@ -52,7 +52,7 @@ fn threads() -> usize {
     std::fs::read_dir("/proc/self/task").unwrap().count()
 }
 
-/// In a process of its own: what the variable does, and that a doorbell alone does nothing.
+/// In a process of its own: the variable turns the threads off, and a doorbell alone does nothing.
 #[test]
 fn the_variable_chooses_steps() {
     let name = "steps::the_variable_chooses_steps";

@@ -12,7 +12,7 @@ fn machine() -> Machine {
     Machine::with(GpuConfig { step: false, ..GpuConfig::default() })
 }
 
-/// Lets other threads end, also when an assertion fails.
+/// Tells other threads to end when it is dropped, so also after an assertion has failed.
 struct Ends<'a>(&'a AtomicBool);
 
 impl Drop for Ends<'_> {
@@ -40,7 +40,7 @@ fn section_1_4_doorbells_are_seen() {
     m.gpu.remove_channel(511);
 }
 
-/// A plain store by the CPU releases a waiting channel; no doorbell tells of it.
+/// A plain store by the CPU releases a waiting channel, although no doorbell announces it.
 #[test]
 fn section_3_1_a_store_releases_a_wait() {
     let m = machine();
@@ -54,7 +54,8 @@ fn section_3_1_a_store_releases_a_wait() {
     wait(|| sem.mem.read_u32(16) == 6);
 }
 
-/// A pushbuffer without end: its ring entry is followed by another, for ever. Others run, and it can be removed.
+/// A pushbuffer that never ends, because each entry of its ring adds another one. Other channels run, and the channel
+/// can be removed.
 #[test]
 fn an_endless_pushbuffer_starves_nobody() {
     let m = machine();
@@ -62,7 +63,7 @@ fn an_endless_pushbuffer_starves_nobody() {
     let mut endless = m.channel(511, &one, 0x1_0000_0000);
     let mut other = m.channel(510, &two, 0x1_1000_0000);
     let sem = m.map(DATA, 4096);
-    // USERD mapped into the GPU: each entry moves GP_PUT on past itself.
+    // USERD is mapped into the GPU, so that each entry can advance GP_PUT past itself.
     let userd = 0x5_0000_0000;
     m.space.update(|t| t.insert(tegra_mm::Extent { va: userd, ..endless.userd.extent() }));
     for i in 0..16u32 {
@@ -83,7 +84,7 @@ fn an_endless_pushbuffer_starves_nobody() {
     m.gpu.remove_channel(510);
 }
 
-/// Channels come and go while others run; a removed channel's memory is not touched any more.
+/// Channels are made and removed while others run. The memory of a removed channel is not used any more.
 #[test]
 fn channels_come_and_go() {
     let m = machine();
@@ -103,8 +104,8 @@ fn channels_come_and_go() {
     assert!(!steady.dead());
 }
 
-/// Threads that ring, reset and preempt look at channels for moments, and the GPU's own threads take turns with them.
-/// Once a removal has returned, nobody has anything of the channel any more.
+/// Threads that ring, reset and preempt hold channels for moments, and the GPU's own threads take turns with them.
+/// After a removal has returned, no thread holds anything of the channel.
 #[test]
 fn a_removed_channel_is_nobodys() {
     let m = machine();
@@ -137,7 +138,8 @@ fn a_removed_channel_is_nobodys() {
     assert!(sem.mem.read_u32(0) < 100);
 }
 
-/// Without threads the one who removes a channel is the last who has it, even while it waits for a semaphore.
+/// Without threads, the caller that removes a channel is the last that holds it, even while the channel waits for a
+/// semaphore.
 #[test]
 fn without_threads_a_removed_channel_is_nobodys_either() {
     let m = Machine::new();

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use tegrarm_abi::nvgpu::channel::*;
 use tegrarm_kmd::Errno;
 
-/// A 3D class: those live on VEID 0 only.
+/// Whether a class is a 3D class. Those work on VEID 0 only.
 fn is_graphics(class: u32) -> bool {
     class & 0xff == 0x97
 }
@@ -41,7 +41,7 @@ pub(super) fn alloc_obj_ctx(call: &Call<'_>, channel: &Arc<Channel>, args: &mut 
         }
     }
     drop(group);
-    // obj_id is never written.
+    // The kernel never writes obj_id.
     state.class = args.class_num;
     Ok(())
 }
@@ -75,7 +75,7 @@ pub(super) fn set_preemption_mode(
     Ok(())
 }
 
-/// The 3D engine is not simulated: a ZCULL buffer is remembered by nobody. A second bind is ignored anyway.
+/// The 3D engine is not simulated, so the ZCULL buffer is not stored. A second bind is ignored on a board too.
 pub(super) fn zcull_bind(_: &Call<'_>, channel: &Arc<Channel>, _: &mut nvgpu_zcull_bind_args) -> Reply {
     if channel.state.lock().tsg.is_some() { Ok(()) } else { Err(Errno::EINVAL.into()) }
 }

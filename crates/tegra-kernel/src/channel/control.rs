@@ -9,7 +9,7 @@ use tegra_hw::{Fault, NotifierCode};
 use tegrarm_abi::nvgpu::channel::*;
 use tegrarm_kmd::Errno;
 
-/// Watches kernel-mode jobs; usermode channels are never watched.
+/// Turns the watchdog of kernel-mode jobs on or off. Usermode channels are never watched.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Watchdog {
     pub enabled: bool,
@@ -22,7 +22,7 @@ impl Default for Watchdog {
     }
 }
 
-/// A no-op on a board too.
+/// This does nothing on a board either.
 pub(super) fn set_nvmap_fd(_: &Call<'_>, _: &Arc<Channel>, _: &mut nvgpu_set_nvmap_fd_args) -> Reply {
     Ok(())
 }
@@ -32,7 +32,7 @@ pub(super) fn set_timeout(_: &Call<'_>, channel: &Arc<Channel>, args: &mut nvgpu
     Ok(())
 }
 
-/// The flag only silences the driver's dump.
+/// Sets the timeout. The flag only switches off the driver's dump.
 pub(super) fn set_timeout_ex(_: &Call<'_>, channel: &Arc<Channel>, args: &mut nvgpu_set_timeout_ex_args) -> Reply {
     channel.vitals.ctxsw_timeout_ms.store(args.timeout, Ordering::Relaxed);
     Ok(())
@@ -68,7 +68,7 @@ pub(super) fn preempt(call: &Call<'_>, channel: &Arc<Channel>, _: &mut ()) -> Re
     Ok(())
 }
 
-/// Kills the whole group. A channel without a group has nothing to kill; the call succeeds then.
+/// Kills the whole group. If the channel has no group, nothing is killed and the call succeeds.
 pub(super) fn force_reset(call: &Call<'_>, channel: &Arc<Channel>, _: &mut ()) -> Reply {
     let Some(tsg) = channel.state.lock().tsg.clone() else { return Ok(()) };
     tsg.hw.recover(Fault {
@@ -98,7 +98,7 @@ pub(super) fn wdt(_: &Call<'_>, channel: &Arc<Channel>, args: &mut nvgpu_channel
 }
 
 impl ChannelState {
-    /// Lets the GPU watch the jobs of a kernel-mode channel.
+    /// Tells the GPU to watch the jobs of a kernel-mode channel.
     pub(super) fn watch(&self, channel: &Channel) {
         let kernel_mode = self.setup.as_ref().is_some_and(|setup| !setup.usermode);
         let limit = if kernel_mode && self.watchdog.enabled { self.watchdog.timeout_ms } else { 0 };
@@ -106,7 +106,7 @@ impl ChannelState {
     }
 }
 
-/// ga10b and gv11b have no boosted contexts.
+/// Refuses boosted contexts, which ga10b and gv11b do not have.
 pub(super) fn set_boosted_ctx(_: &Call<'_>, _: &Arc<Channel>, _: &mut nvgpu_boosted_ctx_args) -> Reply {
     Err(Errno::EINVAL.into())
 }

@@ -1,4 +1,4 @@
-//! Fences of kernel-mode submits: command words of the kernel's own around the caller's entries.
+//! Fences of kernel-mode submits. The kernel puts command words of its own around the caller's entries.
 
 use super::ChannelState;
 use super::sync::ChannelSyncpoint;
@@ -12,17 +12,17 @@ use tegrarm_abi::methods::host::*;
 use tegrarm_abi::nvgpu::channel::nvgpu_fence;
 use tegrarm_kmd::Errno;
 
-/// Words of one fence: a method header and five semaphore methods.
+/// The number of words of one fence: a method header and five semaphore methods.
 const WORDS: usize = 6;
-/// Bytes between fences: one slot per ring entry.
+/// The distance between fences in bytes. Each ring entry has one slot.
 const SLOT: usize = 32;
 
-/// What a kernel-mode channel makes fences of.
+/// Everything from which a kernel-mode channel makes fences.
 #[derive(Debug)]
 pub(crate) struct Fences {
     commands: Arc<Backing>,
     mapping: KernelMapping,
-    /// The channel's own syncpoint and the value its last fence waits for; made with the first fence.
+    /// The channel's own syncpoint and the value for which its last fence waits. Both are made with the first fence.
     syncpoint: Option<(ChannelSyncpoint, u32)>,
 }
 
@@ -35,7 +35,7 @@ impl Fences {
         Ok(Fences { commands, mapping, syncpoint: None })
     }
 
-    /// A ring entry that waits until a syncpoint has reached a value.
+    /// Makes a ring entry that waits until a syncpoint has reached a value.
     pub(super) fn wait(&self, call: &Call<'_>, space: &AddressSpace, slot: u32, fence: nvgpu_fence) -> Reply<u64> {
         if fence.id >= COUNT {
             return Err(Errno::EINVAL.into());
@@ -47,7 +47,7 @@ impl Fences {
         self.emit(slot, va, fence.value, execute)
     }
 
-    /// A ring entry that increments the channel's syncpoint, and the value that says it has.
+    /// Makes a ring entry that increments the channel's syncpoint, and returns the value that the syncpoint has then.
     pub(super) fn signal(
         &mut self,
         call: &Call<'_>,
@@ -67,16 +67,17 @@ impl Fences {
         Ok((self.emit(slot, va, 0, execute)?, point, value))
     }
 
-    /// The last signal is not submitted after all.
+    /// Takes the last signal back, because it is not submitted.
     pub(super) fn retract(&mut self) {
         if let Some((_, last)) = &mut self.syncpoint {
             *last = last.wrapping_sub(1);
         }
     }
 
-    /// Writes a semaphore operation into a slot; the ring entry that fetches it.
+    /// Writes a semaphore operation into a slot. Returns the ring entry that fetches it.
     fn emit(&self, slot: u32, va: u64, payload: u32, execute: u32) -> Reply<u64> {
-        // Five methods from SEM_ADDR_LO on: SEC_OP, count, subchannel 0, method address.
+        // There are five methods from SEM_ADDR_LO on. The header has SEC_OP, the count, subchannel 0 and the method's
+        // address.
         let header = NVC56F_DMA_SEC_OP_INC_METHOD << 29 | 5 << 16 | NVC56F_SEM_ADDR_LO >> 2;
         let words = [header, va as u32, (va >> 32) as u32, payload, 0, execute];
         let at = slot as usize * SLOT;

@@ -31,9 +31,9 @@ use tegrarm_abi::nvgpu::r35::*;
 use tegrarm_abi::nvgpu::r39::*;
 use tegrarm_kmd::Errno;
 
-/// Most entries a ring may have, as advertised.
+/// The largest number of entries of a ring, as the characteristics tell it.
 pub(super) const MAX_GPFIFO_ENTRIES: u32 = 1 << 28;
-/// Channel ids on L4T.
+/// The number of channel ids on L4T.
 pub(super) const CHANNELS: u32 = 512;
 
 pub(super) static TABLE: Table<Channel> = Table {
@@ -85,19 +85,19 @@ pub(super) struct Channel {
     ids: Arc<Stack>,
 }
 
-/// What ioctls change. Its lock serialises the ioctls of one channel, as nvgpu's mutex does.
+/// The state that ioctls change. Its lock serialises the ioctls of one channel, as nvgpu's mutex does.
 #[derive(Debug)]
 pub(super) struct ChannelState {
     pub space: Option<Arc<AddressSpace>>,
     pub tsg: Option<Arc<Tsg>>,
     pub veid: u32,
     pub runqueue: u32,
-    /// The class ALLOC_OBJ_CTX set last; 0 = none.
+    /// The class that ALLOC_OBJ_CTX set last. 0 means none.
     pub class: u32,
     pub setup: Option<Setup>,
     pub watchdog: control::Watchdog,
     syncpoint: Option<ChannelSyncpoint>,
-    /// Keeps the error notifier's dmabuf.
+    /// Keeps the dmabuf of the error notifier.
     notifier: Option<Arc<Buffer>>,
     enabled: bool,
 }
@@ -152,17 +152,17 @@ impl Channel {
         self.this.clone()
     }
 
-    /// `ETIMEDOUT` once the channel is being torn down.
+    /// Checks that the channel may be used. The error is `ETIMEDOUT` after its teardown has begun.
     pub(super) fn referencable(&self) -> Result<(), Errno> {
         if self.closed.load(Ordering::Acquire) { Err(Errno::ETIMEDOUT) } else { Ok(()) }
     }
 
-    /// Whether it is unserviceable.
+    /// Whether the channel is unserviceable.
     fn dead(&self) -> bool {
         self.vitals.unserviceable.load(Ordering::Acquire)
     }
 
-    /// A.BIND_CHANNEL: once for ever.
+    /// A.BIND_CHANNEL: binds the channel to an address space. This is possible only once.
     pub(super) fn bind_space(&self, space: &Arc<AddressSpace>) -> Reply {
         let mut state = self.state.lock();
         if state.space.is_some() {
@@ -172,7 +172,7 @@ impl Channel {
         Ok(())
     }
 
-    /// Whether SETUP_BIND made it deterministic: such a channel keeps the GPU powered.
+    /// Whether SETUP_BIND made the channel deterministic. A deterministic channel keeps the GPU powered.
     pub(super) fn deterministic(&self) -> bool {
         self.state.lock().setup.as_ref().is_some_and(|setup| setup.deterministic)
     }
@@ -184,7 +184,8 @@ impl Channel {
         }
     }
 
-    /// The last descriptor is closed: off the runlist, out of the group, then everything it held.
+    /// Ends the channel after its last descriptor was closed: it leaves the runlist and its group, and then everything
+    /// that it held is dropped.
     pub(super) fn close(&self, kernel: &Arc<Kernel>) {
         if self.closed.swap(true, Ordering::AcqRel) {
             return;
@@ -192,7 +193,7 @@ impl Channel {
         kernel.hw.interrupts.raise();
         let mut state = self.state.lock();
         tsg::leave(kernel, self, &mut state);
-        // Whoever waits for the channel's syncpoint waits no longer, even if nothing was wrong with the channel.
+        // A thread that waits for the channel's syncpoint must not wait any longer, even if the channel had no error.
         if let Some(syncpoint) = self.vitals.syncpoint.lock().take() {
             syncpoint.set_safe_state();
         }
@@ -200,14 +201,14 @@ impl Channel {
         let held = (state.setup.take(), state.syncpoint.take(), state.notifier.take(), state.space.take());
         drop(state);
         drop(held);
-        // Fences of the channel's syncpoint have passed.
+        // The fences of the channel's syncpoint have passed.
         kernel.hw.interrupts.raise();
         self.ids.give_back(self.id());
         kernel.doorbells.channel_closed();
     }
 }
 
-/// H.OPEN: another channel on the graphics runlist.
+/// H.OPEN: opens another channel on the graphics runlist.
 fn open_another(call: &Call<'_>, _: &Arc<Channel>, args: &mut nvgpu_channel_open_args) -> Reply {
     args.channel_fd = Channel::open(call, 0)?;
     Ok(())

@@ -17,7 +17,7 @@ pub(super) fn set_error_notifier(
         return Err(Errno::EINVAL.into());
     }
     let mut state = channel.state.lock();
-    // The old one goes first, whatever happens then.
+    // The old notifier is dropped first, whether or not the call succeeds.
     *channel.vitals.notifier.lock() = None;
     state.notifier = None;
     let dmabuf = call.dmabuf(args.mem as i32).map_err(|_| Errno::EINVAL)?;

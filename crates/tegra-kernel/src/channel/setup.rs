@@ -1,4 +1,4 @@
-//! SETUP_BIND: a channel gets its ring and goes onto the runlist (docs/hardware/nvgpu-channel.md#setup-bind,
+//! SETUP_BIND: gives a channel its ring and puts it on the runlist (docs/hardware/nvgpu-channel.md#setup-bind,
 //! docs/hardware/nvgpu-channel.md#kernel-mode-setup).
 
 use super::fence::Fences;
@@ -15,12 +15,12 @@ use tegrarm_abi::nvgpu::r35::nvgpu_channel_setup_bind_args_r35;
 use tegrarm_abi::nvgpu::r39::{nvgpu_alloc_gpfifo_ex_args_r39, nvgpu_channel_setup_bind_args_r39};
 use tegrarm_kmd::Errno;
 
-/// Bytes of a GPFIFO entry.
+/// The size of a GPFIFO entry in bytes.
 const ENTRY: u64 = 8;
-/// PBDMA acquire timeout while the watchdog runs, in percent of the watchdog's period.
+/// The timeout of PBDMA acquires while the watchdog runs, in percent of the watchdog's period.
 const ACQUIRE_PERCENT: u64 = 80;
 
-/// What SETUP_BIND left behind.
+/// The state that SETUP_BIND makes.
 #[derive(Debug)]
 pub(crate) struct Setup {
     pub hw: Arc<HwChannel>,
@@ -29,14 +29,14 @@ pub(crate) struct Setup {
     pub railgating_allowed: bool,
     on_runlist: bool,
     _ring: KernelMapping,
-    /// Kernel mode: what fences are made of.
+    /// In kernel mode: everything from which fences are made.
     pub fences: Option<Fences>,
-    /// Usermode: the dmabufs of ring and USERD stay referenced until the channel is freed.
+    /// In usermode: the dmabufs of the ring and USERD, which stay referenced until the channel is freed.
     _buffers: Vec<Arc<Buffer>>,
 }
 
 impl Setup {
-    /// The GPU touches nothing of the channel afterwards.
+    /// Takes the channel off the runlist. The GPU uses nothing of the channel afterwards.
     pub(crate) fn leave_runlist(&mut self, gpu: &dyn GpuPort) {
         if std::mem::take(&mut self.on_runlist) {
             gpu.remove_channel(self.hw.id);
@@ -52,7 +52,8 @@ pub(super) fn setup_bind_r35(
     as_r36(args, |full| setup_bind(call, channel, full))
 }
 
-/// r39 says which channel of the hardware it is, and knows protected memory by its context alone.
+/// SETUP_BIND of r39. It also returns the channel's number in the hardware, and finds out about protected memory from
+/// the context alone.
 pub(super) fn setup_bind_r39(
     call: &Call<'_>,
     channel: &Arc<Channel>,
@@ -63,7 +64,7 @@ pub(super) fn setup_bind_r39(
     Ok(())
 }
 
-/// As [`alloc_gpfifo_ex`], with the channel of the hardware.
+/// The same as [`alloc_gpfifo_ex`]. It also returns the channel's number in the hardware.
 pub(super) fn alloc_gpfifo_ex_r39(
     call: &Call<'_>,
     channel: &Arc<Channel>,
@@ -138,7 +139,7 @@ pub(super) fn setup_bind(call: &Call<'_>, channel: &Arc<Channel>, args: &mut nvg
     Ok(())
 }
 
-/// Rules 1–6 of docs/hardware/nvgpu-channel.md#setup-bind.
+/// Checks rules 1 to 6 of docs/hardware/nvgpu-channel.md#setup-bind.
 fn check(state: &ChannelState, entries: u32, usermode: bool, deterministic: bool) -> Result<(), Errno> {
     let least = if usermode { 2 } else { 4 };
     if entries < least || !entries.is_power_of_two() || entries > u32::MAX / ENTRY as u32 {
@@ -154,7 +155,7 @@ fn check(state: &ChannelState, entries: u32, usermode: bool, deterministic: bool
     if watched || (usermode && !deterministic) { Err(Errno::EINVAL) } else { Ok(()) }
 }
 
-/// Memory of a channel.
+/// The ring and USERD of a channel, with their memory.
 struct Memory {
     ring: Place,
     userd: Place,
@@ -163,8 +164,8 @@ struct Memory {
 }
 
 impl Memory {
-    /// The host's registers have 40 bits of a ring's address. A board was seen to freeze with a ring that a kernel's
-    /// range of addresses, too near to that end, had to place above; no board says no.
+    /// Checks that the ring's address fits into the host's registers, which have 40 bits. A board froze when an address
+    /// space ended so near to that limit that the kernel had to place the ring above it. No board refuses this.
     fn check_ring_register(&self) -> Reply {
         const REACHED: u64 = 1 << 40;
         let end = self.mapping.va + self.ring.backing.len() as u64;
@@ -179,7 +180,7 @@ impl Memory {
         Err(Errno::EFAULT.into())
     }
 
-    /// Rules 8–13: ring and USERD are dmabufs of the caller.
+    /// Rules 8 to 13: the ring and USERD are dmabufs of the caller.
     fn of_caller(call: &Call<'_>, state: &ChannelState, args: &nvgpu_channel_setup_bind_args) -> Reply<Memory> {
         if args.gpfifo_dmabuf_fd == 0 || args.userd_dmabuf_fd == 0 {
             return Err(Errno::EINVAL.into());
@@ -193,7 +194,7 @@ impl Memory {
             return Err(Errno::EINVAL.into());
         }
         let space = state.space.as_ref().ok_or(Errno::EINVAL)?;
-        // The whole dmabuf, whatever the ring needs of it.
+        // The whole dmabuf is mapped, even if the ring needs less.
         let mapping = space.map_kernel(ring_pages.clone(), 0, ring.size, false)?;
         let userd = call.dmabuf(args.userd_dmabuf_fd)?.buffer;
         let userd_pages = userd.pages()?;
@@ -205,7 +206,7 @@ impl Memory {
         })
     }
 
-    /// Kernel mode: the kernel owns both.
+    /// In kernel mode the kernel owns the ring and USERD.
     fn of_kernel(state: &ChannelState, entries: u32) -> Reply<Memory> {
         let space = state.space.as_ref().ok_or(Errno::EINVAL)?;
         let size = u64::from(entries) * ENTRY;

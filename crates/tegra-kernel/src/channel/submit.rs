@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tegrarm_abi::nvgpu::channel::*;
 use tegrarm_kmd::Errno;
 
-/// USERD words the host and we agree on (docs/hardware/nvgpu-channel.md#userd-and-ring).
+/// The offsets of the USERD words that the host and this kernel use (docs/hardware/nvgpu-channel.md#userd-and-ring).
 const GP_GET: usize = 0x88;
 const GP_PUT: usize = 0x8c;
 
@@ -50,7 +50,7 @@ pub(super) fn submit_gpfifo(call: &Call<'_>, channel: &Arc<Channel>, args: &mut 
         false if before => vec![args.fence],
         _ => vec![],
     };
-    // A merged fence takes an entry for each of its points.
+    // A merged fence takes one entry for each of its points.
     if args.num_entries + awaited.len() as u32 + u32::from(after) > (get + entries - put - 1) % entries {
         return Err(Errno::EAGAIN.into());
     }

@@ -11,7 +11,7 @@ use tegra_mm::SYNCPOINT_STRIDE;
 use tegrarm_abi::nvgpu::channel::nvgpu_get_user_syncpoint_args;
 use tegrarm_kmd::Errno;
 
-/// A channel's own syncpoint. (The mapping goes before the number does.)
+/// A channel's own syncpoint. Its mapping is dropped before its number is given back.
 #[derive(Debug)]
 pub(super) struct ChannelSyncpoint {
     mapping: KernelMapping,
@@ -19,7 +19,7 @@ pub(super) struct ChannelSyncpoint {
 }
 
 impl ChannelSyncpoint {
-    /// Takes a syncpoint and maps it: all of them read-only, this one writable.
+    /// Takes a syncpoint and maps the aperture: all syncpoints read-only, this one writable.
     pub(super) fn new(unit: &Arc<Syncpoints>, space: &Arc<AddressSpace>) -> Result<ChannelSyncpoint, Errno> {
         let owned = OwnedSyncpoint::take(unit)?;
         let point = &owned.syncpoint;
@@ -29,7 +29,7 @@ impl ChannelSyncpoint {
         Ok(ChannelSyncpoint { mapping, owned })
     }
 
-    /// Where the GPU increments it.
+    /// The address at which the GPU increments it.
     pub(super) fn va(&self) -> u64 {
         self.mapping.va
     }
@@ -40,7 +40,7 @@ impl ChannelSyncpoint {
     }
 }
 
-/// Made on first use, the same answer ever after; `max` is the counter's value at the call.
+/// Makes the syncpoint on first use. Later calls return the same syncpoint. `max` is the counter's value at the call.
 pub(super) fn get_user_syncpoint(
     call: &Call<'_>,
     channel: &Arc<Channel>,

@@ -1,6 +1,5 @@
-//! Fences as files: what SUBMIT_GPFIFO gives and takes with SYNC_FENCE
-//! (docs/hardware/nvgpu-channel.md#sync-files), and what Linux lets a
-//! program do with them (`drivers/dma-buf/sync_file.c`, `drivers/gpu/host1x/fence.c`).
+//! Fences as files. SUBMIT_GPFIFO gives and takes them with SYNC_FENCE (docs/hardware/nvgpu-channel.md#sync-files), and
+//! Linux lets a program use them (`drivers/dma-buf/sync_file.c`, `drivers/gpu/host1x/fence.c`).
 
 use crate::dispatch::{self, Call, Reply, Row, Stop, rows};
 use crate::event::EventFd;
@@ -21,32 +20,32 @@ pub static ROWS: &[Row<SyncFile>] = rows! {
     ALL SYNC_IOC_FILE_INFO => file_info;
 };
 
-/// Who makes fences, and what they are of.
+/// The driver and the timeline of a fence, by name.
 const DRIVER: &str = "host1x";
 const TIMELINE: &str = "syncpoint";
-/// The same of several fences in one.
+/// The same names for an array of several fences.
 const ARRAY: &str = "dma_fence_array";
 const UNBOUND: &str = "unbound";
 
-/// A syncpoint reaches a value. Its channel's end lets it pass.
+/// A fence, which passes when a syncpoint reaches a value or when the syncpoint's channel ends.
 #[derive(Debug)]
 struct Fence {
     point: Weak<Syncpoint>,
     value: u32,
-    /// Unique among fences, for their names.
+    /// A number that no other fence has. It is used in names.
     context: u64,
-    /// When it was seen to have passed, nanoseconds of CLOCK_MONOTONIC.
+    /// The time at which the fence was seen to have passed, in nanoseconds of CLOCK_MONOTONIC.
     passed_at: OnceLock<u64>,
 }
 
-/// Fences with a descriptor that becomes readable when all have passed.
+/// Fences behind one descriptor, which becomes readable when all of them have passed.
 #[derive(Debug)]
 pub(crate) struct SyncFile {
-    /// Never empty.
+    /// The fences. The list is never empty.
     fences: Vec<Arc<Fence>>,
-    /// What MERGE called it.
+    /// The name that MERGE gave it.
     name: [u8; 32],
-    /// Of the fences as one.
+    /// The number of the fences as one fence.
     context: u64,
     event: EventFd,
 }
@@ -79,7 +78,7 @@ impl Fence {
 }
 
 impl SyncFile {
-    /// A fence in a new file, in the caller's descriptor table.
+    /// Puts a fence into a new file in the caller's descriptor table.
     pub(super) fn install(call: &Call<'_>, point: &Arc<Syncpoint>, value: u32) -> Result<RawFd, Errno> {
         let context = next_context();
         let fence = Fence { point: Arc::downgrade(point), value, context, passed_at: OnceLock::new() };
@@ -101,7 +100,8 @@ impl SyncFile {
         }
     }
 
-    /// What is yet to come to pass behind a descriptor of the caller. `EINVAL` when it is no fence's.
+    /// The fences behind a descriptor of the caller that have not passed yet. The error is `EINVAL` if the descriptor
+    /// does not belong to a fence.
     pub(super) fn pending(call: &Call<'_>, fd: RawFd) -> Result<Vec<nvgpu_fence>, Errno> {
         let file = SyncFile::find(call, fd).ok_or(Errno::EINVAL)?;
         Ok(file.fences.iter().filter_map(|fence| fence.pending()).collect())
@@ -116,7 +116,7 @@ impl SyncFile {
         self.fences.iter().all(|fence| fence.pending().is_none())
     }
 
-    /// What MERGE called it, or else who made it and which it is.
+    /// The name that MERGE gave, or else a name made of the driver and the fence's number.
     fn name(&self) -> [u8; 32] {
         if self.name[0] != 0 {
             return self.name;
@@ -128,7 +128,7 @@ impl SyncFile {
         terminated(text.as_bytes())
     }
 
-    /// One ioctl: what is not known is `ENOTTY`.
+    /// Answers one ioctl. The error is `ENOTTY` for an unknown number.
     pub(crate) fn ioctl(self: &Arc<Self>, call: &Call<'_>, request: u32, mut arg: Arg<'_>) -> Result<i32, Errno> {
         let row = ROWS.iter().find(|row| row.number == request).ok_or(Errno::ENOTTY)?;
         let mut buffer = [0; size_of::<sync_file_info>()];
@@ -144,7 +144,7 @@ impl SyncFile {
     }
 }
 
-/// At most 31 bytes and a zero.
+/// At most 31 bytes of a text, and a zero.
 fn terminated(text: &[u8]) -> [u8; 32] {
     let mut name = [0; 32];
     let len = text.iter().position(|c| *c == 0).unwrap_or(text.len()).min(name.len() - 1);
@@ -152,7 +152,7 @@ fn terminated(text: &[u8]) -> [u8; 32] {
     name
 }
 
-/// A file that waits for both: of the fences that have not passed, each once.
+/// Makes a file that waits for both files. It has the fences that have not passed, each of them once.
 fn merge(call: &Call<'_>, file: &Arc<SyncFile>, args: &mut sync_merge_data) -> Reply {
     if args.flags != 0 || args.pad != 0 {
         return Err(Errno::EINVAL.into());
@@ -171,7 +171,7 @@ fn merge(call: &Call<'_>, file: &Arc<SyncFile>, args: &mut sync_merge_data) -> R
     Ok(())
 }
 
-/// Its name and state; with room for them, its fences.
+/// Returns name and state, and the fences if the caller has room for them.
 fn file_info(call: &Call<'_>, file: &Arc<SyncFile>, args: &mut sync_file_info) -> Reply {
     if args.flags != 0 || args.pad != 0 {
         return Err(Errno::EINVAL.into());

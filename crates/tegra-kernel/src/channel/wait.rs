@@ -1,4 +1,4 @@
-//! WAIT: sleep until memory says so (docs/hardware/nvgpu-channel.md#wait).
+//! WAIT: sleeps until a value in memory meets a condition (docs/hardware/nvgpu-channel.md#wait).
 
 use super::Channel;
 use crate::dispatch::{Call, Reply};
@@ -8,9 +8,9 @@ use tegra_hw::Place;
 use tegrarm_abi::nvgpu::channel::*;
 use tegrarm_kmd::Errno;
 
-/// How often a condition is looked at without an interrupt.
+/// The time after which a condition is checked again if no interrupt comes.
 const SLICE: Duration = Duration::from_millis(20);
-/// Byte of a notification that holds its status.
+/// The offset of the status in a notification.
 const STATUS: usize = 14;
 
 pub(super) fn wait(call: &Call<'_>, channel: &Arc<Channel>, args: &mut nvgpu_wait_args) -> Reply {
@@ -24,7 +24,7 @@ pub(super) fn wait(call: &Call<'_>, channel: &Arc<Channel>, args: &mut nvgpu_wai
     }
 }
 
-/// Why a sleep ended.
+/// The reason why a sleep ended.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum End {
     Met,
@@ -43,7 +43,7 @@ fn wait_notifier(call: &Call<'_>, channel: &Channel, args: &nvgpu_wait_args) -> 
     };
     match sleep(call, channel, args.timeout, status) {
         End::Met => {
-            // info32, info16: "completed", on this channel.
+            // info32 and info16 say "completed" and name this channel.
             let mut record = [0; 8];
             record[..4].copy_from_slice(&0xdead_beef_u32.to_le_bytes());
             record[4..6].copy_from_slice(&(channel.id() as u16).to_le_bytes());
@@ -69,7 +69,7 @@ fn wait_semaphore(call: &Call<'_>, channel: &Channel, args: &nvgpu_wait_args) ->
     }
 }
 
-/// The memory an argument names.
+/// The memory that an argument names.
 fn place(call: &Call<'_>, args: &nvgpu_wait_args, size: u64) -> Reply<Place> {
     let buffer = call.dmabuf(args.condition_notifier_dmabuf_fd as i32).map_err(|_| Errno::EINVAL)?.buffer;
     let offset = u64::from(args.condition_notifier_offset);

@@ -22,7 +22,7 @@ pub(super) fn register_buffer(call: &Call<'_>, _: &Arc<Ctrl>, args: &mut nvgpu_g
     if registration.as_ref().is_some_and(|old| !modify || !old.mutable) {
         return Err(Errno::EINVAL.into());
     }
-    // Small pages are never compressed: there is no tag to give.
+    // Small pages are never compressed, so there is no comptag to give.
     if required == NVGPU_GPU_COMPTAGS_ALLOC_REQUIRED {
         return Err(Errno::ENOMEM.into());
     }
@@ -32,7 +32,7 @@ pub(super) fn register_buffer(call: &Call<'_>, _: &Arc<Ctrl>, args: &mut nvgpu_g
     Ok(())
 }
 
-/// The argument is a union: {dmabuf_fd, metadata_size, metadata_addr} in, the answer out.
+/// The argument is a union: it has {dmabuf_fd, metadata_size, metadata_addr} on entry, and the answer on return.
 pub(super) fn get_buffer_info(call: &Call<'_>, _: &Arc<Ctrl>, args: &mut nvgpu_gpu_get_buffer_info_args) -> Reply {
     let (dmabuf_fd, room) = (args.out_flags as i32, (args.out_flags >> 32) as usize);
     let metadata_addr = u64::from(args.out_reserved) << 32 | u64::from(args.out_metadata_size);
@@ -52,7 +52,8 @@ pub(super) fn get_buffer_info(call: &Call<'_>, _: &Arc<Ctrl>, args: &mut nvgpu_g
     Ok(())
 }
 
-/// The decompression engine's path is for graphics surfaces; these chips have no such firmware here.
+/// Refuses the path of the decompression engine. It is for graphics surfaces, and these chips have no firmware for it
+/// here.
 pub(super) fn prepare_compressible_read(
     _: &Call<'_>,
     _: &Arc<Ctrl>,
@@ -61,7 +62,7 @@ pub(super) fn prepare_compressible_read(
     Err(Errno::EINVAL.into())
 }
 
-/// As above.
+/// Refuses the path of the decompression engine, as above.
 pub(super) fn mark_compressible_write(
     _: &Call<'_>,
     _: &Arc<Ctrl>,

@@ -14,18 +14,18 @@ use tegrarm_abi::nvgpu::r35::*;
 use tegrarm_abi::nvgpu::r39::nvgpu_gpu_characteristics_r39;
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
-/// Flags of an AGX Orin on r36, as observed by a process without CAP_SYS_NICE.
+/// The flags of an AGX Orin on r36, as a process without CAP_SYS_NICE has observed them.
 const OBSERVED_FLAGS: u64 = 0x01bf_5fff_7f5d_035d;
-/// Flags r35 has no names for.
+/// The flags for which r35 has no names.
 const R36_FLAGS: u64 = NVGPU_GPU_FLAGS_MULTI_PROCESS_TSG_SHARING | NVGPU_GPU_FLAGS_SCHED_EXIT_WAIT_FOR_ERRBAR_SUPPORTED;
-/// Flags only r35 has.
+/// The flags that only r35 has.
 const R35_FLAGS: u64 = NVGPU_GPU_FLAGS_SUPPORT_MAP_DIRECT_KIND_CTRL_R35 as u64
     | NVGPU_GPU_FLAGS_SUPPORT_PARTIAL_MAPPINGS_R35 as u64
     | NVGPU_GPU_FLAGS_SUPPORT_USERSPACE_MANAGED_AS_R35 as u64;
-/// Ioctls of device events, which these chips have none of.
+/// The largest number of the ioctls of device events. These chips have no such events.
 const EVENT_LAST: i16 = 1;
 
-/// Copies as much as the caller has room for; the size told back is always the whole structure's.
+/// Copies as much as the caller has room for. The size in the answer is always that of the whole structure.
 pub(super) fn get(call: &Call<'_>, ctrl: &Arc<Ctrl>, args: &mut nvgpu_gpu_get_characteristics) -> Reply {
     let bytes = bytes(call, ctrl);
     if args.gpu_characteristics_buf_size > 0 {
@@ -119,22 +119,23 @@ fn last_numbers(c: &mut nvgpu_gpu_characteristics, l4t: L4t) {
     c.nvs_ioctl_nr_last = crate::nvsched::TABLE.last.of(l4t) as i16;
 }
 
-/// r39 has a third page size before everything that follows the big one; ga10b has no pages of it.
+/// Converts to the layout of r39, which has a third page size before the fields that follow the big page size. ga10b
+/// has no pages of that size.
 fn as_r39(c: &nvgpu_gpu_characteristics) -> nvgpu_gpu_characteristics_r39 {
     let mut new = nvgpu_gpu_characteristics_r39::new_zeroed();
     copy_shared_fields(c, &mut new);
     new
 }
 
-/// r35.1 – r35.3 know neither the NUMA domain nor the EMC mask nor the instance.
+/// Converts to the layout of r35.1 to r35.3, which has no NUMA domain, no EMC mask and no instance.
 fn as_r35(c: &nvgpu_gpu_characteristics) -> nvgpu_gpu_characteristics_r35 {
     let mut old = nvgpu_gpu_characteristics_r35::new_zeroed();
     copy_shared_fields(c, &mut old);
     old
 }
 
-/// r35.4.1 – r35.6: the EMC mask sits where `max_ltc_per_fbp` was, and pushes everything up to the chip name by
-/// four bytes into the padding behind it.
+/// Converts to the layout of r35.4.1 to r35.6. The EMC mask stands where `max_ltc_per_fbp` was. It pushes all fields up
+/// to the chip name by four bytes into the padding behind them.
 fn as_r35_4(c: &nvgpu_gpu_characteristics) -> Vec<u8> {
     use nvgpu_gpu_characteristics_r35 as Old;
     let mut bytes = as_r35(c).as_bytes().to_vec();

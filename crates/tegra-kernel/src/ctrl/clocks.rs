@@ -12,27 +12,27 @@ use tegrarm_abi::nvgpu::ctrl::*;
 use tegrarm_kmd::Errno;
 use zerocopy::IntoBytes;
 
-/// Clock state of the GPU. Nothing runs faster for it; it is what programs read and write.
+/// The clock state of the GPU. Programs read and write it, but the simulation does not run faster for it.
 #[derive(Debug)]
 pub(crate) struct Clocks {
     chip: &'static ChipData,
     state: Mutex<FrequencyLimits>,
 }
 
-/// What bounds the frequency: devfreq, and the requests of clock sessions.
+/// The bounds of the frequency: devfreq, and the requests of clock sessions.
 #[derive(Debug)]
 struct FrequencyLimits {
     min: u64,
     max: u64,
-    /// Requests of clock sessions; the newest live one overrides devfreq.
+    /// The requests of clock sessions. The newest one that still exists overrides devfreq.
     requests: Vec<(u64, Weak<Request>)>,
 }
 
-/// A CLK_SET_INFO request; its session keeps it.
+/// A CLK_SET_INFO request. Its session keeps it.
 #[derive(Debug)]
 struct Request;
 
-/// Clock requests of one ctrl open.
+/// The clock requests of one open ctrl node.
 #[derive(Debug, Default)]
 pub(super) struct Session {
     request: Mutex<Option<Arc<Request>>>,
@@ -44,12 +44,12 @@ impl Clocks {
         Clocks { chip, state: Mutex::new(state) }
     }
 
-    /// The lowest step that is at least `hz`, or the highest.
+    /// The lowest step that is at least `hz`, or else the highest step.
     fn round(&self, hz: u64) -> u64 {
         self.chip.frequencies.iter().copied().find(|step| *step >= hz).unwrap_or(self.chip.max_frequency())
     }
 
-    /// devfreq's limits.
+    /// The limits of devfreq.
     pub(crate) fn limits(&self) -> (u64, u64) {
         let state = self.state.lock();
         (state.min, state.max)
@@ -65,7 +65,7 @@ impl Clocks {
         state.max = self.round(hz).max(state.min);
     }
 
-    /// The rate now: a live request, else devfreq's lower limit (the simulated load is nil).
+    /// The rate now: that of a request that exists, or else devfreq's lower limit, because the simulated load is nil.
     pub(crate) fn current(&self) -> u64 {
         let mut state = self.state.lock();
         state.requests.retain(|(_, request)| request.strong_count() > 0);
@@ -73,8 +73,8 @@ impl Clocks {
     }
 }
 
-/// Entries an information ioctl is about: `flags` 0 asks for all domains (there is one), 1 for the listed ones.
-/// Gives the number of entries, or `None` when only their count was asked for.
+/// The entries that an information ioctl concerns. `flags` 0 asks for all domains, of which there is one, and 1 asks
+/// for the listed ones. Returns the number of entries, or `None` if the caller asked only for their count.
 fn entries(flags: u32, count: u16, at_most: u16) -> Reply<Option<u16>> {
     match (flags, count) {
         (0, 0) => Ok(None),
@@ -165,7 +165,7 @@ pub(super) fn set_info(call: &Call<'_>, ctrl: &Arc<Ctrl>, args: &mut nvgpu_gpu_c
     let clocks = &call.kernel.clocks;
     clocks.state.lock().requests.push((clocks.round(asked.freq_hz), Arc::downgrade(&request)));
     *ctrl.session.request.lock() = Some(request);
-    // The new rate is there at once.
+    // The new rate takes effect at once.
     event.post();
     call.kernel.enter(FileId::of(&fd)?, Object::Event { keeps: Arc::new(event) });
     args.completion_fd = call.process.install(fd)?;

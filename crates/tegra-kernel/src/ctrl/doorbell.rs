@@ -1,4 +1,4 @@
-//! Which doorbell pages the GPU watches, and for how long.
+//! The doorbell pages that the GPU watches, and how long it watches them.
 
 use super::Ctrl;
 use crate::process::FileId;
@@ -7,17 +7,17 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use tegra_hw::{GpuPort, Place};
 
-/// Doorbell pages of all ctrl opens. A closed open's page may still be mapped, so it stays watched as long as
-/// any channel lives.
+/// The doorbell pages of all open ctrl nodes. After a node is closed, its page may still be mapped, so the GPU watches
+/// it for as long as any channel lives.
 pub(crate) struct Doorbells {
     gpu: Arc<dyn GpuPort>,
     state: Mutex<Watched>,
 }
 
-/// The pages the GPU watches, and how many channels may ring on them.
+/// The pages that the GPU watches, and the number of channels that may ring on them.
 #[derive(Default)]
 struct Watched {
-    /// Pages, and whether their ctrl open is still there.
+    /// The pages, and whether the ctrl node of each is still open.
     pages: HashMap<FileId, (Place, bool)>,
     channels: usize,
 }
@@ -32,7 +32,7 @@ impl Doorbells {
         self.gpu.watch_doorbell(ctrl.doorbell.clone());
     }
 
-    /// The ctrl open is closed.
+    /// Notes that a ctrl node was closed.
     pub(crate) fn retire(&self, ctrl: &Ctrl) {
         if let Some((_, open)) = self.state.lock().pages.get_mut(&ctrl.file) {
             *open = false;
@@ -49,7 +49,7 @@ impl Doorbells {
         self.sweep();
     }
 
-    /// Forgets pages nobody can ring any more.
+    /// Forgets the pages on which no channel can be rung any more.
     fn sweep(&self) {
         let mut state = self.state.lock();
         if state.channels > 0 {

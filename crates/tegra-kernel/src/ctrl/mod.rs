@@ -26,7 +26,7 @@ use tegrarm_abi::nvgpu::r35::*;
 use tegrarm_abi::nvgpu::r39::*;
 use tegrarm_kmd::Errno;
 
-/// Bytes of the usermode (doorbell) window.
+/// The size of the usermode (doorbell) window in bytes.
 pub(super) const DOORBELL_SIZE: usize = 64 << 10;
 
 pub(super) static TABLE: Table<Ctrl> = Table {
@@ -82,22 +82,22 @@ pub(super) static TABLE: Table<Ctrl> = Table {
     },
 };
 
-/// One open of the ctrl node.
+/// One open ctrl node.
 #[derive(Debug)]
 pub(super) struct Ctrl {
-    /// Unique among opens, from 1 (r36 reports it in the characteristics).
+    /// A number that no other open ctrl node has. The first one is 1. r36 reports it in the characteristics.
     pub instance: u64,
-    /// Identity of the file.
+    /// The identity of its file.
     pub file: FileId,
-    /// This open's doorbell page.
+    /// The doorbell page of this open node.
     pub doorbell: Place,
-    /// Share tokens made from it so far.
+    /// The number of share tokens that were made from it so far.
     pub tokens: AtomicU64,
     session: Session,
 }
 
 impl Ctrl {
-    /// Opens the node: its file is the doorbell page.
+    /// Opens the node. Its file is the doorbell page.
     pub(super) fn open(kernel: &Kernel) -> Result<(OwnedFd, Arc<Ctrl>), Errno> {
         let fd = memfd::create("nvhost-ctrl", DOORBELL_SIZE as u64)?;
         let own = memfd::stow(memfd::duplicate(&fd)?)?;
@@ -115,7 +115,7 @@ impl Ctrl {
     }
 }
 
-/// Suspend and resume need hooks that ga10b does not have.
+/// Refuses suspend and resume, which need hooks that ga10b does not have.
 fn absent(_: &Call<'_>, _: &Arc<Ctrl>, _: &mut ()) -> Reply {
     Err(Errno::ENOSYS.into())
 }
@@ -124,12 +124,12 @@ fn absent_pause(_: &Call<'_>, _: &Arc<Ctrl>, _: &mut nvgpu_gpu_wait_pause_args) 
     Err(Errno::ENOSYS.into())
 }
 
-/// An integrated GPU has no memory of its own.
+/// Refuses to allocate video memory, because an integrated GPU has no memory of its own.
 fn no_vidmem(_: &Call<'_>, _: &Arc<Ctrl>, _: &mut nvgpu_gpu_alloc_vidmem_args) -> Reply {
     Err(Errno::ENOSYS.into())
 }
 
-/// Sensors and events these chips do not have (docs/hardware/nvgpu-ctrl.md#absent-features).
+/// Refuses sensors and events that these chips do not have (docs/hardware/nvgpu-ctrl.md#absent-features).
 fn unsupported<T>(_: &Call<'_>, _: &Arc<Ctrl>, _: &mut T) -> Reply {
     Err(Errno::EINVAL.into())
 }

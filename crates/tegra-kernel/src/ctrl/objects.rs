@@ -1,5 +1,5 @@
-//! What a ctrl fd opens: address spaces, groups, channels (docs/hardware/nvgpu-ctrl.md#deterministic-opts,
-//! docs/hardware/nvgpu-ctrl.md#open-tsg).
+//! The objects that a ctrl descriptor opens: address spaces, groups and channels
+//! (docs/hardware/nvgpu-ctrl.md#deterministic-opts, docs/hardware/nvgpu-ctrl.md#open-tsg).
 
 use super::Ctrl;
 use crate::channel::Channel;
@@ -43,7 +43,7 @@ pub(super) fn open_tsg(call: &Call<'_>, ctrl: &Arc<Ctrl>, args: &mut nvgpu_gpu_o
     Ok(())
 }
 
-/// r39's token is r36's two numbers in a row, as bytes.
+/// OPEN_TSG of r39. Its token is r36's two numbers in a row, as bytes.
 pub(super) fn open_tsg_r39(call: &Call<'_>, ctrl: &Arc<Ctrl>, args: &mut nvgpu_gpu_open_tsg_args_r39) -> Reply {
     let (source_device_instance_id, share_token) = token_parts(&args.share_token);
     let mut old =
@@ -57,7 +57,7 @@ pub(super) fn open_tsg_r35(call: &Call<'_>, ctrl: &Arc<Ctrl>, args: &mut nvgpu_g
     as_r36(args, |full| open_tsg(call, ctrl, full))
 }
 
-/// The argument is a union: the runlist in, the descriptor out.
+/// The argument is a union: it has the runlist on entry and the descriptor on return.
 pub(super) fn open_channel(call: &Call<'_>, _: &Arc<Ctrl>, args: &mut nvgpu_gpu_open_channel_args) -> Reply {
     let runlist = if args.channel_fd == GRAPHICS { 0 } else { args.channel_fd };
     if !RUNLISTS.contains(&runlist) {

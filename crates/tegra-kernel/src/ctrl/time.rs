@@ -1,4 +1,4 @@
-//! Clocks that tick: GPU time and its relation to CPU time (docs/hardware/nvgpu-ctrl.md#time).
+//! The GPU time, and its relation to the CPU time (docs/hardware/nvgpu-ctrl.md#time).
 
 use super::Ctrl;
 use crate::dispatch::{Call, Reply};
@@ -28,7 +28,7 @@ pub(super) fn correlation(
     Ok(())
 }
 
-/// CLOCK_MONOTONIC in nanoseconds; the counter behind it ticks at 31.25 MHz on Orin.
+/// CLOCK_MONOTONIC in nanoseconds. The counter behind it runs at 31.25 MHz on Orin.
 fn cpu_time(ticks: bool) -> u64 {
     const NS_PER_TICK: u64 = 32;
     let now = nix::time::clock_gettime(nix::time::ClockId::CLOCK_MONOTONIC)
