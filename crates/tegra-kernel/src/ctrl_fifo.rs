@@ -1,8 +1,9 @@
 //! Queues between a program and the domain scheduler (`nvsched_ctrl_fifo`, r36 only; the driver's
 //! `os/linux/ioctl_nvs.c`, `common/nvs/nvs_sched_ctrl.c`).
 //!
-//! Everybody may watch the queue of events, one user may have the GPU's scheduling to itself. What is asked through the
-//! control queues is answered by firmware that is not published, so there are no such queues here. Nothing posts events.
+//! Every process may watch the queue of events, and one user at a time may have the GPU's scheduling to itself.
+//! Requests through the control queues are answered by firmware that is not published, so these queues do not exist
+//! here. Nothing posts events.
 
 use super::Kernel;
 use super::dispatch::{Call, CopyBack, Reply, Row, Table, rows};
@@ -30,32 +31,32 @@ pub(super) static TABLE: Table<FifoUser> = Table {
     },
 };
 
-/// Bytes of a queue.
+/// The size of a queue in bytes.
 pub(super) const QUEUE_SIZE: usize = 64 << 10;
 
-/// One open of the node: one for a process.
+/// One open node. A process can have one.
 #[derive(Debug)]
 pub(super) struct FifoUser {
     pid: i32,
 }
 
-/// The queue of events, as a file: pages that can be mapped and nothing else.
+/// The queue of events as a file. Its pages can be mapped, and it supports no other call.
 #[derive(Debug)]
 pub(super) struct Queue {
     memory: Backing,
 }
 
-/// Who uses the node, and the queue they share.
+/// The users of the node, and the queue that they share.
 #[derive(Debug, Default)]
 pub(super) struct Fifo(Mutex<FifoUsers>);
 
-/// Who has the node open, and what for.
+/// The processes that have the node open, and their purposes.
 #[derive(Debug, Default)]
 struct FifoUsers {
     users: Vec<Arc<FifoUser>>,
     /// The process that has the scheduling to itself.
     exclusive: Option<i32>,
-    /// Processes that have the queue of events.
+    /// The processes that have the queue of events.
     watchers: Vec<i32>,
     events: Option<Arc<Queue>>,
 }
@@ -68,7 +69,7 @@ impl Queue {
 }
 
 impl Fifo {
-    /// Opens the node. `EEXIST` for a process that has it open.
+    /// Opens the node. The error is `EEXIST` for a process that has it open already.
     pub(super) fn open(&self, kernel: &Arc<Kernel>, process: &dyn Process) -> Result<OwnedFd, Errno> {
         let user = Arc::new(FifoUser { pid: process.pid() });
         let mut state = self.0.lock();
@@ -82,8 +83,8 @@ impl Fifo {
         Ok(fd)
     }
 
-    /// The last descriptor is closed. The driver forgets to take the queue of events from a user who has the
-    /// scheduling to itself, calls that user busy and keeps it for ever.
+    /// Ends a user after its last descriptor was closed. The driver has a bug here, which is kept: it does not take the
+    /// queue of events from a user that has the scheduling to itself, so it calls that user busy and keeps it for ever.
     pub(super) fn close(&self, user: &FifoUser) {
         let mut state = self.0.lock();
         let watched = state.watchers.contains(&user.pid);
@@ -102,7 +103,7 @@ impl Fifo {
     }
 }
 
-/// What a queue is for.
+/// The purpose of a queue.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Control,
@@ -117,7 +118,7 @@ fn number(number: u32) -> Option<Kind> {
     }
 }
 
-/// Whether a direction is known, and is the scheduler's own.
+/// Whether a direction belongs to the scheduler. The result is `None` if the direction is not known.
 fn from_scheduler(direction: u8) -> Option<bool> {
     match u32::from(direction) {
         NVGPU_NVS_CTRL_FIFO_QUEUE_DIRECTION_CLIENT_TO_SCHEDULER => Some(false),
@@ -174,8 +175,8 @@ fn create_queue(
 }
 
 impl FifoUsers {
-    /// From now on this user has the scheduling to itself: `EPERM` when it may only read, `EBUSY` while another one
-    /// has.
+    /// Gives the scheduling to this user alone. The error is `EPERM` if the user may only read, and `EBUSY` while
+    /// another user has it.
     fn take_exclusive(&mut self, call: &Call<'_>, user: &FifoUser) -> Result<(), Errno> {
         match self.exclusive {
             Some(pid) if pid == user.pid => Ok(()),
@@ -189,7 +190,7 @@ impl FifoUsers {
     }
 }
 
-/// The memory of the queue of events stays until its last user closes the node.
+/// Takes a queue from a user. The memory of the queue of events stays until its last user closes the node.
 fn release_queue(
     call: &Call<'_>,
     user: &Arc<FifoUser>,
@@ -218,7 +219,8 @@ fn enable_event(_: &Call<'_>, _: &Arc<FifoUser>, _: &mut nvgpu_nvs_ctrl_fifo_ioc
     Err(Errno::EOPNOTSUPP.into())
 }
 
-/// The driver says the kernel schedules, whoever does; the queues are those of the user's mode.
+/// Answers with the characteristics. The driver always says that the kernel schedules. The queues are those that the
+/// user's mode allows.
 fn characteristics(
     call: &Call<'_>,
     _: &Arc<FifoUser>,

@@ -1,8 +1,9 @@
-//! The context switch trace node: a ring of time stamps, mapped by one reader.
+//! The node for traces of context switches: a ring of time stamps, which one reader maps.
 //!
-//! The rules file names it only; what its ioctls do is nvgpu's `os/linux/fecs_trace_linux.c`. A switch is four entries:
-//! the host's request and the end of saving, of the group that had the engine; the start of restoring and of the
-//! context, of the one that gets it. The entries' context id is the group's id.
+//! What its ioctls do comes from nvgpu's `os/linux/fecs_trace_linux.c`, because the rules file only names this node. A
+//! switch has four entries. The first two are the host's request and the end of saving, for the group that had the
+//! engine. The other two are the start of restoring and the start of the context, for the group that gets the engine.
+//! The context id in an entry is the group's id.
 
 use super::Kernel;
 use super::dispatch::{Call, CopyBack, Reply, Row, Table, rows};
@@ -34,17 +35,18 @@ pub(super) static TABLE: Table<TraceFile> = Table {
     },
 };
 
-/// Largest ring, bytes.
+/// The largest size of the ring in bytes.
 pub(super) const MAX_RING: u64 = 128 * PAGE;
 const PAGE: u64 = 4096;
 const HEADER: u64 = size_of::<nvgpu_ctxsw_ring_header>() as u64;
 const ENTRY: u64 = size_of::<nvgpu_ctxsw_trace_entry>() as u64;
-/// Records of the engine's own ring times the time stamps of one: the size an open begins with.
+/// The number of entries with which a node is opened: the records of the engine's own ring times the time stamps of one
+/// record.
 const DEFAULT_ENTRIES: u64 = 1024 * 13;
-/// Bytes of the filter that the driver copies (it means 256 bits and copies 4 bytes' worth of words).
+/// The number of bytes of the filter that the driver copies. The filter has 256 bits, but the driver copies 4 bytes.
 const FILTER_BYTES: usize = NVGPU_CTXSW_FILTER_SIZE.div_ceil(64) as usize;
 
-/// Words of the ring's header, in bytes.
+/// Offsets of words in the ring's header, in bytes.
 const NUM_ENTS: usize = 8;
 const DROP_COUNT: usize = 16;
 const WRITE_SEQNO: usize = 20;
@@ -60,7 +62,7 @@ pub(super) struct TraceFile {
     scheduling: Arc<Scheduling>,
 }
 
-/// What the reader has asked of the ring.
+/// The reader's settings of the ring.
 #[derive(Debug)]
 struct RingSettings {
     size: u64,
@@ -69,18 +71,18 @@ struct RingSettings {
 }
 
 impl RingSettings {
-    /// Entries that the ring has room for.
+    /// The number of entries for which the ring has room.
     fn entries(&self) -> u32 {
         (self.size.saturating_sub(HEADER) / ENTRY) as u32
     }
 }
 
-/// The one reader there may be.
+/// The only reader that there may be.
 #[derive(Debug, Default)]
 pub(super) struct Tracer(Mutex<Weak<TraceFile>>);
 
 impl Tracer {
-    /// Opens the node: its file is the ring. `EBUSY` while it is open.
+    /// Opens the node. Its file is the ring. The error is `EBUSY` while the node is open.
     pub(super) fn open(&self, kernel: &Arc<Kernel>) -> Result<OwnedFd, Errno> {
         let mut reader = self.0.lock();
         if reader.strong_count() > 0 {
@@ -100,7 +102,7 @@ impl Tracer {
 }
 
 impl TraceFile {
-    /// Bytes that can be mapped.
+    /// The number of bytes that can be mapped.
     pub(super) fn size(&self) -> u64 {
         self.state.lock().size
     }
@@ -120,10 +122,10 @@ impl TraceFile {
         if self.ring.write(0, header.as_bytes()) { Ok(()) } else { Err(Errno::ENOMEM) }
     }
 
-    /// Appends an entry, unless the filter keeps it out; counts it as dropped when there is no room.
+    /// Appends an entry unless the filter excludes it. If there is no room, the entry is counted as dropped.
     fn put(&self, state: &RingSettings, tag: u32, group: u32, time_ns: u64) {
         let seqno = self.ring.fetch_add_u32(WRITE_SEQNO, 1).unwrap_or(0);
-        // The header is the reader's to scribble on.
+        // The reader may write anything into the header.
         let word = |at| self.ring.load_u32(at).unwrap_or(0);
         let (read, write, entries) = (word(READ_IDX), word(WRITE_IDX), word(NUM_ENTS));
         let held = state.entries();
@@ -175,7 +177,8 @@ fn disable(_: &Call<'_>, trace: &Arc<TraceFile>, _: &mut ()) -> Reply {
     Ok(())
 }
 
-/// A new ring: `EINVAL` when too large, `EBUSY` while it is written or mapped.
+/// Makes a new ring. The error is `EINVAL` for a ring that is too large, and `EBUSY` while the ring is written or
+/// mapped.
 fn ring_setup(call: &Call<'_>, trace: &Arc<TraceFile>, args: &mut nvgpu_ctxsw_ring_setup_args) -> Reply {
     if u64::from(args.size) > MAX_RING {
         return Err(Errno::EINVAL.into());
@@ -201,7 +204,8 @@ fn get_filter(_: &Call<'_>, trace: &Arc<TraceFile>, args: &mut nvgpu_ctxsw_trace
     Ok(())
 }
 
-/// Fetches what the engine has buffered: nothing, entries are written when they happen.
+/// Fetches the entries that the engine has buffered. There are never any, because entries are written when switches
+/// happen.
 fn poll(_: &Call<'_>, _: &Arc<TraceFile>, _: &mut ()) -> Reply {
     Ok(())
 }

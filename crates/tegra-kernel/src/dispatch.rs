@@ -1,4 +1,4 @@
-//! From a raw ioctl to its handler: the checks every nvgpu and nvmap dispatcher makes
+//! The way from a raw ioctl to its handler, with the checks that every dispatcher of nvgpu and nvmap makes
 //! (docs/hardware/nvgpu-overview.md#dispatcher).
 
 use super::Kernel;
@@ -10,15 +10,16 @@ use tegrarm_abi::layout::{AbiStruct, copy_shared_fields};
 use tegrarm_kmd::{Arg, Errno};
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
-/// Largest argument of any node (the ctrl node's).
+/// The largest argument of any node, which is that of the ctrl node.
 const MAX_ARG: usize = 264;
 
-/// How a handler ends other than well.
+/// How a handler fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stop {
-    /// With an errno.
+    /// The call returns an errno.
     Errno(Errno),
-    /// With the number of bytes `copy_to_user` could not copy, which nvgpu returns as it is: a positive result.
+    /// The call returns the number of bytes that `copy_to_user` could not copy. nvgpu returns it unchanged, so it is a
+    /// positive result.
     Uncopied(usize),
 }
 
@@ -28,16 +29,17 @@ impl From<Errno> for Stop {
     }
 }
 
-/// What a handler answers.
+/// The result of a handler.
 pub(super) type Reply<T = ()> = Result<T, Stop>;
 
-/// One ioctl in progress.
+/// One ioctl while it is answered.
 pub(super) struct Call<'a> {
     pub kernel: &'a Arc<Kernel>,
     pub process: &'a dyn Process,
-    /// The descriptor the call is made on; -1 for an open.
+    /// The descriptor on which the call is made. It is -1 for an open.
     pub fd: RawFd,
-    /// The handler wants its argument copied back although it failed (A.REMAP, nvmap READ and WRITE do).
+    /// True if the handler wants its argument copied back although it failed. A.REMAP and nvmap's READ and WRITE do
+    /// this.
     pub copy_back_always: std::cell::Cell<bool>,
 }
 
@@ -61,7 +63,7 @@ impl Call<'_> {
         Ok(values)
     }
 
-    /// Writes a secondary buffer whose failure is `EFAULT`.
+    /// Writes to a second buffer of the caller. The error is `EFAULT`.
     pub(super) fn copy_out(&self, addr: u64, bytes: &[u8]) -> Reply {
         if bytes.is_empty() {
             return Ok(());
@@ -69,7 +71,7 @@ impl Call<'_> {
         Ok(self.process.write(addr, bytes)?)
     }
 
-    /// Writes a secondary buffer where nvgpu returns `copy_to_user`'s count unchanged.
+    /// Writes to a second buffer of the caller, for calls in which nvgpu returns the count of `copy_to_user` unchanged.
     pub(super) fn copy_out_counted(&self, addr: u64, bytes: &[u8]) -> Reply {
         self.copy_out(addr, bytes).map_err(|_| Stop::Uncopied(bytes.len()))
     }
@@ -79,50 +81,50 @@ impl Call<'_> {
         self.process.read_only(self.fd)
     }
 
-    /// Whether the kernel is of the r35 line.
+    /// Whether the kernel belongs to the r35 line.
     pub(super) fn is_r35(&self) -> bool {
         self.kernel.config.l4t.is_r35()
     }
 
-    /// Whether the kernel is of the r39 line.
+    /// Whether the kernel belongs to the r39 line.
     pub(super) fn is_r39(&self) -> bool {
         self.kernel.config.l4t.is_r39()
     }
 }
 
-/// A handler, on raw argument bytes.
+/// A handler, which works on the raw bytes of the argument.
 type Handler<O> = fn(&Call<'_>, &Arc<O>, &mut [u8]) -> Reply;
 
 /// One ioctl of one node.
 pub(super) struct Row<O: 'static> {
     pub name: &'static str,
     pub number: u32,
-    /// The releases that know it.
+    /// The releases that have the ioctl.
     pub releases: Releases,
     pub handler: Handler<O>,
 }
 
-/// What a failing copy of the argument back to the caller becomes.
+/// The result when the argument cannot be copied back to the caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CopyBack {
-    /// `EFAULT`.
+    /// The call returns `EFAULT`.
     Errno,
-    /// The positive number of bytes.
+    /// The call returns the positive number of bytes.
     Count,
 }
 
-/// A node's dispatcher.
+/// The dispatcher of a node.
 pub(super) struct Table<O: 'static> {
     pub magic: u8,
-    /// Highest number.
+    /// The highest number of an ioctl.
     pub last: PerRelease<u32>,
-    /// Largest argument, bytes.
+    /// The size of the largest argument in bytes.
     pub max_arg: PerRelease<usize>,
     pub copy_back: CopyBack,
     pub rows: &'static [Row<O>],
 }
 
-/// Calls a handler on a structure viewed in the argument bytes.
+/// Calls a handler on the structure in the argument bytes.
 pub(super) fn typed<O, T: FromBytes + IntoBytes + Immutable>(
     call: &Call<'_>,
     object: &Arc<O>,
@@ -135,8 +137,9 @@ pub(super) fn typed<O, T: FromBytes + IntoBytes + Immutable>(
     reply
 }
 
-/// Answers an ioctl whose structure another release lays out as `Old` with the handler of r36's `New`: what goes in, and what comes out
-/// of a call that succeeds, is copied by field name. Fields that the other one lacks are zero.
+/// Answers an ioctl whose structure has the layout `Old` on another release with the handler for r36's layout `New`.
+/// Fields are copied by name, into the call and, if it succeeds, out of it. Fields that the other structure lacks are
+/// zero.
 pub(super) fn as_r36<Old: AbiStruct, New: AbiStruct>(args: &mut Old, run: impl FnOnce(&mut New) -> Reply) -> Reply {
     let mut full = New::new_zeroed();
     copy_shared_fields(args, &mut full);
@@ -145,7 +148,7 @@ pub(super) fn as_r36<Old: AbiStruct, New: AbiStruct>(args: &mut Old, run: impl F
     Ok(())
 }
 
-/// Rows of a dispatch table: `RELEASES NUMBER => handler;`.
+/// Makes rows of a dispatch table, from `RELEASES NUMBER => handler;`.
 macro_rules! rows {
     ($($releases:ident $name:ident => $handler:expr;)*) => {
         &[$(Row {
@@ -158,7 +161,7 @@ macro_rules! rows {
 }
 pub(super) use rows;
 
-/// Direction and size fields of a request.
+/// The direction and size fields of a request.
 #[derive(Clone, Copy, Debug)]
 struct Request(u32);
 
@@ -172,11 +175,11 @@ impl Request {
     fn size(self) -> usize {
         (self.0 >> 16 & 0x3fff) as usize
     }
-    /// The caller writes, the kernel reads.
+    /// Whether the caller writes the argument and the kernel reads it.
     fn copies_in(self) -> bool {
         self.0 >> 30 & 1 == 1
     }
-    /// The caller reads.
+    /// Whether the caller reads the argument afterwards.
     fn copies_out(self) -> bool {
         self.0 >> 31 == 1
     }
@@ -211,7 +214,7 @@ impl<O> Table<O> {
         self.run_if(call, object, request, arg, || Ok(()))
     }
 
-    /// As [`Table::run`], with the node's own check between copying in and looking the command up.
+    /// The same as [`Table::run`]. The node's own check is made after copying in and before looking the command up.
     pub(super) fn run_if(
         &self,
         call: &Call<'_>,
@@ -250,7 +253,7 @@ impl<O> Table<O> {
 }
 
 impl Call<'_> {
-    /// The caller's channel behind `fd`, whatever is wrong with it being `EINVAL`.
+    /// The caller's channel behind `fd`. Every error is `EINVAL`.
     pub(super) fn channel(&self, fd: RawFd) -> Reply<Arc<super::channel::Channel>> {
         match self.kernel.object(self.process, fd) {
             Ok(super::files::Object::Channel(channel)) => Ok(channel),
@@ -258,7 +261,7 @@ impl Call<'_> {
         }
     }
 
-    /// The caller's address space behind `fd`, whatever is wrong with it being `EINVAL`.
+    /// The caller's address space behind `fd`. Every error is `EINVAL`.
     pub(super) fn space(&self, fd: RawFd) -> Reply<Arc<super::space::AddressSpace>> {
         match self.kernel.object(self.process, fd) {
             Ok(super::files::Object::Space(space)) => Ok(space),
@@ -266,7 +269,8 @@ impl Call<'_> {
         }
     }
 
-    /// The caller's dmabuf behind `fd`: `EBADF` when it is closed, `EINVAL` when it is something else.
+    /// The caller's dmabuf behind `fd`. The error is `EBADF` if the descriptor is closed, and `EINVAL` if it is not a
+    /// dmabuf.
     pub(super) fn dmabuf(&self, fd: RawFd) -> Reply<super::nvmap::Dmabuf> {
         match self.kernel.object(self.process, fd)? {
             super::files::Object::Dmabuf(buffer) => {
@@ -282,7 +286,7 @@ impl Call<'_> {
 mod tests {
     use super::*;
 
-    /// What the rows of a table and its limits have to say about each other.
+    /// Checks that the rows of a table agree with its limits.
     fn check<O>(table: &Table<O>) {
         for l4t in L4t::ALL {
             let known: Vec<_> = table.rows.iter().filter(|row| row.releases.contains(l4t.generation())).collect();

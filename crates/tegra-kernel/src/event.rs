@@ -11,8 +11,8 @@ use tegrarm_abi::nvgpu::channel::{
 };
 use tegrarm_kmd::Errno;
 
-/// One event: a socket whose other end the program polls. Out-of-band data is what makes it ready for POLLPRI as well
-/// as for POLLIN. (On a board the poll that reports it clears it; here it stays.)
+/// One event: a socket whose other end the program polls. Out-of-band data makes it ready for POLLPRI and for POLLIN.
+/// On a board, the poll that reports the event clears it. Here it stays.
 #[derive(Debug)]
 pub(super) struct EventFd {
     pub id: u32,
@@ -20,7 +20,7 @@ pub(super) struct EventFd {
 }
 
 impl EventFd {
-    /// The event, and the descriptor for the program.
+    /// Makes an event, and the descriptor for the program.
     pub(super) fn new(id: u32) -> Result<(EventFd, OwnedFd), Errno> {
         let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
         let (theirs, post) = socketpair(AddressFamily::Unix, SockType::Stream, None, flags)?;
@@ -33,7 +33,7 @@ impl EventFd {
             return;
         }
         let put = |flags| send(self.post.as_raw_fd(), &[1], flags | MsgFlags::MSG_NOSIGNAL);
-        // A host without out-of-band data on such sockets: ready for POLLIN only.
+        // A host may not support out-of-band data on such sockets. Then the descriptor becomes ready for POLLIN only.
         let sent = put(MsgFlags::MSG_OOB).or_else(|_| put(MsgFlags::empty()));
         match sent {
             // The program has closed its end, and nobody can wait for it any more.
@@ -48,7 +48,7 @@ impl EventFd {
     }
 }
 
-/// The events a group was asked for.
+/// The events that programs asked of a group.
 #[derive(Debug, Default)]
 pub(super) struct Events {
     list: Mutex<Vec<Weak<EventFd>>>,
@@ -61,7 +61,7 @@ impl Events {
         list.push(Arc::downgrade(event));
     }
 
-    /// Whether someone listens to `id`.
+    /// Whether a program listens to `id`.
     pub(super) fn has(&self, id: u32) -> bool {
         self.list.lock().iter().filter_map(Weak::upgrade).any(|e| e.id == id)
     }

@@ -1,4 +1,4 @@
-//! Open files: which object a descriptor of a caller stands for.
+//! Open files: the object for which each descriptor of a caller stands.
 
 use super::channel::{Channel, SyncFile};
 use super::ctrl::Ctrl;
@@ -21,7 +21,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tegra_mm::memfd;
 use tegrarm_kmd::{Errno, Node};
 
-/// What a file stands for.
+/// The object for which a file stands.
 #[derive(Clone, Debug)]
 pub(super) enum Object {
     Nvmap(Arc<NvmapFile>),
@@ -33,25 +33,25 @@ pub(super) enum Object {
     Profiler(Arc<Profiler>),
     Sched(Arc<SchedFile>),
     Nvsched(Arc<NvschedFile>),
-    /// A scheduling domain's own node.
+    /// The node of a scheduling domain.
     Domain(Arc<Domain>),
     Ctxsw(Arc<TraceFile>),
     CtrlFifo(Arc<FifoUser>),
-    /// A queue of the above: can be mapped, takes no ioctl.
+    /// A queue of the node above. It can be mapped and takes no ioctl.
     Queue(Arc<Queue>),
     Dmabuf(Arc<Buffer>),
-    /// Pollable, takes no ioctl; the file keeps the event.
+    /// An event. It can be polled and takes no ioctl. The file keeps the event alive.
     Event {
         keeps: Arc<EventFd>,
     },
-    /// A fence: pollable.
+    /// A fence, which can be polled.
     SyncFile(Arc<SyncFile>),
-    /// `/dev/nvgpu/igpu0/power`: takes writes only.
+    /// `/dev/nvgpu/igpu0/power`, which can only be written.
     Power,
 }
 
 impl Object {
-    /// The kind of node; `None` for files that take no ioctls.
+    /// The kind of node. It is `None` for files that take no ioctls.
     pub(super) fn node(&self) -> Option<Node> {
         Some(match self {
             Object::Nvmap(_) => Node::Nvmap,
@@ -75,11 +75,11 @@ impl Object {
 #[derive(Debug)]
 struct Entry {
     object: Object,
-    /// Descriptors handed out and not closed yet.
+    /// The number of descriptors that were handed out and are not closed yet.
     descriptors: usize,
-    /// Kernel objects that keep it open.
+    /// The number of kernel objects that keep it open.
     pins: usize,
-    /// How many files were entered before it.
+    /// The number of files that were entered before it.
     seq: u64,
 }
 
@@ -91,8 +91,8 @@ pub(super) struct Files {
 }
 
 impl Files {
-    /// Enters one more descriptor of a file. A file of the same identity whose descriptors were all closed
-    /// behind our back is forgotten.
+    /// Enters one more descriptor of a file. If the table has a file with the same identity whose descriptors were all
+    /// closed unseen, that old file is forgotten.
     pub(super) fn enter(&self, id: FileId, object: Object) -> Option<Object> {
         let mut open = self.open.write();
         match open.get_mut(&id) {
@@ -107,12 +107,12 @@ impl Files {
         }
     }
 
-    /// The object behind an identity.
+    /// The object that has an identity.
     pub(super) fn get(&self, id: FileId) -> Option<Object> {
         self.open.read().get(&id).map(|entry| entry.object.clone())
     }
 
-    /// One descriptor less; the object when that was the last.
+    /// Counts one descriptor less. Returns the object if that was the last descriptor.
     pub(super) fn leave(&self, id: FileId) -> Option<Object> {
         let mut open = self.open.write();
         let entry = open.get_mut(&id)?;
@@ -123,14 +123,14 @@ impl Files {
         open.remove(&id).map(|entry| entry.object)
     }
 
-    /// Keeps a file open, whatever happens to its descriptors.
+    /// Keeps a file open, even after its descriptors are closed.
     pub(super) fn pin(&self, id: FileId) {
         if let Some(entry) = self.open.write().get_mut(&id) {
             entry.pins += 1;
         }
     }
 
-    /// One pin less; the object when that was the last that kept it open.
+    /// Counts one pin less. Returns the object if that was the last thing that kept it open.
     pub(super) fn unpin(&self, id: FileId) -> Option<Object> {
         let mut open = self.open.write();
         let entry = open.get_mut(&id)?;
@@ -155,7 +155,7 @@ impl Files {
         entries.into_iter().map(|entry| entry.object).collect()
     }
 
-    /// How many there are.
+    /// The number of open files.
     pub(super) fn len(&self) -> usize {
         self.open.read().len()
     }
@@ -172,7 +172,7 @@ impl Object {
     }
 }
 
-/// A new file that has an identity and no content.
+/// Makes a new file, which has an identity and no content.
 pub(super) fn anonymous(label: &str) -> Result<(OwnedFd, FileId), Errno> {
     let fd = memfd::create(label, 0)?;
     let id = FileId::of(&fd)?;

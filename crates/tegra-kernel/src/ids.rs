@@ -1,9 +1,10 @@
-//! Number pools, in the order nvgpu hands numbers out.
+//! Pools of numbers, which hand numbers out in nvgpu's order.
 
 use parking_lot::Mutex;
 use std::collections::BTreeSet;
 
-/// Highest number first, and the number freed last is handed out next: channel ids.
+/// A pool for channel ids. It hands out the highest number first, and the number that was freed last is handed out
+/// next.
 #[derive(Debug)]
 pub(super) struct Stack {
     free: Mutex<Vec<u32>>,
@@ -11,7 +12,7 @@ pub(super) struct Stack {
 }
 
 impl Stack {
-    /// Numbers `0..total`.
+    /// Makes a pool of the numbers `0..total`.
     pub(super) fn new(total: u32) -> Stack {
         Stack { free: Mutex::new((0..total).collect()), total }
     }
@@ -29,7 +30,7 @@ impl Stack {
     }
 }
 
-/// Lowest free number first: TSG ids, syncpoints.
+/// A pool for TSG ids and syncpoints. It hands out the lowest free number first.
 #[derive(Debug)]
 pub(super) struct Lowest {
     used: Mutex<BTreeSet<u32>>,
@@ -37,7 +38,7 @@ pub(super) struct Lowest {
 }
 
 impl Lowest {
-    /// Numbers `0..total`.
+    /// Makes a pool of the numbers `0..total`.
     pub(super) fn new(total: u32) -> Lowest {
         Lowest { used: Mutex::default(), total }
     }

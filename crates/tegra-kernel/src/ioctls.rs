@@ -1,9 +1,10 @@
-//! Which ioctls there are, for those who compare something with all of them.
+//! A list of all ioctls, for tools and tests that compare something with all of them.
 
 use crate::dispatch::Row;
 use crate::{channel, ctrl, ctrl_fifo, ctxsw, debugger, nvmap, nvsched, profiler, sched, space, tsg};
 
-/// Every ioctl of every node and file: its upstream name and its number. An ioctl that r35 numbers differently is there twice.
+/// Every ioctl of every node and file, with its upstream name and its number. An ioctl that has another number on r35
+/// is listed twice.
 pub fn ioctls() -> Vec<(&'static str, u32)> {
     fn of<O>(rows: &'static [Row<O>]) -> impl Iterator<Item = (&'static str, u32)> {
         rows.iter().map(|row| (row.name, row.number))

@@ -1,11 +1,10 @@
 //! The simulated nvgpu and nvmap drivers.
 //!
-//! [`Kernel`] knows no process: callers come as [`Process`]. Files are identities ([`FileId`]), objects are
-//! reference-counted as in nvgpu (docs/hardware/nvgpu-overview.md#lifetimes), and each node's ioctls are a table
-//! of rows (number,
-//! release, handler) under one dispatcher.
+//! [`Kernel`] knows no process: every call comes with its caller as a [`Process`]. A file is known by its identity
+//! ([`FileId`]), and objects are reference-counted as in nvgpu (docs/hardware/nvgpu-overview.md#lifetimes). The ioctls
+//! of each node are a table of rows (number, release, handler), and all tables share one dispatcher.
 //!
-//! Locks, in the order they may nest: channel, TSG, address space, buffer. None is held while the GPU runs.
+//! Locks may nest in this order: channel, TSG, address space, buffer. No lock is held while the GPU runs.
 
 mod channel;
 mod chip;
@@ -55,7 +54,7 @@ pub struct Kernel {
     gpu: Arc<dyn GpuPort>,
     files: Files,
     nvmap: nvmap::Device,
-    /// What the GPU's groups share.
+    /// The state that all groups of the GPU share.
     hw: Arc<HwGpu>,
     syncpoints: Arc<syncpoint::Syncpoints>,
     channel_ids: Arc<ids::Stack>,
@@ -70,28 +69,28 @@ pub struct Kernel {
     domains: nvsched::Domains,
     fifo: ctrl_fifo::Fifo,
     tracer: ctxsw::Tracer,
-    /// Ctrl opens so far; their instance ids count from 1.
+    /// The number of ctrl nodes opened so far. Their instance ids count from 1.
     instances: AtomicU64,
-    /// Anonymous files so far, for their labels.
+    /// The number of anonymous files made so far, for their labels.
     labels: AtomicU64,
 }
 
-/// What is alive in the kernel: for leak checks.
+/// The numbers of objects that exist in the kernel, for leak checks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Census {
-    /// Open files of every kind.
+    /// The number of open files of every kind.
     pub files: usize,
-    /// Channel ids in use.
+    /// The number of channel ids in use.
     pub channels: usize,
-    /// TSG ids in use.
+    /// The number of TSG ids in use.
     pub tsgs: usize,
-    /// nvmap handle ids.
+    /// The number of nvmap handle ids in use.
     pub handles: usize,
-    /// Bytes of allocated buffers.
+    /// The number of bytes of allocated buffers.
     pub memory: u64,
-    /// Syncpoints in use.
+    /// The number of syncpoints in use.
     pub syncpoints: usize,
-    /// Doorbell pages the GPU watches.
+    /// The number of doorbell pages that the GPU watches.
     pub doorbells: usize,
 }
 
@@ -123,30 +122,30 @@ impl Kernel {
         })
     }
 
-    /// How many SMs the GPU has.
+    /// The number of SMs of the GPU.
     pub fn sm_count(config: &SimConfig) -> u32 {
         ChipData::of(config.chip).sm_count()
     }
 
-    /// What the board is, for messages: `virtual Orin (ga10b, sm_87)`.
+    /// The name of the board for messages, for example `virtual Orin (ga10b, sm_87)`.
     pub fn board_name(&self) -> String {
         let family = if self.chip.is_ga10b() { "Orin" } else { "Xavier" };
         let sm = format!("{}{}", self.chip.sm_version >> 8, self.chip.sm_version & 0xff);
         format!("virtual {family} ({}, sm_{sm})", self.chip.name)
     }
 
-    /// Opens a device node; the result is a descriptor for the caller.
+    /// Opens a device node. The result is a descriptor for the caller.
     ///
     /// # Errors
-    /// `ENOENT` for a path that is no node of this board, else the node's own errno.
+    /// `ENOENT` for a path that is not a node of this board, otherwise the node's own errno.
     pub fn open(self: &Arc<Self>, process: &dyn Process, path: &str) -> Result<OwnedFd, Errno> {
         nodes::open(self, process, path)
     }
 
-    /// One ioctl. `Ok` is the call's non-negative result.
+    /// Answers one ioctl. `Ok` contains the call's non-negative result.
     ///
     /// # Errors
-    /// The errno of the call: `EBADF` for a closed descriptor, `ENOTTY` for a file that is none of ours.
+    /// The errno of the call: `EBADF` for a closed descriptor, `ENOTTY` for a file that does not belong to this kernel.
     pub fn ioctl(self: &Arc<Self>, process: &dyn Process, fd: RawFd, request: u32, arg: Arg<'_>) -> Result<i32, Errno> {
         let object = self.object(process, fd).map_err(|e| if e == Errno::EINVAL { Errno::ENOTTY } else { e })?;
         let call = Call { kernel: self, process, fd, copy_back_always: false.into() };
@@ -169,12 +168,13 @@ impl Kernel {
         }
     }
 
-    /// The kind of node behind one of the caller's descriptors; `None` when it is none of ours.
+    /// The kind of node behind one of the caller's descriptors. It is `None` if the descriptor does not belong to this
+    /// kernel.
     pub fn node(&self, process: &dyn Process, fd: RawFd) -> Option<Node> {
         self.object(process, fd).ok()?.node()
     }
 
-    /// One of the caller's descriptors of ours is about to be closed. The object ends with its last one.
+    /// Notes that a descriptor of the caller is about to be closed. The object ends with its last descriptor.
     pub fn close(self: &Arc<Self>, process: &dyn Process, fd: RawFd) {
         if let Ok(id) = process.file_id(fd) {
             self.leave(id);
@@ -203,7 +203,7 @@ impl Kernel {
         }
     }
 
-    /// A file is not kept open any more by the one who pinned it.
+    /// Removes a pin, so that the file is not kept open by it any more.
     fn unpin(self: &Arc<Self>, id: FileId) {
         if let Some(object) = self.files.unpin(id) {
             self.end(object);
@@ -216,7 +216,8 @@ impl Kernel {
         }
     }
 
-    /// The last descriptor of a file is gone. Most objects end by their references; these have duties.
+    /// Ends an object after its last descriptor was closed. Most objects end when their last reference is dropped. The
+    /// objects below have more to do.
     fn end(self: &Arc<Self>, object: Object) {
         match object {
             Object::Channel(channel) => channel.close(self),
@@ -229,12 +230,14 @@ impl Kernel {
         }
     }
 
-    /// The object behind one of the caller's descriptors: `EBADF` when closed, `EINVAL` when not ours.
+    /// The object behind one of the caller's descriptors. The error is `EBADF` if the descriptor is closed, and
+    /// `EINVAL` if it does not belong to this kernel.
     fn object(&self, process: &dyn Process, fd: RawFd) -> Result<Object, Errno> {
         self.files.get(process.file_id(fd)?).ok_or(Errno::EINVAL)
     }
 
-    /// A new anonymous file for `object`, as nvgpu names them (`nvhost-<dev>-fd<N>`; N counts here).
+    /// Makes a new anonymous file for `object`, with a name as nvgpu gives it (`nvhost-<dev>-fd<N>`). N is a count
+    /// here.
     fn anonymous(self: &Arc<Self>, device: &str, object: Object) -> Result<OwnedFd, Errno> {
         let n = self.labels.fetch_add(1, Ordering::Relaxed);
         let (fd, id) = files::anonymous(&format!("nvhost-{device}-fd{n}"))?;
@@ -248,7 +251,7 @@ impl Kernel {
         }
     }
 
-    /// Whether a file is a buffer's: pages without anything to write them to.
+    /// Whether a file belongs to a buffer, so that it has pages and takes no writes.
     pub fn is_memory(&self, id: FileId) -> bool {
         matches!(self.files.get(id), Some(Object::Dmabuf(_) | Object::Queue(_)))
     }
@@ -258,12 +261,12 @@ impl Kernel {
         self.files.get(id).is_some()
     }
 
-    /// Open files of every kind.
+    /// The number of open files of every kind.
     pub fn open_files(&self) -> usize {
         self.files.len()
     }
 
-    /// What is alive.
+    /// The numbers of objects that exist.
     pub fn census(&self) -> Census {
         Census {
             files: self.files.len(),

@@ -1,4 +1,5 @@
-//! What may be mapped of our files (docs/hardware/nvmap.md#dmabuf-mmap, docs/hardware/nvgpu-ctrl.md#doorbell-page).
+//! The rules for mapping the kernel's files (docs/hardware/nvmap.md#dmabuf-mmap,
+//! docs/hardware/nvgpu-ctrl.md#doorbell-page).
 
 use super::Kernel;
 use super::ctrl::DOORBELL_SIZE;
@@ -11,8 +12,8 @@ use tegrarm_abi::nvmap::NVMAP_HEAP_CARVEOUT_VPR;
 use tegrarm_kmd::Errno;
 
 impl Kernel {
-    /// Where this kernel has the memory behind one of the caller's descriptors mapped: the address space is shared when
-    /// the caller is ourselves.
+    /// The address at which the kernel itself has mapped the memory behind one of the caller's descriptors. This
+    /// matters when the caller is this process, because the two share an address space then.
     pub fn own_view(&self, process: &dyn Process, fd: RawFd) -> Option<usize> {
         match self.object(process, fd).ok()? {
             Object::Ctrl(ctrl) => Some(ctrl.doorbell.backing.as_ptr() as usize),
@@ -21,11 +22,11 @@ impl Kernel {
         }
     }
 
-    /// Checks an `mmap(2)` of one of the caller's descriptors. The mapping itself is the caller's: our files are
-    /// real ones.
+    /// Checks an `mmap(2)` of one of the caller's descriptors. The caller makes the mapping itself, because the
+    /// kernel's files are real files.
     ///
     /// # Errors
-    /// The errno a board gives.
+    /// The errno that a board gives.
     pub fn check_mmap(
         self: &Arc<Self>,
         process: &dyn Process,

@@ -1,4 +1,4 @@
-//! Device nodes: paths, and what opening one gives (docs/hardware/nvgpu-nodes.md#device-nodes).
+//! Device nodes: their paths, and the result of opening each (docs/hardware/nvgpu-nodes.md#device-nodes).
 
 use super::Kernel;
 use super::channel::Channel;
@@ -14,7 +14,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use tegrarm_kmd::Errno;
 
-/// What a node is.
+/// The kinds of nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Nvmap,
@@ -22,7 +22,7 @@ enum Kind {
     Space,
     Tsg,
     Channel,
-    /// The debugger's node, and the old profiler's.
+    /// The node of the debugger, and that of the old profiler.
     Debugger {
         profiler: bool,
     },
@@ -35,7 +35,7 @@ enum Kind {
     Power,
 }
 
-/// One node: its name under `/dev/nvgpu/igpu0/`, its legacy path, and what it is.
+/// The nodes: the name under `/dev/nvgpu/igpu0/`, the legacy path and the kind of each.
 const GPU_NODES: &[(&str, &str, Kind)] = &[
     ("ctrl", "/dev/nvhost-ctrl-gpu", Kind::Ctrl),
     ("as", "/dev/nvhost-as-gpu", Kind::Space),
@@ -53,13 +53,13 @@ const GPU_NODES: &[(&str, &str, Kind)] = &[
 ];
 
 impl Kind {
-    /// Whether a board of this kernel has it.
+    /// Whether a board with this kernel has the node.
     fn exists(self, kernel: &Kernel) -> bool {
         self != Kind::CtrlFifo || !kernel.config.l4t.is_r35()
     }
 }
 
-/// Where the nodes are; the old names are beside it.
+/// The directory of the nodes. The nodes with old names are in its parent.
 const DIRECTORY: &str = "/dev/nvgpu/igpu0/";
 
 fn kind(path: &str) -> Option<Kind> {
@@ -103,7 +103,7 @@ pub(super) fn open(kernel: &Arc<Kernel>, process: &dyn Process, path: &str) -> R
         }
         Kind::Channel => Channel::open_file(kernel, 0),
         Kind::Debugger { profiler } => Debugger::open(kernel, profiler),
-        // Neither release lets a profiler be of a context on these chips.
+        // On these chips, neither release lets a profiler belong to a context.
         Kind::ContextProfiler => Err(Errno::EINVAL),
         Kind::DeviceProfiler => kernel.anonymous("prof", Object::Profiler(Arc::new(Profiler::new(&kernel.profiling)))),
         Kind::Sched => kernel.scheduling.open(kernel),

@@ -1,7 +1,7 @@
-//! Scheduling domains: the node that makes them, and the nodes they become.
+//! Scheduling domains: the node that makes them, and the node of each domain.
 //!
-//! The rules file names them only; what the ioctls do is nvgpu's `os/linux/ioctl_nvs.c` and `common/nvs`. A domain's
-//! time slice has no effect: channels take turns as they do without domains.
+//! What the ioctls do comes from nvgpu's `os/linux/ioctl_nvs.c` and `common/nvs`, because the rules file only names
+//! these nodes. The time slice of a domain has no effect: channels take turns as they do without domains.
 
 use super::dispatch::{Call, CopyBack, Reply, Row, Table, rows};
 use crate::release::PerRelease;
@@ -27,7 +27,7 @@ pub(super) static TABLE: Table<NvschedFile> = Table {
 #[derive(Debug)]
 pub(super) struct NvschedFile;
 
-/// A scheduling domain. Its open nodes and its groups keep it.
+/// A scheduling domain. Its open nodes and its groups keep it alive.
 #[derive(Debug)]
 pub(super) struct Domain {
     name: String,
@@ -37,11 +37,11 @@ pub(super) struct Domain {
     subscheduler: u32,
 }
 
-/// Every domain, in the order they were made.
+/// Every domain, in the order in which they were made.
 #[derive(Debug, Default)]
 pub(super) struct Domains(Mutex<(u64, Vec<Arc<Domain>>)>);
 
-/// What a domain's node is called after the board's directory.
+/// The start of the name of a domain's node, behind the name of the board's directory.
 const PREFIX: &str = "nvsched-";
 
 impl Domains {
@@ -51,13 +51,14 @@ impl Domains {
         self.0.lock().1.iter().find(|domain| domain.name == name).cloned()
     }
 
-    /// Names of the domains' nodes.
+    /// The names of the domains' nodes.
     pub(super) fn nodes(&self) -> Vec<String> {
         self.0.lock().1.iter().map(|domain| format!("{PREFIX}{}", domain.name)).collect()
     }
 }
 
-/// Letters, digits, `-` and `_`, at most 32 of them (nvgpu says EPERM to a longer one).
+/// Checks a name. It may have letters, digits, `-` and `_`, and at most 32 of them. nvgpu answers EPERM for a longer
+/// name.
 fn check_name(name: &[u8; 32]) -> Result<String, Errno> {
     let len = name.iter().position(|c| *c == 0);
     let name = &name[..len.unwrap_or(name.len())];
@@ -70,7 +71,7 @@ fn check_name(name: &[u8; 32]) -> Result<String, Errno> {
     Ok(String::from_utf8_lossy(name).into_owned())
 }
 
-/// Who opened the node for reading may only look.
+/// Checks that the node was opened for writing.
 fn check_writable(call: &Call<'_>) -> Result<(), Errno> {
     if call.read_only() { Err(Errno::EPERM) } else { Ok(()) }
 }
@@ -99,7 +100,7 @@ fn create_domain(call: &Call<'_>, _: &Arc<NvschedFile>, args: &mut nvgpu_nvs_ioc
     Ok(())
 }
 
-/// `ENOENT` for none, `EBUSY` for one that a node or a group keeps.
+/// Removes a domain. The error is `ENOENT` if it does not exist, and `EBUSY` if a node or a group keeps it.
 fn remove_domain(call: &Call<'_>, _: &Arc<NvschedFile>, args: &mut nvgpu_nvs_ioctl_remove_domain) -> Reply {
     check_writable(call)?;
     if args.reserved1 != 0 {
@@ -114,7 +115,7 @@ fn remove_domain(call: &Call<'_>, _: &Arc<NvschedFile>, args: &mut nvgpu_nvs_ioc
     Ok(())
 }
 
-/// How many there are, and as many of them as fit where the caller wants them.
+/// Returns the number of domains, and writes as many of them as fit to the caller's memory.
 fn query_domains(call: &Call<'_>, _: &Arc<NvschedFile>, args: &mut nvgpu_nvs_ioctl_query_domains) -> Reply {
     if args.reserved0 != 0 || args.reserved1 != 0 {
         return Err(Errno::EINVAL.into());

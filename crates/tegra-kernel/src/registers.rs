@@ -1,16 +1,16 @@
-//! Registers a program may reach through register operations.
+//! The registers that a program may access through register operations.
 //!
-//! A board lets a debugger touch some thousand registers, most of them performance counters. This machine has the few
-//! below; an operation on any other is refused as the driver refuses one that is not on its list. Names are the
-//! driver's (`hw_timer`, `hw_top`).
+//! A board lets a debugger access some thousand registers, most of them performance counters. The simulator has only
+//! the few below. An operation on any other register is refused, as the driver refuses a register that is not on its
+//! list. The names are those of the driver (`hw_timer`, `hw_top`).
 
 use super::Kernel;
 use tegrarm_abi::nvgpu::debugger::*;
 
-/// Operations per call.
+/// The largest number of operations in one call.
 pub(super) const LIMIT: u32 = 1024;
 
-/// A register: its offset in the register aperture, what it is, and its value.
+/// A register: its offset in the register aperture, its kind and its value.
 struct Register {
     offset: u32,
     name: &'static str,
@@ -31,7 +31,7 @@ fn find(offset: u32) -> Option<&'static Register> {
     REGISTERS.iter().find(|r| r.offset == offset)
 }
 
-/// What is wrong with an operation: bits, 0 = nothing.
+/// The errors of an operation, as bits. 0 means no error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Status(pub u8);
 
@@ -39,7 +39,7 @@ impl Status {
     pub(super) const SUCCESS: Status = Status(NVGPU_DBG_GPU_REG_OP_STATUS_SUCCESS as u8);
     pub(super) const INVALID_OFFSET: Status = Status(NVGPU_DBG_GPU_REG_OP_STATUS_INVALID_OFFSET as u8);
 
-    /// With what is wrong with the kind of operation: only words and pairs of words are read and written.
+    /// Adds the error of a wrong kind of operation. Only words and pairs of words can be read and written.
     pub(super) fn op(self, op: u8) -> Status {
         let known = [
             NVGPU_DBG_GPU_REG_OP_READ_32,
@@ -54,7 +54,7 @@ impl Status {
         }
     }
 
-    /// With what is wrong with the type.
+    /// Adds the error of a wrong type.
     fn kind(self, kind: u8) -> Status {
         let known = [
             NVGPU_DBG_GPU_REG_OP_TYPE_GLOBAL,
@@ -73,7 +73,7 @@ impl Status {
     }
 }
 
-/// Whether an operation is of the context's copy of a register.
+/// Whether an operation concerns a context's copy of a register.
 pub(super) fn of_context(op: &nvgpu_dbg_gpu_reg_op) -> bool {
     u32::from(op.type_) != NVGPU_DBG_GPU_REG_OP_TYPE_GLOBAL
 }
@@ -86,8 +86,9 @@ fn is_write(op: u8) -> bool {
     [NVGPU_DBG_GPU_REG_OP_WRITE_32, NVGPU_DBG_GPU_REG_OP_WRITE_64].contains(&u32::from(op))
 }
 
-/// The driver's checks of one operation, in its order: aligned and below 16 MiB; on the list, for a type that has one;
-/// a known operation; a known type. The registers here are for reading.
+/// Makes the driver's checks of one operation, in its order: the offset is aligned and below 16 MiB, the register is on
+/// the list (for a type that has a list), the operation is known, and the type is known. The registers here can only be
+/// read.
 pub(super) fn check(op: &nvgpu_dbg_gpu_reg_op) -> Status {
     let listed_type =
         [NVGPU_DBG_GPU_REG_OP_TYPE_GLOBAL, NVGPU_DBG_GPU_REG_OP_TYPE_GR_CTX].contains(&u32::from(op.type_));
@@ -100,7 +101,7 @@ pub(super) fn check(op: &nvgpu_dbg_gpu_reg_op) -> Status {
     status.op(op.op).kind(op.type_)
 }
 
-/// Carries out an operation that passed [`check`].
+/// Performs an operation that passed [`check`].
 pub(super) fn read(kernel: &Kernel, op: &mut nvgpu_dbg_gpu_reg_op) {
     let value = |offset| find(offset).map_or(0, |r| (r.value)(kernel));
     op.value_lo = value(op.offset);

@@ -1,17 +1,17 @@
-//! Releases of Jetson Linux: what a board runs, and how the kernel's tables say which of them they speak about.
+//! Releases of Jetson Linux: the release that a board runs, and the way in which the kernel's tables name releases.
 
 use bitflags::bitflags;
 
 /// A Jetson Linux release line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum L4t {
-    /// r39 (JetPack 7.2). From headers and source alone: nothing of it was seen on a board.
+    /// r39 (JetPack 7.2). It is made from headers and source alone, because no board with it was observed.
     R39,
-    /// r36.2 – r36.4 (JetPack 6).
+    /// r36.2 to r36.4 (JetPack 6).
     R36,
-    /// r35.1 – r35.3 (JetPack 5).
+    /// r35.1 to r35.3 (JetPack 5).
     R35,
-    /// r35.4.1 – r35.6: one field more in the characteristics.
+    /// r35.4.1 to r35.6, which have one more field in the characteristics.
     R35_4,
 }
 
@@ -29,17 +29,17 @@ impl L4t {
         }
     }
 
-    /// Whether it is of the r35 line.
+    /// Whether it belongs to the r35 line.
     pub fn is_r35(self) -> bool {
         self.generation() == Releases::R35
     }
 
-    /// Whether it is of the r39 line.
+    /// Whether it belongs to the r39 line.
     pub fn is_r39(self) -> bool {
         self.generation() == Releases::R39
     }
 
-    /// The generation of its ioctl interface: one bit.
+    /// The generation of its ioctl interface, as one bit.
     pub(crate) fn generation(self) -> Releases {
         match self {
             L4t::R35 | L4t::R35_4 => Releases::R35,
@@ -50,7 +50,7 @@ impl L4t {
 }
 
 bitflags! {
-    /// Generations of the ioctl interface. A row of a table names those that know its ioctl.
+    /// A set of generations of the ioctl interface. A row of a table names the generations that have its ioctl.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub(crate) struct Releases: u8 {
         const R35 = 1;
@@ -62,7 +62,7 @@ bitflags! {
     }
 }
 
-/// A value that each generation of the interface has its own of.
+/// A value that differs between the generations of the interface.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PerRelease<T> {
     pub r35: T,
@@ -71,12 +71,12 @@ pub(crate) struct PerRelease<T> {
 }
 
 impl<T: Copy> PerRelease<T> {
-    /// The same for all.
+    /// The same value for all generations.
     pub(crate) const fn same(value: T) -> PerRelease<T> {
         PerRelease { r35: value, r36: value, r39: value }
     }
 
-    /// The one of `l4t`.
+    /// The value for `l4t`.
     pub(crate) fn of(self, l4t: L4t) -> T {
         match l4t {
             L4t::R35 | L4t::R35_4 => self.r35,

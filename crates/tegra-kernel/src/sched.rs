@@ -1,6 +1,6 @@
-//! The scheduling control node: one application manager at a time sees every group and may hold the controls.
+//! The scheduling control node. One application manager at a time sees every group and may lock the controls.
 //!
-//! The rules file names it only; what its ioctls do is nvgpu's `os/linux/sched.c`.
+//! What its ioctls do comes from nvgpu's `os/linux/sched.c`, because the rules file only names this node.
 
 use super::Kernel;
 use super::channel::CHANNELS;
@@ -42,17 +42,17 @@ pub(super) static TABLE: Table<SchedFile> = Table {
     },
 };
 
-/// Bytes of a bitmap with a bit per group.
+/// The size in bytes of a bitmap that has one bit for each group.
 const BITMAP: usize = CHANNELS.next_multiple_of(64) as usize / 8;
 
-/// Every group, and what the manager did with them.
+/// Every group, and the changes that the manager made to them.
 #[derive(Debug, Default)]
 pub(super) struct Scheduling {
     state: Mutex<Roster>,
     timeslices: Mutex<Timeslices>,
 }
 
-/// Lengths of timeslices that groups may have, microseconds.
+/// The lengths of timeslices that groups may have, in microseconds.
 #[derive(Debug)]
 struct Timeslices {
     shortest: u32,
@@ -65,23 +65,23 @@ impl Default for Timeslices {
     }
 }
 
-/// The groups there are, and what the manager has done about them.
+/// The groups that exist, and the changes that the manager has made.
 #[derive(Debug, Default)]
 struct Roster {
     groups: BTreeMap<u32, Weak<Tsg>>,
-    /// Groups the manager has not asked about since they came.
+    /// The groups about which the manager has not asked since they were made.
     recent: BTreeSet<u32>,
-    /// Groups the manager keeps alive.
+    /// The groups that the manager keeps alive.
     held: BTreeMap<u32, Arc<Tsg>>,
-    /// Only the manager may change controls.
+    /// True if only the manager may change controls.
     locked: bool,
-    /// A group came, and nobody has read so.
+    /// True if a group was made and the manager has not read this event.
     news: bool,
-    /// Where an open node reads its events.
+    /// The pipe from which the open node reads its events.
     events: Option<Events>,
 }
 
-/// A pipe with at most one unread event.
+/// A pipe that contains at most one unread event.
 #[derive(Debug)]
 struct Events {
     post: OwnedFd,
@@ -119,13 +119,13 @@ impl Events {
 }
 
 impl Scheduling {
-    /// Timeslices that groups may have, microseconds.
+    /// The lengths of timeslices that groups may have, in microseconds.
     pub(super) fn timeslices(&self) -> RangeInclusive<u32> {
         let limits = self.timeslices.lock();
         limits.shortest..=limits.longest
     }
 
-    /// Sysfs: `EINVAL` for more than the longest.
+    /// Sets the shortest timeslice through sysfs. The error is `EINVAL` for more than the longest.
     pub(super) fn set_shortest_timeslice(&self, us: u64) -> Result<(), Errno> {
         let mut limits = self.timeslices.lock();
         let fits = u32::try_from(us).ok().filter(|us| *us <= limits.longest);
@@ -133,7 +133,7 @@ impl Scheduling {
         Ok(())
     }
 
-    /// Sysfs: `EINVAL` for less than the shortest.
+    /// Sets the longest timeslice through sysfs. The error is `EINVAL` for less than the shortest.
     pub(super) fn set_longest_timeslice(&self, us: u64) -> Result<(), Errno> {
         let mut limits = self.timeslices.lock();
         let fits = u32::try_from(us).ok().filter(|us| *us >= limits.shortest);
@@ -141,7 +141,7 @@ impl Scheduling {
         Ok(())
     }
 
-    /// Opens the node. `EBUSY` while it is open.
+    /// Opens the node. The error is `EBUSY` while it is open.
     pub(super) fn open(&self, kernel: &Arc<Kernel>) -> Result<OwnedFd, Errno> {
         let mut state = self.state.lock();
         if state.events.is_some() {
@@ -170,12 +170,12 @@ impl Scheduling {
         state.news = state.events.take().is_some_and(|events| events.unread());
         state.locked = false;
         let held = std::mem::take(&mut state.held);
-        // A group may end with this reference, and then tells us.
+        // A group may end with this reference, and it then calls `removed`.
         drop(state);
         drop(held);
     }
 
-    /// A group was made.
+    /// Notes that a group was made.
     pub(super) fn added(&self, tsg: &Arc<Tsg>) {
         let mut state = self.state.lock();
         state.groups.insert(tsg.hw.id, Arc::downgrade(tsg));
@@ -186,19 +186,20 @@ impl Scheduling {
         }
     }
 
-    /// A group has ended.
+    /// Notes that a group has ended.
     pub(super) fn removed(&self, id: u32) {
         let mut state = self.state.lock();
         state.groups.remove(&id);
         state.recent.remove(&id);
     }
 
-    /// Whether groups may not be bound or rescheduled by their owners.
+    /// Checks that the owners of groups may bind and reschedule them.
     pub(super) fn check_unlocked(&self) -> Result<(), Errno> {
         if self.state.lock().locked { Err(Errno::EPERM) } else { Ok(()) }
     }
 
-    /// The group with an id: `EINVAL` for an id that no group can have, `ENXIO` for one that no group has now.
+    /// The group that has an id. The error is `EINVAL` for an id that no group can have, and `ENXIO` for an id that no
+    /// group has now.
     fn find(&self, id: u32) -> Result<Arc<Tsg>, Errno> {
         if id >= CHANNELS {
             return Err(Errno::EINVAL);
@@ -213,7 +214,7 @@ impl Scheduling {
     }
 }
 
-/// Writes a bitmap of groups, or says how large one is.
+/// Writes a bitmap of groups, or returns how large a bitmap is.
 fn put_bitmap(call: &Call<'_>, size: &mut u32, buffer: u64, ids: impl FnOnce(&mut Roster) -> BTreeSet<u32>) -> Reply {
     if (*size as usize) < BITMAP || buffer == 0 {
         *size = BITMAP as u32;
@@ -249,7 +250,7 @@ fn get_params(call: &Call<'_>, _: &Arc<SchedFile>, args: &mut nvgpu_sched_tsg_ge
     args.pid = tsg.pid as u64;
     args.runlist_interleave = state.interleave;
     args.timeslice = tsg.hw.timeslice_us.load(std::sync::atomic::Ordering::Relaxed);
-    // The modes are the context's.
+    // The modes belong to the context.
     let modes = if state.has_context { (state.graphics_preempt, state.compute_preempt) } else { (0, 0) };
     (args.graphics_preempt_mode, args.compute_preempt_mode) = modes;
     Ok(())
@@ -278,7 +279,7 @@ fn get_api_version(_: &Call<'_>, _: &Arc<SchedFile>, args: &mut nvgpu_sched_api_
     Ok(())
 }
 
-/// Keeps a group alive until PUT_TSG or the close; once.
+/// Keeps a group alive until PUT_TSG or the close of the node. This is possible once for each group.
 fn get_tsg(call: &Call<'_>, _: &Arc<SchedFile>, args: &mut nvgpu_sched_tsg_refcount_args) -> Reply {
     let tsg = call.kernel.scheduling.find(args.tsgid)?;
     let mut state = call.kernel.scheduling.state.lock();
@@ -294,6 +295,6 @@ fn put_tsg(call: &Call<'_>, _: &Arc<SchedFile>, args: &mut nvgpu_sched_tsg_refco
         return Err(Errno::EINVAL.into());
     }
     let held = call.kernel.scheduling.state.lock().held.remove(&args.tsgid);
-    // Not under the lock: the group may end.
+    // The group may end here, and that must not happen under the lock.
     held.map(drop).ok_or(Errno::ENXIO.into())
 }

@@ -1,4 +1,4 @@
-//! host1x syncpoints: counters the GPU increments through an aperture in its address space.
+//! host1x syncpoints: counters that the GPU increments through an aperture in its address space.
 
 use super::ids::Lowest;
 use crate::release::L4t;
@@ -8,11 +8,12 @@ use tegra_hw::Syncpoint;
 use tegra_mm::{Backing, SYNCPOINT_STRIDE};
 use tegrarm_kmd::Errno;
 
-/// Syncpoints of the unit: 64 MiB of aperture (docs/hardware/nvgpu-address-space.md#get-sync-ro-map).
+/// The number of syncpoints of the unit, which is 64 MiB of aperture
+/// (docs/hardware/nvgpu-address-space.md#get-sync-ro-map).
 pub(super) const COUNT: u32 = 1024;
-/// Bytes of the aperture.
+/// The size of the aperture in bytes.
 pub(super) const APERTURE: u64 = COUNT as u64 * SYNCPOINT_STRIDE as u64;
-/// The first one a channel got in published logs; the ones below belong to other devices.
+/// The first syncpoint that a channel got in published logs. Those with smaller numbers belong to other devices.
 const FIRST: u32 = 17;
 
 /// The host1x unit as nvgpu uses it.
@@ -32,12 +33,12 @@ pub(super) struct OwnedSyncpoint {
 
 impl Syncpoints {
     pub(super) fn new(l4t: L4t) -> Syncpoints {
-        // What the host1x of each release adds to let every waiter go.
+        // This is the number that the host1x driver of each release adds to release every waiter.
         let safe_step = if l4t.is_r35() { 0x10000 } else { 1000 };
         Syncpoints { ids: Lowest::new(COUNT - FIRST), aperture: OnceLock::new(), safe_step }
     }
 
-    /// The counters' memory.
+    /// The memory of the counters.
     pub(super) fn aperture(&self) -> Result<Arc<Backing>, Errno> {
         if let Some(aperture) = self.aperture.get() {
             return Ok(aperture.clone());
@@ -52,7 +53,7 @@ impl Syncpoints {
 }
 
 impl OwnedSyncpoint {
-    /// Takes the lowest free one. `ENOMEM` when there is none.
+    /// Takes the lowest free syncpoint. The error is `ENOMEM` when none is free.
     pub(super) fn take(unit: &Arc<Syncpoints>) -> Result<OwnedSyncpoint, Errno> {
         let aperture = unit.aperture()?;
         let id = unit.ids.take().ok_or(Errno::ENOMEM)? + FIRST;

@@ -1,4 +1,4 @@
-//! Text files beside the nodes: devfreq, the GPU's device and meminfo of the virtual board
+//! Text files of the virtual board besides its nodes: devfreq, the GPU's device and meminfo
 //! (docs/hardware/nvgpu-nodes.md#sysfs).
 
 mod device;
@@ -32,7 +32,7 @@ const DEVFREQ: &[(&str, DevFreq)] = &[
 ];
 
 impl DevFreq {
-    /// Sysfs refuses to open the others for writing, whoever asks.
+    /// Whether the file can be written. Sysfs refuses to open the others for writing, for every user.
     fn writable(self) -> bool {
         matches!(self, DevFreq::Min | DevFreq::Max | DevFreq::Governor)
     }
@@ -72,22 +72,22 @@ impl Kernel {
         })
     }
 
-    /// Paths of the text files under `/sys`.
+    /// The paths of the text files under `/sys`.
     pub fn text_paths(&self) -> Vec<String> {
         let attributes = ATTRIBUTES.iter().map(|(name, _)| format!("device/{name}"));
         let names = DEVFREQ.iter().map(|(name, _)| (*name).to_owned()).chain(attributes);
         names.map(|name| format!("/sys/class/devfreq/{}/{name}", self.devfreq())).collect()
     }
 
-    /// Paths of the device nodes.
+    /// The paths of the device nodes.
     pub fn node_paths(&self) -> Vec<String> {
         nodes::paths(self).collect()
     }
 
-    /// The content of a text file of the board; of a directory, its entries, one per line.
+    /// The content of a text file of the board. For a directory it is the list of its entries, one per line.
     ///
     /// # Errors
-    /// `ENOENT` for a path the board does not have.
+    /// `ENOENT` for a path that the board does not have.
     pub fn read_text(&self, path: &str) -> Result<String, Errno> {
         match path.trim_end_matches('/') {
             "/proc/meminfo" => return Ok(self.meminfo()),
@@ -120,14 +120,14 @@ impl Kernel {
         })
     }
 
-    /// Writes such a file. A rate between two steps is rounded up to a step, and stays inside the other limit.
+    /// Writes a text file. A rate between two steps is rounded up to a step and stays inside the other limit.
     ///
     /// # Errors
-    /// `ENOENT` for a path the board does not have, `EACCES` for one that cannot be written, `EINVAL` for text
-    /// that is no number.
+    /// `ENOENT` for a path that the board does not have, `EACCES` for a file that cannot be written, `EINVAL` for text
+    /// that is not a number.
     pub fn write_text(&self, path: &str, text: &str) -> Result<(), Errno> {
         if nodes::is_power(path) {
-            // The GPU of this board has powered up already and never loses power.
+            // The GPU of this board is powered up already and never loses power.
             return if ["0", "1", "0\n", "1\n"].contains(&text) { Ok(()) } else { Err(Errno::EINVAL) };
         }
         let file = match self.text_file(path)? {

@@ -32,11 +32,11 @@ use tegrarm_abi::nvgpu::tsg::*;
 use tegrarm_kmd::Errno;
 use zerocopy::{FromZeros, IntoBytes};
 
-/// Subcontexts a group can have.
+/// The number of subcontexts that a group can have.
 pub(super) const MAX_VEIDS: u32 = 64;
-/// Longest timeslice a debugger may set, microseconds.
+/// The longest timeslice that a debugger may set, in microseconds.
 pub(super) const MAX_DEBUG_TIMESLICE_US: u32 = 4_000_000;
-/// L2 ways of a slice.
+/// The number of L2 ways of a slice.
 const L2_WAYS: u32 = 16;
 
 pub(super) static TABLE: Table<TsgFile> = Table {
@@ -69,7 +69,7 @@ pub(super) static TABLE: Table<TsgFile> = Table {
     },
 };
 
-/// One open of a group. On r36 it keeps the ctrl open it came from.
+/// One open file of a group. On r36 it keeps the ctrl node alive through which it was opened.
 #[derive(Debug)]
 pub(super) struct TsgFile {
     pub tsg: Arc<Tsg>,
@@ -86,7 +86,7 @@ impl Drop for TsgFile {
     }
 }
 
-/// A channel group. It lives as long as a file or a bound channel does.
+/// A channel group. It lives for as long as a file or a bound channel.
 #[derive(Debug)]
 pub(super) struct Tsg {
     pub hw: Arc<HwTsg>,
@@ -94,7 +94,7 @@ pub(super) struct Tsg {
     pub state: Mutex<TsgState>,
     /// The process that made it.
     pub pid: i32,
-    /// The profiler that looks at it.
+    /// The profiler object that measures it.
     pub profiler: Mutex<Weak<ProfilerObject>>,
     ids: Arc<Lowest>,
     scheduling: Arc<Scheduling>,
@@ -105,17 +105,17 @@ pub(super) struct Tsg {
 pub(super) struct TsgState {
     pub subcontexts: Subcontexts,
     pub channels: Vec<Weak<Channel>>,
-    /// Instance ids of the ctrl opens it may be shared from.
+    /// The instance ids of the ctrl nodes from which it may be shared.
     pub instances: Vec<u64>,
-    /// ALLOC_OBJ_CTX made a graphics context.
+    /// True after ALLOC_OBJ_CTX has made a graphics context.
     pub has_context: bool,
-    /// r35: the address space the context was made for.
+    /// On r35: the address space for which the context was made.
     pub context_space: Option<Weak<super::space::AddressSpace>>,
     pub graphics_preempt: u32,
     pub compute_preempt: u32,
     l2_max_ways: u32,
     pub interleave: u32,
-    /// The scheduling domain it was bound to.
+    /// The scheduling domain to which it was bound.
     domain: Option<Arc<Domain>>,
 }
 
@@ -129,12 +129,12 @@ impl Drop for Tsg {
 }
 
 impl Tsg {
-    /// `EFAULT` for a group without a graphics context.
+    /// Checks that the group has a graphics context. The error is `EFAULT`.
     pub(super) fn check_context(&self) -> Result<(), Errno> {
         if self.state.lock().has_context { Ok(()) } else { Err(Errno::EFAULT) }
     }
 
-    /// A new group. `ENOMEM` when all ids are taken.
+    /// Makes a new group. The error is `ENOMEM` when all ids are in use.
     pub(super) fn create(call: &Call<'_>) -> Result<Arc<Tsg>, Errno> {
         let kernel = call.kernel;
         let id = kernel.tsg_ids.take().ok_or(Errno::ENOMEM)?;
@@ -163,7 +163,7 @@ impl Tsg {
         Ok(tsg)
     }
 
-    /// A file of it, opened through a ctrl open or the `tsg` node.
+    /// Makes a file of the group, for an open through a ctrl node or through the `tsg` node.
     pub(super) fn open(self: &Arc<Self>, call: &Call<'_>, ctrl: Option<&Arc<Ctrl>>) -> TsgFile {
         if let Some(ctrl) = ctrl {
             self.state.lock().instances.push(ctrl.instance);
@@ -172,7 +172,7 @@ impl Tsg {
         TsgFile { tsg: self.clone(), ctrl, tokens: call.kernel.tokens.clone() }
     }
 
-    /// Channels bound to it.
+    /// The channels that are bound to it.
     pub(super) fn channels(&self) -> Vec<Arc<Channel>> {
         self.state.lock().channels.iter().filter_map(Weak::upgrade).collect()
     }
@@ -212,7 +212,7 @@ fn set_runlist_interleave(call: &Call<'_>, file: &Arc<TsgFile>, args: &mut nvgpu
     Ok(set_interleave_of(&file.tsg, args.level)?)
 }
 
-/// How often the group is in the runlist. `EINVAL` for an unknown level.
+/// Sets how often the group is in the runlist. The error is `EINVAL` for an unknown level.
 pub(super) fn set_interleave_of(tsg: &Tsg, level: u32) -> Result<(), Errno> {
     if level >= NVGPU_RUNLIST_INTERLEAVE_NUM_LEVELS {
         return Err(Errno::EINVAL);
@@ -226,7 +226,7 @@ fn set_timeslice(call: &Call<'_>, file: &Arc<TsgFile>, args: &mut nvgpu_timeslic
     Ok(set_timeslice_of(&file.tsg, args.timeslice_us)?)
 }
 
-/// The group's time slice. `EINVAL` outside of what the driver accepts.
+/// Sets the group's time slice. The error is `EINVAL` outside of the range that the driver accepts.
 pub(super) fn set_timeslice_of(tsg: &Tsg, us: u32) -> Result<(), Errno> {
     if !tsg.scheduling.timeslices().contains(&us) {
         return Err(Errno::EINVAL);
@@ -255,8 +255,8 @@ fn read_single_sm_error_state(
     Ok(())
 }
 
-/// The saved error record of one SM, as the release lays it out. There are no clusters of CTAs on these chips: the word
-/// that r39 added for them is 0.
+/// The saved error record of one SM, in the layout of the release. r39 added a word for clusters of CTAs. It is 0,
+/// because these chips have no clusters.
 pub(super) fn sm_record(call: &Call<'_>, tsg: &Tsg, sm: u32) -> Result<Vec<u8>, Errno> {
     let record = tsg.sm_error(sm)?;
     if !call.is_r39() {
@@ -268,7 +268,7 @@ pub(super) fn sm_record(call: &Call<'_>, tsg: &Tsg, sm: u32) -> Result<Vec<u8>, 
 }
 
 impl Tsg {
-    /// The saved error record of one SM. `EINVAL` when there is no such SM.
+    /// The saved error record of one SM. The error is `EINVAL` when the SM does not exist.
     pub(super) fn sm_error(&self, sm: u32) -> Result<nvgpu_tsg_sm_error_state_record, Errno> {
         let record = *self.hw.sm_errors.lock().get(sm as usize).ok_or(Errno::EINVAL)?;
         Ok(nvgpu_tsg_sm_error_state_record {
@@ -300,7 +300,7 @@ fn get_l2_max_ways(_: &Call<'_>, file: &Arc<TsgFile>, args: &mut nvgpu_tsg_l2_ma
 }
 
 fn set_l2_sector_promotion(_: &Call<'_>, _: &Arc<TsgFile>, args: &mut nvgpu_tsg_set_l2_sector_promotion_args) -> Reply {
-    // How many sectors a miss fetches: of no consequence without a cache.
+    // The flags say how many sectors a miss fetches. Without a cache they have no effect.
     const FLAGS: [u32; 3] = [
         NVGPU_GPU_IOCTL_TSG_L2_SECTOR_PROMOTE_FLAG_NONE,
         NVGPU_GPU_IOCTL_TSG_L2_SECTOR_PROMOTE_FLAG_64B,
@@ -309,7 +309,7 @@ fn set_l2_sector_promotion(_: &Call<'_>, _: &Arc<TsgFile>, args: &mut nvgpu_tsg_
     if FLAGS.contains(&args.promotion_flag) { Ok(()) } else { Err(Errno::EINVAL.into()) }
 }
 
-/// Before the first channel only.
+/// Binds the group to a scheduling domain. This is possible only before the first channel is bound.
 fn bind_scheduling_domain(
     call: &Call<'_>,
     file: &Arc<TsgFile>,

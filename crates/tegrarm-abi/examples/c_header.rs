@@ -1,8 +1,9 @@
 //! Prints `include/tegrarm_abi.h`: the RM structures, classes, controls and GPU methods of this crate, for C99 and
 //! C++11. With the argument `status` it prints `include/tegrarm_status.h`: the names of the statuses.
 //!
-//! Left out: UVM (a C program that needs it opens the node and has NVIDIA's own header), and structures too large
-//! for a stack. The launch descriptor's names get the prefix that NVIDIA's own header gives them.
+//! Two kinds of structures are left out: those of UVM, because a C program that needs UVM opens the node and uses
+//! NVIDIA's own header, and those that are too large for a stack. The launch descriptor's names get the prefix that
+//! they have in NVIDIA's own header.
 //!
 //! `make header` runs it; `make lint` compares the committed file with what it prints.
 
@@ -42,10 +43,11 @@ const STATUS_HEAD: &str = "\
 #define TEGRARM_STATUS_H
 ";
 
-/// Largest structure worth a C declaration, in bytes.
+/// The size in bytes of the largest structure that gets a C declaration.
 const LARGEST: usize = 16 << 10;
 
-/// What a client of the C interface needs; the nvgpu side stays inside the library, the statuses have a file of their own.
+/// Whether a client of the C interface needs an item. The nvgpu side stays inside the library, and the statuses have a
+/// file of their own.
 fn is_public(abi: Abi, name: &str) -> bool {
     let uvm = ["UVM_", "Uvm"].iter().any(|prefix| name.starts_with(prefix));
     matches!(abi, Abi::Rm570 | Abi::Methods | Abi::Extra) && !uvm
@@ -55,7 +57,7 @@ fn is_public_struct(s: &StructLayout) -> bool {
     is_public(s.abi, s.name) && (1..=LARGEST).contains(&s.size)
 }
 
-/// C spelling of a Rust field type: the element type and the array suffixes.
+/// The C spelling of a Rust field type: the element type and the array suffixes.
 fn c_type(ty: &str) -> (String, String) {
     let ty = ty.trim();
     if let Some(inner) = ty.strip_prefix('[').and_then(|t| t.strip_suffix(']')) {
@@ -73,11 +75,11 @@ fn c_type(ty: &str) -> (String, String) {
 
 fn field(f: &FieldLayout) -> String {
     let (base, dims) = c_type(f.ty);
-    // A trailing underscore keeps a Rust keyword apart; C calls the field by its own name.
+    // In Rust, a trailing underscore avoids a keyword. C uses the field's own name.
     format!("    {base} {}{dims};", f.name.trim_end_matches('_'))
 }
 
-/// Every structure of the interface, each after the ones it contains: C wants that order, Rust does not.
+/// Every structure of the interface, each after the structures that it contains. C needs this order, and Rust does not.
 fn structs_in_order() -> Vec<&'static StructLayout> {
     let all: BTreeMap<&str, &'static StructLayout> =
         STRUCTS.iter().flat_map(|list| list.iter()).filter(|s| is_public_struct(s)).map(|s| (s.name, *s)).collect();
@@ -115,7 +117,7 @@ fn number(value: i128) -> String {
     }
 }
 
-/// NVIDIA's prefix of the descriptor's names.
+/// NVIDIA's prefix of the launch descriptor's names.
 const QMD: &str = "NVC6C0_QMDV03_00_";
 
 fn print_descriptor_field(field: &NamedBits) {

@@ -1,16 +1,16 @@
-//! How an ABI item is declared, and what the registries hold about it.
+//! The declarations of ABI items, and the registries of them.
 
 pub use core::mem::{offset_of, size_of};
 pub use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes};
 
-/// Where a number comes from, and so which table checks it.
+/// The source of a number, which is also the table that checks it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Abi {
     /// nvgpu and nvmap of L4T r36 (JetPack 6).
     R36,
-    /// nvgpu and nvmap of L4T r35 (JetPack 5), only what differs from r36.
+    /// nvgpu and nvmap of L4T r35 (JetPack 5). Only items that differ from r36 are here.
     R35,
-    /// nvgpu and nvmap of L4T r39 (JetPack 7), only what differs from r36 or is new.
+    /// nvgpu and nvmap of L4T r39 (JetPack 7). Only items that are new or differ from r36 are here.
     R39,
     /// RM of driver 570.86.16.
     Rm570,
@@ -18,15 +18,15 @@ pub enum Abi {
     NvStatus,
     /// GPU class methods.
     Methods,
-    /// Launch descriptor values.
+    /// The values of the launch descriptor.
     Qmd,
-    /// RM numbers outside the 570 table: newer layouts, classes and controls known from other sources.
+    /// RM numbers that are not in the table of 570: newer layouts, and classes and controls known from other sources.
     Extra,
     /// Linux's own files.
     Linux,
 }
 
-/// The kinds of device node (or of anonymous fd made from one) that take ioctls.
+/// The kinds of files that take ioctls: device nodes, and anonymous files that are made from one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Node {
     /// `/dev/nvmap`, ioctl magic `N`.
@@ -51,49 +51,50 @@ pub enum Node {
     Ctxsw,
     /// `/dev/nvgpu/igpu0/nvsched_ctrl_fifo`, magic `F`.
     CtrlFifo,
-    /// A fence's file, magic `>`.
+    /// The file of a fence, magic `>`.
     SyncFile,
-    /// A memory buffer's fd: takes no ioctl of ours, is mapped into the CPU and the GPU.
+    /// The descriptor of a memory buffer. No ioctl of this crate works on it, and it can be mapped into the CPU and the
+    /// GPU.
     Dmabuf,
 }
 
 /// One field of a [`StructLayout`].
 #[derive(Clone, Copy, Debug)]
 pub struct FieldLayout {
-    /// Field name; `_`-prefixed fields are padding.
+    /// The name of the field. Fields that begin with `_` are padding.
     pub name: &'static str,
-    /// Bytes from the start of the structure.
+    /// The offset from the start of the structure in bytes.
     pub offset: usize,
-    /// Size in bytes.
+    /// The size in bytes.
     pub size: usize,
-    /// The Rust type, as written.
+    /// The Rust type, as it is written.
     pub ty: &'static str,
 }
 
-/// What the compiler made of one ABI structure.
+/// The layout that the compiler gave to one ABI structure.
 #[derive(Clone, Copy, Debug)]
 pub struct StructLayout {
-    /// Upstream name (variants of r35 and r39 carry the suffix `_r35` or `_r39`).
+    /// The upstream name. Variants of r35 and r39 have the suffix `_r35` or `_r39`.
     pub name: &'static str,
-    /// Size in bytes.
+    /// The size in bytes.
     pub size: usize,
-    /// Source of truth.
+    /// The source of its numbers.
     pub abi: Abi,
-    /// Fields in order.
+    /// The fields in order.
     pub fields: &'static [FieldLayout],
 }
 
 /// A structure that knows its own layout.
 pub trait AbiStruct: FromBytes + IntoBytes + Immutable {
-    /// The registry entry.
+    /// The entry of the registry.
     const LAYOUT: &'static StructLayout;
 }
 
-/// Copies every field that both structures have, by name: the registry knows where each one is. Padding and reserved fields
-/// are nobody's.
+/// Copies every field that both structures have, by name. The registry has the offsets. Padding and reserved fields are
+/// not copied.
 ///
 /// # Panics
-/// When a field has another size in the other structure: then the two mean different things by its name.
+/// When a field has different sizes in the two structures. The same name then means different things in them.
 pub fn copy_shared_fields<A: AbiStruct, B: AbiStruct>(from: &A, to: &mut B) {
     let is_filler = |name: &str| ["_pad", "pad", "reserved"].iter().any(|prefix| name.starts_with(prefix));
     for here in A::LAYOUT.fields.iter().filter(|f| !is_filler(f.name)) {
@@ -105,7 +106,8 @@ pub fn copy_shared_fields<A: AbiStruct, B: AbiStruct>(from: &A, to: &mut B) {
     }
 }
 
-/// The argument of an ioctl that takes none, a plain integer, or a bare fd: no structure to decode.
+/// The argument of an ioctl that takes no argument, a plain integer or a bare descriptor, so that there is no structure
+/// to decode.
 #[derive(Clone, Copy, FromBytes, IntoBytes, Immutable)]
 #[repr(C)]
 pub struct NoArg {}
@@ -117,15 +119,15 @@ impl AbiStruct for NoArg {
 /// One ioctl of one node.
 #[derive(Clone, Copy, Debug)]
 pub struct Ioctl {
-    /// Upstream name (variants of r35 and r39 carry the suffix `_R35` or `_R39`).
+    /// The upstream name. Variants of r35 and r39 have the suffix `_R35` or `_R39`.
     pub name: &'static str,
-    /// The full 32-bit request, `_IOC(dir, magic, nr, size)`.
+    /// The full request of 32 bits, `_IOC(dir, magic, nr, size)`.
     pub number: u32,
-    /// Which node takes it.
+    /// The kind of file that takes it.
     pub node: Node,
-    /// Source of truth.
+    /// The source of its number.
     pub abi: Abi,
-    /// Its argument structure; [`NoArg`]'s layout when there is none to decode.
+    /// Its argument structure. It is [`NoArg`]'s layout if there is no structure to decode.
     pub arg: &'static StructLayout,
 }
 
@@ -136,28 +138,28 @@ impl Ioctl {
     }
 }
 
-/// One named number.
+/// One constant with a name.
 #[derive(Clone, Copy, Debug)]
 pub struct Const {
-    /// Upstream name.
+    /// The upstream name.
     pub name: &'static str,
-    /// Value, widened.
+    /// The value, widened.
     pub value: i128,
-    /// Source of truth.
+    /// The source of its value.
     pub abi: Abi,
 }
 
-/// A bit range of a method's data word or of the launch descriptor, `msb` and `lsb` inclusive.
-/// Arrays of ranges repeat every `stride` bits, `count` times.
+/// A range of bits in a method's data word or in the launch descriptor. `msb` and `lsb` belong to it. An array of
+/// ranges has `count` ranges that are `stride` bits apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bits {
-    /// Highest bit.
+    /// The highest bit.
     pub msb: u16,
-    /// Lowest bit.
+    /// The lowest bit.
     pub lsb: u16,
-    /// Distance between elements of an array of ranges; 0 for a single range.
+    /// The distance between the elements of an array of ranges, or 0 for a single range.
     pub stride: u16,
-    /// Number of elements.
+    /// The number of elements.
     pub count: u16,
 }
 
@@ -167,7 +169,7 @@ impl Bits {
     pub const fn at(self, i: u16) -> Bits {
         Bits { msb: self.msb + i * self.stride, lsb: self.lsb + i * self.stride, stride: 0, count: 1 }
     }
-    /// Width in bits.
+    /// The width in bits.
     #[inline]
     pub const fn width(self) -> u32 {
         (self.msb - self.lsb + 1) as u32
@@ -211,12 +213,12 @@ impl Bits {
     }
 }
 
-/// One named bit range.
+/// One range of bits with a name.
 #[derive(Clone, Copy, Debug)]
 pub struct NamedBits {
-    /// Upstream name.
+    /// The upstream name.
     pub name: &'static str,
-    /// The range.
+    /// The range itself.
     pub bits: Bits,
 }
 
@@ -261,7 +263,7 @@ macro_rules! abi_consts {
     };
 }
 
-/// Declares the ioctls of a node and their registry; each becomes a `u32` constant of its name.
+/// Declares the ioctls of a node and their registry. Each of them becomes a `u32` constant.
 #[macro_export]
 macro_rules! abi_ioctls {
     ($(#[$rm:meta])* pub static $reg:ident: $abi:expr, $node:expr; $( $name:ident: $v:expr => $arg:ty; )*) => {

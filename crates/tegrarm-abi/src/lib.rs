@@ -1,10 +1,10 @@
-//! Numbers and memory layouts, nothing else: what the Jetson kernel drivers (nvgpu, nvmap), desktop
-//! NVIDIA's Resource Manager (driver 570.86.16) and the GPU's command classes agree on with their users.
+//! Numbers and memory layouts that the Jetson kernel drivers (nvgpu, nvmap), desktop NVIDIA's Resource Manager (driver
+//! 570.86.16) and the GPU's command classes share with their users. This crate contains nothing else.
 //!
-//! Every structure, ioctl number, constant and bit range is declared through one of the macros of
-//! [`layout`], which also puts it into a registry. `tests/layout.rs` walks those registries and compares
-//! each entry with tables read off a C compiler (`tests/data/abi/*.json`): an entry without a counterpart
-//! fails. The same registries name the fields of an ioctl argument for recordings and traces.
+//! Every structure, ioctl number, constant and bit range is declared through one of the macros of [`layout`], which
+//! also enters it into a registry. `tests/layout.rs` compares each entry of the registries with tables that were read
+//! off a C compiler (`tests/data/abi/*.json`). An entry that no table has makes the test fail. Recordings and traces
+//! take the names of an ioctl's fields from the same registries.
 //!
 //! ABI items keep their upstream spelling. Padding is explicit (`_pad0`, …), so every structure can be
 //! viewed as bytes. A trailing underscore (`type_`) avoids a Rust keyword.

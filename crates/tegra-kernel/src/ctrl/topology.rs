@@ -1,5 +1,5 @@
-//! What the GPU consists of, and small controls of its caches and exceptions
-//! (docs/hardware/nvgpu-ctrl.md#topology, docs/hardware/nvgpu-ctrl.md#cache-debug-suspend).
+//! The parts of the GPU, and small controls of its caches and exceptions (docs/hardware/nvgpu-ctrl.md#topology,
+//! docs/hardware/nvgpu-ctrl.md#cache-debug-suspend).
 
 use super::Ctrl;
 use crate::dispatch::{Call, Reply, Stop};
@@ -9,7 +9,7 @@ use tegrarm_abi::nvgpu::r35::nvgpu_gpu_vsms_mapping_entry_r35;
 use tegrarm_kmd::Errno;
 use zerocopy::{FromZeros, IntoBytes};
 
-/// Observed on a board.
+/// The size of a ZCULL context, as observed on a board.
 const ZCULL_CTX_SIZE: u32 = 164_352;
 
 pub(super) fn zcull_ctx_size(_: &Call<'_>, _: &Arc<Ctrl>, args: &mut nvgpu_gpu_zcull_get_ctx_size_args) -> Reply {
@@ -17,7 +17,8 @@ pub(super) fn zcull_ctx_size(_: &Call<'_>, _: &Arc<Ctrl>, args: &mut nvgpu_gpu_z
     Ok(())
 }
 
-/// The 3D engine is not simulated: no log shows these numbers, and nothing here uses them.
+/// Answers with the layout of zcull. No log shows these numbers, and nothing here uses them, because the 3D engine is
+/// not simulated.
 pub(super) fn zcull_info(_: &Call<'_>, _: &Arc<Ctrl>, args: &mut nvgpu_gpu_zcull_get_info_args) -> Reply {
     *args = FromZeros::new_zeroed();
     Ok(())
@@ -31,12 +32,13 @@ fn zbc_type(kind: u32) -> Reply {
     }
 }
 
-/// Zero-bandwidth clears belong to the 3D engine: a legal entry is accepted and never used.
+/// Accepts a legal entry of the table for zero-bandwidth clears. It is never used, because these clears belong to the
+/// 3D engine.
 pub(super) fn zbc_set(_: &Call<'_>, _: &Arc<Ctrl>, args: &mut nvgpu_gpu_zbc_set_table_args) -> Reply {
     zbc_type(args.type_)
 }
 
-/// The table is empty, its type 0 query gives its length: 15 entries.
+/// Answers a query of that table, which is empty. The query of type 0 returns its length, 15 entries.
 pub(super) fn zbc_query(_: &Call<'_>, _: &Arc<Ctrl>, args: &mut nvgpu_gpu_zbc_query_table_args) -> Reply {
     const ENTRIES: u32 = 15;
     if args.type_ == NVGPU_ZBC_TYPE_INVALID {
@@ -47,7 +49,7 @@ pub(super) fn zbc_query(_: &Call<'_>, _: &Arc<Ctrl>, args: &mut nvgpu_gpu_zbc_qu
     if args.index_size >= ENTRIES { Err(Errno::EINVAL.into()) } else { Ok(()) }
 }
 
-/// Copies as many mask bytes as fit; tells the whole size.
+/// Copies as many bytes of the masks as fit, and returns the size of all masks.
 fn masks(call: &Call<'_>, addr: u64, size: &mut u32, masks: &[u32]) -> Reply {
     let bytes = masks.as_bytes();
     call.copy_out_counted(addr, &bytes[..bytes.len().min(*size as usize)])?;
@@ -67,7 +69,7 @@ pub(super) fn fbp_l2_masks(call: &Call<'_>, _: &Arc<Ctrl>, args: &mut nvgpu_gpu_
     masks(call, args.mask_buf_addr, &mut args.mask_buf_size, &list)
 }
 
-/// One word per GPC that is there; the caller's size must be exactly that.
+/// Copies one word for each GPC that exists. The caller's size must be exactly the size of these words.
 fn gpc_map(call: &Call<'_>, addr: u64, size: u32, map: Vec<u32>) -> Reply {
     if size as usize != size_of_val(map.as_slice()) {
         return Err(Errno::EINVAL.into());
@@ -94,8 +96,8 @@ pub(super) fn num_vsms(call: &Call<'_>, _: &Arc<Ctrl>, args: &mut nvgpu_gpu_num_
     Ok(())
 }
 
-/// One entry per SM, and no length to check against. SMs are numbered TPC by TPC across the GPCs, first the
-/// first SM of every TPC.
+/// Copies one entry for each SM. There is no length that could be checked. SMs are numbered TPC by TPC across the GPCs,
+/// and the first SM of every TPC comes before all second ones.
 pub(super) fn vsms_mapping(call: &Call<'_>, _: &Arc<Ctrl>, args: &mut nvgpu_gpu_vsms_mapping) -> Reply {
     let chip = call.kernel.chip;
     let sms = || (0..chip.sm_per_tpc).flat_map(|sm| (0u8..).zip(chip.tpcs()).map(move |(n, at)| (sm as u8, n, at)));
@@ -117,7 +119,7 @@ pub(super) fn vsms_mapping(call: &Call<'_>, _: &Arc<Ctrl>, args: &mut nvgpu_gpu_
     call.copy_out_counted(args.vsms_map_buf_addr, &bytes)
 }
 
-/// GR and the copy engine that shares its runlist, and one asynchronous copy engine.
+/// Lists GR, the copy engine that shares its runlist, and one asynchronous copy engine.
 pub(super) fn engine_info(call: &Call<'_>, _: &Arc<Ctrl>, args: &mut nvgpu_gpu_get_engine_info_args) -> Reply {
     let item = |engine_id, engine_instance, runlist_id| nvgpu_gpu_get_engine_info_item {
         engine_id,
@@ -145,7 +147,7 @@ pub(super) fn tpc_exceptions(
     Ok(())
 }
 
-/// There is no cache between the GPU and memory here: a legal flush has nothing to do.
+/// Checks a flush. There is no cache between the GPU and memory here, so a legal flush has nothing to do.
 pub(super) fn flush_l2(_: &Call<'_>, _: &Arc<Ctrl>, args: &mut nvgpu_gpu_l2_fb_args) -> Reply {
     let bit = |n: u8| args._flags >> n & 1 == 1;
     let (l2_flush, l2_invalidate, fb_flush) = (bit(0), bit(1), bit(2));
@@ -153,7 +155,8 @@ pub(super) fn flush_l2(_: &Call<'_>, _: &Arc<Ctrl>, args: &mut nvgpu_gpu_l2_fb_a
     if legal { Ok(()) } else { Err(Errno::EINVAL.into()) }
 }
 
-/// In debug mode a bad access gives garbage instead of a fault; faults are what the simulator is for.
+/// Refuses the debug mode of the MMU. In that mode a bad access gives garbage and no fault, but the simulator exists to
+/// show faults.
 pub(super) fn set_mmu_debug_mode(_: &Call<'_>, _: &Arc<Ctrl>, args: &mut nvgpu_gpu_mmu_debug_mode_args) -> Reply {
     match args.state {
         0 => Ok(()),
@@ -174,7 +177,7 @@ pub(super) fn set_sm_debug_mode(call: &Call<'_>, _: &Arc<Ctrl>, args: &mut nvgpu
     Err(Errno::ENOSYS.into())
 }
 
-/// Clears registers of the SMs, which hold nothing between launches; the records saved in groups stay.
+/// Clears registers of the SMs, which contain nothing between launches. The records that are saved in groups stay.
 pub(super) fn clear_sm_errors(_: &Call<'_>, _: &Arc<Ctrl>, _: &mut ()) -> Reply {
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! The graphics context of a debugger's channel: suspending it, its registers, its modes.
+//! The graphics context of a debugger's channel: suspending it, its registers and its modes.
 
 use super::Debugger;
 use crate::Kernel;
@@ -11,7 +11,7 @@ use std::sync::atomic::Ordering;
 use tegrarm_abi::nvgpu::debugger::*;
 use tegrarm_kmd::Errno;
 
-/// What REG_OPS reports in `gr_ctx_resident` when it reached the registers themselves and not their saved copies.
+/// The bit that REG_OPS sets in `gr_ctx_resident` when it reached the registers themselves and not their saved copies.
 const DIRECT: u32 = 1 << 4;
 
 /// Whether the group's context is the one in the engine.
@@ -19,7 +19,7 @@ fn is_resident(kernel: &Kernel, tsg: &Tsg) -> bool {
     kernel.hw.residency.group() == Some(tsg.hw.id)
 }
 
-/// Register operations of one batch, all or none; what the driver says about residency.
+/// Performs the register operations of one batch, all or none. Returns what the driver says about residency.
 pub(super) fn exec(call: &Call<'_>, tsg: Option<&Arc<Tsg>>, ops: &mut [nvgpu_dbg_gpu_reg_op]) -> Reply<u32> {
     for op in ops.iter_mut() {
         op.status = registers::check(op).0;
@@ -30,9 +30,9 @@ pub(super) fn exec(call: &Call<'_>, tsg: Option<&Arc<Tsg>>, ops: &mut [nvgpu_dbg
     }
     let direct = match tsg.filter(|_| ops.iter().any(registers::of_context)) {
         None => 0,
-        // Before any context exists nobody knows what is in one.
+        // Before a context exists, nobody knows the contents of one.
         Some(tsg) if !tsg.state.lock().has_context => return Err(Errno::ENODEV.into()),
-        // None of the registers here is saved with a context.
+        // No register that this kernel has is saved with a context.
         Some(tsg) if !is_resident(call.kernel, tsg) => return Err(Errno::EINVAL.into()),
         Some(_) => DIRECT,
     };
@@ -40,11 +40,11 @@ pub(super) fn exec(call: &Call<'_>, tsg: Option<&Arc<Tsg>>, ops: &mut [nvgpu_dbg
     Ok(direct)
 }
 
-/// Suspends a channel's context, or lets it go on; whether it was the one in the engine. That one's SMs would be
-/// stopped if a debugger were attached to them; any other context is kept from the runlist.
+/// Suspends a channel's context or resumes it. Returns whether it was the context in the engine. The SMs of that
+/// context would be stopped if a debugger were attached to them. Any other context is taken off the runlist.
 fn suspend(kernel: &Kernel, channel: &Channel, on: bool) -> bool {
     let tsg = channel.state.lock().tsg.clone();
-    // The driver returns an errno here from a function of truth values when it suspends.
+    // The driver's function returns truth values, but here it returns an errno when it suspends.
     let Some(tsg) = tsg else { return on };
     if is_resident(kernel, &tsg) {
         return true;
@@ -56,7 +56,7 @@ fn suspend(kernel: &Kernel, channel: &Channel, on: bool) -> bool {
     false
 }
 
-/// Unknown actions do nothing.
+/// Stops or resumes the SMs. Actions that are not known do nothing.
 pub(super) fn suspend_resume_sms(
     call: &Call<'_>,
     session: &Arc<Debugger>,
@@ -72,8 +72,8 @@ pub(super) fn suspend_resume_sms(
     Ok(())
 }
 
-/// Of every channel of the session; the descriptor of the last one whose context is in the engine. Unknown actions
-/// do nothing.
+/// Suspends or resumes the contexts of every channel of the session. Returns the descriptor of the last channel whose
+/// context is in the engine. Actions that are not known do nothing.
 pub(super) fn suspend_resume_contexts(
     call: &Call<'_>,
     session: &Arc<Debugger>,
@@ -96,7 +96,8 @@ pub(super) fn suspend_resume_contexts(
     Ok(())
 }
 
-/// Whether the SMs' counters are switched with the context; without a channel, of all contexts, where the chip can.
+/// Sets whether the SMs' counters are switched with the context. Without a channel it is set for all contexts, if the
+/// chip can do that.
 pub(super) fn smpc_mode(call: &Call<'_>, session: &Arc<Debugger>, _: &mut nvgpu_dbg_gpu_smpc_ctxsw_mode_args) -> Reply {
     if session.channel().is_none() {
         return if call.kernel.chip.counts_all_sms() { Ok(()) } else { Err(Errno::EINVAL.into()) };
@@ -104,7 +105,7 @@ pub(super) fn smpc_mode(call: &Call<'_>, session: &Arc<Debugger>, _: &mut nvgpu_
     Ok(session.tsg()?.check_context()?)
 }
 
-/// Whether the machine's counters are switched with the context. Power gating has to be off.
+/// Sets whether the counters of the whole GPU are switched with the context. Power gating must be off.
 pub(super) fn hwpm_mode(
     call: &Call<'_>,
     session: &Arc<Debugger>,
@@ -123,12 +124,12 @@ pub(super) fn hwpm_mode(
     }
 }
 
-/// Chips after Maxwell sample otherwise.
+/// Refuses this form of sampling, because chips after Maxwell have another one.
 pub(super) fn pc_sampling(_: &Call<'_>, _: &Arc<Debugger>, _: &mut nvgpu_dbg_gpu_pc_sampling_args) -> Reply {
     Err(Errno::EINVAL.into())
 }
 
-/// Which exceptions leave the group alive: of SMs that a debugger is attached to.
+/// Sets which exceptions do not end the group. This has an effect only for SMs to which a debugger is attached.
 pub(super) fn exception_mask(
     _: &Call<'_>,
     session: &Arc<Debugger>,
@@ -158,7 +159,7 @@ pub(super) fn mmu_debug_mode(
     Ok(())
 }
 
-/// Whether a warp's end waits for its errors: they are reported at once here. Only ga10b can be told.
+/// Sets whether a warp's end waits for its errors. Here errors are always reported at once. Only ga10b has the setting.
 pub(super) fn wait_for_errbar(
     call: &Call<'_>,
     session: &Arc<Debugger>,
@@ -170,12 +171,12 @@ pub(super) fn wait_for_errbar(
     if session.tsg()?.state.lock().has_context { Ok(()) } else { Err(Errno::ENODEV.into()) }
 }
 
-/// A context is no memory here: `EINVAL`, as for a group without one.
+/// Refuses with `EINVAL`, as for a group without a context, because a context occupies no memory here.
 pub(super) fn size(_: &Call<'_>, session: &Arc<Debugger>, _: &mut nvgpu_dbg_gpu_get_gr_context_size_args) -> Reply {
     no_image(session)
 }
 
-/// As above.
+/// Refuses for the same reason.
 pub(super) fn image(_: &Call<'_>, session: &Arc<Debugger>, _: &mut nvgpu_dbg_gpu_get_gr_context_args) -> Reply {
     no_image(session)
 }

@@ -1,4 +1,4 @@
-//! GPU memory as a debugger sees it: the mappings of the channel's address space, and what is in them.
+//! GPU memory as a debugger sees it: the mappings of the channel's address space, and their contents.
 
 use super::Debugger;
 use crate::dispatch::{Call, Reply, Stop};
@@ -8,17 +8,18 @@ use tegrarm_abi::nvgpu::debugger::*;
 use tegrarm_kmd::Errno;
 use zerocopy::IntoBytes;
 
-/// The largest piece of memory `kmalloc` gives.
+/// The largest piece of memory that `kmalloc` gives.
 const KMALLOC_MAX: usize = 4 << 20;
-/// Bytes that ACCESS_FB_MEMORY copies at a time.
+/// The number of bytes that ACCESS_FB_MEMORY copies at a time.
 const FB_FRAGMENT: u64 = 4096;
 
-/// `ENOMEM` for an array of which the kernel cannot have so many in one piece.
+/// Checks that an array is not too large for one allocation of the kernel. The error is `ENOMEM`.
 fn check_array<T>(count: u32) -> Result<(), Errno> {
     if count as usize > KMALLOC_MAX / size_of::<T>() { Err(Errno::ENOMEM) } else { Ok(()) }
 }
 
-/// The address space of the session's channel. A board's kernel crashes when it has none.
+/// The address space of the session's channel. If the channel has none, the call is refused here. A board's kernel
+/// crashes.
 fn space(session: &Debugger) -> Result<Arc<AddressSpace>, Errno> {
     let channel = session.channel().ok_or(Errno::EINVAL)?;
     let space = channel.state.lock().space.clone();
@@ -28,7 +29,8 @@ fn space(session: &Debugger) -> Result<Arc<AddressSpace>, Errno> {
     })
 }
 
-/// The mappings in a range, neighbours of the same access joined; without room, how many entries there would be.
+/// Lists the mappings in a range. Neighbours with the same access are joined. If the caller has no room, the answer is
+/// the number of entries.
 pub(super) fn get_mappings(
     call: &Call<'_>,
     session: &Arc<Debugger>,
@@ -45,7 +47,7 @@ pub(super) fn get_mappings(
     check_array::<nvgpu_dbg_gpu_get_mappings_entry>(args.count)?;
     let entries = list(&space(session)?.mapped(), args.va_lo, args.va_hi, room);
     args.count = entries.len() as u32;
-    // Set as soon as the room is used up, whether anything follows or not.
+    // The flag is set as soon as the room is used up, whether or not another mapping follows.
     if entries.len() == room && room > 0 {
         args.has_more = 1;
     }
@@ -57,7 +59,7 @@ fn list(mapped: &[Mapped], start: u64, end: u64, room: usize) -> Vec<nvgpu_dbg_g
     let (mut key, mut read_only) = (start, false);
     for mapping in mapped {
         let after = mapping.va + mapping.size;
-        // One that ends where the range begins counts, with no bytes.
+        // A mapping that ends where the range begins is listed with no bytes.
         if key > after {
             continue;
         }
@@ -78,7 +80,7 @@ fn list(mapped: &[Mapped], start: u64, end: u64, room: usize) -> Vec<nvgpu_dbg_g
     entries
 }
 
-/// Reads or writes ranges of the channel's address space; the first bad one ends the call.
+/// Reads or writes ranges of the channel's address space. The first bad range ends the call.
 pub(super) fn access_gpu_va(
     call: &Call<'_>,
     session: &Arc<Debugger>,
@@ -122,8 +124,9 @@ fn access(call: &Call<'_>, space: &AddressSpace, cmd: u32, op: &nvgpu_dbg_gpu_va
         let offset = (va - mapping.va) as usize;
         let piece = left.min(mapping.size as usize - offset);
         let memory = mapping.dmabuf().kernel_view()?;
-        // Two things of the driver's: the offset counts from the beginning of the buffer, wherever in it the mapping
-        // begins; and every mapping's piece begins where the first one's does.
+        // The driver does two surprising things, which are kept. The offset counts from the beginning of the buffer,
+        // even if the mapping begins elsewhere in it. And the piece of every mapping begins where the piece of the
+        // first mapping begins.
         let inside = match write {
             true => memory.write(offset, &data[..piece]),
             false => memory.read(offset, &mut data[..piece]),
@@ -137,7 +140,7 @@ fn access(call: &Call<'_>, space: &AddressSpace, cmd: u32, op: &nvgpu_dbg_gpu_va
     if write { Ok(()) } else { call.copy_out(op.data, &data) }
 }
 
-/// Video memory, of which an integrated GPU has none: the checks, then `EINVAL`.
+/// Checks an access to video memory and then refuses with `EINVAL`, because an integrated GPU has no video memory.
 pub(super) fn access_fb(call: &Call<'_>, _: &Arc<Debugger>, args: &mut nvgpu_dbg_gpu_access_fb_memory_args) -> Reply {
     if args.offset & 3 != 0 || args.size == 0 || args.size & 3 != 0 {
         return Err(Errno::EINVAL.into());

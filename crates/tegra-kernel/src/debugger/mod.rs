@@ -1,9 +1,9 @@
 //! The debugger node, and the old profiler node that shares its ioctls: sessions on channels (the driver's
 //! `os/linux/ioctl_dbg.c`).
 //!
-//! SM debug mode cannot be switched on here (SET_SM_DEBUG_MODE is refused), so everything that would stop, step or
-//! report an SM follows the path the driver takes without a debugger attached to the SMs: no event comes, suspending the
-//! resident context does nothing, exceptions end their group.
+//! SM debug mode cannot be switched on here, because SET_SM_DEBUG_MODE is refused. Everything that would stop, step or
+//! report an SM therefore follows the path that the driver takes when no debugger is attached to the SMs: no event
+//! comes, suspending the resident context does nothing, and exceptions end their group.
 
 mod context;
 mod memory;
@@ -71,7 +71,8 @@ pub(super) static TABLE: Table<Debugger> = Table {
     },
 };
 
-/// `ENODEV` for a descriptor that is not open, `EINVAL` for one of something else.
+/// Binds a channel to the session. The error is `ENODEV` for a descriptor that is not open, and `EINVAL` for a
+/// descriptor that is not a channel's.
 fn bind_channel(call: &Call<'_>, session: &Arc<Debugger>, args: &mut nvgpu_dbg_gpu_bind_channel_args) -> Reply {
     let fd = args.channel_fd as i32;
     let file = call.process.file_id(fd).map_err(|_| Errno::ENODEV)?;
@@ -89,7 +90,7 @@ fn unbind_channel(call: &Call<'_>, session: &Arc<Debugger>, args: &mut nvgpu_dbg
     let mut state = session.state.lock();
     let at = state.channels.iter().position(|bound| bound.channel.ptr_eq(&weak)).ok_or(Errno::EINVAL)?;
     let Bound { file, .. } = state.channels.remove(at);
-    // What the session reserved for the channel's group goes with it.
+    // What the session reserved for the channel's group is given back with the channel.
     let gone = state.take_objects(|object| tsg.as_ref().is_some_and(|tsg| object.looks_at(tsg)));
     drop(state);
     gone.iter().for_each(|object| object.retire());
@@ -98,7 +99,7 @@ fn unbind_channel(call: &Call<'_>, session: &Arc<Debugger>, args: &mut nvgpu_dbg
     Ok(())
 }
 
-/// All operations or none: the first bad one refuses the call, and then no status is reported.
+/// Performs all operations or none. The first bad one refuses the call, and then no status is reported.
 fn reg_ops(call: &Call<'_>, session: &Arc<Debugger>, args: &mut nvgpu_dbg_gpu_exec_reg_ops_args) -> Reply {
     if args.num_ops > registers::LIMIT {
         return Err(Errno::EINVAL.into());
@@ -111,7 +112,7 @@ fn reg_ops(call: &Call<'_>, session: &Arc<Debugger>, args: &mut nvgpu_dbg_gpu_ex
         return Err(Errno::EINVAL.into());
     }
     let tsg = channel.map(|channel| channel.state.lock().tsg.clone().ok_or(Errno::EINVAL)).transpose()?;
-    // What the driver copies at a time.
+    // The number of operations that the driver copies at a time.
     const FRAGMENT: usize = 128;
     let (mut at, mut left) = (args.ops, args.num_ops as usize);
     while left > 0 {
@@ -127,7 +128,8 @@ fn reg_ops(call: &Call<'_>, session: &Arc<Debugger>, args: &mut nvgpu_dbg_gpu_ex
     Ok(())
 }
 
-/// Events are of SMs that stop, which they never do here: a session can be told to expect them, and waits.
+/// Turns events on or off. Events come from SMs that stop, and SMs never stop here. A session can ask for events and
+/// waits for ever.
 fn events_ctrl(_: &Call<'_>, session: &Arc<Debugger>, args: &mut nvgpu_dbg_gpu_events_ctrl_args) -> Reply {
     session.channel().ok_or(Errno::EINVAL)?;
     match args.cmd {
@@ -156,7 +158,8 @@ fn set_timeout(call: &Call<'_>, session: &Arc<Debugger>, args: &mut nvgpu_dbg_gp
     Ok(())
 }
 
-/// Of the GPU, not of the session: any session may have switched them off.
+/// Returns whether timeouts are on. The setting belongs to the GPU and not to the session: any session may have
+/// switched timeouts off.
 fn get_timeout(call: &Call<'_>, _: &Arc<Debugger>, args: &mut nvgpu_dbg_gpu_timeout_args) -> Reply {
     args.enable = match call.kernel.hw.timeouts.are_on() {
         true => NVGPU_DBG_GPU_IOCTL_TIMEOUT_ENABLE,
@@ -165,7 +168,7 @@ fn get_timeout(call: &Call<'_>, _: &Arc<Debugger>, args: &mut nvgpu_dbg_gpu_time
     Ok(())
 }
 
-/// How many SMs the next exception stops: of a debugger that is attached to them.
+/// Sets how many SMs the next exception stops. This has an effect only if a debugger is attached to the SMs.
 fn set_stop_trigger(_: &Call<'_>, _: &Arc<Debugger>, _: &mut nvgpu_dbg_gpu_set_next_stop_trigger_type_args) -> Reply {
     Ok(())
 }
@@ -175,7 +178,7 @@ fn read_single_sm_error_state(
     session: &Arc<Debugger>,
     args: &mut nvgpu_dbg_gpu_read_single_sm_error_state_args,
 ) -> Reply {
-    // The debugger's record is laid out as the group's.
+    // The record for debuggers has the same layout as that for groups.
     let record = super::tsg::sm_record(call, &*session.tsg()?, args.sm_id)?;
     if args.sm_error_state_record_size == 0 {
         return Ok(());
@@ -197,7 +200,7 @@ fn clear_single_sm_error_state(
     Ok(())
 }
 
-/// A debugger may stretch the slice up to the advertised maximum.
+/// Sets the time slice. A debugger may set it up to the maximum that the characteristics report.
 fn set_timeslice(call: &Call<'_>, session: &Arc<Debugger>, args: &mut nvgpu_timeslice_args) -> Reply {
     let tsg = session.tsg()?;
     let scheduling = &call.kernel.scheduling;

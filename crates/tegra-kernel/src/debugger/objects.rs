@@ -1,5 +1,5 @@
-//! What a debugger session can hold beside channels: profiler objects, the buffer for performance records, cycle
-//! statistics.
+//! The objects that a debugger session can hold besides channels: profiler objects, the buffer for performance records,
+//! and cycle statistics.
 
 use super::Debugger;
 use crate::dispatch::{Call, Reply};
@@ -8,7 +8,7 @@ use std::sync::Arc;
 use tegrarm_abi::nvgpu::debugger::*;
 use tegrarm_kmd::Errno;
 
-/// The record buffer while a session has it, and the profiler object that reserved the stream for it.
+/// The buffer for records while a session has it, and the profiler object that reserved the stream for it.
 #[derive(Debug)]
 pub(super) struct OwnPerfbuf {
     perfbuf: Perfbuf,
@@ -21,8 +21,8 @@ impl Drop for OwnPerfbuf {
     }
 }
 
-/// Makes a profiler object: of the GPU for a profiler's session, of the channel's group for a debugger's. A channel
-/// without a group makes none, and the driver calls that a success.
+/// Makes a profiler object. For a profiler's session it is for the GPU, and for a debugger's session it is for the
+/// channel's group. For a channel without a group the driver makes none and reports success.
 pub(super) fn allocate(
     call: &Call<'_>,
     session: &Arc<Debugger>,
@@ -42,7 +42,7 @@ pub(super) fn allocate(
 }
 
 impl Debugger {
-    /// A profiler object of this session. `EINVAL` for any other handle.
+    /// A profiler object of this session. The error is `EINVAL` for any other handle.
     fn object(&self, handle: u32) -> Result<Arc<ProfilerObject>, Errno> {
         let state = self.state.lock();
         state.objects.iter().find(|object| object.handle == handle).cloned().ok_or(Errno::EINVAL)
@@ -56,7 +56,8 @@ pub(super) fn free(_: &Call<'_>, session: &Arc<Debugger>, args: &mut nvgpu_dbg_g
     Ok(())
 }
 
-/// Takes the machine's counters, or gives them back. `EINVAL` while another profiler of the same group has them.
+/// Reserves the counters of the whole GPU or gives them back. The error is `EINVAL` while another profiler of the same
+/// group has them.
 pub(super) fn reserve(
     call: &Call<'_>,
     session: &Arc<Debugger>,
@@ -75,7 +76,8 @@ pub(super) fn reserve(
     Ok(object.reserve(Resource::Hwpm)?)
 }
 
-/// `EBUSY` while anybody has it; the records may not cross a boundary of 4 GiB.
+/// Maps the buffer for records. The error is `EBUSY` while any session has it. The records may not cross a boundary of
+/// 4 GiB.
 pub(super) fn perfbuf_map(
     call: &Call<'_>,
     session: &Arc<Debugger>,
@@ -108,8 +110,8 @@ pub(super) fn perfbuf_unmap(
     Ok(())
 }
 
-/// `ENOSYS`, as on a GPU without them: the kernel's part of a graphics channel's own counting, which no class here
-/// asks for.
+/// Refuses with `ENOSYS`, as a GPU without cycle statistics does. They are the kernel's part of a graphics channel's
+/// own counting, which no class here asks for.
 pub(super) fn cycle_stats(_: &Call<'_>, session: &Arc<Debugger>, _: &mut nvgpu_dbg_gpu_cycle_stats_args) -> Reply {
     session.channel().ok_or(Errno::EINVAL)?;
     tracing::error!("CYCLE_STATS is not simulated: no channel counts its own cycles");

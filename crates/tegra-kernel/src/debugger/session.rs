@@ -1,4 +1,4 @@
-//! One open of the debugger's node: the channels it watches and what it holds.
+//! One open node of the debugger: the channels that it watches and the objects that it holds.
 
 use super::objects::OwnPerfbuf;
 use crate::Kernel;
@@ -17,17 +17,17 @@ use tegrarm_kmd::Errno;
 /// A debugger session.
 #[derive(Debug)]
 pub(crate) struct Debugger {
-    /// Opened through `prof`: it needs no channel for what is the whole GPU's.
+    /// True if it was opened through `prof`. Such a session needs no channel for objects that belong to the whole GPU.
     profiler: bool,
     pub(super) state: Mutex<Holdings>,
     /// What makes its file ready to poll: an event of an SM, which never comes.
     event: EventFd,
 }
 
-/// What a session has bound, and what it has switched off.
+/// The channels that a session has bound, and the features that it has switched off.
 #[derive(Debug, Default)]
 pub(super) struct Holdings {
-    /// In the order they were bound; one bound twice is here twice.
+    /// The channels in the order in which they were bound. A channel that was bound twice is listed twice.
     pub channels: Vec<Bound>,
     pub objects: Vec<Arc<ProfilerObject>>,
     pub perfbuf: Option<OwnPerfbuf>,
@@ -39,20 +39,20 @@ pub(super) struct Holdings {
 #[derive(Debug)]
 pub(super) struct Bound {
     pub file: FileId,
-    /// The descriptor it was named by.
+    /// The descriptor by which the caller named the channel.
     pub fd: i32,
     pub channel: Weak<Channel>,
 }
 
 impl Holdings {
-    /// Takes out the profiler objects that are meant.
+    /// Takes out the profiler objects for which `meant` is true.
     pub(super) fn take_objects(&mut self, meant: impl Fn(&ProfilerObject) -> bool) -> Vec<Arc<ProfilerObject>> {
         self.objects.extract_if(.., |object| meant(object)).collect()
     }
 }
 
 impl Debugger {
-    /// Opens the node; its file is ready to poll when there is an event.
+    /// Opens the node. Its file is ready to poll when there is an event.
     pub(crate) fn open(kernel: &Arc<Kernel>, profiler: bool) -> Result<OwnedFd, Errno> {
         let (event, fd) = EventFd::new(0)?;
         let session = Arc::new(Debugger { profiler, state: Mutex::default(), event });
@@ -69,19 +69,19 @@ impl Debugger {
         self.profiler
     }
 
-    /// The session's channel: the first it was bound to.
+    /// The session's channel, which is the first one that was bound.
     pub(super) fn channel(&self) -> Option<Arc<Channel>> {
         self.state.lock().channels.first().and_then(|bound| bound.channel.upgrade())
     }
 
-    /// The group of the session's channel. `EINVAL` without one.
+    /// The group of the session's channel. The error is `EINVAL` if there is none.
     pub(super) fn tsg(&self) -> Result<Arc<Tsg>, Errno> {
         let channel = self.channel().ok_or(Errno::EINVAL)?;
         let tsg = channel.state.lock().tsg.clone();
         tsg.ok_or(Errno::EINVAL)
     }
 
-    /// The last descriptor is closed.
+    /// Ends the session after its last descriptor was closed.
     pub(crate) fn close(&self, kernel: &Arc<Kernel>) {
         let mut state = self.state.lock();
         let channels = std::mem::take(&mut state.channels);
@@ -95,7 +95,7 @@ impl Debugger {
         self.set_timeouts(kernel, true);
     }
 
-    /// One session without timeouts is enough for nothing to time out.
+    /// Turns timeouts on or off for this session. Nothing times out while at least one session has turned them off.
     pub(super) fn set_timeouts(&self, kernel: &Kernel, on: bool) {
         let were_on = !std::mem::replace(&mut self.state.lock().timeouts_off, !on);
         match (were_on, on) {
@@ -105,7 +105,8 @@ impl Debugger {
         }
     }
 
-    /// One session without power gating is enough for the GPU to stay up, which it does here anyway.
+    /// Turns power gating on or off for this session. The GPU keeps its power while at least one session has turned it
+    /// off. Here it always keeps its power.
     pub(super) fn set_power_gating(&self, kernel: &Kernel, on: bool) {
         let was_on = !std::mem::replace(&mut self.state.lock().ungated, !on);
         match (was_on, on) {

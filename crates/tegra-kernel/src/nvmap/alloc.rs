@@ -1,4 +1,4 @@
-//! ALLOC: checks in nvmap's order, then the heaps in its order (docs/hardware/nvmap.md#alloc).
+//! ALLOC: the checks in nvmap's order, and then the heaps in nvmap's order (docs/hardware/nvmap.md#alloc).
 
 use super::NvmapFile;
 use super::buffer::{Allocation, Buffer};
@@ -10,9 +10,9 @@ use tegrarm_abi::nvgpu::r39::nvmap_alloc_handle_r39;
 use tegrarm_abi::nvmap::*;
 use tegrarm_kmd::Errno;
 
-/// NUMA nodes the Jetson kernels are built for.
+/// The number of NUMA nodes for which the Jetson kernels are built.
 const MAX_NUMNODES: i32 = 16;
-/// No node in particular, which is all that r35 can ask for.
+/// This number means any node. r35 cannot ask for a particular one.
 const ANY_NODE: i32 = -1;
 
 pub(super) fn alloc_r35(call: &Call<'_>, file: &Arc<NvmapFile>, args: &mut nvmap_alloc_handle_r35) -> Reply {
@@ -22,7 +22,7 @@ pub(super) fn alloc_r35(call: &Call<'_>, file: &Arc<NvmapFile>, args: &mut nvmap
     })
 }
 
-/// The GPU heap of r39 is made of huge pages that the program has already; there is nothing of the kind here.
+/// ALLOC of r39. Its GPU heap is made of huge pages that the program already has, and no program has such pages here.
 pub(super) fn alloc_r39(call: &Call<'_>, file: &Arc<NvmapFile>, args: &mut nvmap_alloc_handle_r39) -> Reply {
     if args.heap_mask & NVMAP_HEAP_CARVEOUT_GPU != 0 {
         tracing::error!("ALLOC from heap {:#x} (huge pages at {:#x}) is not simulated", args.heap_mask, args.va);
@@ -40,7 +40,7 @@ pub(super) fn alloc(call: &Call<'_>, file: &Arc<NvmapFile>, args: &mut nvmap_all
     Ok(allocate(call, &handle.buffer, args.heap_mask, args.flags, args.align)?)
 }
 
-/// Memory from the first heap of the mask that has it.
+/// Takes memory from the first heap of the mask that has enough.
 pub(super) fn allocate(call: &Call<'_>, buffer: &Buffer, mask: u32, flags: u32, align: u32) -> Result<(), Errno> {
     let (memory, size) = (&call.kernel.nvmap.memory, buffer.size);
     buffer.allocate(|| {
@@ -56,10 +56,11 @@ pub(super) fn allocate(call: &Call<'_>, buffer: &Buffer, mask: u32, flags: u32, 
     })
 }
 
-/// Whether the mask names memory that could hold it at all.
+/// Whether the mask names a heap that could hold the buffer.
 ///
-/// Of system memory, r39 compares with what is free now, less a thousandth, where the others compare with all there is;
-/// of carveouts, it looks for one that is large enough, where the others look at the first.
+/// For system memory, r39 compares the size with the memory that is free now, less a thousandth, and other releases
+/// compare it with all memory. For carveouts, r39 looks for one that is large enough, and other releases look only at
+/// the first.
 fn available(call: &Call<'_>, mask: u32, size: u64) -> Result<(), Errno> {
     let memory: &Memory = &call.kernel.nvmap.memory;
     let mut carveouts = bits(mask & NVMAP_HEAP_CARVEOUT_MASK).filter_map(|bit| memory.account(bit));
@@ -73,8 +74,8 @@ fn available(call: &Call<'_>, mask: u32, size: u64) -> Result<(), Errno> {
     if fits { Ok(()) } else { Err(Errno::ENOMEM) }
 }
 
-/// Heaps in the order nvmap tries them: VPR, then single pages carveouts first, larger buffers IOVMM first;
-/// high bits first.
+/// The heaps in the order in which nvmap tries them: VPR first. Then single pages try carveouts first, and larger
+/// buffers try IOVMM first. High bits come first.
 fn order(mask: u32, size: u64) -> impl Iterator<Item = u32> {
     let rank = move |bit: u32| match bit {
         NVMAP_HEAP_CARVEOUT_VPR => 0,
@@ -85,7 +86,7 @@ fn order(mask: u32, size: u64) -> impl Iterator<Item = u32> {
     (0..4).flat_map(move |r| bits(mask).filter(move |bit| rank(*bit) == r))
 }
 
-/// Set bits, highest first.
+/// The bits that are set, highest first.
 fn bits(mask: u32) -> impl Iterator<Item = u32> {
     (0..32).rev().map(|n| 1 << n).filter(move |bit| mask & bit != 0)
 }

@@ -1,4 +1,4 @@
-//! A buffer: what an nvmap handle and a dmabuf stand for.
+//! A buffer. Both nvmap handles and dmabufs stand for one.
 
 use super::heaps::Reservation;
 use crate::process::FileId;
@@ -9,48 +9,48 @@ use tegra_mm::{Backing, Kept, memfd};
 use tegrarm_abi::nvmap::*;
 use tegrarm_kmd::Errno;
 
-/// Memory of a buffer.
+/// The memory of a buffer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Allocation {
-    /// Heap bit it came from.
+    /// The bit of the heap from which it came.
     pub heap: u32,
-    /// ALLOC's flags; VPR forces uncached.
+    /// The flags of ALLOC. VPR makes every buffer uncached.
     pub flags: u32,
-    /// Effective alignment.
+    /// The alignment that was used.
     pub align: u32,
 }
 
-/// What REGISTER_BUFFER attached (docs/hardware/nvgpu-ctrl.md#register-buffer).
+/// The data that REGISTER_BUFFER attached (docs/hardware/nvgpu-ctrl.md#register-buffer).
 #[derive(Clone, Debug)]
 pub(crate) struct Registration {
     pub metadata: Vec<u8>,
     pub mutable: bool,
 }
 
-/// A buffer. It lives as long as an id, an open dmabuf descriptor or a GPU mapping does.
+/// A buffer. It lives for as long as an id, an open dmabuf descriptor or a GPU mapping refers to it.
 #[derive(Debug)]
 pub(crate) struct Buffer {
-    /// Unique for the life of the kernel.
+    /// A number that no other buffer of this kernel ever has.
     pub serial: u64,
-    /// Bytes, a multiple of 4096.
+    /// The size in bytes, a multiple of 4096.
     pub size: u64,
     state: Mutex<Storage>,
     memory: OnceLock<Arc<Backing>>,
-    /// Identity of the dmabuf file, once a descriptor exists.
+    /// The identity of the dmabuf file, after a descriptor was made.
     identity: OnceLock<FileId>,
-    /// The dmabuf of FROM_VA pages, which cannot be mapped through it: an empty file.
+    /// The dmabuf of pages from FROM_VA. It is an empty file, because these pages cannot be mapped through it.
     stub: OnceLock<Kept>,
     pub registration: Mutex<Option<Registration>>,
 }
 
-/// Where the buffer lies, once it is allocated, and what that takes from a heap.
+/// The place of the buffer's pages, after the allocation, and the bytes that it takes from a heap.
 #[derive(Debug, Default)]
 struct Storage {
     allocation: Option<Allocation>,
     _reservation: Option<Reservation>,
 }
 
-/// A buffer as one descriptor of its dmabuf allows to use it.
+/// A buffer, with the access that one descriptor of its dmabuf allows.
 #[derive(Clone, Debug)]
 pub(crate) struct Dmabuf {
     pub buffer: Arc<Buffer>,
@@ -58,8 +58,8 @@ pub(crate) struct Dmabuf {
 }
 
 impl Dmabuf {
-    /// The pages for the kernel's own use. `ENOMEM` when the buffer has no pages, or protected ones, or ones that may not be
-    /// written.
+    /// The pages, for use by the kernel itself. The error is `ENOMEM` if the buffer has no pages, or protected pages,
+    /// or pages that may not be written.
     pub(crate) fn kernel_view(&self) -> Result<Arc<Backing>, Errno> {
         let secure = self.buffer.allocation().is_some_and(|a| a.heap == NVMAP_HEAP_CARVEOUT_VPR);
         if secure || self.read_only { Err(Errno::ENOMEM) } else { self.buffer.pages() }
@@ -87,12 +87,12 @@ impl Buffer {
         buffer
     }
 
-    /// Its memory, once ALLOC gave it some.
+    /// Its memory, after ALLOC.
     pub(crate) fn allocation(&self) -> Option<Allocation> {
         self.state.lock().allocation
     }
 
-    /// The pages, when allocated. `ENOMEM` before ALLOC: that is what pinning it fails with.
+    /// The pages. The error is `ENOMEM` before ALLOC, as for pinning such a buffer.
     pub(crate) fn pages(&self) -> Result<Arc<Backing>, Errno> {
         if self.allocation().is_none() {
             return Err(Errno::ENOMEM);
@@ -100,7 +100,7 @@ impl Buffer {
         self.backing()
     }
 
-    /// The file behind it, made on first need.
+    /// The file behind it, which is made when it is first needed.
     fn backing(&self) -> Result<Arc<Backing>, Errno> {
         if let Some(memory) = self.memory.get() {
             return Ok(memory.clone());
@@ -110,7 +110,7 @@ impl Buffer {
         Ok(self.memory.get_or_init(|| Arc::new(fresh)).clone())
     }
 
-    /// Gives it memory. `EEXIST` when it has some.
+    /// Gives memory to the buffer. The error is `EEXIST` if it has memory already.
     pub(super) fn allocate(
         &self,
         reserve: impl FnOnce() -> Result<(Allocation, Reservation), Errno>,
@@ -125,17 +125,17 @@ impl Buffer {
         Ok(())
     }
 
-    /// Whether it consists of pages that may only be read.
+    /// Whether its pages may only be read.
     pub(crate) fn read_only(&self) -> bool {
         self.allocation().is_some_and(|a| a.flags & NVMAP_HANDLE_RO != 0 && self.is_pinned())
     }
 
-    /// Whether it came from FROM_VA.
+    /// Whether it was made by FROM_VA.
     pub(crate) fn is_pinned(&self) -> bool {
         self.memory.get().is_some_and(|m| m.memfd().is_none())
     }
 
-    /// A new descriptor of its dmabuf, and the dmabuf's identity.
+    /// Makes a new descriptor of its dmabuf. Returns the descriptor and the dmabuf's identity.
     pub(super) fn descriptor(&self, read_only: bool) -> Result<(OwnedFd, FileId), Errno> {
         let memory = self.backing()?;
         let fd = match memory.memfd() {
@@ -146,12 +146,12 @@ impl Buffer {
             Some(id) => *id,
             None => *self.identity.get_or_init(|| FileId::of(&fd).unwrap_or(FileId { dev: 0, ino: 0 })),
         };
-        // Out of the way first: what the program gets is the lowest number.
+        // The other descriptor is moved to a high number first, so that the program gets the lowest free number.
         let fd = if read_only { memfd::duplicate_read_only(&memfd::stow(fd)?)? } else { fd };
         Ok((fd, id))
     }
 
-    /// Whether descriptor `fd` of this process is the simulator's own one of the dmabuf.
+    /// Whether descriptor `fd` of this process is the simulator's own descriptor of the dmabuf.
     pub(super) fn is_kept_on(&self, fd: RawFd) -> bool {
         let memory = self.memory.get().and_then(|m| m.memfd());
         memory.into_iter().chain(self.stub.get()).any(|kept| kept.is_on(fd))

@@ -1,5 +1,5 @@
 //! CACHE: the checks of cache maintenance (docs/hardware/nvmap.md#cache). The host's caches are coherent, so a legal
-//! request has nothing left to do.
+//! request has nothing to do.
 
 use super::NvmapFile;
 use super::buffer::Allocation;
@@ -9,7 +9,7 @@ use std::sync::Arc;
 use tegrarm_abi::nvmap::*;
 use tegrarm_kmd::Errno;
 
-/// Write back, invalidate, both.
+/// The operations write back, invalidate, and both.
 const OPS: std::ops::RangeInclusive<i32> = 0..=2;
 
 pub(super) fn cache(call: &Call<'_>, file: &Arc<NvmapFile>, args: &mut nvmap_cache_op) -> Reply {
@@ -37,7 +37,8 @@ fn maintain(call: &Call<'_>, file: &NvmapFile, addr: u64, id: u32, len: u64, op:
     Ok(())
 }
 
-/// Whole-list maintenance does nothing on T194 and T234 (docs/hardware/nvmap.md#cache-list) but look at its lists.
+/// Checks the lists of a maintenance request and does nothing else, as on T194 and T234
+/// (docs/hardware/nvmap.md#cache-list).
 pub(super) fn cache_list(call: &Call<'_>, file: &Arc<NvmapFile>, args: &mut nvmap_cache_op_list) -> Reply {
     let element: u64 = if args.op.cast_unsigned() & NVMAP_ELEM_SIZE_U64 as u32 != 0 { 8 } else { 4 };
     let none = args.nr == 0 || args.nr > u32::MAX / 4;
@@ -56,7 +57,7 @@ pub(super) fn cache_list(call: &Call<'_>, file: &Arc<NvmapFile>, args: &mut nvma
         let allocation = call.handle(file, id).ok_or(Errno::EINVAL)?.buffer.allocation();
         buffers.push(allocation.filter(|a| a.heap != NVMAP_HEAP_CARVEOUT_VPR).ok_or(Errno::EPERM)?);
     }
-    // All of one kind or none, and those all from carveouts or none.
+    // Either all buffers are of this kind or none of them is. The same holds for buffers from carveouts.
     let mixed = |is: &dyn Fn(&Allocation) -> bool| buffers.iter().any(is) && !buffers.iter().all(is);
     let reserved = |a: &Allocation| a.flags & NVMAP_HANDLE_CACHE_SYNC_AT_RESERVE != 0;
     if mixed(&reserved) || (buffers.iter().all(reserved) && mixed(&|a| a.heap == NVMAP_HEAP_IOVMM)) {
@@ -65,7 +66,7 @@ pub(super) fn cache_list(call: &Call<'_>, file: &Arc<NvmapFile>, args: &mut nvma
     Ok(())
 }
 
-/// Reads a list of the caller's piece by piece: its length is a number of the caller's.
+/// Reads a list of the caller piece by piece, because the caller chooses its length.
 fn read_list(call: &Call<'_>, addr: u64, len: u64, mut each: impl FnMut(&[u8])) -> Reply {
     const PIECE: u64 = 64 << 10;
     let mut piece = [0; PIECE as usize];

@@ -11,25 +11,25 @@ use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 use tegra_mm::Backing;
 
-/// First handle id ever (docs/hardware/nvmap.md#handle-ids).
+/// The first handle id that nvmap hands out (docs/hardware/nvmap.md#handle-ids).
 const FIRST_ID: u32 = 0x7fff_ffff;
 
-/// One id's claim on a buffer.
+/// The reference of one id to a buffer.
 #[derive(Clone, Debug)]
 pub(crate) struct HandleRef {
     pub buffer: Arc<Buffer>,
-    /// The id allows reading only.
+    /// True if the id allows only reading.
     pub read_only: bool,
 }
 
-/// A handle space: of a process on r36, of an open on r35.
+/// The ids of one client. A client is a process on r36 and an open node on r35.
 #[derive(Debug)]
 pub(crate) struct Client {
     handles: Mutex<BTreeMap<u32, HandleRef>>,
     live: Arc<AtomicUsize>,
 }
 
-/// One open of the nvmap node.
+/// One open nvmap node.
 #[derive(Debug)]
 pub(crate) struct NvmapFile {
     pub client: Arc<Client>,
@@ -41,7 +41,7 @@ impl Client {
     }
 
     pub(super) fn remove(&self, id: u32) {
-        // The buffer may end with its handle: not under the lock.
+        // The buffer may end with its handle, and that must not happen under the lock.
         let gone = self.handles.lock().remove(&id);
         if gone.is_some() {
             self.live.fetch_sub(1, Ordering::Relaxed);
@@ -80,7 +80,7 @@ impl Device {
         }
     }
 
-    /// An open of the node by process `pid`.
+    /// Opens the node for process `pid`.
     pub(crate) fn open(&self, pid: i32) -> NvmapFile {
         let fresh = || Arc::new(Client { handles: Mutex::default(), live: self.live.clone() });
         if self.l4t.is_r35() {
@@ -96,12 +96,12 @@ impl Device {
         NvmapFile { client }
     }
 
-    /// A buffer without memory yet.
+    /// Makes a buffer that has no memory yet.
     pub(super) fn new_buffer(&self, size: u64) -> Arc<Buffer> {
         Arc::new(Buffer::new(self.serial.fetch_add(1, Ordering::Relaxed), size))
     }
 
-    /// A buffer made of a caller's pages.
+    /// Makes a buffer of a caller's pages.
     pub(super) fn pinned_buffer(&self, pages: Backing, allocation: Allocation) -> Arc<Buffer> {
         Arc::new(Buffer::pinned(self.serial.fetch_add(1, Ordering::Relaxed), pages, allocation))
     }
@@ -113,7 +113,7 @@ impl Device {
             let taken = (FIRST_ID..).zip(handles.keys()).take_while(|(id, used)| id == *used).count();
             FIRST_ID + taken as u32
         } else {
-            // After a wrap an old id may still be in use; 0 is no id.
+            // After the ids have wrapped, an old id may still be in use. 0 is not an id.
             loop {
                 let id = self.next_id.fetch_add(1, Ordering::Relaxed);
                 if id != 0 && !handles.contains_key(&id) {
@@ -135,17 +135,17 @@ impl Device {
         };
     }
 
-    /// Ids in use.
+    /// The number of ids in use.
     pub(crate) fn handles(&self) -> usize {
         self.live.load(Ordering::Relaxed)
     }
 
-    /// Bytes of allocated buffers, carveouts included.
+    /// The number of bytes of allocated buffers, carveouts included.
     pub(crate) fn memory_used(&self) -> u64 {
         self.memory.used()
     }
 
-    /// MemTotal and MemAvailable of the board, bytes.
+    /// The MemTotal and MemAvailable of the board in bytes.
     pub(crate) fn system_memory(&self) -> (u64, u64) {
         self.memory.system()
     }

@@ -28,7 +28,7 @@ pub(super) fn from_va(call: &Call<'_>, file: &Arc<NvmapFile>, args: &mut nvmap_c
     let pages = call.process.pin(args.va, rounded, !read_only)?;
     let allocation = Allocation { heap: NVMAP_HEAP_IOVMM, flags: args.flags, align: 4096 };
     let buffer = nvmap.pinned_buffer(pages, allocation);
-    // The handle comes back in the low half of what carried the 64-bit size.
+    // The low half of the field that contained the 64-bit size returns the handle.
     let id = nvmap.add_handle(&file.client, HandleRef { buffer, read_only });
     args.size64 = args.size64 & !0xffff_ffff | u64::from(id);
     Ok(())

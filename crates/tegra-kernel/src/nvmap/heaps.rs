@@ -1,4 +1,4 @@
-//! Heaps: system memory and carveouts, their accounts and the ioctls that report them.
+//! Heaps: system memory and carveouts, their free bytes, and the ioctls that report them.
 
 use super::NvmapFile;
 use crate::chip::Carveout;
@@ -10,7 +10,7 @@ use tegrarm_abi::nvgpu::r39::*;
 use tegrarm_abi::nvmap::*;
 use tegrarm_kmd::Errno;
 
-/// Bytes of one heap.
+/// The bytes of one heap.
 #[derive(Debug)]
 struct Heap {
     bit: u32,
@@ -24,7 +24,7 @@ pub(crate) struct Memory {
     heaps: Vec<Heap>,
 }
 
-/// Bytes taken from a heap; given back when dropped.
+/// Bytes that were taken from a heap. Dropping the value gives them back.
 #[derive(Debug)]
 pub(crate) struct Reservation {
     memory: Arc<Memory>,
@@ -51,12 +51,12 @@ impl Memory {
         self.heaps.iter().find(|heap| heap.bit == bit)
     }
 
-    /// Carveouts of this board, as a mask.
+    /// The carveouts of this board, as a mask.
     fn carveouts(&self) -> u32 {
         self.heaps.iter().fold(0, |mask, heap| mask | heap.bit) & NVMAP_HEAP_CARVEOUT_MASK
     }
 
-    /// Total and free bytes of a heap of this board.
+    /// The total and free bytes of a heap of this board.
     pub(super) fn account(&self, bit: u32) -> Option<(u64, u64)> {
         let heap = self.heap(bit)?;
         Some((heap.total, heap.total.saturating_sub(heap.used.load(Ordering::Relaxed))))
@@ -70,7 +70,7 @@ impl Memory {
         self.heaps.iter().map(|heap| heap.used.load(Ordering::Relaxed)).sum()
     }
 
-    /// Takes bytes from a heap, if it has them.
+    /// Takes bytes from a heap, if it has that many.
     pub(super) fn reserve(self: &Arc<Self>, bit: u32, size: u64) -> Option<Reservation> {
         let heap = self.heap(bit)?;
         let fits = |used: u64| used.checked_add(size).filter(|used| *used <= heap.total);
@@ -111,7 +111,8 @@ pub(super) fn parameters_r35(call: &Call<'_>, file: &Arc<NvmapFile>, args: &mut 
     as_r36(args, |full| parameters(call, file, full))
 }
 
-/// Total and free of a heap: an absent carveout is `ENODEV`, and a bit that stands for no heap gives zeros.
+/// The total and free bytes of a heap. The error is `ENODEV` for a carveout that the board lacks. A bit that stands for
+/// no heap gives zeros.
 fn account(call: &Call<'_>, mask: u32) -> Reply<(u64, u64)> {
     const CARVEOUTS: u32 = NVMAP_HEAP_CARVEOUT_VPR
         | NVMAP_HEAP_CARVEOUT_TSEC
@@ -127,7 +128,7 @@ fn account(call: &Call<'_>, mask: u32) -> Reply<(u64, u64)> {
     }
 }
 
-/// r39's call for one NUMA node: a Jetson has node 0 alone.
+/// The call of r39 for one NUMA node. A Jetson has only node 0.
 pub(super) fn query_numa(call: &Call<'_>, file: &Arc<NvmapFile>, args: &mut nvmap_query_heap_params_r39) -> Reply {
     if args.numa_id != 0 {
         return Err(Errno::EINVAL.into());
@@ -135,7 +136,7 @@ pub(super) fn query_numa(call: &Call<'_>, file: &Arc<NvmapFile>, args: &mut nvma
     as_r36(args, |full| query(call, file, full))
 }
 
-/// Bytes of a huge page, which r39's GPU heap consists of.
+/// The size of a huge page in bytes. r39's GPU heap consists of huge pages.
 const HUGE_PAGE: u32 = 2 << 20;
 
 pub(super) fn query(call: &Call<'_>, _: &Arc<NvmapFile>, args: &mut nvmap_query_heap_params) -> Reply {
@@ -144,7 +145,7 @@ pub(super) fn query(call: &Call<'_>, _: &Arc<NvmapFile>, args: &mut nvmap_query_
             return Err(Errno::EINVAL.into());
         }
         if args.heap_mask == NVMAP_HEAP_CARVEOUT_GPU {
-            // No huge page is set aside on a board that nobody told to.
+            // A board sets huge pages aside only when it was told to.
             (args.total, args.free, args.contig) = (0, 0, 0);
             (args.largest_free_block, args.granule_size) = (u64::from(HUGE_PAGE), HUGE_PAGE);
             return Ok(());

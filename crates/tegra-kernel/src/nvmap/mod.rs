@@ -1,4 +1,4 @@
-//! nvmap: handles, buffers, dmabufs (docs/hardware/nvmap.md#nvmap).
+//! nvmap: handles, buffers and dmabufs (docs/hardware/nvmap.md#nvmap).
 
 mod alloc;
 mod buffer;
@@ -24,14 +24,14 @@ use tegrarm_abi::nvgpu::r39::*;
 use tegrarm_abi::nvmap::*;
 use tegrarm_kmd::{Arg, Errno};
 
-/// One nvmap ioctl. Handlers copy their arguments themselves, whatever the direction bits of the number say.
+/// One nvmap ioctl. Handlers copy their arguments themselves and ignore the direction bits of the number.
 struct NvmapRow {
     name: &'static str,
     number: u32,
     releases: Releases,
-    /// Errno of a bad argument pointer.
+    /// The errno of a bad argument pointer.
     bad_pointer: Errno,
-    /// The argument is copied back on success.
+    /// True if the argument is copied back on success.
     out: bool,
     handler: fn(&Call<'_>, &Arc<NvmapFile>, &mut [u8]) -> Reply,
 }
@@ -85,12 +85,12 @@ static ROWS: &[NvmapRow] = nvmap_rows! {
     SINCE_R36 NVMAP_IOC_GET_FD_FOR_RANGE_FROM_LIST, false, EFAULT => pages::fd_for_range;
 };
 
-/// Name and number of every ioctl here.
+/// The name and number of every ioctl in this table.
 pub(super) fn ioctls() -> impl Iterator<Item = (&'static str, u32)> {
     ROWS.iter().map(|row| (row.name, row.number))
 }
 
-/// One ioctl on the nvmap node. Everything it does not know is `ENOTTY` (docs/hardware/nvmap.md#dispatcher).
+/// Answers one ioctl on the nvmap node. A number that is not known gives `ENOTTY` (docs/hardware/nvmap.md#dispatcher).
 pub(super) fn ioctl(call: &Call<'_>, file: &Arc<NvmapFile>, request: u32, mut arg: Arg<'_>) -> Result<i32, Errno> {
     if request == NVMAP_IOC_FREE {
         return free(call, file, &arg);
@@ -98,7 +98,7 @@ pub(super) fn ioctl(call: &Call<'_>, file: &Arc<NvmapFile>, request: u32, mut ar
     let generation = call.kernel.config.l4t.generation();
     let known = |row: &&NvmapRow| row.number == request && row.releases.contains(generation);
     let row = ROWS.iter().find(known).ok_or(Errno::ENOTTY)?;
-    // Room for the largest nvmap structure, 72 bytes.
+    // The largest structure of nvmap has 72 bytes.
     let mut buffer = [0; 72];
     let bytes = &mut buffer[..(request >> 16 & 0x3fff) as usize];
     dispatch::fetch(call.process, &arg, bytes).map_err(|_| row.bad_pointer)?;
@@ -115,8 +115,8 @@ pub(super) fn ioctl(call: &Call<'_>, file: &Arc<NvmapFile>, request: u32, mut ar
 }
 
 impl Call<'_> {
-    /// What a handle id of the client stands for. A number that is an open dmabuf descriptor of the caller is
-    /// not looked up as an id (docs/hardware/nvmap.md#id-lookup).
+    /// The buffer for which a handle id of the client stands. A number that is an open dmabuf descriptor of the caller
+    /// is not looked up as an id (docs/hardware/nvmap.md#id-lookup).
     fn handle(&self, file: &NvmapFile, id: u32) -> Option<HandleRef> {
         if self.dmabuf_fd(id).is_some() {
             return None;
@@ -126,15 +126,16 @@ impl Call<'_> {
 
     /// The nvmap buffer behind a number that is an open dmabuf descriptor.
     fn dmabuf_fd(&self, number: u32) -> Option<Dmabuf> {
-        // No descriptor table reaches up to where ids start.
+        // No descriptor table has as many numbers as the lowest id.
         const NO_FD: u32 = 1 << 30;
         let fd = number as RawFd;
-        // Nor does a program have the simulator's own descriptors, though it could name them.
+        // In the same process a program could name the simulator's own descriptors. These do not count as the
+        // program's.
         let theirs = |d: &Dmabuf| !self.process.is_self() || !d.buffer.is_kept_on(fd);
         (number < NO_FD).then(|| self.dmabuf(fd).ok()).flatten().filter(theirs)
     }
 
-    /// A new descriptor of a buffer's dmabuf in the caller's table.
+    /// Makes a new descriptor of a buffer's dmabuf in the caller's table.
     fn install_dmabuf(&self, handle: &HandleRef) -> Result<RawFd, Errno> {
         let (fd, id) = handle.buffer.descriptor(handle.read_only)?;
         self.kernel.enter(id, Object::Dmabuf(handle.buffer.clone()));
@@ -147,7 +148,7 @@ fn create(call: &Call<'_>, file: &Arc<NvmapFile>, args: &mut nvmap_create_handle
     Ok(())
 }
 
-/// CREATE_64 shares CREATE's eight bytes: the size in, the handle out at offset 0.
+/// CREATE_64 uses the same eight bytes as CREATE: they contain the size on entry and the handle at offset 0 on return.
 fn create_64(call: &Call<'_>, file: &Arc<NvmapFile>, args: &mut [u32; 2]) -> Reply {
     args[0] = new_handle(call, file, u64::from(args[1]) << 32 | u64::from(args[0]))?;
     Ok(())
@@ -159,7 +160,7 @@ fn new_handle(call: &Call<'_>, file: &NvmapFile, size: u64) -> Reply<u32> {
     Ok(call.kernel.nvmap.add_handle(&file.client, HandleRef { buffer, read_only: false }))
 }
 
-/// The argument's value is the handle: never an error.
+/// Frees a handle. The value of the argument is the handle. This call never fails.
 fn free(call: &Call<'_>, file: &NvmapFile, arg: &Arg<'_>) -> Result<i32, Errno> {
     let Arg::Value(value) = arg else { return Ok(0) };
     let number = *value as u32;
@@ -178,7 +179,8 @@ fn free(call: &Call<'_>, file: &NvmapFile, arg: &Arg<'_>) -> Result<i32, Errno> 
 fn get_fd(call: &Call<'_>, file: &Arc<NvmapFile>, args: &mut nvmap_create_handle) -> Reply {
     match call.handle(file, args.handle) {
         Some(handle) => args.size = call.install_dmabuf(&handle)? as u32,
-        // Not an id: the number counts as a descriptor. An nvmap dmabuf is refused; there are no others.
+        // The number is not an id, so it counts as a descriptor. A dmabuf of nvmap is refused, and there are no other
+        // dmabufs.
         None => {
             call.dmabuf(args.handle as RawFd)?;
             return Err(Errno::EINVAL.into());
@@ -204,7 +206,7 @@ fn duplicate(call: &Call<'_>, file: &Arc<NvmapFile>, args: &mut nvmap_duplicate_
 }
 
 fn set_tag_label(call: &Call<'_>, _: &Arc<NvmapFile>, args: &mut nvmap_set_tag_label) -> Reply {
-    // Longest label kept; none at all takes the tag's label away.
+    // Longer labels are cut. An empty label removes the tag's label.
     const MAX: usize = 31;
     let mut label = vec![0; (args.len as usize).min(MAX)];
     call.copy_in(args.addr, &mut label)?;

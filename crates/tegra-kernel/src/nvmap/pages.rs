@@ -1,4 +1,5 @@
-//! Ioctls on the pages behind handles: comparing them with a mapping's, and making a buffer of several handles'.
+//! Ioctls on the pages behind handles: comparing them with the pages of a mapping, and making one buffer of the pages
+//! of several handles.
 
 use super::NvmapFile;
 use crate::dispatch::{Call, Reply};
@@ -7,10 +8,10 @@ use std::sync::Arc;
 use tegrarm_abi::nvmap::*;
 use tegrarm_kmd::Errno;
 
-/// Handles in one list: what a kernel allocation of 4 MiB holds.
+/// The largest number of handles in one list, which a kernel allocation of 4 MiB can hold.
 const MAX_HANDLES: u32 = (4 << 20) / 12;
 
-/// Whether the mapping at an address is of the handle's own pages. It has to be as large as the handle.
+/// Checks whether the mapping at an address shows the handle's own pages. The mapping must be as large as the buffer.
 pub(super) fn gup_test(call: &Call<'_>, file: &Arc<NvmapFile>, args: &mut nvmap_gup_test) -> Reply {
     let vma = call.process.vma(args.va).filter(|vma| vma.start <= args.va).ok_or(Errno::EINVAL)?;
     let handle = call.handle(file, args.handle).ok_or(Errno::EINVAL)?;
@@ -30,7 +31,7 @@ pub(super) fn gup_test(call: &Call<'_>, file: &Arc<NvmapFile>, args: &mut nvmap_
     Ok(())
 }
 
-/// The driver's checks; then `ENOMEM`: one file cannot show pages of several.
+/// Makes the driver's checks and then refuses with `ENOMEM`, because one file cannot show pages of several files.
 pub(super) fn fd_for_range(call: &Call<'_>, file: &Arc<NvmapFile>, args: &mut nvmap_fd_for_range_from_list) -> Reply {
     if args.handles == 0 || args.num_handles == 0 || args.size == 0 || args.num_handles > u32::MAX / 4 {
         return Err(Errno::EINVAL.into());

@@ -29,7 +29,7 @@ fn rw(call: &Call<'_>, file: &NvmapFile, args: &mut nvmap_rw_handle, direction: 
     let handle = call.handle(file, args.handle).ok_or(Errno::EINVAL)?;
     let wanted = args.count.saturating_mul(args.elem_size);
     let copied = permitted(&handle, direction).and_then(|()| copy(call, &handle, args, direction));
-    // The caller's count becomes the number of bytes, 0 when nothing was copied.
+    // The caller's count is replaced by the number of bytes copied, which is 0 when nothing was copied.
     call.copy_back_always.set(true);
     args.count = *copied.as_ref().unwrap_or(&0);
     match copied {
@@ -49,9 +49,9 @@ fn permitted(handle: &HandleRef, direction: Direction) -> Result<(), Errno> {
     if forbidden { Err(Errno::EPERM) } else { Ok(()) }
 }
 
-/// Copies elements until one fails; the bytes copied.
+/// Copies elements until one fails. Returns the number of bytes copied.
 fn copy(call: &Call<'_>, handle: &HandleRef, args: &nvmap_rw_handle, direction: Direction) -> Result<u64, Errno> {
-    // Products and sums that do not fit: r39 says which.
+    // For products and sums that do not fit into the type, r39 has an errno of its own.
     let overflow = if call.is_r39() { Errno::EOVERFLOW } else { Errno::EINVAL };
     let size = handle.buffer.size;
     let (mut element, mut count) = (args.elem_size, args.count);
@@ -79,7 +79,7 @@ fn copy(call: &Call<'_>, handle: &HandleRef, args: &nvmap_rw_handle, direction: 
     Ok(done)
 }
 
-/// Copies one block, piece by piece; the bytes copied.
+/// Copies one block, piece by piece. Returns the number of bytes copied.
 fn block(call: &Call<'_>, pages: &Backing, at: u64, user: u64, len: u64, direction: Direction) -> u64 {
     let mut piece = [0; 4096];
     let mut done = 0;

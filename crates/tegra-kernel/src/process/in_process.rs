@@ -1,4 +1,4 @@
-//! The caller is ourselves.
+//! The caller is this process itself.
 #![allow(unsafe_code)]
 
 use super::{FileId, Process, Vma};
@@ -9,15 +9,15 @@ use tegra_mm::Backing;
 use tegrarm_kmd::memory::{otherwise, piped_read, piped_write};
 use tegrarm_kmd::{Errno, Mapping, maps};
 
-/// This process. Its memory is reached with `process_vm_readv` and `process_vm_writev` on our own pid, so that a
-/// bad pointer is `EFAULT` and not a crash.
+/// This process. Its memory is accessed with `process_vm_readv` and `process_vm_writev` on its own pid, so that a bad
+/// pointer gives `EFAULT` and no crash.
 #[derive(Debug)]
 pub struct InProcess {
     pid: i32,
 }
 
 impl InProcess {
-    /// The process as of now; a forked child is another one.
+    /// This process as it is now. A forked child is another process.
     pub fn new() -> InProcess {
         InProcess { pid: nix::unistd::getpid().as_raw() }
     }
@@ -33,12 +33,12 @@ impl Default for InProcess {
     }
 }
 
-/// Runs `f` on a descriptor number, which may be anything.
+/// Runs `f` on a descriptor number, which may be any number.
 fn with_fd<R>(fd: RawFd, f: impl FnOnce(BorrowedFd<'_>) -> Result<R, Errno>) -> Result<R, Errno> {
     if fd < 0 {
         return Err(Errno::EBADF);
     }
-    // SAFETY: borrowed for one system call, which checks the number itself.
+    // SAFETY: the descriptor is borrowed for one system call, which checks the number itself.
     f(unsafe { BorrowedFd::borrow_raw(fd) })
 }
 
@@ -66,14 +66,14 @@ impl Process for InProcess {
     }
 
     fn close(&self, fd: RawFd) {
-        // SAFETY: the caller asked for exactly this descriptor of its own to be closed.
+        // SAFETY: the caller asked to close exactly this descriptor of its own.
         unsafe { libc::close(fd) };
     }
 
     fn read(&self, addr: u64, buf: &mut [u8]) -> Result<(), Errno> {
         let local = libc::iovec { iov_base: buf.as_mut_ptr().cast(), iov_len: buf.len() };
         let remote = libc::iovec { iov_base: addr as *mut libc::c_void, iov_len: buf.len() };
-        // SAFETY: writes into `buf` only, at most its length; the other address is checked by the system call.
+        // SAFETY: the call writes only into `buf`, at most its length. The system call checks the other address.
         let copied = unsafe { libc::process_vm_readv(self.pid, &local, 1, &remote, 1, 0) };
         if copied == buf.len() as isize { Ok(()) } else { otherwise(|| piped_read(addr, buf)) }
     }
@@ -81,9 +81,9 @@ impl Process for InProcess {
     fn write(&self, addr: u64, bytes: &[u8]) -> Result<(), Errno> {
         let local = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
         let remote = libc::iovec { iov_base: addr as *mut libc::c_void, iov_len: bytes.len() };
-        // SAFETY: reads from `bytes` only; it writes where the caller of the ioctl asked, if that is writable.
+        // SAFETY: the call reads only from `bytes`. It writes where the caller of the ioctl asked, if that is writable.
         let copied = unsafe { libc::process_vm_writev(self.pid, &local, 1, &remote, 1, 0) };
-        // A short count is a bad page on the way.
+        // A short count means that a page in the range is bad.
         if copied == bytes.len() as isize { Ok(()) } else { otherwise(|| piped_write(addr, bytes)) }
     }
 
@@ -116,8 +116,8 @@ impl Process for InProcess {
             return Ok(alias);
         }
         let start = NonNull::new(addr as *mut u8).ok_or(Errno::EINVAL)?;
-        // SAFETY: the pages are mapped now; private memory of a program in this process cannot be held any
-        // better, and FROM_VA's contract is that the program keeps it while the GPU uses it.
+        // SAFETY: the pages are mapped now. Private memory of a program in the same process cannot be kept in a better
+        // way, and by the contract of FROM_VA the program keeps it mapped while the GPU uses it.
         Ok(unsafe { Backing::from_pages(start, pages, ()) })
     }
 
@@ -131,16 +131,16 @@ impl Process for InProcess {
     }
 }
 
-/// A second mapping of shared pages, which stays when the program unmaps its own.
+/// Makes a second mapping of shared pages, which stays when the program removes its own.
 fn alias(addr: u64, len: usize) -> Option<Backing> {
-    // SAFETY: an old size of 0 makes mremap leave the old mapping alone and map the same shared pages once more,
-    // at an address the kernel picks.
+    // SAFETY: with an old size of 0, mremap leaves the old mapping alone and maps the same shared pages once more, at
+    // an address that the kernel chooses.
     let second = unsafe { libc::mremap(addr as *mut libc::c_void, 0, len, libc::MREMAP_MAYMOVE) };
     if second == libc::MAP_FAILED {
         return None;
     }
     let start = NonNull::new(second.cast())?;
-    // SAFETY: the new range is ours alone.
+    // SAFETY: no other code knows the new range.
     let map = unsafe { Mapping::from_raw(start, len) };
     // SAFETY: the backing owns the mapping.
     Some(unsafe { Backing::from_pages(start, len, map) })

@@ -6,19 +6,19 @@ use tegrarm_kmd::maps::{MMPermissions, MemoryMap};
 /// One mapping of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Vma {
-    /// First address.
+    /// The first address.
     pub start: u64,
-    /// One past the last.
+    /// The first address behind it.
     pub end: u64,
-    /// Readable.
+    /// True if it can be read.
     pub read: bool,
-    /// Writable.
+    /// True if it can be written.
     pub write: bool,
-    /// Shared, not copy-on-write.
+    /// True if it is shared, false if it is copy-on-write.
     pub shared: bool,
-    /// Offset in the file of `start`.
+    /// The offset in the file at `start`.
     pub offset: u64,
-    /// The file behind it; inode 0 for private anonymous memory.
+    /// The file behind it. The inode is 0 for private anonymous memory.
     pub file: FileId,
 }
 

@@ -1,8 +1,9 @@
-//! The profiler nodes: who may use which counters (the driver's `os/linux/ioctl_prof.c`, `common/profiler`).
+//! The profiler nodes, which decide who may use which counters (the driver's `os/linux/ioctl_prof.c`,
+//! `common/profiler`).
 //!
-//! Reservations, bindings and streams are kept as nvgpu keeps them; there are no counters behind them, so a register
-//! operation finds no register it may touch, and says so. `prof-ctx` cannot be opened: neither chip has context
-//! profiling in these releases.
+//! Reservations, bindings and streams are kept as nvgpu keeps them. There are no counters behind them, so every
+//! register operation is refused with the reason that no such register may be used. `prof-ctx` cannot be opened,
+//! because neither chip has context profiling in these releases.
 
 mod object;
 mod stream;
@@ -52,19 +53,19 @@ pub(super) static TABLE: Table<Profiler> = Table {
     },
 };
 
-/// One open of the `prof-dev` node.
+/// One open `prof-dev` node.
 #[derive(Debug)]
 pub(super) struct Profiler {
     object: Arc<ProfilerObject>,
 }
 
-/// What profilers share.
+/// The state that all profilers share.
 #[derive(Debug, Default)]
 pub(super) struct Profiling {
     users: Mutex<[Users; RESOURCES]>,
     handles: AtomicU32,
     objects: Mutex<Vec<Weak<ProfilerObject>>>,
-    /// Debugger sessions that want no power gating.
+    /// The number of debugger sessions that want no power gating.
     pub ungated: AtomicU32,
 }
 
@@ -79,7 +80,7 @@ impl Profiling {
         objects.push(Arc::downgrade(object));
     }
 
-    /// Every profiler object there is.
+    /// Every profiler object that exists.
     pub(super) fn objects(&self) -> Vec<Arc<ProfilerObject>> {
         self.objects.lock().iter().filter_map(Weak::upgrade).collect()
     }
@@ -90,7 +91,7 @@ impl Profiler {
         Profiler { object: ProfilerObject::new(unit, Scope::Device, None) }
     }
 
-    /// The last descriptor is closed.
+    /// Ends the session after its last descriptor was closed.
     pub(super) fn close(&self) {
         self.object.retire();
     }
@@ -116,13 +117,13 @@ fn bind_context(call: &Call<'_>, prof: &Arc<Profiler>, args: &mut nvgpu_profiler
     Ok(())
 }
 
-/// Reservations stay; what was bound is not any more.
+/// Removes the context. Reservations stay, but resources are not bound any more.
 fn unbind_context(_: &Call<'_>, prof: &Arc<Profiler>, _: &mut ()) -> Reply {
     Ok(prof.object.state.lock().unbind_context()?)
 }
 
-/// `EINVAL` for an unknown resource or a context that is not there, `EEXIST` for one of one's own or after binding,
-/// `EBUSY` for one somebody else holds.
+/// Reserves a resource. The errors are `EINVAL` for an unknown resource or a context that does not exist, `EEXIST` if
+/// this object has the resource already or has bound its resources, and `EBUSY` if another object has the resource.
 fn reserve(call: &Call<'_>, prof: &Arc<Profiler>, args: &mut nvgpu_profiler_reserve_pm_resource_args) -> Reply {
     let mut state = prof.object.state.lock();
     if !state.chosen {
@@ -139,12 +140,12 @@ fn reserve(call: &Call<'_>, prof: &Arc<Profiler>, args: &mut nvgpu_profiler_rese
     Ok(prof.object.reserve_in(&mut state, resource)?)
 }
 
-/// Unbinds what is bound.
+/// Releases a resource, after unbinding everything that is bound.
 fn release(_: &Call<'_>, prof: &Arc<Profiler>, args: &mut nvgpu_profiler_release_pm_resource_args) -> Reply {
     Ok(prof.object.release(Resource::named(args.resource)?)?)
 }
 
-/// There is something to bind with counters of the machine or of its SMs.
+/// Binds the reserved counters. There is something to bind if counters of the whole GPU or of its SMs are reserved.
 fn bind_resources(call: &Call<'_>, prof: &Arc<Profiler>, _: &mut ()) -> Reply {
     Ok(prof.object.bind_resources(call.kernel.chip.counts_all_sms())?)
 }
@@ -154,13 +155,13 @@ fn unbind_resources(_: &Call<'_>, prof: &Arc<Profiler>, _: &mut ()) -> Reply {
     if bound { Ok(()) } else { Err(Errno::EINVAL.into()) }
 }
 
-/// Operations on the registers of bound counters. This GPU has no such registers, so every offset is invalid.
+/// Performs operations on the registers of bound counters. This GPU has no such registers, so every offset is invalid.
 fn exec_reg_ops(call: &Call<'_>, prof: &Arc<Profiler>, args: &mut nvgpu_profiler_exec_reg_ops_args) -> Reply {
     if args.count == 0 || args.count > registers::LIMIT || !prof.object.state.lock().bound {
         return Err(Errno::EINVAL.into());
     }
     let go_on = args.mode == NVGPU_PROFILER_EXEC_REG_OPS_ARG_MODE_CONTINUE_ON_ERROR;
-    // What the driver copies at a time.
+    // The number of operations that the driver copies at a time.
     const FRAGMENT: usize = 4096 / size_of::<nvgpu_profiler_reg_op>();
     let mut at = args.ops;
     let mut left = args.count as usize;

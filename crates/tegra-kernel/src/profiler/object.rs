@@ -1,5 +1,5 @@
-//! Profiler objects: who may use which performance resources. A `prof-dev` session is one; a debugger session makes
-//! its own.
+//! Profiler objects, which decide who may use which performance resources. A `prof-dev` session is one, and a debugger
+//! session makes objects of its own.
 
 use super::Profiling;
 use super::stream::Stream;
@@ -9,7 +9,7 @@ use std::sync::{Arc, Weak};
 use tegrarm_abi::nvgpu::profiler::*;
 use tegrarm_kmd::Errno;
 
-/// What a profiler object looks at.
+/// What a profiler object measures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Scope {
     /// One group.
@@ -24,15 +24,16 @@ pub(crate) enum Resource {
     Hwpm,
     Smpc,
     PcSampler,
-    /// The stream of records to memory; reserved by making one.
+    /// The stream of records to memory. Making a stream reserves it.
     PmaStream,
 }
 
-/// How many resources there are.
+/// The number of resources.
 pub(super) const RESOURCES: usize = Resource::PmaStream as usize + 1;
 
 impl Resource {
-    /// What RESERVE_PM_RESOURCE calls it; `EINVAL` for one that cannot be asked for.
+    /// The resource that has this number in RESERVE_PM_RESOURCE. The error is `EINVAL` for a resource that cannot be
+    /// asked for.
     pub(super) fn named(number: u32) -> Result<Resource, Errno> {
         match number {
             NVGPU_PROFILER_PM_RESOURCE_ARG_HWPM_LEGACY => Ok(Resource::Hwpm),
@@ -43,30 +44,30 @@ impl Resource {
     }
 }
 
-/// A profiler object. Everything it holds goes with it.
+/// A profiler object. Everything that it holds is given back with it.
 #[derive(Debug)]
 pub(crate) struct ProfilerObject {
-    /// Unique among profiler objects, from 1.
+    /// A number that no other profiler object has. The first one is 1.
     pub handle: u32,
     pub(super) scope: Scope,
     pub(super) state: Mutex<Reservations>,
     unit: Arc<Profiling>,
 }
 
-/// The context a profiler object was bound to, and the resources it has reserved there.
+/// The context to which a profiler object was bound, and the resources that it has reserved there.
 #[derive(Debug, Default)]
 pub(super) struct Reservations {
-    /// A context was chosen: a group, or for the device none.
+    /// True after a context was chosen. It is a group, or none for the whole device.
     pub chosen: bool,
     pub tsg: Option<Weak<Tsg>>,
     reserved: [bool; RESOURCES],
-    /// Which resources are switched with the context.
+    /// The resources that are switched with the context.
     pub switched: [bool; RESOURCES],
     pub bound: bool,
     pub stream: Option<Stream>,
 }
 
-/// Users of one resource: several contexts may share it, a device-wide user may not.
+/// The users of one resource. Several contexts may share it, but a device-wide user shares it with nobody.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Users {
     contexts: u32,
@@ -78,13 +79,13 @@ impl Reservations {
         self.reserved[resource as usize]
     }
 
-    /// The group whose context a resource is switched with. `EINVAL` when it has ended, `EFAULT` when it has no
-    /// graphics context.
+    /// Checks the group with whose context resources are switched. The error is `EINVAL` if it has ended, and `EFAULT`
+    /// if it has no graphics context.
     fn check_context(&self) -> Result<(), Errno> {
         self.tsg.as_ref().and_then(Weak::upgrade).ok_or(Errno::EINVAL)?.check_context()
     }
 
-    /// The group leaves; what was bound is not any more.
+    /// Removes the group. Resources are not bound any more then.
     pub(super) fn unbind_context(&mut self) -> Result<(), Errno> {
         self.bound = false;
         if !std::mem::take(&mut self.chosen) {
@@ -110,12 +111,12 @@ impl ProfilerObject {
         object
     }
 
-    /// Whether it looks at that group.
+    /// Whether the object measures that group.
     pub(crate) fn looks_at(&self, tsg: &Arc<Tsg>) -> bool {
         self.state.lock().tsg.as_ref().is_some_and(|own| std::ptr::eq(own.as_ptr(), Arc::as_ptr(tsg)))
     }
 
-    /// The group it looks at.
+    /// The group that it measures.
     pub(crate) fn tsg(&self) -> Option<Arc<Tsg>> {
         self.state.lock().tsg.as_ref()?.upgrade()
     }
@@ -125,7 +126,8 @@ impl ProfilerObject {
         self.state.lock().has(resource)
     }
 
-    /// Takes a resource: `EEXIST` for one of its own or after binding, `EBUSY` for one somebody else holds.
+    /// Takes a resource. The error is `EEXIST` if this object has it already or has bound its resources, and `EBUSY` if
+    /// another object has it.
     pub(crate) fn reserve(&self, resource: Resource) -> Result<(), Errno> {
         self.reserve_in(&mut self.state.lock(), resource)
     }
@@ -145,7 +147,8 @@ impl ProfilerObject {
         Ok(())
     }
 
-    /// Gives a resource back, unbinding what is bound. `EINVAL` when it does not hold it.
+    /// Gives a resource back, after unbinding everything that is bound. The error is `EINVAL` if the object does not
+    /// hold it.
     pub(crate) fn release(&self, resource: Resource) -> Result<(), Errno> {
         self.release_in(&mut self.state.lock(), resource)
     }
@@ -164,7 +167,7 @@ impl ProfilerObject {
         Ok(())
     }
 
-    /// Makes reserved counters of the machine or of its SMs work.
+    /// Binds the reserved counters of the whole GPU or of its SMs, so that they count.
     pub(super) fn bind_resources(&self, smpc_global: bool) -> Result<(), Errno> {
         let mut state = self.state.lock();
         if state.bound || !(state.has(Resource::Hwpm) || state.has(Resource::Smpc)) {
@@ -181,18 +184,18 @@ impl ProfilerObject {
         Ok(())
     }
 
-    /// Everything it holds is given back.
+    /// Gives back everything that the object holds.
     pub(crate) fn retire(&self) {
         let mut state = self.state.lock();
-        // An object without a context has nothing to unbind.
+        // The error is ignored: an object without a context has nothing to unbind.
         state.unbind_context().ok();
         let stream = state.stream.take();
         for resource in [Resource::Hwpm, Resource::Smpc, Resource::PcSampler, Resource::PmaStream] {
-            // An error says that it does not hold this one.
+            // The error is ignored: it says that the object does not hold this resource.
             self.release_in(&mut state, resource).ok();
         }
         drop(state);
-        // Buffers may end with the stream: not under the lock.
+        // Buffers may end with the stream, and that must not happen under the lock.
         drop(stream);
     }
 }

@@ -1,7 +1,7 @@
-//! Streams of performance records to memory: their address space, their buffers, how far they have come.
+//! Streams of performance records to memory: their address space, their buffers and their positions.
 //!
-//! Nothing can be counted here (register operations on counters are refused), so a stream stays empty, as it does on
-//! a board whose counters nobody has programmed.
+//! Register operations on counters are refused here, so nothing is counted and a stream stays empty. The same happens
+//! on a board whose counters nobody has programmed.
 
 use super::Profiler;
 use super::object::Resource;
@@ -15,18 +15,18 @@ use tegrarm_abi::nvgpu::r35::NVGPU_AS_MAP_BUFFER_FLAGS_DIRECT_KIND_CTRL_R35;
 use tegrarm_kmd::Errno;
 use zerocopy::FromZeros;
 
-/// What the unit reaches: a window of this size, with the records first and the count of bytes after them.
+/// The window that the unit can address. The records come first, and the count of bytes comes after them.
 const WINDOW: u64 = 4 << 30;
-/// Largest buffer for records; where in the window the count goes.
+/// The size of the largest buffer for records. In the window, the count has this offset.
 const MAX_RECORDS: u64 = 0xffe0_0000;
-/// What the count says until the unit has written it.
+/// The value of the count before the unit has written it.
 const NOT_YET: u32 = u32::MAX;
 
-/// The address space of the unit that writes records. It exists while somebody has reserved the stream.
+/// The address space of the unit that writes records. It exists while an object has reserved the stream.
 #[derive(Debug)]
 pub(crate) struct Perfbuf {
     space: Arc<AddressSpace>,
-    /// Where records go.
+    /// The address of the records.
     pub window: u64,
 }
 
@@ -37,7 +37,7 @@ impl Perfbuf {
         Ok(Perfbuf { space, window })
     }
 
-    /// Maps a part of a dmabuf at an offset of the window; the errors are MAP_BUFFER_EX's.
+    /// Maps a part of a dmabuf at an offset of the window. The errors are those of MAP_BUFFER_EX.
     pub(crate) fn map(&self, call: &Call<'_>, fd: i32, at: u64, offset: u64, size: u64) -> Reply {
         let mut args = nvgpu_as_map_buffer_ex_args::new_zeroed();
         args.flags = NVGPU_AS_MAP_BUFFER_FLAGS_FIXED_OFFSET;
@@ -54,7 +54,7 @@ impl Perfbuf {
 #[derive(Debug)]
 pub(super) struct Stream {
     perfbuf: Perfbuf,
-    /// Where the unit says how many bytes of records there are.
+    /// The memory into which the unit writes how many bytes of records there are.
     count: Arc<Backing>,
 }
 
@@ -80,7 +80,7 @@ pub(super) fn alloc(call: &Call<'_>, prof: &Arc<Profiler>, args: &mut nvgpu_prof
     }
 }
 
-/// Maps the buffers. A map size that is too large makes no stream, and the driver calls that a success.
+/// Maps the buffers. If the size of the map is too large, the driver makes no stream and reports success.
 fn open(call: &Call<'_>, args: &nvgpu_profiler_alloc_pma_stream_args) -> Reply<Option<Stream>> {
     let perfbuf = Perfbuf::new(call)?;
     perfbuf.map(call, args.pma_bytes_available_buffer_fd, MAX_RECORDS, 0, PAGE)?;
@@ -108,7 +108,7 @@ pub(super) fn free_r35(_: &Call<'_>, prof: &Arc<Profiler>, _: &mut ()) -> Reply 
     close(prof)
 }
 
-/// Unbinds what is bound.
+/// Closes the stream, after unbinding everything that is bound.
 fn close(prof: &Profiler) -> Reply {
     let mut state = prof.object.state.lock();
     let stream = state.stream.take().ok_or(Errno::EINVAL)?;
@@ -118,8 +118,8 @@ fn close(prof: &Profiler) -> Reply {
     Ok(())
 }
 
-/// How far the stream has come. Before the resources are bound nobody answers: `ETIMEDOUT` to who waits (a board takes
-/// ten seconds for that).
+/// Returns the position of the stream. Before the resources are bound, the unit does not answer, so a caller that waits
+/// gets `ETIMEDOUT`. A board takes ten seconds for that.
 pub(super) fn update(
     _: &Call<'_>,
     prof: &Arc<Profiler>,
@@ -140,7 +140,7 @@ pub(super) fn update(
         }
     }
     if asks(NVGPU_PROFILER_PMA_STREAM_UPDATE_GET_PUT_ARG_FLAG_RETURN_PUT_PTR) {
-        // The register holds the low half of the address of the next record.
+        // The register has the low half of the address of the next record.
         args.put_ptr = stream.perfbuf.window & u64::from(u32::MAX);
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! Access bits of video memory: which pages the GPU has touched.
+//! Access bits of video memory, which say which pages the GPU has touched.
 
 use super::Profiler;
 use crate::dispatch::{Call, Reply};
@@ -6,13 +6,13 @@ use std::sync::Arc;
 use tegrarm_abi::nvgpu::profiler::*;
 use tegrarm_kmd::Errno;
 
-/// Ranges the unit can watch.
+/// The number of ranges that the unit can watch.
 const CHECKERS: u32 = 8;
-/// Finest granularity: 64 KiB.
+/// The finest granularity, 64 KiB.
 const MIN_SHIFT: u8 = 16;
 
-/// The driver's checks; then `ENOSYS`, because nobody here notes which physical pages are touched. A chip without the
-/// unit ignores all three.
+/// Makes the driver's checks and then refuses with `ENOSYS`, because the simulator does not record which physical pages
+/// are touched. A chip without the unit ignores all three calls.
 pub(super) fn reserve(call: &Call<'_>, _: &Arc<Profiler>, args: &mut nvgpu_profiler_vab_reserve_args) -> Reply {
     if !call.kernel.chip.is_ga10b() {
         return Ok(());
@@ -20,7 +20,7 @@ pub(super) fn reserve(call: &Call<'_>, _: &Arc<Profiler>, args: &mut nvgpu_profi
     if args.num_range_checkers == 0 {
         return Err(Errno::EINVAL.into());
     }
-    // More than the unit has are refused, after they were read.
+    // More ranges than the unit has are refused, but only after they were read.
     let checkers: Vec<nvgpu_profiler_vab_range_checker> =
         call.copy_in_array(args.range_checkers_ptr, args.num_range_checkers.min(CHECKERS) as usize)?;
     let too_fine = checkers.iter().any(|c| c.granularity_shift < MIN_SHIFT);
@@ -37,7 +37,7 @@ pub(super) fn release(_: &Call<'_>, _: &Arc<Profiler>, _: &mut ()) -> Reply {
     Ok(())
 }
 
-/// Nothing was reserved, so there is nothing to write.
+/// Nothing can be reserved, so there is nothing to write.
 pub(super) fn flush(call: &Call<'_>, _: &Arc<Profiler>, _: &mut nvgpu_profiler_vab_flush_state_args) -> Reply {
     if call.kernel.chip.is_ga10b() { Err(Errno::ENOSYS.into()) } else { Ok(()) }
 }

@@ -12,7 +12,7 @@ use tegrarm_kmd::Errno;
 pub(super) struct Area {
     pub size: u64,
     pub page_size: u64,
-    /// Unmapped pages read as zero and swallow writes.
+    /// True if unmapped pages read as zero and drop writes.
     pub sparse: bool,
 }
 
@@ -22,7 +22,7 @@ pub(super) fn sparse_extent(va: u64, len: u64) -> Extent {
 }
 
 impl Contents {
-    /// The area that holds `va`, with its start.
+    /// The area that contains `va`, with its start.
     pub(super) fn area(&self, va: u64) -> Option<(u64, &Area)> {
         let (start, area) = self.areas.range(..=va).next_back()?;
         (va < start + area.size).then_some((*start, area))
@@ -47,7 +47,7 @@ pub(super) fn alloc_space_32(
 }
 
 impl AddressSpace {
-    /// ALLOC_SPACE of small pages for the kernel's own use, anywhere.
+    /// Reserves an area of small pages for the kernel's own use, at any address.
     pub(crate) fn reserve_area(&self, size: u64) -> Result<u64, Errno> {
         let mut state = self.state.lock();
         let start = state.user[0].alloc(size, PageClass::Small).ok_or(Errno::ENOMEM)?;
@@ -82,7 +82,7 @@ pub(super) fn alloc_space(_: &Call<'_>, space: &Arc<AddressSpace>, args: &mut nv
     Ok(())
 }
 
-/// Frees the area around an address, and takes one reference from each mapping inside. Never an error.
+/// Frees the area around an address, and drops one reference to each mapping inside. This never fails.
 pub(super) fn free_space(_: &Call<'_>, space: &Arc<AddressSpace>, args: &mut nvgpu_as_free_space_args) -> Reply {
     let mut state = space.state.lock();
     let Some((start, size)) = state.area(args.offset).map(|(start, area)| (start, area.size)) else { return Ok(()) };

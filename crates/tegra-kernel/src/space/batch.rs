@@ -1,4 +1,4 @@
-//! MAP_BUFFER_BATCH: unmaps, then maps (docs/hardware/nvgpu-address-space.md#map-buffer-batch).
+//! MAP_BUFFER_BATCH: first unmaps, then maps (docs/hardware/nvgpu-address-space.md#map-buffer-batch).
 
 use super::{AddressSpace, map};
 use crate::dispatch::{Call, Reply};
@@ -6,11 +6,11 @@ use std::sync::Arc;
 use tegrarm_abi::nvgpu::address_space::*;
 use tegrarm_kmd::Errno;
 
-/// The characteristics' `map_buffer_batch_limit`.
+/// The value of `map_buffer_batch_limit` in the characteristics.
 pub(crate) const LIMIT: u32 = 256;
 
-/// The first failure stops it. The address of a map that was not fixed is never written back: so it is on a
-/// board.
+/// Performs a batch. The first failure stops it. As on a board, the address of a mapping that was not fixed is never
+/// written back.
 pub(super) fn map_buffer_batch(
     call: &Call<'_>,
     space: &Arc<AddressSpace>,

@@ -10,29 +10,29 @@ use tegrarm_abi::nvgpu::address_space::*;
 use tegrarm_abi::nvgpu::r35::*;
 use tegrarm_kmd::Errno;
 
-/// What makes two mappings of one buffer alike: the dmabuf and the kind asked for.
+/// The properties by which two mappings of one buffer count as the same: the dmabuf and the kind that was asked for.
 pub(super) type Key = (BufferId, i16);
 
-/// Access field of the flags.
+/// The position of the access field in the flags.
 const ACCESS_SHIFT: u32 = 10;
 const ACCESS_READ_ONLY: u32 = 1;
 const ACCESS_READ_WRITE: u32 = 2;
 
-/// One live mapping.
+/// One mapping that exists.
 #[derive(Debug)]
 pub(super) struct Mapping {
     pub size: u64,
     pub key: Key,
     pub flags: u32,
-    /// MAP calls that returned it, minus UNMAPs.
+    /// The number of MAP calls that returned it, minus the number of UNMAP calls.
     pub refs: u32,
-    /// Placed by the program inside an area: its address belongs to the area.
+    /// True if the program placed it inside an area, so that its address belongs to the area.
     pub fixed: bool,
-    /// Keeps the dmabuf.
+    /// Keeps the dmabuf alive.
     buffer: Arc<Buffer>,
 }
 
-/// A live mapping, as it looks from outside.
+/// A mapping that exists, as other modules see it.
 #[derive(Clone, Debug)]
 pub(crate) struct Mapped {
     pub va: u64,
@@ -42,17 +42,17 @@ pub(crate) struct Mapped {
 }
 
 impl AddressSpace {
-    /// MAP_BUFFER_EX for the kernel's own use.
+    /// MAP_BUFFER_EX, for the kernel's own use.
     pub(crate) fn map(&self, call: &Call<'_>, args: &nvgpu_as_map_buffer_ex_args) -> Reply<u64> {
         map(call, self, args)
     }
 
-    /// Every mapping, by address.
+    /// Every mapping, sorted by address.
     pub(crate) fn mapped(&self) -> Vec<Mapped> {
         self.state.lock().mappings.iter().map(|(va, mapping)| mapping.at(*va)).collect()
     }
 
-    /// The mapping that holds `va`.
+    /// The mapping that contains `va`.
     pub(crate) fn mapped_at(&self, va: u64) -> Option<Mapped> {
         let state = self.state.lock();
         let (start, mapping) = state.mappings.range(..=va).next_back()?;
@@ -61,7 +61,7 @@ impl AddressSpace {
 }
 
 impl Mapped {
-    /// The dmabuf it was made of.
+    /// The dmabuf of which it was made.
     pub(crate) fn dmabuf(&self) -> Dmabuf {
         Dmabuf { buffer: self.buffer.clone(), read_only: self.read_only }
     }
@@ -74,7 +74,7 @@ impl Mapping {
     }
 }
 
-/// A mapping request whose flags are understood.
+/// A request for a mapping, after its flags were checked.
 struct Request {
     dmabuf: Dmabuf,
     flags: u32,
@@ -96,7 +96,7 @@ pub(super) fn map_buffer_ex(
     Ok(())
 }
 
-/// The checks in nvgpu's order, then the mapping; its address.
+/// Makes the checks in nvgpu's order and then the mapping. Returns its address.
 pub(super) fn map(call: &Call<'_>, space: &AddressSpace, args: &nvgpu_as_map_buffer_ex_args) -> Reply<u64> {
     let request = Request::check(call, args)?;
     let pages = request.dmabuf.buffer.pages()?;
@@ -127,7 +127,7 @@ pub(super) fn map(call: &Call<'_>, space: &AddressSpace, args: &nvgpu_as_map_buf
         writable: request.writable,
     };
     space.hw.update(|table| {
-        // A sparse area's own pages give way.
+        // The mapping replaces the own pages of a sparse area.
         table.clear(va, va + size);
         table.insert(extent);
     });
@@ -138,7 +138,7 @@ pub(super) fn map(call: &Call<'_>, space: &AddressSpace, args: &nvgpu_as_map_buf
 }
 
 impl Request {
-    /// Rules 1–7 of docs/hardware/nvgpu-address-space.md#map-buffer-ex.
+    /// Checks rules 1 to 7 of docs/hardware/nvgpu-address-space.md#map-buffer-ex.
     fn check(call: &Call<'_>, args: &nvgpu_as_map_buffer_ex_args) -> Reply<Request> {
         let dmabuf = call.dmabuf(args.dmabuf_fd as i32)?;
         let fixed = args.flags & NVGPU_AS_MAP_BUFFER_FLAGS_FIXED_OFFSET != 0;
@@ -174,7 +174,7 @@ impl Request {
         self.access() == ACCESS_READ_ONLY || self.access() == 0 && self.dmabuf.read_only
     }
 
-    /// Rule 10: whole pages, and inside the buffer.
+    /// Checks rule 10: the range consists of whole pages and lies inside the buffer.
     fn size(&self) -> Result<u64, Errno> {
         let total = self.dmabuf.buffer.size;
         let asked = if self.mapping_size == 0 { total } else { self.mapping_size };
@@ -187,7 +187,7 @@ impl Request {
         (buffer_id(&self.dmabuf.buffer, self.dmabuf.read_only), kind)
     }
 
-    /// A mapping that serves this request too, with one more reference.
+    /// Finds a mapping that also serves this request and gives it one more reference.
     fn reuse(&self, space: &AddressSpace, state: &mut Contents) -> Option<u64> {
         if space.user_managed {
             return None;
@@ -202,7 +202,8 @@ impl Request {
         Some(va)
     }
 
-    /// Size of the pages it is made of: the area's where the program placed it, big ones where they fit.
+    /// The size of the pages of the mapping. In an area it is that of the area. Elsewhere big pages are used where they
+    /// fit.
     fn page_size(&self, space: &AddressSpace, state: &Contents, size: u64) -> u64 {
         let area = if self.fixed { state.area(self.offset) } else { None };
         match area {
@@ -212,7 +213,7 @@ impl Request {
         }
     }
 
-    /// Rules 11–13: where it goes and what kind it has.
+    /// Checks rules 11 to 13: the address and the kind of the mapping.
     fn check_place_and_kind(&self, space: &AddressSpace, state: &Contents, size: u64) -> Result<Key, Errno> {
         let page_size = self.page_size(space, state, size);
         if self.fixed {
@@ -228,8 +229,8 @@ impl Request {
         } else if space.user_managed {
             return Err(Errno::EINVAL);
         }
-        // Compressible kinds need pages of the compression page size, which small pages are not: the incompressible
-        // kind takes over, if there is one.
+        // Compressible kinds need pages of the compression page size, and small pages do not have that size. The
+        // incompressible kind is used instead, if there is one.
         let kind = |k: i16| (0..=255).contains(&k);
         if kind(self.compr_kind) && page_size > PAGE {
             return Ok(self.key());
@@ -241,7 +242,7 @@ impl Request {
     }
 }
 
-/// Flags a release knows on these chips, the ignored ones included.
+/// The flags that a release knows on these chips, including those that it ignores.
 fn known_flags(r35: bool) -> u32 {
     const COMMON: u32 = NVGPU_AS_MAP_BUFFER_FLAGS_FIXED_OFFSET
         | NVGPU_AS_MAP_BUFFER_FLAGS_CACHEABLE
@@ -269,13 +270,13 @@ impl Contents {
         self.user[allocator].alloc(len, class)
     }
 
-    /// Whether a live mapping lies in `start..end`.
+    /// Whether a mapping lies in `start..end`.
     pub(super) fn overlaps(&self, start: u64, end: u64) -> bool {
         self.mappings.range(..end).next_back().is_some_and(|(va, m)| va + m.size > start)
     }
 
-    /// Drops one reference of a mapping; with the last one it is gone from the tables, its address still taken
-    /// when it lies in an area.
+    /// Drops one reference to a mapping. With the last one, the mapping is removed from the tables. If it lies in an
+    /// area, its address stays reserved.
     pub(super) fn put(&mut self, space: &AddressSpace, va: u64) -> Option<Mapping> {
         let mapping = self.mappings.get_mut(&va)?;
         mapping.refs -= 1;
@@ -300,19 +301,19 @@ impl Contents {
     }
 }
 
-/// Never an error: an address that starts no mapping is silently ignored.
+/// Drops a reference to the mapping at an address. This never fails: an address at which no mapping starts is ignored.
 pub(super) fn unmap_buffer(_: &Call<'_>, space: &Arc<AddressSpace>, args: &mut nvgpu_as_unmap_buffer_args) -> Reply {
     unmap(space, args.offset);
     Ok(())
 }
 
 pub(super) fn unmap(space: &AddressSpace, va: u64) {
-    // The buffer may end with its mapping: not under the lock.
+    // The buffer may end with its mapping, and that must not happen under the lock.
     let gone = space.state.lock().put(space, va);
     drop(gone);
 }
 
-/// Changes the kind of pages, which nothing here depends on: the checks are all there is.
+/// Checks a change of the kind of pages. The kind has no effect here, so nothing else is done.
 pub(super) fn mapping_modify(
     _: &Call<'_>,
     space: &Arc<AddressSpace>,

@@ -25,13 +25,13 @@ use tegrarm_abi::nvgpu::r35::NVGPU_GPU_IOCTL_ALLOC_AS_FLAGS_USERSPACE_MANAGED_R3
 use tegrarm_abi::nvgpu::r39::*;
 use tegrarm_kmd::Errno;
 
-/// Small page size.
+/// The size of small pages.
 pub(super) const PAGE: u64 = 4096;
-/// Granularity of an address space's range: what a page directory entry covers.
+/// The granularity of an address space's range, which is the range of one page directory entry.
 const PDE: u64 = 2 << 20;
-/// Bytes of the kernel-private region above the user's.
+/// The size in bytes of the kernel's own region above the user's range.
 const KERNEL_REGION: u64 = 4 << 30;
-/// One past the highest GPU virtual address.
+/// The first GPU virtual address that is too high.
 const VA_LIMIT: u64 = 1 << 49;
 
 pub(super) static TABLE: Table<AddressSpace> = Table {
@@ -59,34 +59,35 @@ pub(super) static TABLE: Table<AddressSpace> = Table {
     },
 };
 
-/// A GPU address space. It lives as long as its file or a bound channel does.
+/// A GPU address space. It lives for as long as its file or a bound channel.
 #[derive(Debug)]
 pub(super) struct AddressSpace {
     /// The mappings, as the GPU walks them.
     pub hw: Arc<HwSpace>,
     state: Mutex<Contents>,
-    /// Big page size, 0 = none.
+    /// The size of big pages. 0 means that there are none.
     big_page: u64,
-    /// r35: every mapping is placed by the program, without areas.
+    /// True on r35 if the program places every mapping, without areas.
     user_managed: bool,
 }
 
-/// What of an address space is taken, and by what.
+/// The parts of an address space that are in use, and their users.
 #[derive(Debug)]
 struct Contents {
-    /// Allocators of the user's range: small pages (and big ones, when unified), big pages.
+    /// The allocators of the user's range. The first has the small pages, and also the big ones if the space is
+    /// unified. The second has the big pages.
     user: Vec<Buddy>,
     kernel: Buddy,
     areas: BTreeMap<u64, Area>,
     mappings: BTreeMap<u64, Mapping>,
-    /// (dmabuf, its access, kind, address) of every mapping: for finding one to use again.
+    /// The dmabuf, its access, the kind and the address of every mapping, to find a mapping that can be used again.
     by_buffer: BTreeSet<(map::Key, u64)>,
-    /// Where the syncpoint aperture is mapped read-only, once it is.
+    /// The address at which the syncpoint aperture is mapped read-only, after it was mapped.
     sync_ro: Option<u64>,
 }
 
 impl AddressSpace {
-    /// ALLOC_AS: checks of docs/hardware/nvgpu-address-space.md#alloc-as, in order.
+    /// ALLOC_AS: makes the checks of docs/hardware/nvgpu-address-space.md#alloc-as in order, and then the space.
     pub(super) fn create(call: &Call<'_>, args: &nvgpu_alloc_as_args) -> Reply<AddressSpace> {
         let chip = call.kernel.chip;
         let big = u64::from(args.big_page_size);
@@ -124,8 +125,8 @@ impl AddressSpace {
         }
     }
 
-    /// The one the driver makes for the unit that writes performance records: everything below 2^37 but the first
-    /// page; with big pages, those from 56 GiB on.
+    /// The address space that the driver makes for the unit that writes performance records. It has everything below
+    /// 2^37 except the first page. Big pages lie from 56 GiB on.
     pub(super) fn of_perfbuf(chip: &ChipData) -> AddressSpace {
         const END: u64 = 1 << 37;
         const SPLIT: u64 = 56 << 30;
@@ -137,7 +138,7 @@ impl AddressSpace {
         AddressSpace::of_ranges(user, Buddy::new(END, END + KERNEL_REGION), big)
     }
 
-    /// Maps memory for the kernel's own use: in the private region, never unmapped by the program.
+    /// Maps memory in the kernel's own region, for the kernel's own use. The program cannot unmap it.
     pub(super) fn map_kernel(
         self: &Arc<Self>,
         backing: Arc<tegra_mm::Backing>,
@@ -152,22 +153,22 @@ impl AddressSpace {
         Ok(KernelMapping { space: self.clone(), va })
     }
 
-    /// The user allocator that holds `va`.
+    /// The user allocator whose range contains `va`.
     fn allocator(state: &mut Contents, va: u64) -> Option<&mut Buddy> {
         state.user.iter_mut().find(|b| (b.start()..b.end()).contains(&va))
     }
 
-    /// The page class of mappings whose page size is chosen by the kernel.
+    /// The page class of mappings whose page size the kernel chooses.
     fn class(&self, size: u64) -> PageClass {
         if self.big_page != 0 && size >= self.big_page { PageClass::Big } else { PageClass::Small }
     }
 }
 
-/// A mapping in the kernel-private region; undone when dropped.
+/// A mapping in the kernel's own region. Dropping it removes the mapping.
 #[derive(Debug)]
 pub(super) struct KernelMapping {
     space: Arc<AddressSpace>,
-    /// Its address.
+    /// The address of the mapping.
     pub va: u64,
 }
 
@@ -178,20 +179,20 @@ impl Drop for KernelMapping {
     }
 }
 
-/// A dmabuf as a mapping names it.
+/// The identity of a dmabuf in a mapping: the buffer, and whether it may only be read.
 pub(super) type BufferId = (u64, bool);
 
 fn buffer_id(buffer: &Buffer, read_only: bool) -> BufferId {
     (buffer.serial, read_only)
 }
 
-/// Binds a channel for good: its VM reference lasts until the channel is freed.
+/// Binds a channel. The binding is permanent: the reference to the address space lasts until the channel is freed.
 fn bind_channel(call: &Call<'_>, space: &Arc<AddressSpace>, args: &mut nvgpu_as_bind_channel_args) -> Reply {
     call.channel(args.channel_fd as i32)?.bind_space(space)
 }
 
-/// Opening the `as` node: an address space with 64 KiB pages and a range of its own. A GPU without big pages
-/// refuses the open.
+/// Opens the `as` node, which gives an address space with pages of 64 KiB and a range of its own. A GPU without big
+/// pages refuses the open.
 pub(super) fn open_node(call: &Call<'_>) -> Result<std::os::fd::OwnedFd, Errno> {
     let mut args: nvgpu_alloc_as_args = zerocopy::FromZeros::new_zeroed();
     args.big_page_size = 64 << 10;

@@ -47,7 +47,7 @@ pub(super) fn get_sync_ro_map(
     Ok(())
 }
 
-/// r39's form: a region for each host1x, of which there is one.
+/// GET_SYNC_RO_MAP of r39, which has a region for each host1x. There is one host1x.
 pub(super) fn get_sync_ro_map_v2(
     call: &Call<'_>,
     space: &Arc<AddressSpace>,
@@ -63,7 +63,7 @@ pub(super) fn get_sync_ro_map_v2(
 }
 
 impl AddressSpace {
-    /// Maps the whole syncpoint aperture read-only, once for the life of the space.
+    /// Maps the whole syncpoint aperture read-only. It is mapped once, and stays for the life of the space.
     pub(crate) fn map_syncpoints(&self, aperture: Arc<Backing>) -> Result<u64, Errno> {
         let mut state = self.state.lock();
         if let Some(va) = state.sync_ro {

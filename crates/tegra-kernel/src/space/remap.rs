@@ -1,4 +1,4 @@
-//! REMAP: pages of a sparse area pointed at pages of buffers (docs/hardware/nvgpu-address-space.md#remap).
+//! REMAP: points pages of a sparse area at pages of buffers (docs/hardware/nvgpu-address-space.md#remap).
 
 use super::area::sparse_extent;
 use super::{AddressSpace, Contents};
@@ -8,7 +8,7 @@ use tegra_mm::Extent;
 use tegrarm_abi::nvgpu::address_space::*;
 use tegrarm_kmd::Errno;
 
-/// Page sizes an operation may name.
+/// The page sizes that an operation may name.
 const PAGE_SIZES: [(u32, u64); 3] = [
     (NVGPU_AS_REMAP_OP_FLAGS_PAGESIZE_4K, 4 << 10),
     (NVGPU_AS_REMAP_OP_FLAGS_PAGESIZE_64K, 64 << 10),
@@ -16,14 +16,15 @@ const PAGE_SIZES: [(u32, u64); 3] = [
 ];
 const MAP_FLAGS: u32 = NVGPU_AS_REMAP_OP_FLAGS_CACHEABLE | NVGPU_AS_REMAP_OP_FLAGS_ACCESS_NO_WRITE;
 
-/// What one operation makes of a range.
+/// The effect of one operation on a range.
 struct Step {
     va: u64,
     len: u64,
     extent: Extent,
 }
 
-/// All operations are checked before the first takes effect. The number done is told back even on error.
+/// Checks all operations before the first takes effect. The number of operations that are done is returned even on
+/// error.
 pub(super) fn remap(call: &Call<'_>, space: &Arc<AddressSpace>, args: &mut nvgpu_as_remap_args) -> Reply {
     call.copy_back_always.set(true);
     let count = std::mem::take(&mut args.num_ops);
@@ -55,7 +56,7 @@ fn plan(call: &Call<'_>, state: &Contents, ops: &[nvgpu_as_remap_op]) -> Reply<V
     ops.iter().map(|op| step(call, op, page_size, start..end)).collect()
 }
 
-/// The page size an operation names, its other flags being legal.
+/// The page size that an operation names. Its other flags are checked here.
 fn page_size(op: &nvgpu_as_remap_op) -> Result<u64, Errno> {
     let allowed = if op.mem_handle == 0 { 0 } else { MAP_FLAGS };
     let size = PAGE_SIZES.iter().find(|(flag, _)| op.flags & !allowed == *flag);

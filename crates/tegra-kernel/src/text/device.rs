@@ -1,4 +1,4 @@
-//! nvgpu's attributes of the GPU's device, which its devfreq directory leads to as `device`
+//! nvgpu's attributes of the GPU's device. The device is reached as `device` from its devfreq directory
 //! (docs/hardware/nvgpu-nodes.md#device-attributes).
 
 use crate::Kernel;
@@ -6,12 +6,12 @@ use parking_lot::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tegrarm_kmd::Errno;
 
-/// What the attributes keep.
+/// The state of the attributes.
 #[derive(Debug)]
 pub(crate) struct DeviceState {
-    /// Whether the GPU may lose power when idle, and after how many milliseconds. Here it never does.
+    /// Whether the GPU may lose its power when it is idle, and after how many milliseconds. Here it never does.
     railgating: Mutex<(bool, u32)>,
-    /// The first graphics context was made.
+    /// True after the first graphics context was made.
     golden_image: AtomicBool,
 }
 
@@ -59,7 +59,7 @@ pub(super) const ATTRIBUTES: &[(&str, Attribute)] = &[
     ("tsg_timeslice_max_us", Attribute::LongestSlice),
 ];
 
-/// TPCs the module's power mode gates: the modules here have theirs by number, not by gating.
+/// The TPCs that the module's power mode gates. It is 0, because the modules here have fewer TPCs and gate none.
 const TPC_GATING: u64 = 0;
 
 impl Attribute {
@@ -89,7 +89,8 @@ impl Attribute {
         }
     }
 
-    /// Writes the attribute. What is no number changes nothing, and is `EINVAL` but for the delay.
+    /// Writes the attribute. Text that is not a number changes nothing. The error is then `EINVAL`, except for the
+    /// delay.
     pub(super) fn write(self, kernel: &Kernel, text: &str) -> Result<(), Errno> {
         let number = text.trim_end_matches('\n').parse::<u64>().map_err(|_| Errno::EINVAL);
         match self {

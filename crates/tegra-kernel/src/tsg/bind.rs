@@ -8,10 +8,10 @@ use std::sync::{Arc, Weak};
 use tegrarm_abi::nvgpu::tsg::nvgpu_tsg_bind_channel_ex_args;
 use tegrarm_kmd::Errno;
 
-/// Channels a group can have.
+/// The largest number of channels in a group.
 const MAX_CHANNELS: usize = 128;
 
-/// The old form: VEID 0.
+/// The old form of the call, which uses VEID 0.
 pub(super) fn bind_channel(call: &Call<'_>, file: &Arc<TsgFile>, fd: &mut i32) -> Reply {
     bind(call, &file.tsg, &*call.channel(*fd)?, 0)
 }
@@ -22,7 +22,7 @@ pub(super) fn bind_channel_ex(
     args: &mut nvgpu_tsg_bind_channel_ex_args,
 ) -> Reply {
     call.kernel.scheduling.check_unlocked()?;
-    // r39 says of a descriptor that is no channel that there is no such device.
+    // For a descriptor that is not a channel's, r39 answers that there is no such device.
     let bad = if call.is_r39() { Errno::ENODEV } else { Errno::EINVAL };
     let channel = call.channel(args.channel_fd).map_err(|_| bad)?;
     if args.subcontext_id >= MAX_VEIDS {
@@ -33,7 +33,7 @@ pub(super) fn bind_channel_ex(
 
 fn bind(call: &Call<'_>, tsg: &Arc<Tsg>, channel: &Channel, veid: u32) -> Reply {
     let mut bound = channel.state.lock();
-    // These two are kept even when a later check fails.
+    // These two fields stay set even if a later check fails.
     bound.veid = veid;
     if veid > 0 {
         bound.runqueue = 1;

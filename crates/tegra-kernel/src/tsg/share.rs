@@ -1,4 +1,4 @@
-//! Share tokens: how another ctrl open gets at a group (docs/hardware/nvgpu-ctrl.md#open-tsg,
+//! Share tokens, by which another ctrl node can open a group (docs/hardware/nvgpu-ctrl.md#open-tsg,
 //! docs/hardware/nvgpu-tsg.md#share-tokens).
 
 use super::{Tsg, TsgFile};
@@ -11,13 +11,13 @@ use tegrarm_abi::nvgpu::r39::*;
 use tegrarm_abi::nvgpu::tsg::*;
 use tegrarm_kmd::Errno;
 
-/// Tokens a group can have out: one less than it can have subcontexts.
+/// The largest number of unused tokens of a group: one less than its number of subcontexts.
 const MAX_TOKENS: usize = super::MAX_VEIDS as usize - 1;
 
-/// Bytes of an r39 token.
+/// The size of an r39 token in bytes.
 const TOKEN: usize = NVGPU_TSG_SHARE_TOKEN_SIZE as usize;
 
-/// A token's terms.
+/// The group, source and target of a token.
 #[derive(Debug)]
 struct Grant {
     token: u64,
@@ -32,7 +32,7 @@ impl Grant {
     }
 }
 
-/// Every token out, and the ctrl opens they are between.
+/// Every unused token, and the ctrl nodes between which it is valid.
 #[derive(Debug, Default)]
 pub(crate) struct ShareTokens {
     grants: Mutex<Vec<Grant>>,
@@ -40,7 +40,7 @@ pub(crate) struct ShareTokens {
 }
 
 impl ShareTokens {
-    /// A ctrl open that tokens can be made for.
+    /// Enters a ctrl node, for which tokens can be made from now on.
     pub(crate) fn opened(&self, ctrl: &Arc<Ctrl>) {
         let mut opens = self.opens.lock();
         opens.retain(|open| open.strong_count() > 0);
@@ -52,7 +52,7 @@ impl ShareTokens {
         live.into_iter().find(|ctrl| ctrl.instance == instance).ok_or(Errno::EINVAL)
     }
 
-    /// The group a token opens for a ctrl open; the token is spent.
+    /// The group that a token opens for a ctrl node. The token cannot be used again.
     pub(crate) fn redeem(&self, token: u64, source: u64, target: u64) -> Option<Arc<Tsg>> {
         let grant = self.take(|g| (g.token, g.source, g.target) == (token, source, target))?;
         grant.tsg.upgrade()
@@ -64,13 +64,15 @@ impl ShareTokens {
         Some(grants.remove(at))
     }
 
-    /// A file of the group that was opened through this ctrl open is closed: the tokens between the two are gone.
+    /// Removes the tokens between a group and a ctrl node, after a file of the group that was opened through this node
+    /// was closed.
     pub(super) fn closed(&self, tsg: &Arc<Tsg>, source: u64) {
         self.grants.lock().retain(|grant| grant.source != source || !grant.is_of(tsg));
     }
 }
 
-/// A source or target of 0 is refused, and so is a source that the group was not opened through.
+/// Checks the source and the target of a token. Neither may be 0, and the group must have been opened through the
+/// source.
 fn authorised(tsg: &Tsg, source: u64, target: u64) -> Result<(), Errno> {
     let known = source != 0 && target != 0 && tsg.state.lock().instances.contains(&source);
     if known { Ok(()) } else { Err(Errno::EINVAL) }
@@ -85,20 +87,21 @@ pub(super) fn get_token(call: &Call<'_>, file: &Arc<TsgFile>, args: &mut nvgpu_t
         return Err(Errno::ENOSPC.into());
     }
     tokens.open(target)?;
-    // Every ctrl open numbers its own.
+    // Every ctrl node has its own sequence of tokens.
     let token = tokens.open(source)?.tokens.fetch_add(1, Ordering::Relaxed) + 1;
     grants.push(Grant { token, tsg: Arc::downgrade(&file.tsg), source, target });
     args.share_token = token;
     Ok(())
 }
 
-/// The two numbers of an r39 token: the instance it was made from, and that instance's count.
+/// The two numbers of an r39 token: the instance from which it was made, and the count of that instance.
 pub(crate) fn token_parts(token: &[u8; TOKEN]) -> (u64, u64) {
     let number = |at: usize| u64::from_le_bytes(token[at..at + 8].try_into().expect("eight bytes"));
     (number(0), number(8))
 }
 
-/// r39 leaves the source out: it is the ctrl open that the group's file was opened through.
+/// GET_SHARE_TOKEN of r39, which has no source field. The source is the ctrl node through which the group's file was
+/// opened.
 pub(super) fn get_token_r39(
     call: &Call<'_>,
     file: &Arc<TsgFile>,

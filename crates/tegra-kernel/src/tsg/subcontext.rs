@@ -1,4 +1,4 @@
-//! Subcontexts: which address space each VEID of a group uses (docs/hardware/nvgpu-tsg.md#create-subcontext).
+//! Subcontexts: the address space that each VEID of a group uses (docs/hardware/nvgpu-tsg.md#create-subcontext).
 
 use super::{MAX_VEIDS, TsgFile};
 use crate::dispatch::{Call, Reply};
@@ -7,15 +7,15 @@ use std::sync::{Arc, Weak};
 use tegrarm_abi::nvgpu::tsg::*;
 use tegrarm_kmd::Errno;
 
-/// The VEIDs of a group. Address spaces are remembered without being kept alive, as nvgpu does: a pointer to
-/// compare with, nothing more.
+/// The VEIDs of a group. As in nvgpu, an address space is remembered but not kept alive: the pointer is only used for
+/// comparing.
 #[derive(Debug)]
 pub(crate) struct Subcontexts {
-    /// By VEID; `None` = free.
+    /// The slots by VEID. `None` means free.
     slots: Vec<Option<Slot>>,
 }
 
-/// The address space stored for a VEID; `None` for a subcontext of a channel that had none.
+/// The address space of a VEID. It is `None` for a subcontext of a channel that had no address space.
 type Slot = Option<Weak<AddressSpace>>;
 
 impl Default for Subcontexts {
@@ -25,7 +25,7 @@ impl Default for Subcontexts {
 }
 
 impl Subcontexts {
-    /// SYNC is VEID 0; ASYNC is the lowest free one above, or else VEID 0 too.
+    /// Creates a subcontext. SYNC gets VEID 0. ASYNC gets the lowest free VEID above 0, or else VEID 0 too.
     fn create(&mut self, sync: bool, space: &Arc<AddressSpace>) -> Result<u32, Errno> {
         let mut candidates = (if sync { 0..1 } else { 1..self.slots.len() }).chain(0..1);
         let veid = candidates.find(|veid| self.slots[*veid].is_none()).ok_or(Errno::ENOSPC)?;
@@ -33,7 +33,7 @@ impl Subcontexts {
         Ok(veid as u32)
     }
 
-    /// Binding to VEID 0 makes it, with the channel's address space, when nobody did.
+    /// Makes VEID 0 with the channel's address space, if it does not exist. Binding a channel to VEID 0 does this.
     pub(super) fn imply_first(&mut self, space: Option<&Arc<AddressSpace>>) {
         self.slots[0].get_or_insert_with(|| space.map(Arc::downgrade));
     }

@@ -1,4 +1,4 @@
-//! QMD version 3.0: the launch descriptor, 64 dwords; bit ranges over the whole 2048-bit structure.
+//! The launch descriptor, QMD version 3.0: 64 dwords. The bit ranges count over the whole structure of 2048 bits.
 //!
 //! Numbers: `tests/data/abi/gpu-methods.json`.
 

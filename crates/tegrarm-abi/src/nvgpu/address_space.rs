@@ -116,7 +116,7 @@ abi_structs! {
         _pad0: [u8; 4],
     }
 
-    /// One entry of what `NVGPU_AS_IOCTL_GET_VA_REGIONS` writes.
+    /// One entry of the list that `NVGPU_AS_IOCTL_GET_VA_REGIONS` writes.
     pub struct nvgpu_as_va_region {
         offset: u64,
         page_size: u32,
@@ -124,7 +124,7 @@ abi_structs! {
         pages: u64,
     }
 
-    /// One entry of what `NVGPU_AS_IOCTL_REMAP` reads and writes.
+    /// One entry of the list that `NVGPU_AS_IOCTL_REMAP` reads and writes.
     pub struct nvgpu_as_remap_op {
         flags: u32,
         compr_kind: i16,

@@ -136,7 +136,7 @@ abi_structs! {
         _pad0: [u8; 4],
     }
 
-    /// The 16 bytes of an error notifier, written by the kernel; `status` last.
+    /// The 16 bytes of an error notifier. The kernel writes them, and it writes `status` last.
     pub struct nvgpu_notification {
         time_stamp_nanoseconds: [u32; 2],
         info32: u32,
