@@ -1,4 +1,4 @@
-//! All registries of this crate in one place: for the layout test, for decoding, for generated headers.
+//! All registries of this crate in one place, for the layout test, for decoding and for generated headers.
 
 use crate::layout::{Const, Ioctl, NamedBits, Node, StructLayout};
 
@@ -127,7 +127,7 @@ pub static BITS: &[&[NamedBits]] = &[
     crate::methods::qmd::QMD_BITS,
 ];
 
-/// The ioctl that `node` knows under `number`, r36 first.
+/// The ioctl that `node` has under `number`. The ioctls of r36 are searched first.
 pub fn ioctl(node: Node, number: u32) -> Option<&'static Ioctl> {
     IOCTLS.iter().flat_map(|list| list.iter()).find(|i| i.node == node && i.number == number)
 }

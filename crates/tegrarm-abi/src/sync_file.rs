@@ -1,6 +1,7 @@
 //! Fences as files (`linux/sync_file.h`): ioctls, argument structures, constants.
 //!
-//! nvgpu's fences with `NVGPU_SUBMIT_GPFIFO_FLAGS_SYNC_FENCE` are such files. Numbers: `tests/data/abi/extra.json`.
+//! With `NVGPU_SUBMIT_GPFIFO_FLAGS_SYNC_FENCE`, the fences of nvgpu are such files. Numbers:
+//! `tests/data/abi/extra.json`.
 
 use crate::layout::*;
 
@@ -27,7 +28,7 @@ abi_structs! {
         sync_fence_info: u64,
     }
 
-    /// One entry of what `SYNC_IOC_FILE_INFO` writes.
+    /// One entry of the list that `SYNC_IOC_FILE_INFO` writes.
     pub struct sync_fence_info {
         obj_name: [u8; 32],
         driver_name: [u8; 32],

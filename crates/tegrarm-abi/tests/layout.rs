@@ -1,8 +1,8 @@
-//! Every structure, number, constant and bit range of the crate against tables read off a C compiler.
+//! Compares every structure, number, constant and bit range of the crate with tables that were read off a C compiler.
 //!
-//! The shim and the simulator share these definitions, so neither can catch a wrong one: this test does.
-//! `tables` reads `tests/data/abi/*.json`, `compare` holds the comparison, `source` scans the crate's own
-//! text so that nothing can be declared without being compared.
+//! The library and the simulator share these definitions, so neither of them can notice a wrong one. This test does.
+//! `tables` reads `tests/data/abi/*.json`, `compare` makes the comparison, and `source` scans the crate's own text, so
+//! that nothing can be declared without being compared.
 
 #[path = "layout/compare.rs"]
 mod compare;
@@ -16,7 +16,7 @@ use tables::Tables;
 use tegrarm_abi::layout::{Abi, Node};
 use tegrarm_abi::registry::{BITS, CONSTS, IOCTLS, STRUCTS};
 
-/// Fails with every complaint at once: a wrong table row is easier to see beside its neighbours.
+/// Fails with all complaints at once, because a wrong row of a table is easier to see beside its neighbours.
 fn expect_none(complaints: Vec<String>) {
     assert!(complaints.is_empty(), "{} complaints:\n{}", complaints.len(), complaints.join("\n"));
 }
@@ -60,7 +60,8 @@ fn every_ioctl_of_our_nodes_has_a_row() {
     }
 }
 
-/// What another release lays out or numbers like r36 has one row here, r36's: that has to be true of each.
+/// A structure or number that another release has in the same form as r36 has only r36's row here. The test checks that
+/// the forms are the same.
 #[test]
 fn what_another_release_does_not_override_is_that_of_r36() {
     let tables = Tables::load();

@@ -1,7 +1,7 @@
-//! What an ioctl's bytes say: name and fields, for recordings, traces and messages.
+//! Describes the bytes of an ioctl by name and fields, for recordings, traces and messages.
 //!
-//! Names come from the registries of `tegrarm-abi`: the r36 ioctls first, then those whose exact number only
-//! r35 or r39 has. A number that none knows decodes to itself and its raw bytes.
+//! The names come from the registries of `tegrarm-abi`. The ioctls of r36 are searched first, and then those whose
+//! exact number only r35 or r39 has. A number that is in no registry is described by itself and its raw bytes.
 
 use crate::descriptors;
 use crate::{Arg, Errno, Node};
@@ -21,7 +21,7 @@ pub enum Value {
 }
 
 impl fmt::Display for Value {
-    /// Small numbers in decimal, large ones and bytes in hexadecimal; a run of zero bytes as `0…`.
+    /// Small numbers are written in decimal, large ones and bytes in hexadecimal, and a run of zero bytes as `0…`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Value::Unsigned(v) if *v < 1024 => write!(f, "{v}"),
@@ -33,14 +33,14 @@ impl fmt::Display for Value {
     }
 }
 
-/// One named field of an argument.
+/// One field of an argument, with its name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Field {
-    /// Upstream name.
+    /// The upstream name.
     pub name: Cow<'static, str>,
-    /// Bytes from the start of the argument.
+    /// The offset from the start of the argument in bytes.
     pub offset: usize,
-    /// Contents.
+    /// The contents.
     pub value: Value,
 }
 
@@ -57,8 +57,8 @@ pub fn name(node: Node, request: u32) -> Cow<'static, str> {
     }
 }
 
-/// The fields of an argument, padding left out. What no structure describes is one field `value` (up to
-/// eight bytes, as a number) or `bytes`.
+/// The fields of an argument without padding. Bytes that no structure describes are one field: `value`, a number, for
+/// up to eight bytes, and `bytes` for more.
 pub fn fields(node: Node, request: u32, bytes: &[u8]) -> Vec<Field> {
     match ioctl(node, request) {
         Some(known) if !known.arg.name.is_empty() => {
@@ -72,7 +72,7 @@ pub fn fields(node: Node, request: u32, bytes: &[u8]) -> Vec<Field> {
 
 fn field(request: u32, f: &FieldLayout, bytes: &[u8]) -> Option<Field> {
     let bytes = bytes.get(f.offset..f.offset + f.size)?;
-    // A union member that this request uses as a descriptor goes by that name.
+    // If this request uses a union member as a descriptor, the field gets the name of the descriptor.
     let name = descriptors::of(request).find(|d| d.offset == f.offset).map_or(f.name, |d| d.name);
     Some(Field { name: Cow::Borrowed(name), offset: f.offset, value: value(f.ty, bytes) })
 }
@@ -109,7 +109,7 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
     })
 }
 
-/// The reverse of [`hex`].
+/// Converts hexadecimal digits to bytes. It is the opposite of [`hex`].
 pub(crate) fn unhex(digits: &str) -> Option<Vec<u8>> {
     if !digits.len().is_multiple_of(2) || !digits.is_ascii() {
         return None;
@@ -126,9 +126,9 @@ pub fn argument(node: Node, request: u32, arg: &Arg<'_>) -> Vec<Field> {
     }
 }
 
-/// One line for one ioctl, in the manner of strace: what went in, the result, and what the kernel changed.
+/// One line for one ioctl, as strace would write it: the arguments, the result, and the fields that the kernel changed.
 ///
-/// `fd` is however the caller names the file: a number, or a recording's label.
+/// `fd` is the name that the caller uses for the file: a number, or the label of a recording.
 pub fn line(
     fd: &dyn fmt::Display,
     node: Node,

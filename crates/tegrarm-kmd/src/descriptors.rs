@@ -1,7 +1,7 @@
-//! Which fields of which ioctls are file descriptors.
+//! Lists which fields of which ioctls are file descriptors.
 //!
-//! One row per field. Their numbers differ from run to run, so a recording replaces them by labels and a
-//! replay puts its own in.
+//! Each field has one row. Descriptor numbers differ from run to run, so a recording replaces them by labels, and a
+//! replay writes its own numbers.
 
 use std::mem::offset_of;
 use tegrarm_abi::layout::Node;
@@ -19,11 +19,11 @@ use tegrarm_abi::sync_file::*;
 /// Who writes the descriptor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
-    /// The caller names an open file.
+    /// The caller writes it and names an open file.
     In,
-    /// The kernel makes a new one; what the caller left there means nothing.
+    /// The kernel makes a new descriptor. The value that the caller left there has no meaning.
     Out,
-    /// The kernel makes a new one; what the caller put there is an input, but no descriptor.
+    /// The kernel makes a new descriptor. The value that the caller wrote there is an input but not a descriptor.
     OutOverInput,
 }
 
@@ -34,9 +34,9 @@ pub(crate) struct Descriptor {
     pub name: &'static str,
     pub offset: usize,
     pub role: Role,
-    /// What a new descriptor is, for its label.
+    /// The kind of a new descriptor, for its label.
     pub kind: &'static str,
-    /// Only when the flags word (byte offset, bits) has all of these bits set.
+    /// The field is a descriptor only if the flags word (byte offset, bits) has all of these bits set.
     pub when: Option<(usize, u32)>,
 }
 
@@ -91,7 +91,7 @@ macro_rules! rows {
     (@when $ty:ident $flags:ident $bits:expr) => { Some((offset_of!($ty, $flags), $bits)) };
 }
 
-/// The argument of an ioctl that is nothing but a descriptor.
+/// The argument of an ioctl that consists of a descriptor only.
 #[repr(C)]
 struct BareFd {
     fd: i32,
@@ -163,7 +163,8 @@ mod tests {
 
     #[test]
     fn every_field_that_looks_like_a_descriptor_has_a_row() {
-        // The one the kernel reports without making it: the fd of a channel the caller already has.
+        // This is the only field in which the kernel reports a descriptor without making it: it belongs to a channel
+        // that the caller already has.
         let exempt = BTreeSet::from(["resident_context_fd"]);
         for i in IOCTLS.iter().flat_map(|l| l.iter()) {
             for f in i.arg.fields.iter().filter(|f| f.name == "fd" || f.name.ends_with("_fd")) {

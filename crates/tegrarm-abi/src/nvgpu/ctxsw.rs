@@ -8,7 +8,7 @@ abi_structs! {
     /// Layouts of this file, for `tests/layout.rs` and for decoding.
     pub static CTXSW_STRUCTS: Abi::R36;
 
-    /// What the mapped ring begins with.
+    /// The header at the start of the mapped ring.
     pub struct nvgpu_ctxsw_ring_header {
         magic: u32,
         version: u32,
@@ -30,7 +30,7 @@ abi_structs! {
         timestamp: u64,
     }
 
-    /// Which tags are traced.
+    /// The tags that are traced.
     pub struct nvgpu_ctxsw_trace_filter {
         tag_bits: [u64; 4],
     }

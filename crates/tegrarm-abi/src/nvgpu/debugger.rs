@@ -191,7 +191,7 @@ abi_structs! {
         enable: u32,
     }
 
-    /// One entry of what `NVGPU_DBG_GPU_IOCTL_REG_OPS` reads and writes.
+    /// One entry of the list that `NVGPU_DBG_GPU_IOCTL_REG_OPS` reads and writes.
     pub struct nvgpu_dbg_gpu_reg_op {
         op: u8,
         type_: u8,
@@ -206,7 +206,7 @@ abi_structs! {
         and_n_mask_hi: u32,
     }
 
-    /// What `NVGPU_DBG_GPU_IOCTL_READ_SINGLE_SM_ERROR_STATE` writes to the buffer it is given.
+    /// The record that `NVGPU_DBG_GPU_IOCTL_READ_SINGLE_SM_ERROR_STATE` writes to the caller's buffer.
     pub struct nvgpu_dbg_gpu_sm_error_state_record {
         hww_global_esr: u32,
         hww_warp_esr: u32,
@@ -215,13 +215,13 @@ abi_structs! {
         hww_warp_esr_report_mask: u32,
     }
 
-    /// One entry of what `NVGPU_DBG_GPU_IOCTL_GET_MAPPINGS` writes.
+    /// One entry of the list that `NVGPU_DBG_GPU_IOCTL_GET_MAPPINGS` writes.
     pub struct nvgpu_dbg_gpu_get_mappings_entry {
         gpu_va: u64,
         size: u64,
     }
 
-    /// One entry of what `NVGPU_DBG_GPU_IOCTL_ACCESS_GPU_VA` reads and writes.
+    /// One entry of the list that `NVGPU_DBG_GPU_IOCTL_ACCESS_GPU_VA` reads and writes.
     pub struct nvgpu_dbg_gpu_va_access_entry {
         gpu_va: u64,
         data: u64,

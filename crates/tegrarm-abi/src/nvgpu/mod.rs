@@ -1,4 +1,4 @@
-//! nvgpu user ABI: one module per device node (r36), and what r35 and r39 do differently.
+//! The user ABI of nvgpu: one module per device node for r36, and modules with the differences of r35 and r39.
 
 pub mod address_space;
 pub mod channel;

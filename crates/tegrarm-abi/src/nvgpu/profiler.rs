@@ -78,14 +78,14 @@ abi_structs! {
         buffer_size: u64,
     }
 
-    /// One entry of what `NVGPU_PROFILER_IOCTL_VAB_RESERVE` reads.
+    /// One entry of the list that `NVGPU_PROFILER_IOCTL_VAB_RESERVE` reads.
     pub struct nvgpu_profiler_vab_range_checker {
         start_phys_addr: u64,
         granularity_shift: u8,
         reserved: [u8; 7],
     }
 
-    /// One entry of what `NVGPU_PROFILER_IOCTL_EXEC_REG_OPS` reads and writes.
+    /// One entry of the list that `NVGPU_PROFILER_IOCTL_EXEC_REG_OPS` reads and writes.
     pub struct nvgpu_profiler_reg_op {
         op: u8,
         status: u8,

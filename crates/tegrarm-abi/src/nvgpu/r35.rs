@@ -1,4 +1,4 @@
-//! What L4T r35 (JetPack 5) lays out or numbers differently from r36; everything else is shared.
+//! The structures and numbers that differ between L4T r35 (JetPack 5) and r36. Everything else is the same on both.
 //!
 //! Names carry the suffix `_r35`/`_R35`. Numbers: `tests/data/abi/nvgpu-r35.json`.
 

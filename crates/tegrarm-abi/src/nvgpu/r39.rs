@@ -1,7 +1,8 @@
-//! What L4T r39 (JetPack 7) lays out or numbers differently from r36, and what it adds; everything else is shared.
+//! The structures and numbers that differ between L4T r39 (JetPack 7) and r36, and those that r39 adds. Everything else
+//! is the same on both.
 //!
-//! Names carry the suffix `_r39`/`_R39` where r36 has the same name. Numbers: `tests/data/abi/nvgpu-r39.json`, of which
-//! nothing was seen on a board: `docs/validated-on.md` lists what is to be seen.
+//! A name that r36 has too gets the suffix `_r39` or `_R39`. Numbers: `tests/data/abi/nvgpu-r39.json`. None of them was
+//! observed on a board; `docs/validated-on.md` lists what has to be observed.
 
 use crate::layout::*;
 

@@ -8,7 +8,7 @@ abi_structs! {
     /// Layouts of this file, for `tests/layout.rs` and for decoding.
     pub static SCHED_STRUCTS: Abi::R36;
 
-    /// What reading the node gives.
+    /// The event that a program reads from the node.
     pub struct nvgpu_sched_event_arg {
         reserved: u64,
         status: u64,

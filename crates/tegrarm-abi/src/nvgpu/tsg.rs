@@ -98,7 +98,7 @@ abi_structs! {
         share_token: u64,
     }
 
-    /// What `NVGPU_TSG_IOCTL_READ_SINGLE_SM_ERROR_STATE` writes to the buffer it is given.
+    /// The record that `NVGPU_TSG_IOCTL_READ_SINGLE_SM_ERROR_STATE` writes to the caller's buffer.
     pub struct nvgpu_tsg_sm_error_state_record {
         global_esr: u32,
         warp_esr: u32,

@@ -1,7 +1,7 @@
-//! Controls that other frontends send and that have no file of their own: of classes that the library does not make, of
-//! services that a Tegra lacks, and a few that it answers.
+//! Controls of other frontends that have no file of their own. They belong to classes that the library does not make,
+//! or to services that a Tegra lacks. The library answers a few of them.
 //!
-//! Numbers: `tests/data/abi/rm-570.json` (driver 570.86.16), and `extra.json` for those of other drivers.
+//! Numbers: `tests/data/abi/rm-570.json` (driver 570.86.16), and `extra.json` for controls of other drivers.
 
 use crate::layout::*;
 

@@ -1,4 +1,4 @@
-//! NV_STATUS codes, upstream exact.
+//! NV_STATUS codes, exactly as upstream has them.
 //!
 //! Numbers: `tests/data/abi/nv-status.json`.
 

@@ -1,5 +1,5 @@
-//! What a client maps to give a channel work: its control page (USERD), and the usermode page with the doorbell, as the class
-//! headers name them.
+//! The pages that a client maps to give work to a channel: its control page (USERD), and the usermode page with the
+//! doorbell. The names are those of the class headers.
 //!
 //! Numbers: `tests/data/abi/rm-570.json` and `tests/data/abi/extra.json`.
 
@@ -9,7 +9,7 @@ abi_structs! {
     /// Layouts of this file, for `tests/layout.rs` and for decoding.
     pub static USERD_STRUCTS: Abi::Rm570;
 
-    /// USERD of a channel, 512 bytes; `GPGet` and `GPPut` are the two that matter.
+    /// USERD of a channel, 512 bytes. Programs need only `GPGet` and `GPPut`.
     pub struct AmpereAControlGPFifo {
         Ignored00: [u32; 16],
         Put: u32,

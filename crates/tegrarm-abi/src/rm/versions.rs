@@ -1,7 +1,8 @@
-//! Structures as driver releases before and after 570 lay them out.
+//! Structures in the layouts of driver releases before and after 570.
 //!
-//! A suffix `_V580` names the first release with that layout; the form of 570 has none. Escapes and controls tell the layouts
-//! apart by size, UVM calls by the version the client was told. Layouts: `tests/data/abi/extra.json`, with their sources.
+//! A suffix `_V580` names the first release with that layout. The layout of 570 has no suffix. The layouts of escapes
+//! and controls are told apart by their size, and those of UVM calls by the version that the client was told. Layouts:
+//! `tests/data/abi/extra.json`, with their sources.
 
 use crate::layout::*;
 use crate::rm::alloc::NV_MEMORY_DESC_PARAMS;
@@ -11,7 +12,7 @@ abi_structs! {
     /// Layouts of this file, for `tests/layout.rs` and for decoding.
     pub static VERSION_STRUCTS: Abi::Extra;
 
-    /// Argument of `NV_ESC_RM_MAP_MEMORY_DMA` from driver 580 on; told from the 570 form by its size.
+    /// Argument of `NV_ESC_RM_MAP_MEMORY_DMA` from driver 580 on. Its size differs from that of 570.
     pub struct NVOS46_PARAMETERS_V580 {
         hClient: u32,
         hDevice: u32,
@@ -72,7 +73,7 @@ abi_structs! {
         hmacNonce: [u32; 8],
     }
 
-    /// Allocation parameters of the GPFIFO channel classes from driver 610 on: a handle inserted at 32.
+    /// Allocation parameters of the GPFIFO channel classes from driver 610 on. A handle was inserted at offset 32.
     pub struct NV_CHANNELGPFIFO_ALLOCATION_PARAMETERS_V610 {
         hObjectError: u32,
         hObjectBuffer: u32,
@@ -113,7 +114,8 @@ abi_structs! {
         bSkipEnable: u8,
     }
 
-    /// Argument of `UVM_FREE` from driver 590 on. UVM numbers carry no size: the reported version decides.
+    /// Argument of `UVM_FREE` from driver 590 on. UVM numbers contain no size, so the reported version decides which
+    /// layout is used.
     pub struct UVM_FREE_PARAMS_V590 {
         base: u64,
         rmStatus: u32,

@@ -1,4 +1,4 @@
-//! One registry entry against its table row: an empty answer means they agree.
+//! Compares one registry entry with its row in the table. An empty answer means that the two agree.
 
 use crate::tables::{Field, Struct, Table, Tables};
 use tegrarm_abi::layout::{Abi, Const, FieldLayout, Ioctl, NamedBits, Node, StructLayout};
@@ -15,7 +15,7 @@ fn table(tables: &Tables, abi: Abi) -> Option<&Table> {
     }
 }
 
-/// The upstream name of an entry: variants of r35 and r39 carry a suffix so that all can exist in one crate.
+/// The upstream name of an entry. Variants of r35 and r39 have a suffix, so that all variants can exist in one crate.
 pub fn upstream(name: &str, abi: Abi) -> &str {
     match abi {
         Abi::R35 => name.strip_suffix("_r35").or_else(|| name.strip_suffix("_R35")).unwrap_or(name),
@@ -60,7 +60,7 @@ fn field(ours: &StructLayout, f: &FieldLayout, row: &Struct) -> Option<String> {
     }
 }
 
-/// Whether a C scalar type is signed; `None` for structures, arrays and enumerations.
+/// Whether a C scalar type is signed. The result is `None` for structures, arrays and enumerations.
 fn signed(ty: &str) -> Option<bool> {
     match ty.trim_start_matches("__") {
         "s8" | "s16" | "s32" | "s64" | "int" => Some(true),
@@ -69,7 +69,8 @@ fn signed(ty: &str) -> Option<bool> {
     }
 }
 
-/// A field of the table is in the structure, or shares its place with one that is (a union's other member).
+/// Whether a field of the table is in the structure, or has the same place as a field that is, as members of a union
+/// have.
 fn covered(ours: &StructLayout, theirs: &Field) -> bool {
     ours.fields.iter().any(|f| {
         let padding = f.name.starts_with("_pad") && f.name != theirs.name;
@@ -154,8 +155,8 @@ pub fn bits(tables: &Tables, ours: &NamedBits) -> Vec<String> {
     }
 }
 
-/// Entries of r36 that release `abi` does not override, and that `table`, which is its, has otherwise. What it does not
-/// have at all is nobody's claim: who asks for it there is told so.
+/// Compares the entries of r36 that release `abi` does not override with `table`, the table of that release. An entry
+/// that the release does not have at all is not compared, because the library refuses such a call on that release.
 pub fn shared(tables: &Tables, abi: Abi, table: &Table) -> Vec<String> {
     let other = Tables { r36: table.clone(), ..tables.clone() };
     let mut out = Vec::new();
@@ -178,7 +179,7 @@ pub fn shared(tables: &Tables, abi: Abi, table: &Table) -> Vec<String> {
     out
 }
 
-/// The comparison must notice what it exists for.
+/// The comparison must notice every kind of difference for which it exists.
 mod tests {
     use super::*;
     use tegrarm_abi::layout::{AbiStruct, Bits};

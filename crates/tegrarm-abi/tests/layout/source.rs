@@ -1,9 +1,9 @@
-//! A text scan of the crate's own source: what is declared, and whether it passes through the macros.
+//! Scans the text of the crate's own source for declarations, and checks that each goes through the macros.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// The names declared inside the macros, and what breaks the rules.
+/// The names that are declared inside the macros, and everything that breaks the rules.
 #[derive(Debug, Default)]
 pub struct Declared {
     pub structs: BTreeSet<String>,
@@ -37,7 +37,7 @@ fn files(dir: &Path) -> Vec<PathBuf> {
     out
 }
 
-/// The macros start at the left margin and end with `}` there: rustfmt leaves it so.
+/// The macros start at the left margin and end with `}` there, because rustfmt formats them so.
 fn file(name: &str, text: &str, registry: &str, out: &mut Declared) {
     let mut inside = None;
     for (number, line) in text.lines().enumerate() {
@@ -63,7 +63,7 @@ fn file(name: &str, text: &str, registry: &str, out: &mut Declared) {
     }
 }
 
-/// Notes what one line inside a macro declares; false when it looks like nothing known.
+/// Notes what one line inside a macro declares. The result is false if the line is not a known declaration.
 fn declaration(kind: &str, line: &str, out: &mut Declared) -> bool {
     let line = line.trim();
     if line.is_empty() || line.starts_with("//") || line.starts_with("#[") {

@@ -1,9 +1,9 @@
-//! The tables of `tests/data/abi`, read into one shape.
+//! The tables of `tests/data/abi`, read into common types.
 
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// A field of a C structure; members of unions and nested structures are flattened into the same list.
+/// A field of a C structure. Members of unions and nested structures are in the same list.
 #[derive(Clone, Debug)]
 pub struct Field {
     pub name: String,
@@ -27,7 +27,7 @@ pub struct IoctlRow {
     pub arg: String,
 }
 
-/// One JSON file of structures, ioctls and constants.
+/// One JSON file with structures, ioctls and constants.
 #[derive(Clone, Debug, Default)]
 pub struct Table {
     pub structs: BTreeMap<String, Struct>,
@@ -35,7 +35,7 @@ pub struct Table {
     pub consts: BTreeMap<String, i128>,
 }
 
-/// A bit range as the class header gives it; arrays list every element.
+/// A range of bits as the class header gives it. Arrays list every element.
 pub type Ranges = Vec<(u16, u16)>;
 
 #[derive(Clone, Debug, Default)]
@@ -104,7 +104,7 @@ fn structure(v: &Value) -> Struct {
     Struct { size: number(&v["size"]) as usize, fields }
 }
 
-/// Members of an anonymous union or structure keep their own names, those of a named one get its prefix.
+/// Members of an anonymous union or structure keep their own names. Members of a named one get its name as a prefix.
 fn flatten(list: &Value, prefix: &str, out: &mut Vec<Field>) {
     for f in list.as_array().expect("a list of fields") {
         let own = f["name"].as_str().expect("a name");

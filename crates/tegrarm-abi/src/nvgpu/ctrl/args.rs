@@ -177,7 +177,7 @@ abi_structs! {
         out_size: u64,
     }
 
-    /// One entry of what `NVGPU_GPU_IOCTL_CLK_GET_RANGE` reads and writes.
+    /// One entry of the list that `NVGPU_GPU_IOCTL_CLK_GET_RANGE` reads and writes.
     pub struct nvgpu_gpu_clk_range {
         flags: u32,
         clk_domain: u32,
@@ -185,7 +185,7 @@ abi_structs! {
         max_hz: u64,
     }
 
-    /// One entry of what `NVGPU_GPU_IOCTL_CLK_GET_INFO` and `_SET_INFO` read and write.
+    /// One entry of the list that `NVGPU_GPU_IOCTL_CLK_GET_INFO` and `_SET_INFO` read and write.
     pub struct nvgpu_gpu_clk_info {
         flags: u16,
         clk_type: u16,
@@ -193,7 +193,7 @@ abi_structs! {
         freq_hz: u64,
     }
 
-    /// One entry of what `NVGPU_GPU_IOCTL_CLK_GET_VF_POINTS` writes.
+    /// One entry of the list that `NVGPU_GPU_IOCTL_CLK_GET_VF_POINTS` writes.
     pub struct nvgpu_gpu_clk_vf_point {
         freq_hz: u64,
     }

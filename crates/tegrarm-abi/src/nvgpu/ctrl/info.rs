@@ -148,7 +148,7 @@ abi_structs! {
         logical_gpc_buf_addr: u64,
     }
 
-    /// What `NVGPU_GPU_IOCTL_GET_CHARACTERISTICS` writes to the buffer it is given.
+    /// The structure that `NVGPU_GPU_IOCTL_GET_CHARACTERISTICS` writes to the caller's buffer.
     pub struct nvgpu_gpu_characteristics {
         arch: u32,
         impl_: u32,
@@ -235,7 +235,7 @@ abi_structs! {
         device_instance_id: u64,
     }
 
-    /// One entry of what `NVGPU_GPU_IOCTL_GET_ENGINE_INFO` writes.
+    /// One entry of the list that `NVGPU_GPU_IOCTL_GET_ENGINE_INFO` writes.
     pub struct nvgpu_gpu_get_engine_info_item {
         engine_id: u32,
         engine_instance: u32,
@@ -243,7 +243,7 @@ abi_structs! {
         reserved: u32,
     }
 
-    /// One entry of what `NVGPU_GPU_IOCTL_VSMS_MAPPING` writes.
+    /// One entry of the list that `NVGPU_GPU_IOCTL_VSMS_MAPPING` writes.
     pub struct nvgpu_gpu_vsms_mapping_entry {
         gpc_logical_index: u8,
         gpc_virtual_index: u8,

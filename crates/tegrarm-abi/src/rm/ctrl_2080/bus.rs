@@ -1,4 +1,4 @@
-//! Controls of the NV2080 interface, BUS category: what a PCI client asks.
+//! Controls of the NV2080 interface, BUS category: questions about PCI.
 //!
 //! Numbers: `tests/data/abi/rm-570.json` (driver 570.86.16).
 

@@ -1,4 +1,4 @@
-//! Controls of the NV2080 interface, everything else: clocks, timer, copy engines, scheduling, events.
+//! Controls of the NV2080 interface in all other categories: clocks, timer, copy engines, scheduling and events.
 //!
 //! Numbers: `tests/data/abi/rm-570.json` (driver 570.86.16).
 

@@ -1,4 +1,4 @@
-//! Controls of the NV2080 interface, GR category: what the graphics and compute engine consists of.
+//! Controls of the NV2080 interface, GR category: the parts of the graphics and compute engine.
 //!
 //! Numbers: `tests/data/abi/rm-570.json` (driver 570.86.16).
 

@@ -17,7 +17,7 @@ abi_structs! {
         Status: u32,
     }
 
-    /// Where a card sits; part of [`nv_ioctl_card_info_t`].
+    /// The place of a card on the bus. It is a part of [`nv_ioctl_card_info_t`].
     pub struct nv_pci_info_t {
         domain: u32,
         bus: u8,

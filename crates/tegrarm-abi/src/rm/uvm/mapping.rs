@@ -25,7 +25,7 @@ abi_structs! {
         rmStatus: u32,
     }
 
-    /// How one GPU maps an external range; part of the mapping calls.
+    /// The way in which one GPU maps an external range. It is a part of the mapping calls.
     pub struct UvmGpuMappingAttributes {
         gpuUuid: nv_uuid,
         gpuMappingType: u32,
