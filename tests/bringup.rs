@@ -1,4 +1,5 @@
-//! Bring-up on the virtual Orin equals what boards showed, leaves nothing behind, and survives every failure.
+//! A bring-up on the virtual Orin gives the values that boards showed, leaves nothing behind, and survives every
+//! failure.
 
 mod common;
 
@@ -11,7 +12,7 @@ use tegra_sim::L4t;
 use tegrarm_abi::nvgpu::channel::NVGPU_IOCTL_CHANNEL_SETUP_BIND;
 use tegrarm_kmd::{CallKind, Errno, Faulty, Kmd, Recorded, Replayed, Traced};
 
-/// Descriptors and mappings belong to the process: tests that count them take turns.
+/// Descriptors and mappings belong to the process, so the tests that count them run one at a time.
 static ALONE: parking_lot::Mutex<()> = parking_lot::Mutex::new(());
 
 #[test]
@@ -25,8 +26,9 @@ fn tokens_veid_and_addresses_are_the_boards() {
         if kmd.is_fresh() {
             assert_eq!(b.tokens, [511, 510], "{l4t:?}");
         }
-        // What a model of the kernel's allocator gives that reproduces every published vector: the reservation of the
-        // windows leaves small blocks between them, and 3 MiB take one of 4 below the shared window.
+        // The model of the kernel's allocator that reproduces every published vector gives this address: the
+        // reservation of the windows leaves small blocks between them, and 3 MiB take a block of 4 MiB below the shared
+        // window.
         assert_eq!(b.area_va, 0xfd_ffa0_0000, "{l4t:?}");
         let sizes = [4 << 10, 4 << 10, 64 << 10, MIB, 16 * MIB, 64 * MIB];
         let vas = sizes.map(|size| b.s.map_gpu(&rm, b.s.memory(&rm, size).unwrap(), size).unwrap());
@@ -67,7 +69,8 @@ fn freeing_piece_by_piece_gives_everything_back_too() {
     assert_eq!(kmd.census(), census);
 }
 
-/// Whatever is freed first, the kernel is asked for nothing that it refuses: a subcontext goes after its channels.
+/// Whatever is freed first, the library asks the kernel for nothing that the kernel refuses. For example, a subcontext
+/// is freed after its channels.
 #[test]
 fn closing_asks_nothing_that_the_kernel_refuses() {
     let _alone = ALONE.lock();
@@ -83,7 +86,7 @@ fn closing_asks_nothing_that_the_kernel_refuses() {
         let rm = manager(Arc::new(kmd));
         for order in 0..3 {
             let b = Bringup::open(&rm).unwrap();
-            // What asking for releases costs comes before.
+            // The refusals of the queries that find the release come before this and are not counted.
             refused.lock().clear();
             match order {
                 0 => {}
@@ -116,7 +119,7 @@ fn a_failure_at_any_call_of_bring_up_leaves_nothing_and_a_retry_works() {
                 break;
             }
             match result {
-                // Some failures are survivable, such as the preferred CPU address being taken.
+                // The bring-up can survive some failures, for example when the preferred CPU address is taken.
                 Ok(b) => b.s.close(&rm),
                 Err(e) => assert_ne!(e.status, 0),
             }
@@ -181,7 +184,7 @@ fn memory_takes_the_system_calls_of_the_pipeline_and_no_other() {
     s.map_cpu(&rm, memory, MIB).unwrap();
     assert_eq!(faulty.calls(), 5, "mmap");
     rm.free(s.client, memory).unwrap();
-    // munmap and close(2) go past the counter.
+    // munmap and close(2) are not counted.
     assert_eq!(faulty.calls(), 7, "UNMAP_BUFFER, FREE");
     s.close(&rm);
 }

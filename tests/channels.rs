@@ -1,4 +1,4 @@
-//! Channels: their parameters over driver generations, how many there are, whose they are, how they die.
+//! Channels: their parameters over driver generations, their number, their owners and their deaths.
 #![allow(unsafe_code)] // looks at memory through the addresses that the library returns
 
 mod common;
@@ -19,8 +19,8 @@ use zerocopy::{FromZeros, IntoBytes};
 
 const PAGE: u64 = 4096;
 
-/// A virtual board of this process and of one test, on the device nodes too: it hands out the first ids, and its kernel
-/// is looked into.
+/// A virtual board of this process for one test only, also when the other tests use the device nodes: the test needs
+/// the first ids, and it inspects the board's kernel.
 fn simulated(l4t: L4t) -> Arc<SimKmd> {
     let config = SimConfig { mem_total: 512 * MIB, ..SimConfig::new(Chip::AgxOrin).on(l4t) };
     Arc::new(SimKmd::new(config))
@@ -32,7 +32,7 @@ fn peek(addr: u64) -> u32 {
 }
 
 fn poke(addr: u64, value: u32) {
-    // SAFETY: as `peek`, and the mapping is writable.
+    // SAFETY: the same as for `peek`, and the mapping is writable.
     unsafe { (addr as *mut u32).write_volatile(value) }
 }
 
@@ -145,7 +145,7 @@ fn two_clients_have_channels_of_their_own() {
     assert_eq!(kmd.kernel().census(), before);
 }
 
-/// tinygrad looks the fault's type and access up in tables of upstream's constants, which start at 0.
+/// tinygrad looks up the fault's type and access in tables of upstream's constants, which start at 0.
 #[test]
 fn an_mmu_fault_is_reported_with_a_type_that_frontends_know() {
     let _shown = shows(&[NV_ERR_RC_ERROR]);
@@ -161,7 +161,7 @@ fn an_mmu_fault_is_reported_with_a_type_that_frontends_know() {
         p
     };
     assert_eq!(fault().count, 0);
-    // Four words of commands where nothing is mapped.
+    // The entry points to four words of commands at an address where nothing is mapped.
     let entry = 0x12_3456_7000_u64 | 4 << 42;
     let (ring, userd) = (b.area_cpu as u64 + PLACES[0].0, b.area_cpu as u64 + PLACES[0].1);
     poke(ring, entry as u32);
@@ -180,7 +180,7 @@ fn an_mmu_fault_is_reported_with_a_type_that_frontends_know() {
     let mut sms = NV83DE_CTRL_DEBUG_READ_ALL_SM_ERROR_STATES_PARAMS::new_zeroed();
     (sms.hTargetChannel, sms.numSMsToRead) = (b.channels[0], 100);
     rm.ask(c, debugger, NV83DE_CTRL_CMD_DEBUG_READ_ALL_SM_ERROR_STATES, &mut sms).unwrap();
-    // A dead channel takes its group along. It can be taken off the hardware, never be put back.
+    // When a channel dies, its group dies too. The group can be taken off the hardware but never be put back.
     for (object, cmd) in [
         (b.channels[0], NVA06F_CTRL_CMD_GPFIFO_SCHEDULE),
         (b.channels[1], NVA06F_CTRL_CMD_GPFIFO_SCHEDULE),

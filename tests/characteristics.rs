@@ -1,4 +1,4 @@
-//! What the library makes of a GPU's description: of one that a known release gives, the GPU; of anything else, a refusal.
+//! The library recognises the description of a GPU that a known release gives, and refuses every other description.
 
 use proptest::prelude::*;
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -10,7 +10,7 @@ use tegrarm_abi::nvgpu::ctrl::NVGPU_GPU_IOCTL_GET_CHARACTERISTICS;
 use tegrarm_abi::rm::status::NV_ERR_NOT_SUPPORTED;
 use tegrarm_kmd::{Arg, CallKind, Errno, Faulty, Kmd, Mapping, Node, Placement, Prot};
 
-/// A board that describes itself otherwise: with these bytes, and this size.
+/// A board that describes its GPU with these bytes and this size.
 struct Described {
     board: Arc<SimKmd>,
     bytes: Vec<u8>,
@@ -36,7 +36,7 @@ impl Kmd for Described {
             Arg::Bytes(args) if request == NVGPU_GPU_IOCTL_GET_CHARACTERISTICS => {
                 let word = |at: usize| u64::from_le_bytes(args[at..at + 8].try_into().expect("eight bytes"));
                 let room = (word(0) as usize).min(self.bytes.len());
-                // SAFETY: the caller gave an address with that much room, as it would give a kernel.
+                // SAFETY: the caller gave an address with enough room, as it would give one to a kernel.
                 unsafe { std::ptr::copy_nonoverlapping(self.bytes.as_ptr(), word(8) as *mut u8, room) };
                 args[..8].copy_from_slice(&self.size.to_le_bytes());
                 Ok(0)
@@ -70,7 +70,7 @@ fn simulated(chip: Chip, l4t: L4t) -> Arc<SimKmd> {
     Arc::new(SimKmd::new(SimConfig { mem_total: 64 << 20, ..SimConfig::new(chip).on(l4t) }))
 }
 
-/// What a release says its GPU is.
+/// The description of a module's GPU on a release.
 fn said(chip: Chip, l4t: L4t) -> Vec<u8> {
     let kmd: Arc<dyn Kmd> = simulated(chip, l4t);
     let ctrl = tegrarm_kmd::File::open(&kmd, Node::Ctrl, "/dev/nvgpu/igpu0/ctrl").unwrap();
@@ -84,7 +84,8 @@ fn said(chip: Chip, l4t: L4t) -> Vec<u8> {
     bytes
 }
 
-/// Where each release has the chip's name, the six classes, and the architecture: the chapters of docs/hardware, by number.
+/// The offsets of the chip's name, the six classes and the architecture on each release, as in the chapters of
+/// docs/hardware.
 const PLACES: [(usize, usize, usize, Release); 4] = [
     (312, 148, 64, Release::R35),
     (312, 152, 64, Release::R35),
@@ -94,7 +95,7 @@ const PLACES: [(usize, usize, usize, Release); 4] = [
 const ORIN: (&[u8; 8], u32, [u32; 6]) = (b"ga10b\0\0\0", 0x170, [0x902d, 0xc797, 0xc7c0, 0xc76f, 0xa140, 0xc7b5]);
 const XAVIER: (&[u8; 8], u32, [u32; 6]) = (b"gv11b\0\0\0", 0x150, [0x902d, 0xc397, 0xc3c0, 0xc36f, 0xa140, 0xc3b5]);
 
-/// The release and the classes that bytes of exactly a release's size say, if a GPU says so at all.
+/// The release and the classes in bytes of exactly a release's size. It is `None` if the bytes do not describe a GPU.
 fn truth(bytes: &[u8], size: u64) -> Option<(Release, [u32; 6])> {
     let word = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"));
     PLACES.iter().filter(|(of, ..)| *of as u64 == size && bytes.len() >= *of).find_map(|(_, name, classes, release)| {
@@ -106,7 +107,8 @@ fn truth(bytes: &[u8], size: u64) -> Option<(Release, [u32; 6])> {
     })
 }
 
-/// The library's reading of a description: refused in words that name the sizes, or exactly what the bytes say.
+/// Checks the library's reading of a description: either a refusal that names the sizes, or exactly the values in the
+/// bytes.
 fn check(board: &Arc<SimKmd>, bytes: Vec<u8>, size: u64) -> Result<bool, TestCaseError> {
     let expected = truth(&bytes, size);
     let kmd: Arc<dyn Kmd> = Arc::new(Described { board: board.clone(), bytes, size });
@@ -155,7 +157,7 @@ proptest! {
         prop_assert!(!BOARD.with(|board| check(board, bytes, size))?);
     }
 
-    /// A release's own answer, with bytes changed, put in or taken out, and with its size or another.
+    /// The answer of a release, with bytes changed, inserted or removed, and with its own size or another one.
     #[test]
     fn a_changed_description_is_refused_or_says_the_same(
         l4t in prop::sample::select(L4t::ALL.to_vec()),
@@ -206,7 +208,7 @@ fn a_client_of_an_unknown_kernel_is_told_and_the_report_shows_its_bytes() {
     assert!(report.contains("NVMAP_IOC_ALLOC of R36 (0x40144e03) with handle 0: ENOTTY, not known"), "{report}");
 }
 
-/// nvmap is a module of its own: an older or newer one than nvgpu's works as well.
+/// nvmap is another module than nvgpu, and an older or newer nvmap works as well.
 #[test]
 fn nvmap_of_another_age_than_nvgpus_is_found_out() {
     for chip in L4t::ALL {

@@ -1,4 +1,4 @@
-//! Controls that other clients than tinygrad send, by the Rust core and by the C functions alike.
+//! Controls that clients other than tinygrad send, through the Rust core and through the C functions.
 
 mod common;
 
@@ -44,7 +44,7 @@ fn controls_with_one_answer_belong_to_devices_and_subdevices(rm: &impl Calls) {
         let refused = rm.tell(s.client, s.vaspace, cmd, &mut vec![0; size]);
         assert_eq!(status(refused), NV_ERR_NOT_SUPPORTED, "{} of a VA space", row.name);
     }
-    // Which depends on the moment, or on the object, is looked up by class.
+    // An answer that depends on the moment or on the object is looked up by class.
     for (object, cmd, size) in
         [(s.device, NV2080_CTRL_CMD_TIMER_GET_TIME, 8), (s.subdevice, NV0080_CTRL_CMD_GPU_GET_CLASSLIST, 16)]
     {

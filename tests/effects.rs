@@ -1,4 +1,4 @@
-//! Controls that do something to the machine: what they do, and that it is undone.
+//! Controls that change the machine: their effects, and that the effects are undone.
 
 mod common;
 
@@ -14,8 +14,8 @@ use zerocopy::FromZeros;
 /// Every kernel.
 const RELEASES: [L4t; 4] = L4t::ALL;
 
-/// A virtual board of this process and of one test, on the device nodes too: writes to its devfreq files are done when
-/// they return.
+/// A virtual board of this process for one test only, also when the other tests use the device nodes: a write to its
+/// devfreq files takes effect before it returns.
 fn simulated(l4t: L4t) -> Arc<SimKmd> {
     let config = SimConfig { mem_total: 512 * MIB, ..SimConfig::new(Chip::AgxOrin).on(l4t) };
     Arc::new(SimKmd::new(config))
@@ -47,7 +47,7 @@ fn perf_boost_raises_the_lowest_clock_until_it_is_cleared_or_the_library_ends() 
         boost(NV2080_CTRL_PERF_BOOST_FLAGS_CMD_BOOST_TO_MAX).unwrap();
         rm.shutdown();
         assert_eq!(read("min_freq"), min);
-        // At the end of the process nothing is freed, but the clock goes back.
+        // At the end of the process nothing is freed, but the clock is set back.
         let s = Session::open(&rm).unwrap();
         let mut params = NV2080_CTRL_PERF_BOOST_PARAMS { flags: 2, duration: 1 };
         rm.ask(s.client, s.subdevice, NV2080_CTRL_CMD_PERF_BOOST, &mut params).unwrap();
@@ -59,7 +59,7 @@ fn perf_boost_raises_the_lowest_clock_until_it_is_cleared_or_the_library_ends() 
 
 #[test]
 fn flushing_the_cache_makes_the_kernel_flush_it() {
-    /// As the first frontend asks between benchmarks: write back, invalidate, all of it.
+    /// The first frontend asks for this between benchmarks: write back, invalidate, and the whole cache.
     const USUAL: u32 = 1 << 2 | 1 << 3 | 1 << 4;
     let flushes: Arc<Mutex<Vec<String>>> = Arc::default();
     let seen = flushes.clone();
@@ -81,7 +81,7 @@ fn flushing_the_cache_makes_the_kernel_flush_it() {
     flush(1 << 2 | 1 << 4).unwrap();
     flush(1 << 5).unwrap();
     assert_eq!(status(flush(1 << 4)), NV_ERR_INVALID_ARGUMENT, "nothing to do with the whole cache");
-    // nvgpu's bits: flush, invalidate, FB flush.
+    // These are the bits of nvgpu for flush, invalidate and FB flush.
     assert_eq!(*flushes.lock().unwrap(), ["3", "1", "4"]);
     s.close(&rm);
 }

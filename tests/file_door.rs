@@ -1,4 +1,5 @@
-//! The device nodes: descriptors, sizes, gates, errno versus status, and every UVM call.
+//! The device nodes: descriptors, sizes, the rules about which node takes which call, errno versus status, and every
+//! UVM call.
 #![allow(unsafe_code)] // duplicates and closes descriptors as programs do
 
 mod common;
@@ -89,10 +90,10 @@ fn both_forms_of_allocation_and_the_wrapper_agree() {
 fn parameters_that_cannot_be_written_back_leave_no_object() {
     let d = desktop();
     let before = d.rm.object_count(d.client).unwrap();
-    // A page that can be read and not written.
+    // The page can be read but not written.
     let params = raw_mmap(None, 4096, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1);
     let addr = params.mapping().addr();
-    // SAFETY: the page is this test's own.
+    // SAFETY: the page belongs to this test.
     assert_eq!(unsafe { libc::mprotect(addr as *mut libc::c_void, 4096, libc::PROT_READ) }, 0);
     let p = d.try_alloc(d.device, 0, NV20_SUBDEVICE_0, addr as u64);
     assert_eq!(p.status, NV_ERR_INVALID_POINTER);
@@ -179,7 +180,7 @@ fn files_closed_unseen_are_forgotten_in_time() {
     let d = desktop();
     for _ in 0..200 {
         let fd = d.node("/dev/nvidia0");
-        // SAFETY: this test's own descriptor.
+        // SAFETY: the descriptor belongs to this test.
         assert_eq!(unsafe { libc::close(fd) }, 0);
     }
     assert!(d.door.open_files() < 130, "{}", d.door.open_files());
@@ -431,7 +432,7 @@ fn uvm_policy_calls_have_nothing_to_move() {
     (migrate.flags, migrate.semaphoreAddress) = (UVM_MIGRATE_FLAG_ASYNC, &raw const word as u64);
     migrate.semaphorePayload = 5;
     assert_eq!(d.uvm(UVM_MIGRATE, &mut migrate), NV_OK);
-    // SAFETY: the call wrote it behind the compiler's back.
+    // SAFETY: the compiler does not see that the call wrote the word, so it is read as volatile.
     assert_eq!(unsafe { (&raw const word).read_volatile() }, 5);
 }
 
@@ -448,7 +449,7 @@ fn closing_everything_gives_everything_back() {
     assert_eq!(kmd.census(), before);
 }
 
-/// Sizes in tests are structures'; the layouts are checked where they are declared.
+/// Sizes in these tests are those of structures. Their layouts are checked where they are declared.
 #[test]
 fn uvm_rows_have_their_structures_sizes() {
     assert_eq!(uvm::find(UVM_FREE).unwrap().size, UVM_FREE_PARAMS::LAYOUT.size);

@@ -1,4 +1,4 @@
-//! Who may use a client through which open file: RM's rule, for every escape that names a client.
+//! Which open file may use which client: RM's rule, for every escape that names a client.
 
 mod common;
 
@@ -30,19 +30,19 @@ fn of_clients() -> impl Iterator<Item = (&'static EscapeRow, usize, usize)> {
     })
 }
 
-/// Sends an escape that names `client`, and is otherwise about nothing.
+/// Sends an escape that names `client` and has zeros in all other fields.
 fn send(d: &Nodes, fd: i32, (row, size, at): (&EscapeRow, usize, usize), client: u32) -> u32 {
     let mut arg = vec![0u8; size];
     arg[..4].copy_from_slice(&client.to_le_bytes());
     if matches!(row.nr, NV_ESC_RM_ALLOC | NV_ESC_RM_ALLOC_OBJECT) {
-        // RM looks at the class first.
+        // RM checks the class first.
         arg[12..16].copy_from_slice(&NV20_SUBDEVICE_0.to_le_bytes());
     }
     if row.nr == NV_ESC_RM_ALLOC_CONTEXT_DMA2 {
         arg[12..16].copy_from_slice(&NV01_CONTEXT_DMA.to_le_bytes());
     }
     if row.nr == NV_ESC_RM_DUP_OBJECT {
-        // The source's client, which is looked up like this one.
+        // This is the client of the source, which is looked up in the same way.
         arg[12..16].copy_from_slice(&client.to_le_bytes());
     }
     d.ioctl(fd, request(row.nr, size), &mut arg).unwrap_or_else(|e| panic!("{}: {e}", row.name));
@@ -74,7 +74,7 @@ fn a_client_is_used_through_the_file_it_was_allocated_through() {
     }
 }
 
-/// Each verb has its own status for a client that does not exist: the file is not looked at.
+/// Each verb has its own status for a client that does not exist, whichever file is used.
 #[test]
 fn clients_that_do_not_exist_have_the_status_of_the_verb() {
     let d = desktop();
@@ -99,7 +99,7 @@ fn a_registered_file_uses_the_clients_of_its_control_file() {
     (p.hRoot, p.hObjectOld) = (d.client, event);
     d.escape(second, free.nr, &mut p).expect("understood");
     assert_eq!(p.status, NV_OK);
-    // A client that is made through it belongs to the control file.
+    // A client that is made through this file belongs to the control file.
     let mut p = NVOS21_PARAMETERS::new_zeroed();
     p.hClass = NV01_ROOT_CLIENT;
     d.escape(second, NV_ESC_RM_ALLOC, &mut p).expect("understood");
@@ -122,7 +122,7 @@ fn what_cannot_be_registered() {
     }
 }
 
-/// A registered file holds on to its control file, so its clients live until both are closed.
+/// A registered file keeps its control file alive, so the control file's clients live until both are closed.
 #[test]
 fn clients_end_with_the_last_file_that_uses_them() {
     let d = desktop();

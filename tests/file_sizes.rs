@@ -15,21 +15,21 @@ fn desktop() -> Desktop {
     Desktop::open(default_release())
 }
 
-/// RM takes a handle's 4 bytes as the parameters of a client: a caller of the short form may own no more.
+/// RM accepts the 4 bytes of a handle as the parameters of a client. A caller of the short form may own no more bytes.
 #[test]
 fn the_parameters_of_a_client_are_one_handle() {
     let d = desktop();
     let pages = raw_mmap(None, 8192, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1);
     let end = pages.mapping().addr() + 4096;
-    // SAFETY: the page is this test's own.
+    // SAFETY: the page belongs to this test.
     assert_eq!(unsafe { libc::mprotect(end as *mut libc::c_void, 4096, libc::PROT_NONE) }, 0);
     let written = (end - 4) as *mut u32;
     for class in [NV01_ROOT, NV01_ROOT_NON_PRIV, NV01_ROOT_CLIENT] {
-        // SAFETY: the word lies in the first page, which is this test's own.
+        // SAFETY: the word lies in the first page, which belongs to this test.
         unsafe { written.write(0) };
         let p = d.try_alloc(0, 0, class, written as u64);
         assert_eq!(p.status, NV_OK, "class {class:#x}: nothing behind the handle is touched");
-        // SAFETY: as above.
+        // SAFETY: the same as for the write.
         assert_eq!(unsafe { written.read() }, p.hObjectNew, "class {class:#x}");
         for (size, wanted) in [(0, NV_OK), (4, NV_OK), (120, NV_OK), (8, NV_ERR_INVALID_PARAM_STRUCT)] {
             let mut room = [0xffu8; 124];
@@ -45,7 +45,7 @@ fn the_parameters_of_a_client_are_one_handle() {
     }
 }
 
-/// NVIDIA's driver divides by the size of an element; there is no other rule about the size.
+/// NVIDIA's driver divides the size by the size of an element. It has no other rule about the size.
 #[test]
 fn a_list_of_cards_has_any_size_that_holds_one() {
     const CARD: usize = size_of::<nv_ioctl_card_info_t>();

@@ -1,4 +1,4 @@
-//! A forked child has no part in its parent's clients, and its end takes nothing from them.
+//! A forked child cannot use its parent's clients, and its end takes nothing from them.
 #![allow(unsafe_code)]
 
 use std::ffi::{CStr, CString};
@@ -12,21 +12,21 @@ use zerocopy::{FromZeros, IntoBytes};
 fn alloc(client: u32, parent: u32, class: u32, params: Option<&mut [u8]>) -> (u32, u32) {
     let mut handle = 0;
     let (pointer, size) = params.map_or((std::ptr::null_mut(), 0), |p| (p.as_mut_ptr().cast(), p.len() as u32));
-    // SAFETY: the pointers are to our own variables, of the sizes given.
+    // SAFETY: the pointers point to variables of this function that have the given sizes.
     let status = unsafe { rm_alloc(client, parent, &raw mut handle, class, pointer, size) };
     (status, handle)
 }
 
 fn last_error() -> String {
     let mut text = [0; 512];
-    // SAFETY: the buffer is ours and as long as given.
+    // SAFETY: the buffer belongs to this function and is as long as given.
     unsafe { tegrarm_last_error(text.as_mut_ptr(), text.len()) };
-    // SAFETY: just terminated by the library.
+    // SAFETY: the library has just terminated the text.
     unsafe { CStr::from_ptr(text.as_ptr()) }.to_string_lossy().into_owned()
 }
 
-/// Runs in the child; its exit code says which step went wrong. No assertion: a panic would report through pipes and
-/// locks that belong to the parent's test harness.
+/// Runs in the child. Its exit code says which step failed. It makes no assertion, because a panic would report through
+/// pipes and locks that belong to the parent's test harness.
 fn child(client: u32, memory: u32) -> i32 {
     if rm_free(client, client, memory) != NV_ERR_INVALID_CLIENT {
         return 1;
@@ -52,8 +52,7 @@ fn a_child_starts_anew_and_the_parent_goes_on() {
     let config = tegrarm_config { size: size_of::<tegrarm_config>(), backend: backend.as_ptr() };
     // SAFETY: the configuration outlives the call.
     assert_eq!(unsafe { tegrarm_init(&raw const config) }, NV_OK, "{}", last_error());
-    // What the child initialises itself from.
-    // SAFETY: no other thread reads the environment meanwhile.
+    // The child initialises itself from this variable. SAFETY: no other thread reads the environment meanwhile.
     unsafe { std::env::set_var("TEGRARM_BACKEND", name) };
     let (_, client) = alloc(0, 0, NV01_ROOT_CLIENT, None);
     let (_, device) = alloc(client, client, NV01_DEVICE_0, None);
@@ -62,22 +61,22 @@ fn a_child_starts_anew_and_the_parent_goes_on() {
     let (status, memory) = alloc(client, device, NV01_MEMORY_LOCAL_USER, Some(params.as_mut_bytes()));
     assert_eq!(status, NV_OK, "{}", last_error());
 
-    // SAFETY: the child calls the library and _exit or exit; it touches no lock of this test.
+    // SAFETY: the child calls the library and then _exit or exit, and it uses no lock of this test.
     let pid = unsafe { libc::fork() };
     assert!(pid >= 0);
     if pid == 0 {
         let code = child(client, memory);
-        // exit, not _exit: handlers that the library registered run, as they would in a Python worker.
-        // SAFETY: ends the process.
+        // The child calls exit and not _exit, so that handlers of the library run as they would in a Python worker.
+        // SAFETY: this ends the process.
         unsafe { libc::exit(code) };
     }
     let mut code = 0;
-    // SAFETY: waits for our own child.
+    // SAFETY: this waits for the child of this test.
     assert_eq!(unsafe { libc::waitpid(pid, &raw mut code, 0) }, pid);
     assert_eq!(code, 0, "exit code {}", code >> 8);
 
     let mut address = std::ptr::null_mut();
-    // SAFETY: the address is our own variable.
+    // SAFETY: the address points to a variable of this function.
     let mapped = unsafe { rm_map_memory(client, device, memory, 0, 4096, &raw mut address, 0) };
     assert_eq!(mapped, NV_OK, "{}", last_error());
     assert_eq!(rm_free(client, client, client), NV_OK);

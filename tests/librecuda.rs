@@ -1,5 +1,5 @@
-//! LibreCUDA's way to a GPU, call by call: what it does in another order, with other arguments or on other objects than the
-//! first frontend. The calls are its own, the text is ours.
+//! LibreCUDA's calls, in its order, with its arguments and on its objects, where these differ from the first
+//! frontend's. The sequence of calls is LibreCUDA's, and the code is not.
 
 mod common;
 
@@ -23,12 +23,12 @@ use zerocopy::{FromZeros, IntoBytes};
 
 const FIFO_AREA: u64 = 2 * MIB;
 const CHANNEL_VA: u64 = 64 * MIB;
-/// Both rings in one area, each with its USERD right behind it.
+/// The offsets of the rings in one area. Each ring has its USERD right behind it.
 const OFFSETS: [u64; 2] = [0, 0x10_0000];
-/// NVOS33 flags of the area: direct, fixed, reserved on unmapping, write-combined.
+/// The NVOS33 flags of the area: direct, fixed, reserved on unmapping, write-combined.
 const AREA_FLAGS: u32 = 1 << 16 | 1 << 18 | 1 << 19 | 2 << 23;
 
-/// Its bump allocator of addresses, which are the same for the CPU and the GPU.
+/// A client that gives out addresses in ascending order. They are the same for the CPU and the GPU.
 struct Libre {
     d: Desktop,
     next: u64,
@@ -67,7 +67,7 @@ impl Libre {
         va
     }
 
-    /// RM_MAP_MEMORY on an open file of its own, then its mmap at the address, then close.
+    /// Makes an RM_MAP_MEMORY on a new open file, then the client's mmap at the address, and then a close.
     fn map_to_cpu(&self, memory: u32, size: u64, va: u64, flags: u32, system: bool) -> DeviceMem {
         let d = &self.d;
         let fd = if system { d.node("/dev/nvidiactl") } else { d.gpu_fd() };
@@ -86,7 +86,7 @@ impl Libre {
         assert_eq!(self.d.map_external(memory, va, size, 0), NV_OK);
     }
 
-    /// Video memory: the GPU's mapping comes first.
+    /// Allocates video memory, which is mapped to the GPU first.
     fn gpu_alloc(&mut self, size: u64, huge: bool, flags: u32) -> (u32, u64, DeviceMem) {
         let alignment = if huge { 2 * MIB } else { 4096 };
         let size = size.next_multiple_of(alignment);
@@ -99,7 +99,7 @@ impl Libre {
         (memory, va, self.map_to_cpu(memory, size, va, flags, false))
     }
 
-    /// System memory: the CPU's mapping comes first.
+    /// Allocates system memory, which is mapped to the CPU first.
     fn system_alloc(&mut self, size: u64) -> (u32, u64, DeviceMem) {
         let mut p = NV_MEMORY_ALLOCATION_PARAMS::new_zeroed();
         (p.owner, p.type_, p.size, p.alignment, p.limit) = (self.d.client, NVOS32_TYPE_NOTIFIER, size, 4096, size - 1);
@@ -111,7 +111,7 @@ impl Libre {
         (memory, va, mem)
     }
 
-    /// Device, subdevice, doorbell, VA space. Returns the doorbell.
+    /// Makes the device, the subdevice, the doorbell and the VA space. Returns the doorbell.
     fn create_context(&mut self) -> DeviceMem {
         let d = &mut self.d;
         let mut device = NV0080_ALLOC_PARAMETERS::new_zeroed();
@@ -133,7 +133,7 @@ impl Libre {
         doorbell
     }
 
-    /// A channel with both engines on it; a notifier that the CPU maps.
+    /// Makes a channel with both engines and a notifier that the CPU maps.
     fn make_fifo(&mut self, group: u32, share: u32, (area, area_va): (u32, u64), offset: u64) -> Fifo {
         let (notifier, _, mem) = self.system_alloc(48 * MIB);
         let d = &self.d;
@@ -213,7 +213,8 @@ fn libre_cuda_initialises_copies_and_asks() {
         doorbell.write_u32(0x90, fifo.token);
     };
 
-    // Its compute queue: the class, then a 64-bit release with a time, then an interrupt that nobody waits for.
+    // These are the commands on its compute queue: the class, then a 64-bit release with a time, and then an interrupt
+    // for which nobody waits.
     let low = |va: u64| va as u32;
     let high = |va: u64| (va >> 32) as u32;
     let release = [low(signals_va), high(signals_va), 1, 0, 1 | 1 << 20 | 1 << 24 | 1 << 25];
@@ -226,7 +227,7 @@ fn libre_cuda_initialises_copies_and_asks() {
     await_word(&signals, 0, 1);
     assert!(signals.read_u64(8) > 0, "the time of the release");
 
-    // Its copy queue.
+    // These are the commands on its copy queue.
     (0..1024).for_each(|i| data.write_u32(i * 4, 0xabc0_0000 | i as u32));
     let signal = signals_va + 16;
     let copy = [
@@ -241,19 +242,19 @@ fn libre_cuda_initialises_copies_and_asks() {
     await_word(&signals, 16, 7);
     assert!((0..1024).all(|i| data.read_u32(4096 + i * 4) == 0xabc0_0000 | i as u32));
 
-    // Controls of a subdevice, sent to the device.
+    // These are controls of a subdevice that are sent to the device.
     let mut name = NV2080_CTRL_GPU_GET_NAME_STRING_PARAMS::new_zeroed();
     assert_eq!(l.d.control(l.d.device, NV2080_CTRL_CMD_GPU_GET_NAME_STRING, &mut name), NV_OK);
     let mut arch = NV2080_CTRL_MC_GET_ARCH_INFO_PARAMS::new_zeroed();
     assert_eq!(l.d.control(l.d.device, NV2080_CTRL_CMD_MC_GET_ARCH_INFO, &mut arch), NV_OK);
     assert_eq!(arch.architecture, 0x170, "Ampere, which it gives 99 KiB of shared memory");
 
-    // It frees memory and leaves its mappings; closing the files ends the rest.
+    // The client frees memory but not its mappings. Closing the files frees the rest.
     assert_eq!(l.d.free(buffer), NV_OK);
     l.close();
 }
 
-/// What is refused on the way is in the report, by name and with the reason.
+/// The report has everything that was refused on the way, by name and with the reason.
 #[test]
 fn refused_and_failed_escapes_are_in_the_report() {
     let d = Desktop::open(default_release());

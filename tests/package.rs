@@ -1,17 +1,17 @@
-//! The shared library as a file: what it exports, what it is called, what it needs.
+//! The shared library as a file: its exports, its name and the libraries that it needs.
 
 use goblin::elf::{Elf, sym};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// Cargo puts it beside the tests, or one directory up.
+/// The path of the library. Cargo puts it beside the tests or one directory up.
 fn library() -> PathBuf {
     let test = std::env::current_exe().unwrap();
     let places = test.ancestors().skip(1).take(2).map(|dir| dir.join("libtegrarm.so"));
     places.into_iter().find(|path| path.exists()).expect("the shared library beside the tests")
 }
 
-/// Functions that the header declares.
+/// The functions that the header declares.
 fn documented() -> BTreeSet<String> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("include/tegrarm.h");
     let header = std::fs::read_to_string(path).unwrap();

@@ -1,4 +1,5 @@
-//! `TEGRARM_REPORT=1`: what a program asked for and was refused, told once when it ends; each refusal is logged once.
+//! `TEGRARM_REPORT=1` prints the calls that a program asked for and was refused, once, when the program ends. Each
+//! refusal is logged once.
 #![allow(unsafe_code)]
 
 use std::process::{Command, Output};
@@ -12,23 +13,23 @@ use tegrarm_abi::rm::escapes::*;
 use tegrarm_abi::rm::status::*;
 use tegrarm_abi::rm::uvm::*;
 
-/// Set in the processes that the tests start: how they are to end.
+/// This variable is set in the processes that the tests start. It says how they must end.
 const ROLE: &str = "TEGRARM_TEST_REPORT_ROLE";
 
 fn alloc(client: u32, parent: u32, class: u32) -> (u32, u32) {
     let mut handle = 0;
-    // SAFETY: the handle is ours; there are no parameters.
+    // SAFETY: the handle belongs to this function, and there are no parameters.
     let status = unsafe { rm_alloc(client, parent, &raw mut handle, class, std::ptr::null_mut(), 0) };
     (status, handle)
 }
 
 fn control(client: u32, object: u32, cmd: u32) -> u32 {
     let mut word = 0u32;
-    // SAFETY: the parameters are ours, 4 bytes.
+    // SAFETY: the parameters are 4 bytes of this function.
     unsafe { rm_control(client, object, cmd, (&raw mut word).cast(), 4) }
 }
 
-/// What a frontend for newer GPUs tries before it settles for less.
+/// Makes the calls that a frontend for newer GPUs tries before it uses older interfaces.
 fn ask_for_too_much() {
     let (_, client) = alloc(0, 0, NV01_ROOT_CLIENT);
     let (_, device) = alloc(client, client, NV01_DEVICE_0);
@@ -45,7 +46,7 @@ fn ask_for_too_much() {
     assert_eq!(control(client, subdevice, NV83DE_CTRL_CMD_DEBUG_READ_MMU_FAULT_INFO), NV_ERR_NOT_SUPPORTED);
     assert_eq!(control(client, subdevice, 0x2080_7777), NV_ERR_NOT_SUPPORTED);
     assert_eq!(control(client, subdevice, 0xbeef_0001), NV_ERR_NOT_SUPPORTED);
-    // SAFETY: no configuration is allowed.
+    // SAFETY: NULL is allowed as the configuration.
     assert_eq!(unsafe { tegrarm_init(std::ptr::null()) }, NV_ERR_INVALID_STATE, "initialised already");
 }
 
@@ -57,10 +58,10 @@ fn escape(nr: u32, size: usize) -> u64 {
     3 << 30 | (size as u64) << 16 | 0x46 << 8 | u64::from(nr)
 }
 
-/// What a frontend tries on the device nodes before it settles for less.
+/// Makes the calls that a frontend tries on the device nodes before it uses older interfaces.
 fn ask_the_nodes_for_too_much() {
     let open = |path: &std::ffi::CStr| {
-        // SAFETY: NUL-terminated.
+        // SAFETY: the path is NUL-terminated.
         let fd = unsafe { rm_open(path.as_ptr(), libc::O_RDWR) };
         assert!(fd >= 0);
         fd
@@ -79,12 +80,12 @@ fn ask_the_nodes_for_too_much() {
     let status = std::mem::offset_of!(nv_ioctl_export_to_dma_buf_fd_t, status);
     assert_eq!(arg[status], NV_ERR_NOT_SUPPORTED as u8);
     arg.fill(0);
-    // A wrong size is a mistake of the caller's, not something that is missing here.
+    // A wrong size is a mistake of the caller and not a missing feature, so it is not in the report.
     assert_eq!(ioctl(ctl, escape(NV_ESC_RM_FREE, 20), &mut arg), -1);
     arg[std::mem::offset_of!(NVOS32_PARAMETERS, function)] = 9;
     assert_eq!(ioctl(ctl, escape(NV_ESC_RM_VID_HEAP_CONTROL, size_of::<NVOS32_PARAMETERS>()), &mut arg), 0);
     arg.fill(0);
-    // Before UVM_INITIALIZE nothing is asked for in earnest.
+    // A call before UVM_INITIALIZE is not in the report.
     assert_eq!(ioctl(uvm, u64::from(UVM_MAP_EXTERNAL_SPARSE), &mut arg), 0);
     assert_eq!(ioctl(uvm, u64::from(UVM_INITIALIZE), &mut [0; 64]), 0);
     for _ in 0..3 {
@@ -112,7 +113,7 @@ fn child(test: &str, role: &str, report: Option<&str>) -> Output {
     output
 }
 
-/// The lines between the report's heading and whatever else the process says.
+/// The lines between the report's heading and the other output of the process.
 fn reported(output: &Output) -> Vec<String> {
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
     let lines = text
@@ -152,7 +153,7 @@ fn a_program_that_ends_says_what_it_did_not_get() {
     }
 }
 
-/// Each line of the report was logged, once.
+/// Checks that each line of the report was logged once.
 fn check_log(output: &Output, expected: &[&str]) {
     let log = String::from_utf8_lossy(&output.stderr);
     for line in &expected[1..] {

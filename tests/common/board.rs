@@ -1,23 +1,23 @@
-//! The kernel under test: a virtual board of this process, or the device nodes.
+//! The kernel for the tests: a virtual board of this process, or the device nodes.
 //!
-//! `TEGRARM_TEST_BACKEND=nvgpu` chooses the nodes: then every call is a real system call, answered by whoever
-//! provides them. `make test-out-of-process` has `tegrarm-sim run` do that.
+//! `TEGRARM_TEST_BACKEND=nvgpu` chooses the device nodes. Every call is then a real system call, and the provider of
+//! the nodes answers it. `make test-out-of-process` lets `tegrarm-sim run` provide them.
 
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::{Arc, Once};
 use tegra_sim::{Census, Chip, L4t, SimConfig, SimKmd};
 use tegrarm_kmd::{Arg, Errno, Kmd, LinuxKmd, Mapping, Node, Placement, Prot};
 
-/// A board that tests run on.
+/// A board on which tests run.
 pub enum Board {
-    /// In this process; what is alive in it can be counted.
+    /// A board in this process. The objects in it can be counted.
     Virtual(SimKmd),
-    /// Behind the device nodes.
+    /// A board behind the device nodes.
     Nodes(LinuxKmd),
 }
 
-/// A board with `l4t`; a virtual one has little memory, so that running out of it is cheap. One behind the nodes
-/// has the release it has: ask [`releases`] before asking for several.
+/// Makes a board with `l4t`. A virtual board has little memory, so that a test can use it up quickly. A board behind
+/// the nodes has its own release: a test must ask [`releases`] before it asks for several.
 pub fn board(l4t: L4t) -> Arc<Board> {
     if behind_nodes() {
         return Arc::new(Board::Nodes(LinuxKmd));
@@ -26,12 +26,12 @@ pub fn board(l4t: L4t) -> Arc<Board> {
     Arc::new(Board::Virtual(SimKmd::new(config)))
 }
 
-/// Those of `all` that can be tested here: behind the nodes, the one that `TEGRARM_SIM_L4T` names.
+/// Those of `all` that can be tested here. Behind the nodes it is the one that `TEGRARM_SIM_L4T` names.
 pub fn releases(all: &[L4t]) -> Vec<L4t> {
     all.iter().copied().filter(|l4t| !behind_nodes() || *l4t == default_release()).collect()
 }
 
-/// The release that `TEGRARM_SIM_L4T` names, r36 when unset: for tests that hold on each.
+/// The release that `TEGRARM_SIM_L4T` names, or r36 if it is not set. This is for tests that hold on each release.
 pub fn default_release() -> L4t {
     SimConfig::from_env().expect("the simulator's environment").l4t
 }
@@ -41,9 +41,9 @@ pub fn behind_nodes() -> bool {
 }
 
 impl Board {
-    /// What is alive in the kernel: this process's own, or the supervisor's, which counts for all processes under it. A
-    /// board counts for nobody: there, `TEGRARM_TEST_CENSUS=none` says that the numbers are left out (`None`), and
-    /// without it a test that wants them fails.
+    /// The numbers of objects in the kernel: those of this process, or those of the supervisor, which count for all
+    /// processes under it. A real board has no such numbers. `TEGRARM_TEST_CENSUS=none` says so, and the result is
+    /// `None` then. Without the variable, a test that needs the numbers fails.
     pub fn census(&self) -> Option<Census> {
         static ONCE: Once = Once::new();
         match self {
@@ -56,7 +56,7 @@ impl Board {
         }
     }
 
-    /// Checks that how much of `what` is alive, minus `before`, is what the test wants, where that can be counted.
+    /// Checks that the number of `what`, minus `before`, is the one that the test expects, where it can be counted.
     #[track_caller]
     pub fn assert_held(&self, what: fn(&Census) -> u64, before: Option<u64>, wants: u64, why: &str) {
         if let Some(before) = before {
@@ -64,12 +64,13 @@ impl Board {
         }
     }
 
-    /// How much of `what` is alive, as [`Board::census`] counts.
+    /// The number of `what`, as [`Board::census`] counts it.
     pub fn held(&self, what: fn(&Census) -> u64) -> Option<u64> {
         self.census().as_ref().map(what)
     }
 
-    /// Whether nobody used the board before: then ids are the first ones. The nodes' board may have served others.
+    /// Whether no other test has used the board before, so that it hands out the first ids. A board behind the nodes
+    /// may have served others.
     pub fn is_fresh(&self) -> bool {
         matches!(self, Board::Virtual(_))
     }

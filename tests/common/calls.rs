@@ -1,6 +1,6 @@
-//! The calls of the Resource Manager, by whichever door: the Rust core or the C functions.
+//! The calls of the Resource Manager, through the Rust core or through the C functions.
 //!
-//! A suite that is written against [`Calls`] runs over both; see [`over_both_doors`](crate::over_both_doors).
+//! A suite that is written against [`Calls`] runs through both; see [`over_both_doors`](crate::over_both_doors).
 #![allow(unsafe_code)] // the C functions take pointers
 
 use super::*;
@@ -12,11 +12,11 @@ use tegrarm::rm::MemoryRequest;
 use tegrarm::status::RmError;
 use tegrarm_abi::rm::status::NV_OK;
 
-/// What a client asks the Resource Manager for.
+/// The calls that a client makes to the Resource Manager.
 pub trait Calls {
-    /// `rm_alloc`, with as many bytes of parameters as `size` says; the class's own number for 0.
+    /// `rm_alloc`, with `size` bytes of parameters. 0 stands for the size of the class's parameters.
     fn alloc_as(&self, client: u32, parent: u32, handle: u32, class: u32, params: Option<&mut [u8]>) -> RmResult<u32>;
-    /// `rm_control`. `has_params` and `size` are what it is told, whatever `params` really are.
+    /// `rm_control`. The call is told `has_params` and `size`, whether or not they agree with `params`.
     fn control_as(&self, to: (u32, u32), cmd: u32, told: (bool, u32), params: &mut [u8]) -> RmResult<()>;
     /// `rm_free`.
     fn free(&self, client: u32, object: u32) -> RmResult<()>;
@@ -106,7 +106,7 @@ impl Calls for Rm {
     }
 }
 
-/// The C functions of this process, initialised once for the kernel that the tests run on.
+/// The C functions of this process. They are initialised once, for the kernel on which the tests run.
 #[derive(Clone, Copy)]
 pub struct CFunctions(());
 
@@ -123,13 +123,13 @@ impl CFunctions {
     }
 }
 
-/// A status of the C functions as a result: failures with the sentence that is this thread's last error.
+/// Converts a status of the C functions to a result. An error has the sentence of this thread's last error.
 fn answer(status: u32) -> RmResult<()> {
     if status == NV_OK {
         return Ok(());
     }
     let mut text = [0u8; 1024];
-    // SAFETY: the buffer is ours, of that length.
+    // SAFETY: the buffer belongs to this function and has that length.
     let whole = unsafe { tegrarm_last_error(text.as_mut_ptr().cast(), text.len()) };
     let sentence = String::from_utf8_lossy(&text[..whole.min(text.len() - 1)]).into_owned();
     assert!(!sentence.is_empty(), "status {status:#x} has no sentence");
@@ -150,13 +150,14 @@ impl Calls for CFunctions {
         params: Option<&mut [u8]>,
     ) -> RmResult<u32> {
         let (params, size) = params.map_or((std::ptr::null_mut(), 0), |p| (pointer(p), p.len() as u32));
-        // SAFETY: the handle is ours; the parameters are the caller's bytes, as many as the size says.
+        // SAFETY: the handle belongs to this function, and the parameters are the caller's bytes, as many as the size
+        // says.
         answer(unsafe { rm_alloc(client, parent, &raw mut handle, class, params, size) }).map(|()| handle)
     }
 
     fn control_as(&self, to: (u32, u32), cmd: u32, told: (bool, u32), params: &mut [u8]) -> RmResult<()> {
         let params = if told.0 { pointer(params) } else { std::ptr::null_mut() };
-        // SAFETY: the parameters are the caller's bytes. Tests that tell another size than theirs tell one that is refused
+        // SAFETY: the parameters are the caller's bytes. A test that passes another size passes one that is refused
         // before anything is read.
         answer(unsafe { rm_control(to.0, to.1, cmd, params, told.1) })
     }
@@ -166,7 +167,7 @@ impl Calls for CFunctions {
     }
 
     fn dup_object(&self, client: u32, parent: u32, mut wanted: u32, source_client: u32, source: u32) -> RmResult<u32> {
-        // SAFETY: the handle is ours.
+        // SAFETY: the handle belongs to this function.
         answer(unsafe { rm_dup_object(client, parent, &raw mut wanted, source_client, source, 0) }).map(|()| wanted)
     }
 
@@ -179,7 +180,7 @@ impl Calls for CFunctions {
     ) -> RmResult<(u32, Option<usize>)> {
         let (mut handle, mut limit, given) = (wanted, request.limit, request.address as *mut c_void);
         let mut address = given;
-        // SAFETY: the three variables are ours; the test owns the pages that the request names.
+        // SAFETY: the three variables belong to this function, and the test owns the pages that the request names.
         let status = unsafe {
             rm_alloc_memory(
                 client,
@@ -197,7 +198,7 @@ impl Calls for CFunctions {
     fn map_memory(&self, client: u32, device: u32, request: &MapRequest) -> RmResult<usize> {
         let mut address = request.at.unwrap_or(0) as *mut c_void;
         let MapRequest { memory, offset, length, flags, .. } = *request;
-        // SAFETY: the address is ours; a range that it names belongs to the test.
+        // SAFETY: the address belongs to this function, and a range that it names belongs to the test.
         answer(unsafe { rm_map_memory(client, device, memory, offset, length, &raw mut address, flags) })
             .map(|()| address as usize)
     }
@@ -208,7 +209,7 @@ impl Calls for CFunctions {
 
     fn map_memory_dma(&self, client: u32, device: u32, request: &DmaRequest) -> RmResult<u64> {
         let DmaRequest { dma, memory, offset, length, flags, mut dma_offset } = *request;
-        // SAFETY: the offset is ours.
+        // SAFETY: the offset belongs to this function.
         answer(unsafe { rm_map_memory_dma(client, device, dma, memory, offset, length, flags, &raw mut dma_offset) })
             .map(|()| dma_offset)
     }

@@ -1,4 +1,5 @@
-//! A client of the device nodes, in the manner of the first frontend: it maps with its own mmap, at addresses of its own.
+//! A client of the device nodes that works like the first frontend: it maps memory with its own mmap, at addresses that
+//! it chooses.
 #![allow(unsafe_code)] // the client's own system calls
 
 use super::*;
@@ -15,7 +16,7 @@ use tegrarm_abi::rm::uvm::*;
 use tegrarm_kmd::maps;
 use tegrarm_kmd::{DeviceMem, Errno, Mapping};
 
-/// Addresses that the CPU and the GPU use alike; each client takes a stretch of its own.
+/// Addresses that are the same for the CPU and the GPU. Each client takes a range of its own.
 static LOW: AtomicU64 = AtomicU64::new(0x10_0000_0000);
 const STRETCH: u64 = 64 << 20;
 
@@ -24,11 +25,11 @@ pub fn request(nr: u32, size: usize) -> u64 {
     u64::from(3 << 30 | (size as u32) << 16 | 0x46 << 8 | nr)
 }
 
-/// Descriptor numbers and addresses belong to the process, and these tests ask for closed and unmapped ones: their
-/// clients take turns.
+/// Descriptor numbers and addresses belong to the process, and these tests ask for closed and unmapped ones. Their
+/// clients therefore run one at a time.
 static ALONE: ReentrantMutex<()> = ReentrantMutex::new(());
 
-/// A client of the nodes: its descriptors, its objects. Any thread may use it.
+/// A client of the nodes, with its descriptors and objects. Any thread may use it.
 pub struct Nodes {
     pub kmd: Arc<Board>,
     pub rm: Arc<Rm>,
@@ -65,33 +66,33 @@ impl DerefMut for Desktop {
 }
 
 impl Desktop {
-    /// Opens the nodes, registers what must be registered, allocates the usual objects.
+    /// Opens the nodes, registers what must be registered, and allocates the usual objects.
     pub fn open(l4t: L4t) -> Desktop {
         let kmd = board(l4t);
         let rm = Arc::new(manager(kmd.clone()));
         Desktop::over(kmd, rm)
     }
 
-    /// Leaves without closing anything, as a process does that is killed.
+    /// Leaves without closing anything, like a process that is killed.
     pub fn abandon(mut self) {
         self.alone = None;
         std::mem::forget(self);
     }
 
-    /// The same with a manager that reaches the board through something else.
+    /// Does the same with a manager that reaches the board through another kernel.
     pub fn over(kmd: Arc<Board>, rm: Arc<Rm>) -> Desktop {
         let alone = Some(ALONE.lock());
         Desktop { nodes: Nodes::open(kmd, rm, Arc::default()), alone }
     }
 }
 
-/// A stretch of low addresses that nobody else in this process gets.
+/// A range of low addresses that no other client of this process gets.
 pub fn stretch() -> u64 {
     LOW.fetch_add(STRETCH, Ordering::Relaxed)
 }
 
 impl Nodes {
-    /// A client of its own, on open files of its own.
+    /// Makes a client that has its own open files.
     pub fn open(kmd: Arc<Board>, rm: Arc<Rm>, door: Arc<Door>) -> Nodes {
         let mut d = Nodes {
             kmd,
@@ -129,7 +130,7 @@ impl Nodes {
         d
     }
 
-    /// Closes its files, which ends its client.
+    /// Closes its files, which frees its client.
     pub fn close(&self) {
         for fd in [self.gpu, self.uvm, self.ctl] {
             self.door.close(fd).expect("open until now");
@@ -152,7 +153,7 @@ impl Nodes {
         self.door.open(&|| Ok(self.rm.clone()), path, true).expect("a node")
     }
 
-    /// An open file of the GPU that belongs to the control file.
+    /// Opens a file of the GPU that is registered with the control file.
     pub fn gpu_fd(&self) -> RawFd {
         let fd = self.node("/dev/nvidia0");
         self.escape(fd, NV_ESC_REGISTER_FD, &mut nv_ioctl_register_fd_t { ctl_fd: self.ctl }).expect("registered");
@@ -168,7 +169,7 @@ impl Nodes {
         self.ioctl(fd, request(nr, size_of::<T>()), arg.as_mut_bytes())
     }
 
-    /// The status of a UVM call: the last word but padding, found by name.
+    /// Makes a UVM call and returns its status, which is the last field but padding and is found by name.
     pub fn uvm<T: AbiStruct>(&self, nr: u32, arg: &mut T) -> u32 {
         self.ioctl(self.uvm, u64::from(nr), arg.as_mut_bytes()).expect("understood");
         let at = T::LAYOUT.fields.iter().find(|f| f.name == "rmStatus").expect("a status").offset;
@@ -217,14 +218,14 @@ impl Nodes {
         self.alloc_with(self.device, NV01_MEMORY_LOCAL_USER, &mut p)
     }
 
-    /// The notifier of a channel, as the first frontend asks for it.
+    /// Makes the notifier of a channel, as the first frontend asks for it.
     pub fn notifier(&self) -> u32 {
         let mut p = NV_MEMORY_ALLOCATION_PARAMS::new_zeroed();
         (p.size, p.type_) = (48 * MIB, NVOS32_TYPE_NOTIFIER);
         self.alloc_with(self.device, NV01_MEMORY_SYSTEM, &mut p)
     }
 
-    /// RM_MAP_MEMORY on a descriptor. Its status.
+    /// Makes an RM_MAP_MEMORY on a descriptor and returns its status.
     pub fn lend(&self, memory: u32, offset: u64, size: u64, fd: RawFd) -> u32 {
         let mut p = nv_ioctl_nvos33_parameters_with_fd::new_zeroed();
         p.fd = fd;
@@ -234,7 +235,8 @@ impl Nodes {
         note(p.params.status)
     }
 
-    /// RM_MAP_MEMORY on a fresh descriptor, then the client's own mmap, then close: what ctypes callers do.
+    /// Makes an RM_MAP_MEMORY on a fresh descriptor, then the client's own mmap, and then a close, as callers with
+    /// ctypes do.
     pub fn map_cpu(&self, memory: u32, size: u64, at: Option<u64>) -> DeviceMem {
         let fd = self.gpu_fd();
         assert_eq!(self.lend(memory, 0, size, fd), NV_OK);
@@ -243,7 +245,7 @@ impl Nodes {
         mem
     }
 
-    /// A low address nobody has.
+    /// A low address that is not in use.
     pub fn low_va(&mut self, size: u64) -> u64 {
         let va = self.low;
         self.low += size.next_multiple_of(4096);
@@ -280,7 +282,8 @@ impl Nodes {
         note(p.status)
     }
 
-    /// Memory at one address for the CPU and the GPU, as the first frontend makes it. Handle, address, CPU's view.
+    /// Makes memory at the same address for the CPU and the GPU, as the first frontend does. Returns the handle, the
+    /// address and the CPU's view.
     pub fn shared(&mut self, size: u64) -> (u32, u64, DeviceMem) {
         let (memory, va) = (self.memory(size), self.low_va(size));
         let cpu = self.map_cpu(memory, size, Some(va));
@@ -290,7 +293,7 @@ impl Nodes {
         (memory, va, cpu)
     }
 
-    /// RM_ALLOC_MEMORY of the client's own pages. Status and handle.
+    /// Makes an RM_ALLOC_MEMORY of the client's own pages. Returns the status and the handle.
     pub fn own_pages(&self, va: u64, size: u64, handle: u32) -> (u32, u32) {
         let mut p = nv_ioctl_nvos02_parameters_with_fd::new_zeroed();
         p.fd = -1;
@@ -301,7 +304,7 @@ impl Nodes {
         (note(p.params.status), p.params.hObjectNew)
     }
 
-    /// A channel group with two channels of `entries` entries in one area, their engines, and a doorbell.
+    /// Makes a channel group with two channels of `entries` entries in one area, their engines, and a doorbell.
     pub fn channels(&mut self) -> Channels {
         let mut group = NV_CHANNEL_GROUP_ALLOCATION_PARAMETERS::new_zeroed();
         group.engineType = NV2080_ENGINE_TYPE_GR0;
@@ -350,7 +353,7 @@ pub struct Channels {
 }
 
 impl Channels {
-    /// Writes a GPFIFO entry through the client's own view, then GP_PUT, then the doorbell.
+    /// Writes a GPFIFO entry through the client's own view, then GP_PUT, and then the doorbell.
     pub fn submit(&mut self, i: usize, pushbuffer: u64, words: u32) {
         let (ring, userd) = (PLACES[i].0 as usize, PLACES[i].1 as usize);
         let entry = pushbuffer | u64::from(words) << 42 | 1 << 41;
@@ -379,21 +382,21 @@ pub fn await_word(mem: &DeviceMem, at: usize, value: u32) {
     panic!("the GPU never wrote {value:#x}; there is {:#x}", mem.read_u32(at));
 }
 
-/// The client's own mmap. What it maps is unmapped with the result.
+/// Makes the client's own mmap. The mapping is removed when the result is dropped.
 pub fn raw_mmap(at: Option<u64>, size: u64, flags: i32, fd: RawFd) -> DeviceMem {
     let fixed = if at.is_some() { libc::MAP_FIXED } else { 0 };
-    // SAFETY: addresses are the client's own stretch, or free.
+    // SAFETY: the address lies in the client's own range, or the kernel chooses a free one.
     let p = unsafe {
         let hint = at.unwrap_or(0) as *mut libc::c_void;
         libc::mmap(hint, size as usize, libc::PROT_READ | libc::PROT_WRITE, flags | fixed, fd, 0)
     };
     assert_ne!(p, libc::MAP_FAILED, "{}", Errno::last());
     let start = std::ptr::NonNull::new(p.cast()).expect("not NULL");
-    // SAFETY: just mapped, and known to nobody else.
+    // SAFETY: the range was just mapped, and no other code knows it.
     DeviceMem::new(unsafe { Mapping::from_raw(start, size as usize) })
 }
 
-/// Inode of whatever is mapped at an address.
+/// The inode of the file that is mapped at an address.
 pub fn inode_at(addr: u64) -> u64 {
     maps::own().iter().find(|m| (m.address.0..m.address.1).contains(&addr)).map_or(0, |m| m.inode)
 }

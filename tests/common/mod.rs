@@ -1,4 +1,4 @@
-//! What the tests of the object door share: a virtual board, and a client that brings channels up on it.
+//! Helpers of the object door's tests: a virtual board, and a client that makes channels on it.
 #![allow(dead_code, unused_imports, reason = "each test program uses its own part")]
 
 pub mod board;
@@ -26,7 +26,7 @@ use zerocopy::FromZeros;
 
 pub const MIB: u64 = 1 << 20;
 
-/// A manager over a kernel.
+/// Makes a manager that works on a kernel.
 pub fn manager(kmd: Arc<dyn Kmd>) -> Rm {
     Rm::new(kmd, CacheMode::WriteCombine)
 }
@@ -102,14 +102,14 @@ pub struct Bringup {
     pub engines: [u32; 2],
 }
 
-/// Entries of each ring, as tinygrad's.
+/// The number of entries of each ring, as in tinygrad.
 pub const ENTRIES: u32 = 0x10000;
-/// Ring and USERD of the two channels within the area.
+/// The offsets of ring and USERD of the two channels in the area.
 pub const PLACES: [(u64, u64); 2] = [(0, 0x80000), (0x100000, 0x180000)];
 pub const AREA: u64 = 3 * MIB;
 
 impl Bringup {
-    /// Everything up to two channels with their engines. Nothing is left when a step fails.
+    /// Makes everything up to two channels with their engines. If a step fails, nothing is left.
     pub fn open<R: Calls>(rm: &R) -> RmResult<Bringup> {
         let s = Session::open(rm)?;
         Bringup::build(rm, s).inspect_err(|_| s.close(rm))
@@ -170,14 +170,14 @@ impl Bringup {
     }
 }
 
-/// What a process holds: descriptors, and mappings of files (which all of ours are).
+/// The descriptors of the process, and its mappings of files, which include all mappings of the library.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Holdings {
     pub fds: Vec<String>,
     pub maps: Vec<String>,
 }
 
-/// Reads them from /proc. Heaps, stacks and libraries are left out: they are the test's own.
+/// Reads them from /proc. Heaps, stacks and libraries are left out, because they belong to the test.
 pub fn holdings() -> Holdings {
     let links =
         std::fs::read_dir("/proc/self/fd").expect("proc").filter_map(|e| std::fs::read_link(e.ok()?.path()).ok());

@@ -1,4 +1,4 @@
-//! A machine that has none of the device nodes.
+//! A machine that has no device nodes.
 
 use std::os::fd::{BorrowedFd, OwnedFd};
 use tegrarm_kmd::{Arg, Errno, Kmd, Mapping, Node, Placement, Prot};

@@ -1,8 +1,7 @@
-//! Which statuses a test has seen: what a test claims to show, it has to show when it runs.
+//! Notes which statuses a test has seen. A test that claims to show a status has to show it when it runs.
 //!
-//! `docs/statuses.md` names for each status a test that provokes it. That test says so itself, at its head:
-//! `let _shown = shows(&[NV_ERR_INVALID_CLASS]);`. When the test ends without any call having answered that status, it
-//! fails.
+//! `docs/statuses.md` names for each status a test that provokes it. That test makes the claim at its start: `let
+//! _shown = shows(&[NV_ERR_INVALID_CLASS]);`. If the test ends and no call has answered that status, it fails.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -12,7 +11,7 @@ thread_local! {
     static SEEN: RefCell<BTreeSet<u32>> = const { RefCell::new(BTreeSet::new()) };
 }
 
-/// Remembers a status that a call answered in this thread.
+/// Notes a status that a call answered in this thread.
 pub fn note(status: u32) -> u32 {
     SEEN.with_borrow_mut(|seen| seen.insert(status));
     status
@@ -24,11 +23,11 @@ pub fn status<T: std::fmt::Debug>(result: RmResult<T>) -> u32 {
     note(result.expect_err("must fail").status)
 }
 
-/// A test's claim. It is checked when this ends.
+/// The claim of a test. It is checked when this value is dropped.
 #[must_use = "the claim is checked at the end of its scope"]
 pub struct Shows(&'static [u32]);
 
-/// Claims that calls from here to the end of the test answer each of these statuses.
+/// Claims that calls from here to the end of the test answer with each of these statuses.
 pub fn shows(statuses: &'static [u32]) -> Shows {
     SEEN.take();
     Shows(statuses)

@@ -1,11 +1,11 @@
-//! C4, C5, C7, C12: addresses, the CPU's and the GPU's.
+//! Conflicts C4, C5, C7 and C12: addresses of the CPU and of the GPU.
 
 use super::*;
 
-/// Where the addresses that a client may use end.
+/// The end of the addresses that a client may use.
 const VA_END: u64 = 0xff_0000_0000;
 
-/// A frontend maps through a libc of its own: the descriptor it names becomes the memory.
+/// A frontend maps with its own libc, so the descriptor that it names becomes the memory.
 mod c04_cpu_maps {
     use super::*;
 
@@ -27,7 +27,8 @@ mod c04_cpu_maps {
     }
 }
 
-/// RM promises 2^49 bytes; what carries a channel's ring must lie below 2^40, under the kernel's four gigabytes.
+/// RM promises 2^49 bytes. The space that contains a channel's ring must end below 2^40, below the four gigabytes of
+/// the kernel.
 mod c05_va_space {
     use super::*;
 
@@ -53,7 +54,7 @@ mod c05_va_space {
     }
 }
 
-/// A buffer is mapped twice at one address, by RM and by UVM: the hardware has one mapping.
+/// RM and UVM both map a buffer at the same address. The hardware has one mapping.
 mod c07_uvm {
     use super::*;
 
@@ -72,7 +73,8 @@ mod c07_uvm {
     }
 }
 
-/// Shader windows are compare values, never mapped; frontends that choose addresses keep theirs.
+/// Shader windows are ranges with which addresses are compared, and they are never mapped. Frontends that choose
+/// addresses keep theirs.
 mod c12_windows {
     use super::*;
 

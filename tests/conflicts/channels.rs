@@ -1,8 +1,9 @@
-//! C6, C11, C13: channels.
+//! Conflicts C6, C11 and C13: channels.
 
 use super::*;
 
-/// RM's ring and USERD lie inside a buffer of the client's, nvgpu's are buffers of their own: they are laid over.
+/// RM's ring and USERD lie inside a buffer of the client, and nvgpu's are buffers of their own. nvgpu's buffers are
+/// mapped over the client's view.
 mod c06_channel_layout {
     use super::*;
 
@@ -52,7 +53,7 @@ mod c06_channel_layout {
         let refused = d.try_alloc(group, 0, AMPERE_CHANNEL_GPFIFO_A, &raw mut p as u64);
         assert_eq!(refused.status, NV_ERR_INVALID_OFFSET);
         assert_eq!(d.kmd.census(), before, "nothing stays behind");
-        // Anywhere will do: the process's map tells.
+        // The mapping may lie at any address, because the library reads the process's map.
         let _elsewhere = d.map_cpu(area, AREA, None);
         assert_eq!(d.try_alloc(group, 0, AMPERE_CHANNEL_GPFIFO_A, &raw mut p as u64).status, NV_OK);
     }
@@ -69,13 +70,13 @@ mod c06_channel_layout {
         let late = s.map_cpu(&rm, b.area, AREA).unwrap() as u64;
         assert_ne!(late, early);
         assert_eq!((peek(late + ring), peek(late + userd)), (0x1111, 0x2222));
-        // A view of one page of it.
+        // This is a view of one page of the area.
         let request = MapRequest { memory: b.area, offset: PLACES[1].1, length: PAGE, at: None, flags: 0 };
         let page = rm.map_memory(s.client, s.device, &request).unwrap() as u64;
         assert_eq!(peek(page + 0x10), 0x2222);
         poke(page + 0x10, 0x3333);
         assert_eq!(peek(early + userd), 0x3333);
-        // The area's own pages come back when the channel goes: nobody ever wrote there.
+        // The area's own pages come back when the channel is freed. Nothing was ever written to them.
         rm.free(s.client, b.channels[1]).unwrap();
         for addr in [early + ring, early + userd, late + ring, late + userd, page + 0x10] {
             assert_eq!(peek(addr), 0, "{addr:#x}");
@@ -84,7 +85,7 @@ mod c06_channel_layout {
     }
 }
 
-/// There is no GT200 debugger: the kernel's records answer.
+/// There is no GT200 debugger on a Tegra. The library answers from the kernel's records.
 mod c11_debugger {
     use super::*;
 
@@ -102,7 +103,7 @@ mod c11_debugger {
     }
 }
 
-/// Doorbell stores pass the library by.
+/// Doorbell stores do not pass through the library.
 mod c13_ordering {
     use super::*;
 

@@ -1,6 +1,6 @@
-//! Where desktop RM and the Jetson kernel want different things, C1 to C15 of the list the design refers to. Each
-//! conflict has one module, named by its number, in the file of its theme: [`nodes`], [`addresses`], [`channels`],
-//! [`memory`].
+//! The conflicts between desktop RM and the Jetson kernel, C1 to C15 of the list to which the design refers. Each
+//! conflict has one module, which has its number in its name, in the file of its theme: [`nodes`], [`addresses`],
+//! [`channels`], [`memory`].
 #![allow(unsafe_code)] // looks at memory through the addresses that the library returns
 
 #[path = "../common/mod.rs"]
@@ -35,8 +35,8 @@ const PAGE: u64 = 4096;
 /// Every kernel.
 const RELEASES: [L4t; 4] = L4t::ALL;
 
-/// A virtual board of this process and of one test, on the device nodes too: its kernel is looked into, and it pins
-/// private memory.
+/// A virtual board of this process for one test only, also when the other tests use the device nodes: the test inspects
+/// its kernel, and this kernel can pin private memory.
 fn simulated(l4t: L4t) -> Arc<SimKmd> {
     let config = SimConfig { mem_total: 512 * MIB, ..SimConfig::new(Chip::AgxOrin).on(l4t) };
     Arc::new(SimKmd::new(config))
@@ -53,21 +53,21 @@ fn peek(addr: u64) -> u32 {
 }
 
 fn poke(addr: u64, value: u32) {
-    // SAFETY: as `peek`, and the mapping is writable.
+    // SAFETY: the same as for `peek`, and the mapping is writable.
     unsafe { (addr as *mut u32).write_volatile(value) }
 }
 
-/// Pages of the test's own.
+/// Pages that belong to the test.
 struct Pages {
     at: u64,
     len: usize,
 }
 
 impl Pages {
-    /// At `wanted`, which must be free, or anywhere when that is 0.
+    /// Maps pages at `wanted`, which must be free, or at any address if `wanted` is 0.
     fn new(wanted: u64, len: usize, prot: i32, flags: i32, fd: i32) -> Pages {
         let flags = if wanted == 0 { flags } else { flags | libc::MAP_FIXED_NOREPLACE };
-        // SAFETY: a new mapping that replaces nothing.
+        // SAFETY: this is a new mapping that replaces nothing.
         let at = unsafe { libc::mmap(wanted as *mut libc::c_void, len, prot, flags, fd, 0) };
         assert_ne!(at, libc::MAP_FAILED, "{}", std::io::Error::last_os_error());
         Pages { at: at as u64, len }
@@ -77,7 +77,7 @@ impl Pages {
         Pages::new(0, len, libc::PROT_READ | libc::PROT_WRITE, flags | libc::MAP_ANONYMOUS, -1)
     }
 
-    /// What the kernel says is mapped at the first byte.
+    /// The file that is mapped at the first byte, as the kernel lists it.
     fn file(&self) -> String {
         let map = maps::own().into_iter().find(|m| m.address.0 == self.at).expect("it is mapped");
         match map.pathname {
@@ -89,12 +89,12 @@ impl Pages {
 
 impl Drop for Pages {
     fn drop(&mut self) {
-        // SAFETY: our own range.
+        // SAFETY: the range belongs to this value.
         unsafe { libc::munmap(self.at as *mut libc::c_void, self.len) };
     }
 }
 
-/// A kernel that counts what it is asked.
+/// A kernel that counts the calls it gets.
 struct Counting {
     inner: Arc<Board>,
     calls: AtomicUsize,

@@ -1,4 +1,4 @@
-//! C8, C9, C10, C14: memory, whose it is and how long it lives.
+//! Conflicts C8, C9, C10 and C14: memory, its owners and its lifetime.
 
 use super::*;
 
@@ -12,7 +12,7 @@ fn describe(rm: &Rm, s: &Session, pages: &Pages, len: u64) -> tegrarm::status::R
     rm.alloc_memory(s.client, s.device, 0, &request).map(|(handle, _)| handle)
 }
 
-/// Contiguity and page size mean nothing behind an SMMU; the CPU attribute is fixed before anybody asks for it.
+/// Contiguity and page size have no meaning behind an SMMU. The CPU attribute is fixed before a client asks for it.
 mod c08_attributes {
     use super::*;
 
@@ -60,7 +60,7 @@ mod c08_attributes {
     }
 }
 
-/// A frontend registers its own pages: fresh ones are exchanged in place, others pinned.
+/// A frontend registers its own pages: fresh pages are exchanged in place, and others are pinned.
 mod c09_own_pages {
     use super::*;
 
@@ -106,7 +106,7 @@ mod c09_own_pages {
             let rm = manager(kmd.clone());
             let s = Session::open(&rm).unwrap();
             let len = 2 * MIB;
-            // Where tinygrad has its first staging buffer.
+            // tinygrad has its first staging buffer at this address.
             let (prot, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED | libc::MAP_ANONYMOUS);
             let pages = Pages::new(0x20_0600_0000, len as usize, prot, flags, -1);
             assert_eq!(pages.file(), "/dev/zero (deleted)");
@@ -120,7 +120,7 @@ mod c09_own_pages {
             s.map_gpu(&rm, memory, len).unwrap();
             assert_eq!(status(s.map_cpu(&rm, memory, len)), NV_ERR_NOT_SUPPORTED, "the client has its pointer");
             s.close(&rm);
-            // The range is the client's, and stays when the object goes.
+            // The range belongs to the client and stays when the object is freed.
             poke(pages.at, 0x55);
             assert_eq!((peek(pages.at), peek(pages.at + len - 4)), (0x55, 0xef01));
         }
@@ -139,7 +139,8 @@ mod c09_own_pages {
         let both = libc::PROT_READ | libc::PROT_WRITE;
         let backed = Pages::new(0, 2 * PAGE as usize, both, libc::MAP_SHARED, fd);
         let private = Pages::anonymous(2 * PAGE as usize, libc::MAP_PRIVATE);
-        // Above every GPU address: it cannot have the address its owner uses there, so there is nothing to gain.
+        // These pages lie above every GPU address, so they cannot have the same address on the GPU, and an exchange
+        // would gain nothing.
         let high = Pages::anonymous(2 * PAGE as usize, libc::MAP_SHARED);
         for pages in [&backed, &private, &high] {
             poke(pages.at + 8, 0x77);
@@ -159,7 +160,7 @@ mod c09_own_pages {
     }
 }
 
-/// Two notifiers of 48 MiB that nobody touches.
+/// A client makes two notifiers of 48 MiB that it never uses.
 mod c10_notifiers {
     use super::*;
 
@@ -183,7 +184,7 @@ mod c10_notifiers {
         let view = raw_mmap(None, 48 * MIB, libc::MAP_SHARED, ctl);
         d.door.close(ctl).unwrap();
         costs(&d, 48 * MIB + PAGE, "one of them is looked at");
-        // What the GPU writes at its address shows in the view: the mapping made before was filled.
+        // The view shows what the GPU writes at its address: the mapping that was made before got memory.
         let mut c = d.channels();
         let (_push, push_va, push) = d.shared(PAGE);
         let words = release(va + 40 * MIB, 0x77);
@@ -229,15 +230,15 @@ mod c10_notifiers {
         costs(size, "all of it");
         s.close(&rm);
         costs(0, "nothing left");
-        // A whole bring-up has one.
+        // A whole bring-up has one such notifier.
         let b = Bringup::open(&rm).unwrap();
         let used = kmd.held(|c| c.memory).zip(before).map_or(0, |(now, before)| now - before);
         assert!(used < 48 * MIB, "{used:#x}");
         b.s.close(&rm);
     }
 
-    /// A channel's notifier is one page when the channel starts to use it. It grows when the client maps it, and what the
-    /// kernel writes there still shows.
+    /// A channel's notifier is one page when the channel starts to use it. It grows when the client maps it, and the
+    /// CPU still sees what the kernel writes there.
     #[test]
     fn a_live_channels_notifier_grows_under_it() {
         let kmd = simulated(default_release());
@@ -249,11 +250,11 @@ mod c10_notifiers {
         let view = s.map_cpu(&rm, b.notifier, size).unwrap() as u64;
         assert_eq!(used(), size, "all of it, beside the page that the kernel knows");
         let second = s.map_cpu(&rm, b.notifier, PAGE).unwrap() as u64;
-        // NvNotification: time stamp, info32 at 8, info16, status at 14.
+        // An NvNotification has the time stamp, info32 at 8, info16, and the status at 14.
         assert_eq!((peek(view + 8), peek(view + size - 4)), (0, 0));
         poke(view + size - 4, 0x600d);
         poke(view + PAGE, 0x600e);
-        // Four words of commands where nothing is mapped.
+        // The entry points to four words of commands at an address where nothing is mapped.
         let entry = 0x12_3456_7000_u64 | 4 << 42;
         let (ring, userd) = (b.area_cpu as u64 + PLACES[0].0, b.area_cpu as u64 + PLACES[0].1);
         poke(ring, entry as u32);
@@ -274,7 +275,8 @@ mod c10_notifiers {
     }
 }
 
-/// RM_FREE comes before UVM_FREE, and there are thousands of buffers: handles are held, not descriptors.
+/// RM_FREE comes before UVM_FREE, and there are thousands of buffers. The library therefore keeps handles and not
+/// descriptors.
 mod c14_lifetime {
     use super::*;
 
@@ -322,7 +324,7 @@ mod c14_lifetime {
         if std::env::var_os(ROLE).is_some() {
             return hold_thousands_of_buffers();
         }
-        // A process of its own: it uses up what descriptors there are for the simulator.
+        // The test needs a process of its own, because it uses up the descriptors that the simulator may use.
         let mut child = std::process::Command::new(std::env::current_exe().expect("this program"));
         child
             .args(["memory::c14_lifetime::thousands_of_live_buffers_hold_no_descriptors", "--exact", "--nocapture"])
@@ -333,10 +335,10 @@ mod c14_lifetime {
 
     fn hold_thousands_of_buffers() {
         const BUFFERS: u64 = 20_000;
-        /// The usual limit.
+        /// The usual limit of open descriptors.
         const LIMIT: u64 = 1024;
         let limit = libc::rlimit { rlim_cur: LIMIT, rlim_max: LIMIT };
-        // SAFETY: reads the structure.
+        // SAFETY: the call only reads the structure.
         assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit) }, 0);
         let held = || std::fs::read_dir("/proc/self/fd").expect("proc").count();
         let rm = manager(simulated(default_release()));
@@ -351,7 +353,7 @@ mod c14_lifetime {
             }
         }
         assert!(held() < 700, "{} descriptors for {BUFFERS} buffers", held());
-        // Every one of them is still a buffer of its own that can be mapped.
+        // Every one of them is still a buffer of its own and can be mapped.
         let views: Vec<u64> = made.iter().step_by(997).map(|m| s.map_cpu(&rm, *m, PAGE).unwrap() as u64).collect();
         views.iter().for_each(|at| poke(*at, *at as u32));
         assert!(views.iter().all(|at| peek(*at) == *at as u32));

@@ -1,8 +1,8 @@
-//! C1, C2, C3, C15: what a frontend finds before it has a GPU.
+//! Conflicts C1, C2, C3 and C15: what a frontend finds before it uses a GPU.
 
 use super::*;
 
-/// There is no nvidia-uvm, and nvidiactl may be the display's: the nodes are files of our own.
+/// A Jetson has no nvidia-uvm, and its nvidiactl may belong to the display. The library's nodes are files of its own.
 mod c01_device_nodes {
     use super::*;
 
@@ -21,7 +21,7 @@ mod c01_device_nodes {
         let absent = || Err(tegrarm::status::RmError::new(NV_ERR_GENERIC, "no board"));
         let refused = d.door.open(&absent, "/dev/nvidiactl", true).unwrap_err();
         assert_eq!((refused.errno, refused.sentence.contains("no board")), (Errno::ENODEV, true));
-        // The argument is copied: what the caller does with its memory afterwards is its own business.
+        // The argument is copied, so the caller may change its memory afterwards.
         let mut p = Box::new(NVOS21_PARAMETERS::new_zeroed());
         (p.hRoot, p.hObjectParent, p.hClass) = (d.client, d.device, NV20_SUBDEVICE_0);
         d.escape(d.ctl, NV_ESC_RM_ALLOC, &mut *p).unwrap();
@@ -31,7 +31,8 @@ mod c01_device_nodes {
     }
 }
 
-/// Layouts follow the driver's version: the one that all releases agree on is reported.
+/// Layouts follow the driver's version. The library reports the version whose layouts all releases of the frontends
+/// know.
 mod c02_version {
     use super::*;
 
@@ -48,7 +49,7 @@ mod c02_version {
     }
 }
 
-/// The chip's host class is not the one that frontends ask for, and newer classes would be preferred.
+/// The chip's host class is not the class for which frontends ask, and frontends would prefer newer classes.
 mod c03_classes {
     use super::*;
 
@@ -73,13 +74,14 @@ mod c03_classes {
     }
 }
 
-/// Forked workers have the descriptors open. Two processes: `tests/fork.rs`, `ctests/preload.c`, `python/tests/test_preload.py`.
+/// Forked workers inherit open descriptors. `tests/fork.rs`, `ctests/preload.c` and `python/tests/test_preload.py` test
+/// two processes.
 mod c15_fork {
     use super::*;
 
     #[test]
     fn handles_of_clients_are_never_used_again() {
-        // Which is how a child tells its parent's from its own.
+        // A child tells its parent's clients from its own by these handles.
         let (one, two) = (desktop(), desktop());
         assert_ne!(one.client, two.client);
         let mut p = NVOS54_PARAMETERS::new_zeroed();

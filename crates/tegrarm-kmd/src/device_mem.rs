@@ -1,11 +1,11 @@
-//! Volatile access to memory a device may write.
+//! Volatile access to memory that a device may write.
 #![allow(unsafe_code)]
 
 use crate::Mapping;
 use std::sync::atomic::{Ordering, fence};
 
-/// A mapping seen as device memory: every access is volatile and bounds-checked, and no Rust reference into
-/// it ever exists.
+/// A mapping that is used as device memory: every access is volatile and bounds-checked, and no Rust reference into it
+/// ever exists.
 #[derive(Debug)]
 pub struct DeviceMem {
     map: Mapping,
@@ -16,7 +16,7 @@ macro_rules! accessors {
         /// Reads one little-endian word at byte `offset`.
         ///
         /// # Panics
-        /// When the word lies outside the mapping or is not naturally aligned: a bug of the caller.
+        /// When the word lies outside the mapping or is not naturally aligned, which is a bug of the caller.
         pub fn $read(&self, offset: usize) -> $t {
             let p = self.at::<$t>(offset);
             // SAFETY: `at` checked bounds and alignment; the mapping lives as long as `self`.
@@ -26,7 +26,7 @@ macro_rules! accessors {
         /// Writes one little-endian word at byte `offset`.
         ///
         /// # Panics
-        /// As the read.
+        /// In the same cases as the read.
         pub fn $write(&self, offset: usize, value: $t) {
             let p = self.at::<$t>(offset);
             // SAFETY: `at` checked bounds and alignment; the mapping lives as long as `self`.
@@ -59,12 +59,12 @@ impl DeviceMem {
     accessors!(read_u32, write_u32, u32);
     accessors!(read_u64, write_u64, u64);
 
-    /// Full barrier between stores to memory and the doorbell store that publishes them (`dsb sy` on AArch64).
+    /// A full barrier between stores to memory and the doorbell store that publishes them (`dsb sy` on AArch64).
     #[inline]
     pub fn barrier() {
         fence(Ordering::SeqCst);
         #[cfg(target_arch = "aarch64")]
-        // SAFETY: a barrier instruction has no operands and touches no memory of ours.
+        // SAFETY: a barrier instruction has no operands and changes no memory.
         unsafe {
             std::arch::asm!("dsb sy", options(nostack, preserves_flags));
         }

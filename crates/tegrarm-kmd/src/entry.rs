@@ -1,7 +1,7 @@
-//! One line of a recording: a JSON object per call.
+//! One line of a recording, which is a JSON object for one call.
 //!
-//! Numbers that matter to a reader are decoded beside the exact bytes, which are what a replay goes by:
-//! `{"seq":7,"call":"ioctl","on":"as#1","node":"as","request":"0xc0284107","name":"…MAP_BUFFER_EX",
+//! A line has the exact bytes, which a replay uses. Beside them it has the important numbers in decoded form, for
+//! readers: `{"seq":7,"call":"ioctl","on":"as#1","node":"as","request":"0xc0284107","name":"…MAP_BUFFER_EX",
 //! "fields":{"offset":["0","0xff00000000"],…},"in":{…},"out":{…},"ret":0}`.
 
 use crate::describe::{self, hex, unhex};
@@ -10,7 +10,8 @@ use crate::image::{Buffer, Fds, Image};
 use crate::{Errno, Node, Placement, Prot};
 use serde_json::{Map, Value, json};
 
-/// A descriptor that a call made: its label, and the size of the file behind it (a stand-in must be mappable).
+/// A descriptor that a call made: its label, and the size of the file behind it. The size is needed because a stand-in
+/// must be mappable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Made {
     pub label: String,
@@ -36,15 +37,15 @@ pub(crate) struct Ioctl {
     pub request: u32,
     pub before: Image,
     pub after: Image,
-    /// Every descriptor it made, with sizes.
+    /// Every descriptor that the call made, with sizes.
     pub made: Vec<Made>,
     pub result: Result<i32, Errno>,
-    /// Why it cannot be replayed, when it cannot.
+    /// The reason why the call cannot be replayed, if it cannot.
     pub opaque: bool,
 }
 
 impl Call {
-    /// What a replay looks the call up by: the descriptor's label, or the path.
+    /// The key under which a replay looks the call up: the descriptor's label, or the path.
     pub(crate) fn key(&self) -> String {
         match self {
             Call::Open { path, .. } => format!("open {path}"),
@@ -91,7 +92,7 @@ impl Call {
         line.close()
     }
 
-    /// Reads a line; `None` when it is not one of ours.
+    /// Reads a line. The result is `None` if the line is not a recorded call.
     pub(crate) fn from_line(line: &str) -> Option<Call> {
         let v: Value = serde_json::from_str(line).ok()?;
         let text = |key: &str| v[key].as_str().map(str::to_owned);
@@ -138,7 +139,7 @@ impl Ioctl {
         line.result(&self.result, |v| (*v).into());
     }
 
-    /// For readers: each field, with its value before and after where they differ.
+    /// The fields for readers, with the values before and after the call where they differ.
     fn fields(&self) -> Value {
         let of = |image: &Image| describe::fields(self.node, self.request, &image.bytes);
         let say = |image: &Image, f: &describe::Field| -> String {
@@ -185,7 +186,7 @@ const NODES: [Node; 13] = [
     Node::Dmabuf,
 ];
 
-/// A JSON object with its keys in the order a reader wants them.
+/// A JSON object whose keys are in the best order for readers.
 struct Line(String);
 
 impl Line {

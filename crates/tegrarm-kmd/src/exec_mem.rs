@@ -1,19 +1,21 @@
-//! Memory for machine code of this CPU: written first, then executable, never both.
+//! Memory for machine code of this CPU. It is first writable and then executable, and never both.
 #![allow(unsafe_code)]
 
 use crate::Errno;
 use std::ptr::NonNull;
 
-/// Where code may live.
+/// The addresses at which code may lie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reach {
-    /// Anywhere.
+    /// Any address.
     Full,
-    /// Below 2 GiB, for x86-64 code that holds addresses in 32 bits. Elsewhere the same as `Full`.
+    /// Addresses below 2 GiB, for x86-64 code that contains addresses of 32 bits. On other CPUs this is the same as
+    /// `Full`.
     Low,
 }
 
-/// An anonymous mapping: a read-and-execute part once sealed, then a read-and-write part; unmapped when dropped.
+/// An anonymous mapping, which is unmapped when it is dropped. After `seal`, its first part can be read and executed,
+/// and the rest can be read and written.
 #[derive(Debug)]
 pub struct ExecMem {
     addr: NonNull<u8>,
@@ -21,21 +23,21 @@ pub struct ExecMem {
     sealed: bool,
 }
 
-// SAFETY: a mapping is an address range of the process; nothing about it belongs to one thread.
+// SAFETY: a mapping is an address range of the process, and no part of it belongs to one thread.
 unsafe impl Send for ExecMem {}
-// SAFETY: shared access hands out the address only; writing takes `&mut self`.
+// SAFETY: shared access gives only the address, and writing needs `&mut self`.
 unsafe impl Sync for ExecMem {}
 
 impl ExecMem {
-    /// Maps `len` bytes (rounded up to pages), zeroed and writable.
+    /// Maps `len` bytes, rounded up to pages. They are zero and writable.
     ///
     /// # Errors
-    /// The errno of `mmap(2)`; `EINVAL` for no bytes at all.
+    /// The errno of `mmap(2)`; `EINVAL` for a length of 0.
     pub fn new(len: usize, reach: Reach) -> Result<ExecMem, Errno> {
         let len = len.checked_next_multiple_of(page_size()).ok_or(Errno::ENOMEM)?;
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | low_flag(reach);
         let access = libc::PROT_READ | libc::PROT_WRITE;
-        // SAFETY: a fresh anonymous mapping at an address the kernel picks.
+        // SAFETY: this makes a new anonymous mapping at an address that the kernel chooses.
         let p = unsafe { libc::mmap(std::ptr::null_mut(), len, access, flags, -1, 0) };
         if p == libc::MAP_FAILED {
             return Err(Errno::last());
@@ -43,12 +45,12 @@ impl ExecMem {
         Ok(ExecMem { addr: NonNull::new(p.cast()).ok_or(Errno::ENOMEM)?, len, sealed: false })
     }
 
-    /// Start address.
+    /// The start address.
     pub fn addr(&self) -> usize {
         self.addr.as_ptr() as usize
     }
 
-    /// Length in bytes: a multiple of the page size.
+    /// The length in bytes, a multiple of the page size.
     #[allow(clippy::len_without_is_empty)]
     pub fn len(&self) -> usize {
         self.len
@@ -57,7 +59,7 @@ impl ExecMem {
     /// Copies `bytes` to `offset`.
     ///
     /// # Errors
-    /// `EINVAL` when they do not fit, `EACCES` after [`ExecMem::seal`].
+    /// `EINVAL` when the bytes do not fit, `EACCES` after [`ExecMem::seal`].
     pub fn write(&mut self, offset: usize, bytes: &[u8]) -> Result<(), Errno> {
         if self.sealed {
             return Err(Errno::EACCES);
@@ -65,7 +67,7 @@ impl ExecMem {
         if offset.checked_add(bytes.len()).is_none_or(|end| end > self.len) {
             return Err(Errno::EINVAL);
         }
-        // SAFETY: the range lies in our own writable mapping, which no reference points into.
+        // SAFETY: the range lies in this writable mapping, and no reference points into it.
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.addr.as_ptr().add(offset), bytes.len()) };
         Ok(())
     }
@@ -73,12 +75,13 @@ impl ExecMem {
     /// Makes the first `code` bytes executable and no longer writable; `code` is a multiple of the page size.
     ///
     /// # Errors
-    /// The errno of `mprotect(2)` (`EACCES` where policy forbids executable memory); `EINVAL` for a bad length.
+    /// The errno of `mprotect(2)`, which is `EACCES` where a policy forbids executable memory; `EINVAL` for a bad
+    /// length.
     pub fn seal(&mut self, code: usize) -> Result<(), Errno> {
         if code > self.len || !code.is_multiple_of(page_size()) {
             return Err(Errno::EINVAL);
         }
-        // SAFETY: the range is the start of our own mapping.
+        // SAFETY: the range is the start of this mapping.
         if unsafe { libc::mprotect(self.addr.as_ptr().cast(), code, libc::PROT_READ | libc::PROT_EXEC) } != 0 {
             return Err(Errno::last());
         }
@@ -90,14 +93,14 @@ impl ExecMem {
 
 impl Drop for ExecMem {
     fn drop(&mut self) {
-        // SAFETY: the range is ours; whoever calls code in it keeps this value alive.
+        // SAFETY: the range belongs to this value, and code that calls into it keeps this value alive.
         unsafe { libc::munmap(self.addr.as_ptr().cast(), self.len) };
     }
 }
 
-/// The size of a memory page: the unit of [`ExecMem::seal`].
+/// The size of a memory page, which is the unit of [`ExecMem::seal`].
 pub fn page_size() -> usize {
-    // SAFETY: a query without arguments that point anywhere.
+    // SAFETY: this is a query, and none of its arguments is a pointer.
     let size = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
     usize::try_from(size).unwrap_or(4096)
 }
@@ -112,12 +115,12 @@ fn low_flag(_reach: Reach) -> libc::c_int {
     0
 }
 
-/// Makes written instructions visible to instruction fetch. x86-64 does that by itself.
+/// Makes written instructions visible to instruction fetch. x86-64 does this by itself.
 #[cfg(not(target_arch = "aarch64"))]
 fn publish_code(_start: usize, _len: usize) {}
 
-/// Makes written instructions visible to instruction fetch: cleans the data cache to the point of unification,
-/// then invalidates the instruction cache, line by line as CTR_EL0 says.
+/// Makes written instructions visible to instruction fetch. It cleans the data cache to the point of unification and
+/// then invalidates the instruction cache, line by line, with the line sizes that CTR_EL0 gives.
 #[cfg(target_arch = "aarch64")]
 fn publish_code(start: usize, len: usize) {
     let ctr: u64;
@@ -125,13 +128,13 @@ fn publish_code(start: usize, len: usize) {
     unsafe { std::arch::asm!("mrs {}, ctr_el0", out(reg) ctr, options(nomem, nostack, preserves_flags)) };
     let (data, code) = (4usize << (ctr >> 16 & 0xf), 4usize << (ctr & 0xf));
     for line in (start & !(data - 1)..start + len).step_by(data) {
-        // SAFETY: cache maintenance by address on memory we have mapped.
+        // SAFETY: this is cache maintenance by address on memory that the process has mapped.
         unsafe { std::arch::asm!("dc cvau, {}", in(reg) line, options(nostack, preserves_flags)) };
     }
     // SAFETY: a barrier has no operands.
     unsafe { std::arch::asm!("dsb ish", options(nostack, preserves_flags)) };
     for line in (start & !(code - 1)..start + len).step_by(code) {
-        // SAFETY: cache maintenance by address on memory we have mapped.
+        // SAFETY: this is cache maintenance by address on memory that the process has mapped.
         unsafe { std::arch::asm!("ic ivau, {}", in(reg) line, options(nostack, preserves_flags)) };
     }
     // SAFETY: barriers have no operands.

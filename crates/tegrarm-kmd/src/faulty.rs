@@ -5,10 +5,10 @@ use parking_lot::Mutex;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
-/// Which calls count.
+/// The calls that are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CallKind {
-    /// Every call that can fail: opens, ioctls, mappings, text files.
+    /// Every call that can fail: opens, ioctls, mappings and text files.
     Any,
     /// Opening a node.
     Open,
@@ -18,13 +18,13 @@ pub enum CallKind {
     Text,
     /// Any ioctl.
     AnyIoctl,
-    /// The ioctl of this number.
+    /// The ioctl that has this number.
     Ioctl(u32),
-    /// The ioctl of this upstream name.
+    /// The ioctl that has this upstream name.
     Named(&'static str),
 }
 
-/// What is being called.
+/// The call that is being made.
 enum Now {
     Open,
     Mmap,
@@ -47,9 +47,9 @@ impl CallKind {
     }
 }
 
-/// Passes every call on to another kernel, except for the one it is armed to fail.
+/// Passes every call on to another kernel, except for the call that it is armed to fail.
 ///
-/// A test makes every call of a sequence fail in turn:
+/// With it, a test can make every call of a sequence fail in turn:
 ///
 /// ```no_run
 /// # use tegrarm_kmd::{CallKind, Errno, Faulty, LinuxKmd};
@@ -65,7 +65,7 @@ impl CallKind {
 /// }
 /// ```
 ///
-/// The failing call does not reach the kernel below: no side effect, no output.
+/// The call that fails does not reach the kernel below, so it has no side effect and no output.
 pub struct Faulty {
     inner: Arc<dyn Kmd>,
     armed: Mutex<Armed>,
@@ -73,7 +73,7 @@ pub struct Faulty {
 
 struct Armed {
     kind: CallKind,
-    /// Fails when the count of matching calls reaches it; 0 is never.
+    /// The call fails when the count of matching calls reaches this number. 0 means never.
     nth: u64,
     errno: Errno,
     calls: u64,
@@ -81,28 +81,29 @@ struct Armed {
 }
 
 impl Faulty {
-    /// Fails nothing until armed; counts every call.
+    /// Makes a kernel that fails nothing until it is armed. It counts every call.
     pub fn new(inner: Arc<dyn Kmd>) -> Faulty {
         let armed = Armed { kind: CallKind::Any, nth: 0, errno: Errno::EIO, calls: 0, fired: false };
         Faulty { inner, armed: Mutex::new(armed) }
     }
 
-    /// Makes the `nth` (from 1) call of a kind fail with `errno`, counting from now. Later ones succeed again.
+    /// Makes call number `nth` of a kind fail with `errno`, counting from now and starting at 1. Later calls succeed
+    /// again.
     pub fn arm(&self, kind: CallKind, nth: u64, errno: Errno) {
         *self.armed.lock() = Armed { kind, nth, errno, calls: 0, fired: false };
     }
 
-    /// Fails nothing from now on, and counts the calls of a kind.
+    /// Stops failing calls, and counts the calls of a kind from now on.
     pub fn count(&self, kind: CallKind) {
         self.arm(kind, 0, Errno::EIO);
     }
 
-    /// Calls of the kind it was last armed for since then, the failed one included.
+    /// The number of calls of the armed kind since the last arming, including the call that failed.
     pub fn calls(&self) -> u64 {
         self.armed.lock().calls
     }
 
-    /// Whether the failure has happened since it was last armed.
+    /// Whether the failure has happened since the last arming.
     pub fn fired(&self) -> bool {
         self.armed.lock().fired
     }
@@ -193,7 +194,7 @@ mod tests {
             failed += u64::from(result == Err(Errno::ENOMEM));
             assert_eq!(inner.open_fds(), 0, "call {n} leaked a descriptor");
         }
-        // Two calls of the program are expected to fail anyway and their errno is not looked at.
+        // Two calls of the program are expected to fail anyway, and the program ignores their errno.
         assert_eq!(failed, calls - 2);
     }
 

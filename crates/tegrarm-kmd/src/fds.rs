@@ -1,11 +1,13 @@
-//! Descriptor numbers that callers hand over: what they refer to, new ones, replaced ones.
+//! Operations on descriptor numbers that callers hand over: finding the file behind one, and making, replacing and
+//! closing descriptors.
 #![allow(unsafe_code)]
 
 use crate::Errno;
 use std::ffi::CStr;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
-/// What a descriptor refers to: the same for every duplicate of it, in this process and in others.
+/// The identity of the file behind a descriptor. It is the same for every duplicate of the descriptor, in this process
+/// and in others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FileId {
     /// `st_dev`.
@@ -14,56 +16,56 @@ pub struct FileId {
     pub ino: u64,
 }
 
-/// What a descriptor number refers to.
+/// The identity of the file behind a descriptor number.
 ///
 /// # Errors
-/// `EBADF` when nothing is open under it.
+/// `EBADF` when no file is open under the number.
 #[inline]
 pub fn file_id(fd: RawFd) -> Result<FileId, Errno> {
     if fd < 0 {
         return Err(Errno::EBADF);
     }
     let mut stat = std::mem::MaybeUninit::<libc::stat>::uninit();
-    // What fstat(3) does, a call less: this is part of every ioctl of the file door.
-    // SAFETY: fstatat fills the structure it is given, or fails; any number may be asked about.
+    // This does what fstat(3) does with one call less, because every ioctl of the file door comes here. SAFETY: fstatat
+    // fills the structure that it is given, or fails; any number may be passed.
     Errno::result(unsafe { libc::fstatat(fd, c"".as_ptr(), stat.as_mut_ptr(), libc::AT_EMPTY_PATH) })?;
-    // SAFETY: filled, since fstatat succeeded.
+    // SAFETY: fstatat succeeded, so the structure is filled.
     let stat = unsafe { stat.assume_init() };
     Ok(FileId { dev: stat.st_dev, ino: stat.st_ino })
 }
 
-/// A file without contents that has an identity and a name, and of which no byte can be mapped for writing.
+/// Makes a file that has an identity and a name but no contents. No byte of it can be mapped for writing.
 ///
 /// # Errors
-/// `EMFILE`, `ENOMEM`.
+/// `EMFILE` or `ENOMEM`.
 pub fn named_file(name: &CStr, close_on_exec: bool) -> Result<OwnedFd, Errno> {
     let flags = libc::MFD_ALLOW_SEALING | if close_on_exec { libc::MFD_CLOEXEC } else { 0 };
-    // SAFETY: the name is NUL-terminated; the call makes a new descriptor or fails.
+    // SAFETY: the name is NUL-terminated, and the call makes a new descriptor or fails.
     let fd = Errno::result(unsafe { libc::memfd_create(name.as_ptr(), flags) })?;
-    // SAFETY: just made, known to nobody else.
+    // SAFETY: the descriptor was just made, and no other code knows it.
     let file = unsafe { OwnedFd::from_raw_fd(fd) };
     let seals = libc::F_SEAL_WRITE | libc::F_SEAL_GROW | libc::F_SEAL_SHRINK | libc::F_SEAL_SEAL;
-    // SAFETY: changes what may be done with a file of ours.
+    // SAFETY: this changes what may be done with a file that this code has just made.
     Errno::result(unsafe { libc::fcntl(file.as_raw_fd(), libc::F_ADD_SEALS, seals) })?;
     Ok(file)
 }
 
-/// Makes `onto`, a descriptor of the caller's, refer to what `file` refers to. Whether it closes on exec stays.
+/// Makes `onto`, a descriptor of the caller, refer to the file behind `file`. Its close-on-exec flag stays as it is.
 ///
 /// # Errors
 /// `EBADF` when `onto` is not open.
 pub fn replace(file: BorrowedFd<'_>, onto: RawFd) -> Result<(), Errno> {
-    // SAFETY: asks about a number, which may be anything.
+    // SAFETY: this asks about a number, which may be any number.
     let flags = Errno::result(unsafe { libc::fcntl(onto, libc::F_GETFD) })?;
     let close_on_exec = if flags & libc::FD_CLOEXEC != 0 { libc::O_CLOEXEC } else { 0 };
-    // SAFETY: the caller named this descriptor of its own to be replaced; what it referred to is closed by the kernel.
+    // SAFETY: the caller named this descriptor of its own to be replaced, and the kernel closes its old file.
     Errno::result(unsafe { libc::dup3(file.as_raw_fd(), onto, close_on_exec) }).map(drop)
 }
 
-/// Closes a descriptor number of the caller's.
+/// Closes a descriptor number of the caller.
 ///
 /// # Errors
-/// `EBADF` when nothing is open under it.
+/// `EBADF` when no file is open under the number.
 pub fn close(fd: RawFd) -> Result<(), Errno> {
     // SAFETY: the caller named this descriptor of its own to be closed.
     Errno::result(unsafe { libc::close(fd) }).map(drop)

@@ -1,11 +1,11 @@
-//! An open node: a file descriptor, its kind, and the kernel it belongs to.
+//! An open node: a file descriptor, its kind, and the kernel to which it belongs.
 
 use crate::{Arg, Errno, Kmd, Mapping, Node, Placement, Prot};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::Arc;
 use tegrarm_abi::layout::AbiStruct;
 
-/// An fd of one node kind on one kernel; closed through that kernel when dropped.
+/// A descriptor of one kind of node on one kernel. When it is dropped, that kernel closes it.
 pub struct File {
     kmd: Arc<dyn Kmd>,
     node: Node,
@@ -21,51 +21,51 @@ impl File {
         Ok(File::from_fd(kmd, node, kmd.open(path)?))
     }
 
-    /// Wraps an fd that an ioctl returned.
+    /// Wraps a descriptor that an ioctl returned.
     pub fn from_fd(kmd: &Arc<dyn Kmd>, node: Node, fd: OwnedFd) -> File {
         File { kmd: kmd.clone(), node, fd: Some(fd) }
     }
 
-    /// Wraps an fd *number* found in an ioctl's output, taking ownership of it.
+    /// Wraps a descriptor *number* from an ioctl's output and takes ownership of it.
     ///
     /// # Errors
-    /// `EBADF` when the number is negative: the kernel never writes one on success.
+    /// `EBADF` when the number is negative, which the kernel never writes on success.
     #[allow(unsafe_code)]
     pub fn from_output(kmd: &Arc<dyn Kmd>, node: Node, fd: RawFd) -> Result<File, Errno> {
         if fd < 0 {
             return Err(Errno::EBADF);
         }
-        // SAFETY: the kernel just created this descriptor for us and told nobody else.
+        // SAFETY: the kernel has just made this descriptor for this code, and no other code knows it.
         Ok(File::from_fd(kmd, node, unsafe { OwnedFd::from_raw_fd(fd) }))
     }
 
-    /// The kernel this file belongs to.
+    /// The kernel to which this file belongs.
     pub fn kmd(&self) -> &Arc<dyn Kmd> {
         &self.kmd
     }
 
-    /// Which kind of node it is.
+    /// The kind of node.
     pub fn node(&self) -> Node {
         self.node
     }
 
-    /// The descriptor's number, for ioctls of other nodes that name this one.
+    /// The number of the descriptor, for ioctls of other nodes that name this one.
     pub fn raw(&self) -> RawFd {
         self.as_fd().as_raw_fd()
     }
 
-    /// One ioctl with a structure argument.
+    /// Makes one ioctl with a structure as its argument.
     ///
     /// # Errors
-    /// The kernel's errno. A positive return (nvgpu's way to report a failed copy-back) becomes `EFAULT`.
+    /// The kernel's errno. A positive result, by which nvgpu reports that copying back failed, becomes `EFAULT`.
     pub fn ioctl<T: AbiStruct>(&self, request: u32, arg: &mut T) -> Result<(), Errno> {
         self.checked(self.kmd.ioctl(self.as_fd(), self.node, request, Arg::Bytes(arg.as_mut_bytes())))
     }
 
-    /// One ioctl whose argument is a value, not a pointer.
+    /// Makes one ioctl whose argument is a value and not a pointer.
     ///
     /// # Errors
-    /// As [`File::ioctl`].
+    /// Those of [`File::ioctl`].
     pub fn ioctl_value(&self, request: u32, value: u64) -> Result<(), Errno> {
         self.checked(self.kmd.ioctl(self.as_fd(), self.node, request, Arg::Value(value)))
     }
@@ -77,7 +77,7 @@ impl File {
         }
     }
 
-    /// Maps part of it, shared.
+    /// Maps a part of the file, shared.
     ///
     /// # Errors
     /// The errno of `mmap(2)`.
@@ -87,7 +87,7 @@ impl File {
 }
 
 impl From<File> for OwnedFd {
-    /// Hands the descriptor over: whoever has it closes it.
+    /// Hands the descriptor over. Its new owner closes it.
     fn from(mut file: File) -> OwnedFd {
         file.fd.take().expect("present until drop")
     }
@@ -115,7 +115,7 @@ mod tests {
     use tegrarm_abi::nvgpu::ctrl::{NVGPU_GPU_IOCTL_NUM_VSMS, nvgpu_gpu_num_vsms};
     use tegrarm_abi::nvmap::NVMAP_IOC_FREE;
 
-    /// Answers every ioctl with the same number, and notes what it closed.
+    /// A kernel that answers every ioctl with the same number and notes which descriptors it closed.
     struct Fixed(i32, parking_lot::Mutex<Vec<RawFd>>);
 
     impl Kmd for Fixed {

@@ -1,5 +1,5 @@
-//! What one ioctl argument says, free of everything that differs between runs: descriptors are labels,
-//! pointers are "given" or "not given", and the memory behind them is kept beside.
+//! The contents of one ioctl argument without everything that differs between runs: descriptors become labels, pointers
+//! become "given" or "not given", and the memory behind pointers is kept separately.
 
 use crate::describe::{self, unsigned};
 use crate::descriptors::{self, Role};
@@ -10,10 +10,10 @@ use crate::{Arg, Errno, Node};
 use std::collections::BTreeMap;
 use std::os::fd::RawFd;
 
-/// Labels by byte offset.
+/// Labels, by byte offset.
 pub(crate) type Fds = BTreeMap<usize, String>;
 
-/// Memory behind one pointer.
+/// The memory behind one pointer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Buffer {
     pub bytes: Vec<u8>,
@@ -23,30 +23,30 @@ pub(crate) struct Buffer {
 /// An argument before or after a call.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Image {
-    /// The plain integer, when the argument is one.
+    /// The plain integer, if the argument is one.
     pub value: Option<u64>,
     pub bytes: Vec<u8>,
     pub fds: Fds,
-    /// By the offset of the pointer.
+    /// The buffers, by the offset of their pointers.
     pub buffers: BTreeMap<usize, Buffer>,
 }
 
-/// When an image is taken.
+/// The moment at which an image is taken.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Moment {
-    /// Before the call: what the kernel reads.
+    /// Before the call. The image has the data that the kernel reads.
     Before,
-    /// After a call that succeeded: what the kernel wrote.
+    /// After a call that succeeded. The image has the data that the kernel wrote.
     Done,
-    /// After a call that failed: no new descriptors.
+    /// After a call that failed, which makes no descriptors.
     Failed,
 }
 
-/// The pointers of an argument before the call, and how much lies behind each.
+/// The pointers of an argument before the call, with the number of bytes behind each.
 pub(crate) type Spans = BTreeMap<usize, (u64, usize)>;
 
 impl Image {
-    /// Takes the image of an argument. `spans` is what [`spans`] found before the call.
+    /// Takes the image of an argument. `spans` is the result of [`spans`] before the call.
     pub(crate) fn take(request: u32, arg: &Arg<'_>, spans: &Spans, moment: Moment, labels: &mut Labels) -> Image {
         let bytes = match arg {
             Arg::Value(v) => return Image { value: Some(*v), ..Image::default() },
@@ -63,7 +63,7 @@ impl Image {
                 Moment::Before => matches!(p.usage, Use::In | Use::InOut),
                 Moment::Done | Moment::Failed => matches!(p.usage, Use::Out | Use::InOut),
             };
-            // Memory that cannot be read is left out: the kernel says EFAULT, which is recorded.
+            // Memory that cannot be read is left out. The kernel answers EFAULT then, and this is recorded.
             let memory = if relevant { memory::read(addr, len).ok() } else { None };
             if let Some(bytes) = memory {
                 image.buffers.insert(p.offset, Buffer::take(bytes, p, labels));
@@ -92,7 +92,7 @@ impl Image {
         }
     }
 
-    /// Pointers become 0 (none) or 1 (given).
+    /// Replaces pointers by 0 (no pointer) or 1 (a pointer).
     fn mask_pointers(&mut self, request: u32) {
         for p in pointers::of(request) {
             if let Some(field) = self.bytes.get_mut(p.offset..p.offset + 8) {
@@ -102,7 +102,7 @@ impl Image {
         }
     }
 
-    /// Named differences to another image of the same request, as `what: here, there`.
+    /// The differences from another image of the same request, by name, as `what: here, there`.
     pub(crate) fn differences(&self, node: Node, request: u32, now: &Image) -> Vec<String> {
         let mut out = Vec::new();
         if self.value != now.value {
@@ -134,8 +134,8 @@ impl Image {
         out
     }
 
-    /// Writes what a recorded call left behind into the caller's argument and memory. `make` supplies a
-    /// descriptor for each label that the kernel made.
+    /// Writes the output of a recorded call into the caller's argument and memory. `make` supplies a descriptor for
+    /// each label that the kernel made.
     pub(crate) fn apply(
         &self,
         request: u32,
@@ -186,7 +186,7 @@ impl Buffer {
         Buffer { bytes, fds }
     }
 
-    /// Writes the recorded bytes to the caller, never more than it made room for.
+    /// Writes the recorded bytes to the caller, never more than the caller has room for.
     fn restore(&self, p: &Pointer, addr: u64, room: usize) -> Result<(), Errno> {
         let mut bytes = self.bytes.clone();
         if !matches!(p.length, Length::PerSm) {
@@ -202,7 +202,7 @@ impl Buffer {
     }
 }
 
-/// Replaces an open descriptor by its label; numbers that nvgpu takes for "none" stay as they are.
+/// Replaces an open descriptor by its label. Numbers that mean "none" to nvgpu stay as they are.
 fn name_existing(bytes: &mut [u8], fds: &mut Fds, at: usize, kind: &str, labels: &mut Labels) {
     let Some(field) = bytes.get_mut(at..at + 4) else { return };
     let number = unsigned(field) as u32 as RawFd;
@@ -212,9 +212,10 @@ fn name_existing(bytes: &mut [u8], fds: &mut Fds, at: usize, kind: &str, labels:
     }
 }
 
-/// The memory that a call will touch, looked up before the call; `per_sm` answers what no argument says.
+/// Finds the memory that a call will access, before the call. `per_sm` supplies a size that the argument does not
+/// contain.
 ///
-/// `None` when the call follows pointers that only it understands.
+/// The result is `None` if the call follows pointers that only the kernel understands.
 pub(crate) fn spans(request: u32, arg: &Arg<'_>, per_sm: impl Fn() -> usize) -> Option<Spans> {
     let Arg::Bytes(bytes) = arg else { return Some(Spans::new()) };
     let mut out = Spans::new();

@@ -1,9 +1,10 @@
-//! Stable names for file descriptors: `ctrl#1`, `channel#2`. Numbers differ between runs, these do not.
+//! Names for file descriptors, such as `ctrl#1` and `channel#2`. Descriptor numbers differ between runs, and these
+//! names do not.
 
 use std::collections::HashMap;
 use std::os::fd::RawFd;
 
-/// The descriptors known so far.
+/// The descriptors that are known so far.
 #[derive(Debug, Default)]
 pub(crate) struct Labels {
     by_fd: HashMap<RawFd, String>,
@@ -11,7 +12,8 @@ pub(crate) struct Labels {
 }
 
 impl Labels {
-    /// Names a new descriptor. A number that was known before is known anew: it has been closed behind our back.
+    /// Names a new descriptor. If the number was known before, it was closed by a call that the recorder has not seen,
+    /// and it gets a new name.
     pub(crate) fn add(&mut self, fd: RawFd, kind: &str) -> String {
         let count = self.made.entry(kind.to_owned()).or_default();
         *count += 1;
@@ -25,7 +27,8 @@ impl Labels {
         self.by_fd.insert(fd, label.to_owned());
     }
 
-    /// The name of a descriptor. One that no call of ours made is `foreign-KIND#n`, in order of appearance.
+    /// The name of a descriptor. A descriptor that no recorded call made is `foreign-KIND#n`, numbered in order of
+    /// appearance.
     pub(crate) fn of(&mut self, fd: RawFd, kind: &str) -> String {
         match self.by_fd.get(&fd) {
             Some(label) => label.clone(),
@@ -41,7 +44,7 @@ impl Labels {
     }
 }
 
-/// What an opened node is, for its label: the last component of its path.
+/// The kind of an opened node, for its label. It is the last component of the path.
 pub(crate) fn kind_of_path(path: &str) -> &str {
     path.rsplit('/').next().filter(|name| !name.is_empty()).unwrap_or("file")
 }

@@ -1,17 +1,17 @@
-//! The kernel boundary: everything libtegrarm asks of the Jetson kernel passes through one trait, [`Kmd`],
-//! cut at raw ioctl bytes. Above it the code is the same on a board and on the virtual Orin; below it stands
-//! either the real system calls ([`LinuxKmd`]) or a simulator (`tegra-sim`).
+//! The kernel boundary. Everything that libtegrarm asks of the Jetson kernel goes through one trait, [`Kmd`], at the
+//! level of raw ioctl bytes. The code above it is the same on a board and on the virtual Orin. Below it are either the
+//! real system calls ([`LinuxKmd`]) or a simulator (`tegra-sim`).
 //!
-//! Wrappers are themselves a `Kmd` around a `Kmd`: [`Recorded`] writes every call to a file, [`Traced`] reports every call, and
-//! `Faulty` (for tests, with the feature `fault-injection`) makes the n-th call of a kind fail; [`Replayed`] answers from a recording and needs
-//! no kernel. [`describe`] turns ioctl bytes into names.
+//! Wrappers are a `Kmd` around another `Kmd`: [`Recorded`] writes every call to a file, [`Traced`] reports every call,
+//! and `Faulty` (for tests, with the feature `fault-injection`) makes the n-th call of a kind fail. [`Replayed`]
+//! answers from a recording and needs no kernel. [`describe`] turns ioctl bytes into names.
 //!
-//! Contract, for every implementation:
-//! - file descriptors are real ones: `dup`, `poll`, `close`, `mmap` and `/proc/self/fd` work on them;
-//! - the result is the kernel's: `Err(errno)`, or the non-negative return value (nvgpu answers a failed
-//!   copy-back with a *positive* byte count);
-//! - on error the argument bytes are untouched, except where the kernel itself writes them (AS REMAP);
-//! - pointers inside the argument bytes are addresses of the calling process.
+//! Every implementation keeps this contract:
+//! - File descriptors are real: `dup`, `poll`, `close`, `mmap` and `/proc/self/fd` work on them.
+//! - The result is the kernel's: `Err(errno)`, or the non-negative return value. nvgpu answers with a *positive* byte
+//!   count if copying back failed.
+//! - After an error the argument bytes are unchanged, except where the kernel itself writes them (AS REMAP).
+//! - Pointers inside the argument bytes are addresses of the calling process.
 
 pub mod describe;
 mod descriptors;
@@ -57,14 +57,14 @@ use std::os::fd::{BorrowedFd, OwnedFd, RawFd};
 /// The third argument of `ioctl(2)`.
 #[derive(Debug)]
 pub enum Arg<'a> {
-    /// A structure, as bytes; copied in and out as the direction bits of the request say.
+    /// A structure as bytes. It is copied in and out as the direction bits of the request say.
     Bytes(&'a mut [u8]),
-    /// A plain integer (nvmap FREE takes the handle this way), or nothing (0).
+    /// A plain integer, or 0 for an ioctl without an argument. FREE of nvmap takes a handle in this way.
     Value(u64),
 }
 
 impl Arg<'_> {
-    /// The same argument for a shorter time, so that it can be looked at again after the call.
+    /// The same argument with a shorter lifetime, so that the caller can read it after the call.
     pub fn reborrow(&mut self) -> Arg<'_> {
         match self {
             Arg::Bytes(bytes) => Arg::Bytes(bytes),
@@ -73,21 +73,22 @@ impl Arg<'_> {
     }
 }
 
-/// First line of a recording: `{"recording": 1, …}`.
+/// The version in the first line of a recording: `{"recording": 1, …}`.
 const RECORDING_VERSION: u32 = 1;
 
-/// A Jetson kernel: opens device nodes and answers their ioctls.
+/// A Jetson kernel, which opens device nodes and answers their ioctls.
 pub trait Kmd: Send + Sync {
-    /// A short name for messages: `"nvgpu"`, `"virtual Orin"`, ….
+    /// A short name for messages, for example `"nvgpu"` or `"virtual Orin"`.
     fn name(&self) -> &str;
 
-    /// Whether no board is behind it, as far as it knows: device nodes that a supervisor serves look like a board's.
+    /// Whether this kernel knows that it is not a board's. Device nodes that a supervisor serves look like those of a
+    /// board.
     fn is_simulated(&self) -> bool {
         false
     }
 
-    /// Lets a GPU that has no time of its own do a turn of work: a virtual one that is executed in steps. True if anything
-    /// happened. Waits call it, so that they end.
+    /// Gives a GPU that is executed in steps a turn of work, because such a GPU does nothing by itself. The result is
+    /// true if anything happened. Functions that wait call this, so that their waits end.
     fn step(&self) -> bool {
         false
     }
@@ -95,7 +96,7 @@ pub trait Kmd: Send + Sync {
     /// Opens a device node (`/dev/nvmap`, `/dev/nvgpu/igpu0/ctrl`, …) read-write, close-on-exec.
     fn open(&self, path: &str) -> Result<OwnedFd, Errno>;
 
-    /// One `ioctl(2)` on a file descriptor of kind `node`. `Ok` is the call's non-negative return value.
+    /// Makes one `ioctl(2)` on a file descriptor of kind `node`. `Ok` is the call's non-negative return value.
     fn ioctl(&self, fd: BorrowedFd<'_>, node: Node, request: u32, arg: Arg<'_>) -> Result<i32, Errno>;
 
     /// Maps `len` bytes of a dmabuf or of the ctrl node's doorbell page, shared.
@@ -103,23 +104,24 @@ pub trait Kmd: Send + Sync {
         Mapping::new(fd, at, len, prot, offset)
     }
 
-    /// Makes `onto`, a descriptor number of this process, refer to the file behind `fd`, so that whoever owns the number
-    /// can map the file without knowing of it.
+    /// Makes `onto`, a descriptor number of this process, refer to the file behind `fd`, so that the owner of the
+    /// number can map the file without knowing about it.
     fn lend(&self, fd: BorrowedFd<'_>, onto: RawFd) -> Result<(), Errno> {
         fds::replace(fd, onto)
     }
 
-    /// Where the kernel itself sees the file behind `fd` in this process, if it lives here: no view of the caller's.
+    /// The address at which the kernel itself has mapped the file behind `fd`, if the kernel runs in this process. It
+    /// is not a mapping of the caller.
     fn own_view(&self, fd: BorrowedFd<'_>) -> Option<usize>;
 
-    /// Closes a file descriptor that `open` or an ioctl returned. Simulators learn of an object's end here.
+    /// Closes a file descriptor that `open` or an ioctl returned. A simulator learns here that an object has ended.
     fn close(&self, fd: OwnedFd) {
         drop(fd);
     }
 
-    /// Reads a small text file the kernel offers beside the nodes (`/sys/class/devfreq/...`, `/proc/meminfo`).
+    /// Reads a small text file that the kernel offers besides the nodes (`/sys/class/devfreq/...`, `/proc/meminfo`).
     fn read_text(&self, path: &str) -> Result<String, Errno>;
 
-    /// Writes such a file.
+    /// Writes such a text file.
     fn write_text(&self, path: &str, text: &str) -> Result<(), Errno>;
 }

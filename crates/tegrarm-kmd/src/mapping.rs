@@ -6,36 +6,37 @@ use crate::interrupted::uninterrupted;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr::NonNull;
 
-/// Where a mapping goes.
+/// The address of a mapping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Placement {
-    /// Wherever the kernel likes.
+    /// An address that the kernel chooses.
     Anywhere,
-    /// Exactly at this address, only if the range is free (`MAP_FIXED_NOREPLACE`).
+    /// Exactly this address, and only if the range is free (`MAP_FIXED_NOREPLACE`).
     ExactlyIfFree(usize),
-    /// Exactly at this address, replacing what is there (`MAP_FIXED`). Only for ranges whose owner asked for it.
+    /// Exactly this address. The mapping replaces what is there (`MAP_FIXED`), so the owner of the range must have
+    /// asked for it.
     Replace(usize),
 }
 
-/// Access of a mapping.
+/// The access that a mapping allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Prot {
-    /// Reads only.
+    /// Only reads.
     Read,
     /// Reads and writes.
     ReadWrite,
 }
 
-/// An owned shared mapping; unmapped when dropped.
+/// A shared mapping. Its owner is this value, and dropping it unmaps the range.
 #[derive(Debug)]
 pub struct Mapping {
     addr: NonNull<u8>,
     len: usize,
 }
 
-// SAFETY: a mapping is an address range of the process; nothing about it belongs to one thread.
+// SAFETY: a mapping is an address range of the process, and no part of it belongs to one thread.
 unsafe impl Send for Mapping {}
-// SAFETY: the type hands out its address only; accesses go through volatile accessors.
+// SAFETY: the type gives only its address, and accesses go through volatile accessors.
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
@@ -63,14 +64,14 @@ impl Mapping {
             if p == libc::MAP_FAILED { Err(Errno::last()) } else { Ok(p) }
         })?;
         let map = Mapping { addr: NonNull::new(p.cast()).ok_or(Errno::ENOMEM)?, len };
-        // Kernels before 4.17 take MAP_FIXED_NOREPLACE as a mere hint.
+        // Kernels before 4.17 take MAP_FIXED_NOREPLACE as a hint only.
         match at {
             Placement::ExactlyIfFree(a) if map.addr() != a => Err(Errno::EEXIST),
             _ => Ok(map),
         }
     }
 
-    /// Takes over a range that is already mapped.
+    /// Takes ownership of a range that is already mapped.
     ///
     /// # Safety
     /// `addr..addr + len` is mapped, page-aligned, and nobody else unmaps it.
@@ -78,23 +79,23 @@ impl Mapping {
         Mapping { addr, len }
     }
 
-    /// Start address.
+    /// The start address.
     pub fn addr(&self) -> usize {
         self.addr.as_ptr() as usize
     }
 
-    /// Start address as a pointer. Memory behind it may be written by a device: use volatile accesses.
+    /// The start address as a pointer. A device may write the memory behind it, so accesses must be volatile.
     pub fn as_ptr(&self) -> *mut u8 {
         self.addr.as_ptr()
     }
 
-    /// Length in bytes.
+    /// The length in bytes.
     #[allow(clippy::len_without_is_empty)]
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Gives the range up without unmapping it: its owner is now whoever holds the address.
+    /// Gives up ownership of the range without unmapping it. Its new owner is the code that has the address.
     pub fn leak(self) -> usize {
         let addr = self.addr();
         std::mem::forget(self);
@@ -104,7 +105,7 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: the range is ours (see `new`, `from_raw`) and no reference into it outlives `self`.
+        // SAFETY: this value owns the range (see `new` and `from_raw`), and no reference into it outlives `self`.
         unsafe { libc::munmap(self.addr.as_ptr().cast(), self.len) };
     }
 }
@@ -170,7 +171,8 @@ mod tests {
     #[test]
     fn exactly_if_free_takes_a_free_range() {
         let fd = file(1);
-        // Far below where the kernel places mappings and far above a program: nobody else maps here.
+        // This address is far below those at which the kernel places mappings and far above the program, so no other
+        // code maps here.
         let addr = 0x7_0000_0000;
         assert!(!mapped(addr));
         let there = map(&fd, Placement::ExactlyIfFree(addr)).expect("a free range");
@@ -190,10 +192,10 @@ mod tests {
     #[test]
     fn a_drop_unmaps_and_a_leak_does_not() {
         let fd = file(1);
-        // A range of this test alone: another thread's mapping must not take the place of the dropped one.
+        // Only this test uses this range, so that another thread's mapping cannot take the place of the dropped one.
         let kept = map(&fd, Placement::ExactlyIfFree(0x7_1000_0000)).expect("a free range").leak();
         assert!(mapped(kept));
-        // SAFETY: leaked just now, page-aligned, one page, nobody else knows it.
+        // SAFETY: the range was leaked just now. It is one page, page-aligned, and no other code knows it.
         let owner = unsafe { Mapping::from_raw(NonNull::new(kept as *mut u8).expect("not null"), PAGE) };
         drop(owner);
         assert!(!mapped(kept));

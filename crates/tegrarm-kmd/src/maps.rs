@@ -1,17 +1,19 @@
-//! What a process has mapped where, as the kernel says it. The one reader of `/proc/PID/maps`, for the library and for the
-//! simulator.
+//! The mappings of a process, as the kernel lists them. This is the only reader of `/proc/PID/maps`, for the library
+//! and for the simulator.
 
 pub use procfs_core::process::{MMPermissions, MMapPath, MemoryMap};
 use procfs_core::{FromBufRead, process::MemoryMaps};
 use std::fs::File;
 use std::io::BufReader;
 
-/// Every mapping of this process, by address. None when `/proc` is not there or says something unknown.
+/// Every mapping of this process, sorted by address. The list is empty if `/proc` does not exist or has an unknown
+/// format.
 pub fn own() -> Vec<MemoryMap> {
     read("/proc/self/maps")
 }
 
-/// Every mapping of another process or thread, by address. None when there is no such process, or it may not be looked at.
+/// Every mapping of another process or thread, sorted by address. The list is empty if the process does not exist or
+/// may not be inspected.
 pub fn of(pid: i32) -> Vec<MemoryMap> {
     read(&format!("/proc/{pid}/maps"))
 }

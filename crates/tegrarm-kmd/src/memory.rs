@@ -1,48 +1,48 @@
-//! Memory of this process behind pointers that somebody else gave: reached the way the kernel would, so that a bad
-//! address is an error, not a crash.
+//! Access to memory of this process through pointers that a caller gave. The kernel makes the accesses, so that a bad
+//! address gives an error and no crash.
 #![allow(unsafe_code)]
 
 use crate::Errno;
 use nix::fcntl::OFlag;
 use std::os::fd::AsRawFd;
 
-/// `len` bytes at an address: of a local buffer, or of whatever the pointer points at.
+/// Describes `len` bytes at an address, in a local buffer or behind a caller's pointer.
 #[inline]
 fn piece(addr: u64, len: usize) -> libc::iovec {
     libc::iovec { iov_base: addr as usize as *mut libc::c_void, iov_len: len }
 }
 
-/// The memory of this process, for as long as one call takes: a forked child is another process.
+/// The memory of this process. A value is used for one call only, because a forked child is another process.
 #[derive(Clone, Copy, Debug)]
 pub struct Own {
     pid: libc::pid_t,
 }
 
-/// The first of two pieces that [`Own::write_both`] could not write.
+/// The piece that [`Own::write_both`] could not write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unwritable {
-    /// The first; nothing is promised about its contents.
+    /// The first piece. Its contents are not defined.
     First,
-    /// The second; the first is written.
+    /// The second piece. The first one is written.
     Second,
 }
 
 impl Own {
-    /// The calling process's.
+    /// The memory of the calling process.
     #[inline]
     pub fn now() -> Own {
-        // SAFETY: only asks.
+        // SAFETY: this is only a query.
         Own { pid: unsafe { libc::getpid() } }
     }
 
     /// Fills `into` from `addr`.
     ///
     /// # Errors
-    /// `EFAULT` when the range is not readable; nothing is promised about `into` then.
+    /// `EFAULT` when the range cannot be read. The contents of `into` are not defined then.
     #[inline(always)]
     pub fn read(self, addr: u64, into: &mut [u8]) -> Result<(), Errno> {
         let (local, remote) = (piece(into.as_mut_ptr() as u64, into.len()), piece(addr, into.len()));
-        // SAFETY: `local` is `into`; the kernel checks the other address itself.
+        // SAFETY: `local` is `into`, and the kernel checks the other address itself.
         let done = unsafe { libc::process_vm_readv(self.pid, &local, 1, &remote, 1, 0) };
         if done == into.len() as isize { Ok(()) } else { otherwise(|| piped_read(addr, into)) }
     }
@@ -50,12 +50,12 @@ impl Own {
     /// Copies `bytes` to `addr`.
     ///
     /// # Errors
-    /// `EFAULT` when the range is not writable.
+    /// `EFAULT` when the range cannot be written.
     #[inline]
     pub fn write(self, addr: u64, bytes: &[u8]) -> Result<(), Errno> {
         let (local, remote) = (piece(bytes.as_ptr() as u64, bytes.len()), piece(addr, bytes.len()));
-        // SAFETY: `local` is only read. Whoever gave `addr` gave it to be written, so nothing else relies on what is
-        // there; the kernel checks that the range is mapped writable.
+        // SAFETY: `local` is only read. The caller gave `addr` for writing, so no other code relies on the bytes there,
+        // and the kernel checks that the range is mapped writable.
         let done = unsafe { libc::process_vm_writev(self.pid, &local, 1, &remote, 1, 0) };
         if done == bytes.len() as isize { Ok(()) } else { otherwise(|| piped_write(addr, bytes)) }
     }
@@ -63,12 +63,12 @@ impl Own {
     /// Copies to two addresses with one system call.
     ///
     /// # Errors
-    /// The piece whose address is wrong.
+    /// The piece that has the wrong address.
     #[inline(always)]
     pub fn write_both(self, first: (u64, &[u8]), second: (u64, &[u8])) -> Result<(), Unwritable> {
         let local = [first, second].map(|(_, bytes)| piece(bytes.as_ptr() as u64, bytes.len()));
         let remote = [first, second].map(|(addr, bytes)| piece(addr, bytes.len()));
-        // SAFETY: as in `write`.
+        // SAFETY: the same as in `write`.
         let done = unsafe { libc::process_vm_writev(self.pid, local.as_ptr(), 2, remote.as_ptr(), 2, 0) };
         if done == (first.1.len() + second.1.len()) as isize {
             return Ok(());
@@ -81,27 +81,28 @@ impl Own {
     }
 }
 
-/// After a copy that failed: tries `again` where the system call itself does not exist (qemu-user, some sandboxes).
+/// Runs `again` after a copy failed because the system call does not exist, as in qemu-user and in some sandboxes.
 ///
 /// # Errors
-/// `EFAULT`, or what the other way says.
+/// `EFAULT`, or the error of `again`.
 #[cold]
 pub fn otherwise(again: impl FnOnce() -> Result<(), Errno>) -> Result<(), Errno> {
     if Errno::last() == Errno::ENOSYS { again() } else { Err(Errno::EFAULT) }
 }
 
-/// Never more than a pipe holds.
+/// The size of one piece, which always fits into a pipe.
 const PIECE: usize = 4096;
 
-/// [`Own::read`] by way of a pipe: writing to it has the kernel read, and check, our memory.
+/// Does the same as [`Own::read`] through a pipe. When memory is written to a pipe, the kernel reads it and checks the
+/// address.
 ///
 /// # Errors
-/// `EFAULT` when the range is not readable; what opening a pipe says.
+/// `EFAULT` when the range cannot be read; the errno of opening a pipe.
 pub fn piped_read(addr: u64, into: &mut [u8]) -> Result<(), Errno> {
     let (out, into_pipe) = nix::unistd::pipe2(OFlag::O_CLOEXEC)?;
     for (piece, offset) in into.chunks_mut(PIECE).zip((0..).step_by(PIECE)) {
         let from = (addr + offset) as usize as *const libc::c_void;
-        // SAFETY: only the kernel reads there, after it has looked whether it may.
+        // SAFETY: only the kernel reads there, after it has checked that it may.
         if unsafe { libc::write(into_pipe.as_raw_fd(), from, piece.len()) } != piece.len() as isize {
             return Err(Errno::EFAULT);
         }
@@ -112,10 +113,10 @@ pub fn piped_read(addr: u64, into: &mut [u8]) -> Result<(), Errno> {
     Ok(())
 }
 
-/// [`Own::write`] by way of a pipe.
+/// Does the same as [`Own::write`] through a pipe.
 ///
 /// # Errors
-/// `EFAULT` when the range is not writable; what opening a pipe says.
+/// `EFAULT` when the range cannot be written; the errno of opening a pipe.
 pub fn piped_write(addr: u64, bytes: &[u8]) -> Result<(), Errno> {
     let (out, into_pipe) = nix::unistd::pipe2(OFlag::O_CLOEXEC)?;
     for (piece, offset) in bytes.chunks(PIECE).zip((0..).step_by(PIECE)) {
@@ -123,7 +124,7 @@ pub fn piped_write(addr: u64, bytes: &[u8]) -> Result<(), Errno> {
             return Err(Errno::EFAULT);
         }
         let to = (addr + offset) as usize as *mut libc::c_void;
-        // SAFETY: as in `Own::write`: the kernel checks that the range is writable.
+        // SAFETY: as in `Own::write`, the kernel checks that the range can be written.
         if unsafe { libc::read(out.as_raw_fd(), to, piece.len()) } != piece.len() as isize {
             return Err(Errno::EFAULT);
         }
@@ -134,18 +135,19 @@ pub fn piped_write(addr: u64, bytes: &[u8]) -> Result<(), Errno> {
 /// Copies `bytes` to `addr`.
 ///
 /// # Errors
-/// `EFAULT` when the range is not writable.
+/// `EFAULT` when the range cannot be written.
 pub(crate) fn write(addr: u64, bytes: &[u8]) -> Result<(), Errno> {
     Own::now().write(addr, bytes)
 }
 
-/// No argument of nvgpu or nvmap names more: a larger length is garbage that the kernel refuses, too.
+/// The largest length that is accepted. No argument of nvgpu or nvmap names more; the kernel refuses larger lengths
+/// too.
 const MOST: usize = 64 << 20;
 
-/// `len` bytes from `addr`.
+/// Reads `len` bytes from `addr`.
 ///
 /// # Errors
-/// `EFAULT` when the range is not readable, or longer than 64 MiB.
+/// `EFAULT` when the range cannot be read or is longer than 64 MiB.
 pub(crate) fn read(addr: u64, len: usize) -> Result<Vec<u8>, Errno> {
     if len > MOST {
         return Err(Errno::EFAULT);

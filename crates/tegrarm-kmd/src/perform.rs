@@ -1,7 +1,8 @@
-//! Makes the calls of a recording on another kernel and compares what they answer.
+//! Makes the calls of a recording on another kernel and compares the answers.
 //!
-//! The opposite of [`Replayed`](crate::Replayed): there a program runs without a kernel, here a kernel without its
-//! program. What device memory contains is not part of a recording, so calls that depend on it are left out.
+//! This is the opposite of [`Replayed`](crate::Replayed): there a program runs without a kernel, and here a kernel runs
+//! without its program. A recording does not have the contents of device memory, so calls that depend on them are left
+//! out.
 
 use crate::descriptors::{self, Role};
 use crate::entry::{Call, Ioctl};
@@ -21,21 +22,21 @@ use tegrarm_abi::nvgpu::channel::NVGPU_IOCTL_CHANNEL_WAIT;
 use tegrarm_abi::nvgpu::ctrl::{NVGPU_GPU_IOCTL_GET_CPU_TIME_CORRELATION_INFO, NVGPU_GPU_IOCTL_GET_GPU_TIME};
 use tegrarm_abi::nvmap::{NVMAP_IOC_FROM_VA, nvmap_create_handle_from_va};
 
-/// Calls whose answer is a time.
+/// The calls whose answer is a time.
 const TIMES: [u32; 2] = [NVGPU_GPU_IOCTL_GET_GPU_TIME, NVGPU_GPU_IOCTL_GET_CPU_TIME_CORRELATION_INFO];
-/// Given where a recording says only that an address was given.
+/// The size of the memory that is given where a recording says only that an address was given.
 const SCRATCH: usize = 64 << 10;
-/// Most that is set aside for one pointer.
+/// The largest size of memory that is given for one pointer.
 const MOST: usize = 64 << 20;
 
-/// How a recording's calls went.
+/// The result of making a recording's calls.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Performed {
-    /// Calls made.
+    /// The number of calls that were made.
     pub made: usize,
-    /// Calls left out, because a recording does not hold what they depend on.
+    /// The number of calls that were left out, because the recording does not contain what they depend on.
     pub left_out: usize,
-    /// The first call that ended differently, decoded; nothing was done after it.
+    /// The first call that ended differently, decoded. No call was made after it.
     pub difference: Option<String>,
 }
 
@@ -49,13 +50,13 @@ impl fmt::Display for Performed {
     }
 }
 
-/// Makes the calls that `recording` holds on `kernel`, in order, up to the first that ends differently.
+/// Makes the calls of `recording` on `kernel`, in order, up to the first one that ends differently.
 ///
-/// Descriptors are those that the same calls make now. Addresses of the program become memory of this one with the
-/// recorded contents; mappings are made anywhere and dropped.
+/// Descriptors are those that the same calls make now. Addresses of the program are replaced by memory of this process
+/// with the recorded contents. Mappings are made at any address and dropped.
 ///
 /// # Errors
-/// When it is no recording.
+/// When the file is not a recording.
 pub fn perform(recording: impl BufRead, kernel: Arc<dyn Kmd>) -> Result<Performed, RecordingError> {
     let (_, calls) = calls(recording)?;
     let mut stage = Stage { kernel, files: HashMap::new(), labels: Labels::default(), pinned: Vec::new() };
@@ -73,19 +74,19 @@ pub fn perform(recording: impl BufRead, kernel: Arc<dyn Kmd>) -> Result<Performe
     Ok(outcome)
 }
 
-/// How one call went.
+/// The result of one call.
 enum Outcome {
     Same,
     LeftOut,
     Differs(String),
 }
 
-/// The kernel, what is open on it, and what stands in for the program's memory.
+/// The kernel, the files that are open on it, and the memory that replaces the program's.
 struct Stage {
     kernel: Arc<dyn Kmd>,
     files: HashMap<String, File>,
     labels: Labels,
-    /// Pages that handles were made of.
+    /// The pages of which handles were made.
     pinned: Vec<Mapping>,
 }
 
@@ -102,7 +103,7 @@ impl Stage {
             }
             Call::Ioctl(i) => self.ioctl(i).unwrap_or(Outcome::LeftOut),
             Call::Mmap { on, len, prot, offset, place, result } => {
-                // Whether an address was occupied depends on the program, not on the kernel.
+                // Whether an address was occupied depends on the program and not on the kernel.
                 let taken = *result == Err(Errno::EEXIST) && *place != Placement::Anywhere;
                 let Some(file) = self.files.get(on).filter(|_| !taken) else { return Outcome::LeftOut };
                 let now = file.mmap(Placement::Anywhere, *len, *prot, *offset);
@@ -129,7 +130,7 @@ impl Stage {
         self.files.insert(label.to_owned(), file);
     }
 
-    /// `None`: the recording does not hold what the call depends on.
+    /// Makes one ioctl. The result is `None` if the recording does not contain what the call depends on.
     fn ioctl(&mut self, call: &Ioctl) -> Option<Outcome> {
         if call.opaque || call.request == NVGPU_IOCTL_CHANNEL_WAIT {
             return None;
@@ -149,13 +150,14 @@ impl Stage {
         Some(compare(call, result, after))
     }
 
-    /// The argument as this run has it: its descriptors, and addresses of memory with the recorded contents.
+    /// The argument for this run: its own descriptors, and addresses of memory with the recorded contents.
     fn argument(&self, call: &Ioctl, memory: &mut Memory) -> Option<Vec<u8>> {
         let mut bytes = call.before.bytes.clone();
         for (at, label) in &call.before.fds {
             self.put_fd(&mut bytes, *at, label)?;
         }
-        // A recording has 1 for every address that was given, which is enough to ask how much lies behind each.
+        // A recording has 1 for every address that was given. This is enough to find out how many bytes lie behind
+        // each.
         let lengths = {
             let mut copy = bytes.clone();
             spans(call.request, &Arg::Bytes(&mut copy), || recorded_length(call))?
@@ -191,12 +193,12 @@ impl Stage {
         Some(())
     }
 
-    /// Takes over the descriptors a successful call made, under the recording's labels.
+    /// Takes ownership of the descriptors that a successful call made, under the labels of the recording.
     fn adopt_made(&mut self, call: &Ioctl, arg: &Arg<'_>) {
         let Arg::Bytes(bytes) = arg else { return };
         for d in descriptors::of(call.request).filter(|d| d.role != Role::In && d.applies(bytes)) {
             let number = bytes.get(d.offset..d.offset + 4).map_or(0, describe::unsigned) as u32 as RawFd;
-            // Without a label in the recording it is closed again.
+            // A descriptor for which the recording has no label is closed again.
             if let (Ok(file), Some(label)) =
                 (File::from_output(&self.kernel, Node::Dmabuf, number), call.after.fds.get(&d.offset))
             {
@@ -206,7 +208,7 @@ impl Stage {
     }
 }
 
-/// What stands in for the program's memory during one call.
+/// The memory that replaces the program's during one call.
 #[derive(Default)]
 struct Memory {
     bytes: Vec<Vec<u8>>,
@@ -231,7 +233,7 @@ impl Memory {
     }
 }
 
-/// How much memory FROM_VA takes; all that is mapped there when it names no size.
+/// The number of bytes that FROM_VA takes. If the argument names no size, it is everything that is mapped there.
 fn pinned_length(bytes: &[u8]) -> usize {
     let word = |at: usize, width: usize| bytes.get(at..at + width).map_or(0, describe::unsigned) as usize;
     let size = word(offset_of!(nvmap_create_handle_from_va, size), 4);
@@ -239,7 +241,7 @@ fn pinned_length(bytes: &[u8]) -> usize {
     if size == 0 { size64 } else { size }.clamp(1, MOST).next_multiple_of(crate::page_size())
 }
 
-/// Length of a buffer that no argument tells: as much as was recorded.
+/// The length of a buffer that no argument gives. It is the recorded length.
 fn recorded_length(call: &Ioctl) -> usize {
     let per_sm = pointers::of(call.request).find(|p| matches!(p.length, Length::PerSm));
     per_sm.and_then(|p| call.after.buffers.get(&p.offset)).map_or(0, |b| b.bytes.len())
@@ -253,7 +255,7 @@ fn compare(call: &Ioctl, result: Result<i32, Errno>, mut after: Image) -> Outcom
     if TIMES.contains(&call.request) {
         return Outcome::Same;
     }
-    // New descriptors were labelled anew here; the recording's labels are given to them afterwards.
+    // New descriptors got new labels here. They get the labels of the recording afterwards.
     for d in descriptors::of(call.request).filter(|d| d.role != Role::In) {
         if let (Some(label), true) = (call.after.fds.get(&d.offset), after.fds.contains_key(&d.offset)) {
             after.fds.insert(d.offset, label.clone());
@@ -263,7 +265,7 @@ fn compare(call: &Ioctl, result: Result<i32, Errno>, mut after: Image) -> Outcom
     if differences.is_empty() { Outcome::Same } else { Outcome::Differs(format!("{what}: {}", differences.join("; "))) }
 }
 
-/// Whether a call without an argument ended alike; what it returns is not compared.
+/// Whether a call without an argument ended in the same way. Its result is not compared.
 fn same_end<A, B>(what: &str, recorded: &Result<A, Errno>, now: &Result<B, Errno>) -> Outcome {
     let end = |errno: Option<Errno>| errno.map_or_else(|| "success".to_owned(), |e| format!("{e:?}"));
     let (recorded, now) = (recorded.as_ref().err().copied(), now.as_ref().err().copied());

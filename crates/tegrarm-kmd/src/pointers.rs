@@ -1,7 +1,7 @@
-//! Which fields of which ioctls are addresses of the caller, and what the kernel does there.
+//! Lists which fields of which ioctls are addresses of the caller, and what the kernel does with the memory there.
 //!
-//! One row per field. Addresses differ from run to run, so a recording keeps only whether one was given,
-//! together with the memory the kernel read or wrote behind it.
+//! Each field has one row. Addresses differ from run to run, so a recording keeps only whether an address was given,
+//! and the memory behind it that the kernel read or wrote.
 
 use crate::describe::unsigned;
 use std::mem::{offset_of, size_of};
@@ -20,32 +20,33 @@ use tegrarm_abi::sync_file::*;
 /// What the kernel does with the memory behind a pointer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Use {
-    /// Reads it.
+    /// The kernel reads it.
     In,
-    /// Writes it.
+    /// The kernel writes it.
     Out,
-    /// Reads and writes it.
+    /// The kernel reads and writes it.
     InOut,
-    /// Nothing that a recording could keep: an address to pin or to flush.
+    /// The kernel uses only the address, to pin or to flush memory. A recording keeps nothing of it.
     Address,
-    /// Follows further pointers in it: such a call cannot be replayed.
+    /// The kernel follows more pointers in that memory. Such a call cannot be replayed.
     Nested,
 }
 
-/// How much memory is behind a pointer, as the argument says before the call.
+/// How the argument gives the length of the memory behind a pointer, before the call.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Length {
-    /// A field of this size at this offset, times this many bytes.
+    /// The length is a field of this size at this offset, times this number of bytes.
     Counted { at: usize, width: usize, each: usize },
-    /// nvmap's strided copies: the last element ends it.
+    /// The memory is one of nvmap's strided copies and ends with the last element.
     Strided,
-    /// One entry per SM, as many bytes each as the kernel generation has: nothing in the argument says so.
+    /// The memory has one entry for each SM. The size of an entry depends on the kernel's generation, and no field of
+    /// the argument says it.
     PerSm,
-    /// Not needed.
+    /// No length is needed.
     Nothing,
 }
 
-/// One pointer field: eight bytes at `offset` of the argument of `request`.
+/// One pointer field: eight bytes at `offset` in the argument of `request`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pointer {
     pub request: u32,
@@ -53,12 +54,12 @@ pub(crate) struct Pointer {
     pub offset: usize,
     pub usage: Use,
     pub length: Length,
-    /// Offset of a descriptor within each element.
+    /// The offset of a descriptor within each element.
     pub fd: Option<(usize, usize)>,
 }
 
 impl Pointer {
-    /// Bytes behind the pointer; `None` where only the kernel could say.
+    /// The number of bytes behind the pointer. It is `None` where only the kernel knows it.
     pub(crate) fn len(&self, bytes: &[u8]) -> Option<usize> {
         let word = |at: usize, width: usize| bytes.get(at..at + width).map_or(0, |b| unsigned(b) as usize);
         match self.length {
@@ -74,8 +75,8 @@ impl Pointer {
     }
 }
 
-/// Whether a successful call overwrites its whole argument, descriptors and pointers included, with another
-/// member of a union.
+/// Whether a successful call overwrites its whole argument, with its descriptors and pointers, by another member of a
+/// union.
 pub(crate) fn overwrites_input(request: u32) -> bool {
     request == NVGPU_GPU_IOCTL_GET_BUFFER_INFO
 }
@@ -107,12 +108,12 @@ macro_rules! rows {
     (@fd $each:expr, $fd:expr) => { Some(($each, $fd)) };
 }
 
-/// Size of the field that `project` picks out.
+/// The size of the field that `project` selects.
 const fn width<T, F>(_project: fn(&T) -> &F) -> usize {
     size_of::<F>()
 }
 
-/// `struct nvgpu_gpu_get_buffer_info_args` on the way in: the other member of its union.
+/// `struct nvgpu_gpu_get_buffer_info_args` before the call, which is the other member of its union.
 #[repr(C)]
 struct BufferInfoIn {
     dmabuf_fd: i32,
@@ -223,7 +224,7 @@ mod tests {
     #[test]
     fn every_field_that_looks_like_a_pointer_has_a_row() {
         let hints = ["_addr", "_ptr", "_mem", "_entries", "buffer", "ops", "ops_buf", "ops_buffer", "addr"];
-        // GPU addresses, counts and ring sizes.
+        // These fields are GPU addresses, counts and ring sizes.
         let exempt = ["map_address", "put_ptr", "num_entries", "max_entries", "num_gpfifo_entries", "pma_buffer_va"];
         for i in IOCTLS.iter().flat_map(|l| l.iter()) {
             for f in i.arg.fields.iter().filter(|f| f.ty == "u64" && !exempt.contains(&f.name)) {

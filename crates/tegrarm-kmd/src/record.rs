@@ -1,4 +1,4 @@
-//! A kernel that writes down everything asked of it.
+//! A kernel that writes down every call.
 
 use crate::descriptors::{self, Role};
 use crate::entry::{Call, Ioctl, Made};
@@ -25,11 +25,11 @@ use tegrarm_abi::nvgpu::r39::nvgpu_gpu_characteristics_r39;
 
 /// Passes every call on to another kernel and writes one JSON line about it.
 ///
-/// A line holds the call, the descriptor's label (`channel#2`: numbers differ between runs), the ioctl's name
-/// and fields before and after, the exact bytes with descriptors and addresses taken out, the memory that the
-/// kernel read and wrote behind pointers, and the result. [`Replayed`](crate::Replayed) answers from it.
+/// A line has the call, the descriptor's label (`channel#2`, because numbers differ between runs), the ioctl's name,
+/// its fields before and after the call, the exact bytes without descriptors and addresses, the memory behind pointers
+/// that the kernel read and wrote, and the result. [`Replayed`](crate::Replayed) answers from these lines.
 ///
-/// The recorder alters nothing: results, errors and memory are those of the kernel below.
+/// The recorder changes nothing: results, errors and memory are those of the kernel below.
 pub struct Recorded {
     inner: Arc<dyn Kmd>,
     log: Mutex<Log>,
@@ -47,10 +47,10 @@ struct Log {
 }
 
 impl Recorded {
-    /// Records into `sink`, which gets one write per line.
+    /// Records to `sink`. Each line is one write.
     ///
     /// # Errors
-    /// The header line cannot be written.
+    /// The error of writing the header line.
     pub fn new(inner: Arc<dyn Kmd>, mut sink: impl Write + Send + 'static) -> io::Result<Recorded> {
         let (kernel, simulated) = (inner.name(), inner.is_simulated());
         let header =
@@ -61,24 +61,24 @@ impl Recorded {
         Ok(Recorded { inner, log: Mutex::new(log) })
     }
 
-    /// Records into a new file at `path`, replacing what is there.
+    /// Records to a new file at `path`, which replaces a file that exists there.
     ///
     /// # Errors
-    /// The file cannot be made or written.
+    /// The error of making or writing the file.
     pub fn create(inner: Arc<dyn Kmd>, path: &Path) -> io::Result<Recorded> {
         Recorded::new(inner, Harmless(create(path)?))
     }
 
-    /// Adds to every line, as `rm`, what `label` says on the calling thread; an empty answer adds nothing.
+    /// Adds the answer of `label` on the calling thread to every line, as `rm`. An empty answer adds nothing.
     pub fn labelled(mut self, label: fn() -> String) -> Recorded {
         self.log.get_mut().label = Some(label);
         self
     }
 
-    /// Flushes the recording and reports the first line that could not be written: calls go on without it.
+    /// Flushes the recording and reports the first line that could not be written. Calls continue after such an error.
     ///
     /// # Errors
-    /// The first write error, once.
+    /// The first write error. It is reported once.
     pub fn flush(&self) -> io::Result<()> {
         let mut log = self.log.lock();
         match log.failure.take() {
@@ -87,8 +87,8 @@ impl Recorded {
         }
     }
 
-    /// Bytes that VSMS_MAPPING will write: it takes no length, so ask how many SMs there are and of which
-    /// generation the kernel is. Neither question has a side effect.
+    /// The number of bytes that VSMS_MAPPING will write. The call takes no length, so the recorder asks how many SMs
+    /// there are and of which generation the kernel is. These two calls have no side effect.
     fn per_sm(&self, fd: BorrowedFd<'_>, node: Node) -> usize {
         let mut sms = nvgpu_gpu_num_vsms { num_vsms: 0, reserved: 0 };
         let mut probe =
@@ -105,7 +105,7 @@ impl Recorded {
         let each = match usize::try_from(probe.gpu_characteristics_buf_size) {
             Ok(R35) => size_of::<nvgpu_gpu_vsms_mapping_entry_r35>(),
             Ok(R36 | R39) => size_of::<nvgpu_gpu_vsms_mapping_entry>(),
-            // Of a kernel that nobody knows, nothing is written down.
+            // For a kernel of an unknown generation, this memory is not recorded.
             _ => 0,
         };
         sms.num_vsms as usize * each
@@ -152,7 +152,7 @@ fn size_of_file(fd: RawFd) -> u64 {
     std::fs::metadata(format!("/proc/self/fd/{fd}")).map_or(0, |m| m.len())
 }
 
-/// The descriptors that a successful call made, by what is in its argument now.
+/// The descriptors that a successful call made, from the argument after the call.
 fn made(request: u32, arg: &Arg<'_>, after: &Image) -> Vec<Made> {
     let Arg::Bytes(bytes) = arg else { return Vec::new() };
     let new = descriptors::of(request).filter(|d| d.role != Role::In && d.applies(bytes));
@@ -195,7 +195,7 @@ impl Kmd for Recorded {
             let on = labels.of(fd.as_raw_fd(), descriptors::kind(node));
             (on, Image::take(request, &arg, &spans, Moment::Before, labels))
         };
-        // The lock is not held here: the call may wait for one that another thread is about to make.
+        // The lock is not held here, because the call may wait for a call of another thread.
         let result = self.inner.ioctl(fd, node, request, arg.reborrow());
         let moment = if result == Ok(0) { Moment::Done } else { Moment::Failed };
         let mut log = self.log.lock();
@@ -216,7 +216,7 @@ impl Kmd for Recorded {
 
     fn close(&self, fd: OwnedFd) {
         {
-            // Before the close: afterwards the number may already belong to another thread's new file.
+            // This happens before the close: afterwards the number may already belong to another thread's new file.
             let mut log = self.log.lock();
             let on = log.labels.remove(fd.as_raw_fd(), "file");
             log.write(&Call::Close { on });
@@ -247,7 +247,7 @@ mod tests {
     use crate::testing::{TestKmd, program};
     use serde_json::Value;
 
-    /// A sink that the test keeps a hand on.
+    /// A sink that the test can still read.
     #[derive(Clone, Default)]
     pub(crate) struct Shared(Arc<Mutex<Vec<u8>>>);
 

@@ -12,13 +12,13 @@ use std::os::fd::{AsRawFd, BorrowedFd, IntoRawFd, OwnedFd};
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
-/// Why a recording cannot be replayed.
+/// The reason why a recording cannot be replayed.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordingError {
     /// The file cannot be read.
     #[error("cannot read the recording: {0}")]
     Io(#[from] io::Error),
-    /// It does not begin as recordings do.
+    /// The file does not begin as a recording does.
     #[error("not a recording of version {version}: the first line is {0:?}", version = super::RECORDING_VERSION)]
     Header(String),
     /// A line is not a recorded call.
@@ -26,14 +26,14 @@ pub enum RecordingError {
     Line(usize, String),
 }
 
-/// Answers every call as a recording says, without any kernel below.
+/// Answers every call from a recording, without any kernel.
 ///
-/// Descriptors are stand-ins: real ones, of empty memory, as large as what the recording mapped. Calls are
-/// matched in order for each descriptor (and each path), so threads may interleave differently. A call, a name
-/// or an input field that differs from the recording is an error: it is logged with the decoded difference,
-/// remembered for [`first_difference`](Replayed::first_difference), and answered with `EIO`.
+/// Descriptors are stand-ins: they are real, with empty memory that is as large as the recording mapped. Calls are
+/// matched in order for each descriptor and each path, so that threads may interleave differently. A call, a name or an
+/// input field that differs from the recording is an error. It is logged with the decoded difference, remembered for
+/// [`first_difference`](Replayed::first_difference), and answered with `EIO`.
 ///
-/// What device memory contains is not part of a recording.
+/// A recording does not have the contents of device memory.
 pub struct Replayed {
     name: String,
     simulated: bool,
@@ -43,20 +43,20 @@ pub struct Replayed {
 }
 
 struct Rest {
-    /// Calls still to come, by descriptor or path.
+    /// The calls that were not made yet, by descriptor or path.
     queues: HashMap<String, VecDeque<Call>>,
     labels: Labels,
     first_difference: Option<String>,
 }
 
-/// The ctrl node's doorbell page is mapped in this size at most.
+/// The largest size in which the doorbell page of the ctrl node is mapped.
 const DOORBELL_WINDOW: u64 = 64 << 10;
 
 impl Replayed {
     /// Reads the recording at `path`.
     ///
     /// # Errors
-    /// It cannot be read, or is not a recording.
+    /// The file cannot be read, or is not a recording.
     pub fn open(path: &Path) -> Result<Replayed, RecordingError> {
         // Opening a FIFO would wait for somebody who writes.
         if path.metadata()?.file_type().is_fifo() {
@@ -70,7 +70,7 @@ impl Replayed {
     /// Reads a recording.
     ///
     /// # Errors
-    /// It cannot be read, or is not a recording.
+    /// The data cannot be read, or is not a recording.
     pub fn new(reader: impl BufRead) -> Result<Replayed, RecordingError> {
         let (header, calls) = calls(reader)?;
         let mut queues: HashMap<String, VecDeque<Call>> = HashMap::new();
@@ -84,23 +84,23 @@ impl Replayed {
         Ok(Replayed { name, simulated: header.simulated, sizes, compare_inputs: true, rest: Mutex::new(rest) })
     }
 
-    /// Lets input fields differ: only the kind, order and names of the calls must be the recording's.
+    /// Lets input fields differ. Only the kind, the order and the names of the calls must agree with the recording.
     pub fn ignoring_inputs(mut self) -> Replayed {
         self.compare_inputs = false;
         self
     }
 
-    /// The first call that was not the recording's, decoded; `None` while everything agrees.
+    /// The first call that differs from the recording, decoded. It is `None` while all calls agree.
     pub fn first_difference(&self) -> Option<String> {
         self.rest.lock().first_difference.clone()
     }
 
-    /// How many recorded calls have not been made yet.
+    /// The number of recorded calls that were not made yet.
     pub fn remaining(&self) -> usize {
         self.rest.lock().queues.values().map(VecDeque::len).sum()
     }
 
-    /// A file to stand for what the recording calls `label`.
+    /// Makes a file that stands for the recording's `label`.
     fn stand_in(&self, label: &str) -> Result<OwnedFd, Errno> {
         let fd = memfd_create(label, MFdFlags::MFD_CLOEXEC)?;
         nix::unistd::ftruncate(&fd, self.sizes.get(label).copied().unwrap_or(0) as i64)?;
@@ -108,13 +108,13 @@ impl Replayed {
     }
 }
 
-/// Which kernel a recording is of.
+/// The kernel of which a recording was made.
 pub(crate) struct Header {
     kernel: String,
     simulated: bool,
 }
 
-/// Reads a recording: which kernel it is of, and its calls in order.
+/// Reads a recording: its kernel, and its calls in order.
 pub(crate) fn calls(reader: impl BufRead) -> Result<(Header, Vec<Call>), RecordingError> {
     let mut lines = reader.lines();
     let first = lines.next().transpose()?.unwrap_or_default();
@@ -131,7 +131,7 @@ pub(crate) fn calls(reader: impl BufRead) -> Result<(Header, Vec<Call>), Recordi
     Ok((Header { kernel, simulated: header["simulated"] == true }, calls))
 }
 
-/// A stand-in must be as large as the file was, and as what was mapped of it.
+/// Notes sizes. A stand-in must be as large as the file was, and as large as the parts of it that were mapped.
 fn note_sizes(call: &Call, sizes: &mut HashMap<String, u64>) {
     let mut at_least = |label: &str, size: u64| {
         let known = sizes.entry(label.to_owned()).or_insert(0);
@@ -161,7 +161,7 @@ impl Rest {
         match (differences.is_empty(), queue.and_then(VecDeque::pop_front)) {
             (true, Some(call)) => Ok(call),
             (_, popped) => {
-                // It stays the next one: a later call may be the one that was recorded.
+                // The call stays the next one, because a later call of the program may be the one that was recorded.
                 if let (Some(call), Some(queue)) = (popped, self.queues.get_mut(key)) {
                     queue.push_front(call);
                 }
@@ -258,7 +258,7 @@ impl Kmd for Replayed {
     fn close(&self, fd: OwnedFd) {
         let mut rest = self.rest.lock();
         let on = rest.labels.remove(fd.as_raw_fd(), "file");
-        // A close cannot fail: a difference is remembered, the descriptor goes either way.
+        // A close cannot fail. A difference is remembered, and the descriptor is closed in any case.
         let _remembered = rest.next(&on, &format!("close of {on}"), |call| match call {
             Call::Close { .. } => Vec::new(),
             other => other_kind(other),
@@ -315,7 +315,8 @@ mod tests {
     use tegrarm_abi::nvgpu::ctrl::{NVGPU_GPU_IOCTL_ALLOC_AS, nvgpu_alloc_as_args};
     use tegrarm_abi::nvmap::{NVMAP_IOC_CREATE, nvmap_create_handle};
 
-    /// Records [`program`] with a buffer of 8 KiB; a file per test, since recordings are read back by path.
+    /// Records [`program`] with a buffer of 8 KiB. Each test has its own file, because recordings are read back by
+    /// path.
     fn recording(test: &str) -> String {
         let path = std::env::temp_dir().join(format!("tegrarm-kmd-{}-{test}.jsonl", std::process::id()));
         let recorder = Recorded::create(Arc::<TestKmd>::default(), &path).expect("a recording");
@@ -397,7 +398,7 @@ mod tests {
 
     #[test]
     fn descriptors_keep_their_own_order() {
-        // Two nodes opened the other way round, as two threads might.
+        // Two nodes are opened in the other order, as two threads might do it.
         let replay = replay(&recording("order"));
         let kmd: Arc<dyn Kmd> = replay.clone();
         let _ctrl = File::open(&kmd, Node::Ctrl, "/dev/nvgpu/igpu0/ctrl").expect("recorded");

@@ -1,4 +1,4 @@
-//! A small kernel in memory, and a program that uses it: what the wrappers are tested with.
+//! A small kernel in memory, and a program that uses it. The wrappers are tested with them.
 
 use crate::{Arg, Errno, File, Kmd, Node, Placement, Prot};
 use nix::sys::memfd::{MFdFlags, memfd_create};
@@ -11,7 +11,7 @@ use tegrarm_abi::nvgpu::ctrl::*;
 use tegrarm_abi::nvgpu::tsg::*;
 use tegrarm_abi::nvmap::*;
 
-/// Answers the ioctls of [`program`]; everything else is `ENOTTY`.
+/// Answers the ioctls of [`program`]. All other calls give `ENOTTY`.
 #[derive(Default)]
 pub(crate) struct TestKmd {
     objects: Mutex<Objects>,
@@ -19,7 +19,7 @@ pub(crate) struct TestKmd {
 
 #[derive(Default)]
 struct Objects {
-    /// Sizes by nvmap handle - 0x8000_0000.
+    /// The sizes of buffers, indexed by nvmap handle - 0x8000_0000.
     buffers: Vec<u32>,
     maps: u64,
     open: i64,
@@ -28,7 +28,7 @@ struct Objects {
 pub(crate) const SMS: usize = 4;
 
 impl TestKmd {
-    /// Descriptors made and not closed.
+    /// The number of descriptors that were made and are not closed.
     pub(crate) fn open_fds(&self) -> i64 {
         self.objects.lock().open
     }
@@ -45,7 +45,7 @@ impl TestKmd {
     }
 }
 
-/// The argument as its structure, changed in place.
+/// Changes the argument in place, as its structure.
 fn with<T: AbiStruct>(bytes: &mut [u8], change: impl FnOnce(&mut T) -> Result<(), Errno>) -> Result<i32, Errno> {
     let mut arg = T::read_from_bytes(bytes).map_err(|_| Errno::EINVAL)?;
     change(&mut arg)?;
@@ -53,7 +53,7 @@ fn with<T: AbiStruct>(bytes: &mut [u8], change: impl FnOnce(&mut T) -> Result<()
     Ok(0)
 }
 
-/// Is it one of our descriptors at all?
+/// Checks that a descriptor is one of this kernel's.
 fn open_fd(fd: RawFd) -> Result<(), Errno> {
     std::fs::metadata(format!("/proc/self/fd/{fd}")).map(|_| ()).map_err(|_| Errno::EBADF)
 }
@@ -155,10 +155,10 @@ impl Kmd for TestKmd {
     }
 }
 
-/// What [`program`] learnt from the kernel: the same from a recording as from the kernel itself.
+/// The answers that [`program`] got from the kernel. A recording gives the same answers as the kernel itself.
 pub(crate) type Learnt = Vec<u64>;
 
-/// Uses every kind of call once, `size` being what it asks of nvmap. Fails with the first error.
+/// Uses every kind of call once. `size` is the size of the buffer that it asks of nvmap. It fails with the first error.
 pub(crate) fn program(kmd: &Arc<dyn Kmd>, size: u32) -> Result<Learnt, Errno> {
     let mut learnt = Vec::new();
     learnt.push(kmd.read_text("/proc/meminfo")?.len() as u64);
@@ -207,7 +207,7 @@ pub(crate) fn program(kmd: &Arc<dyn Kmd>, size: u32) -> Result<Learnt, Errno> {
     let mut channel = nvgpu_gpu_open_channel_args { channel_fd: -1 };
     ctrl.ioctl(NVGPU_GPU_IOCTL_OPEN_CHANNEL, &mut channel)?;
     let channel = File::from_output(kmd, Node::Channel, channel.channel_fd)?;
-    // Any file may stand for the group here: the test kernel only looks at the channel.
+    // Any file may stand for the group here, because the test kernel checks only the channel.
     let mut bare = channel.raw().to_le_bytes();
     kmd.ioctl(std::os::fd::AsFd::as_fd(&space), Node::Tsg, NVGPU_TSG_IOCTL_BIND_CHANNEL, Arg::Bytes(&mut bare))?;
 
@@ -217,10 +217,11 @@ pub(crate) fn program(kmd: &Arc<dyn Kmd>, size: u32) -> Result<Learnt, Errno> {
     Ok(learnt)
 }
 
-/// Takes an fd number that a test got from the kernel by hand.
+/// Takes ownership of a descriptor number that a test got from the kernel.
 #[allow(unsafe_code)]
 pub(crate) fn adopt(fd: RawFd) -> OwnedFd {
-    // SAFETY: the test kernel or a replay just made it for the calling test, which uses it nowhere else.
+    // SAFETY: the test kernel or a replay has just made the descriptor for the calling test, which uses it nowhere
+    // else.
     unsafe { OwnedFd::from_raw_fd(fd) }
 }
 

@@ -1,4 +1,4 @@
-//! A kernel that tells what is asked of it.
+//! A kernel that reports every call.
 
 use crate::describe::{self, Field};
 use crate::{Arg, Errno, Kmd, Mapping, Node, Placement, Prot};
@@ -8,25 +8,25 @@ use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::sync::Arc;
 use tracing::Level;
 
-/// One ioctl, decoded. Displays as one line in the manner of strace.
+/// One ioctl, decoded. Its display form is one line as strace would write it.
 #[derive(Clone, Copy, Debug)]
 pub struct IoctlEvent<'a> {
-    /// Descriptor number.
+    /// The descriptor number.
     pub fd: RawFd,
-    /// What kind of node it was called on.
+    /// The kind of node on which it was called.
     pub node: Node,
     /// The full request number.
     pub request: u32,
-    /// Fields as they went in.
+    /// The fields before the call.
     pub before: &'a [Field],
-    /// Fields as they came out.
+    /// The fields after the call.
     pub after: &'a [Field],
-    /// The kernel's answer.
+    /// The result of the kernel.
     pub result: Result<i32, Errno>,
 }
 
 impl IoctlEvent<'_> {
-    /// Upstream name, or the number in hexadecimal.
+    /// The upstream name, or the number in hexadecimal.
     pub fn name(&self) -> Cow<'static, str> {
         describe::name(self.node, self.request)
     }
@@ -40,20 +40,20 @@ impl fmt::Display for IoctlEvent<'_> {
 
 type Observer = Box<dyn Fn(&IoctlEvent<'_>) + Send + Sync>;
 
-/// Passes every call on to another kernel and reports it as a `tracing` event (target `tegrarm::kmd`, level
-/// trace), and each ioctl to an observer if there is one. Costs one branch when nobody listens.
+/// Passes every call on to another kernel. It reports every call as a `tracing` event (target `tegrarm::kmd`, level
+/// trace), and each ioctl to an observer if there is one. If nobody listens, the cost is one branch.
 pub struct Traced {
     inner: Arc<dyn Kmd>,
     observer: Option<Observer>,
 }
 
 impl Traced {
-    /// Reports to `tracing` only.
+    /// Makes a kernel that reports to `tracing` only.
     pub fn new(inner: Arc<dyn Kmd>) -> Traced {
         Traced { inner, observer: None }
     }
 
-    /// Also calls `observer` for every ioctl, after it returned, on the calling thread.
+    /// Makes a kernel that also calls `observer` for every ioctl, after the ioctl returned, on the calling thread.
     pub fn with_observer(inner: Arc<dyn Kmd>, observer: impl Fn(&IoctlEvent<'_>) + Send + Sync + 'static) -> Traced {
         Traced { inner, observer: Some(Box::new(observer)) }
     }

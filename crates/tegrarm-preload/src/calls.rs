@@ -4,19 +4,19 @@ use crate::core;
 use crate::{fds, next, paths};
 use std::ffi::{c_char, c_int, c_long, c_uint, c_ulong, c_void};
 
-/// Defines functions that take a path and pass on what is not ours.
+/// Defines functions that take a path. They open the library's nodes themselves and pass other paths on.
 macro_rules! opens {
     ($( fn $name:ident($($arg:ident: $t:ty),*) = $node:expr, $flags:ident; )*) => {
         $(
-            /// Opens one of our nodes, or what else the path names.
+            /// Opens the node at the path. A path that is not a node's is passed on to libc.
             ///
             /// # Safety
-            /// As libc's function of this name.
+            /// The same as for libc's function of this name.
             #[unsafe(no_mangle)]
             pub unsafe extern "C" fn $name($($arg: $t),*) -> c_int {
-                // SAFETY: the path is what libc's function takes: NUL-terminated.
+                // SAFETY: the path is NUL-terminated, because libc's function needs that too.
                 match unsafe { $node } {
-                    // SAFETY: the caller's call, passed on.
+                    // SAFETY: this passes the caller's call on.
                     None => unsafe { next::$name($($arg),*) },
                     Some(node) => core::open(node, $flags),
                 }
@@ -36,17 +36,17 @@ opens! {
     fn __openat64_2(dir: c_int, path: *const c_char, flags: c_int) = paths::node_at(dir, path), flags;
 }
 
-/// An escape or UVM call on one of our descriptors, or whatever ioctl it is elsewhere.
+/// Answers an escape or UVM call on a descriptor of a node. Other ioctls are passed on.
 ///
 /// # Safety
-/// As `ioctl(2)`.
+/// The same as for `ioctl(2)`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ioctl(fd: c_int, request: c_ulong, arg: *mut c_void) -> c_int {
     if fds::is_ours(fd) {
         return core::ioctl(fd, request, arg);
     }
     let errno = next::errno();
-    // SAFETY: the caller's call, passed on.
+    // SAFETY: this passes the caller's call on.
     let result = unsafe { next::ioctl(fd, request, arg) };
     if result == -1 && next::errno() == libc::ENOTTY && !core::is_inside() && fds::is_ours_by_now(fd) {
         next::set_errno(errno);
@@ -59,11 +59,11 @@ pub unsafe extern "C" fn ioctl(fd: c_int, request: c_ulong, arg: *mut c_void) ->
 macro_rules! maps {
     ($( fn $name:ident(offset: $offset:ty); )*) => {
         $(
-            /// Maps what RM_MAP_MEMORY gave a descriptor of ours, or whatever another one refers to. A node that was given
-            /// nothing cannot be mapped: that it is a file here, of no length, is nothing a program should find out.
+            /// Maps what RM_MAP_MEMORY gave to a node's descriptor. Other descriptors are passed on. A node that was
+            /// given nothing cannot be mapped; the program must not find out that such a node is an empty file here.
             ///
             /// # Safety
-            /// As libc's function of this name.
+            /// The same as for libc's function of this name.
             #[unsafe(no_mangle)]
             pub unsafe extern "C" fn $name(
                 addr: *mut c_void,
@@ -77,7 +77,7 @@ macro_rules! maps {
                     next::set_errno(libc::EINVAL);
                     return libc::MAP_FAILED;
                 }
-                // SAFETY: the caller's call, passed on.
+                // SAFETY: this passes the caller's call on.
                 unsafe { next::$name(addr, length, prot, flags, fd, offset) }
             }
         )*
@@ -89,27 +89,28 @@ maps! {
     fn mmap64(offset: libc::off64_t);
 }
 
-/// Whether a descriptor is one of ours that refers to nothing but its node.
+/// Whether a descriptor belongs to a node and was given nothing to map.
 fn is_bare_node(fd: c_int) -> bool {
     !core::is_inside() && fds::is_ours(fd) && fds::node(fd).is_some()
 }
 
-/// Closes.
+/// Closes a descriptor.
 #[unsafe(no_mangle)]
 pub extern "C" fn close(fd: c_int) -> c_int {
     if fds::is_known(fd) && !core::is_inside() && core::is_owner() {
-        // First: as soon as it is closed, another thread may open something under the same number.
+        // This comes first: as soon as the descriptor is closed, another thread may get the same number for another
+        // file.
         fds::forget(fd);
         return core::close(fd);
     }
     if !core::is_inside() && core::is_owner() {
         fds::forget(fd);
     }
-    // SAFETY: the caller's call, passed on.
+    // SAFETY: this passes the caller's call on.
     unsafe { next::close(fd) }
 }
 
-/// The duplicate of one of ours is one of ours.
+/// Notes a duplicate. The duplicate of a node's descriptor is a node's descriptor too.
 fn duplicated(old: c_int, new: c_int) -> c_int {
     if new >= 0 && fds::is_known(old) && !core::is_inside() && core::is_owner() {
         fds::ours(new);
@@ -117,31 +118,31 @@ fn duplicated(old: c_int, new: c_int) -> c_int {
     new
 }
 
-/// Duplicates.
+/// Duplicates a descriptor.
 #[unsafe(no_mangle)]
 pub extern "C" fn dup(fd: c_int) -> c_int {
     // SAFETY: any number may be duplicated.
     duplicated(fd, unsafe { next::dup(fd) })
 }
 
-/// Duplicates.
+/// Duplicates a descriptor with some commands. Other commands are passed on.
 ///
 /// # Safety
-/// As `fcntl(2)`.
+/// The same as for `fcntl(2)`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fcntl(fd: c_int, cmd: c_int, arg: c_long) -> c_int {
-    // SAFETY: the caller's call, passed on.
+    // SAFETY: this passes the caller's call on.
     let result = unsafe { next::fcntl(fd, cmd, arg) };
     if is_duplication(cmd) { duplicated(fd, result) } else { result }
 }
 
-/// Duplicates.
+/// Duplicates a descriptor with some commands. Other commands are passed on.
 ///
 /// # Safety
-/// As `fcntl(2)`.
+/// The same as for `fcntl(2)`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fcntl64(fd: c_int, cmd: c_int, arg: c_long) -> c_int {
-    // SAFETY: the caller's call, passed on.
+    // SAFETY: this passes the caller's call on.
     let result = unsafe { next::fcntl64(fd, cmd, arg) };
     if is_duplication(cmd) { duplicated(fd, result) } else { result }
 }
@@ -150,7 +151,8 @@ fn is_duplication(cmd: c_int) -> bool {
     matches!(cmd, libc::F_DUPFD | libc::F_DUPFD_CLOEXEC)
 }
 
-/// Replaces a descriptor. One of ours is closed by that, which the core must learn: a copy is kept for it to close.
+/// Replaces a descriptor. If this closes a node's descriptor, the core must learn it, so a copy of that descriptor is
+/// kept for the core to close.
 fn replace(old: c_int, new: c_int, call: impl FnOnce() -> c_int) -> c_int {
     if core::is_inside() || !core::is_owner() {
         return call();
@@ -176,13 +178,13 @@ fn replace(old: c_int, new: c_int, call: impl FnOnce() -> c_int) -> c_int {
 /// Replaces a descriptor.
 #[unsafe(no_mangle)]
 pub extern "C" fn dup2(old: c_int, new: c_int) -> c_int {
-    // SAFETY: the caller's call, passed on.
+    // SAFETY: this passes the caller's call on.
     replace(old, new, || unsafe { next::dup2(old, new) })
 }
 
 /// Replaces a descriptor.
 #[unsafe(no_mangle)]
 pub extern "C" fn dup3(old: c_int, new: c_int, flags: c_int) -> c_int {
-    // SAFETY: the caller's call, passed on.
+    // SAFETY: this passes the caller's call on.
     replace(old, new, || unsafe { next::dup3(old, new, flags) })
 }

@@ -1,4 +1,4 @@
-//! libtegrarm.so, loaded when the first node is opened.
+//! The core is libtegrarm.so, which is loaded when the first node is opened.
 
 use crate::paths::Node;
 use crate::{fds, guard, next};
@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 
-/// What is used of libtegrarm.so.
+/// The functions of libtegrarm.so that are used here.
 struct Core {
     open: unsafe extern "C" fn(*const c_char, c_int) -> c_int,
     ioctl: unsafe extern "C" fn(c_int, c_ulong, *mut c_void) -> c_int,
@@ -17,19 +17,19 @@ struct Core {
     last_error: unsafe extern "C" fn(*mut c_char, usize) -> usize,
 }
 
-/// The process whose descriptors the table lists. A child of vfork shares our memory and is another one: what it closes
-/// stays open here.
+/// The process whose descriptors the table lists. A child of vfork(2) shares the parent's memory but is another
+/// process: descriptors that it closes stay open in the parent.
 static OWNER: AtomicI32 = AtomicI32::new(0);
 
 thread_local! {
     static INSIDE: Cell<bool> = const { Cell::new(false) };
 }
 
-/// This thread is inside the core until this is dropped: what it calls goes to libc.
+/// While this value exists, its thread is inside the core, and calls that it makes go to libc.
 pub struct Inside(());
 
 impl Inside {
-    /// Goes in; `None` when the thread is there already.
+    /// Enters the core. The result is `None` if the thread is inside already.
     #[inline]
     pub fn enter() -> Option<Inside> {
         if INSIDE.replace(true) { None } else { Some(Inside(())) }
@@ -47,14 +47,14 @@ pub fn is_inside() -> bool {
     INSIDE.get()
 }
 
-/// Whether this process is the one whose descriptors are listed.
+/// Whether this process is the one whose descriptors the table lists.
 pub fn is_owner() -> bool {
-    // SAFETY: always succeeds.
+    // SAFETY: this call always succeeds.
     OWNER.load(Ordering::Relaxed) == unsafe { libc::getpid() }
 }
 
 extern "C" fn in_child() {
-    // SAFETY: always succeeds.
+    // SAFETY: this call always succeeds.
     OWNER.store(unsafe { libc::getpid() }, Ordering::Relaxed);
 }
 
@@ -81,7 +81,7 @@ fn open_node(node: Node, flags: c_int) -> c_int {
     fd
 }
 
-/// One ioctl on a descriptor that may be ours.
+/// Makes one ioctl on a descriptor that may be a node's.
 pub fn ioctl(fd: c_int, request: c_ulong, arg: *mut c_void) -> c_int {
     match guard::guarded(Some(-1), || node_ioctl(fd, request, arg)) {
         Some(result) => result,
@@ -93,7 +93,7 @@ pub fn ioctl(fd: c_int, request: c_ulong, arg: *mut c_void) -> c_int {
 /// The core's answer; `None` when the descriptor is not the core's.
 fn node_ioctl(fd: c_int, request: c_ulong, arg: *mut c_void) -> Option<c_int> {
     let inside = Inside::enter();
-    // What the core calls itself is never about a node.
+    // Calls that the core itself makes never concern a node.
     if inside.is_none() && fds::node(fd).is_some() {
         return Some(interrupted());
     }
@@ -110,8 +110,9 @@ fn node_ioctl(fd: c_int, request: c_ulong, arg: *mut c_void) -> Option<c_int> {
     None
 }
 
-/// A signal's handler interrupted a call of its own thread, and makes another. The first one holds what the second would
-/// wait for; a kernel would have run the handler after it.
+/// Ends the process when a signal handler makes a call on a node while its thread is inside another one. The
+/// interrupted call has the locks for which the handler's call would wait for ever. A kernel would have run the handler
+/// after the first call.
 #[cold]
 fn interrupted() -> c_int {
     static SAID: AtomicBool = AtomicBool::new(false);
@@ -123,7 +124,7 @@ fn interrupted() -> c_int {
     next::fail(libc::EBUSY)
 }
 
-/// Closes a descriptor of ours.
+/// Closes a descriptor of a node.
 pub fn close(fd: c_int) -> c_int {
     let by_core = || {
         let (_inside, core) = (Inside::enter()?, core()?);
@@ -142,7 +143,8 @@ fn core() -> Option<&'static Core> {
     CORE.get_or_init(load).as_ref()
 }
 
-/// Loads the library: where `TEGRARM_LIB` says, beside this library, or wherever the loader finds it.
+/// Loads the library from the path in `TEGRARM_LIB`, or from the directory of this library, or from where the loader
+/// finds it.
 #[cold]
 fn load() -> Option<Core> {
     let named = std::env::var_os("TEGRARM_LIB").filter(|name| !name.is_empty());
@@ -150,10 +152,11 @@ fn load() -> Option<Core> {
         Some(name) => CString::new(name.as_bytes()).ok()?,
         None => beside_us().unwrap_or_else(|| c"libtegrarm.so".to_owned()),
     };
-    // SAFETY: the path is NUL-terminated; the library's initialisers are libtegrarm's.
+    // SAFETY: the path is NUL-terminated, and the library's initialisers are those of libtegrarm.
     let library = unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
     if library.is_null() {
-        // SAFETY: after a failure, a NUL-terminated string that stays until the next call on this thread.
+        // SAFETY: after a failure this is a NUL-terminated string, which stays valid until the next call on this
+        // thread.
         let why = unsafe { CStr::from_ptr(libc::dlerror()) }.to_string_lossy();
         say(&format!("cannot load it: {why}; set TEGRARM_LIB to its path"));
         return None;
@@ -162,7 +165,7 @@ fn load() -> Option<Core> {
     if core.is_none() {
         say(&format!("{} is another library", path.to_string_lossy()));
     }
-    // SAFETY: the handler stays where it is: this library is never unloaded.
+    // SAFETY: the handler stays at its address, because this library is never unloaded.
     unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
     in_child();
     core
@@ -170,13 +173,13 @@ fn load() -> Option<Core> {
 
 fn symbols(library: *mut c_void) -> Option<Core> {
     let find = |name: &CStr| {
-        // SAFETY: the library is loaded and the name NUL-terminated.
+        // SAFETY: the library is loaded, and the name is NUL-terminated.
         let found = unsafe { libc::dlsym(library, name.as_ptr()) };
         if found.is_null() { None } else { Some(found) }
     };
     let (open, ioctl, close) = (find(c"rm_open")?, find(c"rm_ioctl")?, find(c"rm_close")?);
     let last_error = find(c"tegrarm_last_error")?;
-    // SAFETY: these are libtegrarm's functions, with the prototypes of its header.
+    // SAFETY: these are libtegrarm's functions, and the types are the prototypes of its header.
     unsafe {
         Some(Core {
             open: std::mem::transmute::<*mut c_void, unsafe extern "C" fn(*const c_char, c_int) -> c_int>(open),
@@ -194,26 +197,26 @@ fn symbols(library: *mut c_void) -> Option<Core> {
 /// `libtegrarm.so` in the directory of this library, if there is one.
 fn beside_us() -> Option<CString> {
     let mut info = std::mem::MaybeUninit::<libc::Dl_info>::zeroed();
-    // SAFETY: the address is one of ours; the structure is ours to fill.
+    // SAFETY: the address lies in this library, and the call fills the structure.
     if unsafe { libc::dladdr(beside_us as *const c_void, info.as_mut_ptr()) } == 0 {
         return None;
     }
-    // SAFETY: filled by the call, or zero.
+    // SAFETY: the structure was filled by the call, or it is zero.
     let name = unsafe { info.assume_init() }.dli_fname;
     if name.is_null() {
         return None;
     }
-    // SAFETY: the loader's own string, NUL-terminated.
+    // SAFETY: this is a string of the loader, and it is NUL-terminated.
     let us = Path::new(OsStr::from_bytes(unsafe { CStr::from_ptr(name) }.to_bytes()));
     let beside = us.parent()?.join("libtegrarm.so");
     if beside.exists() { CString::new(beside.as_os_str().as_bytes()).ok() } else { None }
 }
 
-/// Says once why a node cannot be opened: most frontends would only say "no such device".
+/// Says once why a node cannot be opened, because most frontends would only say "no such device".
 #[cold]
 fn explain(core: &Core, node: Node) {
     let mut text = [0u8; 1024];
-    // SAFETY: at most the array's length is written, NUL included.
+    // SAFETY: the call writes at most the length of the array, with the NUL.
     unsafe { (core.last_error)(text.as_mut_ptr().cast(), text.len()) };
     let why = CStr::from_bytes_until_nul(&text).unwrap_or_default().to_string_lossy();
     say(&format!("{}: {why}", node.path().to_string_lossy()));

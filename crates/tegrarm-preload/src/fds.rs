@@ -1,26 +1,27 @@
-//! Which descriptors are ours.
+//! Remembers which descriptors belong to the library's nodes.
 //!
-//! One byte per number. It answers every call on other people's descriptors; calls on ours are checked again by the
-//! core, which knows a file from its identity, so a number that changed hands unseen is found out and corrected.
+//! The table has one byte per number. It answers all calls on descriptors that are not a node's. Calls on a node's
+//! descriptor are checked again by the core, which knows a file by its identity. A number that was closed and reused
+//! unseen is therefore noticed and corrected.
 
 use crate::paths::Node;
 use std::ffi::{CStr, c_int};
 use std::sync::atomic::{AtomicU8, Ordering};
 
-/// Descriptors the table has room for. Higher numbers are asked about one by one.
+/// The number of descriptors in the table. A higher number is looked up each time.
 const SIZE: usize = 1 << 16;
 
-/// Not looked at yet: nothing, somebody else's, or inherited through exec.
+/// The descriptor was not looked up yet. It may be closed, another file, or a node that was inherited through exec.
 const UNKNOWN: u8 = 0;
 const FOREIGN: u8 = 1;
 const OURS: u8 = 2;
 
 static TABLE: [AtomicU8; SIZE] = [const { AtomicU8::new(UNKNOWN) }; SIZE];
 
-/// What the core calls the files behind our descriptors, as links of `/proc/self/fd` show it.
+/// The start of the core's names for the files behind nodes, as links of `/proc/self/fd` show them.
 const LABEL: &[u8] = b"/memfd:tegrarm:nvidia";
 
-/// Whether a descriptor is ours, as far as is known.
+/// Whether a descriptor is a node's, as far as the table knows.
 #[inline]
 pub fn is_ours(fd: c_int) -> bool {
     match TABLE.get(fd as usize) {
@@ -33,7 +34,7 @@ pub fn is_ours(fd: c_int) -> bool {
     }
 }
 
-/// Whether a descriptor is known to be ours; does not look.
+/// Whether the table says that a descriptor is a node's. This does not look the descriptor up.
 #[inline]
 pub fn is_known(fd: c_int) -> bool {
     TABLE.get(fd as usize).map_or(fd >= SIZE as c_int, |entry| entry.load(Ordering::Relaxed) == OURS)
@@ -49,24 +50,25 @@ fn look(fd: c_int, entry: Option<&AtomicU8>) -> bool {
     ours
 }
 
-/// A descriptor became one of ours.
+/// Notes that a descriptor is a node's.
 pub fn ours(fd: c_int) {
     set(fd, OURS);
 }
 
-/// A descriptor became somebody else's.
+/// Notes that a descriptor is not a node's.
 pub fn foreign(fd: c_int) {
     set(fd, FOREIGN);
 }
 
-/// A descriptor was closed: its number may become anybody's, also by ways that nobody here sees.
+/// Notes that a descriptor was closed. Its number may get any file next, also through calls that this library does not
+/// see.
 #[inline]
 pub fn forget(fd: c_int) {
     set(fd, UNKNOWN);
 }
 
-/// Looks at a descriptor again that was somebody else's: one of ours may have come by a raw system call or through a
-/// socket, under a number that was known.
+/// Looks up again a descriptor that was not a node's. A node's descriptor may have come through a raw system call or a
+/// socket and may have got a number that the table knew.
 #[cold]
 pub fn is_ours_by_now(fd: c_int) -> bool {
     fd >= 0 && look(fd, TABLE.get(fd as usize))
@@ -78,7 +80,7 @@ fn set(fd: c_int, what: u8) {
     }
 }
 
-/// The node behind one of our descriptors; `None` when it was lent something else meanwhile.
+/// The node behind a node's descriptor. It is `None` if another file was lent to the descriptor meanwhile.
 #[cold]
 pub fn node(fd: c_int) -> Option<Node> {
     let mut target = [0u8; 64];
@@ -92,18 +94,18 @@ pub fn node(fd: c_int) -> Option<Node> {
     }
 }
 
-/// Where `/proc/self/fd/N` points, as much of it as fits.
+/// The target of the link `/proc/self/fd/N`, as much of it as fits.
 fn link(fd: c_int, target: &mut [u8]) -> Option<&[u8]> {
     let mut name = [0u8; 32];
     let path = link_name(fd, &mut name);
     let errno = crate::next::errno();
-    // SAFETY: the path is NUL-terminated; at most `target.len()` bytes are written.
+    // SAFETY: the path is NUL-terminated, and at most `target.len()` bytes are written.
     let len = unsafe { libc::readlink(path.as_ptr(), target.as_mut_ptr().cast(), target.len()) };
     crate::next::set_errno(errno);
     target.get(..usize::try_from(len).ok()?)
 }
 
-/// `/proc/self/fd/N`, written without allocating.
+/// The path `/proc/self/fd/N`, made without allocating.
 pub fn link_name(fd: c_int, name: &mut [u8; 32]) -> &CStr {
     const START: &[u8] = b"/proc/self/fd/";
     name[..START.len()].copy_from_slice(START);

@@ -1,15 +1,16 @@
-//! The functions that ask about files: our nodes are there, character devices that everybody may read and write.
+//! The functions that ask about files. They say that the library's nodes exist and are character devices that every
+//! user may read and write.
 
 use crate::paths::{self, Node};
 use crate::{core, fds, next};
 use std::ffi::{c_char, c_int, c_uint};
 
-/// Access bits of the nodes.
+/// The access bits of the nodes.
 const MODE: u32 = 0o666;
-/// `st_dev` of the file system that `/dev` usually is.
+/// The `st_dev` of the file system that `/dev` usually has.
 const DEVTMPFS: libc::dev_t = 6;
 
-/// Makes a result say "character device".
+/// Changes a result so that it describes a character device.
 ///
 /// # Safety
 /// `out` is NULL or valid for writes of a filled or zeroed structure.
@@ -17,7 +18,7 @@ unsafe fn describe(node: Node, out: *mut libc::stat) -> c_int {
     if out.is_null() {
         return next::fail(libc::EFAULT);
     }
-    // SAFETY: `out` is not NULL and so valid for writes, as this function asks of its caller.
+    // SAFETY: `out` is not NULL, so it is valid for writes, as this function asks of its caller.
     unsafe {
         (*out).st_mode = libc::S_IFCHR | MODE;
         (*out).st_rdev = node.device();
@@ -29,7 +30,7 @@ unsafe fn describe(node: Node, out: *mut libc::stat) -> c_int {
     0
 }
 
-/// The answer about a path that is ours.
+/// Answers a call about a path that is a node's or hidden.
 ///
 /// # Safety
 /// `out` is NULL or valid for writes.
@@ -39,18 +40,19 @@ unsafe fn answer(node: Node, out: *mut libc::stat) -> c_int {
         return next::fail(libc::ENOENT);
     }
     if !out.is_null() {
-        // SAFETY: `out` is not NULL and so valid for writes, as this function asks of its caller; it is plain data.
+        // SAFETY: `out` is not NULL, so it is valid for writes, as this function asks of its caller, and it is plain
+        // data.
         unsafe {
             out.write_bytes(0, 1);
             (*out).st_dev = DEVTMPFS;
             (*out).st_ino = node.device();
         }
     }
-    // SAFETY: `out` is NULL, or just zeroed and valid for writes, as this function asks of its caller.
+    // SAFETY: `out` is NULL, or it was just zeroed and is valid for writes, as this function asks of its caller.
     unsafe { describe(node, out) }
 }
 
-/// The node behind a descriptor that somebody outside of the core asks about.
+/// The node behind a descriptor, if the caller is not the core itself.
 #[inline]
 fn node_of(fd: c_int) -> Option<Node> {
     if fds::is_known(fd) && !core::is_inside() { fds::node(fd) } else { None }
@@ -60,33 +62,33 @@ fn node_of(fd: c_int) -> Option<Node> {
 macro_rules! stats {
     ($( path fn $name:ident($($arg:ident: $t:ty),*) = $node:expr; )* $( fd fn $fd_name:ident($($fd_arg:ident: $fd_t:ty),*) = $of:expr; )*) => {
         $(
-            /// What a path is.
+            /// Tells what kind of file a path names.
             ///
             /// # Safety
-            /// As libc's function of this name.
+            /// The same as for libc's function of this name.
             #[unsafe(no_mangle)]
             pub unsafe extern "C" fn $name($($arg: $t),*, out: *mut libc::stat) -> c_int {
-                // SAFETY: the path is what libc's function takes: NUL-terminated.
+                // SAFETY: the path is NUL-terminated, because libc's function needs that too.
                 match unsafe { $node } {
-                    // SAFETY: the caller's call, passed on.
+                    // SAFETY: this passes the caller's call on.
                     None => unsafe { next::$name($($arg),*, out) },
-                    // SAFETY: the caller's structure.
+                    // SAFETY: this is the caller's structure.
                     Some(node) => unsafe { answer(node, out) },
                 }
             }
         )*
         $(
-            /// What a descriptor is.
+            /// Tells what kind of file a descriptor refers to.
             ///
             /// # Safety
-            /// As libc's function of this name.
+            /// The same as for libc's function of this name.
             #[unsafe(no_mangle)]
             pub unsafe extern "C" fn $fd_name($($fd_arg: $fd_t),*, out: *mut libc::stat) -> c_int {
-                // SAFETY: the caller's call, passed on.
+                // SAFETY: this passes the caller's call on.
                 let result = unsafe { next::$fd_name($($fd_arg),*, out) };
                 match node_of($of).filter(|_| result == 0) {
                     None => result,
-                    // SAFETY: the caller's structure, filled.
+                    // SAFETY: this is the caller's structure, which is filled.
                     Some(node) => unsafe { describe(node, out) },
                 }
             }
@@ -109,14 +111,15 @@ stats! {
     fd fn __fxstat64(version: c_int, fd: c_int) = fd;
 }
 
-/// Defines functions that name a file by directory and path, which may be the directory itself.
+/// Defines functions that name a file by a directory and a path. With an empty path, the descriptor of the directory is
+/// the file itself.
 macro_rules! stats_at {
     ($( fn $name:ident($($version:ident: c_int,)?); )*) => {
         $(
-            /// What a path, or a descriptor with an empty path, is.
+            /// Tells what kind of file a path names. With an empty path, the descriptor is meant.
             ///
             /// # Safety
-            /// As libc's function of this name.
+            /// The same as for libc's function of this name.
             #[unsafe(no_mangle)]
             pub unsafe extern "C" fn $name(
                 $($version: c_int,)?
@@ -125,17 +128,17 @@ macro_rules! stats_at {
                 out: *mut libc::stat,
                 flags: c_int,
             ) -> c_int {
-                // SAFETY: the path is what libc's function takes: NUL-terminated.
+                // SAFETY: the path is NUL-terminated, because libc's function needs that too.
                 if let Some(node) = unsafe { paths::node_at(dir, path) } {
-                    // SAFETY: the caller's structure.
+                    // SAFETY: this is the caller's structure.
                     return unsafe { answer(node, out) };
                 }
-                // SAFETY: the caller's call, passed on.
+                // SAFETY: this passes the caller's call on.
                 let result = unsafe { next::$name($($version,)? dir, path, out, flags) };
-                // SAFETY: the path is what libc's function takes: NULL or NUL-terminated.
+                // SAFETY: the path is NULL or NUL-terminated, because libc's function needs that too.
                 match unsafe { itself(dir, path, flags) }.filter(|_| result == 0) {
                     None => result,
-                    // SAFETY: the caller's structure, filled.
+                    // SAFETY: this is the caller's structure, which is filled.
                     Some(node) => unsafe { describe(node, out) },
                 }
             }
@@ -150,20 +153,20 @@ stats_at! {
     fn __fxstatat64(version: c_int,);
 }
 
-/// The node behind a descriptor that is asked about by an empty path.
+/// The node behind a descriptor, for a call that has an empty path.
 ///
 /// # Safety
 /// `path` is NULL or NUL-terminated.
 unsafe fn itself(dir: c_int, path: *const c_char, flags: c_int) -> Option<Node> {
-    // SAFETY: `path` is not NULL and so NUL-terminated, as this function asks of its caller.
+    // SAFETY: `path` is not NULL, so it is NUL-terminated, as this function asks of its caller.
     let empty = flags & libc::AT_EMPTY_PATH != 0 && !path.is_null() && unsafe { *path } == 0;
     if empty { node_of(dir) } else { None }
 }
 
-/// What a path, or a descriptor with an empty path, is.
+/// Tells what kind of file a path names. With an empty path, the descriptor is meant.
 ///
 /// # Safety
-/// As `statx(2)`.
+/// The same as for `statx(2)`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statx(
     dir: c_int,
@@ -172,7 +175,7 @@ pub unsafe extern "C" fn statx(
     mask: c_uint,
     out: *mut libc::statx,
 ) -> c_int {
-    // SAFETY: the path is what libc's function takes: NUL-terminated.
+    // SAFETY: the path is NUL-terminated, because libc's function needs that too.
     let by_path = unsafe { paths::node_at(dir, path) };
     let node = match by_path {
         Some(Node::Absent) => return next::fail(libc::ENOENT),
@@ -180,21 +183,21 @@ pub unsafe extern "C" fn statx(
             if out.is_null() {
                 return next::fail(libc::EFAULT);
             }
-            // SAFETY: the caller's structure, plain data.
+            // SAFETY: this is the caller's structure, which is plain data.
             unsafe { out.write_bytes(0, 1) };
             node
         }
         None => {
-            // SAFETY: the caller's call, passed on.
+            // SAFETY: this passes the caller's call on.
             let result = unsafe { next::statx(dir, path, flags, mask, out) };
-            // SAFETY: the path is what libc's function takes: NULL or NUL-terminated.
+            // SAFETY: the path is NULL or NUL-terminated, because libc's function needs that too.
             match unsafe { itself(dir, path, flags) }.filter(|_| result == 0) {
                 None => return result,
                 Some(node) => node,
             }
         }
     };
-    // SAFETY: the caller's structure, zeroed or filled.
+    // SAFETY: this is the caller's structure, which is zeroed or filled.
     unsafe {
         (*out).stx_mask |= libc::STATX_BASIC_STATS;
         (*out).stx_mode = (libc::S_IFCHR | MODE) as u16;
@@ -210,15 +213,15 @@ pub unsafe extern "C" fn statx(
 macro_rules! accesses {
     ($( fn $name:ident($($arg:ident: $t:ty),*) = $node:expr, $mode:ident; )*) => {
         $(
-            /// Whether a path may be used: our nodes may be read and written.
+            /// Tells whether a path may be used. The library's nodes may be read and written.
             ///
             /// # Safety
-            /// As libc's function of this name.
+            /// The same as for libc's function of this name.
             #[unsafe(no_mangle)]
             pub unsafe extern "C" fn $name($($arg: $t),*) -> c_int {
-                // SAFETY: the path is what libc's function takes: NUL-terminated.
+                // SAFETY: the path is NUL-terminated, because libc's function needs that too.
                 match unsafe { $node } {
-                    // SAFETY: the caller's call, passed on.
+                    // SAFETY: this passes the caller's call on.
                     None => unsafe { next::$name($($arg),*) },
                     Some(Node::Absent) => next::fail(libc::ENOENT),
                     Some(_) if $mode & libc::X_OK != 0 => next::fail(libc::EACCES),

@@ -1,5 +1,5 @@
-//! `libtegrarm_preload.so`: the preload door. `LD_PRELOAD` it, and a program that knows nothing of libtegrarm finds
-//! `/dev/nvidiactl`, `/dev/nvidia0` and `/dev/nvidia-uvm` on a machine that has none.
+//! `libtegrarm_preload.so`, the preload door. If it is loaded with `LD_PRELOAD`, a program that knows nothing of
+//! libtegrarm finds `/dev/nvidiactl`, `/dev/nvidia0` and `/dev/nvidia-uvm` on a machine that does not have them.
 //!
 //! ```text
 //! calls     libc's functions: ours or not? one comparison, one table look-up
@@ -10,18 +10,18 @@
 //!  └─ core     libtegrarm.so, loaded when the first node is opened: rm_open, rm_ioctl, rm_close
 //! ```
 //!
-//! It is a library of its own so that linking `libtegrarm.so` never changes libc. It has no constructor, allocates
-//! nothing and takes no lock before the first node is opened, so it may be called at any time: by static constructors,
-//! before `main`, by programs without a PLT, in threads, after fork.
+//! It is a separate library so that linking `libtegrarm.so` never changes libc. It has no constructor, and before the
+//! first node is opened it allocates nothing and takes no lock. It may therefore be called at any time: by static
+//! constructors, before `main`, by programs without a PLT, in threads, and after fork.
 //!
 //! C's variadic functions (`open`, `openat`, `ioctl`, `fcntl`) are defined here with fixed arguments. On x86-64 and
-//! AArch64 Linux an integer or pointer argument is passed in the same register either way, so callers cannot tell; a
-//! variadic argument that the caller left out is then a register of leftovers, which is passed on and ignored as libc
-//! would.
+//! AArch64 Linux an integer or pointer argument is passed in the same register in both cases, so callers notice no
+//! difference. If the caller left a variadic argument out, the register has an arbitrary value, which is passed on and
+//! ignored, as in libc.
 //!
-//! The core's own system calls come through here too. They are let pass: while a thread is inside the core
-//! ([`core::Inside`]), nothing is ours.
-// Every function is an entry from C; pointers and descriptors are the caller's.
+//! The core's own system calls come through here too. They are passed on: while a thread is inside the core
+//! ([`core::Inside`]), no descriptor and no path counts as a node's.
+// Every function is called from C, and pointers and descriptors belong to the caller.
 #![allow(unsafe_code)]
 
 #[cfg(not(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"))))]

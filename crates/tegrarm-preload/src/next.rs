@@ -1,7 +1,7 @@
-//! libc's own functions, or those of whatever library was preloaded behind this one.
+//! The functions of libc, or of another library that was preloaded after this one.
 //!
-//! Each is looked up once, on first use. Looking up may itself allocate, and an allocator may open files: a call that
-//! comes back here on the same thread meanwhile is made as a plain system call.
+//! Each function is looked up once, on first use. Looking up may allocate, and an allocator may open files. A call that
+//! comes back here on the same thread during that time is made as a plain system call.
 
 use std::cell::Cell;
 use std::ffi::{CStr, c_char, c_int, c_long, c_uint, c_ulong, c_void};
@@ -13,7 +13,7 @@ pub struct Next {
     found: AtomicPtr<c_void>,
 }
 
-/// The name was looked up, and there is no such function.
+/// The name was looked up, and no such function exists.
 const MISSING: *mut c_void = std::ptr::without_provenance_mut(1);
 
 thread_local! {
@@ -21,12 +21,12 @@ thread_local! {
 }
 
 impl Next {
-    /// The function with this name.
+    /// Makes the entry of the function with this name.
     pub const fn new(name: &'static CStr) -> Next {
         Next { name, found: AtomicPtr::new(std::ptr::null_mut()) }
     }
 
-    /// Its address; `None` when there is none, or while it is being looked up.
+    /// The address of the function. It is `None` if there is no such function, and while it is being looked up.
     #[inline]
     pub fn get(&self) -> Option<*mut c_void> {
         let found = self.found.load(Ordering::Acquire);
@@ -39,7 +39,7 @@ impl Next {
             return None;
         }
         let errno = errno();
-        // SAFETY: the name is NUL-terminated; looking up changes nothing.
+        // SAFETY: the name is NUL-terminated, and looking up changes nothing.
         let mut found = unsafe { libc::dlsym(libc::RTLD_NEXT, self.name.as_ptr()) };
         set_errno(errno);
         LOOKING.set(false);
@@ -51,14 +51,14 @@ impl Next {
     }
 }
 
-/// Declares the next library's functions, each with what to do while it cannot be found.
+/// Declares the functions of the next library, each with a replacement for the time in which it cannot be found.
 macro_rules! next {
     ($( $(#[$doc:meta])* fn $name:ident($($arg:ident: $t:ty),*) -> $r:ty = $else:expr; )*) => {
         $(
             $(#[$doc])*
             ///
             /// # Safety
-            /// As the function itself.
+            /// The same as for the function itself.
             #[inline]
             pub unsafe fn $name($($arg: $t),*) -> $r {
                 static NEXT: Next = Next::new(match CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes()) {
@@ -67,12 +67,13 @@ macro_rules! next {
                 });
                 match NEXT.get() {
                     Some(f) => {
-                        // SAFETY: the symbol is the function of this name, whose C prototype this is.
+                        // SAFETY: the symbol is the function of this name, and this is its C prototype.
                         let f: unsafe extern "C" fn($($t),*) -> $r = unsafe { std::mem::transmute(f) };
                         // SAFETY: the arguments are what the function of this name takes, as this one asks of its caller.
                         unsafe { f($($arg),*) }
                     }
-                    // SAFETY: the system call of the same meaning, with arguments that this function asks of its caller.
+                    // SAFETY: the system call has the same meaning, and its arguments are those that this function asks
+                    // of its caller.
                     None => unsafe { $else },
                 }
             }
@@ -82,31 +83,32 @@ macro_rules! next {
 
 /// This thread's `errno`.
 pub fn errno() -> c_int {
-    // SAFETY: the location is this thread's, always there.
+    // SAFETY: the location belongs to this thread and always exists.
     unsafe { *libc::__errno_location() }
 }
 
-/// Sets it.
+/// Sets this thread's `errno`.
 pub fn set_errno(value: c_int) {
-    // SAFETY: the location is this thread's, always there.
+    // SAFETY: the location belongs to this thread and always exists.
     unsafe { *libc::__errno_location() = value };
 }
 
-/// Fails as a system call does.
+/// Fails as a system call does: sets `errno` and returns -1.
 #[cold]
 pub fn fail(errno: c_int) -> c_int {
     set_errno(errno);
     -1
 }
 
-/// This libc has no such function, so nobody can be calling it in earnest. Unsafe like the calls it stands for.
+/// The replacement of a function that this libc does not have, so that no program really calls it. It is unsafe because
+/// the functions that it replaces are.
 unsafe fn no_such() -> c_int {
     fail(libc::ENOSYS)
 }
 
-/// AArch64 has no `dup2(2)` of its own.
+/// Makes a `dup2(2)`. AArch64 does not have this system call.
 unsafe fn plain_dup2(old: c_int, new: c_int) -> c_int {
-    // SAFETY: any numbers may be passed; the caller asked for `new` to be replaced.
+    // SAFETY: any numbers may be passed, and the caller asked to replace `new`.
     unsafe {
         if old == new {
             return if libc::syscall(libc::SYS_fcntl, old, libc::F_GETFD) < 0 { -1 } else { new };
@@ -115,7 +117,7 @@ unsafe fn plain_dup2(old: c_int, new: c_int) -> c_int {
     }
 }
 
-/// `mmap(2)`, while libc's own cannot be found.
+/// Makes an `mmap(2)` while libc's own function cannot be found.
 unsafe fn plain_mmap(
     addr: *mut c_void,
     length: usize,
@@ -124,7 +126,7 @@ unsafe fn plain_mmap(
     fd: c_int,
     offset: i64,
 ) -> *mut c_void {
-    // SAFETY: the caller's call, passed on.
+    // SAFETY: this passes the caller's call on.
     unsafe { libc::syscall(libc::SYS_mmap, addr, length, prot, flags, fd, offset) as *mut c_void }
 }
 
@@ -150,13 +152,13 @@ next! {
     /// `open` of programs built with `_FORTIFY_SOURCE`.
     fn __open_2(path: *const c_char, flags: c_int) -> c_int =
         libc::syscall(libc::SYS_openat, libc::AT_FDCWD, path, flags, 0) as c_int;
-    /// As `__open_2`.
+    /// The same as `__open_2`.
     fn __open64_2(path: *const c_char, flags: c_int) -> c_int =
         libc::syscall(libc::SYS_openat, libc::AT_FDCWD, path, flags, 0) as c_int;
-    /// As `__open_2`.
+    /// The same as `__open_2`.
     fn __openat_2(dir: c_int, path: *const c_char, flags: c_int) -> c_int =
         libc::syscall(libc::SYS_openat, dir, path, flags, 0) as c_int;
-    /// As `__open_2`.
+    /// The same as `__open_2`.
     fn __openat64_2(dir: c_int, path: *const c_char, flags: c_int) -> c_int =
         libc::syscall(libc::SYS_openat, dir, path, flags, 0) as c_int;
     /// `ioctl(2)`.
@@ -206,20 +208,20 @@ next! {
         libc::syscall(libc::SYS_statx, dir, path, flags, mask, out) as c_int;
     /// `stat` of programs built before glibc 2.33.
     fn __xstat(version: c_int, path: *const c_char, out: *mut libc::stat) -> c_int = no_such();
-    /// As `__xstat`.
+    /// The same as `__xstat`.
     fn __xstat64(version: c_int, path: *const c_char, out: *mut libc::stat) -> c_int = no_such();
-    /// As `__xstat`.
+    /// The same as `__xstat`.
     fn __lxstat(version: c_int, path: *const c_char, out: *mut libc::stat) -> c_int = no_such();
-    /// As `__xstat`.
+    /// The same as `__xstat`.
     fn __lxstat64(version: c_int, path: *const c_char, out: *mut libc::stat) -> c_int = no_such();
-    /// As `__xstat`.
+    /// The same as `__xstat`.
     fn __fxstat(version: c_int, fd: c_int, out: *mut libc::stat) -> c_int = no_such();
-    /// As `__xstat`.
+    /// The same as `__xstat`.
     fn __fxstat64(version: c_int, fd: c_int, out: *mut libc::stat) -> c_int = no_such();
-    /// As `__xstat`.
+    /// The same as `__xstat`.
     fn __fxstatat(version: c_int, dir: c_int, path: *const c_char, out: *mut libc::stat, flags: c_int) -> c_int =
         no_such();
-    /// As `__xstat`.
+    /// The same as `__xstat`.
     fn __fxstatat64(version: c_int, dir: c_int, path: *const c_char, out: *mut libc::stat, flags: c_int) -> c_int =
         no_such();
 }

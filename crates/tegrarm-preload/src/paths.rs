@@ -1,11 +1,11 @@
-//! Which paths are ours.
+//! Finds the paths that belong to the library's nodes.
 
 use std::ffi::{CStr, c_char, c_int};
 
-/// Where all nodes are.
+/// The start of the paths of all nodes.
 const PREFIX: &[u8] = b"/dev/nvidia";
 
-/// A path that is ours.
+/// A path that this library answers for.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Node {
     /// `/dev/nvidiactl`.
@@ -16,12 +16,13 @@ pub enum Node {
     Uvm,
     /// `/dev/nvidia-uvm-tools`.
     UvmTools,
-    /// `/dev/nvidia1` and so on: the GPU of a desktop, never to be reached by accident, but not there.
+    /// `/dev/nvidia1` and so on, the other GPUs of a desktop. Such a node never exists here, and a program must not
+    /// reach a real one by accident.
     Absent,
 }
 
 impl Node {
-    /// Its path.
+    /// The path of the node.
     pub fn path(self) -> &'static CStr {
         match self {
             Node::Control => c"/dev/nvidiactl",
@@ -32,7 +33,7 @@ impl Node {
         }
     }
 
-    /// Its device number, as desktop drivers have it. UVM's major number is dynamic there.
+    /// The device number of the node, as in desktop drivers. There, UVM's major number is dynamic.
     pub fn device(self) -> libc::dev_t {
         const NVIDIA: u32 = 195;
         const UVM: u32 = 510;
@@ -45,7 +46,7 @@ impl Node {
     }
 }
 
-/// The node a path names, if it is ours.
+/// The node that a path names, if the path belongs to this library.
 ///
 /// # Safety
 /// `path` is NULL or NUL-terminated.
@@ -55,12 +56,13 @@ pub unsafe fn node(path: *const c_char) -> Option<Node> {
         return None;
     }
     for (i, byte) in PREFIX.iter().enumerate() {
-        // SAFETY: bytes up to here were equal, so none of them was the NUL: this one is still part of the string.
+        // SAFETY: the bytes before this one were equal to the prefix, so none of them was the NUL, and this byte is
+        // still part of the string.
         if unsafe { *path.add(i) } as u8 != *byte {
             return None;
         }
     }
-    // SAFETY: the prefix holds no NUL.
+    // SAFETY: the prefix contains no NUL.
     let rest = unsafe { CStr::from_ptr(path.add(PREFIX.len())) }.to_bytes();
     of_rest(rest)
 }
@@ -77,13 +79,14 @@ fn of_rest(rest: &[u8]) -> Option<Node> {
     }
 }
 
-/// The node that a path names relative to an open directory: absolute ones anywhere, others if the directory is `/dev`.
+/// The node that a path names relative to an open directory. Absolute paths are compared in any case, and relative ones
+/// only if the directory is `/dev`.
 ///
 /// # Safety
 /// `path` is NULL or NUL-terminated.
 #[inline]
 pub unsafe fn node_at(dir: c_int, path: *const c_char) -> Option<Node> {
-    /// What a relative path must start with to be worth a closer look.
+    /// The start that a relative path must have before the directory is looked up.
     const RELATIVE: &[u8] = b"nvidia";
     // SAFETY: `path` is NULL or NUL-terminated, as this function asks of its caller.
     let found = unsafe { node(path) };
@@ -91,12 +94,12 @@ pub unsafe fn node_at(dir: c_int, path: *const c_char) -> Option<Node> {
         return found;
     }
     for (i, byte) in RELATIVE.iter().enumerate() {
-        // SAFETY: `path` is NUL-terminated, and every byte before this one was none of it.
+        // SAFETY: `path` is NUL-terminated, and no byte before this one was the NUL.
         if unsafe { *path.add(i) } as u8 != *byte {
             return None;
         }
     }
-    // SAFETY: `path` is NUL-terminated, and begins with the bytes that are passed over.
+    // SAFETY: `path` is NUL-terminated and begins with the bytes that are skipped.
     let rest = unsafe { CStr::from_ptr(path.add(RELATIVE.len())) }.to_bytes();
     of_rest(rest).filter(|_| is_dev(dir))
 }
@@ -108,10 +111,10 @@ fn is_dev(dir: c_int) -> bool {
     let name = crate::fds::link_name(dir, &mut link);
     let mut own = [0u8; 8];
     let len = if dir == libc::AT_FDCWD {
-        // SAFETY: writes at most the array's length.
+        // SAFETY: the call writes at most the length of the array.
         unsafe { libc::readlink(c"/proc/self/cwd".as_ptr(), own.as_mut_ptr().cast(), own.len()) }
     } else {
-        // SAFETY: writes at most the array's length; the name is NUL-terminated.
+        // SAFETY: the call writes at most the length of the array, and the name is NUL-terminated.
         unsafe { libc::readlink(name.as_ptr(), own.as_mut_ptr().cast(), own.len()) }
     };
     usize::try_from(len).is_ok_and(|len| &own[..len] == b"/dev")
