@@ -62,7 +62,7 @@ def kernel_calls(buffers: int) -> dict:
 
 def alloc_free_calls() -> None:
     print("kernel calls of one 1 MiB buffer: allocated, mapped for GPU and CPU, freed")
-    one, two = kernel_calls(1), kernel_calls(2)  # the first buffer also makes the address space
+    one, two = kernel_calls(1), kernel_calls(2)  # The first buffer also makes the address space.
     for rm_call, made in two.items():
         if more := made - one.get(rm_call, {}):
             line(f"  {rm_call}", str(more.total()), ", ".join(more))
@@ -208,7 +208,7 @@ def preload() -> None:
         line(f"unrelated {what} under LD_PRELOAD, extra", f"{with_it - without:.1f} ns", "at most 20 ns")
 
 
-# One kernel, launched often enough to count, on one core.
+# One kernel is launched on one core, often enough for a count.
 KERNELS = """
 import os, sys
 os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})

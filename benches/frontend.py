@@ -44,15 +44,15 @@ def graphs() -> list[float]:
         step(x, w)
         device.synchronize()
 
-    def replayed():  # as a control loop calls it
+    def replayed():  # This is how a control loop calls it.
         check("tegrarm_replay_run", run(handle, values, 0, replay.FOREVER))
 
     rounds = []
     for _ in range(ROUNDS):
         together = cpu_us(jitted)
-        loop.run()  # tells the replay where tinygrad is
+        loop.run()  # This gives tinygrad's timeline to the replay.
         rounds.append((together, cpu_us(replayed)))
-        device.timeline_value = loop._timeline.value + 1  # and tinygrad where the replay is
+        device.timeline_value = loop._timeline.value + 1  # This gives the replay's timeline to tinygrad.
         for fifo, put in zip(loop._channels, loop._put, strict=True):
             fifo.put_value = put.value
     return medians(rounds)

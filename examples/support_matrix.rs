@@ -1,4 +1,4 @@
-//! Prints what the tables of classes, controls and device nodes say, as Markdown. Without an argument it prints the counts for
+//! Prints the tables of classes, controls and device nodes as Markdown. Without an argument it prints the counts for
 //! the README. With `classes`, `controls` or `nodes` it prints that page of `docs/`.
 
 use tegrarm::files::escapes::{self, Args, ESCAPES, Gate};
@@ -21,7 +21,7 @@ fn main() {
     }
 }
 
-/// How much of each table is done, and where the table is.
+/// Prints how many rows of each table are done, and where the table is.
 fn counts() {
     let [mut classes, mut controls, mut escapes, mut uvm] = [Tally::default(); 4];
     CLASSES.iter().for_each(|row| classes.add(row.state));
@@ -115,7 +115,7 @@ fn node_page() {
     }
 }
 
-/// Some calls are refused by errno, not in their structure.
+/// Some calls are refused by errno and not in their structure.
 fn node_state(of: Support, why: &str, errno: bool) -> String {
     if errno { format!("refused with EINVAL: {why}") } else { state(of, why) }
 }
@@ -141,7 +141,7 @@ fn controls(wanted: impl Fn(u32) -> bool) {
     }
 }
 
-/// How many rows of a table are in which state.
+/// The number of rows of a table in each state.
 #[derive(Clone, Copy, Default)]
 struct Tally {
     done: usize,

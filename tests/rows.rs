@@ -1,4 +1,4 @@
-//! Every row of the class and the control table, one by one: what it claims is what happens.
+//! Every row of the class table and of the control table is tested one by one: the library does what the row claims.
 #![allow(unsafe_code)] // controls write through pointers in their parameters
 
 mod common;
@@ -23,10 +23,10 @@ use tegrarm_abi::rm::status::*;
 use tegrarm_kmd::{CallKind, Faulty};
 use zerocopy::{FromZeros, IntoBytes};
 
-/// Part of the bring-up's area that its channels leave alone.
+/// A part of the bring-up's area that its channels do not use.
 const SPARE: u64 = 2 * MIB;
 
-/// A session in which every kind of object exists.
+/// A session that has an object of every kind.
 struct World {
     kmd: Arc<Faulty>,
     rm: Rm,
@@ -77,12 +77,12 @@ impl World {
         self.rm.tell(self.b.s.client, object, row.cmd, params)
     }
 
-    /// The object of a kind.
+    /// The object of this kind.
     fn object(&self, kind: Tag) -> u32 {
         self.objects.iter().find(|(tag, _)| *tag == kind).expect("every kind").1
     }
 
-    /// The first object that takes a control; the subdevice for those of classes that are not made.
+    /// The first object that takes a control. For controls of classes that are not made, it is the subdevice.
     fn taker(&self, row: &ControlRow) -> u32 {
         let taker = self.objects.iter().find(|(tag, _)| row.objects.have(*tag));
         assert!(taker.is_some() || row.objects.is_empty(), "some object takes {}", row.name);
@@ -90,7 +90,7 @@ impl World {
     }
 }
 
-/// Allocates an object of a class under each parent its row names, and frees it.
+/// Allocates an object of a class under each parent that its row names, and frees it.
 fn allocate(w: &World, row: &ClassRow) {
     let (rm, b, c) = (&w.rm, &w.b, w.b.s.client);
     let size = match row.params {
@@ -309,20 +309,20 @@ fn attempts(w: &World, row: &ControlRow, size: usize, list: &mut [u32; 4]) -> Ve
         }
         _ => vec![],
     };
-    // For most, one word says it, wherever they look for it.
+    // For most controls, one word in all places is enough, because the control finds it wherever it looks.
     let words = [0, u32::MAX, 0x0101_0101, 1, 2, GPU, b.area, channel, debugged, group];
     found.extend(words.map(|word| vec![word; size / 4]));
     found
 }
 
-/// The id of the one GPU.
+/// The id of the only GPU.
 const GPU: u32 = 0x100;
 
-/// What a control writes to is this when it is not written to.
+/// The contents of the list that a control may write, before it writes.
 const UNTOUCHED: [u32; 4] = [0xdead_0000, 0xdead_0001, 0xdead_0002, 0xdead_0003];
 
-/// Whether a control answers OK to parameters, and changes them, the client's list or something in the kernel: a refusal
-/// shows nothing, because garbage is refused by whoever does nothing with the rest, too.
+/// Whether a control answers OK to parameters and changes them, the client's list or something in the kernel. A refusal
+/// does not count, because a handler that ignores its parameters also refuses garbage.
 fn acts(w: &World, row: &ControlRow, size: usize, attempt: usize) -> Option<bool> {
     let mut list = UNTOUCHED;
     let words = attempts(w, row, size, &mut list).into_iter().nth(attempt)?;
@@ -331,12 +331,12 @@ fn acts(w: &World, row: &ControlRow, size: usize, attempt: usize) -> Option<bool
     let (before, list_before) = (params.clone(), list);
     w.kmd.count(CallKind::Any);
     let answer = w.send(w.taker(row), row, &mut params);
-    // SAFETY: the control writes through a pointer that the compiler does not know of.
+    // SAFETY: the control writes through a pointer that the compiler does not see, so the list is read as volatile.
     let list = unsafe { (&raw const list).read_volatile() };
     Some(answer.is_ok() && (params != before || list != list_before || w.kmd.calls() > 0))
 }
 
-/// A control that says yes, writes nothing and asks the kernel nothing has done nothing: its row has to say why it may.
+/// A control that answers OK, writes nothing and makes no kernel call has done nothing. Its row must say why it may.
 #[test]
 fn no_control_silently_does_nothing() {
     let mut idle = Vec::new();

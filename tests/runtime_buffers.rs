@@ -1,4 +1,5 @@
-//! Buffers: filled, in parts, shared as dmabufs, made of this process's own pages; and when their memory goes back.
+//! Buffers: filling them, parts of them, sharing them as dmabufs, making them of this process's own pages, and giving
+//! their memory back.
 #![cfg(feature = "sim")]
 #![allow(unsafe_code)] // looks at memory through the addresses that the library returns
 
@@ -56,7 +57,7 @@ fn status<T>(result: RmResult<T>) -> u32 {
     result.err().map_or(NV_OK, |e| e.status)
 }
 
-/// Whole pages of this process, given back when dropped.
+/// Whole pages of this process, which are given back when dropped.
 struct Pages {
     at: *mut u8,
     len: usize,
@@ -64,24 +65,24 @@ struct Pages {
 
 impl Pages {
     fn new(len: usize, prot: i32) -> Pages {
-        // Out of process, only shared pages can be reached (known difference OOP-D01).
+        // Out of process, the simulator reaches shared pages only (known difference OOP-D01).
         let kind = if common::board::behind_nodes() { libc::MAP_SHARED } else { libc::MAP_PRIVATE };
         let flags = kind | libc::MAP_ANONYMOUS;
-        // SAFETY: a new mapping, at no address in particular.
+        // SAFETY: this is a new mapping at an address that the kernel chooses.
         let at = unsafe { libc::mmap(std::ptr::null_mut(), len, prot, flags, -1, 0) };
         assert_ne!(at, libc::MAP_FAILED);
         Pages { at: at.cast(), len }
     }
 
     fn floats(&self) -> Vec<f32> {
-        // SAFETY: the mapping is that long, and lives; nobody writes it now.
+        // SAFETY: the mapping is that long and still exists, and nothing writes it now.
         (0..self.len / 4).map(|i| unsafe { self.at.cast::<f32>().add(i).read_volatile() }).collect()
     }
 }
 
 impl Drop for Pages {
     fn drop(&mut self) {
-        // SAFETY: it was mapped by `new`, and nothing uses it any more.
+        // SAFETY: `new` mapped the range, and nothing uses it any more.
         unsafe { libc::munmap(self.at.cast(), self.len) };
     }
 }
@@ -100,7 +101,7 @@ fn fills_write_values_of_every_size_and_nothing_else() {
     wanted[10..16].copy_from_slice(&[0x88, 0x77].repeat(3));
     wanted[20..32].copy_from_slice(&0x1122_3344u32.to_le_bytes().repeat(3));
     assert_eq!(bytes(&b), wanted);
-    // In order with copies and launches before and behind it.
+    // The fill runs in order with the copies and launches before and after it.
     let (sum, kernel) = (device.alloc(64, Cache::Cached).unwrap(), vecadd(&device));
     b.fill(0, 64, 1.5f32.to_bits(), 4).unwrap();
     add(&kernel, [&b, &b, &sum], 16, 1).unwrap();
@@ -133,7 +134,7 @@ fn parts_keep_the_memory_and_know_their_ends() {
     assert_eq!(inner.pointer(), whole.pointer() + 150);
     drop((whole, part));
     assert_eq!(bytes(&inner)[..5], [150, 151, 152, 153, 154]);
-    // One behind its end is inside of the memory, but not of the part.
+    // The byte behind the end of the part is inside the memory but not inside the part.
     assert_eq!(status(inner.write(150, &[1])), NV_ERR_INVALID_BASE);
     assert_eq!(status(inner.read(1, &mut [0; 150])), NV_ERR_INVALID_BASE);
     assert_eq!(status(inner.fill(0, 151, 0, 1)), NV_ERR_INVALID_BASE);
@@ -153,7 +154,8 @@ fn parts_keep_the_memory_and_know_their_ends() {
     assert_eq!(handles(), before, "the memory goes with its last part");
 }
 
-/// What a descriptor carries is the memory itself: no byte is copied, and it outlives the buffer it came from.
+/// A descriptor stands for the memory itself: no byte is copied, and the memory outlives the buffer from which the
+/// descriptor came.
 #[test]
 fn dmabufs_are_the_same_memory() {
     let (board, rm, device) = open();
@@ -164,14 +166,14 @@ fn dmabufs_are_the_same_memory() {
     let [full, hidden] = [Access::FULL, NO_POINTER].map(|access| other.import(fd.as_fd(), access).unwrap());
     rm.kmd().close(fd);
     assert_eq!((full.size(), &bytes(&full)[..6]), (2 * PAGE as u64, &b"camera"[..]));
-    // What the GPU writes through one is seen through all others.
+    // All other buffers of the memory show what the GPU writes through one of them.
     hidden.fill(0, 4, 0x7878_7878, 4).unwrap();
     other.synchronize().unwrap();
     assert_eq!(&bytes(&made)[..6], b"xxxxra");
     made.write(PAGE as u64, b"behind").unwrap();
     drop(made);
     assert_eq!(&bytes(&full)[PAGE..PAGE + 6], b"behind");
-    // It can be passed on.
+    // The buffer can be exported again.
     let again = full.export().unwrap();
     let third = device.import(again.as_fd(), Access::FULL).unwrap();
     rm.kmd().close(again);
@@ -220,10 +222,10 @@ fn pages_of_the_process_are_used_where_they_are() {
     let sum = device.borrow_pages(pages.at as u64, 2 * PAGE as u64, Access::FULL).unwrap();
     assert_eq!((sum.pointer(), sum.size()), (pages.at as usize, 2 * PAGE as u64));
     add(&kernel, [&ones, &ones, &sum], 2048, 16).unwrap();
-    // It waits for the GPU: the pages are ours again.
+    // Dropping the buffer waits for the GPU, so the pages belong to the test again.
     drop(sum);
     assert_eq!(pages.floats(), [2.0; 2048]);
-    // A size need not be whole pages.
+    // The size need not be a whole number of pages.
     let odd = device.borrow_pages(pages.at as u64, 100, Access::FULL).unwrap();
     assert_eq!((odd.size(), status(odd.fill(0, 101, 0, 1))), (100, NV_ERR_INVALID_BASE));
     assert_eq!(status(odd.export()), NV_ERR_NOT_SUPPORTED);
@@ -256,11 +258,11 @@ fn a_store_to_what_the_gpu_only_reads_is_a_fault() {
 }
 
 fn bytes_after_fault(b: &Buffer) -> [u8; 4] {
-    // SAFETY: the buffer lives, and its device is stopped.
+    // SAFETY: the buffer exists, and its device is stopped.
     unsafe { (b.pointer() as *const [u8; 4]).read_volatile() }
 }
 
-/// If freeing waited, this test would take an hour.
+/// If freeing waited for the GPU, this test would take an hour.
 #[test]
 fn freeing_returns_while_the_gpu_works_and_memory_goes_back_when_it_has_finished() {
     let (board, rm, device) = open();
@@ -287,7 +289,7 @@ fn freeing_returns_while_the_gpu_works_and_memory_goes_back_when_it_has_finished
     assert_eq!(board.census().unwrap_or_default(), tegra_sim::Census::default(), "closing takes the rest");
 }
 
-/// Memory that waits for the GPU is memory all the same: who needs it waits for it.
+/// Memory that waits for the GPU is not lost: an allocation that needs it waits for it.
 #[test]
 fn an_allocation_gets_memory_that_was_just_freed() {
     let (_, _, device) = open();

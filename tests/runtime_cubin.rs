@@ -1,4 +1,4 @@
-//! The cubin loader against files of three compilers and what an independent reader found in them.
+//! Compares the cubin loader with files of three compilers and with what an independent reader found in them.
 
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -81,7 +81,7 @@ fn launch_bounds_barriers_and_stack() {
     assert_eq!(jit.kernel("recursive").unwrap().local_memory(), 1024 + 0x240);
 }
 
-/// The section's bytes in the file, found through the other reader's section list.
+/// The range of a section's bytes in the file, found through the section list of the other reader.
 fn section_in_file(file: &[u8], name: &str) -> (usize, usize) {
     let word = |at: usize, n: usize| u64::from_le_bytes([&file[at..at + n], &[0; 8][n..]].concat().try_into().unwrap());
     let (start, count, names) = (word(0x28, 8) as usize, word(0x3c, 2) as usize, word(0x3e, 2) as usize);
@@ -94,7 +94,7 @@ fn section_in_file(file: &[u8], name: &str) -> (usize, usize) {
     (word(header + 0x18, 8) as usize, word(header + 0x20, 8) as usize)
 }
 
-/// Where a symbol is in the image: a kernel, a variable, or a function whose code has no relocations.
+/// The place of a symbol in the image. The symbol is a kernel, a variable, or a function whose code has no relocations.
 fn locate(cubin: &Cubin, image: &[u8], file: &[u8], symbol: &str) -> Option<u64> {
     if let Some(kernel) = cubin.kernel(symbol) {
         return Some(kernel.code);
@@ -117,7 +117,7 @@ fn relocations_hold_the_addresses() {
         for r in expected(&path)["relocations"].as_array().unwrap() {
             let (section, offset, kind) = (r[0].as_str().unwrap(), number(&r[1]), number(&r[2]));
             if section.starts_with(".text._Z") {
-                continue; // a function: its own place is not known here; its kernel's call to it is checked
+                continue; // The place of a function is not known here. The call to it in its kernel is checked instead.
             }
             let (symbol, addend) = (r[3].as_str().unwrap(), r[4].as_i64().unwrap());
             let place = match section {
@@ -194,7 +194,7 @@ fn wrong_files_are_named() {
 
 #[test]
 fn an_undefined_function_is_named() {
-    // Undefine the division routine: its symbol's section index becomes 0.
+    // This makes the division routine undefined, by setting its symbol's section index to 0.
     let mut file = bytes("divide.jit.cubin");
     let (symbols, size) = section_in_file(&file, ".symtab");
     let (names, _) = section_in_file(&file, ".strtab");
@@ -217,7 +217,7 @@ fn placement_needs_a_page_and_a_reachable_address() {
     assert!(text.contains("R_CUDA_ABS47_34") && text.contains("__cuda_sm20_div"), "{text}");
 }
 
-/// Exercises everything a caller can do with what was parsed.
+/// Uses every function that a caller can use on what was parsed.
 fn use_all(cubin: &Cubin) {
     assert!(cubin.memory_size() >= 4096);
     for k in cubin.kernels() {
@@ -264,7 +264,8 @@ mod mutated {
             }
         }
 
-        /// The same with edits where they hurt: file header, section headers, symbols, relocations, attributes.
+        /// The same with edits in important places: the file header, section headers, symbols, relocations and
+        /// attributes.
         #[test]
         fn hostile_headers_never_panic(
             which in 0usize..20,

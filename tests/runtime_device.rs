@@ -1,4 +1,4 @@
-//! The runtime on the virtual Orin: modules of three compilers run and give the right numbers.
+//! The runtime on the virtual Orin: modules of three compilers run and compute the right numbers.
 #![cfg(feature = "sim")]
 
 mod common;
@@ -80,7 +80,7 @@ fn line(threads: u32) -> Launch {
     Launch { grid: Dim3::new(1, 1, 1), block: Dim3::new(threads, 1, 1), dynamic_shared: 0 }
 }
 
-/// Launches with buffers as the only arguments, and waits.
+/// Launches a kernel whose only arguments are buffers, and waits.
 fn run(kernel: &KernelRef, launch: Launch, buffers: &[&Buffer]) {
     let addresses: Vec<[u8; 8]> = buffers.iter().map(|b| b.address().to_le_bytes()).collect();
     let arguments: Vec<&[u8]> = addresses.iter().map(|a| &a[..]).collect();
@@ -188,7 +188,7 @@ fn doubles_and_large_sines() {
         let found: Vec<f64> = longs(&out).into_iter().map(|v| f64::from_bits(v as u64)).collect();
         assert_eq!(found, input.map(|x| x.mul_add(0.1, std::f64::consts::PI)), "{route}");
 
-        // Beyond 105615 the reduction reads the table of 2/π through a relocated address.
+        // For angles beyond 105615, the reduction reads the table of 2/π through a relocated address.
         let angles = [0.5f32, 3.0, 1e5, 2e5, 1e10, 3.4e38];
         let (a, out) = (f32s(&device, &angles), f32s(&device, &[0.0; 6]));
         run(&module.kernel("sines").unwrap(), line(6), &[&a, &out]);
@@ -220,7 +220,7 @@ fn calls_recursion_pointers_and_private_arrays() {
     }
 }
 
-/// The divisions that nvJitLink calls through relocation 58.
+/// The divisions that nvJitLink's code calls through relocation 58 work.
 #[test]
 fn sixty_four_bit_division() {
     let Board { device, .. } = board();
@@ -247,7 +247,8 @@ fn work_runs_in_order() {
     let [pa, pb] = [&a, &b].map(|b| b.address().to_le_bytes());
     let count = (n as u32).to_le_bytes();
     let block = params::pack(kernel.kernel(), &[&pa, &pb, &pb, &count]).unwrap();
-    // b += a, then a = b on the copy engine: doubles every round; more submissions than the ring has entries.
+    // Each round adds a to b and then copies b to a on the copy engine, so the values double. There are more
+    // submissions than the ring has entries.
     let mut last = 0;
     for round in 0..700 {
         if round % 30 == 0 {
@@ -259,11 +260,12 @@ fn work_runs_in_order() {
     }
     assert_eq!(last, device.fence());
     device.synchronize().unwrap();
-    // Round 690 starts at 1; sums are 1, 2, 4, …: 2^(10 - 1) after ten rounds.
+    // The value starts at 1 in round 690, and the sums are 1, 2, 4 and so on: 2^(10 - 1) after ten rounds.
     assert_eq!(floats(&b), vec![512.0; n]);
 }
 
-/// More in flight than the ring has entries, of two shapes, with the copy engine in between: each its own arguments.
+/// More launches are in flight than the ring has entries. They have two shapes, and the copy engine works in between.
+/// Each launch gets its own arguments.
 #[test]
 fn launches_in_flight_keep_their_arguments() {
     let Board { device, .. } = board();
@@ -274,7 +276,7 @@ fn launches_in_flight_keep_their_arguments() {
     let numbers: Vec<f32> = (0..LAUNCHES + 64).map(|i| i as f32).collect();
     let (a, zero) = (f32s(&device, &numbers), f32s(&device, &[0.0; 64]));
     let (out, copied) = (f32s(&device, &vec![-1.0; 64 * LAUNCHES]), f32s(&device, &vec![-1.0; LAUNCHES]));
-    // Something long first, which adds nothing: the others wait for it.
+    // A long launch that adds nothing comes first, so that the others wait for it.
     let long = Launch { grid: Dim3::new(100_000, 1, 1), ..line(256) };
     let none = params::pack(kernels[0].kernel(), &[&[0; 8], &[0; 8], &[0; 8], &[0; 4]]).unwrap();
     device.launch(&kernels[0], &long, &none).unwrap();
@@ -371,7 +373,7 @@ fn closing_gives_everything_back() {
     assert_eq!(kmd.census(), before);
 }
 
-/// A grid that ends in an hour: closing gives it up, and gives everything back.
+/// A grid would end in an hour. Closing the device stops it and gives everything back.
 #[test]
 fn closing_does_not_wait_for_ever() {
     let kmd = common::board(common::default_release());
@@ -428,7 +430,7 @@ fn modules_share_memory_and_give_it_back() {
     let mut modules: Vec<Option<Arc<Module>>> = (0..40).map(|i| Some(load(&device, "vecadd", ROUTES[i % 4]))).collect();
     assert_eq!(handles(), one, "a block holds them all");
     for order in [[0, 2], [1, 2]] {
-        // Every second one goes, and its room is used again.
+        // Every second module is dropped, and its space is used again.
         for i in (order[0]..40).step_by(order[1]) {
             modules[i] = None;
         }
@@ -437,7 +439,7 @@ fn modules_share_memory_and_give_it_back() {
         assert_eq!(handles(), one);
     }
     sum(&first);
-    // A variable that starts as zero does so where another module's code was.
+    // A variable that starts as zero is zero even where the code of another module was before.
     let global = i32s(&device, &[0; 35]);
     for _ in 0..3 {
         run(&load(&device, "constants", "nvrtc").kernel("globals").unwrap(), line(32), &[&global]);

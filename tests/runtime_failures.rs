@@ -1,5 +1,5 @@
-//! Every function of the runtime, with every ioctl it makes failing once: the right status, nothing left behind, and
-//! the device goes on where it was open before.
+//! Every function of the runtime is called with each of its ioctls failing once. It returns the right status, nothing
+//! is left behind, and a device that was open before continues to work.
 #![cfg(feature = "sim")]
 
 mod common;
@@ -61,7 +61,7 @@ impl Drop for Shared {
     }
 }
 
-/// A shared page of this process: the supervisor reaches no private ones (known difference OOP-D01).
+/// A shared page of this process, because the supervisor does not reach private ones (known difference OOP-D01).
 struct Pages(DeviceMem);
 
 impl Pages {
@@ -74,7 +74,7 @@ impl Pages {
     }
 }
 
-/// An open device with what the functions work on.
+/// An open device with the objects on which the functions work.
 struct Bench {
     device: Arc<Device>,
     buffers: [Arc<Buffer>; 2],
@@ -82,12 +82,12 @@ struct Bench {
     /// A descriptor of the first of them.
     shared: Shared,
     pages: Pages,
-    /// Has no memory for code yet.
+    /// A device that has no memory for code yet.
     empty: Arc<Device>,
     module: Arc<Module>,
     constants: Arc<Module>,
     add: Arc<KernelRef>,
-    /// Needs more local memory than a device starts with.
+    /// A kernel that needs more local memory than a device has at first.
     deep: Arc<KernelRef>,
 }
 
@@ -134,7 +134,7 @@ impl Bench {
         replay.wait(DEADLINE)
     }
 
-    /// The device still computes: 1 + 1.
+    /// Checks that the device still computes, with 1 + 1.
     fn works(&self) {
         self.buffers[0].write(0, &1f32.to_le_bytes().repeat(32)).unwrap();
         self.launch(&self.add).unwrap();
@@ -168,16 +168,18 @@ const COPIES: Plan = Plan { kind: Kind::Copy, ..Plan::PLAIN };
 /// What a function made, whatever it is.
 type Made = Box<dyn std::any::Any>;
 
-/// A function: its name, whether it makes kernel calls, and a call of it. What it makes is given back later.
+/// A function: its name, whether it makes kernel calls, and the call itself. The thing that it makes is given back
+/// later.
 type Row = (&'static str, Calls, fn(&Bench) -> RmResult<Made>);
 
 #[derive(Clone, Copy, PartialEq)]
 enum Calls {
-    /// Each of them failing is the function's failure.
+    /// The function makes kernel calls. Each of them that fails makes the function fail.
     Some,
-    /// The last of them give back what was replaced: they cannot fail the function.
+    /// The function makes kernel calls. The last of them give back what was replaced, and they cannot make the function
+    /// fail.
     ThenGivesBack,
-    /// It makes none.
+    /// The function makes no kernel call.
     None,
 }
 
@@ -263,28 +265,28 @@ fn faulty() -> (Arc<Board>, Arc<Faulty>, Arc<Rm>) {
     (board, faulty, rm)
 }
 
-/// What a failed call must not leave: channels, groups, memory handles, bytes.
+/// The counts of things that a failed call must not leave: channels, groups, memory handles and bytes.
 fn alive(board: &Board) -> Option<(usize, usize, usize, u64)> {
     board.census().map(|c| (c.channels, c.tsgs, c.handles, c.memory))
 }
 
-/// The status that an ioctl failing with `errno` becomes: RM's own for what there is a fixed number of.
+/// The status for an ioctl that fails with `errno`. For things of which there is a fixed number, it is RM's own status.
 fn wanted(errno: Errno, sentence: &str) -> u32 {
     let counted = ["NVGPU_TSG_IOCTL_CREATE_SUBCONTEXT", "NVGPU_GPU_IOCTL_OPEN_CHANNEL"];
     match errno {
         Errno::ENOMEM if counted.iter().any(|name| sentence.contains(name)) => NV_ERR_INSUFFICIENT_RESOURCES,
-        // The pages are what the caller gave.
+        // The caller gave the pages, so the error is about an address.
         Errno::EINVAL if sentence.contains("NVMAP_IOC_FROM_VA") => NV_ERR_INVALID_ADDRESS,
         _ => of_errno(errno),
     }
 }
 
-/// What became of a function whose call `n` failed.
+/// The result of a function whose call number `n` failed.
 #[derive(Clone, Copy, PartialEq)]
 enum Outcome {
     Failed,
     Succeeded,
-    /// It makes fewer than `n`.
+    /// The function makes fewer than `n` calls.
     NotMade,
 }
 
@@ -377,7 +379,8 @@ const GIVING_BACK: &[GivesBack] = &[
     }),
 ];
 
-/// Giving back cannot fail: whatever the kernel says, the function returns, and the end takes the rest.
+/// Giving back cannot fail: whatever the kernel answers, the function returns, and the end of the device gives the rest
+/// back.
 fn every_ioctl_of_giving_back() {
     for (name, prepare) in GIVING_BACK {
         for n in 1.. {
@@ -397,7 +400,7 @@ fn every_ioctl_of_giving_back() {
     }
 }
 
-/// One test, so that nobody else's mappings and descriptors come and go meanwhile.
+/// This is one test, so that no other test makes or removes mappings and descriptors meanwhile.
 #[test]
 fn every_ioctl_may_fail() {
     fail_one(&ROWS[0], 1, Errno::ENOMEM);

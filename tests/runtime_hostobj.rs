@@ -1,4 +1,4 @@
-//! The host object loader: objects of a C compiler are loaded and called.
+//! The loader of host objects: objects of a C compiler are loaded and called.
 #![allow(unsafe_code)]
 
 use std::path::Path;
@@ -21,11 +21,12 @@ fn resolve(name: &str) -> Option<u64> {
     (name == "outside").then_some(outside as *const () as u64)
 }
 
-/// Function pointer to an exported symbol.
+/// The function pointer to an exported symbol.
 macro_rules! function {
     ($object:expr, $name:literal, $t:ty) => {{
         let address = $object.symbol($name).expect($name);
-        // SAFETY: the object was compiled from kernels.c, where the function has this signature; it outlives the call.
+        // SAFETY: the object was compiled from kernels.c, where the function has this signature, and the object
+        // outlives the call.
         unsafe { std::mem::transmute::<usize, $t>(address) }
     }};
 }
@@ -80,7 +81,7 @@ fn undefined_symbols_are_named() {
     assert!(text.contains("undefined: outside"), "{text}");
 }
 
-/// GNU ld's bytes for the same object at the same addresses.
+/// The loader writes the same bytes as GNU ld for the same object at the same addresses.
 #[test]
 fn aarch64_links_as_the_linker_does() {
     let file = bytes("kernels.aarch64.nopic.o");
@@ -90,7 +91,7 @@ fn aarch64_links_as_the_linker_does() {
     let code = want.len().min(linked.len());
     assert!(code > 0x250, "the reference covers the code and constants");
     assert_eq!(linked[..code], want[..code]);
-    // Behind it: the stub for `outside`, LDR x16, .+8; BR x16; address.
+    // The stub for `outside` comes behind the code: LDR x16, .+8; BR x16; address.
     let stub = code.next_multiple_of(16);
     assert_eq!(linked[stub..stub + 8], [0x50, 0, 0, 0x58, 0, 2, 0x1f, 0xd6]);
     assert_eq!(linked[stub + 8..stub + 16], 0x1122_3344_5566_7788u64.to_le_bytes());

@@ -1,5 +1,5 @@
-//! Inputs that nobody means, through the C functions: a status and a sentence, and the library goes on. And a GPU that is
-//! executed in steps, or cannot be executed at all.
+//! Wrong inputs through the C functions give a status and a sentence, and the library continues to work. The file also
+//! tests a GPU that is executed in steps, and one that cannot be executed at all.
 #![cfg(feature = "sim")]
 #![allow(unsafe_code)] // calls what C calls
 
@@ -28,7 +28,7 @@ use tegrarm::runtime::replay::Replay;
 use tegrarm::tegra::CacheMode;
 use tegrarm_abi::rm::status::*;
 
-/// Sizes that come of mistakes: a failed `ftell`, a lost sign, a wrong unit.
+/// Sizes that come from mistakes: a failed `ftell`, a lost sign, a wrong unit.
 const ABSURD: [u64; 6] = [u64::MAX, u64::MAX - 4095, 1 << 63, i64::MAX as u64, 1 << 46, 1 << 41];
 
 fn file(name: &str) -> Vec<u8> {
@@ -37,20 +37,20 @@ fn file(name: &str) -> Vec<u8> {
 
 fn sentence() -> String {
     let mut text = [0 as c_char; 1024];
-    // SAFETY: there are as many bytes.
+    // SAFETY: the memory has that many bytes.
     unsafe {
         tegrarm_last_error(text.as_mut_ptr(), text.len());
         CStr::from_ptr(text.as_ptr()).to_str().unwrap().to_owned()
     }
 }
 
-/// A device of this process, through the C functions.
+/// Opens a device of this process through the C functions.
 fn open() -> *mut tegrarm::capi::runtime::opaque::tegrarm_device {
     let config = tegrarm_config { size: size_of::<tegrarm_config>(), backend: c"sim".as_ptr() };
     let mut device = null_mut();
-    // SAFETY: the configuration and the place of the handle are variables.
+    // SAFETY: the configuration and the place of the handle are variables of this function.
     unsafe {
-        // Another test may have been first.
+        // Another test may have initialised the library already.
         tegrarm_init(&config);
         assert_eq!(tegrarm_device_open(0, &mut device), NV_OK, "{}", sentence());
     }
@@ -64,7 +64,7 @@ fn absurd_sizes_are_statuses() {
     let mut byte = 0u8;
     let here = (&raw mut byte).cast::<c_void>();
     let (mut buffer, mut module, mut replay) = (null_mut(), null_mut(), null_mut());
-    // SAFETY: every pointer is one of a variable; where the size is wrong, nothing may be touched.
+    // SAFETY: every pointer points to a variable, and where the size is wrong, the library may access nothing.
     unsafe {
         assert_eq!(tegrarm_buffer_alloc(device, 4096, 0, &mut buffer), NV_OK);
         assert_eq!(tegrarm_module_load(device, image.as_ptr().cast(), image.len(), &mut module), NV_OK);
@@ -102,7 +102,7 @@ fn absurd_sizes_are_statuses() {
             assert_eq!(tegrarm_replay_output(replay, here, here, size as usize), NV_ERR_INVALID_ARGUMENT);
             assert!(tegrarm_replay_copy(replay, buffer, 0, buffer, 0, size) != NV_OK);
         }
-        // Without memory for a copy of what may be large.
+        // The library must not allocate a copy of data that may be large.
         assert_eq!(tegrarm_buffer_free(buffer), NV_OK);
         assert_eq!(tegrarm_device_close(device), NV_OK);
     }
@@ -123,7 +123,8 @@ fn pages_without_an_end_are_a_status() {
     session.close(&rm);
 }
 
-/// Runs a test again in a process of its own, with changes to its environment. Whether this is that process.
+/// Runs a test again in a process of its own, with changes to its environment. The result is whether this process is
+/// that one.
 fn alone(test: &str, change: impl FnOnce(&mut Command)) -> bool {
     const ROLE: &str = "TEGRARM_TEST_ALONE";
     if std::env::var_os(ROLE).is_some_and(|role| role == test) {
@@ -138,7 +139,7 @@ fn alone(test: &str, change: impl FnOnce(&mut Command)) -> bool {
     false
 }
 
-/// The system gives the process no thread: its stack would be larger than all memory.
+/// The system cannot give the process a thread, because the stack of a thread would be larger than all memory.
 #[test]
 fn a_gpu_without_a_thread_is_refused_when_it_is_opened() {
     let no_thread = |child: &mut Command| {
@@ -156,7 +157,8 @@ fn a_gpu_without_a_thread_is_refused_when_it_is_opened() {
     assert_eq!(kmd.kernel().census(), tegra_sim::Census::default(), "nothing stays behind");
 }
 
-/// `TEGRARM_SIM_STEP=1`: no thread, so that waits are what the GPU works in. Alone, because it counts the process's threads.
+/// With `TEGRARM_SIM_STEP=1` there is no thread, so the GPU works while the program waits. The test runs alone, because
+/// it counts the process's threads.
 #[test]
 fn waits_run_a_gpu_that_is_executed_in_steps() {
     if !alone("waits_run_a_gpu_that_is_executed_in_steps", |_| ()) {
@@ -181,11 +183,11 @@ fn waits_run_a_gpu_that_is_executed_in_steps() {
     let mut found = [0; 4];
     sum.read(0, &mut found).unwrap();
     assert_eq!((f32::from_le_bytes(found), threads()), (2.0, running));
-    // More launches than the channel has room for: submitting waits too.
+    // There are more launches than the channel has room for, so submitting waits too.
     for _ in 0..2000 {
         device.launch(&kernel, &line, &block).unwrap();
     }
-    // Looking is enough, when it is done often enough.
+    // Asking whether the fence has passed is enough if it is done often.
     let last = device.fence();
     while device.wait(last, Some(std::time::Duration::ZERO)).is_err() {}
 

@@ -1,5 +1,5 @@
-//! What the runtime says of kernels, through the C functions: attributes, parameters, occupancy, launches that are refused
-//! with the number of the parameter, and the stack of threads.
+//! The runtime's answers about kernels, through the C functions: attributes, parameters, occupancy, refused launches
+//! with the number of the wrong parameter, and the stack of threads.
 #![cfg(feature = "sim")]
 #![allow(unsafe_code)] // calls what C calls
 
@@ -29,7 +29,7 @@ fn file(name: &str) -> Vec<u8> {
 
 fn sentence() -> String {
     let mut text = [0 as c_char; 1024];
-    // SAFETY: there are as many bytes.
+    // SAFETY: the memory has that many bytes.
     unsafe {
         tegrarm_last_error(text.as_mut_ptr(), text.len());
         CStr::from_ptr(text.as_ptr()).to_str().unwrap().to_owned()
@@ -39,7 +39,8 @@ fn sentence() -> String {
 fn open() -> *mut tegrarm_device {
     let config = tegrarm_config { size: size_of::<tegrarm_config>(), backend: c"sim".as_ptr() };
     let mut device = null_mut();
-    // SAFETY: the configuration and the place of the handle are variables. Another test may have been first to initialise.
+    // SAFETY: the configuration and the place of the handle are variables of this function. Another test may have
+    // initialised the library already.
     unsafe {
         tegrarm_init(&config);
         assert_eq!(tegrarm_device_open(0, &mut device), NV_OK, "{}", sentence());
@@ -50,7 +51,7 @@ fn open() -> *mut tegrarm_device {
 fn kernel(device: *mut tegrarm_device, cubin: &str, name: &str) -> *mut tegrarm_kernel {
     let (image, name) = (file(cubin), CString::new(name).unwrap());
     let (mut module, mut kernel) = (null_mut(), null_mut());
-    // SAFETY: all pointers are those of variables.
+    // SAFETY: all pointers point to variables of this function.
     unsafe {
         assert_eq!(tegrarm_module_load(device, image.as_ptr().cast(), image.len(), &mut module), NV_OK);
         assert_eq!(tegrarm_module_kernel(module, name.as_ptr(), &mut kernel), NV_OK, "{}", sentence());
@@ -59,15 +60,15 @@ fn kernel(device: *mut tegrarm_device, cubin: &str, name: &str) -> *mut tegrarm_
 }
 
 fn attributes(kernel: *mut tegrarm_kernel) -> tegrarm_kernel_attributes {
-    // SAFETY: all zeros are a value of every field.
+    // SAFETY: zero is a valid value of every field.
     let mut a: tegrarm_kernel_attributes = unsafe { std::mem::zeroed() };
     a.size = size_of::<tegrarm_kernel_attributes>();
-    // SAFETY: the size is the structure's.
+    // SAFETY: the size field has the size of the structure.
     assert_eq!(unsafe { tegrarm_kernel_attributes(kernel, &mut a) }, NV_OK, "{}", sentence());
     a
 }
 
-/// What the compiler's own tool says of the same file lies beside it.
+/// The attributes agree with those that the compiler's own tool reports. They are in a file beside the cubin.
 #[test]
 fn attributes_are_those_of_the_cubin() {
     let _shown = shows(&[NV_ERR_INVALID_INDEX]);
@@ -89,7 +90,7 @@ fn attributes_are_those_of_the_cubin() {
             assert!(a.stack_size <= a.local_size && a.size == size_of_val(&a), "{k}");
             for (index, wanted) in parameters.iter().enumerate() {
                 let (mut offset, mut size) = (0, 0);
-                // SAFETY: both are variables.
+                // SAFETY: both pointers point to variables of this function.
                 let status = unsafe { tegrarm_kernel_parameter(handle, index as u32, &mut offset, &mut size) };
                 assert_eq!(status, NV_OK);
                 assert_eq!(
@@ -107,25 +108,26 @@ fn attributes_are_those_of_the_cubin() {
     tegrarm_device_close(device);
 }
 
-/// A program that was compiled when the structure was shorter gets what it knows, and nothing behind it is touched.
+/// A program that was compiled with a shorter structure gets the fields that it knows, and no byte behind them is
+/// changed.
 #[test]
 fn structures_of_another_age_are_filled_as_far_as_they_go() {
     let device = open();
     let k = kernel(device, "vecadd.nvrtc.cubin", "vecadd");
     let mut old = [usize::MAX; 4];
     old[0] = 16;
-    // SAFETY: the size says that there are 16 bytes, and there are more.
+    // SAFETY: the size field says that there are 16 bytes, and there are more.
     assert_eq!(unsafe { tegrarm_kernel_attributes(k, old.as_mut_ptr().cast()) }, NV_OK);
     assert_eq!((old[0], old[1] as u32, old[2..].to_vec()), (16, attributes(k).registers, vec![usize::MAX; 2]));
     old[0] = 4;
-    // SAFETY: as above.
+    // SAFETY: the same as above.
     assert_eq!(unsafe { tegrarm_kernel_attributes(k, old.as_mut_ptr().cast()) }, NV_ERR_INVALID_PARAM_STRUCT);
     // SAFETY: NULL is refused.
     assert_eq!(unsafe { tegrarm_kernel_attributes(k, null_mut()) }, NV_ERR_INVALID_POINTER);
     tegrarm_device_close(device);
 }
 
-/// Numbers of CUDA's occupancy calculator for compute capability 8.7.
+/// The numbers are those of CUDA's occupancy calculator for compute capability 8.7.
 #[test]
 fn blocks_at_once_are_what_the_limits_allow() {
     let cubin = Cubin::parse(&file("vecadd.nvrtc.cubin"), 87).unwrap();
@@ -137,7 +139,7 @@ fn blocks_at_once_are_what_the_limits_allow() {
         launch.blocks_at_once(kernel, &Limits::ORIN)
     };
     for (registers, shared, threads, dynamic, wanted) in [
-        (16, 0, 32, 0, 16), // blocks
+        (16, 0, 32, 0, 16), // limited by blocks
         (32, 0, 256, 0, 6), // warps: 48 / 8
         (32, 0, 1024, 0, 1),
         (33, 0, 256, 0, 6),  // 12 warps in each part of an SM
@@ -158,7 +160,7 @@ fn blocks_at_once_are_what_the_limits_allow() {
     assert_eq!([16, 64, 65, 128, 168, 255].map(threads), [1024, 1024, 896, 512, 384, 256]);
     let bounded = Kernel { max_threads: Some(96), ..with(16, 0) };
     assert_eq!(most_threads(&bounded, &Limits::ORIN), 96);
-    // The largest dynamic size is accepted, one unit more is not.
+    // The largest dynamic size is accepted, and one unit more is refused.
     for shared in [0, 1, 128, 1000, 48 << 10] {
         let (kernel, most) = (with(32, shared), most_dynamic_shared(&with(32, shared), &Limits::ORIN));
         let launch = |dynamic_shared| Launch { grid: Dim3::new(1, 1, 1), block: Dim3::new(32, 1, 1), dynamic_shared };
@@ -176,11 +178,11 @@ fn wrong_arguments_are_refused_with_the_number_of_the_parameter() {
     let mut arguments = [pointer, pointer, pointer, (&raw const count).cast()];
     let (one, warp) = ([1u32, 1, 1], [32u32, 1, 1]);
     let launch = |arguments: &[*const c_void], count, grid: &[u32; 3]| {
-        // SAFETY: all pointers are those of variables; NULL ones are refused.
+        // SAFETY: all pointers point to variables of this function, and NULL pointers are refused.
         unsafe { tegrarm_launch(k, grid.as_ptr(), warp.as_ptr(), 0, arguments.as_ptr(), count, null_mut()) }
     };
     let checked = |sizes: *const usize, count, flags, grid: &[u32; 3]| {
-        // SAFETY: as above.
+        // SAFETY: the same as above.
         unsafe {
             let fence = null_mut();
             tegrarm_launch_checked(k, grid.as_ptr(), warp.as_ptr(), 0, arguments.as_ptr(), sizes, count, flags, fence)
@@ -211,12 +213,12 @@ fn wrong_arguments_are_refused_with_the_number_of_the_parameter() {
     assert_eq!(checked(right.as_ptr(), 4, 2, &one), NV_ERR_INVALID_ARGUMENT, "an unknown flag");
     assert_eq!(checked(right.as_ptr(), 4, 0, &one), NV_OK, "{}", sentence());
 
-    // All blocks at once: as many as the SMs have room for, and not one more.
+    // A cooperative launch has all its blocks running at once: as many as the SMs have room for, and not one more.
     let mut each = 0;
-    // SAFETY: both are variables.
+    // SAFETY: both pointers point to variables of this function.
     assert_eq!(unsafe { tegrarm_kernel_occupancy(k, warp.as_ptr(), 0, &mut each) }, NV_OK);
     assert_eq!(each, 16);
-    // SAFETY: as above.
+    // SAFETY: the same as above.
     let refused = unsafe { tegrarm_kernel_occupancy(k, [2048u32, 1, 1].as_ptr(), 0, &mut each) };
     assert_eq!(refused, NV_ERR_INVALID_ARGUMENT);
     let most = each * 16;
@@ -236,7 +238,7 @@ fn the_stack_is_what_the_limit_says() {
     let device = open();
     let stack = || {
         let mut value = 0;
-        // SAFETY: a variable.
+        // SAFETY: the pointer points to a variable of this function.
         assert_eq!(unsafe { tegrarm_device_limit(device, STACK, &mut value) }, NV_OK);
         value
     };
@@ -246,7 +248,7 @@ fn the_stack_is_what_the_limit_says() {
         let numbers = Box::new([20i32; 32]);
         let mut buffer = null_mut();
         let (mut pointer, mut address, mut fence) = (null_mut(), 0, 0);
-        // SAFETY: all pointers are those of variables, and the buffer has 256 bytes.
+        // SAFETY: all pointers point to variables of this function, and the buffer has 256 bytes.
         unsafe {
             use tegrarm::capi::runtime::buffers::*;
             assert_eq!(tegrarm_buffer_alloc(device, 256, 0, &mut buffer), NV_OK);
@@ -267,7 +269,8 @@ fn the_stack_is_what_the_limit_says() {
     assert!((4000..4032).contains(&stack()), "{}", stack());
     assert_eq!(run(), 6765);
     let large = stack();
-    // Asked for again, it is the same; less is given back, but never less than at first, and the kernel takes what it needs.
+    // The same limit can be set again. A smaller limit is accepted but never falls below the first one, and a kernel
+    // gets the memory that it needs.
     assert_eq!((tegrarm_device_set_limit(device, STACK, large), stack()), (NV_OK, large));
     assert_eq!((tegrarm_device_set_limit(device, STACK, 0), stack()), (NV_OK, first));
     assert_eq!(run(), 6765);
@@ -279,7 +282,7 @@ fn the_stack_is_what_the_limit_says() {
     assert_eq!((stack(), run()), (before, 6765));
 
     let mut heap = 1;
-    // SAFETY: a variable, and NULL, which is refused.
+    // SAFETY: the pointer points to a variable of this function, or is NULL, which is refused.
     unsafe {
         assert_eq!((tegrarm_device_limit(device, HEAP, &mut heap), heap), (NV_OK, 0));
         assert_eq!(tegrarm_device_limit(device, HEAP, null_mut()), NV_ERR_INVALID_POINTER);

@@ -1,4 +1,4 @@
-//! Launch checks, the parameter bank and the QMD, against positions written down here by hand.
+//! Launch checks, the parameter bank and the QMD, compared with positions that are written down here by hand.
 
 use std::path::Path;
 use tegrarm::runtime::cubin::{Cubin, Kernel};
@@ -19,7 +19,7 @@ fn launch(grid: (u32, u32, u32), block: (u32, u32, u32), dynamic_shared: u32) ->
     Launch { grid: Dim3::new(grid.0, grid.1, grid.2), block: Dim3::new(block.0, block.1, block.2), dynamic_shared }
 }
 
-/// Bits `msb..=lsb` of the 2048.
+/// Bits `msb..=lsb` of the descriptor's 2048 bits.
 fn bits(q: &[u32; 64], msb: usize, lsb: usize) -> u64 {
     (lsb..=msb).rev().fold(0, |v, b| v << 1 | u64::from(q[b / 32] >> (b % 32) & 1))
 }
@@ -83,7 +83,7 @@ fn qmd_fields_are_where_the_hardware_reads_them() {
     for (msb, lsb, value) in want {
         assert_eq!(bits(&q, msb, lsb), value, "bits {msb}:{lsb}");
     }
-    // Banks 0, 2, 3 and 4 are valid; each lies where the module has it.
+    // Banks 0, 2, 3 and 4 are valid, and each lies where the module has it.
     assert_eq!(bits(&q, 647, 640), 0b1_1101);
     for b in &k.banks {
         let at = 1024 + 64 * usize::from(b.number);
@@ -145,7 +145,7 @@ fn limits_are_checked_and_named() {
     assert!(matches!(check(launch((1, 0x10000, 1), (1, 1, 1), 0)), Err(LaunchError::Size { what: "grid", .. })));
     assert!(matches!(check(launch((1, 1, 1), (1, 1, 65), 0)), Err(LaunchError::Size { what: "block", .. })));
     assert!(matches!(check(launch((1, 1, 1), (32, 33, 1), 0)), Err(LaunchError::Threads { threads: 1056, .. })));
-    // 1 KiB static + 1 KiB reserve: 162 KiB remain of 164.
+    // A block has 1 KiB of static memory and 1 KiB of reserve, so 162 of 164 KiB remain.
     assert_eq!(check(launch((1, 1, 1), (1, 1, 1), 162 << 10)), Ok(()));
     let text = check(launch((1, 1, 1), (1, 1, 1), (162 << 10) + 1)).unwrap_err().to_string();
     assert!(text.contains("165889") && text.contains("167936"), "{text}");

@@ -1,4 +1,4 @@
-//! Replays: recorded work that runs again and again with new values, and touches the kernel never.
+//! Replays: recorded work that runs again and again with new values and makes no kernel call.
 #![cfg(feature = "sim")]
 
 mod common;
@@ -31,7 +31,7 @@ struct Bench {
     kernel: Arc<KernelRef>,
 }
 
-/// A device with `vecadd(a, b, c, n)`, over a kernel whose calls are counted.
+/// A device with `vecadd(a, b, c, n)`, on a kernel that counts its calls.
 fn bench() -> Bench {
     let board = common::board(common::default_release());
     let faulty = Arc::new(Faulty::new(board.clone()));
@@ -50,7 +50,7 @@ impl Bench {
         b
     }
 
-    /// Records `to = a + b`, over all elements.
+    /// Records `to = a + b` over all elements.
     fn add(&self, replay: &mut Replay, a: &Buffer, b: &Buffer, to: &Buffer) -> u32 {
         let addresses = [a, b, to].map(|b| b.address().to_le_bytes());
         let count = (N as u32).to_le_bytes();
@@ -64,7 +64,7 @@ impl Bench {
         replay.launch(&self.kernel, &launch, fill).unwrap()
     }
 
-    /// Device memory as a place that the CPU copies from and to.
+    /// Device memory as a place from which and to which the CPU copies.
     fn shared(&self) -> (Arc<Memory>, Place) {
         let memory = Arc::new(Memory::new(self.device.session(), 4096, Cache::Cached).unwrap());
         let place = Place::of(&memory, 0, 4096).unwrap();
@@ -83,7 +83,7 @@ fn a_chain_runs_in_order_again_and_again_without_a_kernel_call() {
     let t = bench();
     let (a, b, c) = (t.buffer(1.0), t.buffer(0.5), t.buffer(0.0));
     let mut replay = Replay::on(&t.device).unwrap();
-    // c = a + b, then a = c on the copy engine: a grows by 0.5 each run.
+    // Each run computes c = a + b and then copies c to a on the copy engine, so a grows by 0.5.
     t.add(&mut replay, &a, &b, &c);
     replay.copy(&a, 0, &c, 0, 4 * N as u32).unwrap();
     let (_memory, nothing) = t.shared();
@@ -131,7 +131,7 @@ fn a_run_comes_after_the_work_given_before() {
     t.add(&mut replay, &a, &b, &c);
     let (_memory, nothing) = t.shared();
     for run in 1..=20 {
-        // a = c of the last run, given to the device and not waited for.
+        // The device gets the copy a = c of the last run, and the test does not wait for it.
         t.device.copy(&a, 0, &c, 0, 4 * N as u64).unwrap();
         replay.submit(&nothing, 0).unwrap();
         replay.wait(DEADLINE).unwrap();
@@ -206,7 +206,7 @@ fn a_deadline_says_what_is_pending_and_the_wait_can_go_on() {
     let t = bench();
     let (a, b, c) = (t.buffer(1.0), t.buffer(1.0), t.buffer(0.0));
     let (_memory, nothing) = t.shared();
-    // Nothing releases the timeline of this one, until the test does.
+    // Only the test releases the timeline of this replay.
     let (signal_memory, signal) = t.shared();
     let mut foreign = Replay::foreign(None);
     let counter = |at| tegrarm::runtime::replay::Counter::Shared(Place::of(&signal_memory, at, 8).unwrap());
@@ -225,7 +225,7 @@ fn a_deadline_says_what_is_pending_and_the_wait_can_go_on() {
     drop((a, b, c));
 }
 
-/// Another thread is in the middle of a launch, and has what it locks: runs go on.
+/// Runs continue while another thread is in the middle of a launch and holds its locks.
 #[test]
 fn a_run_takes_no_lock_of_the_device() {
     let t = bench();
@@ -275,7 +275,8 @@ fn a_number_in_two_words_is_written_whole() {
     let counter = |at| tegrarm::runtime::replay::Counter::Shared(place(at, 8));
     place(8, 8).write(Width::W8, 0, u64::from(u32::MAX) - 1);
     foreign.timeline(signal.clone(), counter(8), 1, counter(16)).unwrap();
-    // At 28: no multiple of 8. Then the same the other way round, and halves of different numbers.
+    // The first value starts at 28, which is not a multiple of 8, and the second has its halves in the other order. The
+    // last two halves, below, belong to different numbers.
     for (at, source, add, [first, second]) in
         [(28, Source::Timeline, 1, [0, 1]), (40, Source::Timeline, 1, [1, 0]), (52, Source::Kick, 1 << 32, [0, 1])]
     {

@@ -1,5 +1,5 @@
-//! `docs/statuses.md` agrees with the source and with the tests: what it says is answered is answered and has a test that
-//! provokes it; what it says never happens is not in the source.
+//! `docs/statuses.md` agrees with the source and with the tests: a status that it calls answered is answered and has a
+//! test that provokes it, and a status that it says never happens is not in the source.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ fn read(path: impl AsRef<Path>) -> String {
 struct Row {
     number: i128,
     when: String,
-    /// File and function.
+    /// The file and the function of the test.
     test: Option<(String, String)>,
 }
 
@@ -46,13 +46,13 @@ fn sources(under: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// Names of statuses in a text.
+/// The names of statuses in a text.
 fn statuses(text: &str) -> impl Iterator<Item = &str> {
     let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
     words.filter(|w| w.starts_with("NV_ERR_") || w.starts_with("NV_WARN_"))
 }
 
-/// The body of a function: up to the next line that ends a block at its indentation.
+/// The body of a function, which ends at the next line that ends a block at its indentation.
 fn function<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     let at = text.find(&format!(" {name}("))?;
     let line = text[..at].rfind('\n').map_or(0, |n| n + 1);
@@ -61,8 +61,8 @@ fn function<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     Some(&text[line..at + end])
 }
 
-/// Whether a test fails when nothing answers the status. The integration tests claim it, and the claim is checked when they
-/// run (`common::shows`); unit tests compare it, C programs hand it to the macro that compares.
+/// Whether a test fails if nothing answers the status. Integration tests claim the status, and the claim is checked
+/// when they run (`common::shows`). Unit tests compare the status, and C programs pass it to the macro that compares.
 fn shows(file: &str, body: &str, status: &str) -> bool {
     let statements = || body.split(';');
     match file {
@@ -92,7 +92,7 @@ fn a_word_in_a_test_shows_nothing() {
     assert!(shows("src/a.rs", "x(); assert_eq!(status(x), NV_ERR_GENERIC);", "NV_ERR_GENERIC"));
 }
 
-/// A source file's code: no comments, no tests.
+/// The code of a source file without comments and tests.
 fn code(text: &str) -> String {
     let code = text.split("#[cfg(test)]\nmod tests").next().expect("a first part");
     code.lines().filter(|line| !line.trim_start().starts_with("//")).map(|line| format!("{line}\n")).collect()

@@ -1,4 +1,4 @@
-//! Every NV_STATUS a client of the object door can provoke, by the Rust core and by the C functions alike.
+//! Every NV_STATUS that a client of the object door can provoke, through the Rust core and through the C functions.
 
 mod common;
 
@@ -37,7 +37,7 @@ over_both_doors! {
     a_handle_that_is_no_channel_is_an_invalid_channel,
 }
 
-/// What the library reports at the end is what was refused.
+/// The report at the end of a program lists what was refused.
 #[test]
 fn a_refused_control_is_counted() {
     let rm = manager(board(default_release()));
@@ -48,7 +48,7 @@ fn a_refused_control_is_counted() {
     assert!(refused.iter().any(|(what, count)| *what == tegrarm::rm::Asked::Control(promote) && *count == 1));
 }
 
-/// A failed allocation leaves no object either.
+/// A failed allocation leaves no object.
 #[test]
 fn a_failed_allocation_is_no_object() {
     let rm = manager(board(default_release()));
@@ -108,14 +108,15 @@ fn rm_alloc_checks_in_rms_order(rm: &impl Calls) {
     ]);
     let s = Session::open(rm).unwrap();
     let nobody = 0xc1df_0000;
-    // Class before parameters, parameters before client, client before parent, parent before its kind.
+    // The library checks the class before the parameters, these before the client, the client before the parent, and
+    // the parent before its kind.
     assert_eq!(status(rm.make(nobody, 0, 0x1234)), NV_ERR_INVALID_CLASS);
     assert_eq!(status(rm.make(nobody, 0, FERMI_VASPACE_A)), NV_ERR_INVALID_ARGUMENT);
     assert_eq!(status(rm.make(nobody, 0xbad, NV20_SUBDEVICE_0)), NV_ERR_INVALID_OBJECT_HANDLE);
     assert_eq!(status(rm.make(s.client, 0xbad, NV20_SUBDEVICE_0)), NV_ERR_OBJECT_NOT_FOUND);
     assert_eq!(status(rm.make(s.client, s.client, NV20_SUBDEVICE_0)), NV_ERR_INVALID_OBJECT_PARENT);
     assert_eq!(status(rm.make_as(s.client, s.subdevice, s.device, NV20_SUBDEVICE_0)), NV_ERR_INVALID_OBJECT_PARENT);
-    // Parent 0 is the client itself.
+    // The parent 0 is the client itself.
     assert!(rm.make(s.client, 0, NV01_DEVICE_0).is_ok());
     let mut too_short = NV2080_ALLOC_PARAMETERS::new_zeroed();
     let wrong_size = rm.make_with(s.client, s.device, FERMI_VASPACE_A, &mut too_short);
@@ -157,7 +158,8 @@ fn freeing_is_recursive_and_reaches_dependants(rm: &impl Calls) {
     let s = b.s;
     rm.free(s.client, 0xbad).unwrap();
     assert_eq!(status(rm.free(0xbad, 1)), NV_ERR_INVALID_OBJECT_HANDLE);
-    // The VA space takes the context share with it, that its channels, those their engines; the group stays.
+    // Freeing the VA space frees the context share, this frees its channels, and these free their engines. The group
+    // stays.
     rm.free(s.client, s.vaspace).unwrap();
     for gone in [s.mapper, b.share, b.channels[0], b.channels[1], b.engines[0]] {
         assert_eq!(status(rm.make(s.client, gone, NV01_EVENT)), NV_ERR_OBJECT_NOT_FOUND, "{gone:#x}");
@@ -175,7 +177,7 @@ fn clients_do_not_see_each_other(rm: &impl Calls) {
     let mut p = NV2080_CTRL_GPU_GET_ID_PARAMS::new_zeroed();
     let theirs = rm.make_as(a.client, a.device, 0x5005, NV20_SUBDEVICE_0).unwrap();
     assert_eq!(status(rm.ask(b.client, theirs, NV2080_CTRL_CMD_GPU_GET_ID, &mut p)), NV_ERR_OBJECT_NOT_FOUND);
-    // A duplicate is how memory gets from one to the other, and keeps it alive.
+    // A duplicate passes memory from one client to another and keeps it alive.
     let dup = rm.dup_object(b.client, b.device, 0, a.client, memory).unwrap();
     a.close(rm);
     assert!(b.map_cpu(rm, dup, 4096).is_ok());
@@ -427,7 +429,7 @@ fn a_board_without_its_node_is_no_card() {
     assert_eq!(status(Session::open(&manager(Arc::new(NoNodes)))), NV_ERR_CARD_NOT_PRESENT);
 }
 
-/// What the kernel answers, as RM would put it.
+/// The kernel's errors, in RM's statuses.
 #[test]
 fn the_kernels_refusals_become_statuses() {
     let _shown = shows(&[NV_ERR_OPERATING_SYSTEM, NV_ERR_TIMEOUT, NV_ERR_RESOURCE_LOST]);

@@ -1,4 +1,4 @@
-//! The class and control tables are well formed: whoever adds a row learns here what it lacks.
+//! The class and control tables are well formed. A person who adds a row learns here what the row lacks.
 
 use std::collections::BTreeSet;
 use tegrarm::files::escapes::{self, ESCAPES};
@@ -20,7 +20,7 @@ fn rows_are_sorted_and_unique_so_that_search_finds_them() {
 fn every_row_says_what_it_amounts_to() {
     for row in CLASSES {
         let needs_reason = row.state != Support::Done;
-        // One class is complete and still worth a remark: how it is allocated.
+        // A row that is not done must give its reason. One class is done and still has a remark about its allocation.
         assert!(!needs_reason || !row.why.is_empty(), "{}: why?", row.name);
         let unreachable = matches!(row.parents, Parents::Nothing);
         assert_eq!(unreachable, row.is_client() || row.state == Support::Refused(NV_ERR_INVALID_CLASS), "{}", row.name);
@@ -37,7 +37,7 @@ fn every_row_says_what_it_amounts_to() {
     }
 }
 
-/// Numbers are upstream's: a row's name is a constant of the ABI with the row's number.
+/// The numbers are those of upstream: a row's name is a constant of the ABI that has the row's number.
 #[test]
 fn names_and_numbers_agree_with_the_abi() {
     let known: BTreeSet<(&str, i128)> =
@@ -64,7 +64,7 @@ fn no_number_of_the_abi_is_without_a_row() {
 #[test]
 fn every_escape_has_a_row_that_is_found_and_says_what_it_amounts_to() {
     for c in tegrarm_abi::rm::escapes::ESCAPE_CONSTS.iter().filter(|c| c.name.starts_with("NV_ESC_")) {
-        // What wraps another escape is unwrapped; a base for numbers is none itself.
+        // The escape that wraps others is unwrapped and has no row, and the base of the numbers is not an escape.
         let no_escape = ["NV_ESC_IOCTL_XFER_CMD", "NV_ESC_IOCTL_BASE"].contains(&c.name);
         let row = escapes::find(c.value as u32).filter(|row| row.name == c.name);
         assert_eq!(row.is_none(), no_escape, "{}", c.name);

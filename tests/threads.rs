@@ -1,4 +1,4 @@
-//! Many threads allocate, map, ask and free at once, through both doors.
+//! Many threads allocate, map, query and free at once, through both doors.
 #![allow(unsafe_code)] // looks at memory through the addresses that the library returns
 
 mod common;
@@ -22,13 +22,13 @@ use zerocopy::FromZeros;
 
 const THREADS: usize = 16;
 const PAGE: u64 = 4096;
-/// When no thread finished a round for so long, they are stuck.
+/// If no thread finishes a round for this time, the threads are stuck.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Descriptors and mappings belong to the process: whoever counts them is alone.
+/// Descriptors and mappings belong to the process, so a test that counts them runs alone.
 static ALONE: Mutex<()> = Mutex::new(());
 
-/// How often each thread does its work: `TEGRARM_TEST_ROUNDS`, 100 when unset.
+/// The number of rounds of each thread: `TEGRARM_TEST_ROUNDS`, or 100 if it is not set.
 fn rounds() -> usize {
     std::env::var("TEGRARM_TEST_ROUNDS").map_or(100, |n| n.parse().expect("a number of rounds"))
 }
@@ -64,7 +64,7 @@ fn hammer(work: impl Fn(usize, usize) + Sync) {
     assert_eq!(done.load(Ordering::Relaxed), THREADS * rounds());
 }
 
-/// Writes a thread's mark at both ends of a mapping; it must still be there when it is looked for.
+/// A thread's mark at both ends of a mapping. It must still be there when the thread checks it.
 struct Mark {
     at: usize,
     len: u64,
@@ -85,11 +85,11 @@ impl Mark {
         [self.at as *mut u32, (self.at + self.len as usize - 4) as *mut u32]
     }
 
-    /// Looks through another mapping of the same bytes, or the same one.
+    /// Checks the mark through this or another mapping of the same bytes.
     fn check(&self, at: usize) {
         let other = Mark { at, ..*self };
         for end in other.ends() {
-            // SAFETY: as in `set`.
+            // SAFETY: the same as in `set`.
             assert_eq!(unsafe { end.read_volatile() }, self.value, "somebody else wrote here");
         }
     }
@@ -114,7 +114,8 @@ fn ask_about(rm: &Rm, b: &Bringup, round: usize) {
             let mut p = NV2080_CTRL_GR_GET_INFO_PARAMS::new_zeroed();
             (p.grInfoListSize, p.grInfoList) = (2, infos.as_mut_ptr() as u64);
             rm.ask(s.client, s.subdevice, NV2080_CTRL_CMD_GR_GET_INFO, &mut p).unwrap();
-            // SAFETY: written by the call through the pointer; the compiler did not see that.
+            // SAFETY: the call wrote the words through the pointer, which the compiler did not see, so they are read as
+            // volatile.
             assert_eq!(unsafe { (&raw const infos[1][1]).read_volatile() }, 0x807);
         }
         _ => {
@@ -124,7 +125,8 @@ fn ask_about(rm: &Rm, b: &Bringup, round: usize) {
     }
 }
 
-/// Memory under a handle of the library's, of the thread's, or one that other threads try for too.
+/// Allocates memory under a handle that the library chooses, or that the thread chooses, or that other threads try to
+/// use too.
 fn allocate(rm: &Rm, s: &Session, thread: usize, round: usize, size: u64) -> u32 {
     let own = match round % 3 {
         0 => return s.memory(rm, size).unwrap(),
@@ -143,7 +145,8 @@ fn allocate(rm: &Rm, s: &Session, thread: usize, round: usize, size: u64) -> u32
     }
 }
 
-/// A buffer's life: mapped for both, shared with another client, seen through every name it has.
+/// The life of a buffer: it is mapped for the CPU and the GPU, shared with another client, and checked through every
+/// handle.
 fn use_a_buffer(rm: &Rm, s: &Session, others: &Session, thread: usize, round: usize) {
     let size = PAGE * (1 + (thread + round) as u64 % 5);
     let memory = allocate(rm, s, thread, round, size);
@@ -162,7 +165,7 @@ fn use_a_buffer(rm: &Rm, s: &Session, others: &Session, thread: usize, round: us
     rm.free(others.client, copy).unwrap();
 }
 
-/// The library keeps descriptors of the buffers that were mapped last. Afterwards it keeps none.
+/// Makes the library drop the descriptors of the buffers that were mapped last.
 fn forget_descriptors(rm: &Rm, s: &Session) {
     const KEPT: usize = 16;
     let buffers = [(); KEPT].map(|()| s.memory(rm, PAGE).unwrap());
@@ -180,7 +183,7 @@ fn sixteen_threads_share_clients_and_handles_through_the_object_door() {
     let rm = manager(kmd.clone());
     let nothing = (kmd.census(), holdings());
     let clients: Vec<Bringup> = (0..CLIENTS).map(|_| Bringup::open(&rm).unwrap()).collect();
-    // Warm: what is kept for the next buffer is kept.
+    // These rounds fill the caches of things that are kept for the next buffer.
     (0..32).for_each(|round| use_a_buffer(&rm, &clients[0].s, &clients[1].s, 0, round));
     forget_descriptors(&rm, &clients[0].s);
     let count = || clients.iter().map(|b| rm.object_count(b.s.client).unwrap()).sum::<usize>();
@@ -190,7 +193,7 @@ fn sixteen_threads_share_clients_and_handles_through_the_object_door() {
         use_a_buffer(&rm, &mine.s, &others.s, thread, round);
         ask_about(&rm, mine, round);
         if round.is_multiple_of(16) {
-            // A client of the thread's own, gone with everything below it.
+            // This is a client of the thread's own, which is freed with everything below it.
             let own = Session::open(&rm).unwrap();
             let memory = own.memory(&rm, PAGE).unwrap();
             let copy = rm.dup_object(own.client, own.device, 0, mine.s.client, mine.area).unwrap();
@@ -217,7 +220,7 @@ fn sixteen_threads_share_clients_and_handles_through_the_object_door() {
     assert_eq!((kmd.census(), holdings()), nothing);
 }
 
-/// A buffer's life on the nodes: mapped by the thread's own mmap, for the GPU through UVM.
+/// The life of a buffer on the nodes: the thread maps it with its own mmap, and to the GPU through UVM.
 fn use_a_buffer_on_nodes(d: &Nodes, other: &Nodes, va: u64, thread: usize, round: usize) {
     let size = PAGE * (1 + (thread + round) as u64 % 5);
     let memory = d.memory(size);
@@ -276,7 +279,7 @@ fn sixteen_threads_share_open_files_through_the_file_door() {
     clients.iter().for_each(Nodes::close);
 }
 
-/// A device dies while others allocate below it: each gets an object or a status, and nothing stays.
+/// A device is freed while other threads allocate below it. Each of them gets an object or a status, and nothing stays.
 #[test]
 fn freeing_a_parent_races_with_allocating_below_it() {
     let _alone = ALONE.lock();
@@ -303,7 +306,8 @@ fn freeing_a_parent_races_with_allocating_below_it() {
     }
 }
 
-/// A buffer is freed while others map it, ask about it and duplicate it: each gets through or is told that it is gone.
+/// A buffer is freed while other threads map it, query it and duplicate it. Each call succeeds or reports that the
+/// buffer does not exist.
 #[test]
 fn freeing_a_buffer_races_with_using_it() {
     let _alone = ALONE.lock();

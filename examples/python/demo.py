@@ -20,7 +20,7 @@ import tegrarm
 import tegrarm.tinygrad
 from tegrarm import trace
 
-# What each is called, what tinygrad calls it, and the package that brings it.
+# Each compiler has its name, its name in tinygrad, and the package that contains it.
 COMPILERS = (("NVRTC (CUDA C)", "TEGRA+NV:CUDA", "nvidia.cuda_nvrtc"), ("Mesa NAK", "TEGRA+NV:NAK", "tinymesa"))
 
 

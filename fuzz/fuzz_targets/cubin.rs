@@ -1,4 +1,5 @@
-//! Any bytes as a cubin: an error or a module, never a panic, never much memory.
+//! Any bytes are read as a cubin. The result is an error or a module. There is never a panic, and never a large use of
+//! memory.
 //!
 //! Seeds: `cargo +nightly fuzz run cubin tests/data/cubin`.
 #![no_main]

@@ -1,4 +1,4 @@
-//! Any bytes as a host object of either CPU: linked at an address, never called.
+//! Any bytes are read as a host object of either CPU. The object is linked at an address and never called.
 //!
 //! Seeds: `cargo +nightly fuzz run hostobj tests/data/hostobj`.
 #![no_main]

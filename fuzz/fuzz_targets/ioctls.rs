@@ -1,7 +1,7 @@
 //! Sequences of opens, ioctls, mappings and closes by a program that knows the structures but not the rules.
 //!
-//! Run it without the address sanitizer (`-s none`): the kernel writes wherever the program's pointers point, which
-//! must then be the scratch memory and not the sanitizer's.
+//! The target must run without the address sanitizer (`-s none`): the kernel writes to any address that the program's
+//! pointers contain, and these must lie in the scratch memory and not in the sanitizer's.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -16,11 +16,11 @@ use tegrarm_abi::registry::IOCTLS;
 use tegrarm_fuzz::Input;
 use tegrarm_kmd::{Arg, Kmd, Node, Placement, Prot};
 
-/// Memory that pointers point to; nothing is mapped for a long way behind it.
+/// The size of the memory to which pointers point. A large range behind it is not mapped.
 const SCRATCH: usize = 64 << 10;
 const RESERVED: usize = 1 << 32;
 
-/// Numbers that mean something to some field.
+/// Numbers that have a meaning in some field.
 const NUMBERS: [u64; 24] = [
     0, 1, 2, 3, 4, 8, 16, 32, 64, 256, 512, 1024, 4096, 0x1_0000, 0x20_0000, 0x40_0000, 0x4000_0000, 0x7fff_ffff,
     0x8000_0000, 0x8000_0001, 0xffff_ffff, 0xff_0000_0000, 0x100_0000_0000, u64::MAX,
@@ -31,7 +31,7 @@ fn scratch() -> u64 {
     *AT.get_or_init(|| {
         let len = NonZeroUsize::new(RESERVED).expect("a length");
         let flags = MapFlags::MAP_PRIVATE | MapFlags::MAP_NORESERVE;
-        // SAFETY: new memory at an address the host picks; only its beginning becomes accessible.
+        // SAFETY: this is new memory at an address that the host chooses, and only its beginning becomes accessible.
         let at = unsafe {
             let at = mmap_anonymous(None, len, ProtFlags::PROT_NONE, flags).expect("address space");
             mprotect(at, SCRATCH, ProtFlags::PROT_READ | ProtFlags::PROT_WRITE).expect("memory");
@@ -44,7 +44,7 @@ fn scratch() -> u64 {
 fn open_fds() -> BTreeSet<RawFd> {
     let entries = std::fs::read_dir("/proc/self/fd").expect("procfs");
     let listed: Vec<RawFd> = entries.filter_map(|e| e.ok()?.file_name().to_str()?.parse().ok()).collect();
-    // The listing's own descriptor is closed by now.
+    // The descriptor that listed the others is closed by now.
     listed.into_iter().filter(|fd| is_open(*fd)).collect()
 }
 
@@ -52,7 +52,7 @@ struct Program<'a> {
     kmd: SimKmd,
     input: Input<'a>,
     fds: Vec<RawFd>,
-    /// The latest numbers the kernel answered: handles, addresses, tokens.
+    /// The latest numbers that the kernel returned: handles, addresses and tokens.
     answers: Vec<u64>,
 }
 
@@ -114,7 +114,7 @@ impl Program<'_> {
         }
         let before = bytes.clone();
         let arg = if size == 0 { Arg::Value(self.number()) } else { Arg::Bytes(&mut bytes) };
-        // SAFETY: open until the end of the run, or closed by the kernel, which then says EBADF.
+        // SAFETY: the descriptor is open until the end of the run, or the kernel closed it and answers EBADF.
         let file = unsafe { BorrowedFd::borrow_raw(fd) };
         let result = self.kmd.ioctl(file, known.node, request, arg);
         if result.is_err() {
@@ -137,7 +137,7 @@ impl Program<'_> {
         }
         let (len, offset) = (*self.input.pick(&[0, 1, 4096, 65536, 1 << 20, usize::MAX]), self.number());
         let prot = if self.input.byte() % 2 == 0 { Prot::Read } else { Prot::ReadWrite };
-        // SAFETY: as for ioctls.
+        // SAFETY: the same as for ioctls.
         let file = unsafe { BorrowedFd::borrow_raw(fd) };
         let _ = self.kmd.mmap(file, Placement::Anywhere, len, prot, offset);
     }
@@ -174,7 +174,7 @@ fuzz_target!(|bytes: &[u8]| {
             3 => while program.kmd.gpu().step() {},
             _ => program.ioctl(),
         }
-        // The kernel keeps descriptors of its own, so new ones are found by what they are.
+        // The kernel keeps descriptors of its own, so new ones are recognised by their kind.
         let new = program.answers.iter().map(|a| *a as i32).filter(|fd| (3..1024).contains(fd));
         let new: Vec<RawFd> =
             new.filter(|fd| !theirs.contains(fd) && !program.fds.contains(fd) && is_ours(&program.kmd, *fd)).collect();
@@ -190,17 +190,17 @@ fuzz_target!(|bytes: &[u8]| {
     drop(kmd);
     let left: Vec<RawFd> = open_fds().difference(&theirs).copied().collect();
     for fd in left {
-        // Descriptors the kernel gave that no answer told of (a structure behind a pointer).
-        // SAFETY: not there before, and everything that could own it is gone.
+        // The kernel made descriptors that are in no answer, because they are in a structure behind a pointer. SAFETY:
+        // these descriptors did not exist before, and everything that could own them has been dropped.
         drop(unsafe { OwnedFd::from_raw_fd(fd) });
     }
 });
 
-/// Closes one of the program's descriptors, which is in its list no more, unless the kernel closed it already (nvmap
-/// FREE does that to a number that is a dmabuf's).
+/// Closes one of the program's descriptors, which was taken out of its list. The kernel may have closed it already,
+/// because FREE of nvmap closes a number that is a dmabuf's descriptor.
 fn close(kmd: &SimKmd, fd: RawFd) {
     if is_open(fd) {
-        // SAFETY: it is open, and nobody else in this program closes it.
+        // SAFETY: the descriptor is open, and no other code in this program closes it.
         kmd.close(unsafe { OwnedFd::from_raw_fd(fd) });
     }
 }

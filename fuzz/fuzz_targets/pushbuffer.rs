@@ -1,4 +1,4 @@
-//! Any words as a pushbuffer segment: executed, blocked or a fault, never a crash of the simulator.
+//! Any words are used as a pushbuffer segment. It executes, blocks or faults, and the simulator never crashes.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

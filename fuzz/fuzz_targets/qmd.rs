@@ -1,4 +1,4 @@
-//! Launch descriptors: a valid one with any bits flipped, before any code.
+//! Launch descriptors: the input flips any bits of a valid descriptor and contains the code that it launches.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -8,10 +8,11 @@ use tegrarm_fuzz::harness::methods;
 use tegrarm_fuzz::one_warp::{EXIT, descriptor};
 use tegrarm_fuzz::{CODE, DATA, Rig};
 
-/// Start a grid: invalidate, schedule (docs/hardware/gpu-compute-class.md#pcas-actions).
+/// The action that starts a grid: invalidate and schedule (docs/hardware/gpu-compute-class.md#pcas-actions).
 const START: u32 = 9;
 
-// Pairs of bytes and what to flip in them: position in the descriptor, mask; after 128 of them, instructions.
+// The input has pairs of bytes: a position in the descriptor, and the mask of bits to flip there. After 128 pairs come
+// instructions.
 fuzz_target!(|bytes: &[u8]| {
     let (flips, code) = bytes.split_at(bytes.len().min(256));
     let mut rig = Rig::new();

@@ -1,4 +1,5 @@
-//! Any text as a recording: performed on a virtual board, and replayed to a program that opens every node.
+//! Any text is used as a recording. It is performed on a virtual board, and replayed to a program that opens every
+//! node.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -7,7 +8,7 @@ use tegra_sim::{Chip, SimConfig, SimKmd};
 use tegrarm_kmd::{Kmd, Replayed, perform};
 
 fuzz_target!(|bytes: &[u8]| {
-    // The header is not worth guessing.
+    // The header is always valid, because guessing it would find nothing new.
     let text = [b"{\"recording\":1}\n", bytes].concat();
     let board = Arc::new(SimKmd::new(SimConfig { mem_total: 64 << 20, step: true, ..SimConfig::new(Chip::AgxOrin) }));
     let _ = perform(&text[..], board.clone());

@@ -1,21 +1,21 @@
-//! Any entries in the ring, any GP_PUT, and the pushbuffer rewritten between doorbells.
+//! The input sets any entries in the ring and any GP_PUT, and rewrites the pushbuffer between doorbells.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use tegrarm_fuzz::harness::GP_PUT;
 use tegrarm_fuzz::{DATA, Input, Rig};
 
-/// Entries of the rig's ring.
+/// The number of entries of the ring.
 const ENTRIES: u32 = 16;
 
 fuzz_target!(|bytes: &[u8]| {
     let mut input = Input(bytes);
     let mut rig = Rig::new();
-    // A byte says what the next bytes are.
+    // The first byte tells the meaning of the bytes that follow.
     while !input.0.is_empty() {
         match input.byte() % 6 {
             0 => rig.lane.entry(u64::from_le_bytes(input.bytes())),
-            // One that points into memory that is there.
+            // This entry points into memory that exists.
             1 => {
                 let [at, words] = input.bytes();
                 rig.lane.entry(DATA + 4 * u64::from(at) | u64::from(words) << 42);

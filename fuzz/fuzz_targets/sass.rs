@@ -1,5 +1,5 @@
-//! Any 16-byte words as machine code: a grid ends, faults or runs out of its budget, and touches nothing but its own
-//! memory. Seeds are real kernels, so that mutations of them come up too.
+//! Any 16-byte words are used as machine code. A grid ends, faults or uses up its budget, and it changes only its own
+//! memory. The seeds are real kernels, so mutations of real kernels are tested too.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -11,7 +11,7 @@ use tegrarm_fuzz::{BUDGET, Input};
 const CODE: u64 = 0x4_0000_0000;
 const BANK: u64 = 0x5_0000_0000;
 const DATA: u64 = 0x6_0000_0000;
-/// Where compilers expect the parameters.
+/// The place where compilers expect the parameters.
 const PARAMETERS: usize = 0x160;
 
 fn map(table: &mut PageTable, va: u64, contents: &[u8], len: usize) -> Arc<Backing> {

@@ -1,4 +1,4 @@
-//! What the fuzz targets share: a GPU in step mode with a channel, and inputs read piece by piece.
+//! Code that the fuzz targets share: a GPU in step mode with a channel, and inputs that are read piece by piece.
 
 /// The harness of the simulator's own front-end tests.
 #[path = "../../crates/tegra-gpu/tests/front_end/harness.rs"]
@@ -9,13 +9,13 @@ pub mod one_warp;
 use harness::{Buffer, Lane, Machine};
 use tegra_gpu::GpuConfig;
 
-/// Turns of a run: an endless pushbuffer is cut off here.
+/// The number of turns of a run, after which an endless pushbuffer is stopped.
 const STEPS: usize = 300;
-/// Warp instructions of a grid: an endless kernel is cut off here.
+/// The number of warp instructions of a grid, after which an endless kernel is stopped.
 pub const BUDGET: u64 = 20_000;
-/// Memory that inputs may reach: a page each for data, descriptors and semaphores, and code.
+/// The address of the memory that inputs may reach: a page each for data, descriptors and semaphores, and code.
 pub const DATA: u64 = 0x2_0000_0000;
-/// See [`DATA`].
+/// The address of the code. See [`DATA`].
 pub const CODE: u64 = 0x4_0000_0000;
 
 /// A GPU with one channel and some memory.
@@ -34,7 +34,7 @@ impl Rig {
         Rig { machine, lane, data, code }
     }
 
-    /// Rings the doorbell and lets the GPU work, within bounds.
+    /// Rings the doorbell and lets the GPU work for a limited number of turns.
     pub fn go(&self) {
         self.machine.ring(&self.lane);
         for _ in 0..STEPS {
@@ -54,12 +54,12 @@ impl Default for Rig {
     }
 }
 
-/// Little-endian words; a rest that is none is left out.
+/// Splits bytes into little-endian words. Bytes that do not fill a word are left out.
 pub fn words(bytes: &[u8]) -> Vec<u32> {
     bytes.chunks_exact(4).map(|w| u32::from_le_bytes([w[0], w[1], w[2], w[3]])).collect()
 }
 
-/// An input, read piece by piece; zeros when it is used up.
+/// An input that is read piece by piece. After its end it gives zeros.
 pub struct Input<'a>(pub &'a [u8]);
 
 impl Input<'_> {
