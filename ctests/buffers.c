@@ -1,4 +1,5 @@
-/* Buffers that are shared: as dmabufs, as pages of this process, in parts; kernels that say what they are; absurd sizes. */
+/* Tests buffers that are shared as dmabufs, made of pages of this process or used in parts; the attributes of kernels; and
+ * absurd sizes. */
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -21,11 +22,11 @@ static struct tegrarm_module *load(struct tegrarm_device *device, const char *na
     fclose(file);
     struct tegrarm_module *module;
     CHECK(tegrarm_module_load(device, image, size, &module));
-    assert(tegrarm_module_load(device, image, (size_t)-1, &module) == NV_ERR_INVALID_ARGUMENT); /* a failed ftell */
+    assert(tegrarm_module_load(device, image, (size_t)-1, &module) == NV_ERR_INVALID_ARGUMENT); /* A failed ftell returns this number. */
     return module;
 }
 
-/* Memory of one device is memory of another, without a copy. */
+/* Two devices share memory without a copy. */
 static void dmabufs(struct tegrarm_device *device)
 {
     struct tegrarm_device *other;
@@ -52,7 +53,8 @@ static void dmabufs(struct tegrarm_device *device)
     assert(close(fd) == 0);
 }
 
-/* A kernel writes to pages that mmap made. They are shared ones: out of process, the simulator reaches no others (OOP-D01). */
+/* A kernel writes to pages that mmap made. They are shared pages, because out of process the simulator reaches no others
+ * (OOP-D01). */
 static void pages(struct tegrarm_device *device)
 {
     float *sum = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -87,7 +89,7 @@ static void pages(struct tegrarm_device *device)
     assert(strstr(why, "argument 3 has 8 bytes"));
     sizes[3] = sizeof n;
     CHECK(tegrarm_launch_checked(add, grid, block, 0, arguments, sizes, 4, TEGRARM_LAUNCH_TOGETHER, NULL));
-    CHECK(tegrarm_buffer_free(result)); /* waits: the page is ours again */
+    CHECK(tegrarm_buffer_free(result)); /* This waits for the GPU, so the page belongs to the program again. */
     for (int i = 0; i < 1024; i++)
         assert(sum[i] == 2.0f);
     CHECK(tegrarm_buffer_free(ones));
@@ -113,7 +115,8 @@ int main(void)
     for (int round = 0; round < 3; round++) {
         struct tegrarm_device *device;
         CHECK(tegrarm_device_open(0, &device));
-        /* Once: the virtual Orin in this process does not see that close(2) ends a descriptor, and keeps the memory. */
+        /* The test does this once, because the virtual Orin in this process does not see that close(2) ends a descriptor, and
+         * keeps the memory. */
         if (round == 0)
             dmabufs(device);
         pages(device);

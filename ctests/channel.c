@@ -1,4 +1,4 @@
-/* From an empty process to a semaphore release and a DMA copy on the GPU, with RM calls only. */
+/* Starts with an empty process and makes a semaphore release and a DMA copy on the GPU, with RM calls only. */
 #include "channel.h"
 
 static void semaphore_release(void)
@@ -14,7 +14,7 @@ static void semaphore_release(void)
         submit(&c, push.va, p.used);
         await(value, 0xc0de0000 + round);
     }
-    session_close(&c.s); /* channel, engine, buffers and mappings go with the client */
+    session_close(&c.s); /* Channel, engine, buffers and mappings are freed with the client. */
 }
 
 static void dma_copy(void)
@@ -44,7 +44,7 @@ static void dma_copy(void)
 
     for (unsigned i = 0; i < from.size; i++)
         assert(dst[i] == (i < BYTES ? src[i] : 0xee));
-    buffer_close(&c.s, &to); /* by hand, in the order a careful client uses */
+    buffer_close(&c.s, &to); /* This client frees everything itself, in the order that a careful client uses. */
     buffer_close(&c.s, &from);
     CHECK(rm_free(c.s.client, c.s.group, c.channel));
     session_close(&c.s);
@@ -53,9 +53,9 @@ static void dma_copy(void)
 int main(void)
 {
     NvU32 devices = 0;
-    CHECK(tegrarm_device_count(&devices)); /* opens the backend, whose own fds stay open */
+    CHECK(tegrarm_device_count(&devices)); /* This opens the backend, whose own descriptors stay open. */
     assert(devices >= 1);
-    semaphore_release(); /* first use may load lazily; the counts start after it */
+    semaphore_release(); /* The first use may load libraries, so the counts start after it. */
 
     int fds = open_fds(), mappings = shared_mappings();
     semaphore_release();

@@ -1,4 +1,4 @@
-/* A channel and how to feed it: ring, USERD, doorbell, pushbuffer words, waiting for a semaphore. */
+/* A channel, and the functions that give it work: ring, USERD, doorbell, pushbuffer words, and waiting for a semaphore. */
 #ifndef TEGRARM_CTESTS_CHANNEL_H
 #define TEGRARM_CTESTS_CHANNEL_H
 
@@ -75,9 +75,9 @@ static inline void submit(Channel *c, NvU64 pushbuffer, NvU32 words)
     volatile AmpereAControlGPFifo *userd = (volatile AmpereAControlGPFifo *)((volatile char *)c->area.cpu + USERD_OFFSET);
     ring[c->put] = pushbuffer | (NvU64)words << 42 | (NvU64)1 << 41;
     c->put = (c->put + 1) % ENTRIES;
-    atomic_thread_fence(memory_order_seq_cst); /* the GPU may read GPPut at any time: the entry is there first */
+    atomic_thread_fence(memory_order_seq_cst); /* The GPU may read GPPut at any time, so the entry is written before it. */
     userd->GPPut = c->put;
-    atomic_thread_fence(memory_order_seq_cst); /* everything before the doorbell */
+    atomic_thread_fence(memory_order_seq_cst); /* All stores come before the doorbell. */
     *c->doorbell = c->token;
 }
 

@@ -1,11 +1,11 @@
-/* Bad input gets the status RM would give and a sentence, and changes nothing. */
+/* Bad input gives RM's status and a sentence, and changes nothing. */
 #include <limits.h>
 
 #include "session.h"
 
 static int refusals;
 
-/* The call must answer exactly `wanted` and leave a sentence behind. */
+/* Checks that a call answers exactly `wanted` and that there is a sentence about it. */
 #define REFUSED(wanted, call) refused(__LINE__, #call, (wanted), (call))
 static void refused(int line, const char *call, NV_STATUS wanted, NV_STATUS got)
 {
@@ -48,10 +48,10 @@ static void objects(const Session *s)
     REFUSED(NV_ERR_INVALID_OBJECT_PARENT, rm_alloc(s->client, s->subdevice, &h, NV01_DEVICE_0, &device, sizeof device));
     REFUSED(NV_ERR_INVALID_ARGUMENT, rm_alloc(s->client, s->group, &h, AMPERE_CHANNEL_GPFIFO_A, NULL, 0));
 
-    h = s->device; /* a handle that is taken */
+    h = s->device; /* This handle is in use. */
     NV_MEMORY_ALLOCATION_PARAMS memory = {.size = 4096};
     REFUSED(NV_ERR_INSERT_DUPLICATE_NAME, rm_alloc(s->client, s->device, &h, NV01_MEMORY_LOCAL_USER, &memory, sizeof memory));
-    CHECK(rm_free(s->client, s->device, 0xabad1dea)); /* unknown object: RM's compatibility mode says OK */
+    CHECK(rm_free(s->client, s->device, 0xabad1dea)); /* The object is unknown. RM's compatibility mode answers OK. */
 }
 
 static void controls(const Session *s)
@@ -61,7 +61,7 @@ static void controls(const Session *s)
     REFUSED(NV_ERR_OBJECT_NOT_FOUND, rm_control(s->client, 0x5eed, NV2080_CTRL_CMD_GR_GET_INFO, &info, sizeof info));
     REFUSED(NV_ERR_INVALID_ARGUMENT, rm_control(s->client, s->subdevice, NV2080_CTRL_CMD_GR_GET_INFO, NULL, sizeof info));
     REFUSED(NV_ERR_INVALID_ARGUMENT, rm_control(s->client, s->subdevice, NV2080_CTRL_CMD_GR_GET_INFO, &info, 0));
-    CHECK(rm_control(s->client, s->subdevice, 0, NULL, 0)); /* command 0 is a no-op */
+    CHECK(rm_control(s->client, s->subdevice, 0, NULL, 0)); /* Command 0 does nothing. */
 }
 
 static void memory(const Session *s)
@@ -84,7 +84,7 @@ static void memory(const Session *s)
     REFUSED(NV_ERR_INVALID_POINTER, rm_map_memory(s->client, s->device, b.memory, 0, 4096, NULL, 0));
     REFUSED(NV_ERR_OBJECT_NOT_FOUND, rm_unmap_memory(s->client, s->device, b.memory, (void *)(uintptr_t)8, 0));
     CHECK(rm_free(s->client, s->device, b.memory));
-    CHECK(rm_free(s->client, s->device, b.memory)); /* double free: unknown object */
+    CHECK(rm_free(s->client, s->device, b.memory)); /* Freeing it twice is freeing an unknown object. */
 }
 
 static void library(void)
@@ -104,11 +104,11 @@ static void library(void)
     CHECK(tegrarm_kernel_report(report, sizeof report, &needed));
     assert(strlen(report) + 1 == needed && strstr(report, "NVMAP_IOC_ALLOC"));
     CHECK(tegrarm_kernel_report(report, 8, &needed));
-    assert(strlen(report) == 7);  /* cut, terminated */
+    assert(strlen(report) == 7);  /* The text is cut and terminated. */
     assert(!strcmp(tegrarm_status_name(NV_ERR_INVALID_CLASS), "NV_ERR_INVALID_CLASS"));
 
     char one[1];
-    assert(tegrarm_last_error(one, sizeof one) > 1 && one[0] == '\0');  /* truncated, terminated, length still told */
+    assert(tegrarm_last_error(one, sizeof one) > 1 && one[0] == '\0');  /* The text is cut; the result is its full length. */
 }
 
 int main(void)
@@ -126,7 +126,7 @@ int main(void)
     controls(&s);
     memory(&s);
     session_close(&s);
-    REFUSED(NV_ERR_INVALID_OBJECT_HANDLE, rm_free(s.client, 0, s.client)); /* the client is gone */
+    REFUSED(NV_ERR_INVALID_OBJECT_HANDLE, rm_free(s.client, 0, s.client)); /* The client was freed. */
     library();
 
     assert(open_fds() == fds && shared_mappings() == mappings);

@@ -1,4 +1,4 @@
-/* Host objects: what a C compiler made is loaded and called. Files that cannot be loaded are refused with the reason. */
+/* Host objects: the output of a C compiler is loaded and called. Files that cannot be loaded are refused with the reason. */
 #include "session.h"
 
 #if defined(__aarch64__)
@@ -43,7 +43,7 @@ static void runs(const char *mode)
     struct tegrarm_object *object, *second;
     CHECK(tegrarm_object_load(image, size, names, addresses, 2, &object));
     CHECK(tegrarm_object_load(image, size, names, addresses, 2, &second));
-    memset(image, 0, sizeof image); /* it is not kept */
+    memset(image, 0, sizeof image); /* The library keeps no pointer to the image. */
 
     float (*weigh)(const float *, int), in[] = {1, 2, 4, 8, 16};
     FUNCTION(object, "weigh", weigh);

@@ -1,5 +1,5 @@
-/* What programs do to descriptors, under LD_PRELOAD: duplicates, inheritance through fork and exec, vfork, threads, reuse of
- * numbers, questions about paths. Built with -fno-plt; the first node is opened by a static constructor. */
+/* Tests under LD_PRELOAD what programs do with descriptors: duplicates, inheritance through fork and exec, vfork, threads,
+ * reuse of numbers, and questions about paths. It is built with -fno-plt, and a static constructor opens the first node. */
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -38,7 +38,7 @@ static int ctl(int cloexec)
     return fd;
 }
 
-/* Whether a descriptor is a control node: it answers a version query. */
+/* Whether a descriptor is a control node, which answers a version query. */
 static int is_ctl(int fd)
 {
     nv_ioctl_rm_api_version_t version = {.cmd = '2'};
@@ -84,7 +84,7 @@ static void paths(void)
     int dev = open("/dev", O_RDONLY | O_DIRECTORY);
     fd = openat(dev, "nvidiactl", O_RDWR);
     assert(is_ctl(fd) && close(fd) == 0 && close(dev) == 0);
-    /* Paths that only look like a node's are left alone. */
+    /* Paths that only look like a node's path are passed on to libc. */
     assert(stat("/dev/null", &st) == 0 && major(st.st_rdev) == 1);
     fd = open("/dev/null", O_RDWR);
     assert(fd >= 0 && !is_ctl(fd) && close(fd) == 0);
@@ -103,7 +103,7 @@ static void duplicates(void)
     int other = ctl(O_CLOEXEC);
     assert(ask(other, (uint32_t)client) == NV_ERR_INVALID_CLIENT && "the client went with its last descriptor");
 
-    /* A number that changes hands. */
+    /* One number belongs to different files in turn. */
     int null = open("/dev/null", O_RDWR);
     client = (int)alloc_client(other);
     assert(dup2(null, other) == other && !is_ctl(other) && errno == ENOTTY);
@@ -115,8 +115,8 @@ static void duplicates(void)
     assert(ioctl(fd, _IOWR('F', NV_ESC_CHECK_VERSION_STR, nv_ioctl_rm_api_version_t), NULL) == -1 && errno == EBADF);
 }
 
-/* Descriptors that are closed by a direct system call, which no preload library sees. What the number means afterwards is
- * what the kernel says. */
+/* Descriptors are closed by a direct system call, which no preload library sees. Afterwards the number must refer to the file
+ * that the kernel has under it. */
 static void unseen(void)
 {
     int fd = ctl(O_CLOEXEC), ends[2], waiting = -1;
@@ -127,17 +127,17 @@ static void unseen(void)
     assert(ioctl(ends[0], FIONREAD, &waiting) == 0 && waiting == 3);
     assert(!is_ctl(fd) && errno == ENOTTY);
     assert(close(ends[0]) == 0 && close(ends[1]) == 0);
-    /* A stream closes its descriptor by itself. */
+    /* A stream closes its descriptor inside libc. */
     fd = ctl(O_CLOEXEC);
     FILE *stream = fdopen(fd, "r+");
     assert(stream && is_ctl(fileno(stream)) && fclose(stream) == 0);
     assert(!is_ctl(fd) && errno == EBADF);
-    /* A range of them at once. */
+    /* One call closes a range of descriptors. */
     fd = ctl(O_CLOEXEC);
     int copy = fcntl(fd, F_DUPFD_CLOEXEC, 300);
     assert(copy >= 300 && syscall(SYS_close_range, copy, copy, 0) == 0);
     assert(!is_ctl(copy) && errno == EBADF && is_ctl(fd));
-    /* A later open notices that the first file is gone. Its client does not come back. */
+    /* A later open notices that the first file is closed. Its client does not exist any more. */
     (void)client;
     assert(close(fd) == 0);
 }
@@ -150,11 +150,11 @@ static void inheritance(char **argv)
     pid_t child = fork();
     if (child == 0) {
         if (!is_ctl(fd) || ask(fd, client) != NV_ERR_INVALID_CLIENT)
-            _exit(1); /* the parent's client is not the child's */
+            _exit(1); /* The parent's client must not be usable in the child. */
         uint32_t own = alloc_client(fd);
         if (own == client || ask(fd, own) != NV_OK)
             _exit(2);
-        exit(0); /* with exit handlers */
+        exit(0); /* This runs the exit handlers. */
     }
     wait_for(child);
     assert(ask(fd, client) == NV_OK && "a child's end ends nothing of its parent's");
@@ -168,7 +168,7 @@ static void inheritance(char **argv)
 
     child = vfork();
     if (child == 0) {
-        close(fd); /* in the child only, although it shares our memory */
+        close(fd); /* This closes the child's descriptor only, although the child shares the parent's memory. */
         execv("/proc/self/exe", (char *[]){argv[0], "nothing", NULL});
         _exit(1);
     }
@@ -177,7 +177,7 @@ static void inheritance(char **argv)
     assert(close(fd) == 0);
 }
 
-/* A number that was somebody else's when it was last looked at, and is closed where no preload can see it. */
+/* A number belonged to another file when it was last looked up, and it is then closed in a way that no preload library sees. */
 static int stale(void)
 {
     int null = open("/dev/null", O_RDWR), waiting;
@@ -205,7 +205,7 @@ static int pass(int fd)
     return fd;
 }
 
-/* Descriptors that appear where no preload can see it. */
+/* Descriptors appear in ways that no preload library sees. */
 static void handed(void)
 {
     int fd = ctl(O_CLOEXEC), number = stale();
@@ -218,7 +218,7 @@ static void handed(void)
     assert(close(passed) == 0 && !is_ctl(passed) && errno == EBADF);
 }
 
-/* A node with nothing to map cannot be mapped; other files can. */
+/* A node that has nothing to map cannot be mapped. Other files can be mapped. */
 static void mappings(void)
 {
     static const char *const nodes[] = {CTL, "/dev/nvidia0", "/dev/nvidia-uvm"};
@@ -237,7 +237,7 @@ static void mappings(void)
     assert(text != MAP_FAILED && munmap(text, 4096) == 0 && close(self) == 0);
 }
 
-/* What posix_spawn does to descriptors happens inside of libc, in the child. */
+/* posix_spawn changes descriptors inside libc, in the child. */
 static void spawned(char **argv)
 {
     enum { SPAWNED = 177 };
@@ -270,7 +270,8 @@ static void on_alarm(int signal)
     errno = before;
 }
 
-/* A handler that calls a node: answered, or refused when it interrupted such a call; never taken for something else. */
+/* A signal handler makes a call on a node. The call is answered, or refused if the handler interrupted another such call. It
+ * is never passed on to another file. */
 static void handlers(void)
 {
     struct sigaction action = {.sa_handler = on_alarm, .sa_flags = SA_RESTART}, old;
@@ -294,7 +295,8 @@ static void *hammer(void *arg)
     return arg;
 }
 
-/* Forks while other threads are inside the library. The child starts anew, whatever locks they hold. */
+/* The process forks while other threads are inside the library. The child starts with a new state, whichever locks these
+ * threads hold. */
 static void *breed(void *arg)
 {
     for (int i = 0; i < ROUNDS / 10; i++) {

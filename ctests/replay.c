@@ -1,5 +1,5 @@
-/* Replays: right results with new values each run, and a loop that makes no system call, allocates nothing, and can be entered
- * by one thread at a time only. */
+/* Replays compute the right results with new values in each run. Their loop makes no system call, allocates nothing, and can
+ * be entered by only one thread at a time. */
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -14,7 +14,7 @@
 #endif
 enum { N = 64, RUNS = 300 };
 
-/* --- allocations of this thread, where nobody else counts them ----------------------------------------------------- */
+/* --- allocations of this thread, unless another tool counts them --------------------------------------------------- */
 
 static _Thread_local unsigned allocations;
 #if !defined(__SANITIZE_ADDRESS__) && defined(__GLIBC__)
@@ -26,20 +26,20 @@ void *calloc(size_t count, size_t size) { allocations++; return __libc_calloc(co
 void *realloc(void *old, size_t size) { allocations++; return __libc_realloc(old, size); }
 #endif
 
-/* --- system calls of this thread: each is a signal while `watching` says so ------------------------------------------ */
+/* --- system calls of this thread: each one gives a signal while `watching` is 1 -------------------------------------- */
 
-static volatile char watching; /* 0 system calls are allowed, 1 they are signals */
+static volatile char watching; /* With 0, system calls are allowed. With 1, each gives a signal. */
 static volatile sig_atomic_t calls, last_call;
 
 static void trapped(int signal, siginfo_t *info, void *context)
 {
     (void)signal, (void)context;
-    watching = 0; /* the loop goes on: it is the count that fails */
+    watching = 0; /* The loop continues, and the test fails because of the count. */
     calls++;
     last_call = info->si_syscall;
 }
 
-/* False where the kernel cannot, or another program (valgrind) makes this one's system calls. */
+/* The result is false if the kernel cannot do this, or if another program (valgrind) makes this program's system calls. */
 static int can_watch(void)
 {
     const char *preload = getenv("LD_PRELOAD");
@@ -82,7 +82,8 @@ static struct tegrarm_kernel *vecadd(struct tegrarm_device *device)
     return kernel;
 }
 
-/* out = in + buffer 1, then buffer 3 = out on the copy engine; which buffer is added is the run's value. */
+/* Computes out = in + buffer 1, and then copies out to buffer 3 on the copy engine. The value of a run chooses which buffer is
+ * added. */
 static void record(Graph *g)
 {
     CHECK(tegrarm_device_open(0, &g->device));
@@ -110,13 +111,13 @@ static void record(Graph *g)
 static void loop(Graph *g)
 {
     NvU64 values[2] = {g->gpu[1], g->gpu[1]};
-    CHECK(tegrarm_replay_run(g->replay, values, 1, TEGRARM_WAIT_FOREVER)); /* the first run makes kernel calls */
-    CHECK(tegrarm_replay_spin(g->replay, 60000000000u));          /* no sleep: that would be a call */
+    CHECK(tegrarm_replay_run(g->replay, values, 1, TEGRARM_WAIT_FOREVER)); /* The first run makes kernel calls. */
+    CHECK(tegrarm_replay_spin(g->replay, 60000000000u));          /* The wait does not sleep, because sleeping is a system call. */
     int watched = can_watch();
     for (int run = 0; run < RUNS; run++) {
         for (int k = 0; k < N; k++)
             g->in[k] = (float)(run + k);
-        values[0] = g->gpu[1 + run % 2]; /* the second adds what the last run computed */
+        values[0] = g->gpu[1 + run % 2]; /* Every second run adds the result of the run before it. */
         float last = g->out[3];
         unsigned before = allocations;
         watching = (char)watched;
@@ -153,7 +154,8 @@ static void misuse(Graph *g)
     assert(tegrarm_replay_create((struct tegrarm_device *)g->replay, &none) == NV_ERR_OBJECT_NOT_FOUND);
     assert(tegrarm_replay_wait((struct tegrarm_replay *)g->device, TEGRARM_WAIT_POLL) == NV_ERR_OBJECT_NOT_FOUND);
 
-    /* A replay whose run never finishes: the wait times out, other threads are refused during it, and it can be ended. */
+    /* A replay's run never finishes. The wait for it times out, other threads are refused during the wait, and the replay can
+     * be ended. */
     static NvU64 signal, timeline, kick, written;
     signal = kick = written = 0;
     timeline = 41;
@@ -167,7 +169,7 @@ static void misuse(Graph *g)
     assert(tegrarm_replay_patch(none, &written, 8, 0, &bad) == NV_ERR_INVALID_ARGUMENT);
     bad = what, bad.source = TEGRARM_REPLAY_SOURCE_SLOT, bad.slot = TEGRARM_REPLAY_SLOTS;
     assert(tegrarm_replay_patch(none, &written, 8, 0, &bad) == NV_ERR_INVALID_ARGUMENT);
-    bad = what, bad.reserved = 1; /* what a later version may give a meaning */
+    bad = what, bad.reserved = 1; /* A later version may give this field a meaning. */
     assert(tegrarm_replay_patch(none, &written, 8, 0, &bad) == NV_ERR_INVALID_ARGUMENT);
     assert(tegrarm_replay_patch(none, (char *)&written + 1, 4, 0, &what) == NV_ERR_INVALID_ADDRESS);
     CHECK(tegrarm_replay_submit(none, NULL, 0));
@@ -184,12 +186,12 @@ static void *waiter(void *replay)
 {
     NV_STATUS status;
     while ((status = tegrarm_replay_wait(replay, TEGRARM_WAIT_FOREVER)) == NV_ERR_STATE_IN_USE)
-        ; /* the other thread is looking whether this one is in */
+        ; /* The other thread is checking whether this one is inside. */
     CHECK(status);
     return NULL;
 }
 
-/* While one thread is inside, another is refused, not queued. */
+/* While one thread is inside, another thread is refused and does not wait. */
 static void one_at_a_time(void)
 {
     static NvU64 signal, timeline, kick;
@@ -199,7 +201,7 @@ static void one_at_a_time(void)
     CHECK(tegrarm_replay_submit(replay, NULL, 0));
     pthread_t inside, second;
     assert(pthread_create(&inside, NULL, waiter, replay) == 0);
-    while (tegrarm_replay_spin(replay, 1000) != NV_ERR_STATE_IN_USE) /* until it is in */
+    while (tegrarm_replay_spin(replay, 1000) != NV_ERR_STATE_IN_USE) /* This repeats until the other thread is inside. */
         ;
     assert(pthread_create(&second, NULL, intruder, replay) == 0);
     assert(pthread_join(second, NULL) == 0);
@@ -217,7 +219,7 @@ int main(void)
         record(&g);
         loop(&g);
         misuse(&g);
-        CHECK(tegrarm_device_close(g.device)); /* takes the replay along */
+        CHECK(tegrarm_device_close(g.device)); /* This also ends the replay. */
         assert(tegrarm_replay_destroy(g.replay) == NV_ERR_OBJECT_NOT_FOUND);
         assert(round == 0 || (open_fds() == fds && shared_mappings() == mappings));
         fds = open_fds(), mappings = shared_mappings();

@@ -1,8 +1,9 @@
-/* A second RM client, which shares nothing with the first frontend's habits: device nodes instead of functions, the long
- * form of RM_ALLOC, every call wrapped in XFER_CMD, a version handshake, its own handle values, an RM-managed VA space
- * filled by RM_MAP_MEMORY_DMA, CPU mappings wherever mmap puts them, USERD in a buffer of its own, OS events.
+/* A second RM client, which works differently from the first frontend. It uses device nodes and not functions, the long form
+ * of RM_ALLOC, a version handshake and its own handle values. It wraps every call in XFER_CMD. Its VA space is managed by RM
+ * and filled by RM_MAP_MEMORY_DMA, its CPU mappings lie where mmap puts them, and its USERD is a separate buffer. It also uses
+ * OS events.
  *
- * Built twice from this source: against rm_open, rm_ioctl, rm_mmap, rm_close, and (PLAIN) against libc, to run under
+ * It is built twice from this source: with rm_open, rm_ioctl, rm_mmap and rm_close, and (PLAIN) with libc only, to run under
  * LD_PRELOAD. */
 #include <assert.h>
 #include <errno.h>
@@ -40,7 +41,7 @@ static const char *why(void)
 #endif
 
 enum {
-    /* Handles: ours to choose. */
+    /* Handles, which this client chooses. */
     DEVICE = 0x5c000001, SUBDEVICE, VASPACE, MAPPER, GROUP, CHANNEL, COMPUTE, COPY_ENGINE, USERMODE, EVENT, MEMORY = 0x5c001000,
     ENTRIES = 512,
     HOST = 0, COPY = 4,
@@ -53,7 +54,7 @@ enum {
 static int ctl = -1;
 static uint32_t client;
 
-/* NV_ESC_IOCTL_XFER_CMD around an escape. */
+/* Makes an escape inside NV_ESC_IOCTL_XFER_CMD. */
 static int escape(int fd, uint32_t nr, void *arg, uint32_t size)
 {
     nv_ioctl_xfer_t xfer = {.cmd = nr, .size = size, .ptr = (uintptr_t)arg};
@@ -113,7 +114,7 @@ static int open_gpu(void)
     return fd;
 }
 
-/* RM_MAP_MEMORY on a descriptor of its own, then mmap wherever the kernel likes. */
+/* Makes an RM_MAP_MEMORY on a new descriptor, and then an mmap at an address that the kernel chooses. */
 static volatile void *map_cpu(uint32_t memory, uint64_t size)
 {
     int fd = open_gpu();
@@ -148,7 +149,7 @@ static Buffer buffer(uint64_t size)
     return b;
 }
 
-/* The ring and USERD; each is a buffer of its own. */
+/* The ring and USERD, which are separate buffers. */
 static Buffer ring, userd;
 static volatile uint32_t *doorbell;
 static uint32_t token, put;
@@ -158,7 +159,7 @@ static void handshake(void)
     nv_ioctl_rm_api_version_t version = {.cmd = '2', .versionString = "0"};
     ESCAPE(ctl, NV_ESC_CHECK_VERSION_STR, &version);
     assert(version.reply == 1 && version.versionString[0] == '5');
-    version.cmd = 0; /* strict: with the string it just gave us */
+    version.cmd = 0; /* This is the strict comparison, with the string that the library has just returned. */
     ESCAPE(ctl, NV_ESC_CHECK_VERSION_STR, &version);
     version.versionString[0] = '1';
     assert(escape(ctl, NV_ESC_CHECK_VERSION_STR, &version, sizeof version) == -1 && errno == EINVAL);
@@ -167,7 +168,7 @@ static void handshake(void)
     nv_ioctl_sys_params_t sys = {.memblock_size = 128 << 20};
     ESCAPE(ctl, NV_ESC_SYS_PARAMS, &sys);
     nv_ioctl_card_info_t cards[32];
-    memset(cards, 0xff, sizeof cards); /* the whole array is answered, absent cards with zeros */
+    memset(cards, 0xff, sizeof cards); /* The answer fills the whole array, with zeros for absent cards. */
     ESCAPE(ctl, NV_ESC_CARD_INFO, &cards);
     assert(cards[0].valid && !cards[1].valid && cards[0].minor_number == 0);
     uint32_t gpus[1] = {cards[0].gpu_id};
@@ -239,9 +240,9 @@ static void run(const Buffer *push, volatile uint32_t *semaphore, uint32_t value
 {
     ((volatile uint64_t *)ring.cpu)[put] = push->va | (uint64_t)used << 42 | (uint64_t)1 << 41;
     put = (put + 1) % ENTRIES;
-    atomic_thread_fence(memory_order_seq_cst); /* the GPU may read GPPut at any time: the entry is there first */
+    atomic_thread_fence(memory_order_seq_cst); /* The GPU may read GPPut at any time, so the entry is written before it. */
     ((volatile AmpereAControlGPFifo *)userd.cpu)->GPPut = put;
-    atomic_thread_fence(memory_order_seq_cst); /* everything before the doorbell */
+    atomic_thread_fence(memory_order_seq_cst); /* All stores come before the doorbell. */
     *doorbell = token;
     time_t deadline = time(NULL) + DEADLINE_S;
     while (*semaphore != value) {
@@ -298,7 +299,7 @@ int main(void)
     objects();
     channel();
     work();
-    STATUS("RM_FREE", free_status(0x12345678)); /* unknown objects are no error */
+    STATUS("RM_FREE", free_status(0x12345678)); /* An unknown object is not an error. */
     STATUS("RM_FREE", free_status(client));
     assert(control_status(DEVICE, 0, NULL, 0) == NV_ERR_INVALID_CLIENT);
     assert(NODE_CLOSE(ctl) == 0);

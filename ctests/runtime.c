@@ -1,4 +1,5 @@
-/* A cubin runs on the GPU with the runtime alone: load, launch, wait, read. Then a fault and its report. */
+/* A cubin runs on the GPU with the runtime alone: it is loaded and launched, and the test waits and reads the result. Then a
+ * fault is reported. */
 #include <math.h>
 
 #include "session.h"
@@ -67,12 +68,12 @@ static void vector_add(void)
     for (int i = 0; i < N; i++)
         assert(fabsf(pc[i] - 1.25f * (float)i) == 0.0f);
 
-    CHECK(tegrarm_copy(ba, 0, bc, 0, sizeof out, NULL)); /* on the GPU, in order */
+    CHECK(tegrarm_copy(ba, 0, bc, 0, sizeof out, NULL)); /* The copy runs on the GPU, in order with the launch. */
     memset(out, 0, sizeof out);
     CHECK(tegrarm_copy_out(ba, 0, out, sizeof out));
     assert(out[N - 1] == 1.25f * (N - 1));
 
-    /* Mistakes are statuses. */
+    /* Mistakes of the caller give statuses. */
     assert(tegrarm_launch(vecadd, (NvU32[]){1, 1, 1}, (NvU32[]){2048, 1, 1}, 0, arguments, 4, NULL) == NV_ERR_INVALID_ARGUMENT);
     assert(tegrarm_launch(vecadd, (NvU32[]){1, 1, 1}, (NvU32[]){32, 1, 1}, 0, arguments, 3, NULL) == NV_ERR_INVALID_ARGUMENT);
     assert(tegrarm_copy_out(ba, sizeof out - 1, out, 2) == NV_ERR_INVALID_BASE);
@@ -88,7 +89,7 @@ static void vector_add(void)
 
     CHECK(tegrarm_buffer_free(bb));
     assert(tegrarm_buffer_free(bb) == NV_ERR_OBJECT_NOT_FOUND);
-    CHECK(tegrarm_device_close(device)); /* takes buffers, module and kernel along */
+    CHECK(tegrarm_device_close(device)); /* This also frees buffers, the module and the kernel. */
     assert(tegrarm_buffer_free(ba) == NV_ERR_OBJECT_NOT_FOUND);
     assert(tegrarm_device_close(device) == NV_ERR_OBJECT_NOT_FOUND);
 }

@@ -1,5 +1,5 @@
-/* Bring-up shared by the C tests: client, device, subdevice, address space, channel group, context share.
- * Every step is an RM call; a failing one prints the library's own sentence about it and aborts. */
+/* The bring-up that all C tests use: client, device, subdevice, address space, channel group and context share. Every step is
+ * an RM call. If one fails, the library's sentence about it is printed and the program aborts. */
 #ifndef TEGRARM_CTESTS_SESSION_H
 #define TEGRARM_CTESTS_SESSION_H
 
@@ -25,7 +25,7 @@ static inline void check(const char *file, int line, const char *call, NV_STATUS
     abort();
 }
 
-/* Open file descriptors of this process, without the one that counts them. */
+/* The number of open file descriptors of this process, without the descriptor that is used for counting. */
 static inline int open_fds(void)
 {
     DIR *dir = opendir("/proc/self/fd");
@@ -37,7 +37,7 @@ static inline int open_fds(void)
     return count;
 }
 
-/* Lines of /proc/self/maps that are shared mappings: a leaked device or buffer mapping is one of them. */
+/* The number of shared mappings in /proc/self/maps. A leaked mapping of a device or a buffer is one of them. */
 static inline int shared_mappings(void)
 {
     FILE *maps = fopen("/proc/self/maps", "re");
@@ -92,7 +92,8 @@ static inline void session_close(Session *s)
     CHECK(rm_free(s->client, 0, s->client));
 }
 
-/* Memory that CPU and GPU see at one address, unless somebody else sits there: the address sanitizer's shadow does. */
+/* Memory that the CPU and the GPU see at the same address, unless that address is in use, for example by the shadow of the
+ * address sanitizer. */
 typedef struct {
     NvHandle memory;
     NvU64 size;

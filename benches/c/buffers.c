@@ -1,5 +1,5 @@
-/* A 1 MiB buffer allocated and freed: through the runtime, and the same nine system calls by hand, in turns. To be run on device
- * nodes (`tegrarm-sim run`, or a board). Prints median microseconds of both. */
+/* Allocates and frees a buffer of 1 MiB in two ways, in turns: through the runtime, and by hand with the same nine system
+ * calls. Prints the median microseconds of both. It runs on device nodes (`tegrarm-sim run`, or a board). */
 #include <fcntl.h>
 #include <sys/mman.h>
 

@@ -1,6 +1,7 @@
-/* Controls through the object door or the file door, COUNT times, inside a function that callgrind collects.
- * controls DOOR SET: DOOR is "object" or "file"; SET is "open", what a frontend asks when it opens a device (tinygrad's
- * order; without PERF_BOOST and SCHEDULE, which are the kernel's work), or "token", the smallest control there is. */
+/* Sends controls through the object door or the file door, COUNT times, inside a function that callgrind measures.
+ * Usage: controls DOOR SET. DOOR is "object" or "file". SET is "open" for the controls that a frontend sends when it opens a
+ * device (in tinygrad's order, without PERF_BOOST and SCHEDULE, which are the kernel's work), or "token" for the smallest
+ * control. */
 #include <sys/ioctl.h>
 
 #include "channel.h"
@@ -57,7 +58,7 @@ int main(int argc, char **argv)
         {c.s.subdevice, NV2080_CTRL_CMD_GR_GET_INFO, sizeof info, &info},
     };
     const int all = sizeof controls / sizeof *controls;
-    for (int n = 0; n < all; n++) /* warm: lazy symbols are bound, what is asked once is asked */
+    for (int n = 0; n < all; n++) /* The first round binds lazy symbols and makes the queries that are made once. */
         CHECK(rm_control(c.s.client, controls[n].object, controls[n].cmd, controls[n].params, controls[n].size));
     void (*door)(NvHandle, const Control *, int) = strcmp(argv[1], "file") ? object_door : file_door;
     door(c.s.client, controls, strcmp(argv[2], "open") ? 1 : all);

@@ -1,5 +1,5 @@
-/* tegrarm_copy_in and _out against memcpy on the same memory: the best of many rounds, for several sizes. Prints, a line for
- * each size: MiB, ratio in, ratio out (1 is memcpy's own bandwidth). */
+/* Compares tegrarm_copy_in and tegrarm_copy_out with memcpy on the same memory: the best of many rounds, for several sizes.
+ * Prints a line for each size: MiB, ratio in, ratio out. A ratio of 1 is the bandwidth of memcpy. */
 #include "../../examples/c/example.h"
 #include "timing.h"
 

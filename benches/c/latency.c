@@ -1,5 +1,6 @@
-/* Submit to semaphore: median and 99th percentile of the time from the doorbell to the value the CPU polls. Then what an idle
- * device costs: CPU, and how often a second its threads wake up, which no other program on the machine changes. */
+/* Measures the time from the doorbell to the semaphore's value that the CPU polls: its median and 99th percentile. Then it
+ * measures the cost of an idle device: CPU time, and how often per second its threads wake up. No other program on the machine
+ * changes this number. */
 #include <sys/resource.h>
 
 #include "channel.h"
@@ -30,7 +31,7 @@ int main(void)
     printf("%.1f ", percentile(took, ROUNDS, 50));
     printf("%.1f ", percentile(took, ROUNDS, 99));
 
-    nanosleep(&(struct timespec){.tv_sec = 1}, NULL); /* let the GPU go to sleep */
+    nanosleep(&(struct timespec){.tv_sec = 1}, NULL); /* The GPU's threads go to sleep in this time. */
     struct rusage before, after;
     getrusage(RUSAGE_SELF, &before);
     nanosleep(&(struct timespec){.tv_sec = IDLE_S}, NULL);

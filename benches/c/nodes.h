@@ -1,4 +1,4 @@
-/* The kernel's interface (linux/nvgpu.h, linux/nvmap.h), as far as the benchmarks call it by hand. */
+/* The part of the kernel's interface (linux/nvgpu.h, linux/nvmap.h) that the benchmarks call by hand. */
 #ifndef TEGRARM_BENCH_NODES_H
 #define TEGRARM_BENCH_NODES_H
 

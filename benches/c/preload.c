@@ -1,5 +1,5 @@
-/* What the preload library costs the calls that do not concern it: prints nanoseconds per call of an open, an ioctl and a
- * close, the least over many batches. Run with and without LD_PRELOAD; the difference is the cost. */
+/* Measures the cost of the preload library for calls that do not concern it. Prints the nanoseconds per call of an open, an
+ * ioctl and a close, the least over many batches. The difference between a run with and a run without LD_PRELOAD is the cost. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/ioctl.h>
@@ -31,7 +31,7 @@ int main(void)
 {
     int null = open("/dev/null", O_RDWR), unused = 0;
     double opens, ioctls, closes;
-    LEAST(opens, (void)!open("/dev/nv-none", O_RDWR)); /* ENOENT, and as long a common start as there is */
+    LEAST(opens, (void)!open("/dev/nv-none", O_RDWR)); /* ENOENT; the path starts like a node's */
     LEAST(ioctls, (void)!ioctl(null, FIONREAD, &unused));
     LEAST(closes, (void)!close(-1));
     printf("%.1f %.1f %.1f\n", opens, ioctls, closes);

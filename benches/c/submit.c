@@ -1,10 +1,11 @@
-/* A launch, through the runtime and by hand from C (examples/c/raw.h), which writes the same descriptor, parameter bank, words, ring
- * entry, pointer and doorbell. By hand twice: "hand" is what a program would write to get what tegrarm_launch gives it: any kernel, any
- * thread, any grid; "bare" is the stores for this one kernel alone, from one thread, with nothing looked at. And a replay's submit, with
- * its stores by hand.
+/* Measures a launch through the runtime and by hand from C (examples/c/raw.h). Both write the same descriptor, parameter bank,
+ * words, ring entry, pointer and doorbell. There are two launches by hand: "hand" is a program that does what tegrarm_launch
+ * does, for any kernel, thread and grid; "bare" makes only the stores for this one kernel, from one thread, without any check.
+ * A replay's submit is measured too, and its stores by hand.
  *
- * `submit KERNELS WAY`: WAY is "runtime", "hand", "bare", "replay" or "handreplay", whose function, which callgrind collects, is called
- * measured_*; or "all", which prints the median microseconds of runtime, hand, bare and replay. */
+ * Usage: submit KERNELS WAY. WAY is "runtime", "hand", "bare", "replay" or "handreplay". The function of each is called
+ * measured_*, and callgrind measures it. With "all", the program prints the median microseconds of runtime, hand, bare and
+ * replay. */
 #include <pthread.h>
 
 #include "../../examples/c/raw.h"
@@ -27,7 +28,7 @@ __attribute__((noinline)) void measured_replay(struct tegrarm_replay *replay, co
     CHECK(tegrarm_replay_submit(replay, values, 1));
 }
 
-/* What tegrarm_launch needs to know of a kernel. */
+/* The properties of a kernel that tegrarm_launch needs. */
 typedef struct {
     pthread_mutex_t lock;
     Gpu *gpu;
@@ -78,7 +79,8 @@ __attribute__((noinline)) NvU64 measured_bare(Gpu *g, Kernel *k, const void *con
     return raw_launch(g, k);
 }
 
-/* By hand what a replay does: one changed argument, the fence to wait for, the number to release, entry, pointer, doorbell. */
+/* The places that a replay by hand writes: one changed argument, the fence to wait for, the number to release, the entry, the
+ * pointer and the doorbell. */
 typedef struct {
     volatile NvU32 *words, *argument;
     volatile NvU64 *ring;
@@ -102,7 +104,7 @@ __attribute__((noinline)) NvU64 measured_handreplay(Gpu *g, const Recorded *r, N
     return number;
 }
 
-/* Records a launch on a channel of its own. */
+/* Records a launch on a separate channel. */
 static Recorded record(Gpu *g, Kernel *k, const void *const *arguments)
 {
     Recorded r;
@@ -157,7 +159,7 @@ static void open_all(Bench *t, int argc, char **argv)
     CHECK(tegrarm_replay_create(t->device, &t->replay));
     CHECK(tegrarm_replay_launch(t->replay, t->kernel, grid, block, 0, t->arguments, 4, NULL));
     CHECK(tegrarm_replay_argument(t->replay, 0, 0, 0));
-    CHECK(tegrarm_replay_run(t->replay, &t->a, 1, TEGRARM_WAIT_FOREVER)); /* the first run makes kernel calls */
+    CHECK(tegrarm_replay_run(t->replay, &t->a, 1, TEGRARM_WAIT_FOREVER)); /* The first run makes kernel calls. */
 
     raw_open(&t->gpu);
     size_t size;
@@ -173,7 +175,8 @@ static void open_all(Bench *t, int argc, char **argv)
     t->recorded = record(&t->gpu, &t->hand.kernel, t->raw_arguments);
 }
 
-/* `count` submissions one way; then all of them have finished, the GPU sleeps, and no way finds the caches warmer than another. */
+/* Makes `count` submissions in one way. Afterwards all of them have finished and the GPU sleeps, so that no way finds warmer
+ * caches than another. */
 static double submit(Bench *t, const char *way, int count)
 {
     NvU64 fence = 0;
@@ -183,7 +186,7 @@ static double submit(Bench *t, const char *way, int count)
             measured_runtime(t->kernel, t->arguments, &fence);
         took_us = now_us() - start;
         CHECK(tegrarm_wait(t->device, fence, TEGRARM_WAIT_FOREVER));
-    } else if (!strcmp(way, "replay")) { /* one at a time */
+    } else if (!strcmp(way, "replay")) { /* One replay runs at a time. */
         measured_replay(t->replay, &t->a);
         took_us = (now_us() - start) * count;
         CHECK(tegrarm_replay_wait(t->replay, TEGRARM_WAIT_FOREVER));
@@ -213,7 +216,7 @@ int main(int argc, char **argv)
             submit(&t, way, 1);
             continue;
         }
-        for (int k = 0; k < WAYS - 1; k++) { /* in turns and in both orders, so that a busy machine is busy for all */
+        for (int k = 0; k < WAYS - 1; k++) { /* The ways take turns in both orders: other load affects all of them. */
             int w = i % 2 ? WAYS - 2 - k : k;
             took[w][i] = submit(&t, ways[w], BATCH);
         }

@@ -1,4 +1,5 @@
-/* Costs of the virtual Orin's kernel, to be run under `tegrarm-sim run`: one figure per line, microseconds. */
+/* Measures calls of the virtual Orin's kernel. It runs under `tegrarm-sim run` and prints one figure per line, in
+ * microseconds. */
 #include <assert.h>
 #include <fcntl.h>
 
@@ -7,7 +8,7 @@
 
 enum { CALLS = 50000, CHANNELS = 1000, BUFFERS = 100000, PART = 10 };
 
-/* One operation, many times: the mean of the first tenth and of the last, which differ if the cost grows. */
+/* Makes one operation many times. Returns the mean of the first tenth and of the last tenth, which differ if the cost grows. */
 static void measure(const char *what, int rounds, void (*once)(void))
 {
     double first = 0, last = 0;

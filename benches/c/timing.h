@@ -1,4 +1,4 @@
-/* Times in microseconds, and what is in the middle of many. */
+/* Times in microseconds, and percentiles of many times. */
 #ifndef TEGRARM_BENCH_TIMING_H
 #define TEGRARM_BENCH_TIMING_H
 
@@ -18,7 +18,7 @@ static inline int ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Sorts them. */
+/* Sorts the times and returns one of their percentiles. */
 static inline double percentile(double *times, size_t count, unsigned percent)
 {
     qsort(times, count, sizeof times[0], ascending);

@@ -15,7 +15,7 @@ static double now_us(void)
     return (double)t.tv_sec * 1e6 + (double)t.tv_nsec / 1e3;
 }
 
-/* Buckets double in width: below 1 us, below 2 us, below 4 us, … */
+/* Each bucket is twice as wide as the one before: below 1 us, below 2 us, below 4 us, … */
 static void histogram(const unsigned *count)
 {
     for (int b = 0; b < BUCKETS; b++) {
@@ -59,7 +59,7 @@ int main(int argc, char **argv)
         NvU64 value = 0;
         memcpy(&value, &gain, sizeof gain);
         double start = now_us();
-        CHECK(tegrarm_replay_run(replay, &value, 1, 1000000000)); /* a deadline of one second */
+        CHECK(tegrarm_replay_run(replay, &value, 1, 1000000000)); /* The deadline is one second. */
         double took = now_us() - start;
         int bucket = 0;
         while (bucket < BUCKETS - 1 && took >= (double)(1 << bucket))

@@ -1,4 +1,4 @@
-/* The GPUs there are, with their figures. */
+/* Lists the GPUs with their figures. */
 #include "example.h"
 
 int main(void)

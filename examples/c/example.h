@@ -1,4 +1,4 @@
-/* What the examples share: a check that prints the library's own sentence, and a function that reads a file. */
+/* Functions that all examples use: a check that prints the library's sentence, and a function that reads a file. */
 #ifndef TEGRARM_EXAMPLE_H
 #define TEGRARM_EXAMPLE_H
 
@@ -48,7 +48,7 @@ static inline struct tegrarm_module *load_kernels(struct tegrarm_device *device,
     return module;
 }
 
-/* A buffer of floats: CPU and GPU see it at the same address unless the process has that range in use. */
+/* A buffer of floats. The CPU and the GPU see it at the same address, unless the process uses that range for something else. */
 typedef struct {
     struct tegrarm_buffer *buffer;
     float *cpu;

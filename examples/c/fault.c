@@ -14,7 +14,7 @@ int main(int argc, char **argv)
     const void *arguments[] = {&nowhere, &nowhere, &nowhere, &n};
     NvU64 fence;
     CHECK(tegrarm_launch(vecadd, one, block, 0, arguments, 4, &fence));
-    NV_STATUS status = tegrarm_wait(device, fence, TEGRARM_WAIT_FOREVER); /* returns at once: the channel is dead */
+    NV_STATUS status = tegrarm_wait(device, fence, TEGRARM_WAIT_FOREVER); /* The call returns at once, because the channel is dead. */
     if (status != NV_ERR_RESET_REQUIRED) {
         fprintf(stderr, "the wait returned %s\n", tegrarm_status_name(status));
         return 1;
@@ -25,7 +25,7 @@ int main(int argc, char **argv)
     if (fault.cause != TEGRARM_FAULT_MMU || fault.pc == 0)
         return 1;
 
-    CHECK(tegrarm_device_close(device)); /* a stopped device runs nothing any more */
+    CHECK(tegrarm_device_close(device)); /* A device that has stopped runs nothing any more. */
     CHECK(tegrarm_device_open(0, &device));
     CHECK(tegrarm_device_close(device));
     CHECK(tegrarm_shutdown());

@@ -1,4 +1,4 @@
-/* c = a * b with a kernel that uses shared memory. */
+/* Computes c = a * b with a kernel that uses shared memory. */
 #include "example.h"
 
 enum { N = 64, TILE = 16 };

@@ -1,4 +1,4 @@
-/* matmul.c again, brought up with RM calls alone. */
+/* The same as matmul.c, but with RM calls alone. */
 #include "raw.h"
 
 enum { N = 64, TILE = 16 };

@@ -1,7 +1,7 @@
-/* A kernel on the GPU with RM calls alone: bring-up, machine code, parameter bank, launch descriptor, submission.
+/* Runs a kernel on the GPU with RM calls alone: bring-up, machine code, parameter bank, launch descriptor and submission.
  *
- * For people who know the Resource Manager; everybody else uses tegrarm_launch. The machine code is read from a cubin
- * without relocations, which is what NVRTC makes of kernels that neither call nor have global variables. */
+ * This is for people who know the Resource Manager. Everybody else uses tegrarm_launch. The machine code is read from a cubin
+ * without relocations. NVRTC makes such cubins of kernels that call no function and use no global variable. */
 #ifndef TEGRARM_EXAMPLE_RAW_H
 #define TEGRARM_EXAMPLE_RAW_H
 
@@ -23,7 +23,7 @@ typedef struct {
 
 typedef struct {
     NvHandle client, device, subdevice, vaspace, mapper, group, share, channel;
-    Memory area, program, local, slots, semaphore; /* area: ring and USERD; slots: what each submission consists of */
+    Memory area, program, local, slots, semaphore; /* area has the ring and USERD; slots has the data of each submission */
     volatile NvU32 *doorbell;
     NvU32 token;
     NvU64 last;                                    /* submissions so far */
@@ -67,7 +67,8 @@ static inline void raw_method(Push *p, NvU32 subchannel, NvU32 address, NvU32 co
 #define METHOD(p, subchannel, address, ...) \
     raw_method(p, subchannel, address, sizeof(NvU32[]){__VA_ARGS__} / sizeof(NvU32), (NvU32[]){__VA_ARGS__})
 
-/* The slot of the next submission: its words are the first 256 bytes. Waits until the GPU is done with its last use. */
+/* Returns the slot of the next submission, whose words are its first 256 bytes. Waits until the GPU has finished with the last
+ * use of the slot. */
 static inline NvU64 raw_slot(Gpu *g)
 {
     NvU64 next = g->last + 1;
@@ -88,7 +89,7 @@ static inline NvU64 raw_submit(Gpu *g, NvU64 slot, Push *p)
     ring[(number - 1) % ENTRIES] = (g->slots.gpu + slot) | (NvU64)p->used << 42 | (NvU64)1 << 41;
     atomic_thread_fence(memory_order_seq_cst);
     *put = (NvU32)(number % ENTRIES);
-    atomic_thread_fence(memory_order_seq_cst); /* everything before the doorbell */
+    atomic_thread_fence(memory_order_seq_cst); /* All stores come before the doorbell. */
     *g->doorbell = g->token;
     return number;
 }
@@ -168,7 +169,7 @@ static inline void raw_open(Gpu *g)
     raw_setup(g);
 }
 
-/* Frees the client and everything below it. */
+/* Frees the client with all its objects. */
 static inline void raw_close(Gpu *g)
 {
     CHECK(rm_free(g->client, 0, g->client));
@@ -241,13 +242,13 @@ static inline Kernel raw_kernel(Gpu *g, const unsigned char *image, const char *
     raw_section(image, ".nv.shared.", name, &shared);
     k.registers = raw_registers(image, name);
     k.shared = ((NvU32)shared + 127) / 128 * 128 + 1024;
-    g->program = raw_memory(g, k.code_size + 8192); /* the GPU fetches ahead */
+    g->program = raw_memory(g, k.code_size + 8192); /* The GPU fetches instructions in advance. */
     memcpy((void *)g->program.cpu, code, k.code_size);
     k.code = g->program.gpu;
     return k;
 }
 
-/* Fills in the descriptor and the parameter bank of a launch, up to where the bank will lie. */
+/* Fills in the descriptor and the parameter bank of a launch, except the address of the bank. */
 static inline void raw_prepare(const Gpu *g, Kernel *k, const NvU32 grid[3], const NvU32 block[3])
 {
     NvU32 launch[] = {block[0], block[1], block[2], grid[0], grid[1], grid[2], LO(g->profile.shared_window),
@@ -286,7 +287,8 @@ static inline void raw_prepare(const Gpu *g, Kernel *k, const NvU32 grid[3], con
     QMD_AT(k, CONSTANT_BUFFER_VALID, 0, 1);
 }
 
-/* Launches: descriptor, bank and words go to the submission's slot. Returns its number. */
+/* Launches a kernel. The descriptor, the bank and the words are written to the slot of the submission. Returns the number of
+ * the submission. */
 static inline NvU64 raw_launch(Gpu *g, Kernel *k)
 {
     NvU64 slot = raw_slot(g), qmd = g->slots.gpu + slot + 256, bank = qmd + QMD_WORDS * 4;

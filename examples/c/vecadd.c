@@ -1,4 +1,4 @@
-/* c = a + b: a cubin, three buffers, one launch. */
+/* Computes c = a + b with a cubin, three buffers and one launch. */
 #include "example.h"
 
 enum { N = 1000 };
@@ -17,7 +17,7 @@ int main(int argc, char **argv)
     }
     const NvU32 grid[] = {(N + 127) / 128, 1, 1}, block[] = {128, 1, 1};
     const int n = N;
-    const void *arguments[] = {&a.gpu, &b.gpu, &c.gpu, &n}; /* one pointer per parameter */
+    const void *arguments[] = {&a.gpu, &b.gpu, &c.gpu, &n}; /* There is one pointer for each parameter. */
     NvU64 fence;
     CHECK(tegrarm_launch(vecadd, grid, block, 0, arguments, 4, &fence));
     CHECK(tegrarm_wait(device, fence, TEGRARM_WAIT_FOREVER));
@@ -28,7 +28,7 @@ int main(int argc, char **argv)
             return 1;
         }
     printf("vecadd: %d sums, all right; the last is %g\n", N, (double)c.cpu[N - 1]);
-    CHECK(tegrarm_device_close(device)); /* and everything that belongs to it */
+    CHECK(tegrarm_device_close(device)); /* This also frees everything that belongs to the device. */
     CHECK(tegrarm_shutdown());
     return 0;
 }
