@@ -1,6 +1,6 @@
-"""Prints the figures the project is held to (`make bench`). This program only measures; it has no limits that could fail.
+"""Prints the figures by which the project is measured (`make bench`). This program only measures: it has no limits that could fail.
 
-Instruction counts (callgrind) and kernel calls (from a recording) repeat exactly; times depend on the machine.
+Instruction counts (callgrind) and kernel calls (from a recording) are the same in every run. Times depend on the machine.
 """
 
 import os
@@ -80,7 +80,7 @@ UNITS = "\n".join(f"#include <{h}>" for h in ("math.h", "pthread.h", "stdio.h", 
 
 
 def compile_job(prefix: list[str]) -> float:
-    """CPU seconds of sixty compiler runs: other people's load on the machine does not count."""
+    """CPU seconds of sixty compiler runs. Other load on the machine does not change them."""
     source = WORK / "unit.c"
     source.write_text(UNITS + "\ndouble f(double *x, int n) { double s = 0; while (n--) s += sqrt(x[n]); return s; }\n")
     script = f"for i in $(seq 60); do cc -O2 -c {source} -o {WORK}/unit.o; done"
@@ -91,7 +91,9 @@ def compile_job(prefix: list[str]) -> float:
 
 
 def callgrind(functions: str, binary: pathlib.Path, *arguments: str) -> int:
-    """Instructions of the functions of that name. Threads take turns: one that spins must not keep the others from running."""
+    """Instructions of the functions with that name. Threads take turns, because a thread that spins must not keep the others from
+    running.
+    """
     tool = ["valgrind", "--fair-sched=yes", "--tool=callgrind", f"--toggle-collect={functions}", "--callgrind-out-file=/dev/null"]
     done = subprocess.run([*tool, binary, *arguments], capture_output=True, text=True, check=True)
     return int(re.search(r"Collected : (\d+)", done.stderr)[1])
@@ -105,7 +107,7 @@ def cubin() -> pathlib.Path:
 
 
 def submit() -> None:
-    """A launch through the runtime; the same call in hand-written C, for any kernel and thread; and C for one kernel and thread only."""
+    """A launch through the runtime; the same call in hand-written C, for any kernel and thread; and C for only one kernel and thread."""
     binary, launches = build("submit"), 1000
     ways = ("runtime", "hand", "bare", "replay", "handreplay")
     counts = {way: callgrind("measured_*", binary, str(cubin()), way) / launches for way in ways}
@@ -230,7 +232,7 @@ STATS = re.compile(r"^ +0x[0-9a-f]+ +(\d+) +(\d+) +([\d.]+)$", re.MULTILINE)
 
 
 def kernel(what: str, times: int) -> tuple[float, float]:
-    """Seconds of a core and warp instructions of one launch of the kernel that took the most."""
+    """Core seconds and warp instructions of one launch of the most expensive kernel."""
     env = {**os.environ, "DEV": "TEGRA+NV", "TEGRARM_SIM_STATS": "1"}
     done = subprocess.run([sys.executable, "-c", KERNELS, what, str(times)], env=env, capture_output=True, text=True, check=True)
     launches, instructions, seconds = STATS.findall(done.stderr)[0]
@@ -238,7 +240,9 @@ def kernel(what: str, times: int) -> tuple[float, float]:
 
 
 def engine() -> None:
-    """The peer is tinygrad's own mock with gpuocelot, on a machine like this: 33 MFLOP/s and 6.8 M elements/s."""
+    """The engine's speed. For comparison, tinygrad's own mock with gpuocelot reaches 33 MFLOP/s and 6.8 M elements/s on a machine like
+    this.
+    """
     seconds, _ = kernel("float32 128", 20)
     line("128x128x128 float product, one core", f"{2 * 128**3 / seconds / 1e6:.0f} MFLOP/s", "at least 990: 30 times the peer's 33")
     seconds, _ = kernel("add", 20)
@@ -265,7 +269,7 @@ FIGURES = (
 
 
 def main() -> None:
-    """All of them, or those that are named."""
+    """Prints all figures, or those that are named."""
     wanted = set(sys.argv[1:]) or {figure.__name__ for figure in FIGURES}
     if unknown := wanted - {figure.__name__ for figure in FIGURES}:
         sys.exit(f"no such figure: {', '.join(sorted(unknown))}; there are: {', '.join(figure.__name__ for figure in FIGURES)}")

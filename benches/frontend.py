@@ -1,7 +1,8 @@
-"""The library and tinygrad's own Python for the same work, in one process and in turns: CPU time of this thread, medians.
+"""Compares the library with tinygrad's own Python code for the same work, in one process and in turns. The figures are medians of this
+thread's CPU time.
 
-Prints two lines: microseconds of a jit call and of a replay of its graph, each to the end of the work; then of loading a kernel's
-machine code with tinygrad's loader and with tegrarm_module_load.
+Prints two lines. The first has the microseconds of a jit call and of a replay of its graph, each to the end of the work. The second has
+those of loading a kernel's machine code with tinygrad's loader and with tegrarm_module_load.
 """
 
 import ctypes
@@ -59,7 +60,7 @@ def graphs() -> list[float]:
 
 
 def loaders() -> list[float]:
-    """The program of a kernel that tinygrad compiled, loaded both ways."""
+    """The program of a kernel that tinygrad compiled, loaded in both ways."""
     device, found = Device["NV"], []
     original = device.runtime
     device.runtime = lambda elf: found.append(elf) or original(elf)

@@ -1,5 +1,5 @@
-"""Prints the platform tag of a wheel that contains shared libraries: manylinux_2_34_x86_64 for ones that need nothing newer than
-glibc 2.34. Pip of an older system then refuses the wheel, with a sentence, before the loader would.
+"""Prints the platform tag of a wheel that contains shared libraries, for example manylinux_2_34_x86_64 for libraries that need nothing
+newer than glibc 2.34. Pip of an older system then refuses the wheel with a sentence, before the loader would fail.
 
     python platform_tag.py libtegrarm.so [...]
 """
@@ -13,7 +13,7 @@ MACHINES = {"Advanced Micro Devices X86-64": "x86_64", "AArch64": "aarch64"}
 
 
 def needs(path: str) -> tuple[tuple[int, int], str]:
-    """The newest version of glibc that symbols of the file ask for, and the file's architecture."""
+    """The newest version of glibc that the symbols of the file need, and the file's architecture."""
     command = ["readelf", "--wide", "--file-header", "--version-info", path]
     text = subprocess.run(command, env={**os.environ, "LC_ALL": "C"}, capture_output=True, text=True, check=True).stdout
     machine = re.search(r"^ *Machine: +(.+)$", text, re.MULTILINE)[1]
@@ -26,7 +26,7 @@ def needs(path: str) -> tuple[tuple[int, int], str]:
 
 
 def main(paths: list[str]) -> None:
-    """The tag for all of them together."""
+    """Prints the tag for all files together."""
     found = {needs(path) for path in paths}
     if len({machine for _, machine in found}) != 1:
         raise SystemExit("name shared libraries of one architecture")

@@ -1,6 +1,6 @@
-"""Tensors through libtegrarm, with two compilers, and what the library did for it.
+"""Computes with tensors through libtegrarm, with two compilers, and shows what the library did.
 
-Run by `make demo`; needs tinygrad, numpy and the two compiler wheels of python/requirements.txt.
+`make demo` runs it. It needs tinygrad, numpy and the two compiler wheels of python/requirements.txt.
 """
 
 import importlib.util
@@ -25,7 +25,7 @@ COMPILERS = (("NVRTC (CUDA C)", "TEGRA+NV:CUDA", "nvidia.cuda_nvrtc"), ("Mesa NA
 
 
 def installed(package: str) -> bool:
-    """PyPI has no tinymesa for AArch64."""
+    """Whether the compiler's package is installed. PyPI has no tinymesa for AArch64."""
     try:
         return importlib.util.find_spec(package) is not None
     except ModuleNotFoundError:
@@ -43,7 +43,7 @@ def largest_error(got: Tensor, want: np.ndarray) -> float:
 
 
 def convolve(image: np.ndarray, kernels: np.ndarray) -> np.ndarray:
-    """conv2d without padding, the slow and obvious way."""
+    """Computes conv2d without padding, in the slow and obvious way."""
     n, _, height, width = image.shape
     out, _, kh, kw = kernels.shape
     result = np.zeros((n, out, height - kh + 1, width - kw + 1), dtype=np.float64)
@@ -54,7 +54,7 @@ def convolve(image: np.ndarray, kernels: np.ndarray) -> np.ndarray:
 
 
 def show(name: str, target: str) -> float:
-    """Runs the three computations with one compiler; returns the largest error seen."""
+    """Runs the three computations with one compiler and returns the largest error."""
     rng, started = np.random.default_rng(1), time.perf_counter()
     a, b = rng.standard_normal((2, 64, 64), dtype=np.float32)
     image, kernels = rng.standard_normal((1, 3, 16, 16), dtype=np.float32), rng.standard_normal((4, 3, 3, 3), dtype=np.float32)

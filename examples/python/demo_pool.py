@@ -1,6 +1,6 @@
-"""A transformer decodes over three virtual Orins of different modules, then again while one of its workers is killed.
+"""A transformer decodes over three virtual Orins of different modules, and then again while one of its workers is killed.
 
-Run by `make demo-pool`; needs `tegrarm[pool]`, tinygrad and NVRTC. The tokens must be those of one device.
+`make demo-pool` runs it. It needs `tegrarm[pool]`, tinygrad and NVRTC. The tokens must be equal to those of one device.
 """
 
 import pathlib
@@ -18,7 +18,7 @@ STEPS = 2 + TOKENS
 
 
 def over(modules: list[str], split, shape, path, kill: bool = False) -> list:
-    """The tokens of all requests."""
+    """Computes the tokens of all requests over a pool."""
     model, factory = transformer.model(shape), transformer.factory(shape, path)
     with Pool(model, factory, modules=modules, split=split, limits=Limits(hang_seconds=240)) as pool, Ticker(pool):
         pool.ready(600)

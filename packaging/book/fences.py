@@ -1,8 +1,10 @@
-"""For ProperDocs: takes words behind a fence's language away (`sh long`), which tell our tests something and mean nothing to it."""
+"""For ProperDocs: removes the words behind the language of a fence (`sh long`). They mean something to our tests and nothing to
+ProperDocs.
+"""
 
 import re
 
 
 def on_page_markdown(markdown: str, **_kwargs) -> str:
-    """Called by ProperDocs with each page's text."""
+    """ProperDocs calls this with the text of each page."""
     return re.sub(r"^(```\w+) .*$", r"\1", markdown, flags=re.M)

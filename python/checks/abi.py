@@ -1,11 +1,11 @@
-"""Holds the C interface to the ABI that is written down in packaging/libtegrarm.abi.
+"""Compares the C interface with the ABI that is written down in packaging/libtegrarm.abi.
 
-`make abi-check` compares include/tegrarm.h with that file, with abidiff of Debian's abigail-tools, and fails on any difference.
-`make abi-baseline` writes the file anew, for a change that is wanted and that CHANGELOG.md names under "ABI". The header is
-generated from the functions themselves, so that it is what the library exports; `python/tests/test_abi.py` looks at the library.
+`make abi-check` compares include/tegrarm.h with that file, with abidiff of Debian's abigail-tools, and fails on any difference. `make
+abi-baseline` writes the file anew, for a wanted change that CHANGELOG.md names under "ABI". The header is generated from the functions
+themselves, so it describes what the library exports; `python/tests/test_abi.py` checks the library itself.
 
-What is compared is a library without any code that declares everything of the header: its debug information has the types as C
-has them, builds in a second, and does not change with the Rust compiler.
+The comparison uses a library that has no code and declares everything in the header. Its debug information has the types as C has them.
+It builds in a second, and it does not change with the Rust compiler.
 """
 
 import pathlib
@@ -18,7 +18,7 @@ import tempfile
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 HEADER = ROOT / "include" / "tegrarm.h"
 BASELINE = ROOT / "packaging" / "libtegrarm.abi"
-# Everything that differs between machines and directories and does not belong to the ABI stays out of the file.
+# The file leaves out everything that differs between machines and directories and does not belong to the ABI.
 WRITE = ["abidw", "--no-corpus-path", "--no-comp-dir-path", "--no-show-locs", "--no-architecture", "--type-id-style", "hash"]
 MISSING = "SKIPPED, abidiff is not installed (Debian: abigail-tools). python/tests/test_abi.py compares the same without it."
 
@@ -37,12 +37,12 @@ def enums(header: str) -> list[str]:
 
 
 def constants(header: str) -> list[str]:
-    """The header's own constants; the version is none, because it changes with each release."""
+    """The constants that the header itself defines. The version is not one of them, because it changes with each release."""
     return [c for c in re.findall(r"^#define (TEGRARM_\w+) \S", header, flags=re.M) if not c.startswith("TEGRARM_VERSION")]
 
 
 def source(header: str) -> str:
-    """C that defines every function. No function uses an enumeration or a constant, so that variables stand for them."""
+    """C code that defines every function. A function cannot use an enumeration or a constant, so variables stand for them."""
     lines = ['#include "tegrarm.h"']
     lines += [f"{result}{name}({arguments}) {{ return 0; }}" for result, name, arguments in prototypes(header)]
     lines += [f"enum {name} value_of_{name};" for name in enums(header)]
@@ -52,7 +52,7 @@ def source(header: str) -> str:
 
 
 def library(to: pathlib.Path) -> None:
-    """Compiles the library that only declares. Constants of 64 bits make its enumeration one of GNU C."""
+    """Compiles the library that only declares. Its enumeration needs GNU C, because it has constants of 64 bits."""
     options = ["-g", "-O0", "-fPIC", "-shared", "-x", "c", "-std=gnu11", f"-I{HEADER.parent}"]
     subprocess.run(["cc", *options, "-", "-o", to], input=source(HEADER.read_text()), text=True, check=True)
 

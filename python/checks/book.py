@@ -1,7 +1,7 @@
-"""Follows the documentation's links: README.md, CONTRIBUTING.md and every page of `docs`.
+"""Follows the links of the documentation: README.md, CONTRIBUTING.md and every page of `docs`.
 
-Every relative link leads to a file, and its anchor to a heading or an `<a id>` there. Every file that the text names as code
-exists. `docs/SUMMARY.md` lists every page once. No tool is needed for this: `make book` makes the HTML, and nothing else does.
+Every relative link must lead to a file, and its anchor to a heading or an `<a id>` in it. Every file that the text names as code must
+exist. `docs/SUMMARY.md` must list every page once. The check needs no other tool. Only `make book` makes the HTML.
 """
 
 import pathlib
@@ -19,7 +19,7 @@ LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
 CODE = re.compile(r"`([^`\n]+)`")
 HEADING = re.compile(r"^#{1,6} +(.*?) *#*$", re.M)
 ANCHOR = re.compile(r'<a id="([^"]*)"></a>')
-# A path of the tree as a text names it: it begins with one of the tree's own folders.
+# A path of the tree in a text begins with one of the tree's own folders.
 PATH = re.compile(r"(?:(?:src|crates|docs|python|examples|ctests|tests|benches|fuzz|packaging|\.ci)/|include/tegrarm)[\w./-]+")
 
 
@@ -35,14 +35,14 @@ def blank_fences(text: str) -> str:
 
 
 def slug(heading: str) -> str:
-    """The anchor that GitHub gives a heading."""
+    """The anchor that GitHub gives to a heading."""
     text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading).lower()
     return re.sub(r"[^\w\- ]", "", text).replace(" ", "-")
 
 
 @cache
 def anchors(path: pathlib.Path) -> frozenset[str]:
-    """Every anchor of a page: its headings', and those written out."""
+    """Every anchor of a page: those of its headings, and those that are written out."""
     text = blank_fences(path.read_text())
     seen: Counter[str] = Counter()
     found = set(ANCHOR.findall(text))
@@ -54,7 +54,7 @@ def anchors(path: pathlib.Path) -> frozenset[str]:
 
 
 def link_problem(root: pathlib.Path, page: pathlib.PurePath, target: str) -> str | None:
-    """Why a link leads nowhere."""
+    """The reason why a link leads nowhere."""
     if re.match(r"[a-z]+:", target):
         return None
     name, _, anchor = target.partition("#")
@@ -69,13 +69,13 @@ def link_problem(root: pathlib.Path, page: pathlib.PurePath, target: str) -> str
 
 
 def path_problem(root: pathlib.Path, code: str) -> str | None:
-    """Why a path in the text is wrong. What is no path of the tree, or a pattern, is left alone."""
+    """The reason why a path in the text is wrong. Words that are not a path of the tree, and patterns, are not checked."""
     named = PATH.fullmatch(code)
     return f"names {code}, which is not there" if named and not (root / code).exists() else None
 
 
 def problems_of(root: pathlib.Path, page: pathlib.PurePath) -> Iterator[tuple[int, str]]:
-    """Lines of one page, and what is wrong with each."""
+    """The lines of one page that have a problem, with the problem of each."""
     text = blank_fences((root / page).read_text())
     generated = page.name in {"classes.md", "controls.md", "nodes.md"}
     for pattern, check in ((LINK, lambda t: link_problem(root, page, t)), (CODE, lambda t: path_problem(root, t))):
@@ -85,7 +85,7 @@ def problems_of(root: pathlib.Path, page: pathlib.PurePath) -> Iterator[tuple[in
 
 
 def summary_problems(root: pathlib.Path) -> Iterator[str]:
-    """Pages that SUMMARY.md leaves out or lists twice. A folder's link stands for the pages in it."""
+    """The pages that SUMMARY.md leaves out or lists twice. A link to a folder stands for all pages in it."""
     listed: Counter[pathlib.PurePath] = Counter()
     for target in LINK.findall((root / SUMMARY).read_text()):
         where = root / SUMMARY.parent / target
@@ -97,14 +97,14 @@ def summary_problems(root: pathlib.Path) -> Iterator[str]:
 
 
 def problems(root: pathlib.Path) -> list[str]:
-    """Everything wrong with the documentation of a tree."""
+    """All problems in the documentation of a tree."""
     anchors.cache_clear()
     found = [f"{page}:{line}: {what}" for page in pages(root) for line, what in problems_of(root, page)]
     return found + list(summary_problems(root))
 
 
 def tracked() -> set[str]:
-    """Files of the tree that git knows or would add: a link to anything else works on one machine only."""
+    """The files of the tree that git has or would add. A link to any other file works on one machine only."""
     names = subprocess.run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], cwd=ROOT, capture_output=True,
                            check=True, text=True).stdout
     return set(names.split("\0"))

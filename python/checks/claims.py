@@ -1,7 +1,7 @@
-"""Holds documents and workflows to the tree: a file, a directory or a make target that they name is there.
+"""Compares documents and workflows with the tree: every file, directory and make target that they name must exist.
 
-Documents name files in backticks. A path with a directory is looked for from the root, beside the document and in every crate;
-a bare name anywhere.
+Documents name files in backticks. A path with a directory is looked for from the root, beside the document and in every crate. A bare
+name is looked for everywhere.
 """
 
 import pathlib
@@ -11,14 +11,14 @@ import sys
 from collections.abc import Iterator
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-# The chapters of docs/hardware name other projects' files; python/checks/hardware.py holds what they cite.
+# The chapters of docs/hardware name files of other projects. python/checks/hardware.py checks what they cite.
 OTHERS = "docs/hardware"
 DOCUMENTS = ["README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md", "docs/**/*.md", "**/README.md"]
 WORKFLOWS = ".github/workflows/*.yml"
 FILE = re.compile(r"[\w.*-]+\.(rs|py|toml|md|h|c|sh|tsv|yml)")
-# Directories that commands of ours make and git ignores.
+# Directories that commands of this project make and git ignores.
 MADE = {"fuzz/artifacts", "fuzz/corpus"}
-# What a step of a workflow may run beside a make target: the machine's own preparation.
+# The commands that a step of a workflow may run besides a make target: they prepare the machine.
 PREPARATION = re.compile(r"(\.ci/run|rustup (toolchain install|target add|component add) .*|sudo apt-get .*)")
 
 
@@ -33,7 +33,7 @@ def targets(makefile: str) -> set[str]:
 
 
 class Tree:
-    """What there is to name."""
+    """Everything in the tree that a document may name."""
 
     def __init__(self, files: list[str], makefile: str):
         self.files = set(files)
@@ -44,7 +44,7 @@ class Tree:
         self.targets = targets(makefile)
 
     def has_path(self, path: str, home: str) -> bool:
-        """Whether a file, a directory or a pattern's match is there."""
+        """Whether the tree has a file, a directory or a match of a pattern."""
         path = path.rstrip("/")
         if "*" in path:
             return any(pathlib.PurePath(name).match(path) for name in self.files | self.directories)
@@ -52,12 +52,12 @@ class Tree:
         return path in MADE or any(place in self.files or place in self.directories for place in places)
 
     def is_path(self, word: str) -> bool:
-        """Whether a quoted word means a path of this repository."""
+        """Whether a quoted word is meant as a path of this repository."""
         return "/" in word and word.split("/")[0] in self.top and re.fullmatch(r"[\w./*-]+", word) is not None
 
 
 def lies(text: str, tree: Tree, home: str = "") -> Iterator[str]:
-    """What a document names that is not there. It lies in directory `home`."""
+    """The names in a document that do not exist. The document is in directory `home`."""
     text = re.sub(r"^```.*?^```$", "", text, flags=re.M | re.S)
     for word in sorted(set(re.findall(r"`([^`\n]+)`", text))):
         if make := re.fullmatch(r"(?:[A-Z_]+=\S+ )*make ((?:[a-z][\w-]* ?)+)(?:[A-Z_]+=.*)?", word):
@@ -76,7 +76,7 @@ def steps(workflow: str) -> Iterator[str]:
 
 
 def strays(workflow: str, tree: Tree) -> Iterator[str]:
-    """Commands of a workflow that are no target of ours: nobody can run them at home."""
+    """The commands of a workflow that are not make targets of this project. Nobody can run them on another machine."""
     for command in steps(workflow):
         make = re.fullmatch(r"make((?: [a-z][\w-]*)+)(?: [A-Z_]+=\S+)*", command)
         if make and set(make[1].split()) <= tree.targets:

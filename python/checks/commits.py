@@ -1,4 +1,4 @@
-"""Looks at the subjects and bodies of the newest commits: one line of at most 72 characters, and why below it."""
+"""Checks the subjects and bodies of the newest commits: a subject is one line of at most 72 characters, and the body says why."""
 
 import pathlib
 import subprocess
@@ -8,18 +8,18 @@ from collections.abc import Iterator
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 NEWEST = 20
 LONGEST = 72
-# The last commit before this rule.
+# This is the last commit before this rule.
 BEFORE = "c536d0dc3f90739aec305529ecf1c6cc5e5d6fe5"
 
 
 def git(*arguments: str) -> str | None:
-    """What git says; `None` when it cannot."""
+    """The output of git, or `None` if git fails."""
     said = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True)
     return said.stdout if said.returncode == 0 else None
 
 
 def messages() -> list[tuple[str, str]] | None:
-    """Hash and message of each of the newest commits that are no merges. A shallow clone has few of them."""
+    """The hash and message of each of the newest commits that are not merges. A shallow clone has few of them."""
     known = git("rev-parse", "--verify", "--quiet", f"{BEFORE}^{{commit}}")
     newer = [f"^{known.strip()}"] if known else []
     log = git("log", "--no-merges", f"-{NEWEST}", "--format=%h%x00%B%x01", "HEAD", *newer)

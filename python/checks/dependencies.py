@@ -1,8 +1,8 @@
-"""Holds the Rust dependencies to deny.toml and to CONTRIBUTING.md, without any tool but cargo.
+"""Compares the Rust dependencies with deny.toml and CONTRIBUTING.md. It needs no tool but cargo.
 
-Every dependency that a manifest declares is used by the code that may use it; CONTRIBUTING.md lists each with a reason, and
-nothing else; licences are among those of deny.toml, and no crate is there in two versions that deny.toml does not name.
-What cargo-deny adds to that, advisories above all, is `make deny`.
+Every dependency that a manifest declares must be used by code that may use it. CONTRIBUTING.md must list exactly these dependencies, each
+with a reason. Every licence must be among those of deny.toml, and no crate may exist in two versions unless deny.toml names it. `make
+deny` runs the other checks of cargo-deny, above all the one for advisories.
 """
 
 import json
@@ -18,12 +18,12 @@ from collections.abc import Iterator
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 MANIFESTS = ["Cargo.toml", "fuzz/Cargo.toml"]
 TARGETS = ["x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu"]
-# Which files may use a dependency of a kind.
+# The files that may use a dependency of each kind.
 PLACES = {None: ["src", "fuzz_targets"], "dev": ["src", "tests", "benches", "examples"], "build": ["build.rs"]}
 
 
 def metadata(manifest: str) -> dict:
-    """What cargo knows about a workspace and everything that it is built from."""
+    """Cargo's information about a workspace and everything from which it is built."""
     cargo = [os.environ.get("CARGO", "cargo"), "metadata", "--locked", "--format-version", "1", "--manifest-path", manifest]
     for target in TARGETS:
         cargo += ["--filter-platform", target]
@@ -39,7 +39,7 @@ def members(graph: dict) -> list[dict]:
 
 
 def code(package: dict, kind: str | None) -> str:
-    """The text of the files that may use a package's dependencies of a kind, without comments."""
+    """The text, without comments, of the files that may use the dependencies of one kind of a package."""
     home = pathlib.Path(package["manifest_path"]).parent
     files = [f for place in PLACES[kind] for f in ([home / place] if place.endswith(".rs") else sorted((home / place).rglob("*.rs")))]
     seen: dict[pathlib.Path, str] = {}
@@ -47,13 +47,13 @@ def code(package: dict, kind: str | None) -> str:
         file = files.pop().resolve()
         if file not in seen and file.is_file():
             seen[file] = re.sub(r"^\s*//.*$", "", file.read_text(), flags=re.M)
-            # Modules that lie elsewhere: the harness of another crate's tests, for example.
+            # Modules that lie elsewhere, for example the harness of another crate's tests.
             files += [file.parent / path for path in re.findall(r'#\[path = "([^"]+)"\]', seen[file])]
     return "\n".join(seen.values())
 
 
 def uses(name: str, text: str) -> bool:
-    """Whether code names a crate: in a path, an import or an attribute."""
+    """Whether code names a crate in a path, an import or an attribute."""
     return re.search(rf"(?<![\w:.]){re.escape(name.replace('-', '_'))}\s*(::|;|!|\sas\s)", text) is not None
 
 
@@ -66,7 +66,7 @@ def unused(graph: dict) -> Iterator[str]:
 
 
 def unused_in_workspace() -> Iterator[str]:
-    """Entries of `[workspace.dependencies]` that no member takes."""
+    """The entries of `[workspace.dependencies]` that no member uses."""
     manifests = [tomllib.loads(path.read_text()) for path in [ROOT / "Cargo.toml", *ROOT.glob("crates/*/Cargo.toml")]]
     tables = [m.get(table, {}) for m in manifests for table in ("dependencies", "dev-dependencies", "build-dependencies")]
     for name in manifests[0]["workspace"]["dependencies"]:
@@ -75,7 +75,7 @@ def unused_in_workspace() -> Iterator[str]:
 
 
 def satisfied(expression: str, allowed: set[str]) -> bool:
-    """Whether an SPDX expression can be satisfied with allowed licences. `A/B` is what old manifests write for `A OR B`."""
+    """Whether an SPDX expression can be satisfied with allowed licences. Old manifests write `A/B` for `A OR B`."""
     tokens = re.findall(r"\(|\)|[\w.+-]+", expression.replace("/", " OR "))
 
     def either() -> bool:
@@ -113,7 +113,7 @@ def licences(graph: dict, allowed: set[str], exceptions: dict[str, set[str]]) ->
 
 
 def is_version(version: str, wanted: str) -> bool:
-    """Whether `wanted`, all of a version or its beginning, names `version`."""
+    """Whether `wanted` is the version `version` or the beginning of it."""
     return f"{version}.".startswith(f"{wanted}.")
 
 
@@ -132,7 +132,7 @@ def duplicates(graph: dict, skip: list[str]) -> Iterator[str]:
 
 
 def documented(text: str) -> dict[str, str]:
-    """Crates and tools of the table of dependencies in CONTRIBUTING.md, with their reasons."""
+    """The crates and tools in CONTRIBUTING.md's table of dependencies, with their reasons."""
     table = re.search(r"^\| crate \| reason \|\n\|[-| ]+\|\n((?:\|.*\n)+)", text, re.M)
     rows = [row.strip("|").split("|") for row in table[1].splitlines()] if table else []
     return {name.strip(): reason.strip() for names, reason in rows for name in re.sub(r"\([^)]*\)", "", names).split(",")}
@@ -153,7 +153,7 @@ def undocumented(graphs: list[dict]) -> Iterator[str]:
 
 
 def proof() -> Iterator[str]:
-    """Each check objects to what is wrong: an empty answer below means that the tree is right."""
+    """Every check must object to wrong samples. Otherwise an empty answer below would not mean that the tree is right."""
     package = {"name": "a", "version": "1.0.0", "license": "GPL-2.0"}
     graph = {"packages": [package, {**package, "version": "2.0.0"}], "workspace_members": []}
     samples = {

@@ -1,6 +1,6 @@
-"""Runs the Rust tests that take seconds, and prints the ones that it leaves to `make test`.
+"""Runs the Rust tests that take only seconds, and prints those that it leaves to `make test`.
 
-Every test program of the workspace is fast unless `SLOW` names it: a new one is run without being mentioned anywhere.
+A test program of the workspace counts as fast unless `SLOW` names it, so a new one is run without being mentioned anywhere.
 """
 
 import json
@@ -12,14 +12,14 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 CARGO = os.environ.get("CARGO", "cargo")
 
-# Left to `make test`, with the seconds that each took on two cores when it was put here.
+# These are left to `make test`. Each has the seconds that it took on two cores when it was added here.
 SLOW: dict[str, str] = {
 }
 OTHERS = "documentation examples, all of it on r35, out of process and on AArch64, C programs, Python, tinygrad's own tests"
 
 
 def programs() -> list[str]:
-    """Names of the workspace's test programs."""
+    """The names of the workspace's test programs."""
     said = subprocess.run([CARGO, "metadata", "--locked", "--no-deps", "--format-version", "1"], cwd=ROOT, capture_output=True, check=True)
     packages = json.loads(said.stdout)["packages"]
     return sorted({t["name"] for package in packages for t in package["targets"] if "test" in t["kind"]})

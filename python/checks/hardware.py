@@ -1,6 +1,7 @@
-"""Rules about `docs/hardware`: citations resolve, every rule has an anchor of its own, a source and a how-sure mark.
+"""Rules about `docs/hardware`: every citation leads to an anchor, and every rule has its own anchor, a source and a mark that says how
+sure it is.
 
-A rule is what follows `<a id="..."></a>` up to the next one. Its mark looks like `[published: nvgpu ioctl_as.c]`.
+A rule is the text that follows `<a id="..."></a>` up to the next such anchor. Its mark looks like `[published: nvgpu ioctl_as.c]`.
 """
 
 import pathlib
@@ -13,17 +14,17 @@ from collections.abc import Iterable, Iterator
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 CHAPTERS = pathlib.PurePath("docs/hardware")
 TEXT = {".rs", ".c", ".h", ".py", ".md", ".toml"}
-# These two contain made-up citations: of what is wrong with them.
+# These two files contain citations that are wrong on purpose.
 EXEMPT = {pathlib.PurePath("python/checks/hardware.py"), pathlib.PurePath("python/tests/test_hardware_docs.py")}
 
-# Files of rules; the others (the index) only have anchors.
+# Files that have rules. The others, such as the index, only have anchors.
 RULES = re.compile(r"(nvgpu|nvmap|rm|gpu|sm87)\b.*\.md")
 ANCHOR = re.compile(r'<a id="([^"]*)"></a>')
 NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 FENCE = re.compile(r"^(```|~~~).*?^\1[^\n]*$", re.S | re.M)
 
 WORDS = ("observed", "published", "computed", "inferred")
-# Anything in brackets that begins like a mark, and is no link.
+# Anything in brackets that begins like a mark and is not a link.
 MARK = re.compile(r"\[(observed|published|computed|inferred)\b([^\[\]]*)\](?!\()")
 CLAUSE = re.compile(r"(observed|published|computed|inferred):\s+\S.*", re.S)
 
@@ -43,7 +44,7 @@ def tracked(root: pathlib.Path) -> list[pathlib.PurePath]:
 
 
 def blank_fences(text: str) -> str:
-    """The text with its code blocks emptied, line by line: what is in them is an example."""
+    """The text with its code blocks emptied line by line, because what they contain is an example."""
     return FENCE.sub(lambda block: block[1] + "\n" * block[0].count("\n"), text)
 
 
@@ -52,7 +53,7 @@ def line_of(text: str, at: int) -> int:
 
 
 class Chapter:
-    """One file of `docs/hardware`: its anchors, in order, and the text that belongs to each."""
+    """One file of `docs/hardware`: its anchors in order, and the text that belongs to each."""
 
     def __init__(self, text: str):
         self.text = blank_fences(text)
@@ -61,13 +62,13 @@ class Chapter:
         self.bodies = ANCHOR.split(self.text)[2::2]  # text, name, text, name, text ...
 
     def problems(self, is_rules: bool, marks: Counter) -> Iterator[str]:
-        """What is wrong with it; the words of its marks are counted."""
+        """The problems of the chapter. The words of its marks are counted."""
         yield from self.anchor_problems()
         if is_rules:
             yield from self.mark_problems(marks)
 
     def anchor_problems(self) -> Iterator[str]:
-        """Anchors that are badly named, or there twice."""
+        """Anchors that have a bad name or exist twice."""
         first: dict[str, int] = {}
         for name, line in self.anchors:
             if not NAME.fullmatch(name):
@@ -77,12 +78,12 @@ class Chapter:
             first.setdefault(name, line)
 
     def mark_problems(self, marks: Counter) -> Iterator[str]:
-        """Rules without a mark, and marks that are none."""
+        """Rules without a mark, and brackets that are not a valid mark."""
         waiting: list[str] = []
         for (name, line), body in zip(self.anchors, self.bodies, strict=True):
             waiting.append(name)
             if not body.strip():
-                continue  # the next anchor names the same rule
+                continue  # The next anchor names the same rule.
             clauses = [clause.strip() for mark in MARK.finditer(body) for clause in mark[0][1:-1].split(";")]
             bad = [clause for clause in clauses if not CLAUSE.fullmatch(clause)]
             for clause in bad:
@@ -96,7 +97,7 @@ class Chapter:
 
 
 def citations(path: pathlib.PurePath, text: str) -> Iterator[tuple[int, str, str | None]]:
-    """Line, chapter and anchor of everything that a file cites."""
+    """The line, chapter and anchor of every citation in a file."""
     for m in CITATION.finditer(text):
         yield line_of(text, m.start()), m[1], m[2].rstrip(".-") if m[2] else None
     if path.parent == CHAPTERS:
@@ -105,7 +106,7 @@ def citations(path: pathlib.PurePath, text: str) -> Iterator[tuple[int, str, str
 
 
 def note_problems(text: str, names: Iterable[str]) -> Iterator[str]:
-    """Citations of the notes that are no chapter of that name."""
+    """Citations of the old notes, which are not chapters."""
     for number, line in enumerate(text.splitlines(), 1):
         named = [m[1] for m in NOTE.finditer(line) if f"{m[1]}.md" not in names]
         if SECTION.search(line) or named:
@@ -113,7 +114,7 @@ def note_problems(text: str, names: Iterable[str]) -> Iterator[str]:
 
 
 def check(root: pathlib.Path) -> tuple[list[str], str]:
-    """Everything that is wrong in a tree, and what was looked at."""
+    """All problems of a tree, and the numbers of things that were checked."""
     found: list[str] = []
     marks: Counter = Counter()
     texts = {p: (root / p).read_text(errors="replace") for p in tracked(root) if p.suffix in TEXT and p not in EXEMPT}

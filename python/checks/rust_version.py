@@ -1,7 +1,7 @@
-"""Holds the tree to the Rust version that it states, with whatever newer toolchain is there.
+"""Checks that the tree needs no newer Rust than it states. Any newer toolchain can run this check.
 
-clippy knows since when each item of the standard library is stable (`incompatible_msrv`), cargo what each dependency asks for.
-What neither knows, syntax above all, `make msrv` finds with the old toolchain itself.
+clippy knows since when each item of the standard library is stable (`incompatible_msrv`), and cargo knows the version that each
+dependency asks for. Neither knows about newer syntax. `make msrv` finds that with the old toolchain itself.
 """
 
 import os
@@ -14,7 +14,7 @@ from collections.abc import Iterator
 
 from dependencies import MANIFESTS, ROOT, members, metadata
 
-# Stable since 1.89, and since long ago: clippy must object to the first and to nothing else.
+# The first function is stable since 1.89 and the second since long ago. Clippy must object to the first only.
 TOO_NEW = "pub fn f(a: &mut std::fs::File) -> bool { a.try_lock().is_ok() }\n"
 OLD_ENOUGH = "pub fn f(a: &[u8]) -> Option<&u8> { a.first() }\n"
 
@@ -24,7 +24,7 @@ def number(version: str) -> tuple[int, ...]:
 
 
 def objects(source: str, stated: str) -> bool:
-    """Whether clippy, asked as `make lint` asks it, finds something newer than the stated version."""
+    """Whether clippy, called as `make lint` calls it, finds anything that is newer than the stated version."""
     with tempfile.TemporaryDirectory() as directory:
         file = os.path.join(directory, "probe.rs")
         with open(file, "w") as out:
@@ -47,7 +47,7 @@ def lint_is_on() -> Iterator[str]:
 
 
 def stated_once(stated: str) -> Iterator[str]:
-    """Every text that names the version names the same."""
+    """Checks that all texts that name the version name the same one."""
     texts = {"README.md": r"Rust (1\.\d+) or newer", "CONTRIBUTING.md": r"Rust (1\.\d+)"}
     for name, pattern in texts.items():
         said = re.findall(pattern, (ROOT / name).read_text())

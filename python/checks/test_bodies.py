@@ -1,6 +1,6 @@
-"""Finds tests that cannot fail: neither they nor a function of the tests that they call asserts anything.
+"""Finds tests that cannot fail, because neither they nor a function of the tests that they call asserts anything.
 
-Python is parsed. Rust is read as text: a function ends where a line closes it at its own indentation, as rustfmt leaves it.
+Python is parsed. Rust is read as text: a function ends at a line that closes it at its own indentation, as rustfmt formats it.
 """
 
 import ast
@@ -18,7 +18,7 @@ PYTHON_ASSERTS = {"raises", "warns", "fail", "check_call", "check_output"}
 
 @dataclass(frozen=True)
 class Function:
-    """A function, or a macro: whether it is a test, whether it asserts something, and what it calls."""
+    """A function or a macro: whether it is a test, whether it asserts something, and which functions it calls."""
 
     name: str
     line: int
@@ -59,25 +59,25 @@ def _functions(path: str, text: str) -> list[Function]:
 
 
 def _asserting(functions: list[Function]) -> set[str]:
-    """Names of those that assert, or call one that does."""
+    """The names of functions that assert, or that call one that asserts."""
     found = {function.name for function in functions if function.asserts}
     while more := {f.name for f in functions if f.name not in found and f.calls & found}:
         found |= more
     return found
 
 
-# Names of the tests' functions that assert, directly or through others; filled by `learn`.
+# The names of the tests' functions that assert, directly or through others. `learn` fills the set.
 _known: set[str] = set()
 
 
 def learn(texts: dict[str, str]) -> None:
-    """Takes note of the functions of the tests. Those of the tested code do not count: a test has to look itself."""
+    """Notes the functions of the tests. Those of the tested code do not count, because a test must check the result itself."""
     ours = [(path, text) for path, text in texts.items() if re.search(r"test.*\.(rs|py)$", path)]
     _known.update(_asserting([function for path, text in ours for function in _functions(path, text)]))
 
 
 def that_cannot_fail(path: str, text: str) -> Iterator[tuple[int, str]]:
-    """Line and name of the tests of a file that assert nothing."""
+    """The line and name of each test in a file that asserts nothing."""
     functions = _functions(path, text)
     asserting = _known | _asserting(functions)
     for function in functions:

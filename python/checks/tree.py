@@ -1,8 +1,8 @@
-"""Holds the tree to the house rules of CONTRIBUTING.md that a reader of text can hold it to.
+"""Checks those house rules of CONTRIBUTING.md that a program can check by reading text.
 
-Every rule is a row of `RULES`. A row brings samples: text that it must object to and text that it must accept. They are tried
-before the tree is, so a rule whose pattern no longer finds anything fails here instead of passing. A rule that has nothing to
-look at fails, and so does an exception that no file needs any more.
+Every rule is a row of `RULES`. A row has samples: text to which it must object, and text that it must accept. They are tried before the
+tree is checked, so that a rule whose pattern no longer finds anything fails here and does not pass. A rule that applies to no file fails,
+and so does an exception that no file needs any more.
 """
 
 import pathlib
@@ -15,14 +15,14 @@ from dataclasses import dataclass, field
 import test_bodies
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-HERE = "python/checks/tree.py"  # it quotes what it forbids
+HERE = "python/checks/tree.py"  # The file itself quotes what it forbids.
 
 Finder = Callable[[str, str], Iterator[tuple[int, str]]]
 
 
 @dataclass(frozen=True)
 class Rule:
-    """One house rule: where it holds, how to find what breaks it, and the proof that the finder works."""
+    """One house rule: the files to which it applies, the function that finds violations, and samples that prove that the function works."""
 
     says: str
     where: str  # a pattern of paths
@@ -32,16 +32,16 @@ class Rule:
     allowed: dict[str, str] = field(default_factory=dict)  # a pattern of paths -> why the rule does not hold there
 
     def applies(self, path: str) -> bool:
-        """Whether the rule looks at a file."""
+        """Whether the rule applies to a file."""
         return path != HERE and re.search(self.where, path) is not None
 
     def exception(self, path: str) -> str | None:
-        """The exception that a file falls under."""
+        """The exception for a file, if there is one."""
         return next((pattern for pattern in self.allowed if re.search(pattern, path)), None)
 
 
 def lines(pattern: str, flags: int = 0) -> Finder:
-    """Finds lines that a pattern matches."""
+    """Finds the lines that match a pattern."""
     compiled = re.compile(pattern, flags)
 
     def find(_: str, text: str) -> Iterator[tuple[int, str]]:
@@ -68,12 +68,12 @@ def without_lints(_: str, text: str) -> Iterator[tuple[int, str]]:
         yield 1, "no `[lints] workspace = true`"
 
 
-# They look a constant up and call nothing that could panic.
+# These functions return a constant and call nothing that could panic.
 CONSTANTS = {"tegrarm_version", "tegrarm_status_name"}
 
 
 def unguarded(_: str, text: str) -> Iterator[tuple[int, str]]:
-    """Exported functions whose body does not begin with the guard that catches panics."""
+    """The exported functions whose body does not begin with the guard that catches panics."""
     for export in re.finditer(r'#\[unsafe\(no_mangle\)\]\n(?:#.*\n)*pub (?:unsafe )?extern "C" fn (\w+)[^{]*\{\s*', text):
         body = re.sub(r"^(\s*(//.*\n|let _ = \w+;))*\s*", "", text[export.end():])
         if export[1] not in CONSTANTS and not re.match(r"(status|errno|last_error)\(", body):
@@ -84,7 +84,8 @@ CODE = r"\.(rs|py|c|cc|h|sh)$"
 TEXT = r"\.(rs|py|c|cc|h|sh|md|toml|txt|yml|cu|in)$|(^|/)(Makefile|run)$"
 TESTS = r"^(tests|ctests|python/tests|crates/[^/]+/tests)/.*\.(rs|py|c|h)$"
 
-# Where the design allows `unsafe`: the C interface, the Linux boundary, memory that devices write, the engine, and tests of these.
+# The design allows `unsafe` in these places: the C interface, the Linux boundary, memory that devices write, the engine, and tests of
+# these.
 UNSAFE = {
     r"^src/capi/": "the C interface",
     r"^src/runtime/(memory|place)\.rs$": "memory that the GPU writes",
@@ -253,7 +254,7 @@ def tracked() -> list[str]:
 
 
 def proof(name: str, rule: Rule) -> Iterator[str]:
-    """What is wrong with the rule itself."""
+    """The mistakes in the rule itself, found with its samples."""
     for path, text in rule.wrong:
         if not list(rule.find(path, text)):
             yield f"rule {name} does not object to its own sample: {text[:60]!r}"
@@ -263,7 +264,7 @@ def proof(name: str, rule: Rule) -> Iterator[str]:
 
 
 def broken(name: str, rule: Rule, texts: dict[str, str]) -> Iterator[str]:
-    """Where the tree breaks the rule."""
+    """The places in the tree that break the rule."""
     about = [path for path in texts if rule.applies(path)]
     if not about:
         yield f"rule {name} has no file to look at: {rule.where}"

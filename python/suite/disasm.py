@@ -25,7 +25,7 @@ BATCH = 200_000  # instructions per call of the two tools
 
 
 def sections(elf: bytes):
-    """Names and contents of an ELF file's sections."""
+    """The names and contents of the sections of an ELF file."""
     start, = struct.unpack_from("<Q", elf, 0x28)
     count, names = struct.unpack_from("<HH", elf, 0x3c)
     headers = [struct.unpack_from("<IIQQQQ", elf, start + 64 * i) for i in range(count)]
@@ -35,7 +35,7 @@ def sections(elf: bytes):
 
 
 def code(library: bytes) -> list[bytes]:
-    """The machine code that a compiler returned: a cubin's functions, or what follows NAK's description of a shader."""
+    """The machine code that a compiler returned: the functions of a cubin, or the bytes behind NAK's description of a shader."""
     if library.startswith(b"\x7fELF"):
         return [content for name, content in sections(library) if name.startswith(".text.")]
     from tinygrad.runtime.autogen import mesa
@@ -76,7 +76,7 @@ def committed() -> list[bytes]:
 
 
 def nvdisasm() -> pathlib.Path:
-    """NVIDIA's disassembler, which pip installed."""
+    """NVIDIA's disassembler, which pip has installed."""
     found = [tool for place in sys.path for tool in pathlib.Path(place).glob("nvidia/cu*/bin/nvdisasm")]
     if not found:
         sys.exit("no nvdisasm: pip install nvidia-cuda-nvdisasm")
@@ -84,7 +84,7 @@ def nvdisasm() -> pathlib.Path:
 
 
 def compare(simulator: str, kernels: list[bytes]) -> tuple[int, list[str]]:
-    """How many instructions there are, and what the two tools write differently."""
+    """The number of instructions, and the lines that the two tools write differently."""
     count, differences, batch = 0, [], b""
     for i, kernel in enumerate(kernels):
         batch += kernel[:len(kernel) // WORD * WORD]
@@ -104,12 +104,12 @@ def compare(simulator: str, kernels: list[bytes]) -> tuple[int, list[str]]:
 
 
 def run(command: list) -> str:
-    """What a program prints."""
+    """The output of a program."""
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
 
 def main() -> int:
-    """Compares everything there is, prints a line per origin."""
+    """Compares all kernels and prints a line for each source."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cache", type=pathlib.Path, required=True, help="where the suite keeps kernels")
     parser.add_argument("--simulator", required=True, help="tegrarm-sim")

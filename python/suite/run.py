@@ -25,10 +25,10 @@ HERE = pathlib.Path(__file__).resolve().parent
 OLD, NEW = "0.12.0", "0.14.0"
 FILES = ["test_tiny", "test_ops", "test_dtype", "test_dtype_alu", "test_jit", "test_nn", "test_optim", "test_randomness", "test_tensor",
          "test_uops"]
-# Ten minutes of a machine with two cores. Files whose reference is torch are left out where there is none.
+# The sample takes ten minutes on a machine with two cores. Files that compare with torch are left out where torch is not installed.
 SAMPLE = ["test_tiny", "test_uops", "test_jit", "test_dtype_alu", "test_ops"]
 NEEDS_TORCH = ["test_ops"]
-# tinygrad's switch for each compiler: of 0.12 and of later releases.
+# tinygrad's switch for each compiler, in release 0.12 and in later ones.
 COMPILERS = {"nvrtc": ({}, ""), "nak": ({"NV_NAK": "1"}, ":NAK"), "ptx": ({"NV_PTX": "1"}, ":PTX")}
 # What of 0.12.0's tests says something about a newer tinygrad: the others look into its insides.
 OUTSIDE = ["test_tiny", "test_ops", "test_dtype", "test_dtype_alu", "test_nn", "test_optim", "test_randomness", "test_tensor"]
@@ -43,7 +43,7 @@ NO_TESTS = 5  # pytest's exit status when a selection is empty
 
 @dataclasses.dataclass
 class Run:
-    """One pytest run: every test's outcome, and why it failed."""
+    """One pytest run: the outcome of every test, and why it failed."""
 
     outcomes: dict[str, str]
     reasons: dict[str, str]
@@ -52,7 +52,7 @@ class Run:
     instructions: int = 0  # of warps
 
     def count(self, outcome: str) -> int:
-        """How many tests ended like this."""
+        """The number of tests that ended in this way."""
         return list(self.outcomes.values()).count(outcome)
 
 
@@ -76,7 +76,7 @@ def tests_alone(cache: pathlib.Path, tree: pathlib.Path) -> pathlib.Path:
 
 
 def wheel_library(pattern: str) -> str:
-    """A shared library that pip installed, where tinygrad does not look by itself; empty if there is none."""
+    """A shared library that pip installed in a place where tinygrad does not look. It is empty if there is none."""
     return str(next((path for place in sys.path for path in sorted(pathlib.Path(place).glob(pattern))), ""))
 
 
@@ -100,7 +100,7 @@ def environment(device: str, compiler: str, release: str, tree: pathlib.Path, in
 
 
 def run(name: str, device: str, compiler: str, args: argparse.Namespace) -> Run:
-    """One test file on one device."""
+    """Runs one test file on one device."""
     release = NEW if name == "test_tiny" else OLD
     tree = fetch(args.cache, release)
     installed = args.device == "tegra"
@@ -130,7 +130,7 @@ def run(name: str, device: str, compiler: str, args: argparse.Namespace) -> Run:
 
 
 def read_report(report: pathlib.Path, seconds: float) -> Run:
-    """A test whose set-up or tear-down failed too counts once, as failed."""
+    """Reads a report. A test whose set-up or tear-down failed too counts once, as failed."""
     result = Run({}, {}, seconds)
     for case in ElementTree.parse(report).iter("testcase"):
         name = f"{case.get('classname', '').removeprefix('test.')}.{case.get('name')}"
@@ -151,13 +151,13 @@ def known_failures(compiler: str) -> dict[str, str]:
 
 
 def heading(compiler: str) -> None:
-    """Prints what the columns of :func:`judge` are."""
+    """Prints the names of the columns of :func:`judge`."""
     print(f"{compiler:16} {'passed':>7} {'failed':>7} {'skipped':>8} {'CPU fails too':>14} {'known':>6}"
           f" {'CPU passed':>11} {'CPU failed':>11} {'time':>10} {'engine':>10} {'warp instr.':>12}")
 
 
 def judge(name: str, here: Run, cpu: Run, known: dict[str, str]) -> list[str]:
-    """Prints one row of the table; returns what is wrong, as sentences."""
+    """Prints one row of the table and returns the mistakes as sentences."""
     listed = [test for test in here.outcomes if test in known]
     wrong = [f"{test} is a known failure and passes: take it off the list" for test in listed if here.outcomes[test] == "passed"]
     wrong += [f"{test}: {here.reasons[test][:300]}" for test, outcome in here.outcomes.items()
@@ -165,7 +165,7 @@ def judge(name: str, here: Run, cpu: Run, known: dict[str, str]) -> list[str]:
     wrong += [f"{test} passes on CPU and did not run here" for test, outcome in cpu.outcomes.items()
               if outcome == "passed" and test not in here.outcomes]
     both = sum(here.outcomes[test] == "failed" and cpu.outcomes.get(test) != "passed" for test in here.outcomes)
-    # Workers of pytest-xdist end without printing what the engine did.
+    # Workers of pytest-xdist end without printing the engine's figures.
     engine = f"{here.engine:8.1f} s {here.instructions / 1e6:10.0f} M" if here.instructions else f"{'-':>10} {'-':>12}"
     print(f"{name:16} {here.count('passed'):7} {here.count('failed'):7} {here.count('skipped'):8} {both:14} {len(listed):6}"
           f" {cpu.count('passed'):11} {cpu.count('failed'):11} {here.seconds:8.0f} s"
@@ -189,7 +189,7 @@ def sample(args: argparse.Namespace) -> dict[str, list[str]]:
 
 
 def main() -> int:
-    """Parses the arguments, runs every file on both devices, prints the table."""
+    """Parses the arguments, runs every file on both devices and prints the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cache", type=pathlib.Path, required=True, help="where tinygrad's sources and the results go")
     parser.add_argument("--device", choices=PLAN, default="nv", help="the interface TEGRA+NV, or the device TEGRA")

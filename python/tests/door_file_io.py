@@ -1,6 +1,6 @@
-"""tinygrad's FileIOInterface on the file door: nothing of tinygrad but this one class is exchanged.
+"""tinygrad's FileIOInterface on the file door. Only this one class of tinygrad is exchanged.
 
-``python -c 'import door_file_io; ...'`` with this folder on the path, before tinygrad opens a device.
+It is used as ``python -c 'import door_file_io; ...'``, with this folder on the path, before tinygrad opens a device.
 """
 
 import ctypes
@@ -20,7 +20,7 @@ def _failed() -> OSError:
 
 
 class DoorFileIO(Published):
-    """Opens RM's device nodes with ``rm_open``; any other path as published."""
+    """Opens RM's device nodes with ``rm_open``, and every other path as tinygrad does."""
 
     def __init__(self, path: str = "", flags: int = os.O_RDONLY, fd: int | None = None):
         self.door = path.startswith("/dev/nvidia")

@@ -1,6 +1,6 @@
-"""Bring-up, doors and tinygrad's test_tiny on every kernel of the virtual Orin, as a table (`make test-releases`).
+"""Runs a bring-up, the doors and tinygrad's test_tiny on every kernel of the virtual Orin, and prints a table (`make test-releases`).
 
-A cell is what passed of what ran, or FAILED; output of a cell that failed follows the table. `make test` runs one row.
+A cell has the number of tests that passed and ran, or FAILED. The output of a failed cell follows the table. `make test` runs one row.
 """
 
 import argparse
@@ -16,7 +16,7 @@ CARGO = ["cargo", "test", "--locked", "-p", "tegrarm"]
 
 
 def columns(test_tiny: str) -> dict[str, list[str]]:
-    """Each column's command. The release is in the environment."""
+    """The command of each column. The release is in the environment."""
     return {
         "bring-up": [*CARGO, "--test", "bringup", "--test", "characteristics"],
         "object door": [*CARGO, "--test", "channels", "--test", "effects"],
@@ -26,7 +26,7 @@ def columns(test_tiny: str) -> dict[str, list[str]]:
 
 
 def counted(text: str) -> tuple[int, int]:
-    """(passed, ran) of what cargo's and unittest's summaries say; nothing said is nothing run."""
+    """The numbers (passed, ran) in the summaries of cargo and unittest. Without a summary both are zero."""
     passed = failed = 0
     for good, bad in re.findall(r"^test result: \w+\. (\d+) passed; (\d+) failed", text, re.MULTILINE):
         passed, failed = passed + int(good), failed + int(bad)

@@ -1,8 +1,8 @@
 """Runs test_tiny.py of five published tinygrads, each plain, through LD_PRELOAD (`make test-tinygrad-releases`). Those that the
 device TEGRA works with then run it on that device, too.
 
-Each release gets a virtual environment of its own in the cache, with nothing of libtegrarm in it; its tests come from
-its source distribution. Nothing fetched is modified or committed. Long; not part of `make test`.
+Each release gets its own virtual environment in the cache, which contains nothing of libtegrarm. Its tests come from its source
+distribution. No fetched file is modified or committed. The run takes long and is not part of `make test`.
 """
 
 import argparse
@@ -19,7 +19,7 @@ WHEELS = ["nvidia-cuda-nvrtc-cu12==12.9.86", "nvidia-cuda-runtime-cu12==12.9.79"
           "setuptools==84.2.1"]
 PIP = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
 NEW, OLD = {"DEV": "NVK+NV"}, {"NV": "1", "NV_IFACE": "NVK"}
-# Each release with its own switch for its own RM interface, and the virtual kernels it is run on.
+# Each release has its own switch for its RM interface, and the virtual kernels on which it runs.
 RELEASES = {"0.14.0": (NEW, ["r36", "r35"]), "0.13.0": (NEW, ["r36"]), "0.12.0": (OLD, ["r36"]), "0.11.0": (OLD, ["r36"]),
             "0.10.3": (OLD, ["r36"])}
 DEVICE_TEGRA = ("0.14.0", "0.13.0")
@@ -27,7 +27,7 @@ PACKAGE = pathlib.Path(__file__).resolve().parents[1]
 
 
 def environment(cache: pathlib.Path, release: str) -> pathlib.Path:
-    """The interpreter of a virtual environment with nothing but the release and a compiler."""
+    """The interpreter of a virtual environment that has only the release and a compiler."""
     venv = cache / f"venv-{release}"
     python = venv / "bin" / "python"
     if not (venv / ".installed").exists():
@@ -38,7 +38,7 @@ def environment(cache: pathlib.Path, release: str) -> pathlib.Path:
 
 
 def tests(cache: pathlib.Path, release: str, python: pathlib.Path) -> pathlib.Path:
-    """The release's source distribution, unpacked; only its tests are used."""
+    """The release's source distribution, unpacked. Only its tests are used."""
     tree = cache / f"tinygrad-{release}"
     if not tree.exists():
         download = [*PIP, "--python", python, "download", "--no-deps", "--no-build-isolation", "--no-binary", "tinygrad"]
@@ -48,7 +48,7 @@ def tests(cache: pathlib.Path, release: str, python: pathlib.Path) -> pathlib.Pa
 
 
 def libraries(python: pathlib.Path) -> pathlib.Path:
-    """A folder in which older releases find the compilers: they know the loader's search path only."""
+    """A folder in which older releases find the compilers, because these releases search only where the loader does."""
     folder = python.parents[1] / "compilers"
     folder.mkdir(exist_ok=True)
     for library in python.parents[1].glob("lib/python*/site-packages/nvidia/*/lib/*.so*"):
@@ -59,7 +59,9 @@ def libraries(python: pathlib.Path) -> pathlib.Path:
 
 
 def helpers(script: pathlib.Path) -> pathlib.Path:
-    """A folder from which `import test.helpers` works: some source distributions carry test_tiny.py alone, which asks it for one name."""
+    """A folder from which `import test.helpers` works. Some source distributions have test_tiny.py alone, which imports one name from
+    there.
+    """
     folder = script.parents[1] / "importable"
     package = folder / "test"
     if not package.exists():

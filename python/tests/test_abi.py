@@ -1,6 +1,6 @@
-"""The library and its header have the ABI that packaging/libtegrarm.abi writes down. No tool is needed for this comparison.
+"""The library and its header have the ABI that packaging/libtegrarm.abi describes. This comparison needs no other tool.
 
-`make abi-check` compares more, with abidiff. `make abi-baseline` writes the file anew for a change that is wanted.
+`make abi-check` compares more, with abidiff. `make abi-baseline` writes the file anew for a wanted change.
 """
 
 import re
@@ -37,12 +37,12 @@ def spelled(type_id: str) -> str:
 
 
 def squeezed(text: str) -> str:
-    """C text as :func:`spelled` has it. abidw leaves out what `const` says about `void`."""
+    """C text in the form that :func:`spelled` gives. abidw leaves out `const` before `void`."""
     return re.sub(r"\s+", "", text).replace("constvoid", "void").replace("longint", "long")
 
 
 def prints(tmp_path, expressions: list[str]) -> list[int]:
-    """What a C program says that includes the header."""
+    """The output of a C program that includes the header."""
     lines = "".join(f'    printf("%llu\\n", (unsigned long long)({e}));\n' for e in expressions)
     source, binary = tmp_path / "says.c", tmp_path / "says"
     source.write_text(f'#include <stdio.h>\n#include "tegrarm.h"\nint main(void)\n{{\n{lines}    return 0;\n}}\n')

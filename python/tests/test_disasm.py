@@ -1,4 +1,4 @@
-"""The disassembler writes what NVIDIA's writes: on a sample; `make test-disasm` compares everything."""
+"""The disassembler writes the same text as NVIDIA's. This test compares a sample, and `make test-disasm` compares everything."""
 
 import importlib.util
 import os

@@ -1,4 +1,4 @@
-"""The ctypes declarations are the header's: names, argument types, results, structure layouts."""
+"""The ctypes declarations agree with the header: names, argument types, results and structure layouts."""
 
 import ctypes
 import re
@@ -32,7 +32,7 @@ def prototypes():
 
 
 def ctypes_of(text, result=False):
-    """The ctypes declaration that a C type asks for."""
+    """The ctypes declaration that belongs to a C type."""
     base = re.sub(r"\b(const|struct|extern)\b|\*", "", text).strip()
     stars = text.count("*")
     if stars == 0:
@@ -68,7 +68,7 @@ def test_library_exports_exactly_the_header():
 
 
 def test_constants_are_the_headers(tmp_path):
-    """Macros and enumerators, but for the version; the statuses and classes that tegrarm.rm knows by name."""
+    """Compares macros and enumerators, except for the version, and the statuses and classes that tegrarm.rm knows by name."""
     text = HEADER.read_text()
     names = re.findall(r"^#define (TEGRARM_(?!VERSION|H\b)\w+)|^    (TEGRARM_\w+) =", text, flags=re.M)
     ours = {name: getattr(_ffi, name) for name in (a or b for a, b in names)}

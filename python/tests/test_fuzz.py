@@ -1,4 +1,4 @@
-"""Arguments nobody would send: a status comes back, never a crash, and the client still works afterwards."""
+"""Arguments that no real program sends give a status and never a crash, and the client still works afterwards."""
 
 import ctypes
 
@@ -22,7 +22,7 @@ quick = settings(max_examples=150, deadline=None, derandomize=True, database=Non
 
 @pytest.fixture
 def tree():
-    """A client with one of each simple object; its handles are what the fuzzer mixes with nonsense."""
+    """A client with one of each simple object. The fuzzer mixes its handles with random ones."""
     with tegrarm.Client() as c:
         device = c.alloc(c.root, nv.NV01_DEVICE_0, nv.NV0080_ALLOC_PARAMETERS())
         subdevice = c.alloc(device, nv.NV20_SUBDEVICE_0)
@@ -57,7 +57,8 @@ def test_alloc(tree, data):
 @given(data=st.data())
 def test_control(tree, data):
     client, handles = tree
-    # Controls that follow pointers inside their parameters get none here: a wild pointer is the caller's crash on a desktop too.
+    # Controls that follow pointers inside their parameters are not called here, because a wrong pointer crashes the caller on a desktop
+    # too.
     params = ctypes.create_string_buffer(8192)
     obj = data.draw(st.one_of(st.sampled_from(handles), u32))
     known(_ffi.lib().rm_control(client.root, obj, data.draw(st.one_of(st.sampled_from(COMMANDS), u32)),

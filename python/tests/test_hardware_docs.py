@@ -1,4 +1,4 @@
-"""The checker of `docs/hardware`: each kind of failure, in a small tree of its own."""
+"""Tests the checker of `docs/hardware` with each kind of mistake, in a small tree of its own."""
 
 import importlib.util
 import pathlib
@@ -31,7 +31,7 @@ def checker():
 
 @pytest.fixture
 def check(checker, tmp_path):
-    """Writes a tree and checks it: the problems, and the summary."""
+    """Writes a tree and checks it. Returns the problems and the summary."""
 
     def run(files: dict[str, str]):
         subprocess.run(["git", "init", "-q", tmp_path], check=True)

@@ -1,4 +1,4 @@
-"""What include/tegrarm.h says to people who write C: every name in it exists, every error has its name and its condition."""
+"""Checks what include/tegrarm.h says to people who write C: every name in it exists, and every error has its name and its condition."""
 
 import re
 
@@ -12,16 +12,16 @@ FUNCTIONS = {name: (doc, result.strip(), arguments) for doc, result, name, argum
              re.findall(r"/\*\*((?:(?!\*/).)*)\*/\s*([\w][\w\s]*?[\s*]+)(\w+)\s*\(([^()]*)\)\s*;", TEXT, flags=re.S)}
 STATUS = [name for name, (_, result, _) in FUNCTIONS.items() if result == "NV_STATUS"]
 DOCS = re.findall(r"/\*.*?\*/", TEXT, flags=re.S)
-# What Rust's documentation has and C's has not.
+# Words that Rust's documentation uses and C's does not.
 RUST = [r"# (Safety|Errors|Panics)", r"\bOption\b", r"\bResult<", r"\bVec\b", r"\bArc\b", r"&mut\b", r"\[`", r"`\]", r"\b(Ok|Err|Some)\(",
         r"\w::\w", r"\b[iu](8|16|32|64|size)\b", r"\bunsafe\b", r"\bpanic", r"caller's promise"]
-# Words in backticks that are names of something else than this interface: of C, of Linux, of CUDA.
+# Words in backticks that are names in C, in Linux or in CUDA and not in this interface.
 FOREIGN = {"MAP_FAILED", "O_CLOEXEC", "errno", "extern", "malloc", "__device__", "__constant__", "sizeof", "TEGRARM_", "TEGRARM_BACKEND",
            "NVGPU_CHANNEL_", "NV_ERR_", "enum", "struct", "major", "minor", "hww_warp_esr", "GPPut", "nvgpu", "sim", "make", "header"}
 
 
 def names(header: str) -> set[str]:
-    """Everything a header declares: macros, types, members, enumerators."""
+    """Everything that a header declares: macros, types, members and enumerators."""
     text = re.sub(r"/\*.*?\*/", "", (INCLUDE / header).read_text(), flags=re.S)
     return set(re.findall(r"\w+", text))
 
@@ -30,7 +30,7 @@ KNOWN = names("tegrarm.h") | names("tegrarm_status.h") | names("tegrarm_abi.h") 
 
 
 def errors(doc: str) -> list[str]:
-    """The items of a function's list of errors."""
+    """The items in a function's list of errors."""
     _, found, listed = doc.partition("Errors")
     return re.findall(r"^ \* - (.*?)(?=^ \* ?-|^ \*$|\Z)", listed, flags=re.S | re.M) if found else []
 
@@ -74,7 +74,7 @@ def test_every_status_and_constant_that_is_named_exists():
 
 @pytest.mark.parametrize("name", sorted(FUNCTIONS))
 def test_words_in_backticks_are_names(name):
-    """Arguments that were renamed or removed stay in no sentence."""
+    """No sentence names an argument that was renamed or removed."""
     doc, _, arguments = FUNCTIONS[name]
     own = set(re.findall(r"(\w+)\s*(?:,|$)", arguments))
     quoted = [text for text in re.findall(r"`([^`]*)`", doc) if not re.search(r'[/"]|^cc |\(\d\)', text)]

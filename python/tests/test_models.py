@@ -1,4 +1,5 @@
-"""Whole models on the virtual Orin and on tinygrad's CPU device: same weights, same results. Each run is a fresh process."""
+"""Whole models on the virtual Orin and on tinygrad's CPU device give the same results with the same weights. Each run is a fresh process.
+"""
 
 import json
 
@@ -15,7 +16,7 @@ rng = np.random.default_rng(1)
 def weight(*shape, scale=0.08): return Tensor((rng.standard_normal(shape) * scale).astype(np.float32))
 """
 
-# A decoder of GPT-2's shape: learned positions, layer norms before attention and MLP, GELU, tied embedding, a cache of keys
+# The decoder has the shape of GPT-2: learned positions, layer norms before attention and MLP, GELU, a tied embedding, and a cache of keys
 # and values that grows by a token per step.
 GPT = """
 VOCABULARY, WIDTH, HEADS, LAYERS, CONTEXT = 96, 48, 4, 2, 16
@@ -45,7 +46,7 @@ for i in range(8):
 print(json.dumps([said, logits]))
 """
 
-# Convolutions, batch norms, a residual block with a strided shortcut, pooling; SGD with momentum.
+# The network has convolutions, batch norms, a residual block with a strided shortcut, and pooling. It is trained by SGD with momentum.
 RESNET = """
 class Unit:
     def __init__(self, i, o, stride):
@@ -97,7 +98,7 @@ def test_a_residual_net_learns_the_same(python):
 
 
 def test_beam_search_finds_a_kernel_that_is_right(python):
-    """Candidates are compiled, timed on the GPU by its own timestamps, and the quickest is run."""
+    """Candidates are compiled and timed by the GPU's own timestamps, and the fastest one is run."""
     out = python("""
 import tegrarm.tinygrad
 import numpy as np

@@ -1,4 +1,4 @@
-"""What is installed works from there alone: headers, library, pkg-config, CMake, wheel. And every version is the same."""
+"""An installation works alone: headers, library, pkg-config, CMake and the wheel. All of them have the same version."""
 
 import ast
 import email
@@ -34,7 +34,7 @@ def need(*programs):
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory) -> pathlib.Path:
-    """The prefix of an installation, moved to where nobody said it would be."""
+    """The prefix of an installation, which was moved to another directory."""
     stage = tmp_path_factory.mktemp("stage")
     sh("make", "--no-print-directory", "install", f"DESTDIR={stage}", f"PREFIX={PREFIX}", cwd=ROOT)
     return stage / PREFIX.lstrip("/")
@@ -148,7 +148,7 @@ def test_wheel_runs_the_demo_in_a_clean_environment(wheel, tmp_path):
     sh(sys.executable, "-m", "venv", tmp_path / "venv")
     python = tmp_path / "venv/bin/python"
     sh(python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps", "--no-index", wheel)
-    # What the demo needs beside the wheel is lent from here; the package itself must not be.
+    # The demo's other packages come from this environment. The package itself must not.
     libraries = next(pathlib.Path(p) for p in sys.path if (pathlib.Path(p) / "numpy").is_dir())
     place = pathlib.Path(sh(python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))").strip())
     for entry in libraries.iterdir():

@@ -1,4 +1,4 @@
-"""tinygrad as published, on its own NVKIface: through LD_PRELOAD, and through the file door."""
+"""tinygrad as it was published, on its own NVKIface: through LD_PRELOAD and through the file door."""
 
 import os
 import pathlib
@@ -62,7 +62,7 @@ def test_test_tiny_passes_through_the_file_door(python):
 
 
 def test_c15_beam_search_forks(python):
-    """Workers are forked with the nodes open; what they do and how they end is nothing to the parent."""
+    """Workers are forked while the nodes are open. Their work and the way in which they end do not affect the parent."""
     out = python("""
 from tinygrad import Tensor, Context
 import ctypes, os

@@ -1,4 +1,4 @@
-"""Graphs of an unpatched tinygrad, run by libtegrarm: the results are the jit's own. Each test is a fresh process."""
+"""libtegrarm runs graphs of an unpatched tinygrad, and the results are equal to those of the jit. Each test is a fresh process."""
 
 import pytest
 
@@ -35,7 +35,7 @@ for i in range(60):
 
 
 def test_several_graphs_and_lone_kernels(python):
-    """Batches of two and a rest of one: every piece is one step of the timeline."""
+    """With batches of two kernels and one kernel left, every piece is one step of the timeline."""
     python(OPEN + """
 @TinyJit
 def step(x):
@@ -92,7 +92,7 @@ assert os.path.getsize({str(record)!r}) == before
 
 
 def test_the_timeline_may_start_again(python):
-    """tinygrad changes to another signal when its number gets large: the replay follows."""
+    """tinygrad changes to another signal when its number gets large, and the replay follows."""
     python(OPEN + MATMUL + """
 loop = replay.export(step, x, w)
 for _ in range(3): loop.run(timeout=60)

@@ -1,4 +1,4 @@
-"""The object door from Python: handles, statuses, memory at one address, nothing left behind."""
+"""The object door from Python: handles, statuses, memory at one address, and nothing left behind."""
 
 import ctypes
 import os
@@ -61,7 +61,7 @@ def test_memory_has_one_address_for_cpu_and_gpu(client, device):
 
 
 def test_windows_stay_free(client, device):
-    """Where the GPU decodes local and shared memory, no buffer can be: not by accident, not by asking."""
+    """No buffer can lie where the GPU decodes local and shared memory, neither by accident nor on request."""
     mapper, profile = address_space(client, device), tegrarm.device_profile()
     assert profile.local_window + (1 << 30) <= profile.shared_window < 1 << 40
     for window in (profile.local_window, profile.shared_window):

@@ -1,4 +1,4 @@
-"""The verdicts of the runner of tinygrad's own tests (`make test-tinygrad`), which runs too long for here."""
+"""Tests the verdicts of the runner of tinygrad's own tests (`make test-tinygrad`). The runner itself takes too long to be run here."""
 
 import importlib.util
 import pathlib
@@ -13,7 +13,7 @@ PATH = pathlib.Path(__file__).parents[1] / "suite" / "run.py"
 def suite():
     spec = importlib.util.spec_from_file_location("tinygrad_suite", PATH)
     module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # dataclasses look their module up
+    sys.modules[spec.name] = module  # dataclasses look up the module of their class
     spec.loader.exec_module(module)
     yield module
     del sys.modules[spec.name]

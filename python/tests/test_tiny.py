@@ -1,4 +1,4 @@
-"""tinygrad's own test_tiny.py, as published, on the TEGRA interface."""
+"""tinygrad's own test_tiny.py, as it was published, on the TEGRA interface."""
 
 import os
 import re

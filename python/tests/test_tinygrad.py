@@ -1,4 +1,4 @@
-"""Unpatched tinygrad computes through the library. Each test is a fresh process: tinygrad opens a device once."""
+"""Unpatched tinygrad computes through the library. Each test is a fresh process, because tinygrad opens a device once."""
 
 import os
 
@@ -41,7 +41,7 @@ print(type(d).__name__, type(d.iface).__name__, d.arch, hex(d.local_mem_window),
 
 
 def test_jit_replays_with_new_inputs(python):
-    """A graph rewrites its launch descriptors between runs: every signal must carry its own run's value."""
+    """A graph rewrites its launch descriptors between runs, and every signal must have the value of its own run."""
     python(OPEN + """
 @TinyJit
 def step(x): return ((x + 1).contiguous() * 2).contiguous().realize()
@@ -100,7 +100,7 @@ print([str(w.message) for w in said if 'PMA' in str(w.message)], d.pma_enabled, 
 
 
 def test_reaches_pages_above_the_gpus_addresses(python):
-    """A process's buffers lie higher than 40 bits: copies name them by an address where both sides see the same pages."""
+    """The buffers of a process lie above 2^40. Copies name them by an address at which the CPU and the GPU see the same pages."""
     python(OPEN + """
 import tegrarm.tinygrad as tegra
 d, cpu = Device['NV'], Device['CPU']
@@ -157,7 +157,9 @@ assert fds <= before[0] and maps <= before[1], (before, fds, maps)
 
 
 def test_a_fault_names_its_cause(python):
-    """A copy to where nothing is mapped: the error says MMU fault, the kernel's log has the address, and it takes no timeout."""
+    """A copy goes to an address where nothing is mapped. The error says MMU fault, the kernel's log has the address, and there is no
+    timeout.
+    """
     out = python(OPEN + """
 from tinygrad.runtime.support.hcq import HCQBuffer
 d = Device['NV']
@@ -171,7 +173,7 @@ except RuntimeError as e: raise SystemExit(f'told: {e}')
 
 
 def test_an_sm_exception_names_its_program_counter(python):
-    """A kernel of instructions that do not exist: the SM's record is in the error."""
+    """A kernel consists of instructions that do not exist. The error has the record of the SM."""
     out = python(OPEN + """
 d = Device['NV']
 from tinygrad.runtime import ops_nv

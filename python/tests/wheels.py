@@ -1,4 +1,4 @@
-"""Where pip put the compilers: a plain tinygrad process has to be told."""
+"""Finds the compilers that pip installed, for plain tinygrad processes, which do not find them alone."""
 
 import pathlib
 import subprocess
@@ -11,7 +11,7 @@ for module in ("nvidia.cuda_nvrtc", "nvidia.cuda_runtime"): print(*importlib.uti
 
 
 def nvrtc(python: str = sys.executable) -> dict[str, str]:
-    """Environment with which tinygrad finds the NVRTC and CUDA header wheels of a Python installation."""
+    """The environment with which tinygrad finds the NVRTC and CUDA header wheels of a Python installation."""
     done = subprocess.run([python, "-c", FIND], capture_output=True, text=True, check=True)
     compiler, headers = map(pathlib.Path, done.stdout.split())
     library = next(iter(sorted(compiler.glob("lib/libnvrtc.so.*"))))

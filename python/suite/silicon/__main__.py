@@ -37,12 +37,12 @@ POOLS = inputs.POOLS | matrices.POOLS
 
 
 def planes(data, width):
-    """Bytes of equal significance next to each other."""
+    """Puts bytes of equal significance next to each other."""
     return b"".join(data[k::width] for k in range(width))
 
 
 def source(name, count=None):
-    """A family's operands, its PTX and its number of items."""
+    """The operands of a family, its PTX and its number of items."""
     pool, usual, rows = FAMILIES[name]
     count = count or usual
     items = list(POOLS[pool](count, random.Random(pool)))
@@ -51,7 +51,7 @@ def source(name, count=None):
 
 
 def record(directory, names, count):
-    """Runs families on the GPU and writes what came out."""
+    """Runs families on the GPU and writes the results."""
     gpu = Gpu()
     for name in names:
         items, text, columns = source(name, count)
@@ -97,7 +97,7 @@ def compile_(ptxas, directory, names, count):
 
 
 def main():
-    """See above."""
+    """Runs the command line that the description above lists."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("command", choices=("record", "compile"))
     parser.add_argument("arguments", nargs="+")

@@ -1,10 +1,10 @@
-"""The recorded instructions: one row per form, as PTX text.
+"""The recorded instructions. Each form is one row of PTX text.
 
-Operands are %a, %b, %c (32 bits), %A, %B, %C (64), %ha, %hb, %hc (the low halves of the former). Results are
-%r, %s (32 bits), %R, %S (64), %h (16) and the predicates %p, %q; every one that a form names is recorded. %o is the
-address of the item's first result, %x and %y (32 bits each, signed index %i) are scratch.
+Operands are %a, %b, %c (32 bits), %A, %B, %C (64 bits), and %ha, %hb, %hc (the low halves of %a, %b, %c). Results are %r, %s (32 bits),
+%R, %S (64), %h (16) and the predicates %p, %q. Every result that a form names is recorded. %o is the address of the item's first result.
+%x and %y (32 bits each) and %i (a signed index) are scratch registers.
 """
-# ruff: noqa: D103 - a function yields the forms that its name says.
+# ruff: noqa: D103 - each function yields the forms that its name says.
 from itertools import product
 
 ROUNDS = ("rn", "rz", "rm", "rp")
@@ -13,7 +13,7 @@ UNORDERED = ("equ", "neu", "ltu", "leu", "gtu", "geu", "num", "nan")
 
 
 def join(*parts):
-    """Dotted modifiers, empty ones left out."""
+    """Joins modifiers with dots and leaves out empty ones."""
     return ".".join(p for p in parts if p)
 
 
@@ -135,7 +135,7 @@ NARROW = {"s8": "%r", "u8": "%r", "s16": "%h", "u16": "%h", "s32": "%r", "u32": 
 def from_single():
     for to, r, ftz, sat in product(INTEGERS, ("rni", "rzi", "rmi", "rpi"), ("", "ftz"), ("", "sat")):
         if sat and to in ("s32", "u32", "s64", "u64"):
-            continue  # these saturate anyway
+            continue  # These forms saturate anyway.
         yield f"{join('cvt', r, ftz, sat, to, 'f32')} {NARROW[to]}, %a"
     for r, ftz, sat in product(("rni", "rzi", "rmi", "rpi"), ("", "ftz"), ("", "sat")):
         yield f"{join('cvt', r, ftz, sat, 'f32.f32')} %r, %a"
@@ -326,7 +326,7 @@ def video():
 def warp():
     for mode, c in product(("up", "down", "bfly", "idx"), (0, 31, 0x1803, 0x181f, 0x1c07, 0x0f)):
         yield f"shfl.sync.{mode}.b32 %r|%p, %a, %b, {c}, -1"
-    # Clamp and segment mask from a register, the same in the whole warp.
+    # The clamp and the segment mask come from a register, the same in the whole warp.
     for mode in ("up", "down", "bfly", "idx"):
         yield f"shfl.sync.idx.b32 %s, %c, 0, 31, -1; shfl.sync.{mode}.b32 %r|%p, %a, %b, %s, -1"
     for mode in ("all", "any", "uni"):
@@ -339,7 +339,7 @@ def warp():
     yield "cvt.u64.u32 %R, %a; match.all.sync.b64 %r|%p, %R, -1"
     for op in ("add.u32", "add.s32", "min.u32", "min.s32", "max.u32", "max.s32", "and.b32", "or.b32", "xor.b32"):
         yield f"redux.sync.{op} %r, %a, -1"
-    # Two halves of the warp, each with its own mask: lane 0's %c says who belongs together.
+    # The two halves of the warp have their own masks. %c of lane 0 says which lanes belong together.
     split = ("shfl.sync.idx.b32 %s, %c, 0, 31, -1; mov.u32 %r, %laneid; shr.u32 %r, %s, %r; and.b32 %r, %r, 1; "
              "setp.ne.u32 %q, %r, 0; ")
     for op in ("redux.sync.add.s32 %r, %a, ", "redux.sync.max.u32 %r, %a, ", "match.any.sync.b32 %r, %a, ",
@@ -351,7 +351,7 @@ def warp():
 
 
 def memory_atomics(space, at):
-    """On a word of the item's own: what was there, what is there now."""
+    """Atomics on a word that belongs to the item. The results are the word's old and new values."""
     def form(op, wide, operands):
         r, s, a = ("%R", "%S", "%A") if wide else ("%r", "%s", "%a")
         size = "b64" if wide else "b32"
@@ -415,7 +415,7 @@ def memory():
     yield "st.shared.v2.b16 [%z], {%ha, %hb}; ld.shared.v2.s8 {%r, %s}, [%z+2]"
 
 
-# What MUFU computes, by the instruction's function code: of all 2^32 words, only hashes are kept.
+# The functions that MUFU computes, by the instruction's function code. For all 2^32 inputs only hashes are kept.
 MUFU = [f"{op}.approx.ftz.f32 %r, %a" for op in ("cos", "sin", "ex2", "lg2", "rcp", "rsqrt")]
 MUFU += [f"mov.b64 %A, {{0, %a}}; {op}.approx.ftz.f64 %R, %A; mov.b64 {{%x, %r}}, %R" for op in ("rcp", "rsqrt")]
 MUFU += ["sqrt.approx.ftz.f32 %r, %a", "tanh.approx.f32 %r, %a"]

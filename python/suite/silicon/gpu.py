@@ -1,4 +1,4 @@
-"""The driver's CUDA API, as little of it as a recording needs."""
+"""The part of the driver's CUDA API that a recording needs."""
 import ctypes
 
 Address = ctypes.c_uint64
@@ -26,19 +26,19 @@ class Gpu:
                             f"CUDA {driver.value // 1000}.{driver.value % 1000 // 10} driver {kernel_driver()}")
 
     def call(self, name, *args):
-        """Calls the driver; an error ends the program."""
+        """Calls the driver. An error ends the program."""
         status = getattr(self.cuda, name)(*args)
         if status:
             raise SystemExit(f"{name} failed with CUDA error {status}")
 
     def alloc(self, size):
-        """Memory on the GPU."""
+        """Allocates memory on the GPU."""
         address = Address()
         self.call("cuMemAlloc_v2", ctypes.byref(address), ctypes.c_size_t(size))
         return address
 
     def run(self, text, name, blocks, threads, data, size):
-        """Compiles PTX (or loads a cubin), runs its kernel `name`(out, in), and returns what it wrote: `size` bytes."""
+        """Compiles PTX or loads a cubin, runs its kernel `name`(out, in), and returns the `size` bytes that the kernel wrote."""
         module, function = ctypes.c_void_p(), ctypes.c_void_p()
         self.call("cuModuleLoadData", ctypes.byref(module), text + b"\0")
         self.call("cuModuleGetFunction", ctypes.byref(function), module, name.encode())

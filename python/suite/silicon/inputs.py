@@ -1,7 +1,7 @@
-"""Inputs of the recorded kernels: the same on every machine.
+"""The inputs of the recorded kernels, which are the same on every machine.
 
-A pool gives the operands of one item as a list of 32-bit words. The first items combine edge values with each other,
-the rest are drawn at random from a fixed seed.
+A pool gives the operands of one item as a list of 32-bit words. The first items combine edge values with each other. The others are
+random, from a fixed seed.
 """
 import random
 
@@ -21,7 +21,7 @@ WORDS = [0, 1, 2, 7, 8, 15, 16, 31, 32, 33, 63, 64, 127, 128, 255, 256, 0x7fff, 
 LONGS = [0, 1, 2, 31, 32, 33, 63, 64, 65, 0xff, 0x7fffffff, 0x80000000, 0xffffffff, 0x100000000, 0x7fffffffffffffff,
          0x8000000000000000, 0x8000000000000001, 0xffffffffffffffff, 0xfffffffffffffffe, 0xffffffff80000000,
          0xffffffff00000000, 0x0123456789abcdef, 0xfedcba9876543210]
-# Where conversions to integers turn.
+# The values at which conversions to integers change.
 TURNS = [0x3f000000, 0x3fc00000, 0x40200000, 0xbfc00000, 0x42fe0000, 0x42ff0000, 0x43000000, 0xc3000000, 0xc3008000,
          0x437f0000, 0x437f8000, 0x43800000, 0x46fffe00, 0x47000000, 0xc7000000, 0xc7000100, 0x477fff00, 0x477fff80,
          0x47800000, 0x4effffff, 0x4f000000, 0xcf000000, 0xcf000001, 0x4f7fffff, 0x4f800000, 0x5effffff, 0x5f000000,
@@ -68,7 +68,9 @@ def _long(rng):
 
 
 def _combined(edges, draw, count, operands, rng):
-    """Every pair of edges in the first two operands, the others in turn; then random ones, an edge now and then."""
+    """Combines every pair of edge values in the first two operands, while the other operands take turns. Then come random operands, some
+    of them edge values.
+    """
     size = len(edges)
     for i in range(count):
         if i < size * size:
@@ -78,7 +80,7 @@ def _combined(edges, draw, count, operands, rng):
 
 
 def _packed(edges, draw, count, operands, rng):
-    """Two halves to a word. The upper ones run through the edges in another order."""
+    """Packs two halves into a word. The upper halves take the edge values in another order."""
     low, high = _combined(edges, draw, count, operands, rng), list(_combined(edges, draw, count, operands, rng))
     for i, halves in enumerate(low):
         yield [x | high[(i * 5 + 3) % count][k] << 16 for k, x in enumerate(halves)]
@@ -90,7 +92,7 @@ def _wide(edges, draw, count, operands, rng):
 
 
 def _unary(count, rng):
-    """One single: edges, every exponent, the turning points of conversions, and their neighbours."""
+    """One single: edge values, every exponent, the values at which conversions change, and their neighbours."""
     values = list(dict.fromkeys(SINGLES + TURNS + [x ^ 1 << 31 for x in TURNS]))
     values += [sign << 31 | e << 23 | m for sign in (0, 1) for e in range(0, 256, 3) for m in (0, 0x2aaaab)]
     values += [x + 1 for x in TURNS]
@@ -113,7 +115,7 @@ def _unary_double(count, rng):
 
 
 def _angles(count, rng):
-    """Singles where the elementary functions live."""
+    """Singles in the ranges that elementary functions use."""
     values = list(SINGLES) + [sign << 31 | e << 23 | m for sign in (0, 1) for e in range(0, 256, 2) for m in (0, 0x123456)]
     while len(values) < count:
         values.append(rng.getrandbits(1) << 31 | (127 + rng.randint(-8, 8)) << 23 | rng.getrandbits(23))
@@ -121,13 +123,13 @@ def _angles(count, rng):
 
 
 def _all_halves(count, rng):
-    """`count` halves spread over all of them, with every edge."""
+    """`count` halves that are spread over all halves, with every edge value."""
     values = HALVES + [(i * 65521) & 0xffff for i in range(count)]
     return [[x | values[-1 - i] << 16] for i, x in enumerate(values[:count])]
 
 
 def _lanes(count, rng):
-    """Values that lanes share with each other, a lane or distance, and a mask."""
+    """Values that lanes exchange with each other, a lane or a distance, and a mask."""
     for i in range(count):
         yield [rng.choice((7, 7, 0xffffffff, 0x80000000, rng.getrandbits(32))) if i % 64 < 32 else rng.getrandbits(2),
                rng.choice((0, 1, 2, 5, 8, 16, 31, 32, 33, 63, 0xffffffff, rng.getrandbits(5))),

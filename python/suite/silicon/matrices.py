@@ -1,10 +1,10 @@
-"""Warp-wide forms: an item is what one lane holds, 32 items are a tile.
+"""Forms of a whole warp: an item is the part of one lane, and 32 items are a tile.
 
-The words of an item: four of A, two of B, four of a 32-bit C, two of a 16-bit C. Doubles use pairs.
+The words of an item are four of A, two of B, four of a 32-bit C and two of a 16-bit C. Doubles use pairs of words.
 """
 import itertools
 
-# ruff: noqa: D103 - a function yields the forms that its name says.
+# ruff: noqa: D103 - each function yields the forms that its name says.
 A, B, C, HALF_C = range(0, 4), range(4, 6), range(6, 10), range(10, 12)
 
 
@@ -13,7 +13,7 @@ def registers(words):
 
 
 def mma(shape, types, a, b, c):
-    """An mma.sync on the first `a`, `b` registers of A and B and on the registers `c` of C."""
+    """An mma.sync on the first `a` and `b` registers of A and B and on the registers `c` of C."""
     d = "{" + ", ".join(f"%d{k}" for k in range(len(c))) + "}"
     return f"mma.sync.aligned.{shape}.row.col.{types} {d}, {registers(A[:a])}, {registers(B[:b])}, {registers(c)}"
 
@@ -56,13 +56,13 @@ def moves():
 
 # --- inputs -------------------------------------------------------------------------------------------------------
 
-# Per kind: width, bits of fraction, exponent bias.
+# For each kind: its width, the bits of its fraction and its exponent bias.
 FORMATS = {"f16": (16, 10, 15), "bf16": (16, 7, 127), "tf32": (32, 23, 127), "f32": (32, 23, 127), "f64": (64, 52, 1023)}
 STYLES = ("plain", "wide", "cancelling", "sparse", "tiny", "special", "large", "powers")
 
 
 def number(kind, style, rng, addend=False):
-    """A number of a format as bits. Styles are about exponents; `addend` is for C, whose range is the products'."""
+    """A number of a format, as bits. The style chooses the exponents. `addend` is for C, whose range is that of the products."""
     width, fraction, bias = FORMATS[kind]
     sign = rng.getrandbits(1) << width - 1
     ones = (1 << width - 1) - 1
@@ -75,7 +75,7 @@ def number(kind, style, rng, addend=False):
     if style == "wide":
         return made(rng.randint(-limit, limit) * (2 if addend else 1), mantissa)
     if style == "cancelling":
-        # Few different magnitudes: sums cancel often, and leave what is far below.
+        # With few different magnitudes, sums cancel often and leave terms that are much smaller.
         exponent, mantissa = rng.choice(((0, 0), (0, 1 << fraction - 1), (0, 0), (-6, mantissa), (5, 0)))
         return made(exponent * (2 if addend else 1), mantissa)
     if style == "sparse":
@@ -95,7 +95,7 @@ def number(kind, style, rng, addend=False):
 
 
 def tiles(kind, count, rng):
-    """`count` lanes, 32 to a tile, one style to a tile."""
+    """`count` lanes. 32 of them make a tile, and each tile has one style."""
     for tile in range(count // 32):
         style = STYLES[tile % len(STYLES)]
         other = rng.choice(STYLES) if tile // len(STYLES) % 2 else style
@@ -105,7 +105,7 @@ def tiles(kind, count, rng):
                 yield [w for k in (0, 1, 2, 3, 4) for w in (pairs[k] & 0xffffffff, pairs[k] >> 32)] + [0, 0]
                 continue
             if kind == "tf32":
-                # Some with bits that the unit does not look at.
+                # Some words have bits that the unit ignores.
                 factors = [number("tf32", style, rng) & (0xffffffff if rng.randrange(2) else 0xffffe000) for _ in range(6)]
             else:
                 factors = [number(kind, style, rng) | number(kind, style, rng) << 16 for _ in range(6)]
@@ -115,7 +115,7 @@ def tiles(kind, count, rng):
 
 
 def bits(count, rng):
-    """Any bits for A and B; C near its limits, near zero, or any."""
+    """Random bits for A and B. C is near its limits, near zero, or random."""
     for i in range(count):
         style = i // 32 % 3
         addends = [rng.getrandbits(32) if style == 0 else (0x7fffffff - rng.getrandbits(12) if rng.getrandbits(1)

@@ -1,7 +1,9 @@
-"""Kernels made from forms: one kernel per family, one thread per item, one column of results per result of a form."""
+"""Kernels that are made from forms: one kernel for each family, one thread for each item, and one column of results for each result of a
+form.
+"""
 import re
 
-# Names of results, their widths in bytes, and how they are stored.
+# The names of results, their widths in bytes, and the instructions that store them.
 RESULTS = {"r": (4, "st.global.b32 [%o], %r;"), "s": (4, "st.global.b32 [%o], %s;"),
            "h": (4, "cvt.u32.u16 %x, %h; st.global.b32 [%o], %x;"),
            "p": (4, "selp.u32 %x, 1, 0, %p; st.global.b32 [%o], %x;"),
@@ -23,7 +25,7 @@ def columns(forms):
 
 
 def kernel(name, words, count, forms):
-    """The kernel of a family. Items have `words` words each; there are `count` of them, whole blocks."""
+    """The kernel of a family. Each item has `words` words. There are `count` items, which fill whole blocks."""
     assert count % BLOCK == 0
     lines = [".version 8.0", ".target sm_86", ".address_size 64", f".visible .entry {name}(.param .u64 out, .param .u64 in)", "{",
              ".reg .b64 %A, %B, %C, %R, %S, %o, %w4, %w8, %in, %out;", ".reg .b32 %a, %b, %c, %r, %s, %x, %y, %i, %z;",
@@ -34,7 +36,7 @@ def kernel(name, words, count, forms):
              f"ld.param.u64 %in, [in]; mul.wide.u32 %o, %i, {4 * words}; add.u64 %in, %in, %o;"]
     lines += [f"ld.global.b32 %v{k}, [%in+{4 * k}];" for k in range(words)]
     for name, wide, narrow in ("A", 0, 0), ("B", 2, 1), ("C", 4, 2):
-        # What an item has too few words for is one of its words.
+        # If an item has too few words for an operand, the operand is one of its other words.
         first, second = (k if k < words else 0 for k in (wide, wide + 1))
         single = first if words == 6 else narrow if narrow < words else 0
         lines += [f"mov.b64 %{name}, {{%v{first}, %v{second}}}; mov.b32 %{name.lower()}, %v{single};"]
@@ -54,7 +56,9 @@ def kernel(name, words, count, forms):
 
 
 def hashes(name, form):
-    """A kernel that sums a hash of x and f(x), the form's %r of %a, over 2^20 words x for each of its blocks of 1024 threads."""
+    """A kernel that sums a hash of x and f(x) over 2^20 words x for each of its blocks of 1024 threads. f(x) is the form's %r for the
+    operand %a.
+    """
     return f"""
 .version 8.0
 .target sm_86

@@ -1,4 +1,4 @@
-"""Small random planning problems, and their solution by trying everything."""
+"""Small random planning problems, and their solutions, which are found by trying everything."""
 
 import itertools
 
@@ -34,7 +34,7 @@ def link(rng):
 
 
 def cluster(rng, devices):
-    """Devices of a few kinds, alone or several at a site, with links of their own between some sites."""
+    """Devices of a few kinds, alone or several at one site. Some pairs of sites have links of their own."""
     roomy = rng.random() < 0.5
     kinds = [profile(rng, f"k{i}", memory=1e10 if roomy else rng.uniform(1e8, 6e8)) for i in range(int(rng.integers(1, devices + 1)))]
     sites = [f"s{i}" for i in range(int(rng.integers(1, devices + 1)))]
@@ -62,6 +62,6 @@ def every_split(where, work):
 
 
 def best_of_all(where, work):
-    """The least bottleneck, latency and step of all splits that fit; None where none does."""
+    """The smallest bottleneck, latency and step of all splits that fit. A value is None where no split fits."""
     plans = [p for split in every_split(where, work) if (p := evaluate(where, work, split)).fits]
     return {name: min(getattr(p, name) for p in plans) for name in ("bottleneck", "latency", "step")} if plans else None

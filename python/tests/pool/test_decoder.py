@@ -1,4 +1,5 @@
-"""The tinygrad decoder over a pool, the clock of virtual time, and a Ray cluster of several nodes. Long: make test-pool."""
+"""The tinygrad decoder over a pool, the clock of virtual time, and a Ray cluster of several nodes. These tests take long: make test-pool.
+"""
 
 import os
 
@@ -38,7 +39,7 @@ def test_the_demo(python):
 
 
 def test_a_node_that_leaves_a_cluster_is_planned_around():
-    """Two nodes with a virtual Orin each, found by their resources; one of them is taken away."""
+    """Two nodes with a virtual Orin each are found by their resources. Then one of them is removed."""
     import ray
     from ray.cluster_utils import Cluster
 

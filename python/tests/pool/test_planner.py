@@ -1,4 +1,4 @@
-"""The planner against trying everything, against the splits in use, and at its largest size."""
+"""Compares the planner with trying everything and with published splits, and runs it at its largest size."""
 
 import itertools
 import json
@@ -43,7 +43,7 @@ def test_exact_as_trying_everything(first):
 
 
 def test_in_order_is_never_better_than_exact_and_valid():
-    """The solver for many devices, held against the exact one on what both can do."""
+    """Compares the solver for many devices with the exact one, on problems that both can solve."""
     same = 0
     for seed in range(60):
         where, work = instance(seed)

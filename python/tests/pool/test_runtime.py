@@ -1,4 +1,4 @@
-"""The pool on virtual Orins, each a process of its own: answers, faults, back-pressure, deadlines, cancellation."""
+"""The pool on virtual Orins, each in a process of its own: answers, faults, back-pressure, deadlines and cancellation."""
 
 import os
 import random
@@ -30,7 +30,7 @@ def arrays(count, seed=0):
 
 @pytest.fixture(scope="module")
 def pool():
-    # Patience for a busy machine; a hang costs that long.
+    # The limit is long, because the machine may be busy. A test that hangs takes this long.
     limits = Limits(hang_seconds=5, ping_seconds=0.5, restarts=10_000, attempts=6, queue=8)
     with Pool(affine.model(LAYERS), affine.factory(), split=SPLIT, limits=limits) as made:
         made.ready(300)
@@ -125,7 +125,7 @@ def test_a_request_that_breaks_every_worker_fails_with_the_reasons(pool):
         future = pool.submit(arrays(1)[0])
         while pool.health.all_up() and not future.done():
             time.sleep(0.01)
-        for _ in range(100_000):  # the new worker breaks, too, as soon as it is there
+        for _ in range(100_000):  # The new worker also breaks as soon as it exists.
             if future.done():
                 break
             if pool.health.all_up() and not getattr(pool.health.hands[1], "broken", False):
@@ -144,7 +144,7 @@ def test_a_request_that_breaks_every_worker_fails_with_the_reasons(pool):
 def test_a_refused_input_fails_at_once_and_only_itself(pool):
     pool.ready(100)
     for hand in pool.health.hands:
-        hand.actor.misbehave.remote("kill", 10**9)  # whatever the test before left armed
+        hand.actor.misbehave.remote("kill", 10**9)  # This ends a fault that an earlier test left armed.
     replaced, good = pool.health.replaced, arrays(1)[0]
     bad, fine = pool.submit(np.ones(4, np.float32)), pool.submit(good)
     with pytest.raises(RequestFailed, match="stage 0 on agx-orin-0 refused its input: ValueError: .*float32, not uint32"):
@@ -163,7 +163,7 @@ def test_deadlines_and_cancellation(pool):
         late.result(100)
     assert gone.cancel()
     np.testing.assert_array_equal(pool.submit(first).result(200), affine.expected(first, LAYERS))
-    # The step that was given up never happened, as far as the session is concerned.
+    # For the session, the step that was given up never happened.
     np.testing.assert_array_equal(pool.submit(first, session=session).result(200), affine.expected(first, LAYERS, 1))
     pool.end(session)
 

@@ -1,4 +1,4 @@
-"""Profiles, simulation, pictures, the command line, weights: what needs no worker."""
+"""Profiles, simulation, pictures, the command line and weights: everything that needs no worker."""
 
 import dataclasses
 import json
@@ -47,7 +47,7 @@ def test_stragglers_and_failures_cost_and_lose_nothing():
 def test_a_shared_uplink_is_shared():
     layers = tuple(Layer(f"l{i}", 1e6, 4e6, {"float16": 1e8}) for i in range(4))
     where = read("4*orin-nx-16gb@1gbe")
-    # Two stages at each of two sites: both ways between the sites go over the same uplinks.
+    # Each of two sites has two stages. Traffic in both directions between the sites uses the same uplinks.
     nodes = tuple(dataclasses.replace(n, site="ab"[i % 2]) for i, n in enumerate(where.nodes))
     from tegrarm.pool import evaluate
     from tegrarm.pool.costs import Work

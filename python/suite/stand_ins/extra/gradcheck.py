@@ -1,11 +1,11 @@
-"""Derivatives two ways: tinygrad 0.12.0's `test_tensor.py` imports these names from a folder that its sdist leaves out."""
+"""Computes derivatives in two ways. tinygrad 0.12.0's `test_tensor.py` imports these names from a folder that its sdist leaves out."""
 
 import numpy as np
 from tinygrad import Tensor
 
 
 def jacobian(func, x: Tensor) -> np.ndarray:
-    """By tinygrad: a row per output, from a backward pass of that output alone."""
+    """Computes the derivatives with tinygrad: a row for each output, from a backward pass of that output alone."""
     outputs, rows = func(x).reshape(-1), []
     for number in range(outputs.shape[0]):
         x.grad = None
@@ -15,7 +15,7 @@ def jacobian(func, x: Tensor) -> np.ndarray:
 
 
 def numerical_jacobian(func, x: Tensor, eps: float = 1e-3) -> np.ndarray:
-    """By differences: a column per input, which goes up and down by `eps`."""
+    """Computes the derivatives by differences: a column for each input, which goes up and down by `eps`."""
     point = x.numpy()
     shifts = eps * np.eye(point.size, dtype=point.dtype).reshape(-1, *point.shape)
     slopes = [(func(Tensor(point + shift)) - func(Tensor(point - shift))).flatten().numpy() / (2 * eps) for shift in shifts]
@@ -23,5 +23,5 @@ def numerical_jacobian(func, x: Tensor, eps: float = 1e-3) -> np.ndarray:
 
 
 def gradcheck(func, x: Tensor, eps: float = 1e-3, atol: float = 1e-3, rtol: float = 1e-3) -> bool:
-    """Whether the two agree."""
+    """Whether the two results agree."""
     return bool(np.isclose(jacobian(func, x), numerical_jacobian(func, x, eps), rtol, atol).all())

@@ -1,6 +1,6 @@
-"""What tinygrad 0.12.0's tests import from their own `test/helpers.py`, which its source distribution leaves out.
+"""The functions that tinygrad 0.12.0's tests import from their own `test/helpers.py`, which its source distribution leaves out.
 
-Names and signatures are theirs; the code is ours.
+The names and signatures are tinygrad's. The code was written for this project.
 """
 
 import unittest
@@ -16,12 +16,12 @@ needs_second_gpu = unittest.skip("one GPU")
 
 
 def not_support_multi_device() -> bool:
-    """A Jetson has one GPU."""
+    """Always true, because a Jetson has one GPU."""
     return True
 
 
 def slow(test):
-    """Marks what upstream's CI may leave out."""
+    """Marks tests that upstream's CI may leave out."""
     return test
 
 
@@ -41,7 +41,7 @@ def get_uops(sink, ren=None):
     return line_rewrite(linearize(lowered), pm_linearize_cleanups)
 
 
-# Values that every type of a kind can hold, and sums of a few of them, too.
+# Values that every type of a kind can hold. Sums of a few of them fit too.
 RANGES = ((dtypes.is_unsigned, 0, 99), (dtypes.is_int, -99, 99), (dtypes.is_float, -9.0, 9.0))
 
 

@@ -1,4 +1,4 @@
-"""Names that tinygrad 0.12.0's `test_dtype.py` imports from a folder that its sdist leaves out."""
+"""The names that tinygrad 0.12.0's `test_dtype.py` imports from a folder that its sdist leaves out."""
 
 import numpy as np
 from tinygrad.device import is_dtype_supported
@@ -19,7 +19,7 @@ FRACTION_BITS = {dtypes.float16: 10, dtypes.bfloat16: 7, dtypes.fp8e4m3: 3, dtyp
 
 
 def _assert_eq(tensor, target_dtype, target, tol_target_dtype: float = 1e-7) -> None:
-    """Type and values, these within two steps of a narrow type's precision."""
+    """Compares type and values. The values may differ by two steps of a narrow type's precision."""
     assert tensor.dtype == target_dtype, f"{tensor.dtype}, not {target_dtype}"
     bits = FRACTION_BITS.get(target_dtype)
     np.testing.assert_allclose(tensor.numpy(), target, rtol=2.0 ** (1 - bits) if bits else tol_target_dtype)
