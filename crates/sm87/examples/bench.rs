@@ -1,6 +1,6 @@
-//! Warp-instructions per second on a matrix product and on a loop of one thread.
+//! Measures warp instructions per second on a matrix product and on a loop of one thread.
 //!
-//! On one thread the time is the processor's, so that a busy machine does not distort it.
+//! With one thread, the measured time is processor time, so other load on the machine does not change it.
 //!
 //! `cargo run --release -p sm87 --example bench [threads]`
 
@@ -51,7 +51,7 @@ fn main() {
     measure("one tiny launch", 2000, &gpu.launch(&kernel!("vector_add"), [1, 1, 1], [32, 1, 1], &args));
 }
 
-/// Runs a launch `times` times and prints what a run costs.
+/// Runs a launch `times` times and prints the cost of one run.
 fn measure(name: &str, times: u32, launch: &sm87::Launch) {
     let single = launch.limits.threads == 1;
     let (start, used) = (Instant::now(), processor_time());
@@ -73,7 +73,7 @@ fn measure(name: &str, times: u32, launch: &sm87::Launch) {
     );
 }
 
-/// Time this thread has been on a processor, where the kernel tells.
+/// The time that this thread has been on a processor, if the kernel reports it.
 fn processor_time() -> Option<Duration> {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
     Some(Duration::from_nanos(text.split_whitespace().next()?.parse().ok()?))

@@ -1,4 +1,4 @@
-//! Disassembles instruction words: lines of two 64-bit hexadecimal halves, low first, from standard input.
+//! Disassembles instruction words. Each line of standard input has two 64-bit hexadecimal halves, the low one first.
 
 use std::io::{self, BufRead};
 

@@ -1,4 +1,4 @@
-//! Why a grid stopped.
+//! The reasons why a grid stopped.
 
 use tegra_mm::MmuFault;
 
@@ -9,48 +9,48 @@ pub struct ErrorRegisters {
     pub global_esr: u32,
     /// `hww_warp_esr`.
     pub warp_esr: u32,
-    /// `hww_warp_esr_pc`: the address of the instruction.
+    /// `hww_warp_esr_pc`, the address of the instruction.
     pub pc: u64,
 }
 
-/// Why a CTA stopped.
+/// The reason why a CTA stopped.
 #[derive(Clone, Debug)]
 pub enum SmFault {
-    /// A global access, or the fetch of an instruction, met no mapping.
+    /// A global access or an instruction fetch went to an address without a mapping.
     Mmu {
         /// The access.
         fault: MmuFault,
-        /// Whether an instruction was fetched.
+        /// True if it was an instruction fetch.
         fetch: bool,
-        /// SM index.
+        /// The index of the SM.
         sm: u32,
-        /// The error record; `pc` is the instruction's address.
+        /// The error record. `pc` is the address of the instruction.
         record: ErrorRegisters,
     },
     /// A warp exception (docs/hardware/nvgpu-faults.md#warp-esr-codes).
     Warp {
-        /// The error record; `warp_esr` holds the code.
+        /// The error record. `warp_esr` has the code.
         record: ErrorRegisters,
-        /// SM index.
+        /// The index of the SM.
         sm: u32,
-        /// Mnemonic or reason, for the log.
+        /// The mnemonic or the reason, for the log.
         text: String,
     },
-    /// The CTA can never make progress (divergent barrier), or used up its instruction budget.
+    /// The CTA can never make progress because of a divergent barrier, or it used up its instruction budget.
     Hang {
-        /// Where the first stuck warp waits.
+        /// The address at which the first stuck warp waits.
         pc: u64,
-        /// What it waits for.
+        /// The reason why it waits.
         text: String,
     },
 }
 
-/// Bit of the global error register: more than one warp of the SM erred
+/// The bit of the global error register that says that more than one warp of the SM had an error
 /// (docs/hardware/nvgpu-faults.md#global-esr-bits).
 const MULTIPLE_WARP_ERRORS: u32 = 1 << 2;
 
 impl SmFault {
-    /// The SM and what its error registers hold, if it is a matter of an SM.
+    /// The SM and the contents of its error registers, if the fault belongs to an SM.
     pub fn record(&self) -> Option<(u32, ErrorRegisters)> {
         match self {
             SmFault::Mmu { sm, record, .. } | SmFault::Warp { sm, record, .. } => Some((*sm, *record)),
@@ -58,12 +58,12 @@ impl SmFault {
         }
     }
 
-    /// Whether a warp erred. A trap is the program's wish, and has no warp error.
+    /// Whether a warp had an error. A program asks for a trap itself, so a trap is not an error of a warp.
     pub(crate) fn errs(&self) -> bool {
         self.record().is_some_and(|(_, record)| record.warp_esr != 0)
     }
 
-    /// Another warp of the same SM stopped with `other`.
+    /// Notes that another warp of the same SM stopped with `other`.
     pub(crate) fn joined_by(&mut self, other: &SmFault) {
         if let (true, SmFault::Mmu { record, .. } | SmFault::Warp { record, .. }) = (self.errs() && other.errs(), self)
         {
@@ -72,12 +72,12 @@ impl SmFault {
     }
 }
 
-/// Why a grid stopped.
+/// The reason why a grid stopped.
 #[derive(Clone, Debug)]
 pub struct Stopped {
-    /// The fault of the first CTA that has one, by number.
+    /// The fault of the CTA with the lowest number among those that have one.
     pub fault: SmFault,
-    /// Other SMs with an exception, and their error records.
+    /// The other SMs with an exception, and their error records.
     pub others: Vec<(u32, ErrorRegisters)>,
 }
 

@@ -8,9 +8,10 @@
 //!   launch, fault   what is run, and why it stopped
 //! ```
 //!
-//! [`isa::lookup`] and [`isa::legal`] answer what a word is; [`disassemble`] turns it into text; [`run`] executes a grid, described
-//! by [`Launch`], to its end or to its first fault. The crate knows memory through a page table ([`tegra_mm::PageTable`]) and gets
-//! its clock and its limits in [`Launch`]. It knows no kernel, no command stream and no environment variable.
+//! [`isa::lookup`] and [`isa::legal`] say what a word means, [`disassemble`] turns it into text, and [`run`] executes a
+//! grid, which [`Launch`] describes, to its end or to its first fault. The crate knows memory through a page table
+//! ([`tegra_mm::PageTable`]), and [`Launch`] gives it its clock and its limits. It knows no kernel, no command stream
+//! and no environment variable.
 
 mod disasm;
 mod exec;
@@ -30,9 +31,9 @@ pub use word::Word;
 /// Runs a grid to its end.
 ///
 /// # Errors
-/// The first fault. A kernel that is told of it needs a while to stop the engine: what goes on meanwhile are the warps of
-/// the same CTA and, for a moment, the CTAs that follow, one for each SM and one more. What they do to the error registers
-/// is reported, too, and does not depend on the number of host threads.
+/// The first fault. A kernel that is informed of it needs some time to stop the engine. During this time the warps of
+/// the same CTA continue, and for a moment also the CTAs that follow: one for each SM and one more. Their effects on
+/// the error registers are reported too, and they do not depend on the number of host threads.
 pub fn run(launch: &Launch) -> Result<RunStats, Stopped> {
     exec::run(launch)
 }

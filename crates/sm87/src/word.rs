@@ -2,36 +2,37 @@
 
 use std::fmt;
 
-/// An instruction as it lies in memory (little-endian, 16 bytes).
+/// An instruction as it lies in memory: 16 bytes, little-endian.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Word(pub u128);
 
 impl Word {
-    /// Bits 105..124 say when, not what: stall count, yield, scoreboards, operand reuse.
+    /// Bits 105 to 124 say when the instruction runs and not what it does: stall count, yield, scoreboards and operand
+    /// reuse.
     pub const SCHEDULING: u128 = ((1 << 20) - 1) << 105;
 
-    /// From the two 64-bit halves that listings print.
+    /// Makes a word from the two 64-bit halves that listings print.
     pub const fn new(lo: u64, hi: u64) -> Word {
         Word((hi as u128) << 64 | lo as u128)
     }
 
-    /// The halves, low first.
+    /// The two halves, the low one first.
     pub const fn halves(self) -> (u64, u64) {
         (self.0 as u64, (self.0 >> 64) as u64)
     }
 
-    /// The word without its scheduling bits: equal words do equal things.
+    /// The word without its scheduling bits. Two equal words do the same.
     #[must_use]
     pub const fn unscheduled(self) -> Word {
         Word(self.0 & !Self::SCHEDULING)
     }
 
-    /// `len` bits (at most 32) from bit `lo`.
+    /// `len` bits from bit `lo`. `len` is at most 32.
     pub const fn bits(self, lo: u32, len: u32) -> u32 {
         ((self.0 >> lo) as u64 & ((1u64 << len) - 1)) as u32
     }
 
-    /// `len` bits (at most 63) from bit `lo`, sign-extended.
+    /// `len` bits from bit `lo`, sign-extended. `len` is at most 63.
     pub const fn signed(self, lo: u32, len: u32) -> i64 {
         ((self.0 >> lo) as i64) << (64 - len) >> (64 - len)
     }
@@ -41,7 +42,7 @@ impl Word {
         self.0 >> n & 1 == 1
     }
 
-    /// The 12-bit opcode: 9-bit base and operand form.
+    /// The 12-bit opcode, which consists of the 9-bit base and the operand form.
     pub const fn opcode(self) -> u16 {
         self.bits(0, 12) as u16
     }
@@ -51,7 +52,7 @@ impl Word {
         self.bits(0, 9) as u16
     }
 
-    /// The operand form, bits 9..11.
+    /// The operand form, bits 9 to 11.
     pub const fn form(self) -> u8 {
         self.bits(9, 3) as u8
     }

@@ -1,4 +1,4 @@
-//! The example that needs nothing but this crate, on cubins that NVIDIA's compilers made.
+//! Runs the example that needs only this crate, with cubins that NVIDIA's compilers made.
 
 #[allow(dead_code, reason = "the example's own start")]
 #[path = "../examples/run_cubin/main.rs"]
@@ -10,7 +10,7 @@ fn run(file: &str, arguments: &str) -> Result<String, String> {
     run_cubin::report(&arguments)
 }
 
-/// The body of `vecadd`, behind a prologue that is the same in all kernels of this compiler.
+/// The body of `vecadd`. The prologue before it is the same in all kernels of this compiler.
 const VECADD: &str = "\
   0x0140  MOV R1, c[0x0][0x28]
   0x0150  S2R R6, SR_CTAID.X

@@ -1,36 +1,36 @@
-//! What of a cubin a run needs: code, constants, and the sizes of everything else.
+//! Reads from a cubin everything that a run needs: code, constants, and the sizes of everything else.
 
 use goblin::elf::section_header::{SHT_REL, SHT_RELA, SectionHeader};
 use goblin::elf::{Elf, Symtab};
 
 /// Attribute numbers of `.nv.info` (NVIDIA's `EIATTR_*`).
 mod attribute {
-    /// Stack of a function with everything it calls: symbol, bytes.
+    /// The stack of a function with everything that it calls: symbol, bytes.
     pub const MIN_STACK_SIZE: u8 = 0x12;
     /// A parameter: a dword, 16-bit ordinal, 16-bit offset, and the size in bits 31:18 of a dword.
     pub const PARAMETER: u8 = 0x17;
-    /// Registers per thread: symbol, count.
+    /// The registers per thread: symbol, count.
     pub const REGISTERS: u8 = 0x2f;
 }
 
-/// Bytes in front of the parameters in bank 0.
+/// The number of bytes in front of the parameters in bank 0.
 const BANK_HEADER: usize = 0x160;
 
-/// A kernel as a compiler left it.
+/// A kernel as a compiler made it.
 pub struct Kernel {
     /// Its instructions.
     pub code: Vec<u8>,
-    /// Registers per thread.
+    /// The registers per thread.
     pub registers: u32,
-    /// Shared memory that the kernel itself declares, bytes.
+    /// The bytes of shared memory that the kernel itself declares.
     pub shared: u32,
-    /// Stack per thread, bytes.
+    /// The bytes of stack per thread.
     pub stack: u32,
-    /// Constant banks other than the parameters': number and contents.
+    /// The constant banks other than that of the parameters, with number and contents.
     pub banks: Vec<(usize, Vec<u8>)>,
-    /// Size of bank 0.
+    /// The size of bank 0.
     bank_size: usize,
-    /// Offset behind the header and size of each parameter.
+    /// The offset behind the header and the size of each parameter.
     parameters: Vec<(usize, usize)>,
 }
 
@@ -50,7 +50,7 @@ impl Kernel {
             found.next().and_then(|(_, data)| dword(data, 1))
         };
         let registers = of_module(attribute::REGISTERS).ok_or("the number of registers is missing")?;
-        // All ones: nobody knows, because it recurses.
+        // All ones mean that the size is not known, because the function is recursive.
         let stack = of_module(attribute::MIN_STACK_SIZE).filter(|bytes| *bytes != u32::MAX).unwrap_or(1024);
         let banks = (1..8).filter_map(|n| Some((n, file.bank(n, name)?.to_vec()))).collect();
         let bank_size = file.bank(0, name).map_or(BANK_HEADER, <[u8]>::len);
@@ -58,7 +58,7 @@ impl Kernel {
         Ok(Kernel { code: code.to_vec(), registers, shared, stack, banks, bank_size, parameters })
     }
 
-    /// Bank 0 with these parameters, its header still zero.
+    /// Bank 0 with these parameters. Its header is still zero.
     pub fn parameter_bank(&self, values: &[Vec<u8>]) -> Result<Vec<u8>, String> {
         let mut bank = vec![0; self.bank_size];
         if values.len() != self.parameters.len() {
@@ -95,7 +95,7 @@ impl<'a> File<'a> {
         self.bytes.get(range).map(Some).ok_or(format!("section {name} lies outside of the file"))
     }
 
-    /// The contents of a constant bank, the kernel's own or the module's.
+    /// The contents of a constant bank of the kernel or of the module.
     fn bank(&self, n: usize, kernel: &str) -> Option<&'a [u8]> {
         let of = |name: String| self.contents(&name).ok().flatten();
         of(format!(".nv.constant{n}.{kernel}")).or_else(|| of(format!(".nv.constant{n}")))
@@ -106,7 +106,7 @@ impl<'a> File<'a> {
         format!("no kernel {name}; there is {}", names.collect::<Vec<_>>().join(", "))
     }
 
-    /// Addresses that a loader has to fill in are not for an example.
+    /// Refuses a kernel with addresses that a loader would have to fill in, because this example does not do that.
     fn refuse_relocations(&self, kernel: &str) -> Result<(), String> {
         for section in self.elf.section_headers.iter().filter(|s| matches!(s.sh_type, SHT_REL | SHT_RELA)) {
             let target = self.elf.section_headers.get(section.sh_info as usize).map_or("", |s| self.name(s));
@@ -126,7 +126,8 @@ fn dword(data: &[u8], index: usize) -> Option<u32> {
     data.get(4 * index..4 * index + 4).and_then(|b| b.try_into().ok()).map(u32::from_le_bytes)
 }
 
-/// The entries of a `.nv.info`: a byte that says whether data follow, the attribute, the length of the data.
+/// The entries of a `.nv.info`. Each has a byte that says whether data follow, the attribute, and the length of the
+/// data.
 fn attributes(mut section: &[u8]) -> impl Iterator<Item = (u8, &[u8])> {
     std::iter::from_fn(move || {
         let [format, id, low, high, rest @ ..] = section else { return None };
@@ -137,7 +138,7 @@ fn attributes(mut section: &[u8]) -> impl Iterator<Item = (u8, &[u8])> {
     })
 }
 
-/// Offset and size of the parameters, in their order.
+/// The offsets and sizes of the parameters, in their order.
 fn parameters(section: &[u8]) -> Result<Vec<(usize, usize)>, String> {
     let mut found = Vec::new();
     for (_, data) in attributes(section).filter(|(id, _)| *id == attribute::PARAMETER) {

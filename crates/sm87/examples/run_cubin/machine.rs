@@ -1,4 +1,4 @@
-//! Memory, and a launch in it.
+//! Memory, and a launch that uses it.
 
 use super::cubin::Kernel;
 use sm87::{ConstantBank, Launch, Limits};
@@ -6,25 +6,25 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 use tegra_mm::{Backing, Extent, PageTable};
 
-/// Where the first buffer lies.
+/// The address of the first buffer.
 const BASE: u64 = 0x10_0000_0000;
 const PAGE: u64 = 4096;
-/// 16 MiB of addresses that lead to shared memory, and as many that lead to local memory.
+/// 16 MiB of addresses that lead to shared memory. As many lead to local memory.
 const SHARED_WINDOW: u64 = 0xfe_0000_0000;
 const LOCAL_WINDOW: u64 = 0xfd_0000_0000;
-/// Bytes at the top of each thread's stack that the ABI keeps for itself.
+/// The bytes at the top of each thread's stack that the ABI reserves.
 const STACK_RESERVE: u32 = 0x240;
-/// Shared memory that every CTA has beside its own.
+/// The shared memory that every CTA has besides its own.
 const SHARED_RESERVE: u32 = 0x400;
 
-/// Memory with nothing else around it.
+/// GPU memory that belongs to no kernel model.
 #[derive(Default)]
 pub struct Machine {
     table: PageTable,
     used: u64,
 }
 
-/// A piece of it.
+/// A buffer in the memory.
 pub struct Buffer {
     va: u64,
     size: usize,
@@ -37,7 +37,7 @@ impl Buffer {
         self.va
     }
 
-    /// What it holds.
+    /// The contents of the buffer.
     pub fn read(&self) -> Vec<u8> {
         let mut bytes = vec![0; self.size];
         assert!(self.backing.read(0, &mut bytes), "a buffer's memory is there as long as the buffer");
@@ -46,7 +46,7 @@ impl Buffer {
 }
 
 impl Machine {
-    /// A buffer that holds `bytes`, with an unmapped page behind it.
+    /// Makes a buffer that contains `bytes` and has an unmapped page behind it.
     pub fn upload(&mut self, bytes: &[u8]) -> Buffer {
         let backing = Arc::new(Backing::anonymous("run_cubin", bytes.len().max(1)).expect("memory for a buffer"));
         assert!(backing.write(0, bytes), "the memory is as large as its contents");
@@ -56,7 +56,7 @@ impl Machine {
         Buffer { va, size: bytes.len(), backing }
     }
 
-    /// A launch; `parameters` is bank 0, whose header is filled in.
+    /// Makes a launch. `parameters` is bank 0, whose header is filled in here.
     pub fn launch(
         &mut self,
         kernel: &Kernel,
@@ -100,7 +100,7 @@ impl Machine {
     }
 }
 
-/// Nanoseconds.
+/// The time in nanoseconds.
 fn clock() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_nanos() as u64)
 }

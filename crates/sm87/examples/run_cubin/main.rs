@@ -1,11 +1,11 @@
-//! Disassembles a kernel of a cubin and runs it: no driver, no kernel model, no command stream.
+//! Disassembles a kernel of a cubin and runs it without a driver, a kernel model or a command stream.
 //!
 //! ```text
 //! run_cubin FILE KERNEL [--grid X,Y,Z] [--block X,Y,Z] [--shared BYTES] PARAMETER...
 //! ```
 //!
-//! A parameter is a number with its type (`i32=7`, `f32=1.5`) or a buffer: `f32x256` holds 256 numbers that count from 0,
-//! `f32x256=1` holds ones. What the buffers hold afterwards is printed.
+//! A parameter is a number with its type (`i32=7`, `f32=1.5`) or a buffer: `f32x256` has 256 numbers that count from 0,
+//! and `f32x256=1` has ones. The contents of the buffers are printed after the run.
 //!
 //! `cargo run -p sm87 --example run_cubin vecadd.cubin vecadd --grid 2 --block 128 f32x256 f32x256=1 f32x256=0 u32=256`
 
@@ -19,9 +19,9 @@ use parameter::Parameter;
 use std::fmt::Write;
 use std::process::ExitCode;
 
-/// Bytes of an instruction.
+/// The size of an instruction in bytes.
 const WORD: usize = 16;
-/// Numbers of a buffer that are printed.
+/// The count of numbers of a buffer that are printed.
 const SHOWN: usize = 8;
 
 fn main() -> ExitCode {
@@ -36,7 +36,7 @@ fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// What the command line asks for.
+/// The request in the command line.
 struct Request {
     file: String,
     kernel: String,
@@ -69,7 +69,7 @@ fn number(text: &str) -> Result<u32, String> {
     text.parse().map_err(|_| format!("{text:?} is no number"))
 }
 
-/// One to three sizes; those left out are 1.
+/// One to three sizes. A size that is left out is 1.
 fn axes(text: &str) -> Result<[u32; 3], String> {
     let mut sizes = [1; 3];
     for (i, part) in text.split(',').enumerate() {
@@ -78,7 +78,7 @@ fn axes(text: &str) -> Result<[u32; 3], String> {
     Ok(sizes)
 }
 
-/// Everything that is printed.
+/// All text that the program prints.
 pub fn report(arguments: &[String]) -> Result<String, String> {
     let request = Request::parse(arguments)?;
     let bytes = std::fs::read(&request.file).map_err(|why| format!("{}: {why}", request.file))?;
@@ -101,7 +101,7 @@ pub fn report(arguments: &[String]) -> Result<String, String> {
     Ok(out)
 }
 
-/// The kernel as text, as it lies at address 0.
+/// The kernel as text, with address 0 for its first instruction.
 fn listing(name: &str, code: &[u8]) -> String {
     let mut out = format!("{name}:\n");
     for (i, raw) in code.as_chunks::<WORD>().0.iter().enumerate() {

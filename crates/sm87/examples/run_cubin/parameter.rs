@@ -1,4 +1,4 @@
-//! Parameters as the command line gives them.
+//! Parameters, as the command line gives them.
 
 use super::machine::Buffer;
 use std::str::FromStr;
@@ -64,9 +64,9 @@ impl Type {
 /// A kernel parameter.
 pub struct Parameter {
     ty: Type,
-    /// The number, or what the items of a buffer hold; they count from 0 if nothing is given.
+    /// The number, or the value of a buffer's items. If it is not given, the items count from 0.
     value: Option<Vec<u8>>,
-    /// Items of the buffer, if it is one.
+    /// The number of items of the buffer, if the parameter is a buffer.
     items: Option<usize>,
 }
 
@@ -85,7 +85,7 @@ impl FromStr for Parameter {
 }
 
 impl Parameter {
-    /// What its buffer holds at first, if it is one.
+    /// The first contents of its buffer, if the parameter is a buffer.
     pub fn contents(&self) -> Option<Vec<u8>> {
         let item = |i: usize| match &self.value {
             Some(value) => value.clone(),

@@ -1,4 +1,4 @@
-//! Addresses.
+//! Prints addresses.
 
 use super::Printer;
 use crate::isa::piece::{Address, Global};
@@ -6,9 +6,9 @@ use crate::isa::{CACHE_LINE, Datapath};
 
 /// The offset of most addresses.
 const OFFSET: (u32, u32) = (40, 24);
-/// The offset of addresses that have room for more.
+/// The offset of addresses that have space for a longer one.
 const LONG_OFFSET: (u32, u32) = (32, 32);
-/// A uniform register is part of the address.
+/// This bit says that a uniform register is a part of the address.
 const UNIFORM: u32 = 91;
 
 impl Printer<'_> {
@@ -22,7 +22,7 @@ impl Printer<'_> {
         }
     }
 
-    /// `+0x10`, `+-0x4`, or nothing for zero.
+    /// Prints `+0x10`, `+-0x4`, or nothing for zero.
     fn offset(&mut self, lo: u32, len: u32) {
         let x = self.word.signed(lo, len);
         if x != 0 {
@@ -31,7 +31,7 @@ impl Printer<'_> {
         }
     }
 
-    /// `[R2+UR4+0x10]`; without a register, the bare offset.
+    /// Prints `[R2+UR4+0x10]`. Without a register, it prints the offset alone.
     fn window(&mut self, scaled: bool, ureg: u32) {
         let (lo, len) = OFFSET;
         let x = self.word.signed(lo, len);
@@ -67,7 +67,7 @@ impl Printer<'_> {
         let added = uniform && how.descriptor.is_none_or(|bit| !self.word.bit(bit));
         if !zero || uniform && !added {
             self.register(24);
-            // With a uniform operand the text says how wide the register is.
+            // With a uniform operand, the text says how wide the register is.
             if uniform {
                 let pair = how.pair.is_none_or(|bit| self.word.bit(bit));
                 self.out += if pair { ".64" } else { ".U32" };
@@ -115,7 +115,7 @@ impl Printer<'_> {
         self.out.push(']');
     }
 
-    /// IVALL, IVALLP and WBALL mean all lines.
+    /// IVALL, IVALLP and WBALL mean all lines, so they have no address.
     fn cache_line(&mut self) {
         if !matches!(self.word.bits(87, 4), 4 | 6 | 7) {
             self.out.push(' ');

@@ -1,6 +1,6 @@
 //! Instruction words as text, in the notation of NVIDIA's disassembler.
 //!
-//! What is written, and where, is in the rows of [`crate::isa`]; this is how. Nothing depends on it.
+//! The rows of [`crate::isa`] say what is written and where. This module says how. No other module depends on it.
 
 mod memory;
 mod names;
@@ -12,8 +12,8 @@ use crate::isa::piece::{Base, Comma, File, Piece, When};
 use crate::isa::{Datapath, Field, Isa, Row};
 use crate::word::Word;
 
-/// The text of one instruction at address `pc`; `None` if the opcode is not known. A field with a value that does not exist is
-/// written as `.INVALID` and the value.
+/// The text of one instruction at address `pc`. It is `None` if the opcode is not known. A field with a value that does
+/// not exist is written as `.INVALID` and the value.
 pub fn disassemble(lo: u64, hi: u64, pc: u64) -> Option<String> {
     text(Isa::sm87(), Word::new(lo, hi), pc)
 }
@@ -28,11 +28,11 @@ pub(crate) fn text(isa: &Isa, word: Word, pc: u64) -> Option<String> {
     Some(p.out)
 }
 
-/// What is being printed.
+/// One instruction while it is printed.
 struct Printer<'a> {
     word: Word,
     row: &'a Row,
-    /// Address of the instruction, for branch targets.
+    /// The address of the instruction, for branch targets.
     pc: u64,
     out: String,
 }
@@ -66,7 +66,7 @@ impl Printer<'_> {
         }
     }
 
-    /// A point and a name, or nothing.
+    /// Prints a point and a name, or nothing for an empty name.
     fn dot(&mut self, name: &str) {
         if !name.is_empty() {
             self.out.push('.');
@@ -112,7 +112,7 @@ impl Printer<'_> {
         self.out += if when == When::Branches { "," } else { "" };
     }
 
-    /// A predicate source at bit `lo`, its inversion three bits up.
+    /// Prints a predicate source at bit `lo`. The bit of its inversion is three bits higher.
     fn source(&mut self, lo: u32, uniform: bool) {
         if self.word.bit(lo + 3) {
             self.out.push('!');
@@ -128,13 +128,13 @@ impl Printer<'_> {
         }
     }
 
-    /// Where lanes go: an address behind the next instruction.
+    /// Prints the target of a branch, which is relative to the next instruction.
     fn target(&mut self) {
         let words = self.row.flow.offset().map_or(0, |bits| bits.signed(self.word));
         self.hex(self.behind(4 * words));
     }
 
-    /// The address `offset` behind the next instruction.
+    /// The address that is `offset` bytes behind the next instruction.
     fn behind(&self, offset: i64) -> i64 {
         self.pc.wrapping_add(16).wrapping_add_signed(offset) as i64
     }
@@ -148,7 +148,7 @@ impl Printer<'_> {
         }
     }
 
-    /// P or UP by number.
+    /// Prints P or UP and its number.
     fn predicate(&mut self, n: u32, uniform: bool) {
         if uniform {
             self.out.push('U');
@@ -160,7 +160,7 @@ impl Printer<'_> {
         }
     }
 
-    /// Hexadecimal, with a sign for negative numbers.
+    /// Prints a hexadecimal number, with a sign if it is negative.
     fn hex(&mut self, x: i64) {
         if x < 0 {
             self.out.push('-');

@@ -1,6 +1,6 @@
-//! Names of special registers.
+//! The names of special registers.
 
-/// The special register `index`.
+/// The name of the special register `index`.
 pub(super) fn special(index: u32) -> String {
     let name = match index {
         0x00 => "LANEID",

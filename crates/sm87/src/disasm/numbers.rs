@@ -1,6 +1,7 @@
 //! Floating-point immediates as C's `%.20g` and `%.20e` write them.
 
-/// A float immediate: integers below 10^9 and small numbers in short form, large ones in full.
+/// Writes a float immediate. Integers below 10^9 and small numbers have the short form, and large numbers the full
+/// form.
 pub(super) fn float(x: f64) -> String {
     if x.is_infinite() {
         return if x > 0.0 { "+INF ".to_owned() } else { "-INF ".to_owned() };
@@ -11,7 +12,7 @@ pub(super) fn float(x: f64) -> String {
     if x.abs() >= 1e9 { scientific(x, 20, false) } else { general(x) }
 }
 
-/// NaN by its bits: sign and quiet bit.
+/// Writes a NaN by its sign and its quiet bit.
 pub(super) fn nan(negative: bool, quiet: bool) -> &'static str {
     match (negative, quiet) {
         (false, true) => "+QNAN ",
@@ -21,7 +22,7 @@ pub(super) fn nan(negative: bool, quiet: bool) -> &'static str {
     }
 }
 
-/// `%.20g`.
+/// Writes a number as `%.20g` does.
 fn general(x: f64) -> String {
     let text = format!("{x:.19e}");
     let exponent: i32 = text.rsplit_once('e').and_then(|(_, e)| e.parse().ok()).unwrap_or(0);
@@ -36,7 +37,7 @@ fn trim(digits: &str) -> &str {
     if digits.contains('.') { digits.trim_end_matches('0').trim_end_matches('.') } else { digits }
 }
 
-/// `%.Ne`, perhaps without trailing zeros.
+/// Writes a number as `%.Ne` does. With `short`, trailing zeros are left out.
 fn scientific(x: f64, decimals: usize, short: bool) -> String {
     let text = format!("{x:.decimals$e}");
     let (digits, exponent) = text.rsplit_once('e').unwrap_or((&text, "0"));

@@ -1,4 +1,4 @@
-//! Operands: registers, immediates, constants, with their modifiers.
+//! Prints operands: registers, immediates and constants, with their modifiers.
 
 use super::{Printer, numbers};
 use crate::isa::Datapath;
@@ -6,12 +6,12 @@ use crate::isa::operand::{Operand, Place, Type};
 use crate::isa::piece::File;
 use crate::num::half::Kind;
 
-/// What stands in front of an operand.
+/// The modifiers in front of an operand.
 #[derive(Clone, Copy, Default)]
 struct Sign {
     neg: bool,
     abs: bool,
-    /// A complement.
+    /// True for a complement.
     not: bool,
 }
 
@@ -64,7 +64,7 @@ impl Printer<'_> {
             (Type::Fragment, Place::Low) => neg(63),
             (Type::Complement, Place::Low) => Sign { not: self.word.bit(63), ..Sign::default() },
             (Type::Complement, Place::High) => neg(75),
-            // Under .X a negation is a complement.
+            // Under .X, a negation is a complement.
             (Type::Integer | Type::Shifted, place) => {
                 let on = self.word.bit(match place {
                     Place::First => 72,
@@ -88,7 +88,7 @@ impl Printer<'_> {
         }
     }
 
-    /// The register at bit `lo`: a uniform one in uniform instructions.
+    /// Prints the register at bit `lo`. In uniform instructions it is a uniform register.
     pub(super) fn register(&mut self, lo: u32) {
         self.register_of(lo, File::Own);
     }
@@ -103,7 +103,7 @@ impl Printer<'_> {
         }
     }
 
-    /// The uniform register at bit `lo`.
+    /// Prints the uniform register at bit `lo`.
     pub(super) fn uniform_register(&mut self, lo: u32) {
         match self.word.bits(lo, 6) {
             63 => self.out += "URZ",
@@ -111,7 +111,7 @@ impl Printer<'_> {
         }
     }
 
-    /// The destination and a comma, unless it is RZ.
+    /// Prints the destination and a comma, unless the destination is RZ.
     pub(super) fn optional(&mut self) {
         let (n, zero) = match self.row.datapath {
             Datapath::Vector => (self.word.bits(16, 8), 255),
@@ -123,7 +123,7 @@ impl Printer<'_> {
         }
     }
 
-    /// A constant bank reference, its two parts apart where the original has them apart.
+    /// Prints a reference to a constant bank. `gap` stands between its two parts, where the original has a space.
     fn constant(&mut self, gap: &str) {
         if self.word.bit(91) {
             self.out += "cx[";

@@ -1,4 +1,4 @@
-//! Parts of the text that one instruction alone has.
+//! Prints the parts of the text that only one instruction has.
 
 use super::{Printer, names};
 use crate::isa::Datapath;
@@ -23,7 +23,7 @@ impl Printer<'_> {
             Special::Dependencies => self.dependencies(),
             Special::Lut => self.hex((self.word.bits(72, 5) << 3 | self.word.bits(64, 3)).into()),
             Special::TrapCode => {
-                // TRAP and INT.
+                // The values 3 and 4 are TRAP and INT.
                 let stops = matches!(self.word.bits(84, 3), 3 | 4);
                 self.out += if stops { " 0x1" } else { "" };
             }
@@ -51,7 +51,7 @@ impl Printer<'_> {
                 }
             }
             Special::BarCondition => {
-                // RED.
+                // This value selects RED.
                 if self.word.bits(77, 2) == 2 {
                     self.out += ", ";
                     self.condition(87, When::Always, File::Own);
@@ -62,7 +62,7 @@ impl Printer<'_> {
         }
     }
 
-    /// IMAD that only moves, shifts or adds is written as that.
+    /// An IMAD that only moves, shifts or adds is written with the name of that operation.
     fn alias(&mut self) {
         let immediate = self.word.form() == 4;
         let one = self.word.bits(32, 32);
@@ -81,7 +81,7 @@ impl Printer<'_> {
         }
     }
 
-    /// LEA.HI has a third operand, unless the sign of the first replaces it.
+    /// LEA.HI has a third operand, unless the sign of the first operand replaces it.
     fn lea_high(&mut self) {
         if self.word.bit(80) && !self.word.bit(73) {
             self.out += ", ";
@@ -89,7 +89,7 @@ impl Printer<'_> {
         }
     }
 
-    /// F2FP: two floats, or one that is merged into the third operand.
+    /// F2FP packs two floats, or one float that is merged into the third operand.
     fn pair(&mut self) {
         let merged = self.word.bit(78);
         if !merged {
@@ -103,7 +103,7 @@ impl Printer<'_> {
         }
     }
 
-    /// `.LE SB0, 0x1, {3,2}`: a counter's bound, and counters that must be zero.
+    /// `.LE SB0, 0x1, {3,2}`: the bound of a counter, and the counters that must be zero.
     fn dependencies(&mut self) {
         let counts = self.word.bit(47);
         if counts {
@@ -117,7 +117,7 @@ impl Printer<'_> {
         }
     }
 
-    /// BRA.DIV and BRA.CONV: a uniform register names lanes, perhaps those that are not meant.
+    /// In BRA.DIV and BRA.CONV, a uniform register names the lanes that are meant, or those that are not meant.
     fn named_lanes(&mut self) {
         if self.word.bits(32, 2) > 1 {
             self.out += if self.word.bit(30) { " ~" } else { " " };

@@ -5,7 +5,7 @@
 #[inline(always)]
 #[must_use]
 pub const fn lop3(a: u32, b: u32, c: u32, lut: u8) -> u32 {
-    // A sum of minterms; with a constant `lut` the compiler reduces it to the named operation.
+    // The result is a sum of minterms. With a constant `lut` the compiler reduces it to the named operation.
     let mut out = 0;
     let mut i = 0;
     while i < 8 {
@@ -44,19 +44,19 @@ pub const fn plop3_lanes(a: u32, b: u32, c: u32, lut: u8) -> u32 {
 /// Modifiers of SHF.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Shift {
-    /// Right, else left.
+    /// True for a shift to the right, false for one to the left.
     pub right: bool,
-    /// The high word is the result, else the low word.
+    /// True if the high word is the result, false if the low word is.
     pub hi: bool,
-    /// `.W`: the count wraps at the type's width, else it clamps there.
+    /// `.W`: the count wraps at the width of the type. Otherwise it is clamped there.
     pub wrap: bool,
-    /// The type is 64 bits wide: counts up to 64 (63 with `.W`), else up to 32 (31).
+    /// True if the type is 64 bits wide. Counts then go up to 64 (63 with `.W`), and otherwise up to 32 (31).
     pub wide: bool,
-    /// A signed type: a right shift copies the sign.
+    /// True for a signed type: a shift to the right copies the sign.
     pub signed: bool,
 }
 
-/// SHF: shifts the 64-bit {high:low} and keeps one word.
+/// SHF shifts the 64 bits of {high:low} and keeps one word.
 #[inline(always)]
 #[must_use]
 pub const fn shf(low: u32, count: u32, high: u32, how: Shift) -> u32 {
@@ -67,7 +67,7 @@ pub const fn shf(low: u32, count: u32, high: u32, how: Shift) -> u32 {
         (false, false) => width,
     };
     let x = (high as u64) << 32 | low as u64;
-    // Two steps, because a shift by 64 has no single instruction.
+    // The shift is made in two steps, because a shift by 64 has no single instruction.
     let (first, rest) = (count / 2, count - count / 2);
     let shifted = match (how.right, how.signed) {
         (false, _) => x << first << rest,
@@ -81,7 +81,7 @@ pub const fn shf(low: u32, count: u32, high: u32, how: Shift) -> u32 {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum PrmtMode {
-    /// Four selector nibbles; bit 3 of a nibble replicates the byte's sign.
+    /// Four selector nibbles. Bit 3 of a nibble replicates the sign of the byte.
     #[default]
     Index = 0,
     /// Forward four extract.
@@ -99,7 +99,7 @@ pub enum PrmtMode {
 }
 
 impl PrmtMode {
-    /// Reads the three-bit mode field; code 7 is not assigned.
+    /// Reads the three-bit mode field. Code 7 is not assigned.
     #[must_use]
     pub const fn from_bits(bits: u32) -> Option<Self> {
         Some(match bits & 7 {
@@ -114,7 +114,7 @@ impl PrmtMode {
         })
     }
 
-    /// The selector nibbles that `selector`'s low two bits stand for (PTX ISA, `prmt`).
+    /// The selector nibbles that the two low bits of `selector` stand for (PTX ISA, `prmt`).
     #[inline]
     #[must_use]
     pub const fn nibbles(self, selector: u32) -> u32 {
@@ -131,7 +131,7 @@ impl PrmtMode {
     }
 }
 
-/// PRMT: picks four bytes out of {c:a}. `nibbles` comes from [`PrmtMode::nibbles`].
+/// PRMT selects four bytes of {c:a}. `nibbles` comes from [`PrmtMode::nibbles`].
 #[inline(always)]
 #[must_use]
 pub const fn prmt(a: u32, nibbles: u32, c: u32) -> u32 {
@@ -148,8 +148,9 @@ pub const fn prmt(a: u32, nibbles: u32, c: u32) -> u32 {
     out
 }
 
-/// FLO: the index of the highest set bit (for `signed`, of the highest bit that differs from the sign), or with
-/// `.SH` how far it must be shifted left to reach bit 31. −1 when there is none.
+/// FLO returns the index of the highest set bit. For `signed` it is the highest bit that differs from the sign. With
+/// `.SH` the result is the number of places by which the word must be shifted left to bring that bit to position 31.
+/// The result is −1 if there is no such bit.
 #[inline(always)]
 #[must_use]
 pub const fn find_leading_one(x: u32, signed: bool, sh: bool) -> u32 {
@@ -161,8 +162,8 @@ pub const fn find_leading_one(x: u32, signed: bool, sh: bool) -> u32 {
     }
 }
 
-/// SGXT: extends the low `bits` bits of `x`, by sign or by zeros. Counts of 32 and more keep `x` (`.W`: the count
-/// wraps at 32); a count of zero gives zero.
+/// SGXT extends the low `bits` bits of `x`, by sign or by zeros. A count of 32 or more keeps `x`; with `.W` the count
+/// wraps at 32. A count of zero gives zero.
 #[inline(always)]
 #[must_use]
 pub const fn extend(x: u32, bits: u32, signed: bool, wrap: bool) -> u32 {
@@ -175,7 +176,8 @@ pub const fn extend(x: u32, bits: u32, signed: bool, wrap: bool) -> u32 {
     }
 }
 
-/// BMSK: `width` ones from bit `position` up, cut at bit 31. Both clamp at 32, or with `.W` wrap there.
+/// BMSK makes `width` ones from bit `position` up, as far as bit 31. Both numbers are clamped at 32, or with `.W` wrap
+/// there.
 #[inline(always)]
 #[must_use]
 pub const fn mask(position: u32, width: u32, wrap: bool) -> u32 {
@@ -184,7 +186,8 @@ pub const fn mask(position: u32, width: u32, wrap: bool) -> u32 {
     if position >= 32 { 0 } else { ones << position }
 }
 
-/// P2R: puts the seven predicates `preds` under `select` into byte `byte` of `x`; other bits keep `x`.
+/// P2R puts those of the seven predicates `preds` that `select` names into byte `byte` of `x`. The other bits keep
+/// those of `x`.
 #[inline(always)]
 #[must_use]
 pub const fn predicates_to_register(x: u32, preds: u8, select: u32, byte: u32) -> u32 {
@@ -193,7 +196,7 @@ pub const fn predicates_to_register(x: u32, preds: u8, select: u32, byte: u32) -
     x & !select | (preds as u32) << at & select
 }
 
-/// R2P: replaces the predicates under `select` by bits of byte `byte` of `x`.
+/// R2P replaces the predicates that `select` names by bits of byte `byte` of `x`.
 #[inline(always)]
 #[must_use]
 pub const fn register_to_predicates(preds: u8, x: u32, select: u32, byte: u32) -> u8 {

@@ -1,6 +1,6 @@
 //! Conversions: F2I, I2F, I2FP, FRND, F2F, F2FP.PACK_AB and F2IP.
 //!
-//! Every source is exact in `f64` or in an integer, so every conversion rounds once.
+//! Every source is exact in `f64` or in an integer, so every conversion rounds only once.
 
 use super::f32::{NAN as F32_NAN, flush, underflows};
 use super::format::{Exact, Format};
@@ -13,9 +13,9 @@ const QUIET: u64 = 1 << 51;
 /// An integer type of a conversion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Int {
-    /// Width: 8, 16, 32 or 64 bits.
+    /// The width: 8, 16, 32 or 64 bits.
     pub bits: u32,
-    /// Two's complement, else unsigned.
+    /// True for two's complement, false for unsigned.
     pub signed: bool,
 }
 
@@ -39,7 +39,7 @@ impl Int {
         }
     }
 
-    /// Clamps a number without fraction; infinities clamp too. The result is extended to 64 bits by its sign.
+    /// Clamps a number that has no fraction. Infinities are clamped too. The result is extended to 64 bits by its sign.
     #[inline(always)]
     fn saturate(self, x: f64) -> u64 {
         let unused = 64 - self.bits;
@@ -50,7 +50,7 @@ impl Int {
         }
     }
 
-    /// What a NaN converts to without `.NTZ`: only the top bit set, extended like any result.
+    /// The result for a NaN without `.NTZ`: only the top bit is set, and it is extended like any result.
     #[inline(always)]
     const fn indefinite(self) -> u64 {
         let top = 1 << (self.bits - 1);
@@ -58,7 +58,7 @@ impl Int {
     }
 }
 
-/// Picks the byte (0–3) or half (0–1) that I2F reads; wider types take all of `x`.
+/// Selects the byte (0 to 3) or half (0 or 1) that I2F reads. Wider types take all of `x`.
 #[inline(always)]
 #[must_use]
 pub const fn select(x: u32, from: Int, index: u32) -> u32 {
@@ -69,7 +69,7 @@ pub const fn select(x: u32, from: Int, index: u32) -> u32 {
     }
 }
 
-/// Rounds to an integral number in the asked direction; keeps the sign of zero.
+/// Rounds to an integral number in the given direction. The sign of zero is kept.
 #[inline(always)]
 #[must_use]
 pub fn integral(x: f64, round: Round) -> f64 {
@@ -81,8 +81,9 @@ pub fn integral(x: f64, round: Round) -> f64 {
     }
 }
 
-/// F2I from any source widened to `f64`: rounds, then saturates to `to`. Results narrower than 64 bits are
-/// extended to 64 by `to`'s sign; a register takes the low 32 bits. With `ntz` NaN becomes 0.
+/// F2I from any source that was widened to `f64`: rounds the number and then saturates it to `to`. A result narrower
+/// than 64 bits is extended to 64 bits by the sign of `to`, and a register takes the low 32 bits. With `ntz` a NaN
+/// becomes 0.
 #[inline(always)]
 #[must_use]
 pub fn float_to_int(x: f64, to: Int, round: Round, ntz: bool) -> u64 {
@@ -92,7 +93,7 @@ pub fn float_to_int(x: f64, to: Int, round: Round, ntz: bool) -> u64 {
     to.saturate(integral(x, round))
 }
 
-/// F2I from an f32; with `ftz` a denormal counts as zero (which only FLOOR and CEIL notice).
+/// F2I from an f32. With `ftz` a denormal counts as zero, which makes a difference only for FLOOR and CEIL.
 #[inline(always)]
 #[must_use]
 pub fn f32_to_int(x: u32, to: Int, round: Round, ntz: bool, ftz: bool) -> u64 {
@@ -113,7 +114,7 @@ pub fn f64_to_int(x: u64, to: Int, round: Round, ntz: bool) -> u64 {
     float_to_int(f64::from_bits(x), to, round, ntz)
 }
 
-/// I2F and I2FP to f32. `x` holds the integer in its low bits.
+/// I2F and I2FP to f32. The low bits of `x` are the integer.
 #[inline(always)]
 #[must_use]
 pub fn int_to_f32(x: u64, from: Int, round: Round) -> u32 {
@@ -135,7 +136,7 @@ pub fn int_to_f64(x: u64, from: Int, round: Round) -> u64 {
     }
 }
 
-/// I2F to f16; too large becomes ∞ or the largest finite half, as the direction demands.
+/// I2F to f16. A number that is too large becomes ∞ or the largest finite half, as the direction requires.
 #[inline(always)]
 #[must_use]
 pub fn int_to_f16(x: u64, from: Int, round: Round) -> u16 {
@@ -148,13 +149,14 @@ fn widen(x: u32, ftz: bool) -> f64 {
     f32::from_bits(if ftz { flush(x) } else { x }).into()
 }
 
-/// The bits of a number, with canonical NaN.
+/// The bits of a number. A NaN becomes the canonical NaN.
 #[inline(always)]
 fn f32_bits(x: f32) -> u32 {
     if x.is_nan() { F32_NAN } else { x.to_bits() }
 }
 
-/// A quiet NaN of a sign and a fraction. Conversions from and to doubles keep what fits of an operand's.
+/// A quiet NaN that has a sign and a fraction. Conversions from and to doubles keep as much of the operand's fraction
+/// as fits.
 const fn quiet_nan(negative: bool, fraction: u64) -> u64 {
     (negative as u64) << 63 | 0x7ff << 52 | QUIET | fraction
 }
@@ -166,7 +168,7 @@ pub fn round_f32(x: u32, round: Round, ftz: bool) -> u32 {
     f32_bits(integral(widen(x, ftz), round) as f32)
 }
 
-/// FRND on f16: integral halves are exact.
+/// FRND on f16. Integral halves are exact.
 #[inline(always)]
 #[must_use]
 pub fn round_f16(x: u16, round: Round) -> u16 {
@@ -181,7 +183,7 @@ pub fn round_f64(x: u64, round: Round) -> u64 {
     if y.is_nan() { x | QUIET } else { y.to_bits() }
 }
 
-/// F2F f64 → f32. `ftz` flushes the result.
+/// F2F f64 → f32. With `ftz` the result is flushed.
 #[inline(always)]
 #[must_use]
 pub fn f64_to_f32(x: u64, round: Round, ftz: bool) -> u32 {
@@ -193,7 +195,7 @@ pub fn f64_to_f32(x: u64, round: Round, ftz: bool) -> u32 {
     if ftz && (tiny || rounded.is_subnormal()) { rounded.to_bits() & 1 << 31 } else { rounded.to_bits() }
 }
 
-/// F2F f32 → f64: exact. `ftz` flushes the operand.
+/// F2F f32 → f64, which is exact. With `ftz` the operand is flushed.
 #[inline(always)]
 #[must_use]
 pub fn f32_to_f64(x: u32, ftz: bool) -> u64 {
@@ -203,14 +205,14 @@ pub fn f32_to_f64(x: u32, ftz: bool) -> u64 {
     widen(x, ftz).to_bits()
 }
 
-/// F2F f32 → f32: a canonical copy. `ftz` flushes it.
+/// F2F f32 → f32, which is a canonical copy. With `ftz` it is flushed.
 #[inline(always)]
 #[must_use]
 pub fn f32_to_f32(x: u32, ftz: bool) -> u32 {
     f32_bits(widen(x, ftz) as f32)
 }
 
-/// F2F f32 → half: one rounding. `ftz` flushes the operand.
+/// F2F f32 → half, with one rounding. With `ftz` the operand is flushed.
 #[inline(always)]
 #[must_use]
 pub fn f32_to_half(x: u32, kind: Kind, round: Round, ftz: bool) -> u16 {
@@ -218,7 +220,7 @@ pub fn f32_to_half(x: u32, kind: Kind, round: Round, ftz: bool) -> u16 {
     kind.round_f32(x, round)
 }
 
-/// F2F f64 → half: one rounding.
+/// F2F f64 → half, with one rounding.
 #[inline(always)]
 #[must_use]
 pub fn f64_to_half(x: u64, kind: Kind, round: Round) -> u16 {
@@ -229,7 +231,7 @@ pub fn f64_to_half(x: u64, kind: Kind, round: Round) -> u16 {
     kind.round_f64(f64::from_bits(x), round)
 }
 
-/// F2F half → f32: exact. `ftz` flushes the result, which only a bfloat16 denormal can need.
+/// F2F half → f32, which is exact. With `ftz` the result is flushed, which changes only denormals of bfloat16.
 #[inline(always)]
 #[must_use]
 pub fn half_to_f32(x: u16, kind: Kind, ftz: bool) -> u32 {
@@ -237,7 +239,7 @@ pub fn half_to_f32(x: u16, kind: Kind, ftz: bool) -> u32 {
     if ftz { flush(bits) } else { bits }
 }
 
-/// F2F half → f64: exact.
+/// F2F half → f64, which is exact.
 #[inline(always)]
 #[must_use]
 pub fn half_to_f64(x: u16, kind: Kind) -> u64 {
@@ -251,13 +253,13 @@ pub fn half_to_f64(x: u16, kind: Kind) -> u64 {
 /// Modifiers of F2FP.PACK_AB.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Pack {
-    /// Result format.
+    /// The format of the result.
     pub kind: Kind,
-    /// Rounding direction.
+    /// The rounding direction.
     pub round: Round,
-    /// Negative results become +0.
+    /// True if negative results become +0.
     pub relu: bool,
-    /// ∞ becomes the largest finite number of its sign; NaN stays.
+    /// True if ∞ becomes the largest finite number with its sign. NaN stays NaN.
     pub satfinite: bool,
 }
 
@@ -276,15 +278,15 @@ pub fn pack_half(x: u32, how: Pack) -> u16 {
     if how.satfinite && half & 0x7fff == limit { half - 1 } else { half }
 }
 
-/// F2FP.PACK_AB: A becomes the high half, B the low half. With `.MERGE_C` use [`pack_half`] of B below C's
-/// upper half.
+/// F2FP.PACK_AB: A becomes the high half and B the low half. For `.MERGE_C`, callers use [`pack_half`] on B below the
+/// upper half of C.
 #[inline(always)]
 #[must_use]
 pub fn pack_ab(a: u32, b: u32, how: Pack) -> u32 {
     u32::from(pack_half(a, how)) << 16 | u32::from(pack_half(b, how))
 }
 
-/// F2FP.PACK_AB.MERGE_C: B becomes the low half, the high half is C's.
+/// F2FP.PACK_AB.MERGE_C: B becomes the low half, and the high half is that of C.
 #[inline(always)]
 #[must_use]
 pub fn pack_merge(b: u32, c: u32, how: Pack) -> u32 {
@@ -294,17 +296,17 @@ pub fn pack_merge(b: u32, c: u32, how: Pack) -> u32 {
 /// Modifiers of F2IP.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct PackInt {
-    /// Results are s8, else u8.
+    /// True if results are s8, false if they are u8.
     pub signed: bool,
-    /// How fractions are dropped.
+    /// The direction in which fractions are rounded.
     pub round: Round,
-    /// NaN becomes 0.
+    /// True if NaN becomes 0.
     pub ntz: bool,
-    /// Negative results become 0.
+    /// True if negative results become 0.
     pub relu: bool,
 }
 
-/// F2IP: A and B become the bytes 1 and 0, saturated; `c16` moves into the upper half.
+/// F2IP: A and B become bytes 1 and 0 with saturation, and `c16` moves into the upper half.
 #[inline(always)]
 #[must_use]
 pub fn pack_bytes(a: u32, b: u32, c16: u16, how: PackInt) -> u32 {

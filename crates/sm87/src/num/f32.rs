@@ -1,12 +1,12 @@
 //! Single precision: FADD, FMUL, FFMA, FMNMX, FSET(P) and FCHK on raw register bits.
 //!
-//! Round-to-nearest results come from the host's own arithmetic, so a handler that fixes `Mode` at decode time
-//! compiles to plain vector code (inside a `target_feature(enable = "fma")` function [`fma`] is one
-//! instruction). The other directions go through [`super::round`].
+//! Results that are rounded to nearest come from the host's own arithmetic. A handler that knows its `Mode` at decode
+//! time therefore compiles to plain vector code; inside a `target_feature(enable = "fma")` function, [`fma`] is one
+//! instruction. The other directions go through [`super::round`].
 
 use super::round::{Round, add_odd, narrow};
 
-/// What every computed NaN looks like; payloads are not propagated.
+/// The bits of every computed NaN. Payloads are not propagated.
 pub const NAN: u32 = 0x7fff_ffff;
 
 const SIGN: u32 = 0x8000_0000;
@@ -15,22 +15,22 @@ const INFINITY: u32 = 0x7f80_0000;
 /// Result modifiers of the arithmetic instructions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Mode {
-    /// Rounding direction.
+    /// The rounding direction.
     pub round: Round,
-    /// Denormal operands and results become zeros of the same sign.
+    /// True if denormal operands and results become zeros of the same sign.
     pub ftz: bool,
-    /// Clamp to [0, 1]; NaN becomes +0.
+    /// True if the result is clamped to [0, 1]. NaN becomes +0.
     pub sat: bool,
 }
 
-/// Operand modifiers: absolute value first, then negation. They act on the bits, also of a NaN.
+/// Applies operand modifiers: first the absolute value, then the negation. They change the bits of a NaN too.
 #[inline(always)]
 #[must_use]
 pub const fn modify(x: u32, abs: bool, neg: bool) -> u32 {
     (if abs { x & !SIGN } else { x }) ^ (if neg { SIGN } else { 0 })
 }
 
-/// A denormal becomes the zero of its sign.
+/// Replaces a denormal by the zero with its sign.
 #[inline(always)]
 #[must_use]
 pub const fn flush(x: u32) -> u32 {
@@ -58,7 +58,7 @@ pub(super) fn finish(x: f32, mode: Mode) -> u32 {
         return bits;
     }
     let x = f32::from_bits(bits);
-    // The comparisons are false for NaN and for −0, which both become +0.
+    // The comparisons are false for NaN and for −0, so both become +0.
     if x >= 1.0 {
         1f32.to_bits()
     } else if x > 0.0 {
@@ -68,20 +68,21 @@ pub(super) fn finish(x: f32, mode: Mode) -> u32 {
     }
 }
 
-/// `.FTZ` also flushes a result that is the smallest normal number only because denormals are coarse: one that
-/// would be less with all 24 bits and any exponent.
+/// `.FTZ` also flushes a result that is the smallest normal number only because denormals have few bits: with all 24
+/// bits and any exponent, the result would be smaller.
 #[inline(always)]
 pub(super) fn underflows(rounded: f32, exact: impl FnOnce() -> f64, round: Round) -> bool {
     const UP: f64 = (1u64 << 32) as f64;
     rounded.abs() == f32::MIN_POSITIVE && narrow(exact() * UP, round).abs() < f32::MIN_POSITIVE * UP as f32
 }
 
-/// `x + y` for exact `f64` operands, in the asked direction, with IEEE's sign of an exact zero.
+/// Computes `x + y` for exact `f64` operands, rounded in the given direction. An exact zero has the sign that IEEE
+/// requires.
 #[inline(always)]
 fn directed_sum(x: f64, y: f64, round: Round) -> f32 {
     let sum = add_odd(x, y);
     if sum == 0.0 && round == Round::Rm {
-        // Opposite zeros (and x − x) give −0 only when rounding down; like signs keep their sign.
+        // Opposite zeros (and x − x) give −0 only when rounding down. Zeros with the same sign keep it.
         return if x.to_bits() == 0 && y.to_bits() == 0 { 0.0 } else { -0.0 };
     }
     narrow(sum, round)
@@ -102,14 +103,15 @@ pub fn add(a: u32, b: u32, mode: Mode) -> u32 {
 /// How FMUL and FFMA multiply.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Product {
-    /// `.FMZ`: a zero factor gives +0 whatever the other is, also ∞ or NaN; denormals count as zero.
+    /// `.FMZ`: a zero factor gives +0 whatever the other factor is, even ∞ or NaN. Denormals count as zero.
     pub fmz: bool,
-    /// FMUL's scale: the product is multiplied by 2^`scale` (−3 … 3) before its one rounding.
+    /// The scale of FMUL: the product is multiplied by 2^`scale` (−3 to 3) before its only rounding.
     pub scale: i8,
 }
 
 impl Product {
-    /// Reads FMUL's scale field (bits 84–86): 1–3 divide by 8, 4, 2; 4 does not scale; 5–7 multiply by 2, 4, 8.
+    /// Reads the scale field of FMUL (bits 84 to 86): 1, 2 and 3 divide by 8, 4 and 2; 4 does not scale; 5, 6 and 7
+    /// multiply by 2, 4 and 8.
     #[inline(always)]
     #[must_use]
     pub const fn from_bits(fmz: bool, scale: u32) -> Self {
@@ -131,7 +133,7 @@ pub fn mul(a: u32, b: u32, mode: Mode, product: Product) -> u32 {
         return 0;
     }
     let (a, b) = (input(a, mode.ftz), input(b, mode.ftz));
-    // 48 bits of product and a power of two are exact in f64.
+    // The 48 bits of the product and a power of two are exact in f64.
     let exact = || f64::from(a) * f64::from(b) * f64::from_bits(((1023 + i64::from(product.scale)) as u64) << 52);
     let plain = product.scale == 0 && mode.round == Round::Rn;
     let rounded = if plain { a * b } else { narrow(exact(), mode.round) };
@@ -139,7 +141,7 @@ pub fn mul(a: u32, b: u32, mode: Mode, product: Product) -> u32 {
     finish(if tiny { 0f32.copysign(rounded) } else { rounded }, mode)
 }
 
-/// FFMA: one rounding. The product's scale is not used.
+/// FFMA, with one rounding. The scale of the product is not used.
 #[inline(always)]
 #[must_use]
 pub fn fma(a: u32, b: u32, c: u32, mode: Mode, fmz: bool) -> u32 {
@@ -159,18 +161,18 @@ pub fn fma(a: u32, b: u32, c: u32, mode: Mode, fmz: bool) -> u32 {
 /// Modifiers of FMNMX.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct MinMax {
-    /// Denormal operands count as zeros, and are returned as such.
+    /// True if denormal operands count as zeros and are returned as zeros.
     pub ftz: bool,
-    /// A NaN operand makes the result NaN; otherwise the other operand is the result.
+    /// True if a NaN operand makes the result NaN. Otherwise the other operand is the result.
     pub nan: bool,
-    /// The result's sign is the exclusive or of the operands' signs.
+    /// True if the sign of the result is the exclusive or of the operands' signs.
     pub xorsign: bool,
 }
 
-/// FMNMX: the minimum when `min`, else the maximum; −0 is less than +0.
+/// FMNMX: the minimum if `min` is true, otherwise the maximum. −0 is less than +0.
 ///
-/// With `xorsign`, compilers write absolute values as operands, so the signs to combine come from the registers
-/// before modifiers: `signs` is the exclusive or of the two registers (only its sign bit is used).
+/// With `xorsign`, compilers write absolute values as operands, so the signs must come from the registers before
+/// modifiers. `signs` is the exclusive or of the two registers, of which only the sign bit is used.
 #[inline(always)]
 #[must_use]
 pub fn min_max(a: u32, b: u32, min: bool, how: MinMax, signs: u32) -> u32 {
@@ -190,14 +192,14 @@ pub fn min_max(a: u32, b: u32, min: bool, how: MinMax, signs: u32) -> u32 {
     if how.xorsign { picked & !SIGN | signs & SIGN } else { picked }
 }
 
-/// Maps the bits of a number to an integer with the same order, −0 below +0.
+/// Maps the bits of a number to an integer so that the order is the same. −0 comes before +0.
 #[inline(always)]
 const fn order(x: u32) -> i32 {
     let x = x as i32;
     x ^ ((x >> 31) as u32 >> 1) as i32
 }
 
-/// FSETP/FSET compare code: bit 0 less, bit 1 equal, bit 2 greater, bit 3 unordered.
+/// The compare code of FSETP and FSET: bit 0 is less, bit 1 equal, bit 2 greater, bit 3 unordered.
 #[inline(always)]
 #[must_use]
 pub fn compare(a: u32, b: u32, code: u8, ftz: bool) -> bool {
@@ -210,7 +212,7 @@ pub(super) fn relation<T: PartialOrd>(a: T, b: T) -> u8 {
     if ordered == 0 { 8 } else { ordered }
 }
 
-/// FSET's result: 1.0 or 0.0 with `.BF`, else a mask of ones or zeros.
+/// The result of FSET: 1.0 or 0.0 with `.BF`, otherwise a mask of ones or zeros.
 #[inline(always)]
 #[must_use]
 pub const fn set(value: bool, bf: bool) -> u32 {
@@ -223,8 +225,8 @@ pub const fn set(value: bool, bf: bool) -> u32 {
 
 /// FCHK: whether `a / b` needs the slow division.
 ///
-/// The hardware's exact condition is not published. Compilers branch to a division that is right for all
-/// operands when this is true, so being true too often is safe: it is true wherever the fast sequence (a
+/// The exact condition of the hardware is not published. If the result is true, compilers branch to a division that is
+/// right for all operands, so the result may safely be true too often. It is true wherever the fast sequence (a
 /// reciprocal and fused refinements) could overflow, underflow or lose bits.
 #[inline(always)]
 #[must_use]

@@ -1,20 +1,20 @@
 //! Double precision: DADD, DMUL, DFMA and DSETP on raw bits of a register pair.
 //!
-//! A NaN operand is propagated, made quiet: of DADD's and DMUL's operands the second before the first, of DFMA's
-//! the second, then the third, then the first. Round-to-nearest is the host's arithmetic. The other directions are exact integer arithmetic in 128 bits;
-//! compilers use them only inside division and square root.
+//! A NaN operand is propagated and made quiet. For DADD and DMUL the second operand comes before the first. For DFMA
+//! the order is the second, the third and then the first. Rounding to nearest is the host's arithmetic. The other
+//! directions use exact integer arithmetic in 128 bits; compilers use them only inside division and square root.
 
 use super::f32::relation;
 use super::format::{Exact, Format};
 use super::round::Round;
 
-/// The NaN of an operation that has no number as its result, like ∞ − ∞.
+/// The NaN of an operation that has no number as its result, for example ∞ − ∞.
 pub const INVALID: u64 = 0xfff8_0000_0000_0000;
 
 const SIGN: u64 = 1 << 63;
 const QUIET: u64 = 1 << 51;
 
-/// Operand modifiers: absolute value first, then negation. A NaN keeps its sign.
+/// Applies operand modifiers: first the absolute value, then the negation. A NaN keeps its sign.
 #[inline(always)]
 #[must_use]
 pub const fn modify(x: u64, abs: bool, neg: bool) -> u64 {
@@ -24,7 +24,7 @@ pub const fn modify(x: u64, abs: bool, neg: bool) -> u64 {
     (if abs { x & !SIGN } else { x }) ^ (if neg { SIGN } else { 0 })
 }
 
-/// The result, or the NaN that comes of `operands`: the first one that is a NaN, made quiet.
+/// The result, or a NaN made from the first of `operands` that is a NaN.
 #[inline(always)]
 fn finish<const N: usize>(x: f64, operands: [u64; N]) -> u64 {
     if x.is_nan() { propagate(&operands) } else { x.to_bits() }
@@ -57,7 +57,7 @@ pub fn mul(a: u64, b: u64, round: Round) -> u64 {
     }
 }
 
-/// DFMA: one rounding.
+/// DFMA, with one rounding.
 #[inline(always)]
 #[must_use]
 pub fn fma(a: u64, b: u64, c: u64, round: Round) -> u64 {
@@ -67,7 +67,7 @@ pub fn fma(a: u64, b: u64, c: u64, round: Round) -> u64 {
     }
 }
 
-/// The exact product of two finite numbers: at most 106 bits.
+/// The exact product of two finite numbers, which has at most 106 bits.
 fn product(x: f64, y: f64) -> Exact {
     let (x, y) = (Exact::from_f64(x), Exact::from_f64(y));
     Exact {
@@ -81,7 +81,7 @@ fn product(x: f64, y: f64) -> Exact {
 fn directed_fma(a: u64, b: u64, c: u64, round: Round) -> u64 {
     let (x, y, z) = (f64::from_bits(a), f64::from_bits(b), f64::from_bits(c));
     if !x.is_finite() || !y.is_finite() || !z.is_finite() {
-        // No rounding happens; the product is taken by itself so that a huge finite one cannot become ∞.
+        // No rounding happens here. The product is computed separately, so that a huge finite product cannot become ∞.
         let infinite = if x.is_finite() && y.is_finite() { 0.0 } else { x * y };
         return finish(infinite + z, [b, c, a]);
     }
@@ -90,7 +90,7 @@ fn directed_fma(a: u64, b: u64, c: u64, round: Round) -> u64 {
 
 /// Adds two exact numbers of at most 106 bits and rounds once.
 fn sum(x: Exact, y: Exact, round: Round) -> u64 {
-    // A zero has no exponent worth aligning to.
+    // A zero has no exponent with which the other number could be aligned.
     let (x, y) = match (x.significand, y.significand) {
         (0, 0) => return zero(x.negative, y.negative, round),
         (0, _) => (y, Exact { exponent: y.exponent, ..x }),
@@ -98,7 +98,7 @@ fn sum(x: Exact, y: Exact, round: Round) -> u64 {
         _ => (raise(x), raise(y)),
     };
     let (large, small) = if (x.exponent, x.significand) >= (y.exponent, y.significand) { (x, y) } else { (y, x) };
-    // Where bits are lost here the numbers are far apart, so at most one leading bit cancels and 120 stay.
+    // If bits are lost here, the exponents are far apart, so at most one leading bit cancels and 120 bits stay.
     let aligned = Exact::jam(small.significand, (large.exponent - small.exponent).unsigned_abs());
     let exponent = large.exponent;
     if large.negative == small.negative {
@@ -113,20 +113,20 @@ fn sum(x: Exact, y: Exact, round: Round) -> u64 {
     Exact { negative, significand, exponent }.pack(Format::F64, round)
 }
 
-/// Shifts a nonzero significand up until its top bit is bit 125.
+/// Shifts a nonzero significand left until its top bit is bit 125.
 fn raise(x: Exact) -> Exact {
     let up = x.significand.leading_zeros() as i32 - 2;
     Exact { negative: x.negative, significand: x.significand << up, exponent: x.exponent - up }
 }
 
-/// IEEE's sign of a sum that is exactly zero.
+/// The sign that IEEE requires for a sum that is exactly zero.
 fn zero(x: bool, y: bool, round: Round) -> u64 {
     let negative = if x == y { x } else { round == Round::Rm };
     if negative { SIGN } else { 0 }
 }
 
-/// DSETP compare codes 1–14 are FSETP's. Code 0 (`.MIN`) and 15 (`.MAX`) choose: true when the first operand is
-/// the minimum or maximum, with −0 below +0 and a NaN never chosen over a number.
+/// The compare codes 1 to 14 of DSETP are those of FSETP. Codes 0 (`.MIN`) and 15 (`.MAX`) choose: the result is true
+/// if the first operand is the minimum or maximum. −0 is below +0, and a NaN is never chosen over a number.
 #[inline(always)]
 #[must_use]
 pub fn compare(a: u64, b: u64, code: u8) -> bool {
@@ -144,15 +144,16 @@ fn chooses(a: u64, b: u64, min: bool) -> bool {
     }
 }
 
-/// Maps the bits of a number to an integer with the same order, −0 below +0.
+/// Maps the bits of a number to an integer so that the order is the same. −0 comes before +0.
 #[inline(always)]
 const fn order(x: u64) -> i64 {
     let x = x as i64;
     x ^ ((x >> 63) as u64 >> 1) as i64
 }
 
-/// DSETP's second predicate for `.MIN` and `.MAX`: both operands are NaN. Compilers quieten the second operand
-/// under it, after selecting with the first predicate, and would spoil a number if it were true any other time.
+/// The second predicate of DSETP for `.MIN` and `.MAX`: both operands are NaN. After selecting with the first
+/// predicate, compilers make the second operand quiet under this one. If it were true in any other case, a number would
+/// be damaged.
 #[inline(always)]
 #[must_use]
 pub const fn both_nan(a: u64, b: u64) -> bool {

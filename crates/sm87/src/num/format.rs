@@ -1,13 +1,13 @@
-//! The four binary formats, and one exact rounding into any of them.
+//! The four binary formats, and one exact rounding that works for all of them.
 
 use super::round::Round;
 
-/// A binary floating-point format, by its field widths.
+/// A binary floating-point format, described by the widths of its fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Format {
-    /// Stored fraction bits.
+    /// The number of stored fraction bits.
     pub fraction: u32,
-    /// Exponent bits.
+    /// The number of exponent bits.
     pub exponent: u32,
 }
 
@@ -28,7 +28,7 @@ impl Format {
         (1 << (self.exponent - 1)) - 1
     }
 
-    /// Bits of +∞; one less is the largest finite number.
+    /// The bits of +∞. One less is the largest finite number.
     #[inline(always)]
     #[must_use]
     pub const fn infinity(self) -> u64 {
@@ -45,20 +45,20 @@ impl Format {
 
 /// A finite number before rounding: ±`significand` × 2^`exponent`.
 ///
-/// When bits were already lost the significand's last bit is set instead ("jammed"); it must then be at least
-/// two bits longer than the format it is rounded to.
+/// If bits were already lost, the last bit of the significand is set instead ("jammed"). The significand must then be
+/// at least two bits longer than the format to which it is rounded.
 #[derive(Clone, Copy, Debug)]
 pub struct Exact {
-    /// The sign, also of a zero.
+    /// The sign, which zeros have too.
     pub negative: bool,
-    /// Magnitude; below 2^127.
+    /// The magnitude, below 2^127.
     pub significand: u128,
-    /// Weight of the last bit.
+    /// The weight of the last bit, as a power of two.
     pub exponent: i32,
 }
 
 impl Exact {
-    /// Takes a finite double apart. Infinities and NaN are the caller's to handle first.
+    /// Splits a finite double into its parts. The caller must handle infinities and NaN first.
     #[inline]
     #[must_use]
     pub fn from_f64(x: f64) -> Self {
@@ -76,7 +76,7 @@ impl Exact {
         Self { negative, significand: magnitude as u128, exponent: 0 }
     }
 
-    /// Shifts right, jamming what falls off into the last bit.
+    /// Shifts right and jams the lost bits into the last bit.
     #[inline]
     #[must_use]
     pub(super) const fn jam(significand: u128, shift: u32) -> u128 {
@@ -86,8 +86,8 @@ impl Exact {
         significand >> shift | (significand & ((1 << shift) - 1) != 0) as u128
     }
 
-    /// Rounds once into `format` and returns its bits. Overflow gives ∞ or the largest finite number, as the
-    /// direction demands; results below the normal range are denormal.
+    /// Rounds once to `format` and returns the bits. Overflow gives ∞ or the largest finite number, as the direction
+    /// requires. Results below the normal range are denormal.
     #[inline]
     #[must_use]
     pub fn pack(self, format: Format, round: Round) -> u64 {
@@ -96,7 +96,7 @@ impl Exact {
             return sign;
         }
         let top = 127 - self.significand.leading_zeros() as i32;
-        // Biased exponent, or 1 where the format's grid stops getting finer.
+        // This is the biased exponent, or 1 where the spacing of the format's numbers does not get smaller any more.
         let biased = (top + self.exponent + format.bias()).max(1);
         let grid = biased - format.bias() - format.fraction as i32;
         let shift = grid - self.exponent;
@@ -113,7 +113,7 @@ impl Exact {
             Round::Rp => !self.negative && lost != 0,
             Round::Rz => false,
         });
-        // The hidden bit of `kept`, if present, is what carries the exponent field from biased − 1 to biased.
+        // If `kept` has its hidden bit, that bit increments the exponent field from biased − 1 to biased.
         let bits = (u64::from((biased - 1).unsigned_abs()) << format.fraction) + kept as u64;
         if biased >= 1 << format.exponent || bits >= format.infinity() {
             let outward = match round {

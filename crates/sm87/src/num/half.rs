@@ -1,13 +1,13 @@
 //! Halves: IEEE f16 and bfloat16 scalars, and the packed HADD2, HMUL2, HFMA2, HMNMX2, HSET2, HSETP2.
 //!
-//! Every operand becomes an `f32` exactly; results are formed in `f64` (sums rounded to odd) and rounded to the
-//! half once.
+//! Every operand is converted exactly to `f32`. Results are computed in `f64` (sums are rounded to odd) and rounded
+//! once to the half.
 
 use super::f32::{MinMax, modify, relation, underflows};
 use super::format::{Exact, Format};
 use super::round::{Round, add_odd, narrow_odd};
 
-/// Which 16-bit format an instruction works on.
+/// The 16-bit format on which an instruction works.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// IEEE half.
@@ -23,7 +23,7 @@ pub const NAN: u16 = 0x7fff;
 const SIGN: u16 = 0x8000;
 
 impl Kind {
-    /// Field widths.
+    /// The widths of its fields.
     #[inline(always)]
     #[must_use]
     pub const fn format(self) -> Format {
@@ -33,14 +33,14 @@ impl Kind {
         }
     }
 
-    /// Bits of +∞.
+    /// The bits of +∞.
     #[inline(always)]
     #[must_use]
     pub const fn infinity(self) -> u16 {
         self.format().infinity() as u16
     }
 
-    /// Bits of 1.0.
+    /// The bits of 1.0.
     #[inline(always)]
     #[must_use]
     pub const fn one(self) -> u16 {
@@ -50,7 +50,7 @@ impl Kind {
         }
     }
 
-    /// Whether `.FTZ` flushes `exact`, which was rounded to `half`: [`super::f32::underflows`] for halves.
+    /// Whether `.FTZ` flushes `exact`, which was rounded to `half`. This is [`super::f32::underflows`] for halves.
     #[inline(always)]
     fn underflows(self, half: u16, exact: f64) -> bool {
         const UP: f64 = (1 << 8) as f64;
@@ -67,14 +67,14 @@ impl Kind {
         x & !SIGN > self.infinity()
     }
 
-    /// A denormal becomes the zero of its sign.
+    /// Replaces a denormal by the zero with its sign.
     #[inline(always)]
     #[must_use]
     pub const fn flush(self, x: u16) -> u16 {
         if x & self.infinity() == 0 { x & SIGN } else { x }
     }
 
-    /// Widens to `f32`, exactly. NaN stays NaN.
+    /// Widens to `f32`, which is exact. NaN stays NaN.
     #[inline(always)]
     #[must_use]
     pub const fn widen(self, x: u16) -> f32 {
@@ -86,12 +86,12 @@ impl Kind {
         if x & 0x7c00 == 0x7c00 {
             return f32::from_bits(sign | 0x7f80_0000 | magnitude);
         }
-        // The exponent field is 112 short of f32's; a multiplication repairs it for denormals too.
+        // The exponent field is smaller by 112 than that of f32. The multiplication corrects this, for denormals too.
         let scaled = f32::from_bits(magnitude) * f32::from_bits((127 + 112) << 23);
         f32::from_bits(sign | scaled.to_bits())
     }
 
-    /// Rounds an `f32` once. NaN becomes canonical.
+    /// Rounds an `f32` once. NaN becomes the canonical NaN.
     #[inline(always)]
     #[must_use]
     pub fn round_f32(self, x: f32, round: Round) -> u16 {
@@ -105,12 +105,12 @@ impl Kind {
         }
     }
 
-    /// Rounds an `f64` (exact, or rounded to odd) once. NaN becomes canonical.
+    /// Rounds an `f64`, which is exact or rounded to odd, once. NaN becomes the canonical NaN.
     #[inline(always)]
     #[must_use]
     pub fn round_f64(self, x: f64, round: Round) -> u16 {
         match round {
-            // Rounding to odd on the way keeps the second rounding the only one that matters.
+            // Because the first step rounds to odd, only the second rounding has an effect.
             Round::Rn => self.round_f32(narrow_odd(x), round),
             _ => self.round_exact(x, round),
         }
@@ -133,7 +133,7 @@ fn nearest_f16(x: f32) -> u16 {
     let sign = (bits >> 16) as u16 & SIGN;
     let magnitude = bits & 0x7fff_ffff;
     let half = if magnitude < 0x3880_0000 {
-        // Below 2^-14 the grid is 2^-24, which is the grid of f32 at 0.5.
+        // Below 2^-14 the spacing is 2^-24, which is the spacing of f32 at 0.5.
         (f32::from_bits(magnitude) + 0.5).to_bits() - 0.5f32.to_bits()
     } else if magnitude < 0x4780_0000 {
         let even = magnitude >> 13 & 1;
@@ -147,18 +147,18 @@ fn nearest_f16(x: f32) -> u16 {
 #[inline(always)]
 const fn nearest_bf16(x: f32) -> u16 {
     let bits = x.to_bits();
-    // Carries run into the exponent and end in ∞ as they must; NaN was dealt with before.
+    // Carries run into the exponent and end in ∞, as they must. NaN was handled before.
     ((bits + 0x7fff + (bits >> 16 & 1)) >> 16) as u16
 }
 
-/// Which part of a register the two lanes of a packed operand read.
+/// The parts of a register that the two lanes of a packed operand read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Swizzle {
-    /// `.H1_H0`: each lane its own half.
+    /// `.H1_H0`: each lane reads its own half.
     #[default]
     Packed = 0,
-    /// `.F32`: the register is one f32 that both lanes read.
+    /// `.F32`: the register is one f32, which both lanes read.
     F32 = 1,
     /// `.H0_H0`: both lanes read the low half.
     Low = 2,
@@ -180,19 +180,19 @@ impl Swizzle {
     }
 }
 
-/// How a packed operand is read: swizzle, then absolute value, then negation.
+/// How a packed operand is read: first the swizzle, then the absolute value, then the negation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Operand {
-    /// Which halves.
+    /// The halves that are read.
     pub swizzle: Swizzle,
-    /// Absolute value of both lanes.
+    /// True for the absolute value of both lanes.
     pub abs: bool,
-    /// Negation of both lanes.
+    /// True for the negation of both lanes.
     pub neg: bool,
 }
 
 impl Operand {
-    /// The two lanes, low first, as 16-bit patterns. A `.F32` operand is rounded to the half.
+    /// The two lanes as 16-bit patterns, the low one first. A `.F32` operand is rounded to the half.
     #[inline(always)]
     #[must_use]
     pub fn halves(self, kind: Kind, x: u32) -> [u16; 2] {
@@ -204,11 +204,11 @@ impl Operand {
             Swizzle::High => [high; 2],
         };
         let lane = |lane: u16| (if self.abs { lane & !SIGN } else { lane }) ^ (if self.neg { SIGN } else { 0 });
-        // Not `map`: on arrays the compiler leaves it a call.
+        // `map` is not used, because on arrays the compiler does not inline it.
         [lane(lanes[0]), lane(lanes[1])]
     }
 
-    /// The two lanes, low first, as exact numbers; with `ftz` denormal halves (or a denormal f32) are zeros.
+    /// The two lanes as exact numbers, the low one first. With `ftz`, denormal halves (or a denormal f32) are zeros.
     #[inline(always)]
     #[must_use]
     pub fn lanes(self, kind: Kind, x: u32, ftz: bool) -> [f32; 2] {
@@ -225,17 +225,17 @@ impl Operand {
 /// Modifiers of the packed arithmetic.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Mode {
-    /// f16 or bfloat16.
+    /// The format: f16 or bfloat16.
     pub kind: Kind,
-    /// Denormal operands and results become zeros of the same sign.
+    /// True if denormal operands and results become zeros of the same sign.
     pub ftz: bool,
-    /// A zero factor gives +0 whatever the other is; implies `ftz`.
+    /// True if a zero factor gives +0 whatever the other factor is. It implies `ftz`.
     pub fmz: bool,
-    /// Clamp to [0, 1]; NaN becomes +0.
+    /// True if the result is clamped to [0, 1]. NaN becomes +0.
     pub sat: bool,
-    /// Negative results become +0.
+    /// True if negative results become +0.
     pub relu: bool,
-    /// `.F32`: the result is one f32, of the low lane.
+    /// `.F32`: the result is one f32, from the low lane.
     pub f32: bool,
 }
 
@@ -295,7 +295,7 @@ pub fn mul2(a: [f32; 2], b: [f32; 2], mode: Mode) -> u32 {
     mode.finish([mode.product(a[0], b[0]), mode.product(a[1], b[1])])
 }
 
-/// HFMA2 on lanes read by [`Operand::lanes`]: one rounding.
+/// HFMA2 on lanes that [`Operand::lanes`] has read, with one rounding.
 #[inline(always)]
 #[must_use]
 pub fn fma2(a: [f32; 2], b: [f32; 2], c: [f32; 2], mode: Mode) -> u32 {
@@ -303,8 +303,8 @@ pub fn fma2(a: [f32; 2], b: [f32; 2], c: [f32; 2], mode: Mode) -> u32 {
     mode.finish([lane(0), lane(1)])
 }
 
-/// HMNMX2 on halves read by [`Operand::halves`]; the rules are FMNMX's, `signs` are the unmodified registers'
-/// exclusive or.
+/// HMNMX2 on halves that [`Operand::halves`] has read. The rules are those of FMNMX. `signs` is the exclusive or of the
+/// unmodified registers.
 #[inline(always)]
 #[must_use]
 pub fn min_max2(a: [u16; 2], b: [u16; 2], min: bool, how: MinMax, kind: Kind, signs: u32) -> u32 {
@@ -332,14 +332,14 @@ fn min_max(a: u16, b: u16, min: bool, how: MinMax, kind: Kind, signs: u16) -> u1
     if how.xorsign { picked & !SIGN | signs & SIGN } else { picked }
 }
 
-/// HSET2/HSETP2: the comparison of each lane, low first, with FSETP's codes.
+/// The comparison of HSET2 and HSETP2 for each lane, the low one first, with the codes of FSETP.
 #[inline(always)]
 #[must_use]
 pub fn compare2(a: [f32; 2], b: [f32; 2], code: u8) -> [bool; 2] {
     [relation(a[0], b[0]) & code != 0, relation(a[1], b[1]) & code != 0]
 }
 
-/// HSET2's result: per half 1.0 or 0.0 with `.BF`, else a mask of ones or zeros.
+/// The result of HSET2 for each half: 1.0 or 0.0 with `.BF`, otherwise a mask of ones or zeros.
 #[inline(always)]
 #[must_use]
 pub const fn set2(values: [bool; 2], bf: bool, kind: Kind) -> u32 {

@@ -1,20 +1,20 @@
 //! HMMA: matrix multiply–accumulate on f16, bfloat16 and TF32.
 //!
-//! The arithmetic is the published bit-accurate model of Ampere's tensor cores (MMA-Sim, arXiv 2511.10909): the
-//! products of a pass and the addend are aligned to the largest exponent among them, each is cut to 24 fraction
-//! bits, the cut numbers are summed exactly, and the sum is truncated to an f32 or rounded to nearest even to an
-//! f16. A shape of full depth (k = 16, or 8 for TF32) is two such passes over half the depth each, the first
-//! one's rounded result being the second one's addend. Products are not normalised before alignment, and
-//! denormals keep the lowest exponent. The model was validated on the A100, and with Hopper's parameters on an H200
-//! (`tests/sm/tensor.rs`); that GA10B agrees with the A100 bit for bit is not proven.
+//! The arithmetic is the published bit-accurate model of Ampere's tensor cores (MMA-Sim, arXiv 2511.10909). The
+//! products of a pass and the addend are aligned to the largest exponent among them. Each is cut to 24 fraction bits,
+//! and the cut numbers are summed exactly. The sum is truncated to an f32 or rounded to nearest even to an f16. A shape
+//! of full depth (k = 16, or 8 for TF32) is two such passes over half the depth each; the rounded result of the first
+//! pass is the addend of the second one. Products are not normalised before alignment, and denormals keep the lowest
+//! exponent. The model was validated on the A100, and with Hopper's parameters on an H200 (`tests/sm/tensor.rs`). It is
+//! not proven that GA10B agrees with the A100 bit for bit.
 
 use super::half::Kind;
 use super::mma::{Fragment, accumulator};
 use super::round::{Round, narrow};
 
-/// Fraction bits that survive alignment.
+/// The number of fraction bits that survive alignment.
 const FRACTION: i32 = 24;
-/// Exponent of a zero: so low that it never decides the alignment.
+/// The exponent of a zero. It is so low that it never decides the alignment.
 const ZERO: i32 = -4096;
 
 /// Element type of A and B.
@@ -24,26 +24,26 @@ pub enum Input {
     F16,
     /// bfloat16.
     Bf16,
-    /// f32 registers of which the upper 19 bits are used.
+    /// f32 registers, of which the upper 19 bits are used.
     Tf32,
 }
 
-/// A shape and type that HMMA has. D is 16×8.
+/// A shape and type that HMMA has. D has 16 rows and 8 columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Hmma {
     input: Input,
-    /// Columns of A: 4, 8 or 16.
+    /// The number of columns of A: 4, 8 or 16.
     depth: usize,
-    /// C and D are f32, else f16.
+    /// True if C and D are f32, false if they are f16.
     f32: bool,
-    /// A is negated.
+    /// True if A is negated.
     pub neg_a: bool,
-    /// B is negated.
+    /// True if B is negated.
     pub neg_b: bool,
 }
 
 impl Hmma {
-    /// Reads the two-bit shape field {78,75}, the input type field and the accumulator bit. `None` for
+    /// Reads the two-bit shape field {78,75}, the input type field and the accumulator bit. The result is `None` for
     /// combinations that do not exist.
     #[must_use]
     pub const fn from_bits(shape: u32, input: u32, f32: bool) -> Option<Self> {
@@ -59,7 +59,7 @@ impl Hmma {
         Some(Self { input, depth, f32, neg_a: false, neg_b: false })
     }
 
-    /// Registers of A, of B, and of C or D.
+    /// The numbers of registers of A, of B, and of C or D.
     #[must_use]
     pub const fn registers(self) -> [usize; 3] {
         let b = self.depth / 4 / self.per_word();
@@ -73,13 +73,13 @@ impl Hmma {
         }
     }
 
-    /// D = A·B + C. Registers beyond [`Hmma::registers`] are ignored, and zero in the result.
+    /// Computes D = A·B + C. Registers beyond [`Hmma::registers`] are ignored in the operands and zero in the result.
     #[must_use]
     #[inline(always)]
     pub fn run(self, a: &[Fragment; 4], b: &[Fragment; 2], c: &[Fragment; 4]) -> [Fragment; 4] {
         let operands = self.operands(a, b);
         let mut d = self.addends(c);
-        // A full-depth shape has two registers of B, and makes two passes.
+        // A shape of full depth has two registers of B and makes two passes.
         let step = self.depth / self.registers()[1];
         for (row, sums) in d.iter_mut().enumerate() {
             for from in (0..self.depth).step_by(step) {
@@ -139,7 +139,7 @@ impl Hmma {
             let value = self.element(word, index, neg);
             let (significand, exponent) = split(value, lowest);
             parts.value[lane] = value;
-            // 10 of the 23 fraction bits are in use.
+            // 10 of the 23 fraction bits are used.
             parts.significand[lane] = significand >> 13;
             parts.exponent[lane] = exponent;
         }
@@ -185,7 +185,7 @@ impl Hmma {
     }
 }
 
-/// Elements of a register row: values, and as integer significands and exponents.
+/// The elements of a register row, as values and as integer significands and exponents.
 struct Parts {
     value: [f32; 32],
     significand: [i32; 32],
@@ -193,7 +193,7 @@ struct Parts {
     special: bool,
 }
 
-/// A and B taken apart: integer significands with 10 fraction bits, and exponents.
+/// A and B, split into integer significands with 10 fraction bits and exponents.
 struct Operands {
     a: [[f32; 16]; 16],
     a_significand: [[i32; 16]; 16],
@@ -201,7 +201,7 @@ struct Operands {
     b: [[f32; 8]; 16],
     b_significand: [[i32; 8]; 16],
     b_exponent: [[i32; 8]; 16],
-    /// Some element is an infinity or a NaN.
+    /// True if any element is an infinity or a NaN.
     special: bool,
 }
 
@@ -216,10 +216,11 @@ impl Operands {
         special: false,
     };
 
-    /// One pass over the depths `range` for a row of D.
+    /// Makes one pass over the depths `range` for a row of D.
     #[inline(always)]
     fn pass(&self, row: usize, range: std::ops::Range<usize>, f32: bool, sums: &mut [f32; 8]) {
-        // Plain loops over the columns, which the compiler turns into vectors; closures it would call.
+        // These are plain loops over the columns, because the compiler turns them into vectors. It would not inline
+        // closures.
         let addends = *sums;
         let lowest = if f32 { -126 } else { -14 };
         let (mut total, mut own, mut top) = ([0i32; 8], [0i32; 8], [0i32; 8]);
@@ -253,7 +254,7 @@ impl Operands {
         }
     }
 
-    /// Replaces results that an infinity or a NaN decides.
+    /// Replaces results that are decided by an infinity or a NaN.
     #[cold]
     fn infinities(&self, row: usize, range: std::ops::Range<usize>, addends: &[f32; 8], sums: &mut [f32; 8]) {
         for (j, result) in sums.iter_mut().enumerate() {
@@ -266,7 +267,7 @@ impl Operands {
     }
 }
 
-/// A finite number as signed significand with 23 fraction bits and exponent, the latter at least `lowest`.
+/// A finite number as a signed significand with 23 fraction bits and an exponent, which is at least `lowest`.
 #[inline(always)]
 fn split(x: f32, lowest: i32) -> (i32, i32) {
     let bits = x.to_bits();
@@ -287,11 +288,11 @@ const fn cut(x: i32, places: i32) -> i32 {
     (x + (x >> 31 & lost)) >> places
 }
 
-/// `total` × 2^(`top` − 24), rounded as the accumulator is. A sum of zero is +0.
+/// Rounds `total` × 2^(`top` − 24) as the accumulator does. A sum of zero is +0.
 #[inline(always)]
 fn finish(total: i32, top: i32, f32: bool) -> f32 {
     if f32 {
-        // Truncation drops the low fraction bits of the double that `total` is.
+        // The truncation drops the low fraction bits of the double to which `total` is converted.
         let bits = f64::from(total).to_bits();
         let biased = (bits >> 52 & 0x7ff) as i32 - 1023 + top - FRACTION + 127;
         if total != 0 && biased > 0 && biased < 255 {
@@ -300,7 +301,7 @@ fn finish(total: i32, top: i32, f32: bool) -> f32 {
             return f32::from_bits(sign | (biased as u32) << 23 | fraction);
         }
     }
-    // Only a sum of zeros has an exponent outside the range of doubles.
+    // Only a sum of zeros has an exponent outside of the range of doubles.
     let scale = f64::from_bits(((1023 + (top - FRACTION).max(-1000)) as u64) << 52);
     let exact = f64::from(total) * scale;
     if !f32 {

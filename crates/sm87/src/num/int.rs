@@ -1,17 +1,17 @@
 //! Integer arithmetic: IADD3, IMAD, LEA, ISETP, IMNMX, IABS, dot products and absolute differences.
 //!
-//! A negated operand adds its complement plus one *without* dropping the carry of that sum: −0 carries, so that
-//! "carry" after a subtraction means "no borrow". Under `.X` negation is the plain complement and the chain's
-//! carry-in supplies the one.
+//! A negated operand adds its complement plus one, and the carry of that sum is *not* dropped. −0 therefore gives a
+//! carry, so that "carry" after a subtraction means "no borrow". Under `.X` a negation is the plain complement, and the
+//! carry that comes into the chain adds the one.
 
 /// A 32-bit result and up to two carries out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Carried {
-    /// Low 32 bits.
+    /// The low 32 bits.
     pub value: u32,
-    /// The full sum reached 2^32.
+    /// True if the full sum reached 2^32.
     pub carry: bool,
-    /// The full sum reached 2^33.
+    /// True if the full sum reached 2^33.
     pub carry2: bool,
 }
 
@@ -22,20 +22,20 @@ impl Carried {
     }
 }
 
-/// An addend as the adder sees it: 33 bits wide when negated.
+/// An addend as the adder gets it. If it is negated, it has 33 bits.
 #[inline(always)]
 const fn addend(x: u32, neg: bool) -> u64 {
     if neg { !x as u64 + 1 } else { x as u64 }
 }
 
-/// IADD3 without `.X`; `neg` is per operand.
+/// IADD3 without `.X`. Each operand has its own `neg`.
 #[inline(always)]
 #[must_use]
 pub const fn add3(a: u32, b: u32, c: u32, neg: [bool; 3]) -> Carried {
     Carried::new(addend(a, neg[0]) + addend(b, neg[1]) + addend(c, neg[2]))
 }
 
-/// IADD3.X: negation is the complement, and two carries come in.
+/// IADD3.X: a negation is the complement, and two carries come in.
 #[inline(always)]
 #[must_use]
 pub const fn add3_x(a: u32, b: u32, c: u32, neg: [bool; 3], carry: [bool; 2]) -> Carried {
@@ -43,21 +43,21 @@ pub const fn add3_x(a: u32, b: u32, c: u32, neg: [bool; 3], carry: [bool; 2]) ->
     Carried::new(sum + carry[0] as u64 + carry[1] as u64)
 }
 
-/// The complement of `x` when `not`, else `x`.
+/// The complement of `x` if `not` is true, otherwise `x`.
 #[inline(always)]
 #[must_use]
 pub const fn invert(x: u32, not: bool) -> u32 {
     if not { !x } else { x }
 }
 
-/// Two's complement negation when `neg`, else `x`.
+/// The two's complement negation of `x` if `neg` is true, otherwise `x`.
 #[inline(always)]
 #[must_use]
 pub const fn negate(x: u32, neg: bool) -> u32 {
     if neg { x.wrapping_neg() } else { x }
 }
 
-/// IMAD, low 32 bits; signedness has no effect on them. For `.X` pass the inverted `c` and the carry.
+/// The low 32 bits of IMAD. Signedness has no effect on them. For `.X`, callers pass the inverted `c` and the carry.
 #[inline(always)]
 #[must_use]
 pub const fn mad(a: u32, b: u32, c: u32, carry: bool) -> u32 {
@@ -71,8 +71,8 @@ pub const fn product(a: u32, b: u32, signed: bool) -> u64 {
     if signed { (a as i32 as i64 * b as i32 as i64) as u64 } else { a as u64 * b as u64 }
 }
 
-/// IMAD.WIDE: product + 64-bit addend + carry, and the carry out of the unsigned 64-bit sum. Negation of the
-/// addend is [`wide_addend`]'s.
+/// IMAD.WIDE: product + 64-bit addend + carry, and the carry of the unsigned 64-bit sum. [`wide_addend`] handles the
+/// negation of the addend.
 #[inline(always)]
 #[must_use]
 pub const fn mad_wide(a: u32, b: u32, c: u64, signed: bool, carry: bool) -> (u64, bool) {
@@ -81,7 +81,7 @@ pub const fn mad_wide(a: u32, b: u32, c: u64, signed: bool, carry: bool) -> (u64
     (sum, first | second)
 }
 
-/// The addend of IMAD.WIDE and IMAD.HI under its negation bit: two's complement, or with `.X` the complement.
+/// The addend of IMAD.WIDE and IMAD.HI under its negation bit: the two's complement, or with `.X` the complement.
 #[inline(always)]
 #[must_use]
 pub const fn wide_addend(c: u64, neg: bool, x: bool) -> u64 {
@@ -99,8 +99,8 @@ pub const fn mad_hi(a: u32, b: u32, c: u64, signed: bool, carry: bool) -> u32 {
     (mad_wide(a, b, c, signed, carry).0 >> 32) as u32
 }
 
-/// What LEA adds to its second operand: A shifted left, or with `.HI` the high word of {high:A} shifted left.
-/// For `.SX32` pass [`sign_word`] of A as `high`.
+/// The number that LEA adds to its second operand: A shifted left, or with `.HI` the high word of {high:A} shifted
+/// left. For `.SX32`, callers pass [`sign_word`] of A as `high`.
 #[inline(always)]
 #[must_use]
 pub const fn lea_shift(a: u32, high: u32, shift: u32, hi: bool) -> u32 {
@@ -108,41 +108,41 @@ pub const fn lea_shift(a: u32, high: u32, shift: u32, hi: bool) -> u32 {
     if hi { ((wide << (shift & 31)) >> 32) as u32 } else { a << (shift & 31) }
 }
 
-/// 0 or −1: the high word of a sign-extended 32-bit number.
+/// The high word of a sign-extended 32-bit number, which is 0 or −1.
 #[inline(always)]
 #[must_use]
 pub const fn sign_word(a: u32) -> u32 {
     ((a as i32) >> 31) as u32
 }
 
-/// LEA without `.X`: `neg_a` acts on the shifted A.
+/// LEA without `.X`. `neg_a` negates the shifted A.
 #[inline(always)]
 #[must_use]
 pub const fn lea(shifted: u32, b: u32, neg_a: bool, neg_b: bool) -> Carried {
     add3(shifted, b, 0, [neg_a, neg_b, false])
 }
 
-/// LEA.X: negations are complements, and a carry comes in.
+/// LEA.X: a negation is a complement, and a carry comes in.
 #[inline(always)]
 #[must_use]
 pub const fn lea_x(shifted: u32, b: u32, neg_a: bool, neg_b: bool, carry: bool) -> Carried {
     add3_x(shifted, b, 0, [neg_a, neg_b, false], [carry, false])
 }
 
-/// ISETP compare code: bit 0 less, bit 1 equal, bit 2 greater; 0 never, 7 always.
+/// The compare code of ISETP: bit 0 is less, bit 1 equal, bit 2 greater. 0 means never and 7 always.
 #[inline(always)]
 #[must_use]
 pub const fn compare(a: u32, b: u32, signed: bool, code: u8) -> bool {
     relation(a, b, signed) & code != 0
 }
 
-/// ISETP.EX: compares the high words of two 64-bit numbers; equal words leave the answer to `low`, the unsigned
+/// ISETP.EX compares the high words of two 64-bit numbers. If they are equal, the answer is `low`, the unsigned
 /// comparison of the low words with the same code.
 #[inline(always)]
 #[must_use]
 pub const fn compare_ex(a: u32, b: u32, signed: bool, code: u8, low: bool) -> bool {
     let relation = relation(a, b, signed);
-    // Codes 0 and 7 are constants whatever the words are.
+    // Codes 0 and 7 give constants, whatever the words are.
     match code & 7 {
         0 => false,
         7 => true,
@@ -153,7 +153,7 @@ pub const fn compare_ex(a: u32, b: u32, signed: bool, code: u8, low: bool) -> bo
 
 #[inline(always)]
 const fn relation(a: u32, b: u32, signed: bool) -> u8 {
-    // Flipping the sign bit maps signed order to unsigned order.
+    // Inverting the sign bit maps the signed order to the unsigned order.
     let flip = if signed { 1 << 31 } else { 0 };
     let (a, b) = (a ^ flip, b ^ flip);
     (a < b) as u8 | ((a == b) as u8) << 1 | ((a > b) as u8) << 2
@@ -166,21 +166,21 @@ pub const fn min_max(a: u32, b: u32, min: bool, signed: bool) -> u32 {
     if compare(a, b, signed, 1) == min { a } else { b }
 }
 
-/// IABS; −2^31 stays as it is.
+/// IABS. −2^31 stays as it is.
 #[inline(always)]
 #[must_use]
 pub const fn abs(a: u32) -> u32 {
     (a as i32).wrapping_abs() as u32
 }
 
-/// Byte `index` of `x`, sign-extended when `signed`.
+/// Byte `index` of `x`. It is sign-extended if `signed` is true.
 #[inline(always)]
 const fn byte(x: u32, index: u32, signed: bool) -> i32 {
     let byte = (x >> (8 * index)) as u8;
     if signed { byte as i8 as i32 } else { byte as i32 }
 }
 
-/// IDP.4A: the dot product of four bytes each, plus `c`, wrapping.
+/// IDP.4A: the dot product of four bytes each, plus `c`, with wrapping.
 #[inline(always)]
 #[must_use]
 pub const fn dot4(a: u32, b: u32, c: u32, signed_a: bool, signed_b: bool) -> u32 {
@@ -193,7 +193,8 @@ pub const fn dot4(a: u32, b: u32, c: u32, signed_a: bool, signed_b: bool) -> u32
     sum
 }
 
-/// IDP.2A: the dot product of A's two halves with two bytes of B (the upper two when `high`), plus `c`, wrapping.
+/// IDP.2A: the dot product of the two halves of A with two bytes of B (the upper two if `high` is true), plus `c`, with
+/// wrapping.
 #[inline(always)]
 #[must_use]
 pub const fn dot2(a: u32, b: u32, c: u32, signed_a: bool, signed_b: bool, high: bool) -> u32 {
@@ -203,7 +204,7 @@ pub const fn dot2(a: u32, b: u32, c: u32, signed_a: bool, signed_b: bool, high: 
     c.wrapping_add(p as u32).wrapping_add(q as u32)
 }
 
-/// VABSDIFF: |a − b| + c, wrapping.
+/// VABSDIFF: |a − b| + c, with wrapping.
 #[inline(always)]
 #[must_use]
 pub const fn abs_diff(a: u32, b: u32, c: u32, signed: bool) -> u32 {
@@ -211,7 +212,8 @@ pub const fn abs_diff(a: u32, b: u32, c: u32, signed: bool) -> u32 {
     diff.wrapping_add(c)
 }
 
-/// VABSDIFF4: |a − b| in each byte. Signed differences of −128 … 127 need all eight bits and keep them.
+/// VABSDIFF4: |a − b| in each byte. Signed differences of −128 to 127 need all eight bits, and the result has all of
+/// them.
 #[inline(always)]
 #[must_use]
 pub const fn abs_diff4(a: u32, b: u32, signed: bool) -> u32 {
@@ -224,7 +226,7 @@ pub const fn abs_diff4(a: u32, b: u32, signed: bool) -> u32 {
     out
 }
 
-/// VABSDIFF4 with accumulation: the sum of the four differences, plus `c`, wrapping.
+/// VABSDIFF4 with accumulation: the sum of the four differences, plus `c`, with wrapping.
 #[inline(always)]
 #[must_use]
 pub const fn abs_diff4_sum(a: u32, b: u32, c: u32, signed: bool) -> u32 {

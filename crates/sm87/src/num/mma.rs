@@ -1,14 +1,14 @@
-//! Warp-wide matrix multiply–accumulate on fragments: who holds which element, IMMA, DMMA, and the moves of 8×8
-//! matrices that feed them. HMMA is in [`super::hmma`].
+//! Matrix multiply–accumulate of a whole warp on fragments: which lane has which element, IMMA, DMMA, and the
+//! instructions that move 8×8 matrices for them. HMMA is in [`super::hmma`].
 //!
-//! A fragment register is `[u32; 32]`, one word per lane. Ownership is the one the PTX ISA documents for
-//! `mma.sync`; with g = lane / 4 and t = lane % 4, and n elements of A or B in a register:
+//! A fragment register is `[u32; 32]`, one word per lane. The lanes have the elements that the PTX ISA documents for
+//! `mma.sync`, with g = lane / 4, t = lane % 4, and n elements of A or B in a register:
 //!
 //! * A, register r: row g, plus 8 for odd r; columns t·n … t·n + n − 1, plus 4·n for the second pair of registers.
-//!   (8-row shapes have one register.)
+//!   Shapes with 8 rows have one register.
 //! * B, register r: column g; rows t·n … t·n + n − 1, plus 4·n for each further register.
-//! * C and D, 32-bit: registers 0 and 1 hold row g, columns 2t and 2t + 1; registers 2 and 3 row g + 8.
-//!   16-bit: register 0 holds both columns of row g, register 1 of row g + 8.
+//! * C and D, 32-bit: registers 0 and 1 have row g, columns 2t and 2t + 1, and registers 2 and 3 have row g + 8.
+//!   16-bit: register 0 has both columns of row g, and register 1 those of row g + 8.
 
 /// One fragment register of a warp.
 pub type Fragment = [u32; 32];
@@ -16,23 +16,23 @@ pub type Fragment = [u32; 32];
 /// An integer shape that IMMA has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Imma {
-    /// Rows of A and D: 8 or 16. D always has 8 columns.
+    /// The number of rows of A and D: 8 or 16. D always has 8 columns.
     rows: usize,
-    /// Columns of A.
+    /// The number of columns of A.
     depth: usize,
-    /// Bits of an element of A and B: 8 or 4.
+    /// The bits of an element of A and B: 8 or 4.
     bits: u32,
-    /// A is signed.
+    /// True if A is signed.
     pub signed_a: bool,
-    /// B is signed.
+    /// True if B is signed.
     pub signed_b: bool,
-    /// `.SAT`: the sum saturates, else it wraps.
+    /// `.SAT`: the sum saturates. Otherwise it wraps.
     pub saturate: bool,
 }
 
 impl Imma {
-    /// Reads the three-bit shape field and the element widths (`narrow`: 4 bits). `None` for shapes that do not
-    /// exist; operands of two widths are not documented and count as such.
+    /// Reads the three-bit shape field and the element widths (`narrow` means 4 bits). The result is `None` for shapes
+    /// that do not exist. Operands of two different widths are not documented and count as such shapes.
     #[must_use]
     pub const fn from_bits(shape: u32, narrow_a: bool, narrow_b: bool) -> Option<Self> {
         let (rows, depth) = match (shape, narrow_a, narrow_b) {
@@ -47,14 +47,14 @@ impl Imma {
         Some(Self { rows, depth, bits, signed_a: false, signed_b: false, saturate: false })
     }
 
-    /// Registers of A, of B, and of C or D.
+    /// The numbers of registers of A, of B, and of C or D.
     #[must_use]
     pub const fn registers(self) -> [usize; 3] {
         let b = self.depth * self.bits as usize / 128;
         [b * self.rows / 8, b, self.rows / 4]
     }
 
-    /// D = A·B + C. Registers beyond [`Imma::registers`] are ignored, and zero in the result.
+    /// Computes D = A·B + C. Registers beyond [`Imma::registers`] are ignored in the operands and zero in the result.
     #[must_use]
     pub fn run(self, a: &[Fragment; 4], b: &[Fragment; 2], c: &[Fragment; 4]) -> [Fragment; 4] {
         let per_word = 32 / self.bits as usize;
@@ -86,15 +86,15 @@ impl Imma {
     }
 }
 
-/// Row and column of D that register `register` of `lane` holds, for 32-bit accumulators.
+/// The row and column of D that register `register` of `lane` has, for 32-bit accumulators.
 #[inline(always)]
 #[must_use]
 pub const fn accumulator(register: usize, lane: usize) -> (usize, usize) {
     (lane / 4 + register / 2 * 8, lane % 4 * 2 + register % 2)
 }
 
-/// DMMA.884: D (8×8) = A (8×4)·B (4×8) + C, in doubles. A and B are one register pair, C and D two. The four
-/// products are added to C in order, each step fused and rounded.
+/// DMMA.884: D (8×8) = A (8×4)·B (4×8) + C, in doubles. A and B are one register pair each, and C and D two. The four
+/// products are added to C in order, and each step is fused and rounded.
 #[must_use]
 pub fn dmma(a: &[Fragment; 2], b: &[Fragment; 2], c: &[Fragment; 4], round: super::Round) -> [Fragment; 4] {
     let pair = |x: &[Fragment], lane: usize| u64::from(x[1][lane]) << 32 | u64::from(x[0][lane]);
@@ -111,8 +111,8 @@ pub fn dmma(a: &[Fragment; 2], b: &[Fragment; 2], c: &[Fragment; 4], round: supe
     d
 }
 
-/// LDSM: one 8×8 matrix of halves, as read from eight 16-byte rows, as a fragment. Lane l gets elements 2(l % 4)
-/// and the next of row l / 4. With `.MT88` apply [`transpose`].
+/// LDSM: makes a fragment of one 8×8 matrix of halves that was read from eight 16-byte rows. Lane l gets element 2(l %
+/// 4) of row l / 4 and the next one. For `.MT88`, callers apply [`transpose`].
 #[must_use]
 pub fn rows_to_fragment(rows: &[[u32; 4]; 8]) -> Fragment {
     std::array::from_fn(|lane| rows[lane / 4][lane % 4])

@@ -1,8 +1,8 @@
 //! The arithmetic of sm_87: pure functions on register bits, one lane at a time.
 //!
-//! Nothing here knows an instruction word, a register file or memory. Modifiers are plain values a decoder fixes
-//! once; operands and results are raw bits (`u32`, or `u64` for a pair of registers); every function is total.
-//! Handlers that pass constants get straight vector code, because all of it inlines.
+//! This module knows no instruction word, no register file and no memory. Modifiers are plain values, which a decoder
+//! determines once. Operands and results are raw bits (`u32`, or `u64` for a pair of registers). Every function has a
+//! result for all inputs. All of it is inlined, so handlers that pass constants become plain vector code.
 //!
 //! | module | instructions |
 //! |---|---|
@@ -16,8 +16,8 @@
 //! | [`atomic`] | ATOM ATOMG ATOMS RED |
 //! | [`hmma`], [`mma`] | HMMA; IMMA DMMA LDSM MOVM |
 //!
-//! [`round`] and [`format`] are what they are built on. Which semantics rest on documents and which on tests is
-//! said in `docs/simulator.md`.
+//! They are built on [`round`] and [`format`]. `docs/simulator.md` says which semantics come from documents and which
+//! from tests.
 
 pub mod atomic;
 pub mod bits;

@@ -1,10 +1,10 @@
 //! MUFU, the multi-function unit: approximations from tables, bit for bit those of an NVIDIA H200.
 //!
-//! Every function is one interpolation ([`interpolate`]) in a table ([`tables`]) between a step that takes the argument
-//! apart and one that puts the result together; results are cut, never rounded. The unit test holds all 2^32 results of
-//! each function against silicon's. Denormal operands and results are flushed whatever the instruction's other
-//! modifiers say, except for TANH and the `.F16` forms, whose PTX instructions keep them and are compiled without any
-//! scaling around.
+//! Every function is one interpolation ([`interpolate`]) in a table ([`tables`]). A step before it splits the argument,
+//! and a step after it makes the result. Results are cut and never rounded. The unit test compares all 2^32 results of
+//! each function with those of a real GPU. Denormal operands and results are flushed whatever the other modifiers of
+//! the instruction say, except for TANH and the `.F16` forms, whose PTX instructions keep denormals and are compiled
+//! without scaling.
 
 mod interpolate;
 mod tables;
@@ -30,9 +30,9 @@ pub enum Function {
     Rcp = 4,
     /// 1/√x.
     Rsq = 5,
-    /// High word of 1/x, from the high word of a double.
+    /// The high word of 1/x, from the high word of a double.
     Rcp64h = 6,
-    /// High word of 1/√x, from the high word of a double.
+    /// The high word of 1/√x, from the high word of a double.
     Rsq64h = 7,
     /// √x.
     Sqrt = 8,
@@ -41,7 +41,7 @@ pub enum Function {
 }
 
 impl Function {
-    /// Reads the four-bit function field; codes from 10 up are not assigned.
+    /// Reads the four-bit function field. Codes from 10 up are not assigned.
     #[must_use]
     pub const fn from_bits(bits: u32) -> Option<Self> {
         Some(match bits & 15 {
@@ -74,11 +74,11 @@ const LG2: Table<64> = Table { rows: &tables::LG2, weight: QUARTERS / 4.0, bias:
 const SIN: Table<64> = Table { rows: &tables::SIN, weight: QUARTERS, bias: 0.0 };
 const TANH: Table<64> = Table { rows: &tables::TANH, weight: QUARTERS, bias: 0.0 };
 
-/// Sums whose unit is 2^-24 count these.
+/// The exponent of the unit in which sums count, if the unit of the table is 2^-24.
 const UNIT: i32 = -24 - DISTANCE as i32;
 
-/// MUFU on an f32 register, or on the high word of a double for the 64H functions. Operand modifiers were
-/// applied before.
+/// MUFU on an f32 register, or on the high word of a double for the 64H functions. Operand modifiers were applied
+/// before.
 #[inline]
 #[must_use]
 pub fn mufu(function: Function, x: u32) -> u32 {
@@ -89,8 +89,8 @@ pub fn mufu(function: Function, x: u32) -> u32 {
     }
 }
 
-/// A function of an f32 as it is; denormal results are flushed, but for TANH. Conditions choose between results and
-/// nothing returns early, so that lanes can go in step.
+/// A function of an f32 without modifiers. Denormal results are flushed, except for TANH. Conditions choose between
+/// results and never return early, so that the compiler can process lanes together.
 #[inline(always)]
 fn single(function: Function, x: u32) -> u32 {
     let (magnitude, sign) = (x & !SIGN, x & SIGN);
@@ -110,7 +110,8 @@ fn single(function: Function, x: u32) -> u32 {
     if magnitude > INFINITY { NAN } else { result }
 }
 
-/// The result for a number above zero, or that of another one; negative numbers have none.
+/// The result for a number: `positive` above zero, `zero` for zero and `infinity` for infinity. Negative numbers have
+/// no result, so they give NaN.
 #[inline(always)]
 fn of_positive(x: u32, zero: u32, infinity: u32, positive: u32) -> u32 {
     let finite = if x == INFINITY { infinity } else { positive };
@@ -118,7 +119,7 @@ fn of_positive(x: u32, zero: u32, infinity: u32, positive: u32) -> u32 {
     if x & !SIGN == 0 { zero } else { ordered }
 }
 
-/// The result, which infinities do not have.
+/// The result. Infinities have none, so they give NaN.
 #[inline(always)]
 fn of_finite(x: u32, result: u32) -> u32 {
     if x & !SIGN == INFINITY { NAN } else { result }
@@ -132,15 +133,15 @@ fn exponent(x: u32) -> i32 {
 /// 1/|x|.
 #[inline(always)]
 fn reciprocal(x: u32) -> f64 {
-    // Seven bits select the row: the distance has 16.
+    // Seven bits select the row, so the distance has 16.
     let argument = (x & FRACTION) >> 16 << DISTANCE | (x & 0xffff) << 1;
     RCP.at(argument) * power_of_two(UNIT - exponent(x))
 }
 
-/// The argument of the two tables for square roots: the parity of the exponent selects the half.
+/// The argument of the two tables for square roots. The parity of the exponent selects the table's half.
 #[inline(always)]
 fn of_root(x: u32) -> u32 {
-    // The bias of exponents is odd.
+    // The bias of exponents is odd, so the bit is inverted.
     (x & 0xff_ffff) ^ (1 << 23)
 }
 
@@ -156,10 +157,10 @@ fn inverse_root(x: u32) -> f64 {
     exact * power_of_two(UNIT - (exponent(x) >> 1))
 }
 
-/// The binary logarithm: a sum with 36 fraction bits, which is complemented if it is negative, not negated.
+/// The binary logarithm, as a sum with 36 fraction bits. A negative sum is complemented and not negated.
 #[inline(always)]
 fn logarithm(x: u32) -> u32 {
-    /// Added to an integer, it leaves its bits as they are in the fraction's.
+    /// If this number is added to an integer, the bits of the integer are the low bits of the sum's fraction.
     const PLAIN: f64 = (1u64 << 52) as f64;
     let sum = f64::from(exponent(x)) * power_of_two(2 - UNIT - 4) + LG2.at(x & FRACTION);
     let magnitude = if sum < 0.0 { -sum - 1.0 } else { sum };
@@ -168,7 +169,7 @@ fn logarithm(x: u32) -> u32 {
     if x == ONE { 0 } else { result }
 }
 
-/// |x| with `fraction` fraction bits, the rest cut: its lowest 31 bits.
+/// |x| with `fraction` fraction bits. The other bits are cut. The result is its lowest 31 bits.
 #[inline(always)]
 fn fixed(x: u32, fraction: i32) -> u32 {
     let significand = x & FRACTION | if x & INFINITY == 0 { 0 } else { 1 << 23 };
@@ -177,13 +178,13 @@ fn fixed(x: u32, fraction: i32) -> u32 {
     if places < 0 { down } else { up }
 }
 
-/// The fraction of |x| turns, 25 bits.
+/// The fraction of |x| turns, with 25 bits.
 #[inline(always)]
 fn turns(x: u32) -> u32 {
     fixed(x, 25) & 0x1ff_ffff
 }
 
-/// The sine of 25 bits of a turn: a quarter wave, run through backwards in every second quarter.
+/// The sine of 25 bits of a turn. The table has a quarter of the wave, which is read backwards in every second quarter.
 #[inline(always)]
 fn sine(turns: u32) -> u32 {
     let backwards = (turns >> 23 & 1).wrapping_neg();
@@ -191,7 +192,7 @@ fn sine(turns: u32) -> u32 {
     (turns >> 24 & 1) << 31 | cut(sum * power_of_two(UNIT))
 }
 
-/// 2^x: a negative x is complemented, not negated, unless it is an integer.
+/// 2^x. A negative x is complemented and not negated, unless it is an integer.
 #[inline(always)]
 fn power(x: u32) -> u32 {
     let negative = x & SIGN != 0;
@@ -199,15 +200,15 @@ fn power(x: u32) -> u32 {
     let complement = if magnitude & FRACTION == 0 { magnitude.wrapping_neg() } else { !magnitude };
     let number = if negative { complement } else { magnitude };
     let result = cut(EX2.at(number & FRACTION) * power_of_two(UNIT + 1 + (number as i32 >> 23)));
-    // 128; from 256 on the number is not all there.
+    // The limit is 128. From 256 on, some bits of the number are missing.
     let bounded = if x as i32 >= 0x4300_0000 { INFINITY } else { result };
     if x >= SIGN | 0x4380_0000 { 0 } else { bounded }
 }
 
-/// The hyperbolic tangent of a positive number. The smaller it is, the longer are the segments; below 2^-8 it is x.
+/// The hyperbolic tangent of a positive number. Segments are longer for smaller numbers. Below 2^-8 the result is x.
 #[inline(always)]
 fn tanh(x: u32) -> u32 {
-    /// First row and binary logarithm of the number of rows, for the exponents −8 to 2 (and five that are not used).
+    /// The first row and the binary logarithm of the number of rows, for the exponents −8 to 2. Five more are not used.
     #[rustfmt::skip]
     const BINADES: [(u32, u32); 16] = [
         (0, 0), (1, 0), (2, 0), (3, 1), (5, 1), (7, 2), (11, 2), (15, 2), (19, 3), (27, 4), (43, 3),
@@ -221,13 +222,13 @@ fn tanh(x: u32) -> u32 {
     if exponent < -8 { x } else { bounded }
 }
 
-/// RCP64H and RSQ64H: 21 bits of the f32 function's result. The low word of the operand counts as zero.
+/// RCP64H and RSQ64H: 21 bits of the result of the f32 function. The low word of the operand counts as zero.
 #[inline(always)]
 fn high_word(function: Function, x: u32) -> u32 {
     const LIMIT: u32 = 0x7ff0_0000;
     let (magnitude, sign) = (x & !SIGN, x & SIGN);
     let exponent = (magnitude >> 20) as i32 - 1023;
-    // The same function of a single between 1 and 4 with these bits, and the power of two that is left.
+    // This is the same function of a single between 1 and 4 that has these bits, and the remaining power of two.
     let parity = if function == Function::Rcp64h { 0 } else { exponent & 1 };
     let near = ONE + ((parity as u32) << 23) + (magnitude << 3 & FRACTION);
     let (result, power) = match function {

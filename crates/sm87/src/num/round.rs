@@ -1,11 +1,11 @@
-//! Rounding directions, and the two tools every rounded result is made with.
+//! Rounding directions, and the two functions from which every rounded result is made.
 //!
-//! Rust has no rounding-mode control and the control register of the host must not be touched, so results that
-//! are not round-to-nearest are made in two exact steps: an operation in `f64` *rounded to odd* (the last bit is
-//! set when anything was lost), then one directed narrowing. Rounding to odd with two spare bits keeps enough
-//! to decide every narrower rounding, so nothing is ever rounded twice.
+//! Rust cannot set the rounding mode, and the control register of the host must not be changed. Results that are not
+//! rounded to nearest are therefore made in two exact steps: an operation in `f64` that *rounds to odd* (the last bit
+//! is set if anything was lost), and then one narrowing in the wanted direction. Rounding to odd with two extra bits
+//! keeps enough information for every narrower rounding, so no result is rounded twice.
 
-/// The two-bit rounding field of floating-point instructions; for F2I and FRND the same codes print as
+/// The two-bit rounding field of floating-point instructions. For F2I and FRND the same codes are printed as
 /// nearest-even, FLOOR, CEIL and TRUNC.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(u8)]
@@ -22,7 +22,7 @@ pub enum Round {
 }
 
 impl Round {
-    /// All four, in encoding order.
+    /// All four directions, in the order of their codes.
     pub const ALL: [Self; 4] = [Self::Rn, Self::Rm, Self::Rp, Self::Rz];
 
     /// Reads the low two bits of an instruction field.
@@ -33,26 +33,27 @@ impl Round {
     }
 }
 
-/// `x + y`, rounded to odd: exact, or the neighbour with an odd last bit.
+/// `x + y` rounded to odd. The result is exact, or it is the neighbour that has an odd last bit.
 ///
-/// Operands must be far from the limits of `f64` (|x|, |y| in 2^-600 … 2^600, or zero, or not finite), which
-/// holds for sums and products of narrower types.
+/// Operands must be far from the limits of `f64`: |x| and |y| must lie in 2^-600 to 2^600, or be zero or not finite.
+/// This holds for sums and products of narrower types.
 #[inline(always)]
 #[must_use]
 pub(super) fn add_odd(x: f64, y: f64) -> f64 {
     let sum = x + y;
-    // Knuth's two-sum: `error` is exactly (x + y) − sum.
+    // This is Knuth's two-sum: `error` is exactly (x + y) − sum.
     let back = sum - x;
     let error = (x - (sum - back)) + (y - back);
     let bits = sum.to_bits();
     let inexact = error != 0.0 && sum.is_finite();
-    // An even last bit with something lost: step to the neighbour on the side of the loss, which is odd.
+    // If the last bit is even and something was lost, the result is the neighbour on the side of the loss, which is
+    // odd.
     let outward = (error > 0.0) == (sum > 0.0);
     let odd = if outward { bits.wrapping_add(1) } else { bits.wrapping_sub(1) };
     f64::from_bits(if inexact && bits & 1 == 0 { odd } else { bits })
 }
 
-/// Narrows to `f32` with one directed rounding. NaN stays NaN, with an unspecified payload.
+/// Narrows to `f32` with one rounding in the wanted direction. NaN stays NaN, with an unspecified payload.
 #[inline(always)]
 #[must_use]
 pub(super) fn narrow(x: f64, round: Round) -> f32 {

@@ -1,4 +1,4 @@
-//! Legality and text are two readings of the same fields.
+//! Tests that legality and text come from the same fields.
 
 use super::{Noise, instructions};
 use crate::disasm;
@@ -6,7 +6,7 @@ use crate::isa::{Field, Illegal, Isa, ROWS, Row};
 use crate::word::Word;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What a word with a value in a field must be, and whether all its fields exist.
+/// Checks a word that has a value in a field. Returns whether all its fields exist.
 fn check(row: &Row, field: Field, word: Word) -> bool {
     let isa = Isa::sm87();
     let (legal, text) = (isa.legal(word).map(|_| ()), disasm::text(isa, word, 0).unwrap());
@@ -26,10 +26,10 @@ fn check(row: &Row, field: Field, word: Word) -> bool {
     !matches!(legal, Err(Illegal::Field(_)))
 }
 
-/// A value of a field, as far as another field decides what it means.
+/// A value of a field, together with the value of another field that decides its meaning.
 type Value = (String, u32, u32);
 
-/// Whether words with a value in a field can have fields that all exist.
+/// Whether a word with a value in a field can have other fields that all exist.
 fn can_exist(row: &Row, opcode: u16, field: Field, (chosen, value): (u32, u32), noise: &mut Noise) -> bool {
     (0..1 << 14).any(|_| {
         let word = Word(noise.wide() & !0xffff | 7 << 12 | u128::from(opcode));
@@ -43,7 +43,7 @@ fn values_exist_in_both_or_in_neither() {
     let (isa, mut noise) = (Isa::sm87(), Noise(2));
     let (mut fields, mut values) = (BTreeSet::new(), 0);
     for (row, opcode) in ROWS.iter().flat_map(|row| row.opcodes().map(move |opcode| (row, opcode))) {
-        // Whether a value exists, and whether an instruction was seen that has it.
+        // For each value: whether it exists, and whether an instruction with it was seen.
         let mut seen: BTreeMap<Value, (Field, bool, bool)> = BTreeMap::new();
         for word in instructions(row, opcode, &mut noise) {
             for field in isa.lookup(word).unwrap().fields(word) {
@@ -66,7 +66,7 @@ fn values_exist_in_both_or_in_neither() {
     assert!(fields.len() > 900 && values > 4000, "{} fields, {values} values", fields.len());
 }
 
-/// Each constraint refuses something that its row would take without it.
+/// Each constraint refuses a word that its row would accept without it.
 #[test]
 fn every_constraint_refuses_something() {
     let mut noise = Noise(3);

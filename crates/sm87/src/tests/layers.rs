@@ -1,11 +1,11 @@
-//! Modules know only those below them, and opcodes are numbers in the instruction set alone. Read from the source.
+//! Modules know only those below them, and only the instruction set has opcodes as numbers. The test reads the source.
 
 use crate::isa::ROWS;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Each module with the ones that it may know.
+/// Each module, with the modules that it may know.
 const LAYERS: [(&str, &[&str]); 7] = [
     ("word", &[]),
     ("num", &[]),
@@ -21,7 +21,7 @@ fn files(directory: &Path) -> Vec<PathBuf> {
     entries.flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect()
 }
 
-/// Path below `src` and text without comments of every source file that belongs to a layer.
+/// The path below `src` and the text without comments of every source file that belongs to a layer.
 fn sources() -> Vec<(String, String)> {
     let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let rust = files(&src).into_iter().filter(|path| path.extension().is_some_and(|e| e == "rs"));
@@ -54,7 +54,7 @@ fn every_module_knows_only_those_below() {
         for used in following(text, "crate::") {
             assert!(used == module || below.contains(&used), "{name} uses crate::{used:?}");
         }
-        // Nobody leaves a module by its parents.
+        // No file leaves its module through its parents.
         let depth = name.trim_end_matches("/mod").split('/').count() + usize::from(text.contains("mod tests {"));
         assert!(!text.contains(&"super::".repeat(depth)), "{name} reaches the root of the crate");
     }
@@ -69,7 +69,7 @@ fn opcodes_are_numbers_in_the_instruction_set_alone() {
             assert!(!numbers.contains(&number), "{name}: 0x{digits} is an opcode");
         }
         assert!(!text.contains(".base()"), "{name} asks for an opcode");
-        // One may name the opcode of what cannot be executed.
+        // One file may name the opcode of an instruction that cannot be executed.
         let asked = text.matches(".opcode()").count();
         let named = text.matches("word:?}: {why}\", word.opcode())").count();
         assert_eq!(asked, named, "{name} asks for an opcode");

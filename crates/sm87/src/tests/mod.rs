@@ -1,4 +1,4 @@
-//! What holds between the layers.
+//! Tests that concern several layers.
 
 mod fields;
 mod layers;
@@ -8,7 +8,7 @@ mod text;
 use crate::isa::{Isa, Row};
 use crate::word::Word;
 
-/// One instruction per opcode with the text NVIDIA's disassembler gives: opcode, text, low half, high half.
+/// One instruction for each opcode, with the text of NVIDIA's disassembler: opcode, text, low half, high half.
 const EXAMPLES: &str = include_str!("examples.tsv");
 
 fn examples() -> impl Iterator<Item = (&'static str, Word)> {
@@ -20,7 +20,7 @@ fn examples() -> impl Iterator<Item = (&'static str, Word)> {
     })
 }
 
-/// Numbers without a pattern, always the same.
+/// Pseudo-random numbers, which are the same in every run.
 struct Noise(u64);
 
 impl Noise {
@@ -36,7 +36,7 @@ impl Noise {
     }
 }
 
-/// Instructions with an opcode: the examples of it, and whatever chance finds, twelve at least.
+/// Instructions that have an opcode: its examples, and random ones. There are at least twelve.
 fn instructions(row: &Row, opcode: u16, noise: &mut Noise) -> Vec<Word> {
     let isa = Isa::sm87();
     let mut found: Vec<Word> = examples().map(|(_, word)| word).filter(|word| word.opcode() == opcode).collect();
@@ -44,7 +44,7 @@ fn instructions(row: &Row, opcode: u16, noise: &mut Noise) -> Vec<Word> {
         if found.len() >= 12 {
             return found;
         }
-        // Bits above the operands are mostly clear in instructions.
+        // In most instructions the bits above the operands are clear.
         let modifiers = noise.wide() & (noise.wide() | u128::from(u64::MAX));
         let word = Word(modifiers & !0xffff | 7 << 12 | u128::from(opcode));
         found.extend(isa.legal(word).is_ok().then_some(word));

@@ -1,4 +1,4 @@
-//! A row is all there is of an opcode.
+//! Everything about an opcode is in its row.
 
 use super::{Noise, examples, instructions};
 use crate::disasm;
@@ -34,7 +34,7 @@ fn without_its_row_exactly_one_opcode_is_neither_legal_nor_printable() {
     }
 }
 
-/// Opcodes without a row, all of them.
+/// Every opcode that has no row.
 #[test]
 fn nothing_else_is_an_opcode() {
     for opcode in 0..1 << 12 {

@@ -1,4 +1,4 @@
-//! Known instructions: what NVIDIA's disassembler makes of them, and that each can be executed.
+//! Known instructions have the text of NVIDIA's disassembler, and each can be executed.
 
 use super::examples;
 use crate::disassemble;
@@ -12,7 +12,7 @@ fn text_of_every_known_opcode() {
     for (text, word) in examples() {
         let (lo, hi) = word.halves();
         let got = disassemble(lo, hi, 0).unwrap_or_default();
-        // Branch targets in the examples are relative to where they were found.
+        // Branch targets in the examples depend on the addresses at which the examples were found.
         let moves = lookup(word).is_some_and(|row| row.flow != Flow::Next);
         let same = match text.rsplit_once(" 0x") {
             Some((head, _)) if moves => got.starts_with(head),

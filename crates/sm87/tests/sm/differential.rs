@@ -1,5 +1,5 @@
-//! One text, two compilers: `differential/kernels.c` as sm_87 code on the engine and as the C compiler's code
-//! on this CPU, over the same inputs. Every word they write must be the same.
+//! Compiles one text with two compilers: `differential/kernels.c` runs as sm_87 code on the engine, and as the C
+//! compiler's code on this CPU, with the same inputs. Every word that they write must be the same.
 
 use crate::support::{Arg, Gpu, Kernel, Noise};
 use std::io::Write;
@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 
 const ITEMS: usize = 5000;
 
-/// The program that `kernels.c` is on this machine.
+/// The program that the C compiler makes of `kernels.c` on this machine.
 static CPU: LazyLock<PathBuf> = LazyLock::new(|| {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sm/differential/kernels.c");
     let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("differential-{}", std::process::id()));
@@ -24,7 +24,7 @@ static CPU: LazyLock<PathBuf> = LazyLock::new(|| {
     program
 });
 
-/// A word with a point: any bits, a small number, a float near one, or the edge of something.
+/// A word that tests something: any bits, a small number, a float near one, or an edge value.
 fn word(noise: &mut Noise) -> u32 {
     const EDGES: [u32; 20] = [
         0,
@@ -56,7 +56,7 @@ fn word(noise: &mut Noise) -> u32 {
         7..=8 => low % 64,
         9..=10 => (low as i32 >> (x >> 40 & 31)) as u32,
         11..=12 => noise.float().to_bits(),
-        // Near one, as a single or as the high word of a double.
+        // The number is near one, as a single or as the high word of a double.
         13 => low & 0x807f_ffff | (120 + (x >> 40) as u32 % 16) << 23,
         _ => low & 0x800f_ffff | (1010 + (x >> 40) as u32 % 80) << 20,
     }
@@ -79,7 +79,7 @@ fn on_cpu(name: &str, input: &[u32], sizes: [usize; 2]) -> Vec<u32> {
     output.stdout.chunks_exact(4).map(|b| u32::from_le_bytes(b.try_into().unwrap())).collect()
 }
 
-/// How far apart numbers may be, in units in the last place.
+/// The largest allowed difference of numbers, in units in the last place.
 #[derive(Clone, Copy)]
 enum Within {
     Bits,
@@ -88,9 +88,9 @@ enum Within {
 }
 
 impl Within {
-    /// The indices of the words that are too far apart.
+    /// The indices of the words that differ too much.
     fn differing(self, got: &[u32], want: &[u32]) -> Vec<usize> {
-        // Maps a number's bits to an integer with the same order.
+        // This maps a number's bits to an integer so that the order is the same.
         let single = |x: u32| i64::from(if x >> 31 != 0 { -((x & i32::MAX as u32) as i32) } else { x as i32 });
         let double = |x: &[u32]| {
             let magnitude = i64::from(x[1] & i32::MAX as u32) << 32 | i64::from(x[0]);
@@ -111,7 +111,7 @@ fn compare(name: &str, hex: &str, sizes: [usize; 2], within: Within) {
     let [words_in, words_out] = sizes;
     let (mut gpu, mut noise) = (Gpu::default(), Noise(0xd1ff));
     let input: Vec<u32> = (0..ITEMS * words_in).map(|_| word(&mut noise)).collect();
-    // Recursion has no stack size that a compiler could know.
+    // The kernel is recursive, so the compiler could not know its stack size.
     let mut kernel = Kernel::parse(hex);
     kernel.stack = 4096;
     let (out, data) = (gpu.alloc(4 * ITEMS * words_out), gpu.upload(&input));

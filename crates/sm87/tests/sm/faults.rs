@@ -1,4 +1,4 @@
-//! Faults: the code, the address and the place that a debugger on a board would read.
+//! Faults have the code, the address and the place that a debugger on a board would read.
 
 use crate::kernel;
 use crate::support::{Arg, Gpu, Kernel};
@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tegra_mm::{Access, FaultKind};
 
-/// The words of a kernel that is nothing but these instructions.
+/// A kernel that consists of these instructions only.
 pub fn program(words: &[(u64, u64)]) -> Kernel {
     let mut text = String::from("registers 16\nshared 256\nstack 0\n");
     for (lo, hi) in words {
@@ -35,14 +35,14 @@ fn provoke(gpu: &mut Gpu, how: i32, at: i32, address: Arg<'_>) -> Launch {
     gpu.launch(&kernel!("faults"), [1, 1, 1], [64, 1, 1], &[address, Arg::Int(how), Arg::Int(at)])
 }
 
-/// The opcode of the instruction at a pc.
+/// The opcode of the instruction at an address.
 fn opcode(launch: &Launch, pc: u64) -> u16 {
     let at = (pc - launch.code) as usize;
     let code = kernel!("faults").code;
     u16::from_le_bytes([code[at], code[at + 1]]) & 0xfff
 }
 
-/// Jumps through a register, each to a place that no other instruction leads to; EXIT behind the last one.
+/// Jumps through a register. Each goes to a place to which no other instruction leads. EXIT stands behind the last one.
 fn leaps(count: usize) -> Kernel {
     let leap = (0x0000_0010_ff00_7949, 0x000f_ea00_0380_0000); // BRX RZ 0x10
     program(&[vec![[leap, EXIT]; count].concat(), vec![EXIT]].concat())
@@ -75,7 +75,7 @@ fn section_7_9_unmapped_global_memory() {
     let SmFault::Mmu { fault, record, .. } = outcome(&launch) else { panic!("no MMU fault") };
     assert_eq!((fault.va, fault.access, fault.kind), (buffer.va + 4096, Access::Write, FaultKind::Pte));
     assert_eq!((opcode(&launch, record.pc), record.warp_esr, record.global_esr), (0x986, 0x20, 0));
-    // Lanes before the hole have stored, as far as warps go.
+    // The lanes before the unmapped page have stored their values, for all warps that came that far.
     assert_eq!(buffer.read::<i32>(1024)[1023], 31);
     let launch = provoke(&mut gpu, 1, 0, Arg::Address(0x5000_0000_0000));
     let SmFault::Mmu { fault, .. } = outcome(&launch) else { panic!("no MMU fault") };
@@ -175,7 +175,7 @@ fn divergent_barrier_hangs() {
     assert!(pc > launch.code && pc < launch.code + 0x400);
 }
 
-/// BRA to itself.
+/// A branch to itself.
 const LOOP: (u64, u64) = (0xffff_fff0_0000_7947, 0x000f_c000_0383_ffff);
 
 #[test]
@@ -195,7 +195,7 @@ fn endless_loops_end() {
     assert!(text.contains("cancelled"), "{text}");
 }
 
-/// Each is done before its first slice ends: their number is bounded all the same.
+/// Each CTA ends before its first slice does. The number of CTAs that run is limited all the same.
 #[test]
 fn endlessly_many_short_ctas_end() {
     let mut gpu = Gpu { budget: Some(10_000), ..Gpu::default() };
@@ -215,15 +215,15 @@ fn the_first_cta_that_fails_is_reported() {
     drop(buffer);
 }
 
-/// The records of all SMs that stopped, the reported one first.
+/// The records of all SMs that stopped. The reported one comes first.
 fn records(launch: &Launch) -> Vec<(u32, u32, u32)> {
     let stopped = run(launch).expect_err("a fault");
     let first = stopped.fault.record().expect("an exception");
     std::iter::once(first).chain(stopped.others).map(|(sm, r)| (sm, r.global_esr, r.warp_esr)).collect()
 }
 
-/// What the SMs do while the kernel hears of the first error shows in their registers: more warps of the same CTA, the next
-/// CTA of the same SM, and the CTAs of other SMs; with any number of host threads.
+/// The error registers of the SMs show what they do until the kernel learns of the first error: more warps of the same
+/// CTA, the next CTA of the same SM, and the CTAs of other SMs. The result is the same with any number of host threads.
 #[test]
 fn section_7_9_several_warps_err_before_the_grid_is_stopped() {
     for threads in [1, 2, 7] {
@@ -240,9 +240,9 @@ fn section_7_9_several_warps_err_before_the_grid_is_stopped() {
         assert_eq!(launch(40, 32, 2, window(), 0, 0), [(0, 4, 0x10), (1, 0, 0x10)], "twenty warps for each of two SMs");
         assert_eq!(launch(40, 64, 1, window(), 0, 0), [(0, 4, 0x10)]);
         assert_eq!(launch(1, 64, 16, Arg::Address(0x5000_0000_0000), 1, 0), [(0, 4, 0x20)], "an MMU fault");
-        // Of 64 threads that store a word each, the second warp's leave the buffer.
+        // 64 threads store a word each, and those of the second warp lie behind the buffer.
         assert_eq!(launch(1, 64, 16, Arg::Ptr(&buffer), 0, 4096 - 128), [(0, 0, 0x20)], "one warp of two");
-        // A trap has no warp error.
+        // A trap is not an error of a warp.
         assert_eq!(launch(2, 64, 1, Arg::Ptr(&buffer), 4, 0), [(0, 0x10, 0)], "a trap");
     }
 }

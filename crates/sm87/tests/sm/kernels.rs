@@ -1,4 +1,4 @@
-//! Real compiler output, executed; every result compared with the same computation in Rust.
+//! Executes the output of real compilers and compares every result with the same computation in Rust.
 
 use crate::kernel;
 use crate::support::{Arg, Gpu, Noise};
@@ -17,7 +17,7 @@ fn section_7_1_vector_add() {
     assert!(stats.warp_instructions > 32 * 20 && stats.thread_instructions > 1000 * 20);
 }
 
-/// Floats that matter for division: every sign, zero, denormals, limits, infinities, NaN, and noise.
+/// Floats that matter for division: both signs of zero, denormals, limits, infinities, NaN and random numbers.
 fn edge_floats(noise: &mut Noise, count: usize) -> Vec<f32> {
     let mut x = vec![0.0, 1.0, f32::MIN_POSITIVE, 1e-45, 1e-40, 3e38, f32::MAX, f32::INFINITY, f32::NAN, 1e-30, 3.0];
     x.extend(x.clone().iter().map(|v| -v));
@@ -316,7 +316,7 @@ fn section_7_5_generic_pointers() {
     let got = out.read::<i32>(32);
     let base = input.read::<i32>(1)[0];
     assert_eq!(base, 1016);
-    // The counter in global memory is read while it counts; the lanes go in order.
+    // The kernel reads the counter in global memory while it counts. The lanes go in order.
     for t in 0..32 {
         let counter = if t & 1 == 1 { t / 2 } else { 1000 + t / 2 };
         let first = if t & 1 == 1 { t * 10 } else { 1000 + t };
@@ -324,7 +324,7 @@ fn section_7_5_generic_pointers() {
         let factor = if t & 4 != 0 { 1 } else { 2 };
         let table = if t & 2 != 0 { 1000 } else { 1016 + 1001 + 1002 + 1003 };
         let rest = got[t as usize] - table * factor;
-        // p[i] is read before the atomic; only lane 0 reads the counter itself.
+        // p[i] is read before the atomic, and only lane 0 reads the counter itself.
         assert_eq!(rest, first + counter, "lane {t}");
     }
 }
@@ -346,7 +346,7 @@ fn asynchronous_copy_and_matrix_load() {
     let got = out.read::<u32>(160);
     for lane in 0..32 {
         for m in 0..4 {
-            // Row lane / 4 of matrix m lies at the address lane 8m + lane / 4 gave.
+            // Row lane / 4 of matrix m lies at the address that lane 8m + lane / 4 gave.
             assert_eq!(got[m * 32 + lane], data[(m * 8 + lane / 4) * 4 + lane % 4]);
         }
         let half = |row: usize, col: usize| data[row * 4 + col / 2] >> (16 * (col & 1)) & 0xffff;
@@ -368,7 +368,7 @@ fn half(x: u32) -> f32 {
 #[test]
 fn tensor_core() {
     let (mut gpu, mut noise) = (Gpu::default(), Noise(11));
-    // Small integers as halves: every sum is exact.
+    // The inputs are small integers as halves, so every sum is exact.
     let mut small = || {
         let v = noise.next() % 9;
         [0u32, 0x3c00, 0x4000, 0x4200, 0x4400, 0xbc00, 0xc000, 0xc200, 0xc400][v as usize]
@@ -399,7 +399,7 @@ fn tensor_core() {
     }
 }
 
-/// A small integer or quarter as an f16.
+/// An f16 that is a small integer or quarter.
 fn to_half(x: f32) -> u32 {
     (0..0x1_0000u32).find(|&h| h & 0x7c00 != 0x7c00 && half(h) == x).unwrap_or_else(|| panic!("{x} is no half"))
 }
@@ -415,7 +415,7 @@ fn packed_halves() {
     let args = [Arg::Ptr(&out), Arg::Ptr(&input), Arg::Ptr(&singles)];
     gpu.run(&kernel!("halves"), [1, 1, 1], [32, 1, 1], &args).unwrap();
     let got = out.read::<u32>(8 * 32);
-    // As numbers: the sign of a zero is arithmetic's own business (checked where the arithmetic is).
+    // The results are compared as numbers, because the sign of a zero is checked in the tests of the arithmetic.
     let numbers = |x: u32| [half(x & 0xffff), half(x >> 16)];
     let both = |f: &dyn Fn(usize) -> f32| [f(0), f(1)];
     for t in 0..32 {

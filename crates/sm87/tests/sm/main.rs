@@ -1,6 +1,6 @@
-//! The SM alone: compiled kernels executed on bare memory.
+//! Tests of the SM alone: compiled kernels are executed on plain memory.
 //!
-//! The kernels are our own CUDA C, compiled once and kept as hex with their source (`data/`).
+//! The kernels are this project's own CUDA C. They were compiled once and are kept as hex with their source (`data/`).
 
 mod differential;
 mod faults;

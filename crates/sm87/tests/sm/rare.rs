@@ -1,4 +1,4 @@
-//! What compilers seldom emit.
+//! Instructions that compilers emit rarely.
 
 use crate::faults::{EXIT, program};
 use crate::kernel;
@@ -9,7 +9,7 @@ fn saturate(x: i32, low: i32, high: i32, bits: u32) -> u32 {
     x.clamp(low, high) as u32 & ((1 << bits) - 1)
 }
 
-/// Two halves of `a` times two bytes of `b` from bit `at`, added to `c`.
+/// The dot product of two halves of `a` and two bytes of `b` from bit `at`, added to `c`.
 fn dot(a: [i64; 2], b: [i64; 2], c: u32) -> u32 {
     (a[0] * b[0] + a[1] * b[1]) as u32 + c
 }
@@ -52,7 +52,7 @@ fn seldom_used_instructions() {
     }
 }
 
-/// Programs may count on CTAs being on the GPU together, as many as it holds.
+/// Programs may rely on as many CTAs being on the GPU together as it has room for.
 #[test]
 fn section_7_2_a_cta_waits_for_a_later_one() {
     for threads in [1, 3] {
@@ -73,14 +73,14 @@ fn section_6_1_sequential_ctas() {
     assert!(matches!(stopped.fault, SmFault::Hang { .. }), "{stopped:?}");
 }
 
-/// Every special register that a compute program can read, in the second warp's lane 3.
+/// Every special register that a compute program can read, in lane 3 of the second warp.
 #[test]
 fn section_7_4_special_registers() {
     let mut gpu = Gpu::default();
     let before = clock();
     let mut read = |index: u64| {
         let out = gpu.alloc(4 * 64);
-        // R0 = SR; R2, R3 = c[0][0x160], R4 = TID.X; R2 += 4 * R4; [R2] = R0.
+        // The program: R0 = SR; R2, R3 = c[0][0x160], R4 = TID.X; R2 += 4 * R4; [R2] = R0.
         let kernel = program(&[
             (0x0000_0000_0000_7919, 0x000e_2200_0000_0000 | index << 8),
             (0x0000_5800_0002_7a02, 0x000f_e400_0000_0f00),
@@ -92,7 +92,7 @@ fn section_7_4_special_registers() {
         ]);
         gpu.run(&kernel, [3, 2, 1], [32, 2, 1], &[Arg::Ptr(&out)]).map(|_| out.read::<u32>(64))
     };
-    // Lane 3 of the second warp is thread (3, 1, 0); every CTA stores, the last one last.
+    // Lane 3 of the second warp is thread (3, 1, 0). Every CTA stores its value, and the last CTA stores last.
     let lane3 = |values: Result<Vec<u32>, Stopped>| values.unwrap()[3];
     for (index, expected) in [
         (0x00, 3),
@@ -129,11 +129,11 @@ fn section_7_4_special_registers() {
     ] {
         assert_eq!(lane3(read(index)), expected, "register {index:#x}");
     }
-    // The timer is the clock of semaphores.
+    // The timer is the clock that semaphores use.
     let (low, high) = (lane3(read(0x52)), lane3(read(0x53)));
     let (now, then) = (clock(), u64::from(high) << 32 | u64::from(low));
     assert!(low.is_multiple_of(32) && then >= before && then <= now);
-    // Not one of compute's.
+    // Compute programs do not have this register.
     let refused = read(0x85).expect_err("no such register").fault;
     assert!(refused.record().is_some_and(|(_, r)| r.warp_esr == 0xb), "{refused:?}");
 }
@@ -146,7 +146,7 @@ fn section_7_3_registers_at_entry() {
     let kernel = program(&[
         (0x0000_5800_0002_7a02, 0x000f_e400_0000_0f00),
         (0x0000_5900_0003_7a02, 0x000f_e400_0000_0f00),
-        // [R2] = R9; R8 = UR2; [R2 + 4] = R8.
+        // The program: [R2] = R9; R8 = UR2; [R2 + 4] = R8.
         (0x0000_0009_0200_7986, 0x000f_e200_0c10_1904),
         (0x0000_0002_0008_7c02, 0x000f_e400_0800_0f00),
         (0x0000_0408_0200_7986, 0x000f_e200_0c10_1904),

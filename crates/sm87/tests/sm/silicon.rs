@@ -1,17 +1,17 @@
-//! What a real GPU computed, against the engine: the forms of `python/suite/silicon`, recorded on the GPU that each
-//! file names and compiled for sm_87. Every bit must be the same; tensor cores, which are another generation's there,
-//! are compared in [`super::tensor`].
+//! Compares the results of a real GPU with those of the engine. The forms of `python/suite/silicon` were recorded on
+//! the GPU that each file names, and compiled for sm_87. Every bit must be the same. Tensor cores are compared in
+//! [`super::tensor`], because those of the recorded GPU are of another generation.
 //!
-//! `TEGRARM_TEST_SILICON=DIRECTORY` compares another recording, a longer one for example.
+//! `TEGRARM_TEST_SILICON=DIRECTORY` compares with another recording, for example a longer one.
 
 use crate::support::{Arg, Gpu, Kernel};
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
-/// Threads per block of every kernel (`ptx.py`).
+/// The threads per block of every kernel (`ptx.py`).
 const BLOCK: usize = 64;
 
-/// A column of a recording: what made it, and per item its value.
+/// A column of a recording: its form, and its value for each item.
 pub struct Column {
     pub form: String,
     width: usize,
@@ -21,7 +21,7 @@ pub struct Column {
 /// A `.rec` file.
 pub struct Recording {
     pub items: usize,
-    /// Words of input per item.
+    /// The words of input per item.
     pub words: usize,
     pub input: Vec<u32>,
     pub columns: Vec<Column>,
@@ -30,7 +30,7 @@ pub struct Recording {
 fn file(family: &str, extension: &str) -> Vec<u8> {
     let usual = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/sm/silicon");
     let given = std::env::var_os("TEGRARM_TEST_SILICON").map(PathBuf::from);
-    // Another recording needs code of its own only if it has another number of items.
+    // Another recording needs other code only if it has another number of items.
     let own = given.filter(|d| extension == "rec" || d.join(family).with_extension(extension).exists());
     std::fs::read(own.unwrap_or(usual).join(family).with_extension(extension)).unwrap()
 }
@@ -54,7 +54,7 @@ impl Recording {
             }
         }
         let mut rest = &data[..];
-        // A column is all items' lowest bytes, then all next bytes, and so on.
+        // A column has the lowest bytes of all items first, then all next bytes, and so on.
         let mut take = |width: usize| -> Vec<u64> {
             let (bytes, after) = rest.split_at(width * items);
             rest = after;

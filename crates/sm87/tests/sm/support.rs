@@ -1,13 +1,13 @@
-//! A bare SM: memory, kernels from hex files, launches.
+//! An SM alone: memory, kernels from hex files, and launches.
 
 use sm87::{ConstantBank, Launch, Limits, RunStats, Stopped, run};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tegra_mm::{Backing, Extent, PageTable};
 
-/// Where the first buffer lies.
+/// The address of the first buffer.
 const BASE: u64 = 0x10_0000_0000;
-/// Size of the parameter area's header.
+/// The size of the header of the parameter area.
 const PARAMETERS: usize = 0x160;
 
 /// A compiled kernel.
@@ -45,7 +45,7 @@ impl Kernel {
     }
 }
 
-/// A clock with steps of 32 ns, as PTIMER has them, that advances whenever somebody looks.
+/// A clock with steps of 32 ns, as PTIMER has them. It advances whenever it is read.
 pub fn clock() -> u64 {
     static TIME: AtomicU64 = AtomicU64::new(1 << 40);
     TIME.fetch_add(32, Ordering::Relaxed)
@@ -60,7 +60,7 @@ pub struct Gpu {
     pub budget: Option<u64>,
 }
 
-/// A buffer in it.
+/// A buffer in that memory.
 #[derive(Clone)]
 pub struct Buffer {
     pub va: u64,
@@ -80,7 +80,7 @@ impl Gpu {
         self.alloc_with(bytes, true)
     }
 
-    /// The same, perhaps read-only for the GPU.
+    /// Zeroed memory, which the GPU may not write if `writable` is false.
     pub fn alloc_with(&mut self, bytes: usize, writable: bool) -> Buffer {
         let backing = Arc::new(Backing::anonymous("sm-test", bytes.max(1)).unwrap());
         let len = bytes.max(1).next_multiple_of(4096) as u64;
@@ -90,7 +90,7 @@ impl Gpu {
         Buffer { va, backing }
     }
 
-    /// A buffer that holds `items`.
+    /// A buffer that contains `items`.
     pub fn upload<T: Copy + Bytes>(&mut self, items: &[T]) -> Buffer {
         let bytes: Vec<u8> = items.iter().flat_map(|i| i.bytes()).collect();
         let b = self.alloc(bytes.len());
@@ -98,7 +98,7 @@ impl Gpu {
         b
     }
 
-    /// What a launch of `kernel` looks like.
+    /// Makes a launch of `kernel`.
     pub fn launch(&mut self, kernel: &Kernel, grid: [u32; 3], block: [u32; 3], args: &[Arg<'_>]) -> Launch {
         let mut bank = vec![0u8; PARAMETERS];
         for (i, n) in block.iter().chain(&grid).enumerate() {
@@ -146,7 +146,7 @@ impl Gpu {
         }
     }
 
-    /// Launches and waits.
+    /// Launches a kernel and waits.
     pub fn run(
         &mut self,
         kernel: &Kernel,
@@ -199,7 +199,7 @@ macro_rules! kernel {
     };
 }
 
-/// Numbers without a pattern, always the same.
+/// Pseudo-random numbers, which are the same in every run.
 pub struct Noise(pub u64);
 
 impl Noise {
@@ -209,7 +209,7 @@ impl Noise {
         x.wrapping_mul(0xff51_afd7_ed55_8ccd) ^ x >> 29
     }
 
-    /// A float of everyday size.
+    /// A float of moderate size.
     pub fn float(&mut self) -> f32 {
         (self.next() as i32 >> 8) as f32 / 65536.0
     }

@@ -1,21 +1,21 @@
-//! Tensor cores: the model of MMA-Sim (arXiv 2511.10909) as a definition with parameters. With Hopper's it must give what
-//! an H200 gave, with Ampere's what the engine gives: so the model's structure rests on silicon, its two parameters for
-//! GA10B on the paper.
+//! Tensor cores: the model of MMA-Sim (arXiv 2511.10909) as a definition with parameters. With Hopper's parameters it
+//! must give the results of an H200, and with Ampere's those of the engine. The structure of the model is thus tested
+//! on a real GPU, and only its two parameters for GA10B come from the paper.
 
 use crate::silicon::both;
 
-/// What differs between generations.
+/// The parameters that differ between generations.
 struct Unit {
-    /// Fraction bits that survive alignment.
+    /// The number of fraction bits that survive alignment.
     fraction: i32,
-    /// A product of 16-bit (or 32-bit) factors this deep takes one pass.
+    /// A product of 16-bit (or 32-bit) factors with this depth takes one pass.
     depth: [usize; 2],
 }
 
 const HOPPER: Unit = Unit { fraction: 25, depth: [16, 8] };
 const AMPERE: Unit = Unit { fraction: 24, depth: [8, 4] };
 
-/// A floating-point format: stored fraction bits, those that count, exponent bits.
+/// A floating-point format: its stored fraction bits, the number of them that are used, and its exponent bits.
 #[derive(Clone, Copy)]
 struct Format(u32, u32, u32);
 
@@ -31,7 +31,7 @@ impl Format {
 
     fn value(self, x: u32) -> f64 {
         let Some((significand, exponent)) = self.split(x) else {
-            // A NaN that only bits tell which do not count is an infinity.
+            // A NaN whose fraction has ones only in the unused bits is an infinity.
             let fraction = (x & ((1 << self.0) - 1)) >> (self.0 - self.1);
             let sign = if x >> (self.0 + self.2) & 1 != 0 { -1.0 } else { 1.0 };
             return if fraction == 0 { sign * f64::INFINITY } else { f64::NAN };
@@ -39,7 +39,7 @@ impl Format {
         significand as f64 * 2f64.powi(exponent - self.1 as i32)
     }
 
-    /// Signed significand, with the fraction bits that count, and exponent of a finite number.
+    /// The signed significand of a finite number, with the fraction bits that are used, and its exponent.
     fn split(self, x: u32) -> Option<(i64, i32)> {
         let Format(stored, used, bits) = self;
         let (fraction, field) = (x & ((1 << stored) - 1), x >> stored & ((1 << bits) - 1));
@@ -51,7 +51,7 @@ impl Format {
         Some((significand, (field as i32).max(1) - self.bias()))
     }
 
-    /// A sum as this format: f32 is cut, f16 rounded to nearest even. Zeros are positive.
+    /// Rounds a sum to this format: an f32 is cut, and an f16 is rounded to nearest even. Zeros are positive.
     fn round(self, x: f64) -> u32 {
         let sign = u32::from(x < 0.0) << (self.0 + self.2);
         let infinity = ((1u32 << self.2) - 1) << self.0;
@@ -64,13 +64,13 @@ impl Format {
         let exponent = ((x.to_bits() >> 52 & 0x7ff) as i32 - 1023).max(1 - self.bias());
         let scaled = x.abs() * 2f64.powi(self.0 as i32 - exponent);
         let significand = if self.0 == 10 { scaled.round_ties_even() } else { scaled.trunc() };
-        // A carry runs into the exponent, and an exponent that is too large into infinity.
+        // A carry runs into the exponent, and an exponent that is too large becomes infinity.
         let magnitude = (((exponent + self.bias() - 1) as u64) << self.0) + significand as u64;
         sign | magnitude.min(infinity.into()) as u32
     }
 }
 
-/// One pass: the products and the addend, aligned and cut, summed exactly.
+/// One pass: the products and the addend are aligned and cut, and then summed exactly.
 fn pass(unit: &Unit, input: Format, a: &[u32], b: &[u32], output: Format, c: u32) -> u32 {
     let factors = || a.iter().zip(b);
     let plain = factors().map(|(&x, &y)| input.value(x) * input.value(y)).sum::<f64>() + output.value(c);
@@ -91,13 +91,13 @@ fn pass(unit: &Unit, input: Format, a: &[u32], b: &[u32], output: Format, c: u32
     output.round(sum as f64 * 2f64.powi(top - unit.fraction))
 }
 
-/// Row, column pairs of the accumulator that the registers of a lane hold.
+/// The rows and columns of the accumulator that the registers of a lane have.
 fn places(lane: usize) -> [(usize, usize); 4] {
     let (row, column) = (lane / 4, lane % 4 * 2);
     [(row, column), (row, column + 1), (row + 8, column), (row + 8, column + 1)]
 }
 
-/// One mma.sync of a tile: the words of its 32 lanes to the four (or two) result words of each.
+/// One mma.sync of a tile: the words of its 32 lanes give the four (or two) result words of each lane.
 fn tile(unit: &Unit, input: Format, depth: usize, output: Format, words: &[&[u32]]) -> Vec<Vec<u32>> {
     let per_word = if input.0 == 23 { 1 } else { 2 };
     let element = |word: u32, e: usize| if per_word == 1 { word } else { word >> (16 * e) & 0xffff };

@@ -1,6 +1,8 @@
-//! The tables of the multi-function unit, recovered from all results of an NVIDIA H200 (compute capability 9.0).
+//! The tables of the multi-function unit. They were computed from all results of an NVIDIA H200 (compute capability
+//! 9.0).
 //!
-//! A row is a segment: constant in quarters of the unit, slope over the segment, twice the coefficient of the square.
+//! Each row is a segment: its constant in quarters of the unit, its slope over the segment, and twice the coefficient
+//! of the square.
 
 use super::interpolate::Row;
 

@@ -17,7 +17,7 @@ fn every_look_up_table() {
         }
         assert_eq!(plop3_lanes(a, b, c, lut), got);
     }
-    // The named ones.
+    // These are the operations that have names.
     assert_eq!([lop3(a, b, c, 0xc0), lop3(a, b, c, 0xfc), lop3(a, b, c, 0x3c)], [a & b, a | b, a ^ b]);
     assert_eq!([lop3(a, b, c, 0x96), lop3(a, b, c, 0xe8)], [a ^ b ^ c, a & b | a & c | b & c]);
 }
@@ -37,7 +37,7 @@ fn shifts() {
             Shift { right: draw.flag(), hi: draw.flag(), wrap: draw.flag(), wide: draw.flag(), signed: draw.flag() };
         let width = if how.wide { 64 } else { 32 };
         let places = if how.wrap { count % width } else { count.min(width) };
-        // Division by a power of two, rounded down, of the number as its type reads it.
+        // A shift divides by a power of two and rounds down, for the number as its type reads it.
         let value = if how.signed { i128::from(x as i64) } else { x.into() };
         let shifted = if how.right { value.div_euclid(1 << places) } else { i128::from(x) << places };
         let want = if how.hi { shifted >> 32 } else { shifted } as u32;
@@ -72,7 +72,7 @@ fn permutations() {
     }
 }
 
-/// The modes by what they are for, on the bytes 0–7.
+/// Each mode does what it is for, on the bytes 0 to 7.
 #[test]
 fn permutation_modes() {
     let (a, c) = (0x0302_0100, 0x0706_0504);
@@ -85,7 +85,7 @@ fn permutation_modes() {
         let clamped = |low, high| u32::from_le_bytes([0, 1, 2, 3].map(|i: u8| i.clamp(low, high)));
         assert_eq!(run(PrmtMode::Ecl, s), clamped(s as u8, 3));
         assert_eq!(run(PrmtMode::Ecr, s), clamped(0, s as u8));
-        // Backward: byte i is byte s − i, counting back from 8 below zero.
+        // In the backward mode, byte i is byte s − i, and the count continues at 8 below zero.
         let backward = [0, 1, 2, 3].map(|i: u32| (s.wrapping_sub(i) & 7) as u8);
         assert_eq!(run(PrmtMode::B4e, s).to_le_bytes(), backward);
     }

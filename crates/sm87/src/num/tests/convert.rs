@@ -17,7 +17,7 @@ const INTS: [Int; 8] = {
     ]
 };
 
-/// The integer that the low bits of `x` hold.
+/// The integer in the low bits of `x`.
 fn as_wide(x: u64, ty: Int) -> i128 {
     let modulus = 1i128 << ty.bits;
     let low = i128::from(x) & (modulus - 1);
@@ -28,7 +28,7 @@ fn limits(ty: Int) -> (i128, i128) {
     if ty.signed { (-(1 << (ty.bits - 1)), (1 << (ty.bits - 1)) - 1) } else { (0, (1 << ty.bits) - 1) }
 }
 
-/// Rounds a double to an integer by quotient and remainder.
+/// Rounds a double to an integer with quotient and remainder.
 fn integer(x: f64, round: Round) -> i128 {
     let exact = Exact::from_f64(x.abs().min(1e30));
     let (whole, rest, unit) = if exact.exponent >= 0 {
@@ -133,7 +133,7 @@ fn integer_parts_of_a_register() {
 fn narrowing_rounds_once() {
     for mut draw in draws(100_000) {
         let round = draw.round();
-        // Doubles around the numbers and the midpoints of every narrower format.
+        // These are doubles near the numbers of every narrower format and near the midpoints between them.
         let narrow = f64::from(f32::from_bits(draw.bits32()));
         let x = match draw.below(3) {
             0 => f64::from_bits(draw.bits(Format::F64)),

@@ -16,7 +16,7 @@ fn finite(x: u32) -> bool {
     x & INFINITY != INFINITY
 }
 
-/// For operands that are not all finite no rounding happens: the host decides between ∞ and NaN.
+/// For operands that are not all finite no rounding happens, and the host decides between ∞ and NaN.
 fn special(x: f32, got: u32) -> bool {
     if x.is_nan() { got == NAN } else { got == x.to_bits() }
 }
@@ -109,7 +109,7 @@ fn random_fused() {
     }
 }
 
-/// The addend nearly cancels the product, which leaves only bits below the product's rounding.
+/// The addend nearly cancels the product, so that only bits below the product's rounding are left.
 #[test]
 fn cancelling_fused() {
     for mut draw in draws(100_000) {
@@ -134,7 +134,8 @@ fn flushing_is_of_operands_and_results() {
         let ftz = Mode { ftz: true, ..plain };
         let [x, y, z] = [a, b, c].map(flush);
         assert_eq!(add(a, b, ftz), flush(add(x, y, plain)));
-        // Larger by 2^32 nothing is a denormal: what rounds to less than the smallest normal then is flushed.
+        // With numbers that are larger by 2^32, nothing is a denormal. A result that would be below the smallest normal
+        // number is flushed.
         let up = |x: u32| (f32::from_bits(x) * 2f32.powi(32)).to_bits();
         let small = |larger: u32| f32::from_bits(larger).abs() < 2f32.powi(32 - 126);
         let want = |result: u32, larger: u32| if small(larger) { result & SIGN } else { result };
@@ -223,7 +224,8 @@ fn compare_codes() {
     }
 }
 
-/// Where FCHK says the fast division is good, its steps neither overflow nor go denormal, and it is exact.
+/// Where FCHK says that the fast division is good, its steps neither overflow nor become denormal, and its result is
+/// exact.
 #[test]
 fn fast_division_is_correct_where_allowed() {
     for mut draw in draws(100_000) {
@@ -268,7 +270,7 @@ fn zero_factors_under_fmz() {
         }
     }
     assert_eq!(mul(one, one, Mode::default(), fmz), one);
-    // The result is flushed as well.
+    // The result is flushed too.
     assert_eq!(mul(0x0080_0000, 0.5f32.to_bits(), Mode::default(), fmz), 0);
 }
 
@@ -280,7 +282,8 @@ fn scale_field_four_is_none() {
 
 #[test]
 fn scaled_products_round_once() {
-    // 0x00800001 · 1 / 8 is denormal and inexact; rounding first and scaling then would tie differently.
+    // 0x00800001 · 1 / 8 is denormal and inexact. Rounding first and scaling afterwards would break the tie
+    // differently.
     let a = 0x0080_0005;
     let got = mul(a, 1f32.to_bits(), Mode::default(), Product { fmz: false, scale: -3 });
     let (_, significand, exponent) = fields(F, a.into());

@@ -7,7 +7,7 @@ fn sign(x: u64) -> bool {
     x >> 63 != 0
 }
 
-/// `operands` in the order in which NaNs are taken.
+/// Checks a result that is not finite. `operands` are in the order in which NaNs are taken.
 fn special(x: f64, got: u64, operands: &[u64]) -> bool {
     let nan = operands.iter().find(|&&x| f64::from_bits(x).is_nan());
     got == if x.is_nan() { nan.map_or(0xfff8 << 48, |x| x | 8 << 48) } else { x.to_bits() }
@@ -106,7 +106,7 @@ fn compare_codes() {
     }
 }
 
-/// The compiler's minimum: select by the first predicate, quieten the second operand under the second.
+/// The compiler's minimum selects by the first predicate and makes the second operand quiet under the second.
 #[test]
 fn minimum_and_maximum() {
     for mut draw in draws(50_000) {

@@ -34,7 +34,7 @@ fn every_half_widens_exactly_and_comes_back() {
     }
 }
 
-/// Around every half: the midpoint to the next, and just beside it.
+/// Numbers near every half: the midpoint to the next half, and numbers just beside it.
 #[test]
 fn every_midpoint_rounds_to_even() {
     for kind in KINDS {
@@ -134,14 +134,15 @@ fn result_modifiers() {
             assert_eq!(rectified[i], if real[i] <= 0.0 { 0 } else { want[i] });
         }
         let f = |h: [u16; 2]| widen(kind, h.map(|h| kind.flush(h)));
-        // Larger by 2^8 nothing is a denormal: what rounds to less than the smallest normal then is flushed.
+        // With numbers that are larger by 2^8, nothing is a denormal. A result that would be below the smallest normal
+        // number is flushed.
         let up = |lanes: [f32; 2]| lanes.map(|x| x * 256.0);
         let larger = unpack(fma2(up(f(a)), f(b), up(f(c)), plain)).map(|h| kind.widen(h).abs());
         let least = kind.widen(1 << kind.format().fraction) * 256.0;
         let near = unpack(fma2(f(a), f(b), f(c), plain));
         let flushed = [0, 1].map(|i| if larger[i] < least { near[i] & SIGN } else { near[i] });
         assert_eq!(unpack(run(Mode { ftz: true, ..plain })), flushed);
-        // One f32 of the low lane, rounded once.
+        // The result is one f32 of the low lane, rounded once.
         let wide = run(Mode { f32: true, ..plain });
         let [x, y, z] = [a, b, c].map(|h| kind.widen(h[0]));
         let want = x.mul_add(y, z);
@@ -177,7 +178,8 @@ fn swizzles_and_operand_modifiers() {
 
 #[test]
 fn f32_operands_are_not_rounded_first() {
-    // 1 + 2^-12 as f32 plus 2^-11 − 2^-12 as half: exactly the midpoint, which rounding first would miss.
+    // The sum of 1 + 2^-12 as f32 and 2^-11 − 2^-12 as half is exactly the midpoint. Rounding the f32 first would miss
+    // it.
     let a = [1.0 + 2f32.powi(-12); 2];
     let b = [2f32.powi(-11) - 2f32.powi(-12); 2];
     assert_eq!(add2(a, b, Mode::default()), 0x3c00_3c00);

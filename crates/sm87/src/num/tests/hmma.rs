@@ -1,7 +1,7 @@
 use super::*;
 use crate::num::oracle::{Draw, draws};
 
-/// Shape code, type code, accumulator: every form there is, with its depth and elements per register.
+/// Every form: its shape code, type code and accumulator, with its depth and its elements per register.
 const FORMS: [(u32, u32, bool, usize, usize); 8] = [
     (0, 0, true, 8, 2),
     (0, 0, false, 8, 2),
@@ -28,7 +28,7 @@ fn bits_of(input: Input, x: f32) -> u32 {
     }
 }
 
-/// Runs an instruction on dense matrices through the layout the PTX ISA documents for `mma.sync`.
+/// Runs an instruction on dense matrices, in the layout that the PTX ISA documents for `mma.sync`.
 fn run(how: Hmma, per_word: usize, m: &Matrices) -> Vec<Vec<f32>> {
     let depth = m.b.len();
     let width = 32 / per_word;
@@ -36,7 +36,8 @@ fn run(how: Hmma, per_word: usize, m: &Matrices) -> Vec<Vec<f32>> {
     for lane in 0..32 {
         let (group, thread) = (lane >> 2, lane & 3);
         for i in 0..depth / 2 {
-            // A: rows alternate between g and g + 8 with each register, columns advance every two.
+            // In A, rows alternate between g and g + 8 with each register, and columns advance with every second
+            // register.
             let (register, within) = (i / per_word, i % per_word);
             let row = if register % 2 == 0 { group } else { group + 8 };
             let k = thread * per_word + within + if register < 2 { 0 } else { 4 * per_word };
@@ -90,13 +91,13 @@ fn small_integers_are_exact() {
     }
 }
 
-/// Exponent and significand (1 ≤ |s| < 2, or less for denormals), as real numbers.
+/// The exponent and the significand (1 ≤ |s| < 2, or less for denormals), as real numbers.
 fn parts(x: f64, lowest: i32) -> Option<(f64, i32)> {
     let exponent = ((x.to_bits() >> 52 & 0x7ff) as i32 - 1023).max(lowest);
     (x != 0.0).then(|| (x * 2f64.powi(-exponent), exponent))
 }
 
-/// The published model in real arithmetic: one pass.
+/// One pass of the published model in real arithmetic.
 fn reference_pass(a: &[f64], b: &[f64], c: f64, lowest: i32, f32: bool) -> f64 {
     let addend = parts(c, if f32 { -126 } else { -14 });
     let product = |(&x, &y): (&f64, &f64)| {
@@ -119,7 +120,7 @@ fn reference_pass(a: &[f64], b: &[f64], c: f64, lowest: i32, f32: bool) -> f64 {
 }
 
 fn element(draw: &mut Draw, input: u32) -> f32 {
-    // Exponents wide enough apart for alignment to matter, now and then a zero or a denormal.
+    // The exponents differ enough for alignment to matter, and some numbers are zeros or denormals.
     let spread = draw.pick(&[2, 12, 24]);
     let exponent = draw.below(2 * spread + 1) as i32 - spread as i32;
     let x = (1.0 + draw.below(1 << 23) as f32 / (1 << 23) as f32) * 2f32.powi(exponent.min(15));
@@ -165,7 +166,7 @@ fn bit_for_bit_the_published_model() {
     }
 }
 
-/// One row and column: element (0, 0) of D from a row of A, a column of B and an addend.
+/// One row and one column: element (0, 0) of D from a row of A, a column of B and an addend.
 fn dot(how: Hmma, per_word: usize, a: &[f32], b: &[f32], c: f32) -> f32 {
     let mut m = matrices(how.depth, || 0.0);
     m.a[0][..a.len()].copy_from_slice(a);
@@ -178,13 +179,13 @@ fn dot(how: Hmma, per_word: usize, a: &[f32], b: &[f32], c: f32) -> f32 {
 fn what_alignment_cuts() {
     let f16 = Hmma::from_bits(0, 0, true).unwrap();
     let big = 2f32.powi(24);
-    // Four halves would add 2; each is cut by itself, towards zero from both sides.
+    // Four halves together would add 2, but each is cut by itself, towards zero from both sides.
     assert_eq!(dot(f16, 2, &[0.5; 4], &[1.0; 4], big), big);
     assert_eq!(dot(f16, 2, &[-0.5; 4], &[1.0; 4], big), big);
-    // One bit more survives than the result can hold.
+    // One more bit survives than the result can have.
     assert_eq!(dot(f16, 2, &[1.0; 2], &[1.0; 2], big), big + 2.0);
     assert_eq!(dot(f16, 2, &[1.0], &[1.0], big), big);
-    // 1.5 · 1.5 counts as exponent 0, not 1: what is 24 places below stays.
+    // 1.5 · 1.5 counts with exponent 0 and not 1, so the term that is 24 places lower stays.
     let tiny = 2f32.powi(-24);
     assert_eq!(dot(f16, 2, &[1.5, -1.5], &[1.5, 1.5], tiny), tiny);
     assert_eq!(dot(f16, 2, &[2.0, -2.0], &[1.5, 1.5], tiny), 0.0);
@@ -205,7 +206,7 @@ fn full_depth_is_two_passes() {
 fn rounding_of_results() {
     let half = Hmma::from_bits(0, 0, false).unwrap();
     let single = Hmma::from_bits(0, 0, true).unwrap();
-    // Ties go to even in f16; an f32 is truncated.
+    // Ties go to even in f16. An f32 is truncated.
     assert_eq!(dot(half, 2, &[1.0], &[1.0], 2048.0), 2048.0);
     assert_eq!(dot(half, 2, &[3.0], &[1.0], 2048.0), 2052.0);
     assert_eq!(dot(half, 2, &[15.0], &[1.0], 65504.0), 65504.0);
@@ -228,7 +229,7 @@ fn not_finite() {
     assert_eq!(dot(bf16, 2, &[1.0], &[1.0], -inf), -inf);
     let nan = dot(bf16, 2, &[1.0], &[-f32::NAN], 0.0);
     assert_eq!(nan.to_bits(), super::super::f32::NAN);
-    // An infinity in another row or column is no concern of this one.
+    // An infinity in another row or column does not affect this one.
     let mut m = matrices(16, || 1.0);
     m.a[3][5] = inf;
     let d = run(bf16, 2, &m);

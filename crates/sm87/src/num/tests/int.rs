@@ -5,7 +5,7 @@ fn neg(x: u32, neg: bool) -> i128 {
     if neg { -i128::from(x) } else { x.into() }
 }
 
-/// The sum of unsigned addends where every negated one is its complement plus one, in 33 bits.
+/// The sum of unsigned addends in 33 bits. Every negated one is its complement plus one.
 fn complement_sum(terms: &[(u32, bool)]) -> i128 {
     terms.iter().map(|&(x, n)| if n { (1i128 << 32) - i128::from(x) } else { x.into() }).sum()
 }
@@ -27,7 +27,7 @@ fn three_way_sums() {
     }
 }
 
-/// 64-bit addition and subtraction in two instructions, as compilers write them.
+/// 64-bit addition and subtraction in two instructions, as compilers write them, give the right result.
 #[test]
 fn carry_chains() {
     for mut draw in draws(50_000) {
@@ -53,7 +53,7 @@ fn multiplications() {
         assert_eq!(mad_wide(a, b, c, signed, carry).0, sum as u64);
         assert_eq!(mad_hi(a, b, c, signed, carry), (sum >> 32) as u32);
         assert_eq!(mad(a, b, c as u32, carry), sum as u32);
-        // The carry is that of the adder: both addends as unsigned 64-bit patterns.
+        // The carry is that of the adder, which takes both addends as unsigned 64-bit patterns.
         let adder = u128::from(exact as u64) + u128::from(c) + u128::from(carry);
         assert_eq!(mad_wide(a, b, c, signed, carry).1, adder >> 64 != 0);
         assert_eq!(wide_addend(c, true, false), (-i128::from(c)) as u64);
@@ -66,16 +66,16 @@ fn multiplications() {
 fn scaled_addresses() {
     for mut draw in draws(50_000) {
         let (x, base, shift) = (draw.int(), draw.int(), draw.below(32) as u32);
-        // A 64-bit index, shifted, plus a 64-bit base, in LEA and LEA.HI.X.
+        // LEA and LEA.HI.X add a shifted 64-bit index to a 64-bit base.
         let (xl, xh) = (x as u32, (x >> 32) as u32);
         let low = lea(lea_shift(xl, 0, shift, false), base as u32, false, false);
         let high = lea_x(lea_shift(xl, xh, shift, true), (base >> 32) as u32, false, false, low.carry);
         let want = (x << shift).wrapping_add(base);
         assert_eq!(u64::from(high.value) << 32 | u64::from(low.value), want);
-        // The same with a sign-extended 32-bit index.
+        // This is the same with a sign-extended 32-bit index.
         let high = lea_shift(xl, sign_word(xl), shift, true);
         assert_eq!(u64::from(high) << 32 | u64::from(xl << shift), (xl as i32 as i64 as u64) << shift);
-        // Negation acts after the shift, and counts its carry.
+        // A negation comes after the shift, and its carry counts.
         let (neg_a, neg_b) = (draw.flag(), draw.flag());
         let shifted = xl << shift;
         let full = complement_sum(&[(shifted, neg_a), (base as u32, neg_b)]);
@@ -97,7 +97,7 @@ fn comparisons() {
         for code in 0..8 {
             let want = truth(wide(a).cmp(&wide(b)))[usize::from(code)];
             assert_eq!(compare(a, b, signed, code), want, "{a:#x} {b:#x} {code}");
-            // The 64-bit comparison in two instructions.
+            // This is a 64-bit comparison in two instructions.
             let low = compare(a, b, false, code);
             let got = compare_ex((x >> 32) as u32, (y >> 32) as u32, signed, code, low);
             assert_eq!(got, truth(wide_order)[usize::from(code)], "{x:#x} {y:#x} {code}");

@@ -2,8 +2,8 @@ use super::*;
 use crate::num::Round;
 use crate::num::oracle::draws;
 
-/// Where `mma.sync` keeps element `i` of A, of `bits`-bit elements: the formulas of the PTX ISA, which number the
-/// elements of a lane through all its registers.
+/// The place of element `i` of A for `mma.sync`, with `bits`-bit elements. The formulas are those of the PTX ISA, which
+/// numbers the elements of a lane through all its registers.
 fn a_position(lane: usize, i: usize, per_word: usize, tall: bool) -> (usize, usize) {
     let (group, thread) = (lane >> 2, lane % 4);
     let (register, within) = (i / per_word, i % per_word);
@@ -65,7 +65,7 @@ fn integer_shapes_that_do_not_exist() {
 fn double_products() {
     for mut draw in draws(100) {
         let mut matrix = |n: usize| -> Vec<f64> { (0..n).map(|_| (draw.below(2000) as f64 - 1000.0) / 64.0).collect() };
-        // Row-major A (8×4) and C (8×8), column-major B (4×8): lane 4·g + t is element (g, t).
+        // A (8×4) and C (8×8) are row-major and B (4×8) is column-major, so lane 4·g + t has element (g, t).
         let (a, b, c) = (matrix(32), matrix(32), matrix(64));
         let half = |x: &[f64], at: &dyn Fn(usize) -> usize, high: bool| -> Fragment {
             std::array::from_fn(|lane| (x[at(lane)].to_bits() >> if high { 32 } else { 0 }) as u32)

@@ -10,17 +10,17 @@ fn run(function: Function, x: f32) -> f32 {
     f32::from_bits(mufu(function, x.to_bits()))
 }
 
-/// Numbers for which neither operand nor result is near the limits.
+/// A number for which neither the operand nor the result is near the limits.
 fn moderate(x: u64) -> f32 {
     f32::from_bits((x as u32 & 0x007f_ffff) | (64 + (x >> 32) as u32 % 127) << 23)
 }
 
-/// Hashes of all results of an NVIDIA H200 (`python/suite/silicon`), of sine and cosine with PTX's multiplication that
-/// makes turns of radians.
+/// Hashes of all results of an NVIDIA H200 (`python/suite/silicon`). Sine and cosine include PTX's multiplication that
+/// converts radians to turns.
 const RECORDED: &[u8] = include_bytes!("../../../tests/sm/silicon/mufu.hash");
 const BLOCKS: u32 = 4096;
 
-/// Compares every `step`th block of 2^20 inputs, other blocks for each function.
+/// Compares the results of one of every `step` blocks of 2^20 inputs. Each function gets other blocks.
 fn like_silicon(function: Function, step: usize) {
     let start = RECORDED.windows(2).position(|w| w == b"\n\n").unwrap() + 2;
     let hashes: Vec<_> = RECORDED[start..].chunks_exact(8).map(|b| u64::from_le_bytes(b.try_into().unwrap())).collect();
@@ -41,7 +41,7 @@ fn like_silicon(function: Function, step: usize) {
     }
 }
 
-/// `TEGRARM_TEST_SILICON_STEP=1` compares all 2^32 inputs of each function, in some minutes.
+/// `TEGRARM_TEST_SILICON_STEP=1` compares all 2^32 inputs of each function, which takes some minutes.
 #[test]
 fn all_bits_are_silicons() {
     let step = std::env::var("TEGRARM_TEST_SILICON_STEP").map_or(251, |s| s.parse().unwrap());
@@ -128,11 +128,11 @@ fn denormals_are_flushed() {
     assert_eq!(mufu(Function::Rcp, NEG | denormal), NEG | INF);
     assert_eq!(mufu(Function::Sqrt, denormal), 0);
     assert_eq!(mufu(Function::Lg2, denormal), NEG | INF);
-    // 1 / 2^127 would be denormal.
+    // The result 1 / 2^127 would be denormal, so it is flushed.
     assert_eq!(run(Function::Rcp, 2f32.powi(127)), 0.0);
     assert_eq!(mufu(Function::Ex2, (-126.5f32).to_bits()), 0);
     assert_eq!(mufu(Function::Ex2, (-126f32).to_bits()), 0x0080_0000);
-    // Not these.
+    // These forms keep denormals.
     assert_eq!(mufu(Function::Tanh, NEG | 77), NEG | 77);
     assert_eq!(mufu_f16(Function::Tanh, 0x0001), 0x0001);
     assert_eq!(mufu_f16(Function::Ex2, Kind::F16.round_f32(-24.0, Round::Rn)), 0x0001);
@@ -168,7 +168,7 @@ fn high_words_of_doubles() {
 fn halves() {
     for x in edges(Format::F16).into_iter().map(|x| x as u16).filter(|&x| !Kind::F16.is_nan(x)) {
         let wide = f64::from(Kind::F16.widen(x));
-        // Cut, from a result that may be a little too small.
+        // The results are cut, from values that may be a little too small.
         for (function, want) in [(Function::Ex2, 2f64.powf(wide)), (Function::Tanh, wide.tanh())] {
             let (got, near) = (mufu_f16(function, x), Kind::F16.round_f64(want, Round::Rn));
             assert!(got == near || got + 1 == near, "{function:?} {x:#x}");

@@ -1,11 +1,12 @@
-//! What results are judged by: exact fixed-point numbers wide enough for any sum of two products of doubles, and
-//! the definition of correct rounding by comparison with the neighbouring representable numbers.
+//! The judge of results: exact fixed-point numbers that are wide enough for any sum of two products of doubles, and
+//! correct rounding, which is defined by comparing with the neighbouring representable numbers.
 
 use super::format::Format;
 use super::round::Round;
 use std::cmp::Ordering;
 
-/// A repeatable source of operands (splitmix64); each case of a test gets its own, so a failing case can be rerun.
+/// A repeatable source of operands (splitmix64). Each case of a test has its own, so that a failing case can be run
+/// again.
 pub struct Draw(u64);
 
 /// `count` cases.
@@ -37,7 +38,7 @@ impl Draw {
         self.pick(&Round::ALL)
     }
 
-    /// An integer: any pattern, small, or around a power of two.
+    /// An integer: a random pattern, a small number, or a number near a power of two.
     pub fn int(&mut self) -> u64 {
         let near = 1u64.checked_shl(self.below(65) as u32).unwrap_or(0);
         match self.below(4) {
@@ -48,7 +49,8 @@ impl Draw {
         }
     }
 
-    /// Bits of a format with every kind of number likely: any pattern, an edge, or an exponent near one.
+    /// Bits of a format. Every kind of number is likely: a random pattern, an edge value, or an exponent near that of
+    /// one.
     pub fn bits(&mut self, format: Format) -> u64 {
         let width = format.fraction + format.exponent + 1;
         match self.below(8) {
@@ -68,10 +70,10 @@ impl Draw {
 }
 
 const WORDS: usize = 70;
-/// Weight of the last bit, as a power of two: below the product of two smallest doubles.
+/// The weight of the last bit as a power of two. It is below the product of the two smallest doubles.
 const LAST: i32 = -2200;
 
-/// An exact number: two's complement, in units of 2^`LAST`.
+/// An exact number, as two's complement in units of 2^`LAST`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fixed([u64; WORDS]);
 
@@ -120,7 +122,7 @@ impl Fixed {
     }
 }
 
-/// Sign, significand and exponent of finite bits.
+/// The sign, significand and exponent of finite bits.
 pub fn fields(format: Format, bits: u64) -> (bool, u128, i32) {
     let magnitude = bits & (format.sign() - 1);
     let exponent = (magnitude >> format.fraction) as i32;
@@ -132,7 +134,7 @@ pub fn fields(format: Format, bits: u64) -> (bool, u128, i32) {
     }
 }
 
-/// The exact value of finite bits; for ∞ the power of two that would come next.
+/// The exact value of finite bits. For ∞ it is the next power of two.
 pub fn value(format: Format, bits: u64) -> Fixed {
     let (negative, significand, exponent) = fields(format, bits);
     Fixed::new(negative, significand, exponent)
@@ -144,7 +146,7 @@ pub fn product(format: Format, a: u64, b: u64, scale: i32) -> Fixed {
     Fixed::new(a.0 != b.0, a.1 * b.1, a.2 + b.2 + scale)
 }
 
-/// Whether `bits` is what `exact` rounds to; a zero result must have the sign of a nonzero `exact`, or `zero`'s.
+/// Whether `exact` rounds to `bits`. A zero result must have the sign of `exact`, or of `zero` if `exact` is zero.
 pub fn rounds_to(format: Format, exact: &Fixed, round: Round, bits: u64, zero: bool) -> bool {
     let negative = bits & format.sign() != 0;
     let magnitude = (bits & (format.sign() - 1)) as i64;
@@ -189,7 +191,7 @@ pub fn zero_sum(x: bool, y: bool, round: Round) -> bool {
     if round == Round::Rm { x | y } else { x & y }
 }
 
-/// Numbers where something changes, of both signs.
+/// The numbers at which something changes, with both signs.
 pub fn edges(format: Format) -> Vec<u64> {
     let fraction = (1u64 << format.fraction) - 1;
     let exponent = |e: i32| ((format.bias() + e) as u64) << format.fraction;
