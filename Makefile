@@ -1,4 +1,4 @@
-# The one entry. `make demo` and `make test` are all a newcomer needs; everything they make lives in target/, .venv/ and .cache/.
+# `make demo` and `make test` are the commands that a newcomer needs. Everything that they make lies in target/, .venv/ and .cache/.
 
 CARGO  ?= cargo
 PYTHON ?= python3
@@ -18,7 +18,7 @@ CBINDGEN_VERSION := 0.29.4
 CBINDGEN         := $(CACHE)/cbindgen-$(CBINDGEN_VERSION)/bin/cbindgen
 TEST_TINY        := $(CACHE)/tinygrad-$(TINYGRAD)/test/test_tiny.py
 
-# The board if there is one, the virtual Orin otherwise; an explicit TEGRARM_BACKEND wins.
+# The backend is the board if the machine is one, and the virtual Orin otherwise. A TEGRARM_BACKEND in the environment overrides this.
 export TEGRARM_BACKEND ?= $(if $(wildcard /dev/nvgpu),nvgpu,sim)
 export TEGRARM_LIB     := $(LIB)
 
@@ -48,13 +48,13 @@ $(VENV)/.demo: python/requirements-demo.txt python/pyproject.toml
 	$(PY) -m $(PIP) install --no-deps --no-build-isolation --editable python
 	@touch $@
 
-# tegrarm[pool], for those who ask for it: Ray is larger than everything else together.
+# tegrarm[pool] is installed only on request, because Ray is larger than all other packages together.
 venv-pool: $(VENV)/.pool
 $(VENV)/.pool: $(VENV)/.installed python/requirements-pool.txt
 	$(PY) -m $(PIP) install -r python/requirements-pool.txt
 	@touch $@
 
-# tinygrad's own tests come with its source distribution. It is fetched here, never committed, never modified.
+# tinygrad's own tests come with its source distribution. It is fetched here and never committed or modified.
 $(TEST_TINY): | venv
 	rm -rf $(CACHE)/sdist && mkdir -p $(CACHE)/sdist
 	$(PY) -m pip download --quiet --disable-pip-version-check --no-deps --no-binary tinygrad --no-build-isolation \
@@ -117,8 +117,8 @@ export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER ?= $(ARM_RUN)
 ARM_RELEASE := $(CARGO_TARGET_DIR)/$(ARM)/release
 DIST     ?= $(CURDIR)/dist
 
-# Libraries that also load on Ubuntu 20.04 (JetPack 5), whatever this machine's glibc is: linked by zig against that version's
-# symbols. Everything that is handed out is made so; `make build` and `make install` are for this machine.
+# Libraries that also load on Ubuntu 20.04 (JetPack 5), whatever this machine's glibc is: zig links them against the symbols of that
+# version. Everything that is handed out is made in this way. `make build` and `make install` are for this machine only.
 GLIBC    := 2.31
 ZIG      := $(CACHE)/zig
 ZIGBUILD := PATH=$(ZIG)/bin:$$PATH $(ZIG)/bin/cargo-zigbuild zigbuild --release --locked
@@ -142,7 +142,7 @@ arm-build:
 	$(CARGO) build --release --locked --target $(ARM) -p tegrarm -p tegrarm-preload
 	@ln -sf libtegrarm.so $(ARM_RELEASE)/libtegrarm.so.0
 
-# wheel-from,DIRECTORY,STRIP: a wheel with the libraries that lie there, without symbols, named after the glibc they need.
+# wheel-from,DIRECTORY,STRIP: makes a wheel of the libraries in DIRECTORY, without symbols. Its name has the glibc that they need.
 define wheel-from
 install -d python/built
 install -m 755 -s --strip-program=$(2) $(addprefix $(1)/,$(HANDED_OUT)) python/built/
@@ -176,7 +176,7 @@ cargo-test:
 	TEGRARM_SIM_L4T=r35 $(CARGO) test --locked -p tegrarm
 	$(CARGO) test --locked -p tegrarm --no-default-features --lib backend
 
-# Often enough for threads to meet in every way; `cargo test` alone has each do its work a hundred times.
+# Each thread repeats its work often enough for threads to meet in every way. In plain `cargo test` it does so a hundred times.
 test-threads:
 	TEGRARM_TEST_ROUNDS=1000 $(CARGO) test --locked -p tegrarm --test threads
 
@@ -201,7 +201,8 @@ test-out-of-process: build $(SIM) ## the suite on the device nodes of `tegrarm-s
 ctest: build venv
 	$(MAKE) --no-print-directory -C ctests PY=$(PY) test
 
-# What is handed out, on the oldest system it is for: Debian 11's glibc 2.31 (Ubuntu 20.04's), unpacked into the cache.
+# Tests the files that are handed out on the oldest system for which they are: glibc 2.31 of Debian 11 (and Ubuntu 20.04), unpacked
+# into the cache.
 .PHONY: test-glibc test-glibc-aarch64
 test-glibc: portable venv ## symbol versions of what is handed out, and the C tests on glibc 2.31
 	$(PY) packaging/glibc.py --most $(GLIBC) $(addprefix $(PORTABLE)/$(X86)/release/,$(HANDED_OUT))
@@ -220,12 +221,13 @@ test-aarch64: arm-build venv test-aarch64-wheel test-glibc-aarch64 ## the root c
 	$(CARGO) test --locked --target $(ARM) -p sm87 -p tegra-mm -p tegra-hw -p tegra-gpu -p tegra-kernel -p tegra-sim --lib --test 'kernel*' --test front_end --test sm -- $(ARM_SKIP)
 	$(MAKE) --no-print-directory -C ctests $(ARM_CTEST) plain examples
 
-# The demo from the AArch64 wheel, installed by an AArch64 Python: Debian's, unpacked into the cache and run by qemu.
+# Runs the demo from the AArch64 wheel. Debian's AArch64 Python, unpacked into the cache and run by qemu, installs the wheel.
 test-aarch64-wheel: DIST := $(CACHE)/aarch64/dist
 test-aarch64-wheel: wheel-aarch64
 	python/tests/aarch64_wheel.sh $(CACHE)/aarch64 $(PY)
 
-# What differs between architectures: memory order, host objects, structure layout. Part of `make test` where a cross compiler is.
+# Tests the parts that differ between architectures: memory order, host objects and structure layout. `make test` runs them if there is
+# a cross compiler.
 ARM_CTEST := CC=aarch64-linux-gnu-gcc TARGET=$(CARGO_TARGET_DIR)/$(ARM) RUN="$(ARM_RUN)" PY=$(PY)
 test-aarch64-sample: venv
 ifeq ($(and $(shell command -v aarch64-linux-gnu-gcc),$(shell command -v qemu-aarch64-static),$(wildcard $(shell rustc --print sysroot)/lib/rustlib/$(ARM))),)
@@ -240,14 +242,15 @@ CLANG := $(if $(shell command -v clang),,$(ZIG)/.installed)
 pytest: build venv-pool $(TEST_TINY) $(SIM) $(CLANG)
 	TEGRARM_TEST_TINY=$(TEST_TINY) TEGRARM_TEST_ZIG=$(ZIG)/bin/python $(PY) -m pytest -c python/pyproject.toml --rootdir python python/tests
 
-# tinygrad's own tests on the TEGRA interface, compared with its CPU device. Long: not part of `make test`. Their reference is torch,
-# gigabytes where its CPU build is not on pip's index: its own environment. ARGS="--compiler ptx test_ops", for example.
+# Compares tinygrad's own tests on the TEGRA interface with its CPU device. They take long and are not part of `make test`. They need
+# torch, which has gigabytes if its CPU build is not on pip's index, so they have a separate environment. ARGS="--compiler ptx test_ops",
+# for example.
 test-tinygrad: build $(SUITE)/.installed  ## tinygrad's own test suite: long, not part of `make test`
 	$(SUITE)/bin/python python/suite/run.py --cache $(CACHE) $(ARGS)
 	$(SUITE)/bin/python python/suite/run.py --cache $(CACHE) --device tegra $(ARGS)
 
-# Debian has a torch for the CPU (python3-torch) that is a twentieth of PyPI's. It belongs to the system's Python and numpy, so
-# the sample has an environment on top of these; where there is none, it leaves out what needs torch, and says so.
+# Debian has a torch for the CPU (python3-torch) that has a twentieth of the size of PyPI's. It belongs to the system's Python and numpy,
+# so the environment of the sample uses these. Without it, the sample leaves out the tests that need torch, and prints a line about it.
 SYSTEM_TORCH := $(wildcard /usr/lib/python3/dist-packages/torch/__init__.py)
 SAMPLE_VENV  := $(if $(SYSTEM_TORCH),$(CACHE)/sample,$(VENV))
 test-tinygrad-sample: build $(SAMPLE_VENV)/.installed  ## ten minutes of it
@@ -261,11 +264,11 @@ $(CACHE)/sample/.installed: python/requirements-demo.txt python/requirements.txt
 	$(CACHE)/sample/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable python
 	@touch $@
 
-# Every kernel that the suite's runs have left, and intrinsics.cu, in our text and in NVIDIA's.
+# Compares the text of both disassemblers for every kernel that the suite's runs have left, and for intrinsics.cu.
 test-disasm: $(SUITE)/.installed $(SIM)
 	$(SUITE)/bin/python python/suite/disasm.py --cache $(CACHE) --simulator $(SIM)
 
-# torch first: it asks for its own versions of NVIDIA's compilers, and the ones the other tests use replace them.
+# torch is installed first, because it asks for its own versions of NVIDIA's compilers. The versions of the other tests replace them.
 $(SUITE)/.installed: python/requirements.txt python/suite/requirements.txt
 	$(PYTHON) -m venv $(SUITE)
 	$(SUITE)/bin/python -m pip install --quiet --disable-pip-version-check -r python/suite/requirements.txt
@@ -273,8 +276,8 @@ $(SUITE)/.installed: python/requirements.txt python/suite/requirements.txt
 	$(SUITE)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable python
 	@touch $@
 
-# 1,000 planning problems, a thousand devices, 200 faults, the decoder, a cluster whose node is taken away. Long: not part of `make test`,
-# which runs a sample of each.
+# Tests 1,000 planning problems, a thousand devices, 200 faults, the decoder, and a cluster from which a node is removed. This takes long
+# and is not part of `make test`, which runs a sample of each.
 test-pool: build venv-pool  ## everything about the pool
 	TEGRARM_TEST_POOL=long $(PY) -m pytest -c python/pyproject.toml --rootdir python python/tests/pool $(ARGS)
 
@@ -288,8 +291,8 @@ test-clean-root:  ## the README's two commands on a bare Debian or Ubuntu (CLEAN
 test-tinygrad-releases: build venv  ## five published tinygrads, each plain, through LD_PRELOAD: long, not part of `make test`
 	$(PY) python/tests/run_tinygrad_releases.py --cache $(CACHE) $(ARGS)
 
-# LibreCUDA's own test programs, through LD_PRELOAD. They are built by LibreCUDA's own instructions, not here:
-# LIBRECUDA is the directory they lie in (bin/ of its build). tests/librecuda.rs makes the same calls and needs none of this.
+# Runs LibreCUDA's own test programs through LD_PRELOAD. They must be built by LibreCUDA's own instructions. LIBRECUDA is the directory
+# that contains them (bin/ of its build). tests/librecuda.rs makes the same calls and does not need them.
 LIBRECUDA ?=
 test-librecuda: build  ## LibreCUDA's test programs: LIBRECUDA=directory of the built programs; not part of `make test`
 ifeq ($(wildcard $(LIBRECUDA)/test_*),)
@@ -300,7 +303,7 @@ else
 	@echo "test-librecuda: $(words $(wildcard $(LIBRECUDA)/test_*)) programs passed"
 endif
 
-# Bring-up, doors and test_tiny on r35, r35.4, r36 and r39, as a table. `make test` runs the newest kernel's row.
+# Runs the bring-up, the doors and test_tiny on r35, r35.4, r36 and r39, and prints a table. `make test` runs the row of the newest kernel.
 test-releases: build venv $(TEST_TINY)  ## every kernel of the virtual Orin: a table
 	$(PY) python/tests/run_l4t_releases.py --test-tiny $(TEST_TINY) $(ARGS)
 test-releases-sample: build venv $(TEST_TINY)
@@ -310,7 +313,7 @@ test-releases-sample: build venv $(TEST_TINY)
 
 .PHONY: check fast-tests checks msrv deny
 
-# Everything that needs no minutes. What it leaves to `make test` it prints.
+# Runs everything that does not take minutes, and prints what it leaves to `make test`.
 check: lint fast-tests ## format, lint, generated files and the fast tests: what to run before every commit
 	@echo "make check: all is well"
 
@@ -326,7 +329,7 @@ lint: checks $(CBINDGEN)
 	$(PY) python/checks/drift.py $(CACHE)/generated
 	@$(if $(HAS_DENY),$(DENY_CHECK),echo "lint: cargo-deny SKIPPED, it is not installed: \`make deny\` installs and runs it")
 
-# The house rules. Each check tries itself on samples first, so that it cannot pass by seeing nothing.
+# The house rules. Each check tries itself on samples first, so that a check that finds nothing any more fails.
 checks: venv
 	$(PY) python/checks/tree.py
 	$(PY) python/checks/dependencies.py
@@ -337,13 +340,13 @@ checks: venv
 	$(PY) python/checks/book.py
 	$(PY) python/checks/hardware.py
 
-# The oldest Rust that Cargo.toml promises. rustup has it, or fetches it.
+# Builds with the oldest Rust that Cargo.toml promises. rustup fetches it if it is not installed.
 MSRV := $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
 msrv:             ## everything that we publish, built by the oldest Rust that Cargo.toml promises
 	@rustup run $(MSRV) rustc --version 2>/dev/null || rustup toolchain install --profile minimal $(MSRV)
 	RUSTUP_TOOLCHAIN=$(MSRV) $(CARGO) check --workspace --all-targets --locked --target-dir $(CARGO_TARGET_DIR)/msrv
 
-# deny.toml, as cargo-deny reads it. `make lint` needs no network: it leaves the advisories, a git repository, to `make deny`.
+# Runs cargo-deny on deny.toml. `make lint` needs no network, so it leaves the advisories, which are in a git repository, to `make deny`.
 DENY_VERSION := 0.20.2
 DENY         := $(CACHE)/cargo-deny-$(DENY_VERSION)/bin/cargo-deny
 HAS_DENY     := $(firstword $(wildcard $(DENY)) $(shell command -v cargo-deny))
@@ -355,7 +358,7 @@ deny: $(DENY)     ## licences, versions, sources and known vulnerabilities of wh
 $(DENY):
 	$(CARGO) install --quiet --locked --root $(CACHE)/cargo-deny-$(DENY_VERSION) --target-dir $(CACHE)/cargo-deny-build cargo-deny@$(DENY_VERSION)
 
-# Files made from the source. `make header docs` rewrites them in place; `make lint` makes them elsewhere and compares.
+# Files that are made from the source. `make header docs` rewrites them, and `make lint` makes them in another directory and compares.
 GENERATED_TO ?= $(CURDIR)
 .PHONY: generated
 generated: $(CBINDGEN) venv
@@ -379,7 +382,7 @@ abi-check:        ## compares include/tegrarm.h with packaging/libtegrarm.abi (a
 abi-baseline:     ## writes packaging/libtegrarm.abi anew, for a change of the ABI that is wanted
 	$(PYTHON) python/checks/abi.py --write
 
-# The book as HTML. The tool is fetched for this only: links are checked without it (python/checks/book.py, in `make lint`).
+# Makes the book as HTML. Only this needs the tool, which is fetched here. python/checks/book.py checks links without it, in `make lint`.
 BOOK := $(CACHE)/book
 .PHONY: book
 book: $(BOOK)/.installed  ## .cache/site: the documentation as HTML
@@ -403,7 +406,7 @@ FUZZ         := $(CACHE)/cargo-fuzz-$(FUZZ_VERSION)
 FUZZ_SECONDS ?= 600
 # Larger inputs are not kept as seeds.
 FUZZ_SEED_BYTES ?= 4096
-# Their programs hand pointers to the kernel, which writes there: the sanitizer's own memory must not be in the way.
+# The programs of these targets pass pointers to the kernel, which writes there. The sanitizer's own memory must not lie there.
 FUZZ_PLAIN   := ioctls recording
 FUZZ_ASAN    := cubin hostobj pushbuffer qmd ring sass
 
@@ -418,7 +421,7 @@ fuzz: $(FUZZ)/bin/cargo-fuzz  ## every fuzz target for FUZZ_SECONDS each (needs 
 			-max_total_time=$(FUZZ_SECONDS) -timeout=20 -rss_limit_mb=4096; \
 	done
 
-# The standard library is instrumented too (-Zbuild-std): its locks are how threads meet. Nothing is suppressed.
+# The standard library is instrumented too (-Zbuild-std), because threads synchronize through its locks. No report is suppressed.
 TSAN_TESTS := threads file_door bringup conflicts channels runtime_device
 tsan: ## the tests that have several threads, under the thread sanitizer (needs a nightly toolchain with rust-src)
 	@rustup component add --toolchain nightly rust-src
