@@ -426,8 +426,8 @@ struct tegrarm_config {
 };
 
 /**
- * What a scheduler wants to know about a GPU. Set `size` to `sizeof(struct tegrarm_device_profile)` before the call. At
- * most that many bytes are written. Later versions only append fields.
+ * The figures of a GPU that a scheduler needs. Set `size` to `sizeof(struct tegrarm_device_profile)` before the call.
+ * At most that many bytes are written. Later versions only append fields.
  */
 struct tegrarm_device_profile {
     /**
@@ -1184,19 +1184,17 @@ size_t tegrarm_last_error(char *buf, size_t len);
 NV_STATUS tegrarm_device_count(NvU32 *count);
 
 /**
- * Writes what the kernel's interface looks like, as text for a report: the GPU's characteristics as bytes, what they
- * are taken for, and which allocation command nvmap knows. It works where nothing else does, with a kernel that is not
- * known. At most `len` bytes are written, NUL included, and `*needed` becomes the number needed for all of it. `buf` may
- * be NULL when `len` is 0.
+ * Writes a description of the kernel's interface as text, for a report: the GPU's characteristics as bytes, the
+ * release that they are taken for, and which allocation command nvmap knows. It also works with a kernel that is not
+ * known, where no other function works. At most `len` bytes are written, NUL included, and `*needed` becomes the
+ * number of bytes that the whole text needs. `buf` may be NULL when `len` is 0.
  *
  * Errors:
  * - `NV_ERR_INVALID_POINTER`: `needed` is NULL, or `buf` is and `len` is not 0.
  * - `NV_ERR_CARD_NOT_PRESENT`, `NV_ERR_INSUFFICIENT_PERMISSIONS`: the GPU cannot be opened, as in
  *   `tegrarm_device_count`.
  */
-NV_STATUS tegrarm_kernel_report(char *buf,
-                                size_t len,
-                                size_t *needed);
+NV_STATUS tegrarm_kernel_report(char *buf, size_t len, size_t *needed);
 
 /**
  * Writes the figures of GPU `index` to `*out`. `out->size` says how many bytes the caller has, and becomes the number

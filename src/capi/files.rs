@@ -25,7 +25,7 @@ pub unsafe extern "C" fn rm_open(path: *const c_char, flags: c_int) -> c_int {
         if path.is_null() {
             return Err(Refused::new(Errno::EFAULT, "path is NULL"));
         }
-        // SAFETY: not NULL, so NUL-terminated, as this function asks of its caller.
+        // SAFETY: `path` is not NULL, so it is NUL-terminated, as this function asks of its caller.
         let path = unsafe { CStr::from_ptr(path) }.to_string_lossy();
         instance::door().open(&instance::get, &path, flags & libc::O_CLOEXEC != 0)
     })

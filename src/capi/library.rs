@@ -27,8 +27,8 @@ pub const TEGRARM_DEVICE_NAME_SIZE: usize = 64;
 
 const _: () = assert!(TEGRARM_VENDOR_NVIDIA == crate::rm::profile::VENDOR);
 
-/// What a scheduler wants to know about a GPU. Set `size` to `sizeof(struct tegrarm_device_profile)` before the call. At
-/// most that many bytes are written. Later versions only append fields.
+/// The figures of a GPU that a scheduler needs. Set `size` to `sizeof(struct tegrarm_device_profile)` before the call.
+/// At most that many bytes are written. Later versions only append fields.
 #[repr(C)]
 #[derive(Clone, Copy)]
 #[allow(non_camel_case_types)]
@@ -133,7 +133,7 @@ pub unsafe extern "C" fn tegrarm_init(config: *const tegrarm_config) -> NV_STATU
         if config.is_null() {
             return instance::init(None);
         }
-        // SAFETY: the first field is there in every version of the structure.
+        // SAFETY: every version of the structure has the first field.
         let size = unsafe { (&raw const (*config).size).read_unaligned() };
         if size < size_of::<tegrarm_config>() {
             fail!(NV_ERR_INVALID_PARAM_STRUCT, "config->size is {size}: set it to sizeof(struct tegrarm_config)");
@@ -213,7 +213,7 @@ pub unsafe extern "C" fn tegrarm_last_error(buf: *mut c_char, len: usize) -> usi
     last_error(|sentence| {
         if !buf.is_null() && len > 0 {
             let fit = cut(sentence, len - 1);
-            // SAFETY: `fit.len() < len`, and the caller promises `len` bytes.
+            // SAFETY: `fit` is shorter than `len`, and the caller promises `len` bytes at `buf`.
             unsafe {
                 std::ptr::copy_nonoverlapping(fit.as_ptr(), buf.cast::<u8>(), fit.len());
                 buf.add(fit.len()).write(0);
@@ -245,16 +245,16 @@ pub unsafe extern "C" fn tegrarm_device_count(count: *mut NvU32) -> NV_STATUS {
             fail!(NV_ERR_INVALID_POINTER, "count is NULL");
         }
         let number = instance::get()?.device_count()?;
-        // SAFETY: not NULL, so valid for writes, as this function asks of its caller.
+        // SAFETY: `count` is not NULL, so it is valid for writes, as this function asks of its caller.
         unsafe { count.write_unaligned(number) };
         Ok(())
     })
 }
 
-/// Writes what the kernel's interface looks like, as text for a report: the GPU's characteristics as bytes, what they
-/// are taken for, and which allocation command nvmap knows. It works where nothing else does, with a kernel that is not
-/// known. At most `len` bytes are written, NUL included, and `*needed` becomes the number needed for all of it. `buf` may
-/// be NULL when `len` is 0.
+/// Writes a description of the kernel's interface as text, for a report: the GPU's characteristics as bytes, the
+/// release that they are taken for, and which allocation command nvmap knows. It also works with a kernel that is not
+/// known, where no other function works. At most `len` bytes are written, NUL included, and `*needed` becomes the
+/// number of bytes that the whole text needs. `buf` may be NULL when `len` is 0.
 ///
 /// Errors:
 /// - `NV_ERR_INVALID_POINTER`: `needed` is NULL, or `buf` is and `len` is not 0.
@@ -269,13 +269,13 @@ pub unsafe extern "C" fn tegrarm_kernel_report(buf: *mut c_char, len: usize, nee
         let text = instance::get()?.kernel_report()?;
         if len > 0 {
             let fit = cut(&text, len - 1);
-            // SAFETY: `fit.len() < len`, and the caller promises `len` bytes.
+            // SAFETY: `fit` is shorter than `len`, and the caller promises `len` bytes at `buf`.
             unsafe {
                 std::ptr::copy_nonoverlapping(fit.as_ptr(), buf.cast::<u8>(), fit.len());
                 buf.add(fit.len()).write(0);
             }
         }
-        // SAFETY: not NULL, so valid for writes, as this function asks of its caller.
+        // SAFETY: `needed` is not NULL, so it is valid for writes, as this function asks of its caller.
         unsafe { needed.write_unaligned(text.len() + 1) };
         Ok(())
     })
@@ -297,7 +297,7 @@ pub unsafe extern "C" fn tegrarm_device_profile(index: NvU32, out: *mut tegrarm_
         if out.is_null() {
             fail!(NV_ERR_INVALID_POINTER, "out is NULL");
         }
-        // SAFETY: the first field is there in every version of the structure.
+        // SAFETY: every version of the structure has the first field.
         let size = unsafe { (&raw const (*out).size).read_unaligned() };
         let least = std::mem::offset_of!(tegrarm_device_profile, local_window);
         if size < least {
@@ -305,7 +305,7 @@ pub unsafe extern "C" fn tegrarm_device_profile(index: NvU32, out: *mut tegrarm_
         }
         let mut profile = tegrarm_device_profile::of(&instance::get()?.device_profile(index)?);
         profile.size = size.min(size_of::<tegrarm_device_profile>());
-        // SAFETY: at most `size` bytes, which the caller promises to have.
+        // SAFETY: at most `size` bytes are written, and the caller promises that many.
         unsafe {
             std::ptr::copy_nonoverlapping((&raw const profile).cast::<c_void>().cast::<u8>(), out.cast(), profile.size)
         };

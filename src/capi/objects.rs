@@ -44,10 +44,12 @@ unsafe fn with_copy(
     copy: &mut [u8],
     call: impl FnOnce(&mut [u8]) -> RmResult<()>,
 ) -> RmResult<()> {
-    // SAFETY: valid for reads, as this function's caller promises; the copy is ours, so the two do not overlap.
+    // SAFETY: `params` is valid for reads, as this function's caller promises. The copy belongs to this function, so
+    // the two do not overlap.
     unsafe { std::ptr::copy_nonoverlapping(params.cast::<u8>(), copy.as_mut_ptr(), copy.len()) };
     call(copy)?;
-    // SAFETY: valid for writes, as this function's caller promises; the copy is ours, so the two do not overlap.
+    // SAFETY: `params` is valid for writes, as this function's caller promises. The copy belongs to this function, so
+    // the two do not overlap.
     unsafe { std::ptr::copy_nonoverlapping(copy.as_ptr(), params.cast::<u8>(), copy.len()) };
     Ok(())
 }
@@ -60,7 +62,7 @@ unsafe fn load<T: Copy>(p: *const T, name: &str) -> RmResult<T> {
     if p.is_null() {
         return Err(null(name));
     }
-    // SAFETY: `p` is not NULL and so valid for reads, as this function asks of its caller; alignment is not assumed.
+    // SAFETY: `p` is not NULL, so it is valid for reads, as this function asks of its caller. Alignment is not assumed.
     Ok(unsafe { p.read_unaligned() })
 }
 
@@ -69,7 +71,7 @@ unsafe fn load<T: Copy>(p: *const T, name: &str) -> RmResult<T> {
 /// # Safety
 /// `p` is valid for writes.
 unsafe fn store<T>(p: *mut T, value: T) {
-    // SAFETY: `p` is valid for writes, as this function asks of its caller; alignment is not assumed.
+    // SAFETY: `p` is valid for writes, as this function asks of its caller. Alignment is not assumed.
     unsafe { p.write_unaligned(value) };
 }
 
@@ -130,14 +132,14 @@ pub unsafe extern "C" fn rm_alloc(
         let rm = instance::get()?;
         let prepared = rm.prepare_alloc(hClass, !pAllocParams.is_null(), paramsSize)?;
         let mut handle = 0;
-        // SAFETY: the length is the class's, which is what the caller promises to pass; 0 without parameters.
+        // SAFETY: the length is that of the class, which the caller promises to pass, or 0 without parameters.
         unsafe {
             with_params(pAllocParams, prepared.params_len(), |params| {
                 handle = rm.alloc(prepared, hClient, hParent, wanted, params)?;
                 Ok(())
             })
         }?;
-        // SAFETY: read above.
+        // SAFETY: `phObject` was read above, so it is valid for writes too.
         unsafe { store(phObject, handle) };
         Ok(())
     })
@@ -177,8 +179,8 @@ pub unsafe extern "C" fn rm_control(
     status(|| {
         let rm = instance::get()?;
         let prepared = rm.prepare_control(hClient, hObject, cmd, !pParams.is_null(), paramsSize)?;
-        // SAFETY: `pParams` is valid for `paramsSize` bytes, as `rm_control` asks of its caller, or `paramsSize` is 0: it was just
-        // found to be a size the command takes.
+        // SAFETY: `pParams` is valid for `paramsSize` bytes, as `rm_control` asks of its caller, or `paramsSize` is 0.
+        // The size was just found to be one that the command takes.
         unsafe { with_params(pParams, paramsSize as usize, |params| rm.control(&prepared, params)) }
     })
 }
@@ -227,7 +229,7 @@ pub unsafe extern "C" fn rm_dup_object(
         // SAFETY: `phObject` is NULL or valid for reads, as `rm_dup_object` asks of its caller.
         let wanted = unsafe { load(phObject, "phObject") }?;
         let handle = instance::get()?.dup_object(hClient, hParent, wanted, hClientSrc, hObjectSrc)?;
-        // SAFETY: read above.
+        // SAFETY: `phObject` was read above, so it is valid for writes too.
         unsafe { store(phObject, handle) };
         Ok(())
     })
@@ -280,7 +282,7 @@ pub unsafe extern "C" fn rm_alloc_memory(
             unsafe { (load(phMemory, "phMemory")?, load(ppAddress, "ppAddress")?, load(pLimit, "pLimit")?) };
         let request = MemoryRequest { class: hClass, flags, address: address as u64, limit };
         let (handle, mapped) = instance::get()?.alloc_memory(hClient, hParent, wanted, &request)?;
-        // SAFETY: read above.
+        // SAFETY: the three pointers were read above, so they are valid for writes too.
         unsafe {
             store(phMemory, handle);
             if let Some(addr) = mapped {
@@ -331,7 +333,7 @@ pub unsafe extern "C" fn rm_map_memory(
         let at = (at != 0).then_some(at);
         let request = MapRequest { memory: hMemory, offset, length, at, flags };
         let addr = instance::get()?.map_memory(hClient, hDevice, &request)?;
-        // SAFETY: read above.
+        // SAFETY: `ppLinearAddress` was read above, so it is valid for writes too.
         unsafe { store(ppLinearAddress, addr as *mut c_void) };
         Ok(())
     })
@@ -400,7 +402,7 @@ pub unsafe extern "C" fn rm_map_memory_dma(
         let dma_offset = unsafe { load(pDmaOffset, "pDmaOffset") }?;
         let request = DmaRequest { dma: hDma, memory: hMemory, offset, length, flags, dma_offset };
         let va = instance::get()?.map_memory_dma(hClient, hDevice, &request)?;
-        // SAFETY: read above.
+        // SAFETY: `pDmaOffset` was read above, so it is valid for writes too.
         unsafe { store(pDmaOffset, va) };
         Ok(())
     })
