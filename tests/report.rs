@@ -138,7 +138,7 @@ fn a_program_that_ends_says_what_it_did_not_get() {
         "1 x class GF100_PROFILER (0x90cc): profilers are of class MAXWELL_PROFILER_DEVICE",
         "1 x class unknown (0xbeef): it is not in the class table",
         "3 x class ADA_COMPUTE_A (0xc9c0): a class of another GPU generation; ga10b does not accept it",
-        "2 x control NV2080_CTRL_CMD_GPU_PROMOTE_CTX (0x2080012b): physical RM's business: nvgpu keeps it to the kernel",
+        "2 x control NV2080_CTRL_CMD_GPU_PROMOTE_CTX (0x2080012b): only the kernel may do this: nvgpu does not pass it to user space",
         "1 x control unknown, of NV20_SUBDEVICE_0 (0x20807777): it is not in the control table",
         "1 x control NV83DE_CTRL_CMD_DEBUG_READ_MMU_FAULT_INFO (0x83de0328): it belongs to: debugger",
         "1 x control unknown, of class 0xbeef (0xbeef0001): it is not in the control table",
@@ -170,7 +170,7 @@ fn refused_escapes_and_uvm_calls_are_told_by_name() {
     let expected = [
         "libtegrarm: asked for and refused:",
         "2 x escape NV_ESC_RM_FREE (0x29): it belongs to /dev/nvidiactl",
-        "2 x escape NV_ESC_RM_I2C_ACCESS (0x39): no such thing on a Tegra",
+        "2 x escape NV_ESC_RM_I2C_ACCESS (0x39): a Tegra does not have this",
         "1 x escape NV_ESC_RM_VID_HEAP_CONTROL (0x4a): function 9; there are ALLOC_SIZE (2), FREE (3), INFO (5) and ALLOC_OS_DESCRIPTOR (27)",
         "1 x escape NV_ESC_RM_EXPORT_OBJECT_TO_FD (0x5c): no exports between processes",
         "1 x escape unknown (0x99): it is not in the escape table",

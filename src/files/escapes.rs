@@ -228,9 +228,9 @@ macro_rules! row {
     };
 }
 
-const DISPLAY: &str = "the display is another driver's";
-const NOT_HERE: &str = "no such thing on a Tegra";
-const NO_EVENTS: &str = "events never fire: nvgpu has none that RM's mean";
+const DISPLAY: &str = "the display has its own driver on a Tegra";
+const NOT_HERE: &str = "a Tegra does not have this";
+const NO_EVENTS: &str = "nvgpu has no events that correspond to RM's, so no event ever fires";
 const REFUSED: Support = Support::Refused(NV_ERR_NOT_SUPPORTED);
 
 const CONTROL: EscapeRow = row!(NV_ESC_RM_CONTROL, Control, args!(NVOS54_PARAMETERS: status), Whole(verbs::control));

@@ -196,21 +196,21 @@ macro_rules! refused {
     };
 }
 
-const ONE_GPU: &str = "there is one GPU: nothing to say about others";
+const ONE_GPU: &str = "there is only one GPU, so there is nothing to say about others";
 const ALWAYS_ATTACHED: &str = "the GPU is attached as long as the kernel has it; its id is checked";
 const NO_NVLINK: &str = "there is no NVLink";
 const NO_FABRIC: &str = "there is no NVLink fabric";
 const NO_PCIE: &str = "the GPU is on an AXI bus, not PCI Express";
 const NO_ECC: &str = "the memory has no ECC that nvgpu reports";
-const NO_CAPS: &str = "no capability that needs a bit; all are reported absent";
+const NO_CAPS: &str = "this GPU has no capability for which there is a bit, so all bits are 0";
 const NO_EVENTS: &str = "nvgpu posts no RM events";
 const NOT_EXPOSED: &str = "nvgpu has no counterpart that user space can reach";
 const SINCE_R39: &str = "nvgpu tells and sets credits since r39; 0x56 on a kernel that does not";
 const PHYSICAL: &str = "physical RM's business: nvgpu keeps it to the kernel";
 const EXPORT: &str = "objects cannot be exported as file descriptors";
-const NO_OBJECT: &str = "of a class that the library does not make";
+const NO_OBJECT: &str = "it belongs to a class that the library does not make";
 const NO_CONFIDENTIAL: &str = "there is no confidential computing";
-const OTHER_ENGINE: &str = "an engine of its own on Tegra, with its own driver";
+const OTHER_ENGINE: &str = "on a Tegra this is a separate engine with its own driver";
 
 type FamilyOfSchedule = NVA06F_CTRL_GPFIFO_SCHEDULE_PARAMS_V580;
 
@@ -347,7 +347,7 @@ pub static CONTROLS: &[ControlRow] = &[
     done!(NV2080_CTRL_CMD_FB_GET_INFO, [Subdevice], [NV2080_CTRL_FB_GET_INFO_PARAMS], fb::info),
     done!(NV2080_CTRL_CMD_FB_GET_INFO_V2, [Subdevice], [NV2080_CTRL_FB_GET_INFO_V2_PARAMS, NV2080_CTRL_FB_GET_INFO_V2_PARAMS_V580], fb::info_v2),
     done!(NV2080_CTRL_CMD_FB_FLUSH_GPU_CACHE, [Subdevice], [NV2080_CTRL_FB_FLUSH_GPU_CACHE_PARAMS], fb::flush_cache),
-    accepted!(NV2080_CTRL_CMD_FB_GET_GPU_CACHE_INFO, [Subdevice], [NV2080_CTRL_FB_GET_GPU_CACHE_INFO_PARAMS], plain::zero_after::<0>, "the L2 is on and writes back, which 0 means"),
+    accepted!(NV2080_CTRL_CMD_FB_GET_GPU_CACHE_INFO, [Subdevice], [NV2080_CTRL_FB_GET_GPU_CACHE_INFO_PARAMS], plain::zero_after::<0>, "the L2 is on and writes back, and 0 stands for this"),
     done!(NV2080_CTRL_CMD_FB_GET_FB_REGION_INFO, [Subdevice], [NV2080_CTRL_CMD_FB_GET_FB_REGION_INFO_PARAMS], fb::regions),
     accepted!(NV2080_CTRL_CMD_FB_GET_OFFLINED_PAGES, [Subdevice], [NV2080_CTRL_FB_GET_OFFLINED_PAGES_PARAMS], plain::zero_after::<0>, NO_ECC),
     refused!(NV2080_CTRL_CMD_FB_GET_FS_INFO, [Subdevice], NV_ERR_NOT_SUPPORTED, NOT_EXPOSED),
@@ -369,7 +369,7 @@ pub static CONTROLS: &[ControlRow] = &[
     accepted!(NV2080_CTRL_CMD_BUS_GET_C2C_INFO, [Subdevice], [NV2080_CTRL_CMD_BUS_GET_C2C_INFO_PARAMS], plain::zero_after::<0>, "there is no chip-to-chip link"),
     accepted!(NV2080_CTRL_CMD_BUS_GET_PCIE_CPL_ATOMICS_CAPS, [Subdevice, Device], [NV2080_CTRL_CMD_BUS_GET_PCIE_CPL_ATOMICS_CAPS_PARAMS], plain::zero_after::<0>, NO_PCIE),
     done!(NV2080_CTRL_CMD_PERF_BOOST, [Subdevice], [NV2080_CTRL_PERF_BOOST_PARAMS], gpu::boost),
-    accepted!(NV2080_CTRL_CMD_PERF_GET_CURRENT_PSTATE, [Subdevice], [NV2080_CTRL_PERF_GET_CURRENT_PSTATE_PARAMS], gpu::pstate, "devfreq has no performance states; P0 is the one there is"),
+    accepted!(NV2080_CTRL_CMD_PERF_GET_CURRENT_PSTATE, [Subdevice], [NV2080_CTRL_PERF_GET_CURRENT_PSTATE_PARAMS], gpu::pstate, "devfreq has no performance states, so P0 is the only one"),
     refused!(NV2080_CTRL_CMD_PERF_GET_GPUMON_PERFMON_UTIL_SAMPLES_V2, [Subdevice], NV_ERR_NOT_SUPPORTED, NOT_EXPOSED),
     accepted!(NV2080_CTRL_CMD_RC_GET_WATCHDOG_INFO, [Subdevice], [NV2080_CTRL_RC_GET_WATCHDOG_INFO_PARAMS], plain::zero_after::<0>, "user-mode channels have no watchdog"),
     row!(NV2080_CTRL_CMD_RC_RELEASE_WATCHDOG_REQUESTS, [Subdevice], [0], plain::nothing, Support::Accepted, "user-mode channels have no watchdog"),

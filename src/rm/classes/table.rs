@@ -69,7 +69,7 @@ macro_rules! refused {
 
 const DISCRETE: &str = "hardware or firmware a Tegra does not have";
 const OTHER_CHIP: &str = "a class of another GPU generation; ga10b does not accept it";
-const OTHER_ENGINE: &str = "an engine of its own on Tegra, with its own driver";
+const OTHER_ENGINE: &str = "on a Tegra this is a separate engine with its own driver";
 const KERNEL: &str = "nvgpu keeps this to the kernel";
 const NOT_EXPOSED: &str = "nvgpu has no counterpart that user space can reach";
 
