@@ -1,4 +1,4 @@
-//! Time stamps of the runtime on the virtual Orin: events, profiles, and how the GPU's clock relates to the CPU's.
+//! Time stamps of the runtime on the virtual Orin: events, profiles, and the relation of the GPU's clock to the CPU's.
 #![cfg(feature = "sim")]
 
 mod common;
@@ -36,7 +36,7 @@ fn nothing(kernel: &KernelRef) -> Vec<u8> {
     params::pack(kernel.kernel(), &[&[0; 8], &[0; 8], &[0; 8], &[0; 4]]).unwrap()
 }
 
-/// A grid that the virtual GPU needs a while for.
+/// A grid for which the virtual GPU needs some time.
 fn long() -> Launch {
     Launch { grid: Dim3::new(2000, 1, 1), ..LINE }
 }
@@ -56,7 +56,7 @@ fn events_lie_where_the_work_before_them_ended() {
     let last = device.time().unwrap();
     let [a, b, c] = [&start, &end, &after].map(|event| event.time().unwrap());
     assert!(a < b && b <= c, "{a} {b} {c}");
-    // By the clocks' relation that was between the two looks at them.
+    // This converts a time with the relation of the clocks between the two readings.
     let cpu = |gpu: u64| gpu.wrapping_sub(first.gpu).wrapping_add(first.cpu);
     let off = first.off + last.off + 32;
     assert!(first.cpu <= cpu(a) + off && cpu(c) <= last.cpu + off, "{first:?} {last:?}: {a} {c}");
@@ -116,7 +116,7 @@ fn a_profile_has_everything_once_and_in_order() {
     let device = device();
     let kernel = kernel(&device);
     let [a, b] = [(); 2].map(|()| device.alloc(1 << 16, Cache::Cached).unwrap());
-    // More than the ring of stamps has room for.
+    // There are more rounds than the ring of stamps has room for.
     const ROUNDS: usize = 1500;
     let found = Arc::new(Mutex::new(Vec::<Record>::new()));
     let into = found.clone();
@@ -141,7 +141,7 @@ fn a_profile_has_everything_once_and_in_order() {
     assert_eq!(found[0].what, What::Kernel { name: "vecadd".to_owned() });
     assert_eq!(found[1].what, What::Copy { bytes: 4096 });
     assert_eq!(found[2 * ROUNDS].what, What::Fill { bytes: 1 << 16 });
-    // Launches are as before.
+    // Launches work as before.
     let fence = device.launch(&kernel, &LINE, &nothing(&kernel)).unwrap();
     device.wait(fence, DEADLINE).unwrap();
 }

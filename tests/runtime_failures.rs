@@ -79,7 +79,7 @@ struct Bench {
     device: Arc<Device>,
     buffers: [Arc<Buffer>; 2],
     event: Arc<Event>,
-    /// A descriptor of the first of them.
+    /// A descriptor of the first buffer.
     shared: Shared,
     pages: Pages,
     /// A device that has no memory for code yet.

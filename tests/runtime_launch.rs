@@ -24,7 +24,7 @@ fn bits(q: &[u32; 64], msb: usize, lsb: usize) -> u64 {
     (lsb..=msb).rev().fold(0, |v, b| v << 1 | u64::from(q[b / 32] >> (b % 32) & 1))
 }
 
-/// A file with `.nv.local.NAME`: its shared memory under another name.
+/// A file with `.nv.local.NAME`, which has its shared memory under another name.
 #[test]
 fn scratch_memory_starts_at_address_0_and_the_stack_ends_at_the_top() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/cubin/shared.nvrtc.cubin");

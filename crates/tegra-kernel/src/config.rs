@@ -62,7 +62,7 @@ const RELEASES: &[(&str, L4t)] = &[("r36", L4t::R36), ("r35", L4t::R35), ("r35.4
 const SWITCH: &[(&str, bool)] = &[("0", false), ("1", true)];
 
 impl Chip {
-    /// As `--chip` and `TEGRARM_SIM_CHIP` take it.
+    /// The name that `--chip` and `TEGRARM_SIM_CHIP` accept.
     pub fn name(self) -> &'static str {
         CHIPS.iter().find(|(_, chip)| *chip == self).map_or("unknown", |(name, _)| name)
     }

@@ -9,7 +9,7 @@ use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use tegrarm_abi::nvgpu::channel::NVGPU_IOCTL_CHANNEL_WAIT;
 use tegrarm_abi::nvmap::{NVMAP_IOC_READ, NVMAP_IOC_WRITE};
 
-/// The requests whose `EINTR` is an answer: a notifier that was not written in time, a copy that came to an end on the way.
+/// The requests for which `EINTR` is an answer: a notifier was not written in time, or a copy ended early.
 const MEANS_SOMETHING: [u32; 3] = [NVGPU_IOCTL_CHANNEL_WAIT, NVMAP_IOC_READ, NVMAP_IOC_WRITE];
 
 /// The Jetson kernel under this process.
@@ -31,8 +31,8 @@ impl Kmd for LinuxKmd {
             Arg::Value(value) => value as usize,
         };
         let call = || {
-            // SAFETY: `Bytes` is as long as the request's size field says (the callers pass the structure the
-            // request is defined for); the kernel keeps no pointer to it. Values are not dereferenced.
+            // SAFETY: `Bytes` is as long as the request's size field says, because callers pass the structure for which
+            // the request is defined, and the kernel keeps no pointer to it. Values are not dereferenced.
             Errno::result(unsafe { libc::ioctl(fd.as_raw_fd(), request as _, argp) })
         };
         if MEANS_SOMETHING.contains(&request) { call() } else { uninterrupted(call) }

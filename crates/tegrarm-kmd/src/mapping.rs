@@ -54,9 +54,10 @@ impl Mapping {
             Prot::Read => libc::PROT_READ,
             Prot::ReadWrite => libc::PROT_READ | libc::PROT_WRITE,
         };
-        // Under `tegrarm-sim run` a signal can interrupt it.
+        // Under `tegrarm-sim run` a signal can interrupt the call.
         let p = uninterrupted(|| {
-            // SAFETY: the caller owns the range it names with `Replace`; the other placements touch free ranges only.
+            // SAFETY: the caller owns the range that it names with `Replace`, and the other placements use only free
+            // ranges.
             let p = unsafe {
                 let at = hint as *mut libc::c_void;
                 libc::mmap(at, len, access, libc::MAP_SHARED | place, fd.as_raw_fd(), offset as i64)
