@@ -180,9 +180,9 @@ cargo-test:
 test-threads:
 	TEGRARM_TEST_ROUNDS=1000 $(CARGO) test --locked -p tegrarm --test threads
 
-# The same tests with real system calls: the device nodes are the supervisor's, another process. Test binaries are started
-# by the runner that cargo asks for. One test at a time: the supervisor counts what its kernel holds for everybody. Tests that make a
-# virtual board of their own say why.
+# The same tests with real system calls. The supervisor, which is another process, provides the device nodes. Cargo's runner starts
+# the test binaries. Tests run one at a time, because the supervisor counts the objects of all processes together. A test that makes
+# its own virtual board says why.
 HOST     := $(shell $(CARGO) -vV 2>/dev/null | sed -n 's/^host: //p')
 RUNNER   := CARGO_TARGET_$(shell echo $(HOST) | tr a-z- A-Z_)_RUNNER
 
