@@ -1,8 +1,10 @@
 """tinygrad as it was published, on its own NVKIface: through LD_PRELOAD and through the file door."""
 
+import errno
 import os
 import pathlib
 import re
+import subprocess
 import sys
 
 import pytest
@@ -99,3 +101,24 @@ def test_unrelated_programs_load_nothing(python):
     code = "print(any('libtegrarm.so' in line for line in open('/proc/self/maps')), open('/dev/null').read() == '')"
     out = python(code, env={"LD_PRELOAD": str(PRELOAD)})
     assert out == "False True\n"
+
+
+OPENS = """
+import os, signal
+signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+try:
+    os.open("/dev/nvidiactl", os.O_RDWR)
+except OSError as e:
+    print("refused", e.errno)
+"""
+
+
+@pytest.mark.parametrize("kind", ["full", "broken", "closed"])
+def test_a_standard_error_that_cannot_be_written_ends_no_program(kind):
+    """The preload library says why a node cannot be opened; that nobody can read it is not the program's business."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    stderr = {"full": os.open("/dev/full", os.O_WRONLY), "broken": writer, "closed": os.open("/dev/null", os.O_RDONLY)}[kind]
+    env = {**os.environ, "LD_PRELOAD": str(PRELOAD), "TEGRARM_LIB": "/no/such/library.so"}
+    out = subprocess.run([sys.executable, "-c", OPENS], env=env, stdout=subprocess.PIPE, stderr=stderr, text=True)
+    assert (out.returncode, out.stdout) == (0, f"refused {errno.ENODEV}\n")
