@@ -344,6 +344,10 @@ fn no_control_silently_does_nothing() {
         if SHOWN_ELSEWHERE.contains(&row.cmd) {
             continue;
         }
+        // r35's driver has no such switch. `tests/debugger.rs` shows that it is refused there.
+        if row.cmd == NV83DE_CTRL_CMD_DEBUG_SET_MODE_ERRBAR_DEBUG && default_release().is_r35() {
+            continue;
+        }
         // A board of its own: some controls stop channels.
         let w = World::new();
         prepare(&w, row);
