@@ -386,7 +386,7 @@ abi-baseline:     ## writes packaging/libtegrarm.abi anew, for a change of the A
 BOOK := $(CACHE)/book
 .PHONY: book
 book: $(BOOK)/.installed  ## .cache/site: the documentation as HTML
-	$(BOOK)/bin/properdocs build --quiet --strict --config-file packaging/book/properdocs.yml --site-dir $(CACHE)/site
+	$(BOOK)/bin/python -m properdocs build --quiet --strict --config-file packaging/book/properdocs.yml --site-dir $(CACHE)/site
 	@echo "open .cache/site/index.html"
 
 $(BOOK)/.installed: packaging/book/requirements.txt

@@ -1213,7 +1213,7 @@ NV_STATUS tegrarm_device_profile(NvU32 index, struct tegrarm_device_profile *out
 /**
  * Has `callback` called with the messages of the library up to `level`, one of `enum tegrarm_log_level`. With NULL, or with
  * `TEGRARM_LOG_OFF`, nobody is told any more. There is one callback in a process; the last one counts. The environment variable
- * `TEGRARM_LOG`, which writes to standard error, is independent of it.
+ * `TEGRARM_LOG`, which writes to standard error, is independent of it. `user` is passed on to the callback.
  *
  * It is called in the thread that the message is about, in several threads at the same time, and in the middle of other
  * functions: it may call only `tegrarm_status_name`. A message without a status is not a stable interface. With
@@ -2047,7 +2047,8 @@ NV_STATUS tegrarm_queue_fence(struct tegrarm_queue *queue, NvU64 *fence);
 NV_STATUS tegrarm_queue_after(struct tegrarm_queue *queue, NvU64 fence);
 
 /**
- * Launches a kernel on a queue, as `tegrarm_launch` does on the one that the device was opened with.
+ * Launches a kernel on a queue, as `tegrarm_launch` does on the one that the device was opened with. If
+ * `fence` is not NULL, the fence of the work is written to `*fence`.
  *
  * Errors: those of `tegrarm_launch`, and
  * - `NV_ERR_OBJECT_NOT_FOUND`: `queue` is not a queue, or `kernel` is not a kernel.
@@ -2084,7 +2085,8 @@ NV_STATUS tegrarm_queue_copy(struct tegrarm_queue *queue,
                              NvU64 *fence);
 
 /**
- * Has a queue fill a range of a buffer, as `tegrarm_fill` does on the one that the device was opened with.
+ * Has a queue fill a range of a buffer, as `tegrarm_fill` does on the one that the device was opened with. If
+ * `fence` is not NULL, the fence of the work is written to `*fence`.
  *
  * Errors:
  * - `NV_ERR_OBJECT_NOT_FOUND`: `queue` is not a queue, or `buffer` is not a buffer.
@@ -2200,7 +2202,7 @@ NV_STATUS tegrarm_fence_query(struct tegrarm_device *device, NvU64 fence, bool *
  * Has `callback` called, once, when a fence has passed or cannot pass any more. A thread of the library calls it, one after
  * another for all fences of a device, so that a callback returns soon. It may call any function but `tegrarm_device_close` and
  * `tegrarm_shutdown`. `tegrarm_last_error` says in it why `status` is not `NV_OK`. A device that is closed has it called before
- * `tegrarm_device_close` returns, with `NV_ERR_RESOURCE_LOST` if the work has not finished.
+ * `tegrarm_device_close` returns, with `NV_ERR_RESOURCE_LOST` if the work has not finished. `user` is passed on to the callback.
  *
  * Errors:
  * - `NV_ERR_OBJECT_NOT_FOUND`: `device` is not an open device.
@@ -2298,7 +2300,7 @@ NV_STATUS tegrarm_event_elapsed(struct tegrarm_event *start,
  * Looks at the clock of the GPU and at that of the CPU together: when the GPU's was `*gpu_ns`, CLOCK_MONOTONIC was `*cpu_ns`,
  * give or take `*off_by_ns`. All three are nanoseconds. Each pointer may be NULL.
  *
- * A time `t` of the GPU is `t - *gpu_ns + *cpu_ns` of CLOCK_MONOTONIC. Linux adjusts CLOCK_MONOTONIC slowly to the time of the
+ * A time of the GPU, minus `*gpu_ns`, plus `*cpu_ns`, is a time of CLOCK_MONOTONIC. Linux adjusts CLOCK_MONOTONIC slowly to the time of the
  * network, and not the GPU's clock, so that a program that runs for long looks again from time to time.
  *
  * Errors:

@@ -205,7 +205,7 @@ _tegrarm__sim() {
             return 0
             ;;
         tegrarm__subcmd__sim__subcmd__run)
-            opts="-v -h --chip --l4t --strict --strace --trace --trap-paths --without --deny --dead-gpu --memory --verbose --help"
+            opts="-v -h --chip --l4t --strict --strace --trace --trap-paths --without --deny --dead-gpu --memory --verbose --interruptible --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

@@ -42,6 +42,7 @@ complete -c tegrarm-sim -n "__fish_tegrarm_sim_using_subcommand run" -l strict -
 complete -c tegrarm-sim -n "__fish_tegrarm_sim_using_subcommand run" -l trap-paths -d 'Leaves the program the host\'s own /dev and traps every call that takes a path instead: slower, but new devices show'
 complete -c tegrarm-sim -n "__fish_tegrarm_sim_using_subcommand run" -l dead-gpu -d 'The GPU cannot be powered: every ioctl on its nodes is ENODEV'
 complete -c tegrarm-sim -n "__fish_tegrarm_sim_using_subcommand run" -s v -l verbose -d 'Says how the program got its device nodes, and how many calls were trapped for it'
+complete -c tegrarm-sim -n "__fish_tegrarm_sim_using_subcommand run" -l interruptible -d 'Lets signals interrupt calls that are being answered, as hosts before Linux 5.19 do. For tests'
 complete -c tegrarm-sim -n "__fish_tegrarm_sim_using_subcommand run" -s h -l help -d 'Print help'
 complete -c tegrarm-sim -n "__fish_tegrarm_sim_using_subcommand replay" -l chip -d 'The module: agx-orin, agx-orin-pg, orin-nx, orin-nano, gv11b' -r
 complete -c tegrarm-sim -n "__fish_tegrarm_sim_using_subcommand replay" -l l4t -d 'Jetson Linux release: r36, r35, r35.4, r39' -r

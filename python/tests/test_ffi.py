@@ -16,7 +16,11 @@ C_TYPES = {
     "NvU64": ctypes.c_uint64, "uint64_t": ctypes.c_uint64, "int64_t": ctypes.c_int64, "int": ctypes.c_int,
     "unsigned long": ctypes.c_ulong, "size_t": ctypes.c_size_t, "uintptr_t": ctypes.c_size_t, "bool": ctypes.c_bool,
 }
+CALLBACKS = {"tegrarm_fence_callback": _ffi.FenceCallback, "tegrarm_log_callback": _ffi.LogCallback,
+             "tegrarm_profile_callback": _ffi.ProfileCallback}
 STRUCTS = {"tegrarm_config": _ffi.Config, "tegrarm_device_profile": _ffi.DeviceProfile,
+           "tegrarm_device_state": _ffi.DeviceState, "tegrarm_queue_options": _ffi.QueueOptions,
+           "tegrarm_profile_record": _ffi.ProfileRecord,
            "tegrarm_kernel_attributes": _ffi.KernelAttributes,
            "tegrarm_replay_channel": _ffi.ReplayChannel, "tegrarm_replay_value": _ffi.ReplayValue}
 
@@ -36,7 +40,7 @@ def ctypes_of(text, result=False):
     base = re.sub(r"\b(const|struct|extern)\b|\*", "", text).strip()
     stars = text.count("*")
     if stars == 0:
-        return C_TYPES[base]
+        return CALLBACKS.get(base) or C_TYPES[base]
     if base in ("void", "char"):
         if stars == 2:
             return ctypes.POINTER(ctypes.c_void_p)

@@ -50,7 +50,7 @@ def test_run_preload_needs_no_environment(python):
 
 def test_run_preload_runs_any_program(python):
     assert python(["-m", "tegrarm", "run", "--preload", "--", "test", "-c", "/dev/nvidiactl"]) == ""
-    assert "No such file" in python(["-m", "tegrarm", "run", "--preload", "--", "no-such-program"], status=1)
+    assert "No such file" in python(["-m", "tegrarm", "run", "--preload", "--", "no-such-program"], status=127)
 
 
 def test_file_door_by_exchanging_one_class(python):

@@ -37,7 +37,7 @@ pub type tegrarm_log_callback =
 
 /// Has `callback` called with the messages of the library up to `level`, one of `enum tegrarm_log_level`. With NULL, or with
 /// `TEGRARM_LOG_OFF`, nobody is told any more. There is one callback in a process; the last one counts. The environment variable
-/// `TEGRARM_LOG`, which writes to standard error, is independent of it.
+/// `TEGRARM_LOG`, which writes to standard error, is independent of it. `user` is passed on to the callback.
 ///
 /// It is called in the thread that the message is about, in several threads at the same time, and in the middle of other
 /// functions: it may call only `tegrarm_status_name`. A message without a status is not a stable interface. With

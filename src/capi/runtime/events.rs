@@ -118,7 +118,7 @@ pub unsafe extern "C" fn tegrarm_event_elapsed(
 /// Looks at the clock of the GPU and at that of the CPU together: when the GPU's was `*gpu_ns`, CLOCK_MONOTONIC was `*cpu_ns`,
 /// give or take `*off_by_ns`. All three are nanoseconds. Each pointer may be NULL.
 ///
-/// A time `t` of the GPU is `t - *gpu_ns + *cpu_ns` of CLOCK_MONOTONIC. Linux adjusts CLOCK_MONOTONIC slowly to the time of the
+/// A time of the GPU, minus `*gpu_ns`, plus `*cpu_ns`, is a time of CLOCK_MONOTONIC. Linux adjusts CLOCK_MONOTONIC slowly to the time of the
 /// network, and not the GPU's clock, so that a program that runs for long looks again from time to time.
 ///
 /// Errors:

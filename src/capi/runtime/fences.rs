@@ -113,7 +113,7 @@ pub unsafe extern "C" fn tegrarm_fence_query(
 /// Has `callback` called, once, when a fence has passed or cannot pass any more. A thread of the library calls it, one after
 /// another for all fences of a device, so that a callback returns soon. It may call any function but `tegrarm_device_close` and
 /// `tegrarm_shutdown`. `tegrarm_last_error` says in it why `status` is not `NV_OK`. A device that is closed has it called before
-/// `tegrarm_device_close` returns, with `NV_ERR_RESOURCE_LOST` if the work has not finished.
+/// `tegrarm_device_close` returns, with `NV_ERR_RESOURCE_LOST` if the work has not finished. `user` is passed on to the callback.
 ///
 /// Errors:
 /// - `NV_ERR_OBJECT_NOT_FOUND`: `device` is not an open device.

@@ -10,7 +10,8 @@ use crate::runtime::params::Layout;
 use crate::runtime::place::Place;
 use std::ffi::c_void;
 
-/// Launches a kernel on a queue, as `tegrarm_launch` does on the one that the device was opened with.
+/// Launches a kernel on a queue, as `tegrarm_launch` does on the one that the device was opened with. If
+/// `fence` is not NULL, the fence of the work is written to `*fence`.
 ///
 /// Errors: those of `tegrarm_launch`, and
 /// - `NV_ERR_OBJECT_NOT_FOUND`: `queue` is not a queue, or `kernel` is not a kernel.
@@ -74,7 +75,8 @@ pub unsafe extern "C" fn tegrarm_queue_copy(
     })
 }
 
-/// Has a queue fill a range of a buffer, as `tegrarm_fill` does on the one that the device was opened with.
+/// Has a queue fill a range of a buffer, as `tegrarm_fill` does on the one that the device was opened with. If
+/// `fence` is not NULL, the fence of the work is written to `*fence`.
 ///
 /// Errors:
 /// - `NV_ERR_OBJECT_NOT_FOUND`: `queue` is not a queue, or `buffer` is not a buffer.
