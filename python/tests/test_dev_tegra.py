@@ -440,6 +440,8 @@ class Library:
     def __getattr__(self, name):
         return lambda *a: waits.append(name) or time.sleep(0.01) or calls.NV_ERR_TIMEOUT
 calls._ffi = type("ffi", (), {"lib": lambda: Library(), "TEGRARM_WAIT_FOREVER": (1 << 64) - 1})
+# A job that a shell started in the background ignores the signal, and its programs inherit that.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 threading.Timer(0.2, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
 try: calls.wait("wait", None)
 except KeyboardInterrupt: os._exit(0 if len(waits) > 2 else 3)
