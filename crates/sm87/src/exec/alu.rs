@@ -1,4 +1,4 @@
-//! Drivers: how a lane-wise operation becomes the handlers of an instruction.
+//! Drivers make the handlers of an instruction from an operation that is written for lanes.
 #![allow(unsafe_code)]
 
 use super::env::Env;
@@ -8,14 +8,14 @@ use super::warp::Warp;
 
 /// A function of up to three 32-bit sources (and a predicate) with one 32-bit result.
 pub(crate) trait Alu {
-    /// Sources that are read.
+    /// The number of sources that the operation reads.
     const SOURCES: usize = 3;
 
-    /// The function; bit `i` of `p` is the predicate source of lane `i`.
+    /// Computes the result. Bit `i` of `p` is the predicate source of lane `i`.
     fn eval<V: Simd>(u: &Uop, a: V, b: V, c: V, p: u32) -> V;
 }
 
-/// One bit per lane for each relation of two sources.
+/// How two sources compare: one bit per lane for each relation.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Relation {
     pub lt: u32,
@@ -25,34 +25,34 @@ pub(crate) struct Relation {
 
 /// A comparison.
 pub(crate) trait Compare {
-    /// Masks: less, equal, unordered.
+    /// The result is three masks: the lanes that are less, those that are equal, and those that are unordered.
     fn eval<V: Simd>(u: &Uop, a: V, b: V) -> (V, V, V);
 }
 
-/// An operation that is written for one lane: pairs of registers, several results.
+/// An operation that is written for one lane at a time, because it uses pairs of registers or has several results.
 pub(crate) trait Each {
-    /// Does it for `lane`.
+    /// Executes the operation for `lane`.
     fn each(w: &mut Warp, u: &Uop, lane: u32);
 }
 
 /// An operation on the warp as a whole, written so that the compiler vectorises its loops.
 pub(crate) trait Whole {
-    /// Does it for the lanes in `exec`.
+    /// Executes the operation for the lanes in `exec`.
     fn run(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow;
 }
 
-/// `aux` bit of operations on the uniform datapath.
+/// The bit of `aux` that marks operations on the uniform datapath.
 pub(crate) const UNIFORM: u16 = 1 << 15;
 
-/// The lanes an operation works on. Uniform registers and predicates hold their value in every lane, so a uniform
-/// operation is a vector operation on all of them.
+/// The lanes that an operation works on. A uniform register or predicate holds its value in every lane, so that a
+/// uniform operation is a vector operation on all lanes.
 #[inline(always)]
 pub(crate) fn scope(u: &Uop, exec: u32) -> u32 {
     if u.aux & UNIFORM != 0 { u32::MAX } else { exec }
 }
 
 /// # Safety
-/// See [`super::uop::Handler`].
+/// The conditions are those of [`super::uop::Handler`].
 #[inline(always)]
 unsafe fn rows<V: Simd, O: Alu, const FULL: bool>(w: &mut Warp, u: &Uop, exec: u32) -> Flow {
     let (a, b, c, d) = (w.src(u.a), w.src(u.b), w.src(u.c), w.dst(u.d));
@@ -114,15 +114,16 @@ fn relation_at<O: Compare>(w: &Warp, u: &Uop, at: u32) -> Relation {
     Relation { lt: lt & 1 << at, eq: eq & 1 << at, unordered: un & 1 << at }
 }
 
-/// Bits of `mods` that the comparisons share. The lowest four are the compare code: less, equal, greater, unordered.
+/// The bits of `mods` that all comparisons use. The lowest four are the compare code: less, equal, greater, unordered.
 pub(crate) mod cmp {
-    /// How the result combines with the predicate source: 0 and, 1 or, 2 xor.
+    /// How the result is combined with the predicate source: 0 is and, 1 is or, 2 is xor.
     pub(crate) const COMBINE: u32 = 4;
-    /// ISETP.EX: equal lanes take the result of the low words, in the second predicate source.
+    /// ISETP.EX compares high words: lanes in which these are equal take the result of the low words, which is the
+    /// second predicate source.
     pub(crate) const EXTENDED: u32 = 1 << 6;
 }
 
-/// Which lanes the compare code of `mods` accepts.
+/// The lanes that the compare code of `mods` accepts.
 #[inline(always)]
 pub(crate) fn accepted(w: &Warp, u: &Uop, r: Relation) -> u32 {
     let on = |bit: u32| (u.mods >> bit & 1).wrapping_neg();
@@ -131,7 +132,7 @@ pub(crate) fn accepted(w: &Warp, u: &Uop, r: Relation) -> u32 {
     (r.lt & on(0)) | (r.eq & equal) | (gt & on(2)) | (r.unordered & on(3))
 }
 
-/// Combines with the predicate source.
+/// Combines the result of a comparison with the predicate source.
 #[inline(always)]
 pub(crate) fn combined(u: &Uop, x: u32, p: u32) -> u32 {
     match u.mods >> cmp::COMBINE & 3 {
@@ -149,7 +150,7 @@ fn set_predicates(w: &mut Warp, u: &Uop, exec: u32, r: Relation) -> Flow {
     Flow::Next
 }
 
-/// Makes the handler functions of one driver for the plain host and for AVX2.
+/// Makes the two handler functions of a driver: one for any host and one for AVX2.
 macro_rules! handlers {
     ($plain:ident $wide:ident <$bound:ident $(, $flag:ident)?> |$w:ident, $u:ident, $exec:ident, $v:ident| $body:expr) => {
         unsafe fn $plain<O: $bound $(, const $flag: bool)?>($w: &mut Warp, _: &mut Env<'_>, $u: &Uop, $exec: u32) -> Flow {
@@ -211,7 +212,7 @@ unsafe fn whole_wide<O: Whole>(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u
     O::run(w, env, u, exec)
 }
 
-/// Picks the pair member for this host.
+/// Chooses between the two functions by what this host can do.
 macro_rules! pick {
     ($plain:expr, $wide:expr) => {{
         #[cfg(target_arch = "x86_64")]
@@ -231,7 +232,7 @@ pub(crate) fn alu<O: Alu>() -> Handlers {
     }
 }
 
-/// Handlers of the same operation on the uniform datapath: once per warp.
+/// Handlers of the same operation on the uniform datapath, which is executed once per warp.
 pub(crate) fn ualu<O: Alu>() -> Handlers {
     Handlers::all(pick!(uniform_plain::<O>, uniform_wide::<O>))
 }
@@ -242,22 +243,22 @@ pub(crate) fn setp<O: Compare>() -> Handlers {
     Handlers { full: rows, part: rows, one: pick!(setp_lane_plain::<O>, setp_lane_wide::<O>) }
 }
 
-/// Handlers of a comparison of uniform registers.
+/// Handlers of a comparison of two uniform registers.
 pub(crate) fn usetp<O: Compare>() -> Handlers {
     Handlers::all(pick!(setp_uniform_plain::<O>, setp_uniform_wide::<O>))
 }
 
-/// Handlers of a comparison whose result is a value: `imm` where true.
+/// Handlers of a comparison whose result is a value: `imm` where the comparison is true.
 pub(crate) fn set<O: Compare>() -> Handlers {
     Handlers::all(pick!(set_plain::<O>, set_wide::<O>))
 }
 
-/// Handlers of an operation written for one lane.
+/// Handlers of an operation that is written for one lane.
 pub(crate) fn each<O: Each>() -> Handlers {
     Handlers::all(pick!(each_plain::<O>, each_wide::<O>))
 }
 
-/// Handlers of an operation on the whole warp.
+/// Handlers of an operation that is written for the whole warp.
 pub(crate) fn whole<O: Whole>() -> Handlers {
     Handlers::all(pick!(whole_plain::<O>, whole_wide::<O>))
 }

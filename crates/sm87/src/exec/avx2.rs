@@ -1,6 +1,6 @@
 //! Eight lanes in one AVX2 register.
 //!
-//! Values of [`Avx2`] are made only inside handlers that [`super::isa`] selected after seeing AVX2 and FMA; every
+//! Values of [`Avx2`] are made only inside handlers that [`super::isa`] selects if the host has AVX2 and FMA. Every
 //! method is inlined into such a handler, where the intrinsics are single instructions.
 #![allow(unsafe_code)]
 
@@ -24,7 +24,7 @@ fn ints(x: __m256) -> Avx2 {
     Avx2(unsafe { _mm256_castps_si256(x) })
 }
 
-/// Methods that are one intrinsic on integers (`int`) or on floats (`float`).
+/// Makes methods that are one intrinsic each, on integers (`int`) or on floats (`float`).
 macro_rules! one {
     (int $($name:ident = $op:ident;)*) => {$(
         #[inline(always)]

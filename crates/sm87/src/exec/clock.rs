@@ -1,48 +1,50 @@
-//! Time as programs see it: it passes with the instructions that a CTA issues, and while it sleeps. It does not depend on
-//! the machine that the engine runs on, so a program finds the same times every time.
+//! Time as programs see it. It passes with the instructions that a CTA issues, and while the CTA sleeps. It does not
+//! depend on the machine that the engine runs on, so that a program finds the same times in every run.
 
-/// The GPU's clock, megahertz.
+/// The frequency of the GPU's clock in megahertz.
 const MHZ: u64 = 1300;
-/// Cycles that a look at a clock takes beside its own issue.
+/// The cycles that reading a clock takes, in addition to the cycle in which the instruction is issued.
 const LOOK: u64 = 32;
-/// Most nanoseconds that NANOSLEEP sleeps.
+/// The most nanoseconds that NANOSLEEP sleeps.
 const LONGEST: u32 = 1_000_000;
 
-/// The clock of the SM that a CTA is on, as the CTA sees it: a cycle for each instruction, and those that passed otherwise.
+/// The clock of the SM that a CTA is on, as the CTA sees it. It counts a cycle for each instruction, and the cycles
+/// that passed for other reasons.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Clock {
-    /// Wraps: the CTA's count of instructions does not start at zero.
+    /// The difference between the clock and the CTA's count of instructions. It wraps around.
     offset: u64,
 }
 
 impl Clock {
-    /// One that shows `cycles` now, when `issued` instructions have been issued.
+    /// Makes a clock that shows `cycles` now, after `issued` instructions.
     pub(crate) fn new(cycles: u64, issued: u64) -> Clock {
         Clock { offset: cycles.wrapping_sub(issued) }
     }
 
-    /// What it shows when `issued` instructions have been issued.
+    /// What the clock shows after `issued` instructions.
     pub(crate) fn at(self, issued: u64) -> u64 {
         self.offset.wrapping_add(issued)
     }
 
-    /// Time passes.
+    /// Lets `cycles` pass.
     pub(crate) fn pass(&mut self, cycles: u64) {
         self.offset = self.offset.wrapping_add(cycles);
     }
 
-    /// Somebody looks at it.
+    /// Accounts for a program that reads the clock.
     pub(crate) fn look(&mut self) {
         self.pass(LOOK);
     }
 }
 
-/// Nanoseconds, in the steps of the GPU's timer.
+/// Converts cycles to nanoseconds, in the steps of the GPU's timer.
 pub(crate) fn nanoseconds(cycles: u64) -> u64 {
     (u128::from(cycles) * 1000 / u128::from(MHZ)) as u64 & !0x1f
 }
 
-/// Cycles that a sleep of `ns` takes. PTX allows up to twice as long, and what the timer shows is less by a step at most.
+/// The cycles that a sleep of `ns` nanoseconds takes. PTX allows up to twice as long. The timer shows at most one step
+/// less than has passed.
 pub(crate) fn sleep(ns: u32) -> u64 {
     let ns = u64::from(ns.min(LONGEST));
     (ns + ns / 4) * MHZ / 1000

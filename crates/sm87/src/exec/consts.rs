@@ -1,19 +1,20 @@
-//! Constant banks of a launch.
+//! The constant banks of a launch.
 
 use super::mem::Tlb;
 use super::rows::Row;
 use crate::launch::Launch;
 
-/// Bytes a bank can have.
+/// The most bytes that a bank can have.
 const BANK: u32 = 64 << 10;
 
-/// The banks' contents as of the launch.
+/// The contents of the banks when the launch began.
 pub(crate) struct Banks {
     words: [Vec<u32>; 8],
 }
 
 impl Banks {
-    /// Reads the banks in `wanted` (a bit each) whole, and of the others what `rows` names.
+    /// Reads the banks in `wanted` (one bit for each bank) whole. Of the other banks it reads the words that `rows`
+    /// names.
     pub(crate) fn read(launch: &Launch, tlb: &mut Tlb<'_>, wanted: u8, rows: &[(u8, u32)]) -> Banks {
         let mut words: [Vec<u32>; 8] = Default::default();
         for (n, bank) in launch.banks.iter().enumerate() {
@@ -26,25 +27,25 @@ impl Banks {
         Banks { words }
     }
 
-    /// Rows for more words than the launch knew of.
+    /// Makes rows for words that the launch did not read when it began.
     pub(crate) fn fresh(launch: &Launch, wanted: &[(u8, u32)]) -> Vec<Row> {
         let mut tlb = Tlb::new(&launch.table, [0, 0]);
         Banks::read(launch, &mut tlb, 0, wanted).rows(wanted)
     }
 
-    /// The word at a byte offset; zero beyond the bank.
+    /// The word at a byte offset. It is zero beyond the end of the bank.
     pub(crate) fn word(&self, bank: u32, offset: u32) -> u32 {
         let words = self.words.get(bank as usize);
         words.and_then(|w| w.get(offset as usize / 4)).copied().unwrap_or(0)
     }
 
-    /// Rows for the words a program uses.
+    /// Makes a row for each word that a program uses.
     pub(crate) fn rows(&self, wanted: &[(u8, u32)]) -> Vec<Row> {
         wanted.iter().map(|&(bank, offset)| Row([self.word(bank.into(), offset); 32])).collect()
     }
 }
 
-/// The words of a bank that are mapped: reading stops at the first page that is not.
+/// Reads the words of a bank. Reading stops at the first page that is not mapped.
 fn read_words(tlb: &mut Tlb<'_>, va: u64, size: u32) -> Vec<u32> {
     let mut bytes = vec![0; size.next_multiple_of(4) as usize];
     if tlb.read(va, &mut bytes[..size as usize]).is_err() {

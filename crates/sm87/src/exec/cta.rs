@@ -10,22 +10,22 @@ use super::rows::{self, Row, rows_per_warp};
 use super::warp::Warp;
 use crate::fault::SmFault;
 
-/// Instructions a warp runs before the next one gets the SM.
+/// The number of instructions that a warp runs before the next warp runs.
 const SLICE: u32 = 1 << 14;
 
-/// What rounds in which all warps only wait count: a CTA of which they count `IDLE` in a row makes room for another. A round
-/// in which warps sleep counts less, because a sleep ends by itself.
+/// A CTA in which all warps only wait lets another CTA run when its rounds in a row have counted to `IDLE`. A round
+/// counts `SPINNING`, or `SLEEPING` if warps sleep, because a sleep ends by itself.
 const IDLE: u32 = 16;
 const SPINNING: u32 = 8;
 const SLEEPING: u32 = 1;
 
-/// A CTA barrier in use.
+/// The state of a CTA barrier in use.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Barrier {
     used: bool,
-    /// Threads that must come; 0 = all that live.
+    /// The number of threads that must arrive. 0 stands for all threads that live.
     count: u32,
-    /// Warps that came without waiting.
+    /// The number of warps that arrived without waiting.
     pub arrivals: u32,
     all: Option<bool>,
     any: bool,
@@ -34,13 +34,13 @@ pub(crate) struct Barrier {
 }
 
 impl Barrier {
-    /// A warp names the barrier, with a thread count or 0.
+    /// Notes that a warp names the barrier, with a number of threads or 0.
     pub(crate) fn expect(&mut self, count: u32) {
         self.used = true;
         self.count = count;
     }
 
-    /// Adds lanes' predicates to the reduction: 0 population count, 1 and, 2 or.
+    /// Adds the predicates of lanes to the reduction: 0 is a population count, 1 is and, 2 is or.
     pub(crate) fn reduce(&mut self, op: u32, p: u32, lanes: u32) {
         self.reduction = op;
         self.population += (p & lanes).count_ones();
@@ -58,11 +58,11 @@ impl Barrier {
     }
 }
 
-/// A CTA's warps and what their registers and operands live in. Kept for the next CTA.
+/// The warps of a CTA, and the arrays that hold their registers and operands. They are kept for the next CTA.
 pub(crate) struct Warps {
     rows: Vec<Row>,
     warps: Vec<Warp>,
-    /// The constants of the image, replaced when it grows.
+    /// The constants of the image. They are replaced when the image grows.
     constants: Vec<Row>,
 }
 
@@ -71,33 +71,33 @@ impl Warps {
         Warps { rows: Vec::new(), warps: Vec::new(), constants }
     }
 
-    /// Where the first warp that has not ended is.
+    /// The address of the instruction at which the first warp is that has not ended.
     pub(crate) fn pc(&self, env: &Env<'_>) -> u64 {
         self.warps.iter().find(|w| !w.done()).map_or(env.image_base, |w| env.pc(w.pc))
     }
 }
 
-/// Outside reasons to stop, and decoding of code that was not foreseen.
+/// Reasons from outside the CTA to stop.
 pub(crate) trait Supervisor {
-    /// Called between slices with the instructions issued since the last call.
+    /// Called between slices, with the number of instructions issued since the last call.
     fn poll(&self, issued: u64) -> Result<(), Interrupt>;
 }
 
 /// Why a CTA is abandoned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Interrupt {
-    /// Another CTA failed.
+    /// Another CTA of the grid failed.
     Other,
-    /// `Limits::cancel`.
+    /// `Limits::cancel` was set.
     Cancelled,
-    /// `Limits::budget`.
+    /// `Limits::budget` is used up.
     Budget,
 }
 
-/// How a CTA ended, or stopped for now.
+/// How a CTA ended, or why it stopped for now.
 pub(crate) enum End {
     Done,
-    /// Its turn is over.
+    /// Its turn is over, and it can continue later.
     Turn,
     /// All of its warps wait for something that other CTAs or the CPU may do.
     Idle,
@@ -132,7 +132,7 @@ pub(crate) fn run(env: &mut Env<'_>, store: &mut Warps, supervisor: &dyn Supervi
                         break;
                     }
                     Ok(Stop::Extend) => {
-                        // Decoding is work, too: a program that jumps to ever new places must come to an end.
+                        // Decoding counts as work: a program that jumps to ever new addresses must come to an end.
                         if let Err(why) = supervisor.poll(env.image_len.into()) {
                             return End::Stopped(why, env.pc(store.warps[i].pc));
                         }
@@ -149,7 +149,7 @@ pub(crate) fn run(env: &mut Env<'_>, store: &mut Warps, supervisor: &dyn Supervi
         moved |= busy || sleeping;
         let rest = env.stats.warp_instructions - reported;
         if store.warps.iter().all(Warp::done) {
-            // Many short CTAs are a matter for the grid's budget too.
+            // The grid's budget also counts the instructions of many short CTAs.
             return supervisor.poll(rest).map_or_else(|why| End::Stopped(why, env.image_base), |()| End::Done);
         }
         if !moved && !unlock(&mut store.warps) {
@@ -161,7 +161,7 @@ pub(crate) fn run(env: &mut Env<'_>, store: &mut Warps, supervisor: &dyn Supervi
         };
         if idle >= IDLE || env.stats.warp_instructions - begun >= turn {
             return match supervisor.poll(rest) {
-                // Who waits for a time will go on.
+                // A CTA that waits for a time continues by itself.
                 Ok(()) if idle >= IDLE && !timed => End::Idle,
                 Ok(()) => End::Turn,
                 Err(why) => End::Stopped(why, env.pc(store.warps.first().map_or(0, |w| w.pc))),
@@ -170,12 +170,14 @@ pub(crate) fn run(env: &mut Env<'_>, store: &mut Warps, supervisor: &dyn Supervi
     }
 }
 
-/// Lets the lanes of every warp go on that wait only for each other ([`Warp::unlock`]). Whether there were such lanes in any warp.
+/// In every warp, lets lanes continue that wait only for each other ([`Warp::unlock`]). Returns whether any warp had
+/// such lanes.
 fn unlock(warps: &mut [Warp]) -> bool {
     warps.iter_mut().filter_map(|w| w.unlock().then_some(())).count() > 0
 }
 
-/// If all warps that could run sleep, time passes until the first one wakes. Whether there is such a warp.
+/// If all warps that could run sleep, lets time pass until the first of them wakes. Returns whether there is such a
+/// warp.
 fn wake_up(env: &mut Env<'_>, warps: &[Warp]) -> bool {
     let (now, ready) = (env.cycles(), warps.iter().filter(|w| w.active != 0));
     let Some(first) = ready.map(|w| w.wake).min() else { return false };
@@ -183,7 +185,7 @@ fn wake_up(env: &mut Env<'_>, warps: &[Warp]) -> bool {
     true
 }
 
-/// Gives a warp a slice, and decodes what it ran into.
+/// Gives a warp a slice. If the warp reaches code that is not decoded, this decodes it.
 fn advance(env: &mut Env<'_>, store: &mut Warps, i: usize) -> Result<Stop, SmFault> {
     let length = before_wake(env, &store.warps);
     let stop = slice(env, &mut store.warps[i], length);
@@ -195,11 +197,11 @@ fn advance(env: &mut Env<'_>, store: &mut Warps, i: usize) -> Result<Stop, SmFau
     Ok(stop)
 }
 
-/// One warp has erred. Until the kernel stops the SM, its other warps go on, for a slice each: if one of them errs too,
-/// the global error register says so.
+/// Runs the other warps after one warp has had an exception. They continue for one slice each, until the kernel stops
+/// the SM. If one of them has an exception too, the global error register says so.
 fn aftermath(env: &mut Env<'_>, store: &mut Warps, first: usize, mut fault: SmFault) -> SmFault {
     for i in (0..store.warps.len()).filter(|i| *i != first) {
-        // A warp that jumps where nothing is decoded gets its slice afterwards.
+        // A warp that jumps to code that is not decoded gets its slice in the second round.
         for _ in 0..2 {
             if store.warps[i].active == 0 {
                 break;
@@ -221,7 +223,7 @@ fn fault(env: &mut Env<'_>) -> SmFault {
     env.fault.take().map_or_else(|| SmFault::Hang { pc: 0, text: "fault without a record".to_owned() }, |f| *f)
 }
 
-/// Puts the warps of the CTA that `env` describes at the entry.
+/// Puts the warps of the CTA that `env` describes at the entry point.
 pub(crate) fn start(env: &mut Env<'_>, store: &mut Warps) {
     let block = env.launch.block;
     let threads = block.iter().product::<u32>();
@@ -242,7 +244,7 @@ pub(crate) fn start(env: &mut Env<'_>, store: &mut Warps) {
     }
 }
 
-/// Instructions until a warp that sleeps wakes, and at most a slice.
+/// The number of instructions until a sleeping warp wakes, at most one slice.
 fn before_wake(env: &Env<'_>, warps: &[Warp]) -> u32 {
     let now = env.cycles();
     let first = warps.iter().map(|w| w.wake).filter(|&wake| wake > now).min();
@@ -251,13 +253,13 @@ fn before_wake(env: &Env<'_>, warps: &[Warp]) -> u32 {
 
 fn slice(env: &mut Env<'_>, w: &mut Warp, length: u32) -> Stop {
     let image = env.image.clone();
-    // SAFETY: `start` and `extend` give every warp the arrays of `env.image`; callers check that it can run.
+    // SAFETY: `start` and `extend` give every warp the arrays of `env.image`, and callers check that the warp can run.
     let stop = unsafe { interp::run(w, env, &image.uops, length) };
     if !matches!(stop, Stop::Slice | Stop::Pause) {
         return stop;
     }
     w.starve();
-    // Lanes of this warp may spin for others of the same warp: let those have a turn.
+    // Lanes of this warp may wait in a loop for other lanes of the same warp, so those get a turn.
     if !w.has_rivals() {
         return stop;
     }
@@ -277,11 +279,11 @@ fn slice(env: &mut Env<'_>, w: &mut Warp, length: u32) -> Stop {
     stop
 }
 
-/// Instructions that a group may have to go to the end of its basic block.
+/// The most instructions that a group may run to reach the end of its basic block.
 const BLOCK: u32 = 4096;
 
-/// Runs to behind the next branch. Groups of a warp share its uniform registers, which a group uses from one instruction to
-/// the next: it may be pushed aside only between basic blocks.
+/// Runs a group until it has passed the next branch. The groups of a warp share its uniform registers, which a group
+/// uses from one instruction to the next. So another group may run only between two basic blocks.
 fn finish_block(env: &mut Env<'_>, w: &mut Warp, image: &Image) -> Stop {
     for _ in 0..BLOCK {
         let last = image.transfers(w.pc);
@@ -294,7 +296,7 @@ fn finish_block(env: &mut Env<'_>, w: &mut Warp, image: &Image) -> Stop {
     Stop::Slice
 }
 
-/// Decodes what a warp ran into, and moves all warps to the larger image.
+/// Decodes the code that a warp reached, and moves all warps to the larger image.
 fn extend(env: &mut Env<'_>, store: &mut Warps) -> Result<(), SmFault> {
     let (image, base) = super::grid::extended(env)?;
     let delta = (env.image_base.wrapping_sub(base) / 16) as u32;
@@ -336,7 +338,7 @@ fn complete_barriers(env: &mut Env<'_>, warps: &mut [Warp]) -> bool {
     moved
 }
 
-/// Nobody can run and somebody has not exited.
+/// The fault of a CTA in which no warp can run although some have not exited.
 fn stuck(env: &Env<'_>, warps: &[Warp]) -> SmFault {
     let first = warps.iter().find(|w| !w.done());
     let group = first.and_then(|w| w.groups().first().map(|g| (w, *g)));

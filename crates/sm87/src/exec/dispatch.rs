@@ -1,4 +1,4 @@
-//! From operations to their code: every operation of the instruction set has some.
+//! The link from operations to their code. Every operation of the instruction set has code.
 
 use super::lower::{Lower, Refused};
 use super::ops::atomic::{self, Returns};
@@ -9,7 +9,8 @@ use crate::isa::Op;
 /// Makes the micro-op of an operation.
 pub(crate) fn lower(op: Op, l: &mut Lower<'_>) -> Result<Uop, Refused> {
     match op {
-        // What orders or hints: there is nothing to wait for when each instruction completes in turn.
+        // These instructions order memory accesses or give hints. There is nothing to wait for, because each
+        // instruction completes before the next begins.
         Op::Pmtrig | Op::Nop | Op::Depbar | Op::Cctl | Op::Membar | Op::Errbar | Op::Ldgdepbar => control::nop(l),
         Op::Nanosleep => control::nanosleep(l),
         Op::Bsync => control::bsync_lower(l),

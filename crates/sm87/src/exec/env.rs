@@ -1,4 +1,4 @@
-//! What a warp sees besides its registers: its CTA, its SM, memory, the launch.
+//! What a warp sees in addition to its registers: its CTA, its SM, the memory and the launch.
 
 use super::clock::{self, Clock};
 use super::cta::Barrier;
@@ -12,7 +12,7 @@ use crate::launch::{Launch, RunStats};
 use std::sync::Arc;
 use tegra_mm::MmuFault;
 
-/// Warp exception codes (`hww_warp_esr` bits 15:0).
+/// Warp exception codes (bits 15:0 of `hww_warp_esr`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub(crate) enum WarpError {
@@ -29,57 +29,57 @@ pub(crate) enum WarpError {
     MmuNack = 0x20,
 }
 
-/// The CTA that is executed, and what its worker lends it.
+/// The CTA that is executed, and what its worker lends to it.
 pub(crate) struct Env<'a> {
     pub launch: &'a Launch,
-    /// The program.
+    /// The decoded program.
     pub image: Arc<Image>,
-    /// Virtual address of micro-op 0.
+    /// The virtual address of micro-op 0.
     pub image_base: u64,
-    /// Number of micro-ops that stand for instructions.
+    /// The number of micro-ops that stand for instructions.
     pub image_len: u32,
-    /// Target of a control transfer that left the image.
+    /// The target of a control transfer that left the image.
     pub extend: u64,
     pub tlb: Tlb<'a>,
     pub shared: Shared,
     pub local: Local,
-    /// Constant banks as bytes, for indexed reads.
+    /// The constant banks as bytes, for reads with an index.
     pub banks: &'a super::consts::Banks,
-    /// Thread indices x, y, z of each warp.
+    /// The thread indices x, y and z of each warp.
     pub tids: &'a [[Row; 3]],
     pub ctaid: [u32; 3],
-    /// SM the CTA runs on.
+    /// The SM that the CTA runs on.
     pub sm: u32,
     pub barriers: [Barrier; 16],
-    /// A warp came to a barrier without waiting there.
+    /// Whether a warp arrived at a barrier without waiting there.
     pub barrier_news: bool,
     pub fault: Option<Box<SmFault>>,
     pub stats: RunStats,
-    /// The instructions in `stats` include the one that runs.
+    /// Whether the instructions in `stats` include the one that runs now.
     pub counted: bool,
     /// The SM's clock.
     pub clock: Clock,
-    /// What the GPU's timer showed when the grid began.
+    /// What the GPU's timer showed when the grid began, in nanoseconds.
     pub begun: u64,
 }
 
 impl Env<'_> {
-    /// Virtual address of an instruction.
+    /// The virtual address of an instruction.
     pub(crate) fn pc(&self, at: u32) -> u64 {
         self.image_base.wrapping_add(u64::from(at) * 16)
     }
 
-    /// The SM's clock: cycles.
+    /// What the SM's clock shows, in cycles.
     pub(crate) fn cycles(&self) -> u64 {
         self.clock.at(self.stats.warp_instructions)
     }
 
-    /// Lets the SM's clock show at least `cycles`.
+    /// Moves the SM's clock forward until it shows at least `cycles`.
     pub(crate) fn catch_up(&mut self, cycles: u64) {
         self.clock.pass(cycles.saturating_sub(self.cycles()));
     }
 
-    /// The GPU's timer: nanoseconds.
+    /// What the GPU's timer shows, in nanoseconds.
     pub(crate) fn timer(&self) -> u64 {
         self.begun.wrapping_add(clock::nanoseconds(self.cycles()))
     }
@@ -92,7 +92,7 @@ impl Env<'_> {
         Flow::Fault
     }
 
-    /// Records a trap: no warp exception, but the SM's own interrupt (global ESR, BPT.INT).
+    /// Records a trap. It is not a warp exception but an interrupt of the SM itself (global ESR, BPT.INT).
     #[cold]
     pub(crate) fn trap(&mut self, u: &Uop) -> Flow {
         let record = ErrorRegisters { global_esr: 1 << 4, warp_esr: 0, pc: self.pc(u.at) };
@@ -100,21 +100,21 @@ impl Env<'_> {
         Flow::Fault
     }
 
-    /// Records an MMU fault of a data access.
+    /// Records the MMU fault of a data access.
     #[cold]
     pub(crate) fn mmu_fault(&mut self, u: &Uop, fault: MmuFault) -> Flow {
         self.fault = Some(Box::new(nack(fault, false, self.sm, self.pc(u.at))));
         Flow::Fault
     }
 
-    /// Index of the instruction at `va`, if it is decoded.
+    /// The index of the instruction at the address `va`, if it is decoded.
     pub(crate) fn target(&self, va: u64) -> Option<u32> {
         let offset = va.wrapping_sub(self.image_base);
         (offset.is_multiple_of(16) && offset / 16 < u64::from(self.image_len)).then_some((offset / 16) as u32)
     }
 }
 
-/// The fault of an access that the MMU refused.
+/// Makes the fault of an access that the MMU refused.
 pub(crate) fn nack(fault: MmuFault, fetch: bool, sm: u32, pc: u64) -> SmFault {
     SmFault::Mmu { fault, fetch, sm, record: ErrorRegisters { global_esr: 0, warp_esr: WarpError::MmuNack as u32, pc } }
 }

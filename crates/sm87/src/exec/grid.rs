@@ -1,4 +1,4 @@
-//! A grid: CTAs, one after another or on several host threads.
+//! A grid: its CTAs are executed one after another or on several host threads.
 #![allow(unsafe_code)]
 
 use super::consts::Banks;
@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tegra_mm::Access;
 
-/// Instructions a grid issues on the caller's thread before other threads are worth starting.
+/// The number of instructions that a grid issues on the caller's thread before it starts other threads.
 const INLINE: u64 = 400_000;
 
 /// What all workers of a launch share.
@@ -27,27 +27,27 @@ pub(super) struct Grid<'a> {
     pub image: Arc<Image>,
     pub banks: Banks,
     pub tids: Vec<[Row; 3]>,
-    /// SMs that CTAs are dealt out to.
+    /// The SMs that get CTAs.
     sms: Vec<u32>,
-    /// What the clock of each of them shows.
+    /// What the clock of each of these SMs shows.
     clocks: Vec<AtomicU64>,
-    /// What the GPU's timer showed at the beginning.
+    /// What the GPU's timer showed when the grid began.
     pub begun: u64,
     ctas: u64,
-    /// Next CTA to start.
+    /// The next CTA to start.
     next: AtomicU64,
-    /// The first CTA that failed, so far; see [`Watch::abandoned`].
+    /// The first CTA that has failed so far; see [`Watch::abandoned`].
     failed: AtomicU64,
     issued: AtomicU64,
-    /// Turns in which a CTA did not only wait.
+    /// The number of turns in which a CTA did more than wait.
     pub progress: AtomicU64,
     failures: Mutex<Vec<Failure>>,
 }
 
-/// A CTA that failed.
+/// The failure of a CTA.
 struct Failure {
     cta: u64,
-    /// In its first turn: always so, whatever the other threads did meanwhile.
+    /// Whether it failed in its first turn. Such a failure does not depend on what other threads did at the time.
     at_once: bool,
     fault: SmFault,
 }
@@ -80,7 +80,8 @@ pub(crate) fn run(launch: &Launch) -> Result<RunStats, Stopped> {
     stopped(grid.failures.into_inner(), grid.sms.len() as u64).map_or(Ok(stats), Err)
 }
 
-/// What is left of a grid on `sms` SMs with failures: the first CTA's, and what the SMs of the next ones show.
+/// Combines the failures of a grid on `sms` SMs: the result has the fault of the first CTA, and the state of the SMs of
+/// the next ones.
 fn stopped(mut failures: Vec<Failure>, sms: u64) -> Option<Stopped> {
     failures.sort_by_key(|f| f.cta);
     let mut failures = failures.into_iter();
@@ -96,7 +97,7 @@ fn stopped(mut failures: Vec<Failure>, sms: u64) -> Option<Stopped> {
     Some(stopped)
 }
 
-/// Refuses what no SM could launch.
+/// Refuses a launch that no SM could execute.
 fn check(launch: &Launch) -> Result<(), SmFault> {
     let threads = launch.block.iter().map(|&n| u64::from(n)).product::<u64>();
     if threads == 0 || threads > 1024 {
@@ -117,7 +118,7 @@ fn warp_fault(pc: u64, code: WarpError, text: String) -> SmFault {
     SmFault::Warp { record: ErrorRegisters { global_esr: 0, warp_esr: code as u32, pc }, sm: 0, text }
 }
 
-/// The instruction word `n` behind `code`.
+/// Reads the instruction word that is `n` words after `code`.
 fn fetch(tlb: &mut Tlb<'_>, code: u64, n: i64) -> Option<Word> {
     let p = tlb.get(code.wrapping_add_signed(n * 16), 16, false, Access::Read).ok()?;
     if p.is_null() {
@@ -127,7 +128,7 @@ fn fetch(tlb: &mut Tlb<'_>, code: u64, n: i64) -> Option<Word> {
     Some(Word(u128::from_le_bytes(unsafe { p.cast::<[u8; 16]>().read() })))
 }
 
-/// The image for threads with `registers` registers: instructions that use more raise an exception.
+/// Adapts the image to threads with `registers` registers: instructions that use more raise an exception.
 fn fit(image: Arc<Image>, registers: u32) -> Arc<Image> {
     if image.registers <= registers { image } else { Arc::new(image.limited(registers, Handlers::all(register_range))) }
 }
@@ -138,7 +139,7 @@ fn register_range(_: &mut Warp, env: &mut Env<'_>, u: &Uop, _: u32) -> Flow {
     env.warp_error(u, WarpError::RegisterRange, text)
 }
 
-/// Decodes the code at `env.extend`. The new image, and where it starts.
+/// Decodes the code at `env.extend`. Returns the new image and its address.
 pub(crate) fn extended(env: &mut Env<'_>) -> Result<(Arc<Image>, u64), SmFault> {
     let (code, at) = (env.launch.code, env.extend);
     let mut probe = [0; 16];
@@ -156,7 +157,7 @@ pub(crate) fn extended(env: &mut Env<'_>) -> Result<(Arc<Image>, u64), SmFault> 
     Ok((fit(image, env.launch.registers), base))
 }
 
-/// Thread indices of every warp, one row per axis.
+/// The thread indices of every warp, with one row for each axis.
 fn thread_indices([bx, by, bz]: [u32; 3]) -> Vec<[Row; 3]> {
     let mut t = [0u32; 3];
     let mut next = || {
@@ -184,7 +185,7 @@ fn thread_indices([bx, by, bz]: [u32; 3]) -> Vec<[Row; 3]> {
     warps
 }
 
-/// One turn of a CTA, as its grid looks at it.
+/// How the grid watches a CTA during one of its turns.
 pub(super) struct Watch<'g> {
     pub grid: &'g Grid<'g>,
     pub cta: u64,
@@ -192,7 +193,8 @@ pub(super) struct Watch<'g> {
 }
 
 impl Watch<'_> {
-    /// Whether a CTA before it failed and it is none of those that show, for a turn, what the SMs did meanwhile.
+    /// Whether the turn is abandoned. This is so if an earlier CTA failed, and this CTA is not one of those that
+    /// continue for a turn to show the state of the other SMs.
     fn abandoned(&self) -> bool {
         let failed = self.grid.failed.load(Ordering::Relaxed);
         self.cta > failed && !(self.first_turn && self.cta - failed <= self.grid.sms.len() as u64)
@@ -215,7 +217,7 @@ impl Supervisor for Watch<'_> {
 }
 
 impl Grid<'_> {
-    /// The next CTA to start, if there is one.
+    /// Takes the next CTA to start, if there is one.
     pub(super) fn take(&self) -> Option<u64> {
         let cta = self.next.fetch_add(1, Ordering::Relaxed);
         let last = self.failed.load(Ordering::Relaxed).saturating_add(self.sms.len() as u64);
@@ -251,7 +253,7 @@ impl Grid<'_> {
         stats
     }
 
-    /// Host threads that may work on the grid. Code whose results depend on the order of CTAs gets one.
+    /// The number of host threads that may work on the grid. Code whose results depend on the order of CTAs gets one.
     fn threads(&self) -> usize {
         if self.image.ordered || self.launch.sequential {
             return 1;
@@ -267,7 +269,7 @@ impl Grid<'_> {
         self.sms[(cta % self.sms.len() as u64) as usize]
     }
 
-    /// What the clock of that SM shows: the time of the last CTA that ended there.
+    /// What the clock of that SM shows: the time at which the last CTA on it ended.
     pub(super) fn clock(&self, cta: u64) -> &AtomicU64 {
         &self.clocks[(cta % self.sms.len() as u64) as usize]
     }
@@ -282,20 +284,20 @@ impl Grid<'_> {
         self.ctas.saturating_sub(self.next.load(Ordering::Relaxed))
     }
 
-    /// Coordinates of a CTA by number: x runs fastest.
+    /// The coordinates of a CTA by its number: x changes fastest.
     pub(super) fn place(&self, cta: u64) -> [u32; 3] {
         let [x, y, _] = self.launch.grid.map(u64::from);
         [(cta % x) as u32, (cta / x % y) as u32, (cta / x / y) as u32]
     }
 
-    /// Keeps a fault. The first CTA's counts, whatever order they ran in.
+    /// Records a fault. The fault of the first CTA is reported, whatever order they ran in.
     pub(super) fn fail(&self, cta: u64, at_once: bool, fault: SmFault) {
         self.failed.fetch_min(cta, Ordering::Relaxed);
         self.failures.lock().push(Failure { cta, at_once, fault });
     }
 }
 
-/// What an outside reason to stop is reported as.
+/// The fault that reports an interruption from outside.
 pub(super) fn hang(why: Interrupt, pc: u64) -> SmFault {
     let text = match why {
         Interrupt::Budget => "the grid used up its instruction budget",

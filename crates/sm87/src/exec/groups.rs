@@ -1,15 +1,15 @@
-//! Where the lanes of a warp are: groups, turns, and what groups wait for.
+//! Groups of lanes in a warp: where they are, whose turn it is, and what they wait for.
 //!
-//! Lanes that execute together form a group: a pc and a mask. One group runs; the others wait, either for their
-//! turn (the group with the lowest pc runs, groups that meet at one pc become one) or for lanes: at a convergence
-//! barrier, at a WARPSYNC, at a CTA barrier.
+//! Lanes that execute together form a group, which has a pc and a mask. One group runs, and the others wait. They wait
+//! for their turn or for lanes. The group with the lowest pc has the first turn, and groups that meet at one pc become
+//! one group. Lanes are waited for at a convergence barrier, at a WARPSYNC and at a CTA barrier.
 //!
-//! Every lane has its own view of the convergence barriers: the mask of the lanes that it will meet. Lanes that execute
-//! one BSSY get one view, and a callee that saves a barrier register and uses it again has another. So lanes that wait at
-//! one BSYNC belong together only if their views are the same.
+//! Every lane has its own view of the convergence barriers, which is the mask of the lanes that it will meet. Lanes
+//! that execute one BSSY together get the same view. A function that saves a barrier register and uses it again has
+//! another view. So lanes that wait at one BSYNC belong together only if their views are the same.
 //!
-//! Groups that meet become one only if they are in the same call: lanes that came to a function from different places do
-//! not know of each other, and a function that asks which lanes are active wants to hear of its own caller's.
+//! Groups that meet become one only if they are in the same call. Lanes that called a function from different places do
+//! not know of each other, and a function that asks which lanes are active expects those of its own caller.
 
 use super::rows::Src;
 use super::uop::Flow;
@@ -18,42 +18,42 @@ use super::warp::{Warp, lanes};
 /// What a group waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wait {
-    /// Its turn.
+    /// The group waits for its turn.
     Turn,
-    /// BSYNC: the lanes named by the convergence barrier in this row.
+    /// The group is at a BSYNC and waits for the lanes that the convergence barrier in this row names.
     Converge(Src),
-    /// WARPSYNC: these lanes.
+    /// The group is at a WARPSYNC and waits for these lanes.
     Lanes(u32),
-    /// WARPSYNC.EXCLUSIVE: these lanes, which then go on alone.
+    /// The group is at a WARPSYNC.EXCLUSIVE and waits for these lanes. Each group then continues alone.
     Alone(u32),
-    /// BAR: the other warps at CTA barrier `n`.
+    /// The group is at a BAR and waits for the other warps at CTA barrier `n`.
     Cta(u8),
 }
 
-/// Lanes at one place.
+/// Lanes that are at the same instruction.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Group {
     pub mask: u32,
-    /// Index of the next instruction; for a waiting group, of the one it waits at.
+    /// The index of the next instruction. For a waiting group it is the instruction at which it waits.
     pub pc: u32,
     pub wait: Wait,
-    /// Its turn comes before all others', and no group joins it, until it waits for something.
+    /// Whether the group runs before all others and no group joins it, until it waits for something.
     pub alone: bool,
 }
 
 impl Group {
     pub(super) const NONE: Group = Group { mask: 0, pc: 0, wait: Wait::Turn, alone: false };
 
-    /// One of its lanes.
+    /// The lowest lane of the group.
     fn lane(self) -> usize {
         self.mask.trailing_zeros() as usize & 31
     }
 }
 
-/// An odd number, so that multiplying by it can be undone.
+/// An odd number: multiplication by it can be undone.
 const MIX: u32 = 0x9e37_79b1;
 const UNMIX: u32 = {
-    // Newton's iteration doubles the number of bits that are right.
+    // Newton's iteration doubles the number of correct bits in each step.
     let (mut x, mut bits) = (MIX, 3);
     while bits < 32 {
         x = x.wrapping_mul(2u32.wrapping_sub(MIX.wrapping_mul(x)));
@@ -62,20 +62,21 @@ const UNMIX: u32 = {
     x
 };
 
-/// Instructions a group that was pushed aside may run before the lowest pc goes first again.
+/// The number of instructions that a group runs in a turn that it gets although another has a lower pc.
 const TURN: u32 = 512;
-/// Slices, and pauses, for which lanes at a convergence barrier wait for lanes that yield.
+/// The number of slices and pauses for which lanes at a convergence barrier wait for lanes that yield.
 const PATIENCE: u32 = 8;
-/// Looks in vain after which others run first.
+/// The number of polls without a new result after which other warps run first.
 const POLLS: u32 = 16;
 
 impl Warp {
-    /// Groups other than the running one.
+    /// The groups that do not run.
     pub(crate) fn groups(&self) -> &[Group] {
         &self.groups[..self.count]
     }
 
-    /// Takes lanes out of the running group and puts them at `pc`; joins a group that waits there alike.
+    /// Takes lanes out of the running group and puts them at `pc`. They join a group that waits there for the same
+    /// thing.
     pub(crate) fn park(&mut self, mask: u32, pc: u32, wait: Wait) {
         self.active &= !mask;
         self.push(mask, pc, wait, self.alone && wait == Wait::Turn);
@@ -103,31 +104,31 @@ impl Warp {
         }
     }
 
-    /// The call that lanes are in: a number made of the return addresses on the way there.
+    /// Identifies the call that lanes are in, by a number made of the return addresses on the way there.
     fn frame(&self, mask: u32) -> u32 {
         self.frames[mask.trailing_zeros() as usize & 31]
     }
 
-    /// Lanes call a function that will return to `back`.
+    /// Notes that lanes call a function that will return to `back`.
     pub(crate) fn enter(&mut self, mask: u32, back: u32) {
         lanes(mask)
             .for_each(|l| self.frames[l as usize] = self.frames[l as usize].wrapping_mul(MIX).wrapping_add(back));
     }
 
-    /// Lanes return to `back`.
+    /// Notes that lanes return to `back`.
     pub(crate) fn leave(&mut self, mask: u32, back: u32) {
         lanes(mask)
             .for_each(|l| self.frames[l as usize] = self.frames[l as usize].wrapping_sub(back).wrapping_mul(UNMIX));
     }
 
-    /// Lanes leave for good.
+    /// Notes that lanes exit.
     pub(crate) fn exit(&mut self, mask: u32) {
         self.live &= !mask;
         self.active &= !mask;
         self.recheck = true;
     }
 
-    /// A convergence barrier changed: lanes may have nothing to wait for any more.
+    /// Notes that a convergence barrier changed, so that waiting lanes may be able to continue.
     #[inline(always)]
     pub(crate) fn barrier_changed(&mut self) {
         if self.count != 0 {
@@ -136,7 +137,7 @@ impl Warp {
         }
     }
 
-    /// Frees waiting groups that have nothing left to wait for; the interpreter looks at `switch_at` next.
+    /// Frees groups that have nothing left to wait for. The interpreter looks at `switch_at` next.
     pub(crate) fn settle(&mut self) {
         if self.recheck {
             self.recheck = false;
@@ -144,17 +145,17 @@ impl Warp {
         }
     }
 
-    /// Lanes that wait at CTA barrier `n`.
+    /// The lanes that wait at CTA barrier `n`.
     pub(crate) fn waiting_at(&self, n: u8) -> u32 {
         self.waiting(Wait::Cta(n))
     }
 
-    /// Lanes that wait for this, wherever they are.
+    /// The lanes that wait for this, at any instruction.
     fn waiting(&self, wait: Wait) -> u32 {
         self.groups().iter().filter(|g| g.wait == wait).fold(0, |mask, g| mask | g.mask)
     }
 
-    /// CTA barrier `n` is complete: its lanes go on behind their BAR.
+    /// Completes CTA barrier `n`: its lanes continue after their BAR.
     pub(crate) fn release(&mut self, n: u8) {
         for g in self.groups[..self.count].iter_mut().filter(|g| g.wait == Wait::Cta(n)) {
             *g = Group { wait: Wait::Turn, pc: g.pc + 1, ..*g };
@@ -162,13 +163,14 @@ impl Warp {
         self.elect();
     }
 
-    /// Makes the group with the lowest pc the running one, merging groups that meet. `active` is 0 afterwards if
-    /// no group can run.
+    /// Makes the group with the lowest pc the running one, and merges groups that meet. `active` is 0 afterwards if no
+    /// group can run.
     pub(crate) fn elect(&mut self) {
         self.settle();
         self.stand_by();
         let turn = self.groups().iter().filter(|g| g.wait == Wait::Turn);
-        // Those who go alone go first. The one that runs was put at the end, and goes on where it is as good as another.
+        // A group that runs alone goes first. The group that was running is the last in the list, and it continues if
+        // no other group has a lower pc.
         let next = turn.clone().rfind(|g| g.alone).or_else(|| turn.rev().min_by_key(|g| g.pc)).copied();
         self.switch_at = u32::MAX;
         if let Some(next) = next {
@@ -183,7 +185,7 @@ impl Warp {
         self.alone = false;
     }
 
-    /// Takes the groups whose turn it is where `next` is, and recomputes when to look again.
+    /// Makes all groups that are where `next` is the running group, and computes when to look again.
     fn run_next(&mut self, next: Group) {
         (self.pc, self.active, self.alone) = (next.pc, 0, next.alone);
         self.switch_at = u32::MAX;
@@ -197,7 +199,7 @@ impl Warp {
                 self.active |= g.mask;
                 continue;
             }
-            // Groups at one place that cannot join must not take turns there: see `cta::finish_block`.
+            // Groups at one instruction that cannot join must not take turns there: see `cta::finish_block`.
             if g.wait == Wait::Turn && !next.alone && g.pc != next.pc {
                 self.switch_at = self.switch_at.min(g.pc);
             }
@@ -212,11 +214,12 @@ impl Warp {
         self.groups().iter().any(|g| g.wait == Wait::Turn)
     }
 
-    /// Lets another group run for a while, so that lanes that spin do not starve the lanes they spin for. Says for
-    /// how many instructions, if there is such a group.
+    /// Lets another group run for a while, so that lanes that wait in a loop do not keep the lanes from running that
+    /// they wait for. Returns for how many instructions, if there is such a group.
     pub(crate) fn rotate(&mut self) -> Option<u32> {
         let turn = self.groups().iter().filter(|g| g.wait == Wait::Turn);
-        // The nearest above the running group, else the lowest: every group gets its turn.
+        // The group with the next higher pc is chosen, or the lowest if there is none. In this way every group gets its
+        // turn.
         let above = turn.clone().filter(|g| g.pc > self.pc).min_by_key(|g| g.pc);
         let next = above.or_else(|| turn.min_by_key(|g| g.pc)).copied()?;
         self.stand_by();
@@ -225,12 +228,12 @@ impl Warp {
         Some(TURN)
     }
 
-    /// Ends a turn given by [`Self::rotate`].
+    /// Ends a turn that [`Self::rotate`] gave.
     pub(crate) fn end_turn(&mut self) {
         self.elect();
     }
 
-    /// Lanes looked in vain whether they may go on: after some such looks others run first.
+    /// Notes a poll without a new result. After several of them other warps run first.
     pub(crate) fn poll(&mut self) -> Flow {
         self.polls += 1;
         if self.polls < POLLS {
@@ -240,8 +243,9 @@ impl Warp {
         Flow::Pause
     }
 
-    /// A slice ended. Lanes at a convergence barrier whose partners spin, yielding, may wait for ever: perhaps it is
-    /// them who hold what the others spin for. After a while the barrier lets them go.
+    /// Notes that a slice ended. Lanes at a convergence barrier may wait for ever if their partners loop and yield,
+    /// because the waiting lanes may hold what the partners wait for. After a while the barrier lets the waiting lanes
+    /// continue.
     pub(crate) fn starve(&mut self) {
         if !self.groups().iter().any(|g| matches!(g.wait, Wait::Converge(_))) {
             self.starved = 0;
@@ -260,9 +264,9 @@ impl Warp {
         }
     }
 
-    /// Nothing in the CTA can run. Lanes that wait at convergence barriers for lanes of this warp that wait likewise, or
-    /// at a WARPSYNC, do so only because the barriers are there: nobody promised that lanes converge, so they go on.
-    /// Whether there were such lanes.
+    /// Called when nothing in the CTA can run. Lanes may wait at convergence barriers for lanes of this warp that wait
+    /// in the same way, or at a WARPSYNC. They wait only because the barriers are there, and no rule promises that
+    /// lanes converge, so they continue. Returns whether there were such lanes.
     pub(crate) fn unlock(&mut self) -> bool {
         let blocked = self.groups().iter().filter(|g| !matches!(g.wait, Wait::Cta(_)));
         let blocked = blocked.fold(0, |mask, g| mask | g.mask);
@@ -273,8 +277,8 @@ impl Warp {
         parted
     }
 
-    /// Lets lanes at convergence barriers go on without their partners, where `may` agrees to those that are missing:
-    /// neither side waits for the other any more. Whether there were such lanes.
+    /// Lets lanes at convergence barriers continue without their missing partners if `may` accepts these. Neither side
+    /// waits for the other any more. Returns whether there were such lanes.
     fn part(&mut self, may: impl Fn(u32) -> bool) -> bool {
         let mut parted = false;
         for i in 0..self.count {
@@ -294,13 +298,13 @@ impl Warp {
         parted
     }
 
-    /// The lanes among `here` that see `view` in a barrier row.
+    /// The lanes among `here` that have the view `view` in a barrier row.
     #[inline]
     fn like(&self, row: Src, view: u32, here: u32) -> u32 {
         lanes(here).filter(|&l| self.get(row, l) == view).fold(0, |mask, l| mask | 1 << l)
     }
 
-    /// The lanes `gone` leave the barrier that `view` is the view of, for all lanes that see it so.
+    /// Removes the lanes `gone` from a barrier, for all lanes that have the view `view` of it.
     pub(crate) fn forget(&mut self, row: Src, view: u32, gone: u32) {
         for lane in 0..32 {
             if self.get(row, lane) == view {
@@ -310,7 +314,7 @@ impl Warp {
     }
 
     fn free_waiting(&mut self) {
-        // Lanes that wait for each other leave together: all are found before any moves.
+        // Lanes that wait for each other leave together, so all are found before any of them moves.
         let free = (0..self.count).fold(0, |mask, i| mask | self.free_lanes(self.groups[i]));
         let mut i = 0;
         while free != 0 && i < self.count {
@@ -347,7 +351,7 @@ impl Warp {
         }
     }
 
-    /// Which of the lanes `here` at a BSYNC have all their partners with them.
+    /// The lanes among `here`, which wait at a BSYNC, that have all their partners with them.
     #[inline]
     pub(crate) fn converged(&self, row: Src, here: u32) -> u32 {
         let (mut free, mut left) = (0, here);

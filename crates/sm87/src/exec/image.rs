@@ -1,7 +1,7 @@
-//! A program, found by following its control flow, decoded once, and kept.
+//! A program that is found by following its control flow. It is decoded once and kept.
 //!
-//! An image does not know its address: branches inside it are index arithmetic. The cache therefore serves a
-//! kernel wherever it is loaded; before an image is used its words are compared with memory.
+//! An image does not know its address, because branches inside it are computed with indices. So the cache serves a
+//! kernel at any address. Before an image is used, its words are compared with memory.
 
 use super::dispatch::lower;
 use super::lower::{Lower, Pool, Refused};
@@ -16,35 +16,36 @@ use std::collections::{BTreeSet, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, OnceLock};
 
-/// Instructions an image may span in either direction from its entry.
+/// The number of instructions that an image may span in each direction from its entry point.
 const REACH: i64 = 1 << 18;
-/// Words of the entry that a program is looked up by.
+/// The number of words at the entry point by which a program is looked up.
 const PREFIX: i64 = 8;
-/// Instructions kept before the cache starts over.
+/// The number of decoded instructions that are kept before the cache is emptied.
 const KEPT: usize = 1 << 22;
 
-/// Decoded code around an entry point.
+/// The decoded code around an entry point.
 pub(crate) struct Image {
-    /// Index of the entry.
+    /// The index of the entry point.
     pub entry: u32,
-    /// Words without scheduling bits; `None` where nothing is mapped.
+    /// The words without their scheduling bits. A word is `None` where nothing is mapped.
     words: Vec<Option<Word>>,
-    /// One micro-op per word, and one that asks for more.
+    /// One micro-op for each word, and a last one that asks for more code.
     pub uops: Vec<Uop>,
     pub pool: Pool,
-    /// Registers per thread the code touches.
+    /// The number of registers per thread that the code uses.
     pub registers: u32,
-    /// Uniform registers the code touches.
+    /// The number of uniform registers that the code uses.
     pub uniform: u32,
-    /// Constant banks read by index, a bit each.
+    /// The constant banks that are read with an index, one bit for each.
     pub banks: u8,
-    /// Atomics whose results depend on the order of CTAs.
+    /// Whether there are atomics whose results depend on the order of CTAs.
     pub ordered: bool,
-    /// What could not be lowered, by index.
+    /// The instructions that could not be lowered, by index.
     refused: Vec<(u32, Refused)>,
-    /// The handlers of instructions that are watched, by index: see [`super::poll`].
+    /// The handlers of watched instructions, by index: see [`super::poll`].
     watched: Vec<(u32, Handlers)>,
-    /// Where control enters, relative to the entry: 0, and targets found at run time.
+    /// The places where control enters, relative to the entry point: 0, and targets that were found while the program
+    /// ran.
     roots: Vec<i64>,
 }
 
@@ -54,14 +55,14 @@ impl std::fmt::Debug for Image {
     }
 }
 
-/// Reads code: the word `n` instructions behind the entry.
+/// A function that reads code: the word that is `n` instructions after the entry point.
 pub(crate) type Fetch<'a> = dyn FnMut(i64) -> Option<Word> + 'a;
 
-/// Every image, by its program's first words.
+/// All images, by the first words of their programs.
 #[derive(Default)]
 struct Cache {
     images: HashMap<u64, Vec<Arc<Image>>>,
-    /// In all images together.
+    /// The number of instructions in all images together.
     instructions: usize,
 }
 
@@ -82,7 +83,7 @@ impl Cache {
         image
     }
 
-    /// Takes an image out that a larger one replaces: what it serves, that one serves as well.
+    /// Removes an image that a larger one replaces. The larger one serves the same launches.
     fn replace(&mut self, key: u64, old: &Image) {
         let Some(known) = self.images.get_mut(&key) else { return };
         let outdated = |i: &Arc<Image>| i.roots == old.roots && i.words == old.words;
@@ -100,7 +101,7 @@ fn key(fetch: &mut Fetch<'_>) -> u64 {
     h.finish()
 }
 
-/// The image of the program at an entry point.
+/// Finds or makes the image of the program at an entry point.
 pub(crate) fn find(fetch: &mut Fetch<'_>) -> Arc<Image> {
     let key = key(fetch);
     let known = cache().lock().images.get(&key).cloned().unwrap_or_default();
@@ -111,7 +112,7 @@ pub(crate) fn find(fetch: &mut Fetch<'_>) -> Arc<Image> {
     cache().lock().keep(key, image)
 }
 
-/// The image extended by code at `root`; `None` if that is out of reach.
+/// Makes an image that also has the code at `root`. The result is `None` if that is out of reach.
 pub(crate) fn extend(image: &Image, root: i64, fetch: &mut Fetch<'_>) -> Option<Arc<Image>> {
     if root.abs() >= REACH {
         return None;
@@ -125,13 +126,13 @@ pub(crate) fn extend(image: &Image, root: i64, fetch: &mut Fetch<'_>) -> Option<
     Some(cache.keep(key, larger))
 }
 
-/// Where the word at `at` says that control goes or may go, if that is within reach.
+/// The place to which the word at `at` sends control or may send it, if that is within reach.
 fn target(row: &Row, w: Word, at: i64) -> Option<i64> {
     let offset = 4 * row.flow.offset()?.signed(w);
     (offset % 16 == 0).then(|| at + 1 + offset / 16).filter(|t| t.abs() < REACH)
 }
 
-/// The instructions reachable from `roots` without knowing a register.
+/// The instructions that can be reached from `roots` without knowing the value of any register.
 fn reachable(roots: &[i64], fetch: &mut Fetch<'_>) -> BTreeSet<i64> {
     let mut seen = BTreeSet::new();
     let mut todo = roots.to_vec();
@@ -204,13 +205,13 @@ impl Image {
         self.uops.push(end.uop(Handlers::all(fetch_again)));
     }
 
-    /// The handlers of an instruction that is watched.
+    /// The handlers of a watched instruction.
     pub(crate) fn watched(&self, at: u32) -> Option<Handlers> {
         let found = self.watched.binary_search_by_key(&at, |w| w.0);
         found.ok().map(|i| self.watched[i].1)
     }
 
-    /// Keeps what a launch must know about the code.
+    /// Notes what a launch must know about the code.
     fn note(&mut self, row: &Row, w: Word) {
         if let Notes::IndexedBank(bank) = row.notes {
             self.banks |= 1u8.checked_shl(bank.of(w)).unwrap_or(0);
@@ -223,19 +224,19 @@ impl Image {
         self.words.iter().enumerate().all(|(i, &w)| fetch(first + i as i64).map(Word::unscheduled) == w)
     }
 
-    /// Number of instructions.
+    /// The number of instructions.
     pub(crate) fn len(&self) -> u32 {
         self.words.len() as u32
     }
 
-    /// The word at an index, and why it cannot be executed.
+    /// The word at an index, and the reason why it cannot be executed.
     fn refusal(&self, at: u32) -> (Word, &'static str) {
         let word = self.words.get(at as usize).copied().flatten().unwrap_or_default();
         let why = self.refused.iter().find(|r| r.0 == at).map_or("not decoded", |r| r.1.0);
         (word, why)
     }
 
-    /// Whether an instruction may send control elsewhere than to the next one.
+    /// Whether an instruction may send control to another place than the next instruction.
     pub(crate) fn transfers(&self, at: u32) -> bool {
         let row = self.words.get(at as usize).copied().flatten().and_then(isa::lookup);
         row.is_none_or(|row| row.flow != isa::Flow::Next)
@@ -247,7 +248,7 @@ impl Image {
     }
 }
 
-/// The micro-op of a word.
+/// Makes the micro-op of a word.
 fn micro_op(isa: &Isa, word: Word, l: &mut Lower<'_>) -> Result<Uop, Refused> {
     match isa.legal(word) {
         Ok(opcode) => lower(opcode.row().op, l),
@@ -256,7 +257,7 @@ fn micro_op(isa: &Isa, word: Word, l: &mut Lower<'_>) -> Result<Uop, Refused> {
     }
 }
 
-/// Whether a word can be executed, and if not, why.
+/// Says why a word cannot be executed, if it cannot.
 #[cfg(test)]
 pub(crate) fn can_execute(word: Word) -> Result<(), &'static str> {
     let (mut pool, isa) = (Pool::default(), Isa::sm87());
@@ -264,7 +265,7 @@ pub(crate) fn can_execute(word: Word) -> Result<(), &'static str> {
     micro_op(isa, word, &mut l).map(|_| ()).map_err(|why| why.0)
 }
 
-/// No code is known here: whoever comes here asks for it.
+/// The handler of a place where no code is known. A warp that comes here asks for it.
 fn fetch_again(_: &mut Warp, env: &mut Env<'_>, u: &Uop, _: u32) -> Flow {
     env.extend = env.pc(u.at);
     Flow::Extend
@@ -284,7 +285,7 @@ fn refuse(_: &mut Warp, env: &mut Env<'_>, u: &Uop, _: u32) -> Flow {
 }
 
 impl Image {
-    /// A copy in which micro-ops that need more than `registers` registers run `instead`.
+    /// Makes a copy in which `instead` runs for micro-ops that need more than `registers` registers.
     pub(crate) fn limited(&self, registers: u32, instead: Handlers) -> Image {
         let limit = |u: &Uop| if u32::from(u.registers) > registers { Uop { run: instead, ..*u } } else { *u };
         Image {
@@ -312,7 +313,7 @@ fn misaligned(_: &mut Warp, env: &mut Env<'_>, u: &Uop, _: u32) -> Flow {
 mod tests {
     use super::*;
 
-    /// EXIT; no two programs of these tests begin alike.
+    /// An EXIT. No two programs of these tests have the same first words.
     fn exits(program: u64) -> impl FnMut(i64) -> Option<Word> {
         move |n| Some(if n == 1 { Word::new(program, 0) } else { Word::new(0x794d, 0x000f_ea00_0380_0000) })
     }

@@ -8,52 +8,54 @@ use super::warp::Warp;
 /// Why a slice ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stop {
-    /// The slice is used up.
+    /// The instructions of the slice are used up.
     Slice,
-    /// The lanes that run wait for something that others do, or sleep.
+    /// The running lanes wait for something that other warps do, or they sleep.
     Pause,
     /// No group of the warp can run.
     Blocked,
-    /// `Env::extend` must be decoded first.
+    /// The code at `Env::extend` must be decoded first.
     Extend,
-    /// `Env::fault` is set.
+    /// There was a fault, which is in `Env::fault`.
     Fault,
 }
 
 /// Runs one warp for at most `slice` instructions.
 ///
 /// # Safety
-/// `code` is the image the warp's arrays belong to; the warp has a running group; the host has the instruction
-/// set of [`super::isa`].
+/// `code` is the image that the warp's arrays belong to. The warp has a running group. The host has the instruction set
+/// of [`super::isa`].
 pub(crate) unsafe fn run(w: &mut Warp, env: &mut Env<'_>, code: &[Uop], slice: u32) -> Stop {
     #[cfg(target_arch = "x86_64")]
     if super::isa::avx2() {
-        // SAFETY: AVX2 and its companions were just seen.
+        // SAFETY: the line above has found that the host has AVX2 and its companions. The other conditions are those of
+        // `run`.
         return unsafe { run_avx2(w, env, code, slice) };
     }
-    // SAFETY: whoever calls `run` gives the code that the warp's arrays were made for, and a warp that can run;
-    // micro-ops without AVX2 need no instruction set.
+    // SAFETY: the caller of `run` gives the code that the warp's arrays were made for, and a warp that can run.
+    // Micro-ops without AVX2 need no instruction set.
     unsafe { body(w, env, code, slice) }
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma,popcnt,bmi1,bmi2,lzcnt")]
 unsafe fn run_avx2(w: &mut Warp, env: &mut Env<'_>, code: &[Uop], slice: u32) -> Stop {
-    // SAFETY: `run` passes on what it was given, after it has seen the instruction set this is compiled for.
+    // SAFETY: `run` passes on its own arguments, after it has found the instruction set that this function is compiled
+    // for.
     unsafe { body(w, env, code, slice) }
 }
 
 #[inline(always)]
 unsafe fn body(w: &mut Warp, env: &mut Env<'_>, code: &[Uop], slice: u32) -> Stop {
     let mut left = slice;
-    // What was left when instructions were last counted.
+    // The value of `left` when instructions were last counted.
     let mut counted = slice;
     let mut threads = 0u64;
     let mut pc = w.pc;
     debug_assert!(w.active != 0);
     let stop = 'run: loop {
-        // SAFETY: pcs stay inside the image: targets are checked when lowered or computed, and the last
-        // micro-op never falls through.
+        // SAFETY: pcs stay inside the image: targets are checked when they are lowered or computed, and control never
+        // passes the last micro-op.
         let u = unsafe { code.get_unchecked(pc as usize) };
         let exec = w.active & w.pred(u.guard);
         left -= 1;
@@ -67,7 +69,7 @@ unsafe fn body(w: &mut Warp, env: &mut Env<'_>, code: &[Uop], slice: u32) -> Sto
             } else {
                 u.run.part
             };
-            // SAFETY: the warp's arrays are those of `code`.
+            // SAFETY: the warp's arrays are those of `code`, as the caller of `run` promises.
             let mut flow = unsafe { h(w, env, u, exec) };
             loop {
                 match flow {
@@ -80,7 +82,7 @@ unsafe fn body(w: &mut Warp, env: &mut Env<'_>, code: &[Uop], slice: u32) -> Sto
                         count(w, env, u64::from(counted - left));
                         counted = left;
                         env.counted = true;
-                        // SAFETY: as before.
+                        // SAFETY: the same holds as for the first call of the handler.
                         flow = unsafe { h(w, env, u, exec) };
                         env.counted = false;
                     }
@@ -116,7 +118,7 @@ unsafe fn body(w: &mut Warp, env: &mut Env<'_>, code: &[Uop], slice: u32) -> Sto
     stop
 }
 
-/// Adds instructions to the counts.
+/// Adds issued instructions to the counts.
 #[inline]
 fn count(w: &mut Warp, env: &mut Env<'_>, issued: u64) {
     w.issued += issued;

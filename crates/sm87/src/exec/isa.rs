@@ -1,6 +1,6 @@
-//! What the host can do.
+//! The instruction sets of the host.
 
-/// AVX2, FMA and the bit-manipulation instructions that come with them.
+/// Whether the host has AVX2, FMA and the bit-manipulation instructions that come with them.
 #[cfg(target_arch = "x86_64")]
 #[inline]
 pub(crate) fn avx2() -> bool {

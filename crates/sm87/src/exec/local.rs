@@ -1,18 +1,18 @@
-//! Local memory: each thread's own bytes, a part from address 0 up and a part that ends at 2^24.
+//! Local memory: the bytes that each thread has of its own. One part begins at address 0, and the other ends at 2^24.
 //!
-//! Words of the 32 lanes of a warp lie side by side, so that the usual access, one stack slot of all lanes, is
-//! one row.
+//! The words of the 32 lanes of a warp lie side by side. So the usual access, in which all lanes use the same stack
+//! slot, is one row.
 #![allow(unsafe_code)]
 
 /// The size of a thread's local address space.
 const SPACE: u32 = 1 << 24;
 
-/// Local memory of all warps of a CTA.
+/// The local memory of all warps of a CTA.
 pub(crate) struct Local {
     words: Vec<u32>,
     low: u32,
     high: u32,
-    /// Somebody got an address since the last clear.
+    /// Whether any memory was used since it was last cleared.
     dirty: bool,
 }
 
@@ -22,7 +22,7 @@ impl Local {
         Local { words: vec![0; (low as usize + high as usize) / 4 * 32 * warps], low, high, dirty: false }
     }
 
-    /// A new CTA begins.
+    /// Clears the memory for a new CTA.
     pub(crate) fn clear(&mut self) {
         if self.dirty {
             self.words.fill(0);
@@ -30,8 +30,8 @@ impl Local {
         }
     }
 
-    /// Where the word at `address` (of `len` bytes in all) of lane 0 lies; lane `l` is `l` words further, the next
-    /// word 32.
+    /// The place of the word at `address` (of `len` bytes in all) for lane 0. The place of lane `l` is `l` words
+    /// further, and that of the next word is 32 words further.
     #[inline(always)]
     pub(crate) fn row(&mut self, warp: u32, address: u32, len: u32) -> Option<*mut u32> {
         let offset = if address < self.low {

@@ -1,4 +1,4 @@
-//! From an instruction word to a micro-op: operands.
+//! The operands of an instruction word become those of a micro-op.
 
 use super::rows::{Dst, Row, Src, pred};
 use super::uop::{Handlers, Pred, Uop};
@@ -6,22 +6,22 @@ use crate::isa::{self, Datapath, Row as Opcode};
 use crate::word::Word;
 use std::collections::HashMap;
 
-/// Why a word cannot be lowered.
+/// The reason why a word cannot be lowered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Refused(pub &'static str);
 
-/// The immediates and constant-bank words a program uses.
+/// The immediates and the words of constant banks that a program uses.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Pool {
     pub immediates: Vec<Row>,
     found: HashMap<[u32; 2], usize>,
-    /// Bank and byte offset of each constant row.
+    /// The bank and the byte offset of each constant row.
     pub constants: Vec<(u8, u32)>,
     placed: HashMap<(u8, u32, u32), usize>,
 }
 
 impl Pool {
-    /// Rows for a pair of words; single operands use the first.
+    /// Makes rows for a pair of words. An operand of one word uses the first row.
     fn immediate(&mut self, words: [u32; 2]) -> Src {
         let rows = &mut self.immediates;
         let at = *self.found.entry(words).or_insert_with(|| {
@@ -31,7 +31,7 @@ impl Pool {
         Src::immediate(at)
     }
 
-    /// Rows for `count` consecutive words of a bank.
+    /// Makes rows for `count` consecutive words of a bank.
     fn constant(&mut self, bank: u8, offset: u32, count: u32) -> Src {
         let rows = &mut self.constants;
         let at = *self.placed.entry((bank, offset, count)).or_insert_with(|| {
@@ -42,35 +42,35 @@ impl Pool {
     }
 }
 
-/// How a 32-bit immediate fills a 64-bit operand.
+/// How an immediate of 32 bits becomes an operand of 64 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Widen {
-    /// It is the high half of a double.
+    /// The immediate is the high half of a double.
     High,
-    /// Sign extension.
+    /// The immediate is extended by its sign.
     Signed,
-    /// Zero extension.
+    /// The immediate is extended by zeros.
     Unsigned,
 }
 
-/// One instruction on its way to a micro-op.
+/// An instruction that is being lowered to a micro-op.
 pub(crate) struct Lower<'a> {
     pub word: Word,
-    /// Which registers and predicates its fields name.
+    /// The registers and predicates that its fields name.
     datapath: Datapath,
-    /// Which predicates its guard is one of.
+    /// The predicates of which its guard is one.
     guarded_by: Datapath,
-    /// Index in the image.
+    /// The index of the instruction in the image.
     pub at: u32,
     pool: &'a mut Pool,
     registers: u16,
     uniform: u32,
-    /// A register group does not start at a multiple of its size.
+    /// Whether a register group does not start at a multiple of its size.
     pub misaligned: bool,
 }
 
 impl<'a> Lower<'a> {
-    /// The instruction at `at`; without a row, its opcode is not known.
+    /// Starts with the instruction at `at`. There is no row if its opcode is not known.
     pub(crate) fn new(word: Word, row: Option<&Opcode>, at: u32, pool: &'a mut Pool) -> Self {
         let datapath = isa::datapath(word);
         let guarded_by = row.map_or(datapath, |row| row.guard);
@@ -87,7 +87,7 @@ impl<'a> Lower<'a> {
         self.word.bits(lo, len)
     }
 
-    /// Whether this is a uniform-datapath opcode: its registers and predicates are uniform ones.
+    /// Whether this is an opcode of the uniform datapath, whose registers and predicates are uniform ones.
     pub(crate) fn uniform(&self) -> bool {
         self.datapath == Datapath::Uniform
     }
@@ -99,12 +99,12 @@ impl<'a> Lower<'a> {
         }
     }
 
-    /// Whether the register at bit `lo` is RZ, or URZ.
+    /// Whether the register at bit `lo` is RZ or URZ.
     pub(crate) fn is_zero(&self, lo: u32) -> bool {
         if self.uniform() { self.bits(lo, 6) == 63 } else { self.bits(lo, 8) == 255 }
     }
 
-    /// Register group of `count` at bit `lo`, as a source.
+    /// The group of `count` registers at bit `lo`, as a source.
     pub(crate) fn reg(&mut self, lo: u32, count: u8) -> Src {
         if self.uniform() {
             return self.ureg(lo);
@@ -114,26 +114,26 @@ impl<'a> Lower<'a> {
         Src::reg(n)
     }
 
-    /// Uniform register at bit `lo`.
+    /// The uniform register at bit `lo`.
     pub(crate) fn ureg(&mut self, lo: u32) -> Src {
         let n = self.bits(lo, 6);
         self.track_uniform(n);
         Src::ureg(n as u8)
     }
 
-    /// Pairs and quadruples included.
+    /// Notes the highest uniform register that is used. Pairs and quadruples are included.
     fn track_uniform(&mut self, n: u32) {
         if n != 63 {
             self.uniform = self.uniform.max((n + 4).min(63));
         }
     }
 
-    /// Highest uniform register used plus one, at most.
+    /// One more than the highest uniform register that is used, but not more than there are.
     pub(crate) fn uniform_registers(&self) -> u32 {
         self.uniform
     }
 
-    /// Destination group of `count` at bit 16.
+    /// The destination group of `count` registers at bit 16.
     pub(crate) fn dst(&mut self, count: u8) -> Dst {
         if self.uniform() {
             return self.udst();
@@ -143,19 +143,19 @@ impl<'a> Lower<'a> {
         Dst::reg(n)
     }
 
-    /// Uniform destination at bit 16.
+    /// The uniform destination at bit 16.
     pub(crate) fn udst(&mut self) -> Dst {
         let n = self.bits(16, 6);
         self.track_uniform(n);
         Dst::ureg(n as u8)
     }
 
-    /// Source at bits 24..31.
+    /// The source at bits 24..31.
     pub(crate) fn a(&mut self) -> Src {
         self.reg(24, 1)
     }
 
-    /// Whatever the form puts at bits 32..63.
+    /// The source at bits 32..63, whose kind depends on the form.
     pub(crate) fn slot32(&mut self) -> Result<Src, Refused> {
         self.slot32_wide(1, Widen::Unsigned)
     }
@@ -165,7 +165,7 @@ impl<'a> Lower<'a> {
         self.reg(64, 1)
     }
 
-    /// Slot 32 as a group of `count` registers or a constant of that many words.
+    /// The source at bits 32..63 as a group of `count` registers, or as a constant of that many words.
     pub(crate) fn slot32_wide(&mut self, count: u8, widen: Widen) -> Result<Src, Refused> {
         match self.word.form() {
             1 => Ok(self.reg(32, count)),
@@ -193,12 +193,12 @@ impl<'a> Lower<'a> {
         self.pool.immediate([x, 0])
     }
 
-    /// A row that holds a constant-bank word; `count` rows follow each other.
+    /// A row that holds a word of a constant bank, or `count` such rows one after another.
     pub(crate) fn constant(&mut self, bank: u8, offset: u32, count: u8) -> Src {
         self.pool.constant(bank, offset, u32::from(count))
     }
 
-    /// Whether B and C change places: forms 2, 3 and 7 keep C in slot 32.
+    /// Whether B and C change places. In forms 2, 3 and 7, C is at bits 32..63.
     pub(crate) fn swapped(&self) -> bool {
         matches!(self.word.form(), 2 | 3 | 7)
     }
@@ -208,7 +208,7 @@ impl<'a> Lower<'a> {
         self.bc_wide(1, 1, Widen::Unsigned)
     }
 
-    /// The same with register counts.
+    /// The same sources as [`Self::bc`], each with its number of registers.
     pub(crate) fn bc_wide(&mut self, b: u8, c: u8, widen: Widen) -> Result<(Src, Src), Refused> {
         if self.swapped() {
             Ok((self.reg(64, b), self.slot32_wide(c, widen)?))
@@ -218,7 +218,7 @@ impl<'a> Lower<'a> {
         }
     }
 
-    /// Predicate register at bit `lo`, inverted if bit `not` is set; uniform for uniform opcodes.
+    /// The predicate register at bit `lo`, inverted if bit `not` is set. It is a uniform one if the opcode is uniform.
     pub(crate) fn pred(&self, lo: u32, not: u32) -> Pred {
         let base = if self.uniform() { pred::UNIFORM } else { 0 };
         Pred { index: base + self.bits(lo, 3) as u8, invert: -(self.bit(not) as i8) }
@@ -229,7 +229,7 @@ impl<'a> Lower<'a> {
         self.pred(87, 90)
     }
 
-    /// Where predicate destination at bit `lo` goes.
+    /// The place that the predicate destination at bit `lo` writes.
     pub(crate) fn pdst(&self, lo: u32) -> u8 {
         let n = self.bits(lo, 3) as u8;
         if self.uniform() { pred::udst(n) } else { pred::dst(n) }
@@ -240,7 +240,7 @@ impl<'a> Lower<'a> {
         Pred { index: base + self.bits(12, 3) as u8, invert: -(self.bit(15) as i8) }
     }
 
-    /// A micro-op with the guard in place and no operands.
+    /// A micro-op that has its guard but no operands.
     pub(crate) fn uop(&self, run: Handlers) -> Uop {
         let zero = Src::reg(255);
         Uop {
@@ -262,19 +262,19 @@ impl<'a> Lower<'a> {
         }
     }
 
-    /// Destination, three sources, predicate source: the common shape.
+    /// A micro-op of the usual kind, with a destination, three sources and a predicate source.
     pub(crate) fn abc(&mut self, run: Handlers) -> Result<Uop, Refused> {
         let (d, a, (b, c)) = (self.dst(1), self.a(), self.bc()?);
         Ok(Uop { d, a, b, c, ps: self.ps(), ..self.uop(run) })
     }
 
-    /// Destination, slot A, slot 32, predicate source.
+    /// A micro-op with a destination, the sources at bits 24..31 and 32..63, and a predicate source.
     pub(crate) fn ab(&mut self, run: Handlers) -> Result<Uop, Refused> {
         let (d, a, b) = (self.dst(1), self.a(), self.slot32()?);
         Ok(Uop { d, a, b, ps: self.ps(), ..self.uop(run) })
     }
 
-    /// Destination and slot 32 (as source A).
+    /// A micro-op with a destination and the source at bits 32..63, which becomes source A.
     pub(crate) fn unary(&mut self, run: Handlers) -> Result<Uop, Refused> {
         let (d, a) = (self.dst(1), self.slot32()?);
         Ok(Uop { d, a, ..self.uop(run) })

@@ -1,16 +1,16 @@
-//! Memory as a warp reaches it: global through the page table, shared as one block.
+//! Memory as a warp reaches it: global memory through the page table, and shared memory as one block.
 #![allow(unsafe_code)]
 
 use std::ptr;
 use tegra_mm::{Access, MmuFault, PageTable};
 
-/// A piece of an extent, ready for use.
+/// A part of an extent whose memory has been looked up.
 #[derive(Clone, Copy)]
 struct Entry {
     start: u64,
-    /// Bytes; 0 = empty.
+    /// The number of bytes. 0 stands for an empty entry.
     len: u64,
-    /// Null: sparse.
+    /// The host's memory. It is NULL if the mapping is sparse.
     host: *mut u8,
     writable: bool,
 }
@@ -18,39 +18,39 @@ struct Entry {
 const EMPTY: Entry = Entry { start: 0, len: 0, host: ptr::null_mut(), writable: false };
 const WAYS: usize = 16;
 
-/// Why a global access has no memory.
+/// Why a global access reaches no memory.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Miss {
     Mmu(MmuFault),
-    /// The address lies in a generic window: not global memory.
+    /// The address lies in a generic window, which is not global memory.
     Window,
 }
 
-/// Translations a worker has already made. The table it reads never changes.
+/// The translations that a worker has made so far. The page table that they were read from never changes.
 pub(crate) struct Tlb<'a> {
     table: &'a PageTable,
     windows: [u64; 2],
     entries: [Entry; WAYS],
 }
 
-/// Where the translation of an address is kept: 64 KiB pieces, spread so that equal offsets in several buffers do
-/// not collide.
+/// The entry that keeps the translation of an address. An entry covers 64 KiB, and the entries are spread so that equal
+/// offsets in several buffers do not collide.
 #[inline(always)]
 fn way(va: u64) -> usize {
     ((va >> 16).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 60) as usize
 }
 
-/// Size of the generic windows.
+/// The size of each generic window.
 pub(crate) const WINDOW: u64 = 1 << 24;
 
 impl<'a> Tlb<'a> {
-    /// `windows` are the bases of the shared and the local window; 0 = none.
+    /// Makes an empty cache. `windows` are the addresses of the shared and the local window; 0 stands for no window.
     pub(crate) fn new(table: &'a PageTable, windows: [u64; 2]) -> Self {
         Tlb { table, windows, entries: [EMPTY; WAYS] }
     }
 
-    /// Host memory of `len` bytes at `va`; null where the mapping is sparse. The access is aligned, so it does
-    /// not cross an extent.
+    /// The host's memory of `len` bytes at `va`. It is NULL where the mapping is sparse. The access is aligned, so that
+    /// it does not cross the end of an extent.
     #[inline(always)]
     pub(crate) fn get(&mut self, va: u64, len: u64, write: bool, access: Access) -> Result<*mut u8, Miss> {
         let e = &self.entries[way(va)];
@@ -61,7 +61,8 @@ impl<'a> Tlb<'a> {
         self.fill(va, access)
     }
 
-    /// How far into its cached extent `va` lies, and how long that is. Only right after a successful [`Self::get`].
+    /// How far `va` lies from the start of its cached extent, and the length of that extent. The result is only right
+    /// after a successful [`Self::get`].
     #[inline(always)]
     pub(crate) fn around(&self, va: u64) -> (u64, u64) {
         let e = &self.entries[way(va)];
@@ -92,7 +93,7 @@ impl<'a> Tlb<'a> {
         Ok(if host.is_null() { host } else { host.wrapping_add((va - start) as usize) })
     }
 
-    /// Copies bytes out, wherever they lie; says where they end if a mapping is missing.
+    /// Copies bytes from memory, in any number of extents. If a mapping is missing, the error says where.
     pub(crate) fn read(&mut self, va: u64, out: &mut [u8]) -> Result<(), MmuFault> {
         let mut done = 0;
         while done < out.len() {
@@ -113,7 +114,7 @@ impl<'a> Tlb<'a> {
     }
 }
 
-/// Shared memory of the CTA a worker runs.
+/// The shared memory of the CTA that a worker runs.
 pub(crate) struct Shared {
     block: Vec<u128>,
     bytes: u32,
@@ -124,19 +125,19 @@ impl Shared {
         Shared { block: vec![0; (bytes as usize).div_ceil(16)], bytes }
     }
 
-    /// A new CTA begins.
+    /// Clears the memory for a new CTA.
     pub(crate) fn clear(&mut self) {
         self.block.fill(0);
     }
 
-    /// `len` bytes at `offset`, if they are inside.
+    /// The memory of `len` bytes at `offset`, if they are inside the shared memory.
     #[inline(always)]
     pub(crate) fn get(&mut self, offset: u32, len: u32) -> Option<*mut u8> {
         let end = u64::from(offset) + u64::from(len);
         (end <= u64::from(self.bytes)).then(|| self.block.as_mut_ptr().cast::<u8>().wrapping_add(offset as usize))
     }
 
-    /// Size in bytes.
+    /// The size in bytes.
     pub(crate) fn bytes(&self) -> u32 {
         self.bytes
     }

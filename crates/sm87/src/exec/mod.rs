@@ -41,5 +41,5 @@ pub(crate) use grid::run;
 #[cfg(test)]
 pub(crate) use image::can_execute;
 
-/// The NaN single-precision operations make.
+/// The NaN that single-precision operations make.
 const NAN: u32 = crate::num::f32::NAN;

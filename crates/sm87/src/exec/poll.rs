@@ -1,8 +1,8 @@
-//! Spinning: lanes that ask memory again and again until somebody else has changed it.
+//! Polling: lanes read memory again and again until somebody else has changed it.
 //!
-//! Loads that other threads may answer, and atomics, are watched. One that finds what it found the last time was perhaps a
-//! look in vain; after some such looks in a row the warp lets others run, and a CTA of which all warps do nothing else lets
-//! another CTA run.
+//! The engine watches atomics, and loads whose result other threads may change. A watched instruction that finds the
+//! same values as the last time may be part of a loop that waits. After several such results in a row the warp lets
+//! other warps run. A CTA in which all warps do nothing else lets another CTA run.
 #![allow(unsafe_code)]
 
 use super::env::Env;
@@ -11,14 +11,14 @@ use super::warp::{Warp, lanes};
 use crate::isa::Op;
 use crate::word::Word;
 
-/// What an instruction found the last time: its index, the lanes, the values made one number.
+/// What an instruction found the last time: its index, the lanes, and a number made of the values.
 pub(crate) type Found = (u32, u32, u64);
 
-/// Whether programs may wait with this instruction. Of loads, those that are ordered with other threads do.
+/// Whether programs may wait with this instruction. Among loads, those do that are ordered with other threads.
 pub(super) fn may_poll(op: Op, word: Word) -> bool {
     let kept = word.bits(16, 8) != 255;
     match op {
-        // STRONG.SM, STRONG.GPU(.PRIVATE), MMIO.GPU, STRONG.SYS, MMIO.SYS.
+        // The orders are STRONG.SM, STRONG.GPU(.PRIVATE), MMIO.GPU, STRONG.SYS and MMIO.SYS.
         Op::Ld | Op::Ldg => kept && matches!(word.bits(77, 4), 5..=8 | 10 | 12),
         Op::Atom | Op::AtomCas | Op::Atoms | Op::AtomsCas | Op::Atomg | Op::AtomgCas => kept,
         _ => false,
@@ -33,7 +33,8 @@ pub(super) fn watched(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Fl
         1 => run.one,
         _ => run.part,
     };
-    // SAFETY: these are the handlers that the micro-op was lowered with, picked as the interpreter does.
+    // SAFETY: these are the handlers that the micro-op was lowered with, and they are chosen as the interpreter chooses
+    // them.
     let flow = unsafe { h(w, env, u, exec) };
     if flow != Flow::Next {
         return flow;
@@ -48,7 +49,7 @@ pub(super) fn watched(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Fl
     w.poll()
 }
 
-/// The destination's lanes, made one number.
+/// A number made of the destination's lanes.
 fn sum(w: &Warp, u: &Uop, exec: u32) -> u64 {
     let d = u.d.as_src();
     lanes(exec).fold(0, |sum: u64, lane| sum.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(w.get(d, lane).into()))

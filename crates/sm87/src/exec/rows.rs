@@ -1,11 +1,11 @@
-//! Where a warp keeps things: rows of 32 lanes.
+//! The memory of a warp: rows of 32 lanes.
 //!
-//! A warp's file is one array of rows. Fixed rows come first, so that a register's place is known when code is
-//! lowered; the registers follow. An operand is a place in one of three arrays, always a full row: immediates are
-//! rows of the image, constant-bank words are rows made once per launch. One handler then serves every operand
-//! form.
+//! A warp's file is one array of rows. Rows with a fixed place come first, and the registers follow, so that a
+//! register's place is known when code is lowered. An operand is a place in one of three arrays, and it is always a
+//! full row. Immediates are rows of the image, and words of constant banks are rows that are made once for each launch.
+//! So one handler serves every form of an operand.
 
-/// 32 lanes of one register.
+/// The 32 lanes of one register.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
 pub(crate) struct Row(pub [u32; 32]);
@@ -14,26 +14,26 @@ impl Row {
     pub(crate) const ZERO: Row = Row([0; 32]);
 }
 
-/// Rows that read as zero (RZ, up to four in a group).
+/// The rows that read as zero. They serve RZ, and groups of up to four registers.
 const ZERO: u32 = 0;
-/// Rows that swallow writes to RZ.
+/// The rows that take writes to RZ, which nobody reads.
 const SINK: u32 = 4;
-/// UR0; UR63 and the rows after it stay zero (URZ).
+/// The row of UR0. The row of UR63 and the rows after it stay zero (URZ).
 const UNIFORM: u32 = 8;
-/// B0..B15: each lane's view of the convergence barriers.
+/// The rows of B0..B15, which hold each lane's view of the convergence barriers.
 const BARRIER: u32 = 76;
-/// R0.
+/// The row of R0.
 const REGISTER: u32 = 92;
-/// Rows behind the last register that a register group may spill into.
+/// The number of rows after the last register, into which a register group may reach.
 const SLACK: u32 = 4;
 
-/// Rows of a warp with `registers` registers per thread.
+/// The number of rows of a warp with `registers` registers per thread.
 pub(crate) const fn rows_per_warp(registers: u32) -> usize {
     (REGISTER + registers + SLACK) as usize
 }
 
-/// Clears a warp's rows for a new CTA: `uniform` uniform registers are in use. The rows that are never written
-/// are zero already.
+/// Clears the rows of a warp for a new CTA that uses `uniform` uniform registers. Rows that are never written are zero
+/// already.
 pub(crate) fn clear(rows: &mut [Row], uniform: u32) {
     let from = UNIFORM as usize;
     rows[from..from + uniform as usize].fill(Row::ZERO);
@@ -42,8 +42,8 @@ pub(crate) fn clear(rows: &mut [Row], uniform: u32) {
 
 const SPACE_SHIFT: u32 = 30;
 
-/// Offset of a source row in words, with the array in the top two bits: 0 = the warp's file, 1 = the image's
-/// immediates, 2 = the launch's constants.
+/// The place of a source row. It is an offset in words, and the two top bits say in which array: 0 is the warp's file,
+/// 1 the image's immediates, 2 the launch's constants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub(crate) struct Src(u32);
 
@@ -68,32 +68,32 @@ impl Src {
         Src(2 << SPACE_SHIFT | (row as u32 * 32))
     }
 
-    /// The same row of the warp's own, to write.
+    /// The same row as a destination. It must be one of the warp's own rows.
     pub(crate) const fn as_dst(self) -> Dst {
         debug_assert!(self.space() == 0);
         Dst(self.0)
     }
 
-    /// Which array.
+    /// The number of the array.
     #[inline(always)]
     pub(crate) const fn space(self) -> usize {
         (self.0 >> SPACE_SHIFT) as usize
     }
 
-    /// Offset in words.
+    /// The offset in words.
     #[inline(always)]
     pub(crate) const fn offset(self) -> usize {
         (self.0 & ((1 << SPACE_SHIFT) - 1)) as usize
     }
 
-    /// The row `n` rows further: the next registers of a group.
+    /// The place of the row that is `n` rows further, for the next registers of a group.
     #[inline(always)]
     pub(crate) const fn plus(self, n: u32) -> Src {
         Src(self.0 + n * 32)
     }
 }
 
-/// Offset of a destination row in words; writes to RZ and URZ go to rows nobody reads.
+/// The place of a destination row, as an offset in words. Writes to RZ and URZ go to rows that nobody reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub(crate) struct Dst(u32);
 
@@ -112,43 +112,43 @@ impl Dst {
         Dst((BARRIER + n as u32) * 32)
     }
 
-    /// The same row, to read.
+    /// The same row as a source.
     pub(crate) const fn as_src(self) -> Src {
         Src(self.0)
     }
 
-    /// Offset in words.
+    /// The offset in words.
     #[inline(always)]
     pub(crate) const fn offset(self) -> usize {
         self.0 as usize
     }
 
-    /// The row `n` rows further.
+    /// The place of the row that is `n` rows further.
     #[inline(always)]
     pub(crate) const fn plus(self, n: u32) -> Dst {
         Dst(self.0 + n * 32)
     }
 }
 
-/// Index of a predicate register among a warp's lane masks.
+/// The indices of predicate registers in the array of a warp's lane masks.
 pub(crate) mod pred {
-    /// P7: always true.
+    /// P7, which is always true.
     pub(crate) const PT: u8 = 7;
-    /// Swallows writes to P7.
+    /// The element that takes writes to P7, which nobody reads.
     pub(crate) const SINK: u8 = 8;
-    /// UP0; UP7 is always true.
+    /// UP0. UP7 is always true.
     pub(crate) const UNIFORM: u8 = 16;
-    /// Swallows writes to UP7.
+    /// The element that takes writes to UP7, which nobody reads.
     pub(crate) const UNIFORM_SINK: u8 = 24;
-    /// Length of the array.
+    /// The length of the array.
     pub(crate) const COUNT: usize = 32;
 
-    /// Place to write predicate `n`.
+    /// The element that is written for predicate `n`.
     pub(crate) const fn dst(n: u8) -> u8 {
         if n == 7 { SINK } else { n }
     }
 
-    /// Place to write uniform predicate `n`.
+    /// The element that is written for uniform predicate `n`.
     pub(crate) const fn udst(n: u8) -> u8 {
         if n == 7 { UNIFORM_SINK } else { UNIFORM + n }
     }

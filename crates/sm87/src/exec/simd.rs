@@ -1,13 +1,13 @@
-//! A few lanes at a time: the vector type that arithmetic is written against.
+//! The vector type that arithmetic is written for: a few lanes that are computed together.
 //!
-//! Every lane-wise operation of the machine is written once, generically over [`Simd`]. `u32` is one lane: it
-//! serves single-lane warps, the uniform datapath, and hosts without AVX2 (where the compiler vectorises the loop
-//! as it can). [`super::avx2::Avx2`] is eight lanes.
+//! Every lane-wise operation of the machine is written once, for any [`Simd`]. `u32` is one lane. It serves warps with
+//! one active lane, the uniform datapath, and hosts without AVX2, where the compiler vectorises the loop as well as it
+//! can. [`super::avx2::Avx2`] is eight lanes.
 #![allow(unsafe_code)]
 
-/// Lanes of 32 bits. A *mask* value has all bits of a lane set or clear.
+/// A number of lanes of 32 bits each. In a *mask* the bits of a lane are all set or all clear.
 pub(crate) trait Simd: Copy {
-    /// Lanes per value.
+    /// The number of lanes of a value.
     const LANES: usize;
 
     /// # Safety
@@ -16,7 +16,7 @@ pub(crate) trait Simd: Copy {
     /// # Safety
     /// `p` is writable for `LANES` words.
     unsafe fn store(self, p: *mut u32);
-    /// All lanes the same.
+    /// Makes a value whose lanes are all `x`.
     fn splat(x: u32) -> Self;
     /// Lane `i` of the result is all ones where bit `i` is set.
     fn from_bits(bits: u32) -> Self;
@@ -24,34 +24,35 @@ pub(crate) trait Simd: Copy {
     fn to_bits(self) -> u32;
     /// Lane-wise `self ? t : f`, `self` a mask.
     fn select(self, t: Self, f: Self) -> Self;
-    /// Any function of the lanes, one at a time.
+    /// Computes a function of the lanes, one lane at a time.
     fn map3(a: Self, b: Self, c: Self, f: impl Fn(u32, u32, u32) -> u32) -> Self;
 
     fn add(self, o: Self) -> Self;
     fn sub(self, o: Self) -> Self;
-    /// Low half of the product.
+    /// The low half of the product.
     fn mul(self, o: Self) -> Self;
     fn and(self, o: Self) -> Self;
     fn or(self, o: Self) -> Self;
     fn xor(self, o: Self) -> Self;
-    /// Shifts by a lane's own count; counts of 32 and more give zero (or the sign, for `sar`).
+    /// Shifts each lane by its own count. Counts of 32 and more give zero, or the sign for `sar`.
     fn shl(self, n: Self) -> Self;
     fn shr(self, n: Self) -> Self;
     fn sar(self, n: Self) -> Self;
     fn eq(self, o: Self) -> Self;
-    /// Signed less-than.
+    /// Whether the lanes are less than those of `o`, as signed numbers.
     fn lt(self, o: Self) -> Self;
 
-    /// IEEE binary32, round to nearest even, denormals kept, NaN payload unspecified.
+    /// Adds IEEE binary32 numbers. The result is rounded to nearest even, denormals are kept, and the payload of a NaN
+    /// is not specified.
     fn fadd(self, o: Self) -> Self;
     fn fmul(self, o: Self) -> Self;
     /// `self * b + c`, rounded once.
     fn fma(self, b: Self, c: Self) -> Self;
     fn flt(self, o: Self) -> Self;
     fn feq(self, o: Self) -> Self;
-    /// Either is a NaN.
+    /// Whether one of the two is a NaN.
     fn funord(self, o: Self) -> Self;
-    /// Signed integer to float, nearest even.
+    /// Converts signed integers to floats, rounded to nearest even.
     fn i2f(self) -> Self;
 
     /// `!self`.
@@ -60,27 +61,27 @@ pub(crate) trait Simd: Copy {
         self.xor(Self::splat(u32::MAX))
     }
 
-    /// Unsigned less-than.
+    /// Whether the lanes are less than those of `o`, as unsigned numbers.
     #[inline(always)]
     fn ltu(self, o: Self) -> Self {
         let top = Self::splat(1 << 31);
         self.xor(top).lt(o.xor(top))
     }
 
-    /// Every NaN becomes the one NaN the machine makes.
+    /// Replaces every NaN by the NaN that the machine makes.
     #[inline(always)]
     fn canonical(self) -> Self {
         self.funord(self).select(Self::splat(super::NAN), self)
     }
 
-    /// Denormals become zero of the same sign.
+    /// Replaces denormals by zeros of the same sign.
     #[inline(always)]
     fn flush(self) -> Self {
         let exp = self.and(Self::splat(0x7f80_0000));
         exp.eq(Self::splat(0)).select(self.and(Self::splat(1 << 31)), self)
     }
 
-    /// Clamp to [0, 1]; NaN becomes +0.
+    /// Limits the lanes to [0, 1]. A NaN becomes +0.
     #[inline(always)]
     fn saturate(self) -> Self {
         let one = Self::splat(0x3f80_0000);

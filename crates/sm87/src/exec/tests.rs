@@ -1,11 +1,11 @@
-//! The vector arithmetic against the scalar arithmetic of [`crate::num`].
+//! Compares the vector arithmetic with the scalar arithmetic of [`crate::num`].
 #![allow(unsafe_code)]
 
 use super::simd::Simd;
 use crate::num::f32::{self as num, Mode};
 use proptest::prelude::*;
 
-/// Floats where something happens: random bits, and the edges of the format.
+/// Floats with random bits, and floats at the edges of the format.
 fn float() -> impl Strategy<Value = u32> {
     const EDGES: [u32; 12] = [
         0,
@@ -25,7 +25,7 @@ fn float() -> impl Strategy<Value = u32> {
     prop_oneof![any::<u32>(), edge]
 }
 
-/// Eight lanes computed by `V`, as many at a time as it has.
+/// Computes eight lanes with `V`, as many at a time as it has.
 fn lanes<V: Simd>(x: [[u32; 8]; 3], f: impl Fn(V, V, V) -> V) -> [u32; 8] {
     let mut out = [0; 8];
     for i in (0..8).step_by(V::LANES) {
@@ -50,7 +50,8 @@ fn check<V: Simd>(x: [[u32; 8]; 3]) {
     assert_eq!(lanes::<V>(x, |a, b, _| a.fadd(b).saturate()), each(&|a, b, _| num::add(a, b, sat)));
     let ftz = Mode { ftz: true, ..plain };
     let flushed = lanes::<V>(x, |a, b, c| a.flush().fma(b.flush(), c.flush()).flush().canonical());
-    // The engine computes a lane again that shows the smallest normal number: it may be one only because denormals are coarse.
+    // The engine computes a lane again if the result is the smallest normal number, because that may come from rounding
+    // as a denormal.
     let again = |n: u32| n & 0x7fff_ffff == 0x0080_0000;
     let scalars: [u32; 8] = each(&|a, b, c| num::fma(a, b, c, ftz, false));
     let wanted: [u32; 8] = std::array::from_fn(|i| if again(flushed[i]) { flushed[i] } else { scalars[i] });
@@ -72,7 +73,8 @@ fn check<V: Simd>(x: [[u32; 8]; 3]) {
     assert_eq!(chosen, each(&|a, b, c| if (a as i32) < b as i32 { b } else { c }));
 }
 
-/// A sum that is less than the smallest normal number with all 24 bits, and is that number as a denormal.
+/// A sum that is less than the smallest normal number if it is rounded to 24 bits, but rounds to that number as a
+/// denormal.
 #[test]
 fn a_sum_just_below_the_smallest_normal_number_is_computed_again() {
     let lane = [0xb13e_99ca, 0x022b_eb6a, 0x0080_0000];

@@ -1,35 +1,35 @@
-//! What an instruction becomes when its program is decoded.
+//! Micro-ops, which are made from instructions when a program is decoded.
 
 use super::env::Env;
 use super::rows::{Dst, Src, pred};
 use super::warp::Warp;
 
-/// What the interpreter does after a handler.
+/// What the interpreter does after a handler has run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Flow {
-    /// Go on with the next instruction.
+    /// The next instruction follows.
     Next,
     /// The handler changed the warp's pc, its active lanes or both.
     Jump,
-    /// The target lies outside the decoded image; nothing was done yet. `Env::extend` holds it.
+    /// The target lies outside of the decoded image, and nothing was done yet. `Env::extend` holds the target.
     Extend,
-    /// `Env::fault` says what happened.
+    /// There was a fault, which is in `Env::fault`.
     Fault,
-    /// Go on with the next instruction, but let others run first: the lanes wait for something.
+    /// The next instruction follows, but other warps run first, because the lanes wait for something.
     Pause,
-    /// Nothing was done yet: count the instructions so far, this one included, and call again.
+    /// Nothing was done yet. The instructions so far are counted, this one included, and the handler is called again.
     Count,
 }
 
 /// Executes one instruction for the lanes in the mask.
 ///
 /// # Safety
-/// The warp's arrays are those the micro-op was lowered for, and the host has the instruction set the handler
-/// was picked for.
+/// The warp's arrays are those that the micro-op was lowered for. The host has the instruction set that the handler was
+/// chosen for.
 pub(crate) type Handler = unsafe fn(&mut Warp, &mut Env<'_>, &Uop, u32) -> Flow;
 
-/// The handlers of one instruction: for all 32 lanes, for some, for exactly one.
+/// The handlers of one instruction: for all 32 lanes, for some lanes and for exactly one lane.
 #[derive(Clone, Copy)]
 pub(crate) struct Handlers {
     pub full: Handler,
@@ -38,17 +38,17 @@ pub(crate) struct Handlers {
 }
 
 impl Handlers {
-    /// The same function for every mask.
+    /// Uses the same function for every mask.
     pub(crate) fn all(h: Handler) -> Handlers {
         Handlers { full: h, part: h, one: h }
     }
 }
 
-/// A predicate operand: an index into the warp's masks and an inversion.
+/// A predicate operand: an index into the warp's masks, and whether it is inverted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Pred {
     pub index: u8,
-    /// 0 or -1; sign-extends to the mask to exclusive-or with.
+    /// 0 or -1. Extended by its sign it is the mask for an exclusive or.
     pub invert: i8,
 }
 
@@ -56,7 +56,7 @@ impl Pred {
     pub(crate) const TRUE: Pred = Pred { index: pred::PT, invert: 0 };
 }
 
-/// A decoded instruction: one cache line.
+/// A decoded instruction. It fills one cache line.
 #[derive(Clone, Copy)]
 #[repr(C, align(64))]
 pub(crate) struct Uop {
@@ -65,22 +65,22 @@ pub(crate) struct Uop {
     pub a: Src,
     pub b: Src,
     pub c: Src,
-    /// An immediate, an offset, a target index, a mask: as the handler wants it.
+    /// An immediate, an offset, the index of a target or a mask. The handler defines which.
     pub imm: u32,
-    /// Modifiers, as the handler wants them.
+    /// Modifiers. The handler defines their bits.
     pub mods: u32,
     pub guard: Pred,
-    /// Predicate sources.
+    /// The predicate sources.
     pub ps: Pred,
     pub pt: Pred,
-    /// Predicate destinations.
+    /// The predicate destinations.
     pub pd: u8,
     pub pe: u8,
-    /// Index of this instruction in its image.
+    /// The index of this instruction in its image.
     pub at: u32,
-    /// Highest register number used plus one.
+    /// One more than the highest register number that is used.
     pub registers: u16,
-    /// Handler's choice.
+    /// A value that the handler defines.
     pub aux: u16,
 }
 

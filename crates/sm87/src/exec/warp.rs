@@ -1,4 +1,4 @@
-//! A warp: its registers and its predicates. Where its lanes are is a matter of [`super::groups`].
+//! A warp: its registers and predicates. [`super::groups`] keeps where its lanes are.
 #![allow(unsafe_code)]
 
 use super::groups::Group;
@@ -8,52 +8,52 @@ use super::uop::Pred;
 
 /// A warp.
 pub(crate) struct Warp {
-    /// Predicates as lane masks; see [`pred`].
+    /// The predicates as lane masks; see [`pred`].
     pub preds: [u32; pred::COUNT],
-    /// The arrays [`Src`] refers to.
+    /// The arrays that [`Src`] refers to.
     bases: [*const u32; 3],
-    /// The warp's own rows, writable.
+    /// The warp's own rows, which it may write.
     rows: *mut u32,
-    /// Lanes of the running group; 0 = no group can run.
+    /// The lanes of the running group. 0 means that no group can run.
     pub active: u32,
-    /// Where the running group is, whenever the interpreter is not inside a slice.
+    /// The pc of the running group. It is valid when the interpreter is not inside a slice.
     pub pc: u32,
-    /// The lowest pc among groups whose turn may come; the running group stops when it gets there.
+    /// The lowest pc of the groups that wait for their turn. The running group stops when it gets there.
     pub switch_at: u32,
-    /// Lanes that have not exited.
+    /// The lanes that have not exited.
     pub live: u32,
     pub(super) groups: [Group; 32],
     pub(super) count: usize,
-    /// Waiting groups may have become free.
+    /// Whether waiting groups may be able to continue.
     pub(super) recheck: bool,
-    /// The running group goes on alone.
+    /// Whether the running group runs before all others, and no group joins it.
     pub alone: bool,
-    /// The call that each lane is in.
+    /// A number for the call that each lane is in.
     pub(super) frames: [u32; 32],
-    /// Index in the CTA.
+    /// The index of the warp in the CTA.
     pub index: u32,
-    /// Lanes that came to BAR.ARV and whose warp is not complete there, per barrier.
+    /// For each barrier, the lanes that have executed BAR.ARV while other lanes of the warp have not.
     pub arriving: [u32; 16],
-    /// Lanes that executed YIELD since [`Self::starve`] last looked.
+    /// The lanes that executed YIELD since the last call of [`Self::starve`].
     pub yielded: u32,
-    /// When it goes on, if it sleeps.
+    /// The cycle at which the warp continues, if it sleeps.
     pub wake: u64,
-    /// Lanes have looked at a clock since somebody last asked.
+    /// Whether lanes have read a clock since this was last asked.
     pub looked: bool,
-    /// What instructions that are watched found lately.
+    /// What watched instructions found recently.
     pub found: [Found; 8],
-    /// Times in a row that lanes looked whether they may go on, and found nothing new.
+    /// The number of polls in a row that found nothing new.
     pub polls: u32,
-    /// Slices in a row that ended with lanes waiting for lanes that run.
+    /// The number of slices in a row that ended with lanes that wait for running lanes.
     pub(super) starved: u32,
-    /// Result of the last BAR.RED.
+    /// The result of the last BAR.RED.
     pub reduction: u32,
-    /// Instructions issued so far.
+    /// The number of instructions issued so far.
     pub issued: u64,
 }
 
 impl Warp {
-    /// A warp at `entry` with `lanes` live; `rows`, cleared, belongs to it from now on.
+    /// Makes a warp at `entry` with the lanes `lanes`. It owns `rows`, which are cleared.
     pub(crate) fn new(
         index: u32,
         lanes: u32,
@@ -92,7 +92,8 @@ impl Warp {
         }
     }
 
-    /// Moves to another image of the same program: new immediates and constants, pcs shifted by `delta`.
+    /// Moves the warp to another image of the same program. It has new immediates and constants, and pcs are shifted by
+    /// `delta`.
     pub(crate) fn rebase(&mut self, immediates: &[Row], constants: &[Row], delta: u32) {
         self.bases[1] = immediates.as_ptr().cast();
         self.bases[2] = constants.as_ptr().cast();
@@ -108,19 +109,19 @@ impl Warp {
     /// The row of a source operand.
     #[inline(always)]
     pub(crate) fn src(&self, s: Src) -> *const u32 {
-        // SAFETY: lowering only makes sources inside the three arrays, and the grid gives every warp arrays of
-        // the image it runs.
+        // SAFETY: lowering only makes sources inside of the three arrays, and the grid gives every warp the arrays of
+        // the image that it runs.
         unsafe { self.bases.get_unchecked(s.space()).add(s.offset()) }
     }
 
     /// The row of a destination.
     #[inline(always)]
     pub(crate) fn dst(&mut self, d: Dst) -> *mut u32 {
-        // SAFETY: as for `src`; destinations are always in the warp's own rows.
+        // SAFETY: lowering only makes destinations inside of the warp's own rows.
         unsafe { self.rows.add(d.offset()) }
     }
 
-    /// One lane of a source operand.
+    /// Reads one lane of a source operand.
     #[inline(always)]
     pub(crate) fn get(&self, s: Src, lane: u32) -> u32 {
         debug_assert!(lane < 32);
@@ -128,7 +129,7 @@ impl Warp {
         unsafe { self.src(s).add(lane as usize & 31).read() }
     }
 
-    /// One lane of a register pair.
+    /// Reads one lane of a register pair.
     #[inline(always)]
     pub(crate) fn get64(&self, s: Src, lane: u32) -> u64 {
         u64::from(self.get(s, lane)) | u64::from(self.get(s.plus(1), lane)) << 32
@@ -154,13 +155,13 @@ impl Warp {
         self.fill(d, value, u32::MAX);
     }
 
-    /// The lanes for which a predicate holds (lanes that are not active may be set too).
+    /// The lanes for which a predicate holds. Lanes that are not active may be set too.
     #[inline(always)]
     pub(crate) fn pred(&self, p: Pred) -> u32 {
         self.preds[usize::from(p.index & 31)] ^ p.invert as i32 as u32
     }
 
-    /// Writes the lanes in `mask` of a predicate.
+    /// Sets a predicate for the lanes in `mask`.
     #[inline(always)]
     pub(crate) fn set_pred(&mut self, index: u8, mask: u32, value: u32) {
         let p = &mut self.preds[usize::from(index & 31)];
@@ -176,7 +177,7 @@ impl Warp {
     #[inline(always)]
     pub(crate) fn copy(&mut self, d: Dst, s: Src, mask: u32) {
         if mask == u32::MAX {
-            // SAFETY: rows have 32 words; the value is read before it is written.
+            // SAFETY: rows have 32 words, and the value is read before it is written.
             unsafe { self.dst(d).cast::<[u32; 32]>().write(self.src(s).cast::<[u32; 32]>().read()) };
             return;
         }
@@ -198,7 +199,7 @@ impl Warp {
     }
 }
 
-/// The set bits of a mask, lowest first.
+/// The numbers of the set bits of a mask, lowest first.
 #[inline(always)]
 pub(crate) fn lanes(mut mask: u32) -> impl Iterator<Item = u32> {
     std::iter::from_fn(move || {

@@ -1,8 +1,8 @@
-//! A host thread's share of a grid.
+//! The part of a grid that one host thread executes.
 //!
-//! CTAs run one after another, each to its end. But one may wait for another that has not run yet, as programs do that
-//! count on CTAs being on the GPU at the same time; so a CTA that has run for long, or that does nothing but wait, makes
-//! room for the next one, and they take turns, up to as many as the GPU would hold.
+//! CTAs run one after another, each to its end. But a CTA may wait for another one that has not run yet, because
+//! programs rely on CTAs being on the GPU at the same time. So a CTA that has run for long, or that only waits, lets
+//! the next CTA run. They take turns, and at most as many are started as the GPU would hold.
 
 use super::clock::Clock;
 use super::cta::{self, End, Interrupt, Warps};
@@ -15,19 +15,20 @@ use crate::launch::{Launch, RunStats};
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
 
-/// Instructions a CTA runs before another one gets its turn.
+/// The number of instructions that a CTA runs before another one gets its turn.
 const TURN: u64 = 1 << 20;
-/// Instructions that a thread's CTAs spend waiting before the thread lets others run, and before it sleeps between turns.
+/// The number of instructions that a thread's CTAs spend waiting before the thread yields its processor (`SHORT`), and
+/// before it sleeps for a `NAP` between turns (`LONG`).
 const SHORT: u64 = 1 << 14;
 const LONG: u64 = 1 << 18;
 const NAP: std::time::Duration = std::time::Duration::from_micros(50);
-/// CTAs and warps that one SM holds.
+/// The number of CTAs and of warps that one SM holds.
 const CTAS_PER_SM: u32 = 16;
 const WARPS_PER_SM: u32 = 48;
-/// Bytes of shared and local memory that CTAs in turn may take on the host.
+/// The most bytes of shared and local memory that started CTAs may use on the host.
 const HOST_MEMORY: u64 = 512 << 20;
 
-/// A CTA on the GPU.
+/// A CTA that has been started.
 struct Resident<'g> {
     cta: u64,
     first_turn: bool,
@@ -38,18 +39,18 @@ struct Resident<'g> {
 /// What one host thread executes.
 pub(super) struct Worker<'g> {
     grid: &'g Grid<'g>,
-    /// CTAs that wait for their turn.
+    /// The CTAs that wait for their turn.
     waiting: VecDeque<Resident<'g>>,
     /// The memory of a CTA that has ended, for the next one.
     spare: Option<Resident<'g>>,
-    /// CTAs that may be started and not finished.
+    /// The number of CTAs that may be started and not finished.
     room: usize,
     /// The latest time at which a turn ended.
     latest: u64,
-    /// What was seen of the grid's progress, and the instructions that CTAs have spent waiting since.
+    /// The grid's progress when it was last read, and the instructions that CTAs have spent waiting since then.
     seen: u64,
     waited: u64,
-    /// Of CTAs whose memory was given up.
+    /// The counts of CTAs whose memory was given up.
     stats: RunStats,
 }
 
@@ -59,14 +60,14 @@ impl<'g> Worker<'g> {
         Worker { grid, waiting, spare: None, room, latest: 0, seen: 0, waited: 0, stats: RunStats::default() }
     }
 
-    /// Instructions so far.
+    /// The counts of all instructions so far.
     pub(super) fn stats(&self) -> RunStats {
         let mut sum = self.stats;
         self.waiting.iter().chain(&self.spare).for_each(|r| add(&mut sum, r.env.stats));
         sum
     }
 
-    /// Runs CTAs until none is left or `share` instructions were issued.
+    /// Runs CTAs until none is left, or until `share` instructions were issued.
     pub(super) fn work(&mut self, share: u64) {
         let begun = cpu_ns();
         self.turns(share);
@@ -102,7 +103,7 @@ impl<'g> Worker<'g> {
         }
     }
 
-    /// A new CTA while there is room, else the one that has waited longest.
+    /// A new CTA if there is room for one, otherwise the one that has waited longest.
     fn next(&mut self) -> Option<Resident<'g>> {
         if self.waiting.len() < self.room
             && let Some(cta) = self.grid.take()
@@ -110,13 +111,14 @@ impl<'g> Worker<'g> {
             return Some(self.start(cta));
         }
         let mut next = self.waiting.pop_front()?;
-        // What it waited for has happened meanwhile.
+        // The things that the CTA waited for have happened in other turns, so its clock shows at least their time.
         next.env.catch_up(self.latest);
         Some(next)
     }
 
-    /// A turn ended; in one that a CTA only waited, it issued these instructions. Whether all CTAs that the GPU can hold
-    /// have waited for long, while others of the grid cannot start: a GPU would wait for ever.
+    /// Notes that a turn ended. `waited` is the number of instructions of a turn in which the CTA only waited. Returns
+    /// whether all CTAs that the GPU can hold have waited for long while others of the grid cannot start. A GPU would
+    /// wait for ever.
     fn is_stuck(&mut self, waited: Option<u64>) -> bool {
         let progress = &self.grid.progress;
         let seen = match waited {
@@ -129,7 +131,8 @@ impl<'g> Worker<'g> {
         self.waited > self.grid.launch.limits.patience && full && self.grid.unstarted() > 0
     }
 
-    /// If all CTAs of this thread wait, perhaps for those of another thread or for the CPU, these get the processor.
+    /// If all CTAs of this thread wait, lets other threads use the processor. The CTAs may wait for a CTA of another
+    /// thread or for the CPU.
     fn rest(&self) {
         if self.waited > LONG {
             std::thread::sleep(NAP);
@@ -138,7 +141,7 @@ impl<'g> Worker<'g> {
         }
     }
 
-    /// The first of the CTAs fails, and all of them end.
+    /// Fails the first of the CTAs and ends all of them.
     fn give_up(&mut self) {
         if let Some(first) = self.waiting.iter().min_by_key(|r| r.cta) {
             let text = self.crowded();
@@ -149,7 +152,7 @@ impl<'g> Worker<'g> {
         }
     }
 
-    /// Says that a grid has more CTAs than the GPU holds.
+    /// The sentence that says that a grid has more CTAs than the GPU holds.
     fn crowded(&self) -> String {
         let (room, unstarted) = (self.room, self.grid.unstarted());
         format!(
@@ -158,7 +161,7 @@ impl<'g> Worker<'g> {
         )
     }
 
-    /// What an outside reason to stop is reported as.
+    /// The fault that reports an interruption from outside.
     fn stopped(&self, why: Interrupt, pc: u64) -> SmFault {
         match hang(why, pc) {
             SmFault::Hang { text, .. } if self.waited > 0 && self.grid.unstarted() > 0 => {
@@ -214,13 +217,13 @@ impl<'g> Worker<'g> {
     }
 }
 
-/// Processor time of this thread.
+/// The processor time that this thread has used, in nanoseconds.
 fn cpu_ns() -> u64 {
     let now = nix::time::clock_gettime(nix::time::ClockId::CLOCK_THREAD_CPUTIME_ID);
     now.map_or(0, |t| std::time::Duration::from(t).as_nanos() as u64)
 }
 
-/// CTAs of this grid that the GPU holds at once.
+/// The number of CTAs of this grid that the GPU holds at once.
 fn room(launch: &Launch) -> usize {
     if launch.sequential {
         return 1;

@@ -1,4 +1,4 @@
-//! What fields demand of each other.
+//! Rules that several fields of an instruction must keep together.
 
 use super::field::Bits;
 use crate::word::Word;
@@ -6,7 +6,7 @@ use crate::word::Word;
 /// A rule that a word must keep, besides the values of its fields, to be an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Constraint {
-    /// What the rule says, as a sentence.
+    /// The rule as a sentence.
     pub text: &'static str,
     rule: Rule,
 }
@@ -17,24 +17,25 @@ enum Rule {
     Needs(u32, u32),
     /// The last bit is set if the others are.
     NeedsWith(u32, u32, u32),
-    /// At most one of two bits is set.
+    /// At most one of the two bits is set.
     NotBoth(u32, u32),
-    /// Whether one of two fields holds the code of a 64-bit type.
+    /// Tells whether one of the two fields must hold the code of a 64-bit type, or none of them may.
     Wide(Bits, Bits, bool),
-    /// Two fields hold the same.
+    /// The two fields hold the same value.
     Same(Bits, Bits),
-    /// Bit 91, which says that an operand is uniform or a constant bank bindless.
+    /// Bit 91 is set as this value says. It marks an operand as uniform, or a constant bank as bindless.
     Uniform(Announced),
 }
 
-/// When bit 91 is set.
+/// The cases in which bit 91 is set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Announced {
     Never,
     Always,
-    /// As the operand at bits 32..63 is: a uniform register has it set, a constant bank may, anything else has it clear.
+    /// The operand at bits 32..63 decides: for a uniform register the bit is set, for a constant bank it may be set,
+    /// and for anything else it is clear.
     BySlot,
-    /// In this operand form, and in no other.
+    /// The bit is set in this operand form and clear in all others.
     InForm(u8),
 }
 
@@ -55,7 +56,7 @@ pub(super) const SX32_NEEDS_HI: Constraint =
 pub(super) const RELU_OR_SAT: Constraint = rule(".RELU and .SAT exclude each other", Rule::NotBoth(77, 79));
 pub(super) const BRAIN_OR_SINGLE: Constraint = rule(".BF16_V2 and .F32 exclude each other", Rule::NotBoth(85, 78));
 
-// A conversion has one opcode for when a side is 64 bits wide, and another one for when none is.
+// A conversion has one opcode for numbers of which one has 64 bits, and another opcode for numbers of which none has.
 pub(super) const NARROW: Constraint = rule("no side has 64 bits in this opcode", Rule::Wide(TO, FROM, false));
 pub(super) const WIDE: Constraint = rule("a side has 64 bits in this opcode", Rule::Wide(TO, FROM, true));
 pub(super) const NARROW_F2F: Constraint =
@@ -81,7 +82,7 @@ pub(super) const FORM_7: Constraint =
     rule("bit 91 is set in form 7, which has a uniform operand", Rule::Uniform(Announced::InForm(7)));
 
 impl Constraint {
-    /// Whether a word keeps it.
+    /// Whether a word keeps the rule.
     pub fn holds(&self, word: Word) -> bool {
         match self.rule {
             Rule::Needs(bit, other) => !word.bit(bit) || word.bit(other),

@@ -1,13 +1,13 @@
-//! Modifier fields: where they lie, which of their values exist, and what those are called.
+//! Modifier fields: the bits they occupy, the values that exist, and the names of these values.
 
 use crate::word::Word;
 
 /// Adjacent bits of an instruction word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bits {
-    /// Lowest bit.
+    /// The lowest bit.
     pub lo: u8,
-    /// How many, at most 48.
+    /// The number of bits, at most 48.
     pub len: u8,
 }
 
@@ -19,17 +19,17 @@ impl Bits {
 
     const NONE: Bits = Bits { lo: 0, len: 0 };
 
-    /// What they hold.
+    /// The value of these bits in `word`.
     pub const fn of(self, word: Word) -> u32 {
         word.bits(self.lo as u32, self.len as u32)
     }
 
-    /// What they hold as a signed number.
+    /// The value of these bits in `word` as a signed number.
     pub const fn signed(self, word: Word) -> i64 {
         word.signed(self.lo as u32, self.len as u32)
     }
 
-    /// `word` with `value` in these bits.
+    /// Puts `value` into these bits of `word`.
     #[must_use]
     pub const fn with(self, word: Word, value: u32) -> Word {
         let mask = ((1u128 << self.len) - 1) << self.lo;
@@ -37,17 +37,17 @@ impl Bits {
     }
 }
 
-/// What the values of a field are called. The empty name is the default that nobody writes, `?` a value that does not exist,
-/// and so is every value behind the end of a list.
+/// The names of the values of a field. The empty name is a default that is not written. The name `?` is a value that
+/// does not exist, and so is every value after the end of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Names {
-    /// A bit with a name when it is set.
+    /// One bit that has a name if it is set.
     Set(&'static str),
-    /// A bit with a name when it is clear.
+    /// One bit that has a name if it is clear.
     Clear(&'static str),
-    /// Names in the order of the values, `|` between them.
+    /// The names in the order of the values, with `|` between them.
     List(&'static str),
-    /// Only this value exists, and nobody writes it.
+    /// Only this value exists, and it is not written.
     Exactly(u32),
 }
 
@@ -61,7 +61,7 @@ impl Names {
         }
     }
 
-    /// Panics, while the crate is compiled, unless a field of `len` bits can hold every value that has a name.
+    /// Panics while the crate is compiled if some value that has a name does not fit into `len` bits.
     pub(super) const fn fit(self, len: u8) {
         let count = match self {
             Names::Set(_) | Names::Clear(_) => 2,
@@ -79,7 +79,7 @@ impl Names {
     }
 }
 
-/// The names of a field, which another field may choose.
+/// The names of a field, among which another field may choose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Values {
     One(Names),
@@ -90,7 +90,7 @@ enum Values {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Field {
     low: Bits,
-    /// The value's upper bits, where a field lies in two places.
+    /// The upper bits of the value, if the field is in two places.
     high: Bits,
     values: Values,
 }
@@ -101,13 +101,13 @@ impl Field {
         Field { low: bits, high: Bits::NONE, values: Values::One(names) }
     }
 
-    /// A field in two places.
+    /// Makes a field that is in two places.
     pub(super) const fn split(low: Bits, high: Bits, names: Names) -> Field {
         names.fit(low.len + high.len);
         Field { low, high, values: Values::One(names) }
     }
 
-    /// A field whose names depend on the bits `by`: a set of names for each of their values.
+    /// Makes a field whose names depend on the bits `by`. There is a set of names for each value of these bits.
     pub(super) const fn by(bits: Bits, by: Bits, names: &'static [Names]) -> Field {
         assert!(names.len() == 1 << by.len, "another field chooses among as many sets of names as it has values");
         let mut i = 0;
@@ -118,12 +118,12 @@ impl Field {
         Field { low: bits, high: Bits::NONE, values: Values::By(by, names) }
     }
 
-    /// Where it lies; a field in two places has its lower bits first.
+    /// The bits of the field. If it is in two places, the lower bits come first.
     pub fn places(&self) -> impl Iterator<Item = Bits> {
         [self.low, self.high].into_iter().filter(|b| b.len != 0)
     }
 
-    /// The bits that decide what its values mean, if that depends on something.
+    /// The bits that decide what the values of the field mean, if there are such bits.
     pub fn chosen_by(&self) -> Option<Bits> {
         match self.values {
             Values::One(_) => None,
@@ -131,23 +131,24 @@ impl Field {
         }
     }
 
-    /// How many values it can hold, those that do not exist included.
+    /// The number of values that the field can hold, including values that do not exist.
     pub fn size(&self) -> u32 {
         1 << (self.low.len + self.high.len)
     }
 
-    /// What it holds.
+    /// The value of the field in `word`.
     pub fn value(&self, word: Word) -> u32 {
         self.low.of(word) | self.high.of(word) << self.low.len
     }
 
-    /// `word` with `value` in this field.
+    /// Puts `value` into this field of `word`.
     #[must_use]
     pub fn with(&self, word: Word, value: u32) -> Word {
         self.high.with(self.low.with(word, value), value >> self.low.len)
     }
 
-    /// The name of what it holds, empty for the default; `None` if there is no such value.
+    /// The name of the field's value in `word`, which is empty for the default. The result is `None` if there is no
+    /// such value.
     pub fn name(&self, word: Word) -> Option<&'static str> {
         let names = match self.values {
             Values::One(names) => names,
@@ -156,12 +157,12 @@ impl Field {
         names.get(self.value(word))
     }
 
-    /// Whether the field is part of the text. What must hold one value for the word to be an instruction is not.
+    /// Whether the field is part of the text. A field is not, if the word is an instruction only with one value in it.
     pub fn is_written(&self) -> bool {
         !matches!(self.values, Values::One(Names::Exactly(_)))
     }
 
-    /// Whether some value does not exist.
+    /// Whether the field has a value that does not exist.
     pub(super) fn can_be_wrong(&self) -> bool {
         let short = |names: Names| (0..self.size()).any(|value| names.get(value).is_none());
         match self.values {

@@ -1,23 +1,25 @@
-//! The instruction set as data: one [`Row`] per opcode says everything about it, and everything else is derived from the rows.
+//! The instruction set as data. One [`Row`] for each opcode says everything about it, and everything else is derived
+//! from the rows.
 //!
-//! [`lookup`] finds the row of a word, [`legal`] says whether the word is an instruction. A row's text is a template: plain text
-//! and fields in braces. It names every modifier field with its values, so that the text and the legality of a word cannot part.
+//! [`lookup`] finds the row of a word, and [`legal`] says whether the word is an instruction. The text of a row is a
+//! template of plain text and fields in braces. It names every modifier field with its values, so that the text of a
+//! word and its legality always come from the same place.
 //!
 //! | field | what it is |
 //! |---|---|
 //! | `{80.FTZ}`, `{!73.U32}` | `.FTZ` if bit 80 is set, `.U32` if bit 73 is clear |
-//! | `{76:2|RM|RP}` | two bits from 76 that select a name, written behind a point; nothing for an empty one; `?`, and any value behind the end, does not exist |
-//! | `{86:1=0}` | a field that is not written, and the only value that exists |
+//! | `{76:2|RM|RP}` | two bits from bit 76 select a name, which is written after a point. An empty name is not written. `?` and every value after the end of the list do not exist |
+//! | `{86:1=0}` | a field that is not written, with the only value that exists |
 //! | `{72:8#}`, `{44:3}` | a number, hexadecimal or decimal |
-//! | `{P81}`, `{P81?}`, `{P81,}` | predicate destination: always; with a comma behind, or before, unless it is PT |
-//! | `{p87}`, `{p87?}`, `{p87!}` | predicate source: always; with a comma before unless it is PT; as a branch condition |
-//! | `{74 p87}` | a comma and a predicate source if bit 74 is set |
-//! | `{p87v}`, `{p68u}` | predicate source: never a uniform one; a uniform one if bit 67 is set |
+//! | `{P81}`, `{P81?}`, `{P81,}` | a predicate destination that is always written; one that is written with a comma after it, or before it, unless it is PT |
+//! | `{p87}`, `{p87?}`, `{p87!}` | a predicate source that is always written; one that is written after a comma, unless it is PT; one that is a branch condition |
+//! | `{74 p87}` | a comma and a predicate source, which are written if bit 74 is set |
+//! | `{p87v}`, `{p68u}` | a predicate source that is never uniform; one that is uniform if bit 67 is set |
 //! | `{R32}` | the register at bit 32 |
-//! | `{fB}` | an operand: type (`f` float, `d` double, `h` halves, `u` unsigned, `x` signed, …) and slot |
+//! | `{fB}` | an operand, with its type (`f` float, `d` double, `h` halves, `u` unsigned, `x` signed, …) and its slot |
 //! | others | a name in the table of named fields |
 //!
-//! A field that nobody knows is an error when the crate is compiled.
+//! A template with an unknown field is an error when the crate is compiled.
 
 mod constraint;
 mod field;
@@ -42,7 +44,7 @@ use piece::Piece;
 use std::fmt;
 use std::sync::OnceLock;
 
-/// Every template is made of known fields, and no opcode has two rows.
+/// Checks that every template is made of known fields, and that no opcode has two rows.
 const _: () = {
     let mut taken = [0u8; 512];
     let mut i = 0;
@@ -59,15 +61,15 @@ const _: () = {
     assert!(ROWS.len() < NONE as usize, "the index has room");
 };
 
-/// No row, in the index.
+/// The element of the index for an opcode that has no row.
 const NONE: u16 = u16::MAX;
 
-/// A row, with its template taken apart.
+/// A row, and the pieces of its template.
 #[derive(Debug)]
 pub struct Opcode {
     row: &'static Row,
     pieces: Vec<Piece>,
-    /// Fields that can hold something that does not exist, and operands with such fields.
+    /// The fields that have values that do not exist, and the operands with such fields.
     checks: Vec<Check>,
 }
 
@@ -77,14 +79,14 @@ enum Check {
     Part(Operand),
 }
 
-/// Why a word is no instruction.
+/// The reason why a word is not an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Illegal {
-    /// There is no such opcode.
+    /// No row has this opcode.
     Opcode,
-    /// This field has a value that does not exist.
+    /// The value of this field does not exist.
     Field(Field),
-    /// Fields contradict each other.
+    /// The fields break this rule.
     Constraint(Constraint),
 }
 
@@ -118,12 +120,13 @@ impl Opcode {
         Opcode { row, checks: checks.collect(), pieces }
     }
 
-    /// Its row.
+    /// The row of the opcode.
     pub fn row(&self) -> &'static Row {
         self.row
     }
 
-    /// Its modifier fields, in the order of the text; which part of an operand is read is one, too, and depends on `word`'s form.
+    /// The modifier fields in the order of the text. The field that says which part of an operand is read is one of
+    /// them, and it depends on the form of `word`.
     pub fn fields(&self, word: Word) -> impl Iterator<Item = Field> {
         self.pieces.iter().filter_map(move |piece| match *piece {
             Piece::Modifier(field) => Some(field),
@@ -155,16 +158,16 @@ impl Opcode {
     }
 }
 
-/// A table of opcodes, ready for look-ups.
+/// A table of opcodes in which words can be looked up.
 #[derive(Debug)]
 pub struct Isa {
     opcodes: Vec<Opcode>,
-    /// Place in `opcodes` by 12-bit opcode.
+    /// The place in `opcodes` of each 12-bit opcode.
     index: Vec<u16>,
 }
 
 impl Isa {
-    /// The table of these rows: [`ROWS`], or some of them.
+    /// Makes a table of these rows, which are all of [`ROWS`] or some of them.
     pub fn new(rows: impl IntoIterator<Item = &'static Row>) -> Isa {
         let opcodes: Vec<Opcode> = rows.into_iter().map(Opcode::new).collect();
         let mut index = vec![NONE; 1 << 12];
@@ -182,35 +185,36 @@ impl Isa {
         ALL.get_or_init(|| Isa::new(ROWS))
     }
 
-    /// The opcode of a word.
+    /// Finds the opcode of a word.
     pub fn lookup(&self, word: Word) -> Option<&Opcode> {
         self.opcodes.get(usize::from(self.index[usize::from(word.opcode())]))
     }
 
-    /// The opcode of a word that is an instruction.
+    /// Finds the opcode of a word that is an instruction.
     ///
     /// # Errors
-    /// Why it is none. NVIDIA's disassembler rejects these words; what hardware would do is not known, and nobody can rely on it.
+    /// The reason why the word is not an instruction. NVIDIA's disassembler rejects these words. What the hardware
+    /// would do with them is not known, so that no program can rely on it.
     pub fn legal(&self, word: Word) -> Result<&Opcode, Illegal> {
         let opcode = self.lookup(word).ok_or(Illegal::Opcode)?;
         opcode.legal(word).map(|()| opcode)
     }
 }
 
-/// The row of a word's opcode.
+/// Finds the row of a word's opcode.
 pub fn lookup(word: Word) -> Option<&'static Row> {
     Isa::sm87().lookup(word).map(Opcode::row)
 }
 
-/// The row of a word that is an instruction.
+/// Finds the row of a word that is an instruction.
 ///
 /// # Errors
-/// Why it is none.
+/// The reason why the word is not an instruction.
 pub fn legal(word: Word) -> Result<&'static Row, Illegal> {
     Isa::sm87().legal(word).map(Opcode::row)
 }
 
-/// The datapath of a word's opcode, known or not.
+/// The datapath of a word's opcode, whether or not the opcode is known.
 pub(crate) fn datapath(word: Word) -> Datapath {
     Datapath::of(word.base())
 }

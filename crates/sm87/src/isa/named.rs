@@ -1,4 +1,4 @@
-//! The fields of templates that have names.
+//! The fields of templates that have a name.
 
 use super::field::{Bits, Field, Names};
 use super::piece::{Address, File, Global, Piece, Special};
@@ -8,17 +8,17 @@ const fn bits(lo: u32, len: u32) -> Bits {
     Bits::new(lo, len)
 }
 
-/// A modifier with its names.
+/// Makes a modifier from the names of its values.
 const fn list(lo: u32, len: u32, names: &'static str) -> Piece {
     Piece::Modifier(Field::new(bits(lo, len), List(names)))
 }
 
-/// A modifier in two places.
+/// Makes a modifier that is in two places.
 const fn split(low: Bits, high: Bits, names: &'static str) -> Piece {
     Piece::Modifier(Field::split(low, high, List(names)))
 }
 
-/// A modifier whose names another field chooses.
+/// Makes a modifier whose names are chosen by another field.
 const fn by(lo: u32, len: u32, other: Bits, names: &'static [Names]) -> Piece {
     Piece::Modifier(Field::by(bits(lo, len), other, names))
 }
@@ -38,7 +38,7 @@ const COMBINE: &str = "AND|OR|XOR|?";
 const ATOMIC: &str = "ADD|MIN|MAX|INC|DEC|AND|OR|XOR|EXCH";
 const REDUCE: &str = "ADD|MIN|MAX|INC|DEC|AND|OR|XOR";
 
-/// Every named field.
+/// All fields that have a name.
 pub(super) const FIELDS: &[(&str, Piece)] = &[
     // Registers and predicates.
     ("d", Piece::Register { lo: 16, file: File::Own }),
@@ -71,7 +71,7 @@ pub(super) const FIELDS: &[(&str, Piece)] = &[
     ("imma", split(bits(75, 1), bits(85, 2), "8816|?|8832|?|16816|16832|16864|?")),
     ("imma a", split(bits(83, 1), bits(76, 1), "U8|U4|S8|S4")),
     ("imma b", split(bits(84, 1), bits(78, 1), "U8|U4|S8|S4")),
-    // Lanes, barriers, control.
+    // Lanes, barriers and control.
     ("match", special(Special::Match)),
     ("depbar", special(Special::Dependencies)),
     ("reduction", by(74, 2, bits(77, 2), &[NO_NAMES, NO_NAMES, List("POPC|AND|OR|?"), NO_NAMES])),
@@ -86,7 +86,7 @@ pub(super) const FIELDS: &[(&str, Piece)] = &[
     ("place", special(Special::Place)),
     ("barrier 16", special(Special::Barrier(16))),
     ("barrier 24", special(Special::Barrier(24))),
-    // Memory: how.
+    // How memory is accessed.
     ("memsize", list(73, 3, "U8|S8|U16|S16||64|128|?")),
     ("constsize", list(73, 3, "U8|S8|U16|S16||64|?|?")),
     ("evict", list(84, 3, "EF||EL|LU|EU|NA|?|?")),
@@ -116,13 +116,13 @@ pub(super) const FIELDS: &[(&str, Piece)] = &[
     ("count type", by(73, 2, bits(87, 4), &COUNTED)),
     ("castype", list(73, 2, "|S32|64|?")),
     ("cctl", list(87, 4, "PF1|PF2|WB|IV|IVALL|RS|IVALLP|WBALL|?|PML2|DML2|RML2|?|?|?|?")),
-    // Memory: where.
+    // Where memory is accessed.
     ("load", global(76, 32, Some(90), false)),
     ("generic load", global(76, 32, Some(90), true)),
     ("store", global(76, 64, Some(90), false)),
     ("generic store", global(76, 64, Some(90), true)),
     ("red", global(71, 64, Some(90), false)),
-    // Other atomics have their operation where the rest say how wide the register is.
+    // Other atomics have their operation in the bits in which the rest have the width of the register.
     ("atomic", global(71, 64, None, false)),
     ("counter", Piece::Address(Address::Global(Global { descriptor: None, uniform: 64, pair: None, long: false }))),
     ("cached", Piece::Address(Address::Cached)),
@@ -137,7 +137,7 @@ pub(super) const FIELDS: &[(&str, Piece)] = &[
     ("st", special(Special::StoreData)),
 ];
 
-/// ATOMS that count lanes: the one type that each has.
+/// Forms of ATOMS that count lanes have one type each.
 const COUNTED: [Names; 16] = {
     let mut types = [List("?"); 16];
     types[9] = List("?|?|64");
@@ -145,7 +145,7 @@ const COUNTED: [Names; 16] = {
     types
 };
 
-/// I2IP: how much of C is used, by the packed type.
+/// The part of C that I2IP uses, by the packed type.
 const HALVES: Names = List("|H1|?|?");
 const FOURTHS: Names = List("?|?|?|28");
 const EIGHTHS: Names = List("?|?|24|?");

@@ -1,7 +1,7 @@
-//! What instructions do, by name.
+//! The operations of instructions, by name.
 
-/// The operation of an opcode. Opcodes that differ only in where their operands come from share one: the vector and the uniform
-/// form of an addition, for example; the row says which registers it works on.
+/// The operation of an opcode. Opcodes share an operation if they differ only in where their operands come from. The
+/// vector form and the uniform form of an addition are an example. The row says on which registers an opcode works.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs, reason = "the names are the mnemonics, which the rows list")]
 pub enum Op {

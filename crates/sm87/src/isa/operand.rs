@@ -1,16 +1,16 @@
-//! Source operands: where they sit, and what can be said about them.
+//! Source operands: their places in the word, and the properties that the rows give them.
 
 use super::field::{Bits, Field, Names};
 use crate::word::Word;
 
-/// A source operand of a template: type and slot.
+/// A source operand of a template, with its type and its slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Operand {
     pub ty: Type,
     pub slot: Slot,
 }
 
-/// How an operand is read: its letter in templates.
+/// The type of an operand, which says how it is read. Each type has a letter in templates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Type {
     /// `u`: bits.
@@ -19,30 +19,30 @@ pub(crate) enum Type {
     Signed,
     /// `n`: bits that may be complemented.
     Complement,
-    /// `i`, `l`: an integer with a sign; under `.X` the sign is a complement.
+    /// `i`, `l`: an integer with a sign. Under `.X` the sign bit is a complement.
     Integer,
     Shifted,
     /// `f`.
     Single,
     /// `d`.
     Double,
-    /// `c`, `e`, `q`: the source of a conversion, of F2F, of MUFU.
+    /// `c`, `e`, `q`: the source of a conversion, of F2F and of MUFU.
     Convert(Convert),
-    /// `b`: the integer of a conversion.
+    /// `b`: the integer that is converted.
     Integral,
     /// `g`: a float without modifiers.
     Plain,
-    /// `h`: two halves; `v`: they may be bfloat16; `m`: HFMA2.MMA's.
+    /// `h`: two halves. `v`: two halves that may be bfloat16. `m`: the halves of HFMA2.MMA.
     Halves,
     HalvesOrBrain,
     HalvesOnly,
     /// `t`: a fragment of a matrix.
     Fragment,
-    /// `z`: bits of which less than a register counts.
+    /// `z`: bits of which only a part of the register is read.
     Narrow,
 }
 
-/// Which bits say that a float operand has 16 bits.
+/// The bits that say that a float operand has 16 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Convert {
     Float,
@@ -50,35 +50,35 @@ pub(crate) enum Convert {
     Function,
 }
 
-/// Which operand.
+/// The slot of an operand: which of the sources it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Slot {
     A,
-    /// Second and third of three: they change places in forms 2, 3 and 7.
+    /// The second and the third of three sources. They change places in forms 2, 3 and 7.
     B,
     C,
-    /// Second of two.
+    /// The second of two sources.
     S,
-    /// The same, in the place of a third one.
+    /// The second of two sources, in the place of a third one.
     T,
 }
 
-/// Where an operand sits.
+/// The place of an operand in the word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
-    /// Register at bits 24..31.
+    /// A register at bits 24..31.
     First,
-    /// Whatever the form puts at bits 32..63.
+    /// The operand at bits 32..63, whose kind depends on the form.
     Low,
-    /// Register at bits 64..71.
+    /// A register at bits 64..71.
     High,
 }
 
-/// A register whose upper half may be meant.
+/// The names for a register of which either half may be read.
 const HALF: Names = Names::List("|H1|?|?");
 const WHOLE: Names = Names::List("|||");
 const BYTE: Names = Names::List("|B1|B2|B3");
-/// How two halves are read.
+/// The names for the ways in which two halves are read.
 const PAIR: Names = Names::List("|F32|H0_H0|H1_H1");
 
 const SELECT: Bits = Bits::new(60, 2);
@@ -91,7 +91,7 @@ const PAIR_LOW: Field = Field::new(SELECT, PAIR);
 const PAIR_HIGH: Field = Field::new(Bits::new(81, 2), PAIR);
 
 impl Operand {
-    /// From its two letters.
+    /// Makes an operand from the two letters of a template.
     pub(super) const fn parse(ty: u8, slot: u8) -> Operand {
         let ty = match ty {
             b'u' => Type::Bits,
@@ -124,7 +124,7 @@ impl Operand {
         Operand { ty, slot }
     }
 
-    /// Where it sits in a word of this form, and the bit that says that the register is used again.
+    /// The place of the operand in a word of this form, and the bit that says that the register is used again.
     pub(crate) fn place(self, word: Word) -> (Place, u32) {
         match (self.slot, matches!(word.form(), 2 | 3 | 7)) {
             (Slot::A, _) => (Place::First, 122),
@@ -135,12 +135,13 @@ impl Operand {
         }
     }
 
-    /// Whether it is a number in the word.
+    /// Whether the operand is a number in the word.
     pub(crate) fn is_immediate(self, word: Word) -> bool {
         self.place(word).0 == Place::Low && matches!(word.form(), 2 | 4)
     }
 
-    /// Which part of the register is read, if the type has parts. A number in the word has none.
+    /// The field that says which part of the register is read, if the type has parts. A number in the word has no such
+    /// field.
     pub(crate) fn part(self, word: Word) -> Option<Field> {
         let place = self.place(word).0;
         match (self.ty, place) {
@@ -166,7 +167,7 @@ impl Convert {
 }
 
 impl Type {
-    /// Whether less than a register is read.
+    /// Whether only a part of the register is read.
     pub(crate) fn is_narrow(self, word: Word) -> bool {
         match self {
             Type::Halves | Type::HalvesOrBrain | Type::Narrow => true,

@@ -1,14 +1,14 @@
-//! Templates to pieces.
+//! Templates are taken apart into pieces.
 //!
-//! One function that runs twice: while the crate is compiled, over every row, so that a field that nobody knows is an error
-//! there; and when the table is built.
+//! The same function runs twice. While the crate is compiled it runs over every row, so that an unknown field is a
+//! compile error. It runs again when the table is built.
 
 use super::field::{Bits, Field, Names};
 use super::named::FIELDS;
 use super::operand::Operand;
 use super::piece::{Base, Comma, File, Piece, When};
 
-/// The first piece of a template, and the rest; `None` at its end.
+/// The first piece of a template, and the rest of it. The result is `None` at its end.
 pub(super) const fn next(text: &'static str) -> Option<(Piece, &'static str)> {
     if text.is_empty() {
         return None;
@@ -25,7 +25,7 @@ pub(super) const fn next(text: &'static str) -> Option<(Piece, &'static str)> {
     Some((piece(field), rest))
 }
 
-/// Where a byte is, or the length.
+/// The place of a byte, or the length of the text if the byte is not in it.
 const fn find(text: &str, byte: u8) -> usize {
     let (bytes, mut i) = (text.as_bytes(), 0);
     while i < bytes.len() && bytes[i] != byte {
@@ -34,7 +34,7 @@ const fn find(text: &str, byte: u8) -> usize {
     i
 }
 
-/// A number at the start, and the rest.
+/// The number at the start of a text, and the rest of it.
 const fn number(text: &'static str) -> (u32, &'static str) {
     let (bytes, mut i, mut n) = (text.as_bytes(), 0, 0);
     while i < bytes.len() && bytes[i].is_ascii_digit() {
@@ -45,7 +45,7 @@ const fn number(text: &'static str) -> (u32, &'static str) {
     (n, text.split_at(i).1)
 }
 
-/// Without its first byte.
+/// The text without its first byte.
 const fn skip(text: &'static str) -> &'static str {
     text.split_at(1).1
 }
@@ -81,7 +81,7 @@ const fn piece(field: &'static str) -> Piece {
     }
 }
 
-/// A field that begins with the number of a bit.
+/// Makes the piece of a field that begins with the number of a bit.
 const fn numbered(field: &'static str) -> Piece {
     let (lo, rest) = number(field);
     match first(rest) {
@@ -120,7 +120,7 @@ const fn condition(field: &'static str, when: When) -> Piece {
         (b'?', When::Bit(n)) => (When::BitAndMatters(n), File::Own),
         (b'!', When::Always) => (When::Branches, File::Own),
         (b'v', when) => (when, File::Vector),
-        // The bit below the number.
+        // The bit is the one below the number.
         (b'u', when) => (when, File::UniformIf(lo - 1)),
         _ => panic!("unknown way to write a predicate source"),
     };
@@ -142,7 +142,7 @@ const fn named(field: &'static str) -> Piece {
 mod tests {
     use super::*;
 
-    /// The same happens while the crate is compiled, for a row.
+    /// The same check happens for every row while the crate is compiled.
     #[test]
     #[should_panic(expected = "unknown field")]
     fn an_unknown_name_is_an_error() {

@@ -1,34 +1,34 @@
-//! What templates are made of.
+//! The pieces of templates.
 
 use super::field::{Bits, Field};
 use super::operand::Operand;
 
-/// A part of a template.
+/// One piece of a template.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Piece {
     /// Plain text.
     Text(&'static str),
-    /// A modifier, behind a point.
+    /// A modifier, written with a point before it.
     Modifier(Field),
     /// A number.
     Number(Bits, Base),
     /// A predicate destination.
     Destination { lo: u32, comma: Comma },
-    /// A predicate source: its number, and above it its inversion.
+    /// A predicate source: its number, and its inversion in the bit above.
     Condition { lo: u32, when: When, file: File },
-    /// A predicate source that is stored as 7 - n, behind a comma, unless it is PT.
+    /// A predicate source that is stored as 7 - n. It is written after a comma, unless it is PT.
     Complement { lo: u32, not: u32, file: File },
     /// A register.
     Register { lo: u32, file: File },
-    /// A destination that is left out when it is RZ, with a comma behind.
+    /// A destination with a comma after it. It is not written if it is RZ.
     Optional,
     /// A source operand.
     Operand(Operand),
     /// An address in brackets.
     Address(Address),
-    /// A branch target: its address.
+    /// The address of a branch target.
     Target,
-    /// Parts that one instruction alone has.
+    /// A piece that only one instruction has.
     Special(Special),
 }
 
@@ -39,102 +39,104 @@ pub(crate) enum Base {
     Sixteen,
 }
 
-/// Where a comma stands, unless the predicate is PT and left out.
+/// The place of the comma of a predicate that is not written if it is PT.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Comma {
-    /// There is none, and PT is written.
+    /// There is no comma, and PT is written.
     None,
     Before,
     Behind,
 }
 
-/// When a predicate source is written.
+/// The case in which a predicate source is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum When {
     Always,
-    /// Unless it is PT, behind a comma.
+    /// It is written after a comma, unless it is PT.
     Matters,
-    /// Unless it is PT, as the condition of a branch.
+    /// It is written as the condition of a branch, unless it is PT.
     Branches,
-    /// If this bit is set, behind a comma.
+    /// It is written after a comma if this bit is set.
     Bit(u32),
-    /// If this bit is set, unless it is PT, behind a comma.
+    /// It is written after a comma if this bit is set, unless it is PT.
     BitAndMatters(u32),
 }
 
-/// Which registers or predicates.
+/// The file of registers or predicates that is meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum File {
-    /// Those of the instruction's datapath.
+    /// The file of the instruction's datapath.
     Own,
     Vector,
     Uniform,
-    /// Uniform ones if this bit is set, those of the datapath otherwise.
+    /// The uniform file if this bit is set, otherwise the file of the instruction's datapath.
     UniformIf(u32),
 }
 
-/// How an address is made.
+/// The kinds of addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Address {
-    /// In global memory, or in any.
+    /// An address in global memory, or in any memory space.
     Global(Global),
-    /// In shared or local memory: `scaled` if the register may be multiplied, and where the uniform register is.
+    /// An address in shared or local memory. `scaled` says whether the register may be multiplied, and `uniform` is the
+    /// place of the uniform register.
     Window { scaled: bool, uniform: u32 },
-    /// In a constant bank, from a register.
+    /// An address in a constant bank, in a register.
     Constant,
-    /// In shared memory, and in global memory: where LDGSTS writes and where it reads.
+    /// An address in shared memory and one in global memory: LDGSTS writes to the first and reads from the second.
     Copy,
-    /// Of a cache line, for operations that have one.
+    /// The address of a cache line, for operations that have one.
     Cached,
 }
 
-/// A 64-bit address: register, uniform register, offset.
+/// A 64-bit address: a register, a uniform register and an offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Global {
-    /// This bit says that the uniform operand is a descriptor, which is not written; where there is none, it never is.
+    /// The bit that says that the uniform operand is a descriptor, which is not written. If there is no such bit, the
+    /// operand is never a descriptor.
     pub descriptor: Option<u32>,
-    /// The uniform register.
+    /// The place of the uniform register.
     pub uniform: u32,
-    /// This bit says how wide the register is; always 64 bits where there is none.
+    /// The bit that says how wide the register is. If there is no such bit, it always has 64 bits.
     pub pair: Option<u32>,
-    /// The offset takes 32 bits when no uniform register is in the way, else 24.
+    /// Whether the offset has 32 bits if no uniform register uses some of them. Otherwise it has 24 bits.
     pub long: bool,
 }
 
-/// Parts that one instruction alone has.
+/// Pieces that only one instruction has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Special {
-    /// IMAD that only moves, shifts or adds.
+    /// The forms of IMAD that only move, shift or add.
     Alias,
-    /// LEA.HI's third operand.
+    /// The third operand of LEA.HI.
     LeaHigh,
-    /// F2FP's operands.
+    /// The operands of F2FP.
     Pair,
-    /// MATCH's predicate.
+    /// The predicate of MATCH.
     Match,
-    /// DEPBAR's counters.
+    /// The counters of DEPBAR.
     Dependencies,
-    /// PLOP3's table, in two parts.
+    /// The table of PLOP3, which is in two places.
     Lut,
-    /// The argument of a BPT that stops.
+    /// The argument of a BPT that stops the grid.
     TrapCode,
-    /// BRA.DIV's and BRA.CONV's lanes.
+    /// The lanes that BRA.DIV and BRA.CONV name.
     NamedLanes,
-    /// A branch's uniform condition.
+    /// The uniform condition of a branch.
     UniformCondition,
     /// An absolute address.
     Absolute,
     /// A number that is added to a register, unless it is zero.
     Displacement,
-    /// An address behind the next instruction, unless bit 85 says that it is absolute.
+    /// An address relative to the next instruction, or an absolute address if bit 85 is set.
     Place,
-    /// A convergence barrier or a part of a thread's state at this bit.
+    /// A convergence barrier, or a part of a thread's state, at this bit.
     Barrier(u32),
-    /// BAR's number of threads.
+    /// The number of threads of BAR.
     Threads,
-    /// BAR.RED's predicate.
+    /// The predicate of BAR.RED.
     BarCondition,
-    /// ST's data, which the offset moves.
+    /// The data of ST, whose place depends on the offset.
     StoreData,
     /// A special register.
     Register,

@@ -1,45 +1,46 @@
-//! What a row of the opcode table says.
+//! The contents of a row of the opcode table.
 
 use super::constraint::Constraint;
 use super::field::Bits;
 use super::op::Op;
 use crate::word::Word;
 
-/// Which registers and predicates an instruction works on.
+/// The registers and predicates that an instruction works on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Datapath {
-    /// Those of threads: R0–R254, P0–P6.
+    /// The registers of threads: R0–R254 and P0–P6.
     Vector,
-    /// Those of the warp: UR0–UR62, UP0–UP6.
+    /// The registers of the warp: UR0–UR62 and UP0–UP6.
     Uniform,
 }
 
 impl Datapath {
-    /// By the 9-bit opcode, known or not: the uniform datapath has a range of its own.
+    /// The datapath of a 9-bit opcode, whether or not it is known. The uniform datapath has its own range of opcodes.
     pub(super) const fn of(base: u16) -> Datapath {
         if matches!(base, 0x80..=0xbf) { Datapath::Uniform } else { Datapath::Vector }
     }
 }
 
-/// Where control goes behind an instruction.
+/// The places to which control can go after an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flow {
-    /// To the next instruction.
+    /// Control goes to the next instruction.
     Next,
-    /// Nowhere that the word tells, unless a predicate keeps lanes here: EXIT, RET, BRX.
+    /// Control goes to no place that the word tells, unless a predicate keeps lanes here. EXIT, RET and BRX are such
+    /// instructions.
     Ends,
-    /// To the address that these bits give, unless a predicate keeps lanes here.
+    /// Control goes to the address that these bits give, unless a predicate keeps lanes here.
     Jump(Bits),
-    /// The same, and a further condition may keep lanes here.
+    /// Control goes to the address that these bits give, unless a predicate or a further condition keeps lanes here.
     Conditional(Bits),
-    /// To a function, which may return; to the address that these bits give, if it is not in a register.
+    /// Control goes to a function, which may return. The bits give its address, if it is not in a register.
     Call(Option<Bits>),
-    /// To the next instruction; later perhaps to the address that these bits give: BSSY.
+    /// Control goes to the next instruction. The bits of a BSSY give an address to which it may go later.
     Meets(Bits),
 }
 
 impl Flow {
-    /// The bits that give an address, as words of four bytes behind the next instruction.
+    /// The bits that give an address as a number of words of four bytes after the next instruction.
     pub fn offset(self) -> Option<Bits> {
         match self {
             Flow::Next | Flow::Ends | Flow::Call(None) => None,
@@ -53,64 +54,64 @@ impl Flow {
     }
 }
 
-/// The guard, and the predicate that branches have besides; each with its inversion.
+/// The bits of the guard, and of the predicate that branches have in addition. Each has its inversion.
 const GUARD: Bits = Bits::new(12, 4);
 const CONDITION: Bits = Bits::new(87, 4);
-/// PT, not inverted.
+/// The value of a predicate that is PT and not inverted.
 const TRUE: u32 = 7;
 
-/// What must be known about a program before it is launched.
+/// What a launch must know about a program before it begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Notes {
-    /// Nothing.
+    /// The launch needs to know nothing.
     None,
-    /// It reads the constant bank that these bits number at an offset from a register.
+    /// The instruction reads the constant bank whose number is in these bits, at an offset from a register.
     IndexedBank(Bits),
-    /// It reads what an atomic found, which depends on the order of CTAs. Or it calls code that is not known before, which
-    /// may do so.
+    /// The program reads what an atomic found, which depends on the order of CTAs. Or it calls code that is not known
+    /// before the launch and may do the same.
     Ordered,
-    /// It reads a special register. What a clock shows depends on which CTAs took turns.
+    /// The instruction reads a special register. The value of a clock depends on which CTAs took turns.
     Special,
-    /// It changes memory in a way that depends on the order of CTAs if it sums floats.
+    /// The instruction changes memory, and if it sums floats, the result depends on the order of CTAs.
     OrderedSums,
 }
 
 impl Notes {
-    /// Whether what `word` leaves behind depends on the order of CTAs.
+    /// Whether the results of `word` depend on the order of CTAs.
     pub fn ordered(self, word: Word) -> bool {
         let (ty, operation) = (Bits::new(73, 3).of(word), Bits::new(87, 3).of(word));
         match self {
             Notes::None | Notes::IndexedBank(_) => false,
             Notes::Ordered => true,
-            // CLOCK, CLOCKLO, CLOCKHI, GLOBALTIMERLO, GLOBALTIMERHI.
+            // The registers are CLOCK, CLOCKLO, CLOCKHI, GLOBALTIMERLO and GLOBALTIMERHI.
             Notes::Special => matches!(Bits::new(72, 8).of(word), 0x01 | 0x50..=0x53),
             Notes::OrderedSums => matches!(ty, 3 | 4 | 6) || operation == 0 && ty > 5,
         }
     }
 }
 
-/// One opcode, and everything about it.
+/// An opcode with its operand forms, and everything about it.
 #[derive(Clone, Copy, Debug)]
 pub struct Row {
     /// The opcode without its operand form: bits 0..8.
     pub base: u16,
-    /// The operand forms it exists in: a bit for each value of bits 9..11.
+    /// The operand forms in which the opcode exists, with one bit for each value of bits 9..11.
     pub forms: u8,
-    /// Mnemonic without modifiers.
+    /// The mnemonic without modifiers.
     pub name: &'static str,
-    /// What it does.
+    /// The operation.
     pub op: Op,
-    /// Text, operands and modifier fields; see [`super`].
+    /// The template of the text with operands and modifier fields; see [`super`].
     pub text: &'static str,
-    /// What its fields demand of each other.
+    /// The rules that its fields must keep together.
     pub constraints: &'static [Constraint],
-    /// Which registers its operands are, where they can be both.
+    /// The registers that its operands name, where both kinds are possible.
     pub datapath: Datapath,
-    /// Which predicates its guard (bits 12..15) is one of.
+    /// The predicates of which its guard (bits 12..15) is one.
     pub guard: Datapath,
-    /// Where control goes.
+    /// Where control goes after it.
     pub flow: Flow,
-    /// What a launch must know.
+    /// What a launch must know about it.
     pub notes: Notes,
 }
 
@@ -121,7 +122,7 @@ impl Row {
         Row { base, forms, name, op, text, constraints, datapath, guard, flow, notes }
     }
 
-    /// The 12-bit opcodes of this row.
+    /// The 12-bit opcodes that this row describes.
     pub fn opcodes(&self) -> impl Iterator<Item = u16> + use<> {
         let (base, forms) = (self.base, self.forms);
         (0..8).filter(move |form| forms >> form & 1 == 1).map(move |form| base | form << 9)

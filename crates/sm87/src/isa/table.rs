@@ -1,16 +1,17 @@
-//! The rows.
+//! The rows of the instruction set.
 
 use super::constraint::*;
 use super::field::Bits;
 use super::op::Op;
 use super::row::{Datapath, Flow, Notes, Row};
 
-/// Forms as a bit set.
+/// Makes a set of forms as bits.
 macro_rules! forms {
     ($($f:literal)*) => { 0 $(| 1 << $f)* };
 }
 
-/// Opcode, forms, mnemonic, operation, template, constraints, and whatever else is not the usual.
+/// Makes rows from opcode, forms, mnemonic, operation, template and constraints, and from other properties if they
+/// differ from the usual ones.
 macro_rules! rows {
     ($($base:literal [$($f:literal)*] $name:literal $op:ident $text:literal [$($rule:ident)*] $($what:ident = $is:expr),*;)*) => {
         &[$(Row {
@@ -21,12 +22,12 @@ macro_rules! rows {
     };
 }
 
-/// Offsets of branches and of BSSY, the bank of LDC.
+/// The offsets of branches and of BSSY, and the bank of LDC.
 const OFFSET: Bits = Bits::new(34, 48);
 const OFFSET_30: Bits = Bits::new(34, 30);
 const BANK: Bits = Bits::new(54, 5);
 
-/// The instruction set.
+/// All rows of the instruction set.
 pub static ROWS: &[Row] = rows! {
     0x001 [4] "PMTRIG" Pmtrig "PMTRIG{p87!} {uS}" [SLOT];
     0x002 [1 4 5 6] "MOV" Mov "MOV{72:4=15} {d}, {uS}" [SLOT];

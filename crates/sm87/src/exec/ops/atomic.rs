@@ -1,4 +1,4 @@
-//! ATOMG ATOM RED ATOMS, their compare-and-swap forms, and ARRIVES.
+//! ATOMG, ATOM, RED and ATOMS, their forms that compare and swap, and ARRIVES.
 #![allow(unsafe_code)]
 
 use super::memory::{
@@ -12,21 +12,22 @@ use crate::exec::warp::{Warp, lanes};
 use crate::num::atomic::{Atomic, Op, Type, arrive, compare_and_swap};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-/// `aux`: operation and type fields, then these.
+/// The bits of `aux`: the fields of operation and type, and then the flags below.
 const TYPE: u32 = 4;
 const CAS: u16 = 1 << 8;
 const GENERIC: u16 = 1 << 9;
-/// ATOMS.CAS.CAST: the result says whether the swap happened.
+/// The flag of ATOMS.CAS.CAST, whose result says whether the swap happened.
 const CAST: u16 = 1 << 10;
 const SHARED: u16 = 1 << 11;
-/// An arrival at a barrier in shared memory.
+/// The flag of an arrival at a barrier in shared memory.
 const ARRIVE: u16 = 1 << 12;
-/// Shared memory has no such operation: at a generic address the predicate destination says whether it was done.
+/// The flag of operations that shared memory does not have. At a generic address the predicate destination says whether
+/// the operation was done.
 const GLOBAL_ONLY: u16 = 1 << 13;
-/// Shift of a shared address register, in `mods`.
+/// The shift of the register of a shared address, in `mods`.
 const SCALE: u32 = 4;
 
-/// What an atomic does to memory.
+/// The change that an atomic makes to memory.
 #[derive(Clone, Copy)]
 enum Change {
     Apply(Atomic, u64),
@@ -44,19 +45,19 @@ impl Change {
     }
 }
 
-/// Changes `len` bytes (4 or 8) at `p`; the old value.
+/// Changes `len` bytes (4 or 8) at `p`. Returns what was there before.
 ///
 /// # Safety
-/// `p` is aligned to `len` and valid for reads and writes of it.
+/// `p` is aligned to `len` and valid for reads and writes of `len` bytes.
 unsafe fn change(p: *mut u8, len: u32, how: Change) -> u64 {
     let (set, get) = (Ordering::SeqCst, Ordering::SeqCst);
     if len == 8 {
-        // SAFETY: `atomic` has looked `p` up for `len` writable bytes and refused misaligned addresses; everybody who shares
-        // this memory accesses it through raw pointers.
+        // SAFETY: `atomic` has looked `p` up for `len` writable bytes and has refused misaligned addresses. All who
+        // share this memory use raw pointers.
         let cell = unsafe { AtomicU64::from_ptr(p.cast()) };
         cell.fetch_update(set, get, |old| Some(how.of(old))).unwrap_or(0)
     } else {
-        // SAFETY: as for eight bytes.
+        // SAFETY: the same holds for four bytes.
         let cell = unsafe { AtomicU32::from_ptr(p.cast()) };
         cell.fetch_update(set, get, |old| Some(how.of(old.into()) as u32)).unwrap_or(0).into()
     }
@@ -66,7 +67,7 @@ fn operation(u: &Uop) -> Option<Atomic> {
     Atomic::from_bits(u32::from(u.aux) & 15, u32::from(u.aux) >> TYPE & 7)
 }
 
-/// Which spaces have a generic operation.
+/// The memory spaces that have the operation at generic addresses.
 fn spaces(u: &Uop) -> Spaces {
     match u.aux & (GLOBAL_ONLY | ARRIVE) {
         0 => Spaces::Both,
@@ -85,7 +86,7 @@ fn atomic(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
     let value = |w: &Warp, s, lane| if wide { w.get64(s, lane) } else { w.get(s, lane).into() };
     let shared = u.aux & SHARED != 0;
     let cas = u.aux & CAS != 0;
-    // A compare-and-swap has its new value in C, other operations a uniform offset.
+    // In a compare-and-swap the operand C is the new value. In other operations it is a uniform offset.
     let offset = if cas { 0 } else { w.get64(u.c, 0) };
     let va = if shared { [0; 32] } else { addresses(w, u, offset) };
     let mut done = 0;
@@ -121,7 +122,8 @@ fn atomic(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
             // SAFETY: the target is `len` writable bytes, and the address is aligned.
             Target::Memory(p) => unsafe { change(p, len, how) },
             Target::Nothing => 0,
-            // Nothing is done, and the program is told so; one that does not ask would lose a change.
+            // The operation is not done, and the predicate tells the program so. Without a predicate the change would
+            // be lost.
             Target::Elsewhere(_) if u.pd != pred::SINK => continue,
             Target::Elsewhere(space) => {
                 let text = format!("atomic at {at:#x}, which is {space} memory and has no such operation");
@@ -148,18 +150,18 @@ fn checked(op: u32, ty: u32, cas: bool) -> Result<u16, Refused> {
     Ok((op | ty << TYPE) as u16)
 }
 
-/// The atomics on 64-bit addresses.
+/// What an atomic on a 64-bit address returns.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Returns {
-    /// ATOM, ATOMG: what was there.
+    /// ATOM and ATOMG return what was there before.
     Old,
-    /// The same, of a compare-and-swap.
+    /// A compare-and-swap returns what was there before.
     Compared,
-    /// RED: nothing.
+    /// RED returns nothing.
     Nothing,
 }
 
-/// ATOM: the address may lie in any space (docs/hardware/sm87-memory.md#atomic-predicate).
+/// ATOM, whose address may lie in any space (docs/hardware/sm87-memory.md#atomic-predicate).
 pub(crate) fn generic(l: &mut Lower<'_>, returns: Returns) -> Result<Uop, Refused> {
     let u = global(l, returns)?;
     let everywhere = returns == Returns::Compared || operation(&u).is_some_and(in_shared);
@@ -179,7 +181,7 @@ pub(crate) fn global(l: &mut Lower<'_>, returns: Returns) -> Result<Uop, Refused
     let aux = checked(op, ty, cas)?;
     let count = if is_wide(ty) { 2 } else { 1 };
     let offset = (l.bit(91) && !cas && !l.bit(71)).then_some(64);
-    // RED has room for the bit that loads and stores have; the others keep their operation there.
+    // RED has the bit in the same place as loads and stores. The others have their operation there.
     let pair = if red && l.bit(91) { 90 } else { 72 };
     let (a, c, mods) = global_address(l, pair, offset);
     let b = l.reg(32, count);
@@ -196,7 +198,7 @@ pub(crate) fn global(l: &mut Lower<'_>, returns: Returns) -> Result<Uop, Refused
     Ok(u)
 }
 
-/// ATOMS, and ATOMS.CAS if it compares.
+/// ATOMS, or ATOMS.CAS if `cas` is true.
 pub(crate) fn shared(l: &mut Lower<'_>, cas: bool) -> Result<Uop, Refused> {
     let ty = l.bits(73, 2);
     let mut aux = checked(l.bits(87, 4), ty, cas)? | SHARED;
@@ -218,20 +220,20 @@ pub(crate) fn shared(l: &mut Lower<'_>, cas: bool) -> Result<Uop, Refused> {
     Ok(u)
 }
 
-/// ATOMS.POPC.INC and ATOMS.ARRIVE (docs/hardware/sm87-memory.md#atoms-popc-inc): each lane counts for one.
+/// ATOMS.POPC.INC and ATOMS.ARRIVE (docs/hardware/sm87-memory.md#atoms-popc-inc). Each lane counts as one.
 pub(crate) fn count(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     let scale = [0, 2, 3, 4][l.bits(78, 2) as usize];
     let aux = counted(l)? | SHARED;
     counter(l, aux, scale << SCALE)
 }
 
-/// ATOM.POPC.INC and ATOM.ARRIVE: the same at generic addresses.
+/// ATOM.POPC.INC and ATOM.ARRIVE do the same at generic addresses.
 pub(crate) fn count_anywhere(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     let aux = counted(l)? | GENERIC;
     counter(l, aux, PAIR)
 }
 
-/// Whether each lane arrives at a barrier or adds one to a counter.
+/// Tells whether each lane arrives at a barrier or adds one to a counter.
 fn counted(l: &Lower<'_>) -> Result<u16, Refused> {
     match (l.bits(87, 4), l.bits(73, 2)) {
         (9, 2) => Ok(ARRIVE | 2 << TYPE),
@@ -240,7 +242,7 @@ fn counted(l: &Lower<'_>) -> Result<u16, Refused> {
     }
 }
 
-/// ARRIVES.LDGSTSBAR: the arrival of the thread when its copies are done, which they are
+/// ARRIVES.LDGSTSBAR: the thread arrives when its copies are complete, which they always are
 /// (docs/hardware/sm87-memory.md#mbarrier-meaning).
 pub(crate) fn arrives(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     let u = counter(l, SHARED | ARRIVE | 2 << TYPE, 0)?;

@@ -8,15 +8,16 @@ use crate::exec::rows::Src;
 use crate::exec::uop::{Flow, Handlers, Uop};
 use crate::exec::warp::{Warp, lanes};
 
-/// `mods`: mode, reduction, thread count.
+/// The bits of `mods`: mode, reduction, number of threads.
 const MODE: u32 = 3;
 const REDUCE: u32 = 2;
 const COUNT: u32 = 8;
-/// `aux`: the barrier's number is in a register; the thread count is, above the number if both are.
+/// The flags of `aux`: the barrier's number is in a register, and the number of threads is in a register. If both are
+/// set, one register holds both, with the number of threads in its upper part.
 const NUMBER_REG: u16 = 1;
 const COUNT_REG: u16 = 2;
 
-/// Number and thread count.
+/// The barrier's number and the number of threads.
 fn which(w: &Warp, u: &Uop, exec: u32) -> (u32, u32) {
     let x = w.get(u.a, exec.trailing_zeros());
     let number = if u.aux & NUMBER_REG != 0 { x & 0xffff } else { u.imm };
@@ -41,7 +42,7 @@ fn bar(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
     let barrier = &mut env.barriers[n];
     barrier.expect(count);
     if u.mods & MODE == 1 {
-        // ARV: tell, and go on. A warp counts once all its lanes have come.
+        // BAR.ARV only reports the arrival, and the lanes continue. A warp counts when all of its lanes have arrived.
         w.arriving[n] |= exec;
         if w.arriving[n] & w.live == w.live {
             w.arriving[n] = 0;
@@ -87,7 +88,7 @@ fn result(w: &mut Warp, _: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
     Flow::Next
 }
 
-/// B2R.RESULT: what the last BAR.RED found.
+/// B2R.RESULT reads the result of the last BAR.RED.
 pub(crate) fn b2r(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     Ok(Uop { d: l.dst(1), pd: l.pdst(81), ..l.uop(Handlers::all(result)) })
 }

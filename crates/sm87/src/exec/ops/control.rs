@@ -1,4 +1,4 @@
-//! Where lanes go: branches, calls, convergence barriers, CTA barriers, exit.
+//! Instructions that move lanes: branches, calls, convergence barriers, CTA barriers and EXIT.
 
 use crate::exec::alu::{self, Whole};
 use crate::exec::clock;
@@ -9,8 +9,8 @@ use crate::exec::rows::{Dst, Src, pred};
 use crate::exec::uop::{Flow, Handlers, Pred, Uop};
 use crate::exec::warp::{Warp, lanes};
 
-/// Index in the image of the target `field` (in words) behind this instruction; the image's end (whose micro-op
-/// asks for more code) when it lies outside.
+/// The index in the image of the target that is `field` words after this instruction. If the target lies outside of the
+/// image, the result is the image's end, whose micro-op asks for more code.
 fn relative(l: &Lower<'_>, field: i64) -> Result<u32, Refused> {
     let offset = field * 4;
     if offset % 16 != 0 {
@@ -19,7 +19,7 @@ fn relative(l: &Lower<'_>, field: i64) -> Result<u32, Refused> {
     Ok((i64::from(l.at) + 1 + offset / 16) as u32)
 }
 
-/// Moves the lanes `taken` to `target`, the others past this instruction.
+/// Moves the lanes `taken` to `target`, and the others to the next instruction.
 #[inline(always)]
 fn branch(w: &mut Warp, u: &Uop, taken: u32, target: u32) -> Flow {
     let rest = w.active & !taken;
@@ -44,9 +44,9 @@ fn bra(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
     branch(w, u, taken, u.imm)
 }
 
-/// BRA.DIV and BRA.CONV: are the lanes for which the guard holds all of those that the uniform register names? If so, they
-/// go the converged way, and whoever else is here goes the other way. The micro-op has no guard, so that it is executed
-/// even if the guard holds for no lane.
+/// BRA.DIV and BRA.CONV ask whether the guard holds for all lanes that the uniform register names. If it does, these
+/// lanes take the converged branch, and the other lanes of the group take the other branch. The micro-op has no guard,
+/// so that it is executed even if the guard holds for no lane.
 fn bra_converged(w: &mut Warp, env: &mut Env<'_>, u: &Uop, active: u32) -> Flow {
     if u.imm >= env.image_len {
         env.extend = env.pc(u.imm);
@@ -59,7 +59,7 @@ fn bra_converged(w: &mut Warp, env: &mut Env<'_>, u: &Uop, active: u32) -> Flow 
     branch(w, u, taken, u.imm)
 }
 
-/// BPT: a trap stops the grid, as on a board without a debugger; the others do nothing.
+/// BPT: a trap stops the grid, as it does on a board without a debugger. The other kinds do nothing.
 fn trap(_: &mut Warp, env: &mut Env<'_>, u: &Uop, _: u32) -> Flow {
     env.trap(u)
 }
@@ -80,24 +80,25 @@ pub(crate) fn bra_lower(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     Ok(u)
 }
 
-/// BRA whose condition is a uniform predicate.
+/// BRA with a uniform predicate as its condition.
 pub(crate) fn bra_uniform(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     let ps = Pred { index: pred::UNIFORM + l.bits(24, 3) as u8, invert: -(l.bit(27) as i8) };
     Ok(Uop { ps, ..jump(l)? })
 }
 
-/// A branch to an address behind this instruction.
+/// A branch to an address relative to the next instruction.
 fn jump(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     let imm = relative(l, l.word.signed(34, 48))?;
     Ok(Uop { imm, ps: l.ps(), ..l.uop(Handlers::all(bra)) })
 }
 
-/// A place to return to, as the warp counts frames.
+/// A number for a return address, as the warp uses it to tell calls apart.
 fn place(env: &Env<'_>, at: u32) -> u32 {
     (env.pc(at) >> 4) as u32
 }
 
-/// The return address is in a register already: a call is a branch that the warp takes note of.
+/// A call. The program has put the return address into a register already, so a call is a branch that the warp takes
+/// note of.
 fn call_relative(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
     let flow = bra(w, env, u, exec);
     if flow == Flow::Jump {
@@ -106,17 +107,17 @@ fn call_relative(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
     flow
 }
 
-/// CALL of an address behind this instruction.
+/// CALL of an address relative to the next instruction.
 pub(crate) fn call(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     Ok(Uop { run: Handlers::all(call_relative), ..jump(l)? })
 }
 
-/// What a jump to addresses in registers is for.
+/// The purposes of jumps to addresses in registers.
 const JUMP: u8 = 0;
 const CALL: u8 = 1;
 const RETURN: u8 = 2;
 
-/// Lanes jump each to its own address: register pair plus offset.
+/// Lanes jump, each to its own address: the register pair plus an offset.
 fn indirect<const PURPOSE: u8>(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32, base: u64) -> Flow {
     let mut left = exec & w.pred(u.ps);
     if left == 0 {
@@ -158,7 +159,7 @@ fn indirect<const PURPOSE: u8>(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u
     Flow::Jump
 }
 
-/// Addresses are in registers, or behind this instruction.
+/// Jumps to absolute addresses. [`pc_relative`] jumps to addresses relative to the next instruction.
 fn absolute<const PURPOSE: u8>(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
     indirect::<PURPOSE>(w, env, u, exec, 0)
 }
@@ -179,25 +180,25 @@ pub(crate) fn call_absolute(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     Ok(indirect_lower::<CALL>(l, Src::reg(255), true))
 }
 
-/// CALL of a register and an offset.
+/// CALL of an address that is a register plus an offset.
 pub(crate) fn call_absolute_register(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     let a = l.reg(24, 2);
     Ok(indirect_lower::<CALL>(l, a, true))
 }
 
-/// BRX and BRXU: a register behind this instruction.
+/// BRX and BRXU jump to a register plus the address of the next instruction.
 pub(crate) fn brx(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     let a = if l.bit(91) { l.ureg(24) } else { l.reg(24, 2) };
     Ok(indirect_lower::<JUMP>(l, a, false))
 }
 
-/// CALL with a register, absolute or behind this instruction.
+/// CALL of an address in a register. It is absolute, or relative to the next instruction.
 pub(crate) fn call_register(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     let (a, is_absolute) = (l.reg(24, 2), l.bit(85));
     Ok(indirect_lower::<CALL>(l, a, is_absolute))
 }
 
-/// RET: the same.
+/// RET, which has the same kinds of addresses.
 pub(crate) fn ret(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     let (a, is_absolute) = (l.reg(24, 2), l.bit(85));
     Ok(indirect_lower::<RETURN>(l, a, is_absolute))
@@ -230,7 +231,7 @@ pub(crate) fn bssy_lower(l: &mut Lower<'_>) -> Result<Uop, Refused> {
 
 fn bsync(w: &mut Warp, _: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
     let arrived = exec & w.pred(u.ps);
-    // All of the running group is here and nobody is missing: go straight on.
+    // The whole running group is here and no lane is missing, so the group continues without waiting.
     if arrived == w.active && !w.alone && w.converged(u.a, arrived) == arrived {
         return Flow::Next;
     }
@@ -248,7 +249,7 @@ fn break_(w: &mut Warp, _: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
     let gone = exec & w.pred(u.ps);
     for lane in lanes(gone) {
         let view = w.get(u.a, lane);
-        // Lanes that see the barrier alike leave it together.
+        // Lanes that have the same view of the barrier leave it together.
         if view & !gone != 0 {
             w.forget(u.a, view, gone & view);
         }
@@ -275,7 +276,7 @@ impl Whole for Bmov {
     }
 }
 
-/// A barrier's value moved from `a` to `d`; `cleared` is the barrier it came from.
+/// Moves a barrier's value from `a` to `d`. `cleared` is the barrier that the value is moved out of.
 fn bmov(l: &Lower<'_>, d: Dst, a: Src, cleared: Option<u8>) -> Uop {
     let clear = cleared.filter(|_| l.bit(84));
     Uop { d, a, mods: clear.is_some().into(), imm: clear.unwrap_or(0).into(), ..l.uop(alu::whole::<Bmov>()) }
@@ -308,10 +309,10 @@ pub(crate) fn bmov_between(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     Ok(bmov(l, d, Src::barrier(n), Some(n)))
 }
 
-/// The number that means the lanes that execute.
+/// The number that stands for the executing lanes.
 const MACTIVE: u32 = 30;
 
-/// MACTIVE: the lanes that execute.
+/// MACTIVE reads which lanes execute.
 fn active_mask(w: &mut Warp, _: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
     w.fill(u.d, w.active, exec);
     Flow::Next
@@ -332,7 +333,7 @@ fn warpsync(w: &mut Warp, _: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
         let want = w.get(u.a, left.trailing_zeros());
         let here = lanes(left).filter(|&l| w.get(u.a, l) == want).fold(0, |m, l| m | 1 << l);
         left &= !here;
-        // All of the running group is here and nobody is missing: go straight on.
+        // The whole running group is here and no lane is missing, so the group continues without waiting.
         if here == running && !exclusive && !w.alone && want & w.live & !here == 0 {
             return Flow::Next;
         }
@@ -354,7 +355,7 @@ fn yields(w: &mut Warp, _: &mut Env<'_>, _: &Uop, exec: u32) -> Flow {
     w.poll()
 }
 
-/// NANOSLEEP: the warp is left alone until the time has passed.
+/// NANOSLEEP: the warp does not run until the time has passed.
 fn sleeps(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
     let asleep = exec & w.pred(u.ps);
     if asleep == 0 {
@@ -374,7 +375,7 @@ pub(crate) fn nanosleep(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     Ok(Uop { a, ps: l.ps(), ..l.uop(Handlers::all(sleeps)) })
 }
 
-/// YIELD: these lanes may have to let others go first.
+/// YIELD: these lanes may have to let other lanes run first.
 pub(crate) fn yield_lower(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     Ok(l.uop(Handlers::all(yields)))
 }
@@ -383,7 +384,8 @@ fn nothing(_: &mut Warp, _: &mut Env<'_>, _: &Uop, _: u32) -> Flow {
     Flow::Next
 }
 
-/// Instructions that order or hint: there is nothing to wait for when each instruction completes in turn.
+/// Instructions that order memory accesses or give hints. There is nothing to wait for, because each instruction
+/// completes before the next begins.
 pub(crate) fn nop(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     Ok(l.uop(Handlers::all(nothing)))
 }

@@ -1,4 +1,4 @@
-//! F2I I2F I2FP FRND F2F F2FP F2IP I2I I2IP.
+//! The conversions F2I, I2F, I2FP, FRND, F2F, F2FP, F2IP, I2I and I2IP.
 
 use super::int::lanewise;
 use crate::exec::alu::{self, Alu, Each};
@@ -10,7 +10,7 @@ use crate::num::convert::{self as num, Int, Pack, PackInt};
 use crate::num::half::Kind;
 use crate::num::{Round, f32 as single, f64 as double};
 
-/// Where the fields of a conversion sit in `mods`: copies of instruction bits.
+/// The places in `mods` of the fields of a conversion, which are copies of instruction bits.
 const ROUND: u32 = 0;
 const FTZ: u32 = 1 << 2;
 const NTZ: u32 = 1 << 3;
@@ -49,7 +49,7 @@ fn ftz(u: &Uop) -> bool {
     u.mods & FTZ != 0
 }
 
-/// A source number, as the type says.
+/// The number that is converted, in the kind that its type gives.
 enum Number {
     Half(Kind, u16),
     Single(u32),
@@ -261,7 +261,8 @@ pub(crate) fn f2fp(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     Ok(Uop { mods, ..l.abc(run)? })
 }
 
-/// Saturates to the range of a type: of I2I's and I2IP's codes, the lowest bit says signed.
+/// Limits a number to the range of a type. The lowest bit of the type codes of I2I and I2IP says that the type is
+/// signed.
 fn fit(x: u32, code: u32, bits: u32) -> i32 {
     let signed = code & 1;
     let most = (1 << (bits - signed)) - 1;
@@ -272,13 +273,13 @@ lanewise! {
     Narrow(u, a, _b, _c) fit(a, u.mods, if u.mods & 2 != 0 { 16 } else { 8 }) as u32;
 }
 
-/// I2I: a saturated byte or half, extended by its sign.
+/// I2I limits a number to a byte or a half, and extends the result by its sign.
 pub(crate) fn i2i(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     let mods = l.bits(76, 2);
     Ok(Uop { mods, ..l.unary(alu::alu::<Narrow>())? })
 }
 
-/// I2IP.SAT: two integers packed, halves of their own or narrower below bits of C.
+/// I2IP.SAT packs two integers. They fill a register as halves, or they are narrower and lie below bits of C.
 struct PackIntegers;
 impl Each for PackIntegers {
     #[inline(always)]
@@ -297,7 +298,7 @@ pub(crate) fn i2ip(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     if how != 0 {
         return Err(Refused("I2IP without .SAT"));
     }
-    // Which half of C; below narrower pairs there is no choice.
+    // The half of C that is used. With narrower pairs there is no choice.
     let imm = if mods < 4 { l.bits(72, 1) } else { 0 };
     Ok(Uop { mods, imm, ..l.abc(alu::each::<PackIntegers>())? })
 }

@@ -1,4 +1,4 @@
-//! DADD DMUL DFMA DSETP.
+//! DADD, DMUL, DFMA and DSETP.
 
 use crate::exec::alu::{self, Each};
 use crate::exec::lower::{Lower, Refused, Widen};
@@ -60,7 +60,7 @@ impl Each for SetPredicate {
         let code = (u.mods >> CODE & 15) as u8;
         let bit = |on: bool| u32::from(on) << lane;
         let hit = bit(num::compare(a, b, code));
-        // .MIN and .MAX use the second destination to say that both are NaN.
+        // The codes .MIN and .MAX use the second destination to report that both sources are NaN.
         let other = if matches!(code, 0 | 15) { bit(num::both_nan(a, b)) } else { !hit };
         let p = w.pred(u.ps);
         let combine = |x: u32| match u.imm {
@@ -73,7 +73,7 @@ impl Each for SetPredicate {
     }
 }
 
-/// The second operand of DADD and DSETP: slot 64 when it is a register, else slot 32.
+/// The second operand of DADD and DSETP. A register is at bits 64..71, and another operand at bits 32..63.
 fn second(l: &mut Lower<'_>) -> Result<(Src, u32), Refused> {
     if l.word.form() == 1 {
         return Ok((l.reg(64, 2), flag(l.bit(75), NEG[1]) | flag(l.bit(74), ABS[1])));
@@ -117,7 +117,7 @@ pub(crate) fn dfma(l: &mut Lower<'_>) -> Result<Uop, Refused> {
 }
 
 pub(crate) fn dsetp(l: &mut Lower<'_>) -> Result<Uop, Refused> {
-    // Bits 74 and 75 say how to combine; the register operand's own modifiers are elsewhere.
+    // Bits 74 and 75 say how to combine the results, so the modifiers of the register operand are in other bits.
     let (a, ma) = first(l);
     let (b, mb) = match l.word.form() {
         1 => (l.reg(32, 2), flag(l.bit(63), NEG[1]) | flag(l.bit(62), ABS[1])),

@@ -1,4 +1,4 @@
-//! FADD FMUL FFMA FMNMX FSEL FSET FSETP FCHK MUFU.
+//! FADD, FMUL, FFMA, FMNMX, FSEL, FSET, FSETP, FCHK and MUFU.
 
 use crate::exec::alu::{self, Alu, Compare, Each};
 use crate::exec::lower::{Lower, Refused};
@@ -17,7 +17,7 @@ const FMZ: u32 = 1 << 10;
 const NAN: u32 = 1 << 11;
 const SCALE: u32 = 12;
 const XORSIGN: u32 = 1 << 15;
-/// Everything that keeps an operation from being the plain IEEE one.
+/// The modifiers that make an operation differ from the plain IEEE operation.
 const MODIFIED: u32 = 0xff;
 const SLOW: u32 = 3 << ROUND | FMZ;
 
@@ -25,7 +25,7 @@ fn flag(on: bool, bits: u32) -> u32 {
     if on { bits } else { 0 }
 }
 
-/// Modifiers of source A and of the one in slot 32, as first and second.
+/// The modifiers of source A and of the source at bits 32..63, as those of the first and the second source.
 fn two(l: &Lower<'_>) -> u32 {
     let immediate = matches!(l.word.form(), 2 | 4);
     flag(l.bit(72), NEG[0])
@@ -34,7 +34,7 @@ fn two(l: &Lower<'_>) -> u32 {
         | flag(l.bit(62) && !immediate, ABS[1])
 }
 
-/// Modifiers of A, B and C.
+/// The modifiers of A, B and C.
 fn three(l: &Lower<'_>) -> u32 {
     let (b, c) = if l.swapped() { (2, 1) } else { (1, 2) };
     let immediate = matches!(l.word.form(), 2 | 4);
@@ -77,13 +77,13 @@ fn mode(u: &Uop) -> num::Mode {
     num::Mode { round: Round::from_bits(u.mods >> ROUND & 3), ftz: u.mods & FTZ != 0, sat: u.mods & SAT != 0 }
 }
 
-/// Whether a lane may have been rounded up to the smallest normal number, which `.FTZ` makes a zero.
+/// Whether a lane may have been rounded up to the smallest normal number, which `.FTZ` would have made a zero.
 #[inline(always)]
 fn suspicious<V: Simd>(u: &Uop, x: V) -> bool {
     u.mods & FTZ != 0 && x.and(V::splat(0x7fff_ffff)).eq(V::splat(0x0080_0000)).to_bits() != 0
 }
 
-/// The three grades of an arithmetic operation.
+/// The three kinds of an arithmetic operation.
 const PLAIN: u8 = 0;
 const MODS: u8 = 1;
 const ROUNDED: u8 = 2;
@@ -180,7 +180,8 @@ pub(crate) fn ffma(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     Ok(Uop { mods, ..l.abc(run)? })
 }
 
-/// Integers that compare as the floats do, -0 below +0: negative numbers have their magnitude flipped.
+/// Converts floats to integers that have the same order, with -0 below +0. To do so it inverts the magnitude of
+/// negative numbers.
 #[inline(always)]
 fn ordered<V: Simd>(x: V) -> V {
     x.xor(x.sar(V::splat(31)).and(V::splat(0x7fff_ffff)))
@@ -224,7 +225,7 @@ pub(crate) fn fsel(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     Ok(Uop { mods, ..l.ab(alu::alu::<Select>())? })
 }
 
-/// Operand modifiers of comparisons sit above the bits [`alu::cmp`] uses.
+/// The place of the operand modifiers of comparisons, above the bits that [`alu::cmp`] uses.
 const COMPARE: u32 = 8;
 
 struct Relate<const MODS: bool>;
@@ -250,7 +251,7 @@ pub(crate) fn fsetp(l: &mut Lower<'_>) -> Result<Uop, Refused> {
 
 pub(crate) fn fset(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     let mods = comparison(l);
-    // The only form compilers emit is .BF: 1.0 or 0.0.
+    // The only form that compilers emit is .BF, whose result is 1.0 or 0.0.
     Ok(Uop { mods, imm: num::set(true, true), ..l.ab(alu::set::<Relate<true>>())? })
 }
 
@@ -280,7 +281,7 @@ impl<const F: u8> Alu for Mufu<F> {
     }
 }
 
-/// MUFU.F16: the low half, or with the select bit the high one.
+/// MUFU.F16 computes with the low half of a register, or with the high half if the select bit is set.
 struct MufuHalf;
 impl Alu for MufuHalf {
     const SOURCES: usize = 1;

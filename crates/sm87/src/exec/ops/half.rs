@@ -1,4 +1,4 @@
-//! HADD2 HMUL2 HFMA2 HMNMX2 HSET2 HSETP2, in f16 and bfloat16.
+//! HADD2, HMUL2, HFMA2, HMNMX2, HSET2 and HSETP2, in f16 and bfloat16.
 
 use super::int::{get_pred, put_pred};
 use crate::exec::alu::{self, Alu, Each};
@@ -9,7 +9,8 @@ use crate::exec::warp::Warp;
 use crate::num::f32::MinMax as How;
 use crate::num::half::{self as num, Kind, Mode, Operand, Swizzle};
 
-/// Four bits per source (swizzle, abs, neg), then the result's modifiers.
+/// The places in `mods` of four bits for each source (swizzle, absolute value, sign). The modifiers of the result
+/// follow.
 const SOURCE: [u32; 3] = [0, 4, 8];
 const FTZ: u32 = 1 << 12;
 const FMZ: u32 = 1 << 13;
@@ -73,7 +74,7 @@ super::int::lanewise! {
     Fma(u, a, b, c) num::fma2(lanes(u, 0, a), lanes(u, 1, b), lanes(u, 2, c), mode(u));
 }
 
-/// -0 · 0 + C: how compilers move an immediate through the half unit.
+/// The product of -0 and 0, plus C. Compilers use it to move an immediate in the half-precision unit.
 struct Third;
 impl Alu for Third {
     #[inline(always)]
@@ -101,7 +102,7 @@ pub(crate) fn hfma2(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     fma(l, mods)
 }
 
-/// HFMA2.MMA has halves only: no swizzles, no single-precision result, no bfloat16.
+/// HFMA2.MMA has halves only: it has no swizzles, no single-precision result and no bfloat16.
 pub(crate) fn hfma2_mma(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     let swizzles = SOURCE.iter().fold(0, |m, s| m | 3 << s);
     let mods = fma_mods(l) & !(SINGLE | BF16 | swizzles);

@@ -1,4 +1,4 @@
-//! IADD3 IMAD LEA ISETP IMNMX IABS and the small multipliers; their uniform counterparts share the code.
+//! IADD3, IMAD, LEA, ISETP, IMNMX, IABS and the small multipliers. Their uniform forms use the same code.
 
 use crate::exec::alu::{self, Alu, Compare, Each};
 use crate::exec::lower::{Lower, Refused, Widen};
@@ -8,18 +8,18 @@ use crate::exec::uop::{Handlers, Pred, Uop};
 use crate::exec::warp::Warp;
 use crate::num::{bits, int};
 
-/// Vector or uniform driver, as the opcode says.
+/// The driver for vectors or for the uniform datapath, as the opcode demands.
 pub(crate) fn any<O: Alu>(l: &Lower<'_>) -> Handlers {
     if l.uniform() { alu::ualu::<O>() } else { alu::alu::<O>() }
 }
 
-/// Writes a condition for one lane.
+/// Writes a predicate of one lane.
 #[inline(always)]
 pub(crate) fn put_pred(w: &mut Warp, index: u8, lane: u32, value: bool) {
     w.set_pred(index, 1 << lane, u32::from(value) << lane);
 }
 
-/// One lane of a predicate.
+/// Reads a predicate of one lane.
 #[inline(always)]
 pub(crate) fn get_pred(w: &Warp, p: Pred, lane: u32) -> bool {
     w.pred(p) >> lane & 1 != 0
@@ -40,7 +40,7 @@ fn negs(u: &Uop) -> [bool; 3] {
     NEG.map(|n| u.mods & n != 0)
 }
 
-/// Source `n` with its sign.
+/// Source `n`, negated if its bit says so.
 #[inline(always)]
 fn signed<V: Simd>(u: &Uop, n: usize, x: V) -> V {
     let s = V::splat(if u.mods & NEG[n] != 0 { u32::MAX } else { 0 });
@@ -95,7 +95,7 @@ pub(crate) fn iadd3(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     Ok(Uop { mods, pd, pe, pt, ..l.abc(run)? })
 }
 
-/// A product plus C (0), a product alone (1), minus C (2).
+/// A product plus C (0), a product alone (1), or a product minus C (2).
 struct Mad<const HOW: u8>;
 impl<const HOW: u8> Alu for Mad<HOW> {
     const SOURCES: usize = if HOW == 1 { 2 } else { 3 };
@@ -109,7 +109,7 @@ impl<const HOW: u8> Alu for Mad<HOW> {
     }
 }
 
-/// What the assembler makes of IMAD when it only moves, adds or subtracts.
+/// The forms of IMAD that only move, add or subtract.
 struct Plus<const HOW: u8>;
 impl<const HOW: u8> Alu for Plus<HOW> {
     const SOURCES: usize = 3;
@@ -133,7 +133,7 @@ impl Each for MadCarry {
     }
 }
 
-/// Whether C is negated: its bit depends on the slot it sits in.
+/// Whether C is negated. The bit that says so depends on where C is.
 fn neg_c(l: &Lower<'_>) -> bool {
     if l.swapped() { l.bit(63) && l.word.form() != 2 } else { l.bit(75) }
 }
@@ -285,7 +285,7 @@ pub(crate) fn imnmx(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     l.ab(run)
 }
 
-/// Operations of one lane that need no vector code.
+/// Makes operations on single lanes that need no vector code.
 macro_rules! lanewise {
     ($($name:ident($u:ident, $a:ident, $b:ident, $c:ident) $e:expr;)*) => {$(
         struct $name;
@@ -305,7 +305,7 @@ lanewise! {
     Dot2(u, a, b, c)
         int::dot2(a, b, int::negate(c, u.mods & 8 != 0), u.mods & 1 != 0, u.mods & 2 != 0, u.mods & 4 != 0);
     AbsDiff(u, a, b, c) int::abs_diff(a, b, c, u.mods & 1 != 0);
-    // C is only added with .ACC.
+    // C is added only with .ACC.
     AbsDiff4(u, a, b, _c) int::abs_diff4(a, b, u.mods & 1 != 0);
     AbsDiff4Sum(u, a, b, c) int::abs_diff4_sum(a, b, c, u.mods & 1 != 0);
     Population(u, a, _b, _c) int::invert(a, u.mods & 1 != 0).count_ones();
@@ -320,7 +320,7 @@ pub(crate) fn iabs(l: &mut Lower<'_>) -> Result<Uop, Refused> {
 
 pub(crate) fn idp(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     let mods = flag(l.bit(73), 1) | flag(l.bit(74), 2) | flag(l.bit(77), 4) | flag(neg_c(l), 8);
-    // .2A takes halves of A and, with .HI, the upper bytes of B; .4A takes bytes of both.
+    // .2A multiplies halves of A with bytes of B, with .HI with its upper bytes. .4A multiplies bytes of both.
     let run = if l.bit(76) { alu::alu::<Dot2>() } else { alu::alu::<Dot4>() };
     Ok(Uop { mods, ..l.abc(run)? })
 }
@@ -335,7 +335,7 @@ pub(crate) fn vabsdiff4(l: &mut Lower<'_>) -> Result<Uop, Refused> {
         return Err(Refused("VABSDIFF4 with a predicate result"));
     }
     let mods = flag(l.bit(73), 1);
-    // With an accumulator the four differences are summed into it.
+    // With an accumulator, the four differences are added to it.
     let run = if l.bit(75) { alu::alu::<AbsDiff4Sum>() } else { alu::alu::<AbsDiff4>() };
     Ok(Uop { mods, ..l.abc(run)? })
 }

@@ -1,4 +1,4 @@
-//! LOP3 PLOP3 SHF PRMT MOV SEL P2R R2P and their uniform counterparts.
+//! LOP3, PLOP3, SHF, PRMT, MOV, SEL, P2R and R2P, and their uniform forms.
 
 use super::int::{any, get_pred, lanewise, put_pred};
 use crate::exec::alu::{self, Alu, Each};
@@ -14,7 +14,7 @@ fn flag(on: bool, bits: u32) -> u32 {
     if on { bits } else { 0 }
 }
 
-/// One LUT that code uses all the time.
+/// A look-up table that programs use often, known when the engine is compiled.
 struct Lop2<const LUT: u8>;
 impl<const LUT: u8> Alu for Lop2<LUT> {
     const SOURCES: usize = 2;
@@ -31,7 +31,7 @@ impl<const LUT: u8> Alu for Lop2<LUT> {
     }
 }
 
-/// Any LUT, as a tree of bitwise choices.
+/// Any look-up table, as a tree of bitwise choices.
 struct Lop3;
 impl Alu for Lop3 {
     #[inline(always)]
@@ -41,7 +41,7 @@ impl Alu for Lop3 {
     }
 }
 
-/// Two bits of the LUT say what c becomes: 0, c, !c or 1.
+/// Two bits of the look-up table say what becomes of `c`: 0, c, !c or 1.
 #[inline(always)]
 fn leaf<V: Simd>(lut: u32, c: V) -> V {
     let (zero, one) = (lut & 1, lut >> 1 & 1);
@@ -156,7 +156,7 @@ pub(crate) fn shf(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     };
     let (wrap, right, hi) = (l.bit(75), l.bit(76), l.bit(80));
     let mods = flag(right, 1) | flag(hi, 2) | flag(wrap, 4) | flag(wide, 8) | flag(signed, 16);
-    // Shl and Shr clamp counts at 32 as SHF without .W does on 32-bit types.
+    // Shl and Shr clamp counts at 32, as SHF without .W does for 32-bit types.
     let run = match (right, hi) {
         _ if wrap || wide => any::<Funnel>(l),
         (false, false) => any::<Shl>(l),
@@ -214,7 +214,7 @@ pub(crate) fn sel(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     l.ab(run)
 }
 
-/// The seven predicates of one lane as bits; `mods` is the index of the first.
+/// The seven predicates of one lane as bits. `mods` is the index of the first.
 fn predicates(w: &Warp, u: &Uop, lane: u32) -> u8 {
     (0..7).fold(0, |set, i| set | ((w.preds[(u.mods + i) as usize & 31] >> lane & 1) as u8) << i)
 }

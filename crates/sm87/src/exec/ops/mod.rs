@@ -1,4 +1,4 @@
-//! Instructions by family: how each is lowered, and what it does.
+//! The instructions by family. Each family has the code that lowers them and the code that executes them.
 
 pub(crate) mod atomic;
 pub(crate) mod barrier;

@@ -1,5 +1,5 @@
-//! Special registers, and what crosses between lanes and the uniform datapath: S2R S2UR CS2R R2UR ULDC LDC VOTE
-//! VOTEU MATCH SHFL REDUX.
+//! Special registers, and instructions that move data between lanes or to the uniform datapath: S2R, S2UR, CS2R, R2UR,
+//! ULDC, LDC, VOTE, VOTEU, MATCH, SHFL and REDUX.
 #![allow(unsafe_code)]
 
 use super::int::put_pred;
@@ -8,10 +8,10 @@ use crate::exec::lower::{Lower, Refused};
 use crate::exec::uop::{Flow, Handlers, Uop};
 use crate::exec::warp::{Warp, lanes};
 
-/// SM version 8.7, as the characteristics give it.
+/// The SM version 8.7, in the form in which the GPU's characteristics have it.
 const SPA_VERSION: u32 = 8 << 8 | 7;
 
-/// Special registers by index: what they hold for one lane. `None`: not one a compute program can read.
+/// What a special register holds for one lane. `None` stands for a register that a compute program cannot read.
 fn special(w: &Warp, env: &Env<'_>, index: u32, lane: u32) -> Option<u32> {
     let l = env.launch;
     let tid = |axis: usize| env.tids[w.index as usize][axis].0[lane as usize];
@@ -19,7 +19,7 @@ fn special(w: &Warp, env: &Env<'_>, index: u32, lane: u32) -> Option<u32> {
         0x00 => lane,
         0x01 | 0x50 => env.cycles() as u32,
         0x03 => (w.index & 0x7f) << 8,
-        // Of graphics.
+        // These registers belong to graphics.
         0x0f..=0x1f => 0,
         0x20 => tid(0) | tid(1) << 16 | tid(2) << 26,
         0x21..=0x23 => tid(index as usize - 0x21),
@@ -46,19 +46,19 @@ fn special(w: &Warp, env: &Env<'_>, index: u32, lane: u32) -> Option<u32> {
         0x51 => (env.cycles() >> 32) as u32,
         0x52 => env.timer() as u32,
         0x53 => (env.timer() >> 32) as u32,
-        // No error yet, and counters that nobody programs.
+        // These registers report errors, of which there are none yet, and counters that nobody programs.
         0x54 | 0x55 | 0x64..=0x83 => 0,
         0xff => 0,
         _ => return None,
     })
 }
 
-/// Special registers that are clocks: CLOCK, CLOCKLO, CLOCKHI, GLOBALTIMERLO, GLOBALTIMERHI.
+/// Whether a special register is a clock: CLOCK, CLOCKLO, CLOCKHI, GLOBALTIMERLO or GLOBALTIMERHI.
 fn is_clock(index: u32) -> bool {
     matches!(index, 0x01 | 0x50..=0x53)
 }
 
-/// Reads a clock: both halves of one time, for all lanes.
+/// Reads a clock. Both halves of the result are of the same time, for all lanes.
 fn read_clock(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
     if !env.counted {
         return Flow::Count;
@@ -69,7 +69,7 @@ fn read_clock(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
     }
     env.clock.look();
     w.looked = true;
-    // Who waits for a time lets others run meanwhile.
+    // A program that waits for a time lets other warps run meanwhile.
     w.poll()
 }
 
@@ -95,7 +95,7 @@ fn read(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
         _ => {}
     }
     for lane in lanes(mask) {
-        // A uniform read sees the first active lane.
+        // A uniform read has the value of the first active lane.
         let at = if mask == exec { lane } else { exec.trailing_zeros() };
         let Some(x) = special(w, env, u.imm, at) else {
             let text = format!("special register {:#x} does not exist for compute", u.imm);
@@ -115,12 +115,12 @@ pub(crate) fn s2r(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     Ok(Uop { d, imm: l.bits(72, 8), ..l.uop(reader(l)) })
 }
 
-/// How a special register is read.
+/// The handlers that read a special register.
 fn reader(l: &Lower<'_>) -> Handlers {
     Handlers::all(if is_clock(l.bits(72, 8)) { read_clock } else { read })
 }
 
-/// CS2R: perhaps two registers at once.
+/// CS2R reads one register, or two at once.
 pub(crate) fn cs2r(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     let wide = l.bit(80);
     let d = l.dst(if wide { 2 } else { 1 });
@@ -135,7 +135,7 @@ pub(crate) fn s2ur(l: &mut Lower<'_>) -> Result<Uop, Refused> {
 fn to_uniform(w: &mut Warp, _: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
     let x = if u.mods != 0 { lanes(exec).fold(0, |x, l| x | w.get(u.a, l)) } else { w.get(u.a, exec.trailing_zeros()) };
     w.broadcast(u.d, x);
-    // The predicate says for each lane whether it has something else.
+    // The predicate says for each lane whether its value differs from the chosen one.
     let other = lanes(exec).filter(|&l| w.get(u.a, l) != x).fold(0, |m, l| m | 1 << l);
     w.set_pred(u.pd, exec, other);
     Flow::Next
@@ -147,7 +147,7 @@ pub(crate) fn r2ur(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     Ok(Uop { d, a, pd, mods: l.bit(84).into(), ..l.uop(Handlers::all(to_uniform)) })
 }
 
-/// How many words a size field (73..75) moves.
+/// The number of words that a size field (bits 73..75) stands for.
 pub(crate) fn words(size: u32) -> Option<u8> {
     match size {
         0..=4 => Some(1),
@@ -157,7 +157,7 @@ pub(crate) fn words(size: u32) -> Option<u8> {
     }
 }
 
-/// Bytes a size field moves: also the alignment.
+/// The number of bytes that a size field stands for. It is also the alignment.
 pub(crate) const fn bytes(size: u32) -> u32 {
     match size {
         0 | 1 => 1,
@@ -187,7 +187,7 @@ fn load_uniform(w: &mut Warp, _: &mut Env<'_>, u: &Uop, _: u32) -> Flow {
     Flow::Next
 }
 
-/// ULDC: a constant word is a row already.
+/// ULDC. A word of a constant bank is a row already, so that this is a move.
 pub(crate) fn uldc(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     if l.bit(91) {
         return Err(Refused("bindless constant bank"));
@@ -258,7 +258,7 @@ fn vote(w: &mut Warp, _: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
     Flow::Next
 }
 
-/// VOTE and VOTEU: both read a vector predicate.
+/// VOTE and VOTEU. Both read a vector predicate.
 pub(crate) fn vote_lower(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     let imm = l.bits(72, 2);
     if imm == 3 {

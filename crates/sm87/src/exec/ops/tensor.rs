@@ -1,4 +1,4 @@
-//! HMMA IMMA DMMA MOVM: the matrix units work on fragments, one register row per fragment register.
+//! HMMA, IMMA, DMMA and MOVM. The matrix units work on fragments, and each register of a fragment is one row.
 
 use crate::exec::alu::{self, Whole};
 use crate::exec::env::{Env, WarpError};
@@ -31,7 +31,7 @@ fn store(w: &mut Warp, d: Dst, exec: u32, rows: &[Fragment]) {
     }
 }
 
-/// The matrix units need the whole warp.
+/// Refuses a matrix instruction that is not executed by the whole warp.
 fn whole(env: &mut Env<'_>, u: &Uop, exec: u32) -> Result<(), Flow> {
     if exec == u32::MAX {
         return Ok(());
@@ -93,7 +93,7 @@ pub(crate) fn movm(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     Ok(Uop { d, a, ..l.uop(alu::whole::<Transpose>()) })
 }
 
-/// The uniform predicate of HMMA and IMMA, stored as 7 - p: false = C counts as zero.
+/// The uniform predicate of HMMA and IMMA, which is stored as 7 - p. If it is false, C counts as zero.
 fn addend(l: &Lower<'_>) -> Pred {
     Pred { index: pred::UNIFORM + (7 - l.bits(87, 3) as u8), invert: -(l.bit(90) as i8) }
 }

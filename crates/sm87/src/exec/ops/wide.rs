@@ -1,11 +1,11 @@
-//! IMAD.WIDE as it occurs in every address computation: a loop the compiler turns into vector code.
+//! IMAD.WIDE in the form in which programs compute addresses: a loop that the compiler turns into vector code.
 #![allow(unsafe_code)]
 
 use crate::exec::env::Env;
 use crate::exec::uop::{Flow, Handlers, Uop};
 use crate::exec::warp::{Warp, lanes};
 
-/// `mods` bit: signed product.
+/// The bit of `mods` that makes the product signed.
 const SIGNED: u32 = 16;
 
 #[inline(always)]
@@ -15,7 +15,7 @@ fn product(a: u32, b: u32, signed: bool) -> u64 {
 
 #[inline(always)]
 unsafe fn rows(w: &mut Warp, u: &Uop, exec: u32, signed: bool) -> Flow {
-    // SAFETY: rows have 32 words; the copies end before the destination is written.
+    // SAFETY: rows have 32 words. The copies are made before the destination is written.
     let (a, b, lo, hi) = unsafe {
         let (a, b) = (w.src(u.a).cast::<[u32; 32]>(), w.src(u.b).cast::<[u32; 32]>());
         let (lo, hi) = (w.src(u.c).cast::<[u32; 32]>(), w.src(u.c.plus(1)).cast::<[u32; 32]>());
@@ -55,7 +55,8 @@ unsafe fn plain(w: &mut Warp, _: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma,popcnt,bmi1,bmi2,lzcnt")]
 unsafe fn wide(w: &mut Warp, _: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
-    // SAFETY: as for `plain`; `mad` picks this handler only where the host has AVX2.
+    // SAFETY: the interpreter calls handlers with the warp whose arrays the micro-op was lowered for. `mad` chooses
+    // this handler only if the host has AVX2.
     unsafe { if u.mods & SIGNED != 0 { rows(w, u, exec, true) } else { rows(w, u, exec, false) } }
 }
 
@@ -67,7 +68,7 @@ unsafe fn one(w: &mut Warp, _: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
     Flow::Next
 }
 
-/// Handlers of IMAD.WIDE without carries; `uniform` operations work on all lanes.
+/// The handlers of IMAD.WIDE without carries. A uniform operation works on all lanes.
 pub(crate) fn mad(uniform: bool) -> Handlers {
     #[cfg(target_arch = "x86_64")]
     let rows = if crate::exec::isa::avx2() { wide } else { plain };
@@ -77,6 +78,6 @@ pub(crate) fn mad(uniform: bool) -> Handlers {
 }
 
 unsafe fn every(w: &mut Warp, env: &mut Env<'_>, u: &Uop, _: u32) -> Flow {
-    // SAFETY: as for `plain`, whose conditions are this handler's.
+    // SAFETY: the conditions of `plain` are those of this handler.
     unsafe { plain(w, env, u, u32::MAX) }
 }

@@ -1,4 +1,4 @@
-//! Lanes that lie in one block of memory, all at once.
+//! Accesses in which all lanes use one block of memory. They are executed for all lanes together.
 #![allow(unsafe_code)]
 
 use super::super::special::bytes;
@@ -6,20 +6,20 @@ use super::{deposit, fetch};
 use crate::exec::uop::Uop;
 use crate::exec::warp::{Warp, lanes};
 
-/// How the lanes of an access lie in one block of memory that holds them all.
+/// How the lanes of an access lie in the block of memory that contains them.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Pattern {
-    /// Lane after lane without a gap.
+    /// The lanes follow each other without a gap.
     Row,
-    /// All at one place.
+    /// All lanes use the same address.
     Same,
-    /// Anyhow.
+    /// The lanes lie in any other way.
     Scattered,
 }
 
-/// Offsets from the lowest byte of a block, when every lane is aligned and inside.
+/// The offsets of the lanes from the lowest byte of a block, if every lane is aligned and inside.
 ///
-/// Inactive lanes get the offset of the first active one, so that the loops need not know them.
+/// Inactive lanes get the offset of the first active lane, so that the loops need not treat them differently.
 #[inline(always)]
 pub(super) fn arrange<const SIZE: u32>(offset: &[u32; 32], limit: u32) -> Option<Pattern> {
     let len = const { bytes(SIZE) };
@@ -43,7 +43,7 @@ pub(super) fn arrange<const SIZE: u32>(offset: &[u32; 32], limit: u32) -> Option
 /// Loads all lanes in `on` from a block.
 ///
 /// # Safety
-/// `offset` was arranged for the block at `p`.
+/// `offset` was computed by [`arrange`] for the block at `p`.
 #[inline(always)]
 pub(super) unsafe fn load_block<const SIZE: u32>(
     w: &mut Warp,
@@ -56,7 +56,7 @@ pub(super) unsafe fn load_block<const SIZE: u32>(
     let words = const { bytes(SIZE).div_ceil(4) };
     if words == 1 && SIZE == 4 && on == u32::MAX {
         let d = w.dst(u.d);
-        // SAFETY: `arrange` found every offset inside the block at `p`, with `SIZE` bytes left, and aligned; rows have
+        // SAFETY: `arrange` found that every offset is aligned and has `SIZE` bytes inside the block at `p`. Rows have
         // 32 words.
         unsafe {
             match how {
@@ -94,7 +94,7 @@ pub(super) unsafe fn load_block<const SIZE: u32>(
         for k in (0..words).step_by(2) {
             let (low, high) = (w.dst(u.d.plus(k)), w.dst(u.d.plus(k + 1)));
             for (i, &at) in offset.iter().enumerate() {
-                // SAFETY: as for one lane above; rows have 32 words.
+                // SAFETY: `arrange` found `SIZE` aligned bytes at every offset of the block at `p`. Rows have 32 words.
                 unsafe {
                     let x = p.add(at as usize + 4 * k as usize).cast::<u64>().read_volatile();
                     low.add(i).write(x as u32);
@@ -110,13 +110,14 @@ pub(super) unsafe fn load_block<const SIZE: u32>(
     }
 }
 
-/// Reads `SIZE`'s bytes, four or more, two words at a time: who writes two words at once is not seen with one of them.
+/// Reads the bytes of `SIZE`, four or more of them, two words at a time. A program that writes two words at once is
+/// never seen with one of them written.
 ///
 /// # Safety
 /// `p` is readable for that many bytes and aligned to them.
 #[inline(always)]
 unsafe fn read<const SIZE: u32>(p: *const u8, words: &mut [u32; 4]) {
-    // SAFETY: whoever calls has looked `p` up for `SIZE`'s bytes.
+    // SAFETY: callers have looked `p` up for the bytes of `SIZE`.
     unsafe {
         if const { bytes(SIZE) } == 4 {
             words[0] = p.cast::<u32>().read_volatile();
@@ -132,7 +133,7 @@ unsafe fn read<const SIZE: u32>(p: *const u8, words: &mut [u32; 4]) {
 /// Stores all lanes in `on` to a block, lowest lane first.
 ///
 /// # Safety
-/// `offset` was arranged for the block at `p`, which may be written.
+/// `offset` was computed by [`arrange`] for the block at `p`, which is writable.
 #[inline(always)]
 pub(super) unsafe fn store_block<const SIZE: u32>(
     w: &Warp,
@@ -145,8 +146,8 @@ pub(super) unsafe fn store_block<const SIZE: u32>(
     let words = const { bytes(SIZE).div_ceil(4) };
     if SIZE >= 4 && on == u32::MAX && how != Pattern::Same {
         if words == 1 && how == Pattern::Row {
-            // SAFETY: `arrange` found 32 words from the first offset on in the block, which `block` and the shared memory
-            // give for writing when they are asked for a store; rows have 32 words.
+            // SAFETY: `arrange` found 32 words in the block from the first offset on. The block is writable, because
+            // callers look it up for a store. Rows have 32 words.
             unsafe { std::ptr::copy_nonoverlapping(w.src(u.b), p.add(offset[0] as usize).cast(), 32) };
             return;
         }

@@ -1,4 +1,4 @@
-//! LDGSTS: from global to shared memory (docs/hardware/sm87-memory.md#ldgsts-zfill).
+//! LDGSTS copies from global to shared memory (docs/hardware/sm87-memory.md#ldgsts-zfill).
 #![allow(unsafe_code)]
 
 use super::super::special::bytes;
@@ -9,7 +9,8 @@ use crate::exec::uop::{Flow, Handlers, Uop};
 use crate::exec::warp::{Warp, lanes};
 use tegra_mm::Access;
 
-/// `mods`: the low bits of the global address say how many bytes at the end are zeros instead.
+/// The flag of `mods` that says that the low bits of the global address give the number of bytes that become zeros, at
+/// the end.
 const ZFILL: u32 = 1 << 8;
 
 fn global_to_shared(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
@@ -38,18 +39,18 @@ fn global_to_shared(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow
             let bytes = len - zeros;
             match env.tlb.get(va, bytes.into(), false, Access::Read) {
                 Ok(p) if p.is_null() => {}
-                // SAFETY: the translation covers `bytes` bytes, at most 16.
+                // SAFETY: the translation covers `bytes` bytes, which are at most 16.
                 Ok(p) => unsafe { std::ptr::copy_nonoverlapping(p, data.as_mut_ptr(), bytes as usize) },
                 Err(miss) => return missed(env, u, "LDGSTS", va, miss),
             }
         }
-        // SAFETY: `len` bytes, at most 16, are inside the CTA's shared memory.
+        // SAFETY: `len` bytes, which are at most 16, are inside the CTA's shared memory.
         unsafe { std::ptr::copy_nonoverlapping(data.as_ptr(), to, len as usize) };
     }
     Flow::Next
 }
 
-/// LDGSTS: completes at once, so that LDGDEPBAR and DEPBAR have nothing to wait for.
+/// Lowers LDGSTS. It completes at once, so that LDGDEPBAR and DEPBAR have nothing to wait for.
 pub(crate) fn ldgsts(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     let (size, _) = size(l)?;
     if size < 4 {

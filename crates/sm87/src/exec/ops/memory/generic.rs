@@ -1,4 +1,4 @@
-//! LD and ST: addresses that may lie in any space, and the query for the space of an address.
+//! LD and ST, whose addresses may lie in any memory space, and QSPC, which asks in which space an address lies.
 #![allow(unsafe_code)]
 
 use super::super::special::bytes;
@@ -15,10 +15,10 @@ use crate::exec::uop::{Flow, Handlers, Uop};
 use crate::exec::warp::{Warp, lanes};
 use tegra_mm::Access;
 
-/// `aux`: a store.
+/// The flag of `aux` that marks a store.
 const STORE: u16 = 1;
 
-/// Where a generic address leads.
+/// The memory that a generic address leads to.
 enum Place {
     Global,
     Shared(u32),
@@ -76,16 +76,16 @@ fn generic(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
         match (p.is_null(), store) {
             (true, true) => {}
             (true, false) => zero(w, u, size, 1 << lane),
-            // SAFETY: the place covers `len` bytes and permits the access.
+            // SAFETY: the place covers `len` bytes and permits writes.
             (false, true) => unsafe { deposit(w, u, size, lane, p) },
-            // SAFETY: the place covers `len` bytes and permits the access.
+            // SAFETY: the place covers `len` bytes and permits reads.
             (false, false) => unsafe { fetch(w, u, size, lane, p) },
         }
     }
     Flow::Next
 }
 
-/// Offset of a generic access: 32 bits when no uniform register is in the way.
+/// The offset of a generic access. It has 32 bits, unless a uniform register uses some of them.
 fn offset(l: &Lower<'_>) -> u32 {
     if l.bit(91) { offset24(l) } else { l.bits(32, 32) }
 }
@@ -100,7 +100,7 @@ pub(crate) fn load(l: &mut Lower<'_>) -> Result<Uop, Refused> {
 pub(crate) fn store(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     let (size, count) = size(l)?;
     let (a, c, pair) = global_address(l, pair_bit(l), uniform_offset(l, 64));
-    // The offset takes the place of the data, which moves to the third operand.
+    // The offset uses the bits of the data register, which moves to the third operand.
     let b = l.reg(if l.bit(91) { 32 } else { 64 }, count);
     Ok(Uop { a, b, c, imm: offset(l), mods: size | pair, aux: STORE, ..l.uop(Handlers::all(generic)) })
 }
@@ -117,7 +117,7 @@ fn in_space(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
     Flow::Next
 }
 
-/// QSPC: whether addresses lie in global, local or shared memory.
+/// QSPC says whether addresses lie in global, local or shared memory.
 pub(crate) fn query_space(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     if l.bits(16, 8) != 255 {
         return Err(Refused("QSPC with a register result"));
@@ -127,17 +127,17 @@ pub(crate) fn query_space(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     Ok(Uop { a, c, pd: l.pdst(81), imm: offset24(l), mods: pair, aux, ..l.uop(Handlers::all(in_space)) })
 }
 
-/// How many bytes shared and generic atomics may touch at a place, found like a load's.
+/// The memory that an atomic changes. It is found as a load finds its memory.
 pub(in super::super) enum Target {
     Memory(*mut u8),
-    /// Sparse: reads zero, keeps nothing.
+    /// The mapping is sparse: reads give zero, and writes are dropped.
     Nothing,
-    /// The address lies in this space, where the operation does not exist.
+    /// The address lies in this space, which does not have the operation.
     Elsewhere(&'static str),
     Failed(Flow),
 }
 
-/// The spaces that have an operation.
+/// The memory spaces that have an operation.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(in super::super) enum Spaces {
     Global,
@@ -145,7 +145,7 @@ pub(in super::super) enum Spaces {
     Both,
 }
 
-/// Memory for an atomic at a generic address.
+/// Finds the memory for an atomic at a generic address.
 pub(in super::super) fn generic_target(env: &mut Env<'_>, u: &Uop, va: u64, len: u32, spaces: Spaces) -> Target {
     match place(env, va) {
         Place::Local(_) => Target::Elsewhere("local"),
@@ -162,7 +162,7 @@ pub(in super::super) fn generic_target(env: &mut Env<'_>, u: &Uop, va: u64, len:
     }
 }
 
-/// Memory for an atomic at a global address.
+/// Finds the memory for an atomic at a global address.
 pub(in super::super) fn global_target(env: &mut Env<'_>, u: &Uop, va: u64, len: u32) -> Target {
     match env.tlb.get(va, len.into(), true, Access::Atomic) {
         Ok(p) if p.is_null() => Target::Nothing,

@@ -14,8 +14,8 @@ use crate::exec::uop::{Flow, Pred, Uop};
 use crate::exec::warp::{Warp, lanes};
 use tegra_mm::Access;
 
-/// Offsets of global addresses from the start of the extent that holds the first active lane's; lanes in other
-/// extents get one that is too large.
+/// The offsets of global addresses from the start of the extent that holds the address of the first active lane. Lanes
+/// in other extents get an offset that is too large.
 #[inline(always)]
 fn offsets(va: &[u64; 32], on: u32, start: u64) -> [u32; 32] {
     let first = va[on.trailing_zeros() as usize & 31];
@@ -28,7 +28,7 @@ fn offsets(va: &[u64; 32], on: u32, start: u64) -> [u32; 32] {
     out
 }
 
-/// The block of memory around the first active lane, if all lanes lie in it.
+/// The block of memory around the address of the first active lane, if all lanes lie in it.
 #[inline(always)]
 fn block<const SIZE: u32>(
     env: &mut Env<'_>,
@@ -41,7 +41,7 @@ fn block<const SIZE: u32>(
     let access = if write { Access::Write } else { Access::Read };
     let p = env.tlb.get(first, len.into(), write, access).ok().filter(|p| !p.is_null())?;
     let (before, size) = env.tlb.around(first);
-    // A window of 2 GiB around the first lane keeps offsets in 32 bits.
+    // The block is at most 2 GiB, so that offsets have 32 bits.
     let back = before.min(1 << 30);
     let size = (size - (before - back)).min(1 << 31) as u32;
     let offset = offsets(va, on, first - back);
@@ -70,7 +70,7 @@ impl<const SIZE: u32> Whole for LoadGlobal<SIZE> {
     }
 }
 
-/// A load lane by lane: several extents, sparse ones, faults.
+/// Executes a load one lane at a time. This serves several extents, sparse extents and faults.
 #[cold]
 fn load_lanes<const SIZE: u32>(w: &mut Warp, env: &mut Env<'_>, u: &Uop, on: u32, va: &[u64; 32]) -> Flow {
     let len = const { bytes(SIZE) };
@@ -103,7 +103,7 @@ impl<const SIZE: u32> Whole for StoreGlobal<SIZE> {
     }
 }
 
-/// A store lane by lane.
+/// Executes a store one lane at a time.
 #[cold]
 fn store_lanes<const SIZE: u32>(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32, va: &[u64; 32]) -> Flow {
     let len = const { bytes(SIZE) };
@@ -122,7 +122,7 @@ fn store_lanes<const SIZE: u32>(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: 
     Flow::Next
 }
 
-/// The predicate of a load, which is stored as 7 - p: lanes for which it is false get zeros.
+/// The predicate of a load, which is stored as 7 - p. Lanes for which it is false get zeros.
 pub(super) fn load_predicate(l: &Lower<'_>) -> Pred {
     Pred { index: 7 - l.bits(64, 3) as u8, invert: -(l.bit(67) as i8) }
 }

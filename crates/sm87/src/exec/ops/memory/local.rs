@@ -9,7 +9,7 @@ use crate::exec::rows::Src;
 use crate::exec::uop::{Flow, Handlers, Uop};
 use crate::exec::warp::{Warp, lanes};
 
-/// One lane's access; the address is the thread's own.
+/// The access of one lane. The address is in the memory of the lane's own thread.
 pub(super) fn local_lane(w: &mut Warp, env: &mut Env<'_>, u: &Uop, lane: u32, at: u32, size: u32, store: bool) -> Flow {
     let len = bytes(size);
     let Some(row) = env.local.row(w.index, at, len) else {

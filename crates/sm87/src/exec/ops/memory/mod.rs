@@ -1,6 +1,7 @@
-//! Loads and stores: LDG STG LD ST LDL STL LDS STS, LDSM, LDGSTS.
+//! The loads and stores LDG, STG, LD, ST, LDL, STL, LDS and STS, and LDSM and LDGSTS.
 //!
-//! `block`: many lanes at once in one piece of memory; `global`, `generic`, `local`, `shared`: the spaces; `copy`: LDGSTS.
+//! `block` executes many lanes together in one block of memory. `global`, `generic`, `local` and `shared` are the
+//! memory spaces. `copy` has LDGSTS.
 #![allow(unsafe_code)]
 
 mod block;
@@ -25,12 +26,12 @@ use crate::exec::rows::Src;
 use crate::exec::uop::{Flow, Uop};
 use crate::exec::warp::{Warp, lanes};
 
-/// `mods`: size field, then flags.
+/// The bits of `mods`: the size field, and then the flags.
 pub(super) const SIZE: u32 = 7;
-/// The address register is a pair.
+/// The flag that says that the address register is a pair.
 pub(super) const PAIR: u32 = 8;
 
-/// 64-bit addresses of all lanes: register, the instruction's offset, and a uniform one.
+/// The 64-bit addresses of all lanes: the register, the instruction's offset and a uniform offset are added.
 #[inline(always)]
 pub(super) fn addresses(w: &Warp, u: &Uop, uniform: u64) -> [u64; 32] {
     let uniform = uniform.wrapping_add(u.imm as i32 as u64);
@@ -38,7 +39,7 @@ pub(super) fn addresses(w: &Warp, u: &Uop, uniform: u64) -> [u64; 32] {
     // SAFETY: rows have 32 words.
     let lo = unsafe { w.src(u.a).cast::<[u32; 32]>().read() };
     if u.mods & PAIR != 0 {
-        // SAFETY: rows have 32 words; the pair was lowered as two rows.
+        // SAFETY: rows have 32 words, and the pair was lowered as two rows.
         let hi = unsafe { w.src(u.a.plus(1)).cast::<[u32; 32]>().read() };
         for i in 0..32 {
             va[i] = (u64::from(lo[i]) | u64::from(hi[i]) << 32).wrapping_add(uniform);
@@ -74,20 +75,21 @@ pub(super) fn out_of_range(env: &mut Env<'_>, u: &Uop, what: &str, at: u32, size
     env.warp_error(u, WarpError::AddressRange, text)
 }
 
-/// Reads `size`'s bytes at `p` into lane `lane` of the destination.
+/// Reads the bytes of `size` at `p` into lane `lane` of the destination.
 ///
 /// # Safety
 /// `p` is readable for that many bytes and aligned to them.
 #[inline(always)]
 unsafe fn fetch(w: &mut Warp, u: &Uop, size: u32, lane: u32, p: *const u8) {
-    // SAFETY: callers have looked `p` up for `size`'s bytes and refused misaligned addresses. Volatile, because other
-    // threads and the CPU may write.
+    // SAFETY: callers have looked `p` up for the bytes of `size` and have refused misaligned addresses. The reads are
+    // volatile, because other threads and the CPU may write there.
     unsafe {
         match size {
             0 | 1 => w.put(u.d, lane, extend(size, p.read_volatile().into(), 0)),
             2 | 3 => w.put(u.d, lane, extend(size, p.cast::<u16>().read_volatile().into(), 0)),
             0..=4 => w.put(u.d, lane, p.cast::<u32>().read_volatile()),
-            // Two words are one access: who writes both at once is not seen with one of them.
+            // Two words are read in one access. A program that writes both at once is never seen with one of them
+            // written.
             _ => {
                 for i in 0..bytes(size) / 8 {
                     let x = p.cast::<u64>().add(i as usize).read_volatile();
@@ -101,10 +103,10 @@ unsafe fn fetch(w: &mut Warp, u: &Uop, size: u32, lane: u32, p: *const u8) {
 /// Writes lane `lane` of the source `b` to `p`.
 ///
 /// # Safety
-/// As for [`fetch`], writable.
+/// `p` is writable for the bytes of `size` and aligned to them.
 #[inline(always)]
 unsafe fn deposit(w: &Warp, u: &Uop, size: u32, lane: u32, p: *mut u8) {
-    // SAFETY: as for `fetch`; callers have looked `p` up for a write.
+    // SAFETY: callers have looked `p` up for writes of the bytes of `size` and have refused misaligned addresses.
     unsafe {
         match size {
             0 | 1 => p.write_volatile(w.get(u.b, lane) as u8),
@@ -132,8 +134,8 @@ fn size(l: &Lower<'_>) -> Result<(u32, u8), Refused> {
     Ok((size, words(size).ok_or(Refused("memory access size"))?))
 }
 
-/// The address of a global or generic access: the register (a pair if bit `pair` is set), and a uniform offset at bit
-/// `ureg`, if there is one.
+/// The address of a global or generic access. It has a register (a pair if bit `pair` is set), and a uniform offset at
+/// bit `ureg` if there is one.
 pub(super) fn global_address(l: &mut Lower<'_>, pair: u32, ureg: Option<u32>) -> (Src, Src, u32) {
     let pair = l.bit(pair);
     let a = l.reg(24, if pair { 2 } else { 1 });
@@ -141,12 +143,14 @@ pub(super) fn global_address(l: &mut Lower<'_>, pair: u32, ureg: Option<u32>) ->
     (a, c, if pair { PAIR } else { 0 })
 }
 
-/// The bit that says whether the address register of a load or store is a pair: with a uniform operand another one.
+/// The bit that says whether the address register of a load or store is a pair. With a uniform operand it is another
+/// bit.
 fn pair_bit(l: &Lower<'_>) -> u32 {
     if l.bit(91) { 90 } else { 72 }
 }
 
-/// Where the uniform offset of a load or store sits, unless there is none or the operand is a memory descriptor.
+/// The bit at which the uniform offset of a load or store is. There is no offset if the operand is missing or is a
+/// memory descriptor.
 fn uniform_offset(l: &Lower<'_>, lo: u32) -> Option<u32> {
     (l.bit(91) && !l.bit(76)).then_some(lo)
 }

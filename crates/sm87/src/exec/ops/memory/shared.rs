@@ -12,10 +12,10 @@ use crate::exec::uop::{Flow, Handlers, Uop};
 use crate::exec::warp::{Warp, lanes};
 use crate::num::mma;
 
-/// Shift of a shared address register.
+/// The place in `mods` of the shift of a shared address register.
 const SCALE: u32 = 4;
 
-/// Shared addresses of all lanes; inactive ones get the first active lane's.
+/// The shared addresses of all lanes. Inactive lanes get the address of the first active lane.
 #[inline(always)]
 fn shared_addresses(w: &Warp, u: &Uop, exec: u32) -> [u32; 32] {
     let offset = u.imm.wrapping_add(w.get(u.c, 0));
@@ -66,7 +66,7 @@ fn shared_fault(env: &mut Env<'_>, u: &Uop, at: &[u32; 32], exec: u32, len: u32)
     Flow::Next
 }
 
-/// Address register, offset, size and scale of LDS and STS.
+/// The address register, the offset, the size and the scale of LDS and STS.
 fn access(l: &mut Lower<'_>, size: u32) -> (Src, u32, u32) {
     let scale = [0, 2, 3, 4][l.bits(78, 2) as usize];
     (l.a(), offset24(l), size | scale << SCALE)
@@ -127,7 +127,7 @@ fn matrices(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
                 let size = env.shared.bytes();
                 return out_of_range(env, u, "LDSM", at, size);
             };
-            // SAFETY: 16 aligned bytes of the CTA's shared memory.
+            // SAFETY: the check above found 16 aligned bytes in the CTA's shared memory.
             *row = unsafe { p.cast::<[u32; 4]>().read() };
         }
         *fragment = mma::rows_to_fragment(&rows);
