@@ -8,7 +8,7 @@ use tegra_kernel::process::{InProcess, Process};
 use tegra_kernel::{Kernel, SimConfig};
 use tegrarm_kmd::{Arg, Errno, Kmd, Mapping, Node, Placement, Prot};
 
-/// Boots a board: a kernel and its GPU.
+/// Boots a board, which is a kernel and its GPU.
 pub fn boot(config: SimConfig) -> (Arc<Kernel>, Arc<Gpu>) {
     let gpu = Gpu::new(GpuConfig {
         sm_count: Kernel::sm_count(&config),
@@ -20,17 +20,17 @@ pub fn boot(config: SimConfig) -> (Arc<Kernel>, Arc<Gpu>) {
     (Kernel::new(config, gpu.clone()), gpu)
 }
 
-/// A booted virtual board whose only user is this process.
+/// A booted virtual board that only this process uses.
 ///
-/// A forked child is another process: the board is not its. There, everything is refused (`ENODEV` to open,
-/// `EBADF` for descriptors it inherited) and closing closes, nothing more.
+/// A forked child is another process, and the board does not belong to it. In the child, opening a node fails with
+/// `ENODEV`, calls on inherited descriptors fail with `EBADF`, and closing a descriptor only closes it.
 #[derive(Debug)]
 pub struct SimKmd {
     kernel: Arc<Kernel>,
     gpu: Arc<Gpu>,
     process: InProcess,
     name: String,
-    /// The GPU has no threads: it works when somebody waits for it.
+    /// Whether the GPU has no threads. It then works while a program waits for it.
     stepped: bool,
 }
 
@@ -43,12 +43,12 @@ impl SimKmd {
         SimKmd { kernel, gpu, process: InProcess::new(), name, stepped }
     }
 
-    /// Its kernel, for tools and leak checks.
+    /// The kernel of the board, for tools and leak checks.
     pub fn kernel(&self) -> &Arc<Kernel> {
         &self.kernel
     }
 
-    /// Its GPU, for tools and for stepping.
+    /// The GPU of the board, for tools and for programs that step it.
     pub fn gpu(&self) -> &Arc<Gpu> {
         &self.gpu
     }
@@ -116,11 +116,11 @@ impl Kmd for SimKmd {
     }
 }
 
-/// Mappings of a board's files are not inherited (VM_DONTCOPY).
+/// Keeps a mapping of a board's file from children of a fork (VM_DONTCOPY).
 #[allow(unsafe_code)]
 fn dont_fork(map: &Mapping) -> Result<(), Errno> {
     let start = std::ptr::NonNull::new(map.as_ptr().cast()).ok_or(Errno::ENOMEM)?;
-    // SAFETY: the advice changes what fork(2) copies, nothing about the memory itself.
+    // SAFETY: the advice changes what fork(2) copies. It does not change the memory.
     unsafe { madvise(start, map.len(), MmapAdvise::MADV_DONTFORK) }
 }
 

@@ -1,4 +1,4 @@
-//! A forked child does not disturb its parent's board. One test only: it forks.
+//! A forked child does not disturb its parent's board. The program has only one test, because the test forks.
 #![allow(unsafe_code)]
 
 #[path = "kernel/support/mod.rs"]
@@ -15,8 +15,8 @@ fn rule_2_2_a_child_is_refused_and_tears_nothing_down() {
     let rig = board.rig();
     let memory = board.setup(&rig.channel);
     let census = board.sim.kernel().census();
-    // SAFETY: the child only makes calls that take no lock and allocate nothing a dead thread may hold, then exits
-    // without running destructors.
+    // SAFETY: the child only makes calls that take no lock and allocate nothing that a thread of the parent may hold.
+    // Then it exits without running destructors.
     match unsafe { fork() }.unwrap() {
         ForkResult::Child => {
             let refused = board.kmd.open("/dev/nvmap").err() == Some(Errno::ENODEV)
@@ -24,7 +24,7 @@ fn rule_2_2_a_child_is_refused_and_tears_nothing_down() {
             board.kmd.close(rig.channel.as_fd().try_clone_to_owned().unwrap());
             drop(rig);
             drop(board);
-            // SAFETY: ends the child at once.
+            // SAFETY: this call ends the child at once.
             unsafe { libc::_exit(if refused { 0 } else { 1 }) }
         }
         ForkResult::Parent { child } => {

@@ -1,4 +1,5 @@
-//! Nothing is left behind. One test only: it counts the descriptors of the whole process.
+//! Nothing is left of objects that were freed. The program has only one test, because the test counts the descriptors
+//! of the whole process.
 
 #[path = "kernel/support/mod.rs"]
 mod support;

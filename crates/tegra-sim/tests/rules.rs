@@ -1,5 +1,6 @@
-//! The tables of rules and sections in `docs/simulator` and the tests hold each other. Each rule and each section has a test that
-//! is named after it, every such test belongs to one that is listed, and every difference is described and pointed at.
+//! The tables of rules and sections in `docs/simulator` are compared with the tests. Each rule and each section has a
+//! test that is named after it. Each such test belongs to a rule or a section that is listed. Each difference is
+//! described, and some row refers to it.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -9,20 +10,20 @@ fn here(path: &str) -> std::path::PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
 }
 
-/// The pages with tables: of the kernel's rules, of the front end's sections, and of the supervisor's differences.
+/// The pages with tables: the kernel's rules, the sections of the front end, and the supervisor's differences.
 fn documentation() -> String {
     let pages = ["kernel.md", "front-end.md", "tools.md"];
     pages.map(|page| fs::read_to_string(here("../../docs/simulator").join(page)).unwrap()).concat()
 }
 
-/// Rows of the table that begins with `head`, by cell.
+/// The cells of each row in the table that begins with `head`.
 fn rows(text: &str, head: &str) -> Vec<Vec<String>> {
     let table =
         text.lines().skip_while(|line| !line.starts_with(head)).skip(2).take_while(|line| line.starts_with('|'));
     table.map(|line| line.trim_matches('|').split(" | ").map(|cell| cell.trim().to_owned()).collect()).collect()
 }
 
-/// Names of the kernel's tests: in one program, and in the two that need a process each.
+/// The names of the kernel's tests, which are in one program and in two more that need a process each.
 fn kernel_tests() -> BTreeSet<String> {
     tests_in("tests/kernel", &[""]).into_iter().chain(tests_in("tests", &["kernel_"])).collect()
 }
@@ -45,19 +46,20 @@ fn tests_in(directory: &str, prefixes: &[&str]) -> BTreeSet<String> {
 fn every_rule_has_a_test_and_every_test_a_rule() {
     let rules = numbers(&documentation(), "| rule |");
     assert!(rules.len() > 45, "{rules:?}");
-    // 8.6 needs a GPU that runs in time, not a kernel alone.
+    // Rule 8.6 needs a GPU that runs in time, and the kernel alone cannot show it.
     hold_together("rule_", &rules, &kernel_tests(), &["8_6"]);
 }
 
-/// The longest of `numbers` that the rest of a test's name, behind its prefix, begins with: `rule_7_1_small…` belongs to 7.1
-/// and not to 7, `rule_7_10_…` to 7.10.
+/// The longest of `numbers` with which the rest of a test's name begins, after its prefix. `rule_7_1_small…` belongs to
+/// 7.1 and not to 7, and `rule_7_10_…` to 7.10.
 fn number_of(test: &str, prefix: &str, numbers: &BTreeSet<String>) -> Option<String> {
     let rest = test.strip_prefix(prefix)?;
     let fits = numbers.iter().filter(|number| rest.starts_with(&format!("{number}_")));
     fits.max_by_key(|number| number.len()).cloned()
 }
 
-/// Every number has a test named by it, and every test with the prefix a number. `elsewhere` are tested under other names.
+/// Checks that every number has a test that is named after it, and that every test with the prefix has a number. The
+/// numbers in `elsewhere` are tested under other names.
 fn hold_together(prefix: &str, numbers: &BTreeSet<String>, tests: &BTreeSet<String>, elsewhere: &[&str]) {
     let number = |test: &String| number_of(test, prefix, numbers);
     let stray: Vec<&String> = tests.iter().filter(|t| t.starts_with(prefix) && number(t).is_none()).collect();
@@ -90,7 +92,7 @@ fn the_fourteen_steps_of_map_buffer_ex_are_tested() {
         .collect::<Vec<_>>();
     let numbers = |name: &String| {
         let all: Vec<u32> = name.split('_').filter_map(|w| w.parse().ok()).collect();
-        // "rules_5_to_7" names a range, "rules_2_and_3" two.
+        // "rules_5_to_7" stands for a range, and "rules_2_and_3" for two rules.
         if name.contains("_to_") { (all[0]..=all[1]).collect() } else { all }
     };
     let covered: BTreeSet<u32> = names.iter().flat_map(numbers).collect();
@@ -116,7 +118,7 @@ fn every_difference_is_described_and_numbered_once() {
         .collect();
     let missing: Vec<&String> = pointed.iter().filter(|id| !unique.contains(id)).collect();
     assert!(missing.is_empty(), "not described: {missing:?}");
-    // Those of the supervisor stand for themselves.
+    // No row needs to refer to a difference of the supervisor.
     let lonely: Vec<_> = unique.iter().filter(|id| !id.starts_with("OOP") && !pointed.contains(**id)).collect();
     assert!(lonely.is_empty(), "no rule and no section points at {lonely:?}");
 }

@@ -1,4 +1,4 @@
-//! `tegrarm-sim run`: programs that know nothing of the simulator, in processes of their own.
+//! `tegrarm-sim run` executes programs that know nothing of the simulator, in processes of their own.
 
 use std::path::PathBuf;
 use std::process::{Command, Output};
@@ -7,7 +7,7 @@ fn run(options: &[&str], program: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_tegrarm-sim")).arg("run").args(options).arg("--").args(program).output().unwrap()
 }
 
-/// With the board's files mounted, where the host allows that.
+/// Runs a program with the board's files mounted, if the host allows that.
 fn supervised(program: &[&str]) -> Output {
     run(&[], program)
 }
@@ -16,7 +16,8 @@ fn shell(script: &str) -> Output {
     supervised(&["sh", "-c", script])
 }
 
-/// Both ways to the device nodes, with the same result: that of the mounted files.
+/// Runs a program with both ways to the device nodes. The results must be the same, and that of the mounted files is
+/// returned.
 fn both_ways(program: &[&str]) -> Output {
     let trapped = run(&["--trap-paths"], program);
     assert!(trapped.status.success(), "--trap-paths: {trapped:?}");
@@ -65,7 +66,7 @@ fn devfreq_files_read_and_write_like_sysfs() {
     assert_eq!(lines[0], lines[1]);
 }
 
-/// Sysfs refuses to open what cannot be written for writing, root too.
+/// A file of sysfs that cannot be written cannot be opened for writing, not even by root.
 #[test]
 fn devfreq_files_that_show_things_are_not_opened_for_writing() {
     let script = "f=/sys/class/devfreq/17000000.gpu; stat -c %a $f/cur_freq $f/min_freq; \
@@ -233,7 +234,7 @@ fn strace_names_calls_and_fields() {
     assert!(trace.contains("NVGPU_GPU_IOCTL_OPEN_CHANNEL("), "{trace}");
 }
 
-/// What only mounted files can give: listings of the host's own directories, `chdir`, symbolic links.
+/// Only mounted files allow listings of the host's own directories, `chdir` and symbolic links.
 #[test]
 fn the_boards_files_are_part_of_the_tree() {
     if !mounted() {
@@ -247,7 +248,7 @@ fn the_boards_files_are_part_of_the_tree() {
     assert!(text(&out).starts_with("nvmap\n17000000.gpu\n"), "{out:?}");
 }
 
-/// Whether the host lets `tegrarm-sim` mount the board's files; it says so if not.
+/// Whether the host lets `tegrarm-sim` mount the board's files. If not, the test says so.
 fn mounted() -> bool {
     let out = run(&["--verbose"], &["true"]);
     let said = String::from_utf8_lossy(&out.stderr).into_owned();
@@ -311,7 +312,7 @@ fn nodes_opened_for_reading_or_through_links_are_nodes() {
     assert!(out.status.success(), "{out:?}");
 }
 
-/// What debuggers, profilers and schedulers open.
+/// Opens what debuggers, profilers and schedulers open.
 const TOOLS: &str = r#"
 #include <assert.h>
 #include <errno.h>
@@ -381,7 +382,7 @@ fn tools_find_their_nodes() {
     assert!(out.status.success(), "{out:?}");
 }
 
-/// Most calls of a program do not concern the supervisor, and it does not see them.
+/// The supervisor does not see most calls of a program, because they do not concern it.
 #[test]
 fn a_program_that_opens_files_for_reading_is_not_trapped() {
     if !mounted() {
@@ -403,6 +404,6 @@ fn a_program_that_opens_files_for_reading_is_not_trapped() {
         .lines()
         .find_map(|l| l.strip_prefix("tegrarm-sim: trapped calls: ")?.parse().ok())
         .unwrap_or_else(|| panic!("{said}"));
-    // Eighteen programs were started; the dynamic linker and `ls` together make hundreds of calls that take a path.
+    // The test started eighteen programs. The dynamic linker and `ls` together make hundreds of calls that take a path.
     assert!(trapped < 60, "{said}");
 }

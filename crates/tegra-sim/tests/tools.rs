@@ -1,4 +1,4 @@
-//! `tegrarm-sim run --trace`, `replay`, `decode`: what people see.
+//! `tegrarm-sim run --trace`, `replay` and `decode`, as people see them.
 
 #[path = "../../tegra-gpu/tests/front_end/one_warp.rs"]
 mod one_warp;
@@ -26,7 +26,7 @@ fn text(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// A little program: an address space and a channel group on the control node.
+/// A small program that makes an address space and a channel group on the control node.
 fn program(kmd: &Arc<dyn Kmd>) {
     let ctrl = File::open(kmd, Node::Ctrl, "/dev/nvgpu/igpu0/ctrl").unwrap();
     let mut space = nvgpu_alloc_as_args::new_zeroed();
@@ -142,10 +142,11 @@ int main(void) {
 }
 "#;
 
-/// Where its page is mapped: pushbuffer, descriptor at 0x1000, code at 0x2000, semaphores and data behind.
+/// The address of its page. It has the pushbuffer first, then a descriptor at 0x1000, code at 0x2000, and semaphores
+/// and data after that.
 const PAGE: u64 = 0x10_0000_0000;
 
-/// A header for `data`, on a subchannel, and the data.
+/// A method header for `data` on a subchannel, followed by the data.
 fn method(subchannel: u32, address: u32, data: &[u32]) -> Vec<u32> {
     let header = 1 << 29 | (data.len() as u32) << 16 | subchannel << 13 | address >> 2;
     std::iter::once(header).chain(data.iter().copied()).collect()
@@ -155,7 +156,7 @@ fn pair(va: u64) -> [u32; 2] {
     [(va >> 32) as u32, va as u32]
 }
 
-/// A copy, a grid, a semaphore, and a semaphore where nothing is mapped.
+/// A copy, a grid, a semaphore, and a semaphore at an address where nothing is mapped.
 fn work() -> Vec<u32> {
     use tegrarm_abi::methods::compute::*;
     use tegrarm_abi::methods::copy::*;

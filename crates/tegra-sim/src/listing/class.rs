@@ -1,4 +1,4 @@
-//! Names of methods, of the fields of their data, and of the fields' values, out of the registries.
+//! The names of methods, of the fields of their data and of the values of these fields, from the registries.
 
 use std::fmt;
 use tegrarm_abi::layout::{Const, NamedBits};
@@ -8,7 +8,7 @@ use tegrarm_abi::methods::host::{HOST_BITS, HOST_CONSTS};
 
 /// A class whose methods have names.
 pub(super) struct Class {
-    /// What every name begins with.
+    /// The text that every name begins with.
     prefix: &'static str,
     consts: &'static [Const],
     bits: &'static [NamedBits],
@@ -36,25 +36,26 @@ impl fmt::Display for Field {
     }
 }
 
-/// `name` without `prefix` and the underscore behind it.
+/// `name` without `prefix` and the underscore after it.
 fn below<'a>(name: &'a str, prefix: &str) -> Option<&'a str> {
     name.strip_prefix(prefix)?.strip_prefix('_')
 }
 
 impl Class {
-    /// The method at a byte offset; names of values, which registries hold side by side with methods, are no methods.
+    /// The method at a byte offset. The registries also hold names of values, which are no methods.
     pub(super) fn method(&self, offset: u32) -> Option<&'static str> {
         let named = self.consts.iter().filter(|c| c.value == i128::from(offset)).map(|c| c.name);
         named.filter(|name| self.is_method(name)).find_map(|name| name.strip_prefix(self.prefix))
     }
 
-    /// A method's data has fields, and the name itself belongs to no field.
+    /// Whether a name is a method's. The data of a method has fields, and the name of a method is not part of a field's
+    /// name.
     fn is_method(&self, name: &str) -> bool {
         self.bits.iter().any(|b| below(b.name, name).is_some())
             && self.bits.iter().all(|b| below(name, b.name).is_none())
     }
 
-    /// The fields of a method's data.
+    /// The fields of a method's data, with their values in `word`.
     pub(super) fn fields(&self, method: &str, word: u32) -> Vec<Field> {
         let full = format!("{}{method}", self.prefix);
         let mine =
@@ -67,7 +68,8 @@ impl Class {
         .collect()
     }
 
-    /// `PM_TRIGGER_WFI_V` is a field of `PM_TRIGGER_WFI`, not of `PM_TRIGGER`.
+    /// Whether a field belongs to a method with a longer name: `PM_TRIGGER_WFI_V` is a field of `PM_TRIGGER_WFI` and
+    /// not of `PM_TRIGGER`.
     fn belongs_to_longer(&self, field: &str, method: &str) -> bool {
         let longer = |c: &&Const| c.name.len() > method.len() && below(field, c.name).is_some();
         self.consts.iter().filter(longer).any(|c| self.is_method(c.name))

@@ -1,15 +1,15 @@
-//! Machine code: a cubin's, or bare instruction words.
+//! Listings of machine code, from a cubin or from instruction words alone.
 
 use super::DecodeError;
 use goblin::elf::Elf;
 use std::fmt::Write;
 
-/// Bytes of an instruction.
+/// The number of bytes of an instruction.
 const WORD: usize = 16;
-/// What names of sections with code begin with.
+/// The text that the names of sections with code begin with.
 const TEXT: &str = ".text.";
 
-/// Every kernel's and function's instructions.
+/// The instructions of all kernels and functions of a cubin.
 pub(super) fn text(bytes: &[u8]) -> Result<String, DecodeError> {
     let elf = Elf::parse(bytes).map_err(|e| DecodeError(format!("not an ELF file: {e}")))?;
     let mut out = String::new();
@@ -22,7 +22,7 @@ pub(super) fn text(bytes: &[u8]) -> Result<String, DecodeError> {
     if out.is_empty() { Err(DecodeError(format!("no section {TEXT}*: no code"))) } else { Ok(out) }
 }
 
-/// Bare instruction words, the first of them at address 0.
+/// Lists instruction words. The first of them is at address 0.
 pub(super) fn raw(code: &[u8]) -> Result<String, DecodeError> {
     if !code.len().is_multiple_of(WORD) {
         return Err(DecodeError(format!("{} bytes are no whole number of 16-byte instructions", code.len())));

@@ -1,6 +1,7 @@
-//! What bytes say: pushbuffers as methods with fields, launch descriptors field by field, machine code as instructions.
+//! Listings of bytes: pushbuffers as methods with fields, launch descriptors with their fields, and machine code as
+//! instructions.
 //!
-//! For people and tools; the simulator itself reads none of this.
+//! They are for people and tools. The simulator itself does not use them.
 
 mod class;
 mod code;
@@ -12,19 +13,19 @@ use std::str::FromStr;
 use tegrarm_abi::layout::Bits;
 use tegrarm_abi::methods::qmd::{QMD_MAJOR_VERSION, QMD_VERSION};
 
-/// Bytes of a launch descriptor.
+/// The number of bytes of a launch descriptor.
 const QMD_BYTES: usize = 256;
 
-/// What bytes are.
+/// The kind of some bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Words that a GPFIFO entry points to.
+    /// The words that a GPFIFO entry points to.
     Pushbuffer,
     /// A launch descriptor, version 3.0.
     Qmd,
     /// An ELF file with sm_87 code.
     Cubin,
-    /// sm_87 instructions and nothing else.
+    /// Instructions of sm_87 without a file around them.
     Code,
 }
 
@@ -32,12 +33,13 @@ const KINDS: [(&str, Kind); 4] =
     [("pushbuffer", Kind::Pushbuffer), ("qmd", Kind::Qmd), ("cubin", Kind::Cubin), ("code", Kind::Code)];
 
 impl Kind {
-    /// Its name.
+    /// The name of the kind.
     pub fn name(self) -> &'static str {
         KINDS.iter().find(|(_, kind)| *kind == self).map_or("unknown", |(name, _)| name)
     }
 
-    /// What `bytes` look like: an ELF file, 256 bytes that name their version, or words.
+    /// Guesses the kind of `bytes`: an ELF file, 256 bytes that name the version of a descriptor, or words of a
+    /// pushbuffer.
     pub fn guess(bytes: &[u8]) -> Kind {
         if bytes.starts_with(b"\x7fELF") {
             return Kind::Cubin;
@@ -59,7 +61,7 @@ impl FromStr for Kind {
     }
 }
 
-/// Why bytes cannot be what they should be.
+/// The reason why bytes cannot be of a kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DecodeError(String);
 
@@ -71,10 +73,10 @@ impl fmt::Display for DecodeError {
 
 impl std::error::Error for DecodeError {}
 
-/// `bytes` as text, a line per word, field or instruction.
+/// Lists `bytes` as text, with one line for each word, field or instruction.
 ///
 /// # Errors
-/// When they have the wrong length for their kind, or are no ELF file with code.
+/// The bytes have the wrong length for their kind, or they are no ELF file with code.
 pub fn text(kind: Kind, bytes: &[u8]) -> Result<String, DecodeError> {
     match kind {
         Kind::Pushbuffer if !bytes.len().is_multiple_of(4) => {
@@ -90,7 +92,7 @@ pub fn text(kind: Kind, bytes: &[u8]) -> Result<String, DecodeError> {
     }
 }
 
-/// Little-endian words. Bytes at the end that do not make a whole word are left out.
+/// The little-endian words of some bytes. Bytes at the end that do not fill a word are left out.
 fn words(bytes: &[u8]) -> Vec<u32> {
     bytes.as_chunks::<4>().0.iter().map(|word| u32::from_le_bytes(*word)).collect()
 }

@@ -1,4 +1,4 @@
-//! A pushbuffer segment, header by header.
+//! Listings of a segment of a pushbuffer, with its headers one after another.
 
 use super::class::{self, Class};
 use std::fmt::Write;
@@ -6,17 +6,18 @@ use tegra_gpu::compute_method_name;
 use tegrarm_abi::methods::host::*;
 use tegrarm_abi::rm::classes::AMPERE_DMA_COPY_B;
 
-/// Methods below this offset are host's on every subchannel; SET_OBJECT, which goes on to the engine, has its name too.
+/// Methods below this offset belong to the host on every subchannel. SET_OBJECT, which the host passes on to the
+/// engine, has its name there too.
 const HOST_METHODS: u32 = 0x100;
 
-/// Subchannels and the listing so far.
+/// The subchannels, and the listing so far.
 struct Listing {
     classes: [&'static Class; 8],
     out: String,
 }
 
-/// The listing of a segment. Subchannels 0–3 are taken for the compute engine and 4 for the copy engine until
-/// SET_OBJECT says otherwise.
+/// Lists a segment. Until a SET_OBJECT says otherwise, subchannels 0–3 are taken for the compute engine and subchannel
+/// 4 for the copy engine.
 pub(super) fn text(words: &[u32]) -> String {
     let mut classes = [&class::COMPUTE; 8];
     classes[4] = &class::COPY;
@@ -33,7 +34,7 @@ impl Listing {
         writeln!(self.out, "{args}").expect("a string takes everything");
     }
 
-    /// One header and its data; returns how many data words there were.
+    /// Lists one header and its data. Returns how many data words there were.
     fn header(&mut self, at: usize, word: u32, rest: &[u32]) -> usize {
         let subchannel = NVC56F_DMA_METHOD_SUBCHANNEL.of(word);
         let method = 4 * NVC56F_DMA_METHOD_ADDRESS.of(word);

@@ -1,10 +1,10 @@
-//! A launch descriptor, field by field.
+//! Listings of a launch descriptor, with its fields one after another.
 
 use std::fmt::Write;
 use tegrarm_abi::layout::{Bits, NamedBits};
 use tegrarm_abi::methods::qmd::{QMD_BITS, QMD_CONSTS};
 
-/// Every field, in order; reserved ones and elements of arrays only when they are not zero.
+/// Lists every field in order. Reserved fields and elements of arrays are listed only if they are not zero.
 pub(super) fn text(words: &[u32]) -> String {
     let mut out = String::new();
     for NamedBits { name, bits } in QMD_BITS {

@@ -1,9 +1,9 @@
-//! Nodes a program opened without the supervisor's help.
+//! Nodes that a program opened without the supervisor.
 //!
-//! Where the board's files are mounted, reading opens are not trapped: compilers make hundreds of them. A node opened
-//! that way (or through a symbolic link, which the filter cannot follow) is a placeholder until its first ioctl or
-//! shared mapping, which then makes the object and puts the real file in its place. Duplicates of the descriptor, in
-//! this process or another, are recognised as the same open file.
+//! Where the board's files are mounted, opening a file for reading is not trapped, because compilers do so hundreds of
+//! times. A node that is opened in this way, or through a symbolic link, which the filter cannot follow, is a
+//! placeholder at first. Its first ioctl or shared mapping makes the object and puts the real file in its place.
+//! Duplicates of the descriptor, in this process or another one, are recognised as the same open file.
 
 use super::Supervisor;
 use super::sys;
@@ -14,7 +14,7 @@ use tegra_kernel::process::{FileId, Process};
 use tegra_mm::memfd;
 use tegrarm_kmd::Errno;
 
-/// A placeholder that was used, and the node's file that stands for it now.
+/// A placeholder that a program has used, and the node's file that stands for it now.
 #[derive(Debug)]
 pub struct Adopted {
     seen: OwnedFd,
@@ -22,32 +22,32 @@ pub struct Adopted {
     real: Real,
 }
 
-/// Where the node's file can be had once more.
+/// The place from which another descriptor of the node's file can be had.
 #[derive(Debug)]
 enum Real {
     /// A memfd, which can be opened again.
     Memory(OwnedFd),
-    /// A socket or a pipe: keeping it here would keep it open. This process has it on this descriptor, as far as we know.
+    /// A socket or a pipe. The supervisor cannot keep one, because that would keep it open. The named process had it on
+    /// this descriptor when it was last seen.
     There(i32, RawFd),
 }
 
-/// A node's file as who opens it for reading gets it. One that cannot be opened again (a socket or a pipe) stays as
-/// it is.
+/// The node's file, opened for reading. A file that cannot be opened again (a socket or a pipe) is returned as it is.
 pub(super) fn for_reading(real: OwnedFd) -> OwnedFd {
     memfd::duplicate_read_only(&real).unwrap_or(real)
 }
 
 impl Supervisor {
-    /// Makes the caller's descriptor a node's, if it is a placeholder; whether it was.
+    /// Makes the caller's descriptor a node's descriptor, if it is a placeholder. Returns whether it is one.
     ///
     /// # Errors
-    /// What opening the node gives.
+    /// The error of opening the node.
     pub(super) fn adopt(&self, target: &Target<'_>, fd: RawFd) -> Result<bool, Errno> {
         let Some(path) = target.placeholder(fd) else { return Ok(false) };
         let Some(Entry::Node(path)) = self.tree.find(&path) else { return Ok(false) };
         let seen = target.take(fd)?;
         self.tell_closed();
-        // Until it is entered, so that two threads with one placeholder get one node.
+        // The lock is held until the node is entered, so that two threads with one placeholder get one node.
         let mut adopted = self.adopted.lock();
         let known = |a: &&Adopted| sys::same_open_file(a.seen.as_fd(), seen.as_fd());
         if let Some(known) = adopted.iter().find(known) {
@@ -67,7 +67,7 @@ impl Supervisor {
         Ok(true)
     }
 
-    /// A descriptor of a node's file that some program has already.
+    /// Gets another descriptor of a node's file that some program has already.
     fn once_more(&self, known: &Adopted, read_only: bool) -> Result<OwnedFd, Errno> {
         match &known.real {
             Real::Memory(file) => {
@@ -82,7 +82,7 @@ impl Supervisor {
         }
     }
 
-    /// Lets go of the files that have ended.
+    /// Forgets the files that have ended.
     pub(super) fn forget_adopted(&self) {
         self.adopted.lock().retain(|a| self.kernel.is_open(a.id));
     }

@@ -1,9 +1,9 @@
-//! A board with something wrong, for programs that have to say what: nodes that are not there or may not be opened, a GPU that
-//! does not come up.
+//! A board on which something does not work, for programs that must report it: nodes that are missing or may not be
+//! opened, and a GPU that cannot be powered.
 
 use tegrarm_kmd::{Errno, Node};
 
-/// What is wrong. Nothing, by default.
+/// The things that do not work. By default there are none.
 #[derive(Clone, Debug, Default)]
 pub struct Broken {
     /// Nodes, files and directories that are missing, with everything below them.
@@ -20,10 +20,10 @@ impl Broken {
         names(&self.missing, path)
     }
 
-    /// Whether a node may be opened.
+    /// Checks whether a node may be opened.
     ///
     /// # Errors
-    /// `ENOENT` and `EACCES`, as a kernel says it.
+    /// `ENOENT` and `EACCES`, as a kernel gives them.
     pub fn opening(&self, path: &str) -> Result<(), Errno> {
         if self.lacks(path) {
             return Err(Errno::ENOENT);
@@ -31,10 +31,10 @@ impl Broken {
         if names(&self.denied, path) { Err(Errno::EACCES) } else { Ok(()) }
     }
 
-    /// Whether an ioctl arrives.
+    /// Checks whether an ioctl reaches its device.
     ///
     /// # Errors
-    /// `ENODEV` on a node of a dead GPU; nvmap is another device.
+    /// `ENODEV` on a node of a GPU that cannot be powered. nvmap is another device.
     pub fn ioctl(&self, node: Node) -> Result<(), Errno> {
         let gpu = !matches!(node, Node::Nvmap | Node::Dmabuf | Node::SyncFile);
         if self.dead && gpu { Err(Errno::ENODEV) } else { Ok(()) }

@@ -1,8 +1,9 @@
 //! Memory that a program takes away while the supervisor uses it.
 //!
-//! Buffers of the kernel cannot be cut off (see `tegra_mm::memfd`). Pages of a program's own file, which nvmap FROM_VA makes a
-//! buffer, can: the next access from here, or from the GPU, is SIGBUS. A handler puts zeros where the page was and goes on. What is
-//! stored there is lost, which is what the program did.
+//! A program cannot cut off the kernel's buffers (see `tegra_mm::memfd`). It can cut off pages of its own file, from
+//! which nvmap FROM_VA makes a buffer. The next access by the supervisor or by the GPU then raises SIGBUS. A handler
+//! puts zeros where the page was, and the access is made again. What is stored there is lost, because the program has
+//! given the memory away.
 #![allow(unsafe_code)]
 
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
@@ -10,7 +11,7 @@ use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tegrarm_kmd::Errno;
 
-/// Bytes of a page of the host.
+/// The number of bytes of a page of the host.
 static PAGE: AtomicUsize = AtomicUsize::new(4096);
 
 /// Installs the handler.
@@ -22,12 +23,12 @@ pub fn outlive_lost_memory() -> Result<(), Errno> {
         PAGE.store(usize::try_from(page).unwrap_or(4096), Ordering::Relaxed);
     }
     let action = SigAction::new(SigHandler::SigAction(on_bus_error), SaFlags::empty(), SigSet::empty());
-    // SAFETY: the handler makes system calls only, on memory of its own frame.
+    // SAFETY: the handler only makes system calls, and it uses no memory but its own frame.
     unsafe { sigaction(Signal::SIGBUS, &action) }.map(drop)
 }
 
 extern "C" fn on_bus_error(_: c_int, info: *mut libc::siginfo_t, _: *mut c_void) {
-    // SAFETY: the host passes a valid structure, with an address for this signal.
+    // SAFETY: the host passes a valid structure, and it has an address for this signal.
     let (code, address) = unsafe { ((*info).si_code, (*info).si_addr() as usize) };
     let page = PAGE.load(Ordering::Relaxed);
     let start = address & !(page - 1);
@@ -36,20 +37,22 @@ extern "C" fn on_bus_error(_: c_int, info: *mut libc::siginfo_t, _: *mut c_void)
         Errno::set_raw(errno);
         return;
     }
-    // Not that: when the access is made again, it ends this process.
+    // The signal has another cause. The access is made again, and then it ends this process.
     // SAFETY: installing the default action touches no memory.
     unsafe { libc::signal(libc::SIGBUS, libc::SIG_DFL) };
 }
 
-/// Maps a page of zeros over what is at `start`.
+/// Maps a page of zeros in place of the page at `start`.
 fn put_zeros(start: usize, len: usize) -> bool {
     let (prot, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED);
-    // SAFETY: the page belongs to a shared mapping of ours, and nothing is behind it any more: an access was just refused.
+    // SAFETY: the page belongs to a shared mapping of this process, and it has no memory any more, because an access
+    // was just refused.
     let put = unsafe { libc::mmap(start as *mut c_void, len, prot, flags, -1, 0) };
     put != libc::MAP_FAILED
 }
 
-/// Whether our mapping that holds `address` is a shared one: not code, not data, not a stack. Makes system calls only.
+/// Whether the mapping at `address` is a shared one, which is neither code nor data nor a stack. This function only
+/// makes system calls.
 fn is_shared(address: usize) -> bool {
     // SAFETY: the path is NUL-terminated.
     let file = unsafe { libc::open(c"/proc/self/maps".as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC) };
@@ -58,12 +61,12 @@ fn is_shared(address: usize) -> bool {
     }
     let (mut piece, mut line, mut shared) = ([0; 1024], Line::default(), None);
     while shared.is_none() {
-        // SAFETY: the buffer is ours and as long as we say.
+        // SAFETY: the buffer belongs to this function and has the length that is given.
         let got = unsafe { libc::read(file, piece.as_mut_ptr().cast(), piece.len()) };
         let Some(bytes) = usize::try_from(got).ok().filter(|n| *n > 0).and_then(|n| piece.get(..n)) else { break };
         shared = bytes.iter().find_map(|byte| line.push(*byte, address));
     }
-    // SAFETY: our descriptor of a moment ago.
+    // SAFETY: the descriptor was opened above and belongs to this function.
     unsafe { libc::close(file) };
     shared.unwrap_or(false)
 }
@@ -73,13 +76,13 @@ fn is_shared(address: usize) -> bool {
 struct Line {
     start: usize,
     number: usize,
-    /// Which of its characters comes next, counted from the permissions.
+    /// The number of the next character, counted from the permissions.
     letter: Option<u8>,
     over: bool,
 }
 
 impl Line {
-    /// Takes the next character; the answer, if this line is the one.
+    /// Takes the next character. Returns the answer if this line is the one that is asked for.
     fn push(&mut self, byte: u8, address: usize) -> Option<bool> {
         match (byte, self.letter) {
             (b'\n', _) => *self = Line::default(),
@@ -100,7 +103,7 @@ mod tests {
     use super::*;
     use std::os::fd::AsFd;
 
-    /// An access behind the end of a file that was cut off reads zeros, and nothing else is touched.
+    /// An access after the end of a file that was cut off reads zeros, and no other memory changes.
     #[test]
     fn memory_that_was_taken_away_reads_zeros() {
         outlive_lost_memory().unwrap();

@@ -1,4 +1,4 @@
-//! What happens to each trapped system call.
+//! Decides what happens to each trapped system call.
 
 use super::spawn::Filters;
 use super::sys::{self, Reply, Test, Trap};
@@ -14,7 +14,7 @@ use tegrarm_abi::nvgpu::channel::NVGPU_IOCTL_CHANNEL_WAIT;
 use tegrarm_abi::nvgpu::ctrl::NVGPU_GPU_IOCTL_CLK_SET_INFO;
 use tegrarm_kmd::{Arg, Errno, Node};
 
-/// Where a call keeps its path, and its directory descriptor if it has one.
+/// The arguments that hold the path of a call, and its directory descriptor if it has one.
 #[derive(Clone, Copy)]
 struct PathArg {
     dir: Option<usize>,
@@ -24,25 +24,26 @@ struct PathArg {
 const AT: PathArg = PathArg { dir: Some(0), path: 1 };
 const CWD: PathArg = PathArg { dir: None, path: 0 };
 
-/// What a trapped call does.
+/// The effect of a trapped call.
 #[derive(Clone, Copy)]
 enum Action {
-    /// Open; flags are in this argument, or in the first word behind it (`openat2`).
+    /// The call opens a file. The flags are in this argument, or in the first word that it points to (`openat2`).
     Open(usize),
     OpenHow(usize),
-    /// Open for writing.
+    /// The call opens a file for writing.
     #[cfg(target_arch = "x86_64")]
     Create,
-    /// Fill a `struct stat`.
+    /// The call fills a `struct stat`.
     Stat(usize),
     Statx(usize),
-    /// Check permissions.
+    /// The call checks permissions.
     Access(usize),
-    /// None of ours has what is asked for: this errno, and success (nothing) without one.
+    /// The call asks for something that no file of the board has. The answer is this errno, or success without data if
+    /// there is none.
     Lacks(Option<Errno>),
 }
 
-/// The calls that take a path: number, where the path is, what they do.
+/// The calls that take a path: their number, the place of the path, and their effect.
 const PATH_CALLS: &[(i64, PathArg, Action)] = &[
     (libc::SYS_openat, AT, Action::Open(2)),
     (libc::SYS_openat2, AT, Action::OpenHow(2)),
@@ -50,7 +51,7 @@ const PATH_CALLS: &[(i64, PathArg, Action)] = &[
     (libc::SYS_statx, AT, Action::Statx(4)),
     (libc::SYS_faccessat, AT, Action::Access(2)),
     (libc::SYS_faccessat2, AT, Action::Access(2)),
-    // Not a symbolic link; no extended attributes (`ls -l` and `realpath` ask).
+    // A file of the board is no symbolic link and has no extended attributes (`ls -l` and `realpath` ask for them).
     (libc::SYS_readlinkat, AT, Action::Lacks(Some(Errno::EINVAL))),
     (libc::SYS_getxattr, CWD, Action::Lacks(Some(Errno::ENODATA))),
     (libc::SYS_lgetxattr, CWD, Action::Lacks(Some(Errno::ENODATA))),
@@ -70,14 +71,14 @@ const PATH_CALLS: &[(i64, PathArg, Action)] = &[
     (libc::SYS_readlink, CWD, Action::Lacks(Some(Errno::EINVAL))),
 ];
 
-/// Ioctl magics of the nodes; the fd decides in the end (TTY ioctls share `T`).
+/// The magic numbers of the nodes' ioctls. The descriptor decides in the end, because terminals use `T` as well.
 const MAGICS: &[u8] = b"NGATHDPSCF>";
 
-/// Terminal requests with a Tegra magic that programs make on anything (`isatty`, the window's size): a node has
-/// nothing else to say than the host has.
+/// Requests of terminals that have a Tegra magic and that programs make on any file, such as `isatty` and the size of
+/// the window. A node answers them as the host does.
 const TERMINAL: [u32; 2] = [libc::TCGETS as u32, libc::TIOCGWINSZ as u32];
 
-/// What the filters do with a program that has a view of the board's files, and with one that has not.
+/// The filters for a program that has a view of the board's files, and for a program that has none.
 pub fn filters() -> Filters {
     let compile = |paths: Vec<Trap>| {
         let harmless = TERMINAL.map(|value| Test { arg: 1, mask: u32::MAX, value });
@@ -94,25 +95,25 @@ fn traps() -> Vec<Trap> {
     let ioctls = MAGICS
         .iter()
         .map(|m| Trap { nr: libc::SYS_ioctl, test: Some(Test { arg: 1, mask: 0xff00, value: u32::from(*m) << 8 }) });
-    // MAP_SHARED and MAP_SHARED_VALIDATE; programs and their libraries are mapped privately.
+    // The kinds are MAP_SHARED and MAP_SHARED_VALIDATE. Programs and their libraries are mapped privately.
     let maps = [libc::MAP_SHARED, libc::MAP_SHARED_VALIDATE].map(|kind| Trap {
         nr: libc::SYS_mmap,
         test: Some(Test { arg: 3, mask: libc::MAP_TYPE as u32, value: kind as u32 }),
     });
-    // Waiting for a file to be written: a dmabuf has nowhere to be written to, and says so.
+    // The call waits for a file to be written. A dmabuf is not stored anywhere, and its answer says so.
     let sync = Test { arg: 2, mask: libc::MS_SYNC as u32, value: libc::MS_SYNC as u32 };
     let syncs = Trap { nr: libc::SYS_msync, test: Some(sync) };
     ioctls.chain(maps).chain([syncs]).collect()
 }
 
-/// The forms of a path call that can be the opening of a node for writing, of a file that may be there already.
+/// The forms of a path call that can open a node, or any file that exists, for writing.
 fn writing((nr, _, action): &(i64, PathArg, Action)) -> Vec<Trap> {
     match action {
         Action::Open(flags) => [libc::O_WRONLY, libc::O_RDWR]
             .map(|mode| Test { arg: *flags as u8, mask: (libc::O_ACCMODE | libc::O_EXCL) as u32, value: mode as u32 })
             .map(|test| Trap { nr: *nr, test: Some(test) })
             .to_vec(),
-        // Their flags are in memory; there are none.
+        // The flags of this call are in memory, which a filter cannot read, so that every such call is trapped.
         Action::OpenHow(_) => vec![Trap { nr: *nr, test: None }],
         #[cfg(target_arch = "x86_64")]
         Action::Create => vec![Trap { nr: *nr, test: None }],
@@ -120,7 +121,7 @@ fn writing((nr, _, action): &(i64, PathArg, Action)) -> Vec<Trap> {
     }
 }
 
-/// Whether a call may wait for something that another call brings about.
+/// Whether a call may wait for something that another call does.
 pub fn sleeps(call: &sys::Notification) -> bool {
     i64::from(call.data.nr) == libc::SYS_ioctl && call.data.args[1] as u32 == NVGPU_IOCTL_CHANNEL_WAIT
 }
@@ -147,7 +148,7 @@ impl Supervisor {
         }
     }
 
-    /// What a path is, the nodes made since the start included.
+    /// What a path stands for. Nodes that were made since the start are included.
     fn entry(&self, path: &str) -> Option<Entry> {
         if path == super::census::PATH {
             return Some(Entry::Census);
@@ -156,7 +157,7 @@ impl Supervisor {
         self.tree.find(path).cloned().or_else(made)
     }
 
-    /// The absolute path a call names, if it can be one of ours.
+    /// The absolute path that a call names, if it can be a path of the board.
     fn path(&self, target: &Target<'_>, call: &sys::Notification, arg: PathArg) -> Option<String> {
         let path = target.path(call.data.args[arg.path]).ok()?;
         if path.starts_with('/') {
@@ -191,7 +192,7 @@ impl Supervisor {
                 target.read(args[i], &mut flags)?;
                 self.open(target, path, entry, u64::from_ne_bytes(flags) as i32)
             }
-            // Nothing but opening finds it: a board has no such file.
+            // The file can be opened but not found in other ways, because a board has no such file.
             _ if *entry == Entry::Census => Err(Errno::ENOENT),
             Action::Stat(i) => target.write(args[i], &sys::stat(&self.tree.real(path), entry)?).map(|()| 0),
             Action::Statx(i) => target.write(args[i], &sys::statx(&self.tree.real(path), entry)?).map(|()| 0),
@@ -219,7 +220,7 @@ impl Supervisor {
         Ok(i64::from(fd))
     }
 
-    /// A sysfs file: what is read is a snapshot; what is written comes through a pipe.
+    /// Opens a file of sysfs. Readers get its present contents, and what is written comes through a pipe.
     fn open_text(self: &Arc<Self>, path: &str, flags: i32) -> Result<OwnedFd, Errno> {
         if flags & libc::O_ACCMODE == libc::O_RDONLY {
             return sys::memfd_with(path, &self.kernel.read_text(path)?);
@@ -265,14 +266,15 @@ impl Supervisor {
         let mut bytes = before.clone();
         let mut result = self.kernel.ioctl(target, fd, request, argument.pass(&mut bytes));
         if result == Err(Errno::ENOMEM) {
-            // Perhaps what is used up belongs to files that were closed meanwhile.
+            // The resource may be held by files that were closed meanwhile, so these are ended before the call is made
+            // again.
             self.tell_all_closed();
             bytes.copy_from_slice(&before);
             result = self.kernel.ioctl(target, fd, request, argument.pass(&mut bytes));
         }
         let time_ns = (start, time_ns());
-        // A failed call leaves its argument alone, but for the one (AS REMAP) that reports how far it came.
-        // Whom a signal has taken away gets nothing written: its memory may be something else by now.
+        // A failed call does not change its argument, except for AS REMAP, which reports how far it came. Nothing is
+        // written for a caller that a signal has taken away, because its memory may have another use by now.
         if (self.unheard.is_none() || target.waits())
             && let Err(e) = argument.write_back(target, &before, &bytes)
         {
@@ -293,7 +295,8 @@ impl Supervisor {
         }
     }
 
-    /// The kind of node behind one of the caller's descriptors, if it is one; opened now, if it was opened without us.
+    /// The kind of node of one of the caller's descriptors, if it is a node. If the program opened it without the
+    /// supervisor, it becomes a node now.
     fn node(&self, target: &Target<'_>, fd: i32) -> Result<Option<Node>, Errno> {
         if let known @ Some(_) = self.kernel.node(target, fd) {
             return Ok(known);
@@ -301,8 +304,8 @@ impl Supervisor {
         Ok(if self.adopt(target, fd)? { self.kernel.node(target, fd) } else { None })
     }
 
-    /// A shared mapping: the kernel refuses some of its own files' (a second doorbell page, more than a buffer has);
-    /// what it allows, the host does.
+    /// Decides a shared mapping. The kernel refuses some mappings of its own files, such as a second doorbell page or
+    /// more bytes than a buffer has. If it allows a mapping, the host makes it.
     fn mmap(&self, target: &Target<'_>, call: &sys::Notification) -> Reply {
         let [_, len, prot, _, fd, offset] = call.data.args;
         if fd as i32 == -1 {
@@ -320,7 +323,7 @@ impl Supervisor {
         }
     }
 
-    /// What is mapped at the address decides.
+    /// Decides an msync by what is mapped at the address.
     fn msync(&self, target: &Target<'_>, call: &sys::Notification) -> Reply {
         let address = call.data.args[0];
         let vma = target.vma(address).filter(|vma| vma.start <= address && vma.shared);
@@ -331,13 +334,13 @@ impl Supervisor {
     }
 }
 
-/// The third argument of a trapped ioctl: what the request number says of it.
+/// The third argument of a trapped ioctl, and what the request number says about it.
 pub(super) struct Argument {
     value: u64,
     size: usize,
-    /// The kernel reads it (`_IOC_WRITE`).
+    /// Whether the kernel reads the argument (`_IOC_WRITE`).
     input: bool,
-    /// The kernel writes it (`_IOC_READ`).
+    /// Whether the kernel writes the argument (`_IOC_READ`).
     output: bool,
 }
 
@@ -347,9 +350,9 @@ impl Argument {
         Argument { value, size, input: request >> 30 & 1 == 1, output: request >> 31 == 1 }
     }
 
-    /// A structure that is only written starts as zeros, whatever the caller has there
-    /// (docs/hardware/nvgpu-overview.md#dispatcher-arguments); nvmap
-    /// reads some of those all the same, so they come along when they can be read.
+    /// Reads the argument. A structure that is only written starts as zeros, whatever the caller has there
+    /// (docs/hardware/nvgpu-overview.md#dispatcher-arguments). nvmap reads some of those structures nevertheless, so
+    /// they are read if they can be.
     pub(super) fn read(&self, target: &Target<'_>) -> Result<Vec<u8>, Errno> {
         let mut bytes = vec![0; self.size];
         match target.read(self.value, &mut bytes) {

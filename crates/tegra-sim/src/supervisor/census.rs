@@ -1,7 +1,8 @@
-//! What is alive in the simulated kernel, told to the programs under it: leak checks count out of process, too.
+//! Tells programs under the supervisor what is alive in the simulated kernel, so that leak checks can count out of
+//! process too.
 //!
-//! [`PATH`] is no file of the board and in no listing. Opening it, to read and write, gives a file with the numbers of that
-//! moment; what the programs closed until then is gone from them.
+//! [`PATH`] is no file of the board, and no listing shows it. Opening it for reading and writing gives a file with the
+//! numbers of that moment. Files that the programs closed before are not counted any more.
 
 use super::{Supervisor, sys};
 use std::fs::OpenOptions;
@@ -11,7 +12,7 @@ use std::str::{FromStr, Lines};
 use tegra_kernel::Census;
 use tegrarm_kmd::Errno;
 
-/// Where a supervised program asks.
+/// The path that a supervised program opens.
 pub const PATH: &str = "/dev/tegrarm-sim/census";
 
 /// One line for each number.
@@ -23,7 +24,7 @@ fn write(census: &Census) -> String {
     )
 }
 
-/// The reverse of [`write`]: every number, in its order.
+/// Reads the text of [`write`]. It must have every number in its order.
 fn parse(text: &str) -> Option<Census> {
     fn number<T: FromStr>(lines: &mut Lines<'_>, name: &str) -> Option<T> {
         lines.next()?.strip_prefix(name)?.strip_prefix(' ')?.parse().ok()
@@ -41,10 +42,10 @@ fn parse(text: &str) -> Option<Census> {
     lines.next().is_none().then_some(census)
 }
 
-/// What is alive in the kernel that serves this process; called in a process under `tegrarm-sim run`.
+/// Asks what is alive in the kernel that serves this process. The process must run under `tegrarm-sim run`.
 ///
 /// # Errors
-/// `NotFound` in any other process, `InvalidData` when a supervisor of another version answers.
+/// `NotFound` in any other process, and `InvalidData` if a supervisor of another version answers.
 pub fn census() -> io::Result<Census> {
     let mut text = String::new();
     OpenOptions::new().read(true).write(true).open(PATH)?.read_to_string(&mut text)?;
@@ -52,7 +53,7 @@ pub fn census() -> io::Result<Census> {
 }
 
 impl Supervisor {
-    /// The file that a program gets for [`PATH`].
+    /// Makes the file that a program gets for [`PATH`].
     pub(super) fn open_census(&self) -> Result<OwnedFd, Errno> {
         self.tell_all_closed();
         sys::memfd_with(PATH, &write(&self.kernel.census()))

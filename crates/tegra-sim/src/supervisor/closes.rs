@@ -1,12 +1,14 @@
-//! When the last descriptor of a file that programs have is closed.
+//! Finds out when the last descriptor of a file is closed that programs have.
 //!
-//! Nobody tells a supervisor of a `close`: closes are too frequent to trap, and processes end without any. But every file that is
-//! handed out is an open file of its own, which the supervisor does not keep open, and the host reports its end: inotify that of
-//! a memfd, the other end of a socket or pipe that of its peer. Both do so before the `close`, `munmap` or `exit` that ended it
-//! returns to the program, so whoever looks here sees what was closed before.
+//! Nobody tells a supervisor of a `close`. Closes are too frequent to trap, and a process can end without any. But
+//! every file that is handed out is an open file of its own, which the supervisor does not keep open, and the host
+//! reports its end. inotify reports the end of a memfd, and the other end of a socket or a pipe reports the end of its
+//! peer. Both reports come before the `close`, `munmap` or `exit` that caused them returns to the program. So a look at
+//! the reports sees everything that was closed before.
 //!
-//! A report only says where to look. Reports of the same file become one, and a program may open a file once more by itself. What
-//! counts is the lock that each open file of a memfd carries (`F_OFD_SETLK`, on a byte of its own): it goes with that open file.
+//! A report only says where to look. Several reports of the same file become one, and a program may open a file again
+//! by itself. What counts is the lock that each open file of a memfd has (`F_OFD_SETLK`, on a byte of its own): it ends
+//! with that open file.
 
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
@@ -22,46 +24,48 @@ use tegra_kernel::Kernel;
 use tegra_kernel::process::FileId;
 use tegra_mm::{Kept, memfd};
 
-/// Byte of the first lock: far above any content.
+/// The byte of the first lock, which is far after any content.
 const FIRST_LOCK: i64 = 1 << 60;
 
-/// A report comes a moment before the lock goes: so long after a report, a file that has not ended is looked at again.
+/// A report comes shortly before the lock ends. For this time after a report, a file that has not ended is looked at
+/// again.
 const MOMENT: Duration = Duration::from_secs(1);
-/// The same, when the report told of one of several open files: it may have been two reports.
+/// This time is used instead if several open files of the memfd remain, because two reports may have become one.
 const SHORT_MOMENT: Duration = Duration::from_millis(20);
 
-/// Watches the files that programs have.
+/// Watches the files that programs have for their end.
 #[derive(Debug)]
 pub struct Closes {
     kernel: Arc<Kernel>,
     closed: Inotify,
     hung_up: Epoll,
     table: Mutex<Table>,
-    /// Held from reading reports until the kernel knows: who comes second finds everything told.
+    /// The lock is held from reading reports until the kernel has been told, so that a second caller finds everything
+    /// told.
     telling: Mutex<()>,
 }
 
 #[derive(Debug, Default)]
 struct Table {
-    /// Memfds.
+    /// The memfds that programs have.
     memory: HashMap<FileId, Memory>,
     watches: HashMap<WatchDescriptor, FileId>,
-    /// Those that the host's limit of watches left without one.
+    /// The memfds that have no watch, because the host limits the number of watches.
     unwatched: HashSet<FileId>,
-    /// Looked at because of a report, and not ended: until when.
+    /// The memfds that were reported and have not ended, each with the time until which it is looked at again.
     suspects: HashMap<FileId, Instant>,
-    /// Sockets and pipes by number.
+    /// The sockets and pipes, by number.
     peers: HashMap<u64, Peer>,
-    /// Files handed out so far.
+    /// The number of files that were handed out so far.
     numbers: u64,
-    /// Files that the kernel has entered and that could not be handed out.
+    /// The files that the kernel has entered but that could not be handed out.
     lost: Vec<FileId>,
 }
 
 #[derive(Debug)]
 struct Memory {
     watch: Option<WatchDescriptor>,
-    /// An open file of ours, to ask for the locks of the others.
+    /// An open file of the supervisor, which asks for the locks of the others.
     probe: Kept,
     /// The numbers of the open files that programs have.
     open: Vec<u64>,
@@ -70,12 +74,12 @@ struct Memory {
 #[derive(Debug)]
 struct Peer {
     id: FileId,
-    /// Our end.
+    /// The supervisor's end of the socket or pipe.
     _end: OwnedFd,
 }
 
 impl Closes {
-    /// Tells `kernel`.
+    /// Makes a watcher that tells `kernel`.
     ///
     /// # Errors
     /// The errno of `inotify_init(2)` or `epoll_create(2)`.
@@ -89,17 +93,17 @@ impl Closes {
         })
     }
 
-    /// Watches a file that the kernel has entered and a program is about to get; the result is what it gets. If it does not,
-    /// drop the result: that is a close like any other.
+    /// Watches a file that the kernel has entered and that a program is about to get. The result is the descriptor for
+    /// the program. If the program does not get it, dropping the result counts as a close.
     ///
     /// # Errors
-    /// The errno of the system calls; the next look finds the file closed.
+    /// The errno of the system calls. The next look finds the file closed.
     pub fn hand_out(&self, file: OwnedFd) -> Result<OwnedFd, Errno> {
         let stat = fstat(&file)?;
         let id = FileId { dev: stat.st_dev, ino: stat.st_ino };
         let kind = SFlag::from_bits_truncate(stat.st_mode) & SFlag::S_IFMT;
         let watched = if kind == SFlag::S_IFREG { self.watch_memory(id, file) } else { self.watch_peer(id, file) };
-        // Not at once: the kernel may be in the middle of a call on it.
+        // The file is not ended at once, because the kernel may be executing a call on it.
         watched.inspect_err(|_| self.table.lock().lost.push(id))
     }
 
@@ -142,7 +146,7 @@ impl Closes {
         match watch {
             Some(watch) => {
                 table.watches.remove(&watch);
-                // It is gone already if nobody has the file any more.
+                // The watch is gone already if nobody has the file any more.
                 let _ = self.closed.rm_watch(watch);
             }
             None => drop(table.unwatched.remove(&id)),
@@ -150,23 +154,23 @@ impl Closes {
     }
 
     fn watch_peer(&self, id: FileId, file: OwnedFd) -> Result<OwnedFd, Errno> {
-        // What has no end of ours is no file of the kernel's.
+        // A file of which the supervisor has no end does not belong to the kernel.
         let Some(end) = self.kernel.our_end(id) else { return Ok(file) };
         let mut table = self.table.lock();
         table.numbers += 1;
         let number = table.numbers;
-        // Hang-ups are reported without being asked for; once each.
+        // Hang-ups are always reported, here once for each file.
         self.hung_up.add(&end, EpollEvent::new(EpollFlags::EPOLLET, number))?;
         table.peers.insert(number, Peer { id, _end: end });
         Ok(file)
     }
 
-    /// Tells the kernel which files have ended; whether any has.
+    /// Tells the kernel which files have ended. Returns whether any has.
     pub fn tell(&self) -> bool {
         self.tell_of(Table::reported)
     }
 
-    /// The same, after a look at every file, reported or not.
+    /// Tells the kernel which files have ended, after a look at every file, whether or not it was reported.
     pub fn tell_all(&self) -> bool {
         self.tell_of(|table| table.memory.keys().copied().collect())
     }
@@ -174,7 +178,7 @@ impl Closes {
     fn tell_of(&self, suspected: impl FnOnce(&Table) -> HashSet<FileId>) -> bool {
         let _one_by_one = self.telling.lock();
         let ended = self.ended(suspected);
-        // Each was handed out once.
+        // Each file was handed out once, so the kernel is told once.
         ended.iter().for_each(|(_, id)| self.kernel.closed(*id));
         !ended.is_empty()
     }
@@ -195,7 +199,7 @@ impl Closes {
         ended
     }
 
-    /// Whether somebody should look again in a moment.
+    /// Whether a reported file should be looked at again soon.
     pub fn suspects(&self) -> bool {
         let table = self.table.lock();
         !table.suspects.is_empty() || !table.unwatched.is_empty()
@@ -222,19 +226,19 @@ impl Closes {
             && let Ok(count @ 1..) = self.hung_up.wait(&mut events, EpollTimeout::ZERO)
         {
             let numbers = events[..count].iter().map(EpollEvent::data);
-            // Our end goes, and the watch with it.
+            // Removing the peer closes the supervisor's end, and the watch ends with it.
             ended.extend(numbers.filter_map(|number| Some((number, table.peers.remove(&number)?.id))));
         }
         ended
     }
 
-    /// Which of a memfd's open files have ended.
+    /// Finds the open files of a memfd that have ended.
     fn look(&self, table: &mut Table, id: FileId, ended: &mut Vec<(u64, FileId)>) {
         let Some(memory) = table.memory.get_mut(&id) else {
             table.suspects.remove(&id);
             return;
         };
-        // Without a descriptor to ask with there is no answer, and it is asked again.
+        // Without a descriptor to ask with there is no answer, and the question is asked again later.
         let open = &mut memory.open;
         let closed = memory.probe.look(|probe| open.extract_if(.., |n| !is_locked(probe, *n)).collect::<Vec<_>>());
         let closed = closed.unwrap_or_default();
@@ -254,20 +258,20 @@ impl Closes {
 }
 
 impl Table {
-    /// What may have ended, from what is known without the host.
+    /// The files that may have ended, by what is known without asking the host.
     fn reported(&self) -> HashSet<FileId> {
         self.suspects.keys().chain(&self.unwatched).copied().collect()
     }
 }
 
 impl AsFd for Closes {
-    /// Readable when a memfd was reported.
+    /// The descriptor is readable when a memfd was reported.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.closed.as_fd()
     }
 }
 
-/// The lock of the open file with a number.
+/// The lock of the open file with this number.
 fn lock(kind: i32, number: u64) -> libc::flock {
     libc::flock {
         l_type: kind as libc::c_short,
@@ -278,7 +282,7 @@ fn lock(kind: i32, number: u64) -> libc::flock {
     }
 }
 
-/// Whether the open file with a number is open still.
+/// Whether the open file with this number is still open.
 fn is_locked(probe: BorrowedFd<'_>, number: u64) -> bool {
     let mut asked = lock(libc::F_WRLCK, number);
     let answered = fcntl(probe, FcntlArg::F_OFD_GETLK(&mut asked));

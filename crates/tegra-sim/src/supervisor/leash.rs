@@ -1,9 +1,10 @@
 //! Two processes, each of which ends the programs when the other is killed.
 //!
-//! Programs whose supervisor is gone would run on without a board: their calls would fail with ENOSYS. So `tegrarm-sim run` is two
-//! processes. The outer one, which the user started, only waits. The inner one is the supervisor. If the supervisor is killed, the outer
-//! one becomes the parent of its programs, kills them, and holds their calls up until then. If the outer one is killed, the supervisor
-//! notices that its leash is loose and ends the programs.
+//! Without their supervisor, programs would continue without a board, and their calls would fail with ENOSYS. So
+//! `tegrarm-sim run` is two processes. The outer one, which the user started, only waits. The inner one is the
+//! supervisor. If the supervisor is killed, the outer process becomes the parent of its programs. It holds their calls
+//! until it has killed them. If the outer process is killed, the supervisor sees that the socket between them has hung
+//! up, and ends the programs.
 #![allow(unsafe_code)]
 
 use super::outcome::Exit;
@@ -17,34 +18,34 @@ use nix::unistd::{ForkResult, Pid, fork};
 use std::io::IoSlice;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
-/// The supervisor's end.
+/// The supervisor's end of the socket to the outer process.
 #[derive(Debug)]
 pub struct Leash(OwnedFd);
 
-/// In which of the two processes we are.
+/// The process in which [`divide`] has returned.
 #[derive(Debug)]
 pub enum Side {
-    /// In the supervisor.
+    /// This is the supervisor.
     Supervisor(Leash),
-    /// In the outer process, when everything is over: how the program ended.
+    /// This is the outer process, and the program has ended in this way.
     Outer(Exit),
-    /// The same, when the supervisor was killed: by this signal.
+    /// This is the outer process, and this signal killed the supervisor.
     Killed(Signal),
 }
 
 /// Divides this process, which must have one thread, into two. It returns twice.
 ///
 /// # Errors
-/// When there is no second process or no pair of sockets.
+/// The errno of making the second process or the pair of sockets.
 pub fn divide() -> Result<Side, Errno> {
-    // Messages, so that what is told stays apart from the descriptor that is held.
+    // The socket keeps messages apart, so that a report is not mixed with the descriptor that is held.
     let (outer, inner) = socketpair(AddressFamily::Unix, SockType::SeqPacket, None, SockFlag::SOCK_CLOEXEC)?;
     awaited().thread_block()?;
     nix::sys::prctl::set_child_subreaper(true)?;
-    // SAFETY: this process has one thread, so the child may do whatever its parent may.
+    // SAFETY: this process has one thread, so that the child may do everything that its parent may do.
     match unsafe { fork() }? {
         ForkResult::Child => {
-            // The supervisor runs no code but ours.
+            // The supervisor executes no code of other programs, so that all its descriptor numbers are its own.
             tegra_mm::memfd::own_all_numbers();
             Ok(Side::Supervisor(Leash(inner)))
         }
@@ -56,14 +57,15 @@ pub fn divide() -> Result<Side, Errno> {
 }
 
 impl Leash {
-    /// As long as the outer process is there, calls on `listener` wait instead of failing, whatever happens to this process.
+    /// Keeps `listener` open in the outer process. As long as that process lives, calls on it wait instead of failing,
+    /// whatever happens to this process.
     pub(super) fn holds(&self, listener: &OwnedFd) {
         let rights = [listener.as_raw_fd()];
-        // It is kept on its way: the outer process reads only when this one has ended.
+        // The descriptor stays in the socket, because the outer process reads only after this process has ended.
         self.send([0, 0], &[ControlMessage::ScmRights(&rights)]);
     }
 
-    /// Everything is over.
+    /// Reports how the program ended.
     pub fn report(&self, exit: Exit) {
         match exit {
             Exit::Code(code) => self.send([1, code], &[]),
@@ -81,13 +83,13 @@ impl Leash {
 }
 
 impl AsFd for Leash {
-    /// Hangs up when the outer process has ended.
+    /// The descriptor hangs up when the outer process has ended.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }
 }
 
-/// What the supervisor told last. A descriptor that comes along is lost, which is what should happen to it now.
+/// The supervisor's last report. A descriptor that comes with it is closed, as it should be at this time.
 fn reported(outer: &OwnedFd) -> Option<Exit> {
     let mut bytes = [0; 8];
     let mut exit = None;
@@ -102,12 +104,12 @@ fn reported(outer: &OwnedFd) -> Option<Exit> {
     exit
 }
 
-/// Waits for the supervisor's end and passes signals on to it.
+/// Waits until the supervisor ends, and passes signals on to it.
 fn attend(outer: &OwnedFd, supervisor: Pid) -> Side {
     loop {
         match awaited().wait() {
             Ok(signal @ (Signal::SIGTERM | Signal::SIGHUP)) => drop(kill(supervisor, signal)),
-            // The terminal sends these to everybody, and it is the program's turn to decide.
+            // The terminal sends these signals to all processes, and the program decides what they do.
             Ok(Signal::SIGINT | Signal::SIGQUIT) => {}
             _ => {
                 if let Some(ended) = ended(supervisor) {
@@ -118,21 +120,21 @@ fn attend(outer: &OwnedFd, supervisor: Pid) -> Side {
     }
 }
 
-/// How the supervisor ended, if it has.
+/// How the supervisor ended, if it has ended.
 fn ended(supervisor: Pid) -> Option<WaitStatus> {
     loop {
         match waitpid(None, Some(WaitPidFlag::WNOHANG)) {
             Ok(WaitStatus::StillAlive) => return None,
             Ok(status) if status.pid() == Some(supervisor) => return Some(status),
             Ok(_) | Err(Errno::EINTR) => {}
-            // There is nobody left.
+            // There is no such process any more.
             Err(_) => return Some(WaitStatus::Exited(supervisor, 0)),
         }
     }
 }
 
 fn over(outer: &OwnedFd, ended: WaitStatus) -> Side {
-    // The socket is read only after this: until then calls of the programs wait.
+    // The socket is read only after this. Until then the calls of the programs wait.
     processes::end_all();
     let exit = reported(outer);
     match (exit, ended) {
@@ -142,7 +144,7 @@ fn over(outer: &OwnedFd, ended: WaitStatus) -> Side {
             Side::Killed(signal)
         }
         (None, WaitStatus::Exited(_, code)) => Side::Outer(Exit::Code(code)),
-        // No other status is an end.
+        // No other status means that the process has ended.
         (None, _) => Side::Outer(Exit::Code(1)),
     }
 }

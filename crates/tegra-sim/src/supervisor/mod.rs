@@ -1,9 +1,9 @@
-//! Out of process: gives any unmodified program the virtual Orin's device nodes.
+//! Out of process: any unmodified program gets the device nodes of the virtual Orin.
 //!
-//! The program runs in a mount namespace that has the board's files ([`view`]) and under a seccomp filter whose user
-//! notifications arrive here: opening a node, and ioctls whose magic is a Tegra node's. Everything else, `mmap` of
-//! the descriptors included, is the host kernel's own work, because the descriptors are real ones. One simulated
-//! kernel serves the whole process tree, as on a board.
+//! The program runs in a mount namespace that has the board's files ([`view`]), and under a seccomp filter whose
+//! notifications arrive here. The filter reports the opening of a node, and ioctls whose magic is that of a Tegra node.
+//! Everything else is done by the host's kernel, including `mmap` of the descriptors, because the descriptors are real
+//! ones. One simulated kernel serves the whole process tree, as on a board.
 
 mod adopt;
 mod broken;
@@ -44,36 +44,36 @@ use tegrarm_abi::nvgpu::tsg::{NVGPU_TSG_IOCTL_BIND_SCHEDULING_DOMAIN, NVGPU_TSG_
 use tegrarm_kmd::{Errno, Node};
 use tree::Tree;
 
-/// One answered ioctl.
+/// An ioctl that was answered.
 #[derive(Clone, Copy, Debug)]
 pub struct Answered<'a> {
     /// The process that made it.
     pub pid: i32,
-    /// Its descriptor.
+    /// The descriptor on which it was made.
     pub fd: i32,
-    /// What the descriptor is.
+    /// The node of the descriptor.
     pub node: Node,
-    /// The request.
+    /// The request number.
     pub request: u32,
-    /// The argument as it came.
+    /// The argument as the program gave it.
     pub before: &'a [u8],
-    /// The argument as it was handed back.
+    /// The argument as the program got it back.
     pub after: &'a [u8],
     /// The result.
     pub result: Result<i32, Errno>,
-    /// When the kernel began with it and when it was done, PTIMER nanoseconds.
+    /// The times at which the kernel began and ended the call, in nanoseconds of PTIMER.
     pub time_ns: (u64, u64),
 }
 
-/// Sees every call the simulated kernel answers.
+/// Sees every call that the simulated kernel answers.
 pub trait Observer: Send + Sync {
     /// A process opened a node or file of the board.
     fn opened(&self, _pid: i32, _path: &str, _fd: i32) {}
     /// A process made an ioctl.
     fn ioctl(&self, _call: &Answered<'_>) {}
-    /// The program has been started: with the board's files mounted, or without, for this reason.
+    /// The program has been started. The board's files are mounted, or they are not for this reason.
     fn started(&self, _files: Result<(), Errno>) {}
-    /// Everything has ended; so many calls were trapped.
+    /// All processes have ended. `trapped` calls were trapped.
     fn ended(&self, _trapped: u64) {}
 }
 
@@ -83,13 +83,14 @@ struct Supervisor {
     broken: Broken,
     tree: Tree,
     observers: Vec<Arc<dyn Observer>>,
-    /// What the text files read.
+    /// The contents of the text files.
     texts: Mutex<HashMap<String, String>>,
-    /// Nodes that were opened without us, and what stands for them since.
+    /// The nodes that were opened without the supervisor, and the files that stand for them now.
     adopted: Mutex<Vec<Adopted>>,
-    /// Knows when they are closed.
+    /// Finds out when files are closed.
     closes: Closes,
-    /// Where signals take callers away from calls in progress: the answers that they did not hear.
+    /// The answers that callers did not get, because a signal took them away from their calls. It is used on hosts
+    /// where this happens.
     unheard: Option<Unheard>,
 }
 
@@ -104,7 +105,8 @@ impl Supervisor {
         let tree = Tree::new(&there(kernel.node_paths()), &there(kernel.text_paths()))
             .map_err(|why| RunError::Files { directory: std::env::temp_dir(), why })?;
         let closes = Closes::new(kernel.clone()).map_err(|e| RunError::Host { what: "inotify", why: e.into() })?;
-        // Every descriptor of this process is the simulator's: files of buffers need no drawer until they are gone.
+        // Every descriptor of this process belongs to the simulator, so that up to half of the limit can hold files of
+        // buffers.
         if let Ok((_, most)) = getrlimit(Resource::RLIMIT_NOFILE) {
             tegra_mm::keep_here(usize::try_from(most / 2).unwrap_or(0));
         }
@@ -115,7 +117,7 @@ impl Supervisor {
         Ok(supervisor)
     }
 
-    /// Brings the text files up to date for those who read them without our help.
+    /// Writes the present contents of the text files for programs that read them without the supervisor.
     fn refresh_texts(&self) {
         let mut written = self.texts.lock();
         for path in self.tree.texts() {
@@ -130,10 +132,11 @@ impl Supervisor {
         }
     }
 
-    /// Whether an ioctl's outcome depends on which files were closed before it: ids are used again, a subcontext with
-    /// channels cannot be deleted, a group that had channels takes no domain, what a profiler holds is held.
+    /// Whether the result of an ioctl depends on which files were closed before it. Examples are ids, which are used
+    /// again, a subcontext, which cannot be deleted while it has channels, the domain of a group that had channels, and
+    /// what a profiler holds.
     fn depends_on_closed_files(&self, request: u32) -> bool {
-        // The r35 number of OPEN_TSG differs in its size only.
+        // The number of OPEN_TSG on r35 differs only in the size.
         let same = |number: u32| request & 0xffff == number & 0xffff;
         [
             NVGPU_GPU_IOCTL_ALLOC_AS,
@@ -151,14 +154,15 @@ impl Supervisor {
         .any(same)
     }
 
-    /// Ends the files that have been closed.
+    /// Ends the files that have been closed and reported.
     fn tell_closed(&self) {
         if self.closes.tell() {
             self.after_closes();
         }
     }
 
-    /// The same, after a look at every file: for who counts what is left, or has nothing left.
+    /// Ends all files that have been closed, after a look at every file. Callers use it before they count what is left,
+    /// and when a resource is used up.
     fn tell_all_closed(&self) {
         if self.closes.tell_all() {
             self.after_closes();
@@ -167,11 +171,11 @@ impl Supervisor {
 
     fn after_closes(&self) {
         self.forget_adopted();
-        // The clock request of a closed file has ended with it.
+        // A clock request ends with its file, so that the files of clocks may have changed.
         self.refresh_texts();
     }
 
-    /// Tells the observers; nothing is looked up for nobody.
+    /// Tells the observers. If there are none, nothing is looked up.
     fn observe(&self, tell: impl Fn(&dyn Observer)) {
         self.observers.iter().for_each(|observer| tell(&**observer));
     }

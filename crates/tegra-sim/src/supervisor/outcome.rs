@@ -7,29 +7,29 @@ use std::path::PathBuf;
 /// How the program ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
-    /// With this status.
+    /// It ended with this exit status.
     Code(i32),
-    /// By this signal.
+    /// This signal ended it.
     Signal(Signal),
 }
 
-/// Why a program was not run.
+/// The reason why a program was not run.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// The board's files have nowhere to be.
+    /// The files of the board could not be made.
     #[error("the board's files cannot be made in {}: {why} (TMPDIR names another directory)", .directory.display())]
     Files {
         /// The directory for temporary files.
         directory: PathBuf,
-        /// What the file system says.
+        /// The error of the file system.
         why: io::Error,
     },
-    /// The host does not give what a supervisor needs.
+    /// The host does not provide something that a supervisor needs.
     #[error("the host refuses {what}: {why}")]
     Host {
-        /// What that is.
+        /// The thing that the host does not provide.
         what: &'static str,
-        /// What it says.
+        /// The host's error.
         why: io::Error,
     },
     /// The program cannot be executed.

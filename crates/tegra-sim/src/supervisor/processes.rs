@@ -1,16 +1,16 @@
-//! The processes below this one, and the signals that are about them.
+//! The processes below this one, and the signals that concern them.
 
 use nix::errno::Errno;
 use nix::sys::signal::{SigSet, Signal, kill};
 use nix::sys::wait::{WaitPidFlag, waitpid};
 use nix::unistd::Pid;
 
-/// The signals that a process waits for which has programs below it.
+/// The signals that the parent of programs waits for.
 pub fn awaited() -> SigSet {
     [Signal::SIGCHLD, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGINT, Signal::SIGQUIT].into_iter().collect()
 }
 
-/// Every process below `pid`, itself not included. Orphans count if `pid` is their subreaper.
+/// All processes below `pid`, without `pid` itself. Orphans are included if `pid` is their subreaper.
 fn descendants(pid: i32) -> Vec<i32> {
     let mut found: Vec<i32> = children(pid);
     let mut next = 0;
@@ -22,7 +22,7 @@ fn descendants(pid: i32) -> Vec<i32> {
     found
 }
 
-/// The processes that `pid`'s threads started and that have not been waited for.
+/// The processes that the threads of `pid` started and that have not been waited for.
 fn children(pid: i32) -> Vec<i32> {
     let Ok(tasks) = std::fs::read_dir(format!("/proc/{pid}/task")) else { return vec![] };
     tasks
@@ -32,14 +32,14 @@ fn children(pid: i32) -> Vec<i32> {
         .collect()
 }
 
-/// Kills every process below this one, those it starts meanwhile, too. The caller is their subreaper.
+/// Kills every process below this one, including those that are started meanwhile. The caller is their subreaper.
 pub fn end_all() {
     loop {
         for pid in descendants(std::process::id() as i32) {
-            // It may have ended by itself.
+            // The process may have ended by itself.
             let _ = kill(Pid::from_raw(pid), Signal::SIGKILL);
         }
-        // One is waited for; what it left behind has become our child.
+        // One process is waited for. Its children have become ours.
         match waitpid(None, None) {
             Ok(_) | Err(Errno::EINTR) => {
                 while waitpid(None, Some(WaitPidFlag::WNOHANG)).is_ok_and(|s| s.pid().is_some()) {}

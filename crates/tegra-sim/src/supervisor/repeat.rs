@@ -1,38 +1,39 @@
-//! Answers that nobody heard.
+//! Answers that their callers did not get.
 //!
-//! Before Linux 5.19 a signal may take a caller away from a call that has been received. The call is done, but its caller makes it
-//! again, by itself (`EINTR`) or by the host (`SA_RESTART`). The second time it gets the first time's answer.
+//! Before Linux 5.19 a signal may take a caller away from a call that has been received. The call is done, but its
+//! caller makes it again, by itself (`EINTR`) or by the host (`SA_RESTART`). The second call then gets the answer of
+//! the first.
 
 use super::sys::{Notification, Reply};
 use parking_lot::{Condvar, Mutex};
 use std::collections::{HashSet, VecDeque};
 
-/// More callers are not interrupted at a time.
+/// The number of answers that are remembered. More callers are not interrupted at the same time.
 const MOST: usize = 256;
 
-/// The answers, and who is being answered.
+/// The answers that were not received, and the threads whose calls are in progress.
 #[derive(Debug, Default)]
 pub struct Unheard {
     answers: Mutex<VecDeque<Answer>>,
-    /// Threads whose call is in progress. One that makes its call again, or another in a signal handler, may do so before the first
-    /// is done; the second one waits.
+    /// The threads whose call is in progress. A thread may make its call again, or another call in a signal handler,
+    /// before the first call is done. The later call waits.
     busy: Mutex<HashSet<u32>>,
     done: Condvar,
 }
 
-/// A thread's call is in progress.
+/// Marks the call of a thread as in progress.
 pub struct Turn<'a>(&'a Unheard, u32);
 
 #[derive(Debug)]
 struct Answer {
     call: Identity,
-    /// What its argument held before, and what the call left there.
+    /// The contents of the argument before the call, and after it.
     before: Vec<u8>,
     after: Vec<u8>,
     value: i64,
 }
 
-/// Thread, system call, arguments, and where in the program it was made.
+/// Identifies a call: the thread, the system call, its arguments, and the place in the program that made it.
 type Identity = (u32, i32, [u64; 6], u64);
 
 fn identity(call: &Notification) -> Identity {
@@ -40,7 +41,7 @@ fn identity(call: &Notification) -> Identity {
 }
 
 impl Unheard {
-    /// Waits for the thread's earlier call.
+    /// Waits until an earlier call of the thread is done.
     pub fn turn(&self, tid: u32) -> Turn<'_> {
         let mut busy = self.busy.lock();
         while !busy.insert(tid) {
@@ -49,7 +50,8 @@ impl Unheard {
         Turn(self, tid)
     }
 
-    /// A call was done and its caller is gone. One that failed can fail again.
+    /// Remembers the answer to a call whose caller has gone. A failed call is not remembered, because it can fail
+    /// again.
     pub fn remember(&self, call: &Notification, before: Vec<u8>, after: Vec<u8>, reply: Reply) {
         let Reply::Value(value) = reply else { return };
         let mut answers = self.answers.lock();
@@ -59,8 +61,8 @@ impl Unheard {
         answers.push_back(Answer { call: identity(call), before, after, value });
     }
 
-    /// The answer to the same call: what it returned, and what it left in its argument. The argument holds that already, if it was
-    /// the host that made the call again; what it held before, if it was the program.
+    /// Finds the answer to the same call: what it returned, and what it left in its argument. If the host made the call
+    /// again, the argument holds the result already. If the program did, the argument holds what it held before.
     pub fn take(&self, call: &Notification, argument: &[u8]) -> Option<(i64, Vec<u8>)> {
         let mut answers = self.answers.lock();
         let at = answers.iter().position(|answer| answer.call == identity(call))?;

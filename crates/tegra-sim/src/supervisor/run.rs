@@ -1,4 +1,4 @@
-//! Starts a program under the supervisor and serves its calls until everybody it started is gone.
+//! Starts a program under the supervisor and serves its calls until all processes that it started have ended.
 
 use super::leash::Leash;
 use super::outcome::{Exit, RunError};
@@ -19,26 +19,26 @@ use std::time::{Duration, Instant};
 use tegra_kernel::Kernel;
 use tegrarm_kmd::Errno;
 
-/// How a program is run.
+/// The ways in which a program can be run.
 #[derive(Default)]
 pub struct Options {
-    /// Who sees its calls.
+    /// The observers of its calls.
     pub observers: Vec<Arc<dyn Observer>>,
-    /// Trap every call that takes a path, even if the board's files could be mounted: the program then sees the host's
-    /// `/dev` as it is, new devices included.
+    /// Whether every call that takes a path is trapped, even if the board's files could be mounted. The program then
+    /// sees the host's `/dev` as it is, with devices that are added meanwhile.
     pub trap_paths: bool,
-    /// What is wrong with the board.
+    /// The things that do not work on the board.
     pub broken: Broken,
-    /// Let signals interrupt calls that have been received, as hosts before Linux 5.19 do.
+    /// Whether signals may interrupt calls that have been received, as on hosts before Linux 5.19.
     pub interruptible: bool,
-    /// What tells when the process ends that was asked to run the program.
+    /// The socket to the outer process, which hangs up when that process ends.
     pub leash: Option<Arc<Leash>>,
 }
 
-/// Runs `command` with the board's nodes until it and everything it started has ended.
+/// Runs `command` with the board's nodes until it and all processes that it started have ended.
 ///
 /// # Errors
-/// When the program cannot be started, or the host forbids seccomp notifications.
+/// The program cannot be started, or the host forbids seccomp notifications.
 pub fn run(kernel: Arc<Kernel>, command: Command, options: Options) -> Result<Exit, RunError> {
     let host = |what| move |why: Errno| RunError::Host { what, why: why.into() };
     let killable = !options.interruptible && sys::waits_killable();
@@ -46,7 +46,7 @@ pub fn run(kernel: Arc<Kernel>, command: Command, options: Options) -> Result<Ex
     awaited().thread_block().map_err(host("a signal mask"))?;
     let flags = SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK;
     let signals = SignalFd::with_flags(&awaited(), flags).map_err(host("a signal descriptor"))?;
-    // Orphans of the tree come to us, not to init: they are under our filter.
+    // Orphans of the tree become children of this process and not of init, because they are under our filter.
     nix::sys::prctl::set_child_subreaper(true).map_err(host("being a subreaper"))?;
     bus::outlive_lost_memory().map_err(host("a signal handler"))?;
     let view = match options.trap_paths {
@@ -66,12 +66,12 @@ pub fn run(kernel: Arc<Kernel>, command: Command, options: Options) -> Result<Ex
     let exit = serve(&supervisor, &service, &signals, options.leash.as_deref(), Pid::from_raw(started.pid as i32));
     supervisor.observe(|o| o.ended(service.trapped()));
     supervisor.kernel.shut_down();
-    // Its threads may still hold the supervisor.
+    // Threads may still hold the supervisor, so that its directory is removed here and not when it is dropped.
     supervisor.tree.remove();
     Ok(exit)
 }
 
-/// How long closes wait to be noticed when nobody's call depends on them: many are then noticed at once.
+/// The time for which closes wait to be noticed if no call depends on them. Many closes are then noticed together.
 const PAUSE: Duration = Duration::from_millis(5);
 
 fn serve(supervisor: &Supervisor, service: &Service, signals: &SignalFd, mut leash: Option<&Leash>, root: Pid) -> Exit {
@@ -84,7 +84,7 @@ fn serve(supervisor: &Supervisor, service: &Service, signals: &SignalFd, mut lea
             if waiting { PollTimeout::try_from(PAUSE).unwrap_or(PollTimeout::MAX) } else { PollTimeout::NONE };
         let nothing = PollFlags::empty();
         let mut fds = vec![
-            // Calls are received by the threads; here it is about the end.
+            // The threads receive the calls. This waits only for the end of the programs.
             PollFd::new(service.listener().as_fd(), nothing),
             PollFd::new(signals.as_fd(), PollFlags::POLLIN),
             PollFd::new(supervisor.closes.as_fd(), if resting { nothing } else { PollFlags::POLLIN }),
@@ -97,7 +97,7 @@ fn serve(supervisor: &Supervisor, service: &Service, signals: &SignalFd, mut lea
         }
         let happened: Vec<bool> = fds.iter().map(|fd| fd.any().unwrap_or(false)).collect();
         if happened[0] {
-            // The last one is leaving; its status may still be on the way.
+            // The last process is ending, and its status may arrive later.
             while exit.is_none()
                 && let Ok(status) = waitpid(None, None)
             {
@@ -121,7 +121,8 @@ fn serve(supervisor: &Supervisor, service: &Service, signals: &SignalFd, mut lea
     }
 }
 
-/// The terminal sends its signals to the whole foreground group; those sent to us alone are passed on.
+/// Handles a signal. The terminal sends its signals to the whole foreground group, so only signals that were sent to
+/// this process alone are passed on.
 fn on_signal(signals: &SignalFd, root: Pid) {
     while let Ok(Some(info)) = signals.read_signal() {
         let Ok(signal) = Signal::try_from(info.ssi_signo as i32) else { continue };

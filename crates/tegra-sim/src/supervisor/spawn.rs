@@ -14,42 +14,42 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 use tegrarm_kmd::Errno;
 
-/// What a program under the filter was started with.
+/// A program that was started under the filter.
 #[derive(Debug)]
 pub struct Started {
     /// Its process id.
     pub pid: u32,
-    /// Where its trapped calls arrive.
+    /// The descriptor at which its trapped calls arrive.
     pub listener: OwnedFd,
-    /// Why it has no view of its own, if it has none.
+    /// The reason why it has no view of its own, if it has none.
     pub without_view: Option<Errno>,
 }
 
-/// Filters of a program that has a view of its own (see [`View`]) and of one that has not.
+/// The filters of a program that has a view of its own (see [`View`]), and of a program that has none.
 #[derive(Clone, Debug)]
 pub struct Filters {
-    /// With a view.
+    /// The filter of a program with a view.
     pub viewing: Vec<libc::sock_filter>,
-    /// Without: calls that take a path are trapped.
+    /// The filter of a program without a view, in which calls that take a path are trapped.
     pub blind: Vec<libc::sock_filter>,
-    /// Whether signals leave received calls alone.
+    /// Whether only a deadly signal interrupts a call that has been received.
     pub killable: bool,
 }
 
-/// Starts `command` with the view, if the host allows that, and under the filter that goes with it.
+/// Starts `command` under a filter. It gets the view if the host allows that, and the filter is chosen accordingly.
 ///
 /// # Errors
-/// `Host` when the filter cannot be installed, `Program` when the program cannot be executed.
+/// `Host` if the filter cannot be installed, and `Program` if the program cannot be executed.
 pub fn spawn_trapped(mut command: Command, filters: Filters, view: Result<View, Errno>) -> Result<Started, RunError> {
     let host = |what| move |why: io::Error| RunError::Host { what, why };
     let (ours, theirs) = UnixStream::pair().map_err(host("a pair of sockets"))?;
     let prepare = move || {
-        // What we block for our signalfd is not the program's business.
+        // This process blocks signals for its signalfd. The program must not inherit that.
         SigSet::empty().thread_set_mask()?;
         if let Some((soft, hard)) = tegra_mm::memfd::limit_before() {
             setrlimit(Resource::RLIMIT_NOFILE, soft, hard)?;
         }
-        // Should whoever answers its calls die, and whoever sees to that, too.
+        // The program must end if both the supervisor and the outer process die.
         nix::sys::prctl::set_pdeathsig(Signal::SIGKILL)?;
         let entered = view.as_ref().map_err(|e| *e).and_then(View::enter);
         let filter = if entered.is_ok() { &filters.viewing } else { &filters.blind };
@@ -65,15 +65,15 @@ pub fn spawn_trapped(mut command: Command, filters: Filters, view: Result<View, 
         )?;
         Ok(())
     };
-    // SAFETY: runs in the child between fork and exec; it makes system calls and small allocations, and no other
-    // thread of ours exists yet that could hold the allocator's lock.
+    // SAFETY: `prepare` runs in the child between fork and exec. It makes system calls and small allocations, and no
+    // other thread of this process exists yet that could hold the allocator's lock.
     let spawned = unsafe { command.pre_exec(prepare) }.spawn();
-    // The sender must not be left open here, or its end could not be noticed.
+    // The sender must not stay open here, because otherwise its end could not be noticed.
     drop(command);
     let received = receive_fd(&ours);
     let child = match (&received, spawned) {
         (_, Ok(child)) => child,
-        // With a listener, everything of ours has been done, and it was the program that could not be executed.
+        // If there is a listener, all steps before exec have succeeded, and the program could not be executed.
         (Ok(_), Err(why)) => return Err(RunError::Program(why)),
         (Err(_), Err(why)) => return Err(host("a process with a seccomp filter and a listener")(why)),
     };
@@ -82,7 +82,7 @@ pub fn spawn_trapped(mut command: Command, filters: Filters, view: Result<View, 
     Ok(Started { pid: child.id(), listener, without_view })
 }
 
-/// Receives the descriptor and the number the child sent.
+/// Receives the descriptor and the number that the child sent.
 fn receive_fd(stream: &UnixStream) -> io::Result<(OwnedFd, i32)> {
     let mut number = [0; 4];
     let mut space = nix::cmsg_space!([RawFd; 1]);
@@ -93,7 +93,7 @@ fn receive_fd(stream: &UnixStream) -> io::Result<(OwnedFd, i32)> {
         if let ControlMessageOwned::ScmRights(fds) = control
             && let [fd] = fds[..]
         {
-            // SAFETY: the kernel just installed this descriptor for us.
+            // SAFETY: the kernel has just installed this descriptor for us.
             received = Some(unsafe { OwnedFd::from_raw_fd(fd) });
         }
     }

@@ -1,4 +1,4 @@
-//! The system calls a seccomp supervisor needs and no crate wraps: filter, listener, notifications.
+//! The system calls that a seccomp supervisor needs and that no crate wraps: filter, listener and notifications.
 #![allow(unsafe_code)]
 
 use super::tree::Entry;
@@ -23,23 +23,23 @@ const fn op(code: u16, jt: u8, jf: u8, k: u32) -> libc::sock_filter {
     libc::sock_filter { code, jt, jf, k }
 }
 
-/// A system call that goes to the supervisor.
+/// A kind of system call that is trapped, which means that it is sent to the supervisor.
 #[derive(Clone, Copy, Debug)]
 pub struct Trap {
-    /// System call number.
+    /// The number of the system call.
     pub nr: i64,
-    /// Only if this holds of its arguments.
+    /// The call is trapped only if this is true of its arguments.
     pub test: Option<Test>,
 }
 
-/// `args[arg] & mask == value`, on the low word of the argument.
+/// Tests whether `args[arg] & mask == value`, for the low word of the argument.
 #[derive(Clone, Copy, Debug)]
 pub struct Test {
-    /// Argument index, 0–5.
+    /// The index of the argument, 0–5.
     pub arg: u8,
-    /// Bits looked at.
+    /// The bits that are tested.
     pub mask: u32,
-    /// What they must be.
+    /// The value that these bits must have.
     pub value: u32,
 }
 
@@ -48,14 +48,15 @@ const NR: u32 = 0;
 const ARCH: u32 = 4;
 const ARGS: u32 = 16;
 
-/// `AUDIT_ARCH_X86_64`, `AUDIT_ARCH_AARCH64` (linux/audit.h): ELF machine, 64-bit, little-endian.
+/// `AUDIT_ARCH_X86_64` and `AUDIT_ARCH_AARCH64` (linux/audit.h): ELF machine, 64-bit, little-endian.
 #[cfg(target_arch = "x86_64")]
 const OUR_ARCH: u32 = 0xc000_0000 | libc::EM_X86_64 as u32;
 #[cfg(target_arch = "aarch64")]
 const OUR_ARCH: u32 = 0xc000_0000 | libc::EM_AARCH64 as u32;
 
-/// Compiles the filter: a call that matches any of `traps` and none of `passes` goes to the supervisor, everything else
-/// runs untouched. Calls of another architecture (32-bit programs) number differently and are let through.
+/// Compiles the filter. A call that matches any of `traps` and none of `passes` is sent to the supervisor, and every
+/// other call is executed by the host. System calls of another architecture (32-bit programs) have other numbers and
+/// are not trapped.
 pub fn compile(passes: &[Trap], traps: &[Trap]) -> Vec<libc::sock_filter> {
     const NOTIFY: libc::sock_filter = op(RETURN, 0, 0, libc::SECCOMP_RET_USER_NOTIF);
     const ALLOW: libc::sock_filter = op(RETURN, 0, 0, libc::SECCOMP_RET_ALLOW);
@@ -67,7 +68,7 @@ pub fn compile(passes: &[Trap], traps: &[Trap]) -> Vec<libc::sock_filter> {
             None => program.extend([op(JUMP_EQUAL, 0, 1, on.nr as u32), verdict]),
             Some(Test { arg, mask, value }) => program.extend([
                 op(JUMP_EQUAL, 0, 4, on.nr as u32),
-                // The low word comes first on every architecture a Jetson program runs on.
+                // The low word comes first on both architectures.
                 op(LOAD_WORD, 0, 0, ARGS + 8 * u32::from(arg)),
                 op(AND, 0, 0, mask),
                 op(JUMP_EQUAL, 0, 1, value),
@@ -79,49 +80,50 @@ pub fn compile(passes: &[Trap], traps: &[Trap]) -> Vec<libc::sock_filter> {
     program
 }
 
-/// See [`install`].
+/// The flag of [`install`]'s `killable`.
 const KILLABLE: libc::c_ulong = libc::SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV;
 
-/// Whether the host knows calls that only a deadly signal interrupts (Linux 5.19).
+/// Whether the host has calls that only a deadly signal interrupts (Linux 5.19).
 pub fn waits_killable() -> bool {
     let flags = libc::SECCOMP_FILTER_FLAG_NEW_LISTENER | KILLABLE;
     let no_filter = std::ptr::null::<libc::sock_fprog>();
-    // SAFETY: there is no filter to install; flags that are known are followed by EFAULT.
+    // SAFETY: there is no filter to install. If the flags are known, the error is EFAULT.
     let r = unsafe { libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, flags, no_filter) };
     r == -1 && Errno::last() == Errno::EFAULT
 }
 
-/// Installs the filter on the calling thread and everything it will start; returns the listener. `killable`: a call that the
-/// supervisor has received is not taken away by a signal, but for one that kills (see [`waits_killable`]).
+/// Installs the filter on the calling thread and everything that it will start. Returns the listener. If `killable` is
+/// true, only a signal that kills takes a call away that the supervisor has received (see [`waits_killable`]).
 ///
-/// Async-signal-safe: runs between `fork` and `exec`.
+/// This function is async-signal-safe, because it runs between `fork` and `exec`.
 ///
 /// # Errors
 /// The errno of `prctl(2)` or `seccomp(2)`.
 pub fn install(program: &[libc::sock_filter], killable: bool) -> io::Result<OwnedFd> {
-    // SAFETY: plain integer arguments.
+    // SAFETY: the arguments are integers.
     if unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) } != 0 {
         return Err(io::Error::last_os_error());
     }
     let filter = libc::sock_fprog { len: program.len() as u16, filter: program.as_ptr().cast_mut() };
     let flags = libc::SECCOMP_FILTER_FLAG_NEW_LISTENER | if killable { KILLABLE } else { 0 };
-    // SAFETY: `filter` describes `program`, which outlives the call; the kernel copies it.
+    // SAFETY: `filter` describes `program`, which lives until the call returns, and the kernel copies it.
     let fd = unsafe { libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, flags, &raw const filter) };
     if fd < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: the kernel just made this descriptor for us.
+    // SAFETY: the kernel has just made this descriptor for us.
     Ok(unsafe { OwnedFd::from_raw_fd(fd as RawFd) })
 }
 
-/// Waits for the next trapped call. `Ok(None)`: interrupted, or the caller died meanwhile.
+/// Waits for the next trapped call. The result is `Ok(None)` if the wait was interrupted, or if the caller died
+/// meanwhile.
 ///
 /// # Errors
-/// `ENOENT`-like ends are `None`; anything else is the errno of the ioctl.
+/// The errno of the ioctl, except for those that stand for `None`.
 pub fn receive(listener: BorrowedFd<'_>) -> Result<Option<Notification>, Errno> {
-    // SAFETY: an all-zero `seccomp_notif` is what the kernel asks for.
+    // SAFETY: the kernel asks for a `seccomp_notif` of zeros.
     let mut n: Notification = unsafe { std::mem::zeroed() };
-    // SAFETY: `n` is the structure the request is defined for.
+    // SAFETY: `n` is the structure that the request is defined for.
     let r = unsafe { libc::ioctl(listener.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_RECV, &raw mut n) };
     match (r, Errno::last()) {
         (0, _) => Ok(Some(n)),
@@ -130,7 +132,7 @@ pub fn receive(listener: BorrowedFd<'_>) -> Result<Option<Notification>, Errno> 
     }
 }
 
-/// Puts a descriptor into the trapped process, close-on-exec when asked; returns its number there.
+/// Puts a descriptor into the trapped process, close-on-exec if that is asked for. Returns its number there.
 ///
 /// # Errors
 /// The errno of the ioctl (`EMFILE` when the process's table is full).
@@ -142,11 +144,11 @@ pub fn add_fd(listener: BorrowedFd<'_>, id: u64, fd: BorrowedFd<'_>, close_on_ex
         newfd: 0,
         newfd_flags: if close_on_exec { libc::O_CLOEXEC as u32 } else { 0 },
     };
-    // SAFETY: `add` is the structure the request is defined for.
+    // SAFETY: `add` is the structure that the request is defined for.
     Errno::result(unsafe { libc::ioctl(listener.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_ADDFD, &raw const add) })
 }
 
-/// Replaces descriptor `at` of the trapped process by `fd`, close-on-exec when asked.
+/// Replaces descriptor `at` of the trapped process by `fd`, close-on-exec if that is asked for.
 ///
 /// # Errors
 /// The errno of the ioctl.
@@ -164,36 +166,39 @@ pub fn replace_fd(
         newfd: at as u32,
         newfd_flags: if close_on_exec { libc::O_CLOEXEC as u32 } else { 0 },
     };
-    // SAFETY: `add` is the structure the request is defined for.
+    // SAFETY: `add` is the structure that the request is defined for.
     let r = unsafe { libc::ioctl(listener.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_ADDFD, &raw const add) };
     Errno::result(r).map(drop)
 }
 
-/// Lets trapper and trapped hand the CPU to each other directly (Linux 6.6); without it calls just take longer.
+/// Lets the trapped process and the supervisor give the processor directly to each other (Linux 6.6). On older hosts
+/// calls take longer.
 pub fn hand_over_directly(listener: BorrowedFd<'_>) {
     const SYNC_WAKE_UP: u64 = 1;
-    // SAFETY: plain integer argument.
+    // SAFETY: the argument is an integer.
     unsafe { libc::ioctl(listener.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_SET_FLAGS, SYNC_WAKE_UP) };
 }
 
 /// How a trapped call ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reply {
-    /// The kernel runs the call as if it had not been trapped.
+    /// The kernel executes the call as if it had not been trapped.
     Continue,
     /// The call returns this value.
     Value(i64),
-    /// The call fails.
+    /// The call fails with this errno.
     Error(Errno),
-    /// A signal ended the call: once its handler has run, the call is made again, or fails with EINTR, as the handler says
-    /// (`SA_RESTART`).
+    /// A signal ended the call. When the signal's handler has run, the host makes the call again or lets it fail with
+    /// EINTR, as the handler's flags say (`SA_RESTART`).
     Interrupted,
 }
 
-/// What a driver returns when a signal ends its sleep (linux/errno.h). The host turns it into one of the two.
+/// The value that a driver returns when a signal ends its sleep (linux/errno.h). The host then restarts the call or
+/// returns EINTR.
 const ERESTARTSYS: i32 = 512;
 
-/// Answers a trapped call; whether the caller still waited for it. One that died, or that a signal has taken away, does not.
+/// Answers a trapped call. Returns whether the caller still waited for the answer. A caller that died, or that a signal
+/// has taken away, does not wait.
 pub fn reply(listener: BorrowedFd<'_>, id: u64, reply: Reply) -> bool {
     let (val, error, flags) = match reply {
         Reply::Continue => (0, 0, libc::SECCOMP_USER_NOTIF_FLAG_CONTINUE as u32),
@@ -202,11 +207,11 @@ pub fn reply(listener: BorrowedFd<'_>, id: u64, reply: Reply) -> bool {
         Reply::Interrupted => (0, -ERESTARTSYS, 0),
     };
     let resp = libc::seccomp_notif_resp { id, val, error, flags };
-    // SAFETY: `resp` is the structure the request is defined for.
+    // SAFETY: `resp` is the structure that the request is defined for.
     unsafe { libc::ioctl(listener.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_SEND, &raw const resp) == 0 }
 }
 
-/// Whether nobody is left who could make a trapped call.
+/// Whether no process is left that could make a trapped call.
 pub fn is_deserted(listener: BorrowedFd<'_>) -> bool {
     let mut fds = [PollFd::new(listener, PollFlags::empty())];
     poll(&mut fds, PollTimeout::ZERO).is_ok_and(|ready| ready > 0)
@@ -223,9 +228,9 @@ pub fn is_waiting(listener: BorrowedFd<'_>, id: u64) -> bool {
 /// # Errors
 /// The errno of `pidfd_open(2)`.
 pub fn pidfd(pid: i32) -> Result<OwnedFd, Errno> {
-    // SAFETY: plain integer arguments.
+    // SAFETY: the arguments are integers.
     let fd = Errno::result(unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) })?;
-    // SAFETY: the kernel just made this descriptor for us.
+    // SAFETY: the kernel has just made this descriptor for us.
     Ok(unsafe { OwnedFd::from_raw_fd(fd as RawFd) })
 }
 
@@ -234,21 +239,21 @@ pub fn pidfd(pid: i32) -> Result<OwnedFd, Errno> {
 /// # Errors
 /// The errno of `pidfd_getfd(2)`.
 pub fn steal_fd(pidfd: BorrowedFd<'_>, fd: RawFd) -> Result<OwnedFd, Errno> {
-    // SAFETY: plain integer arguments.
+    // SAFETY: the arguments are integers.
     let got = Errno::result(unsafe { libc::syscall(libc::SYS_pidfd_getfd, pidfd.as_raw_fd(), fd, 0) })?;
-    // SAFETY: the kernel just made this descriptor for us.
+    // SAFETY: the kernel has just made this descriptor for us.
     Ok(unsafe { OwnedFd::from_raw_fd(got as RawFd) })
 }
 
-/// Whether two of our descriptors are one open file, not just the same inode.
+/// Whether two of our descriptors refer to one open file, and not only to the same inode.
 pub fn same_open_file(a: BorrowedFd<'_>, b: BorrowedFd<'_>) -> bool {
     const KCMP_FILE: i32 = 0;
     let me = std::process::id() as i32;
-    // SAFETY: plain integer arguments.
+    // SAFETY: the arguments are integers.
     unsafe { libc::syscall(libc::SYS_kcmp, me, me, KCMP_FILE, a.as_raw_fd(), b.as_raw_fd()) == 0 }
 }
 
-/// A memfd that holds `text`, read from its start.
+/// Makes a memfd that holds `text` and is read from its start.
 ///
 /// # Errors
 /// The errno of the system calls.
@@ -259,10 +264,10 @@ pub fn memfd_with(name: &str, text: &str) -> Result<OwnedFd, Errno> {
     Ok(file.into())
 }
 
-/// Device number of the nodes; nobody asks for it but `stat`.
+/// The device number of the nodes. Only `stat` shows it.
 const NODE_DEVICE: (u64, u64) = (511, 0);
 
-/// The file type and permissions of an entry.
+/// The file type and the permissions of an entry.
 fn mode(entry: &Entry) -> u32 {
     match entry {
         Entry::Node(_) => libc::S_IFCHR | 0o660,
@@ -271,7 +276,7 @@ fn mode(entry: &Entry) -> u32 {
     }
 }
 
-/// `struct stat` of an entry whose skeleton file is at `real`.
+/// Fills a `struct stat` for an entry whose skeleton file is at `real`.
 ///
 /// # Errors
 /// The errno of `stat(2)`.
@@ -284,15 +289,15 @@ pub fn stat(real: &Path, entry: &Entry) -> Result<Vec<u8>, Errno> {
     Ok(bytes_of(&stat))
 }
 
-/// `struct statx` of an entry whose skeleton file is at `real`.
+/// Fills a `struct statx` for an entry whose skeleton file is at `real`.
 ///
 /// # Errors
 /// The errno of `statx(2)`.
 pub fn statx(real: &Path, entry: &Entry) -> Result<Vec<u8>, Errno> {
     let path = CString::new(real.as_os_str().as_bytes()).map_err(|_| Errno::ENOENT)?;
-    // SAFETY: all-zero is a valid `struct statx`.
+    // SAFETY: a `struct statx` of zeros is valid.
     let mut statx: libc::statx = unsafe { std::mem::zeroed() };
-    // SAFETY: the path is NUL-terminated and `statx` is the structure the call fills.
+    // SAFETY: the path ends with a NUL, and `statx` is the structure that the call fills.
     let r = unsafe { libc::statx(libc::AT_FDCWD, path.as_ptr(), 0, libc::STATX_BASIC_STATS, &raw mut statx) };
     Errno::result(r)?;
     statx.stx_mode = mode(entry) as u16;
@@ -302,9 +307,9 @@ pub fn statx(real: &Path, entry: &Entry) -> Result<Vec<u8>, Errno> {
     Ok(bytes_of(&statx))
 }
 
-/// The bytes of a C structure that the kernel filled.
+/// The bytes of a C structure that the kernel has filled.
 fn bytes_of<T: Copy>(value: &T) -> Vec<u8> {
-    // SAFETY: the kernel wrote every byte of it, or it was zeroed first; a copy of plain integers.
+    // SAFETY: every byte was written by the kernel or zeroed before, and the structure consists of integers.
     unsafe { std::slice::from_raw_parts((&raw const *value).cast::<u8>(), size_of::<T>()) }.to_vec()
 }
 
@@ -312,7 +317,7 @@ fn bytes_of<T: Copy>(value: &T) -> Vec<u8> {
 mod tests {
     use super::*;
 
-    /// Runs the program the way the kernel would.
+    /// Executes the filter program as the kernel would.
     fn interpret(program: &[libc::sock_filter], arch: u32, nr: u32, args: [u64; 6]) -> u32 {
         let (mut pc, mut acc) = (0usize, 0u32);
         loop {

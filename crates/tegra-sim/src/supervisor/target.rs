@@ -1,4 +1,4 @@
-//! A trapped process as the simulated kernel's caller.
+//! A trapped process as a caller of the simulated kernel.
 
 use super::closes::Closes;
 use super::sys;
@@ -17,7 +17,7 @@ use tegra_kernel::process::{FileId, Process, Vma};
 use tegra_mm::Backing;
 use tegrarm_kmd::{Errno, maps};
 
-/// One trapped call's process: its memory, its descriptors. Valid while the call waits.
+/// The process of a trapped call, with its memory and its descriptors. It is valid while the call waits.
 #[derive(Debug)]
 pub struct Target<'a> {
     listener: BorrowedFd<'a>,
@@ -25,14 +25,15 @@ pub struct Target<'a> {
     notification: u64,
     /// The thread that made the call.
     tid: i32,
-    /// Its thread group, once somebody asked.
+    /// Its thread group, after it was asked for the first time.
     tgid: OnceLock<i32>,
-    /// The descriptor an ioctl is made on, which is asked for more than once. It cannot change meanwhile: a program
-    /// that closes what it uses on another thread gets what it gets on a board, one or the other.
+    /// The descriptor on which an ioctl is made, because it is needed several times. It does not change during the
+    /// call. A program that closes the descriptor in another thread meanwhile gets one of the two results that a board
+    /// may give.
     file: Mutex<Option<(RawFd, FileId)>>,
-    /// How often a signal was seen to wait for the caller.
+    /// How often the caller was seen with a signal that waits.
     signalled: AtomicU32,
-    /// What an ioctl left in its argument.
+    /// The bytes that an ioctl left in its argument.
     left: Mutex<Option<Vec<u8>>>,
 }
 
@@ -48,12 +49,12 @@ impl<'a> Target<'a> {
         sys::is_waiting(self.listener, self.notification)
     }
 
-    /// Remembers what an ioctl left in its argument.
+    /// Remembers the bytes that an ioctl left in its argument.
     pub fn leave(&self, bytes: &[u8]) {
         *self.left.lock() = Some(bytes.to_owned());
     }
 
-    /// What it left: nothing, if there was no ioctl.
+    /// The bytes that an ioctl left in its argument. They are empty if there was no ioctl.
     pub fn left(&self) -> Vec<u8> {
         self.left.lock().take().unwrap_or_default()
     }
@@ -63,7 +64,8 @@ impl<'a> Target<'a> {
         self.signalled.load(Ordering::Relaxed) >= SURELY_OURS
     }
 
-    /// Whether a signal waits that this thread will take: its own, or its process's if it is the main thread, which comes first.
+    /// Whether a signal waits that this thread will take. It is a signal for the thread, or for its process if this is
+    /// the main thread, which takes such signals first.
     fn is_signalled(&self) -> bool {
         let Some(text) = status_of(self.tid) else { return true };
         let set = |field| field_of(&text, field).and_then(|hex| u64::from_str_radix(hex, 16).ok()).unwrap_or(0);
@@ -71,11 +73,11 @@ impl<'a> Target<'a> {
         (set("SigPnd") | shared) & !set("SigBlk") != 0
     }
 
-    /// Reads a NUL-terminated path of the caller.
+    /// Reads a path of the caller that ends with a NUL.
     pub fn path(&self, addr: u64) -> Result<String, Errno> {
         let mut path = vec![];
         let mut at = addr;
-        // Page by page: a path may end right before an unmapped page.
+        // The path is read page by page, because it may end directly before a page that is not mapped.
         while path.len() < libc::PATH_MAX as usize {
             let mut piece = vec![0; 4096 - (at % 4096) as usize];
             self.read(at, &mut piece)?;
@@ -97,12 +99,12 @@ impl<'a> Target<'a> {
         status(self.tid, field)
     }
 
-    /// A duplicate of one of the caller's descriptors, in this process.
+    /// Duplicates one of the caller's descriptors into this process.
     pub fn take(&self, fd: RawFd) -> Result<OwnedFd, Errno> {
         sys::steal_fd(sys::pidfd(self.pid())?.as_fd(), fd)
     }
 
-    /// The path of the caller's descriptor `fd` if it is a device that stands for others (see [`super::view`]).
+    /// The path of the caller's descriptor `fd`, if it is a device that stands for nodes (see [`super::view`]).
     pub fn placeholder(&self, fd: RawFd) -> Option<String> {
         let link = format!("/proc/{}/fd/{fd}", self.tid);
         let (file, device) = (std::fs::metadata(&link).ok()?, std::fs::metadata(PLACEHOLDER).ok()?);
@@ -113,14 +115,14 @@ impl<'a> Target<'a> {
         (path != PLACEHOLDER).then_some(path)
     }
 
-    /// Puts `file` in the place of the caller's descriptor `fd`.
+    /// Replaces the caller's descriptor `fd` by `file`.
     pub fn replace(&self, fd: RawFd, file: BorrowedFd<'_>) -> Result<(), Errno> {
         let close_on_exec = self.open_flags(fd).is_some_and(|flags| flags & libc::O_CLOEXEC != 0);
         *self.file.lock() = None;
         sys::replace_fd(self.listener, self.notification, file, fd, close_on_exec)
     }
 
-    /// What the caller's descriptor `fd` was opened with, and whether it is close-on-exec.
+    /// The flags with which the caller's descriptor `fd` was opened, and whether it is close-on-exec.
     fn open_flags(&self, fd: RawFd) -> Option<i32> {
         let info = std::fs::read_to_string(format!("/proc/{}/fdinfo/{fd}", self.tid)).ok()?;
         let flags = info.lines().find_map(|line| line.strip_prefix("flags:"))?;
@@ -133,15 +135,15 @@ impl<'a> Target<'a> {
     }
 }
 
-/// A signal that waits at so many looks in a row is not on its way to another thread.
+/// A signal that was seen this many times in a row is not one that another thread will take.
 const SURELY_OURS: u32 = 2;
 
-/// `/proc/PID/status`; nothing when there is no such process.
+/// The contents of `/proc/PID/status`. There are none if there is no such process.
 fn status_of(pid: i32) -> Option<String> {
     std::fs::read_to_string(format!("/proc/{pid}/status")).ok()
 }
 
-/// One field of it.
+/// The value of one field in these contents.
 fn field_of<'a>(status: &'a str, field: &str) -> Option<&'a str> {
     status.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':')).map(str::trim)
 }
@@ -150,12 +152,13 @@ fn status(pid: i32, field: &str) -> Option<String> {
     status_of(pid).and_then(|text| field_of(&text, field).map(str::to_owned))
 }
 
-/// The thread group a thread belongs to. Asked for often, and mostly by main threads, of which alone there are such descriptors.
+/// The thread group of a thread. It is asked for often, and mostly for main threads. A pidfd can be opened only for
+/// those, so this is tried first.
 fn thread_group(tid: i32) -> Option<i32> {
     if sys::pidfd(tid).is_ok() { Some(tid) } else { status(tid, "Tgid")?.parse().ok() }
 }
 
-/// `stat(2)` of a descriptor of a thread, or of the link to it in `/proc`.
+/// `stat(2)` of a thread's descriptor, or of the link to it in `/proc`.
 fn stat_of(tid: i32, fd: RawFd, flags: AtFlags) -> Option<FileStat> {
     static PROC: OnceLock<Option<std::fs::File>> = OnceLock::new();
     let proc = PROC.get_or_init(|| std::fs::File::open("/proc").ok()).as_ref()?;
@@ -164,7 +167,7 @@ fn stat_of(tid: i32, fd: RawFd, flags: AtFlags) -> Option<FileStat> {
 
 impl Process for Target<'_> {
     fn pid(&self) -> i32 {
-        // Reading this from /proc costs as much as the rest of a call: only who needs it pays.
+        // Reading it from /proc costs as much as the rest of a call, so it is read only if it is needed.
         *self.tgid.get_or_init(|| thread_group(self.tid).unwrap_or(self.tid))
     }
 
@@ -180,7 +183,7 @@ impl Process for Target<'_> {
     }
 
     fn read_only(&self, fd: RawFd) -> bool {
-        // The link's permissions say what the descriptor was opened for.
+        // The permissions of the link say what the descriptor was opened for.
         let link = stat_of(self.tid, fd, AtFlags::AT_SYMLINK_NOFOLLOW);
         link.is_some_and(|link| link.st_mode & (libc::S_IRUSR | libc::S_IWUSR) == libc::S_IRUSR)
     }
@@ -190,7 +193,7 @@ impl Process for Target<'_> {
     }
 
     fn close(&self, fd: RawFd) {
-        // Nobody can close a descriptor of another process: the number stays taken, by a file that is nothing.
+        // No process can close a descriptor of another one. The number stays in use, for a file that does nothing.
         if let Ok(null) = std::fs::File::open("/dev/null") {
             let _ = sys::replace_fd(self.listener, self.notification, null.as_fd(), fd, true);
         }
@@ -212,7 +215,7 @@ impl Process for Target<'_> {
     }
 
     fn maps(&self, file: FileId, _except: u64) -> bool {
-        // Our own mapping of the file is in our memory map, not in the caller's.
+        // The simulator's own mapping of the file is in the memory map of this process and not in the caller's.
         self.vmas().any(|vma| vma.file == file)
     }
 
@@ -230,7 +233,8 @@ impl Process for Target<'_> {
             );
             return Err(Errno::EINVAL);
         }
-        // The one path to another process's shared pages; the kernel lets root (CAP_CHECKPOINT_RESTORE) take it.
+        // This path is the only way to the shared pages of another process. The kernel allows it to root
+        // (CAP_CHECKPOINT_RESTORE).
         let path = format!("/proc/{}/map_files/{:x}-{:x}", self.tid, vma.start, vma.end);
         let file = std::fs::OpenOptions::new().read(true).write(true).open(path).map_err(|e| {
             tracing::warn!("nvmap FROM_VA: cannot open shared pages of process {}: {e}", self.tid);
@@ -240,7 +244,7 @@ impl Process for Target<'_> {
         Backing::from_shared(&file, at, len as usize)
     }
 
-    /// A caller that has died is interrupted, too: nobody waits for the answer.
+    /// A caller that has died counts as interrupted too, because nobody waits for the answer.
     fn interrupted(&self) -> bool {
         match (self.waits(), self.is_signalled()) {
             (false, _) => self.signalled.swap(SURELY_OURS, Ordering::Relaxed),
@@ -257,7 +261,7 @@ impl Process for Target<'_> {
     }
 }
 
-/// The copy system calls report a short count when they hit a bad page on the way.
+/// Checks that a copy was complete. The system calls that copy return a short count if they meet a bad page.
 fn whole(copied: Result<usize, Errno>, wanted: usize) -> Result<(), Errno> {
     if copied == Ok(wanted) { Ok(()) } else { Err(Errno::EFAULT) }
 }

@@ -1,8 +1,8 @@
 //! The files of the board that a supervised program sees: device nodes and the GPU's devfreq directory.
 //!
-//! They live in a skeleton directory: empty files for the nodes, the text files as they read now. A program that has
-//! it mounted over its `/dev` (see [`super::view`]) needs help only to open a node; for one that has not, directory
-//! listings and permissions are still the host kernel's own work.
+//! They are in a skeleton directory, which has empty files for the nodes, and text files with their present contents. A
+//! program that has it mounted over its `/dev` (see [`super::view`]) needs the supervisor only to open a node. For a
+//! program without the mount, the host's kernel still answers questions about listings and permissions.
 
 use nix::fcntl::{Flock, FlockArg};
 use nix::unistd::getuid;
@@ -13,7 +13,7 @@ use std::io;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Component, Path, PathBuf};
 
-/// What a path of the board is.
+/// The meaning of a path of the board.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Entry {
     /// A character device whose ioctls the simulated kernel answers.
@@ -22,26 +22,26 @@ pub enum Entry {
     Text(String),
     /// A directory that holds such files.
     Directory,
-    /// What is alive in the simulated kernel: see [`super::census`].
+    /// The numbers of what is alive in the simulated kernel: see [`super::census`].
     Census,
 }
 
-/// The skeleton.
+/// The skeleton directory with its entries.
 #[derive(Debug)]
 pub struct Tree {
     root: PathBuf,
-    /// Locked for as long as somebody uses it.
+    /// The lock is held for as long as the directory is used.
     _lock: Flock<File>,
     entries: Vec<(String, Entry)>,
-    /// The host's directories that lack some of them.
+    /// The directories of the host that do not have all of the board's files.
     lacking: BTreeSet<PathBuf>,
 }
 
 impl Tree {
-    /// Lays out `nodes` and `texts` under a new private directory.
+    /// Makes `nodes` and `texts` under a new private directory.
     ///
     /// # Errors
-    /// What the file system says.
+    /// The error of the file system.
     pub fn new(nodes: &[String], texts: &[String]) -> io::Result<Tree> {
         sweep();
         let (root, lock) = directory()?;
@@ -62,7 +62,7 @@ impl Tree {
         }
         std::fs::write(&real, "")?;
         self.entries.push((path.to_owned(), entry));
-        // A directory is ours from the first level that the host does not have.
+        // A directory belongs to the board if the host does not have it.
         let mut dir = Path::new(path).parent();
         while let Some(d) = dir.filter(|d| !d.exists()) {
             let name = d.to_string_lossy().into_owned();
@@ -75,25 +75,25 @@ impl Tree {
         Ok(())
     }
 
-    /// The nodes' paths.
+    /// The paths of the nodes.
     pub fn nodes(&self) -> impl Iterator<Item = &str> {
         self.entries.iter().filter(|(_, entry)| matches!(entry, Entry::Node(_))).map(|(path, _)| path.as_str())
     }
 
-    /// The text files' paths.
+    /// The paths of the text files.
     pub fn texts(&self) -> impl Iterator<Item = &str> {
         self.entries.iter().filter(|(_, entry)| matches!(entry, Entry::Text(_))).map(|(path, _)| path.as_str())
     }
 
-    /// The host's directories that the skeleton adds something to.
+    /// The directories of the host to which the skeleton adds something.
     pub fn lacking(&self) -> impl Iterator<Item = &Path> {
         self.lacking.iter().map(PathBuf::as_path)
     }
 
-    /// Gives a text file new contents, all at once for those who read it meanwhile.
+    /// Replaces the contents of a text file in one step, so that a reader sees the old contents or the new ones.
     ///
     /// # Errors
-    /// What the file system says.
+    /// The error of the file system.
     pub fn set_text(&self, path: &str, contents: &str, writable: bool) -> io::Result<()> {
         let next = self.root.join("next");
         std::fs::write(&next, contents)?;
@@ -101,12 +101,12 @@ impl Tree {
         std::fs::rename(&next, self.real(path))
     }
 
-    /// Where the skeleton keeps `path`.
+    /// The path of an entry in the skeleton.
     pub fn real(&self, path: &str) -> PathBuf {
         self.root.join(path.trim_start_matches('/'))
     }
 
-    /// What an absolute, normalised path is; `None` when it is the host's.
+    /// The entry of an absolute, normalised path. It is `None` if the path is the host's.
     pub fn find(&self, path: &str) -> Option<&Entry> {
         self.entries.iter().find(|(p, _)| p == path).map(|(_, e)| e)
     }
@@ -116,19 +116,19 @@ impl Tree {
         self.entries.iter().any(|(path, _)| path.ends_with(name) && path[..path.len() - name.len()].ends_with('/'))
     }
 
-    /// A directory as the program knows it: one of the skeleton's is the board's.
+    /// The path of a directory as the program knows it. A directory of the skeleton is one of the board.
     pub fn seen_as(&self, dir: &Path) -> PathBuf {
         dir.strip_prefix(&self.root).map_or_else(|_| dir.to_owned(), |inner| Path::new("/").join(inner))
     }
 
-    /// A quick no for paths that cannot be ours: they do not even start like one.
+    /// Whether a path may be one of the board's, by its beginning. This is a quick answer for most paths.
     pub fn may_hold(path: &str) -> bool {
         path.starts_with("/dev") || path.starts_with("/sys")
     }
 }
 
 impl Tree {
-    /// Removes it.
+    /// Removes the directory.
     pub fn remove(&self) {
         if let Err(e) = remove(&self.root)
             && e.kind() != io::ErrorKind::NotFound
@@ -144,10 +144,10 @@ impl Drop for Tree {
     }
 }
 
-/// What the directories of skeletons begin with; the process and six letters follow.
+/// The names of skeleton directories begin with this. The process id and six letters follow.
 const PREFIX: &str = "tegrarm-sim.";
 
-/// A new directory, locked.
+/// Makes a new directory and locks it.
 fn directory() -> io::Result<(PathBuf, Flock<File>)> {
     loop {
         let template = std::env::temp_dir().join(format!("{PREFIX}{}.XXXXXX", std::process::id()));
@@ -155,14 +155,15 @@ fn directory() -> io::Result<(PathBuf, Flock<File>)> {
         let opened = File::open(&root)?;
         let made = opened.metadata()?.ino();
         let lock = Flock::lock(opened, FlockArg::LockExclusive).map_err(|(_, e)| io::Error::from(e))?;
-        // Somebody who swept before it was locked has taken it for a dead one's.
+        // Another supervisor may have removed it before it was locked, because it looked like that of a dead one.
         if root.metadata().is_ok_and(|now| now.ino() == made) {
             return Ok((root, lock));
         }
     }
 }
 
-/// Removes the directories of supervisors that were killed. Those of others are locked, or not ours to remove.
+/// Removes the directories of supervisors that were killed. Directories of others are locked, or may not be removed by
+/// this user.
 pub fn sweep() {
     let Ok(entries) = std::fs::read_dir(std::env::temp_dir()) else { return };
     let ours = |name: &OsStr| name.to_str().is_some_and(|name| name.starts_with(PREFIX));
@@ -177,7 +178,7 @@ pub fn sweep() {
     }
 }
 
-/// Removes a directory with everything on the same file system: never what somebody mounted there.
+/// Removes a directory and everything in it that is on the same file system. Files that are mounted there stay.
 fn remove(dir: &Path) -> io::Result<()> {
     let device = dir.symlink_metadata()?.dev();
     for entry in std::fs::read_dir(dir)? {
@@ -192,7 +193,7 @@ fn remove(dir: &Path) -> io::Result<()> {
     std::fs::remove_dir(dir)
 }
 
-/// `path` without `.`, `..` and doubled slashes; relative to `base` when it is relative.
+/// `path` without `.`, `..` and doubled slashes. A relative path is taken from `base`.
 pub fn normalise(base: &Path, path: &str) -> String {
     let mut out = PathBuf::from("/");
     for part in base.join(path).components() {
@@ -239,7 +240,7 @@ mod tests {
         assert!(!root.exists());
     }
 
-    /// The next one removes what a supervisor left that could not remove it, and nobody else's.
+    /// A supervisor removes the directories that killed supervisors left behind, and no others.
     #[test]
     fn what_dead_supervisors_left_is_swept() {
         let path = || std::env::temp_dir().join(format!("{PREFIX}0.{}", std::process::id()));

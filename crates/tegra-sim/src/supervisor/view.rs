@@ -1,8 +1,8 @@
 //! A mount namespace for the program, in which the board's files are where a board has them.
 //!
-//! With it the host kernel itself answers `stat`, `access`, `readlink`, listings and `chdir`, and reads of sysfs: no
-//! call that takes a path has to be trapped but the opening of a node. Where the host forbids namespaces, those calls
-//! are trapped instead, which costs every program that looks at many files.
+//! In it the host's kernel itself answers `stat`, `access`, `readlink`, listings and `chdir`, and reads of sysfs. Of
+//! the calls that take a path, only the opening of a node has to be trapped. Where the host forbids namespaces, all
+//! those calls are trapped instead, and every program that uses many files becomes slower.
 
 use super::tree::Tree;
 use nix::errno::Errno;
@@ -16,10 +16,10 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
-/// What stands at a node's path: a device that can be opened by anybody, whose identity says nothing.
+/// The device at the path of a node. Any user may open it, and it has no properties of its own.
 pub const PLACEHOLDER: &str = "/dev/null";
 
-/// What to mount, in this order.
+/// The mounts to make, in this order.
 #[derive(Debug)]
 pub struct View {
     binds: Vec<Bind>,
@@ -34,10 +34,10 @@ struct Bind {
 }
 
 impl View {
-    /// Completes the skeleton with the host's own entries of every directory that it will cover.
+    /// Adds the host's own entries to the skeleton, in every directory that the skeleton will cover.
     ///
     /// # Errors
-    /// What the file system says.
+    /// The error of the file system.
     pub fn of(tree: &Tree) -> io::Result<View> {
         let (uid, gid) = (getuid(), getgid());
         let mut view = View { binds: vec![], uid_map: format!("{uid} {uid} 1\n"), gid_map: format!("{gid} {gid} 1\n") };
@@ -53,7 +53,7 @@ impl View {
         Ok(view)
     }
 
-    /// Gives the skeleton's `copy` of a directory what only the host's has.
+    /// Adds entries to `copy`, the skeleton's copy of a directory, that only the host's directory has.
     fn mirror(&mut self, host: &Path, copy: &Path) -> io::Result<()> {
         for entry in fs::read_dir(host)? {
             let (entry, to) = entry.map(|e| (e.path(), copy.join(e.file_name())))?;
@@ -81,22 +81,22 @@ impl View {
         Ok(())
     }
 
-    /// Moves the calling process, which must have one thread, into a namespace of its own and mounts everything there.
+    /// Moves the calling process, which must have one thread, into a namespace of its own and makes the mounts there.
     ///
     /// # Errors
-    /// The errno of the call the host refused; the process may be in a namespace then, in which nothing is covered that
-    /// the trapping of paths would not serve as well.
+    /// The errno of the call that the host refused. The process may be in a namespace then, in which trapped paths work
+    /// as they do outside of it.
     pub fn enter(&self) -> Result<(), Errno> {
         match unshare(CloneFlags::CLONE_NEWNS) {
             Err(Errno::EPERM) => self.enter_as_user()?,
             other => other?,
         }
         let none = None::<&str>;
-        // Nothing of this is to come out, even where the host shares its mounts.
+        // None of these mounts may spread to the host, even where the host shares its mounts.
         mount(none, "/", none, MsFlags::MS_REC | MsFlags::MS_SLAVE, none)?;
         for Bind { from, to } in &self.binds {
             match mount(Some(from.as_c_str()), to.as_c_str(), none, MsFlags::MS_BIND | MsFlags::MS_REC, none) {
-                // It went while we looked.
+                // The file was removed meanwhile.
                 Err(Errno::ENOENT) => {}
                 other => other?,
             }
@@ -104,7 +104,7 @@ impl View {
         Ok(())
     }
 
-    /// Without privileges a user namespace comes first: the same user and group in it, nobody else.
+    /// Without privileges a user namespace is made first. It has the same user and group, and no others.
     fn enter_as_user(&self) -> Result<(), Errno> {
         unshare(CloneFlags::CLONE_NEWUSER | CloneFlags::CLONE_NEWNS)?;
         let say = |file: &str, text: &str| {

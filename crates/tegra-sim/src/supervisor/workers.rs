@@ -1,7 +1,8 @@
 //! The threads that answer trapped calls.
 //!
-//! All of them wait for the next call at the same place, and the host gives each call to one. So calls of different processes, and
-//! of different threads of one, run at the same time, as in a kernel; what they share is locked by what they call.
+//! All of them wait for the next call at the same descriptor, and the host gives each call to one thread. So calls of
+//! different processes, and of different threads of one process, are answered at the same time, as in a kernel. The
+//! functions that they call lock what is shared.
 
 use super::Supervisor;
 use super::calls::{self, Argument};
@@ -15,23 +16,23 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tegrarm_kmd::Errno;
 
-/// Bounds of their number. With fewer, one call would hold up all others.
+/// The least and the greatest number of threads. With fewer threads, one call would delay all others.
 const FEWEST: usize = 4;
 const MOST: usize = 16;
 
-/// What the threads share.
+/// The state that the threads share.
 pub struct Service {
     supervisor: Arc<Supervisor>,
     listener: OwnedFd,
-    /// Calls so far.
+    /// The number of calls so far.
     trapped: AtomicU64,
 }
 
 impl Service {
-    /// Starts the threads. They end with the last program; before Linux 6.11, with this process.
+    /// Starts the threads. They end with the last program, or with this process on hosts before Linux 6.11.
     ///
     /// # Errors
-    /// The system's, when it gives no thread at all.
+    /// The system's error, if it gives no thread at all.
     pub fn start(supervisor: Arc<Supervisor>, listener: OwnedFd) -> io::Result<Arc<Service>> {
         let service = Arc::new(Service { supervisor, listener, trapped: AtomicU64::new(0) });
         let wanted = std::thread::available_parallelism().map_or(FEWEST, usize::from).clamp(FEWEST, MOST);
@@ -49,12 +50,12 @@ impl Service {
         Ok(service)
     }
 
-    /// Where calls arrive.
+    /// The descriptor at which calls arrive.
     pub fn listener(&self) -> &OwnedFd {
         &self.listener
     }
 
-    /// How many calls were trapped.
+    /// The number of calls that were trapped.
     pub fn trapped(&self) -> u64 {
         self.trapped.load(Ordering::Relaxed)
     }
@@ -76,7 +77,7 @@ impl Service {
         }
     }
 
-    /// Answers a call; one that may sleep gets a thread of its own, so that it holds nobody up.
+    /// Answers a call. A call that may sleep gets a thread of its own, so that it does not delay others.
     fn dispatch(self: &Arc<Self>, call: Notification) {
         if !calls::sleeps(&call) {
             return self.answer(&call);
@@ -93,16 +94,17 @@ impl Service {
         let listener = self.listener.as_fd();
         match &self.supervisor.unheard {
             Some(unheard) => self.answer_once(unheard, call),
-            // Who does not hear the answer is dead.
+            // A caller that does not get the answer has died.
             None => drop(sys::reply(listener, call.id, self.decide(&self.target(call), call))),
         }
     }
 
-    /// The same, for a caller that a signal may take away meanwhile.
+    /// Answers a call of a caller that a signal may take away meanwhile.
     fn answer_once(&self, unheard: &Unheard, call: &Notification) {
         let _turn = unheard.turn(call.pid);
         let target = self.target(call);
-        // Taken away before anything was done, and perhaps made again and answered meanwhile.
+        // The caller was taken away before anything was done. It may have made the call again, and that call may have
+        // been answered.
         if !target.waits() {
             return;
         }
@@ -127,7 +129,7 @@ impl Service {
         Target::of(self.listener.as_fd(), &self.supervisor.closes, call)
     }
 
-    /// Decides a call. One that goes wrong here must not be the end of everybody's board.
+    /// Decides a call. A panic here fails the call, and the other programs keep their board.
     fn decide(&self, target: &Target<'_>, call: &Notification) -> Reply {
         catch_unwind(AssertUnwindSafe(|| self.supervisor.decide(target, call))).unwrap_or_else(|_| {
             tracing::error!("system call {} of thread {} made the simulator panic: EIO", call.data.nr, call.pid);

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::process::Command;
 
-/// Rows that answer nobody with success, and why.
+/// The rows that never answer with success, each with its reason.
 const REFUSED: &[(&str, &str)] = &[
     ("NVGPU_GPU_IOCTL_PREPARE_COMPRESSIBLE_READ", "no buffer is compressible"),
     ("NVGPU_GPU_IOCTL_MARK_COMPRESSIBLE_WRITE", "no buffer is compressible"),
@@ -36,7 +36,8 @@ const REFUSED: &[(&str, &str)] = &[
     ("NVMAP_IOC_GET_FD_FOR_RANGE_FROM_LIST", "not simulated, and it says so"),
 ];
 
-/// Runs all other tests again, in a process that notes what is answered: a name in a test's text would prove nothing.
+/// Runs all other tests again, in a process that notes what is answered. The name of a call in a test's text would
+/// prove nothing.
 #[test]
 fn every_ioctl_is_answered_in_a_test() {
     let notes = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("calls.{}", std::process::id()));
@@ -63,7 +64,7 @@ fn every_ioctl_is_answered_in_a_test() {
     assert!(gone.is_empty(), "REFUSED has these, the kernel has not: {gone:?}");
 }
 
-/// A line of the notes: a request, and whether it succeeded.
+/// Reads a line of the notes: a request, and whether it succeeded.
 fn note(line: &str) -> (u32, bool) {
     let (request, succeeded) = line.split_once(' ').unwrap();
     (request.parse().unwrap(), succeeded.parse().unwrap())

@@ -1,4 +1,4 @@
-//! Channels and what a fault shows of them (docs/hardware/nvgpu-channel.md#channel,
+//! Channels, and what a fault changes about them (docs/hardware/nvgpu-channel.md#channel,
 //! docs/hardware/nvgpu-faults.md#faults).
 
 use crate::support::*;
@@ -14,12 +14,12 @@ fn set_notifier(channel: &File, fd: i32, offset: u64) -> Result<(), Errno> {
     channel.ioctl(NVGPU_IOCTL_CHANNEL_SET_ERROR_NOTIFIER, &mut set)
 }
 
-/// A CPU view of a buffer.
+/// The CPU's view of a buffer.
 fn view(buffer: &Buffer, len: usize) -> DeviceMem {
     DeviceMem::new(buffer.fd.mmap(Placement::Anywhere, len, Prot::ReadWrite, 0).unwrap())
 }
 
-/// Code and status of the notification at `offset`.
+/// The code and the status of the notification at `offset`.
 fn notification(memory: &DeviceMem, offset: usize) -> (u32, u32) {
     (memory.read_u32(offset + 8), memory.read_u32(offset + 12) >> 16)
 }
@@ -67,7 +67,7 @@ fn rule_7_2_setup_bind_checks_in_order() {
     assert_eq!(try_with(&|a| a.gpfifo_dmabuf_fd = bare.raw()), Err(Errno::ENOMEM));
     assert_eq!(try_with(&|a| a.gpfifo_dmabuf_fd = small.raw()), Err(Errno::EINVAL));
     assert_eq!(try_with(&|a| a.userd_dmabuf_fd = 99_999), Err(Errno::EBADF));
-    // A refused channel may try again, and nothing of the attempts is left.
+    // A channel that was refused may try again, and nothing is left of the attempts.
     assert_eq!(try_with(&|_| ()), Ok(511));
     assert_eq!(try_with(&|_| ()), Err(Errno::EEXIST));
     assert_eq!(try_with(&|a| a.num_gpfifo_entries = 3), Err(Errno::EINVAL));
@@ -93,7 +93,7 @@ fn rule_7_4_alloc_obj_ctx_knows_its_classes() {
     for class in [0xc7c0, 0xc7b5, 0xc76f, 0xa140, 0x902d, 0xc5c0, 0xb0b5] {
         assert_eq!(alloc_obj_ctx(&rig.channel, class), Ok(()), "{class:#x}");
     }
-    // Unknown classes, desktop's, and graphics beside VEID 0.
+    // The classes are an unknown one, one of desktop GPUs, and graphics in a VEID other than 0.
     for class in [0, 0xc6c0, 0xc9c0, 0xc797] {
         assert_eq!(alloc_obj_ctx(&rig.channel, class), Err(Errno::EINVAL), "{class:#x}");
     }
@@ -162,8 +162,9 @@ fn rule_7_7_a_channel_has_one_syncpoint() {
     assert_eq!(get(&next).1, 17);
 }
 
-/// A channel's end lets whoever waits for its syncpoint go, although nothing was wrong with it: the next owner of the
-/// number begins where that left it. Once in a channel's life: not again after a recovery.
+/// The end of a channel lets all waiters for its syncpoint continue although there was no fault, and the next owner of
+/// the syncpoint begins with the value that is left. This happens once in a channel's life, so not again after a
+/// recovery.
 #[test]
 fn rule_7_7_a_closed_channels_syncpoint_moves_on() {
     for (board, step) in [(Board::r35(), 0x10000), (Board::new(), 1000), (Board::r39(), 1000)] {
@@ -178,7 +179,7 @@ fn rule_7_7_a_closed_channels_syncpoint_moves_on() {
             bind_space(&space, &channel).unwrap();
             assert_eq!(max(&channel), (17, turn * step));
         }
-        // One that nobody asked for does not move.
+        // A syncpoint that no program asked for does not change.
         drop(board.channel());
         let channel = board.channel();
         bind_space(&space, &channel).unwrap();
@@ -198,7 +199,8 @@ fn rule_7_7_a_closed_channels_syncpoint_moves_on() {
     assert_eq!(max(&board.bound_channel(&rig.space, &rig.tsg, rig.veid)), 1000);
 }
 
-/// test_channel_variants, variant D: a ring of 3 MiB froze a board whose kernel's range began 2 MiB below 2^40.
+/// Variant D of test_channel_variants: a ring of 3 MiB froze a board whose kernel has a range that begins 2 MiB below
+/// 2^40.
 #[test]
 fn rule_7_2_strict_refuses_a_ring_above_2_40() {
     for (strict, end, expected) in
@@ -211,7 +213,7 @@ fn rule_7_2_strict_refuses_a_ring_above_2_40() {
         let (ring, userd) = (board.buffer(3 << 20), board.buffer(4096));
         assert_eq!(setup_bind(&channel, &ring, &userd, |_| ()), expected, "{strict} {end:#x}");
         if expected.is_err() {
-            // Nothing of it stays: a ring that fits does well on the same channel.
+            // Nothing is left of the attempt: a ring that fits works on the same channel.
             assert_eq!(setup_bind(&channel, &board.buffer(8192), &userd, |_| ()), Ok(511));
         }
     }
@@ -270,7 +272,7 @@ fn rule_7_9_kernel_mode_rings_take_entries() {
     };
     assert_eq!(submit(4, entries.as_ptr() as u64), Err(Errno::ENOMEM));
     assert_eq!(submit(1, 8), Err(Errno::EFAULT));
-    // Control entries of opcode 0: the host consumes them.
+    // These are control entries with opcode 0, which the host consumes.
     assert_eq!(submit(1, entries.as_ptr() as u64), Ok(()));
 }
 
@@ -290,7 +292,7 @@ fn rule_7_11_wait() {
     assert_eq!(wait(&|a| a.condition_notifier_offset = 4090), Err(Errno::EINVAL));
     assert_eq!(wait(&|a| (a.type_, a.condition_notifier_offset) = (1, 2)), Err(Errno::EINVAL));
     let memory = view(&buffer, 4096);
-    // Status 0 is "done": the record is overwritten. Then a status that stays is a timeout.
+    // Status 0 stands for completion, so that the record is overwritten. A status that stays ends in a timeout.
     assert_eq!(wait(&|_| ()), Ok(()));
     assert_eq!((memory.read_u32(8), memory.read_u32(12) & 0xffff), (0xdead_beef, 511));
     memory.write_u32(12, 0xffff_0000);
@@ -322,7 +324,7 @@ fn rule_7_11_death_wakes_a_waiter() {
             force_reset(&rig.channel);
             std::thread::yield_now();
         }
-        // Asleep when it died: 0. Not even asleep yet: -ETIMEDOUT.
+        // A waiter that slept when the channel died gets 0. A waiter that did not sleep yet gets -ETIMEDOUT.
         assert!(matches!(waiter.join().unwrap(), Ok(()) | Err(Errno::ETIMEDOUT)));
     });
 }
@@ -371,7 +373,7 @@ fn rule_8_2_a_dead_channel_still_answers() {
     assert_eq!(set_notifier(&rig.channel, board.buffer(4096).raw(), 0), Ok(()));
     let va = map(&rig.space, &board.buffer(4096)).unwrap();
     unmap(&rig.space, va);
-    // The address space serves a new group.
+    // The address space can be used by a new group.
     let tsg = board.tsg();
     let veid = board.subcontext(&tsg, &rig.space).unwrap();
     let channel = board.bound_channel(&rig.space, &tsg, veid);

@@ -1,5 +1,5 @@
-//! Rarer sides of channels: other ways to open and set them up, flags, what the dead still answer
-//! (docs/hardware/nvgpu-ctrl.md#open-tsg, docs/hardware/nvgpu-channel.md#channel,
+//! Rare uses of channels: other ways to open and to set them up, their flags, and calls that a dead channel still
+//! answers (docs/hardware/nvgpu-ctrl.md#open-tsg, docs/hardware/nvgpu-channel.md#channel,
 //! docs/hardware/nvgpu-faults.md#faults).
 
 use crate::support::running::view;
@@ -127,7 +127,7 @@ fn rule_8_2_the_dead_are_enabled_and_stay_dead() {
     assert_eq!(timedout(&rig.channel), 1);
     let mut point = args::<nvgpu_get_user_syncpoint_args>(|_| ());
     assert_eq!(rig.channel.ioctl(NVGPU_IOCTL_CHANNEL_GET_USER_SYNCPOINT, &mut point), Ok(()));
-    // A new channel is let into the group.
+    // A new channel can join the group.
     let other = board.channel();
     bind_space(&rig.space, &other).unwrap();
     assert_eq!(bind_tsg(&rig.tsg, &other, rig.veid), Ok(()));

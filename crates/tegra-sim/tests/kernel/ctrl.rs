@@ -75,7 +75,7 @@ fn rule_4_1_the_doorbell_page_is_mapped_once_per_open() {
     assert_eq!(map(128 << 10, 0).unwrap_err(), Errno::EINVAL);
     assert_eq!(map(4096, 4096).unwrap_err(), Errno::EINVAL);
     let first = map(64 << 10, 0).unwrap();
-    // Busy comes before the other checks.
+    // EBUSY is checked before the other errors.
     assert_eq!(map(128 << 10, 0).unwrap_err(), Errno::EBUSY);
     let second = File::open(&board.kmd, Node::Ctrl, "/dev/nvgpu/igpu0/ctrl").unwrap();
     assert!(second.mmap(Placement::Anywhere, 4096, Prot::ReadWrite, 0).is_ok());
@@ -104,7 +104,7 @@ fn rule_4_3_masks_tell_their_whole_size() {
 #[test]
 fn rule_4_3_gpc_maps_want_their_exact_size() {
     let board = Board::new();
-    // Their structures are alike, and both of this chip's GPCs are where their numbers say.
+    // The two structures are alike, and both GPCs of this chip are at the index of their own number.
     for request in [NVGPU_GPU_IOCTL_GET_GPC_LOCAL_TO_LOGICAL_MAP, NVGPU_GPU_IOCTL_GET_GPC_LOCAL_TO_PHYSICAL_MAP] {
         let mut map = [9_u32; 2];
         let mut get = args::<nvgpu_gpu_get_gpc_logical_map_args>(|a| {
@@ -132,7 +132,7 @@ fn rule_4_3_sms_of_every_module() {
         let mut get = args::<nvgpu_gpu_vsms_mapping>(|a| a.vsms_map_buf_addr = entries.as_mut_ptr() as u64);
         board.ctrl.ioctl(NVGPU_GPU_IOCTL_VSMS_MAPPING, &mut get).unwrap();
         assert_eq!(entries.pop(), Some(0xee));
-        // Every (GPC, TPC, SM) once; the migratable index equals the local one.
+        // Every (GPC, TPC, SM) occurs once, and the migratable index equals the local one.
         let mut seen: Vec<_> = entries.chunks(6).map(|e| (e[0], e[2], e[4])).collect();
         assert!(entries.chunks(6).all(|e| e[5] == e[2]));
         seen.sort_unstable();

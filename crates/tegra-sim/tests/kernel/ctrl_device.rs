@@ -1,6 +1,6 @@
-//! What the ctrl node tells and does about the device: graphics tables, exceptions, clocks
-//! (docs/hardware/nvgpu-ctrl.md#topology, docs/hardware/nvgpu-ctrl.md#cache-debug-suspend), registered
-//! buffers (docs/hardware/nvgpu-ctrl.md#register-buffer), shared groups (docs/hardware/nvgpu-ctrl.md#open-channel).
+//! Calls of the ctrl node about the device: graphics tables, exceptions and clocks
+//! (docs/hardware/nvgpu-ctrl.md#topology, docs/hardware/nvgpu-ctrl.md#cache-debug-suspend), registered buffers
+//! (docs/hardware/nvgpu-ctrl.md#register-buffer) and shared groups (docs/hardware/nvgpu-ctrl.md#open-channel).
 
 use crate::support::*;
 
@@ -59,7 +59,7 @@ fn rule_4_4_clock_info() {
         assert_eq!(get(0, kind, 1, at), result, "{kind}");
     }
     assert_eq!((get(2, 1, 1, at), get(0, 1, 1, 8)), (Err(Errno::EINVAL), Err(Errno::EFAULT)));
-    // Listed domains: at most three entries, each of GPCCLK.
+    // At most three domains can be listed, and each must be GPCCLK.
     assert_eq!(get(NVGPU_GPU_CLK_FLAG_SPECIFIC_DOMAINS, 1, 4, at), Err(Errno::EINVAL));
     assert_eq!(get(NVGPU_GPU_CLK_FLAG_SPECIFIC_DOMAINS, 1, 1, at), Ok(1));
     for (i, entry) in info.iter_mut().enumerate() {
@@ -121,7 +121,7 @@ fn rule_4_5_errors_of_sms_are_cleared_in_the_hardware_only() {
     assert_eq!(tsg.ioctl(NVGPU_TSG_IOCTL_READ_SINGLE_SM_ERROR_STATE, &mut read), Ok(()));
 }
 
-/// The path of a firmware that decompresses for displays.
+/// The path of a firmware that decompresses buffers for displays.
 #[test]
 fn rule_4_5_there_is_no_compression_to_prepare() {
     let board = Board::new();
@@ -150,7 +150,7 @@ fn rule_4_7_only_a_mutable_buffer_is_registered_again() {
     assert_eq!(register(&mutable, b"one", changing, 0), Ok(0));
     assert_eq!(register(&mutable, b"two", changing, 0), Err(Errno::EINVAL));
     assert_eq!(register(&mutable, b"two", modify | changing, 0), Ok(0));
-    // What was registered lives with the buffer, whatever descriptor asks.
+    // The registration belongs to the buffer, whichever descriptor asks for it.
     let again = board.get_fd(mutable.handle).unwrap();
     let mut back = [0_u8; 8];
     let mut info = args::<nvgpu_gpu_get_buffer_info_args>(|a| {
@@ -222,7 +222,7 @@ fn rule_6_tokens_run_out_and_end_with_the_groups_file() {
     assert_eq!(token(&tsg, 1, 2), Err(Errno::ENOSPC));
     assert_eq!(token(&board.tsg(), 1, 2), Ok(64), "another group's own");
     revoke(&tsg, 1, 2, tokens[5]).unwrap();
-    // A group that another open shares is that one's to share.
+    // A group that another open node has shared can only be shared by that node.
     let shared = open_shared(&board, &other, 1, tokens[0]).unwrap();
     assert_eq!(token(&shared, 2, 1), Ok(1));
     drop(tsg);

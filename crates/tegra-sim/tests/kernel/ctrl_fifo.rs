@@ -1,5 +1,5 @@
-//! Queues between a program and the domain scheduler (docs/hardware/nvgpu-scheduling.md#nvsched-ctrl-fifo names
-//! the node; what it does is the driver's).
+//! The queues between a program and the domain scheduler. docs/hardware/nvgpu-scheduling.md#nvsched-ctrl-fifo names the
+//! node, and its behaviour is that of the driver.
 
 use crate::support::*;
 use std::os::fd::{AsFd, OwnedFd};
@@ -10,7 +10,7 @@ fn open(board: &Board) -> Result<File, Errno> {
     File::open(&board.kmd, Node::CtrlFifo, "/dev/nvgpu/igpu0/nvsched_ctrl_fifo")
 }
 
-/// The same open node, for reading only.
+/// Opens the same node for reading only.
 fn for_reading(node: &File) -> OwnedFd {
     std::fs::File::open(format!("/proc/self/fd/{}", node.raw())).unwrap().into()
 }
@@ -114,7 +114,8 @@ fn rule_9_1_one_user_has_the_scheduling_to_itself() {
     let refused =
         board.kmd.ioctl(reader.as_fd(), Node::CtrlFifo, NVGPU_NVS_CTRL_FIFO_IOCTL_CREATE_QUEUE, Arg::Bytes(bytes));
     assert_eq!(refused, Err(Errno::EPERM));
-    // Control queues are the firmware's, which is not here; asking for one makes the user exclusive all the same.
+    // Control queues belong to the firmware, which the simulator does not have. A request for one makes the user
+    // exclusive nevertheless.
     assert_eq!(create_queue(&fifo, CONTROL, UP, 1).err(), Some(Errno::EOPNOTSUPP));
     assert_eq!(create_queue(&fifo, EVENT, UP, 1).err(), Some(Errno::EOPNOTSUPP));
     assert_eq!(release_queue(&fifo, EVENT, UP), Err(Errno::EOPNOTSUPP), "no EPERM for the exclusive user");
@@ -123,7 +124,7 @@ fn rule_9_1_one_user_has_the_scheduling_to_itself() {
     drop(queue.mmap(Placement::Anywhere, 65536, Prot::ReadWrite, 0).unwrap());
     release_queue(&fifo, EVENT, DOWN).unwrap();
     drop((fifo, reader));
-    // Closed with its queue, an exclusive user stays: a trap of the driver's.
+    // If the node is closed while it has its queue, its exclusive user remains. This is a trap of the driver.
     let fifo = open(&board).unwrap();
     create_queue(&fifo, EVENT, DOWN, 1).unwrap();
     drop(fifo);

@@ -1,6 +1,6 @@
-//! The debugger's node: sessions, registers, contexts, memory. The rules file names it
-//! (docs/hardware/nvgpu-debugger.md#debugger, docs/hardware/nvgpu-faults.md#sm-error-records); the order
-//! of the checks is the driver's.
+//! The debugger's node: sessions, registers, contexts and memory. The rules name it
+//! (docs/hardware/nvgpu-debugger.md#debugger, docs/hardware/nvgpu-faults.md#sm-error-records), and the order of the
+//! checks is that of the driver.
 
 use crate::support::running::*;
 use crate::support::*;
@@ -159,9 +159,9 @@ fn rule_9_1_register_operations_read_what_this_gpu_has() {
         u64::from(halves[0].value_lo) << 32 | u64::from(halves[1].value_lo)
     };
     let (before, now) = (time(&session), time(&session));
-    // An overflow of the low half between two reads would take it back by 4 s.
+    // If the low half overflows between the two reads, the result is 4 s too small.
     assert!(now >= before || before - now < 1 << 33, "{before} {now}");
-    // More than the driver copies at a time.
+    // These are more operations than the driver copies at a time.
     let mut many = vec![op(READ, GLOBAL, 0x22434); 300];
     reg_ops(&session, &mut many).unwrap();
     assert!(many.iter().all(|op| op.value_lo == 4 && op.status == 0));
@@ -213,7 +213,7 @@ fn rule_9_1_a_debuggers_register_operations_want_a_channel_in_a_group() {
     assert_eq!(reg_ops(&session, &mut [op(READ, GR_CTX, 0x22430)]), Err(Errno::EINVAL), "not saved with a context");
 }
 
-/// A channel whose group used the engine last.
+/// Makes a channel whose group was the last to use the engine.
 fn resident(board: &Board, doorbell: &DeviceMem) -> Running {
     let mut running = Running::new(board);
     alloc_obj_ctx(&running.rig.channel, 0xc7c0).unwrap();
@@ -243,7 +243,7 @@ fn rule_9_1_the_context_in_the_engine_is_reached_directly() {
     assert_eq!(reg_ops(&session, &mut ops), Ok(1 << 4));
     assert_eq!(ops.map(|op| op.value_lo), [4, 2]);
     assert_eq!(contexts(&session, NVGPU_DBG_GPU_SUSPEND_ALL_CONTEXTS), Ok((1, channel.rig.channel.raw())));
-    // Another group uses the engine: the first one's context is saved away.
+    // Another group uses the engine, so that the context of the first one is saved.
     let _other = resident(&board, &doorbell);
     assert_eq!(reg_ops(&session, &mut ops), Err(Errno::EINVAL));
     assert_eq!(contexts(&session, NVGPU_DBG_GPU_RESUME_ALL_CONTEXTS), Ok((0, -7)));
@@ -285,7 +285,7 @@ fn rule_9_1_a_suspended_context_waits_until_it_is_resumed() {
         assert_ne!(channel.page.read_u32(0), payload, "suspended");
         suspend(false);
         until("the release", || channel.page.read_u32(0) == payload);
-        // Back out of the engine, so that the next round suspends it again.
+        // The context leaves the engine, so that the next round suspends it again.
         other.semaphore(&doorbell, other_va, 100 + payload, 1);
         until("the other group's release", || other.page.read_u32(0) == 100 + payload);
     }
@@ -321,8 +321,7 @@ fn rule_9_1_a_session_is_never_ready_to_poll_without_an_event() {
     ] {
         control(cmd).unwrap();
     }
-    // An error that no debugger catches ends the group, without an event
-    // (docs/hardware/nvgpu-tsg.md#no-error-events).
+    // An error that no debugger catches ends the group, without an event (docs/hardware/nvgpu-tsg.md#no-error-events).
     rig.channel.ioctl_value(NVGPU_IOCTL_CHANNEL_FORCE_RESET, 0).unwrap();
     let mut fds = [PollFd::new(session.as_fd(), PollFlags::POLLIN | PollFlags::POLLPRI)];
     assert_eq!(poll(&mut fds, PollTimeout::ZERO), Ok(0));
@@ -367,7 +366,7 @@ fn rule_9_1_modes_of_a_context_want_one() {
     assert_eq!([0, 1, 2, 3].map(hwpm), [Ok(()), Ok(()), Ok(()), Err(Errno::EINVAL)]);
     gate(NVGPU_DBG_GPU_POWERGATE_MODE_ENABLE).unwrap();
     assert_eq!(hwpm(1), Err(Errno::ENOSYS));
-    // What stops at nothing here: which exception is next, and how many SMs it stops.
+    // The calls that follow have no effect here: which exception stops next, and how many SMs it stops.
     let mut trigger = args::<nvgpu_dbg_gpu_set_next_stop_trigger_type_args>(|a| a.broadcast = 1);
     session.ioctl(NVGPU_DBG_GPU_IOCTL_SET_NEXT_STOP_TRIGGER_TYPE, &mut trigger).unwrap();
 }

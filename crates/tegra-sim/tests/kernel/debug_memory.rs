@@ -1,6 +1,5 @@
-//! GPU memory through the debugger's node: mappings, and what is in them
-//! (docs/hardware/nvgpu-debugger.md#get-mappings; the order of the checks is the
-//! driver's).
+//! GPU memory through the debugger's node: its mappings and its contents. The rule is
+//! docs/hardware/nvgpu-debugger.md#get-mappings, and the order of the checks is that of the driver.
 
 use crate::support::running::view;
 use crate::support::*;
@@ -16,7 +15,7 @@ fn bind(session: &File, fd: i32) -> Result<(), Errno> {
     session.ioctl(NVGPU_DBG_GPU_IOCTL_BIND_CHANNEL, &mut bind)
 }
 
-/// Entries, how many there are, and whether there may be more.
+/// The entries, their number, and whether there may be more.
 type Listed = (Vec<(u64, u64)>, u32, u8);
 
 fn mappings(session: &File, lo: u64, hi: u64, room: usize) -> Result<Listed, Errno> {
@@ -51,7 +50,7 @@ fn rule_9_1_a_debugger_lists_the_mappings_of_its_channels_space() {
         mappings(&session, AT + 4096, AT + 0x8800, 3).unwrap().0[..2],
         [(AT + 4096, 8192), (AT + 0x8000, 0x800)]
     );
-    // What ends where the range begins is listed, empty.
+    // A mapping that ends where the range begins is listed as an empty one.
     assert_eq!(mappings(&session, AT + 12288, AT + 0x8000, 2).unwrap().0[0], (AT + 12288, 0));
     assert_eq!(mappings(&session, 2, 1, 0), Err(Errno::EINVAL));
     let mut nowhere = args::<nvgpu_dbg_gpu_get_mappings_args>(|a| (a.va_hi, a.count) = (u64::MAX, 1));
@@ -96,7 +95,7 @@ fn rule_9_1_a_debugger_reads_and_writes_gpu_memory() {
     let mut back = [0; 8];
     access(&session, read, AT + 100, &mut back).unwrap();
     assert_eq!(back, [1, 2, 3, 4, 5, 6, 7, 8]);
-    // Across two mappings the driver begins again at the front of the program's buffer, with either.
+    // In an access across two mappings the driver begins each part at the start of the program's buffer.
     memory.write_u32(8188, 0xaaaa_aaaa);
     view(&next.fd, 4096).write_u32(0, 0xbbbb_bbbb);
     access(&session, read, AT + 8188, &mut back).unwrap();
@@ -130,7 +129,7 @@ fn rule_9_1_a_debuggers_window_into_a_mapping_begins_at_the_buffer() {
     memory.write_u32(4096, 2);
     let mut word = [0; 4];
     access(&session, NVGPU_DBG_GPU_IOCTL_ACCESS_GPUVA_CMD_READ, AT, &mut word).unwrap();
-    // The GPU sees 2 there; the driver forgets where in the buffer the mapping begins.
+    // The GPU sees 2 there, because the driver does not add the offset in the buffer at which the mapping begins.
     assert_eq!(u32::from_le_bytes(word), 1);
 }
 
@@ -158,7 +157,7 @@ fn rule_9_1_there_is_no_video_memory_to_read() {
     ] {
         assert_eq!(call(fd, 1, offset, size, at), Err(Errno::EINVAL), "{fd} {offset} {size}");
     }
-    // A program's bad pointer is a positive result, the bytes that were not copied.
+    // For a bad pointer of the program the result is positive: the number of bytes that were not copied.
     assert_eq!(call(buffer.raw(), 2, 0, 16, 8), Ok(16));
     assert_eq!(call(buffer.raw(), 2, 0, 16, at), Err(Errno::EINVAL));
 }

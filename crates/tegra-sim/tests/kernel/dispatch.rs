@@ -1,4 +1,4 @@
-//! The dispatcher's checks and errnos (docs/hardware/nvgpu-overview.md#dispatcher), and what both releases number
+//! The dispatcher's checks and errnos (docs/hardware/nvgpu-overview.md#dispatcher), and calls that the releases number
 //! differently (E3).
 
 use crate::support::*;
@@ -13,7 +13,7 @@ fn request(dir: u32, magic: u8, nr: u32, size: u32) -> u32 {
     dir << 30 | size << 16 | u32::from(magic) << 8 | nr
 }
 
-/// One file per nvgpu node: magic, last number, largest argument.
+/// One file for each nvgpu node, with its magic, its last number and its largest argument.
 fn nodes(board: &Board, r35: bool) -> Vec<(File, u8, u32, u32)> {
     let tsg = if r35 {
         let mut open = args::<nvgpu_gpu_open_tsg_args_r35>(|_| ());
@@ -63,7 +63,7 @@ fn rule_2_1_a_failed_copy_back_is_positive_on_g_t_h_d_and_efault_on_a() {
     let board = Board::new();
     let rig = board.rig();
     let to_nowhere = |file: &File, request| board.kmd.ioctl(file.as_fd(), file.node(), request, Arg::Value(8));
-    // _IOR: nothing is copied in, so the call runs and only its answer is lost.
+    // An _IOR copies nothing in, so that the call is executed and only its answer is lost.
     assert_eq!(to_nowhere(&board.ctrl, NVGPU_GPU_IOCTL_ZCULL_GET_CTX_SIZE), Ok(4));
     assert_eq!(to_nowhere(&rig.tsg, NVGPU_IOCTL_TSG_GET_TIMESLICE), Ok(8));
     assert_eq!(to_nowhere(&rig.channel, NVGPU_IOCTL_CHANNEL_GET_TIMEDOUT), Ok(4));
@@ -152,7 +152,7 @@ fn rule_e1_23_header_only_ioctls_are_enotty() {
 fn rule_e3_the_releases_do_not_know_each_others_sizes() {
     let (r36, r35) = (Board::new(), Board::r35());
     let call = |board: &Board, file: &File, request: u32| board.raw(file, request, &mut [0; 512]);
-    // The probe of E3: OPEN_TSG of 24 bytes.
+    // OPEN_TSG with 24 bytes is the call by which programs tell releases apart (E3).
     assert_eq!(call(&r35, &r35.ctrl, NVGPU_GPU_IOCTL_OPEN_TSG), Err(Errno::ENOTTY));
     assert_eq!(call(&r36, &r36.ctrl, NVGPU_GPU_IOCTL_OPEN_TSG_R35), Err(Errno::ENOTTY));
     let (old, new) = (r35.channel(), r36.channel());

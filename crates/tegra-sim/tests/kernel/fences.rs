@@ -1,5 +1,5 @@
-//! Fences as files: what a submit gives and takes (docs/hardware/nvgpu-channel.md#fences), and Linux's own ioctls
-//! of such files.
+//! Fences as files: those that a submit makes and those that it waits for (docs/hardware/nvgpu-channel.md#fences), and
+//! Linux's own ioctls of such files.
 
 #![allow(unsafe_code)] // descriptors in structures
 
@@ -9,7 +9,8 @@ use std::os::fd::BorrowedFd;
 use tegrarm_abi::sync_file::*;
 use tegrarm_kmd::DeviceMem;
 
-/// A kernel-mode channel whose page has a release of 77 to its start, behind an acquire of a word at 64.
+/// Makes a kernel-mode channel. Its page has an acquire of a word at 64, and then a release of 77 to the start of the
+/// page.
 fn kernel_mode(board: &Board) -> (Rig, DeviceMem, [u64; 2]) {
     let (rig, page) = (board.rig(), board.buffer(4096));
     let (va, memory) = (map(&rig.space, &page).unwrap(), view(&page.fd, 4096));
@@ -48,7 +49,7 @@ fn rule_7_10_fences_can_be_files() {
     let file = NVGPU_SUBMIT_GPFIFO_FLAGS_SYNC_FENCE;
     let fence = submit(&one.channel, &entries, get | file, 0).unwrap();
     assert!(!signalled(fence as i32));
-    // The other channel waits for it on the GPU.
+    // The other channel waits for the fence on the GPU.
     let mine = [theirs[1]];
     let after = submit(&two.channel, &mine, wait | get | file, fence).unwrap();
     assert_eq!(other.read_u32(0), 0);
@@ -56,11 +57,11 @@ fn rule_7_10_fences_can_be_files() {
     until("the first fence", || signalled(fence as i32));
     until("the second fence", || signalled(after as i32));
     assert_eq!((memory.read_u32(0), other.read_u32(0)), (77, 77));
-    // One that has passed is no wait; what is no fence is EINVAL.
+    // A submit does not wait for a fence that has passed. A file that is no fence is EINVAL.
     submit(&two.channel, &mine, wait | file, fence).unwrap();
     assert_eq!(submit(&two.channel, &mine, wait | file, two.channel.raw() as u32), Err(Errno::EINVAL));
     assert_eq!(submit(&two.channel, &mine, wait | file, 9999), Err(Errno::EINVAL));
-    // The end of a channel lets its fences pass.
+    // The fences of a channel pass when the channel ends.
     memory.write_u32(64, 0);
     let last = submit(&one.channel, &entries, get | file, 0).unwrap();
     assert!(!signalled(last as i32));
@@ -89,7 +90,7 @@ fn merge(board: &Board, fd: i32, other: i32, name: &str) -> Result<i32, Errno> {
     ioctl(board, fd, SYNC_IOC_MERGE, &mut merge).map(|_| merge.fence)
 }
 
-/// State and fences of a file; its name.
+/// The name of a file, its state and its fences.
 fn info(board: &Board, fd: i32, room: usize) -> Result<(String, i32, u32, Vec<sync_fence_info>), Errno> {
     let mut list = vec![sync_fence_info::new_zeroed(); room];
     let mut info = args::<sync_file_info>(|a| {
@@ -136,7 +137,7 @@ fn rule_7_10_merged_fences_pass_together() {
     let unnamed = info(&board, same, 0).unwrap();
     assert!(unnamed.0.starts_with("dma_fence_array-unbound"), "{}", unnamed.0);
     assert_eq!(unnamed.2, 2, "each fence once");
-    // A third channel waits for both on the GPU.
+    // A third channel waits on the GPU for both fences.
     let after = submit(&three.channel, &mine[1..], wait | get | file, both as u32).unwrap() as i32;
     memory.write_u32(64, 5);
     until("the first fence", || signalled(a));
@@ -146,7 +147,7 @@ fn rule_7_10_merged_fences_pass_together() {
     until("the fence behind both", || signalled(after));
     assert!(signalled(both) && signalled(same));
     assert_eq!(last.read_u32(0), 77);
-    // What has passed merges into one.
+    // Fences that have passed are merged into one.
     let passed = merge(&board, a, b, "passed").unwrap();
     assert_eq!(info(&board, passed, 0).map(|i| (i.1, i.2)), Ok((1, 1)));
     assert!(signalled(passed));

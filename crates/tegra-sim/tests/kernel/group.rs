@@ -145,7 +145,7 @@ fn rule_6_1_what_a_refused_bind_leaves_on_the_channel() {
     bind_space(&space, &channel).unwrap();
     assert_eq!(bind_tsg(&tsg, &channel, 3), Err(Errno::EINVAL), "no such subcontext");
     bind_tsg(&tsg, &channel, 0).unwrap();
-    // The run queue of the failed attempt: compute goes on, graphics does not.
+    // The run queue is that of the failed attempt: compute works, and graphics does not.
     assert_eq!((alloc_obj_ctx(&channel, 0xc7c0), alloc_obj_ctx(&channel, 0xc797)), (Ok(()), Err(Errno::EINVAL)));
 }
 

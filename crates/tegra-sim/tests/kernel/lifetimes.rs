@@ -1,5 +1,5 @@
-//! What every descriptor has in common, and what keeps what (docs/hardware/nvgpu-overview.md#dispatcher,
-//! docs/hardware/nvgpu-overview.md#lifetimes).
+//! What all descriptors have in common, and which objects keep others alive
+//! (docs/hardware/nvgpu-overview.md#dispatcher, docs/hardware/nvgpu-overview.md#lifetimes).
 
 use crate::support::*;
 use nix::fcntl::{FcntlArg, FdFlag, OFlag, fcntl};
@@ -64,7 +64,7 @@ fn rule_2_1_reserved_fields_are_not_looked_at() {
     board.ctrl.ioctl(NVGPU_GPU_IOCTL_GET_TPC_MASKS, &mut masks).unwrap();
 }
 
-/// A clock request ends with its ctrl open: on r36 that lives as long as a group opened through it.
+/// A clock request ends with its ctrl node. On r36 that lives as long as a group that was opened through it.
 #[test]
 fn rule_2_2_a_groups_file_keeps_its_ctrl_open_on_r36() {
     for (board, file, kept) in [(Board::new(), "17000000.gpu", true), (Board::r35(), "17000000.ga10b", false)] {

@@ -18,7 +18,7 @@ fn pages(len: usize, shared: bool) -> tegrarm_kmd::Mapping {
     use nix::sys::mman::{MapFlags, ProtFlags, mmap_anonymous};
     let kind = if shared { MapFlags::MAP_SHARED } else { MapFlags::MAP_PRIVATE };
     let rw = ProtFlags::PROT_READ | ProtFlags::PROT_WRITE;
-    // SAFETY: fresh anonymous pages, owned by the result.
+    // SAFETY: the pages are new and anonymous, and the result owns them.
     unsafe {
         let at = mmap_anonymous(None, len.try_into().unwrap(), rw, kind).unwrap();
         tegrarm_kmd::Mapping::from_raw(at.cast(), len)
@@ -138,7 +138,7 @@ fn rule_3_3_alloc_checks_in_order() {
     assert_eq!(with(&|a| a.heap_mask = NVMAP_HEAP_CARVEOUT_GENERIC), Err(Errno::ENOMEM));
     assert_eq!(with(&|a| a.heap_mask |= NVMAP_HEAP_CARVEOUT_IVM), Err(Errno::EINVAL));
     assert_eq!(with(&|a| (a.align, a.numa_nid) = (0, -1)), Ok(()));
-    // Availability comes before "already allocated", that before the lonely heaps.
+    // Whether the heaps exist is checked before "already allocated", and that before heaps that may only be used alone.
     assert_eq!(with(&|a| a.heap_mask = 0), Err(Errno::ENOMEM));
     assert_eq!(with(&|a| a.heap_mask |= NVMAP_HEAP_CARVEOUT_IVM), Err(Errno::EEXIST));
 }
@@ -368,7 +368,7 @@ fn rule_e3_r35_sizes_of_alloc_query_and_parameters() {
     assert_eq!(parameters.size, 4096);
 }
 
-/// Numbers that happen to be the simulator's own descriptors mean nothing to FREE.
+/// Handles that happen to have the numbers of the simulator's own descriptors have no meaning for FREE.
 #[test]
 fn rule_3_2_free_leaves_the_simulators_descriptors_alone() {
     let board = Board::new();

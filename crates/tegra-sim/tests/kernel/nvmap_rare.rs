@@ -1,6 +1,6 @@
-//! nvmap's rarer sides: protected memory (docs/hardware/nvmap.md#alloc, docs/hardware/nvmap.md#read-write,
-//! docs/hardware/nvmap.md#dmabuf-mmap, docs/hardware/nvgpu-channel.md#set-error-notifier), pages, other operating
-//! systems (docs/hardware/nvmap.md#ioctls).
+//! Rare uses of nvmap: protected memory (docs/hardware/nvmap.md#alloc, docs/hardware/nvmap.md#read-write,
+//! docs/hardware/nvmap.md#dmabuf-mmap, docs/hardware/nvgpu-channel.md#set-error-notifier), pages of the program, and
+//! calls that exist for other operating systems (docs/hardware/nvmap.md#ioctls).
 
 use crate::support::running::view;
 use crate::support::*;
@@ -22,7 +22,7 @@ fn rule_3_3_protected_memory_is_tried_first_and_uncached() {
     assert_eq!((parameters.heap, parameters.coherency), (u64::from(NVMAP_HEAP_CARVEOUT_VPR), 0));
     let mut size = args::<nvmap_heap_size>(|a| a.heap = NVMAP_HEAP_CARVEOUT_VPR);
     board.nvmap.ioctl(NVMAP_IOC_GET_HEAP_SIZE, &mut size).unwrap();
-    // With it full, system memory serves.
+    // When the protected region is full, system memory is used.
     let (all, more) = (board.create((size.size - 8192) as u32), board.create(4096));
     board.alloc_with(all, |a| a.heap_mask = NVMAP_HEAP_CARVEOUT_VPR).unwrap();
     assert_eq!(board.alloc_with(more, |a| a.heap_mask = NVMAP_HEAP_CARVEOUT_VPR), Err(Errno::ENOMEM));
@@ -50,7 +50,7 @@ fn rule_3_7_the_cpu_does_not_see_protected_memory_and_the_gpu_does() {
     assert_ne!(va, 0);
     let mut notifier = args::<nvgpu_set_error_notifier>(|a| (a.size, a.mem) = (16, buffer.raw() as u32));
     assert_eq!(rig.channel.ioctl(NVGPU_IOCTL_CHANNEL_SET_ERROR_NOTIFIER, &mut notifier), Err(Errno::ENOMEM));
-    // Nor does a debugger.
+    // A debugger cannot read it either.
     let session = File::open(&board.kmd, Node::Debugger, "/dev/nvgpu/igpu0/dbg").unwrap();
     let mut bind = args::<nvgpu_dbg_gpu_bind_channel_args>(|a| a.channel_fd = rig.channel.raw() as u32);
     session.ioctl(NVGPU_DBG_GPU_IOCTL_BIND_CHANNEL, &mut bind).unwrap();
@@ -75,7 +75,7 @@ fn rule_3_2_gup_test_compares_a_mappings_pages_with_a_handles() {
     let board = Board::new();
     let (buffer, other) = (board.buffer(8192), board.buffer(8192));
     let own = buffer.fd.mmap(Placement::Anywhere, 8192, Prot::ReadWrite, 0).unwrap();
-    // Neighbours of one file would be one area: something else in between.
+    // Adjacent mappings of one file would be one area, so another mapping is made in between.
     let _between = board.ctrl.mmap(Placement::Anywhere, 4096, Prot::Read, 0).unwrap();
     let theirs = other.fd.mmap(Placement::Anywhere, 8192, Prot::ReadWrite, 0).unwrap();
     let gup = |va: u64, handle| {

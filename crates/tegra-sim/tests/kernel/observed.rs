@@ -1,6 +1,6 @@
-//! What published logs of an AGX Orin show (docs/hardware/nvgpu-observed.md#observed-values), reproduced to the
-//! value: one test per row or group of
-//! rows. Two rows cannot be: times, and the freeze of a board (K1). `msync` of a dmabuf is in `supervisor.rs`.
+//! The values that published logs of an AGX Orin show (docs/hardware/nvgpu-observed.md#observed-values), reproduced
+//! exactly. There is one test for each row or group of rows. Two rows cannot be reproduced: times, and the freeze of a
+//! board (K1). `msync` of a dmabuf is in `supervisor.rs`.
 
 use crate::one_warp::{EXIT, descriptor};
 use crate::support::*;
@@ -27,7 +27,7 @@ fn rule_e2_characteristics_of_the_observed_board() {
     assert_eq!((c.numa_domain_id, c.L2_cache_size, c.bus_type), (-1, 4_194_304, 32));
     assert_eq!((c.big_page_size, c.compression_page_size, c.available_big_page_sizes), (0, 65536, 0));
     assert_eq!((c.pde_coverage_bit_count, c.gpu_va_bit_count), (47, 40));
-    // Bit 21 shows only to CAP_SYS_NICE, which the observed process had not.
+    // Bit 21 is set only for a process with CAP_SYS_NICE, which the observed process did not have.
     assert_eq!(c.flags & !(1 << 21), 0x01bf_5fff_7f5d_035d);
     assert_eq!((c.twod_class, c.threed_class, c.compute_class), (0x902d, 0xc797, 0xc7c0));
     assert_eq!((c.gpfifo_class, c.inline_to_memory_class, c.dma_copy_class), (0xc76f, 0xa140, 0xc7b5));
@@ -53,7 +53,7 @@ fn rule_e2_nvmap_heaps_and_handles() {
     let mut heaps = [0_u8; 8];
     assert_eq!(board.raw(&board.nvmap, NVMAP_IOC_GET_AVAILABLE_HEAPS, &mut heaps), Ok(0));
     assert_eq!(u64::from_le_bytes(heaps), 0x1000_0004);
-    // VPR and FSI carveouts are listed; system memory works without being listed, and there is no bit 31.
+    // The carveouts VPR and FSI are listed. System memory can be used without being listed, and there is no bit 31.
     let handles = [board.create(4096), board.create(4096), board.create(4096)];
     assert_eq!((handles[1] - handles[0], handles[2] - handles[1]), (1, 1));
     assert!(handles[0] >= 0x7fff_ffff, "{handles:?}");
@@ -61,7 +61,7 @@ fn rule_e2_nvmap_heaps_and_handles() {
     assert_eq!(board.alloc_with(handles[1], |a| a.heap_mask = 1 << 31), Err(Errno::ENOMEM));
 }
 
-/// In the order of the logs: 64K, 1M, 16M and 64M behind two pages, and two pages alone.
+/// The order is that of the logs: 64K, 1M, 16M and 64M after two pages, and then two pages alone.
 #[test]
 fn rule_e2_dynamic_addresses() {
     let board = Board::observed();
@@ -73,7 +73,8 @@ fn rule_e2_dynamic_addresses() {
     assert_eq!(addresses, observed);
 }
 
-/// The sequence of docs/hardware/nvgpu-overview.md#bring-up, twice in one group: what a board printed.
+/// The sequence of docs/hardware/nvgpu-overview.md#bring-up, twice in one group. The values are those that a board
+/// printed.
 #[test]
 fn rule_e2_bring_up_gives_the_observed_ids_and_addresses() {
     let board = Board::observed();
@@ -95,7 +96,7 @@ fn rule_e2_bring_up_gives_the_observed_ids_and_addresses() {
             assert_eq!(sync.gpu_va, 0xff_ffe1_0000);
         }
         assert_eq!(timedout(&channel), 0);
-        // The second channel is opened while the first one lives.
+        // The second channel is opened while the first one exists.
         std::mem::forget(channel);
     }
 }
@@ -155,7 +156,7 @@ fn rule_e2_devfreq_idles_at_its_lowest_step() {
     assert_eq!((read("cur_freq").as_str(), read("max_freq").as_str()), ("306000000\n", "1300000000\n"));
 }
 
-/// A page of the GPU's with a launch in it: descriptor, words for the ring, a semaphore, a program.
+/// A page of the GPU that contains a launch: its descriptor, words for the ring, a semaphore and a program.
 struct Launch {
     board: Board,
     rig: Rig,
@@ -164,7 +165,7 @@ struct Launch {
     notifier: Buffer,
 }
 
-/// Offsets in the page.
+/// The offsets in the page.
 const WORDS: u64 = 0x400;
 const SEMAPHORE: u64 = 0x600;
 const PROGRAM: u64 = 0x800;
@@ -181,7 +182,8 @@ impl Launch {
         Launch { board, rig, va, memory, notifier }
     }
 
-    /// Runs `program` in a CTA of `threads`, after `words`; how many ring entries were taken, and the notifier's code.
+    /// Runs `program` in a CTA of `threads`, after `words`. Returns how many ring entries were consumed, and the code
+    /// of the notifier.
     fn run(&self, program: &[u64], threads: u64, words: &[[u32; 2]]) -> (u32, u32) {
         let mut set = args::<nvgpu_set_error_notifier>(|a| (a.size, a.mem) = (16, self.notifier.raw() as u32));
         let (ring, userd, token) = self.board.setup(&self.rig.channel);
@@ -212,8 +214,8 @@ fn method(address: u32, data: u32) -> [u32; 2] {
     [1 << 29 | 1 << 16 | 1 << 13 | address >> 2, data]
 }
 
-/// A launch descriptor while both memory windows are 0: the process sees the ring consumed, a semaphore that never
-/// comes, and code 13; the kernel log says which exception it was.
+/// A launch descriptor while both memory windows are 0. The process sees that the ring is consumed, that the semaphore
+/// is never released, and code 13. The kernel's log says which exception it was.
 #[test]
 fn rule_e2_a_launch_with_overlapping_windows() {
     let launch = Launch::new(0xff_55a2_a000);
@@ -222,12 +224,12 @@ fn rule_e2_a_launch_with_overlapping_windows() {
     assert!(launch.log().contains("sked exception: esr 0x01000000"), "{}", launch.log());
 }
 
-/// A buffer of 512 MiB lay in the shared memory window, and a kernel stored to it: invalid address space, and more than
-/// one warp of the SM erred before it was stopped.
+/// A buffer of 512 MiB was in the shared memory window, and a kernel stored to it. The exception is an invalid address
+/// space, and more than one warp of the SM had it before the SM was stopped.
 #[test]
 fn rule_e2_a_store_into_the_shared_window() {
     const BUFFER: u64 = 0xfe_0020_0000;
-    // MOV R2, MOV R3, MOV R0, STG [R2.64], R0.
+    // The program is MOV R2, MOV R3, MOV R0, STG [R2.64], R0.
     let moves = [(2, BUFFER & 0xffff_ffff), (3, BUFFER >> 32), (0, 1)];
     let moves = moves.map(|(r, value)| [value << 32 | r << 16 | 0x7802, 0x000f_e400_0000_0f00]);
     let program = [&moves.concat()[..], &[0x0000_0000_0200_7986, 0x000f_e200_0c10_1904], &EXIT].concat();

@@ -1,5 +1,5 @@
-//! The profiler's nodes: contexts, reservations, streams of records, register operations. The rules file names them
-//! (docs/hardware/nvgpu-debugger.md#profiler); the order of the checks is the driver's.
+//! The profiler's nodes: contexts, reservations, streams of records and register operations. The rules name them
+//! (docs/hardware/nvgpu-debugger.md#profiler), and the order of the checks is that of the driver.
 
 use crate::support::running::view;
 use crate::support::*;
@@ -152,7 +152,7 @@ fn rule_9_1_a_debugger_makes_profiler_objects_of_its_group() {
     assert_eq!(free_object(&b, other), Err(Errno::EINVAL));
     choose(&device, -1).unwrap();
     reserve(&device, HWPM, 0).unwrap();
-    // The old profiler node's objects are of the GPU, whatever channel it is bound to.
+    // The objects of the old profiler node belong to the GPU, whichever channel the node is bound to.
     let old = open(&board, Node::Debugger, "prof");
     let of_device = make_object(&old).unwrap();
     assert_eq!(object_reserve(&old, of_device, 1), Err(Errno::EBUSY));
@@ -192,7 +192,7 @@ fn rule_9_1_xavier_counts_sms_of_one_context_only() {
     reserve(&profiler, SMPC, CTXSW).unwrap();
 }
 
-/// Where the unit's window is: the fifth block of a range of 2^37 bytes less a page.
+/// The address of the unit's window, which is the fifth block of a range of 2^37 bytes without one page.
 const WINDOW: u64 = 0x1e_0000_1000;
 
 fn alloc_stream(profiler: &File, records: i32, count: i32, size: u64) -> Result<u64, Errno> {
@@ -222,7 +222,7 @@ fn rule_9_1_a_stream_is_of_one_profiler() {
     assert_eq!(alloc(&b), Ok(WINDOW));
     drop(b);
     assert_eq!(alloc(&a), Ok(WINDOW));
-    // The buffers stay while the stream has them.
+    // The buffers exist for as long as the stream uses them.
     let held = board.sim.kernel().census().memory;
     for buffer in [records, count] {
         board.nvmap.ioctl_value(NVMAP_IOC_FREE, u64::from(buffer.handle)).unwrap();

@@ -1,5 +1,5 @@
-//! r39 (docs/hardware/nvgpu-r39.md): every rule in which it differs from r36. No board was seen; what is inferred is
-//! listed in docs/validated-on.md.
+//! Every rule in which r39 differs from r36 (docs/hardware/nvgpu-r39.md). No board with r39 was seen, and
+//! docs/validated-on.md lists what is inferred.
 
 use crate::support::*;
 use tegra_sim::{Chip, L4t, SimConfig};
@@ -24,7 +24,7 @@ fn rule_e4_r39_characteristics_have_336_bytes_with_a_third_page_size() {
     let (new, size) = characteristics(&Board::r39(), 1024);
     assert_eq!(size, 336);
     assert!(new[336..].iter().all(|b| *b == 0xee), "bytes behind the structure are the caller's");
-    // The offsets of the chapter, by number.
+    // The offsets are those of the chapter.
     let word = |at: usize| u32::from_le_bytes(new[at..at + 4].try_into().unwrap());
     assert_eq!((word(52), word(56), word(60)), (0, 64 << 10, 47), "huge and compression pages, bits of a PDE");
     assert_eq!((word(80), word(84), word(88)), (0x902d, 0xc797, 0xc7c0));
@@ -54,7 +54,7 @@ fn rule_e4_r39_last_numbers_and_largest_arguments() {
     assert_eq!(last, [48, 21, 34, 128]);
     assert_eq!([c.as_ioctl_nr_last, c.prof_ioctl_nr_last], [15, 16]);
     let space = board.space();
-    // 72 bytes are an address space's most; the number behind the last one is nobody's.
+    // No ioctl of an address space has more than 72 bytes, and the number after the last one does not exist.
     assert_eq!(board.raw(&space, 0x8049_4101, &mut [0; 73]), Err(Errno::EINVAL));
     assert_eq!(board.raw(&space, 0x8048_4110, &mut [0; 72]), Err(Errno::EINVAL));
     assert_eq!(board.raw(&board.ctrl, 0xc010_4731, &mut [0; 16]), Err(Errno::EINVAL));
@@ -89,7 +89,7 @@ fn rule_e4_r39_nvmap_alloc_is_the_command_of_32_bytes_alone() {
         board.nvmap.ioctl(NVMAP_IOC_ALLOC_R35, &mut args::<nvmap_alloc_handle_r35>(|a| a.handle = handle)),
     ];
     assert_eq!(refused, [Err(Errno::ENOTTY); 2]);
-    // The question that tells releases apart: the one that is known has no handle 0, and changes nothing.
+    // This call tells releases apart. The release that knows it finds no handle 0, and changes nothing.
     let mut nothing = args::<nvmap_alloc_handle_r39>(|_| ());
     assert_eq!(board.nvmap.ioctl(NVMAP_IOC_ALLOC_R39, &mut nothing), Err(Errno::EINVAL));
     board.alloc(handle).unwrap();
@@ -114,13 +114,13 @@ fn rule_e4_r39_nvmap_alloc_checks_come_in_the_order_of_r36() {
     assert_eq!(alloc(|a| a.numa_nid = -1), Ok(()));
 }
 
-/// r36 begins with whatever could fit an empty board; r39 looks at what is left.
+/// r36 begins with every heap in which an allocation could fit if the board was empty. r39 looks at what is left.
 #[test]
 fn rule_e4_r39_nvmap_compares_with_the_memory_that_is_free() {
     for l4t in [L4t::R36, L4t::R39] {
         let config = SimConfig { mem_total: 64 * MIB, ..SimConfig::new(Chip::AgxOrin).on(l4t) };
         let board = Board::with(config);
-        // All of it but less than a thousandth: 64 KiB of 64 MiB are 0.98 of one.
+        // All of the memory but less than a thousandth: 64 KiB of 64 MiB are 0.98 thousandths.
         let nearly = board.create((64 * MIB - (64 << 10)) as u32);
         let expected = if l4t == L4t::R39 { Err(Errno::ENOMEM) } else { Ok(()) };
         assert_eq!(board.alloc(nearly), expected, "{l4t:?}");
@@ -129,7 +129,8 @@ fn rule_e4_r39_nvmap_compares_with_the_memory_that_is_free() {
     }
 }
 
-/// VPR (256 MiB, all but 6 taken) and FSI (16 MiB) in one mask: r36 looks at the higher bit alone before it begins.
+/// VPR (256 MiB, of which all but 6 MiB are in use) and FSI (16 MiB) in one mask: before it begins, r36 looks only at
+/// the heap with the higher bit.
 #[test]
 fn rule_e4_r39_nvmap_skips_a_carveout_that_is_too_small() {
     for (board, expected) in [(Board::new(), Err(Errno::ENOMEM)), (Board::r39(), Ok(()))] {
@@ -228,7 +229,7 @@ fn rule_e4_r39_share_tokens_are_sixteen_bytes() {
     let board = Board::r39();
     let tsg = board.tsg();
     let other = File::open(&board.kmd, Node::Ctrl, "/dev/nvgpu/igpu0/ctrl").unwrap();
-    // The board's first open is instance 1, this one 2.
+    // The board's first open node is instance 1, and this one is instance 2.
     let token = |target| {
         let mut get = args::<nvgpu_tsg_get_share_token_args_r39>(|a| a.target_device_instance_id = target);
         tsg.ioctl(NVGPU_TSG_IOCTL_GET_SHARE_TOKEN, &mut get).map(|()| get.share_token)
@@ -302,7 +303,7 @@ fn rule_e4_r39_binding_what_is_no_channel_is_enodev() {
     }
 }
 
-/// ga10b has no pages of 2 MiB: the regions are r36's, and REMAP does not know the size.
+/// ga10b has no pages of 2 MiB. The regions are those of r36, and REMAP does not accept that size.
 #[test]
 fn rule_e4_r39_an_orin_has_no_huge_pages() {
     let board = Board::r39();

@@ -1,4 +1,4 @@
-//! What other releases and chips do otherwise (docs/hardware/nvgpu-releases.md#releases,
+//! Behaviour of other releases and chips that differs (docs/hardware/nvgpu-releases.md#releases,
 //! docs/hardware/nvgpu-nodes.md#chips).
 
 use crate::support::*;
@@ -6,14 +6,14 @@ use tegra_sim::{Chip, L4t, SimConfig};
 use tegrarm_abi::nvgpu::r35::*;
 use tegrarm_kmd::DeviceMem;
 
-/// A group on r35.
+/// Makes a group on r35.
 fn tsg(board: &Board) -> File {
     let mut open = args::<nvgpu_gpu_open_tsg_args_r35>(|_| ());
     board.ctrl.ioctl(NVGPU_GPU_IOCTL_OPEN_TSG_R35, &mut open).unwrap();
     board.file(Node::Tsg, open.tsg_fd as i32)
 }
 
-/// A buffer on r35.
+/// Makes a buffer on r35.
 fn buffer(board: &Board, size: u32) -> Buffer {
     let handle = board.create(size);
     let mut alloc = args::<nvmap_alloc_handle_r35>(|a| (a.handle, a.heap_mask) = (handle, NVMAP_HEAP_IOVMM));
@@ -63,7 +63,8 @@ fn rule_e3_r35_setup_bind_is_shorter_and_gives_the_token() {
     assert_eq!((setup(1024), setup(1024)), (Ok(511), Err(Errno::EEXIST)));
 }
 
-/// An invalid ring entry. The kernel of r35 recovers from it, which ends the channel; that of r36 logs it, and the channel goes on.
+/// An invalid ring entry. The kernel of r35 recovers from it, which ends the channel. The kernel of r36 logs it, and
+/// the channel continues.
 #[test]
 fn rule_8_5_r36_only_logs_a_bad_ring_entry() {
     for l4t in [L4t::R35, L4t::R36] {
@@ -88,7 +89,7 @@ fn rule_8_5_r36_only_logs_a_bad_ring_entry() {
         };
         let view =
             |file: &File, len: usize| DeviceMem::new(file.mmap(Placement::Anywhere, len, Prot::ReadWrite, 0).unwrap());
-        // Control entry with the opcode ILLEGAL.
+        // The entry is a control entry with the opcode ILLEGAL.
         view(&ring.fd, 8192).write_u64(0, 1 << 32);
         view(&userd.fd, 4096).write_u32(0x8c, 1);
         view(&board.ctrl, 65536).write_u32(0x90, token);
@@ -121,7 +122,7 @@ fn rule_e3_r35_lacks_what_r36_brought() {
     assert!(entries[..32].iter().all(|b| *b < 8) && entries[32..] == [0xee; 8], "two bytes for each of 16 SMs");
 }
 
-/// The structure has an endpoint's id of 32 bits there, and so another command.
+/// In this release the structure has a 32-bit id of an endpoint, so that the command has another number.
 #[test]
 fn rule_e3_r35_sciipc_ids_are_shorter() {
     let board = Board::r35();
@@ -171,7 +172,7 @@ fn rule_5_5_big_pages_are_compressible_and_small_ones_are_not() {
     let va = compressible(&big).unwrap();
     assert_eq!(va % (64 << 10), 0);
     assert_eq!(compressible(&small), Err(Errno::EINVAL));
-    // Small pages keep out of the 2 MiB that big ones are in.
+    // Small pages are not placed in a range of 2 MiB that has big pages.
     let low = map(&space, &small).unwrap();
     assert_ne!(low >> 21, va >> 21);
 }

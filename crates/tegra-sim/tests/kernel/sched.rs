@@ -1,5 +1,5 @@
-//! The nodes beside the working ones: scheduling control, scheduling domains, the trace of context switches
-//! (docs/hardware/nvgpu-scheduling.md#scheduling names them; what they do is the driver's).
+//! The nodes that are not needed for work: scheduling control, scheduling domains and the trace of context switches.
+//! docs/hardware/nvgpu-scheduling.md#scheduling names them, and their behaviour is that of the driver.
 
 use crate::support::*;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -17,7 +17,7 @@ fn sched(board: &Board) -> File {
     open(board, Node::Sched, "sched").unwrap()
 }
 
-/// The ids in the bitmap that a request fills.
+/// The ids that are set in the bitmap that a request fills.
 fn ids(file: &File, request: u32) -> Vec<u32> {
     let mut bitmap = [0_u8; 64];
     let mut get = args::<nvgpu_sched_get_tsgs_args>(|a| (a.size, a.buffer) = (64, bitmap.as_mut_ptr() as u64));
@@ -113,7 +113,7 @@ fn rule_6_locked_controls_are_the_managers() {
     let set_level = || {
         tsg.ioctl(NVGPU_IOCTL_TSG_SET_RUNLIST_INTERLEAVE, &mut args::<nvgpu_runlist_interleave_args>(|a| a.level = 9))
     };
-    // The lock comes before every other check, and the old form of binding does not know it.
+    // The lock is checked before everything else, and the old form of binding ignores it.
     assert_eq!((set_slice(), set_level()), (Err(Errno::EPERM), Err(Errno::EPERM)));
     assert_eq!(bind_tsg(&tsg, &space, 99), Err(Errno::EPERM));
     let mut fd = channel.raw().to_ne_bytes();
@@ -248,11 +248,11 @@ fn rule_9_1_ctxsw_filters_by_tag() {
     let mut filter = args::<nvgpu_ctxsw_trace_filter_args>(|a| a.filter.tag_bits = [1 << 5, 2, 3, 4]);
     node.ioctl(NVGPU_CTXSW_IOCTL_SET_FILTER, &mut filter).unwrap();
     node.ioctl(NVGPU_CTXSW_IOCTL_GET_FILTER, &mut filter).unwrap();
-    // The driver copies four bytes of the thirty-two, both ways; the rest of an answer is zeros.
+    // The driver copies four of the thirty-two bytes in both directions. The rest of an answer is zeros.
     assert_eq!(filter.filter.tag_bits, [1 << 5, 0, 0, 0]);
 }
 
-/// The same open node, for reading only.
+/// Opens the same node for reading only.
 fn for_reading(node: &File) -> std::os::fd::OwnedFd {
     std::fs::File::open(format!("/proc/self/fd/{}", node.raw())).unwrap().into()
 }

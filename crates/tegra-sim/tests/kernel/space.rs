@@ -1,9 +1,10 @@
-//! GPU address spaces (docs/hardware/nvgpu-address-space.md#address-space), and their entries of the trap list (E1).
+//! GPU address spaces (docs/hardware/nvgpu-address-space.md#address-space), and their entries in the list of traps
+//! (E1).
 
 use crate::support::*;
 use std::os::fd::AsRawFd;
 
-/// Sizes of the test vectors of docs/hardware/nvgpu-address-space.md#va-picker-vectors.
+/// The sizes in the test vectors of docs/hardware/nvgpu-address-space.md#va-picker-vectors.
 const SIZES: [u32; 6] = [4 << 10, 4 << 10, 64 << 10, 1 << 20, 16 << 20, 64 << 20];
 
 fn map_sizes(board: &Board, space: &File, sizes: &[u32]) -> Vec<u64> {
@@ -171,7 +172,7 @@ fn rule_5_4_an_area_takes_one_reference_of_its_mappings() {
     let va = reserve(&space, 0x1000_0000, 8192).unwrap();
     assert_eq!([map_fixed(&space, &buffer, va), map_fixed(&space, &buffer, va)], [Ok(va); 2]);
     free_space(&space, va);
-    // The second reference is still there, and in the way of others.
+    // The second reference still exists, so that others cannot have the range.
     reserve(&space, va, 8192).unwrap();
     assert_eq!(map_fixed(&space, &other, va), Err(Errno::EINVAL));
     unmap(&space, va);
@@ -217,11 +218,11 @@ fn map_buffer_ex_rule_4_stays_inside_the_buffer() {
 fn map_buffer_ex_rules_5_to_7_flags() {
     let board = Board::new();
     let (space, buffer) = (board.space(), board.buffer(4096));
-    // Access 3, TEGRA_RAW, and what r35 called IO_COHERENT and DIRECT_KIND_CTRL.
+    // The flags are access 3, TEGRA_RAW, and those that r35 called IO_COHERENT and DIRECT_KIND_CTRL.
     for flags in [3 << 10, NVGPU_AS_MAP_BUFFER_FLAGS_TEGRA_RAW, 1 << 4, 1 << 8, 1 << 31] {
         assert_eq!(map_with(&space, buffer.raw(), |a| a.flags = flags), Err(Errno::EINVAL), "{flags:#x}");
     }
-    // UNMAPPED_PTE, MAPPABLE_COMPBITS, L3_ALLOC, SYSTEM_COHERENT.
+    // The flags are UNMAPPED_PTE, MAPPABLE_COMPBITS, L3_ALLOC and SYSTEM_COHERENT.
     for flags in [0, 1 << 5, 1 << 6, 1 << 7, 1 << 9, 1 << 10, 2 << 10] {
         assert!(map_with(&space, buffer.raw(), |a| a.flags = flags).is_ok(), "{flags:#x}");
     }
@@ -317,7 +318,7 @@ fn rule_5_5_mapping_again_gives_the_same_address_and_needs_as_many_unmaps() {
     let va = map(&space, &buffer).unwrap();
     let again = board.get_fd(buffer.handle).unwrap();
     assert_eq!(map_with(&space, again.raw(), |_| ()), Ok(va));
-    // Other flags or another kind make another mapping.
+    // A mapping with other flags or another kind is another mapping.
     assert_ne!(map_with(&space, buffer.raw(), |a| a.flags |= 1 << 10).unwrap(), va);
     assert_ne!(map_with(&space, buffer.raw(), |a| a.incompr_kind = 6).unwrap(), va);
     unmap(&space, va);
@@ -348,7 +349,7 @@ fn rule_5_5_only_the_offset_is_written() {
     });
     space.ioctl(NVGPU_AS_IOCTL_MAP_BUFFER_EX, &mut map).unwrap();
     assert_eq!((map.flags, map.page_size, map.mapping_size), (4, 12345, 0));
-    // The trap: the address in the structure makes the next call fail, and nothing is written then.
+    // This is a trap: the address that is left in the structure makes the next call fail, and the call writes nothing.
     let va = map.offset;
     assert_eq!(space.ioctl(NVGPU_AS_IOCTL_MAP_BUFFER_EX, &mut map), Err(Errno::EINVAL));
     assert_eq!(map.offset, va);

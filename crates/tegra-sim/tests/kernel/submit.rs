@@ -1,4 +1,4 @@
-//! Kernel and GPU together: work that runs, work that faults, what a program sees of either.
+//! The kernel and the GPU together: work that is executed, work that faults, and what a program sees of both.
 
 #![allow(unsafe_code)] // descriptors in structures
 
@@ -31,7 +31,7 @@ fn rule_8_5_an_unmapped_address_is_notifier_31_and_releases_nothing() {
     assert_eq!((memory.read_u32(8), memory.read_u32(12) >> 16), (31, 0xffff));
     let va = channel.page_va;
     channel.semaphore(&doorbell, va, 1, 1);
-    // Another group goes on, and by then the dead one had its chance.
+    // Another group continues. After that the dead group has had its chance to continue as well.
     let va = other.page_va;
     other.semaphore(&doorbell, va, 2, 1);
     until("the other group's release", || other.page.read_u32(0) == 2);
@@ -131,7 +131,7 @@ fn rule_7_10_kernel_mode_submits_run_and_fence() {
     };
     let first = submit(NVGPU_SUBMIT_GPFIFO_FLAGS_FENCE_GET, (0, 0)).unwrap();
     until("the release", || memory.read_u32(0) == 77);
-    // Waiting for a fence of the past is no wait; the next fence is one further.
+    // A fence that has passed is not waited for, and the next fence is one higher.
     memory.write_u32(0, 0);
     let both = NVGPU_SUBMIT_GPFIFO_FLAGS_FENCE_GET | NVGPU_SUBMIT_GPFIFO_FLAGS_FENCE_WAIT;
     let second = submit(both, first).unwrap();
@@ -158,7 +158,7 @@ fn rule_7_10_a_full_ring_is_eagain() {
     assert_eq!([put(2, 0), put(2, 0), put(1, 0), put(1, 0)], [Ok(()), Err(Errno::EAGAIN), Ok(()), Err(Errno::EAGAIN)]);
     while board.sim.gpu().step() {}
     assert_eq!(put(2, 0), Ok(()));
-    // A fence takes an entry too, of three in all.
+    // A fence uses an entry too, and the ring has three.
     while board.sim.gpu().step() {}
     let both = NVGPU_SUBMIT_GPFIFO_FLAGS_FENCE_GET | NVGPU_SUBMIT_GPFIFO_FLAGS_FENCE_WAIT;
     assert_eq!(put(2, both), Err(Errno::ENOMEM));
@@ -203,7 +203,7 @@ fn rule_7_10_deterministic_channels_submit_untracked_only() {
     assert_eq!(put(untracked), Ok(()));
 }
 
-/// What a descriptor is ready for.
+/// The events that a descriptor is ready for.
 fn ready(fd: i32) -> nix::poll::PollFlags {
     use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
     // SAFETY: the test has it open.
@@ -236,7 +236,7 @@ fn rule_6_3_blocking_sync_is_posted_on_non_stall_interrupts_only() {
     running.semaphore(&doorbell, va, 1, 1);
     while board.sim.gpu().step() {}
     assert_eq!(ready(sync.raw()), PollFlags::empty(), "a release alone is no interrupt");
-    // NON_STALL_INTERRUPT, where the release's first words were.
+    // These words are a NON_STALL_INTERRUPT, in place of the first words of the release.
     let words = running.page_va + 256 + 32 * u64::from(running.put);
     running.semaphore(&doorbell, va, 2, 1);
     running.page.write_u32((words - va) as usize, 0x2001_0008);
@@ -246,13 +246,13 @@ fn rule_6_3_blocking_sync_is_posted_on_non_stall_interrupts_only() {
     let both = PollFlags::POLLIN | PollFlags::POLLPRI;
     assert_eq!(ready(sync.raw()), if host_has_priority_data() { both } else { PollFlags::POLLIN });
     assert_eq!(ready(other.raw()), PollFlags::empty());
-    // A fault posts nothing.
+    // A fault posts no event.
     running.semaphore(&doorbell, 0x10_0000_0000, 1, 1);
     while board.sim.gpu().step() {}
     assert_eq!((timedout(&running.rig.channel), ready(other.raw())), (1, PollFlags::empty()));
 }
 
-/// Switches between groups leave their tags in the trace ring.
+/// Switches between groups write their tags to the trace ring.
 #[test]
 fn rule_9_1_context_switches_are_traced() {
     use tegrarm_abi::nvgpu::ctxsw::*;

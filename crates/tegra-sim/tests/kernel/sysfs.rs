@@ -1,9 +1,9 @@
-//! nvgpu's attributes of the GPU's device (docs/hardware/nvgpu-nodes.md#device-attributes).
+//! The attributes of the GPU's device in sysfs (docs/hardware/nvgpu-nodes.md#device-attributes).
 
 use crate::support::*;
 use tegra_sim::{Chip, SimConfig};
 
-/// Path of an attribute.
+/// The path of an attribute.
 fn at(board: &Board, name: &str) -> String {
     let gpu = board.kmd.read_text("/sys/class/devfreq").unwrap();
     format!("/sys/class/devfreq/{}/device/{name}", gpu.trim())

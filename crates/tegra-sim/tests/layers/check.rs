@@ -1,10 +1,10 @@
-//! Imports that the layers do not allow.
+//! Finds imports that the layers do not allow.
 
 use crate::rules::{ModuleRule, OnlyRule, Rules};
 use crate::sources::{Crate, Target};
 use std::collections::BTreeSet;
 
-/// One sentence for each.
+/// One sentence for each import that is not allowed.
 pub fn violations(crates: &[Crate], rules: &Rules) -> Vec<String> {
     let mut found = manifests(crates, rules);
     for rule in &rules.modules {
@@ -22,7 +22,7 @@ pub fn violations(crates: &[Crate], rules: &Rules) -> Vec<String> {
     found
 }
 
-/// Manifests and rows say the same, and each row names crates above it only.
+/// Checks that manifests and rows agree, and that each row names only crates in rows above it.
 fn manifests(crates: &[Crate], rules: &Rules) -> Vec<String> {
     let mut found = vec![];
     let mut below: BTreeSet<&str> = BTreeSet::new();
@@ -49,10 +49,10 @@ fn manifests(crates: &[Crate], rules: &Rules) -> Vec<String> {
     found
 }
 
-/// Imports between the modules of one place that go up.
+/// Finds imports between the modules of one place that go to a higher layer.
 fn modules(of: &Crate, rule: &ModuleRule) -> Vec<String> {
     let root = if rule.inside.is_empty() { "lib" } else { "mod" };
-    // The module of the place that a deeper one belongs to.
+    // The module of the place to which a deeper module belongs.
     let child = |place: &[String]| {
         place.starts_with(&rule.inside).then(|| place.get(rule.inside.len()).map_or(root, String::as_str).to_owned())
     };
@@ -72,7 +72,7 @@ fn modules(of: &Crate, rule: &ModuleRule) -> Vec<String> {
     }
     for (place, imports) in &of.files {
         let Some(from) = child(place) else { continue };
-        // Names that the root only passes on are not used by it.
+        // The root does not use the names that it only passes on.
         for import in imports.iter().filter(|import| !(from == root && import.passed_on)) {
             let Some(Target::Module(target)) = of.resolve(place, import) else { continue };
             let Some(to) = child(&target) else { continue };
@@ -88,7 +88,7 @@ fn modules(of: &Crate, rule: &ModuleRule) -> Vec<String> {
     found
 }
 
-/// Modules that import what only others may.
+/// Finds modules that import something that only other modules may import.
 fn importers(of: &Crate, rule: &OnlyRule) -> Vec<String> {
     let own = rule.imported.strip_prefix(&format!("{}::", rule.name));
     let is_meant = |target: Target| match (own, target) {
@@ -103,7 +103,7 @@ fn importers(of: &Crate, rule: &OnlyRule) -> Vec<String> {
         if own == Some(module) {
             continue;
         }
-        // The root may pass on names of any of its modules.
+        // The root may pass on names of all its modules.
         let used_here = imports.iter().filter(|import| own.is_none() || !(place.is_empty() && import.passed_on));
         if used_here.filter_map(|import| of.resolve(place, import)).any(is_meant) {
             used.insert(module);
@@ -160,7 +160,7 @@ mod tests {
         ("right", "use crate::left::Left;"),
     ];
 
-    /// The crates of [`PAGE`], with one file's text and one manifest changed.
+    /// Makes the crates of [`PAGE`], with the text of one file and one manifest changed.
     fn crates(changed: (&str, &str), low_imports: &[&str]) -> Vec<Crate> {
         let files = FILES.map(|(at, text)| (at, if at == changed.0 { changed.1 } else { text }));
         let added = FILES.iter().all(|(at, _)| *at != changed.0).then_some(changed);

@@ -1,25 +1,25 @@
-//! The paths that a source file names: in `use`, and in the midst of code.
+//! Finds the paths that a source file names, in `use` and inside of code.
 
 use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
 use std::str::FromStr;
 
-/// One path, as written: `use super::{a, b}` has two.
+/// One path as it is written. `use super::{a, b}` has two.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Import {
-    /// The modules inside the file that it is in.
+    /// The modules inside of the file in which the path is.
     pub inside: Vec<String>,
-    /// Its names; `*` for all of a module.
+    /// The names of the path, with `*` for all names of a module.
     pub path: Vec<String>,
-    /// The name is passed on (`pub use`), not used.
+    /// Whether the name is passed on (`pub use`) and not used.
     pub passed_on: bool,
 }
 
 /// What a file says about modules.
 #[derive(Debug, Default)]
 pub struct File {
-    /// Every path of two names or more, except those of tests.
+    /// All paths of at least two names, except those in tests.
     pub imports: Vec<Import>,
-    /// Modules that exist for tests alone.
+    /// The modules that exist only for tests.
     pub test_modules: Vec<String>,
 }
 
@@ -62,7 +62,7 @@ impl File {
         }
     }
 
-    /// After `mod`: its name, and its body or a semicolon.
+    /// Reads the name of a module after `mod`, and its body or a semicolon.
     fn module(&mut self, tokens: &[TokenTree], at: usize, inside: &[String], for_tests: bool) -> usize {
         let Some(TokenTree::Ident(name)) = tokens.get(at) else { return at };
         match tokens.get(at + 1) {
@@ -77,7 +77,7 @@ impl File {
         at + 2
     }
 
-    /// A path that begins at `at`; returns where it ends.
+    /// Reads a path that begins at `at`, and returns the place where it ends.
     fn path(
         &mut self,
         tokens: &[TokenTree],
@@ -130,7 +130,7 @@ fn is_test_attribute(tokens: &[TokenTree], at: usize, group: &Group) -> bool {
         && group.stream().to_string().replace(' ', "") == "cfg(test)"
 }
 
-/// Whether what precedes ends with `pub` or `pub(…)`.
+/// Whether the preceding tokens end with `pub` or `pub(…)`.
 fn is_visibility(before: &[TokenTree]) -> bool {
     match before {
         [.., TokenTree::Ident(word)] => word == "pub",
@@ -139,7 +139,7 @@ fn is_visibility(before: &[TokenTree]) -> bool {
     }
 }
 
-/// Whether the word begins an item that an attribute may be for.
+/// Whether the word begins an item to which an attribute may belong.
 fn is_item(token: &TokenTree) -> bool {
     matches!(token, TokenTree::Ident(word) if ["fn", "struct", "enum", "impl", "const", "static", "type", "trait"]
         .contains(&word.to_string().as_str()))

@@ -1,4 +1,4 @@
-//! Every crate and module keeps to its layer, as `docs/layers.md` has them.
+//! Every crate and every module keeps to its layer in `docs/layers.md`.
 
 mod check;
 mod imports;
@@ -20,7 +20,7 @@ fn every_import_points_down() {
     assert!(found.is_empty(), "docs/layers.md does not allow:\n{}", found.join("\n"));
 }
 
-/// The rules that the layout exists for stand in the page: whoever edits it does not lose them.
+/// The page must contain the rules for which the layout exists, so that an edit of the page cannot lose them.
 #[test]
 fn the_page_keeps_its_promises() {
     let page =

@@ -1,6 +1,6 @@
 //! The tables of `docs/layers.md`.
 
-/// What a crate may import.
+/// The crates that a crate may import.
 #[derive(Debug, PartialEq, Eq)]
 pub struct CrateRule {
     pub name: String,
@@ -12,9 +12,9 @@ pub struct CrateRule {
 #[derive(Debug, PartialEq, Eq)]
 pub struct ModuleRule {
     pub name: String,
-    /// Names of a path inside the crate; none for the crate itself.
+    /// The path of the module inside the crate. It is empty for the crate itself.
     pub inside: Vec<String>,
-    /// Lowest first.
+    /// The layers, with the lowest first.
     pub layers: Vec<Vec<String>>,
 }
 
@@ -26,7 +26,7 @@ pub struct OnlyRule {
     pub by: Vec<String>,
 }
 
-/// All of them.
+/// All rules of the page.
 #[derive(Debug, Default)]
 pub struct Rules {
     pub crates: Vec<CrateRule>,
@@ -35,7 +35,7 @@ pub struct Rules {
 }
 
 impl Rules {
-    /// Reads the tables, each under its heading.
+    /// Reads the tables. Each has its own heading in the page.
     pub fn read(page: &str) -> Rules {
         let crates = rows(page, "Crates").map(|[name, imports, tests]| CrateRule {
             name: one(&name),
@@ -57,7 +57,7 @@ impl Rules {
     }
 }
 
-/// The rows of the table under a heading, without its own heading.
+/// The rows of the table under a heading, without the row of column names.
 fn rows<'a, const N: usize>(page: &'a str, heading: &str) -> impl Iterator<Item = [String; N]> + use<'a, N> {
     let heading = format!("## {heading}");
     let section =

@@ -1,20 +1,20 @@
-//! The crates of the workspace: what their manifests and their source files say.
+//! The crates of the workspace, from their manifests and their source files.
 
 use crate::imports::{self, Import};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::Command;
 
-/// A module's place in its crate; none for the root.
+/// The place of a module in its crate. It is empty for the root.
 pub type Place = Vec<String>;
 
 /// A package.
 #[derive(Debug, Default)]
 pub struct Crate {
     pub name: String,
-    /// Packages of the workspace that it is built with.
+    /// The packages of the workspace with which the crate is built.
     pub imports: BTreeSet<String>,
-    /// Packages of the workspace that only its tests and examples are built with.
+    /// The packages of the workspace with which only its tests and examples are built.
     pub tests_import: BTreeSet<String>,
     /// The paths that each of its files names.
     pub files: BTreeMap<Place, Vec<Import>>,
@@ -23,14 +23,15 @@ pub struct Crate {
 /// What a path leads to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
-    /// A module of the same crate: the one that defines what is meant.
+    /// The module of the same crate that defines the name.
     Module(Place),
-    /// Another crate, by the name that code has for it.
+    /// Another crate, by its name in code.
     Crate(String),
 }
 
 impl Crate {
-    /// From the texts of its files, each with its place; files of modules that exist for tests alone are left out.
+    /// Reads the texts of the crate's files, each with its place. Files of modules that exist only for tests are left
+    /// out.
     pub fn with_files(mut self, texts: impl IntoIterator<Item = (Place, String)>) -> Crate {
         let files: BTreeMap<Place, imports::File> =
             texts.into_iter().map(|(place, text)| (place, imports::read(&text))).collect();
@@ -45,12 +46,13 @@ impl Crate {
         self
     }
 
-    /// Whether a module has this place. One whose file is only its children's folder counts.
+    /// Whether a module has this place. A module that has no file but a folder of children counts too.
     fn is_module(&self, place: &[String]) -> bool {
         self.files.keys().any(|known| known.starts_with(place))
     }
 
-    /// What an import in the file at `from` leads to; nothing for a path of names that are no modules, or of `std`.
+    /// Finds what an import in the file at `from` leads to. The result is `None` for a path of `std`, or of names that
+    /// are no modules.
     pub fn resolve(&self, from: &[String], import: &Import) -> Option<Target> {
         self.follow(from, import, 8)
     }
@@ -59,7 +61,7 @@ impl Crate {
         let here = [from, &import.inside[..]].concat();
         let (first, rest) = import.path.split_first()?;
         let path = match first.as_str() {
-            // A program beside the library has a root of its own, and names the library as others do.
+            // A program beside the library has its own root, and names the library as other crates do.
             "crate" | "self" | "super" if from.first().is_some_and(|first| first == "bin") => return None,
             "crate" => rest.to_vec(),
             "self" => [&here[..], rest].concat(),
@@ -81,14 +83,14 @@ impl Crate {
         }
     }
 
-    /// The import by which the module at `place` passes `name` on, if it does not define it itself.
+    /// The import by which the module at `place` passes `name` on, if the module does not define the name.
     fn passed_on(&self, place: &[String], name: &str) -> Option<&Import> {
         let mut imports = self.files.get(place)?.iter().filter(|import| import.passed_on && import.inside.is_empty());
         imports.find(|import| import.path.last().is_some_and(|last| last == name) && import.path != ["self", name])
     }
 }
 
-/// Every package of the workspace whose root is `root`.
+/// All packages of the workspace whose root is `root`.
 pub fn workspace(root: &Path) -> Vec<Crate> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let args = ["metadata", "--no-deps", "--offline", "--format-version", "1"];
@@ -110,7 +112,7 @@ fn of_package(package: &serde_json::Value, ours: &BTreeSet<&str>) -> Crate {
             if for_tests { &mut found.tests_import } else { &mut found.imports }.insert(name);
         }
     }
-    // Tests may want more features of what the crate itself is built with.
+    // Tests may ask for more features of a crate with which the crate itself is built.
     found.tests_import = found.tests_import.difference(&found.imports).cloned().collect();
     let manifest = text(&package["manifest_path"]);
     let src = Path::new(&manifest).parent().expect("a folder").join("src");
@@ -144,7 +146,7 @@ mod tests {
         path.split("::").filter(|name| !name.is_empty()).map(str::to_owned).collect()
     }
 
-    /// A crate `it` with a root that passes `a`'s `Thing` on, and a module for tests.
+    /// Makes a crate `it` whose root passes the name `Thing` of module `a` on. It has a module for tests.
     fn sample() -> Crate {
         let files = [
             ("", "mod a; mod b; #[cfg(test)] mod testing; pub use a::Thing; use b::Other;"),

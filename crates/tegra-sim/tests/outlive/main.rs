@@ -1,4 +1,4 @@
-//! What a program does to the supervisor, and what others do: nobody else notices, and the next run works.
+//! Programs disturb the supervisor and each other. No other program may notice, and the next run must work.
 
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
@@ -11,7 +11,7 @@ fn run(options: &[&str], program: &[&str]) -> Output {
     Command::new(SIMULATOR).arg("run").args(options).arg("--").args(program).output().unwrap()
 }
 
-/// A C program of this directory.
+/// Compiles a C program of this directory.
 fn compile(name: &str) -> String {
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/outlive");
     let program = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("outlive-{name}"));
@@ -40,8 +40,9 @@ fn no_memory_can_be_taken_away_from_under_the_supervisor() {
     }
 }
 
-/// The host restarts what it interrupts for a handler with `SA_RESTART`, and no call runs twice. A host before Linux 5.19 takes
-/// callers away from calls in progress: for the other handlers that can be made good only as long as the caller does not go on.
+/// The host makes calls again that it interrupted for a handler with `SA_RESTART`, and no call runs twice. A host
+/// before Linux 5.19 takes callers away from calls in progress. For handlers without `SA_RESTART`, the simulator can
+/// repair that only if the caller makes the call again.
 #[test]
 fn signals_leave_calls_alone() {
     let program = compile("signals");
@@ -70,7 +71,7 @@ fn files_end_with_their_last_descriptor_and_mapping() {
     }
 }
 
-/// More processes than there are channels, and nothing is left of them.
+/// More processes run than there are channels, and nothing is left of them.
 #[test]
 fn a_crowd_is_served() {
     let program = compile("crowd");
@@ -78,14 +79,14 @@ fn a_crowd_is_served() {
     assert_eq!(left, "left: files 0 channels 0 tsgs 0 handles 0 memory 0\n");
 }
 
-/// A program starts with the descriptors and the limits that it was given, and with no signal blocked.
+/// A program starts with the descriptors and the limits that its caller gave it, and no signal is blocked.
 #[test]
 fn programs_inherit_nothing_of_the_supervisors() {
     let script = "import os, resource, signal\n\
                   print(os.open('/dev/null', os.O_RDONLY), len(signal.pthread_sigmask(signal.SIG_BLOCK, [])))\n\
                   print(resource.getrlimit(resource.RLIMIT_NOFILE))";
     for options in [&[][..], &["--trap-paths"], &["--strace=/dev/null"]] {
-        // Whatever this process has, and a soft limit that is not the hard one.
+        // The descriptors are those of this process, and the soft limit differs from the hard one.
         let limited = format!("ulimit -Sn 300; exec {SIMULATOR} run {} -- python3 -c \"$0\"", options.join(" "));
         let alone = Command::new("sh").args(["-c", "ulimit -Sn 300; exec python3 -c \"$0\"", script]).output().unwrap();
         let out = Command::new("sh").args(["-c", &limited, script]).output().unwrap();
@@ -106,7 +107,7 @@ fn what_could_not_be_set_up_is_not_the_programs_fault() {
     }
     assert!(said(&missing).contains("/bin/true was not run"));
     assert_eq!(missing.status.code(), Some(125));
-    // These are the program's.
+    // These exit codes are about the program.
     for (program, code) in [("/no/such/program", 127), ("/etc/passwd", 126)] {
         let out = run(&[], &[program]);
         assert_eq!(
@@ -116,7 +117,7 @@ fn what_could_not_be_set_up_is_not_the_programs_fault() {
     }
 }
 
-/// A running pair of processes with a temporary directory of its own.
+/// A running pair of processes that has its own temporary directory.
 struct Running {
     outer: Child,
     dir: PathBuf,
@@ -141,13 +142,13 @@ impl Running {
         }
     }
 
-    /// The supervisor proper.
+    /// The process that is the supervisor.
     fn inner(&self) -> i32 {
         let children = format!("/proc/{0}/task/{0}/children", self.outer.id());
         fs::read_to_string(children).unwrap().split_whitespace().next().unwrap().parse().unwrap()
     }
 
-    /// The processes that run the program.
+    /// The processes that execute the program.
     fn programs(&self) -> usize {
         let ours = |pid: &str| {
             let text = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
@@ -164,7 +165,7 @@ impl Running {
         fs::read_dir(&self.dir).unwrap().flatten().filter(|e| ours(&e.file_name().to_string_lossy())).count()
     }
 
-    /// Nothing is left, and no program has seen a call fail.
+    /// Checks that nothing is left and that no program has seen a call fail.
     fn end(mut self) -> Output {
         self.until(|r| r.programs() == 0 && r.directories() == 0);
         let failed = fs::read_to_string(self.dir.join("failed"));
@@ -196,14 +197,14 @@ fn programs_end_with_the_process_that_was_asked_to_run_them() {
     assert_eq!(running.end().status.signal(), Some(9));
 }
 
-/// When both are killed, the program itself ends, and the next run sweeps.
+/// If both processes are killed, the program ends, and the next run removes their directory.
 #[test]
 fn the_next_run_sweeps() {
     let mut running = Running::start("both");
     let (outer, inner) = (running.outer.id() as i32, running.inner());
     assert!(Command::new("kill").args(["-KILL", &outer.to_string(), &inner.to_string()]).status().unwrap().success());
     running.outer.wait().unwrap();
-    // Its lock goes with its last thread.
+    // The lock of the directory ends with the last thread of the process.
     let threads = || fs::read_dir(format!("/proc/{inner}/task")).map_or(0, Iterator::count);
     let state = || fs::read_to_string(format!("/proc/{inner}/stat")).unwrap_or_default();
     running.until(|_| threads() == 0 || threads() == 1 && state().contains(") Z "));
@@ -211,6 +212,6 @@ fn the_next_run_sweeps() {
     let next = Command::new(SIMULATOR).args(["run", "--", "true"]).env("TMPDIR", &running.dir).status().unwrap();
     assert!(next.success());
     assert_eq!(running.directories(), 0);
-    // Those that had left their parents see calls fail then.
+    // Programs that no longer had their parents see failing calls then.
     running.until(|r| r.programs() == 0);
 }

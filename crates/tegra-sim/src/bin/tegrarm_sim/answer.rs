@@ -1,4 +1,4 @@
-//! What the tools say: outcomes as JSON, and sentences about files that are something else.
+//! The answers of the tools: results as JSON, and sentences about files of an unexpected kind.
 
 use serde_json::{Value, json};
 use std::error::Error;
@@ -8,22 +8,22 @@ use std::path::Path;
 use tegra_sim::listing::Kind;
 use tegrarm_kmd::Performed;
 
-/// How a replay went, for programs.
+/// The result of a replay as JSON.
 pub fn replay(outcome: &Performed) -> Value {
     let same = outcome.difference.is_none();
     json!({"same": same, "made": outcome.made, "left_out": outcome.left_out, "difference": outcome.difference})
 }
 
-/// A listing, for programs.
+/// A listing as JSON.
 pub fn decode(kind: Kind, text: &str) -> String {
     let lines: Vec<_> = text.lines().collect();
     format!("{}\n", json!({"kind": kind.name(), "lines": lines}))
 }
 
-/// What bytes are that nobody named.
+/// Guesses the kind of bytes for which the user named none.
 ///
 /// # Errors
-/// When they are empty, or a recording, which is text.
+/// An error says that the bytes are empty, or that they are a recording, which is text.
 pub fn guess(bytes: &[u8]) -> Result<Kind, Box<dyn Error>> {
     match bytes {
         [] => Err("the file is empty".into()),
@@ -32,10 +32,11 @@ pub fn guess(bytes: &[u8]) -> Result<Kind, Box<dyn Error>> {
     }
 }
 
-/// A recording to read.
+/// Opens a recording for reading.
 ///
 /// # Errors
-/// When it cannot be opened, is empty, or begins like something else that we know.
+/// An error says that the file cannot be opened, that it is empty, or that it is another kind of file that the tools
+/// know.
 pub fn recording(path: &Path) -> Result<BufReader<File>, Box<dyn Error>> {
     let mut file = BufReader::new(File::open(path)?);
     let what = match file.fill_buf()? {

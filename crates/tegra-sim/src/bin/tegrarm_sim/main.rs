@@ -141,7 +141,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Writes what `TEGRARM_LOG` asks for, errors without it.
+/// Writes the log messages that `TEGRARM_LOG` asks for. Without it, errors are written.
 fn log() {
     let asked = std::env::var_os("TEGRARM_LOG").unwrap_or_default();
     let filter = EnvFilter::builder().with_default_directive(LevelFilter::ERROR.into());
@@ -153,7 +153,7 @@ fn log() {
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(|| tegrarm_kmd::output::Stderr).init();
 }
 
-/// Standard error that may be closed, full or a broken pipe: what cannot be said is not said.
+/// Writes to standard error. It may be closed, full or a broken pipe, and then the text is dropped.
 fn say(text: std::fmt::Arguments<'_>) {
     let _ = writeln!(std::io::stderr(), "tegrarm-sim: {text}");
 }
@@ -163,12 +163,13 @@ fn failed(what: &dyn Display, why: &dyn Error, code: u8) -> ExitCode {
     ExitCode::from(code)
 }
 
-/// Statuses of our own, as `env` and `timeout` have them: something of ours failed, the program cannot be executed, there is none.
+/// The exit statuses of this program, as `env` and `timeout` have them: this program failed, the program cannot be
+/// executed, the program does not exist.
 const OURS: i32 = 125;
 const NOT_EXECUTABLE: i32 = 126;
 const NO_PROGRAM: i32 = 127;
 
-/// Runs a program, in two processes: see [`supervisor::divide`].
+/// Runs a program with two processes of our own: see [`supervisor::divide`].
 fn run_it(run: &Run) -> ExitCode {
     match supervisor::divide() {
         Ok(Side::Supervisor(leash)) => supervise(run, leash),
@@ -182,7 +183,7 @@ fn run_it(run: &Run) -> ExitCode {
     }
 }
 
-/// The supervisor's side; the other one hears how it ended.
+/// Runs the program in the supervisor's process. The other process is told how the program ended.
 fn supervise(run: &Run, leash: Leash) -> ExitCode {
     let leash = Arc::new(leash);
     let exit = execute(run, leash.clone()).unwrap_or_else(|e| {
@@ -203,7 +204,7 @@ fn supervise(run: &Run, leash: Leash) -> ExitCode {
 }
 
 impl Board {
-    /// The environment's board, changed by the options.
+    /// The board that the environment describes, changed by the options.
     fn config(&self) -> Result<SimConfig, Box<dyn Error>> {
         let mut config = SimConfig::from_env()?;
         if let Some(chip) = self.chip {
@@ -214,7 +215,7 @@ impl Board {
     }
 }
 
-/// Tells how the program got its device nodes.
+/// Tells the user how the program got its device nodes.
 struct Verbose;
 
 impl Observer for Verbose {
@@ -231,7 +232,7 @@ impl Observer for Verbose {
     }
 }
 
-/// A new file for an option's output.
+/// Makes a new file for the output of an option.
 fn create(option: &str, path: &Path) -> Result<File, Box<dyn Error>> {
     File::create(path).map_err(|e| format!("{option} cannot be written to {}: {e}", path.display()).into())
 }
@@ -261,13 +262,13 @@ fn execute(run: &Run, leash: Arc<Leash>) -> Result<Exit, Box<dyn Error>> {
     }
     let mut command = Command::new(&run.program[0]);
     command.args(&run.program[1..]);
-    // For people who ask what they are running on; a program that must know opens supervisor::CENSUS.
+    // The variable is for people who ask what a program runs on. A program that must know opens supervisor::CENSUS.
     command.env("TEGRARM_SIM_RUN", about);
     let broken = Broken { missing: run.without.clone(), denied: run.deny.clone(), dead: run.dead_gpu };
     let options =
         Options { observers, trap_paths: run.trap_paths, broken, interruptible: run.interruptible, leash: Some(leash) };
     let exit = supervisor::run(kernel, command, options)?;
-    // The program has run; that its trace is not complete is no reason to say that it failed.
+    // The program has run. An incomplete trace does not make it a failure.
     if let Some(Err(e)) = timeline.map(|timeline| timeline.finish()) {
         say(format_args!("--trace is not complete: {e}"));
     }
@@ -294,7 +295,7 @@ fn print(decode: &Decode) -> Result<ExitCode, Box<dyn Error>> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Prints a result. A reader that has seen enough is no failure.
+/// Prints a result. It is no failure if the reader has closed the pipe.
 fn tell(text: &str) -> Result<(), Box<dyn Error>> {
     match std::io::stdout().write_all(text.as_bytes()).and_then(|()| std::io::stdout().flush()) {
         Err(e) if e.kind() != ErrorKind::BrokenPipe => Err(format!("standard output: {e}").into()),
@@ -302,7 +303,7 @@ fn tell(text: &str) -> Result<(), Box<dyn Error>> {
     }
 }
 
-/// Ends as the program did, so that whoever started us sees the same.
+/// Ends this process in the way in which the program ended, so that our parent sees the same.
 fn end_by(signal: nix::sys::signal::Signal) -> ExitCode {
     let mut mask = nix::sys::signal::SigSet::empty();
     mask.add(signal);

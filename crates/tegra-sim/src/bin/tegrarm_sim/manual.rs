@@ -1,4 +1,4 @@
-//! Man pages and completions, made of the command line's own description: `make docs` writes them to `packaging`.
+//! Makes man pages and completions from the description of the command line. `make docs` writes them to `packaging`.
 
 use clap::Command;
 use clap_complete::Shell;
@@ -8,7 +8,7 @@ use std::path::Path;
 /// Writes `tegrarm-sim.1`, a page for each command, and the completions.
 ///
 /// # Errors
-/// What the file system says.
+/// The error of the file system.
 pub fn write(command: Command, directory: &Path) -> io::Result<()> {
     let (pages, completions) = (directory.join("man"), directory.join("completions"));
     std::fs::create_dir_all(&pages)?;

@@ -1,24 +1,24 @@
-//! `--strace`: one line per call, names and fields decoded.
+//! `--strace` writes one line for each call, with names and decoded fields.
 
 use std::io::Write;
 use std::sync::Mutex;
 use tegra_sim::supervisor::{Answered, Observer};
 use tegrarm_kmd::describe;
 
-/// Writes a line per call.
+/// Writes one line for each call.
 pub struct Strace {
     out: Mutex<Box<dyn Write + Send>>,
 }
 
 impl Strace {
-    /// Writes to `out`.
+    /// Makes an observer that writes to `out`.
     pub fn new(out: Box<dyn Write + Send>) -> Strace {
         Strace { out: Mutex::new(out) }
     }
 
     fn line(&self, pid: i32, text: &str) {
         let mut out = self.out.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        // A reader that went away is no reason to stop the program.
+        // If the reader has closed the pipe, the program continues.
         let _ = writeln!(out, "[{pid}] {text}");
     }
 }

@@ -1,6 +1,6 @@
-//! `--trace`: a timeline for Perfetto and Chrome, as a JSON array of trace events.
+//! `--trace` writes a timeline for Perfetto and Chrome, as a JSON array of trace events.
 //!
-//! Each process of the program is a track with its ioctls; the GPU is a track of its own with a line per channel.
+//! Each process of the program is a track that shows its ioctls. The GPU is a track with one line for each channel.
 
 use serde_json::{Value, json};
 use std::fs::File;
@@ -10,20 +10,21 @@ use tegra_gpu::{Event, Gpu, time_ns};
 use tegra_sim::supervisor::{Answered, Observer};
 use tegrarm_kmd::describe;
 
-/// The GPU's "process"; real ones have larger ids.
+/// The id of the GPU's track. The ids of real processes are larger.
 const GPU: u32 = 0;
 
-/// Writes events as they happen.
+/// Writes events while they happen.
 pub struct Timeline {
     start_ns: u64,
     out: Mutex<BufWriter<File>>,
 }
 
 impl Timeline {
-    /// Writes to `file` what `gpu` does; programs report to it as an [`Observer`].
+    /// Makes a timeline in `file` and records what `gpu` does. Calls of programs are reported to it as to an
+    /// [`Observer`].
     ///
     /// # Errors
-    /// When the file cannot be written.
+    /// The file cannot be written.
     pub fn create(file: File, gpu: &Gpu) -> io::Result<Arc<Timeline>> {
         let mut out = BufWriter::new(file);
         let name = json!({"name": "process_name", "ph": "M", "pid": GPU, "tid": 0, "args": {"name": "GPU"}});
@@ -34,10 +35,10 @@ impl Timeline {
         Ok(timeline)
     }
 
-    /// Ends the array. Events that come later are lost.
+    /// Ends the array. Later events are not written.
     ///
     /// # Errors
-    /// When the file cannot be written.
+    /// The file cannot be written.
     pub fn finish(&self) -> io::Result<()> {
         let mut out = self.out();
         writeln!(out, "\n]")?;
@@ -49,7 +50,7 @@ impl Timeline {
     }
 
     fn write(&self, event: &Value) {
-        // A full disk is no reason to stop the program; `finish` reports it.
+        // A full disk does not stop the program. `finish` reports it.
         let _ = write!(self.out(), ",\n{event}");
     }
 
@@ -57,7 +58,7 @@ impl Timeline {
         ns.saturating_sub(self.start_ns) as f64 / 1e3
     }
 
-    /// Something that took a while.
+    /// Writes an event that took some time.
     fn span(&self, who: (u32, u32), (name, kind): (&str, &str), (start, end): (u64, u64), args: &Value) {
         let (ts, dur) = (self.microseconds(start), end.saturating_sub(start) as f64 / 1e3);
         let (pid, tid) = who;
@@ -66,7 +67,7 @@ impl Timeline {
         }));
     }
 
-    /// Something that happened at once, now.
+    /// Writes an event of this moment.
     fn instant(&self, channel: u32, name: &str, kind: &str, args: &Value) {
         let ts = self.microseconds(time_ns());
         self.write(&json!({

@@ -1,5 +1,5 @@
-//! A board and short words for its ioctls: what the kernel tests drive it with. Everything goes through the
-//! trait `Kmd`, with raw structures.
+//! A board, and short functions for its ioctls, with which the kernel tests drive it. Every call goes through the trait
+//! `Kmd`, with raw structures.
 #![allow(dead_code, unused_imports, reason = "each test file uses its part of it")]
 
 pub mod noting;
@@ -20,21 +20,21 @@ pub use tegrarm_abi::nvmap::*;
 pub use tegrarm_kmd::{Arg, Errno, File, Kmd, Node, Placement, Prot};
 pub use zerocopy::FromZeros;
 
-/// First address of the address spaces in the published logs.
+/// The first address of the address spaces in the published logs.
 pub const START: u64 = 0x20_0000;
-/// The recommended end.
+/// The end of address spaces that is recommended.
 pub const END: u64 = 0xff_0000_0000;
 /// The end in the published logs.
 pub const OBSERVED_END: u64 = 0xff_ffe0_0000;
 
-/// A zeroed structure, changed by `fill`.
+/// Makes a structure of zeros that `fill` changes.
 pub fn args<T: AbiStruct>(fill: impl FnOnce(&mut T)) -> T {
     let mut value = T::new_zeroed();
     fill(&mut value);
     value
 }
 
-/// A virtual board with the nodes every test needs open.
+/// A virtual board, with the open nodes that every test needs.
 pub struct Board {
     pub sim: Arc<SimKmd>,
     pub kmd: Arc<dyn Kmd>,
@@ -43,7 +43,7 @@ pub struct Board {
     pub l4t: L4t,
 }
 
-/// A buffer: its handle id and one descriptor of its dmabuf.
+/// A buffer: the id of its handle, and one descriptor of its dmabuf.
 pub struct Buffer {
     pub handle: u32,
     pub fd: File,
@@ -55,7 +55,8 @@ impl Buffer {
     }
 }
 
-/// Channel, group and address space, bound and without a watchdog: all that SETUP_BIND needs but memory.
+/// A channel, a group and an address space, which are bound. There is no watchdog. SETUP_BIND needs only memory in
+/// addition.
 pub struct Rig {
     pub space: File,
     pub tsg: File,
@@ -68,7 +69,7 @@ impl Board {
         Board::with(SimConfig::new(Chip::AgxOrin))
     }
 
-    /// The board of the published logs.
+    /// Makes the board of the published logs.
     pub fn observed() -> Board {
         Board::with(SimConfig::new(Chip::AgxOrinPowerGated))
     }
@@ -89,12 +90,12 @@ impl Board {
         Board { sim, kmd, nvmap, ctrl, l4t: config.l4t }
     }
 
-    /// Wraps a descriptor an ioctl returned.
+    /// Owns a descriptor that an ioctl returned.
     pub fn file(&self, node: Node, fd: RawFd) -> File {
         File::from_output(&self.kmd, node, fd).unwrap()
     }
 
-    /// The raw call: result and errno as the kernel gives them.
+    /// Makes the raw call and returns its result or errno, as the kernel gives it.
     pub fn raw(&self, file: &File, request: u32, bytes: &mut [u8]) -> Result<i32, Errno> {
         use std::os::fd::AsFd;
         self.kmd.ioctl(file.as_fd(), file.node(), request, Arg::Bytes(bytes))
@@ -110,7 +111,7 @@ impl Board {
         self.alloc_with(handle, |_| ())
     }
 
-    /// ALLOC from system memory, inner cacheable, with changes.
+    /// Allocates from system memory as inner cacheable. `fill` changes the arguments.
     pub fn alloc_with(&self, handle: u32, fill: impl FnOnce(&mut nvmap_alloc_handle)) -> Result<(), Errno> {
         let mut alloc = args::<nvmap_alloc_handle>(|a| {
             a.handle = handle;
@@ -140,7 +141,7 @@ impl Board {
         self.nvmap.ioctl_value(NVMAP_IOC_FREE, u64::from(handle)).unwrap();
     }
 
-    /// An allocated buffer.
+    /// Makes an allocated buffer.
     pub fn buffer(&self, size: u32) -> Buffer {
         let handle = self.create(size);
         self.alloc(handle).unwrap();
@@ -182,7 +183,7 @@ impl Board {
         Ok(create.veid)
     }
 
-    /// Everything up to, without, SETUP_BIND.
+    /// Makes all objects that are needed before SETUP_BIND.
     pub fn rig(&self) -> Rig {
         let (space, tsg) = (self.space(), self.tsg());
         let veid = self.subcontext(&tsg, &space).unwrap();
@@ -198,7 +199,7 @@ impl Board {
         channel
     }
 
-    /// SETUP_BIND of a usermode channel with 1024 entries; its ring and USERD, and the token.
+    /// Makes the SETUP_BIND of a usermode channel with 1024 entries. Returns its ring, its USERD and its token.
     pub fn setup(&self, channel: &File) -> (Buffer, Buffer, u32) {
         let (ring, userd) = (self.buffer(8192), self.buffer(4096));
         let token = setup_bind(channel, &ring, &userd, |_| ()).unwrap();
@@ -252,7 +253,7 @@ pub fn timedout(channel: &File) -> u32 {
     get.value
 }
 
-/// MAP_BUFFER_EX of a pitch buffer, cacheable, with changes; the address.
+/// Maps a pitch buffer as cacheable with MAP_BUFFER_EX and returns the address. `fill` changes the arguments.
 pub fn map_with(space: &File, fd: RawFd, fill: impl FnOnce(&mut nvgpu_as_map_buffer_ex_args)) -> Result<u64, Errno> {
     let mut map = args::<nvgpu_as_map_buffer_ex_args>(|a| {
         a.flags = NVGPU_AS_MAP_BUFFER_FLAGS_CACHEABLE;
@@ -280,7 +281,7 @@ pub fn unmap(space: &File, va: u64) {
     space.ioctl(NVGPU_AS_IOCTL_UNMAP_BUFFER, &mut unmap).unwrap();
 }
 
-/// ALLOC_SPACE of 4 KiB pages; the address.
+/// Makes an ALLOC_SPACE of 4 KiB pages and returns the address.
 pub fn alloc_space(space: &File, bytes: u64, flags: u32, at: u64) -> Result<u64, Errno> {
     let mut alloc = args::<nvgpu_as_alloc_space_args>(|a| {
         a.pages = bytes / 4096;
@@ -301,11 +302,11 @@ pub fn free_space(space: &File, va: u64) {
     space.ioctl(NVGPU_AS_IOCTL_FREE_SPACE, &mut free).unwrap();
 }
 
-/// Open descriptors of this process.
+/// The number of open descriptors of this process.
 pub fn open_fds() -> usize {
     let here = std::fs::File::open("/proc/self/fd").unwrap();
     let skip = here.as_raw_fd().to_string();
     let names = std::fs::read_dir("/proc/self/fd").unwrap().flatten().map(|e| e.file_name());
-    // The directory's own descriptor comes and goes with this call.
+    // The descriptor of the directory itself exists only during this call, so it is not counted.
     names.filter(|name| name.to_str() != Some(&skip)).count() - 1
 }

@@ -1,4 +1,4 @@
-//! Which ioctls the tests have seen answered.
+//! Notes which ioctls the tests have seen answered.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -7,10 +7,10 @@ use std::sync::Arc;
 use tegra_sim::SimKmd;
 use tegrarm_kmd::{Arg, Errno, Kmd, Mapping, Node, Placement, Prot};
 
-/// Names the file that answered calls are noted in.
+/// The environment variable that names the file for the notes.
 pub const NOTES: &str = "TEGRARM_TEST_CALLS";
 
-/// A board that notes the number of every ioctl and whether it succeeded, when somebody wants to know.
+/// A board that notes the number of every ioctl and whether it succeeded, if the variable is set.
 pub struct Noting {
     sim: Arc<SimKmd>,
     notes: Option<File>,
@@ -35,7 +35,7 @@ impl Kmd for Noting {
     fn ioctl(&self, fd: BorrowedFd<'_>, node: Node, request: u32, arg: Arg<'_>) -> Result<i32, Errno> {
         let answer = self.sim.ioctl(fd, node, request, arg);
         if let Some(mut notes) = self.notes.as_ref() {
-            // One write: lines of other threads stay whole.
+            // The line is written with one call, so that lines of several threads are not mixed.
             notes.write_all(format!("{request} {}\n", answer.is_ok()).as_bytes()).expect("the notes can be written");
         }
         answer

@@ -1,4 +1,4 @@
-//! A channel that runs, and what it takes to see what it does.
+//! A running channel, and the memory in which its work can be seen.
 
 use super::*;
 use std::time::{Duration, Instant};
@@ -8,7 +8,7 @@ pub const GP_GET: usize = 0x88;
 pub const GP_PUT: usize = 0x8c;
 pub const DOORBELL: usize = 0x90;
 
-/// A channel on the runlist, its memory in the CPU's view, and a page for pushbuffers and semaphores.
+/// A channel on the runlist, the CPU's view of its memory, and a page for pushbuffers and semaphores.
 pub struct Running {
     pub rig: Rig,
     pub _ring: Buffer,
@@ -60,7 +60,7 @@ impl Running {
     }
 }
 
-/// Waits for what the GPU does, with a limit no healthy machine reaches.
+/// Waits until the GPU has done something. The time limit is longer than any healthy machine needs.
 pub fn until(what: &str, met: impl Fn() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(30);
     while !met() {
