@@ -48,7 +48,7 @@ def run(args) -> int:
     if chosen_by_us := "DEV" not in os.environ:
         os.environ["DEV"] = "TEGRA+NV"
     if "TEGRA" in os.environ["DEV"]:
-        rm.device_count()  # says in a sentence why there is none, before the frontend says it in a traceback
+        rm.device_count()  # it says in a sentence why there is no device, before the frontend shows a traceback
     from tegrarm import names
     from tegrarm import tinygrad as adapter
     if noted := os.environ.get("TEGRARM_TRACE_NAMES"):
@@ -65,7 +65,7 @@ def run(args) -> int:
 
 @contextlib.contextmanager
 def reported(args):
-    """With --json, a line on standard error when the script has ended: its own output is not ours to mix with."""
+    """With --json, writes a line to standard error when the script has ended. Standard output belongs to the script."""
     started, status = time.monotonic(), 0
     try:
         yield
@@ -124,46 +124,46 @@ def run_traced(args) -> int:
 
 
 def info(args) -> int:
-    """``tegrarm info``."""
+    """Executes ``tegrarm info``."""
     from .info import info as answer
     return answer(args)
 
 
 def doctor(args) -> int:
-    """``tegrarm doctor``."""
+    """Executes ``tegrarm doctor``."""
     from .doctor import doctor as answer
     return answer(args)
 
 
 def compile_source(args) -> int:
-    """``tegrarm compile``."""
+    """Executes ``tegrarm compile``."""
     from .compile import run as answer
     return answer(args)
 
 
 def top(args) -> int:
-    """``tegrarm top``."""
+    """Executes ``tegrarm top``."""
     from .top import top as answer
     return answer(args)
 
 
 def sim(args) -> int:
-    """``tegrarm sim``."""
+    """Executes ``tegrarm sim``."""
     from .sim import sim as answer
     return answer(args)
 
 
 def pool(args) -> int:
-    """Hands over to :mod:`tegrarm.pool`, whose packages are optional."""
+    """Executes :mod:`tegrarm.pool`, whose packages are optional."""
     from .pool import cli
     return cli.main(args.arguments)
 
 
 class Version(argparse.Action):
-    """``--version``: of the package, and of the library if it can be loaded."""
+    """``--version`` shows the version of the package, and that of the library if it can be loaded."""
 
     def __call__(self, parser, *_rest):
-        """Prints both and ends."""
+        """Prints both versions and ends the program."""
         from .info import package_version
         try:
             library = f"libtegrarm {_ffi.version()} ({_ffi.find()})"
@@ -174,7 +174,7 @@ class Version(argparse.Action):
 
 
 def parser() -> argparse.ArgumentParser:
-    """The command line's grammar."""
+    """Makes the grammar of the command line."""
     raw = argparse.RawDescriptionHelpFormatter
     top_parser = argparse.ArgumentParser(prog="tegrarm", description="libtegrarm: desktop NVIDIA RM calls on Jetson Orin",
                                          epilog=EPILOG, formatter_class=raw)
@@ -223,9 +223,9 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Entry point; returns the exit status."""
+    """The entry point of the program. Returns the exit status."""
     argv = sys.argv[1:] if argv is None else argv
-    if argv[:1] == ["pool"]:  # has a grammar of its own, help included
+    if argv[:1] == ["pool"]:  # it has its own grammar, with its own help
         return pool(argparse.Namespace(arguments=argv[1:]))
     args = parser().parse_args(argv)
     if getattr(args, "args", None) and args.args[0] == "--":
@@ -240,7 +240,7 @@ def main(argv: list[str] | None = None) -> int:
         status, said = say.WRONG, str(error)
     except rm.RmError as error:
         status, said = say.PROBLEM, str(error)
-    except BrokenPipeError:  # whoever read us has had enough
+    except BrokenPipeError:  # the reader of the output has closed the pipe
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return say.OK
     print(f"tegrarm: {said}", file=sys.stderr)

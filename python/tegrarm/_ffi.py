@@ -1,6 +1,6 @@
-"""ctypes binding of libtegrarm.so: finds the library, declares every exported function.
+"""The ctypes binding of libtegrarm.so. It finds the library and declares every exported function.
 
-Nothing here interprets a result; :mod:`tegrarm.rm` turns an NV_STATUS into an exception.
+This module does not interpret results. :mod:`tegrarm.rm` turns an NV_STATUS into an exception.
 """
 
 from __future__ import annotations
@@ -50,15 +50,15 @@ TEGRARM_PROFILE_KERNEL, TEGRARM_PROFILE_COPY, TEGRARM_PROFILE_FILL = range(3)
 
 
 class Config(ctypes.Structure):
-    """``struct tegrarm_config``: what ``tegrarm_init`` takes instead of the environment."""
+    """``struct tegrarm_config``, which ``tegrarm_init`` takes in place of the environment."""
 
     _fields_ = [("size", c_size_t), ("backend", c_char_p)]
 
 
 class DeviceProfile(ctypes.Structure):
-    """``struct tegrarm_device_profile``: what a scheduler wants to know about a device.
+    """``struct tegrarm_device_profile``: the properties of a device that a scheduler needs.
 
-    ``size`` is set by the caller to ``ctypes.sizeof(DeviceProfile)``; fields are only ever appended.
+    The caller sets ``size`` to ``ctypes.sizeof(DeviceProfile)``. Later versions only add fields at the end.
     """
 
     _fields_ = [
@@ -85,7 +85,7 @@ class DeviceProfile(ctypes.Structure):
 
 
 class KernelAttributes(ctypes.Structure):
-    """``struct tegrarm_kernel_attributes``: what the compiler says of a kernel, and what the GPU makes of it."""
+    """``struct tegrarm_kernel_attributes``: what the compiler says about a kernel, and what follows from it on this GPU."""
 
     _fields_ = [
         ("size", c_size_t),
@@ -106,7 +106,7 @@ class KernelAttributes(ctypes.Structure):
 
 
 class DeviceState(ctypes.Structure):
-    """``struct tegrarm_device_state``: how a device is doing. ``size`` is set by the caller."""
+    """``struct tegrarm_device_state``: the present state of a device. The caller sets ``size``."""
 
     _fields_ = [
         ("size", c_size_t),
@@ -122,12 +122,12 @@ class DeviceState(ctypes.Structure):
     ]
 
 
-#: ``tegrarm_log_callback``. An object of it has to live for as long as it is set.
+#: ``tegrarm_log_callback``. An object of this type has to live for as long as it is set.
 LogCallback = ctypes.CFUNCTYPE(None, NvU32, NvStatus, c_char_p, c_void_p)
 
 
 class QueueOptions(ctypes.Structure):
-    """``struct tegrarm_queue_options``: how a queue is to be. ``size`` is set by the caller."""
+    """``struct tegrarm_queue_options``: the properties that a new queue will have. The caller sets ``size``."""
 
     _fields_ = [
         ("size", c_size_t),
@@ -138,12 +138,12 @@ class QueueOptions(ctypes.Structure):
     ]
 
 
-#: ``tegrarm_fence_callback``. An object of it has to live until it was called.
+#: ``tegrarm_fence_callback``. An object of this type has to live until it was called.
 FenceCallback = ctypes.CFUNCTYPE(None, NvU64, NvStatus, c_void_p)
 
 
 class ProfileRecord(ctypes.Structure):
-    """``struct tegrarm_profile_record``: a piece of work that has finished."""
+    """``struct tegrarm_profile_record``: the times of a piece of work that has finished."""
 
     _fields_ = [
         ("size", c_size_t),
@@ -157,12 +157,12 @@ class ProfileRecord(ctypes.Structure):
     ]
 
 
-#: ``tegrarm_profile_callback``. An object of it has to live for as long as the profile does.
+#: ``tegrarm_profile_callback``. An object of this type has to live for as long as the profile runs.
 ProfileCallback = ctypes.CFUNCTYPE(None, POINTER(ProfileRecord), c_void_p)
 
 
 class ReplayChannel(ctypes.Structure):
-    """``struct tegrarm_replay_channel``: a channel that a replay submits to and another frontend made."""
+    """``struct tegrarm_replay_channel``: a channel that another frontend made and that a replay submits to."""
 
     _fields_ = [
         ("size", c_size_t),
@@ -177,7 +177,7 @@ class ReplayChannel(ctypes.Structure):
 
 
 class ReplayValue(ctypes.Structure):
-    """``struct tegrarm_replay_value``: what a patch point gets, ``(source + add) >> shift & mask``."""
+    """``struct tegrarm_replay_value``: the value that a patch point gets, ``(source + add) >> shift & mask``."""
 
     _fields_ = [
         ("source", c_uint32),
@@ -189,7 +189,7 @@ class ReplayValue(ctypes.Structure):
     ]
 
 
-# name: (result, arguments), one row per prototype of include/tegrarm.h, in its order.
+# The rows are name: (result, arguments). There is one for each prototype of include/tegrarm.h, in the order of that file.
 SIGNATURES: dict[str, tuple] = {
     "rm_alloc": (NvStatus, [NvHandle, NvHandle, POINTER(NvHandle), NvU32, c_void_p, NvU32]),
     "rm_control": (NvStatus, [NvHandle, NvHandle, NvU32, c_void_p, NvU32]),
@@ -296,7 +296,7 @@ LIBRARY = "libtegrarm.so"
 
 
 class LibraryNotFound(ImportError):
-    """libtegrarm.so is in none of the places that were searched, or what is there is another file, or of another version."""
+    """libtegrarm.so is in none of the places that were searched, or the file found is no such library or has another version."""
 
     def __init__(self, sentence: str):
         super().__init__(sentence)
@@ -304,7 +304,7 @@ class LibraryNotFound(ImportError):
 
 
 def candidates() -> list[pathlib.Path]:
-    """Where the library is looked for, first match wins; the system's loader path comes after these."""
+    """The places where the library is looked for. The first match is used, and the search path of the system's loader comes last."""
     if path := os.environ.get("TEGRARM_LIB"):
         return [pathlib.Path(path)]
     here = pathlib.Path(__file__).resolve().parent
@@ -313,7 +313,7 @@ def candidates() -> list[pathlib.Path]:
 
 
 def find() -> str:
-    """Path (or bare name, for the system's loader) of the library; raises LibraryNotFound."""
+    """The path of the library, or its bare name for the system's loader. Raises LibraryNotFound."""
     tried = candidates()
     for path in tried:
         if path.is_file():
@@ -326,7 +326,7 @@ def find() -> str:
 
 @functools.cache
 def lib() -> ctypes.CDLL:
-    """The loaded library with every prototype declared. Loading it opens no device."""
+    """The loaded library with all of its prototypes. Loading it opens no device."""
     path = find()
     try:
         handle = ctypes.CDLL(path)
@@ -341,17 +341,17 @@ def lib() -> ctypes.CDLL:
 
 
 def version() -> str:
-    """Version of the loaded library, for example ``0.1.0``."""
+    """The version of the loaded library, for example ``0.1.0``."""
     return lib().tegrarm_version().decode()
 
 
 def status_name(status: int) -> str:
-    """Name of an NV_STATUS, for example ``NV_ERR_INVALID_CLASS``."""
+    """The name of an NV_STATUS, for example ``NV_ERR_INVALID_CLASS``."""
     return lib().tegrarm_status_name(status).decode()
 
 
 def last_error() -> str:
-    """What went wrong in the last failing call of this thread, as a sentence; empty if nothing did."""
+    """A sentence that says what went wrong in the last failing call of this thread. It is empty if no call has failed."""
     needed = lib().tegrarm_last_error(None, 0)
     if needed <= 1:
         return ""

@@ -1,6 +1,6 @@
-"""``tegrarm compile``: CUDA C to machine code for the Orin, with NVRTC alone; no CUDA needs to be installed.
+"""``tegrarm compile`` makes machine code for the Orin from CUDA C. It needs NVRTC, but no installation of CUDA.
 
-NVRTC comes from pip (``tegrarm[nvrtc]``) or is the library that NVRTC_PATH names.
+NVRTC comes from pip (``tegrarm[nvrtc]``), or NVRTC_PATH names the library.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def _wheel(module: str) -> list[pathlib.Path]:
 
 @functools.cache
 def nvrtc() -> ctypes.CDLL:
-    """The compiler's library."""
+    """The library of the compiler."""
     path = os.environ.get("NVRTC_PATH")
     found = [path] if path else [str(file) for place in _wheel("nvidia.cuda_nvrtc") for file in sorted(place.glob("lib/libnvrtc.so.*"))]
     if not found:
@@ -39,14 +39,14 @@ def nvrtc() -> ctypes.CDLL:
 
 
 def version() -> str:
-    """Of NVRTC."""
+    """The version of NVRTC."""
     major, minor = ctypes.c_int(), ctypes.c_int()
     nvrtc().nvrtcVersion(ctypes.byref(major), ctypes.byref(minor))
     return f"{major.value}.{minor.value}"
 
 
 def headers() -> list[str]:
-    """Directories of CUDA's own headers (cuda_fp16.h), where pip installed them."""
+    """The directories in which pip installed CUDA's own headers (such as cuda_fp16.h)."""
     return [str(place / "include") for place in _wheel("nvidia.cuda_runtime") if (place / "include").is_dir()]
 
 
@@ -59,7 +59,7 @@ def _get(program: ctypes.c_void_p, what: str) -> bytes:
 
 
 def compiled(source: bytes, name: str, arch: str = "sm_87", options: tuple[str, ...] = (), ptx: bool = False) -> bytes:
-    """The machine code (or PTX) of CUDA C; what the compiler objects to is refused with its own text."""
+    """The machine code (or PTX) of CUDA C. If the compiler refuses the source, the error has the compiler's own text."""
     library, program = nvrtc(), ctypes.c_void_p()
     if library.nvrtcCreateProgram(ctypes.byref(program), source, name.encode(), 0, None, None):
         raise Refused(f"{name}: NVRTC did not take the source")

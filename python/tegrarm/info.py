@@ -1,4 +1,4 @@
-"""``tegrarm info``: the library, what is below it, and the device."""
+"""``tegrarm info`` shows the library, the kernel that it uses, and the device."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from . import _ffi, rm, say, where
 
 
 def package_version() -> str:
-    """Of the Python package; the library has its own."""
+    """The version of the Python package. The library has a version of its own."""
     try:
         return importlib.metadata.version("tegrarm")
     except importlib.metadata.PackageNotFoundError:
@@ -23,7 +23,7 @@ def facts() -> dict:
     memory = profile.memory_size
     supervisor = where.supervisor() if kind == "tegrarm-sim run" else None
     if supervisor and "memory" in supervisor:
-        memory = int(supervisor["memory"])  # /proc/meminfo there is this computer's
+        memory = int(supervisor["memory"])  # in a supervised program, /proc/meminfo is that of this computer
     if kind == "in-process":
         simulated = {"module": os.environ.get("TEGRARM_SIM_CHIP", "agx-orin"), "l4t": os.environ.get("TEGRARM_SIM_L4T", "r36")}
     else:
@@ -48,7 +48,7 @@ def facts() -> dict:
 
 
 def text(known: dict) -> str:
-    """The same for people."""
+    """Everything that is shown, as text for people."""
     device, kind = known["device"], known["kind"]
     short = "board" if kind == "board" else "recording" if kind == "recording" else "virtual Orin"
     simulator = known["simulator"]
@@ -64,7 +64,7 @@ def text(known: dict) -> str:
 
 
 def info(args) -> int:
-    """Prints the library and the device."""
+    """Prints the properties of the library and of the device."""
     known = facts()
     if args.json:
         say.as_json(known)

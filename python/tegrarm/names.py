@@ -1,4 +1,4 @@
-"""Where a tinygrad process has its kernels, for those who look at its timeline: the GPU knows addresses, not names."""
+"""The addresses of kernels in a tinygrad process, for its timeline: the GPU knows addresses and no names."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections.abc import Callable
 
 
 def note(path: str) -> None:
-    """From now on, writes a line to ``path`` for each program that tinygrad gives to its NV device, or to TEGRA."""
+    """From this call on, writes a line to ``path`` for each program that tinygrad loads to its NV device or to TEGRA."""
     for find in (_of_nv, _of_tegra):
         try:
             program, place = find()
         except (ImportError, AttributeError):
-            continue  # this tinygrad has no such device
+            continue  # this release of tinygrad has no such device
         _watch(program, place, path)
 
 
@@ -39,7 +39,7 @@ def _watch(program: type, place: Callable, path: str) -> None:
 
 
 def read(path: str) -> list[dict]:
-    """What was noted."""
+    """Reads the lines that :func:`note` wrote."""
     try:
         with open(path, encoding="utf-8") as file:
             return [json.loads(line) for line in file]
@@ -48,5 +48,5 @@ def read(path: str) -> list[dict]:
 
 
 def of(address: int, known: list[dict]) -> str:
-    """The kernel at an address, empty if nobody named it. The last one counts: memory is used again."""
+    """The kernel at an address. It is empty if none is known. The latest line counts, because addresses are used again."""
     return next((k["name"] for k in reversed(known) if k["address"] <= address < k["address"] + k["size"]), "")

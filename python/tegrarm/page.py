@@ -1,4 +1,4 @@
-"""``tegrarm trace --html``: a run as one page that needs nothing else: timeline, details, table of calls."""
+"""``tegrarm trace --html`` shows a run as one page with a timeline, details and a table of calls. The page needs no other file."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ TEMPLATE = pathlib.Path(__file__).with_name("page.html")
 
 
 def text(spans: list[Span], counts: dict[str, collections.Counter], timed: bool) -> str:
-    """The page. ``timed`` says whether the spans have real times or only their order."""
+    """The text of the page. ``timed`` says whether the spans have real times or only an order."""
     tracks = list(dict.fromkeys(span.track for span in spans))
     data = {
         "tracks": tracks,
@@ -22,7 +22,7 @@ def text(spans: list[Span], counts: dict[str, collections.Counter], timed: bool)
     }
     rows = [f"<tr><td>{html.escape(rm) if first else ''}</td><td>{html.escape(kernel)}</td><td class=n>{times}</td></tr>"
             for rm, made in counts.items() for first, (kernel, times) in zip([True] + [False] * len(made), made.items(), strict=False)]
-    # A script ends at "</": no name of a kernel or file may end it.
+    # The text "</" could end the script, so that it must not occur in names of kernels and files.
     made = json.dumps(data, ensure_ascii=False).replace("</", "<\\/")
     unit = "microseconds" if timed else "calls, in their order: a recording has no clock"
     return TEMPLATE.read_text(encoding="utf-8").replace("@DATA@", made).replace("@ROWS@", "\n".join(rows)).replace("@UNIT@", unit)

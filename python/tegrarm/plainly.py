@@ -1,14 +1,14 @@
-"""A program that ends because there is no GPU, or no library, ends in one sentence, not in the fifty lines of a frontend's traceback."""
+"""A program that ends because there is no GPU or no library shows one sentence, and not the long traceback of a frontend."""
 
 from __future__ import annotations
 
 import sys
 
-_before = None  # the hook that was there
+_before = None  # the hook that was installed before
 
 
 def _all(error: BaseException | None, seen: set[int]):
-    """An exception and what it came from, groups included."""
+    """An exception and the exceptions that caused it, including those in groups."""
     if error is None or id(error) in seen:
         return
     seen.add(id(error))
@@ -18,7 +18,7 @@ def _all(error: BaseException | None, seen: set[int]):
 
 
 def sentence_of(error: BaseException) -> str:
-    """What is said about a GPU or a library that is not there, empty if that is not why the exception came."""
+    """The sentence about a GPU or a library that is missing. It is empty if the exception has another reason."""
     from ._ffi import LibraryNotFound
     from .rm import NV_ERR_CARD_NOT_PRESENT
     found = (e for e in _all(error, set()) if isinstance(e, LibraryNotFound) or getattr(e, "status", None) == NV_ERR_CARD_NOT_PRESENT)
@@ -33,7 +33,7 @@ def _hook(kind, error, traceback) -> None:
 
 
 def promise() -> None:
-    """Called when the error is made. A program that catches it never notices."""
+    """Called when such an error is made. A program that catches the error is not affected."""
     global _before
     if _before is None:
         _before, sys.excepthook = sys.excepthook, _hook

@@ -1,6 +1,6 @@
-"""Replays: recorded work that runs again and again with new values. A run makes no system call and allocates nothing.
+"""Replays: recorded work that runs again and again with new values. A run makes no system call and allocates no memory.
 
-:class:`Replay` is the C interface (``tegrarm_replay_*``) as it is; :func:`export` makes one of a tinygrad ``TinyJit``::
+:class:`Replay` has the functions of the C interface (``tegrarm_replay_*``). :func:`export` makes a replay of a tinygrad ``TinyJit``::
 
     step = TinyJit(function)
     for _ in range(2): step(x)            # tinygrad captures its graph
@@ -26,11 +26,11 @@ FOREVER = _ffi.TEGRARM_WAIT_FOREVER
 
 
 class Replay:
-    """A replay for channels of the caller's. Recorded with the methods below, then run; ``handle`` works from C too."""
+    """A replay for channels of the caller. It is recorded with the methods below and then run. C functions accept its ``handle`` too."""
 
     def __init__(self):
         self.pid, self.handle = os.getpid(), ctypes.c_void_p()
-        self._kept: list = []  # memory whose address the library has
+        self._kept: list = []  # memory whose addresses the library has
         self._call("create", None, ctypes.byref(self.handle), on=())
 
     def _call(self, name: str, *args, on=None) -> None:
@@ -38,7 +38,7 @@ class Replay:
         check(f"tegrarm_replay_{name}", function(*((self.handle,) if on is None else on), *args))
 
     def channel(self, *, ring: int, entries: int, token: int, gp_put: int, doorbell: int, put: ctypes.c_uint64, notifier: int = 0) -> int:
-        """Adds a channel; addresses are the CPU's. ``put`` is read and advanced by each run. Returns its index."""
+        """Adds a channel. Addresses are those of the CPU. Each run reads and advances ``put``. Returns the channel's index."""
         self._kept.append(put)
         what = _ffi.ReplayChannel(ctypes.sizeof(_ffi.ReplayChannel), ring, entries, token, gp_put, doorbell,
                                   ctypes.addressof(put), notifier or None)
@@ -47,25 +47,25 @@ class Replay:
         return index.value
 
     def timeline(self, signal: int, value: ctypes.c_uint64, step: int, kick: ctypes.c_uint64) -> None:
-        """A run has finished when the number at address ``signal`` reaches ``value`` + ``step``."""
+        """Says how a run ends: when the number at address ``signal`` reaches ``value`` + ``step``."""
         self._kept += [value, kick]
         self._call("timeline", ctypes.cast(signal, ctypes.POINTER(ctypes.c_uint64)), ctypes.byref(value), step, ctypes.byref(kick))
 
     def patch(self, where: int, size: int, source: int, *, slot=0, add=0, shift=0, mask=LONG, keep=0) -> None:
-        """Each run writes ``(source + add) >> shift & mask`` to ``size`` bytes, except for the bits of ``keep``."""
+        """Makes each run write ``(source + add) >> shift & mask`` to ``size`` bytes, except for the bits of ``keep``."""
         value = _ffi.ReplayValue(source, slot, add & LONG, mask, shift)
         self._call("patch", where, size, keep, ctypes.byref(value))
 
     def push(self, channel: int, address: int, words: int) -> None:
-        """Each run gives a channel ``words`` words at a GPU address."""
+        """Makes each run submit ``words`` words at a GPU address to a channel."""
         self._call("push", channel, address, words)
 
     def input(self, to: int, size: int) -> memoryview:
-        """What is copied to address ``to`` at the start of each run: to be written in between."""
+        """The memory that is copied to address ``to`` at the start of each run. The caller writes it between two runs."""
         return self._copied("input", size, lambda ours: (to, ours))
 
     def output(self, source: int, size: int) -> memoryview:
-        """What the end of each run copies from address ``source``: to be read in between."""
+        """The memory to which the end of each run copies from address ``source``. The caller reads it between two runs."""
         return self._copied("output", size, lambda ours: (ours, source))
 
     def _copied(self, call: str, size: int, places) -> memoryview:
@@ -75,31 +75,31 @@ class Replay:
         return memoryview(staging).cast("B")
 
     def run(self, values=None, count: int = 0, timeout_ns: int = FOREVER) -> None:
-        """One run, to its end. ``values`` is a ctypes array of ``count`` c_uint64."""
+        """Runs once, and waits for the end. ``values`` is a ctypes array of ``count`` c_uint64."""
         check("tegrarm_replay_run", _ffi.lib().tegrarm_replay_run(self.handle, values, count, timeout_ns))
 
     def close(self) -> None:
-        """Ends it, after a run in flight. Safe to call again."""
+        """Ends the replay, after a run in flight. It may be called again."""
         handle, self.handle = self.handle, ctypes.c_void_p()
         if handle and os.getpid() == self.pid:
             check("tegrarm_replay_destroy", _ffi.lib().tegrarm_replay_destroy(handle))
 
 
 class NotExportable(RuntimeError):
-    """The graph does something that a replay cannot: the message says what."""
+    """The graph does something that a replay cannot do. The message says what."""
 
 
 def export(jit, *args, **kwargs) -> GraphReplay:
-    """A replay of what ``jit`` captured, for the inputs it would be called with.
+    """A replay of what ``jit`` captured, for arguments like those of its calls.
 
-    Tensors among ``args`` give shapes and buffers: their contents change through ``inputs``. Bound variables among them
-    are values that ``run`` takes by name. Raises NotExportable with the reason where it cannot be done.
+    Tensors among ``args`` give shapes and buffers, and ``inputs`` changes their contents. Bound variables among them are values that
+    ``run`` takes by name. Raises NotExportable with the reason if the graph cannot be replayed.
     """
     return GraphReplay(jit, args, kwargs)
 
 
 class GraphReplay:
-    """What a ``TinyJit`` captured, run by libtegrarm. Use it and the jit in any order, from one thread at a time."""
+    """The work that a ``TinyJit`` captured, run by libtegrarm. Use it and the jit in any order, from one thread at a time."""
 
     def __init__(self, jit, args, kwargs):
         try:
@@ -130,7 +130,7 @@ class GraphReplay:
         self._build()
 
     def _graph(self, engine, call):
-        """A graph of its own for each call, so that the jit's stay as tinygrad left them."""
+        """A graph that is made for this replay, so that the graphs of the jit are not changed."""
         from tinygrad.device import Device
         from tinygrad.uop.ops import Ops
         ast = call.src[0]
@@ -156,7 +156,7 @@ class GraphReplay:
             self.dev.allocator._map(self._inputs[iidx].buffer._buf)
         for index, graph in enumerate(self._graphs):
             self._patch(graph, index)
-        # Everything is written before the first doorbell: the kick, too, which on its own is a plain store after it.
+        # Everything is written before the first doorbell rings, including the kick.
         for graph in self._graphs:
             for signal in graph.queue_signals_to_reset:
                 self.replay.patch(_address(signal), 8, CONSTANT)
@@ -187,7 +187,7 @@ class GraphReplay:
             yield queue, channels[1]
 
     def _patch(self, graph, index: int) -> None:
-        """Turns what tinygrad would write before each submit into patch points; what never changes is written now."""
+        """Makes patch points for values that tinygrad writes before each submit. Values that never change are written now."""
         known = {f"timeline_sig_{graph.dev_name(self.dev)}": _address(self._signal, gpu=True), **graph.device_vars.get(self.dev, {})}
         for j, replace in enumerate(graph.uop_replace):
             for position, iidx in replace:
@@ -209,7 +209,7 @@ class GraphReplay:
         self.replay.patch(view.addr + offset * size, size, source, keep=0 if mask is None else ~mask & everything, **how)
 
     def _value(self, sym, known: dict, moving: dict):
-        """A number, or (source, how) of a patch point."""
+        """A number, or the (source, how) of a patch point."""
         from tinygrad.uop.ops import sym_infer
         names = {v.expr for v in sym.variables()}
         if names <= known.keys():
@@ -231,10 +231,10 @@ class GraphReplay:
     # *** running ***
 
     def run(self, timeout: float | None = None, **var_vals: int) -> None:
-        """Copies ``inputs`` in, runs the graph, copies ``outputs`` out. ``timeout`` is in seconds."""
+        """Copies ``inputs`` in, runs the graph and copies ``outputs`` out. ``timeout`` is in seconds."""
         dev = self.dev
         if dev.timeline_value > 1 << 31 or self._signal.value < dev.timeline_value - 1:
-            dev.synchronize()  # work of others that may still read the inputs; from 2^31 on tinygrad starts another timeline
+            dev.synchronize()  # other work may still read the inputs, and at 2^31 tinygrad starts another timeline
         if dev.timeline_signal is not self._signal:
             self._build()
         if var_vals:
@@ -250,7 +250,7 @@ class GraphReplay:
                 fifo.put_value = put.value
 
     def close(self) -> None:
-        """Ends the replay. Safe to call again."""
+        """Ends the replay. It may be called again."""
         if self.replay is not None:
             self.replay.close()
 
@@ -260,7 +260,7 @@ def _address(signal, gpu: bool = False) -> int:
 
 
 def _form(function) -> dict:
-    """How a patch point says ``function`` of one number: found by trying, as tinygrad has few ways to take a number apart."""
+    """The form in which a patch point expresses ``function`` of one number. It is found by trying the few forms that tinygrad uses."""
     probes = (0, 1, 2, 0x1234, 0x7fff_fffe, 0xffff_fff0)
     for shift, mask in ((0, LONG), (0, WORD), (32, WORD)):
         for add in {function(0), 0, 1, 2, 3}:

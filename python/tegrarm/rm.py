@@ -1,4 +1,4 @@
-"""A thin Pythonic layer over the object door: handles stay integers, a bad status becomes an exception."""
+"""A thin layer over the object door. Handles stay integers, and a bad status becomes an exception."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ NV01_ROOT_CLIENT = 0x41
 
 
 class RmError(RuntimeError):
-    """An RM call answered something else than NV_OK.
+    """An RM call whose answer was not NV_OK.
 
-    ``status`` is the number, ``name`` its NV_ERR_ spelling, ``detail`` the library's sentence about it.
+    ``status`` is the number, ``name`` its NV_ERR_ name, and ``detail`` the library's sentence about it.
     """
 
     def __init__(self, call: str, status: int):
         self.call, self.status = call, status
         self.name, self.detail = _ffi.status_name(status), _ffi.last_error()
-        # The library's sentence begins with the status; where it has none, the status is all there is to say.
+        # The library's sentence begins with the status. If there is no sentence, the status is shown alone.
         said = self.detail if self.name in self.detail else f"{self.name} ({status:#x})" + (f": {self.detail}" if self.detail else "")
         super().__init__(f"{call}: {said}")
 
 
 class RmNoMemory(RmError, MemoryError):
-    """NV_ERR_NO_MEMORY, the one status a frontend answers by dropping its caches and trying again."""
+    """NV_ERR_NO_MEMORY. A frontend that gets this status drops its caches and tries again."""
 
 
 def check(call: str, status: int) -> None:
-    """Raises the exception that belongs to ``status``; returns for NV_OK."""
+    """Raises the exception for ``status``, except for NV_OK."""
     if status == NV_ERR_CARD_NOT_PRESENT:
         plainly.promise()
     if status != NV_OK:
@@ -45,21 +45,21 @@ def _pointer(params) -> tuple[ctypes.c_void_p | None, int]:
 
 
 def device_count() -> int:
-    """Number of GPUs of the selected backend. Raises RmError, with the reason, where there is no backend."""
+    """The number of GPUs of the selected backend. Raises RmError with the reason if there is no backend."""
     count = ctypes.c_uint32()
     check("tegrarm_device_count", _ffi.lib().tegrarm_device_count(ctypes.byref(count)))
     return count.value
 
 
 def device_profile(index: int = 0) -> _ffi.DeviceProfile:
-    """What GPU ``index`` is and can do."""
+    """The properties of GPU ``index``."""
     profile = _ffi.DeviceProfile(size=ctypes.sizeof(_ffi.DeviceProfile))
     check("tegrarm_device_profile", _ffi.lib().tegrarm_device_profile(index, ctypes.byref(profile)))
     return profile
 
 
 def kernel_report() -> str:
-    """What the kernel's interface looks like, for a report; works with a kernel that the library does not know."""
+    """A description of the kernel's interface for a report. It also works with a kernel that the library does not know."""
     needed = ctypes.c_size_t()
     check("tegrarm_kernel_report", _ffi.lib().tegrarm_kernel_report(None, 0, ctypes.byref(needed)))
     text = ctypes.create_string_buffer(needed.value)
@@ -70,7 +70,7 @@ def kernel_report() -> str:
 class Client:
     """An RM client. Closing it (or leaving its ``with`` block) frees every object below it.
 
-    A client belongs to the process that made it: in a forked child ``close`` does nothing.
+    A client belongs to the process that made it. In a forked child ``close`` does nothing.
     """
 
     def __init__(self):
@@ -84,20 +84,20 @@ class Client:
         return made.value
 
     def alloc_os_memory(self, parent: int, class_: int, flags: int, address: int, size: int) -> int:
-        """Makes a memory object out of this process's own pages ``[address, address + size)``."""
+        """Makes a memory object from this process's own pages ``[address, address + size)``."""
         made, pointer, limit = ctypes.c_uint32(), ctypes.c_void_p(address), ctypes.c_uint64(size - 1)
         check(f"rm_alloc_memory({class_:#06x})", _ffi.lib().rm_alloc_memory(
             self.root, parent, ctypes.byref(made), class_, flags, ctypes.byref(pointer), ctypes.byref(limit)))
         return made.value
 
     def control(self, obj: int, cmd: int, params=None):
-        """Sends a control to ``obj``; returns ``params``, which the library has filled in."""
+        """Makes a control call on ``obj``. Returns ``params``, which the library has filled in."""
         pointer, size = _pointer(params)
         check(f"rm_control({cmd:#010x})", _ffi.lib().rm_control(self.root, obj, cmd, pointer, size))
         return params
 
     def free(self, obj: int) -> None:
-        """Frees ``obj``, what is below it and what depends on it. Unknown objects are not an error, as in RM."""
+        """Frees ``obj``, everything below it and everything that depends on it. As in RM, an unknown object is not an error."""
         check("rm_free", _ffi.lib().rm_free(self.root, 0, obj))
 
     def map(self, device: int, memory: int, size: int, flags: int = 0) -> int:
@@ -107,7 +107,7 @@ class Client:
         return address.value or 0
 
     def unmap(self, device: int, memory: int, address: int) -> None:
-        """Undoes one ``map``."""
+        """Undoes one call of ``map``."""
         check("rm_unmap_memory", _ffi.lib().rm_unmap_memory(self.root, device, memory, address, 0))
 
     def map_dma(self, device: int, mapper: int, memory: int, size: int, flags: int = 0, address: int = 0) -> int:
@@ -118,11 +118,11 @@ class Client:
         return va.value
 
     def unmap_dma(self, device: int, mapper: int, memory: int, address: int) -> None:
-        """Undoes one ``map_dma``."""
+        """Undoes one call of ``map_dma``."""
         check("rm_unmap_memory_dma", _ffi.lib().rm_unmap_memory_dma(self.root, device, mapper, memory, 0, address))
 
     def close(self) -> None:
-        """Frees the client and everything it made. Safe to call again."""
+        """Frees the client and everything that it made. It may be called again."""
         root, self.root = self.root, 0
         if root and os.getpid() == self.pid:
             check("rm_free", _ffi.lib().rm_free(root, 0, root))

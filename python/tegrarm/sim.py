@@ -1,4 +1,4 @@
-"""``tegrarm sim``: a command on the virtual Orin, or the simulator's own tools."""
+"""``tegrarm sim`` runs a command on the virtual Orin, or one of the simulator's own tools."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ TOOLS = ("run", "replay", "decode")
 
 
 def program() -> str:
-    """The path of ``tegrarm-sim``: beside this Python, on the PATH, or in the tree that it was built in."""
+    """The path of ``tegrarm-sim``: in the directory of this Python, on the PATH, or in the tree in which it was built."""
     beside = pathlib.Path(sys.executable).with_name("tegrarm-sim")
     if beside.is_file():
         return str(beside)

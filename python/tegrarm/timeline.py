@@ -1,7 +1,8 @@
-"""A run as spans on tracks: RM calls above the kernel calls that they made, and what the GPU did, from what was recorded.
+"""A run as spans on tracks: RM calls above the kernel calls that they made, and the GPU's work.
 
-A recording (``TEGRARM_RECORD``) has the calls in their order, but no clock; ``tegrarm-sim run --trace`` has clocks and the GPU, but knows
-nothing of RM. Both list the ioctls in the same order, so one gives the other its times. Without the second, order is the clock.
+A recording (``TEGRARM_RECORD``) has the calls in their order, but no clock. ``tegrarm-sim run --trace`` has clocks and the GPU, but knows
+no RM calls. Both list the ioctls in the same order, so that the second gives its times to the first. Without it, the timeline shows the
+order only.
 """
 
 from __future__ import annotations
@@ -12,13 +13,13 @@ import json
 from . import names
 
 GPU = 0  # the "process" of the GPU in a timeline of tegrarm-sim
-PAUSE = 1000.0  # microseconds without a kernel call: the next one belongs to another RM call of the same name
+PAUSE = 1000.0  # microseconds without a kernel call, after which a call belongs to another RM call of the same name
 CLASSES = {0xC7C0: "compute", 0xC7B5: "copy", 0xA140: "inline copy"}
 
 
 @dataclasses.dataclass
 class Span:
-    """Something that took a while on a track, microseconds from the beginning."""
+    """A span of time on a track, in microseconds from the beginning."""
 
     track: str
     name: str
@@ -28,7 +29,7 @@ class Span:
 
 
 def ring_entry(text: str) -> dict:
-    """A GPFIFO entry in words: where the pushbuffer is, how long, and what it waits for."""
+    """A GPFIFO entry as text: the address and the length of its pushbuffer, and what it waits for."""
     entry = int(text, 0)
     low, high = entry & 0xFFFFFFFF, entry >> 32
     words = high >> 10 & 0x1FFFFF
@@ -39,7 +40,7 @@ def ring_entry(text: str) -> dict:
 
 
 def summary(call: dict) -> dict:
-    """The fields of a recorded call that say something."""
+    """The fields of a recorded call that are useful to read."""
     if call["call"] != "ioctl":
         return {k: v for k, v in call.items() if k not in ("seq", "rm", "call")}
     fields = {k: " → ".join(map(str, v)) if isinstance(v, list) else v for k, v in call.get("fields", {}).items()}
@@ -48,12 +49,12 @@ def summary(call: dict) -> dict:
 
 
 def title(call: dict) -> str:
-    """A kernel call as people name it."""
+    """The name of a kernel call as people use it."""
     return call["name"] if call["call"] == "ioctl" else f"{call['call']} {call.get('path') or call.get('on', '').partition('#')[0]}"
 
 
 def _timed(calls: list[dict], ioctls: list[dict]) -> list[tuple[float, float]]:
-    """Start and length of every recorded call; those that are no ioctls lie between their neighbours."""
+    """The start and the length of every recorded call. Calls that are no ioctls lie between their neighbours."""
     times, at, waiting = [], 0.0, iter(ioctls)
     upcoming = next(waiting, None)
     for call in calls:
@@ -68,7 +69,7 @@ def _timed(calls: list[dict], ioctls: list[dict]) -> list[tuple[float, float]]:
 
 
 def of_calls(calls: list[dict], ioctls: list[dict]) -> list[Span]:
-    """Kernel calls, and above them the RM calls for which they were made."""
+    """The kernel calls, and above them the RM calls that made them."""
     spans: list[Span] = []
     previous = None
     for call, (start, length) in zip(calls, _timed(calls, ioctls), strict=True):
@@ -84,7 +85,7 @@ def of_calls(calls: list[dict], ioctls: list[dict]) -> list[Span]:
 
 
 def channels(ioctls: list[dict]) -> dict[int, str]:
-    """What each channel is for: its id is the token that SETUP_BIND gives, its class comes on the same descriptor."""
+    """The class of each channel. Its id is the token that SETUP_BIND gives, and its class is set on the same descriptor."""
     tokens: dict[tuple, int] = {}
     found: dict[int, list[str]] = {}
     for ioctl in ioctls:
@@ -99,7 +100,7 @@ def channels(ioctls: list[dict]) -> dict[int, str]:
 
 
 def of_gpu(events: list[dict], used: dict[int, str], kernels: list[dict]) -> list[Span]:
-    """What the GPU did, a track for each channel."""
+    """The GPU's work, with one track for each channel."""
     spans = []
     for event in events:
         channel = event["tid"]
@@ -117,7 +118,7 @@ def of_gpu(events: list[dict], used: dict[int, str], kernels: list[dict]) -> lis
 
 
 def build(calls: list[dict], simulator: list[dict], kernels: list[dict]) -> list[Span]:
-    """Everything that is known of a run. ``simulator`` is the timeline of tegrarm-sim, empty where there is none."""
+    """Everything that is known of a run. ``simulator`` is the timeline of tegrarm-sim, and empty if there is none."""
     ioctls = sorted((e for e in simulator if e.get("cat") == "ioctl"), key=lambda e: e["ts"])
     mine = [e for e in ioctls if e["pid"] == ioctls[-1]["pid"]] if ioctls else []
     gpu = [e for e in simulator if e["pid"] == GPU and e["ph"] != "M"]
@@ -129,7 +130,7 @@ def build(calls: list[dict], simulator: list[dict], kernels: list[dict]) -> list
 
 
 def perfetto(spans: list[Span], process: str) -> dict:
-    """The same as trace events, which Perfetto and chrome://tracing open."""
+    """The spans as trace events, which Perfetto and chrome://tracing open."""
     tracks = {track: number for number, track in enumerate(dict.fromkeys(span.track for span in spans), 1)}
     events = [{"name": "process_name", "ph": "M", "pid": 1, "tid": 0, "args": {"name": process}}]
     events += [{"name": "thread_name", "ph": "M", "pid": 1, "tid": number, "args": {"name": track}} for track, number in tracks.items()]
@@ -140,6 +141,6 @@ def perfetto(spans: list[Span], process: str) -> dict:
 
 
 def read(path: str) -> list[dict]:
-    """A timeline that tegrarm-sim wrote."""
+    """Reads a timeline that tegrarm-sim wrote."""
     with open(path, encoding="utf-8") as file:
         return json.load(file)

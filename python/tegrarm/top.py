@@ -1,7 +1,7 @@
-"""``tegrarm top``: load, clocks, memory and temperature of the GPU, and the processes that use this library, live.
+"""``tegrarm top`` shows load, clocks, memory and temperature of the GPU, and the processes that use this library, live.
 
-Everything is read from files, so nothing is asked of the GPU. Below ``tegrarm-sim run`` these are the files of its board; where each
-process has a virtual Orin of its own, there are none, and only processes are shown.
+All values are read from files, so that the GPU is not asked. Below ``tegrarm-sim run`` these are the files of its board. If each process
+has its own virtual Orin, there are no such files, and only processes are shown.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import time
 
 from . import say, where
 
-# What the descriptors of a process are called: /proc/PID/fd shows the drivers' own names.
+# The names of descriptors of a process. /proc/PID/fd shows the names that the drivers give.
 DESCRIPTORS = {"channels": r"nv(?:host|gpu)-[\w.]*-fd\d+", "groups": r"nv(?:host|gpu)-tsg-fd\d+", "spaces": r"nv(?:host|gpu)-as-fd\d+",
                "buffers": r"dmabuf"}
 OTHERS = re.compile(r"-(?:tsg|as|nvmap|dbg|prof|sched|nvsched|ctxsw)-fd\d+")
@@ -24,12 +24,12 @@ OTHERS = re.compile(r"-(?:tsg|as|nvmap|dbg|prof|sched|nvsched|ctxsw)-fd\d+")
 
 @dataclasses.dataclass
 class Files:
-    """Where a machine's files are: elsewhere in tests."""
+    """The files of a machine. Tests use other directories."""
 
     root: pathlib.Path = pathlib.Path("/")
 
     def text(self, name: str) -> str | None:
-        """The text of a file, None if there is none that can be read."""
+        """The text of a file. It is None if there is no such file, or if it cannot be read."""
         try:
             return (self.root / name.lstrip("/")).read_text(errors="replace").strip("\0\n ")
         except OSError:
@@ -41,12 +41,12 @@ class Files:
         return int(text) if text and text.lstrip("-").isdigit() else None
 
     def below(self, name: str, pattern: str) -> list[pathlib.Path]:
-        """Entries of a directory."""
+        """The entries of a directory."""
         return sorted((self.root / name.lstrip("/")).glob(pattern))
 
 
 def gpu(files: Files) -> dict:
-    """Load in thousandths, clocks in hertz, temperature in thousandths of a degree; None where the machine does not tell."""
+    """Load in thousandths, clocks in hertz, and temperature in thousandths of a degree. Unknown values are None."""
     places = files.below("/sys/class/devfreq", "*.gpu") + files.below("/sys/class/devfreq", "*.g[av][0-9][0-9]b")
     name = f"/sys/class/devfreq/{places[0].name}" if places else "/sys/class/devfreq/none"
     zones = (zone for zone in files.below("/sys/class/thermal", "thermal_zone*")
@@ -62,14 +62,14 @@ def gpu(files: Files) -> dict:
 
 
 def memory(files: Files) -> dict:
-    """Of the system, which is the GPU's, in bytes."""
+    """The memory of the system in bytes, which the GPU shares."""
     found = dict(re.findall(r"^(\w+): +(\d+) kB$", files.text("/proc/meminfo") or "", re.M))
     sizes = {"total_bytes": "MemTotal", "available_bytes": "MemAvailable"}
     return {name: int(found[key]) << 10 if key in found else None for name, key in sizes.items()}
 
 
 def descriptors(place: pathlib.Path) -> collections.Counter:
-    """What of the GPU a process holds."""
+    """The descriptors of the GPU that a process holds."""
     found: collections.Counter = collections.Counter()
     for entry in place.glob("fd/*"):
         try:
@@ -83,7 +83,7 @@ def descriptors(place: pathlib.Path) -> collections.Counter:
 
 
 def processes(files: Files) -> list[dict]:
-    """Processes that have the library loaded, or hold channels without it; those of others are not seen without rights."""
+    """Processes that have loaded the library, or that hold channels without it. Other users' processes are seen only with rights."""
     found = []
     for place in files.below("/proc", "[0-9]*"):
         held = descriptors(place)
@@ -106,18 +106,18 @@ def processes(files: Files) -> list[dict]:
 
 
 def look(files: Files, kind: str) -> dict:
-    """One look at everything."""
+    """Reads all values once."""
     known = where.census() if kind == "tegrarm-sim run" else None
     return {"kind": kind, "gpu": gpu(files), "memory": memory(files), "kernel": known, "processes": processes(files)}
 
 
 def shown(value: int | None, unit: str, scale: float = 1, digits: int = 0) -> str:
-    """A figure with its unit, or a dash where there is none."""
+    """A figure with its unit, or a dash if it is unknown."""
     return "-" if value is None else f"{value / scale:.{digits}f} {unit}"
 
 
 def text(seen: dict) -> str:
-    """One look, for people."""
+    """The values as text for people."""
     of_gpu, of_memory = seen["gpu"], seen["memory"]
     lines = [
         say.paint(f"{where.KINDS[seen['kind']]}", "bold"),
@@ -137,7 +137,7 @@ def text(seen: dict) -> str:
 
 
 def prometheus(seen: dict) -> str:
-    """One look in Prometheus' text format, as its node exporter's textfile collector reads it."""
+    """The values in the text format of Prometheus, as the textfile collector of its node exporter reads it."""
     lines = []
 
     def gauge(name: str, helping: str, samples: list[tuple[str, float | None]]) -> None:
@@ -164,7 +164,7 @@ def prometheus(seen: dict) -> str:
 
 
 def top(args) -> int:
-    """Shows one look after the other; with --json one object per line, with --prometheus one look."""
+    """Shows the values again and again. --json prints one object per line, and --prometheus prints the values once."""
     kind, files = where.kind(), Files()
     if args.delay <= 0:
         raise say.Refused("top --delay: wants more than no seconds")

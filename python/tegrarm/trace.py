@@ -1,4 +1,4 @@
-"""Reads a recording (``TEGRARM_RECORD``) and says which kernel calls each RM call made: as a table, a timeline, a page."""
+"""Reads a recording (``TEGRARM_RECORD``) and shows which kernel calls each RM call made, as a table, a timeline or a page."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ WIDTH = 46
 
 
 def read(path: str) -> Iterator[dict]:
-    """The kernel calls of a recording, in order; its first line, which says what was recorded, is left out."""
+    """The kernel calls of a recording in their order. The first line describes the recording and is left out."""
     with open(path, encoding="utf-8") as file:
         for line in file:
             if "call" in (entry := json.loads(line)):
@@ -23,7 +23,7 @@ def read(path: str) -> Iterator[dict]:
 
 
 def count(calls: Iterable[dict]) -> dict[str, collections.Counter]:
-    """RM call -> how often each kernel call was made for it. Calls outside any RM call are under ``(library)``."""
+    """For each RM call, how often it made each kernel call. Calls outside of any RM call are under ``(library)``."""
     table: dict[str, collections.Counter] = {}
     for call in calls:
         table.setdefault(call.get("rm") or "(library)", collections.Counter())[timeline.title(call)] += 1
@@ -31,7 +31,7 @@ def count(calls: Iterable[dict]) -> dict[str, collections.Counter]:
 
 
 def table(calls: Iterable[dict]) -> str:
-    """The counts as text, one RM call per block, in the order they first came."""
+    """The counts as text, with one block for each RM call, in the order in which they first came."""
     lines = []
     for rm_call, made in count(calls).items():
         if len(rm_call) > WIDTH:
@@ -42,7 +42,7 @@ def table(calls: Iterable[dict]) -> str:
 
 
 def below_the_simulator(path: str, command: list[str]) -> list[str] | None:
-    """The command that runs a script below ``tegrarm-sim run``, which sees the GPU's work; None where a board is asked."""
+    """The command that runs a script below ``tegrarm-sim run``, which sees the GPU's work. It is None if a board is used."""
     from . import sim, where
     if where.kind() != "in-process":
         return None
@@ -56,7 +56,7 @@ def below_the_simulator(path: str, command: list[str]) -> list[str] | None:
 
 
 def show(path: str, html: str | None, perfetto: str | None, in_json: bool) -> None:
-    """Prints the table of a recording, and writes the files that were asked for."""
+    """Prints the table of a recording, and writes the files that the user asked for."""
     calls = list(read(path))
     spans = []
     if html or perfetto:

@@ -1,4 +1,4 @@
-"""``tegrarm doctor``: every check, always, in the order in which a program meets what they look at."""
+"""``tegrarm doctor`` always makes every check. The order is that in which a program needs what they look at."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from . import board, gpu, software
 from .check import PROBLEM, Check, lines, skipped
 from .machine import Machine
 
-# Checks of a board's files, which a simulator in the process does not have.
+# These checks look at the files of a board, which a simulator in the process does not have.
 OF_THE_BOARD = (board.nodes, board.release, board.driver, board.devfreq, board.heap)
 AROUND = (board.memory, board.container)
 OF_THE_SOFTWARE = (software.library, software.backend)
@@ -20,7 +20,7 @@ FOR_TINYGRAD = (software.tinygrad, software.compilers, software.others)
 
 
 def checks(machine: Machine) -> Iterator[Check]:
-    """Everything that is looked at."""
+    """The results of all checks."""
     if machine.here:
         for look in OF_THE_SOFTWARE:
             yield from look(machine)
@@ -45,7 +45,7 @@ def checks(machine: Machine) -> Iterator[Check]:
 
 
 def doctor(args) -> int:
-    """Says what is there and what is missing; exit status 1 if something is missing without which nothing runs."""
+    """Says what is there and what is missing. The exit status is 1 if something is missing that every program needs."""
     machine = Machine(root=pathlib.Path(args.root or "/").resolve())
     if not machine.root.is_dir():
         raise say.Refused(f"doctor --root: there is no directory {args.root}")
@@ -65,7 +65,7 @@ def doctor(args) -> int:
 
 
 def kernel_report() -> str:
-    """The kernel's interface in bytes: what a report about an unknown release needs; empty where the nodes cannot be asked."""
+    """The bytes of the kernel's interface, which a report about an unknown release needs. It is empty if the nodes cannot be asked."""
     try:
         return rm.kernel_report()
     except (rm.RmError, _ffi.LibraryNotFound):

@@ -1,4 +1,4 @@
-"""Checks of the board and of what surrounds the program: files alone, so that images of other machines can be looked at, too."""
+"""Checks of the board and of the program's surroundings. They only read files, so that they work on images of other machines too."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ONLY_SHARING = "Only needed to share buffers that are not made here, cameras' fo
 
 
 def system(machine: Machine) -> Iterator[Check]:
-    """Which module this is."""
+    """Checks which module this is."""
     model = machine.read("/proc/device-tree/model")
     if model is None:
         yield skipped("module", "this machine has no device tree: no Jetson, or a virtual one")
@@ -31,7 +31,7 @@ def system(machine: Machine) -> Iterator[Check]:
 
 
 def nodes(machine: Machine) -> Iterator[Check]:
-    """The device nodes, and whether this user may open them."""
+    """Checks that the device nodes exist and that this user may open them."""
     for node in NODES:
         if not machine.exists(node):
             yield problem("node", f"{node} does not exist", missing(machine, node))
@@ -42,7 +42,7 @@ def nodes(machine: Machine) -> Iterator[Check]:
 
 
 def missing(machine: Machine, node: str) -> str:
-    """What to do about a node that is not there."""
+    """Advice about a node that does not exist."""
     if runtime := container_of(machine):
         return f"Give it to the container: {DEVICES[runtime]}"
     if node == "/dev/nvmap" and machine.exists("/dev/nvgpu"):
@@ -53,7 +53,7 @@ def missing(machine: Machine, node: str) -> str:
 
 
 def refused(machine: Machine, node: str, error: OSError) -> str:
-    """What to do about a node that may not be opened."""
+    """Advice about a node that this user may not open."""
     if not isinstance(error, PermissionError):
         return "The driver refuses to open it: look into dmesg, and boot again."
     name, gid = machine.group_of(node)
@@ -64,7 +64,7 @@ def refused(machine: Machine, node: str, error: OSError) -> str:
 
 
 def release(machine: Machine) -> Iterator[Check]:
-    """The L4T release that the files name."""
+    """Checks which L4T release the files name."""
     text = machine.read("/etc/nv_tegra_release")
     if text is None:
         yield skipped("release", "there is no /etc/nv_tegra_release (in a container that is usual)")
@@ -81,7 +81,7 @@ def release(machine: Machine) -> Iterator[Check]:
 
 
 def driver(machine: Machine) -> Iterator[Check]:
-    """Whether the drivers are loaded, and the GPU's firmware is there."""
+    """Checks that the drivers are loaded and that the GPU's firmware is there."""
     modules = machine.read("/proc/modules")
     loaded = {line.split()[0] for line in (modules or "").splitlines() if line}
     if not machine.exists("/proc/device-tree/model"):
@@ -93,7 +93,7 @@ def driver(machine: Machine) -> Iterator[Check]:
 
 
 def memory(machine: Machine) -> Iterator[Check]:
-    """Memory that is left: the GPU has none of its own."""
+    """Checks how much memory is left. The GPU has no memory of its own."""
     sizes = dict(re.findall(r"^(\w+): +(\d+) kB$", machine.read("/proc/meminfo") or "", re.M))
     if not {"MemTotal", "MemAvailable"} <= sizes.keys():
         yield note("memory", "/proc/meminfo does not say how much there is")
@@ -107,7 +107,7 @@ def memory(machine: Machine) -> Iterator[Check]:
 
 
 def devfreq(machine: Machine) -> Iterator[Check]:
-    """The GPU's clock."""
+    """Checks the GPU's clock."""
     place = machine.path("/sys/class/devfreq")
     gpus = sorted(place.glob("*.gpu")) + sorted(place.glob("*.g[av][0-9][0-9]b")) if place.is_dir() else []
     if not gpus:
@@ -121,7 +121,7 @@ def devfreq(machine: Machine) -> Iterator[Check]:
 
 
 def heap(machine: Machine) -> Iterator[Check]:
-    """Where other drivers' buffers come from."""
+    """Checks where the buffers of other drivers come from."""
     name = "/dev/dma_heap/system"
     if not machine.exists(name):
         yield note("dmabuf heap", f"{name} does not exist", ONLY_SHARING)
@@ -140,7 +140,7 @@ DEVICES = {
 
 
 def container_of(machine: Machine) -> str:
-    """The runtime of the container we are in, empty if we are in none."""
+    """The runtime of the container in which this process runs. It is empty outside of a container."""
     if machine.environ.get("KUBERNETES_SERVICE_HOST"):
         return "Kubernetes"
     if machine.exists("/run/.containerenv"):
@@ -149,7 +149,7 @@ def container_of(machine: Machine) -> str:
 
 
 def container(machine: Machine) -> Iterator[Check]:
-    """The container around us: its devices, its system-call filter, its namespaces."""
+    """Checks the container in which this process runs: its devices, its system-call filter and its namespaces."""
     runtime = container_of(machine)
     yield ok("container", f"in {runtime}" if runtime else "none that is known (Docker, Podman, Kubernetes)")
     filtered = re.search(r"^Seccomp:\s*([012])", machine.read("/proc/self/status") or "", re.M)

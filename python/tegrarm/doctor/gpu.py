@@ -1,4 +1,4 @@
-"""Checks that ask the kernel and the GPU: what they are, and whether work comes back."""
+"""Checks that ask the kernel and the GPU for their properties, and whether work on the GPU finishes."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from .. import _ffi, rm, where
 from .check import Check, ok, problem
 from .machine import Machine
 
-ORIN = 0x807  # sm_87
+ORIN = 0x807  # the number of sm_87
 PATIENCE_NS = 60_000_000_000
 HALF_BOOTED = ("The driver is there and the GPU is not: sudo dmesg | grep -i -e nvgpu -e firmware. Look for missing files below "
                "/lib/firmware/ga10b and for failed power-on.\nA cold start (power off, not reboot) helps where the GPU has hung.")
 
 
 def kernel(machine: Machine) -> Iterator[Check]:
-    """The kernel's interface: which release it is like."""
+    """Checks which release the kernel's interface belongs to."""
     try:
         report = rm.kernel_report()
     except (rm.RmError, _ffi.LibraryNotFound) as error:
@@ -32,7 +32,7 @@ def kernel(machine: Machine) -> Iterator[Check]:
 
 
 def device(machine: Machine) -> Iterator[Check]:
-    """The GPU, and one round through it."""
+    """Checks the GPU with one piece of work."""
     try:
         profile = rm.device_profile()
     except (rm.RmError, _ffi.LibraryNotFound) as error:
@@ -63,12 +63,12 @@ def round_trip() -> None:
 
 
 def sentence(error: Exception) -> str:
-    """An error in one line."""
+    """The text of an error in one line."""
     return " ".join(str(error).split())
 
 
 def advice(error: Exception) -> str:
-    """What to do about an error of the device."""
+    """Advice about an error of the device."""
     text = str(error)
     if "ENODEV" in text or "ENXIO" in text or "RESOURCE_LOST" in text or "TIMEOUT" in text:
         return HALF_BOOTED

@@ -1,4 +1,4 @@
-"""What the checks look at: this machine, or the files of another one below a directory."""
+"""The machine that the checks look at: this one, or the files of another one below a directory."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import stat
 
 @dataclasses.dataclass
 class Machine:
-    """Files, the user and the environment. ``root`` is not ``/`` for an image of another machine, whose devices cannot be asked."""
+    """Files, the user and the environment. If ``root`` is not ``/``, it has an image of another machine, whose devices cannot be asked."""
 
     root: pathlib.Path = pathlib.Path("/")
     environ: dict[str, str] = dataclasses.field(default_factory=lambda: dict(os.environ))
@@ -22,38 +22,38 @@ class Machine:
 
     @property
     def here(self) -> bool:
-        """Whether it is the machine we run on."""
+        """Whether it is the machine on which this process runs."""
         return self.root == pathlib.Path("/")
 
     def path(self, name: str) -> pathlib.Path:
-        """Where a file of the machine is."""
+        """The path of a file of the machine."""
         return self.root / name.lstrip("/")
 
     def exists(self, name: str) -> bool:
-        """Whether there is such a file."""
+        """Whether a file exists."""
         return os.path.lexists(self.path(name))
 
     def read(self, name: str) -> str | None:
-        """The text of a file, None where it is not there or may not be read."""
+        """The text of a file. It is None if the file does not exist or may not be read."""
         try:
             return self.path(name).read_text(errors="replace").replace("\0", "").strip()
         except OSError:
             return None
 
     def group_of(self, name: str) -> tuple[str, int]:
-        """Name and number of the group that owns a file."""
+        """The name and the number of the group that owns a file."""
         gid = self.path(name).stat().st_gid
         with contextlib.suppress(KeyError):
             return grp.getgrgid(gid).gr_name, gid
         return str(gid), gid
 
     def may_open(self, name: str) -> OSError | None:
-        """What keeps the user from opening a file for reading and writing; None where nothing does."""
+        """The reason why the user cannot open a file for reading and writing. It is None if the user can."""
         if self.here:
             try:
                 os.close(os.open(name, os.O_RDWR | os.O_CLOEXEC | os.O_NONBLOCK))
             except OSError as error:
-                # Some nodes only want to be opened by an ioctl of another one, and say so: that is no lack of permission.
+                # Some nodes can only be opened by an ioctl of another node, and report that. This is no lack of permission.
                 return None if error.errno == errno.EINVAL else error
             return None
         held = self.path(name).stat()

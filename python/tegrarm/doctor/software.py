@@ -1,4 +1,4 @@
-"""Checks of what is installed: the library, tinygrad, and the compilers, each of which is loaded and tried."""
+"""Checks of the installed software: the library, tinygrad and the compilers. Each is loaded and tried."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from ..say import Refused
 from .check import Check, note, ok, problem, skipped
 from .machine import Machine
 
-TINYGRAD = ((0, 12), (0, 15))  # from, and below: as pyproject.toml says
+TINYGRAD = ((0, 12), (0, 15))  # the first release that works, and the first that is not known to work; pyproject.toml has the same
 
 
 def library(machine: Machine) -> Iterator[Check]:
-    """The shared library: found, loaded, and of this package's version."""
+    """Checks that the shared library is found, can be loaded and has the version of this package."""
     try:
         path = _ffi.find()
         version = _ffi.version()
@@ -43,7 +43,7 @@ def library(machine: Machine) -> Iterator[Check]:
 
 
 def tinygrad(machine: Machine) -> Iterator[Check]:
-    """Which tinygrad, and whether the adapter knows it."""
+    """Checks which tinygrad is installed, and whether the adapter knows it."""
     try:
         version = importlib.metadata.version("tinygrad")
     except importlib.metadata.PackageNotFoundError:
@@ -59,7 +59,7 @@ def tinygrad(machine: Machine) -> Iterator[Check]:
 
 
 def compilers(machine: Machine) -> Iterator[Check]:
-    """NVRTC and NAK, loaded for real; one of them is needed to run tinygrad."""
+    """Loads NVRTC and NAK. tinygrad needs one of them."""
     found = [*nvrtc(), *nak()]
     yield from found
     has_tinygrad = importlib.util.find_spec("tinygrad") is not None
@@ -69,7 +69,7 @@ def compilers(machine: Machine) -> Iterator[Check]:
 
 
 def nvrtc() -> Iterator[Check]:
-    """Whether NVRTC compiles an empty kernel."""
+    """Checks whether NVRTC compiles an empty kernel."""
     try:
         version, image = compiler.version(), compiler.compiled(b'extern "C" __global__ void f() {}', "doctor.cu")
     except Refused as error:
@@ -82,7 +82,7 @@ def nvrtc() -> Iterator[Check]:
 
 
 def nak() -> Iterator[Check]:
-    """Whether Mesa's library can be loaded."""
+    """Checks whether Mesa's library can be loaded."""
     spec = importlib.util.find_spec("tinymesa")
     places = [pathlib.Path(p) for p in (spec.submodule_search_locations or [])] if spec else []
     libraries = [file for place in places for file in sorted(place.rglob("*.so*"))]
@@ -98,7 +98,7 @@ def nak() -> Iterator[Check]:
 
 
 def others(machine: Machine) -> Iterator[Check]:
-    """What tinygrad uses beside that."""
+    """Checks what tinygrad uses in addition."""
     try:
         ctypes.CDLL(ctypes.util.find_library("atomic") or "libatomic.so.1")
         yield ok("libatomic", "libatomic.so.1")
@@ -120,7 +120,7 @@ def _beside() -> str:
 
 
 def backend(machine: Machine) -> Iterator[Check]:
-    """What answers kernel calls."""
+    """Checks what answers kernel calls."""
     if chosen := where.chosen():
         yield ok("backend", chosen)
     else:
@@ -129,5 +129,5 @@ def backend(machine: Machine) -> Iterator[Check]:
 
 
 def elsewhere(what: str) -> Check:
-    """A check that an image of another machine cannot answer."""
+    """The result of a check that an image of another machine cannot answer."""
     return skipped(what, "another machine's files are looked at; run this on the machine itself")

@@ -1,6 +1,6 @@
-"""A model over several devices: profiles, a planner, a runtime on Ray and a simulation of it. Needs ``tegrarm[pool]``.
+"""A model over several devices: profiles, a planner, a runtime on Ray and a simulation of it. It needs ``tegrarm[pool]``.
 
-Importing this package loads neither Ray nor scipy nor simpy: each is loaded by the function that needs it.
+Importing this package loads neither Ray nor scipy nor simpy. Each is loaded by the function that needs it.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-# name: the module that has it. They are loaded when they are asked for.
+# Each name has the module that defines it. A module is loaded when its name is asked for.
 _WHERE = {
     "Cluster": "cluster", "Link": "cluster", "Node": "cluster",
     "Layer": "model", "Model": "model", "published": "shapes",

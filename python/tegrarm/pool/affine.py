@@ -1,6 +1,6 @@
-"""A model without tinygrad: every layer is ``y = y * a + b`` on the device's own runtime, exact in integers, remembered in sessions.
+"""A model without tinygrad. Every layer is ``y = y * a + b`` in integers on the device's own runtime, and sessions remember results.
 
-Small enough for hundreds of runs, and it can break its GPU on purpose: tests of the pool use it.
+Tests of the pool use it, because it is small enough for hundreds of runs and can stop its GPU on purpose.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ THREADS = 128
 
 
 def model(layers: int, width: int = 256) -> Model:
-    """Its shape, for the planner."""
+    """The model's shape for the planner."""
     row = Layer("affine", 8.0, 4.0 * width, scalar_work={"float32": 2.0 * width}, kernels=1)
     return Model("affine", (row,) * layers, unit="array", input_bytes=4.0 * width)
 
 
 def expected(data: np.ndarray, layers: int, before: int = 0) -> np.ndarray:
-    """What all layers make of an array, after ``before`` earlier steps of the same session."""
+    """The result of all layers for an array, after ``before`` earlier steps of the same session."""
     with np.errstate(over="ignore"):
         result = data.astype(np.uint32).copy()
         for i in range(layers):
@@ -57,7 +57,7 @@ class OnDevice:
             self.room = size
 
     def __call__(self, data: np.ndarray, memory: dict[str, Any] | None) -> np.ndarray:
-        """All layers, one kernel each."""
+        """Runs all layers, with one kernel for each."""
         if data.dtype != np.uint32:
             raise ValueError(f"the array's elements are {data.dtype}, not uint32")
         step = 0 if memory is None else memory.get("step", 0)
@@ -87,20 +87,20 @@ class OnDevice:
             raise
 
     def fault(self) -> str:
-        """Why the device cannot be used any more."""
+        """The reason why the device cannot be used any more."""
         return self.broken
 
     def break_device(self) -> None:
-        """Stores where nothing is mapped: a real MMU fault."""
+        """Stores to an address where nothing is mapped, which is a real MMU fault."""
         self._wait(self._guarded("astray", 1, [ctypes.c_uint64(0x6660000000)]))
 
     def close(self) -> None:
-        """Gives the device back."""
+        """Closes the device."""
         self.kernels.close()
 
 
 def factory() -> Any:
-    """Makes stages of this model. The kernels are compiled here, once."""
+    """Makes stages of this model. The kernels are compiled once, in this call."""
     return functools.partial(_make, compiled(SOURCE))
 
 

@@ -1,4 +1,4 @@
-"""The splits that people use today, to compare with: by memory, as llama.cpp's RPC does, and into equal parts."""
+"""The splits that people use today, for comparison: by memory, as llama.cpp's RPC does, and into equal parts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .planner import Plan, evaluate, micro_batch_choices, plan
 
 
 def _split(cluster: Cluster, layers: int, shares: list[float]) -> tuple[tuple[int, int, Node], ...]:
-    """Contiguous parts in the cluster's order whose sizes follow the shares; devices whose part is empty are left out."""
+    """Contiguous parts in the cluster's order, in proportion to the shares. Devices with an empty part are left out."""
     total, edges, seen = sum(shares), [0], 0.0
     for share in shares:
         seen += share
@@ -20,18 +20,18 @@ def _split(cluster: Cluster, layers: int, shares: list[float]) -> tuple[tuple[in
 
 
 def by_memory(cluster: Cluster, work: Work) -> Plan:
-    """As many layers per device as its share of all memory."""
+    """Each device gets layers in proportion to its share of all memory."""
     return evaluate(cluster, work, _split(cluster, len(work.model.layers), [n.profile.budget for n in cluster.nodes]), "by memory")
 
 
 def equal(cluster: Cluster, work: Work) -> Plan:
-    """The same number of layers on every device."""
+    """Each device gets the same number of layers."""
     return evaluate(cluster, work, _split(cluster, len(work.model.layers), [1.0] * len(cluster.nodes)), "equal")
 
 
 @dataclasses.dataclass(frozen=True)
 class Comparison:
-    """One model on one cluster, three ways. Each split has the number of micro-batches that is best for it."""
+    """One model on one cluster, split in three ways. Each split has the number of micro-batches that is best for it."""
 
     planned: Plan
     memory: Plan
@@ -39,12 +39,12 @@ class Comparison:
 
     @staticmethod
     def gain(planned: Plan, other: Plan) -> float | None:
-        """How many times faster the plan's step is; None where the other does not fit into memory."""
+        """How many times faster the plan's step is. It is None if the other split does not fit into memory."""
         return other.step / planned.step if other.fits else None
 
 
 def compare(model: Model, cluster: Cluster, *, batch: int) -> Comparison:
-    """The planner's split beside the two others."""
+    """Compares the planner's split with the two others."""
     works = [Work(model, batch, m) for m in micro_batch_choices(batch)]
     planned = plan(model, cluster, batch=batch, objective="step")
     memory = min((by_memory(cluster, w) for w in works), key=lambda p: (not p.fits, p.step))
@@ -52,7 +52,7 @@ def compare(model: Model, cluster: Cluster, *, batch: int) -> Comparison:
     return Comparison(planned, memory, even)
 
 
-# What docs/pool.md shows: (model, batch) over clusters of the package. "equal" clusters are there to show where nothing is gained.
+# What docs/pool.md shows: (model, batch) over clusters of the package. The clusters named "equal" show a case without a gain.
 CASES = [
     ("llama3-8b-q4.5", 8, ["desk-two", "desk-mixed", "desk-10g", "four-equal", "orin-and-card", "cards-pcie"]),
     ("llama3-8b", 8, ["desk-two", "desk-10g", "orin-and-card", "cards-pcie"]),

@@ -1,8 +1,8 @@
 """Exact splits of a chain into contiguous stages, by dynamic programming.
 
-A state is how many devices of each kind are used, the place of the last one, and how many layers are done. Where there are too many
-states (many different devices), the same recurrence runs over the devices in a fixed order instead: exact for that order, and the
-best of several orders is taken. ``Solution.exact`` says which it was.
+A state has the number of devices of each kind that are used, the place of the last one, and the number of layers that are done. If there
+are too many states because many devices differ, the same recurrence runs over the devices in a fixed order. The result is exact for that
+order, and the best of several orders is taken. ``Solution.exact`` says which of the two was done.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ import numpy as np
 from .cluster import Cluster, Node
 from .costs import Costs, Group, Work, groups, place_link
 
-# Elementary operations that the exact solver may take for one pass: about five seconds.
+# The number of elementary operations that the exact solver may use for one pass. They take about five seconds.
 EXACT_BUDGET = 3e9
 ORDERS = 6
 
 
 @dataclasses.dataclass(frozen=True)
 class Solution:
-    """Stages in order, as (first layer, one past the last, device)."""
+    """The stages in order, each as (first layer, one past the last, device)."""
 
     stages: tuple[tuple[int, int, Node], ...]
     value: float
@@ -31,22 +31,22 @@ class Solution:
 
 
 class Solver:
-    """All that is computed once for one cluster and one way of feeding the model."""
+    """Everything that is computed once for one cluster and one batch."""
 
     def __init__(self, cluster: Cluster, work: Work):
         self.cluster, self.work, self.layers = cluster, work, len(work.model.layers)
-        # More devices of a kind than layers can never be used.
+        # A plan cannot use more devices of a kind than there are layers.
         self.groups = [dataclasses.replace(g, nodes=g.nodes[:self.layers]) for g in groups(cluster)]
         self.costs = [Costs(work, g.profile) for g in self.groups]
         self.places = sorted({g.place for g in self.groups})
         self.place = [self.places.index(g.place) for g in self.groups]
         self.wire = np.array([[[place_link(cluster, a, b).seconds(x) for x in work.cut] for b in self.places] for a in self.places])
         states = math.prod(len(g.nodes) + 1 for g in self.groups)
-        self.best_order: list[int] | None = None  # of the last search without a cap: those with one keep to it
+        self.best_order: list[int] | None = None  # of the last search without a cap; searches with a cap use this order only
         self.exact = states * len(self.groups) * self.layers ** 2 <= EXACT_BUDGET and states <= 200_000
 
     def solve(self, objective: str, cap: float = math.inf) -> Solution | None:
-        """The best split with no stage and no transfer slower than ``cap``; None where there is none.
+        """The best split in which no stage and no transfer is slower than ``cap``. It is None if there is none.
 
         ``objective`` is ``bottleneck`` (the slowest stage or transfer) or ``latency`` (their sum).
         """
@@ -55,11 +55,11 @@ class Solver:
     def _stage(self, group: int, objective: str, cap: float) -> np.ndarray:
         costs = self.costs[group]
         values = costs.bottleneck if objective == "bottleneck" else costs.latency
-        # Transposed, so that the search for the best start of each end runs over neighbouring words.
+        # The table is transposed, so that the search for the best start of each end reads neighbouring words.
         return np.ascontiguousarray((values if cap == math.inf else np.where(costs.bottleneck <= cap, values, np.inf)).T)
 
     def _arrivals(self, best: np.ndarray, place: int, objective: str, cap: float) -> tuple[np.ndarray, np.ndarray]:
-        """Best value with which each prefix's activations are at ``place``, and the place they come from."""
+        """For each prefix, the best value with which its activations are at ``place``, and the place from which they come."""
         wire = self.wire[:, place]
         wire = wire if cap == math.inf else np.where(wire <= cap, wire, np.inf)
         reached = np.maximum(best, wire) if objective == "bottleneck" else best + wire
@@ -68,12 +68,12 @@ class Solver:
 
     @staticmethod
     def _extended(arrived: np.ndarray, stage: np.ndarray, objective: str) -> tuple[np.ndarray, np.ndarray]:
-        """Best value after one more stage for each prefix, and where that stage starts."""
+        """For each prefix, the best value after one more stage, and the layer at which that stage starts."""
         total = np.maximum(arrived, stage) if objective == "bottleneck" else arrived + stage
         start = total.argmin(axis=1)
         return total[np.arange(total.shape[0]), start], start
 
-    # *** all devices, told apart by kind only ***
+    # *** all devices, where devices of one kind are the same ***
 
     def _by_counts(self, objective: str, cap: float) -> Solution | None:
         sizes = [len(g.nodes) + 1 for g in self.groups]
@@ -81,7 +81,7 @@ class Solver:
         states, width = math.prod(sizes), self.layers + 1
         stages = [self._stage(g, objective, cap) for g in range(len(self.groups))]
         best = np.full((states, len(self.places), width), np.inf)
-        parent = np.full((states, len(self.places), width, 3), -1, dtype=np.int16)  # group, start, place before
+        parent = np.full((states, len(self.places), width, 3), -1, dtype=np.int16)  # group, start, and the place before
         begin = np.full(width, np.inf)
         begin[0] = 0.0
         arrivals: dict[int, tuple[np.ndarray, np.ndarray]] = {}
@@ -117,10 +117,10 @@ class Solver:
         pools = [iter(g.nodes) for g in self.groups]
         return Solution(tuple((i, j, next(pools[g])) for i, j, g in reversed(taken)), value, True)
 
-    # *** many different devices: in an order ***
+    # *** many different devices, in a fixed order ***
 
     def _orders(self) -> list[list[int]]:
-        """Orders of the kinds of devices, the promising ones first."""
+        """Orders of the kinds of devices. Those that probably give good results come first."""
         def speed(g: int) -> float:
             return self.costs[g].prefix[-1]
 
@@ -146,12 +146,12 @@ class Solver:
         return best
 
     def _in_order(self, order: list[int], objective: str, cap: float) -> Solution | None:
-        """Each device in turn takes the next stage or is left out."""
+        """Each device in turn gets the next stage or is left out."""
         queue = [(g, node) for g in order for node in self.groups[g].nodes]
         width = self.layers + 1
         best = np.full((len(self.places), width), np.inf)
-        made_by = np.full((len(self.places), width), -1, dtype=np.int32)  # the device in the queue that made the entry
-        chosen: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []  # per device: start, place before, device that made that
+        made_by = np.full((len(self.places), width), -1, dtype=np.int32)  # the device that made the entry
+        chosen: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []  # for each device: start, place before, and the device that made it
         begin = np.full(width, np.inf)
         begin[0] = 0.0
         stage, last_group = np.empty(0), -1
@@ -180,5 +180,5 @@ class Solver:
 
 
 def group_names(found: list[Group]) -> list[str]:
-    """What the kinds of devices are called, for messages."""
+    """The names of the kinds of devices, for messages."""
     return [f"{len(g.nodes)} x {g.profile.name}" + (f" at {g.place}" if g.place else "") for g in found]

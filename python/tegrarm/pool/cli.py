@@ -1,4 +1,4 @@
-"""``python -m tegrarm pool``: plans, profiles, simulations and runs from the command line."""
+"""``python -m tegrarm pool`` makes plans, profiles, simulations and runs from the command line."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ NEEDED = {"numpy", "scipy", "simpy", "ray"}
 
 
 def _plan(args: argparse.Namespace) -> int:
-    """Prints a plan, writes its picture and its trace."""
+    """Prints a plan, and writes its picture and its trace."""
     from . import baselines, planner, timeline
     from .cluster import read
     from .model import Model
@@ -36,7 +36,7 @@ def _plan(args: argparse.Namespace) -> int:
 
 
 def _profile(args: argparse.Namespace) -> int:
-    """Prints this device's profile, or what Ray has to be told about it."""
+    """Prints the profile of this device, or the resources that Ray must be given for it."""
     from .profile import from_device
 
     profile = from_device()
@@ -52,7 +52,7 @@ def _profile(args: argparse.Namespace) -> int:
 
 
 def _list(_args: argparse.Namespace) -> int:
-    """Prints the names that ``plan`` takes."""
+    """Prints the names that ``plan`` accepts."""
     from . import cluster, profile, shapes
 
     for what, names in (("models", shapes.names()), ("clusters", cluster.named()), ("profiles", profile.catalogue()),
@@ -70,14 +70,14 @@ def _table(args: argparse.Namespace) -> int:
 
 
 def _run(args: argparse.Namespace) -> int:
-    """Runs the example transformer over a pool with its loads shown, then predicted against measured."""
+    """Runs the example transformer over a pool and shows the loads. Then it prints the predicted and the measured values."""
     from .live import run
 
     return run(args)
 
 
 def parser() -> argparse.ArgumentParser:
-    """The grammar below ``pool``."""
+    """Makes the grammar of ``pool``."""
     top = argparse.ArgumentParser(prog="python -m tegrarm pool", description="a model over several devices")
     commands = top.add_subparsers(required=True)
     command = commands.add_parser("plan", help="split a model over devices; writes a picture and a trace")
@@ -110,7 +110,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main(arguments: list[str]) -> int:
-    """Runs one command; mistakes in arguments and files end with a sentence."""
+    """Runs one command. Mistakes in arguments and files end with a sentence."""
     args = parser().parse_args(arguments)
     try:
         return int(args.do(args))

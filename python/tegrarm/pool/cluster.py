@@ -1,7 +1,7 @@
-"""Devices and what connects them.
+"""Devices and their connections.
 
-Every device stands at a site (a computer, or a switch that all of a rack hang on). Two devices of one site use the site's own link, two of
-different sites the link between these sites. Where every device has a site of its own, this is a table of all pairs.
+Every device is at a site, which is a computer or a switch that all devices of a rack use. Two devices of one site use the site's own link,
+and two devices of different sites use the link between these sites. If every device has its own site, this is a table of all pairs.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ class Link:
                                f"latency {self.latency!r} not negative")
 
     def seconds(self, size: float) -> float:
-        """Time that ``size`` bytes take."""
+        """The time that ``size`` bytes take."""
         return self.latency + size / self.bandwidth
 
 
 @functools.cache
 def known_links() -> dict[str, Link]:
-    """The links that come with the package, by name."""
+    """The links that the package contains, by name."""
     return {row["name"]: Link(row["bandwidth"], row["latency"], row["name"])
             for row in json.loads((DATA / "devices.json").read_text())["links"]}
 
@@ -52,7 +52,7 @@ class Node:
 
 @dataclasses.dataclass(frozen=True)
 class Cluster:
-    """Devices, and links by pair of sites. ``between`` is the link of two sites that ``links`` does not name."""
+    """Devices, and links by pairs of sites. ``between`` is the link of two sites that ``links`` does not name."""
 
     nodes: tuple[Node, ...]
     between: Link
@@ -65,32 +65,32 @@ class Cluster:
             raise ProfileError(f"cluster {self.name!r} has two devices named {', '.join(twice)}")
 
     def link(self, source: Node, target: Node) -> Link:
-        """What bytes go over from one device to another."""
+        """The link over which bytes go from one device to another."""
         return self.site_link(source.site, target.site)
 
     def site_link(self, source: str, target: str) -> Link:
-        """The link between two sites, or within one."""
+        """The link between two sites, or within one site."""
         return self.links.get((source, target)) or self.links.get((target, source)) or self.between
 
     def node(self, name: str) -> Node:
-        """The device of that name."""
+        """The device with that name."""
         for node in self.nodes:
             if node.name == name:
                 return node
         raise ProfileError(f"cluster {self.name!r} has no device {name!r}; it has {', '.join(n.name for n in self.nodes)}")
 
     def without(self, *names: str) -> Cluster:
-        """The same cluster after these devices left."""
+        """The same cluster without these devices."""
         for name in names:
             self.node(name)
         return dataclasses.replace(self, nodes=tuple(n for n in self.nodes if n.name not in names))
 
     def joined_by(self, *nodes: Node) -> Cluster:
-        """The same cluster after these devices joined."""
+        """The same cluster with these devices in addition."""
         return dataclasses.replace(self, nodes=(*self.nodes, *nodes))
 
     def to_json(self) -> dict[str, Any]:
-        """A dictionary that :func:`read` takes."""
+        """The dictionary that :func:`read` takes."""
         return {"name": self.name, "between": dataclasses.asdict(self.between),
                 "nodes": [{"name": n.name, "site": n.site, "profile": n.profile.to_json()} for n in self.nodes],
                 "links": [{"from": a, "to": b, **dataclasses.asdict(link)} for (a, b), link in self.links.items()]}
@@ -113,7 +113,7 @@ def _profile(value: str | dict[str, Any]) -> Profile:
 
 
 def from_json(data: dict[str, Any]) -> Cluster:
-    """A cluster from a dictionary. Profiles and links are names of the catalogue or whole rows."""
+    """A cluster from a dictionary. Profiles and links are names of the catalogue, or they have all their fields."""
     nodes = []
     for row in data["nodes"]:
         profile = _profile(row["profile"])
@@ -125,9 +125,9 @@ def from_json(data: dict[str, Any]) -> Cluster:
 
 
 def read(text: str) -> Cluster:
-    """A cluster from a JSON file, a name of the package's clusters, or a short form.
+    """A cluster from a JSON file, from a name of the package's clusters, or from a short form.
 
-    The short form is ``2*agx-orin-64gb+orin-nx-16gb@10gbe``: devices by count, each at a site of its own, and the link of all.
+    The short form is ``2*agx-orin-64gb+orin-nx-16gb@10gbe``: a number of each device, each at its own site, and one link for all.
     """
     path = pathlib.Path(text)
     if path.suffix == ".json":
@@ -146,6 +146,6 @@ def read(text: str) -> Cluster:
 
 @functools.cache
 def named() -> dict[str, Cluster]:
-    """The clusters that come with the package, by name."""
+    """The clusters that the package contains, by name."""
     rows = json.loads((DATA / "clusters.json").read_text())
     return {name: from_json({"name": name, **row}) for name, row in rows.items()}

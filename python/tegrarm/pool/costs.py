@@ -1,4 +1,4 @@
-"""What a run of layers costs on a device and what a cut costs on a link: the numbers that every planner minimises."""
+"""The costs of a run of layers on a device and of a cut on a link. Every planner minimises these numbers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .profile import Profile
 
 @dataclasses.dataclass(frozen=True)
 class Work:
-    """A model and how it is fed: ``batch`` items in ``micro_batches`` equal parts."""
+    """A model and its batch: ``batch`` items in ``micro_batches`` equal parts."""
 
     model: Model
     batch: int
@@ -26,17 +26,18 @@ class Work:
 
     @property
     def items(self) -> int:
-        """Items of a micro-batch."""
+        """The number of items in a micro-batch."""
         return self.batch // self.micro_batches
 
     @functools.cached_property
     def cut(self) -> np.ndarray:
-        """Bytes of one micro-batch over a cut before layer j."""
+        """The bytes of one micro-batch that go over a cut before layer j."""
         return self.model.cut_bytes * self.items
 
     @functools.cached_property
     def resident(self) -> np.ndarray:
-        """``resident[i, j]``: bytes that layers i to j - 1 need on their device, weights, state of all items and buffers."""
+        """``resident[i, j]`` is the number of bytes that layers i to j - 1 need on their device: weights, state of all items, and buffers.
+        """
         layers = self.model.layers
         held = np.concatenate([[0], np.cumsum([x.weight_bytes + self.batch * x.state_bytes for x in layers])])
         widest = np.empty((len(layers) + 1, len(layers) + 1))
@@ -46,16 +47,16 @@ class Work:
         return held[None, :] - held[:, None] + 2 * widest
 
     def layer_seconds(self, profile: Profile) -> np.ndarray:
-        """Time of each layer on a device, for one micro-batch."""
+        """The time of each layer on a device, for one micro-batch."""
         return np.array([layer.seconds(profile, self.items) for layer in self.model.layers])
 
     def copy_seconds(self, profile: Profile) -> np.ndarray:
-        """Time of the copy between the host's memory and the device's at each cut: none where they are one."""
+        """The time of the copy between the memories of host and device at each cut. It is zero if both are one memory."""
         return np.zeros_like(self.cut) if profile.shared_memory else self.cut / profile.transfer_bandwidth
 
 
 class Costs:
-    """Stage costs of one kind of device: the three numbers that a stage from layer i to layer j has."""
+    """The stage costs of one kind of device: three numbers for a stage from layer i to layer j."""
 
     def __init__(self, work: Work, profile: Profile):
         self.profile = profile
@@ -66,28 +67,29 @@ class Costs:
 
     @functools.cached_property
     def bottleneck(self) -> np.ndarray:
-        """Time between two micro-batches of a stage alone: its kernels, or its copies, which run beside them."""
+        """The time between two micro-batches of this stage alone: that of its kernels or of its copies, because both run at the same time.
+        """
         busy = self.prefix[None, :] - self.prefix[:, None]
         busy = np.maximum(busy, np.maximum(self.copy[:, None], self.copy[None, :]))
         return np.where(self.allowed, busy, np.inf)
 
     @functools.cached_property
     def latency(self) -> np.ndarray:
-        """Time of one micro-batch from the stage's entry to its exit."""
+        """The time of one micro-batch from the entry of the stage to its exit."""
         return np.where(self.allowed, self.prefix[None, :] - self.prefix[:, None] + self.copy[:, None] + self.copy[None, :], np.inf)
 
 
 @dataclasses.dataclass(frozen=True)
 class Group:
-    """Devices that a planner cannot tell apart: the same profile, the same links to everything."""
+    """Devices that are the same for a planner: they have the same profile and the same links to all other devices."""
 
     nodes: tuple[Node, ...]
     profile: Profile
-    place: str  # the site's name; empty where the site has this one device and no link of its own
+    place: str  # the name of the site; empty if the site has only this device and no link of its own
 
 
 def groups(cluster: Cluster) -> list[Group]:
-    """The devices of a cluster by what distinguishes them."""
+    """The devices of a cluster in groups of equal devices."""
     population: dict[str, int] = {}
     for node in cluster.nodes:
         population[node.site] = population.get(node.site, 0) + 1
@@ -102,7 +104,7 @@ def groups(cluster: Cluster) -> list[Group]:
 
 
 def place_link(cluster: Cluster, source: str, target: str) -> Link:
-    """The link between two different devices by the places of their groups."""
+    """The link between two different devices, by the places of their groups."""
     if not source or not target:
         return cluster.between
     return cluster.site_link(source, target)

@@ -1,4 +1,4 @@
-"""Runs one part of a model in a process of its own, so that the simulator's counts at its end are that part's: see ``virtual``."""
+"""Runs one part of a model in its own process, so that the simulator's counts at the end are those of the part: see ``virtual``."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .stage import Part
 
 
 def main(request: str, answer: str) -> None:
-    """Reads what to run from one file, leaves the outputs in another."""
+    """Reads from one file what to run, and writes the outputs to another file."""
     from ray import cloudpickle
 
     factory, place, inputs, calls, session = cloudpickle.loads(pathlib.Path(request).read_bytes())

@@ -1,4 +1,4 @@
-"""Workers' lives: started, loaded, watched, replaced, planned around. Everything here runs in the pool's dispatcher."""
+"""The workers of a pool: they are started, loaded, watched and replaced here. All of it runs in the pool's dispatcher."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from .stage import DeviceFault, LinkLost, StageError
 if TYPE_CHECKING:
     from .runtime import Pool
 
-# A part that cannot be loaded twice in a row will not be loaded the third time.
+# A part that could not be loaded twice in a row is not tried a third time.
 LOAD_ATTEMPTS = 2
 
 
 @dataclasses.dataclass
 class Hand:
-    """A stage's worker."""
+    """The worker of a stage."""
 
     node: Node
     start: int
     stop: int
     number: int
     actor: Any
-    loading: Any                # the result of its load, None when it is up
+    loading: Any                # the result of its load; None when the load has ended
     since: float
     ping: Any = None
     ping_sent: float = 0.0
@@ -39,7 +39,7 @@ class Hand:
 
     @property
     def name(self) -> str:
-        """How messages call it."""
+        """The worker's name in messages."""
         return f"stage {self.number} on {self.node.name}"
 
 
@@ -50,9 +50,9 @@ class Health:
         self.pool, self.ray = pool, pool.ray
         self.hands: list[Hand] = []
         self.restarts: dict[str, int] = {}
-        self.never_loaded: dict[str, int] = {}  # failures to load in a row
+        self.never_loaded: dict[str, int] = {}  # the number of failed loads in a row
         self.replaced = 0
-        self.wanted: Cluster | None = None  # set by callers, followed by the dispatcher
+        self.wanted: Cluster | None = None  # callers set it, and the dispatcher makes the pool follow it
 
     # *** starting ***
 
@@ -61,15 +61,15 @@ class Health:
         return self.hands
 
     def all_up(self) -> bool:
-        """Whether every stage can compute."""
+        """Whether all stages can compute."""
         return bool(self.hands) and all(h.loading is None for h in self.hands)
 
     def missing(self) -> list[str]:
-        """The stages that cannot yet."""
+        """The stages that cannot compute yet."""
         return [h.name for h in self.hands if h.loading is not None]
 
     def deploy(self) -> None:
-        """Makes the workers be what the plan says. Those that have their part already keep it."""
+        """Starts the workers of the plan. Workers that already have their part keep it."""
         have = {h.node.name: h for h in self.hands}
         self.hands = []
         for number, stage in enumerate(self.pool.plan.stages):
@@ -82,7 +82,7 @@ class Health:
             self._kill(unused)
 
     def _start(self, node: Node, start: int, stop: int, number: int, actor: Any = None) -> Hand:
-        """A worker that starts to load its part, in the process it has or in a new one."""
+        """Starts to load a worker's part, in the process that it has or in a new one."""
         place = self.pool.places[node.name]
         if actor is None:
             options: dict[str, Any] = {"num_cpus": 0, "max_restarts": 0, "max_task_retries": 0,
@@ -100,7 +100,7 @@ class Health:
 
     def _kill(self, hand: Hand) -> None:
         self.ray.kill(hand.actor, no_restart=True)
-        # A process that was stopped does not hear Ray. Where it is a child of this computer's Ray, the kernel tells it.
+        # A stopped process does not react to Ray. If it is a child of this computer's Ray, it is killed by the kernel.
         pid = hand.told.get("pid", 0)
         if pid and not self.pool.places[hand.node.name].ray_node:
             with contextlib.suppress(OSError):
@@ -116,7 +116,7 @@ class Health:
     # *** watching ***
 
     def heal(self) -> None:
-        """Takes up workers that have loaded, and follows a cluster that has changed."""
+        """Uses workers that have loaded, and adapts the plan to a changed cluster."""
         if self.wanted is not None:
             with self.pool.lock:
                 cluster, self.wanted = self.wanted, None
@@ -138,7 +138,7 @@ class Health:
                 self.replace(hand, f"{hand.name} was not ready after {self.pool.limits.start_seconds:g} s")
 
     def watch(self) -> None:
-        """Asks workers what they do, and replaces one that does not say or does nothing else."""
+        """Asks all workers for their state. A worker that does not answer, or that has been computing for too long, is replaced."""
         now, limits = time.monotonic(), self.pool.limits
         for hand in list(self.hands):
             if hand.loading is not None:
@@ -153,7 +153,7 @@ class Health:
             self.replace(*lost)
 
     def _progress(self, hand: Hand, now: float) -> None:
-        """How much a worker has loaded, as far as it says; :meth:`heal` looks after its life."""
+        """Reads how much a worker has loaded, if it says so. :meth:`heal` checks whether the worker lives."""
         if hand.ping is None and now - hand.ping_sent >= self.pool.limits.ping_seconds:
             hand.ping, hand.ping_sent = hand.actor.ping.remote(), now
         elif hand.ping is not None and self.ray.wait([hand.ping], timeout=0)[0]:
@@ -162,7 +162,7 @@ class Health:
                 hand.told = self.ray.get(ping)
 
     def _listen(self, hand: Hand, now: float) -> str:
-        """What is wrong with a worker, empty if nothing is known to be."""
+        """The fault of a worker. It is empty if none is known."""
         ready, _ = self.ray.wait([hand.ping], timeout=0)
         if not ready:
             silent = now - hand.ping_sent
@@ -176,7 +176,7 @@ class Health:
         return ""
 
     def _lost_answer(self, now: float) -> tuple[Hand, str] | None:
-        """The stage whose answer to the oldest request does not come although it says that it computes nothing."""
+        """The stage that does not answer the oldest request although it reports that it computes nothing."""
         for request in self.pool.flying[:1]:
             waited = now - request.sent_at
             if waited <= self.pool.limits.hang_seconds or len(request.refs) != len(self.hands):
@@ -184,7 +184,7 @@ class Health:
             for hand, ref in zip(self.hands, request.refs, strict=True):
                 if self.ray.wait([ref], timeout=0, fetch_local=False)[0]:
                     continue
-                # A worker that computes is watched by its ping; what it said has to be newer than the request.
+                # A worker that computes is watched by its ping, and its last report has to be newer than the request.
                 if hand.told_at > request.sent_at + self.pool.limits.hang_seconds and not hand.told.get("busy"):
                     return hand, f"the answer of {hand.name} does not arrive for {waited:.1f} s and it computes nothing: its link is lost"
                 return None
@@ -193,7 +193,7 @@ class Health:
     # *** replacing ***
 
     def failed(self, request: Request, error: Exception) -> None:
-        """The last stage's answer is an error: whose fault it is decides what happens."""
+        """Handles an error as the answer of the last stage. The cause decides what is done."""
         cause = getattr(error, "cause", None) or error
         if isinstance(cause, StageError):
             if request.session is not None:
@@ -213,7 +213,7 @@ class Health:
         self.replace(self.hands[-1], f"{self.hands[-1].name} lost an answer: {_sentence(error)}")
 
     def replace(self, hand: Hand, why: str) -> None:
-        """Ends a worker, starts another at the same device or plans around the device, and starts all requests in flight again."""
+        """Ends a worker, starts another at the same device or makes a plan without the device, and starts all requests in flight again."""
         pool = self.pool
         pool.note(why)
         self.replaced += 1
@@ -237,17 +237,17 @@ class Health:
         return bool(place.ray_node) and not any(n["NodeID"] == place.ray_node and n["Alive"] for n in self.ray.nodes())
 
     def loads(self) -> list[dict[str, Any]]:
-        """What every stage said last."""
+        """The last report of every stage."""
         return [{"stage": h.number, "device": h.node.name, "layers": (h.start, h.stop), "up": h.loading is None,
                  "restarts": self.restarts.get(h.node.name, 0), **h.told} for h in self.hands]
 
 
 def _actor_class(ray: Any) -> Any:
-    """:class:`StageWorker` as an actor whose questions are answered beside the computing."""
+    """:class:`StageWorker` as an actor that answers questions while it computes."""
     from .worker import StageWorker
 
     class Worker(StageWorker):
-        """The actor. Its methods are written out because Ray finds the thread group of a method by where that was written."""
+        """The actor. Its methods are written out, because Ray finds the thread group of a method by the class that defines it."""
 
         @ray.method(concurrency_group="compute")
         def load(self, *args: Any) -> Any:
@@ -277,7 +277,7 @@ def _actor_class(ray: Any) -> Any:
 
 
 def _sentence(error: Exception) -> str:
-    """An error in one line."""
+    """The text of an error in one line."""
     cause = getattr(error, "cause", None) or error
     lines = [line.strip() for line in str(cause).splitlines() if line.strip()]
     return f"{type(cause).__name__}: {lines[0][:200] if lines else 'no reason given'}"

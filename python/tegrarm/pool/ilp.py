@@ -1,7 +1,7 @@
-"""Splits that are no chain of single devices, as integer linear programs for HiGHS (scipy's ``milp``).
+"""Splits that are not a chain of single devices, as integer linear programs for HiGHS (scipy's ``milp``).
 
-:func:`dag` assigns the layers of a graph to devices; :func:`replicated` lets several devices share a stage, each taking micro-batches
-at its own pace. Both find the fastest pace, and both are exact unless the time limit ends the search (``Result.exact``).
+:func:`dag` assigns the layers of a graph to devices. :func:`replicated` lets several devices share a stage, and each takes micro-batches at
+its own pace. Both find the fastest pace, and both are exact unless the time limit ends the search (``Result.exact``).
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from .planner import NoPlan
 
 @dataclasses.dataclass(frozen=True)
 class Result:
-    """Parts as (layers, devices), in an order in which the parts feed each other, and seconds between two micro-batches."""
+    """The parts as (layers, devices), in an order in which they feed each other, and the seconds between two micro-batches."""
 
     parts: tuple[tuple[tuple[int, ...], tuple[Node, ...]], ...]
     bottleneck: float
     exact: bool
-    # The pace that no split can beat; equal to ``bottleneck`` where the search was finished.
+    # No split has a better pace than this. It equals ``bottleneck`` if the search was finished.
     bound: float
 
 
@@ -38,18 +38,18 @@ class _Program:
         self.rows: list[tuple[dict[int, float], float, float]] = []
 
     def variable(self, upper: float, *, integer: bool, lower: float = 0.0) -> int:
-        """A new variable's number."""
+        """Adds a variable and returns its number."""
         self.integer.append(int(integer))
         self.lower.append(lower)
         self.upper.append(upper)
         return len(self.integer) - 1
 
     def require(self, terms: dict[int, float], lower: float = -np.inf, upper: float = np.inf) -> None:
-        """``lower <= sum(terms) <= upper``."""
+        """Requires ``lower <= sum(terms) <= upper``."""
         self.rows.append((terms, lower, upper))
 
     def minimise(self, variable: int, sign: float, limit_s: float) -> Any:
-        """scipy's answer for the least (or, with a negative sign, the largest) value of one variable."""
+        """scipy's solution with the least value of one variable, or with the largest value if the sign is negative."""
         from scipy.optimize import Bounds, LinearConstraint, milp
         from scipy.sparse import csr_array
 
@@ -64,18 +64,18 @@ class _Program:
 
 
 def _layer_bytes(work: Work) -> np.ndarray:
-    """Bytes that each layer needs on its device, wherever its neighbours are: weights, state and its own output twice."""
+    """The bytes that each layer needs on its device, wherever its neighbours are: weights, state, and its output twice."""
     return np.array([x.weight_bytes + work.batch * x.state_bytes + 2 * work.items * x.activation_bytes for x in work.model.layers])
 
 
 def dag(cluster: Cluster, work: Work, *, limit_s: float = 60.0) -> Result:
-    """The fastest pace of a graph of layers over devices, of which each runs one part, no two parts feeding each other in a circle.
+    """The fastest pace of a graph of layers over devices. Each device runs one part, and no two parts feed each other in a circle.
 
-    A tensor goes to a device once, however many of its layers read it, and a pair of devices sends one tensor after another.
+    A tensor is sent to a device once, even if several of its layers read it, and a pair of devices sends its tensors one after another.
     """
     model, nodes, program = work.model, cluster.nodes, _Program()
     pace_scale = max(work.layer_seconds(n.profile).sum() for n in nodes)
-    pace = program.variable(10.0, integer=False)  # in units of the slowest device's time for everything
+    pace = program.variable(10.0, integer=False)  # in units of the time that the slowest device takes for all layers
     at = [[program.variable(1, integer=True) for _ in nodes] for _ in model.layers]
     position = [program.variable(len(nodes) - 1, integer=False) for _ in nodes]
     need = _layer_bytes(work)
@@ -93,7 +93,7 @@ def dag(cluster: Cluster, work: Work, *, limit_s: float = 60.0) -> Result:
                 continue
             link, sent = cluster.link(source, target), {}
             for u, v in model.all_edges:
-                # A part that feeds another stands before it.
+                # A part that feeds another part comes before it.
                 program.require({position[e]: 1, position[d]: -1, at[u][d]: -far, at[v][e]: -far}, lower=1 - 2 * far)
                 if u not in sent:
                     sent[u] = program.variable(1, integer=False)
@@ -111,7 +111,7 @@ def dag(cluster: Cluster, work: Work, *, limit_s: float = 60.0) -> Result:
 
 
 def graph_pace(cluster: Cluster, work: Work, where: list[int]) -> float:
-    """Seconds between two micro-batches of an assignment of layers to the cluster's devices by number."""
+    """The seconds between two micro-batches, if layers are assigned to the cluster's devices by number."""
     model, nodes = work.model, cluster.nodes
     slowest = max(sum(t for v, t in enumerate(work.layer_seconds(n.profile)) if where[v] == d) for d, n in enumerate(nodes))
     sent = {(where[u], where[v], u) for u, v in model.all_edges if where[u] != where[v]}
@@ -123,7 +123,7 @@ def graph_pace(cluster: Cluster, work: Work, where: list[int]) -> float:
 
 
 def replica_rate(cluster: Cluster, solver: Solver, node: Node, group: int, start: int, stop: int) -> float:
-    """Micro-batches per second of one replica. Its links count as the slowest it may get, as any replica may feed it."""
+    """The micro-batches per second of one replica. Its slowest possible links count, because any replica may feed it."""
     busy = float(solver.costs[group].bottleneck[start, stop])
     others = [n for n in cluster.nodes if n is not node]
     cuts = ([solver.work.cut[start]] if start else []) + ([solver.work.cut[stop]] if stop < solver.layers else [])
@@ -132,7 +132,7 @@ def replica_rate(cluster: Cluster, solver: Solver, node: Node, group: int, start
 
 
 def replicated(cluster: Cluster, work: Work, *, limit_s: float = 60.0) -> Result:
-    """The fastest pace of a chain whose stages may run on several devices at once.
+    """The fastest pace of a chain whose stages may use several devices at the same time.
 
     The devices of a stage take micro-batches in proportion to their speed, so that the stage's pace is the sum of theirs.
     """
@@ -161,7 +161,7 @@ def replicated(cluster: Cluster, work: Work, *, limit_s: float = 60.0) -> Result
             program.require(mine, upper=1)
     for span in spans:
         mine = {takes[span, n]: rates[span, n] / scale for n in range(len(nodes)) if (span, n) in takes}
-        # The sum of the replicas' paces is at least the pipeline's, where the span is a stage.
+        # If the span is a stage, the sum of its replicas' paces is at least the pace of the pipeline.
         program.require({**mine, pace: -1.0, used[span]: -1.0}, lower=-1.0)
     answer = program.minimise(pace, -1.0, limit_s)
     if answer.x is None or answer.x[pace] <= 0:

@@ -1,4 +1,4 @@
-"""``python -m tegrarm pool run``: the small decoder over a pool, its loads meanwhile, predicted beside measured at the end."""
+"""``python -m tegrarm pool run`` runs the small decoder over a pool, shows the loads, and compares prediction and measurement."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from .planner import Plan, evaluate, plan
 from .runtime import Limits, Pool
 from .simulation import simulate
 
-ROWS = 2  # sequences that a request decodes side by side
+ROWS = 2  # the number of sequences that a request decodes together
 PROMPT = 3
 
 
 def prompts(requests: int, shape: transformer.Shape) -> list[np.ndarray]:
-    """What is decoded: the same every time."""
+    """The prompts, which are the same in every run."""
     rng = np.random.default_rng(7)
     return [rng.integers(0, shape.vocabulary, (ROWS, PROMPT)).astype(np.int32) for _ in range(requests)]
 
 
 def decode_all(pool: Pool, asked: list[np.ndarray], tokens: int) -> list[list[list[int]]]:
-    """All requests at the same time, each a session of its own."""
+    """Runs all requests at the same time. Each is a session of its own."""
     said: list[list[list[int]]] = [[] for _ in asked]
     errors: list[Exception] = []
 
@@ -54,7 +54,7 @@ def decode_all(pool: Pool, asked: list[np.ndarray], tokens: int) -> list[list[li
 
 
 class Ticker:
-    """A line of loads on the terminal, or every few seconds where there is none."""
+    """Shows a line of loads on a terminal. Without a terminal it prints a line every few seconds."""
 
     def __init__(self, pool: Pool):
         self.pool, self.over = pool, threading.Event()
@@ -88,7 +88,7 @@ class Ticker:
 
 def measured_plan(shape: transformer.Shape, path: pathlib.Path, modules: list[str], requests: int, steps: int,
                   slow: float) -> Plan:
-    """The plan for virtual Orins in virtual time: each kind of layer is counted once, on the first module."""
+    """The plan for virtual Orins in virtual time. Each kind of layer is counted once, on the first module."""
     cluster, places = virtual_orins(modules)
     environment = next(iter(places.values())).environment if places else virtual_environment()
     inputs = [np.full(ROWS, i, np.int32) for i in range(steps)]
@@ -98,7 +98,7 @@ def measured_plan(shape: transformer.Shape, path: pathlib.Path, modules: list[st
 
 
 def spread(made: Plan, modules: list[str]) -> Plan:
-    """The best plan that uses all devices: a model this small is quickest on one, which would show nothing."""
+    """The best plan that uses all devices. A model this small is fastest on one device, which would show nothing about a pool."""
     layers = len(made.model.layers)
     found = [evaluate(made.cluster, made.work, tuple(zip([0, *cuts], [*cuts, layers], nodes, strict=True)), "step", True)
              for cuts in itertools.combinations(range(1, layers), len(modules) - 1) for nodes in itertools.permutations(made.cluster.nodes)]
@@ -106,7 +106,7 @@ def spread(made: Plan, modules: list[str]) -> Plan:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Plans, loads, decodes, compares."""
+    """Makes a plan, loads it, decodes and compares."""
     shape, modules = transformer.Shape(), args.devices.split(",")
     asked, steps = prompts(args.requests, shape), PROMPT - 1 + args.tokens
     with tempfile.TemporaryDirectory(prefix="tegrarm-pool-") as folder:
@@ -133,7 +133,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def compare(made: Plan, pool: Pool, steps: int, output: str | None) -> float:
-    """Prints predicted against measured, per stage and in all; returns the ratio of the throughputs."""
+    """Prints predicted and measured values for each stage and in all. Returns the ratio of the throughputs."""
     predicted = simulate(made, passes=steps, record=True)
     spans = virtual.spans(pool)
     print(f"{'stage':>5} {'device':16} {'predicted':>12} {'measured':>12}   (virtual time of a micro-batch)")

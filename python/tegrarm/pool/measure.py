@@ -1,8 +1,8 @@
-"""A profile's figures from short kernels instead of a data sheet.
+"""Measures the figures of a profile with short kernels, in place of a data sheet.
 
-On a board the times are the device's. A virtual Orin computes on the host, so its times would be the host's: there, rates come from the
-instructions that the simulator counts (marked "virtual-time"), and bandwidths and the launch latency stay those of the data sheet unless
-host time is asked for (marked "host-time": good for comparing hosts, and for nothing else).
+On a board the times are those of the device. A virtual Orin computes on the host, so that its times would be those of the host. There,
+rates come from the instructions that the simulator counts (marked "virtual-time"). Bandwidths and the launch latency stay those of the data
+sheet, unless host time is asked for (marked "host-time"). Host time is only useful to compare hosts.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import numpy as np
 from .cuda import Kernels, compiled
 from .profile import Profile
 
-# Each thread does ROUNDS times UNROLLED operations of the kind, on eight values that do not wait for each other.
+# Each thread executes ROUNDS times UNROLLED operations of the kind, on eight values that do not depend on each other.
 SOURCE = """
 #define REPEAT(OP) for (int r = 0; r < rounds; r++) { _Pragma("unroll") for (int k = 0; k < 8; k++) { OP; } }
 extern "C" __global__ void empty(void) {}
@@ -51,7 +51,7 @@ extern "C" __global__ void matrix_float16(float *out, int rounds) {
 }
 """
 UNROLLED, THREADS = 8, 256
-# Operations of one thread per step: a multiply-add is two; half instructions have two lanes; a warp's mma is 16 x 8 x 16.
+# The operations of one thread per step. A multiply-add counts as two, a half instruction has two lanes, and a warp's mma is 16 x 8 x 16.
 OPERATIONS = {"float32": 2.0, "float16": 4.0, "int32": 2.0, "matrix_float16": 2.0 * 16 * 8 * 16 / 32}
 
 
@@ -72,22 +72,22 @@ class _Bench:
         _, self.address, self.view = self.kernels.buffer(max(2 * size, 4 * self.blocks * THREADS))
 
     def arithmetic(self, name: str) -> None:
-        """One launch that keeps every SM busy."""
+        """Makes one launch that uses every SM."""
         arguments = [ctypes.c_uint64(self.address), ctypes.c_int(self.rounds)]
         self.kernels.wait(self.kernels.launch(name, self.blocks, THREADS, arguments))
 
     def rate(self, name: str) -> float:
-        """Operations per second."""
+        """The operations per second."""
         work = OPERATIONS[name] * UNROLLED * self.rounds * self.blocks * THREADS
         return work / _timed(lambda: self.arithmetic(name))
 
     def bandwidth(self) -> float:
-        """Bytes per second read and written by a copy."""
+        """The bytes per second that a copy reads and writes."""
         arguments = [ctypes.c_uint64(self.address), ctypes.c_uint64(self.address + self.size), ctypes.c_int(self.size // 16)]
         return 2 * self.size / _timed(lambda: self.kernels.wait(self.kernels.launch("copy", self.blocks, THREADS, arguments)))
 
     def transfer(self) -> float:
-        """Bytes per second from the host's memory into a buffer and back."""
+        """The bytes per second of a copy from the host's memory into a buffer and back."""
         host = np.ones(self.size, np.uint8)
 
         def both() -> None:
@@ -97,7 +97,7 @@ class _Bench:
         return 2 * self.size / _timed(both)
 
     def latency(self, launches: int = 50) -> float:
-        """Seconds of a launch that nobody waits for before the next."""
+        """The seconds of a launch, if many are started and only the last is waited for."""
         def many() -> None:
             fence = 0
             for _ in range(launches):
@@ -108,7 +108,7 @@ class _Bench:
 
 
 def measured(profile: Profile, *, host_time: bool = False) -> Profile:
-    """The profile with what can be measured of this process's device in its place."""
+    """The profile, in which everything that can be measured on this process's device is replaced."""
     if profile.simulated and not host_time:
         return _by_instructions(profile)
     bench = _Bench(profile, rounds=64 if profile.simulated else 20_000, size=(1 << 20) if profile.simulated else (256 << 20))
@@ -143,7 +143,8 @@ def _instructions(name: str, rounds: int) -> int:
 
 
 def _by_instructions(profile: Profile) -> Profile:
-    """Scalar rates from counted instructions at the rate at which the SMs issue them. What loops cost is in them, as on a board."""
+    """The scalar rates from counted instructions and from the rate at which SMs issue them. They include the cost of loops, as on a board.
+    """
     from .virtual import SCHEDULERS
 
     rates, few, many = {}, 16, 48

@@ -1,4 +1,4 @@
-"""A model as a planner sees it: layers with bytes and work, and which layer's output goes where."""
+"""A model as a planner sees it: its layers with their bytes and their work, and the layers that use the output of each."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from .profile import DTYPES, Profile, ProfileError
 
 @dataclasses.dataclass(frozen=True)
 class Layer:
-    """One indivisible part. Per item means per token or per image, whatever a batch is counted in."""
+    """One indivisible part. Per item means per token or per image, depending on what a batch counts."""
 
     name: str
     weight_bytes: float
-    # Bytes that go to the next layer, per item.
+    # The bytes per item that go to the next layer.
     activation_bytes: float
-    # Operations per item, by dtype: those that matrix hardware does, and the rest.
+    # The operations per item, by dtype: those that matrix hardware does, and the others.
     matrix_work: dict[str, float] = dataclasses.field(default_factory=dict)
     scalar_work: dict[str, float] = dataclasses.field(default_factory=dict)
-    # Bytes kept per item in flight (a decoder's cache of keys and values), read by each item.
+    # The bytes that are kept for each item in flight (such as a decoder's cache of keys and values). Each item reads them.
     state_bytes: float = 0.0
     kernels: int = 8
-    # Bytes read and written once per item besides weights, state and input and output.
+    # The bytes that are read and written once per item, in addition to weights, state, input and output.
     traffic_bytes: float = 0.0
-    # Bytes of the weights that one micro-batch reads, where that is less than all: an embedding's rows.
+    # The bytes of the weights that one micro-batch reads, if it does not read all of them. An embedding reads some rows.
     touched_bytes: float | None = None
 
     def __post_init__(self) -> None:
@@ -38,31 +38,31 @@ class Layer:
             raise ProfileError(f"layer {self.name!r} has a negative number of bytes")
 
     def compute_seconds(self, profile: Profile, items: float) -> float:
-        """Time of the arithmetic alone."""
+        """The time of the arithmetic alone."""
         matrix = sum(work / profile.rate(dtype, matrix=True) for dtype, work in self.matrix_work.items())
         return items * (matrix + sum(work / profile.rate(dtype, matrix=False) for dtype, work in self.scalar_work.items()))
 
     def memory_seconds(self, profile: Profile, items: float) -> float:
-        """Time of the memory traffic alone: the weights once per micro-batch, the rest once per item."""
+        """The time of the memory traffic alone. Weights are read once per micro-batch, and the rest once per item."""
         weights = self.weight_bytes if self.touched_bytes is None else min(self.weight_bytes, self.touched_bytes * items)
         return (weights + items * (self.state_bytes + self.traffic_bytes + 2 * self.activation_bytes)) / profile.bandwidth
 
     def seconds(self, profile: Profile, items: float) -> float:
-        """Time of one micro-batch: arithmetic or memory, whichever takes longer, and the launches."""
+        """The time of one micro-batch: that of the arithmetic or of the memory traffic, whichever is longer, and that of the launches."""
         return max(self.compute_seconds(profile, items), self.memory_seconds(profile, items)) + self.kernels * profile.launch_latency
 
 
 @dataclasses.dataclass(frozen=True)
 class Model:
-    """Layers and edges between them. Without edges it is a chain. Layers must come in an order in which they can run."""
+    """The layers and the edges between them. Without edges the model is a chain. Layers must be in an order in which they can run."""
 
     name: str
     layers: tuple[Layer, ...]
     edges: tuple[tuple[int, int], ...] = ()
-    # True for a decoder: an item's next step starts when its last one has left the pipeline.
+    # Whether the model is a decoder. An item's next step then starts when its last one has left the pipeline.
     autoregressive: bool = False
     unit: str = "item"
-    # Bytes of one item at the entry of the model.
+    # The bytes of one item at the entry of the model.
     input_bytes: float = 4.0
 
     def __post_init__(self) -> None:
@@ -74,17 +74,17 @@ class Model:
 
     @functools.cached_property
     def all_edges(self) -> tuple[tuple[int, int], ...]:
-        """The edges, those of a chain made explicit."""
+        """The edges, including those of a chain."""
         return self.edges or tuple((i, i + 1) for i in range(len(self.layers) - 1))
 
     @property
     def is_chain(self) -> bool:
-        """Whether every layer feeds the next and nothing else."""
+        """Whether every layer feeds only the next layer."""
         return set(self.all_edges) == {(i, i + 1) for i in range(len(self.layers) - 1)}
 
     @functools.cached_property
     def cut_bytes(self) -> np.ndarray:
-        """Bytes per item over a cut before layer j, for j from 0 to the number of layers. A tensor crosses a cut once."""
+        """The bytes per item over a cut before layer j, for j from 0 to the number of layers. A tensor crosses a cut once."""
         cut = np.zeros(len(self.layers) + 1)
         cut[0] = self.input_bytes
         last_use = {i: max((b for a, b in self.all_edges if a == i), default=i) for i in range(len(self.layers))}
@@ -93,17 +93,17 @@ class Model:
         return cut
 
     def linearised(self) -> Model:
-        """The same layers in order as a chain whose activations are all that crosses each cut."""
+        """The same layers in order as a chain. The activations at each cut are everything that crosses it."""
         layers = tuple(dataclasses.replace(layer, activation_bytes=float(self.cut_bytes[i + 1]) or layer.activation_bytes)
                        for i, layer in enumerate(self.layers))
         return dataclasses.replace(self, layers=layers, edges=())
 
     def to_json(self) -> dict[str, Any]:
-        """A dictionary that :meth:`from_json` takes."""
+        """The dictionary that :meth:`from_json` takes."""
         return dataclasses.asdict(self)
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Model:
-        """Reads a dictionary."""
+        """Makes a model from a dictionary."""
         return cls(**{**data, "layers": tuple(Layer(**row) for row in data["layers"]),
                       "edges": tuple((a, b) for a, b in data.get("edges", ()))})

@@ -1,4 +1,4 @@
-"""Where devices are: virtual Orins on this computer, or the nodes of a Ray cluster that say what they have."""
+"""The places of devices: virtual Orins on this computer, or nodes of a Ray cluster that announce their devices."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ import numpy as np
 from .cluster import Cluster, Link, Node, known_links
 from .profile import Profile, catalogue
 
-# A custom resource per device: Ray does not find an Orin by itself. The part after the prefix is the profile's name.
+# A custom resource for each device, because Ray does not find an Orin by itself. The text after the prefix is the profile's name.
 PREFIX = "tegrarm:"
 
-# Modules of the virtual Orin (TEGRARM_SIM_CHIP) and the profiles they stand for.
+# The modules of the virtual Orin (TEGRARM_SIM_CHIP), and the profiles for which they stand.
 MODULES = {"agx-orin": "agx-orin-32gb", "agx-orin-pg": "agx-orin-half", "orin-nx": "orin-nx-16gb", "orin-nano": "orin-nano-8gb"}
 
 # What tinygrad is told where a stage uses it. A device of another name can take its place.
@@ -24,21 +24,21 @@ TINYGRAD_DEVICE = "TEGRA+NV:CUDA"
 
 @dataclasses.dataclass(frozen=True)
 class Place:
-    """A device that a worker can be started at."""
+    """A place at which a worker can be started."""
 
     node: Node
     environment: dict[str, str] = dataclasses.field(default_factory=dict)
-    # Ray's node, if the worker has to be at that one.
+    # The node of Ray, if the worker has to run on a certain one.
     ray_node: str = ""
 
 
 def resources(profile: Profile, count: int = 1) -> dict[str, float]:
-    """What ``ray start --resources`` is given at a node with such devices."""
+    """The text for ``ray start --resources`` at a node with such devices."""
     return {PREFIX + profile.name: float(count)}
 
 
 def virtual_profile(module: str) -> Profile:
-    """The profile of a virtual Orin, with the figures that the library tells of that module."""
+    """The profile of a virtual Orin, with the figures that the library gives for that module."""
     if module not in MODULES:
         raise ValueError(f"there is no virtual module {module!r}; known are {', '.join(MODULES)}")
     sheet = catalogue()[MODULES[module]]
@@ -49,7 +49,7 @@ def virtual_profile(module: str) -> Profile:
 
 
 def virtual(modules: list[str], link: str = "10gbe", dev: str = TINYGRAD_DEVICE) -> tuple[Cluster, dict[str, Place]]:
-    """Virtual Orins, each a process of its own on this computer, as a cluster with the given link between any two."""
+    """A cluster of virtual Orins, each in its own process on this computer, with the given link between any two."""
     nodes, places = [], {}
     for i, module in enumerate(modules):
         name = f"{module}-{i}"
@@ -60,13 +60,14 @@ def virtual(modules: list[str], link: str = "10gbe", dev: str = TINYGRAD_DEVICE)
 
 
 def virtual_environment(dev: str = TINYGRAD_DEVICE) -> dict[str, str]:
-    """What a process needs to compute on a virtual Orin with this process's library; ``dev`` is tinygrad's name of the device."""
+    """The environment of a process that computes on a virtual Orin with this process's library. ``dev`` is the device's name in tinygrad.
+    """
     kept = {k: v for k in ("TEGRARM_LIB", "NVRTC_PATH", "CUDA_PATH", "CC", "PYTHONPATH") if (v := os.environ.get(k))}
     return {**kept, "TEGRARM_BACKEND": "sim", "DEV": dev}
 
 
 def discovered(ray: Any, link: Link | str = "1gbe") -> tuple[Cluster, dict[str, Place]]:
-    """The devices of the Ray cluster that this process has joined, one :class:`Node` per custom resource."""
+    """The devices of the Ray cluster that this process has joined, with one :class:`Node` for each custom resource."""
     nodes, places = [], {}
     for computer in ray.nodes():
         if not computer["Alive"]:
@@ -90,7 +91,9 @@ def discovered(ray: Any, link: Link | str = "1gbe") -> tuple[Cluster, dict[str, 
 
 
 def measured_link(ray: Any, source: Any, target: Any, *, size: int = 8 << 20, rounds: int = 3) -> Link:
-    """Bandwidth and latency from one worker to another over Ray itself, in host time: an array that goes there and stays there."""
+    """The bandwidth and the latency from one worker to another over Ray itself, in host time. The measurement sends an array that stays
+    there.
+    """
     def seconds(length: int) -> float:
         best = float("inf")
         for _ in range(rounds):

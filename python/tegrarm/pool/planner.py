@@ -1,4 +1,4 @@
-"""Plans: which device runs which layers, in how many micro-batches, how long that takes and what limits it."""
+"""Plans say which device runs which layers in how many micro-batches, how long that takes, and what limits it."""
 
 from __future__ import annotations
 
@@ -15,39 +15,39 @@ OBJECTIVES = ("throughput", "latency", "step")
 
 
 class NoPlan(ValueError):
-    """No split of the model fits these devices; the sentence says what is missing."""
+    """No split of the model fits these devices. The sentence says what is missing."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Stage:
-    """One device's part, with its times for one micro-batch."""
+    """The part of one device, with its times for one micro-batch."""
 
     start: int
     stop: int
     node: Node
-    seconds: float           # kernels
-    copy_in: float           # into memory of its own, where it has that
+    seconds: float           # of the kernels
+    copy_in: float           # of the copy into the device's own memory, if it has one
     copy_out: float
-    link: Link | None        # what its input came over
+    link: Link | None        # the link over which the input came
     link_seconds: float
     resident: float
-    compute_share: float     # of the kernels' time, what arithmetic, memory traffic and launches would take alone
+    compute_share: float     # shares of the kernels' time that arithmetic, memory traffic and launches would take alone
     memory_share: float
     launch_share: float
 
     @property
     def copy_seconds(self) -> float:
-        """Time of the slower of the two copies: one direction does not wait for the other."""
+        """The time of the slower of the two copies. They do not wait for each other."""
         return max(self.copy_in, self.copy_out)
 
     @property
     def slowest(self) -> float:
-        """Time between two micro-batches that this stage and its input link allow."""
+        """The time between two micro-batches that this stage and the link of its input allow."""
         return max(self.seconds, self.copy_seconds, self.link_seconds)
 
     @property
     def limit(self) -> str:
-        """What limits it, as a phrase."""
+        """What limits the stage, as a phrase."""
         if self.link_seconds >= max(self.seconds, self.copy_seconds):
             name = self.link.name if self.link and self.link.name else "its"
             return f"the {name} link in front of it"
@@ -70,31 +70,31 @@ class Plan:
 
     @property
     def bottleneck(self) -> float:
-        """Seconds between two micro-batches in the steady state."""
+        """The seconds between two micro-batches when the pipeline is full."""
         return max(s.slowest for s in self.stages)
 
     @property
     def latency(self) -> float:
-        """Seconds of one micro-batch through all stages."""
+        """The seconds that one micro-batch takes through all stages."""
         return sum(s.seconds + s.copy_in + s.copy_out + s.link_seconds for s in self.stages)
 
     @property
     def step(self) -> float:
-        """Seconds until the whole batch has been through once; of a decoder in the steady state, one token of every item."""
+        """The seconds until the whole batch has been through once. For a decoder with a full pipeline this is one token of every item."""
         return step_seconds(self.work, self.bottleneck, self.latency)
 
     @property
     def throughput(self) -> float:
-        """Items per second."""
+        """The items per second."""
         return self.work.batch / self.step
 
     @property
     def fits(self) -> bool:
-        """Whether every stage has the memory it needs."""
+        """Whether every stage has the memory that it needs."""
         return all(s.resident <= s.node.profile.budget for s in self.stages)
 
     def table(self) -> str:
-        """The plan as text, one line per stage, and what limits it."""
+        """The plan as text: one line for each stage, and what limits the plan."""
         lines = [f"{self.model.name} on {self.cluster.name or 'this cluster'}: {self.work.batch} {self.model.unit}s in "
                  f"{self.work.micro_batches} micro-batches, for {self.objective}, {'exact' if self.exact else 'best order found'}",
                  f"{'stage':>5} {'device':24} {'layers':>11} {'memory':>10} {'kernels':>11} {'link in':>11}  limited by"]
@@ -109,7 +109,7 @@ class Plan:
         return "\n".join(lines)
 
     def to_json(self) -> dict[str, Any]:
-        """The plan as a dictionary: what a runtime needs and what was predicted."""
+        """The plan as a dictionary, with what a runtime needs and what was predicted."""
         return {"model": self.model.name, "cluster": self.cluster.name, "batch": self.work.batch, "micro_batches": self.work.micro_batches,
                 "objective": self.objective, "exact": self.exact, "step": self.step, "latency": self.latency,
                 "stages": [{"device": s.node.name, "start": s.start, "stop": s.stop, "seconds": s.seconds, "copy": s.copy_seconds,
@@ -117,14 +117,14 @@ class Plan:
 
 
 def step_seconds(work: Work, bottleneck: float, latency: float) -> float:
-    """Time of one pass of the batch. A decoder's passes follow each other, so its pipeline never runs empty."""
+    """The time of one pass of the batch. The passes of a decoder follow each other, so that its pipeline is always full."""
     if work.model.autoregressive:
         return max(work.micro_batches * bottleneck, latency)
     return latency + (work.micro_batches - 1) * bottleneck
 
 
 def evaluate(cluster: Cluster, work: Work, split: tuple[tuple[int, int, Node], ...], objective: str = "given", exact: bool = False) -> Plan:
-    """The times of any split, whoever made it; memory is reported, not enforced."""
+    """The times of any split. The memory is reported, and a split that needs too much is not refused."""
     stages: list[Stage] = []
     before: Node | None = None
     for start, stop, node in split:
@@ -141,12 +141,12 @@ def evaluate(cluster: Cluster, work: Work, split: tuple[tuple[int, int, Node], .
 
 
 def divisors(batch: int) -> list[int]:
-    """Numbers of equal micro-batches that a batch can be cut into."""
+    """The numbers of equal micro-batches into which a batch can be cut."""
     return [m for m in range(1, batch + 1) if batch % m == 0]
 
 
 def micro_batch_choices(batch: int, most: int = 8) -> list[int]:
-    """The numbers that a planner tries: all of few, otherwise ``most`` of them spread over the whole range."""
+    """The numbers that a planner tries. If there are many, it tries ``most`` of them, spread over the whole range."""
     every = divisors(batch)
     if len(every) <= most:
         return every
@@ -154,16 +154,16 @@ def micro_batch_choices(batch: int, most: int = 8) -> list[int]:
 
 
 def _solve(solver: Solver, objective: str) -> Solution | None:
-    """The best split for one number of micro-batches."""
+    """Finds the best split for one number of micro-batches."""
     if objective == "latency":
         return solver.solve("latency")
     if objective == "throughput" and not solver.work.model.autoregressive:
         fastest = solver.solve("bottleneck")
-        # Of all splits of that pace the one with the lowest latency: it also uses no more devices than it needs.
+        # Of all splits with that pace this is the one with the lowest latency. It also uses no more devices than it needs.
         return solver.solve("latency", fastest.value * (1 + 1e-9)) if fastest else None
     best, value, cap, tried = None, math.inf, math.inf, 0
-    # Splits by falling bottleneck and rising latency: the front on which every best step lies. Where a search takes long, and is not
-    # exact anyway, larger strides are taken along it.
+    # The loop goes through splits with a falling bottleneck and a rising latency. The best split for every step is one of them. If a search
+    # takes long and is not exact anyway, the loop takes larger steps.
     while (found := solver.solve("latency", cap)) is not None:
         pace = evaluate(solver.cluster, solver.work, found.stages).bottleneck
         if (step := step_seconds(solver.work, pace, found.value)) < value:
@@ -176,13 +176,13 @@ def _solve(solver: Solver, objective: str) -> Solution | None:
 
 
 def plan(model: Model, cluster: Cluster, *, batch: int = 1, micro_batches: int | None = None, objective: str = "throughput") -> Plan:
-    """The best contiguous split of a model over a cluster.
+    """Finds the best contiguous split of a model over a cluster.
 
-    ``objective``: ``throughput`` for the fastest pace of a full pipeline, ``latency`` for one micro-batch alone, ``step`` for the time of
-    the whole batch, filling and draining included. A decoder's throughput is its batch divided by its step: more micro-batches than that
-    do not exist, because an item's next token waits for its last one. Without ``micro_batches`` their number is chosen, too. A model that
-    is no chain is planned as the chain of its layers' order, in which a cut costs all tensors that cross it;
-    :func:`tegrarm.pool.ilp.dag` plans it as a graph.
+    ``objective`` is ``throughput`` for the fastest pace of a full pipeline, ``latency`` for one micro-batch alone, or ``step`` for the time
+    of the whole batch, including the filling and the draining of the pipeline. The throughput of a decoder is its batch divided by its
+    step. It has no more micro-batches than that, because an item's next token needs its last one. Without ``micro_batches`` their number is
+    chosen too. A model that is not a chain is planned as a chain of its layers in their order, in which a cut costs all tensors that cross
+    it. :func:`tegrarm.pool.ilp.dag` plans it as a graph.
     """
     if objective not in OBJECTIVES:
         raise ValueError(f"objective {objective!r} is not one of {', '.join(OBJECTIVES)}")
@@ -203,14 +203,14 @@ def plan(model: Model, cluster: Cluster, *, batch: int = 1, micro_batches: int |
 
 
 def _order(made: Plan) -> tuple[float, float]:
-    """What is compared between numbers of micro-batches: every objective in seconds per item or per batch."""
+    """The number that is compared between numbers of micro-batches: every objective in seconds per item or per batch."""
     if made.objective == "throughput":
         return made.step if made.model.autoregressive else made.bottleneck * made.work.micro_batches, made.latency
     return (made.latency if made.objective == "latency" else made.step), made.latency
 
 
 def _why(model: Model, cluster: Cluster, work: Work) -> str:
-    """The sentence about a model that does not fit."""
+    """The sentence that says why a model does not fit."""
     needed, there = work.resident[0, -1], sum(n.profile.budget for n in cluster.nodes)
     if needed > there:
         return (f"{model.name} needs {needed / 2**30:.1f} GiB with a batch of {work.batch}, and the {len(cluster.nodes)} devices "
@@ -222,7 +222,7 @@ def _why(model: Model, cluster: Cluster, work: Work) -> str:
 
 @dataclasses.dataclass(frozen=True)
 class Move:
-    """Layers that a device must load to follow a new plan."""
+    """The layers that a device must load for a new plan."""
 
     node: Node
     layers: tuple[int, ...]
@@ -232,19 +232,19 @@ class Move:
 
 @dataclasses.dataclass(frozen=True)
 class Replan:
-    """A new plan and what it takes to get there."""
+    """A new plan, and the layers that must be loaded for it."""
 
     plan: Plan
     moves: tuple[Move, ...]
 
     @property
     def seconds(self) -> float:
-        """Time until all devices have loaded what they lack; they load at the same time."""
+        """The time until all devices have loaded their layers. They load at the same time."""
         return max((m.seconds for m in self.moves), default=0.0)
 
 
 def replan(old: Plan, cluster: Cluster) -> Replan:
-    """A plan for the cluster as it is now, with the layers that each device has to load for it."""
+    """Makes a plan for the present cluster, with the layers that each device has to load for it."""
     new = plan(old.model, cluster, batch=old.work.batch, objective=old.objective if old.objective in OBJECTIVES else "throughput")
     had = {s.node.name: set(range(s.start, s.stop)) for s in old.stages}
     moves = []

@@ -1,7 +1,7 @@
-"""What a scheduler has to know about one device, as a dataclass and as JSON.
+"""The properties of one device that a scheduler needs, as a dataclass and as JSON.
 
-The names say nothing about a vendor or a backend, and fields are only ever appended. Everything but ``shared_memory`` is a
-number that the planner computes with; ``shared_memory`` is the one fact that chooses a code path (weights mapped or copied).
+The names are not those of a vendor or a backend, and later versions only add fields at the end. All fields except ``shared_memory`` are
+numbers with which the planner computes. ``shared_memory`` decides whether weights are mapped or copied.
 """
 
 from __future__ import annotations
@@ -14,24 +14,24 @@ from typing import Any
 
 DATA = pathlib.Path(__file__).with_name("data")
 FORMAT = 1
-# Bytes of an element of each dtype that rates and layers may name.
+# The bytes of an element of each dtype that rates and layers may name.
 DTYPES = {"float32": 4.0, "float16": 2.0, "bfloat16": 2.0, "int8": 1.0, "int4": 0.5, "int32": 4.0}
 
 
 class ProfileError(ValueError):
-    """A profile, a link or a cluster description that cannot be used; the sentence names the field."""
+    """A profile, a link or a cluster description cannot be used. The sentence names the field."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Profile:
-    """One device. Rates are operations per second (a multiply-add counts as two), bandwidths are bytes per second."""
+    """One device. Rates are operations per second, where a multiply-add counts as two. Bandwidths are bytes per second."""
 
     name: str
     shared_memory: bool
     memory_size: int
     local_bandwidth: float
     transfer_bandwidth: float
-    # Operations per second by dtype: with matrix hardware, and without it.
+    # The operations per second by dtype, with matrix hardware and without it.
     matrix_rates: dict[str, float] = dataclasses.field(default_factory=dict)
     scalar_rates: dict[str, float] = dataclasses.field(default_factory=dict)
     launch_latency: float = 10e-6
@@ -39,11 +39,11 @@ class Profile:
     max_clock_hz: float = 0
     simulated: bool = False
     kind: str = ""
-    # Where each number comes from: "device", "measured", "virtual-time", "host-time" or "data", by field name.
+    # The origin of each number by field name: "device", "measured", "virtual-time", "host-time" or "data".
     sources: dict[str, str] = dataclasses.field(default_factory=dict)
-    # Share of the peak figures that real kernels reach; 1 where the figures were measured with kernels.
+    # The share of the peak figures that real kernels reach. It is 1 if the figures were measured with kernels.
     efficiency: float = 1.0
-    # The share of the memory that weights and state may use: the rest belongs to the system, on shared memory most of all.
+    # The share of the memory that weights and state may use. The system uses the rest, and needs most with shared memory.
     usable_memory: float = 0.9
 
     def __post_init__(self) -> None:
@@ -60,11 +60,11 @@ class Profile:
 
     @property
     def budget(self) -> float:
-        """Bytes that weights, state and activations may occupy."""
+        """The bytes that weights, state and activations may use."""
         return self.memory_size * self.usable_memory
 
     def rate(self, dtype: str, *, matrix: bool) -> float:
-        """Operations per second of ``dtype``; a device without it computes in the wider type that it has."""
+        """The operations per second of ``dtype``. A device without this type computes in a wider type that it has."""
         order = [dtype, *(["float16"] if dtype == "bfloat16" else []), "float32"]
         if dtype == "int4":
             order = ["int4", "int8", "float16", "float32"]
@@ -77,16 +77,16 @@ class Profile:
 
     @property
     def bandwidth(self) -> float:
-        """Bytes per second that kernels get from the device's memory."""
+        """The bytes per second that kernels get from the device's memory."""
         return self.local_bandwidth * self.efficiency
 
     def to_json(self) -> dict[str, Any]:
-        """A dictionary that :meth:`from_json` takes."""
+        """The dictionary that :meth:`from_json` takes."""
         return {"format": FORMAT, **dataclasses.asdict(self)}
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Profile:
-        """Reads a dictionary. Fields of later versions are left out; a missing field without a default is an error."""
+        """Makes a profile from a dictionary. Fields of later versions are ignored. A missing field that has no default is an error."""
         known = {f.name for f in dataclasses.fields(cls)}
         given = {k: v for k, v in data.items() if k in known}
         missing = [f.name for f in dataclasses.fields(cls) if f.name not in given
@@ -98,28 +98,28 @@ class Profile:
 
 @functools.cache
 def catalogue() -> dict[str, Profile]:
-    """The profiles that come with the package, from data sheets, by name."""
+    """The profiles that the package contains, by name. They are from data sheets."""
     rows = json.loads((DATA / "devices.json").read_text())
     common = rows["common"]
     return {row["name"]: Profile.from_json({**common, **row}) for row in rows["devices"]}
 
 
-# What the figures that the library cannot tell are taken from, by (SMs, whole MHz of the highest clock).
+# The source of the figures that the library cannot give, by (SMs, whole MHz of the highest clock).
 _MODULES = {(16, 1300): "agx-orin-64gb", (14, 930): "agx-orin-32gb", (8, 918): "orin-nx-16gb", (8, 624): "orin-nano-8gb",
             (8, 1300): "agx-orin-half"}
 
 
 def from_device(index: int = 0) -> Profile:
-    """The device that the library has open in this process, as far as it tells; the rest is its module's data sheet."""
+    """The profile of the device that the library has open in this process. Figures that the library does not give are from a data sheet."""
     from tegrarm import device_profile
 
     told = device_profile(index)
     module = _MODULES.get((told.compute_units, int(told.max_clock_hz / 1e6)), "agx-orin-64gb")
     sheet = catalogue()[module]
-    # Rates follow from units and clock: the sheet's are those of its own clock.
+    # Rates are proportional to units and clock. Those of the sheet are for the sheet's clock.
     scale = (told.compute_units * told.max_clock_hz) / (sheet.compute_units * sheet.max_clock_hz)
     sources = {f: "device" for f in ("shared_memory", "memory_size", "compute_units", "max_clock_hz", "simulated")}
-    # The library names the memory of the largest module for every Orin; the smaller modules have half of that bus or less.
+    # The library gives the memory bandwidth of the largest module for every Orin. The smaller modules have at most half of it.
     bandwidth = min(float(told.local_bandwidth), sheet.local_bandwidth)
     sources |= {f: "data" for f in ("local_bandwidth", "transfer_bandwidth", "matrix_rates", "scalar_rates", "launch_latency")}
     return Profile(

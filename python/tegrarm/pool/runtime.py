@@ -1,7 +1,7 @@
-"""A pool: one worker per device, a model's stages on them, and requests that go through all of them.
+"""A pool: one worker for each device, the stages of a model on the workers, and requests that go through all stages.
 
-One thread of this process, the dispatcher, owns all state: it admits requests, collects answers, watches workers and replaces
-them. Activations never come here: a stage's output stays in Ray's object store until the next stage maps it.
+One thread of this process, the dispatcher, owns all state. It admits requests, collects answers, watches workers and replaces them.
+Activations do not pass through it: a stage's output stays in Ray's object store until the next stage maps it.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ log = logging.getLogger("tegrarm.pool")
 
 @dataclasses.dataclass(frozen=True)
 class Limits:
-    """Patience. Seconds, and counts."""
+    """The limits for waiting, in seconds, and for counts."""
 
-    # A worker that computes one micro-batch for longer, or does not say what it does for longer, is taken for hung.
+    # A worker hangs if it computes one micro-batch for longer than this, or if it does not report for longer.
     hang_seconds: float = 60.0
     ping_seconds: float = 1.0
-    # Until a new worker has loaded its part.
+    # The longest time in which a new worker must load its part.
     start_seconds: float = 300.0
     attempts: int = 4
-    # How often the worker at one device is started again before the pool plans around the device.
+    # The number of times that the worker at one device is started again before the pool makes a plan without the device.
     restarts: int = 3
-    # Requests that wait before :meth:`Pool.submit` makes its caller wait.
+    # The number of waiting requests from which :meth:`Pool.submit` makes its caller wait.
     queue: int = 64
 
 
@@ -76,13 +76,13 @@ class Pool:
         self.closing, self.broken = False, ""
         self.events: list[tuple[float, str]] = []
         self.traces: list[Packet] = []
-        # Virtual time of a micro-batch at (device, first layer, one past the last), and the link in front, where a clock runs.
+        # The virtual time of a micro-batch at (device, first layer, one past the last), and the link before it, while a clock runs.
         self.clock: dict[tuple[str, int, int], tuple[float, float, float]] = {}
         self.health = Health(self)
         self.health.deploy()
         self.thread = threading.Thread(target=self._loop, name="tegrarm-pool", daemon=True)
         self.thread.start()
-        atexit.register(self.close)  # before Ray's own end
+        atexit.register(self.close)  # it must run before Ray's own handler
 
     def _first_plan(self, batch: int, micro_batches: int | None, objective: str, split: tuple[tuple[int, int, str], ...] | None) -> Plan:
         if split is None:
@@ -96,10 +96,10 @@ class Pool:
 
     def submit(self, data: np.ndarray, *, session: Session | None = None, deadline: float | None = None,
                wait: bool = True) -> Future[np.ndarray]:
-        """One request. Waits while the queue is full, or raises :class:`Overloaded` if the caller does not want to wait.
+        """Submits one request. If the queue is full, waits, or raises :class:`Overloaded` if the caller does not want to wait.
 
-        ``deadline`` is in seconds from now. The future ends with the answer or with a :class:`RequestFailed`; cancelling it takes the
-        request back.
+        ``deadline`` is in seconds from now. The future ends with the answer or with a :class:`RequestFailed`. Cancelling the future cancels
+        the request.
         """
         until = None if deadline is None else time.monotonic() + deadline
         request = Request(next(self.numbers), np.ascontiguousarray(data), session, until, Future())
@@ -122,7 +122,7 @@ class Pool:
         return request.future
 
     def map(self, batches: Iterable[np.ndarray], *, deadline: float | None = None) -> Iterator[np.ndarray]:
-        """The answers to many requests in their order, with no more of them waiting than the queue holds."""
+        """The answers to many requests in their order. No more of them wait than the queue holds."""
         ahead: collections.deque[Future[np.ndarray]] = collections.deque()
         for data in batches:
             ahead.append(self.submit(data, deadline=deadline))
@@ -132,20 +132,20 @@ class Pool:
             yield ahead.popleft().result()
 
     def session(self) -> Session:
-        """A row of requests whose stages remember something. End it with :meth:`end`."""
+        """Begins a sequence of requests whose stages keep a memory. End it with :meth:`end`."""
         made = Session(f"{os.getpid()}-{next(self.numbers)}")
         self.sessions[made.name] = made
         return made
 
     def end(self, session: Session) -> None:
-        """Lets all workers forget a session."""
+        """Makes all workers forget a session."""
         session.closed = True
         self.sessions.pop(session.name, None)
         for hand in self.health.up():
             hand.actor.forget.remote(session.name)
 
     def loads(self) -> list[dict[str, Any]]:
-        """What every stage is doing: share of the time it computed, micro-batches, what it has loaded."""
+        """The state of every stage: the share of the time in which it computed, its micro-batches, and what it has loaded."""
         return self.health.loads()
 
     def ready(self, timeout: float | None = None) -> None:
@@ -159,7 +159,7 @@ class Pool:
             time.sleep(0.05)
 
     def measured_links(self) -> Cluster:
-        """The cluster with links measured between each two workers, over Ray itself and in host time."""
+        """The cluster with links that are measured between each two workers, over Ray itself and in host time."""
         hands, links = self.health.up(), dict(self.cluster.links)
         for a, b in itertools.permutations(hands, 2):
             links[a.node.site, b.node.site] = nodes.measured_link(self.ray, a.actor, b.actor)
@@ -188,23 +188,23 @@ class Pool:
     def __exit__(self, *_exc: object) -> None:
         self.close()
 
-    # *** devices that come and go ***
+    # *** devices that are added and removed ***
 
     def join(self, place: nodes.Place) -> None:
-        """A device joined. The pool plans again and uses it if that is faster."""
+        """Adds a device. The pool makes a new plan and uses the device if that is faster."""
         with self.lock:
             self.places[place.node.name] = place
             self.cluster = self.cluster.joined_by(place.node)
             self.health.wanted = self.cluster
 
     def leave(self, name: str) -> None:
-        """A device is to be used no more."""
+        """Removes a device, which is not used any more."""
         with self.lock:
             self.cluster = self.cluster.without(name)
             self.health.wanted = self.cluster
 
     def follow(self, cluster: Cluster, why: str) -> None:
-        """Plans for the cluster as it is now and moves parts; requests under way start again. Dispatcher only."""
+        """Makes a plan for the present cluster and moves parts. Requests in flight start again. Only the dispatcher calls this."""
         try:
             new = replan(self.plan, cluster).plan
         except NoPlan as error:
@@ -216,7 +216,7 @@ class Pool:
         self.start_again("the pool was planned again", None)
 
     def note(self, text: str) -> None:
-        """One line of what happened, for the log and for :attr:`events`."""
+        """Notes in one line what happened, for the log and for :attr:`events`."""
         log.info(text)
         self.events.append((time.monotonic(), text))
 
@@ -226,7 +226,7 @@ class Pool:
         while not self.closing:
             try:
                 self._turn()
-            except Exception as error:  # a mistake of the pool's own: nobody may wait for ever because of it
+            except Exception as error:  # a bug in the pool itself; no caller may wait for ever because of it
                 log.exception("the dispatcher stopped")
                 self.fail_all(f"the pool's dispatcher stopped: {type(error).__name__}: {error}")
                 return
@@ -255,7 +255,7 @@ class Pool:
             self.flying.append(request)
 
     def _send(self, request: Request) -> None:
-        """Puts the request's chain of calls into the workers' queues, after the steps that its session has to see again."""
+        """Puts the calls of a request into the workers' queues, after the steps that its session has to repeat."""
         request.attempts += 1
         session = request.session
         packet = Packet(request.data, number=request.number)
@@ -283,7 +283,7 @@ class Pool:
                 packet = self.ray.get(ref)
             except Exception as error:  # Ray has an exception class for each way in which a task can fail
                 self.health.failed(request, error)
-                return  # what is in flight may have changed
+                return  # the requests in flight may have changed
             self.flying.remove(request)
             self._answer(request, packet)
 
@@ -308,7 +308,9 @@ class Pool:
                 self._drop(request, DeadlineExceeded(f"{request.name} passed its deadline ({where}){reasons}"))
 
     def _drop(self, request: Request, error: RequestFailed | None) -> None:
-        """Takes a request out, wherever it is; its session's memory no longer fits its history and is built again at need."""
+        """Removes a request, wherever it is. The memory of its session does not fit its history any more, and is built again when it is
+        needed.
+        """
         with self.work:
             if request in self.queue:
                 self.queue.remove(request)
@@ -324,10 +326,10 @@ class Pool:
         if error is not None:
             self.answers.fail(request, error)
 
-    # *** what goes wrong ***
+    # *** failures ***
 
     def start_again(self, why: str, guilty: Hand | None) -> None:
-        """Everything in flight goes back to the front of the queue, oldest first; what was tried too often fails."""
+        """Puts all requests in flight back to the front of the queue, oldest first. Requests that were tried too often fail."""
         again, self.flying = self.flying, []
         for session in self.sessions.values():
             session.seen = -1
@@ -344,7 +346,7 @@ class Pool:
             self.queue.extendleft(reversed(keep))
 
     def give_up(self, request: Request, why: str) -> None:
-        """The request fails with a sentence."""
+        """Fails a request with a sentence."""
         if request in self.flying:
             self.flying.remove(request)
         if request.session is not None:
@@ -352,7 +354,7 @@ class Pool:
         self.answers.fail(request, RequestFailed(f"{request.name} {why}"))
 
     def fail_all(self, why: str) -> None:
-        """The pool cannot go on."""
+        """Fails all requests, because the pool cannot continue."""
         self.broken = why
         self.note(why)
         with self.work:
@@ -367,17 +369,17 @@ def _start(ray: Any, address: str | None) -> None:
     """Starts a local Ray, or joins one."""
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    os.environ.setdefault("RAY_IGNORE_UNHANDLED_ERRORS", "1")  # every error is looked at by the pool, or belongs to an old attempt
+    os.environ.setdefault("RAY_IGNORE_UNHANDLED_ERRORS", "1")  # the pool looks at every error, or the error belongs to an earlier attempt
     quiet = {"logging_level": logging.WARNING, "log_to_driver": False}
     if address:
         ray.init(address=address, **quiet)
     else:
-        # "local": without it Ray would join whatever cluster runs on this computer.
+        # Without "local", Ray would join any cluster that runs on this computer.
         ray.init(address="local", num_cpus=1, num_gpus=0, include_dashboard=False, object_store_memory=256 << 20, **quiet)
 
 
 def node_names(made: Plan) -> list[str]:
-    """The devices of a plan in the order of its stages."""
+    """The names of the devices of a plan, in the order of its stages."""
     return [s.node.name for s in made.stages]
 
 

@@ -1,4 +1,4 @@
-"""How planning and throughput grow with the number of devices, by simulation."""
+"""The time of planning and the throughput for growing numbers of devices, by simulation."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MIX = ("agx-orin-64gb", "agx-orin-64gb", "orin-nx-16gb", "agx-orin-32gb", "orin-
 
 
 def racks(devices: int) -> Cluster:
-    """Racks of Orins: 25 Gb/s within one, 10 Gb/s between two."""
+    """Racks of Orins, with 25 Gb/s inside a rack and 10 Gb/s between two racks."""
     profiles = catalogue()
     nodes = tuple(Node(f"n{i}", profiles[MIX[i % len(MIX)]], f"rack{i // DEVICES_PER_RACK}") for i in range(devices))
     inside = known_links()["25gbe"]
@@ -27,14 +27,14 @@ def racks(devices: int) -> Cluster:
 
 
 def deep_model(layers: int) -> Model:
-    """A deep model of equal blocks, each of Llama 3 70B's size, that takes images rather than tokens."""
+    """A deep model of equal blocks, each as large as one of Llama 3 70B. It takes images and no tokens."""
     block = Layer("block", 1.7e9, 2 * 8192.0, {"float16": 1.7e9}, {"float32": 1.6e5}, kernels=9)
     return Model(f"{layers} blocks", tuple(dataclasses.replace(block, name=f"block {i}") for i in range(layers)))
 
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """One line of the table. Throughputs are items per second."""
+    """One row of the table. Throughputs are items per second."""
 
     devices: int
     stages: int
@@ -42,19 +42,19 @@ class Row:
     predicted: float
     simulated: float
     stragglers: float
-    apart: float            # what the shared links cost: the throughput without contention
-    failure_cost: float     # seconds of work that one failure costs
-    published_loss: float   # share of the time that is lost at the published rate
+    apart: float            # the throughput if links were not shared
+    failure_cost: float     # the seconds of work that one failure costs
+    published_loss: float   # the share of the time that is lost at the published rate
     desk_loss: float
 
 
-FAILURES = 4  # runs with one failure each
+FAILURES = 4  # the number of runs with one failure each
 REPAIR_SECONDS = 60.0
 
 
 def measure(devices: int, *, layers: int = 200, batch: int = 64, passes: int = 4) -> Row:
-    """Plans for that many devices and simulates the plan under several conditions."""
-    # The devices of the smaller clusters hold a model of as many layers as fit on them.
+    """Makes a plan for that many devices and simulates it under several conditions."""
+    # The smaller clusters have a model with as many layers as fit on their devices.
     model = deep_model(layers if devices >= 100 else 80)
     started = time.perf_counter()
     made = plan(model, racks(devices), batch=batch, micro_batches=batch)
@@ -62,7 +62,7 @@ def measure(devices: int, *, layers: int = 200, batch: int = 64, passes: int = 4
     clean = simulate(made, passes=passes)
     late = simulate(made, passes=passes, conditions=Conditions(jitter=0.1, stragglers=0.01))
     apart = simulate(made, passes=passes, conditions=Conditions(contention=False))
-    # At published rates a run of a minute sees none. So one device fails in the middle, and the loss follows from what that costs.
+    # At published rates a run of a minute has no failure. So one device fails in the middle, and the loss is computed from its cost.
     rng, costs = np.random.default_rng(devices), []
     for _ in range(FAILURES):
         when, where = clean.seconds * float(rng.uniform(0.2, 0.8)), int(rng.integers(stages))

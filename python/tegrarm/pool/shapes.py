@@ -1,4 +1,4 @@
-"""Published models as layers: what they weigh, what they compute and what they hand on. Shapes only, no weights."""
+"""Published models as layers: their bytes, their work and the sizes of their outputs. There are shapes and no weights."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from .model import Layer, Model
 from .profile import DATA, ProfileError
 
 Row = dict[str, Any]
-ACTIVATION = 2.0  # bytes of an element between layers: float16
+ACTIVATION = 2.0  # the bytes of an element between layers, which is a float16
 
 
 def decoder(row: Row, *, bits: float = 16) -> Model:
-    """A decoder of Llama's kind, one token per item and step: grouped attention over ``context`` cached tokens, gated MLP."""
+    """A decoder of Llama's kind, with one token per item and step: grouped attention over ``context`` cached tokens and a gated MLP."""
     width, context = row["width"], row["context"]
     keys = row["kv_heads"] * row["head"]
     weights = 2 * width * row["heads"] * row["head"] + 2 * width * keys + 3 * width * row["mlp"]
@@ -32,7 +32,7 @@ def decoder(row: Row, *, bits: float = 16) -> Model:
 
 
 def vit(row: Row) -> Model:
-    """A vision transformer, one image per item."""
+    """A vision transformer, with one image per item."""
     width, tokens = row["width"], (row["image"] // row["patch"]) ** 2 + 1
     weights = 4 * width * width + 2 * width * row["mlp"]
     between = tokens * width * ACTIVATION
@@ -47,7 +47,7 @@ def vit(row: Row) -> Model:
 
 
 class _Unet:
-    """Builds the layers of a diffusion UNet and remembers which outputs skip to which inputs."""
+    """Builds the layers of a diffusion UNet and remembers which outputs are skipped to which inputs."""
 
     def __init__(self, row: Row):
         self.row = row
@@ -56,7 +56,7 @@ class _Unet:
         self.last: int | None = None
 
     def add(self, name: str, weights: float, work: float, out: float, extra: int | None = None, kernels: int = 4) -> None:
-        """One more layer, fed by the last one and perhaps by a skip."""
+        """Adds one layer. The layer before it feeds it, and perhaps a skip does too."""
         here = len(self.layers)
         for source in (self.last, extra):
             if source is not None and (source, here) not in self.edges:
@@ -66,7 +66,7 @@ class _Unet:
         self.last = here
 
     def unit(self, name: str, size: int, inside: int, out: int, attention: bool, skip: int | None = None) -> None:
-        """A residual unit, with its transformer block where the level has one."""
+        """Adds a residual unit, and its transformer block if the level has one."""
         weights = 9.0 * inside * out + 9.0 * out * out + self.row["time_width"] * out + (inside * out if inside != out else 0)
         pixels = float(size * size)
         work, kernels = 2 * weights * pixels, 8
@@ -79,7 +79,7 @@ class _Unet:
         self.add(name, weights, work, pixels * out, skip, kernels)
 
     def model(self) -> Model:
-        """All of it: one denoising step of one latent per item."""
+        """Adds all layers: one denoising step of one latent per item."""
         row, size, channels = self.row, self.row["latent"], self.row["channels"]
         self.add("in", 9.0 * 4 * channels, 72.0 * channels * size * size, float(size * size * channels))
         outputs, width = [(self.last, channels)], channels
@@ -108,7 +108,7 @@ class _Unet:
 
 
 def unet(row: Row) -> Model:
-    """A diffusion UNet, one denoising step of one latent per item; skips make it a graph."""
+    """A diffusion UNet, with one denoising step of one latent per item. Its skips make it a graph."""
     return _Unet(row).model()
 
 
@@ -117,7 +117,7 @@ def _named(layer: Layer, name: str) -> Layer:
 
 
 def names() -> list[str]:
-    """Every name that :func:`published` knows."""
+    """All names that :func:`published` accepts."""
     return list(_builders())
 
 

@@ -1,7 +1,7 @@
-"""The runtime as a discrete-event simulation (simpy): the same plan, the same window of micro-batches, without the devices.
+"""The runtime as a discrete-event simulation (simpy). It has the same plan and the same window of micro-batches, but no devices.
 
-What it adds to the planner's formula: queues in front of stages, links that several stages share, devices that are late now and
-then, and devices that fail and come back. Time is the model's, so a thousand devices need no more than a minute.
+It adds to the planner's formula: queues before stages, links that several stages share, devices that are sometimes late, and devices that
+fail and return. The time is that of the model, so that a thousand devices take no more than a minute.
 """
 
 from __future__ import annotations
@@ -20,47 +20,48 @@ HOUR = 3600.0
 
 @dataclasses.dataclass(frozen=True)
 class Conditions:
-    """What goes wrong. The default is nothing."""
+    """The disturbances of a run. By default there are none."""
 
-    # Standard deviation of the logarithm of every stage time, and a share of them that takes ``straggle_factor`` times as long.
+    # The standard deviation of the logarithm of every stage time, and a share of them that takes ``straggle_factor`` times as long.
     jitter: float = 0.0
     stragglers: float = 0.0
     straggle_factor: float = 4.0
-    # Mean time between failures of one device, and the time until its place runs again (noticed, replaced, weights loaded).
+    # The mean time between failures of one device, and the time until its place works again (noticed, replaced, weights loaded).
     failure_seconds: float = float("inf")
     repair_seconds: float = 30.0
-    # Failures at known times: (seconds, stage).
+    # Failures at given times: (seconds, stage).
     fail_at: tuple[tuple[float, int], ...] = ()
-    # Transfers between two sites share one link per site and direction.
+    # Whether transfers between two sites share one link for each pair of sites and each direction.
     contention: bool = True
 
 
 # Unplanned interruptions that were published for the training of Llama 3 405B: 419 in 54 days on 16,384 GPUs.
 DATACENTRE_FAILURES = 54 * 24 * HOUR * 16384 / 419
-# No such figure is published for boards on desks. This assumes one failure per device in three months: power, cables, memory ends.
+# No such figure is published for boards on desks. This assumes one failure per device in three months, from power, cables or lack of
+# memory.
 DESK_FAILURES = 90 * 24 * HOUR
 
 
 @dataclasses.dataclass(frozen=True)
 class Report:
-    """What a simulated run did."""
+    """The results of a simulated run."""
 
     seconds: float
     items: int
-    steady_throughput: float  # items per second, without filling and draining
-    loads: tuple[float, ...]  # share of the time that each stage computed
+    steady_throughput: float  # items per second, without the filling and the draining
+    loads: tuple[float, ...]  # the share of the time in which each stage computed
     failures: int
-    retried: int              # micro-batches that were started again because a device lost them
+    retried: int              # micro-batches that were started again, because a device lost them
     spans: tuple[Span, ...]
 
     @property
     def throughput(self) -> float:
-        """Items per second of the whole run."""
+        """The items per second of the whole run."""
         return self.items / self.seconds
 
 
 class _Down(Exception):
-    """The device that has the micro-batch failed."""
+    """The device that has the micro-batch has failed."""
 
 
 class _Run:
@@ -75,7 +76,7 @@ class _Run:
         self.spans: list[Span] = []
         self.busy = [0.0] * len(plan.stages)
         self.finished: list[float] = []
-        # How often each stage's device has failed, and when it runs again.
+        # How often the device of each stage has failed, and when it works again.
         self.failed, self.up_at = [0] * len(plan.stages), [0.0] * len(plan.stages)
         self.retried, self.over, self.total = 0, self.env.event(), passes * plan.work.micro_batches
 
@@ -89,7 +90,7 @@ class _Run:
         return factor * (c.straggle_factor if c.stragglers and self.rng.random() < c.stragglers else 1.0)
 
     def _ends(self, k: int) -> list[Any]:
-        """What a transfer into stage k occupies: the sender's way out and the receiver's way in, or the wire of the pair."""
+        """What a transfer into stage k occupies: the sender's output and the receiver's input, or the wire of the pair."""
         source, target = self.plan.stages[k - 1].node, self.plan.stages[k].node
         if not self.conditions.contention:
             keys: list[tuple[Any, ...]] = [("stage", k)]
@@ -128,7 +129,7 @@ class _Run:
             yield self.env.timeout(extra)
 
     def _through(self, number: int) -> Iterator[Any]:
-        """One micro-batch through all stages, again from the start when a device loses it: its state was there."""
+        """Takes one micro-batch through all stages. It starts again if a device fails that had its state."""
         while True:
             try:
                 for k in range(len(self.plan.stages)):
@@ -146,7 +147,7 @@ class _Run:
         self._done()
 
     def _loop(self, number: int, passes: int) -> Generator[Any, Any, None]:
-        """A decoder's micro-batch: each pass starts when the one before has ended."""
+        """Takes a decoder's micro-batch through its passes. Each starts when the one before has ended."""
         for _ in range(passes):
             yield from self._through(number)
             self._done()
@@ -190,7 +191,7 @@ class _Run:
                       sum(self.failed), self.retried, tuple(self.spans))
 
     def _steady(self) -> float:
-        """Items per second of the middle half."""
+        """The items per second in the middle half of the run."""
         a, b = len(self.finished) // 4, len(self.finished) * 3 // 4
         if b <= a or self.finished[b] <= self.finished[a]:
             return self.total * self.plan.work.items / self.env.now
@@ -199,11 +200,11 @@ class _Run:
 
 def simulate(plan: Plan, *, passes: int = 8, window: int | None = None, conditions: Conditions | None = None, seed: int = 0,
              record: bool = False) -> Report:
-    """Runs a plan for ``passes`` batches. ``window`` is how many micro-batches may be under way, as in the runtime."""
+    """Simulates a plan for ``passes`` batches. ``window`` is the greatest number of micro-batches in flight, as in the runtime."""
     window = window or default_window(len(plan.stages))
     return _Run(plan, passes, window, conditions or Conditions(), seed, record).report()
 
 
 def default_window(stages: int) -> int:
-    """Micro-batches under way at most: one per stage and link, and one that waits."""
+    """The greatest number of micro-batches in flight: one for each stage and link, and one that waits."""
     return 2 * stages + 1

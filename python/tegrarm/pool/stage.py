@@ -1,8 +1,8 @@
-"""What a worker runs: any callable that takes one array and returns one.
+"""A stage, which a worker runs, is any callable that takes one array and returns one.
 
 A factory makes it where the device is: ``factory(part)`` returns the stage, a callable ``stage(data, memory)``. ``memory`` is a dictionary
-that belongs to the session of the request (empty at its first step, and None for requests without one). A stage may have two more
-methods: ``fault()`` returns a sentence while its device cannot be used any more, and ``close()`` gives back what it holds.
+that belongs to the session of the request. It is empty at the session's first step, and None for requests without a session. A stage may
+have two more methods. ``fault()`` returns a sentence if its device cannot be used any more, and ``close()`` frees what it holds.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ class StageCallable(Protocol):
     """A part of a model on a device."""
 
     def __call__(self, data: np.ndarray, memory: dict[str, Any] | None) -> np.ndarray:
-        """The part's output for one micro-batch."""
+        """Computes the part's output for one micro-batch."""
         ...
 
 
 @dataclasses.dataclass(frozen=True)
 class Part:
-    """Which layers a stage has, and where it is. ``progress(share)`` tells how much has been loaded."""
+    """The layers of a stage, and its place. ``progress(share)`` reports how much has been loaded."""
 
     start: int
     stop: int
@@ -35,12 +35,12 @@ class Part:
 
     @property
     def first(self) -> bool:
-        """Whether it has the model's input."""
+        """Whether the stage gets the model's input."""
         return self.start == 0
 
     @property
     def last(self) -> bool:
-        """Whether it has the model's output."""
+        """Whether the stage gives the model's output."""
         return self.stop == self.layers
 
 
@@ -48,28 +48,28 @@ StageFactory = Callable[[Part], StageCallable]
 
 
 class DeviceFault(RuntimeError):
-    """The stage's device stopped; the worker is of no use any more."""
+    """The device of the stage has stopped, and the worker cannot be used any more."""
 
 
 class LinkLost(RuntimeError):
-    """The worker cannot be reached, or what it sends does not arrive."""
+    """The worker cannot be reached, or the data that it sends does not arrive."""
 
 
 class StageError(RuntimeError):
-    """The stage refused its input. Another attempt would end the same way."""
+    """The stage refused its input. Another attempt would have the same result."""
 
 
 @dataclasses.dataclass
 class Packet:
-    """What goes from stage to stage. The array travels as a buffer of its own; the rest are a few words."""
+    """What one stage sends to the next. The array is sent as a buffer of its own, and the rest is small."""
 
     data: np.ndarray
     session: str = ""
     epoch: int = 0
     step: int = 0
     number: int = 0
-    # The clock of virtual time: when the data is complete, and what each stage did until then as (stage, start, end).
+    # The clock of virtual time: when the data is complete, and the work of each stage until then as (stage, start, end).
     ready: float = 0.0
     spans: tuple[tuple[int, float, float], ...] = ()
-    # The session's earlier inputs, where a stage has to build its memory again before it computes ``data``.
+    # The earlier inputs of the session, if a stage has to build its memory again before it computes ``data``.
     past: tuple[np.ndarray, ...] = ()

@@ -1,4 +1,4 @@
-"""Spans of time of a pipeline, predicted, simulated or measured, as a Gantt picture (SVG) and as a trace for Perfetto."""
+"""The spans of time of a pipeline (predicted, simulated or measured) as a Gantt picture (SVG) and as a trace for Perfetto."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 
 @dataclasses.dataclass(frozen=True)
 class Span:
-    """Something that one resource did, in seconds since the start."""
+    """The work of one resource, in seconds since the start."""
 
     track: str  # a device or a link
     what: str   # "run", "link", "copy", "down"
@@ -21,13 +21,13 @@ class Span:
     end: float
 
 
-# Told apart by colour-blind people, too.
+# The colours are different for colour-blind people too.
 COLOURS = ("#4477aa", "#66ccee", "#228833", "#ccbb44", "#ee6677", "#aa3377", "#777777")
 ROW, LEFT, TOP, WIDTH = 26, 190, 46, 960
 
 
 def _nice(span: float) -> float:
-    """A step of 1, 2 or 5 times a power of ten that makes about eight marks."""
+    """A step of 1, 2 or 5 times a power of ten, which makes about eight marks."""
     step = 10.0 ** -9
     while True:
         for factor in (1, 2, 5):
@@ -44,7 +44,7 @@ def _time(seconds: float) -> str:
 
 
 def gantt(spans: Sequence[Span], title: str, tracks: Iterable[str] = ()) -> str:
-    """A picture of the spans, one row per track, as the text of an SVG file."""
+    """A picture of the spans with one row for each track, as the text of an SVG file."""
     rows = list(dict.fromkeys([*tracks, *(s.track for s in spans)]))
     end = max((s.end for s in spans), default=1.0) or 1.0
     scale, height = WIDTH / end, TOP + ROW * len(rows) + 34
@@ -73,7 +73,7 @@ def gantt(spans: Sequence[Span], title: str, tracks: Iterable[str] = ()) -> str:
 
 
 def perfetto(spans: Sequence[Span], tracks: Iterable[str] = ()) -> dict[str, Any]:
-    """The spans in the trace-event format that ui.perfetto.dev opens."""
+    """The spans in the format of trace events, which ui.perfetto.dev opens."""
     rows = list(dict.fromkeys([*tracks, *(s.track for s in spans)]))
     events: list[dict[str, Any]] = [{"ph": "M", "pid": 1, "name": "process_name", "args": {"name": "pipeline"}}]
     for i, name in enumerate(rows):
@@ -86,7 +86,7 @@ def perfetto(spans: Sequence[Span], tracks: Iterable[str] = ()) -> dict[str, Any
 
 
 def write(spans: Sequence[Span], title: str, stem: pathlib.Path, tracks: Iterable[str] = ()) -> tuple[pathlib.Path, pathlib.Path]:
-    """Writes ``stem.svg`` and ``stem.json``; returns both paths."""
+    """Writes ``stem.svg`` and ``stem.json``. Returns both paths."""
     rows = list(tracks)
     picture, trace = stem.with_name(stem.name + ".svg"), stem.with_name(stem.name + ".json")
     picture.write_text(gantt(spans, title, rows))

@@ -1,7 +1,7 @@
-"""A decoder in tinygrad as stages of a pool: token embedding, blocks with a cache of keys and values, output head.
+"""A decoder in tinygrad as stages of a pool: a token embedding, blocks with a cache of keys and values, and an output head.
 
-Each part is what a part of a real model would be: weights from one file, state in the session, the device chosen by the environment
-(``DEV=TEGRA+NV`` today). Every block ends in a realized tensor, so that a split changes no kernel and the tokens stay the same.
+Each part is like a part of a real model: its weights are in one file, its state is in the session, and the environment chooses the device
+(``DEV=TEGRA+NV`` at present). Every block ends in a realized tensor, so that a split changes no kernel and the tokens stay the same.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Tensors = dict[str, Any]
 
 @dataclasses.dataclass(frozen=True)
 class Shape:
-    """Sizes of the decoder."""
+    """The sizes of the decoder."""
 
     vocabulary: int = 128
     width: int = 64
@@ -33,17 +33,17 @@ class Shape:
 
     @property
     def head(self) -> int:
-        """Width of one head."""
+        """The width of one head."""
         return self.width // self.heads
 
     @property
     def layers(self) -> int:
-        """Indivisible parts: the embedding, the blocks, the output."""
+        """The number of indivisible parts: the embedding, the blocks and the output."""
         return self.blocks + 2
 
 
 def model(shape: Shape) -> Model:
-    """Its shape for the planner: float32 without matrix hardware, one token per item."""
+    """The model's shape for the planner: float32 without matrix hardware, and one token per item."""
     w = shape.width
     block_weights = 12 * w * w + 4 * w
     block = Layer("block", 4.0 * block_weights, 4.0 * w, scalar_work={"float32": 2.0 * block_weights + 4.0 * shape.context * w},
@@ -57,7 +57,7 @@ def model(shape: Shape) -> Model:
 
 
 def write_weights(path: pathlib.Path, shape: Shape, seed: int = 1) -> None:
-    """Random weights. Large enough that tokens differ from each other."""
+    """Writes random weights. They are large enough that tokens differ from each other."""
     rng, w = np.random.default_rng(seed), shape.width
 
     def weight(*size: int) -> np.ndarray:
@@ -72,7 +72,7 @@ def write_weights(path: pathlib.Path, shape: Shape, seed: int = 1) -> None:
 
 
 def _names(shape: Shape, layer: int) -> list[str]:
-    """The tensors of a layer."""
+    """The names of the tensors of a layer."""
     if layer == 0:
         return ["tokens", "places"]
     if layer == shape.layers - 1:
@@ -100,7 +100,7 @@ class TinygradPart:
         return self.mapped.tensor(name) if self.mapped else Tensor(self.file[name].copy()).realize()
 
     def __call__(self, data: np.ndarray, memory: dict[str, Any] | None) -> np.ndarray:
-        """One token of every row; the session knows the position."""
+        """Computes one token of every row. The session knows the position."""
         if memory is None:
             raise ValueError("a decoder needs a session: it remembers the tokens before this one")
         at = memory.setdefault("at", 0)
@@ -148,11 +148,13 @@ class TinygradPart:
         return (x + (self._norm(x, norms[2:]) @ t[f"{i}.up"]).gelu() @ t[f"{i}.down"]).realize()
 
     def fault(self) -> str:
-        """Why the device cannot be used any more."""
+        """The reason why the device cannot be used any more."""
         return self.broken
 
     def break_device(self) -> None:
-        """Runs a kernel that stores where nothing is mapped, on a channel of its own: the device is this process's, so it ends with it."""
+        """Runs a kernel that stores where nothing is mapped, on its own channel. The device belongs to this process and stops with that
+        channel.
+        """
         from .affine import SOURCE
         from .cuda import Kernels, compiled
         with Kernels(compiled(SOURCE)) as kernels:
@@ -164,12 +166,12 @@ class TinygradPart:
 
 
 def _device_fault(text: str) -> str:
-    """The text, if it is about a device that stopped; empty if it is about something else."""
+    """Returns the text if it is about a device that has stopped. Otherwise the result is empty."""
     return text if any(sign in text for sign in ("channel stopped", "GPU stopped answering", "NV_ERR_RESET_REQUIRED")) else ""
 
 
 class _Mapped:
-    """Tensors that are the pages of a mapped file: CPU and GPU use the same memory, and nothing is copied."""
+    """Tensors whose memory is the pages of a mapped file. The CPU and the GPU use the same memory, and nothing is copied."""
 
     def __init__(self, file: Weights):
         from tinygrad import Device
@@ -192,7 +194,7 @@ class _Mapped:
 
 
 def factory(shape: Shape, path: pathlib.Path) -> Any:
-    """Makes parts; the file must be at the same place on every node."""
+    """Makes parts. The file must have the same path on every node."""
     return functools.partial(_make, shape, str(path))
 
 
@@ -201,7 +203,7 @@ def _make(shape: Shape, path: str, part: Part) -> StageCallable:
 
 
 def decode(step: Any, prompts: np.ndarray, tokens: int) -> list[list[int]]:
-    """Greedy decoding: ``step(array of one token per row)`` returns logits."""
+    """Decodes greedily: ``step(array of one token per row)`` returns logits."""
     said: list[list[int]] = [[] for _ in prompts]
     current = prompts[:, 0]
     for i in range(prompts.shape[1] - 1 + tokens):

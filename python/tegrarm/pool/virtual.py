@@ -1,8 +1,9 @@
-"""Virtual time: what a virtual Orin would take, from the instructions that the simulator counted, whatever the host was doing.
+"""Virtual time is the time that a virtual Orin would take. It is computed from counted instructions and does not depend on the host.
 
-A virtual Orin computes on the host's cores, so its wall-clock time says nothing about a GPU. Its instruction counts do repeat exactly.
-A micro-batch takes, in virtual time, its launches times the profile's launch latency, and its warp instructions at the rate at which the
-module's SMs issue them (four each per clock), or its memory traffic at the module's bandwidth, whichever is longer.
+A virtual Orin computes on the host's cores, so that its wall-clock time says nothing about a GPU. Its instruction counts are the same in
+every run. In virtual time, a micro-batch takes its launches times the profile's launch latency, and in addition the longer of two times:
+its warp instructions at the rate at which the module's SMs issue them (four each per clock), or its memory traffic at the module's
+bandwidth.
 """
 
 from __future__ import annotations
@@ -26,22 +27,22 @@ from .runtime import Pool
 from .stage import StageFactory
 from .timeline import Span
 
-SCHEDULERS = 4  # of an SM of sm_87: each issues one warp instruction per clock
+SCHEDULERS = 4  # of an SM of sm_87; each issues one warp instruction per clock
 _SUM = re.compile(r"^\s*all\s+(\d+)\s+(\d+)\s", re.M)
 
 
 @dataclasses.dataclass(frozen=True)
 class Counts:
-    """Of one micro-batch, on average."""
+    """The counts of one micro-batch, on average."""
 
     launches: float
     instructions: float
 
 
 def clocked(profile: Profile, slow: float = 1.0) -> Profile:
-    """The profile whose only rate is warp instructions per second (under int32), for models that are measured in them.
+    """The profile with a single rate, warp instructions per second (as int32), for models that are measured in them.
 
-    With ``slow``, each instruction counts as so many: a model that is small enough to be simulated is all launches otherwise.
+    With ``slow``, each instruction counts as that many. Otherwise a model that is small enough to be simulated consists of launches only.
     """
     rate = SCHEDULERS * profile.compute_units * profile.max_clock_hz / slow
     return dataclasses.replace(profile, matrix_rates={}, scalar_rates={"int32": rate}, efficiency=1.0,
@@ -49,13 +50,15 @@ def clocked(profile: Profile, slow: float = 1.0) -> Profile:
 
 
 def clocked_cluster(cluster: Cluster, slow: float = 1.0) -> Cluster:
-    """The same for every device."""
+    """The cluster with every device clocked in this way."""
     return dataclasses.replace(cluster, nodes=tuple(dataclasses.replace(n, profile=clocked(n.profile, slow)) for n in cluster.nodes))
 
 
 def count(factory: StageFactory, place: tuple[int, int, int, str, bool], inputs: Sequence[np.ndarray], environment: dict[str, str], *,
           session: bool) -> tuple[Counts, list[np.ndarray]]:
-    """Counts of a part over the inputs, and its outputs: the difference of a process that computes and one that only loads."""
+    """The counts of a part over the inputs, and its outputs. They are the difference between a process that computes and one that only
+    loads.
+    """
     from ray import cloudpickle
 
     totals, outputs = [], []
@@ -75,8 +78,9 @@ def count(factory: StageFactory, place: tuple[int, int, int, str, bool], inputs:
 
 def measured_model(model: Model, factory: StageFactory, inputs: Sequence[np.ndarray], environment: dict[str, str], *,
                    items: int, twins: Sequence[int] = ()) -> Model:
-    """The model with its work in warp instructions, each layer counted by itself on one device; a layer in ``twins`` is like the one
-    before it and is only run for its output."""
+    """The model with its work in warp instructions. Each layer is counted alone on one device. A layer in ``twins`` is like the layer
+    before it and is only run for its output.
+    """
     layers: list[Layer] = []
     data = list(inputs)
     for i, layer in enumerate(model.layers):
@@ -86,13 +90,13 @@ def measured_model(model: Model, factory: StageFactory, inputs: Sequence[np.ndar
         counts, outputs = count(factory, (i, i + 1, len(model.layers), "counted", True), data, environment, session=model.autoregressive)
         layers.append(dataclasses.replace(layer, matrix_work={}, scalar_work={"int32": counts.instructions / items},
                                           kernels=round(counts.launches)))
-        # Twins have the same shapes: the next layer's counts do not depend on the values.
+        # Twins have the same shapes, so that the counts of the next layer do not depend on the values.
         data = outputs
     return dataclasses.replace(model, layers=tuple(layers))
 
 
 def seconds(counts: Counts, pool: Pool, number: int, slow: float = 1.0) -> float:
-    """Virtual time of a stage of a pool for one micro-batch."""
+    """The virtual time that a stage of a pool takes for one micro-batch."""
     stage, work = pool.plan.stages[number], pool.plan.work
     profile = clocked(stage.node.profile, slow)
     traffic = sum(layer.memory_seconds(profile, work.items) for layer in work.model.layers[stage.start:stage.stop])
@@ -100,7 +104,8 @@ def seconds(counts: Counts, pool: Pool, number: int, slow: float = 1.0) -> float
 
 
 def start_clock(pool: Pool, inputs: Sequence[np.ndarray], slow: float = 1.0) -> list[float]:
-    """Counts every stage of a pool as it is split, on its own module, and starts the workers' clocks; returns seconds per stage."""
+    """Counts every stage of a pool with its present split on its own module, and starts the workers' clocks. Returns the seconds per stage.
+    """
     data, costs = list(inputs), []
     for number, (stage, hand) in enumerate(zip(pool.plan.stages, pool.health.up(), strict=True)):
         place = (stage.start, stage.stop, len(pool.model.layers), stage.node.name, stage.node.profile.shared_memory)
@@ -115,13 +120,13 @@ def start_clock(pool: Pool, inputs: Sequence[np.ndarray], slow: float = 1.0) -> 
 
 
 def spans(pool: Pool) -> list[Span]:
-    """What the stages did in virtual time, by the answers since the clock was started."""
+    """The work of the stages in virtual time, from the answers since the clock was started."""
     names = [s.node.name for s in pool.plan.stages]
     return [Span(names[k], "run", packet.number, start, end) for packet in pool.traces for k, start, end in packet.spans]
 
 
 def throughput(pool: Pool) -> float:
-    """Items per second of virtual time, of the middle half of the run."""
+    """The items per second of virtual time, in the middle half of the run."""
     ends = sorted(packet.ready for packet in pool.traces)
     a, b = len(ends) // 4, len(ends) * 3 // 4
     return (b - a) * pool.plan.work.items / (ends[b] - ends[a])

@@ -1,4 +1,4 @@
-"""Weights in one file (the safetensors format), read where they are used: mapped on shared memory, copied once otherwise."""
+"""Weights in one file (in the safetensors format). They are mapped on shared memory and copied once on other devices."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-# Of the start of the file, for each tensor: what the widest loads of kernels want.
+# The alignment of each tensor in the file, which is what the widest loads of kernels need.
 ALIGNMENT = 256
 _TYPES = {"F32": np.float32, "F16": np.float16, "I32": np.int32, "I8": np.int8, "U8": np.uint8}
 _NAMES = {np.dtype(v): k for k, v in _TYPES.items()}
@@ -34,10 +34,10 @@ def save(path: pathlib.Path, tensors: Mapping[str, np.ndarray]) -> None:
 
 
 class Weights:
-    """A mapped file. ``self[name]`` is a view of the mapping; nothing is read before it is used."""
+    """A mapped file. ``self[name]`` is a view of the mapping, and nothing is read before it is used."""
 
     def __init__(self, path: str | pathlib.Path):
-        # Shared and writable is what a GPU's driver takes to map pages of a process; nothing here writes.
+        # A GPU's driver maps pages of a process only if the mapping is shared and writable. Nothing here writes.
         with open(path, "r+b") as file:
             self.mapping = mmap.mmap(file.fileno(), 0, flags=mmap.MAP_SHARED)
         self.bytes = np.frombuffer(self.mapping, np.uint8)
@@ -48,11 +48,11 @@ class Weights:
 
     @property
     def address(self) -> int:
-        """Where the file lies in this process."""
+        """The address of the file in this process."""
         return int(self.bytes.ctypes.data)
 
     def place(self, name: str) -> tuple[int, tuple[int, ...], np.dtype[Any]]:
-        """Offset in the file, shape and type of a tensor."""
+        """The offset in the file, the shape and the type of a tensor."""
         if name not in self.header:
             raise ValueError(f"the weights have no tensor {name!r}")
         row = self.header[name]

@@ -1,7 +1,7 @@
-"""The process at a device: loads one part of a model and runs it, micro-batch after micro-batch.
+"""The process at a device. It loads one part of a model and runs it for one micro-batch after another.
 
-A plain class. The runtime makes a Ray actor of it with two groups of threads: one thread that computes, and others that
-answer questions meanwhile.
+It is a plain class. The runtime makes a Ray actor of it that has two groups of threads: one thread that computes, and others that answer
+questions meanwhile.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ FAULTS = ("kill", "hang", "stop", "gpu", "link")
 
 
 class StageWorker:
-    """One device's process."""
+    """The process of one device."""
 
     def __init__(self, name: str, environment: dict[str, str]):
-        # Before anything reads it: the library and tinygrad look once.
+        # This is set before the library and tinygrad read it, because they do so once.
         os.environ.update(environment)
         self.name = name
         self.stage: Any = None
         self.part: Part | None = None
         self.loaded, self.busy_since, self.busy_with = 0.0, 0.0, -1
         self.runs, self.run_seconds, self.bytes_in = 0, 0.0, 0
-        self.memory: dict[str, tuple[int, int, dict[str, Any]]] = {}  # session: epoch, next step, what the stage keeps
+        self.memory: dict[str, tuple[int, int, dict[str, Any]]] = {}  # session: its epoch, its next step, and the memory of the stage
         self.armed: tuple[str, int] | None = None
         self.free_at, self.link_free_at, self.cost, self.link = 0.0, 0.0, 0.0, (0.0, float("inf"))
         self.metrics: dict[str, Any] = {}
@@ -40,7 +40,7 @@ class StageWorker:
     # *** loading ***
 
     def load(self, factory: StageFactory, start: int, stop: int, layers: int, shared_memory: bool, number: int) -> dict[str, Any]:
-        """Makes the stage. Weights are loaded here, once."""
+        """Makes the stage. The weights are loaded once, in this call."""
         if self.stage is not None and hasattr(self.stage, "close"):
             self.stage.close()
         self.stage, self.loaded, self.number = None, 0.0, number
@@ -69,7 +69,7 @@ class StageWorker:
     # *** computing ***
 
     def run(self, packet: Packet) -> Packet:
-        """One micro-batch."""
+        """Computes one micro-batch."""
         self.busy_with, self.busy_since = packet.number, time.monotonic()
         try:
             result = self._computed(packet)
@@ -105,7 +105,7 @@ class StageWorker:
                       (*packet.spans, (self.number, start, end)), () if part.last else past)
 
     def _memory_of(self, packet: Packet) -> dict[str, Any] | None:
-        """The session's memory, which must have seen exactly the steps before this one, or is made of them now."""
+        """The memory of the session. It must have seen exactly the steps before this one, or it is built from them now."""
         if not packet.session:
             return None
         if packet.step == len(packet.past):
@@ -117,7 +117,7 @@ class StageWorker:
         return memory
 
     def _virtual(self, packet: Packet) -> tuple[float, float]:
-        """When this ran in virtual time: after its input arrived over the link and after what the device did before."""
+        """When this ran in virtual time: after its input had arrived over the link, and after the device's earlier work."""
         latency, bandwidth = self.link
         self.link_free_at = max(self.link_free_at, packet.ready) + latency + packet.data.nbytes / bandwidth
         start = max(self.free_at, self.link_free_at)
@@ -125,33 +125,33 @@ class StageWorker:
         return start, self.free_at
 
     def forget(self, session: str) -> None:
-        """Drops what belongs to a session that has ended."""
+        """Frees what belongs to a session that has ended."""
         self.memory.pop(session, None)
 
     def set_virtual(self, cost: float, latency: float, bandwidth: float) -> None:
-        """Seconds of virtual time of one micro-batch, and the link in front of this stage; starts the clock at zero."""
+        """Sets the seconds of virtual time of one micro-batch and the link before this stage. The clock starts at zero."""
         self.cost, self.link, self.free_at, self.link_free_at = cost, (latency, bandwidth), 0.0, 0.0
 
     # *** questions, answered while the stage computes ***
 
     def ping(self) -> dict[str, Any]:
-        """What this worker is doing."""
+        """The present state of this worker."""
         since = self.busy_since
         return {"busy": time.monotonic() - since if since else 0.0, "with": self.busy_with, "loaded": self.loaded, "runs": self.runs,
                 "seconds": self.run_seconds, "bytes": self.bytes_in, "pid": os.getpid(), "sessions": len(self.memory)}
 
     def echo(self, data: np.ndarray) -> np.ndarray:
-        """The array it was given: what a link is measured with."""
+        """Returns the given array, which is used to measure a link."""
         return data
 
     def arrived(self, data: np.ndarray) -> int:
-        """The number of bytes that came: reads them all."""
+        """Reads all bytes that came and returns their number."""
         return int(data.view(np.uint8).sum() and data.nbytes)
 
     # *** faults on purpose, for tests and demonstrations ***
 
     def misbehave(self, kind: str, after_runs: int = 0, when: str = "before") -> None:
-        """Lets this worker fail in the given way after so many more micro-batches."""
+        """Makes this worker fail in the given way after that many more micro-batches."""
         if kind not in FAULTS:
             raise ValueError(f"fault {kind!r} is not one of {', '.join(FAULTS)}")
         self.armed, self.armed_when = (kind, self.runs + after_runs), when
@@ -170,6 +170,6 @@ class StageWorker:
             self.stage.break_device()
         elif kind == "hang":
             threading.Event().wait()
-        else:  # the answer is there and never arrives
+        else:  # the answer exists and never arrives
             self.busy_since, self.busy_with = 0.0, -1
             threading.Event().wait()

@@ -1,8 +1,8 @@
 """tinygrad on the library: ``import tegrarm.tinygrad``, then ``DEV=TEGRA`` or ``DEV=TEGRA+NV``.
 
-``DEV=TEGRA`` is a device of its own, made of the C interface alone (:mod:`.device`); it needs tinygrad 0.13 or newer.
-``DEV=TEGRA+NV`` is tinygrad's NV device on the library's Resource Manager (:mod:`.nv`); older releases have only this one.
-tinygrad is left as it was installed: the package's search path of devices gets one more folder.
+``DEV=TEGRA`` is a device of its own that only uses the C interface (:mod:`.device`). It needs tinygrad 0.13 or newer. ``DEV=TEGRA+NV`` is
+tinygrad's NV device on the library's Resource Manager (:mod:`.nv`). Older releases have only this one. The installed tinygrad is not
+changed: its search path for devices gets one more folder.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from .wheels import use_wheels
 
-use_wheels()  # before tinygrad reads (and remembers) the environment
+use_wheels()  # this must happen before tinygrad reads the environment, which it does once
 
 import tinygrad.runtime  # noqa: E402
 
@@ -24,8 +24,8 @@ FOUND = str(pathlib.Path(__file__).with_name("found"))
 if FOUND not in tinygrad.runtime.__path__:
     tinygrad.runtime.__path__.append(FOUND)  # `Device["TEGRA"]` looks for ops_tegra there
 
-# What the adapter for the NV device defines. It uses the insides of that device: where tinygrad has moved them, the adapter
-# is missing and the device TEGRA is not.
+# What the adapter for the NV device defines. The adapter uses internal parts of that device. If tinygrad has moved them, the adapter is
+# missing, and the device TEGRA still works.
 NV_ADAPTER = ("NAMES_INTERFACES_IN_CALL", "REACH", "TEGRAIface", "TegraDevice", "install")
 NV_MISSING: Exception | None = None
 try:

@@ -1,4 +1,4 @@
-"""Memory of the device TEGRA. The CPU and the GPU share it, so that nothing is ever staged."""
+"""Memory of the device TEGRA. The CPU and the GPU share it, so that no copy goes through another buffer."""
 
 from __future__ import annotations
 
@@ -19,37 +19,37 @@ PAGE = 4096
 
 
 class TegraBuffer:
-    """Memory, or a part of some: what tinygrad calls the opaque value of a ``Buffer``."""
+    """Memory, or a part of it: the value that tinygrad calls the opaque value of a ``Buffer``."""
 
     __slots__ = ("dev", "handle", "offset", "owner", "pointer", "size", "va")
 
     def __init__(self, dev: TegraDevice, handle: ctypes.c_void_p, offset: int, pointer: int, va: int, size: int, owner: bool):
         self.dev, self.handle, self.owner = dev, handle, owner
-        self.offset, self.size = offset, size  # in the memory that the handle stands for
-        self.pointer, self.va = pointer, va  # for the CPU, and for the GPU
+        self.offset, self.size = offset, size  # in the memory for which the handle stands
+        self.pointer, self.va = pointer, va  # the address for the CPU, and the one for the GPU
 
     def part(self, offset: int, size: int) -> TegraBuffer:
-        """``size`` bytes from ``offset``. It does not keep the memory: tinygrad's views keep their base."""
+        """``size`` bytes from ``offset``. The part does not keep the memory alive, because tinygrad's views keep their base."""
         return TegraBuffer(self.dev, self.handle, self.offset + offset, self.pointer + offset, self.va + offset, size, False)
 
     def bytes(self) -> memoryview:
-        """The memory, as the CPU sees it."""
+        """The memory as the CPU sees it."""
         return memoryview((ctypes.c_uint8 * self.size).from_address(self.pointer)).cast("B")
 
 
 class TegraAllocator(LRUAllocator["TegraDevice"]):
-    """Buffers of the device, and views of memory that others have."""
+    """Makes buffers of the device, and buffers of memory that others own."""
 
     def __init__(self, dev: TegraDevice):
         super().__init__(dev, supports_copy_from_disk=False)
-        self.made: dict[int, TegraBuffer] = {}  # what was allocated, by its address
+        self.made: dict[int, TegraBuffer] = {}  # the allocated buffers by their addresses
 
     # *** making and freeing ***
 
     def _alloc(self, size: int, options: BufferSpec) -> TegraBuffer:
         if options.external_ptr is not None:
             return self._external(options.external_ptr, size)
-        # `host`, `cpu_access` and `zero` ask for what every buffer is: the CPU sees it, and it comes cleared.
+        # `host`, `cpu_access` and `zero` need no work: the CPU sees every buffer, and a new buffer is cleared.
         cache = _ffi.TEGRARM_BUFFER_WRITE_COMBINED if options.uncached else _ffi.TEGRARM_BUFFER_CACHED
         buffer = self._buffer(made("buffer_alloc", self.dev.handle, size, cache), 0, size)
         self.made[buffer.pointer] = buffer
@@ -61,14 +61,14 @@ class TegraAllocator(LRUAllocator["TegraDevice"]):
         return TegraBuffer(self.dev, handle, offset, (pointer.value or 0) + offset, address.value + offset, size, True)
 
     def _external(self, address: int, size: int) -> TegraBuffer:
-        """Memory of somebody else, by the CPU's address: a part of one of our buffers, or pages of this process."""
+        """Memory that others own, by the CPU's address. It is a part of one of our buffers, or pages of this process."""
         for buffer in self.made.values():
             if buffer.pointer <= address and address + size <= buffer.pointer + buffer.size:
                 return buffer.part(address - buffer.pointer, size)
         return self._pages(address, size)
 
     def _pages(self, address: int, size: int) -> TegraBuffer:
-        """The GPU gets whole pages; the buffer starts where it was asked for."""
+        """Gives whole pages to the GPU. The buffer begins at the address that was asked for."""
         offset = address % PAGE
         handle = made("buffer_import_pages", self.dev.handle, address - offset, size + offset, _ffi.TEGRARM_BUFFER_CACHED)
         return self._buffer(handle, offset, size)
@@ -87,7 +87,7 @@ class TegraAllocator(LRUAllocator["TegraDevice"]):
             return self._of_another(buf) if buf.dev is not self.dev else buf.part(0, buf.size)
         if isinstance(buf, memoryview):
             return self._pages(ctypes.addressof(ctypes.c_uint8.from_buffer(buf)), buf.nbytes)
-        if isinstance(getattr(buf, "va_addr", None), int):  # of tinygrad's CPU device: an address of this process
+        if isinstance(getattr(buf, "va_addr", None), int):  # a buffer of tinygrad's CPU device has an address of this process
             return self._pages(buf.va_addr, buf.size)
         raise RuntimeError(f"{self.dev.device} cannot see a buffer of {type(buf).__name__}: it has no address in this process")
 
@@ -113,12 +113,12 @@ class TegraAllocator(LRUAllocator["TegraDevice"]):
         return src.bytes()
 
     def _copyin(self, dest: TegraBuffer, src: memoryview) -> None:
-        self.dev.synchronize()  # a kernel in flight may still read dest
+        self.dev.synchronize()  # a running kernel may still read dest
         with copies.into(self.dev.device):
             dest.bytes()[:src.nbytes] = src.cast("B")
 
     def _copyout(self, dest: memoryview, src: TegraBuffer) -> None:
-        self.dev.synchronize()  # a kernel in flight may still write src
+        self.dev.synchronize()  # a running kernel may still write src
         with copies.out_of(self.dev.device):
             dest.cast("B")[:] = src.bytes()[:dest.nbytes]
 

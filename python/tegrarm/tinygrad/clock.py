@@ -1,4 +1,4 @@
-"""How long the GPU takes for something: two events around it."""
+"""Measures the time that work takes on the GPU, with an event before it and one after it."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ if TYPE_CHECKING:
 
 
 class Clock:
-    """A device's two events, used again and again: whoever measures waits for the end."""
+    """The two events of a device. They are used again and again, because a measurement waits for its end."""
 
     def __init__(self, dev: TegraDevice):
         self.dev, self.queue = dev, made("device_queue", dev.handle)
         self.events = [made("event_create", dev.handle) for _ in range(2)]
 
     def start(self) -> None:
-        """What is given to the device from now on is measured."""
+        """Starts to measure the work that the device gets from now on."""
         call("event_record", self.events[0], self.queue, None)
 
     def stop(self, timeout: int | None = None) -> tuple[int, int]:
-        """Waits for it, ``timeout`` milliseconds at most; the GPU's times, in nanoseconds."""
+        """Waits for the work, at most ``timeout`` milliseconds. Returns the GPU's times in nanoseconds."""
         fence, times = ctypes.c_uint64(), (ctypes.c_uint64(), ctypes.c_uint64())
         call("event_record", self.events[1], self.queue, ctypes.byref(fence))
         wait("wait", self.dev.handle, fence, timeout_ns=_ffi.TEGRARM_WAIT_FOREVER if timeout is None else timeout * 1_000_000)
@@ -33,7 +33,7 @@ class Clock:
         return times[0].value, times[1].value
 
     def of_cpu(self, time: int) -> int:
-        """A time of the GPU as CLOCK_MONOTONIC has it, which is Python's ``perf_counter_ns``."""
+        """Converts a time of the GPU to CLOCK_MONOTONIC, which is Python's ``perf_counter_ns``."""
         gpu, cpu = ctypes.c_uint64(), ctypes.c_uint64()
         call("device_time", self.dev.handle, ctypes.byref(gpu), ctypes.byref(cpu), None)
         return time - gpu.value + cpu.value

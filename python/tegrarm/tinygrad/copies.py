@@ -1,4 +1,4 @@
-"""Copies in tinygrad's profile (``PROFILE=1``, ``VIZ=1``): the processor makes them, and the GPU knows nothing of them."""
+"""Copies in tinygrad's profile (``PROFILE=1``, ``VIZ=1``). The CPU makes these copies, so that the GPU has no times for them."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ import inspect
 
 from tinygrad.helpers import cpu_profile
 
-# A copy is marked as one by tinygrad 0.12; since 0.13 it stands in a row of the device's copies.
+# tinygrad 0.12 marks an event as a copy. Since 0.13 copies are in a row of the device.
 MARKS_COPIES = "is_copy" in inspect.signature(cpu_profile).parameters
 
 
 def into(device: str) -> contextlib.AbstractContextManager:
-    """A copy into a device's memory, named and placed as tinygrad's own copies by the processor are."""
+    """A copy into a device's memory, with the name and the row of tinygrad's own copies by the CPU."""
     return _profiled(device, f"TINY -> {device}")
 
 
 def out_of(device: str) -> contextlib.AbstractContextManager:
-    """A copy out of it."""
+    """A copy out of a device's memory, with the name and the row of tinygrad's own copies by the CPU."""
     return _profiled(device, f"{device} -> TINY")
 
 

@@ -1,4 +1,4 @@
-"""Writes a cubin: the ELF file in which the library takes machine code, for a compiler that gives nothing but the code."""
+"""Writes a cubin, which is the ELF file that the library loads. It serves a compiler whose output is machine code alone."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import dataclasses
 import itertools
 import struct
 
-PARAMETERS_AT = 0x160  # in constant bank 0, behind what a launch says of itself
+PARAMETERS_AT = 0x160  # in constant bank 0, after the properties of a launch
 
 EM_CUDA, ET_EXEC, ABI = 190, 2, 7
 PROGBITS, SYMTAB, STRTAB, NOBITS, INFO = 1, 2, 3, 8, 0x7000_0000
 WRITE, ALLOC, EXECUTE = 1, 2, 4
 GLOBAL_FUNCTION, ENTRY = 0x12, 0x10
-# Attributes of .nv.info (NVIDIA's EIATTR_), each with its bytes behind.
+# The attributes of .nv.info (NVIDIA's EIATTR_), each followed by its bytes.
 PARAM_CBANK, FRAME_SIZE, MIN_STACK_SIZE, KPARAM_INFO, REGCOUNT = 0x0a, 0x11, 0x12, 0x17, 0x2f
 WITH_BYTES = 4
 KERNEL_SYMBOL = 1
@@ -20,26 +20,26 @@ KERNEL_SYMBOL = 1
 
 @dataclasses.dataclass
 class Kernel:
-    """What the compiler knows."""
+    """What the compiler knows about a kernel."""
 
     name: str
     code: bytes
-    parameters: list[tuple[int, int]]  # offset and size of each
+    parameters: list[tuple[int, int]]  # the offset and the size of each
     registers: int
     barriers: int = 0
     shared: int = 0
-    scratch: int = 0  # bytes of local memory of each thread, addressed from 0
+    scratch: int = 0  # the bytes of local memory of each thread that are addressed from 0
 
 
 @dataclasses.dataclass
 class Section:
-    """A section: what its header says, and its bytes."""
+    """A section: the values for its header, and its bytes."""
 
     name: str
     kind: int = 0
     flags: int = 0
     data: bytes = b""
-    size: int = 0  # of one that has no bytes in the file
+    size: int = 0  # the size of a section that has no bytes in the file
     link: int = 0
     info: int = 0
     align: int = 1
@@ -52,7 +52,7 @@ def attribute(number: int, *words: int) -> bytes:
 
 
 def attributes(kernel: Kernel) -> bytes:
-    """What `.nv.info.NAME` says: where the parameters are."""
+    """The attributes in `.nv.info.NAME`, which give the places of the parameters."""
     end = max((offset + size for offset, size in kernel.parameters), default=0)
     data = attribute(PARAM_CBANK, KERNEL_SYMBOL, end << 16 | PARAMETERS_AT)
     for ordinal, (offset, size) in enumerate(kernel.parameters):
@@ -61,7 +61,7 @@ def attributes(kernel: Kernel) -> bytes:
 
 
 def sections(kernel: Kernel) -> list[Section]:
-    """All but the table of names."""
+    """All sections except the table of names."""
     name, names = kernel.name, b"\0" + kernel.name.encode() + b"\0"
     text = 3
     symbols = bytes(24) + struct.pack("<IBBHQQ", 1, GLOBAL_FUNCTION, ENTRY, text, 0, len(kernel.code))
@@ -83,7 +83,7 @@ def sections(kernel: Kernel) -> list[Section]:
 
 
 def cubin(kernel: Kernel, capability: int) -> bytes:
-    """The file: header, sections, table of sections."""
+    """The bytes of the file: its header, its sections and the table of sections."""
     table = sections(kernel)
     table.append(Section(".shstrtab", STRTAB))
     lengths = [len(s.name.encode()) + 1 for s in table]

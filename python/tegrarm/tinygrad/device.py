@@ -1,4 +1,4 @@
-"""The device TEGRA: a GPU that is opened through the library's C interface, as tinygrad wants to see it."""
+"""The device TEGRA: a GPU that is opened through the library's C interface, in the form that tinygrad expects."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class TegraDevice(Compiled):
-    """GPU ``TEGRA`` or ``TEGRA:n``. All its work runs in the order in which it is given."""
+    """The GPU ``TEGRA`` or ``TEGRA:n``. It executes its work in the order in which it gets it."""
 
     def __init__(self, device: str):
         index = int(device.partition(":")[2] or 0)
@@ -34,28 +34,28 @@ class TegraDevice(Compiled):
         self.clock = Clock(self)
         self.running: Graph | None = None  # the graph whose run was started and not waited for
         if JIT_BATCH_SIZE.key not in os.environ:
-            JIT_BATCH_SIZE.value = 0  # tinygrad cuts what a jit captures into pieces of 32, 64, ...: a replay takes all
+            JIT_BATCH_SIZE.value = 0  # tinygrad cuts the work of a jit into pieces of 32, 64, ...; a replay takes all of it
         arch = f"sm_{self.gpu.sm_version >> 8}{self.gpu.sm_version & 0xff}"
         super().__init__(device, TegraAllocator(self), RENDERERS, releases.runtime(TegraProgram), TegraGraph, arch=arch)
         releases.bind(self, TegraProgram)
         jit.shorten()
 
     def count(self) -> int:
-        """How many GPUs there are."""
+        """The number of GPUs."""
         return rm.device_count()
 
     def is_ours(self) -> bool:
-        """Whether this process opened it: a forked child has nothing of its parent's."""
+        """Whether this process opened the device. A forked child cannot use what its parent opened."""
         return os.getpid() == self.pid
 
     def settle(self) -> None:
-        """Ends the run of a graph. Graphs have a channel of their own, and what is given to the device would not wait for it."""
+        """Waits for the run of a graph. Graphs have their own channel, so that other work of the device would not wait for it."""
         if (graph := self.running) is not None:
             self.running = None
             graph.finish()
 
     def synchronize(self, timeout: int | None = None) -> None:
-        """Waits for all work, ``timeout`` milliseconds at most. A fault is an exception that says what happened."""
+        """Waits for all work, at most ``timeout`` milliseconds. A fault raises an exception that says what happened."""
         self.settle()
         fence = ctypes.c_uint64()
         call("fence", self.handle, ctypes.byref(fence))
@@ -65,7 +65,7 @@ class TegraDevice(Compiled):
         profile.describe(self)
 
     def finalize(self) -> None:
-        """At the end of the process: waits for the work. The kernel takes back what is open."""
+        """Waits for the work at the end of the process. The kernel frees everything that is open."""
         if self.is_ours():
             try:
                 self.synchronize()

@@ -1,4 +1,4 @@
-"""What a TinyJit captured, as one replay of the library: a run writes what changes and rings one doorbell."""
+"""The work that a TinyJit captured, as one replay of the library. A run writes what changes and rings one doorbell."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ from .calls import call, made, wait
 
 
 def buffer_of(uop: UOp, shard: int) -> Buffer:
-    """The buffer of an input, or one shard's."""
+    """The buffer of an input, or that of one of its shards."""
     buffer = uop.buffer
     return buffer.bufs[shard] if isinstance(buffer, MultiBuffer) else buffer
 
 
 class TegraGraph(GraphRunner):
-    """Kernels and copies of one device, recorded when tinygrad makes the graph and replayed at each call."""
+    """The kernels and copies of one device. They are recorded when tinygrad makes the graph, and replayed at each call."""
 
     def __init__(self, linear: UOp, input_uops: tuple[UOp, ...] = ()):
         super().__init__(linear, input_uops)
         self.dev: Any = Device[self.calls[0][2][0].device]
         self.replay = made("replay_create", self.dev.handle)
-        self.slots: dict[Any, int] = {}  # of an input (its number, and of a sharded one the shard's) or a variable's name
+        self.slots: dict[Any, int] = {}  # of a variable's name, or of an input's number (with that of the shard, if it is sharded)
         for index, ((_, ast, bufs, fixed), program) in enumerate(zip(self.calls, self.runtimes, strict=True)):
             if program is None:
                 self._record_copy(bufs)
             else:
                 self._record_launch(index, ast, bufs, fixed, program)
-        self.written = 0  # how often the values were
+        self.written = 0  # how often the values were written
         self._values = (ctypes.c_uint64 * max(len(self.slots), 1))()
         self._inputs = [(slot, *key) for key, slot in self.slots.items() if isinstance(key, tuple)]
         self._plain = [(slot, number) for slot, number, _ in self._inputs]
@@ -69,7 +69,7 @@ class TegraGraph(GraphRunner):
     # *** running ***
 
     def is_plain(self) -> bool:
-        """Whether all that changes between runs is which buffers are the inputs."""
+        """Whether the only change between runs is which buffers are the inputs."""
         known = isinstance(self.estimates.ops, int) and isinstance(self.estimates.mem, int)
         return known and not self._names and all(shard == 0 for _, _, shard in self._inputs)
 
@@ -83,7 +83,7 @@ class TegraGraph(GraphRunner):
         self.again()
 
     def again(self) -> None:
-        """Starts a run with the values of the last one."""
+        """Starts a run with the values of the last run."""
         if self.dev.running is not None:
             self.dev.settle()
         if status := self._submit(*self._arguments):
@@ -91,7 +91,7 @@ class TegraGraph(GraphRunner):
         self.dev.running = self
 
     def __call__(self, input_uops: tuple[UOp, ...], var_vals: dict[str, int], wait: bool = False) -> float | None:
-        """Starts a run. The next work of the device, or a synchronize, waits for it."""
+        """Starts a run. The device's next work, or a synchronize, waits for it."""
         dev, values = self.dev, self._values
         if dev.running is not None:
             dev.settle()
@@ -112,7 +112,7 @@ class TegraGraph(GraphRunner):
         return time.perf_counter() - start
 
     def _one_by_one(self, input_uops: tuple[UOp, ...], var_vals: dict[str, int]) -> float:
-        """Under the profiler each kernel is launched on its own: a replay does not tell them apart."""
+        """Launches each kernel on its own for the profiler, because a replay has no times for single kernels."""
         total = 0.0
         for (shard, ast, bufs, fixed), program, replace in zip(self.calls, self.runtimes, self.uop_replace, strict=True):
             now = list(bufs)
@@ -135,11 +135,11 @@ class TegraGraph(GraphRunner):
         if getattr(self, "replay", None) and self.dev.is_ours():
             if self.dev.running is self:
                 self.dev.running = None
-            _ffi.lib().tegrarm_replay_destroy(self.replay)  # waits for a run in flight
+            _ffi.lib().tegrarm_replay_destroy(self.replay)  # this waits for a run in flight
 
     @staticmethod
     def supports_uop(batch_devs: list, new_call: UOp) -> bool:
-        """Programs and copies of one TEGRA device, whose sizes are known and whose copied buffers stay the same."""
+        """Whether a graph can have this: programs and copies of one TEGRA device with known sizes, whose copied buffers stay the same."""
         ast, devices = new_call.src[0], GraphRunner._all_devs(batch_devs, new_call)
         if len(devices) != 1 or devices[0].graph is not TegraGraph:
             return False

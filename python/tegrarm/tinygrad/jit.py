@@ -1,9 +1,9 @@
-"""The call of a TinyJit whose work is replays, without what tinygrad finds out anew each time.
+"""The call of a TinyJit whose work is replays, without the steps that tinygrad repeats in each call.
 
-tinygrad looks at the arguments of each call in a general way, which takes many times as long as starting a replay. A call whose
-arguments have the form of an earlier one does not need that: it goes the short way here. Any other call is tinygrad's own, and so is
-every call while something wants to watch (``DEBUG``, ``PROFILE``). No file of tinygrad's changes; the method is wrapped when the first
-device TEGRA is opened, and only if tinygrad has what this module uses.
+tinygrad examines the arguments of each call in a general way, which takes many times as long as starting a replay. A call whose arguments
+have the form of an earlier call does not need that, and uses the shortcut here. Any other call is tinygrad's own. So is every call while
+``DEBUG`` or ``PROFILE`` is set. No file of tinygrad is changed. The method is wrapped when the first device TEGRA is opened, and only if
+tinygrad has what this module uses.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from tinygrad.uop.ops import Ops, UOp, buffers
 
 from .graph import TegraGraph
 
-LOOKED_INTO = (UOp, tuple, list, dict)  # arguments that tinygrad looks into: they take the long way
+LOOKED_INTO = (UOp, tuple, list, dict)  # tinygrad looks for tensors inside of such arguments, so that they cannot use the shortcut
 ATTRIBUTE = "_tegra_shortcut"
 
 
 def tensors_of(args: tuple, kwargs: dict) -> tuple[list[Tensor], tuple] | None:
-    """The tensors among the arguments, and where they are; None where tinygrad would look for more."""
+    """The tensors among the arguments, and their places. It is None if tinygrad would look for more."""
     every = [*enumerate(args), *sorted(kwargs.items())] if kwargs else list(enumerate(args))
     found, names = [], []
     for name, value in every:
@@ -39,7 +39,7 @@ def tensors_of(args: tuple, kwargs: dict) -> tuple[list[Tensor], tuple] | None:
 
 
 def form(uop: UOp) -> tuple[UOp, tuple] | None:
-    """The buffer behind a tensor, and the reshape in front of it; None for anything else."""
+    """The buffer of a tensor, and the reshape that is applied to it. It is None for anything else."""
     reshape: tuple = ()
     if uop.op is Ops.RESHAPE:
         reshape, uop = (uop.arg, uop.src[1:]), uop.src[0]
@@ -47,7 +47,7 @@ def form(uop: UOp) -> tuple[UOp, tuple] | None:
 
 
 class Shortcut:
-    """What a call found out: valid for as long as the jit keeps what it captured."""
+    """What one call has found out. It is valid for as long as the jit keeps what it captured."""
 
     def __init__(self, captured: Any, graphs: list[TegraGraph], names: tuple, forms: list[tuple]):
         self.captured, self.graphs, self.names, self.forms = captured, graphs, names, forms
@@ -57,7 +57,7 @@ class Shortcut:
 
     @staticmethod
     def of(captured: Any, args: tuple, kwargs: dict) -> Shortcut | None:
-        """Of a call that has been made; None where there is no short way."""
+        """Makes the shortcut of a call that has been made. It is None if there is no shortcut."""
         found = tensors_of(args, kwargs)
         calls = [call.src[0] for call in captured.linear.src]
         graphs = [realize.graph_cache.get(ast) for ast in calls if ast.op is Ops.CUSTOM_FUNCTION]
@@ -100,7 +100,7 @@ class Shortcut:
         return self.count()
 
     def is_last(self, args: tuple, kwargs: dict) -> bool:
-        """Whether these are the very tensors of the last short call, with the memory that they had then."""
+        """Whether these are the same tensors as in the last call by shortcut, with the same memory."""
         if kwargs or len(args) != len(self.last) or not args:
             return False
         for tensor, (uop, buffer, memory) in zip(args, self.last, strict=True):
@@ -109,7 +109,7 @@ class Shortcut:
         return self.written == [graph.written for graph in self.graphs]
 
     def count(self) -> bool:
-        """tinygrad's counters, as its own call changes them."""
+        """Changes tinygrad's counters as its own call does."""
         GlobalCounters.kernel_count += len(self.graphs)
         GlobalCounters.global_ops += self.ops
         GlobalCounters.global_mem += self.memory
@@ -117,7 +117,7 @@ class Shortcut:
 
 
 def shortened(call: Callable) -> Callable:
-    """tinygrad's method with the short way in front."""
+    """Puts the shortcut before tinygrad's method."""
     @functools.wraps(call)
     def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:
         shortcut = self.__dict__.get(ATTRIBUTE)
@@ -135,7 +135,7 @@ def shortened(call: Callable) -> Callable:
 
 
 def shorten() -> None:
-    """Wraps the method, once."""
+    """Wraps the method, but only once."""
     kind = getattr(jit, "_TinyJit", None) or jit.TinyJit
     needed = [(jit.CapturedJit, "_written_uops"), (realize, "graph_cache")]
     if isinstance(kind, type) and all(hasattr(*pair) for pair in needed) and not getattr(kind.__call__, "tegra", False):

@@ -1,4 +1,4 @@
-"""Mesa's NAK as a compiler of the device TEGRA. NAK gives bare machine code; the library loads cubins, and gets one."""
+"""Mesa's NAK as a compiler of the device TEGRA. NAK gives machine code alone, and the library loads cubins, so that one is made."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from .cubin import PARAMETERS_AT, Kernel, cubin
 
 
 class NAKRenderer(nir.NAKRenderer):
-    """tinygrad's, with the parameters where the library has them. What it renders begins with a line about the kernel."""
+    """tinygrad's renderer, with the parameters at the place that the library uses. Its output begins with a line about the kernel."""
 
     def __init__(self, target: Any):
         super().__init__(target)
         self.compiler = CubinCompiler(self.compiler)
 
     def param(self, b: Any, x: UOp, sz: int) -> Any:
-        """A parameter: they start behind what the library itself puts into that constant bank."""
+        """Renders a parameter. Parameters begin after the values that the library itself puts into that constant bank."""
         self.param_idx = max(self.param_idx, PARAMETERS_AT)
         at = round_up(self.param_idx, sz)
         self.param_idx = at
@@ -32,7 +32,7 @@ class NAKRenderer(nir.NAKRenderer):
         return super().param(b, x, sz)
 
     def render(self, uops: list[UOp]) -> str:
-        """Mesa's intermediate code as text, behind name and parameters."""
+        """Mesa's intermediate code as text, after the name and the parameters."""
         self._parameters: list[tuple[int, int]] = []
         name = next((u.arg.function_name for u in uops if u.op is Ops.SINK and u.arg is not None), "kernel")
         source = super().render(uops)
@@ -40,7 +40,7 @@ class NAKRenderer(nir.NAKRenderer):
 
 
 class CubinCompiler(Compiler):
-    """NAK, whose machine code becomes a cubin."""
+    """NAK as a compiler. Its machine code becomes a cubin."""
 
     def __init__(self, nak: Any):
         self.nak, self.arch = nak, nak.arch
@@ -50,7 +50,7 @@ class CubinCompiler(Compiler):
         return CubinCompiler, (self.nak,)
 
     def compile(self, src: str) -> bytes:
-        """The cubin of what :class:`NAKRenderer` rendered."""
+        """Makes a cubin from the output of :class:`NAKRenderer`."""
         about, _, code = src.partition("\n")
         name, parameters = json.loads(about)
         made = self.nak.compile(code)
@@ -60,5 +60,5 @@ class CubinCompiler(Compiler):
         return cubin(kernel, int(self.arch.removeprefix("sm_")))
 
     def disassemble(self, lib: bytes) -> None:
-        """Prints it with NVIDIA's disassembler."""
+        """Prints the code with NVIDIA's disassembler."""
         cuda_disassemble(lib, self.arch)

@@ -1,8 +1,8 @@
 """The TEGRA interface for tinygrad's NV backend: ``import tegrarm.tinygrad``, then ``DEV=TEGRA+NV``.
 
-tinygrad is left as it was installed. Importing this module adds :class:`TEGRAIface` to the interfaces that its NV device
-tries; a device that opens through it becomes a :class:`TegraDevice`, whose few overrides say why they are needed. Devices
-on other interfaces keep tinygrad's own behaviour. RM structures and numbers are the ones tinygrad generated.
+The installed tinygrad is not changed. Importing this module adds :class:`TEGRAIface` to the interfaces that its NV device tries. A device
+that opens through it becomes a :class:`TegraDevice`, and each of its overrides says why it is needed. Devices with other interfaces keep
+tinygrad's own behaviour. RM structures and numbers are those that tinygrad has generated.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from tinygrad.runtime.support.system import System
 from .. import rm
 from . import copies
 
-# tinygrad 0.12: no list of interfaces to add to, and NV=1 NV_IFACE=TEGRA in place of DEV=TEGRA+NV.
+# tinygrad 0.12 has no list of interfaces to which one could be added. It has NV=1 NV_IFACE=TEGRA in place of DEV=TEGRA+NV.
 NAMES_INTERFACES_IN_CALL = not hasattr(NVDevice, "ifaces")
 PAGE = 0x1000
 BIG_PAGE = 2 << 20
 REACH = 1 << 40  # GPU addresses have 40 bits
 USERMODE_SIZE = 0x10000
-# Of mmap and mremap, the same on every Linux that tinygrad runs on.
+# Values of mmap and mremap that are the same on every Linux on which tinygrad runs.
 MAP_PRIVATE, MAP_ANONYMOUS, MAP_NORESERVE, MAP_FIXED_NOREPLACE = 2, 0x20, 0x4000, 0x100000
 MREMAP_MAYMOVE, MREMAP_FIXED = 1, 2
-# Codes that nvgpu writes into info32 of an error notifier.
+# The codes that nvgpu writes into info32 of an error notifier.
 MMU_FAULT = 31
 NOTIFIER_CODES = {
     8: "channel watchdog or preemption timeout", 11: "copy engine error", 13: "SM exception or graphics engine error",
@@ -43,29 +43,29 @@ NOTIFIER_CODES = {
 
 
 class Memory:
-    """What tinygrad calls ``meta`` of a buffer: the RM object behind it."""
+    """The ``meta`` of a buffer, as tinygrad calls it: the RM object of the buffer."""
 
     def __init__(self, handle: int):
         self.hMemory = handle
 
 
 class Pages(Memory):
-    """This process's own pages as the GPU sees them, perhaps at another address."""
+    """Pages of this process as the GPU sees them, perhaps at another address."""
 
     def __init__(self, handle: int, moved: int):
         super().__init__(handle)
-        self.moved = moved  # GPU address minus the address they were given by
+        self.moved = moved  # the GPU's address minus the address by which the pages were given
 
 
 def _remap() -> ctypes._CFuncPtr:
-    """``mremap``, which maps shared pages a second time when it is told that there are none of them."""
+    """The function ``mremap``. If it is told that an old mapping has no pages, it maps the shared pages a second time."""
     call = ctypes.CDLL(None, use_errno=True).mremap
     call.restype, call.argtypes = ctypes.c_void_p, [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_size_t, ctypes.c_int, ctypes.c_void_p]
     return call
 
 
 def _show_again(address: int, at: int, size: int) -> None:
-    """Maps the shared pages at ``address`` at ``at``, too, which must be free."""
+    """Maps the shared pages at ``address`` to ``at`` as well, which must be free."""
     reserved = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE
     FileIOInterface.anon_mmap(at, size, 0, reserved, 0)
     if _remap()(address, 0, size, MREMAP_MAYMOVE | MREMAP_FIXED, at) == ctypes.c_void_p(-1).value:
@@ -76,13 +76,13 @@ def _show_again(address: int, at: int, size: int) -> None:
 
 
 class Notifier:
-    """A channel's error notifier: 16 bytes that the kernel fills when it stops the channel."""
+    """The error notifier of a channel: 16 bytes that the kernel writes when it stops the channel."""
 
     def __init__(self, buffer: HCQBuffer):
         self.buffer = buffer
 
     def text(self) -> str:
-        """What it says, empty while the channel is well."""
+        """What the notifier says. It is empty if the channel has no error."""
         _timestamp, code, _info16, status = struct.unpack("<QIHH", self.buffer.cpu_view()[:16])
         if not status:
             return ""
@@ -91,13 +91,13 @@ class Notifier:
 
 
 class TEGRAIface:
-    """What tinygrad's NVKIface does on a desktop driver's device nodes, done with libtegrarm's object door.
+    """Does with libtegrarm's object door what tinygrad's NVKIface does on the device nodes of a desktop driver.
 
-    The library places every buffer, so that a GPU virtual address is also the CPU's pointer to it.
+    The library places every buffer so that its GPU virtual address is also the CPU's pointer to it.
     """
 
-    # One per process (RM clients do not survive a fork), and never closed: at exit Python still finalizes graphs that look at
-    # their signals, after tinygrad has finalized the device. The kernel takes everything back when the process ends.
+    # There is one client per process, because RM clients do not survive a fork. It is never closed: at exit Python still finalizes graphs
+    # that read their signals after tinygrad has finalized the device. The kernel frees everything when the process ends.
     client: rm.Client | None = None
 
     def __init__(self, dev: NVDevice, device_id: int):
@@ -116,12 +116,12 @@ class TEGRAIface:
 
     @property
     def root(self) -> int:
-        """The RM client's handle."""
+        """The handle of the RM client."""
         return self.rm.root
 
     @property
     def count(self) -> int:
-        """GPUs of the library's backend."""
+        """The number of GPUs of the library's backend."""
         return rm.device_count()
 
     # *** object tree ***
@@ -129,16 +129,16 @@ class TEGRAIface:
     def rm_alloc(self, parent: int, clss: int, params=None, root=None) -> int:
         """Allocates an RM object and returns its handle."""
         if clss == nv_gpu.FERMI_VASPACE_A:
-            # The library owns this address space (nothing here is UVM) and knows its limits better than tinygrad's desktop range.
+            # The library manages this address space, because no UVM is used, and knows its limits. tinygrad's range is for desktop GPUs.
             params = nv_gpu.NV_VASPACE_ALLOCATION_PARAMETERS()
         return self.rm.alloc(parent, clss, params)
 
     def rm_control(self, obj: int, cmd: int, params=None, **_kwargs):
-        """Sends an RM control; ``params`` is filled in and returned."""
+        """Makes an RM control call. Returns ``params``, which is filled in."""
         return self.rm.control(obj, cmd, params)
 
     def setup_usermode(self) -> tuple[int, MMIOInterface]:
-        """Picks the classes this GPU has and maps the doorbell page."""
+        """Chooses the classes that this GPU has, and maps the doorbell page."""
         classes = self._class_list()
 
         def first(*wanted):
@@ -159,26 +159,27 @@ class TEGRAIface:
         return set(classes)
 
     def setup_vm(self, vaspace: int) -> None:
-        """Makes the mapper through which buffers enter the channels' address space."""
-        # tinygrad's own NV01_MEMORY_VIRTUAL names the device's default address space; buffers belong in the channels' one.
+        """Makes the mapper with which buffers are mapped into the address space of the channels."""
+        # tinygrad's own NV01_MEMORY_VIRTUAL is for the device's default address space, but buffers belong in that of the channels.
         self.vaspace = vaspace
         self.mapper = self.rm.alloc(self.dev.nvdevice, nv_gpu.NV01_MEMORY_VIRTUAL,
                                     nv_gpu.NV_MEMORY_VIRTUAL_ALLOCATION_PARAMS(hVASpace=vaspace))
 
     def setup_gpfifo_vm(self, gpfifo: int) -> None:
-        """Nothing to do: on a desktop this tells UVM about the channel, here the channel is already bound to its address space."""
+        """Does nothing. On a desktop this tells UVM about the channel. Here the channel is bound to its address space already."""
 
     # *** memory ***
 
     def alloc(self, size: int, host=False, uncached=False, cpu_access=False, cpu_addr=None, **_kwargs) -> HCQBuffer:
-        """A buffer that CPU and GPU see at one address. Contents are zero, as nvmap hands out cleared pages."""
+        """A buffer that the CPU and the GPU see at one address. Its contents are zero, because nvmap clears pages before it gives them out.
+        """
         if cpu_addr is not None:
             return self._wrap_pages(cpu_addr, size)
         if (notifier := uncached and not cpu_access and not host):
-            size = PAGE  # tinygrad reserves 48 MiB for what desktop RM puts there; nvgpu writes 16 bytes
+            size = PAGE  # tinygrad reserves the 48 MiB that desktop RM uses, but nvgpu writes 16 bytes
         page = BIG_PAGE if size >= 4 * BIG_PAGE else PAGE
         whole = round_up(size, page)
-        # Control structures the CPU writes and the GPU reads are write-combined; data both sides read and write is cached.
+        # Control structures that the CPU writes and the GPU reads are write-combined. Data that both read and write is cached.
         control = (cpu_access or host or uncached) and os.environ.get("TEGRARM_CPU_CACHE", "wc") != "inner"
         coherency = nv_gpu.NVOS32_ATTR_COHERENCY_WRITE_COMBINE if control else nv_gpu.NVOS32_ATTR_COHERENCY_CACHED
         params = nv_gpu.NV_MEMORY_ALLOCATION_PARAMS(
@@ -197,8 +198,9 @@ class TEGRAIface:
         return buffer
 
     def _wrap_pages(self, address: int, size: int) -> HCQBuffer:
-        """Maps this process's own pages for the GPU: at their own address, or, if the GPU does not reach that high, at one that
-        both reach. tinygrad writes one address for all devices into copies, so the process sees them there, too."""
+        """Maps pages of this process for the GPU. They get their own address, or an address that both can reach if the GPU cannot reach
+        their own. tinygrad writes one address for all devices into copies, so that the process sees the pages there too.
+        """
         flags = (nv_gpu.NVOS02_FLAGS_PHYSICALITY_NONCONTIGUOUS << 4) | (nv_gpu.NVOS02_FLAGS_COHERENCY_CACHED << 12) \
             | (nv_gpu.NVOS02_FLAGS_MAPPING_NO_MAP << 30)
         memory = self.rm.alloc_os_memory(self.dev.nvdevice, nv_gpu.NV01_MEMORY_SYSTEM_OS_DESCRIPTOR, flags, address, size)
@@ -213,7 +215,7 @@ class TEGRAIface:
             self.rm.free(memory)
             raise
         buffer = HCQBuffer(va, size, meta=Pages(memory, va - address), view=MMIOInterface(address, size), owner=self.dev)
-        # tinygrad does not unmap everywhere what it maps: then it ends with the buffer.
+        # tinygrad does not always unmap what it has mapped, so that the mapping ends with the buffer.
         buffer.meta.release = weakref.finalize(buffer, self._release, self.rm, memory, 0 if fits else va, whole)
         buffer.meta.release.atexit = False
         return buffer
@@ -226,7 +228,7 @@ class TEGRAIface:
             FileIOInterface.munmap(alias, size)
 
     def free(self, mem: HCQBuffer) -> None:
-        """Gives a buffer back; freeing the memory object drops its GPU and CPU mappings with it."""
+        """Frees a buffer. The memory object's mappings for the GPU and the CPU are freed with it."""
         if mem.owner is not self.dev:
             return
         if isinstance(mem.meta, Pages):
@@ -235,55 +237,55 @@ class TEGRAIface:
             self.rm.free(mem.meta.hMemory)
 
     def map(self, mem: HCQBuffer) -> HCQBuffer | None:
-        """Makes another device's buffer visible to this GPU."""
+        """Maps another device's buffer for this GPU."""
         if mem.owner is not None and mem.owner._is_cpu():
             return self._wrap_pages(mem.va_addr, mem.size)
         raise RuntimeError(f"buffer {mem.va_addr:#x} belongs to {mem.owner.device}; a Jetson has one GPU and cannot map it")
 
-    # *** life ***
+    # *** errors and waiting ***
 
     def fault(self) -> str:
-        """What the channels' error notifiers say, empty while all is well."""
-        # One fault stops every channel of the group, and each notifier says the same.
+        """What the error notifiers of the channels say. It is empty if there is no error."""
+        # One fault stops every channel of the group, and all notifiers say the same.
         return "\n".join(sorted({text for n in self.notifiers if (text := n.text())}))
 
     def sleep(self, _milliseconds: int) -> None:
-        """tinygrad calls this while it polls a late signal: notice a dead channel at once, and leave the CPU to others."""
+        """tinygrad calls this while it waits for a late signal. It reports a dead channel at once, and gives the CPU to other threads."""
         if text := self.fault():
             raise RuntimeError(text)
         time.sleep(0.001)
 
 
 class TegraComputeQueue(NVComputeQueue):
-    """Compute queue that releases signals from the pushbuffer."""
+    """A compute queue that releases signals from the pushbuffer."""
 
     def signal(self, signal, value=0):
-        """As tinygrad's, never through the launch descriptor."""
-        # A QMD lives in memory that the next launch of a graph rewrites, and on Tegra the CPU gets there before the GPU has read
-        # it: a release stored in the QMD may carry the next launch's value. Every submit has its own pushbuffer words.
+        """Does what tinygrad's method does, but never through the launch descriptor."""
+        # The memory of a QMD is written again for the next launch of a graph, and on Tegra the CPU may do so before the GPU has read it. A
+        # release in the QMD could then have the value of the next launch. Each submit has its own words in the pushbuffer.
         self.active_qmd = None
         return super().signal(signal, value)
 
 
 class TegraAllocator(NVAllocator):
-    """Copies are plain memory copies: CPU and GPU share the memory, so staging buffers would only be a second copy."""
+    """Copies are plain copies of memory. The CPU and the GPU share the memory, so that a staging buffer would only add a second copy."""
 
     def __init__(self, dev: NVDevice):
         super().__init__(dev, batch_cnt=0, supports_copy_from_disk=False)
 
     def map(self, buf: HCQBuffer) -> None:
-        """Makes another device's buffer visible to this GPU: tinygrad 0.12 and 0.13."""
+        """Maps another device's buffer for this GPU. tinygrad 0.12 and 0.13 call this."""
         super().map(buf)
         self._within_reach(buf)
 
     def _map(self, buf: HCQBuffer) -> HCQBuffer | None:
-        """The same of tinygrad 0.14; in older ones a part of :meth:`map`."""
+        """Maps another device's buffer for this GPU. tinygrad 0.14 calls this, and in older releases it is a part of :meth:`map`."""
         mapped = super()._map(buf)
         self._within_reach(buf)
         return mapped
 
     def _within_reach(self, buf: HCQBuffer) -> None:
-        """Names a buffer's pages by the address that the GPU reaches, too. Views of it come here on their own."""
+        """Names the pages of a buffer by the address that the GPU can reach. Views of the buffer are passed separately."""
         mapped = buf.mappings.get(self.dev)
         if mapped is not None and buf.va_addr + buf.size > REACH:
             buf.va_addr += mapped.meta.moved
@@ -296,18 +298,18 @@ class TegraAllocator(NVAllocator):
         return self._bytes(src)
 
     def _copyin(self, dest: HCQBuffer, src: memoryview) -> None:
-        self.dev.synchronize()  # a kernel in flight may still read dest
+        self.dev.synchronize()  # a running kernel may still read dest
         with copies.into(self.dev.device):
             self._bytes(dest)[:src.nbytes] = src.cast("B")
 
     def _copyout(self, dest: memoryview, src: HCQBuffer) -> None:
-        self.dev.synchronize()  # a kernel in flight may still write src
+        self.dev.synchronize()  # a running kernel may still write src
         with copies.out_of(self.dev.device):
             dest.cast("B")[:] = self._bytes(src)[:dest.nbytes]
 
 
 class _Fixed:
-    """An attribute that tinygrad's constructor sets for a desktop GPU and that is something else here."""
+    """An attribute that tinygrad's constructor sets for a desktop GPU and that has another value here."""
 
     def __init__(self, value):
         self.value = value
@@ -320,22 +322,22 @@ class _Fixed:
 
 
 class TegraDevice(NVDevice):
-    """An NV device whose interface is TEGRA. Never constructed: opening a TEGRAIface turns the NVDevice into one."""
+    """An NV device whose interface is TEGRA. Its constructor is never called: opening a TEGRAIface turns the NVDevice into one."""
 
     hw_compute_queue_t = _Fixed(lambda dev: TegraComputeQueue)
-    # tinygrad's windows (0x7293_0000_0000 and up) lie outside the GPU's 40-bit address space; the library keeps two ranges free.
+    # tinygrad's windows (from 0x7293_0000_0000) are outside the GPU's address space of 40 bits. The library keeps two ranges free.
     local_mem_window = _Fixed(lambda dev: dev.iface.profile.local_window)
     shared_mem_window = _Fixed(lambda dev: dev.iface.profile.shared_window)
 
     def _ensure_has_local_memory(self, required: int) -> None:
-        # tinygrad frees the old local memory before it allocates the larger one; kernels in flight still spill into it.
+        # tinygrad frees the old local memory before it allocates a larger one, but running kernels still use the old one.
         if self.slm_per_thread < required:
             self.synchronize()
         super()._ensure_has_local_memory(required)
 
     def on_device_hang(self) -> None:
-        """Raises RuntimeError with everything known about why the GPU stopped."""
-        # tinygrad's report would print an MMU fault with the address and access that nvgpu does not tell, as zeros.
+        """Raises RuntimeError with everything that is known about why the GPU stopped."""
+        # tinygrad's report would show an MMU fault with an address and an access of zero, because nvgpu does not tell them.
         records = self.iface.rm_control(
             self.debugger, nv_gpu.NV83DE_CTRL_CMD_DEBUG_READ_ALL_SM_ERROR_STATES,
             nv_gpu.NV83DE_CTRL_DEBUG_READ_ALL_SM_ERROR_STATES_PARAMS(hTargetChannel=self.debug_channel, numSMsToRead=100))
@@ -346,7 +348,7 @@ class TegraDevice(NVDevice):
 
     @property
     def pma_enabled(self) -> bool:
-        """Whether PC sampling runs: never."""
+        """Whether PC sampling runs. It never does."""
         return False
 
     @pma_enabled.setter
@@ -361,14 +363,14 @@ def _allocator(dev: NVDevice) -> NVAllocator:
 
 
 def _ensure_fence() -> None:
-    """tinygrad fences with libatomic before it rings the doorbell; without that library it would stop with an AttributeError."""
+    """tinygrad uses libatomic for a fence before it rings the doorbell. Without that library it would stop with an AttributeError."""
     if not hasattr(System, "memory_barrier") or ctypes.util.find_library("atomic"):
         return
     raise RuntimeError("libatomic.so.1 is missing: tinygrad needs its fence before the doorbell (Debian: apt install libatomic1)")
 
 
 def install() -> None:
-    """Adds the TEGRA interface to tinygrad. Importing the module does it; doing it twice changes nothing."""
+    """Adds the TEGRA interface to tinygrad. Importing the module does this, and doing it twice changes nothing."""
     if ops_nv.NVAllocator is _allocator:
         return
     ops_nv.NVAllocator = _allocator

@@ -1,4 +1,4 @@
-"""A kernel of the device TEGRA, loaded and launched."""
+"""A kernel of the device TEGRA that can be launched."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from .allocator import TegraBuffer
     from .device import TegraDevice
 
-SIZES = "6I"  # three for the grid, three for a block
-VALUES = {8: "q", 4: "i4x", 2: "h6x", 1: "b7x"}  # of an argument that is no pointer: it has a slot of eight bytes, too
+SIZES = "6I"  # three sizes of the grid, and three of a block
+VALUES = {8: "q", 4: "i4x", 2: "h6x", 1: "b7x"}  # an argument that is no pointer also has a slot of eight bytes
 
 
 def parameters(kernel: ctypes.c_void_p, count: int) -> list[int]:
-    """The sizes of a kernel's parameters in bytes: the machine code says them."""
+    """The sizes of a kernel's parameters in bytes, which the machine code contains."""
     size = ctypes.c_uint32()
 
     def one(index: int) -> int:
@@ -33,9 +33,9 @@ def parameters(kernel: ctypes.c_void_p, count: int) -> list[int]:
 
 
 class TegraProgram:
-    """Loaded machine code, and the place where a launch finds its sizes and arguments.
+    """Loaded machine code, and the memory from which a launch takes its sizes and arguments.
 
-    A launch writes them there with one ``pack_into`` and makes one call. The library copies them during the call.
+    A launch writes them with one ``pack_into`` and makes one call. The library copies them during the call.
     """
 
     def __init__(self, dev: TegraDevice, obj: Any):
@@ -51,30 +51,30 @@ class TegraProgram:
             self.tag = profile.program(self)
 
     def _make_block(self) -> None:
-        """Grid, block and arguments side by side, and a pointer to each argument."""
+        """Makes a block with grid size, block size and arguments, and a pointer to each argument."""
         count, first = len(self.sizes), struct.calcsize(SIZES)
         self._block = ctypes.create_string_buffer(first + 8 * count)
         at = ctypes.addressof(self._block)
         self._pointers = (ctypes.c_void_p * max(count, 1))(*[at + first + 8 * i for i in range(count)])
-        # Made once: ctypes takes them as they are.
+        # These are made once, in the form that ctypes accepts.
         self._arguments = (self.kernel, ctypes.cast(at, ctypes.POINTER(ctypes.c_uint32)),
                            ctypes.cast(at + 12, ctypes.POINTER(ctypes.c_uint32)), 0, self._pointers, count, None)
         self._launch = _ffi.lib().tegrarm_launch
 
     def _format(self, buffers: int) -> struct.Struct:
-        """How a launch with this many buffers is written: values come after the buffers."""
+        """The format in which a launch with this many buffers is written. Values come after the buffers."""
         values = "".join(VALUES[size] for size in self.sizes[buffers:])
         return self._formats.setdefault(buffers, struct.Struct(f"<{SIZES}{buffers}Q{values}"))
 
     def fill(self, bufs: tuple[TegraBuffer, ...], global_size: tuple, local_size: tuple | None, vals: tuple) -> tuple:
-        """Writes a launch to where the library reads it; returns the arguments of the call."""
+        """Writes a launch to the memory that the library reads. Returns the arguments of the call."""
         form = self._formats.get(len(bufs)) or self._format(len(bufs))
         form.pack_into(self._block, 0, *global_size, *(local_size or (1, 1, 1)), *[b.va for b in bufs], *vals)
         return self._arguments
 
     def __call__(self, *bufs: TegraBuffer, global_size=(1, 1, 1), local_size=(1, 1, 1), vals=(), wait: bool = False,
                  timeout: int | None = None, **_more: Any) -> float | None:
-        """Launches; with ``wait`` returns the seconds that it took."""
+        """Launches the kernel. With ``wait`` the result is the time that it took, in seconds."""
         if self.dev.running is not None:
             self.dev.settle()
         arguments = self.fill(bufs, global_size, local_size, vals)
@@ -85,7 +85,7 @@ class TegraProgram:
         return None
 
     def _timed(self, arguments: tuple, timeout: int | None) -> float:
-        """The GPU writes its time before and after the kernel."""
+        """Launches the kernel. The GPU writes its time before and after it."""
         clock = self.dev.clock
         clock.start()
         check(f"tegrarm_launch({self.name})", self._launch(*arguments))

@@ -1,4 +1,4 @@
-"""What differs between the tinygrads that the device works with: 0.13 and 0.14. Nothing else looks at a release."""
+"""The differences between the releases of tinygrad with which the device works, 0.13 and 0.14. No other module looks at the release."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ import tinygrad.device
 if TYPE_CHECKING:
     from .device import TegraDevice
 
-# 0.14 hands a program over as one object; 0.13 as name, machine code and keywords.
+# 0.14 gives a program as one object, and 0.13 as a name, machine code and keywords.
 HAS_TINYELF = hasattr(tinygrad.device, "TinyELF")
 # 0.14 synchronizes a device before it asks for a view of its memory.
 SYNCHRONIZES_FIRST = HAS_TINYELF
 
 
 def runtime(program: type) -> Any:
-    """What `Compiled` is told: a class in 0.14, and in 0.13 something that is called without the device."""
+    """The value that `Compiled` gets: a class in 0.14, and in 0.13 something that is called without the device."""
     return program if HAS_TINYELF else None
 
 
 def bind(dev: TegraDevice, program: type) -> None:
-    """In 0.13, makes the device's own `runtime`."""
+    """For 0.13, makes the device's own `runtime`."""
     if not HAS_TINYELF:
         dev.runtime = functools.partial(_of_parts, dev, program)  # type: ignore[method-assign]
 

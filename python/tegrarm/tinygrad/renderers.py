@@ -1,4 +1,4 @@
-"""The compilers of the device TEGRA: ``DEV=TEGRA:NVRTC``, ``DEV=TEGRA:PTX``, ``DEV=TEGRA:NAK``. The first that works is the default."""
+"""The compilers of the device TEGRA: ``DEV=TEGRA:NVRTC``, ``DEV=TEGRA:PTX`` and ``DEV=TEGRA:NAK``. The first that works is the default."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from tinygrad.renderer import cstyle, ptx
 
 
 class ExactFloats:
-    """Tensor cores multiply float32 with ten bits of fraction (TF32): only who allows that (``ALLOW_TF32=1``) gets it."""
+    """Tensor cores multiply float32 with ten bits of fraction (TF32). They are used for it only if ``ALLOW_TF32=1`` allows that."""
 
     @property
     def tensor_cores(self) -> list[TensorCore]:
-        """What tinygrad may use."""
+        """The tensor cores that tinygrad may use."""
         return [core for core in self._cores if core.dtype_in != dtypes.float or ALLOW_TF32]
 
     @tensor_cores.setter
@@ -22,11 +22,11 @@ class ExactFloats:
 
 
 class NVRTCRenderer(ExactFloats, cstyle.CUDARenderer):
-    """CUDA C, compiled by NVIDIA's library."""
+    """CUDA C that is compiled by NVIDIA's library."""
 
 
 class PTXRenderer(ExactFloats, ptx.PTXRenderer):
-    """PTX, assembled by NVIDIA's nvJitLink."""
+    """PTX that is assembled by NVIDIA's nvJitLink."""
 
 
 RENDERERS: list[type] = [NVRTCRenderer, PTXRenderer]
@@ -34,4 +34,4 @@ try:
     from .nak import NAKRenderer
     RENDERERS.append(NAKRenderer)
 except (ImportError, AttributeError, OSError):
-    pass  # without Mesa's library there are two
+    pass  # without Mesa's library there are two compilers

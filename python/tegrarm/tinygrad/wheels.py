@@ -1,4 +1,4 @@
-"""Compilers where pip puts them: tinygrad looks in the system's folders."""
+"""The compilers that pip installed. tinygrad itself looks only in the folders of the system."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pathlib
 
 
 def folder(module: str) -> pathlib.Path | None:
-    """Where a wheel is installed."""
+    """The folder in which a wheel is installed."""
     try:
         spec = importlib.util.find_spec(module)
     except ModuleNotFoundError:
@@ -17,8 +17,8 @@ def folder(module: str) -> pathlib.Path | None:
 
 
 def use_wheels() -> None:
-    """Points tinygrad at the NVRTC, nvJitLink, NAK and CUDA headers that pip installed, unless somebody chose others."""
-    mesa = "tinymesa" if "LVP" not in os.environ.get("DEV", "").upper() else ""  # tinygrad's CPU device has another Mesa
+    """Makes tinygrad use the NVRTC, nvJitLink, NAK and CUDA headers that pip installed, unless the environment names others."""
+    mesa = "tinymesa" if "LVP" not in os.environ.get("DEV", "").upper() else ""  # tinygrad's CPU device uses another Mesa
     for module, name, pattern in (("nvidia.cuda_nvrtc", "NVRTC_PATH", "lib/libnvrtc.so.*"), (mesa, "MESA_PATH", "libtinymesa.so"),
                                   ("nvidia.nvjitlink", "NVJITLINK_PATH", "lib/libnvJitLink.so.*")):
         if module and (wheel := folder(module)):

@@ -1,4 +1,4 @@
-"""Where tinygrad finds the device TEGRA: it imports ``tinygrad.runtime.ops_NAME`` and takes the class NAMEDevice."""
+"""tinygrad finds the device TEGRA here: it imports ``tinygrad.runtime.ops_NAME`` and uses the class NAMEDevice."""
 
 from tegrarm.tinygrad.device import TegraDevice
 
