@@ -4,7 +4,7 @@ use std::path::Path;
 use tegrarm::runtime::cubin::{Cubin, Kernel};
 use tegrarm::runtime::launch::{Dim3, Launch, LaunchError, Limits};
 use tegrarm::runtime::params::{self, Windows};
-use tegrarm::runtime::qmd::{self, Place, Release};
+use tegrarm::runtime::qmd::{self, LaunchMemory, Release};
 
 fn kernel(file: &str, name: &str) -> Kernel {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/cubin").join(file);
@@ -12,7 +12,8 @@ fn kernel(file: &str, name: &str) -> Kernel {
 }
 
 const MODULE: u64 = 0xfd_1234_5000;
-const PLACE: Place = Place { module: MODULE, bank: 0xfe_8765_4100, bank_size: 0x180, local_memory: 0x400 };
+const MEMORY: LaunchMemory =
+    LaunchMemory { module: MODULE, bank: 0xfe_8765_4100, bank_size: 0x180, local_memory: 0x400 };
 const WINDOWS: Windows = Windows { shared: 0xfe_0000_0000, local: 0xfd_0000_0000, sm_count: 16 };
 
 fn launch(grid: (u32, u32, u32), block: (u32, u32, u32), dynamic_shared: u32) -> Launch {
@@ -40,17 +41,17 @@ fn scratch_memory_starts_at_address_0_and_the_stack_ends_at_the_top() {
     assert_eq!(local.memory_size(), shared.memory_size(), "scratch memory is no part of the module");
     let low = k.shared.next_multiple_of(16);
     assert_eq!(moved.local_memory(), (k.local_memory() + low).next_multiple_of(32));
-    let place = Place { local_memory: moved.local_memory().next_power_of_two(), ..PLACE };
-    let q = qmd::build(moved, &launch((1, 1, 1), (32, 1, 1), 0), &place, &Limits::ORIN, 0x87).unwrap();
+    let memory = LaunchMemory { local_memory: moved.local_memory().next_power_of_two(), ..MEMORY };
+    let q = qmd::build(moved, &launch((1, 1, 1), (32, 1, 1), 0), &memory, &Limits::ORIN, 0x87).unwrap();
     assert_eq!(bits(&q, 759, 736), u64::from(low));
-    assert_eq!(bits(&q, 1623, 1600), u64::from(place.local_memory - low));
+    assert_eq!(bits(&q, 1623, 1600), u64::from(memory.local_memory - low));
 }
 
 #[test]
 fn qmd_fields_are_where_the_hardware_reads_them() {
     let k = kernel("constants.nvrtc.cubin", "sines");
     let l = launch((70_000, 300, 2), (64, 4, 2), 0);
-    let q = qmd::build(&k, &l, &PLACE, &Limits::ORIN, 0x87).unwrap();
+    let q = qmd::build(&k, &l, &MEMORY, &Limits::ORIN, 0x87).unwrap();
     let code = MODULE + k.code;
     let want = [
         (583, 580, 3),
@@ -95,7 +96,7 @@ fn qmd_fields_are_where_the_hardware_reads_them() {
 #[test]
 fn a_release_is_one_64_bit_store() {
     let k = kernel("vecadd.nvrtc.cubin", "vecadd");
-    let mut q = qmd::build(&k, &launch((1, 1, 1), (32, 1, 1), 0), &PLACE, &Limits::ORIN, 0x87).unwrap();
+    let mut q = qmd::build(&k, &launch((1, 1, 1), (32, 1, 1), 0), &MEMORY, &Limits::ORIN, 0x87).unwrap();
     qmd::release(&mut q, Release { address: 0xab_0000_1008, value: 0x1_2345_6789 }).unwrap();
     let want = [(807, 768, 0xab_0000_1008), (819, 819, 1), (823, 823, 1), (829, 829, 1), (831, 830, 2)];
     for (msb, lsb, value) in want {
@@ -164,8 +165,8 @@ fn limits_are_checked_and_named() {
     let lacking = launch((1, 1, 1), (1, 1, 1), 0).check(&deep, &Limits::ORIN, 0x240);
     assert_eq!(lacking, Err(LaunchError::LocalMemory { needed: 0x340, available: 0x240 }));
 
-    let unaligned = Place { module: MODULE + 64, ..PLACE };
+    let unaligned = LaunchMemory { module: MODULE + 64, ..MEMORY };
     assert!(qmd::build(&k, &launch((1, 1, 1), (1, 1, 1), 0), &unaligned, &Limits::ORIN, 0x87).is_err());
-    let odd = Place { local_memory: 0x408, ..PLACE };
+    let odd = LaunchMemory { local_memory: 0x408, ..MEMORY };
     assert!(qmd::build(&k, &launch((1, 1, 1), (1, 1, 1), 0), &odd, &Limits::ORIN, 0x87).is_err());
 }

@@ -92,8 +92,8 @@ impl Prepared {
         let (descriptor, bank) = self.image.split_at_mut(DWORDS);
         let bank_size = bank.len() as u32 * 4;
         // The bank's address is filled in with each launch: see `at`.
-        let place = qmd::Place { module, bank: 0, bank_size, local_memory };
-        descriptor.copy_from_slice(&qmd::build(kernel, &launch, &place, &context.limits, context.sass_version)?);
+        let memory = qmd::LaunchMemory { module, bank: 0, bank_size, local_memory };
+        descriptor.copy_from_slice(&qmd::build(kernel, &launch, &memory, &context.limits, context.sass_version)?);
         params::header(kernel, module, &launch, &context.windows, bank.as_mut_bytes());
         (self.made, self.local_memory) = (launch, local_memory);
         Ok(())

@@ -23,7 +23,7 @@ const PROGRAM_ADDRESS_BITS: u32 = 49;
 
 /// Where everything of a launch lies in GPU memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct LaunchMemory {
     /// The module.
     pub module: u64,
     /// The parameter bank, a multiple of 64 bytes.
@@ -50,25 +50,25 @@ pub struct Release {
 pub fn build(
     kernel: &Kernel,
     launch: &Launch,
-    place: &Place,
+    memory: &LaunchMemory,
     limits: &Limits,
     sass_version: u8,
 ) -> Result<[u32; DWORDS], LaunchError> {
-    launch.check(kernel, limits, place.local_memory)?;
-    if !place.local_memory.is_multiple_of(16) || place.local_memory >> 24 != 0 {
-        return Err(LaunchError::LocalMemorySize { found: place.local_memory });
+    launch.check(kernel, limits, memory.local_memory)?;
+    if !memory.local_memory.is_multiple_of(16) || memory.local_memory >> 24 != 0 {
+        return Err(LaunchError::LocalMemorySize { found: memory.local_memory });
     }
-    let program = place.module + kernel.code;
+    let program = memory.module + kernel.code;
     check_address("code", program, 128, PROGRAM_ADDRESS_BITS)?;
     let mut q = Qmd([0; DWORDS]);
     q.identity(sass_version);
     q.caches();
     q.geometry(launch);
     q.program(program, kernel.code_size);
-    q.resources(kernel, launch, place, limits);
-    q.bank(0, place.bank, place.bank_size)?;
+    q.resources(kernel, launch, memory, limits);
+    q.bank(0, memory.bank, memory.bank_size)?;
     for bank in &kernel.banks {
-        q.bank(bank.number.into(), place.module + bank.offset, bank.size)?;
+        q.bank(bank.number.into(), memory.module + bank.offset, bank.size)?;
     }
     Ok(q.0)
 }
@@ -138,7 +138,7 @@ impl Qmd {
         self.set(f::PROGRAM_PREFETCH_SIZE, (size >> 8).min(PREFETCH_MOST));
     }
 
-    fn resources(&mut self, kernel: &Kernel, launch: &Launch, place: &Place, limits: &Limits) {
+    fn resources(&mut self, kernel: &Kernel, launch: &Launch, memory: &LaunchMemory, limits: &Limits) {
         let shared = kernel.shared_memory(launch.dynamic_shared);
         let split = |kib: u32| u64::from(kib) / 4 + 1;
         let smallest = limits.shared_splits.iter().find(|&&kib| u64::from(kib) << 10 >= shared);
@@ -151,7 +151,7 @@ impl Qmd {
         self.set(f::MAX_SM_CONFIG_SHARED_MEM_SIZE, split(largest));
         let low = kernel.low_memory();
         self.set(f::SHADER_LOCAL_MEMORY_LOW_SIZE, low.into());
-        self.set(f::SHADER_LOCAL_MEMORY_HIGH_SIZE, (place.local_memory - low).into());
+        self.set(f::SHADER_LOCAL_MEMORY_HIGH_SIZE, (memory.local_memory - low).into());
     }
 
     fn bank(&mut self, number: u16, address: u64, size: u32) -> Result<(), LaunchError> {

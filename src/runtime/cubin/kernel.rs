@@ -174,7 +174,7 @@ impl<'r, 'a> Reader<'r, 'a> {
     fn kernel(&self, index: u32, symbol: &Symbol<'_>) -> Result<Kernel, LoadError> {
         let name = symbol.name;
         let missing = |what| Problem::Missing { kernel: name.to_string(), what };
-        let nowhere = crate::runtime::elf::Place::file(0);
+        let nowhere = crate::runtime::elf::Location::file(0);
         let text = self.object.sections().get(symbol.section).ok_or_else(|| nowhere.error(missing("code section")))?;
         let Home::Image(start) = self.layout.homes[symbol.section] else {
             return Err(text.place(0).error(missing("code that is loaded")));

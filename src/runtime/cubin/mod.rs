@@ -10,7 +10,7 @@ pub mod reloc;
 
 pub use kernel::{Bank, Kernel, Parameter, Stack};
 
-use super::elf::{LoadError, Object, Place, Problem, RelocationTable, Symbol};
+use super::elf::{LoadError, Location, Object, Problem, RelocationTable, Symbol};
 use goblin::elf::header::{EM_CUDA, ET_EXEC, ET_REL};
 use layout::{Home, Layout};
 use reloc::{Address, Kind};
@@ -34,7 +34,7 @@ pub struct Cubin {
     variables: BTreeMap<String, Variable>,
     patches: Vec<Patch>,
     /// Of each section with patches, for messages.
-    sections: BTreeMap<usize, Place>,
+    sections: BTreeMap<usize, Location>,
     /// Of each symbol that patches name, for messages.
     symbols: BTreeMap<usize, String>,
 }
@@ -120,7 +120,7 @@ impl Cubin {
 
     fn relocate(&self, base: u64, image: &mut [u8]) -> Result<(), LoadError> {
         if !base.is_multiple_of(BASE_ALIGN) {
-            return Err(Place::file(0).error(Problem::Size { size: base, unit: BASE_ALIGN }));
+            return Err(Location::file(0).error(Problem::Size { size: base, unit: BASE_ALIGN }));
         }
         for patch in &self.patches {
             let value = match patch.value {
@@ -159,7 +159,7 @@ fn check_machine(object: &Object<'_>, sm: u32) -> Result<(), LoadError> {
     } else {
         return Ok(());
     };
-    Err(Place::file(16).error(problem))
+    Err(Location::file(16).error(problem))
 }
 
 fn build_image(object: &Object<'_>, layout: &Layout) -> Vec<u8> {
@@ -201,7 +201,7 @@ impl Patches<'_, '_> {
         if undefined.is_empty() {
             return Ok(patches);
         }
-        Err(Place::file(0).error(Problem::Undefined { names: undefined.into_iter().collect() }))
+        Err(Location::file(0).error(Problem::Undefined { names: undefined.into_iter().collect() }))
     }
 
     fn read_table(

@@ -5,20 +5,20 @@ use thiserror::Error;
 
 /// A place in an object file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct Location {
     section: Option<Box<str>>,
     offset: u64,
 }
 
-impl Place {
+impl Location {
     /// A place outside any section.
-    pub fn file(offset: u64) -> Place {
-        Place { section: None, offset }
+    pub fn file(offset: u64) -> Location {
+        Location { section: None, offset }
     }
 
     /// A place in a section, by its offset in the file.
-    pub fn at(section: &str, offset: u64) -> Place {
-        Place { section: Some(section.into()), offset }
+    pub fn at(section: &str, offset: u64) -> Location {
+        Location { section: Some(section.into()), offset }
     }
 
     /// The error of that place.
@@ -27,7 +27,7 @@ impl Place {
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for Location {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.section {
             Some(name) => write!(f, "section '{}', file offset {:#x}", name.escape_debug(), self.offset),
@@ -40,13 +40,13 @@ impl fmt::Display for Place {
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[error("{place}: {problem}")]
 pub struct LoadError {
-    place: Place,
+    place: Location,
     problem: Problem,
 }
 
 impl LoadError {
     /// Where the reason lies.
-    pub fn place(&self) -> &Place {
+    pub fn place(&self) -> &Location {
         &self.place
     }
 

@@ -6,7 +6,7 @@
 
 mod error;
 
-pub use error::{LoadError, Place, Problem};
+pub use error::{LoadError, Location, Problem};
 
 use goblin::container::{Container, Ctx, Endian};
 use goblin::elf::reloc::RelocSection;
@@ -38,8 +38,8 @@ impl Section<'_> {
     }
 
     /// Where in the file it starts, for an error about it.
-    pub fn place(&self, offset: u64) -> Place {
-        Place::at(self.name, self.header.sh_offset.saturating_add(offset))
+    pub fn place(&self, offset: u64) -> Location {
+        Location::at(self.name, self.header.sh_offset.saturating_add(offset))
     }
 }
 
@@ -225,7 +225,7 @@ impl RelocationTable<'_> {
 }
 
 fn file_header(bytes: &[u8]) -> Result<Header, LoadError> {
-    let start = Place::file(0);
+    let start = Location::file(0);
     if bytes.get(..4) != Some(b"\x7fELF") {
         return Err(start.error(Problem::NotElf));
     }
@@ -233,13 +233,13 @@ fn file_header(bytes: &[u8]) -> Result<Header, LoadError> {
         return Err(start.error(Problem::Truncated { needed: 64, available: bytes.len() as u64 }));
     }
     if bytes[4..6] != [2, 1] {
-        return Err(Place::file(4).error(Problem::Format { class: bytes[4], data: bytes[5] }));
+        return Err(Location::file(4).error(Problem::Format { class: bytes[4], data: bytes[5] }));
     }
     Elf::parse_header(bytes).map_err(|_| start.error(Problem::Record))
 }
 
 fn section_headers(bytes: &[u8], header: &Header) -> Result<Vec<SectionHeader>, LoadError> {
-    let place = Place::file(header.e_shoff);
+    let place = Location::file(header.e_shoff);
     let (count, size) = (u64::from(header.e_shnum), u64::from(header.e_shentsize));
     if count == 0 {
         return Err(place.error(Problem::NoSections));
@@ -260,7 +260,7 @@ fn name_sections<'a>(
     headers: Vec<SectionHeader>,
 ) -> Result<Vec<Section<'a>>, LoadError> {
     let index = usize::from(header.e_shstrndx);
-    let place = Place::file(header.e_shoff);
+    let place = Location::file(header.e_shoff);
     let table = headers
         .get(index)
         .ok_or_else(|| place.error(Problem::Index { what: "section name table", index: index as u64 }))?;
@@ -268,14 +268,14 @@ fn name_sections<'a>(
     let strings = file_range(bytes, &Section { name: "", header: table.clone() });
     let strings = strings.ok_or_else(|| {
         let available = (bytes.len() as u64).saturating_sub(start);
-        Place::file(start).error(Problem::Truncated { needed: size, available })
+        Location::file(start).error(Problem::Truncated { needed: size, available })
     })?;
     let mut strings = Strings::new(strings, bytes.len());
     headers
         .into_iter()
         .map(|header| {
             let at = header.sh_name as u64;
-            let name = strings.at(at).ok_or_else(|| Place::file(start.saturating_add(at)).error(Problem::Name));
+            let name = strings.at(at).ok_or_else(|| Location::file(start.saturating_add(at)).error(Problem::Name));
             Ok(Section { name: name?, header })
         })
         .collect()

@@ -4,7 +4,7 @@
 //! data follows on pages of its own.
 
 use super::reloc::{self, Kind, Need};
-use crate::runtime::elf::{LoadError, Object, Place, Problem, Section, Symbol, align_up};
+use crate::runtime::elf::{LoadError, Location, Object, Problem, Section, Symbol, align_up};
 use goblin::elf::header::{EM_AARCH64, EM_X86_64, ET_REL};
 use goblin::elf::section_header::*;
 use std::collections::{BTreeMap, BTreeSet};
@@ -100,11 +100,11 @@ impl<'a> Image<'a> {
         let object = Object::parse(bytes)?;
         let (number, wanted) = machine.number();
         if object.machine() != number {
-            return Err(Place::file(18).error(Problem::Machine { found: object.machine(), wanted }));
+            return Err(Location::file(18).error(Problem::Machine { found: object.machine(), wanted }));
         }
         if object.kind() != ET_REL {
             let wanted = "1 (relocatable): compile with cc -c";
-            return Err(Place::file(16).error(Problem::Kind { found: object.kind(), wanted }));
+            return Err(Location::file(16).error(Problem::Kind { found: object.kind(), wanted }));
         }
         let loaded = object.sections().iter().map(is_loaded).collect::<Result<Vec<bool>, _>>()?;
         let patches = read_patches(&object, machine, &loaded)?;
@@ -217,7 +217,7 @@ impl<'a> Image<'a> {
         if undefined.is_empty() {
             return Ok(addresses);
         }
-        Err(Place::file(0).error(Problem::Undefined { names: undefined.into_iter().collect() }))
+        Err(Location::file(0).error(Problem::Undefined { names: undefined.into_iter().collect() }))
     }
 
     fn lay_out(&mut self, loaded: &[bool]) -> Result<(), LoadError> {

@@ -8,7 +8,7 @@ pub mod reloc;
 
 pub use image::{Image, Machine};
 
-use super::elf::{LoadError, Place, Problem};
+use super::elf::{LoadError, Location, Problem};
 use std::collections::BTreeMap;
 use tegrarm_kmd::ExecMem;
 
@@ -27,7 +27,7 @@ impl HostObject {
     /// [`LoadError`] with section and file offset for a damaged file; all undefined symbols by name; the reason
     /// when the system refuses executable memory.
     pub fn load(bytes: &[u8], resolve: &dyn Fn(&str) -> Option<u64>) -> Result<HostObject, LoadError> {
-        let nowhere = Place::file(0);
+        let nowhere = Location::file(0);
         let machine = Machine::HOST
             .ok_or_else(|| nowhere.error(Problem::Machine { found: 0, wanted: "a CPU whose objects can be loaded" }))?;
         let image = Image::parse(bytes, machine)?;
