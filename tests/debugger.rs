@@ -6,7 +6,6 @@ use common::board::releases;
 use common::*;
 use std::sync::Arc;
 use tegra_sim::L4t;
-use tegrarm::rm::Rm;
 use tegrarm::status::RmResult;
 use tegrarm_abi::layout::AbiStruct;
 use tegrarm_abi::rm::alloc::*;
@@ -16,29 +15,28 @@ use tegrarm_abi::rm::status::*;
 use tegrarm_kmd::{CallKind, Errno, Faulty, Kmd};
 use zerocopy::FromZeros;
 
-/// A client with channels, and a debugger of the first.
-struct Bench {
-    rm: Rm,
-    b: Bringup,
+/// A client with channels, and a debugger of the first channel.
+struct Debugging {
+    bench: Bench,
     debugger: u32,
 }
 
-impl Bench {
-    fn on(l4t: L4t) -> Bench {
-        Bench::over(board(l4t))
+impl Debugging {
+    fn on(l4t: L4t) -> Debugging {
+        Debugging::over(board(l4t))
     }
 
-    fn over(kmd: Arc<dyn Kmd>) -> Bench {
-        let rm = manager(kmd);
-        let b = Bringup::open(&rm).unwrap();
+    fn over(kmd: Arc<dyn Kmd>) -> Debugging {
+        let bench = Bench::over(kmd);
+        let Bench { rm, b } = &bench;
         let mut p = NV83DE_ALLOC_PARAMETERS::new_zeroed();
         (p.hAppClient, p.hClass3dObject) = (b.s.client, b.engines[0]);
         let debugger = rm.make_with(b.s.client, b.s.device, GT200_DEBUGGER, &mut p).unwrap();
-        Bench { rm, b, debugger }
+        Debugging { bench, debugger }
     }
 
     fn ask<P: AbiStruct>(&self, cmd: u32, params: &mut P) -> RmResult<()> {
-        self.rm.ask(self.b.s.client, self.debugger, cmd, params)
+        self.bench.rm.ask(self.bench.b.s.client, self.debugger, cmd, params)
     }
 
     /// A control of one word.
@@ -47,7 +45,7 @@ impl Bench {
     }
 
     fn resume(&self) -> RmResult<()> {
-        self.rm.tell(self.b.s.client, self.debugger, NV83DE_CTRL_CMD_DEBUG_RESUME_CONTEXT, &mut [])
+        self.bench.rm.tell(self.bench.b.s.client, self.debugger, NV83DE_CTRL_CMD_DEBUG_RESUME_CONTEXT, &mut [])
     }
 
     /// Reads memory into `bytes`.
@@ -66,9 +64,9 @@ impl Bench {
 
 #[test]
 fn memory_is_read_and_written_at_any_byte() {
-    let t = Bench::on(default_release());
+    let t = Debugging::on(default_release());
     // More than is copied at a time, and off every boundary.
-    let memory = t.b.s.memory(&t.rm, 3 * 64 * 1024).unwrap();
+    let memory = t.bench.b.s.memory(&t.bench.rm, 3 * 64 * 1024).unwrap();
     let bytes: Vec<u8> = (0..150_001u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
     t.write(memory, 4099, &bytes).unwrap();
     let mut back = vec![0; bytes.len()];
@@ -81,37 +79,37 @@ fn memory_is_read_and_written_at_any_byte() {
     assert_eq!(status(t.read(memory, size - 1, &mut [0; 2])), NV_ERR_INVALID_BASE);
     assert_eq!(status(t.read(memory, u64::MAX, &mut [0; 2])), NV_ERR_INVALID_BASE);
     assert_eq!(status(t.write(memory, 0, &[])), NV_ERR_INVALID_LIMIT);
-    assert_eq!(status(t.read(t.b.group, 0, &mut [0])), NV_ERR_INVALID_OBJECT);
+    assert_eq!(status(t.read(t.bench.b.group, 0, &mut [0])), NV_ERR_INVALID_OBJECT);
     assert_eq!(status(t.write(0xbad, 0, &[0])), NV_ERR_OBJECT_NOT_FOUND);
     let mut nowhere = NV83DE_CTRL_DEBUG_READ_MEMORY_PARAMS { hMemory: memory, length: 4, offset: 0, buffer: 16 };
     assert_eq!(status(t.ask(NV83DE_CTRL_CMD_DEBUG_READ_MEMORY, &mut nowhere)), NV_ERR_INVALID_POINTER);
-    t.b.s.close(&t.rm);
+    t.bench.b.s.close(&t.bench.rm);
 }
 
 #[test]
 fn the_channels_mappings_are_listed() {
     for l4t in releases(&L4t::ALL) {
-        let t = Bench::on(l4t);
+        let t = Debugging::on(l4t);
         let mut all = NV83DE_CTRL_DEBUG_GET_MAPPINGS_PARAMETERS::new_zeroed();
         all.vaHi = (1 << 40) - 1;
         t.ask(NV83DE_CTRL_CMD_GET_MAPPINGS, &mut all).unwrap();
         let found = &all.opsBuffer[..all.count as usize];
         assert!(
-            found.iter().any(|op| op.gpuVA <= t.b.area_va && op.gpuVA + u64::from(op.size) > t.b.area_va),
+            found.iter().any(|op| op.gpuVA <= t.bench.b.area_va && op.gpuVA + u64::from(op.size) > t.bench.b.area_va),
             "{l4t:?}"
         );
         assert_eq!(all.hasMore, 0, "{l4t:?}");
         let mut none = NV83DE_CTRL_DEBUG_GET_MAPPINGS_PARAMETERS::new_zeroed();
         (none.vaLo, none.vaHi) = (2, 1);
         assert_eq!(status(t.ask(NV83DE_CTRL_CMD_GET_MAPPINGS, &mut none)), NV_ERR_INVALID_ARGUMENT);
-        t.b.s.close(&t.rm);
+        t.bench.b.s.close(&t.bench.rm);
     }
 }
 
 #[test]
 fn registers_that_say_what_the_gpu_is_can_be_read() {
     for l4t in releases(&L4t::ALL) {
-        let t = Bench::on(l4t);
+        let t = Debugging::on(l4t);
         let mut ops = NV83DE_CTRL_DEBUG_EXEC_REG_OPS_PARAMS::new_zeroed();
         ops.regOpCount = 2;
         (ops.regOps[0].regOffset, ops.regOps[1].regOffset) = (0x22430, 0x22434);
@@ -128,30 +126,30 @@ fn registers_that_say_what_the_gpu_is_can_be_read() {
             ops.regOpCount = count;
             assert_eq!(status(t.ask(NV83DE_CTRL_CMD_DEBUG_EXEC_REG_OPS, &mut ops)), NV_ERR_INVALID_ARGUMENT);
         }
-        t.b.s.close(&t.rm);
+        t.bench.b.s.close(&t.bench.rm);
     }
 }
 
 #[test]
 fn a_context_is_suspended_and_resumed() {
     for l4t in releases(&L4t::ALL) {
-        let t = Bench::on(l4t);
+        let t = Debugging::on(l4t);
         let mut p = NV83DE_CTRL_CMD_DEBUG_SUSPEND_CONTEXT_PARAMS { waitForEvent: 9, hResidentChannel: 9 };
         t.ask(NV83DE_CTRL_CMD_DEBUG_SUSPEND_CONTEXT, &mut p).unwrap();
         assert_eq!(p.waitForEvent, 0, "{l4t:?}: it is off when the call returns");
-        assert!([0, t.b.channels[0]].contains(&p.hResidentChannel), "{l4t:?}: {:#x}", p.hResidentChannel);
+        assert!([0, t.bench.b.channels[0]].contains(&p.hResidentChannel), "{l4t:?}: {:#x}", p.hResidentChannel);
         t.resume().unwrap();
         // A channel that is gone has no context.
-        t.rm.free(t.b.s.client, t.b.channels[0]).unwrap();
+        t.bench.rm.free(t.bench.b.s.client, t.bench.b.channels[0]).unwrap();
         assert_eq!(status(t.resume()), NV_ERR_OBJECT_NOT_FOUND, "{l4t:?}: the debugger went with it");
-        t.b.s.close(&t.rm);
+        t.bench.b.s.close(&t.bench.rm);
     }
 }
 
 #[test]
 fn modes_are_the_kernels() {
     for l4t in releases(&L4t::ALL) {
-        let t = Bench::on(l4t);
+        let t = Debugging::on(l4t);
         for mask in [NV83DE_CTRL_DEBUG_SET_EXCEPTION_MASK_NONE, NV83DE_CTRL_DEBUG_SET_EXCEPTION_MASK_FATAL] {
             t.set(NV83DE_CTRL_CMD_DEBUG_SET_EXCEPTION_MASK, mask).unwrap();
         }
@@ -165,20 +163,20 @@ fn modes_are_the_kernels() {
             L4t::R36 | L4t::R39 => errbar.unwrap(),
             _ => assert_eq!(status(errbar), NV_ERR_NOT_SUPPORTED, "{l4t:?} has no such switch"),
         }
-        t.b.s.close(&t.rm);
+        t.bench.b.s.close(&t.bench.rm);
     }
 }
 
 #[test]
 fn error_records_are_read_and_cleared_one_by_one() {
     for l4t in releases(&L4t::ALL) {
-        let t = Bench::on(l4t);
+        let t = Debugging::on(l4t);
         let mut one = NV83DE_CTRL_DEBUG_READ_SINGLE_SM_ERROR_STATE_PARAMS::new_zeroed();
         one.smErrorState.hwwWarpEsr = 5;
         t.ask(NV83DE_CTRL_CMD_DEBUG_READ_SINGLE_SM_ERROR_STATE, &mut one).unwrap();
         assert_eq!(one.smErrorState.hwwWarpEsr, 0, "{l4t:?}");
         let mut clear =
-            NV83DE_CTRL_DEBUG_CLEAR_SINGLE_SM_ERROR_STATE_PARAMS { hTargetChannel: t.b.channels[1], smID: 3 };
+            NV83DE_CTRL_DEBUG_CLEAR_SINGLE_SM_ERROR_STATE_PARAMS { hTargetChannel: t.bench.b.channels[1], smID: 3 };
         t.ask(NV83DE_CTRL_CMD_DEBUG_CLEAR_SINGLE_SM_ERROR_STATE, &mut clear).unwrap();
         (one.smID, clear.smID) = (99, 99);
         assert_eq!(status(t.ask(NV83DE_CTRL_CMD_DEBUG_READ_SINGLE_SM_ERROR_STATE, &mut one)), NV_ERR_INVALID_ARGUMENT);
@@ -186,18 +184,18 @@ fn error_records_are_read_and_cleared_one_by_one() {
             status(t.ask(NV83DE_CTRL_CMD_DEBUG_CLEAR_SINGLE_SM_ERROR_STATE, &mut clear)),
             NV_ERR_INVALID_ARGUMENT
         );
-        (clear.hTargetChannel, clear.smID) = (t.b.area, 0);
+        (clear.hTargetChannel, clear.smID) = (t.bench.b.area, 0);
         assert_eq!(
             status(t.ask(NV83DE_CTRL_CMD_DEBUG_CLEAR_SINGLE_SM_ERROR_STATE, &mut clear)),
             NV_ERR_INVALID_CHANNEL
         );
-        t.b.s.close(&t.rm);
+        t.bench.b.s.close(&t.bench.rm);
     }
 }
 
-type Step = (&'static str, fn(&Bench) -> RmResult<()>);
+type Step = (&'static str, fn(&Debugging) -> RmResult<()>);
 const STEPS: [Step; 9] = [
-    ("READ_MEMORY", |t| t.read(t.b.area, 0, &mut [0; 4])),
+    ("READ_MEMORY", |t| t.read(t.bench.b.area, 0, &mut [0; 4])),
     ("GET_MAPPINGS", |t| {
         let mut p = NV83DE_CTRL_DEBUG_GET_MAPPINGS_PARAMETERS::new_zeroed();
         p.vaHi = u64::MAX >> 24;
@@ -211,7 +209,7 @@ const STEPS: [Step; 9] = [
     ("SUSPEND_CONTEXT", |t| {
         t.ask(NV83DE_CTRL_CMD_DEBUG_SUSPEND_CONTEXT, &mut NV83DE_CTRL_CMD_DEBUG_SUSPEND_CONTEXT_PARAMS::new_zeroed())
     }),
-    ("RESUME_CONTEXT", Bench::resume),
+    ("RESUME_CONTEXT", Debugging::resume),
     ("SET_EXCEPTION_MASK", |t| t.set(NV83DE_CTRL_CMD_DEBUG_SET_EXCEPTION_MASK, 1)),
     ("SET_NEXT_STOP_TRIGGER_TYPE", |t| t.set(NV83DE_CTRL_CMD_DEBUG_SET_NEXT_STOP_TRIGGER_TYPE, 1)),
     ("CLEAR_ALL_SM_ERROR_STATES", |t| {
@@ -229,7 +227,7 @@ fn every_failure_of_the_kernel_is_told_and_leaves_nothing() {
         let kmd = Arc::new(Faulty::new(kernel.clone()));
         for (name, step) in STEPS {
             // A session of its own: the debugger keeps the one that it opened.
-            let t = Bench::over(kmd.clone());
+            let t = Debugging::over(kmd.clone());
             let before = kernel.held(|census| census.files as u64);
             let mut failures = 0;
             for n in 1.. {
@@ -247,7 +245,7 @@ fn every_failure_of_the_kernel_is_told_and_leaves_nothing() {
             }
             assert!(failures > 0, "{l4t:?}: {name} makes no call");
             kmd.count(CallKind::Any);
-            t.b.s.close(&t.rm);
+            t.bench.b.s.close(&t.bench.rm);
         }
     }
 }

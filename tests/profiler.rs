@@ -6,37 +6,20 @@ use common::board::releases;
 use common::*;
 use std::sync::Arc;
 use tegra_sim::L4t;
-use tegrarm::rm::Rm;
 use tegrarm_abi::layout::AbiStruct;
 use tegrarm_abi::nvgpu::debugger::NVGPU_DBG_GPU_IOCTL_POWERGATE;
 use tegrarm_abi::rm::alloc::*;
 use tegrarm_abi::rm::classes::*;
 use tegrarm_abi::rm::ctrl_b0cc::*;
 use tegrarm_abi::rm::status::*;
-use tegrarm_kmd::{CallKind, Errno, Faulty, Kmd};
+use tegrarm_kmd::{CallKind, Errno, Faulty};
 use zerocopy::FromZeros;
 
 const ALL: [L4t; 4] = L4t::ALL;
 /// Bytes of the buffer for records.
 const RECORDS: u64 = 64 * 1024;
 
-/// A client with channels, and what it wants to profile.
-struct Bench {
-    rm: Rm,
-    b: Bringup,
-}
-
 impl Bench {
-    fn on(l4t: L4t) -> Bench {
-        Bench::over(board(l4t))
-    }
-
-    fn over(kmd: Arc<dyn Kmd>) -> Bench {
-        let rm = manager(kmd);
-        let b = Bringup::open(&rm).unwrap();
-        Bench { rm, b }
-    }
-
     /// A profiler of the device, or of an object's context.
     fn profiler(&self, context: Option<u32>) -> tegrarm::status::RmResult<u32> {
         let mut p = NVB2CC_ALLOC_PARAMETERS::new_zeroed();

@@ -5,8 +5,8 @@
 
 mod common;
 
+use common::{DEADLINE, vecadd};
 use std::os::fd::{AsFd, OwnedFd};
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use tegrarm::rm::Rm;
@@ -23,7 +23,6 @@ use tegrarm_abi::rm::status::*;
 use tegrarm_kmd::maps;
 
 const PAGE: usize = 4096;
-const DEADLINE: Option<Duration> = Some(Duration::from_secs(60));
 const NO_POINTER: Access = Access { read_only: false, cpu: false };
 const READ_ONLY: Access = Access { read_only: true, cpu: true };
 
@@ -32,11 +31,6 @@ fn open() -> (Arc<common::Board>, Arc<Rm>, Arc<Device>) {
     let rm = Arc::new(Rm::new(board.clone(), CacheMode::WriteCombine));
     let device = Device::open(&rm, 0).unwrap();
     (board, rm, device)
-}
-
-fn vecadd(device: &Arc<Device>) -> KernelRef {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/cubin/vecadd.nvrtc.cubin");
-    device.load(&std::fs::read(path).unwrap()).unwrap().kernel("vecadd").unwrap()
 }
 
 /// Launches `c = a + b` over `n` floats, in blocks of 128. Returns the fence.

@@ -3,7 +3,7 @@
 
 mod common;
 
-use std::path::Path;
+use common::cubin;
 use std::sync::Arc;
 use std::time::Duration;
 use tegrarm::rm::Rm;
@@ -31,12 +31,8 @@ fn board() -> Board {
     Board { device: Device::open(&rm, 0).unwrap(), kmd }
 }
 
-fn file(name: &str) -> Vec<u8> {
-    std::fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/cubin").join(name)).unwrap()
-}
-
 fn load(device: &Arc<Device>, name: &str, route: &str) -> Arc<Module> {
-    device.load(&file(&format!("{name}.{route}.cubin"))).unwrap()
+    device.load(&cubin(&format!("{name}.{route}.cubin"))).unwrap()
 }
 
 fn buffer<T: Copy>(device: &Arc<Device>, values: &[T], bytes: fn(T) -> Vec<u8>) -> Arc<Buffer> {

@@ -3,33 +3,17 @@
 
 mod common;
 
+use common::{DEADLINE, LINE, open_device, vecadd};
 use parking_lot::Mutex;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
-use tegrarm::rm::Rm;
-use tegrarm::runtime::device::Device;
 use tegrarm::runtime::event::Event;
 use tegrarm::runtime::launch::{Dim3, Launch};
 use tegrarm::runtime::memory::Cache;
 use tegrarm::runtime::module::KernelRef;
 use tegrarm::runtime::params;
 use tegrarm::runtime::profile::{Record, What};
-use tegrarm::tegra::CacheMode;
 use tegrarm_abi::rm::status::*;
-
-const LINE: Launch = Launch { grid: Dim3::new(1, 1, 1), block: Dim3::new(32, 1, 1), dynamic_shared: 0 };
-const DEADLINE: Option<Duration> = Some(Duration::from_secs(60));
-
-fn device() -> Arc<Device> {
-    let rm = Arc::new(Rm::new(common::board(common::default_release()), CacheMode::WriteCombine));
-    Device::open(&rm, 0).unwrap()
-}
-
-fn kernel(device: &Arc<Device>) -> KernelRef {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/cubin/vecadd.nvrtc.cubin");
-    device.load(&std::fs::read(file).unwrap()).unwrap().kernel("vecadd").unwrap()
-}
 
 /// Arguments with which the kernel adds nothing.
 fn nothing(kernel: &KernelRef) -> Vec<u8> {
@@ -43,8 +27,8 @@ fn long() -> Launch {
 
 #[test]
 fn events_lie_where_the_work_before_them_ended() {
-    let device = device();
-    let kernel = kernel(&device);
+    let device = open_device();
+    let kernel = vecadd(&device);
     let [start, end, after] = [(); 3].map(|()| Event::new(&device).unwrap());
     let nothing = nothing(&kernel);
     let first = device.time().unwrap();
@@ -68,8 +52,8 @@ fn events_lie_where_the_work_before_them_ended() {
 #[test]
 fn an_event_has_no_time_before_the_gpu_came_there() {
     let _shown = common::shows(&[NV_ERR_NOT_READY, NV_ERR_INVALID_STATE]);
-    let device = device();
-    let kernel = kernel(&device);
+    let device = open_device();
+    let kernel = vecadd(&device);
     let event = Event::new(&device).unwrap();
     assert_eq!(common::note(event.time().unwrap_err().status), NV_ERR_INVALID_STATE, "never recorded");
     let endless = Launch { grid: Dim3::new(i32::MAX as u32, 1, 1), ..LINE };
@@ -81,7 +65,7 @@ fn an_event_has_no_time_before_the_gpu_came_there() {
 
 #[test]
 fn an_event_is_recorded_again_and_its_place_is_used_again() {
-    let device = device();
+    let device = open_device();
     let event = Event::new(&device).unwrap();
     let mut last = 0;
     for _ in 0..600 {
@@ -98,8 +82,8 @@ fn an_event_is_recorded_again_and_its_place_is_used_again() {
 
 #[test]
 fn a_fault_before_an_event_is_the_events_error() {
-    let device = device();
-    let kernel = kernel(&device);
+    let device = open_device();
+    let kernel = vecadd(&device);
     let bad = 0x12_3456_7000u64.to_le_bytes();
     let block = params::pack(kernel.kernel(), &[&bad, &bad, &bad, &32u32.to_le_bytes()]).unwrap();
     let event = Event::new(&device).unwrap();
@@ -113,8 +97,8 @@ fn a_fault_before_an_event_is_the_events_error() {
 
 #[test]
 fn a_profile_has_everything_once_and_in_order() {
-    let device = device();
-    let kernel = kernel(&device);
+    let device = open_device();
+    let kernel = vecadd(&device);
     let [a, b] = [(); 2].map(|()| device.alloc(1 << 16, Cache::Cached).unwrap());
     // There are more rounds than the ring of stamps has room for.
     const ROUNDS: usize = 1500;
@@ -148,8 +132,8 @@ fn a_profile_has_everything_once_and_in_order() {
 
 #[test]
 fn what_a_profile_reports_may_use_the_device() {
-    let device = device();
-    let kernel = kernel(&device);
+    let device = open_device();
+    let kernel = vecadd(&device);
     let (inner, count) = (device.clone(), Arc::new(Mutex::new(0)));
     let counted = count.clone();
     device

@@ -4,17 +4,14 @@
 
 mod common;
 
-use common::Board;
 use common::door::raw_mmap;
+use common::{Board, DEADLINE, LINE, cubin};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 use tegrarm::rm::Rm;
 use tegrarm::runtime::buffer::Buffer;
 use tegrarm::runtime::device::Device;
 use tegrarm::runtime::event::Event;
-use tegrarm::runtime::launch::{Dim3, Launch};
 use tegrarm::runtime::memory::{Access, Cache, Memory};
 use tegrarm::runtime::module::{KernelRef, Module};
 use tegrarm::runtime::params;
@@ -27,16 +24,9 @@ use tegrarm::tegra::CacheMode;
 use tegrarm_abi::rm::status::*;
 use tegrarm_kmd::{CallKind, DeviceMem, Errno, Faulty, Kmd};
 
-const DEADLINE: Option<Duration> = Some(Duration::from_secs(60));
-const LINE: Launch = Launch { grid: Dim3::new(1, 1, 1), block: Dim3::new(32, 1, 1), dynamic_shared: 0 };
-
-fn file(name: &str) -> Vec<u8> {
-    std::fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/cubin").join(name)).unwrap()
-}
-
 /// A module whose recursive kernel says that it needs 2,048 bytes of stack: more than a device starts with.
 fn deep() -> Vec<u8> {
-    let mut image = file("calls.jit.cubin");
+    let mut image = cubin("calls.jit.cubin");
     // The attribute MIN_STACK_SIZE, eight bytes: the symbol, and "unknown".
     let at = image.windows(12).position(|w| w[..4] == [0x04, 0x12, 8, 0] && w[8..] == [0xff; 4]).unwrap();
     image[at + 8..at + 12].copy_from_slice(&2048u32.to_le_bytes());
@@ -97,8 +87,8 @@ impl Bench {
         let buffers = [device.alloc(4096, Cache::Cached)?, device.alloc(4096, Cache::WriteCombined)?];
         let shared = Shared { kmd: rm.kmd().clone(), fd: Some(buffers[0].export()?) };
         let pages = Pages::new();
-        let module = device.load(&file("vecadd.nvrtc.cubin"))?;
-        let constants = device.load(&file("constants.nvrtc.cubin"))?;
+        let module = device.load(&cubin("vecadd.nvrtc.cubin"))?;
+        let constants = device.load(&cubin("constants.nvrtc.cubin"))?;
         let add = Arc::new(module.kernel("vecadd")?);
         let deep = Arc::new(device.load(&deep())?.kernel("recursive")?);
         let event = Event::new(&device)?;
@@ -243,8 +233,8 @@ const ROWS: &[Row] = &[
         let fence = b.device.copy(&b.buffers[0], 0, &b.buffers[1], 64, 64)?;
         made(b.device.wait(fence, DEADLINE))
     }),
-    ("module_load, the first", Calls::Some, |b| made(b.empty.load(&file("shared.nvrtc.cubin")))),
-    ("module_load, beside others", Calls::None, |b| made(b.device.load(&file("shared.nvrtc.cubin")))),
+    ("module_load, the first", Calls::Some, |b| made(b.empty.load(&cubin("shared.nvrtc.cubin")))),
+    ("module_load, beside others", Calls::None, |b| made(b.device.load(&cubin("shared.nvrtc.cubin")))),
     ("module_kernel", Calls::None, |b| made(b.module.kernel("scale"))),
     ("module_variable and module_write", Calls::None, |b| made(b.constants.write_variable("offset", &[1; 4]))),
     ("launch", Calls::None, |b| made(b.launch(&b.add))),
@@ -370,7 +360,7 @@ type GivesBack = (&'static str, fn(Bench) -> (Made, Option<Bench>));
 
 const GIVING_BACK: &[GivesBack] = &[
     ("buffer_free", |b| (made(b.device.alloc(4096, Cache::Cached)).unwrap(), Some(b))),
-    ("module_unload", |b| (made(b.empty.load(&file("shared.nvrtc.cubin"))).unwrap(), Some(b))),
+    ("module_unload", |b| (made(b.empty.load(&cubin("shared.nvrtc.cubin"))).unwrap(), Some(b))),
     ("replay_destroy", |b| (made(b.recorded()).unwrap(), Some(b))),
     ("device_close", |b| (Box::new((b.device, b.buffers, b.event, b.module, b.constants, b.add, b.deep)), None)),
     ("device_close with work in flight", |b| {

@@ -3,32 +3,17 @@
 
 mod common;
 
+use common::{DEADLINE, LINE, open_device, vecadd};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use std::os::fd::AsFd;
-use std::path::Path;
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
-use tegrarm::rm::Rm;
 use tegrarm::runtime::device::Device;
 use tegrarm::runtime::launch::{Dim3, Launch};
 use tegrarm::runtime::memory::Cache;
 use tegrarm::runtime::module::KernelRef;
 use tegrarm::runtime::params;
-use tegrarm::tegra::CacheMode;
 use tegrarm_abi::rm::status::*;
-
-const LINE: Launch = Launch { grid: Dim3::new(1, 1, 1), block: Dim3::new(32, 1, 1), dynamic_shared: 0 };
-const DEADLINE: Option<Duration> = Some(Duration::from_secs(60));
-
-fn device() -> Arc<Device> {
-    let rm = Arc::new(Rm::new(common::board(common::default_release()), CacheMode::WriteCombine));
-    Device::open(&rm, 0).unwrap()
-}
-
-fn kernel(device: &Arc<Device>) -> KernelRef {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/cubin/vecadd.nvrtc.cubin");
-    device.load(&std::fs::read(file).unwrap()).unwrap().kernel("vecadd").unwrap()
-}
 
 /// A grid of so many blocks that add nothing.
 fn launch(device: &Device, kernel: &KernelRef, blocks: u32) -> u64 {
@@ -43,8 +28,8 @@ fn readable(fd: &impl AsFd, timeout: PollTimeout) -> bool {
 
 #[test]
 fn lists_of_fences_are_waited_for() {
-    let device = device();
-    let kernel = kernel(&device);
+    let device = open_device();
+    let kernel = vecadd(&device);
     let fences: Vec<u64> = (0..5).map(|_| launch(&device, &kernel, 1)).collect();
     device.wait_all(&fences, DEADLINE).unwrap();
     assert_eq!(device.wait_any(&fences, DEADLINE).unwrap(), 0);
@@ -62,8 +47,8 @@ fn lists_of_fences_are_waited_for() {
 
 #[test]
 fn callbacks_are_called_once_each_by_a_thread_of_the_device() {
-    let device = device();
-    let kernel = kernel(&device);
+    let device = open_device();
+    let kernel = vecadd(&device);
     let (sender, told) = mpsc::channel();
     let me = std::thread::current().id();
     for number in 0..20 {
@@ -88,8 +73,8 @@ fn callbacks_are_called_once_each_by_a_thread_of_the_device() {
 #[test]
 fn callbacks_are_told_of_faults_and_of_a_closed_device() {
     for closing in [false, true] {
-        let device = device();
-        let kernel = kernel(&device);
+        let device = open_device();
+        let kernel = vecadd(&device);
         let (sender, told) = mpsc::channel();
         let fence = if closing {
             launch(&device, &kernel, i32::MAX as u32)
@@ -112,8 +97,8 @@ fn callbacks_are_told_of_faults_and_of_a_closed_device() {
 
 #[test]
 fn descriptors_become_readable_when_the_work_has_finished() {
-    let device = device();
-    let kernel = kernel(&device);
+    let device = open_device();
+    let kernel = vecadd(&device);
     let buffer = device.alloc(4096, Cache::Cached).unwrap();
     let fence = buffer.fill(0, 4096, 3, 1).unwrap();
     let fd = device.pollable(fence).unwrap();

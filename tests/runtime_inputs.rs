@@ -5,12 +5,12 @@
 
 mod common;
 
-use std::ffi::{CStr, c_char, c_void};
+use common::{cubin, last_sentence, open_c_device, vecadd};
+use std::ffi::c_void;
 use std::process::Command;
 use std::ptr::{null, null_mut};
 use std::sync::Arc;
 use tegra_sim::{Chip, SimConfig, SimKmd};
-use tegrarm::capi::library::{tegrarm_config, tegrarm_init, tegrarm_last_error};
 use tegrarm::capi::runtime::buffers::*;
 use tegrarm::capi::runtime::device::*;
 use tegrarm::capi::runtime::hostobj::*;
@@ -31,36 +31,10 @@ use tegrarm_abi::rm::status::*;
 /// Sizes that come from mistakes: a failed `ftell`, a lost sign, a wrong unit.
 const ABSURD: [u64; 6] = [u64::MAX, u64::MAX - 4095, 1 << 63, i64::MAX as u64, 1 << 46, 1 << 41];
 
-fn file(name: &str) -> Vec<u8> {
-    std::fs::read(format!("{}/tests/data/cubin/{name}", env!("CARGO_MANIFEST_DIR"))).unwrap()
-}
-
-fn sentence() -> String {
-    let mut text = [0 as c_char; 1024];
-    // SAFETY: the memory has that many bytes.
-    unsafe {
-        tegrarm_last_error(text.as_mut_ptr(), text.len());
-        CStr::from_ptr(text.as_ptr()).to_str().unwrap().to_owned()
-    }
-}
-
-/// Opens a device of this process through the C functions.
-fn open() -> *mut tegrarm::capi::runtime::opaque::tegrarm_device {
-    let config = tegrarm_config { size: size_of::<tegrarm_config>(), backend: c"sim".as_ptr() };
-    let mut device = null_mut();
-    // SAFETY: the configuration and the place of the handle are variables of this function.
-    unsafe {
-        // Another test may have initialised the library already.
-        tegrarm_init(&config);
-        assert_eq!(tegrarm_device_open(0, &mut device), NV_OK, "{}", sentence());
-    }
-    device
-}
-
 #[test]
 fn absurd_sizes_are_statuses() {
-    let device = open();
-    let image = file("constants.nvrtc.cubin");
+    let device = open_c_device();
+    let image = cubin("constants.nvrtc.cubin");
     let mut byte = 0u8;
     let here = (&raw mut byte).cast::<c_void>();
     let (mut buffer, mut module, mut replay) = (null_mut(), null_mut(), null_mut());
@@ -89,7 +63,7 @@ fn absurd_sizes_are_statuses() {
             for size in [size as usize, TEGRARM_IMAGE_SIZE + 1] {
                 let (mut code, mut object) = (null_mut(), null_mut());
                 assert_eq!(tegrarm_module_load(device, here, size, &mut code), NV_ERR_INVALID_ARGUMENT, "{size:#x}");
-                assert!(sentence().contains("TEGRARM_IMAGE_SIZE"), "{}", sentence());
+                assert!(last_sentence().contains("TEGRARM_IMAGE_SIZE"), "{}", last_sentence());
                 let status = tegrarm_object_load(here, size, null(), null(), 0, &mut object);
                 assert_eq!(status, NV_ERR_INVALID_ARGUMENT, "{size:#x}");
             }
@@ -97,7 +71,7 @@ fn absurd_sizes_are_statuses() {
             let mut object = null_mut();
             let status = tegrarm_object_load(here, 1, names.as_ptr(), addresses.as_ptr(), size as usize, &mut object);
             assert_eq!(status, NV_ERR_INVALID_ARGUMENT, "{size:#x} symbols");
-            assert!(sentence().contains("TEGRARM_OBJECT_SYMBOLS"), "{}", sentence());
+            assert!(last_sentence().contains("TEGRARM_OBJECT_SYMBOLS"), "{}", last_sentence());
             assert_eq!(tegrarm_replay_input(replay, here, here, size as usize), NV_ERR_INVALID_ARGUMENT);
             assert_eq!(tegrarm_replay_output(replay, here, here, size as usize), NV_ERR_INVALID_ARGUMENT);
             assert!(tegrarm_replay_copy(replay, buffer, 0, buffer, 0, size) != NV_OK);
@@ -168,7 +142,7 @@ fn waits_run_a_gpu_that_is_executed_in_steps() {
     let rm = Arc::new(Rm::new(Arc::new(SimKmd::new(config)), CacheMode::WriteCombine));
     let threads = || std::fs::read_dir("/proc/self/task").unwrap().count();
     let device = Device::open(&rm, 0).unwrap();
-    let kernel = Arc::new(device.load(&file("vecadd.nvrtc.cubin")).unwrap().kernel("vecadd").unwrap());
+    let kernel = Arc::new(vecadd(&device));
     let one = device.alloc(4096, Cache::Cached).unwrap();
     let sum = device.alloc(4096, Cache::Cached).unwrap();
     one.write(0, &1f32.to_le_bytes().repeat(32)).unwrap();

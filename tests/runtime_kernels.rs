@@ -5,11 +5,10 @@
 
 mod common;
 
-use common::{note, shows};
-use std::ffi::{CStr, CString, c_char, c_void};
+use common::{cubin, last_sentence, note, open_c_device, shows};
+use std::ffi::{CString, c_void};
 use std::ptr::{null, null_mut};
 use std::time::Duration;
-use tegrarm::capi::library::{tegrarm_config, tegrarm_init, tegrarm_last_error};
 use tegrarm::capi::runtime::device::*;
 use tegrarm::capi::runtime::kernels::*;
 use tegrarm::capi::runtime::launch::*;
@@ -23,38 +22,13 @@ use tegrarm_abi::rm::status::*;
 const STACK: u32 = tegrarm_limit::TEGRARM_LIMIT_STACK_SIZE as u32;
 const HEAP: u32 = tegrarm_limit::TEGRARM_LIMIT_HEAP_SIZE as u32;
 
-fn file(name: &str) -> Vec<u8> {
-    std::fs::read(format!("{}/tests/data/cubin/{name}", env!("CARGO_MANIFEST_DIR"))).unwrap()
-}
-
-fn sentence() -> String {
-    let mut text = [0 as c_char; 1024];
-    // SAFETY: the memory has that many bytes.
-    unsafe {
-        tegrarm_last_error(text.as_mut_ptr(), text.len());
-        CStr::from_ptr(text.as_ptr()).to_str().unwrap().to_owned()
-    }
-}
-
-fn open() -> *mut tegrarm_device {
-    let config = tegrarm_config { size: size_of::<tegrarm_config>(), backend: c"sim".as_ptr() };
-    let mut device = null_mut();
-    // SAFETY: the configuration and the place of the handle are variables of this function. Another test may have
-    // initialised the library already.
-    unsafe {
-        tegrarm_init(&config);
-        assert_eq!(tegrarm_device_open(0, &mut device), NV_OK, "{}", sentence());
-    }
-    device
-}
-
-fn kernel(device: *mut tegrarm_device, cubin: &str, name: &str) -> *mut tegrarm_kernel {
-    let (image, name) = (file(cubin), CString::new(name).unwrap());
+fn kernel(device: *mut tegrarm_device, file: &str, name: &str) -> *mut tegrarm_kernel {
+    let (image, name) = (cubin(file), CString::new(name).unwrap());
     let (mut module, mut kernel) = (null_mut(), null_mut());
     // SAFETY: all pointers point to variables of this function.
     unsafe {
         assert_eq!(tegrarm_module_load(device, image.as_ptr().cast(), image.len(), &mut module), NV_OK);
-        assert_eq!(tegrarm_module_kernel(module, name.as_ptr(), &mut kernel), NV_OK, "{}", sentence());
+        assert_eq!(tegrarm_module_kernel(module, name.as_ptr(), &mut kernel), NV_OK, "{}", last_sentence());
     }
     kernel
 }
@@ -64,7 +38,7 @@ fn attributes(kernel: *mut tegrarm_kernel) -> tegrarm_kernel_attributes {
     let mut a: tegrarm_kernel_attributes = unsafe { std::mem::zeroed() };
     a.size = size_of::<tegrarm_kernel_attributes>();
     // SAFETY: the size field has the size of the structure.
-    assert_eq!(unsafe { tegrarm_kernel_attributes(kernel, &mut a) }, NV_OK, "{}", sentence());
+    assert_eq!(unsafe { tegrarm_kernel_attributes(kernel, &mut a) }, NV_OK, "{}", last_sentence());
     a
 }
 
@@ -72,11 +46,11 @@ fn attributes(kernel: *mut tegrarm_kernel) -> tegrarm_kernel_attributes {
 #[test]
 fn attributes_are_those_of_the_cubin() {
     let _shown = shows(&[NV_ERR_INVALID_INDEX]);
-    let device = open();
+    let device = open_c_device();
     for (name, kernels) in
         [("vecadd", ["vecadd", "scale"]), ("shared", ["reduce", "mixed"]), ("calls", ["array", "direct"])]
     {
-        let told: serde_json::Value = serde_json::from_slice(&file(&format!("{name}.nvrtc.json"))).unwrap();
+        let told: serde_json::Value = serde_json::from_slice(&cubin(&format!("{name}.nvrtc.json"))).unwrap();
         for k in kernels {
             let (told, handle) = (&told["kernels"][k], kernel(device, &format!("{name}.nvrtc.cubin"), k));
             let a = attributes(handle);
@@ -112,7 +86,7 @@ fn attributes_are_those_of_the_cubin() {
 /// changed.
 #[test]
 fn structures_of_another_age_are_filled_as_far_as_they_go() {
-    let device = open();
+    let device = open_c_device();
     let k = kernel(device, "vecadd.nvrtc.cubin", "vecadd");
     let mut old = [usize::MAX; 4];
     old[0] = 16;
@@ -130,7 +104,7 @@ fn structures_of_another_age_are_filled_as_far_as_they_go() {
 /// The numbers are those of CUDA's occupancy calculator for compute capability 8.7.
 #[test]
 fn blocks_at_once_are_what_the_limits_allow() {
-    let cubin = Cubin::parse(&file("vecadd.nvrtc.cubin"), 87).unwrap();
+    let cubin = Cubin::parse(&cubin("vecadd.nvrtc.cubin"), 87).unwrap();
     let any = Kernel { max_threads: None, required_block: None, ..cubin.kernels()[0].clone() };
     let with = |registers, shared| Kernel { registers, shared, ..any.clone() };
     let blocks = |kernel: &Kernel, threads, dynamic_shared| {
@@ -171,7 +145,7 @@ fn blocks_at_once_are_what_the_limits_allow() {
 
 #[test]
 fn wrong_arguments_are_refused_with_the_number_of_the_parameter() {
-    let device = open();
+    let device = open_c_device();
     let k = kernel(device, "vecadd.nvrtc.cubin", "vecadd");
     let (nothing, count) = (0u64, 0u32);
     let pointer = (&raw const nothing).cast::<c_void>();
@@ -190,12 +164,12 @@ fn wrong_arguments_are_refused_with_the_number_of_the_parameter() {
     };
     assert_eq!(launch(&arguments, 3, &one), NV_ERR_INVALID_ARGUMENT);
     assert!(
-        sentence().contains("3 arguments for 4 parameters; parameter 3 is the first without one"),
+        last_sentence().contains("3 arguments for 4 parameters; parameter 3 is the first without one"),
         "{}",
-        sentence()
+        last_sentence()
     );
     assert_eq!(launch(&arguments, 5, &one), NV_ERR_INVALID_ARGUMENT);
-    assert!(sentence().contains("there is no parameter 4"), "{}", sentence());
+    assert!(last_sentence().contains("there is no parameter 4"), "{}", last_sentence());
 
     let right = [8usize, 8, 8, 4];
     for (index, wrong) in [(0, 4), (3, 8), (2, usize::MAX), (1, 0)] {
@@ -203,15 +177,15 @@ fn wrong_arguments_are_refused_with_the_number_of_the_parameter() {
         sizes[index] = wrong;
         assert_eq!(checked(sizes.as_ptr(), 4, 0, &one), NV_ERR_INVALID_ARGUMENT);
         assert!(
-            sentence().contains(&format!("argument {index} has {wrong} bytes, the parameter {}", right[index])),
+            last_sentence().contains(&format!("argument {index} has {wrong} bytes, the parameter {}", right[index])),
             "{}",
-            sentence()
+            last_sentence()
         );
     }
     assert_eq!(checked(null(), 4, 0, &one), NV_ERR_INVALID_POINTER);
     assert_eq!(checked(right.as_ptr(), 3, 0, &one), NV_ERR_INVALID_ARGUMENT);
     assert_eq!(checked(right.as_ptr(), 4, 2, &one), NV_ERR_INVALID_ARGUMENT, "an unknown flag");
-    assert_eq!(checked(right.as_ptr(), 4, 0, &one), NV_OK, "{}", sentence());
+    assert_eq!(checked(right.as_ptr(), 4, 0, &one), NV_OK, "{}", last_sentence());
 
     // A cooperative launch has all its blocks running at once: as many as the SMs have room for, and not one more.
     let mut each = 0;
@@ -222,20 +196,20 @@ fn wrong_arguments_are_refused_with_the_number_of_the_parameter() {
     let refused = unsafe { tegrarm_kernel_occupancy(k, [2048u32, 1, 1].as_ptr(), 0, &mut each) };
     assert_eq!(refused, NV_ERR_INVALID_ARGUMENT);
     let most = each * 16;
-    assert_eq!(checked(right.as_ptr(), 4, TEGRARM_LAUNCH_TOGETHER, &[most, 1, 1]), NV_OK, "{}", sentence());
+    assert_eq!(checked(right.as_ptr(), 4, TEGRARM_LAUNCH_TOGETHER, &[most, 1, 1]), NV_OK, "{}", last_sentence());
     assert_eq!(checked(right.as_ptr(), 4, TEGRARM_LAUNCH_TOGETHER, &[most + 1, 1, 1]), NV_ERR_INVALID_ARGUMENT);
-    assert!(sentence().contains("room for 16 each"), "{}", sentence());
+    assert!(last_sentence().contains("room for 16 each"), "{}", last_sentence());
     assert_eq!(checked(right.as_ptr(), 4, 0, &[most + 1, 1, 1]), NV_OK);
 
     arguments[2] = null();
     assert_eq!(launch(&arguments, 4, &one), NV_ERR_INVALID_POINTER);
-    assert!(sentence().contains("kernel_params[2] is NULL"), "{}", sentence());
+    assert!(last_sentence().contains("kernel_params[2] is NULL"), "{}", last_sentence());
     tegrarm_device_close(device);
 }
 
 #[test]
 fn the_stack_is_what_the_limit_says() {
-    let device = open();
+    let device = open_c_device();
     let stack = || {
         let mut value = 0;
         // SAFETY: the pointer points to a variable of this function.
@@ -258,14 +232,19 @@ fn the_stack_is_what_the_limit_says() {
             let arguments = [(&raw const address).cast::<c_void>(), (&raw const out).cast()];
             let (one, warp) = ([1u32, 1, 1], [4u32, 1, 1]);
             let status = tegrarm_launch(k, one.as_ptr(), warp.as_ptr(), 0, arguments.as_ptr(), 2, &mut fence);
-            assert_eq!(status, NV_OK, "{}", sentence());
-            assert_eq!(tegrarm_wait(device, fence, Duration::from_secs(60).as_nanos() as u64), NV_OK, "{}", sentence());
+            assert_eq!(status, NV_OK, "{}", last_sentence());
+            assert_eq!(
+                tegrarm_wait(device, fence, Duration::from_secs(60).as_nanos() as u64),
+                NV_OK,
+                "{}",
+                last_sentence()
+            );
             let found = pointer.cast::<i32>().add(32).read();
             assert_eq!(tegrarm_buffer_free(buffer), NV_OK);
             found
         }
     };
-    assert_eq!(tegrarm_device_set_limit(device, STACK, 4000), NV_OK, "{}", sentence());
+    assert_eq!(tegrarm_device_set_limit(device, STACK, 4000), NV_OK, "{}", last_sentence());
     assert!((4000..4032).contains(&stack()), "{}", stack());
     assert_eq!(run(), 6765);
     let large = stack();

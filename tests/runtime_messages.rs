@@ -4,10 +4,10 @@
 
 mod common;
 
+use common::{last_sentence, open_c_device};
 use std::ffi::{CStr, c_char, c_void};
 use std::ptr::{null, null_mut};
 use std::sync::Mutex;
-use tegrarm::capi::library::{tegrarm_config, tegrarm_init, tegrarm_last_error};
 use tegrarm::capi::messages::*;
 use tegrarm::capi::runtime::device::*;
 use tegrarm::capi::runtime::state::*;
@@ -22,36 +22,16 @@ unsafe extern "C" fn tell(level: u32, status: u32, message: *const c_char, user:
     told.lock().unwrap().push((level, status, message.to_str().unwrap().to_owned()));
 }
 
-fn sentence() -> String {
-    let mut text = [0 as c_char; 1024];
-    // SAFETY: there are as many bytes.
-    unsafe {
-        tegrarm_last_error(text.as_mut_ptr(), text.len());
-        CStr::from_ptr(text.as_ptr()).to_str().unwrap().to_owned()
-    }
-}
-
-fn open() -> *mut tegrarm::capi::runtime::opaque::tegrarm_device {
-    let config = tegrarm_config { size: size_of::<tegrarm_config>(), backend: c"sim".as_ptr() };
-    let mut device = null_mut();
-    // SAFETY: the configuration and the place of the handle are variables.
-    unsafe {
-        tegrarm_init(&config);
-        assert_eq!(tegrarm_device_open(0, &mut device), NV_OK, "{}", sentence());
-    }
-    device
-}
-
 /// One test: there is one callback in a process.
 #[test]
 fn failures_are_told_once_with_their_status_apart() {
-    let device = open();
+    let device = open_c_device();
     let told: Told = Mutex::default();
     let user = (&raw const told).cast_mut().cast::<c_void>();
     assert_eq!(tegrarm_log(6, Some(tell), user), NV_ERR_INVALID_ARGUMENT);
     assert_eq!(tegrarm_log(1, Some(tell), user), NV_OK);
     assert_eq!(tegrarm_wait(device, 1 << 40, 0), NV_ERR_INVALID_ARGUMENT);
-    let sentence = sentence();
+    let sentence = last_sentence();
     assert!(
         sentence.contains("never given") && !sentence.contains("NV_ERR") && !sentence.contains("0x1f"),
         "{sentence}"
@@ -61,7 +41,7 @@ fn failures_are_told_once_with_their_status_apart() {
 
     // What the library does is a matter of a higher level, and a lower one is a part of it.
     assert_eq!(tegrarm_log(4, Some(tell), user), NV_OK);
-    let other = open();
+    let other = open_c_device();
     assert_eq!(tegrarm_device_close(other), NV_OK);
     assert_eq!(tegrarm_device_close(other), NV_ERR_OBJECT_NOT_FOUND);
     let found = std::mem::take(&mut *told.lock().unwrap());
@@ -88,7 +68,7 @@ fn state_of(device: *mut tegrarm::capi::runtime::opaque::tegrarm_device) {
     let ask = |state: &mut tegrarm_device_state| unsafe { tegrarm_device_state(device, state) };
     assert_eq!(ask(&mut state), NV_ERR_INVALID_PARAM_STRUCT);
     state.size = size_of::<tegrarm_device_state>();
-    assert_eq!(ask(&mut state), NV_OK, "{}", sentence());
+    assert_eq!(ask(&mut state), NV_OK, "{}", last_sentence());
     assert_eq!(state.size, size_of::<tegrarm_device_state>());
     assert!(state.min_clock_hz <= state.clock_hz && state.clock_hz <= state.max_clock_hz && state.clock_hz > 0);
     assert!(state.memory_available <= state.memory_total && state.memory_total > 0);

@@ -3,10 +3,9 @@
 
 mod common;
 
-use std::path::Path;
+use common::{DEADLINE, LINE, open_device, vecadd};
 use std::sync::Arc;
 use std::time::Duration;
-use tegrarm::rm::Rm;
 use tegrarm::runtime::buffer::Buffer;
 use tegrarm::runtime::device::Device;
 use tegrarm::runtime::event::Event;
@@ -17,23 +16,10 @@ use tegrarm::runtime::params;
 use tegrarm::runtime::place::Place;
 use tegrarm::runtime::queue::{Kind, Plan};
 use tegrarm::runtime::queues::QueueRef;
-use tegrarm::tegra::CacheMode;
 use tegrarm_abi::rm::status::*;
 
-const LINE: Launch = Launch { grid: Dim3::new(1, 1, 1), block: Dim3::new(32, 1, 1), dynamic_shared: 0 };
-const DEADLINE: Option<Duration> = Some(Duration::from_secs(60));
 const COPIES: Plan = Plan { kind: Kind::Copy, ..Plan::PLAIN };
 const N: usize = 32;
-
-fn device() -> Arc<Device> {
-    let rm = Arc::new(Rm::new(common::board(common::default_release()), CacheMode::WriteCombine));
-    Device::open(&rm, 0).unwrap()
-}
-
-fn kernel(device: &Arc<Device>) -> KernelRef {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/cubin/vecadd.nvrtc.cubin");
-    device.load(&std::fs::read(file).unwrap()).unwrap().kernel("vecadd").unwrap()
-}
 
 fn floats(device: &Arc<Device>, value: f32) -> Arc<Buffer> {
     let buffer = device.alloc(4 * N as u64, Cache::Cached).unwrap();
@@ -61,8 +47,8 @@ fn add(queue: &QueueRef, kernel: &mut KernelRef, [a, b, to]: [&Buffer; 3], block
 
 #[test]
 fn queues_wait_for_each_others_fences() {
-    let device = device();
-    let mut kernel = kernel(&device);
+    let device = open_device();
+    let mut kernel = vecadd(&device);
     let own = QueueRef::own(&device);
     let [second, copies] = [Plan::PLAIN, COPIES].map(|plan| QueueRef::open(&device, plan).unwrap());
     assert_eq!((second.lane().number(), copies.lane().number()), (1, 2));
@@ -87,8 +73,8 @@ fn queues_wait_for_each_others_fences() {
 
 #[test]
 fn a_copy_queue_works_while_another_computes_and_runs_no_kernels() {
-    let device = device();
-    let mut kernel = kernel(&device);
+    let device = open_device();
+    let mut kernel = vecadd(&device);
     let (own, copies) = (QueueRef::own(&device), QueueRef::open(&device, COPIES).unwrap());
     let [a, b, out] = [1.0, 2.0, 0.0].map(|value| floats(&device, value));
     let computing = add(&own, &mut kernel, [&a, &a, &out], i32::MAX as u32);
@@ -107,8 +93,8 @@ fn a_copy_queue_works_while_another_computes_and_runs_no_kernels() {
 
 #[test]
 fn the_cpu_copies_in_the_order_of_the_queue() {
-    let device = device();
-    let mut kernel = kernel(&device);
+    let device = open_device();
+    let mut kernel = vecadd(&device);
     let queue = QueueRef::open(&device, Plan::PLAIN).unwrap();
     let [a, b, out] = [1.0, 2.0, 0.0].map(|value| floats(&device, value));
     let memory = Arc::new(Memory::new(device.session(), 4096, Cache::Cached).unwrap());
@@ -134,8 +120,8 @@ fn the_cpu_copies_in_the_order_of_the_queue() {
 
 #[test]
 fn a_queue_ends_and_its_fences_pass() {
-    let device = device();
-    let mut kernel = kernel(&device);
+    let device = open_device();
+    let mut kernel = vecadd(&device);
     let [a, out] = [1.0, 0.0].map(|value| floats(&device, value));
     let mut fences = Vec::new();
     for _ in 0..5 {
@@ -150,8 +136,8 @@ fn a_queue_ends_and_its_fences_pass() {
 #[test]
 fn a_fault_stops_one_queue_and_recovery_keeps_everything_else() {
     let _shown = common::shows(&[NV_ERR_RESOURCE_LOST]);
-    let device = device();
-    let mut kernel = kernel(&device);
+    let device = open_device();
+    let mut kernel = vecadd(&device);
     let (own, other) = (QueueRef::own(&device), QueueRef::open(&device, Plan::PLAIN).unwrap());
     let [a, b, out] = [1.0, 2.0, 0.0].map(|value| floats(&device, value));
     let event = Event::new(&device).unwrap();
@@ -192,8 +178,8 @@ fn a_fault_stops_one_queue_and_recovery_keeps_everything_else() {
 /// More submissions than a ring has, before and after a recovery.
 #[test]
 fn a_full_queue_recovers_too() {
-    let device = device();
-    let mut kernel = kernel(&device);
+    let device = open_device();
+    let mut kernel = vecadd(&device);
     let own = QueueRef::own(&device);
     let [a, b, out] = [1.0, 2.0, 0.0].map(|value| floats(&device, value));
     let bad = 0x12_3456_7000u64.to_le_bytes();

@@ -3,7 +3,7 @@
 
 mod common;
 
-use std::path::Path;
+use common::{DEADLINE, vecadd};
 use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::time::Duration;
@@ -21,7 +21,6 @@ use tegrarm::tegra::CacheMode;
 use tegrarm_abi::rm::status::*;
 use tegrarm_kmd::{CallKind, Faulty, Kmd};
 
-const DEADLINE: Option<Duration> = Some(Duration::from_secs(60));
 const N: usize = 64;
 
 struct Bench {
@@ -37,9 +36,7 @@ fn bench() -> Bench {
     let faulty = Arc::new(Faulty::new(board.clone()));
     let rm = Arc::new(Rm::new(faulty.clone() as Arc<dyn Kmd>, CacheMode::WriteCombine));
     let device = Device::open(&rm, 0).unwrap();
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/cubin/vecadd.nvrtc.cubin");
-    let module = device.load(&std::fs::read(file).unwrap()).unwrap();
-    let kernel = Arc::new(module.kernel("vecadd").unwrap());
+    let kernel = Arc::new(vecadd(&device));
     Bench { faulty, board, device, kernel }
 }
 

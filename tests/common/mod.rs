@@ -2,17 +2,22 @@
 #![allow(dead_code, unused_imports, reason = "each test program uses its own part")]
 
 pub mod board;
+pub mod c_device;
 pub mod calls;
+pub mod device;
 pub mod door;
 pub mod no_nodes;
 pub mod shown;
 
 pub use board::{Board, board, default_release};
+pub use c_device::{last_sentence, open_c_device};
 pub use calls::{CFunctions, Calls};
+pub use device::{DEADLINE, LINE, cubin, open_device, vecadd};
 pub use no_nodes::NoNodes;
 pub use shown::{note, shows, status};
 
 use std::sync::Arc;
+use tegra_sim::L4t;
 use tegrarm::rm::{DmaRequest, MapRequest, Rm};
 use tegrarm::status::RmResult;
 use tegrarm::tegra::CacheMode;
@@ -29,6 +34,26 @@ pub const MIB: u64 = 1 << 20;
 /// Makes a manager that works on a kernel.
 pub fn manager(kmd: Arc<dyn Kmd>) -> Rm {
     Rm::new(kmd, CacheMode::WriteCombine)
+}
+
+/// A manager of its own kernel, and a client of it that has channels.
+pub struct Bench {
+    pub rm: Rm,
+    pub b: Bringup,
+}
+
+impl Bench {
+    /// Makes the client on a new virtual board.
+    pub fn on(l4t: L4t) -> Bench {
+        Bench::over(board(l4t))
+    }
+
+    /// Makes the client on a kernel.
+    pub fn over(kmd: Arc<dyn Kmd>) -> Bench {
+        let rm = manager(kmd);
+        let b = Bringup::open(&rm).unwrap();
+        Bench { rm, b }
+    }
 }
 
 /// A client with a device, a subdevice, a VA space and a mapper into it.
