@@ -3,28 +3,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "session.h"
+#include "cubin.h"
 
 enum { PAGE = 4096 };
-
-static struct tegrarm_module *load(struct tegrarm_device *device, const char *name)
-{
-    char path[512];
-    const char *data = getenv("TEGRARM_TEST_CUBINS");
-    snprintf(path, sizeof path, "%s/%s", data ? data : "../tests/data/cubin", name);
-    static char image[1 << 20];
-    FILE *file = fopen(path, "rbe");
-    if (!file) {
-        perror(path);
-        abort();
-    }
-    size_t size = fread(image, 1, sizeof image, file);
-    fclose(file);
-    struct tegrarm_module *module;
-    CHECK(tegrarm_module_load(device, image, size, &module));
-    assert(tegrarm_module_load(device, image, (size_t)-1, &module) == NV_ERR_INVALID_ARGUMENT); /* A failed ftell returns this number. */
-    return module;
-}
 
 /* Two devices share memory without a copy. */
 static void dmabufs(struct tegrarm_device *device)
@@ -72,7 +53,7 @@ static void pages(struct tegrarm_device *device)
     CHECK(tegrarm_fill(ones, 0, PAGE, 0x3f800000, 4, NULL));
 
     struct tegrarm_kernel *add;
-    CHECK(tegrarm_module_kernel(load(device, "vecadd.jit.cubin"), "vecadd", &add));
+    CHECK(tegrarm_module_kernel(load_cubin(device, "vecadd.jit.cubin"), "vecadd", &add));
     struct tegrarm_kernel_attributes known = {.size = sizeof known};
     CHECK(tegrarm_kernel_attributes(add, &known));
     assert(known.parameters == 4 && known.registers > 0 && known.max_threads >= 128);
@@ -107,6 +88,8 @@ static void limits(struct tegrarm_device *device)
     assert(tegrarm_device_set_limit(device, TEGRARM_LIMIT_HEAP_SIZE, 1) == NV_ERR_NOT_SUPPORTED);
     struct tegrarm_buffer *none;
     assert(tegrarm_buffer_alloc(device, (NvU64)1 << 46, 0, &none) == NV_ERR_NO_MEMORY);
+    struct tegrarm_module *module;
+    assert(tegrarm_module_load(device, "", (size_t)-1, &module) == NV_ERR_INVALID_ARGUMENT); /* A failed ftell returns this number. */
 }
 
 int main(void)

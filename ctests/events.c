@@ -111,12 +111,5 @@ static void all(void)
 
 int main(void)
 {
-    all();
-    int fds = open_fds(), mappings = shared_mappings();
-    all();
-    assert(open_fds() == fds && "a file descriptor leaked");
-    assert(shared_mappings() == mappings && "a mapping leaked");
-    CHECK(tegrarm_shutdown());
-    puts("events: ok");
-    return 0;
+    return run_twice(all, "events");
 }

@@ -3,37 +3,9 @@
 #include <pthread.h>
 #include <unistd.h>
 
-#include "session.h"
+#include "cubin.h"
 
 enum { N = 1024, SIZE = N * sizeof(float) };
-
-static struct tegrarm_module *load(struct tegrarm_device *device, const char *name)
-{
-    char path[512];
-    const char *data = getenv("TEGRARM_TEST_CUBINS");
-    snprintf(path, sizeof path, "%s/%s", data ? data : "../tests/data/cubin", name);
-    static char image[1 << 20];
-    FILE *file = fopen(path, "rbe");
-    if (!file) {
-        perror(path);
-        abort();
-    }
-    size_t size = fread(image, 1, sizeof image, file);
-    fclose(file);
-    struct tegrarm_module *module;
-    CHECK(tegrarm_module_load(device, image, size, &module));
-    return module;
-}
-
-static struct tegrarm_buffer *floats(struct tegrarm_device *device, float **pointer, NvU64 *address)
-{
-    struct tegrarm_buffer *buffer;
-    void *at;
-    CHECK(tegrarm_buffer_alloc(device, SIZE, TEGRARM_BUFFER_CACHED, &buffer));
-    CHECK(tegrarm_buffer_address(buffer, &at, address));
-    *pointer = at;
-    return buffer;
-}
 
 struct told {
     pthread_mutex_t lock;
@@ -79,10 +51,11 @@ static void work(struct tegrarm_device *device)
     assert(tegrarm_queue_create(device, &options, &none) == NV_ERR_INVALID_ARGUMENT);
 
     struct tegrarm_kernel *vecadd;
-    CHECK(tegrarm_module_kernel(load(device, "vecadd.nvrtc.cubin"), "vecadd", &vecadd));
+    CHECK(tegrarm_module_kernel(load_cubin(device, "vecadd.nvrtc.cubin"), "vecadd", &vecadd));
     float *pa, *pb, *pc, in[N], out[N];
     NvU64 a, b, c;
-    struct tegrarm_buffer *ba = floats(device, &pa, &a), *bb = floats(device, &pb, &b), *bc = floats(device, &pc, &c);
+    struct tegrarm_buffer *ba = float_buffer(device, SIZE, &pa, &a), *bb = float_buffer(device, SIZE, &pb, &b),
+                          *bc = float_buffer(device, SIZE, &pc, &c);
     for (int i = 0; i < N; i++)
         in[i] = (float)i;
 
@@ -153,12 +126,5 @@ static void all(void)
 
 int main(void)
 {
-    all();
-    int fds = open_fds(), mappings = shared_mappings();
-    all();
-    assert(open_fds() == fds && "a file descriptor leaked");
-    assert(shared_mappings() == mappings && "a mapping leaked");
-    CHECK(tegrarm_shutdown());
-    puts("queues: ok");
-    return 0;
+    return run_twice(all, "queues");
 }

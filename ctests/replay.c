@@ -7,7 +7,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "session.h"
+#include "cubin.h"
 
 #ifndef PR_SET_SYSCALL_USER_DISPATCH
 #define PR_SET_SYSCALL_USER_DISPATCH 59
@@ -70,15 +70,8 @@ typedef struct {
 
 static struct tegrarm_kernel *vecadd(struct tegrarm_device *device)
 {
-    FILE *file = fopen("../tests/data/cubin/vecadd.nvrtc.cubin", "rbe");
-    assert(file && "run in ctests/");
-    static char image[1 << 16];
-    size_t size = fread(image, 1, sizeof image, file);
-    fclose(file);
-    struct tegrarm_module *module;
     struct tegrarm_kernel *kernel;
-    CHECK(tegrarm_module_load(device, image, size, &module));
-    CHECK(tegrarm_module_kernel(module, "vecadd", &kernel));
+    CHECK(tegrarm_module_kernel(load_cubin(device, "vecadd.nvrtc.cubin"), "vecadd", &kernel));
     return kernel;
 }
 

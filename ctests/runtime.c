@@ -2,60 +2,21 @@
  * fault is reported. */
 #include <math.h>
 
-#include "session.h"
-
-static void *read_file(const char *path, size_t *size)
-{
-    FILE *file = fopen(path, "rbe");
-    if (!file) {
-        perror(path);
-        abort();
-    }
-    assert(fseek(file, 0, SEEK_END) == 0);
-    *size = (size_t)ftell(file);
-    rewind(file);
-    void *bytes = malloc(*size);
-    assert(bytes && fread(bytes, 1, *size, file) == *size);
-    fclose(file);
-    return bytes;
-}
-
-static struct tegrarm_module *load(struct tegrarm_device *device, const char *name)
-{
-    char path[512];
-    const char *data = getenv("TEGRARM_TEST_CUBINS");
-    snprintf(path, sizeof path, "%s/%s", data ? data : "../tests/data/cubin", name);
-    size_t size;
-    void *image = read_file(path, &size);
-    struct tegrarm_module *module;
-    CHECK(tegrarm_module_load(device, image, size, &module));
-    free(image);
-    return module;
-}
-
-static struct tegrarm_buffer *buffer(struct tegrarm_device *device, NvU64 size, float **pointer, NvU64 *address)
-{
-    struct tegrarm_buffer *b;
-    void *p;
-    CHECK(tegrarm_buffer_alloc(device, size, TEGRARM_BUFFER_CACHED, &b));
-    CHECK(tegrarm_buffer_address(b, &p, address));
-    *pointer = p;
-    return b;
-}
+#include "cubin.h"
 
 static void vector_add(void)
 {
     enum { N = 1000 };
     struct tegrarm_device *device;
     CHECK(tegrarm_device_open(0, &device));
-    struct tegrarm_module *module = load(device, "vecadd.jit.cubin");
+    struct tegrarm_module *module = load_cubin(device, "vecadd.jit.cubin");
     struct tegrarm_kernel *vecadd;
     CHECK(tegrarm_module_kernel(module, "vecadd", &vecadd));
 
     float *pa, *pb, *pc, out[N];
     NvU64 a, b, c, fence;
-    struct tegrarm_buffer *ba = buffer(device, sizeof out, &pa, &a), *bb = buffer(device, sizeof out, &pb, &b),
-                          *bc = buffer(device, sizeof out, &pc, &c);
+    struct tegrarm_buffer *ba = float_buffer(device, sizeof out, &pa, &a), *bb = float_buffer(device, sizeof out, &pb, &b),
+                          *bc = float_buffer(device, sizeof out, &pc, &c);
     for (int i = 0; i < N; i++) {
         pa[i] = (float)i;
         out[i] = 0.25f * (float)i;
@@ -98,7 +59,7 @@ static void fault_report(void)
 {
     struct tegrarm_device *device;
     CHECK(tegrarm_device_open(0, &device));
-    struct tegrarm_module *module = load(device, "vecadd.nvrtc.cubin");
+    struct tegrarm_module *module = load_cubin(device, "vecadd.nvrtc.cubin");
     struct tegrarm_kernel *vecadd;
     CHECK(tegrarm_module_kernel(module, "vecadd", &vecadd));
     NvU64 nowhere = 0x1234567000, fence;

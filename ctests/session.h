@@ -53,6 +53,20 @@ static inline int shared_mappings(void)
     return count;
 }
 
+/* The whole of a test program: the second run of `all` may leave no descriptor and no mapping behind. The first run may, because
+ * it loads libraries and opens the backend. */
+static inline int run_twice(void (*all)(void), const char *name)
+{
+    all();
+    int fds = open_fds(), mappings = shared_mappings();
+    all();
+    assert(open_fds() == fds && "a file descriptor leaked");
+    assert(shared_mappings() == mappings && "a mapping leaked");
+    CHECK(tegrarm_shutdown());
+    printf("%s: ok\n", name);
+    return 0;
+}
+
 typedef struct {
     NvHandle client, device, subdevice, vaspace, mapper, group, share;
 } Session;
