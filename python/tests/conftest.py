@@ -16,6 +16,16 @@ HAS_CLANG = bool(shutil.which("clang")) or pathlib.Path(ZIG).exists()
 
 
 @pytest.fixture
+def gpu():
+    """An open device, for tests that launch kernels of CUDA C++."""
+    import cuda  # Most tests run without numpy.
+
+    device = cuda.Gpu()
+    yield device
+    device.close()
+
+
+@pytest.fixture
 def python():
     """Runs Python code (or a list of arguments) in a fresh process and returns its stdout; a failure shows both streams."""
 

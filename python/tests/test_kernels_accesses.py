@@ -84,13 +84,6 @@ extern "C" __global__ void {name(space, load, store)}(const unsigned char *in, u
 SOURCE = "\n".join(kernel(*row) for row in ROWS)
 
 
-@pytest.fixture
-def gpu():
-    device = cuda.Gpu()
-    yield device
-    device.close()
-
-
 @pytest.mark.parametrize("way", cuda.WAYS)
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: name(*row))
 def test_every_load_and_store(gpu, way, row):

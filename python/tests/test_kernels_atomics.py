@@ -161,13 +161,6 @@ def run(gpu, cubin, op, ty, place, keeps, *more):
             assert now == int(last[slot]), f"slot {slot}: {int(last[slot]):#x}, not {now:#x}"
 
 
-@pytest.fixture
-def gpu():
-    device = cuda.Gpu()
-    yield device
-    device.close()
-
-
 @pytest.mark.parametrize("way", cuda.WAYS)
 @pytest.mark.parametrize("place", PLACES)
 def test_every_operation_type_and_space(gpu, way, place):
@@ -220,9 +213,7 @@ extern "C" __global__ void local_word(unsigned *out, int shift) {
     ("global_long", 4, "misaligned"),
     ("local_word", 1, "wrong space"),
 ])
-def test_misplaced_atomics_are_refused(kernel, shift, why):
-    device = cuda.Gpu()
+def test_misplaced_atomics_are_refused(gpu, kernel, shift, why):
     out = numpy.zeros(8, numpy.uint32)
     with pytest.raises(RmError, match="(?i)" + why):
-        device.launch(device.kernel(cuda.compiled(MISPLACED), kernel), 1, 32, out, numpy.int32(shift))
-    device.close()
+        gpu.launch(gpu.kernel(cuda.compiled(MISPLACED), kernel), 1, 32, out, numpy.int32(shift))

@@ -334,13 +334,6 @@ extern "C" __global__ void transactions(int *out) {
 """
 
 
-@pytest.fixture
-def gpu():
-    device = cuda.Gpu()
-    yield device
-    device.close()
-
-
 @pytest.fixture(params=cuda.WAYS)
 def mbarrier(request, gpu):
     return lambda name: gpu.kernel(cuda.compiled(MBARRIER, request.param), name)

@@ -57,13 +57,6 @@ CASES = [(cache, size, hint, how) for cache, size in FORMS for how in WAYS_TO_SA
 SOURCE = "\n".join(kernel(*case) for case in CASES)
 
 
-@pytest.fixture
-def gpu():
-    device = cuda.Gpu()
-    yield device
-    device.close()
-
-
 def sizes_of(how, size):
     if how.startswith("constant"):
         return numpy.full(THREADS, int(how[8:]), numpy.int32)
@@ -109,12 +102,10 @@ def test_what_is_not_copied_is_not_read(gpu):
     ("all", 16, 1 << 37, "MMU|no mapping|unmapped|fault"),
     ("size", 5, 1 << 37, "MMU|no mapping|unmapped|fault"),
 ])
-def test_faults(how, n, offset, why):
-    device = cuda.Gpu()
+def test_faults(gpu, how, n, offset, why):
     with pytest.raises(RmError, match="(?i)" + why):
-        device.launch(device.kernel(cuda.compiled(SOURCE), named("ca", 16, "", how)), 1, THREADS, numpy.zeros(4096, numpy.uint8),
-                      numpy.full(THREADS, n, numpy.int32), numpy.full(THREADS, offset, numpy.int64), numpy.zeros(THREADS * 16, numpy.uint8))
-    device.close()
+        gpu.launch(gpu.kernel(cuda.compiled(SOURCE), named("ca", 16, "", how)), 1, THREADS, numpy.zeros(4096, numpy.uint8),
+                   numpy.full(THREADS, n, numpy.int32), numpy.full(THREADS, offset, numpy.int64), numpy.zeros(THREADS * 16, numpy.uint8))
 
 
 BUILT_ON_IT = """

@@ -135,13 +135,6 @@ extern "C" __global__ void locked(int *out) {
 """
 
 
-@pytest.fixture
-def gpu():
-    device = cuda.Gpu()
-    yield device
-    device.close()
-
-
 @pytest.fixture(params=cuda.WAYS)
 def kernel(request, gpu):
     return lambda name: gpu.kernel(cuda.compiled(SOURCE, request.param), name)

@@ -68,14 +68,10 @@ def reference(values):
 
 @pytest.mark.parametrize("kind", TYPES)
 @pytest.mark.parametrize("way", ["12", "13"])
-def test_primitives_of_cub(way, kind):
+def test_primitives_of_cub(gpu, way, kind):
     values = numpy.random.default_rng(11).integers(0, 7, 2 * BLOCK).astype(TYPES[kind])
     want = reference(values)
     out = numpy.zeros((len(want), 2 * BLOCK), TYPES[kind])
-    gpu = cuda.Gpu()
-    try:
-        gpu.launch(gpu.kernel(cuda.compiled(SOURCE.replace("TYPE", kind), way), "k"), 1, BLOCK, values, out)
-    finally:
-        gpu.close()
+    gpu.launch(gpu.kernel(cuda.compiled(SOURCE.replace("TYPE", kind), way), "k"), 1, BLOCK, values, out)
     for number, (got, row) in enumerate(zip(out, want, strict=True)):
         assert [got[i] for i in row] == list(row.values()), number

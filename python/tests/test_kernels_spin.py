@@ -27,13 +27,6 @@ WAYS = [(way, name) for way in cuda.WAYS for name in [*LOCKS, "volatile", "atomi
         if not (way.endswith("debug") and name in ASSERTING)]
 
 
-@pytest.fixture
-def gpu():
-    device = cuda.Gpu()
-    yield device
-    device.close()
-
-
 def run(gpu, way, source, grid, block, *arguments):
     gpu.launch(gpu.kernel(cuda.compiled(source, way), "k"), grid, block, *arguments)
 

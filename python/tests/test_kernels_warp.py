@@ -13,13 +13,6 @@ def way(request):
     return request.param
 
 
-@pytest.fixture
-def gpu():
-    device = cuda.Gpu()
-    yield device
-    device.close()
-
-
 def run(gpu, way, source, grid, block, *arguments, **more):
     """Compiles and launches the kernel `k`."""
     gpu.launch(gpu.kernel(cuda.compiled(source, way), "k"), grid, block, *arguments, **more)

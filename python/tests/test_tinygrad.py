@@ -3,6 +3,7 @@
 import os
 
 import pytest
+from tensors import AS_NUMPY
 
 TARGETS = ["TEGRA+NV:CUDA", "TEGRA+NV:NAK"]
 OPEN = "import tegrarm.tinygrad\nfrom tinygrad import Tensor, Device, TinyJit, dtypes\nimport numpy as np\n"
@@ -19,17 +20,7 @@ def test_adds(python, target):
 
 @pytest.mark.parametrize("target", TARGETS)
 def test_computes_what_numpy_computes(python, target):
-    python(OPEN + """
-rng = np.random.default_rng(3)
-a, b = rng.standard_normal((2, 33, 33), dtype=np.float32)
-def same(got, want, tol=1e-4): np.testing.assert_allclose(got.numpy(), want, rtol=tol, atol=tol)
-same(Tensor(a) @ Tensor(b), a @ b)
-same(Tensor(a).softmax(), np.exp(a) / np.exp(a).sum(1, keepdims=True))
-same(Tensor(a).sum(axis=0), a.sum(axis=0)); same(Tensor(a).max(), a.max())
-same(Tensor(a).sin(), np.sin(a)); same(Tensor(a).permute(1, 0).contiguous() + 1, a.T + 1)
-assert ((Tensor(a) > 0).where(Tensor(a), 0).numpy() == np.maximum(a, 0)).all()
-assert (Tensor(np.arange(1000, dtype=np.int64)) // 7).numpy().tolist() == [i // 7 for i in range(1000)]
-""", env=env(target))
+    python(OPEN + AS_NUMPY, env=env(target))
 
 
 def test_device_is_the_tegra_interface(python):

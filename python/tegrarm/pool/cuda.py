@@ -1,50 +1,25 @@
-"""Small kernels from CUDA C on the C runtime, for measuring and for stages without tinygrad. Needs the NVRTC wheel to compile."""
+"""Small kernels from CUDA C on the C runtime, for measurements and for stages without tinygrad. The NVRTC wheel compiles them."""
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
-import importlib.util
-import os
-import pathlib
 from collections.abc import Sequence
 
 import numpy as np
 
 from tegrarm import _ffi, rm
+from tegrarm import compile as compiler
 
 FOREVER = (1 << 64) - 1
 
 
-def _nvrtc() -> ctypes.CDLL:
-    if path := os.environ.get("NVRTC_PATH"):
-        return ctypes.CDLL(path)
-    with contextlib.suppress(ModuleNotFoundError):
-        spec = importlib.util.find_spec("nvidia.cuda_nvrtc")
-        for place in (spec.submodule_search_locations or []) if spec else []:
-            for library in sorted(pathlib.Path(place).glob("lib/libnvrtc.so.*")):
-                return ctypes.CDLL(str(library))
-    raise OSError("there is no NVRTC here: pip install nvidia-cuda-nvrtc-cu12, or set NVRTC_PATH to libnvrtc.so")
-
-
 def compiled(source: str) -> bytes:
-    """Machine code for sm_87. Raises ValueError with the compiler's log."""
-    library, program, size = _nvrtc(), ctypes.c_void_p(), ctypes.c_size_t()
-    if library.nvrtcCreateProgram(ctypes.byref(program), source.encode(), b"pool.cu", 0, None, None):
-        raise ValueError("NVRTC did not take the source")
-    failed = library.nvrtcCompileProgram(program, 1, (ctypes.c_char_p * 1)(b"--gpu-architecture=sm_87"))
-    what = "ProgramLog" if failed else "CUBIN"
-    getattr(library, f"nvrtcGet{what}Size")(program, ctypes.byref(size))
-    text = ctypes.create_string_buffer(size.value)
-    getattr(library, f"nvrtcGet{what}")(program, text)
-    library.nvrtcDestroyProgram(ctypes.byref(program))
-    if failed:
-        raise ValueError(text.value.decode())
-    return text.raw
+    """Machine code for sm_87. Raises Refused with the compiler's log, or if there is no NVRTC."""
+    return compiler.compiled(source.encode(), "pool.cu")
 
 
 class Kernels:
-    """A device of this process with one loaded module. A context manager."""
+    """A device of this process with one loaded module, as a context manager."""
 
     def __init__(self, image: bytes, index: int = 0):
         self.lib, self.device, self.module = _ffi.lib(), ctypes.c_void_p(), ctypes.c_void_p()
@@ -56,7 +31,7 @@ class Kernels:
         rm.check(call, getattr(self.lib, call)(*arguments))
 
     def buffer(self, size: int) -> tuple[ctypes.c_void_p, int, np.ndarray]:
-        """A handle, the GPU's address, and the same bytes as an array: CPU and GPU share the memory."""
+        """The handle, the GPU's address, and the same bytes as an array, because the CPU and the GPU share the memory."""
         handle, pointer, address = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_uint64()
         self._check("tegrarm_buffer_alloc", self.device, size, 0, ctypes.byref(handle))
         self._check("tegrarm_buffer_address", handle, ctypes.byref(pointer), ctypes.byref(address))
@@ -64,11 +39,11 @@ class Kernels:
         return handle, address.value, view
 
     def release(self, handle: ctypes.c_void_p) -> None:
-        """Gives a buffer back."""
+        """Frees a buffer."""
         self._check("tegrarm_buffer_free", handle)
 
     def launch(self, name: str, blocks: int, threads: int, arguments: Sequence[ctypes._SimpleCData]) -> int:
-        """Starts a kernel; returns the fence that says when it is done."""
+        """Starts a kernel. Returns the fence that passes when the kernel has ended."""
         if name not in self.kernels:
             found = ctypes.c_void_p()
             self._check("tegrarm_module_kernel", self.module, name.encode(), ctypes.byref(found))
@@ -79,11 +54,11 @@ class Kernels:
         return fence.value
 
     def wait(self, fence: int, seconds: float | None = None) -> None:
-        """Until a kernel is done; raises RmError with the fault's sentence if the device stopped."""
+        """Waits until a kernel has ended. Raises RmError with the fault's sentence if the device has stopped."""
         self._check("tegrarm_wait", self.device, fence, FOREVER if seconds is None else int(seconds * 1e9))
 
     def close(self) -> None:
-        """Gives the device back."""
+        """Closes the device."""
         if self.device:
             device, self.device = self.device, ctypes.c_void_p()
             self.lib.tegrarm_device_close(device)
