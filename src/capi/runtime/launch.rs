@@ -49,10 +49,9 @@ pub unsafe extern "C" fn tegrarm_launch(
         // caller.
         let launch = unsafe { geometry(grid_dim, block_dim, shared_mem_bytes) }?;
         let given = module.device().launch_ready(module, index, ready, &launch, |to| {
-            assert_eq!(to.len(), layout.size());
-            // SAFETY: `kernel_params` is what `tegrarm_launch` asks of its caller; the block is as long as was just checked, and
-            // ours until the launch.
-            unsafe { gather(layout, kernel_params, param_count, to.cpu()) }
+            // SAFETY: `kernel_params` is what `tegrarm_launch` asks of its caller. The block is `to.len()` bytes long, and
+            // nobody else uses it until the launch.
+            unsafe { gather(layout, kernel_params, param_count, to.cpu(), to.len()) }
         })?;
         // SAFETY: `fence` is NULL or valid for writes, as `tegrarm_launch` asks of its caller.
         unsafe { give_any(fence, given) };
@@ -108,10 +107,9 @@ pub unsafe extern "C" fn tegrarm_launch_checked(
             module.device().check_together(module.kernel_at(index), &launch)?;
         }
         let given = module.device().launch_ready(module, index, ready, &launch, |to| {
-            assert_eq!(to.len(), layout.size());
-            // SAFETY: `kernel_params` is what `tegrarm_launch_checked` asks of its caller; the block is as long as was just
-            // checked, and ours until the launch.
-            unsafe { gather(layout, kernel_params, param_count, to.cpu()) }
+            // SAFETY: `kernel_params` is what `tegrarm_launch_checked` asks of its caller. The block is `to.len()` bytes
+            // long, and nobody else uses it until the launch.
+            unsafe { gather(layout, kernel_params, param_count, to.cpu(), to.len()) }
         })?;
         // SAFETY: `fence` is NULL or valid for writes, as `tegrarm_launch_checked` asks of its caller.
         unsafe { give_any(fence, given) };
@@ -136,15 +134,20 @@ pub(super) unsafe fn geometry(grid: *const NvU32, block: *const NvU32, dynamic_s
 /// Fills in the block of arguments, from one pointer for each.
 ///
 /// # Safety
-/// `arguments` is NULL or valid for reads of `count` pointers, each NULL or valid for reads of its parameter's size;
-/// `block` is valid for writes of the layout's size.
+/// `arguments` is NULL or valid for reads of `count` pointers, each NULL or valid for reads of its parameter's size.
+/// `block` is valid for writes of `len` bytes.
+///
+/// # Panics
+/// If `len` is not the size of the layout.
 #[inline(always)]
 pub(super) unsafe fn gather(
     layout: &Layout,
     arguments: *const *const c_void,
     count: NvU32,
     block: *mut u8,
+    len: usize,
 ) -> RmResult<()> {
+    assert_eq!(len, layout.size());
     let fields = layout.fields();
     if count as usize != fields.len() {
         return Err(miscounted(layout, count));
@@ -161,7 +164,7 @@ pub(super) unsafe fn gather(
             return Err(absent(layout, arguments));
         }
         // SAFETY: `from` is not NULL and so valid for reads of the parameter's size, as this function asks of its caller; so
-        // is `block` for writes, and `Layout` has no field outside. The usual sizes are one move each.
+        // is `block` for writes of the layout's size, and `Layout` has no field outside. The usual sizes are one move each.
         unsafe {
             let to = block.add(field.offset as usize);
             if field.size == 8 {

@@ -36,10 +36,9 @@ pub unsafe extern "C" fn tegrarm_queue_launch(
         // caller.
         let launch = unsafe { geometry(grid_dim, block_dim, shared_mem_bytes) }?;
         let given = queue.launch(&mut held, &launch, |layout: &Layout, to| {
-            assert_eq!(to.len(), layout.size());
-            // SAFETY: `kernel_params` is what `tegrarm_queue_launch` asks of its caller; the block is as long as was just checked,
-            // and ours until the launch.
-            unsafe { gather(layout, kernel_params, param_count, to.cpu()) }
+            // SAFETY: `kernel_params` is what `tegrarm_queue_launch` asks of its caller. The block is `to.len()` bytes
+            // long, and nobody else uses it until the launch.
+            unsafe { gather(layout, kernel_params, param_count, to.cpu(), to.len()) }
         })?;
         // SAFETY: `fence` is NULL or valid for writes, as `tegrarm_queue_launch` asks of its caller.
         unsafe { give_any(fence, given) };

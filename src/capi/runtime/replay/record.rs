@@ -44,10 +44,9 @@ pub unsafe extern "C" fn tegrarm_replay_launch(
         let what = unsafe { geometry(grid_dim, block_dim, shared_mem_bytes) }?;
         let k = &*held;
         let index = REPLAYS.hold_alone(replay)?.launch(k, &what, |to| {
-            let layout = k.layout();
-            assert_eq!(to.len(), layout.size());
-            // SAFETY: `kernel_params` is what `tegrarm_launch` asks of its caller; the block is as long as was just checked.
-            unsafe { gather(layout, kernel_params, param_count, to.as_mut_ptr()) }
+            // SAFETY: `kernel_params` is what `tegrarm_replay_launch` asks of its caller. The block is `to.len()` bytes
+            // long.
+            unsafe { gather(k.layout(), kernel_params, param_count, to.as_mut_ptr(), to.len()) }
         })?;
         // SAFETY: `launch` is NULL or valid for writes, as `tegrarm_replay_launch` asks of its caller.
         unsafe { give_any(launch, index) };
