@@ -123,7 +123,8 @@
 #define TEGRARM_LAUNCH_TOGETHER 1
 
 /**
- * How many nanoseconds a wait for a replay spins until `tegrarm_replay_spin` says otherwise.
+ * The number of nanoseconds for which a wait for a replay reads in a loop before it sleeps. `tegrarm_replay_spin`
+ * changes it.
  */
 #define TEGRARM_REPLAY_SPIN_NS 20000
 
@@ -191,7 +192,7 @@ enum tegrarm_buffer_flags {
 };
 
 /**
- * What stopped a device: a value of `tegrarm_fault.cause`. Later versions may add values.
+ * The cause for which a device stopped: a value of `tegrarm_fault.cause`. Later versions may add values.
  */
 enum tegrarm_fault_cause {
     /**
@@ -249,19 +250,19 @@ enum tegrarm_log_level {
      */
     TEGRARM_LOG_OFF = 0,
     /**
-     * Calls that fail, with their sentences. A wait that ends in vain is a message of `TEGRARM_LOG_DEBUG`.
+     * Calls that fail, with their sentences. A wait that ends with a timeout is a message of `TEGRARM_LOG_DEBUG`.
      */
     TEGRARM_LOG_ERROR = 1,
     /**
-     * What the library could not do and went on without.
+     * Something that the library could not do, although it could continue.
      */
     TEGRARM_LOG_WARN = 2,
     /**
-     * What a program may want to know once.
+     * Something that is said once and that a program may want to know.
      */
     TEGRARM_LOG_INFO = 3,
     /**
-     * What the library does.
+     * The actions of the library.
      */
     TEGRARM_LOG_DEBUG = 4,
     /**
@@ -271,7 +272,7 @@ enum tegrarm_log_level {
 };
 
 /**
- * What a piece of work was: a value of `tegrarm_profile_record.kind`. Later versions may add values.
+ * The kind of a piece of work: a value of `tegrarm_profile_record.kind`. Later versions may add values.
  */
 enum tegrarm_profile_kind {
     /**
@@ -303,12 +304,12 @@ enum tegrarm_queue_kind {
 };
 
 /**
- * How often a queue gets its turn on the GPU: a value of `tegrarm_queue_options.priority`. nvgpu calls it the interleave level.
- * A queue of a higher one comes again before queues of a lower one.
+ * How often a queue gets its turn on the GPU: a value of `tegrarm_queue_options.priority`. nvgpu calls it the
+ * interleave level. A queue with a higher priority gets its turn again before queues with a lower one.
  */
 enum tegrarm_queue_priority {
     /**
-     * What nvgpu gives: low.
+     * nvgpu's default, which is low.
      */
     TEGRARM_PRIORITY_DEFAULT = 0,
     /**
@@ -652,13 +653,14 @@ struct tegrarm_replay_channel {
      */
     uint64_t *put;
     /**
-     * The error notifier of the channel, 16 bytes, or NULL. Without one a channel that was stopped is a timeout.
+     * The error notifier of the channel, 16 bytes, or NULL. Without a notifier, a channel that was stopped ends in a
+     * timeout.
      */
     const void *notifier;
 };
 
 /**
- * What a patch point gets in each run: `(source + add) >> shift & mask`, modulo 2^64.
+ * The value of a patch point in each run: `(source + add) >> shift & mask`, modulo 2^64.
  */
 struct tegrarm_replay_value {
     /**
@@ -688,8 +690,8 @@ struct tegrarm_replay_value {
 };
 
 /**
- * How a queue is to be. Set everything to 0, set `size` to `sizeof(struct tegrarm_queue_options)`, and then fill in the other
- * fields. Later versions only append fields.
+ * The properties of a new queue. Set everything to 0, set `size` to `sizeof(struct tegrarm_queue_options)`, and then
+ * fill in the other fields. Later versions only append fields.
  */
 struct tegrarm_queue_options {
     /**
@@ -716,8 +718,8 @@ struct tegrarm_queue_options {
 };
 
 /**
- * Who is told that a fence has passed: `status` is `NV_OK`, or what `tegrarm_wait` would return. `user` is what
- * `tegrarm_fence_notify` was given.
+ * The type of a function that is called when a fence has passed. `status` is `NV_OK`, or what `tegrarm_wait` would
+ * return. `user` is the argument of `tegrarm_fence_notify`.
  */
 typedef void (*tegrarm_fence_callback)(NvU64 fence, NV_STATUS status, void *user);
 
@@ -760,13 +762,13 @@ struct tegrarm_profile_record {
 };
 
 /**
- * Who is told of work that has finished. `user` is what `tegrarm_profile_start` was given.
+ * The type of a function that is called for work that has finished. `user` is the argument of `tegrarm_profile_start`.
  */
 typedef void (*tegrarm_profile_callback)(const struct tegrarm_profile_record *record, void *user);
 
 /**
- * How a device is doing. Set `size` to `sizeof(struct tegrarm_device_state)` before the call. At most that many bytes are
- * written. Later versions only append fields.
+ * The present state of a device. Set `size` to `sizeof(struct tegrarm_device_state)` before the call. At most that
+ * many bytes are written. Later versions only append fields.
  */
 struct tegrarm_device_state {
     /**
@@ -1211,20 +1213,20 @@ NV_STATUS tegrarm_kernel_report(char *buf, size_t len, size_t *needed);
 NV_STATUS tegrarm_device_profile(NvU32 index, struct tegrarm_device_profile *out);
 
 /**
- * Has `callback` called with the messages of the library up to `level`, one of `enum tegrarm_log_level`. With NULL, or with
- * `TEGRARM_LOG_OFF`, nobody is told any more. There is one callback in a process; the last one counts. The environment variable
- * `TEGRARM_LOG`, which writes to standard error, is independent of it. `user` is passed on to the callback.
+ * Makes the library call `callback` with its messages up to `level`, one of `enum tegrarm_log_level`. With NULL, or
+ * with `TEGRARM_LOG_OFF`, no function is called any more. There is one callback in a process, and a new one replaces
+ * it. The environment variable `TEGRARM_LOG`, which writes to standard error, is independent of it. `user` is passed
+ * on to the callback.
  *
- * It is called in the thread that the message is about, in several threads at the same time, and in the middle of other
- * functions: it may call only `tegrarm_status_name`. A message without a status is not a stable interface. With
- * `TEGRARM_LOG_TRACE` the calls of the kernel are told to a program that asks before the library is initialised.
+ * It is called in the thread that the message is about, in several threads at the same time, and in the middle of
+ * other functions: it may call only `tegrarm_status_name`. A message without a status is not a stable interface. With
+ * `TEGRARM_LOG_TRACE`, calls to the kernel are messages only if this function is called before the library is
+ * initialised.
  *
  * Errors:
  * - `NV_ERR_INVALID_ARGUMENT`: `level` is more than `TEGRARM_LOG_TRACE`.
  */
-NV_STATUS tegrarm_log(NvU32 level,
-                      tegrarm_log_callback callback,
-                      void *user);
+NV_STATUS tegrarm_log(NvU32 level, tegrarm_log_callback callback, void *user);
 
 /**
  * Opens GPU `index`, which is 0 on a Tegra: an address space, a channel with the compute and copy engines, and local
@@ -1263,7 +1265,8 @@ NV_STATUS tegrarm_fence(struct tegrarm_device *device,
                         NvU64 *fence);
 
 /**
- * Waits until the work up to `fence`, of any queue of the device, has finished. The call spins for a short time and then sleeps.
+ * Waits until the work up to `fence`, of any queue of the device, has finished. The call reads in a loop for a short
+ * time, and then it sleeps.
  *
  * `timeout_ns` is how long to wait at most, in nanoseconds. `TEGRARM_WAIT_FOREVER` sets no limit, and
  * `TEGRARM_WAIT_POLL` looks once without sleeping.
@@ -1281,26 +1284,25 @@ NV_STATUS tegrarm_wait(struct tegrarm_device *device,
                        NvU64 timeout_ns);
 
 /**
- * Says what stopped a queue of a device: writes the fault to `*fault`. `fault->cause` is `TEGRARM_FAULT_NONE` while the device
- * works. The queue runs nothing any more until `tegrarm_device_recover`; other queues go on. If several were stopped, the
- * fault is that of the queue that was opened first.
+ * Says what stopped a queue of a device: writes the fault to `*fault`. `fault->cause` is `TEGRARM_FAULT_NONE` while
+ * the device works. The queue runs nothing until `tegrarm_device_recover` is called. Other queues continue. If several
+ * were stopped, the fault is that of the queue that was opened first.
  *
  * Errors:
  * - `NV_ERR_INVALID_POINTER`: `fault` is NULL.
  * - `NV_ERR_INVALID_PARAM_STRUCT`: `fault->size` is smaller than the structure.
  * - `NV_ERR_OBJECT_NOT_FOUND`: `device` is not an open device.
  */
-NV_STATUS tegrarm_device_fault(struct tegrarm_device *device,
-                               struct tegrarm_fault *fault);
+NV_STATUS tegrarm_device_fault(struct tegrarm_device *device, struct tegrarm_fault *fault);
 
 /**
  * Makes the queues of a device that a fault stopped work again. If `recovered` is not NULL, `*recovered` is how many there
  * were, which is 0 for a device that works.
  *
- * The work that these queues had not finished is lost: `tegrarm_wait` returns `NV_ERR_RESOURCE_LOST` for its fences, and what
- * it was about to write may be written in part. Everything else stays: all handles, buffers with their addresses and
- * contents, modules with their variables, events, fences that have passed, limits. Other queues that wait for lost work
- * go on. A replay that a fault stopped has a channel of its own, and stays stopped.
+ * The work that these queues had not finished is lost: `tegrarm_wait` returns `NV_ERR_RESOURCE_LOST` for its fences,
+ * and a part of what it would have written may be written. Everything else is kept: all handles, buffers with their
+ * addresses and contents, modules with their variables, events, fences that have passed, limits. Other queues that
+ * wait for lost work continue. A replay has its own channel, and stays stopped if a fault stopped it.
  *
  * Errors:
  * - `NV_ERR_OBJECT_NOT_FOUND`: `device` is not an open device.
@@ -1322,7 +1324,7 @@ NV_STATUS tegrarm_device_limit(struct tegrarm_device *device, NvU32 limit, NvU64
 
 /**
  * Changes a limit of a device. `limit` is one of `enum tegrarm_limit`. The device may round `value` up;
- * `tegrarm_device_limit` says what it is then. The call waits for the work that the device was given before. A replay
+ * `tegrarm_device_limit` returns the new value. The call waits for the work that the device was given before. A replay
  * keeps the limit that it was made with.
  *
  * Errors:
@@ -1353,9 +1355,10 @@ NV_STATUS tegrarm_buffer_alloc(struct tegrarm_device *device, NvU64 size, NvU32 
  * Makes a buffer of a dmabuf, without a copy: memory of a camera (V4L2, NvBufSurface), of an encoder, or of another
  * process. The buffer is as large as the dmabuf.
  *
- * `fd` is a descriptor of the dmabuf. It stays the caller's, who may close it after the call. Who else uses the memory
- * says when it is ready, usually with a fence. `flags` are values of `enum tegrarm_buffer_flags`; a dmabuf that the CPU
- * cannot map needs `TEGRARM_BUFFER_NO_POINTER`. `*buffer` is a new handle. Free it with `tegrarm_buffer_free`.
+ * `fd` is a descriptor of the dmabuf. It still belongs to the caller, who may close it after the call. The program
+ * that fills the memory says when it is ready, usually with a fence. `flags` are values of `enum
+ * tegrarm_buffer_flags`; a dmabuf that the CPU cannot map needs `TEGRARM_BUFFER_NO_POINTER`. `*buffer` is a new
+ * handle. Free it with `tegrarm_buffer_free`.
  *
  * Errors:
  * - `NV_ERR_INVALID_POINTER`: `buffer` is NULL.
@@ -1368,11 +1371,11 @@ NV_STATUS tegrarm_buffer_import(struct tegrarm_device *device, int fd, NvU32 fla
 
 /**
  * Makes a buffer of memory of this process, without a copy: `size` bytes from `pages`. The GPU gets whole pages, so
- * that `pages` is a multiple of 4096, and whatever else lies in the last page is within its reach.
+ * that `pages` is a multiple of 4096, and it can also reach any other data in the last page.
  *
  * The process must be able to write the pages, and keeps them mapped until `tegrarm_buffer_free` has returned. The
- * pointer of the buffer is `pages`. `flags` are values of `enum tegrarm_buffer_flags`. `*buffer` is a new handle. Free it
- * with `tegrarm_buffer_free`, which waits for the GPU: the pages are the caller's alone afterwards.
+ * pointer of the buffer is `pages`. `flags` are values of `enum tegrarm_buffer_flags`. `*buffer` is a new handle. Free
+ * it with `tegrarm_buffer_free`, which waits for the GPU: afterwards only the caller uses the pages.
  *
  * Errors:
  * - `NV_ERR_INVALID_POINTER`: `pages` or `buffer` is NULL.
@@ -1445,8 +1448,9 @@ NV_STATUS tegrarm_device_memory(struct tegrarm_device *device,
                                 NvU64 *total);
 
 /**
- * Fills `size` bytes from `offset` of a buffer with the low `value_size` bytes of `value`: 1, 2 or 4. The GPU writes, in
- * order with other work, and the call returns at once. If `fence` is not NULL, `*fence` is what to wait for.
+ * Fills `size` bytes from `offset` of a buffer with the low `value_size` bytes of `value`: 1, 2 or 4. The GPU writes,
+ * in order with other work, and the call returns at once. If `fence` is not NULL, the fence of the work is written to
+ * `*fence`.
  *
  * Errors:
  * - `NV_ERR_OBJECT_NOT_FOUND`: `buffer` is not a buffer.
@@ -1502,7 +1506,7 @@ NV_STATUS tegrarm_copy_out(struct tegrarm_buffer *buffer, NvU64 offset, void *ds
 
 /**
  * Copies between two buffers of a device. The GPU copies, in order with other work, and the call returns at once. If
- * `fence` is not NULL, `*fence` is what to wait for.
+ * `fence` is not NULL, the fence of the work is written to `*fence`.
  *
  * Errors:
  * - `NV_ERR_OBJECT_NOT_FOUND`: `dst` or `src` is not a buffer.
@@ -1663,16 +1667,16 @@ NV_STATUS tegrarm_object_symbol(struct tegrarm_object *object, const char *name,
 NV_STATUS tegrarm_object_unload(struct tegrarm_object *object);
 
 /**
- * Launches a kernel, in order with other work, and returns at once. If `fence` is not NULL, `*fence` is what to wait
- * for.
+ * Launches a kernel, in order with other work, and returns at once. If `fence` is not NULL, the fence of the work is
+ * written to `*fence`.
  *
  * `grid_dim` is the number of blocks and `block_dim` the number of threads of a block, three words each, in x, y and
  * z. `shared_mem_bytes` is the dynamic shared memory of a block. `kernel_params` has one pointer for each parameter of
  * the kernel, which points at the value of the argument, as in CUDA's own launch; `param_count` is their number. The
  * values are copied during the call.
  *
- * A kernel that needs more local memory than any before makes the call wait for earlier work. So does a channel that
- * is full, which a thousand launches make it.
+ * A kernel that needs more local memory than any before makes the call wait for earlier work. A full channel also
+ * makes it wait. A channel is full after about a thousand launches.
  *
  * Errors:
  * - `NV_ERR_OBJECT_NOT_FOUND`: `kernel` is not a kernel.
@@ -1693,8 +1697,8 @@ NV_STATUS tegrarm_launch(struct tegrarm_kernel *kernel,
                          NvU64 *fence);
 
 /**
- * Launches a kernel as `tegrarm_launch` does, after a look at what the caller knows of the arguments and the blocks.
- * If `fence` is not NULL, `*fence` is what to wait for.
+ * Launches a kernel as `tegrarm_launch` does, after checking what the caller says about the arguments and the blocks.
+ * If `fence` is not NULL, the fence of the work is written to `*fence`.
  *
  * `param_sizes` has one size in bytes for each argument. An argument that does not have the size of its parameter is
  * refused, so that a binding of another language can pass what its users wrote. `tegrarm_kernel_parameter` says what
@@ -2066,8 +2070,8 @@ NV_STATUS tegrarm_queue_launch(struct tegrarm_queue *queue,
                                NvU64 *fence);
 
 /**
- * Has a queue copy between two buffers. The GPU copies, and the call returns at once. If `fence` is not NULL, `*fence` is what
- * to wait for. Both buffers stay until then.
+ * Makes a queue copy between two buffers. The GPU copies, and the call returns at once. If `fence` is not NULL, the
+ * fence of the work is written to `*fence`. Both buffers must exist until that fence has passed.
  *
  * Errors:
  * - `NV_ERR_OBJECT_NOT_FOUND`: `queue` is not a queue, or `dst` or `src` is not a buffer.
@@ -2085,7 +2089,7 @@ NV_STATUS tegrarm_queue_copy(struct tegrarm_queue *queue,
                              NvU64 *fence);
 
 /**
- * Has a queue fill a range of a buffer, as `tegrarm_fill` does on the one that the device was opened with. If
+ * Makes a queue fill a range of a buffer, as `tegrarm_fill` does on the one that the device was opened with. If
  * `fence` is not NULL, the fence of the work is written to `*fence`.
  *
  * Errors:
@@ -2105,13 +2109,13 @@ NV_STATUS tegrarm_queue_fill(struct tegrarm_queue *queue,
                              NvU64 *fence);
 
 /**
- * Copies `size` bytes from `src`, memory of the process, to `offset` of a buffer, behind everything that the queue was given
- * before, and before everything that it is given later. If `fence` is not NULL, `*fence` is what to wait for. `src` stays as it
- * is until then.
+ * Copies `size` bytes from `src`, memory of the process, to `offset` of a buffer. The copy comes after all work that
+ * the queue has, and before all later work of the queue. If `fence` is not NULL, the fence of the work is written to
+ * `*fence`. `src` must not change until that fence has passed.
  *
- * The CPU copies: it shares the buffer's memory with the GPU, so that a copy engine would need a second copy of `src` in
- * memory that it can reach. If the queue has nothing to do, up to 256 KiB are copied before the call returns. Otherwise a thread of the
- * library copies when the queue comes to it.
+ * The CPU copies: it shares the buffer's memory with the GPU, so that a copy engine would need a second copy of `src`
+ * in memory that it can reach. If the queue has nothing to do, up to 256 KiB are copied before the call returns.
+ * Otherwise a thread of the library copies when all earlier work of the queue has finished.
  *
  * Errors:
  * - `NV_ERR_OBJECT_NOT_FOUND`: `queue` is not a queue, or `buffer` is not a buffer.
@@ -2131,8 +2135,8 @@ NV_STATUS tegrarm_queue_copy_in(struct tegrarm_queue *queue,
                                 NvU64 *fence);
 
 /**
- * Copies `size` bytes from `offset` of a buffer to `dst`, memory of the process, as `tegrarm_queue_copy_in` copies them the
- * other way. Nobody else uses `dst` until the fence has passed.
+ * Copies `size` bytes from `offset` of a buffer to `dst`, memory of the process, as `tegrarm_queue_copy_in` copies
+ * them the other way. No other code may use `dst` until the fence has passed.
  *
  * Errors:
  * - `NV_ERR_OBJECT_NOT_FOUND`: `queue` is not a queue, or `buffer` is not a buffer.
@@ -2251,8 +2255,8 @@ NV_STATUS tegrarm_event_create(struct tegrarm_device *device, struct tegrarm_eve
 NV_STATUS tegrarm_event_destroy(struct tegrarm_event *event);
 
 /**
- * Puts an event behind everything that a queue was given before. When that work has finished, the GPU writes its time there.
- * If `fence` is not NULL, `*fence` is what to wait for.
+ * Puts an event behind everything that a queue was given before. When that work has finished, the GPU writes its time
+ * there. If `fence` is not NULL, the fence of the work is written to `*fence`.
  *
  * An event may be recorded again and again. What counts is the last time.
  *
@@ -2263,9 +2267,7 @@ NV_STATUS tegrarm_event_destroy(struct tegrarm_event *event);
  * - `NV_ERR_RESET_REQUIRED`: a fault stopped the queue.
  * - `NV_ERR_TIMEOUT`: the channel is full, and nothing finished for a minute.
  */
-NV_STATUS tegrarm_event_record(struct tegrarm_event *event,
-                               struct tegrarm_queue *queue,
-                               NvU64 *fence);
+NV_STATUS tegrarm_event_record(struct tegrarm_event *event, struct tegrarm_queue *queue, NvU64 *fence);
 
 /**
  * Writes the time of an event to `*time_ns`, in nanoseconds of the GPU's clock. `tegrarm_device_time` says what

@@ -14,13 +14,13 @@ use tegrarm_abi::rm::status::*;
 pub enum tegrarm_log_level {
     /// Nothing.
     TEGRARM_LOG_OFF = 0,
-    /// Calls that fail, with their sentences. A wait that ends in vain is a message of `TEGRARM_LOG_DEBUG`.
+    /// Calls that fail, with their sentences. A wait that ends with a timeout is a message of `TEGRARM_LOG_DEBUG`.
     TEGRARM_LOG_ERROR = 1,
-    /// What the library could not do and went on without.
+    /// Something that the library could not do, although it could continue.
     TEGRARM_LOG_WARN = 2,
-    /// What a program may want to know once.
+    /// Something that is said once and that a program may want to know.
     TEGRARM_LOG_INFO = 3,
-    /// What the library does.
+    /// The actions of the library.
     TEGRARM_LOG_DEBUG = 4,
     /// Every call of the kernel.
     TEGRARM_LOG_TRACE = 5,
@@ -35,13 +35,15 @@ const _: () = assert!(MOST as u8 == logging::TRACE);
 pub type tegrarm_log_callback =
     Option<unsafe extern "C" fn(level: NvU32, status: NV_STATUS, message: *const c_char, user: *mut c_void)>;
 
-/// Has `callback` called with the messages of the library up to `level`, one of `enum tegrarm_log_level`. With NULL, or with
-/// `TEGRARM_LOG_OFF`, nobody is told any more. There is one callback in a process; the last one counts. The environment variable
-/// `TEGRARM_LOG`, which writes to standard error, is independent of it. `user` is passed on to the callback.
+/// Makes the library call `callback` with its messages up to `level`, one of `enum tegrarm_log_level`. With NULL, or
+/// with `TEGRARM_LOG_OFF`, no function is called any more. There is one callback in a process, and a new one replaces
+/// it. The environment variable `TEGRARM_LOG`, which writes to standard error, is independent of it. `user` is passed
+/// on to the callback.
 ///
-/// It is called in the thread that the message is about, in several threads at the same time, and in the middle of other
-/// functions: it may call only `tegrarm_status_name`. A message without a status is not a stable interface. With
-/// `TEGRARM_LOG_TRACE` the calls of the kernel are told to a program that asks before the library is initialised.
+/// It is called in the thread that the message is about, in several threads at the same time, and in the middle of
+/// other functions: it may call only `tegrarm_status_name`. A message without a status is not a stable interface. With
+/// `TEGRARM_LOG_TRACE`, calls to the kernel are messages only if this function is called before the library is
+/// initialised.
 ///
 /// Errors:
 /// - `NV_ERR_INVALID_ARGUMENT`: `level` is more than `TEGRARM_LOG_TRACE`.

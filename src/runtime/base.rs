@@ -1,4 +1,4 @@
-//! What the queues of a device share, and how a channel becomes one of them.
+//! What the queues of a device share, and the commands that prepare a channel to be one of them.
 
 use super::commands::Engine;
 use super::cubin::Kernel;
@@ -20,7 +20,7 @@ const WARPS_PER_SM: u64 = 48;
 const SMS_PER_TPC: u64 = 2;
 const WARP: u64 = 32;
 
-/// An RM client with an address space, the doorbell, and what is known of the GPU.
+/// An RM client with an address space, the doorbell, and the properties of the GPU.
 pub struct Base {
     doorbell: Arc<Doorbell>,
     code: Arc<Heap>,
@@ -30,10 +30,10 @@ pub struct Base {
 }
 
 impl Base {
-    /// Brings GPU `index` up as far as its channels.
+    /// Prepares GPU `index` so that channels can be opened.
     ///
     /// # Errors
-    /// What RM says; nothing stays behind.
+    /// An error that RM gives. Nothing is left of the attempt.
     pub fn open(rm: &Arc<Rm>, index: u32) -> RmResult<Base> {
         let profile = rm.device_profile(index)?;
         let session = Arc::new(Session::open(rm).during(|| format!("opening device {index}"))?);
@@ -48,33 +48,33 @@ impl Base {
         Ok(Base { doorbell, code: Heap::new(&session), session, profile, context })
     }
 
-    /// What the GPU is.
+    /// The properties of the GPU.
     pub fn profile(&self) -> &Profile {
         &self.profile
     }
 
-    /// What every launch has in common.
+    /// The values that all launches have in common.
     pub fn context(&self) -> &Context {
         &self.context
     }
 
-    /// Memory for machine code.
+    /// The memory for machine code.
     #[inline]
     pub fn code(&self) -> &Arc<Heap> {
         &self.code
     }
 
-    /// The doorbell of all its channels.
+    /// The doorbell of all channels.
     pub fn doorbell(&self) -> &Arc<Doorbell> {
         &self.doorbell
     }
 
-    /// The RM objects it lives on.
+    /// The RM objects that the device is made of.
     pub fn session(&self) -> &Arc<Session> {
         &self.session
     }
 
-    /// Gives a channel its first words: its engines, and where kernels find shared and local memory.
+    /// Gives a channel its first commands: its engines, and the windows in which kernels find shared and local memory.
     ///
     /// # Errors
     /// The channel's fault.
@@ -89,10 +89,11 @@ impl Base {
         Ok(())
     }
 
-    /// Gives a channel memory for `local` bytes per thread, as the GPU's units take it: warps in 512 bytes, TPCs in 32 KiB.
+    /// Gives a channel memory for `local` bytes per thread. The GPU takes it in units: a warp has a multiple of 512
+    /// bytes, and a TPC a multiple of 32 KiB.
     ///
     /// # Errors
-    /// What RM says when it is asked for the memory; the channel's fault.
+    /// An error that RM gives if there is no memory, and the channel's fault.
     pub fn local_memory(&self, queue: &mut Queue, local: u32) -> RmResult<Memory> {
         let sms = self.profile.compute_units;
         let per_warp = (u64::from(local) * WARP).next_multiple_of(512);
@@ -107,7 +108,7 @@ impl Base {
     }
 }
 
-/// The error of a launch that cannot be.
+/// The error of a launch that the GPU cannot run.
 #[cold]
 pub fn refused(kernel: &Kernel, e: LaunchError) -> RmError {
     RmError::new(NV_ERR_INVALID_ARGUMENT, format!("launching '{}': {e}", kernel.name))

@@ -1,5 +1,5 @@
-//! Buffers of a device: memory of its own, of other drivers and processes, of this process, and parts of them; and what
-//! the copy engine does with them.
+//! Buffers of a device: its own memory, memory of other drivers and processes, pages of this process, and parts of all
+//! these. The copy engine works on them here too.
 
 use super::commands::{Commands, Sink};
 use super::device::Device;
@@ -11,10 +11,10 @@ use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use tegrarm_abi::rm::status::*;
 
-/// The copy engine's length field has 32 bits; pieces stay whole pages.
+/// The copy engine's length field has 32 bits. Transfers are divided into pieces of whole pages.
 const PIECE: u64 = 1 << 30;
 
-/// A part of some memory; the memory is freed with the last of its parts.
+/// A part of some memory. The memory is freed with the last of its parts.
 pub struct Buffer {
     device: Arc<Device>,
     memory: Arc<Memory>,
@@ -31,7 +31,7 @@ pub(super) enum Transfer {
 }
 
 impl Transfer {
-    /// What a profile says of it.
+    /// The transfer as a profile describes it.
     pub(super) fn what(&self) -> What {
         match *self {
             Transfer::Copy { bytes, .. } => What::Copy { bytes: bytes.into() },
@@ -39,7 +39,7 @@ impl Transfer {
         }
     }
 
-    /// Its methods.
+    /// Writes the methods of the transfer.
     pub(super) fn put(&self, commands: &mut Commands<impl Sink>) {
         match *self {
             Transfer::Copy { from, to, bytes } => commands.copy(from, to, bytes),
@@ -48,7 +48,7 @@ impl Transfer {
     }
 }
 
-/// `len` bytes in pieces that the copy engine can take: offset and length.
+/// Divides `len` bytes into pieces that the copy engine can take. The result is offsets and lengths.
 pub(super) fn pieces(len: u64) -> impl Iterator<Item = (u64, u32)> {
     (0..len).step_by(PIECE as usize).map(move |at| (at, (len - at).min(PIECE) as u32))
 }
@@ -62,7 +62,7 @@ impl Device {
         self.alloc_for(size, cache, Access::FULL)
     }
 
-    /// Allocates a zeroed buffer that is used in one way.
+    /// Allocates a zeroed buffer with restricted access.
     ///
     /// # Errors
     /// As [`Memory::new`].
@@ -71,7 +71,7 @@ impl Device {
         self.buffer(memory.during(|| format!("a buffer of {size} bytes"))?)
     }
 
-    /// A buffer over a dmabuf, whose descriptor stays the caller's.
+    /// Makes a buffer over a dmabuf. The caller keeps the descriptor.
     ///
     /// # Errors
     /// As [`Memory::import`].
@@ -80,7 +80,7 @@ impl Device {
         self.buffer(memory.during(|| format!("a buffer of descriptor {}", fd.as_raw_fd()))?)
     }
 
-    /// A buffer over pages of this process.
+    /// Makes a buffer over pages of this process.
     ///
     /// # Errors
     /// As [`Memory::borrow`].
@@ -97,17 +97,18 @@ impl Device {
     /// Copies between buffers on the GPU. Returns the fence.
     ///
     /// # Errors
-    /// 0x20 when a range lies outside its buffer, 0x1F when the ranges overlap; the channel's fault.
+    /// `NV_ERR_INVALID_BASE` if a range lies outside its buffer, `NV_ERR_INVALID_ARGUMENT` if the ranges overlap, and
+    /// the channel's fault.
     pub fn copy(&self, to: &Buffer, to_offset: u64, from: &Buffer, from_offset: u64, size: u64) -> RmResult<u64> {
         let (from, to) = ranges(to, to_offset, from, from_offset, size)?;
         self.transfer(pieces(size).map(|(at, bytes)| Transfer::Copy { from: from + at, to: to + at, bytes }))
     }
 }
 
-/// GPU addresses of a copy's source and target.
+/// The GPU addresses of the source and the target of a copy.
 ///
 /// # Errors
-/// 0x20 when a range lies outside its buffer, 0x1F when they overlap.
+/// `NV_ERR_INVALID_BASE` if a range lies outside its buffer, and `NV_ERR_INVALID_ARGUMENT` if the ranges overlap.
 pub fn ranges(to: &Buffer, to_offset: u64, from: &Buffer, from_offset: u64, size: u64) -> RmResult<(u64, u64)> {
     to.check(to_offset, size)?;
     from.check(from_offset, size)?;
@@ -119,35 +120,35 @@ pub fn ranges(to: &Buffer, to_offset: u64, from: &Buffer, from_offset: u64, size
 }
 
 impl Buffer {
-    /// The device it belongs to.
+    /// The device that the buffer belongs to.
     pub fn device(&self) -> &Arc<Device> {
         &self.device
     }
 
-    /// Its GPU address.
+    /// The GPU address.
     pub fn address(&self) -> u64 {
         self.memory.va() + self.start
     }
 
-    /// Its CPU address; 0 when the CPU does not see it.
+    /// The CPU address. It is 0 if the buffer is not mapped for the CPU.
     pub fn pointer(&self) -> usize {
         if self.memory.has_cpu() { self.memory.cpu() + self.start as usize } else { 0 }
     }
 
-    /// Its size in bytes.
+    /// The size in bytes.
     pub fn size(&self) -> u64 {
         self.len
     }
 
-    /// Where it starts in the memory that it is a part of.
+    /// The offset of the buffer in the memory of which it is a part.
     pub fn start(&self) -> u64 {
         self.start
     }
 
-    /// A part of it, which keeps the memory as it does.
+    /// Makes a part of the buffer, which keeps the memory alive too.
     ///
     /// # Errors
-    /// 0x20 when the part lies outside, 0x1F for one without bytes.
+    /// `NV_ERR_INVALID_BASE` if the part lies outside, and `NV_ERR_INVALID_ARGUMENT` if it has no bytes.
     pub fn part(&self, offset: u64, len: u64) -> RmResult<Arc<Buffer>> {
         if len == 0 {
             fail!(NV_ERR_INVALID_ARGUMENT, "a part of 0 bytes");
@@ -157,7 +158,7 @@ impl Buffer {
         Ok(Arc::new(Buffer { device, memory, start: self.start + offset, len }))
     }
 
-    /// A new descriptor of the memory it is a part of.
+    /// Makes a new descriptor of the memory of which the buffer is a part.
     ///
     /// # Errors
     /// As [`Memory::export`].
@@ -180,26 +181,27 @@ impl Buffer {
         Ok(())
     }
 
-    /// Bytes of it as a replay copies them: they stay as long as the place, or its clones, do.
+    /// Bytes of the buffer as a replay copies them. They stay valid for as long as the place or a clone of it exists.
     ///
     /// # Errors
-    /// 0x20 when they lie outside, 0x56 when the CPU does not see them.
+    /// `NV_ERR_INVALID_BASE` if they lie outside, and `NV_ERR_NOT_SUPPORTED` if the buffer is not mapped for the CPU.
     pub fn place(&self, offset: u64, len: u64) -> RmResult<Place> {
         self.check_seen(offset, len)?;
         Place::of(&self.memory, self.start + offset, len)
     }
 
-    /// Waits for the GPU, then gives the CPU address of a range. It stays valid as long as the buffer.
+    /// Waits for the GPU and returns the CPU address of a range. It is valid for as long as the buffer exists.
     ///
     /// # Errors
-    /// 0x20 when the range lies outside, 0x56 when the CPU does not see it; the channel's fault.
+    /// `NV_ERR_INVALID_BASE` if the range lies outside, `NV_ERR_NOT_SUPPORTED` if the buffer is not mapped for the CPU,
+    /// and the channel's fault.
     pub fn ready(&self, offset: u64, size: u64) -> RmResult<usize> {
         self.check_seen(offset, size)?;
         self.device.synchronize()?;
         Ok(self.pointer() + offset as usize)
     }
 
-    /// Waits for the GPU, then copies bytes in.
+    /// Waits for the GPU, and then copies bytes into the buffer.
     ///
     /// # Errors
     /// As [`Buffer::ready`].
@@ -209,7 +211,7 @@ impl Buffer {
         self.memory.write(self.start + offset, from)
     }
 
-    /// Waits for the GPU, then copies bytes out.
+    /// Waits for the GPU, and then copies bytes out of the buffer.
     ///
     /// # Errors
     /// As [`Buffer::ready`].
@@ -219,19 +221,21 @@ impl Buffer {
         self.memory.read(self.start + offset, into)
     }
 
-    /// Has the GPU write the low `size` bytes of `value`, 1, 2 or 4, again and again over a range. Returns the fence.
+    /// Makes the GPU write the low `size` bytes of `value` (1, 2 or 4) repeatedly over a range. Returns the fence.
     ///
     /// # Errors
-    /// 0x20 when the range lies outside, 0x1F for another size or a range that is not whole values; the channel's fault.
+    /// `NV_ERR_INVALID_BASE` if the range lies outside, `NV_ERR_INVALID_ARGUMENT` for another size or for a range that
+    /// is not a number of whole values, and the channel's fault.
     pub fn fill(&self, offset: u64, len: u64, value: u32, size: u32) -> RmResult<u64> {
         self.device.transfer(fill_pieces(self, offset, len, value, size)?)
     }
 }
 
-/// What fills a range of a buffer, in pieces that the copy engine can take.
+/// The transfers that fill a range of a buffer, in pieces that the copy engine can take.
 ///
 /// # Errors
-/// 0x20 when the range lies outside, 0x1F for another size or a range that is not whole values.
+/// `NV_ERR_INVALID_BASE` if the range lies outside, and `NV_ERR_INVALID_ARGUMENT` for another size or for a range that
+/// is not a number of whole values.
 pub(super) fn fill_pieces(
     buffer: &Buffer,
     offset: u64,

@@ -1,13 +1,13 @@
-//! Words of a pushbuffer.
+//! The words of a pushbuffer.
 
 use tegrarm_abi::methods::compute::*;
 use tegrarm_abi::methods::copy::*;
 use tegrarm_abi::methods::host::*;
 
-/// Most words one submission of the runtime has.
+/// The most words that one submission of the runtime has.
 pub const MOST: usize = 64;
 
-/// The engines a channel's subchannels lead to.
+/// The engines to which a channel's subchannels lead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Engine {
     /// Compute, subchannel 1.
@@ -25,10 +25,10 @@ impl Engine {
     }
 }
 
-/// The host takes its own methods from every subchannel; the runtime writes them to this one.
+/// The host accepts its own methods on every subchannel. The runtime writes them to this one.
 const HOST: u32 = 0;
 
-/// The word before the data of consecutive methods.
+/// Makes the word that comes before the data of consecutive methods.
 const fn header(subchannel: u32, method: u32, count: u32) -> u32 {
     NVC56F_DMA_SEC_OP.put(NVC56F_DMA_SEC_OP_INC_METHOD)
         | NVC56F_DMA_METHOD_COUNT.put(count)
@@ -36,12 +36,12 @@ const fn header(subchannel: u32, method: u32, count: u32) -> u32 {
         | NVC56F_DMA_METHOD_ADDRESS.put(method >> 2)
 }
 
-/// Where words go: a pushbuffer the GPU reads, or a recording.
+/// A place to which words are written: a pushbuffer that the GPU reads, or a recording.
 pub trait Sink {
     /// Appends words.
     fn put<const N: usize>(&mut self, words: [u32; N]);
 
-    /// Words so far.
+    /// The number of words written so far.
     fn len(&self) -> usize;
 
     /// Whether no word has been written yet.
@@ -60,25 +60,25 @@ impl Sink for Vec<u32> {
     }
 }
 
-/// A transfer of bytes that lie one after another, behind the one before.
+/// Transfers bytes that lie one after another, after the transfer before it.
 const LINEAR: u32 = NVC6B5_LAUNCH_DMA_DATA_TRANSFER_TYPE.put(NVC6B5_LAUNCH_DMA_DATA_TRANSFER_TYPE_NON_PIPELINED)
     | NVC6B5_LAUNCH_DMA_SRC_MEMORY_LAYOUT.put(NVC6B5_LAUNCH_DMA_SRC_MEMORY_LAYOUT_PITCH)
     | NVC6B5_LAUNCH_DMA_DST_MEMORY_LAYOUT.put(NVC6B5_LAUNCH_DMA_DST_MEMORY_LAYOUT_PITCH)
     | NVC6B5_LAUNCH_DMA_FLUSH_ENABLE.put(NVC6B5_LAUNCH_DMA_FLUSH_ENABLE_TRUE);
 
-/// Methods, written to a sink.
+/// Writes methods to a sink.
 #[derive(Clone)]
 pub struct Commands<S> {
     sink: S,
 }
 
 impl<S: Sink> Commands<S> {
-    /// Methods that go to `sink`.
+    /// Makes a writer of methods to `sink`.
     pub fn new(sink: S) -> Commands<S> {
         Commands { sink }
     }
 
-    /// Words so far.
+    /// The number of words written so far.
     #[inline]
     pub fn len(&self) -> usize {
         self.sink.len()
@@ -89,7 +89,7 @@ impl<S: Sink> Commands<S> {
         self.sink.is_empty()
     }
 
-    /// Gives the sink back.
+    /// Returns the sink.
     pub fn finish(self) -> S {
         self.sink
     }
@@ -106,14 +106,14 @@ impl<S: Sink> Commands<S> {
         self.method(engine.subchannel(), NVC6C0_SET_OBJECT, [class])
     }
 
-    /// Where kernels find shared and local memory.
+    /// Sets the windows in which kernels find shared and local memory.
     pub fn windows(&mut self, shared: u64, local: u64) -> &mut Self {
         let compute = Engine::Compute.subchannel();
         self.method(compute, NVC6C0_SET_SHADER_SHARED_MEMORY_WINDOW_A, halves(shared));
         self.method(compute, NVC6C0_SET_SHADER_LOCAL_MEMORY_WINDOW_A, halves(local))
     }
 
-    /// The memory behind local memory: its address, and the bytes of each TPC.
+    /// Sets the memory for local memory: its address, and the number of bytes of each TPC.
     pub fn local_memory(&mut self, at: u64, per_tpc: u64) -> &mut Self {
         let compute = Engine::Compute.subchannel();
         let [hi, lo] = halves(per_tpc);
@@ -121,7 +121,7 @@ impl<S: Sink> Commands<S> {
         self.method(compute, NVC6C0_SET_SHADER_LOCAL_MEMORY_NON_THROTTLED_A, [hi, lo, ALL_SMS])
     }
 
-    /// Runs a grid. The descriptor is read anew: its place has held others before.
+    /// Launches a grid. The GPU reads the descriptor again, because its address has held other descriptors before.
     #[inline]
     pub fn launch(&mut self, qmd: u64) -> &mut Self {
         let compute = Engine::Compute.subchannel();
@@ -134,7 +134,7 @@ impl<S: Sink> Commands<S> {
         self.method(compute, NVC6C0_SEND_SIGNALING_PCAS2_B, [action])
     }
 
-    /// Copies up to 4 GiB − 1.
+    /// Copies at most 4 GiB − 1 bytes.
     pub fn copy(&mut self, from: u64, to: u64, bytes: u32) -> &mut Self {
         let copy = Engine::Copy.subchannel();
         let [from_hi, from_lo] = halves(from);
@@ -144,7 +144,7 @@ impl<S: Sink> Commands<S> {
         self.method(copy, NVC6B5_LAUNCH_DMA, [LINEAR])
     }
 
-    /// Writes `count` elements of `size` bytes, 1, 2 or 4: the low bytes of `value`.
+    /// Writes `count` elements of `size` bytes (1, 2 or 4), which are the low bytes of `value`.
     pub fn fill(&mut self, to: u64, value: u32, size: u32, count: u32) -> &mut Self {
         let copy = Engine::Copy.subchannel();
         let components = NVC6B5_SET_REMAP_COMPONENTS_DST_X.put(NVC6B5_SET_REMAP_COMPONENTS_DST_X_CONST_A)
@@ -158,13 +158,13 @@ impl<S: Sink> Commands<S> {
         self.method(copy, NVC6B5_LAUNCH_DMA, [how])
     }
 
-    /// Waits until both engines are idle: between work of one and work of the other.
+    /// Waits until both engines are idle. This separates work of one engine from work of the other.
     pub fn wait_for_idle(&mut self) -> &mut Self {
         self.method(HOST, NVC56F_WFI, [NVC56F_WFI_SCOPE.put(NVC56F_WFI_SCOPE_ALL)])
     }
 
-    /// Waits until the double word at `at` is at least `value`, letting other channels run. Returns the index of the
-    /// value's low word, which the high one follows.
+    /// Waits until the double word at `at` is at least `value`, and lets other channels run meanwhile. Returns the
+    /// index of the low word of the value. The high word follows it.
     pub fn acquire(&mut self, at: u64, value: u64) -> usize {
         let execute = NVC56F_SEM_EXECUTE_OPERATION.put(NVC56F_SEM_EXECUTE_OPERATION_ACQ_CIRC_GEQ)
             | NVC56F_SEM_EXECUTE_ACQUIRE_SWITCH_TSG.put(NVC56F_SEM_EXECUTE_ACQUIRE_SWITCH_TSG_EN)
@@ -172,7 +172,8 @@ impl<S: Sink> Commands<S> {
         self.semaphore(at, value, execute)
     }
 
-    /// Writes `value` when the engine is idle. Returns the index of the value's low word, which the high one follows.
+    /// Writes `value` when the engine is idle. Returns the index of the low word of the value. The high word follows
+    /// it.
     #[inline]
     pub fn release(&mut self, at: u64, value: u64) -> usize {
         let execute = NVC56F_SEM_EXECUTE_OPERATION.put(NVC56F_SEM_EXECUTE_OPERATION_RELEASE)
@@ -181,7 +182,8 @@ impl<S: Sink> Commands<S> {
         self.semaphore(at, value, execute)
     }
 
-    /// Writes `value` and, behind it, the GPU's time when the engine is idle: 16 bytes at `at`, a multiple of 16.
+    /// Writes `value` and the GPU's time when the engine is idle. They take 16 bytes at `at`, which is a multiple of
+    /// 16.
     pub fn stamp(&mut self, at: u64, value: u64) -> &mut Self {
         let execute = NVC56F_SEM_EXECUTE_OPERATION.put(NVC56F_SEM_EXECUTE_OPERATION_RELEASE)
             | NVC56F_SEM_EXECUTE_RELEASE_WFI.put(NVC56F_SEM_EXECUTE_RELEASE_WFI_EN)
@@ -191,7 +193,7 @@ impl<S: Sink> Commands<S> {
         self
     }
 
-    /// Returns the index of the value's low word.
+    /// Returns the index of the low word of the value.
     #[inline]
     fn semaphore(&mut self, at: u64, value: u64, execute: u32) -> usize {
         let [hi, lo] = halves(at);
@@ -202,10 +204,10 @@ impl<S: Sink> Commands<S> {
     }
 }
 
-/// More SMs than any GPU has: no throttling.
+/// More SMs than any GPU has, which stands for no throttling.
 const ALL_SMS: u32 = 0xff;
 
-/// High half first, as method pairs take them.
+/// The halves of a value with the high half first, as pairs of methods take them.
 fn halves(value: u64) -> [u32; 2] {
     [(value >> 32) as u32, value as u32]
 }

@@ -1,7 +1,7 @@
-//! A GPU as a program sees it: modules, launches, fences. Its buffers: [`super::buffer`].
+//! A GPU as a program sees it, with modules, launches and fences. Its buffers are in [`super::buffer`].
 //!
-//! All work of a queue runs in the order it was given; queues know nothing of each other. Every method may be called from any
-//! thread.
+//! The work of a queue runs in the order in which the queue got it. Work of different queues has no order. Every method
+//! may be called from any thread.
 
 use super::base::{Base, refused};
 use super::buffer::Transfer;
@@ -30,28 +30,28 @@ use tegrarm_abi::rm::ctrl_2080::*;
 use tegrarm_abi::rm::status::*;
 use zerocopy::FromZeros;
 
-/// The most stack a thread can have.
+/// The most stack that a thread can have.
 pub const MOST_STACK: u32 = MOST_LOCAL - STACK_RESERVE;
 
-/// The compute capability of an SM version (`0x807` is 87), as cubins say it.
+/// The compute capability of an SM version (`0x807` is 87), in the form that cubins use.
 fn capability(sm_version: u32) -> u32 {
     (sm_version >> 8) * 10 + (sm_version & 0xff)
 }
 
 /// An open GPU.
 pub struct Device {
-    /// Declared first: its channel goes before the memory it uses.
+    /// It is declared first, because its channel must end before the memory that it uses.
     own: Lane,
     lanes: Lanes,
-    /// Tells who asked when a fence has passed.
+    /// The thread that tells callers when a fence has passed.
     herald: FollowUp,
-    /// Copies what the CPU copies in between the work of the GPU.
+    /// The thread that makes the CPU's copies between the GPU's work.
     porter: FollowUp,
-    /// Closing the device has waited for long enough. From now on nothing waits for the device's work.
+    /// Set if closing the device has waited for too long. After that nothing waits for the device's work.
     given_up: AtomicBool,
-    /// Memory of buffers that were freed while work that may use it had not finished, and the fences of that work.
+    /// The memory of buffers that were freed while unfinished work could use it, and the fences of that work.
     retired: Mutex<Vec<(Vec<u64>, Arc<Memory>)>>,
-    /// How many there are.
+    /// The number of entries in `retired`.
     waiting: AtomicUsize,
     stamps: Arc<Stamps>,
     profile: Profiling,
@@ -62,7 +62,7 @@ impl Device {
     /// Opens GPU `index`.
     ///
     /// # Errors
-    /// What RM says; nothing stays behind.
+    /// An error that RM gives. Nothing is left of the attempt.
     pub fn open(rm: &Arc<Rm>, index: u32) -> RmResult<Arc<Device>> {
         let base = Base::open(rm, index)?;
         Ok(Arc::new(Device {
@@ -79,20 +79,20 @@ impl Device {
         }))
     }
 
-    /// What the GPU is.
+    /// The properties of the GPU.
     pub fn profile(&self) -> &Profile {
         self.base.profile()
     }
 
-    /// The manager it was opened with.
+    /// The manager with which the device was opened.
     pub fn rm(&self) -> &Arc<Rm> {
         self.session().rm()
     }
 
-    /// Makes memory; when there is none, once more after what was retired is free.
+    /// Makes memory. If there is none, frees retired memory and tries once more.
     ///
     /// # Errors
-    /// What `make` says.
+    /// The error of `make`.
     pub(super) fn remember<T>(&self, make: impl Fn() -> RmResult<T>) -> RmResult<T> {
         self.bury();
         match make() {
@@ -105,7 +105,7 @@ impl Device {
         }
     }
 
-    /// Frees memory as soon as the work that the device was given before has finished, and now if it has.
+    /// Frees memory when all work that the device has so far has finished. If it has finished, frees it now.
     pub(super) fn retire(&self, memory: Arc<Memory>) {
         if memory.is_borrowed() {
             self.finish_all();
@@ -118,13 +118,13 @@ impl Device {
         self.bury();
     }
 
-    /// Calls `look` with each queue.
+    /// Calls `look` for each queue.
     fn each_lane(&self, mut look: impl FnMut(&Lane)) {
         look(&self.own);
         self.lanes.all().iter().for_each(|lane| look(lane));
     }
 
-    /// The fences of everything that was given and is not over.
+    /// The fences of all work that has not finished.
     fn pending(&self) -> Vec<u64> {
         let mut pending = Vec::new();
         self.each_lane(|lane| pending.extend((!lane.is_over(lane.last())).then(|| lane.fence())));
@@ -135,7 +135,7 @@ impl Device {
         self.waiting.load(Ordering::Relaxed) > 0
     }
 
-    /// Frees what was retired and is not used any more.
+    /// Frees retired memory that no work can use any more.
     fn bury(&self) {
         if !self.has_retired() {
             return;
@@ -145,14 +145,14 @@ impl Device {
         let gone: Vec<_> = gone.collect();
         self.waiting.fetch_sub(gone.len(), Ordering::Relaxed);
         drop(retired);
-        // Not under the lock: this makes kernel calls.
+        // This makes kernel calls, so that it must not be done while the lock is held.
         drop(gone);
     }
 
-    /// Bytes of memory that are free, and that there are: of the whole system, which the GPU shares.
+    /// The number of free bytes and of all bytes of memory. It is the memory of the whole system, which the GPU shares.
     ///
     /// # Errors
-    /// What RM says.
+    /// An error that RM gives.
     pub fn memory(&self) -> RmResult<(u64, u64)> {
         let mut p = NV2080_CTRL_FB_GET_INFO_V2_PARAMS::new_zeroed();
         let asked = [NV2080_CTRL_FB_INFO_INDEX_HEAP_FREE, NV2080_CTRL_FB_INFO_INDEX_TOTAL_RAM_SIZE];
@@ -168,15 +168,16 @@ impl Device {
     /// Loads a cubin.
     ///
     /// # Errors
-    /// 0x1F and the loader's sentence for a bad file; what RM says.
+    /// `NV_ERR_INVALID_ARGUMENT` and the loader's sentence for a bad file, and an error that RM gives.
     pub fn load(self: &Arc<Device>, image: &[u8]) -> RmResult<Arc<Module>> {
         Module::load(self, image, capability(self.profile().sm_version))
     }
 
-    /// Launches a kernel. `arguments` is the block of arguments, laid out as the parameters are. Returns the fence.
+    /// Launches a kernel. `arguments` is the block of arguments, which has the layout of the parameters. Returns the
+    /// fence.
     ///
     /// # Errors
-    /// As [`Device::launch_ready`], and 0x1F for arguments of the wrong size.
+    /// Those of [`Device::launch_ready`], and `NV_ERR_INVALID_ARGUMENT` if the block has the wrong size.
     pub fn launch(&self, kernel: &KernelRef, launch: &Launch, arguments: &[u8]) -> RmResult<u64> {
         let (found, wanted) = (arguments.len(), kernel.kernel().parameter_size);
         if found != wanted as usize {
@@ -191,7 +192,7 @@ impl Device {
     /// Launches kernel `index` of `module`. `fill` writes the block of arguments. Returns the fence.
     ///
     /// # Errors
-    /// As [`Lane::launch`].
+    /// Those of [`Lane::launch`].
     #[inline(always)]
     pub fn launch_ready(
         &self,
@@ -201,19 +202,20 @@ impl Device {
         launch: &Launch,
         fill: impl FnOnce(&Span) -> RmResult<()>,
     ) -> RmResult<u64> {
-        // The device's own queue has number 0, so that a fence is the submission's number.
+        // The device's own queue has number 0, so that its fences are the numbers of the submissions.
         self.own.launch(&self.base, module, index, ready, launch, fill)
     }
 
-    /// Gives the copy engine work in pieces that it can take. Returns the fence.
+    /// Submits transfers to the copy engine, in pieces that it can take. Returns the fence.
     pub(super) fn transfer(&self, pieces: impl Iterator<Item = Transfer>) -> RmResult<u64> {
         self.own.transfer(pieces).map(|submission| self.own.fence_of(submission))
     }
 
-    /// The queue of a fence; `Ok(None)` when it has ended, and all its fences have passed.
+    /// Finds the queue of a fence. The result is `Ok(None)` if the queue has ended, and then all of its fences have
+    /// passed.
     ///
     /// # Errors
-    /// 0x1F when the device never had that queue.
+    /// `NV_ERR_INVALID_ARGUMENT` if the device never had that queue.
     pub(super) fn lane(&self, fence: u64) -> RmResult<Option<Found<'_>>> {
         match split(fence).0 {
             0 => Ok(Some(Found::Own(&self.own))),
@@ -224,15 +226,15 @@ impl Device {
     /// Whether the work of a fence has finished.
     ///
     /// # Errors
-    /// 0x1F for a fence that was never given; the fault of its queue.
+    /// `NV_ERR_INVALID_ARGUMENT` for a fence that was never given out, and the fault of its queue.
     pub fn query(&self, fence: u64) -> RmResult<bool> {
         self.lane(fence)?.map_or(Ok(true), |lane| lane.query(split(fence).1))
     }
 
-    /// Looks at a fence from elsewhere.
+    /// Makes a probe of a fence, with which another thread can look at it.
     ///
     /// # Errors
-    /// 0x1F for a fence that was never given.
+    /// `NV_ERR_INVALID_ARGUMENT` for a fence that was never given out.
     pub(super) fn probe(&self, fence: u64) -> RmResult<Probe> {
         match self.lane(fence)? {
             Some(lane) => lane.check_given(split(fence).1).map(|()| lane.probe(split(fence).1)),
@@ -240,35 +242,36 @@ impl Device {
         }
     }
 
-    /// Its other queues.
+    /// The other queues of the device.
     pub fn lanes(&self) -> &Lanes {
         &self.lanes
     }
 
-    /// Tells who asked when a fence has passed.
+    /// The thread that tells callers when a fence has passed.
     pub(super) fn herald(&self) -> &FollowUp {
         &self.herald
     }
 
-    /// Copies what the CPU copies in between the work of the GPU.
+    /// The thread that makes the CPU's copies between the GPU's work.
     pub(super) fn porter(&self) -> &FollowUp {
         &self.porter
     }
 
-    /// The queue that the device was opened with.
+    /// The queue with which the device was opened.
     pub fn own(&self) -> &Lane {
         &self.own
     }
 
-    /// What its queues share.
+    /// What the device's queues share.
     pub fn base(&self) -> &Base {
         &self.base
     }
 
-    /// From now on `report` is called with start and end of everything that has finished, in threads that wait.
+    /// Starts a profile: `report` is called for all work that has finished, with its start and its end, in threads that
+    /// wait.
     ///
     /// # Errors
-    /// 0x63 when that is so already; what RM says when it is asked for memory.
+    /// `NV_ERR_STATE_IN_USE` if a profile runs already, and an error that RM gives if there is no memory.
     pub fn start_profile(&self, report: Arc<Report>) -> RmResult<()> {
         self.profile.start(report)?;
         let mut made = Ok(());
@@ -284,15 +287,15 @@ impl Device {
         made
     }
 
-    /// A queue that was opened while the device is profiled is profiled too.
+    /// Profiles a queue too that was opened while the device is profiled.
     pub(super) fn profile_too(&self, lane: &Lane) -> RmResult<()> {
         if self.profile.is_on() { lane.record(&self.base) } else { Ok(()) }
     }
 
-    /// Waits for everything given so far, reports it, and reports nothing any more.
+    /// Ends the profile: waits for all work so far and reports it.
     ///
     /// # Errors
-    /// 0x40 when nothing is reported.
+    /// `NV_ERR_INVALID_STATE` if no profile runs.
     pub fn stop_profile(&self) -> RmResult<()> {
         self.profile.check_on()?;
         self.finish_all();
@@ -302,14 +305,14 @@ impl Device {
         Ok(())
     }
 
-    /// Reports what has finished, where somebody wants to know.
+    /// Reports the work that has finished, if a profile runs.
     pub(super) fn report_finished(&self) {
         if self.profile.is_on() {
             self.each_lane(|lane| self.profile.deliver(lane));
         }
     }
 
-    /// Where time stamps lie.
+    /// The memory for time stamps.
     pub fn stamps(&self) -> &Arc<Stamps> {
         &self.stamps
     }
@@ -319,15 +322,16 @@ impl Device {
         !matches!(self.lane(fence), Ok(Some(lane)) if !lane.is_over(split(fence).1))
     }
 
-    /// The fence of everything that its own queue was given so far.
+    /// The fence of all work that the device's own queue has so far.
     pub fn fence(&self) -> u64 {
         self.own.fence()
     }
 
-    /// Waits for a fence; without a deadline for as long as it takes.
+    /// Waits for a fence. Without a deadline the wait has no limit.
     ///
     /// # Errors
-    /// 0x1F for a fence that was never given; the channel's fault, at once; `NV_ERR_TIMEOUT` with what is pending.
+    /// `NV_ERR_INVALID_ARGUMENT` for a fence that was never given out, the channel's fault as soon as there is one, and
+    /// `NV_ERR_TIMEOUT` with the work that is pending.
     pub fn wait(&self, fence: u64, deadline: Option<Duration>) -> RmResult<()> {
         if let Some(lane) = self.lane(fence)? {
             lane.wait(split(fence).1, deadline)?;
@@ -337,17 +341,17 @@ impl Device {
         Ok(())
     }
 
-    /// Waits for everything that its queues were given so far.
+    /// Waits for all work that the device's queues have so far.
     ///
     /// # Errors
-    /// A channel's fault.
+    /// The fault of a channel.
     pub fn synchronize(&self) -> RmResult<()> {
         self.wait(self.fence(), None)?;
         self.lanes.all().iter().try_for_each(|lane| self.wait(lane.fence(), None))
     }
 
-    /// Waits for everything given so far, before the device is closed. Work that takes longer than `deadline` is given up: it
-    /// ends with the channel, and dropping a buffer or a module does not wait for it.
+    /// Waits for all work before the device is closed. Work that takes longer than `deadline` ends with its channel,
+    /// and dropping a buffer or a module then does not wait for it.
     pub fn settle(&self, deadline: Duration) {
         if self.given_up.load(Ordering::Relaxed) {
             return;
@@ -360,23 +364,23 @@ impl Device {
         });
     }
 
-    /// Waits until the GPU no longer uses what any of its queues used, as [`Device::finish`] does.
+    /// Waits until the GPU does not use memory of any queue's work any more, as [`Device::finish`] does.
     pub fn finish_all(&self) {
         self.each_lane(|lane| self.finish(lane.fence()));
     }
 
-    /// Waits until the GPU no longer uses what the submission `fence` used last. If a fault stops the channel, this
-    /// returns at once, because a stopped channel uses nothing any more.
+    /// Waits until the GPU does not use memory of the submission `fence` any more. If a fault stops the channel, this
+    /// returns at once, because a stopped channel uses no memory.
     pub fn finish(&self, fence: u64) {
         if !self.given_up.load(Ordering::Relaxed) {
             let _ = self.wait(fence, None);
         }
     }
 
-    /// What stopped the device; `None` while it works.
+    /// The fault that stopped the device. It is `None` while the device works.
     ///
     /// # Errors
-    /// What RM says when it is asked for the SMs' records.
+    /// An error that RM gives for the records of the SMs.
     pub fn fault(&self) -> RmResult<Option<FaultInfo>> {
         if let Some(fault) = self.own.fault()? {
             return Ok(Some(fault));
@@ -384,11 +388,11 @@ impl Device {
         self.lanes.all().iter().find_map(|lane| lane.fault().transpose()).transpose()
     }
 
-    /// Makes the queues that a fault stopped work again. Everything stays as it is but the work that they had not finished.
-    /// Returns how many there were.
+    /// Makes queues work again that a fault stopped. Everything is kept except the work that they had not finished.
+    /// Returns the number of these queues.
     ///
     /// # Errors
-    /// What RM says. It can be tried again.
+    /// An error that RM gives. The call can be repeated.
     pub fn recover(&self) -> RmResult<usize> {
         let mut recovered = usize::from(self.own.recover(&self.base)?);
         for lane in self.lanes.all() {
@@ -398,20 +402,21 @@ impl Device {
         Ok(recovered)
     }
 
-    /// Bytes of stack that each thread has.
+    /// The number of bytes of stack that each thread has.
     pub fn stack(&self) -> u32 {
         self.own.stack()
     }
 
-    /// Bytes of local memory that each thread has.
+    /// The number of bytes of local memory that each thread has.
     pub fn local_memory(&self) -> u32 {
         self.own.local_memory()
     }
 
-    /// Gives each thread at least this many bytes of stack, after everything before has finished.
+    /// Gives each thread at least this many bytes of stack, after all work before has finished.
     ///
     /// # Errors
-    /// 0x1F for more than a thread can have, 0x51 when there is not that much memory; the channel's fault.
+    /// `NV_ERR_INVALID_ARGUMENT` for more than a thread can have, `NV_ERR_NO_MEMORY` if there is not enough memory, and
+    /// the channel's fault.
     pub fn set_stack(&self, bytes: u64) -> RmResult<()> {
         if bytes > u64::from(MOST_STACK) {
             fail!(NV_ERR_INVALID_ARGUMENT, "a stack of {bytes} bytes: a thread has at most {MOST_STACK}");
@@ -421,10 +426,10 @@ impl Device {
         self.lanes.all().iter().try_for_each(|lane| lane.set_local(&self.base, local))
     }
 
-    /// Blocks of a launch that all SMs together run at the same time.
+    /// The number of blocks of a launch that all SMs together can run at the same time.
     ///
     /// # Errors
-    /// 0x1F for a launch the GPU cannot run, with the numbers.
+    /// `NV_ERR_INVALID_ARGUMENT` for a launch that the GPU cannot run, with the numbers.
     pub fn blocks_at_once(&self, kernel: &Kernel, launch: &Launch) -> RmResult<u32> {
         let limits = &self.base.context().limits;
         let local = kernel.local_memory();
@@ -435,7 +440,7 @@ impl Device {
     /// Refuses a launch whose blocks cannot all run at the same time.
     ///
     /// # Errors
-    /// 0x1F with the numbers.
+    /// `NV_ERR_INVALID_ARGUMENT` with the numbers.
     pub fn check_together(&self, kernel: &Kernel, launch: &Launch) -> RmResult<()> {
         let most = self.blocks_at_once(kernel, launch)?;
         let (blocks, sms) = (launch.grid.count(), self.profile().compute_units);
@@ -445,7 +450,7 @@ impl Device {
         Ok(())
     }
 
-    /// The RM objects it lives on.
+    /// The RM objects of the device.
     pub fn session(&self) -> &Arc<Session> {
         self.base.session()
     }
@@ -453,13 +458,13 @@ impl Device {
 
 impl Drop for Device {
     fn drop(&mut self) {
-        // Work in flight must not outlive the memory it uses; a stopped channel has none.
+        // Work in flight must not continue when its memory is freed. A stopped channel has no work in flight.
         self.settle(CLOSE_DEADLINE);
-        // Before the channels end: afterwards everything is over.
+        // This happens before the channels end, because all work counts as finished afterwards.
         self.porter.close();
         self.herald.close();
     }
 }
 
-/// How long closing a device, or ending a replay, waits for work in flight.
+/// The time for which closing a device, or ending a replay, waits for work in flight.
 pub const CLOSE_DEADLINE: Duration = Duration::from_secs(10);

@@ -1,4 +1,4 @@
-//! Points in the work of a queue, and the GPU's time when it came to them.
+//! Events: points in the work of a queue, and the GPU's time when it reached them.
 
 use super::device::Device;
 use super::lane::{Lane, split};
@@ -11,40 +11,41 @@ use tegrarm_abi::rm::ctrl_2080::{NV2080_CTRL_CMD_TIMER_GET_TIME, NV2080_CTRL_TIM
 use tegrarm_abi::rm::status::*;
 use zerocopy::FromZeros;
 
-/// A point that can be set again and again.
+/// An event, which can be set again and again.
 pub struct Event {
     device: Arc<Device>,
     at: Mutex<Point>,
 }
 
-/// Where an event was set last.
+/// The place at which an event was set last.
 struct Point {
     stamp: Stamp,
     fence: Option<u64>,
 }
 
 impl Event {
-    /// One that was not set yet.
+    /// Makes an event that is not set.
     ///
     /// # Errors
-    /// What RM says when it is asked for memory.
+    /// An error that RM gives if there is no memory.
     pub fn new(device: &Arc<Device>) -> RmResult<Arc<Event>> {
         let stamp = device.remember(|| device.stamps().take(|fence| device.has_passed(fence)))?;
         Ok(Arc::new(Event { device: device.clone(), at: Mutex::new(Point { stamp, fence: None }) }))
     }
 
-    /// The device it belongs to.
+    /// The device that the event belongs to.
     pub fn device(&self) -> &Arc<Device> {
         &self.device
     }
 
-    /// Sets it behind everything that a queue of its device was given. Returns the fence.
+    /// Sets the event after all work that a queue of its device has so far. Returns the fence.
     ///
     /// # Errors
-    /// The channel's fault; 0x65 when the ring stays full; what RM says when it is asked for memory.
+    /// The channel's fault, `NV_ERR_TIMEOUT` if the ring stays full, and an error that RM gives if there is no memory.
     pub fn record(&self, lane: &Lane) -> RmResult<u64> {
         let mut at = self.at.lock();
-        // Another queue may still come to the point where it was, and would write its time there.
+        // Another queue may not have reached the event's earlier place yet, and would write its time to the same
+        // memory.
         if at.fence.is_some_and(|fence| split(fence).0 != lane.number() && !self.device.has_passed(fence)) {
             at.stamp = self.device.stamps().take(|fence| self.device.has_passed(fence))?;
         }
@@ -58,10 +59,11 @@ impl Event {
         Ok(fence)
     }
 
-    /// When the GPU came there, nanoseconds of its clock.
+    /// The time at which the GPU reached the event, in nanoseconds of its clock.
     ///
     /// # Errors
-    /// 0x40 when it was never set, 0x55 when the GPU did not come there yet; the channel's fault.
+    /// `NV_ERR_INVALID_STATE` if the event was never set, `NV_ERR_NOT_READY` if the GPU has not reached it yet, and the
+    /// channel's fault.
     pub fn time(&self) -> RmResult<u64> {
         let at = self.at.lock();
         let Some(fence) = at.fence else { fail!(NV_ERR_INVALID_STATE, "the event was never recorded") };
@@ -72,25 +74,25 @@ impl Event {
     }
 }
 
-/// One look at two clocks.
+/// The values of two clocks at about the same time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Correlation {
-    /// The GPU's, nanoseconds.
+    /// The GPU's clock in nanoseconds.
     pub gpu: u64,
-    /// CLOCK_MONOTONIC at about the same time, nanoseconds.
+    /// CLOCK_MONOTONIC at about the same time, in nanoseconds.
     pub cpu: u64,
-    /// By how much that may be off, in both directions.
+    /// The largest error of that relation, in both directions.
     pub off: u64,
 }
 
-/// Looks at the clocks. The look that took the shortest time counts.
+/// The number of times that the clocks are read. The reading that took the shortest time is used.
 const LOOKS: usize = 8;
 
 impl Device {
-    /// What the GPU's clock and CLOCK_MONOTONIC say at the same time.
+    /// The values of the GPU's clock and of CLOCK_MONOTONIC at the same time.
     ///
     /// # Errors
-    /// What RM says.
+    /// An error that RM gives.
     pub fn time(&self) -> RmResult<Correlation> {
         let mut best = self.look_at_clocks()?;
         for _ in 1..LOOKS {

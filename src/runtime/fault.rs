@@ -1,4 +1,4 @@
-//! Waiting for the GPU, and what stopped it.
+//! Waiting for the GPU, and the faults that stop it.
 
 use super::memory::Memory;
 use super::patience::Patience;
@@ -17,35 +17,35 @@ use tegrarm_abi::rm::ctrl_83de::*;
 use tegrarm_abi::rm::status::*;
 use zerocopy::FromZeros;
 
-/// Why a channel stopped.
+/// The cause for which a channel stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
-    /// An access that met no mapping, or one that forbids it.
+    /// An access to an address that has no mapping, or whose mapping forbids it.
     Mmu,
-    /// An exception of an SM: illegal instruction, bad address, trap.
+    /// An exception of an SM: an illegal instruction, a bad address or a trap.
     Sm,
     /// The front end or the compute engine refused a launch or a method.
     Graphics,
     /// Work that did not end in time while another channel waited.
     Timeout,
-    /// The pushbuffer itself is wrong.
+    /// An error in the pushbuffer itself.
     Pushbuffer,
-    /// None of these.
+    /// Another cause.
     Other,
 }
 
-/// What stopped a channel.
+/// The fault that stopped a channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FaultInfo {
-    /// Why.
+    /// The cause.
     pub cause: Cause,
     /// nvgpu's error code (`NVGPU_CHANNEL_*`).
     pub code: u32,
     /// The channel's number.
     pub channel: u32,
-    /// The SM and its warp error, when an SM reported one.
+    /// The SM and its warp error, if an SM reported one.
     pub sm: Option<(u32, u32)>,
-    /// Address of the instruction, when an SM reported one.
+    /// The address of the instruction, if an SM reported one.
     pub pc: Option<u64>,
 }
 
@@ -67,14 +67,14 @@ impl fmt::Display for FaultInfo {
             write!(f, " at pc {pc:#x}")?;
         }
         match self.cause {
-            // No ioctl of nvgpu returns it.
+            // nvgpu has no ioctl that returns the address.
             Cause::Mmu => write!(f, "; the address is in the kernel's log (dmesg)"),
             _ => Ok(()),
         }
     }
 }
 
-/// `hww_warp_esr` error numbers (bits 15:0).
+/// The error numbers of `hww_warp_esr` (bits 15:0).
 fn warp_error(esr: u32) -> &'static str {
     match esr & 0xffff {
         0x02 => "call stack",
@@ -93,7 +93,7 @@ fn warp_error(esr: u32) -> &'static str {
     }
 }
 
-/// Spins this often before it sleeps.
+/// The number of reads in a loop before a wait sleeps.
 const SPINS: u32 = 2000;
 /// Whether an error notifier's status word says that its channel was stopped.
 #[inline]
@@ -101,28 +101,28 @@ pub fn says_stopped(status: &Place) -> bool {
     status.read_u32() >> 16 == WRITTEN
 }
 
-/// The notifier's status word is written last, to this.
+/// The value of the notifier's status word, which the kernel writes last.
 const WRITTEN: u32 = 0xffff;
 const SMS: u32 = 100;
 
-/// Looks after one channel's health.
+/// Watches whether one channel was stopped.
 pub struct Watch {
     session: Arc<Session>,
     notifier: Arc<Memory>,
-    /// The notifier's word whose high half says that the channel was stopped.
+    /// The word of the notifier whose high half says that the channel was stopped.
     status: Place,
-    /// Reads the SMs' records. A channel without compute has none.
+    /// The object that reads the records of the SMs. A channel without compute has none.
     debugger: Option<u32>,
     channel: u32,
-    /// What stopped the channel, once it was asked: afterwards the channel may be gone.
+    /// The fault, after it was asked for the first time. The channel may not exist any more afterwards.
     fault: OnceLock<FaultInfo>,
 }
 
 impl Watch {
-    /// Watches a channel whose errors are written to `notifier`; `compute` is its compute object, if it has one.
+    /// Watches a channel whose errors are written to `notifier`. `compute` is its compute object, if it has one.
     ///
     /// # Errors
-    /// What RM says.
+    /// An error that RM gives.
     pub fn new(session: &Arc<Session>, notifier: Memory, compute: Option<u32>, channel: u32) -> RmResult<Watch> {
         let debugger = match compute {
             None => None,
@@ -137,21 +137,21 @@ impl Watch {
         Ok(Watch { session: session.clone(), notifier, status, debugger, channel, fault: OnceLock::new() })
     }
 
-    /// Whether the channel was stopped; costs one read of memory.
+    /// Whether the channel was stopped. This costs one read of memory.
     #[inline]
     pub fn is_stopped(&self) -> bool {
         says_stopped(&self.status)
     }
 
-    /// The word whose high half says so.
+    /// The word whose high half says that the channel was stopped.
     pub fn status_word(&self) -> &Place {
         &self.status
     }
 
-    /// What stopped the channel; `None` while it runs.
+    /// The fault that stopped the channel. It is `None` while the channel works.
     ///
     /// # Errors
-    /// What RM says when it is asked for the SMs' records.
+    /// An error that RM gives for the records of the SMs.
     pub fn fault(&self) -> RmResult<Option<FaultInfo>> {
         if !self.is_stopped() {
             return Ok(None);
@@ -178,7 +178,7 @@ impl Watch {
     /// Fails with the fault if the channel was stopped.
     ///
     /// # Errors
-    /// 0x62 (`NV_ERR_RESET_REQUIRED`) and the fault's sentence.
+    /// `NV_ERR_RESET_REQUIRED` and the fault's sentence.
     #[inline]
     pub fn check(&self) -> RmResult<()> {
         if self.is_stopped() { self.report() } else { Ok(()) }
@@ -192,7 +192,7 @@ impl Watch {
         }
     }
 
-    /// Lets a GPU that is executed in steps do one.
+    /// If the GPU is executed in steps, executes one step.
     pub fn step(&self) -> bool {
         self.session.rm().kmd().step()
     }
@@ -200,7 +200,8 @@ impl Watch {
     /// Waits until submission `fence` has finished. `last` is the newest submission, for messages.
     ///
     /// # Errors
-    /// The channel's fault, at once; 0x65 `NV_ERR_TIMEOUT` with what is pending, when the deadline passes.
+    /// The channel's fault as soon as there is one, and `NV_ERR_TIMEOUT` with the work that is pending when the
+    /// deadline passes.
     pub fn wait(&self, timeline: &Timeline, fence: u64, deadline: Option<Duration>, last: u64) -> RmResult<()> {
         for _ in 0..SPINS {
             if timeline.completed() >= fence {
@@ -229,9 +230,9 @@ impl Watch {
         }
     }
 
-    /// What became of submission `fence`; `None` while it is pending.
+    /// The result of submission `fence`. It is `None` while the submission is pending.
     pub fn verdict(&self, timeline: &Timeline, fence: u64) -> Option<RmResult<()>> {
-        // In this order: a release that came before the fault still counts.
+        // The order matters: a release that came before the fault still counts.
         let stopped = self.is_stopped();
         if timeline.completed() >= fence {
             return Some(timeline.check_kept(fence));
@@ -240,7 +241,7 @@ impl Watch {
     }
 }
 
-/// Looks at one submission, for as long as somebody wants to know.
+/// Watches one submission for a thread that does not own its queue.
 pub struct Probe {
     timeline: Arc<Timeline>,
     watch: Arc<Watch>,
@@ -248,12 +249,13 @@ pub struct Probe {
 }
 
 impl Probe {
-    /// Looks at a submission to the channel of a timeline and a watch.
+    /// Makes a probe of a submission to the channel of `timeline` and `watch`.
     pub fn new(timeline: &Arc<Timeline>, watch: &Arc<Watch>, submission: u64) -> Probe {
         Probe { timeline: timeline.clone(), watch: watch.clone(), submission }
     }
 
-    /// What became of it; `None` while it is pending. A GPU that is executed in steps does one.
+    /// The result of the submission. It is `None` while the submission is pending. If the GPU is executed in steps,
+    /// executes one step.
     pub fn look(&self) -> Option<RmResult<()>> {
         self.watch.step();
         self.watch.verdict(&self.timeline, self.submission)

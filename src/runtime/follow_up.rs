@@ -1,4 +1,4 @@
-//! A thread that does something when a fence has passed: what a program asked for, when no thread of its own waits.
+//! A thread that acts when a fence has passed, for programs of which no thread waits.
 
 use super::fault::Probe;
 use super::patience::Patience;
@@ -10,10 +10,10 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use tegrarm_abi::rm::status::*;
 
-/// What is done: it is told whether the work finished.
+/// The action. It is told whether the work finished.
 pub type Deed = Box<dyn FnOnce(RmResult<()>) + Send>;
 
-/// The thread, started when there is something to do.
+/// The thread. It is started when there is something to do.
 pub struct FollowUp {
     shared: Arc<Shared>,
     thread: Mutex<Option<JoinHandle<()>>>,
@@ -33,15 +33,15 @@ struct List {
 }
 
 impl FollowUp {
-    /// No thread yet.
+    /// Makes the value without its thread.
     pub fn new(name: &'static str) -> FollowUp {
         FollowUp { shared: Arc::default(), thread: Mutex::default(), name }
     }
 
-    /// Starts the thread, if that was not done.
+    /// Starts the thread, unless it runs already.
     ///
     /// # Errors
-    /// 0x1A when the system gives no thread.
+    /// `NV_ERR_INSUFFICIENT_RESOURCES` if the system gives no thread.
     pub fn start(&self) -> RmResult<()> {
         let mut thread = self.thread.lock();
         if thread.is_none() {
@@ -54,19 +54,20 @@ impl FollowUp {
         Ok(())
     }
 
-    /// Ends the thread. What has not been done is told so.
+    /// Ends the thread. Actions that have not been done are told so.
     pub fn close(&self) {
         self.shared.list.lock().closing = true;
         self.shared.changed.notify_one();
         if let Some(thread) = self.thread.lock().take()
             && thread.thread().id() != std::thread::current().id()
         {
-            // A deed that panicked has ended the thread already.
+            // An action that panicked has ended the thread already.
             let _ = thread.join();
         }
     }
 
-    /// Has something done when a fence has passed, or cannot pass any more. [`FollowUp::start`] came before.
+    /// Adds an action for the time at which a fence has passed or cannot pass any more. [`FollowUp::start`] must have
+    /// been called.
     pub fn when(&self, probe: Probe, deed: Deed) {
         self.shared.list.lock().waiting.push((probe, deed));
         self.shared.changed.notify_one();
@@ -75,7 +76,7 @@ impl FollowUp {
 
 impl Shared {
     fn work(&self) {
-        // Signals of the program are for its own threads.
+        // Signals of the program are handled by the program's own threads.
         let _ = SigSet::all().thread_block();
         let mut patience = Patience::new(None);
         loop {
@@ -88,7 +89,7 @@ impl Shared {
                 break;
             }
         }
-        // The device is closing, and has waited for its work.
+        // The device is being closed and has waited for its work.
         let left = std::mem::take(&mut self.list.lock().waiting);
         for (probe, deed) in left {
             let closed = || RmError::new(NV_ERR_RESOURCE_LOST, "the device was closed before the work finished");
@@ -96,7 +97,7 @@ impl Shared {
         }
     }
 
-    /// What can be done now, and whether it is the last.
+    /// The actions that can be done now, and whether the thread ends after them.
     fn ready(&self) -> (Vec<(RmResult<()>, Deed)>, bool) {
         let (mut ready, mut list) = (Vec::new(), self.list.lock());
         let mut at = 0;
@@ -109,7 +110,7 @@ impl Shared {
         (ready, list.closing)
     }
 
-    /// Sleeps until there may be something to do. False when the end has come.
+    /// Sleeps until there may be something to do. Returns false if the thread has to end.
     fn rest(&self, sleep: Duration) -> bool {
         let mut list = self.list.lock();
         if list.waiting.is_empty() && !list.closing {

@@ -1,5 +1,5 @@
-//! Memory for machine code and for launches that lie ready: they share large blocks, so that loading a module or launching
-//! a kernel makes no kernel call as long as there is room.
+//! Memory for machine code and for launch images. Both share large blocks, so that loading a module or launching a
+//! kernel makes no kernel call as long as there is room.
 
 use super::memory::{Cache, Memory, Span};
 use super::place::Place;
@@ -8,12 +8,12 @@ use crate::status::RmResult;
 use parking_lot::Mutex;
 use std::sync::Arc;
 
-/// Bytes of a block; a larger module has one of its own.
+/// The number of bytes of a block. A larger module has a block of its own.
 const BLOCK: u64 = 1 << 20;
-/// Pieces are whole pages: no section asks for more alignment.
+/// Pieces are whole pages, because no section needs more alignment.
 const UNIT: u64 = 4096;
 
-/// All such memory of a device.
+/// All memory of this kind of a device.
 pub struct Heap {
     session: Arc<Session>,
     blocks: Mutex<Vec<Block>>,
@@ -21,11 +21,11 @@ pub struct Heap {
 
 struct Block {
     memory: Arc<Memory>,
-    /// Free ranges (offset, length) in order, never touching each other.
+    /// The free ranges (offset, length) in order. They never touch each other.
     free: Vec<(u64, u64)>,
 }
 
-/// A piece of a block; free again when dropped.
+/// A piece of a block. It is free again when it is dropped.
 pub struct Piece {
     heap: Arc<Heap>,
     memory: Arc<Memory>,
@@ -34,12 +34,12 @@ pub struct Piece {
 }
 
 impl Heap {
-    /// An empty one.
+    /// Makes a heap without blocks.
     pub fn new(session: &Arc<Session>) -> Arc<Heap> {
         Arc::new(Heap { session: session.clone(), blocks: Mutex::default() })
     }
 
-    /// Takes `len` bytes. Their contents are undefined: they may be left from an earlier use.
+    /// Takes `len` bytes. Their contents are undefined, because they may have been used before.
     ///
     /// # Errors
     /// As [`Memory::new`].
@@ -48,7 +48,7 @@ impl Heap {
         if let Some((memory, offset)) = self.blocks.lock().iter_mut().find_map(|block| block.take(len)) {
             return Ok(Piece { heap: self.clone(), memory, offset, len });
         }
-        // Not under the lock: this makes kernel calls.
+        // This makes kernel calls, so that it must not be done while the lock is held.
         let size = len.max(BLOCK);
         let memory = Arc::new(Memory::new(&self.session, size, Cache::WriteCombined)?);
         let free = if size > len { vec![(len, size - len)] } else { Vec::new() };
@@ -69,11 +69,11 @@ impl Block {
         Some((self.memory.clone(), offset))
     }
 
-    /// Gives a range back. True when the whole block is free.
+    /// Returns a range to the block. The result is true if the whole block is free.
     fn give(&mut self, offset: u64, len: u64) -> bool {
         let at = self.free.partition_point(|&(start, _)| start < offset);
         self.free.insert(at, (offset, len));
-        // With the one behind, then with the one before.
+        // The range is joined with the free range after it, and then with the one before it.
         for first in [Some(at), at.checked_sub(1)].into_iter().flatten() {
             if let [(start, len), (next, more)] = self.free.get(first..first + 2).unwrap_or(&[])
                 && start + len == *next
@@ -87,7 +87,7 @@ impl Block {
 }
 
 impl Piece {
-    /// Its GPU address.
+    /// The GPU address of the piece.
     #[inline]
     pub fn va(&self) -> u64 {
         self.memory.va() + self.offset
@@ -96,7 +96,7 @@ impl Piece {
     /// `len` bytes of it at `offset`.
     ///
     /// # Errors
-    /// 0x20 when they lie outside the block.
+    /// `NV_ERR_INVALID_BASE` when they lie outside the block.
     pub fn span(&self, offset: u64, len: u64) -> RmResult<Span> {
         Span::of(&self.memory, self.offset + offset, len)
     }
@@ -104,7 +104,7 @@ impl Piece {
     /// The double word at `offset`.
     ///
     /// # Errors
-    /// 0x20 when it lies outside the block.
+    /// `NV_ERR_INVALID_BASE` when it lies outside the block.
     pub fn place(&self, offset: u64) -> RmResult<Place> {
         Place::of(&self.memory, self.offset + offset, 8)
     }
@@ -112,7 +112,7 @@ impl Piece {
     /// Copies bytes in.
     ///
     /// # Errors
-    /// 0x20 when they do not fit.
+    /// `NV_ERR_INVALID_BASE` when they do not fit.
     pub fn write(&self, offset: u64, bytes: &[u8]) -> RmResult<()> {
         self.memory.write(self.offset + offset, bytes)
     }
@@ -120,7 +120,7 @@ impl Piece {
     /// Zeroes everything from `offset` on.
     ///
     /// # Errors
-    /// 0x20 when `offset` lies outside.
+    /// `NV_ERR_INVALID_BASE` when `offset` lies outside.
     pub fn zero_from(&self, offset: u64) -> RmResult<()> {
         self.memory.zero(self.offset + offset, self.len.saturating_sub(offset))
     }
@@ -130,7 +130,7 @@ impl Drop for Piece {
     fn drop(&mut self) {
         let mut blocks = self.heap.blocks.lock();
         let Some(at) = blocks.iter().position(|block| Arc::ptr_eq(&block.memory, &self.memory)) else { return };
-        // One empty block stays for the next module; a second one, or a large one, is given back.
+        // One empty block is kept for the next module. A second one, or a large one, is freed.
         if blocks[at].give(self.offset, self.len) && (blocks.len() > 1 || self.memory.len() > BLOCK) {
             let block = blocks.swap_remove(at);
             drop(blocks);

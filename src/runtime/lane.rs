@@ -1,6 +1,6 @@
-//! A queue of a device: a channel, the local memory of its kernels, how far it has come, and what stops it.
+//! A queue of a device: a channel, the local memory of its kernels, its progress, and the fault that stops it.
 //!
-//! A fence is a number: the queue's own number in the high bits, and that of the submission in the low ones.
+//! A fence is a number: the number of the queue in the high bits, and the number of the submission in the low bits.
 
 use super::base::{Base, refused};
 use super::buffer::Transfer;
@@ -22,43 +22,43 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tegrarm_abi::rm::status::*;
 
-/// Local memory per thread every queue starts with: CUDA's default stack and what the ABI keeps for itself.
+/// The local memory per thread with which every queue starts: CUDA's default stack, and what the ABI keeps for itself.
 pub const FIRST_LOCAL: u32 = DEFAULT_STACK + STACK_RESERVE;
-/// Whole warps of it are whole pieces of 512 bytes, as the GPU takes them.
+/// Local memory is a multiple of this, so that a whole warp has a multiple of 512 bytes, which is the GPU's unit.
 pub const LOCAL_UNIT: u32 = 32;
-/// The descriptor's field has 24 bits.
+/// The descriptor's field for it has 24 bits.
 pub const MOST_LOCAL: u32 = (1 << 24) - LOCAL_UNIT;
-/// No launch lies ready for it: of a channel without compute.
+/// The value of a channel without compute. No launch image is made for it.
 const NO_LOCAL: u32 = u32::MAX - 1;
-/// Where a fence has the number of its queue.
+/// The bit of a fence at which the number of its queue begins.
 const QUEUE_SHIFT: u32 = 48;
 
-/// Number of the queue that a fence belongs to, and its number in the queue.
+/// The number of the queue that a fence belongs to, and the number of its submission.
 pub fn split(fence: u64) -> (u64, u64) {
     (fence >> QUEUE_SHIFT, fence & ((1 << QUEUE_SHIFT) - 1))
 }
 
-/// What the queue's lock guards.
+/// The state that the queue's lock guards.
 struct Work {
     queue: Queue,
-    /// Local memory per thread, and the memory behind it.
+    /// The local memory per thread. The next field is the memory for it.
     local: u32,
-    /// `None` for a channel without compute.
+    /// It is `None` for a channel without compute.
     arena: Option<Memory>,
-    /// The same number where kernels can run.
+    /// The same number if kernels can run on the queue.
     ready_local: u32,
-    /// What the CPU does for the queue, so far.
+    /// The number of tasks that the CPU has done or will do for the queue.
     errands: u64,
-    /// Progress of the channels that it waits for, and the submission with which it does.
+    /// The timelines of the channels for which it waits, each with the submission that waits.
     waits_for: Vec<(u64, Arc<Timeline>)>,
 }
 
-/// A queue.
+/// A queue of a device.
 pub struct Lane {
-    /// Declared first: the channel goes before the memory it uses.
+    /// It is declared first, because the channel must end before the memory that it uses.
     work: Mutex<Work>,
     timeline: Arc<Timeline>,
-    /// Changes when the queue is recovered.
+    /// It is replaced when the queue is recovered.
     watch: RwLock<Arc<Watch>>,
     plan: Plan,
     last: AtomicU64,
@@ -66,10 +66,11 @@ pub struct Lane {
 }
 
 impl Lane {
-    /// Opens a channel, with `local` bytes of local memory for each thread of its kernels: the queue of a number.
+    /// Opens a channel with `local` bytes of local memory for each thread of its kernels. It is the queue with the
+    /// number `number`.
     ///
     /// # Errors
-    /// What RM says; nothing stays behind.
+    /// An error that RM gives. Nothing is left of the attempt.
     pub fn open(base: &Base, number: u64, plan: Plan, local: u32) -> RmResult<Lane> {
         let mut queue = Queue::open(base.session(), base.doorbell(), plan)?;
         base.set_up(&mut queue)?;
@@ -82,7 +83,7 @@ impl Lane {
         Ok(Lane { work: Mutex::new(work), timeline, watch: RwLock::new(watch), plan, last, number })
     }
 
-    /// Its number in the device.
+    /// The number of the queue in its device.
     pub fn number(&self) -> u64 {
         self.number
     }
@@ -93,7 +94,7 @@ impl Lane {
         self.number << QUEUE_SHIFT | submission
     }
 
-    /// The fence of everything given so far.
+    /// The fence of all work that the queue has so far.
     pub fn fence(&self) -> u64 {
         self.fence_of(self.last())
     }
@@ -109,23 +110,23 @@ impl Lane {
         self.timeline.completed() >= submission || self.watch().is_stopped()
     }
 
-    /// Progress of its channel.
+    /// The progress of its channel.
     pub fn timeline(&self) -> &Arc<Timeline> {
         &self.timeline
     }
 
-    /// What stopped it; `None` while it works.
+    /// The fault that stopped the queue. It is `None` while the queue works.
     ///
     /// # Errors
-    /// What RM says when it is asked for the SMs' records.
+    /// An error that RM gives for the records of the SMs.
     pub fn fault(&self) -> RmResult<Option<FaultInfo>> {
         self.watch().fault()
     }
 
-    /// Whether a submission has finished. A GPU that is executed in steps does one.
+    /// Whether a submission has finished. If the GPU is executed in steps, executes one step.
     ///
     /// # Errors
-    /// 0x1F for one that was never given; the channel's fault.
+    /// `NV_ERR_INVALID_ARGUMENT` for a submission that was never made, and the channel's fault.
     pub fn query(&self, submission: u64) -> RmResult<bool> {
         self.check_given(submission)?;
         let watch = self.watch();
@@ -133,10 +134,10 @@ impl Lane {
         watch.verdict(&self.timeline, submission).map_or(Ok(false), |result| result.map(|()| true))
     }
 
-    /// Whether a submission was given.
+    /// Checks that a submission was made.
     ///
     /// # Errors
-    /// 0x1F when it was not.
+    /// `NV_ERR_INVALID_ARGUMENT` if it was not.
     pub fn check_given(&self, submission: u64) -> RmResult<()> {
         let last = self.last();
         if submission > last { Err(never_given(submission, last)) } else { Ok(()) }
@@ -146,16 +147,17 @@ impl Lane {
         self.watch.read().clone()
     }
 
-    /// Makes the queue work again when a fault stopped it: on another channel, behind what it was given. True if it had stopped.
+    /// If a fault stopped the queue, makes it work again on another channel, after the work that it has. Returns
+    /// whether it had stopped.
     ///
     /// # Errors
-    /// What RM says. The queue stays as it was, but for the work that it had not finished: that is lost.
+    /// An error that RM gives. The queue is as it was. The work that it had not finished is lost.
     pub fn recover(&self, base: &Base) -> RmResult<bool> {
         let mut work = self.work.lock();
         if !work.queue.watch().is_stopped() {
             return Ok(false);
         }
-        // Who waits with the old channel's watch is told what it knows now.
+        // Threads that wait with the old channel's watch get the fault that it knows now.
         work.queue.watch().fault()?;
         let last = work.queue.last();
         let completed = self.timeline.completed();
@@ -175,10 +177,11 @@ impl Lane {
         Ok(true)
     }
 
-    /// Waits for a submission; without a deadline for as long as it takes.
+    /// Waits for a submission. Without a deadline the wait has no limit.
     ///
     /// # Errors
-    /// 0x1F for one that was never given; the channel's fault, at once; `NV_ERR_TIMEOUT` with what is pending.
+    /// `NV_ERR_INVALID_ARGUMENT` for a submission that was never made, the channel's fault as soon as there is one, and
+    /// `NV_ERR_TIMEOUT` with the work that is pending.
     pub fn wait(&self, submission: u64, deadline: Option<Duration>) -> RmResult<()> {
         let last = self.last();
         if submission > last {
@@ -190,7 +193,8 @@ impl Lane {
     /// Launches kernel `index` of `module`. `fill` writes the block of arguments. Returns the submission.
     ///
     /// # Errors
-    /// 0x1F for a launch the GPU cannot run, with the numbers; what `fill` says; the channel's fault; as [`Ready::launch`].
+    /// `NV_ERR_INVALID_ARGUMENT` for a launch that the GPU cannot run, with the numbers, the error of `fill`, the
+    /// channel's fault, and those of [`Ready::launch`].
     #[inline(always)]
     pub fn launch(
         &self,
@@ -212,7 +216,7 @@ impl Lane {
         Ok(submission)
     }
 
-    /// Makes a launch lie ready.
+    /// Makes the image of a launch.
     #[cold]
     fn prepare(
         &self,
@@ -234,10 +238,10 @@ impl Lane {
         made.map_err(|e| refused(kernel, e))
     }
 
-    /// Gives the copy engine work in pieces that it can take. Returns the submission.
+    /// Submits transfers to the copy engine, in pieces that it can take. Returns the submission.
     ///
     /// # Errors
-    /// The channel's fault; 0x65 when the ring stays full.
+    /// The channel's fault, and `NV_ERR_TIMEOUT` if the ring stays full.
     pub(super) fn transfer(&self, pieces: impl Iterator<Item = Transfer>) -> RmResult<u64> {
         let mut work = self.work.lock();
         work.queue.check()?;
@@ -249,10 +253,10 @@ impl Lane {
         Ok(submission)
     }
 
-    /// Gives the GPU words of its own accord, for the engine that worked last. Returns the submission.
+    /// Submits commands of the queue itself, for the engine that worked last. Returns the submission.
     ///
     /// # Errors
-    /// As [`Lane::transfer`].
+    /// Those of [`Lane::transfer`].
     pub fn submit(&self, words: impl FnOnce(&mut Commands<Writer<'_>>)) -> RmResult<u64> {
         let mut work = self.work.lock();
         work.queue.check()?;
@@ -262,10 +266,11 @@ impl Lane {
         Ok(submission)
     }
 
-    /// What is given from now on starts when a submission of another queue has finished. Returns the submission that waits.
+    /// Makes later work of this queue wait until a submission of another queue has finished. Returns the submission
+    /// that waits.
     ///
     /// # Errors
-    /// As [`Lane::transfer`].
+    /// Those of [`Lane::transfer`].
     pub fn after(&self, other: &Arc<Timeline>, submission: u64) -> RmResult<u64> {
         let mut work = self.work.lock();
         work.queue.check()?;
@@ -274,18 +279,18 @@ impl Lane {
             commands.acquire(other.va(), submission);
         })?;
         self.last.store(waits, Ordering::Release);
-        // The GPU reads that number until then, also when the other queue has ended.
+        // The GPU reads that number until then, even if the other queue has ended.
         let completed = self.timeline.completed();
         work.waits_for.retain(|(waits, _)| *waits > completed);
         work.waits_for.push((waits, other.clone()));
         Ok(waits)
     }
 
-    /// What is given from now on starts when the CPU has done something, which it does behind everything given so far: as soon
-    /// as `follow_up` sees that finished. Returns the submission.
+    /// Makes later work of this queue wait until the CPU has done a task. The CPU does it when all earlier work has
+    /// finished, as soon as `follow_up` notices that. Returns the submission.
     ///
     /// # Errors
-    /// As [`Lane::transfer`]; as [`FollowUp::start`].
+    /// Those of [`Lane::transfer`] and of [`FollowUp::start`].
     pub fn errand(&self, follow_up: &FollowUp, errand: impl FnOnce() + Send + 'static) -> RmResult<u64> {
         follow_up.start()?;
         let mut work = self.work.lock();
@@ -298,7 +303,7 @@ impl Lane {
         work.errands = number;
         let timeline = self.timeline.clone();
         let deed = move |finished: RmResult<()>| {
-            // After a fault nobody waits any more, and nobody knows what is in the memory.
+            // After a fault nothing waits for the task any more, and the contents of the memory are not known.
             if finished.is_ok() {
                 errand();
                 if let Err(e) = timeline.cpu_has_come_to(number) {
@@ -310,37 +315,37 @@ impl Lane {
         Ok(submission)
     }
 
-    /// Whether the GPU has finished everything, and nothing stopped it.
+    /// Whether the GPU has finished all work, and no fault stopped the queue.
     pub fn is_idle(&self) -> bool {
         self.timeline.completed() >= self.last() && !self.watch().is_stopped()
     }
 
-    /// Looks at a submission from elsewhere.
+    /// Makes a probe of a submission, with which another thread can look at it.
     pub fn probe(&self, submission: u64) -> Probe {
         Probe::new(&self.timeline, &self.watch(), submission)
     }
 
-    /// From now on nothing is recorded.
+    /// Stops recording.
     pub fn record_no_more(&self) {
         let mut work = self.work.lock();
         let records = work.queue.take_records();
         work.queue.record(None);
         drop(work);
-        // Not under the lock: this makes kernel calls.
+        // This makes kernel calls, so that it must not be done while the lock is held.
         drop(records);
     }
 
-    /// From now on start and end of everything are recorded.
+    /// Starts to record the start and the end of all work.
     ///
     /// # Errors
-    /// 0x51 when there is no memory for the stamps.
+    /// `NV_ERR_NO_MEMORY` if there is no memory for the stamps.
     pub fn record(&self, base: &Base) -> RmResult<()> {
         let records = Records::new(base.session())?;
         self.work.lock().queue.record(Some(records));
         Ok(())
     }
 
-    /// What was recorded and has finished, each once.
+    /// The recorded work that has finished. Each piece is returned once.
     pub fn recorded(&self) -> Vec<Record> {
         let mut work = self.work.lock();
         let completed = self.timeline.completed();
@@ -350,20 +355,20 @@ impl Lane {
         records.into_iter().map(whose).collect()
     }
 
-    /// Bytes of local memory that each thread has.
+    /// The number of bytes of local memory that each thread has.
     pub fn local_memory(&self) -> u32 {
         self.work.lock().local
     }
 
-    /// Bytes of stack that each thread has.
+    /// The number of bytes of stack that each thread has.
     pub fn stack(&self) -> u32 {
         self.local_memory() - STACK_RESERVE
     }
 
-    /// Gives each thread this much local memory, after everything before has finished.
+    /// Gives each thread this much local memory, after all work before has finished.
     ///
     /// # Errors
-    /// 0x51 when there is not that much memory; the channel's fault.
+    /// `NV_ERR_NO_MEMORY` if there is not enough memory, and the channel's fault.
     pub fn set_local(&self, base: &Base, local: u32) -> RmResult<()> {
         let mut work = self.work.lock();
         work.queue.check()?;
@@ -373,7 +378,7 @@ impl Lane {
         self.replace_local(base, &mut work, local)
     }
 
-    /// The old memory may be in use until everything before has finished.
+    /// Replaces the memory. The old memory may be in use until all work before has finished.
     fn replace_local(&self, base: &Base, work: &mut Work, local: u32) -> RmResult<()> {
         work.queue.watch().wait(&self.timeline, work.queue.last(), None, work.queue.last())?;
         let arena = base.local_memory(&mut work.queue, local)?;
@@ -389,7 +394,7 @@ fn never_given(submission: u64, last: u64) -> RmError {
 }
 
 impl Drop for Lane {
-    /// Queues that wait for this one go on: what it has not finished never will be.
+    /// Queues that wait for this one continue, because the work that it has not finished never will be.
     fn drop(&mut self) {
         if let Err(e) = self.timeline.lose(self.last()) {
             tracing::error!("ending a queue: {e}");

@@ -1,4 +1,4 @@
-//! The queues of a device beside the one that it was opened with.
+//! The queues of a device other than the one with which it was opened.
 
 use super::base::Base;
 use super::lane::Lane;
@@ -9,25 +9,25 @@ use std::ops::Deref;
 use std::sync::Arc;
 use tegrarm_abi::rm::status::*;
 
-/// The most queues that a device makes in its life: their numbers are never used again.
+/// The most queues that a device makes in its life. Their numbers are never used again.
 const MOST: u64 = 1 << 16;
 
-/// All of them.
+/// All queues but the device's own.
 pub struct Lanes {
     open: RwLock<Open>,
 }
 
 struct Open {
     lanes: Vec<Arc<Lane>>,
-    /// The number of the next one.
+    /// The number of the next queue.
     next: u64,
 }
 
-/// A queue, wherever it is kept.
+/// A queue that was found.
 pub enum Found<'a> {
-    /// The one that the device was opened with.
+    /// The queue with which the device was opened.
     Own(&'a Lane),
-    /// Another one.
+    /// Another queue.
     Other(Arc<Lane>),
 }
 
@@ -43,15 +43,15 @@ impl Deref for Found<'_> {
 }
 
 impl Lanes {
-    /// None yet: number 0 is the device's own.
+    /// Makes an empty table. Number 0 is that of the device's own queue.
     pub fn new() -> Lanes {
         Lanes { open: RwLock::new(Open { lanes: Vec::new(), next: 1 }) }
     }
 
-    /// Opens one.
+    /// Opens a queue.
     ///
     /// # Errors
-    /// As [`Lane::open`]; 0x1A when no number is left.
+    /// Those of [`Lane::open`], and `NV_ERR_INSUFFICIENT_RESOURCES` if no number is left.
     pub fn add(&self, base: &Base, plan: Plan, local: u32) -> RmResult<Arc<Lane>> {
         let number = {
             let mut open = self.open.write();
@@ -61,21 +61,21 @@ impl Lanes {
             open.next += 1;
             open.next - 1
         };
-        // Not under the lock: this makes kernel calls.
+        // This makes kernel calls, so that it must not be done while the lock is held.
         let lane = Arc::new(Lane::open(base, number, plan, local)?);
         self.open.write().lanes.push(lane.clone());
         Ok(lane)
     }
 
-    /// Forgets one.
+    /// Removes a queue.
     pub fn remove(&self, number: u64) {
         self.open.write().lanes.retain(|lane| lane.number() != number);
     }
 
-    /// The one of a number; `Ok(None)` when it has ended.
+    /// Finds the queue with this number. The result is `Ok(None)` if it has ended.
     ///
     /// # Errors
-    /// 0x1F when there never was one.
+    /// `NV_ERR_INVALID_ARGUMENT` if there never was such a queue.
     pub fn find(&self, number: u64) -> RmResult<Option<Arc<Lane>>> {
         let open = self.open.read();
         if number >= open.next {
@@ -84,7 +84,7 @@ impl Lanes {
         Ok(open.lanes.iter().find(|lane| lane.number() == number).cloned())
     }
 
-    /// All that are open.
+    /// All queues that are open.
     pub fn all(&self) -> Vec<Arc<Lane>> {
         self.open.read().lanes.clone()
     }

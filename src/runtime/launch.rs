@@ -1,4 +1,4 @@
-//! A launch: how many threads, and whether the GPU can run them.
+//! A launch: the number of its threads, and whether the GPU can run them.
 
 use super::cubin::Kernel;
 use thiserror::Error;
@@ -8,21 +8,21 @@ use zerocopy::{Immutable, IntoBytes};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, IntoBytes, Immutable)]
 #[repr(C)]
 pub struct Dim3 {
-    /// Along x.
+    /// The size along x.
     pub x: u32,
-    /// Along y.
+    /// The size along y.
     pub y: u32,
-    /// Along z.
+    /// The size along z.
     pub z: u32,
 }
 
 impl Dim3 {
-    /// All three.
+    /// Makes a size from all three numbers.
     pub const fn new(x: u32, y: u32, z: u32) -> Dim3 {
         Dim3 { x, y, z }
     }
 
-    /// Threads or blocks altogether.
+    /// The number of threads or blocks in all.
     pub fn count(self) -> u64 {
         u64::from(self.x) * u64::from(self.y) * u64::from(self.z)
     }
@@ -34,29 +34,30 @@ impl std::fmt::Display for Dim3 {
     }
 }
 
-/// What the GPU can run; the values of sm_87 are [`Limits::ORIN`].
+/// What the GPU can run. [`Limits::ORIN`] has the values of sm_87.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Blocks along x, y, z.
+    /// The most blocks along x, y and z.
     pub grid: Dim3,
-    /// Threads along x, y, z.
+    /// The most threads along x, y and z.
     pub block: Dim3,
-    /// Threads of a block.
+    /// The most threads of a block.
     pub threads: u32,
-    /// Registers of an SM.
+    /// The number of registers of an SM.
     pub registers: u32,
-    /// Warps of an SM.
+    /// The number of warps of an SM.
     pub warps: u32,
-    /// Blocks of an SM.
+    /// The number of blocks of an SM.
     pub blocks: u32,
-    /// Shared memory of a block in bytes, its 1 KiB of reserve included.
+    /// The most shared memory of a block in bytes, including its reserve of 1 KiB.
     pub shared: u32,
-    /// Sizes the shared part of the SM's memory can take, ascending, in KiB.
+    /// The sizes that the shared part of the SM's memory can have, in KiB and in ascending order.
     pub shared_splits: &'static [u32],
 }
 
 impl Limits {
-    /// sm_87: 64 Ki registers, 48 warps and 16 blocks of an SM, 1024 threads, 163 KiB shared for a block and 1 KiB reserve.
+    /// The limits of sm_87: an SM has 64 Ki registers, 48 warps and 16 blocks. A block has 1024 threads, and 163 KiB of
+    /// shared memory with a reserve of 1 KiB.
     pub const ORIN: Limits = Limits {
         grid: Dim3::new(0x7fff_ffff, 0xffff, 0xffff),
         block: Dim3::new(1024, 1024, 64),
@@ -69,19 +70,19 @@ impl Limits {
     };
 }
 
-/// One launch.
+/// The geometry of one launch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, IntoBytes, Immutable)]
 #[repr(C)]
 pub struct Launch {
-    /// Blocks.
+    /// The size of the grid in blocks.
     pub grid: Dim3,
-    /// Threads of each block.
+    /// The size of each block in threads.
     pub block: Dim3,
-    /// Dynamic shared memory of each block in bytes.
+    /// The dynamic shared memory of each block in bytes.
     pub dynamic_shared: u32,
 }
 
-/// Why a launch cannot be.
+/// The reason why a launch is not possible.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the message of each variant is its documentation")]
 pub enum LaunchError {
@@ -113,11 +114,12 @@ pub enum LaunchError {
 
 const WARP: u64 = 32;
 const REGISTER_UNIT: u64 = 256;
-/// Warps get their registers in groups of this many, one for each part of an SM.
+/// An SM has this many parts, each with its own registers. The warps of a block are spread over them.
 const SM_PARTITIONS: u64 = 4;
 
 impl Launch {
-    /// Whether the two are the same. All at once and not field by field, since they nearly always are.
+    /// Whether two launches are the same. They are compared as a whole and not field by field, because they are nearly
+    /// always the same.
     #[inline(always)]
     pub fn is_like(&self, other: &Launch) -> bool {
         self.as_bytes() == other.as_bytes()
@@ -141,10 +143,10 @@ impl Launch {
         Ok(())
     }
 
-    /// Blocks of such a launch that one SM runs at the same time. The launch is one that the GPU can run.
+    /// The number of blocks of such a launch that one SM runs at the same time. The GPU must be able to run the launch.
     pub fn blocks_at_once(&self, kernel: &Kernel, limits: &Limits) -> u32 {
         let warps = self.block.count().div_ceil(WARP);
-        // Each part of an SM has its own registers, so that a warp's never come from two.
+        // Each part of an SM has its own registers, so that the registers of a warp never come from two parts.
         let in_registers = u64::from(limits.registers) / SM_PARTITIONS / registers_of_warp(kernel) * SM_PARTITIONS;
         let by_warps = u64::from(limits.warps).min(in_registers) / warps;
         let by_shared = u64::from(limits.shared) / kernel.shared_memory(self.dynamic_shared);
@@ -173,12 +175,12 @@ impl Launch {
     }
 }
 
-/// Registers that each warp of a kernel takes.
+/// The number of registers that each warp of a kernel takes.
 fn registers_of_warp(kernel: &Kernel) -> u64 {
     (u64::from(kernel.registers.max(1)) * WARP).next_multiple_of(REGISTER_UNIT)
 }
 
-/// The most threads a block of a kernel can have.
+/// The most threads that a block of a kernel can have.
 pub fn most_threads(kernel: &Kernel, limits: &Limits) -> u32 {
     if let Some(block) = kernel.required_block {
         return block.iter().product();
@@ -188,9 +190,9 @@ pub fn most_threads(kernel: &Kernel, limits: &Limits) -> u32 {
     kernel.max_threads.map_or(by_registers, |most| most.min(by_registers))
 }
 
-/// The most dynamic shared memory a block of a kernel can have.
+/// The most dynamic shared memory that a block of a kernel can have.
 pub fn most_dynamic_shared(kernel: &Kernel, limits: &Limits) -> u32 {
-    // Sizes are rounded up to whole units, which the limit is a number of.
+    // Sizes are rounded up to whole units, and the limit is a number of whole units.
     u64::from(limits.shared).saturating_sub(kernel.shared_memory(0)) as u32 + kernel.shared.next_multiple_of(128)
         - kernel.shared
 }

@@ -1,7 +1,8 @@
-//! Memory that CPU and GPU share, and the doorbell: volatile words, and bytes copied in and out.
+//! Memory that the CPU and the GPU share, and the doorbell. Words are accessed as volatile, and bytes are copied in and
+//! out.
 //!
-//! `unsafe` is here because a device writes this memory: every access is volatile or a copy through raw pointers,
-//! bounds-checked; no Rust reference into it ever exists.
+//! `unsafe` is here because a device writes this memory. Every access is volatile or a copy through raw pointers, and
+//! its bounds are checked. No Rust reference into the memory ever exists.
 #![allow(unsafe_code)]
 
 use super::commands::Sink;
@@ -17,20 +18,20 @@ use tegrarm_abi::rm::status::*;
 use tegrarm_abi::rm::usermode::NVC361_NOTIFY_CHANNEL_PENDING;
 use zerocopy::FromZeros;
 
-/// The GPU maps whole pages.
+/// The GPU maps whole pages of this size.
 pub const PAGE: u64 = 4096;
 
-/// How the CPU sees a buffer. The GPU sees what the CPU wrote either way.
+/// How the CPU maps a buffer. With both kinds the GPU sees what the CPU wrote.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cache {
-    /// Cached: for data the CPU reads.
+    /// The CPU caches the buffer, which suits data that the CPU reads.
     Cached,
-    /// Write-combined: for what the CPU writes once and the GPU reads.
+    /// The CPU combines its writes, which suits data that it writes once and the GPU reads.
     WriteCombined,
 }
 
 impl Cache {
-    /// `NVOS32_ATTR_COHERENCY`, bits 31:29 of the attributes.
+    /// The bits of `NVOS32_ATTR_COHERENCY`, 31:29 of the attributes.
     fn attributes(self) -> u32 {
         let coherency = match self {
             Cache::Cached => NVOS32_ATTR_COHERENCY_CACHED,
@@ -40,42 +41,43 @@ impl Cache {
     }
 }
 
-/// How a buffer is used.
+/// Restrictions on the use of a buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Access {
-    /// Stores of the GPU fault.
+    /// Whether stores by the GPU are faults.
     pub read_only: bool,
-    /// The CPU sees it.
+    /// Whether the buffer is mapped for the CPU.
     pub cpu: bool,
 }
 
 impl Access {
-    /// All of it.
+    /// Access without restrictions.
     pub const FULL: Access = Access { read_only: false, cpu: true };
 }
 
-/// A buffer, mapped for the CPU and the GPU; freed when dropped.
+/// A buffer that is mapped for the CPU and the GPU. It is freed when it is dropped.
 pub struct Memory {
     session: Arc<Session>,
     handle: u32,
     va: u64,
-    /// 0 when the CPU does not see it.
+    /// The CPU address. It is 0 if the buffer is not mapped for the CPU.
     cpu: usize,
     len: u64,
-    /// Pages that are somebody else's when the buffer ends.
+    /// Whether its pages belong to others when the buffer ends.
     borrowed: bool,
 }
 
 impl Memory {
-    /// Allocates and maps `len` bytes, zeroed.
+    /// Allocates and maps `len` zeroed bytes.
     ///
     /// # Errors
-    /// 0x1F for no bytes at all, 0x51 when there is not that much memory; nothing stays behind.
+    /// `NV_ERR_INVALID_ARGUMENT` if `len` is 0, and `NV_ERR_NO_MEMORY` if there is not enough memory. Nothing is left
+    /// of the attempt.
     pub fn new(session: &Arc<Session>, len: u64, cache: Cache) -> RmResult<Memory> {
         Memory::with(session, len, cache, Access::FULL)
     }
 
-    /// Allocates `len` bytes, zeroed, and maps them as they will be used.
+    /// Allocates `len` zeroed bytes and maps them with the access that is given.
     ///
     /// # Errors
     /// As [`Memory::new`].
@@ -91,19 +93,21 @@ impl Memory {
         Memory::of(session, handle, len).mapped(access)
     }
 
-    /// A share of the buffer behind a dmabuf's descriptor, which stays the caller's.
+    /// Shares the buffer of a dmabuf. The caller keeps the descriptor.
     ///
     /// # Errors
-    /// What the kernel says of a descriptor that is no dmabuf, or of one that cannot be mapped; nothing stays behind.
+    /// The kernel's error for a descriptor that is no dmabuf, or for one that cannot be mapped. Nothing is left of the
+    /// attempt.
     pub fn import(session: &Arc<Session>, fd: BorrowedFd<'_>, access: Access) -> RmResult<Memory> {
         let (handle, len) = session.rm().import_dmabuf(session.client(), session.device, fd)?;
         Memory::of(session, handle, len).mapped(access)
     }
 
-    /// Memory of this process: `len` bytes from `at`, a multiple of the page size.
+    /// Uses memory of this process: `len` bytes from `at`, which is a multiple of the page size.
     ///
     /// # Errors
-    /// 0x1E for another address and for pages that are not there, 0x1F for no bytes at all.
+    /// `NV_ERR_INVALID_ADDRESS` for another address and for pages that do not exist, and `NV_ERR_INVALID_ARGUMENT` if
+    /// `len` is 0.
     pub fn borrow(session: &Arc<Session>, at: u64, len: u64, access: Access) -> RmResult<Memory> {
         if len == 0 {
             fail!(NV_ERR_INVALID_ARGUMENT, "a buffer of 0 bytes");
@@ -120,7 +124,7 @@ impl Memory {
         Ok(memory)
     }
 
-    /// From here on `Drop` undoes it: freeing memory takes its mappings along.
+    /// Owns the memory object. From here on `Drop` undoes all steps, because freeing memory removes its mappings.
     fn of(session: &Arc<Session>, handle: u32, len: u64) -> Memory {
         Memory { session: session.clone(), handle, va: 0, cpu: 0, len, borrowed: false }
     }
@@ -138,54 +142,54 @@ impl Memory {
         Ok(self)
     }
 
-    /// A new descriptor of the buffer, for somebody else.
+    /// Makes a new descriptor of the buffer, for use by others.
     ///
     /// # Errors
-    /// 0x56 for memory of this process; what the kernel says.
+    /// `NV_ERR_NOT_SUPPORTED` for memory of this process, and the kernel's error.
     pub fn export(&self) -> RmResult<OwnedFd> {
         self.session.rm().export_dmabuf(self.session.client(), self.handle)
     }
 
-    /// Whether its pages belong to somebody else as soon as it ends.
+    /// Whether its pages belong to others as soon as the buffer ends.
     pub fn is_borrowed(&self) -> bool {
         self.borrowed
     }
 
-    /// Whether the CPU sees it.
+    /// Whether the buffer is mapped for the CPU.
     pub fn has_cpu(&self) -> bool {
         self.cpu != 0
     }
 
-    /// Its RM handle.
+    /// The RM handle.
     pub fn handle(&self) -> u32 {
         self.handle
     }
 
-    /// Its GPU address; also its CPU address unless that range of the process was taken.
+    /// The GPU address. It is also the CPU address, unless that range of the process was in use.
     pub fn va(&self) -> u64 {
         self.va
     }
 
-    /// Its CPU address.
+    /// The CPU address.
     pub fn cpu(&self) -> usize {
         self.cpu
     }
 
-    /// Its length in bytes.
+    /// The length in bytes.
     #[allow(clippy::len_without_is_empty)]
     pub fn len(&self) -> u64 {
         self.len
     }
 
-    /// The session it belongs to.
+    /// The session that the buffer belongs to.
     pub fn session(&self) -> &Arc<Session> {
         &self.session
     }
 
-    /// Checks that `offset..offset + len` lies inside.
+    /// Checks that `offset..offset + len` lies inside the buffer.
     ///
     /// # Errors
-    /// 0x20 with the numbers.
+    /// `NV_ERR_INVALID_BASE` with the numbers.
     pub fn check(&self, offset: u64, len: u64) -> RmResult<()> {
         if offset.checked_add(len).is_none_or(|end| end > self.len) {
             fail!(NV_ERR_INVALID_BASE, "{offset:#x}+{len:#x} is outside a buffer of {:#x} bytes", self.len);
@@ -203,30 +207,30 @@ impl Memory {
     /// Reads a word.
     ///
     /// # Panics
-    /// When it lies outside or is not aligned: a bug of the runtime.
+    /// The word lies outside or is not aligned, which is a bug of the runtime.
     #[inline]
     pub fn read_u32(&self, offset: u64) -> u32 {
-        // SAFETY: `at` checked bounds and alignment; the mapping lives as long as `self`.
+        // SAFETY: `at` has checked the bounds and the alignment, and the mapping exists for as long as `self`.
         u32::from_le(unsafe { self.at::<u32>(offset).read_volatile() })
     }
 
-    /// Reads a double word, whole.
+    /// Reads a double word with one access.
     ///
     /// # Panics
-    /// As [`Memory::read_u32`].
+    /// The double word lies outside or is not aligned, which is a bug of the runtime.
     #[inline]
     pub fn read_u64(&self, offset: u64) -> u64 {
-        // SAFETY: as in `read_u32`.
+        // SAFETY: `at` has checked the bounds and the alignment, and the mapping exists for as long as `self`.
         u64::from_le(unsafe { self.at::<u64>(offset).read_volatile() })
     }
 
-    /// Copies bytes in.
+    /// Copies bytes into the buffer.
     ///
     /// # Errors
-    /// 0x20 when they do not fit.
+    /// `NV_ERR_INVALID_BASE` if they do not fit.
     pub fn write(&self, offset: u64, from: &[u8]) -> RmResult<()> {
         self.check(offset, from.len() as u64)?;
-        // SAFETY: the range was checked; `from` is ordinary memory of this process, never this mapping, because no
+        // SAFETY: the range was checked. `from` is ordinary memory of this process and never this mapping, because no
         // reference into the mapping exists.
         unsafe {
             std::ptr::copy_nonoverlapping(from.as_ptr(), (self.cpu + offset as usize) as *mut u8, from.len());
@@ -234,24 +238,25 @@ impl Memory {
         Ok(())
     }
 
-    /// Zeroes a range.
+    /// Sets a range to zero.
     ///
     /// # Errors
-    /// 0x20 when it does not lie inside.
+    /// `NV_ERR_INVALID_BASE` if it does not lie inside the buffer.
     pub fn zero(&self, offset: u64, len: u64) -> RmResult<()> {
         self.check(offset, len)?;
-        // SAFETY: the range was checked, and the mapping lives as long as `self`.
+        // SAFETY: the range was checked, and the mapping exists for as long as `self`.
         unsafe { std::ptr::write_bytes((self.cpu + offset as usize) as *mut u8, 0, len as usize) };
         Ok(())
     }
 
-    /// Copies bytes out.
+    /// Copies bytes out of the buffer.
     ///
     /// # Errors
-    /// 0x20 when there are not as many.
+    /// `NV_ERR_INVALID_BASE` if the buffer has fewer.
     pub fn read(&self, offset: u64, into: &mut [u8]) -> RmResult<()> {
         self.check(offset, into.len() as u64)?;
-        // SAFETY: as in `write`.
+        // SAFETY: the range was checked. `into` is ordinary memory of this process and never this mapping, because no
+        // reference into the mapping exists.
         unsafe {
             std::ptr::copy_nonoverlapping((self.cpu + offset as usize) as *const u8, into.as_mut_ptr(), into.len());
         }
@@ -259,7 +264,7 @@ impl Memory {
     }
 }
 
-/// Words written one after another into a buffer.
+/// Writes words one after another into a buffer.
 pub struct Writer<'a> {
     at: *mut u32,
     written: usize,
@@ -268,10 +273,10 @@ pub struct Writer<'a> {
 }
 
 impl Memory {
-    /// Writes up to `most` words from `offset` on.
+    /// Makes a writer of at most `most` words from `offset` on.
     ///
     /// # Panics
-    /// When they do not fit or `offset` is not aligned: a bug of the runtime.
+    /// The words do not fit, or `offset` is not aligned, which is a bug of the runtime.
     pub fn writer(&self, offset: u64, most: usize) -> Writer<'_> {
         assert!(offset.is_multiple_of(4) && offset + most as u64 * 4 <= self.len, "{most} words at {offset:#x}");
         Writer { at: (self.cpu + offset as usize) as *mut u32, written: 0, most, memory: PhantomData }
@@ -283,7 +288,8 @@ impl Sink for Writer<'_> {
     fn put<const N: usize>(&mut self, words: [u32; N]) {
         assert!(N <= self.most - self.written, "a submission of more words than it has room for");
         for (i, word) in words.into_iter().enumerate() {
-            // SAFETY: below `most` words, which `Memory::writer` found inside the mapping; the memory is borrowed.
+            // SAFETY: the word is one of the `most` words that `Memory::writer` found inside the mapping, and the
+            // memory is borrowed.
             unsafe { self.at.add(self.written + i).write_volatile(word.to_le()) };
         }
         self.written += N;
@@ -295,7 +301,7 @@ impl Sink for Writer<'_> {
     }
 }
 
-/// A range of a buffer, looked for once.
+/// A range of a buffer whose bounds have been checked once.
 pub struct Span {
     at: usize,
     len: usize,
@@ -303,36 +309,37 @@ pub struct Span {
 }
 
 impl Span {
-    /// `len` bytes at `offset`.
+    /// Makes the range of `len` bytes at `offset`.
     ///
     /// # Errors
-    /// 0x20 when they lie outside.
+    /// `NV_ERR_INVALID_BASE` if it lies outside.
     pub fn of(memory: &Arc<Memory>, offset: u64, len: u64) -> RmResult<Span> {
         memory.check(offset, len)?;
         Ok(Span { at: memory.cpu + offset as usize, len: len as usize, _keeps: memory.clone() })
     }
 
-    /// Its CPU address.
+    /// The CPU address of the range.
     #[inline]
     pub fn cpu(&self) -> *mut u8 {
         self.at as *mut u8
     }
 
-    /// Its length in bytes.
+    /// The length in bytes.
     #[allow(clippy::len_without_is_empty)]
     #[inline]
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Copies bytes in. A few of a constant number are one store.
+    /// Copies bytes into the range. A small constant number of bytes becomes one store.
     ///
     /// # Panics
-    /// When they do not fit: a bug of the runtime.
+    /// The bytes do not fit, which is a bug of the runtime.
     #[inline]
     pub fn put(&self, offset: usize, from: &[u8]) {
         assert!(offset <= self.len && from.len() <= self.len - offset, "{} bytes at {offset:#x}", from.len());
-        // SAFETY: just checked, inside the range that `of` checked; `from` is ordinary memory of this process.
+        // SAFETY: the bytes were just checked to lie inside the range that `of` checked. `from` is ordinary memory of
+        // this process.
         unsafe { std::ptr::copy_nonoverlapping(from.as_ptr(), (self.at + offset) as *mut u8, from.len()) };
     }
 }
@@ -343,7 +350,7 @@ impl Drop for Memory {
     }
 }
 
-/// The doorbell page; unmapped when dropped.
+/// The doorbell page. It is unmapped when it is dropped.
 pub struct Doorbell {
     session: Arc<Session>,
     usermode: u32,
@@ -356,28 +363,28 @@ impl Doorbell {
     /// Maps the page.
     ///
     /// # Errors
-    /// What RM says.
+    /// An error that RM gives.
     pub fn map(session: &Arc<Session>) -> RmResult<Doorbell> {
         let usermode = session.alloc_plain(session.subdevice, TURING_USERMODE_A)?;
         let (client, subdevice) = (session.client(), session.subdevice);
         let request = MapRequest { memory: usermode, offset: 0, length: PAGE_LEN, at: None, flags: 0 };
-        // From here on `Drop` undoes it: freeing the object takes its mappings along.
+        // From here on `Drop` undoes all steps, because freeing the object removes its mappings.
         let mut doorbell = Doorbell { session: session.clone(), usermode, word: 0 };
         let page = session.rm().map_memory(client, subdevice, &request).during(|| "mapping the doorbell")?;
         doorbell.word = page + NVC361_NOTIFY_CHANNEL_PENDING as usize;
         Ok(doorbell)
     }
 
-    /// The word's CPU address.
+    /// The CPU address of the doorbell's word.
     pub fn word(&self) -> usize {
         self.word
     }
 
-    /// Tells the GPU that a channel has work, after everything written before.
+    /// Tells the GPU that a channel has work. The barrier orders it after everything that was written before.
     #[inline]
     pub fn ring(&self, token: u32) {
         tegrarm_kmd::DeviceMem::barrier();
-        // SAFETY: the word lies in the page mapped by `map`, which stays until `Drop`.
+        // SAFETY: the word lies in the page that `map` mapped, which exists until `Drop`.
         unsafe { (self.word as *mut u32).write_volatile(token.to_le()) }
     }
 }

@@ -1,9 +1,9 @@
-//! The runtime: kernels for people who do not want to write RM calls.
+//! The runtime launches kernels for programs that do not make RM calls themselves.
 //!
-//! Two loaders turn object files into memory: [`cubin`] GPU machine code, [`hostobj`] CPU machine code. [`params`] and [`qmd`]
-//! turn a loaded kernel and a launch into the constant bank and the 64 dwords that the GPU reads.
-//! [`device`] brings a GPU up with RM calls alone ([`session`], [`queue`]) and runs them on it; [`replay`] runs what was
-//! recorded once.
+//! Two loaders turn object files into memory: [`cubin`] loads GPU machine code, and [`hostobj`] CPU machine code.
+//! [`params`] and [`qmd`] turn a loaded kernel and a launch into the constant bank and the 64 dwords that the GPU
+//! reads. [`device`] opens a GPU with RM calls alone ([`session`], [`queue`]) and runs kernels on it. [`replay`] runs
+//! work again that was recorded once.
 
 pub mod base;
 pub mod buffer;

@@ -1,4 +1,4 @@
-//! Machine code on a device.
+//! Machine code that is loaded on a device.
 
 use super::cubin::{Cubin, Kernel};
 use super::device::Device;
@@ -23,7 +23,7 @@ pub struct KernelRef {
     index: usize,
     layout: Layout,
     ready: Mutex<Ready>,
-    /// For other queues than the one that the device was opened with, by their numbers.
+    /// The launch images for queues other than the device's own, by the numbers of the queues.
     others: Vec<(u64, Ready)>,
 }
 
@@ -31,7 +31,7 @@ impl Module {
     /// Loads a cubin for a GPU of this compute capability.
     ///
     /// # Errors
-    /// As [`Device::load`].
+    /// Those of [`Device::load`].
     pub fn load(device: &Arc<Device>, image: &[u8], capability: u32) -> RmResult<Arc<Module>> {
         let bad = |e: super::elf::LoadError| RmError::new(NV_ERR_INVALID_ARGUMENT, format!("loading a module: {e}"));
         let cubin = Cubin::parse(image, capability).map_err(bad)?;
@@ -42,22 +42,22 @@ impl Module {
         Ok(Arc::new(Module { device: device.clone(), cubin, memory }))
     }
 
-    /// Its GPU address.
+    /// The GPU address of the module.
     #[inline]
     pub fn address(&self) -> u64 {
         self.memory.va()
     }
 
-    /// The device it is loaded on.
+    /// The device on which the module is loaded.
     #[inline]
     pub fn device(&self) -> &Arc<Device> {
         &self.device
     }
 
-    /// The kernel of a name.
+    /// Finds the kernel with this name.
     ///
     /// # Errors
-    /// 0x57 with the names there are.
+    /// `NV_ERR_OBJECT_NOT_FOUND` with the names that exist.
     pub fn kernel(self: &Arc<Module>, name: &str) -> RmResult<KernelRef> {
         let kernels = self.cubin.kernels();
         match kernels.iter().position(|k| k.name == name) {
@@ -75,18 +75,18 @@ impl Module {
         }
     }
 
-    /// The kernel of a number.
+    /// The kernel with this number.
     ///
     /// # Panics
-    /// When there are fewer: numbers come from [`Module::kernel`].
+    /// There are fewer kernels. Numbers come from [`Module::kernel`].
     pub fn kernel_at(&self, index: usize) -> &Kernel {
         &self.cubin.kernels()[index]
     }
 
-    /// GPU address and size of a `__device__` or `__constant__` variable.
+    /// The GPU address and the size of a `__device__` or `__constant__` variable.
     ///
     /// # Errors
-    /// 0x57 when the module has nothing of that name.
+    /// `NV_ERR_OBJECT_NOT_FOUND` if the module has no variable with this name.
     pub fn variable(&self, name: &str) -> RmResult<(u64, u64)> {
         match self.cubin.variable(name) {
             Some(v) => Ok((self.memory.va() + v.offset, v.size)),
@@ -94,10 +94,10 @@ impl Module {
         }
     }
 
-    /// Whether a variable has this many bytes. Its GPU address.
+    /// Checks that a variable has this many bytes, and returns its GPU address.
     ///
     /// # Errors
-    /// As [`Module::variable`]; 0x20 when it has fewer.
+    /// Those of [`Module::variable`], and `NV_ERR_INVALID_BASE` if it has fewer bytes.
     pub fn check_variable(&self, name: &str, bytes: u64) -> RmResult<u64> {
         let (at, size) = self.variable(name)?;
         if bytes > size {
@@ -106,10 +106,10 @@ impl Module {
         Ok(at)
     }
 
-    /// Waits for the GPU, then copies bytes into a variable.
+    /// Waits for the GPU, and then copies bytes into a variable.
     ///
     /// # Errors
-    /// As [`Module::check_variable`]; the channel's fault.
+    /// Those of [`Module::check_variable`], and the channel's fault.
     pub fn write_variable(&self, name: &str, bytes: &[u8]) -> RmResult<()> {
         let at = self.check_variable(name, bytes.len() as u64)?;
         self.device.synchronize()?;
@@ -124,40 +124,40 @@ impl Drop for Module {
 }
 
 impl KernelRef {
-    /// Its description.
+    /// The kernel's description.
     pub fn kernel(&self) -> &Kernel {
         self.module.kernel_at(self.index)
     }
 
-    /// Its number in the module.
+    /// The number of the kernel in the module.
     pub fn index(&self) -> usize {
         self.index
     }
 
-    /// Its launches in GPU memory.
+    /// The launch images of the kernel for the device's own queue.
     pub fn ready(&self) -> &Mutex<Ready> {
         &self.ready
     }
 
-    /// Where its arguments go.
+    /// The layout of its arguments.
     pub fn layout(&self) -> &Layout {
         &self.layout
     }
 
-    /// For who has it alone: module, index, where arguments go, and its launches in GPU memory.
+    /// For a caller that has the kernel alone: the module, the index, the layout of arguments, and the launch images.
     #[inline]
     pub fn parts(&mut self) -> (&Arc<Module>, usize, &Layout, &mut Ready) {
         (&self.module, self.index, &self.layout, self.ready.get_mut())
     }
 
-    /// The same on the queue of a number.
+    /// The same for the queue with this number.
     pub fn parts_on(&mut self, queue: u64) -> (&Arc<Module>, usize, &Layout, &mut Ready) {
         if queue == 0 {
             return self.parts();
         }
         let found = self.others.iter().position(|(number, _)| *number == queue);
         let at = found.unwrap_or_else(|| {
-            // What lies ready for queues that have ended goes.
+            // Images for queues that have ended are removed.
             let lanes = self.module.device.lanes();
             self.others.retain(|(number, _)| matches!(lanes.find(*number), Ok(Some(_))));
             self.others.push((queue, Ready::new(self.module.kernel_at(self.index))));
@@ -166,7 +166,7 @@ impl KernelRef {
         (&self.module, self.index, &self.layout, &mut self.others[at].1)
     }
 
-    /// The module it belongs to.
+    /// The module that the kernel belongs to.
     pub fn module(&self) -> &Arc<Module> {
         &self.module
     }

@@ -1,13 +1,13 @@
-//! Constant bank 0: what a kernel knows of its launch, and its arguments.
+//! Constant bank 0, which holds the properties of a launch that a kernel can read, and its arguments.
 //!
-//! Offsets: the compilers' own reads of `c[0x0][..]` on sm_87. Hardware fills none of it. What the driver keeps for
-//! itself in CUDA's bank stays zero.
+//! The offsets are those at which the compilers' code reads `c[0x0][..]` on sm_87. The hardware fills in none of them.
+//! Values that CUDA's driver keeps there for itself stay zero.
 
 use super::cubin::Kernel;
 use super::cubin::kernel::{BANK_HEADER, Parameter};
 use super::launch::{Launch, LaunchError};
 
-/// Byte offsets in the bank.
+/// The byte offsets in the bank.
 mod at {
     pub const BLOCK: usize = 0x00;
     pub const GRID: usize = 0x0c;
@@ -15,34 +15,36 @@ mod at {
     pub const LOCAL_WINDOW: usize = 0x20;
     pub const STACK: usize = 0x28;
     pub const DYNAMIC_SHARED: usize = 0x2c;
-    /// Added to the address of a `__constant__` variable to make a generic pointer: where bank 3 lies in memory.
+    /// The number that is added to the address of a `__constant__` variable to make a generic pointer: the address of
+    /// bank 3 in memory.
     pub const CONSTANTS: usize = 0x50;
     pub const SM_COUNT: usize = 0x10c;
     pub const RESERVED_SHARED: usize = 0x114;
 }
 
-/// Where each thread's stack starts, counted in its 2^24-byte local memory: the ABI keeps 0x240 bytes at the top.
+/// The address at which each thread's stack starts, in its 2^24 bytes of local memory. The ABI keeps 0x240 bytes at the
+/// top.
 pub const STACK_START: u32 = (1 << 24) - super::cubin::kernel::STACK_RESERVE;
 
-/// Bank number of `__constant__` variables.
+/// The number of the bank of `__constant__` variables.
 const CONSTANT_VARIABLES: u8 = 3;
 
-/// What the context gives to every launch.
+/// The properties of the context that every launch gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Windows {
-    /// Generic address at which a block sees its shared memory (16 MiB).
+    /// The generic address at which a block sees its shared memory (16 MiB).
     pub shared: u64,
-    /// Generic address at which a thread sees its local memory (16 MiB).
+    /// The generic address at which a thread sees its local memory (16 MiB).
     pub local: u64,
-    /// Number of SMs.
+    /// The number of SMs.
     pub sm_count: u32,
 }
 
-/// The parameter bank of one launch, for a module at GPU address `module`. `arguments` is the block of arguments,
-/// laid out as the parameters are.
+/// Makes the parameter bank of one launch, for a module at GPU address `module`. `arguments` is the block of arguments,
+/// which has the layout of the parameters.
 ///
 /// # Errors
-/// [`LaunchError::ArgumentBytes`] when its size is not that of the parameters.
+/// [`LaunchError::ArgumentBytes`] if the block does not have the size of the parameters.
 pub fn bank(
     kernel: &Kernel,
     module: u64,
@@ -59,12 +61,12 @@ pub fn bank(
     Ok(bank)
 }
 
-/// Bytes of a kernel's parameter bank.
+/// The number of bytes of a kernel's parameter bank.
 pub fn size(kernel: &Kernel) -> usize {
     kernel.parameter_bank().max(BANK_HEADER).next_multiple_of(16) as usize
 }
 
-/// Writes everything but the arguments.
+/// Writes the bank except for the arguments.
 pub fn header(kernel: &Kernel, module: u64, launch: &Launch, windows: &Windows, bank: &mut [u8]) {
     put(bank, at::BLOCK, &[launch.block.x, launch.block.y, launch.block.z]);
     put(bank, at::GRID, &[launch.grid.x, launch.grid.y, launch.grid.z]);
@@ -78,7 +80,7 @@ pub fn header(kernel: &Kernel, module: u64, launch: &Launch, windows: &Windows, 
     put(bank, at::RESERVED_SHARED, &[super::cubin::kernel::SHARED_RESERVE]);
 }
 
-/// Where a kernel's arguments go in its block of arguments: looked at once, so that a launch need not.
+/// The places of a kernel's arguments in its block of arguments. They are computed once and used by every launch.
 pub struct Layout {
     name: String,
     fields: Box<[Parameter]>,
@@ -86,10 +88,10 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// A kernel's.
+    /// Computes the layout of a kernel.
     ///
     /// # Panics
-    /// When a parameter lies outside the block: the loader refuses such kernels.
+    /// A parameter lies outside of the block. The loader refuses such kernels.
     pub fn of(kernel: &Kernel) -> Layout {
         let size = kernel.parameter_size;
         let inside = |p: &Parameter| p.offset.checked_add(p.size).is_some_and(|end| end <= size);
@@ -102,23 +104,23 @@ impl Layout {
         &self.name
     }
 
-    /// Each parameter, all of them inside the block.
+    /// All parameters. They lie inside the block.
     #[inline]
     pub fn fields(&self) -> &[Parameter] {
         &self.fields
     }
 
-    /// Bytes of the block.
+    /// The number of bytes of the block.
     #[inline]
     pub fn size(&self) -> usize {
         self.size
     }
 }
 
-/// Packs single arguments into the block of arguments: each at its parameter's offset.
+/// Packs single arguments into a block of arguments, each at its parameter's offset.
 ///
 /// # Errors
-/// When there are more or fewer than parameters, or one has another size.
+/// There are more or fewer arguments than parameters, or one has another size.
 pub fn pack(kernel: &Kernel, arguments: &[&[u8]]) -> Result<Vec<u8>, LaunchError> {
     let (found, wanted) = (arguments.len(), kernel.parameters.len());
     if found != wanted {

@@ -1,9 +1,11 @@
-//! Places in memory that CPU and GPU both use, looked for once: a device's memory ([`Memory`]), or the caller's.
+//! Places in memory that the CPU and the GPU both use, with bounds that were checked once. They are in a device's
+//! memory ([`Memory`]) or in the caller's.
 //!
-//! `unsafe` is here because others write this memory too: every access is volatile or a copy through raw pointers; no
-//! Rust reference into it ever exists. Two things are relied on below. A place is mapped: [`Place::of`] and
-//! [`Place::doorbell`] keep what they checked alive, and [`Place::foreign`] asks it of its caller. It is aligned for the words
-//! read and written there: who makes a place for them calls [`Place::check`].
+//! `unsafe` is here because others write this memory too. Every access is volatile or a copy through raw pointers, and
+//! no Rust reference into the memory ever exists. The code below relies on two properties. A place is mapped:
+//! [`Place::of`] and [`Place::doorbell`] keep the memory alive, and [`Place::foreign`] demands it of its caller. A
+//! place is aligned for the words that are read and written there: the code that makes a place for words calls
+//! [`Place::check`].
 #![allow(unsafe_code)]
 
 use super::memory::{Doorbell, Memory};
@@ -12,33 +14,33 @@ use std::any::Any;
 use std::sync::Arc;
 use tegrarm_abi::rm::status::*;
 
-/// A place in memory, and what keeps it mapped.
+/// A place in memory, and the owner that keeps it mapped.
 #[derive(Clone)]
 pub struct Place {
     at: usize,
     _keeps: Option<Arc<dyn Any + Send + Sync>>,
 }
 
-/// Bytes of one access.
+/// The width of one access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Width {
-    /// One.
+    /// One byte.
     W1,
-    /// Two.
+    /// Two bytes.
     W2,
-    /// Four.
+    /// Four bytes.
     W4,
-    /// Eight.
+    /// Eight bytes.
     W8,
-    /// Four and the next four: the halves of a number that need not be aligned.
+    /// Two times four bytes: the halves of a number that need not be aligned.
     W4W4,
 }
 
 impl Width {
-    /// Of a number of bytes.
+    /// The width of a number of bytes.
     ///
     /// # Errors
-    /// 0x1F for another number than 1, 2, 4, 8.
+    /// `NV_ERR_INVALID_ARGUMENT` for another number than 1, 2, 4 and 8.
     pub fn of(bytes: u32) -> RmResult<Width> {
         Ok(match bytes {
             1 => Width::W1,
@@ -60,32 +62,32 @@ impl Width {
 }
 
 impl Place {
-    /// `len` bytes at `offset` of a device's memory.
+    /// The place of `len` bytes at `offset` of a device's memory.
     ///
     /// # Errors
-    /// 0x20 when they lie outside.
+    /// `NV_ERR_INVALID_BASE` if they lie outside.
     pub fn of(memory: &Arc<Memory>, offset: u64, len: u64) -> RmResult<Place> {
         memory.check(offset, len)?;
         Ok(Place { at: memory.cpu() + offset as usize, _keeps: Some(memory.clone()) })
     }
 
-    /// The doorbell's word.
+    /// The place of the doorbell's word.
     pub fn doorbell(doorbell: &Arc<Doorbell>) -> Place {
         Place { at: doorbell.word(), _keeps: Some(doorbell.clone()) }
     }
 
-    /// Memory of the caller's.
+    /// A place in memory of the caller.
     ///
     /// # Safety
-    /// It is valid for every read and write made through this value and its clones.
+    /// The memory is valid for every read and write that is made through this value and its clones.
     pub unsafe fn foreign(at: usize) -> Place {
         Place { at, _keeps: None }
     }
 
-    /// Whether words of this width may be accessed here.
+    /// Checks that words of this width may be accessed here.
     ///
     /// # Errors
-    /// 0x1E when it is not aligned.
+    /// `NV_ERR_INVALID_ADDRESS` if the place is not aligned.
     pub fn check(&self, width: Width) -> RmResult<()> {
         if !self.at.is_multiple_of(width.bytes()) {
             fail!(NV_ERR_INVALID_ADDRESS, "{:#x} is no multiple of {}", self.at, width.bytes());
@@ -100,29 +102,30 @@ impl Place {
         u32::from_le(unsafe { (self.at as *const u32).read_volatile() })
     }
 
-    /// Reads a double word, whole.
+    /// Reads a double word with one access.
     #[inline]
     pub fn read_u64(&self) -> u64 {
         // SAFETY: the place is mapped and aligned.
         u64::from_le(unsafe { (self.at as *const u64).read_volatile() })
     }
 
-    /// Reads the `index`-th double word from here on, aligned or not. Nobody else writes it meanwhile.
+    /// Reads the double word with this index, counted from the place, which need not be aligned. Nobody else writes it
+    /// meanwhile.
     #[inline]
     pub fn value(&self, index: usize) -> u64 {
-        // SAFETY: mapped for as many values as the run was given, and a slot's index is below that; alignment is not
-        // assumed.
+        // SAFETY: the memory is mapped for as many values as the run was given, and the index of a slot is below that
+        // number. Alignment is not assumed.
         unsafe { (self.at as *const u64).add(index).read_unaligned() }
     }
 
-    /// Writes the `index`-th double word from here on.
+    /// Writes the double word with this index, counted from the place.
     #[inline]
     pub fn put_entry(&self, index: u64, value: u64) {
-        // SAFETY: the place is a ring, mapped and aligned, and `index` is below its number of entries.
+        // SAFETY: the place is a ring that is mapped and aligned, and `index` is below its number of entries.
         unsafe { (self.at as *mut u64).add(index as usize).write_volatile(value.to_le()) }
     }
 
-    /// Writes `value`'s low bytes, keeping the bits of `keep`; two halves keep none.
+    /// Writes the low bytes of `value`, except for the bits of `keep`. If two halves are written, `keep` is not used.
     #[inline]
     pub fn write(&self, width: Width, keep: u64, value: u64) {
         macro_rules! store {
@@ -154,15 +157,15 @@ impl Place {
         }
     }
 
-    /// Whether it lies this many bytes behind another place.
+    /// Whether the place is this many bytes after another one.
     pub fn follows(&self, other: &Place, bytes: usize) -> bool {
         self.at.checked_sub(other.at) == Some(bytes)
     }
 
-    /// Copies bytes from another place; the two may overlap.
+    /// Copies bytes from another place. The two may overlap.
     #[inline]
     pub fn copy_from(&self, from: &Place, len: usize) {
-        // SAFETY: both places are mapped for `len` bytes; overlap is allowed.
+        // SAFETY: both places are mapped for `len` bytes, and the copy allows them to overlap.
         unsafe { std::ptr::copy(from.at as *const u8, self.at as *mut u8, len) }
     }
 }

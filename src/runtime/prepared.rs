@@ -1,5 +1,4 @@
-//! A kernel's launch, prepared: descriptor and parameter bank as they were last time, so that a launch changes only
-//! what is different.
+//! The descriptor and the parameter bank of a kernel's last launch. The next launch changes only what is different.
 
 use super::cubin::Kernel;
 use super::launch::{Dim3, Launch, LaunchError, Limits};
@@ -9,35 +8,36 @@ use std::ops::Range;
 use tegrarm_abi::methods::qmd as f;
 use zerocopy::IntoBytes;
 
-/// What every launch on a device has in common.
+/// The values that all launches on a device have in common.
 #[derive(Clone, Copy, Debug)]
 pub struct Context {
-    /// What the GPU can run.
+    /// The limits of the GPU.
     pub limits: Limits,
-    /// Where kernels find shared and local memory.
+    /// The windows in which kernels find shared and local memory.
     pub windows: Windows,
-    /// The machine code's version, as the descriptor says it.
+    /// The version of the machine code in the form that the descriptor has.
     pub sass_version: u8,
 }
 
-/// Descriptor and parameter bank of one kernel, side by side as the GPU gets them.
+/// The descriptor and the parameter bank of one kernel, one after the other as the GPU gets them.
 pub struct Prepared {
-    /// What they are for.
+    /// The launch for which they were made.
     made: Launch,
-    /// With this many bytes of local memory for each thread; never with [`UNMADE`].
+    /// The number of bytes of local memory of each thread for which they were made. It is [`UNMADE`] if they were not
+    /// made.
     local_memory: u32,
     image: Vec<u32>,
-    /// Where the block of arguments lies, in bytes from the bank.
+    /// The place of the block of arguments, in bytes from the start of the bank.
     arguments: Range<usize>,
 }
 
-/// More local memory than there can be.
+/// More local memory than a thread can have.
 const UNMADE: u32 = u32::MAX;
-/// Bytes of the descriptor, which the bank follows.
+/// The number of bytes of the descriptor. The bank comes after it.
 const QMD_BYTES: u64 = DWORDS as u64 * 4;
 
 impl Prepared {
-    /// Room for a kernel's.
+    /// Makes room for the descriptor and the bank of a kernel.
     pub fn new(kernel: &Kernel) -> Prepared {
         let start = kernel.parameter_offset as usize;
         let arguments = start..start + kernel.parameter_size as usize;
@@ -49,33 +49,33 @@ impl Prepared {
         }
     }
 
-    /// The block of arguments, laid out as the kernel's parameters are; it keeps what it had.
+    /// The block of arguments, which has the layout of the kernel's parameters. It keeps its contents.
     pub fn arguments(&mut self) -> &mut [u8] {
         &mut self.image[DWORDS..].as_mut_bytes()[self.arguments.clone()]
     }
 
-    /// Where the block of arguments starts, in bytes from the descriptor.
+    /// The place of the block of arguments, in bytes from the start of the descriptor.
     pub fn arguments_at(&self) -> u64 {
         QMD_BYTES + self.arguments.start as u64
     }
 
-    /// Its length in bytes.
+    /// The length of the block of arguments in bytes.
     pub fn argument_bytes(&self) -> u64 {
         self.arguments.len() as u64
     }
 
-    /// Bytes of both together.
+    /// The number of bytes of the descriptor and the bank together.
     pub fn bytes(&self) -> u64 {
         self.image.len() as u64 * 4
     }
 
-    /// Whether they are for this launch, with `local_memory` bytes of local memory for each thread.
+    /// Whether they were made for this launch, with `local_memory` bytes of local memory for each thread.
     #[inline]
     pub fn is_for(&self, launch: &Launch, local_memory: u32) -> bool {
         self.made.is_like(launch) && self.local_memory == local_memory
     }
 
-    /// Makes them for a launch of a kernel whose module lies at `module`.
+    /// Makes them for a launch of a kernel whose module is at the address `module`.
     ///
     /// # Errors
     /// The limit that is broken, with the numbers.
@@ -91,7 +91,7 @@ impl Prepared {
         self.local_memory = UNMADE;
         let (descriptor, bank) = self.image.split_at_mut(DWORDS);
         let bank_size = bank.len() as u32 * 4;
-        // The bank's address is filled in with each launch: see `at`.
+        // Each launch fills in the bank's address: see `at`.
         let memory = qmd::LaunchMemory { module, bank: 0, bank_size, local_memory };
         descriptor.copy_from_slice(&qmd::build(kernel, &launch, &memory, &context.limits, context.sass_version)?);
         params::header(kernel, module, &launch, &context.windows, bank.as_mut_bytes());
@@ -99,7 +99,7 @@ impl Prepared {
         Ok(())
     }
 
-    /// Their bytes, to be written to GPU address `at`: a multiple of 256 below 2^40.
+    /// The bytes to write to GPU address `at`, which is a multiple of 256 below 2^40.
     pub fn at(&mut self, at: u64) -> &[u8] {
         let bank = at + QMD_BYTES;
         f::CONSTANT_BUFFER_ADDR_LOWER.at(0).put_words(&mut self.image, bank & 0xffff_ffff);

@@ -1,7 +1,8 @@
-//! Start and end of everything that a queue does, by the GPU's own clock.
+//! Records the start and the end of all work of a queue, by the GPU's own clock.
 //!
-//! Every submission stands between two stamps: the GPU writes its time when what came before has finished. The stamps lie in a
-//! ring; what has finished is read out of it before the GPU writes there again, so that none is lost.
+//! Every submission is between two stamps: the GPU writes its time when the work before a stamp has finished. The
+//! stamps are in a ring. Stamps of finished work are read before the GPU writes to the same memory again, so that none
+//! is lost.
 
 use super::memory::{Cache, Memory};
 use super::session::Session;
@@ -9,29 +10,29 @@ use crate::status::RmResult;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// A stamp: a number, and the time behind it.
+/// The number of bytes of a stamp: a number, and the time after it.
 pub const STAMP: u64 = 16;
-/// Where the time lies in it.
+/// The offset of the time in a stamp.
 pub const STAMP_TIME: u64 = 8;
-/// Submissions that the ring has stamps for.
+/// The number of submissions for which the ring has stamps.
 const ROOM: u64 = 1024;
 
-/// What a submission did.
+/// The work of a submission.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum What {
-    /// It ran a kernel.
+    /// The submission ran a kernel.
     Kernel {
         /// The kernel's name.
         name: String,
     },
-    /// It copied bytes.
+    /// The submission copied bytes.
     Copy {
-        /// How many.
+        /// The number of bytes.
         bytes: u64,
     },
-    /// It filled bytes.
+    /// The submission filled bytes.
     Fill {
-        /// How many.
+        /// The number of bytes.
         bytes: u64,
     },
 }
@@ -39,64 +40,64 @@ pub enum What {
 /// A submission that has finished.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
-    /// What it did.
+    /// The work of the submission.
     pub what: What,
     /// The number of its queue.
     pub queue: u64,
-    /// Its fence.
+    /// The fence of the submission.
     pub fence: u64,
-    /// When it started, nanoseconds of the GPU's clock.
+    /// The start in nanoseconds of the GPU's clock.
     pub start: u64,
-    /// When it had finished.
+    /// The end in nanoseconds of the GPU's clock.
     pub end: u64,
 }
 
-/// What a queue records.
+/// The records of a queue.
 pub struct Records {
     stamps: Memory,
-    /// Submissions recorded so far.
+    /// The number of submissions recorded so far.
     count: u64,
-    /// In flight, as far as is known: number and what it does.
+    /// The submissions that are not known to have finished: their number and their work.
     pending: VecDeque<(u64, What)>,
     finished: Vec<Record>,
 }
 
 impl Records {
-    /// Nothing was recorded yet.
+    /// Makes an empty record.
     ///
     /// # Errors
-    /// 0x51 when there is no memory for the stamps.
+    /// `NV_ERR_NO_MEMORY` if there is no memory for the stamps.
     pub fn new(session: &Arc<Session>) -> RmResult<Records> {
         let stamps = Memory::new(session, ROOM * 2 * STAMP, Cache::Cached)?;
         Ok(Records { stamps, count: 0, pending: VecDeque::new(), finished: Vec::new() })
     }
 
-    /// The submission that has to finish before another is recorded; 0 when there is room.
+    /// The submission that has to finish before another is recorded. It is 0 if there is room.
     pub fn room(&self) -> u64 {
         if self.pending.len() as u64 >= ROOM { self.pending[0].0 } else { 0 }
     }
 
-    /// GPU addresses of the next submission's stamps. What it finds there is read first: `completed` is the newest submission
-    /// that has finished.
+    /// The GPU addresses of the next submission's stamps. The stamps that these replace are read first. `completed` is
+    /// the newest submission that has finished.
     pub fn next(&mut self, completed: u64) -> [u64; 2] {
         self.collect(completed);
         let at = self.stamps.va() + self.count % ROOM * 2 * STAMP;
         [at, at + STAMP]
     }
 
-    /// The stamps are those of a submission.
+    /// Notes that the stamps belong to a submission.
     pub fn given(&mut self, submission: u64, what: What) {
         self.pending.push_back((submission, what));
         self.count += 1;
     }
 
-    /// Everything that has finished, each once.
+    /// Takes all records of work that has finished. Each is returned once.
     pub fn take(&mut self, completed: u64) -> Vec<Record> {
         self.collect(completed);
         std::mem::take(&mut self.finished)
     }
 
-    /// What has not finished never will: a fault stopped the queue.
+    /// Drops the records of work that never finishes, because a fault stopped the queue.
     pub fn lose(&mut self, completed: u64) {
         self.collect(completed);
         self.pending.clear();

@@ -1,4 +1,4 @@
-//! Who is told what a device did, and when.
+//! Profiles of a device: the receiver of its records, and the delivery.
 
 use super::lane::Lane;
 use super::profile::Record;
@@ -8,22 +8,22 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tegrarm_abi::rm::status::*;
 
-/// Who is told.
+/// The function that gets the records.
 pub type Report = dyn Fn(&Record) + Send + Sync;
 
-/// Nobody, or somebody.
+/// The receiver, if there is one.
 #[derive(Default)]
 pub struct Profiling {
-    /// Whether there is somebody: what waits look at.
+    /// Whether there is a receiver. Waits read this.
     on: AtomicBool,
     report: Mutex<Option<Arc<Report>>>,
 }
 
 impl Profiling {
-    /// From now on somebody is told.
+    /// Sets the receiver.
     ///
     /// # Errors
-    /// 0x63 when somebody is told already.
+    /// `NV_ERR_STATE_IN_USE` if there is one already.
     pub fn start(&self, report: Arc<Report>) -> RmResult<()> {
         let mut now = self.report.lock();
         if now.is_some() {
@@ -34,15 +34,15 @@ impl Profiling {
         Ok(())
     }
 
-    /// Whether somebody is told.
+    /// Whether there is a receiver.
     pub fn is_on(&self) -> bool {
         self.on.load(Ordering::Acquire)
     }
 
-    /// Whether somebody is told.
+    /// Checks that there is a receiver.
     ///
     /// # Errors
-    /// 0x40 when nobody is.
+    /// `NV_ERR_INVALID_STATE` if there is none.
     pub fn check_on(&self) -> RmResult<()> {
         if !self.is_on() {
             fail!(NV_ERR_INVALID_STATE, "the device is not profiled: tegrarm_profile_start was not called");
@@ -50,10 +50,10 @@ impl Profiling {
         Ok(())
     }
 
-    /// From now on nobody is told.
+    /// Removes the receiver.
     ///
     /// # Errors
-    /// 0x40 when nobody is told already.
+    /// `NV_ERR_INVALID_STATE` if there is none.
     pub fn stop(&self) -> RmResult<()> {
         let last = self.report.lock().take();
         if last.is_none() {
@@ -63,7 +63,8 @@ impl Profiling {
         Ok(())
     }
 
-    /// Tells what a queue has finished since the last time. No lock is held meanwhile, so that who is told may use the device.
+    /// Delivers the work that a queue has finished since the last time. No lock is held meanwhile, so that the receiver
+    /// may use the device.
     pub fn deliver(&self, lane: &Lane) {
         let Some(report) = self.report.lock().clone() else { return };
         for record in lane.recorded() {

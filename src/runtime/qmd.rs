@@ -1,52 +1,52 @@
-//! The launch descriptor, QMD version 3.0: the 64 dwords the GPU reads to run a grid.
+//! The launch descriptor, QMD version 3.0: the 64 dwords that the GPU reads to run a grid.
 //!
-//! Bit positions: `tegrarm_abi::methods::qmd`. Which fields matter, and their units: the hardware's class header and
-//! the launches of public drivers.
+//! The positions of the bits are in `tegrarm_abi::methods::qmd`. Which fields matter, and in which units, is known from
+//! the hardware's class header and from the launches of public drivers.
 
 use super::cubin::Kernel;
 use super::launch::{Launch, LaunchError, Limits};
 use tegrarm_abi::layout::Bits;
 use tegrarm_abi::methods::qmd as f;
 
-/// Dwords of a QMD.
+/// The number of dwords of a QMD.
 pub const DWORDS: usize = 64;
-/// Where a QMD may lie: multiples of this many bytes, below 2^40.
+/// The address of a QMD is a multiple of this many bytes, and below 2^40.
 pub const ALIGN: u64 = 256;
-/// A launch method carries bits 39:8 of the QMD's address.
+/// The number of bits of a QMD's address. A launch method carries bits 39:8.
 pub const ADDRESS_BITS: u32 = 40;
 
 const MAJOR: u64 = 3;
 const NO_GROUP: u64 = 0x3f;
-/// Units of 256 bytes; the field has nine bits.
+/// The largest value of a field of nine bits, in units of 256 bytes.
 const PREFETCH_MOST: u64 = 0x1ff;
 const PROGRAM_ADDRESS_BITS: u32 = 49;
 
-/// Where everything of a launch lies in GPU memory.
+/// The memory that a launch uses on the GPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LaunchMemory {
-    /// The module.
+    /// The address of the module.
     pub module: u64,
-    /// The parameter bank, a multiple of 64 bytes.
+    /// The address of the parameter bank, a multiple of 64 bytes.
     pub bank: u64,
-    /// Bytes of the parameter bank.
+    /// The number of bytes of the parameter bank.
     pub bank_size: u32,
-    /// Local memory per thread that the context has, in bytes.
+    /// The local memory per thread that the context has, in bytes.
     pub local_memory: u32,
 }
 
-/// A store the GPU makes when the grid has finished.
+/// A store that the GPU makes when the grid has finished.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Release {
-    /// Where, a multiple of 8.
+    /// The address, which is a multiple of 8.
     pub address: u64,
-    /// What.
+    /// The value.
     pub value: u64,
 }
 
 /// Builds the QMD of a launch that [`Launch::check`] accepts.
 ///
 /// # Errors
-/// When the launch breaks a limit or an address does not fit its field.
+/// The launch breaks a limit, or an address does not fit into its field.
 pub fn build(
     kernel: &Kernel,
     launch: &Launch,
@@ -73,10 +73,10 @@ pub fn build(
     Ok(q.0)
 }
 
-/// Adds a 64-bit store after the grid, ordered behind everything the grid wrote.
+/// Adds a 64-bit store after the grid. It is ordered after everything that the grid wrote.
 ///
 /// # Errors
-/// When the address does not fit.
+/// The address does not fit.
 pub fn release(qmd: &mut [u32; DWORDS], release: Release) -> Result<(), LaunchError> {
     check_address("release", release.address, 8, ADDRESS_BITS)?;
     let mut q = Qmd(*qmd);
@@ -108,7 +108,8 @@ impl Qmd {
         self.set(f::SAMPLER_INDEX, f::SAMPLER_INDEX_VIA_HEADER_INDEX.into());
     }
 
-    /// The grid sees what CPU and copy engine wrote before it, and they see what it wrote.
+    /// Sets the cache operations: the grid sees what the CPU and the copy engine wrote before it, and they see what the
+    /// grid wrote.
     fn caches(&mut self) {
         self.set(f::SM_GLOBAL_CACHING_ENABLE, 1);
         self.set(f::INVALIDATE_TEXTURE_HEADER_CACHE, 1);

@@ -1,7 +1,7 @@
-//! A channel and what has been given to it: ring, pushbuffer memory, fences.
+//! A channel and its work: the ring, the memory of the pushbuffer, and fences.
 //!
-//! Everything submitted runs in order. Each submission ends with a release of its number to the timeline, so a fence
-//! is a number and waiting is a comparison.
+//! All submissions run in order. Each ends with the release of its number to the timeline. So a fence is a number, and
+//! a wait compares two numbers.
 
 use super::commands::{Commands, Engine, MOST};
 use super::fault::{Watch, says_stopped};
@@ -26,79 +26,81 @@ use tegrarm_abi::rm::status::*;
 use tegrarm_abi::rm::usermode::AmpereAControlGPFifo;
 use zerocopy::FromZeros;
 
-/// Entries of a channel's ring.
+/// The number of entries of a channel's ring.
 pub const ENTRIES: u32 = 1024;
-/// Bytes of a channel's ring.
+/// The number of bytes of a channel's ring.
 pub const RING_BYTES: u64 = ENTRIES as u64 * NVC56F_GP_ENTRY__SIZE as u64;
-/// Where USERD lies in the area: behind the ring.
+/// The place of USERD in the area, after the ring.
 const USERD: u64 = RING_BYTES;
-/// `GPPut` in the area.
+/// The place of `GPPut` in the area.
 pub const GP_PUT: u64 = USERD + offset_of!(AmpereAControlGPFifo, GPPut) as u64;
 const AREA: u64 = 64 << 10;
-/// Room for the words of one submission.
+/// The number of bytes for the words of one submission.
 const SLOT: u64 = MOST as u64 * 4;
 
-/// Which engines a channel has.
+/// The engines that a channel has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Compute and copy, which share a runlist.
     Compute,
-    /// A copy engine alone, which works beside the others where the GPU has one for itself.
+    /// A copy engine alone. It works at the same time as the others if the GPU has one that is separate.
     Copy,
 }
 
-/// What a channel is made for, and how often it gets its turn.
+/// The properties of a new channel: its engines, and its share of the GPU's time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Plan {
-    /// Its engines.
+    /// The engines.
     pub kind: Kind,
-    /// How often it comes in the runlist (`NVA06C_CTRL_INTERLEAVE_LEVEL_*`); `None` for what the kernel gives.
+    /// How often the channel occurs in the runlist (`NVA06C_CTRL_INTERLEAVE_LEVEL_*`). `None` keeps the kernel's
+    /// default.
     pub level: Option<u32>,
-    /// How long its turn is, in microseconds; `None` for what the kernel gives.
+    /// The time slice in microseconds. `None` keeps the kernel's default.
     pub timeslice: Option<u32>,
 }
 
 impl Plan {
-    /// Both engines, and what the kernel gives.
+    /// Both engines, and the kernel's defaults.
     pub const PLAIN: Plan = Plan { kind: Kind::Compute, level: None, timeslice: None };
 }
 
-/// Progress of the GPU: the number of the last submission that has finished.
+/// The GPU's progress: the number of the last submission that has finished.
 pub struct Timeline {
     memory: Arc<Memory>,
-    /// Whether there are submissions that never finished, although later ones did, and which.
+    /// Whether there are submissions that never finished although later ones did. The next field says which.
     has_lost: AtomicBool,
     lost: Mutex<Vec<RangeInclusive<u64>>>,
 }
 
-/// Where the CPU says how far it has come with what the GPU waits for, in the timeline's memory.
+/// The place in the timeline's memory at which the CPU reports its progress to the GPU.
 const CPU_AT: u64 = 64;
 
 impl Timeline {
-    /// Its memory; the number is the first double word.
+    /// The memory of the timeline. The number is the first double word.
     pub fn memory(&self) -> &Arc<Memory> {
         &self.memory
     }
 
-    /// Its GPU address.
+    /// The GPU address.
     #[inline]
     pub fn va(&self) -> u64 {
         self.memory.va()
     }
 
-    /// Nothing was given.
+    /// Makes a timeline without submissions.
     ///
     /// # Errors
-    /// What RM says when it is asked for memory.
+    /// An error that RM gives if there is no memory.
     fn new(session: &Arc<Session>) -> RmResult<Timeline> {
         let memory = Arc::new(Memory::new(session, 4096, Cache::Cached)?);
         Ok(Timeline { memory, has_lost: AtomicBool::new(false), lost: Mutex::default() })
     }
 
-    /// Submissions up to `last` that have not finished never will, and what waits for them goes on.
+    /// Declares that submissions up to `last` that have not finished never will. Everything that waits for them
+    /// continues.
     ///
     /// # Errors
-    /// None in practice: the timeline has room for its number.
+    /// There are none in practice, because the timeline has room for its number.
     pub fn lose(&self, last: u64) -> RmResult<()> {
         let completed = self.completed();
         if completed < last {
@@ -111,13 +113,13 @@ impl Timeline {
         Ok(())
     }
 
-    /// Whether a submission that is over did finish.
+    /// Checks that a submission that counts as passed has really finished.
     ///
     /// # Errors
-    /// 0x6E when a fault stopped the channel before.
+    /// `NV_ERR_RESOURCE_LOST` if a fault had stopped the channel before.
     #[inline]
     pub fn check_kept(&self, submission: u64) -> RmResult<()> {
-        // Who sees the number that a recovery wrote sees what it wrote before.
+        // A thread that sees the number of a recovery also sees what the recovery wrote before it.
         std::sync::atomic::fence(Ordering::Acquire);
         if self.has_lost.load(Ordering::Acquire) { self.look_for_lost(submission) } else { Ok(()) }
     }
@@ -130,57 +132,57 @@ impl Timeline {
         Ok(())
     }
 
-    /// Where the GPU waits for the CPU.
+    /// The GPU address at which the GPU waits for the CPU.
     pub fn cpu_va(&self) -> u64 {
         self.memory.va() + CPU_AT
     }
 
-    /// The CPU has come as far as `number`.
+    /// Reports that the CPU has done all tasks up to `number`.
     ///
     /// # Errors
-    /// None in practice: the timeline has room for its number.
+    /// There are none in practice, because the timeline has room for its number.
     pub fn cpu_has_come_to(&self, number: u64) -> RmResult<()> {
         Place::of(&self.memory, CPU_AT, 8)?.write(Width::W8, 0, number);
         Ok(())
     }
 
-    /// The last finished submission.
+    /// The number of the last submission that has finished.
     #[inline]
     pub fn completed(&self) -> u64 {
         self.memory.read_u64(0)
     }
 }
 
-/// A channel with its memory.
+/// A channel and its memory.
 pub struct Queue {
-    /// Declared first: the channel goes before the memory it uses.
+    /// It is declared first, because the channel must end before the memory that it uses.
     group: Group,
     area: Arc<Memory>,
     ring: Place,
     gp_put: Place,
-    /// Words of submissions in flight: one slot for each entry of the ring.
+    /// The words of submissions in flight. Each entry of the ring has one slot.
     commands: Memory,
     doorbell: Arc<Doorbell>,
     timeline: Arc<Timeline>,
     watch: Arc<Watch>,
-    /// The watch's word, which every launch looks at.
+    /// The word of the watch, which every launch reads.
     status: Place,
     token: u32,
     put: u32,
     last: u64,
     /// The newest submission that is known to have finished.
     done: u64,
-    /// The ring has entries up to this submission, as far as is known.
+    /// The ring is known to have entries for submissions up to this one.
     room: u64,
     engine: Engine,
-    /// Start and end of everything, while somebody wants to know.
+    /// The records of start and end, while a profile runs.
     records: Option<Records>,
-    /// Words that stay in memory can be given as they are: the last ones were for compute, and nobody records.
+    /// Whether the last submission was for compute and no profile runs, so that words in memory can be submitted as is.
     is_plain: bool,
 }
 
-/// Words that stay in memory, to be given to the GPU again and again: they begin with a wait for the other engine, which
-/// is left out where there is nothing to wait for, and end with the release of a number.
+/// Words that stay in memory and are submitted again and again. They begin with a wait for the other engine, which is
+/// left out if there is nothing to wait for. They end with the release of a number.
 pub struct Program {
     entry: u64,
     entry_without_wait: u64,
@@ -188,41 +190,43 @@ pub struct Program {
 }
 
 impl Program {
-    /// `len` words of the compute engine at GPU address `at`, `wait` of which are the wait; `number` is in them.
+    /// Describes `len` words of the compute engine at GPU address `at`. The first `wait` of them are the wait, and
+    /// `number` is the place of the number among them.
     ///
     /// # Errors
-    /// 0x1E when the number is not aligned.
+    /// `NV_ERR_INVALID_ADDRESS` if the number is not aligned.
     pub fn new(at: u64, len: u64, wait: u64, number: Place) -> RmResult<Program> {
         number.check(Width::W8)?;
         Ok(Program { entry: entry(at, len), entry_without_wait: entry(at + wait * 4, len - wait), number })
     }
 }
 
-/// What rings a channel: shared memory that outlives the queue where somebody still uses it.
+/// The parts of a channel that a submission uses. They are shared memory, which exists for as long as it is used, even
+/// after the queue.
 pub struct Ring {
-    /// The ring at 0, `GPPut` at [`GP_PUT`].
+    /// The memory with the ring at 0 and `GPPut` at [`GP_PUT`].
     pub area: Arc<Memory>,
     /// The doorbell page.
     pub doorbell: Arc<Doorbell>,
     /// The channel's work submit token.
     pub token: u32,
-    /// Entries written so far.
+    /// The number of entries written so far.
     pub put: u32,
 }
 
 impl Queue {
-    /// Brings a channel up in a group of its own.
+    /// Opens a channel in its own group.
     ///
     /// # Errors
-    /// What RM says. What was made before the failure is freed with the session.
+    /// An error that RM gives. The objects that were made before are freed with the session.
     pub fn open(session: &Arc<Session>, doorbell: &Arc<Doorbell>, plan: Plan) -> RmResult<Queue> {
         Queue::go_on(session, doorbell, plan, &Arc::new(Timeline::new(session)?), 0)
     }
 
-    /// Brings up a channel that goes on where another one ended: at submission `last` of its timeline.
+    /// Opens a channel that continues after another one, at submission `last` of its timeline.
     ///
     /// # Errors
-    /// As [`Queue::open`].
+    /// Those of [`Queue::open`].
     pub fn go_on(
         session: &Arc<Session>,
         doorbell: &Arc<Doorbell>,
@@ -281,7 +285,7 @@ impl Queue {
         &self.timeline
     }
 
-    /// Looks after the channel's health.
+    /// The watch, which knows whether the channel was stopped.
     pub fn watch(&self) -> &Arc<Watch> {
         &self.watch
     }
@@ -289,7 +293,7 @@ impl Queue {
     /// Fails with the fault if the channel was stopped.
     ///
     /// # Errors
-    /// As [`Watch::check`].
+    /// Those of [`Watch::check`].
     #[inline(always)]
     pub fn check(&self) -> RmResult<()> {
         if says_stopped(&self.status) { self.watch.check() } else { Ok(()) }
@@ -310,15 +314,15 @@ impl Queue {
         self.engine
     }
 
-    /// The channel itself, for who submits to it in its own way from now on.
+    /// The parts of the channel, for a caller that submits to it by itself from now on.
     pub fn ring(&self) -> Ring {
         Ring { area: self.area.clone(), doorbell: self.doorbell.clone(), token: self.token, put: self.put }
     }
 
-    /// Writes a submission's words, ordered behind work of the other engine, and gives it to the GPU. Returns its fence.
+    /// Writes the words of a submission and submits them, ordered after work of the other engine. Returns the fence.
     ///
     /// # Errors
-    /// As [`Queue::wait_until_free_after`].
+    /// Those of [`Queue::wait_until_free_after`].
     pub fn submit(&mut self, engine: Engine, words: impl FnOnce(&mut Commands<Writer<'_>>)) -> RmResult<u64> {
         self.wait_until_free_after(0)?;
         let slot = (self.last + 1) % u64::from(ENTRIES) * SLOT;
@@ -334,7 +338,7 @@ impl Queue {
         Ok(self.give(entry(self.commands.va() + slot, len)))
     }
 
-    /// Whether submission `fence` has finished and the ring has an entry for the next one.
+    /// Whether submission `fence` has finished and the ring has an entry for the next submission.
     #[inline]
     pub fn is_free_after(&mut self, fence: u64) -> bool {
         fence <= self.done && self.last < self.room || self.look(fence)
@@ -346,7 +350,7 @@ impl Queue {
         fence <= self.done
     }
 
-    /// Reads the timeline, and says whether submission `fence` has finished and the ring has room.
+    /// Reads the timeline. Returns whether submission `fence` has finished and the ring has room.
     #[cold]
     fn look(&mut self, fence: u64) -> bool {
         self.done = self.timeline.completed().min(self.last);
@@ -354,10 +358,10 @@ impl Queue {
         fence <= self.done && self.last < self.room
     }
 
-    /// Waits until submission `fence` has finished and the ring has an entry for the next one.
+    /// Waits until submission `fence` has finished and the ring has an entry for the next submission.
     ///
     /// # Errors
-    /// The channel's fault; 0x65 after a minute.
+    /// The channel's fault, and `NV_ERR_TIMEOUT` after a minute.
     pub fn wait_until_free_after(&mut self, fence: u64) -> RmResult<()> {
         while !self.is_free_after(fence) {
             let wanted = fence.max(self.done + 1);
@@ -366,11 +370,11 @@ impl Queue {
         Ok(())
     }
 
-    /// Gives the GPU words that lie in memory, when [`Queue::is_free_after`] their last submission. They launch the descriptor
-    /// at GPU address `launch`, of the kernel `name`. Returns the fence.
+    /// Submits words that lie in memory, if [`Queue::is_free_after`] is true for their last submission. They launch the
+    /// descriptor at GPU address `launch`, which is that of the kernel `name`. Returns the fence.
     ///
     /// # Errors
-    /// As [`Queue::work`].
+    /// Those of [`Queue::work`].
     #[inline(always)]
     pub fn submit_again(&mut self, program: &Program, launch: u64, name: impl FnOnce() -> String) -> RmResult<u64> {
         if !self.is_plain {
@@ -397,11 +401,10 @@ impl Queue {
         Ok(self.give(program.entry))
     }
 
-    /// Writes the words of a piece of work and gives them to the GPU, between two stamps if somebody wants to know. Returns the
-    /// fence.
+    /// Writes the words of a piece of work and submits them, between two stamps if a profile runs. Returns the fence.
     ///
     /// # Errors
-    /// As [`Queue::wait_until_free_after`].
+    /// Those of [`Queue::wait_until_free_after`].
     pub fn work(&mut self, engine: Engine, what: What, words: impl FnOnce(&mut Commands<Writer<'_>>)) -> RmResult<u64> {
         let Some(before) = self.records.as_ref().map(Records::room) else { return self.submit(engine, words) };
         self.wait_until_free_after(before)?;
@@ -419,23 +422,23 @@ impl Queue {
         submission
     }
 
-    /// From now on start and end of everything go to `records`, or nowhere.
+    /// Sets the records for the start and the end of later work. `None` stops the recording.
     pub fn record(&mut self, records: Option<Records>) {
         self.is_plain = records.is_none() && self.engine == Engine::Compute;
         self.records = records;
     }
 
-    /// Nothing is recorded any more; what was.
+    /// Stops the recording and returns the records.
     pub fn take_records(&mut self) -> Option<Records> {
         self.records.take()
     }
 
-    /// What is recorded.
+    /// The present records.
     pub fn records(&mut self) -> Option<&mut Records> {
         self.records.as_mut()
     }
 
-    /// Entry, pointer, doorbell: the next submission. Returns its fence.
+    /// Makes the next submission: writes the entry and the pointer, and rings the doorbell. Returns the fence.
     #[inline(always)]
     fn give(&mut self, entry: u64) -> u64 {
         let at = self.put;
@@ -447,7 +450,7 @@ impl Queue {
     }
 }
 
-/// The engine that a group is for: of copy engines the last one, because those that share a runlist with compute come first.
+/// The type of a group's engine. It is the last copy engine, because those that share a runlist with compute come first.
 fn engine_type(session: &Session, kind: Kind) -> RmResult<u32> {
     if kind == Kind::Compute {
         return Ok(NV2080_ENGINE_TYPE_GRAPHICS);
@@ -461,7 +464,7 @@ fn engine_type(session: &Session, kind: Kind) -> RmResult<u32> {
     }
 }
 
-/// How often the group gets its turn, and for how long.
+/// Sets how often the group gets its turn, and for how long.
 fn share_time(session: &Session, group: &Group, plan: Plan) -> RmResult<()> {
     if let Some(tsgInterleaveLevel) = plan.level {
         let mut p = NVA06C_CTRL_INTERLEAVE_LEVEL_PARAMS { tsgInterleaveLevel };
@@ -474,8 +477,7 @@ fn share_time(session: &Session, group: &Group, plan: Plan) -> RmResult<()> {
     Ok(())
 }
 
-/// A GPFIFO entry: `words` at GPU address `at`, a multiple of 4. Its level is the one that CUDA uses on an Orin;
-/// it matters to `TopLevelGet` alone.
+/// A GPFIFO entry for `words` at `at`, a multiple of 4. Its level, which only changes `TopLevelGet`, is CUDA's on Orin.
 #[inline]
 pub fn entry(at: u64, words: u64) -> u64 {
     let high = NVC56F_GP_ENTRY1_LENGTH.put(words as u32)
@@ -484,14 +486,14 @@ pub fn entry(at: u64, words: u64) -> u64 {
     u64::from(high) << 32 | at & 0xffff_ffff
 }
 
-/// Writes entry `at` of a ring, then the pointer to the next one. The doorbell is the caller's.
+/// Writes entry `at` of a ring, and then the pointer to the next entry. The caller rings the doorbell.
 #[inline(always)]
 pub fn announce(ring: &Place, at: u64, entry: u64, gp_put: &Place, next: u64) {
     ring.put_entry(at, entry);
-    // The GPU may be reading the pointer already, for an earlier doorbell: the entry comes first.
+    // The GPU may be reading the pointer already, because of an earlier doorbell, so the entry is written first.
     tegrarm_kmd::DeviceMem::barrier();
     gp_put.write(Width::W4, 0, next);
 }
 
-/// How long a submission waits for room: longer than any work that is not stuck.
+/// The time for which a submission waits for room. It is longer than any work that is not stuck.
 const ROOM_DEADLINE: Duration = Duration::from_secs(60);

@@ -1,4 +1,4 @@
-//! Queues of a device as a program has them.
+//! The queues of a device as a program uses them.
 
 use super::buffer::{Buffer, Transfer, fill_pieces, pieces, ranges};
 use super::device::Device;
@@ -13,52 +13,53 @@ use crate::status::{RmResult, fail};
 use std::sync::Arc;
 use tegrarm_abi::rm::status::*;
 
-/// So many bytes are copied at once when nothing has to be waited for: a thread of its own would take longer to start with it.
+/// At most this many bytes are copied at once if nothing has to be waited for, because another thread would take longer
+/// to start with them.
 const AT_ONCE: u64 = 256 << 10;
 
 /// A queue of a device.
 #[derive(Clone)]
 pub struct QueueRef {
     device: Arc<Device>,
-    /// `None` for the one that the device was opened with.
+    /// It is `None` for the queue with which the device was opened.
     other: Option<Arc<Lane>>,
 }
 
 impl QueueRef {
-    /// The one that a device was opened with.
+    /// The queue with which a device was opened.
     pub fn own(device: &Arc<Device>) -> QueueRef {
         QueueRef { device: device.clone(), other: None }
     }
 
-    /// Another one.
+    /// Opens another queue.
     ///
     /// # Errors
-    /// What RM says; nothing stays behind.
+    /// An error that RM gives. Nothing is left of the attempt.
     pub fn open(device: &Arc<Device>, plan: Plan) -> RmResult<QueueRef> {
         let lane = device.remember(|| device.lanes().add(device.base(), plan, device.local_memory()))?;
         device.profile_too(&lane)?;
         Ok(QueueRef { device: device.clone(), other: Some(lane) })
     }
 
-    /// The device it belongs to.
+    /// The device that the queue belongs to.
     pub fn device(&self) -> &Arc<Device> {
         &self.device
     }
 
-    /// Whether it is the one that the device was opened with.
+    /// Whether it is the queue with which the device was opened.
     pub fn is_own(&self) -> bool {
         self.other.is_none()
     }
 
-    /// What it is.
+    /// The queue itself.
     pub fn lane(&self) -> &Lane {
         self.other.as_deref().unwrap_or(self.device.own())
     }
 
-    /// Ends it: waits for its work, as long as closing a device would.
+    /// Ends the queue. It waits for its work for as long as closing a device does.
     ///
     /// # Errors
-    /// 0x1F for the one that the device was opened with.
+    /// `NV_ERR_INVALID_ARGUMENT` for the queue with which the device was opened.
     pub fn end(self) -> RmResult<()> {
         let Some(lane) = &self.other else {
             fail!(NV_ERR_INVALID_ARGUMENT, "the device was opened with this queue: it ends with the device");
@@ -70,10 +71,11 @@ impl QueueRef {
         Ok(())
     }
 
-    /// What is given from now on starts when the work of a fence has finished.
+    /// Makes later work of the queue wait until the work of a fence has finished.
     ///
     /// # Errors
-    /// 0x1F for a fence that was never given; the channel's fault; 0x65 when the ring stays full.
+    /// `NV_ERR_INVALID_ARGUMENT` for a fence that was never given out, the channel's fault, and `NV_ERR_TIMEOUT` if the
+    /// ring stays full.
     pub fn after(&self, fence: u64) -> RmResult<()> {
         let lane = self.lane();
         let Some(other) = self.device.lane(fence)? else { return Ok(()) };
@@ -85,10 +87,10 @@ impl QueueRef {
         lane.after(other.timeline(), submission).map(drop)
     }
 
-    /// Launches kernel `index` of a module here. Returns the fence.
+    /// Launches kernel `index` of a module on this queue. Returns the fence.
     ///
     /// # Errors
-    /// As [`Lane::launch`]; 0x1F when the kernel belongs to another device.
+    /// Those of [`Lane::launch`], and `NV_ERR_INVALID_ARGUMENT` if the kernel belongs to another device.
     pub fn launch(
         &self,
         kernel: &mut KernelRef,
@@ -103,10 +105,10 @@ impl QueueRef {
         Ok(lane.fence_of(submission))
     }
 
-    /// Has the GPU copy between buffers. Returns the fence.
+    /// Makes the GPU copy between buffers. Returns the fence.
     ///
     /// # Errors
-    /// As [`Device::copy`]; 0x1F for a buffer of another device.
+    /// Those of [`Device::copy`], and `NV_ERR_INVALID_ARGUMENT` for a buffer of another device.
     pub fn copy(&self, to: &Buffer, to_offset: u64, from: &Buffer, from_offset: u64, size: u64) -> RmResult<u64> {
         self.check_device(to.device(), "a buffer")?;
         self.check_device(from.device(), "a buffer")?;
@@ -114,29 +116,30 @@ impl QueueRef {
         self.transfer(pieces(size).map(|(at, bytes)| Transfer::Copy { from: from + at, to: to + at, bytes }))
     }
 
-    /// Has the GPU fill a range. Returns the fence.
+    /// Makes the GPU fill a range. Returns the fence.
     ///
     /// # Errors
-    /// As [`Buffer::fill`]; 0x1F for a buffer of another device.
+    /// Those of [`Buffer::fill`], and `NV_ERR_INVALID_ARGUMENT` for a buffer of another device.
     pub fn fill(&self, buffer: &Buffer, offset: u64, len: u64, value: u32, size: u32) -> RmResult<u64> {
         self.check_device(buffer.device(), "the buffer")?;
         self.transfer(fill_pieces(buffer, offset, len, value, size)?)
     }
 
-    /// Copies memory of the process into a buffer, behind everything that was given. Returns the fence, until which the memory
-    /// stays as it is.
+    /// Copies memory of the process into a buffer, after all work that the queue has. Returns the fence. Until it
+    /// passes, the memory must not change.
     ///
     /// # Errors
-    /// 0x20 when the range lies outside, 0x56 when the CPU does not see it; as [`Lane::errand`].
+    /// `NV_ERR_INVALID_BASE` if the range lies outside, `NV_ERR_NOT_SUPPORTED` if the buffer is not mapped for the CPU,
+    /// and those of [`Lane::errand`].
     pub fn copy_in(&self, buffer: &Arc<Buffer>, offset: u64, from: &Place, len: u64) -> RmResult<u64> {
         let to = buffer.place(offset, len)?;
         self.carry(buffer, to, from.clone(), len)
     }
 
-    /// Copies from a buffer to memory of the process, as [`QueueRef::copy_in`] does.
+    /// Copies from a buffer to memory of the process, as [`QueueRef::copy_in`] copies in the other direction.
     ///
     /// # Errors
-    /// As [`QueueRef::copy_in`].
+    /// Those of [`QueueRef::copy_in`].
     pub fn copy_out(&self, buffer: &Arc<Buffer>, offset: u64, to: &Place, len: u64) -> RmResult<u64> {
         let from = buffer.place(offset, len)?;
         self.carry(buffer, to.clone(), from, len)
@@ -150,7 +153,7 @@ impl QueueRef {
             to.copy_from(&from, len as usize);
             return Ok(lane.fence());
         }
-        // The places keep the memory: the one that is a buffer's.
+        // The place in the buffer keeps its memory alive.
         let submission = lane.errand(self.device.porter(), move || to.copy_from(&from, len as usize))?;
         Ok(lane.fence_of(submission))
     }

@@ -1,7 +1,8 @@
-//! A kernel's launches as they lie ready in GPU memory: words, descriptor and parameter bank, complete but for the
-//! arguments and the number that the end releases. A launch like the one before writes those, and no more.
+//! The launch images of a kernel in GPU memory. An image has words, a descriptor and a parameter bank. It is complete
+//! except for the arguments and the number that is released at the end. A launch with the same geometry as the last one
+//! writes only those.
 //!
-//! Each such image serves one launch at a time. There are as many as the program keeps in flight.
+//! Each image serves one launch at a time. There are as many images as the program has launches in flight.
 
 use super::commands::Commands;
 use super::cubin::Kernel;
@@ -14,55 +15,55 @@ use crate::status::RmResult;
 use std::sync::Arc;
 use zerocopy::IntoBytes;
 
-/// Images of the first piece of memory; each further piece has as many as there are already.
+/// The number of images in the first piece of memory. Each further piece has as many as there are already.
 const FIRST: usize = 8;
-/// No more can be in flight.
+/// There cannot be more launches in flight than this.
 const MOST: usize = ENTRIES as usize;
-/// Where the words lie: the number they release is a double word.
+/// The place of the words. It is chosen so that the number that they release is aligned as a double word.
 const WORDS: u64 = 4;
-/// Where the descriptor lies behind the words: descriptors are multiples of this.
+/// The place of the descriptor after the words. The address of a descriptor is a multiple of this.
 const DESCRIPTOR: u64 = super::qmd::ALIGN;
 
-/// One launch in GPU memory.
+/// One image in GPU memory.
 struct Image {
     program: Program,
     arguments: Span,
-    /// Descriptor and parameter bank, and their GPU address.
+    /// The descriptor and the parameter bank, and their GPU address.
     launch: Span,
     at: u64,
-    /// The template it was made from.
+    /// The version of the template from which it was made.
     version: u64,
-    /// Of its last launch.
+    /// The fence of its last launch.
     fence: u64,
 }
 
-/// All of a kernel.
+/// All images of a kernel.
 pub struct Ready {
-    /// What they are copies of, as far as launches have that in common.
+    /// The template of which the images are copies.
     template: Prepared,
-    /// Goes up when the template changes.
+    /// A number that increases whenever the template changes.
     version: u64,
     images: Vec<Image>,
     next: usize,
-    /// One less than their number, a power of two.
+    /// The number of images less one. The number is a power of two.
     wrap: usize,
-    /// Declared last: the images lie there.
+    /// It is declared last, because the images are in this memory.
     pieces: Vec<Piece>,
 }
 
 impl Ready {
-    /// None yet.
+    /// Makes the value without images.
     pub fn new(kernel: &Kernel) -> Ready {
         Ready { template: Prepared::new(kernel), version: 0, images: Vec::new(), next: 0, wrap: 0, pieces: Vec::new() }
     }
 
-    /// Whether they are for this launch, with `local_memory` bytes of local memory for each thread.
+    /// Whether the images are for this launch, with `local_memory` bytes of local memory for each thread.
     #[inline]
     pub fn is_for(&self, launch: &Launch, local_memory: u32) -> bool {
         self.template.is_for(launch, local_memory)
     }
 
-    /// From now on they are for a launch of a kernel whose module lies at `module`.
+    /// Changes the template for a launch of a kernel whose module is at the address `module`.
     ///
     /// # Errors
     /// The limit that is broken, with the numbers.
@@ -79,10 +80,11 @@ impl Ready {
         self.template.make(kernel, module, launch, local_memory, context)
     }
 
-    /// Launches: `fill` writes the block of arguments, and `name` is the kernel's, if a profile wants it. Returns the fence.
+    /// Launches. `fill` writes the block of arguments, and `name` is the kernel's name, which a profile needs. Returns
+    /// the fence.
     ///
     /// # Errors
-    /// What `fill` says; as [`Heap::take`] and [`Queue::wait_until_free_after`].
+    /// The error of `fill`, and those of [`Heap::take`] and [`Queue::wait_until_free_after`].
     #[inline(always)]
     pub fn launch(
         &mut self,
@@ -103,12 +105,12 @@ impl Ready {
         Ok(fence)
     }
 
-    /// The last launch that may still use them.
+    /// The last launch that may still use the images.
     pub fn last(&self) -> u64 {
         self.images.iter().map(|image| image.fence).max().unwrap_or(0)
     }
 
-    /// Makes the next image a copy of the template that nothing uses: with more memory, or after waiting.
+    /// Makes the next image a copy of the template. If the image is in use, this takes more memory or waits.
     #[cold]
     fn renew(&mut self, heap: &Arc<Heap>, queue: &mut Queue) -> RmResult<&mut Image> {
         let most = self.images.len() >= MOST;
@@ -124,7 +126,7 @@ impl Ready {
         Ok(image)
     }
 
-    /// As many images again, the next launch's first.
+    /// Doubles the number of images. The first new one is that of the next launch.
     fn grow(&mut self, heap: &Arc<Heap>, queue: &Queue) -> RmResult<()> {
         let size = (DESCRIPTOR + self.template.bytes()).next_multiple_of(DESCRIPTOR);
         let count = self.images.len().max(FIRST) as u64;
@@ -150,7 +152,7 @@ impl Ready {
     }
 }
 
-/// Words at `offset` that launch the descriptor at GPU address `launch` and release a number.
+/// Writes words at `offset` that launch the descriptor at GPU address `launch` and release a number.
 fn program(to: &Piece, offset: u64, launch: u64, queue: &Queue) -> RmResult<Program> {
     let mut words = Commands::new(Vec::new());
     words.wait_for_idle();

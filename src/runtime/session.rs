@@ -1,4 +1,4 @@
-//! An RM client with everything below it that a program needs: device, address space, channel groups.
+//! An RM client with the objects that a program needs: a device, an address space and channel groups.
 
 use crate::rm::Rm;
 use crate::status::RmResult;
@@ -7,7 +7,7 @@ use tegrarm_abi::rm::alloc::*;
 use tegrarm_abi::rm::classes::*;
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes};
 
-/// The handles of one bring-up; freeing the client takes them all.
+/// The handles of one client's objects. Freeing the client frees them all.
 pub struct Session {
     rm: Arc<Rm>,
     client: u32,
@@ -15,12 +15,13 @@ pub struct Session {
     pub device: u32,
     /// NV20_SUBDEVICE_0.
     pub subdevice: u32,
-    /// NV01_MEMORY_VIRTUAL over the address space: what buffers are mapped through.
+    /// NV01_MEMORY_VIRTUAL over the address space, with which buffers are mapped.
     pub mapper: u32,
     space: u32,
 }
 
-/// A channel group with its context share: channels of one group share the engines' state, and a fault.
+/// A channel group with its context share. Channels of one group share the state of the engines, and a fault stops all
+/// of them.
 pub struct Group {
     session: Arc<Session>,
     /// KEPLER_CHANNEL_GROUP_A.
@@ -30,15 +31,15 @@ pub struct Group {
 }
 
 impl Group {
-    /// Makes one for an engine (`NV2080_ENGINE_TYPE_*`).
+    /// Makes a group for an engine (`NV2080_ENGINE_TYPE_*`).
     ///
     /// # Errors
-    /// What RM says; nothing stays behind.
+    /// An error that RM gives. Nothing is left of the attempt.
     pub fn new(session: &Arc<Session>, engineType: u32) -> RmResult<Group> {
         let zeroed = NV_CHANNEL_GROUP_ALLOCATION_PARAMETERS::new_zeroed();
         let params = NV_CHANNEL_GROUP_ALLOCATION_PARAMETERS { engineType, ..zeroed };
         let group = session.alloc(session.device, KEPLER_CHANNEL_GROUP_A, params)?;
-        // From here on `Drop` undoes it: freeing the group takes what is below it along.
+        // From here on `Drop` undoes all steps, because freeing the group frees what is below it.
         let mut made = Group { session: session.clone(), group, share: 0 };
         let zeroed = NV_CTXSHARE_ALLOCATION_PARAMETERS::new_zeroed();
         let flags = NV_CTXSHARE_ALLOCATION_FLAGS_SUBCONTEXT_ASYNC;
@@ -55,10 +56,10 @@ impl Drop for Group {
 }
 
 impl Session {
-    /// Brings one up.
+    /// Opens a client with its objects.
     ///
     /// # Errors
-    /// What RM says; nothing stays behind.
+    /// An error that RM gives. Nothing is left of the attempt.
     pub fn open(rm: &Arc<Rm>) -> RmResult<Session> {
         let client = rm.alloc(rm.prepare_alloc(NV01_ROOT_CLIENT, false, 0)?, 0, 0, 0, &mut [])?;
         let rm = rm.clone();
@@ -73,7 +74,7 @@ impl Session {
         Ok(s)
     }
 
-    /// The manager it belongs to.
+    /// The manager that the session belongs to.
     pub fn rm(&self) -> &Arc<Rm> {
         &self.rm
     }
@@ -83,34 +84,34 @@ impl Session {
         self.client
     }
 
-    /// `rm_alloc` with parameters; returns the handle.
+    /// Calls `rm_alloc` with parameters. Returns the handle.
     ///
     /// # Errors
-    /// What RM says.
+    /// An error that RM gives.
     pub fn alloc<T: FromBytes + IntoBytes>(&self, parent: u32, class: u32, mut params: T) -> RmResult<u32> {
         let prepared = self.rm.prepare_alloc(class, true, size_of::<T>() as u32)?;
         self.rm.alloc(prepared, self.client, parent, 0, params.as_mut_bytes())
     }
 
-    /// `rm_alloc` without parameters; returns the handle.
+    /// Calls `rm_alloc` without parameters. Returns the handle.
     ///
     /// # Errors
-    /// What RM says.
+    /// An error that RM gives.
     pub fn alloc_plain(&self, parent: u32, class: u32) -> RmResult<u32> {
         self.rm.alloc(self.rm.prepare_alloc(class, false, 0)?, self.client, parent, 0, &mut [])
     }
 
-    /// `rm_control`.
+    /// Calls `rm_control`.
     ///
     /// # Errors
-    /// What RM says.
+    /// An error that RM gives.
     pub fn control<T: FromBytes + IntoBytes + Immutable>(&self, object: u32, cmd: u32, params: &mut T) -> RmResult<()> {
         let prepared = self.rm.prepare_control(self.client, object, cmd, true, size_of::<T>() as u32)?;
         self.rm.control(&prepared, params.as_mut_bytes())
     }
 
-    /// `rm_free`. An object that is gone already is no error, and a client of the process this one was forked from
-    /// is not ours to free.
+    /// Calls `rm_free`. An object that does not exist any more is no error. In a forked child, objects of the parent's
+    /// client are not freed.
     pub fn free(&self, object: u32) {
         if let Err(e) = self.rm.free(self.client, object) {
             tracing::debug!("freeing {object:#x}: {e}");

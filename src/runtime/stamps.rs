@@ -1,4 +1,4 @@
-//! Where the GPU writes its time: places of 16 bytes, which share memory.
+//! The places to which the GPU writes its time. Each has 16 bytes, and several places share a block of memory.
 
 use super::memory::{Cache, Memory};
 use super::profile::{STAMP, STAMP_TIME};
@@ -7,41 +7,41 @@ use crate::status::RmResult;
 use parking_lot::Mutex;
 use std::sync::Arc;
 
-/// Bytes of memory that many places share.
+/// The number of bytes of such a block.
 const BLOCK: u64 = 4096;
 
-/// All such places of a device.
+/// All places of a device.
 pub struct Stamps {
     session: Arc<Session>,
-    /// Places that nobody has, and the fence up to which the GPU may still write there.
+    /// The places that are free, and for each the fence up to which the GPU may still write there.
     free: Mutex<Vec<(u64, Spot)>>,
 }
 
-/// A place.
+/// One place.
 #[derive(Clone)]
 struct Spot {
     memory: Arc<Memory>,
     offset: u64,
 }
 
-/// A place that somebody has; free again when dropped.
+/// A place that is in use. It is free again when it is dropped.
 pub struct Stamp {
     stamps: Arc<Stamps>,
     spot: Spot,
-    /// The last submission that writes there.
+    /// The fence of the last submission that writes there.
     fence: u64,
 }
 
 impl Stamps {
-    /// No places yet.
+    /// Makes the value without places.
     pub fn new(session: &Arc<Session>) -> Arc<Stamps> {
         Arc::new(Stamps { session: session.clone(), free: Mutex::default() })
     }
 
-    /// Takes a place that the GPU does not write to any more; `has_passed` says it of a fence.
+    /// Takes a place to which the GPU does not write any more. `has_passed` says whether a fence has passed.
     ///
     /// # Errors
-    /// As [`Memory::new`].
+    /// Those of [`Memory::new`].
     pub fn take(self: &Arc<Stamps>, has_passed: impl Fn(u64) -> bool) -> RmResult<Stamp> {
         let mut free = self.free.lock();
         if let Some(at) = free.iter().rposition(|(fence, _)| has_passed(*fence)) {
@@ -49,7 +49,7 @@ impl Stamps {
             return Ok(self.stamp(spot));
         }
         drop(free);
-        // Not under the lock: this makes kernel calls.
+        // This makes kernel calls, so that it must not be done while the lock is held.
         let memory = Arc::new(Memory::new(&self.session, BLOCK, Cache::Cached)?);
         let spot = |offset| Spot { memory: memory.clone(), offset };
         let rest = (STAMP..BLOCK).step_by(STAMP as usize).map(|offset| (0, spot(offset)));
@@ -63,17 +63,17 @@ impl Stamps {
 }
 
 impl Stamp {
-    /// Its GPU address.
+    /// The GPU address of the place.
     pub fn va(&self) -> u64 {
         self.spot.memory.va() + self.spot.offset
     }
 
-    /// The work of a fence writes there.
+    /// Notes that the work of a fence writes there.
     pub fn written_by(&mut self, fence: u64) {
         self.fence = fence;
     }
 
-    /// The time that the GPU wrote last, nanoseconds of its clock.
+    /// The time that the GPU wrote last, in nanoseconds of its clock.
     pub fn time(&self) -> u64 {
         self.spot.memory.read_u64(self.spot.offset + STAMP_TIME)
     }

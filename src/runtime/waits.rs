@@ -1,4 +1,4 @@
-//! Waiting for several fences, and being told of one.
+//! Waits for several fences, and notifications about one fence.
 
 use super::device::Device;
 use super::patience::Patience;
@@ -12,16 +12,18 @@ impl Device {
     /// Waits until all fences have passed.
     ///
     /// # Errors
-    /// As [`Device::wait`], of the first in the list that fails.
+    /// Those of [`Device::wait`], for the first fence in the list that fails.
     pub fn wait_all(&self, fences: &[u64], deadline: Option<Duration>) -> RmResult<()> {
         let patience = Patience::new(deadline);
         fences.iter().try_for_each(|fence| self.wait(*fence, patience.left()))
     }
 
-    /// Waits until one of the fences has passed. Returns its place in the list, the first if there are several.
+    /// Waits until one of the fences has passed. Returns its index in the list. If there are several, it is the first
+    /// one.
     ///
     /// # Errors
-    /// 0x1F for no fences at all and for one that was never given; a fault when no fence has passed; `NV_ERR_TIMEOUT`.
+    /// `NV_ERR_INVALID_ARGUMENT` for an empty list and for a fence that was never given out, a fault if no fence has
+    /// passed, and `NV_ERR_TIMEOUT`.
     pub fn wait_any(&self, fences: &[u64], deadline: Option<Duration>) -> RmResult<usize> {
         if fences.is_empty() {
             fail!(NV_ERR_INVALID_ARGUMENT, "no fence to wait for");
@@ -50,10 +52,11 @@ impl Device {
         }
     }
 
-    /// Has `tell` called in a thread of the device's when a fence has passed, or cannot pass any more.
+    /// Makes a thread of the device call `tell` when a fence has passed or cannot pass any more.
     ///
     /// # Errors
-    /// 0x1F for a fence that was never given; 0x1A when the system gives no thread.
+    /// `NV_ERR_INVALID_ARGUMENT` for a fence that was never given out, and `NV_ERR_INSUFFICIENT_RESOURCES` if the
+    /// system gives no thread.
     pub fn notify(&self, fence: u64, tell: impl FnOnce(RmResult<()>) + Send + 'static) -> RmResult<()> {
         let probe = self.probe(fence)?;
         self.herald().start()?;
@@ -61,10 +64,10 @@ impl Device {
         Ok(())
     }
 
-    /// A descriptor that becomes readable when a fence has passed, or cannot pass any more.
+    /// Makes a descriptor that becomes readable when a fence has passed or cannot pass any more.
     ///
     /// # Errors
-    /// As [`Device::notify`]; 0x59 when the process has no descriptor left.
+    /// Those of [`Device::notify`], and `NV_ERR_OPERATING_SYSTEM` if the process has no free descriptor.
     pub fn pollable(&self, fence: u64) -> RmResult<OwnedFd> {
         let failed = |errno| RmError::new(NV_ERR_OPERATING_SYSTEM, format!("making an eventfd: {errno}"));
         let event = EventFd::from_flags(EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK).map_err(failed)?;

@@ -74,9 +74,10 @@ pub unsafe extern "C" fn tegrarm_buffer_alloc(
 /// Makes a buffer of a dmabuf, without a copy: memory of a camera (V4L2, NvBufSurface), of an encoder, or of another
 /// process. The buffer is as large as the dmabuf.
 ///
-/// `fd` is a descriptor of the dmabuf. It stays the caller's, who may close it after the call. Who else uses the memory
-/// says when it is ready, usually with a fence. `flags` are values of `enum tegrarm_buffer_flags`; a dmabuf that the CPU
-/// cannot map needs `TEGRARM_BUFFER_NO_POINTER`. `*buffer` is a new handle. Free it with `tegrarm_buffer_free`.
+/// `fd` is a descriptor of the dmabuf. It still belongs to the caller, who may close it after the call. The program
+/// that fills the memory says when it is ready, usually with a fence. `flags` are values of `enum
+/// tegrarm_buffer_flags`; a dmabuf that the CPU cannot map needs `TEGRARM_BUFFER_NO_POINTER`. `*buffer` is a new
+/// handle. Free it with `tegrarm_buffer_free`.
 ///
 /// Errors:
 /// - `NV_ERR_INVALID_POINTER`: `buffer` is NULL.
@@ -107,11 +108,11 @@ pub unsafe extern "C" fn tegrarm_buffer_import(
 }
 
 /// Makes a buffer of memory of this process, without a copy: `size` bytes from `pages`. The GPU gets whole pages, so
-/// that `pages` is a multiple of 4096, and whatever else lies in the last page is within its reach.
+/// that `pages` is a multiple of 4096, and it can also reach any other data in the last page.
 ///
 /// The process must be able to write the pages, and keeps them mapped until `tegrarm_buffer_free` has returned. The
-/// pointer of the buffer is `pages`. `flags` are values of `enum tegrarm_buffer_flags`. `*buffer` is a new handle. Free it
-/// with `tegrarm_buffer_free`, which waits for the GPU: the pages are the caller's alone afterwards.
+/// pointer of the buffer is `pages`. `flags` are values of `enum tegrarm_buffer_flags`. `*buffer` is a new handle. Free
+/// it with `tegrarm_buffer_free`, which waits for the GPU: afterwards only the caller uses the pages.
 ///
 /// Errors:
 /// - `NV_ERR_INVALID_POINTER`: `pages` or `buffer` is NULL.
@@ -232,8 +233,9 @@ pub unsafe extern "C" fn tegrarm_device_memory(
     })
 }
 
-/// Fills `size` bytes from `offset` of a buffer with the low `value_size` bytes of `value`: 1, 2 or 4. The GPU writes, in
-/// order with other work, and the call returns at once. If `fence` is not NULL, `*fence` is what to wait for.
+/// Fills `size` bytes from `offset` of a buffer with the low `value_size` bytes of `value`: 1, 2 or 4. The GPU writes,
+/// in order with other work, and the call returns at once. If `fence` is not NULL, the fence of the work is written to
+/// `*fence`.
 ///
 /// Errors:
 /// - `NV_ERR_OBJECT_NOT_FOUND`: `buffer` is not a buffer.
@@ -338,7 +340,7 @@ pub unsafe extern "C" fn tegrarm_copy_out(
 }
 
 /// Copies between two buffers of a device. The GPU copies, in order with other work, and the call returns at once. If
-/// `fence` is not NULL, `*fence` is what to wait for.
+/// `fence` is not NULL, the fence of the work is written to `*fence`.
 ///
 /// Errors:
 /// - `NV_ERR_OBJECT_NOT_FOUND`: `dst` or `src` is not a buffer.

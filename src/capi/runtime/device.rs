@@ -23,7 +23,7 @@ pub const TEGRARM_FAULT_NO_SM: u32 = u32::MAX;
 /// Bytes of `tegrarm_fault.text`, with its NUL.
 pub const TEGRARM_FAULT_TEXT_SIZE: usize = 256;
 
-/// What stopped a device: a value of `tegrarm_fault.cause`. Later versions may add values.
+/// The cause for which a device stopped: a value of `tegrarm_fault.cause`. Later versions may add values.
 #[repr(C)]
 #[derive(Clone, Copy)]
 #[allow(non_camel_case_types, reason = "the names are C's")]
@@ -136,7 +136,8 @@ pub unsafe extern "C" fn tegrarm_fence(device: *mut tegrarm_device, fence: *mut 
     })
 }
 
-/// Waits until the work up to `fence`, of any queue of the device, has finished. The call spins for a short time and then sleeps.
+/// Waits until the work up to `fence`, of any queue of the device, has finished. The call reads in a loop for a short
+/// time, and then it sleeps.
 ///
 /// `timeout_ns` is how long to wait at most, in nanoseconds. `TEGRARM_WAIT_FOREVER` sets no limit, and
 /// `TEGRARM_WAIT_POLL` looks once without sleeping.
@@ -158,9 +159,9 @@ pub(super) fn deadline(timeout_ns: NvU64) -> Option<Duration> {
     (timeout_ns != TEGRARM_WAIT_FOREVER).then(|| Duration::from_nanos(timeout_ns))
 }
 
-/// Says what stopped a queue of a device: writes the fault to `*fault`. `fault->cause` is `TEGRARM_FAULT_NONE` while the device
-/// works. The queue runs nothing any more until `tegrarm_device_recover`; other queues go on. If several were stopped, the
-/// fault is that of the queue that was opened first.
+/// Says what stopped a queue of a device: writes the fault to `*fault`. `fault->cause` is `TEGRARM_FAULT_NONE` while
+/// the device works. The queue runs nothing until `tegrarm_device_recover` is called. Other queues continue. If several
+/// were stopped, the fault is that of the queue that was opened first.
 ///
 /// Errors:
 /// - `NV_ERR_INVALID_POINTER`: `fault` is NULL.
@@ -209,10 +210,10 @@ impl tegrarm_fault {
 /// Makes the queues of a device that a fault stopped work again. If `recovered` is not NULL, `*recovered` is how many there
 /// were, which is 0 for a device that works.
 ///
-/// The work that these queues had not finished is lost: `tegrarm_wait` returns `NV_ERR_RESOURCE_LOST` for its fences, and what
-/// it was about to write may be written in part. Everything else stays: all handles, buffers with their addresses and
-/// contents, modules with their variables, events, fences that have passed, limits. Other queues that wait for lost work
-/// go on. A replay that a fault stopped has a channel of its own, and stays stopped.
+/// The work that these queues had not finished is lost: `tegrarm_wait` returns `NV_ERR_RESOURCE_LOST` for its fences,
+/// and a part of what it would have written may be written. Everything else is kept: all handles, buffers with their
+/// addresses and contents, modules with their variables, events, fences that have passed, limits. Other queues that
+/// wait for lost work continue. A replay has its own channel, and stays stopped if a fault stopped it.
 ///
 /// Errors:
 /// - `NV_ERR_OBJECT_NOT_FOUND`: `device` is not an open device.

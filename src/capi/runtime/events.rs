@@ -39,8 +39,8 @@ pub extern "C" fn tegrarm_event_destroy(event: *mut tegrarm_event) -> NV_STATUS 
     status(|| EVENTS.remove(event).map(drop))
 }
 
-/// Puts an event behind everything that a queue was given before. When that work has finished, the GPU writes its time there.
-/// If `fence` is not NULL, `*fence` is what to wait for.
+/// Puts an event behind everything that a queue was given before. When that work has finished, the GPU writes its time
+/// there. If `fence` is not NULL, the fence of the work is written to `*fence`.
 ///
 /// An event may be recorded again and again. What counts is the last time.
 ///

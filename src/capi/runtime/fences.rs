@@ -14,8 +14,8 @@ use tegrarm_abi::rm::status::*;
 /// A list has at most this many fences.
 pub const TEGRARM_WAIT_FENCES: u32 = 65536;
 
-/// Who is told that a fence has passed: `status` is `NV_OK`, or what `tegrarm_wait` would return. `user` is what
-/// `tegrarm_fence_notify` was given.
+/// The type of a function that is called when a fence has passed. `status` is `NV_OK`, or what `tegrarm_wait` would
+/// return. `user` is the argument of `tegrarm_fence_notify`.
 #[allow(non_camel_case_types)]
 pub type tegrarm_fence_callback = Option<unsafe extern "C" fn(fence: NvU64, status: NV_STATUS, user: *mut c_void)>;
 

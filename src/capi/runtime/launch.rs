@@ -12,16 +12,16 @@ use std::cmp::Ordering;
 use std::ffi::c_void;
 use tegrarm_abi::rm::status::*;
 
-/// Launches a kernel, in order with other work, and returns at once. If `fence` is not NULL, `*fence` is what to wait
-/// for.
+/// Launches a kernel, in order with other work, and returns at once. If `fence` is not NULL, the fence of the work is
+/// written to `*fence`.
 ///
 /// `grid_dim` is the number of blocks and `block_dim` the number of threads of a block, three words each, in x, y and
 /// z. `shared_mem_bytes` is the dynamic shared memory of a block. `kernel_params` has one pointer for each parameter of
 /// the kernel, which points at the value of the argument, as in CUDA's own launch; `param_count` is their number. The
 /// values are copied during the call.
 ///
-/// A kernel that needs more local memory than any before makes the call wait for earlier work. So does a channel that
-/// is full, which a thousand launches make it.
+/// A kernel that needs more local memory than any before makes the call wait for earlier work. A full channel also
+/// makes it wait. A channel is full after about a thousand launches.
 ///
 /// Errors:
 /// - `NV_ERR_OBJECT_NOT_FOUND`: `kernel` is not a kernel.
@@ -59,8 +59,8 @@ pub unsafe extern "C" fn tegrarm_launch(
     })
 }
 
-/// Launches a kernel as `tegrarm_launch` does, after a look at what the caller knows of the arguments and the blocks.
-/// If `fence` is not NULL, `*fence` is what to wait for.
+/// Launches a kernel as `tegrarm_launch` does, after checking what the caller says about the arguments and the blocks.
+/// If `fence` is not NULL, the fence of the work is written to `*fence`.
 ///
 /// `param_sizes` has one size in bytes for each argument. An argument that does not have the size of its parameter is
 /// refused, so that a binding of another language can pass what its users wrote. `tegrarm_kernel_parameter` says what

@@ -55,7 +55,7 @@ pub unsafe extern "C" fn tegrarm_device_limit(
 }
 
 /// Changes a limit of a device. `limit` is one of `enum tegrarm_limit`. The device may round `value` up;
-/// `tegrarm_device_limit` says what it is then. The call waits for the work that the device was given before. A replay
+/// `tegrarm_device_limit` returns the new value. The call waits for the work that the device was given before. A replay
 /// keeps the limit that it was made with.
 ///
 /// Errors:

@@ -44,7 +44,8 @@ pub(super) unsafe fn text<'a>(p: *const c_char) -> RmResult<&'a str> {
 /// `p` is NULL or valid for reads of `size` bytes, unless they are more than [`TEGRARM_IMAGE_SIZE`].
 ///
 /// # Errors
-/// 0x3D for NULL, 0x1F for more bytes than that, 0x51 when there is no memory for the copy.
+/// `NV_ERR_INVALID_POINTER` for NULL, `NV_ERR_INVALID_ARGUMENT` for more bytes than that, `NV_ERR_NO_MEMORY` when there
+/// is no memory for the copy.
 pub(super) unsafe fn bytes(p: *const c_void, size: usize, name: &str) -> RmResult<Vec<u8>> {
     present(p, name)?;
     if size > TEGRARM_IMAGE_SIZE {
@@ -78,7 +79,7 @@ pub(super) unsafe fn give_any<T>(p: *mut T, value: T) {
 /// `p` is NULL or valid for as many bytes as its first field, a size, says.
 ///
 /// # Errors
-/// 0x3D for NULL, 0x3A when the size is not even that of the field.
+/// `NV_ERR_INVALID_POINTER` for NULL, `NV_ERR_INVALID_PARAM_STRUCT` when the size is not even that of the field.
 pub(super) unsafe fn grown<T: Copy>(
     p: *mut T,
     mut found: T,

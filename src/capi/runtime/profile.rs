@@ -10,7 +10,7 @@ use std::ffi::{CString, c_char, c_void};
 use std::sync::Arc;
 use tegrarm_abi::rm::status::*;
 
-/// What a piece of work was: a value of `tegrarm_profile_record.kind`. Later versions may add values.
+/// The kind of a piece of work: a value of `tegrarm_profile_record.kind`. Later versions may add values.
 #[repr(C)]
 #[allow(non_camel_case_types, reason = "the names are C's")]
 pub enum tegrarm_profile_kind {
@@ -44,7 +44,7 @@ pub struct tegrarm_profile_record {
     pub end_ns: u64,
 }
 
-/// Who is told of work that has finished. `user` is what `tegrarm_profile_start` was given.
+/// The type of a function that is called for work that has finished. `user` is the argument of `tegrarm_profile_start`.
 #[allow(non_camel_case_types)]
 pub type tegrarm_profile_callback =
     Option<unsafe extern "C" fn(record: *const tegrarm_profile_record, user: *mut c_void)>;

@@ -46,8 +46,8 @@ pub unsafe extern "C" fn tegrarm_queue_launch(
     })
 }
 
-/// Has a queue copy between two buffers. The GPU copies, and the call returns at once. If `fence` is not NULL, `*fence` is what
-/// to wait for. Both buffers stay until then.
+/// Makes a queue copy between two buffers. The GPU copies, and the call returns at once. If `fence` is not NULL, the
+/// fence of the work is written to `*fence`. Both buffers must exist until that fence has passed.
 ///
 /// Errors:
 /// - `NV_ERR_OBJECT_NOT_FOUND`: `queue` is not a queue, or `dst` or `src` is not a buffer.
@@ -74,7 +74,7 @@ pub unsafe extern "C" fn tegrarm_queue_copy(
     })
 }
 
-/// Has a queue fill a range of a buffer, as `tegrarm_fill` does on the one that the device was opened with. If
+/// Makes a queue fill a range of a buffer, as `tegrarm_fill` does on the one that the device was opened with. If
 /// `fence` is not NULL, the fence of the work is written to `*fence`.
 ///
 /// Errors:
@@ -102,13 +102,13 @@ pub unsafe extern "C" fn tegrarm_queue_fill(
     })
 }
 
-/// Copies `size` bytes from `src`, memory of the process, to `offset` of a buffer, behind everything that the queue was given
-/// before, and before everything that it is given later. If `fence` is not NULL, `*fence` is what to wait for. `src` stays as it
-/// is until then.
+/// Copies `size` bytes from `src`, memory of the process, to `offset` of a buffer. The copy comes after all work that
+/// the queue has, and before all later work of the queue. If `fence` is not NULL, the fence of the work is written to
+/// `*fence`. `src` must not change until that fence has passed.
 ///
-/// The CPU copies: it shares the buffer's memory with the GPU, so that a copy engine would need a second copy of `src` in
-/// memory that it can reach. If the queue has nothing to do, up to 256 KiB are copied before the call returns. Otherwise a thread of the
-/// library copies when the queue comes to it.
+/// The CPU copies: it shares the buffer's memory with the GPU, so that a copy engine would need a second copy of `src`
+/// in memory that it can reach. If the queue has nothing to do, up to 256 KiB are copied before the call returns.
+/// Otherwise a thread of the library copies when all earlier work of the queue has finished.
 ///
 /// Errors:
 /// - `NV_ERR_OBJECT_NOT_FOUND`: `queue` is not a queue, or `buffer` is not a buffer.
@@ -141,8 +141,8 @@ pub unsafe extern "C" fn tegrarm_queue_copy_in(
     })
 }
 
-/// Copies `size` bytes from `offset` of a buffer to `dst`, memory of the process, as `tegrarm_queue_copy_in` copies them the
-/// other way. Nobody else uses `dst` until the fence has passed.
+/// Copies `size` bytes from `offset` of a buffer to `dst`, memory of the process, as `tegrarm_queue_copy_in` copies
+/// them the other way. No other code may use `dst` until the fence has passed.
 ///
 /// Errors:
 /// - `NV_ERR_OBJECT_NOT_FOUND`: `queue` is not a queue, or `buffer` is not a buffer.

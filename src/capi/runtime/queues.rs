@@ -22,12 +22,12 @@ pub enum tegrarm_queue_kind {
     TEGRARM_QUEUE_COPY = 1,
 }
 
-/// How often a queue gets its turn on the GPU: a value of `tegrarm_queue_options.priority`. nvgpu calls it the interleave level.
-/// A queue of a higher one comes again before queues of a lower one.
+/// How often a queue gets its turn on the GPU: a value of `tegrarm_queue_options.priority`. nvgpu calls it the
+/// interleave level. A queue with a higher priority gets its turn again before queues with a lower one.
 #[repr(C)]
 #[allow(non_camel_case_types, reason = "the names are C's")]
 pub enum tegrarm_queue_priority {
-    /// What nvgpu gives: low.
+    /// nvgpu's default, which is low.
     TEGRARM_PRIORITY_DEFAULT = 0,
     /// Low.
     TEGRARM_PRIORITY_LOW = 1,
@@ -37,8 +37,8 @@ pub enum tegrarm_queue_priority {
     TEGRARM_PRIORITY_HIGH = 3,
 }
 
-/// How a queue is to be. Set everything to 0, set `size` to `sizeof(struct tegrarm_queue_options)`, and then fill in the other
-/// fields. Later versions only append fields.
+/// The properties of a new queue. Set everything to 0, set `size` to `sizeof(struct tegrarm_queue_options)`, and then
+/// fill in the other fields. Later versions only append fields.
 #[repr(C)]
 #[derive(Clone, Copy)]
 #[allow(non_camel_case_types)]

@@ -17,8 +17,8 @@ pub const TEGRARM_POWER_MODE_UNKNOWN: u32 = u32::MAX;
 /// Bytes of `tegrarm_device_state.power_mode_name`, with its NUL.
 pub const TEGRARM_POWER_MODE_SIZE: usize = 64;
 
-/// How a device is doing. Set `size` to `sizeof(struct tegrarm_device_state)` before the call. At most that many bytes are
-/// written. Later versions only append fields.
+/// The present state of a device. Set `size` to `sizeof(struct tegrarm_device_state)` before the call. At most that
+/// many bytes are written. Later versions only append fields.
 #[repr(C)]
 #[derive(Clone, Copy)]
 #[allow(non_camel_case_types)]

@@ -1,11 +1,12 @@
-//! `.nv.info`: what the compiler tells about a module and its kernels.
+//! `.nv.info`: what the compiler says about a module and its kernels.
 //!
-//! A section is a run of entries: one byte format, one byte attribute, a 16-bit value or length, and for format 4
-//! that many bytes. `.nv.info` speaks of any function by its symbol index; `.nv.info.NAME` of that kernel alone.
+//! A section is a sequence of entries. An entry has a format and an attribute of one byte each, and a 16-bit value or
+//! length. For format 4 that many bytes follow. `.nv.info` describes any function by its symbol's index, and
+//! `.nv.info.NAME` describes only the kernel NAME.
 
 use crate::runtime::elf::{LoadError, Problem, Section};
 
-/// Attribute numbers (NVIDIA's `EIATTR_*`) the loader uses.
+/// The numbers of the attributes (NVIDIA's `EIATTR_*`) that the loader uses.
 pub mod id {
     /// Largest block: three dwords (`__launch_bounds__`).
     pub const MAX_THREADS: u8 = 0x05;
@@ -15,30 +16,32 @@ pub mod id {
     pub const REQNTID: u8 = 0x10;
     /// Stack frame of one function: symbol, bytes.
     pub const FRAME_SIZE: u8 = 0x11;
-    /// Stack a kernel needs with everything it calls: symbol, bytes; all ones when it recurses.
+    /// Stack that a kernel needs with everything it calls: symbol, bytes. The bytes are all ones if the kernel
+    /// recurses.
     pub const MIN_STACK_SIZE: u8 = 0x12;
     /// One parameter: a dword, 16-bit ordinal, 16-bit offset, flags with the size in bits 31:18.
     pub const KPARAM_INFO: u8 = 0x17;
-    /// Size of the call-return stack, which sm_87 does not have: symbol-less bytes; kept for the description.
+    /// Size of the call-return stack, which sm_87 does not have: bytes without a symbol. It is kept for the kernel's
+    /// description.
     pub const CRS_STACK_SIZE: u8 = 0x1e;
     /// Largest stack over all call paths: symbol, bytes.
     pub const MAX_STACK_SIZE: u8 = 0x23;
     /// Registers per thread: symbol, count.
     pub const REGCOUNT: u8 = 0x2f;
-    /// Barriers a block uses (CUDA 13; earlier compilers use bits 26:20 of the code section's flags).
+    /// Barriers that a block uses (CUDA 13). Earlier compilers use bits 26:20 of the code section's flags.
     pub const NUM_BARRIERS: u8 = 0x4c;
 }
 
-/// One entry.
+/// One entry of a section.
 #[derive(Clone, Copy, Debug)]
 pub struct Attribute<'a> {
-    /// Which attribute.
+    /// The number of the attribute.
     pub id: u8,
-    /// The 16-bit value of formats 1 to 3; the length of format 4.
+    /// The 16-bit value of formats 1 to 3, and the length of format 4.
     pub value: u16,
     /// The bytes of format 4.
     pub data: &'a [u8],
-    /// Where it starts in its section.
+    /// The offset at which the entry starts in its section.
     pub offset: u64,
 }
 
@@ -46,7 +49,7 @@ impl Attribute<'_> {
     /// Dword `index` of the data.
     ///
     /// # Errors
-    /// When the data is shorter.
+    /// The data is shorter.
     pub fn dword(&self, section: &Section<'_>, index: usize) -> Result<u32, LoadError> {
         let bytes = self.data.get(4 * index..4 * index + 4);
         let bytes = bytes.and_then(|b| b.try_into().ok()).ok_or_else(|| {
@@ -56,10 +59,10 @@ impl Attribute<'_> {
         Ok(u32::from_le_bytes(bytes))
     }
 
-    /// Three dwords: the threads of a block in x, y, z.
+    /// Three dwords: the threads of a block in x, y and z.
     ///
     /// # Errors
-    /// When the data is shorter.
+    /// The data is shorter.
     pub fn block(&self, section: &Section<'_>) -> Result<[u32; 3], LoadError> {
         Ok([self.dword(section, 0)?, self.dword(section, 1)?, self.dword(section, 2)?])
     }
@@ -68,12 +71,12 @@ impl Attribute<'_> {
 const HEADER: usize = 4;
 const FORMAT_BYTES: u8 = 4;
 
-/// The entries of one section.
+/// Reads the entries of one section.
 ///
 /// # Errors
-/// When an entry runs over the section's end or has an unknown format.
+/// An entry goes past the section's end or has an unknown format.
 pub fn read<'a>(section: &Section<'_>, data: &'a [u8]) -> Result<Vec<Attribute<'a>>, LoadError> {
-    // Most entries are headers with a few dwords.
+    // Most entries have a header and a few dwords.
     let mut found = Vec::with_capacity(data.len() / 8);
     let mut at = 0;
     while at < data.len() {

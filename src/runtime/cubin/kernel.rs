@@ -1,29 +1,29 @@
-//! What is known of one kernel.
+//! What a cubin says about one kernel.
 
 use super::attributes::{self, Attribute, id};
 use super::layout::{Home, Layout, bank};
 use crate::runtime::elf::{LoadError, Object, Problem, Section, Symbol};
 use std::collections::BTreeMap;
 
-/// Bytes at the top of each thread's stack that the ABI keeps for itself.
+/// The number of bytes at the top of each thread's stack that the ABI keeps for itself.
 pub const STACK_RESERVE: u32 = 0x240;
-/// Stack given to a kernel whose depth the compiler cannot tell (recursion): CUDA's own default.
+/// The stack of a kernel whose depth the compiler does not know, because it recurses. This is CUDA's own default.
 pub const DEFAULT_STACK: u32 = 1024;
-/// Shared memory every block has beside its own.
+/// The shared memory that every block has in addition to its own.
 pub const SHARED_RESERVE: u32 = 0x400;
-/// Bytes in front of the parameters in the parameter bank.
+/// The number of bytes before the parameters in the parameter bank.
 pub const BANK_HEADER: u32 = 0x160;
 
 const BANK_LIMIT: u64 = 0x1_0000;
 const STACK_LIMIT: u32 = 1 << 24;
-/// With the largest stack it still fits into the 2^24 bytes of a thread.
+/// The limit of this memory. With the largest stack it still fits into the 2^24 bytes of a thread.
 const SCRATCH_LIMIT: u64 = 1 << 20;
 const FUNCTION: u8 = 2;
-/// `st_other` bit of a kernel (NVIDIA's `STO_CUDA_ENTRY`).
+/// The bit of `st_other` that marks a kernel (NVIDIA's `STO_CUDA_ENTRY`).
 const ENTRY: u8 = 0x10;
 const UNBOUNDED: u32 = u32::MAX;
 
-/// One parameter.
+/// One parameter of a kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parameter {
     /// Offset from the start of the parameters.
@@ -32,10 +32,10 @@ pub struct Parameter {
     pub size: u32,
 }
 
-/// A constant bank the kernel reads, beside the parameter bank.
+/// A constant bank that the kernel reads, in addition to the parameter bank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bank {
-    /// Its number, 1 to 7.
+    /// The bank's number, 1 to 7.
     pub number: u8,
     /// Offset in the image.
     pub offset: u64,
@@ -43,50 +43,52 @@ pub struct Bank {
     pub size: u32,
 }
 
-/// The stack one thread needs.
+/// The stack that one thread needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stack {
-    /// This many bytes, the compiler says.
+    /// The compiler gives this number of bytes.
     Bytes(u32),
-    /// Unknown: the kernel recurses.
+    /// The depth is not known, because the kernel recurses.
     Unbounded,
 }
 
-/// A kernel: where it is and what it needs.
+/// A kernel with its code and the resources that it needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kernel {
-    /// Its (mangled) name.
+    /// The name, which may be mangled.
     pub name: String,
-    /// Offset of its first instruction in the image.
+    /// The offset of the first instruction in the image.
     pub code: u64,
-    /// Bytes of code, padding included.
+    /// The number of bytes of code, including padding.
     pub code_size: u64,
-    /// Registers per thread.
+    /// The number of registers per thread.
     pub registers: u32,
-    /// Barriers a block uses.
+    /// The number of barriers that a block uses.
     pub barriers: u32,
-    /// Stack per thread, without the ABI's reserve.
+    /// The stack per thread, without the ABI's reserve.
     pub stack: Stack,
-    /// Local memory of each thread that the code addresses from 0, in bytes: code without a stack has it there.
+    /// The local memory of each thread that the code addresses from 0, in bytes. Code without a stack has its local
+    /// memory there.
     pub scratch: u32,
-    /// Static shared memory of a block in bytes.
+    /// The static shared memory of a block in bytes.
     pub shared: u32,
-    /// Offset of the first parameter in the parameter bank; 0x160 by CUDA's ABI.
+    /// The offset of the first parameter in the parameter bank. It is 0x160 by CUDA's ABI.
     pub parameter_offset: u32,
-    /// Bytes of parameters.
+    /// The number of bytes of the parameters.
     pub parameter_size: u32,
-    /// The parameters in order.
+    /// The parameters in their order.
     pub parameters: Vec<Parameter>,
     /// Constant banks 1 to 7.
     pub banks: Vec<Bank>,
-    /// Largest block the compiler planned for, in threads.
+    /// The number of threads of the largest block for which the code was compiled.
     pub max_threads: Option<u32>,
-    /// The only block size it runs with.
+    /// The only block size with which the kernel may be launched.
     pub required_block: Option<[u32; 3]>,
 }
 
 impl Kernel {
-    /// Local memory one thread needs: its scratch, its stack and the ABI's reserve, in units the GPU takes.
+    /// The local memory that one thread needs: its scratch memory, its stack and the ABI's reserve, rounded up to the
+    /// GPU's unit.
     pub fn local_memory(&self) -> u32 {
         let stack = match self.stack {
             Stack::Bytes(bytes) => bytes,
@@ -95,23 +97,23 @@ impl Kernel {
         (self.low_memory() + stack + STACK_RESERVE).next_multiple_of(32)
     }
 
-    /// Local memory one thread has from address 0 on, in units the GPU takes. The rest ends at the top.
+    /// The local memory of one thread that begins at address 0, rounded up to the GPU's unit. The rest ends at the top.
     pub fn low_memory(&self) -> u32 {
         self.scratch.next_multiple_of(16)
     }
 
-    /// Shared memory a block is given when it asks for `dynamic` bytes beside its own.
+    /// The shared memory that a block gets if it asks for `dynamic` bytes in addition to its own.
     pub fn shared_memory(&self, dynamic: u32) -> u64 {
         (u64::from(self.shared) + u64::from(dynamic)).next_multiple_of(128) + u64::from(SHARED_RESERVE)
     }
 
-    /// Bytes of the parameter bank.
+    /// The number of bytes of the parameter bank.
     pub fn parameter_bank(&self) -> u32 {
         self.parameter_offset + self.parameter_size
     }
 }
 
-/// Numbers `.nv.info` gives per function symbol.
+/// Numbers that `.nv.info` gives for each function's symbol.
 #[derive(Debug, Default)]
 struct PerFunction {
     registers: BTreeMap<u32, u32>,
@@ -120,10 +122,10 @@ struct PerFunction {
     frame: BTreeMap<u32, u32>,
 }
 
-/// All kernels of a module, in symbol order.
+/// Reads all kernels of a module, in the order of their symbols.
 ///
 /// # Errors
-/// When a kernel's own records are missing, contradict each other or lie outside the file.
+/// A kernel's own records are missing, contradict each other or lie outside the file.
 pub fn read(object: &Object<'_>, layout: &Layout) -> Result<Vec<Kernel>, LoadError> {
     let by_name: BTreeMap<&str, usize> = object.sections().iter().enumerate().map(|(i, s)| (s.name, i)).collect();
     let module = module_attributes(object, &by_name)?;
@@ -274,7 +276,8 @@ fn threads(block: [u32; 3]) -> u32 {
     block.iter().fold(1, |all, &n| all.saturating_mul(n.max(1)))
 }
 
-/// The parameters by ordinal: none missing, none twice, all inside the bank.
+/// Puts the parameters in the order of their ordinals. None may be missing or occur twice, and all must lie inside the
+/// bank.
 fn in_order(mut found: Vec<(u32, Parameter)>, size: u32, info: &Section<'_>) -> Result<Vec<Parameter>, LoadError> {
     found.sort_by_key(|(ordinal, _)| *ordinal);
     for (index, (ordinal, p)) in found.iter().enumerate() {

@@ -1,47 +1,48 @@
-//! Where each section of a cubin goes in the memory image.
+//! Places the sections of a cubin in the memory image.
 //!
-//! Code first, then initialised data and constant banks, then zeroed data, which has no bytes in the image. The
-//! instruction fetcher runs ahead of the program counter, so [`PREFETCH`] bytes behind the last instruction belong
-//! to the image in any case.
+//! Code comes first, then initialised data and constant banks, and then zeroed data, which has no bytes in the image.
+//! The instruction fetcher reads ahead of the program counter, so that [`PREFETCH`] bytes after the last instruction
+//! always belong to the image.
 
 use crate::runtime::elf::{LoadError, Object, Problem, Section, align_up};
 use goblin::elf::section_header::{SHF_ALLOC, SHF_EXECINSTR, SHT_PROGBITS};
 
-/// Bytes that must stay mapped behind the last instruction.
+/// The number of bytes after the last instruction that must stay mapped.
 pub const PREFETCH: u64 = 4096;
 
 const CODE_ALIGN: u64 = 128;
 /// The GPU reads constant banks in lines of this size.
 const BANK_ALIGN: u64 = 256;
 const PAGE: u64 = 4096;
-/// Keeps the image within a small multiple of the file, whatever the file says.
+/// The limit keeps the image within a small multiple of the file's size, whatever the file says.
 const MAX_ALIGN: u64 = 4096;
-/// A GPU address has 40 bits; no module comes near.
+/// The limit is below the GPU's addresses of 40 bits, and no real module is near it.
 const MAX_IMAGE: u64 = 1 << 38;
 
-/// Where a section went.
+/// The place of a section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Home {
-    /// Not loaded: debug data, attributes, symbol tables.
+    /// The section is not loaded: debug data, attributes and symbol tables.
     None,
-    /// At this offset of the image.
+    /// The section is at this offset of the image.
     Image(u64),
-    /// A constant bank, at this offset of the image; its symbols' own addresses are offsets in the bank.
+    /// The section is a constant bank at this offset of the image. The addresses of its symbols are offsets in the
+    /// bank.
     Bank(u64),
-    /// In each block's shared memory.
+    /// The section is in the shared memory of each block.
     Shared,
-    /// The parameter bank, which the launch builds.
+    /// The section is the parameter bank, which is made for each launch.
     Parameters,
 }
 
-/// The placement of all sections.
+/// The places of all sections.
 #[derive(Debug)]
 pub struct Layout {
-    /// One per section of the file.
+    /// The place of each section of the file.
     pub homes: Vec<Home>,
-    /// Bytes with content.
+    /// The number of bytes that have contents.
     pub initialised: u64,
-    /// Bytes of memory the module needs: a multiple of 4 KiB.
+    /// The number of bytes of memory that the module needs, a multiple of 4 KiB.
     pub memory: u64,
 }
 
@@ -58,7 +59,7 @@ pub fn bank(name: &str) -> Option<(u8, Option<&str>)> {
 /// Plans the image.
 ///
 /// # Errors
-/// When an alignment is not a power of two, or when the image would be far larger than the file.
+/// An alignment is not a power of two, or the image would be far larger than the file.
 pub fn plan(object: &Object<'_>) -> Result<Layout, LoadError> {
     let mut homes: Vec<Home> = object.sections().iter().map(home).collect();
     let mut end = 0;

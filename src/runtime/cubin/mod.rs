@@ -1,7 +1,7 @@
-//! Cubins: GPU machine code as NVRTC, ptxas and nvJitLink emit it.
+//! Cubins, which are GPU machine code as NVRTC, ptxas and nvJitLink make it.
 //!
-//! [`Cubin::parse`] reads a file once into an image without an address; [`Cubin::place`] gives the bytes for one.
-//! Kernels, variables and memory sizes are known before that, so the caller can allocate first.
+//! [`Cubin::parse`] reads a file once into an image without an address, and [`Cubin::place`] makes the bytes for one
+//! address. Kernels, variables and memory sizes are known before that, so that the caller can allocate memory first.
 
 pub mod attributes;
 pub mod kernel;
@@ -25,7 +25,7 @@ pub struct Variable {
     pub size: u64,
 }
 
-/// A module, ready to be placed.
+/// A module that has been read and has no address yet.
 #[derive(Debug)]
 pub struct Cubin {
     image: Vec<u8>,
@@ -33,13 +33,13 @@ pub struct Cubin {
     kernels: Vec<Kernel>,
     variables: BTreeMap<String, Variable>,
     patches: Vec<Patch>,
-    /// Of each section with patches, for messages.
+    /// The location of each section that has patches, for messages.
     sections: BTreeMap<usize, Location>,
-    /// Of each symbol that patches name, for messages.
+    /// The name of each symbol that patches use, for messages.
     symbols: BTreeMap<usize, String>,
 }
 
-/// One relocation, resolved as far as it can be without the image's address.
+/// One relocation, resolved as far as possible without the image's address.
 #[derive(Debug)]
 struct Patch {
     offset: u64,
@@ -51,24 +51,24 @@ struct Patch {
 
 #[derive(Clone, Copy, Debug)]
 enum Value {
-    /// Relative to the image's address.
+    /// The value is relative to the image's address.
     Relative(i128),
-    /// An address already.
+    /// The value is an address already.
     Absolute(i128),
 }
 
 const OBJECT: u8 = 1;
 const WEAK: u8 = 2;
 const SHN_ABS: usize = 0xfff1;
-/// Images start at multiples of this.
+/// The address of an image is a multiple of this.
 pub const BASE_ALIGN: u64 = 4096;
 
 impl Cubin {
     /// Reads a cubin for a GPU of compute capability `sm` (87 on Orin).
     ///
     /// # Errors
-    /// [`LoadError`] with the section and file offset, when the file is truncated, inconsistent, for another
-    /// machine or GPU, needs an undefined symbol, or has a relocation that cannot be applied.
+    /// [`LoadError`] with the section and the file offset: the file is truncated or inconsistent, it is for another
+    /// machine or GPU, it needs an undefined symbol, or it has a relocation that cannot be applied.
     pub fn parse(bytes: &[u8], sm: u32) -> Result<Cubin, LoadError> {
         let object = Object::parse(bytes)?;
         check_machine(&object, sm)?;
@@ -82,8 +82,8 @@ impl Cubin {
         Ok(Cubin { image, memory: layout.memory, kernels, variables, patches, sections, symbols })
     }
 
-    /// Bytes of GPU memory the module needs: a multiple of 4 KiB that includes zeroed variables and the room
-    /// behind the code that the instruction fetcher may touch.
+    /// The number of bytes of GPU memory that the module needs. It is a multiple of 4 KiB. It includes zeroed
+    /// variables, and the bytes after the code that the instruction fetcher may read.
     pub fn memory_size(&self) -> u64 {
         self.memory
     }
@@ -93,12 +93,12 @@ impl Cubin {
         &self.kernels
     }
 
-    /// The kernel of a name.
+    /// The kernel with this name.
     pub fn kernel(&self, name: &str) -> Option<&Kernel> {
         self.kernels.iter().find(|k| k.name == name)
     }
 
-    /// The variable of a name.
+    /// The variable with this name.
     pub fn variable(&self, name: &str) -> Option<Variable> {
         self.variables.get(name).copied()
     }
@@ -108,10 +108,10 @@ impl Cubin {
         self.variables.iter().map(|(name, v)| (name.as_str(), *v))
     }
 
-    /// The bytes to put at GPU address `base`; the rest of [`Cubin::memory_size`] is zero.
+    /// Makes the bytes for GPU address `base`. The rest of [`Cubin::memory_size`] is zero.
     ///
     /// # Errors
-    /// When `base` is not a multiple of 4 KiB, or an address does not fit where the code wants it.
+    /// `base` is not a multiple of 4 KiB, or an address does not fit into its field.
     pub fn place(&self, base: u64) -> Result<Vec<u8>, LoadError> {
         let mut image = self.image.clone();
         self.relocate(base, &mut image)?;
@@ -141,7 +141,7 @@ impl Cubin {
     }
 }
 
-/// sm number in `e_flags`: bits 7:0 up to ELF ABI version 7, bits 15:8 from version 8 (CUDA 13) on.
+/// The sm number in `e_flags`: bits 7:0 up to ELF ABI version 7, and bits 15:8 from version 8 (CUDA 13) on.
 fn architecture(object: &Object<'_>) -> u32 {
     let shift = if object.abi_version() >= 8 { 8 } else { 0 };
     object.flags() >> shift & 0xff
@@ -240,7 +240,7 @@ impl Patches<'_, '_> {
         Ok(())
     }
 
-    /// What a symbol is worth to a relocation of this kind; `None` when it is undefined.
+    /// The value of a symbol for a relocation of this kind. It is `None` if the symbol is undefined.
     fn value(&self, symbol: &Symbol<'_>, kind: &Kind) -> Result<Option<Value>, Problem> {
         let own = i128::from(symbol.value);
         let unplaced = |what| Err(Problem::Unplaced { symbol: symbol.name.to_string(), what });

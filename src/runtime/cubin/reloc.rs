@@ -1,36 +1,36 @@
-//! CUDA relocations: one row per type, and the one routine that applies them.
+//! CUDA relocations: one row for each type, and the function that applies them.
 //!
-//! Numbers, names and bit fields follow the compilers' own output and naming (`ABS47_34` is a 47-bit field at bit
-//! 34). The call target of type 58 was confirmed with the disassembler: `CALL.ABS` shows four times the field.
+//! Numbers, names and bit fields are those of the compilers' own output (`ABS47_34` is a 47-bit field at bit 34). The
+//! disassembler confirmed the call target of type 58: `CALL.ABS` shows four times the field.
 
 use super::super::elf::Problem;
 
-/// What an address means to the instruction or data that holds it.
+/// The kind of address that the instruction or the data needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Address {
-    /// An address in the symbol's own space: global memory and code by their GPU address, constants by their
-    /// offset in the bank, shared memory by its offset in the block's window.
+    /// An address in the symbol's own space. Global memory and code have their GPU address, constants their offset in
+    /// the bank, and shared memory its offset in the block's window.
     Space,
-    /// An address any load may use: for a constant this is the GPU address of its copy in memory.
+    /// An address that any load may use. For a constant this is the GPU address of its copy in memory.
     Generic,
 }
 
 /// One relocation type.
 #[derive(Debug)]
 pub struct Kind {
-    /// ELF relocation type.
+    /// The number of the ELF relocation type.
     pub number: u32,
     /// NVIDIA's name.
     pub name: &'static str,
-    /// Which address of the symbol goes in.
+    /// The kind of address that is written.
     pub address: Address,
-    /// Bits of the address dropped at its low end.
+    /// The number of low bits of the address that are dropped.
     pub shift: u32,
-    /// First bit of the field, counted from the relocation's offset.
+    /// The first bit of the field, counted from the relocation's offset.
     pub bit: u32,
-    /// Width of the field in bits.
+    /// The width of the field in bits.
     pub width: u32,
-    /// Whether the rest of the address must be zero; the halves and bytes of a split address need not.
+    /// Whether the rest of the address must be zero. For the halves and bytes of a divided address it need not be.
     pub whole: bool,
 }
 
@@ -41,7 +41,7 @@ const fn row(number: u32, name: &'static str, address: Address, field: (u32, u32
 
 use Address::{Generic, Space};
 
-/// Every type the loader applies. Fields: (address shift, first bit, width).
+/// All types that the loader applies. The fields are (address shift, first bit, width).
 pub static KINDS: &[Kind] = &[
     row(1, "R_CUDA_32", Space, (0, 0, 32), true),
     row(2, "R_CUDA_64", Space, (0, 0, 64), true),
@@ -71,7 +71,7 @@ pub static KINDS: &[Kind] = &[
     row(91, "R_CUDA_G8_56", Generic, (56, 0, 8), false),
 ];
 
-/// Types that need something a loader does not have; refused with their name.
+/// Types that need something which a loader does not have. They are refused by name.
 static REFUSED: &[(std::ops::RangeInclusive<u32>, &str, &str)] = &[
     (5..=5, " (an sm_2x to sm_6x instruction)", ": the code is for an older GPU"),
     (6..=9, " (a texture, sampler or surface header)", ": textures are not supported"),
@@ -86,10 +86,10 @@ static REFUSED: &[(std::ops::RangeInclusive<u32>, &str, &str)] = &[
     (102..=113, " (R_CUDA_UNIFIED, an entry of a unified function table)", ": compile without unified functions"),
 ];
 
-/// The row of a relocation type.
+/// Finds the row of a relocation type.
 ///
 /// # Errors
-/// [`Problem::Relocation`] with the reason, for a type the loader cannot apply.
+/// [`Problem::Relocation`] with the reason, if the loader cannot apply the type.
 pub fn kind(number: u32) -> Result<&'static Kind, Problem> {
     KINDS.iter().find(|k| k.number == number).ok_or_else(|| {
         let refused = REFUSED.iter().find(|(numbers, ..)| numbers.contains(&number));
@@ -99,12 +99,12 @@ pub fn kind(number: u32) -> Result<&'static Kind, Problem> {
 }
 
 impl Kind {
-    /// Bytes from the relocation's offset that the field touches.
+    /// The number of bytes from the relocation's offset that the field touches.
     pub fn bytes(&self) -> usize {
         (self.bit + self.width).div_ceil(8) as usize
     }
 
-    /// The bits that go into the field, or `None` when the address does not fit.
+    /// The bits for the field. The result is `None` if the address does not fit.
     pub fn encode(&self, address: u64) -> Option<u64> {
         let mask = u64::MAX >> (64 - self.width);
         let dropped = address & ((1 << self.shift) - 1);
@@ -117,10 +117,10 @@ impl Kind {
         self.word(place) & self.mask() == 0
     }
 
-    /// Writes the field; the bits around it stay.
+    /// Writes the field. The bits around it do not change.
     ///
     /// # Panics
-    /// When `place` is shorter than [`Kind::bytes`]: the caller checks when it reads the file.
+    /// `place` is shorter than [`Kind::bytes`]. The caller checks this when it reads the file.
     pub fn write(&self, place: &mut [u8], field: u64) {
         let word = self.word(place) & !self.mask() | u128::from(field) << self.bit;
         place[..self.bytes()].copy_from_slice(&word.to_le_bytes()[..self.bytes()]);
@@ -151,7 +151,7 @@ mod tests {
 
     #[test]
     fn call_target_is_four_times_the_field() {
-        // CALL.ABS.NOINC 0x0 becomes what nvdisasm prints as CALL.ABS.NOINC 0xfffffff000.
+        // CALL.ABS.NOINC 0x0 becomes an instruction that nvdisasm prints as CALL.ABS.NOINC 0xfffffff000.
         let mut word = 0x000f_ea00_03c0_0000_0000_0000_0000_7943_u128.to_le_bytes();
         let kind = kind(58).unwrap();
         let field = kind.encode(0xff_ffff_f000).unwrap();

@@ -1,9 +1,9 @@
-//! Why a file cannot be loaded, and where in it the reason lies.
+//! Errors of object files: why a file cannot be loaded, and the location of the reason.
 
 use std::fmt;
 use thiserror::Error;
 
-/// A place in an object file.
+/// A location in an object file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Location {
     section: Option<Box<str>>,
@@ -11,17 +11,17 @@ pub struct Location {
 }
 
 impl Location {
-    /// A place outside any section.
+    /// A location outside of any section.
     pub fn file(offset: u64) -> Location {
         Location { section: None, offset }
     }
 
-    /// A place in a section, by its offset in the file.
+    /// A location in a section, by its offset in the file.
     pub fn at(section: &str, offset: u64) -> Location {
         Location { section: Some(section.into()), offset }
     }
 
-    /// The error of that place.
+    /// Makes the error of this location.
     pub fn error(&self, problem: Problem) -> LoadError {
         LoadError { place: self.clone(), problem }
     }
@@ -45,18 +45,18 @@ pub struct LoadError {
 }
 
 impl LoadError {
-    /// Where the reason lies.
+    /// The location of the reason.
     pub fn place(&self) -> &Location {
         &self.place
     }
 
-    /// What is wrong there.
+    /// The problem at that location.
     pub fn problem(&self) -> &Problem {
         &self.problem
     }
 }
 
-/// What is wrong with an object file.
+/// The problems that an object file can have.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the message of each variant is its documentation")]
 pub enum Problem {

@@ -1,8 +1,8 @@
-//! A checked view of a 64-bit little-endian ELF file: what both loaders read before they interpret anything.
+//! A checked view of a 64-bit little-endian ELF file, which both loaders read before they interpret anything.
 //!
-//! goblin decodes the records; this view adds what a loader of files from strangers needs: every range is checked
-//! against the file, every error says in which section and at which offset, and no allocation is larger than the
-//! file that asks for it.
+//! goblin decodes the records. A loader of untrusted files needs more, and this view adds it: every range is checked
+//! against the file, every error names the section and the offset, and no allocation is larger than the file that
+//! causes it.
 
 mod error;
 
@@ -17,12 +17,12 @@ use goblin::elf::{Elf, Header, SectionHeader};
 const CTX: Ctx = Ctx { container: Container::Big, le: Endian::Little };
 const SYMBOL_SIZE: u64 = 24;
 
-/// One section: its header and its name.
+/// One section, with its header and its name.
 #[derive(Debug)]
 pub struct Section<'a> {
     /// Its name.
     pub name: &'a str,
-    /// Its header, as in the file.
+    /// The header as it is in the file.
     pub header: SectionHeader,
 }
 
@@ -37,7 +37,7 @@ impl Section<'_> {
         self.header.sh_flags & u64::from(flags) == u64::from(flags)
     }
 
-    /// Where in the file it starts, for an error about it.
+    /// A location in the section, for an error about it.
     pub fn place(&self, offset: u64) -> Location {
         Location::at(self.name, self.header.sh_offset.saturating_add(offset))
     }
@@ -46,17 +46,17 @@ impl Section<'_> {
 /// One symbol.
 #[derive(Clone, Copy, Debug)]
 pub struct Symbol<'a> {
-    /// Its name; section symbols may have none.
+    /// The symbol's name. Symbols of sections may have none.
     pub name: &'a str,
-    /// Its section index: 0 is undefined, 0xfff1 absolute.
+    /// The index of its section. 0 means undefined, and 0xfff1 absolute.
     pub section: usize,
-    /// Its offset in that section.
+    /// The offset in that section.
     pub value: u64,
-    /// Its size in bytes.
+    /// The size in bytes.
     pub size: u64,
-    /// Its type and binding byte.
+    /// The byte of type and binding.
     pub info: u8,
-    /// Its visibility byte; NVIDIA marks kernels here.
+    /// The byte of visibility, in which NVIDIA marks kernels.
     pub other: u8,
 }
 
@@ -75,13 +75,13 @@ impl Symbol<'_> {
 /// One relocation entry.
 #[derive(Clone, Copy, Debug)]
 pub struct Relocation {
-    /// Offset in the section it changes.
+    /// The offset in the section that it changes.
     pub offset: u64,
-    /// Its type.
+    /// The type of the relocation.
     pub kind: u32,
-    /// Index of its symbol.
+    /// The index of its symbol.
     pub symbol: usize,
-    /// The number to add; `None` when the place itself holds it (REL).
+    /// The number to add. It is `None` if the bytes that are changed contain the number (REL).
     pub addend: Option<i64>,
 }
 
@@ -106,10 +106,10 @@ pub struct Object<'a> {
 }
 
 impl<'a> Object<'a> {
-    /// Reads the file's headers.
+    /// Reads the headers of a file.
     ///
     /// # Errors
-    /// When it is not a 64-bit little-endian ELF file, or a range lies outside it, or sections share bytes.
+    /// It is not a 64-bit little-endian ELF file, a range lies outside of it, or sections share bytes.
     pub fn parse(bytes: &'a [u8]) -> Result<Object<'a>, LoadError> {
         let header = file_header(bytes)?;
         let sections = section_headers(bytes, &header)?;
@@ -145,12 +145,12 @@ impl<'a> Object<'a> {
         &self.sections
     }
 
-    /// All symbols, the null symbol first; empty without a symbol table.
+    /// All symbols, with the null symbol first. There are none without a symbol table.
     pub fn symbols(&self) -> &[Symbol<'a>] {
         &self.symbols
     }
 
-    /// The bytes of a section in the file; none for NOBITS.
+    /// The bytes of a section in the file. NOBITS sections have none.
     pub fn data(&self, section: &Section<'_>) -> &'a [u8] {
         file_range(self.bytes, section).unwrap_or(&[])
     }
@@ -158,7 +158,7 @@ impl<'a> Object<'a> {
     /// All relocation sections whose target is a section of the file.
     ///
     /// # Errors
-    /// When one names a section that does not exist, or its length is not a multiple of its entry size.
+    /// One of them names a section that does not exist, or its length is not a multiple of its entry size.
     pub fn relocation_tables(&self) -> Result<Vec<RelocationTable<'a>>, LoadError> {
         let of_kind = |s: &&Section<'_>| matches!(s.header.sh_type, SHT_REL | SHT_RELA);
         (0..self.sections.len())
@@ -212,7 +212,7 @@ impl<'a> Object<'a> {
 }
 
 impl RelocationTable<'_> {
-    /// The entries, in file order.
+    /// The entries in the order of the file.
     pub fn entries(&self) -> impl Iterator<Item = Relocation> + '_ {
         let parsed = RelocSection::parse(self.bytes, 0, self.bytes.len(), self.rela, CTX).unwrap_or_default();
         (0..parsed.len()).filter_map(move |i| parsed.get(i)).map(|r| Relocation {
@@ -281,8 +281,8 @@ fn name_sections<'a>(
         .collect()
 }
 
-/// Every section lies in the file, and together they are no longer than it: a file cannot make a loader copy
-/// the same bytes many times.
+/// Checks that every section lies in the file, and that all together are no longer than the file. So a file cannot make
+/// a loader copy the same bytes many times.
 fn check_ranges(bytes: &[u8], sections: &[Section<'_>]) -> Result<(), LoadError> {
     let mut total = 0u64;
     for section in sections.iter().filter(|s| !s.is_nobits() && s.header.sh_type != SHT_NULL) {
@@ -308,8 +308,8 @@ fn file_range<'a>(bytes: &'a [u8], section: &Section<'_>) -> Option<&'a [u8]> {
     bytes.get(start..start.checked_add(size)?)
 }
 
-/// A string table. All names taken from it together may be no longer than a few times the file: entries can share
-/// bytes, and a file of thousands of symbols with one long name would cost its reader without bound.
+/// A string table. All names that are taken from it together may be no longer than a few times the file. Entries can
+/// share bytes, and otherwise a file of thousands of symbols with one long name would cost its reader unlimited time.
 struct Strings<'a> {
     bytes: &'a [u8],
     budget: usize,
@@ -331,7 +331,7 @@ impl<'a> Strings<'a> {
     }
 }
 
-/// `value` rounded up to a multiple of `unit` (a power of two, at least 1).
+/// Rounds `value` up to a multiple of `unit`, which is a power of two and at least 1.
 pub(crate) fn align_up(value: u64, unit: u64) -> Option<u64> {
     Some(value.checked_add(unit - 1)? & !(unit - 1))
 }

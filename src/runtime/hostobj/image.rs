@@ -1,7 +1,7 @@
-//! A host object laid out in memory, before it has an address.
+//! A host object that is laid out for memory, before it has an address.
 //!
-//! Code, read-only data, the table of addresses and the jump stubs come first (they become executable), writable
-//! data follows on pages of its own.
+//! Code, read-only data, the table of addresses and the jump stubs come first and become executable. Writable data
+//! follows on pages of its own.
 
 use super::reloc::{self, Kind, Need};
 use crate::runtime::elf::{LoadError, Location, Object, Problem, Section, Symbol, align_up};
@@ -13,14 +13,14 @@ use tegrarm_kmd::{Reach, page_size};
 const STUB: u64 = 16;
 const SLOT: u64 = 8;
 const MAX_ALIGN: u64 = 4096;
-/// Branches and 32-bit distances end long before.
+/// The limit is far above the reach of branches and of 32-bit distances.
 const MAX_IMAGE: u64 = 1 << 31;
 const SHN_ABS: usize = 0xfff1;
 const SHN_COMMON: usize = 0xfff2;
 const WEAK: u8 = 2;
 const FILE_OR_SECTION: [u8; 2] = [3, 4];
 
-/// The CPU an object is for.
+/// The CPU for which an object is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Machine {
     /// AMD64.
@@ -30,7 +30,7 @@ pub enum Machine {
 }
 
 impl Machine {
-    /// The CPU this library was built for, if its objects can be loaded.
+    /// The CPU for which this library was built, if its objects can be loaded.
     pub const HOST: Option<Machine> = if cfg!(target_arch = "x86_64") {
         Some(Machine::X86_64)
     } else if cfg!(target_arch = "aarch64") {
@@ -53,7 +53,7 @@ impl Machine {
         }
     }
 
-    /// A jump to any address: the instruction loads the eight bytes behind it.
+    /// A jump to any address. The instruction loads the eight bytes after it.
     fn stub(self, target: u64) -> [u8; STUB as usize] {
         let jump: [u8; 8] = match self {
             Machine::X86_64 => [0xff, 0x25, 2, 0, 0, 0, 0xcc, 0xcc], // jmp *2(%rip)
@@ -66,7 +66,7 @@ impl Machine {
     }
 }
 
-/// One relocation, checked.
+/// One relocation that has been checked.
 #[derive(Debug)]
 struct Patch {
     section: usize,
@@ -76,7 +76,7 @@ struct Patch {
     addend: i64,
 }
 
-/// A parsed object.
+/// An object that has been read.
 #[derive(Debug)]
 pub struct Image<'a> {
     object: Object<'a>,
@@ -91,11 +91,11 @@ pub struct Image<'a> {
 }
 
 impl<'a> Image<'a> {
-    /// Reads and lays out a relocatable object.
+    /// Reads a relocatable object and lays it out.
     ///
     /// # Errors
-    /// When the file is damaged, for another CPU, not relocatable, or uses something that cannot be loaded:
-    /// thread-local variables, constructors, common symbols, unknown relocations.
+    /// The file is damaged, for another CPU or not relocatable, or it uses something that cannot be loaded:
+    /// thread-local variables, constructors, common symbols or unknown relocations.
     pub fn parse(bytes: &'a [u8], machine: Machine) -> Result<Image<'a>, LoadError> {
         let object = Object::parse(bytes)?;
         let (number, wanted) = machine.number();
@@ -115,22 +115,22 @@ impl<'a> Image<'a> {
         Ok(image)
     }
 
-    /// Bytes of memory it needs.
+    /// The number of bytes of memory that the object needs.
     pub fn size(&self) -> u64 {
         self.size
     }
 
-    /// Bytes at its start that become executable: a multiple of the page size.
+    /// The number of bytes at its start that become executable, a multiple of the page size.
     pub fn code_size(&self) -> u64 {
         self.code
     }
 
-    /// Where the memory must be.
+    /// The range of addresses in which the memory must be.
     pub fn reach(&self) -> Reach {
         if self.patches.iter().any(|p| p.kind.field.is_low()) { Reach::Low } else { Reach::Full }
     }
 
-    /// Names and offsets of the symbols other code may use.
+    /// The names and offsets of the symbols that other code may use.
     pub fn exports(&self) -> BTreeMap<String, u64> {
         let exported = |s: &Symbol<'_>| {
             let home = self.homes.get(s.section).copied().flatten()?;
@@ -141,11 +141,11 @@ impl<'a> Image<'a> {
         self.object.symbols().iter().filter_map(exported).collect()
     }
 
-    /// The bytes to put at address `base`; the rest of [`Image::size`] is zero. `resolve` gives the addresses of
-    /// symbols the object does not define.
+    /// Makes the bytes for address `base`. The rest of [`Image::size`] is zero. `resolve` gives the addresses of
+    /// symbols that the object does not define.
     ///
     /// # Errors
-    /// When symbols stay undefined (all are named) or an address does not fit its field.
+    /// Symbols stay undefined (all of them are named), or an address does not fit into its field.
     pub fn link(&self, base: u64, resolve: &dyn Fn(&str) -> Option<u64>) -> Result<Vec<u8>, LoadError> {
         let addresses = self.addresses(base, resolve)?;
         let mut bytes = vec![0; self.initialised as usize];
@@ -262,7 +262,7 @@ impl<'a> Image<'a> {
     }
 }
 
-/// The symbols that need a slot, and the outside ones that need a stub; places are given later.
+/// The symbols that need a slot, and the external ones that need a stub. Their places are decided later.
 fn near_tables(object: &Object<'_>, patches: &[Patch]) -> (BTreeMap<usize, u64>, BTreeMap<usize, u64>) {
     let (mut slots, mut stubs) = (BTreeMap::new(), BTreeMap::new());
     for patch in patches {
@@ -321,7 +321,7 @@ fn name_of(object: &Object<'_>, symbol: usize) -> String {
     if s.name.is_empty() { section.to_string() } else { s.name.to_string() }
 }
 
-/// Whether the section is part of the program; unwinding tables and notes are not needed to run it.
+/// Whether the section is part of the program. Unwinding tables and notes are not needed to run it.
 fn is_loaded(section: &Section<'_>) -> Result<bool, LoadError> {
     if !section.has(SHF_ALLOC) || section.name == ".eh_frame" || section.name.starts_with(".note") {
         return Ok(false);

@@ -1,7 +1,7 @@
-//! Host objects: what `cc -c` makes, loaded into executable memory and called.
+//! Host objects, which `cc -c` makes. They are loaded into executable memory and called.
 //!
-//! The object is self-contained or names the functions it needs from outside; those are reached through stubs, so
-//! they may lie anywhere. Constructors and thread-local variables are refused.
+//! An object is self-contained, or it names the functions that it needs from outside. Those are called through stubs,
+//! so that they may be at any address. Constructors and thread-local variables are refused.
 
 pub mod image;
 pub mod reloc;
@@ -12,7 +12,7 @@ use super::elf::{LoadError, Location, Problem};
 use std::collections::BTreeMap;
 use tegrarm_kmd::ExecMem;
 
-/// A loaded object. Its code stays callable as long as this value lives.
+/// A loaded object. Its code can be called for as long as this value exists.
 #[derive(Debug)]
 pub struct HostObject {
     memory: ExecMem,
@@ -20,12 +20,12 @@ pub struct HostObject {
 }
 
 impl HostObject {
-    /// Loads a relocatable object of this CPU. `resolve` gives the addresses of symbols the object does not define
-    /// (`|_| None` for a self-contained one).
+    /// Loads a relocatable object of this CPU. `resolve` gives the addresses of symbols that the object does not define
+    /// (`|_| None` for a self-contained object).
     ///
     /// # Errors
-    /// [`LoadError`] with section and file offset for a damaged file; all undefined symbols by name; the reason
-    /// when the system refuses executable memory.
+    /// [`LoadError`] with the section and the file offset for a damaged file, all undefined symbols by name, or the
+    /// reason if the system refuses executable memory.
     pub fn load(bytes: &[u8], resolve: &dyn Fn(&str) -> Option<u64>) -> Result<HostObject, LoadError> {
         let nowhere = Location::file(0);
         let machine = Machine::HOST
@@ -39,7 +39,7 @@ impl HostObject {
         Ok(HostObject { memory, exports: image.exports() })
     }
 
-    /// The address of a function or variable the object exports.
+    /// The address of a function or variable that the object exports.
     pub fn symbol(&self, name: &str) -> Option<usize> {
         self.exports.get(name).map(|offset| self.memory.addr() + *offset as usize)
     }

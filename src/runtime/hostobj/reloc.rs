@@ -1,22 +1,24 @@
-//! Relocations of CPU code: rows for x86-64 and AArch64, and how each kind of field is written.
+//! Relocations of CPU code: rows for x86-64 and AArch64, and functions that write each kind of field.
 //!
-//! Numbers and formulas: the System V ABI's AMD64 supplement and Arm's "ELF for the Arm 64-bit Architecture".
-//! S is the symbol's address, A the addend, P the place, G the symbol's slot in the table of addresses (GOT).
+//! The numbers and the formulas are from the System V ABI's AMD64 supplement and Arm's "ELF for the Arm 64-bit
+//! Architecture". S is the symbol's address, A the addend, P the address of the field, and G the symbol's slot in the
+//! table of addresses (GOT).
 
 use goblin::elf::reloc::*;
 
-/// What the formula needs of the symbol.
+/// What the formula needs to know about the symbol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Need {
     /// Its address.
     Address,
-    /// Something to jump to: its address, or a stub near the place when it lies outside the object.
+    /// An address to jump to: the symbol's own, or that of a stub near the field if the symbol is outside of the
+    /// object.
     Target,
     /// Its slot in the table of addresses.
     Slot,
 }
 
-/// The shape of the field.
+/// The form of the field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Field {
     /// S + A, 64 bits.
@@ -46,13 +48,13 @@ pub enum Field {
 /// One relocation type.
 #[derive(Debug)]
 pub struct Kind {
-    /// ELF relocation type.
+    /// The number of the ELF relocation type.
     pub number: u32,
-    /// Its name in the ABI document.
+    /// The name in the ABI document.
     pub name: &'static str,
-    /// What it needs of the symbol.
+    /// What the relocation needs to know about the symbol.
     pub need: Need,
-    /// Where the result goes.
+    /// The field that gets the result.
     pub field: Field,
 }
 
@@ -64,7 +66,7 @@ macro_rules! rows {
 
 use Field::*;
 
-/// x86-64.
+/// The rows of x86-64.
 pub static X86_64: &[Kind] = rows! {
     R_X86_64_64 Address Abs64;
     R_X86_64_PC32 Address Rel32;
@@ -77,7 +79,7 @@ pub static X86_64: &[Kind] = rows! {
     R_X86_64_REX_GOTPCRELX Slot Rel32;
 };
 
-/// AArch64.
+/// The rows of AArch64.
 pub static AARCH64: &[Kind] = rows! {
     R_AARCH64_ABS64 Address Abs64;
     R_AARCH64_ABS32 Address AbsU32;
@@ -101,17 +103,17 @@ pub static AARCH64: &[Kind] = rows! {
 };
 
 impl Field {
-    /// Bytes of the field.
+    /// The number of bytes of the field.
     pub fn bytes(self) -> usize {
         if matches!(self, Abs64 | Rel64) { 8 } else { 4 }
     }
 
-    /// Whether only code below 2 GiB can hold such an address.
+    /// Whether only code below 2 GiB can have such an address.
     pub fn is_low(self) -> bool {
         matches!(self, AbsU32 | AbsS32)
     }
 
-    /// What the value must be, for the message when it is not.
+    /// The condition for the value, for the message if it is not met.
     pub fn wanted(self) -> &'static str {
         match self {
             Abs64 | Rel64 => "64 bits",
@@ -127,14 +129,13 @@ impl Field {
         }
     }
 
-    /// Writes the field at the start of `bytes` for target `s_a` (S + A) and place `p`. On failure gives the value
-    /// that does not fit.
+    /// Writes the field at the start of `bytes` for target `s_a` (S + A) and place `p`.
     ///
     /// # Errors
-    /// The value, when the field cannot hold it.
+    /// The value, if the field cannot hold it.
     ///
     /// # Panics
-    /// When `bytes` is shorter than [`Field::bytes`].
+    /// `bytes` is shorter than [`Field::bytes`].
     pub fn write(self, bytes: &mut [u8], s_a: u64, p: u64) -> Result<(), i128> {
         let distance = i128::from(s_a) - i128::from(p);
         let fits = |value: i128, bits: u32, unit: i128| {
@@ -183,7 +184,7 @@ fn put_adr(bytes: &mut [u8], value: u32) {
 mod tests {
     use super::*;
 
-    /// The words an AArch64 assembler makes of the instruction at `p` when the target is `s_a`.
+    /// The words that an AArch64 assembler makes of the instruction at `p` if the target is `s_a`.
     #[test]
     fn aarch64_instruction_words() {
         let cases: &[(Field, u32, u64, u64, u32)] = &[

@@ -1,9 +1,10 @@
-//! Replays: work recorded once and run many times. A run makes no system call, allocates nothing and waits for no lock.
+//! Replays: work that is recorded once and run many times. A run makes no system call, allocates nothing and waits for
+//! no lock.
 //!
-//! A run copies inputs in, writes what changes into the recorded words, descriptors and parameter banks (patch points),
-//! rings the doorbell, and waits for one number: a bounded spin, then sleep. Then it copies outputs out. The work is a
-//! device's own ([`record`]) on a channel of its own, or whatever another frontend recorded for channels it has
-//! ([`Replay::foreign`]).
+//! A run copies inputs and writes the values that change into the recorded words, descriptors and parameter banks, at
+//! places that are called patch points. Then it rings the doorbell and waits for one number, first in a loop for a
+//! limited time and then with sleeps. At the end it copies outputs. The work is that of a device ([`record`]) on a
+//! channel of the replay, or work that another frontend recorded for its own channels ([`Replay::foreign`]).
 
 mod pace;
 pub mod record;
@@ -22,38 +23,38 @@ use steps::Now;
 use tegrarm_abi::rm::status::*;
 use tegrarm_kmd::Kmd;
 
-/// How long a wait spins before it sleeps.
+/// The time for which a wait reads in a loop before it sleeps.
 pub const SPIN: Duration = Duration::from_micros(20);
 
 /// A recording, and the state of its runs.
 pub struct Replay {
-    /// What runs finish in: the number at `signal` reaches the counter's.
+    /// The end of a run: the number at `signal` reaches that of the counter.
     signal: Option<Place>,
     timeline: Counter,
-    /// What a run adds to the timeline.
+    /// The number that a run adds to the timeline.
     per_run: u64,
     kick: Counter,
     channels: Vec<Channel>,
     inputs: Vec<Copy>,
     steps: Vec<Step>,
     outputs: Vec<Copy>,
-    /// Values a run takes: the highest slot and one.
+    /// The number of values that a run takes, which is one more than the highest slot.
     slots: u32,
     pace: Pace,
-    /// What the run in flight is waited for with.
+    /// The number for which the run in flight is waited for.
     in_flight: Option<u64>,
     runs: u64,
-    /// What runs the GPU, where waits have to.
+    /// The kernel whose GPU is executed in steps, if waits have to do that.
     kmd: Option<Arc<dyn Kmd>>,
-    /// Declared last: the channel goes when nothing uses it any more.
+    /// It is declared last, because the channel must end when nothing uses it any more.
     own: Option<Own>,
 }
 
 impl Replay {
-    /// An empty recording of a device's own work, on a channel of its own.
+    /// Makes an empty recording of a device's work, on a channel of the replay.
     ///
     /// # Errors
-    /// What RM says.
+    /// An error that RM gives.
     pub fn on(device: &Arc<Device>) -> RmResult<Replay> {
         let own = Own::open(device)?;
         let mut replay = Replay::foreign(Some(device.rm().kmd().clone()));
@@ -63,7 +64,7 @@ impl Replay {
         Ok(replay)
     }
 
-    /// An empty recording for channels of somebody else's, on this kernel if it is known.
+    /// Makes an empty recording for channels of others. `kmd` is their kernel, if it is known.
     pub fn foreign(kmd: Option<Arc<dyn Kmd>>) -> Replay {
         Replay {
             signal: None,
@@ -83,12 +84,12 @@ impl Replay {
         }
     }
 
-    /// The device it belongs to.
+    /// The device that the replay belongs to.
     pub fn device(&self) -> Option<&Arc<Device>> {
         self.own.as_ref().map(Own::device)
     }
 
-    /// How long waits spin before they sleep.
+    /// Sets the time for which a wait reads in a loop before it sleeps.
     pub fn set_spin(&mut self, spin: Duration) {
         self.pace.spin = spin;
     }
@@ -108,30 +109,31 @@ impl Replay {
         Ok(())
     }
 
-    /// Copies bytes before each run.
+    /// Adds bytes that are copied before each run.
     ///
     /// # Errors
-    /// 0x40 after the first run.
+    /// `NV_ERR_INVALID_STATE` after the first run.
     pub fn input(&mut self, copy: Copy) -> RmResult<()> {
         self.recording()?;
         self.inputs.push(copy);
         Ok(())
     }
 
-    /// Copies bytes after each run has finished.
+    /// Adds bytes that are copied after each run has finished.
     ///
     /// # Errors
-    /// 0x40 after the first run.
+    /// `NV_ERR_INVALID_STATE` after the first run.
     pub fn output(&mut self, copy: Copy) -> RmResult<()> {
         self.recording()?;
         self.outputs.push(copy);
         Ok(())
     }
 
-    /// Adds a channel of the caller's; returns its index.
+    /// Adds a channel of the caller. Returns its index.
     ///
     /// # Errors
-    /// 0x40 after the first run, 0x1F when the replay has its own or the ring's entries are no power of two.
+    /// `NV_ERR_INVALID_STATE` after the first run, and `NV_ERR_INVALID_ARGUMENT` if the replay has its own channel or
+    /// the number of the ring's entries is no power of two.
     pub fn channel(&mut self, channel: Channel) -> RmResult<u32> {
         self.lent()?;
         if channel.entries < 2 || !channel.entries.is_power_of_two() {
@@ -141,10 +143,10 @@ impl Replay {
         Ok(self.channels.len() as u32 - 1)
     }
 
-    /// Says what a run finishes in: the number at `signal` reaching `timeline` + `per_run`.
+    /// Sets the end of a run: the number at `signal` reaches `timeline` + `per_run`.
     ///
     /// # Errors
-    /// 0x40 after the first run, 0x1F when the replay has its own.
+    /// `NV_ERR_INVALID_STATE` after the first run, and `NV_ERR_INVALID_ARGUMENT` if the replay has its own channel.
     pub fn timeline(&mut self, signal: Place, timeline: Counter, per_run: u64, kick: Counter) -> RmResult<()> {
         self.lent()?;
         signal.check(Width::W8)?;
@@ -152,10 +154,11 @@ impl Replay {
         Ok(())
     }
 
-    /// Adds a patch point, written in the order of the steps.
+    /// Adds a patch point. Patch points are written in the order of the steps.
     ///
     /// # Errors
-    /// 0x40 after the first run, 0x1E an unaligned place, 0x1F a shift of 64 or more.
+    /// `NV_ERR_INVALID_STATE` after the first run, `NV_ERR_INVALID_ADDRESS` for a place that is not aligned, and
+    /// `NV_ERR_INVALID_ARGUMENT` for a shift of 64 or more.
     pub fn patch(&mut self, place: Place, width: Width, keep: u64, value: Value) -> RmResult<()> {
         self.recording()?;
         place.check(width)?;
@@ -180,8 +183,8 @@ impl Replay {
     /// Adds words for a channel.
     ///
     /// # Errors
-    /// 0x40 after the first run, 0x1F no such channel, more pushes than its ring has entries, words a ring entry cannot
-    /// name.
+    /// `NV_ERR_INVALID_STATE` after the first run, and `NV_ERR_INVALID_ARGUMENT` if there is no such channel, if there
+    /// are more pushes than its ring has entries, or if a ring entry cannot name the words.
     pub fn push(&mut self, channel: u32, at: u64, words: u32) -> RmResult<()> {
         self.lent()?;
         let Some(known) = self.channels.get(channel as usize) else {
@@ -199,8 +202,9 @@ impl Replay {
     /// Starts a run with `count` values.
     ///
     /// # Errors
-    /// 0x40 when the last one has not been waited for or nothing says when it finishes, 0x1F another number of values
-    /// than there are slots, the channel's fault; the first run of a device's own work: what RM says.
+    /// `NV_ERR_INVALID_STATE` if the last run has not been waited for or the end of a run is not set,
+    /// `NV_ERR_INVALID_ARGUMENT` if the number of values is not that of the slots, and the channel's fault. The first
+    /// run of a device's work can also fail with an error that RM gives.
     pub fn submit(&mut self, values: &Place, count: u32) -> RmResult<()> {
         if self.in_flight.is_some() {
             fail!(NV_ERR_INVALID_STATE, "the last run has not been waited for");
@@ -228,7 +232,7 @@ impl Replay {
         Ok(())
     }
 
-    /// Before the first run: what was recorded becomes steps.
+    /// Turns the recording into steps, before the first run.
     #[cold]
     fn seal(&mut self) -> RmResult<()> {
         if self.signal.is_none() {
@@ -262,10 +266,11 @@ impl Replay {
         fail!(NV_ERR_RESET_REQUIRED, "a channel of the replay was stopped: its error notifier says why")
     }
 
-    /// Waits until the run has finished; without a deadline for as long as it takes. Then copies outputs out.
+    /// Waits until the run has finished, and then copies outputs. Without a deadline the wait has no limit.
     ///
     /// # Errors
-    /// The channel's fault, at once; `NV_ERR_TIMEOUT` with what is pending: waiting again is possible.
+    /// The channel's fault as soon as there is one, and `NV_ERR_TIMEOUT` with the work that is pending. The call can be
+    /// repeated.
     pub fn wait(&mut self, deadline: Option<Duration>) -> RmResult<()> {
         let (Some(target), Some(signal)) = (self.in_flight, &self.signal) else { return Ok(()) };
         if signal.read_u64() < target {
@@ -284,7 +289,7 @@ impl Replay {
         let (start, mut wait) = (Instant::now(), self.pace.wait());
         loop {
             let progress = self.kmd.as_ref().is_some_and(|kmd| kmd.step());
-            // In this order: a release that came before the fault still counts.
+            // The order matters: a release that came before the fault still counts.
             let stopped = self.is_stopped();
             for _ in 0..wait.looks() {
                 if signal.read_u64() >= target {
@@ -313,12 +318,12 @@ impl Replay {
     }
 }
 
-/// More values than any control loop has.
+/// The limit is more values than any control loop has.
 pub const MOST_SLOTS: u32 = 1 << 16;
 
 impl Drop for Replay {
     fn drop(&mut self) {
-        // Work in flight must not outlive the memory it uses; a stopped channel has none.
+        // Work in flight must not continue when its memory is freed. A stopped channel has no work in flight.
         self.outputs.clear();
         if let Err(e) = self.wait(Some(CLOSE_DEADLINE)) {
             tracing::warn!("ending a replay whose last run has not finished: {e}");

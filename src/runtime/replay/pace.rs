@@ -1,39 +1,40 @@
-//! How waits for a replay's runs pass their time: they spin for a while, then sleep; where runs take long, they do not spin
-//! but sleep for about as long as the last one took, and then in small steps.
+//! The waits for a replay's runs. They read in a loop for a while, and then sleep. If runs take long, they do not loop.
+//! They sleep for about as long as the last run took, and then for short times.
 
 use std::time::Duration;
 
-/// After a run this many spins long, the next wait does not spin.
+/// After a run that took this many times the length of the loop, the next wait does not loop.
 const LONG: u32 = 8;
-/// While a wait spins, it looks at the clock once in this many looks at the timeline.
+/// While a wait loops, it reads the clock once for this many reads of the timeline.
 const LOOKS: u32 = 64;
 const FIRST_SLEEP: Duration = Duration::from_micros(20);
-/// How much later than asked for Linux ends a sleep (a thread's timer slack).
+/// The time by which Linux ends a sleep late (the timer slack of a thread).
 const SLACK: Duration = Duration::from_micros(50);
-/// Nothing else is noticed while a wait sleeps, a fault above all: never longer than this, or an eighth of what runs take.
+/// The longest sleep, because a sleeping wait notices nothing else, and in particular no fault. A sleep is also at most
+/// an eighth of the time of a run.
 const LONGEST_SLEEP: Duration = Duration::from_millis(1);
 
 /// What is known from earlier waits.
 pub struct Pace {
-    /// How long waits spin.
+    /// The time for which waits loop.
     pub spin: Duration,
-    /// What the last run surely took: it was pending until then.
+    /// A time that the last run surely took, because it was pending until then.
     expected: Duration,
 }
 
-/// One wait.
+/// The state of one wait.
 pub struct Wait {
     long: bool,
-    /// When the spin, or the first sleep, ends.
+    /// The time at which the loop, or the first sleep, ends.
     until: Duration,
     sleep: Duration,
     longest: Duration,
-    /// When the run was last seen pending.
+    /// The time at which the run was last seen pending.
     pending: Duration,
 }
 
 impl Pace {
-    /// Nothing is known.
+    /// Makes the value without any knowledge of earlier waits.
     pub fn new(spin: Duration) -> Pace {
         Pace { spin, expected: Duration::ZERO }
     }
@@ -47,19 +48,21 @@ impl Pace {
         Wait { long, until, sleep: sleep.clamp(FIRST_SLEEP, longest), longest, pending: Duration::ZERO }
     }
 
-    /// The run has finished. One that did so in the first sleep may have been much shorter than that.
+    /// Notes that the run has finished. A run that finished in the first sleep may have been much shorter than that
+    /// sleep.
     pub fn finished(&mut self, wait: &Wait) {
         self.expected = if wait.long && wait.pending < wait.until { self.expected / 2 } else { wait.pending };
     }
 }
 
 impl Wait {
-    /// How often to look at the timeline before the next question.
+    /// The number of reads of the timeline before the next call of [`Self::sleep`].
     pub fn looks(&self) -> u32 {
         if self.long || self.pending >= self.until { 1 } else { LOOKS }
     }
 
-    /// How long to sleep now that the run was still pending after `waited`; With `None` it does not sleep.
+    /// The time to sleep after the run was still pending after `waited`. The result is `None` if the wait does not
+    /// sleep.
     pub fn sleep(&mut self, waited: Duration) -> Option<Duration> {
         self.pending = waited;
         if waited < self.until {
@@ -78,7 +81,7 @@ mod tests {
     const SPIN: Duration = Duration::from_micros(20);
     const LOOK: Duration = Duration::from_micros(1);
 
-    /// A wait for a run that takes `run`: when it ended, its looks while it spun, and its sleeps.
+    /// Simulates a wait for a run that takes `run`. Returns the time of its end, its reads in the loop, and its sleeps.
     fn wait(pace: &mut Pace, run: Duration) -> (Duration, u32, u32) {
         let (mut wait, mut now, mut spins, mut sleeps) = (pace.wait(), Duration::ZERO, 0, 0);
         while now < run {

@@ -1,4 +1,5 @@
-//! A device's own work, recorded: launches and copies become words, descriptors and parameter banks in memory that stays.
+//! Records the work of a device: launches and copies become words, descriptors and parameter banks in memory that is
+//! kept.
 
 use super::{Channel, Counter, Patch, Replay, Source, Step, Value};
 use crate::runtime::base::refused;
@@ -16,19 +17,19 @@ use crate::status::{RmResult, fail};
 use std::sync::Arc;
 use tegrarm_abi::rm::status::*;
 
-/// Descriptors and parameter banks are taken from blocks of this size.
+/// The size of the blocks from which descriptors and parameter banks are taken.
 const BLOCK: u64 = 64 << 10;
 const DATA_ALIGN: u64 = 256;
 
-/// What a device's replay has beside its steps.
+/// What the replay of a device has in addition to its steps.
 pub struct Own {
-    /// Declared first: the channel goes before the memory it uses.
+    /// It is declared first, because the channel must end before the memory that it uses.
     queue: Queue,
     device: Arc<Device>,
     words: Commands<Vec<u32>>,
-    /// The word where each run waits for a fence of the device, and the next: the number's halves.
+    /// The word at which each run waits for a fence of the device. This word and the next are the halves of the number.
     fence_at: usize,
-    /// Launches and copies so far.
+    /// The number of launches and copies so far.
     commands: u32,
     local: u32,
     arena: Option<Memory>,
@@ -36,31 +37,31 @@ pub struct Own {
     blocks: Vec<Arc<Memory>>,
     used: u64,
     launches: Vec<Recorded>,
-    /// Copied from and to: kept for as long as runs use them.
+    /// The buffers of copies. They are kept for as long as runs use them.
     buffers: Vec<Arc<Buffer>>,
 }
 
 /// A launch that was recorded.
 struct Recorded {
-    /// It stays loaded.
+    /// The module stays loaded.
     _module: Arc<Module>,
     name: String,
     parameters: Vec<Parameter>,
     block: Arc<Memory>,
-    /// Of its arguments, in the block.
+    /// The place of its arguments in the block.
     arguments: u64,
 }
 
 impl Own {
-    /// A channel of its own, in a group of its own: a fault stops the replay, not the device.
+    /// Opens a channel in its own group, so that a fault stops the replay and not the device.
     ///
     /// # Errors
-    /// What RM says; nothing stays behind.
+    /// An error that RM gives. Nothing is left of the attempt.
     pub fn open(device: &Arc<Device>) -> RmResult<Own> {
         let mut queue = Queue::open(device.session(), device.base().doorbell(), Plan::PLAIN)?;
         device.base().set_up(&mut queue)?;
         let mut words = Commands::new(Vec::new());
-        // After everything the device was given before the run.
+        // A run comes after all work that the device got before it.
         let fence_at = words.acquire(device.own().timeline().va(), 0);
         Ok(Own {
             queue,
@@ -78,20 +79,20 @@ impl Own {
         })
     }
 
-    /// The device it belongs to.
+    /// The device that the replay belongs to.
     pub fn device(&self) -> &Arc<Device> {
         &self.device
     }
 
-    /// Where runs finish.
+    /// The number that reports the end of a run.
     ///
     /// # Errors
-    /// None in practice: the timeline has room for its number.
+    /// There are none in practice, because the timeline has room for its number.
     pub fn signal(&self) -> RmResult<Place> {
         Place::of(self.queue.timeline().memory(), 0, 8)
     }
 
-    /// The timeline's number before the first run.
+    /// The number of the timeline before the first run.
     pub fn first(&self) -> u64 {
         self.queue.last()
     }
@@ -104,7 +105,7 @@ impl Own {
         self.queue.watch().check()
     }
 
-    /// Each command runs when the one before has finished.
+    /// Makes the next command run when the one before it has finished.
     fn order(&mut self) {
         if self.commands > 0 {
             self.words.wait_for_idle();
@@ -112,7 +113,7 @@ impl Own {
         self.commands += 1;
     }
 
-    /// Memory for a descriptor and a parameter bank.
+    /// Takes memory for a descriptor and a parameter bank.
     fn room(&mut self, size: u64) -> RmResult<(Arc<Memory>, u64)> {
         let size = size.next_multiple_of(DATA_ALIGN);
         if self.used + size > self.blocks.last().map_or(0, |b| b.len()) {
@@ -148,7 +149,7 @@ impl Own {
         Ok(self.launches.len() as u32 - 1)
     }
 
-    /// Where an argument of a recorded launch lies.
+    /// The place of an argument of a recorded launch.
     fn argument(&self, launch: u32, argument: u32) -> RmResult<(Place, Width)> {
         let Some(recorded) = self.launches.get(launch as usize) else {
             fail!(NV_ERR_INVALID_ARGUMENT, "launch {launch} of {}", self.launches.len());
@@ -161,10 +162,11 @@ impl Own {
         Ok((Place::of(&recorded.block, at, parameter.size.into())?, Width::of(parameter.size)?))
     }
 
-    /// The words go to memory of their own; what changes in them becomes patch points. Makes kernel calls.
+    /// Writes the words to memory that is kept. Words that change become patch points. This makes kernel calls.
     ///
     /// # Errors
-    /// 0x40 when nothing was recorded. What RM says; after such a failure it can be tried again.
+    /// `NV_ERR_INVALID_STATE` if nothing was recorded, and an error that RM gives. After such a failure the call can be
+    /// repeated.
     pub fn seal(&mut self) -> RmResult<(Channel, Vec<Step>)> {
         if self.commands == 0 {
             fail!(NV_ERR_INVALID_STATE, "nothing was recorded");
@@ -212,10 +214,11 @@ impl Replay {
         }
     }
 
-    /// Records a launch; `fill` writes the block of arguments. Returns its index.
+    /// Records a launch. `fill` writes the block of arguments. Returns the index of the launch.
     ///
     /// # Errors
-    /// As a launch that is not recorded; 0x40 after the first run, 0x1F a kernel of another device.
+    /// Those of a launch that is not recorded, `NV_ERR_INVALID_STATE` after the first run, and
+    /// `NV_ERR_INVALID_ARGUMENT` for a kernel of another device.
     pub fn launch(
         &mut self,
         kernel: &KernelRef,
@@ -230,16 +233,17 @@ impl Replay {
     /// Takes an argument of a recorded launch from a slot of each run's values.
     ///
     /// # Errors
-    /// 0x1F no such launch or argument, or one of another size than 1, 2, 4 or 8 bytes; 0x40 after the first run.
+    /// `NV_ERR_INVALID_ARGUMENT` if there is no such launch or argument, or if its size is not 1, 2, 4 or 8 bytes, and
+    /// `NV_ERR_INVALID_STATE` after the first run.
     pub fn argument(&mut self, launch: u32, argument: u32, slot: u32) -> RmResult<()> {
         let (place, width) = self.own()?.argument(launch, argument)?;
         self.patch(place, width, 0, Value { source: Source::Slot(slot), add: 0, shift: 0, mask: u64::MAX })
     }
 
-    /// Records a copy on the GPU between buffers of its device, below 4 GiB.
+    /// Records a copy by the GPU between buffers of its device. It has less than 4 GiB.
     ///
     /// # Errors
-    /// As a copy that is not recorded; 0x40 after the first run.
+    /// Those of a copy that is not recorded, and `NV_ERR_INVALID_STATE` after the first run.
     pub fn copy(
         &mut self,
         to: &Arc<Buffer>,

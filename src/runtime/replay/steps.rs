@@ -1,4 +1,4 @@
-//! What a replay does in each run.
+//! The steps of a replay, which each run executes.
 
 use crate::runtime::fault::says_stopped;
 use crate::runtime::place::{Place, Width};
@@ -7,52 +7,53 @@ use crate::status::{RmResult, fail};
 use tegrarm_abi::rm::status::*;
 use tegrarm_kmd::DeviceMem;
 
-/// What a patch point's value is made from.
+/// The source of a patch point's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
-    /// Nothing: the value is a constant.
+    /// There is no source, and the value is a constant.
     Constant,
-    /// The timeline's number before the run.
+    /// The number of the timeline before the run.
     Timeline,
-    /// The number of the run, from 1.
+    /// The number of the run, counted from 1.
     Kick,
     /// One of the run's values.
     Slot(u32),
-    /// The last fence of the device the replay belongs to.
+    /// The last fence of the device that the replay belongs to.
     Given,
 }
 
 /// A patch point's value: `(source + add) >> shift & mask`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Value {
-    /// What it is made from.
+    /// The source.
     pub source: Source,
-    /// Added to it, modulo 2^64.
+    /// The number that is added to the source, modulo 2^64.
     pub add: u64,
-    /// Then shifted right by this, below 64.
+    /// The number of bits by which the sum is shifted right, below 64.
     pub shift: u32,
-    /// Then only these bits.
+    /// The bits that are kept of the result.
     pub mask: u64,
 }
 
 impl Value {
-    /// The low 32 bits of a source with something added to it, and the high ones.
+    /// The low 32 bits and the high 32 bits of a source to which a number is added.
     pub fn halves(source: Source, add: u64) -> [Value; 2] {
         [0, 32].map(|shift| Value { source, add, shift, mask: 0xffff_ffff })
     }
 }
 
-/// What one run's values are made from.
+/// The values of all sources in one run.
 pub struct Now<'a> {
     fixed: [u64; FIXED],
     values: &'a Place,
 }
 
-/// Sources that are no slots.
+/// The number of sources that are not slots.
 const FIXED: usize = 4;
 
 impl<'a> Now<'a> {
-    /// The timeline's number before the run, the number of the run, the last fence of the device, and the run's own values.
+    /// Makes it from the timeline's number before the run, the number of the run, the last fence of the device, and the
+    /// values of the run.
     #[inline]
     pub fn new(timeline: u64, kick: u64, given: u64, values: &'a Place) -> Now<'a> {
         Now { fixed: [0, timeline, kick, given], values }
@@ -68,7 +69,7 @@ impl<'a> Now<'a> {
 }
 
 impl Source {
-    /// Its place in [`Now`].
+    /// The place of the source in [`Now`].
     fn index(self) -> usize {
         match self {
             Source::Constant => 0,
@@ -80,7 +81,7 @@ impl Source {
     }
 }
 
-/// A patch point.
+/// A place whose value changes with each run.
 pub struct Patch {
     place: Place,
     width: Width,
@@ -92,13 +93,14 @@ pub struct Patch {
 }
 
 impl Patch {
-    /// Of a value whose shift is below 64, written where [`Place::check`] allows the width, around the bits of `keep`.
+    /// Makes a patch point. The shift of the value is below 64, and [`Place::check`] allows the width. The bits of
+    /// `keep` do not change.
     pub fn new(place: Place, width: Width, keep: u64, value: Value) -> Patch {
         let Value { source, add, shift, mask } = value;
         Patch { place, width, keep, source: source.index(), add, shift, mask }
     }
 
-    /// Makes one patch point of two, where this one and the next are the halves of a number.
+    /// Makes this patch point and the next into one, if they are the halves of a number. Returns whether they are.
     pub fn join(&mut self, next: &Patch) -> bool {
         let half = |p: &Patch, shift| (p.width, p.keep, p.shift, p.mask) == (Width::W4, 0, shift, 0xffff_ffff);
         let same = (self.source, self.add) == (next.source, next.add);
@@ -116,34 +118,34 @@ impl Patch {
     }
 }
 
-/// A ring and how to announce what is written to it.
+/// A ring, and the means to submit what is written to it.
 pub struct Channel {
-    /// Entries of 8 bytes.
+    /// The ring, whose entries have 8 bytes.
     pub ring: Place,
-    /// How many: a power of two.
+    /// The number of entries, a power of two.
     pub entries: u32,
-    /// `GPPut`.
+    /// The place of `GPPut`.
     pub gp_put: Place,
-    /// The doorbell's word.
+    /// The place of the doorbell's word.
     pub doorbell: Place,
-    /// What is written there.
+    /// The value that is written to the doorbell.
     pub token: u32,
-    /// Entries ever written.
+    /// The number of entries that were ever written.
     pub put: Counter,
     /// The word of the error notifier that says whether the channel was stopped.
     pub status: Option<Place>,
 }
 
-/// A number that goes up: the replay's own, or one that somebody else reads and writes between runs.
+/// A number that increases. It belongs to the replay, or others read and write it between runs.
 pub enum Counter {
-    /// The replay's.
+    /// The number belongs to the replay.
     Own(u64),
-    /// The caller's.
+    /// The number belongs to the caller.
     Shared(Place),
 }
 
 impl Counter {
-    /// The number.
+    /// Reads the number.
     #[inline]
     pub fn get(&self) -> u64 {
         match self {
@@ -152,7 +154,7 @@ impl Counter {
         }
     }
 
-    /// Changes it.
+    /// Writes the number.
     #[inline]
     pub fn set(&mut self, to: u64) {
         match self {
@@ -163,7 +165,7 @@ impl Counter {
 }
 
 impl Channel {
-    /// Gives the GPU a run of words: entry, pointer, barrier, doorbell.
+    /// Submits words: writes the entry and the pointer, and rings the doorbell after a barrier.
     #[inline]
     pub fn push(&mut self, entry: u64) {
         let (put, last) = (self.put.get(), u64::from(self.entries - 1));
@@ -173,34 +175,34 @@ impl Channel {
         self.put.set(put + 1);
     }
 
-    /// The error notifier's status word says that the channel was stopped.
+    /// Whether the status word of the error notifier says that the channel was stopped.
     #[inline]
     pub fn is_stopped(&self) -> bool {
         self.status.as_ref().is_some_and(says_stopped)
     }
 }
 
-/// One thing a run does.
+/// One step of a run.
 pub enum Step {
     /// Writes a value.
     Patch(Patch),
-    /// Gives the GPU a run of words.
+    /// Submits words.
     Push {
-        /// Which channel.
+        /// The index of the channel.
         channel: usize,
-        /// The ring's entry.
+        /// The entry of the ring.
         entry: u64,
     },
 }
 
-/// The length field of a GPFIFO entry has 21 bits.
+/// The limit of the length field of a GPFIFO entry, which has 21 bits.
 pub const MOST_WORDS: u32 = (1 << 21) - 1;
 
 impl Step {
-    /// A run of words for a channel.
+    /// Makes a step that submits words to a channel.
     ///
     /// # Errors
-    /// 0x1F for what no ring entry can say.
+    /// `NV_ERR_INVALID_ARGUMENT` for words that no ring entry can name.
     pub fn push(channel: usize, at: u64, words: u32) -> RmResult<Step> {
         if words == 0 || words > MOST_WORDS || at >> 40 != 0 || !at.is_multiple_of(4) {
             fail!(NV_ERR_INVALID_ARGUMENT, "{words} words at {at:#x}: up to {MOST_WORDS} words, aligned, below 2^40");
@@ -208,7 +210,7 @@ impl Step {
         Ok(Step::Push { channel, entry: entry(at, words.into()) })
     }
 
-    /// Makes one step of this and the next one, where that is the same. False where it is not.
+    /// Makes this step and the next into one, if that has the same effect. Returns false if it has not.
     pub fn join(&mut self, next: &Step) -> bool {
         match (self, next) {
             (Step::Patch(this), Step::Patch(next)) => this.join(next),
@@ -216,7 +218,7 @@ impl Step {
         }
     }
 
-    /// Carries it out.
+    /// Executes the step.
     #[inline]
     pub fn run(&self, channels: &mut [Channel], now: &Now<'_>) {
         match self {
@@ -226,12 +228,12 @@ impl Step {
     }
 }
 
-/// Bytes copied by the CPU in each run.
+/// Bytes that the CPU copies in each run.
 pub struct Copy {
-    /// Where to.
+    /// The target.
     pub to: Place,
-    /// Where from.
+    /// The source.
     pub from: Place,
-    /// How many.
+    /// The number of bytes.
     pub len: usize,
 }

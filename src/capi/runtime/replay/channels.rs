@@ -31,7 +31,8 @@ pub struct tegrarm_replay_channel {
     /// How many entries were ever written to the GPFIFO. Each submit reads this number and advances it. Between two
     /// submits the caller may change it.
     pub put: *mut u64,
-    /// The error notifier of the channel, 16 bytes, or NULL. Without one a channel that was stopped is a timeout.
+    /// The error notifier of the channel, 16 bytes, or NULL. Without a notifier, a channel that was stopped ends in a
+    /// timeout.
     pub notifier: *const c_void,
 }
 
@@ -54,7 +55,7 @@ const TIMELINE: u32 = tegrarm_replay_source::TEGRARM_REPLAY_SOURCE_TIMELINE as u
 const KICK: u32 = tegrarm_replay_source::TEGRARM_REPLAY_SOURCE_KICK as u32;
 const SLOT: u32 = tegrarm_replay_source::TEGRARM_REPLAY_SOURCE_SLOT as u32;
 
-/// What a patch point gets in each run: `(source + add) >> shift & mask`, modulo 2^64.
+/// The value of a patch point in each run: `(source + add) >> shift & mask`, modulo 2^64.
 #[repr(C)]
 #[derive(Clone, Copy)]
 #[allow(non_camel_case_types)]

@@ -16,7 +16,8 @@ use crate::runtime::replay::{self, Replay};
 use crate::status::RmResult;
 use std::time::Duration;
 
-/// How many nanoseconds a wait for a replay spins until `tegrarm_replay_spin` says otherwise.
+/// The number of nanoseconds for which a wait for a replay reads in a loop before it sleeps. `tegrarm_replay_spin`
+/// changes it.
 pub const TEGRARM_REPLAY_SPIN_NS: u64 = 20_000;
 /// A run has at most this many values.
 pub const TEGRARM_REPLAY_SLOTS: u32 = 65_536;
