@@ -6,7 +6,7 @@ mod common;
 use common::{DEADLINE, LINE, open_device, vecadd};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use std::os::fd::AsFd;
-use std::sync::{Arc, mpsc};
+use std::sync::mpsc;
 use std::time::Duration;
 use tegrarm::runtime::device::Device;
 use tegrarm::runtime::launch::{Dim3, Launch};
