@@ -16,7 +16,7 @@ pub struct Gpu {
     pub ctrl: Ctrl,
     /// The nvmap client.
     pub nvmap: Arc<Nvmap>,
-    /// What profilers want of its power features.
+    /// The states in which profilers need the GPU's power features.
     pub power: PowerLedger,
     topology: OnceCell<Topology>,
     engines: OnceCell<Vec<EngineInfo>>,

@@ -26,7 +26,7 @@ pub struct Group {
     pub runlist: i32,
     /// True if the client disabled the group.
     disabled: AtomicBool,
-    /// Its interleave level: no ioctl of a TSG says it.
+    /// The interleave level. It is kept here, because no ioctl of a TSG reports it.
     level: AtomicU32,
 }
 
@@ -61,17 +61,17 @@ impl Group {
         }))
     }
 
-    /// Sets how often the group comes in the runlist: 0 to 2.
+    /// Sets how often the group occurs in the runlist, from 0 to 2.
     ///
     /// # Errors
-    /// 0x1F for another level; the kernel's errno.
+    /// `NV_ERR_INVALID_ARGUMENT` for another level, and the kernel's errno.
     pub fn set_interleave(&self, level: u32) -> RmResult<()> {
         self.tsg.set_interleave(level).during(|| format!("setting the interleave level {level}"))?;
         self.level.store(level, Ordering::Relaxed);
         Ok(())
     }
 
-    /// How often it comes there.
+    /// The interleave level of the group.
     pub fn interleave(&self) -> u32 {
         self.level.load(Ordering::Relaxed)
     }

@@ -5,7 +5,7 @@ use crate::status::{RmResult, fail};
 use crate::tegra::SM_PER_TPC;
 use tegrarm_abi::rm::status::*;
 
-/// What the system's sensors say of the GPU.
+/// The values of the system's sensors of the GPU.
 pub type Sensors = crate::tegra::Sensors;
 
 /// PCI vendor id of NVIDIA.

@@ -1,4 +1,4 @@
-//! Profilers: who has which counters, where their records go, which power features they hold.
+//! Profilers: the counters that each has reserved, the memory for their records, and the power features that they hold.
 
 use super::gpu::Gpu;
 use super::group::Group;
@@ -8,61 +8,62 @@ use parking_lot::Mutex;
 use std::sync::Arc;
 use tegrarm_abi::rm::ctrl_b0cc::*;
 
-/// Fields of a power mask: ELCG, BLCG, SLCG, ELPG, idle slowdown, VAT.
+/// The fields of a power mask: ELCG, BLCG, SLCG, ELPG, idle slowdown and VAT.
 pub const FEATURES: usize = 6;
-/// nvgpu has one switch for the first four of them, and none for the others.
+/// The number of fields that nvgpu can switch. It has one switch for all of them, and none for the others.
 const SWITCHED: usize = 4;
-/// Bits of a field.
+/// The number of bits of a field.
 const FIELD: usize = 2;
 
-/// What a profiler wants of a feature.
+/// The state in which a profiler needs a power feature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wish {
-    /// That it saves no power.
+    /// The feature must not save power.
     Off,
-    /// That it does.
+    /// The feature must save power.
     On,
 }
 
-/// A profiler: nvgpu's, and what it asked of power. Fields drop in this order: the switch of power goes last.
+/// A profiler: that of nvgpu, and its requests for power features. Fields are dropped in this order, so that the switch
+/// of power is dropped last.
 pub struct ProfilerObject {
-    /// nvgpu's.
+    /// The profiler of nvgpu.
     pub profiler: Profiler,
-    /// The group it looks at.
+    /// The group that the profiler measures.
     _group: Option<Arc<Group>>,
     power: Mutex<Power>,
     gpu: Arc<Gpu>,
 }
 
-/// What a profiler asked for.
+/// The power features that a profiler has requested.
 #[derive(Default)]
 struct Power {
     wishes: [Option<Wish>; SWITCHED],
-    /// Keeps the power on while it is open.
+    /// The session that keeps the power on while it is open.
     switch: Option<DebugSession>,
 }
 
-/// How many profilers of the process want each feature off, and on.
+/// For each feature, how many profilers of the process need it off, and how many need it on.
 #[derive(Default)]
 pub struct PowerLedger(Mutex<[(u32, u32); SWITCHED]>);
 
 /// The answer to a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PowerAnswer {
-    /// Why nothing was set.
+    /// The reason why nothing was set.
     pub refusal: Option<Refusal>,
-    /// `NVB0CC_CTRL_POWER_FEATURE_REQUEST_*` of each field.
+    /// The `NVB0CC_CTRL_POWER_FEATURE_REQUEST_*` of each field.
     pub mask: u32,
 }
 
-/// Why a request was not granted.
+/// The reason why a request was not granted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// The profiler itself wants the contrary.
+    /// The profiler itself needs the opposite.
     Contradiction,
-    /// Another profiler wants the contrary.
+    /// Another profiler needs the opposite.
     InUse,
-    /// The kernel said no.
+    /// The kernel refused.
     Kernel(KernelError),
 }
 
@@ -79,14 +80,15 @@ impl ProfilerObject {
     /// Opens a profiler of the device, or of a group's context.
     ///
     /// # Errors
-    /// 0x56 when the kernel has none, 0x63 for a group that another profiler looks at.
+    /// `NV_ERR_NOT_SUPPORTED` if the kernel has no profiler, and `NV_ERR_STATE_IN_USE` for a group that another
+    /// profiler measures.
     pub fn new(gpu: &Arc<Gpu>, group: Option<Arc<Group>>) -> RmResult<ProfilerObject> {
         let profiler = Profiler::open(gpu.kmd(), gpu.ctrl.release()).during(|| "opening nvgpu's profiler")?;
         profiler.bind_context(group.as_ref().map(|group| &group.tsg)).map_err(super::control::profiler::choosing)?;
         Ok(ProfilerObject { profiler, _group: group, power: Mutex::default(), gpu: gpu.clone() })
     }
 
-    /// Holds features on or off: all that are asked for, or none.
+    /// Holds features on or off. All of the requested features are set, or none.
     pub fn request(&self, wishes: &[Option<Wish>; FEATURES]) -> PowerAnswer {
         let mut power = self.power.lock();
         let mut ledger = self.gpu.power.0.lock();
@@ -134,7 +136,7 @@ impl ProfilerObject {
         Ok(())
     }
 
-    /// Lets features go; those that it does not hold are passed over.
+    /// Releases features. Features that the profiler does not hold are ignored.
     pub fn release(&self, features: impl Iterator<Item = usize>) {
         let mut power = self.power.lock();
         let mut ledger = self.gpu.power.0.lock();

@@ -47,18 +47,18 @@ impl fmt::Display for Asked {
     }
 }
 
-/// So many different refusals are told apart. A frontend asks for some dozens; a program that tries every number there is
-/// must not fill the memory with what it found out.
+/// The number of different refusals that are counted separately. A frontend asks for some dozens. A program that tries
+/// every number must not fill the memory.
 const MOST: usize = 1024;
 
-/// Refusals, counted; each is logged the first time. Displays as the lines that `TEGRARM_REPORT=1` prints.
+/// Counts refusals and logs the first of each kind. Its text has the lines that `TEGRARM_REPORT=1` prints.
 #[derive(Debug, Default)]
 pub struct Report(Mutex<Table>);
 
 #[derive(Debug, Default)]
 struct Table {
     refused: BTreeMap<Asked, Refusals>,
-    /// Refusals of what did not fit any more.
+    /// The number of refusals for which there was no room any more.
     others: u64,
 }
 
@@ -89,7 +89,7 @@ impl Report {
         table.refused.insert(what, Refusals { count: 1, why: why.to_owned() });
     }
 
-    /// What was refused so far and is told apart, with counts.
+    /// The refusals that are counted separately, with their counts.
     pub fn refused(&self) -> Vec<(Asked, u64)> {
         self.0.lock().refused.iter().map(|(what, entry)| (*what, entry.count)).collect()
     }
@@ -116,7 +116,7 @@ impl fmt::Display for Report {
 mod tests {
     use super::*;
 
-    /// A program that tries every number there is.
+    /// The program tries every number.
     #[test]
     fn a_million_numbers_take_no_more_room_than_a_thousand() {
         let report = Report::default();

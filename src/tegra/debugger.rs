@@ -1,4 +1,4 @@
-//! A debugger's session: one open of `dbg`.
+//! A session of a debugger, which is one open node `dbg`.
 
 use super::error::call;
 use super::{Channel, KernelError, nodes};
@@ -7,7 +7,7 @@ use tegrarm_abi::nvgpu::debugger::*;
 use tegrarm_kmd::{File, Kmd, Node};
 use zerocopy::{FromZeros, IntoBytes};
 
-/// The new name and the old one.
+/// The new path and the old path of the node.
 const PATHS: &[&str] = &["/dev/nvgpu/igpu0/dbg", "/dev/nvhost-dbg-gpu"];
 
 /// A register operation of a debugger.
@@ -15,13 +15,13 @@ pub type DebugRegOp = nvgpu_dbg_gpu_reg_op;
 /// A mapped range of GPU addresses.
 pub type MappedRange = nvgpu_dbg_gpu_get_mappings_entry;
 
-/// A session's descriptor. Closing it takes back everything it asked for.
+/// The descriptor of a session. Closing it undoes everything that the session asked for.
 pub struct DebugSession {
     file: File,
 }
 
 impl DebugSession {
-    /// Opens the node. The session is of no channel yet.
+    /// Opens the node. The session has no channel yet.
     ///
     /// # Errors
     /// The errno of `open(2)`.
@@ -29,7 +29,7 @@ impl DebugSession {
         Ok(DebugSession { file: nodes::open(kmd, Node::Debugger, PATHS)? })
     }
 
-    /// Makes a channel the session's own.
+    /// Binds a channel to the session.
     ///
     /// # Errors
     /// The kernel's errno.
@@ -39,7 +39,7 @@ impl DebugSession {
         call(&self.file, NVGPU_DBG_GPU_IOCTL_BIND_CHANNEL, &mut args)
     }
 
-    /// Keeps clocks and power of the GPU's parts on, as long as the session is open.
+    /// Keeps the clocks and the power of the GPU's parts on for as long as the session is open.
     ///
     /// # Errors
     /// The kernel's errno.
@@ -48,7 +48,7 @@ impl DebugSession {
         call(&self.file, NVGPU_DBG_GPU_IOCTL_POWERGATE, &mut args)
     }
 
-    /// Suspends the session's context, or lets it go on. Whether it was the one in the engine.
+    /// Suspends the session's context or resumes it. Returns whether it was the context in the engine.
     ///
     /// # Errors
     /// The kernel's errno.
@@ -62,14 +62,14 @@ impl DebugSession {
     /// Clears the kernel's record of one SM.
     ///
     /// # Errors
-    /// `EINVAL` when there is no SM of that number.
+    /// `EINVAL` if there is no SM with that number.
     pub fn clear_sm_error(&self, sm: u32) -> Result<(), KernelError> {
         let mut args = nvgpu_dbg_gpu_clear_single_sm_error_state_args::new_zeroed();
         args.sm_id = sm;
         call(&self.file, NVGPU_DBG_GPU_IOCTL_CLEAR_SINGLE_SM_ERROR_STATE, &mut args)
     }
 
-    /// Whether fatal exceptions leave the group alive while a debugger is attached to the SMs.
+    /// Sets whether a group survives fatal exceptions while a debugger is attached to the SMs.
     ///
     /// # Errors
     /// `EINVAL` for a channel without a group.
@@ -82,7 +82,7 @@ impl DebugSession {
         call(&self.file, NVGPU_DBG_GPU_IOCTL_SET_SM_EXCEPTION_TYPE_MASK, &mut args)
     }
 
-    /// How many SMs the next exception stops: one, or all.
+    /// Sets how many SMs the next exception stops: one, or all.
     ///
     /// # Errors
     /// The kernel's errno.
@@ -92,10 +92,10 @@ impl DebugSession {
         call(&self.file, NVGPU_DBG_GPU_IOCTL_SET_NEXT_STOP_TRIGGER_TYPE, &mut args)
     }
 
-    /// Whether a warp's end waits until its errors are known.
+    /// Sets whether the end of a warp waits until its errors are known.
     ///
     /// # Errors
-    /// `EINVAL` before r36, which does not know the call; `ENOSYS` from a chip that cannot.
+    /// `EINVAL` before r36, which does not know the call, and `ENOSYS` from a chip that cannot do it.
     pub fn wait_for_errors(&self, on: bool) -> Result<(), KernelError> {
         let mut args = nvgpu_sched_exit_wait_for_errbar_args::new_zeroed();
         args.enable = match on {
@@ -105,21 +105,22 @@ impl DebugSession {
         call(&self.file, NVGPU_DBG_GPU_IOCTL_SET_SCHED_EXIT_WAIT_FOR_ERRBAR, &mut args)
     }
 
-    /// Reads and writes registers, all or none.
+    /// Reads and writes registers. All operations are done, or none.
     ///
     /// # Errors
-    /// `EINVAL` when one is bad, which then no status tells; `ENODEV` for the context of a channel that has none.
+    /// `EINVAL` if one is bad, in which case no status says which, and `ENODEV` for the context of a channel that has
+    /// none.
     pub fn reg_ops(&self, ops: &mut [DebugRegOp]) -> Result<(), KernelError> {
         let mut args = nvgpu_dbg_gpu_exec_reg_ops_args::new_zeroed();
         (args.num_ops, args.ops) = (ops.len() as u32, ops.as_mut_bytes().as_mut_ptr() as u64);
         call(&self.file, NVGPU_DBG_GPU_IOCTL_REG_OPS, &mut args)
     }
 
-    /// The mapped ranges from `first` to `last`, as many as `into` has room for: how many there were, and whether there may
-    /// be more.
+    /// Lists the mapped ranges from `first` to `last`, as many as `into` has room for. Returns how many there are, and
+    /// whether there may be more.
     ///
     /// # Errors
-    /// `EINVAL` when `first` is above `last`.
+    /// `EINVAL` if `first` is above `last`.
     pub fn mappings(&self, first: u64, last: u64, into: &mut [MappedRange]) -> Result<(usize, bool), KernelError> {
         let mut args = nvgpu_dbg_gpu_get_mappings_args::new_zeroed();
         (args.va_lo, args.va_hi, args.count) = (first, last, into.len() as u32);

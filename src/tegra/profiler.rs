@@ -1,4 +1,4 @@
-//! nvgpu's profiler of the whole GPU: one open of `prof-dev`.
+//! nvgpu's profiler of the whole GPU, which is one open node `prof-dev`.
 
 use super::error::{call, call_value};
 use super::{Backing, KernelError, Release, Tsg, nodes};
@@ -9,7 +9,7 @@ use tegrarm_abi::nvgpu::r39::*;
 use tegrarm_kmd::{Errno, File, Kmd, Node};
 use zerocopy::{FromZeros, IntoBytes};
 
-/// The new name and the old one.
+/// The new path and the old path of the node.
 const PATHS: &[&str] = &["/dev/nvgpu/igpu0/prof-dev", "/dev/nvhost-prof-dev-gpu"];
 /// More pools of credits than any GPU has.
 const MAX_POOLS: usize = 30;
@@ -18,7 +18,7 @@ const MAX_POOLS: usize = 30;
 pub type RegOp = nvgpu_profiler_reg_op;
 /// A pool of credits.
 pub type CreditPool = nvgpu_profiler_channel_pool_info;
-/// The credits that one chiplet shall have.
+/// The credits that one chiplet will have.
 pub type ChipletCredits = nvgpu_profiler_channel_set_credit_buf;
 
 /// A performance resource: `NVGPU_PROFILER_PM_RESOURCE_ARG_*`.
@@ -33,39 +33,39 @@ pub enum PmResource {
     PcSampler = NVGPU_PROFILER_PM_RESOURCE_ARG_PC_SAMPLER,
 }
 
-/// Where the records of a stream go.
+/// The memory for the records of a stream.
 pub struct StreamPlan<'a> {
     /// The buffer for records.
     pub records: &'a Backing,
-    /// Where in it they begin.
+    /// The offset in the buffer at which they begin.
     pub offset: u64,
-    /// How many bytes there are for them.
+    /// The number of bytes for them.
     pub size: u64,
-    /// The buffer whose first page takes the count of available bytes.
+    /// The buffer whose first page gets the count of available bytes.
     pub count: &'a Backing,
     /// Whether the stream is switched with the context.
     pub switched: bool,
 }
 
-/// What is asked about a stream.
+/// A question about a stream.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct StreamQuery {
-    /// Bytes that the program has read since it asked last.
+    /// The number of bytes that the program has read since the last question.
     pub consumed: u64,
-    /// Whether the unit shall write the count of available bytes.
+    /// Whether the unit is asked to write the count of available bytes.
     pub update: bool,
-    /// Whether to wait until it has.
+    /// Whether the call waits until the unit has written it.
     pub wait: bool,
-    /// Whether the address of the next record is wanted.
+    /// Whether the address of the next record is asked for.
     pub put: bool,
-    /// Which stream.
+    /// The number of the stream.
     pub channel: u32,
 }
 
-/// What is known about a stream.
+/// The answer about a stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StreamState {
-    /// Bytes that the program may read.
+    /// The number of bytes that the program may read.
     pub available: u64,
     /// The address of the next record.
     pub put: u64,
@@ -73,16 +73,16 @@ pub struct StreamState {
     pub overflowed: bool,
 }
 
-/// Whether register operations all passed, and whether they reached the registers themselves.
+/// The result of register operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RegOpsResult {
-    /// Only told when each operation is tried.
+    /// Whether all operations passed. The kernel reports it only if each operation is tried.
     pub all_passed: bool,
-    /// Not copies that are saved with a context.
+    /// Whether they reached the registers themselves, and not copies that are saved with a context.
     pub direct: bool,
 }
 
-/// A profiler's descriptor. Closing it gives back everything it holds.
+/// The descriptor of a profiler. Closing it releases everything that it holds.
 pub struct Profiler {
     file: File,
     release: Release,
@@ -92,25 +92,25 @@ impl Profiler {
     /// Opens the node.
     ///
     /// # Errors
-    /// The errno of `open(2)`; `EINVAL` from a kernel that has no such profiler.
+    /// The errno of `open(2)`, and `EINVAL` from a kernel that has no such profiler.
     pub fn open(kmd: &Arc<dyn Kmd>, release: Release) -> Result<Profiler, KernelError> {
         Ok(Profiler { file: nodes::open(kmd, Node::Profiler, PATHS)?, release })
     }
 
-    /// Chooses the group whose context is looked at, or that there is none.
+    /// Chooses the group whose context is measured, or none.
     ///
     /// # Errors
-    /// `EINVAL` the second time, and for a group that another profiler looks at.
+    /// `EINVAL` for the second call, and for a group that another profiler measures.
     pub fn bind_context(&self, tsg: Option<&Tsg>) -> Result<(), KernelError> {
         let mut args = nvgpu_profiler_bind_context_args { tsg_fd: tsg.map_or(-1, |tsg| tsg.file().raw()), reserved: 0 };
         call(&self.file, NVGPU_PROFILER_IOCTL_BIND_CONTEXT, &mut args)
     }
 
-    /// Takes a resource.
+    /// Reserves a resource.
     ///
     /// # Errors
-    /// `EINVAL` for one that wants a group when none was chosen, `EEXIST` for one of its own or while resources are bound,
-    /// `EBUSY` for one that another profiler holds.
+    /// `EINVAL` for a resource that needs a group if none was chosen, `EEXIST` for a resource that the profiler has or
+    /// while resources are bound, and `EBUSY` for a resource that another profiler holds.
     pub fn reserve(&self, resource: PmResource, switched: bool) -> Result<(), KernelError> {
         let mut args = nvgpu_profiler_reserve_pm_resource_args::new_zeroed();
         args.resource = resource as u32;
@@ -118,10 +118,10 @@ impl Profiler {
         call(&self.file, NVGPU_PROFILER_IOCTL_RESERVE_PM_RESOURCE, &mut args)
     }
 
-    /// Gives a resource back, unbinding what is bound.
+    /// Releases a resource, after unbinding everything that is bound.
     ///
     /// # Errors
-    /// `EINVAL` for one that is not held.
+    /// `EINVAL` for a resource that is not held.
     pub fn release(&self, resource: PmResource) -> Result<(), KernelError> {
         let mut args = nvgpu_profiler_release_pm_resource_args { resource: resource as u32, reserved: 0 };
         call(&self.file, NVGPU_PROFILER_IOCTL_RELEASE_PM_RESOURCE, &mut args)
@@ -130,7 +130,8 @@ impl Profiler {
     /// Makes the stream of records to memory. Returns its address for the unit that writes it, and its number.
     ///
     /// # Errors
-    /// `EINVAL` the second time, `EBUSY` while another profiler has it, `EEXIST` while resources are bound, `ENOMEM`.
+    /// `EINVAL` for the second call, `EBUSY` while another profiler has the stream, `EEXIST` while resources are bound,
+    /// and `ENOMEM`.
     pub fn alloc_stream(&self, plan: &StreamPlan) -> Result<(u64, u32), KernelError> {
         let (records, count) = (plan.records.dmabuf()?, plan.count.dmabuf()?);
         let mut args = nvgpu_profiler_alloc_pma_stream_args::new_zeroed();
@@ -138,14 +139,14 @@ impl Profiler {
         (args.pma_buffer_fd, args.pma_bytes_available_buffer_fd) = (records.raw(), count.raw());
         args.flags = if plan.switched { NVGPU_PROFILER_ALLOC_PMA_STREAM_ARG_FLAG_CTXSW } else { 0 };
         call(&self.file, NVGPU_PROFILER_IOCTL_ALLOC_PMA_STREAM, &mut args)?;
-        // r35 leaves the number as it was: 0, the one there is.
+        // r35 does not change the number: it stays 0, which is the only one.
         Ok((args.pma_buffer_va, args.pma_channel_id))
     }
 
-    /// Ends the stream, unbinding what is bound.
+    /// Ends the stream, after unbinding everything that is bound.
     ///
     /// # Errors
-    /// `EINVAL` when there is none.
+    /// `EINVAL` if there is no stream.
     pub fn free_stream(&self, channel: u32) -> Result<(), KernelError> {
         match self.release {
             Release::R35 => call_value(&self.file, NVGPU_PROFILER_IOCTL_FREE_PMA_STREAM_R35, 0),
@@ -156,27 +157,27 @@ impl Profiler {
         }
     }
 
-    /// Makes the reserved resources work.
+    /// Makes the reserved resources count.
     ///
     /// # Errors
-    /// `EINVAL` when no counters are reserved or they are bound already, `EFAULT` when one is to be switched with a group
+    /// `EINVAL` if no counters are reserved or they are bound already, and `EFAULT` if one is switched with a group
     /// that has no graphics context.
     pub fn bind(&self) -> Result<(), KernelError> {
         call_value(&self.file, NVGPU_PROFILER_IOCTL_BIND_PM_RESOURCES, 0)
     }
 
-    /// Stops them.
+    /// Stops the bound resources.
     ///
     /// # Errors
-    /// `EINVAL` when nothing is bound.
+    /// `EINVAL` if none is bound.
     pub fn unbind(&self) -> Result<(), KernelError> {
         call_value(&self.file, NVGPU_PROFILER_IOCTL_UNBIND_PM_RESOURCES, 0)
     }
 
-    /// Tells the unit what was read, and asks how far it is.
+    /// Tells the unit how much was read, and asks for its position.
     ///
     /// # Errors
-    /// `EINVAL` without a stream, `ETIMEDOUT` when the unit does not answer.
+    /// `EINVAL` without a stream, and `ETIMEDOUT` if the unit does not answer.
     pub fn update(&self, query: &StreamQuery) -> Result<StreamState, KernelError> {
         let flag = |on: bool, flag: u32| if on { flag } else { 0 };
         let mut args = nvgpu_profiler_pma_stream_update_get_put_args::new_zeroed();
@@ -189,11 +190,11 @@ impl Profiler {
         Ok(StreamState { available: args.bytes_available, put: args.put_ptr, overflowed })
     }
 
-    /// Reads and writes registers of what is bound: all or none, or each that may be. Only the second tells in `status`
-    /// which failed.
+    /// Reads and writes registers of bound resources. Either all operations are done or none, or each is tried. Only in
+    /// the second case does `status` say which failed.
     ///
     /// # Errors
-    /// `EINVAL` when nothing is bound, for no operations or more than 1024, and when one of "all or none" is bad.
+    /// `EINVAL` if nothing is bound, for no operations or more than 1024, and if one of "all or none" is bad.
     pub fn reg_ops(&self, each: bool, ops: &mut [RegOp]) -> Result<RegOpsResult, KernelError> {
         let mut args = nvgpu_profiler_exec_reg_ops_args::new_zeroed();
         args.mode = match each {
@@ -208,10 +209,10 @@ impl Profiler {
         })
     }
 
-    /// The pools that the chiplets' credits come from.
+    /// The pools from which the chiplets' credits come.
     ///
     /// # Errors
-    /// `ENOTTY` before r39, which is where the kernel got a call for it.
+    /// `ENOTTY` before r39, in which the kernel got a call for it.
     pub fn credit_pools(&self) -> Result<Vec<CreditPool>, KernelError> {
         self.since_r39("GET_PMA_STREAM_POOLS_INFO")?;
         let mut pools = [CreditPool::new_zeroed(); MAX_POOLS];
@@ -222,10 +223,10 @@ impl Profiler {
         Ok(pools[..(args.num_pool_entries as usize).min(MAX_POOLS)].to_vec())
     }
 
-    /// Sets chiplets' credits; each entry takes the answer to it.
+    /// Sets the credits of chiplets. Each entry also gets its answer.
     ///
     /// # Errors
-    /// As [`Profiler::credit_pools`].
+    /// Those of [`Profiler::credit_pools`].
     pub fn set_credits(&self, channel: u32, credits: &mut [ChipletCredits]) -> Result<(), KernelError> {
         self.since_r39("SET_PMA_STREAM_HS_CREDIT")?;
         let mut args = nvgpu_profiler_channel_set_hs_credit_args::new_zeroed();

@@ -1,21 +1,21 @@
-//! What the system's text files say of the GPU right now: clocks, load, temperature, power mode.
+//! The present values in the system's text files about the GPU: clocks, load, temperature and power mode.
 
 use super::clocks::devfreq;
 use std::sync::Arc;
 use tegrarm_kmd::Kmd;
 
-/// Zones of a Tegra's thermal framework, and more.
+/// The number of zones that are looked at, which is more than the thermal framework of a Tegra has.
 const ZONES: usize = 32;
-/// What the GPU's zone is called: r36 and r39; r35.
+/// The names of the GPU's zone: that of r36 and r39, and that of r35.
 const GPU_ZONES: [&str; 2] = ["gpu-thermal", "GPU-therm"];
-/// Where nvpmodel keeps the number of the power mode, and where the modes have their names.
+/// The file in which nvpmodel keeps the number of the power mode. The next one has the names of the modes.
 const MODE: &str = "/var/lib/nvpmodel/status";
 const MODES: &str = "/etc/nvpmodel.conf";
 
-/// What is known. A file that is not there leaves its field empty.
+/// The values. If a file does not exist, its field is empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sensors {
-    /// The clock, in hertz, and its limits.
+    /// The present clock in hertz.
     pub clock: Option<u64>,
     /// The lowest clock that the system allows.
     pub lowest_clock: Option<u64>,
@@ -23,13 +23,13 @@ pub struct Sensors {
     pub highest_clock: Option<u64>,
     /// How busy the GPU is, in thousandths.
     pub load: Option<u32>,
-    /// Thousandths of a degree Celsius.
+    /// The temperature in thousandths of a degree Celsius.
     pub temperature: Option<i32>,
     /// The number of the power mode, and its name.
     pub power_mode: Option<(u32, String)>,
 }
 
-/// Reads them all.
+/// Reads all values.
 pub fn sensors(kmd: &Arc<dyn Kmd>) -> Sensors {
     let text = |path: String| kmd.read_text(&path).ok();
     let dir = devfreq(kmd);
@@ -51,12 +51,12 @@ pub fn sensors(kmd: &Arc<dyn Kmd>) -> Sensors {
     }
 }
 
-/// `pmode:0002` among other words.
+/// Finds `pmode:0002` among other words.
 fn number(status: &str) -> Option<u32> {
     status.split_whitespace().find_map(|word| word.strip_prefix("pmode:")?.parse().ok())
 }
 
-/// `< POWER_MODEL ID=2 NAME=MODE_30W >`: the name of a mode, empty when the file does not have it.
+/// Finds the name of a mode in `< POWER_MODEL ID=2 NAME=MODE_30W >`. It is empty if the file does not have the mode.
 fn name(modes: &str, number: u32) -> String {
     let field = |line: &str, key: &str| {
         let value = line.split([' ', '\t', '<', '>']).find_map(|word| word.strip_prefix(key))?;
@@ -74,7 +74,7 @@ mod tests {
     use std::os::fd::{BorrowedFd, OwnedFd};
     use tegrarm_kmd::{Arg, Errno, Node};
 
-    /// Text files and nothing else.
+    /// A kernel that has only text files.
     struct Files(HashMap<&'static str, &'static str>);
 
     impl Kmd for Files {

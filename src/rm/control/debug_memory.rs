@@ -1,4 +1,4 @@
-//! What a debugger reads and writes: memory, mappings, registers.
+//! The memory, the mappings and the registers that a debugger reads and writes.
 
 use super::debugger::with_own;
 use crate::rm::controls::ControlCall;
@@ -12,18 +12,18 @@ use tegrarm_abi::rm::status::*;
 use tegrarm_kmd::{Errno, Mapping, Placement, Prot};
 use zerocopy::FromZeros;
 
-/// What is copied at a time.
+/// The number of bytes that are copied at a time.
 const CHUNK: usize = 64 << 10;
 
-/// The bytes of a memory object, as the processor sees them. They are copied as a client's are, by the kernel: the GPU
-/// may write them at any time.
+/// The bytes of a memory object as the CPU sees them. The kernel copies them as it copies memory of a client, because
+/// the GPU may write them at any time.
 struct Window {
     _pages: Mapping,
     addr: u64,
     len: usize,
 }
 
-/// Maps a part of a memory object for as long as the call takes.
+/// Maps a part of a memory object for the duration of the call.
 fn window(call: &ControlCall, memory: u32, offset: u64, length: u32, prot: Prot) -> RmResult<Window> {
     let memory = call.client.object(memory)?.memory(NV_ERR_INVALID_OBJECT)?.clone();
     let range = memory.range(offset, u64::from(length))?;
@@ -35,7 +35,7 @@ fn window(call: &ControlCall, memory: u32, offset: u64, length: u32, prot: Prot)
     Ok(Window { _pages: pages, addr, len: (range.end - range.start) as usize })
 }
 
-/// Copied by the processor: an integrated GPU's memory is the processor's.
+/// Reads memory. The CPU copies it, because it shares its memory with an integrated GPU.
 pub fn read(call: &ControlCall, params: &mut [u8]) -> RmResult<()> {
     let p: NV83DE_CTRL_DEBUG_READ_MEMORY_PARAMS = get(params);
     let window = window(call, p.hMemory, p.offset, p.length, Prot::Read)?;
@@ -48,7 +48,7 @@ pub fn read(call: &ControlCall, params: &mut [u8]) -> RmResult<()> {
     Ok(())
 }
 
-/// As [`read`]. What was written before an address of the client's turned out to be bad stays written.
+/// Writes memory. If an address of the client turns out to be bad, the bytes that were written before stay written.
 pub fn write(call: &ControlCall, params: &mut [u8]) -> RmResult<()> {
     let p: NV83DE_CTRL_DEBUG_WRITE_MEMORY_PARAMS = get(params);
     let window = window(call, p.hMemory, p.offset, p.length, Prot::ReadWrite)?;
@@ -61,7 +61,7 @@ pub fn write(call: &ControlCall, params: &mut [u8]) -> RmResult<()> {
     Ok(())
 }
 
-/// Of the channel's VA space. A count of 0 asks for as many as there is room for.
+/// Lists the mappings of the channel's VA space. A count of 0 asks for as many as there is room for.
 pub fn mappings(call: &ControlCall, params: &mut [u8]) -> RmResult<()> {
     let mut p: NV83DE_CTRL_DEBUG_GET_MAPPINGS_PARAMETERS = get(params);
     let room = p.opsBuffer.len();
@@ -74,7 +74,7 @@ pub fn mappings(call: &ControlCall, params: &mut [u8]) -> RmResult<()> {
     })?;
     p.opsBuffer = get(&[]);
     for (to, range) in p.opsBuffer.iter_mut().zip(&ranges[..count]) {
-        // RM's field has 32 bits; a longer range says so by its end being the largest.
+        // RM's field has 32 bits. A longer range gets the largest size.
         (to.gpuVA, to.size) = (range.gpu_va, u32::try_from(range.size).unwrap_or(u32::MAX));
     }
     (p.count, p.hasMore) = (count as u32, u32::from(more));
@@ -82,7 +82,7 @@ pub fn mappings(call: &ControlCall, params: &mut [u8]) -> RmResult<()> {
     Ok(())
 }
 
-/// nvgpu does all or none; those that need not succeed together are asked for one by one.
+/// nvgpu executes all operations or none. Operations that may fail separately are therefore sent one by one.
 pub fn reg_ops(call: &ControlCall, params: &mut [u8]) -> RmResult<()> {
     let mut p: NV83DE_CTRL_DEBUG_EXEC_REG_OPS_PARAMS = get(params);
     let (count, most) = (p.regOpCount as usize, p.regOps.len());
@@ -95,7 +95,7 @@ pub fn reg_ops(call: &ControlCall, params: &mut [u8]) -> RmResult<()> {
         for piece in asked.chunks_mut(if apart { 1 } else { count }) {
             let mut ops: Vec<DebugRegOp> = piece.iter().map(to_kernel).collect();
             match session.reg_ops(&mut ops) {
-                // Which of the reasons it was the kernel does not tell.
+                // The kernel does not report which of the possible reasons it was.
                 Err(e) if apart && e.errno == Errno::EINVAL => piece[0].regStatus = INVALID_OFFSET,
                 result => {
                     result.during(|| format!("{} register operations from {:#x} on", ops.len(), piece[0].regOffset))?;

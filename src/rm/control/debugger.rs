@@ -19,7 +19,7 @@ const DISABLE: u32 = 2;
 /// The error numbers of `hww_warp_esr` that mean an MMU fault.
 const WARP_MMU_FAULT: [u32; 2] = [0x17, 0x20];
 
-/// The channel that is meant: the one that the caller names, or else the debugger's own.
+/// The channel of a call: the one that the caller names, or otherwise the debugger's own.
 fn target(call: &ControlCall, handle: u32) -> RmResult<Arc<ChannelObject>> {
     let named = if handle == 0 { None } else { Some(call.client.object(handle)?) };
     let object: &Arc<Object> = named.as_ref().unwrap_or(call.object);
@@ -80,8 +80,8 @@ fn record_of(channel: &ChannelObject, sm: u32) -> RmResult<NV83DE_SM_ERROR_STATE
     Ok(to)
 }
 
-/// nvgpu tells that there was a fault, not where; an entry without an address is still better than none. Type and
-/// access are 0, which upstream has names for (PDE, READ): frontends look them up.
+/// nvgpu reports that there was a fault, and not where. An entry without an address is still better than none. The type
+/// and the access are 0, for which upstream has names (PDE, READ), because frontends look them up.
 pub fn mmu_fault(call: &ControlCall, params: &mut [u8]) -> RmResult<()> {
     let channel = target(call, 0)?;
     let mut p: NV83DE_CTRL_DEBUG_READ_MMU_FAULT_INFO_PARAMS = get(&[]);
@@ -96,7 +96,7 @@ pub fn mmu_fault(call: &ControlCall, params: &mut [u8]) -> RmResult<()> {
     Ok(())
 }
 
-/// The hardware's registers, and the records that the kernel saved of them for the channel's group.
+/// Clears the hardware's registers, and the records that the kernel saved of them for the channel's group.
 pub fn clear_sm_errors(call: &ControlCall, params: &mut [u8]) -> RmResult<()> {
     let p: NV83DE_CTRL_DEBUG_CLEAR_ALL_SM_ERROR_STATES_PARAMS = get(params);
     let sms = call.client.gpu.topology()?.sm_count();
@@ -104,7 +104,7 @@ pub fn clear_sm_errors(call: &ControlCall, params: &mut [u8]) -> RmResult<()> {
     call.client.gpu.ctrl.clear_sm_errors().during(|| "clearing the SMs' error registers")
 }
 
-/// Its record only: nvgpu clears the hardware's registers of all SMs or of none.
+/// Clears only the record. nvgpu can clear the hardware's registers of all SMs, but not those of one.
 pub fn clear_sm_error(call: &ControlCall, params: &mut [u8]) -> RmResult<()> {
     let p: NV83DE_CTRL_DEBUG_CLEAR_SINGLE_SM_ERROR_STATE_PARAMS = get(params);
     check_sm(call, p.smID)?;
@@ -118,7 +118,7 @@ fn clear_records(call: &ControlCall, channel: u32, mut sms: Range<u32>) -> RmRes
     })
 }
 
-/// Calls with a session on the channel: the debugger's own, or one for this call.
+/// Calls `then` with a session on the channel, which is the debugger's own or one that is opened for this call.
 fn with_session<T>(
     call: &ControlCall,
     channel: &Arc<ChannelObject>,
@@ -131,13 +131,13 @@ fn with_session<T>(
     }
 }
 
-/// Calls with the debugger's session on its channel.
+/// Calls `then` with the debugger's session on its channel.
 pub(super) fn with_own<T>(call: &ControlCall, then: impl FnOnce(&DebugSession) -> RmResult<T>) -> RmResult<T> {
     let channel = target(call, 0)?;
     with_session(call, &channel, then)
 }
 
-/// No other exception than fatal ones is known to nvgpu: the others are of SMs that a debugger is attached to.
+/// nvgpu knows no exceptions but fatal ones. Other exceptions are those of SMs to which a debugger is attached.
 pub fn exception_mask(call: &ControlCall, params: &mut [u8]) -> RmResult<()> {
     let p: NV83DE_CTRL_DEBUG_SET_EXCEPTION_MASK_PARAMS = get(params);
     let fatal = match p.exceptionMask {
@@ -158,7 +158,7 @@ pub fn next_stop(call: &ControlCall, params: &mut [u8]) -> RmResult<()> {
     with_own(call, |session| session.stop_next(all).during(|| "choosing what the next exception stops"))
 }
 
-/// The call returns when the context is off the engine, so that there is no event to wait for.
+/// The call returns when the context has left the engine, so that there is no event to wait for.
 pub fn suspend(call: &ControlCall, params: &mut [u8]) -> RmResult<()> {
     let mut p: NV83DE_CTRL_CMD_DEBUG_SUSPEND_CONTEXT_PARAMS = get(params);
     let resident = with_own(call, |session| session.suspend(true).during(|| "suspending the context"))?;
@@ -175,7 +175,7 @@ pub fn resume(call: &ControlCall, _params: &mut [u8]) -> RmResult<()> {
     with_own(call, |session| session.suspend(false).during(|| "resuming the context")).map(drop)
 }
 
-/// nvgpu's one switch of this kind: whether a warp's end waits for its errors.
+/// The only switch of this kind that nvgpu has: whether the end of a warp waits for its errors.
 pub fn errbar(call: &ControlCall, params: &mut [u8]) -> RmResult<()> {
     let p: NV83DE_CTRL_DEBUG_SET_MODE_ERRBAR_DEBUG_PARAMS = get(params);
     let on = match p.action {

@@ -1,4 +1,4 @@
-//! Controls of a profiler: counters, streams of their records, registers, power.
+//! Controls of a profiler: counters, streams of their records, registers and power features.
 
 use crate::rm::controls::ControlCall;
 use crate::rm::params::{get, put};
@@ -12,7 +12,7 @@ use tegrarm_abi::rm::status::*;
 use tegrarm_kmd::Errno;
 use zerocopy::FromZeros;
 
-/// nvgpu's `EINVAL`, where only one thing can be wrong that RM has a status for.
+/// Converts nvgpu's `EINVAL` to a status of RM, where it can have only one cause.
 fn invalid_is(status: u32, reason: &'static str) -> impl FnOnce(KernelError) -> RmError {
     move |e| match e.errno {
         Errno::EINVAL => RmError::new(status, format!("{reason}: {e}")),
@@ -20,7 +20,8 @@ fn invalid_is(status: u32, reason: &'static str) -> impl FnOnce(KernelError) -> 
     }
 }
 
-/// Why nvgpu gives a profiler no context: the descriptor is a group's, and the profiler new.
+/// Explains why nvgpu gives a profiler no context. The descriptor belongs to a group and the profiler is new, so that
+/// other causes are excluded.
 pub fn choosing(e: KernelError) -> RmError {
     invalid_is(NV_ERR_STATE_IN_USE, "another profiler looks at the channel group: free it first")(e)
         .during("giving the profiler its context")
@@ -63,7 +64,7 @@ pub fn release_smpc(call: &ControlCall, _params: &mut [u8]) -> RmResult<()> {
     release_as(call, PmResource::Smpc)
 }
 
-/// The sampler is always switched with a context; nvgpu wants no flag for it.
+/// The sampler is always switched with a context, so that nvgpu needs no flag for it.
 pub fn reserve_sampler(call: &ControlCall, _params: &mut [u8]) -> RmResult<()> {
     reserve_as(call, PmResource::PcSampler, false)
 }
@@ -91,7 +92,7 @@ pub fn unbind(call: &ControlCall, _params: &mut [u8]) -> RmResult<()> {
     object(call)?.profiler.unbind().map_err(invalid_is(NV_ERR_INVALID_STATE, "nothing is bound"))
 }
 
-/// A size that nvgpu would not take must not reach it: its answer to one is success, and no stream.
+/// A size that nvgpu does not accept must not be passed on, because nvgpu then reports success and makes no stream.
 pub fn alloc_stream(call: &ControlCall, params: &mut [u8]) -> RmResult<()> {
     let mut p: NVB0CC_CTRL_ALLOC_PMA_STREAM_PARAMS = get(params);
     let profiler = object(call)?;
@@ -139,7 +140,7 @@ pub fn free_stream(call: &ControlCall, params: &mut [u8]) -> RmResult<()> {
     object(call)?.profiler.free_stream(p.pmaChannelIdx).map_err(invalid_is(NV_ERR_INVALID_STATE, NO_STREAM))
 }
 
-/// nvgpu takes any number and means its one stream.
+/// nvgpu accepts any number and always uses its only stream.
 fn only_channel(channel: u32) -> RmResult<()> {
     match channel {
         0 => Ok(()),
@@ -173,7 +174,7 @@ pub fn update_stream(call: &ControlCall, params: &mut [u8]) -> RmResult<()> {
     Ok(())
 }
 
-/// Both sides number operations and what is wrong with them alike, as it happens; types have no meaning here.
+/// RM and nvgpu have the same numbers for operations and for their errors. The types are not used here.
 pub fn reg_ops(call: &ControlCall, params: &mut [u8]) -> RmResult<()> {
     let mut p: NVB0CC_CTRL_EXEC_REG_OPS_PARAMS = get(params);
     let profiler = object(call)?;
@@ -200,7 +201,7 @@ pub fn reg_ops(call: &ControlCall, params: &mut [u8]) -> RmResult<()> {
         to.regStatus = op.status;
         (to.regValueHi, to.regValueLo) = ((op.value >> 32) as u32, op.value as u32);
     }
-    // Without errors of its own, "all or none" has done all.
+    // If an "all or none" request has no errors, all operations were done.
     (p.bPassed, p.bDirect) = (u8::from(result.all_passed || !each), u8::from(result.direct));
     put(params, &p);
     Ok(())
@@ -218,11 +219,11 @@ fn to_kernel(op: &NV2080_CTRL_GPU_REG_OP) -> RegOp {
     }
 }
 
-/// What `ENOTTY` of the calls about credits means.
+/// The sentence for `ENOTTY` from calls about credits.
 const NO_CREDITS: &str = "nvgpu lets programs see and set streaming credits since r39 only, and this kernel does not: \
                           samplers of program counters and fast streams cannot be set up; leave PC sampling (PMA) off";
 
-/// As RM has them: the number of a type of chiplet, for nvgpu's.
+/// The number of each type of chiplet in RM, and the number in nvgpu.
 const CHIPLETS: [(u32, u32); 3] = [
     (NVB0CC_CHIPLET_TYPE_FBP, NVGPU_PROFILER_CHANNEL_CHIPLET_TYPE_FBP),
     (NVB0CC_CHIPLET_TYPE_GPC, NVGPU_PROFILER_CHANNEL_CHIPLET_TYPE_GPC),
@@ -256,7 +257,7 @@ pub fn credit_pools(call: &ControlCall, params: &mut [u8]) -> RmResult<()> {
     Ok(())
 }
 
-/// A refused entry is told in the parameters, as RM does.
+/// A refused entry is reported in the parameters, as in RM.
 pub fn set_credits(call: &ControlCall, params: &mut [u8]) -> RmResult<()> {
     let mut p: NVB0CC_CTRL_SET_HS_CREDITS_PARAMS = get(params);
     let profiler = object(call)?;
@@ -292,7 +293,7 @@ pub fn set_credits(call: &ControlCall, params: &mut [u8]) -> RmResult<()> {
     Ok(())
 }
 
-/// Fields of a mask that RM knows.
+/// The fields of a mask that RM knows.
 const FIELDS: u32 = (1 << (2 * FEATURES)) - 1;
 
 fn known_fields(mask: u32) -> RmResult<()> {
@@ -302,7 +303,7 @@ fn known_fields(mask: u32) -> RmResult<()> {
     Ok(())
 }
 
-/// A request that cannot be granted is told in the parameters: RM's answer to a valid one is always NV_OK.
+/// A request that cannot be granted is reported in the parameters, because RM answers NV_OK to every valid request.
 pub fn request_power(call: &ControlCall, params: &mut [u8]) -> RmResult<()> {
     let mut p: NVB0CC_CTRL_POWER_REQUEST_FEATURES_PARAMS = get(params);
     known_fields(p.controlMask)?;
