@@ -1,4 +1,4 @@
-//! Diagnostics, off unless `TEGRARM_LOG` or a program asks for them.
+//! Diagnostics. They are off unless `TEGRARM_LOG` or a program asks for them.
 
 use parking_lot::RwLock;
 use std::fmt::Write;
@@ -12,21 +12,22 @@ use tracing_subscriber::layer::{Context, SubscriberExt};
 use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::{EnvFilter, Layer};
 
-/// Who is told: the level, the status (0 for a message that is about no failed call) and the sentence.
+/// A function that gets messages. Its arguments are the level, the status (0 if the message is not about a failed call)
+/// and the sentence.
 pub type Listener = dyn Fn(u8, u32, &str) + Send + Sync;
 
-/// The highest level that the listener wants; 0 for none.
+/// The highest level of which the listener wants messages. It is 0 if there is no listener.
 static WANTED: AtomicU8 = AtomicU8::new(0);
 static LISTENER: RwLock<Option<Arc<Listener>>> = RwLock::new(None);
 
-/// A call failed, or the library met a bug.
+/// The level of a failed call, and of a bug in the library.
 pub const ERROR: u8 = 1;
-/// The most that there is.
+/// The highest level.
 pub const TRACE: u8 = 5;
 const DEBUG: u8 = 4;
 
-/// Writes events to standard error when `TEGRARM_LOG` is set (`tegrarm=debug`, `warn`, …: the syntax of
-/// `tracing-subscriber`'s `EnvFilter`).
+/// Writes events to standard error if `TEGRARM_LOG` is set. Its value, for example `tegrarm=debug` or `warn`, has the
+/// syntax of `EnvFilter` in `tracing-subscriber`.
 pub fn start() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -36,7 +37,8 @@ pub fn start() {
     });
 }
 
-/// Sets the subscriber, once, when there is somebody who wants events. A program's own one is left in place.
+/// Sets the subscriber of events, once. It is called when something wants events. If the program has set a subscriber,
+/// that one stays.
 fn install(filter: Option<EnvFilter>) {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -45,12 +47,12 @@ fn install(filter: Option<EnvFilter>) {
             layer.with_filter(filter)
         });
         let subscriber = tracing_subscriber::registry().with(written).with(Told.with_filter(Wanted));
-        // Fails when the program linked the Rust crate and set its own: that one wins.
+        // This fails if the program uses the Rust crate and has set a subscriber. The program's subscriber then stays.
         let _ = tracing::subscriber::set_global_default(subscriber);
     });
 }
 
-/// What `TEGRARM_LOG` asks for.
+/// The filter that `TEGRARM_LOG` describes.
 fn written() -> Option<EnvFilter> {
     let text = std::env::var_os("TEGRARM_LOG")?;
     let filter = text.to_str().ok_or_else(|| "it is no text".to_owned());
@@ -63,7 +65,7 @@ fn written() -> Option<EnvFilter> {
     }
 }
 
-/// From now on this listener is told everything up to a level, or with `None` nobody.
+/// Sets the listener, which gets all messages up to a level. `None` removes the listener.
 pub fn listen(level: u8, listener: Option<Arc<Listener>>) {
     start();
     install(None);
@@ -73,7 +75,8 @@ pub fn listen(level: u8, listener: Option<Arc<Listener>>) {
     tracing::callsite::rebuild_interest_cache();
 }
 
-/// Tells the listener that a call failed. Waiting in vain is what some callers do all day.
+/// Tells the listener that a call failed. A wait whose time is over has a higher level than other failures, because
+/// some callers wait in this way all the time.
 #[cold]
 pub fn failed(status: u32, sentence: &str, in_vain: bool) {
     tell(if in_vain { DEBUG } else { ERROR }, status, sentence);
@@ -83,7 +86,7 @@ fn tell(level: u8, status: u32, sentence: &str) {
     if level > WANTED.load(Ordering::Acquire) {
         return;
     }
-    // Not under the lock: the listener may set another one.
+    // The lock is not held during the call, because the listener may set another listener.
     let listener = LISTENER.read().clone();
     if let Some(listener) = listener {
         listener(level, status, sentence);
@@ -100,7 +103,7 @@ fn number(level: &Level) -> u8 {
     }
 }
 
-/// Which events the listener is told of.
+/// The filter of the events that the listener gets.
 struct Wanted;
 
 impl<S> tracing_subscriber::layer::Filter<S> for Wanted {
@@ -120,7 +123,7 @@ impl<S> tracing_subscriber::layer::Filter<S> for Wanted {
     }
 }
 
-/// Tells the listener of events.
+/// The layer that passes events to the listener.
 struct Told;
 
 impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Told {
@@ -131,12 +134,12 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Told {
     }
 }
 
-/// The message of an event, and its fields behind it.
+/// The message of an event, followed by its fields.
 struct Sentence(String);
 
 impl Visit for Sentence {
     fn record_debug(&mut self, field: &Field, value: &dyn std::fmt::Debug) {
-        // A string never fails to grow.
+        // Writing to a string never fails.
         let _ = match field.name() {
             "message" => {
                 let behind = std::mem::take(&mut self.0);

@@ -1,4 +1,4 @@
-//! Debuggers through RM: memory, mappings, registers, error records and suspension of a channel, on every release.
+//! Tests debuggers through RM on every release: memory, mappings, registers, error records and suspension of a channel.
 
 mod common;
 
@@ -39,7 +39,7 @@ impl Debugging {
         self.bench.rm.ask(self.bench.b.s.client, self.debugger, cmd, params)
     }
 
-    /// A control of one word.
+    /// Sends a control whose parameters are one word.
     fn set(&self, cmd: u32, action: u32) -> RmResult<()> {
         self.ask(cmd, &mut NV83DE_CTRL_DEBUG_SET_MODE_ERRBAR_DEBUG_PARAMS { action })
     }
@@ -65,7 +65,7 @@ impl Debugging {
 #[test]
 fn memory_is_read_and_written_at_any_byte() {
     let t = Debugging::on(default_release());
-    // More than is copied at a time, and off every boundary.
+    // The bytes are more than what is copied at a time, and they do not begin at a boundary.
     let memory = t.bench.b.s.memory(&t.bench.rm, 3 * 64 * 1024).unwrap();
     let bytes: Vec<u8> = (0..150_001u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
     t.write(memory, 4099, &bytes).unwrap();
@@ -115,7 +115,8 @@ fn registers_that_say_what_the_gpu_is_can_be_read() {
         (ops.regOps[0].regOffset, ops.regOps[1].regOffset) = (0x22430, 0x22434);
         t.ask(NV83DE_CTRL_CMD_DEBUG_EXEC_REG_OPS, &mut ops).unwrap();
         assert_eq!((ops.regOps[0].regValueLo, ops.regOps[1].regValueLo), (2, 4), "{l4t:?}: GPCs, and TPCs of each");
-        // Of a transaction with a bad operation nothing is done; one by one, the others are.
+        // If one operation of a transaction is bad, none is done. If the operations are independent, the other ones are
+        // done.
         (ops.regOps[0].regOffset, ops.regOps[1].regValueLo) = (0x1234, 0);
         assert_eq!(status(t.ask(NV83DE_CTRL_CMD_DEBUG_EXEC_REG_OPS, &mut ops)), NV_ERR_INVALID_ARGUMENT);
         ops.bNonTransactional = 1;
@@ -139,7 +140,7 @@ fn a_context_is_suspended_and_resumed() {
         assert_eq!(p.waitForEvent, 0, "{l4t:?}: it is off when the call returns");
         assert!([0, t.bench.b.channels[0]].contains(&p.hResidentChannel), "{l4t:?}: {:#x}", p.hResidentChannel);
         t.resume().unwrap();
-        // A channel that is gone has no context.
+        // A channel that was freed has no context.
         t.bench.rm.free(t.bench.b.s.client, t.bench.b.channels[0]).unwrap();
         assert_eq!(status(t.resume()), NV_ERR_OBJECT_NOT_FOUND, "{l4t:?}: the debugger went with it");
         t.bench.b.s.close(&t.bench.rm);

@@ -1,4 +1,5 @@
-//! Profilers through RM: counters, streams, registers and power, on every release; what is refused, and with which status.
+//! Tests profilers through RM on every release: counters, streams, registers and power, and also what is refused, and
+//! with which status.
 
 mod common;
 
@@ -16,11 +17,11 @@ use tegrarm_kmd::{CallKind, Errno, Faulty};
 use zerocopy::FromZeros;
 
 const ALL: [L4t; 4] = L4t::ALL;
-/// Bytes of the buffer for records.
+/// The size in bytes of the buffer for records.
 const RECORDS: u64 = 64 * 1024;
 
 impl Bench {
-    /// A profiler of the device, or of an object's context.
+    /// Makes a profiler of the device, or a profiler of the context that an object belongs to.
     fn profiler(&self, context: Option<u32>) -> tegrarm::status::RmResult<u32> {
         let mut p = NVB2CC_ALLOC_PARAMETERS::new_zeroed();
         (p.hClientTarget, p.hContextTarget) = context.map_or((0, 0), |object| (self.b.s.client, object));
@@ -31,13 +32,13 @@ impl Bench {
         self.rm.ask(self.b.s.client, profiler, cmd, params)
     }
 
-    /// A control without parameters.
+    /// Sends a control without parameters.
     fn tell(&self, profiler: u32, cmd: u32) -> tegrarm::status::RmResult<()> {
         self.rm.tell(self.b.s.client, profiler, cmd, &mut [])
     }
 
     fn reserve(&self, profiler: u32, cmd: u32, ctxsw: u8) -> tegrarm::status::RmResult<()> {
-        // HWPM's and SMPC's parameters are alike: one byte.
+        // The parameters of HWPM and of SMPC have the same layout: one byte.
         self.ask(profiler, cmd, &mut NVB0CC_CTRL_RESERVE_HWPM_LEGACY_PARAMS { ctxsw })
     }
 
@@ -60,7 +61,7 @@ fn update(update: u8, wait: u8, put: u8) -> NVB0CC_CTRL_PMA_STREAM_UPDATE_GET_PU
     p
 }
 
-/// One operation: a read of 32 bits.
+/// The parameters for one operation, which reads 32 bits.
 fn read_of(offset: u32, mode: u32) -> NVB0CC_CTRL_EXEC_REG_OPS_PARAMS {
     let mut p = NVB0CC_CTRL_EXEC_REG_OPS_PARAMS::new_zeroed();
     (p.regOpCount, p.mode, p.regOps[0].regOffset) = (1, mode, offset);
@@ -119,7 +120,7 @@ fn what_a_profiler_does_not_have_it_cannot_use() {
         assert_eq!(status(t.ask(p, NVB0CC_CTRL_CMD_FREE_PMA_STREAM, &mut free)), NV_ERR_INVALID_ARGUMENT);
         let asked = t.ask(p, NVB0CC_CTRL_CMD_PMA_STREAM_UPDATE_GET_PUT, &mut update(1, 1, 0));
         assert_eq!(status(asked), NV_ERR_INVALID_STATE);
-        // Without a context nothing can be switched with one.
+        // A profiler without a context has nothing that could be switched with a context.
         let sampler = t.tell(p, NVB0CC_CTRL_CMD_RESERVE_PM_AREA_PC_SAMPLER).unwrap_err();
         assert_eq!(sampler.status, NV_ERR_INVALID_ARGUMENT);
         assert!(sampler.text.contains("hClientTarget"), "{sampler}");
@@ -128,7 +129,7 @@ fn what_a_profiler_does_not_have_it_cannot_use() {
             t.reserve(p, cmd, 0).unwrap();
             assert_eq!(status(t.reserve(p, cmd, 0)), NV_ERR_STATE_IN_USE, "{l4t:?}: {cmd:#x}, again");
         }
-        // Nobody writes the count before counters are bound.
+        // Before counters are bound, nothing writes the count.
         t.ask(p, NVB0CC_CTRL_CMD_ALLOC_PMA_STREAM, &mut t.stream()).unwrap();
         let waited = t.ask(p, NVB0CC_CTRL_CMD_PMA_STREAM_UPDATE_GET_PUT, &mut update(1, 1, 0));
         assert_eq!(status(waited), NV_ERR_TIMEOUT);
@@ -151,12 +152,12 @@ fn profilers_do_not_take_from_each_other() {
         t.ask(one, NVB0CC_CTRL_CMD_ALLOC_PMA_STREAM, &mut t.stream()).unwrap();
         let stream = t.ask(two, NVB0CC_CTRL_CMD_ALLOC_PMA_STREAM, &mut t.stream());
         assert_eq!(status(stream), NV_ERR_STATE_IN_USE);
-        // Freeing a profiler gives back everything that it held.
+        // Freeing a profiler releases everything that it held.
         t.free(one);
         t.reserve(two, NVB0CC_CTRL_CMD_RESERVE_HWPM_LEGACY, 0).unwrap();
         t.ask(two, NVB0CC_CTRL_CMD_ALLOC_PMA_STREAM, &mut t.stream()).unwrap();
         t.free(t.profiler(Some(t.b.engines[0])).unwrap());
-        // The context's end is the profiler's.
+        // A profiler ends when its context ends.
         let three = t.profiler(Some(t.b.group)).unwrap();
         t.free(t.b.group);
         let gone = t.tell(three, NVB0CC_CTRL_CMD_UNBIND_PM_RESOURCES);
@@ -173,10 +174,10 @@ fn a_profiler_wants_a_context_that_is_one() {
     let mut nobody = NVB2CC_ALLOC_PARAMETERS { hClientTarget: 0xc1df_0000, hContextTarget: t.b.group };
     let made = t.rm.make_with(t.b.s.client, t.b.s.subdevice, MAXWELL_PROFILER_DEVICE, &mut nobody);
     assert_eq!(status(made), NV_ERR_INVALID_CLIENT);
-    // The second handle means nothing without the first.
+    // The second handle is ignored if the first one is 0.
     let mut ignored = NVB2CC_ALLOC_PARAMETERS { hClientTarget: 0, hContextTarget: 0xbad };
     t.rm.make_with(t.b.s.client, t.b.s.subdevice, MAXWELL_PROFILER_DEVICE, &mut ignored).unwrap();
-    // A group none of whose channels has an engine has no graphics context to switch with.
+    // In this group no channel has an engine. The group therefore has no graphics context.
     let mut group = NV_CHANNEL_GROUP_ALLOCATION_PARAMETERS::new_zeroed();
     (group.engineType, group.hVASpace) = (NV2080_ENGINE_TYPE_GR0, t.b.s.vaspace);
     let group = t.rm.make_with(t.b.s.client, t.b.s.device, KEPLER_CHANNEL_GROUP_A, &mut group).unwrap();
@@ -199,7 +200,7 @@ fn a_stream_wants_room_and_its_count_at_the_front() {
         status(t.ask(p, NVB0CC_CTRL_CMD_ALLOC_PMA_STREAM, &mut params))
     };
     assert_eq!(refused(&|p| p.pmaBufferSize = 0), NV_ERR_INVALID_ARGUMENT);
-    // nvgpu says yes to this, and makes no stream.
+    // nvgpu returns success for this size, but makes no stream.
     assert_eq!(refused(&|p| p.pmaBufferSize = NVB0CC_PMA_BUFFER_SIZE_MAX + 1), NV_ERR_INVALID_ARGUMENT);
     assert_eq!(refused(&|p| p.pmaBufferOffset = 4096), NV_ERR_INVALID_BASE, "one page less than it says");
     assert_eq!(refused(&|p| p.pmaBytesAvailableOffset = 4096), NV_ERR_NOT_SUPPORTED);
@@ -262,7 +263,7 @@ fn power_features_are_held_by_those_who_asked() {
             let mut p = NVB0CC_CTRL_POWER_RELEASE_FEATURES_PARAMS { controlMask: mask(fields) };
             t.ask(profiler, NVB0CC_CTRL_CMD_POWER_RELEASE_FEATURES, &mut p)
         };
-        // tinygrad's request: all but SLCG.
+        // This is tinygrad's request: all features except SLCG.
         kmd.count(CallKind::Ioctl(NVGPU_DBG_GPU_IOCTL_POWERGATE));
         assert_eq!(request(one, [1, 1, 0, 1, 1, 1]), Ok((NV_OK, mask([0, 0, 0, 0, 2, 2]))), "{l4t:?}");
         assert_eq!(request(one, [1, 0, 0, 0, 0, 0]), Ok((NV_OK, 0)), "{l4t:?}: once more is no more");
@@ -289,7 +290,7 @@ fn power_features_are_held_by_those_who_asked() {
     }
 }
 
-/// The kernel's refusal to switch the power is told in the parameters, and nothing is held afterwards.
+/// If the kernel refuses to switch the power, the parameters say so, and the profiler holds nothing afterwards.
 #[test]
 fn a_switch_that_fails_is_told_in_the_parameters() {
     let kmd = Arc::new(Faulty::new(board(default_release())));
@@ -313,7 +314,7 @@ fn a_switch_that_fails_is_told_in_the_parameters() {
     t.b.s.close(&t.rm);
 }
 
-/// Credits are r39's; no virtual board has them, since nobody has published what r39's driver does with them.
+/// Only r39 has credits. No virtual board has them, because nobody has published what r39's driver does with them.
 #[test]
 fn credits_cannot_be_had_before_r39() {
     for l4t in releases(&ALL) {
@@ -341,7 +342,7 @@ fn credits_cannot_be_had_before_r39() {
     }
 }
 
-/// Everything that a profiler does, as one call each: what it is called and whether it worked.
+/// Everything that a profiler does. Each step is one call, with its name.
 type Step = (&'static str, fn(&Bench, u32, &NVB0CC_CTRL_ALLOC_PMA_STREAM_PARAMS) -> tegrarm::status::RmResult<()>);
 const STEPS: [Step; 11] = [
     ("ALLOC_PMA_STREAM", |t, p, stream| t.ask(p, NVB0CC_CTRL_CMD_ALLOC_PMA_STREAM, &mut { *stream })),

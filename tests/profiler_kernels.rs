@@ -1,4 +1,5 @@
-//! What becomes of answers of a profiler's kernel that no virtual board gives: those of counters, and r39's about credits.
+//! Tests what the library makes of answers that no virtual board gives: the answers of counters, and those of r39 about
+//! credits.
 
 mod common;
 
@@ -20,15 +21,16 @@ use zerocopy::{FromBytes, FromZeros, IntoBytes};
 /// A board whose profiler has counters and credits.
 struct Counting(Arc<Board>);
 
-/// The structure that an argument points at, `at` bytes into it, changed.
+/// Changes an element of the array to which an argument of a call points. The address of the array is `at` bytes into
+/// the argument.
 #[allow(unsafe_code, reason = "a kernel reads and writes where the caller says")]
 fn behind<T: FromBytes + IntoBytes + Clone>(args: &[u8], at: usize, index: usize, change: impl FnOnce(&mut T)) {
     let address = u64::from_le_bytes(args[at..at + 8].try_into().expect("eight bytes"));
     let place = (address as *mut T).wrapping_add(index);
-    // SAFETY: the caller gave an address with room for that many, as it would give a kernel.
+    // SAFETY: the caller gave an address with room for that many elements, as it would give it to a kernel.
     let mut value = unsafe { place.read_unaligned() };
     change(&mut value);
-    // SAFETY: as above.
+    // SAFETY: the address is the one that was just read from.
     unsafe { place.write_unaligned(value) };
 }
 
@@ -41,7 +43,7 @@ impl Counting {
         match request {
             NVGPU_PROFILER_IOCTL_EXEC_REG_OPS => {
                 behind(args, offset_of!(nvgpu_profiler_exec_reg_ops_args, ops), 0, |op: &mut nvgpu_profiler_reg_op| {
-                    // What came in goes out, so that a test sees both ways.
+                    // The answer is made from what came in, so that a test sees both directions.
                     (op.value, op.status) = (op.value.rotate_left(32) ^ op.and_n_mask, 0);
                 });
                 let flags =
@@ -166,7 +168,7 @@ fn records_are_told_and_so_is_their_loss() {
 
 #[test]
 fn credits_of_r39_are_those_of_rm() {
-    // Behind the nodes of another release there is no r39 to ask.
+    // The nodes of a machine with another release have no r39 that could be asked.
     for l4t in releases(&[L4t::R39]) {
         let (rm, s, profiler) = profiler(l4t);
         let mut total = NVB0CC_CTRL_GET_TOTAL_HS_CREDITS_PARAMS::new_zeroed();
@@ -181,7 +183,7 @@ fn credits_of_r39_are_those_of_rm() {
         let wanted =
             [(NVB0CC_CHIPLET_TYPE_GPC, 100, 0), (NVB0CC_CHIPLET_TYPE_FBP, 28, 1), (NVB0CC_CHIPLET_TYPE_SYS, 4, 2)];
         assert_eq!(found, wanted);
-        // The answer to each entry: which was the first to be refused, and why.
+        // The status of each request, and the index of the first entry that was refused.
         for (entries, answer) in [
             (
                 vec![(NVB0CC_CHIPLET_TYPE_GPC, 0, 4), (NVB0CC_CHIPLET_TYPE_GPC, 1, 4)],
@@ -205,7 +207,7 @@ fn credits_of_r39_are_those_of_rm() {
     }
 }
 
-/// r36 is never asked: its number would mean something else, or nothing.
+/// r36 is never asked, because the number of the ioctl would mean something else there, or nothing.
 #[test]
 fn credits_are_not_asked_of_a_kernel_before_r39() {
     let (rm, s, profiler) = profiler(L4t::R36);

@@ -1,4 +1,4 @@
-//! Fences of the runtime on the virtual Orin: several at once, callbacks, descriptors.
+//! Tests fences of the runtime on the virtual Orin: waits for several fences, callbacks and descriptors.
 #![cfg(feature = "sim")]
 
 mod common;
@@ -15,7 +15,7 @@ use tegrarm::runtime::module::KernelRef;
 use tegrarm::runtime::params;
 use tegrarm_abi::rm::status::*;
 
-/// A grid of so many blocks that add nothing.
+/// Launches a grid of that many blocks, which add nothing.
 fn launch(device: &Device, kernel: &KernelRef, blocks: u32) -> u64 {
     let nothing = params::pack(kernel.kernel(), &[&[0; 8], &[0; 8], &[0; 8], &[0; 4]]).unwrap();
     device.launch(kernel, &Launch { grid: Dim3::new(blocks, 1, 1), ..LINE }, &nothing).unwrap()

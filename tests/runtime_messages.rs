@@ -1,4 +1,4 @@
-//! What the library tells a program: sentences, a log callback, and how the device is doing.
+//! Tests what the library tells a program: sentences, a log callback, and the state of the device.
 #![cfg(feature = "sim")]
 #![allow(unsafe_code)] // calls what C calls
 
@@ -13,16 +13,16 @@ use tegrarm::capi::runtime::device::*;
 use tegrarm::capi::runtime::state::*;
 use tegrarm_abi::rm::status::*;
 
-/// Level, status, sentence.
+/// The level, the status and the sentence of each message.
 type Told = Mutex<Vec<(u32, u32, String)>>;
 
 unsafe extern "C" fn tell(level: u32, status: u32, message: *const c_char, user: *mut c_void) {
-    // SAFETY: the library gives a string, and what `tegrarm_log` was given.
+    // SAFETY: the library passes a string, and the pointer that `tegrarm_log` was given.
     let (message, told) = unsafe { (CStr::from_ptr(message), &*user.cast::<Told>()) };
     told.lock().unwrap().push((level, status, message.to_str().unwrap().to_owned()));
 }
 
-/// One test: there is one callback in a process.
+/// All of this is one test, because a process has only one callback.
 #[test]
 fn failures_are_told_once_with_their_status_apart() {
     let device = open_c_device();
@@ -39,7 +39,8 @@ fn failures_are_told_once_with_their_status_apart() {
     let found = std::mem::take(&mut *told.lock().unwrap());
     assert_eq!(found, [(1, NV_ERR_INVALID_ARGUMENT, sentence)]);
 
-    // What the library does is a matter of a higher level, and a lower one is a part of it.
+    // Messages about what the library does have a higher level. A callback with a higher level also gets the messages
+    // of lower levels.
     assert_eq!(tegrarm_log(4, Some(tell), user), NV_OK);
     let other = open_c_device();
     assert_eq!(tegrarm_device_close(other), NV_OK);
@@ -47,7 +48,7 @@ fn failures_are_told_once_with_their_status_apart() {
     let found = std::mem::take(&mut *told.lock().unwrap());
     assert!(found.iter().any(|(level, status, _)| (*level, *status) == (4, NV_OK)), "{found:?}");
     let errors: Vec<u32> = found.iter().filter(|(level, ..)| *level == 1).map(|(_, status, _)| *status).collect();
-    // `open` initialises the library once more, in vain.
+    // `open` tries to initialise the library once more, and that fails.
     assert_eq!(errors, [NV_ERR_INVALID_STATE, NV_ERR_OBJECT_NOT_FOUND], "{found:?}");
     assert!(found.iter().all(|(.., text)| !text.is_empty()), "{found:?}");
 
@@ -60,7 +61,7 @@ fn failures_are_told_once_with_their_status_apart() {
     assert_eq!(tegrarm_device_close(device), NV_OK);
 }
 
-/// What the virtual Orin says of itself: it has clocks and memory, and no thermal zones.
+/// Checks what the virtual Orin says about itself: it has clocks and memory, but no thermal zones.
 fn state_of(device: *mut tegrarm::capi::runtime::opaque::tegrarm_device) {
     // SAFETY: a structure of numbers, for which all zeros are values.
     let mut state: tegrarm_device_state = unsafe { std::mem::zeroed() };
@@ -74,7 +75,7 @@ fn state_of(device: *mut tegrarm::capi::runtime::opaque::tegrarm_device) {
     assert!(state.memory_available <= state.memory_total && state.memory_total > 0);
     assert!(state.load <= 1000, "{}", state.load);
     assert_eq!((state.temperature, state.power_mode), (TEGRARM_TEMPERATURE_UNKNOWN, TEGRARM_POWER_MODE_UNKNOWN));
-    // A program that was compiled for a shorter structure gets as much as it has.
+    // A program that was compiled with a shorter structure gets as many bytes as it has.
     state.size = 16;
     state.min_clock_hz = 7;
     assert_eq!((ask(&mut state), state.size, state.min_clock_hz), (NV_OK, 16, 7));

@@ -1,4 +1,4 @@
-//! Several queues of one device on the virtual Orin: order, dependencies, copies, recovery.
+//! Tests several queues of one device on the virtual Orin: order, dependencies, copies and recovery.
 #![cfg(feature = "sim")]
 
 mod common;
@@ -33,7 +33,7 @@ fn first(buffer: &Buffer) -> f32 {
     f32::from_le_bytes(bytes)
 }
 
-/// `to = a + b`, a grid of so many blocks that all do the same.
+/// Launches `to = a + b` with that many blocks, which all do the same work.
 fn add(queue: &QueueRef, kernel: &mut KernelRef, [a, b, to]: [&Buffer; 3], blocks: u32) -> u64 {
     let [a, b, to] = [a, b, to].map(|buffer| buffer.address().to_le_bytes());
     let block = params::pack(kernel.kernel(), &[&a, &b, &to, &(N as u32).to_le_bytes()]).unwrap();
@@ -55,7 +55,7 @@ fn queues_wait_for_each_others_fences() {
     let [a, b, out] = [1.0, 2.0, 0.0].map(|value| floats(&device, value));
     for round in 0..40 {
         a.write(0, &1f32.to_le_bytes().repeat(N)).unwrap();
-        // b = a + b on one queue, out = b by the copy engine, a = out + out on another.
+        // One queue computes b = a + b, the copy engine copies b to out, and another queue computes a = out + out.
         let summed = add(&own, &mut kernel, [&a, &b, &b], 200);
         copies.after(summed).unwrap();
         let copied = copies.copy(&out, 0, &b, 0, 4 * N as u64).unwrap();
@@ -103,7 +103,7 @@ fn the_cpu_copies_in_the_order_of_the_queue() {
     let bytes = 4 * N as u64;
     let mut last = 0;
     for _ in 0..10 {
-        // Long enough that nothing is copied at once.
+        // The grid takes so long that the CPU cannot copy before the call returns.
         add(&queue, &mut kernel, [&b, &b, &a], 3000);
         queue.copy_in(&a, 0, &from, bytes).unwrap();
         add(&queue, &mut kernel, [&a, &b, &out], 1);
@@ -111,7 +111,7 @@ fn the_cpu_copies_in_the_order_of_the_queue() {
     }
     device.wait(last, DEADLINE).unwrap();
     assert_eq!((first(&a), first(&out), to.read_u32()), (5.0, 7.0, 7f32.to_bits()));
-    // Nothing is going on: at once.
+    // The queue has nothing to do, so the CPU copies before the call returns.
     let fence = queue.copy_in(&b, 0, &from, bytes).unwrap();
     assert!(fence == last && device.query(fence).unwrap());
     assert_eq!(first(&b), 5.0);
@@ -152,7 +152,7 @@ fn a_fault_stops_one_queue_and_recovery_keeps_everything_else() {
         let lost = device.launch(&kernel, &LINE, &block).unwrap();
         assert_eq!(device.wait(lost, DEADLINE).unwrap_err().status, NV_ERR_RESET_REQUIRED);
         assert!(device.fault().unwrap().is_some());
-        // The other queue goes on.
+        // The other queue is not stopped.
         let fence = add(&other, &mut kernel, [&a, &b, &out], 1);
         device.wait(fence, DEADLINE).unwrap();
 
@@ -163,7 +163,7 @@ fn a_fault_stops_one_queue_and_recovery_keeps_everything_else() {
         assert_eq!(device.query(lost).unwrap_err().status, NV_ERR_RESOURCE_LOST);
         device.wait(before, DEADLINE).unwrap();
         assert_eq!(event.time().unwrap(), time);
-        // Buffers, kernels, launches that lie ready, and dependencies are as before.
+        // Buffers, kernels, prepared launches and dependencies are as they were before the fault.
         assert_eq!((first(&a), first(&b), first(&out)), (1.0, 2.0, 3.0));
         out.write(0, &[0; 4 * N]).unwrap();
         let fence = add(&own, &mut kernel, [&a, &b, &out], 1);
@@ -175,7 +175,7 @@ fn a_fault_stops_one_queue_and_recovery_keeps_everything_else() {
     }
 }
 
-/// More submissions than a ring has, before and after a recovery.
+/// There are more submissions than the ring has entries, before and after a recovery.
 #[test]
 fn a_full_queue_recovers_too() {
     let device = open_device();

@@ -1,4 +1,5 @@
-//! Settings that are wrong, and output that cannot be written: a sentence, and the program goes on or is refused. Never the end of it.
+//! Tests settings that are wrong and output that cannot be written. The library says a sentence, and the program
+//! continues or is refused. It is never ended.
 #![allow(unsafe_code)]
 
 use nix::sys::resource::{Resource, setrlimit};
@@ -12,22 +13,23 @@ use tegrarm::capi::objects::*;
 use tegrarm_abi::rm::classes::*;
 use tegrarm_abi::rm::status::*;
 
-/// Set in the processes that the tests start: the largest file they may write.
+/// This variable is set in the processes that the tests start. It is the size of the largest file that they may write.
 const ROLE: &str = "TEGRARM_TEST_SETTINGS_ROLE";
 
 fn last_error() -> String {
     let mut text = [0; 1024];
-    // SAFETY: the buffer is ours and as long as given.
+    // SAFETY: the buffer belongs to this function and has the length that is passed.
     unsafe { tegrarm_last_error(text.as_mut_ptr(), text.len()) };
-    // SAFETY: just terminated by the library.
+    // SAFETY: the library has just written a NUL at the end.
     unsafe { CStr::from_ptr(text.as_ptr()) }.to_string_lossy().into_owned()
 }
 
-/// What a program does that knows nothing of all this: a client, a device, an object that does not exist, and the end.
+/// A program that knows nothing about these settings. It makes a client, a device and an object of an unknown class,
+/// and then ends.
 fn program() {
     for signal in [Signal::SIGPIPE, Signal::SIGXFSZ] {
         let default = SigAction::new(SigHandler::SigDfl, SaFlags::empty(), SigSet::empty());
-        // SAFETY: the default action is no code of ours.
+        // SAFETY: the default action calls no function of this program.
         unsafe { sigaction(signal, &default) }.expect("an action");
     }
     if let Some(most) = std::env::var(ROLE).ok().and_then(|most| most.parse().ok()) {
@@ -35,7 +37,7 @@ fn program() {
     }
     let alloc = |client, parent, class| {
         let mut handle = 0;
-        // SAFETY: the handle is ours; there are no parameters.
+        // SAFETY: the handle belongs to this function, and there are no parameters.
         let status = unsafe { rm_alloc(client, parent, &raw mut handle, class, std::ptr::null_mut(), 0) };
         (status, handle)
     };
@@ -50,7 +52,7 @@ fn program() {
     std::process::exit(0);
 }
 
-/// Runs it in a process of its own.
+/// Runs the program in its own process.
 fn run(limit: &str, settings: &[(&str, &OsStr)], stderr: impl Into<Stdio>) -> Output {
     let mut child = Command::new(std::env::current_exe().expect("this program"));
     child.args(["the_program", "--exact", "--nocapture"]).env(ROLE, limit).env("TEGRARM_BACKEND", "sim");
@@ -66,7 +68,7 @@ fn the_program() {
     }
 }
 
-/// Its status and the sentence with it, and what went to standard error.
+/// The program's status, the sentence that belongs to it, and what the program wrote to standard error.
 fn outcome(out: &Output) -> (u32, String, String) {
     let text = String::from_utf8_lossy(&out.stdout).into_owned();
     let line = text.lines().find_map(|l| l.split_once("STATUS 0x")).unwrap_or_else(|| panic!("{out:?}")).1;
@@ -137,12 +139,12 @@ fn settings_that_mean_nothing_are_refused_or_said() {
     }
 }
 
-/// The program goes on without it, and hears where it ends.
+/// The program continues without the recording, and a sentence says where the recording ends.
 #[test]
 fn a_recording_that_finds_no_room_is_not_cut_without_a_word() {
     let path = std::env::temp_dir().join(format!("tegrarm-settings-{}.jsonl", std::process::id()));
     let record = path.to_str().expect("a name");
-    // Room for the doorbell's 64 KiB page and not for the recording, which has to begin near the limit.
+    // There is room for the doorbell's page of 64 KiB, but not for the recording, which has to begin near the limit.
     let (status, _, said) =
         set("4096", &[("TEGRARM_RECORD", record), ("TEGRARM_BACKEND", "replay:/no/such/recording")]);
     assert_ne!(status, NV_OK, "{said}");
@@ -174,7 +176,8 @@ fn a_fifo_that_nobody_reads_is_no_place_for_a_recording() {
     std::fs::remove_file(&path).expect("removed");
 }
 
-/// It is the virtual Orin already that does not get what it needs.
+/// The virtual Orin does not get the memory that it needs. The sentence does not advise to use the virtual Orin, because
+/// it is in use already.
 #[test]
 fn nobody_is_told_to_use_what_is_in_use() {
     let (status, sentence, _) = set("0", &[]);

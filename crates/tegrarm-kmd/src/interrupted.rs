@@ -2,8 +2,9 @@
 
 use nix::errno::Errno;
 
-/// Makes a call until no signal interrupts it. A driver that a signal interrupts has done nothing yet (ERESTARTSYS); the host makes
-/// the call again by itself only if the signal's handler was installed with `SA_RESTART`, and the program decides on that, not we.
+/// Repeats a call until no signal interrupts it. A driver that a signal interrupts has done nothing yet (ERESTARTSYS).
+/// The host repeats the call by itself only if the handler of the signal was installed with `SA_RESTART`. The program
+/// decides on that, and not this library.
 pub(crate) fn uninterrupted<T>(mut call: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> {
     loop {
         match call() {

@@ -1,8 +1,8 @@
 //! Output that cannot end the program.
 //!
-//! A host program's standard error may be closed, full, or a pipe that nobody reads, and a recording may grow beyond what the
-//! program may write. Then `write(2)` fails, but it may also raise SIGPIPE or SIGXFSZ, which end a program that has not ignored
-//! them. Such a program never asked for our output.
+//! The standard error of a host program may be closed or full, or it may be a pipe that nobody reads. A recording may
+//! become longer than the files that the program may write. `write(2)` then fails, but it may also raise SIGPIPE or
+//! SIGXFSZ. These signals end a program that does not ignore them, although the program never asked for this output.
 #![allow(unsafe_code)]
 
 use nix::sys::signal::{SigSet, SigmaskHow, Signal};
@@ -11,7 +11,7 @@ use std::io::{self, Write};
 /// The signals that a write may raise in its thread.
 const RAISED: [Signal; 2] = [Signal::SIGPIPE, Signal::SIGXFSZ];
 
-/// Standard error. What cannot be written is not written, and nobody is told: there is nowhere left to say it.
+/// Standard error. If a text cannot be written, no error is reported, because there is no place left to report it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Stderr;
 
@@ -26,12 +26,12 @@ impl Write for Stderr {
     }
 }
 
-/// Says something to whoever reads standard error.
+/// Writes a sentence to standard error.
 pub fn say(sentence: &str) {
     let _ = Stderr.write(format!("libtegrarm: {sentence}\n").as_bytes());
 }
 
-/// A file whose writes fail and do nothing worse.
+/// A file whose writes can fail, but cannot raise a signal.
 #[derive(Debug)]
 pub(crate) struct Harmless<W>(pub W);
 
@@ -45,7 +45,7 @@ impl<W: Write> Write for Harmless<W> {
     }
 }
 
-/// Runs `write` with its signals held back, and takes those that it raised.
+/// Runs `write` with the signals blocked, and takes those that it raised.
 fn without_signals<T>(write: impl FnOnce() -> T) -> T {
     let set: SigSet = RAISED.into_iter().collect();
     let pending = |signal| is_pending(signal);
@@ -57,7 +57,7 @@ fn without_signals<T>(write: impl FnOnce() -> T) -> T {
             take(signal);
         }
     }
-    // The same mask that was valid a moment ago.
+    // This is the mask that was valid a moment ago.
     let _ = mask.thread_set_mask();
     result
 }
@@ -70,7 +70,7 @@ fn is_pending(signal: Signal) -> bool {
     }
 }
 
-/// Takes a pending signal of this thread, so that it has never been.
+/// Takes a pending signal of this thread. Afterwards it is as if the signal had not been raised.
 fn take(signal: Signal) {
     let set: SigSet = std::iter::once(signal).collect();
     let at_once = libc::timespec { tv_sec: 0, tv_nsec: 0 };
@@ -84,7 +84,7 @@ mod tests {
     use nix::sys::signal::{SaFlags, SigAction, SigHandler, sigaction};
     use std::process::{Command, Stdio};
 
-    /// In a process of its own, with the default actions and nobody at the other end.
+    /// The test runs in its own process, with the default actions and with a pipe that nobody reads.
     #[test]
     fn a_broken_pipe_and_a_full_file_end_nobody() {
         const ROLE: &str = "TEGRARM_TEST_OUTPUT_ROLE";
@@ -99,12 +99,12 @@ mod tests {
         }
         for signal in RAISED {
             let default = SigAction::new(SigHandler::SigDfl, SaFlags::empty(), SigSet::empty());
-            // SAFETY: the default action is no code of ours.
+            // SAFETY: the default action calls no function of this program.
             unsafe { sigaction(signal, &default) }.expect("an action");
         }
         say("nobody reads this");
         assert!(!is_pending(Signal::SIGPIPE));
-        // A pipe is written to as any file is, but with an error of its own.
+        // A pipe is written like any file, but the error is another one.
         let (reader, writer) = std::io::pipe().expect("a pipe");
         drop(reader);
         assert_eq!(Harmless(writer).write(b"x").expect_err("broken").kind(), io::ErrorKind::BrokenPipe);
@@ -112,7 +112,7 @@ mod tests {
         let file = tempfile();
         let full = Harmless(file).write_all(b"more than four bytes").expect_err("full");
         assert_eq!(full.raw_os_error(), Some(libc::EFBIG));
-        // What the program was sent itself stays.
+        // A signal that was sent to the program itself is still pending afterwards.
         let set: SigSet = RAISED.into_iter().collect();
         set.thread_block().expect("a mask");
         nix::sys::signal::raise(Signal::SIGPIPE).expect("a signal");

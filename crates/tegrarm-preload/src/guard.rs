@@ -1,13 +1,15 @@
-//! What stands between the program and this library: a panic of ours is a failed call, and what we say cannot end the program.
+//! Protects the program from this library. A panic of the library becomes a failed call, and its messages cannot end
+//! the program.
 
 use crate::next;
 use std::ffi::c_int;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Runs what an export does about our own nodes. A panic would otherwise abort the program that called its libc.
+/// Runs the part of an exported function that deals with the library's own nodes. Without this, a panic would abort the
+/// program that called its libc.
 ///
-/// Calls that are passed on to libc stay outside: cancelling a thread that waits in one (`pthread_cancel`) unwinds it, which must
-/// not be stopped here.
+/// Calls that are passed on to libc are not made in `body`. If a thread that waits in such a call is cancelled
+/// (`pthread_cancel`), its stack is unwound, and that must not be stopped here.
 #[inline]
 pub fn guarded<T>(failed: T, body: impl FnOnce() -> T) -> T {
     catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|_| {
@@ -16,7 +18,8 @@ pub fn guarded<T>(failed: T, body: impl FnOnce() -> T) -> T {
     })
 }
 
-/// Writes a line to standard error, if that can be done. A pipe that nobody reads would be SIGPIPE, which ends a program.
+/// Writes a line to standard error if that is possible. Writing to a pipe that nobody reads would raise SIGPIPE, which
+/// ends a program.
 pub fn say(text: &[u8]) {
     const SIGNAL: c_int = libc::SIGPIPE;
     // SAFETY: plain calls on signal sets of this frame and on a line of known length; the mask that was valid before is put back.

@@ -1,4 +1,5 @@
-//! Fences: several at once, without waiting, and told by the library.
+//! Functions that wait for several fences, that look at a fence without waiting, and that have the library report a
+//! fence.
 
 use super::super::guard::{report, status};
 use super::super::objects::{NV_STATUS, NvU32, NvU64};

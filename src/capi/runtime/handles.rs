@@ -11,26 +11,26 @@ use crate::runtime::queues::QueueRef;
 use crate::runtime::replay::Replay;
 use std::sync::Arc;
 
-/// A module, and its kernels that have handles.
+/// A module, and the numbers of those of its kernels that have handles.
 pub(super) struct Loaded {
     pub module: Arc<Module>,
-    /// The handles' numbers.
+    /// The numbers of the handles.
     pub kernels: Vec<usize>,
 }
 
 pub(super) static DEVICES: Slots<tegrarm_device, Arc<Device>> = Slots::new(1, "device");
 pub(super) static BUFFERS: Slots<tegrarm_buffer, Arc<Buffer>> = Slots::new(2, "buffer");
 pub(super) static MODULES: Slots<tegrarm_module, Loaded> = Slots::new(3, "module");
-/// Calls of one kernel take turns.
+/// Two calls of one kernel do not run at the same time: the second one waits.
 pub(super) static KERNELS: Slots<tegrarm_kernel, KernelRef> = Slots::new(4, "kernel");
-/// A call of a replay is refused while another thread is in one.
+/// A call of a replay is refused while another thread is in a call of the same replay.
 pub(super) static REPLAYS: Slots<tegrarm_replay, Replay> = Slots::new(5, "replay");
 pub(super) static OBJECTS: Slots<tegrarm_object, HostObject> = Slots::new(6, "object");
 
 pub(super) static QUEUES: Slots<tegrarm_queue, QueueRef> = Slots::new(7, "queue");
 pub(super) static EVENTS: Slots<tegrarm_event, Arc<Event>> = Slots::new(8, "event");
 
-/// In a forked child: the handles are the parent's.
+/// Forgets all handles. A forked child calls this, because the handles belong to the parent.
 ///
 /// # Safety
 /// No other thread exists.
@@ -55,7 +55,8 @@ pub(in super::super) fn close_all() {
     OBJECTS.remove_all(|_| true).for_each(drop);
 }
 
-/// Ends everything that belongs to a device, then the device. What keeps something else alive goes before it.
+/// Ends everything that belongs to a device, and then the device. An object that keeps another one alive ends before
+/// it.
 pub(super) fn close_device(device: Arc<Device>) {
     let this = |other: &Arc<Device>| Arc::ptr_eq(other, &device);
     REPLAYS.remove_all(|replay| replay.device().is_some_and(this)).for_each(drop);
@@ -70,7 +71,7 @@ pub(super) fn close_device(device: Arc<Device>) {
 /// Ends a module after its kernels.
 pub(super) fn unload(loaded: Loaded) {
     for kernel in loaded.kernels {
-        // A kernel that has no handle any more went with its device.
+        // A kernel that has no handle any more has ended with its device.
         let _ = KERNELS.remove(std::ptr::without_provenance(kernel));
     }
     drop(loaded.module);

@@ -1,4 +1,4 @@
-//! Host objects: CPU machine code.
+//! Host objects, which are machine code for the CPU.
 
 use super::super::guard::status;
 use super::super::objects::NV_STATUS;

@@ -1,4 +1,4 @@
-//! What is known of a kernel.
+//! What the library can tell a program about a kernel.
 
 use super::super::guard::status;
 use super::super::objects::{NV_STATUS, NvU32};

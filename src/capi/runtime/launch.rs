@@ -1,4 +1,4 @@
-//! Launches.
+//! Launches of kernels.
 
 use super::super::guard::status;
 use super::super::objects::{NV_STATUS, NvU32, NvU64};

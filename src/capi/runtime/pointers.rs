@@ -1,4 +1,4 @@
-//! Pointers C hands over.
+//! Reads and writes what pointers from C point at.
 
 use crate::status::{RmError, RmResult, fail};
 use std::ffi::{CStr, c_char, c_void};
@@ -38,14 +38,15 @@ pub(super) unsafe fn text<'a>(p: *const c_char) -> RmResult<&'a str> {
     text.map_err(|_| RmError::new(NV_ERR_INVALID_ARGUMENT, "name is not UTF-8"))
 }
 
-/// A size that a caller got wrong, such as the -1 of a failed `ftell`, is a status and not the end of the process.
+/// Copies the bytes that a caller passed. A size that is wrong, such as the -1 of a failed `ftell`, gives a status and
+/// does not end the process.
 ///
 /// # Safety
 /// `p` is NULL or valid for reads of `size` bytes, unless they are more than [`TEGRARM_IMAGE_SIZE`].
 ///
 /// # Errors
-/// `NV_ERR_INVALID_POINTER` for NULL, `NV_ERR_INVALID_ARGUMENT` for more bytes than that, `NV_ERR_NO_MEMORY` when there
-/// is no memory for the copy.
+/// `NV_ERR_INVALID_POINTER` for NULL, `NV_ERR_INVALID_ARGUMENT` for more bytes than that, and `NV_ERR_NO_MEMORY` if
+/// there is no memory for the copy.
 pub(super) unsafe fn bytes(p: *const c_void, size: usize, name: &str) -> RmResult<Vec<u8>> {
     present(p, name)?;
     if size > TEGRARM_IMAGE_SIZE {
@@ -62,7 +63,7 @@ pub(super) unsafe fn bytes(p: *const c_void, size: usize, name: &str) -> RmResul
     Ok(copy)
 }
 
-/// Writes a result where the caller may not want it.
+/// Writes a result if the caller asked for it.
 ///
 /// # Safety
 /// `p` is NULL or valid for writes.
@@ -73,13 +74,15 @@ pub(super) unsafe fn give_any<T>(p: *mut T, value: T) {
     }
 }
 
-/// Writes a structure that later versions make longer: as many bytes as the caller has, or as there are.
+/// Writes a structure that later versions make longer. It writes as many bytes as the caller has, but not more than the
+/// structure has.
 ///
 /// # Safety
 /// `p` is NULL or valid for as many bytes as its first field, a size, says.
 ///
 /// # Errors
-/// `NV_ERR_INVALID_POINTER` for NULL, `NV_ERR_INVALID_PARAM_STRUCT` when the size is not even that of the field.
+/// `NV_ERR_INVALID_POINTER` for NULL, and `NV_ERR_INVALID_PARAM_STRUCT` if the size is smaller than the size field
+/// itself.
 pub(super) unsafe fn grown<T: Copy>(
     p: *mut T,
     mut found: T,

@@ -1,4 +1,4 @@
-//! Profiles: what a device did, and when.
+//! Profiles, which say what a device did and when.
 
 use super::super::guard::status;
 use super::super::objects::NV_STATUS;
@@ -101,7 +101,7 @@ fn with_record(record: &Record, show: impl FnOnce(&tegrarm_profile_record)) {
         What::Copy { bytes } => (tegrarm_profile_kind::TEGRARM_PROFILE_COPY, "copy", *bytes),
         What::Fill { bytes } => (tegrarm_profile_kind::TEGRARM_PROFILE_FILL, "fill", *bytes),
     };
-    // The name of a kernel comes from a table of strings that end with a zero, so that none is in it.
+    // The name of a kernel comes from a table of strings that end with a zero, so it contains no zero.
     let name = CString::new(name).unwrap_or_default();
     show(&tegrarm_profile_record {
         size: size_of::<tegrarm_profile_record>(),

@@ -1,4 +1,4 @@
-//! Work of a queue that the program chooses.
+//! Work for a queue that the program chooses.
 
 use super::super::guard::status;
 use super::super::objects::{NV_STATUS, NvU32, NvU64};

@@ -1,8 +1,9 @@
 //! A table from handles to objects of one kind.
 //!
-//! Rows stay where they are for as long as the process lives, so finding one takes no lock. A call then holds its object by
-//! the row's own lock. A handle is the number of a row and the row's generation, so that no handle is ever given out twice and a
-//! handle whose object has ended is recognised. Giving a handle out and taking one back cost the same however many there are.
+//! Rows stay where they are for as long as the process lives, so no lock is needed to find one. A call then holds its
+//! object with the row's own lock. A handle has the number of a row and the row's generation. Therefore no handle is
+//! ever given out twice, and a handle whose object has ended is recognised. Giving out a handle and taking one back
+//! cost the same, whatever the number of objects is.
 
 use super::super::instance::Cell;
 use crate::status::{RmError, RmResult, fail};
@@ -12,12 +13,13 @@ use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tegrarm_abi::rm::status::*;
 
-/// Rows of the first chunk; each further one has twice as many as the one before.
+/// The number of rows of the first chunk. Each further chunk has twice as many rows as the one before.
 const FIRST: usize = 64;
-/// A power of two, so that four bits of a handle name any.
+/// The number of chunks. It is a power of two, so that four bits of a handle can name each chunk.
 const CHUNKS: usize = 16;
 const MOST: usize = FIRST * ((1 << CHUNKS) - 1);
-/// Of a handle, from its lowest bit: the chunk, the row in the chunk, the row's generation, the kind of object.
+/// A handle consists, from its lowest bit, of the chunk, the row in the chunk, the row's generation and the kind of
+/// object.
 const CHUNK_BITS: u32 = CHUNKS.ilog2();
 const ROW_BITS: u32 = FIRST.ilog2() + CHUNKS as u32 - 1;
 const GENERATION_SHIFT: u32 = CHUNK_BITS + ROW_BITS;
@@ -25,11 +27,11 @@ const KIND_SHIFT: u32 = 60;
 const GENERATION: u64 = 1 << GENERATION_SHIFT;
 const GENERATIONS: u64 = (1 << KIND_SHIFT) - GENERATION;
 
-/// In this order, so that a launch finds the lock without an addition.
+/// The fields have this order so that a launch finds the lock without an addition.
 #[repr(C)]
 struct Row<T> {
     object: Mutex<Option<T>>,
-    /// The handle of the object that is here now, 0 where none is.
+    /// The handle of the object that is in the row now, or 0 if the row has no object.
     handle: AtomicU64,
 }
 
@@ -39,14 +41,14 @@ impl<T> Row<T> {
     }
 }
 
-/// Made when the chunks before it are full.
+/// A chunk is made when the chunks before it are full.
 type Chunk<T> = OnceCell<Box<[Row<T>]>>;
 
-/// Rows without an object.
+/// The rows that have no object.
 struct Spare {
-    /// The handles that rows which had an object get next.
+    /// For each row that had an object: the handle of the row's next object.
     freed: Vec<u64>,
-    /// How many rows ever had an object.
+    /// How many rows have ever had an object.
     used: usize,
 }
 
@@ -62,13 +64,14 @@ impl<T> Rows<T> {
     }
 }
 
-/// A call's hold on an object.
+/// Holds an object for the duration of a call.
 pub(super) type Held<T> = MappedMutexGuard<'static, T>;
 
-/// All objects of one kind in this process. `H` is what a handle points at as C sees it.
+/// All objects of one kind in this process. `H` is the type that a handle points at in C.
 pub(super) struct Slots<H, T: 'static> {
     rows: Cell<Rows<T>>,
-    /// The generation of rows that had no object yet. In a forked child it is later than any of the parent's.
+    /// The generation of a row that has had no object yet. In a forked child it is later than any generation of the
+    /// parent.
     first: AtomicU64,
     /// The latest generation that any row has had.
     newest: AtomicU64,
@@ -78,14 +81,16 @@ pub(super) struct Slots<H, T: 'static> {
 }
 
 impl<H, T> Slots<H, T> {
-    /// A table without objects, of the `kind`-th kind, from 1 to 15: handles of two kinds are never the same.
+    /// Makes a table without objects. `kind` is the number of the kind of its objects, from 1 to 15. Handles of two
+    /// kinds are never the same.
     pub(super) const fn new(kind: u64, what: &'static str) -> Slots<H, T> {
         let (first, newest) = (AtomicU64::new(GENERATION), AtomicU64::new(GENERATION));
         let rows = Cell::new(Rows::new());
         Slots { rows, first, newest, kind: kind << KIND_SHIFT, what, _handle: PhantomData }
     }
 
-    /// In a forked child: the objects are the parent's, whose handles this table will never give out.
+    /// Forgets all objects. A forked child calls this, because the objects belong to the parent. This table never gives
+    /// out the parent's handles.
     ///
     /// # Safety
     /// No other thread exists.
@@ -95,10 +100,10 @@ impl<H, T> Slots<H, T> {
         self.first.store(self.newest.load(Ordering::Relaxed) + GENERATION, Ordering::Relaxed);
     }
 
-    /// Keeps an object; returns its handle.
+    /// Keeps an object and returns its handle.
     ///
     /// # Errors
-    /// 0x1A when there are four million already.
+    /// 0x1A if there are four million objects already.
     pub(super) fn insert(&'static self, object: T) -> RmResult<*mut H> {
         let Some(handle) = self.next() else {
             fail!(NV_ERR_INSUFFICIENT_RESOURCES, "no handle is left for another {}", self.what);
@@ -112,7 +117,7 @@ impl<H, T> Slots<H, T> {
         Ok(std::ptr::without_provenance_mut(handle as usize))
     }
 
-    /// The handle of a row that has no object.
+    /// The next handle of a row that has no object.
     fn next(&'static self) -> Option<u64> {
         let mut spare = self.rows.get().spare.lock();
         if let Some(handle) = spare.freed.pop() {
@@ -128,14 +133,15 @@ impl<H, T> Slots<H, T> {
         Some(self.kind | self.first.load(Ordering::Relaxed) | (index << CHUNK_BITS) as u64 | u64::from(chunk))
     }
 
-    /// The row of a handle has no object any more. A row whose generations are used up never gets one again.
+    /// Marks the row of a handle as one that has no object any more. A row whose generations are used up never gets one
+    /// again.
     fn spare(&'static self, handle: u64) {
         if handle & GENERATIONS != GENERATIONS {
             self.rows.get().spare.lock().freed.push(handle + GENERATION);
         }
     }
 
-    /// The row that a handle names, whatever is there now.
+    /// The row that a handle names, whatever object is there now.
     #[inline]
     fn row(&'static self, handle: u64) -> Option<&'static Row<T>> {
         let (chunk, index) = place(handle);
@@ -150,7 +156,7 @@ impl<H, T> Slots<H, T> {
         RmError::new(NV_ERR_OBJECT_NOT_FOUND, text)
     }
 
-    /// The error of an object that another thread is in a call of.
+    /// The error for an object that another thread is using in a call.
     #[cold]
     fn busy(&self) -> RmError {
         RmError::new(NV_ERR_STATE_IN_USE, format!("another thread is in a call of this {}", self.what))
@@ -166,10 +172,11 @@ impl<H, T> Slots<H, T> {
         Err(self.unknown(handle))
     }
 
-    /// Holds an object for one call, after the call that another thread may be in.
+    /// Holds an object for one call. If another thread is in a call of the object, this waits until that call has
+    /// ended.
     ///
     /// # Errors
-    /// 0x57 when there is none of that handle.
+    /// 0x57 if no object has that handle.
     #[inline(always)]
     pub(super) fn hold_in_turn(&'static self, handle: *const H) -> RmResult<Held<T>> {
         let handle = handle.addr() as u64;
@@ -177,10 +184,10 @@ impl<H, T> Slots<H, T> {
         self.hold(row, handle, row.object.lock())
     }
 
-    /// Holds an object for one call, without ever waiting.
+    /// Holds an object for one call and never waits.
     ///
     /// # Errors
-    /// 0x57 when there is none of that handle, 0x63 when another thread is in a call of it.
+    /// 0x57 if no object has that handle, and 0x63 if another thread is in a call of the object.
     #[inline(always)]
     pub(super) fn hold_alone(&'static self, handle: *const H) -> RmResult<Held<T>> {
         let handle = handle.addr() as u64;
@@ -194,10 +201,10 @@ impl<H, T> Slots<H, T> {
         Err(self.busy())
     }
 
-    /// A copy of an object that threads share: an `Arc`. The row is held only as long as it takes to count the copy.
+    /// A copy of an object that threads share, which is an `Arc`. The row is held only until the copy is counted.
     ///
     /// # Errors
-    /// 0x57 when there is none of that handle.
+    /// 0x57 if no object has that handle.
     #[inline]
     pub(super) fn get(&'static self, handle: *const H) -> RmResult<T>
     where
@@ -206,7 +213,7 @@ impl<H, T> Slots<H, T> {
         self.hold_in_turn(handle).map(|held| T::clone(&held))
     }
 
-    /// The handle of the first object of which `is` is true.
+    /// The handle of the first object for which `is` is true.
     pub(super) fn find(&'static self, is: impl Fn(&T) -> bool) -> Option<*mut H> {
         let mut rows = self.rows.get().chunks.iter().filter_map(|chunk| chunk.get()).flatten();
         rows.find_map(|row| {
@@ -216,18 +223,19 @@ impl<H, T> Slots<H, T> {
         })
     }
 
-    /// Takes an object out of the table, after the call that another thread may be in. The caller drops it where no lock is
-    /// held: the end of an object waits for the GPU.
+    /// Takes an object out of the table. If another thread is in a call of the object, this waits until that call has
+    /// ended. The caller drops the object at a place where it holds no lock, because the end of an object waits for the
+    /// GPU.
     ///
     /// # Errors
-    /// 0x57 when there is none of that handle.
+    /// 0x57 if no object has that handle.
     pub(super) fn remove(&'static self, handle: *const H) -> RmResult<T> {
         let handle = handle.addr() as u64;
         let Some(row) = self.row(handle) else { return Err(self.unknown(handle)) };
         self.take(row, |now, _| now == handle).ok_or_else(|| self.unknown(handle))
     }
 
-    /// Takes objects out of the table, one after another, as [`Slots::remove`] does.
+    /// Takes objects out of the table, one after another, in the same way as [`Slots::remove`].
     pub(super) fn remove_all(&'static self, doomed: impl Fn(&T) -> bool) -> impl Iterator<Item = T> {
         let rows = self.rows.get().chunks.iter().filter_map(|chunk| chunk.get()).flatten();
         let full = rows.filter(|row| row.handle.load(Ordering::Acquire) != 0);
@@ -245,7 +253,7 @@ impl<H, T> Slots<H, T> {
     }
 }
 
-/// Chunk and row of a handle.
+/// The chunk and the row of a handle.
 #[inline]
 fn place(handle: u64) -> (usize, usize) {
     let handle = handle as usize;
@@ -258,7 +266,7 @@ mod tests {
     use std::collections::HashSet;
     use std::sync::Arc;
 
-    /// What a handle of these tests points at.
+    /// The type that a handle of these tests points at.
     struct Opaque;
 
     fn refused<T>(result: RmResult<T>) -> bool {

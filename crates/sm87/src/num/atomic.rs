@@ -1,4 +1,4 @@
-//! What atomics and reductions compute; reading and writing memory indivisibly is the caller's.
+//! What atomics and reductions compute. The caller reads and writes the memory indivisibly.
 
 use super::f32::{self, Mode};
 use super::f64;
@@ -57,9 +57,9 @@ pub struct Atomic {
 }
 
 impl Atomic {
-    /// Reads the operation and type fields. `None` where the encoding or the combination does not exist:
-    /// floating-point types can only be added (or exchanged as plain bits, under an integer type), and only
-    /// 32-bit unsigned counters wrap.
+    /// Reads the operation and type fields. The result is `None` if the encoding or the combination does not exist.
+    /// Floating-point types can only be added, or exchanged as plain bits with an integer type. Only 32-bit unsigned
+    /// counters wrap.
     #[must_use]
     pub const fn from_bits(op: u32, ty: u32) -> Option<Self> {
         let op = match op {
@@ -87,7 +87,7 @@ impl Atomic {
         Self::new(op, ty)
     }
 
-    /// As [`Atomic::from_bits`], from the decoded fields.
+    /// Does the same as [`Atomic::from_bits`] with fields that were decoded already.
     #[must_use]
     pub const fn new(op: Op, ty: Type) -> Option<Self> {
         let exists = match (op, ty) {
@@ -119,7 +119,7 @@ impl Atomic {
         }
     }
 
-    /// What memory holds afterwards. 32-bit types use and return the low half.
+    /// The value of the memory afterwards. 32-bit types use and return the low half.
     #[inline]
     #[must_use]
     pub fn apply(self, old: u64, operand: u64) -> u64 {
@@ -150,13 +150,14 @@ impl Atomic {
     }
 }
 
-/// The sum of doubles; other than DADD it leaves a NaN's bits as they are, the operand's before memory's.
+/// The sum of doubles. Unlike DADD, it does not change the bits of a NaN. If both values are NaNs, the result is the
+/// operand's.
 fn add_f64(old: u64, operand: u64) -> u64 {
     let nan = [operand, old].into_iter().find(|&x| std::primitive::f64::from_bits(x).is_nan());
     nan.unwrap_or_else(|| f64::add(old, operand, Round::Rn))
 }
 
-/// The operations that are the same at every width, given the order of the operands.
+/// The operations that are the same for every width. `less` says whether the old value is below the operand.
 #[inline(always)]
 const fn integer(op: Op, old: u64, operand: u64, less: bool) -> u64 {
     match op {
@@ -166,28 +167,29 @@ const fn integer(op: Op, old: u64, operand: u64, less: bool) -> u64 {
         Op::Xor => old ^ operand,
         Op::Min if less => old,
         Op::Max if !less => old,
-        // Inc and Dec exist at 32 bits only and never come here.
+        // Inc and Dec exist for 32 bits only, and this function is never called for them.
         Op::Min | Op::Max | Op::Exch | Op::Inc | Op::Dec => operand,
     }
 }
 
-/// ATOM.CAS: what memory holds afterwards.
+/// ATOM.CAS: the value of the memory afterwards.
 #[inline(always)]
 #[must_use]
 pub const fn compare_and_swap(old: u64, compare: u64, swap: u64) -> u64 {
     if old == compare { swap } else { old }
 }
 
-/// Bits of a barrier's upper word that count arrivals up to zero; the one above them is the phase.
+/// The bits in the upper word of a barrier that count arrivals, up to zero. The bit above them is the phase.
 const PENDING: u32 = 0x7fff_ffff;
 
-/// ATOMS.ARRIVE: a barrier after one thread has arrived (docs/hardware/sm87-memory.md#mbarrier-meaning). The upper word counts
-/// up from minus the pending arrivals; its carry turns the phase bit over, and the count begins again as the lower word says.
+/// ATOMS.ARRIVE: the value of a barrier after one thread has arrived (docs/hardware/sm87-memory.md#mbarrier-meaning).
+/// The upper word counts up from minus the number of pending arrivals. Its carry inverts the phase bit. The count then
+/// begins again with the number in the lower word.
 #[inline(always)]
 #[must_use]
 pub const fn arrive(barrier: u64) -> u64 {
     let (expected, counted) = (barrier as u32, ((barrier >> 32) as u32).wrapping_add(1));
-    // Minus the expected arrivals, in 30 bits.
+    // Minus the number of expected arrivals, in 30 bits.
     let again = (expected << 2).cast_signed() >> 2;
     let upper = if counted & PENDING == 0 { counted | again as u32 & PENDING } else { counted };
     (upper as u64) << 32 | expected as u64
