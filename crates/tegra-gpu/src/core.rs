@@ -118,17 +118,16 @@ impl Core {
     }
 
     /// Takes the tokens from the doorbell pages. A store may have overwritten an earlier token that nobody had taken
-    /// yet, so any token that names a channel makes every channel read its GP_PUT.
+    /// yet, so any token makes every channel read its GP_PUT. That holds for a token that names no channel, too: a
+    /// thread may ring for a channel that another thread is closing, over the token of a third.
     pub(crate) fn poll_doorbells(&self) -> bool {
         let now = time_ns();
         let mut rang = false;
         for bell in self.doorbells.lock().iter() {
             let Some(token) = bell.poll(now) else { continue };
-            match self.channels.read().iter().any(|c| c.hw.token() == token) {
-                true => rang = true,
-                false => {
-                    tracing::warn!(target: "tegra_sim::gpu", "doorbell with token {token:#x}, which names no channel")
-                }
+            rang = true;
+            if !self.channels.read().iter().any(|c| c.hw.token() == token) {
+                tracing::warn!(target: "tegra_sim::gpu", "doorbell with token {token:#x}, which names no channel");
             }
         }
         if rang {

@@ -40,6 +40,93 @@ fn section_1_4_doorbells_are_seen() {
     m.gpu.remove_channel(511);
 }
 
+/// A token that names no channel, or no longer one, may have been stored over the token of a channel with new work.
+#[test]
+fn a_token_of_nobody_hides_nobodys_work() {
+    let m = Machine::new();
+    let mut lane = m.lane();
+    let sem = m.map(DATA, 4096);
+    for (i, stray) in [77, lane.hw.id | 5 << 16, 0].into_iter().enumerate() {
+        let value = i as u32 + 1;
+        lane.submit(&release(DATA, value));
+        m.ring(&lane);
+        m.doorbell.mem.write_u32(0x90, stray);
+        m.drain();
+        assert_eq!(sem.mem.read_u32(0), value, "token {stray:#x}");
+    }
+}
+
+/// Several threads submit to channels of their own through one doorbell page, wait for each submit, and give way at
+/// odd moments, between any two stores of a submit too, while yet other threads use up the processor and a channel
+/// comes and goes. Whatever the order is, no submit is missed: this test ends.
+#[test]
+fn no_submit_is_missed_however_the_threads_are_interleaved() {
+    const SUBMITTERS: u32 = 3;
+    const SUBMITS: u32 = 1500;
+    let m = machine();
+    let tsgs = [m.tsg(0), m.tsg(1)];
+    let lanes: Vec<Lane> = (0..SUBMITTERS)
+        .map(|i| m.channel(500 + i, &tsgs[i as usize % 2], 0x1_0000_0000 + u64::from(i) * 0x100_0000))
+        .collect();
+    let sem = m.map(DATA, 4096);
+    let left = std::sync::atomic::AtomicU32::new(SUBMITTERS);
+    std::thread::scope(|scope| {
+        let busy = || left.load(Ordering::Relaxed) > 0;
+        for _ in 0..3 {
+            scope.spawn(move || {
+                while busy() {
+                    std::hint::spin_loop();
+                }
+            });
+        }
+        for (i, mut lane) in lanes.into_iter().enumerate() {
+            let (m, sem, left) = (&m, &sem, &left);
+            scope.spawn(move || {
+                let mut odd = Odd(i as u64 + 1);
+                let at = 64 * i;
+                for value in 1..=SUBMITS {
+                    odd.pause();
+                    let words = release(DATA + at as u64, value);
+                    let va = lane.write(&words);
+                    odd.pause();
+                    lane.entry(entry(va, words.len()));
+                    odd.pause();
+                    m.ring(&lane);
+                    wait(|| sem.mem.read_u32(at) == value);
+                }
+                left.fetch_sub(1, Ordering::Relaxed);
+            });
+        }
+        let mut odd = Odd(99);
+        while busy() {
+            let mut lane = m.channel(400, &tsgs[0], 0x3_0000_0000);
+            lane.submit(&release(DATA + 1024, 1));
+            m.ring(&lane);
+            odd.pause();
+            m.gpu.remove_channel(400);
+            // As a thread does that has not heard of the removal.
+            m.ring(&lane);
+        }
+    });
+    assert_eq!((0..3).map(|i| sem.mem.read_u32(64 * i)).collect::<Vec<_>>(), [SUBMITS; 3]);
+}
+
+/// Pauses of odd lengths, the same in every run.
+struct Odd(u64);
+
+impl Odd {
+    fn pause(&mut self) {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        match self.0 >> 60 {
+            0..=8 => {}
+            9..=13 => std::thread::yield_now(),
+            14 => (0..self.0 >> 50 & 0x3ff).for_each(|_| std::hint::spin_loop()),
+            // Longer than the GPU's own thread spins, so that it yields or sleeps.
+            _ => std::thread::sleep(std::time::Duration::from_micros(40 + (self.0 >> 40 & 0x3ff))),
+        }
+    }
+}
+
 /// A plain store by the CPU releases a waiting channel, although no doorbell announces it.
 #[test]
 fn section_3_1_a_store_releases_a_wait() {
