@@ -39,10 +39,12 @@
  *
  * FORK
  * After fork(2) the child starts as if it had not used the library yet. The library initialises itself again when the
- * child needs it. The parent is not disturbed. In the child, the clients of the parent are refused with
- * NV_ERR_INVALID_CLIENT, and the handles of its runtime with NV_ERR_OBJECT_NOT_FOUND. A descriptor of rm_open is, in
- * the child, as if just opened. The child must not use memory that the library mapped in the parent, because on a
- * board it is not mapped in the child. The library does not notice a child that was made with clone(2) directly, so
+ * child needs it. The parent is not disturbed. In the child, the clients of the parent and the handles of its runtime
+ * are refused with NV_ERR_INVALID_CLIENT. A descriptor of rm_open is, in the child, as if just opened. The child does
+ * not have the memory that the library mapped in the parent: the library marks it with MADV_DONTFORK, as the drivers
+ * of a board do. An access ends the child with SIGSEGV, after a sentence on standard error that says so. For that
+ * sentence, a child of a process with such mappings gets a handler of SIGSEGV, which passes every other fault on to the
+ * handler that was there before. The library does not notice a child that was made with clone(2) directly, so
  * that such a child must not call it.
  *
  * LIFETIME

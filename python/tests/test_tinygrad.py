@@ -194,3 +194,36 @@ def test_no_backend_is_a_clear_message(python):
         pytest.skip("this machine has a board")
     out = python(OPEN + "print(Tensor([1]).numpy())", env=env(TEGRARM_BACKEND="nvgpu"), status=1)
     assert "/dev/nv" in out and "TEGRARM_BACKEND=sim" in out
+
+
+FORKS = """
+import os
+a = Tensor([1, 2, 3]).realize()
+b = (a + 1).realize()
+@TinyJit
+def step(x): return ((x + 1).contiguous() * 2).contiguous().realize()
+for i in range(4): step(Tensor([i, i + 1]).realize())
+def refused(what):
+    try: what()
+    except RuntimeError as e:
+        assert "forked" in str(e), e
+        return
+    raise SystemExit(3)
+child = os.fork()
+if child == 0:
+    refused(lambda: b.numpy())
+    refused(lambda: (b + 1).numpy())
+    refused(lambda: Tensor([4, 5]).realize())
+    refused(lambda: step(a))
+    refused(lambda: Device[Device.DEFAULT].synchronize())
+    raise SystemExit(0)
+ended = os.waitpid(child, 0)[1]
+assert ended == 0, ended
+assert b.numpy().tolist() == [2, 3, 4] and (b + 1).numpy().tolist() == [3, 4, 5]
+"""
+
+
+@pytest.mark.parametrize("target", ["TEGRA+NV:CUDA", "TEGRA:NVRTC"])
+def test_a_forked_child_gets_an_exception_for_whatever_it_does(python, target):
+    """Where a board's child would end by SIGSEGV. The child ends as any Python program does, and the parent goes on."""
+    python(OPEN + FORKS, env=env(target))

@@ -77,12 +77,12 @@ impl File {
         }
     }
 
-    /// Maps a part of the file, shared.
+    /// Maps a part of the file, shared. Children of this process do not get the mapping.
     ///
     /// # Errors
     /// The errno of `mmap(2)`.
     pub fn mmap(&self, at: Placement, len: usize, prot: Prot, offset: u64) -> Result<Mapping, Errno> {
-        self.kmd.mmap(self.as_fd(), at, len, prot, offset)
+        self.kmd.mmap(self.as_fd(), at, len, prot, offset).map(Mapping::withheld_from_children)
     }
 }
 

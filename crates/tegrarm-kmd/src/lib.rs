@@ -23,6 +23,7 @@ mod faulty;
 pub mod fds;
 mod file;
 mod image;
+mod inherited;
 mod interrupted;
 mod labels;
 mod linux;

@@ -2,6 +2,7 @@
 #![allow(unsafe_code)]
 
 use crate::Errno;
+use crate::inherited;
 use crate::interrupted::uninterrupted;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr::NonNull;
@@ -32,6 +33,8 @@ pub enum Prot {
 pub struct Mapping {
     addr: NonNull<u8>,
     len: usize,
+    /// True if children of this process do not get it.
+    withheld: bool,
 }
 
 // SAFETY: a mapping is an address range of the process, and no part of it belongs to one thread.
@@ -64,7 +67,7 @@ impl Mapping {
             };
             if p == libc::MAP_FAILED { Err(Errno::last()) } else { Ok(p) }
         })?;
-        let map = Mapping { addr: NonNull::new(p.cast()).ok_or(Errno::ENOMEM)?, len };
+        let map = Mapping { addr: NonNull::new(p.cast()).ok_or(Errno::ENOMEM)?, len, withheld: false };
         // Kernels before 4.17 take MAP_FIXED_NOREPLACE as a hint only.
         match at {
             Placement::ExactlyIfFree(a) if map.addr() != a => Err(Errno::EEXIST),
@@ -77,7 +80,7 @@ impl Mapping {
     /// # Safety
     /// `addr..addr + len` is mapped, page-aligned, and nobody else unmaps it.
     pub unsafe fn from_raw(addr: NonNull<u8>, len: usize) -> Mapping {
-        Mapping { addr, len }
+        Mapping { addr, len, withheld: false }
     }
 
     /// The start address.
@@ -96,7 +99,17 @@ impl Mapping {
         self.len
     }
 
-    /// Gives up ownership of the range without unmapping it. Its new owner is the code that has the address.
+    /// Keeps the mapping from children of this process, as the drivers of a board do
+    /// (docs/hardware/nvgpu-overview.md#fork). A child that accesses it is told so in a sentence before it ends.
+    #[must_use]
+    pub fn withheld_from_children(mut self) -> Mapping {
+        inherited::withhold(self.addr(), self.len);
+        self.withheld = true;
+        self
+    }
+
+    /// Gives up ownership of the range without unmapping it. Its new owner is the code that has the address. Children
+    /// do not get it either, if they would not have got it before.
     pub fn leak(self) -> usize {
         let addr = self.addr();
         std::mem::forget(self);
@@ -106,6 +119,9 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
+        if self.withheld {
+            inherited::forget(self.addr(), self.len);
+        }
         // SAFETY: this value owns the range (see `new` and `from_raw`), and no reference into it outlives `self`.
         unsafe { libc::munmap(self.addr.as_ptr().cast(), self.len) };
     }

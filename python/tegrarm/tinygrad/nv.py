@@ -8,6 +8,7 @@ tinygrad's own behaviour. RM structures and numbers are those that tinygrad has 
 from __future__ import annotations
 
 import ctypes
+import gc
 import inspect
 import os
 import struct
@@ -90,6 +91,36 @@ class Notifier:
         return f"channel stopped: error notifier {code} ({NOTIFIER_CODES.get(code, 'see nvgpu_error.h')}{where})"
 
 
+class _ParentsMemory:
+    """What a forked child has in place of the GPU's memory: each use of it is an exception."""
+
+    def __init__(self, parent: int):
+        self._parent = parent
+
+    def _refuse(self, *_args):
+        what = f"process {os.getpid()} was forked from process {self._parent}, whose GPU memory it does not have"
+        raise RuntimeError(f"{what}: open the device in the child, or start it with multiprocessing's method spawn")
+
+    __getitem__ = __setitem__ = __getattr__ = _refuse
+
+
+class GPUView(MMIOInterface):
+    """Memory of the GPU as the processor sees it. A forked child sees none of its parent's."""
+
+    def view(self, offset: int = 0, size: int | None = None, fmt: str | None = None) -> GPUView:
+        """As tinygrad's, of this class."""
+        self.mv.nbytes  # noqa: B018 - in a child, an exception
+        return GPUView(self.addr + offset, self.nbytes - offset if size is None else size, fmt=fmt or self.fmt)
+
+
+def _forget_views() -> None:
+    """In a forked child: the mappings were the parent's, and an access would end the process."""
+    gone = _ParentsMemory(os.getppid())
+    for view in gc.get_objects():
+        if type(view) is GPUView:
+            view.mv = gone
+
+
 class TEGRAIface:
     """Does with libtegrarm's object door what tinygrad's NVKIface does on the device nodes of a desktop driver.
 
@@ -148,7 +179,7 @@ class TEGRAIface:
         self.compute_class, self.dma_class = first(nv_gpu.AMPERE_COMPUTE_B), first(nv_gpu.AMPERE_DMA_COPY_B)
         self.viddec_class = None  # NVDEC is not an engine of the Tegra GPU
         usermode = self.rm.alloc(self.dev.subdevice, self.usermode_class)
-        return usermode, MMIOInterface(self.rm.map(self.dev.subdevice, usermode, USERMODE_SIZE), USERMODE_SIZE, fmt="I")
+        return usermode, GPUView(self.rm.map(self.dev.subdevice, usermode, USERMODE_SIZE), USERMODE_SIZE, fmt="I")
 
     def _class_list(self) -> set[int]:
         size = self.rm.control(self.dev.nvdevice, nv_gpu.NV0080_CTRL_CMD_GPU_GET_CLASSLIST,
@@ -192,7 +223,7 @@ class TEGRAIface:
         except RuntimeError:
             self.rm.free(memory)
             raise
-        buffer = HCQBuffer(va, size, meta=Memory(memory), view=MMIOInterface(pointer, size), owner=self.dev)
+        buffer = HCQBuffer(va, size, meta=Memory(memory), view=GPUView(pointer, size), owner=self.dev)
         if notifier:
             self.notifiers.append(Notifier(buffer))
         return buffer
@@ -335,6 +366,11 @@ class TegraDevice(NVDevice):
             self.synchronize()
         super()._ensure_has_local_memory(required)
 
+    def finalize(self) -> None:
+        """At the end of the process: as tinygrad's. A forked child has nothing to wait for."""
+        if self.iface.rm.pid == os.getpid():
+            super().finalize()
+
     def on_device_hang(self) -> None:
         """Raises RuntimeError with everything that is known about why the GPU stopped."""
         # tinygrad's report would show an MMU fault with an address and an access of zero, because nvgpu does not tell them.
@@ -374,6 +410,7 @@ def install() -> None:
     if ops_nv.NVAllocator is _allocator:
         return
     ops_nv.NVAllocator = _allocator
+    os.register_at_fork(after_in_child=_forget_views)
     if NAMES_INTERFACES_IN_CALL:
         select = NVDevice._select_iface
         NVDevice._select_iface = lambda self, *ifaces: select(self, TEGRAIface, *ifaces)

@@ -148,12 +148,26 @@ impl<H, T> Slots<H, T> {
         self.rows.get().chunks[chunk].get()?.get(index)
     }
 
-    /// The error of a handle that stands for nothing.
+    /// The error of a handle that stands for nothing here.
     #[cold]
     fn unknown(&self, handle: u64) -> RmError {
         let what = self.what;
+        if self.is_parents(handle) {
+            let text =
+                format!("the {what} {handle:#x} belongs to the process this one was forked from: open the device here");
+            return RmError::new(NV_ERR_INVALID_CLIENT, text);
+        }
         let text = format!("{handle:#x} is no {what}: it was never made, or closed, or belongs to another process");
         RmError::new(NV_ERR_OBJECT_NOT_FOUND, text)
+    }
+
+    /// Whether the process from which this one was forked may have made the handle: it has a generation that this
+    /// process never gives out.
+    fn is_parents(&self, handle: u64) -> bool {
+        let generation = handle & GENERATIONS;
+        handle >> KIND_SHIFT == self.kind >> KIND_SHIFT
+            && generation >= GENERATION
+            && generation < self.first.load(Ordering::Relaxed)
     }
 
     /// The error for an object that another thread is using in a call.
@@ -332,7 +346,10 @@ mod tests {
         unsafe { TABLE.forget() };
         let after: Vec<_> = (0..4).map(|n| TABLE.insert(n).unwrap()).collect();
         assert!(after.iter().all(|handle| *handle != reused && !before.contains(handle)));
-        assert!(refused(TABLE.get(reused)));
+        let status = |handle: *const Opaque| TABLE.get(handle).unwrap_err().status;
+        assert_eq!((status(reused), status(before[1])), (NV_ERR_INVALID_CLIENT, NV_ERR_INVALID_CLIENT));
+        TABLE.remove(after[0]).unwrap();
+        assert_eq!(status(after[0]), NV_ERR_OBJECT_NOT_FOUND, "its own, which it has closed");
     }
 
     #[test]
