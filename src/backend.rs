@@ -107,7 +107,25 @@ fn unusable(path: &Path, what: &str, why: impl std::fmt::Display) -> RmError {
 fn simulator() -> RmResult<Arc<dyn Kmd>> {
     let config = tegra_sim::SimConfig::from_env();
     let config = config.map_err(|e| RmError::new(NV_ERR_INVALID_ARGUMENT, format!("the virtual Orin: {e}")))?;
-    Ok(Arc::new(tegra_sim::SimKmd::new(config)))
+    let shown = shows_faults()?;
+    let board = tegra_sim::SimKmd::new(config);
+    // A log that is written anyway has these lines.
+    if shown && !tracing::enabled!(target: "tegra_sim::recovery", tracing::Level::WARN) {
+        let more = "TEGRARM_LOG=warn logs all of it";
+        tegra_sim::kmsg::say_log(board.kernel(), board.gpu(), more, tegrarm_kmd::output::say);
+    }
+    Ok(Arc::new(board))
+}
+
+/// Whether the virtual Orin prints what its driver says about faults of the GPU. A GPU that stopped must not go
+/// unnoticed, so it does unless `TEGRARM_SIM_FAULTS` is `0`.
+#[cfg(feature = "sim")]
+fn shows_faults() -> RmResult<bool> {
+    match text_of("TEGRARM_SIM_FAULTS")?.as_str() {
+        "" | "1" => Ok(true),
+        "0" => Ok(false),
+        other => fail!(NV_ERR_INVALID_ARGUMENT, "TEGRARM_SIM_FAULTS={other}: must be 0 or 1"),
+    }
 }
 
 #[cfg(not(feature = "sim"))]

@@ -1,5 +1,6 @@
 //! A record of what the GPU did: kernel-log lines of faults, and events for traces.
 
+use super::clock::time_ns;
 use parking_lot::{Mutex, RwLock};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -106,6 +107,21 @@ pub enum Event {
 /// the GPU.
 pub type Observer = Arc<dyn Fn(&Event) + Send + Sync>;
 
+/// A line that the driver would write to the kernel's log.
+#[derive(Clone, Copy, Debug)]
+pub struct LogLine<'a> {
+    /// The PTIMER time.
+    pub time_ns: u64,
+    /// The line, in the driver's words where they are known.
+    pub text: &'a str,
+    /// Whether the driver stopped the channel's group. Otherwise it only wrote the line.
+    pub fatal: bool,
+}
+
+/// A function that receives every line of the kernel's log, on the thread where it is written. It must not call the
+/// GPU. The other events cost nothing for it, unlike those of an [`Observer`].
+pub type LogReader = Arc<dyn Fn(&LogLine<'_>) + Send + Sync>;
+
 /// The number of lines that are kept for tools.
 const LINES: usize = 1024;
 
@@ -114,6 +130,7 @@ const LINES: usize = 1024;
 pub(crate) struct Trace {
     active: AtomicBool,
     observers: RwLock<Vec<Observer>>,
+    readers: RwLock<Vec<LogReader>>,
     faults: Mutex<VecDeque<String>>,
 }
 
@@ -121,6 +138,10 @@ impl Trace {
     pub(crate) fn observe(&self, observer: Observer) {
         self.observers.write().push(observer);
         self.active.store(true, Ordering::Release);
+    }
+
+    pub(crate) fn read_log(&self, reader: LogReader) {
+        self.readers.write().push(reader);
     }
 
     /// Reports an event. The event is only built if there is an observer.
@@ -138,23 +159,26 @@ impl Trace {
 
     /// Adds the line of a fault to the log.
     pub(crate) fn fault(&self, channel: u32, tsg: u32, fault: &Fault) {
-        self.line(&fault.text);
+        self.line(&fault.text, true);
         self.emit(|| Event::Fault { channel, tsg, fault: fault.clone() });
     }
 
     /// Adds another line to the log.
     pub(crate) fn log(&self, channel: u32, tsg: u32, text: String) {
         tracing::warn!(target: "tegra_sim::gpu", channel, tsg, "{text}");
-        self.line(&text);
+        self.line(&text, false);
         self.emit(|| Event::Logged { channel, tsg, text });
     }
 
-    fn line(&self, text: &str) {
+    fn line(&self, text: &str, fatal: bool) {
         let mut lines = self.faults.lock();
         if lines.len() == LINES {
             lines.pop_front();
         }
         lines.push_back(text.to_owned());
+        drop(lines);
+        let line = LogLine { time_ns: time_ns(), text, fatal };
+        self.readers.read().iter().for_each(|reader| reader(&line));
     }
 
     pub(crate) fn lines(&self) -> Vec<String> {

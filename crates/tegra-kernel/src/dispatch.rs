@@ -4,6 +4,7 @@
 use super::Kernel;
 use crate::process::Process;
 use crate::release::{L4t, PerRelease, Releases};
+use crate::rule::{self, Because};
 use std::os::fd::RawFd;
 use std::sync::Arc;
 use tegrarm_abi::layout::{AbiStruct, copy_shared_fields};
@@ -226,21 +227,23 @@ impl<O> Table<O> {
         let (l4t, req) = (call.kernel.config.l4t, Request(request));
         let nr_known = (1..=self.last.of(l4t)).contains(&req.nr());
         if req.magic() != self.magic || !nr_known || req.size() > self.max_arg.of(l4t) {
-            return Err(Errno::EINVAL);
+            let rule = "this node has no ioctl of that magic number, number or size";
+            return Err(Errno::EINVAL.because(rule));
         }
         let mut buffer = [0; MAX_ARG];
         let bytes = &mut buffer[..req.size()];
         if req.copies_in() {
-            fetch(call.process, &arg, bytes)?;
+            fetch(call.process, &arg, bytes).inspect_err(|_| rule::note("the argument cannot be read"))?;
         }
         alive()?;
-        let row = self.row(request, l4t).ok_or(Errno::ENOTTY)?;
+        let row = self.row(request, l4t);
+        let row = row.ok_or_else(|| Errno::ENOTTY.because("this release has no ioctl of that number and size"))?;
         let reply = (row.handler)(call, object, bytes);
         tracing::trace!(target: "tegra_sim::ioctl", name = row.name, ?reply);
         if req.copies_out() && (reply.is_ok() || call.copy_back_always.get()) {
             match (store(call.process, &mut arg, bytes), self.copy_back) {
                 (Ok(()), _) => {}
-                (Err(_), CopyBack::Errno) => return Err(Errno::EFAULT),
+                (Err(_), CopyBack::Errno) => return Err(Errno::EFAULT.because("the argument cannot be written")),
                 (Err(_), CopyBack::Count) => return Ok(bytes.len() as i32),
             }
         }
@@ -257,7 +260,7 @@ impl Call<'_> {
     pub(super) fn channel(&self, fd: RawFd) -> Reply<Arc<super::channel::Channel>> {
         match self.kernel.object(self.process, fd) {
             Ok(super::files::Object::Channel(channel)) => Ok(channel),
-            _ => Err(Errno::EINVAL.into()),
+            _ => Err(Errno::EINVAL.because(format!("descriptor {fd} is not a channel")).into()),
         }
     }
 
@@ -265,19 +268,20 @@ impl Call<'_> {
     pub(super) fn space(&self, fd: RawFd) -> Reply<Arc<super::space::AddressSpace>> {
         match self.kernel.object(self.process, fd) {
             Ok(super::files::Object::Space(space)) => Ok(space),
-            _ => Err(Errno::EINVAL.into()),
+            _ => Err(Errno::EINVAL.because(format!("descriptor {fd} is not an address space")).into()),
         }
     }
 
     /// The caller's dmabuf behind `fd`. The error is `EBADF` if the descriptor is closed, and `EINVAL` if it is not a
     /// dmabuf.
     pub(super) fn dmabuf(&self, fd: RawFd) -> Reply<super::nvmap::Dmabuf> {
-        match self.kernel.object(self.process, fd)? {
+        let closed = |_: &Errno| rule::note(format!("descriptor {fd} is not open, or not of this board"));
+        match self.kernel.object(self.process, fd).inspect_err(closed)? {
             super::files::Object::Dmabuf(buffer) => {
                 let read_only = buffer.read_only() || self.process.read_only(fd);
                 Ok(super::nvmap::Dmabuf { buffer, read_only })
             }
-            _ => Err(Errno::EINVAL.into()),
+            _ => Err(Errno::EINVAL.because(format!("descriptor {fd} is not a dmabuf")).into()),
         }
     }
 }

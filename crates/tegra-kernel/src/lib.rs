@@ -26,6 +26,7 @@ pub mod process;
 mod profiler;
 mod registers;
 mod release;
+pub mod rule;
 mod sched;
 mod space;
 mod syncpoint;
@@ -147,9 +148,10 @@ impl Kernel {
     /// # Errors
     /// The errno of the call: `EBADF` for a closed descriptor, `ENOTTY` for a file that does not belong to this kernel.
     pub fn ioctl(self: &Arc<Self>, process: &dyn Process, fd: RawFd, request: u32, arg: Arg<'_>) -> Result<i32, Errno> {
+        rule::forget();
         let object = self.object(process, fd).map_err(|e| if e == Errno::EINVAL { Errno::ENOTTY } else { e })?;
         let call = Call { kernel: self, process, fd, copy_back_always: false.into() };
-        match object {
+        let result = match object {
             Object::Nvmap(file) => nvmap::ioctl(&call, &file, request, arg),
             Object::Ctrl(ctrl) => ctrl::TABLE.run(&call, &ctrl, request, arg),
             Object::Space(space) => space::TABLE.run(&call, &space, request, arg),
@@ -165,7 +167,8 @@ impl Kernel {
             Object::Dmabuf(_) | Object::Queue(_) | Object::Event { .. } | Object::Power | Object::Domain(_) => {
                 Err(Errno::ENOTTY)
             }
-        }
+        };
+        result.inspect_err(|errno| rule::log(request, *errno))
     }
 
     /// The kind of node behind one of the caller's descriptors. It is `None` if the descriptor does not belong to this

@@ -6,6 +6,7 @@ use super::ctrl::DOORBELL_SIZE;
 use super::ctrl_fifo::QUEUE_SIZE;
 use super::files::Object;
 use crate::process::Process;
+use crate::rule::{self, Because};
 use std::os::fd::RawFd;
 use std::sync::Arc;
 use tegrarm_abi::nvmap::NVMAP_HEAP_CARVEOUT_VPR;
@@ -15,6 +16,7 @@ impl Kernel {
     /// The address at which the kernel itself has mapped the memory behind one of the caller's descriptors. This
     /// matters when the caller is this process, because the two share an address space then.
     pub fn own_view(&self, process: &dyn Process, fd: RawFd) -> Option<usize> {
+        rule::forget();
         match self.object(process, fd).ok()? {
             Object::Ctrl(ctrl) => Some(ctrl.doorbell.backing.as_ptr() as usize),
             Object::Dmabuf(buffer) => Some(buffer.pages().ok()?.as_ptr() as usize),
@@ -38,18 +40,20 @@ impl Kernel {
         match self.object(process, fd).map_err(|e| if e == Errno::EINVAL { Errno::ENODEV } else { e })? {
             Object::Ctrl(ctrl) => {
                 if process.maps(ctrl.file, ctrl.doorbell.backing.as_ptr() as u64) {
-                    return Err(Errno::EBUSY);
+                    return Err(Errno::EBUSY.because("the doorbell page is mapped once for each open of the ctrl node"));
                 }
-                if len > DOORBELL_SIZE || offset != 0 { Err(Errno::EINVAL) } else { Ok(()) }
+                let rule = "the doorbell page has 64 KiB, and is mapped from its start";
+                if len > DOORBELL_SIZE || offset != 0 { Err(Errno::EINVAL.because(rule)) } else { Ok(()) }
             }
             Object::Dmabuf(buffer) => {
                 if offset.checked_add(len as u64).is_none_or(|end| end > buffer.size) {
-                    return Err(Errno::EINVAL);
+                    return Err(Errno::EINVAL.because("the range reaches beyond the end of the buffer"));
                 }
-                let allocation = buffer.allocation().ok_or(Errno::EPERM)?;
+                let none = || Errno::EPERM.because("the buffer has no memory yet (NVMAP_IOC_ALLOC)");
+                let allocation = buffer.allocation().ok_or_else(none)?;
                 let forbidden = allocation.heap == NVMAP_HEAP_CARVEOUT_VPR || (write && buffer.read_only());
                 if forbidden {
-                    return Err(Errno::EPERM);
+                    return Err(Errno::EPERM.because("the buffer is protected memory, or read-only"));
                 }
                 if write && process.read_only(fd) { Err(Errno::EACCES) } else { Ok(()) }
             }
@@ -58,7 +62,9 @@ impl Kernel {
             Object::Queue(_) => Ok(()),
             Object::Ctxsw(trace) if offset == 0 && len as u64 <= trace.size() => Ok(()),
             Object::Ctxsw(_) => Err(Errno::EINVAL),
-            Object::Nvmap(_) => Err(Errno::EPERM),
+            Object::Nvmap(_) => {
+                Err(Errno::EPERM.because("buffers are mapped through their dmabufs (NVMAP_IOC_GET_FD)"))
+            }
             _ => Err(Errno::ENODEV),
         }
     }

@@ -46,6 +46,11 @@ enum TextFile {
 }
 
 impl Kernel {
+    /// The GPU's device, as the kernel's log and the directories of sysfs name it.
+    pub fn device_name(&self) -> &'static str {
+        self.devfreq()
+    }
+
     /// The GPU's directory under `/sys/class/devfreq`.
     fn devfreq(&self) -> &'static str {
         self.chip.devfreq[usize::from(self.config.l4t.is_r35())]

@@ -18,6 +18,7 @@ use super::profiler::ProfilerObject;
 use super::sched::Scheduling;
 use crate::process::FileId;
 use crate::release::PerRelease;
+use crate::rule::Because;
 use parking_lot::Mutex;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
@@ -131,13 +132,17 @@ impl Drop for Tsg {
 impl Tsg {
     /// Checks that the group has a graphics context. The error is `EFAULT`.
     pub(super) fn check_context(&self) -> Result<(), Errno> {
-        if self.state.lock().has_context { Ok(()) } else { Err(Errno::EFAULT) }
+        if self.state.lock().has_context {
+            Ok(())
+        } else {
+            Err(Errno::EFAULT.because("the TSG has no context yet (ALLOC_OBJ_CTX)"))
+        }
     }
 
     /// Makes a new group. The error is `ENOMEM` when all ids are in use.
     pub(super) fn create(call: &Call<'_>) -> Result<Arc<Tsg>, Errno> {
         let kernel = call.kernel;
-        let id = kernel.tsg_ids.take().ok_or(Errno::ENOMEM)?;
+        let id = kernel.tsg_ids.take().ok_or_else(|| Errno::ENOMEM.because("all TSGs are in use"))?;
         let hw = Arc::new(HwTsg::new(id, kernel.chip.sm_count() as usize, kernel.hw.clone()));
         let events = Arc::new(Events::default());
         let listener: Arc<dyn Listener> = events.clone();
@@ -197,7 +202,9 @@ fn preempt(call: &Call<'_>, file: &Arc<TsgFile>, _: &mut ()) -> Reply {
 fn event_id_ctrl(call: &Call<'_>, file: &Arc<TsgFile>, args: &mut nvgpu_event_id_ctrl_args) -> Reply {
     let known = args.event_id < NVGPU_IOCTL_CHANNEL_EVENT_ID_MAX && args.cmd == NVGPU_IOCTL_CHANNEL_EVENT_ID_CMD_ENABLE;
     if !known || (call.is_r35() && file.tsg.events.has(args.event_id)) {
-        return Err(Errno::EINVAL.into());
+        return Err(Errno::EINVAL
+            .because("there is no such event or command, or r35 has this event enabled already")
+            .into());
     }
     let (event, fd) = EventFd::new(args.event_id)?;
     let event = Arc::new(event);
@@ -215,7 +222,7 @@ fn set_runlist_interleave(call: &Call<'_>, file: &Arc<TsgFile>, args: &mut nvgpu
 /// Sets how often the group is in the runlist. The error is `EINVAL` for an unknown level.
 pub(super) fn set_interleave_of(tsg: &Tsg, level: u32) -> Result<(), Errno> {
     if level >= NVGPU_RUNLIST_INTERLEAVE_NUM_LEVELS {
-        return Err(Errno::EINVAL);
+        return Err(Errno::EINVAL.because("the level is LOW, MEDIUM or HIGH"));
     }
     tsg.state.lock().interleave = level;
     Ok(())
@@ -229,7 +236,8 @@ fn set_timeslice(call: &Call<'_>, file: &Arc<TsgFile>, args: &mut nvgpu_timeslic
 /// Sets the group's time slice. The error is `EINVAL` outside of the range that the driver accepts.
 pub(super) fn set_timeslice_of(tsg: &Tsg, us: u32) -> Result<(), Errno> {
     if !tsg.scheduling.timeslices().contains(&us) {
-        return Err(Errno::EINVAL);
+        let allowed = tsg.scheduling.timeslices();
+        return Err(Errno::EINVAL.because(format!("a time slice has {allowed:?} microseconds")));
     }
     tsg.hw.timeslice_us.store(us, Ordering::Relaxed);
     Ok(())

@@ -18,6 +18,7 @@
 //! ```
 
 mod board;
+pub mod kmsg;
 pub mod listing;
 pub mod supervisor;
 

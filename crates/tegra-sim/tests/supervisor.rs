@@ -234,6 +234,80 @@ fn strace_names_calls_and_fields() {
     assert!(trace.contains("NVGPU_GPU_IOCTL_OPEN_CHANNEL("), "{trace}");
 }
 
+const REFUSED: &str = r#"
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+static void fails(int fd, unsigned long request, void *arg, int number) {
+  assert(ioctl(fd, request, arg) == -1 && errno == number);
+}
+
+int main(void) {
+  int ctrl = open("/dev/nvgpu/igpu0/ctrl", O_RDWR), nvmap = open("/dev/nvmap", O_RDWR);
+  int32_t channel = -1;
+  assert(ioctl(ctrl, 0xc004470b, &channel) == 0);
+  struct { uint32_t big_page; int32_t fd; uint32_t flags, pad; uint64_t start, end, split; uint32_t reserved[6]; } as =
+    {0, -1, 0, 0, 1 << 26, 1ull << 37, 0, {0}};
+  assert(ioctl(ctrl, 0xc0404708, &as) == 0);
+  struct { int fd; uint32_t flags; uint64_t source, token; } tsg = {0, 0, 0, 0};
+  assert(ioctl(ctrl, 0xc0184709, &tsg) == 0);
+  struct { uint32_t entries, jobs, flags; int32_t userd, ring; uint32_t token; uint64_t a[5]; uint32_t pad[10]; } setup;
+  memset(&setup, 0, sizeof setup);
+  setup.entries = 512, setup.flags = 8;
+  fails(channel, 0xc0684880, &setup, EINVAL);
+  assert(ioctl(as.fd, 0xc0044101, &channel) == 0 && ioctl(tsg.fd, 0x40045401, &channel) == 0);
+  fails(channel, 0xc0684880, &setup, EINVAL);
+  setup.flags = 0xa;
+  fails(channel, 0xc0684880, &setup, EINVAL);
+  fails(channel, 0xc0684880, (void *)8, EFAULT);
+  struct { uint32_t size, handle; } create = {4096, 0}, none = {0, 0};
+  fails(nvmap, 0xc0084e00, &none, EINVAL);
+  assert(ioctl(nvmap, 0xc0084e00, &create) == 0);
+  struct { uint32_t handle, heap, flags, align; int32_t nid; } alloc = {create.handle, 1u << 30, 1, 3, 0};
+  fails(nvmap, 0x40144e03, &alloc, EINVAL);
+  assert(ioctl(nvmap, 0x4e04, (unsigned long)create.handle) == 0);
+  assert(mmap(0, 4096, PROT_READ, MAP_SHARED, nvmap, 0) == MAP_FAILED && errno == EPERM);
+  assert(mmap(0, 65536, PROT_READ | PROT_WRITE, MAP_SHARED, ctrl, 0) != MAP_FAILED);
+  int freq = open("/sys/class/devfreq/17000000.gpu/min_freq", O_WRONLY);
+  assert(freq >= 0 && write(freq, "306000000\n", 10) == 10);
+  close(freq);
+  return 0;
+}
+"#;
+
+/// What people need most is why: an errno alone stands for many rules.
+#[test]
+fn strace_says_by_which_rule_a_call_was_refused() {
+    let program = compile("refused", REFUSED);
+    let out = run(&["--strace"], &[program.to_str().unwrap()]);
+    let trace = String::from_utf8_lossy(&out.stderr).into_owned();
+    assert!(out.status.success(), "{trace}");
+    let has = |parts: &[&str]| {
+        assert!(trace.lines().any(|line| parts.iter().all(|part| line.contains(part))), "{parts:?} in\n{trace}");
+    };
+    let setup = "NVGPU_IOCTL_CHANNEL_SETUP_BIND(";
+    has(&[setup, "flags=USERMODE_SUPPORT,", "-1 EINVAL (the channel is not bound to an address space"]);
+    has(&[setup, "flags=USERMODE_SUPPORT,", "-1 EINVAL (USERMODE_SUPPORT needs DETERMINISTIC, too)"]);
+    has(&[setup, "flags=DETERMINISTIC|USERMODE_SUPPORT,", "-1 EINVAL (DETERMINISTIC needs the channel's watchdog off"]);
+    has(&[setup, "-1 EFAULT (the argument cannot be read)"]);
+    has(&["NVMAP_IOC_CREATE(", "-1 EINVAL (a buffer of no bytes"]);
+    has(&["NVMAP_IOC_ALLOC(", "heap_mask=IOVMM, flags=WRITE_COMBINE, align=3", "-1 EINVAL (align is a power of two"]);
+    has(&["NVMAP_IOC_FREE(", "handle=0x80000000) = 0"]);
+    has(&["mmap(", "(Nvmap), len=0x1000, PROT_READ, offset=0) = -1 EPERM (buffers are mapped through their dmabufs"]);
+    has(&["mmap(", "(Ctrl), len=0x10000, PROT_READ|PROT_WRITE, offset=0) = allowed"]);
+    has(&["write(\"/sys/class/devfreq/17000000.gpu/min_freq\", \"306000000\") = 9"]);
+    // A process, a time since the start, and then the call.
+    let time = |line: &str| line.split_whitespace().nth(1).and_then(|t| t.parse::<f64>().ok());
+    let times: Vec<f64> = trace.lines().map(|line| time(line).unwrap_or_else(|| panic!("{line}"))).collect();
+    assert!(times.len() > 15 && times.is_sorted() && times[0] < 60.0, "{times:?}");
+}
+
 /// Only mounted files allow listings of the host's own directories, `chdir` and symbolic links.
 #[test]
 fn the_boards_files_are_part_of_the_tree() {

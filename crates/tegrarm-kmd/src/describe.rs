@@ -18,6 +18,8 @@ pub enum Value {
     Signed(i64),
     /// An array or a nested structure, as bytes.
     Bytes(Vec<u8>),
+    /// A number in words, for people.
+    Text(String),
 }
 
 impl fmt::Display for Value {
@@ -29,6 +31,7 @@ impl fmt::Display for Value {
             Value::Signed(v) => write!(f, "{v}"),
             Value::Bytes(bytes) if bytes.iter().all(|b| *b == 0) => f.write_str("0…"),
             Value::Bytes(bytes) => f.write_str(&hex(bytes)),
+            Value::Text(text) => f.write_str(text),
         }
     }
 }
@@ -124,6 +127,60 @@ pub fn argument(node: Node, request: u32, arg: &Arg<'_>) -> Vec<Field> {
         Arg::Value(0) => Vec::new(),
         Arg::Value(v) => vec![Field { name: "value".into(), offset: 0, value: Value::Unsigned(*v) }],
     }
+}
+
+/// The fields whose bits have names: the start of the ioctl's name, the field, and what the names of its bits begin
+/// with. An ioctl of r35 or r39 has the name of r36's, and its release behind it.
+const FLAGS: &[(&str, &str, &str)] = &[
+    ("NVGPU_IOCTL_CHANNEL_SETUP_BIND", "flags", "NVGPU_CHANNEL_SETUP_BIND_FLAGS_"),
+    ("NVGPU_IOCTL_CHANNEL_ALLOC_GPFIFO_EX", "flags", "NVGPU_ALLOC_GPFIFO_EX_FLAGS_"),
+    ("NVGPU_IOCTL_CHANNEL_ALLOC_OBJ_CTX", "flags", "NVGPU_ALLOC_OBJ_FLAGS_"),
+    ("NVGPU_IOCTL_CHANNEL_SUBMIT_GPFIFO", "flags", "NVGPU_SUBMIT_GPFIFO_FLAGS_"),
+    ("NVGPU_AS_IOCTL_MAP_BUFFER_EX", "flags", "NVGPU_AS_MAP_BUFFER_FLAGS_"),
+    ("NVGPU_AS_IOCTL_ALLOC_SPACE", "flags", "NVGPU_AS_ALLOC_SPACE_FLAGS_"),
+    ("NVGPU_GPU_IOCTL_ALLOC_AS", "flags", "NVGPU_GPU_IOCTL_ALLOC_AS_FLAGS_"),
+    ("NVGPU_GPU_IOCTL_OPEN_TSG", "flags", "NVGPU_GPU_IOCTL_OPEN_TSG_FLAGS_"),
+    ("NVGPU_GPU_IOCTL_REGISTER_BUFFER", "flags", "NVGPU_GPU_REGISTER_BUFFER_FLAGS_"),
+    ("NVGPU_GPU_IOCTL_SET_DETERMINISTIC_OPTS", "flags", "NVGPU_GPU_SET_DETERMINISTIC_OPTS_FLAGS_"),
+    ("NVMAP_IOC_ALLOC", "heap_mask", "NVMAP_HEAP_"),
+    ("NVMAP_IOC_ALLOC", "flags", "NVMAP_HANDLE_"),
+    ("NVMAP_IOC_FROM_VA", "flags", "NVMAP_HANDLE_"),
+    ("NVMAP_IOC_DUP_HANDLE", "access_flags", "NVMAP_HANDLE_"),
+];
+
+/// Values of two bits that are one choice: what the names begin with, the position, and the names of the values.
+const CHOICES: &[(&str, u32, [&str; 4])] = &[
+    ("NVGPU_AS_MAP_BUFFER_FLAGS_", 10, ["", "ACCESS_READ_ONLY", "ACCESS_READ_WRITE", ""]),
+    ("NVMAP_HANDLE_", 0, ["UNCACHEABLE", "WRITE_COMBINE", "INNER_CACHEABLE", "CACHEABLE"]),
+];
+
+/// The names of the bits of a field, separated by `|`, without what all of them begin with. Bits without a name are a
+/// number behind them. The result is `None` if the bits of this field have no names.
+pub fn flag_names(node: Node, request: u32, field: &Field) -> Option<String> {
+    let (Value::Unsigned(value), Some(known)) = (&field.value, ioctl(node, request)) else { return None };
+    let of = |row: &&(&str, &str, &str)| known.name.starts_with(row.0) && field.name == row.1;
+    let (_, _, prefix) = FLAGS.iter().find(of)?;
+    let (mut rest, mut names) = (*value, Vec::new());
+    if let Some((_, at, choice)) = CHOICES.iter().find(|(p, ..)| p == prefix) {
+        names.extend(Some(choice[(rest >> at & 3) as usize].to_owned()).filter(|name| !name.is_empty()));
+        rest &= !(3 << at);
+    }
+    let consts = tegrarm_abi::registry::CONSTS.iter().copied().flatten().filter_map(|c| {
+        let value = u64::try_from(c.value).ok().filter(|v| v.is_power_of_two())?;
+        let name = c.name.strip_prefix(prefix)?;
+        // These say where the bits of a choice are.
+        (!name.contains("BITMASK")).then_some((name, value))
+    });
+    for (name, value) in consts {
+        if rest & value != 0 {
+            names.push(name.to_owned());
+            rest &= !value;
+        }
+    }
+    if rest != 0 || names.is_empty() {
+        names.push(format!("{rest:#x}"));
+    }
+    Some(names.join("|"))
 }
 
 /// One line for one ioctl, as strace would write it: the arguments, the result, and the fields that the kernel changed.
@@ -228,6 +285,34 @@ mod tests {
         assert!(text.ends_with(" = 0 {offset=0x200000}"), "{text}");
         let failed = line(&7, Node::As, NVGPU_AS_IOCTL_MAP_BUFFER_EX, &before, &before, Err(Errno::EINVAL));
         assert!(failed.ends_with(") = -1 EINVAL"), "{failed}");
+    }
+
+    #[test]
+    fn flags_have_names() {
+        use tegrarm_abi::nvgpu::channel::NVGPU_IOCTL_CHANNEL_SETUP_BIND;
+        use tegrarm_abi::nvmap::NVMAP_IOC_ALLOC;
+        let names = |node, request, name: &'static str, value| {
+            flag_names(node, request, &Field { name: name.into(), offset: 0, value: Value::Unsigned(value) })
+        };
+        let setup = |value| names(Node::Channel, NVGPU_IOCTL_CHANNEL_SETUP_BIND, "flags", value);
+        assert_eq!(setup(0xa).as_deref(), Some("DETERMINISTIC|USERMODE_SUPPORT"));
+        assert_eq!(setup(0).as_deref(), Some("0x0"));
+        assert_eq!(setup(0x8000_0008).as_deref(), Some("USERMODE_SUPPORT|0x80000000"));
+        let map = |value| names(Node::As, NVGPU_AS_IOCTL_MAP_BUFFER_EX, "flags", value);
+        assert_eq!(map(0x805).as_deref(), Some("ACCESS_READ_WRITE|CACHEABLE|FIXED_OFFSET"));
+        let nvmap = |name, value| names(Node::Nvmap, NVMAP_IOC_ALLOC, name, value);
+        assert_eq!(nvmap("flags", 0x21).as_deref(), Some("WRITE_COMBINE|ZEROED_PAGES"));
+        assert_eq!(nvmap("heap_mask", 0x4000_0000).as_deref(), Some("IOVMM"));
+        assert_eq!(nvmap("align", 1), None);
+        // A row that names no ioctl and no constant would never be used.
+        for (ioctl, field, prefix) in FLAGS {
+            let ioctls = tegrarm_abi::registry::IOCTLS.iter().copied().flatten();
+            let found =
+                ioctls.filter(|i| i.name.starts_with(ioctl)).any(|i| i.arg.fields.iter().any(|f| f.name == *field));
+            assert!(found, "{ioctl} has no {field}");
+            let mut consts = tegrarm_abi::registry::CONSTS.iter().copied().flatten();
+            assert!(consts.any(|c| c.name.starts_with(prefix)), "{prefix}");
+        }
     }
 
     #[test]

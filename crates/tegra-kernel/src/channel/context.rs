@@ -3,6 +3,7 @@
 
 use super::Channel;
 use crate::dispatch::{Call, Reply};
+use crate::rule::Because;
 use std::sync::Arc;
 use tegrarm_abi::nvgpu::channel::*;
 use tegrarm_kmd::Errno;
@@ -14,20 +15,22 @@ fn is_graphics(class: u32) -> bool {
 
 pub(super) fn alloc_obj_ctx(call: &Call<'_>, channel: &Arc<Channel>, args: &mut nvgpu_alloc_obj_ctx_args) -> Reply {
     let mut state = channel.state.lock();
-    let space = state.space.clone().ok_or(Errno::EINVAL)?;
+    let unbound = || Errno::EINVAL.because("the channel is not bound to an address space (AS BIND_CHANNEL)");
+    let space = state.space.clone().ok_or_else(unbound)?;
     if !call.kernel.chip.valid_classes.contains(&args.class_num) {
-        return Err(Errno::EINVAL.into());
+        return Err(Errno::EINVAL.because(format!("class {:#x} is none of this GPU's", args.class_num)).into());
     }
-    let tsg = state.tsg.clone().ok_or(Errno::EINVAL)?;
+    let alone = || Errno::EINVAL.because("the channel is in no TSG (TSG BIND_CHANNEL)");
+    let tsg = state.tsg.clone().ok_or_else(alone)?;
     if is_graphics(args.class_num) && (state.veid > 0 || state.runqueue > 0) {
-        return Err(Errno::EINVAL.into());
+        return Err(Errno::EINVAL.because("graphics works in VEID 0 of runqueue 0 only").into());
     }
     call.kernel.gpu.preempt(&tsg.hw);
     let mut group = tsg.state.lock();
     if call.is_r35() {
         let weak = Arc::downgrade(&space);
         if !group.context_space.get_or_insert_with(|| weak.clone()).ptr_eq(&weak) {
-            return Err(Errno::EINVAL.into());
+            return Err(Errno::EINVAL.because("r35 has one address space for all contexts of a TSG").into());
         }
     }
     if !group.has_context {
@@ -53,7 +56,7 @@ pub(super) fn set_preemption_mode(
 ) -> Reply {
     let state = channel.state.lock();
     if state.class == 0 {
-        return Err(Errno::EINVAL.into());
+        return Err(Errno::EINVAL.because("the channel has no class yet (ALLOC_OBJ_CTX)").into());
     }
     let tsg = state.tsg.as_ref().ok_or(Errno::EINVAL)?;
     let mut group = tsg.state.lock();
@@ -69,7 +72,8 @@ pub(super) fn set_preemption_mode(
     let lower = graphics < group.graphics_preempt || compute < group.compute_preempt;
     let both = graphics == NVGPU_GRAPHICS_PREEMPTION_MODE_GFXP && compute == NVGPU_COMPUTE_PREEMPTION_MODE_CILP;
     if !known || lower || both {
-        return Err(Errno::EINVAL.into());
+        let rule = "there is no such mode, it is lower than the present one, or it is GFXP and CILP together";
+        return Err(Errno::EINVAL.because(rule).into());
     }
     (group.graphics_preempt, group.compute_preempt) = (graphics, compute);
     Ok(())

@@ -3,6 +3,7 @@
 
 use super::{Channel, ChannelState};
 use crate::dispatch::{Call, Reply};
+use crate::rule::Because;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use tegra_hw::{Fault, NotifierCode};
@@ -63,7 +64,8 @@ fn set_enabled(channel: &Channel, enabled: bool) {
 }
 
 pub(super) fn preempt(call: &Call<'_>, channel: &Arc<Channel>, _: &mut ()) -> Reply {
-    let tsg = channel.state.lock().tsg.clone().ok_or(Errno::EINVAL)?;
+    let tsg = channel.state.lock().tsg.clone();
+    let tsg = tsg.ok_or_else(|| Errno::EINVAL.because("the channel is in no TSG (TSG BIND_CHANNEL)"))?;
     call.kernel.gpu.preempt(&tsg.hw);
     Ok(())
 }
@@ -87,7 +89,10 @@ pub(super) fn wdt(_: &Call<'_>, channel: &Arc<Channel>, args: &mut nvgpu_channel
     let enabled = match args.wdt_status & (NVGPU_IOCTL_CHANNEL_DISABLE_WDT | NVGPU_IOCTL_CHANNEL_ENABLE_WDT) {
         NVGPU_IOCTL_CHANNEL_DISABLE_WDT => false,
         NVGPU_IOCTL_CHANNEL_ENABLE_WDT if !deterministic => true,
-        _ => return Err(Errno::EINVAL.into()),
+        _ => {
+            let rule = "wdt_status is either DISABLE or ENABLE, and a deterministic channel's watchdog stays off";
+            return Err(Errno::EINVAL.because(rule).into());
+        }
     };
     state.watchdog.enabled = enabled;
     if args.wdt_status & NVGPU_IOCTL_CHANNEL_WDT_FLAG_SET_TIMEOUT != 0 {
@@ -108,7 +113,7 @@ impl ChannelState {
 
 /// Refuses boosted contexts, which ga10b and gv11b do not have.
 pub(super) fn set_boosted_ctx(_: &Call<'_>, _: &Arc<Channel>, _: &mut nvgpu_boosted_ctx_args) -> Reply {
-    Err(Errno::EINVAL.into())
+    Err(Errno::EINVAL.because("this GPU has no boosted contexts").into())
 }
 
 pub(super) fn reschedule_runlist(call: &Call<'_>, _: &Arc<Channel>, _: &mut nvgpu_reschedule_runlist_args) -> Reply {

@@ -18,6 +18,7 @@ use super::nvmap::Buffer;
 use super::space::AddressSpace;
 use super::tsg::{self, Tsg};
 use crate::release::PerRelease;
+use crate::rule::Because;
 use parking_lot::Mutex;
 use setup::Setup;
 use std::os::fd::RawFd;
@@ -105,7 +106,7 @@ pub(super) struct ChannelState {
 impl Channel {
     /// A fresh channel: watched, unserviceable. `ENOMEM` when all ids are taken.
     fn create(kernel: &Kernel, runlist: u32) -> Result<Arc<Channel>, Errno> {
-        let id = kernel.channel_ids.take().ok_or(Errno::ENOMEM)?;
+        let id = kernel.channel_ids.take().ok_or_else(|| Errno::ENOMEM.because("all channels are in use"))?;
         let state = ChannelState {
             space: None,
             tsg: None,
@@ -154,7 +155,11 @@ impl Channel {
 
     /// Checks that the channel may be used. The error is `ETIMEDOUT` after its teardown has begun.
     pub(super) fn referencable(&self) -> Result<(), Errno> {
-        if self.closed.load(Ordering::Acquire) { Err(Errno::ETIMEDOUT) } else { Ok(()) }
+        if self.closed.load(Ordering::Acquire) {
+            Err(Errno::ETIMEDOUT.because("the channel is being closed"))
+        } else {
+            Ok(())
+        }
     }
 
     /// Whether the channel is unserviceable.
@@ -166,7 +171,7 @@ impl Channel {
     pub(super) fn bind_space(&self, space: &Arc<AddressSpace>) -> Reply {
         let mut state = self.state.lock();
         if state.space.is_some() {
-            return Err(Errno::EINVAL.into());
+            return Err(Errno::EINVAL.because("the channel is bound to an address space already").into());
         }
         state.space = Some(space.clone());
         Ok(())

@@ -2,6 +2,7 @@
 
 use super::Channel;
 use crate::dispatch::{Call, Reply};
+use crate::rule::Because;
 use std::sync::Arc;
 use tegra_hw::Place;
 use tegrarm_abi::nvgpu::channel::{nvgpu_notification, nvgpu_set_error_notifier};
@@ -14,7 +15,7 @@ pub(super) fn set_error_notifier(
 ) -> Reply {
     const SIZE: usize = size_of::<nvgpu_notification>();
     if args.mem == 0 {
-        return Err(Errno::EINVAL.into());
+        return Err(Errno::EINVAL.because("mem is the descriptor of a dmabuf, and not 0").into());
     }
     let mut state = channel.state.lock();
     // The old notifier is dropped first, whether or not the call succeeds.
@@ -23,7 +24,7 @@ pub(super) fn set_error_notifier(
     let dmabuf = call.dmabuf(args.mem as i32).map_err(|_| Errno::EINVAL)?;
     let end = args.offset.checked_add(SIZE as u64);
     if end.is_none_or(|end| end > dmabuf.buffer.size) {
-        return Err(Errno::EINVAL.into());
+        return Err(Errno::EINVAL.because("the notifier's 16 bytes reach beyond the end of the dmabuf").into());
     }
     let backing = dmabuf.kernel_view()?;
     let offset = args.offset as usize;

@@ -5,6 +5,7 @@ use super::fence::Fences;
 use super::{Channel, ChannelState};
 use crate::dispatch::{Call, Reply, as_r36};
 use crate::nvmap::Buffer;
+use crate::rule::Because;
 use crate::space::KernelMapping;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32};
@@ -91,7 +92,7 @@ pub(super) fn setup_bind(call: &Call<'_>, channel: &Arc<Channel>, args: &mut nvg
     let mut state = channel.state.lock();
     check(&state, args.num_gpfifo_entries, usermode, deterministic)?;
     if call.is_r39() && flag(NVGPU_CHANNEL_SETUP_BIND_FLAGS_VPR_ENABLED) {
-        return Err(Errno::EINVAL.into());
+        return Err(Errno::EINVAL.because("r39 takes VPR from the context, and has no such flag").into());
     }
     let fences = if usermode { None } else { Some(Fences::new(&state, args.num_gpfifo_entries)?) };
     let memory = match usermode {
@@ -143,16 +144,25 @@ pub(super) fn setup_bind(call: &Call<'_>, channel: &Arc<Channel>, args: &mut nvg
 fn check(state: &ChannelState, entries: u32, usermode: bool, deterministic: bool) -> Result<(), Errno> {
     let least = if usermode { 2 } else { 4 };
     if entries < least || !entries.is_power_of_two() || entries > u32::MAX / ENTRY as u32 {
-        return Err(Errno::EINVAL);
+        let rule = format!("num_gpfifo_entries is {entries}: a power of two is needed, and at least {least}");
+        return Err(Errno::EINVAL.because(rule));
     }
-    if state.space.is_none() || state.tsg.is_none() {
-        return Err(Errno::EINVAL);
+    if state.space.is_none() {
+        return Err(Errno::EINVAL.because("the channel is not bound to an address space (AS BIND_CHANNEL)"));
+    }
+    if state.tsg.is_none() {
+        return Err(Errno::EINVAL.because("the channel is in no TSG (TSG BIND_CHANNEL)"));
     }
     if state.setup.is_some() {
-        return Err(Errno::EEXIST);
+        return Err(Errno::EEXIST.because("the channel has been set up before"));
     }
-    let watched = deterministic && state.watchdog.enabled;
-    if watched || (usermode && !deterministic) { Err(Errno::EINVAL) } else { Ok(()) }
+    if deterministic && state.watchdog.enabled {
+        return Err(Errno::EINVAL.because("DETERMINISTIC needs the channel's watchdog off (CHANNEL WDT)"));
+    }
+    if usermode && !deterministic {
+        return Err(Errno::EINVAL.because("USERMODE_SUPPORT needs DETERMINISTIC, too"));
+    }
+    Ok(())
 }
 
 /// The ring and USERD of a channel, with their memory.
@@ -183,15 +193,19 @@ impl Memory {
     /// Rules 8 to 13: the ring and USERD are dmabufs of the caller.
     fn of_caller(call: &Call<'_>, state: &ChannelState, args: &nvgpu_channel_setup_bind_args) -> Reply<Memory> {
         if args.gpfifo_dmabuf_fd == 0 || args.userd_dmabuf_fd == 0 {
-            return Err(Errno::EINVAL.into());
+            return Err(Errno::EINVAL
+                .because("usermode needs dmabufs for the ring and for USERD, other than 0")
+                .into());
         }
         if args.gpfifo_dmabuf_offset != 0 || args.userd_dmabuf_offset != 0 {
-            return Err(Errno::EINVAL.into());
+            return Err(Errno::EINVAL.because("the ring and USERD begin at offset 0 of their dmabufs").into());
         }
         let ring = call.dmabuf(args.gpfifo_dmabuf_fd)?.buffer;
         let ring_pages = ring.pages()?;
-        if ring.size < (u64::from(args.num_gpfifo_entries) * ENTRY).max(4096) {
-            return Err(Errno::EINVAL.into());
+        let needed = (u64::from(args.num_gpfifo_entries) * ENTRY).max(4096);
+        if ring.size < needed {
+            let rule = format!("the dmabuf of the ring has {:#x} bytes, and {needed:#x} are needed", ring.size);
+            return Err(Errno::EINVAL.because(rule).into());
         }
         let space = state.space.as_ref().ok_or(Errno::EINVAL)?;
         // The whole dmabuf is mapped, even if the ring needs less.

@@ -2,6 +2,7 @@
 
 use super::{Channel, SyncFile};
 use crate::dispatch::{Call, Reply};
+use crate::rule::Because;
 use std::sync::Arc;
 use tegrarm_abi::nvgpu::channel::*;
 use tegrarm_kmd::Errno;
@@ -12,31 +13,33 @@ const GP_PUT: usize = 0x8c;
 
 pub(super) fn submit_gpfifo(call: &Call<'_>, channel: &Arc<Channel>, args: &mut nvgpu_submit_gpfifo_args) -> Reply {
     if channel.dead() {
-        return Err(Errno::ETIMEDOUT.into());
+        return Err(Errno::ETIMEDOUT.because("the channel is dead: an error stopped it").into());
     }
     let mut state = channel.state.lock();
     let setup = state.setup.as_ref();
     if setup.is_some_and(|setup| setup.usermode) {
-        return Err(Errno::EINVAL.into());
+        return Err(Errno::EINVAL.because("the channel was set up for usermode submit").into());
     }
-    let setup = setup.ok_or(Errno::ENOMEM)?;
+    let setup = setup.ok_or_else(|| Errno::ENOMEM.because("the channel has no ring (SETUP_BIND)"))?;
     let flag = |bit| args.flags & bit != 0;
     let tracked = !flag(NVGPU_SUBMIT_GPFIFO_FLAGS_SKIP_BUFFER_REFCOUNTING);
     let (before, after) = (flag(NVGPU_SUBMIT_GPFIFO_FLAGS_FENCE_WAIT), flag(NVGPU_SUBMIT_GPFIFO_FLAGS_FENCE_GET));
     let as_files = flag(NVGPU_SUBMIT_GPFIFO_FLAGS_SYNC_FENCE);
     let busy = tracked || (after && as_files) || state.watchdog.enabled || setup.railgating_allowed;
     if setup.deterministic && busy {
-        return Err(Errno::EINVAL.into());
+        let rule =
+            "a deterministic channel's submit needs SKIP_BUFFER_REFCOUNTING, no sync_file, no watchdog, no railgating";
+        return Err(Errno::EINVAL.because(rule).into());
     }
     let (hw, entries) = (setup.hw.clone(), setup.hw.entries);
     let extra = u32::from(before) + u32::from(after);
     if args.num_entries > entries - 1 - extra {
-        return Err(Errno::ENOMEM.into());
+        return Err(Errno::ENOMEM.because("the ring does not have as many entries").into());
     }
     let word = |at| hw.userd.backing.load_u32(hw.userd.offset + at).unwrap_or(0) % entries;
     let (get, put) = (word(GP_GET), word(GP_PUT));
     if args.num_entries + extra > (get + entries - put - 1) % entries {
-        return Err(Errno::EAGAIN.into());
+        return Err(Errno::EAGAIN.because("the ring is full").into());
     }
     let mut theirs = Vec::new();
     for i in 0..args.num_entries {

@@ -4,6 +4,7 @@
 use super::Ctrl;
 use crate::dispatch::{Call, Reply};
 use crate::nvmap::Registration;
+use crate::rule::Because;
 use std::sync::Arc;
 use tegrarm_abi::nvgpu::ctrl::*;
 use tegrarm_kmd::Errno;
@@ -20,11 +21,13 @@ pub(super) fn register_buffer(call: &Call<'_>, _: &Arc<Ctrl>, args: &mut nvgpu_g
     let mut registration = buffer.registration.lock();
     let modify = args.flags & NVGPU_GPU_REGISTER_BUFFER_FLAGS_MODIFY != 0;
     if registration.as_ref().is_some_and(|old| !modify || !old.mutable) {
-        return Err(Errno::EINVAL.into());
+        return Err(Errno::EINVAL
+            .because("the buffer is registered already, and not as one that may be modified")
+            .into());
     }
     // Small pages are never compressed, so there is no comptag to give.
     if required == NVGPU_GPU_COMPTAGS_ALLOC_REQUIRED {
-        return Err(Errno::ENOMEM.into());
+        return Err(Errno::ENOMEM.because("small pages are never compressed, so there are no comptags").into());
     }
     let mutable = args.flags & NVGPU_GPU_REGISTER_BUFFER_FLAGS_MUTABLE != 0;
     *registration = Some(Registration { metadata, mutable });

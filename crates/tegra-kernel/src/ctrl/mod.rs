@@ -15,6 +15,7 @@ use super::Kernel;
 use super::dispatch::{Call, CopyBack, Reply, Row, Table, rows};
 use crate::process::FileId;
 use crate::release::PerRelease;
+use crate::rule::Because;
 use clocks::Session;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -131,5 +132,5 @@ fn no_vidmem(_: &Call<'_>, _: &Arc<Ctrl>, _: &mut nvgpu_gpu_alloc_vidmem_args) -
 
 /// Refuses sensors and events that these chips do not have (docs/hardware/nvgpu-ctrl.md#absent-features).
 fn unsupported<T>(_: &Call<'_>, _: &Arc<Ctrl>, _: &mut T) -> Reply {
-    Err(Errno::EINVAL.into())
+    Err(Errno::EINVAL.because("this GPU does not have it").into())
 }

@@ -5,6 +5,7 @@ use super::Ctrl;
 use crate::channel::Channel;
 use crate::dispatch::{Call, Reply, as_r36};
 use crate::files::Object;
+use crate::rule::Because;
 use crate::space::AddressSpace;
 use crate::tsg::{Tsg, token_parts};
 use std::sync::Arc;
@@ -29,12 +30,13 @@ pub(super) fn open_tsg(call: &Call<'_>, ctrl: &Arc<Ctrl>, args: &mut nvgpu_gpu_o
     let (source, token) = (args.source_device_instance_id, args.share_token);
     let tsg = if args.flags & NVGPU_GPU_IOCTL_OPEN_TSG_FLAGS_SHARE != 0 {
         if source == 0 || token == 0 {
-            return Err(Errno::EINVAL.into());
+            return Err(Errno::EINVAL.because("SHARE needs the token and the number of the device it is from").into());
         }
-        call.kernel.tokens.redeem(token, source, ctrl.instance).ok_or(Errno::EINVAL)?
+        let unknown = || Errno::EINVAL.because("there is no such share token for this device, or it was used before");
+        call.kernel.tokens.redeem(token, source, ctrl.instance).ok_or_else(unknown)?
     } else {
         if source != 0 || token != 0 {
-            return Err(Errno::EINVAL.into());
+            return Err(Errno::EINVAL.because("a token needs the flag SHARE").into());
         }
         Tsg::create(call)?
     };
@@ -61,7 +63,9 @@ pub(super) fn open_tsg_r35(call: &Call<'_>, ctrl: &Arc<Ctrl>, args: &mut nvgpu_g
 pub(super) fn open_channel(call: &Call<'_>, _: &Arc<Ctrl>, args: &mut nvgpu_gpu_open_channel_args) -> Reply {
     let runlist = if args.channel_fd == GRAPHICS { 0 } else { args.channel_fd };
     if !RUNLISTS.contains(&runlist) {
-        return Err(Errno::EINVAL.into());
+        return Err(Errno::EINVAL
+            .because(format!("there is no runlist {runlist}; -1 is the graphics engine's"))
+            .into());
     }
     args.channel_fd = Channel::open(call, runlist.cast_unsigned())?;
     Ok(())
@@ -87,7 +91,7 @@ pub(super) fn set_deterministic_opts(
         }
         let channel = call.channel(fd)?;
         if !channel.deterministic() {
-            return Err(Errno::EINVAL.into());
+            return Err(Errno::EINVAL.because("a channel of the list is not deterministic").into());
         }
         if allow || disallow {
             channel.allow_railgating(allow);

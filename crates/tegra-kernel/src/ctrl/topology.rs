@@ -3,6 +3,7 @@
 
 use super::Ctrl;
 use crate::dispatch::{Call, Reply, Stop};
+use crate::rule::Because;
 use std::sync::Arc;
 use tegrarm_abi::nvgpu::ctrl::*;
 use tegrarm_abi::nvgpu::r35::nvgpu_gpu_vsms_mapping_entry_r35;
@@ -72,7 +73,7 @@ pub(super) fn fbp_l2_masks(call: &Call<'_>, _: &Arc<Ctrl>, args: &mut nvgpu_gpu_
 /// Copies one word for each GPC that exists. The caller's size must be exactly the size of these words.
 fn gpc_map(call: &Call<'_>, addr: u64, size: u32, map: Vec<u32>) -> Reply {
     if size as usize != size_of_val(map.as_slice()) {
-        return Err(Errno::EINVAL.into());
+        return Err(Errno::EINVAL.because("the size is not that of a word for each GPC").into());
     }
     call.copy_out(addr, map.as_bytes())
 }
@@ -152,7 +153,11 @@ pub(super) fn flush_l2(_: &Call<'_>, _: &Arc<Ctrl>, args: &mut nvgpu_gpu_l2_fb_a
     let bit = |n: u8| args._flags >> n & 1 == 1;
     let (l2_flush, l2_invalidate, fb_flush) = (bit(0), bit(1), bit(2));
     let legal = l2_flush || (fb_flush && !l2_invalidate);
-    if legal { Ok(()) } else { Err(Errno::EINVAL.into()) }
+    if legal {
+        Ok(())
+    } else {
+        Err(Errno::EINVAL.because("nothing to flush, or an invalidate without l2_flush").into())
+    }
 }
 
 /// Refuses the debug mode of the MMU. In that mode a bad access gives garbage and no fault, but the simulator exists to

@@ -4,6 +4,7 @@ use super::NvmapFile;
 use super::buffer::{Allocation, Buffer};
 use super::heaps::Memory;
 use crate::dispatch::{Call, Reply, as_r36};
+use crate::rule::Because;
 use std::sync::Arc;
 use tegrarm_abi::nvgpu::r35::nvmap_alloc_handle_r35;
 use tegrarm_abi::nvgpu::r39::nvmap_alloc_handle_r39;
@@ -33,7 +34,8 @@ pub(super) fn alloc_r39(call: &Call<'_>, file: &Arc<NvmapFile>, args: &mut nvmap
 pub(super) fn alloc(call: &Call<'_>, file: &Arc<NvmapFile>, args: &mut nvmap_alloc_handle) -> Reply {
     let bad_align = args.align != 0 && !args.align.is_power_of_two();
     if bad_align || args.handle == 0 || !(ANY_NODE..=MAX_NUMNODES).contains(&args.numa_nid) {
-        return Err(Errno::EINVAL.into());
+        let rule = "align is a power of two or 0, handle is not 0, numa_nid is a node or -1";
+        return Err(Errno::EINVAL.because(rule).into());
     }
     let handle = call.handle(file, args.handle).ok_or(Errno::EINVAL)?;
     available(call, args.heap_mask, handle.buffer.size)?;
@@ -46,10 +48,12 @@ pub(super) fn allocate(call: &Call<'_>, buffer: &Buffer, mask: u32, flags: u32, 
     buffer.allocate(|| {
         let lonely = [NVMAP_HEAP_CARVEOUT_IVM, NVMAP_HEAP_CARVEOUT_VIDMEM];
         if lonely.iter().any(|bit| mask & bit != 0 && mask != *bit) {
-            return Err(Errno::EINVAL);
+            return Err(Errno::EINVAL.because("the heaps IVM and VIDMEM cannot be asked for together with others"));
         }
         let reserve = |heap| Some((heap, memory.reserve(heap, size)?));
-        let (heap, reservation) = order(mask, size).find_map(reserve).ok_or(Errno::ENOMEM)?;
+        let (heap, reservation) = order(mask, size)
+            .find_map(reserve)
+            .ok_or_else(|| Errno::ENOMEM.because(format!("no heap of the mask {mask:#x} has {size:#x} bytes left")))?;
         let secure = mask & NVMAP_HEAP_CARVEOUT_VPR != 0;
         let flags = if secure { flags & !NVMAP_HANDLE_CACHE_FLAG } else { flags };
         Ok((Allocation { heap, flags, align: align.max(4096) }, reservation))

@@ -2,6 +2,7 @@
 
 use super::heaps::Reservation;
 use crate::process::FileId;
+use crate::rule::Because;
 use parking_lot::Mutex;
 use std::os::fd::{OwnedFd, RawFd};
 use std::sync::{Arc, OnceLock};
@@ -62,7 +63,10 @@ impl Dmabuf {
     /// or pages that may not be written.
     pub(crate) fn kernel_view(&self) -> Result<Arc<Backing>, Errno> {
         let secure = self.buffer.allocation().is_some_and(|a| a.heap == NVMAP_HEAP_CARVEOUT_VPR);
-        if secure || self.read_only { Err(Errno::ENOMEM) } else { self.buffer.pages() }
+        if secure || self.read_only {
+            return Err(Errno::ENOMEM.because("the kernel cannot write the dmabuf: it is protected or read-only"));
+        }
+        self.buffer.pages()
     }
 }
 
@@ -95,7 +99,7 @@ impl Buffer {
     /// The pages. The error is `ENOMEM` before ALLOC, as for pinning such a buffer.
     pub(crate) fn pages(&self) -> Result<Arc<Backing>, Errno> {
         if self.allocation().is_none() {
-            return Err(Errno::ENOMEM);
+            return Err(Errno::ENOMEM.because("the handle has no memory yet (NVMAP_IOC_ALLOC)"));
         }
         self.backing()
     }
@@ -117,7 +121,7 @@ impl Buffer {
     ) -> Result<(), Errno> {
         let mut state = self.state.lock();
         if state.allocation.is_some() {
-            return Err(Errno::EEXIST);
+            return Err(Errno::EEXIST.because("the handle has memory already"));
         }
         let (allocation, reservation) = reserve()?;
         self.backing()?;

@@ -16,6 +16,7 @@ pub(super) use client::{Device, NvmapFile};
 use super::dispatch::{self, Call, Reply, Stop, typed};
 use super::files::Object;
 use super::release::Releases;
+use crate::rule::{self, Because};
 use client::HandleRef;
 use std::os::fd::RawFd;
 use std::sync::Arc;
@@ -97,7 +98,8 @@ pub(super) fn ioctl(call: &Call<'_>, file: &Arc<NvmapFile>, request: u32, mut ar
     }
     let generation = call.kernel.config.l4t.generation();
     let known = |row: &&NvmapRow| row.number == request && row.releases.contains(generation);
-    let row = ROWS.iter().find(known).ok_or(Errno::ENOTTY)?;
+    let row = ROWS.iter().find(known);
+    let row = row.ok_or_else(|| Errno::ENOTTY.because("this release of nvmap has no ioctl of that number and size"))?;
     // The largest structure of nvmap has 72 bytes.
     let mut buffer = [0; 72];
     let bytes = &mut buffer[..(request >> 16 & 0x3fff) as usize];
@@ -119,9 +121,14 @@ impl Call<'_> {
     /// is not looked up as an id (docs/hardware/nvmap.md#id-lookup).
     fn handle(&self, file: &NvmapFile, id: u32) -> Option<HandleRef> {
         if self.dmabuf_fd(id).is_some() {
+            rule::note(format!("{id} is a descriptor of a dmabuf, and not a handle"));
             return None;
         }
-        file.client.get(id)
+        let handle = file.client.get(id);
+        if handle.is_none() {
+            rule::note(format!("nvmap's client has no handle {id:#x}"));
+        }
+        handle
     }
 
     /// The nvmap buffer behind a number that is an open dmabuf descriptor.
@@ -155,7 +162,8 @@ fn create_64(call: &Call<'_>, file: &Arc<NvmapFile>, args: &mut [u32; 2]) -> Rep
 }
 
 fn new_handle(call: &Call<'_>, file: &NvmapFile, size: u64) -> Reply<u32> {
-    let rounded = size.checked_next_multiple_of(4096).filter(|_| size > 0).ok_or(Errno::EINVAL)?;
+    let rounded = size.checked_next_multiple_of(4096).filter(|_| size > 0);
+    let rounded = rounded.ok_or_else(|| Errno::EINVAL.because("a buffer of no bytes, or of more than there are"))?;
     let buffer = call.kernel.nvmap.new_buffer(rounded);
     Ok(call.kernel.nvmap.add_handle(&file.client, HandleRef { buffer, read_only: false }))
 }
@@ -199,7 +207,7 @@ fn duplicate(call: &Call<'_>, file: &Arc<NvmapFile>, args: &mut nvmap_duplicate_
     let handle = call.handle(file, args.handle).ok_or(Errno::EINVAL)?;
     let read_only = args.access_flags & NVMAP_HANDLE_RO != 0;
     if handle.read_only && !read_only {
-        return Err(Errno::EPERM.into());
+        return Err(Errno::EPERM.because("the handle is read-only, and its duplicate would not be").into());
     }
     args.dup_handle = call.kernel.nvmap.add_handle(&file.client, HandleRef { buffer: handle.buffer, read_only });
     Ok(())

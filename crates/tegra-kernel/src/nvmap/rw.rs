@@ -3,6 +3,7 @@
 use super::NvmapFile;
 use super::client::HandleRef;
 use crate::dispatch::{Call, Reply};
+use crate::rule::Because;
 use std::sync::Arc;
 use tegra_mm::Backing;
 use tegrarm_abi::nvmap::*;
@@ -24,7 +25,7 @@ pub(super) fn write(call: &Call<'_>, file: &Arc<NvmapFile>, args: &mut nvmap_rw_
 
 fn rw(call: &Call<'_>, file: &NvmapFile, args: &mut nvmap_rw_handle, direction: Direction) -> Reply {
     if args.addr == 0 || args.count == 0 || args.elem_size == 0 {
-        return Err(Errno::EINVAL.into());
+        return Err(Errno::EINVAL.because("addr, count and elem_size are not 0").into());
     }
     let handle = call.handle(file, args.handle).ok_or(Errno::EINVAL)?;
     let wanted = args.count.saturating_mul(args.elem_size);
@@ -40,13 +41,15 @@ fn rw(call: &Call<'_>, file: &NvmapFile, args: &mut nvmap_rw_handle, direction: 
 }
 
 fn permitted(handle: &HandleRef, direction: Direction) -> Result<(), Errno> {
-    let allocation = handle.buffer.allocation().ok_or(Errno::EPERM)?;
+    let allocation = handle.buffer.allocation();
+    let allocation =
+        allocation.ok_or_else(|| Errno::EPERM.because("the handle has no memory yet (NVMAP_IOC_ALLOC)"))?;
     let read_only = handle.read_only || handle.buffer.read_only();
     let forbidden = match direction {
         Direction::ToBuffer => read_only,
         Direction::FromBuffer => allocation.heap == NVMAP_HEAP_CARVEOUT_VPR,
     };
-    if forbidden { Err(Errno::EPERM) } else { Ok(()) }
+    if forbidden { Err(Errno::EPERM.because("the buffer is read-only, or protected memory")) } else { Ok(()) }
 }
 
 /// Copies elements until one fails. Returns the number of bytes copied.
@@ -64,7 +67,7 @@ fn copy(call: &Call<'_>, handle: &HandleRef, args: &nvmap_rw_handle, direction: 
     let last = last.ok_or(overflow)?;
     let inside = element <= size && args.offset < size && last <= size;
     if !inside || element > in_buffer || element > in_user {
-        return Err(Errno::EINVAL);
+        return Err(Errno::EINVAL.because("the elements lie outside of the buffer, or are larger than their strides"));
     }
     let pages = handle.buffer.pages()?;
     let mut done = 0;

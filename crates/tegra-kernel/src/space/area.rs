@@ -2,6 +2,7 @@
 
 use super::{AddressSpace, Contents, PAGE};
 use crate::dispatch::{Call, Reply};
+use crate::rule::Because;
 use std::sync::Arc;
 use tegra_mm::{Extent, PageClass};
 use tegrarm_abi::nvgpu::address_space::*;
@@ -60,18 +61,22 @@ pub(super) fn alloc_space(_: &Call<'_>, space: &Arc<AddressSpace>, args: &mut nv
     let page_size = u64::from(args.page_size);
     let big = space.big_page != 0 && page_size == space.big_page;
     if page_size != PAGE && !big {
-        return Err(Errno::EINVAL.into());
+        let rule = format!("page_size {page_size:#x} is neither 0x1000 nor the address space's big page size");
+        return Err(Errno::EINVAL.because(rule).into());
     }
     let size = args.pages.checked_mul(page_size).ok_or(Errno::ENOMEM)?;
     let class = if big { PageClass::Big } else { PageClass::Small };
     let mut state = space.state.lock();
     let start = if args.flags & NVGPU_AS_ALLOC_SPACE_FLAGS_FIXED_OFFSET != 0 {
-        let allocator = AddressSpace::allocator(&mut state, args.o_a_offset).ok_or(Errno::ENOMEM)?;
+        let outside = || Errno::ENOMEM.because("o_a_offset lies outside of the address space");
+        let allocator = AddressSpace::allocator(&mut state, args.o_a_offset).ok_or_else(outside)?;
         let taken = args.o_a_offset.is_multiple_of(page_size) && allocator.alloc_fixed(args.o_a_offset, size, class);
-        taken.then_some(args.o_a_offset).ok_or(Errno::ENOMEM)?
+        let rule = "the range at o_a_offset is in use, or does not begin at a page";
+        taken.then_some(args.o_a_offset).ok_or_else(|| Errno::ENOMEM.because(rule))?
     } else {
         let allocator = if big { state.user.len() - 1 } else { 0 };
-        state.user[allocator].alloc(size, class).ok_or(Errno::ENOMEM)?
+        let full = || Errno::ENOMEM.because("no such range of addresses is free");
+        state.user[allocator].alloc(size, class).ok_or_else(full)?
     };
     let sparse = args.flags & NVGPU_AS_ALLOC_SPACE_FLAGS_SPARSE != 0;
     if sparse {

@@ -4,6 +4,7 @@
 use super::{AddressSpace, BufferId, Contents, PAGE, buffer_id};
 use crate::dispatch::{Call, Reply};
 use crate::nvmap::{Buffer, Dmabuf};
+use crate::rule::Because;
 use std::sync::Arc;
 use tegra_mm::{Extent, PageClass};
 use tegrarm_abi::nvgpu::address_space::*;
@@ -101,10 +102,10 @@ pub(super) fn map(call: &Call<'_>, space: &AddressSpace, args: &nvgpu_as_map_buf
     let request = Request::check(call, args)?;
     let pages = request.dmabuf.buffer.pages()?;
     if request.dmabuf.buffer.is_pinned() && request.dmabuf.buffer.read_only() && !request.asks_read_only() {
-        return Err(Errno::EACCES.into());
+        return Err(Errno::EACCES.because("the process's own pages are read-only, and the mapping is not").into());
     }
     if request.dmabuf.read_only && request.access() == ACCESS_READ_WRITE {
-        return Err(Errno::EINVAL.into());
+        return Err(Errno::EINVAL.because("the dmabuf is read-only, and the flags ask for READ_WRITE").into());
     }
     let size = request.size()?;
     let mut state = space.state.lock();
@@ -113,11 +114,11 @@ pub(super) fn map(call: &Call<'_>, space: &AddressSpace, args: &nvgpu_as_map_buf
     }
     let key = request.check_place_and_kind(space, &state, size)?;
     if !request.buffer_offset.is_multiple_of(request.page_size(space, &state, size)) {
-        return Err(Errno::ENOMEM.into());
+        return Err(Errno::ENOMEM.because("buffer_offset is not a multiple of the mapping's page size").into());
     }
     let va = match request.fixed {
         true => request.offset,
-        false => state.place(space, size).ok_or(Errno::ENOMEM)?,
+        false => state.place(space, size).ok_or_else(|| Errno::ENOMEM.because("no such range of addresses is free"))?,
     };
     let extent = Extent {
         va,
@@ -146,11 +147,26 @@ impl Request {
         let misplaced = !fixed && (args.offset != 0 || args.buffer_offset != 0 || args.mapping_size != 0);
         let outside = size.checked_sub(args.mapping_size).is_none_or(|rest| args.buffer_offset > rest);
         let access = args.flags >> ACCESS_SHIFT & 3;
-        if misplaced || outside || access == 3 || args.flags & !known_flags(call.is_r35()) != 0 {
-            return Err(Errno::EINVAL.into());
+        if misplaced {
+            let rule = "offset, buffer_offset and mapping_size need FIXED_OFFSET";
+            return Err(Errno::EINVAL.because(rule).into());
+        }
+        if outside {
+            let rule = format!(
+                "buffer_offset {:#x} and mapping_size {:#x} reach beyond the dmabuf's {size:#x} bytes",
+                args.buffer_offset, args.mapping_size
+            );
+            return Err(Errno::EINVAL.because(rule).into());
+        }
+        if access == 3 {
+            return Err(Errno::EINVAL.because("the access in the flags is READ_ONLY and READ_WRITE at once").into());
+        }
+        let unknown = args.flags & !known_flags(call.is_r35());
+        if unknown != 0 {
+            return Err(Errno::EINVAL.because(format!("this release does not know the flags {unknown:#x}")).into());
         }
         if call.is_r35() && args.flags & NVGPU_AS_MAP_BUFFER_FLAGS_DIRECT_KIND_CTRL_R35 == 0 {
-            return Err(Errno::EINVAL.into());
+            return Err(Errno::EINVAL.because("r35 needs the flag DIRECT_KIND_CTRL").into());
         }
         let writable = access != ACCESS_READ_ONLY && !(access == 0 && dmabuf.read_only);
         Ok(Request {
@@ -179,7 +195,10 @@ impl Request {
         let total = self.dmabuf.buffer.size;
         let asked = if self.mapping_size == 0 { total } else { self.mapping_size };
         let size = asked.checked_next_multiple_of(PAGE).ok_or(Errno::EINVAL)?;
-        if size > total - self.buffer_offset.min(total) { Err(Errno::EINVAL) } else { Ok(size) }
+        if size > total - self.buffer_offset.min(total) {
+            return Err(Errno::EINVAL.because("whole pages of the range reach beyond the end of the dmabuf"));
+        }
+        Ok(size)
     }
 
     fn key(&self) -> Key {
@@ -218,16 +237,27 @@ impl Request {
         let page_size = self.page_size(space, state, size);
         if self.fixed {
             let aligned = self.offset.is_multiple_of(page_size);
-            let end = self.offset.checked_add(size).filter(|_| aligned).ok_or(Errno::EINVAL)?;
+            if !aligned {
+                let rule = format!("offset {:#x} is not a multiple of the page size {page_size:#x}", self.offset);
+                return Err(Errno::EINVAL.because(rule));
+            }
+            let end = self.offset.checked_add(size).ok_or(Errno::EINVAL)?;
             let room = match space.user_managed {
                 true => state.user.iter().any(|b| b.start() <= self.offset && end <= b.end()),
                 false => state.area(self.offset).is_some_and(|(start, area)| end <= start + area.size),
             };
-            if !room || state.overlaps(self.offset, end) {
-                return Err(Errno::EINVAL);
+            if !room {
+                let rule = format!(
+                    "{:#x}..{end:#x} lies in no area of ALLOC_SPACE, and the address space is not the program's to divide",
+                    self.offset
+                );
+                return Err(Errno::EINVAL.because(rule));
+            }
+            if state.overlaps(self.offset, end) {
+                return Err(Errno::EINVAL.because(format!("something is mapped in {:#x}..{end:#x}", self.offset)));
             }
         } else if space.user_managed {
-            return Err(Errno::EINVAL);
+            return Err(Errno::EINVAL.because("an address space with USERSPACE_MANAGED needs FIXED_OFFSET"));
         }
         // Compressible kinds need pages of the compression page size, and small pages do not have that size. The
         // incompressible kind is used instead, if there is one.
@@ -236,9 +266,13 @@ impl Request {
             return Ok(self.key());
         }
         if self.compr_kind >= 0 && self.incompr_kind == -1 {
-            return Err(Errno::EINVAL);
+            return Err(Errno::EINVAL.because("small pages cannot be compressed, and there is no incompr_kind"));
         }
-        if kind(self.incompr_kind) { Ok(self.key()) } else { Err(Errno::ENOMEM) }
+        if kind(self.incompr_kind) {
+            Ok(self.key())
+        } else {
+            Err(Errno::ENOMEM.because("there is no such incompr_kind"))
+        }
     }
 }
 
@@ -320,13 +354,16 @@ pub(super) fn mapping_modify(
     args: &mut nvgpu_as_mapping_modify_args,
 ) -> Reply {
     let state = space.state.lock();
-    let mapping = state.mappings.get(&args.map_address).ok_or(Errno::EINVAL)?;
+    let mapping = state.mappings.get(&args.map_address);
+    let mapping = mapping.ok_or_else(|| Errno::EINVAL.because("no mapping begins at map_address"))?;
     let aligned = args.buffer_offset.is_multiple_of(PAGE) && args.buffer_size.is_multiple_of(PAGE);
     let inside = args.buffer_offset.checked_add(args.buffer_size).is_some_and(|end| end <= mapping.size);
     let kind = |k: i16| (0..=255).contains(&k);
     if aligned && inside && (kind(args.compr_kind) || kind(args.incompr_kind)) {
         Ok(())
     } else {
-        Err(Errno::EINVAL.into())
+        Err(Errno::EINVAL
+            .because("the range is not of whole pages inside the mapping, or there is no such kind")
+            .into())
     }
 }

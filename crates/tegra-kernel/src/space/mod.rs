@@ -10,6 +10,7 @@ use super::chip::ChipData;
 use super::dispatch::{Call, CopyBack, Reply, Row, Table, rows};
 use super::nvmap::Buffer;
 use crate::release::PerRelease;
+use crate::rule::Because;
 use area::Area;
 pub(super) use batch::LIMIT as BATCH_LIMIT;
 pub(super) use map::Mapped;
@@ -94,15 +95,23 @@ impl AddressSpace {
         let unknown_big = big != 0 && (!big.is_power_of_two() || chip.available_big_pages & args.big_page_size == 0);
         let (start, end, split) = (args.va_range_start, args.va_range_end, args.va_range_split);
         let bad = |va: u64| va == 0 || !va.is_multiple_of(PDE);
-        if unknown_big || bad(start) || bad(end) || start >= end {
-            return Err(Errno::EINVAL.into());
+        if unknown_big {
+            return Err(Errno::EINVAL.because("big_page_size is none of the chip's (0 stands for its default)").into());
+        }
+        if bad(start) || bad(end) || start >= end {
+            let rule =
+                format!("va_range {start:#x}..{end:#x} is empty, begins at 0, or is not of multiples of {PDE:#x}");
+            return Err(Errno::EINVAL.because(rule).into());
         }
         let unified = args.flags & NVGPU_GPU_IOCTL_ALLOC_AS_FLAGS_UNIFIED_VA != 0 || big == 0;
         let bad_split = if unified { split != 0 } else { bad(split) || split <= start || split >= end };
         if bad_split {
-            return Err(Errno::EINVAL.into());
+            let rule = "va_range_split is 0 with UNIFIED_VA, and otherwise a multiple of the page directory's reach inside \
+                        the range";
+            return Err(Errno::EINVAL.because(rule).into());
         }
-        let top = end.checked_add(KERNEL_REGION).filter(|top| *top <= VA_LIMIT).ok_or(Errno::ENOMEM)?;
+        let above = || Errno::ENOMEM.because("above va_range_end there is no room for the kernel's own addresses");
+        let top = end.checked_add(KERNEL_REGION).filter(|top| *top <= VA_LIMIT).ok_or_else(above)?;
         let user =
             if unified { vec![Buddy::new(start, end)] } else { vec![Buddy::new(start, split), Buddy::new(split, end)] };
         let managed = call.is_r35() && args.flags & NVGPU_GPU_IOCTL_ALLOC_AS_FLAGS_USERSPACE_MANAGED_R35 != 0;

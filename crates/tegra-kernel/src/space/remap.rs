@@ -3,6 +3,7 @@
 use super::area::sparse_extent;
 use super::{AddressSpace, Contents};
 use crate::dispatch::{Call, Reply};
+use crate::rule::Because;
 use std::sync::Arc;
 use tegra_mm::Extent;
 use tegrarm_abi::nvgpu::address_space::*;
@@ -51,7 +52,9 @@ pub(super) fn remap(call: &Call<'_>, space: &Arc<AddressSpace>, args: &mut nvgpu
 fn plan(call: &Call<'_>, state: &Contents, ops: &[nvgpu_as_remap_op]) -> Reply<Vec<Step>> {
     let page_size = page_size(&ops[0])?;
     let first = ops[0].virt_offset_in_pages.checked_mul(page_size).ok_or(Errno::EINVAL)?;
-    let (start, area) = state.area(first).filter(|(_, a)| a.sparse && a.page_size == page_size).ok_or(Errno::EINVAL)?;
+    let area = state.area(first).filter(|(_, a)| a.sparse && a.page_size == page_size);
+    let none = || Errno::EINVAL.because("the first operation lies in no sparse area of its page size");
+    let (start, area) = area.ok_or_else(none)?;
     let end = start + area.size;
     ops.iter().map(|op| step(call, op, page_size, start..end)).collect()
 }
@@ -60,7 +63,7 @@ fn plan(call: &Call<'_>, state: &Contents, ops: &[nvgpu_as_remap_op]) -> Reply<V
 fn page_size(op: &nvgpu_as_remap_op) -> Result<u64, Errno> {
     let allowed = if op.mem_handle == 0 { 0 } else { MAP_FLAGS };
     let size = PAGE_SIZES.iter().find(|(flag, _)| op.flags & !allowed == *flag);
-    size.map(|(_, size)| *size).ok_or(Errno::EINVAL)
+    size.map(|(_, size)| *size).ok_or_else(|| Errno::EINVAL.because("the flags name no page size, or more than one"))
 }
 
 fn step(call: &Call<'_>, op: &nvgpu_as_remap_op, page: u64, area: std::ops::Range<u64>) -> Reply<Step> {
@@ -68,15 +71,18 @@ fn step(call: &Call<'_>, op: &nvgpu_as_remap_op, page: u64, area: std::ops::Rang
     let (va, len, offset) = (bytes(op.virt_offset_in_pages)?, bytes(op.num_pages)?, bytes(op.mem_offset_in_pages)?);
     let end = va.checked_add(len).ok_or(Errno::EINVAL)?;
     if page_size(op)? != page || len == 0 || va < area.start || end > area.end {
-        return Err(Errno::EINVAL.into());
+        let rule = "an operation has another page size than the first, is empty, or leaves the area of the first";
+        return Err(Errno::EINVAL.because(rule).into());
     }
     if op.mem_handle == 0 {
         let clean = op.compr_kind == -1 && op.incompr_kind == -1 && op.mem_offset_in_pages == 0;
-        return if clean { Ok(Step { va, len, extent: sparse_extent(va, len) }) } else { Err(Errno::EINVAL.into()) };
+        let rule = "an operation without a buffer has kinds of -1 and no offset";
+        let step = || Step { va, len, extent: sparse_extent(va, len) };
+        return if clean { Ok(step()) } else { Err(Errno::EINVAL.because(rule).into()) };
     }
     let buffer = call.dmabuf(op.mem_handle as i32).map_err(|_| Errno::EINVAL)?.buffer;
     if offset.checked_add(len).is_none_or(|end| end > buffer.size) {
-        return Err(Errno::EINVAL.into());
+        return Err(Errno::EINVAL.because("an operation reaches beyond the end of its buffer").into());
     }
     let writable = op.flags & NVGPU_AS_REMAP_OP_FLAGS_ACCESS_NO_WRITE == 0;
     let extent = Extent { va, len, backing: Some(buffer.pages()?), offset: offset as usize, writable };

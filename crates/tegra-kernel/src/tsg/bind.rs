@@ -3,6 +3,7 @@
 use super::{MAX_VEIDS, Tsg, TsgFile};
 use crate::channel::{Channel, ChannelState};
 use crate::dispatch::{Call, Reply};
+use crate::rule::Because;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use tegrarm_abi::nvgpu::tsg::nvgpu_tsg_bind_channel_ex_args;
@@ -26,7 +27,7 @@ pub(super) fn bind_channel_ex(
     let bad = if call.is_r39() { Errno::ENODEV } else { Errno::EINVAL };
     let channel = call.channel(args.channel_fd).map_err(|_| bad)?;
     if args.subcontext_id >= MAX_VEIDS {
-        return Err(Errno::EINVAL.into());
+        return Err(Errno::EINVAL.because(format!("subcontext_id is below {MAX_VEIDS}")).into());
     }
     bind(call, &file.tsg, &channel, args.subcontext_id)
 }
@@ -44,16 +45,20 @@ fn bind(call: &Call<'_>, tsg: &Arc<Tsg>, channel: &Channel, veid: u32) -> Reply 
             group.subcontexts.imply_first(bound.space.as_ref());
         }
         if !group.subcontexts.matches(veid, bound.space.as_ref()) {
-            return Err(Errno::EINVAL.into());
+            let rule = format!("subcontext {veid} was not created, or for another address space than the channel's");
+            return Err(Errno::EINVAL.because(rule).into());
         }
     }
     group.channels.retain(|c| c.strong_count() > 0);
-    if bound.tsg.is_some() || group.channels.len() >= MAX_CHANNELS {
-        return Err(Errno::EINVAL.into());
+    if bound.tsg.is_some() {
+        return Err(Errno::EINVAL.because("the channel is in a TSG already").into());
+    }
+    if group.channels.len() >= MAX_CHANNELS {
+        return Err(Errno::EINVAL.because(format!("the TSG has {MAX_CHANNELS} channels already")).into());
     }
     let first = group.channels.first().and_then(Weak::upgrade);
     if first.is_some_and(|first| first.runlist != channel.runlist) {
-        return Err(Errno::EINVAL.into());
+        return Err(Errno::EINVAL.because("the channels of a TSG are on one runlist").into());
     }
     group.channels.push(channel.weak());
     tsg.hw.members.lock().push(channel.vitals.clone());
@@ -67,7 +72,7 @@ pub(super) fn unbind_channel(call: &Call<'_>, file: &Arc<TsgFile>, fd: &mut i32)
     let channel = call.channel(*fd)?;
     let mut state = channel.state.lock();
     if !state.tsg.as_ref().is_some_and(|tsg| Arc::ptr_eq(tsg, &file.tsg)) {
-        return Err(Errno::EINVAL.into());
+        return Err(Errno::EINVAL.because("the channel is not in this TSG").into());
     }
     leave(call.kernel, &channel, &mut state);
     Ok(())

@@ -2,6 +2,7 @@
 
 use super::{MAX_VEIDS, TsgFile};
 use crate::dispatch::{Call, Reply};
+use crate::rule::Because;
 use crate::space::AddressSpace;
 use std::sync::{Arc, Weak};
 use tegrarm_abi::nvgpu::tsg::*;
@@ -28,7 +29,8 @@ impl Subcontexts {
     /// Creates a subcontext. SYNC gets VEID 0. ASYNC gets the lowest free VEID above 0, or else VEID 0 too.
     fn create(&mut self, sync: bool, space: &Arc<AddressSpace>) -> Result<u32, Errno> {
         let mut candidates = (if sync { 0..1 } else { 1..self.slots.len() }).chain(0..1);
-        let veid = candidates.find(|veid| self.slots[*veid].is_none()).ok_or(Errno::ENOSPC)?;
+        let veid = candidates.find(|veid| self.slots[*veid].is_none());
+        let veid = veid.ok_or_else(|| Errno::ENOSPC.because("no VEID is free"))?;
         self.slots[veid] = Some(Some(Arc::downgrade(space)));
         Ok(veid as u32)
     }
@@ -57,7 +59,7 @@ pub(super) fn create(call: &Call<'_>, file: &Arc<TsgFile>, args: &mut nvgpu_tsg_
     let sync = match args.type_ {
         NVGPU_TSG_SUBCONTEXT_TYPE_SYNC => true,
         NVGPU_TSG_SUBCONTEXT_TYPE_ASYNC => false,
-        _ => return Err(Errno::EINVAL.into()),
+        _ => return Err(Errno::EINVAL.because("the type is SYNC or ASYNC").into()),
     };
     let space = call.space(args.as_fd)?;
     args.veid = file.tsg.state.lock().subcontexts.create(sync, &space)?;
@@ -67,7 +69,7 @@ pub(super) fn create(call: &Call<'_>, file: &Arc<TsgFile>, args: &mut nvgpu_tsg_
 pub(super) fn delete(_: &Call<'_>, file: &Arc<TsgFile>, args: &mut nvgpu_tsg_delete_subcontext_args) -> Reply {
     let in_use = || file.tsg.channels().iter().any(|channel| channel.veid() == args.veid);
     if args.veid >= MAX_VEIDS || in_use() {
-        return Err(Errno::EINVAL.into());
+        return Err(Errno::EINVAL.because("there is no such VEID, or a channel uses it").into());
     }
     file.tsg.state.lock().subcontexts.delete(args.veid);
     Ok(())

@@ -4,12 +4,13 @@ use super::spawn::Filters;
 use super::sys::{self, Reply, Test, Trap};
 use super::target::Target;
 use super::tree::{Entry, Tree, normalise};
-use super::{Answered, Supervisor};
+use super::{Answered, MapCall, Supervisor};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::sync::Arc;
 use tegra_gpu::time_ns;
 use tegra_kernel::process::Process;
+use tegra_kernel::rule;
 use tegrarm_abi::nvgpu::channel::NVGPU_IOCTL_CHANNEL_WAIT;
 use tegrarm_abi::nvgpu::ctrl::NVGPU_GPU_IOCTL_CLK_SET_INFO;
 use tegrarm_kmd::{Arg, Errno, Node};
@@ -211,7 +212,7 @@ impl Supervisor {
                 let reading = flags & libc::O_ACCMODE == libc::O_RDONLY;
                 self.closes.hand_out(if reading { super::adopt::for_reading(real) } else { real })?
             }
-            Entry::Text(_) => self.open_text(path, flags)?,
+            Entry::Text(_) => self.open_text(target.pid(), path, flags)?,
             Entry::Census => self.open_census()?,
             Entry::Directory => std::fs::File::open(self.tree.real(path)).map_err(|_| Errno::ENOENT)?.into(),
         };
@@ -221,7 +222,7 @@ impl Supervisor {
     }
 
     /// Opens a file of sysfs. Readers get its present contents, and what is written comes through a pipe.
-    fn open_text(self: &Arc<Self>, path: &str, flags: i32) -> Result<OwnedFd, Errno> {
+    fn open_text(self: &Arc<Self>, pid: i32, path: &str, flags: i32) -> Result<OwnedFd, Errno> {
         if flags & libc::O_ACCMODE == libc::O_RDONLY {
             return sys::memfd_with(path, &self.kernel.read_text(path)?);
         }
@@ -233,9 +234,11 @@ impl Supervisor {
         let written = move || {
             use std::io::{BufRead, BufReader};
             for line in BufReader::new(reader).lines().map_while(Result::ok) {
-                if let Err(e) = supervisor.kernel.write_text(&path, &line) {
+                let result = supervisor.kernel.write_text(&path, &line);
+                if let Err(e) = result {
                     tracing::warn!("writing {line:?} to {path}: {e}");
                 }
+                supervisor.observe(|o| o.wrote(pid, &path, &line, result));
                 supervisor.refresh_texts();
             }
         };
@@ -251,7 +254,14 @@ impl Supervisor {
             Ok(None) => return Reply::Continue,
             Err(e) => return Reply::Error(e),
         };
+        let start = time_ns();
+        let tell = |before: &[u8], after: &[u8], result: Result<i32, Errno>, rule: Option<&str>| {
+            let time_ns = (start, time_ns());
+            let call = |pid| Answered { pid, fd, node, request, argument: argp, before, after, result, rule, time_ns };
+            self.observe(|o| o.ioctl(&call(target.pid())));
+        };
         if let Err(e) = self.broken.ioctl(node) {
+            tell(&[], &[], Err(e), Some("--dead-gpu: the GPU cannot be powered"));
             return Reply::Error(e);
         }
         if self.depends_on_closed_files(request) {
@@ -260,9 +270,11 @@ impl Supervisor {
         let argument = Argument::of(request, argp);
         let before = match argument.read(target) {
             Ok(before) => before,
-            Err(e) => return Reply::Error(e),
+            Err(e) => {
+                tell(&[], &[], Err(e), Some("the argument cannot be read"));
+                return Reply::Error(e);
+            }
         };
-        let start = time_ns();
         let mut bytes = before.clone();
         let mut result = self.kernel.ioctl(target, fd, request, argument.pass(&mut bytes));
         if result == Err(Errno::ENOMEM) {
@@ -272,13 +284,14 @@ impl Supervisor {
             bytes.copy_from_slice(&before);
             result = self.kernel.ioctl(target, fd, request, argument.pass(&mut bytes));
         }
-        let time_ns = (start, time_ns());
+        let mut rule = if result.is_err() { rule::take() } else { None };
         // A failed call does not change its argument, except for AS REMAP, which reports how far it came. Nothing is
         // written for a caller that a signal has taken away, because its memory may have another use by now.
         if (self.unheard.is_none() || target.waits())
             && let Err(e) = argument.write_back(target, &before, &bytes)
         {
             result = Err(e);
+            rule = Some("the argument cannot be written".into());
         }
         if self.unheard.is_some() {
             target.leave(&bytes);
@@ -286,8 +299,7 @@ impl Supervisor {
         if request == NVGPU_GPU_IOCTL_CLK_SET_INFO {
             self.refresh_texts();
         }
-        let answered = |pid| Answered { pid, fd, node, request, before: &before, after: &bytes, result, time_ns };
-        self.observe(|o| o.ioctl(&answered(target.pid())));
+        tell(&before, &bytes, result, rule.as_deref());
         match result {
             Ok(value) => Reply::Value(i64::from(value)),
             Err(Errno::EINTR) if target.was_interrupted() => Reply::Interrupted,
@@ -311,13 +323,17 @@ impl Supervisor {
         if fd as i32 == -1 {
             return Reply::Continue;
         }
-        match self.node(target, fd as i32) {
-            Ok(Some(_)) => {}
+        let (fd, prot) = (fd as i32, prot as i32);
+        let node = match self.node(target, fd) {
+            Ok(Some(node)) => node,
             Ok(None) => return Reply::Continue,
             Err(e) => return Reply::Error(e),
-        }
-        let write = prot as i32 & libc::PROT_WRITE != 0;
-        match self.kernel.check_mmap(target, fd as i32, len as usize, write, offset) {
+        };
+        let result = self.kernel.check_mmap(target, fd, len as usize, prot & libc::PROT_WRITE != 0, offset);
+        let rule = if result.is_err() { rule::take() } else { None };
+        let mapped = |pid| MapCall { pid, fd, node, len, prot, offset, result, rule: rule.as_deref() };
+        self.observe(|o| o.mapped(&mapped(target.pid())));
+        match result {
             Ok(()) => Reply::Continue,
             Err(e) => Reply::Error(e),
         }

@@ -55,14 +55,39 @@ pub struct Answered<'a> {
     pub node: Node,
     /// The request number.
     pub request: u32,
-    /// The argument as the program gave it.
+    /// The third argument itself: an address, or a number for an ioctl without a structure.
+    pub argument: u64,
+    /// The structure behind it as it came. It is empty if there is none, or if it cannot be read.
     pub before: &'a [u8],
     /// The argument as the program got it back.
     pub after: &'a [u8],
     /// The result.
     pub result: Result<i32, Errno>,
+    /// The rule by which the call was refused, if the kernel names one.
+    pub rule: Option<&'a str>,
     /// The times at which the kernel began and ended the call, in nanoseconds of PTIMER.
     pub time_ns: (u64, u64),
+}
+
+/// A call of `mmap` that was decided.
+#[derive(Clone, Copy, Debug)]
+pub struct MapCall<'a> {
+    /// The process that made it.
+    pub pid: i32,
+    /// Its descriptor, and what it is.
+    pub fd: i32,
+    /// The kind of the file.
+    pub node: Node,
+    /// The length in bytes.
+    pub len: u64,
+    /// `PROT_READ`, `PROT_WRITE` and `PROT_EXEC`.
+    pub prot: i32,
+    /// The offset in the file.
+    pub offset: u64,
+    /// Whether it is allowed.
+    pub result: Result<(), Errno>,
+    /// The rule by which it was refused, if the kernel names one.
+    pub rule: Option<&'a str>,
 }
 
 /// Sees every call that the simulated kernel answers.
@@ -71,6 +96,10 @@ pub trait Observer: Send + Sync {
     fn opened(&self, _pid: i32, _path: &str, _fd: i32) {}
     /// A process made an ioctl.
     fn ioctl(&self, _call: &Answered<'_>) {}
+    /// A process asked for a shared mapping of one of the board's files. If it is allowed, the host makes it.
+    fn mapped(&self, _call: &MapCall<'_>) {}
+    /// A process wrote a line to one of the board's text files.
+    fn wrote(&self, _pid: i32, _path: &str, _line: &str, _result: Result<(), Errno>) {}
     /// The program has been started. The board's files are mounted, or they are not for this reason.
     fn started(&self, _files: Result<(), Errno>) {}
     /// All processes have ended. `trapped` calls were trapped.

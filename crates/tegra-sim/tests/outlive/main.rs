@@ -117,6 +117,33 @@ fn what_could_not_be_set_up_is_not_the_programs_fault() {
     }
 }
 
+/// What the driver says about a fault is there without being asked for, and in the forms in which tools read it.
+#[test]
+fn a_fault_of_the_gpu_is_said_and_logged() {
+    let program = compile("bringup");
+    let line = "nvgpu: 17000000.gpu [ERR] [MMU FAULT] mmu engine id: ";
+    let out = run(&[], &[&program, "fault"]);
+    succeeds(&out);
+    assert!(said(&out).contains(&format!("tegrarm-sim: {line}")), "{out:?}");
+    assert!(
+        said(&out).contains("fault addr: 0x1234567000, fault type: invalid pde, access type: virt write"),
+        "{out:?}"
+    );
+    let dir = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
+    let (text, records) = (dir.join("kmsg.txt"), dir.join("kmsg.records"));
+    let options = [format!("--kmsg={}", text.display()), format!("--kmsg-records={}", records.display())];
+    let out = run(&[&options[0], &options[1], "--quiet"], &[&program, "fault"]);
+    succeeds(&out);
+    assert_eq!(said(&out), "");
+    let (text, records) = (fs::read_to_string(text).unwrap(), fs::read_to_string(records).unwrap());
+    let (time, rest) = text.strip_prefix('[').and_then(|t| t.split_once("] ")).unwrap();
+    assert!(time.trim().parse::<f64>().is_ok() && rest.starts_with(line) && rest.lines().count() == 1, "{text}");
+    let (head, message) = records.trim().split_once(";").unwrap();
+    assert!(head.starts_with("3,0,") && head.ends_with(",-") && rest.trim() == message, "{records}");
+    let well = run(&[], &[&program]);
+    assert_eq!((succeeds(&well).trim().parse::<u32>().is_ok(), said(&well)), (true, String::new()));
+}
+
 /// A running pair of processes that has its own temporary directory.
 struct Running {
     outer: Child,

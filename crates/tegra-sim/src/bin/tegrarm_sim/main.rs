@@ -13,9 +13,10 @@ use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::sync::Arc;
+use tegra_gpu::Gpu;
 use tegra_sim::listing::{self, Kind};
 use tegra_sim::supervisor::{self, Broken, Exit, Leash, Observer, Options, RunError, Side};
-use tegra_sim::{Chip, L4t, SimConfig, SimKmd, boot};
+use tegra_sim::{Chip, Kernel, L4t, SimConfig, SimKmd, boot, kmsg};
 use tegrarm_kmd::Errno;
 use timeline::Timeline;
 use tracing_subscriber::EnvFilter;
@@ -78,6 +79,15 @@ struct Run {
     /// Prints a decoded line per ioctl, to standard error or to a file.
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true)]
     strace: Option<Option<PathBuf>>,
+    /// Writes the kernel's log, as dmesg prints it: faults of the GPU, and interrupts that the driver only logs.
+    #[arg(long, value_name = "FILE")]
+    kmsg: Option<PathBuf>,
+    /// The same as records of /dev/kmsg, for tools that read those.
+    #[arg(long, value_name = "FILE")]
+    kmsg_records: Option<PathBuf>,
+    /// Does not print the kernel's log to standard error.
+    #[arg(long, short)]
+    quiet: bool,
     /// Writes a timeline of ioctls and of the GPU's work, for Perfetto or chrome://tracing.
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
@@ -237,6 +247,22 @@ fn create(option: &str, path: &Path) -> Result<File, Box<dyn Error>> {
     File::create(path).map_err(|e| format!("{option} cannot be written to {}: {e}", path.display()).into())
 }
 
+/// Writes the kernel's log wherever it was asked for. On standard error it is there unless somebody does not want it:
+/// a GPU that stopped must not go unnoticed.
+fn write_logs(run: &Run, kernel: &Kernel, gpu: &Gpu) -> Result<(), Box<dyn Error>> {
+    for (option, path, form) in
+        [("--kmsg", &run.kmsg, kmsg::Form::Dmesg), ("--kmsg-records", &run.kmsg_records, kmsg::Form::Records)]
+    {
+        if let Some(path) = path {
+            kmsg::write_log(kernel, gpu, form, Box::new(create(option, path)?));
+        }
+    }
+    if !run.quiet {
+        kmsg::say_log(kernel, gpu, "--kmsg FILE writes all of it", |line| say(format_args!("{line}")));
+    }
+    Ok(())
+}
+
 fn execute(run: &Run, leash: Arc<Leash>) -> Result<Exit, Box<dyn Error>> {
     let mut config = run.board.config()?;
     config.mem_total = run.memory.map_or(config.mem_total, |mib| mib << 20);
@@ -248,6 +274,7 @@ fn execute(run: &Run, leash: Arc<Leash>) -> Result<Exit, Box<dyn Error>> {
         config.mem_total
     );
     let (kernel, gpu) = boot(config);
+    write_logs(run, &kernel, &gpu)?;
     let mut observers: Vec<Arc<dyn Observer>> = vec![];
     match &run.strace {
         None => {}
