@@ -205,6 +205,7 @@ impl Watch {
     pub fn wait(&self, timeline: &Timeline, fence: u64, deadline: Option<Duration>, last: u64) -> RmResult<()> {
         for _ in 0..SPINS {
             if timeline.completed() >= fence {
+                self.session.rm().kmd().saw_gpu();
                 return timeline.check_kept(fence);
             }
             std::hint::spin_loop();
@@ -234,10 +235,16 @@ impl Watch {
     pub fn verdict(&self, timeline: &Timeline, fence: u64) -> Option<RmResult<()>> {
         // The order matters: a release that came before the fault still counts.
         let stopped = self.is_stopped();
+        let kmd = self.session.rm().kmd();
         if timeline.completed() >= fence {
+            kmd.saw_gpu();
             return Some(timeline.check_kept(fence));
         }
-        if stopped { self.check().err().map(Err) } else { None }
+        if stopped {
+            kmd.saw_gpu();
+            return self.check().err().map(Err);
+        }
+        kmd.waits_in_vain().map(|why| Err(RmError::new(NV_ERR_NOT_SUPPORTED, why)))
     }
 }
 

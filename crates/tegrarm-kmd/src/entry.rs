@@ -7,6 +7,7 @@
 use crate::describe::{self, hex, unhex};
 use crate::descriptors;
 use crate::image::{Buffer, Fds, Image};
+use crate::written::{Run, Written};
 use crate::{Errno, Node, Placement, Prot};
 use serde_json::{Map, Value, json};
 
@@ -21,13 +22,37 @@ pub(crate) struct Made {
 /// One recorded call.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Call {
-    Open { path: String, result: Result<Made, Errno> },
+    Open {
+        path: String,
+        result: Result<Made, Errno>,
+    },
     Ioctl(Box<Ioctl>),
-    Mmap { on: String, len: usize, prot: Prot, offset: u64, place: Placement, result: Result<(), Errno> },
-    Close { on: String },
-    ReadText { path: String, result: Result<String, Errno> },
-    WriteText { path: String, text: String, result: Result<(), Errno> },
+    Mmap {
+        on: String,
+        len: usize,
+        prot: Prot,
+        offset: u64,
+        place: Placement,
+        result: Result<(), Errno>,
+    },
+    Close {
+        on: String,
+    },
+    ReadText {
+        path: String,
+        result: Result<String, Errno>,
+    },
+    WriteText {
+        path: String,
+        text: String,
+        result: Result<(), Errno>,
+    },
+    /// Not a call: what the GPU wrote.
+    Memory(Written),
 }
+
+/// The key of [`Call::Memory`].
+pub(crate) const MEMORY: &str = "memory";
 
 /// A recorded ioctl.
 #[derive(Clone, Debug, PartialEq)]
@@ -53,6 +78,7 @@ impl Call {
             Call::Mmap { on, .. } | Call::Close { on } => on.clone(),
             Call::ReadText { path, .. } => format!("read {path}"),
             Call::WriteText { path, .. } => format!("write {path}"),
+            Call::Memory(_) => MEMORY.to_owned(),
         }
     }
 
@@ -88,6 +114,12 @@ impl Call {
                 line.put("text", text.as_str().into());
                 line.result(result, |()| Value::Null);
             }
+            Call::Memory(written) => {
+                line.put("call", MEMORY.into()).put("runs", written.runs.iter().map(run).collect());
+                if written.cut {
+                    line.put("cut", true.into());
+                }
+            }
         }
         line.close()
     }
@@ -114,9 +146,22 @@ impl Call {
             "write_text" => {
                 Call::WriteText { path: text("path")?, text: text("text")?, result: result(&v, |_| Some(()))? }
             }
+            MEMORY => {
+                let runs = v["runs"].as_array()?.iter().map(to_run).collect::<Option<_>>()?;
+                Call::Memory(Written { runs, cut: v["cut"] == true })
+            }
             _ => return None,
         })
     }
+}
+
+fn run(run: &Run) -> Value {
+    json!({"on": run.on, "offset": run.offset, "bytes": hex(&run.bytes)})
+}
+
+fn to_run(v: &Value) -> Option<Run> {
+    let (on, bytes) = (v["on"].as_str()?.to_owned(), unhex(v["bytes"].as_str()?)?);
+    Some(Run { on, offset: v["offset"].as_u64()?, bytes })
 }
 
 impl Ioctl {
@@ -308,6 +353,9 @@ mod tests {
         survives(Call::Close { on: "ctrl#1".into() });
         survives(Call::ReadText { path: "/proc/meminfo".into(), result: Ok("MemTotal: 1 \"kB\"\n".into()) });
         survives(Call::WriteText { path: "x".into(), text: "1".into(), result: Err(Errno::EACCES) });
+        let run = Run { on: "dmabuf#1".into(), offset: 64, bytes: vec![1, 0, 255] };
+        survives(Call::Memory(Written { runs: vec![run.clone(), run], cut: true }));
+        survives(Call::Memory(Written::default()));
         for place in [Placement::Anywhere, Placement::ExactlyIfFree(0x1000), Placement::Replace(0x2000)] {
             let (on, result) = ("dmabuf#2".to_owned(), Ok(()));
             survives(Call::Mmap { on, len: 8192, prot: Prot::Read, offset: 4096, place, result });

@@ -135,6 +135,14 @@ impl Kmd for Faulty {
         self.inner.step()
     }
 
+    fn saw_gpu(&self) {
+        self.inner.saw_gpu();
+    }
+
+    fn waits_in_vain(&self) -> Option<String> {
+        self.inner.waits_in_vain()
+    }
+
     fn open(&self, path: &str) -> Result<OwnedFd, Errno> {
         self.check(&Now::Open)?;
         self.inner.open(path)

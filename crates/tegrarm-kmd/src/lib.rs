@@ -35,9 +35,11 @@ mod perform;
 mod pointers;
 mod record;
 mod replay;
+mod stand_ins;
 #[cfg(test)]
 mod testing;
 mod traced;
+mod written;
 
 pub use device_mem::DeviceMem;
 pub use exec_mem::{ExecMem, Reach, page_size};
@@ -74,8 +76,8 @@ impl Arg<'_> {
     }
 }
 
-/// The version in the first line of a recording: `{"recording": 1, …}`.
-const RECORDING_VERSION: u32 = 1;
+/// The version in the first line of a recording: `{"recording": 2, …}`. Version 1 had no device memory.
+const RECORDING_VERSION: u32 = 2;
 
 /// A Jetson kernel, which opens device nodes and answers their ioctls.
 pub trait Kmd: Send + Sync {
@@ -92,6 +94,15 @@ pub trait Kmd: Send + Sync {
     /// true if anything happened. Functions that wait call this, so that their waits end.
     fn step(&self) -> bool {
         false
+    }
+
+    /// Tells that the caller has just seen in memory what became of work of the GPU, and reads what the GPU wrote. A
+    /// recorder keeps that.
+    fn saw_gpu(&self) {}
+
+    /// The reason why waiting for the GPU is in vain, if it is: a recording has nothing more of what the GPU wrote.
+    fn waits_in_vain(&self) -> Option<String> {
+        None
     }
 
     /// Opens a device node (`/dev/nvmap`, `/dev/nvgpu/igpu0/ctrl`, …) read-write, close-on-exec.

@@ -5,6 +5,7 @@ use crate::entry::{Call, Ioctl, Made};
 use crate::image::{Image, Moment, spans};
 use crate::labels::{Labels, kind_of_path};
 use crate::output::{self, Harmless};
+use crate::written::{self, Watched, Written};
 use crate::{Arg, Errno, Kmd, Mapping, Node, Placement, Prot};
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use parking_lot::Mutex;
@@ -27,7 +28,8 @@ use tegrarm_abi::nvgpu::r39::nvgpu_gpu_characteristics_r39;
 ///
 /// A line has the call, the descriptor's label (`channel#2`, because numbers differ between runs), the ioctl's name,
 /// its fields before and after the call, the exact bytes without descriptors and addresses, the memory behind pointers
-/// that the kernel read and wrote, and the result. [`Replayed`](crate::Replayed) answers from these lines.
+/// that the kernel read and wrote, and the result. [`Replayed`](crate::Replayed) answers from these lines. Where the
+/// program has seen that the GPU finished work, a line has what changed in the memory that the program maps.
 ///
 /// The recorder changes nothing: results, errors and memory are those of the kernel below.
 pub struct Recorded {
@@ -37,6 +39,7 @@ pub struct Recorded {
 
 struct Log {
     labels: Labels,
+    watched: Watched,
     seq: u64,
     sink: Box<dyn Write + Send>,
     failure: Option<io::Error>,
@@ -56,8 +59,8 @@ impl Recorded {
         let header =
             serde_json::json!({ "recording": super::RECORDING_VERSION, "kernel": kernel, "simulated": simulated });
         sink.write_all(format!("{header}\n").as_bytes())?;
-        let log =
-            Log { labels: Labels::default(), seq: 0, sink: Box::new(sink), failure: None, over: false, label: None };
+        let (labels, watched) = Default::default();
+        let log = Log { labels, watched, seq: 0, sink: Box::new(sink), failure: None, over: false, label: None };
         Ok(Recorded { inner, log: Mutex::new(log) })
     }
 
@@ -176,6 +179,19 @@ impl Kmd for Recorded {
         self.inner.step()
     }
 
+    fn saw_gpu(&self) {
+        self.inner.saw_gpu();
+        let mut log = self.log.lock();
+        let written = log.watched.changes();
+        if written != Written::default() {
+            log.write(&Call::Memory(written));
+        }
+    }
+
+    fn waits_in_vain(&self) -> Option<String> {
+        self.inner.waits_in_vain()
+    }
+
     fn open(&self, path: &str) -> Result<OwnedFd, Errno> {
         let result = self.inner.open(path);
         let mut log = self.log.lock();
@@ -201,6 +217,12 @@ impl Kmd for Recorded {
         let mut log = self.log.lock();
         let after = Image::take(request, &arg, &spans, moment, &mut log.labels);
         let made = if moment == Moment::Done { made(request, &arg, &after) } else { Vec::new() };
+        if let (Some(handle), Some(made)) = (written::handle_of_descriptor(request, &before.bytes), made.first()) {
+            log.watched.made(&made.label, handle);
+        }
+        if let Some(handle) = written::freed_handle(request, before.value) {
+            log.watched.freed(handle);
+        }
         log.write(&Call::Ioctl(Box::new(Ioctl { on, node, request, before, after, made, result, opaque })));
         result
     }
@@ -210,6 +232,9 @@ impl Kmd for Recorded {
         let mut log = self.log.lock();
         let on = log.labels.of(fd.as_raw_fd(), "dmabuf");
         let outcome = result.as_ref().map(|_| ()).map_err(|e| *e);
+        if outcome.is_ok() {
+            log.watched.mapped(&on, fd, len, offset);
+        }
         log.write(&Call::Mmap { on, len, prot, offset, place: at, result: outcome });
         result
     }

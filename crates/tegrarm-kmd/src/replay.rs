@@ -1,10 +1,12 @@
 //! A kernel that answers from a recording.
 
-use crate::entry::{Call, Ioctl};
+use crate::entry::{Call, Ioctl, MEMORY};
 use crate::image::{Image, Moment, spans};
 use crate::labels::Labels;
+use crate::output::say;
+use crate::stand_ins::StandIns;
+use crate::written;
 use crate::{Arg, Errno, Kmd, Mapping, Node, Placement, Prot, describe, descriptors};
-use nix::sys::memfd::{MFdFlags, memfd_create};
 use parking_lot::Mutex;
 use std::collections::{HashMap, VecDeque};
 use std::io::{self, BufRead};
@@ -33,11 +35,12 @@ pub enum RecordingError {
 /// input field that differs from the recording is an error. It is logged with the decoded difference, remembered for
 /// [`first_difference`](Replayed::first_difference), and answered with `EIO`.
 ///
-/// A recording does not have the contents of device memory.
+/// A recording has what the GPU wrote to the memory that its program mapped, as it was whenever the program had waited
+/// for the GPU. The next of it is there as soon as the program waits ([`Kmd::step`]). A wait beyond the last of it is in
+/// vain, and told so. A program that looks at memory by itself, without a call, cannot be replayed.
 pub struct Replayed {
     name: String,
     simulated: bool,
-    sizes: HashMap<String, u64>,
     compare_inputs: bool,
     rest: Mutex<Rest>,
 }
@@ -47,10 +50,10 @@ struct Rest {
     queues: HashMap<String, VecDeque<Call>>,
     labels: Labels,
     first_difference: Option<String>,
+    files: StandIns,
+    /// Why the program waits for something that never comes.
+    vain: Option<String>,
 }
-
-/// The largest size in which the doorbell page of the ctrl node is mapped.
-const DOORBELL_WINDOW: u64 = 64 << 10;
 
 impl Replayed {
     /// Reads the recording at `path`.
@@ -74,14 +77,14 @@ impl Replayed {
     pub fn new(reader: impl BufRead) -> Result<Replayed, RecordingError> {
         let (header, calls) = calls(reader)?;
         let mut queues: HashMap<String, VecDeque<Call>> = HashMap::new();
-        let mut sizes = HashMap::new();
+        let mut files = StandIns::default();
         for call in calls {
-            note_sizes(&call, &mut sizes);
+            files.note_sizes(&call);
             queues.entry(call.key()).or_default().push_back(call);
         }
         let name = format!("replay of {}", header.kernel);
-        let rest = Rest { queues, labels: Labels::default(), first_difference: None };
-        Ok(Replayed { name, simulated: header.simulated, sizes, compare_inputs: true, rest: Mutex::new(rest) })
+        let rest = Rest { queues, labels: Labels::default(), first_difference: None, files, vain: None };
+        Ok(Replayed { name, simulated: header.simulated, compare_inputs: true, rest: Mutex::new(rest) })
     }
 
     /// Lets input fields differ. Only the kind, the order and the names of the calls must agree with the recording.
@@ -97,14 +100,8 @@ impl Replayed {
 
     /// The number of recorded calls that were not made yet.
     pub fn remaining(&self) -> usize {
-        self.rest.lock().queues.values().map(VecDeque::len).sum()
-    }
-
-    /// Makes a file that stands for the recording's `label`.
-    fn stand_in(&self, label: &str) -> Result<OwnedFd, Errno> {
-        let fd = memfd_create(label, MFdFlags::MFD_CLOEXEC)?;
-        nix::unistd::ftruncate(&fd, self.sizes.get(label).copied().unwrap_or(0) as i64)?;
-        Ok(fd)
+        let rest = self.rest.lock();
+        rest.queues.iter().filter(|(key, _)| *key != MEMORY).map(|(_, calls)| calls.len()).sum()
     }
 }
 
@@ -119,7 +116,8 @@ pub(crate) fn calls(reader: impl BufRead) -> Result<(Header, Vec<Call>), Recordi
     let mut lines = reader.lines();
     let first = lines.next().transpose()?.unwrap_or_default();
     let header: serde_json::Value = serde_json::from_str(&first).unwrap_or_default();
-    if header["recording"] != super::RECORDING_VERSION {
+    let version = header["recording"].as_u64().filter(|v| (1..=super::RECORDING_VERSION.into()).contains(v));
+    if version.is_none() {
         return Err(RecordingError::Header(first));
     }
     let mut calls = Vec::new();
@@ -129,25 +127,6 @@ pub(crate) fn calls(reader: impl BufRead) -> Result<(Header, Vec<Call>), Recordi
     }
     let kernel = header["kernel"].as_str().unwrap_or("an unknown kernel").to_owned();
     Ok((Header { kernel, simulated: header["simulated"] == true }, calls))
-}
-
-/// Notes sizes. A stand-in must be as large as the file was, and as large as the parts of it that were mapped.
-fn note_sizes(call: &Call, sizes: &mut HashMap<String, u64>) {
-    let mut at_least = |label: &str, size: u64| {
-        let known = sizes.entry(label.to_owned()).or_insert(0);
-        *known = size.max(*known);
-    };
-    match call {
-        Call::Open { path, result: Ok(made) } => {
-            at_least(&made.label, made.size);
-            if path.ends_with("/ctrl") {
-                at_least(&made.label, DOORBELL_WINDOW);
-            }
-        }
-        Call::Ioctl(i) => i.made.iter().for_each(|made| at_least(&made.label, made.size)),
-        Call::Mmap { on, len, offset, result: Ok(()), .. } => at_least(on, offset + *len as u64),
-        _ => {}
-    }
 }
 
 impl Rest {
@@ -171,6 +150,26 @@ impl Rest {
         }
     }
 
+    /// The program waits for the GPU, and the recording has nothing more.
+    fn give_up(&mut self) {
+        if self.vain.is_none() {
+            let why = "the recording has nothing more of what the GPU wrote, so this wait would never end";
+            self.vain = Some(why.to_owned());
+            self.differ(why.to_owned());
+        }
+    }
+
+    /// Says that the program cannot be replayed, if it maps a doorbell and the recording has nothing of the GPU.
+    fn warn_of_doorbell(&mut self, fd: BorrowedFd<'_>) {
+        let doorbell = self.labels.of(fd.as_raw_fd(), "dmabuf").starts_with("ctrl#");
+        if doorbell && !self.queues.contains_key(MEMORY) {
+            say(
+                "the recording has nothing of what the GPU wrote. Waits of the library fail; a program that looks at memory \
+                 itself will wait for ever",
+            );
+        }
+    }
+
     fn differ(&mut self, text: String) {
         tracing::error!(target: "tegrarm::kmd", "differs from the recording: {text}");
         self.first_difference.get_or_insert(text);
@@ -186,6 +185,7 @@ fn other_kind(recorded: &Call) -> Vec<String> {
         Call::Close { .. } => "close".into(),
         Call::ReadText { path, .. } => format!("read of {path}"),
         Call::WriteText { path, .. } => format!("write to {path}"),
+        Call::Memory(_) => "memory".into(),
     };
     vec![format!("the recording has {name} here")]
 }
@@ -199,12 +199,31 @@ impl Kmd for Replayed {
         self.simulated
     }
 
+    /// Shows the program what the GPU had written when the recorded program had waited.
+    fn step(&self) -> bool {
+        let mut rest = self.rest.lock();
+        match rest.queues.get_mut(MEMORY).and_then(VecDeque::pop_front) {
+            Some(Call::Memory(written)) => {
+                rest.files.show(&written);
+                true
+            }
+            _ => {
+                rest.give_up();
+                false
+            }
+        }
+    }
+
+    fn waits_in_vain(&self) -> Option<String> {
+        self.rest.lock().vain.clone()
+    }
+
     fn open(&self, path: &str) -> Result<OwnedFd, Errno> {
         let mut rest = self.rest.lock();
         let call = rest.next(&format!("open {path}"), &format!("open {path}"), |_| Vec::new())?;
         let Call::Open { result, .. } = call else { return Err(Errno::EIO) };
         let made = result?;
-        let fd = self.stand_in(&made.label)?;
+        let fd = rest.files.make(&made.label)?;
         rest.labels.assign(fd.as_raw_fd(), &made.label);
         Ok(fd)
     }
@@ -222,12 +241,20 @@ impl Kmd for Replayed {
         })?;
         let Call::Ioctl(recorded) = call else { return Err(Errno::EIO) };
         if let Arg::Bytes(bytes) = &mut arg {
-            let labels = &mut rest.labels;
+            let handle = written::handle_of_descriptor(request, &recorded.before.bytes);
+            let Rest { files, labels, .. } = &mut *rest;
             recorded.after.apply(request, bytes, &spans, |label| {
-                let fd = self.stand_in(label)?.into_raw_fd();
+                let made = match handle {
+                    Some(handle) => files.make_of(handle, label)?,
+                    None => files.make(label)?,
+                };
+                let fd = made.into_raw_fd();
                 labels.assign(fd, label);
                 Ok(fd)
             })?;
+        }
+        if let Some(handle) = written::freed_handle(request, recorded.before.value) {
+            rest.files.freed(handle);
         }
         recorded.result
     }
@@ -235,6 +262,7 @@ impl Kmd for Replayed {
     fn mmap(&self, fd: BorrowedFd<'_>, at: Placement, len: usize, prot: Prot, offset: u64) -> Result<Mapping, Errno> {
         let call = {
             let mut rest = self.rest.lock();
+            rest.warn_of_doorbell(fd);
             let on = rest.labels.of(fd.as_raw_fd(), "dmabuf");
             rest.next(&on, &format!("mmap of {on}"), |call| match call {
                 Call::Mmap { len: l, prot: p, offset: o, place, .. } => {
@@ -308,6 +336,7 @@ impl Replayed {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::stand_ins::DOORBELL_WINDOW;
     use crate::testing::{TestKmd, adopt, program, raw};
     use crate::{File, Recorded};
     use std::sync::Arc;

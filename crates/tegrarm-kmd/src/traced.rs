@@ -76,6 +76,14 @@ impl Kmd for Traced {
         self.inner.step()
     }
 
+    fn saw_gpu(&self) {
+        self.inner.saw_gpu();
+    }
+
+    fn waits_in_vain(&self) -> Option<String> {
+        self.inner.waits_in_vain()
+    }
+
     fn open(&self, path: &str) -> Result<OwnedFd, Errno> {
         let result = self.inner.open(path);
         tracing::trace!(target: "tegrarm::kmd", path, result = ?result.as_ref().map(AsRawFd::as_raw_fd), "open");

@@ -278,6 +278,9 @@ impl Replay {
             self.pace.finished(&wait);
         }
         std::sync::atomic::fence(std::sync::atomic::Ordering::Acquire);
+        if let Some(kmd) = &self.kmd {
+            kmd.saw_gpu();
+        }
         self.in_flight = None;
         for copy in &self.outputs {
             copy.to.copy_from(&copy.from, copy.len);
@@ -299,6 +302,9 @@ impl Replay {
             }
             if stopped {
                 self.check()?;
+            }
+            if let Some(why) = self.kmd.as_ref().and_then(|kmd| kmd.waits_in_vain()) {
+                fail!(NV_ERR_NOT_SUPPORTED, "{why}");
             }
             let waited = start.elapsed();
             let left = deadline.map_or(Duration::MAX, |d| d.saturating_sub(waited));

@@ -1,0 +1,91 @@
+//! A program of the runtime, recorded on the virtual Orin, runs again on its recording alone and finds the same results.
+#![cfg(feature = "sim")]
+
+mod common;
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use tegrarm::rm::Rm;
+use tegrarm::runtime::device::Device;
+use tegrarm::runtime::launch::{Dim3, Launch};
+use tegrarm::runtime::memory::Cache;
+use tegrarm::runtime::params;
+use tegrarm::status::RmResult;
+use tegrarm::tegra::CacheMode;
+use tegrarm_abi::rm::status::NV_ERR_NOT_SUPPORTED;
+use tegrarm_kmd::{Kmd, Recorded, Replayed};
+
+const DEADLINE: Option<Duration> = Some(Duration::from_secs(60));
+const N: u32 = 256;
+
+/// Computes three sums on the GPU, each from the one before, and reads each after a wait.
+fn program(kmd: Arc<dyn Kmd>) -> RmResult<Vec<f32>> {
+    let rm = Arc::new(Rm::new(kmd, CacheMode::WriteCombine));
+    let device = Device::open(&rm, 0)?;
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/cubin/vecadd.nvrtc.cubin");
+    let kernel = device.load(&std::fs::read(path).expect("a cubin"))?.kernel("vecadd")?;
+    let [a, b, c] = [(); 3].map(|()| device.alloc(u64::from(N) * 4, Cache::Cached));
+    let (a, b, c) = (a?, b?, c?);
+    let ones: Vec<u8> = (0..N).flat_map(|i| (i as f32).to_le_bytes()).collect();
+    a.write(0, &ones)?;
+    b.write(0, &ones)?;
+    let mut found = Vec::new();
+    for _ in 0..3 {
+        let [pa, pb, pc] = [&a, &b, &c].map(|b| b.address().to_le_bytes());
+        let block = params::pack(kernel.kernel(), &[&pa, &pb, &pc, &N.to_le_bytes()]).expect("four arguments");
+        let launch = Launch { grid: Dim3::new(2, 1, 1), block: Dim3::new(128, 1, 1), dynamic_shared: 0 };
+        device.wait(device.launch(&kernel, &launch, &block)?, DEADLINE)?;
+        let mut bytes = vec![0; 4 * N as usize];
+        c.read(0, &mut bytes)?;
+        // What was read is overwritten before the next wait: each wait has results of its own.
+        a.write(0, &bytes)?;
+        c.write(0, &vec![0; bytes.len()])?;
+        found.extend(bytes.chunks_exact(4).map(|word| f32::from_le_bytes(word.try_into().expect("four bytes"))));
+    }
+    Ok(found)
+}
+
+/// A recording of the program, and what the program found.
+fn recording(name: &str) -> (PathBuf, Vec<f32>) {
+    let path = std::env::temp_dir().join(format!("tegrarm-recordings-{}-{name}.jsonl", std::process::id()));
+    let board = common::board(common::default_release());
+    let recorded = Recorded::create(board, &path).expect("a file");
+    let found = program(Arc::new(recorded)).expect("the program runs");
+    (path, found)
+}
+
+#[test]
+fn a_recorded_program_finds_the_same_results_without_a_gpu() {
+    let (path, found) = recording("same");
+    let expected: Vec<f32> = (2..5).flat_map(|n| (0..N).map(move |i| (n * i) as f32)).collect();
+    assert_eq!(found, expected);
+    let replayed = Arc::new(Replayed::open(&path).expect("a recording"));
+    assert_eq!(program(replayed.clone()).expect("as recorded"), expected);
+    assert_eq!((replayed.first_difference(), replayed.remaining()), (None, 0));
+    std::fs::remove_file(path).expect("a file");
+}
+
+/// A recording of an earlier version has no memory, and one that was cut off has too little.
+#[test]
+fn a_wait_that_would_never_end_says_so_at_once() {
+    let (path, _) = recording("none");
+    let text = std::fs::read_to_string(&path).expect("a recording");
+    let memory: Vec<usize> =
+        text.lines().enumerate().filter(|(_, l)| l.contains("\"call\":\"memory\"")).map(|(at, _)| at).collect();
+    assert!(memory.len() >= 4, "one for the set-up of the queue, one for each launch");
+    for kept in [0, 2] {
+        let mut file = std::fs::File::create(&path).expect("a file");
+        for (at, line) in text.lines().enumerate() {
+            if memory.iter().position(|m| *m == at).is_none_or(|n| n < kept) {
+                writeln!(file, "{line}").expect("written");
+            }
+        }
+        let replayed = Arc::new(Replayed::open(&path).expect("a recording"));
+        let refused = program(replayed.clone()).expect_err("it waits in vain");
+        assert_eq!(refused.status, NV_ERR_NOT_SUPPORTED);
+        assert!(replayed.first_difference().expect("a difference").contains("nothing more of what the GPU wrote"));
+    }
+    std::fs::remove_file(path).expect("a file");
+}
