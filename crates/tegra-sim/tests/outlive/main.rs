@@ -1,5 +1,7 @@
 //! Programs disturb the supervisor and each other. No other program may notice, and the next run must work.
 
+mod matrix;
+
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};

@@ -1,6 +1,7 @@
 //! `tegrarm-sim`: runs unmodified programs on a virtual Orin, and tools around it.
 
 mod answer;
+mod killer;
 mod manual;
 mod strace;
 mod timeline;
@@ -112,6 +113,9 @@ struct Run {
     /// Lets signals interrupt calls that are being answered, as hosts before Linux 5.19 do. For tests.
     #[arg(long, hide = true)]
     interruptible: bool,
+    /// Kills the program, the supervisor or the outer process at an ioctl: `program@7`. For tests.
+    #[arg(long, hide = true)]
+    kill: Option<killer::Killing>,
     /// The program and its arguments.
     #[arg(required = true, last = true)]
     program: Vec<std::ffi::OsString>,
@@ -287,6 +291,7 @@ fn execute(run: &Run, leash: Arc<Leash>) -> Result<Exit, Box<dyn Error>> {
     if run.verbose {
         observers.push(Arc::new(Verbose));
     }
+    observers.extend(run.kill.map(|killing| Arc::new(killer::Killer::new(killing)) as Arc<dyn Observer>));
     let mut command = Command::new(&run.program[0]);
     command.args(&run.program[1..]);
     // The variable is for people who ask what a program runs on. A program that must know opens supervisor::CENSUS.
