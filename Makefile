@@ -23,7 +23,7 @@ export TEGRARM_BACKEND ?= $(if $(wildcard /dev/nvgpu),nvgpu,sim)
 export TEGRARM_LIB     := $(LIB)
 
 .DEFAULT_GOAL := build
-.PHONY: build venv venv-pool demo demo-pool test-pool install wheel wheel-aarch64 wheels test test-aarch64 test-aarch64-sample test-aarch64-wheel cargo-test test-threads test-out-of-process fuzz fuzz-seeds ctest pytest test-tinygrad test-tinygrad-sample test-tinygrad-releases test-librecuda test-releases test-releases-sample test-disasm lint header docs abi-check abi-baseline tsan bench clean distclean
+.PHONY: build venv venv-pool demo demo-pool test-pool install wheel wheel-aarch64 wheels test test-aarch64 test-aarch64-sample test-aarch64-wheel cargo-test test-threads test-out-of-process fuzz fuzz-seeds ctest pytest test-tinygrad test-tinygrad-sample test-tinygrad-releases test-librecuda test-releases test-releases-sample test-disasm lint header docs abi-check abi-baseline tsan soak bench clean distclean
 
 build:            ## the shared libraries (release)
 	$(CARGO) build --release --locked -p tegrarm -p tegrarm-preload
@@ -437,6 +437,18 @@ fuzz-seeds: $(FUZZ)/bin/cargo-fuzz  ## adds what `make fuzz` found to the commit
 		rm -rf fuzz/seeds/$$t && mv fuzz/corpus/$$t.fewest fuzz/seeds/$$t; \
 		du -sh --apparent-size fuzz/seeds/$$t; \
 	done
+
+# --- a long run -----------------------------------------------------------------------------------------------------
+
+SECONDS  ?= 3600
+SOAK_OUT ?= $(CACHE)/soak
+$(CARGO_TARGET_DIR)/soak/work: benches/soak/work.c ctests/session.h build
+	@mkdir -p $(@D)
+	$(CC) -std=c17 -D_GNU_SOURCE -g -O1 -Wall -Wextra -Werror -Iinclude $< -o $@ -L$(CARGO_TARGET_DIR)/release -ltegrarm \
+		-Wl,-rpath,$(CARGO_TARGET_DIR)/release
+
+soak: build venv $(SIM) $(CARGO_TARGET_DIR)/soak/work ## an hour (SECONDS) of everything at once; fails if memory, descriptors, mappings or threads grow
+	$(PY) benches/soak/soak.py --seconds $(SECONDS) --target $(CARGO_TARGET_DIR) --out $(SOAK_OUT)
 
 # --- figures ------------------------------------------------------------------------------------------------------
 

@@ -1,0 +1,166 @@
+"""Runs programs on the virtual Orin for a long time and watches what they take (`make soak`).
+
+Four processes work at the same time: a program in process, the same program on device nodes together with a stream of short
+programs that are killed at odd moments, the supervisor of these two, and a loop of tinygrad. Of each, memory, descriptors,
+mappings and threads are read again and again. At the end there is a plot, and the run fails if one of them has grown.
+"""
+
+import argparse
+import csv
+import os
+import pathlib
+import random
+import signal
+import statistics
+import subprocess
+import sys
+import threading
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+METRICS = {"memory": "MiB", "descriptors": "", "mappings": "", "threads": ""}
+SAMPLES = 240
+# What a run may grow from its second quarter to its last: allocators keep what they had, and a sample may fall into a busy moment.
+ALLOWED = {"memory": lambda before: max(3.0, 0.03 * before), "descriptors": lambda _: 3, "mappings": lambda before: max(8, 0.02 * before),
+           "threads": lambda _: 2}
+TINYGRAD = """
+import sys, time
+import tegrarm.tinygrad
+from tinygrad import Tensor, TinyJit
+end, rounds = time.monotonic() + float(sys.argv[1]), 0
+@TinyJit
+def step(x): return (x @ x + 1).relu().sum().realize()
+while time.monotonic() < end:
+    step(Tensor.rand(16, 16).realize()).item()
+    (Tensor.rand(32) + rounds % 7).numpy()
+    rounds += 1
+print(rounds, "rounds of tinygrad")
+"""
+
+
+def read(pid):
+    """What a process has now, or nothing if it has ended."""
+    proc = pathlib.Path("/proc") / str(pid)
+    try:
+        status = dict(line.split(":", 1) for line in (proc / "status").read_text().splitlines() if ":" in line)
+        memory = sum(int(status[name].split()[0]) for name in ("RssAnon", "RssShmem")) / 1024
+        maps = (proc / "maps").read_text().count("\n")
+        return {"memory": memory, "descriptors": len(os.listdir(proc / "fd")), "mappings": maps, "threads": int(status["Threads"])}
+    except (OSError, KeyError):
+        return None
+
+
+def child_of(pid):
+    """The first child of a process, when there is one."""
+    while True:
+        children = pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        if children:
+            return int(children[0])
+        time.sleep(0.01)
+
+
+def churn(end, target, cubin, seed):
+    """Short programs on nodes of their own, each killed or left alone, with its supervisor or without."""
+    odd, count, failed = random.Random(seed), 0, []
+    simulator, work = target / "release" / "tegrarm-sim", target / "soak" / "work"
+    env = {**os.environ, "TEGRARM_BACKEND": "nvgpu"}
+    while time.monotonic() < end:
+        run = subprocess.Popen([simulator, "run", "--quiet", "--", work, cubin, "2"], env=env, stdout=subprocess.DEVNULL,
+                               stderr=subprocess.PIPE, text=True, start_new_session=True)
+        victim = odd.choice([None, run.pid, "supervisor"])
+        time.sleep(odd.uniform(0.05, 1.5))
+        if victim is not None and run.poll() is None:
+            os.kill(child_of(run.pid) if victim == "supervisor" else victim, signal.SIGKILL)
+        said = run.communicate()[1]
+        if victim is None and run.returncode != 0:
+            failed.append(said)
+        count += 1
+    return count, failed
+
+
+def svg(table, path, seconds):
+    """A plot for each process and metric."""
+    width, height, pad = 300, 120, 46
+    names = list(table)
+    parts = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{len(METRICS) * (width + pad) + pad}" height="{len(names) * (height + pad) + pad}"'
+             ' font-family="sans-serif" font-size="11">', '<rect width="100%" height="100%" fill="white"/>']
+    for row, name in enumerate(names):
+        for column, (metric, unit) in enumerate(METRICS.items()):
+            points = [(t, sample[metric]) for t, sample in table[name]]
+            x0, y0 = pad + column * (width + pad), pad + row * (height + pad)
+            top = max([value for _, value in points] or [1]) * 1.1 or 1
+            line = " ".join(f"{x0 + width * t / seconds:.1f},{y0 + height - height * value / top:.1f}" for t, value in points)
+            parts += [f'<rect x="{x0}" y="{y0}" width="{width}" height="{height}" fill="none" stroke="#999"/>',
+                      f'<polyline points="{line}" fill="none" stroke="#2a6" stroke-width="1.5"/>',
+                      f'<text x="{x0}" y="{y0 - 6}">{name}: {metric}{f" ({unit})" if unit else ""}</text>',
+                      f'<text x="{x0 - 4}" y="{y0 + 10}" text-anchor="end">{top:.0f}</text>',
+                      f'<text x="{x0 - 4}" y="{y0 + height}" text-anchor="end">0</text>',
+                      f'<text x="{x0 + width}" y="{y0 + height + 14}" text-anchor="end">{seconds:.0f} s</text>']
+    path.write_text("\n".join([*parts, "</svg>"]))
+
+
+def judge(table):
+    """What has grown, in sentences."""
+    grown = []
+    for name, samples in table.items():
+        for metric in METRICS:
+            values = [sample[metric] for _, sample in samples]
+            quarter = max(1, len(values) // 4)
+            # Whole devices come and go: what counts is what a program takes in its quiet and its busy moments alike.
+            before, after = statistics.median(values[quarter:2 * quarter] or values), statistics.median(values[-quarter:])
+            verdict = "flat" if after - before <= ALLOWED[metric](before) else "GROWS"
+            print(f"{name:24} {metric:12} {min(values):8.1f} to {max(values):8.1f}, second quarter {before:8.1f}, last {after:8.1f}  {verdict}")
+            if verdict != "flat":
+                grown.append(f"{name}: {metric} grew from {before:.1f} to {after:.1f}")
+    return grown
+
+
+def main():
+    """Starts everything, samples it, and tells."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seconds", type=float, default=3600)
+    parser.add_argument("--target", type=pathlib.Path, default=ROOT / "target")
+    parser.add_argument("--out", type=pathlib.Path, required=True, help="the folder for the plot and the figures")
+    args = parser.parse_args()
+    args.out.mkdir(parents=True, exist_ok=True)
+    cubin = str(ROOT / "tests/data/cubin/vecadd.nvrtc.cubin")
+    simulator, work = args.target / "release" / "tegrarm-sim", args.target / "soak" / "work"
+    seconds = str(int(args.seconds))
+    quiet = {**os.environ, "TEGRARM_SIM_FAULTS": "0", "TMPDIR": str(args.out), "TEGRARM_LIB": str(args.target / "release" / "libtegrarm.so")}
+    start = time.monotonic()
+    spawn = {
+        "in process": ([work, cubin, seconds], {**quiet, "TEGRARM_BACKEND": "sim"}),
+        "supervisor": ([simulator, "run", "--quiet", "--", work, cubin, seconds], {**quiet, "TEGRARM_BACKEND": "nvgpu"}),
+        "tinygrad": ([sys.executable, "-c", TINYGRAD, seconds], {**quiet, "TEGRARM_BACKEND": "sim", "DEV": "TEGRA+NV:CUDA"}),
+    }
+    running = {name: subprocess.Popen(command, env=env, cwd=ROOT) for name, (command, env) in spawn.items()}
+    pids = {name: process.pid for name, process in running.items()}
+    pids["supervisor"] = child_of(running["supervisor"].pid)
+    pids["on nodes"] = child_of(pids["supervisor"])
+    outcome = []
+    churning = threading.Thread(target=lambda: outcome.append(churn(start + args.seconds, args.target, cubin, 1)))
+    churning.start()
+    table = {name: [] for name in pids}
+    while any(process.poll() is None for process in running.values()):
+        for name, pid in pids.items():
+            if (sample := read(pid)) and time.monotonic() - start < args.seconds:
+                table[name].append((time.monotonic() - start, sample))
+        time.sleep(args.seconds / SAMPLES)
+    churning.join()
+    with (args.out / "soak.csv").open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["process", "seconds", *METRICS])
+        writer.writerows([name, f"{t:.2f}", *sample.values()] for name, samples in table.items() for t, sample in samples)
+    svg(table, args.out / "soak.svg", args.seconds)
+    wrong = judge(table)
+    count, failed = outcome[0]
+    print(f"{count} short runs, some of them killed; the plot is {args.out / 'soak.svg'}")
+    wrong += [f"{name} ended with {process.returncode}" for name, process in running.items() if process.returncode != 0]
+    wrong += [f"a short run that nobody killed failed: {said.strip()}" for said in failed]
+    wrong += [f"{path} is left" for path in args.out.glob("tegrarm-sim.*")]
+    print("\n".join(wrong))
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
