@@ -9,7 +9,7 @@ use crate::rm::{Asked, Index, index};
 use std::mem::offset_of;
 use tegrarm_abi::rm::escapes::*;
 use tegrarm_abi::rm::status::NV_ERR_NOT_SUPPORTED;
-use tegrarm_abi::rm::versions::NVOS46_PARAMETERS_V580;
+use tegrarm_abi::rm::versions::{NVOS46_PARAMETERS_V580, NVOS47_PARAMETERS_V535};
 
 /// How an escape is answered.
 #[derive(Clone, Copy)]
@@ -293,8 +293,13 @@ pub static ESCAPES: &[EscapeRow] = &[
         Copied(verbs::map_memory_dma)
     )
     .of_client(),
-    row!(NV_ESC_RM_UNMAP_MEMORY_DMA, Control, args!(NVOS47_PARAMETERS: status), Copied(verbs::unmap_memory_dma))
-        .of_client(),
+    row!(
+        NV_ESC_RM_UNMAP_MEMORY_DMA,
+        Control,
+        args!(NVOS47_PARAMETERS_V535: status, NVOS47_PARAMETERS: status),
+        Copied(verbs::unmap_memory_dma)
+    )
+    .of_client(),
     row!(
         NV_ESC_RM_BIND_CONTEXT_DMA,
         Control,

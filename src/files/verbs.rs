@@ -259,6 +259,7 @@ pub fn map_memory_dma(call: &Call, arg: &mut [u8]) -> Result<(), Fail> {
 
 const NEW_MAP_DMA: usize = size_of::<NVOS46_PARAMETERS_V580>();
 
+/// The layout of 535 has the fields that are read here at the same places.
 pub fn unmap_memory_dma(call: &Call, arg: &mut [u8]) -> Result<(), Fail> {
     let p: NVOS47_PARAMETERS = get(arg);
     Ok(call.rm().unmap_memory_dma(p.hClient, p.hDevice, p.hDma, p.hMemory, p.dmaOffset)?)

@@ -212,6 +212,8 @@ const NO_OBJECT: &str = "it belongs to a class that the library does not make";
 const NO_CONFIDENTIAL: &str = "there is no confidential computing";
 const OTHER_ENGINE: &str = "on a Tegra this is a separate engine with its own driver";
 
+/// Before driver 550, these parameters end in front of the last field.
+const P2P_CAPS_V535: usize = std::mem::offset_of!(NV0000_CTRL_SYSTEM_GET_P2P_CAPS_PARAMS, busEgmPeerIds);
 type FamilyOfSchedule = NVA06F_CTRL_GPFIFO_SCHEDULE_PARAMS_V580;
 
 /// Every control, sorted by command. RM keeps some answers in a cache for each GPU. It answers from this cache for
@@ -221,7 +223,7 @@ type FamilyOfSchedule = NVA06F_CTRL_GPFIFO_SCHEDULE_PARAMS_V580;
 pub static CONTROLS: &[ControlRow] = &[
     done!(NV0000_CTRL_CMD_SYSTEM_GET_BUILD_VERSION, [Client], [NV0000_CTRL_SYSTEM_GET_BUILD_VERSION_PARAMS], system::build_version),
     partial!(NV0000_CTRL_CMD_SYSTEM_GET_CPU_INFO, [Client], [NV0000_CTRL_SYSTEM_GET_CPU_INFO_PARAMS], system::cpu_info, "type and processor count; no cache sizes or clocks"),
-    accepted!(NV0000_CTRL_CMD_SYSTEM_GET_P2P_CAPS, [Client], [NV0000_CTRL_SYSTEM_GET_P2P_CAPS_PARAMS], plain::zero_after::<132>, ONE_GPU),
+    row!(NV0000_CTRL_CMD_SYSTEM_GET_P2P_CAPS, [Client], [P2P_CAPS_V535, size_of::<NV0000_CTRL_SYSTEM_GET_P2P_CAPS_PARAMS>()], plain::zero_after::<132>, Support::Accepted, ONE_GPU),
     accepted!(NV0000_CTRL_CMD_SYSTEM_GET_P2P_CAPS_V2, [Client], [NV0000_CTRL_SYSTEM_GET_P2P_CAPS_V2_PARAMS], plain::zero_after::<132>, ONE_GPU),
     accepted!(NV0000_CTRL_CMD_SYSTEM_GET_FABRIC_STATUS, [Client], [NV0000_CTRL_SYSTEM_GET_FABRIC_STATUS_PARAMS], plain::zero_after::<0>, NO_FABRIC),
     accepted!(NV0000_CTRL_CMD_SYSTEM_GET_P2P_CAPS_MATRIX, [Client], [NV0000_CTRL_SYSTEM_GET_P2P_CAPS_MATRIX_PARAMS], plain::zero_after::<72>, ONE_GPU),

@@ -19,7 +19,11 @@ const ON_CHANNEL: Parents = Parents::Of(Tags::of(&[Tag::Channel]));
 /// The parameters of a client. RM knows only the new handle. The headers have a structure that begins with the handle
 /// and is meant for their own use.
 const CLIENT_PARAMS: Params = Params::Optional(&[size_of::<u32>(), size_of::<NV0000_ALLOC_PARAMETERS>()]);
-const MEMORY_PARAMS: Params = Params::Required(&[size_of::<NV_MEMORY_ALLOCATION_PARAMS>()]);
+/// The parameters of memory. Before driver 545, they end in front of `numaNode`, which the library does not read.
+const MEMORY_PARAMS: Params = Params::Required(&[
+    std::mem::offset_of!(NV_MEMORY_ALLOCATION_PARAMS, numaNode),
+    size_of::<NV_MEMORY_ALLOCATION_PARAMS>(),
+]);
 /// The parameters of a channel, in the layouts of 560, of 570 and 580, and of 610, which moved fields (see
 /// `make::channel`). The smallest comes first: if an older frontend passes no size, the library must not read bytes
 /// that the frontend does not own.
@@ -166,7 +170,7 @@ pub static CLASSES: &[ClassRow] = &[
         false,
         unsupported,
         Support::Refused(NV_ERR_NOT_SUPPORTED),
-        "profilers are of class MAXWELL_PROFILER_DEVICE"
+        "the older profiler: MAXWELL_PROFILER_DEVICE has its counters and power features; tinygrad and LibreCUDA do not make one, and gVisor's nvproxy lets only profilers make one"
     ),
     refused!(GF100_SUBDEVICE_MASTER, KERNEL),
     refused!(GF100_SUBDEVICE_INFOROM, DISCRETE),

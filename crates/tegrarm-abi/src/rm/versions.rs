@@ -29,6 +29,19 @@ abi_structs! {
         _pad1: [u8; 4],
     }
 
+    /// Argument of `NV_ESC_RM_UNMAP_MEMORY_DMA` before driver 550, which has no size.
+    pub struct NVOS47_PARAMETERS_V535 {
+        hClient: u32,
+        hDevice: u32,
+        hDma: u32,
+        hMemory: u32,
+        flags: u32,
+        _pad0: [u8; 4],
+        dmaOffset: u64,
+        status: u32,
+        _pad1: [u8; 4],
+    }
+
     /// Allocation parameters of `FERMI_VASPACE_A` from driver 580 on.
     pub struct NV_VASPACE_ALLOCATION_PARAMETERS_V580 {
         index: u32,
