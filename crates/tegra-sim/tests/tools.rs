@@ -55,6 +55,25 @@ fn a_recording_of_the_same_board_replays() {
 }
 
 #[test]
+fn every_difference_is_printed_where_all_are_asked_for() {
+    let path = recording("all.jsonl");
+    let (name, arguments) = (path.to_str().unwrap(), ["replay", "--all", "--chip", "orin-nano"]);
+    let out = tool(&[&arguments[..], &[name]].concat());
+    assert!(out.status.code() == Some(1) && text(&out).contains("1 ended differently"), "{out:?}");
+    assert!(
+        text(&out).contains("NVGPU_GPU_IOCTL_NUM_VSMS") && text(&out).contains("\n    num_vsms: recorded"),
+        "{out:?}"
+    );
+    assert_eq!(out.stderr, b"", "progress is for people alone");
+    let out = tool(&[&arguments[..], &["--json", name]].concat());
+    let told: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
+    assert_eq!((&told["same"], told["differences"].as_array().unwrap().len()), (&false.into(), 1));
+    assert!(told["differences"][0]["line"].as_u64().is_some_and(|line| line > 1), "{told}");
+    let same = tool(&["replay", "--all", name]);
+    assert!(same.status.success() && text(&same).contains(" 0 ended differently"), "{same:?}");
+}
+
+#[test]
 fn a_recording_of_another_board_differs_by_name() {
     let path = recording("other.jsonl");
     let out = tool(&["replay", "--chip", "orin-nano", path.to_str().unwrap()]);

@@ -49,7 +49,7 @@ pub use file::File;
 pub use linux::LinuxKmd;
 pub use mapping::{Mapping, Placement, Prot};
 pub use nix::errno::Errno;
-pub use perform::{Performed, perform};
+pub use perform::{Difference, Performed, PerformedAll, perform, perform_all};
 pub use record::Recorded;
 pub use replay::{RecordingError, Replayed};
 pub use tegrarm_abi::layout::Node;

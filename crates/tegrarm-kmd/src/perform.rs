@@ -16,11 +16,12 @@ use std::collections::HashMap;
 use std::fmt;
 use std::io::BufRead;
 use std::mem::offset_of;
+use std::ops::ControlFlow;
 use std::os::fd::{AsFd, RawFd};
 use std::sync::Arc;
 use tegrarm_abi::nvgpu::channel::NVGPU_IOCTL_CHANNEL_WAIT;
 use tegrarm_abi::nvgpu::ctrl::{NVGPU_GPU_IOCTL_GET_CPU_TIME_CORRELATION_INFO, NVGPU_GPU_IOCTL_GET_GPU_TIME};
-use tegrarm_abi::nvmap::{NVMAP_IOC_FROM_VA, nvmap_create_handle_from_va};
+use tegrarm_abi::nvmap::{NVMAP_IOC_FREE, NVMAP_IOC_FROM_VA, nvmap_create_handle_from_va};
 
 /// The calls whose answer is a time.
 const TIMES: [u32; 2] = [NVGPU_GPU_IOCTL_GET_GPU_TIME, NVGPU_GPU_IOCTL_GET_CPU_TIME_CORRELATION_INFO];
@@ -38,6 +39,35 @@ pub struct Performed {
     pub left_out: usize,
     /// The first call that ended differently, decoded. No call was made after it.
     pub difference: Option<String>,
+}
+
+/// A call of a recording that ended differently.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Difference {
+    /// Its line in the recording, from 1.
+    pub line: usize,
+    /// What was called, and on which file.
+    pub call: String,
+    /// The differences, field by field: `name: recorded A, now B`. A result has no name.
+    pub fields: Vec<String>,
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.call, self.fields.join("; "))
+    }
+}
+
+/// The result of making all calls of a recording, whatever becomes of each.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PerformedAll {
+    /// The number of calls that were made.
+    pub made: usize,
+    /// The number of calls that were left out, because the recording, or a call that now failed, does not give what they
+    /// depend on.
+    pub left_out: usize,
+    /// The calls that ended differently, in order.
+    pub differences: Vec<Difference>,
 }
 
 impl fmt::Display for Performed {
@@ -58,27 +88,74 @@ impl fmt::Display for Performed {
 /// # Errors
 /// When the file is not a recording.
 pub fn perform(recording: impl BufRead, kernel: Arc<dyn Kmd>) -> Result<Performed, RecordingError> {
-    let (_, calls) = calls(recording)?;
-    let mut stage = Stage { kernel, files: HashMap::new(), labels: Labels::default(), pinned: Vec::new() };
     let mut outcome = Performed::default();
-    for call in &calls {
-        match stage.call(call) {
+    each(recording, kernel, |_, end| {
+        match end {
             Outcome::Same => outcome.made += 1,
             Outcome::LeftOut => outcome.left_out += 1,
-            Outcome::Differs(text) => {
-                outcome.difference = Some(text);
-                break;
+            Outcome::Differs { call, fields } => {
+                outcome.difference = Some(Difference { line: 0, call, fields }.to_string());
+                return ControlFlow::Break(());
             }
         }
-    }
+        ControlFlow::Continue(())
+    })?;
     Ok(outcome)
+}
+
+/// Makes all calls of `recording` on `kernel`, also those after one that ends differently. `progress` hears how many of
+/// how many were made.
+///
+/// nvmap's handles are numbers that a board counts on from process to process. Where CREATE gives another one than the
+/// recorded one, later calls are made with the new one.
+///
+/// # Errors
+/// When the file is not a recording.
+pub fn perform_all(
+    recording: impl BufRead,
+    kernel: Arc<dyn Kmd>,
+    mut progress: impl FnMut(usize, usize),
+) -> Result<PerformedAll, RecordingError> {
+    let mut outcome = PerformedAll::default();
+    each(recording, kernel, |(index, count), end| {
+        match end {
+            Outcome::Same => outcome.made += 1,
+            Outcome::LeftOut => outcome.left_out += 1,
+            Outcome::Differs { call, fields } => {
+                outcome.made += 1;
+                // The first line of the file is its header.
+                outcome.differences.push(Difference { line: index + 2, call, fields });
+            }
+        }
+        progress(index + 1, count);
+        ControlFlow::Continue(())
+    })?;
+    Ok(outcome)
+}
+
+/// Makes the calls, and tells how each ended, with its index and the number of calls, until it is told to stop.
+fn each(
+    recording: impl BufRead,
+    kernel: Arc<dyn Kmd>,
+    mut tell: impl FnMut((usize, usize), Outcome) -> ControlFlow<()>,
+) -> Result<(), RecordingError> {
+    let (_, calls) = calls(recording)?;
+    let mut stage =
+        Stage { kernel, files: HashMap::new(), labels: Labels::default(), handles: HashMap::new(), pinned: Vec::new() };
+    for (index, call) in calls.iter().enumerate() {
+        let end = stage.call(call);
+        if tell((index, calls.len()), end).is_break() {
+            break;
+        }
+    }
+    Ok(())
 }
 
 /// The result of one call.
 enum Outcome {
     Same,
     LeftOut,
-    Differs(String),
+    Differs { call: String, fields: Vec<String> },
 }
 
 /// The kernel, the files that are open on it, and the memory that replaces the program's.
@@ -86,6 +163,8 @@ struct Stage {
     kernel: Arc<dyn Kmd>,
     files: HashMap<String, File>,
     labels: Labels,
+    /// nvmap's handles that have another number than in the recording: the recorded one, and that of now.
+    handles: HashMap<u32, u32>,
     /// The pages of which handles were made.
     pinned: Vec<Mapping>,
 }
@@ -140,16 +219,63 @@ impl Stage {
         let file = self.files.get(&call.on)?;
         let mut memory = Memory::default();
         let mut bytes = self.argument(call, &mut memory)?;
-        let mut arg = call.before.value.map_or(Arg::Bytes(&mut bytes), Arg::Value);
+        self.exchange_handle(call, &mut bytes);
+        let mut arg = call.before.value.map_or(Arg::Bytes(&mut bytes), |v| Arg::Value(self.handle_now(call, v)));
         let spans = spans(call.request, &arg, || recorded_length(call))?;
         let result = self.kernel.ioctl(file.as_fd(), call.node, call.request, arg.reborrow());
         let moment = if result == Ok(0) { Moment::Done } else { Moment::Failed };
-        let after = Image::take(call.request, &arg, &spans, moment, &mut self.labels);
+        let mut after = Image::take(call.request, &arg, &spans, moment, &mut self.labels);
         if result == Ok(0) {
+            self.note_handle(call, &after);
             self.adopt_made(call, &arg);
             self.pinned.append(&mut memory.pages);
         }
+        self.restore_handle(call, &mut after);
         Some(compare(call, result, after))
+    }
+
+    /// The handle of now for a call that takes one as its whole argument.
+    fn handle_now(&self, call: &Ioctl, value: u64) -> u64 {
+        let known = if call.request == NVMAP_IOC_FREE { u32::try_from(value).ok() } else { None };
+        known.and_then(|handle| self.handles.get(&handle)).map_or(value, |now| u64::from(*now))
+    }
+
+    /// Puts the handle of now in place of the recorded one.
+    fn exchange_handle(&self, call: &Ioctl, bytes: &mut [u8]) {
+        for at in handle_fields(call) {
+            let recorded = bytes.get(at..at + 4).map_or(0, describe::unsigned) as u32;
+            if let (Some(now), Some(field)) = (self.handles.get(&recorded), bytes.get_mut(at..at + 4)) {
+                field.copy_from_slice(&now.to_le_bytes());
+            }
+        }
+    }
+
+    /// Notes that a call made another handle than it did when it was recorded.
+    fn note_handle(&mut self, call: &Ioctl, after: &Image) {
+        for at in handle_fields(call) {
+            let of = |bytes: &[u8]| bytes.get(at..at + 4).map_or(0, describe::unsigned) as u32;
+            let (recorded, before, now) = (of(&call.after.bytes), of(&call.before.bytes), of(&after.bytes));
+            if call.result == Ok(0) && recorded != before && recorded != now {
+                self.handles.insert(recorded, now);
+            }
+        }
+    }
+
+    /// A handle that went in is compared as it was recorded.
+    fn restore_handle(&self, call: &Ioctl, after: &mut Image) {
+        if let Some(value) = call.before.value {
+            after.value = Some(value);
+        }
+        for at in handle_fields(call) {
+            let of = |bytes: &[u8]| bytes.get(at..at + 4).map_or(0, describe::unsigned) as u32;
+            let (before, now) = (of(&call.before.bytes), of(&after.bytes));
+            if self.handles.get(&before) == Some(&now)
+                && let (Some(field), Some(recorded)) =
+                    (after.bytes.get_mut(at..at + 4), call.before.bytes.get(at..at + 4))
+            {
+                field.copy_from_slice(recorded);
+            }
+        }
     }
 
     /// The argument for this run: its own descriptors, and addresses of memory with the recorded contents.
@@ -210,6 +336,16 @@ impl Stage {
     }
 }
 
+/// Where the argument of one of nvmap's calls has a handle.
+fn handle_fields(call: &Ioctl) -> impl Iterator<Item = usize> + use<> {
+    let fields = if call.node == Node::Nvmap && call.before.value.is_none() {
+        describe::fields(call.node, call.request, &call.before.bytes)
+    } else {
+        Vec::new()
+    };
+    fields.into_iter().filter(|f| f.name == "handle").map(|f| f.offset)
+}
+
 /// The memory that replaces the program's during one call.
 #[derive(Default)]
 struct Memory {
@@ -252,7 +388,7 @@ fn recorded_length(call: &Ioctl) -> usize {
 fn compare(call: &Ioctl, result: Result<i32, Errno>, mut after: Image) -> Outcome {
     let what = format!("{} on {}", describe::name(call.node, call.request), call.on);
     if result != call.result {
-        return Outcome::Differs(format!("{what}: recorded {:?}, now {result:?}", call.result));
+        return Outcome::Differs { call: what, fields: vec![format!("recorded {:?}, now {result:?}", call.result)] };
     }
     if TIMES.contains(&call.request) {
         return Outcome::Same;
@@ -264,7 +400,7 @@ fn compare(call: &Ioctl, result: Result<i32, Errno>, mut after: Image) -> Outcom
         }
     }
     let differences = call.after.differences(call.node, call.request, &after);
-    if differences.is_empty() { Outcome::Same } else { Outcome::Differs(format!("{what}: {}", differences.join("; "))) }
+    if differences.is_empty() { Outcome::Same } else { Outcome::Differs { call: what, fields: differences } }
 }
 
 /// Whether a call without an argument ended in the same way. Its result is not compared.
@@ -274,7 +410,8 @@ fn same_end<A, B>(what: &str, recorded: &Result<A, Errno>, now: &Result<B, Errno
     if recorded == now {
         Outcome::Same
     } else {
-        Outcome::Differs(format!("{what}: recorded {}, now {}", end(recorded), end(now)))
+        let fields = vec![format!("recorded {}, now {}", end(recorded), end(now))];
+        Outcome::Differs { call: what.to_owned(), fields }
     }
 }
 
@@ -310,5 +447,33 @@ mod tests {
         let outcome = perform(altered.as_bytes(), Arc::<TestKmd>::default()).expect("a recording");
         let text = outcome.difference.expect("a difference");
         assert!(text.contains("NVGPU_AS_IOCTL_MAP_BUFFER_EX on as#1: offset: recorded"), "{text}");
+    }
+
+    #[test]
+    fn all_differences_are_named_with_their_lines() {
+        let text = String::from_utf8(recording(4096)).expect("text");
+        let altered = text.replacen("fefffff000", "fefffff111", usize::MAX).replacen("00f0fffffe", "11f1fffffe", 9);
+        let mut heard = Vec::new();
+        let outcome = perform_all(altered.as_bytes(), Arc::<TestKmd>::default(), |made, of| heard.push((made, of)))
+            .expect("a recording");
+        let calls = text.lines().count() - 1;
+        assert_eq!((heard.len(), heard.last()), (calls, Some(&(calls, calls))), "each call is heard of");
+        assert_eq!(outcome.made + outcome.left_out, calls);
+        let first = outcome.differences.first().expect("a difference");
+        let line: serde_json::Value =
+            serde_json::from_str(text.lines().nth(first.line - 1).expect("the line")).expect("a call");
+        assert_eq!(line["name"], "NVGPU_AS_IOCTL_MAP_BUFFER_EX");
+        assert!(first.fields[0].starts_with("offset: recorded "), "{first}");
+    }
+
+    #[test]
+    fn a_kernel_that_counts_its_handles_on_differs_in_the_handle_alone() {
+        let kernel = Arc::<TestKmd>::default();
+        program(&(kernel.clone() as Arc<dyn Kmd>), 4096).expect("the test kernel knows the program");
+        let outcome = perform_all(&recording(4096)[..], kernel, |_, _| {}).expect("a recording");
+        let handles: Vec<_> = outcome.differences.iter().filter(|d| d.call.starts_with("NVMAP")).collect();
+        assert_eq!(handles.len(), 1, "{handles:?}");
+        assert!(handles[0].call.starts_with("NVMAP_IOC_CREATE on nvmap"), "{}", handles[0]);
+        assert_eq!(handles[0].fields, ["handle: recorded 0x80000000, now 0x80000001"]);
     }
 }

@@ -73,7 +73,10 @@ impl Kmd for TestKmd {
     fn ioctl(&self, _fd: BorrowedFd<'_>, node: Node, request: u32, arg: Arg<'_>) -> Result<i32, Errno> {
         let bytes = match arg {
             Arg::Bytes(bytes) => bytes,
-            Arg::Value(0x8000_0000) if request == NVMAP_IOC_FREE => return Ok(0),
+            Arg::Value(handle) if request == NVMAP_IOC_FREE => {
+                let known = self.objects.lock().buffers.len() as u64;
+                return if (0x8000_0000..0x8000_0000 + known).contains(&handle) { Ok(0) } else { Err(Errno::EINVAL) };
+            }
             Arg::Value(_) => return Err(Errno::ENOTTY),
         };
         match (node, request) {

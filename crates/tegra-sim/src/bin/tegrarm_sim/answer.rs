@@ -6,12 +6,33 @@ use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use tegra_sim::listing::Kind;
-use tegrarm_kmd::Performed;
+use tegrarm_kmd::{Performed, PerformedAll};
 
 /// The result of a replay as JSON.
 pub fn replay(outcome: &Performed) -> Value {
     let same = outcome.difference.is_none();
     json!({"same": same, "made": outcome.made, "left_out": outcome.left_out, "difference": outcome.difference})
+}
+
+/// The result of a replay of all calls as JSON.
+pub fn replay_all(outcome: &PerformedAll) -> Value {
+    let same = outcome.differences.is_empty();
+    let one = |d: &tegrarm_kmd::Difference| json!({"line": d.line, "call": d.call, "fields": d.fields});
+    let differences: Vec<_> = outcome.differences.iter().map(one).collect();
+    json!({"same": same, "made": outcome.made, "left_out": outcome.left_out, "differences": differences})
+}
+
+/// The same in words: a line for each call, and below it a line for each field.
+pub fn all_in_words(outcome: &PerformedAll) -> String {
+    let PerformedAll { made, left_out, differences } = outcome;
+    let mut text = format!("{made} calls, {} ended differently; {left_out} left out", differences.len());
+    for difference in differences {
+        text += &format!("\nline {}: {}", difference.line, difference.call);
+        for field in &difference.fields {
+            text += &format!("\n    {field}");
+        }
+    }
+    text
 }
 
 /// A listing as JSON.

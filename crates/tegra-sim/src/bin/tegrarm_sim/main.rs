@@ -3,10 +3,12 @@
 mod answer;
 mod killer;
 mod manual;
+mod progress;
 mod strace;
 mod timeline;
 
 use clap::{Parser, Subcommand};
+use progress::Progress;
 use std::error::Error;
 use std::fmt::Display;
 use std::fs::File;
@@ -35,6 +37,7 @@ const EXAMPLES: &str = "Examples:
   tegrarm-sim run -- ./program               a program that uses /dev/nvgpu, on an AGX Orin with L4T r36
   tegrarm-sim run --l4t r35 --strace -- ./program
   tegrarm-sim replay board.jsonl             makes the calls of a recording again, and compares
+  tegrarm-sim replay --all board.jsonl       goes on after a difference, and prints each field that differs
   tegrarm-sim decode kernels.cubin           machine code as text
 
 Exit status: 0 when all is well, 1 when a replay differs, 2 when the command line or a file is wrong, 125 when the simulator cannot
@@ -44,7 +47,7 @@ do its work, 126 when a program cannot be executed, 127 when there is none, othe
 enum Verb {
     /// Runs a program, and everything it starts, with the board's device nodes.
     Run(Run),
-    /// Makes the calls of a recording on a virtual board and reports the first one that ends differently.
+    /// Makes the calls of a recording on a virtual board and reports the first one that ends differently, or all of them.
     Replay(Replay),
     /// Prints a pushbuffer, a launch descriptor or a cubin in words.
     Decode(Decode),
@@ -125,6 +128,9 @@ struct Run {
 struct Replay {
     #[command(flatten)]
     board: Board,
+    /// Goes on after a call that ends differently, and prints every difference, field by field.
+    #[arg(long)]
+    all: bool,
     /// Prints the outcome as JSON.
     #[arg(long)]
     json: bool,
@@ -309,11 +315,20 @@ fn execute(run: &Run, leash: Arc<Leash>) -> Result<Exit, Box<dyn Error>> {
 
 fn replay(replay: &Replay) -> Result<ExitCode, Box<dyn Error>> {
     let recording = answer::recording(&replay.recording)?;
-    let board = SimKmd::new(replay.board.config()?);
-    let outcome = tegrarm_kmd::perform(recording, Arc::new(board))?;
-    let text = if replay.json { answer::replay(&outcome).to_string() } else { outcome.to_string() };
+    let board = Arc::new(SimKmd::new(replay.board.config()?));
+    let (text, same) = if replay.all {
+        let mut progress = Progress::new();
+        let outcome = tegrarm_kmd::perform_all(recording, board, |made, of| progress.show(made, of))?;
+        progress.end();
+        let text = if replay.json { answer::replay_all(&outcome).to_string() } else { answer::all_in_words(&outcome) };
+        (text, outcome.differences.is_empty())
+    } else {
+        let outcome = tegrarm_kmd::perform(recording, board)?;
+        let text = if replay.json { answer::replay(&outcome).to_string() } else { outcome.to_string() };
+        (text, outcome.difference.is_none())
+    };
     tell(&format!("{text}\n"))?;
-    Ok(if outcome.difference.is_none() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if same { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 fn print(decode: &Decode) -> Result<ExitCode, Box<dyn Error>> {
