@@ -1,0 +1,159 @@
+"""Differences between a machine and the simulator: of answers, of results of instructions by value, and of kernel calls by field."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import pathlib
+import re
+
+from . import instructions, note, rules
+
+# Measurements, which a simulator's have nothing to do with.
+MEASURED = re.compile(r"_(ns|hz|permille|millicelsius|bytes_per_s|name)$")
+# Numbers that a board counts on from process to process: they are shown, and a difference is expected.
+COUNTED = re.compile(r"(^|\.)(handle|id|syncpoint\w*|channel_id|tsgid)$")
+# The GPU's own number is another one on each board. The bytes are compared field by field.
+NOT_COMPARED = frozenset({"characteristics.per_device_identifier", "characteristics.bytes"})
+IDENTIFYING = "per_device_identifier"
+ABSENT = "no answer"
+KEPT_VALUES = 16  # of a column of results that differs
+
+
+@dataclasses.dataclass(frozen=True)
+class Difference:
+    """One thing that is not the same."""
+
+    step: str
+    what: str
+    machine: str
+    simulator: str
+    rule: str
+    # An answer, a kernel call, or a number that a board counts on.
+    kind: str
+
+
+def answers(step: str, machine: dict, simulator: dict) -> list[Difference]:
+    """Differences of the answers of a step. Measurements are left out."""
+    found = []
+    for key in dict.fromkeys([*machine, *simulator]):
+        ours, theirs = machine.get(key, ABSENT), simulator.get(key, ABSENT)
+        if ours != theirs and key not in NOT_COMPARED and not MEASURED.search(key):
+            found.append(Difference(step, key, said(ours), said(theirs), rules.of_answer(step, key), kind(key, "answer")))
+    return found
+
+
+def kind(name: str, otherwise: str) -> str:
+    """Whether a number is one that a board counts on."""
+    return "counted" if COUNTED.search(name) else otherwise
+
+
+def said(value) -> str:
+    """A value as text."""
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def results(machine: pathlib.Path, simulator: pathlib.Path) -> list[dict]:
+    """Where the results of instructions differ: for each column how many items, and the first of them with their inputs."""
+    opened, found = instructions.archive(), []
+    for name in instructions.families(opened):
+        ours, theirs = machine / f"{name}.out", simulator / f"{name}.out"
+        if not (ours.exists() and theirs.exists()):
+            continue
+        about = json.loads(opened.read(f"{name}.json"))
+        given, words = opened.read(f"{name}.in"), 4 * about["words"]
+        mine, other = ours.read_bytes(), theirs.read_bytes()
+        for form, at, width in instructions.columns(about):
+            places = [(i, at + i * width) for i in range(about["items"])]
+            different = [(i, p) for i, p in places if mine[p:p + width] != other[p:p + width]]
+            if different:
+                first = [{"item": i, "input": given[i * words:(i + 1) * words].hex(), "machine": number(mine, p, width),
+                          "simulator": number(other, p, width)} for i, p in different[:KEPT_VALUES]]
+                found.append({"family": name, "form": form, "different": len(different), "of": about["items"], "first": first})
+    return found
+
+
+def number(data: bytes, at: int, width: int) -> str:
+    """A result in hexadecimal digits."""
+    return hex(int.from_bytes(data[at:at + width], "little"))
+
+
+FIELD = re.compile(r"(?:(?P<name>.*?): )?recorded (?P<machine>.*), now (?P<simulator>.*)", re.S)
+
+
+def calls(step: str, told: list[dict]) -> list[Difference]:
+    """Differences of kernel calls, as `tegrarm-sim replay --all --json` tells them."""
+    found = []
+    for difference in told:
+        call = difference["call"].split(" on ")[0]
+        for text in difference["fields"]:
+            field = FIELD.fullmatch(text)
+            name, ours, theirs = (field["name"] or "result", field["machine"], field["simulator"]) if field else ("bytes", text, "")
+            if name.startswith("memory behind"):
+                found += memory(step, difference, call, name, ours, theirs)
+            else:
+                what = f"line {difference['line']}: {difference['call']}: {name}"
+                found.append(Difference(step, what, ours, theirs, rules.of_call(call, name), kind(name, "call")))
+    return found
+
+
+def memory(step: str, difference: dict, call: str, name: str, ours: str, theirs: str) -> list[Difference]:
+    """Differences of the bytes behind a pointer: field by field for the characteristics, by runs of bytes elsewhere."""
+    rule, where = rules.of_call(call, name), f"line {difference['line']}: {difference['call']}"
+    try:
+        mine, other = bytes.fromhex(ours), bytes.fromhex(theirs)
+    except ValueError:
+        return [Difference(step, f"{where}: {name}", ours, theirs, rule, "call")]
+    found = []
+    if len(mine) != len(other):
+        found.append(Difference(step, f"{where}: size of the {name}", str(len(mine)), str(len(other)), rule, "call"))
+    for field, at, size in fields(call, mine, other):
+        a, b = mine[at:at + size], other[at:at + size]
+        if a != b and field != IDENTIFYING:
+            found.append(Difference(step, f"{where}: {field}", "0x" + a[::-1].hex(), "0x" + b[::-1].hex(), rule, "call"))
+    return found
+
+
+def fields(call: str, mine: bytes, other: bytes) -> list:
+    """The fields of memory behind a pointer; words of four bytes where they are not known."""
+    from .identity import layouts
+    if call.endswith("GET_CHARACTERISTICS") and len(mine) == len(other) and len(mine) in layouts():
+        return layouts()[len(mine)]
+    return [(f"bytes {at} to {at + 3}", at, 4) for at in range(0, min(len(mine), len(other)), 4)]
+
+
+def by_rule(found: list[Difference]) -> dict[str, list[Difference]]:
+    """The differences of each rule, those that a board's counting explains last."""
+    grouped: dict[str, list[Difference]] = {}
+    for difference in sorted(found, key=lambda d: d.kind == "counted"):
+        grouped.setdefault(difference.rule, []).append(difference)
+    return grouped
+
+
+def text(found: list[Difference], most: int = 6) -> str:
+    """The differences by rule, as text."""
+    lines = []
+    for rule, some in by_rule(found).items():
+        lines.append(f"{rules.short(rule)}: {len(some)}")
+        lines += [f"    {d.step}: {d.what}: {shorter(d.machine)}, the simulator {shorter(d.simulator)}"
+                  + (" (a number that a board counts on)" if d.kind == "counted" else "") for d in some[:most]]
+        if len(some) > most:
+            lines.append(f"    and {len(some) - most} more")
+    return "\n".join(lines) or "no differences"
+
+
+def shorter(text: str, most: int = 72) -> str:
+    """A value that fits into a line."""
+    return text if len(text) <= most else f"{text[:most]}… ({len(text)} characters)"
+
+
+def step(name: str, machine: pathlib.Path, simulator: pathlib.Path) -> list[Difference]:
+    """The differences of the answers of a step that both have made."""
+    return answers(name, note.answers(machine), note.answers(simulator))
+
+
+def digest(found: list[Difference]) -> str:
+    """A hash of what differs, without the lines of the recordings."""
+    lines = sorted(f"{d.step} {re.sub(r'^line [0-9]+: ', '', d.what)} {d.rule}" for d in found if d.kind != "counted")
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:12]

@@ -1,0 +1,104 @@
+"""The file: `orin-<hash>.tar.zst`. The hash is that of the manifest, and the manifest has the hashes of all other members."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import pathlib
+import re
+import tarfile
+
+from ..say import Refused
+
+FORMAT = 1
+MANIFEST = "manifest.json"
+MOST = 512 << 20  # bytes of a file when it is unpacked
+NAME = re.compile(r"orin-([0-9a-f]{12})\.tar\.zst")
+NO_ZSTD = "tegrarm validate writes zstd: pip install zstandard"
+
+
+def compressed(data: bytes) -> bytes:
+    """As zstd."""
+    return _zstd().ZstdCompressor(level=10).compress(data)
+
+
+def _zstd():
+    try:
+        import zstandard
+    except ImportError:
+        raise Refused(NO_ZSTD) from None
+    return zstandard
+
+
+def decompressed(data: bytes, what: str) -> bytes:
+    """Of zstd, up to a size that a file of ours cannot have."""
+    zstd = _zstd()
+    try:
+        with zstd.ZstdDecompressor().stream_reader(io.BytesIO(data)) as reader:
+            text = reader.read(MOST + 1)
+    except zstd.ZstdError as error:
+        raise Refused(f"{what}: this is no zstd file: {error}") from None
+    if len(text) > MOST:
+        raise Refused(f"{what}: it unpacks to more than {MOST >> 20} MiB, which no file of tegrarm validate does")
+    return text
+
+
+def sha256(data: bytes) -> str:
+    """The hash that the manifest has."""
+    return hashlib.sha256(data).hexdigest()
+
+
+def name_of(manifest: bytes) -> str:
+    """The file's name."""
+    return f"orin-{sha256(manifest)[:12]}.tar.zst"
+
+
+def pack(members: dict[str, bytes], about: dict) -> tuple[str, bytes]:
+    """The name and the bytes of a file."""
+    hashes = {name: sha256(data) for name, data in sorted(members.items())}
+    manifest = (json.dumps({"format": FORMAT, **about, "members": hashes}, indent=1) + "\n").encode()
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w", format=tarfile.PAX_FORMAT) as archive:
+        for name, data in [(MANIFEST, manifest), *sorted(members.items())]:
+            entry = tarfile.TarInfo(name)  # no owner, no time: the bytes are those of the contents alone
+            entry.size = len(data)
+            archive.addfile(entry, io.BytesIO(data))
+    return name_of(manifest), compressed(out.getvalue())
+
+
+def unpack(path: pathlib.Path) -> tuple[dict, dict[str, bytes]]:
+    """The manifest and the members of a file, after every hash was compared. What is wrong is said in a sentence."""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise Refused(f"{path}: {error.strerror}") from error
+    try:
+        with tarfile.open(fileobj=io.BytesIO(decompressed(data, str(path)))) as archive:
+            members = {entry.name: read(archive, entry, path) for entry in archive.getmembers()}
+    except tarfile.TarError as error:
+        raise Refused(f"{path}: there is no tar archive in it: {error}") from None
+    if MANIFEST not in members:
+        raise Refused(f"{path}: it has no {MANIFEST}, so tegrarm validate did not write it")
+    manifest = members.pop(MANIFEST)
+    try:
+        about = json.loads(manifest)
+        version, hashes = about["format"], about["members"]
+    except (ValueError, KeyError, TypeError):
+        raise Refused(f"{path}: its {MANIFEST} cannot be read") from None
+    if version != FORMAT:
+        raise Refused(f"{path}: its format is {version}, and this tegrarm reads {FORMAT}")
+    if NAME.fullmatch(path.name) and path.name != name_of(manifest):
+        raise Refused(f"{path}: its contents are those of {name_of(manifest)}: it was renamed, or changed")
+    if wrong := sorted(n for n in hashes.keys() | members.keys() if n not in members or hashes.get(n) != sha256(members[n])):
+        raise Refused(f"{path}: {wrong[0]} is not what {MANIFEST} says: the file was changed or cut off")
+    return about, members
+
+
+def read(archive: tarfile.TarFile, entry: tarfile.TarInfo, path: pathlib.Path) -> bytes:
+    """A member: a plain file with a plain name."""
+    plain = pathlib.PurePosixPath(entry.name)
+    if not entry.isreg() or plain.is_absolute() or ".." in plain.parts:
+        raise Refused(f"{path}: {entry.name} is no plain file with a plain name")
+    file = archive.extractfile(entry)
+    return file.read() if file else b""

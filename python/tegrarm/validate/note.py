@@ -1,0 +1,72 @@
+"""What a step writes down: one line of JSON per answer, safe on the disk before the next part begins."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import pathlib
+from collections.abc import Iterator
+
+from ..rm import RmError
+
+NAME = "answers.jsonl"
+
+
+class Note:
+    """The answers of one step."""
+
+    def __init__(self, folder: pathlib.Path):
+        self.folder = folder
+        self._file = open(folder / NAME, "w", encoding="utf-8")
+        self._part = ""
+
+    def begin(self, part: str) -> None:
+        """Says which part comes now. It is on the disk when this returns, so that a freeze names it."""
+        self._part = part
+        self._line({"begin": part})
+        os.fsync(self._file.fileno())
+
+    def put(self, key: str, value) -> None:
+        """An answer of this part."""
+        self._line({"key": f"{self._part}.{key}" if self._part else key, "value": value})
+
+    @contextlib.contextmanager
+    def part(self, name: str) -> Iterator[None]:
+        """A part whose status is an answer, also when the library refuses it."""
+        self.begin(name)
+        try:
+            yield
+        except RmError as error:
+            self.put("status", error.name)
+        else:
+            self.put("status", "NV_OK")
+
+    def _line(self, value: dict) -> None:
+        self._file.write(json.dumps(value) + "\n")
+        self._file.flush()
+
+    def close(self) -> None:
+        """All answers are on the disk."""
+        os.fsync(self._file.fileno())
+        self._file.close()
+
+
+def answers(folder: pathlib.Path) -> dict:
+    """The answers of a step, by key. A last line that is cut off is left out."""
+    return {line["key"]: line["value"] for line in _lines(folder) if "key" in line}
+
+
+def last_part(folder: pathlib.Path) -> str:
+    """The part that a step was in when it ended, empty if it had none."""
+    parts = [line["begin"] for line in _lines(folder) if "begin" in line]
+    return parts[-1] if parts else ""
+
+
+def _lines(folder: pathlib.Path) -> Iterator[dict]:
+    path = folder / NAME
+    for line in path.read_text(errors="replace").splitlines() if path.exists() else ():
+        with contextlib.suppress(ValueError):
+            value = json.loads(line)
+            if isinstance(value, dict):
+                yield value

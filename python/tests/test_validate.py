@@ -1,0 +1,288 @@
+"""tegrarm validate: the steps, the file, and what keeps a file honest. On the virtual Orin both sides are the same."""
+
+import io
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tarfile
+import zipfile
+
+import pytest
+from conftest import ROOT, TEGRARM_SIM
+
+from tegrarm import say
+from tegrarm.validate import compare, evidence, identity, note, report, rules, runner, scrub
+from tegrarm.validate.steps import BY_NAME, FREEZES, STEPS, chosen
+
+pytestmark = pytest.mark.skipif(not TEGRARM_SIM.exists() or os.path.exists("/dev/nvgpu"), reason="no tegrarm-sim: make sim")
+DATA = ROOT / "python" / "tegrarm" / "validate" / "data"
+
+
+def validate(place, *arguments, stdin=subprocess.DEVNULL, **env):
+    command = [sys.executable, "-m", "tegrarm", "validate", "--output", place, *arguments]
+    done = subprocess.run([*map(str, command)], capture_output=True, text=True, timeout=900, stdin=stdin,
+                          env={**os.environ, "TEGRARM_BACKEND": "sim", **env})
+    assert "Traceback" not in done.stderr, done.stderr
+    return done
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A file with every step, the risky ones too."""
+    place = tmp_path_factory.mktemp("validate")
+    done = validate(place, "--risky", "--yes")
+    assert done.returncode == 0, done.stdout + done.stderr
+    file, = place.glob("orin-*.tar.zst")
+    return file, done
+
+
+@pytest.fixture(scope="module")
+def unpacked(made):
+    return evidence.unpack(made[0])
+
+
+def test_every_step_is_done_and_the_simulator_agrees_with_itself(unpacked):
+    about, members = unpacked
+    assert {s["name"]: s["state"] for s in about["steps"]} == {step.name: runner.DONE for step in STEPS}
+    found = report.differences_of(members)
+    assert found == [], compare.text(found)
+    assert about["kind"] == "in-process" and about["simulator"] == {"module": "agx-orin", "l4t": "r36"}
+
+
+def test_answers_are_right(unpacked):
+    _, members = unpacked
+
+    def of(step):
+        return report.answers_of(members, runner.MACHINE, step)
+    assert of("interface")["characteristics.size"] == 328 and of("interface")["kernel.release"] == "R36"
+    assert of("launch")["add.65536.wrong"] == 0 and of("launch")["copy.right"] is True
+    assert of("from-va")["gpu_reads.right"] is True and of("from-va")["gpu_writes.right"] is True
+    assert of("windows")["generic.shared_is_the_profiles"] is True and of("windows")["generic.local_is_the_profiles"] is True
+    assert {v for k, v in of("coherence").items() if "late" in k} == {0}
+    assert of("fault-read")["work.status"] == "NV_ERR_RESET_REQUIRED" and of("fault-read")["fault.code"] == 31
+    assert of("fault-misaligned")["fault.warp_error"] & 0xFFFF == 0xF and of("fault-window")["fault.warp_error"] & 0xFFFF == 0x10
+    assert of("fault-trap")["new_device.status"] == "NV_OK"
+    assert of("hang-released")["wait.status"] == "NV_ERR_TIMEOUT" and of("hang-released")["released.status"] == "NV_OK"
+    assert of("hang-endless")["fault.code"] == 8
+    assert of("large-ring")["engine.status"] == "NV_OK"
+    statuses = {v for step in ("open", "allocate", "channels", "timings", "bandwidth") for k, v in of(step).items()
+                if k.endswith("status") and not k.startswith("too_large")}
+    assert statuses == {"NV_OK"}
+    families = {k.split(".")[0] for k in of("instructions")}
+    assert {"approximate", "matrix_half", "matrix_nibbles", "single", "atomic_global", "warp"} <= families and len(families) >= 31
+    assert of("abi")["/dev/nvgpu/igpu0/ctrl.a number that is not known"] in ("ENOTTY", "EINVAL")
+
+
+def test_recordings_and_measurements_are_in_the_file(unpacked):
+    _, members = unpacked
+    for step in STEPS:
+        recorded = f"{runner.MACHINE}/{step.name}/{runner.RECORDING}" in members
+        assert recorded == (not step.raw and not step.alone), step.name
+    figures = dict(report.measurements(members))
+    assert "timings: fence.round_trip.p50" in figures and figures["bandwidth: copy_engine.copy"].endswith("GB/s")
+    assert b"<script" not in members["report.html"] and b"report" not in members.get("none", b"")
+
+
+def test_identifiers_are_hashed_everywhere(unpacked):
+    about, members = unpacked
+    for name in scrub.identifiers():
+        for member, data in members.items():
+            assert name.encode() not in data, (name, member)
+        assert name not in json.dumps(about)
+
+
+def test_the_text_is_shown_and_nothing_is_written_without_agreement(tmp_path):
+    done = validate(tmp_path, "--only", "open", "--no-simulator")
+    assert done.returncode == 1 and not list(tmp_path.glob("orin-*.tar.zst"))
+    assert "Nobody is here to agree" in done.stderr and "machine.kernel = " in done.stdout and "Members of the file" in done.stdout
+
+
+def test_a_file_is_checked_and_summarized(made):
+    done = validate(made[0].parent, "--check", made[0])
+    assert done.returncode == 0 and "A simulator, no board." in done.stdout and "no differences" in done.stdout
+    told = json.loads(validate(made[0].parent, "--check", made[0], "--json").stdout)
+    assert told["kind"] == "in-process"
+
+
+def repacked(file, change):
+    """The bytes of a file after `change` was applied to its members, the manifest left as it was."""
+    text = evidence.decompressed(file.read_bytes(), "")
+    out = io.BytesIO()
+    with tarfile.open(fileobj=io.BytesIO(text)) as old, tarfile.open(fileobj=out, mode="w") as new:
+        for entry in old.getmembers():
+            name, data = change(entry.name, old.extractfile(entry).read())
+            entry = tarfile.TarInfo(name)
+            entry.size = len(data)
+            new.addfile(entry, io.BytesIO(data))
+    return evidence.compressed(out.getvalue())
+
+
+BAD = [
+    (lambda file: b"", "no zstd"),
+    (lambda file: file.read_bytes()[:200], ""),
+    (lambda file: b"notes", "no zstd file"),
+    (lambda file: evidence.compressed(b"notes"), "tar"),
+    (lambda file: repacked(file, lambda n, d: ("../" + n if n.endswith("values.json") else n, d)), "plain file"),
+    (lambda file: repacked(file, lambda n, d: (n, d + b" " if n.endswith("launch/answers.jsonl") else d)), "answers.jsonl is not what"),
+    (lambda file: repacked(file, lambda n, d: ("x" + n if n == "values.json" else n, d)), "values.json is not what"),
+    (lambda file: repacked(file, lambda n, d: (n, d.replace(b'"format": 1', b'"format": 9'))), "its format is 9"),
+    (lambda file: repacked(file, lambda n, d: ("m" if n == evidence.MANIFEST else n, d)), "it has no manifest.json"),
+]
+
+
+@pytest.mark.parametrize("spoil, says", BAD, ids=range(len(BAD)))
+def test_a_file_that_was_changed_is_refused(made, tmp_path, spoil, says):
+    path = tmp_path / "board.tar.zst"
+    path.write_bytes(spoil(made[0]))
+    with pytest.raises(say.Refused, match=says):
+        evidence.unpack(path)
+
+
+def test_a_renamed_file_is_refused(made, tmp_path):
+    path = tmp_path / "orin-0123456789ab.tar.zst"
+    path.write_bytes(made[0].read_bytes())
+    with pytest.raises(say.Refused, match="it was renamed, or changed"):
+        evidence.unpack(path)
+
+
+# --- deadlines, freezes, order ------------------------------------------------------------------------------------------------------
+
+def test_steps_go_from_harmless_to_risky():
+    order = [step.risk for step in STEPS]
+    assert order == sorted(order, key=list(dict.fromkeys(order)).index) and order[-1] == FREEZES
+    assert not any(s.risk == FREEZES for s in chosen(False, [])) and chosen(True, []) == list(STEPS)
+    assert [s.name for s in chosen(False, ["launch"])] == ["identity", "interface", "launch"]
+
+
+def test_a_step_is_ended_at_its_deadline_and_its_part_is_known(tmp_path):
+    code = ("import sys, time, pathlib\nfrom tegrarm.validate.note import Note\nn = Note(pathlib.Path(sys.argv[1]))\n"
+            "n.begin('sleeps')\nprint('begun', flush=True)\ntime.sleep(600)")
+    process = subprocess.Popen([sys.executable, "-c", code, tmp_path], start_new_session=True, stdout=subprocess.PIPE)
+    assert process.stdout.readline() == b"begun\n"
+    assert runner.ended(process, 0.2) == runner.LATE and process.returncode == -9
+    assert note.last_part(tmp_path) == "sleeps"
+
+
+def test_a_freeze_names_its_step_and_the_rest_is_kept(tmp_path):
+    """The journal of a run that the machine did not outlive: `launch` began and never ended."""
+    assert validate(tmp_path, "--only", "open", "--no-simulator").returncode == 1
+    work = tmp_path / "orin-validate"
+    with open(work / runner.JOURNAL, "a") as journal:
+        journal.write(json.dumps({"step": "launch", "begins": True}) + '\n{"step": "fro')
+    done = validate(tmp_path, "--only", "open", "--only", "launch", "--only", "windows", "--no-simulator", "--yes")
+    assert "The last run ended in launch" in done.stderr and done.returncode == 0
+    about, members = evidence.unpack(next(tmp_path.glob("orin-*.tar.zst")))
+    states = {s["name"]: s["state"] for s in about["steps"]}
+    assert states == {"identity": "done", "interface": "done", "open": "done", "launch": "froze", "windows": "done"}
+    assert f"{runner.MACHINE}/open/{note.NAME}" in members and not work.exists()
+
+
+def test_the_name_of_a_step_is_on_the_disk_before_it_starts(tmp_path):
+    seen = []
+    journal = runner.Journal(tmp_path)
+    journal.begins(BY_NAME["open"])
+    seen.append((tmp_path / runner.JOURNAL).read_text())
+    journal.close()
+    assert json.loads(seen[0]) == {"step": "open", "begins": True}
+    assert runner.Journal(tmp_path).unfinished() == ["open"]
+
+
+def test_an_exception_in_a_step_is_evidence(tmp_path):
+    code = ("import sys\nfrom tegrarm.validate import child, steps\n"
+            "steps.BY_NAME['none'] = steps.Step('none', '', '', 30, 'scripts:none')\n")
+    done = subprocess.run([sys.executable, "-c", f"{code}sys.exit(child.main(['none', {str(tmp_path)!r}]))"])
+    assert done.returncode == 1 and "AttributeError" in note.answers(tmp_path)["exception"]
+
+
+BAD_INPUT = [
+    (("--only", "none"), "there is no step none"), (("--check", "/none"), "/none: No such file"),
+    (("--output", "/none"), "no directory /none"),
+]
+
+
+@pytest.mark.parametrize("arguments, says", BAD_INPUT)
+def test_bad_input_is_one_sentence(tmp_path, arguments, says):
+    done = validate(tmp_path, *arguments)
+    assert done.returncode == 2 and says in done.stderr and len(done.stderr.splitlines()) == 1
+
+
+# --- what is scrubbed, tables ---------------------------------------------------------------------------------------------------------
+
+def test_what_identifies_becomes_a_hash():
+    clean = scrub.Scrubber(["tegra-ubuntu", "1422321022334"], "0102030405060708")
+    text = clean.text("on tegra-ubuntu, 1422321022334: 0102030405060708 and 0x807060504030201, 0807060504030201")
+    assert not any(word in text for word in ("tegra-ubuntu", "1422321022334", "0102030405060708", "807060504030201"))
+    assert scrub.hashed("tegra-ubuntu") in text and len(scrub.hashed_hex("0102030405060708")) == 16
+    assert clean.text("nothing here") == "nothing here" and scrub.Scrubber([], "0" * 16).text("0" * 16) == "0" * 16
+
+
+def test_every_rule_that_is_named_exists():
+    for _, rule in (*rules.CALLS, *rules.ANSWERS):
+        page, _, anchor = rule.partition("#")
+        assert f'<a id="{anchor}"></a>' in (ROOT / page).read_text(), rule
+
+
+def test_every_answer_and_every_recorded_call_has_a_rule(unpacked):
+    _, members = unpacked
+    for step in STEPS:
+        if step.alone:
+            continue
+        for key in report.answers_of(members, runner.MACHINE, step.name):
+            assert rules.of_answer(step.name, key) != rules.NONE, (step.name, key)
+        for line in members.get(f"{runner.MACHINE}/{step.name}/{runner.RECORDING}", b"").decode().splitlines()[1:]:
+            call = json.loads(line)
+            if call["call"] == "ioctl":
+                assert rules.of_call(call["name"], "result") != rules.NONE, call["name"]
+
+
+def test_layouts_are_those_of_the_abi_tables():
+    for release in ("r35", "r36", "r39"):
+        tables = json.loads((ROOT / f"crates/tegrarm-abi/tests/data/abi/nvgpu-{release}.json").read_text())
+        layout = tables["structs"]["nvgpu_gpu_characteristics"]
+        fields = [[f["name"], f["offset"], f["size"]] for f in layout["fields"] if not f["name"].startswith("_pad")]
+        assert identity.layouts()[layout["size"]] == fields
+        assert any(name == compare.IDENTIFYING for name, _, _ in fields)
+
+
+def test_numbers_of_the_probes_are_those_of_the_abi_tables():
+    from tegrarm.validate import abi
+    known = json.loads((ROOT / "crates/tegrarm-abi/tests/data/abi/nvgpu-r36.json").read_text())["ioctls"]
+    by_number = {int(row["number"], 16): (name, row["size"]) for name, row in known.items()}
+    for probe in abi.PROBES:
+        word = probe.name.split()[0]
+        if word.isupper():
+            name, size = by_number[probe.request]
+            assert name.endswith(f"_{word}") and len(probe.argument if probe.argument is not None else bytes(size)) == size, probe
+        else:
+            assert probe.request not in by_number or probe.name.startswith("another node"), probe
+
+
+def test_parameters_of_the_risky_steps_lie_where_the_header_says():
+    from tinygrad.runtime.autogen import nv_570 as nv
+
+    from tegrarm.validate import risky
+    text = pathlib.Path(risky.__file__).read_text()
+    for structure, fields in {
+        nv.NV_MEMORY_ALLOCATION_PARAMS: {"owner": 0, "size": 64, "alignment": 72},
+        nv.NV_CHANNELGPFIFO_ALLOCATION_PARAMETERS: {"hObjectBuffer": 4, "gpFifoOffset": 8, "gpFifoEntries": 16, "hContextShare": 24,
+                                                    "hUserdMemory": 32, "userdOffset": 64},
+        nv.NV_CTXSHARE_ALLOCATION_PARAMETERS: {"hVASpace": 0, "flags": 4},
+        nv.NV_MEMORY_VIRTUAL_ALLOCATION_PARAMS: {"hVASpace": 16},
+    }.items():
+        for field, at in fields.items():
+            assert getattr(structure, field).offset == at, field
+            assert f"({at}, " in text
+
+
+def test_the_data_is_what_its_sources_make(tmp_path):
+    """One family and all kernels of probe.cu, made again by the same compilers."""
+    from tegrarm.validate import instructions
+    subprocess.run([sys.executable, ROOT / "python/suite/evidence.py", "--to", tmp_path, "approximate"], check=True, timeout=300)
+    for name in ("probe.cubin", "characteristics.json"):
+        assert (tmp_path / name).read_bytes() == (DATA / name).read_bytes(), f"{name}: `make evidence-data` writes it"
+    with zipfile.ZipFile(tmp_path / "instructions.zip") as made:
+        assert len(made.namelist()) == 3
+        for name in made.namelist():
+            assert made.read(name) == instructions.archive().read(name), f"{name}: `make evidence-data` writes it"
