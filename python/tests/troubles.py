@@ -1,0 +1,197 @@
+"""The table of docs/troubleshooting.md: each row makes its message.
+
+`test_troubleshooting.py` runs them all, and writes the page on request.
+
+What is said about a problem that doctor finds is doctor's own text. For other messages a row says what it means and what to do.
+"""
+
+import dataclasses
+import os
+import re
+import subprocess
+import sys
+
+from conftest import ROOT, TEGRARM_SIM
+from machines import Broken, build
+
+from tegrarm import doctor
+from tegrarm.doctor.machine import Machine
+
+NOBODY = 54321  # no file of a fixture is this user's
+
+# What differs between runs.
+CHANGING = ((r"0x[0-9a-f]{6,}", "0x…"), (r"/tmp/[^\s:,]+", "…"), (r"\b\d+ (MiB|ms|s)\b", r"… \1"), (r"\b[\d.]+m?s\b", "… ms"),
+            (r"(SM|channel) \d+", r"\1 …"), (re.escape(str(ROOT)), "…"))
+
+
+@dataclasses.dataclass(frozen=True)
+class Command:
+    """A command that refuses something: its last line on standard error is the message."""
+
+    name: str
+    arguments: tuple[str, ...]
+    means: str
+    todo: str
+    env: dict[str, str] = dataclasses.field(default_factory=dict)
+    # Options of `tegrarm-sim run` around it.
+    board: tuple[str, ...] | None = None
+    files: dict[str, bytes] = dataclasses.field(default_factory=dict)
+
+
+@dataclasses.dataclass(frozen=True)
+class Snippet:
+    """Python code that prints the message."""
+
+    name: str
+    code: str
+    means: str
+    todo: str
+
+
+COMMANDS = (
+    Command("no backend", ("info",), "This machine is no Jetson, or the container has no device nodes.",
+            "Set `TEGRARM_BACKEND=sim` to use the virtual Orin. On a board, run `tegrarm doctor`.", {"TEGRARM_BACKEND": ""}),
+    Command("an unknown backend", ("info",), "`TEGRARM_BACKEND` has a word that is no backend.", "Use one of the words in the message.",
+            {"TEGRARM_BACKEND": "simulator"}),
+    Command("no library", ("info",), "The file that `TEGRARM_LIB` names is not there.",
+            "Unset `TEGRARM_LIB`, or run `make build`.", {"TEGRARM_LIB": "none/libtegrarm.so"}),
+    Command("another file as library", ("info",), "`TEGRARM_LIB` names something that is no shared library.",
+            "Unset `TEGRARM_LIB`.", {"TEGRARM_LIB": "README.md"}),
+    Command("no recording", ("info",), "`TEGRARM_BACKEND=replay:PATH` names a file that is not there.", "Correct the path.",
+            {"TEGRARM_BACKEND": "replay:none.jsonl"}),
+    Command("a script that is not there", ("run", "none.py"), "There is no such file.", "Correct the path."),
+    Command("a program as a script", ("run", "program"), "`tegrarm run` takes a Python script.", "Type what the message says.",
+            files={"program": b"\x7fELF\2\1\1" + bytes(9)}),
+    Command("a program that is not there", ("run", "--preload", "--", "no-such-program"), "There is no such program on the `PATH`.",
+            "Correct the name."),
+    Command("no NVRTC", ("compile", "kernels.cu"), "`NVRTC_PATH` names a file that cannot be loaded.",
+            "Unset `NVRTC_PATH`, and `pip install tegrarm[nvrtc]`.", {"NVRTC_PATH": "none.so"}, files={"kernels.cu": b""}),
+    Command("a cubin as a source", ("compile", "kernels.cubin"), "`tegrarm compile` takes CUDA C.",
+            "`tegrarm sim decode` prints machine code.", files={"kernels.cubin": b"\x7fELF"}),
+    Command("an empty recording", ("sim", "replay", "empty.jsonl"), "The program that was recorded made no call, or the disk was full.",
+            "Record again with `TEGRARM_RECORD=FILE`.", files={"empty.jsonl": b""}),
+    Command("something else as a recording", ("sim", "replay", "kernels.cubin"), "The file is machine code.", "Type what the message says.",
+            files={"kernels.cubin": b"\x7fELF"}),
+    Command("an unknown module", ("info",), "`TEGRARM_SIM_CHIP` has a name that is no module.", "Use one of the names in the message.",
+            {"TEGRARM_SIM_CHIP": "orin"}),
+    Command("no evidence", ("validate", "--check", "notes.txt"), "The file is not one of `tegrarm validate`.", "Correct the path.",
+            files={"notes.txt": b"notes"}),
+    Command("nothing to give away", ("cdi", "--root", "."), "This machine has no GPU, so no container can have one.",
+            "Run it on the board."),
+    Command("nodes that may not be opened", ("info",), "You are not in the group of the device nodes.",
+            "`tegrarm doctor` names the group and the udev rule.", {"TEGRARM_BACKEND": "nvgpu"}, ("--deny", "/dev/nvgpu/igpu0/ctrl")),
+    Command("a GPU that is not there", ("info",), "The driver is loaded, and the GPU did not come up.",
+            "`sudo dmesg | grep nvgpu`; switch the board off and on.", {"TEGRARM_BACKEND": "nvgpu"}, ("--dead-gpu",)),
+)
+
+OPEN = """
+import ctypes, sys
+from tegrarm import RmError, _ffi, rm
+from tegrarm.validate.gpu import Gpu, call
+def said(work):
+    try:
+        work()
+    except RmError as error:
+        print(error)
+"""
+FAULT = OPEN + """
+gpu = Gpu()
+kernel = gpu.probe("{kernel}")
+def work():
+    gpu.run(kernel, 1, 32, {arguments})
+said(work)
+"""
+AFTER = ("The queue is stopped; everything else is there. `tegrarm_device_recover` makes it usable again. "
+         "See [debugging](debugging.md#a-gpu-that-stopped).")
+SNIPPETS = (
+    Snippet("memory that is not there", OPEN + "said(lambda: Gpu().buffer(1 << 45))",
+            "nvmap could not allocate. On a Jetson this is the memory of the whole system.",
+            "End other programs; `tegrarm top` shows who holds what."),
+    Snippet("a kernel that is not in the module", OPEN + "said(lambda: Gpu().probe('none'))", "The module has no kernel of that name.",
+            "C++ names are mangled: write `extern \"C\"`, or look at `tegrarm sim decode FILE`."),
+    Snippet("something else as a module", OPEN + "said(lambda: Gpu().kernel(b'not machine code' * 8, 'k'))",
+            "The bytes are no cubin.", "Pass what `tegrarm compile` writes. PTX has to be compiled first."),
+    Snippet("too many threads", OPEN + "gpu = Gpu()\nsaid(lambda: gpu.launch(gpu.probe('trap'), 1, 2048))",
+            "A block has at most 1,024 threads, and fewer where they use many registers.", "Use smaller blocks and more of them."),
+    Snippet("a wrong number of arguments", OPEN + "gpu = Gpu()\nsaid(lambda: gpu.launch(gpu.probe('add'), 1, 1))",
+            "The kernel has more parameters than were given.", "Pass one pointer for each parameter."),
+    Snippet("a client after a fork", OPEN + """
+import os
+client = rm.Client()
+if os.fork() == 0:
+    said(lambda: client.alloc(client.root, 0x80))
+    sys.stdout.flush()
+    os._exit(0)
+os.wait()
+""", "Clients of the Resource Manager do not survive `fork`.", "Open the device in the child."),
+    Snippet("an unknown class", OPEN + "c = rm.Client()\nsaid(lambda: c.alloc(c.root, 0xC8C0))",
+            "The class belongs to another GPU, or is refused here.", "Look it up in [classes](classes.md)."),
+    Snippet("an address without memory", FAULT.format(kernel="load", arguments="ctypes.c_uint64(0x1234567000), gpu.buffer(4096)"),
+            "A kernel used an address that is not mapped.", AFTER),
+    Snippet("a write to read-only memory", FAULT.format(
+        kernel="set", arguments="gpu.buffer(4096, _ffi.TEGRARM_BUFFER_GPU_READ_ONLY), ctypes.c_uint32(1)"),
+            "A kernel wrote to a buffer with `TEGRARM_BUFFER_GPU_READ_ONLY`.", AFTER),
+    Snippet("a misaligned address", FAULT.format(
+        kernel="load", arguments="ctypes.c_uint64(gpu.buffer(4096).address + 1), gpu.buffer(4096)"),
+            "An access of four bytes needs an address that is a multiple of four.", AFTER),
+    Snippet("a trap", FAULT.format(kernel="trap", arguments="").replace(", )", ")"), "A kernel executed `trap`, as a failed `assert` does.",
+            AFTER),
+    Snippet("a kernel that takes too long", OPEN + """
+gpu = Gpu()
+flag = gpu.buffer(4096)
+fence = gpu.launch(gpu.probe('spin'), 1, 1, flag)
+said(lambda: gpu.wait(fence, 100_000_000))
+flag.words()[0] = 1
+gpu.wait(fence)
+""", "The time of a wait is over. The work goes on.", "Wait again, or end the program."),
+)
+
+
+def masked(text: str) -> str:
+    """A message without what differs between runs, on one line."""
+    text = " ".join(text.removeprefix("tegrarm: ").split())
+    for pattern, instead in CHANGING:
+        text = re.sub(pattern, instead, text)
+    return text
+
+
+def environment(more: dict[str, str] | None = None) -> dict[str, str]:
+    env = {k: v for k, v in os.environ.items() if not k.startswith(("TEGRARM_SIM", "TEGRARM_REC", "TEGRARM_B", "NVRTC"))}
+    path = os.pathsep.join(filter(None, [str(ROOT / "python"), env.get("PYTHONPATH")]))
+    return {**env, "TEGRARM_BACKEND": "sim", "PYTHONPATH": path, **(more or {})}
+
+
+def of_command(row: Command, place) -> str:
+    """What a command says."""
+    for name, data in row.files.items():
+        (place / name).write_bytes(data)
+    around = [str(TEGRARM_SIM), "run", *row.board, "--"] if row.board else []
+    env = environment(row.env)
+    if env.get("TEGRARM_LIB") == "README.md":
+        env["TEGRARM_LIB"] = str(ROOT / "README.md")
+    done = subprocess.run([*around, sys.executable, "-m", "tegrarm", *row.arguments], cwd=place, env=env, capture_output=True, text=True,
+                          timeout=120)
+    assert done.returncode not in (0, -6, -11) and "Traceback" not in done.stderr, done
+    return masked(done.stderr)
+
+
+def of_snippet(row: Snippet, place) -> str:
+    """What the library says."""
+    done = subprocess.run([sys.executable, "-c", row.code], cwd=place, env=environment(), capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    return masked(done.stdout)
+
+
+class Board(Machine):
+    """A machine whose nodes belong to the group of a board's, whoever made the files."""
+
+    def group_of(self, name: str) -> tuple[str, int]:
+        return "video", 44
+
+
+def of_machine(row: Broken, place) -> tuple[str, str]:
+    """What doctor says, and what it says to do."""
+    machine = Board(root=build(place, row), environ=row.environ, uid=NOBODY, groups=frozenset([NOBODY]))
+    found = [c for c in doctor.checks(machine) if c.name == row.line and c.state == row.state]
+    said = next(c for c in found if row.says in c.says and row.todo in c.todo)
+    return masked(said.says), " ".join(said.todo.split())
