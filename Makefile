@@ -309,6 +309,14 @@ test-releases: build venv $(TEST_TINY)  ## every kernel of the virtual Orin: a t
 test-releases-sample: build venv $(TEST_TINY)
 	$(PY) python/tests/run_l4t_releases.py --test-tiny $(TEST_TINY) r39
 
+# What `tegrarm validate` wrote on a board: checked, made again on the simulator, and filed in tests/data/boards.
+FILE ?=
+.PHONY: replay-board evidence-data
+replay-board: build venv $(SIM)  ## FILE=orin-….tar.zst: checks a board's evidence, replays it, prints the differences by rule, files it
+	$(PY) -m tegrarm.validate.board $(FILE) $(ARGS)
+evidence-data: venv  ## python/tegrarm/validate/data: the kernels, inputs and layouts that `tegrarm validate` brings along
+	$(PY) python/suite/evidence.py $(ARGS)
+
 # --- checks -------------------------------------------------------------------------------------------------------
 
 .PHONY: check fast-tests checks msrv deny
@@ -393,6 +401,10 @@ $(BOOK)/.installed: packaging/book/requirements.txt
 	$(PYTHON) -m venv $(BOOK)
 	$(BOOK)/bin/python -m pip install --quiet --disable-pip-version-check -r packaging/book/requirements.txt
 	@touch $@
+
+.PHONY: screens
+screens: build venv $(SIM)  ## docs/images: pictures of doctor, top and trace, made by these commands (trace needs chromium)
+	$(PY) packaging/book/screens.py docs/images $(ARGS)
 
 .PHONY: book-test
 book-test: build venv $(SIM)  ## runs every command and example of the README and the book, and follows every link

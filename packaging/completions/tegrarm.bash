@@ -1,7 +1,7 @@
 _tegrarm() {
     local words current=${COMP_WORDS[COMP_CWORD]}
     if [ "$COMP_CWORD" = 1 ]; then
-        mapfile -t COMPREPLY < <(compgen -W 'run trace info doctor top compile sim pool --help --version' -- "$current")
+        mapfile -t COMPREPLY < <(compgen -W 'run trace info doctor top compile validate cdi sim pool --help --version' -- "$current")
         return
     fi
     case ${COMP_WORDS[1]} in
@@ -11,6 +11,8 @@ _tegrarm() {
         doctor) words='-h --help --json --kernel --root' ;;
         top) words='-h --help --json -d --delay -n --times --prometheus' ;;
         compile) words='-h --help --json -I --include -D --define --arch -O --ptx' ;;
+        validate) words='-h --help --json --risky --yes --output --only --no-simulator --list --check' ;;
+        cdi) words='-h --help --json --root --output' ;;
         sim) words='-h --help --json' ;;
         pool) words='' ;;
     esac

@@ -22,6 +22,8 @@ EPILOG = """examples:
   tegrarm run --preload -- ./program      any program, with /dev/nvidiactl and its siblings
   tegrarm trace --html page.html add.py   what it did, as a page to look at
   tegrarm compile kernels.cu              machine code for the Orin
+  tegrarm validate                        what this board does, in a file to send us
+  tegrarm cdi --output /etc/cdi/tegrarm.json
   tegrarm sim run -- ./program            a program that uses /dev/nvgpu itself
 
 exit status: 0 all is well; 1 a problem was found, or a call of the library failed; 2 the command line, a file that it names, or
@@ -49,7 +51,7 @@ def run(args) -> int:
         os.environ["DEV"] = "TEGRA+NV"
     if "TEGRA" in os.environ["DEV"]:
         rm.device_count()  # it says in a sentence why there is no device, before the frontend shows a traceback
-    from tegrarm import names
+    from tegrarm import hints, names
     from tegrarm import tinygrad as adapter
     if noted := os.environ.get("TEGRARM_TRACE_NAMES"):
         names.note(noted)
@@ -58,7 +60,7 @@ def run(args) -> int:
         os.environ.update(NV="1", NV_IFACE="TEGRA")
     sys.argv = [args.script, *args.args]
     sys.path[0] = str(pathlib.Path(args.script).resolve().parent)
-    with reported(args):
+    with reported(args), hints.while_running():
         runpy.run_path(args.script, run_name="__main__")
     return say.OK
 
@@ -153,6 +155,18 @@ def sim(args) -> int:
     return answer(args)
 
 
+def validate(args) -> int:
+    """``tegrarm validate``."""
+    from .validate import validate as answer
+    return answer(args)
+
+
+def cdi(args) -> int:
+    """``tegrarm cdi``."""
+    from .cdi import cdi as answer
+    return answer(args)
+
+
 def pool(args) -> int:
     """Executes :mod:`tegrarm.pool`, whose packages are optional."""
     from .pool import cli
@@ -213,6 +227,17 @@ def parser() -> argparse.ArgumentParser:
     command.add_argument("--ptx", action="store_true", help="PTX instead of machine code")
     command.add_argument("source")
     command.add_argument("target", nargs="?", help="default: the source's name with .cubin or .ptx")
+    command = add("validate", validate, "what this board does, in one file, beside what the virtual Orin does")
+    command.add_argument("--risky", action="store_true", help="also the steps that may freeze a board, last")
+    command.add_argument("--yes", action="store_true", help="write the file without asking")
+    command.add_argument("--output", default=".", metavar="DIRECTORY", help="where the file is written (default: here)")
+    command.add_argument("--only", action="append", default=[], metavar="STEP", help="this step; may be given several times")
+    command.add_argument("--no-simulator", action="store_true", help="do not run the same on the virtual Orin")
+    command.add_argument("--list", action="store_true", help="print the steps, with their risks and deadlines")
+    command.add_argument("--check", metavar="FILE", help="compare the hashes of a file and print what is in it")
+    command = add("cdi", cdi, "write a CDI specification, with which Docker, Podman and Kubernetes give a container the GPU")
+    command.add_argument("--root", metavar="DIRECTORY", help="look for the device nodes of another machine there")
+    command.add_argument("--output", metavar="FILE", help="write it there, for example to /etc/cdi/tegrarm.json")
     command = add("sim", sim, "the virtual Orin: run|replay|decode of tegrarm-sim, or a command with it in its process")
     command.add_argument("command", nargs=argparse.REMAINDER)
 

@@ -7,7 +7,9 @@ has its own virtual Orin, there are no such files, and only processes are shown.
 from __future__ import annotations
 
 import collections
+import contextlib
 import dataclasses
+import itertools
 import os
 import pathlib
 import re
@@ -88,7 +90,7 @@ def processes(files: Files) -> list[dict]:
     for place in files.below("/proc", "[0-9]*"):
         held = descriptors(place)
         try:
-            loaded = "libtegrarm" in (place / "maps").read_text(errors="replace")
+            loaded = "libtegrarm.so" in (place / "maps").read_text(errors="replace")
         except OSError:
             loaded = False
         if not loaded and not held["channels"]:
@@ -171,18 +173,31 @@ def top(args) -> int:
     if args.prometheus:
         print(prometheus(look(files, kind)))
         return say.OK
-    watched, count = sys.stdout.isatty(), 0
+    watched = sys.stdout.isatty() and not args.json
     times = args.times or (0 if watched or args.json else 1)
     try:
-        while True:
-            seen = look(files, kind)
-            if args.json:
-                say.as_line(seen)
-            else:
-                print(("\x1b[H\x1b[J" if watched else "") + text(seen), flush=True)
-            count += 1
-            if count == times:
-                return say.OK
-            time.sleep(args.delay)
+        with screen() if watched else contextlib.nullcontext() as show:
+            for count in itertools.count(1):
+                seen = look(files, kind)
+                if watched:
+                    show(seen)
+                elif args.json:
+                    say.as_line(seen)
+                else:
+                    print(text(seen), flush=True)
+                if count == times:
+                    break
+                time.sleep(args.delay)
     except KeyboardInterrupt:
-        return say.OK
+        pass
+    return say.OK
+
+
+@contextlib.contextmanager
+def screen():
+    """The terminal's other screen, which is left as it was at the end. Gives a function that shows a look there."""
+    from rich.live import Live
+
+    from . import dashboard
+    with Live(auto_refresh=False, screen=True) as live:
+        yield lambda seen: live.update(dashboard.view(seen), refresh=True)

@@ -1,0 +1,50 @@
+"""What a user is told while he waits: on the virtual Orin a search for fast kernels ranks something else, and long kernels are slow."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import threading
+from collections.abc import Iterator
+
+from . import where
+
+PATIENCE = 20.0  # seconds until something is said
+BEAM = ("BEAM ranks kernels by the time that the virtual Orin needs on this computer, which says little about a board: search on the "
+        "board, and use BEAM=0 here")
+SLOW = ("still running: the virtual Orin executes each instruction of each thread on this computer, and the first run also compiles. "
+        "TEGRARM_SIM_STATS=1 prints at the end what each kernel cost")
+
+
+def simulated() -> bool:
+    """Whether a simulator answers."""
+    return where.chosen() != "" and where.kind() in ("in-process", "tegrarm-sim run")
+
+
+def say(text: str) -> None:
+    """One line for the user, beside the program's output."""
+    print(f"tegrarm: {text}", file=sys.stderr, flush=True)
+
+
+def of_beam(environ: dict[str, str] | os._Environ = os.environ) -> str:
+    """What has to be said about a search that is asked for; empty if none is, or on a board."""
+    asked = environ.get("BEAM", "0")
+    return BEAM if asked not in ("", "0") and simulated() else ""
+
+
+@contextlib.contextmanager
+def while_running(patience: float = PATIENCE) -> Iterator[None]:
+    """Says once that a long run on the simulator is no hang, if a person looks."""
+    if text := of_beam():
+        say(text)
+    if not (simulated() and sys.stderr.isatty()):
+        yield
+        return
+    timer = threading.Timer(patience, say, (SLOW,))
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
