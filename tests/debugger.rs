@@ -1,4 +1,5 @@
 //! Tests debuggers through RM on every release: memory, mappings, registers, error records and suspension of a channel.
+//! `tests/profiling_controls.rs` has the failures of the kernel.
 
 mod common;
 
@@ -12,7 +13,7 @@ use tegrarm_abi::rm::alloc::*;
 use tegrarm_abi::rm::classes::*;
 use tegrarm_abi::rm::ctrl_83de::*;
 use tegrarm_abi::rm::status::*;
-use tegrarm_kmd::{CallKind, Errno, Faulty, Kmd};
+use tegrarm_kmd::Kmd;
 use zerocopy::FromZeros;
 
 /// A client with channels, and a debugger of the first channel.
@@ -191,62 +192,5 @@ fn error_records_are_read_and_cleared_one_by_one() {
             NV_ERR_INVALID_CHANNEL
         );
         t.bench.b.s.close(&t.bench.rm);
-    }
-}
-
-type Step = (&'static str, fn(&Debugging) -> RmResult<()>);
-const STEPS: [Step; 9] = [
-    ("READ_MEMORY", |t| t.read(t.bench.b.area, 0, &mut [0; 4])),
-    ("GET_MAPPINGS", |t| {
-        let mut p = NV83DE_CTRL_DEBUG_GET_MAPPINGS_PARAMETERS::new_zeroed();
-        p.vaHi = u64::MAX >> 24;
-        t.ask(NV83DE_CTRL_CMD_GET_MAPPINGS, &mut p)
-    }),
-    ("EXEC_REG_OPS", |t| {
-        let mut p = NV83DE_CTRL_DEBUG_EXEC_REG_OPS_PARAMS::new_zeroed();
-        (p.regOpCount, p.regOps[0].regOffset) = (1, 0x22430);
-        t.ask(NV83DE_CTRL_CMD_DEBUG_EXEC_REG_OPS, &mut p)
-    }),
-    ("SUSPEND_CONTEXT", |t| {
-        t.ask(NV83DE_CTRL_CMD_DEBUG_SUSPEND_CONTEXT, &mut NV83DE_CTRL_CMD_DEBUG_SUSPEND_CONTEXT_PARAMS::new_zeroed())
-    }),
-    ("RESUME_CONTEXT", Debugging::resume),
-    ("SET_EXCEPTION_MASK", |t| t.set(NV83DE_CTRL_CMD_DEBUG_SET_EXCEPTION_MASK, 1)),
-    ("SET_NEXT_STOP_TRIGGER_TYPE", |t| t.set(NV83DE_CTRL_CMD_DEBUG_SET_NEXT_STOP_TRIGGER_TYPE, 1)),
-    ("CLEAR_ALL_SM_ERROR_STATES", |t| {
-        let mut p = NV83DE_CTRL_DEBUG_CLEAR_ALL_SM_ERROR_STATES_PARAMS { hTargetChannel: 0, numSMsToClear: 2 };
-        t.ask(NV83DE_CTRL_CMD_DEBUG_CLEAR_ALL_SM_ERROR_STATES, &mut p)
-    }),
-    ("SET_MODE_MMU_DEBUG", |t| t.set(NV83DE_CTRL_CMD_DEBUG_SET_MODE_MMU_DEBUG, 2)),
-];
-
-/// Each call to the kernel fails once, in each control: the control says so, and works afterwards.
-#[test]
-fn every_failure_of_the_kernel_is_told_and_leaves_nothing() {
-    for l4t in releases(&L4t::ALL) {
-        let kernel = board(l4t);
-        let kmd = Arc::new(Faulty::new(kernel.clone()));
-        for (name, step) in STEPS {
-            // A session of its own: the debugger keeps the one that it opened.
-            let t = Debugging::over(kmd.clone());
-            let before = kernel.held(|census| census.files as u64);
-            let mut failures = 0;
-            for n in 1.. {
-                kmd.arm(CallKind::Any, n, Errno::EIO);
-                let done = step(&t);
-                if !kmd.fired() {
-                    done.unwrap_or_else(|e| panic!("{l4t:?}: {name}: {e}"));
-                    break;
-                }
-                assert_eq!(status(done), NV_ERR_OPERATING_SYSTEM, "{l4t:?}: {name}, call {n}");
-                failures += 1;
-                if n == 1 {
-                    kernel.assert_held(|census| census.files as u64, before, 0, "a session that was not opened");
-                }
-            }
-            assert!(failures > 0, "{l4t:?}: {name} makes no call");
-            kmd.count(CallKind::Any);
-            t.bench.b.s.close(&t.bench.rm);
-        }
     }
 }

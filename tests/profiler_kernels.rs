@@ -15,7 +15,7 @@ use tegrarm_abi::rm::alloc::*;
 use tegrarm_abi::rm::classes::*;
 use tegrarm_abi::rm::ctrl_b0cc::*;
 use tegrarm_abi::rm::status::*;
-use tegrarm_kmd::{Arg, Errno, Kmd, Mapping, Node, Placement, Prot};
+use tegrarm_kmd::{Arg, CallKind, Errno, Faulty, Kmd, Mapping, Node, Placement, Prot};
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
 /// A board whose profiler has counters and credits.
@@ -135,7 +135,11 @@ impl Kmd for Counting {
 
 /// A client, and a profiler of no context.
 fn profiler(l4t: L4t) -> (tegrarm::rm::Rm, Session, u32) {
-    let rm = manager(Arc::new(Counting(board(l4t))));
+    profiler_over(Arc::new(Counting(board(l4t))))
+}
+
+fn profiler_over(kmd: Arc<dyn Kmd>) -> (tegrarm::rm::Rm, Session, u32) {
+    let rm = manager(kmd);
     let s = Session::open(&rm).unwrap();
     let mut p = NVB2CC_ALLOC_PARAMETERS::new_zeroed();
     let profiler = rm.make_with(s.client, s.subdevice, MAXWELL_PROFILER_DEVICE, &mut p).unwrap();
@@ -215,4 +219,34 @@ fn credits_are_not_asked_of_a_kernel_before_r39() {
     let refused = rm.ask(s.client, profiler, NVB0CC_CTRL_CMD_GET_TOTAL_HS_CREDITS, &mut total);
     assert_eq!(status(refused), NV_ERR_NOT_SUPPORTED);
     s.close(&rm);
+}
+
+/// `tests/profiling_controls.rs` has the failures of the other controls, which virtual boards answer.
+#[test]
+fn a_failure_about_credits_is_told_and_changes_nothing() {
+    for l4t in releases(&[L4t::R39]) {
+        let kmd = Arc::new(Faulty::new(Arc::new(Counting(board(l4t)))));
+        let (rm, s, profiler) = profiler_over(kmd.clone());
+        let mut set = NVB0CC_CTRL_SET_HS_CREDITS_PARAMS::new_zeroed();
+        (set.numEntries, set.creditInfo[0].chipletType) = (1, NVB0CC_CHIPLET_TYPE_GPC as u8);
+        let total = NVB0CC_CTRL_GET_TOTAL_HS_CREDITS_PARAMS::new_zeroed().as_bytes().to_vec();
+        let pools = NVB0CC_CTRL_GET_CHIPLET_HS_CREDIT_POOL::new_zeroed().as_bytes().to_vec();
+        for (cmd, params) in [
+            (NVB0CC_CTRL_CMD_GET_TOTAL_HS_CREDITS, total),
+            (NVB0CC_CTRL_CMD_GET_CHIPLET_HS_CREDIT_POOL, pools),
+            (NVB0CC_CTRL_CMD_SET_HS_CREDITS, set.as_bytes().to_vec()),
+        ] {
+            for (errno, wanted) in [(Errno::EIO, NV_ERR_OPERATING_SYSTEM), (Errno::ENOTTY, NV_ERR_NOT_SUPPORTED)] {
+                let mut bytes = params.clone();
+                kmd.arm(CallKind::Any, 1, errno);
+                let told = rm.tell(s.client, profiler, cmd, &mut bytes);
+                assert!(kmd.fired(), "{cmd:#x} makes a call");
+                assert_eq!(status(told), wanted, "{cmd:#x}");
+                assert!(bytes == params, "{cmd:#x}: a control that fails writes nothing");
+                rm.tell(s.client, profiler, cmd, &mut bytes).unwrap();
+            }
+        }
+        kmd.count(CallKind::Any);
+        s.close(&rm);
+    }
 }
