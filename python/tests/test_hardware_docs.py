@@ -2,6 +2,7 @@
 
 import importlib.util
 import pathlib
+import re
 import subprocess
 
 import pytest
@@ -151,3 +152,31 @@ def test_main_prints_the_problems_and_fails(checker, check, tmp_path, monkeypatc
         "a.md: line 1: docs/hardware/nvgpu-x.md has no anchor 'gone'",
         "hardware: 1 chapters, 2 rules (1 observed, 1 published, 0 computed, 1 inferred), 2 citations, 1 problems",
     ]
+
+
+DOCS = CHECKER.parents[2] / "docs"
+# What follows from the other rules of the chapter, and what is no claim about a board.
+NO_CLAIM = {"client-duties", "simulator-duties", "questions-for-a-board", "telling-releases-apart"}
+
+
+def test_what_was_concluded_about_r39_is_to_be_confirmed_on_a_board():
+    """A rule of the chapter that is concluded, or that only a header's comment says, has a line in docs/validated-on.md."""
+    anchor, concluded = "", set()
+    for paragraph in (DOCS / "hardware" / "nvgpu-r39.md").read_text().split("\n\n"):
+        anchor = (re.findall(r'<a id="([^"]+)">', paragraph) or [anchor])[-1]
+        marks = " ".join(re.findall(r"\[[^\]]*:[^\]]*\]", paragraph.replace("\n", " ")))
+        if "inferred:" in marks or "r39 header comments" in marks:
+            concluded.add(anchor)
+    linked = set(re.findall(r"hardware/nvgpu-r39\.md#([\w-]+)", (DOCS / "validated-on.md").read_text()))
+    assert len(concluded) > 10 and concluded - NO_CLAIM <= linked, concluded - NO_CLAIM - linked
+
+
+def test_each_line_to_be_confirmed_names_what_settles_it():
+    rows = [line for line in (DOCS / "validated-on.md").read_text().splitlines() if line.startswith("| ") and "|---" not in line]
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in rows if "taken for granted" not in line]
+    assert len(rows) > 25
+    for what, granted, command, look in rows:
+        assert granted and command, what
+        if "`" not in command:
+            assert command in ("the same", "as for r39") or "do not try" in command or command.startswith("none:"), what
+        assert look or "do not try" in command or command.startswith("none:"), what
