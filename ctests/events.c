@@ -91,6 +91,27 @@ static void messages(struct tegrarm_device *device)
     assert(tegrarm_event_destroy(NULL) == NV_ERR_OBJECT_NOT_FOUND && count == 1);
 }
 
+/* The figures of the design, those that the device reaches, and a program that knows the first fields only. */
+static void measure(struct tegrarm_device *device)
+{
+    struct tegrarm_device_profile design = {.size = sizeof design}, found = {.size = sizeof found}, old = {.size = sizeof old};
+    CHECK(tegrarm_device_profile(0, &design));
+    CHECK(tegrarm_device_measure(device, &found));
+    assert(design.size == sizeof design && !design.measured && design.scalar_rate_float32 && design.matrix_rate_int8);
+    assert(found.size == sizeof found && found.measured && found.launch_latency_ns && found.compute_units == design.compute_units);
+    assert(found.scalar_rate_float32 && found.scalar_rate_float16 && found.scalar_rate_int32);
+    assert(found.matrix_rate_float16 && found.matrix_rate_bfloat16 && found.matrix_rate_int8);
+    assert(found.local_bandwidth && found.copy_in_bandwidth && found.copy_out_bandwidth);
+    old.size = offsetof(struct tegrarm_device_profile, copy_in_bandwidth);
+    old.launch_latency_ns = 77;
+    CHECK(tegrarm_device_measure(device, &old));
+    assert(old.size == offsetof(struct tegrarm_device_profile, copy_in_bandwidth) && old.launch_latency_ns == 77);
+    assert(tegrarm_device_measure(device, NULL) == NV_ERR_INVALID_POINTER);
+    assert(tegrarm_device_measure(NULL, &found) == NV_ERR_OBJECT_NOT_FOUND);
+    found.size = 4;
+    assert(tegrarm_device_measure(device, &found) == NV_ERR_INVALID_PARAM_STRUCT);
+}
+
 static void all(void)
 {
     struct tegrarm_device *device;
@@ -105,6 +126,7 @@ static void all(void)
     elapsed(device, queue, a, b);
     profile(device, a, b);
     messages(device);
+    measure(device);
     CHECK(tegrarm_device_close(device));
     assert(tegrarm_device_queue(device, &queue) == NV_ERR_OBJECT_NOT_FOUND);
 }

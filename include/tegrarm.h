@@ -510,6 +510,47 @@ struct tegrarm_device_profile {
      * The GPU address at which kernels see their shared memory in these address spaces. The window has 1 GiB.
      */
     uint64_t shared_window;
+    /**
+     * How many bytes per second go from memory of the program into a buffer at most.
+     */
+    uint64_t copy_in_bandwidth;
+    /**
+     * How many bytes per second go from a buffer into memory of the program at most.
+     */
+    uint64_t copy_out_bandwidth;
+    /**
+     * Operations per second with 32-bit floating-point numbers, without tensor cores. A multiply-add is two operations.
+     */
+    uint64_t scalar_rate_float32;
+    /**
+     * Operations per second with 16-bit floating-point numbers, without tensor cores.
+     */
+    uint64_t scalar_rate_float16;
+    /**
+     * Operations per second with 32-bit integers.
+     */
+    uint64_t scalar_rate_int32;
+    /**
+     * Operations per second of the tensor cores with 16-bit floating-point numbers, without sparsity, or 0.
+     */
+    uint64_t matrix_rate_float16;
+    /**
+     * Operations per second of the tensor cores with bfloat16 numbers, without sparsity, or 0.
+     */
+    uint64_t matrix_rate_bfloat16;
+    /**
+     * Operations per second of the tensor cores with 8-bit integers, without sparsity, or 0.
+     */
+    uint64_t matrix_rate_int8;
+    /**
+     * Nanoseconds of a launch, if many follow each other without a wait. 0 if nobody has measured it.
+     */
+    uint64_t launch_latency_ns;
+    /**
+     * True if the rates, the bandwidths and the latency were measured, as by `tegrarm_device_measure`. False if they are those
+     * of the design, which no program reaches completely.
+     */
+    bool measured;
 };
 
 /**
@@ -2357,6 +2398,25 @@ NV_STATUS tegrarm_profile_stop(struct tegrarm_device *device);
  */
 NV_STATUS tegrarm_device_state(struct tegrarm_device *device,
                                struct tegrarm_device_state *state);
+
+/**
+ * Writes the figures of a device to `*profile`, as `tegrarm_device_profile` does, with measured rates, bandwidths and launch
+ * latency in place of those of the design, and with `measured` set. Set `size` to `sizeof(struct tegrarm_device_profile)` before
+ * the call. At most that many bytes are written.
+ *
+ * The call runs short kernels and copies on the device, which takes some tenths of a second, and waits for them. Other work that
+ * the GPU does at the same time makes the figures worse. On the virtual Orin the figures are those of the computer that it runs on.
+ *
+ * Errors:
+ * - `NV_ERR_INVALID_POINTER`: `profile` is NULL.
+ * - `NV_ERR_INVALID_PARAM_STRUCT`: `profile->size` is smaller than the first field.
+ * - `NV_ERR_OBJECT_NOT_FOUND`: `device` is not an open device.
+ * - `NV_ERR_NO_MEMORY`: there is no memory for the buffers of the measurement, 16 MiB.
+ * - `NV_ERR_RESET_REQUIRED`: a fault stopped the device. `tegrarm_device_fault` says which.
+ * - `NV_ERR_TIMEOUT`: a measurement was not over after a minute.
+ */
+NV_STATUS tegrarm_device_measure(struct tegrarm_device *device,
+                                 struct tegrarm_device_profile *profile);
 
 #ifdef __cplusplus
 }  // extern "C"

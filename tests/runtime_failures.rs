@@ -226,6 +226,7 @@ const ROWS: &[Row] = &[
     }),
     ("device_recover", Calls::None, |b| made(b.device.recover().map(|count| assert_eq!(count, 0)))),
     ("device_memory", Calls::None, |b| made(b.device.memory())),
+    ("device_measure", Calls::ThenGivesBack, |b| made(b.device.measure(Duration::ZERO))),
     ("buffer_address", Calls::None, |b| made(Ok(b.buffers[0].address() + b.buffers[0].pointer() as u64))),
     ("copy_in", Calls::None, |b| made(b.buffers[0].write(0, &[1; 64]))),
     ("copy_out", Calls::None, |b| made(b.buffers[0].read(0, &mut [0; 64]))),

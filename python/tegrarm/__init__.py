@@ -4,9 +4,9 @@
 """
 
 from ._ffi import LibraryNotFound, last_error, lib, status_name, version
-from .rm import Client, RmError, RmNoMemory, device_count, device_profile
+from .rm import Client, RmError, RmNoMemory, device_count, device_profile, measured_profile
 
 __all__ = [
     "Client", "LibraryNotFound", "RmError", "RmNoMemory",
-    "device_count", "device_profile", "last_error", "lib", "status_name", "version",
+    "device_count", "device_profile", "last_error", "lib", "measured_profile", "status_name", "version",
 ]

@@ -81,6 +81,16 @@ class DeviceProfile(ctypes.Structure):
         ("simulated", c_bool),
         ("local_window", c_uint64),
         ("shared_window", c_uint64),
+        ("copy_in_bandwidth", c_uint64),
+        ("copy_out_bandwidth", c_uint64),
+        ("scalar_rate_float32", c_uint64),
+        ("scalar_rate_float16", c_uint64),
+        ("scalar_rate_int32", c_uint64),
+        ("matrix_rate_float16", c_uint64),
+        ("matrix_rate_bfloat16", c_uint64),
+        ("matrix_rate_int8", c_uint64),
+        ("launch_latency_ns", c_uint64),
+        ("measured", c_bool),
     ]
 
 
@@ -290,6 +300,7 @@ SIGNATURES: dict[str, tuple] = {
     "tegrarm_profile_start": (NvStatus, [c_void_p, ProfileCallback, c_void_p]),
     "tegrarm_profile_stop": (NvStatus, [c_void_p]),
     "tegrarm_device_state": (NvStatus, [c_void_p, POINTER(DeviceState)]),
+    "tegrarm_device_measure": (NvStatus, [c_void_p, POINTER(DeviceProfile)]),
 }
 
 LIBRARY = "libtegrarm.so"

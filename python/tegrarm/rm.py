@@ -58,6 +58,17 @@ def device_profile(index: int = 0) -> _ffi.DeviceProfile:
     return profile
 
 
+def measured_profile(index: int = 0) -> _ffi.DeviceProfile:
+    """The same with rates, bandwidths and launch latency measured by short kernels. It takes some tenths of a second."""
+    device, profile = ctypes.c_void_p(), _ffi.DeviceProfile(size=ctypes.sizeof(_ffi.DeviceProfile))
+    check("tegrarm_device_open", _ffi.lib().tegrarm_device_open(index, ctypes.byref(device)))
+    try:
+        check("tegrarm_device_measure", _ffi.lib().tegrarm_device_measure(device, ctypes.byref(profile)))
+    finally:
+        _ffi.lib().tegrarm_device_close(device)
+    return profile
+
+
 def kernel_report() -> str:
     """A description of the kernel's interface for a report. It also works with a kernel that the library does not know."""
     needed = ctypes.c_size_t()

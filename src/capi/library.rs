@@ -72,10 +72,31 @@ pub struct tegrarm_device_profile {
     pub local_window: u64,
     /// The GPU address at which kernels see their shared memory in these address spaces. The window has 1 GiB.
     pub shared_window: u64,
+    /// How many bytes per second go from memory of the program into a buffer at most.
+    pub copy_in_bandwidth: u64,
+    /// How many bytes per second go from a buffer into memory of the program at most.
+    pub copy_out_bandwidth: u64,
+    /// Operations per second with 32-bit floating-point numbers, without tensor cores. A multiply-add is two operations.
+    pub scalar_rate_float32: u64,
+    /// Operations per second with 16-bit floating-point numbers, without tensor cores.
+    pub scalar_rate_float16: u64,
+    /// Operations per second with 32-bit integers.
+    pub scalar_rate_int32: u64,
+    /// Operations per second of the tensor cores with 16-bit floating-point numbers, without sparsity, or 0.
+    pub matrix_rate_float16: u64,
+    /// Operations per second of the tensor cores with bfloat16 numbers, without sparsity, or 0.
+    pub matrix_rate_bfloat16: u64,
+    /// Operations per second of the tensor cores with 8-bit integers, without sparsity, or 0.
+    pub matrix_rate_int8: u64,
+    /// Nanoseconds of a launch, if many follow each other without a wait. 0 if nobody has measured it.
+    pub launch_latency_ns: u64,
+    /// True if the rates, the bandwidths and the latency were measured, as by `tegrarm_device_measure`. False if they are those
+    /// of the design, which no program reaches completely.
+    pub measured: bool,
 }
 
 impl tegrarm_device_profile {
-    fn of(profile: &Profile) -> tegrarm_device_profile {
+    pub(super) fn of(profile: &Profile) -> tegrarm_device_profile {
         let mut name = [0; TEGRARM_DEVICE_NAME_SIZE];
         for (to, from) in name[..TEGRARM_DEVICE_NAME_SIZE - 1].iter_mut().zip(profile.name.bytes()) {
             *to = from as c_char;
@@ -100,6 +121,16 @@ impl tegrarm_device_profile {
             simulated: profile.simulated,
             local_window: profile.local_window,
             shared_window: profile.shared_window,
+            copy_in_bandwidth: profile.copy_in_bandwidth,
+            copy_out_bandwidth: profile.copy_out_bandwidth,
+            scalar_rate_float32: profile.rates.scalar_float32,
+            scalar_rate_float16: profile.rates.scalar_float16,
+            scalar_rate_int32: profile.rates.scalar_int32,
+            matrix_rate_float16: profile.rates.matrix_float16,
+            matrix_rate_bfloat16: profile.rates.matrix_bfloat16,
+            matrix_rate_int8: profile.rates.matrix_int8,
+            launch_latency_ns: profile.launch_latency_ns,
+            measured: profile.measured,
         }
     }
 }

@@ -19,6 +19,45 @@ const MATRIX_SINCE: u32 = 0x700;
 /// The first SM version with `redux.sync` (Ampere).
 const REDUCTION_SINCE: u32 = 0x800;
 
+/// Operations per second at the highest clock, by the type of the numbers. A multiply-add is two operations. 0 says that
+/// the GPU has no instructions for it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Rates {
+    /// Of 32-bit floating-point numbers, without matrix hardware.
+    pub scalar_float32: u64,
+    /// Of 16-bit floating-point numbers, two in a register.
+    pub scalar_float16: u64,
+    /// Of 32-bit integers.
+    pub scalar_int32: u64,
+    /// Of tensor cores with 16-bit floating-point numbers and 32-bit sums.
+    pub matrix_float16: u64,
+    /// The same with bfloat16.
+    pub matrix_bfloat16: u64,
+    /// Of tensor cores with 8-bit integers and 32-bit sums.
+    pub matrix_int8: u64,
+}
+
+impl Rates {
+    /// The rates of the design: what each SM does in a clock, from the tables of CUDA's compute capabilities and the data
+    /// sheets of the modules.
+    fn of_design(sm_version: u32, sms: u32, clock_hz: u64) -> Rates {
+        let [single, half, int, matrix_half, matrix_brain, matrix_byte] = match sm_version {
+            MATRIX_SINCE..REDUCTION_SINCE => [128, 256, 128, 1024, 0, 2048],
+            REDUCTION_SINCE.. => [256, 512, 128, 2048, 2048, 4096],
+            _ => [256, 0, 128, 0, 0, 0],
+        };
+        let rate = |per_clock: u64| per_clock * u64::from(sms) * clock_hz;
+        Rates {
+            scalar_float32: rate(single),
+            scalar_float16: rate(half),
+            scalar_int32: rate(int),
+            matrix_float16: rate(matrix_half),
+            matrix_bfloat16: rate(matrix_brain),
+            matrix_int8: rate(matrix_byte),
+        }
+    }
+}
+
 /// The figures of a GPU.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Profile {
@@ -57,6 +96,16 @@ pub struct Profile {
     pub local_window: u64,
     /// The first address of the shared memory window in these VA spaces.
     pub shared_window: u64,
+    /// Bytes per second from the program's memory into a buffer.
+    pub copy_in_bandwidth: u64,
+    /// Bytes per second from a buffer into the program's memory.
+    pub copy_out_bandwidth: u64,
+    /// Rates of arithmetic.
+    pub rates: Rates,
+    /// Nanoseconds of a launch that nobody waits for before the next. 0 is unknown: no data sheet says it.
+    pub launch_latency_ns: u64,
+    /// True if rates, bandwidths and the latency were measured, false if they are those of the design.
+    pub measured: bool,
 }
 
 /// The bytes of shared memory that a block can ask for, by SM version, from the tables of CUDA's compute capabilities.
@@ -129,6 +178,11 @@ impl Rm {
             simulated: self.kmd().is_simulated(),
             local_window: LOCAL_WINDOW.start,
             shared_window: SHARED_WINDOW.start,
+            copy_in_bandwidth: bandwidth,
+            copy_out_bandwidth: bandwidth,
+            rates: Rates::of_design(sm_version, sms, c.max_freq),
+            launch_latency_ns: 0,
+            measured: false,
         })
     }
 }

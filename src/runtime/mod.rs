@@ -19,6 +19,7 @@ pub mod hostobj;
 pub mod lane;
 pub mod lanes;
 pub mod launch;
+pub mod measure;
 pub mod memory;
 pub mod module;
 pub mod params;

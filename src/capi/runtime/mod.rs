@@ -34,4 +34,6 @@ pub mod profile;
 
 pub mod state;
 
+pub mod measure;
+
 pub(super) use handles::{close_all, forget_handles};
