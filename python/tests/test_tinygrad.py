@@ -79,15 +79,18 @@ assert copies == {'NV:COPY'}, copies
 """, env=env(PROFILE="1"))
 
 
-def test_pc_sampling_is_refused_with_a_sentence(python):
+@pytest.mark.parametrize("dev", ["TEGRA+NV", "TEGRA"])
+@pytest.mark.parametrize("wish", [{"PROFILE": "1", "PMA": "1"}, {"VIZ": "2"}, {"PROFILE": "1"}])
+def test_pc_sampling_is_refused_with_a_sentence(python, tmp_path, dev, wish):
     out = python(OPEN + """
 import warnings
 with warnings.catch_warnings(record=True) as said:
     warnings.simplefilter('always')
-    d = Device['NV']
-print([str(w.message) for w in said if 'PMA' in str(w.message)], d.pma_enabled, (Tensor([1]) + 1).item())
-""", env=env(PROFILE="1", PMA="1"))
-    assert out == "['PC sampling (PMA) stays off on TEGRA: its samplers need streaming credits and registers of desktop GPUs'] False 2\n"
+    d = Device[Device.DEFAULT]
+print([str(w.message) for w in said if 'PMA' in str(w.message)], getattr(d, 'pma_enabled', False), (Tensor([1]) + 1).item())
+""", env={**env(**wish), "DEV": dev, "TMPDIR": str(tmp_path)})
+    sentence = "PC sampling (PMA) stays off on TEGRA: its samplers need streaming credits and registers of desktop GPUs"
+    assert out.startswith(f"{[] if wish == {'PROFILE': '1'} else [sentence]} False 2\n")
 
 
 def test_reaches_pages_above_the_gpus_addresses(python):

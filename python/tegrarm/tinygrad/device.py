@@ -10,7 +10,7 @@ from tinygrad.device import Compiled
 from tinygrad.helpers import JIT_BATCH_SIZE
 
 from .. import _ffi, rm
-from . import jit, profile, releases
+from . import jit, profile, releases, sampling
 from .allocator import TegraAllocator
 from .calls import call, made, wait
 from .clock import Clock
@@ -37,6 +37,7 @@ class TegraDevice(Compiled):
             JIT_BATCH_SIZE.value = 0  # tinygrad cuts the work of a jit into pieces of 32, 64, ...; a replay takes all of it
         arch = f"sm_{self.gpu.sm_version >> 8}{self.gpu.sm_version & 0xff}"
         super().__init__(device, TegraAllocator(self), RENDERERS, releases.runtime(TegraProgram), TegraGraph, arch=arch)
+        sampling.refuse()
         releases.bind(self, TegraProgram)
         jit.shorten()
 

@@ -24,6 +24,7 @@ from tinygrad.runtime.support.system import System
 
 from .. import rm
 from . import copies
+from .sampling import NO_SAMPLING
 
 # tinygrad 0.12 has no list of interfaces to which one could be added. It has NV=1 NV_IFACE=TEGRA in place of DEV=TEGRA+NV.
 NAMES_INTERFACES_IN_CALL = not hasattr(NVDevice, "ifaces")
@@ -390,8 +391,7 @@ class TegraDevice(NVDevice):
     @pma_enabled.setter
     def pma_enabled(self, wanted: bool) -> None:
         if wanted:
-            text = "PC sampling (PMA) stays off on TEGRA: its samplers need streaming credits and registers of desktop GPUs"
-            warnings.warn(text, stacklevel=2)
+            warnings.warn(NO_SAMPLING, stacklevel=2)
 
 
 def _allocator(dev: NVDevice) -> NVAllocator:
