@@ -1,6 +1,7 @@
-"""Runs a bring-up, the doors and tinygrad's test_tiny on every kernel of the virtual Orin, and prints a table (`make test-releases`).
+"""Runs a bring-up, the doors, tinygrad's test_tiny and the root suite on every kernel of the virtual Orin, and prints a table.
 
-A cell has the number of tests that passed and ran, or FAILED. The output of a failed cell follows the table. `make test` runs one row.
+A cell has the number of tests that passed and ran, or FAILED. The output of a failed cell follows the table. `make test-releases` runs
+all of it, and `make test` one row without the root suite, which it runs on other kernels.
 """
 
 import argparse
@@ -10,18 +11,25 @@ import re
 import subprocess
 import sys
 
+from wheels import nvrtc
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 RELEASES = ("r35", "r35.4", "r36", "r39")
 CARGO = ["cargo", "test", "--locked", "-p", "tegrarm"]
+SUITE = "root suite"
 
 
 def columns(test_tiny: str) -> dict[str, list[str]]:
     """The command of each column. The release is in the environment."""
+    run = [sys.executable, "-m", "tegrarm", "run"]
     return {
         "bring-up": [*CARGO, "--test", "bringup", "--test", "characteristics"],
         "object door": [*CARGO, "--test", "channels", "--test", "effects"],
         "file door": [*CARGO, "--test", "file_door"],
-        "test_tiny": [sys.executable, "-m", "tegrarm", "run", test_tiny, "-v"],
+        # tinygrad's own interface of desktop GPUs, in a process that was not changed.
+        "preload door": ["env", "DEV=NVK+NV", *run, "--preload", "--", sys.executable, test_tiny, "-v"],
+        "test_tiny": [*run, test_tiny, "-v"],
+        SUITE: CARGO,
     }
 
 
@@ -40,12 +48,13 @@ def counted(text: str) -> tuple[int, int]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--test-tiny", required=True, help="tinygrad's test/test_tiny.py")
+    parser.add_argument("--without", action="append", default=[], help="a column to leave out")
     parser.add_argument("releases", nargs="*", default=RELEASES, help=f"of {', '.join(RELEASES)} (default: all)")
     args = parser.parse_args()
-    commands, output = columns(args.test_tiny), []
+    commands, output = {k: v for k, v in columns(args.test_tiny).items() if k not in args.without}, []
     print("| release | " + " | ".join(commands) + " |\n|---|" + "---|" * len(commands), flush=True)
     for release in args.releases:
-        env = {**os.environ, "TEGRARM_BACKEND": "sim", "TEGRARM_SIM_L4T": release, "DEV": "TEGRA+NV", "CACHELEVEL": "0"}
+        env = {**os.environ, **nvrtc(), "TEGRARM_BACKEND": "sim", "TEGRARM_SIM_L4T": release, "DEV": "TEGRA+NV", "CACHELEVEL": "0"}
         cells = []
         for name, command in commands.items():
             done = subprocess.run(command, env=env, cwd=ROOT, capture_output=True, text=True)
