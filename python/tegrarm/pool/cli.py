@@ -7,7 +7,7 @@ import json
 import pathlib
 import sys
 
-NEEDED = {"numpy", "scipy", "simpy", "ray"}
+NEEDED = {"numpy", "scipy", "simpy", "ray", "prometheus_client"}
 
 
 def _plan(args: argparse.Namespace) -> int:
@@ -96,6 +96,7 @@ def parser() -> argparse.ArgumentParser:
     command.add_argument("--requests", type=int, default=3)
     command.add_argument("--slow", type=float, default=100, help="what one instruction counts as; the decoder is small")
     command.add_argument("--kill", action="store_true", help="kill a worker in the middle")
+    command.add_argument("--metrics-port", type=int, metavar="PORT", help="answer Prometheus at this port, or at a free one: 0")
     command.add_argument("-o", "--output", help="stem of the files' names")
     command.set_defaults(do=_run)
     command = commands.add_parser("profile", help="this device's profile as JSON")

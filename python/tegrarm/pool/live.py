@@ -9,6 +9,7 @@ import sys
 import tempfile
 import threading
 import time
+from typing import Any
 
 import numpy as np
 
@@ -53,6 +54,23 @@ def decode_all(pool: Pool, asked: list[np.ndarray], tokens: int) -> list[list[li
     return said
 
 
+def bar(share: float, width: int = 16) -> str:
+    """How much of something is done, as a picture of the given width and as a number."""
+    share = min(max(share, 0.0), 1.0)
+    full = round(share * width)
+    return f"[{'#' * full}{'.' * (width - full)}] {share:4.0%}"
+
+
+def line(rows: list[dict[str, Any]], shares: dict[str, float]) -> str:
+    """What every stage is doing: a bar while it loads, then its share of time that it computed, and how often it ran."""
+    parts = []
+    for row in rows:
+        share = min(max(shares.get(row["device"], 0.0), 0.0), 1.0)
+        state = f"{share:4.0%} {row.get('runs', 0):>4} runs" if row["up"] else f"loading {bar(row.get('loaded', 0.0))}"
+        parts.append(f"{row['device']} {state}")
+    return " | ".join(parts)
+
+
 class Ticker:
     """Shows a line of loads on a terminal. Without a terminal it prints a line every few seconds."""
 
@@ -62,19 +80,14 @@ class Ticker:
 
     def _show(self) -> None:
         before: dict[str, float] = {}
-        then, line = time.monotonic(), ""
-        while not self.over.wait(1.0 if sys.stderr.isatty() else 5.0):
-            now, parts = time.monotonic(), []
-            for row in self.pool.loads():
-                done = row.get("seconds", 0.0)
-                share = (done - before.get(row["device"], done)) / (now - then)
-                before[row["device"]] = done
-                loading, runs = f"loading {row.get('loaded', 0):4.0%}", f"{min(max(share, 0), 1):4.0%} {row.get('runs', 0):>4} runs"
-                state = runs if row["up"] else loading
-                parts.append(f"{row['device']} {state}")
-            then, line = now, " | ".join(parts)
-            print(("\r\033[K" if sys.stderr.isatty() else "") + line, end="" if sys.stderr.isatty() else "\n", file=sys.stderr, flush=True)
-        if sys.stderr.isatty() and line:
+        then, shown, terminal = time.monotonic(), "", sys.stderr.isatty()
+        while not self.over.wait(1.0 if terminal else 5.0):
+            now, rows = time.monotonic(), self.pool.loads()
+            done = {row["device"]: row.get("seconds", 0.0) for row in rows}
+            shown = line(rows, {name: (seconds - before.get(name, seconds)) / (now - then) for name, seconds in done.items()})
+            then, before = now, done
+            print(("\r\033[K" if terminal else "") + shown, end="" if terminal else "\n", file=sys.stderr, flush=True)
+        if terminal and shown:
             print(file=sys.stderr)
 
     def __enter__(self) -> Ticker:
@@ -117,7 +130,9 @@ def run(args: argparse.Namespace) -> int:
         split = tuple((s.start, s.stop, s.node.name) for s in made.stages)
         with Pool(made.model, transformer.factory(shape, path), modules=modules, address=args.address, batch=made.work.batch,
                   split=None if args.address else split, micro_batches=args.requests,
-                  limits=Limits(hang_seconds=120)) as pool, Ticker(pool):
+                  limits=Limits(hang_seconds=120), metrics_port=args.metrics_port) as pool, Ticker(pool):
+            if pool.metrics is not None:
+                print(f"figures for Prometheus: {pool.metrics.address}")
             pool.ready(600)
             virtual.start_clock(pool, [np.full(ROWS, i, np.int32) for i in range(steps)], args.slow)
             if args.kill:

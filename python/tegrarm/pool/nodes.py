@@ -18,8 +18,8 @@ PREFIX = "tegrarm:"
 # The modules of the virtual Orin (TEGRARM_SIM_CHIP), and the profiles for which they stand.
 MODULES = {"agx-orin": "agx-orin-32gb", "agx-orin-pg": "agx-orin-half", "orin-nx": "orin-nx-16gb", "orin-nano": "orin-nano-8gb"}
 
-# What tinygrad is told where a stage uses it. A device of another name can take its place.
-TINYGRAD_DEVICE = "TEGRA+NV:CUDA"
+# What tinygrad is told where a stage uses it: the device made of the C interface. Another can take its place.
+TINYGRAD_DEVICE = "TEGRA"
 
 
 @dataclasses.dataclass(frozen=True)

@@ -109,6 +109,11 @@ _MODULES = {(16, 1300): "agx-orin-64gb", (14, 930): "agx-orin-32gb", (8, 918): "
             (8, 1300): "agx-orin-half"}
 
 
+def rates(told: Any, kind: str) -> dict[str, float]:
+    """The rates of the library's structure by dtype: ``kind`` is "matrix" or "scalar". 0 says that there is none."""
+    return {dtype: float(rate) for dtype in DTYPES if (rate := getattr(told, f"{kind}_rate_{dtype}", 0))}
+
+
 def from_device(index: int = 0) -> Profile:
     """The profile of the device that the library has open in this process. Figures that the library does not give are from a data sheet."""
     from tegrarm import device_profile
@@ -116,16 +121,14 @@ def from_device(index: int = 0) -> Profile:
     told = device_profile(index)
     module = _MODULES.get((told.compute_units, int(told.max_clock_hz / 1e6)), "agx-orin-64gb")
     sheet = catalogue()[module]
-    # Rates are proportional to units and clock. Those of the sheet are for the sheet's clock.
-    scale = (told.compute_units * told.max_clock_hz) / (sheet.compute_units * sheet.max_clock_hz)
-    sources = {f: "device" for f in ("shared_memory", "memory_size", "compute_units", "max_clock_hz", "simulated")}
+    sources = {f: "device" for f in ("shared_memory", "memory_size", "compute_units", "max_clock_hz", "simulated", "matrix_rates",
+                                     "scalar_rates")}
     # The library gives the memory bandwidth of the largest module for every Orin. The smaller modules have at most half of it.
     bandwidth = min(float(told.local_bandwidth), sheet.local_bandwidth)
-    sources |= {f: "data" for f in ("local_bandwidth", "transfer_bandwidth", "matrix_rates", "scalar_rates", "launch_latency")}
+    sources |= {f: "data" for f in ("local_bandwidth", "transfer_bandwidth", "launch_latency")}
     return Profile(
         name=module, kind=sheet.kind, shared_memory=told.shared_memory, memory_size=told.memory_size, local_bandwidth=bandwidth,
         transfer_bandwidth=min(float(told.transfer_bandwidth), sheet.transfer_bandwidth),
-        matrix_rates={k: v * scale for k, v in sheet.matrix_rates.items()} if told.has_matrix_hw else {},
-        scalar_rates={k: v * scale for k, v in sheet.scalar_rates.items()}, launch_latency=sheet.launch_latency,
+        matrix_rates=rates(told, "matrix"), scalar_rates=rates(told, "scalar"), launch_latency=sheet.launch_latency,
         compute_units=told.compute_units, max_clock_hz=told.max_clock_hz, simulated=told.simulated, sources=sources,
         efficiency=sheet.efficiency, usable_memory=sheet.usable_memory)

@@ -23,6 +23,7 @@ import numpy as np
 from . import nodes
 from .cluster import Cluster, Node
 from .health import Hand, Health
+from .metrics import Server
 from .model import Model
 from .planner import NoPlan, Plan, plan, replan
 from .requests import Answers, Cancelled, DeadlineExceeded, Overloaded, Request, RequestFailed, Session
@@ -53,12 +54,13 @@ class Pool:
 
     ``Pool(model, factory)`` starts a local Ray with three virtual Orins; ``modules`` names others. ``Pool(model, factory,
     address="auto")`` joins a cluster whose nodes were started with the resources that ``python -m tegrarm pool profile --ray`` prints.
+    With ``metrics_port``, Prometheus can read the pool's figures at ``pool.metrics.address``; port 0 is a free one.
     """
 
     def __init__(self, model: Model, factory: StageFactory, *, modules: Iterable[str] = ("agx-orin", "orin-nx", "orin-nano"),
                  address: str | None = None, batch: int = 1, micro_batches: int | None = None, objective: str = "throughput",
                  split: tuple[tuple[int, int, str], ...] | None = None, limits: Limits | None = None, link: str = "10gbe",
-                 dev: str = nodes.TINYGRAD_DEVICE):
+                 dev: str = nodes.TINYGRAD_DEVICE, metrics_port: int | None = None):
         import ray
 
         self.ray, self.model, self.factory, self.limits = ray, model, factory, limits or Limits()
@@ -80,6 +82,7 @@ class Pool:
         self.clock: dict[tuple[str, int, int], tuple[float, float, float]] = {}
         self.health = Health(self)
         self.health.deploy()
+        self.metrics = None if metrics_port is None else Server(self, metrics_port)
         self.thread = threading.Thread(target=self._loop, name="tegrarm-pool", daemon=True)
         self.thread.start()
         atexit.register(self.close)  # it must run before Ray's own handler
@@ -178,6 +181,8 @@ class Pool:
             self.answers.fail(request, Cancelled(f"{request.name} has no answer: the pool was closed"))
         self.flying.clear()
         self.queue.clear()
+        if self.metrics is not None:
+            self.metrics.close()
         self.health.close()
         if self.started_ray:
             self.ray.shutdown()

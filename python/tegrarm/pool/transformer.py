@@ -1,7 +1,7 @@
 """A decoder in tinygrad as stages of a pool: a token embedding, blocks with a cache of keys and values, and an output head.
 
 Each part is like a part of a real model: its weights are in one file, its state is in the session, and the environment chooses the device
-(``DEV=TEGRA+NV`` at present). Every block ends in a realized tensor, so that a split changes no kernel and the tokens stay the same.
+(``DEV=TEGRA``, or ``DEV=TEGRA+NV``). Every block ends in a realized tensor, so that a split changes no kernel and the tokens stay the same.
 """
 
 from __future__ import annotations
@@ -179,7 +179,9 @@ class _Mapped:
         self.file, self.device = file, Device.DEFAULT
         device: Any = Device[self.device]
         self.allocator = device.allocator
-        self.pages = device.iface._wrap_pages(file.address, len(file.bytes))
+        # Of the NV device, the interface maps pages of the process, and of the device TEGRA its allocator.
+        wrap = device.iface._wrap_pages if hasattr(device, "iface") else device.allocator._pages
+        self.pages = wrap(file.address, len(file.bytes))
 
     def tensor(self, name: str) -> Any:
         """One tensor of the file."""

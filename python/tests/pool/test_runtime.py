@@ -3,6 +3,7 @@
 import os
 import random
 import time
+import urllib.request
 
 import numpy as np
 import pytest
@@ -32,7 +33,7 @@ def arrays(count, seed=0):
 def pool():
     # The limit is long, because the machine may be busy. A test that hangs takes this long.
     limits = Limits(hang_seconds=5, ping_seconds=0.5, restarts=10_000, attempts=6, queue=8)
-    with Pool(affine.model(LAYERS), affine.factory(), split=SPLIT, limits=limits) as made:
+    with Pool(affine.model(LAYERS), affine.factory(), split=SPLIT, limits=limits, metrics_port=0) as made:
         made.ready(300)
         yield made
 
@@ -52,6 +53,38 @@ def test_stages_are_processes_of_their_own(pool):
     time.sleep(1.5)
     pids = {row["pid"] for row in pool.loads()}
     assert len(pids) == 3 and os.getpid() not in pids
+
+
+def scraped(pool):
+    """The samples at the pool's address, read by Prometheus's own library: (name, labels) -> value."""
+    from prometheus_client.parser import text_string_to_metric_families
+
+    with urllib.request.urlopen(pool.metrics.address, timeout=60) as answer:
+        families = text_string_to_metric_families(answer.read().decode())
+        return {(s.name, *sorted(s.labels.items())): s.value for family in families for s in family.samples}
+
+
+def test_prometheus_reads_the_pools_figures(pool):
+    before, data = scraped(pool), arrays(20, 9)
+    list(pool.map(data))
+    answered = ("tegrarm_pool_requests_total", ("end", "answered"))
+    after = scraped(pool)
+    assert after[answered] == before[answered] + len(data) == pool.answers.answered
+    assert after["tegrarm_pool_waiting",] == after["tegrarm_pool_flying",] == 0
+    stages = [(("device", name), ("layers", f"{a}-{b}"), ("stage", str(k))) for k, (a, b, name) in enumerate(SPLIT)]
+    assert all(after[("tegrarm_pool_loaded", *labels)] == 1 for labels in stages)
+
+    def counted(what):
+        now = scraped(pool)
+        return [now[(f"tegrarm_pool_stage_{what}_total", *labels)] for labels in stages]
+
+    # A worker says what it did when it is asked next.
+    runs = [row["runs"] for row in sorted(pool.loads(), key=lambda row: row["stage"])]
+    for _ in range(600):
+        if min(counted("micro_batches")) >= min(runs) + 1 or all(counted("bytes_in")):
+            break
+        time.sleep(0.1)
+    assert all(counted("micro_batches")) and all(counted("busy_seconds")) and all(counted("bytes_in"))
 
 
 def test_links_are_measured_over_ray(pool):
@@ -217,6 +250,25 @@ def test_a_part_knows_its_ends():
     assert Part(0, 2, 4, "d", True).first and not Part(0, 2, 4, "d", True).last and Part(2, 4, 4, "d", True).last
 
 
+
+
+def test_activations_are_not_copied_out_of_the_object_store():
+    """What a stage is given lies in the memory that Ray shares between processes: not its own, and not to be written."""
+    size = 1 << 20
+
+    def how_it_came(part):  # in here, so that it travels to the workers as it is and not as a module's name
+        def look(data, _memory):
+            answer = np.zeros(data.shape, np.uint32)
+            answer[:3 * part.start] = data[:3 * part.start]
+            answer[3 * part.start:3 * part.start + 3] = [data.flags.writeable, data.flags.owndata, data.size]
+            return answer
+        return look
+
+    with Pool(affine.model(3, size), how_it_came, split=tuple((k, k + 1, SPLIT[k][2]) for k in range(3))) as made:
+        made.ready(300)
+        answer = made.submit(np.zeros(size, np.uint32)).result(300)
+    for k in range(1, 3):
+        assert answer[3 * k:3 * k + 3].tolist() == [False, False, size], k
 
 
 def test_a_part_that_cannot_be_loaded_is_said():

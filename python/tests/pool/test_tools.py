@@ -12,6 +12,7 @@ pytest.importorskip("scipy")
 
 from tegrarm.pool import plan, published, simulate  # noqa: E402
 from tegrarm.pool.cluster import named, read  # noqa: E402
+from tegrarm.pool.live import bar, line  # noqa: E402
 from tegrarm.pool.model import Layer, Model  # noqa: E402
 from tegrarm.pool.profile import Profile, ProfileError, catalogue, from_device  # noqa: E402
 from tegrarm.pool.scale import measure  # noqa: E402
@@ -105,6 +106,30 @@ def test_rates_by_counted_instructions(python):
     assert out["sources"]["scalar_rates"] == "virtual-time"
     assert 0.5 * peak < out["scalar_rates"]["float32"] <= peak
     assert out["scalar_rates"]["float16"] == pytest.approx(2 * out["scalar_rates"]["float32"], rel=0.2)
+
+
+def test_the_librarys_own_measurement_takes_the_sheets_place(python):
+    """On a board it is what ``--measure`` does. Here its times are the host's, and the profile says so."""
+    out = json.loads(python("""
+import json
+from tegrarm.pool.measure import measured
+from tegrarm.pool.profile import from_device
+print(json.dumps([from_device().to_json(), measured(from_device(), host_time=True).to_json()]))
+"""))
+    sheet, found = out
+    fields = ["scalar_rates", "matrix_rates", "local_bandwidth", "transfer_bandwidth", "launch_latency"]
+    assert {found["sources"][field] for field in fields} == {"host-time"} and found["efficiency"] == 1
+    assert all(found[field] != sheet[field] for field in fields)
+    assert set(found["scalar_rates"]) == {"float32", "float16", "int32"}
+    assert set(found["matrix_rates"]) == {"float16", "bfloat16", "int8"}
+    assert sheet["sources"]["matrix_rates"] == "device"
+
+
+def test_a_bar_and_a_line_of_loads():
+    assert bar(0.0, 4) == "[....]   0%" and bar(0.5, 4) == "[##..]  50%" and bar(7.0, 4) == "[####] 100%"
+    rows = [{"device": "a", "up": True, "runs": 12}, {"device": "b", "up": False, "loaded": 0.25}, {"device": "c", "up": False}]
+    shown = line(rows, {"a": 0.5})
+    assert shown.split(" | ") == ["a  50%   12 runs", "b loading [####............]  25%", "c loading [................]   0%"]
 
 
 def test_command_line(python, tmp_path):
