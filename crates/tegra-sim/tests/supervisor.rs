@@ -298,9 +298,9 @@ fn strace_says_by_which_rule_a_call_was_refused() {
     has(&[setup, "-1 EFAULT (the argument cannot be read)"]);
     has(&["NVMAP_IOC_CREATE(", "-1 EINVAL (a buffer of no bytes"]);
     has(&["NVMAP_IOC_ALLOC(", "heap_mask=IOVMM, flags=WRITE_COMBINE, align=3", "-1 EINVAL (align is a power of two"]);
-    has(&["NVMAP_IOC_FREE(", "handle=0x80000000) = 0"]);
-    has(&["mmap(", "(Nvmap), len=0x1000, PROT_READ, offset=0) = -1 EPERM (buffers are mapped through their dmabufs"]);
-    has(&["mmap(", "(Ctrl), len=0x10000, PROT_READ|PROT_WRITE, offset=0) = allowed"]);
+    has(&["NVMAP_IOC_FREE(", "handle=0x7fffffff) = 0"]);
+    has(&["mmap(", "(Nvmap), len=0x1000, PROT_READ, offset=0x0) = -1 EPERM (buffers are mapped through their dmabufs"]);
+    has(&["mmap(", "(Ctrl), len=0x10000, PROT_READ|PROT_WRITE, offset=0x0) = allowed"]);
     has(&["write(\"/sys/class/devfreq/17000000.gpu/min_freq\", \"306000000\") = 9"]);
     // A process, a time since the start, and then the call.
     let time = |line: &str| line.split_whitespace().nth(1).and_then(|t| t.parse::<f64>().ok());
