@@ -141,3 +141,20 @@ fn the_source_answers_what_the_page_says_and_nothing_else() {
         assert!(name == "NV_OK" || row.test.is_none() || answered.contains(&name), "{name} is answered nowhere");
     }
 }
+
+/// Every attack of `docs/isolation.md` is run: the test that its row names is in the tree.
+#[test]
+fn each_attack_has_its_test() {
+    let mut files = Vec::new();
+    for directory in ["tests", "crates/tegra-sim/tests"] {
+        sources(&root().join(directory), &mut files);
+    }
+    let text: String = files.iter().map(|file| std::fs::read_to_string(file).expect("a source file")).collect();
+    let page = read("docs/isolation.md");
+    let rows: Vec<&str> = page.lines().filter(|line| line.starts_with("| a ")).collect();
+    assert!(rows.len() > 15);
+    for row in rows {
+        let test = row.trim_end_matches(" |").rsplit("| ").next().expect("a last column").trim_matches('`');
+        assert!(text.contains(&format!("fn {test}(")), "{row}: there is no such test");
+    }
+}

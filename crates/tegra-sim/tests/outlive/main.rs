@@ -119,6 +119,15 @@ fn what_could_not_be_set_up_is_not_the_programs_fault() {
     }
 }
 
+/// The table in docs/isolation.md, as far as it is about two processes on one board.
+#[test]
+fn strangers_get_nothing_but_what_they_are_given() {
+    let program = compile("strangers");
+    for options in [&["--quiet"][..], &["--quiet", "--trap-paths"]] {
+        succeeds(&run(options, &[&program]));
+    }
+}
+
 /// What the driver says about a fault is there without being asked for, and in the forms in which tools read it.
 #[test]
 fn a_fault_of_the_gpu_is_said_and_logged() {
