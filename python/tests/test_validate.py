@@ -120,8 +120,8 @@ def repacked(file, change):
 
 
 BAD = [
-    (lambda file: b"", "no zstd"),
-    (lambda file: file.read_bytes()[:200], ""),
+    (lambda file: b"", "no tar archive"),
+    (lambda file: file.read_bytes()[:200], "tar|zstd"),
     (lambda file: b"notes", "no zstd file"),
     (lambda file: evidence.compressed(b"notes"), "tar"),
     (lambda file: repacked(file, lambda n, d: ("../" + n if n.endswith("values.json") else n, d)), "plain file"),

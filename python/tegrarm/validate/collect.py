@@ -72,4 +72,5 @@ def replayed(step: str, recording: pathlib.Path, chip: str, l4t: str) -> list[co
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode not in (0, 1):
         return [compare.Difference(step, "the recording", done.stderr.strip(), "cannot be made again", compare.rules.NONE, "call")]
-    return compare.calls(step, json.loads(done.stdout)["differences"])
+    told, lines = json.loads(done.stdout)["differences"], recording.read_text().splitlines()
+    return compare.calls(step, [{**difference, "recorded": json.loads(lines[difference["line"] - 1])} for difference in told])

@@ -18,6 +18,7 @@ COUNTED = re.compile(r"(^|\.)(handle|id|syncpoint\w*|channel_id|tsgid)$")
 NOT_COMPARED = frozenset({"characteristics.per_device_identifier", "characteristics.bytes"})
 IDENTIFYING = "per_device_identifier"
 ABSENT = "no answer"
+RECORDING = "calls.jsonl"
 KEPT_VALUES = 16  # of a column of results that differs
 
 
@@ -82,8 +83,38 @@ def number(data: bytes, at: int, width: int) -> str:
 FIELD = re.compile(r"(?:(?P<name>.*?): )?recorded (?P<machine>.*), now (?P<simulator>.*)", re.S)
 
 
+SM_RECORD = (("global_esr", 0, 4), ("warp_esr", 4, 4), ("global_esr_report_mask", 16, 4), ("warp_esr_report_mask", 20, 4))
+
+
+def sm_records(recording: pathlib.Path) -> list[bytes]:
+    """What the SMs have reported: the records that a recording has read, without those of SMs that had nothing to report."""
+    found = []
+    for line in recording.read_text().splitlines()[1:] if recording.exists() else ():
+        call = json.loads(line)
+        if "SM_ERROR_STATE" in call.get("name", "") and "out" in call:
+            records = (bytes.fromhex(memory["bytes"]) for memory in call["out"].get("memory", {}).values())
+            found += [record for record in records if any(record)]
+    return found
+
+
+def records(step: str, machine: pathlib.Path, simulator: pathlib.Path) -> list[Difference]:
+    """Differences of what the SMs have reported. A replay does not show them, because it has no work of the GPU."""
+    ours, theirs = sm_records(machine), sm_records(simulator)
+    rule = rules.of_call("NVGPU_TSG_IOCTL_READ_SINGLE_SM_ERROR_STATE", "record")
+    found = []
+    if len(ours) != len(theirs):
+        found.append(Difference(step, "number of SMs that reported an error", str(len(ours)), str(len(theirs)), rule, "answer"))
+    for index, (mine, other) in enumerate(zip(ours, theirs, strict=False)):
+        for name, at, size in SM_RECORD:
+            a, b = (record[at:at + size] for record in (mine, other))
+            if a != b:
+                what = f"SM record {index}: {name}"
+                found.append(Difference(step, what, "0x" + a[::-1].hex(), "0x" + b[::-1].hex(), rule, "answer"))
+    return found
+
+
 def calls(step: str, told: list[dict]) -> list[Difference]:
-    """Differences of kernel calls, as `tegrarm-sim replay --all --json` tells them."""
+    """Differences of kernel calls, as `tegrarm-sim replay --all --json` tells them, each with its line of the recording."""
     found = []
     for difference in told:
         call = difference["call"].split(" on ")[0]
@@ -108,18 +139,21 @@ def memory(step: str, difference: dict, call: str, name: str, ours: str, theirs:
     found = []
     if len(mine) != len(other):
         found.append(Difference(step, f"{where}: size of the {name}", str(len(mine)), str(len(other)), rule, "call"))
-    for field, at, size in fields(call, mine, other):
+    for field, at, size in fields(difference["recorded"], mine, other):
         a, b = mine[at:at + size], other[at:at + size]
         if a != b and field != IDENTIFYING:
             found.append(Difference(step, f"{where}: {field}", "0x" + a[::-1].hex(), "0x" + b[::-1].hex(), rule, "call"))
     return found
 
 
-def fields(call: str, mine: bytes, other: bytes) -> list:
+def fields(recorded: dict, mine: bytes, other: bytes) -> list:
     """The fields of memory behind a pointer; words of four bytes where they are not known."""
     from .identity import layouts
-    if call.endswith("GET_CHARACTERISTICS") and len(mine) == len(other) and len(mine) in layouts():
-        return layouts()[len(mine)]
+    if recorded.get("name", "").endswith("GET_CHARACTERISTICS"):
+        size = recorded["fields"]["gpu_characteristics_buf_size"]
+        written = int(size[-1] if isinstance(size, list) else size, 0)
+        if written in layouts():
+            return layouts()[written]
     return [(f"bytes {at} to {at + 3}", at, 4) for at in range(0, min(len(mine), len(other)), 4)]
 
 
@@ -150,7 +184,8 @@ def shorter(text: str, most: int = 72) -> str:
 
 def step(name: str, machine: pathlib.Path, simulator: pathlib.Path) -> list[Difference]:
     """The differences of the answers of a step that both have made."""
-    return answers(name, note.answers(machine), note.answers(simulator))
+    recordings = (side / RECORDING for side in (machine, simulator))
+    return answers(name, note.answers(machine), note.answers(simulator)) + records(name, *recordings)
 
 
 def digest(found: list[Difference]) -> str:

@@ -15,11 +15,11 @@ import time
 from .. import sim
 from ..say import Refused
 from . import note
+from .compare import RECORDING
 from .steps import Step
 
 JOURNAL = "journal.jsonl"
 MACHINE, SIMULATOR = "machine", "simulator"
-RECORDING = "calls.jsonl"
 # The simulator executes instructions one by one, on whatever computer this is.
 SLOWER = 10
 GRACE = 10
