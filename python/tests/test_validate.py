@@ -13,7 +13,7 @@ import pytest
 from conftest import ROOT, TEGRARM_SIM
 
 from tegrarm import say
-from tegrarm.validate import compare, evidence, identity, note, report, rules, runner, scrub
+from tegrarm.validate import collect, compare, evidence, identity, note, report, rules, runner, scrub
 from tegrarm.validate.steps import BY_NAME, FREEZES, STEPS, chosen
 
 pytestmark = pytest.mark.skipif(not TEGRARM_SIM.exists() or os.path.exists("/dev/nvgpu"), reason="no tegrarm-sim: make sim")
@@ -79,7 +79,9 @@ def test_recordings_and_measurements_are_in_the_file(unpacked):
     _, members = unpacked
     for step in STEPS:
         recorded = f"{runner.MACHINE}/{step.name}/{runner.RECORDING}" in members
-        assert recorded == (not step.raw and not step.alone), step.name
+        assert recorded == step.recorded, step.name
+    recordings = [data for name, data in members.items() if name.endswith(runner.RECORDING)]
+    assert recordings and not any(b'"call":"memory"' in data for data in recordings), "contents of memory do not leave the machine"
     figures = dict(report.measurements(members))
     assert "timings: fence.round_trip.p50" in figures and figures["bandwidth: copy_engine.copy"].endswith("GB/s")
     assert b"<script" not in members["report.html"] and b"report" not in members.get("none", b"")
@@ -145,6 +147,11 @@ def test_a_renamed_file_is_refused(made, tmp_path):
     path.write_bytes(made[0].read_bytes())
     with pytest.raises(say.Refused, match="it was renamed, or changed"):
         evidence.unpack(path)
+
+
+def test_a_recording_that_was_cut_off_is_read_to_its_last_whole_line():
+    head, memory = '{"recording":1}\n', '{"seq":2,"call":"memory","runs":[]}\n'
+    assert collect.calls_alone(head + '{"seq":1,"call":"close"}\n' + memory + '{"seq":3,"ca') == head + '{"seq":1,"call":"close"}\n'
 
 
 # --- deadlines, freezes, order ------------------------------------------------------------------------------------------------------

@@ -89,8 +89,8 @@ SM_RECORD = (("global_esr", 0, 4), ("warp_esr", 4, 4), ("global_esr_report_mask"
 def sm_records(recording: pathlib.Path) -> list[bytes]:
     """What the SMs have reported: the records that a recording has read, without those of SMs that had nothing to report."""
     found = []
-    for line in recording.read_text().splitlines()[1:] if recording.exists() else ():
-        call = json.loads(line)
+    for line in recording.read_text().splitlines(keepends=True)[1:] if recording.exists() else ():
+        call = json.loads(line) if line.endswith("}\n") else {}
         if "SM_ERROR_STATE" in call.get("name", "") and "out" in call:
             records = (bytes.fromhex(memory["bytes"]) for memory in call["out"].get("memory", {}).values())
             found += [record for record in records if any(record)]

@@ -95,7 +95,7 @@ def run(step: Step, work: pathlib.Path, side: str, environ: dict[str, str], slow
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     environ = {**environ, "TEGRARM_RECORD": str(folder / RECORDING)}
-    if step.raw or step.alone:
+    if not step.recorded:
         del environ["TEGRARM_RECORD"]
     command = [*around, sys.executable, "-m", f"{__package__}.child", step.name, str(folder)]
     start = time.monotonic()
