@@ -1,6 +1,6 @@
 //! Open files: the object for which each descriptor of a caller stands.
 
-use super::channel::{Channel, SyncFile};
+use super::channel::{Channel, Host1x, SyncFile};
 use super::ctrl::Ctrl;
 use super::ctrl_fifo::{FifoUser, Queue};
 use super::ctxsw::TraceFile;
@@ -46,6 +46,8 @@ pub(super) enum Object {
     },
     /// A fence, which can be polled.
     SyncFile(Arc<SyncFile>),
+    /// `/dev/host1x-fence`.
+    Host1x(Arc<Host1x>),
     /// `/dev/nvgpu/igpu0/power`, which can only be written.
     Power,
 }
@@ -65,6 +67,7 @@ impl Object {
             Object::Nvsched(_) => Node::Nvsched,
             Object::Ctxsw(_) => Node::Ctxsw,
             Object::SyncFile(_) => Node::SyncFile,
+            Object::Host1x(_) => Node::Host1x,
             Object::CtrlFifo(_) => Node::CtrlFifo,
             Object::Dmabuf(_) | Object::Queue(_) => Node::Dmabuf,
             Object::Event { .. } | Object::Power | Object::Domain(_) => return None,

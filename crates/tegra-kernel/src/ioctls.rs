@@ -13,5 +13,6 @@ pub fn ioctls() -> Vec<(&'static str, u32)> {
         of(ctrl::TABLE.rows).chain(of(space::TABLE.rows)).chain(of(tsg::TABLE.rows)).chain(of(channel::TABLE.rows));
     let tools = of(debugger::TABLE.rows).chain(of(profiler::TABLE.rows)).chain(of(ctxsw::TABLE.rows));
     let scheduling = of(sched::TABLE.rows).chain(of(nvsched::TABLE.rows)).chain(of(ctrl_fifo::TABLE.rows));
-    nodes.chain(tools).chain(scheduling).chain(of(channel::SYNC_FILE_ROWS)).chain(nvmap::ioctls()).collect()
+    let fences = of(channel::SYNC_FILE_ROWS).chain(of(channel::HOST1X_ROWS));
+    nodes.chain(tools).chain(scheduling).chain(fences).chain(nvmap::ioctls()).collect()
 }

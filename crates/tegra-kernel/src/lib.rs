@@ -164,6 +164,7 @@ impl Kernel {
             Object::CtrlFifo(user) => ctrl_fifo::TABLE.run(&call, &user, request, arg),
             Object::Ctxsw(ctxsw) => ctxsw::TABLE.run(&call, &ctxsw, request, arg),
             Object::SyncFile(fence) => fence.ioctl(&call, request, arg),
+            Object::Host1x(host1x) => host1x.ioctl(&call, request, arg),
             Object::Dmabuf(_) | Object::Queue(_) | Object::Event { .. } | Object::Power | Object::Domain(_) => {
                 Err(Errno::ENOTTY)
             }

@@ -1,7 +1,7 @@
 //! Device nodes: their paths, and the result of opening each (docs/hardware/nvgpu-nodes.md#device-nodes).
 
 use super::Kernel;
-use super::channel::Channel;
+use super::channel::{Channel, Host1x};
 use super::ctrl::Ctrl;
 use super::debugger::Debugger;
 use super::dispatch::Call;
@@ -33,6 +33,7 @@ enum Kind {
     CtrlFifo,
     Ctxsw,
     Power,
+    Host1x,
 }
 
 /// The nodes: the name under `/dev/nvgpu/igpu0/`, the legacy path and the kind of each.
@@ -62,9 +63,12 @@ impl Kind {
 /// The directory of the nodes. The nodes with old names are in its parent.
 const DIRECTORY: &str = "/dev/nvgpu/igpu0/";
 
+/// The nodes of other devices than the GPU.
+const OTHER_NODES: &[(&str, Kind)] = &[("/dev/nvmap", Kind::Nvmap), ("/dev/host1x-fence", Kind::Host1x)];
+
 fn kind(path: &str) -> Option<Kind> {
-    if path == "/dev/nvmap" {
-        return Some(Kind::Nvmap);
+    if let Some((_, kind)) = OTHER_NODES.iter().find(|(other, _)| path == *other) {
+        return Some(*kind);
     }
     let name = path.strip_prefix(DIRECTORY);
     GPU_NODES.iter().find(|(new, old, _)| name == Some(*new) || path == *old).map(|(_, _, kind)| *kind)
@@ -80,7 +84,7 @@ pub(super) fn paths(kernel: &Kernel) -> impl Iterator<Item = String> {
     let domains = kernel.domains.nodes().into_iter().map(|name| format!("{DIRECTORY}{name}"));
     let both = |(new, old, _): &(&str, &str, Kind)| [format!("{DIRECTORY}{new}"), (*old).to_owned()];
     let here = GPU_NODES.iter().filter(|(_, _, kind)| kind.exists(kernel));
-    std::iter::once("/dev/nvmap".to_owned()).chain(here.flat_map(both)).chain(domains)
+    OTHER_NODES.iter().map(|(path, _)| (*path).to_owned()).chain(here.flat_map(both)).chain(domains)
 }
 
 pub(super) fn open(kernel: &Arc<Kernel>, process: &dyn Process, path: &str) -> Result<OwnedFd, Errno> {
@@ -110,6 +114,7 @@ pub(super) fn open(kernel: &Arc<Kernel>, process: &dyn Process, path: &str) -> R
         Kind::Nvsched => kernel.anonymous("nvsched", Object::Nvsched(Arc::new(NvschedFile))),
         Kind::CtrlFifo => kernel.fifo.open(kernel, process),
         Kind::Ctxsw => kernel.tracer.open(kernel),
+        Kind::Host1x => kernel.anonymous("host1x-fence", Object::Host1x(Arc::new(Host1x))),
         Kind::Power => kernel.anonymous("power", Object::Power),
     }
 }

@@ -2,8 +2,10 @@
 
 use super::ids::Lowest;
 use crate::release::L4t;
+use parking_lot::Mutex;
+use std::collections::HashMap;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 use tegra_hw::Syncpoint;
 use tegra_mm::{Backing, SYNCPOINT_STRIDE};
 use tegrarm_kmd::Errno;
@@ -21,6 +23,8 @@ const FIRST: u32 = 17;
 pub(super) struct Syncpoints {
     ids: Lowest,
     aperture: OnceLock<Arc<Backing>>,
+    /// Those that somebody has, by number.
+    owned: Mutex<HashMap<u32, Weak<Syncpoint>>>,
     safe_step: u32,
 }
 
@@ -35,7 +39,7 @@ impl Syncpoints {
     pub(super) fn new(l4t: L4t) -> Syncpoints {
         // This is the number that the host1x driver of each release adds to release every waiter.
         let safe_step = if l4t.is_r35() { 0x10000 } else { 1000 };
-        Syncpoints { ids: Lowest::new(COUNT - FIRST), aperture: OnceLock::new(), safe_step }
+        Syncpoints { ids: Lowest::new(COUNT - FIRST), aperture: OnceLock::new(), owned: Mutex::default(), safe_step }
     }
 
     /// The memory of the counters.
@@ -45,6 +49,11 @@ impl Syncpoints {
         }
         let fresh = Arc::new(Backing::anonymous("host1x-syncpoints", APERTURE as usize)?.as_syncpoints());
         Ok(self.aperture.get_or_init(|| fresh).clone())
+    }
+
+    /// A syncpoint that somebody has.
+    pub(super) fn find(&self, id: u32) -> Option<Arc<Syncpoint>> {
+        self.owned.lock().get(&id).and_then(Weak::upgrade)
     }
 
     pub(super) fn used(&self) -> usize {
@@ -58,6 +67,7 @@ impl OwnedSyncpoint {
         let aperture = unit.aperture()?;
         let id = unit.ids.take().ok_or(Errno::ENOMEM)? + FIRST;
         let syncpoint = Arc::new(Syncpoint { id, aperture, safe_step: unit.safe_step, safe: AtomicBool::new(false) });
+        unit.owned.lock().insert(id, Arc::downgrade(&syncpoint));
         Ok(OwnedSyncpoint { syncpoint, unit: unit.clone() })
     }
 }

@@ -53,6 +53,8 @@ pub enum Node {
     CtrlFifo,
     /// The file of a fence, magic `>`.
     SyncFile,
+    /// `/dev/host1x-fence`, magic `X`.
+    Host1x,
     /// The descriptor of a memory buffer. No ioctl of this crate works on it, and it can be mapped into the CPU and the
     /// GPU.
     Dmabuf,

@@ -15,6 +15,7 @@
 
 #[macro_use]
 pub mod layout;
+pub mod host1x;
 pub mod methods;
 pub mod nvgpu;
 pub mod nvmap;

@@ -44,6 +44,7 @@ pub static STRUCTS: &[&[&StructLayout]] = &[
     crate::rm::uvm::managed::UVM_MANAGED_STRUCTS,
     crate::rm::uvm::tools::UVM_TOOLS_STRUCTS,
     crate::rm::versions::VERSION_STRUCTS,
+    crate::host1x::HOST1X_STRUCTS,
     crate::sync_file::SYNC_FILE_STRUCTS,
 ];
 
@@ -70,6 +71,7 @@ pub static IOCTLS: &[&[Ioctl]] = &[
     crate::nvgpu::sched::SCHED_IOCTLS,
     crate::nvgpu::tsg::TSG_IOCTLS,
     crate::nvmap::NVMAP_IOCTLS,
+    crate::host1x::HOST1X_IOCTLS,
     crate::sync_file::SYNC_FILE_IOCTLS,
 ];
 

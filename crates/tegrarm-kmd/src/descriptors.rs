@@ -4,6 +4,7 @@
 //! replay writes its own numbers.
 
 use std::mem::offset_of;
+use tegrarm_abi::host1x::*;
 use tegrarm_abi::layout::Node;
 use tegrarm_abi::nvgpu::address_space::*;
 use tegrarm_abi::nvgpu::channel::*;
@@ -70,6 +71,7 @@ pub(crate) fn kind(node: Node) -> &'static str {
         Node::Ctxsw => "ctxsw",
         Node::CtrlFifo => "ctrl_fifo",
         Node::SyncFile => "sync",
+        Node::Host1x => "host1x",
         Node::Dmabuf => "dmabuf",
     }
 }
@@ -153,6 +155,9 @@ static DESCRIPTORS: &[Descriptor] = rows! {
 
     SYNC_IOC_MERGE, sync_merge_data.fd2: In "sync";
     SYNC_IOC_MERGE, sync_merge_data.fence: Out "sync";
+
+    HOST1X_IOCTL_CREATE_FENCE, host1x_create_fence.fence_fd: Out "sync";
+    HOST1X_IOCTL_FENCE_EXTRACT, host1x_fence_extract.fence_fd: In "sync";
 };
 
 #[cfg(test)]

@@ -215,7 +215,7 @@ impl Ioctl {
     }
 }
 
-const NODES: [Node; 13] = [
+const NODES: [Node; 14] = [
     Node::Nvmap,
     Node::Ctrl,
     Node::As,
@@ -228,6 +228,7 @@ const NODES: [Node; 13] = [
     Node::Ctxsw,
     Node::CtrlFifo,
     Node::SyncFile,
+    Node::Host1x,
     Node::Dmabuf,
 ];
 

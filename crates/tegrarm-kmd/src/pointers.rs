@@ -5,6 +5,7 @@
 
 use crate::describe::unsigned;
 use std::mem::{offset_of, size_of};
+use tegrarm_abi::host1x::*;
 use tegrarm_abi::nvgpu::address_space::*;
 use tegrarm_abi::nvgpu::channel::*;
 use tegrarm_abi::nvgpu::ctrl::*;
@@ -209,6 +210,9 @@ static POINTERS: &[Pointer] = rows! {
     NVGPU_PROFILER_IOCTL_VAB_FLUSH_STATE, nvgpu_profiler_vab_flush_state_args.buffer_ptr: Out [buffer_size * 1];
 
     SYNC_IOC_FILE_INFO, sync_file_info.sync_fence_info: Out [num_fences * size_of::<sync_fence_info>()];
+
+    HOST1X_IOCTL_FENCE_EXTRACT,
+        host1x_fence_extract.fences_ptr: Out [num_fences * size_of::<host1x_fence_extract_fence>()];
 };
 
 #[cfg(test)]

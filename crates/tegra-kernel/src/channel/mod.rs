@@ -3,6 +3,7 @@
 mod context;
 mod control;
 mod fence;
+mod host1x;
 mod notifier;
 mod setup;
 mod submit;
@@ -19,6 +20,7 @@ use super::space::AddressSpace;
 use super::tsg::{self, Tsg};
 use crate::release::PerRelease;
 use crate::rule::Because;
+pub(super) use host1x::{Host1x, ROWS as HOST1X_ROWS};
 use parking_lot::Mutex;
 use setup::Setup;
 use std::os::fd::RawFd;

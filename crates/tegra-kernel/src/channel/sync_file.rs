@@ -67,6 +67,11 @@ impl Fence {
         point.map(|point| nvgpu_fence { id: point.id, value: self.value })
     }
 
+    /// Its syncpoint and value, for as long as somebody has the syncpoint.
+    fn place(&self) -> Option<nvgpu_fence> {
+        self.point.upgrade().map(|point| nvgpu_fence { id: point.id, value: self.value })
+    }
+
     fn info(&self) -> sync_fence_info {
         let passed = self.pending().is_none();
         let mut info = sync_fence_info::new_zeroed();
@@ -105,6 +110,13 @@ impl SyncFile {
     pub(super) fn pending(call: &Call<'_>, fd: RawFd) -> Result<Vec<nvgpu_fence>, Errno> {
         let file = SyncFile::find(call, fd).ok_or(Errno::EINVAL)?;
         Ok(file.fences.iter().filter_map(|fence| fence.pending()).collect())
+    }
+
+    /// The syncpoints and values behind a descriptor of the caller, passed or not. The error is `EINVAL` if the
+    /// descriptor does not belong to a fence.
+    pub(super) fn points(call: &Call<'_>, fd: RawFd) -> Result<Vec<nvgpu_fence>, Errno> {
+        let file = SyncFile::find(call, fd).ok_or(Errno::EINVAL)?;
+        Ok(file.fences.iter().filter_map(|fence| fence.place()).collect())
     }
 
     /// Our end of the descriptor.

@@ -36,7 +36,7 @@ impl Broken {
     /// # Errors
     /// `ENODEV` on a node of a GPU that cannot be powered. nvmap is another device.
     pub fn ioctl(&self, node: Node) -> Result<(), Errno> {
-        let gpu = !matches!(node, Node::Nvmap | Node::Dmabuf | Node::SyncFile);
+        let gpu = !matches!(node, Node::Nvmap | Node::Dmabuf | Node::SyncFile | Node::Host1x);
         if self.dead && gpu { Err(Errno::ENODEV) } else { Ok(()) }
     }
 }

@@ -73,7 +73,7 @@ const PATH_CALLS: &[(i64, PathArg, Action)] = &[
 ];
 
 /// The magic numbers of the nodes' ioctls. The descriptor decides in the end, because terminals use `T` as well.
-const MAGICS: &[u8] = b"NGATHDPSCF>";
+const MAGICS: &[u8] = b"NGATHDPSCF>X";
 
 /// Requests of terminals that have a Tegra magic and that programs make on any file, such as `isatty` and the size of
 /// the window. A node answers them as the host does.

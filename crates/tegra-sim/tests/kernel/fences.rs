@@ -6,6 +6,7 @@
 use crate::support::running::*;
 use crate::support::*;
 use std::os::fd::BorrowedFd;
+use tegrarm_abi::host1x::*;
 use tegrarm_abi::sync_file::*;
 use tegrarm_kmd::DeviceMem;
 
@@ -177,4 +178,63 @@ fn rule_7_10_a_fences_file_checks_its_arguments() {
     assert_eq!(ioctl(&board, both, SYNC_IOC_FILE_INFO, &mut nowhere), Err(Errno::EFAULT));
     assert_eq!(ioctl(&board, both, 0xc030_3e02, &mut nowhere), Err(Errno::ENOTTY));
     assert_eq!(ioctl(&board, both, NVGPU_IOCTL_CHANNEL_GET_TIMEDOUT, &mut nowhere), Err(Errno::ENOTTY));
+}
+
+fn host1x(board: &Board) -> File {
+    File::open(&board.kmd, Node::Host1x, "/dev/host1x-fence").unwrap()
+}
+
+/// Points of a sync file, with room for so many; how many there are.
+fn extract(node: &File, fd: i32, room: usize) -> Result<(Vec<(u32, u32)>, u32), Errno> {
+    let mut list = vec![host1x_fence_extract_fence::new_zeroed(); room];
+    let mut extract = args::<host1x_fence_extract>(|a| {
+        (a.fence_fd, a.num_fences, a.fences_ptr) = (fd, room as u32, list.as_mut_ptr() as u64);
+    });
+    node.ioctl(HOST1X_IOCTL_FENCE_EXTRACT, &mut extract)?;
+    Ok((list.iter().map(|f| (f.id, f.threshold)).collect(), extract.num_fences))
+}
+
+#[test]
+fn rule_host1x_makes_sync_files_of_syncpoints_and_takes_them_apart() {
+    let board = Board::new();
+    let (rig, memory, entries) = kernel_mode(&board);
+    let node = host1x(&board);
+    let fence = submit(&rig.channel, &entries, NVGPU_SUBMIT_GPFIFO_FLAGS_FENCE_GET, 0).unwrap();
+    let mut create = args::<host1x_create_fence>(|a| (a.id, a.threshold) = (fence, 1));
+    node.ioctl(HOST1X_IOCTL_CREATE_FENCE, &mut create).unwrap();
+    let first = create.fence_fd;
+    create.threshold = 2;
+    node.ioctl(HOST1X_IOCTL_CREATE_FENCE, &mut create).unwrap();
+    let both = merge(&board, first, create.fence_fd, "both").unwrap();
+    assert!(!signalled(first));
+    assert_eq!(extract(&node, both, 2), Ok((vec![(fence, 1), (fence, 2)], 2)));
+    assert_eq!(extract(&node, both, 1), Ok((vec![(fence, 1)], 2)), "the number of all, and what fits");
+    memory.write_u32(64, 5);
+    until("the first", || signalled(first));
+    assert!(!signalled(both), "the second value is not there yet");
+    assert_eq!(extract(&node, first, 1), Ok((vec![(fence, 1)], 1)), "also of one that has passed");
+    // The end of the channel lets everything pass, and its syncpoint is nobody's.
+    drop(rig);
+    until("both", || signalled(both));
+    assert_eq!(extract(&node, both, 2).map(|(_, count)| count), Ok(0));
+}
+
+#[test]
+fn rule_host1x_refuses_what_is_no_syncpoint_and_no_fence() {
+    let board = Board::new();
+    let node = host1x(&board);
+    let create = |id, reserved| {
+        let mut create = args::<host1x_create_fence>(|a| (a.id, a.reserved) = (id, reserved));
+        node.ioctl(HOST1X_IOCTL_CREATE_FENCE, &mut create)
+    };
+    let (rig, _, entries) = kernel_mode(&board);
+    let fence = submit(&rig.channel, &entries, NVGPU_SUBMIT_GPFIFO_FLAGS_FENCE_GET, 0).unwrap();
+    assert_eq!(create(fence, 1), Err(Errno::EINVAL));
+    assert_eq!(create(fence + 1, 0), Err(Errno::EINVAL), "nobody has it");
+    assert_eq!(create(1 << 20, 0), Err(Errno::EINVAL));
+    assert_eq!(extract(&node, node.raw(), 1), Err(Errno::EINVAL));
+    assert_eq!(extract(&node, 9999, 1), Err(Errno::EINVAL));
+    let mut reserved = args::<host1x_fence_extract>(|a| a.reserved = [0, 1]);
+    assert_eq!(node.ioctl(HOST1X_IOCTL_FENCE_EXTRACT, &mut reserved), Err(Errno::EINVAL));
+    assert_eq!(node.ioctl_value(0x5899, 0), Err(Errno::ENOTTY));
 }

@@ -93,6 +93,7 @@ pub fn magic(node: Node) -> Option<u8> {
         Node::Ctxsw => Some(b'C'),
         Node::CtrlFifo => Some(b'F'),
         Node::SyncFile => Some(b'>'),
+        Node::Host1x => Some(b'X'),
         Node::Dmabuf => None,
     }
 }

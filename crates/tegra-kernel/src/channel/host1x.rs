@@ -1,0 +1,61 @@
+//! `/dev/host1x-fence`: sync files of syncpoints, and syncpoints of sync files
+//! (docs/hardware/nvgpu-channel.md#host1x-fence).
+
+use super::SyncFile;
+use crate::dispatch::{self, Call, Reply, Row, Stop, rows};
+use std::sync::Arc;
+use tegrarm_abi::host1x::*;
+use tegrarm_kmd::{Arg, Errno};
+use zerocopy::IntoBytes;
+
+pub static ROWS: &[Row<Host1x>] = rows! {
+    ALL HOST1X_IOCTL_CREATE_FENCE => create_fence;
+    ALL HOST1X_IOCTL_FENCE_EXTRACT => extract;
+};
+
+/// The open node. It has no state.
+#[derive(Debug)]
+pub(crate) struct Host1x;
+
+impl Host1x {
+    /// Answers one ioctl. The error is `ENOTTY` for an unknown number.
+    pub(crate) fn ioctl(self: &Arc<Self>, call: &Call<'_>, request: u32, mut arg: Arg<'_>) -> Result<i32, Errno> {
+        let row = ROWS.iter().find(|row| row.number == request).ok_or(Errno::ENOTTY)?;
+        let mut buffer = [0; size_of::<host1x_fence_extract>()];
+        let bytes = &mut buffer[..(request >> 16 & 0x3fff) as usize];
+        dispatch::fetch(call.process, &arg, bytes)?;
+        let reply = (row.handler)(call, self, bytes);
+        tracing::trace!(target: "tegra_sim::ioctl", name = row.name, ?reply);
+        match reply {
+            Ok(()) => dispatch::store(call.process, &mut arg, bytes).map(|()| 0),
+            Err(Stop::Errno(errno)) => Err(errno),
+            Err(Stop::Uncopied(_)) => Err(Errno::EFAULT),
+        }
+    }
+}
+
+/// Makes a sync file that passes when a syncpoint that somebody has reaches a value.
+fn create_fence(call: &Call<'_>, _: &Arc<Host1x>, args: &mut host1x_create_fence) -> Reply {
+    if args.reserved != 0 {
+        return Err(Errno::EINVAL.into());
+    }
+    let point = call.kernel.syncpoints.find(args.id).ok_or(Errno::EINVAL)?;
+    args.fence_fd = SyncFile::install(call, &point, args.threshold)?;
+    Ok(())
+}
+
+/// Returns the number of a sync file's fences, and writes as many of them as fit to the caller's memory. A fence whose
+/// syncpoint nobody has any more has passed, and is left out.
+fn extract(call: &Call<'_>, _: &Arc<Host1x>, args: &mut host1x_fence_extract) -> Reply {
+    if args.reserved != [0; 2] {
+        return Err(Errno::EINVAL.into());
+    }
+    let points: Vec<_> = SyncFile::points(call, args.fence_fd)?
+        .into_iter()
+        .map(|point| host1x_fence_extract_fence { id: point.id, threshold: point.value })
+        .collect();
+    let fit = points.len().min(args.num_fences as usize);
+    call.copy_out(args.fences_ptr, points[..fit].as_bytes())?;
+    args.num_fences = points.len() as u32;
+    Ok(())
+}
