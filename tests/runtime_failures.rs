@@ -9,6 +9,7 @@ use common::{Board, DEADLINE, LINE, cubin};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use tegrarm::rm::Rm;
+use tegrarm::rm::syncpoints::SyncPoint;
 use tegrarm::runtime::buffer::Buffer;
 use tegrarm::runtime::device::Device;
 use tegrarm::runtime::event::Event;
@@ -107,6 +108,11 @@ impl Bench {
     fn launch(&self, kernel: &KernelRef) -> RmResult<()> {
         let fence = self.device.launch(kernel, &LINE, &self.arguments(kernel))?;
         self.device.wait(fence, DEADLINE)
+    }
+
+    fn sync_file(&self) -> RmResult<Shared> {
+        let fd = self.device.sync_file(self.device.fence())?;
+        Ok(Shared { kmd: self.device.rm().kmd().clone(), fd: Some(fd) })
     }
 
     fn recorded(&self) -> RmResult<Replay> {
@@ -223,6 +229,16 @@ const ROWS: &[Row] = &[
     ("fence_notify and fence_fd", Calls::None, |b| {
         b.device.notify(b.device.fence(), |_| {})?;
         made(b.device.pollable(b.device.fence()))
+    }),
+    ("fence_syncpoint", Calls::Some, |b| made(b.device.syncpoint(b.device.fence()))),
+    ("fence_sync_file", Calls::Some, |b| made(b.sync_file())),
+    ("queue_after_syncpoint", Calls::Some, |b| {
+        let point = SyncPoint { id: 17, threshold: 0 };
+        made(QueueRef::own(&b.device).after_syncpoints(&[point]))
+    }),
+    ("queue_after_sync_file", Calls::Some, |b| {
+        let file = b.sync_file()?;
+        made(QueueRef::own(&b.device).after_sync_file(file.as_fd()))
     }),
     ("device_recover", Calls::None, |b| made(b.device.recover().map(|count| assert_eq!(count, 0)))),
     ("device_memory", Calls::None, |b| made(b.device.memory())),

@@ -94,6 +94,21 @@ class DeviceProfile(ctypes.Structure):
     ]
 
 
+class Fault(ctypes.Structure):
+    """``struct tegrarm_fault``: what stopped a device. ``size`` is set by the caller."""
+
+    _fields_ = [
+        ("size", c_size_t),
+        ("cause", c_uint32),
+        ("code", c_uint32),
+        ("channel", c_uint32),
+        ("sm", c_uint32),
+        ("warp_error", c_uint32),
+        ("pc", c_uint64),
+        ("text", c_char * TEGRARM_FAULT_TEXT_SIZE),
+    ]
+
+
 class KernelAttributes(ctypes.Structure):
     """``struct tegrarm_kernel_attributes``: what the compiler says about a kernel, and what follows from it on this GPU."""
 
@@ -227,7 +242,7 @@ SIGNATURES: dict[str, tuple] = {
     "tegrarm_device_close": (NvStatus, [c_void_p]),
     "tegrarm_fence": (NvStatus, [c_void_p, POINTER(NvU64)]),
     "tegrarm_wait": (NvStatus, [c_void_p, NvU64, NvU64]),
-    "tegrarm_device_fault": (NvStatus, [c_void_p, c_void_p]),
+    "tegrarm_device_fault": (NvStatus, [c_void_p, POINTER(Fault)]),
     "tegrarm_device_recover": (NvStatus, [c_void_p, POINTER(NvU32)]),
     "tegrarm_device_limit": (NvStatus, [c_void_p, NvU32, POINTER(NvU64)]),
     "tegrarm_device_set_limit": (NvStatus, [c_void_p, NvU32, NvU64]),
@@ -291,6 +306,10 @@ SIGNATURES: dict[str, tuple] = {
     "tegrarm_fence_query": (NvStatus, [c_void_p, NvU64, POINTER(c_bool)]),
     "tegrarm_fence_notify": (NvStatus, [c_void_p, NvU64, FenceCallback, c_void_p]),
     "tegrarm_fence_fd": (NvStatus, [c_void_p, NvU64, POINTER(c_int)]),
+    "tegrarm_fence_syncpoint": (NvStatus, [c_void_p, NvU64, POINTER(NvU32), POINTER(NvU32)]),
+    "tegrarm_fence_sync_file": (NvStatus, [c_void_p, NvU64, POINTER(c_int)]),
+    "tegrarm_queue_after_syncpoint": (NvStatus, [c_void_p, NvU32, NvU32]),
+    "tegrarm_queue_after_sync_file": (NvStatus, [c_void_p, c_int]),
     "tegrarm_event_create": (NvStatus, [c_void_p, c_void_p]),
     "tegrarm_event_destroy": (NvStatus, [c_void_p]),
     "tegrarm_event_record": (NvStatus, [c_void_p, c_void_p, POINTER(NvU64)]),

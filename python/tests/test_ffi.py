@@ -21,7 +21,7 @@ CALLBACKS = {"tegrarm_fence_callback": _ffi.FenceCallback, "tegrarm_log_callback
 STRUCTS = {"tegrarm_config": _ffi.Config, "tegrarm_device_profile": _ffi.DeviceProfile,
            "tegrarm_device_state": _ffi.DeviceState, "tegrarm_queue_options": _ffi.QueueOptions,
            "tegrarm_profile_record": _ffi.ProfileRecord,
-           "tegrarm_kernel_attributes": _ffi.KernelAttributes,
+           "tegrarm_fault": _ffi.Fault, "tegrarm_kernel_attributes": _ffi.KernelAttributes,
            "tegrarm_replay_channel": _ffi.ReplayChannel, "tegrarm_replay_value": _ffi.ReplayValue}
 
 

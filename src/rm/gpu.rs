@@ -2,7 +2,7 @@
 
 use super::profiler::PowerLedger;
 use crate::status::{During, RmResult};
-use crate::tegra::{Characteristics, Ctrl, EngineInfo, Nvmap, Topology};
+use crate::tegra::{Characteristics, Ctrl, EngineInfo, Host1x, Nvmap, Topology};
 use once_cell::sync::OnceCell;
 use std::sync::Arc;
 use tegrarm_kmd::{Errno, Kmd};
@@ -20,6 +20,8 @@ pub struct Gpu {
     pub power: PowerLedger,
     topology: OnceCell<Topology>,
     engines: OnceCell<Vec<EngineInfo>>,
+    /// The node of sync files, from the first use on.
+    pub(super) sync_files: OnceCell<Host1x>,
 }
 
 impl Gpu {
@@ -30,7 +32,14 @@ impl Gpu {
     pub fn open(kmd: &Arc<dyn Kmd>) -> RmResult<Gpu> {
         let ctrl = Ctrl::open(kmd).map_err(|e| explain(e, kmd.is_simulated()))?;
         let nvmap = Nvmap::open(kmd, ctrl.release()).map_err(|e| explain(e, kmd.is_simulated()))?;
-        Ok(Gpu { ctrl, nvmap, power: PowerLedger::default(), topology: OnceCell::new(), engines: OnceCell::new() })
+        Ok(Gpu {
+            ctrl,
+            nvmap,
+            power: PowerLedger::default(),
+            topology: OnceCell::new(),
+            engines: OnceCell::new(),
+            sync_files: OnceCell::new(),
+        })
     }
 
     /// The GPU's characteristics, as nvgpu reports them.

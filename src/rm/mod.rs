@@ -26,6 +26,7 @@ pub mod profile;
 mod profiler;
 mod report;
 mod store;
+pub mod syncpoints;
 pub(crate) mod user;
 mod usermode;
 mod vaspace;

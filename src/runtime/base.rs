@@ -11,7 +11,9 @@ use super::queue::Queue;
 use super::session::Session;
 use crate::rm::Rm;
 use crate::rm::profile::Profile;
+use crate::rm::syncpoints::SyncpointMap;
 use crate::status::{During, RmError, RmResult};
+use once_cell::sync::OnceCell;
 use std::sync::Arc;
 use tegrarm_abi::rm::classes::{AMPERE_COMPUTE_B, AMPERE_DMA_COPY_B};
 use tegrarm_abi::rm::status::*;
@@ -27,6 +29,8 @@ pub struct Base {
     session: Arc<Session>,
     profile: Profile,
     context: Context,
+    /// The addresses of all syncpoints, from the first use on.
+    syncpoints: OnceCell<SyncpointMap>,
 }
 
 impl Base {
@@ -45,7 +49,7 @@ impl Base {
             windows: Windows { shared: profile.shared_window, local: profile.local_window, sm_count },
             sass_version: (sass >> 4 & 0xf0 | sass & 0xf) as u8,
         };
-        Ok(Base { doorbell, code: Heap::new(&session), session, profile, context })
+        Ok(Base { doorbell, code: Heap::new(&session), session, profile, context, syncpoints: OnceCell::new() })
     }
 
     /// The properties of the GPU.
@@ -67,6 +71,14 @@ impl Base {
     /// The doorbell of all channels.
     pub fn doorbell(&self) -> &Arc<Doorbell> {
         &self.doorbell
+    }
+
+    /// The addresses at which the GPU reads syncpoints. The kernel is asked for them once.
+    ///
+    /// # Errors
+    /// An error that RM gives.
+    pub fn syncpoints(&self) -> RmResult<&SyncpointMap> {
+        self.syncpoints.get_or_try_init(|| self.session.syncpoints())
     }
 
     /// The RM objects that the device is made of.

@@ -193,6 +193,22 @@ impl<S: Sink> Commands<S> {
         self
     }
 
+    /// Waits until the syncpoint at `at` has come to `value`, letting other channels run.
+    pub fn acquire_syncpoint(&mut self, at: u64, value: u32) -> &mut Self {
+        let execute = NVC56F_SEM_EXECUTE_OPERATION.put(NVC56F_SEM_EXECUTE_OPERATION_ACQ_CIRC_GEQ)
+            | NVC56F_SEM_EXECUTE_ACQUIRE_SWITCH_TSG.put(NVC56F_SEM_EXECUTE_ACQUIRE_SWITCH_TSG_EN);
+        self.semaphore(at, value.into(), execute);
+        self
+    }
+
+    /// Increments the syncpoint behind `at` when the engine is idle: any number that is released there does.
+    pub fn increment_syncpoint(&mut self, at: u64) -> &mut Self {
+        let execute = NVC56F_SEM_EXECUTE_OPERATION.put(NVC56F_SEM_EXECUTE_OPERATION_RELEASE)
+            | NVC56F_SEM_EXECUTE_RELEASE_WFI.put(NVC56F_SEM_EXECUTE_RELEASE_WFI_EN);
+        self.semaphore(at, 0, execute);
+        self
+    }
+
     /// Returns the index of the low word of the value.
     #[inline]
     fn semaphore(&mut self, at: u64, value: u64, execute: u32) -> usize {

@@ -15,6 +15,8 @@ use super::module::Module;
 use super::profile::{Record, Records};
 use super::queue::{Kind, Plan, Queue, Timeline};
 use super::ready::Ready;
+use super::syncpoints::Signal;
+use crate::rm::syncpoints::SyncPoint;
 use crate::status::{RmError, RmResult, fail};
 use parking_lot::{Mutex, RwLock};
 use std::sync::Arc;
@@ -49,6 +51,8 @@ struct Work {
     ready_local: u32,
     /// The number of tasks that the CPU has done or will do for the queue.
     errands: u64,
+    /// The syncpoint of its channel, from the first use on.
+    signal: Option<Signal>,
     /// The timelines of the channels for which it waits, each with the submission that waits.
     waits_for: Vec<(u64, Arc<Timeline>)>,
 }
@@ -79,7 +83,7 @@ impl Lane {
             Kind::Copy => (None, NO_LOCAL),
         };
         let (timeline, watch, last) = (queue.timeline().clone(), queue.watch().clone(), AtomicU64::new(queue.last()));
-        let work = Work { queue, local, arena, ready_local, errands: 0, waits_for: Vec::new() };
+        let work = Work { queue, local, arena, ready_local, errands: 0, signal: None, waits_for: Vec::new() };
         Ok(Lane { work: Mutex::new(work), timeline, watch: RwLock::new(watch), plan, last, number })
     }
 
@@ -174,6 +178,7 @@ impl Lane {
         *self.watch.write() = queue.watch().clone();
         self.last.store(queue.last(), Ordering::Release);
         work.queue = queue;
+        work.signal = None; // the old channel's is gone with it
         Ok(true)
     }
 
@@ -264,6 +269,26 @@ impl Lane {
         let submission = work.queue.submit(engine, words)?;
         self.last.store(submission, Ordering::Release);
         Ok(submission)
+    }
+
+    /// Increments the queue's syncpoint behind everything that was given. Returns what it comes to.
+    ///
+    /// # Errors
+    /// What RM says when it is asked for the syncpoint; as [`Lane::transfer`].
+    pub fn signal(&self, base: &Base) -> RmResult<SyncPoint> {
+        let mut work = self.work.lock();
+        work.queue.check()?;
+        let mut signal = match work.signal {
+            Some(signal) => signal,
+            None => Signal::of(base.session(), work.queue.group.channel)?,
+        };
+        let (engine, point) = (work.queue.engine(), signal.next());
+        let submission = work.queue.submit(engine, |commands| {
+            commands.increment_syncpoint(signal.va());
+        })?;
+        self.last.store(submission, Ordering::Release);
+        work.signal = Some(signal);
+        Ok(point)
     }
 
     /// Makes later work of this queue wait until a submission of another queue has finished. Returns the submission

@@ -35,4 +35,5 @@ pub mod ready;
 pub mod replay;
 pub mod session;
 pub mod stamps;
+pub mod syncpoints;
 pub mod waits;

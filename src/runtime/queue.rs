@@ -156,7 +156,7 @@ impl Timeline {
 /// A channel and its memory.
 pub struct Queue {
     /// It is declared first, because the channel must end before the memory that it uses.
-    group: Group,
+    pub(super) group: Group,
     area: Arc<Memory>,
     ring: Place,
     gp_put: Place,
@@ -236,7 +236,7 @@ impl Queue {
     ) -> RmResult<Queue> {
         let area = Arc::new(Memory::new(session, AREA, Cache::WriteCombined)?);
         let notifier = Memory::new(session, 4096, Cache::Cached)?;
-        let group = Group::new(session, engine_type(session, plan.kind)?)?;
+        let mut group = Group::new(session, engine_type(session, plan.kind)?)?;
         share_time(session, &group, plan)?;
         let zeroed = NV_CHANNELGPFIFO_ALLOCATION_PARAMETERS::new_zeroed();
         let mut params = NV_CHANNELGPFIFO_ALLOCATION_PARAMETERS {
@@ -249,6 +249,7 @@ impl Queue {
         };
         (params.hUserdMemory[0], params.userdOffset[0]) = (area.handle(), USERD);
         let channel = session.alloc(group.group, AMPERE_CHANNEL_GPFIFO_A, params).during(|| "opening the channel")?;
+        group.channel = channel;
         let compute = match plan.kind {
             Kind::Compute => Some(session.alloc_plain(channel, AMPERE_COMPUTE_B)?),
             Kind::Copy => None,
@@ -302,11 +303,6 @@ impl Queue {
     /// The number of the last submission.
     pub fn last(&self) -> u64 {
         self.last
-    }
-
-    /// The handle of its channel group.
-    pub fn group(&self) -> u32 {
-        self.group.group
     }
 
     /// The engine that the last submission was for.

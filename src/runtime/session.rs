@@ -1,6 +1,7 @@
 //! An RM client with the objects that a program needs: a device, an address space and channel groups.
 
 use crate::rm::Rm;
+use crate::rm::syncpoints::SyncpointMap;
 use crate::status::RmResult;
 use std::sync::Arc;
 use tegrarm_abi::rm::alloc::*;
@@ -28,6 +29,8 @@ pub struct Group {
     pub group: u32,
     /// FERMI_CONTEXT_SHARE_A.
     pub share: u32,
+    /// The channel in it, once it is there.
+    pub channel: u32,
 }
 
 impl Group {
@@ -40,7 +43,7 @@ impl Group {
         let params = NV_CHANNEL_GROUP_ALLOCATION_PARAMETERS { engineType, ..zeroed };
         let group = session.alloc(session.device, KEPLER_CHANNEL_GROUP_A, params)?;
         // From here on `Drop` undoes all steps, because freeing the group frees what is below it.
-        let mut made = Group { session: session.clone(), group, share: 0 };
+        let mut made = Group { session: session.clone(), group, share: 0, channel: 0 };
         let zeroed = NV_CTXSHARE_ALLOCATION_PARAMETERS::new_zeroed();
         let flags = NV_CTXSHARE_ALLOCATION_FLAGS_SUBCONTEXT_ASYNC;
         let params = NV_CTXSHARE_ALLOCATION_PARAMETERS { hVASpace: session.space, flags, ..zeroed };
@@ -108,6 +111,14 @@ impl Session {
     pub fn control<T: FromBytes + IntoBytes + Immutable>(&self, object: u32, cmd: u32, params: &mut T) -> RmResult<()> {
         let prepared = self.rm.prepare_control(self.client, object, cmd, true, size_of::<T>() as u32)?;
         self.rm.control(&prepared, params.as_mut_bytes())
+    }
+
+    /// Where the GPU reads all syncpoints.
+    ///
+    /// # Errors
+    /// What RM says.
+    pub fn syncpoints(&self) -> RmResult<SyncpointMap> {
+        self.rm.syncpoint_map(self.client, self.space)
     }
 
     /// Calls `rm_free`. An object that does not exist any more is no error. In a forked child, objects of the parent's

@@ -4,6 +4,7 @@ use super::{Channel, KernelError, Release, call};
 use tegrarm_abi::nvgpu::address_space::*;
 use tegrarm_abi::nvgpu::r35::NVGPU_AS_MAP_BUFFER_FLAGS_DIRECT_KIND_CTRL_R35;
 use tegrarm_kmd::File;
+use zerocopy::FromZeros;
 
 /// The GPU page size that every mapping can use.
 pub const PAGE: u64 = 4096;
@@ -20,6 +21,17 @@ pub struct MapFlags {
     pub cacheable: bool,
     /// True if stores of the GPU fault.
     pub read_only: bool,
+}
+
+/// Where the GPU reads all syncpoints.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SyncpointMap {
+    /// The address of the first one.
+    pub base: u64,
+    /// The distance of two of them in bytes.
+    pub step: u64,
+    /// Their number.
+    pub count: u32,
 }
 
 /// An address space. Its mappings live for as long as the address space, or a channel that is bound to it.
@@ -121,6 +133,16 @@ impl AddressSpace {
         if let Err(e) = call(&self.file, NVGPU_AS_IOCTL_UNMAP_BUFFER, &mut nvgpu_as_unmap_buffer_args { offset: at }) {
             tracing::warn!("the GPU mapping at {at:#x} is lost: {e}");
         }
+    }
+
+    /// Maps all syncpoints of the system for reading, at the first call.
+    ///
+    /// # Errors
+    /// `ENOMEM` when no addresses are left, `EINVAL` when the kernel has no syncpoints.
+    pub fn syncpoints(&self) -> Result<SyncpointMap, KernelError> {
+        let mut args = nvgpu_as_get_sync_ro_map_args::new_zeroed();
+        call(&self.file, NVGPU_AS_IOCTL_GET_SYNC_RO_MAP, &mut args)?;
+        Ok(SyncpointMap { base: args.base_gpuva, step: args.sync_size.into(), count: args.num_syncpoints })
     }
 
     /// Binds a channel to the address space. The binding lasts for the life of the channel, and it must be made before

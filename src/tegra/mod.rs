@@ -10,6 +10,7 @@ mod clocks;
 mod ctrl;
 mod debugger;
 mod error;
+mod host1x;
 mod nodes;
 mod nvmap;
 mod procmaps;
@@ -20,13 +21,14 @@ mod sensors;
 mod topology;
 mod tsg;
 
-pub use address_space::{AddressSpace, MapFlags, PAGE, USER_VA_END, USER_VA_START};
-pub use channel::Channel;
+pub use address_space::{AddressSpace, MapFlags, PAGE, SyncpointMap, USER_VA_END, USER_VA_START};
+pub use channel::{Channel, UserSyncpoint};
 pub use clocks::MinFrequency;
 pub use ctrl::{Ctrl, DOORBELL_SIZE, Doorbell, EngineInfo};
 pub use debugger::{DebugRegOp, DebugSession, MappedRange};
 pub use error::KernelError;
 use error::call;
+pub use host1x::{Host1x, SyncPoint};
 pub use nvmap::{Backing, CacheMode, Nvmap};
 pub use procmaps::file_mappings;
 pub use profiler::{

@@ -6,6 +6,8 @@ use tegrarm_kmd::{Errno, File, Kmd, Node};
 
 /// The path of nvmap's node.
 pub(super) const NVMAP: &[&str] = &["/dev/nvmap"];
+/// The path of the node that makes sync files of syncpoints.
+pub(super) const HOST1X: &[&str] = &["/dev/host1x-fence"];
 /// The paths of the ctrl node: the name in JetPack 6, then the name in JetPack 5. r36 has both, and old r35 images have
 /// only the second.
 pub(super) const CTRL: &[&str] = &["/dev/nvgpu/igpu0/ctrl", "/dev/nvhost-ctrl-gpu"];

@@ -28,6 +28,8 @@ pub mod queue_work;
 
 pub mod fences;
 
+pub mod syncpoints;
+
 pub mod events;
 
 pub mod profile;

@@ -1,0 +1,77 @@
+//! host1x's node of fences: Linux sync files of syncpoints, and syncpoints of sync files.
+
+use super::error::call;
+use super::{KernelError, nodes};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use tegrarm_abi::host1x::*;
+use tegrarm_kmd::{Errno, File, Kmd, Node};
+use zerocopy::FromZeros;
+
+/// Sync files are merged of a few fences. One with more is asked for a second time.
+const FEW: usize = 16;
+
+/// A value that a syncpoint reaches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SyncPoint {
+    /// The number of the syncpoint.
+    pub id: u32,
+    /// The value.
+    pub threshold: u32,
+}
+
+/// The open node.
+pub struct Host1x {
+    file: File,
+}
+
+impl Host1x {
+    /// Opens the node.
+    ///
+    /// # Errors
+    /// The errno of `open(2)` with the name of the node.
+    pub fn open(kmd: &Arc<dyn Kmd>) -> Result<Host1x, KernelError> {
+        Ok(Host1x { file: nodes::open(kmd, Node::Host1x, nodes::HOST1X)? })
+    }
+
+    /// Makes a sync file that passes when a syncpoint reaches a value.
+    ///
+    /// # Errors
+    /// `EINVAL` for a syncpoint that nobody has; `EMFILE` when the process has no descriptor left.
+    pub fn sync_file(&self, point: SyncPoint) -> Result<OwnedFd, KernelError> {
+        let mut args = host1x_create_fence { id: point.id, threshold: point.threshold, fence_fd: 0, reserved: 0 };
+        call(&self.file, HOST1X_IOCTL_CREATE_FENCE, &mut args)?;
+        let file = File::from_output(self.file.kmd(), Node::SyncFile, args.fence_fd);
+        let file = file.map_err(|errno| KernelError::new("HOST1X_IOCTL_CREATE_FENCE", errno))?;
+        Ok(OwnedFd::from(file))
+    }
+
+    /// The syncpoints and values for which a sync file waits. Fences that have passed may be left out.
+    ///
+    /// # Errors
+    /// `EINVAL` for a descriptor that is no sync file, or one of another driver than host1x.
+    pub fn points(&self, fd: BorrowedFd<'_>) -> Result<Vec<SyncPoint>, KernelError> {
+        let mut room = FEW;
+        loop {
+            let mut list = vec![host1x_fence_extract_fence::new_zeroed(); room];
+            let mut args = host1x_fence_extract {
+                fence_fd: fd.as_raw_fd(),
+                num_fences: room as u32,
+                fences_ptr: list.as_mut_ptr().addr() as u64,
+                reserved: [0; 2],
+            };
+            call(&self.file, HOST1X_IOCTL_FENCE_EXTRACT, &mut args)?;
+            let count = args.num_fences as usize;
+            if count <= room {
+                let points = list.iter().take(count);
+                return Ok(points.map(|p| SyncPoint { id: p.id, threshold: p.threshold }).collect());
+            }
+            room = count;
+        }
+    }
+
+    /// Whether an error says that the system has no such node.
+    pub fn is_missing(e: &KernelError) -> bool {
+        e.errno == Errno::ENOENT
+    }
+}
