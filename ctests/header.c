@@ -1,4 +1,5 @@
 /* The headers compile alone, in every C standard from C99 on, without a warning. */
+#define TEGRARM_ABI_CHECK_SIZES
 #include "tegrarm.h"
 
 /* With tegrarm.h alone: statuses and constants have names. */

@@ -1,4 +1,5 @@
 // The headers compile alone in C++, and their functions link as C.
+#define TEGRARM_ABI_CHECK_SIZES
 #include "tegrarm.h"
 
 // With tegrarm.h alone: statuses and constants have names, and they convert to what functions take.

@@ -23,13 +23,17 @@ const HEAD: &str = "\
 
 #include \"tegrarm_status.h\"
 
-/* Fails to compile when the structure does not have the size the driver expects. */
-#if defined(__cplusplus) && __cplusplus >= 201103L
-#define TEGRARM_ABI_SIZE(type, size) static_assert(sizeof(type) == (size), #type)
+/* Fails to compile when the structure does not have the size the driver expects. On the two architectures for which the
+ * header is tested this is only done on demand, because parsers of declarations, such as Python's cffi, know no
+ * assertions. */
+#if !defined(TEGRARM_ABI_CHECK_SIZES) && (defined(__x86_64__) || defined(__aarch64__))
+#define TEGRARM_ABI_SIZE(type, size)
+#elif defined(__cplusplus) && __cplusplus >= 201103L
+#define TEGRARM_ABI_SIZE(type, size) static_assert(sizeof(type) == (size), #type);
 #elif defined(__STDC_VERSION__) && __STDC_VERSION__ >= 201112L
-#define TEGRARM_ABI_SIZE(type, size) _Static_assert(sizeof(type) == (size), #type)
+#define TEGRARM_ABI_SIZE(type, size) _Static_assert(sizeof(type) == (size), #type);
 #else
-#define TEGRARM_ABI_SIZE(type, size) typedef char tegrarm_abi_size_of_##type[sizeof(type) == (size) ? 1 : -1]
+#define TEGRARM_ABI_SIZE(type, size) typedef char tegrarm_abi_size_of_##type[sizeof(type) == (size) ? 1 : -1];
 #endif
 ";
 
@@ -106,7 +110,7 @@ fn place(
 
 fn print_struct(s: &StructLayout) {
     let fields: Vec<String> = s.fields.iter().filter(|f| f.size > 0).map(field).collect();
-    println!("typedef struct {0} {{\n{1}\n}} {0};\nTEGRARM_ABI_SIZE({0}, {2});\n", s.name, fields.join("\n"), s.size);
+    println!("typedef struct {0} {{\n{1}\n}} {0};\nTEGRARM_ABI_SIZE({0}, {2})\n", s.name, fields.join("\n"), s.size);
 }
 
 fn number(value: i128) -> String {
