@@ -1,12 +1,19 @@
-"""Desktop NVIDIA Resource Manager calls on Jetson, from Python.
+"""Desktop NVIDIA Resource Manager calls on Jetson, and a runtime for its GPU, from Python.
 
-``import tegrarm.tinygrad`` gives tinygrad its TEGRA interface; :class:`Client` is the way to make RM calls by hand.
+:class:`Device` is the runtime: arrays, kernels, queues. ``import tegrarm.tinygrad`` and ``import tegrarm.triton`` give those two
+the GPU; :class:`Client` is the way to make RM calls by hand.
 """
 
 from ._ffi import LibraryNotFound, last_error, lib, status_name, version
-from .rm import Client, RmError, RmNoMemory, device_count, device_profile, measured_profile
+from .array import Array
+from .compile import CompileError
+from .device import Device
+from .kernels import Kernel, Module
+from .queues import Event, Fence, Queue, Timer
+from .rm import Client, RmError, RmNoMemory, RmTimeout, device_count, device_profile, measured_profile
 
 __all__ = [
-    "Client", "LibraryNotFound", "RmError", "RmNoMemory",
-    "device_count", "device_profile", "last_error", "lib", "measured_profile", "status_name", "version",
+    "Array", "Client", "CompileError", "Device", "Event", "Fence", "Kernel", "LibraryNotFound", "Module", "Queue", "RmError",
+    "RmNoMemory", "RmTimeout", "Timer", "device_count", "device_profile", "last_error", "lib", "measured_profile", "status_name",
+    "version",
 ]

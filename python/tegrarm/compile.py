@@ -5,11 +5,15 @@ NVRTC comes from pip (``tegrarm[nvrtc]``), or NVRTC_PATH names the library.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
+import dataclasses
 import functools
 import importlib.util
 import os
 import pathlib
+from collections.abc import Iterator
+from typing import Any
 
 from . import say
 from .say import Refused
@@ -58,23 +62,62 @@ def _get(program: ctypes.c_void_p, what: str) -> bytes:
     return result.raw
 
 
+class CompileError(Refused):
+    """What the compiler objects to. ``log`` is its own text."""
+
+    def __init__(self, log: str):
+        super().__init__(log, say.PROBLEM)
+        self.log = log
+
+
+@dataclasses.dataclass(frozen=True)
+class Program:
+    """What NVRTC made of a source: machine code, PTX (empty if it gives none), and what names of the source have become."""
+
+    cubin: bytes
+    ptx: str
+    names: dict[str, str]
+
+
+def program(source: bytes, name: str, arch: str, options: tuple[str, ...] = (), expressions: tuple[str, ...] = ()) -> Program:
+    """Compiles for one GPU. ``expressions`` are functions whose names C++ changes, such as ``scale<float>``."""
+    with _compiled(source, name, (f"--gpu-architecture={arch}", *options), expressions) as made:
+        names = {expression: _lowered(made, expression) for expression in expressions}
+        return Program(_get(made, "CUBIN"), _get(made, "PTX").rstrip(b"\0").decode(errors="replace"), names)
+
+
 def compiled(source: bytes, name: str, arch: str = "sm_87", options: tuple[str, ...] = (), ptx: bool = False) -> bytes:
-    """The machine code (or PTX) of CUDA C. If the compiler refuses the source, the error has the compiler's own text."""
-    library, program = nvrtc(), ctypes.c_void_p()
-    if library.nvrtcCreateProgram(ctypes.byref(program), source, name.encode(), 0, None, None):
+    """The machine code (or PTX) of CUDA C; what the compiler objects to is a CompileError with its own text."""
+    goal = f"--gpu-architecture={arch.replace('sm_', 'compute_') if ptx else arch}"
+    with _compiled(source, name, (goal, *options), ()) as made:
+        return _get(made, "PTX" if ptx else "CUBIN")
+
+
+@contextlib.contextmanager
+def _compiled(source: bytes, name: str, options: tuple[str, ...], expressions: tuple[str, ...]) -> Iterator[ctypes.c_void_p]:
+    library, made = nvrtc(), ctypes.c_void_p()
+    if library.nvrtcCreateProgram(ctypes.byref(made), source, name.encode(), 0, None, None):
         raise Refused(f"{name}: NVRTC did not take the source")
     try:
-        given = [f"--gpu-architecture={arch.replace('sm_', 'compute_') if ptx else arch}", *options]
-        array = (ctypes.c_char_p * len(given))(*(option.encode() for option in given))
-        if library.nvrtcCompileProgram(program, len(given), array):
-            log = _get(program, "ProgramLog").rstrip(b"\0\n").decode(errors="replace")
-            raise Refused(log or f"{name}: NVRTC refuses the options {' '.join(given)}", say.PROBLEM)
-        return _get(program, "PTX" if ptx else "CUBIN")
+        for expression in expressions:
+            library.nvrtcAddNameExpression(made, expression.encode())
+        array = (ctypes.c_char_p * len(options))(*(option.encode() for option in options))
+        if library.nvrtcCompileProgram(made, len(options), array):
+            log = _get(made, "ProgramLog").rstrip(b"\0\n").decode(errors="replace")
+            raise CompileError(log or f"{name}: NVRTC refuses the options {' '.join(options)}")
+        yield made
     finally:
-        library.nvrtcDestroyProgram(ctypes.byref(program))
+        library.nvrtcDestroyProgram(ctypes.byref(made))
 
 
-def run(args) -> int:
+def _lowered(made: ctypes.c_void_p, expression: str) -> str:
+    name = ctypes.c_char_p()
+    if nvrtc().nvrtcGetLoweredName(made, expression.encode(), ctypes.byref(name)):
+        raise CompileError(f"the source has no function {expression}")
+    return (name.value or b"").decode()
+
+
+def run(args: Any) -> int:
     """Compiles a file into another."""
     source = pathlib.Path(args.source)
     target = pathlib.Path(args.target or source.with_suffix(".ptx" if args.ptx else ".cubin"))

@@ -29,7 +29,7 @@ def _hook(kind, error, traceback) -> None:
     if said := sentence_of(error):
         print(f"tegrarm: {said}", file=sys.stderr)
     else:
-        _before(kind, error, traceback)
+        (_before or sys.__excepthook__)(kind, error, traceback)
 
 
 def promise() -> None:

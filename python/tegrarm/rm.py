@@ -32,12 +32,19 @@ class RmNoMemory(RmError, MemoryError):
     """NV_ERR_NO_MEMORY. A frontend that gets this status drops its caches and tries again."""
 
 
+class RmTimeout(RmError, TimeoutError):
+    """NV_ERR_TIMEOUT: the time of a wait is over. What was waited for goes on."""
+
+
+EXCEPTIONS: dict[int, type[RmError]] = {NV_ERR_NO_MEMORY: RmNoMemory, NV_ERR_TIMEOUT: RmTimeout}
+
+
 def check(call: str, status: int) -> None:
     """Raises the exception for ``status``, except for NV_OK."""
     if status == NV_ERR_CARD_NOT_PRESENT:
         plainly.promise()
     if status != NV_OK:
-        raise (RmNoMemory if status == NV_ERR_NO_MEMORY else RmError)(call, status)
+        raise EXCEPTIONS.get(status, RmError)(call, status)
 
 
 def _pointer(params) -> tuple[ctypes.c_void_p | None, int]:

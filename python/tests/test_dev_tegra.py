@@ -251,7 +251,7 @@ p = list(realize.runtime_cache.values())[-1]
 b = [x.uop.buffer._buf] * len(p.sizes)
 assert p(*b, global_size=(64, 1, 1), local_size=(32, 1, 1)) is None
 took = p(*b, global_size=(64, 1, 1), local_size=(32, 1, 1), wait=True)
-from tegrarm.tinygrad.calls import call
+from tegrarm.calls import call
 elapsed = ctypes.c_int64()
 call("event_elapsed", *d.clock.events, ctypes.byref(elapsed))
 assert took * 1e9 == elapsed.value > 0, "it is not the GPU that says how long it took"
@@ -424,7 +424,7 @@ except RuntimeError as e: raise SystemExit(f"told: {{e}}")
 def test_ctrl_c_ends_a_wait(python):
     python(OPEN + """
 import os, signal, threading, time
-from tegrarm.tinygrad import calls
+from tegrarm import calls
 waits = []
 class Library:
     def __getattr__(self, name):

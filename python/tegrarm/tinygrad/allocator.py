@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from tinygrad.device import BufferSpec, LRUAllocator
 
 from .. import _ffi
+from ..calls import call, made
 from . import copies
-from .calls import call, made
 from .releases import SYNCHRONIZES_FIRST
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import ctypes
 from typing import TYPE_CHECKING
 
 from .. import _ffi
-from .calls import call, made, wait
+from ..calls import call, made, wait
 
 if TYPE_CHECKING:
     from .device import TegraDevice

@@ -10,9 +10,9 @@ from tinygrad.device import Compiled
 from tinygrad.helpers import JIT_BATCH_SIZE
 
 from .. import _ffi, rm
+from ..calls import call, made, wait
 from . import jit, profile, releases, sampling
 from .allocator import TegraAllocator
-from .calls import call, made, wait
 from .clock import Clock
 from .graph import TegraGraph
 from .program import TegraProgram

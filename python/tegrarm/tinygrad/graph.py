@@ -12,8 +12,8 @@ from tinygrad.helpers import PROFILE
 from tinygrad.uop.ops import Ops, UOp
 
 from .. import _ffi
+from ..calls import call, made, wait
 from ..rm import check
-from .calls import call, made, wait
 
 
 def buffer_of(uop: UOp, shard: int) -> Buffer:

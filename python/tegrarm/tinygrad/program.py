@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 from tinygrad.helpers import PROFILE
 
 from .. import _ffi
+from ..calls import call, made
 from ..rm import check
 from . import profile
-from .calls import call, made
 
 if TYPE_CHECKING:
     from .allocator import TegraBuffer

@@ -1,0 +1,355 @@
+"""Arrays in memory that the CPU and the GPU share. Views of numpy and of other libraries are the memory itself."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import os
+import struct
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from . import dlpack
+from .calls import call
+from .dtypes import DType, dtype
+from .exporter import Exported, Exporter
+from .memory import Memory
+from .queues import Fence, Queue
+
+if TYPE_CHECKING:
+    from .device import Device
+
+Shape = tuple[int, ...]
+
+
+def shape_of(shape: int | Sequence[int]) -> Shape:
+    """A shape, of a number or of several."""
+    sizes = (shape,) if isinstance(shape, int) else tuple(int(size) for size in shape)
+    if any(size < 0 for size in sizes):
+        raise ValueError(f"an array cannot have the shape {sizes}: a size is negative")
+    return sizes
+
+
+class Array(Exporter):
+    """Items of one type, one behind another, last axis first. It computes nothing: kernels do.
+
+    ``address`` is what a kernel gets. A look at the items (``numpy()``, ``memoryview(a)``, DLPack, ``a[i]``) waits for the
+    work that the device has; who keeps a view waits with :meth:`Device.wait` before the next look.
+    """
+
+    def __init__(self, device: Device, memory: Memory, offset: int, shape: Shape, type_: DType):
+        self.device, self.shape, self.dtype = device, shape, type_
+        self._memory: Memory | None = memory
+        self._offset = offset
+        device._own(self)
+
+    # *** what it is ***
+
+    @property
+    def size(self) -> int:
+        """How many items there are."""
+        return math.prod(self.shape)
+
+    @property
+    def ndim(self) -> int:
+        """How many axes there are."""
+        return len(self.shape)
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of an item."""
+        return self.dtype.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all items."""
+        return self.size * self.dtype.itemsize
+
+    @property
+    def memory(self) -> Memory:
+        """The memory, until the array is closed."""
+        if self._memory is None:
+            raise ValueError("the array is closed")
+        return self._memory
+
+    @property
+    def address(self) -> int:
+        """Where the GPU sees the first item."""
+        return self.memory.address + self._offset
+
+    @property
+    def pointer(self) -> int:
+        """Where the CPU sees the first item."""
+        if not self.memory.pointer:
+            raise BufferError("the memory was made without a pointer (TEGRARM_BUFFER_NO_POINTER): only the GPU sees it")
+        return self.memory.pointer + self._offset
+
+    def data_ptr(self) -> int:
+        """The same as ``address``, under the name that Triton asks for."""
+        return self.address
+
+    def element_size(self) -> int:
+        """The same as ``itemsize``, under the name that Triton asks for."""
+        return self.itemsize
+
+    def __repr__(self) -> str:
+        where = f"at {self.memory.address + self._offset:#x}" if self._memory else "closed"
+        return f"<tegrarm.Array {'x'.join(map(str, self.shape)) or 'item'} {self.dtype}, {where}>"
+
+    # *** views of others, without a copy ***
+
+    def _exported(self) -> Exported:
+        if not self.dtype.format:
+            raise BufferError(f"the buffer protocol has no items of type {self.dtype}")
+        self.device.wait()
+        return Exported(self.memory, self.pointer, self.shape, self.dtype)
+
+    def memoryview(self) -> memoryview:
+        """The memory, for Python. ``memoryview(a)`` is the same."""
+        return memoryview(self)
+
+    def numpy(self) -> Any:
+        """The memory, as an array of numpy."""
+        import numpy
+        return numpy.asarray(memoryview(self))
+
+    @property
+    def __array_interface__(self) -> dict[str, Any]:
+        if not self.dtype.typestr:
+            raise AttributeError(f"numpy has no items of type {self.dtype}: .view('uint16') shows the bits")
+        return {"version": 3, "shape": self.shape, "typestr": self.dtype.typestr, "data": memoryview(self)}
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        """For users of the interface that launch through this library.
+
+        With CUDA's own driver in the process the attribute is missing: a library that asks for it would take the address for one
+        of CUDA's context, which is another address space.
+        """
+        if _cuda_is_loaded():
+            raise AttributeError("libcuda.so is loaded in this process, and CUDA's context does not have the array's address")
+        if not self.dtype.typestr:
+            raise AttributeError(f"the interface has no items of type {self.dtype}")
+        return {"version": 3, "shape": self.shape, "typestr": self.dtype.typestr, "data": (self.address, False), "strides": None,
+                "stream": None}
+
+    def __dlpack__(self, *, stream: Any = None, max_version: tuple[int, int] | None = None, dl_device: tuple[int, int] | None = None,
+                   copy: bool | None = None) -> Any:
+        if stream is not None:
+            raise BufferError("the memory is given out as the processor's, which has no streams: stream is None")
+        if dl_device not in (None, self.__dlpack_device__()):
+            raise BufferError(f"the memory is the processor's as well as the GPU's, and not of DLPack's device {dl_device}")
+        if copy:
+            raise BufferError("copies are made with Device.array: an array gives out its own memory")
+        self.device.wait()
+        versioned = max_version is not None and max_version >= dlpack.VERSION
+        return dlpack.export(self.memory, self.pointer, self.shape, self.dtype, versioned)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return dlpack.CPU, 0
+
+    def export(self) -> tuple[int, int]:
+        """A new descriptor of the memory, as a dmabuf, and where in it the first item is. The caller closes it (``os.close``)."""
+        descriptor, offset = self.memory.export()
+        return descriptor, offset + self._offset
+
+    # *** parts ***
+
+    def reshape(self, *shape: Any) -> Array:
+        """The same items in another shape, of sizes or of a sequence of them. One size may be -1."""
+        sizes: list[int] = list(shape[0] if len(shape) == 1 and not isinstance(shape[0], int) else shape)
+        if sizes.count(-1) == 1:
+            sizes[sizes.index(-1)] = self.size // max(-math.prod(sizes), 1)
+        if math.prod(shape_of(sizes)) != self.size:
+            raise ValueError(f"{self.size} items do not have the shape {tuple(sizes)}")
+        return Array(self.device, self.memory, self._offset, shape_of(sizes), self.dtype)
+
+    def view(self, type_: Any) -> Array:
+        """The same bytes as items of another type."""
+        wanted = dtype(type_)
+        last = (self.shape[-1] if self.shape else 1) * self.itemsize
+        if last % wanted.itemsize:
+            raise ValueError(f"rows of {last} bytes are not made of items of {wanted.itemsize} bytes")
+        shape = (*self.shape[:-1], last // wanted.itemsize) if self.shape else () if last == wanted.itemsize else (last // wanted.itemsize,)
+        return Array(self.device, self.memory, self._offset, shape, wanted)
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("an array without axes has no length")
+        return self.shape[0]
+
+    def __iter__(self) -> Iterator[Array]:
+        return (self[index] for index in range(len(self)))
+
+    def __getitem__(self, key: int | slice | tuple[Any, ...]) -> Array:
+        """A part whose items lie one behind another: numbers, then at most one range of step 1, then everything."""
+        keys, shape, offset = key if isinstance(key, tuple) else (key,), list(self.shape), 0
+        keys = () if keys == (Ellipsis,) else keys
+        if len(keys) > len(shape):
+            raise IndexError(f"{len(keys)} indices for {len(shape)} axes")
+        left: list[int] = []
+        for axis, at in enumerate(keys):
+            step = math.prod(shape[axis + 1:]) * self.itemsize
+            if isinstance(at, slice):
+                start, stop, stride = at.indices(shape[axis])
+                whole = (start, stop) == (0, shape[axis])
+                if stride != 1 or (left and not whole):
+                    raise IndexError("items of the part do not lie one behind another: numpy() takes any index")
+                offset, left = offset + start * step, [*left, max(stop - start, 0)]
+            elif left:
+                raise IndexError("items of the part do not lie one behind another: numpy() takes any index")
+            else:
+                offset += _index(at, shape[axis], axis) * step
+        return Array(self.device, self.memory, self._offset + offset, (*left, *shape[len(keys):]), self.dtype)
+
+    def __setitem__(self, key: int | slice | tuple[Any, ...], value: Any) -> None:
+        part = self[key]
+        if isinstance(value, (int, float, bool)):
+            part.fill(value)
+        else:
+            part.copy_from(value)
+
+    # *** contents ***
+
+    def item(self) -> Any:
+        """The only item, as a number of Python."""
+        if self.size != 1:
+            raise ValueError(f"the array has {self.size} items, and not one")
+        self.device.wait()
+        values: tuple[Any, ...] = struct.unpack(f"<{self._format()}", ctypes.string_at(self.pointer, self.itemsize))
+        return values[0]
+
+    def __float__(self) -> float:
+        return float(self.item())
+
+    def __int__(self) -> int:
+        return int(self.item())
+
+    def tolist(self) -> Any:
+        """The items as lists of Python."""
+        self.device.wait()
+        flat = struct.unpack(f"<{self.size}{self._format()}", ctypes.string_at(self.pointer, self.nbytes))
+        return _nested(flat, self.shape)
+
+    def _format(self) -> str:
+        if len(self.dtype.format) != 1:
+            raise TypeError(f"Python has no numbers of type {self.dtype}")
+        return self.dtype.format
+
+    def copy_from(self, source: Any) -> Array:
+        """Copies items from another array, of whatever library, into this one: same type, same count. The CPU copies."""
+        view = _bytes_of(source, self)
+        self.device.wait()
+        ctypes.memmove(self.pointer, view.pointer, self.nbytes)
+        return self
+
+    def copy_to(self, target: Any) -> None:
+        """Copies the items into another array, which can be written. The CPU copies."""
+        view = _bytes_of(target, self)
+        if view.readonly:
+            raise BufferError("the target can only be read")
+        self.device.wait()
+        ctypes.memmove(view.pointer, self.pointer, self.nbytes)
+
+    def fill(self, value: float, queue: Queue | None = None) -> Fence | None:
+        """Sets all items. The GPU does it, in order with other work; the fence says when it is done."""
+        size, bits = self.itemsize, struct.pack(f"<{self._format()}", value)
+        while size > 1 and bits[:size // 2] == bits[size // 2:size]:
+            size //= 2
+        if size > 4:  # the GPU repeats 4 bytes at most
+            self.device.wait()
+            ctypes.memmove(self.pointer, bits * self.size, self.nbytes)
+            return None
+        where = (queue or self.device.default_queue)
+        fence = ctypes.c_uint64()
+        word = int.from_bytes(bits[:size], "little")
+        call("queue_fill", where.handle, self.memory.handle.value, self._offset, self.nbytes, word, size, ctypes.byref(fence))
+        return Fence(self.device, fence.value)
+
+    # *** the end ***
+
+    def close(self) -> None:
+        """Lets go of the memory, which goes when no other array and no view has it. Safe to call again."""
+        self._memory = None
+
+    def __enter__(self) -> Array:
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        self.close()
+
+
+def _cuda_is_loaded() -> bool:
+    try:
+        ctypes.CDLL("libcuda.so.1", mode=os.RTLD_NOLOAD | os.RTLD_LAZY)
+    except OSError:
+        return False
+    return True
+
+
+def _index(at: Any, size: int, axis: int) -> int:
+    number = at.__index__()
+    if not -size <= number < size:
+        raise IndexError(f"axis {axis} has {size} items, and not one of number {number}")
+    return int(number % size)
+
+
+def _nested(flat: tuple[Any, ...], shape: Shape) -> Any:
+    if len(shape) < 2:
+        return list(flat) if shape else flat[0]
+    step = len(flat) // shape[0] if shape[0] else 0
+    return [_nested(flat[row * step:(row + 1) * step], shape[1:]) for row in range(shape[0])]
+
+
+class _Bytes:
+    """Where the items of somebody's array lie."""
+
+    def __init__(self, view: memoryview):
+        self.view, self.readonly = view, view.readonly
+        # ctypes gives the address of what can be written only.
+        flat = view.cast("B") if view.nbytes else memoryview(bytearray(1))
+        kind = ctypes.c_uint8 * len(flat)
+        self.kept = kind.from_buffer_copy(flat) if self.readonly else kind.from_buffer(flat)
+        self.pointer = ctypes.addressof(self.kept)
+
+
+def _bytes_of(other: Any, ours: Array) -> _Bytes:
+    """The items of an array that is to be copied from or to."""
+    if isinstance(other, Sequence) and not isinstance(other, (bytes, bytearray, memoryview)):
+        other = packed(other, ours.dtype)[1]
+    try:
+        view = memoryview(other)
+    except TypeError:
+        raise TypeError(f"{type(other).__name__} has no buffer protocol: copy from an array of numpy, for example") from None
+    raw = isinstance(other, (bytes, bytearray))
+    if not view.c_contiguous:
+        raise ValueError("the items of the other array do not lie one behind another")
+    if view.nbytes != ours.nbytes or (not raw and dtype(view.format) != ours.dtype):
+        kind = "bytes" if raw else f"bytes of {dtype(view.format)}"
+        raise ValueError(f"the other array has {view.nbytes} {kind}, and this one {ours.nbytes} of {ours.dtype}")
+    return _Bytes(view)
+
+
+def packed(items: Any, type_: DType | None) -> tuple[Shape, bytes, DType]:
+    """Shape, bytes and type of nested lists of numbers: int64 where all are whole, else float64, unless a type is given."""
+    shape, level = [], items
+    while isinstance(level, Sequence):
+        shape.append(len(level))
+        level = level[0] if level else None
+    flat = list(_numbers(items, tuple(shape)))
+    if type_ is None:
+        type_ = dtype("bool" if flat and all(isinstance(n, bool) for n in flat) else
+                      "float64" if any(isinstance(n, float) for n in flat) or not flat else "int64")
+    if len(type_.format) != 1:
+        raise TypeError(f"numbers of Python do not become {type_}")
+    return tuple(shape), struct.pack(f"<{len(flat)}{type_.format}", *flat), type_
+
+
+def _numbers(items: Any, shape: Shape) -> Iterator[Any]:
+    if not shape:
+        yield items
+        return
+    if not isinstance(items, Sequence) or len(items) != shape[0]:
+        raise ValueError("the lists are not all of the same length")
+    for item in items:
+        yield from _numbers(item, shape[1:])

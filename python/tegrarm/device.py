@@ -1,0 +1,229 @@
+"""A GPU, opened: memory, compilers, kernels, queues and clocks on the C interface."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import weakref
+from collections.abc import Sequence
+from typing import Any
+
+from . import _ffi, compile, cubin, rm
+from .array import Array, packed, shape_of
+from .calls import call, made
+from .dlpack import Imported
+from .dtypes import dtype
+from .kernels import Module
+from .memory import Handle, Memory
+from .profiling import Record, profile
+from .queues import Event, Fence, Queue, Timer
+
+CACHES = {True: _ffi.TEGRARM_BUFFER_CACHED, False: _ffi.TEGRARM_BUFFER_WRITE_COMBINED}
+
+
+class Device:
+    """An open GPU: of a board, or the virtual Orin. A context manager.
+
+    Work runs in the order in which it is given, and calls do not wait for it: :meth:`wait` does. Any thread may use a device.
+    """
+
+    def __init__(self, index: int = 0):
+        self.index, self.properties = index, rm.device_profile(index)
+        self._gpu: Handle | None = Handle(made("device_open", index), "device_close")
+        self._owned: weakref.WeakSet[Any] = weakref.WeakSet()  # arrays, modules and queues, closed with the device
+        self.default_queue = Queue(self, Handle(made("device_queue", self.handle), ""))
+        self._queues: weakref.WeakSet[Queue] = weakref.WeakSet([self.default_queue])
+
+    def _own(self, part: Any) -> None:
+        self._owned.add(part)
+
+    # *** what it is and how it does ***
+
+    @property
+    def gpu(self) -> Handle:
+        """The open device, until it is closed."""
+        if self._gpu is None:
+            raise ValueError("the device is closed")
+        return self._gpu
+
+    @property
+    def handle(self) -> ctypes.c_void_p:
+        """For the C interface."""
+        return self.gpu.value
+
+    @property
+    def name(self) -> str:
+        """The GPU's name."""
+        return str(self.properties.name.decode())
+
+    @property
+    def arch(self) -> str:
+        """What compilers call it, for example ``sm_87``."""
+        return f"sm_{self.properties.sm_version >> 8}{self.properties.sm_version & 0xff}"
+
+    def __repr__(self) -> str:
+        return f"<tegrarm.Device {self.index}: {self.name}, {self.arch}{'' if self._gpu else ', closed'}>"
+
+    def memory(self) -> tuple[int, int]:
+        """How many bytes can be allocated, and how many there are."""
+        available, total = ctypes.c_uint64(), ctypes.c_uint64()
+        call("device_memory", self.handle, ctypes.byref(available), ctypes.byref(total))
+        return available.value, total.value
+
+    def state(self) -> _ffi.DeviceState:
+        """Clocks, load, temperature, power mode."""
+        state = _ffi.DeviceState(size=ctypes.sizeof(_ffi.DeviceState))
+        call("device_state", self.handle, ctypes.byref(state))
+        return state
+
+    # *** arrays ***
+
+    def empty(self, shape: int | Sequence[int], dtype: Any = "float32", *, cached: bool = True) -> Array:
+        """A new array. Its items are 0. ``cached=False`` is for data that the CPU only writes."""
+        type_, sizes = _dtype(dtype), shape_of(shape)
+        size = type_.itemsize
+        for axis in sizes:
+            size *= axis
+        return Array(self, Memory.new(self.gpu, size, CACHES[cached]), 0, sizes, type_)
+
+    def zeros(self, shape: int | Sequence[int], dtype: Any = "float32") -> Array:
+        """A new array of zeros."""
+        return self.empty(shape, dtype)
+
+    def full(self, shape: int | Sequence[int], value: float, dtype: Any = "float32") -> Array:
+        """A new array whose items are all ``value``."""
+        array = self.empty(shape, dtype)
+        array.fill(value)
+        return array
+
+    def array(self, items: Any, dtype: Any = None) -> Array:
+        """A copy of somebody's items: nested lists, or anything with the buffer protocol, such as an array of numpy."""
+        if isinstance(items, (int, float, bool)) or (isinstance(items, Sequence) and not isinstance(items, (bytes, bytearray, memoryview))):
+            shape, data, type_ = packed(items, None if dtype is None else _dtype(dtype))
+            array = self.empty(shape, type_)
+            ctypes.memmove(array.pointer, data, len(data))
+            return array
+        if dtype is not None and hasattr(items, "astype"):
+            items = items.astype(str(_dtype(dtype)))
+        view = memoryview(items)
+        if not view.c_contiguous:
+            view = memoryview(items.copy() if hasattr(items, "copy") else view.tobytes())
+        if dtype is not None and _dtype(dtype) != _dtype(view.format):
+            raise TypeError(f"{type(items).__name__} has items of {_dtype(view.format)}, and it cannot convert them to {_dtype(dtype)}")
+        array = self.empty(view.shape or (), view.format)
+        array.copy_from(view)
+        return array
+
+    def from_dlpack(self, other: Any) -> Array:
+        """The memory of an array of another library, without a copy: the GPU gets the whole pages around it."""
+        if isinstance(other, Array) and other.device is self:
+            return other.view(other.dtype)
+        source = Imported(other)
+        memory, offset = Memory.of_pages(self.gpu, source.pointer, source.nbytes, source)
+        return Array(self, memory, offset, source.shape, source.dtype)
+
+    def wrap(self, other: Any) -> Array:
+        """The memory of something with the buffer protocol that can be written, without a copy: an array of numpy, a bytearray."""
+        view = memoryview(other)
+        if view.readonly or not view.c_contiguous:
+            raise BufferError("the GPU may write the items, and needs them one behind another: make a copy with Device.array")
+        flat = (ctypes.c_uint8 * view.nbytes).from_buffer(view.cast("B"))
+        memory, offset = Memory.of_pages(self.gpu, ctypes.addressof(flat), view.nbytes, flat)
+        return Array(self, memory, offset, view.shape or (), _dtype(view.format))
+
+    def import_dmabuf(self, descriptor: int, shape: int | Sequence[int], dtype: Any = "uint8", offset: int = 0, *,
+                      read_only: bool = False, pointer: bool = True) -> Array:
+        """The memory of a camera, an encoder or another process, without a copy. The descriptor stays the caller's."""
+        flags = (_ffi.TEGRARM_BUFFER_GPU_READ_ONLY if read_only else 0) | (0 if pointer else _ffi.TEGRARM_BUFFER_NO_POINTER)
+        return Array(self, Memory.of_dmabuf(self.gpu, descriptor, flags), offset, shape_of(shape), _dtype(dtype))
+
+    # *** machine code ***
+
+    def compile(self, source: str | bytes, *, name: str = "source.cu", options: Sequence[str] = (), kernels: Sequence[str] = ()) -> Module:
+        """CUDA C++, compiled by NVRTC (``pip install tegrarm[nvrtc]``) and loaded.
+
+        ``kernels`` are instances of templates, such as ``"scale<float>"``. What the compiler objects to is a
+        :class:`tegrarm.CompileError` with its log.
+        """
+        text = source.encode() if isinstance(source, str) else source
+        every = [f"--include-path={place}" for place in compile.headers()] + ["-default-device", *options]
+        program = compile.program(text, name, self.arch, tuple(every), tuple(kernels))
+        return Module(self, program.cubin, cubin.parameter_types(program.ptx), program.names)
+
+    def load(self, image: bytes) -> Module:
+        """Loads a cubin: machine code for exactly this GPU."""
+        return Module(self, bytes(image))
+
+    # *** work ***
+
+    def queue(self, kind: str = "compute", *, priority: str | None = None, timeslice_us: int = 0) -> Queue:
+        """Another queue: ``"compute"``, or ``"copy"`` for a copy engine alone; priority "low", "medium" or "high"."""
+        queue = Queue.make(self, kind, priority, timeslice_us)
+        self._queues.add(queue)
+        self._own(queue)
+        return queue
+
+    def fence(self) -> Fence:
+        """The end of the work of the queue that the device was opened with."""
+        return self.default_queue.fence()
+
+    def wait(self, timeout: float | None = None) -> None:
+        """Until all work of all queues is done, ``timeout`` seconds at most for each. Ctrl-C ends the wait."""
+        for queue in list(self._queues):
+            if queue.open:
+                queue.wait(timeout)
+
+    def event(self) -> Event:
+        """A point in the work of a queue, and the GPU's time there."""
+        return Event(self)
+
+    def timer(self, queue: Queue | None = None) -> Timer:
+        """``with device.timer() as t:`` measures, on the GPU, what the block gives to a queue; ``t.ns`` waits for it."""
+        return Timer(self, queue)
+
+    def profile(self) -> contextlib.AbstractContextManager[list[Record]]:
+        """``with device.profile() as records:`` fills a list with start and end of each kernel, copy and fill of the block."""
+        return profile(self.handle)
+
+    def time(self) -> tuple[int, int, int]:
+        """The GPU's clock, CLOCK_MONOTONIC at the same moment, and how far off that may be. All in nanoseconds."""
+        gpu, cpu, off_by = ctypes.c_uint64(), ctypes.c_uint64(), ctypes.c_uint64()
+        call("device_time", self.handle, ctypes.byref(gpu), ctypes.byref(cpu), ctypes.byref(off_by))
+        return gpu.value, cpu.value, off_by.value
+
+    # *** faults ***
+
+    def fault(self) -> _ffi.Fault | None:
+        """What stopped a queue, or None."""
+        fault = _ffi.Fault(size=ctypes.sizeof(_ffi.Fault))
+        call("device_fault", self.handle, ctypes.byref(fault))
+        return fault if fault.cause != _ffi.TEGRARM_FAULT_NONE else None
+
+    def recover(self) -> int:
+        """Makes stopped queues work again, and says how many there were. Their unfinished work is lost; all else stays."""
+        recovered = ctypes.c_uint32()
+        call("device_recover", self.handle, ctypes.byref(recovered))
+        return recovered.value
+
+    # *** the end ***
+
+    def close(self) -> None:
+        """Closes the device with its arrays, modules and queues. The memory of a view stays until the view goes. Safe to call again."""
+        if self._gpu is None:
+            return
+        try:
+            self.wait()
+        except rm.RmError:
+            pass  # a fault that nobody looked at, or a library that was shut down: the end comes all the same
+        for part in [*self._owned]:
+            part.close()
+        self._gpu = None
+
+    def __enter__(self) -> Device:
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        self.close()
+
+
+_dtype = dtype  # the function, where an argument has its name

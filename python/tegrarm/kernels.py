@@ -1,0 +1,210 @@
+"""Kernels: machine code on a device, and launches that look like calls."""
+
+from __future__ import annotations
+
+import ctypes
+import numbers
+import struct
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from . import _ffi, cubin
+from .array import Array
+from .calls import call, made
+from .memory import Handle
+from .queues import Fence, Queue
+
+if TYPE_CHECKING:
+    from .device import Device
+
+Size = int | Sequence[int]
+INTEGERS = {1: "bB", 2: "hH", 4: "iI", 8: "qQ"}  # signed and unsigned, by size
+FLOATS = {2: "e", 4: "f", 8: "d"}
+
+
+def _triple(what: str, size: Size) -> Any:
+    sizes = (size,) if isinstance(size, int) else tuple(size)
+    if not 1 <= len(sizes) <= 3:
+        raise ValueError(f"the {what} has {len(sizes)} sizes: x, y and z at most")
+    return (ctypes.c_uint32 * 3)(*sizes, *[1] * (3 - len(sizes)))
+
+
+class Module:
+    """Loaded machine code. ``module["name"]`` is a kernel; with one kernel alone, the module can be launched itself."""
+
+    def __init__(self, device: Device, image: bytes, types: dict[str, list[str]] | None = None, names: dict[str, str] | None = None):
+        self.device, self._image_names = device, cubin.kernels(image)
+        self._types, self._names = types or {}, names or {}
+        self._handle = Handle(made("module_load", device.handle, image, len(image)), "module_unload", device.gpu)
+        self._kernels: dict[str, Kernel] = {}
+        device._own(self)
+
+    @property
+    def names(self) -> list[str]:
+        """The kernels, as the machine code names them."""
+        return list(self._image_names)
+
+    def kernel(self, name: str) -> Kernel:
+        """A kernel by its name in the source. C++ changes names: a function that is there once is found all the same."""
+        if name not in self._kernels:
+            found = self._names.get(name) or self._find(name)
+            self._kernels[name] = Kernel(self, found, self._types.get(found))
+        return self._kernels[name]
+
+    def _find(self, name: str) -> str:
+        changed = [n for n in self._image_names if n.startswith((f"_Z{len(name)}{name}", f"_ZN{len(name)}{name}"))]
+        if name not in self._image_names and len(changed) == 1:
+            return changed[0]
+        if name not in self._image_names:
+            raise KeyError(f"the module has no kernel {name!r}: it has {', '.join(self._image_names) or 'none'}")
+        return name
+
+    def __getitem__(self, key: Any) -> Any:
+        return self.kernel(key) if isinstance(key, str) else self.only[key]
+
+    def __getattr__(self, name: str) -> Kernel:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        try:
+            return self.kernel(name)
+        except KeyError as error:
+            raise AttributeError(error.args[0]) from None
+
+    @property
+    def only(self) -> Kernel:
+        """The kernel of a module that has one alone."""
+        if len(self._image_names) != 1:
+            raise KeyError(f"the module has {len(self._image_names)} kernels: say which, of {', '.join(self._image_names)}")
+        return self.kernel(self._image_names[0])
+
+    def variable(self, name: str) -> tuple[int, int]:
+        """Address and size of a ``__device__`` or ``__constant__`` variable."""
+        address, size = ctypes.c_uint64(), ctypes.c_uint64()
+        call("module_variable", self._handle.value, name.encode(), ctypes.byref(address), ctypes.byref(size))
+        return address.value, size.value
+
+    def write(self, name: str, value: Any) -> None:
+        """Sets a variable to the bytes of something that has the buffer protocol."""
+        data = bytes(memoryview(value).cast("B"))
+        call("module_write", self._handle.value, name.encode(), data, len(data))
+
+    def close(self) -> None:
+        """Unloads the machine code. Safe to call again."""
+        self._handle.close()
+
+    def __enter__(self) -> Module:
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        self.close()
+
+
+class Kernel:
+    """A kernel. ``kernel[grid, block](a, b, 3.0)`` launches it, and returns the fence of the launch.
+
+    An array is a pointer. A number gets the type of the parameter where the compiler told it (``Device.compile``); a cubin tells
+    only sizes, so that an int is then a whole number and a float a number with a fraction. Anything else is refused with the number of
+    the parameter.
+    """
+
+    def __init__(self, module: Module, name: str, types: list[str] | None):
+        self.name, self.module, self.device, self.types = name, module, module.device, types
+        self.handle = made("module_kernel", module._handle.value, name.encode())
+        self.attributes = _ffi.KernelAttributes(size=ctypes.sizeof(_ffi.KernelAttributes))
+        call("kernel_attributes", self.handle, ctypes.byref(self.attributes))
+        self.parameters = [self._parameter(index) for index in range(self.attributes.parameters)]
+
+    def _parameter(self, index: int) -> tuple[int, int]:
+        offset, size = ctypes.c_uint32(), ctypes.c_uint32()
+        call("kernel_parameter", self.handle, index, ctypes.byref(offset), ctypes.byref(size))
+        return offset.value, size.value
+
+    def __repr__(self) -> str:
+        return f"<tegrarm.Kernel {self.name}, {len(self.parameters)} parameters>"
+
+    def __getitem__(self, sizes: tuple[Any, ...]) -> Launch:
+        if not isinstance(sizes, tuple) or not 2 <= len(sizes) <= 4:
+            raise TypeError("a launch is kernel[grid, block], kernel[grid, block, shared] or kernel[grid, block, shared, queue]")
+        return Launch(self, *sizes)
+
+    def launch(self, grid: Size, block: Size, *arguments: Any, shared: int = 0, queue: Queue | None = None,
+               together: bool = False) -> Fence:
+        """Launches. ``shared`` is dynamic shared memory in bytes. With ``together`` all blocks run at once, or it is refused."""
+        return Launch(self, grid, block, shared, queue, together)(*arguments)
+
+    def occupancy(self, block: Size, shared: int = 0) -> int:
+        """How many blocks one SM runs at the same time."""
+        blocks = ctypes.c_uint32()
+        call("kernel_occupancy", self.handle, _triple("block", block), shared, ctypes.byref(blocks))
+        return blocks.value
+
+    def packed(self, arguments: tuple[Any, ...]) -> Any:
+        """The arguments as the kernel reads them."""
+        if len(arguments) != len(self.parameters):
+            raise TypeError(f"{self.name} has {len(self.parameters)} parameters, and {len(arguments)} arguments were given")
+        block = ctypes.create_string_buffer(max(self.attributes.parameter_size, 1))
+        for index, (argument, (offset, size)) in enumerate(zip(arguments, self.parameters, strict=True)):
+            value = self._bytes(index, argument, size)
+            if len(value) != size:
+                raise TypeError(f"parameter {index} of {self.name} has {size} bytes, and {type(argument).__name__} has {len(value)}")
+            ctypes.memmove(ctypes.addressof(block) + offset, value, size)
+        return block
+
+    def _bytes(self, index: int, argument: Any, size: int) -> bytes:
+        kind = self.types[index] if self.types else ""
+        if isinstance(argument, Array):
+            if argument.device is not self.device:
+                raise ValueError(f"argument {index} of {self.name} is an array of another device: this one does not see its memory")
+            if kind and (kind, size) not in (("pointer", 8), ("integer", 8)):  # most compilers do not tell pointers from integers
+                raise TypeError(f"parameter {index} of {self.name} is {kind}, and the argument is an array")
+            return struct.pack("<Q", argument.address)
+        if isinstance(argument, (bytes, bytearray, ctypes._SimpleCData, ctypes.Structure, ctypes.Array)):
+            return bytes(argument)
+        if type(argument).__module__ == "numpy" and getattr(argument, "shape", None) == ():
+            if not kind:
+                return bytes(argument.tobytes())
+            argument = argument.item()
+        if not isinstance(argument, numbers.Real):
+            raise TypeError(f"argument {index} of {self.name} is a {type(argument).__name__}: arguments are numbers, arrays of the device "
+                            "(Device.array makes one of another library's) and objects of ctypes")
+        try:
+            return _number(argument, kind if kind in ("float", "integer") else "float" if isinstance(argument, float) else "integer", size)
+        except (KeyError, struct.error, OverflowError, ValueError) as error:
+            raise TypeError(f"argument {index} of {self.name}, {argument!r}, is no {kind or 'value'} of {size} bytes: {error}") from None
+
+
+def _number(value: Any, kind: str, size: int) -> bytes:
+    """A number of Python as one of C: a fraction does not become a whole number, and nothing overflows."""
+    if kind == "float":
+        return struct.pack(f"<{FLOATS[size]}", value)
+    if value != int(value):
+        raise ValueError("it has a fraction")
+    return struct.pack(f"<{INTEGERS[size][value >= 0]}", int(value))
+
+
+class Launch:
+    """A kernel with the sizes of a launch: call it with the arguments."""
+
+    def __init__(self, kernel: Kernel, grid: Size, block: Size, shared: int = 0, queue: Queue | None = None, together: bool = False):
+        self.kernel, self.queue, self.shared = kernel, queue, shared
+        self.grid, self.block = _triple("grid", grid), _triple("block", block)
+        self.flags = _ffi.TEGRARM_LAUNCH_TOGETHER if together else 0
+        if together and queue is not None:
+            raise ValueError("a launch whose blocks run together goes to the queue that the device was opened with")
+
+    def __call__(self, *arguments: Any) -> Fence:
+        """Launches, and returns at once."""
+        return self.submit(self.kernel.packed(arguments))
+
+    def submit(self, values: Any) -> Fence:
+        """Launches with the block of arguments as the kernel reads it, an array of ctypes."""
+        kernel, fence = self.kernel, ctypes.c_uint64()
+        at, count = ctypes.addressof(values), len(kernel.parameters)
+        pointers = (ctypes.c_void_p * max(count, 1))(*[at + offset for offset, _ in kernel.parameters])
+        sized = (self.grid, self.block, self.shared, pointers)
+        if self.queue is not None:
+            call("queue_launch", self.queue.handle, kernel.handle, *sized, count, ctypes.byref(fence))
+        else:
+            sizes = (ctypes.c_size_t * max(count, 1))(*[size for _, size in kernel.parameters])
+            call("launch_checked", kernel.handle, *sized, sizes, count, self.flags, ctypes.byref(fence))
+        return Fence(kernel.device, fence.value)

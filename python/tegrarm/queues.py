@@ -1,0 +1,223 @@
+"""Queues of a device, the fences of their work, and the GPU's clock around it."""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from . import _ffi
+from .calls import call, made, wait
+from .memory import Handle
+from .rm import RmError
+
+if TYPE_CHECKING:
+    from .array import Array
+    from .device import Device
+
+FOREVER = _ffi.TEGRARM_WAIT_FOREVER
+KINDS = {"compute": _ffi.TEGRARM_QUEUE_COMPUTE, "copy": _ffi.TEGRARM_QUEUE_COPY}
+PRIORITIES = {None: _ffi.TEGRARM_PRIORITY_DEFAULT, "low": _ffi.TEGRARM_PRIORITY_LOW, "medium": _ffi.TEGRARM_PRIORITY_MEDIUM,
+              "high": _ffi.TEGRARM_PRIORITY_HIGH}
+
+
+def nanoseconds(timeout: float | None) -> int:
+    """A time limit of the library, of seconds; None is no limit."""
+    return FOREVER if timeout is None else max(int(timeout * 1e9), 0)
+
+
+def one_of(table: dict[Any, int], what: str, value: Any) -> int:
+    """The number of a name, or a sentence that has all names."""
+    if value not in table:
+        raise ValueError(f"{what} is {value!r}: it is one of {', '.join(repr(name) for name in table)}")
+    return table[value]
+
+
+# Who is told when a fence has passed, by number. The library calls one function for all of them, which never goes away.
+_told: dict[int, Callable[[RmError | None], object]] = {}
+_numbers = itertools.count(1)
+
+
+@_ffi.FenceCallback
+def _tell(_fence: int, status: int, number: int | None) -> None:
+    if (function := _told.pop(number or 0, None)) is not None:
+        function(None if status == 0 else RmError("tegrarm_fence_notify", status))
+
+
+class Fence:
+    """A point in the work of a queue."""
+
+    __slots__ = ("_descriptor", "device", "value")
+
+    def __init__(self, device: Device, value: int):
+        self.device, self.value = device, value
+        self._descriptor = -1
+
+    def wait(self, timeout: float | None = None) -> None:
+        """Until the work is done, ``timeout`` seconds at most. Ctrl-C ends the wait. A fault is an RmError that says what happened."""
+        wait("wait", self.device.handle, self.value, timeout_ns=nanoseconds(timeout))
+
+    @property
+    def done(self) -> bool:
+        """Whether the work is done."""
+        passed = ctypes.c_bool()
+        call("fence_query", self.device.handle, self.value, ctypes.byref(passed))
+        return passed.value
+
+    def fileno(self) -> int:
+        """A descriptor for ``select`` and its kind, readable when the work is done or lost. The fence closes it."""
+        if self._descriptor < 0:
+            descriptor = ctypes.c_int()
+            call("fence_fd", self.device.handle, self.value, ctypes.byref(descriptor))
+            self._descriptor = descriptor.value
+        return self._descriptor
+
+    def syncpoint(self) -> tuple[int, int]:
+        """The fence for other drivers: a syncpoint of host1x, and what it comes to behind everything that the queue was given."""
+        number, threshold = ctypes.c_uint32(), ctypes.c_uint32()
+        call("fence_syncpoint", self.device.handle, self.value, ctypes.byref(number), ctypes.byref(threshold))
+        return number.value, threshold.value
+
+    def sync_file(self) -> int:
+        """The same as a Linux sync file: a new descriptor, which the caller closes (``os.close``) or sends to another process."""
+        descriptor = ctypes.c_int()
+        call("fence_sync_file", self.device.handle, self.value, ctypes.byref(descriptor))
+        return descriptor.value
+
+    def then(self, function: Callable[[RmError | None], object]) -> None:
+        """Has a function called in a thread of the library when the work is done, or with the error if it is lost."""
+        number = next(_numbers)
+        _told[number] = function
+        try:
+            call("fence_notify", self.device.handle, self.value, _tell, number)
+        except RmError:
+            del _told[number]
+            raise
+
+    def __del__(self) -> None:
+        if getattr(self, "_descriptor", -1) >= 0:
+            os.close(self._descriptor)
+
+
+class Queue:
+    """Work that runs in the order in which it was given, beside the work of other queues."""
+
+    def __init__(self, device: Device, handle: Handle):
+        self.device, self._handle = device, handle
+
+    @classmethod
+    def make(cls, device: Device, kind: str, priority: str | None, timeslice_us: int) -> Queue:
+        """Another queue of a device."""
+        options = _ffi.QueueOptions(size=ctypes.sizeof(_ffi.QueueOptions), kind=one_of(KINDS, "kind", kind),
+                                    priority=one_of(PRIORITIES, "priority", priority), timeslice_us=timeslice_us)
+        made_ = made("queue_create", device.handle, ctypes.byref(options))
+        return cls(device, Handle(made_, "queue_destroy", device.gpu))
+
+    @property
+    def handle(self) -> ctypes.c_void_p:
+        """For the C interface."""
+        return self._handle.value
+
+    @property
+    def number(self) -> int:
+        """Which queue of the device it is, as records of a profile say it."""
+        number = ctypes.c_uint32()
+        call("queue_number", self.handle, ctypes.byref(number))
+        return number.value
+
+    def fence(self) -> Fence:
+        """The end of the work that the queue has been given so far."""
+        fence = ctypes.c_uint64()
+        call("queue_fence", self.handle, ctypes.byref(fence))
+        return Fence(self.device, fence.value)
+
+    def after(self, fence: Fence) -> None:
+        """What the queue is given from now on starts when that work of another queue is done. The GPU waits."""
+        call("queue_after", self.handle, fence.value)
+
+    def after_syncpoint(self, number: int, threshold: int) -> None:
+        """The same for a syncpoint of host1x, which another driver or another process increments."""
+        call("queue_after_syncpoint", self.handle, number, threshold)
+
+    def after_sync_file(self, descriptor: int) -> None:
+        """The same for a Linux sync file of a camera, an encoder, or the GPU's work in another process."""
+        call("queue_after_sync_file", self.handle, descriptor)
+
+    def copy(self, target: Array, source: Array) -> Fence:
+        """Copies all items. The GPU copies, and the call returns at once."""
+        if target.nbytes != source.nbytes or target.dtype != source.dtype:
+            raise ValueError(f"{source!r} does not have as many items of the same type as {target!r}")
+        fence = ctypes.c_uint64()
+        call("queue_copy", self.handle, target.memory.handle.value, target._offset, source.memory.handle.value, source._offset,
+             source.nbytes, ctypes.byref(fence))
+        return Fence(self.device, fence.value)
+
+    @property
+    def open(self) -> bool:
+        """Whether it can be given work."""
+        return self._handle.open
+
+    def wait(self, timeout: float | None = None) -> None:
+        """Until everything that the queue was given is done."""
+        self.fence().wait(timeout)
+
+    def close(self) -> None:
+        """Ends the queue, after its work. Safe to call again. The queue that a device was opened with ends with the device."""
+        self._handle.close()
+
+    def __enter__(self) -> Queue:
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        self.close()
+
+
+class Event:
+    """A point in the work of a queue, and the GPU's time there."""
+
+    def __init__(self, device: Device):
+        self.device = device
+        self._handle = Handle(made("event_create", device.handle), "event_destroy", device.gpu)
+        self._fence: Fence | None = None
+
+    def record(self, queue: Queue | None = None) -> Fence:
+        """Puts it behind everything that a queue was given before."""
+        fence = ctypes.c_uint64()
+        where = queue or self.device.default_queue
+        call("event_record", self._handle.value, where.handle, ctypes.byref(fence))
+        self._fence = Fence(self.device, fence.value)
+        return self._fence
+
+    def time(self) -> int:
+        """When the GPU came there, in nanoseconds of its clock, after a wait for it."""
+        if self._fence is not None:
+            self._fence.wait()
+        time = ctypes.c_uint64()
+        call("event_time", self._handle.value, ctypes.byref(time))
+        return time.value
+
+
+class Timer:
+    """How long the GPU takes for what a ``with`` block gives to a queue."""
+
+    def __init__(self, device: Device, queue: Queue | None):
+        self._queue, self.start, self.end = queue or device.default_queue, Event(device), Event(device)
+
+    def __enter__(self) -> Timer:
+        self.start.record(self._queue)
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        self.end.record(self._queue)
+
+    @property
+    def ns(self) -> int:
+        """Nanoseconds, after a wait for the end."""
+        return self.end.time() - self.start.time()
+
+    @property
+    def seconds(self) -> float:
+        """The same in seconds."""
+        return self.ns / 1e9
