@@ -240,7 +240,19 @@ ARM_SAMPLE := runtime_device runtime_hostobj runtime_replay barrier
 # The reference of some tests is tinygrad's CPU device, which needs a clang: the one that we link with will do.
 CLANG := $(if $(shell command -v clang),,$(ZIG)/.installed)
 pytest: build venv-pool $(TEST_TINY) $(SIM) $(CLANG)
-	TEGRARM_TEST_TINY=$(TEST_TINY) TEGRARM_TEST_ZIG=$(ZIG)/bin/python $(PY) -m pytest -c python/pyproject.toml --rootdir python python/tests
+	TEGRARM_TEST_TINY=$(TEST_TINY) TEGRARM_TEST_ZIG=$(ZIG)/bin/python $(PY) -m pytest -c python/pyproject.toml --rootdir python --ignore python/tests/triton python/tests
+
+# Triton has hundreds of megabytes, so its tests have an environment of their own.
+TRITON := $(CACHE)/triton
+$(TRITON)/.installed: python/requirements-triton.txt python/pyproject.toml
+	$(PYTHON) -m venv $(TRITON)
+	$(TRITON)/bin/python -m pip install --quiet --disable-pip-version-check -r python/requirements-triton.txt
+	$(TRITON)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable python
+	@touch $@
+.PHONY: test-triton
+test-triton: build $(TRITON)/.installed  ## Triton's kernels (softmax, matrix products, attention, ...) against numpy: about a minute, and a large download
+	$(TRITON)/bin/python -m pytest -c python/pyproject.toml --rootdir python python/tests/triton $(ARGS)
+	$(TRITON)/bin/python examples/python/triton_softmax.py
 
 # Compares tinygrad's own tests on the TEGRA interface with its CPU device. They take long and are not part of `make test`. They need
 # torch, which has gigabytes if its CPU build is not on pip's index, so they have a separate environment. ARGS="--compiler ptx test_ops",
@@ -329,6 +341,7 @@ lint: checks $(CBINDGEN)
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	$(CARGO) check --manifest-path fuzz/Cargo.toml --locked
 	$(PY) -m ruff check python examples benches packaging
+	$(PY) -m mypy --config-file python/pyproject.toml
 	$(MAKE) --no-print-directory GENERATED_TO=$(CACHE)/generated generated
 	$(PY) python/checks/drift.py $(CACHE)/generated
 	@$(if $(HAS_DENY),$(DENY_CHECK),echo "lint: cargo-deny SKIPPED, it is not installed: \`make deny\` installs and runs it")

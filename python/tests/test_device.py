@@ -376,6 +376,11 @@ def test_arrays_belong_to_their_device(dev, scale):
     assert "closed" in repr(other)
 
 
+def test_triton_says_how_to_install_it(python):
+    code = "import sys; sys.modules['triton'] = None\ntry: import tegrarm.triton\nexcept ImportError as error: print(error)"
+    assert "pip install tegrarm[triton]" in python(code)
+
+
 def test_the_device_says_what_it_is(dev):
     assert dev.arch == "sm_87" and dev.name and "sm_87" in repr(dev)
     available, total = dev.memory()
