@@ -123,6 +123,26 @@ def submit() -> None:
     line("tegrarm_replay_submit, median time", f"{times['replay']:.2f} us")
 
 
+def calls() -> None:
+    """Instructions of calls that give the GPU something or look at it, against the same thing by hand in C."""
+    binary, count = build("calls"), 400
+    rows = {"fill": "tegrarm_fill", "copy": "tegrarm_queue_copy", "event": "tegrarm_event_record", "after": "tegrarm_queue_after_syncpoint",
+            "syncpoint": "tegrarm_fence_syncpoint", "query": "tegrarm_fence_query"}
+    for call, name in rows.items():
+        ours, hand = (callgrind(f"measured_{way}_{call}", binary, call, way) / count for way in ("runtime", "hand"))
+        line(f"{name}, instructions", f"{ours:.0f}", f"the same words and stores in C {hand:.0f}")
+
+
+def handover() -> None:
+    """Sync files and dmabufs, against the system calls alone."""
+    run = [str(LIBDIR / "tegrarm-sim"), "run", "--", build("handover")]
+    done = subprocess.run(run, env={**os.environ, "TEGRARM_BACKEND": "nvgpu"}, capture_output=True, text=True, check=True).stdout
+    names = ("a sync file made; its ioctl in C", "a sync file waited for; its ioctl in C", "a dmabuf imported and freed; its calls in C")
+    for name, figures in zip(names, done.splitlines(), strict=True):
+        ours, hand = map(float, figures.split())
+        line(name, f"{ours:.0f}, {hand:.0f} us", f"{ours / hand:.2f} x")
+
+
 def devices() -> None:
     env = {**os.environ, "DEV": "TEGRA+NV"}
     done = subprocess.run([sys.executable, ROOT / "benches" / "devices.py"], env=env, capture_output=True, text=True, check=True)
@@ -264,7 +284,8 @@ def demo() -> None:
 
 
 FIGURES = (
-    control_instructions, alloc_free_calls, latency, submit, frontend, devices, copies, buffers, supervised, crowd, preload, engine, demo,
+    control_instructions, alloc_free_calls, latency, submit, calls, handover, frontend, devices, copies, buffers, supervised, crowd,
+    preload, engine, demo,
 )
 
 

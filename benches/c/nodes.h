@@ -16,6 +16,9 @@
 #define NVMAP_IOC_ALLOC 0x40144e03
 #define NVMAP_IOC_GET_FD 0xc0084e0f
 #define NVMAP_IOC_FREE 0x4e04
+#define NVMAP_IOC_FROM_FD 0xc0084e10
+#define HOST1X_IOCTL_CREATE_FENCE 0xc0105802
+#define HOST1X_IOCTL_FENCE_EXTRACT 0xc0185805
 
 struct nvmap_create_handle { uint32_t size_or_fd, handle; };
 struct nvmap_alloc_handle { uint32_t handle, heap_mask, flags, align; int32_t numa_nid; };
@@ -31,6 +34,17 @@ struct nvgpu_as_map_buffer_ex_args {
     int16_t compr_kind, incompr_kind;
     uint32_t dmabuf_fd, page_size;
     uint64_t buffer_offset, mapping_size, offset;
+};
+struct host1x_create_fence {
+    uint32_t id, threshold;
+    int32_t fence_fd;
+    uint32_t reserved;
+};
+struct host1x_fence_extract {
+    int32_t fence_fd;
+    uint32_t num_fences;
+    uint64_t fences_ptr;
+    uint32_t reserved[2];
 };
 struct nvgpu_as_unmap_buffer_args { uint64_t offset; };
 
