@@ -95,6 +95,7 @@ pub static ROWS: &[Row] = rows! {
     0x09a [1 4] "USGXT" Sgxt "USGXT{75.W}{!73.U32} {d}, {A}, {uS}" [SET];
     0x09b [1 4] "UBMSK" Bmsk "UBMSK{75.W} {d}, {A}, {uS}" [SET];
     0x09c [4] "UPLOP3" Plop3 "UPLOP3.LUT {P81}, {P84}, {p87}, {p77}, {p68}, {lut}, {16:8#}" [CLEAR];
+    0x09f [1] "UPLOP3" Plop3Sign "UPLOP3.LUT {P81}, {P84}, {A}.SIGN, {zB}.SIGN, {uC}.SIGN, {72:8#}, {16:8#}" [SET];
     0x0a4 [1 2 4] "UIMAD" Imad "UIMAD{mad}{!73.U32}{74.X} {d}, {A}, {xB}, {iC}{74 p87}" [SET];
     0x0a5 [1 2 4] "UIMAD.WIDE" ImadWide "UIMAD.WIDE{!73.U32}{74.X} {d}, {P81?}{A}, {xB}, {iC}{74 p87}" [SET];
     0x0b9 [5] "ULDC" Uldc "ULDC{constsize} {d}, {uS}" [];
@@ -166,6 +167,7 @@ pub static ROWS: &[Row] = rows! {
     0x18d [1] "ATOMS.CAS" AtomsCas "ATOMS{87:1CAS|CAST}{88.SPIN}{castype} {d}, {shared}, {R32}, {uC}" [CLEAR];
     0x18e [1 4] "RED" Red "RED{72.E}{76:1=0}{redop}{evict}{atomtype}{order} {red}, {R32}" [UNIFORM_NEEDS_E RED_DESCRIPTOR_NEEDS_64] notes = Notes::OrderedSums;
     0x18f [4] "CCTL" Cctl "CCTL{72.E}{78:3|U|C|I|?|?|?|?}{cctl}{cached}" [];
+    0x190 [4] "CCTLL" Cctl "CCTLL{87:4PF1|PF2|WB|IV|?|RS} {local}" [CLEAR];
     0x192 [4] "MEMBAR" Membar "MEMBAR{79:2SC|ALL||?}{76:3CTA|SM|GPU|SYS|?|VC|?|?}" [];
     0x1a1 [1] "MATCH" Match "MATCH{79:1ALL|ANY}{73.U64} {match}{d}, {A}" [];
     0x1a8 [1 4] "ATOMG" Atomg "ATOMG{72.E}{76:1=0}{atomop}{evict}{atomtype}{order} {P81}, {d}, {atomic}, {R32}" [FORM_4 UNIFORM_NEEDS_E] notes = Notes::Ordered;

@@ -104,10 +104,11 @@ pub(crate) fn plop3(l: &mut Lower<'_>) -> Result<Uop, Refused> {
 }
 
 fn plop3_sign_rows(w: &mut Warp, _: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
+    let mask = alu::scope(u, exec);
     let signs = |s| (0..32).fold(0, |mask, lane| mask | (w.get(s, lane) >> 31) << lane);
     let (a, b, c) = (signs(u.a), signs(u.b), signs(u.c));
-    w.set_pred(u.pd, exec, bits::plop3_lanes(a, b, c, u.imm as u8));
-    w.set_pred(u.pe, exec, bits::plop3_lanes(a, b, c, u.mods as u8));
+    w.set_pred(u.pd, mask, bits::plop3_lanes(a, b, c, u.imm as u8));
+    w.set_pred(u.pe, mask, bits::plop3_lanes(a, b, c, u.mods as u8));
     Flow::Next
 }
 
