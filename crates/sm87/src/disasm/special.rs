@@ -58,6 +58,12 @@ impl Printer<'_> {
                 }
             }
             Special::StoreData => self.register(if self.word.bit(91) { 32 } else { 64 }),
+            Special::Metadata(bit) if self.word.bit(bit) => {
+                self.out += ", ";
+                self.register(40);
+                self.out += &format!(", {:#x}", self.word.bits(48, 2));
+            }
+            Special::Metadata(_) => {}
             Special::Register => self.out += &names::special(self.word.bits(72, 8)),
         }
     }

@@ -91,6 +91,7 @@ pub(crate) fn lower(op: Op, l: &mut Lower<'_>) -> Result<Uop, Refused> {
         Op::Imma => tensor::imma_lower(l),
         Op::Movm => tensor::movm(l),
         Op::Hmma => tensor::hmma_lower(l),
+        Op::Bmma => tensor::bmma_lower(l),
         Op::Dmma => tensor::dmma_lower(l),
         Op::I2i => convert::i2i(l),
         Op::I2ip => convert::i2ip(l),

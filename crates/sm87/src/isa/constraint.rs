@@ -21,6 +21,8 @@ enum Rule {
     NotBoth(u32, u32),
     /// Tells whether one of the two fields must hold the code of a 64-bit type, or none of them may.
     Wide(Bits, Bits, bool),
+    /// A value in two places is one of these, a bit for each: the first where this bit is clear, the second where it is set.
+    Shape(u32, Bits, Bits, [u32; 2]),
     /// The two fields hold the same value.
     Same(Bits, Bits),
     /// Bit 91 is set as this value says. It marks an operand as uniform, or a constant bank as bindless.
@@ -72,6 +74,15 @@ pub(super) const DESCRIPTOR_NEEDS_64: Constraint =
 pub(super) const RED_DESCRIPTOR_NEEDS_64: Constraint =
     rule("a descriptor (bit 71) goes with an address register of 64 bits (bit 90)", Rule::NeedsWith(UNIFORM, 71, 90));
 
+pub(super) const SPARSE_HMMA: Constraint = rule(
+    "shape 1684 is dense (bit 73), shape 16832 is sparse",
+    Rule::Shape(73, Bits::new(75, 1), Bits::new(78, 1), [0b0111, 0b1011]),
+);
+pub(super) const SPARSE_IMMA: Constraint = rule(
+    "shapes 8816, 8832 and 16816 are dense (bit 72), shape 168128 is sparse",
+    Rule::Shape(72, Bits::new(75, 1), Bits::new(85, 2), [0b0111_0101, 0b1110_0000]),
+);
+
 pub(super) const SLOT: Constraint =
     rule("bit 91 says whether the operand at bit 32 is a uniform register", Rule::Uniform(Announced::BySlot));
 pub(super) const SET: Constraint = rule("bit 91 is set", Rule::Uniform(Announced::Always));
@@ -89,6 +100,9 @@ impl Constraint {
             Rule::NeedsWith(bit, with, other) => !(word.bit(bit) && word.bit(with)) || word.bit(other),
             Rule::NotBoth(one, other) => !(word.bit(one) && word.bit(other)),
             Rule::Wide(to, from, wide) => (to.of(word) == WIDE_TYPE || from.of(word) == WIDE_TYPE) == wide,
+            Rule::Shape(bit, low, high, shapes) => {
+                shapes[usize::from(word.bit(bit))] >> (low.of(word) | high.of(word) << low.len) & 1 == 1
+            }
             Rule::Same(one, other) => one.of(word) == other.of(word),
             Rule::Uniform(announced) => announced.by(word).is_none_or(|set| set == word.bit(UNIFORM)),
         }

@@ -67,8 +67,11 @@ pub(super) const FIELDS: &[(&str, Piece)] = &[
     ("i2f", by(84, 2, bits(74, 1), &[UNSIGNED, SIGNED])),
     ("i2ip", by(72, 2, bits(76, 3), &[HALVES, HALVES, HALVES, HALVES, FOURTHS, FOURTHS, EIGHTHS, EIGHTHS])),
     // Matrices.
-    ("hmma", split(bits(75, 1), bits(78, 1), "1688|16816|1684|?")),
-    ("imma", split(bits(75, 1), bits(85, 2), "8816|?|8832|?|16816|16832|16864|?")),
+    ("hmma", split(bits(75, 1), bits(78, 1), "1688|16816|1684|16832")),
+    ("imma", split(bits(75, 1), bits(85, 2), "8816|?|8832|?|16816|16832|16864|168128")),
+    ("bmma", list(75, 2, "88128|168128|168256|?")),
+    ("sparse 72", special(Special::Metadata(72))),
+    ("sparse 73", special(Special::Metadata(73))),
     ("imma a", split(bits(83, 1), bits(76, 1), "U8|U4|S8|S4")),
     ("imma b", split(bits(84, 1), bits(78, 1), "U8|U4|S8|S4")),
     // Lanes, barriers and control.

@@ -54,6 +54,7 @@ pub enum Op {
     Ldsm,
     Hmma,
     F2fp,
+    Bmma,
     Dmma,
     Hmnmx2,
     F2ip,

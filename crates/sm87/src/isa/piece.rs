@@ -140,4 +140,6 @@ pub(crate) enum Special {
     StoreData,
     /// A special register.
     Register,
+    /// The metadata of a sparse matrix and the lanes that have them, if this bit is set.
+    Metadata(u32),
 }

@@ -71,12 +71,13 @@ pub static ROWS: &[Row] = rows! {
     0x033 [1 2 3 7] "HSET2" Hset2 "HSET2{71.BF}{fcmp}{80.FTZ}{hcomb} {d}, {hA}, {hT}, {p87}" [SLOT];
     0x034 [1 2 3 7] "HSETP2" Hsetp2 "HSETP2{fcmp}{71.H_AND}{80.FTZ}{hcomb} {P81}, {P84}, {hA}, {hT}, {p87}" [SLOT];
     0x035 [1 2 3 4 5 6 7] "HFMA2.MMA" Hfma2Mma "HFMA2.MMA{flush}{77.SAT}{79.RELU} {d}, {mA}, {mB}, {mC}{79 p87?}" [SLOT RELU_OR_SAT];
-    0x037 [1] "IMMA" Imma "IMMA{72:1=0}{77:1=0}{79:1=0}{imma}{imma a}{imma b}{82.SAT} {d}, {A}.ROW, {uS}.COL, {uC}{up}" [SLOT];
+    0x037 [1] "IMMA" Imma "IMMA{77:1=0}{79:1=0}{72.SP}{imma}{imma a}{imma b}{82.SAT} {d}, {A}.ROW, {uS}.COL, {uC}{up}{sparse 72}" [SLOT SPARSE_IMMA];
     0x038 [1 4 5 6] "I2I" I2i "I2I{76:2U8|S8|U16|S16}.S32.SAT {d}, {uS}" [SLOT];
     0x039 [1 4 5 6] "I2IP" I2ip "I2IP{76:3U8|S8|U16|S16|U2|S2|U4|S4}.S32{74:2SAT||SATRELU|?} {d}, {A}, {uS}, {uC}{i2ip}" [SLOT];
     0x03a [1] "MOVM" Movm "MOVM.16{75:3=0}{78:2MT88|M832|M864|?} {d}, {A}" [SLOT];
     0x03b [4] "LDSM" Ldsm "LDSM.16{75:3=0}{78:2M88|MT88}{72:2|2|4} {d}, {matrix}" [];
-    0x03c [1] "HMMA" Hmma "HMMA{hmma}{76:1F16|F32}{82:2|BF16|TF32} {d}, {tA}, {tS}, {uC}{up}" [SLOT];
+    0x03c [1] "HMMA" Hmma "HMMA{73.SP}{hmma}{76:1F16|F32}{82:2|BF16|TF32} {d}, {tA}, {tS}, {uC}{up}{sparse 73}" [SLOT SPARSE_HMMA];
+    0x03d [1] "BMMA" Bmma "BMMA{73:2=2}{80:1=1}{bmma}{77:2XOR|?|AND|?}.POPC {d}, {A}.ROW, {uS}.COL, {uC}{up}" [SLOT];
     0x03e [1 4 5 6] "F2FP" F2fp "F2FP{77.SATFINITE}{75.RELU}{76.BF16}{!78.PACK_AB}{78.MERGE_C}{79:2|?|?|RZ} {d}, {f2fp}" [SLOT];
     0x03f [1] "DMMA" Dmma "DMMA.884{76:1=0} {d}, {A}, {uS}, {uC}" [SLOT];
     0x040 [1 4 5 6] "HMNMX2" Hmnmx2 "HMNMX2{85.BF16_V2}{80.FTZ}{81.NAN}{82.XORSIGN} {d}, {vA}, {vS}, {p87}" [SLOT];

@@ -11,6 +11,7 @@
 use super::half::Kind;
 use super::mma::{Fragment, accumulator};
 use super::round::{Round, narrow};
+use super::sparse::Grain;
 
 /// The number of fraction bits that survive alignment.
 const FRACTION: i32 = 24;
@@ -59,6 +60,21 @@ impl Hmma {
         Some(Self { input, depth, f32, neg_a: false, neg_b: false })
     }
 
+    /// The same for a sparse A, of which half is stored. The depth is that of the stored half.
+    #[must_use]
+    pub const fn sparse_from_bits(shape: u32, input: u32, f32: bool) -> Option<Self> {
+        let (input, depth) = match (shape, input) {
+            (1, 0) => (Input::F16, 8),
+            (3, 0) => (Input::F16, 16),
+            (1, 1) if f32 => (Input::Bf16, 8),
+            (3, 1) if f32 => (Input::Bf16, 16),
+            (0, 2) if f32 => (Input::Tf32, 4),
+            (1, 2) if f32 => (Input::Tf32, 8),
+            _ => return None,
+        };
+        Some(Self { input, depth, f32, neg_a: false, neg_b: false })
+    }
+
     /// The numbers of registers of A, of B, and of C or D.
     #[must_use]
     pub const fn registers(self) -> [usize; 3] {
@@ -82,6 +98,41 @@ impl Hmma {
         // A shape of full depth has two registers of B and makes two passes.
         let step = self.depth / self.registers()[1];
         for (row, sums) in d.iter_mut().enumerate() {
+            for from in (0..self.depth).step_by(step) {
+                operands.pass(row, from..from + step, self.f32, sums);
+            }
+        }
+        self.results(&d)
+    }
+
+    /// The same for a sparse A, of which half is stored; B has twice as many registers. The passes are those of a dense A
+    /// of the stored depth.
+    #[must_use]
+    pub fn run_sparse(
+        self,
+        a: &[Fragment; 4],
+        b: &[Fragment; 4],
+        c: &[Fragment; 4],
+        metadata: &Fragment,
+        selector: usize,
+    ) -> [Fragment; 4] {
+        let registers = self.registers()[1];
+        // B in two parts, each of which has as many rows as A has stored columns.
+        let part = |at: usize| [b[at], if registers == 2 { b[at + 1] } else { [0; 32] }];
+        let halves = [self.operands(a, &part(0)), self.operands(a, &part(registers))];
+        let grain = if self.input == Input::Tf32 { Grain::Words } else { Grain::Halves };
+        let mut d = self.addends(c);
+        for (row, sums) in d.iter_mut().enumerate() {
+            let columns = grain.columns(metadata, selector, row, self.depth);
+            let mut operands = halves[0].clone();
+            operands.special |= halves[1].special;
+            for (k, &column) in columns.iter().enumerate().take(self.depth) {
+                let (half, at) = (&halves[column / self.depth], column % self.depth);
+                operands.b[k] = half.b[at];
+                operands.b_significand[k] = half.b_significand[at];
+                operands.b_exponent[k] = half.b_exponent[at];
+            }
+            let step = self.depth / registers;
             for from in (0..self.depth).step_by(step) {
                 operands.pass(row, from..from + step, self.f32, sums);
             }
@@ -194,6 +245,7 @@ struct Parts {
 }
 
 /// A and B, split into integer significands with 10 fraction bits and exponents.
+#[derive(Clone)]
 struct Operands {
     a: [[f32; 16]; 16],
     a_significand: [[i32; 16]; 16],

@@ -10,6 +10,8 @@
 //! * C and D, 32-bit: registers 0 and 1 have row g, columns 2t and 2t + 1, and registers 2 and 3 have row g + 8.
 //!   16-bit: register 0 has both columns of row g, and register 1 those of row g + 8.
 
+use super::sparse::Grain;
+
 /// One fragment register of a warp.
 pub type Fragment = [u32; 32];
 
@@ -47,6 +49,19 @@ impl Imma {
         Some(Self { rows, depth, bits, signed_a: false, signed_b: false, saturate: false })
     }
 
+    /// The same for a sparse A, of which half is stored. The numbers of registers are those of the stored half.
+    #[must_use]
+    pub const fn sparse_from_bits(shape: u32, narrow_a: bool, narrow_b: bool) -> Option<Self> {
+        let depth = match (shape, narrow_a, narrow_b) {
+            (5, false, false) => 16,
+            (6, false, false) | (6, true, true) => 32,
+            (7, true, true) => 64,
+            _ => return None,
+        };
+        let bits = if narrow_a { 4 } else { 8 };
+        Some(Self { rows: 16, depth, bits, signed_a: false, signed_b: false, saturate: false })
+    }
+
     /// The numbers of registers of A, of B, and of C or D.
     #[must_use]
     pub const fn registers(self) -> [usize; 3] {
@@ -57,24 +72,61 @@ impl Imma {
     /// Computes D = A·B + C. Registers beyond [`Imma::registers`] are ignored in the operands and zero in the result.
     #[must_use]
     pub fn run(self, a: &[Fragment; 4], b: &[Fragment; 2], c: &[Fragment; 4]) -> [Fragment; 4] {
+        let (left, right) = (self.left(a), self.right(&b[..self.registers()[1]]));
+        self.sums(c, |row, column| left[row].iter().zip(&right[column]).map(|(&x, &y)| i64::from(x * y)).sum())
+    }
+
+    /// The same for a sparse A, of which half is stored; B has twice as many registers.
+    #[must_use]
+    pub fn run_sparse(
+        self,
+        a: &[Fragment; 4],
+        b: &[Fragment; 4],
+        c: &[Fragment; 4],
+        metadata: &Fragment,
+        selector: usize,
+    ) -> [Fragment; 4] {
+        let (left, right) = (self.left(a), self.right(&b[..2 * self.registers()[1]]));
+        let grain = if self.bits == 4 { Grain::Nibbles } else { Grain::Bytes };
+        let columns: [_; 16] = std::array::from_fn(|row| grain.columns(metadata, selector, row, self.depth));
+        self.sums(c, |row, column| {
+            let stored = left[row].iter().zip(&columns[row]).take(self.depth);
+            stored.map(|(&x, &k)| i64::from(x * right[column][k])).sum()
+        })
+    }
+
+    /// A, by rows.
+    fn left(self, a: &[Fragment; 4]) -> [[i32; 64]; 16] {
         let per_word = 32 / self.bits as usize;
-        let mut left = [[0i32; 64]; 16];
-        let mut right = [[0i32; 64]; 8];
-        let [a_count, b_count, c_count] = self.registers();
+        let mut left = [[0; 64]; 16];
         for (lane, element) in (0..32).flat_map(|lane| (0..per_word).map(move |e| (lane, e))) {
             let (g, column) = (lane / 4, lane % 4 * per_word + element);
-            for (r, word) in a.iter().take(a_count).enumerate() {
+            for (r, word) in a.iter().take(self.registers()[0]).enumerate() {
                 left[g + r % 2 * 8][column + r / 2 * 4 * per_word] = self.element(word[lane], element, self.signed_a);
             }
-            for (r, word) in b.iter().take(b_count).enumerate() {
+        }
+        left
+    }
+
+    /// B, by columns.
+    fn right(self, b: &[Fragment]) -> [[i32; 128]; 8] {
+        let per_word = 32 / self.bits as usize;
+        let mut right = [[0; 128]; 8];
+        for (lane, element) in (0..32).flat_map(|lane| (0..per_word).map(move |e| (lane, e))) {
+            let (g, column) = (lane / 4, lane % 4 * per_word + element);
+            for (r, word) in b.iter().enumerate() {
                 right[g][column + r * 4 * per_word] = self.element(word[lane], element, self.signed_b);
             }
         }
+        right
+    }
+
+    /// D, from C and the product of each row and column.
+    fn sums(self, c: &[Fragment; 4], product: impl Fn(usize, usize) -> i64) -> [Fragment; 4] {
         let mut d = [[0; 32]; 4];
-        for (r, lane) in (0..c_count).flat_map(|r| (0..32).map(move |lane| (r, lane))) {
+        for (r, lane) in (0..self.registers()[2]).flat_map(|r| (0..32).map(move |lane| (r, lane))) {
             let (row, column) = accumulator(r, lane);
-            let dot: i64 = left[row].iter().zip(&right[column]).map(|(&x, &y)| i64::from(x * y)).sum();
-            let sum = dot + i64::from(c[r][lane] as i32);
+            let sum = product(row, column) + i64::from(c[r][lane] as i32);
             d[r][lane] = if self.saturate { sum.clamp(i32::MIN.into(), i32::MAX.into()) as u32 } else { sum as u32 };
         }
         d
@@ -83,6 +135,54 @@ impl Imma {
     const fn element(self, word: u32, index: usize, signed: bool) -> i32 {
         let top = word << (32 - self.bits - index as u32 * self.bits);
         if signed { top as i32 >> (32 - self.bits) } else { (top >> (32 - self.bits)) as i32 }
+    }
+}
+
+/// A shape of one-bit elements that BMMA has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Bmma {
+    /// The number of rows of A and D: 8 or 16.
+    rows: usize,
+    /// The number of registers of B, which have 128 rows of it each.
+    steps: usize,
+    /// True if bits are combined by AND, false if by XOR.
+    and: bool,
+}
+
+impl Bmma {
+    /// Reads the two-bit shape field.
+    #[must_use]
+    pub const fn from_bits(shape: u32, and: bool) -> Option<Self> {
+        let (rows, steps) = match shape {
+            0 => (8, 1),
+            1 => (16, 1),
+            2 => (16, 2),
+            _ => return None,
+        };
+        Some(Self { rows, steps, and })
+    }
+
+    /// The numbers of registers of A, of B, and of C or D.
+    #[must_use]
+    pub const fn registers(self) -> [usize; 3] {
+        [self.steps * self.rows / 8, self.steps, self.rows / 4]
+    }
+
+    /// Computes D: C plus the number of bits that are set when a row of A is combined with a column of B. It wraps.
+    #[must_use]
+    pub fn run(self, a: &[Fragment; 4], b: &[Fragment; 2], c: &[Fragment; 4]) -> [Fragment; 4] {
+        let mut d = [[0; 32]; 4];
+        for (r, lane) in (0..self.registers()[2]).flat_map(|r| (0..32).map(move |lane| (r, lane))) {
+            let (row, column) = accumulator(r, lane);
+            d[r][lane] = c[r][lane];
+            for (step, t) in (0..self.steps).flat_map(|step| (0..4).map(move |t| (step, t))) {
+                let x = a[step * (self.rows / 8) + row / 8][row % 8 * 4 + t];
+                let y = b[step][column * 4 + t];
+                let bits = if self.and { x & y } else { x ^ y };
+                d[r][lane] = d[r][lane].wrapping_add(bits.count_ones());
+            }
+        }
+        d
     }
 }
 

@@ -14,7 +14,8 @@
 //! | [`bits`] | LOP3 PLOP3 SHF PRMT FLO SGXT BMSK P2R R2P |
 //! | [`mufu`] | MUFU |
 //! | [`atomic`] | ATOM ATOMG ATOMS RED |
-//! | [`hmma`], [`mma`] | HMMA; IMMA DMMA LDSM MOVM |
+//! | [`hmma`], [`mma`] | HMMA; IMMA BMMA DMMA LDSM MOVM |
+//! | [`sparse`] | the metadata of HMMA.SP and IMMA.SP |
 //!
 //! They are built on [`round`] and [`format`]. `docs/simulator.md` says which semantics come from documents and which
 //! from tests.
@@ -31,6 +32,7 @@ pub mod int;
 pub mod mma;
 pub mod mufu;
 pub mod round;
+pub mod sparse;
 
 pub use round::Round;
 

@@ -1,4 +1,4 @@
-//! HMMA, IMMA, DMMA and MOVM. The matrix units work on fragments, and each register of a fragment is one row.
+//! HMMA, IMMA, BMMA, DMMA and MOVM. The matrix units work on fragments, and each register of a fragment is one row.
 
 use crate::exec::alu::{self, Whole};
 use crate::exec::env::{Env, WarpError};
@@ -9,7 +9,7 @@ use crate::exec::uop::{Flow, Handlers, Pred, Uop};
 use crate::exec::warp::{Warp, lanes};
 use crate::num::Round;
 use crate::num::hmma::Hmma;
-use crate::num::mma::{Fragment, Imma, dmma, transpose};
+use crate::num::mma::{Bmma, Fragment, Imma, dmma, transpose};
 
 #[inline(always)]
 fn load<const N: usize>(w: &Warp, s: Src, used: usize) -> [Fragment; N] {
@@ -40,12 +40,36 @@ fn whole(env: &mut Env<'_>, u: &Uop, exec: u32) -> Result<(), Flow> {
     Err(env.warp_error(u, WarpError::IllegalParameter, text))
 }
 
-fn hmma_of(l: &Lower<'_>) -> Option<Hmma> {
-    if l.bit(73) {
-        return None;
+/// The metadata of a sparse matrix: their register and the lanes of each quad that have them, behind the other bits of
+/// `imm`.
+#[derive(Clone, Copy)]
+struct Metadata {
+    register: u8,
+    selector: u32,
+}
+
+impl Metadata {
+    const AT: u32 = 16;
+
+    fn of(l: &mut Lower<'_>) -> u32 {
+        // It counts as one of the registers that the code touches.
+        l.reg(40, 1);
+        (l.bits(40, 8) | l.bits(48, 2) << 8) << Self::AT
     }
+
+    const fn from_imm(imm: u32) -> Self {
+        Metadata { register: (imm >> Self::AT) as u8, selector: imm >> (Self::AT + 8) & 3 }
+    }
+
+    fn load(self, w: &Warp) -> Fragment {
+        load::<1>(w, Src::reg(self.register), 1)[0]
+    }
+}
+
+fn hmma_of(l: &Lower<'_>) -> Option<Hmma> {
     let shape = u32::from(l.bit(78)) << 1 | u32::from(l.bit(75));
-    let mut h = Hmma::from_bits(shape, l.bits(82, 2), l.bit(76))?;
+    let make = if l.bit(73) { Hmma::sparse_from_bits } else { Hmma::from_bits };
+    let mut h = make(shape, l.bits(82, 2), l.bit(76))?;
     h.neg_a = l.bit(72);
     h.neg_b = l.bit(63);
     Some(h)
@@ -69,6 +93,23 @@ impl Whole for Halves {
         store(w, u.d, exec, &d[..rc]);
         Flow::Next
     }
+}
+
+fn sparse_halves(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
+    if let Err(flow) = whole(env, u, exec) {
+        return flow;
+    }
+    let (f, metadata) = (u.imm, Metadata::from_imm(u.imm));
+    let Some(mut h) = Hmma::sparse_from_bits(f & 3, f >> 2 & 3, f & 16 != 0) else {
+        return env.warp_error(u, WarpError::IllegalEncoding, "HMMA shape".to_owned());
+    };
+    (h.neg_a, h.neg_b) = (f & 32 != 0, f & 64 != 0);
+    let [ra, rb, rc] = h.registers();
+    let c = if w.pred(u.ps) == 0 { [[0; 32]; 4] } else { load::<4>(w, u.c, rc) };
+    let (a, b) = (load::<4>(w, u.a, ra), load::<4>(w, u.b, 2 * rb));
+    let d = h.run_sparse(&a, &b, &c, &metadata.load(w), metadata.selector as usize);
+    store(w, u.d, exec, &d[..rc]);
+    Flow::Next
 }
 
 struct Transpose;
@@ -101,13 +142,18 @@ fn addend(l: &Lower<'_>) -> Pred {
 pub(crate) fn hmma_lower(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     let h = hmma_of(l).ok_or(Refused("HMMA shape"))?;
     let [ra, rb, rc] = h.registers().map(|n| n as u8);
-    let (d, a, b, c) = (l.dst(rc), l.reg(24, ra), l.reg(32, rb), l.reg(64, rc));
+    let sparse = l.bit(73);
+    let (d, a, b, c) = (l.dst(rc), l.reg(24, ra), l.reg(32, rb << u8::from(sparse)), l.reg(64, rc));
     let imm = u32::from(l.bit(78)) << 1
         | u32::from(l.bit(75))
         | l.bits(82, 2) << 2
         | u32::from(l.bit(76)) << 4
         | u32::from(h.neg_a) << 5
         | u32::from(h.neg_b) << 6;
+    if sparse {
+        let imm = imm | Metadata::of(l);
+        return Ok(Uop { d, a, b, c, imm, ps: addend(l), ..l.uop(Handlers::all(sparse_halves)) });
+    }
     Ok(Uop { d, a, b, c, imm, ps: addend(l), ..l.uop(alu::whole::<Halves>()) })
 }
 
@@ -116,13 +162,21 @@ fn imma(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
         return flow;
     }
     let f = u.imm;
-    let Some(mut i) = Imma::from_bits(f & 7, f & 8 != 0, f & 16 != 0) else {
+    let sparse = f & 256 != 0;
+    let make = if sparse { Imma::sparse_from_bits } else { Imma::from_bits };
+    let Some(mut i) = make(f & 7, f & 8 != 0, f & 16 != 0) else {
         return env.warp_error(u, WarpError::IllegalEncoding, "IMMA shape".to_owned());
     };
     (i.signed_a, i.signed_b, i.saturate) = (f & 32 != 0, f & 64 != 0, f & 128 != 0);
     let [ra, rb, rc] = i.registers();
     let c = if w.pred(u.ps) == 0 { [[0; 32]; 4] } else { load::<4>(w, u.c, rc) };
-    let d = i.run(&load::<4>(w, u.a, ra), &load::<2>(w, u.b, rb), &c);
+    let a = load::<4>(w, u.a, ra);
+    let d = if sparse {
+        let metadata = Metadata::from_imm(f);
+        i.run_sparse(&a, &load::<4>(w, u.b, 2 * rb), &c, &metadata.load(w), metadata.selector as usize)
+    } else {
+        i.run(&a, &load::<2>(w, u.b, rb), &c)
+    };
     store(w, u.d, exec, &d[..rc]);
     Flow::Next
 }
@@ -130,16 +184,41 @@ fn imma(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
 pub(crate) fn imma_lower(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     let shape = u32::from(l.bit(86)) << 2 | u32::from(l.bit(85)) << 1 | u32::from(l.bit(75));
     let (na, nb) = (l.bit(83), l.bit(84));
-    let shape_ok = Imma::from_bits(shape, na, nb).filter(|_| !l.bit(73) && l.bit(74));
+    let sparse = l.bit(72);
+    let make = if sparse { Imma::sparse_from_bits } else { Imma::from_bits };
+    let shape_ok = make(shape, na, nb).filter(|_| !l.bit(73) && l.bit(74));
     let [ra, rb, rc] = shape_ok.ok_or(Refused("IMMA shape"))?.registers().map(|n| n as u8);
-    let (d, a, b, c) = (l.dst(rc), l.reg(24, ra), l.reg(32, rb), l.reg(64, rc));
+    let (d, a, b, c) = (l.dst(rc), l.reg(24, ra), l.reg(32, rb << u8::from(sparse)), l.reg(64, rc));
     let imm = shape
         | u32::from(na) << 3
         | u32::from(nb) << 4
         | u32::from(l.bit(76)) << 5
         | u32::from(l.bit(78)) << 6
-        | u32::from(l.bit(82)) << 7;
+        | u32::from(l.bit(82)) << 7
+        | u32::from(sparse) << 8
+        | if sparse { Metadata::of(l) } else { 0 };
     Ok(Uop { d, a, b, c, imm, ps: addend(l), ..l.uop(Handlers::all(imma)) })
+}
+
+fn bmma(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
+    if let Err(flow) = whole(env, u, exec) {
+        return flow;
+    }
+    let Some(m) = Bmma::from_bits(u.imm & 3, u.imm & 4 != 0) else {
+        return env.warp_error(u, WarpError::IllegalEncoding, "BMMA shape".to_owned());
+    };
+    let [ra, rb, rc] = m.registers();
+    let c = if w.pred(u.ps) == 0 { [[0; 32]; 4] } else { load::<4>(w, u.c, rc) };
+    let d = m.run(&load::<4>(w, u.a, ra), &load::<2>(w, u.b, rb), &c);
+    store(w, u.d, exec, &d[..rc]);
+    Flow::Next
+}
+
+pub(crate) fn bmma_lower(l: &mut Lower<'_>) -> Result<Uop, Refused> {
+    let (shape, and) = (l.bits(75, 2), l.bit(78));
+    let [ra, rb, rc] = Bmma::from_bits(shape, and).ok_or(Refused("BMMA shape"))?.registers().map(|n| n as u8);
+    let (d, a, b, c) = (l.dst(rc), l.reg(24, ra), l.reg(32, rb), l.reg(64, rc));
+    Ok(Uop { d, a, b, c, imm: shape | u32::from(and) << 2, ps: addend(l), ..l.uop(Handlers::all(bmma)) })
 }
 
 fn dmma_rows(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
