@@ -169,6 +169,23 @@ fn zeroed_variables_take_memory_but_no_bytes() {
     assert!(scratch.offset + scratch.size <= cubin.memory_size());
 }
 
+/// The second instruction of a kernel becomes one that works on an image.
+#[test]
+fn textures_and_surfaces_are_refused_by_name() {
+    for (opcode, name) in
+        [(0x361u16, "TEX"), (0x364, "TLD4"), (0x370, "TXQ"), (0x99a, "SULD"), (0x99e, "SUST"), (0x3a0, "SURED")]
+    {
+        let mut file = bytes("vecadd.nvrtc.cubin");
+        let (at, _) = section_in_file(&file, ".text.vecadd");
+        let guard = file[at + 17] & 0xf0;
+        file[at + 16..at + 18].copy_from_slice(&(opcode | u16::from(guard) << 8).to_le_bytes());
+        let error = Cubin::parse(&file, 87).unwrap_err();
+        let function = "vecadd".to_string();
+        assert_eq!(*error.problem(), Problem::Image { function, instruction: name, offset: 16 });
+        assert!(error.to_string().contains(&format!("'vecadd' has the instruction {name} at offset 0x10")), "{error}");
+    }
+}
+
 fn problem(bytes: &[u8], sm: u32) -> Problem {
     Cubin::parse(bytes, sm).unwrap_err().problem().clone()
 }

@@ -6,6 +6,7 @@
 pub mod attributes;
 pub mod kernel;
 pub mod layout;
+pub mod refused;
 pub mod reloc;
 
 pub use kernel::{Bank, Kernel, Parameter, Stack};
@@ -68,10 +69,12 @@ impl Cubin {
     ///
     /// # Errors
     /// [`LoadError`] with the section and the file offset: the file is truncated or inconsistent, it is for another
-    /// machine or GPU, it needs an undefined symbol, or it has a relocation that cannot be applied.
+    /// machine or GPU, it needs an undefined symbol, it has a relocation that cannot be applied, or an instruction of it
+    /// works on textures or surfaces.
     pub fn parse(bytes: &[u8], sm: u32) -> Result<Cubin, LoadError> {
         let object = Object::parse(bytes)?;
         check_machine(&object, sm)?;
+        refused::check(&object)?;
         let layout = layout::plan(&object)?;
         let kernels = kernel::read(&object, &layout)?;
         let image = build_image(&object, &layout);

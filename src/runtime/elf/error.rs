@@ -102,6 +102,11 @@ pub enum Problem {
     Unplaced { symbol: String, what: &'static str },
     #[error("relocation {relocation} against '{symbol}': {value:#x} does not fit ({wanted})")]
     OutOfReach { relocation: &'static str, symbol: String, value: i128, wanted: &'static str },
+    #[error(
+        "'{function}' has the instruction {instruction} at offset {offset:#x}, for a texture or a surface; this library has no \
+         texture objects: read the array through a pointer instead"
+    )]
+    Image { function: String, instruction: &'static str, offset: u64 },
     #[error("undefined: {}", .names.join(", "))]
     Undefined { names: Vec<String> },
     #[error("memory for {size} bytes of code: {reason}")]

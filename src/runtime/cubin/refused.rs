@@ -1,0 +1,53 @@
+//! Instructions that a module cannot have, because the runtime has no objects that they would work on.
+//!
+//! A texture or surface instruction takes its image from a table of headers that a driver with texture objects fills. There is none
+//! here, on the board as on the virtual Orin, and the instruction would fault when it is reached. Therefore the module is refused
+//! when it is loaded, with the name of the function and of the instruction.
+
+use crate::runtime::elf::{LoadError, Object, Problem};
+use goblin::elf::section_header::SHF_EXECINSTR;
+
+/// Bytes of an instruction. Its low nine bits are the opcode.
+const WORD: usize = 16;
+const OPCODE: u16 = 0x1ff;
+
+/// The opcodes of sm_80 to sm_87 that read or write images.
+const IMAGES: &[(u16, &str)] = &[
+    (0x160, "TEX"),
+    (0x161, "TEX"),
+    (0x163, "TLD4"),
+    (0x164, "TLD4"),
+    (0x166, "TLD"),
+    (0x167, "TLD"),
+    (0x169, "TMML"),
+    (0x16a, "TMML"),
+    (0x16c, "TXD"),
+    (0x16d, "TXD"),
+    (0x16f, "TXQ"),
+    (0x170, "TXQ"),
+    (0x199, "SULD"),
+    (0x19a, "SULD"),
+    (0x19c, "SUST"),
+    (0x19d, "SUST"),
+    (0x19e, "SUST"),
+    (0x1a0, "SURED"),
+];
+
+/// Looks through the code of a file.
+///
+/// # Errors
+/// The first instruction that works on an image.
+pub fn check(object: &Object<'_>) -> Result<(), LoadError> {
+    for section in object.sections().iter().filter(|s| s.has(SHF_EXECINSTR)) {
+        let function = section.name.strip_prefix(".text.").unwrap_or(section.name);
+        for (at, word) in object.data(section).chunks_exact(WORD).enumerate() {
+            let opcode = u16::from_le_bytes([word[0], word[1]]) & OPCODE;
+            if let Some((_, instruction)) = IMAGES.iter().find(|(number, _)| *number == opcode) {
+                let offset = (at * WORD) as u64;
+                let function = function.to_string();
+                return Err(section.place(offset).error(Problem::Image { function, instruction, offset }));
+            }
+        }
+    }
+    Ok(())
+}
