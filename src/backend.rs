@@ -109,7 +109,7 @@ fn simulator() -> RmResult<Arc<dyn Kmd>> {
     let config = config.map_err(|e| RmError::new(NV_ERR_INVALID_ARGUMENT, format!("the virtual Orin: {e}")))?;
     let shown = shows_faults()?;
     let board = tegra_sim::SimKmd::new(config);
-    // A log that is written anyway has these lines.
+    // If these lines are logged already, they are not printed a second time.
     if shown && !tracing::enabled!(target: "tegra_sim::recovery", tracing::Level::WARN) {
         let more = "TEGRARM_LOG=warn logs all of it";
         tegra_sim::kmsg::say_log(board.kernel(), board.gpu(), more, tegrarm_kmd::output::say);
@@ -117,8 +117,8 @@ fn simulator() -> RmResult<Arc<dyn Kmd>> {
     Ok(Arc::new(board))
 }
 
-/// Whether the virtual Orin prints what its driver says about faults of the GPU. A GPU that stopped must not go
-/// unnoticed, so it does unless `TEGRARM_SIM_FAULTS` is `0`.
+/// Whether the virtual Orin prints what its driver says about faults of the GPU. It does unless `TEGRARM_SIM_FAULTS` is
+/// `0`, because a GPU that stopped must not go unnoticed.
 #[cfg(feature = "sim")]
 fn shows_faults() -> RmResult<bool> {
     match text_of("TEGRARM_SIM_FAULTS")?.as_str() {

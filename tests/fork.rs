@@ -54,7 +54,7 @@ fn child(client: u32, memory: u32) -> i32 {
     0
 }
 
-/// The library of this process is one, and each test shuts it down.
+/// The lock of the library, which a process has only once. Each test shuts the library down.
 fn library() -> MutexGuard<'static, ()> {
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     let turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
@@ -102,7 +102,7 @@ fn a_child_starts_anew_and_the_parent_goes_on() {
     assert_eq!(tegrarm_shutdown(), NV_OK, "idempotent");
 }
 
-/// A device of this process and what it has.
+/// An open device of this process, and its objects.
 struct Open {
     device: *mut tegrarm_device,
     buffer: *mut tegrarm_buffer,
@@ -126,15 +126,15 @@ fn open() -> Open {
     open
 }
 
-/// Runs `child` in a forked child, and returns how the child ended and what it wrote to standard error. Without
-/// standard error and core file of its own.
+/// Runs `child` in a forked child. Returns how the child ended and what it wrote to standard error. The child has no
+/// other standard error and makes no core file.
 fn forked(child: impl FnOnce() -> i32) -> (i32, String) {
     let (mut reader, writer) = std::io::pipe().expect("a pipe");
-    // SAFETY: the child calls functions that may be called after fork(2), those of the library, and _exit.
+    // SAFETY: the child calls functions that may be called after fork(2), functions of the library, and _exit.
     let pid = unsafe { libc::fork() };
     assert!(pid >= 0);
     if pid == 0 {
-        // SAFETY: the descriptors are those of this process; what comes after does not return to the test.
+        // SAFETY: the descriptors belong to this process, and the code after this call does not return to the test.
         unsafe {
             libc::dup2(writer.as_raw_fd(), 2);
             let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
@@ -151,8 +151,8 @@ fn forked(child: impl FnOnce() -> i32) -> (i32, String) {
     (status, said)
 }
 
-/// Every call of the runtime that the parent's handles allow gives the one status, and the sentence says what to do.
-/// The result is the number of the first call that does not.
+/// Makes every call of the runtime that is possible with the parent's handles. Each call has to give the same status,
+/// and a sentence that says what to do. The result is the number of the first call that does not.
 fn calls_of_a_child(open: &Open) -> i32 {
     let mut word = 0u64;
     let at = (&raw mut word).cast::<c_void>();
@@ -180,7 +180,7 @@ fn calls_of_a_child(open: &Open) -> i32 {
     match wrong {
         Some(at) => at as i32 + 1,
         None if !last_error().contains("forked") => 100,
-        // The child's own device works.
+        // The device that the child opens itself works.
         None => {
             let own = self::open();
             // SAFETY: the memory was mapped just now.
@@ -196,7 +196,7 @@ fn a_child_that_uses_its_parents_device_is_refused() {
     let open = open();
     let (status, said) = forked(|| calls_of_a_child(&open));
     assert_eq!(status, 0, "exit code {}: {said}", status >> 8);
-    // SAFETY: the buffer is the parent's, and mapped.
+    // SAFETY: the buffer belongs to the parent and is mapped.
     assert_eq!(unsafe { open.memory.cast::<u64>().read_volatile() }, 7);
     assert_eq!(tegrarm_device_close(open.device), NV_OK, "{}", last_error());
     assert_eq!(tegrarm_shutdown(), NV_OK);
@@ -207,20 +207,20 @@ fn a_child_that_reads_its_parents_memory_is_told_so() {
     let _turn = library();
     let open = open();
     let memory = open.memory.cast::<u64>();
-    // SAFETY: in the child, the access is what is tested.
+    // SAFETY: this access in the child is what the test checks.
     let (status, said) = forked(|| unsafe { memory.add(1).read_volatile() } as i32);
     assert_eq!(status & 0x7f, libc::SIGSEGV, "it ends as on a board: {said}");
     let place = format!("{:#x} lies in", memory as usize + 8);
     assert!(said.contains(&place) && said.contains(&format!("forked from process {}", std::process::id())), "{said}");
-    // A child of the child, and a fault that has nothing to do with the device.
-    // SAFETY: as before.
+    // This checks a child of the child, and a fault that has nothing to do with the device.
+    // SAFETY: this access is made in a child of the child, and is what the test checks.
     let grandchild = || forked(|| unsafe { memory.read_volatile() } as i32).1.contains("forked from");
     let (status, said) = forked(|| i32::from(grandchild()));
     assert_eq!(status >> 8, 1, "{status:#x} {said}");
-    // SAFETY: as before.
+    // SAFETY: this access is made in the child, and is what the test checks.
     let (status, said) = forked(|| unsafe { std::ptr::without_provenance::<i32>(64).read_volatile() });
     assert_eq!((status & 0x7f, said.contains("libtegrarm")), (libc::SIGSEGV, false), "{said}");
-    // What has been unmapped is nobody's any more, so a child may map something there.
+    // Memory that the parent has unmapped belongs to nobody, so a child may map something there.
     assert_eq!(tegrarm_device_close(open.device), NV_OK, "{}", last_error());
     let (status, said) = forked(|| {
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED_NOREPLACE;

@@ -1,8 +1,9 @@
-//! Sizes of structures over the generations of NVIDIA's driver, from 535 to 620, as another project knows them.
+//! Tests the sizes of structures over the generations of NVIDIA's driver, from 535 to 620. Another project is the
+//! source of the sizes.
 //!
-//! gVisor's nvproxy passes calls of programs to NVIDIA's driver, and has the layout of every structure for every driver
-//! that it supports. So its sizes are an oracle that does not depend on the headers from which this library was made.
-//! Whatever the library answers has to take each of these sizes: the size is what selects the layout.
+//! gVisor's nvproxy passes calls of programs to NVIDIA's driver. It has the layout of every structure for every driver
+//! that it supports. Its sizes therefore do not depend on the headers from which this library was made. For each
+//! structure that the library answers, it must accept each of these sizes, because the size selects the layout.
 
 mod common;
 
@@ -22,7 +23,7 @@ use tegrarm_abi::rm::status::*;
 use tegrarm_abi::rm::versions::*;
 use zerocopy::FromZeros;
 
-/// Allocation parameters: 535, and what changed with 545, 570, 580 and 610.
+/// The sizes of allocation parameters with 535, and what changed with 545, 570, 580 and 610.
 const ALLOCATIONS: &[(u32, &[usize])] = &[
     (NV01_ROOT, &[4]),
     (NV01_ROOT_NON_PRIV, &[4]),
@@ -46,7 +47,7 @@ const ALLOCATIONS: &[(u32, &[usize])] = &[
     (AMPERE_COMPUTE_B, &[16]),
 ];
 
-/// Arguments of escapes: 535, and what changed with 550 and 580.
+/// The sizes of the arguments of escapes with 535, and what changed with 550 and 580.
 const ESCAPE_SIZES: &[(u32, &[usize])] = &[
     (NV_ESC_CARD_INFO, &[32 * 72]),
     (NV_ESC_CHECK_VERSION_STR, &[72]),
@@ -70,7 +71,8 @@ const ESCAPE_SIZES: &[(u32, &[usize])] = &[
     (NV_ESC_RM_UPDATE_DEVICE_MAPPING_INFO, &[40]),
 ];
 
-/// Parameters of controls whose structures nvproxy has, because they contain pointers, descriptors or handles.
+/// The sizes of the parameters of controls. nvproxy has these structures because they contain pointers, descriptors or
+/// handles.
 const CONTROL_SIZES: &[(u32, &[usize])] = &[
     (NV0000_CTRL_CMD_SYSTEM_GET_BUILD_VERSION, &[40]),
     (NV0000_CTRL_CMD_SYSTEM_GET_P2P_CAPS, &[168, 176]),
@@ -113,7 +115,7 @@ fn every_generations_sizes_are_taken() {
     }
 }
 
-/// Memory of driver 535 has no NUMA node at the end of its parameters: nothing behind them is read or written.
+/// The parameters of memory with driver 535 have no NUMA node at their end. Nothing after them is read or written.
 #[test]
 fn a_client_of_535_allocates_maps_and_unmaps() {
     let rm = manager(board(default_release()));

@@ -1,4 +1,5 @@
-//! A program of the runtime, recorded on the virtual Orin, runs again on its recording alone and finds the same results.
+//! Tests that a program of the runtime that was recorded on the virtual Orin runs again with its recording alone. It
+//! finds the same results.
 #![cfg(feature = "sim")]
 
 mod common;
@@ -20,7 +21,7 @@ use tegrarm_kmd::{Kmd, Recorded, Replayed};
 const DEADLINE: Option<Duration> = Some(Duration::from_secs(60));
 const N: u32 = 256;
 
-/// Computes three sums on the GPU, each from the one before, and reads each after a wait.
+/// Computes three sums on the GPU. Each sum uses the one before it and is read after a wait.
 fn program(kmd: Arc<dyn Kmd>) -> RmResult<Vec<f32>> {
     let rm = Arc::new(Rm::new(kmd, CacheMode::WriteCombine));
     let device = Device::open(&rm, 0)?;
@@ -39,7 +40,7 @@ fn program(kmd: Arc<dyn Kmd>) -> RmResult<Vec<f32>> {
         device.wait(device.launch(&kernel, &launch, &block)?, DEADLINE)?;
         let mut bytes = vec![0; 4 * N as usize];
         c.read(0, &mut bytes)?;
-        // What was read is overwritten before the next wait: each wait has results of its own.
+        // The program overwrites what it read before the next wait. Therefore each wait has its own results.
         a.write(0, &bytes)?;
         c.write(0, &vec![0; bytes.len()])?;
         found.extend(bytes.chunks_exact(4).map(|word| f32::from_le_bytes(word.try_into().expect("four bytes"))));
@@ -47,7 +48,7 @@ fn program(kmd: Arc<dyn Kmd>) -> RmResult<Vec<f32>> {
     Ok(found)
 }
 
-/// A recording of the program, and what the program found.
+/// Makes a recording of the program. The result is the recording and what the program found.
 fn recording(name: &str) -> (PathBuf, Vec<f32>) {
     let path = std::env::temp_dir().join(format!("tegrarm-recordings-{}-{name}.jsonl", std::process::id()));
     let board = common::board(common::default_release());
@@ -67,7 +68,7 @@ fn a_recorded_program_finds_the_same_results_without_a_gpu() {
     std::fs::remove_file(path).expect("a file");
 }
 
-/// A recording of an earlier version has no memory, and one that was cut off has too little.
+/// A recording of an earlier version has no memory, and a recording that was cut off has too little.
 #[test]
 fn a_wait_that_would_never_end_says_so_at_once() {
     let (path, _) = recording("none");

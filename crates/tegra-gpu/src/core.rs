@@ -117,9 +117,10 @@ impl Core {
         }
     }
 
-    /// Takes the tokens from the doorbell pages. A store may have overwritten an earlier token that nobody had taken
-    /// yet, so any token makes every channel read its GP_PUT. That holds for a token that names no channel, too: a
-    /// thread may ring for a channel that another thread is closing, over the token of a third.
+    /// Takes the tokens from the doorbell pages. A store may have overwritten an earlier token that was not taken yet.
+    /// Therefore any token makes every channel read its GP_PUT. A token that names no channel has this effect, too: a
+    /// thread may ring for a channel that another thread is closing, and its store may overwrite the token of a third
+    /// channel.
     pub(crate) fn poll_doorbells(&self) -> bool {
         let now = time_ns();
         let mut rang = false;

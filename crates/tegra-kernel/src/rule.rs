@@ -1,7 +1,8 @@
 //! The rule by which a call is refused, in words. An errno alone does not say which of ten rules it was.
 //!
-//! A handler names the rule where it refuses. The rule is kept for the thread that answers the call until somebody takes
-//! it, or until the thread answers the next call. `tegrarm-sim run --strace` prints it behind the errno.
+//! A handler names the rule at the place where it refuses the call. The rule is kept for the thread that answers the
+//! call. It is removed when it is read, or when the thread answers the next call. `tegrarm-sim run --strace` prints it
+//! after the errno.
 
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -11,7 +12,7 @@ thread_local! {
     static RULE: Cell<Option<Cow<'static, str>>> = const { Cell::new(None) };
 }
 
-/// Names the rule. The first name counts: it comes from the innermost place.
+/// Names the rule. If the call has a name already, that name stays, because it comes from the innermost place.
 pub(crate) fn note(rule: impl Into<Cow<'static, str>>) {
     RULE.with(|kept| {
         let before = kept.take();
@@ -19,17 +20,18 @@ pub(crate) fn note(rule: impl Into<Cow<'static, str>>) {
     });
 }
 
-/// Forgets the rule of the thread's last call.
+/// Forgets the rule of the call that the thread answered last.
 pub(crate) fn forget() {
     RULE.take();
 }
 
-/// The rule by which the call was refused that this thread answered last, if its handler named one.
+/// The rule by which the kernel refused the call that this thread answered last. It is `None` if the handler named no
+/// rule.
 pub fn take() -> Option<Cow<'static, str>> {
     RULE.take()
 }
 
-/// Writes the rule of a call that was refused to the diagnostics, if somebody reads them.
+/// Writes the rule of a refused call to the diagnostics, if they are on.
 pub(crate) fn log(request: u32, errno: Errno) {
     if !tracing::enabled!(target: "tegra_sim::rule", tracing::Level::DEBUG) {
         return;
@@ -40,7 +42,7 @@ pub(crate) fn log(request: u32, errno: Errno) {
     RULE.set(rule);
 }
 
-/// An errno with its rule.
+/// Adds the rule to an errno.
 pub(crate) trait Because {
     /// Names the rule, and returns the errno.
     fn because(self, rule: impl Into<Cow<'static, str>>) -> Self;

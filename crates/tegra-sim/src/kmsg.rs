@@ -1,5 +1,5 @@
-//! The kernel's log of the virtual board: what the driver says about faults of the GPU, in its own words where they are
-//! known.
+//! The kernel's log of the virtual board: what the driver says about faults of the GPU. The lines have the driver's own
+//! words where these are known.
 
 use parking_lot::Mutex;
 use std::io::Write;
@@ -11,9 +11,10 @@ use tegra_kernel::Kernel;
 /// The form of a log in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
-    /// As `dmesg` prints it: `[    5.123456] nvgpu: 17000000.gpu [ERR] ...`.
+    /// The form in which `dmesg` prints it: `[    5.123456] nvgpu: 17000000.gpu [ERR] ...`.
     Dmesg,
-    /// As `/dev/kmsg` gives it: `3,7,5123456,-;nvgpu: 17000000.gpu [ERR] ...`, with priority, number and microseconds.
+    /// The form that `/dev/kmsg` has: `3,7,5123456,-;nvgpu: 17000000.gpu [ERR] ...`, with priority, number and
+    /// microseconds.
     Records,
 }
 
@@ -35,7 +36,7 @@ fn written(form: Form, device: &str, number: u32, line: &LogLine<'_>) -> String 
     }
 }
 
-/// Writes the log to `out` from now on, each line as it comes. A line that cannot be written is lost.
+/// From now on, writes each line of the log to `out` when it comes. A line that cannot be written is lost.
 pub fn write_log(kernel: &Kernel, gpu: &Gpu, form: Form, out: Box<dyn Write + Send>) {
     let (device, out) = (kernel.device_name(), Mutex::new((out, 0)));
     gpu.read_log(Arc::new(move |line| {
@@ -45,17 +46,18 @@ pub fn write_log(kernel: &Kernel, gpu: &Gpu, form: Form, out: Box<dyn Write + Se
     }));
 }
 
-/// The lines of one board that are said to whoever started the program. A program that goes on after its faults would
+/// At most this many lines of one board are printed for the user. A program that continues after its faults would
 /// otherwise fill the screen.
 const SAID: u32 = 20;
 
-/// Says every line of the log, up to [`SAID`], to `say`, from now on. `more` says where one finds the others.
+/// From now on, passes each line of the log to `say`, but not more than [`SAID`] lines. `more` says where the user
+/// finds the other lines.
 pub fn say_log(kernel: &Kernel, gpu: &Gpu, more: &'static str, say: impl Fn(&str) + Send + Sync + 'static) {
     let (device, count) = (kernel.device_name(), AtomicU32::new(0));
     gpu.read_log(Arc::new(move |line| match count.fetch_add(1, Ordering::Relaxed) {
         n if n < SAID => say(&message(device, line)),
         n if n == SAID => say(&format!("the GPU has more to report; {more}")),
-        // The count must not come round to zero.
+        // The count stays where it is, so that it never wraps to zero.
         n => count.store(n, Ordering::Relaxed),
     }));
 }

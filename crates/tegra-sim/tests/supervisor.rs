@@ -281,7 +281,7 @@ int main(void) {
 }
 "#;
 
-/// What people need most is why: an errno alone stands for many rules.
+/// A line of the trace says why a call was refused, because many rules have the same errno.
 #[test]
 fn strace_says_by_which_rule_a_call_was_refused() {
     let program = compile("refused", REFUSED);
@@ -302,7 +302,7 @@ fn strace_says_by_which_rule_a_call_was_refused() {
     has(&["mmap(", "(Nvmap), len=0x1000, PROT_READ, offset=0x0) = -1 EPERM (buffers are mapped through their dmabufs"]);
     has(&["mmap(", "(Ctrl), len=0x10000, PROT_READ|PROT_WRITE, offset=0x0) = allowed"]);
     has(&["write(\"/sys/class/devfreq/17000000.gpu/min_freq\", \"306000000\") = 9"]);
-    // A process, a time since the start, and then the call.
+    // A line has the process, the time since the start, and then the call.
     let time = |line: &str| line.split_whitespace().nth(1).and_then(|t| t.parse::<f64>().ok());
     let times: Vec<f64> = trace.lines().map(|line| time(line).unwrap_or_else(|| panic!("{line}"))).collect();
     assert!(times.len() > 15 && times.is_sorted() && times[0] < 60.0, "{times:?}");

@@ -129,8 +129,8 @@ pub fn argument(node: Node, request: u32, arg: &Arg<'_>) -> Vec<Field> {
     }
 }
 
-/// The fields whose bits have names: the start of the ioctl's name, the field, and what the names of its bits begin
-/// with. An ioctl of r35 or r39 has the name of r36's, and its release behind it.
+/// The fields whose bits have names. Each row has the start of the ioctl's name, the field, and the start of the names
+/// of its bits. The name of an ioctl of r35 or r39 is the name of r36's, followed by the release.
 const FLAGS: &[(&str, &str, &str)] = &[
     ("NVGPU_IOCTL_CHANNEL_SETUP_BIND", "flags", "NVGPU_CHANNEL_SETUP_BIND_FLAGS_"),
     ("NVGPU_IOCTL_CHANNEL_ALLOC_GPFIFO_EX", "flags", "NVGPU_ALLOC_GPFIFO_EX_FLAGS_"),
@@ -148,14 +148,15 @@ const FLAGS: &[(&str, &str, &str)] = &[
     ("NVMAP_IOC_DUP_HANDLE", "access_flags", "NVMAP_HANDLE_"),
 ];
 
-/// Values of two bits that are one choice: what the names begin with, the position, and the names of the values.
+/// Pairs of bits whose value is one choice. Each row has the start of the names, the position of the bits, and the
+/// names of the values.
 const CHOICES: &[(&str, u32, [&str; 4])] = &[
     ("NVGPU_AS_MAP_BUFFER_FLAGS_", 10, ["", "ACCESS_READ_ONLY", "ACCESS_READ_WRITE", ""]),
     ("NVMAP_HANDLE_", 0, ["UNCACHEABLE", "WRITE_COMBINE", "INNER_CACHEABLE", "CACHEABLE"]),
 ];
 
-/// The names of the bits of a field, separated by `|`, without what all of them begin with. Bits without a name are a
-/// number behind them. The result is `None` if the bits of this field have no names.
+/// The names of the bits of a field, separated by `|`, without the start that all names share. Bits without a name
+/// follow as a number. The result is `None` if the bits of this field have no names.
 pub fn flag_names(node: Node, request: u32, field: &Field) -> Option<String> {
     let (Value::Unsigned(value), Some(known)) = (&field.value, ioctl(node, request)) else { return None };
     let of = |row: &&(&str, &str, &str)| known.name.starts_with(row.0) && field.name == row.1;

@@ -1,9 +1,10 @@
 //! Mappings that a forked child does not get.
 //!
-//! nvgpu and nvmap mark the mappings of their files as not to be copied (docs/hardware/nvgpu-overview.md#fork), so a
-//! child of fork(2) that goes on using its parent's pointers is ended by SIGSEGV without a word. The library asks for the
-//! same on every kernel, remembers where its mappings are, and in a child puts pages there that nobody may access.
-//! The first access says in a sentence what is wrong, and then ends the child as before.
+//! nvgpu and nvmap mark the mappings of their files as not to be copied (docs/hardware/nvgpu-overview.md#fork). A child
+//! of fork(2) that continues to use its parent's pointers is therefore ended by SIGSEGV, and gets no explanation. The
+//! library asks for the same on every kernel and remembers where its mappings are. In a child it puts pages there that
+//! no access is allowed to. The first access prints a sentence that says what is wrong, and then ends the child as
+//! before.
 #![allow(unsafe_code)]
 
 use std::cell::Cell;
@@ -19,7 +20,7 @@ type Ranges = BTreeMap<usize, usize>;
 static RANGES: Mutex<Ranges> = Mutex::new(Ranges::new());
 
 thread_local! {
-    /// The lock of [`RANGES`] while its thread is inside fork(2). Both processes give it back.
+    /// The lock of [`RANGES`] while its thread is inside fork(2). The parent and the child each release it.
     static HELD: Cell<Option<MutexGuard<'static, Ranges>>> = const { Cell::new(None) };
 }
 
@@ -27,7 +28,7 @@ thread_local! {
 /// another one.
 pub(crate) fn withhold(start: usize, len: usize) {
     watch_forks();
-    // An error changes nothing: such a mapping is inherited, and the child's guard is not placed over it.
+    // If this fails, the child inherits the mapping, and no guard is placed over it.
     // SAFETY: the advice changes what fork(2) copies, and nothing about the memory itself.
     unsafe { libc::madvise(start as *mut libc::c_void, len, libc::MADV_DONTFORK) };
     let mut ranges = ranges();
@@ -74,7 +75,7 @@ static PARENT: AtomicU32 = AtomicU32::new(0);
 
 extern "C" fn before() {
     PARENT.store(std::process::id(), Ordering::Relaxed);
-    // At the end of a thread its variables are gone. Then nothing is held, and the child finds the lock as it was.
+    // When a thread ends, its variables are destroyed. The lock is then not held, and the child finds it as it was.
     let _ = HELD.try_with(|held| held.set(Some(ranges())));
 }
 
@@ -92,19 +93,20 @@ extern "C" fn in_child() {
     }
     drop(ranges);
     if !guarded.is_empty() {
-        // Leaked, because a signal handler may read it at any time. A child of this child has its own copy.
+        // The list is never freed, because a signal handler may read it at any time. A child of this child has its own
+        // copy.
         GUARDED.store(Box::into_raw(Box::new(guarded)), Ordering::Release);
         answer_accesses();
     }
 }
 
-/// Puts pages that nobody may access at a range that is free. The result is false if it is not free.
+/// Puts pages without access at a range that is free. The result is false if the range is not free.
 fn guard(start: usize, len: usize) -> bool {
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_FIXED_NOREPLACE;
     // SAFETY: the flags replace no mapping.
     let at = unsafe { libc::mmap(start as *mut libc::c_void, len, libc::PROT_NONE, flags, -1, 0) };
     if at != libc::MAP_FAILED && at as usize != start {
-        // Kernels before 4.17 take the address as a hint only.
+        // Kernels before 4.17 treat the address as a hint only.
         // SAFETY: the mapping was made just now, and no other code knows it.
         unsafe { libc::munmap(at, len) };
     }
@@ -113,7 +115,7 @@ fn guard(start: usize, len: usize) -> bool {
 
 /// The guarded ranges of this process.
 static GUARDED: AtomicPtr<Vec<(usize, usize)>> = AtomicPtr::new(null_mut());
-/// The action of SIGSEGV that was there before.
+/// The action that SIGSEGV had before.
 static BEFORE: AtomicPtr<libc::sigaction> = AtomicPtr::new(null_mut());
 
 fn answer_accesses() {
@@ -129,8 +131,8 @@ fn answer_accesses() {
     }
 }
 
-/// Says what was accessed, if it was one of the guarded pages, and gives the signal back to whoever handled it before:
-/// the access is made again and fails again. Only functions that a signal handler may call are called.
+/// If a guarded page was accessed, prints which one. Then restores the earlier action of the signal. The access is
+/// repeated and fails again. This calls only functions that a signal handler may call.
 extern "C" fn on_fault(_: libc::c_int, info: *mut libc::siginfo_t, _: *mut libc::c_void) {
     // SAFETY: the system gives a handler that was installed with SA_SIGINFO a valid `info`.
     let address = unsafe { (*info).si_addr() } as usize;
@@ -148,7 +150,7 @@ extern "C" fn on_fault(_: libc::c_int, info: *mut libc::siginfo_t, _: *mut libc:
             std::process::id(),
             PARENT.load(Ordering::Relaxed),
         );
-        // SAFETY: the buffer is as long as given. An error has nobody to be told.
+        // SAFETY: the buffer has the length that is passed. An error cannot be reported to anyone.
         unsafe { libc::write(2, text.bytes.as_ptr().cast(), text.len) };
     }
     let before = BEFORE.load(Ordering::Acquire);

@@ -96,11 +96,11 @@ pub trait Kmd: Send + Sync {
         false
     }
 
-    /// Tells that the caller has just seen in memory what became of work of the GPU, and reads what the GPU wrote. A
-    /// recorder keeps that.
+    /// Tells the kernel that the caller has just read, in memory, how work of the GPU ended. A recorder now reads and
+    /// keeps what the GPU wrote.
     fn saw_gpu(&self) {}
 
-    /// The reason why waiting for the GPU is in vain, if it is: a recording has nothing more of what the GPU wrote.
+    /// If waiting for the GPU is useless, the reason. This is so when a recording has nothing more that the GPU wrote.
     fn waits_in_vain(&self) -> Option<String> {
         None
     }

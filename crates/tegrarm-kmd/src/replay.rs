@@ -35,9 +35,10 @@ pub enum RecordingError {
 /// input field that differs from the recording is an error. It is logged with the decoded difference, remembered for
 /// [`first_difference`](Replayed::first_difference), and answered with `EIO`.
 ///
-/// A recording has what the GPU wrote to the memory that its program mapped, as it was whenever the program had waited
-/// for the GPU. The next of it is there as soon as the program waits ([`Kmd::step`]). A wait beyond the last of it is in
-/// vain, and told so. A program that looks at memory by itself, without a call, cannot be replayed.
+/// A recording has what the GPU wrote to the memory that the program mapped. It was recorded each time the program had
+/// waited for the GPU. A replay writes the next part of it to the memory when the program waits ([`Kmd::step`]). If the
+/// program waits and no part is left, the wait fails with a sentence. A program that reads memory without a call of the
+/// library cannot be replayed.
 pub struct Replayed {
     name: String,
     simulated: bool,
@@ -51,7 +52,7 @@ struct Rest {
     labels: Labels,
     first_difference: Option<String>,
     files: StandIns,
-    /// Why the program waits for something that never comes.
+    /// The reason why the program waits for something that never comes.
     vain: Option<String>,
 }
 
@@ -150,7 +151,7 @@ impl Rest {
         }
     }
 
-    /// The program waits for the GPU, and the recording has nothing more.
+    /// Answers a wait for the GPU for which the recording has nothing more.
     fn give_up(&mut self) {
         if self.vain.is_none() {
             let why = "the recording has nothing more of what the GPU wrote, so this wait would never end";
@@ -159,7 +160,8 @@ impl Rest {
         }
     }
 
-    /// Says that the program cannot be replayed, if it maps a doorbell and the recording has nothing of the GPU.
+    /// Says that the program cannot be replayed. This happens if it maps a doorbell and the recording has nothing that
+    /// the GPU wrote.
     fn warn_of_doorbell(&mut self, fd: BorrowedFd<'_>) {
         let doorbell = self.labels.of(fd.as_raw_fd(), "dmabuf").starts_with("ctrl#");
         if doorbell && !self.queues.contains_key(MEMORY) {

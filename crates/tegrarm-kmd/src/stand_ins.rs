@@ -1,4 +1,4 @@
-//! The files that stand for those of a recording: real ones, with memory that is as large as the recording mapped.
+//! Files that stand for the files of a recording. They are real files with as much memory as the recording mapped.
 
 use crate::Errno;
 use crate::entry::Call;
@@ -61,18 +61,18 @@ impl StandIns {
         Ok(fd)
     }
 
-    /// An nvmap handle was freed, and its number may come again.
+    /// Notes that an nvmap handle was freed. The same number may be used again.
     pub(crate) fn freed(&mut self, handle: u64) {
         if let Some(memory) = self.by_handle.remove(&handle) {
             self.memory.retain(|_, other| !Arc::ptr_eq(other, &memory));
         }
     }
 
-    /// Writes what the GPU wrote.
+    /// Writes to the memory what the GPU wrote.
     pub(crate) fn show(&self, written: &Written) {
         for run in &written.runs {
             let Some(memory) = self.memory.get(&run.on) else { continue };
-            // The file is in memory and as large as the recording says.
+            // This write succeeds, because the file is in memory and is as large as the recording says.
             if let Err(e) = nix::sys::uio::pwrite(memory, &run.bytes, run.offset as i64) {
                 tracing::error!(target: "tegrarm::kmd", "{} at {:#x}: {e}", run.on, run.offset);
             }

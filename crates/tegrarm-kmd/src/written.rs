@@ -1,8 +1,8 @@
-//! What the GPU wrote to memory that a program maps, for recordings.
+//! For recordings: what the GPU wrote to memory that a program maps.
 //!
-//! A recorder has mappings of its own of the buffers that the program maps. Whenever the program has seen that work of the
-//! GPU is finished, the bytes that have changed since the last time are one line of the recording. They are the GPU's and
-//! the program's own; a program that is replayed writes its own again, so they do no harm.
+//! A recorder makes its own mappings of the buffers that the program maps. Each time the program has seen that the GPU
+//! finished work, the bytes that changed since the last time become one line of the recording. Some of them were
+//! written by the program itself. They do no harm, because the program writes them again when it is replayed.
 #![allow(unsafe_code)]
 
 use crate::{Mapping, Placement, Prot};
@@ -10,13 +10,13 @@ use std::collections::HashMap;
 use std::os::fd::BorrowedFd;
 use tegrarm_abi::nvmap::{NVMAP_IOC_FREE, NVMAP_IOC_GET_FD};
 
-/// Larger mappings are not watched: nobody's results are as large, and every wait would compare them.
+/// Mappings that are larger than this are not watched. No results are as large, and every wait would compare all of it.
 const LARGEST: usize = 64 << 20;
-/// The most bytes of one line. The rest is left out, and the line says so.
+/// One line has at most this many bytes. The rest is left out, and the line says so.
 const MOST: usize = 16 << 20;
 /// The unit in which a change is recorded.
 const PIECE: usize = 64;
-/// The unit in which memory is compared first, because most of it does not change.
+/// Memory is compared in this unit first, because most of it does not change.
 const BLOCK: usize = 64 << 10;
 
 /// Bytes of one file, at its offset.
@@ -31,7 +31,7 @@ pub(crate) struct Run {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Written {
     pub runs: Vec<Run>,
-    /// True if there was more than a line may have.
+    /// True if more had changed than one line may have.
     pub cut: bool,
 }
 
@@ -60,17 +60,17 @@ struct View {
     handle: u64,
     offset: u64,
     map: Mapping,
-    /// The contents when they were recorded last.
+    /// The contents at the time when they were last recorded.
     known: Vec<u8>,
 }
 
 impl Watched {
-    /// A descriptor of a handle was made.
+    /// Notes that a descriptor of a handle was made.
     pub(crate) fn made(&mut self, label: &str, handle: u64) {
         self.handles.insert(label.to_owned(), handle);
     }
 
-    /// The program mapped a part of a file. A part of a buffer that is watched already is watched once.
+    /// Notes that the program mapped a part of a file. A part that is watched already is not watched a second time.
     pub(crate) fn mapped(&mut self, label: &str, fd: BorrowedFd<'_>, len: usize, offset: u64) {
         let Some(&handle) = self.handles.get(label) else { return };
         let inside = |v: &View| {
@@ -79,14 +79,14 @@ impl Watched {
         if len > LARGEST || self.views.iter().any(inside) {
             return;
         }
-        // A mapping that cannot be made is not watched. The program's own is not affected.
+        // If the mapping cannot be made, this part is not watched. The program's own mapping is not affected.
         let Ok(map) = Mapping::new(fd, Placement::Anywhere, len, Prot::Read, offset) else { return };
         let mut view = View { on: label.to_owned(), handle, offset, map, known: Vec::new() };
         view.known = view.now();
         self.views.push(view);
     }
 
-    /// A handle was freed: what is in its buffer is nobody's any more.
+    /// Notes that a handle was freed. The contents of its buffer are not recorded any more.
     pub(crate) fn freed(&mut self, handle: u64) {
         self.views.retain(|view| view.handle != handle);
         self.handles.retain(|_, h| *h != handle);
@@ -123,7 +123,7 @@ impl View {
     }
 }
 
-/// The ranges in which two contents of the same length differ, in whole pieces; neighbours are one range.
+/// The ranges in which two contents of the same length differ, in whole pieces. Neighbouring ranges become one.
 fn differing(a: &[u8], b: &[u8]) -> Vec<(usize, usize)> {
     let mut ranges: Vec<(usize, usize)> = Vec::new();
     let blocks = a.chunks(BLOCK).zip(b.chunks(BLOCK)).enumerate().filter(|(_, (x, y))| x != y);

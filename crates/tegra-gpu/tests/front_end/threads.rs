@@ -40,7 +40,8 @@ fn section_1_4_doorbells_are_seen() {
     m.gpu.remove_channel(511);
 }
 
-/// A token that names no channel, or no longer one, may have been stored over the token of a channel with new work.
+/// A token that names no channel, or that names one no longer, may have overwritten the token of a channel with new
+/// work.
 #[test]
 fn a_token_of_nobody_hides_nobodys_work() {
     let m = Machine::new();
@@ -56,9 +57,10 @@ fn a_token_of_nobody_hides_nobodys_work() {
     }
 }
 
-/// Several threads submit to channels of their own through one doorbell page, wait for each submit, and give way at
-/// odd moments, between any two stores of a submit too, while yet other threads use up the processor and a channel
-/// comes and goes. Whatever the order is, no submit is missed: this test ends.
+/// Several threads submit work to their own channels through one doorbell page, and wait for each submit. They yield at
+/// odd moments, also between any two stores of a submit. At the same time other threads use up the processor, and a
+/// channel is made and removed again and again. In every order no submit is missed. If one were missed, this test would
+/// not end.
 #[test]
 fn no_submit_is_missed_however_the_threads_are_interleaved() {
     const SUBMITTERS: u32 = 3;
@@ -104,14 +106,14 @@ fn no_submit_is_missed_however_the_threads_are_interleaved() {
             m.ring(&lane);
             odd.pause();
             m.gpu.remove_channel(400);
-            // As a thread does that has not heard of the removal.
+            // A thread that does not know about the removal does this.
             m.ring(&lane);
         }
     });
     assert_eq!((0..3).map(|i| sem.mem.read_u32(64 * i)).collect::<Vec<_>>(), [SUBMITS; 3]);
 }
 
-/// Pauses of odd lengths, the same in every run.
+/// Pauses of odd lengths, which are the same in every run.
 struct Odd(u64);
 
 impl Odd {
@@ -121,7 +123,7 @@ impl Odd {
             0..=8 => {}
             9..=13 => std::thread::yield_now(),
             14 => (0..self.0 >> 50 & 0x3ff).for_each(|_| std::hint::spin_loop()),
-            // Longer than the GPU's own thread spins, so that it yields or sleeps.
+            // This is longer than the GPU's own thread spins, so that it yields or sleeps.
             _ => std::thread::sleep(std::time::Duration::from_micros(40 + (self.0 >> 40 & 0x3ff))),
         }
     }

@@ -1,5 +1,5 @@
-//! A bring-up in which somebody is killed at each of its ioctls: the program, the supervisor or the process that was asked to
-//! run the program. Nothing is left on the host, and the next run works.
+//! Tests a bring-up in which one process is killed at each of the ioctls: the program, the supervisor, or the process
+//! that was asked to run the program. Nothing stays on the host, and the next run works.
 
 use super::{SIMULATOR, compile, succeeds};
 use std::collections::BTreeSet;
@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What a run may leave behind, wherever it is: files and directories, mounts, processes, System V shared memory.
+/// The things that a run may leave on the host: files and directories, mounts, processes, and System V shared memory.
 #[derive(Debug, PartialEq, Eq)]
 struct Host {
     files: BTreeSet<PathBuf>,
@@ -17,7 +17,7 @@ struct Host {
 }
 
 impl Host {
-    /// `directory` is the run's temporary directory, which also is in the command lines of its processes.
+    /// `directory` is the temporary directory of the run. It is also in the command lines of the run's processes.
     fn now(directory: &Path) -> Host {
         let named =
             |dir: &Path| fs::read_dir(dir).into_iter().flatten().flatten().map(|e| e.path()).collect::<Vec<_>>();
@@ -59,13 +59,13 @@ fn whoever_is_killed_at_whatever_call_nothing_is_left() {
         for call in 1..=calls {
             let out = simulator().args(["--kill", &format!("{whom}@{call}"), "--", &program]).output().unwrap();
             assert!(!out.status.success(), "{whom} at {call}: {out:?}");
-            // The one that was killed leaves the others to end themselves.
+            // After one process was killed, the other processes end by themselves.
             let mut now = Host::now(&dir);
             while !now.processes.is_empty() {
                 std::thread::yield_now();
                 now = Host::now(&dir);
             }
-            // Both of the simulator's processes may be on their way out; the directory goes last.
+            // Both processes of the simulator may still be ending. The directory is removed last.
             while whom != "program" && !now.files.is_empty() {
                 std::thread::yield_now();
                 now = Host::now(&dir);

@@ -1,4 +1,4 @@
-//! `--kill`: ends somebody at a given ioctl, so that tests see what is left.
+//! `--kill` kills a process at a given ioctl, so that tests see what it leaves.
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, getpid, getppid};
@@ -6,7 +6,7 @@ use std::str::FromStr;
 use std::sync::atomic::{AtomicU32, Ordering};
 use tegra_sim::supervisor::{Answered, Observer};
 
-/// Who is killed, and at which ioctl, counted from 1.
+/// The process that is killed, and the number of the ioctl at which it is killed, counted from 1.
 #[derive(Clone, Copy, Debug)]
 pub struct Killing {
     whom: Whom,
@@ -39,14 +39,14 @@ impl FromStr for Killing {
     }
 }
 
-/// Kills when it is time: the kernel has answered the ioctl, and the program has not heard it.
+/// Kills the process after the kernel has answered the ioctl and before the program gets the answer.
 pub struct Killer {
     killing: Killing,
     seen: AtomicU32,
 }
 
 impl Killer {
-    /// For a killing that is still to come.
+    /// Makes an observer that has seen no ioctl yet.
     pub fn new(killing: Killing) -> Killer {
         Killer { killing, seen: AtomicU32::new(0) }
     }
@@ -62,7 +62,7 @@ impl Observer for Killer {
             Whom::Supervisor => getpid(),
             Whom::Outer => getppid(),
         };
-        // A process that has ended already is no matter.
+        // If the process has ended already, there is nothing to do.
         let _ = kill(pid, Signal::SIGKILL);
     }
 }

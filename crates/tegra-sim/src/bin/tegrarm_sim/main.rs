@@ -257,8 +257,8 @@ fn create(option: &str, path: &Path) -> Result<File, Box<dyn Error>> {
     File::create(path).map_err(|e| format!("{option} cannot be written to {}: {e}", path.display()).into())
 }
 
-/// Writes the kernel's log wherever it was asked for. On standard error it is there unless somebody does not want it:
-/// a GPU that stopped must not go unnoticed.
+/// Writes the kernel's log to each place that the user asked for. The log also goes to standard error unless the user
+/// turned that off, because a GPU that stopped must not go unnoticed.
 fn write_logs(run: &Run, kernel: &Kernel, gpu: &Gpu) -> Result<(), Box<dyn Error>> {
     for (option, path, form) in
         [("--kmsg", &run.kmsg, kmsg::Form::Dmesg), ("--kmsg-records", &run.kmsg_records, kmsg::Form::Records)]

@@ -15,7 +15,7 @@ pub struct Strace {
 }
 
 impl Strace {
-    /// Makes an observer that writes to `out`. Times count from now.
+    /// Makes an observer that writes to `out`. Times are counted from now on.
     pub fn new(out: Box<dyn Write + Send>) -> Strace {
         Strace { begun: Instant::now(), out: Mutex::new(out) }
     }
@@ -42,7 +42,7 @@ impl Observer for Strace {
     fn mapped(&self, call: &MapCall<'_>) {
         let MapCall { fd, node, len, offset, .. } = call;
         let result = match call.result {
-            // The host makes the mapping, so that only the program knows the address.
+            // The host makes the mapping. Only the program knows its address.
             Ok(()) => "allowed".to_owned(),
             Err(e) => format!("-1 {e:?}"),
         };
@@ -56,7 +56,7 @@ impl Observer for Strace {
     }
 }
 
-/// The fields of a structure, with the names of flags in place of their number.
+/// The fields of a structure. Flags have their names instead of their numbers.
 fn fields(call: &Answered<'_>, bytes: &[u8]) -> Vec<Field> {
     let mut fields = describe::fields(call.node, call.request, bytes);
     for field in &mut fields {
@@ -67,7 +67,7 @@ fn fields(call: &Answered<'_>, bytes: &[u8]) -> Vec<Field> {
     fields
 }
 
-/// The fields of the argument, or the number that stands in its place.
+/// The fields of the argument. If the argument is a number and not a structure, this is the number.
 fn arguments(call: &Answered<'_>, bytes: &[u8]) -> Vec<Field> {
     if !bytes.is_empty() || call.argument == 0 {
         return fields(call, bytes);
@@ -82,7 +82,8 @@ fn access(prot: i32) -> String {
     if names.is_empty() { "PROT_NONE".to_owned() } else { names.join("|") }
 }
 
-/// A line with the rule by which its call was refused behind it, or else the chapter that has the node's rules.
+/// A line, followed by the rule by which its call was refused. If there is no rule, the chapter with the rules of the
+/// node follows.
 fn line_with_rule(line: String, errno: Option<Errno>, rule: Option<&str>, node: Node) -> String {
     match (errno, rule) {
         (None, _) => line,
@@ -91,7 +92,7 @@ fn line_with_rule(line: String, errno: Option<Errno>, rule: Option<&str>, node: 
     }
 }
 
-/// The chapter that has the rules of a node's calls.
+/// The chapter that has the rules of the calls of a node.
 fn chapter(node: Node) -> &'static str {
     match node {
         Node::Nvmap | Node::Dmabuf => "docs/hardware/nvmap.md",
