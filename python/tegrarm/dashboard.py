@@ -15,12 +15,12 @@ HOT, WARM = 85_000, 70_000  # thousandths of a degree
 
 
 def bar(share: float | None) -> RenderableType:
-    """A share as a bar; a dash where the machine does not tell."""
+    """Draws a share as a bar, or a dash if the share is not known."""
     return Text("-", style="dim") if share is None else ProgressBar(total=1.0, completed=max(0.0, min(share, 1.0)), width=40)
 
 
 def share(value: int | None, whole: int | None) -> float | None:
-    """A part of a whole, None where one of the two is not known."""
+    """The share that a part has of a whole. It is None if one of the two is not known."""
     return value / whole if value is not None and whole else None
 
 

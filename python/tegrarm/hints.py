@@ -1,4 +1,4 @@
-"""What a user is told while he waits: on the virtual Orin a search for fast kernels ranks something else, and long kernels are slow."""
+"""Hints for a user who waits. On the virtual Orin, a search for fast kernels ranks simulated work, and long kernels are slow."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ SLOW = ("still running: the virtual Orin executes each instruction of each threa
 
 
 def simulated() -> bool:
-    """Whether a simulator answers."""
+    """Whether the GPU is simulated."""
     return where.chosen() != "" and where.kind() in ("in-process", "tegrarm-sim run")
 
 
 def say(text: str) -> None:
-    """One line for the user, beside the program's output."""
+    """Prints one line for the user that is not a part of the program's output."""
     print(f"tegrarm: {text}", file=sys.stderr, flush=True)
 
 
 def of_beam(environ: dict[str, str] | os._Environ = os.environ) -> str:
-    """What has to be said about a search that is asked for; empty if none is, or on a board."""
+    """The hint for a search for fast kernels. It is empty if no search is asked for, or on a board."""
     asked = environ.get("BEAM", "0")
     return BEAM if asked not in ("", "0") and simulated() else ""
 
 
 @contextlib.contextmanager
 def while_running(patience: float = PATIENCE) -> Iterator[None]:
-    """Says once that a long run on the simulator is no hang, if a person looks."""
+    """Says once that a long run on the simulator is not a hang. It does so only if standard error is a terminal."""
     if text := of_beam():
         say(text)
     if not (simulated() and sys.stderr.isatty()):

@@ -86,7 +86,7 @@ PROBES = (
 
 
 def probe(note: Note) -> None:
-    """All of them, and the openings."""
+    """Makes all these calls, and opens the nodes."""
     libc = ctypes.CDLL(None, use_errno=True)
     for node in (CTRL, NVMAP, TSG, AS):
         note.begin(node)
@@ -98,7 +98,7 @@ def probe(note: Note) -> None:
 
 @contextlib.contextmanager
 def opened(note: Note, node: str) -> Iterator[int | None]:
-    """A node, and whether it can be opened as an answer."""
+    """Opens a node. Whether that works is noted as an answer."""
     try:
         fd = os.open(node, os.O_RDWR | os.O_CLOEXEC)
     except OSError as error:
@@ -113,7 +113,7 @@ def opened(note: Note, node: str) -> Iterator[int | None]:
 
 
 def answer(libc: ctypes.CDLL, fd: int, row: Probe) -> str:
-    """How a call ended, with the bytes that came back."""
+    """Makes a call. The result says how it ended, and which bytes came back."""
     buffer = ctypes.create_string_buffer(row.argument, max(len(row.argument), 1)) if row.argument is not None else None
     plain = row.request >> 30 == NOTHING
     result = libc.ioctl(fd, ctypes.c_ulong(row.request), ctypes.c_ulong(0) if plain else buffer)

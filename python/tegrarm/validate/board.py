@@ -27,7 +27,7 @@ ABOUT, KNOWN = "about.json", "differences.json"
 
 @dataclasses.dataclass
 class Replayed:
-    """What the simulator of this tree makes of a file."""
+    """What the simulator of this tree does with a file."""
 
     about: dict
     members: dict[str, bytes]
@@ -35,7 +35,7 @@ class Replayed:
 
 
 def unpacked(members: dict[str, bytes], work: pathlib.Path) -> None:
-    """Writes the machine's side of a file as the runner leaves it."""
+    """Writes the answers and recordings of the machine into a folder, in the same way as the runner leaves them."""
     for name, data in members.items():
         if name.startswith(f"{runner.MACHINE}/"):
             path = work / name
@@ -44,7 +44,7 @@ def unpacked(members: dict[str, bytes], work: pathlib.Path) -> None:
 
 
 def replay(about: dict, members: dict[str, bytes], scripts: bool = True) -> Replayed:
-    """Makes the calls of a file again, and runs its scripts if that is asked for. Both on the board that is most like the machine."""
+    """Makes the calls of a file again, and runs its scripts if ``scripts`` is true. The board is the one that is most like the machine."""
     with tempfile.TemporaryDirectory() as place:
         work = pathlib.Path(place)
         unpacked(members, work)
@@ -68,7 +68,7 @@ def board_of(about: dict, work: pathlib.Path) -> tuple[str, str]:
 
 
 def file_it(path: pathlib.Path, result: Replayed, into: pathlib.Path) -> pathlib.Path:
-    """Files the scrubbed recordings and answers of a board, with the differences that are known from now on."""
+    """Stores the scrubbed recordings and answers of a board, with the differences that are known from now on."""
     place = into / path.name.removesuffix(".tar.zst")
     place.mkdir(parents=True, exist_ok=True)
     for name, data in result.members.items():
@@ -84,7 +84,7 @@ def file_it(path: pathlib.Path, result: Replayed, into: pathlib.Path) -> pathlib
 
 
 def filed(place: pathlib.Path) -> tuple[dict, dict[str, bytes]]:
-    """What is filed of a board, as a file has it."""
+    """Reads what is stored of a board, in the form that a file has."""
     members = {}
     for path in sorted(place.rglob("*")):
         if path.is_file() and path.name not in (ABOUT, KNOWN):
@@ -94,7 +94,7 @@ def filed(place: pathlib.Path) -> tuple[dict, dict[str, bytes]]:
 
 
 def regression(place: pathlib.Path, scripts: bool = True) -> list[str]:
-    """What differs from a filed board now and did not then, and the other way round."""
+    """The differences from a stored board that are new, and the known differences that are gone."""
     about, members = filed(place)
     now = replay(about, members, scripts).differences
     then = [compare.Difference(**d) for d in json.loads((place / KNOWN).read_text())]
@@ -105,12 +105,12 @@ def regression(place: pathlib.Path, scripts: bool = True) -> list[str]:
 
 
 def sentence(d: compare.Difference) -> str:
-    """A difference in a line."""
+    """A difference as one line of text."""
     return f"{compare.rules.short(d.rule)}: {d.step}: {d.what}: {compare.shorter(d.machine)}, the simulator {compare.shorter(d.simulator)}"
 
 
 def table(into: pathlib.Path) -> str:
-    """The generated part of the page: one row for each file that is filed."""
+    """The generated part of the page: one row for each file that is stored."""
     places = sorted(p for p in into.glob("orin-*") if p.is_dir()) if into.is_dir() else []
     if not places:
         return "**Nothing was seen on a board yet.**"
@@ -128,12 +128,12 @@ def table(into: pathlib.Path) -> str:
 
 
 def link(rule: str) -> str:
-    """A rule as a link from the page."""
+    """Makes a link from the page to a rule."""
     return f"[{compare.rules.short(rule).replace('.md', '')}]({rule.removeprefix('docs/')})"
 
 
 def page_with(text: str, generated: str) -> str:
-    """The page with its generated part exchanged."""
+    """Replaces the generated part of the page."""
     head, rest = text.split(BEGIN)
     return f"{head}{BEGIN}\n{generated}\n{END}{rest.split(END)[1]}"
 

@@ -13,7 +13,7 @@ from .steps import BY_NAME
 
 
 def main(argv: list[str]) -> int:
-    """Runs the step. Its answers are in the folder, whatever becomes of the process."""
+    """Runs the step. Its answers are in the folder, also if the process is ended."""
     name, folder = argv
     note = Note(pathlib.Path(folder))
     try:

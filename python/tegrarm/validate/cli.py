@@ -82,11 +82,11 @@ class Run:
         return self.write()
 
     def say(self, text: str, end: str = "\n") -> None:
-        """Progress, which is not the result."""
+        """Prints progress. It goes to standard error, because it is not the result."""
         print(text, file=sys.stderr, end=end, flush=True)
 
     def frozen(self, journal: runner.Journal) -> None:
-        """An earlier run ended within a step: the machine froze, or was switched off. That step is not made again."""
+        """Handles an earlier run that ended within a step, because the machine froze or was switched off. That step is not run again."""
         for name in journal.unfinished():
             self.say(f"The last run ended in {name}. It is noted as a freeze, and is not made again.")
             outcome = runner.Outcome(name, runner.FROZE, 0.0, "")
@@ -118,7 +118,7 @@ class Run:
         self.say(f"{outcome.seconds:.1f} s{why}{f', in {outcome.part}' if why and outcome.part else ''}")
 
     def simulate(self) -> None:
-        """The same steps on the virtual board that is most like this machine."""
+        """Runs the same steps on the virtual board that is most like this machine."""
         self.chip, self.l4t = runner.like(self.work, self.kind)
         self.say(f"Now the same on the virtual Orin ({self.chip}, {self.l4t}), which takes longer.")
         for step in self.steps:
@@ -129,7 +129,7 @@ class Run:
                 self.say(f"{outcome.seconds:.1f} s" if outcome.state != runner.NOT_RUN else "not run")
 
     def write(self) -> int:
-        """Shows everything that the file would have, and writes it when that is agreed to."""
+        """Shows everything that the file would contain, and writes the file if the user agrees."""
         steps = [self.outcomes[s.name] for s in STEPS if s.name in self.outcomes]
         gathered = collect.gather(self.work, steps, self.simulated, (self.chip, self.l4t))
         about = {"kind": self.kind, "steps": [dataclasses.asdict(outcome) for outcome in steps],
@@ -153,7 +153,7 @@ class Run:
         return say.OK
 
     def agreed(self, target: pathlib.Path, size: int) -> bool:
-        """Whether the user wants the file."""
+        """Whether the user agrees that the file is written."""
         if self.args.yes:
             return True
         if not sys.stdin.isatty():

@@ -19,7 +19,7 @@ NO_ZSTD = "tegrarm validate writes zstd: pip install zstandard"
 
 
 def compressed(data: bytes) -> bytes:
-    """As zstd."""
+    """Compresses bytes with zstd."""
     return _zstd().ZstdCompressor(level=10).compress(data)
 
 
@@ -32,7 +32,7 @@ def _zstd():
 
 
 def decompressed(data: bytes, what: str) -> bytes:
-    """Of zstd, up to a size that a file of ours cannot have."""
+    """Decompresses zstd data, up to a size that none of our files has."""
     zstd = _zstd()
     try:
         with zstd.ZstdDecompressor().stream_reader(io.BytesIO(data)) as reader:
@@ -45,17 +45,17 @@ def decompressed(data: bytes, what: str) -> bytes:
 
 
 def sha256(data: bytes) -> str:
-    """The hash that the manifest has."""
+    """The hash of a member as the manifest has it."""
     return hashlib.sha256(data).hexdigest()
 
 
 def name_of(manifest: bytes) -> str:
-    """The file's name."""
+    """The name of a file, which has the hash of its manifest."""
     return f"orin-{sha256(manifest)[:12]}.tar.zst"
 
 
 def pack(members: dict[str, bytes], about: dict) -> tuple[str, bytes]:
-    """The name and the bytes of a file."""
+    """Makes a file of members. The result is its name and its bytes."""
     hashes = {name: sha256(data) for name, data in sorted(members.items())}
     manifest = (json.dumps({"format": FORMAT, **about, "members": hashes}, indent=1) + "\n").encode()
     out = io.BytesIO()
@@ -68,7 +68,7 @@ def pack(members: dict[str, bytes], about: dict) -> tuple[str, bytes]:
 
 
 def unpack(path: pathlib.Path) -> tuple[dict, dict[str, bytes]]:
-    """The manifest and the members of a file, after every hash was compared. What is wrong is said in a sentence."""
+    """Reads a file and compares all hashes. The result is the manifest and the members. An error says in a sentence what is wrong."""
     try:
         data = path.read_bytes()
     except OSError as error:
@@ -96,7 +96,7 @@ def unpack(path: pathlib.Path) -> tuple[dict, dict[str, bytes]]:
 
 
 def read(archive: tarfile.TarFile, entry: tarfile.TarInfo, path: pathlib.Path) -> bytes:
-    """A member: a plain file with a plain name."""
+    """Reads a member, which must be a plain file with a plain name."""
     plain = pathlib.PurePosixPath(entry.name)
     if not entry.isreg() or plain.is_absolute() or ".." in plain.parts:
         raise Refused(f"{path}: {entry.name} is no plain file with a plain name")

@@ -30,7 +30,7 @@ class Fault(ctypes.Structure):
 
 
 def call(name: str, *arguments) -> None:
-    """Calls a function of the library. What it refuses is an :class:`tegrarm.rm.RmError`."""
+    """Calls a function of the library. If the library refuses the call, this raises :class:`tegrarm.rm.RmError`."""
     check(name, getattr(_ffi.lib(), name)(*arguments))
 
 
@@ -40,7 +40,7 @@ def data(name: str) -> bytes:
 
 
 class Buffer:
-    """Memory of the device, with the addresses that the GPU and the CPU see it at."""
+    """Memory of the device, with its address for the GPU and its address for the CPU."""
 
     def __init__(self, handle: ctypes.c_void_p, size: int):
         self.handle, self.size = handle, size
@@ -50,19 +50,19 @@ class Buffer:
 
     @property
     def bytes(self) -> bytes:
-        """What the CPU reads there."""
+        """The contents as the CPU reads them."""
         return ctypes.string_at(self.pointer, self.size)
 
     def words(self) -> ctypes.Array:
-        """The memory as 32-bit words, which is no copy."""
+        """The memory as an array of 32-bit words. The array is not a copy."""
         return (ctypes.c_uint32 * (self.size // 4)).from_address(self.pointer)
 
     def fill(self, contents: bytes) -> None:
-        """The CPU writes from the beginning on."""
+        """Lets the CPU write contents to the beginning of the memory."""
         ctypes.memmove(self.pointer, contents, len(contents))
 
     def free(self) -> None:
-        """Gives the memory back."""
+        """Frees the memory."""
         call("tegrarm_buffer_free", self.handle)
 
 
@@ -99,7 +99,7 @@ class Gpu:
         return kernel
 
     def probe(self, name: str) -> ctypes.c_void_p:
-        """A kernel of probe.cu."""
+        """Loads a kernel of probe.cu."""
         return self.kernel(data("probe.cubin"), name)
 
     def launch(self, kernel: ctypes.c_void_p, grid: int, block: int, *arguments, queue: ctypes.c_void_p | None = None) -> int:
@@ -120,18 +120,18 @@ class Gpu:
         call("tegrarm_wait", self.handle, fence, nanoseconds)
 
     def run(self, kernel: ctypes.c_void_p, grid: int, block: int, *arguments) -> None:
-        """Runs a kernel to its end."""
+        """Runs a kernel and waits until it ends."""
         self.wait(self.launch(kernel, grid, block, *arguments))
 
     def copy(self, to: Buffer, source: Buffer, size: int) -> None:
-        """Lets the GPU copy, to the end."""
+        """Lets the GPU copy bytes and waits until it has finished."""
         fence = ctypes.c_uint64()
         call("tegrarm_copy", to.handle, 0, source.handle, 0, size, ctypes.byref(fence))
         self.wait(fence.value)
 
     @contextlib.contextmanager
     def queue(self, kind: int, priority: int = 0) -> Iterator[ctypes.c_void_p]:
-        """A queue of its own."""
+        """Makes a queue that is destroyed at the end of the ``with`` block."""
         options = _ffi.QueueOptions(ctypes.sizeof(_ffi.QueueOptions), kind, priority, 0, 0)
         handle = ctypes.c_void_p()
         call("tegrarm_queue_create", self.handle, ctypes.byref(options), ctypes.byref(handle))
@@ -141,19 +141,19 @@ class Gpu:
             call("tegrarm_queue_destroy", handle)
 
     def code_address(self, kernel: ctypes.c_void_p) -> int:
-        """Where a kernel's first instruction is."""
+        """The address of the first instruction of a kernel."""
         attributes = _ffi.KernelAttributes(size=ctypes.sizeof(_ffi.KernelAttributes))
         call("tegrarm_kernel_attributes", kernel, ctypes.byref(attributes))
         return attributes.code_address
 
     def fault(self) -> Fault:
-        """What stopped the device."""
+        """The fault that stopped the device."""
         fault = Fault(size=ctypes.sizeof(Fault))
         call("tegrarm_device_fault", self.handle, ctypes.byref(fault))
         return fault
 
     def state(self) -> _ffi.DeviceState:
-        """Clocks, load, temperature, power mode."""
+        """The clocks, the load, the temperature and the power mode."""
         state = _ffi.DeviceState(size=ctypes.sizeof(_ffi.DeviceState))
         call("tegrarm_device_state", self.handle, ctypes.byref(state))
         return state

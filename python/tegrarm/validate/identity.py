@@ -1,4 +1,4 @@
-"""Who the machine is, from files and from the kernel's own description. Nothing here changes anything."""
+"""Says which machine this is. It reads files and the kernel's own description, and changes nothing."""
 
 from __future__ import annotations
 

@@ -20,18 +20,18 @@ BLOCK = 64
 
 
 def archive() -> zipfile.ZipFile:
-    """The families."""
+    """Opens the archive that has the families of instructions."""
     packed = importlib.resources.files(__package__).joinpath("data", ARCHIVE).read_bytes()
     return zipfile.ZipFile(io.BytesIO(packed))
 
 
 def families(opened: zipfile.ZipFile) -> list[str]:
-    """Their names."""
+    """The names of the families."""
     return sorted(name.removesuffix(".json") for name in opened.namelist() if name.endswith(".json"))
 
 
 def columns(about: dict) -> list[tuple[str, int, int]]:
-    """The columns of a family's results: form and result, where they begin, and the bytes of an item."""
+    """The columns of a family's results. Each has its form and result, its first byte, and the bytes of one item."""
     found, at = [], 0
     for form, result, width in about["columns"]:
         found.append((f"{form} -> {result}", at, width))
@@ -40,7 +40,7 @@ def columns(about: dict) -> list[tuple[str, int, int]]:
 
 
 def run(note: Note) -> None:
-    """All families. The results lie beside the answers, for who compares them."""
+    """Runs all families. The results are stored beside the answers, so that they can be compared."""
     opened = archive()
     with Gpu() as gpu:
         for name in families(opened):

@@ -1,4 +1,4 @@
-"""What a step writes down: one line of JSON per answer, safe on the disk before the next part begins."""
+"""Writes down the answers of a step, one line of JSON for each answer. Each line is on the disk before the next part begins."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ class Note:
         self._part = ""
 
     def begin(self, part: str) -> None:
-        """Says which part comes now. It is on the disk when this returns, so that a freeze names it."""
+        """Says which part comes next. The line is on the disk when this returns. If the machine freezes, the last line names the part."""
         self._part = part
         self._line({"begin": part})
         os.fsync(self._file.fileno())
 
     def put(self, key: str, value) -> None:
-        """An answer of this part."""
+        """Writes an answer of this part."""
         self._line({"key": f"{self._part}.{key}" if self._part else key, "value": value})
 
     @contextlib.contextmanager
     def part(self, name: str) -> Iterator[None]:
-        """A part whose status is an answer, also when the library refuses it."""
+        """Runs a part whose status is an answer. It is an answer also if the library refuses the call."""
         self.begin(name)
         try:
             yield
@@ -47,18 +47,18 @@ class Note:
         self._file.flush()
 
     def close(self) -> None:
-        """All answers are on the disk."""
+        """Makes sure that all answers are on the disk."""
         os.fsync(self._file.fileno())
         self._file.close()
 
 
 def answers(folder: pathlib.Path) -> dict:
-    """The answers of a step, by key. A last line that is cut off is left out."""
+    """Reads the answers of a step, by key. If the last line is cut off, it is left out."""
     return {line["key"]: line["value"] for line in _lines(folder) if "key" in line}
 
 
 def last_part(folder: pathlib.Path) -> str:
-    """The part that a step was in when it ended, empty if it had none."""
+    """The part in which a step ended. It is empty if the step was in no part."""
     parts = [line["begin"] for line in _lines(folder) if "begin" in line]
     return parts[-1] if parts else ""
 

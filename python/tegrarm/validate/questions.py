@@ -1,4 +1,4 @@
-"""Questions that no published source answers, put to the machine."""
+"""Asks the machine questions that no published source answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a file has, as text for who agrees to it, and as a page for who looks at it."""
+"""Shows what a file contains: as text for the user who has to agree to it, and as a page for readers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def differences_of(members: dict[str, bytes]) -> list[Difference]:
 
 
 def machine_of(members: dict[str, bytes]) -> dict:
-    """What identifies the kind of machine."""
+    """The values that say which kind of machine it is."""
     found = answers_of(members, runner.MACHINE, "identity")
     interface = answers_of(members, runner.MACHINE, "interface")
     names = {"module": "machine.model", "release": "machine.release", "kernel": "machine.kernel", "memory": "machine.memory"}
@@ -33,7 +33,7 @@ def machine_of(members: dict[str, bytes]) -> dict:
 
 
 def measured(key: str, value) -> str:
-    """A measurement with a unit that people read."""
+    """A measurement with a unit that is easy to read."""
     unit = compare.MEASURED.search(key)
     if unit and unit[1] in UNITS and isinstance(value, (int, float)):
         scale, name = UNITS[unit[1]]
@@ -52,7 +52,7 @@ def measurements(members: dict[str, bytes]) -> list[tuple[str, str]]:
 
 
 def table_of_steps(about: dict) -> list[str]:
-    """How the steps ended."""
+    """For each step, how it ended."""
     lines = []
     for step in about["steps"]:
         where = f", in {step['part']}" if step["part"] and step["state"] not in (runner.DONE, runner.NOT_RUN) else ""
@@ -61,7 +61,7 @@ def table_of_steps(about: dict) -> list[str]:
 
 
 def summary(about: dict, members: dict[str, bytes]) -> str:
-    """A file in a page of text."""
+    """A summary of a file in one page of text."""
     machine = "\n".join(f"{name:10} {compare.said(value)}" for name, value in machine_of(members).items())
     figures = "\n".join(f"{name:45} {value}" for name, value in measurements(members))
     beside = about["simulator"]
@@ -72,7 +72,7 @@ def summary(about: dict, members: dict[str, bytes]) -> str:
 
 
 def everything(about: dict, members: dict[str, bytes]) -> str:
-    """The text that is shown before a file is written: all that says something about the machine, and a list of the rest."""
+    """The text that is shown before a file is written. It has everything that says something about the machine, and a list of the rest."""
     parts = [summary(about, members), "All answers that name the machine or its files:"]
     for step in ("identity", "interface"):
         parts.append("\n".join(f"{key} = {compare.said(value)}" for key, value in answers_of(members, runner.MACHINE, step).items()))
@@ -103,7 +103,7 @@ def table(head: tuple[str, ...], rows: list[tuple]) -> str:
 
 
 def page(about: dict, members: dict[str, bytes]) -> str:
-    """The report as one page that needs nothing else."""
+    """The report as one page that needs no other file."""
     title = compare.said(machine_of(members)["module"] or "virtual Orin")
     steps = "".join(row(html.escape(s["name"]), f'<span class="{s["state"].replace(" ", "-")}">{s["state"]}</span>', f"{s['seconds']} s",
                         html.escape(s["part"] if s["state"] != runner.DONE else "")) for s in about["steps"])
@@ -136,5 +136,5 @@ def page(about: dict, members: dict[str, bytes]) -> str:
 
 
 def plain(text: str) -> str:
-    """A text without what a Markdown table would take for its own."""
+    """A text in which no character has a meaning in a Markdown table."""
     return re.sub(r"[|\n]", " ", text)

@@ -1,4 +1,4 @@
-"""What may freeze a board: see docs/hardware/nvgpu-address-space.md#keep-below-2-40. Only with ``--risky``, and last."""
+"""Steps that may freeze a board (docs/hardware/nvgpu-address-space.md#keep-below-2-40). They run only with ``--risky``, and last."""
 
 from __future__ import annotations
 

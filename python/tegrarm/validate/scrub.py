@@ -1,4 +1,4 @@
-"""Identifiers become hashes, so that two files of one machine can be told to be of one machine, and no more is known."""
+"""Replaces identifiers by hashes. One can then see that two files come from the same machine, but not from which one."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ def hashed(identifier: str) -> str:
 
 
 def hashed_hex(digits: str) -> str:
-    """A hash of an identifier in hexadecimal digits, as long as the identifier, so that a recording stays one."""
+    """A hash of an identifier in hexadecimal digits. It is as long as the identifier, so that a recording stays valid."""
     return hashlib.sha256(SALT + digits.encode()).hexdigest()[:len(digits)].rjust(len(digits), "0")
 
 
 def identifiers() -> list[str]:
-    """What identifies this machine and its user, longest first."""
+    """The words that identify this machine and its user, the longest first."""
     found = {socket.gethostname(), str(pathlib.Path.home())}
     try:
         found.add(getpass.getuser())
@@ -61,7 +61,7 @@ class Scrubber:
             self._digits[f"0x{int(reverse, 16):x}"] = f"0x{int(self._digits[reverse], 16):x}"
 
     def text(self, text: str) -> str:
-        """The text without identifiers."""
+        """Replaces the identifiers in a text."""
         for digits, instead in self._digits.items():
             text = text.replace(digits, instead)
         return self._names.sub(lambda m: hashed(m[0]), text) if self._names else text

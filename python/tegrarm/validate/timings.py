@@ -1,4 +1,4 @@
-"""Measurements. Their keys end in a unit, and nothing compares them with the simulator's, whose times are the host's."""
+"""Measurements. Their keys end in a unit. They are not compared with the simulator's, because those are times of the host."""
 
 from __future__ import annotations
 
