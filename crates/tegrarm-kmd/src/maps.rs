@@ -1,5 +1,6 @@
-//! The mappings of a process, as the kernel lists them. This is the only reader of `/proc/PID/maps`, for the library
-//! and for the simulator.
+//! The mappings of a process, as the kernel lists them. The library and the simulator read `/proc/PID/maps` here only.
+//! The one exception is the supervisor's handler of SIGBUS, which must not allocate memory and has a small reader of
+//! its own.
 
 pub use procfs_core::process::{MMPermissions, MMapPath, MemoryMap};
 use procfs_core::{FromBufRead, process::MemoryMaps};
