@@ -34,7 +34,7 @@ static void elapsed(struct tegrarm_device *device, struct tegrarm_queue *queue, 
     CHECK(tegrarm_event_destroy(start));
     assert(tegrarm_event_time(start, &time) == NV_ERR_OBJECT_NOT_FOUND);
     assert(tegrarm_event_record(end, (struct tegrarm_queue *)device, NULL) == NV_ERR_OBJECT_NOT_FOUND);
-    /* The other one ends with the device. */
+    /* The other event ends with the device. */
 }
 
 struct seen {
@@ -72,7 +72,7 @@ static void profile(struct tegrarm_device *device, struct tegrarm_buffer *a, str
     assert(tegrarm_profile_stop(device) == NV_ERR_INVALID_STATE);
 }
 
-/* How the device is doing, and what the library says. */
+/* Checks the state of the device, and the messages of the library. */
 static void logged(NvU32 level, NV_STATUS status, const char *message, void *user)
 {
     assert(level == TEGRARM_LOG_ERROR && status == NV_ERR_OBJECT_NOT_FOUND && !strstr(message, "NV_ERR_"));

@@ -1,5 +1,5 @@
 /* A profiler through RM: counters are reserved and bound, their records streamed, and everything given back. A virtual board has no
- * counters that a program may set up, so that the stream stays empty; what matters is who has what, and what is refused. */
+ * counters that a program may set up, so that the stream stays empty. The test checks who holds what, and what is refused. */
 #include "session.h"
 
 #define RECORDS ((NvU64)64 << 10)

@@ -113,7 +113,7 @@ static void work(struct tegrarm_device *device)
     assert(tegrarm_queue_destroy(copies) == NV_ERR_OBJECT_NOT_FOUND);
     CHECK(tegrarm_wait(device, fences[1], TEGRARM_WAIT_POLL)); /* of a queue that has ended */
     assert(tegrarm_wait(device, (NvU64)9 << 48, TEGRARM_WAIT_POLL) == NV_ERR_INVALID_ARGUMENT);
-    /* The other one ends with the device. */
+    /* The other queue ends with the device. */
 }
 
 static void all(void)

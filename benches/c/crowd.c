@@ -7,7 +7,7 @@
 
 #include "timing.h"
 
-/* A board has 512 channels: not more devices than this are open at a time. Whoever opens one takes a byte out of a pipe. */
+/* A board has 512 channels, so not more devices than this are open at a time. A process that opens a device takes a byte from a pipe. */
 enum { AT_A_TIME = 400 };
 
 static int open_and_close(int times, const int tokens[2])
@@ -42,7 +42,7 @@ int main(int argc, char **argv)
         if (child == 0) {
             char byte;
             close(gate[1]);
-            /* Until the last one is there. */
+            /* Waits until the last process has started. */
             if (read(gate[0], &byte, 1) != 0)
                 _exit(1);
             _exit(open_and_close(times, tokens));

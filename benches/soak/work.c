@@ -29,7 +29,7 @@ static struct tegrarm_kernel *load(struct tegrarm_device *device, struct tegrarm
     return kernel;
 }
 
-/* Buffers of changing sizes, and a sum in some of them. */
+/* Allocates buffers of changing sizes, and computes a sum in some of them. */
 static void memory(struct tegrarm_device *device, struct tegrarm_kernel *kernel)
 {
     struct tegrarm_buffer *buffer[BUFFERS];
@@ -51,7 +51,7 @@ static void memory(struct tegrarm_device *device, struct tegrarm_kernel *kernel)
         CHECK(tegrarm_buffer_free(buffer[i]));
 }
 
-/* A recording, run some times. */
+/* Records a replay and runs it several times. */
 static void replay(struct tegrarm_device *device, struct tegrarm_kernel *kernel)
 {
     struct tegrarm_buffer *buffer;
@@ -71,7 +71,7 @@ static void replay(struct tegrarm_device *device, struct tegrarm_kernel *kernel)
     CHECK(tegrarm_buffer_free(buffer));
 }
 
-/* A kernel that writes where nothing is, and a device that works again. */
+/* Runs a kernel that writes to an address without memory. Afterwards the device works again. */
 static void fault(struct tegrarm_device *device, struct tegrarm_kernel *kernel)
 {
     NvU64 nowhere = 0x1234567000, fence;
@@ -81,7 +81,7 @@ static void fault(struct tegrarm_device *device, struct tegrarm_kernel *kernel)
     faults++;
 }
 
-/* A child that is refused its parent's device, opens its own, and ends in one of several ways. */
+/* Forks a child. The child may not use its parent's device, opens its own one, and ends in one of several ways. */
 static void fork_a_child(struct tegrarm_device *device)
 {
     fflush(NULL);
