@@ -89,7 +89,8 @@ def svg(table, path, seconds):
     """A plot for each process and metric."""
     width, height, pad = 300, 120, 46
     names = list(table)
-    parts = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{len(METRICS) * (width + pad) + pad}" height="{len(names) * (height + pad) + pad}"'
+    wide, high = len(METRICS) * (width + pad) + pad, len(names) * (height + pad) + pad
+    parts = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{wide}" height="{high}"'
              ' font-family="sans-serif" font-size="11">', '<rect width="100%" height="100%" fill="white"/>']
     for row, name in enumerate(names):
         for column, (metric, unit) in enumerate(METRICS.items()):
@@ -116,7 +117,8 @@ def judge(table):
             # Whole devices come and go: what counts is what a program takes in its quiet and its busy moments alike.
             before, after = statistics.median(values[quarter:2 * quarter] or values), statistics.median(values[-quarter:])
             verdict = "flat" if after - before <= ALLOWED[metric](before) else "GROWS"
-            print(f"{name:24} {metric:12} {min(values):8.1f} to {max(values):8.1f}, second quarter {before:8.1f}, last {after:8.1f}  {verdict}")
+            spread = f"{min(values):8.1f} to {max(values):8.1f}"
+            print(f"{name:24} {metric:12} {spread}, second quarter {before:8.1f}, last {after:8.1f}  {verdict}")
             if verdict != "flat":
                 grown.append(f"{name}: {metric} grew from {before:.1f} to {after:.1f}")
     return grown
@@ -133,7 +135,8 @@ def main():
     cubin = str(ROOT / "tests/data/cubin/vecadd.nvrtc.cubin")
     simulator, work = args.target / "release" / "tegrarm-sim", args.target / "soak" / "work"
     seconds = str(int(args.seconds))
-    quiet = {**os.environ, "TEGRARM_SIM_FAULTS": "0", "TMPDIR": str(args.out), "TEGRARM_LIB": str(args.target / "release" / "libtegrarm.so")}
+    library = str(args.target / "release" / "libtegrarm.so")
+    quiet = {**os.environ, "TEGRARM_SIM_FAULTS": "0", "TMPDIR": str(args.out), "TEGRARM_LIB": library}
     start = time.monotonic()
     spawn = {
         "in process": ([work, cubin, seconds], {**quiet, "TEGRARM_BACKEND": "sim"}),

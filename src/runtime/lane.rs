@@ -282,7 +282,7 @@ impl Lane {
             Some(signal) => signal,
             None => Signal::of(base.session(), work.queue.group.channel)?,
         };
-        let (engine, point) = (work.queue.engine(), signal.next());
+        let (engine, point) = (work.queue.engine(), signal.raised());
         let submission = work.queue.submit(engine, |commands| {
             commands.increment_syncpoint(signal.va());
         })?;

@@ -32,8 +32,8 @@ impl Signal {
         self.point.va
     }
 
-    /// What one more increment makes of it.
-    pub fn next(&mut self) -> SyncPoint {
+    /// Counts one more increment, and returns the point that it reaches.
+    pub fn raised(&mut self) -> SyncPoint {
         self.last = self.last.wrapping_add(1);
         SyncPoint { id: self.point.id, threshold: self.last }
     }
