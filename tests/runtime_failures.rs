@@ -8,6 +8,7 @@ use common::door::raw_mmap;
 use common::{Board, DEADLINE, LINE, cubin};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
+use std::time::Duration;
 use tegrarm::rm::Rm;
 use tegrarm::rm::syncpoints::SyncPoint;
 use tegrarm::runtime::buffer::Buffer;
