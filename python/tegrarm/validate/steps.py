@@ -55,7 +55,7 @@ STEPS = (
     Step("fault-write", "lets a kernel write to read-only memory", FAULTS, 60, "faults:write"),
     Step("fault-misaligned", "lets a kernel read a misaligned address", FAULTS, 60, "faults:misaligned"),
     Step("fault-window", "lets a kernel read global memory in the shared window", FAULTS, 60, "faults:window"),
-    Step("fault-window-far", "does so far above the window's base, to find the window's size", FAULTS, 60, "faults:window_far"),
+    Step("fault-window-far", "lets a kernel read far above the window's base, to find its size", FAULTS, 60, "faults:window_far"),
     Step("fault-trap", "lets a kernel trap", FAULTS, 60, "faults:trap"),
     Step("hang-released", "lets a kernel wait for the CPU longer than the CPU waits for it", HANGS, 60, "faults:hang_released"),
     Step("hang-endless", "lets an endless kernel keep another channel waiting", HANGS, 120, "faults:hang_endless"),
