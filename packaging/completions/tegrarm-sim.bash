@@ -183,7 +183,7 @@ _tegrarm__sim() {
             return 0
             ;;
         tegrarm__subcmd__sim__subcmd__replay)
-            opts="-h --chip --l4t --strict --json --help"
+            opts="-h --chip --l4t --strict --all --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -205,7 +205,7 @@ _tegrarm__sim() {
             return 0
             ;;
         tegrarm__subcmd__sim__subcmd__run)
-            opts="-v -h --chip --l4t --strict --strace --trace --trap-paths --without --deny --dead-gpu --memory --verbose --interruptible --help"
+            opts="-q -v -h --chip --l4t --strict --strace --kmsg --kmsg-records --quiet --trace --trap-paths --without --deny --dead-gpu --memory --verbose --interruptible --kill --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -223,6 +223,14 @@ _tegrarm__sim() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --kmsg)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --kmsg-records)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --trace)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
@@ -236,6 +244,10 @@ _tegrarm__sim() {
                     return 0
                     ;;
                 --memory)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --kill)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

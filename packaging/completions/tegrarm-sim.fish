@@ -27,18 +27,22 @@ end
 complete -c tegrarm-sim -n "__fish_tegrarm_sim_needs_command" -s h -l help -d 'Print help'
 complete -c tegrarm-sim -n "__fish_tegrarm_sim_needs_command" -s V -l version -d 'Print version'
 complete -c tegrarm-sim -n "__fish_tegrarm_sim_needs_command" -f -a "run" -d 'Runs a program, and everything it starts, with the board\'s device nodes'
-complete -c tegrarm-sim -n "__fish_tegrarm_sim_needs_command" -f -a "replay" -d 'Makes the calls of a recording on a virtual board and reports the first one that ends differently'
+complete -c tegrarm-sim -n "__fish_tegrarm_sim_needs_command" -f -a "replay" -d 'Makes the calls of a recording on a virtual board and reports the first one that ends differently, or all of them'
 complete -c tegrarm-sim -n "__fish_tegrarm_sim_needs_command" -f -a "decode" -d 'Prints a pushbuffer, a launch descriptor or a cubin in words'
 complete -c tegrarm-sim -n "__fish_tegrarm_sim_needs_command" -f -a "manual" -d 'Writes the man pages and the completions of bash, zsh and fish into a directory'
 complete -c tegrarm-sim -n "__fish_tegrarm_sim_needs_command" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c tegrarm-sim -n "__fish_tegrarm_sim_using_subcommand run" -l chip -d 'The module: agx-orin, agx-orin-pg, orin-nx, orin-nano, gv11b' -r
 complete -c tegrarm-sim -n "__fish_tegrarm_sim_using_subcommand run" -l l4t -d 'Jetson Linux release: r36, r35, r35.4, r39' -r
 complete -c tegrarm-sim -n "__fish_tegrarm_sim_using_subcommand run" -l strace -d 'Prints a decoded line per ioctl, to standard error or to a file' -r -F
+complete -c tegrarm-sim -n "__fish_tegrarm_sim_using_subcommand run" -l kmsg -d 'Writes the kernel\'s log, as dmesg prints it: faults of the GPU, and interrupts that the driver only logs' -r -F
+complete -c tegrarm-sim -n "__fish_tegrarm_sim_using_subcommand run" -l kmsg-records -d 'The same as records of /dev/kmsg, for tools that read those' -r -F
 complete -c tegrarm-sim -n "__fish_tegrarm_sim_using_subcommand run" -l trace -d 'Writes a timeline of ioctls and of the GPU\'s work, for Perfetto or chrome://tracing' -r -F
 complete -c tegrarm-sim -n "__fish_tegrarm_sim_using_subcommand run" -l without -d 'Leaves out a node, file or directory of the board, for example /dev/nvmap. May be given several times' -r
 complete -c tegrarm-sim -n "__fish_tegrarm_sim_using_subcommand run" -l deny -d 'Lets the program not open a node (EACCES). May be given several times' -r
 complete -c tegrarm-sim -n "__fish_tegrarm_sim_using_subcommand run" -l memory -d 'The board has this much memory, in MiB' -r
+complete -c tegrarm-sim -n "__fish_tegrarm_sim_using_subcommand run" -l kill -d 'Kills the program, the supervisor or the outer process at an ioctl: `program@7`. For tests' -r
 complete -c tegrarm-sim -n "__fish_tegrarm_sim_using_subcommand run" -l strict -d 'Refuse what is accepted here and believed to freeze a board'
+complete -c tegrarm-sim -n "__fish_tegrarm_sim_using_subcommand run" -s q -l quiet -d 'Does not print the kernel\'s log to standard error'
 complete -c tegrarm-sim -n "__fish_tegrarm_sim_using_subcommand run" -l trap-paths -d 'Leaves the program the host\'s own /dev and traps every call that takes a path instead: slower, but new devices show'
 complete -c tegrarm-sim -n "__fish_tegrarm_sim_using_subcommand run" -l dead-gpu -d 'The GPU cannot be powered: every ioctl on its nodes is ENODEV'
 complete -c tegrarm-sim -n "__fish_tegrarm_sim_using_subcommand run" -s v -l verbose -d 'Says how the program got its device nodes, and how many calls were trapped for it'
@@ -47,6 +51,7 @@ complete -c tegrarm-sim -n "__fish_tegrarm_sim_using_subcommand run" -s h -l hel
 complete -c tegrarm-sim -n "__fish_tegrarm_sim_using_subcommand replay" -l chip -d 'The module: agx-orin, agx-orin-pg, orin-nx, orin-nano, gv11b' -r
 complete -c tegrarm-sim -n "__fish_tegrarm_sim_using_subcommand replay" -l l4t -d 'Jetson Linux release: r36, r35, r35.4, r39' -r
 complete -c tegrarm-sim -n "__fish_tegrarm_sim_using_subcommand replay" -l strict -d 'Refuse what is accepted here and believed to freeze a board'
+complete -c tegrarm-sim -n "__fish_tegrarm_sim_using_subcommand replay" -l all -d 'Goes on after a call that ends differently, and prints every difference, field by field'
 complete -c tegrarm-sim -n "__fish_tegrarm_sim_using_subcommand replay" -l json -d 'Prints the outcome as JSON'
 complete -c tegrarm-sim -n "__fish_tegrarm_sim_using_subcommand replay" -s h -l help -d 'Print help'
 complete -c tegrarm-sim -n "__fish_tegrarm_sim_using_subcommand decode" -l as -d 'What the file is, if that is not to be guessed: pushbuffer, qmd, cubin, code (bare instructions)' -r
@@ -54,7 +59,7 @@ complete -c tegrarm-sim -n "__fish_tegrarm_sim_using_subcommand decode" -l json 
 complete -c tegrarm-sim -n "__fish_tegrarm_sim_using_subcommand decode" -s h -l help -d 'Print help'
 complete -c tegrarm-sim -n "__fish_tegrarm_sim_using_subcommand manual" -s h -l help -d 'Print help'
 complete -c tegrarm-sim -n "__fish_tegrarm_sim_using_subcommand help; and not __fish_seen_subcommand_from run replay decode manual help" -f -a "run" -d 'Runs a program, and everything it starts, with the board\'s device nodes'
-complete -c tegrarm-sim -n "__fish_tegrarm_sim_using_subcommand help; and not __fish_seen_subcommand_from run replay decode manual help" -f -a "replay" -d 'Makes the calls of a recording on a virtual board and reports the first one that ends differently'
+complete -c tegrarm-sim -n "__fish_tegrarm_sim_using_subcommand help; and not __fish_seen_subcommand_from run replay decode manual help" -f -a "replay" -d 'Makes the calls of a recording on a virtual board and reports the first one that ends differently, or all of them'
 complete -c tegrarm-sim -n "__fish_tegrarm_sim_using_subcommand help; and not __fish_seen_subcommand_from run replay decode manual help" -f -a "decode" -d 'Prints a pushbuffer, a launch descriptor or a cubin in words'
 complete -c tegrarm-sim -n "__fish_tegrarm_sim_using_subcommand help; and not __fish_seen_subcommand_from run replay decode manual help" -f -a "manual" -d 'Writes the man pages and the completions of bash, zsh and fish into a directory'
 complete -c tegrarm-sim -n "__fish_tegrarm_sim_using_subcommand help; and not __fish_seen_subcommand_from run replay decode manual help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
