@@ -280,6 +280,32 @@ $(CACHE)/sample/.installed: python/requirements-demo.txt python/requirements.txt
 test-disasm: $(SUITE)/.installed $(SIM)
 	$(SUITE)/bin/python python/suite/disasm.py --cache $(CACHE) --simulator $(SIM)
 
+# Kernels that nobody chose: every form of PTX that the assembler takes for sm_87, and corpora of programs: CUB, libcu++, cooperative
+# groups, matrix products, algorithms, and kernels of Numba. Both go on where they were stopped, print a line about how far they are,
+# and end with a table. ARGS="--only atom.global --level O3", for example. pytest runs a sample of each.
+FORMS := $(CACHE)/forms
+NUMBA := $(CACHE)/numba
+.PHONY: test-kernels test-ptx test-corpora test-mutants
+test-kernels: test-ptx test-corpora  ## every form of PTX, and corpora of programs: hours, not part of `make test`
+test-ptx: build venv
+	$(PY) python/suite/ptx --state $(FORMS)/ptx.jsonl $(ARGS)
+test-corpora: build $(NUMBA)/.installed
+	$(NUMBA)/bin/python python/suite/corpora --state $(FORMS)/corpora.jsonl $(ARGS)
+
+$(NUMBA)/.installed: python/suite/corpora/requirements.txt python/requirements.txt python/pyproject.toml
+	$(PYTHON) -m venv $(NUMBA)
+	$(NUMBA)/bin/python -m $(PIP) install -r python/requirements.txt
+	$(NUMBA)/bin/python -m $(PIP) install -r python/suite/corpora/requirements.txt
+	$(NUMBA)/bin/python -m $(PIP) install --no-deps --no-build-isolation --editable python
+	@touch $@
+
+# Changes one rule of one opcode at a time, as the engine would see it, and looks for a kernel of the table that gives another result. A row
+# of which nothing is noticed fails. ARGS="--every 50 --rows 20" is a sample of minutes.
+MUTANTS = $(CARGO_TARGET_DIR)/release/examples/mutants
+test-mutants: build venv  ## whether the table of PTX notices a wrong rule of each opcode: hours, not part of `make test`
+	$(CARGO) build --release --locked -p sm87 --example mutants
+	$(PY) python/suite/ptx/mutate.py $(MUTANTS) $(ARGS)
+
 # torch is installed first, because it asks for its own versions of NVIDIA's compilers. The versions of the other tests replace them.
 $(SUITE)/.installed: python/requirements.txt python/suite/requirements.txt
 	$(PYTHON) -m venv $(SUITE)

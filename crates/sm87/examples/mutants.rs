@@ -1,0 +1,33 @@
+//! Lists what instructions would be if one rule of their row were another one.
+//!
+//! Reads instruction words from standard input, in hexadecimal, one on each line. For each that is an instruction it prints a line of
+//! the word, the index of its row and the row's name; and for every modifier field, and every other value that makes an instruction, the
+//! word with that value, and what the field said before and says now.
+
+use sm87::Word;
+use sm87::isa::{Isa, ROWS};
+use std::io::{BufRead, Write};
+
+fn main() -> std::io::Result<()> {
+    let mut out = std::io::BufWriter::new(std::io::stdout().lock());
+    for line in std::io::stdin().lock().lines() {
+        let line = line?;
+        let Ok(word) = u128::from_str_radix(line.trim(), 16).map(Word) else {
+            writeln!(out, "not\t{line}")?;
+            continue;
+        };
+        let Ok(opcode) = Isa::sm87().legal(word) else { continue };
+        let at = ROWS.iter().position(|row| std::ptr::eq(row, opcode.row())).unwrap_or(ROWS.len());
+        writeln!(out, "word\t{:032x}\t{at}\t{}", word.0, opcode.row().name)?;
+        for field in opcode.fields(word).filter(|field| field.is_written()) {
+            for value in 0..field.size() {
+                let other = field.with(word, value);
+                if other != word && Isa::sm87().legal(other).is_ok() {
+                    let (was, is) = (field.name(word).unwrap_or("?"), field.name(other).unwrap_or("?"));
+                    writeln!(out, "mutant\t{:032x}\t{was}\t{is}", other.0)?;
+                }
+            }
+        }
+    }
+    out.flush()
+}

@@ -1,0 +1,146 @@
+#!/usr/bin/env python3
+"""Every form of PTX for sm_87 on the device, compared with references written from the PTX ISA.
+
+usage: ptx [FAMILY...] [--level O0|O1|O3]... [--every N] [--jobs N] [--state FILE] [--list] [--only TEXT]
+
+Each form is tried with NVIDIA's assembler. What it takes for sm_87 becomes a kernel, in up to four shapes: operands in registers, the last
+one in a kernel parameter or as a number, all the same in a warp. The kernels run on the device that the library opens.
+
+A run that was stopped goes on where it was, if it has a --state FILE and neither the library nor this folder has changed.
+"""
+import argparse
+import collections
+import concurrent.futures
+import dataclasses
+import hashlib
+import json
+import os
+import sys
+from pathlib import Path
+
+import bench
+import table
+
+LEVELS = ("O0", "O1", "O3")
+CHUNK = 48  # rows of a module
+COLUMNS = ("rows", "not for sm_87", "accepted", "executed", "checked", "refused at load", "wrong", "failed")
+machine = bench.Machine()
+
+
+def work(family, first, every, only, levels):
+    """The verdicts of a chunk of a family."""
+    rows = chosen(family, every, only)[first:first + CHUNK]
+    try:
+        return [dataclasses.asdict(v) for v in bench.judged(machine, rows, levels)]
+    except Exception as why:  # noqa: BLE001 - a chunk that cannot be judged is a failure of its rows, and the rest goes on
+        machine.close()
+        return [dataclasses.asdict(bench.Verdict(r.text, "", "", "failed", f"{type(why).__name__}: {why}"[:400])) for r in rows]
+
+
+def chosen(family, every, only):
+    """The rows of a family that were asked for."""
+    return [r for r in table.rows(family) if only in r.text][::every]
+
+
+class State:
+    """Chunks that are done, in a file that is of use only to the same library and the same table."""
+
+    def __init__(self, path, key):
+        self.path, self.done = path, {}
+        if path and path.exists():
+            lines = path.read_text().splitlines()
+            if lines and lines[0] == key:
+                self.done = {tuple(json.loads(name)): found for name, found in (json.loads(line) for line in lines[1:])}
+        if path and not self.done:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(key + "\n")
+
+    def add(self, name, verdicts):
+        """Keeps a chunk."""
+        self.done[name] = verdicts
+        if self.path:
+            with self.path.open("a") as file:
+                file.write(json.dumps([json.dumps(name), verdicts]) + "\n")
+
+
+def fingerprint(*more):
+    """What the verdicts depend on."""
+    digest = hashlib.sha256(repr(more).encode())
+    library = os.environ.get("TEGRARM_LIB")
+    for path in [*sorted(Path(__file__).parent.glob("*.py")), *([Path(library)] if library else [])]:
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def summary(families, every, only, verdicts):
+    """The counts of each family, by rows."""
+    found = {}
+    for family in families:
+        by_row = collections.defaultdict(list)
+        for v in verdicts[family]:
+            by_row[v["row"]].append(v["result"])
+        n = collections.Counter({"rows": len(chosen(family, every, only))})
+        for results in by_row.values():
+            taken = [r for r in results if r != "not for sm_87"]
+            n["not for sm_87"] += not taken
+            n["accepted"] += bool(taken)
+            n["executed"] += bool(taken) and all(r in ("right", "wrong", "ran") for r in taken)
+            n["checked"] += bool(taken) and all(r == "right" for r in taken)
+            n["refused at load"] += "refused" in taken
+            n["wrong"] += "wrong" in taken
+            n["failed"] += "failed" in taken
+        found[family] = n
+    found["all"] = sum(found.values(), collections.Counter())
+    return found
+
+
+def show(found):
+    """Prints the table."""
+    width = max(map(len, found))
+    print(f"{'family':{width}}  " + "  ".join(f"{c:>{max(len(c), 6)}}" for c in COLUMNS))
+    for family, n in found.items():
+        print(f"{family:{width}}  " + "  ".join(f"{n[c]:>{max(len(c), 6)}}" for c in COLUMNS))
+
+
+def main():
+    """Runs the command line that the description above lists; the status is 1 if a row is wrong."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("families", nargs="*", metavar="FAMILY")
+    parser.add_argument("--level", action="append", choices=LEVELS)
+    parser.add_argument("--every", type=int, default=1)
+    parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    parser.add_argument("--state", type=Path)
+    parser.add_argument("--only", default="")
+    parser.add_argument("--list", action="store_true", help="prints the forms and runs nothing")
+    parser.add_argument("--refusals", action="store_true", help="prints what the assembler says of forms that it does not take")
+    given = parser.parse_args()
+    families = given.families or list(table.FAMILIES)
+    levels = tuple(given.level or LEVELS)
+    if given.list:
+        print(*(f"{family}: {r.text}" for family in families for r in chosen(family, given.every, given.only)), sep="\n")
+        return 0
+    chunks = [(family, first) for family in families for first in range(0, len(chosen(family, given.every, given.only)), CHUNK)]
+    state = State(given.state, fingerprint(given.every, given.only, levels))
+    left = [c for c in chunks if c not in state.done]
+    with concurrent.futures.ProcessPoolExecutor(given.jobs) as pool:
+        running = {pool.submit(work, family, first, given.every, given.only, levels): (family, first) for family, first in left}
+        for future in concurrent.futures.as_completed(running):
+            state.add(running[future], future.result())
+            bad = sum(v["result"] in ("wrong", "failed") for found in state.done.values() for v in found)
+            print(f"\r{len(state.done)} of {len(chunks)} modules, {bad} kernels wrong, now {running[future][0]}" + " " * 20, end="", file=sys.stderr,
+                  flush=True)
+    print(file=sys.stderr)
+    verdicts = collections.defaultdict(list)
+    for family, first in chunks:
+        verdicts[family] += state.done[family, first]
+    for family in families:
+        for v in verdicts[family]:
+            if v["result"] in ("wrong", "failed") or given.refusals and v["result"] == "not for sm_87":
+                print(f"{v['result']}: {v['row']} [{v['shape']}, {v['level']}]: {v['says']}")
+    found = summary(families, given.every, given.only, verdicts)
+    show(found)
+    return int(found["all"]["wrong"] + found["all"]["failed"] > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,158 @@
+"""Rows on the device: modules of many kernels are assembled, loaded and launched, and their results compared."""
+import ctypes
+import dataclasses
+
+import kernel
+import link
+import numpy
+import row
+from memory import COMMON
+
+from tegrarm.rm import RmError
+
+SECONDS = 60
+SLOTS = 28  # operands and results of a thread, at most
+
+
+@dataclasses.dataclass
+class Verdict:
+    """What became of a row in one shape at one level."""
+
+    row: str
+    shape: str
+    level: str
+    result: str  # "right", "wrong", "ran" without a reference, "not for sm_87", "refused" at load, "failed"
+    says: str = ""
+
+
+class Machine:
+    """An open device and its buffers; a fault of a kernel closes it."""
+
+    def __init__(self):
+        self.gpu = None
+
+    def open(self):
+        """Opens the device unless it is open."""
+        if self.gpu:
+            return
+        self.gpu = link.cuda.Gpu(stack=4096)
+        self.buffers, self.views, self.addresses = [], {}, {}
+        for name, size in {"in": 8 * SLOTS * row.ITEMS, "out": 8 * SLOTS * row.ITEMS, "cells": row.CELL * row.ITEMS, "common": len(COMMON)}.items():
+            buffer, address, pointer = ctypes.c_void_p(), ctypes.c_uint64(), ctypes.c_void_p()
+            link.cuda.call("tegrarm_buffer_alloc", self.gpu.handle, size, 0, ctypes.byref(buffer))
+            link.cuda.call("tegrarm_buffer_address", buffer, ctypes.byref(pointer), ctypes.byref(address))
+            self.buffers.append(buffer)
+            self.addresses[name] = address.value
+            self.views[name] = numpy.ctypeslib.as_array(ctypes.cast(pointer, ctypes.POINTER(ctypes.c_uint8)), (size,))
+        self.views["common"][:] = numpy.frombuffer(COMMON, numpy.uint8)
+
+    def close(self):
+        """Closes the device."""
+        if self.gpu:
+            gpu, self.gpu, self.views = self.gpu, None, {}
+            gpu.close()
+
+    def load(self, cubin):
+        """A module."""
+        self.open()
+        module = ctypes.c_void_p()
+        link.cuda.call("tegrarm_module_load", self.gpu.handle, cubin, len(cubin), ctypes.byref(module))
+        return module
+
+    def run(self, module, name, r, items):
+        """Launches a kernel; the results are a list for each thread."""
+        function, fence = ctypes.c_void_p(), ctypes.c_uint64()
+        link.cuda.call("tegrarm_module_kernel", module, name.encode(), ctypes.byref(function))
+        given = numpy.array(items, numpy.uint64).reshape(len(items), len(r.takes)).T
+        self.views["in"][:given.size * 8] = numpy.ascontiguousarray(given).view(numpy.uint8).ravel()
+        self.views["out"][:] = 0x5a
+        self.views["cells"][:] = 0
+        values = [self.addresses[n] for n in ("in", "out", "cells", "common")]
+        values += [int(items[0][k]) if k < len(r.takes) else 0 for k in range(len(kernel.PARAMETERS))]
+        taken = (ctypes.c_uint64 * len(values))(*values)
+        pointers = (ctypes.c_void_p * len(values))(*[ctypes.addressof(taken) + 8 * k for k in range(len(values))])
+        sizes = (ctypes.c_size_t * len(values))(*[8] * len(values))
+        triple = link.cuda.triple
+        link.cuda.call("tegrarm_launch_checked", function, triple(1), triple(row.ITEMS), 0, pointers, sizes, len(values), 0, ctypes.byref(fence))
+        link.cuda.call("tegrarm_wait", self.gpu.handle, fence, SECONDS * 10 ** 9)
+        count = len(r.gives)
+        found = self.views["out"][:8 * count * row.ITEMS].view(numpy.uint64).reshape(count, row.ITEMS).T
+        return [[int(x) for x in one] for one in found]
+
+
+def differences(r, items, found):
+    """The first thread whose results are wrong, as text; empty if there is none."""
+    for i, (want, got) in enumerate(zip(row.wanted(r, items), found, strict=True)):
+        for kind, g, w in zip(r.gives, got, want, strict=True):
+            if not row.agrees(kind, g, w, r):
+                shown = hex(w) if isinstance(w, int) and not isinstance(w, bool) and w >= 0 else w
+                return f"thread {i}: operands {[hex(x) for x in items[i]]}, got {g:#x}, want {shown}"
+    return ""
+
+
+def accepted(rows, level):
+    """The rows that the assembler takes, the cubin of them in every shape, and what it says of the others."""
+    refused = {}
+    while True:
+        cases = [(r, shape, kernel.shaped(shape, row.operands(r))) for r in rows if r.text not in refused for shape in kernel.shapes(r)]
+        if not cases:
+            return [], b"", refused
+        text, at = kernel.module(cases)
+        try:
+            return cases, link.assembled(text, level), refused
+        except link.Refused as why:
+            found = {at[line]: says for line, says in why.lines if line in at}
+            if not found:
+                if len({r.text for r, _, _ in cases}) == 1:
+                    return [], b"", refused | {cases[0][0].text: str(why).strip()[-300:]}
+                raise
+            refused |= {cases[number][0].text: says for number, says in found.items()}
+
+
+def judged(machine, rows, levels):
+    """The verdicts of rows, which become one module for each level."""
+    try:
+        return judged_together(machine, rows, levels)
+    except (link.Refused, RmError):
+        # Something about the module: each half for itself.
+        if len(rows) == 1:
+            raise
+        half = len(rows) // 2
+        return judged(machine, rows[:half], levels) + judged(machine, rows[half:], levels)
+
+
+def judged_together(machine, rows, levels):
+    """The same; an error that is about one row alone becomes its verdict."""
+    verdicts = []
+    for level in levels:
+        cases, cubin, refused = accepted(rows, level)
+        verdicts += [Verdict(text, "", level, "not for sm_87", says) for text, says in refused.items()]
+        if not cases:
+            continue
+        try:
+            module = machine.load(cubin)
+        except RmError as why:
+            if len(rows) > 1:
+                raise
+            verdicts.append(Verdict(cases[0][0].text, "", level, "refused", str(why)))
+            continue
+        verdicts += [verdict(machine, cubin, case, level, module, number) for number, case in enumerate(cases)]
+    return verdicts
+
+
+def verdict(machine, cubin, case, level, module, number):
+    """The verdict of one kernel. After a fault the device is opened anew, with the module."""
+    r, shape, items = case
+    if not machine.gpu:
+        module.value = machine.load(cubin).value
+    try:
+        found = machine.run(module, f"k{number}", r, items)
+    except RmError as why:
+        machine.close()
+        return Verdict(r.text, shape, level, "failed", str(why))
+    if r.reference is None:
+        return Verdict(r.text, shape, level, "ran", r.note)
+    wrong = differences(r, items, found)
+    return Verdict(r.text, shape, level, "wrong" if wrong else "right", wrong)
+
+

@@ -1,0 +1,91 @@
+"""A sample of the table of PTX forms (`make test-kernels` tries all of them), and of what its references are made of."""
+
+import collections
+import fractions
+import pathlib
+import random
+import sys
+
+import pytest
+
+FOLDER = pathlib.Path(__file__).parents[1] / "suite" / "ptx"
+sys.path.insert(0, str(FOLDER))
+import bench  # noqa: E402
+import floats  # noqa: E402
+import row  # noqa: E402
+import table  # noqa: E402
+
+# Forms of each family that the sample has, at a level of optimisation that is another one for each family.
+SAMPLE, LEVELS = 8, ("O0", "O1", "O3")
+REFUSED_AT_LOAD = ("textures", "surfaces")
+
+
+@pytest.fixture(scope="module")
+def machine():
+    machine = bench.Machine()
+    yield machine
+    machine.close()
+
+
+def sample(family):
+    rows = table.rows(family)
+    return rows[::max(1, len(rows) // SAMPLE)]
+
+
+@pytest.mark.parametrize("family", [f for f in table.FAMILIES if f not in REFUSED_AT_LOAD])
+def test_forms(machine, family):
+    level = LEVELS[list(table.FAMILIES).index(family) % len(LEVELS)]
+    verdicts = bench.judged(machine, sample(family), [level])
+    wrong = [f"{v.row} ({v.shape}, {v.level}): {v.says}" for v in verdicts if v.result in ("wrong", "failed", "refused")]
+    assert not wrong, "\n".join(wrong)
+    assert collections.Counter(v.result for v in verdicts)["right"] >= 3
+
+
+# What these compile to was an illegal instruction once: UPLOP3 on signs, CCTLL, BMMA, HMMA.SP and IMMA.SP.
+@pytest.mark.parametrize(("family", "form"), [
+    ("integer", "add.sat.s32"), ("integer", "mad.hi.sat.s32"), ("address spaces", "prefetch.local.L1"), ("mma", "m16n8k256.row.col.s32.b1"),
+    ("wmma", "wmma.mma.xor.popc"), ("mma.sp", "mma.sp.sync.aligned.m16n8k32.row.col.f32.bf16"), ("mma.sp", "m16n8k16.row.col.f32.tf32"),
+    ("mma.sp", "m16n8k64.row.col.satfinite.s32.s8.u8"), ("mma.sp", "m16n8k128.row.col.s32.u4.s4")])
+def test_instructions_that_were_missing(machine, family, form):
+    rows = [r for r in table.rows(family) if form in r.text][:2]
+    verdicts = bench.judged(machine, rows, ["O3"])
+    assert verdicts and all(v.result == "right" for v in verdicts), verdicts
+
+
+@pytest.mark.parametrize("family", REFUSED_AT_LOAD)
+def test_what_the_library_lacks_is_refused_when_it_is_loaded(machine, family):
+    for r in sample(family):
+        for v in bench.judged(machine, [r], ["O3"]):
+            assert v.result in ("refused", "not for sm_87"), v
+            if v.result == "refused":
+                assert "k0" in v.says and "no texture" in v.says, v.says
+
+
+@pytest.mark.parametrize("name", floats.FORMATS)
+def test_references_round_as_fractions_do(name):
+    f, rng = floats.FORMATS[name], random.Random(name)
+    for _ in range(400):
+        x, y, z = (row.one_float(f, rng) for _ in range(3))
+        if any(floats.is_nan(f, v) or floats.is_infinite(f, v) for v in (x, y, z)):
+            continue
+        a, b, c = (fractions.Fraction(m) * fractions.Fraction(2) ** e for m, e in (floats.exact(f, v) for v in (x, y, z)))
+        for mode in ("rn", "rz", "rm", "rp"):
+            check(f, floats.fma(f, x, y, z, mode), a * b + c, mode)
+            if b:
+                check(f, floats.div(f, x, y, mode), a / b, mode)
+
+
+def check(f, bits, exact, mode):
+    """A result is right if no neighbour is nearer, or if it is the last one on its side."""
+    m, e = floats.exact(f, f.infinity - 1)
+    if abs(exact) > fractions.Fraction(m) * fractions.Fraction(2) ** e:
+        assert bits & f.sign - 1 >= f.infinity - 1
+        return
+    m, e = floats.exact(f, bits)
+    got, step = fractions.Fraction(m) * fractions.Fraction(2) ** e, fractions.Fraction(2) ** e
+    error = got - exact
+    if mode == "rn":
+        assert abs(error) <= step / 2
+    else:
+        toward = {"rz": -1 if exact > 0 else 1, "rm": -1, "rp": 1}[mode]
+        assert 0 <= error * toward < step or got == exact
