@@ -9,6 +9,7 @@ use super::engine::Engine;
 use super::fault;
 use super::trace::Trace;
 use parking_lot::{Condvar, Mutex, RwLock};
+use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -23,6 +24,8 @@ pub(crate) struct Core {
     contexts: Contexts,
     channels: RwLock<Vec<Arc<Channel>>>,
     doorbells: Mutex<Vec<Doorbell>>,
+    /// The tokens of channels that were removed and whose ids have not been given out again.
+    retired: Mutex<BTreeSet<u32>>,
     /// True when a sleeping worker is asked to look for work at once.
     woken: Mutex<bool>,
     wake: Condvar,
@@ -37,6 +40,7 @@ impl Core {
             contexts: Contexts::default(),
             channels: RwLock::default(),
             doorbells: Mutex::default(),
+            retired: Mutex::default(),
             woken: Mutex::new(false),
             wake: Condvar::new(),
         }
@@ -44,6 +48,7 @@ impl Core {
 
     pub(crate) fn add(&self, hw: Arc<HwChannel>) {
         let context = self.contexts.of(hw.tsg.id, hw.veid);
+        self.retired.lock().remove(&hw.token());
         self.channels.write().push(Arc::new(Channel::new(hw, context)));
         self.wake();
     }
@@ -55,6 +60,7 @@ impl Core {
         let mut channels = self.channels.write();
         let Some(at) = channels.iter().position(|c| c.hw.id == id) else { return };
         let channel = channels.remove(at);
+        self.retired.lock().insert(channel.hw.token());
         drop(channels);
         // The thread that runs the channel notices the request within one operation.
         channel.stop.request(StopReason::Removed);
@@ -118,18 +124,19 @@ impl Core {
     }
 
     /// Takes the tokens from the doorbell pages. A store may have overwritten an earlier token that was not taken yet.
-    /// Therefore any token makes every channel read its GP_PUT. A token that names no channel has this effect, too: a
-    /// thread may ring for a channel that another thread is closing, and its store may overwrite the token of a third
-    /// channel.
+    /// Therefore any token that names a channel makes every channel read its GP_PUT. The token of a channel that was
+    /// removed has this effect, too: a thread may ring for a channel that another thread is closing, and its store may
+    /// overwrite the token of a third channel.
     pub(crate) fn poll_doorbells(&self) -> bool {
         let now = time_ns();
         let mut rang = false;
         for bell in self.doorbells.lock().iter() {
             let Some(token) = bell.poll(now) else { continue };
-            rang = true;
-            if !self.channels.read().iter().any(|c| c.hw.token() == token) {
+            let named = self.channels.read().iter().any(|c| c.hw.token() == token);
+            if !named {
                 tracing::warn!(target: "tegra_sim::gpu", "doorbell with token {token:#x}, which names no channel");
             }
+            rang |= named || self.retired.lock().contains(&token);
         }
         if rang {
             for channel in self.channels.read().iter().filter(|c| c.runnable()) {
