@@ -11,6 +11,7 @@ import sys
 import tempfile
 import time
 
+import engines
 from tegrarm import _ffi, trace
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
@@ -277,6 +278,16 @@ def engine() -> None:
     line("engine time of tinygrad's test_ops, of the last make test-tinygrad", figure, "at most 45 s of one core")
 
 
+def ratios() -> None:
+    """The engine against the one of an older commit, on the same kernels in the same run; and two cores against one."""
+    engines.ratios(line)
+
+
+def handlers() -> None:
+    """Instructions for which the engine needs many of the host's."""
+    engines.handlers(line)
+
+
 def demo() -> None:
     started = time.perf_counter()
     subprocess.run([sys.executable, ROOT / "examples" / "python" / "demo.py"], capture_output=True, check=True)
@@ -285,7 +296,7 @@ def demo() -> None:
 
 FIGURES = (
     control_instructions, alloc_free_calls, latency, submit, calls, handover, frontend, devices, copies, buffers, supervised, crowd,
-    preload, engine, demo,
+    preload, engine, ratios, handlers, demo,
 )
 
 
