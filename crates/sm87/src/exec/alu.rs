@@ -37,8 +37,8 @@ pub(crate) trait Each {
 
 /// An operation on the warp as a whole, written so that the compiler vectorises its loops.
 pub(crate) trait Whole {
-    /// Executes the operation for the lanes in `exec`.
-    fn run(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow;
+    /// Does it for the lanes in `exec`, `V::LANES` of them at a time where it computes.
+    fn run<V: Simd>(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow;
 }
 
 /// The bit of `aux` that marks operations on the uniform datapath.
@@ -71,6 +71,55 @@ unsafe fn rows<V: Simd, O: Alu, const FULL: bool>(w: &mut Warp, u: &Uop, exec: u
         i += V::LANES;
     }
     Flow::Next
+}
+
+/// Executes `n` FFMA without modifiers for all lanes.
+///
+/// # Safety
+/// They are at `code`, and their sources are registers. See also [`super::uop::Handler`].
+pub(crate) unsafe fn multiply_add(w: &mut Warp, code: *const Uop, n: usize) {
+    #[cfg(target_arch = "x86_64")]
+    if super::isa::avx2() {
+        // SAFETY: the line above has found AVX2. The other conditions are those of this function.
+        return unsafe { multiply_add_wide(w, code, n) };
+    }
+    // SAFETY: the conditions are those of this function.
+    unsafe { multiplied::<u32>(w, code, n) }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma,popcnt,bmi1,bmi2,lzcnt")]
+unsafe fn multiply_add_wide(w: &mut Warp, code: *const Uop, n: usize) {
+    // SAFETY: as for `multiply_add`, which has found AVX2.
+    unsafe { multiplied::<super::avx2::Avx2>(w, code, n) }
+}
+
+#[inline(always)]
+unsafe fn multiplied<V: Simd>(w: &mut Warp, code: *const Uop, n: usize) {
+    let own = w.own();
+    for k in 0..n {
+        // SAFETY: there are `n` micro-ops, and the warp's arrays are those that they were lowered for. Rows have 32 words.
+        unsafe {
+            let u = &*code.add(k);
+            let (a, b, c, d) = (own.add(u.a.own()), own.add(u.b.own()), own.add(u.c.own()), own.add(u.d.offset()));
+            let mut i = 0;
+            while i < 32 {
+                let mut r = [V::splat(0); 4];
+                for (j, r) in r.iter_mut().enumerate() {
+                    let i = i + j * V::LANES;
+                    *r = V::load(a.add(i)).fma(V::load(b.add(i)), V::load(c.add(i)));
+                }
+                // One comparison looks at two values.
+                if r[0].funord(r[1]).or(r[2].funord(r[3])).any() {
+                    r = [r[0].canonical(), r[1].canonical(), r[2].canonical(), r[3].canonical()];
+                }
+                for (j, r) in r.iter().enumerate() {
+                    r.store(d.add(i + j * V::LANES));
+                }
+                i += 4 * V::LANES;
+            }
+        }
+    }
 }
 
 #[inline(always)]
@@ -189,8 +238,15 @@ handlers!(set_plain set_wide <Compare> |w, u, exec, V| {
     // SAFETY: the interpreter calls handlers with the warp whose arrays the micro-op was lowered for: its operands are rows.
     let r = unsafe { relation::<V, O>(w, u) };
     let hit = combined(u, accepted(w, u, r), w.pred(u.ps));
-    for at in super::warp::lanes(exec) {
-        w.put(u.d, at, if hit >> at & 1 == 1 { u.imm } else { 0 });
+    let (d, value) = (w.dst(u.d), V::splat(u.imm));
+    let mut i = 0;
+    while i < 32 {
+        // SAFETY: rows have 32 words.
+        unsafe {
+            let r = V::from_bits(hit >> i).and(value);
+            V::from_bits(exec >> i).select(r, V::load(d.add(i))).store(d.add(i));
+        }
+        i += V::LANES;
     }
     Flow::Next
 });
@@ -203,25 +259,26 @@ handlers!(each_plain each_wide <Each> |w, u, exec, _V| {
 });
 
 unsafe fn whole_plain<O: Whole>(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
-    O::run(w, env, u, exec)
+    O::run::<u32>(w, env, u, exec)
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma,popcnt,bmi1,bmi2,lzcnt")]
 unsafe fn whole_wide<O: Whole>(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
-    O::run(w, env, u, exec)
+    O::run::<super::avx2::Avx2>(w, env, u, exec)
 }
 
 /// Chooses between the two functions by what this host can do.
 macro_rules! pick {
     ($plain:expr, $wide:expr) => {{
         #[cfg(target_arch = "x86_64")]
-        let h: super::uop::Handler = if super::isa::avx2() { $wide } else { $plain };
+        let h: crate::exec::uop::Handler = if crate::exec::isa::avx2() { $wide } else { $plain };
         #[cfg(not(target_arch = "x86_64"))]
-        let h: super::uop::Handler = $plain;
+        let h: crate::exec::uop::Handler = $plain;
         h
     }};
 }
+pub(crate) use pick;
 
 /// Handlers of a vector operation.
 pub(crate) fn alu<O: Alu>() -> Handlers {

@@ -4,7 +4,7 @@
 //! method is inlined into such a handler, where the intrinsics are single instructions.
 #![allow(unsafe_code)]
 
-use super::simd::Simd;
+use super::simd::{Double, Simd};
 use std::arch::x86_64::*;
 
 /// Eight 32-bit lanes.
@@ -126,5 +126,182 @@ impl Simd for Avx2 {
     fn i2f(self) -> Self {
         // SAFETY: AVX2 is present wherever an `Avx2` exists.
         ints(unsafe { _mm256_cvtepi32_ps(self.0) })
+    }
+    #[inline(always)]
+    fn f2i(self) -> Self {
+        // SAFETY: AVX2 is present wherever an `Avx2` exists.
+        Avx2(unsafe { _mm256_cvttps_epi32(ps(self)) })
+    }
+    one! { int
+        minu = _mm256_min_epu32;
+        maxu = _mm256_max_epu32;
+        maxs = _mm256_max_epi32;
+    }
+    #[inline(always)]
+    fn any(self) -> bool {
+        // SAFETY: AVX2 is present wherever an `Avx2` exists.
+        unsafe { _mm256_testz_si256(self.0, self.0) == 0 }
+    }
+    #[inline(always)]
+    fn mul_wide(self, o: Self, signed: bool) -> [Self; 2] {
+        // SAFETY: AVX2 is present wherever an `Avx2` exists.
+        unsafe {
+            let (x, y) = (_mm256_srli_epi64::<32>(self.0), _mm256_srli_epi64::<32>(o.0));
+            let (even, odd) = if signed {
+                (_mm256_mul_epi32(self.0, o.0), _mm256_mul_epi32(x, y))
+            } else {
+                (_mm256_mul_epu32(self.0, o.0), _mm256_mul_epu32(x, y))
+            };
+            let low = _mm256_blend_epi32::<0xaa>(even, _mm256_slli_epi64::<32>(odd));
+            let high = _mm256_blend_epi32::<0xaa>(_mm256_srli_epi64::<32>(even), odd);
+            [Avx2(low), Avx2(high)]
+        }
+    }
+    #[inline(always)]
+    fn double(op: Double, x: [Self; 2], y: [Self; 2], z: [Self; 2]) -> [Self; 2] {
+        // SAFETY: AVX2 and FMA are present wherever an `Avx2` exists.
+        unsafe {
+            let ([x, v], [y, w], [z, q]) = (doubles(x), doubles(y), doubles(z));
+            let (r, s) = match op {
+                Double::Add => (_mm256_add_pd(x, z), _mm256_add_pd(v, q)),
+                Double::Mul => (_mm256_mul_pd(x, y), _mm256_mul_pd(v, w)),
+                Double::Fma => (_mm256_fmadd_pd(x, y, z), _mm256_fmadd_pd(v, w, q)),
+            };
+            let (r, s) = (_mm256_castpd_ps(r), _mm256_castpd_ps(s));
+            [ints(_mm256_shuffle_ps::<0x88>(r, s)), ints(_mm256_shuffle_ps::<0xdd>(r, s))]
+        }
+    }
+    #[inline(always)]
+    fn double_relation(x: [Self; 2], y: [Self; 2]) -> [Self; 3] {
+        // SAFETY: AVX2 is present wherever an `Avx2` exists.
+        unsafe {
+            let ([x, v], [y, w]) = (doubles(x), doubles(y));
+            [
+                narrow(_mm256_cmp_pd::<_CMP_LT_OQ>(x, y), _mm256_cmp_pd::<_CMP_LT_OQ>(v, w)),
+                narrow(_mm256_cmp_pd::<_CMP_EQ_OQ>(x, y), _mm256_cmp_pd::<_CMP_EQ_OQ>(v, w)),
+                narrow(_mm256_cmp_pd::<_CMP_UNORD_Q>(x, y), _mm256_cmp_pd::<_CMP_UNORD_Q>(v, w)),
+            ]
+        }
+    }
+    #[inline(always)]
+    unsafe fn load_some(p: *const u32, mask: Self) -> Self {
+        // SAFETY: the instruction does not touch the words of other lanes; AVX2 is present wherever an `Avx2` exists.
+        Avx2(unsafe { _mm256_maskload_epi32(p.cast(), mask.0) })
+    }
+    #[inline(always)]
+    unsafe fn store_some(self, p: *mut u32, mask: Self) {
+        // SAFETY: as for `load_some`.
+        unsafe { _mm256_maskstore_epi32(p.cast(), mask.0, self.0) };
+    }
+    #[inline(always)]
+    unsafe fn widen(p: *const u16) -> Self {
+        // SAFETY: whoever calls gives eight numbers that can be read; AVX2 is present wherever an `Avx2` is made.
+        Avx2(unsafe { _mm256_cvtepu16_epi32(_mm_loadu_si128(p.cast())) })
+    }
+    #[inline(always)]
+    unsafe fn gather2(base: *const u8, at: *const u32) -> [Self; 2] {
+        // SAFETY: whoever calls has found two aligned words at each of the eight addresses. Volatile, because other threads
+        // and the CPU may write.
+        unsafe {
+            let mut x = [0; 8];
+            for (i, word) in x.iter_mut().enumerate() {
+                *word = base.add(at.add(i).read() as usize).cast::<i64>().read_volatile();
+            }
+            let r = _mm256_castsi256_ps(_mm256_setr_epi64x(x[0], x[1], x[4], x[5]));
+            let s = _mm256_castsi256_ps(_mm256_setr_epi64x(x[2], x[3], x[6], x[7]));
+            [ints(_mm256_shuffle_ps::<0x88>(r, s)), ints(_mm256_shuffle_ps::<0xdd>(r, s))]
+        }
+    }
+    #[inline(always)]
+    unsafe fn gather4(base: *const u8, at: *const u32) -> [Self; 4] {
+        // SAFETY: whoever calls has found four aligned words at each of the eight addresses. Volatile, because other threads
+        // and the CPU may write.
+        unsafe {
+            let mut rows = [_mm256_setzero_si256(); 4];
+            for (i, row) in rows.iter_mut().enumerate() {
+                let low = base.add(at.add(i).read() as usize).cast::<__m128i>().read_volatile();
+                let high = base.add(at.add(i + 4).read() as usize).cast::<__m128i>().read_volatile();
+                *row = _mm256_set_m128i(high, low);
+            }
+            let [a, b, c, d] = transposed(rows);
+            [Avx2(a), Avx2(b), Avx2(c), Avx2(d)]
+        }
+    }
+    #[inline(always)]
+    unsafe fn scatter2(words: [Self; 2], base: *mut u8, at: *const u32) {
+        // SAFETY: whoever calls has found two aligned, writable words at each of the eight addresses.
+        unsafe {
+            let (r, s) = (_mm256_unpacklo_epi32(words[0].0, words[1].0), _mm256_unpackhi_epi32(words[0].0, words[1].0));
+            let x = [
+                _mm256_extract_epi64::<0>(r),
+                _mm256_extract_epi64::<1>(r),
+                _mm256_extract_epi64::<0>(s),
+                _mm256_extract_epi64::<1>(s),
+                _mm256_extract_epi64::<2>(r),
+                _mm256_extract_epi64::<3>(r),
+                _mm256_extract_epi64::<2>(s),
+                _mm256_extract_epi64::<3>(s),
+            ];
+            for (i, &word) in x.iter().enumerate() {
+                base.add(at.add(i).read() as usize).cast::<i64>().write_volatile(word);
+            }
+        }
+    }
+    #[inline(always)]
+    unsafe fn scatter4(words: [Self; 4], base: *mut u8, at: *const u32) {
+        // SAFETY: whoever calls has found four aligned, writable words at each of the eight addresses.
+        unsafe {
+            let rows = transposed([words[0].0, words[1].0, words[2].0, words[3].0]);
+            for (i, &row) in rows.iter().enumerate() {
+                let p = base.add(at.add(i).read() as usize).cast::<__m128i>();
+                p.write_volatile(_mm256_castsi256_si128(row));
+            }
+            for (i, &row) in rows.iter().enumerate() {
+                let p = base.add(at.add(i + 4).read() as usize).cast::<__m128i>();
+                p.write_volatile(_mm256_extracti128_si256::<1>(row));
+            }
+        }
+    }
+}
+
+/// The doubles of lanes 0, 1, 4, 5 and those of lanes 2, 3, 6, 7.
+///
+/// # Safety
+/// The host has AVX2, as it has wherever an `Avx2` exists.
+#[inline(always)]
+unsafe fn doubles(x: [Avx2; 2]) -> [__m256d; 2] {
+    // SAFETY: AVX2 is present, as whoever calls promises.
+    unsafe {
+        let (low, high) = (x[0].0, x[1].0);
+        [_mm256_castsi256_pd(_mm256_unpacklo_epi32(low, high)), _mm256_castsi256_pd(_mm256_unpackhi_epi32(low, high))]
+    }
+}
+
+/// Masks of doubles, in the order of [`doubles`], as masks of lanes.
+///
+/// # Safety
+/// As for `doubles`.
+#[inline(always)]
+unsafe fn narrow(r: __m256d, s: __m256d) -> Avx2 {
+    // SAFETY: AVX2 is present, as whoever calls promises.
+    ints(unsafe { _mm256_shuffle_ps::<0x88>(_mm256_castpd_ps(r), _mm256_castpd_ps(s)) })
+}
+
+/// Transposes the 4×4 words in the lower halves, and those in the upper halves.
+///
+/// # Safety
+/// As for `doubles`.
+#[inline(always)]
+unsafe fn transposed(x: [__m256i; 4]) -> [__m256i; 4] {
+    // SAFETY: AVX2 is present, as whoever calls promises.
+    unsafe {
+        let (a, b) = (_mm256_unpacklo_epi32(x[0], x[1]), _mm256_unpackhi_epi32(x[0], x[1]));
+        let (c, d) = (_mm256_unpacklo_epi32(x[2], x[3]), _mm256_unpackhi_epi32(x[2], x[3]));
+        [
+            _mm256_unpacklo_epi64(a, c),
+            _mm256_unpackhi_epi64(a, c),
+            _mm256_unpacklo_epi64(b, d),
+            _mm256_unpackhi_epi64(b, d),
+        ]
     }
 }

@@ -9,6 +9,7 @@
 //!   image     a program decoded: micro-ops, immediates     lower   operands of a micro-op
 //!   rows, warp     registers as rows of 32 lanes           groups   where lanes are: divergence, waiting
 //!   simd, alu      lane-wise operations written once, as handlers for all, some, one lane
+//!   several        the same for pairs of registers and results that are predicates
 //! ```
 
 mod alu;
@@ -30,6 +31,7 @@ mod mem;
 mod ops;
 mod poll;
 mod rows;
+mod several;
 mod simd;
 #[cfg(test)]
 mod tests;

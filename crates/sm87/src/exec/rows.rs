@@ -80,6 +80,13 @@ impl Src {
         (self.0 >> SPACE_SHIFT) as usize
     }
 
+    /// Offset in words of a row that is the warp's own.
+    #[inline(always)]
+    pub(crate) const fn own(self) -> usize {
+        debug_assert!(self.space() == 0);
+        self.0 as usize
+    }
+
     /// The offset in words.
     #[inline(always)]
     pub(crate) const fn offset(self) -> usize {
@@ -138,6 +145,8 @@ pub(crate) mod pred {
     pub(crate) const SINK: u8 = 8;
     /// UP0. UP7 is always true.
     pub(crate) const UNIFORM: u8 = 16;
+    /// UP7, which is always true.
+    pub(crate) const UPT: u8 = UNIFORM + 7;
     /// The element that takes writes to UP7, which nobody reads.
     pub(crate) const UNIFORM_SINK: u8 = 24;
     /// The length of the array.

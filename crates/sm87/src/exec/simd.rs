@@ -5,6 +5,14 @@
 //! can. [`super::avx2::Avx2`] is eight lanes.
 #![allow(unsafe_code)]
 
+/// What to compute of doubles.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Double {
+    Add,
+    Mul,
+    Fma,
+}
+
 /// A number of lanes of 32 bits each. In a *mask* the bits of a lane are all set or all clear.
 pub(crate) trait Simd: Copy {
     /// The number of lanes of a value.
@@ -54,6 +62,54 @@ pub(crate) trait Simd: Copy {
     fn funord(self, o: Self) -> Self;
     /// Converts signed integers to floats, rounded to nearest even.
     fn i2f(self) -> Self;
+    /// Float to signed integer, toward zero. Numbers that do not fit give anything.
+    fn f2i(self) -> Self;
+
+    /// Unsigned minimum and maximum.
+    fn minu(self, o: Self) -> Self;
+    fn maxu(self, o: Self) -> Self;
+    /// Signed maximum.
+    fn maxs(self, o: Self) -> Self;
+    /// Whether any bit of any lane is set.
+    fn any(self) -> bool;
+    /// The exact product as a low and a high word.
+    fn mul_wide(self, o: Self, signed: bool) -> [Self; 2];
+    /// Doubles in pairs of words: `x * y + z`, `x + z`, `x * y`, rounded once to nearest even, NaN payload unspecified.
+    fn double(op: Double, x: [Self; 2], y: [Self; 2], z: [Self; 2]) -> [Self; 2];
+    /// Masks of the lanes where the first double is less, equal, or one of them is a NaN.
+    fn double_relation(x: [Self; 2], y: [Self; 2]) -> [Self; 3];
+
+    /// Reads the lanes of a mask; the others are zero, and nothing is read for them.
+    ///
+    /// # Safety
+    /// `p` plus as many words is readable for each lane of the mask.
+    unsafe fn load_some(p: *const u32, mask: Self) -> Self;
+    /// Writes the lanes of a mask.
+    ///
+    /// # Safety
+    /// As for `load_some`, writable.
+    unsafe fn store_some(self, p: *mut u32, mask: Self);
+    /// Reads 16-bit numbers and extends them by zeros.
+    ///
+    /// # Safety
+    /// `p` is readable for `LANES` of them.
+    unsafe fn widen(p: *const u16) -> Self;
+    /// Reads pairs and quadruples of words at addresses of each lane's own, two words at a time or all of them.
+    ///
+    /// # Safety
+    /// `at` is readable for `LANES` words. `base` plus each of them is aligned to what is read there, and readable.
+    unsafe fn gather2(base: *const u8, at: *const u32) -> [Self; 2];
+    /// # Safety
+    /// As for `gather2`.
+    unsafe fn gather4(base: *const u8, at: *const u32) -> [Self; 4];
+    /// Writes pairs and quadruples of words, the lowest lane first.
+    ///
+    /// # Safety
+    /// As for `gather2`, writable.
+    unsafe fn scatter2(words: [Self; 2], base: *mut u8, at: *const u32);
+    /// # Safety
+    /// As for `scatter2`.
+    unsafe fn scatter4(words: [Self; 4], base: *mut u8, at: *const u32);
 
     /// `!self`.
     #[inline(always)]
@@ -66,6 +122,17 @@ pub(crate) trait Simd: Copy {
     fn ltu(self, o: Self) -> Self {
         let top = Self::splat(1 << 31);
         self.xor(top).lt(o.xor(top))
+    }
+
+    /// `x + y` of numbers of 64 bits, and a mask of the lanes whose unsigned sum does not fit.
+    #[inline(always)]
+    fn add_wide(x: [Self; 2], y: [Self; 2]) -> ([Self; 2], Self) {
+        let low = x[0].add(y[0]);
+        let carry = low.ltu(x[0]);
+        let part = x[1].add(y[1]);
+        let high = part.sub(carry);
+        // The second sum carries only where the first one ended in ones.
+        ([low, high], part.ltu(x[1]).or(carry.and(high.eq(Self::splat(0)))))
     }
 
     /// Replaces every NaN by the NaN that the machine makes.
@@ -205,4 +272,102 @@ impl Simd for u32 {
     fn i2f(self) -> Self {
         (self as i32 as f32).to_bits()
     }
+    #[inline(always)]
+    fn f2i(self) -> Self {
+        f(self) as i32 as u32
+    }
+    #[inline(always)]
+    fn minu(self, o: Self) -> Self {
+        Ord::min(self, o)
+    }
+    #[inline(always)]
+    fn maxu(self, o: Self) -> Self {
+        Ord::max(self, o)
+    }
+    #[inline(always)]
+    fn maxs(self, o: Self) -> Self {
+        Ord::max(self as i32, o as i32) as u32
+    }
+    #[inline(always)]
+    fn any(self) -> bool {
+        self != 0
+    }
+    #[inline(always)]
+    fn mul_wide(self, o: Self, signed: bool) -> [Self; 2] {
+        let x =
+            if signed { (i64::from(self as i32) * i64::from(o as i32)) as u64 } else { u64::from(self) * u64::from(o) };
+        words(x)
+    }
+    #[inline(always)]
+    fn double(op: Double, x: [Self; 2], y: [Self; 2], z: [Self; 2]) -> [Self; 2] {
+        let (x, y) = (f64::from_bits(pair(x[0], x[1])), f64::from_bits(pair(y[0], y[1])));
+        let z = f64::from_bits(pair(z[0], z[1]));
+        let r = match op {
+            Double::Add => x + z,
+            Double::Mul => x * y,
+            Double::Fma => x.mul_add(y, z),
+        };
+        words(r.to_bits())
+    }
+    #[inline(always)]
+    fn double_relation(x: [Self; 2], y: [Self; 2]) -> [Self; 3] {
+        let (x, y) = (f64::from_bits(pair(x[0], x[1])), f64::from_bits(pair(y[0], y[1])));
+        [mask(x < y), mask(x == y), mask(x.is_nan() || y.is_nan())]
+    }
+    #[inline(always)]
+    unsafe fn load_some(p: *const u32, mask: Self) -> Self {
+        // SAFETY: whoever calls gives a word that can be read if the mask says so.
+        if mask != 0 { unsafe { p.read_volatile() } } else { 0 }
+    }
+    #[inline(always)]
+    unsafe fn store_some(self, p: *mut u32, mask: Self) {
+        if mask != 0 {
+            // SAFETY: whoever calls gives a word that can be written if the mask says so.
+            unsafe { p.write_volatile(self) };
+        }
+    }
+    #[inline(always)]
+    unsafe fn widen(p: *const u16) -> Self {
+        // SAFETY: whoever calls gives a number that can be read.
+        unsafe { p.read() }.into()
+    }
+    #[inline(always)]
+    unsafe fn gather2(base: *const u8, at: *const u32) -> [Self; 2] {
+        // SAFETY: whoever calls has found two aligned words at this lane's address. Volatile, because other threads and
+        // the CPU may write.
+        words(unsafe { base.add(at.read() as usize).cast::<u64>().read_volatile() })
+    }
+    #[inline(always)]
+    unsafe fn gather4(base: *const u8, at: *const u32) -> [Self; 4] {
+        // SAFETY: whoever calls has found four aligned words at this lane's address.
+        unsafe {
+            let p = base.add(at.read() as usize).cast::<u64>();
+            let ([a, b], [c, d]) = (words(p.read_volatile()), words(p.add(1).read_volatile()));
+            [a, b, c, d]
+        }
+    }
+    #[inline(always)]
+    unsafe fn scatter2(words: [Self; 2], base: *mut u8, at: *const u32) {
+        // SAFETY: whoever calls has found two aligned, writable words at this lane's address.
+        unsafe { base.add(at.read() as usize).cast::<u64>().write_volatile(pair(words[0], words[1])) };
+    }
+    #[inline(always)]
+    unsafe fn scatter4(words: [Self; 4], base: *mut u8, at: *const u32) {
+        // SAFETY: whoever calls has found four aligned, writable words at this lane's address.
+        unsafe {
+            let p = base.add(at.read() as usize).cast::<u64>();
+            p.write_volatile(pair(words[0], words[1]));
+            p.add(1).write_volatile(pair(words[2], words[3]));
+        }
+    }
+}
+
+#[inline(always)]
+fn words(x: u64) -> [u32; 2] {
+    [x as u32, (x >> 32) as u32]
+}
+
+#[inline(always)]
+fn pair(low: u32, high: u32) -> u64 {
+    u64::from(low) | u64::from(high) << 32
 }

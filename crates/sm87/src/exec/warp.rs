@@ -129,7 +129,36 @@ impl Warp {
         unsafe { self.src(s).add(lane as usize & 31).read() }
     }
 
-    /// Reads one lane of a register pair.
+    /// The warp's own rows.
+    #[inline(always)]
+    pub(crate) fn own(&mut self) -> *mut u32 {
+        self.rows
+    }
+
+    /// All lanes of a source operand.
+    #[inline(always)]
+    pub(crate) fn row(&self, s: Src) -> [u32; 32] {
+        // SAFETY: a row has 32 words.
+        unsafe { self.src(s).cast::<[u32; 32]>().read() }
+    }
+
+    /// Sets all lanes of a destination.
+    #[inline(always)]
+    pub(crate) fn put_row(&mut self, d: Dst, row: &[u32; 32]) {
+        // SAFETY: a row has 32 words.
+        unsafe { self.dst(d).cast::<[u32; 32]>().write(*row) };
+    }
+
+    /// Sets the lanes in `mask` of a destination to those of `row`.
+    #[inline(always)]
+    pub(crate) fn put_lanes(&mut self, d: Dst, row: &[u32; 32], mask: u32) {
+        if mask == u32::MAX {
+            return self.put_row(d, row);
+        }
+        lanes(mask).for_each(|lane| self.put(d, lane, row[lane as usize & 31]));
+    }
+
+    /// One lane of a register pair.
     #[inline(always)]
     pub(crate) fn get64(&self, s: Src, lane: u32) -> u64 {
         u64::from(self.get(s, lane)) | u64::from(self.get(s.plus(1), lane)) << 32

@@ -6,6 +6,7 @@ use crate::exec::env::{Env, WarpError};
 use crate::exec::groups::Wait;
 use crate::exec::lower::{Lower, Refused};
 use crate::exec::rows::{Dst, Src, pred};
+use crate::exec::simd::Simd;
 use crate::exec::uop::{Flow, Handlers, Pred, Uop};
 use crate::exec::warp::{Warp, lanes};
 
@@ -266,7 +267,7 @@ pub(crate) fn break_lower(l: &mut Lower<'_>) -> Result<Uop, Refused> {
 struct Bmov;
 impl Whole for Bmov {
     #[inline(always)]
-    fn run(w: &mut Warp, _: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
+    fn run<V: Simd>(w: &mut Warp, _: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
         w.copy(u.d, u.a, exec);
         if u.mods != 0 {
             w.copy(Dst::barrier(u.imm as u8), Src::reg(255), exec);

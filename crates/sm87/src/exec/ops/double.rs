@@ -3,6 +3,8 @@
 use crate::exec::alu::{self, Each};
 use crate::exec::lower::{Lower, Refused, Widen};
 use crate::exec::rows::Src;
+use crate::exec::several::{Results, Several, Sources, map_pairs, several};
+use crate::exec::simd::{Double, Simd};
 use crate::exec::uop::Uop;
 use crate::exec::warp::Warp;
 use crate::num::{Round, f64 as num};
@@ -25,33 +27,72 @@ fn round(u: &Uop) -> Round {
     Round::from_bits(u.mods >> ROUND & 3)
 }
 
-struct Add;
-impl Each for Add {
+/// A source as vectors of words, with its modifiers. A NaN keeps its sign, but what becomes of one is not computed from
+/// these.
+#[inline(always)]
+fn modified<V: Simd>(u: &Uop, n: usize, x: [V; 2]) -> [V; 2] {
+    let kept = if u.mods & ABS[n] != 0 { x[1].and(V::splat(0x7fff_ffff)) } else { x[1] };
+    [x[0], if u.mods & NEG[n] != 0 { kept.xor(V::splat(1 << 31)) } else { kept }]
+}
+
+/// DADD, DMUL or DFMA.
+struct Arithmetic<const OP: u8>;
+
+const ADD: u8 = 0;
+const MUL: u8 = 1;
+const FMA: u8 = 2;
+
+impl<const OP: u8> Several for Arithmetic<OP> {
+    const PAIRS: u32 = 7;
+    const WORDS: usize = 2;
+    const CONDITIONS: usize = 0;
     #[inline(always)]
-    fn each(w: &mut Warp, u: &Uop, lane: u32) {
-        let r = num::add(source(w, u, u.a, 0, lane), source(w, u, u.b, 1, lane), round(u));
-        w.put64(u.d, lane, r);
+    fn eval<V: Simd>(u: &Uop, s: Sources<V>) -> Results<V> {
+        if u.mods >> ROUND & 3 == 0 {
+            let (a, b, c) = (modified(u, 0, s.a), modified(u, 1, s.b), modified(u, 2, s.c));
+            let r = match OP {
+                ADD => V::double(Double::Add, a, a, b),
+                MUL => V::double(Double::Mul, a, b, a),
+                _ => V::double(Double::Fma, a, b, c),
+            };
+            let top = V::splat(0x7ff0_0000);
+            // Which NaN it is depends on the operands.
+            if !r[1].and(top).eq(top).any() {
+                return Results::value(r);
+            }
+        }
+        let source = |n: usize, x| num::modify(x, u.mods & ABS[n] != 0, u.mods & NEG[n] != 0);
+        Results::value(map_pairs(&s, |a, b, c| match OP {
+            ADD => num::add(source(0, a), source(1, b), round(u)),
+            MUL => num::mul(source(0, a), source(1, b), round(u)),
+            _ => num::fma(source(0, a), source(1, b), source(2, c), round(u)),
+        }))
     }
 }
 
-struct Mul;
-impl Each for Mul {
+/// DSETP with a compare code.
+struct Relate;
+impl Several for Relate {
+    const PAIRS: u32 = 3;
+    const WORDS: usize = 0;
+    const CONDITIONS: usize = 2;
     #[inline(always)]
-    fn each(w: &mut Warp, u: &Uop, lane: u32) {
-        let r = num::mul(source(w, u, u.a, 0, lane), source(w, u, u.b, 1, lane), round(u));
-        w.put64(u.d, lane, r);
+    fn eval<V: Simd>(u: &Uop, s: Sources<V>) -> Results<V> {
+        let [lt, eq, unordered] = V::double_relation(modified(u, 0, s.a), modified(u, 1, s.b));
+        let gt = lt.or(eq).or(unordered).not();
+        let on = |bit: u32| V::splat((u.mods >> (CODE + bit) & 1).wrapping_neg());
+        let hit = lt.and(on(0)).or(eq.and(on(1))).or(gt.and(on(2))).or(unordered.and(on(3)));
+        let p = V::from_bits(s.p);
+        let combine = |x: V| match u.imm {
+            0 => x.and(p),
+            1 => x.or(p),
+            _ => x.xor(p),
+        };
+        Results { value: s.a, first: combine(hit), second: combine(hit.not()) }
     }
 }
 
-struct Fma;
-impl Each for Fma {
-    #[inline(always)]
-    fn each(w: &mut Warp, u: &Uop, lane: u32) {
-        let (a, b, c) = (source(w, u, u.a, 0, lane), source(w, u, u.b, 1, lane), source(w, u, u.c, 2, lane));
-        w.put64(u.d, lane, num::fma(a, b, c, round(u)));
-    }
-}
-
+/// DSETP with `.MIN` or `.MAX`.
 struct SetPredicate;
 impl Each for SetPredicate {
     #[inline(always)]
@@ -90,7 +131,7 @@ fn first(l: &mut Lower<'_>) -> (Src, u32) {
 pub(crate) fn dadd(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     let (d, (a, ma), (b, mb)) = (l.dst(2), first(l), second(l)?);
     let mods = ma | mb | l.bits(78, 2) << ROUND;
-    Ok(Uop { d, a, b, mods, ..l.uop(alu::each::<Add>()) })
+    Ok(Uop { d, a, b, mods, ..l.uop(several::<Arithmetic<ADD>>(false)) })
 }
 
 pub(crate) fn dmul(l: &mut Lower<'_>) -> Result<Uop, Refused> {
@@ -99,7 +140,7 @@ pub(crate) fn dmul(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     let mb = flag(l.bit(63) && !immediate, NEG[1]) | flag(l.bit(62) && !immediate, ABS[1]);
     let b = l.slot32_wide(2, Widen::High)?;
     let mods = ma | mb | l.bits(78, 2) << ROUND;
-    Ok(Uop { d, a, b, mods, ..l.uop(alu::each::<Mul>()) })
+    Ok(Uop { d, a, b, mods, ..l.uop(several::<Arithmetic<MUL>>(false)) })
 }
 
 pub(crate) fn dfma(l: &mut Lower<'_>) -> Result<Uop, Refused> {
@@ -113,7 +154,7 @@ pub(crate) fn dfma(l: &mut Lower<'_>) -> Result<Uop, Refused> {
         | flag(l.bit(74), ABS[slot64])
         | l.bits(78, 2) << ROUND;
     let (b, c) = l.bc_wide(2, 2, Widen::High)?;
-    Ok(Uop { d, a, b, c, mods, ..l.uop(alu::each::<Fma>()) })
+    Ok(Uop { d, a, b, c, mods, ..l.uop(several::<Arithmetic<FMA>>(false)) })
 }
 
 pub(crate) fn dsetp(l: &mut Lower<'_>) -> Result<Uop, Refused> {
@@ -124,6 +165,14 @@ pub(crate) fn dsetp(l: &mut Lower<'_>) -> Result<Uop, Refused> {
         _ => second(l)?,
     };
     let mods = ma | mb | l.bits(76, 4) << CODE;
+    let run = match l.bits(76, 4) {
+        0 | 15 => alu::each::<SetPredicate>(),
+        _ => several::<Relate>(false),
+    };
     let (pd, pe) = (l.pdst(81), l.pdst(84));
-    Ok(Uop { a, b, mods, imm: l.bits(74, 2), pd, pe, ps: l.ps(), ..l.uop(alu::each::<SetPredicate>()) })
+    Ok(Uop { a, b, mods, imm: l.bits(74, 2), pd, pe, ps: l.ps(), ..l.uop(run) })
 }
+
+#[cfg(test)]
+#[path = "../tests/double.rs"]
+mod tests;

@@ -1,10 +1,10 @@
 //! FADD, FMUL, FFMA, FMNMX, FSEL, FSET, FSETP, FCHK and MUFU.
 
-use crate::exec::alu::{self, Alu, Compare, Each};
+use crate::exec::alu::{self, Alu, Compare};
 use crate::exec::lower::{Lower, Refused};
+use crate::exec::several::{Results, Several, Sources, several};
 use crate::exec::simd::Simd;
 use crate::exec::uop::{Handlers, Uop};
-use crate::exec::warp::Warp;
 use crate::num::mufu::{self, Function};
 use crate::num::{Round, f32 as num};
 
@@ -138,6 +138,11 @@ impl<const G: u8> Alu for Fma<G> {
     }
 }
 
+/// Whether an FFMA is the plain one, on registers alone.
+pub(crate) fn is_plain(u: &Uop) -> bool {
+    u.mods & (MODIFIED | SLOW) == 0 && [u.a, u.b, u.c].iter().all(|s| s.space() == 0)
+}
+
 #[inline(always)]
 fn fma_slowly<V: Simd>(u: &Uop, a: V, b: V, c: V) -> V {
     V::map3(a, b, c, |a, b, c| num::fma(bits(u, 0, a), bits(u, 1, b), bits(u, 2, c), mode(u), u.mods & FMZ != 0))
@@ -255,18 +260,29 @@ pub(crate) fn fset(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     Ok(Uop { mods, imm: num::set(true, true), ..l.ab(alu::set::<Relate<true>>())? })
 }
 
+/// FCHK. The definition for one lane is [`num::check_division`]; signs have no effect.
 struct Check;
-impl Each for Check {
+impl Several for Check {
+    const WORDS: usize = 0;
     #[inline(always)]
-    fn each(w: &mut Warp, u: &Uop, lane: u32) {
-        let (a, b) = (bits(u, 0, w.get(u.a, lane)), bits(u, 1, w.get(u.b, lane)));
-        w.set_pred(u.pd, 1 << lane, u32::from(num::check_division(a, b)) << lane);
+    fn eval<V: Simd>(_: &Uop, s: Sources<V>) -> Results<V> {
+        let exponent = |x: V| x.shl(V::splat(1)).shr(V::splat(24));
+        let (ea, eb) = (exponent(s.a[0]), exponent(s.b[0]));
+        let apart = ea.sub(eb);
+        let first = eb
+            .eq(V::splat(0))
+            .or(V::splat(252).lt(eb))
+            .or(ea.eq(V::splat(255)))
+            .or(ea.lt(V::splat(25)))
+            .or(V::splat(124).lt(apart))
+            .or(apart.lt(V::splat(-124i32 as u32)));
+        Results { value: s.a, first, second: V::splat(0) }
     }
 }
 
 pub(crate) fn fchk(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     let (mods, pd) = (two(l), l.pdst(81));
-    Ok(Uop { mods, pd, ..l.ab(alu::each::<Check>())? })
+    Ok(Uop { mods, pd, ..l.ab(several::<Check>(false))? })
 }
 
 struct Mufu<const F: u8>;
@@ -320,4 +336,25 @@ pub(crate) fn mufu(l: &mut Lower<'_>) -> Result<Uop, Refused> {
         _ => return Err(Refused("MUFU function")),
     };
     Ok(Uop { mods, imm, ..l.unary(run)? })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::exec::several::tests::lanes;
+    use proptest::prelude::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2000))]
+
+        #[test]
+        fn divisions_are_checked_as_those_of_one_lane(x in prop::array::uniform8(any::<u32>()), e in prop::array::uniform8(any::<u8>())) {
+            let y = std::array::from_fn(|i| x[7 - i] & 0x807f_ffff | u32::from(e[i]) << 23);
+            for found in lanes::<Check>(0, 0, [x, x, y, y, x, x], [0; 2]) {
+                for (i, (_, conditions)) in found.into_iter().enumerate() {
+                    prop_assert_eq!(conditions[0], num::check_division(x[i], y[i]), "{:#x} / {:#x}", x[i], y[i]);
+                }
+            }
+        }
+    }
 }

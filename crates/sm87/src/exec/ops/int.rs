@@ -1,8 +1,10 @@
 //! IADD3, IMAD, LEA, ISETP, IMNMX, IABS and the small multipliers. Their uniform forms use the same code.
 
-use crate::exec::alu::{self, Alu, Compare, Each};
+use super::carry;
+use crate::exec::alu::{self, Alu, Compare};
 use crate::exec::lower::{Lower, Refused, Widen};
 use crate::exec::rows::{Src, pred};
+use crate::exec::several::{Results, Several, Sources, several};
 use crate::exec::simd::Simd;
 use crate::exec::uop::{Handlers, Pred, Uop};
 use crate::exec::warp::Warp;
@@ -25,19 +27,13 @@ pub(crate) fn get_pred(w: &Warp, p: Pred, lane: u32) -> bool {
     w.pred(p) >> lane & 1 != 0
 }
 
-const NEG: [u32; 3] = [1, 2, 4];
-const X: u32 = 8;
-const SIGNED: u32 = 16;
-const HIGH: u32 = 32;
-const SX32: u32 = 64;
+pub(super) const NEG: [u32; 3] = [1, 2, 4];
+pub(super) const X: u32 = 8;
+pub(super) const HIGH: u32 = 32;
+pub(super) const SX32: u32 = 64;
 
 fn flag(on: bool, bits: u32) -> u32 {
     if on { bits } else { 0 }
-}
-
-#[inline(always)]
-fn negs(u: &Uop) -> [bool; 3] {
-    NEG.map(|n| u.mods & n != 0)
 }
 
 /// Source `n`, negated if its bit says so.
@@ -60,22 +56,6 @@ impl<const SIGNS: bool, const N: usize> Alu for Add3<SIGNS, N> {
     }
 }
 
-struct Add3Carry;
-impl Each for Add3Carry {
-    #[inline(always)]
-    fn each(w: &mut Warp, u: &Uop, lane: u32) {
-        let (a, b, c) = (w.get(u.a, lane), w.get(u.b, lane), w.get(u.c, lane));
-        let r = if u.mods & X != 0 {
-            int::add3_x(a, b, c, negs(u), [get_pred(w, u.ps, lane), get_pred(w, u.pt, lane)])
-        } else {
-            int::add3(a, b, c, negs(u))
-        };
-        w.put(u.d, lane, r.value);
-        put_pred(w, u.pd, lane, r.carry);
-        put_pred(w, u.pe, lane, r.carry2);
-    }
-}
-
 pub(crate) fn iadd3(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     let (b, c) = if l.swapped() { (2, 1) } else { (1, 2) };
     let immediate = matches!(l.word.form(), 2 | 4);
@@ -85,7 +65,9 @@ pub(crate) fn iadd3(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     let carries = x || l.bits(81, 3) != 7 || l.bits(84, 3) != 7;
     let zero_c = !l.swapped() && l.is_zero(64);
     let run = match (carries, mods & 7 != 0, zero_c) {
-        (true, ..) => alu::each::<Add3Carry>(),
+        (true, ..) if x => several::<carry::Add3X>(l.uniform()),
+        (true, false, _) => several::<carry::Add3<false>>(l.uniform()),
+        (true, true, _) => several::<carry::Add3<true>>(l.uniform()),
         (_, false, true) => any::<Add3<false, 2>>(l),
         (_, false, false) => any::<Add3<false, 3>>(l),
         (_, true, true) => any::<Add3<true, 2>>(l),
@@ -123,16 +105,6 @@ impl<const HOW: u8> Alu for Plus<HOW> {
     }
 }
 
-struct MadCarry;
-impl Each for MadCarry {
-    #[inline(always)]
-    fn each(w: &mut Warp, u: &Uop, lane: u32) {
-        let c = int::invert(w.get(u.c, lane), u.mods & NEG[2] != 0);
-        let r = int::mad(w.get(u.a, lane), w.get(u.b, lane), c, get_pred(w, u.ps, lane));
-        w.put(u.d, lane, r);
-    }
-}
-
 /// Whether C is negated. The bit that says so depends on where C is.
 fn neg_c(l: &Lower<'_>) -> bool {
     if l.swapped() { l.bit(63) && l.word.form() != 2 } else { l.bit(75) }
@@ -143,7 +115,7 @@ pub(crate) fn imad(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     let b_one = l.word.form() == 4 && l.bits(32, 32) == 1;
     let c_zero = !l.swapped() && l.is_zero(64);
     let run = if l.bit(74) {
-        alu::each::<MadCarry>()
+        several::<carry::MadX>(l.uniform())
     } else if l.is_zero(24) && !neg {
         any::<Plus<0>>(l)
     } else if b_one {
@@ -158,38 +130,8 @@ pub(crate) fn imad(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     Ok(Uop { mods: flag(neg, NEG[2]), ..l.abc(run)? })
 }
 
-struct Wide<const CARRY: bool>;
-impl<const CARRY: bool> Each for Wide<CARRY> {
-    #[inline(always)]
-    fn each(w: &mut Warp, u: &Uop, lane: u32) {
-        let (a, b, c) = (w.get(u.a, lane), w.get(u.b, lane), w.get64(u.c, lane));
-        let signed = u.mods & SIGNED != 0;
-        if !CARRY {
-            return w.put64(u.d, lane, int::product(a, b, signed).wrapping_add(c));
-        }
-        let x = u.mods & X != 0;
-        let c = int::wide_addend(c, u.mods & NEG[2] != 0, x);
-        let (r, carry) = int::mad_wide(a, b, c, signed, x && get_pred(w, u.ps, lane));
-        w.put64(u.d, lane, r);
-        put_pred(w, u.pd, lane, carry);
-    }
-}
-
-struct High;
-impl Each for High {
-    #[inline(always)]
-    fn each(w: &mut Warp, u: &Uop, lane: u32) {
-        let x = u.mods & X != 0;
-        let c = int::wide_addend(w.get64(u.c, lane), u.mods & NEG[2] != 0, x);
-        let (a, b) = (w.get(u.a, lane), w.get(u.b, lane));
-        let (r, carry) = int::mad_wide(a, b, c, u.mods & SIGNED != 0, x && get_pred(w, u.ps, lane));
-        w.put(u.d, lane, (r >> 32) as u32);
-        put_pred(w, u.pd, lane, carry);
-    }
-}
-
 fn wide_operands(l: &mut Lower<'_>) -> Result<(u32, Src, Src, Src), Refused> {
-    let mods = flag(l.bit(73), SIGNED) | flag(l.bit(74), X) | flag(neg_c(l), NEG[2]);
+    let mods = flag(l.bit(74), X) | flag(neg_c(l), NEG[2]);
     let widen = if l.bit(73) { Widen::Signed } else { Widen::Unsigned };
     let a = l.a();
     let (b, c) = l.bc_wide(1, 2, widen)?;
@@ -200,14 +142,22 @@ pub(crate) fn imad_wide(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     let (mods, a, b, c) = wide_operands(l)?;
     let d = l.dst(2);
     let plain = mods & (X | NEG[2]) == 0 && l.bits(81, 3) == 7;
-    let run = if plain { super::wide::mad(l.uniform()) } else { alu::each::<Wide<true>>() };
+    let run = match (plain, l.bit(73)) {
+        (true, true) => several::<carry::Wide<true>>(l.uniform()),
+        (true, false) => several::<carry::Wide<false>>(l.uniform()),
+        (false, true) => several::<carry::WideX<true>>(l.uniform()),
+        (false, false) => several::<carry::WideX<false>>(l.uniform()),
+    };
     Ok(Uop { d, a, b, c, mods, ps: l.ps(), pd: l.pdst(81), ..l.uop(run) })
 }
 
 pub(crate) fn imad_hi(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     let (mods, a, b, c) = wide_operands(l)?;
     let d = l.dst(1);
-    Ok(Uop { d, a, b, c, mods, ps: l.ps(), pd: l.pdst(81), ..l.uop(alu::each::<High>()) })
+    let signed = l.bit(73);
+    let run =
+        if signed { several::<carry::High<true>>(l.uniform()) } else { several::<carry::High<false>>(l.uniform()) };
+    Ok(Uop { d, a, b, c, mods, ps: l.ps(), pd: l.pdst(81), ..l.uop(run) })
 }
 
 struct Relate<const SIGN: bool>;
@@ -239,24 +189,6 @@ impl Alu for LeaPlain {
     }
 }
 
-struct Lea;
-impl Each for Lea {
-    #[inline(always)]
-    fn each(w: &mut Warp, u: &Uop, lane: u32) {
-        let (a, b) = (w.get(u.a, lane), w.get(u.b, lane));
-        let high = if u.mods & SX32 != 0 { int::sign_word(a) } else { w.get(u.c, lane) };
-        let shifted = int::lea_shift(a, high, u.imm, u.mods & HIGH != 0);
-        let [na, nb, _] = negs(u);
-        let r = if u.mods & X != 0 {
-            int::lea_x(shifted, b, na, nb, get_pred(w, u.ps, lane))
-        } else {
-            int::lea(shifted, b, na, nb)
-        };
-        w.put(u.d, lane, r.value);
-        put_pred(w, u.pd, lane, r.carry);
-    }
-}
-
 pub(crate) fn lea(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     let immediate = l.word.form() == 4;
     let mods = flag(l.bit(72), NEG[0])
@@ -265,7 +197,7 @@ pub(crate) fn lea(l: &mut Lower<'_>) -> Result<Uop, Refused> {
         | flag(l.bit(80), HIGH)
         | flag(l.bit(73), SX32);
     let pd = l.pdst(81);
-    let run = if mods == 0 && l.bits(81, 3) == 7 { any::<LeaPlain>(l) } else { alu::each::<Lea>() };
+    let run = if mods == 0 && l.bits(81, 3) == 7 { any::<LeaPlain>(l) } else { several::<carry::Lea>(l.uniform()) };
     let imm = l.bits(75, 5);
     Ok(Uop { mods, imm, pd, ..l.abc(run)? })
 }
@@ -364,18 +296,25 @@ pub(crate) fn bmsk(l: &mut Lower<'_>) -> Result<Uop, Refused> {
 }
 
 struct LeadingOne;
-impl Each for LeadingOne {
+impl Several for LeadingOne {
     #[inline(always)]
-    fn each(w: &mut Warp, u: &Uop, lane: u32) {
-        let x = int::invert(w.get(u.a, lane), u.mods & 1 != 0);
-        let r = bits::find_leading_one(x, u.mods & 2 != 0, u.mods & 4 != 0);
-        w.put(u.d, lane, r);
-        put_pred(w, u.pd, lane, r != u32::MAX);
+    fn eval<V: Simd>(u: &Uop, s: Sources<V>) -> Results<V> {
+        let x = if u.mods & 1 != 0 { s.a[0].not() } else { s.a[0] };
+        let x = if u.mods & 2 != 0 { x.xor(x.sar(V::splat(31))) } else { x };
+        // The exponent of a float says where its highest bit is. Without the bit below the highest, the conversion does not
+        // round up to the next power of two.
+        let float = x.and(x.shr(V::splat(1)).not()).i2f();
+        let exponent = float.shr(V::splat(23)).sub(V::splat(127));
+        let place = x.sar(V::splat(31)).select(V::splat(31), exponent);
+        let place = if u.mods & 4 != 0 { V::splat(31).sub(place) } else { place };
+        let none = x.eq(V::splat(0));
+        Results::with(none.select(V::splat(u32::MAX), place), none.not())
     }
 }
 
 pub(crate) fn flo(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     let mods = flag(l.bit(63) && l.word.form() != 4, 1) | flag(l.bit(73), 2) | flag(l.bit(74), 4);
     let pd = l.pdst(81);
-    Ok(Uop { mods, pd, ..l.unary(alu::each::<LeadingOne>())? })
+    let run = several::<LeadingOne>(l.uniform());
+    Ok(Uop { mods, pd, ..l.unary(run)? })
 }

@@ -1,10 +1,12 @@
 //! LOP3, PLOP3, SHF, PRMT, MOV, SEL, P2R and R2P, and their uniform forms.
+#![allow(unsafe_code)]
 
-use super::int::{any, get_pred, lanewise, put_pred};
-use crate::exec::alu::{self, Alu, Each};
+use super::int::{any, lanewise};
+use crate::exec::alu::{self, Alu, Whole};
 use crate::exec::env::Env;
 use crate::exec::lower::{Lower, Refused};
 use crate::exec::rows::pred;
+use crate::exec::several::{Results, Several, Sources, several};
 use crate::exec::simd::Simd;
 use crate::exec::uop::{Flow, Handlers, Uop};
 use crate::exec::warp::Warp;
@@ -54,21 +56,21 @@ fn choose<V: Simd>(by: V, on: V, off: V) -> V {
     off.xor(by.and(on.xor(off)))
 }
 
+/// LOP3 with a predicate: the result is not zero, or/and the predicate source.
 struct Lop3Pred;
-impl Each for Lop3Pred {
+impl Several for Lop3Pred {
     #[inline(always)]
-    fn each(w: &mut Warp, u: &Uop, lane: u32) {
-        let r = bits::lop3(w.get(u.a, lane), w.get(u.b, lane), w.get(u.c, lane), u.imm as u8);
-        let p = bits::lop3_predicate(r, get_pred(w, u.ps, lane), u.mods != 0);
-        w.put(u.d, lane, r);
-        put_pred(w, u.pd, lane, p);
+    fn eval<V: Simd>(u: &Uop, s: Sources<V>) -> Results<V> {
+        let r = Lop3::eval(u, s.a[0], s.b[0], s.c[0], 0);
+        let (some, p) = (r.eq(V::splat(0)).not(), V::from_bits(s.p));
+        Results::with(r, if u.mods != 0 { some.and(p) } else { some.or(p) })
     }
 }
 
 pub(crate) fn lop3(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     let imm = l.bits(72, 8);
     let run = if l.bits(81, 3) != 7 {
-        alu::each::<Lop3Pred>()
+        several::<Lop3Pred>(l.uniform())
     } else {
         match imm {
             0xc0 => any::<Lop2<0xc0>>(l),
@@ -215,30 +217,55 @@ pub(crate) fn sel(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     l.ab(run)
 }
 
-/// The seven predicates of one lane as bits. `mods` is the index of the first.
-fn predicates(w: &Warp, u: &Uop, lane: u32) -> u8 {
-    (0..7).fold(0, |set, i| set | ((w.preds[(u.mods + i) as usize & 31] >> lane & 1) as u8) << i)
-}
-
+/// P2R: predicates that are named go to a byte. `mods` is the index of the first, `imm` the byte.
 struct ToRegister;
-impl Each for ToRegister {
+impl Whole for ToRegister {
     #[inline(always)]
-    fn each(w: &mut Warp, u: &Uop, lane: u32) {
-        let set = predicates(w, u, lane);
-        let r = bits::predicates_to_register(w.get(u.a, lane), set, w.get(u.b, lane), u.imm);
-        w.put(u.d, lane, r);
+    fn run<V: Simd>(w: &mut Warp, _: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
+        let exec = alu::scope(u, exec);
+        let preds: [u32; 7] = std::array::from_fn(|n| w.preds[(u.mods as usize + n) & 31]);
+        let (a, b, d) = (w.src(u.a), w.src(u.b), w.dst(u.d));
+        let shift = V::splat(8 * (u.imm & 3));
+        let mut i = 0;
+        while i < 32 {
+            let mut set = V::splat(0);
+            for (n, &p) in preds.iter().enumerate() {
+                set = set.or(V::from_bits(p >> i).and(V::splat(1 << n)));
+            }
+            // SAFETY: rows have 32 words.
+            unsafe {
+                let select = V::load(b.add(i)).and(V::splat(0x7f)).shl(shift);
+                let kept = V::load(a.add(i)).and(select.not());
+                let r = kept.or(set.shl(shift).and(select));
+                V::from_bits(exec >> i).select(r, V::load(d.add(i))).store(d.add(i));
+            }
+            i += V::LANES;
+        }
+        Flow::Next
     }
 }
 
+/// R2P: predicates that are named come from a byte.
 struct FromRegister;
-impl Each for FromRegister {
+impl Whole for FromRegister {
     #[inline(always)]
-    fn each(w: &mut Warp, u: &Uop, lane: u32) {
-        let old = predicates(w, u, lane);
-        let new = bits::register_to_predicates(old, w.get(u.a, lane), w.get(u.b, lane), u.imm);
-        for i in 0..7 {
-            put_pred(w, i, lane, new >> i & 1 != 0);
+    fn run<V: Simd>(w: &mut Warp, _: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
+        let (a, b, byte) = (w.src(u.a), w.src(u.b), 8 * (u.imm & 3));
+        let (mut values, mut selected) = ([0; 7], [0; 7]);
+        let mut i = 0;
+        while i < 32 {
+            // SAFETY: rows have 32 words.
+            let (x, select) = unsafe { (V::load(a.add(i)), V::load(b.add(i))) };
+            for n in 0..7 {
+                values[n as usize] |= x.shl(V::splat(31 - byte - n)).to_bits() << i;
+                selected[n as usize] |= select.shl(V::splat(31 - n)).to_bits() << i;
+            }
+            i += V::LANES;
         }
+        for n in 0..7 {
+            w.set_pred(n as u8, exec & selected[n], values[n]);
+        }
+        Flow::Next
     }
 }
 
@@ -246,10 +273,10 @@ impl Each for FromRegister {
 pub(crate) fn p2r(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     let mods = if l.uniform() { u32::from(pred::UNIFORM) } else { 0 };
     let imm = l.bits(76, 2);
-    Ok(Uop { mods, imm, ..l.ab(alu::each::<ToRegister>())? })
+    Ok(Uop { mods, imm, ..l.ab(alu::whole::<ToRegister>())? })
 }
 
 pub(crate) fn r2p(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     let imm = l.bits(76, 2);
-    Ok(Uop { imm, ..l.ab(alu::each::<FromRegister>())? })
+    Ok(Uop { imm, ..l.ab(alu::whole::<FromRegister>())? })
 }

@@ -2,6 +2,7 @@
 
 pub(crate) mod atomic;
 pub(crate) mod barrier;
+mod carry;
 pub(crate) mod control;
 pub(crate) mod convert;
 pub(crate) mod double;
@@ -12,4 +13,3 @@ pub(crate) mod logic;
 pub(crate) mod memory;
 pub(crate) mod special;
 pub(crate) mod tensor;
-mod wide;

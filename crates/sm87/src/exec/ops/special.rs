@@ -3,8 +3,10 @@
 #![allow(unsafe_code)]
 
 use super::int::put_pred;
+use crate::exec::alu::{self, Whole};
 use crate::exec::env::{Env, WarpError};
 use crate::exec::lower::{Lower, Refused};
+use crate::exec::simd::Simd;
 use crate::exec::uop::{Flow, Handlers, Uop};
 use crate::exec::warp::{Warp, lanes};
 
@@ -78,7 +80,7 @@ fn read(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
     match u.imm {
         0x21..=0x23 if mask == exec => {
             let row = env.tids[w.index as usize][u.imm as usize - 0x21].0;
-            lanes(mask).for_each(|lane| w.put(u.d, lane, row[lane as usize]));
+            w.put_lanes(u.d, &row, mask);
             return Flow::Next;
         }
         0x25..=0x27 => {
@@ -132,19 +134,32 @@ pub(crate) fn s2ur(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     Ok(Uop { d, imm: l.bits(72, 8), aux: crate::exec::alu::UNIFORM, ..l.uop(reader(l)) })
 }
 
-fn to_uniform(w: &mut Warp, _: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
-    let x = if u.mods != 0 { lanes(exec).fold(0, |x, l| x | w.get(u.a, l)) } else { w.get(u.a, exec.trailing_zeros()) };
-    w.broadcast(u.d, x);
-    // The predicate says for each lane whether its value differs from the chosen one.
-    let other = lanes(exec).filter(|&l| w.get(u.a, l) != x).fold(0, |m, l| m | 1 << l);
-    w.set_pred(u.pd, exec, other);
-    Flow::Next
+/// R2UR.
+struct ToUniform;
+impl Whole for ToUniform {
+    #[inline(always)]
+    fn run<V: Simd>(w: &mut Warp, _: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
+        let row = w.row(u.a);
+        let any = lanes(exec).fold(0, |x, l| if u.mods != 0 { x | row[l as usize] } else { x });
+        let x = if u.mods != 0 { any } else { row[exec.trailing_zeros() as usize & 31] };
+        w.broadcast(u.d, x);
+        // The predicate says for each lane whether its value is different.
+        let (mut same, mut i) = (0, 0);
+        while i < 32 {
+            // SAFETY: a row has 32 words.
+            let found = unsafe { V::load(row.as_ptr().add(i)) };
+            same |= found.eq(V::splat(x)).to_bits() << i;
+            i += V::LANES;
+        }
+        w.set_pred(u.pd, exec, !same);
+        Flow::Next
+    }
 }
 
 pub(crate) fn r2ur(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     let (d, a) = (l.udst(), l.a());
     let pd = l.pdst(81);
-    Ok(Uop { d, a, pd, mods: l.bit(84).into(), ..l.uop(Handlers::all(to_uniform)) })
+    Ok(Uop { d, a, pd, mods: l.bit(84).into(), ..l.uop(alu::whole::<ToUniform>()) })
 }
 
 /// The number of words that a size field (bits 73..75) stands for.
@@ -251,9 +266,7 @@ fn vote(w: &mut Warp, _: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
         w.set_pred(u.pd, u32::MAX, u32::from(hit).wrapping_neg());
         return Flow::Next;
     }
-    for lane in lanes(exec) {
-        w.put(u.d, lane, ballot);
-    }
+    w.fill(u.d, ballot, exec);
     w.set_pred(u.pd, exec, u32::from(hit).wrapping_neg());
     Flow::Next
 }
@@ -299,36 +312,52 @@ pub(crate) fn match_lower(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     Ok(Uop { d, a, pd: l.pdst(81), mods, ..l.uop(Handlers::all(match_)) })
 }
 
-fn shuffle(w: &mut Warp, _: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
-    // SAFETY: a row has 32 words.
-    let a = unsafe { w.src(u.a).cast::<[u32; 32]>().read() };
-    let (mut out, mut valid) = ([0; 32], 0u32);
-    for lane in lanes(exec) {
-        let (b, c) = (w.get(u.b, lane) & 31, w.get(u.c, lane));
-        let (clamp, segment) = (c & 31, c >> 8 & 31);
-        let max = (lane & segment) | (clamp & !segment);
-        let min = lane & segment;
-        let (from, ok) = match u.imm {
-            0 => {
-                let j = min | (b & !segment);
-                (j, j <= max)
+/// SHFL. `imm` is the mode: index, up, down or butterfly.
+struct Shuffle;
+impl Whole for Shuffle {
+    #[inline(always)]
+    fn run<V: Simd>(w: &mut Warp, _: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
+        const LANES: [u32; 32] = {
+            let (mut lanes, mut i) = ([0; 32], 0);
+            while i < 32 {
+                lanes[i] = i as u32;
+                i += 1;
             }
-            1 => {
-                let j = lane.wrapping_sub(b);
-                (j, (j as i32) >= max as i32)
-            }
-            2 => (lane + b, lane + b <= max),
-            _ => (lane ^ b, lane ^ b <= max),
+            lanes
         };
-        let from = if ok { from } else { lane };
-        out[lane as usize] = a[from as usize & 31];
-        valid |= u32::from(ok) << lane;
+        let (a, b, c) = (w.row(u.a), w.row(u.b), w.row(u.c));
+        let (mut from, mut valid) = ([0; 32], 0);
+        let (low, mut i) = (V::splat(31), 0);
+        while i < 32 {
+            // SAFETY: the arrays have 32 words.
+            unsafe {
+                let (lane, c) = (V::load(LANES.as_ptr().add(i)), V::load(c.as_ptr().add(i)));
+                let (b, clamp) = (V::load(b.as_ptr().add(i)).and(low), c.and(low));
+                let segment = c.shr(V::splat(8)).and(low);
+                let min = lane.and(segment);
+                let max = min.or(clamp.and(segment.not()));
+                let (j, wrong) = match u.imm {
+                    0 => {
+                        let j = min.or(b.and(segment.not()));
+                        (j, max.lt(j))
+                    }
+                    1 => {
+                        let j = lane.sub(b);
+                        (j, j.lt(max))
+                    }
+                    2 => (lane.add(b), max.lt(lane.add(b))),
+                    _ => (lane.xor(b), max.lt(lane.xor(b))),
+                };
+                wrong.select(lane, j).store(from.as_mut_ptr().add(i));
+                valid |= wrong.not().to_bits() << i;
+            }
+            i += V::LANES;
+        }
+        let found: [u32; 32] = std::array::from_fn(|i| a[from[i] as usize & 31]);
+        w.put_lanes(u.d, &found, exec);
+        w.set_pred(u.pd, exec, valid);
+        Flow::Next
     }
-    for lane in lanes(exec) {
-        w.put(u.d, lane, out[lane as usize]);
-    }
-    w.set_pred(u.pd, exec, valid);
-    Flow::Next
 }
 
 pub(crate) fn shfl(l: &mut Lower<'_>) -> Result<Uop, Refused> {
@@ -345,7 +374,7 @@ pub(crate) fn shfl(l: &mut Lower<'_>) -> Result<Uop, Refused> {
         let x = l.bits(40, 13);
         l.literal(x)
     };
-    Ok(Uop { d, a, b, c, imm: l.bits(58, 2), pd: l.pdst(81), ..l.uop(Handlers::all(shuffle)) })
+    Ok(Uop { d, a, b, c, imm: l.bits(58, 2), pd: l.pdst(81), ..l.uop(alu::whole::<Shuffle>()) })
 }
 
 fn reduce(w: &mut Warp, _: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {

@@ -5,6 +5,7 @@ use crate::exec::env::{Env, WarpError};
 use crate::exec::lower::{Lower, Refused};
 use crate::exec::rows::pred;
 use crate::exec::rows::{Dst, Src};
+use crate::exec::simd::Simd;
 use crate::exec::uop::{Flow, Handlers, Pred, Uop};
 use crate::exec::warp::{Warp, lanes};
 use crate::num::Round;
@@ -78,7 +79,7 @@ fn hmma_of(l: &Lower<'_>) -> Option<Hmma> {
 struct Halves;
 impl Whole for Halves {
     #[inline(always)]
-    fn run(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
+    fn run<V: Simd>(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
         if let Err(flow) = whole(env, u, exec) {
             return flow;
         }
@@ -115,7 +116,7 @@ fn sparse_halves(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
 struct Transpose;
 impl Whole for Transpose {
     #[inline(always)]
-    fn run(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
+    fn run<V: Simd>(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
         if let Err(flow) = whole(env, u, exec) {
             return flow;
         }

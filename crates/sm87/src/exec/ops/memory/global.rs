@@ -10,6 +10,7 @@ use crate::exec::alu::{self, Whole};
 use crate::exec::env::Env;
 use crate::exec::lower::{Lower, Refused};
 use crate::exec::rows::pred;
+use crate::exec::simd::Simd;
 use crate::exec::uop::{Flow, Pred, Uop};
 use crate::exec::warp::{Warp, lanes};
 use tegra_mm::Access;
@@ -52,7 +53,7 @@ fn block<const SIZE: u32>(
 struct LoadGlobal<const SIZE: u32>;
 impl<const SIZE: u32> Whole for LoadGlobal<SIZE> {
     #[inline(always)]
-    fn run(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
+    fn run<V: Simd>(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
         let on = exec & w.pred(u.ps);
         if on != exec {
             zero(w, u, SIZE, exec & !on);
@@ -92,7 +93,7 @@ fn load_lanes<const SIZE: u32>(w: &mut Warp, env: &mut Env<'_>, u: &Uop, on: u32
 struct StoreGlobal<const SIZE: u32>;
 impl<const SIZE: u32> Whole for StoreGlobal<SIZE> {
     #[inline(always)]
-    fn run(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
+    fn run<V: Simd>(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
         let va = addresses(w, u, w.get64(u.c, 0));
         match block::<SIZE>(env, &va, exec, true) {
             // SAFETY: `block` found every lane inside the extent, and the extent writable.

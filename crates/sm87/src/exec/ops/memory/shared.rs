@@ -8,6 +8,7 @@ use crate::exec::alu::{self, Whole};
 use crate::exec::env::{Env, WarpError};
 use crate::exec::lower::{Lower, Refused};
 use crate::exec::rows::Src;
+use crate::exec::simd::Simd;
 use crate::exec::uop::{Flow, Handlers, Uop};
 use crate::exec::warp::{Warp, lanes};
 use crate::num::mma;
@@ -33,7 +34,7 @@ fn shared_addresses(w: &Warp, u: &Uop, exec: u32) -> [u32; 32] {
 struct SharedAccess<const SIZE: u32, const STORE: bool>;
 impl<const SIZE: u32, const STORE: bool> Whole for SharedAccess<SIZE, STORE> {
     #[inline(always)]
-    fn run(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
+    fn run<V: Simd>(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
         let len = const { bytes(SIZE) };
         let at = shared_addresses(w, u, exec);
         let how = env.shared.bytes().checked_sub(len).and_then(|limit| arrange::<SIZE>(&at, limit));

@@ -1,0 +1,200 @@
+//! Drivers for operations on pairs of registers, and for those that also set predicates.
+#![allow(unsafe_code)]
+
+use super::alu::pick;
+use super::env::Env;
+use super::simd::Simd;
+use super::uop::{Flow, Handlers, Uop};
+use super::warp::Warp;
+
+/// What an operation reads, for some lanes.
+#[derive(Clone, Copy)]
+pub(crate) struct Sources<V> {
+    /// The words of each source. The second is a copy of the first unless the source is a pair.
+    pub a: [V; 2],
+    pub b: [V; 2],
+    pub c: [V; 2],
+    /// Predicate sources: bit `i` is that of lane `i`.
+    pub p: u32,
+    pub q: u32,
+}
+
+/// What it writes, for the same lanes.
+pub(crate) struct Results<V> {
+    pub value: [V; 2],
+    /// Masks for the two predicate destinations.
+    pub first: V,
+    pub second: V,
+}
+
+impl<V: Simd> Results<V> {
+    /// A value, and masks that are not used.
+    #[inline(always)]
+    pub(crate) fn value(value: [V; 2]) -> Self {
+        Results { value, first: V::splat(0), second: V::splat(0) }
+    }
+
+    /// A word and one condition.
+    #[inline(always)]
+    pub(crate) fn with(value: V, first: V) -> Self {
+        Results { value: [value, value], first, second: V::splat(0) }
+    }
+}
+
+/// An operation of up to three sources, with up to two words and two conditions as results.
+pub(crate) trait Several {
+    /// The sources that are pairs of registers: bit 0 is A.
+    const PAIRS: u32 = 0;
+    /// Words of the result.
+    const WORDS: usize = 1;
+    /// Predicates that are set.
+    const CONDITIONS: usize = 1;
+
+    fn eval<V: Simd>(u: &Uop, s: Sources<V>) -> Results<V>;
+}
+
+/// Lanes from `i` on of a source.
+///
+/// # Safety
+/// See [`super::uop::Handler`].
+#[inline(always)]
+unsafe fn source<V: Simd, O: Several>(w: &Warp, s: super::rows::Src, n: u32, i: usize) -> [V; 2] {
+    // SAFETY: rows have 32 words; a pair was lowered as two rows.
+    unsafe {
+        let low = V::load(w.src(s).add(i));
+        let high = if O::PAIRS >> n & 1 != 0 { V::load(w.src(s.plus(1)).add(i)) } else { low };
+        [low, high]
+    }
+}
+
+#[inline(always)]
+unsafe fn at<V: Simd, O: Several>(w: &Warp, u: &Uop, i: usize) -> Results<V> {
+    // SAFETY: as for `source`.
+    let s = unsafe {
+        Sources {
+            a: source::<V, O>(w, u.a, 0, i),
+            b: source::<V, O>(w, u.b, 1, i),
+            c: source::<V, O>(w, u.c, 2, i),
+            p: w.pred(u.ps) >> i,
+            q: w.pred(u.pt) >> i,
+        }
+    };
+    O::eval(u, s)
+}
+
+#[inline(always)]
+unsafe fn rows<V: Simd, O: Several, const FULL: bool>(w: &mut Warp, u: &Uop, exec: u32) -> Flow {
+    let (mut first, mut second) = (0, 0);
+    let mut i = 0;
+    while i < 32 {
+        // SAFETY: as for `source`.
+        let r = unsafe { at::<V, O>(w, u, i) };
+        for (k, &word) in r.value.iter().enumerate().take(O::WORDS) {
+            // SAFETY: rows have 32 words; a pair was lowered as two rows.
+            unsafe {
+                let d = w.dst(u.d.plus(k as u32)).add(i);
+                let word = if FULL { word } else { V::from_bits(exec >> i).select(word, V::load(d)) };
+                word.store(d);
+            }
+        }
+        first |= r.first.to_bits() << i;
+        second |= r.second.to_bits() << i;
+        i += V::LANES;
+    }
+    conditions::<O>(w, u, exec, first, second);
+    Flow::Next
+}
+
+#[inline(always)]
+fn conditions<O: Several>(w: &mut Warp, u: &Uop, exec: u32, first: u32, second: u32) {
+    if O::CONDITIONS > 0 {
+        w.set_pred(u.pd, exec, first);
+    }
+    if O::CONDITIONS > 1 {
+        w.set_pred(u.pe, exec, second);
+    }
+}
+
+unsafe fn rows_plain<O: Several, const FULL: bool>(w: &mut Warp, _: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
+    // SAFETY: the interpreter calls handlers with the warp whose arrays the micro-op was lowered for.
+    unsafe { rows::<u32, O, FULL>(w, u, exec) }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma,popcnt,bmi1,bmi2,lzcnt")]
+unsafe fn rows_wide<O: Several, const FULL: bool>(w: &mut Warp, _: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
+    // SAFETY: as for `rows_plain`; `several` picks this handler only where the host has AVX2.
+    unsafe { rows::<super::avx2::Avx2, O, FULL>(w, u, exec) }
+}
+
+/// One lane.
+#[inline(always)]
+unsafe fn lane<O: Several>(w: &mut Warp, u: &Uop, exec: u32) -> Flow {
+    let lane = exec.trailing_zeros();
+    // SAFETY: as for `source`.
+    let r = unsafe { at::<u32, O>(w, u, lane as usize) };
+    for (k, &word) in r.value.iter().enumerate().take(O::WORDS) {
+        w.put(u.d.plus(k as u32), lane, word);
+    }
+    conditions::<O>(w, u, exec, r.first, r.second);
+    Flow::Next
+}
+
+unsafe fn lane_plain<O: Several>(w: &mut Warp, _: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
+    // SAFETY: as for `rows_plain`.
+    unsafe { lane::<O>(w, u, exec) }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma,popcnt,bmi1,bmi2,lzcnt")]
+unsafe fn lane_wide<O: Several>(w: &mut Warp, _: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
+    // SAFETY: as for `rows_wide`.
+    unsafe { lane::<O>(w, u, exec) }
+}
+
+/// On the uniform datapath: the registers hold one value in every lane.
+unsafe fn uniform<O: Several>(w: &mut Warp, _: &mut Env<'_>, u: &Uop, _: u32) -> Flow {
+    // SAFETY: as for `rows_plain`.
+    let r = unsafe { at::<u32, O>(w, u, 0) };
+    for (k, &word) in r.value.iter().enumerate().take(O::WORDS) {
+        w.broadcast(u.d.plus(k as u32), word);
+    }
+    conditions::<O>(w, u, u32::MAX, r.first, r.second);
+    Flow::Next
+}
+
+/// Handlers of an operation, once per warp if it is uniform.
+pub(crate) fn several<O: Several>(is_uniform: bool) -> Handlers {
+    if is_uniform {
+        return Handlers::all(uniform::<O>);
+    }
+    Handlers {
+        full: pick!(rows_plain::<O, true>, rows_wide::<O, true>),
+        part: pick!(rows_plain::<O, false>, rows_wide::<O, false>),
+        one: pick!(lane_plain::<O>, lane_wide::<O>),
+    }
+}
+
+/// A function of doubles, one lane at a time.
+#[inline(always)]
+pub(crate) fn map_pairs<V: Simd>(s: &Sources<V>, f: impl Fn(u64, u64, u64) -> u64) -> [V; 2] {
+    let mut x = [[0u32; 8]; 6];
+    let words = [s.a[0], s.a[1], s.b[0], s.b[1], s.c[0], s.c[1]];
+    let (mut low, mut high) = ([0u32; 8], [0u32; 8]);
+    // SAFETY: the arrays hold eight words each, and a value has eight lanes at most.
+    unsafe {
+        for (x, word) in x.iter_mut().zip(words) {
+            word.store(x.as_mut_ptr());
+        }
+        for i in 0..V::LANES {
+            let pair = |n: usize| u64::from(x[n][i]) | u64::from(x[n + 1][i]) << 32;
+            let r = f(pair(0), pair(2), pair(4));
+            (low[i], high[i]) = (r as u32, (r >> 32) as u32);
+        }
+        [V::load(low.as_ptr()), V::load(high.as_ptr())]
+    }
+}
+
+#[cfg(test)]
+#[path = "tests/several.rs"]
+pub(crate) mod tests;
