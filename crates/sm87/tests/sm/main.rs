@@ -6,6 +6,7 @@ mod differential;
 mod faults;
 mod flow;
 mod kernels;
+mod lanes;
 mod rare;
 mod silicon;
 mod support;

@@ -2,7 +2,8 @@
 #![allow(unsafe_code)]
 
 use super::super::special::bytes;
-use super::{deposit, fetch};
+use super::{deposit, extend, fetch};
+use crate::exec::simd::Simd;
 use crate::exec::uop::Uop;
 use crate::exec::warp::{Warp, lanes};
 
@@ -17,115 +18,265 @@ pub(super) enum Pattern {
     Scattered,
 }
 
-/// The offsets of the lanes from the lowest byte of a block, if every lane is aligned and inside.
-///
-/// Inactive lanes get the offset of the first active lane, so that the loops need not treat them differently.
-#[inline(always)]
-pub(super) fn arrange<const SIZE: u32>(offset: &[u32; 32], limit: u32) -> Option<Pattern> {
-    let len = const { bytes(SIZE) };
-    let (mut row, mut same, mut low, mut top) = (0, 0, 0, 0);
-    for (i, &x) in offset.iter().enumerate() {
-        row |= x ^ offset[0].wrapping_add(i as u32 * len);
-        same |= x ^ offset[0];
-        low |= x;
-        top = top.max(x);
+/// Where the lanes of an access are: `base` plus a number of each lane's own. Of the lanes that a vector has, those that
+/// are not active are where the first active one is, so that loops need not know them; but where no lane of a vector is
+/// active, they are nowhere.
+pub(super) struct Places {
+    pub base: *mut u8,
+    pub at: [u32; 32],
+    pub how: Pattern,
+}
+
+impl Places {
+    /// Where the first lane would be, active or not, if the lanes in `on` lie in a row.
+    #[inline(always)]
+    fn begin(&self, on: u32, len: u32) -> *mut u8 {
+        let lane = on.trailing_zeros();
+        self.base.wrapping_add(self.at[lane as usize & 31] as usize).wrapping_sub((lane * len) as usize)
     }
-    if low & (len - 1) != 0 || top > limit {
+}
+
+/// As many lanes are loaded one by one.
+const FEW: u32 = 6;
+
+/// The numbers that are allowed.
+#[derive(Clone, Copy)]
+pub(super) struct Bounds {
+    /// That of the first active lane. Others are aligned if they differ from it in no bit below the alignment.
+    pub first: u32,
+    pub least: u32,
+    pub most: u32,
+}
+
+/// Says how lanes lie. `at(i)` are the numbers of the lanes from `i` on, and `other(i)` is zero for lanes that are where the
+/// number says. `None` if a lane in `on` is out of bounds or misaligned, or has another.
+#[inline(always)]
+pub(super) fn arrange<V: Simd, const SIZE: u32>(
+    on: u32,
+    bounds: Bounds,
+    at: impl Fn(usize) -> V,
+    other: impl Fn(usize) -> V,
+) -> Option<([u32; 32], Pattern)> {
+    let len = const { bytes(SIZE) };
+    let (first, low) = (V::splat(bounds.first), V::splat(len - 1));
+    let begin = bounds.first.wrapping_sub(on.trailing_zeros() * len);
+    let (least, most) = (V::splat(bounds.least), V::splat(bounds.most));
+    let (mut bad, mut same, mut row) = (V::splat(0), V::splat(0), V::splat(0));
+    let mut places = [0; 32];
+    // SAFETY: `STEPS` and `places` have 32 words.
+    unsafe {
+        let mut wanted = V::load(const { steps(bytes(SIZE)) }.as_ptr()).add(V::splat(begin));
+        let mut i = 0;
+        while i < 32 {
+            if idle::<V>(on, i) {
+                wanted = wanted.add(V::splat(len * V::LANES as u32));
+                i += V::LANES;
+                continue;
+            }
+            let (mut x, mut wrong) = (at(i), other(i));
+            let mut gap = x.xor(wanted);
+            if on != u32::MAX {
+                let active = V::from_bits(on >> i);
+                (x, wrong, gap) = (active.select(x, first), active.and(wrong), active.and(gap));
+            }
+            let apart = x.xor(first);
+            let outside = x.maxu(least).minu(most).xor(x);
+            bad = bad.or(wrong).or(outside).or(apart.and(low));
+            same = same.or(apart);
+            row = row.or(gap);
+            wanted = wanted.add(V::splat(len * V::LANES as u32));
+            x.store(places.as_mut_ptr().add(i));
+            i += V::LANES;
+        }
+    }
+    if bad.any() {
         return None;
     }
-    Some(match (row, same) {
-        (0, _) => Pattern::Row,
-        (_, 0) => Pattern::Same,
-        _ => Pattern::Scattered,
-    })
+    let how = if !same.any() {
+        Pattern::Same
+    } else if !row.any() {
+        Pattern::Row
+    } else {
+        Pattern::Scattered
+    };
+    Some((places, how))
+}
+
+/// Multiples of `len`.
+const fn steps(len: u32) -> [u32; 8] {
+    let (mut steps, mut i) = ([0; 8], 0);
+    while i < 8 {
+        steps[i] = i as u32 * len;
+        i += 1;
+    }
+    steps
+}
+
+/// Whether none of the lanes of a value from lane `i` on is active.
+#[inline(always)]
+fn idle<V: Simd>(on: u32, i: usize) -> bool {
+    on != u32::MAX && on >> i & const { u32::MAX >> (32 - V::LANES) } == 0
+}
+
+/// Writes the lanes from `i` on that are active to a row.
+///
+/// # Safety
+/// `row` has 32 words.
+#[inline(always)]
+unsafe fn put<V: Simd>(row: *mut u32, i: usize, on: u32, x: V) {
+    // SAFETY: rows have 32 words.
+    unsafe {
+        let p = row.add(i);
+        let x = if on == u32::MAX { x } else { V::from_bits(on >> i).select(x, V::load(p)) };
+        x.store(p);
+    }
 }
 
 /// Loads all lanes in `on` from a block.
 ///
 /// # Safety
-/// `offset` was computed by [`arrange`] for the block at `p`.
+/// `at` was arranged for a block that is readable.
 #[inline(always)]
-pub(super) unsafe fn load_block<const SIZE: u32>(
-    w: &mut Warp,
-    u: &Uop,
-    on: u32,
-    p: *const u8,
-    offset: &[u32; 32],
-    how: Pattern,
-) {
+pub(super) unsafe fn load_block<V: Simd, const SIZE: u32>(w: &mut Warp, u: &Uop, on: u32, places: &Places) {
     let words = const { bytes(SIZE).div_ceil(4) };
-    if words == 1 && SIZE == 4 && on == u32::MAX {
+    let (base, at) = (places.base.cast_const(), &places.at);
+    // SAFETY: `arrange` found every lane inside the block, with `SIZE`'s bytes left, and aligned; rows have 32 words.
+    unsafe {
+        let p = base.wrapping_add(at[on.trailing_zeros() as usize & 31] as usize);
+        if places.how == Pattern::Same {
+            let found = read::<SIZE>(p);
+            for k in 0..words {
+                let (d, mut i) = (w.dst(u.d.plus(k)), 0);
+                while i < 32 {
+                    put(d, i, on, V::splat(found[k as usize]));
+                    i += V::LANES;
+                }
+            }
+            return;
+        }
+        if SIZE > 4 {
+            return wide::<V, SIZE>(w, u, on, places);
+        }
         let d = w.dst(u.d);
-        // SAFETY: `arrange` found that every offset is aligned and has `SIZE` bytes inside the block at `p`. Rows have
-        // 32 words.
-        unsafe {
-            match how {
-                Pattern::Row => std::ptr::copy_nonoverlapping(p.add(offset[0] as usize).cast(), d, 32),
-                Pattern::Same => {
-                    let x = p.add(offset[0] as usize).cast::<u32>().read_volatile();
-                    d.cast::<[u32; 32]>().write([x; 32]);
-                }
-                Pattern::Scattered => {
-                    for (i, &at) in offset.iter().enumerate() {
-                        d.add(i).write(p.add(at as usize).cast::<u32>().read_volatile());
-                    }
-                }
+        if SIZE == 4 && places.how == Pattern::Row && on != u32::MAX {
+            let (p, mut i) = (places.begin(on, 4).cast::<u32>(), 0);
+            while i < 32 {
+                let mask = V::from_bits(on >> i);
+                let found = V::load_some(p.wrapping_add(i), mask);
+                mask.select(found, V::load(d.add(i))).store(d.add(i));
+                i += V::LANES;
             }
+            return;
         }
-        return;
-    }
-    if SIZE >= 4 && how == Pattern::Same {
-        let mut found = [0; 4];
-        // SAFETY: `arrange` found `SIZE` aligned bytes at every offset of the block at `p`.
-        unsafe { read::<SIZE>(p.add(offset[0] as usize), &mut found) };
-        for k in 0..words {
-            let x = found[k as usize];
-            let d = w.dst(u.d.plus(k));
-            if on == u32::MAX {
-                // SAFETY: rows have 32 words.
-                unsafe { d.cast::<[u32; 32]>().write([x; 32]) };
-            } else {
-                lanes(on).for_each(|lane| w.put(u.d.plus(k), lane, x));
-            }
+        if on.count_ones() <= FEW {
+            lanes(on).for_each(|lane| fetch(w, u, SIZE, lane, base.add(at[lane as usize] as usize)));
+            return;
         }
-        return;
-    }
-    if SIZE > 4 && on == u32::MAX {
-        for k in (0..words).step_by(2) {
-            let (low, high) = (w.dst(u.d.plus(k)), w.dst(u.d.plus(k + 1)));
-            for (i, &at) in offset.iter().enumerate() {
-                // SAFETY: `arrange` found `SIZE` aligned bytes at every offset of the block at `p`. Rows have 32 words.
-                unsafe {
-                    let x = p.add(at as usize + 4 * k as usize).cast::<u64>().read_volatile();
-                    low.add(i).write(x as u32);
-                    high.add(i).write((x >> 32) as u32);
+        match (SIZE, places.how) {
+            (4, Pattern::Row) if on == u32::MAX => std::ptr::copy_nonoverlapping(p.cast(), d, 32),
+            (2 | 3, Pattern::Row) if on == u32::MAX => {
+                let found = p.cast::<[u16; 32]>().read();
+                for (i, &x) in found.iter().enumerate() {
+                    d.add(i).write(extend(SIZE, x.into(), 0));
                 }
             }
+            _ => scattered::<V, SIZE>(d, on, places),
         }
-        return;
-    }
-    for lane in lanes(on) {
-        // SAFETY: `arrange` found `SIZE` aligned bytes at every offset of the block at `p`.
-        unsafe { fetch(w, u, SIZE, lane, p.add(offset[lane as usize] as usize)) };
     }
 }
 
-/// Reads the bytes of `SIZE`, four or more of them, two words at a time. A program that writes two words at once is
-/// never seen with one of them written.
+/// Loads two or four words for each lane.
+///
+/// # Safety
+/// As for [`load_block`].
+#[inline(always)]
+unsafe fn wide<V: Simd, const SIZE: u32>(w: &mut Warp, u: &Uop, on: u32, places: &Places) {
+    let (base, at, words) = (places.base.cast_const(), &places.at, const { bytes(SIZE).div_ceil(4) } as usize);
+    let rows: [*mut u32; 4] = [w.dst(u.d), w.dst(u.d.plus(1)), w.dst(u.d.plus(2)), w.dst(u.d.plus(3))];
+    let (mut found, mut before) = ([V::splat(0); 4], None);
+    let mut i = 0;
+    // SAFETY: `arrange` found every lane inside the block and aligned; rows have 32 words.
+    unsafe {
+        while i < 32 {
+            if idle::<V>(on, i) {
+                i += V::LANES;
+                continue;
+            }
+            let here = V::load(at.as_ptr().add(i));
+            // In products of matrices, some lanes want what their neighbours want, or what the lanes before them wanted.
+            if before.is_none_or(|before: V| here.xor(before).any()) {
+                found = if V::LANES > 1 && !here.xor(V::splat(at[i])).any() {
+                    let [a, b, c, d] = read::<SIZE>(base.add(at[i] as usize));
+                    [V::splat(a), V::splat(b), V::splat(c), V::splat(d)]
+                } else if words == 2 {
+                    let [a, b] = V::gather2(base, at.as_ptr().add(i));
+                    [a, b, a, b]
+                } else {
+                    V::gather4(base, at.as_ptr().add(i))
+                };
+                before = Some(here);
+            }
+            for k in 0..words {
+                put(rows[k], i, on, found[k]);
+            }
+            i += V::LANES;
+        }
+    }
+}
+
+/// Loads at most a word for each lane, wherever the lanes are.
+///
+/// # Safety
+/// As for [`load_block`]; `d` is a row.
+#[inline(always)]
+unsafe fn scattered<V: Simd, const SIZE: u32>(d: *mut u32, on: u32, places: &Places) {
+    // SAFETY: `arrange` found every lane inside the block and aligned, those that are not active where the first one is.
+    // Rows have 32 words.
+    unsafe {
+        let mut i = 0;
+        while i < 32 {
+            if !idle::<V>(on, i) {
+                let mut found = [0; 8];
+                let to = if on == u32::MAX { d.add(i) } else { found.as_mut_ptr() };
+                for j in 0..V::LANES {
+                    let p = places.base.cast_const().add(places.at[i + j] as usize);
+                    to.add(j).write(match SIZE {
+                        0 | 1 => extend(SIZE, p.read_volatile().into(), 0),
+                        2 | 3 => extend(SIZE, p.cast::<u16>().read_volatile().into(), 0),
+                        _ => p.cast::<u32>().read_volatile(),
+                    });
+                }
+                if on != u32::MAX {
+                    put(d, i, on, V::load(found.as_ptr()));
+                }
+            }
+            i += V::LANES;
+        }
+    }
+}
+
+/// Reads `SIZE`'s bytes, two words at a time: who writes two words at once is not seen with one of them.
 ///
 /// # Safety
 /// `p` is readable for that many bytes and aligned to them.
 #[inline(always)]
-unsafe fn read<const SIZE: u32>(p: *const u8, words: &mut [u32; 4]) {
-    // SAFETY: callers have looked `p` up for the bytes of `SIZE`.
+unsafe fn read<const SIZE: u32>(p: *const u8) -> [u32; 4] {
+    // SAFETY: whoever calls has looked `p` up for `SIZE`'s bytes.
     unsafe {
-        if const { bytes(SIZE) } == 4 {
-            words[0] = p.cast::<u32>().read_volatile();
-            return;
-        }
-        for (k, pair) in words.as_chunks_mut::<2>().0[..const { bytes(SIZE) as usize / 8 }].iter_mut().enumerate() {
-            let x = p.cast::<u64>().add(k).read_volatile();
-            *pair = [x as u32, (x >> 32) as u32];
+        let pair = |x: u64| (x as u32, (x >> 32) as u32);
+        match SIZE {
+            0 | 1 => [extend(SIZE, p.read_volatile().into(), 0), 0, 0, 0],
+            2 | 3 => [extend(SIZE, p.cast::<u16>().read_volatile().into(), 0), 0, 0, 0],
+            5 => {
+                let (a, b) = pair(p.cast::<u64>().read_volatile());
+                [a, b, 0, 0]
+            }
+            6 => {
+                let ((a, b), (c, d)) =
+                    (pair(p.cast::<u64>().read_volatile()), pair(p.cast::<u64>().add(1).read_volatile()));
+                [a, b, c, d]
+            }
+            _ => [p.cast::<u32>().read_volatile(), 0, 0, 0],
         }
     }
 }
@@ -133,32 +284,58 @@ unsafe fn read<const SIZE: u32>(p: *const u8, words: &mut [u32; 4]) {
 /// Stores all lanes in `on` to a block, lowest lane first.
 ///
 /// # Safety
-/// `offset` was computed by [`arrange`] for the block at `p`, which is writable.
+/// `at` was arranged for a block that is writable.
 #[inline(always)]
-pub(super) unsafe fn store_block<const SIZE: u32>(
-    w: &Warp,
-    u: &Uop,
-    on: u32,
-    p: *mut u8,
-    offset: &[u32; 32],
-    how: Pattern,
-) {
-    let words = const { bytes(SIZE).div_ceil(4) };
-    if SIZE >= 4 && on == u32::MAX && how != Pattern::Same {
-        if words == 1 && how == Pattern::Row {
-            // SAFETY: `arrange` found 32 words in the block from the first offset on. The block is writable, because
-            // callers look it up for a store. Rows have 32 words.
-            unsafe { std::ptr::copy_nonoverlapping(w.src(u.b), p.add(offset[0] as usize).cast(), 32) };
-            return;
-        }
-        for (i, &at) in offset.iter().enumerate() {
-            // SAFETY: `arrange` found `SIZE` aligned bytes at every offset of the writable block.
-            unsafe { deposit(w, u, SIZE, i as u32, p.add(at as usize)) };
+pub(super) unsafe fn store_block<V: Simd, const SIZE: u32>(w: &Warp, u: &Uop, on: u32, places: &Places) {
+    let (base, at) = (places.base, &places.at);
+    if SIZE == 4 && places.how == Pattern::Row && on != u32::MAX {
+        let (b, p, mut i) = (w.src(u.b), places.begin(on, 4).cast::<u32>(), 0);
+        while i < 32 {
+            // SAFETY: `arrange` found a word for each lane in `on` in a row of the writable block; rows have 32 words.
+            unsafe { V::load(b.add(i)).store_some(p.wrapping_add(i), V::from_bits(on >> i)) };
+            i += V::LANES;
         }
         return;
     }
-    for lane in lanes(on) {
-        // SAFETY: `arrange` found `SIZE` aligned bytes at every offset of the writable block.
-        unsafe { deposit(w, u, SIZE, lane, p.add(offset[lane as usize] as usize)) };
+    if places.how == Pattern::Same || on != u32::MAX {
+        // Of lanes at one place, the last one's value stays.
+        let on = if places.how == Pattern::Same { 1 << (31 - on.leading_zeros()) } else { on };
+        for lane in lanes(on) {
+            // SAFETY: `arrange` found `SIZE`'s aligned bytes at every place of the writable block.
+            unsafe { deposit(w, u, SIZE, lane, base.add(at[lane as usize] as usize)) };
+        }
+        return;
+    }
+    let b: [*const u32; 4] = [w.src(u.b), w.src(u.b.plus(1)), w.src(u.b.plus(2)), w.src(u.b.plus(3))];
+    // SAFETY: as above; rows have 32 words, and a group of registers is as many rows.
+    unsafe {
+        if SIZE == 4 && places.how == Pattern::Row {
+            std::ptr::copy_nonoverlapping(b[0], base.add(at[0] as usize).cast(), 32);
+            return;
+        }
+        if SIZE > 4 {
+            let mut i = 0;
+            while i < 32 {
+                let to = at.as_ptr().add(i);
+                let x = [V::load(b[0].add(i)), V::load(b[1].add(i))];
+                if SIZE == 5 {
+                    V::scatter2(x, base, to);
+                } else {
+                    V::scatter4([x[0], x[1], V::load(b[2].add(i)), V::load(b[3].add(i))], base, to);
+                }
+                i += V::LANES;
+            }
+            return;
+        }
+        // What is stored may lie where nobody expects it to change the rows.
+        let from = b[0].cast::<[u32; 32]>().read();
+        for (&x, &at) in from.iter().zip(at) {
+            let p = base.add(at as usize);
+            match SIZE {
+                0 | 1 => p.write_volatile(x as u8),
+                2 | 3 => p.cast::<u16>().write_volatile(x as u16),
+                _ => p.cast::<u32>().write_volatile(x),
+            }
+        }
     }
 }

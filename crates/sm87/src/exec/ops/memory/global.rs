@@ -2,10 +2,8 @@
 #![allow(unsafe_code)]
 
 use super::super::special::bytes;
-use super::block::{Pattern, arrange, load_block, store_block};
-use super::{
-    addresses, deposit, fetch, global_address, misaligned, missed, offset24, pair_bit, size, uniform_offset, zero,
-};
+use super::block::{Bounds, Places, arrange, load_block, store_block};
+use super::{PAIR, deposit, fetch, global_address, misaligned, missed, offset24, pair_bit, size, uniform_offset, zero};
 use crate::exec::alu::{self, Whole};
 use crate::exec::env::Env;
 use crate::exec::lower::{Lower, Refused};
@@ -18,36 +16,45 @@ use tegra_mm::Access;
 /// The offsets of global addresses from the start of the extent that holds the address of the first active lane. Lanes
 /// in other extents get an offset that is too large.
 #[inline(always)]
-fn offsets(va: &[u64; 32], on: u32, start: u64) -> [u32; 32] {
-    let first = va[on.trailing_zeros() as usize & 31];
-    let mut out = [0; 32];
-    for i in 0..32 {
-        let x = if on >> i & 1 == 1 { va[i] } else { first };
-        let d = x.wrapping_sub(start);
-        out[i] = if d >> 32 == 0 { d as u32 } else { u32::MAX };
+fn block<V: Simd, const SIZE: u32>(w: &Warp, env: &mut Env<'_>, u: &Uop, on: u32, write: bool) -> Option<Places> {
+    let len = const { bytes(SIZE) };
+    let (lane, is_pair) = (on.trailing_zeros(), u.mods & PAIR != 0);
+    let (first, high) = (w.get(u.a, lane), if is_pair { w.get(u.a.plus(1), lane) } else { 0 });
+    let va = uniform(w, u).wrapping_add(u64::from(first) | u64::from(high) << 32);
+    if va & u64::from(len - 1) != 0 {
+        return None;
     }
-    out
+    let access = if write { Access::Write } else { Access::Read };
+    let p = env.tlb.get(va, len.into(), write, access).ok().filter(|p| !p.is_null())?;
+    let (before, size) = env.tlb.around(va);
+    let behind = (size - before).checked_sub(len.into())?;
+    // Addresses are as far from the first lane's as their low words are.
+    let bounds = Bounds {
+        first,
+        least: u64::from(first).saturating_sub(before) as u32,
+        most: (u64::from(first) + behind).min(u32::MAX.into()) as u32,
+    };
+    let (low, other) = (w.src(u.a), w.src(u.a.plus(u32::from(is_pair))));
+    // SAFETY: rows have 32 words; a pair was lowered as two rows.
+    let (at, how) = unsafe {
+        let wanted = V::splat(high);
+        let another = |i| if is_pair { V::load(other.add(i)).xor(wanted) } else { V::splat(0) };
+        arrange::<V, SIZE>(on, bounds, |i| V::load(low.add(i)), another)?
+    };
+    Some(Places { base: p.wrapping_sub(first as usize), at, how })
 }
 
-/// The block of memory around the address of the first active lane, if all lanes lie in it.
+/// The address of a lane.
 #[inline(always)]
-fn block<const SIZE: u32>(
-    env: &mut Env<'_>,
-    va: &[u64; 32],
-    on: u32,
-    write: bool,
-) -> Option<(*mut u8, [u32; 32], Pattern)> {
-    let len = const { bytes(SIZE) };
-    let first = va[on.trailing_zeros() as usize & 31];
-    let access = if write { Access::Write } else { Access::Read };
-    let p = env.tlb.get(first, len.into(), write, access).ok().filter(|p| !p.is_null())?;
-    let (before, size) = env.tlb.around(first);
-    // The block is at most 2 GiB, so that offsets have 32 bits.
-    let back = before.min(1 << 30);
-    let size = (size - (before - back)).min(1 << 31) as u32;
-    let offset = offsets(va, on, first - back);
-    let how = arrange::<SIZE>(&offset, size - len)?;
-    Some((p.wrapping_sub(back as usize), offset, how))
+fn address(w: &Warp, u: &Uop, lane: u32) -> u64 {
+    let own = if u.mods & PAIR != 0 { w.get64(u.a, lane) } else { w.get(u.a, lane).into() };
+    own.wrapping_add(uniform(w, u))
+}
+
+/// What is added to the registers of all lanes.
+#[inline(always)]
+fn uniform(w: &Warp, u: &Uop) -> u64 {
+    w.get64(u.c, 0).wrapping_add(u.imm as i32 as u64)
 }
 
 struct LoadGlobal<const SIZE: u32>;
@@ -61,22 +68,23 @@ impl<const SIZE: u32> Whole for LoadGlobal<SIZE> {
                 return Flow::Next;
             }
         }
-        let va = addresses(w, u, w.get64(u.c, 0));
-        match block::<SIZE>(env, &va, on, false) {
+        if on.is_power_of_two() {
+            return load_lanes::<SIZE>(w, env, u, on);
+        }
+        match block::<V, SIZE>(w, env, u, on, false) {
             // SAFETY: `block` found every lane inside the extent.
-            Some((p, offset, how)) => unsafe { load_block::<SIZE>(w, u, on, p, &offset, how) },
-            None => return load_lanes::<SIZE>(w, env, u, on, &va),
+            Some(places) => unsafe { load_block::<V, SIZE>(w, u, on, &places) },
+            None => return load_lanes::<SIZE>(w, env, u, on),
         }
         Flow::Next
     }
 }
 
 /// Executes a load one lane at a time. This serves several extents, sparse extents and faults.
-#[cold]
-fn load_lanes<const SIZE: u32>(w: &mut Warp, env: &mut Env<'_>, u: &Uop, on: u32, va: &[u64; 32]) -> Flow {
+fn load_lanes<const SIZE: u32>(w: &mut Warp, env: &mut Env<'_>, u: &Uop, on: u32) -> Flow {
     let len = const { bytes(SIZE) };
     for lane in lanes(on) {
-        let at = va[lane as usize];
+        let at = address(w, u, lane);
         if !at.is_multiple_of(u64::from(len)) {
             return misaligned(env, u, "global load", at, len);
         }
@@ -94,22 +102,23 @@ struct StoreGlobal<const SIZE: u32>;
 impl<const SIZE: u32> Whole for StoreGlobal<SIZE> {
     #[inline(always)]
     fn run<V: Simd>(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
-        let va = addresses(w, u, w.get64(u.c, 0));
-        match block::<SIZE>(env, &va, exec, true) {
+        if exec.is_power_of_two() {
+            return store_lanes::<SIZE>(w, env, u, exec);
+        }
+        match block::<V, SIZE>(w, env, u, exec, true) {
             // SAFETY: `block` found every lane inside the extent, and the extent writable.
-            Some((p, offset, how)) => unsafe { store_block::<SIZE>(w, u, exec, p, &offset, how) },
-            None => return store_lanes::<SIZE>(w, env, u, exec, &va),
+            Some(places) => unsafe { store_block::<V, SIZE>(w, u, exec, &places) },
+            None => return store_lanes::<SIZE>(w, env, u, exec),
         }
         Flow::Next
     }
 }
 
 /// Executes a store one lane at a time.
-#[cold]
-fn store_lanes<const SIZE: u32>(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32, va: &[u64; 32]) -> Flow {
+fn store_lanes<const SIZE: u32>(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
     let len = const { bytes(SIZE) };
     for lane in lanes(exec) {
-        let at = va[lane as usize];
+        let at = address(w, u, lane);
         if !at.is_multiple_of(u64::from(len)) {
             return misaligned(env, u, "global store", at, len);
         }

@@ -2,7 +2,7 @@
 #![allow(unsafe_code)]
 
 use super::super::special::bytes;
-use super::block::{arrange, load_block, store_block};
+use super::block::{Bounds, Places, arrange, load_block, store_block};
 use super::{misaligned, offset24, out_of_range, size};
 use crate::exec::alu::{self, Whole};
 use crate::exec::env::{Env, WarpError};
@@ -18,35 +18,45 @@ const SCALE: u32 = 4;
 
 /// The shared addresses of all lanes. Inactive lanes get the address of the first active lane.
 #[inline(always)]
-fn shared_addresses(w: &Warp, u: &Uop, exec: u32) -> [u32; 32] {
-    let offset = u.imm.wrapping_add(w.get(u.c, 0));
-    let scale = u.mods >> SCALE & 7;
-    // SAFETY: rows have 32 words.
-    let mut at = unsafe { w.src(u.a).cast::<[u32; 32]>().read() };
-    let first = at[exec.trailing_zeros() as usize & 31];
-    for (i, x) in at.iter_mut().enumerate() {
-        let y = if exec >> i & 1 == 1 { *x } else { first };
-        *x = (y << scale).wrapping_add(offset);
+fn address(w: &Warp, u: &Uop, lane: u32) -> u32 {
+    (w.get(u.a, lane) << (u.mods >> SCALE & 7)).wrapping_add(offset(w, u))
+}
+
+/// What is added to the registers of all lanes.
+#[inline(always)]
+fn offset(w: &Warp, u: &Uop) -> u32 {
+    u.imm.wrapping_add(w.get(u.c, 0))
+}
+
+/// The CTA's shared memory, if all lanes lie in it.
+#[inline(always)]
+fn block<V: Simd, const SIZE: u32>(w: &Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Option<Places> {
+    let len = const { bytes(SIZE) };
+    let most = env.shared.bytes().checked_sub(len)?;
+    let first = address(w, u, exec.trailing_zeros());
+    if first & (len - 1) != 0 {
+        return None;
     }
-    at
+    let (row, scale, added) = (w.src(u.a), V::splat(u.mods >> SCALE & 7), V::splat(offset(w, u)));
+    // SAFETY: rows have 32 words.
+    let places = |i| unsafe { V::load(row.add(i)).shl(scale).add(added) };
+    let (at, how) = arrange::<V, SIZE>(exec, Bounds { first, least: 0, most }, places, |_| V::splat(0))?;
+    Some(Places { base: env.shared.get(0, len)?, at, how })
 }
 
 struct SharedAccess<const SIZE: u32, const STORE: bool>;
 impl<const SIZE: u32, const STORE: bool> Whole for SharedAccess<SIZE, STORE> {
     #[inline(always)]
     fn run<V: Simd>(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
-        let len = const { bytes(SIZE) };
-        let at = shared_addresses(w, u, exec);
-        let how = env.shared.bytes().checked_sub(len).and_then(|limit| arrange::<SIZE>(&at, limit));
-        let (Some(how), Some(p)) = (how, env.shared.get(0, len)) else {
-            return shared_fault(env, u, &at, exec, len);
+        let Some(places) = block::<V, SIZE>(w, env, u, exec) else {
+            return shared_fault(w, env, u, exec, const { bytes(SIZE) });
         };
-        // SAFETY: `arrange` found every lane inside the CTA's shared memory.
+        // SAFETY: `block` found every lane inside the CTA's shared memory.
         unsafe {
             if STORE {
-                store_block::<SIZE>(w, u, exec, p, &at, how);
+                store_block::<V, SIZE>(w, u, exec, &places);
             } else {
-                load_block::<SIZE>(w, u, exec, p, &at, how);
+                load_block::<V, SIZE>(w, u, exec, &places);
             }
         }
         Flow::Next
@@ -54,8 +64,8 @@ impl<const SIZE: u32, const STORE: bool> Whole for SharedAccess<SIZE, STORE> {
 }
 
 #[cold]
-fn shared_fault(env: &mut Env<'_>, u: &Uop, at: &[u32; 32], exec: u32, len: u32) -> Flow {
-    for at in lanes(exec).map(|l| at[l as usize]) {
+fn shared_fault(w: &Warp, env: &mut Env<'_>, u: &Uop, exec: u32, len: u32) -> Flow {
+    for at in lanes(exec).map(|l| address(w, u, l)) {
         if !at.is_multiple_of(len) {
             return misaligned(env, u, "shared access", at.into(), len);
         }

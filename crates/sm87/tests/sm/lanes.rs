@@ -1,0 +1,220 @@
+//! Loads and stores with any addresses: the engine treats lanes that lie in one piece of memory together. What it reads and
+//! writes, and what it reports, must be what one lane after another would.
+
+use crate::kernel;
+use crate::support::{Arg, Buffer, Gpu};
+use proptest::prelude::*;
+use sm87::{SmFault, Stopped};
+use tegra_mm::{Access, FaultKind};
+
+/// Bytes of the buffer that lanes access, and of shared memory.
+const BYTES: usize = 1024;
+/// The address of shared memory of the kernel in the shared window.
+const SHARED: u64 = 0;
+
+/// How a lane's address is chosen.
+#[derive(Clone, Copy, Debug)]
+enum Place {
+    /// At a multiple of the size.
+    Aligned(u32),
+    /// At any byte.
+    Any(u32),
+    /// Behind the buffer, where nothing is mapped.
+    Outside,
+    /// In another buffer.
+    Elsewhere(u32),
+}
+
+/// How all lanes lie.
+#[derive(Clone, Debug)]
+enum Layout {
+    Row(u32),
+    Same(u32),
+    Scattered(Vec<Place>),
+}
+
+fn layouts() -> impl Strategy<Value = Layout> {
+    let aligned = any::<u32>().prop_map(Place::Aligned);
+    let bad =
+        prop_oneof![any::<u32>().prop_map(Place::Any), Just(Place::Outside), any::<u32>().prop_map(Place::Elsewhere)];
+    let mixed = (prop::collection::vec(aligned.clone(), 32), prop::collection::vec((0..32usize, bad), 0..3));
+    let scattered = mixed.prop_map(|(mut places, bad)| {
+        bad.into_iter().for_each(|(lane, place)| places[lane] = place);
+        Layout::Scattered(places)
+    });
+    prop_oneof![
+        any::<u32>().prop_map(Layout::Row),
+        any::<u32>().prop_map(Layout::Same),
+        prop::collection::vec(aligned, 32).prop_map(Layout::Scattered),
+        scattered,
+    ]
+}
+
+fn masks() -> impl Strategy<Value = u32> {
+    prop_oneof![Just(u32::MAX), any::<u32>(), (0..32u32).prop_map(|lane| 1 << lane)]
+}
+
+/// Where the lanes' bytes are: the buffer's address, another buffer's, and the address of each lane.
+struct Addresses {
+    base: u64,
+    other: u64,
+    at: Vec<u64>,
+}
+
+impl Addresses {
+    fn new(layout: &Layout, size: usize, base: u64, other: u64) -> Self {
+        let slots = (BYTES / size) as u32;
+        let aligned = |n: u32| u64::from(n % slots) * size as u64;
+        let at = (0..32u32).map(|lane| match layout {
+            Layout::Row(n) => base + u64::from(n % (slots - 31) + lane) * size as u64,
+            Layout::Same(n) => base + aligned(*n),
+            Layout::Scattered(places) => match places[lane as usize] {
+                Place::Aligned(n) => base + aligned(n),
+                Place::Any(n) => base + u64::from(n % (BYTES - 16) as u32),
+                Place::Outside => base + 4096,
+                Place::Elsewhere(n) => other + aligned(n),
+            },
+        });
+        Addresses { base, other, at: at.collect() }
+    }
+
+    /// The byte of a lane's place: true for the other buffer, and the offset; the fault if there is none.
+    fn place(&self, lane: usize, size: usize) -> Result<(bool, usize), String> {
+        let at = self.at[lane];
+        if !at.is_multiple_of(size as u64) {
+            return Err(format!("{at:#x}: misaligned"));
+        }
+        for (other, base) in [(false, self.base), (true, self.other)] {
+            if at >= base && at + size as u64 <= base + BYTES as u64 {
+                return Ok((other, (at - base) as usize));
+            }
+        }
+        Err(format!("{at:#x}"))
+    }
+}
+
+struct Setup {
+    gpu: Gpu,
+    out: Buffer,
+    input: Buffer,
+    memory: Buffer,
+    other: Buffer,
+}
+
+/// What the buffers hold: byte `i` of the buffer number `n`.
+fn byte(n: usize, i: usize) -> u8 {
+    ((i * 7 + n * 101) ^ ((i >> 8) * 13)) as u8
+}
+
+fn bytes(n: usize, len: usize) -> Vec<u8> {
+    (0..len).map(|i| byte(n, i)).collect()
+}
+
+fn setup() -> Setup {
+    let mut gpu = Gpu { threads: 1, ..Gpu::default() };
+    let out = gpu.alloc(BYTES);
+    let input = gpu.upload(&bytes(1, BYTES));
+    let memory = gpu.upload(&bytes(2, BYTES));
+    let other = gpu.upload(&bytes(3, BYTES));
+    Setup { gpu, out, input, memory, other }
+}
+
+/// Runs the kernel; the message of its fault and the address that it names.
+fn execute(s: &mut Setup, at: &[u64], mask: u32, how: usize) -> Result<(), String> {
+    let table = s.gpu.upload(&at.iter().map(|&a| a as i64).collect::<Vec<_>>());
+    let args = [Arg::Ptr(&s.out), Arg::Ptr(&s.input), Arg::Ptr(&table), Arg::Int(mask as i32), Arg::Int(how as i32)];
+    match s.gpu.run(&kernel!("lanes"), [1, 1, 1], [32, 1, 1], &args) {
+        Ok(_) => Ok(()),
+        Err(Stopped { fault: SmFault::Warp { text, .. }, .. }) => Err(text),
+        Err(Stopped { fault: SmFault::Mmu { fault, .. }, .. }) => {
+            let wanted = if how < 5 { Access::Read } else { Access::Write };
+            assert_eq!((fault.access, fault.kind), (wanted, FaultKind::Pte));
+            Err(format!("{:#x}", fault.va))
+        }
+        Err(other) => panic!("{other:?}"),
+    }
+}
+
+/// What a lane reads: bytes, of which those of fewer than four are extended to a word.
+fn loaded(found: &[u8]) -> [u8; 16] {
+    let mut lane = [0; 16];
+    lane[..found.len()].copy_from_slice(found);
+    if found.len() == 2 && found[1] & 0x80 != 0 {
+        lane[2..4].fill(0xff);
+    }
+    lane
+}
+
+/// One lane after another: the result, the two buffers, and the first fault.
+fn reference(a: &Addresses, mask: u32, size: usize, store: bool) -> ([Vec<u8>; 3], Option<String>) {
+    let (mut out, mut memory) = (vec![0; BYTES], [bytes(2, BYTES), bytes(3, BYTES)]);
+    let input = bytes(1, BYTES);
+    let mut fault = None;
+    let mut lanes: Vec<[u8; 16]> = Vec::new();
+    for lane in (0..32).filter(|lane| mask >> lane & 1 != 0) {
+        match a.place(lane, size) {
+            Ok((other, at)) if store => {
+                memory[usize::from(other)][at..at + size].copy_from_slice(&input[16 * lane..16 * lane + size]);
+            }
+            Ok((other, at)) => lanes.push(loaded(&memory[usize::from(other)][at..at + size])),
+            Err(text) => {
+                fault = Some(text);
+                break;
+            }
+        }
+    }
+    // A load that faults has no result for any lane.
+    if fault.is_none() && !store {
+        for (lane, found) in (0..32).filter(|lane| mask >> lane & 1 != 0).zip(lanes) {
+            out[16 * lane..16 * lane + 16].copy_from_slice(&found);
+        }
+    }
+    let [memory, other] = memory;
+    ([out, memory, other], fault)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn global_accesses_are_those_of_one_lane_after_another(layout in layouts(), mask in masks(), size in 0..5usize, store: bool) {
+        let (len, mut s) = (1 << size, setup());
+        let a = Addresses::new(&layout, len, s.memory.va, s.other.va);
+        let found = execute(&mut s, &a.at, mask, size + if store { 5 } else { 0 });
+        let ([out, memory, other], fault) = reference(&a, mask, len, store);
+        match (&found, &fault) {
+            (Ok(()), None) => {}
+            (Err(found), Some(wanted)) => prop_assert!(found.contains(wanted.as_str()), "{found}: {wanted}"),
+            _ => prop_assert!(false, "{found:?}, and not {fault:?}"),
+        }
+        prop_assert_eq!(s.out.read::<u8>(BYTES), out);
+        prop_assert_eq!(s.memory.read::<u8>(BYTES), memory);
+        prop_assert_eq!(s.other.read::<u8>(BYTES), other);
+    }
+
+    #[test]
+    fn shared_accesses_are_those_of_one_lane_after_another(layout in layouts(), mask in masks(), size in 0..5usize, store: bool) {
+        let (len, mut s) = (1 << size, setup());
+        // There is no other buffer: what lies there is out of range, too.
+        let a = Addresses::new(&layout, len, SHARED, 1 << 20);
+        let found = execute(&mut s, &a.at, mask, size + if store { 15 } else { 10 });
+        let (mut out, mut memory, input) = (vec![0; BYTES], bytes(1, BYTES), bytes(1, BYTES));
+        let mut fault = None;
+        for lane in (0..32).filter(|lane| mask >> lane & 1 != 0) {
+            match a.place(lane, len) {
+                Ok((false, at)) if store => memory[at..at + len].copy_from_slice(&input[16 * lane..16 * lane + len]),
+                Ok((false, at)) => out[16 * lane..16 * lane + 16].copy_from_slice(&loaded(&memory[at..at + len])),
+                Ok((true, _)) => fault = Some(format!("{:#x}", a.at[lane])),
+                Err(text) => fault = Some(text),
+            }
+            if fault.is_some() {
+                break;
+            }
+        }
+        match (&found, &fault) {
+            (Ok(()), None) => prop_assert_eq!(s.out.read::<u8>(BYTES), if store { memory } else { out }),
+            (Err(found), Some(wanted)) => prop_assert!(found.contains(wanted.as_str()), "{found}: {wanted}"),
+            _ => prop_assert!(false, "{found:?}, and not {fault:?}"),
+        }
+    }
+}
