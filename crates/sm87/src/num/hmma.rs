@@ -82,7 +82,21 @@ impl Hmma {
         [b * 2, b, if self.f32 { 4 } else { 2 }]
     }
 
-    const fn per_word(self) -> usize {
+    /// The element type of A and B.
+    #[must_use]
+    pub const fn input(self) -> Input {
+        self.input
+    }
+
+    /// True if C and D are f32, false if they are f16.
+    #[must_use]
+    pub const fn is_f32(self) -> bool {
+        self.f32
+    }
+
+    /// The number of elements of A or B in a register.
+    #[must_use]
+    pub const fn per_word(self) -> usize {
         match self.input {
             Input::F16 | Input::Bf16 => 2,
             Input::Tf32 => 1,

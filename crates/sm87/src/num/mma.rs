@@ -71,9 +71,17 @@ impl Imma {
 
     /// Computes D = A·B + C. Registers beyond [`Imma::registers`] are ignored in the operands and zero in the result.
     #[must_use]
+    #[inline(always)]
     pub fn run(self, a: &[Fragment; 4], b: &[Fragment; 2], c: &[Fragment; 4]) -> [Fragment; 4] {
         let (left, right) = (self.left(a), self.right(&b[..self.registers()[1]]));
-        self.sums(c, |row, column| left[row].iter().zip(&right[column]).map(|(&x, &y)| i64::from(x * y)).sum())
+        self.sums(c, |row, column| {
+            let (left, right) = (&left[row], &right[column]);
+            let mut sum = 0;
+            for k in 0..64 {
+                sum += i32::from(left[k]) * i32::from(right[k]);
+            }
+            sum
+        })
     }
 
     /// The same for a sparse A, of which half is stored; B has twice as many registers.
@@ -91,50 +99,74 @@ impl Imma {
         let columns: [_; 16] = std::array::from_fn(|row| grain.columns(metadata, selector, row, self.depth));
         self.sums(c, |row, column| {
             let stored = left[row].iter().zip(&columns[row]).take(self.depth);
-            stored.map(|(&x, &k)| i64::from(x * right[column][k])).sum()
+            stored.map(|(&x, &k)| i32::from(x) * i32::from(right[column][k])).sum()
         })
     }
 
-    /// A, by rows.
-    fn left(self, a: &[Fragment; 4]) -> [[i32; 64]; 16] {
-        let per_word = 32 / self.bits as usize;
+    /// The number of elements that four words have.
+    const fn width(self) -> usize {
+        128 / self.bits as usize
+    }
+
+    /// A, by rows. The four words that a register has of a row are its next elements, in order.
+    #[inline(always)]
+    fn left(self, a: &[Fragment; 4]) -> [[i16; 64]; 16] {
         let mut left = [[0; 64]; 16];
-        for (lane, element) in (0..32).flat_map(|lane| (0..per_word).map(move |e| (lane, e))) {
-            let (g, column) = (lane / 4, lane % 4 * per_word + element);
-            for (r, word) in a.iter().take(self.registers()[0]).enumerate() {
-                left[g + r % 2 * 8][column + r / 2 * 4 * per_word] = self.element(word[lane], element, self.signed_a);
+        let width = self.width();
+        for g in 0..8 {
+            for (r, register) in a.iter().take(self.registers()[0]).enumerate() {
+                self.elements(register, g, self.signed_a, &mut left[g + r % 2 * 8][r / 2 * width..][..width]);
             }
         }
         left
     }
 
     /// B, by columns.
-    fn right(self, b: &[Fragment]) -> [[i32; 128]; 8] {
-        let per_word = 32 / self.bits as usize;
+    #[inline(always)]
+    fn right(self, b: &[Fragment]) -> [[i16; 128]; 8] {
         let mut right = [[0; 128]; 8];
-        for (lane, element) in (0..32).flat_map(|lane| (0..per_word).map(move |e| (lane, e))) {
-            let (g, column) = (lane / 4, lane % 4 * per_word + element);
-            for (r, word) in b.iter().enumerate() {
-                right[g][column + r * 4 * per_word] = self.element(word[lane], element, self.signed_b);
+        let width = self.width();
+        for (g, column) in right.iter_mut().enumerate() {
+            for (r, register) in b.iter().enumerate() {
+                self.elements(register, g, self.signed_b, &mut column[r * width..][..width]);
             }
         }
         right
     }
 
     /// D, from C and the product of each row and column.
-    fn sums(self, c: &[Fragment; 4], product: impl Fn(usize, usize) -> i64) -> [Fragment; 4] {
+    #[inline(always)]
+    fn sums(self, c: &[Fragment; 4], product: impl Fn(usize, usize) -> i32) -> [Fragment; 4] {
         let mut d = [[0; 32]; 4];
         for (r, lane) in (0..self.registers()[2]).flat_map(|r| (0..32).map(move |lane| (r, lane))) {
             let (row, column) = accumulator(r, lane);
-            let sum = product(row, column) + i64::from(c[r][lane] as i32);
-            d[r][lane] = if self.saturate { sum.clamp(i32::MIN.into(), i32::MAX.into()) as u32 } else { sum as u32 };
+            let (sum, addend) = (product(row, column), c[r][lane] as i32);
+            d[r][lane] = (if self.saturate { sum.saturating_add(addend) } else { sum.wrapping_add(addend) }) as u32;
         }
         d
     }
 
-    const fn element(self, word: u32, index: usize, signed: bool) -> i32 {
-        let top = word << (32 - self.bits - index as u32 * self.bits);
-        if signed { top as i32 >> (32 - self.bits) } else { (top >> (32 - self.bits)) as i32 }
+    /// The elements that the four words of row or column `g` have, in order.
+    #[inline(always)]
+    fn elements(self, register: &Fragment, g: usize, signed: bool, to: &mut [i16]) {
+        let mut bytes = [0; 16];
+        for t in 0..4 {
+            bytes[4 * t..4 * t + 4].copy_from_slice(&register[4 * g + t].to_le_bytes());
+        }
+        if self.bits == 8 {
+            for (to, byte) in to.iter_mut().zip(bytes) {
+                *to = if signed { i16::from(byte as i8) } else { i16::from(byte) };
+            }
+            return;
+        }
+        for (pair, byte) in to.as_chunks_mut::<2>().0.iter_mut().zip(bytes) {
+            let (low, high) = (byte << 4, byte & 0xf0);
+            *pair = if signed {
+                [i16::from(low as i8 >> 4), i16::from(high as i8 >> 4)]
+            } else {
+                [i16::from(low >> 4), i16::from(high >> 4)]
+            };
+        }
     }
 }
 
@@ -196,6 +228,7 @@ pub const fn accumulator(register: usize, lane: usize) -> (usize, usize) {
 /// DMMA.884: D (8×8) = A (8×4)·B (4×8) + C, in doubles. A and B are one register pair each, and C and D two. The four
 /// products are added to C in order, and each step is fused and rounded.
 #[must_use]
+#[inline(always)]
 pub fn dmma(a: &[Fragment; 2], b: &[Fragment; 2], c: &[Fragment; 4], round: super::Round) -> [Fragment; 4] {
     let pair = |x: &[Fragment], lane: usize| u64::from(x[1][lane]) << 32 | u64::from(x[0][lane]);
     let mut d = [[0; 32]; 4];

@@ -1,5 +1,6 @@
 //! HMMA, IMMA, BMMA, DMMA and MOVM. The matrix units work on fragments, and each register of a fragment is one row.
 
+use super::hmma;
 use crate::exec::alu::{self, Whole};
 use crate::exec::env::{Env, WarpError};
 use crate::exec::lower::{Lower, Refused};
@@ -7,7 +8,7 @@ use crate::exec::rows::pred;
 use crate::exec::rows::{Dst, Src};
 use crate::exec::simd::Simd;
 use crate::exec::uop::{Flow, Handlers, Pred, Uop};
-use crate::exec::warp::{Warp, lanes};
+use crate::exec::warp::Warp;
 use crate::num::Round;
 use crate::num::hmma::Hmma;
 use crate::num::mma::{Bmma, Fragment, Imma, dmma, transpose};
@@ -16,19 +17,15 @@ use crate::num::mma::{Bmma, Fragment, Imma, dmma, transpose};
 fn load<const N: usize>(w: &Warp, s: Src, used: usize) -> [Fragment; N] {
     let mut f = [[0; 32]; N];
     for (i, row) in f.iter_mut().enumerate().take(used) {
-        for lane in 0..32 {
-            row[lane as usize] = w.get(s.plus(i as u32), lane);
-        }
+        *row = w.row(s.plus(i as u32));
     }
     f
 }
 
 #[inline(always)]
-fn store(w: &mut Warp, d: Dst, exec: u32, rows: &[Fragment]) {
+fn store(w: &mut Warp, d: Dst, rows: &[Fragment]) {
     for (i, row) in rows.iter().enumerate() {
-        for lane in lanes(exec) {
-            w.put(d.plus(i as u32), lane, row[lane as usize]);
-        }
+        w.put_row(d.plus(i as u32), row);
     }
 }
 
@@ -76,24 +73,32 @@ fn hmma_of(l: &Lower<'_>) -> Option<Hmma> {
     Some(h)
 }
 
-struct Halves;
-impl Whole for Halves {
+/// The shape, the type of A and B, and that of C and D, as [`Hmma::from_bits`] takes them: two bits, two bits, one.
+struct Halves<const FORM: u32>;
+impl<const FORM: u32> Whole for Halves<FORM> {
     #[inline(always)]
     fn run<V: Simd>(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
         if let Err(flow) = whole(env, u, exec) {
             return flow;
         }
-        let f = u.imm;
-        let Some(mut h) = Hmma::from_bits(f & 3, f >> 2 & 3, f & 16 != 0) else {
+        let Some(mut h) = Hmma::from_bits(FORM & 3, FORM >> 2 & 3, FORM & 16 != 0) else {
             return env.warp_error(u, WarpError::IllegalEncoding, "HMMA shape".to_owned());
         };
-        (h.neg_a, h.neg_b) = (f & 32 != 0, f & 64 != 0);
+        (h.neg_a, h.neg_b) = (u.imm & 32 != 0, u.imm & 64 != 0);
         let [ra, rb, rc] = h.registers();
+        let (a, b) = (load::<4>(w, u.a, ra), load::<2>(w, u.b, rb));
         let c = if w.pred(u.ps) == 0 { [[0; 32]; 4] } else { load::<4>(w, u.c, rc) };
-        let d = h.run(&load::<4>(w, u.a, ra), &load::<2>(w, u.b, rb), &c);
-        store(w, u.d, exec, &d[..rc]);
+        let quick = if V::LANES > 1 { hmma::run::<V>(h, &a, &b, &c) } else { None };
+        let d = quick.unwrap_or_else(|| exactly(h, &a, &b, &c));
+        store(w, u.d, &d[..rc]);
         Flow::Next
     }
+}
+
+/// Whatever the numbers are.
+#[cold]
+fn exactly(h: Hmma, a: &[Fragment; 4], b: &[Fragment; 2], c: &[Fragment; 4]) -> [Fragment; 4] {
+    h.run(a, b, c)
 }
 
 fn sparse_halves(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
@@ -109,7 +114,7 @@ fn sparse_halves(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
     let c = if w.pred(u.ps) == 0 { [[0; 32]; 4] } else { load::<4>(w, u.c, rc) };
     let (a, b) = (load::<4>(w, u.a, ra), load::<4>(w, u.b, 2 * rb));
     let d = h.run_sparse(&a, &b, &c, &metadata.load(w), metadata.selector as usize);
-    store(w, u.d, exec, &d[..rc]);
+    store(w, u.d, &d[..rc]);
     Flow::Next
 }
 
@@ -121,7 +126,7 @@ impl Whole for Transpose {
             return flow;
         }
         let [fragment] = load::<1>(w, u.a, 1);
-        store(w, u.d, exec, &[transpose(&fragment)]);
+        store(w, u.d, &[transpose(&fragment)]);
         Flow::Next
     }
 }
@@ -155,31 +160,46 @@ pub(crate) fn hmma_lower(l: &mut Lower<'_>) -> Result<Uop, Refused> {
         let imm = imm | Metadata::of(l);
         return Ok(Uop { d, a, b, c, imm, ps: addend(l), ..l.uop(Handlers::all(sparse_halves)) });
     }
-    Ok(Uop { d, a, b, c, imm, ps: addend(l), ..l.uop(alu::whole::<Halves>()) })
+    let run = match imm & 31 {
+        0b0_00_00 => alu::whole::<Halves<0b0_00_00>>(),
+        0b0_00_01 => alu::whole::<Halves<0b0_00_01>>(),
+        0b1_00_00 => alu::whole::<Halves<0b1_00_00>>(),
+        0b1_00_01 => alu::whole::<Halves<0b1_00_01>>(),
+        0b1_01_00 => alu::whole::<Halves<0b1_01_00>>(),
+        0b1_01_01 => alu::whole::<Halves<0b1_01_01>>(),
+        0b1_10_00 => alu::whole::<Halves<0b1_10_00>>(),
+        0b1_10_10 => alu::whole::<Halves<0b1_10_10>>(),
+        _ => return Err(Refused("HMMA shape")),
+    };
+    Ok(Uop { d, a, b, c, imm, ps: addend(l), ..l.uop(run) })
 }
 
-fn imma(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
-    if let Err(flow) = whole(env, u, exec) {
-        return flow;
+struct Integers;
+impl Whole for Integers {
+    #[inline(always)]
+    fn run<V: Simd>(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
+        if let Err(flow) = whole(env, u, exec) {
+            return flow;
+        }
+        let f = u.imm;
+        let sparse = f & 256 != 0;
+        let make = if sparse { Imma::sparse_from_bits } else { Imma::from_bits };
+        let Some(mut i) = make(f & 7, f & 8 != 0, f & 16 != 0) else {
+            return env.warp_error(u, WarpError::IllegalEncoding, "IMMA shape".to_owned());
+        };
+        (i.signed_a, i.signed_b, i.saturate) = (f & 32 != 0, f & 64 != 0, f & 128 != 0);
+        let [ra, rb, rc] = i.registers();
+        let c = if w.pred(u.ps) == 0 { [[0; 32]; 4] } else { load::<4>(w, u.c, rc) };
+        let a = load::<4>(w, u.a, ra);
+        let d = if sparse {
+            let metadata = Metadata::from_imm(f);
+            i.run_sparse(&a, &load::<4>(w, u.b, 2 * rb), &c, &metadata.load(w), metadata.selector as usize)
+        } else {
+            i.run(&a, &load::<2>(w, u.b, rb), &c)
+        };
+        store(w, u.d, &d[..rc]);
+        Flow::Next
     }
-    let f = u.imm;
-    let sparse = f & 256 != 0;
-    let make = if sparse { Imma::sparse_from_bits } else { Imma::from_bits };
-    let Some(mut i) = make(f & 7, f & 8 != 0, f & 16 != 0) else {
-        return env.warp_error(u, WarpError::IllegalEncoding, "IMMA shape".to_owned());
-    };
-    (i.signed_a, i.signed_b, i.saturate) = (f & 32 != 0, f & 64 != 0, f & 128 != 0);
-    let [ra, rb, rc] = i.registers();
-    let c = if w.pred(u.ps) == 0 { [[0; 32]; 4] } else { load::<4>(w, u.c, rc) };
-    let a = load::<4>(w, u.a, ra);
-    let d = if sparse {
-        let metadata = Metadata::from_imm(f);
-        i.run_sparse(&a, &load::<4>(w, u.b, 2 * rb), &c, &metadata.load(w), metadata.selector as usize)
-    } else {
-        i.run(&a, &load::<2>(w, u.b, rb), &c)
-    };
-    store(w, u.d, exec, &d[..rc]);
-    Flow::Next
 }
 
 pub(crate) fn imma_lower(l: &mut Lower<'_>) -> Result<Uop, Refused> {
@@ -198,7 +218,7 @@ pub(crate) fn imma_lower(l: &mut Lower<'_>) -> Result<Uop, Refused> {
         | u32::from(l.bit(82)) << 7
         | u32::from(sparse) << 8
         | if sparse { Metadata::of(l) } else { 0 };
-    Ok(Uop { d, a, b, c, imm, ps: addend(l), ..l.uop(Handlers::all(imma)) })
+    Ok(Uop { d, a, b, c, imm, ps: addend(l), ..l.uop(alu::whole::<Integers>()) })
 }
 
 fn bmma(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
@@ -211,7 +231,7 @@ fn bmma(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
     let [ra, rb, rc] = m.registers();
     let c = if w.pred(u.ps) == 0 { [[0; 32]; 4] } else { load::<4>(w, u.c, rc) };
     let d = m.run(&load::<4>(w, u.a, ra), &load::<2>(w, u.b, rb), &c);
-    store(w, u.d, exec, &d[..rc]);
+    store(w, u.d, &d[..rc]);
     Flow::Next
 }
 
@@ -222,14 +242,18 @@ pub(crate) fn bmma_lower(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     Ok(Uop { d, a, b, c, imm: shape | u32::from(and) << 2, ps: addend(l), ..l.uop(Handlers::all(bmma)) })
 }
 
-fn dmma_rows(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
-    if let Err(flow) = whole(env, u, exec) {
-        return flow;
+struct Doubles;
+impl Whole for Doubles {
+    #[inline(always)]
+    fn run<V: Simd>(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
+        if let Err(flow) = whole(env, u, exec) {
+            return flow;
+        }
+        let (a, b, c) = (load::<2>(w, u.a, 2), load::<2>(w, u.b, 2), load::<4>(w, u.c, 4));
+        let d = dmma(&a, &b, &c, Round::from_bits(u.imm));
+        store(w, u.d, &d);
+        Flow::Next
     }
-    let (a, b, c) = (load::<2>(w, u.a, 2), load::<2>(w, u.b, 2), load::<4>(w, u.c, 4));
-    let d = dmma(&a, &b, &c, Round::from_bits(u.imm));
-    store(w, u.d, exec, &d);
-    Flow::Next
 }
 
 pub(crate) fn dmma_lower(l: &mut Lower<'_>) -> Result<Uop, Refused> {
@@ -237,5 +261,5 @@ pub(crate) fn dmma_lower(l: &mut Lower<'_>) -> Result<Uop, Refused> {
         return Err(Refused("DMMA with signs or a predicate"));
     }
     let (d, a, b, c) = (l.dst(4), l.reg(24, 2), l.reg(32, 2), l.reg(64, 4));
-    Ok(Uop { d, a, b, c, imm: l.bits(78, 2), ..l.uop(Handlers::all(dmma_rows)) })
+    Ok(Uop { d, a, b, c, imm: l.bits(78, 2), ..l.uop(alu::whole::<Doubles>()) })
 }
