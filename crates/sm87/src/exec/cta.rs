@@ -9,6 +9,7 @@ use super::interp::{self, Stop};
 use super::rows::{self, Row, rows_per_warp};
 use super::warp::Warp;
 use crate::fault::SmFault;
+use std::sync::Arc;
 
 /// The number of instructions that a warp runs before the next warp runs.
 const SLICE: u32 = 1 << 14;
@@ -110,6 +111,8 @@ pub(crate) fn run(env: &mut Env<'_>, store: &mut Warps, supervisor: &dyn Supervi
     let begun = env.stats.warp_instructions;
     let mut reported = begun;
     let (mut idle, mut timed) = (0, false);
+    // All threads count the owners of an image in one place, so a turn becomes an owner only once.
+    let mut image = env.image.clone();
     loop {
         let (mut moved, mut busy, mut sleeping) = (false, false, false);
         for i in 0..store.warps.len() {
@@ -120,7 +123,7 @@ pub(crate) fn run(env: &mut Env<'_>, store: &mut Warps, supervisor: &dyn Supervi
                 if let Err(why) = supervisor.poll(issued) {
                     return End::Stopped(why, env.pc(store.warps[i].pc));
                 }
-                match advance(env, store, i) {
+                match advance(env, store, &mut image, i) {
                     Ok(Stop::Slice) => {
                         busy = true;
                         break;
@@ -138,7 +141,7 @@ pub(crate) fn run(env: &mut Env<'_>, store: &mut Warps, supervisor: &dyn Supervi
                         }
                     }
                     Ok(_) => busy = true,
-                    Err(fault) => return End::Failed(aftermath(env, store, i, fault)),
+                    Err(fault) => return End::Failed(aftermath(env, store, &mut image, i, fault)),
                 }
             }
         }
@@ -186,11 +189,14 @@ fn wake_up(env: &mut Env<'_>, warps: &[Warp]) -> bool {
 }
 
 /// Gives a warp a slice. If the warp reaches code that is not decoded, this decodes it.
-fn advance(env: &mut Env<'_>, store: &mut Warps, i: usize) -> Result<Stop, SmFault> {
+fn advance(env: &mut Env<'_>, store: &mut Warps, image: &mut Arc<Image>, i: usize) -> Result<Stop, SmFault> {
     let length = before_wake(env, &store.warps);
-    let stop = slice(env, &mut store.warps[i], length);
+    let stop = slice(env, &mut store.warps[i], image, length);
     match stop {
-        Stop::Extend => extend(env, store)?,
+        Stop::Extend => {
+            extend(env, store)?;
+            *image = env.image.clone();
+        }
         Stop::Fault => return Err(fault(env)),
         Stop::Slice | Stop::Pause | Stop::Blocked => {}
     }
@@ -199,14 +205,20 @@ fn advance(env: &mut Env<'_>, store: &mut Warps, i: usize) -> Result<Stop, SmFau
 
 /// Runs the other warps after one warp has had an exception. They continue for one slice each, until the kernel stops
 /// the SM. If one of them has an exception too, the global error register says so.
-fn aftermath(env: &mut Env<'_>, store: &mut Warps, first: usize, mut fault: SmFault) -> SmFault {
+fn aftermath(
+    env: &mut Env<'_>,
+    store: &mut Warps,
+    image: &mut Arc<Image>,
+    first: usize,
+    mut fault: SmFault,
+) -> SmFault {
     for i in (0..store.warps.len()).filter(|i| *i != first) {
         // A warp that jumps to code that is not decoded gets its slice in the second round.
         for _ in 0..2 {
             if store.warps[i].active == 0 {
                 break;
             }
-            match advance(env, store, i) {
+            match advance(env, store, image, i) {
                 Ok(Stop::Extend) => {}
                 Ok(_) => break,
                 Err(other) => {
@@ -235,9 +247,10 @@ pub(crate) fn start(env: &mut Env<'_>, store: &mut Warps) {
     env.local.clear();
     env.barriers = Default::default();
     env.counted = false;
-    let image = env.image.clone();
+    env.slept = false;
+    let image = &env.image;
     for (i, rows) in store.rows.chunks_exact_mut(stride).enumerate() {
-        rows::clear(rows, image.uniform);
+        rows::clear(rows, image.uniform, image.registers);
         let left = threads - 32 * i as u32;
         let lanes = if left >= 32 { u32::MAX } else { (1 << left) - 1 };
         store.warps.push(Warp::new(i as u32, lanes, image.entry, rows, &image.pool.immediates, &store.constants));
@@ -246,15 +259,17 @@ pub(crate) fn start(env: &mut Env<'_>, store: &mut Warps) {
 
 /// The number of instructions until a sleeping warp wakes, at most one slice.
 fn before_wake(env: &Env<'_>, warps: &[Warp]) -> u32 {
+    if !env.slept {
+        return SLICE;
+    }
     let now = env.cycles();
     let first = warps.iter().map(|w| w.wake).filter(|&wake| wake > now).min();
     first.map_or(SLICE, |wake| (wake - now).clamp(64, SLICE.into()) as u32)
 }
 
-fn slice(env: &mut Env<'_>, w: &mut Warp, length: u32) -> Stop {
-    let image = env.image.clone();
+fn slice(env: &mut Env<'_>, w: &mut Warp, image: &Image, length: u32) -> Stop {
     // SAFETY: `start` and `extend` give every warp the arrays of `env.image`, and callers check that the warp can run.
-    let stop = unsafe { interp::run(w, env, &image.uops, length) };
+    let stop = unsafe { interp::run(w, env, image, length) };
     if !matches!(stop, Stop::Slice | Stop::Pause) {
         return stop;
     }
@@ -263,15 +278,15 @@ fn slice(env: &mut Env<'_>, w: &mut Warp, length: u32) -> Stop {
     if !w.has_rivals() {
         return stop;
     }
-    let stop = finish_block(env, w, &image);
+    let stop = finish_block(env, w, image);
     if !matches!(stop, Stop::Slice | Stop::Pause) {
         return stop;
     }
     let Some(turn) = w.rotate() else { return stop };
     // SAFETY: the warp still has the arrays of `env.image`; `rotate` made another group the running one.
-    let mut stop = unsafe { interp::run(w, env, &image.uops, turn) };
+    let mut stop = unsafe { interp::run(w, env, image, turn) };
     if stop == Stop::Slice {
-        stop = finish_block(env, w, &image);
+        stop = finish_block(env, w, image);
     }
     if matches!(stop, Stop::Slice | Stop::Pause | Stop::Extend) {
         w.end_turn();
@@ -288,7 +303,7 @@ fn finish_block(env: &mut Env<'_>, w: &mut Warp, image: &Image) -> Stop {
     for _ in 0..BLOCK {
         let last = image.transfers(w.pc);
         // SAFETY: the warp has the arrays of `env.image`, which is `image`; its last slice ended with a running group.
-        let stop = unsafe { interp::run(w, env, &image.uops, 1) };
+        let stop = unsafe { interp::run(w, env, image, 1) };
         if last || !matches!(stop, Stop::Slice | Stop::Pause) {
             return stop;
         }

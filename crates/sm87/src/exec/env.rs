@@ -53,6 +53,10 @@ pub(crate) struct Env<'a> {
     pub barriers: [Barrier; 16],
     /// Whether a warp arrived at a barrier without waiting there.
     pub barrier_news: bool,
+    /// A warp of the CTA has executed NANOSLEEP.
+    pub slept: bool,
+    /// How many instructions were executed with the one that runs. See [`Flow::Together`].
+    pub together: u32,
     pub fault: Option<Box<SmFault>>,
     pub stats: RunStats,
     /// Whether the instructions in `stats` include the one that runs now.

@@ -14,12 +14,17 @@ use crate::fault::{ErrorRegisters, SmFault, Stopped};
 use crate::launch::{Launch, RunStats};
 use crate::word::Word;
 use parking_lot::Mutex;
+use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tegra_mm::Access;
 
-/// The number of instructions that a grid issues on the caller's thread before it starts other threads.
-const INLINE: u64 = 400_000;
+/// The instructions after which the calling thread looks how large the grid is.
+const SAMPLE: u64 = 4096;
+/// The instructions that are worth starting other threads for.
+const WORTH: u64 = 40_000;
+/// The instructions that a thread issues before it tells the others.
+const BATCH: u64 = 4096;
 
 /// What all workers of a launch share.
 pub(super) struct Grid<'a> {
@@ -186,13 +191,15 @@ fn thread_indices([bx, by, bz]: [u32; 3]) -> Vec<[Row; 3]> {
 }
 
 /// How the grid watches a CTA during one of its turns.
-pub(super) struct Watch<'g> {
-    pub grid: &'g Grid<'g>,
+pub(super) struct Watch<'w, 'g> {
+    pub grid: &'w Grid<'g>,
     pub cta: u64,
     pub first_turn: bool,
+    /// The instructions of its thread that the grid has not been told of.
+    pub pending: &'w Cell<u64>,
 }
 
-impl Watch<'_> {
+impl Watch<'_, '_> {
     /// Whether the turn is abandoned. This is so if an earlier CTA failed, and this CTA is not one of those that
     /// continue for a turn to show the state of the other SMs.
     fn abandoned(&self) -> bool {
@@ -201,10 +208,13 @@ impl Watch<'_> {
     }
 }
 
-impl Supervisor for Watch<'_> {
+impl Supervisor for Watch<'_, '_> {
     fn poll(&self, issued: u64) -> Result<(), Interrupt> {
         let grid = self.grid;
-        let total = grid.issued.fetch_add(issued, Ordering::Relaxed) + issued;
+        let pending = self.pending.get() + issued;
+        let told = if pending >= BATCH { grid.issued.fetch_add(pending, Ordering::Relaxed) + pending } else { 0 };
+        self.pending.set(if pending >= BATCH { 0 } else { pending });
+        let total = if told != 0 { told } else { grid.issued.load(Ordering::Relaxed) + pending };
         if self.abandoned() {
             return Err(Interrupt::Other);
         }
@@ -226,9 +236,18 @@ impl Grid<'_> {
 
     fn run(&self) -> RunStats {
         let mut own = Worker::new(self);
-        own.work(INLINE);
-        let left = self.unstarted();
-        let threads = (self.threads() as u64).min(left + 1);
+        let most = (self.threads() as u64).min(self.unstarted());
+        if most > 1 {
+            let all = self.unstarted();
+            own.sample(SAMPLE);
+            let left = self.unstarted();
+            // As many for each of those that are left as for those that were started.
+            let expected = own.stats().warp_instructions / (all - left).max(1) * left;
+            if expected < WORTH {
+                own.work(WORTH);
+            }
+        }
+        let threads = most.min(self.unstarted() + 1);
         if threads <= 1 {
             own.work(u64::MAX);
             return own.stats();

@@ -3,9 +3,12 @@
 //! An image does not know its address, because branches inside it are computed with indices. So the cache serves a
 //! kernel at any address. Before an image is used, its words are compared with memory.
 
+use super::alu;
 use super::dispatch::lower;
 use super::lower::{Lower, Pool, Refused};
+use super::ops::control;
 use super::poll;
+use super::runs::{self, Run};
 use super::uop::{Flow, Handlers, Pred, Uop};
 use super::warp::Warp;
 use crate::exec::env::{Env, WarpError};
@@ -31,6 +34,8 @@ pub(crate) struct Image {
     words: Vec<Option<Word>>,
     /// One micro-op for each word, and a last one that asks for more code.
     pub uops: Vec<Uop>,
+    /// The runs that the micro-ops belong to.
+    pub runs: Vec<Run>,
     pub pool: Pool,
     /// The number of registers per thread that the code uses.
     pub registers: u32,
@@ -160,6 +165,7 @@ impl Image {
             entry: (-first) as u32,
             words,
             uops: Vec::new(),
+            runs: Vec::new(),
             pool: Pool::default(),
             registers: 0,
             uniform: 0,
@@ -177,21 +183,24 @@ impl Image {
         let len = self.words.len() as u32;
         let words = std::mem::take(&mut self.words);
         let isa = Isa::sm87();
+        let mut ops = Vec::new();
         for (at, word) in words.iter().enumerate() {
             let at = at as u32;
             let Some(word) = *word else {
                 let l = Lower::new(Word::default(), None, at, &mut self.pool);
                 self.uops.push(Uop { guard: Pred::TRUE, ..l.uop(Handlers::all(fetch_again)) });
+                ops.push(None);
                 continue;
             };
             let row = isa.lookup(word).map(Opcode::row);
             let mut l = Lower::new(word, row, at, &mut self.pool);
             let uop = micro_op(isa, word, &mut l);
+            ops.push(row.filter(|_| uop.is_ok() && !l.misaligned).map(|row| row.op));
             let uop = uop.unwrap_or_else(|why| illegal(&l, at, why, &mut self.refused));
             let uop = if l.misaligned { Uop { run: Handlers::all(misaligned), ..uop } } else { uop };
             let uop = if row.is_some_and(|row| poll::may_poll(row.op, word)) {
                 self.watched.push((at, uop.run));
-                Uop { run: Handlers::all(poll::watched), ..uop }
+                Uop { run: alu::whole::<poll::Watched>(), ..uop }
             } else {
                 uop
             };
@@ -200,9 +209,12 @@ impl Image {
             row.into_iter().for_each(|row| self.note(row, word));
             self.uops.push(uop);
         }
-        self.words = words;
         let end = Lower::new(Word::new(7 << 12, 0), None, len, &mut self.pool);
         self.uops.push(end.uop(Handlers::all(fetch_again)));
+        ops.push(None);
+        self.runs = runs::find(&self.uops, &ops);
+        control::fuse_prologues(&mut self.uops, &ops, |at| words[at].is_some_and(|word| word.bits(32, 32) == 0));
+        self.words = words;
     }
 
     /// The handlers of a watched instruction.
@@ -292,6 +304,7 @@ impl Image {
             entry: self.entry,
             words: self.words.clone(),
             uops: self.uops.iter().map(limit).collect(),
+            runs: runs::interrupted(&self.runs, |at| u32::from(self.uops[at].registers) > registers),
             pool: self.pool.clone(),
             registers,
             uniform: self.uniform,
@@ -347,5 +360,33 @@ mod tests {
             let kept: usize = cache.images.values().flatten().map(|i| i.words.len()).sum();
             assert!(cache.instructions == kept && kept <= KEPT, "{kept}");
         }
+    }
+
+    /// FFMA R24, R20, R16, R24, with another guard if it has a bit set in `guard`.
+    fn multiply(guard: u64) -> Word {
+        Word::new(0x0000_0010_1418_7223 ^ guard, 0x050f_e200_0000_0018)
+    }
+
+    /// The runs that the instructions of a program begin.
+    fn lengths(image: &Image) -> Vec<(u8, u8)> {
+        image.runs.iter().map(|run| (run.computing, run.multiplying)).collect()
+    }
+
+    #[test]
+    fn runs_end_where_something_else_begins() {
+        let exit = Word::new(0x794d, 0x000f_ea00_0380_0000);
+        let mov = Word::new(0x0000_0005_0002_7202, 0x000f_e200_0000_0f00);
+        let program = [multiply(0), multiply(0), mov, multiply(0), multiply(1 << 12), multiply(0), exit];
+        let image = Image::build(vec![0], &mut |n| program.get(n as usize).copied());
+        let found = lengths(&image);
+        assert_eq!(found[..7], [(4, 2), (3, 1), (2, 0), (1, 1), (0, 0), (1, 1), (0, 0)]);
+        assert!(found[7..].iter().all(|&run| run == (0, 0)), "nothing is known behind the end");
+        let few = image.limited(16, Handlers::all(refuse));
+        assert_eq!(
+            lengths(&few)[..7],
+            [(0, 0), (0, 0), (1, 0), (0, 0), (0, 0), (0, 0), (0, 0)],
+            "FFMA has too many registers"
+        );
+        assert_eq!(lengths(&image.limited(32, Handlers::all(refuse))), found);
     }
 }

@@ -2,7 +2,9 @@
 #![allow(unsafe_code)]
 
 use super::env::Env;
-use super::uop::{Flow, Uop};
+use super::image::Image;
+use super::runs;
+use super::uop::Flow;
 use super::warp::Warp;
 
 /// Why a slice ended.
@@ -25,7 +27,7 @@ pub(crate) enum Stop {
 /// # Safety
 /// `code` is the image that the warp's arrays belong to. The warp has a running group. The host has the instruction set
 /// of [`super::isa`].
-pub(crate) unsafe fn run(w: &mut Warp, env: &mut Env<'_>, code: &[Uop], slice: u32) -> Stop {
+pub(crate) unsafe fn run(w: &mut Warp, env: &mut Env<'_>, code: &Image, slice: u32) -> Stop {
     #[cfg(target_arch = "x86_64")]
     if super::isa::avx2() {
         // SAFETY: the line above has found that the host has AVX2 and its companions. The other conditions are those of
@@ -39,63 +41,82 @@ pub(crate) unsafe fn run(w: &mut Warp, env: &mut Env<'_>, code: &[Uop], slice: u
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma,popcnt,bmi1,bmi2,lzcnt")]
-unsafe fn run_avx2(w: &mut Warp, env: &mut Env<'_>, code: &[Uop], slice: u32) -> Stop {
+unsafe fn run_avx2(w: &mut Warp, env: &mut Env<'_>, code: &Image, slice: u32) -> Stop {
     // SAFETY: `run` passes on its own arguments, after it has found the instruction set that this function is compiled
     // for.
     unsafe { body(w, env, code, slice) }
 }
 
 #[inline(always)]
-unsafe fn body(w: &mut Warp, env: &mut Env<'_>, code: &[Uop], slice: u32) -> Stop {
+unsafe fn body(w: &mut Warp, env: &mut Env<'_>, code: &Image, slice: u32) -> Stop {
     let mut left = slice;
     // The value of `left` when instructions were last counted.
     let mut counted = slice;
     let mut threads = 0u64;
     let mut pc = w.pc;
     debug_assert!(w.active != 0);
+    let (uops, lengths) = (code.uops.as_ptr(), code.runs.as_ptr());
     let stop = 'run: loop {
-        // SAFETY: pcs stay inside the image: targets are checked when they are lowered or computed, and control never
-        // passes the last micro-op.
-        let u = unsafe { code.get_unchecked(pc as usize) };
-        let exec = w.active & w.pred(u.guard);
-        left -= 1;
-        threads += u64::from(exec.count_ones());
-        pc += 1;
-        if exec != 0 {
-            let h = if exec == u32::MAX {
-                u.run.full
-            } else if exec & (exec - 1) == 0 {
-                u.run.one
-            } else {
-                u.run.part
-            };
-            // SAFETY: the warp's arrays are those of `code`, as the caller of `run` promises.
-            let mut flow = unsafe { h(w, env, u, exec) };
-            loop {
-                match flow {
-                    Flow::Next => break,
-                    Flow::Jump => {
-                        pc = w.pc;
-                        break;
-                    }
-                    Flow::Count => {
-                        count(w, env, u64::from(counted - left));
-                        counted = left;
-                        env.counted = true;
-                        // SAFETY: the same holds as for the first call of the handler.
-                        flow = unsafe { h(w, env, u, exec) };
-                        env.counted = false;
-                    }
-                    Flow::Pause => {
-                        w.pc = pc;
-                        if pc >= w.switch_at {
-                            w.elect();
+        // SAFETY: an image has as many runs as micro-ops, and pcs stay inside of it, as the next comment says.
+        let computing = u32::from(unsafe { (*lengths.add(pc as usize)).computing });
+        let computing = computing.min(left).min(w.switch_at.saturating_sub(pc));
+        if computing > 1 {
+            // SAFETY: the run is inside the image, to which the warp's arrays belong.
+            unsafe { runs::execute(w, env, uops.add(pc as usize), lengths.add(pc as usize), computing, w.active) };
+            left -= computing;
+            threads += u64::from(computing) * u64::from(w.active.count_ones());
+            pc += computing;
+        } else {
+            // SAFETY: pcs stay inside the image: targets are checked when they are lowered or computed, and control never
+            // passes the last micro-op.
+            let u = unsafe { &*uops.add(pc as usize) };
+            let exec = w.active & w.pred(u.guard);
+            left -= 1;
+            threads += u64::from(exec.count_ones());
+            pc += 1;
+            if exec != 0 {
+                let h = if exec == u32::MAX {
+                    u.run.full
+                } else if exec & (exec - 1) == 0 {
+                    u.run.one
+                } else {
+                    u.run.part
+                };
+                // SAFETY: the warp's arrays are those of `code`, as the caller of `run` promises.
+                let mut flow = unsafe { h(w, env, u, exec) };
+                loop {
+                    match flow {
+                        Flow::Next => break,
+                        Flow::Together => {
+                            let more = std::mem::take(&mut env.together);
+                            pc += more;
+                            counted += more;
+                            threads += u64::from(more) * u64::from(exec.count_ones());
+                            break;
                         }
-                        break 'run Stop::Pause;
-                    }
-                    Flow::Extend | Flow::Fault => {
-                        w.pc = u.at;
-                        break 'run if flow == Flow::Extend { Stop::Extend } else { Stop::Fault };
+                        Flow::Jump => {
+                            pc = w.pc;
+                            break;
+                        }
+                        Flow::Count => {
+                            count(w, env, u64::from(counted - left));
+                            counted = left;
+                            env.counted = true;
+                            // SAFETY: the same holds as for the first call of the handler.
+                            flow = unsafe { h(w, env, u, exec) };
+                            env.counted = false;
+                        }
+                        Flow::Pause => {
+                            w.pc = pc;
+                            if pc >= w.switch_at {
+                                w.elect();
+                            }
+                            break 'run Stop::Pause;
+                        }
+                        Flow::Extend | Flow::Fault => {
+                            w.pc = u.at;
+                            break 'run if flow == Flow::Extend { Stop::Extend } else { Stop::Fault };
+                        }
                     }
                 }
             }

@@ -31,6 +31,7 @@ mod mem;
 mod ops;
 mod poll;
 mod rows;
+mod runs;
 mod several;
 mod simd;
 #[cfg(test)]

@@ -34,10 +34,10 @@ pub(crate) const fn rows_per_warp(registers: u32) -> usize {
 
 /// Clears the rows of a warp for a new CTA that uses `uniform` uniform registers. Rows that are never written are zero
 /// already.
-pub(crate) fn clear(rows: &mut [Row], uniform: u32) {
+pub(crate) fn clear(rows: &mut [Row], uniform: u32, registers: u32) {
     let from = UNIFORM as usize;
     rows[from..from + uniform as usize].fill(Row::ZERO);
-    rows[BARRIER as usize..].fill(Row::ZERO);
+    rows[BARRIER as usize..(REGISTER + registers) as usize].fill(Row::ZERO);
 }
 
 const SPACE_SHIFT: u32 = 30;

@@ -20,6 +20,8 @@ pub(crate) enum Flow {
     Pause,
     /// Nothing was done yet. The instructions so far are counted, this one included, and the handler is called again.
     Count,
+    /// Go on behind the `Env::together` instructions after this one, which were executed with it.
+    Together,
 }
 
 /// Executes one instruction for the lanes in the mask.

@@ -12,6 +12,7 @@ use super::local::Local;
 use super::mem::{Shared, Tlb};
 use crate::fault::SmFault;
 use crate::launch::{Launch, RunStats};
+use std::cell::Cell;
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
 
@@ -52,12 +53,24 @@ pub(super) struct Worker<'g> {
     waited: u64,
     /// The counts of CTAs whose memory was given up.
     stats: RunStats,
+    /// The instructions that the grid has not been told of.
+    pending: Cell<u64>,
 }
 
 impl<'g> Worker<'g> {
     pub(super) fn new(grid: &'g Grid<'g>) -> Self {
         let (waiting, room) = (VecDeque::new(), room(grid.launch));
-        Worker { grid, waiting, spare: None, room, latest: 0, seen: 0, waited: 0, stats: RunStats::default() }
+        Worker {
+            grid,
+            waiting,
+            spare: None,
+            room,
+            latest: 0,
+            seen: 0,
+            waited: 0,
+            stats: RunStats::default(),
+            pending: Cell::new(0),
+        }
     }
 
     /// The counts of all instructions so far.
@@ -69,18 +82,27 @@ impl<'g> Worker<'g> {
 
     /// Runs CTAs until none is left, or until `share` instructions were issued.
     pub(super) fn work(&mut self, share: u64) {
+        self.work_in_turns(share, TURN);
+    }
+
+    /// The same with shorter turns of the CTAs, so that not much more than `share` instructions are issued.
+    pub(super) fn sample(&mut self, share: u64) {
+        self.work_in_turns(share, share);
+    }
+
+    fn work_in_turns(&mut self, share: u64, turn: u64) {
         let begun = cpu_ns();
-        self.turns(share);
+        self.turns(share, turn);
         self.stats.cpu_ns += cpu_ns().saturating_sub(begun);
     }
 
-    fn turns(&mut self, share: u64) {
+    fn turns(&mut self, share: u64, turn: u64) {
         while self.stats().warp_instructions < share {
             let Some(mut resident) = self.next() else { return };
             let Resident { cta, first_turn, .. } = resident;
-            let watch = Watch { grid: self.grid, cta, first_turn };
+            let watch = Watch { grid: self.grid, cta, first_turn, pending: &self.pending };
             let before = resident.env.stats.warp_instructions;
-            let end = cta::run(&mut resident.env, &mut resident.store, &watch, TURN);
+            let end = cta::run(&mut resident.env, &mut resident.store, &watch, turn);
             self.latest = self.latest.max(resident.env.cycles());
             let idle = matches!(end, End::Idle);
             if self.is_stuck(idle.then_some(resident.env.stats.warp_instructions - before)) {
@@ -207,6 +229,8 @@ impl<'g> Worker<'g> {
             sm: 0,
             barriers: Default::default(),
             barrier_news: false,
+            slept: false,
+            together: 0,
             fault: None,
             stats: RunStats::default(),
             counted: false,

@@ -1,5 +1,6 @@
 //! Where lanes go, who waits for whom, and time: rules that show in counts.
 
+use crate::faults::{EXIT, program};
 use crate::kernel;
 use crate::support::{Arg, Gpu};
 use sm87::{Launch, RunStats, SmFault, run};
@@ -141,5 +142,28 @@ fn a_sleep_is_at_least_half_and_at_most_twice_as_long_as_asked() {
             assert!(slept >= i64::from(nap) / 2 && slept <= 2 * i64::from(nap) + 200, "{nap} ns: {times:?}");
             assert!(cycles >= i64::from(nap) / 2, "{nap} ns: {times:?}");
         }
+    }
+}
+
+/// The BMOV with which programs for sm_87 begin: a number goes through all barriers and is overwritten.
+fn prologue(last: u64) -> Vec<(u64, u64)> {
+    let hi = 0x000f_e800_0000_0000;
+    let moves = (1..16).map(|n| ((n - 1) << 24 | n << 16 | 0x7f55, hi | 1 << 20));
+    let first = (0xffff_ffff_0000_7956, hi);
+    std::iter::once(first).chain(moves).chain([(last << 32 | 0x0f00_7956, hi)]).collect()
+}
+
+#[test]
+fn every_instruction_of_the_prologue_counts() {
+    let mut all = prologue(0);
+    all.extend(prologue(1));
+    all.push(EXIT);
+    for lanes in [32, 5, 1] {
+        let stats = Gpu::default().run(&program(&all), [3, 1, 1], [lanes, 1, 1], &[]).expect("it ends");
+        assert_eq!(
+            (stats.warp_instructions, stats.thread_instructions),
+            (3 * 35, 3 * 35 * u64::from(lanes)),
+            "{lanes} lanes"
+        );
     }
 }

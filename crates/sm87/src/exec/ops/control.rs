@@ -9,6 +9,7 @@ use crate::exec::rows::{Dst, Src, pred};
 use crate::exec::simd::Simd;
 use crate::exec::uop::{Flow, Handlers, Pred, Uop};
 use crate::exec::warp::{Warp, lanes};
+use crate::isa::Op;
 
 /// The index in the image of the target that is `field` words after this instruction. If the target lies outside of the
 /// image, the result is the image's end, whose micro-op asks for more code.
@@ -283,6 +284,47 @@ fn bmov(l: &Lower<'_>, d: Dst, a: Src, cleared: Option<u8>) -> Uop {
     Uop { d, a, mods: clear.is_some().into(), imm: clear.unwrap_or(0).into(), ..l.uop(alu::whole::<Bmov>()) }
 }
 
+/// The BMOV of the prologue of sm_87 (docs/hardware/gpu-launch-abi.md#sm87-prologue): a number goes through all barriers and
+/// is overwritten with zero.
+const PROLOGUE: usize = 17;
+
+/// Executes all of them at once.
+fn prologue(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
+    if !w.groups().is_empty() {
+        return Bmov::run::<u32>(w, env, u, exec);
+    }
+    // There are no other lanes, so all may be overwritten.
+    (0..16).for_each(|n| w.broadcast(Dst::barrier(n), 0));
+    env.together = PROLOGUE as u32 - 1;
+    Flow::Together
+}
+
+/// Gives the first BMOV of each prologue the handler for all of them. `is_zero` says whether the immediate of an
+/// instruction is zero.
+pub(crate) fn fuse_prologues(uops: &mut [Uop], ops: &[Option<Op>], is_zero: impl Fn(usize) -> bool) {
+    for at in 0..uops.len().saturating_sub(PROLOGUE) {
+        if ops[at] == Some(Op::BmovImmediate)
+            && is_prologue(&uops[at..at + PROLOGUE], &ops[at..at + PROLOGUE])
+            && is_zero(at + PROLOGUE - 1)
+        {
+            uops[at].run = Handlers::all(prologue);
+        }
+    }
+}
+
+fn is_prologue(uops: &[Uop], ops: &[Option<Op>]) -> bool {
+    let place = |n: usize| Dst::barrier(n.min(15) as u8);
+    let moves = |n: usize| {
+        let from = Src::barrier(n.max(1) as u8 - 1);
+        ops[n] == Some(Op::BmovBetween) && uops[n].a == from && uops[n].mods != 0
+    };
+    let sets = |n: usize| ops[n] == Some(Op::BmovImmediate);
+    (0..PROLOGUE).all(|n| {
+        let right = if n == 0 || n == PROLOGUE - 1 { sets(n) } else { moves(n) };
+        right && uops[n].d == place(n) && uops[n].guard == Pred::TRUE
+    })
+}
+
 pub(crate) fn bmov_immediate(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     let d = Dst::barrier(barrier(l, 24)?);
     let x = l.bits(32, 32);
@@ -367,6 +409,7 @@ fn sleeps(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
     }
     let longest = lanes(asleep).map(|l| w.get(u.a, l)).max().unwrap_or(0);
     w.yielded |= asleep;
+    env.slept = true;
     w.wake = env.cycles() + clock::sleep(longest);
     Flow::Pause
 }
