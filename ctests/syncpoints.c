@@ -16,9 +16,10 @@ static int is_readable(int fd, int timeout_ms)
 
 static void hand_over(struct tegrarm_device *device)
 {
-    struct tegrarm_queue *own, *other;
+    struct tegrarm_queue *own, *other, *third;
     CHECK(tegrarm_device_queue(device, &own));
     CHECK(tegrarm_queue_create(device, NULL, &other));
+    CHECK(tegrarm_queue_create(device, NULL, &third));
     struct tegrarm_buffer *buffer;
     void *pointer;
     CHECK(tegrarm_buffer_alloc(device, SIZE, TEGRARM_BUFFER_CACHED, &buffer));
@@ -46,12 +47,13 @@ static void hand_over(struct tegrarm_device *device)
     CHECK(tegrarm_fill(buffer, 0, SIZE, 8, 1, &fence));
     CHECK(tegrarm_fence_sync_file(device, fence, &file));
     assert(!is_readable(file, 0));
-    CHECK(tegrarm_queue_after_sync_file(other, file));
+    CHECK(tegrarm_queue_after_sync_file(third, file));
     CHECK(tegrarm_fence_syncpoint(device, last, &number, &next));
     CHECK(tegrarm_wait(device, fence, TEGRARM_WAIT_FOREVER));
     assert(is_readable(file, -1) && bytes[0] == 8);
-    CHECK(tegrarm_queue_fill(other, buffer, 0, SIZE, 9, 1, &last));
-    CHECK(tegrarm_wait(device, last, TEGRARM_WAIT_FOREVER));
+    NvU64 behind;
+    CHECK(tegrarm_queue_fill(third, buffer, 0, SIZE, 9, 1, &behind));
+    CHECK(tegrarm_wait(device, behind, TEGRARM_WAIT_FOREVER));
     assert(bytes[0] == 9);
     close(file);
 
