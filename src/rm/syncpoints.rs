@@ -10,7 +10,36 @@ use crate::tegra::Host1x;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use tegrarm_abi::rm::status::*;
 
-pub use crate::tegra::{SyncPoint, SyncpointMap, UserSyncpoint};
+/// A value to which a syncpoint comes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SyncPoint {
+    /// The number of the syncpoint.
+    pub id: u32,
+    /// The value.
+    pub threshold: u32,
+}
+
+/// A channel's own syncpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UserSyncpoint {
+    /// The address at which a release of the channel, of any number, increments it.
+    pub va: u64,
+    /// Its number.
+    pub id: u32,
+    /// Its value when it was asked for.
+    pub value: u32,
+}
+
+/// The addresses at which the GPU reads all syncpoints.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SyncpointMap {
+    /// The address of the first one.
+    pub base: u64,
+    /// The distance of two of them in bytes.
+    pub step: u64,
+    /// Their number.
+    pub count: u32,
+}
 
 impl Rm {
     /// A channel's own syncpoint.
@@ -20,7 +49,8 @@ impl Rm {
     pub fn user_syncpoint(&self, client: u32, channel: u32) -> RmResult<UserSyncpoint> {
         let object = self.client(client, NV_ERR_INVALID_CLIENT)?.object(channel)?;
         let Kind::Channel(channel) = &object.kind else { fail!(NV_ERR_INVALID_CHANNEL, "{object} is no channel") };
-        channel.channel().user_syncpoint().during(|| "asking for the channel's syncpoint")
+        let args = channel.channel().user_syncpoint().during(|| "asking for the channel's syncpoint")?;
+        Ok(UserSyncpoint { va: args.gpu_va, id: args.syncpoint_id, value: args.syncpoint_max })
     }
 
     /// Where the GPU reads all syncpoints, in a VA space.
@@ -30,7 +60,8 @@ impl Rm {
     pub fn syncpoint_map(&self, client: u32, space: u32) -> RmResult<SyncpointMap> {
         let object = self.client(client, NV_ERR_INVALID_CLIENT)?.object(space)?;
         let Kind::VaSpace(space) = &object.kind else { fail!(NV_ERR_INVALID_OBJECT, "{object} is no VA space") };
-        space.space()?.syncpoints().during(|| "mapping the syncpoints")
+        let args = space.space()?.syncpoints().during(|| "mapping the syncpoints")?;
+        Ok(SyncpointMap { base: args.base_gpuva, step: args.sync_size.into(), count: args.num_syncpoints })
     }
 
     /// Makes a Linux sync file that passes when a syncpoint reaches a value.
@@ -40,7 +71,7 @@ impl Rm {
     pub fn sync_file(&self, point: SyncPoint) -> RmResult<OwnedFd> {
         let SyncPoint { id, threshold } = point;
         let gpu = self.gpu()?;
-        gpu.host1x()?.sync_file(point).during(|| format!("a sync file of syncpoint {id} at {threshold}"))
+        gpu.host1x()?.sync_file(id, threshold).during(|| format!("a sync file of syncpoint {id} at {threshold}"))
     }
 
     /// The syncpoints and values for which a sync file waits.
@@ -50,7 +81,8 @@ impl Rm {
     pub fn sync_file_points(&self, fd: BorrowedFd<'_>) -> RmResult<Vec<SyncPoint>> {
         let gpu = self.gpu()?;
         let points = gpu.host1x()?.points(fd);
-        points.during(|| format!("descriptor {} as a sync file of host1x", fd.as_raw_fd()))
+        let points = points.during(|| format!("descriptor {} as a sync file of host1x", fd.as_raw_fd()))?;
+        Ok(points.iter().map(|p| SyncPoint { id: p.id, threshold: p.threshold }).collect())
     }
 }
 

@@ -23,17 +23,6 @@ pub struct MapFlags {
     pub read_only: bool,
 }
 
-/// Where the GPU reads all syncpoints.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SyncpointMap {
-    /// The address of the first one.
-    pub base: u64,
-    /// The distance of two of them in bytes.
-    pub step: u64,
-    /// Their number.
-    pub count: u32,
-}
-
 /// An address space. Its mappings live for as long as the address space, or a channel that is bound to it.
 pub struct AddressSpace {
     file: File,
@@ -139,10 +128,10 @@ impl AddressSpace {
     ///
     /// # Errors
     /// `ENOMEM` when no addresses are left, `EINVAL` when the kernel has no syncpoints.
-    pub fn syncpoints(&self) -> Result<SyncpointMap, KernelError> {
+    pub fn syncpoints(&self) -> Result<nvgpu_as_get_sync_ro_map_args, KernelError> {
         let mut args = nvgpu_as_get_sync_ro_map_args::new_zeroed();
         call(&self.file, NVGPU_AS_IOCTL_GET_SYNC_RO_MAP, &mut args)?;
-        Ok(SyncpointMap { base: args.base_gpuva, step: args.sync_size.into(), count: args.num_syncpoints })
+        Ok(args)
     }
 
     /// Binds a channel to the address space. The binding lasts for the life of the channel, and it must be made before

@@ -8,17 +8,6 @@ use tegrarm_abi::nvgpu::r35::{NVGPU_IOCTL_CHANNEL_SETUP_BIND_R35, nvgpu_channel_
 use tegrarm_kmd::File;
 use zerocopy::FromZeros;
 
-/// A channel's own syncpoint.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct UserSyncpoint {
-    /// Where a release of the channel, of any number, increments it.
-    pub va: u64,
-    /// Its number.
-    pub id: u32,
-    /// Its value when it was asked for.
-    pub value: u32,
-}
-
 /// A channel's descriptor.
 pub struct Channel {
     file: File,
@@ -93,10 +82,10 @@ impl Channel {
     ///
     /// # Errors
     /// `ENOMEM` when no syncpoint is left, `EINVAL` when the kernel has none.
-    pub fn user_syncpoint(&self) -> Result<UserSyncpoint, KernelError> {
+    pub fn user_syncpoint(&self) -> Result<nvgpu_get_user_syncpoint_args, KernelError> {
         let mut args = nvgpu_get_user_syncpoint_args::new_zeroed();
         call(&self.file, NVGPU_IOCTL_CHANNEL_GET_USER_SYNCPOINT, &mut args)?;
-        Ok(UserSyncpoint { va: args.gpu_va, id: args.syncpoint_id, value: args.syncpoint_max })
+        Ok(args)
     }
 
     /// Whether an error killed the channel.

@@ -11,15 +11,6 @@ use zerocopy::FromZeros;
 /// Sync files are merged of a few fences. One with more is asked for a second time.
 const FEW: usize = 16;
 
-/// A value that a syncpoint reaches.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SyncPoint {
-    /// The number of the syncpoint.
-    pub id: u32,
-    /// The value.
-    pub threshold: u32,
-}
-
 /// The open node.
 pub struct Host1x {
     file: File,
@@ -38,8 +29,8 @@ impl Host1x {
     ///
     /// # Errors
     /// `EINVAL` for a syncpoint that nobody has; `EMFILE` when the process has no descriptor left.
-    pub fn sync_file(&self, point: SyncPoint) -> Result<OwnedFd, KernelError> {
-        let mut args = host1x_create_fence { id: point.id, threshold: point.threshold, fence_fd: 0, reserved: 0 };
+    pub fn sync_file(&self, id: u32, threshold: u32) -> Result<OwnedFd, KernelError> {
+        let mut args = host1x_create_fence { id, threshold, fence_fd: 0, reserved: 0 };
         call(&self.file, HOST1X_IOCTL_CREATE_FENCE, &mut args)?;
         let file = File::from_output(self.file.kmd(), Node::SyncFile, args.fence_fd);
         let file = file.map_err(|errno| KernelError::new("HOST1X_IOCTL_CREATE_FENCE", errno))?;
@@ -50,7 +41,7 @@ impl Host1x {
     ///
     /// # Errors
     /// `EINVAL` for a descriptor that is no sync file, or one of another driver than host1x.
-    pub fn points(&self, fd: BorrowedFd<'_>) -> Result<Vec<SyncPoint>, KernelError> {
+    pub fn points(&self, fd: BorrowedFd<'_>) -> Result<Vec<host1x_fence_extract_fence>, KernelError> {
         let mut room = FEW;
         loop {
             let mut list = vec![host1x_fence_extract_fence::new_zeroed(); room];
@@ -63,8 +54,8 @@ impl Host1x {
             call(&self.file, HOST1X_IOCTL_FENCE_EXTRACT, &mut args)?;
             let count = args.num_fences as usize;
             if count <= room {
-                let points = list.iter().take(count);
-                return Ok(points.map(|p| SyncPoint { id: p.id, threshold: p.threshold }).collect());
+                list.truncate(count);
+                return Ok(list);
             }
             room = count;
         }

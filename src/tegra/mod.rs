@@ -21,14 +21,14 @@ mod sensors;
 mod topology;
 mod tsg;
 
-pub use address_space::{AddressSpace, MapFlags, PAGE, SyncpointMap, USER_VA_END, USER_VA_START};
-pub use channel::{Channel, UserSyncpoint};
+pub use address_space::{AddressSpace, MapFlags, PAGE, USER_VA_END, USER_VA_START};
+pub use channel::Channel;
 pub use clocks::MinFrequency;
 pub use ctrl::{Ctrl, DOORBELL_SIZE, Doorbell, EngineInfo};
 pub use debugger::{DebugRegOp, DebugSession, MappedRange};
 pub use error::KernelError;
 use error::call;
-pub use host1x::{Host1x, SyncPoint};
+pub use host1x::Host1x;
 pub use nvmap::{Backing, CacheMode, Nvmap};
 pub use procmaps::file_mappings;
 pub use profiler::{
