@@ -113,6 +113,7 @@ def test_wheel_says_for_which_machines_it_is(wheel):
     names = zipfile.ZipFile(wheel).namelist()
     data = f"tegrarm-{_ffi.version()}.data"
     assert {"tegrarm/libtegrarm.so", "tegrarm/libtegrarm_preload.so", "tegrarm/replay.py", "tegrarm/page.html",
+            "tegrarm/validate/data/instructions.zip", "tegrarm/validate/data/probe.cubin", "tegrarm/validate/data/characteristics.json",
             f"{data}/scripts/tegrarm-sim", f"{data}/data/share/man/man1/tegrarm.1", f"{data}/data/share/man/man1/tegrarm-sim-run.1",
             f"{data}/data/share/bash-completion/completions/tegrarm", f"{data}/data/share/zsh/site-functions/_tegrarm-sim",
             f"{data}/data/share/fish/vendor_completions.d/tegrarm.fish"} <= set(names)
