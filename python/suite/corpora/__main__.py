@@ -16,8 +16,8 @@ import os
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "tests"))
-import cuda  # noqa: E402
+sys.path.append(str(Path(__file__).parents[1] / "ptx"))
+from link import cuda  # noqa: E402
 
 OPTIONS = {"default": (), "-G": ("--device-debug",), "fast math": ("--use_fast_math",)}
 MODULES = ("programs", "groups", "gemm", "cub", "numba_kernels")
