@@ -12,6 +12,7 @@ import tempfile
 import time
 
 import engines
+
 from tegrarm import _ffi, trace
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
