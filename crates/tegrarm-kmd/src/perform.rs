@@ -430,9 +430,14 @@ mod tests {
     use super::*;
     use crate::Recorded;
     use crate::testing::{TestKmd, program};
+    use std::sync::atomic::{AtomicUsize, Ordering};
 
     fn recording(size: u32) -> Vec<u8> {
-        let path = std::env::temp_dir().join(format!("tegrarm-kmd-{}-perform-{size}.jsonl", std::process::id()));
+        // Tests run at the same time, and several record the same program.
+        static COUNT: AtomicUsize = AtomicUsize::new(0);
+        let name =
+            format!("tegrarm-kmd-{}-perform-{}.jsonl", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+        let path = std::env::temp_dir().join(name);
         let recorder = Recorded::create(Arc::<TestKmd>::default(), &path).expect("a recording");
         program(&(Arc::new(recorder) as Arc<dyn Kmd>), size).expect("the test kernel knows the program");
         let text = std::fs::read(&path).expect("the recording");
