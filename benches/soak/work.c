@@ -77,7 +77,7 @@ static void fault(struct tegrarm_device *device, struct tegrarm_kernel *kernel)
     NvU64 nowhere = 0x1234567000, fence;
     launch(device, kernel, nowhere, nowhere, nowhere, &fence);
     assert(tegrarm_wait(device, fence, TEGRARM_WAIT_FOREVER) == NV_ERR_RESET_REQUIRED);
-    CHECK(tegrarm_device_recover(device));
+    CHECK(tegrarm_device_recover(device, NULL));
     faults++;
 }
 
