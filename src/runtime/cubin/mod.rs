@@ -234,6 +234,7 @@ impl Patches<'_, '_> {
                 return Err(place.error(Problem::Relocation { kind: entry.kind, name: kind.name, why }));
             }
             let Some(value) = self.value(symbol, kind).map_err(|p| place.error(p))? else {
+                refused::check_symbol(symbol.name, target, entry.offset)?;
                 undefined.insert(symbol.name.to_string());
                 continue;
             };

@@ -4,7 +4,7 @@
 //! here, on the board as on the virtual Orin, and the instruction would fault when it is reached. Therefore the module is refused
 //! when it is loaded, with the name of the function and of the instruction.
 
-use crate::runtime::elf::{LoadError, Object, Problem};
+use crate::runtime::elf::{LoadError, Object, Problem, Section};
 use goblin::elf::section_header::SHF_EXECINSTR;
 
 /// Bytes of an instruction. Its low nine bits are the opcode.
@@ -32,6 +32,21 @@ const IMAGES: &[(u16, &str)] = &[
     (0x19e, "SUST"),
     (0x1a0, "SURED"),
 ];
+
+/// What the code of a question about an image (TXQ and SUQ in PTX) asks the driver for: the size of a header.
+const HEADER_SIZES: &str = ".nv.unified.";
+
+/// Looks at an undefined symbol that a relocation names.
+///
+/// # Errors
+/// It is the size of an image's header: the function asks for a property of an image.
+pub fn check_symbol(name: &str, target: &Section<'_>, offset: u64) -> Result<(), LoadError> {
+    if !name.starts_with(HEADER_SIZES) {
+        return Ok(());
+    }
+    let function = target.name.strip_prefix(".text.").unwrap_or(target.name).to_string();
+    Err(target.place(offset).error(Problem::Image { function, instruction: "TXQ or SUQ", offset }))
+}
 
 /// Looks through the code of a file.
 ///
