@@ -57,9 +57,9 @@ def test_instructions_that_were_missing(machine, family, form):
 @pytest.mark.parametrize(("family", "form", "base", "bit"), [
     ("f32 and f64", "add.rn.sat.f32", 0x021, 77), ("f32 and f64", "mul.rn.ftz.f32", 0x020, 80), ("f32 and f64", "fma.rz.f32", 0x023, 78),
     ("f32 and f64", "fma.rm.f64", 0x02b, 79), ("integer", "min.s32", 0x017, 73), ("integer", "mul.hi.s32", 0x027, 73),
-    
     ("bit fields", "bfind.shiftamt.u32", 0x100, 74), ("cvt to integers", "cvt.rmi.s32.f32", 0x105, 79),
-    ("dot products", "dp4a.s32.u32", 0x026, 73), ("shuffles", "shfl.sync.up.b32", 0x189, 58), ("mma", "m16n8k32.row.col.satfinite.s32.s8", 0x037, 82),
+    ("dot products", "dp4a.s32.u32", 0x026, 73), ("shuffles", "shfl.sync.up.b32", 0x189, 58),
+    ("mma", "m16n8k32.row.col.satfinite.s32.s8", 0x037, 82),
     ("mma.sp", "m16n8k32.row.col.f32.f16", 0x03c, 48), ("atom", "atom.global.min.u32", 0x1a8, 87)])
 def test_a_wrong_rule_is_noticed(machine, family, form, base, bit):
     r = next(r for r in table.rows(family) if form in r.text)
