@@ -370,6 +370,7 @@ lint: checks $(CBINDGEN)
 	$(PY) -m mypy --config-file python/pyproject.toml
 	$(MAKE) --no-print-directory GENERATED_TO=$(CACHE)/generated generated
 	$(PY) python/checks/drift.py $(CACHE)/generated
+	$(MAKE) --no-print-directory device-library-check
 	@$(if $(HAS_DENY),$(DENY_CHECK),echo "lint: cargo-deny SKIPPED, it is not installed: \`make deny\` installs and runs it")
 
 # The house rules. Each check tries itself on samples first, so that a check that finds nothing any more fails.
@@ -419,6 +420,14 @@ generated: $(CBINDGEN) venv
 header docs:      ## rewrites include/, tables of docs/ and README.md, man pages and completions from the source
 	$(MAKE) --no-print-directory GENERATED_TO=$(CACHE)/generated generated
 	$(PYTHON) python/checks/drift.py --write $(CACHE)/generated
+
+# What printf, malloc and assert of CUDA C++ are linked with. The library carries the machine code, so that only who changes it needs the
+# compilers.
+.PHONY: device-library device-library-check
+device-library: venv ## compiles src/runtime/library/device.cu with NVRTC and nvJitLink
+	$(PY) packaging/device_library.py
+device-library-check: venv ## compiles it and compares the machine code with the committed one; part of `make lint`
+	$(PY) packaging/device_library.py --check
 
 abi-check:        ## compares include/tegrarm.h with packaging/libtegrarm.abi (abidiff, of Debian's abigail-tools); part of `make lint`
 	$(PYTHON) python/checks/abi.py

@@ -85,7 +85,11 @@ static void limits(struct tegrarm_device *device)
     CHECK(tegrarm_device_set_limit(device, TEGRARM_LIMIT_STACK_SIZE, 2048));
     CHECK(tegrarm_device_limit(device, TEGRARM_LIMIT_STACK_SIZE, &stack));
     assert(stack >= 2048);
-    assert(tegrarm_device_set_limit(device, TEGRARM_LIMIT_HEAP_SIZE, 1) == NV_ERR_NOT_SUPPORTED);
+    NvU64 heap;
+    CHECK(tegrarm_device_set_limit(device, TEGRARM_LIMIT_HEAP_SIZE, 5000));
+    CHECK(tegrarm_device_limit(device, TEGRARM_LIMIT_HEAP_SIZE, &heap));
+    assert(heap == 8192);
+    assert(tegrarm_device_set_limit(device, TEGRARM_LIMIT_PRINTF_SIZE, (NvU64)1 << 46) == NV_ERR_INVALID_ARGUMENT);
     struct tegrarm_buffer *none;
     assert(tegrarm_buffer_alloc(device, (NvU64)1 << 46, 0, &none) == NV_ERR_NO_MEMORY);
     struct tegrarm_module *module;

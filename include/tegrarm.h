@@ -110,6 +110,11 @@
 #define TEGRARM_FAULT_TEXT_SIZE 256
 
 /**
+ * Bytes of `tegrarm_fault.sentence`, with its NUL.
+ */
+#define TEGRARM_FAULT_SENTENCE_SIZE 4096
+
+/**
  * `tegrarm_kernel_attributes.stack_size` of a kernel whose depth the compiler cannot tell, because it recurses.
  */
 #define TEGRARM_STACK_UNKNOWN UINT32_MAX
@@ -206,7 +211,7 @@ enum tegrarm_fault_cause {
      */
     TEGRARM_FAULT_MMU = 1,
     /**
-     * An SM refused an instruction: it is illegal, its address is bad, or it is a trap.
+     * An SM refused an instruction: it is illegal, or its address is bad.
      */
     TEGRARM_FAULT_SM = 2,
     /**
@@ -225,6 +230,18 @@ enum tegrarm_fault_cause {
      * An error that is none of these.
      */
     TEGRARM_FAULT_OTHER = 6,
+    /**
+     * The kernel executed a trap.
+     */
+    TEGRARM_FAULT_TRAP = 7,
+    /**
+     * An assertion of the kernel failed.
+     */
+    TEGRARM_FAULT_ASSERT = 8,
+    /**
+     * The kernel freed memory that `malloc` did not give, or that it had freed before.
+     */
+    TEGRARM_FAULT_FREE = 9,
 };
 
 /**
@@ -237,10 +254,15 @@ enum tegrarm_limit {
      */
     TEGRARM_LIMIT_STACK_SIZE = 0,
     /**
-     * How many bytes `malloc` in kernels can give. It is 0 and stays so, because modules that call `malloc` are not
-     * loaded.
+     * How many bytes of memory there are for `malloc` in kernels. At first it is 8 MiB, as with CUDA, or what the environment variable
+     * `TEGRARM_HEAP_SIZE` says. The memory is taken when the first module that calls `malloc` is loaded.
      */
     TEGRARM_LIMIT_HEAP_SIZE = 1,
+    /**
+     * How many bytes the buffer of `printf` in kernels has. At first it is 1 MiB, as with CUDA, or what the environment variable
+     * `TEGRARM_PRINTF_SIZE` says.
+     */
+    TEGRARM_LIMIT_PRINTF_SIZE = 2,
 };
 
 /**
@@ -593,9 +615,13 @@ struct tegrarm_fault {
      */
     uint64_t pc;
     /**
-     * A sentence that says all of this, with a NUL at its end.
+     * The beginning of the sentence, with a NUL at its end.
      */
     char text[TEGRARM_FAULT_TEXT_SIZE];
+    /**
+     * A sentence that says all of this, with a NUL at its end.
+     */
+    char sentence[TEGRARM_FAULT_SENTENCE_SIZE];
 };
 
 /**
@@ -808,6 +834,12 @@ struct tegrarm_profile_record {
  * The type of a function that is called for work that has finished. `user` is the argument of `tegrarm_profile_start`.
  */
 typedef void (*tegrarm_profile_callback)(const struct tegrarm_profile_record *record, void *user);
+
+/**
+ * Who gets what kernels print: `text` has `size` bytes, which may be any, and a NUL behind them; it is valid during the call. `user` is
+ * what `tegrarm_printf` was given.
+ */
+typedef void (*tegrarm_printf_callback)(const char *text, size_t size, void *user);
 
 /**
  * The present state of a device. Set `size` to `sizeof(struct tegrarm_device_state)` before the call. At most that
@@ -1368,16 +1400,19 @@ NV_STATUS tegrarm_device_limit(struct tegrarm_device *device, NvU32 limit, NvU64
 /**
  * Changes a limit of a device. `limit` is one of `enum tegrarm_limit`. The device may round `value` up;
  * `tegrarm_device_limit` returns the new value. The call waits for the work that the device was given before. A replay
- * keeps the limit that it was made with.
+ * keeps the stack that it was made with. While the sizes of heap or buffer change, no other thread gives the device work.
  *
  * Errors:
  * - `NV_ERR_OBJECT_NOT_FOUND`: `device` is not an open device.
- * - `NV_ERR_INVALID_ARGUMENT`: `limit` is none of the values, or a thread cannot have a stack of `value` bytes.
- * - `NV_ERR_NOT_SUPPORTED`: `limit` is `TEGRARM_LIMIT_HEAP_SIZE` and `value` is not 0.
- * - `NV_ERR_NO_MEMORY`: there is not enough memory for the stacks of all threads. The limit stays as it was.
+ * - `NV_ERR_INVALID_ARGUMENT`: `limit` is none of the values, or `value` is more than there can be.
+ * - `NV_ERR_STATE_IN_USE`: `limit` is `TEGRARM_LIMIT_HEAP_SIZE`, and kernels have not freed everything that `malloc` gave them.
+ * - `NV_ERR_STATE_IN_USE`: `limit` is that or `TEGRARM_LIMIT_PRINTF_SIZE`, and a module uses the memory while the device has replays.
+ * - `NV_ERR_NO_MEMORY`: there is not enough memory. The limit stays as it was.
  * - `NV_ERR_RESET_REQUIRED`: a fault stopped the device.
  */
-NV_STATUS tegrarm_device_set_limit(struct tegrarm_device *device, NvU32 limit, NvU64 value);
+NV_STATUS tegrarm_device_set_limit(struct tegrarm_device *device,
+                                   NvU32 limit,
+                                   NvU64 value);
 
 /**
  * Allocates `size` bytes that the CPU and the GPU share. All bytes are 0.
@@ -2459,6 +2494,22 @@ NV_STATUS tegrarm_profile_start(struct tegrarm_device *device,
  * - `NV_ERR_INVALID_STATE`: the device is not profiled.
  */
 NV_STATUS tegrarm_profile_stop(struct tegrarm_device *device);
+
+/**
+ * Has `callback` called with what kernels of a device print with `printf`, one call for each `printf`. With NULL, which is how a device
+ * begins, the text goes to the program's standard output. `user` is passed on to the callback.
+ *
+ * Kernels write into a buffer, whose size is `TEGRARM_LIMIT_PRINTF_SIZE`. It is read by every call that waits for work of the device, also
+ * when the wait fails, and the callback is called in that thread; two threads take turns. What finds no room in the buffer is lost. The
+ * callback then gets a line that says how many calls of `printf` were lost. It may call any function but `tegrarm_device_close`. It must not
+ * wait for another thread that waits for the device.
+ *
+ * Errors:
+ * - `NV_ERR_OBJECT_NOT_FOUND`: `device` is not an open device.
+ */
+NV_STATUS tegrarm_printf(struct tegrarm_device *device,
+                         tegrarm_printf_callback callback,
+                         void *user);
 
 /**
  * Writes how a device is doing to `*state`: clocks, memory, load, temperature, power mode. The call reads text files of the

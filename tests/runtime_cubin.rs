@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 use std::path::{Path, PathBuf};
-use tegrarm::runtime::cubin::{Cubin, Stack};
+use tegrarm::runtime::cubin::{Cubin, Outside, Stack};
 use tegrarm::runtime::elf::Problem;
 
 const BASE: u64 = 0xab_1234_5000;
@@ -224,6 +224,29 @@ fn an_undefined_function_is_named() {
     }
     let text = Cubin::parse(&file, 87).unwrap_err().to_string();
     assert!(text.contains("undefined: __cuda_sm20_div_u64"), "{text}");
+}
+
+#[test]
+fn functions_of_the_driver_are_brought_or_named() {
+    let file = bytes("driver/functions.cubin");
+    let text = Cubin::parse(&file, 87).unwrap_err().to_string();
+    assert!(text.contains("undefined: __assertfail, free, malloc, vprintf"), "{text}");
+    let names = ["__assertfail", "free", "malloc", "vprintf", "another"];
+    let offsets = names.iter().zip((0..).step_by(0x100)).map(|(name, at)| (name.to_string(), at)).collect();
+    let cubin = Cubin::parse_with(&file, 87, &Outside::new(offsets, 77, 1000)).unwrap();
+    assert_eq!(cubin.outside().iter().collect::<Vec<_>>(), names[..4].iter().collect::<Vec<_>>());
+    assert!(cubin.kernels().iter().all(|k| k.registers == 77 && matches!(k.stack, Stack::Bytes(1000..))));
+    // Each address of a function is the base and its offset; nothing else changes with the base.
+    let image = |base| cubin.place_with(BASE, base).unwrap();
+    let (one, two) = (image(0x10_0000_0000), image(0x20_0000_0000));
+    let words =
+        |image: &[u8]| image.chunks_exact(8).map(|w| u64::from_le_bytes(w.try_into().unwrap())).collect::<Vec<_>>();
+    let changed: Vec<_> = words(&one).into_iter().zip(words(&two)).filter(|(a, b)| a != b).collect();
+    assert!(changed.len() >= 4, "{changed:x?}");
+    assert!(
+        changed.iter().all(|(a, b)| b - a == 0x10_0000_0000 && names.len() as u64 * 0x100 > a & 0xffff),
+        "{changed:x?}"
+    );
 }
 
 #[test]

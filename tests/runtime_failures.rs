@@ -253,6 +253,7 @@ const ROWS: &[Row] = &[
     }),
     ("module_load, the first", Calls::Some, |b| made(b.empty.load(&cubin("shared.nvrtc.cubin")))),
     ("module_load, beside others", Calls::None, |b| made(b.device.load(&cubin("shared.nvrtc.cubin")))),
+    ("module_load with the device library", Calls::Some, |b| made(b.empty.load(&cubin("driver/functions.cubin")))),
     ("module_kernel", Calls::None, |b| made(b.module.kernel("scale"))),
     ("module_variable and module_write", Calls::None, |b| made(b.constants.write_variable("offset", &[1; 4]))),
     ("launch", Calls::None, |b| made(b.launch(&b.add))),

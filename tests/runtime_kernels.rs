@@ -21,6 +21,7 @@ use tegrarm_abi::rm::status::*;
 
 const STACK: u32 = tegrarm_limit::TEGRARM_LIMIT_STACK_SIZE as u32;
 const HEAP: u32 = tegrarm_limit::TEGRARM_LIMIT_HEAP_SIZE as u32;
+const PRINTF: u32 = tegrarm_limit::TEGRARM_LIMIT_PRINTF_SIZE as u32;
 
 fn kernel(device: *mut tegrarm_device, file: &str, name: &str) -> *mut tegrarm_kernel {
     let (image, name) = (cubin(file), CString::new(name).unwrap());
@@ -263,12 +264,22 @@ fn the_stack_is_what_the_limit_says() {
     let mut heap = 1;
     // SAFETY: the pointer points to a variable of this function, or is NULL, which is refused.
     unsafe {
-        assert_eq!((tegrarm_device_limit(device, HEAP, &mut heap), heap), (NV_OK, 0));
+        assert_eq!((tegrarm_device_limit(device, HEAP, &mut heap), heap), (NV_OK, 8 << 20));
         assert_eq!(tegrarm_device_limit(device, HEAP, null_mut()), NV_ERR_INVALID_POINTER);
-        assert_eq!(tegrarm_device_limit(device, 2, &mut heap), NV_ERR_INVALID_ARGUMENT);
+        assert_eq!(tegrarm_device_limit(device, 3, &mut heap), NV_ERR_INVALID_ARGUMENT);
     }
-    assert_eq!(tegrarm_device_set_limit(device, HEAP, 0), NV_OK);
-    assert_eq!(tegrarm_device_set_limit(device, HEAP, 1 << 20), NV_ERR_NOT_SUPPORTED);
-    assert_eq!(tegrarm_device_set_limit(device, 2, 0), NV_ERR_INVALID_ARGUMENT);
+    let set = |limit, value| {
+        let mut now = 0;
+        let status = tegrarm_device_set_limit(device, limit, value);
+        // SAFETY: the pointer points to a variable of this function.
+        assert_eq!(unsafe { tegrarm_device_limit(device, limit, &mut now) }, NV_OK);
+        (status, now)
+    };
+    assert_eq!(set(HEAP, 0), (NV_OK, 0));
+    assert_eq!(set(HEAP, (1 << 20) - 1), (NV_OK, 1 << 20), "whole pages");
+    assert_eq!(set(PRINTF, 100_000), (NV_OK, 1 << 17), "a power of two");
+    assert_eq!(set(HEAP, 1 << 46), (NV_ERR_INVALID_ARGUMENT, 1 << 20));
+    assert_eq!(set(PRINTF, 1 << 46), (NV_ERR_INVALID_ARGUMENT, 1 << 17));
+    assert_eq!(tegrarm_device_set_limit(device, 3, 0), NV_ERR_INVALID_ARGUMENT);
     tegrarm_device_close(device);
 }

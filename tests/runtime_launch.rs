@@ -112,7 +112,7 @@ fn the_parameter_bank_tells_the_launch() {
     let k = kernel("constants.nvrtc.cubin", "generic");
     let arguments = params::pack(&k, &[&0x1111_2222_3333_4444u64.to_le_bytes(), &7u64.to_le_bytes()]).unwrap();
     let l = launch((9, 8, 7), (6, 5, 4), 100);
-    let bank = params::bank(&k, MODULE, &l, &WINDOWS, &arguments).unwrap();
+    let bank = params::bank(&k, &params::Home { module: MODULE, library: 0 }, &l, &WINDOWS, &arguments).unwrap();
     let word = |at: usize| u32::from_le_bytes(bank[at..at + 4].try_into().unwrap());
     let long = |at: usize| u64::from_le_bytes(bank[at..at + 8].try_into().unwrap());
     assert_eq!([0, 4, 8, 12, 16, 20].map(word), [6, 5, 4, 9, 8, 7]);

@@ -25,9 +25,10 @@ TEGRARM_WAIT_FOREVER = (1 << 64) - 1
 TEGRARM_WAIT_POLL = 0
 TEGRARM_BUFFER_CACHED, TEGRARM_BUFFER_WRITE_COMBINED, TEGRARM_BUFFER_GPU_READ_ONLY, TEGRARM_BUFFER_NO_POINTER = 0, 1, 2, 4
 (TEGRARM_FAULT_NONE, TEGRARM_FAULT_MMU, TEGRARM_FAULT_SM, TEGRARM_FAULT_COMPUTE, TEGRARM_FAULT_TIMEOUT,
- TEGRARM_FAULT_PUSHBUFFER, TEGRARM_FAULT_OTHER) = range(7)
+ TEGRARM_FAULT_PUSHBUFFER, TEGRARM_FAULT_OTHER, TEGRARM_FAULT_TRAP, TEGRARM_FAULT_ASSERT, TEGRARM_FAULT_FREE) = range(10)
 TEGRARM_FAULT_NO_SM = (1 << 32) - 1
 TEGRARM_FAULT_TEXT_SIZE = 256
+TEGRARM_FAULT_SENTENCE_SIZE = 4096
 (TEGRARM_REPLAY_SOURCE_CONSTANT, TEGRARM_REPLAY_SOURCE_TIMELINE, TEGRARM_REPLAY_SOURCE_KICK,
  TEGRARM_REPLAY_SOURCE_SLOT) = range(4)
 TEGRARM_REPLAY_SPIN_NS = 20_000
@@ -38,7 +39,7 @@ TEGRARM_IMAGE_SIZE = 1 << 30
 TEGRARM_OBJECT_SYMBOLS = 1 << 20
 TEGRARM_STACK_UNKNOWN = (1 << 32) - 1
 TEGRARM_LAUNCH_TOGETHER = 1
-TEGRARM_LIMIT_STACK_SIZE, TEGRARM_LIMIT_HEAP_SIZE = range(2)
+TEGRARM_LIMIT_STACK_SIZE, TEGRARM_LIMIT_HEAP_SIZE, TEGRARM_LIMIT_PRINTF_SIZE = range(3)
 (TEGRARM_LOG_OFF, TEGRARM_LOG_ERROR, TEGRARM_LOG_WARN, TEGRARM_LOG_INFO, TEGRARM_LOG_DEBUG, TEGRARM_LOG_TRACE) = range(6)
 TEGRARM_LOAD_UNKNOWN = TEGRARM_POWER_MODE_UNKNOWN = (1 << 32) - 1
 TEGRARM_TEMPERATURE_UNKNOWN = (1 << 31) - 1
@@ -95,7 +96,7 @@ class DeviceProfile(ctypes.Structure):
 
 
 class Fault(ctypes.Structure):
-    """``struct tegrarm_fault``: what stopped a device. ``size`` is set by the caller."""
+    """``struct tegrarm_fault``: what stopped a device. ``size`` is set by the caller; fields are only ever appended."""
 
     _fields_ = [
         ("size", c_size_t),
@@ -106,6 +107,7 @@ class Fault(ctypes.Structure):
         ("warp_error", c_uint32),
         ("pc", c_uint64),
         ("text", c_char * TEGRARM_FAULT_TEXT_SIZE),
+        ("sentence", c_char * TEGRARM_FAULT_SENTENCE_SIZE),
     ]
 
 
@@ -182,6 +184,8 @@ class ProfileRecord(ctypes.Structure):
     ]
 
 
+#: ``tegrarm_printf_callback``. An object of it has to live until the device has another one, or is closed.
+PrintfCallback = ctypes.CFUNCTYPE(None, POINTER(c_char), c_size_t, c_void_p)
 #: ``tegrarm_profile_callback``. An object of this type has to live for as long as the profile runs.
 ProfileCallback = ctypes.CFUNCTYPE(None, POINTER(ProfileRecord), c_void_p)
 
@@ -316,6 +320,7 @@ SIGNATURES: dict[str, tuple] = {
     "tegrarm_event_time": (NvStatus, [c_void_p, POINTER(NvU64)]),
     "tegrarm_event_elapsed": (NvStatus, [c_void_p, c_void_p, POINTER(c_int64)]),
     "tegrarm_device_time": (NvStatus, [c_void_p, POINTER(NvU64), POINTER(NvU64), POINTER(NvU64)]),
+    "tegrarm_printf": (NvStatus, [c_void_p, PrintfCallback, c_void_p]),
     "tegrarm_profile_start": (NvStatus, [c_void_p, ProfileCallback, c_void_p]),
     "tegrarm_profile_stop": (NvStatus, [c_void_p]),
     "tegrarm_device_state": (NvStatus, [c_void_p, POINTER(DeviceState)]),

@@ -77,9 +77,39 @@ class Gpu:
     def close(self):
         call("tegrarm_device_close", self.handle)
 
-    def kernel(self, cubin, name):
-        module, kernel = ctypes.c_void_p(), ctypes.c_void_p()
+    def limit(self, which, value=None):
+        """A limit, which gets another value before if there is one."""
+        now = ctypes.c_uint64()
+        if value is not None:
+            call("tegrarm_device_set_limit", self.handle, which, value)
+        call("tegrarm_device_limit", self.handle, which, ctypes.byref(now))
+        return now.value
+
+    def module(self, cubin):
+        module = ctypes.c_void_p()
         call("tegrarm_module_load", self.handle, cubin, len(cubin), ctypes.byref(module))
+        return module
+
+    def printed(self):
+        """A list that gets what kernels print from now on, one text for each call."""
+        texts = []
+        self._printer = _ffi.PrintfCallback(lambda text, size, _: texts.append(ctypes.string_at(text, size)))
+        call("tegrarm_printf", self.handle, self._printer, None)
+        return texts
+
+    def fault(self):
+        """What stopped the device."""
+        fault = _ffi.Fault(size=ctypes.sizeof(_ffi.Fault))
+        call("tegrarm_device_fault", self.handle, ctypes.byref(fault))
+        return fault
+
+    def recover(self):
+        count = ctypes.c_uint32()
+        call("tegrarm_device_recover", self.handle, ctypes.byref(count))
+        return count.value
+
+    def kernel(self, cubin, name):
+        module, kernel = self.module(cubin), ctypes.c_void_p()
         call("tegrarm_module_kernel", module, name.encode(), ctypes.byref(kernel))
         return kernel
 

@@ -17,7 +17,7 @@ C_TYPES = {
     "unsigned long": ctypes.c_ulong, "size_t": ctypes.c_size_t, "uintptr_t": ctypes.c_size_t, "bool": ctypes.c_bool,
 }
 CALLBACKS = {"tegrarm_fence_callback": _ffi.FenceCallback, "tegrarm_log_callback": _ffi.LogCallback,
-             "tegrarm_profile_callback": _ffi.ProfileCallback}
+             "tegrarm_printf_callback": _ffi.PrintfCallback, "tegrarm_profile_callback": _ffi.ProfileCallback}
 STRUCTS = {"tegrarm_config": _ffi.Config, "tegrarm_device_profile": _ffi.DeviceProfile,
            "tegrarm_device_state": _ffi.DeviceState, "tegrarm_queue_options": _ffi.QueueOptions,
            "tegrarm_profile_record": _ffi.ProfileRecord,

@@ -339,8 +339,7 @@ def mbarrier(request, gpu):
     return lambda name: gpu.kernel(cuda.compiled(MBARRIER, request.param), name)
 
 
-# CUDA 13's libcu++ asserts in code for debuggers, and a module that calls `__assertfail` needs a device library.
-@pytest.fixture(params=[way for way in cuda.WAYS if way != "13-debug"])
+@pytest.fixture(params=cuda.WAYS)
 def libcuxx(request, gpu):
     return lambda name: gpu.kernel(cuda.compiled(LIBCUXX, request.param, "--define-macro=NDEBUG"), name)
 

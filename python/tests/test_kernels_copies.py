@@ -235,8 +235,7 @@ extern "C" __global__ void roles4(const int *in, int *out, int tiles, int produc
 """
 
 
-# CUDA 13's libcu++ asserts in code for debuggers, and a module that calls `__assertfail` needs a device library.
-@pytest.fixture(params=[way for way in cuda.WAYS if way != "13-debug"])
+@pytest.fixture(params=cuda.WAYS)
 def built(request, gpu):
     return lambda name: gpu.kernel(cuda.compiled(BUILT_ON_IT, request.param, "--define-macro=NDEBUG"), name)
 

@@ -1,9 +1,11 @@
 //! What the queues of a device share, and the commands that prepare a channel to be one of them.
 
+use super::clues::Clues;
 use super::commands::Engine;
-use super::cubin::Kernel;
+use super::cubin::{Cubin, Kernel};
 use super::heap::Heap;
 use super::launch::{LaunchError, Limits};
+use super::library::{Installed, Sizes};
 use super::memory::{Cache, Doorbell, Memory};
 use super::params::Windows;
 use super::prepared::Context;
@@ -31,6 +33,7 @@ pub struct Base {
     context: Context,
     /// The addresses of all syncpoints, from the first use on.
     syncpoints: OnceCell<SyncpointMap>,
+    clues: Arc<Clues>,
 }
 
 impl Base {
@@ -39,6 +42,7 @@ impl Base {
     /// # Errors
     /// An error that RM gives. Nothing is left of the attempt.
     pub fn open(rm: &Arc<Rm>, index: u32) -> RmResult<Base> {
+        let sizes = Sizes::from_env()?;
         let profile = rm.device_profile(index)?;
         let session = Arc::new(Session::open(rm).during(|| format!("opening device {index}"))?);
         let doorbell = Arc::new(Doorbell::map(&session)?);
@@ -49,7 +53,8 @@ impl Base {
             windows: Windows { shared: profile.shared_window, local: profile.local_window, sm_count },
             sass_version: (sass >> 4 & 0xf0 | sass & 0xf) as u8,
         };
-        Ok(Base { doorbell, code: Heap::new(&session), session, profile, context, syncpoints: OnceCell::new() })
+        let (syncpoints, clues) = (OnceCell::new(), Clues::new(sizes));
+        Ok(Base { doorbell, code: Heap::new(&session), session, profile, context, syncpoints, clues })
     }
 
     /// The properties of the GPU.
@@ -66,6 +71,24 @@ impl Base {
     #[inline]
     pub fn code(&self) -> &Arc<Heap> {
         &self.code
+    }
+
+    /// What explains a fault.
+    #[inline]
+    pub fn clues(&self) -> &Arc<Clues> {
+        &self.clues
+    }
+
+    /// The device library, with what a module's functions need. It is installed with the first module that needs it.
+    ///
+    /// # Errors
+    /// 0x51 when there is not enough memory.
+    pub fn library_for(&self, module: &Cubin) -> RmResult<&Arc<Installed>> {
+        let sizes = self.clues.sizes();
+        let install = || Installed::new(&self.session, &self.code, sizes, module);
+        let library = self.clues.library_or(install)?;
+        library.serve(module, sizes)?;
+        Ok(library)
     }
 
     /// The doorbell of all channels.

@@ -14,6 +14,7 @@ use super::lanes::{Found, Lanes};
 use super::launch::{Launch, LaunchError};
 use super::memory::{Memory, Span};
 use super::module::{KernelRef, Module};
+use super::printing::Printing;
 use super::profiling::{Profiling, Report};
 use super::queue::Plan;
 use super::ready::Ready;
@@ -55,6 +56,7 @@ pub struct Device {
     waiting: AtomicUsize,
     stamps: Arc<Stamps>,
     profile: Profiling,
+    printing: Printing,
     base: Base,
 }
 
@@ -75,6 +77,7 @@ impl Device {
             waiting: AtomicUsize::new(0),
             stamps: Stamps::new(base.session()),
             profile: Profiling::default(),
+            printing: Printing::default(),
             base,
         }))
     }
@@ -129,6 +132,16 @@ impl Device {
         let mut pending = Vec::new();
         self.each_lane(|lane| pending.extend((!lane.is_over(lane.last())).then(|| lane.fence())));
         pending
+    }
+
+    /// Whether everything that was given is over.
+    pub(super) fn is_quiet(&self) -> bool {
+        self.pending().is_empty()
+    }
+
+    /// Who prints what kernels print.
+    pub(super) fn printing(&self) -> &Printing {
+        &self.printing
     }
 
     fn has_retired(&self) -> bool {
@@ -228,7 +241,11 @@ impl Device {
     /// # Errors
     /// `NV_ERR_INVALID_ARGUMENT` for a fence that was never given out, and the fault of its queue.
     pub fn query(&self, fence: u64) -> RmResult<bool> {
-        self.lane(fence)?.map_or(Ok(true), |lane| lane.query(split(fence).1))
+        let passed = self.lane(fence)?.map_or(Ok(true), |lane| lane.query(split(fence).1));
+        if !matches!(passed, Ok(false)) {
+            self.print();
+        }
+        passed
     }
 
     /// Makes a probe of a fence, with which another thread can look at it.
@@ -333,9 +350,9 @@ impl Device {
     /// `NV_ERR_INVALID_ARGUMENT` for a fence that was never given out, the channel's fault as soon as there is one, and
     /// `NV_ERR_TIMEOUT` with the work that is pending.
     pub fn wait(&self, fence: u64, deadline: Option<Duration>) -> RmResult<()> {
-        if let Some(lane) = self.lane(fence)? {
-            lane.wait(split(fence).1, deadline)?;
-        }
+        let waited = self.lane(fence)?.map_or(Ok(()), |lane| lane.wait(split(fence).1, deadline));
+        self.print();
+        waited?;
         self.bury();
         self.report_finished();
         Ok(())
@@ -397,6 +414,9 @@ impl Device {
         let mut recovered = usize::from(self.own.recover(&self.base)?);
         for lane in self.lanes.all() {
             recovered += usize::from(lane.recover(&self.base)?);
+        }
+        if recovered > 0 {
+            self.tidy_up()?;
         }
         self.bury();
         Ok(recovered)

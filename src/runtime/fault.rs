@@ -1,10 +1,12 @@
 //! Waiting for the GPU, and the faults that stop it.
 
+use super::clues::Clues;
+use super::library::stop::{Reason, Stop};
 use super::memory::Memory;
 use super::patience::Patience;
 use super::place::Place;
-use super::queue::Timeline;
 use super::session::Session;
+use super::timeline::Timeline;
 use crate::status::{RmError, RmResult, fail};
 use std::fmt;
 use std::mem::offset_of;
@@ -22,8 +24,14 @@ use zerocopy::FromZeros;
 pub enum Cause {
     /// An access to an address that has no mapping, or whose mapping forbids it.
     Mmu,
-    /// An exception of an SM: an illegal instruction, a bad address or a trap.
+    /// An exception of an SM: an illegal instruction or a bad address.
     Sm,
+    /// The kernel executed a trap.
+    Trap,
+    /// An assertion of the kernel failed.
+    Assert,
+    /// The kernel freed memory that was not to be freed.
+    Free,
     /// The front end or the compute engine refused a launch or a method.
     Graphics,
     /// Work that did not end in time while another channel waited.
@@ -35,7 +43,7 @@ pub enum Cause {
 }
 
 /// The fault that stopped a channel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FaultInfo {
     /// The cause.
     pub cause: Cause,
@@ -47,6 +55,8 @@ pub struct FaultInfo {
     pub sm: Option<(u32, u32)>,
     /// The address of the instruction, if an SM reported one.
     pub pc: Option<u64>,
+    /// What the thread that gave up said, if one did.
+    pub stop: Option<Stop>,
 }
 
 impl fmt::Display for FaultInfo {
@@ -54,14 +64,21 @@ impl fmt::Display for FaultInfo {
         let what = match self.cause {
             Cause::Mmu => "an MMU fault",
             Cause::Sm => "an SM exception",
+            Cause::Trap | Cause::Assert | Cause::Free => "a trap",
             Cause::Graphics => "an exception of the compute engine",
             Cause::Timeout => "a timeout of the scheduler",
             Cause::Pushbuffer => "an error in the pushbuffer",
             Cause::Other => "an error",
         };
+        if let Some(stop) = &self.stop {
+            write!(f, "{stop}; ")?;
+        }
         write!(f, "channel {} was stopped by {what} (nvgpu code {})", self.channel, self.code)?;
         if let Some((sm, esr)) = self.sm {
-            write!(f, "; SM {sm}: {} ({esr:#x})", warp_error(esr))?;
+            match esr & 0xffff {
+                0 => write!(f, "; SM {sm}")?,
+                _ => write!(f, "; SM {sm}: {} ({esr:#x})", warp_error(esr))?,
+            }
         }
         if let Some(pc) = self.pc {
             write!(f, " at pc {pc:#x}")?;
@@ -101,6 +118,8 @@ pub fn says_stopped(status: &Place) -> bool {
     status.read_u32() >> 16 == WRITTEN
 }
 
+/// `hww_global_esr`: a warp executed a trap (docs/hardware/nvgpu-faults.md#global-esr-bits).
+const TRAPPED: u32 = 1 << 4;
 /// The value of the notifier's status word, which the kernel writes last.
 const WRITTEN: u32 = 0xffff;
 const SMS: u32 = 100;
@@ -114,6 +133,7 @@ pub struct Watch {
     /// The object that reads the records of the SMs. A channel without compute has none.
     debugger: Option<u32>,
     channel: u32,
+    clues: Arc<Clues>,
     /// The fault, after it was asked for the first time. The channel may not exist any more afterwards.
     fault: OnceLock<FaultInfo>,
 }
@@ -123,7 +143,13 @@ impl Watch {
     ///
     /// # Errors
     /// An error that RM gives.
-    pub fn new(session: &Arc<Session>, notifier: Memory, compute: Option<u32>, channel: u32) -> RmResult<Watch> {
+    pub fn new(
+        session: &Arc<Session>,
+        notifier: Memory,
+        compute: Option<u32>,
+        channel: u32,
+        clues: &Arc<Clues>,
+    ) -> RmResult<Watch> {
         let debugger = match compute {
             None => None,
             Some(hClass3dObject) => {
@@ -134,7 +160,8 @@ impl Watch {
         };
         let notifier = Arc::new(notifier);
         let status = Place::of(&notifier, offset_of!(nvgpu_notification, info16) as u64, 4)?;
-        Ok(Watch { session: session.clone(), notifier, status, debugger, channel, fault: OnceLock::new() })
+        let (session, clues) = (session.clone(), clues.clone());
+        Ok(Watch { session, notifier, status, debugger, channel, clues, fault: OnceLock::new() })
     }
 
     /// Whether the channel was stopped. This costs one read of memory.
@@ -157,22 +184,32 @@ impl Watch {
             return Ok(None);
         }
         if let Some(info) = self.fault.get() {
-            return Ok(Some(*info));
+            return Ok(Some(info.clone()));
         }
         let code = self.notifier.read_u32(offset_of!(nvgpu_notification, info32) as u64);
-        let mut info = FaultInfo { cause: cause(code), code, channel: self.channel, sm: None, pc: None };
-        let Some(debugger) = self.debugger else { return Ok(Some(*self.fault.get_or_init(|| info))) };
+        let mut info = FaultInfo { cause: cause(code), code, channel: self.channel, sm: None, pc: None, stop: None };
+        let Some(debugger) = self.debugger else { return Ok(Some(self.fault.get_or_init(|| info).clone())) };
         let mut p = NV83DE_CTRL_DEBUG_READ_ALL_SM_ERROR_STATES_PARAMS::new_zeroed();
         p.numSMsToRead = SMS;
         self.session.control(debugger, NV83DE_CTRL_CMD_DEBUG_READ_ALL_SM_ERROR_STATES, &mut p)?;
-        let first = (0u32..).zip(&p.smErrorStateArray).find(|(_, r)| r.hwwWarpEsr & 0xffff != 0);
-        if let Some((sm, record)) = first {
+        let records = || (0u32..).zip(&p.smErrorStateArray);
+        let error = records().find(|(_, r)| r.hwwWarpEsr & 0xffff != 0);
+        let trap = records().find(|(_, r)| r.hwwGlobalEsr & TRAPPED != 0);
+        if let Some((sm, record)) = error.or(trap) {
             (info.sm, info.pc) = (Some((sm, record.hwwWarpEsr)), Some(record.hwwWarpEsrPc64));
             if info.cause == Cause::Graphics {
-                info.cause = Cause::Sm;
+                info.cause = if error.is_some() { Cause::Sm } else { Cause::Trap };
             }
         }
-        Ok(Some(*self.fault.get_or_init(|| info)))
+        if info.cause == Cause::Trap {
+            info.stop = self.clues.stop();
+            info.cause = match &info.stop {
+                None => Cause::Trap,
+                Some(Stop { reason: Reason::Assert { .. }, .. }) => Cause::Assert,
+                Some(Stop { reason: Reason::Free { .. }, .. }) => Cause::Free,
+            };
+        }
+        Ok(Some(self.fault.get_or_init(|| info).clone()))
     }
 
     /// Fails with the fault if the channel was stopped.

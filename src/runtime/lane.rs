@@ -12,10 +12,12 @@ use super::follow_up::FollowUp;
 use super::launch::Launch;
 use super::memory::{Memory, Span, Writer};
 use super::module::Module;
+use super::params::Home;
 use super::profile::{Record, Records};
-use super::queue::{Kind, Plan, Queue, Timeline};
+use super::queue::{Kind, Plan, Queue};
 use super::ready::Ready;
 use super::syncpoints::Signal;
+use super::timeline::Timeline;
 use crate::rm::syncpoints::SyncPoint;
 use crate::status::{RmError, RmResult, fail};
 use parking_lot::{Mutex, RwLock};
@@ -76,7 +78,7 @@ impl Lane {
     /// # Errors
     /// An error that RM gives. Nothing is left of the attempt.
     pub fn open(base: &Base, number: u64, plan: Plan, local: u32) -> RmResult<Lane> {
-        let mut queue = Queue::open(base.session(), base.doorbell(), plan)?;
+        let mut queue = Queue::open(base.session(), base.doorbell(), plan, base.clues())?;
         base.set_up(&mut queue)?;
         let (arena, ready_local) = match plan.kind {
             Kind::Compute => (Some(base.local_memory(&mut queue, local)?), local),
@@ -169,7 +171,7 @@ impl Lane {
             records.lose(completed);
         }
         self.timeline.lose(last)?;
-        let mut queue = Queue::go_on(base.session(), base.doorbell(), self.plan, &self.timeline, last)?;
+        let mut queue = Queue::go_on(base.session(), base.doorbell(), self.plan, base.clues(), &self.timeline, last)?;
         base.set_up(&mut queue)?;
         if self.plan.kind == Kind::Compute {
             work.arena = Some(base.local_memory(&mut queue, work.local)?);
@@ -213,7 +215,7 @@ impl Lane {
         let mut work = self.work.lock();
         work.queue.check()?;
         if !ready.is_for(launch, work.ready_local) {
-            self.prepare(base, module.kernel_at(index), module.address(), ready, launch, &mut work)?;
+            self.prepare(base, module.kernel_at(index), module.home(), ready, launch, &mut work)?;
         }
         let name = || module.kernel_at(index).name.clone();
         let submission = ready.launch(base.code(), &mut work.queue, name, fill)?;
@@ -227,7 +229,7 @@ impl Lane {
         &self,
         base: &Base,
         kernel: &Kernel,
-        at: u64,
+        home: &Home,
         ready: &mut Ready,
         launch: &Launch,
         work: &mut Work,
@@ -239,7 +241,7 @@ impl Lane {
             let needed = kernel.local_memory().next_power_of_two().min(MOST_LOCAL);
             self.replace_local(base, work, needed)?;
         }
-        let made = ready.make(kernel, at, *launch, work.local, base.context());
+        let made = ready.make(kernel, home, *launch, work.local, base.context());
         made.map_err(|e| refused(kernel, e))
     }
 

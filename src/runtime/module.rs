@@ -3,7 +3,8 @@
 use super::cubin::{Cubin, Kernel};
 use super::device::Device;
 use super::heap::Piece;
-use super::params::Layout;
+use super::library::Library;
+use super::params::{Home, Layout};
 use super::ready::Ready;
 use crate::status::{RmError, RmResult, fail};
 use parking_lot::Mutex;
@@ -15,6 +16,7 @@ pub struct Module {
     device: Arc<Device>,
     cubin: Cubin,
     memory: Piece,
+    home: Home,
 }
 
 /// A kernel of a loaded module.
@@ -34,18 +36,25 @@ impl Module {
     /// Those of [`Device::load`].
     pub fn load(device: &Arc<Device>, image: &[u8], capability: u32) -> RmResult<Arc<Module>> {
         let bad = |e: super::elf::LoadError| RmError::new(NV_ERR_INVALID_ARGUMENT, format!("loading a module: {e}"));
-        let cubin = Cubin::parse(image, capability).map_err(bad)?;
+        let cubin = Cubin::parse_with(image, capability, Library::functions_for(capability)).map_err(bad)?;
+        let mut home = Home { module: 0, library: 0 };
+        let mut functions = 0;
+        if !cubin.outside().is_empty() {
+            let library = device.base().library_for(&cubin)?;
+            (home.library, functions) = (library.state(), library.code());
+        }
         let memory = device.base().code().take(cubin.memory_size())?;
-        let bytes = cubin.place(memory.va()).map_err(bad)?;
+        home.module = memory.va();
+        let bytes = cubin.place_with(home.module, functions).map_err(bad)?;
         memory.write(0, &bytes)?;
         memory.zero_from(bytes.len() as u64)?;
-        Ok(Arc::new(Module { device: device.clone(), cubin, memory }))
+        Ok(Arc::new(Module { device: device.clone(), cubin, memory, home }))
     }
 
-    /// The GPU address of the module.
+    /// Where its kernels find what belongs to it.
     #[inline]
-    pub fn address(&self) -> u64 {
-        self.memory.va()
+    pub fn home(&self) -> &Home {
+        &self.home
     }
 
     /// The device on which the module is loaded.

@@ -15,6 +15,10 @@ mod at {
     pub const LOCAL_WINDOW: usize = 0x20;
     pub const STACK: usize = 0x28;
     pub const DYNAMIC_SHARED: usize = 0x2c;
+    /// Environment registers 1 and 2: the halves of the grid's workspace, the upper one first.
+    pub const WORKSPACE: usize = 0x8c;
+    /// Environment registers 30 and 31: the state of the device library.
+    pub const LIBRARY: usize = 0x100;
     /// The number that is added to the address of a `__constant__` variable to make a generic pointer: the address of
     /// bank 3 in memory.
     pub const CONSTANTS: usize = 0x50;
@@ -40,14 +44,32 @@ pub struct Windows {
     pub sm_count: u32,
 }
 
-/// Makes the parameter bank of one launch, for a module at GPU address `module`. `arguments` is the block of arguments,
+/// Where a kernel's code finds what belongs to its module.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Home {
+    /// GPU address of the module.
+    pub module: u64,
+    /// GPU address of the device library's state; 0 for a module that does not use it.
+    pub library: u64,
+}
+
+/// Bytes of the workspace in which the blocks of a grid wait for each other, as cooperative groups have it: its size, and the
+/// barrier's word.
+pub const WORKSPACE: [u32; 4] = [16, 0, 0, 0];
+
+/// Writes the workspace's address.
+pub fn put_workspace(bank: &mut [u8], address: u64) {
+    put(bank, at::WORKSPACE, &[(address >> 32) as u32, address as u32]);
+}
+
+/// Makes the parameter bank of one launch, for a module that lies at `home`. `arguments` is the block of arguments,
 /// which has the layout of the parameters.
 ///
 /// # Errors
 /// [`LaunchError::ArgumentBytes`] if the block does not have the size of the parameters.
 pub fn bank(
     kernel: &Kernel,
-    module: u64,
+    home: &Home,
     launch: &Launch,
     windows: &Windows,
     arguments: &[u8],
@@ -56,7 +78,7 @@ pub fn bank(
         return Err(LaunchError::ArgumentBytes { found: arguments.len(), wanted: kernel.parameter_size });
     }
     let mut bank = vec![0; size(kernel)];
-    header(kernel, module, launch, windows, &mut bank);
+    header(kernel, home, launch, windows, &mut bank);
     bank[kernel.parameter_offset as usize..][..arguments.len()].copy_from_slice(arguments);
     Ok(bank)
 }
@@ -66,8 +88,8 @@ pub fn size(kernel: &Kernel) -> usize {
     kernel.parameter_bank().max(BANK_HEADER).next_multiple_of(16) as usize
 }
 
-/// Writes the bank except for the arguments.
-pub fn header(kernel: &Kernel, module: u64, launch: &Launch, windows: &Windows, bank: &mut [u8]) {
+/// Writes the bank except for the arguments and the workspace.
+pub fn header(kernel: &Kernel, home: &Home, launch: &Launch, windows: &Windows, bank: &mut [u8]) {
     put(bank, at::BLOCK, &[launch.block.x, launch.block.y, launch.block.z]);
     put(bank, at::GRID, &[launch.grid.x, launch.grid.y, launch.grid.z]);
     put(bank, at::SHARED_WINDOW, &halves(windows.shared));
@@ -75,7 +97,8 @@ pub fn header(kernel: &Kernel, module: u64, launch: &Launch, windows: &Windows, 
     put(bank, at::STACK, &[STACK_START]);
     put(bank, at::DYNAMIC_SHARED, &[launch.dynamic_shared]);
     let constants = kernel.banks.iter().find(|b| b.number == CONSTANT_VARIABLES);
-    put(bank, at::CONSTANTS, &halves(constants.map_or(0, |b| module + b.offset)));
+    put(bank, at::CONSTANTS, &halves(constants.map_or(0, |b| home.module + b.offset)));
+    put(bank, at::LIBRARY, &halves(home.library));
     put(bank, at::SM_COUNT, &[windows.sm_count]);
     put(bank, at::RESERVED_SHARED, &[super::cubin::kernel::SHARED_RESERVE]);
 }

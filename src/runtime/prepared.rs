@@ -2,7 +2,7 @@
 
 use super::cubin::Kernel;
 use super::launch::{Dim3, Launch, LaunchError, Limits};
-use super::params::{self, Windows};
+use super::params::{self, Home, WORKSPACE, Windows};
 use super::qmd::{self, DWORDS};
 use std::ops::Range;
 use tegrarm_abi::methods::qmd as f;
@@ -19,7 +19,7 @@ pub struct Context {
     pub sass_version: u8,
 }
 
-/// The descriptor and the parameter bank of one kernel, one after the other as the GPU gets them.
+/// The descriptor, the parameter bank and the grid's workspace of one kernel, one after the other as the GPU gets them.
 pub struct Prepared {
     /// The launch for which they were made.
     made: Launch,
@@ -44,7 +44,7 @@ impl Prepared {
         Prepared {
             made: Launch { grid: Dim3::new(0, 0, 0), block: Dim3::new(0, 0, 0), dynamic_shared: 0 },
             local_memory: UNMADE,
-            image: vec![0; DWORDS + params::size(kernel) / 4],
+            image: vec![0; DWORDS + params::size(kernel) / 4 + WORKSPACE.len()],
             arguments,
         }
     }
@@ -64,7 +64,7 @@ impl Prepared {
         self.arguments.len() as u64
     }
 
-    /// The number of bytes of the descriptor and the bank together.
+    /// The number of bytes of all of them together.
     pub fn bytes(&self) -> u64 {
         self.image.len() as u64 * 4
     }
@@ -75,7 +75,7 @@ impl Prepared {
         self.made.is_like(launch) && self.local_memory == local_memory
     }
 
-    /// Makes them for a launch of a kernel whose module is at the address `module`.
+    /// Makes them for a launch of a kernel whose module lies at `home`.
     ///
     /// # Errors
     /// The limit that is broken, with the numbers.
@@ -83,18 +83,20 @@ impl Prepared {
     pub fn make(
         &mut self,
         kernel: &Kernel,
-        module: u64,
+        home: &Home,
         launch: Launch,
         local_memory: u32,
         context: &Context,
     ) -> Result<(), LaunchError> {
         self.local_memory = UNMADE;
         let (descriptor, bank) = self.image.split_at_mut(DWORDS);
+        let (bank, workspace) = bank.split_at_mut(bank.len() - WORKSPACE.len());
+        workspace.copy_from_slice(&WORKSPACE);
         let bank_size = bank.len() as u32 * 4;
         // Each launch fills in the bank's address: see `at`.
-        let memory = qmd::LaunchMemory { module, bank: 0, bank_size, local_memory };
+        let memory = qmd::LaunchMemory { module: home.module, bank: 0, bank_size, local_memory };
         descriptor.copy_from_slice(&qmd::build(kernel, &launch, &memory, &context.limits, context.sass_version)?);
-        params::header(kernel, module, &launch, &context.windows, bank.as_mut_bytes());
+        params::header(kernel, home, &launch, &context.windows, bank.as_mut_bytes());
         (self.made, self.local_memory) = (launch, local_memory);
         Ok(())
     }
@@ -104,6 +106,8 @@ impl Prepared {
         let bank = at + QMD_BYTES;
         f::CONSTANT_BUFFER_ADDR_LOWER.at(0).put_words(&mut self.image, bank & 0xffff_ffff);
         f::CONSTANT_BUFFER_ADDR_UPPER.at(0).put_words(&mut self.image, bank >> 32);
+        let workspace = at + self.bytes() - size_of_val(&WORKSPACE) as u64;
+        params::put_workspace(&mut self.image.as_mut_bytes()[QMD_BYTES as usize..], workspace);
         self.image.as_bytes()
     }
 }

@@ -3,18 +3,17 @@
 //! All submissions run in order. Each ends with the release of its number to the timeline. So a fence is a number, and
 //! a wait compares two numbers.
 
+use super::clues::Clues;
 use super::commands::{Commands, Engine, MOST};
 use super::fault::{Watch, says_stopped};
 use super::memory::{Cache, Doorbell, Memory, Writer};
 use super::place::{Place, Width};
 use super::profile::{Records, What};
 use super::session::{Group, Session};
+use super::timeline::Timeline;
 use crate::status::{During, RmResult, fail};
-use parking_lot::Mutex;
 use std::mem::offset_of;
-use std::ops::RangeInclusive;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tegrarm_abi::methods::host::*;
 use tegrarm_abi::rm::alloc::*;
@@ -35,6 +34,8 @@ const USERD: u64 = RING_BYTES;
 /// The place of `GPPut` in the area.
 pub const GP_PUT: u64 = USERD + offset_of!(AmpereAControlGPFifo, GPPut) as u64;
 const AREA: u64 = 64 << 10;
+/// The first bit of a queue's generation.
+const GENERATION: u32 = 48;
 /// The number of bytes for the words of one submission.
 const SLOT: u64 = MOST as u64 * 4;
 
@@ -64,95 +65,6 @@ impl Plan {
     pub const PLAIN: Plan = Plan { kind: Kind::Compute, level: None, timeslice: None };
 }
 
-/// The GPU's progress: the number of the last submission that has finished.
-pub struct Timeline {
-    memory: Arc<Memory>,
-    /// Whether there are submissions that never finished although later ones did. The next field says which.
-    has_lost: AtomicBool,
-    lost: Mutex<Vec<RangeInclusive<u64>>>,
-}
-
-/// The place in the timeline's memory at which the CPU reports its progress to the GPU.
-const CPU_AT: u64 = 64;
-
-impl Timeline {
-    /// The memory of the timeline. The number is the first double word.
-    pub fn memory(&self) -> &Arc<Memory> {
-        &self.memory
-    }
-
-    /// The GPU address.
-    #[inline]
-    pub fn va(&self) -> u64 {
-        self.memory.va()
-    }
-
-    /// Makes a timeline without submissions.
-    ///
-    /// # Errors
-    /// An error that RM gives if there is no memory.
-    fn new(session: &Arc<Session>) -> RmResult<Timeline> {
-        let memory = Arc::new(Memory::new(session, 4096, Cache::Cached)?);
-        Ok(Timeline { memory, has_lost: AtomicBool::new(false), lost: Mutex::default() })
-    }
-
-    /// Declares that submissions up to `last` that have not finished never will. Everything that waits for them
-    /// continues.
-    ///
-    /// # Errors
-    /// There are none in practice, because the timeline has room for its number.
-    pub fn lose(&self, last: u64) -> RmResult<()> {
-        let completed = self.completed();
-        if completed < last {
-            self.lost.lock().push(completed + 1..=last);
-            self.has_lost.store(true, Ordering::Release);
-            let number = Place::of(&self.memory, 0, 8)?;
-            std::sync::atomic::fence(Ordering::Release);
-            number.write(Width::W8, 0, last);
-        }
-        Ok(())
-    }
-
-    /// Checks that a submission that counts as passed has really finished.
-    ///
-    /// # Errors
-    /// `NV_ERR_RESOURCE_LOST` if a fault had stopped the channel before.
-    #[inline]
-    pub fn check_kept(&self, submission: u64) -> RmResult<()> {
-        // A thread that sees the number of a recovery also sees what the recovery wrote before it.
-        std::sync::atomic::fence(Ordering::Acquire);
-        if self.has_lost.load(Ordering::Acquire) { self.look_for_lost(submission) } else { Ok(()) }
-    }
-
-    #[cold]
-    fn look_for_lost(&self, submission: u64) -> RmResult<()> {
-        if self.lost.lock().iter().any(|range| range.contains(&submission)) {
-            fail!(NV_ERR_RESOURCE_LOST, "a fault stopped the queue before submission {submission} finished");
-        }
-        Ok(())
-    }
-
-    /// The GPU address at which the GPU waits for the CPU.
-    pub fn cpu_va(&self) -> u64 {
-        self.memory.va() + CPU_AT
-    }
-
-    /// Reports that the CPU has done all tasks up to `number`.
-    ///
-    /// # Errors
-    /// There are none in practice, because the timeline has room for its number.
-    pub fn cpu_has_come_to(&self, number: u64) -> RmResult<()> {
-        Place::of(&self.memory, CPU_AT, 8)?.write(Width::W8, 0, number);
-        Ok(())
-    }
-
-    /// The number of the last submission that has finished.
-    #[inline]
-    pub fn completed(&self) -> u64 {
-        self.memory.read_u64(0)
-    }
-}
-
 /// A channel and its memory.
 pub struct Queue {
     /// It is declared first, because the channel must end before the memory that it uses.
@@ -169,6 +81,7 @@ pub struct Queue {
     status: Place,
     token: u32,
     put: u32,
+    generation: u64,
     last: u64,
     /// The newest submission that is known to have finished.
     done: u64,
@@ -219,8 +132,8 @@ impl Queue {
     ///
     /// # Errors
     /// An error that RM gives. The objects that were made before are freed with the session.
-    pub fn open(session: &Arc<Session>, doorbell: &Arc<Doorbell>, plan: Plan) -> RmResult<Queue> {
-        Queue::go_on(session, doorbell, plan, &Arc::new(Timeline::new(session)?), 0)
+    pub fn open(session: &Arc<Session>, doorbell: &Arc<Doorbell>, plan: Plan, clues: &Arc<Clues>) -> RmResult<Queue> {
+        Queue::go_on(session, doorbell, plan, clues, &Arc::new(Timeline::new(session)?), 0)
     }
 
     /// Opens a channel that continues after another one, at submission `last` of its timeline.
@@ -231,6 +144,7 @@ impl Queue {
         session: &Arc<Session>,
         doorbell: &Arc<Doorbell>,
         plan: Plan,
+        clues: &Arc<Clues>,
         timeline: &Arc<Timeline>,
         last: u64,
     ) -> RmResult<Queue> {
@@ -259,7 +173,7 @@ impl Queue {
         session.control(group.group, NVA06C_CTRL_CMD_GPFIFO_SCHEDULE, &mut schedule)?;
         let mut token = NVC36F_CTRL_CMD_GPFIFO_GET_WORK_SUBMIT_TOKEN_PARAMS::new_zeroed();
         session.control(channel, NVC36F_CTRL_CMD_GPFIFO_GET_WORK_SUBMIT_TOKEN, &mut token)?;
-        let watch = Arc::new(Watch::new(session, notifier, compute, token.workSubmitToken & 0xffff)?);
+        let watch = Arc::new(Watch::new(session, notifier, compute, token.workSubmitToken & 0xffff, clues)?);
         Ok(Queue {
             group,
             commands: Memory::new(session, u64::from(ENTRIES) * SLOT, Cache::WriteCombined)?,
@@ -272,6 +186,7 @@ impl Queue {
             area,
             token: token.workSubmitToken,
             put: 0,
+            generation: timeline.next_channel() << GENERATION,
             last,
             done: last,
             room: last + u64::from(ENTRIES) - 1,
@@ -305,6 +220,11 @@ impl Queue {
         self.last
     }
 
+    /// A number that tells it from the queue that it goes on for, in bits that no other small number has.
+    #[inline(always)]
+    pub fn generation(&self) -> u64 {
+        self.generation
+    }
     /// The engine that the last submission was for.
     pub fn engine(&self) -> Engine {
         self.engine

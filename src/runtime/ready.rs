@@ -9,6 +9,7 @@ use super::cubin::Kernel;
 use super::heap::{Heap, Piece};
 use super::launch::{Launch, LaunchError};
 use super::memory::Span;
+use super::params::Home;
 use super::prepared::{Context, Prepared};
 use super::queue::{ENTRIES, Program, Queue};
 use crate::status::RmResult;
@@ -31,7 +32,7 @@ struct Image {
     /// The descriptor and the parameter bank, and their GPU address.
     launch: Span,
     at: u64,
-    /// The version of the template from which it was made.
+    /// The template from which it was made, and the queue's generation: a fault leaves workspaces in the middle of a barrier.
     version: u64,
     /// The fence of its last launch.
     fence: u64,
@@ -63,7 +64,7 @@ impl Ready {
         self.template.is_for(launch, local_memory)
     }
 
-    /// Changes the template for a launch of a kernel whose module is at the address `module`.
+    /// Changes the template for a launch of a kernel whose module lies at `home`.
     ///
     /// # Errors
     /// The limit that is broken, with the numbers.
@@ -71,13 +72,13 @@ impl Ready {
     pub fn make(
         &mut self,
         kernel: &Kernel,
-        module: u64,
+        home: &Home,
         launch: Launch,
         local_memory: u32,
         context: &Context,
     ) -> Result<(), LaunchError> {
         self.version += 1;
-        self.template.make(kernel, module, launch, local_memory, context)
+        self.template.make(kernel, home, launch, local_memory, context)
     }
 
     /// Launches. `fill` writes the block of arguments, and `name` is the kernel's name, which a profile needs. Returns
@@ -93,7 +94,7 @@ impl Ready {
         name: impl FnOnce() -> String,
         fill: impl FnOnce(&Span) -> RmResult<()>,
     ) -> RmResult<u64> {
-        let version = self.version;
+        let version = self.version | queue.generation();
         let image = match self.images.get_mut(self.next) {
             Some(image) if image.version == version && queue.is_free_after(image.fence) => image,
             _ => self.renew(heap, queue)?,
@@ -119,9 +120,10 @@ impl Ready {
         }
         let image = &mut self.images[self.next];
         queue.wait_until_free_after(image.fence)?;
-        if image.version != self.version {
+        let version = self.version | queue.generation();
+        if image.version != version {
             image.launch.put(0, self.template.at(image.at));
-            image.version = self.version;
+            image.version = version;
         }
         Ok(image)
     }

@@ -6,6 +6,7 @@ use super::super::objects::{NV_STATUS, NvU32, NvU64};
 use super::handles::{DEVICES, QUEUES, close_device};
 use super::opaque::tegrarm_device;
 use super::pointers::{give, give_any, present};
+use super::printf::print_to_standard_output;
 use crate::runtime::device::Device;
 use crate::runtime::fault::{Cause, FaultInfo};
 use crate::runtime::queues::QueueRef;
@@ -22,6 +23,8 @@ pub const TEGRARM_WAIT_POLL: u64 = 0;
 pub const TEGRARM_FAULT_NO_SM: u32 = u32::MAX;
 /// Bytes of `tegrarm_fault.text`, with its NUL.
 pub const TEGRARM_FAULT_TEXT_SIZE: usize = 256;
+/// Bytes of `tegrarm_fault.sentence`, with its NUL.
+pub const TEGRARM_FAULT_SENTENCE_SIZE: usize = 4096;
 
 /// The cause for which a device stopped: a value of `tegrarm_fault.cause`. Later versions may add values.
 #[repr(C)]
@@ -32,7 +35,7 @@ pub enum tegrarm_fault_cause {
     TEGRARM_FAULT_NONE = 0,
     /// The GPU accessed an address that is not mapped, or wrote one that is mapped read-only.
     TEGRARM_FAULT_MMU = 1,
-    /// An SM refused an instruction: it is illegal, its address is bad, or it is a trap.
+    /// An SM refused an instruction: it is illegal, or its address is bad.
     TEGRARM_FAULT_SM = 2,
     /// The compute engine refused a launch or a method.
     TEGRARM_FAULT_COMPUTE = 3,
@@ -42,6 +45,12 @@ pub enum tegrarm_fault_cause {
     TEGRARM_FAULT_PUSHBUFFER = 5,
     /// An error that is none of these.
     TEGRARM_FAULT_OTHER = 6,
+    /// The kernel executed a trap.
+    TEGRARM_FAULT_TRAP = 7,
+    /// An assertion of the kernel failed.
+    TEGRARM_FAULT_ASSERT = 8,
+    /// The kernel freed memory that `malloc` did not give, or that it had freed before.
+    TEGRARM_FAULT_FREE = 9,
 }
 
 impl tegrarm_fault_cause {
@@ -49,6 +58,9 @@ impl tegrarm_fault_cause {
         match cause {
             Cause::Mmu => Self::TEGRARM_FAULT_MMU,
             Cause::Sm => Self::TEGRARM_FAULT_SM,
+            Cause::Trap => Self::TEGRARM_FAULT_TRAP,
+            Cause::Assert => Self::TEGRARM_FAULT_ASSERT,
+            Cause::Free => Self::TEGRARM_FAULT_FREE,
             Cause::Graphics => Self::TEGRARM_FAULT_COMPUTE,
             Cause::Timeout => Self::TEGRARM_FAULT_TIMEOUT,
             Cause::Pushbuffer => Self::TEGRARM_FAULT_PUSHBUFFER,
@@ -77,9 +89,14 @@ pub struct tegrarm_fault {
     pub warp_error: u32,
     /// GPU address of the instruction at which that SM stopped. It is 0 if no SM reported an error.
     pub pc: u64,
-    /// A sentence that says all of this, with a NUL at its end.
+    /// The beginning of the sentence, with a NUL at its end.
     pub text: [c_char; TEGRARM_FAULT_TEXT_SIZE],
+    /// A sentence that says all of this, with a NUL at its end.
+    pub sentence: [c_char; TEGRARM_FAULT_SENTENCE_SIZE],
 }
+
+/// Bytes of the structure before it had `sentence`.
+const FIRST_SIZE: usize = std::mem::offset_of!(tegrarm_fault, sentence);
 
 /// Opens GPU `index`, which is 0 on a Tegra: an address space, a channel with the compute and copy engines, and local
 /// memory. `*device` is a new handle. Close it with `tegrarm_device_close`.
@@ -96,6 +113,7 @@ pub unsafe extern "C" fn tegrarm_device_open(index: NvU32, device: *mut *mut teg
     status(|| {
         present(device, "device")?;
         let opened = Device::open(&instance::get()?, index)?;
+        print_to_standard_output(&opened);
         let handle = DEVICES.insert(opened.clone())?;
         if let Err(e) = QUEUES.insert(QueueRef::own(&opened)) {
             let _ = DEVICES.remove(handle);
@@ -173,12 +191,14 @@ pub unsafe extern "C" fn tegrarm_device_fault(device: *mut tegrarm_device, fault
         present(fault, "fault")?;
         // SAFETY: the first field is there in every version of the structure.
         let size = unsafe { (&raw const (*fault).size).read_unaligned() };
-        if size < size_of::<tegrarm_fault>() {
+        if size < FIRST_SIZE {
             fail!(NV_ERR_INVALID_PARAM_STRUCT, "fault->size is {size}: set it to sizeof(struct tegrarm_fault)");
         }
-        let found = tegrarm_fault::of(DEVICES.get(device)?.fault()?);
-        // SAFETY: the caller has at least that many bytes.
-        unsafe { give(fault, found, "fault") }
+        let mut found = tegrarm_fault::of(DEVICES.get(device)?.fault()?);
+        found.size = size.min(size_of::<tegrarm_fault>());
+        // SAFETY: the caller has that many bytes, and the structure has no more of them than it is long.
+        unsafe { std::ptr::copy_nonoverlapping((&raw const found).cast::<u8>(), fault.cast::<u8>(), found.size) };
+        Ok(())
     })
 }
 
@@ -194,16 +214,28 @@ impl tegrarm_fault {
             warp_error: 0,
             pc: 0,
             text: [0; TEGRARM_FAULT_TEXT_SIZE],
+            sentence: [0; TEGRARM_FAULT_SENTENCE_SIZE],
         };
         let Some(info) = info else { return fault };
         fault.cause = tegrarm_fault_cause::of(info.cause) as u32;
         (fault.code, fault.channel) = (info.code, info.channel);
         (fault.sm, fault.warp_error) = info.sm.unwrap_or((TEGRARM_FAULT_NO_SM, 0));
         fault.pc = info.pc.unwrap_or(0);
-        for (to, from) in fault.text[..TEGRARM_FAULT_TEXT_SIZE - 1].iter_mut().zip(info.to_string().bytes()) {
-            *to = from as c_char;
-        }
+        let sentence = info.to_string();
+        put_text(&mut fault.text, &sentence);
+        put_text(&mut fault.sentence, &sentence);
         fault
+    }
+}
+
+/// As much of a sentence as there is room for, with a NUL at its end.
+fn put_text(to: &mut [c_char], sentence: &str) {
+    let mut end = sentence.len().min(to.len() - 1);
+    while !sentence.is_char_boundary(end) {
+        end -= 1;
+    }
+    for (to, from) in to.iter_mut().zip(sentence[..end].bytes()) {
+        *to = from as c_char;
     }
 }
 

@@ -72,7 +72,7 @@ impl tegrarm_kernel_attributes {
             parameters: k.parameters.len() as u32,
             parameter_size: k.parameter_size,
             code_size: k.code_size,
-            code_address: kernel.module().address() + k.code,
+            code_address: kernel.module().home().module + k.code,
         }
     }
 }

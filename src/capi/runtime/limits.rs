@@ -5,7 +5,7 @@ use super::super::objects::{NV_STATUS, NvU32, NvU64};
 use super::handles::DEVICES;
 use super::opaque::tegrarm_device;
 use super::pointers::give;
-use crate::status::{RmError, fail};
+use crate::status::RmError;
 use tegrarm_abi::rm::status::*;
 
 /// A limit of a device: a value of `tegrarm_device_limit` and `tegrarm_device_set_limit`. Later versions may add values.
@@ -15,18 +15,24 @@ pub enum tegrarm_limit {
     /// How many bytes of stack each thread has, at least. At first it is 1024, as CUDA's own limit. A kernel that needs
     /// more, and says so, gets it at its first launch; a kernel that recurses has what this limit says.
     TEGRARM_LIMIT_STACK_SIZE = 0,
-    /// How many bytes `malloc` in kernels can give. It is 0 and stays so, because modules that call `malloc` are not
-    /// loaded.
+    /// How many bytes of memory there are for `malloc` in kernels. At first it is 8 MiB, as with CUDA, or what the environment variable
+    /// `TEGRARM_HEAP_SIZE` says. The memory is taken when the first module that calls `malloc` is loaded.
     TEGRARM_LIMIT_HEAP_SIZE = 1,
+    /// How many bytes the buffer of `printf` in kernels has. At first it is 1 MiB, as with CUDA, or what the environment variable
+    /// `TEGRARM_PRINTF_SIZE` says.
+    TEGRARM_LIMIT_PRINTF_SIZE = 2,
 }
 
 const STACK_SIZE: NvU32 = tegrarm_limit::TEGRARM_LIMIT_STACK_SIZE as NvU32;
 const HEAP_SIZE: NvU32 = tegrarm_limit::TEGRARM_LIMIT_HEAP_SIZE as NvU32;
+const PRINTF_SIZE: NvU32 = tegrarm_limit::TEGRARM_LIMIT_PRINTF_SIZE as NvU32;
 
 fn unknown(limit: NvU32) -> RmError {
     RmError::new(
         NV_ERR_INVALID_ARGUMENT,
-        format!("limit {limit}: there are TEGRARM_LIMIT_STACK_SIZE (0) and TEGRARM_LIMIT_HEAP_SIZE (1)"),
+        format!(
+            "limit {limit}: there are TEGRARM_LIMIT_STACK_SIZE (0), TEGRARM_LIMIT_HEAP_SIZE (1) and TEGRARM_LIMIT_PRINTF_SIZE (2)"
+        ),
     )
 }
 
@@ -46,7 +52,8 @@ pub unsafe extern "C" fn tegrarm_device_limit(
         let device = DEVICES.get(device)?;
         let found = match limit {
             STACK_SIZE => device.stack().into(),
-            HEAP_SIZE => 0,
+            HEAP_SIZE => device.sizes().heap,
+            PRINTF_SIZE => device.sizes().printf,
             other => return Err(unknown(other)),
         };
         // SAFETY: `value` is NULL or valid for writes, as `tegrarm_device_limit` asks of its caller.
@@ -56,13 +63,14 @@ pub unsafe extern "C" fn tegrarm_device_limit(
 
 /// Changes a limit of a device. `limit` is one of `enum tegrarm_limit`. The device may round `value` up;
 /// `tegrarm_device_limit` returns the new value. The call waits for the work that the device was given before. A replay
-/// keeps the limit that it was made with.
+/// keeps the stack that it was made with. While the sizes of heap or buffer change, no other thread gives the device work.
 ///
 /// Errors:
 /// - `NV_ERR_OBJECT_NOT_FOUND`: `device` is not an open device.
-/// - `NV_ERR_INVALID_ARGUMENT`: `limit` is none of the values, or a thread cannot have a stack of `value` bytes.
-/// - `NV_ERR_NOT_SUPPORTED`: `limit` is `TEGRARM_LIMIT_HEAP_SIZE` and `value` is not 0.
-/// - `NV_ERR_NO_MEMORY`: there is not enough memory for the stacks of all threads. The limit stays as it was.
+/// - `NV_ERR_INVALID_ARGUMENT`: `limit` is none of the values, or `value` is more than there can be.
+/// - `NV_ERR_STATE_IN_USE`: `limit` is `TEGRARM_LIMIT_HEAP_SIZE`, and kernels have not freed everything that `malloc` gave them.
+/// - `NV_ERR_STATE_IN_USE`: `limit` is that or `TEGRARM_LIMIT_PRINTF_SIZE`, and a module uses the memory while the device has replays.
+/// - `NV_ERR_NO_MEMORY`: there is not enough memory. The limit stays as it was.
 /// - `NV_ERR_RESET_REQUIRED`: a fault stopped the device.
 #[unsafe(no_mangle)]
 pub extern "C" fn tegrarm_device_set_limit(device: *mut tegrarm_device, limit: NvU32, value: NvU64) -> NV_STATUS {
@@ -70,11 +78,8 @@ pub extern "C" fn tegrarm_device_set_limit(device: *mut tegrarm_device, limit: N
         let device = DEVICES.get(device)?;
         match limit {
             STACK_SIZE => device.set_stack(value),
-            HEAP_SIZE if value == 0 => Ok(()),
-            HEAP_SIZE => fail!(
-                NV_ERR_NOT_SUPPORTED,
-                "a heap of {value} bytes: modules that call malloc are not loaded, so that nothing would use it"
-            ),
+            HEAP_SIZE => device.set_heap(value),
+            PRINTF_SIZE => device.set_printf(value),
             other => Err(unknown(other)),
         }
     })

@@ -34,6 +34,8 @@ pub mod events;
 
 pub mod profile;
 
+pub mod printf;
+
 pub mod state;
 
 pub mod measure;

@@ -1,6 +1,7 @@
 //! What a cubin says about one kernel.
 
 use super::attributes::{self, Attribute, id};
+use super::functions::Outside;
 use super::layout::{Home, Layout, bank};
 use crate::runtime::elf::{LoadError, Object, Problem, Section, Symbol};
 use std::collections::BTreeMap;
@@ -105,6 +106,14 @@ impl Kernel {
     /// The shared memory that a block gets if it asks for `dynamic` bytes in addition to its own.
     pub fn shared_memory(&self, dynamic: u32) -> u64 {
         (u64::from(self.shared) + u64::from(dynamic)).next_multiple_of(128) + u64::from(SHARED_RESERVE)
+    }
+
+    /// From now on it has room for functions that the loader brings: their code runs in its registers and on its stack.
+    pub fn calls(&mut self, brought: &Outside) {
+        self.registers = self.registers.max(brought.registers());
+        if let Stack::Bytes(bytes) = &mut self.stack {
+            *bytes += brought.stack();
+        }
     }
 
     /// The number of bytes of the parameter bank.

@@ -4,11 +4,13 @@
 //! address. Kernels, variables and memory sizes are known before that, so that the caller can allocate memory first.
 
 pub mod attributes;
+pub mod functions;
 pub mod kernel;
 pub mod layout;
 pub mod refused;
 pub mod reloc;
 
+pub use functions::{Function, Outside};
 pub use kernel::{Bank, Kernel, Parameter, Stack};
 
 use super::elf::{LoadError, Location, Object, Problem, RelocationTable, Symbol};
@@ -33,6 +35,9 @@ pub struct Cubin {
     memory: u64,
     kernels: Vec<Kernel>,
     variables: BTreeMap<String, Variable>,
+    functions: Vec<Function>,
+    /// The functions that it leaves to the loader.
+    outside: BTreeSet<String>,
     patches: Vec<Patch>,
     /// The location of each section that has patches, for messages.
     sections: BTreeMap<usize, Location>,
@@ -56,6 +61,8 @@ enum Value {
     Relative(i128),
     /// The value is an address already.
     Absolute(i128),
+    /// Relative to the address of the code that the loader brings.
+    Outside(i128),
 }
 
 const OBJECT: u8 = 1;
@@ -72,17 +79,30 @@ impl Cubin {
     /// machine or GPU, it needs an undefined symbol, it has a relocation that cannot be applied, or an instruction of it
     /// works on textures or surfaces.
     pub fn parse(bytes: &[u8], sm: u32) -> Result<Cubin, LoadError> {
+        Cubin::parse_with(bytes, sm, &Outside::NONE)
+    }
+
+    /// Reads a cubin that may leave functions to the loader. Its kernels then have the registers and the stack that these need.
+    ///
+    /// # Errors
+    /// As [`Cubin::parse`].
+    pub fn parse_with(bytes: &[u8], sm: u32, brought: &Outside) -> Result<Cubin, LoadError> {
         let object = Object::parse(bytes)?;
         check_machine(&object, sm)?;
         refused::check(&object)?;
         let layout = layout::plan(&object)?;
-        let kernels = kernel::read(&object, &layout)?;
+        let mut kernels = kernel::read(&object, &layout)?;
         let image = build_image(&object, &layout);
-        let patches = Patches { object: &object, layout: &layout, image: &image }.read()?;
+        let (patches, outside) = Patches { object: &object, layout: &layout, image: &image, brought }.read()?;
+        if !outside.is_empty() {
+            kernels.iter_mut().for_each(|kernel| kernel.calls(brought));
+        }
         let variables = variables(&object, &layout);
+        let functions = functions::read(&object, &layout);
         let sections = patches.iter().map(|p| (p.section, object.sections()[p.section].place(0))).collect();
         let symbols = patches.iter().map(|p| (p.symbol, object.symbols()[p.symbol].name.to_string())).collect();
-        Ok(Cubin { image, memory: layout.memory, kernels, variables, patches, sections, symbols })
+        let memory = layout.memory;
+        Ok(Cubin { image, memory, kernels, variables, functions, outside, patches, sections, symbols })
     }
 
     /// The number of bytes of GPU memory that the module needs. It is a multiple of 4 KiB. It includes zeroed
@@ -101,6 +121,16 @@ impl Cubin {
         self.kernels.iter().find(|k| k.name == name)
     }
 
+    /// All functions, kernels among them, in the order of their addresses.
+    pub fn functions(&self) -> &[Function] {
+        &self.functions
+    }
+
+    /// The functions that it leaves to the loader.
+    pub fn outside(&self) -> &BTreeSet<String> {
+        &self.outside
+    }
+
     /// The variable with this name.
     pub fn variable(&self, name: &str) -> Option<Variable> {
         self.variables.get(name).copied()
@@ -116,12 +146,20 @@ impl Cubin {
     /// # Errors
     /// `base` is not a multiple of 4 KiB, or an address does not fit into its field.
     pub fn place(&self, base: u64) -> Result<Vec<u8>, LoadError> {
+        self.place_with(base, 0)
+    }
+
+    /// The bytes to put at GPU address `base`, when the code that the loader brings lies at `brought`.
+    ///
+    /// # Errors
+    /// As [`Cubin::place`].
+    pub fn place_with(&self, base: u64, brought: u64) -> Result<Vec<u8>, LoadError> {
         let mut image = self.image.clone();
-        self.relocate(base, &mut image)?;
+        self.relocate(base, brought, &mut image)?;
         Ok(image)
     }
 
-    fn relocate(&self, base: u64, image: &mut [u8]) -> Result<(), LoadError> {
+    fn relocate(&self, base: u64, brought: u64, image: &mut [u8]) -> Result<(), LoadError> {
         if !base.is_multiple_of(BASE_ALIGN) {
             return Err(Location::file(0).error(Problem::Size { size: base, unit: BASE_ALIGN }));
         }
@@ -129,6 +167,7 @@ impl Cubin {
             let value = match patch.value {
                 Value::Relative(offset) => i128::from(base) + offset,
                 Value::Absolute(value) => value,
+                Value::Outside(offset) => i128::from(brought) + offset,
             };
             let field = u64::try_from(value).ok().and_then(|v| patch.kind.encode(v));
             let field = field.ok_or_else(|| self.out_of_reach(patch, value))?;
@@ -153,6 +192,9 @@ fn architecture(object: &Object<'_>) -> u32 {
 fn check_machine(object: &Object<'_>, sm: u32) -> Result<(), LoadError> {
     let problem = if object.machine() != EM_CUDA {
         Problem::Machine { found: object.machine(), wanted: "190 (NVIDIA CUDA)" }
+    } else if let Some(refused) = functions::refused(&functions::wanted(object)) {
+        // Linking it first would not help.
+        refused
     } else if object.kind() == ET_REL {
         Problem::Kind { found: ET_REL, wanted: "2 (executable): link relocatable device code with nvJitLink first" }
     } else if object.kind() != ET_EXEC {
@@ -191,20 +233,23 @@ struct Patches<'r, 'a> {
     object: &'r Object<'a>,
     layout: &'r Layout,
     image: &'r [u8],
+    brought: &'r Outside,
 }
 
 impl Patches<'_, '_> {
-    fn read(&self) -> Result<Vec<Patch>, LoadError> {
+    fn read(&self) -> Result<(Vec<Patch>, BTreeSet<String>), LoadError> {
         let mut patches = Vec::new();
         let mut undefined = BTreeSet::new();
         for table in self.object.relocation_tables()? {
             let (Home::Image(start) | Home::Bank(start)) = self.layout.homes[table.target] else { continue };
             self.read_table(&table, start, &mut patches, &mut undefined)?;
         }
-        if undefined.is_empty() {
-            return Ok(patches);
+        if !undefined.is_empty() {
+            return Err(Location::file(0).error(functions::missing(undefined)));
         }
-        Err(Location::file(0).error(Problem::Undefined { names: undefined.into_iter().collect() }))
+        let outside = |p: &Patch| matches!(p.value, Value::Outside(_)).then(|| self.object.symbols()[p.symbol].name);
+        let outside = patches.iter().filter_map(outside).map(str::to_string).collect();
+        Ok((patches, outside))
     }
 
     fn read_table(
@@ -252,6 +297,9 @@ impl Patches<'_, '_> {
             return Ok(Some(Value::Absolute(own)));
         }
         if symbol.section == 0 {
+            if let Some(offset) = self.brought.offset(symbol.name) {
+                return Ok(Some(Value::Outside(i128::from(offset))));
+            }
             return Ok((symbol.binding() == WEAK).then_some(Value::Absolute(0)));
         }
         let home = self.layout.homes.get(symbol.section).copied().unwrap_or(Home::None);
@@ -272,6 +320,7 @@ impl Value {
         match self {
             Value::Relative(v) => Value::Relative(v + i128::from(addend)),
             Value::Absolute(v) => Value::Absolute(v + i128::from(addend)),
+            Value::Outside(v) => Value::Outside(v + i128::from(addend)),
         }
     }
 }

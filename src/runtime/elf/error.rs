@@ -109,6 +109,8 @@ pub enum Problem {
     Image { function: String, instruction: &'static str, offset: u64 },
     #[error("undefined: {}", .names.join(", "))]
     Undefined { names: Vec<String> },
+    #[error("{}: {what}", .names.join(", "))]
+    Refused { names: Vec<String>, what: &'static str },
     #[error("memory for {size} bytes of code: {reason}")]
     Memory { size: u64, reason: String },
 }

@@ -4,6 +4,7 @@
 use super::{Channel, Counter, Patch, Replay, Source, Step, Value};
 use crate::runtime::base::refused;
 use crate::runtime::buffer::{Buffer, ranges};
+use crate::runtime::clues::Replaying;
 use crate::runtime::commands::Commands;
 use crate::runtime::cubin::kernel::Parameter;
 use crate::runtime::device::Device;
@@ -25,6 +26,7 @@ const DATA_ALIGN: u64 = 256;
 pub struct Own {
     /// It is declared first, because the channel must end before the memory that it uses.
     queue: Queue,
+    _replaying: Replaying,
     device: Arc<Device>,
     words: Commands<Vec<u32>>,
     /// The word at which each run waits for a fence of the device. This word and the next are the halves of the number.
@@ -58,13 +60,14 @@ impl Own {
     /// # Errors
     /// An error that RM gives. Nothing is left of the attempt.
     pub fn open(device: &Arc<Device>) -> RmResult<Own> {
-        let mut queue = Queue::open(device.session(), device.base().doorbell(), Plan::PLAIN)?;
+        let mut queue = Queue::open(device.session(), device.base().doorbell(), Plan::PLAIN, device.base().clues())?;
         device.base().set_up(&mut queue)?;
         let mut words = Commands::new(Vec::new());
         // A run comes after all work that the device got before it.
         let fence_at = words.acquire(device.own().timeline().va(), 0);
         Ok(Own {
             queue,
+            _replaying: device.base().clues().begin_replay(),
             device: device.clone(),
             words,
             fence_at,
@@ -136,8 +139,8 @@ impl Own {
         let mut prepared = Prepared::new(k);
         fill(prepared.arguments())?;
         let local = self.local.max(k.local_memory().next_power_of_two());
-        let module = kernel.module().address();
-        prepared.make(k, module, *launch, local, self.device.base().context()).map_err(|e| refused(k, e))?;
+        let home = kernel.module().home();
+        prepared.make(k, home, *launch, local, self.device.base().context()).map_err(|e| refused(k, e))?;
         let (block, at) = self.room(prepared.bytes())?;
         block.write(at, prepared.at(block.va() + at))?;
         self.order();

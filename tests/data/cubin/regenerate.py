@@ -152,6 +152,8 @@ def main():
         ]:
             (HERE / f"{source.stem}.{route}.cubin").write_bytes(blob)
             (HERE / f"{source.stem}.{route}.json").write_text(json.dumps(describe(blob), indent=1) + "\n")
+    for source in sorted((HERE / "driver").glob("*.cu")):
+        source.with_suffix(".cubin").write_bytes(nvrtc_compile(nvrtc, source, "CUBIN", real))
 
 
 if __name__ == "__main__":

@@ -27,6 +27,7 @@ pub(crate) fn lower(op: Op, l: &mut Lower<'_>) -> Result<Uop, Refused> {
         Op::Warpsync => control::warpsync_lower(l),
         Op::Brx => control::brx(l),
         Op::Exit => control::exit_lower(l),
+        Op::Lepc => control::lepc_lower(l),
         Op::BmovFromBarrier => control::bmov_from_barrier(l),
         Op::BmovBetween => control::bmov_between(l),
         Op::BmovToBarrier => control::bmov_to_barrier(l),

@@ -88,6 +88,7 @@ pub enum Op {
     Warpsync,
     Brx,
     Exit,
+    Lepc,
     Ret,
     BmovFromBarrier,
     BmovBetween,

@@ -139,6 +139,7 @@ pub static ROWS: &[Row] = rows! {
     0x148 [4 5 6] "WARPSYNC" Warpsync "WARPSYNC{p87!} {uS}" [SLOT];
     0x149 [4] "BRX" Brx "BRX {R24}{displacement}" [] flow = Flow::Ends;
     0x14d [4] "EXIT" Exit "EXIT{84.KEEPREFCOUNT}{85.PREEMPTED}{86.NO_ATEXIT}{p87!}" [] flow = Flow::Ends;
+    0x14e [1] "LEPC" Lepc "LEPC {d}" [CLEAR];
     0x150 [4] "RET" Ret "RET{85:1REL|ABS}{86.NODEC} {R24} {place}" [CLEAR] flow = Flow::Ends;
     0x155 [1] "BMOV" BmovFromBarrier "BMOV.32{84.CLEAR} {d}, {barrier 24}" [];
     0x155 [7] "BMOV" BmovBetween "BMOV.32{84.CLEAR} {barrier 16}, {barrier 24}" [];

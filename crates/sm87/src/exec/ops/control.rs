@@ -61,6 +61,18 @@ fn bra_converged(w: &mut Warp, env: &mut Env<'_>, u: &Uop, active: u32) -> Flow 
     branch(w, u, taken, u.imm)
 }
 
+/// LEPC: the address of this instruction.
+fn address_of_itself(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
+    let pc = env.pc(u.at);
+    lanes(exec).for_each(|lane| w.put64(u.d, lane, pc));
+    Flow::Next
+}
+
+pub(crate) fn lepc_lower(l: &mut Lower<'_>) -> Result<Uop, Refused> {
+    let d = l.dst(2);
+    Ok(Uop { d, ..l.uop(Handlers::all(address_of_itself)) })
+}
+
 /// BPT: a trap stops the grid, as it does on a board without a debugger. The other kinds do nothing.
 fn trap(_: &mut Warp, env: &mut Env<'_>, u: &Uop, _: u32) -> Flow {
     env.trap(u)

@@ -1,0 +1,94 @@
+"""Compiles device.cu, or with `--check` compares device.cubin with what it would become.
+
+NVRTC makes relocatable code of it and nvJitLink links that, both of CUDA 12.9 (python/requirements.txt), so that every function keeps
+CUDA's calling convention. The machine code of other versions works too, but has other bytes.
+"""
+
+import ctypes
+import importlib.util
+import pathlib
+import struct
+import sys
+
+HERE = pathlib.Path(__file__).resolve().parents[1] / "src/runtime/library"
+SOURCE, BINARY = HERE / "device.cu", HERE / "device.cubin"
+ARCHITECTURE = "sm_87"
+# Kernels with blocks of 1,024 threads have 64 registers, and with up to 40 an SM holds all its warps.
+REGISTERS = 40
+CUBIN = 1  # nvJitLink's number of the kind of input
+
+
+def library(package, name):
+    """A library of one of the compilers' packages."""
+    for place in importlib.util.find_spec(package).submodule_search_locations:
+        if (pathlib.Path(place) / "lib" / name).exists():
+            return ctypes.CDLL(str(pathlib.Path(place) / "lib" / name))
+    raise FileNotFoundError(name)
+
+
+def strings(*texts):
+    """How C gets several texts: their number, and an array."""
+    return len(texts), (ctypes.c_char_p * len(texts))(*[text.encode() for text in texts])
+
+
+def relocatable(source):
+    """NVRTC's code, in which every function can be called from elsewhere."""
+    nvrtc, program, size = library("nvidia.cuda_nvrtc", "libnvrtc.so.12"), ctypes.c_void_p(), ctypes.c_size_t()
+    assert nvrtc.nvrtcCreateProgram(ctypes.byref(program), source, b"device.cu", 0, None, None) == 0
+    options = strings(f"--gpu-architecture={ARCHITECTURE}", "--std=c++17", "--relocatable-device-code=true",
+                      f"--maxrregcount={REGISTERS}")
+    failed = nvrtc.nvrtcCompileProgram(program, *options)
+    what = "ProgramLog" if failed else "CUBIN"
+    getattr(nvrtc, f"nvrtcGet{what}Size")(program, ctypes.byref(size))
+    text = ctypes.create_string_buffer(size.value)
+    getattr(nvrtc, f"nvrtcGet{what}")(program, text)
+    nvrtc.nvrtcDestroyProgram(ctypes.byref(program))
+    if failed:
+        sys.exit(text.value.decode())
+    return text.raw
+
+
+def linked(code):
+    """nvJitLink's: with addresses where the loader has to put them."""
+    link, handle, size = library("nvidia.nvjitlink", "libnvJitLink.so.12"), ctypes.c_void_p(), ctypes.c_size_t()
+    count, options = strings(f"-arch={ARCHITECTURE}")
+    assert link.__nvJitLinkCreate_12_9(ctypes.byref(handle), ctypes.c_uint32(count), options) == 0
+    failed = link.__nvJitLinkAddData_12_9(handle, CUBIN, code, ctypes.c_size_t(len(code)), b"device") \
+        or link.__nvJitLinkComplete_12_9(handle)
+    if failed:
+        log = ctypes.create_string_buffer(65536)
+        link.__nvJitLinkGetErrorLog_12_9(handle, log)
+        sys.exit(log.value.decode())
+    assert link.__nvJitLinkGetLinkedCubinSize_12_9(handle, ctypes.byref(size)) == 0
+    out = ctypes.create_string_buffer(size.value)
+    assert link.__nvJitLinkGetLinkedCubin_12_9(handle, out) == 0
+    link.__nvJitLinkDestroy_12_9(ctypes.byref(handle))
+    return out.raw
+
+
+def banks(code):
+    """The sections of constant banks other than bank 0: the code would find those of the kernel that calls it."""
+    start, = struct.unpack_from("<Q", code, 0x28)
+    entry, count, names = struct.unpack_from("<HHH", code, 0x3A)
+    headers = [struct.unpack_from("<IIQQQQ", code, start + n * entry) for n in range(count)]
+    at = headers[names][4]
+    found = [code[at + h[0]:code.index(b"\0", at + h[0])].decode() for h in headers if h[5]]
+    return [name for name in found if name.startswith((".nv.constant", ".nv.global", ".nv.shared")) and ".nv.constant0" not in name]
+
+
+def main():
+    """Makes the machine code, and writes or compares it."""
+    code = linked(relocatable(SOURCE.read_bytes()))
+    if wrong := banks(code):
+        sys.exit(f"device.cu: the code has {', '.join(wrong)}; it may read bank 0 only")
+    if "--check" in sys.argv:
+        if code != BINARY.read_bytes():
+            sys.exit("device.cubin is not what device.cu becomes: run `make device-library` and commit the result")
+        print(f"device.cubin is what device.cu becomes: {len(code)} bytes")
+    else:
+        BINARY.write_bytes(code)
+        print(f"wrote {BINARY.name}: {len(code)} bytes")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,144 @@
+//! What kernels printed: records in a ring in device memory. Kernels write at its head, the CPU reads at its tail.
+
+use super::state::ring as at;
+use crate::runtime::memory::{Cache, Memory};
+use crate::runtime::place::{Place, Width};
+use crate::runtime::session::Session;
+use crate::status::{During, RmResult};
+use std::sync::Arc;
+use std::sync::atomic::{Ordering, fence};
+
+/// One call of `printf`, not yet formatted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Record {
+    /// The format, without its NUL.
+    pub format: Vec<u8>,
+    /// The arguments, each at a multiple of its size.
+    pub arguments: Vec<u8>,
+    /// The strings of `%s`, in order, each with its NUL.
+    pub strings: Vec<u8>,
+}
+
+/// What was printed since the last time.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Printed {
+    /// The records, in the order in which they were begun.
+    pub records: Vec<Record>,
+    /// How many calls found no room in the ring, or were cut off by a fault.
+    pub lost: u64,
+}
+
+impl Printed {
+    /// Whether there is nothing to say.
+    pub fn is_empty(&self) -> bool {
+        self.records.is_empty() && self.lost == 0
+    }
+}
+
+/// The ring.
+pub struct Ring {
+    words: Memory,
+    state: Arc<Memory>,
+    tail: Place,
+    /// Of the calls that found no room, those that were told.
+    told: u32,
+}
+
+impl Ring {
+    /// A ring of `bytes`, a power of two. Tells the state of it: nobody prints meanwhile.
+    ///
+    /// # Errors
+    /// 0x51 when there is not that much memory. The state is as before.
+    pub fn new(session: &Arc<Session>, state: &Arc<Memory>, bytes: u64) -> RmResult<Ring> {
+        let during = || format!("a buffer of {bytes} bytes for printf");
+        let words = Memory::new(session, bytes, Cache::Cached).during(during)?;
+        state.zero(at::WORDS, at::TAIL + 8 - at::WORDS)?;
+        state.write(at::WORDS, &words.va().to_le_bytes())?;
+        state.write(at::MASK, &((bytes / 4 - 1) as u32).to_le_bytes())?;
+        Ok(Ring { words, tail: Place::of(state, at::TAIL, 8)?, state: state.clone(), told: 0 })
+    }
+
+    /// Its size in bytes.
+    pub fn bytes(&self) -> u64 {
+        self.words.len()
+    }
+
+    /// Takes what can be read out of the ring. When `nothing_runs`, what a fault cut off goes too; it is asked after the look at what
+    /// was begun.
+    ///
+    /// # Errors
+    /// None in practice: ring and state are as long as they were made.
+    pub fn take(&mut self, nothing_runs: impl FnOnce() -> bool) -> RmResult<Printed> {
+        let head = self.state.read_u64(at::HEAD);
+        let mut tail = self.state.read_u64(at::TAIL);
+        let mut printed = Printed::default();
+        while tail < head {
+            let Some(words) = self.complete(tail, head) else { break };
+            printed.records.extend(self.record(tail, words)?);
+            self.free(tail, words)?;
+            tail += words;
+        }
+        // Work that began after this is behind `head`.
+        if tail < head && nothing_runs() && self.complete(tail, head).is_none() {
+            self.free(tail, (head - tail).min(self.words.len() / 4))?;
+            tail = head;
+            printed.lost += 1;
+        }
+        // Kernels write there only after they have seen this number, and what was freed before is zero for them.
+        fence(Ordering::Release);
+        self.tail.write(Width::W8, 0, tail);
+        let lost = self.state.read_u32(at::LOST);
+        printed.lost += u64::from(lost.wrapping_sub(self.told));
+        self.told = lost;
+        Ok(printed)
+    }
+
+    /// How many words the record at `tail` has, when it can be read.
+    fn complete(&self, tail: u64, head: u64) -> Option<u64> {
+        let header = self.word(tail);
+        let words = u64::from(header & !at::COMPLETE);
+        fence(Ordering::Acquire);
+        (header & at::COMPLETE != 0 && words >= at::HEADER && words <= head - tail).then_some(words)
+    }
+
+    /// The record at `tail`; `None` when its lengths contradict each other, because somebody else has written into the ring.
+    fn record(&self, tail: u64, words: u64) -> RmResult<Option<Record>> {
+        let lengths = [1, 2, 3].map(|n| u64::from(self.word(tail + n)));
+        if lengths.iter().map(|len| len.div_ceil(4)).sum::<u64>() + at::HEADER != words {
+            return Ok(None);
+        }
+        let mut from = tail + at::HEADER;
+        let mut next = |len: u64| {
+            let bytes = self.read(from, len);
+            from += len.div_ceil(4);
+            bytes
+        };
+        let [format, arguments, strings] = lengths;
+        Ok(Some(Record { format: next(format)?, arguments: next(arguments)?, strings: next(strings)? }))
+    }
+
+    fn offset(&self, word: u64) -> u64 {
+        word * 4 % self.words.len()
+    }
+
+    fn word(&self, word: u64) -> u32 {
+        self.words.read_u32(self.offset(word))
+    }
+
+    /// Bytes from a word on, over the end of the ring to its beginning.
+    fn read(&self, word: u64, len: u64) -> RmResult<Vec<u8>> {
+        let mut bytes = vec![0; len as usize];
+        let first = len.min(self.words.len() - self.offset(word));
+        let (before, behind) = bytes.split_at_mut(first as usize);
+        self.words.read(self.offset(word), before)?;
+        self.words.read(0, behind)?;
+        Ok(bytes)
+    }
+
+    /// Zeroes words, so that nothing that lies there looks like a record that is complete.
+    fn free(&self, word: u64, words: u64) -> RmResult<()> {
+        let first = (words * 4).min(self.words.len() - self.offset(word));
+        self.words.zero(self.offset(word), first)?;
+        self.words.zero(0, words * 4 - first)
+    }
+}

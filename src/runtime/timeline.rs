@@ -1,0 +1,108 @@
+//! How far the GPU has come with the work of a queue.
+
+use super::memory::{Cache, Memory};
+use super::place::{Place, Width};
+use super::session::Session;
+use crate::status::{RmResult, fail};
+use parking_lot::Mutex;
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use tegrarm_abi::rm::status::*;
+
+/// The GPU's progress: the number of the last submission that has finished.
+pub struct Timeline {
+    memory: Arc<Memory>,
+    /// Whether there are submissions that never finished although later ones did. The next field says which.
+    has_lost: AtomicBool,
+    lost: Mutex<Vec<RangeInclusive<u64>>>,
+    /// The number of channels that it had so far.
+    channels: AtomicU64,
+}
+
+/// The place in the timeline's memory at which the CPU reports its progress to the GPU.
+const CPU_AT: u64 = 64;
+
+impl Timeline {
+    /// The memory of the timeline. The number is the first double word.
+    pub fn memory(&self) -> &Arc<Memory> {
+        &self.memory
+    }
+
+    /// The GPU address.
+    #[inline]
+    pub fn va(&self) -> u64 {
+        self.memory.va()
+    }
+
+    /// Makes a timeline without submissions.
+    ///
+    /// # Errors
+    /// An error that RM gives if there is no memory.
+    pub fn new(session: &Arc<Session>) -> RmResult<Timeline> {
+        let memory = Arc::new(Memory::new(session, 4096, Cache::Cached)?);
+        let (has_lost, channels) = (AtomicBool::new(false), AtomicU64::new(0));
+        Ok(Timeline { memory, has_lost, lost: Mutex::default(), channels })
+    }
+
+    /// Gives it another channel, because it is new or a fault stopped the channel before. Returns the number of channels so far.
+    pub fn next_channel(&self) -> u64 {
+        self.channels.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// Declares that submissions up to `last` that have not finished never will. Everything that waits for them
+    /// continues.
+    ///
+    /// # Errors
+    /// There are none in practice, because the timeline has room for its number.
+    pub fn lose(&self, last: u64) -> RmResult<()> {
+        let completed = self.completed();
+        if completed < last {
+            self.lost.lock().push(completed + 1..=last);
+            self.has_lost.store(true, Ordering::Release);
+            let number = Place::of(&self.memory, 0, 8)?;
+            std::sync::atomic::fence(Ordering::Release);
+            number.write(Width::W8, 0, last);
+        }
+        Ok(())
+    }
+
+    /// Checks that a submission that counts as passed has really finished.
+    ///
+    /// # Errors
+    /// `NV_ERR_RESOURCE_LOST` if a fault had stopped the channel before.
+    #[inline]
+    pub fn check_kept(&self, submission: u64) -> RmResult<()> {
+        // A thread that sees the number of a recovery also sees what the recovery wrote before it.
+        std::sync::atomic::fence(Ordering::Acquire);
+        if self.has_lost.load(Ordering::Acquire) { self.look_for_lost(submission) } else { Ok(()) }
+    }
+
+    #[cold]
+    fn look_for_lost(&self, submission: u64) -> RmResult<()> {
+        if self.lost.lock().iter().any(|range| range.contains(&submission)) {
+            fail!(NV_ERR_RESOURCE_LOST, "a fault stopped the queue before submission {submission} finished");
+        }
+        Ok(())
+    }
+
+    /// The GPU address at which the GPU waits for the CPU.
+    pub fn cpu_va(&self) -> u64 {
+        self.memory.va() + CPU_AT
+    }
+
+    /// Reports that the CPU has done all tasks up to `number`.
+    ///
+    /// # Errors
+    /// There are none in practice, because the timeline has room for its number.
+    pub fn cpu_has_come_to(&self, number: u64) -> RmResult<()> {
+        Place::of(&self.memory, CPU_AT, 8)?.write(Width::W8, 0, number);
+        Ok(())
+    }
+
+    /// The number of the last submission that has finished.
+    #[inline]
+    pub fn completed(&self) -> u64 {
+        self.memory.read_u64(0)
+    }
+}
