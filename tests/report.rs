@@ -135,7 +135,8 @@ fn a_program_that_ends_says_what_it_did_not_get() {
     let test = "a_program_that_ends_says_what_it_did_not_get";
     let expected = [
         "libtegrarm: asked for and refused:",
-        "1 x class GF100_PROFILER (0x90cc): profilers are of class MAXWELL_PROFILER_DEVICE",
+        "1 x class GF100_PROFILER (0x90cc): the older profiler: MAXWELL_PROFILER_DEVICE has its counters and power features; \
+         tinygrad and LibreCUDA do not make one, and gVisor's nvproxy lets only profilers make one",
         "1 x class unknown (0xbeef): it is not in the class table",
         "3 x class ADA_COMPUTE_A (0xc9c0): a class of another GPU generation; ga10b does not accept it",
         "2 x control NV2080_CTRL_CMD_GPU_PROMOTE_CTX (0x2080012b): only the kernel may do this: nvgpu does not pass it to user space",

@@ -195,7 +195,7 @@ fn extract(node: &File, fd: i32, room: usize) -> Result<(Vec<(u32, u32)>, u32), 
 }
 
 #[test]
-fn rule_host1x_makes_sync_files_of_syncpoints_and_takes_them_apart() {
+fn host1x_makes_sync_files_of_syncpoints_and_takes_them_apart() {
     let board = Board::new();
     let (rig, memory, entries) = kernel_mode(&board);
     let node = host1x(&board);
@@ -220,7 +220,7 @@ fn rule_host1x_makes_sync_files_of_syncpoints_and_takes_them_apart() {
 }
 
 #[test]
-fn rule_host1x_refuses_what_is_no_syncpoint_and_no_fence() {
+fn host1x_refuses_what_is_no_syncpoint_and_no_fence() {
     let board = Board::new();
     let node = host1x(&board);
     let create = |id, reserved| {
