@@ -16,6 +16,10 @@ import numpy
 sys.path.append(str(Path(__file__).parents[1] / "ptx"))
 
 
+# With debug information, Numba makes several PTX files of some functions, and has no single one to give.
+PLAIN = ("default", "fast math")
+
+
 @dataclasses.dataclass
 class Compiled:
     """A Python function that is compiled for the device and launched with an input and an output array."""
@@ -63,9 +67,9 @@ def array(x):
 
 
 def names(cubin):
-    """The kernels of a cubin."""
+    """The kernels of a cubin: what has parameters in a constant bank. Functions have code alone."""
     from mutate import sections
-    return (name.removeprefix(".text.") for name, _, _ in sections(cubin) if name.startswith(".text."))
+    return (name.removeprefix(".nv.constant0.") for name, _, _ in sections(cubin) if name.startswith(".nv.constant0."))
 
 
 def kernels():
@@ -143,10 +147,10 @@ def kernels():
                    + numpy.log(abs(wide) + 1)).astype(numpy.float32), grid=2, relative=1e-4)
     yield Compiled("numba/shared memory", reverse, ints, lambda x: x[::-1].copy(), block=256)
     yield Compiled("numba/atomics", histogram, ints, lambda x: numpy.bincount((x + 99) // 20, minlength=10).astype(numpy.int32), grid=2)
-    yield Compiled("numba/shuffles", warp_sum, ints, lambda x: numpy.repeat(x.reshape(-1, 32).sum(1, dtype=x.dtype), 32), grid=2)
+    yield Compiled("numba/shuffles", warp_sum, ints, lambda x: numpy.repeat(x.reshape(-1, 32).sum(1, dtype=x.dtype), 32), grid=2, ways=PLAIN)
     yield Compiled("numba/loops", collatz, ints, lambda x: numpy.array([steps(v) for v in x], numpy.int32), grid=2)
     yield Compiled("numba/local arrays", local, floats, lambda x: numpy.max([numpy.roll(x, -k) for k in range(8)], 0), grid=2)
-    yield Compiled("numba/division", divide, ints, lambda x: x // 7 + x % 7 + (x >> 2) ** 2, grid=2)
+    yield Compiled("numba/division", divide, ints, lambda x: x // 7 + x % 7 + (x >> 2) ** 2, grid=2, ways=PLAIN)
 
 
 CASES = [kernels]
