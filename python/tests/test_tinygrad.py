@@ -211,7 +211,7 @@ def refused(what):
     except RuntimeError as e:
         assert "forked" in str(e), e
         return
-    raise SystemExit(3)
+    os._exit(3)
 child = os.fork()
 if child == 0:
     refused(lambda: b.numpy())
@@ -219,14 +219,14 @@ if child == 0:
     refused(lambda: Tensor([4, 5]).realize())
     refused(lambda: step(a))
     refused(lambda: Device[Device.DEFAULT].synchronize())
-    raise SystemExit(0)
+    os._exit(0)
 ended = os.waitpid(child, 0)[1]
 assert ended == 0, ended
 assert b.numpy().tolist() == [2, 3, 4] and (b + 1).numpy().tolist() == [3, 4, 5]
 """
 
 
-@pytest.mark.parametrize("target", ["TEGRA+NV:CUDA", "TEGRA:NVRTC"])
+@pytest.mark.parametrize("target", ["TEGRA+NV:CUDA"])
 def test_a_forked_child_gets_an_exception_for_whatever_it_does(python, target):
-    """Where a board's child would end by SIGSEGV. The child ends as any Python program does, and the parent goes on."""
+    """Where a board's child would end by SIGSEGV. The child ends at once: Python's own end would stop the parent's helpers."""
     python(OPEN + FORKS, env=env(target))
