@@ -222,3 +222,41 @@ def test_clocks_pass_with_instructions(gpu, way):
         assert (out[:, 5] >= 100_000).all() and (out[:, 6] >= 50_000).all()
         seen.append(out)
     assert (seen[0] == seen[1]).all(), "clocks depend on the machine"
+
+
+GROUPS = """
+__device__ int lock; __device__ volatile int count;
+static __device__ __forceinline__ void take(unsigned mask) {
+    if ((threadIdx.x & 31) == __ffs(mask) - 1) while (atomicCAS(&lock, 0, 1)) { NAP }
+    __syncwarp(mask); __threadfence();
+}
+static __device__ __forceinline__ void work(unsigned mask) {
+    for (unsigned left = mask; left; left &= left - 1) {
+        if ((threadIdx.x & 31) == __ffs(left) - 1) count = count + 1;
+        __syncwarp(mask);
+    }
+    __threadfence(); __syncwarp(mask);
+    if ((threadIdx.x & 31) == __ffs(mask) - 1) atomicExch(&lock, 0);
+}
+static __device__ __noinline__ void a() { unsigned mask = __activemask(); take(mask); work(mask); }
+static __device__ __noinline__ void b() { unsigned mask = __activemask(); take(mask); work(mask); }
+extern "C" __global__ void k(int rounds, int *out) {
+    unsigned seed = threadIdx.x * 2654435761u + blockIdx.x;
+    for (int r = 0; r < rounds; r++) {
+        seed = seed * 1664525u + 1013904223u;
+        if (seed >> 30 == 0) { a(); continue; }
+        if (seed >> 31) b(); else a();
+    }
+    __threadfence(); __syncthreads();
+    if (threadIdx.x == 0) atomicMax(out, count);
+}"""
+
+
+@pytest.mark.parametrize("nap", ["", "__nanosleep(50);", "__nanosleep(2000);"])
+@pytest.mark.parametrize("way", cuda.WAYS)
+def test_groups_of_lanes_in_several_warps_take_one_lock(gpu, way, nap):
+    """Groups of one warp wait for a third group of it, below which both of them spin or sleep."""
+    for grid, block in ((1, 64), (1, 128), (3, 96)):
+        out = numpy.zeros(1, numpy.int32)
+        gpu.launch(gpu.kernel(cuda.compiled(GROUPS.replace("NAP", nap), way), "k"), grid, block, numpy.int32(30), out)
+        assert out[0] == grid * block * 30, (grid, block)

@@ -218,10 +218,12 @@ impl Warp {
     /// they wait for. Returns for how many instructions, if there is such a group.
     pub(crate) fn rotate(&mut self) -> Option<u32> {
         let turn = self.groups().iter().filter(|g| g.wait == Wait::Turn);
-        // The group with the next higher pc is chosen, or the lowest if there is none. In this way every group gets its
-        // turn.
-        let above = turn.clone().filter(|g| g.pc > self.pc).min_by_key(|g| g.pc);
+        // The group with the next higher pc than the last one that had a turn is chosen, or the lowest if there is none. In
+        // this way every group gets its turn. It must not be the next one above the running group: two groups that spin
+        // below the one that they wait for would have all turns, because the lowest pc runs first in every slice.
+        let above = turn.clone().filter(|g| g.pc > self.turned).min_by_key(|g| g.pc);
         let next = above.or_else(|| turn.min_by_key(|g| g.pc)).copied()?;
+        self.turned = next.pc;
         self.stand_by();
         self.run_next(next);
         self.switch_at = u32::MAX;

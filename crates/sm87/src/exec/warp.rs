@@ -28,6 +28,8 @@ pub(crate) struct Warp {
     pub(super) recheck: bool,
     /// Whether the running group runs before all others, and no group joins it.
     pub alone: bool,
+    /// The pc at which the last turn of [`Self::rotate`] began.
+    pub(super) turned: u32,
     /// A number for the call that each lane is in.
     pub(super) frames: [u32; 32],
     /// The index of the warp in the CTA.
@@ -78,6 +80,7 @@ impl Warp {
             count: 0,
             recheck: false,
             alone: false,
+            turned: 0,
             frames: [0; 32],
             index,
             arriving: [0; 16],
