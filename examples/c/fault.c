@@ -21,7 +21,7 @@ int main(int argc, char **argv)
     }
     struct tegrarm_fault fault = {.size = sizeof fault};
     CHECK(tegrarm_device_fault(device, &fault));
-    printf("fault: %s\n", fault.text);
+    printf("fault: %s\n", fault.sentence);
     if (fault.cause != TEGRARM_FAULT_MMU || fault.pc == 0)
         return 1;
 

@@ -86,6 +86,11 @@ impl Gpu {
         String::from_utf8_lossy(&name[..len]).into_owned()
     }
 
+    /// What the virtual Orin knows of the newest fault that stopped a channel. `None` on a board, whose kernel tells nobody.
+    pub fn insight(&self, channel: u32) -> Option<crate::tegra::Insight> {
+        crate::tegra::insight(self.kmd(), channel)
+    }
+
     /// One figure of `/proc/meminfo`, in bytes.
     ///
     /// # Errors

@@ -8,6 +8,9 @@ use tegrarm_abi::rm::status::*;
 /// The values of the system's sensors of the GPU.
 pub type Sensors = crate::tegra::Sensors;
 
+/// What the virtual Orin knows of a fault.
+pub type Insight = crate::tegra::Insight;
+
 /// PCI vendor id of NVIDIA.
 pub const VENDOR: u32 = 0x10de;
 /// The number of threads of a warp.
@@ -143,6 +146,11 @@ impl Rm {
     /// Clocks, load, temperature and power mode, as far as the system says them.
     pub fn sensors(&self) -> Sensors {
         crate::tegra::sensors(self.kmd())
+    }
+
+    /// What the virtual Orin knows of the newest fault that stopped a channel. `None` on a board, whose kernel tells nobody.
+    pub fn insight(&self, channel: u32) -> Option<Insight> {
+        crate::tegra::insight(self.kmd(), channel)
     }
 
     /// The figures of one GPU.

@@ -91,6 +91,7 @@ impl Device {
 
     fn buffer(self: &Arc<Device>, memory: Memory) -> RmResult<Arc<Buffer>> {
         let len = memory.len();
+        self.base().clues().known().made(memory.va(), len);
         Ok(Arc::new(Buffer { device: self.clone(), memory: Arc::new(memory), start: 0, len }))
     }
 
@@ -256,6 +257,8 @@ pub(super) fn fill_pieces(
 
 impl Drop for Buffer {
     fn drop(&mut self) {
+        let (at, len, is_last) = (self.memory.va(), self.memory.len(), Arc::strong_count(&self.memory) == 1);
+        self.device.base().clues().known().freed(at, len, is_last);
         self.device.retire(self.memory.clone());
     }
 }

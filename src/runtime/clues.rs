@@ -1,5 +1,6 @@
 //! What a device knows that explains a fault, beside what the kernel says of it.
 
+use super::known::Known;
 use super::library::stop::Stop;
 use super::library::{Installed, Sizes};
 use parking_lot::Mutex;
@@ -11,6 +12,8 @@ pub struct Clues {
     /// Installed with the first module that needs it.
     library: OnceLock<Arc<Installed>>,
     sizes: Mutex<Sizes>,
+    /// Code and buffers, by address.
+    known: Known,
     /// Replays of the device, whose work nobody else knows of.
     replays: AtomicUsize,
 }
@@ -18,7 +21,8 @@ pub struct Clues {
 impl Clues {
     /// Nothing is known yet.
     pub fn new(sizes: Sizes) -> Arc<Clues> {
-        Arc::new(Clues { library: OnceLock::new(), sizes: Mutex::new(sizes), replays: AtomicUsize::new(0) })
+        let (library, sizes, replays) = (OnceLock::new(), Mutex::new(sizes), AtomicUsize::new(0));
+        Arc::new(Clues { library, sizes, known: Known::default(), replays })
     }
 
     /// The device library, if a module needed it.
@@ -38,6 +42,11 @@ impl Clues {
         let installed = Arc::new(install()?);
         // If another thread was faster, what this one made goes again.
         Ok(self.library.get_or_init(|| installed))
+    }
+
+    /// Code and buffers, by address.
+    pub fn known(&self) -> &Known {
+        &self.known
     }
 
     /// How much memory kernels get for `malloc` and `printf`.

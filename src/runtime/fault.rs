@@ -1,14 +1,15 @@
 //! Waiting for the GPU, and the faults that stop it.
 
 use super::clues::Clues;
+use super::known::{Known, Located};
 use super::library::stop::{Reason, Stop};
 use super::memory::Memory;
 use super::patience::Patience;
 use super::place::Place;
 use super::session::Session;
 use super::timeline::Timeline;
+use crate::rm::profile::Insight;
 use crate::status::{RmError, RmResult, fail};
-use std::fmt;
 use std::mem::offset_of;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -20,7 +21,7 @@ use tegrarm_abi::rm::status::*;
 use zerocopy::FromZeros;
 
 /// The cause for which a channel stopped.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Cause {
     /// An access to an address that has no mapping, or whose mapping forbids it.
     Mmu,
@@ -39,11 +40,12 @@ pub enum Cause {
     /// An error in the pushbuffer itself.
     Pushbuffer,
     /// Another cause.
+    #[default]
     Other,
 }
 
 /// The fault that stopped a channel.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FaultInfo {
     /// The cause.
     pub cause: Cause,
@@ -57,57 +59,36 @@ pub struct FaultInfo {
     pub pc: Option<u64>,
     /// What the thread that gave up said, if one did.
     pub stop: Option<Stop>,
+    /// Where in the program the instruction is, when it is in a module.
+    pub place: Option<Located>,
+    /// What the virtual Orin knows, and no board's kernel tells.
+    pub insight: Option<Insight>,
+    /// Its line of the kernel's log, with the places of the addresses of instructions.
+    pub log: Option<String>,
+    /// What the address that was accessed is to the buffers.
+    pub near: Option<String>,
+    /// Bytes of shared memory that the block has, and that the kernel's own arrays use, when an access went beyond them.
+    pub shared: Option<(u64, u64)>,
 }
 
-impl fmt::Display for FaultInfo {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let what = match self.cause {
-            Cause::Mmu => "an MMU fault",
-            Cause::Sm => "an SM exception",
-            Cause::Trap | Cause::Assert | Cause::Free => "a trap",
-            Cause::Graphics => "an exception of the compute engine",
-            Cause::Timeout => "a timeout of the scheduler",
-            Cause::Pushbuffer => "an error in the pushbuffer",
-            Cause::Other => "an error",
-        };
-        if let Some(stop) = &self.stop {
-            write!(f, "{stop}; ")?;
-        }
-        write!(f, "channel {} was stopped by {what} (nvgpu code {})", self.channel, self.code)?;
-        if let Some((sm, esr)) = self.sm {
-            match esr & 0xffff {
-                0 => write!(f, "; SM {sm}")?,
-                _ => write!(f, "; SM {sm}: {} ({esr:#x})", warp_error(esr))?,
-            }
-        }
-        if let Some(pc) = self.pc {
-            write!(f, " at pc {pc:#x}")?;
-        }
-        match self.cause {
-            // nvgpu has no ioctl that returns the address.
-            Cause::Mmu => write!(f, "; the address is in the kernel's log (dmesg)"),
-            _ => Ok(()),
-        }
-    }
-}
+/// `hww_warp_esr`: addresses beyond shared or local memory, and addresses that are no multiples of the access.
+const OUT_OF_RANGE: u32 = 0x0e;
+const MISALIGNED: u32 = 0x0f;
+/// Instructions on shared memory.
+const SHARED: [&str; 4] = ["LDS", "STS", "ATOMS", "LDGSTS"];
 
-/// The error numbers of `hww_warp_esr` (bits 15:0).
-fn warp_error(esr: u32) -> &'static str {
-    match esr & 0xffff {
-        0x02 => "call stack",
-        0x05 => "misaligned program counter",
-        0x06 => "program counter overflow",
-        0x08 => "misaligned register",
-        0x09 => "illegal instruction encoding",
-        0x0b => "illegal instruction parameter",
-        0x0d => "register out of range",
-        0x0e => "address out of range of shared or local memory",
-        0x0f => "misaligned address",
-        0x10 => "address in the wrong space",
-        0x12 => "constant bank address",
-        0x17 | 0x20 => "access refused by the MMU",
-        _ => "warp exception",
+/// A line of the log in which the address of each instruction has its place behind it.
+fn with_places(log: &str, known: &Known) -> String {
+    const PC: &str = "pc 0x";
+    let mut parts = log.split(PC);
+    let mut text = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let end = part.find(|c: char| !c.is_ascii_hexdigit()).unwrap_or(part.len());
+        let place = u64::from_str_radix(&part[..end], 16).ok().and_then(|pc| known.place(pc));
+        let place = place.map_or_else(String::new, |place| format!(" ({place})"));
+        text += &format!("{PC}{}{place}{}", &part[..end], &part[end..]);
     }
+    text
 }
 
 /// The number of reads in a loop before a wait sleeps.
@@ -187,8 +168,8 @@ impl Watch {
             return Ok(Some(info.clone()));
         }
         let code = self.notifier.read_u32(offset_of!(nvgpu_notification, info32) as u64);
-        let mut info = FaultInfo { cause: cause(code), code, channel: self.channel, sm: None, pc: None, stop: None };
-        let Some(debugger) = self.debugger else { return Ok(Some(self.fault.get_or_init(|| info).clone())) };
+        let mut info = FaultInfo { cause: cause(code), code, channel: self.channel, ..FaultInfo::default() };
+        let Some(debugger) = self.debugger else { return Ok(Some(self.keep(info))) };
         let mut p = NV83DE_CTRL_DEBUG_READ_ALL_SM_ERROR_STATES_PARAMS::new_zeroed();
         p.numSMsToRead = SMS;
         self.session.control(debugger, NV83DE_CTRL_CMD_DEBUG_READ_ALL_SM_ERROR_STATES, &mut p)?;
@@ -209,7 +190,25 @@ impl Watch {
                 Some(Stop { reason: Reason::Free { .. }, .. }) => Cause::Free,
             };
         }
-        Ok(Some(self.fault.get_or_init(|| info).clone()))
+        Ok(Some(self.keep(info)))
+    }
+
+    /// Adds what the device and the virtual Orin know. The first answer counts.
+    fn keep(&self, mut info: FaultInfo) -> FaultInfo {
+        let known = self.clues.known();
+        info.place = info.pc.and_then(|pc| known.place(pc));
+        info.insight = self.session.rm().insight(self.channel);
+        if let Some(insight) = &info.insight {
+            info.log = Some(with_places(&insight.log, known));
+            let of_buffers = info.cause == Cause::Mmu || info.sm.is_some_and(|(_, esr)| esr & 0xffff == MISALIGNED);
+            info.near = insight.access.filter(|_| of_buffers).map(|(address, _)| known.near(address));
+            let beyond = info.sm.is_some_and(|(_, esr)| esr & 0xffff == OUT_OF_RANGE);
+            let is_shared = |text: &str| SHARED.iter().any(|name| text.contains(name));
+            let warp = insight.warp.as_ref().filter(|warp| beyond && is_shared(&warp.instruction));
+            let used = info.place.as_ref().map_or(0, |place| place.shared);
+            info.shared = warp.map(|warp| (warp.shared.into(), used));
+        }
+        self.fault.get_or_init(|| info).clone()
     }
 
     /// Fails with the fault if the channel was stopped.

@@ -14,7 +14,7 @@ use tegrarm_abi::rm::status::*;
 /// A loaded module.
 pub struct Module {
     device: Arc<Device>,
-    cubin: Cubin,
+    cubin: Arc<Cubin>,
     memory: Piece,
     home: Home,
 }
@@ -48,6 +48,8 @@ impl Module {
         let bytes = cubin.place_with(home.module, functions).map_err(bad)?;
         memory.write(0, &bytes)?;
         memory.zero_from(bytes.len() as u64)?;
+        let cubin = Arc::new(cubin);
+        device.base().clues().known().loaded(home.module, &cubin);
         Ok(Arc::new(Module { device: device.clone(), cubin, memory, home }))
     }
 
@@ -129,6 +131,7 @@ impl Module {
 impl Drop for Module {
     fn drop(&mut self) {
         self.device.finish_all();
+        self.device.base().clues().known().unloaded(self.home.module);
     }
 }
 

@@ -11,6 +11,7 @@ mod ctrl;
 mod debugger;
 mod error;
 mod host1x;
+mod insight;
 mod nodes;
 mod nvmap;
 mod procmaps;
@@ -29,6 +30,7 @@ pub use debugger::{DebugRegOp, DebugSession, MappedRange};
 pub use error::KernelError;
 use error::call;
 pub use host1x::Host1x;
+pub use insight::{Insight, WarpInsight, insight};
 pub use nvmap::{Backing, CacheMode, Nvmap};
 pub use procmaps::file_mappings;
 pub use profiler::{

@@ -13,6 +13,27 @@ pub struct ErrorRegisters {
     pub pc: u64,
 }
 
+/// Where in its grid a fault happened. A board's kernel tells the address of the instruction alone.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Site {
+    /// The CTA.
+    pub block: [u32; 3],
+    /// The index of the warp in it.
+    pub warp: u32,
+    /// The lanes that executed the instruction.
+    pub lanes: u32,
+    /// The lane whose access failed, if it can be told.
+    pub lane: Option<u32>,
+    /// The thread in that lane, or in the first one.
+    pub thread: [u32; 3],
+    /// The word of the instruction.
+    pub word: u128,
+    /// The address that was accessed and the number of bytes, which is 0 if it is not known.
+    pub access: Option<(u64, u32)>,
+    /// How many bytes of shared memory the CTA has.
+    pub shared: u32,
+}
+
 /// The reason why a CTA stopped.
 #[derive(Clone, Debug)]
 pub enum SmFault {
@@ -26,6 +47,8 @@ pub enum SmFault {
         sm: u32,
         /// The error record. `pc` is the address of the instruction.
         record: ErrorRegisters,
+        /// Where it happened.
+        site: Option<Box<Site>>,
     },
     /// A warp exception (docs/hardware/nvgpu-faults.md#warp-esr-codes).
     Warp {
@@ -35,6 +58,8 @@ pub enum SmFault {
         sm: u32,
         /// The mnemonic or the reason, for the log.
         text: String,
+        /// Where it happened.
+        site: Option<Box<Site>>,
     },
     /// The CTA can never make progress because of a divergent barrier, or it used up its instruction budget.
     Hang {
@@ -55,6 +80,21 @@ impl SmFault {
         match self {
             SmFault::Mmu { sm, record, .. } | SmFault::Warp { sm, record, .. } => Some((*sm, *record)),
             SmFault::Hang { .. } => None,
+        }
+    }
+
+    /// Where it happened, if a warp executed an instruction.
+    pub fn site(&self) -> Option<&Site> {
+        match self {
+            SmFault::Mmu { site, .. } | SmFault::Warp { site, .. } => site.as_deref(),
+            SmFault::Hang { .. } => None,
+        }
+    }
+
+    /// Notes where it happened.
+    pub(crate) fn happened_at(&mut self, place: Site) {
+        if let SmFault::Mmu { site, .. } | SmFault::Warp { site, .. } = self {
+            *site = Some(Box::new(place));
         }
     }
 

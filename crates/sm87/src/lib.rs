@@ -24,7 +24,7 @@ mod tests;
 mod word;
 
 pub use disasm::disassemble;
-pub use fault::{ErrorRegisters, SmFault, Stopped};
+pub use fault::{ErrorRegisters, Site, SmFault, Stopped};
 pub use launch::{ConstantBank, Launch, Limits, RunStats};
 pub use word::Word;
 

@@ -61,7 +61,7 @@ pub(crate) const SM: Client = Client { name: "t1_0", id: 0, engine: GRAPHICS, gp
 pub(crate) const CODE: Client = Client { name: "gcc", id: 0x11, engine: GRAPHICS, gpc: true };
 
 fn plain(code: NotifierCode, text: String) -> Fault {
-    Fault { code, mmu: None, sms: Vec::new(), text }
+    Fault { code, mmu: None, sms: Vec::new(), text, insight: None }
 }
 
 /// A PBDMA interrupt.
@@ -127,5 +127,5 @@ pub(crate) fn mmu(channel: &HwChannel, client: Client, fault: MmuFault) -> Fault
          client type: {side}, client id: {} ({:#x})",
         channel.id, fault.va, client.name, client.id
     );
-    Fault { code: NotifierCode::MmuFault, mmu: Some(fault), sms: Vec::new(), text }
+    Fault { code: NotifierCode::MmuFault, mmu: Some(fault), sms: Vec::new(), text, insight: None }
 }

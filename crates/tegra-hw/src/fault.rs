@@ -1,5 +1,7 @@
 //! Descriptions of faults: notifier codes, SM error records and sentences for the log.
 
+use parking_lot::Mutex;
+use std::collections::VecDeque;
 use tegra_mm::MmuFault;
 
 /// The error record of one SM (`nvgpu_tsg_sm_error_state_record`).
@@ -39,6 +41,50 @@ pub enum NotifierCode {
     PushbufferCrc = 80,
 }
 
+/// What a board's kernel tells nobody about a fault of an SM, and the virtual Orin knows.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Insight {
+    /// The block.
+    pub block: [u32; 3],
+    /// The index of the warp in it.
+    pub warp: u32,
+    /// The lanes that executed the instruction.
+    pub lanes: u32,
+    /// The lane whose access failed, if it can be told.
+    pub lane: Option<u32>,
+    /// The thread in that lane, or in the first one.
+    pub thread: [u32; 3],
+    /// The instruction, as nvdisasm writes it.
+    pub instruction: String,
+    /// The address that was accessed, and the number of bytes, which is 0 if it is not known.
+    pub access: Option<(u64, u32)>,
+    /// How many bytes of shared memory the block has.
+    pub shared: u32,
+}
+
+impl Insight {
+    /// One line of `key=value`, divided by tabs.
+    fn line(&self) -> String {
+        let three = |[x, y, z]: [u32; 3]| format!("{x},{y},{z}");
+        let mut line = format!(
+            "block={}\tthread={}\twarp={}\tlanes={:#010x}\tshared={}\tinstruction={}",
+            three(self.block),
+            three(self.thread),
+            self.warp,
+            self.lanes,
+            self.shared,
+            self.instruction
+        );
+        if let Some(lane) = self.lane {
+            line += &format!("\tlane={lane}");
+        }
+        if let Some((address, bytes)) = self.access {
+            line += &format!("\taddress={address:#x}\tbytes={bytes}");
+        }
+        line
+    }
+}
+
 /// A fault of the GPU: the code that the notifier gets, and the details that only a kernel log would have.
 #[derive(Clone, Debug)]
 pub struct Fault {
@@ -50,4 +96,38 @@ pub struct Fault {
     pub sms: Vec<(u32, SmError)>,
     /// One sentence for the log, with the unit, the numbers and the names.
     pub text: String,
+    /// What a board's kernel tells nobody.
+    pub insight: Option<Box<Insight>>,
+}
+
+impl Fault {
+    /// What the virtual Orin knows of the fault as a line for programs: the channel that it stopped, the details, and the line of the log.
+    fn line(&self, channel: u32) -> String {
+        let insight = self.insight.as_deref().map_or_else(String::new, |insight| format!("\t{}", insight.line()));
+        format!("channel={channel}{insight}\ttext={}", self.text.replace(['\n', '\t'], " "))
+    }
+}
+
+/// How many faults are kept.
+const KEPT: usize = 64;
+
+/// The newest faults of a GPU, for programs that ask (docs/debugging.md).
+#[derive(Debug, Default)]
+pub struct FaultLog {
+    lines: Mutex<VecDeque<String>>,
+}
+
+impl FaultLog {
+    /// Notes that a fault stopped channels.
+    pub(crate) fn note(&self, channels: impl Iterator<Item = u32>, fault: &Fault) {
+        let mut lines = self.lines.lock();
+        lines.extend(channels.map(|channel| fault.line(channel)));
+        let too_many = lines.len().saturating_sub(KEPT);
+        lines.drain(..too_many);
+    }
+
+    /// All of them, one per line, the oldest first.
+    pub fn text(&self) -> String {
+        self.lines.lock().iter().map(|line| format!("{line}\n")).collect()
+    }
 }

@@ -1,6 +1,6 @@
 //! The state that all channel groups of one GPU share.
 
-use crate::{Interrupts, Residency, Switches, Timeouts};
+use crate::{FaultLog, Interrupts, Residency, Switches, Timeouts};
 
 /// The state that all channel groups of one GPU share and that both the kernel and the GPU use.
 #[derive(Debug, Default)]
@@ -13,4 +13,6 @@ pub struct HwGpu {
     pub timeouts: Timeouts,
     /// The group whose context the graphics engine holds.
     pub residency: Residency,
+    /// The newest faults.
+    pub faults: FaultLog,
 }

@@ -17,7 +17,7 @@ mod tsg;
 mod vitals;
 
 pub use channel::HwChannel;
-pub use fault::{Fault, NotifierCode, SmError};
+pub use fault::{Fault, FaultLog, Insight, NotifierCode, SmError};
 pub use gpu::HwGpu;
 pub use interrupts::{Expectation, Interrupts};
 pub use port::GpuPort;

@@ -74,6 +74,8 @@ impl HwTsg {
         }
         drop(saved);
         let members = self.members.lock().clone();
+        // Who sees the notifier finds the fault.
+        self.gpu.faults.note(members.iter().map(|m| m.id), &fault);
         members.iter().for_each(|m| m.notify(fault.code));
         self.fault.lock().get_or_insert(fault);
         for member in &members {

@@ -88,7 +88,7 @@ class Notifier:
         _timestamp, code, _info16, status = struct.unpack("<QIHH", self.buffer.cpu_view()[:16])
         if not status:
             return ""
-        where = ", the address is in the kernel's log: dmesg, or TEGRARM_LOG=warn on the virtual Orin" if code == MMU_FAULT else ""
+        where = ", the address is in the kernel's log: dmesg, or standard error on the virtual Orin" if code == MMU_FAULT else ""
         return f"channel stopped: error notifier {code} ({NOTIFIER_CODES.get(code, 'see nvgpu_error.h')}{where})"
 
 

@@ -87,10 +87,13 @@ pub fn mmu_fault(call: &ControlCall, params: &mut [u8]) -> RmResult<()> {
     let mut p: NV83DE_CTRL_DEBUG_READ_MMU_FAULT_INFO_PARAMS = get(&[]);
     p.count = u32::from(is_mmu_fault(&channel)?);
     if p.count > 0 {
-        tracing::warn!(
-            "channel {}: MMU fault; nvgpu writes its address to the kernel's log only: see dmesg",
-            channel.id()
-        );
+        match call.client.gpu.insight(channel.id()) {
+            Some(insight) => tracing::warn!("channel {}: MMU fault: {}", channel.id(), insight.log),
+            None => tracing::warn!(
+                "channel {}: MMU fault; nvgpu writes its address to the kernel's log only: see dmesg",
+                channel.id()
+            ),
+        }
     }
     put(params, &p);
     Ok(())

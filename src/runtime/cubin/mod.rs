@@ -7,15 +7,18 @@ pub mod attributes;
 pub mod functions;
 pub mod kernel;
 pub mod layout;
+pub mod lines;
 pub mod refused;
 pub mod reloc;
 
 pub use functions::{Function, Outside};
 pub use kernel::{Bank, Kernel, Parameter, Stack};
+pub use lines::Line;
 
 use super::elf::{LoadError, Location, Object, Problem, RelocationTable, Symbol};
 use goblin::elf::header::{EM_CUDA, ET_EXEC, ET_REL};
 use layout::{Home, Layout};
+use lines::Lines;
 use reloc::{Address, Kind};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -36,6 +39,7 @@ pub struct Cubin {
     kernels: Vec<Kernel>,
     variables: BTreeMap<String, Variable>,
     functions: Vec<Function>,
+    lines: Lines,
     /// The functions that it leaves to the loader.
     outside: BTreeSet<String>,
     patches: Vec<Patch>,
@@ -99,10 +103,11 @@ impl Cubin {
         }
         let variables = variables(&object, &layout);
         let functions = functions::read(&object, &layout);
+        let lines = Lines::read(&object, &layout);
         let sections = patches.iter().map(|p| (p.section, object.sections()[p.section].place(0))).collect();
         let symbols = patches.iter().map(|p| (p.symbol, object.symbols()[p.symbol].name.to_string())).collect();
         let memory = layout.memory;
-        Ok(Cubin { image, memory, kernels, variables, functions, outside, patches, sections, symbols })
+        Ok(Cubin { image, memory, kernels, variables, functions, lines, outside, patches, sections, symbols })
     }
 
     /// The number of bytes of GPU memory that the module needs. It is a multiple of 4 KiB. It includes zeroed
@@ -124,6 +129,11 @@ impl Cubin {
     /// All functions, kernels among them, in the order of their addresses.
     pub fn functions(&self) -> &[Function] {
         &self.functions
+    }
+
+    /// The line that the instruction at an offset of the image comes from, where the compiler was asked for lines.
+    pub fn line(&self, offset: u64) -> Option<Line> {
+        self.lines.at(offset)
     }
 
     /// The functions that it leaves to the loader.

@@ -8,7 +8,8 @@ use super::image::Image;
 use super::interp::{self, Stop};
 use super::rows::{self, Row, rows_per_warp};
 use super::warp::Warp;
-use crate::fault::SmFault;
+use crate::fault::{Site, SmFault};
+use std::fmt::Write;
 use std::sync::Arc;
 
 /// The number of instructions that a warp runs before the next warp runs.
@@ -141,7 +142,10 @@ pub(crate) fn run(env: &mut Env<'_>, store: &mut Warps, supervisor: &dyn Supervi
                         }
                     }
                     Ok(_) => busy = true,
-                    Err(fault) => return End::Failed(aftermath(env, store, &mut image, i, fault)),
+                    Err(mut fault) => {
+                        fault.happened_at(site(env, &store.warps[i], &fault));
+                        return End::Failed(aftermath(env, store, &mut image, i, fault));
+                    }
                 }
             }
         }
@@ -201,6 +205,26 @@ fn advance(env: &mut Env<'_>, store: &mut Warps, image: &mut Arc<Image>, i: usiz
         Stop::Slice | Stop::Pause | Stop::Blocked => {}
     }
     Ok(stop)
+}
+
+/// Where a warp is that has erred: at the instruction that did not go through.
+fn site(env: &Env<'_>, w: &Warp, fault: &SmFault) -> Site {
+    let u = &env.image.uops[w.pc as usize];
+    let lanes = w.active & w.pred(u.guard);
+    let access = match fault {
+        SmFault::Mmu { fetch: true, .. } => None,
+        SmFault::Mmu { fault, .. } => Some((fault.va, 0)),
+        _ => env.accessed,
+    };
+    let lane = match access {
+        _ if lanes.count_ones() == 1 => Some(lanes.trailing_zeros()),
+        Some((va, _)) => super::ops::memory::lane_of(w, u, env.image.name(u.at), lanes, va),
+        None => None,
+    };
+    let first = lane.unwrap_or(lanes.trailing_zeros()) as usize & 31;
+    let thread = env.tids.get(w.index as usize).map_or([0; 3], |of| [0, 1, 2].map(|axis| of[axis].0[first]));
+    let shared = env.launch.shared_bytes;
+    Site { block: env.ctaid, warp: w.index, lanes, lane, thread, word: env.image.word(u.at), access, shared }
 }
 
 /// Runs the other warps after one warp has had an exception. They continue for one slice each, until the kernel stops
@@ -353,20 +377,33 @@ fn complete_barriers(env: &mut Env<'_>, warps: &mut [Warp]) -> bool {
     moved
 }
 
-/// The fault of a CTA in which no warp can run although some have not exited.
+/// The fault of a CTA in which no warp can run although some have not exited: who waits where, and who has exited.
 fn stuck(env: &Env<'_>, warps: &[Warp]) -> SmFault {
-    let first = warps.iter().find(|w| !w.done());
-    let group = first.and_then(|w| w.groups().first().map(|g| (w, *g)));
-    let Some((w, g)) = group else {
+    let Some(first) = warps.iter().find(|w| !w.done()).and_then(|w| w.groups().first()) else {
         return SmFault::Hang { pc: env.image_base, text: "no warp can run".to_owned() };
     };
-    let what = match g.wait {
-        Wait::Turn => "for its turn".to_owned(),
+    let pc = env.pc(first.pc);
+    let [x, y, z] = env.ctaid;
+    let mut text = format!("CTA ({x}, {y}, {z})");
+    for (number, w) in warps.iter().enumerate() {
+        for group in w.groups() {
+            let (mask, at) = (group.mask, env.pc(group.pc));
+            let what = waits_for(group.wait);
+            let _ = write!(text, ", warp {number}: lanes {mask:#010x} of {:#010x} wait {what} at pc {at:#x}", w.live);
+        }
+    }
+    let gone: Vec<String> = warps.iter().filter(|w| w.done()).map(|w| w.index.to_string()).collect();
+    if !gone.is_empty() {
+        let _ = write!(text, "; of {} warps, these have exited: {}", warps.len(), gone.join(", "));
+    }
+    SmFault::Hang { pc, text }
+}
+
+fn waits_for(wait: Wait) -> String {
+    match wait {
+        Wait::Turn => "for their turn".to_owned(),
         Wait::Converge(_) => "at BSYNC for lanes that never come".to_owned(),
         Wait::Lanes(want) | Wait::Alone(want) => format!("at WARPSYNC for lanes {want:#010x}"),
         Wait::Cta(n) => format!("at barrier {n} for warps or lanes that never come"),
-    };
-    let [x, y, z] = env.ctaid;
-    let text = format!("CTA ({x}, {y}, {z}), warp {}: lanes {:#010x} of {:#010x} wait {what}", w.index, g.mask, w.live);
-    SmFault::Hang { pc: env.pc(g.pc), text }
+    }
 }

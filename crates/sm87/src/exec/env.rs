@@ -58,6 +58,8 @@ pub(crate) struct Env<'a> {
     /// How many instructions were executed with the one that runs. See [`Flow::Together`].
     pub together: u32,
     pub fault: Option<Box<SmFault>>,
+    /// The access that failed: its address and its bytes.
+    pub accessed: Option<(u64, u32)>,
     pub stats: RunStats,
     /// Whether the instructions in `stats` include the one that runs now.
     pub counted: bool,
@@ -92,7 +94,7 @@ impl Env<'_> {
     #[cold]
     pub(crate) fn warp_error(&mut self, u: &Uop, code: WarpError, text: String) -> Flow {
         let record = ErrorRegisters { global_esr: 0, warp_esr: code as u32, pc: self.pc(u.at) };
-        self.fault = Some(Box::new(SmFault::Warp { record, sm: self.sm, text }));
+        self.fault = Some(Box::new(SmFault::Warp { record, sm: self.sm, text, site: None }));
         Flow::Fault
     }
 
@@ -100,7 +102,7 @@ impl Env<'_> {
     #[cold]
     pub(crate) fn trap(&mut self, u: &Uop) -> Flow {
         let record = ErrorRegisters { global_esr: 1 << 4, warp_esr: 0, pc: self.pc(u.at) };
-        self.fault = Some(Box::new(SmFault::Warp { record, sm: self.sm, text: "trap".to_owned() }));
+        self.fault = Some(Box::new(SmFault::Warp { record, sm: self.sm, text: "trap".to_owned(), site: None }));
         Flow::Fault
     }
 
@@ -120,5 +122,6 @@ impl Env<'_> {
 
 /// Makes the fault of an access that the MMU refused.
 pub(crate) fn nack(fault: MmuFault, fetch: bool, sm: u32, pc: u64) -> SmFault {
-    SmFault::Mmu { fault, fetch, sm, record: ErrorRegisters { global_esr: 0, warp_esr: WarpError::MmuNack as u32, pc } }
+    let record = ErrorRegisters { global_esr: 0, warp_esr: WarpError::MmuNack as u32, pc };
+    SmFault::Mmu { fault, fetch, sm, record, site: None }
 }

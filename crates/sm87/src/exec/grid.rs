@@ -120,7 +120,7 @@ fn check(launch: &Launch) -> Result<(), SmFault> {
 }
 
 fn warp_fault(pc: u64, code: WarpError, text: String) -> SmFault {
-    SmFault::Warp { record: ErrorRegisters { global_esr: 0, warp_esr: code as u32, pc }, sm: 0, text }
+    SmFault::Warp { record: ErrorRegisters { global_esr: 0, warp_esr: code as u32, pc }, sm: 0, text, site: None }
 }
 
 /// Reads the instruction word that is `n` words after `code`.
@@ -154,7 +154,7 @@ pub(crate) fn extended(env: &mut Env<'_>) -> Result<(Arc<Image>, u64), SmFault> 
     let far = || {
         let text = format!("jump to {at:#x}, too far from the kernel at {code:#x}");
         let record = ErrorRegisters { global_esr: 0, warp_esr: WarpError::PcOverflow as u32, pc: at };
-        SmFault::Warp { record, sm, text }
+        SmFault::Warp { record, sm, text, site: None }
     };
     let tlb = &mut env.tlb;
     let image = image::extend(&env.image, root, &mut |n| fetch(tlb, code, n)).ok_or_else(far)?;

@@ -254,6 +254,11 @@ impl Image {
         row.is_none_or(|row| row.flow != isa::Flow::Next)
     }
 
+    /// The word of an instruction, without its scheduling; 0 where nothing is decoded.
+    pub(crate) fn word(&self, at: u32) -> u128 {
+        self.words.get(at as usize).copied().flatten().map_or(0, |word| word.0)
+    }
+
     /// The name of an instruction.
     pub(crate) fn name(&self, at: u32) -> &'static str {
         self.words.get(at as usize).copied().flatten().and_then(isa::lookup).map_or("?", |row| row.name)

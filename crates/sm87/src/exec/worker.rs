@@ -232,6 +232,7 @@ impl<'g> Worker<'g> {
             slept: false,
             together: 0,
             fault: None,
+            accessed: None,
             stats: RunStats::default(),
             counted: false,
             clock: Clock::default(),

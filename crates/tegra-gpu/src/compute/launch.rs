@@ -13,8 +13,8 @@ use super::checks::{self, Setting};
 use super::pcas;
 use super::qmd::Qmd;
 use super::sked::Scheduled;
-use sm87::{ErrorRegisters, Launch, Limits, RunStats, SmFault, Stopped};
-use tegra_hw::{Awakening, Fault, SmError};
+use sm87::{ErrorRegisters, Launch, Limits, RunStats, Site, SmFault, Stopped};
+use tegra_hw::{Awakening, Fault, Insight, SmError};
 use tegrarm_abi::methods::compute::*;
 use tegrarm_abi::methods::qmd::*;
 
@@ -180,22 +180,32 @@ fn record(ErrorRegisters { global_esr, warp_esr, pc }: ErrorRegisters) -> SmErro
     SmError { global_esr, warp_esr, pc }
 }
 
+/// What nobody on a board would know.
+fn insight(site: &Site, pc: u64) -> Insight {
+    let Site { block, warp, lanes, lane, thread, word, access, shared } = *site;
+    let text = sm87::disassemble(word as u64, (word >> 64) as u64, pc);
+    let instruction = text.unwrap_or_else(|| format!("{word:#034x}"));
+    Insight { block, warp, lanes, lane, thread, instruction, access, shared }
+}
+
 /// Describes an SM's fault in the words of the kernel log.
 fn sm_fault(turn: &Turn<'_>, stopped: Stopped) -> Fault {
     let sms = stopped.fault.record().into_iter().chain(stopped.others).map(|(sm, r)| (sm, record(r))).collect();
+    let insight =
+        stopped.fault.site().map(|site| Box::new(insight(site, stopped.fault.record().map_or(0, |(_, r)| r.pc))));
     match stopped.fault {
-        SmFault::Mmu { fault, fetch, sm, record } => {
+        SmFault::Mmu { fault, fetch, sm, record, .. } => {
             let base = fault::mmu(turn.hw(), if fetch { fault::CODE } else { fault::SM }, fault);
             let text = format!("{}, sm {sm}, pc {:#x}", base.text, record.pc);
-            Fault { sms, text, ..base }
+            Fault { sms, text, insight, ..base }
         }
-        SmFault::Warp { record, sm, text } => {
+        SmFault::Warp { record, sm, text, .. } => {
             let ErrorRegisters { global_esr, warp_esr, pc } = record;
             let what = format!(
                 "sm machine check err. sm {sm} hww_global_esr {global_esr:#010x} hww_warp_esr {warp_esr:#010x} \
                  hww_warp_esr_pc {pc:#x}: {text}"
             );
-            Fault { sms, ..fault::graphics(turn.hw(), what) }
+            Fault { sms, insight, ..fault::graphics(turn.hw(), what) }
         }
         SmFault::Hang { pc, text } => {
             let what = format!("the grid makes no progress at pc {pc:#x}: {text}");

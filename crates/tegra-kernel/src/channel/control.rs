@@ -78,6 +78,7 @@ pub(super) fn force_reset(call: &Call<'_>, channel: &Arc<Channel>, _: &mut ()) -
         mmu: None,
         sms: Vec::new(),
         text: format!("channel {} of TSG {} was reset by its owner", channel.id(), tsg.hw.id),
+        insight: None,
     });
     call.kernel.gpu.reset(&tsg.hw);
     Ok(())

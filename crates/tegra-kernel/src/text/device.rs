@@ -42,6 +42,7 @@ pub(super) enum Attribute {
     TpcGating,
     ShortestSlice,
     LongestSlice,
+    Faults,
 }
 
 pub(super) const ATTRIBUTES: &[(&str, Attribute)] = &[
@@ -57,6 +58,8 @@ pub(super) const ATTRIBUTES: &[(&str, Attribute)] = &[
     ("tpc_pg_mask", Attribute::TpcGating),
     ("tsg_timeslice_min_us", Attribute::ShortestSlice),
     ("tsg_timeslice_max_us", Attribute::LongestSlice),
+    // No board has it: what the virtual Orin knows of the newest faults, for those who may not read a kernel's log.
+    ("tegra_sim_faults", Attribute::Faults),
 ];
 
 /// The TPCs that the module's power mode gates. It is 0, because the modules here have fewer TPCs and gate none.
@@ -86,6 +89,7 @@ impl Attribute {
             Attribute::TpcGating => format!("{TPC_GATING}\n"),
             Attribute::ShortestSlice => format!("{}\n", slices.start()),
             Attribute::LongestSlice => format!("{}\n", slices.end()),
+            Attribute::Faults => kernel.hw.faults.text(),
         }
     }
 

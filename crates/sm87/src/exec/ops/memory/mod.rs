@@ -52,14 +52,35 @@ pub(super) fn addresses(w: &Warp, u: &Uop, uniform: u64) -> [u64; 32] {
     va
 }
 
+/// The lane, of those in `mask`, whose address register leads to `va`. `None` if none does: the instruction finds its address in another
+/// way, or has overwritten the register already.
+#[cold]
+pub(crate) fn lane_of(w: &Warp, u: &Uop, name: &str, mask: u32, va: u64) -> Option<u32> {
+    let uniform = match name {
+        "LDG" | "STG" => w.get64(u.c, 0),
+        "LD" | "ST" | "LDS" | "STS" | "LDL" | "STL" => 0,
+        _ => return None,
+    };
+    let offset = (u.imm as i32 as u64).wrapping_add(uniform);
+    lanes(mask).find(|&lane| {
+        let register = if u.mods & PAIR != 0 { w.get64(u.a, lane) } else { w.get(u.a, lane).into() };
+        let at = register.wrapping_add(offset);
+        // Shared and local addresses have fewer bits.
+        at == va || at as u32 as u64 == va || at & 0xff_ffff == va
+    })
+}
+
 #[cold]
 pub(super) fn misaligned(env: &mut Env<'_>, u: &Uop, what: &str, va: u64, len: u32) -> Flow {
-    let text = format!("{what} of {len} bytes at {va:#x}: misaligned");
+    let found = va & (u64::from(len) - 1);
+    let text = format!("{what} of {len} bytes at {va:#x}: misaligned, {found} bytes behind a multiple of {len}");
+    env.accessed = Some((va, len));
     env.warp_error(u, WarpError::MisalignedAddress, text)
 }
 
 #[cold]
 pub(super) fn missed(env: &mut Env<'_>, u: &Uop, what: &str, va: u64, miss: Miss) -> Flow {
+    env.accessed = Some((va, 0));
     match miss {
         Miss::Mmu(fault) => env.mmu_fault(u, fault),
         Miss::Window => {
@@ -72,6 +93,7 @@ pub(super) fn missed(env: &mut Env<'_>, u: &Uop, what: &str, va: u64, miss: Miss
 #[cold]
 pub(super) fn out_of_range(env: &mut Env<'_>, u: &Uop, what: &str, at: u32, size: u32) -> Flow {
     let text = format!("{what} at {at:#x}: outside of the {size:#x} bytes allocated");
+    env.accessed = Some((at.into(), 0));
     env.warp_error(u, WarpError::AddressRange, text)
 }
 

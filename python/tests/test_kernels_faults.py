@@ -1,0 +1,183 @@
+"""What a fault says: where in the program, who, and what the address is. The virtual Orin knows more of it than a board's kernel tells."""
+
+import ctypes
+import os
+import re
+import subprocess
+import sys
+
+import cuda
+import numpy
+import pytest
+
+from tegrarm import _ffi
+from tegrarm.rm import RmError
+
+LINES = "--generate-line-info"
+SOURCE = """
+extern "C" __global__ void touch(int *p, long long at, int wanted, int *out) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i == wanted)
+        out[0] = *(volatile int *)((char *)p + at);
+    out[1] = 1;
+}
+extern "C" __global__ void beyond(int at) {
+    extern __shared__ int dynamic[];
+    __shared__ int own[96];
+    own[threadIdx.x] = threadIdx.x;
+    __syncthreads();
+    ((volatile int *)dynamic)[at + own[threadIdx.x]] = 1;
+}
+extern "C" __global__ void never(int *out) {
+    if (threadIdx.x < 64) asm volatile("bar.sync 1, 128;");
+    else asm volatile("bar.sync 2, 128;");
+    out[0] = 1;
+}
+extern "C" __global__ void trap() { if (threadIdx.x == 33) __trap(); }
+"""
+
+
+@pytest.fixture
+def gpu():
+    device = cuda.Gpu()
+    yield device
+    device.close()
+
+
+@pytest.fixture(params=["12", "13"])
+def kernel(request, gpu):
+    return lambda name, *more: gpu.kernel(cuda.compiled(SOURCE, request.param, *more), name)
+
+
+class Buffer:
+    """Memory that is freed by hand."""
+
+    def __init__(self, gpu, size):
+        self.handle, address, pointer = ctypes.c_void_p(), ctypes.c_uint64(), ctypes.c_void_p()
+        cuda.call("tegrarm_buffer_alloc", gpu.handle, size, 0, ctypes.byref(self.handle))
+        cuda.call("tegrarm_buffer_address", self.handle, ctypes.byref(pointer), ctypes.byref(address))
+        self.size, self.address = size, address.value
+
+    def free(self):
+        cuda.call("tegrarm_buffer_free", self.handle)
+
+
+def fault(gpu, *what, **how):
+    """The sentence of what stops the device, which the failed wait says too."""
+    with pytest.raises(RmError) as e:
+        gpu.launch(*what, **how)
+    sentence = gpu.fault().sentence.decode()
+    assert sentence in str(e.value)
+    return sentence
+
+
+def touched(gpu, kernel, address, wanted=37, grid=3, block=32):
+    return fault(gpu, kernel, grid, block, numpy.uint64(0), numpy.int64(address), numpy.int32(wanted), numpy.zeros(2, numpy.int32))
+
+
+def past_the_end(gpu, buffer, kernel):
+    """Loads from further and further behind a buffer, until there is nothing. The sentence, and the address."""
+    for far in (12, *(12 + (4096 << n) for n in range(16))):
+        try:
+            address = buffer.address + buffer.size + far
+            gpu.launch(kernel, 1, 32, numpy.uint64(0), numpy.int64(address), numpy.int32(5), numpy.zeros(2, numpy.int32))
+        except RmError:
+            return gpu.fault().sentence.decode(), address
+    raise AssertionError("everything behind the buffer is mapped")
+
+
+def test_past_the_end_of_a_buffer(gpu, kernel):
+    buffer = Buffer(gpu, 4096)
+    sentence, address = past_the_end(gpu, buffer, kernel("touch"))
+    assert f" at {address:#x}, " in sentence
+    far, size, start = re.search(r"([\d,]+) bytes past the end of the ([\d,]+)-byte buffer at (0x[0-9a-f]+)", sentence).groups()
+    assert int(start, 16) + int(size.replace(",", "")) + int(far.replace(",", "")) == address
+
+
+def test_who_and_where(gpu, kernel):
+    sentence = touched(gpu, kernel("touch", LINES), 0x1234_5678_9000)
+    assert re.match(r"in kernel touch\+0x[0-9a-f]+ \(.*test\.cu:5\); the virtual Orin knows: ", sentence)
+    assert "LDG.E" in sentence and "block (1, 0, 0), thread (5, 0, 0) (warp 0, lanes 0x00000020)" in sentence
+    assert " at 0x123456789000, where no buffer of the device is or was" in sentence
+    assert "was stopped by an MMU fault (nvgpu code 31); SM " in sentence and "access refused by the MMU" in sentence
+    assert "; the kernel's log: [MMU FAULT] " in sentence and "dmesg" not in sentence
+
+
+def test_without_lines_there_is_the_offset(gpu, kernel):
+    sentence = touched(gpu, kernel("touch"), 0x1234_5678_9000)
+    offset = int(re.match(r"in kernel touch\+0x([0-9a-f]+); ", sentence)[1], 16)
+    pc = int(re.search(r"at pc 0x([0-9a-f]+)", sentence)[1], 16)
+    assert offset % 16 == 0 and 0 < offset < 0x1000 and gpu.fault().pc == pc
+
+
+def test_a_null_pointer(gpu, kernel):
+    assert "at 0x8, which is a null pointer and an offset" in touched(gpu, kernel("touch"), 8)
+
+
+def test_memory_that_was_freed(gpu, kernel):
+    first, second, touch = Buffer(gpu, 64), Buffer(gpu, 1 << 20), kernel("touch")
+    first.free()
+    second.free()
+    sentence = touched(gpu, touch, second.address + 0x8_0000)
+    assert f"in the 1,048,576-byte buffer at {second.address:#x}, which was freed by call #2 of tegrarm_buffer_free" in sentence
+
+
+def test_a_misaligned_address_says_what_was_wanted(gpu, kernel):
+    buffer = Buffer(gpu, 4096)
+    sentence = touched(gpu, kernel("touch", LINES), buffer.address + 6)
+    assert f"of 4 bytes at {buffer.address + 6:#x}, 2 behind a multiple of that, in the 4,096-byte buffer" in sentence
+    assert "test.cu:5" in sentence and "misaligned address (0xf)" in sentence and "thread (5, 0, 0)" in sentence
+
+
+def test_beyond_shared_memory(gpu, kernel):
+    sentence = fault(gpu, kernel("beyond", LINES), 2, 96, numpy.int32(10000), shared=256)
+    assert "STS" in sentence and "test.cu:13" in sentence
+    found = re.search(r"the block has ([\d,]+) bytes of shared memory and the kernel's own arrays use ([\d,]*\d)", sentence)
+    allocated, used = found.groups()
+    assert used == "384" and int(allocated.replace(",", "")) == 384 + 256 + 1024
+
+
+def test_a_trap(gpu, kernel):
+    sentence = fault(gpu, kernel("trap", LINES), 4, 64)
+    assert "was stopped by a trap" in sentence and "test.cu:20" in sentence and "thread (33, 0, 0)" in sentence
+    assert gpu.fault().cause == _ffi.TEGRARM_FAULT_TRAP
+
+
+def test_an_illegal_instruction(gpu, kernel):
+    """The end of the kernel becomes an instruction that there is not."""
+    cubin = bytearray(cuda.compiled('extern "C" __global__ void k(int *p) { *p = 1; }'))
+    at = cubin.index((0x794D).to_bytes(8, "little"))  # EXIT
+    cubin[at:at + 2] = b"\xff\x0f"
+    with pytest.raises(RmError):
+        gpu.launch(gpu.kernel(bytes(cubin), "k"), 1, 32, numpy.zeros(1, numpy.int32))
+    sentence = gpu.fault().sentence.decode()
+    assert "illegal instruction encoding (0x9)" in sentence and sentence.startswith("in kernel k+0x")
+    assert gpu.fault().cause == _ffi.TEGRARM_FAULT_SM
+
+
+def test_a_barrier_that_half_the_block_never_reaches(gpu, kernel):
+    sentence = fault(gpu, kernel("never", LINES), 1, 128, numpy.zeros(1, numpy.int32))
+    for warp, barrier, line in ((0, 1, 16), (1, 1, 16), (2, 2, 17), (3, 2, 17)):
+        assert re.search(rf"warp {warp}: lanes 0xffffffff of 0xffffffff wait at barrier {barrier} for warps or lanes that never come "
+                         rf"at pc 0x[0-9a-f]+ \(kernel never\+0x[0-9a-f]+ \([^)]*test\.cu:{line}\)\)", sentence), sentence
+
+
+DIES = f"""
+import sys
+sys.path.insert(0, {os.path.dirname(__file__)!r})
+import cuda, numpy
+gpu = cuda.Gpu()
+try:
+    kernel = gpu.kernel(cuda.compiled('extern "C" __global__ void k(int *p) {{ *p = 1; }}'), "k")
+    for _ in range(3):
+        gpu.launch(kernel, 1, 32, numpy.uint64(0))
+except Exception as e:
+    print("refused:", e)
+"""
+
+
+@pytest.mark.parametrize(("faults", "times"), [("1", 1), ("0", 0)])
+def test_a_dead_channel_is_told_once(faults, times):
+    environment = {k: v for k, v in os.environ.items() if k != "TEGRARM_LOG"} | {"TEGRARM_SIM_FAULTS": faults}
+    out = subprocess.run([sys.executable, "-c", DIES], env=environment, capture_output=True, text=True, check=True)
+    assert "refused:" in out.stdout and out.stderr.count("[MMU FAULT]") == times

@@ -1,0 +1,131 @@
+//! The sentence of a fault: where in the program, what, who, and what the kernel said.
+
+use super::fault::{Cause, FaultInfo};
+use super::library::stop::Triple;
+use crate::rm::profile::Insight;
+use std::fmt::{self, Display, Formatter};
+
+/// Numbers as people read them: `4,096`.
+pub struct Commas(pub u64);
+
+impl Display for Commas {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let digits = self.0.to_string();
+        for (at, digit) in digits.char_indices() {
+            if at > 0 && (digits.len() - at).is_multiple_of(3) {
+                f.write_str(",")?;
+            }
+            write!(f, "{digit}")?;
+        }
+        Ok(())
+    }
+}
+
+impl Display for FaultInfo {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        if let Some(stop) = &self.stop {
+            write!(f, "{stop}; ")?;
+        }
+        if let Some(place) = &self.place {
+            write!(f, "in {place}; ")?;
+        }
+        if let Some(insight) = &self.insight {
+            self.who(f, insight)?;
+        }
+        self.stopped(f)?;
+        match &self.insight {
+            Some(insight) => write!(f, "; the kernel's log: {}", self.log.as_deref().unwrap_or(&insight.log)),
+            // No ioctl of nvgpu returns it.
+            None if self.cause == Cause::Mmu => write!(f, "; the address is in the kernel's log (dmesg)"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl FaultInfo {
+    /// What a board's kernel does not tell.
+    fn who(&self, f: &mut Formatter<'_>, insight: &Insight) -> fmt::Result {
+        let Some(warp) = &insight.warp else { return Ok(()) };
+        write!(f, "the virtual Orin knows: {}", warp.instruction)?;
+        if let Some((address, bytes)) = insight.access {
+            match bytes {
+                0 => write!(f, " at {address:#x}")?,
+                _ => write!(
+                    f,
+                    " of {bytes} bytes at {address:#x}, {} behind a multiple of that",
+                    address % u64::from(bytes)
+                )?,
+            }
+        }
+        if let Some(near) = &self.near {
+            write!(f, ", {near}")?;
+        }
+        if let Some((allocated, used)) = self.shared {
+            let (allocated, used) = (Commas(allocated), Commas(used));
+            write!(
+                f,
+                ", where the block has {allocated} bytes of shared memory and the kernel's own arrays use {used}"
+            )?;
+        }
+        write!(f, ", block {}, ", Triple(warp.block))?;
+        match warp.is_one_lane {
+            true => write!(f, "thread {}", Triple(warp.thread))?,
+            false => write!(f, "threads from {} on", Triple(warp.thread))?,
+        }
+        write!(f, " (warp {}, lanes {:#010x}); ", warp.index, warp.lanes)
+    }
+
+    /// What the kernel tells everywhere.
+    fn stopped(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let what = match self.cause {
+            Cause::Mmu => "an MMU fault",
+            Cause::Sm => "an SM exception",
+            Cause::Trap | Cause::Assert | Cause::Free => "a trap",
+            Cause::Graphics => "an exception of the compute engine",
+            Cause::Timeout => "a timeout of the scheduler",
+            Cause::Pushbuffer => "an error in the pushbuffer",
+            Cause::Other => "an error",
+        };
+        write!(f, "channel {} was stopped by {what} (nvgpu code {})", self.channel, self.code)?;
+        if let Some((sm, esr)) = self.sm {
+            match esr & 0xffff {
+                0 => write!(f, "; SM {sm}")?,
+                _ => write!(f, "; SM {sm}: {} ({esr:#x})", warp_error(esr))?,
+            }
+        }
+        match self.pc {
+            Some(pc) => write!(f, " at pc {pc:#x}"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// `hww_warp_esr` error numbers (bits 15:0).
+fn warp_error(esr: u32) -> &'static str {
+    match esr & 0xffff {
+        0x02 => "call stack",
+        0x05 => "misaligned program counter",
+        0x06 => "program counter overflow",
+        0x08 => "misaligned register",
+        0x09 => "illegal instruction encoding",
+        0x0b => "illegal instruction parameter",
+        0x0d => "register out of range",
+        0x0e => "address out of range of shared or local memory",
+        0x0f => "misaligned address",
+        0x10 => "address in the wrong space",
+        0x12 => "constant bank address",
+        0x17 | 0x20 => "access refused by the MMU",
+        _ => "warp exception",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_have_commas() {
+        let all: Vec<String> = [0, 12, 999, 1000, 4096, 1_234_567].iter().map(|n| Commas(*n).to_string()).collect();
+        assert_eq!(all, ["0", "12", "999", "1,000", "4,096", "1,234,567"]);
+    }
+}

@@ -1,0 +1,94 @@
+//! What the virtual Orin tells of a fault that no board's kernel tells a program.
+
+use super::clocks::devfreq;
+use std::sync::Arc;
+use tegrarm_kmd::Kmd;
+
+/// The file with the newest faults, in the directory of the GPU's device. A board has none.
+const FILE: &str = "device/tegra_sim_faults";
+
+/// Details of a fault. What the fault does not have is 0, empty or `None`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Insight {
+    /// The line of the kernel's log.
+    pub log: String,
+    /// The warp, if an instruction failed.
+    pub warp: Option<WarpInsight>,
+    /// The address that was accessed, and the number of bytes, which is 0 if it is not known.
+    pub access: Option<(u64, u32)>,
+}
+
+/// A warp at the instruction that failed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct WarpInsight {
+    /// The block.
+    pub block: [u32; 3],
+    /// The index of the warp in it.
+    pub index: u32,
+    /// The lanes that executed the instruction.
+    pub lanes: u32,
+    /// Whether it is known which lane's access failed.
+    pub is_one_lane: bool,
+    /// The thread in that lane, or in the first one.
+    pub thread: [u32; 3],
+    /// The instruction.
+    pub instruction: String,
+    /// How many bytes of shared memory the block has.
+    pub shared: u32,
+}
+
+/// What is known of the newest fault that stopped a channel. `None` on a board.
+pub fn insight(kmd: &Arc<dyn Kmd>, channel: u32) -> Option<Insight> {
+    let text = kmd.read_text(&format!("{}/{FILE}", devfreq(kmd)?)).ok()?;
+    text.lines().rev().find_map(|line| parse(line, channel))
+}
+
+/// `key=value` divided by tabs.
+fn parse(line: &str, channel: u32) -> Option<Insight> {
+    let of = |key: &str| line.split('\t').find_map(|field| field.strip_prefix(key)?.strip_prefix('='));
+    if of("channel")?.parse() != Ok(channel) {
+        return None;
+    }
+    let number = |key: &str| -> Option<u64> {
+        let text = of(key)?;
+        text.strip_prefix("0x").map_or_else(|| text.parse().ok(), |hex| u64::from_str_radix(hex, 16).ok())
+    };
+    let small = |key: &str| number(key).and_then(|n| u32::try_from(n).ok());
+    let three = |key: &str| {
+        let mut numbers = of(key)?.split(',').map_while(|n| n.parse().ok());
+        Some([numbers.next()?, numbers.next()?, numbers.next()?])
+    };
+    let warp = || {
+        Some(WarpInsight {
+            block: three("block")?,
+            index: small("warp")?,
+            lanes: small("lanes")?,
+            is_one_lane: of("lane").is_some(),
+            thread: three("thread")?,
+            instruction: of("instruction")?.to_owned(),
+            shared: small("shared")?,
+        })
+    };
+    let access = || Some((number("address")?, small("bytes")?));
+    Some(Insight { log: of("text")?.to_owned(), warp: warp(), access: access() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_has_everything_or_less() {
+        let line = "channel=3\tblock=1,2,3\tthread=4,5,6\twarp=7\tlanes=0x00000010\tshared=1024\tinstruction=LDG.E R2, [R2.64]\
+                    \tlane=4\taddress=0x1234\tbytes=4\ttext=[MMU FAULT] x";
+        let found = parse(line, 3).unwrap();
+        let warp = found.warp.unwrap();
+        assert_eq!((warp.block, warp.thread, warp.index, warp.lanes), ([1, 2, 3], [4, 5, 6], 7, 0x10));
+        assert_eq!((warp.instruction.as_str(), warp.shared, warp.is_one_lane), ("LDG.E R2, [R2.64]", 1024, true));
+        assert_eq!((found.access, found.log.as_str()), (Some((0x1234, 4)), "[MMU FAULT] x"));
+        assert_eq!(parse(line, 2), None);
+        let bare = parse("channel=3\ttext=pbdma", 3).unwrap();
+        assert_eq!((bare.warp, bare.access, bare.log.as_str()), (None, None, "pbdma"));
+        assert_eq!(parse("channel=3", 3), None);
+    }
+}
