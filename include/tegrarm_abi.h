@@ -2443,6 +2443,19 @@ typedef struct NVOS46_PARAMETERS_V580 {
 } NVOS46_PARAMETERS_V580;
 TEGRARM_ABI_SIZE(NVOS46_PARAMETERS_V580, 64)
 
+typedef struct NVOS47_PARAMETERS_V535 {
+    uint32_t hClient;
+    uint32_t hDevice;
+    uint32_t hDma;
+    uint32_t hMemory;
+    uint32_t flags;
+    uint8_t _pad0[4];
+    uint64_t dmaOffset;
+    uint32_t status;
+    uint8_t _pad1[4];
+} NVOS47_PARAMETERS_V535;
+TEGRARM_ABI_SIZE(NVOS47_PARAMETERS_V535, 40)
+
 typedef struct NV_VASPACE_ALLOCATION_PARAMETERS_V580 {
     uint32_t index;
     uint32_t flags;
