@@ -184,6 +184,7 @@ extern "C" __global__ void handed(int **table) {
     int value = *table[other];
     __syncthreads();
     delete table[other];
+    __syncthreads();
     ((int *)table)[threadIdx.x * 2] = value;
 }
 extern "C" __global__ void most(unsigned long long *out) {
@@ -391,12 +392,12 @@ def test_grids_wait_at_every_way_of_compiling_and_again(gpu, way):
 
 
 STUCK = GRID + """
-extern "C" __global__ void half(int stop) { if (stop && blockIdx.x == 1) __trap(); cg::this_grid().sync(); }
+extern "C" __global__ void stuck(int stop) { if (stop && blockIdx.x == 1) __trap(); cg::this_grid().sync(); }
 """
 
 
 def test_after_a_fault_the_next_grid_begins_anew(gpu):
-    kernel = gpu.kernel(cuda.compiled(STUCK), "half")
+    kernel = gpu.kernel(cuda.compiled(STUCK), "stuck")
     for _ in range(10):
         with pytest.raises(RmError, match="a trap"):
             gpu.launch(kernel, 4, 32, numpy.int32(1))
