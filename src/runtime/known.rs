@@ -123,13 +123,13 @@ impl Known {
         let ahead = behind.map(|(start, len)| (start - address, start, len)).filter(|(far, ..)| *far <= NEAR);
         let far_ahead = ahead.map_or(u64::MAX, |(far, ..)| far);
         match (past, ahead) {
+            _ if address < 1 << 16 => "which is a null pointer and an offset".to_owned(),
             (Some((far, start, len)), _) if far <= far_ahead => {
                 format!("{} bytes past the end of the {}-byte buffer at {start:#x}", Commas(far), Commas(len))
             }
             (_, Some((far, start, len))) => {
                 format!("{} bytes before the {}-byte buffer at {start:#x}", Commas(far), Commas(len))
             }
-            _ if address < 1 << 16 => "which is a null pointer and an offset".to_owned(),
             _ => "where no buffer of the device is or was".to_owned(),
         }
     }

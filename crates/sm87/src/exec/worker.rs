@@ -110,6 +110,12 @@ impl<'g> Worker<'g> {
                 self.give_up();
                 continue;
             }
+            if idle && self.waited > LONG && self.grid.has_failed() {
+                // They may wait for the CTA that has failed, and the kernel stops the SMs that wait as well.
+                self.waiting.push_back(resident);
+                self.end_all();
+                continue;
+            }
             match end {
                 End::Turn | End::Idle => {
                     resident.first_turn = false;
@@ -169,6 +175,11 @@ impl<'g> Worker<'g> {
             let text = self.crowded();
             self.grid.fail(first.cta, first.first_turn, SmFault::Hang { pc: first.store.pc(&first.env), text });
         }
+        self.end_all();
+    }
+
+    /// Ends all CTAs of this thread.
+    fn end_all(&mut self) {
         while let Some(resident) = self.waiting.pop_front() {
             self.retire(resident);
         }
