@@ -16,7 +16,8 @@ DOCS = re.findall(r"/\*.*?\*/", TEXT, flags=re.S)
 RUST = [r"# (Safety|Errors|Panics)", r"\bOption\b", r"\bResult<", r"\bVec\b", r"\bArc\b", r"&mut\b", r"\[`", r"`\]", r"\b(Ok|Err|Some)\(",
         r"\w::\w", r"\b[iu](8|16|32|64|size)\b", r"\bunsafe\b", r"\bpanic", r"caller's promise"]
 # Words in backticks that are names in C, in Linux or in CUDA and not in this interface.
-FOREIGN = {"MAP_FAILED", "O_CLOEXEC", "errno", "extern", "malloc", "printf", "TEGRARM_HEAP_SIZE", "TEGRARM_PRINTF_SIZE", "__device__", "__constant__", "sizeof", "TEGRARM_", "TEGRARM_BACKEND",
+FOREIGN = {"MAP_FAILED", "O_CLOEXEC", "errno", "extern", "malloc", "printf", "__device__", "__constant__", "sizeof",
+           "TEGRARM_HEAP_SIZE", "TEGRARM_PRINTF_SIZE", "TEGRARM_", "TEGRARM_BACKEND",
            "TEGRARM_LOG", "NVGPU_CHANNEL_", "NV_ERR_", "enum", "struct", "major", "minor", "hww_warp_esr", "GPPut",
            "nvgpu", "sim", "make", "header"}
 

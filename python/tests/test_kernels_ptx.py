@@ -39,7 +39,7 @@ def test_forms(machine, family):
     verdicts = bench.judged(machine, sample(family), [level])
     wrong = [f"{v.row} ({v.shape}, {v.level}): {v.says}" for v in verdicts if v.result in ("wrong", "failed", "refused")]
     assert not wrong, "\n".join(wrong)
-    assert collections.Counter(v.result for v in verdicts)["right"] >= 3
+    assert collections.Counter(v.result for v in verdicts)["right"] >= 2
 
 
 # What these compile to was an illegal instruction once: UPLOP3 on signs, CCTLL, BMMA, HMMA.SP and IMMA.SP.

@@ -128,7 +128,7 @@ def test_the_wheels_metadata_is_complete(wheel):
     assert {url.split(",")[0] for url in metadata.get_all("Project-URL")} == {"Homepage", "Documentation", "Issues", "Changelog"}
     assert "jetson" in metadata["Keywords"] and len(metadata.get_all("Classifier")) > 8
     assert metadata["Description-Content-Type"] == "text/markdown" and "tegrarm[tinygrad,nvrtc]" in metadata.get_payload()
-    assert set(metadata.get_all("Provides-Extra")) == {"tinygrad", "nvrtc", "pool"}
+    assert set(metadata.get_all("Provides-Extra")) == {"tinygrad", "nvrtc", "pool", "triton"}
     assert "tegrarm = tegrarm.__main__:main" in entry_points
 
 
