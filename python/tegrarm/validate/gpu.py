@@ -14,21 +14,6 @@ SECOND = 1_000_000_000
 PATIENCE = 30 * SECOND
 
 
-class Fault(ctypes.Structure):
-    """``struct tegrarm_fault``."""
-
-    _fields_ = [
-        ("size", ctypes.c_size_t),
-        ("cause", ctypes.c_uint32),
-        ("code", ctypes.c_uint32),
-        ("channel", ctypes.c_uint32),
-        ("sm", ctypes.c_uint32),
-        ("warp_error", ctypes.c_uint32),
-        ("pc", ctypes.c_uint64),
-        ("text", ctypes.c_char * _ffi.TEGRARM_FAULT_TEXT_SIZE),
-    ]
-
-
 def call(name: str, *arguments) -> None:
     """Calls a function of the library. If the library refuses the call, this raises :class:`tegrarm.rm.RmError`."""
     check(name, getattr(_ffi.lib(), name)(*arguments))
@@ -146,9 +131,9 @@ class Gpu:
         call("tegrarm_kernel_attributes", kernel, ctypes.byref(attributes))
         return attributes.code_address
 
-    def fault(self) -> Fault:
+    def fault(self) -> _ffi.Fault:
         """The fault that stopped the device."""
-        fault = Fault(size=ctypes.sizeof(Fault))
+        fault = _ffi.Fault(size=ctypes.sizeof(_ffi.Fault))
         call("tegrarm_device_fault", self.handle, ctypes.byref(fault))
         return fault
 
