@@ -16,8 +16,9 @@ import mutate  # noqa: E402
 import row  # noqa: E402
 import table  # noqa: E402
 
-# Forms of each family that the sample has, at a level of optimisation that is another one for each family.
-SAMPLE, LEVELS = 8, ("O0", "O1", "O3")
+# Forms of each family that the sample has, at a level of optimisation that is another one for each family. ptxas refuses some for sm_87,
+# so there are more until enough have been right.
+SAMPLE, ENOUGH, LEVELS = 8, 3, ("O0", "O1", "O3")
 REFUSED_AT_LOAD = ("textures", "surfaces")
 
 
@@ -28,18 +29,28 @@ def machine():
     machine.close()
 
 
-def sample(family):
-    rows = table.rows(family)
-    return rows[::max(1, len(rows) // SAMPLE)]
+def right(verdicts):
+    return collections.Counter(v.result for v in verdicts)["right"]
+
+
+def sampled(machine, family):
+    """Verdicts on forms from all over a family."""
+    rows, verdicts = table.rows(family), []
+    level = LEVELS[list(table.FAMILIES).index(family) % len(LEVELS)]
+    step = max(1, len(rows) // SAMPLE)
+    for first in range(step):
+        verdicts += bench.judged(machine, rows[first::step], [level])
+        if right(verdicts) >= ENOUGH:
+            break
+    return verdicts
 
 
 @pytest.mark.parametrize("family", [f for f in table.FAMILIES if f not in REFUSED_AT_LOAD])
 def test_forms(machine, family):
-    level = LEVELS[list(table.FAMILIES).index(family) % len(LEVELS)]
-    verdicts = bench.judged(machine, sample(family), [level])
+    verdicts = sampled(machine, family)
     wrong = [f"{v.row} ({v.shape}, {v.level}): {v.says}" for v in verdicts if v.result in ("wrong", "failed", "refused")]
     assert not wrong, "\n".join(wrong)
-    assert collections.Counter(v.result for v in verdicts)["right"] >= 2
+    assert right(verdicts) >= ENOUGH
 
 
 # What these compile to was an illegal instruction once: UPLOP3 on signs, CCTLL, BMMA, HMMA.SP and IMMA.SP.
@@ -74,7 +85,8 @@ def test_a_wrong_rule_is_noticed(machine, family, form, base, bit):
 
 @pytest.mark.parametrize("family", REFUSED_AT_LOAD)
 def test_what_the_library_lacks_is_refused_when_it_is_loaded(machine, family):
-    for r in sample(family):
+    rows = table.rows(family)
+    for r in rows[::max(1, len(rows) // SAMPLE)]:
         for v in bench.judged(machine, [r], ["O3"]):
             assert v.result in ("refused", "not for sm_87"), v
             if v.result == "refused":
