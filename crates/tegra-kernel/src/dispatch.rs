@@ -204,6 +204,28 @@ pub(super) fn store(process: &dyn Process, arg: &mut Arg<'_>, bytes: &[u8]) -> R
     }
 }
 
+/// Answers one ioctl of a node of another driver: what a handler leaves of the argument goes back if it succeeds. The
+/// error is `ENOTTY` for an unknown number.
+pub(super) fn answer<O>(
+    rows: &[Row<O>],
+    call: &Call<'_>,
+    object: &Arc<O>,
+    request: u32,
+    mut arg: Arg<'_>,
+) -> Result<i32, Errno> {
+    let row = rows.iter().find(|row| row.number == request).ok_or(Errno::ENOTTY)?;
+    let mut buffer = [0; MAX_ARG];
+    let bytes = &mut buffer[..Request(request).size()];
+    fetch(call.process, &arg, bytes)?;
+    let reply = (row.handler)(call, object, bytes);
+    tracing::trace!(target: "tegra_sim::ioctl", name = row.name, ?reply);
+    match reply {
+        Ok(()) => store(call.process, &mut arg, bytes).map(|()| 0),
+        Err(Stop::Errno(errno)) => Err(errno),
+        Err(Stop::Uncopied(_)) => Err(Errno::EFAULT),
+    }
+}
+
 impl<O> Table<O> {
     /// The row that handles `request` on `l4t`.
     pub(super) fn row(&self, request: u32, l4t: L4t) -> Option<&Row<O>> {

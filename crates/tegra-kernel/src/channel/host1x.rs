@@ -2,7 +2,7 @@
 //! (docs/hardware/nvgpu-channel.md#host1x-fence).
 
 use super::SyncFile;
-use crate::dispatch::{self, Call, Reply, Row, Stop, rows};
+use crate::dispatch::{self, Call, Reply, Row, rows};
 use std::sync::Arc;
 use tegrarm_abi::host1x::*;
 use tegrarm_kmd::{Arg, Errno};
@@ -19,18 +19,8 @@ pub(crate) struct Host1x;
 
 impl Host1x {
     /// Answers one ioctl. The error is `ENOTTY` for an unknown number.
-    pub(crate) fn ioctl(self: &Arc<Self>, call: &Call<'_>, request: u32, mut arg: Arg<'_>) -> Result<i32, Errno> {
-        let row = ROWS.iter().find(|row| row.number == request).ok_or(Errno::ENOTTY)?;
-        let mut buffer = [0; size_of::<host1x_fence_extract>()];
-        let bytes = &mut buffer[..(request >> 16 & 0x3fff) as usize];
-        dispatch::fetch(call.process, &arg, bytes)?;
-        let reply = (row.handler)(call, self, bytes);
-        tracing::trace!(target: "tegra_sim::ioctl", name = row.name, ?reply);
-        match reply {
-            Ok(()) => dispatch::store(call.process, &mut arg, bytes).map(|()| 0),
-            Err(Stop::Errno(errno)) => Err(errno),
-            Err(Stop::Uncopied(_)) => Err(Errno::EFAULT),
-        }
+    pub(crate) fn ioctl(self: &Arc<Self>, call: &Call<'_>, request: u32, arg: Arg<'_>) -> Result<i32, Errno> {
+        dispatch::answer(ROWS, call, self, request, arg)
     }
 }
 

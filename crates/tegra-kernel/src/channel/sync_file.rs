@@ -1,7 +1,7 @@
 //! Fences as files. SUBMIT_GPFIFO gives and takes them with SYNC_FENCE (docs/hardware/nvgpu-channel.md#sync-files), and
 //! Linux lets a program use them (`drivers/dma-buf/sync_file.c`, `drivers/gpu/host1x/fence.c`).
 
-use crate::dispatch::{self, Call, Reply, Row, Stop, rows};
+use crate::dispatch::{self, Call, Reply, Row, rows};
 use crate::event::EventFd;
 use crate::files::Object;
 use crate::process::FileId;
@@ -141,18 +141,8 @@ impl SyncFile {
     }
 
     /// Answers one ioctl. The error is `ENOTTY` for an unknown number.
-    pub(crate) fn ioctl(self: &Arc<Self>, call: &Call<'_>, request: u32, mut arg: Arg<'_>) -> Result<i32, Errno> {
-        let row = ROWS.iter().find(|row| row.number == request).ok_or(Errno::ENOTTY)?;
-        let mut buffer = [0; size_of::<sync_file_info>()];
-        let bytes = &mut buffer[..(request >> 16 & 0x3fff) as usize];
-        dispatch::fetch(call.process, &arg, bytes)?;
-        let reply = (row.handler)(call, self, bytes);
-        tracing::trace!(target: "tegra_sim::ioctl", name = row.name, ?reply);
-        match reply {
-            Ok(()) => dispatch::store(call.process, &mut arg, bytes).map(|()| 0),
-            Err(Stop::Errno(errno)) => Err(errno),
-            Err(Stop::Uncopied(_)) => Err(Errno::EFAULT),
-        }
+    pub(crate) fn ioctl(self: &Arc<Self>, call: &Call<'_>, request: u32, arg: Arg<'_>) -> Result<i32, Errno> {
+        dispatch::answer(ROWS, call, self, request, arg)
     }
 }
 
