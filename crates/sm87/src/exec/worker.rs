@@ -110,12 +110,6 @@ impl<'g> Worker<'g> {
                 self.give_up();
                 continue;
             }
-            if idle && self.waited > LONG && self.grid.has_failed() {
-                // They may wait for the CTA that has failed, and the kernel stops the SMs that wait as well.
-                self.waiting.push_back(resident);
-                self.end_all();
-                continue;
-            }
             match end {
                 End::Turn | End::Idle => {
                     resident.first_turn = false;
@@ -145,8 +139,8 @@ impl<'g> Worker<'g> {
     }
 
     /// Notes that a turn ended. `waited` is the number of instructions of a turn in which the CTA only waited. Returns
-    /// whether all CTAs that the GPU can hold have waited for long while others of the grid cannot start. A GPU would
-    /// wait for ever.
+    /// whether all CTAs have waited for long, either for a CTA that may have failed, or while the GPU holds no more of
+    /// them and others of the grid cannot start. A GPU would wait for ever.
     fn is_stuck(&mut self, waited: Option<u64>) -> bool {
         let progress = &self.grid.progress;
         let seen = match waited {
@@ -155,7 +149,10 @@ impl<'g> Worker<'g> {
         };
         self.waited = if seen == self.seen { self.waited + waited.unwrap_or(0) } else { 0 };
         self.seen = seen;
-        let full = self.waiting.len() + 1 >= self.room || self.grid.has_failed();
+        if self.grid.has_failed() {
+            return self.waited > LONG;
+        }
+        let full = self.waiting.len() + 1 >= self.room;
         self.waited > self.grid.launch.limits.patience && full && self.grid.unstarted() > 0
     }
 
@@ -169,17 +166,13 @@ impl<'g> Worker<'g> {
         }
     }
 
-    /// Fails the first of the CTAs and ends all of them.
+    /// Ends all CTAs. The first of them fails, unless another CTA has: then the kernel stops the SMs of all.
     fn give_up(&mut self) {
-        if let Some(first) = self.waiting.iter().min_by_key(|r| r.cta) {
+        let first = self.waiting.iter().min_by_key(|r| r.cta).filter(|_| !self.grid.has_failed());
+        if let Some(first) = first {
             let text = self.crowded();
             self.grid.fail(first.cta, first.first_turn, SmFault::Hang { pc: first.store.pc(&first.env), text });
         }
-        self.end_all();
-    }
-
-    /// Ends all CTAs of this thread.
-    fn end_all(&mut self) {
         while let Some(resident) = self.waiting.pop_front() {
             self.retire(resident);
         }
