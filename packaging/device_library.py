@@ -10,6 +10,8 @@ import pathlib
 import struct
 import sys
 
+from tegrarm.compile import compiled
+
 HERE = pathlib.Path(__file__).resolve().parents[1] / "src/runtime/library"
 SOURCE, BINARY = HERE / "device.cu", HERE / "device.cubin"
 ARCHITECTURE = "sm_87"
@@ -27,33 +29,18 @@ def library(package, name):
     raise FileNotFoundError(name)
 
 
-def strings(*texts):
-    """How C gets several texts: their number, and an array."""
-    return len(texts), (ctypes.c_char_p * len(texts))(*[text.encode() for text in texts])
-
-
 def relocatable(source):
     """NVRTC's code, in which every function can be called from elsewhere."""
-    nvrtc, program, size = library("nvidia.cuda_nvrtc", "libnvrtc.so.12"), ctypes.c_void_p(), ctypes.c_size_t()
-    assert nvrtc.nvrtcCreateProgram(ctypes.byref(program), source, b"device.cu", 0, None, None) == 0
-    options = strings(f"--gpu-architecture={ARCHITECTURE}", "--std=c++17", "--relocatable-device-code=true",
-                      f"--maxrregcount={REGISTERS}")
-    failed = nvrtc.nvrtcCompileProgram(program, *options)
-    what = "ProgramLog" if failed else "CUBIN"
-    getattr(nvrtc, f"nvrtcGet{what}Size")(program, ctypes.byref(size))
-    text = ctypes.create_string_buffer(size.value)
-    getattr(nvrtc, f"nvrtcGet{what}")(program, text)
-    nvrtc.nvrtcDestroyProgram(ctypes.byref(program))
-    if failed:
-        sys.exit(text.value.decode())
-    return text.raw
+    options = ("--std=c++17", "--relocatable-device-code=true", f"--maxrregcount={REGISTERS}")
+    return compiled(source, "device.cu", ARCHITECTURE, options)
 
 
 def linked(code):
     """nvJitLink's: with addresses where the loader has to put them."""
     link, handle, size = library("nvidia.nvjitlink", "libnvJitLink.so.12"), ctypes.c_void_p(), ctypes.c_size_t()
-    count, options = strings(f"-arch={ARCHITECTURE}")
-    assert link.__nvJitLinkCreate_12_9(ctypes.byref(handle), ctypes.c_uint32(count), options) == 0
+    options = [f"-arch={ARCHITECTURE}".encode()]
+    array = (ctypes.c_char_p * len(options))(*options)
+    assert link.__nvJitLinkCreate_12_9(ctypes.byref(handle), ctypes.c_uint32(len(options)), array) == 0
     failed = link.__nvJitLinkAddData_12_9(handle, CUBIN, code, ctypes.c_size_t(len(code)), b"device") \
         or link.__nvJitLinkComplete_12_9(handle)
     if failed:
