@@ -34,7 +34,7 @@ def judged(name, way, compiler):
     case = next(c for c in cases([name]) if c.name == name)
     gpu = None
     try:
-        cubin = case.compiled(way) if hasattr(case, "compiled") else cuda.compiled(case.source, compiler, *OPTIONS[way], *case.options)
+        cubin = case.compiled(way) if hasattr(case, "compiled") else cuda.compiled(case.source, case.compiler or compiler, *OPTIONS[way], *case.options)
         gpu = cuda.Gpu()
         case.execute(gpu, cubin)
         return "passed"

@@ -19,6 +19,7 @@ class Case:
     options: tuple = ()
     relative: float = 0  # how far results may be off
     ways: tuple = ("default", "-G", "fast math")
+    compiler: str | None = None  # the only one that takes it
 
     def execute(self, gpu, cubin):
         """Runs it; raises AssertionError where a result is wrong."""
