@@ -59,7 +59,7 @@ def test_a_kernel_that_recurses_has_cudas_1024_bytes(opened, way):
 @pytest.mark.parametrize("way", cuda.WAYS)
 def test_deeper_recursion_needs_the_limit(opened, way):
     # Code for debuggers looks at its stack pointer itself, and traps.
-    why = "exception of the compute engine" if way.endswith("debug") else "out of range of shared or local memory"
+    why = "BPT.TRAP.*stopped by a trap" if way.endswith("debug") else "out of range of shared or local memory"
     with pytest.raises(RmError, match=why):
         run(opened(), way, 200)
     gpu = opened(stack=1 << 14)
