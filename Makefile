@@ -329,12 +329,10 @@ test-clean-root:  ## the README's two commands on a bare Debian or Ubuntu (CLEAN
 test-tinygrad-releases: build venv  ## five published tinygrads, each plain, through LD_PRELOAD: long, not part of `make test`
 	$(PY) python/tests/run_tinygrad_releases.py --cache $(CACHE) $(ARGS)
 
-# Runs LibreCUDA's own test programs through LD_PRELOAD and compares what they print. Its source is fetched at a fixed commit. Building it
-# is left to LibreCUDA's own instructions. LIBRECUDA is the directory of the build. tests/librecuda.rs makes the same calls and needs
-# neither.
-LIBRECUDA ?= $(CACHE)/librecuda/build
-test-librecuda: build venv  ## LibreCUDA's test programs, of its build in LIBRECUDA; not part of `make test`
-	$(PY) python/tests/run_librecuda.py --source $(CACHE)/librecuda --build $(LIBRECUDA)
+# Runs LibreCUDA's own test programs through LD_PRELOAD and compares what they print. Its source is fetched at a fixed commit, and built
+# with cmake. tests/librecuda.rs makes the same calls and needs neither.
+test-librecuda: build venv  ## LibreCUDA's test programs, which need its source, git and cmake; not part of `make test`
+	$(PY) python/tests/run_librecuda.py --source $(CACHE)/librecuda
 
 # Runs the bring-up, the doors, test_tiny and the whole root suite on r35, r35.4, r36 and r39, and prints a table. `make test` runs the row
 # of the newest kernel without the root suite. Most tests of that suite try every release themselves.
