@@ -105,7 +105,7 @@ install: build $(SIM) ## libraries, tegrarm-sim, headers, man pages, completions
 
 # A Debian source package from what git has, and the packages from it.
 .PHONY: deb
-deb: build $(SIM)  ## dist/: Debian packages libtegrarm0, libtegrarm-dev and tegrarm-sim, built by dpkg-buildpackage
+deb:              ## dist/: Debian packages libtegrarm0, libtegrarm-dev and tegrarm-sim, built by dpkg-buildpackage
 	packaging/debian.sh $(DIST) $(VERSION)
 
 # Cross builds: Debian's gcc-aarch64-linux-gnu, and qemu-user-static to run what they make.
@@ -265,7 +265,7 @@ test-tinygrad: build $(SUITE)/.installed  ## tinygrad's own test suite: long, no
 # so the environment of the sample uses these. Without it, the sample leaves out the tests that need torch, and prints a line about it.
 SYSTEM_TORCH := $(wildcard /usr/lib/python3/dist-packages/torch/__init__.py)
 SAMPLE_VENV  := $(if $(SYSTEM_TORCH),$(CACHE)/sample,$(VENV))
-test-tinygrad-sample: build $(SAMPLE_VENV)/.installed  ## ten minutes of it
+test-tinygrad-sample: build $(SAMPLE_VENV)/.installed  ## minutes of it
 	$(SAMPLE_VENV)/bin/python python/suite/run.py --cache $(CACHE) --sample $(ARGS)
 	$(SAMPLE_VENV)/bin/python python/suite/run.py --cache $(CACHE) --sample --device tegra $(ARGS)
 

@@ -1,6 +1,6 @@
 #!/bin/sh
 # debian.sh DIRECTORY VERSION: a Debian source package of what git has, and the packages that dpkg-buildpackage makes of it, in DIRECTORY.
-# cargo's target directory is this tree's, so that what is built already is not built again.
+# cargo's target directory is one of its own: for cargo the source is another one, and this tree's libraries stay as they are.
 set -eu
 mkdir -p "$1"
 dist=$(cd "$1" && pwd) version=$2
@@ -25,6 +25,6 @@ libtegrarm ($version) unstable; urgency=medium
 CHANGES
 # -d: Rust comes from rustup, where the distribution has an older one.
 cd "$source"
-CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$tree/target} dpkg-buildpackage -d -us -uc --jobs-try=auto > "$work/log" 2>&1 || { tail -n 60 "$work/log"; exit 1; }
+CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$tree/target}/debian dpkg-buildpackage -d -us -uc --jobs-try=auto > "$work/log" 2>&1 || { tail -n 60 "$work/log"; exit 1; }
 cp "$work"/*deb "$work"/*.dsc "$work"/*.tar.* "$dist"/
 ls "$dist"

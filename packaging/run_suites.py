@@ -14,8 +14,8 @@ import time
 
 # Minutes on two cores when everything is built, for the sentence at the start. Only for that: nothing is held to them.
 MINUTES = {
-    "cargo-test": 7, "test-threads": 1, "test-out-of-process": 4, "test-aarch64-sample": 1, "test-glibc": 1, "ctest": 1, "pytest": 9,
-    "test-releases-sample": 1, "test-tinygrad-sample": 5,
+    "cargo-test": 7, "test-threads": 1, "test-out-of-process": 4, "test-aarch64-sample": 1, "test-glibc": 1, "ctest": 1, "pytest": 6,
+    "test-releases-sample": 1, "test-tinygrad-sample": 4,
 }
 FIRST_BUILD = 15
 # What says that something was left out: our own SKIPPED, and pytest's short summary (`SKIPPED [2] file.py:3: reason`).
