@@ -25,7 +25,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 OLD, NEW = "0.12.0", "0.14.0"
 FILES = ["test_tiny", "test_ops", "test_dtype", "test_dtype_alu", "test_jit", "test_nn", "test_optim", "test_randomness", "test_tensor",
          "test_uops"]
-# The sample takes ten minutes on a machine with two cores. Files that compare with torch are left out where torch is not installed.
+# The sample takes minutes on a machine with two cores, because it asks the CPU only about tests that fail. Files that compare with torch are left out where torch is not installed.
 SAMPLE = ["test_tiny", "test_uops", "test_jit", "test_dtype_alu", "test_ops"]
 NEEDS_TORCH = ["test_ops"]
 # tinygrad's switch for each compiler, in release 0.12 and in later ones.
@@ -99,8 +99,10 @@ def environment(device: str, compiler: str, release: str, tree: pathlib.Path, in
     return env | {"NV": "1", "NV_IFACE": "TEGRA"} | old_switch
 
 
-def run(name: str, device: str, compiler: str, args: argparse.Namespace) -> Run:
-    """Runs one test file on one device."""
+def run(name: str, device: str, compiler: str, args: argparse.Namespace, only: list[str] | None = None) -> Run:
+    """Runs one test file on one device, or only some of its tests."""
+    if only == []:
+        return Run({}, {}, 0)
     release = NEW if name == "test_tiny" else OLD
     tree = fetch(args.cache, release)
     installed = args.device == "tegra"
@@ -119,7 +121,8 @@ def run(name: str, device: str, compiler: str, args: argparse.Namespace) -> Run:
     kernels = "CPU" if device == "CPU" else f"tegra-{compiler}" if installed else compiler
     env["CACHEDB"] = str(args.cache / "kernels" / f"{kernels}.db")
     start = time.monotonic()
-    done = subprocess.run([*command, f"test/{name}.py"], cwd=tree, env=env, capture_output=True, text=True)
+    tests = [node(test) for test in only] if only else [f"test/{name}.py"]
+    done = subprocess.run([*command, *tests], cwd=tree, env=env, capture_output=True, text=True)
     (keep / f"{report.stem}.log").write_text(done.stdout + done.stderr)
     if not report.exists() or done.returncode not in (0, 1, NO_TESTS):
         sys.exit(f"{name} on {device}: pytest ended with {done.returncode}\n{done.stdout[-3000:]}{done.stderr[-3000:]}")
@@ -127,6 +130,13 @@ def run(name: str, device: str, compiler: str, args: argparse.Namespace) -> Run:
     sums = re.findall(r"^ +all +\d+ +(\d+) +([\d.]+)$", done.stdout + done.stderr, re.MULTILINE)
     result.instructions, result.engine = sum(int(n) for n, _ in sums), sum(float(s) for _, s in sums)
     return result
+
+
+def node(test: str) -> str:
+    """How pytest names a test on its command line."""
+    name, bracket, values = test.partition("[")
+    module, *rest = name.split(".")
+    return "::".join([f"test/{module}.py", *rest]) + bracket + values
 
 
 def read_report(report: pathlib.Path, seconds: float) -> Run:
@@ -194,7 +204,7 @@ def main() -> int:
     parser.add_argument("--cache", type=pathlib.Path, required=True, help="where tinygrad's sources and the results go")
     parser.add_argument("--device", choices=PLAN, default="nv", help="the interface TEGRA+NV, or the device TEGRA")
     parser.add_argument("--compiler", choices=COMPILERS, help="only this one (default: NVRTC for every file, all for test_ops)")
-    parser.add_argument("--sample", action="store_true", help="ten minutes of it")
+    parser.add_argument("--sample", action="store_true", help="minutes of it")
     parser.add_argument("-n", "--workers", type=int, default=2)
     parser.add_argument("-k", default="", help="pytest's selection expression, in every file")
     parser.add_argument("files", nargs="*", help=f"test files without .py (default: {' '.join(FILES)})")
@@ -211,9 +221,13 @@ def main() -> int:
         heading(compiler)
         for name in args.files or files:
             here = run(name, "GPU", compiler, args)
-            if name not in cpu:
+            known = known_failures(compiler if args.device == "nv" else f"tegra-{compiler}")
+            if args.sample:
+                # Only a test that fails has to be compared, and the sample has no time for the others.
+                cpu[name] = run(name, "CPU", compiler, args, [test for test, outcome in here.outcomes.items() if outcome == "failed"])
+            elif name not in cpu:
                 cpu[name] = run(name, "CPU", compiler, args)
-            wrong += judge(name, here, cpu[name], known_failures(compiler if args.device == "nv" else f"tegra-{compiler}"))
+            wrong += judge(name, here, cpu[name], known)
     print("\n".join(["", *wrong]) if wrong else "every test that passes on CPU passes here, but for the known failures")
     return int(bool(wrong))
 

@@ -56,3 +56,26 @@ def test_the_list_of_known_failures_is_well_formed(suite):
     rows = [line.split("\t") for line in lines if line and not line.startswith("#")]
     assert all(len(row) == 3 and row[0] in (*suite.COMPILERS, "all") and row[1] and row[2] for row in rows)
     assert len({tuple(row[:2]) for row in rows}) == len(rows)
+
+
+def test_names_are_those_of_pytests_command_line(suite):
+    assert suite.node("test_ops.TestOps.test_add") == "test/test_ops.py::TestOps::test_add"
+    assert suite.node("test_tiny.test_add[1.5-x::y]") == "test/test_tiny.py::test_add[1.5-x::y]"
+
+
+def test_the_sample_runs_on_cpu_what_failed(suite, tmp_path, monkeypatch, capsys):
+    asked = []
+
+    def run(name, device, compiler, args, only=None):
+        asked.append((device, only))
+        if device == "CPU":
+            return suite.Run({test: "passed" for test in only}, {test: "" for test in only}, 1.0)
+        return suite.Run({"test_x.T.good": "passed", "test_x.T.bad": "failed"}, {"test_x.T.bad": "a reason"}, 1.0)
+
+    monkeypatch.setattr(suite, "run", run)
+    monkeypatch.setattr(suite, "sample", lambda args: {"nvrtc": ["test_x"]})
+    monkeypatch.setattr(suite.shutil, "which", lambda name: name)
+    monkeypatch.setattr(sys, "argv", ["run.py", "--cache", str(tmp_path), "--sample"])
+    assert suite.main() == 1
+    assert asked == [("GPU", None), ("CPU", ["test_x.T.bad"])]
+    assert "test_x.T.bad: a reason" in capsys.readouterr().out
