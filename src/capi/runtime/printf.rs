@@ -182,6 +182,9 @@ mod tests {
         let mut said = Vec::new();
         each(&Printed { records: Vec::new(), lost: 3 }, |text| said.extend_from_slice(text));
         let said = String::from_utf8(said).unwrap();
-        assert!(said.contains("3 calls of printf were lost") && said.contains("larger (TEGRARM_LIMIT_PRINTF_SIZE"), "{said}");
+        assert!(
+            said.contains("3 calls of printf were lost") && said.contains("larger (TEGRARM_LIMIT_PRINTF_SIZE"),
+            "{said}"
+        );
     }
 }
