@@ -10,8 +10,8 @@ use crate::exec::simd::Simd;
 use crate::exec::uop::{Flow, Handlers, Uop};
 use crate::exec::warp::{Warp, lanes};
 
-/// The SM version 8.7, in the form in which the GPU's characteristics have it.
-const SPA_VERSION: u32 = 8 << 8 | 7;
+/// The SPA version of ga10b, in the form in which the characteristics have it. The SM version is 8.7.
+const SPA_VERSION: u32 = 8 << 8 | 6;
 
 /// What a special register holds for one lane. `None` stands for a register that a compute program cannot read.
 fn special(w: &Warp, env: &Env<'_>, index: u32, lane: u32) -> Option<u32> {
