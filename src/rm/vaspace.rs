@@ -345,11 +345,6 @@ impl VaSpace {
         }
         result
     }
-
-    /// The number of mappings.
-    pub fn mapping_count(&self) -> usize {
-        self.maps.lock().len()
-    }
 }
 
 fn overlaps(a: &Range<u64>, b: &Range<u64>) -> bool {

@@ -99,11 +99,6 @@ impl Session {
         rm.map_memory_dma(self.client, self.device, &request)
     }
 
-    pub fn map_gpu_at<R: Calls>(&self, rm: &R, memory: u32, length: u64, at: u64) -> RmResult<u64> {
-        let request = DmaRequest { dma: self.mapper, memory, offset: 0, length, flags: 1 << 15, dma_offset: at };
-        rm.map_memory_dma(self.client, self.device, &request)
-    }
-
     pub fn map_cpu<R: Calls>(&self, rm: &R, memory: u32, length: u64) -> RmResult<usize> {
         rm.map_memory(self.client, self.device, &MapRequest { memory, offset: 0, length, at: None, flags: 0 })
     }

@@ -77,11 +77,6 @@ class Model:
         """The edges, including those of a chain."""
         return self.edges or tuple((i, i + 1) for i in range(len(self.layers) - 1))
 
-    @property
-    def is_chain(self) -> bool:
-        """Whether every layer feeds only the next layer."""
-        return set(self.all_edges) == {(i, i + 1) for i in range(len(self.layers) - 1)}
-
     @functools.cached_property
     def cut_bytes(self) -> np.ndarray:
         """The bytes per item over a cut before layer j, for j from 0 to the number of layers. A tensor crosses a cut once."""
@@ -91,12 +86,6 @@ class Model:
         for i, layer in enumerate(self.layers):
             cut[i + 1:last_use[i] + 1] += layer.activation_bytes
         return cut
-
-    def linearised(self) -> Model:
-        """The same layers in order as a chain. The activations at each cut are everything that crosses it."""
-        layers = tuple(dataclasses.replace(layer, activation_bytes=float(self.cut_bytes[i + 1]) or layer.activation_bytes)
-                       for i, layer in enumerate(self.layers))
-        return dataclasses.replace(self, layers=layers, edges=())
 
     def to_json(self) -> dict[str, Any]:
         """The dictionary that :meth:`from_json` takes."""
