@@ -1,4 +1,4 @@
-"""What a fault says: where in the program, who, and what the address is. The virtual Orin knows more of it than a board's kernel tells."""
+"""The sentence of a fault: the place in the program, the thread and the address. The virtual Orin reports more than a board's kernel."""
 
 import ctypes
 import os
@@ -37,20 +37,13 @@ extern "C" __global__ void trap() { if (threadIdx.x == 33) __trap(); }
 """
 
 
-@pytest.fixture
-def gpu():
-    device = cuda.Gpu()
-    yield device
-    device.close()
-
-
 @pytest.fixture(params=["12", "13"])
 def kernel(request, gpu):
     return lambda name, *more: gpu.kernel(cuda.compiled(SOURCE, request.param, *more), name)
 
 
 class Buffer:
-    """Memory that is freed by hand."""
+    """Memory that the test frees itself."""
 
     def __init__(self, gpu, size):
         self.handle, address, pointer = ctypes.c_void_p(), ctypes.c_uint64(), ctypes.c_void_p()
@@ -63,7 +56,7 @@ class Buffer:
 
 
 def fault(gpu, *what, **how):
-    """The sentence of what stops the device, which the failed wait says too."""
+    """The sentence of the fault that stops the device. The wait that fails must have the same sentence."""
     with pytest.raises(RmError) as e:
         gpu.launch(*what, **how)
     sentence = gpu.fault().sentence.decode()
@@ -76,7 +69,7 @@ def touched(gpu, kernel, address, wanted=37, grid=3, block=32):
 
 
 def past_the_end(gpu, buffer, kernel):
-    """Loads from further and further behind a buffer, until there is nothing. The sentence, and the address."""
+    """Loads from addresses further and further after a buffer until an access fails. Returns the sentence and the address."""
     for far in (12, *(12 + (4096 << n) for n in range(16))):
         try:
             address = buffer.address + buffer.size + far
@@ -98,7 +91,7 @@ def test_who_and_where(gpu, kernel):
     sentence = touched(gpu, kernel("touch", LINES), 0x1234_5678_9000)
     assert re.match(r"in kernel touch\+0x[0-9a-f]+ \(.*test\.cu:5\); the virtual Orin knows: ", sentence)
     assert "LDG.E" in sentence and "block (1, 0, 0), thread (5, 0, 0) (warp 0, lanes 0x00000020)" in sentence
-    assert " at 0x123456789000, where no buffer of the device is or was" in sentence
+    assert " at 0x123456789000, outside all buffers of the device" in sentence
     assert "was stopped by an MMU fault (nvgpu code 31); SM " in sentence and "access refused by the MMU" in sentence
     assert "; the kernel's log: [MMU FAULT] " in sentence and "dmesg" not in sentence
 
@@ -111,24 +104,24 @@ def test_without_lines_there_is_the_offset(gpu, kernel):
 
 
 def test_a_null_pointer(gpu, kernel):
-    assert "at 0x8, which is a null pointer and an offset" in touched(gpu, kernel("touch"), 8)
+    assert "at 0x8, which is a null pointer plus an offset" in touched(gpu, kernel("touch"), 8)
 
 
 def test_memory_that_was_freed(gpu, kernel):
     first, second, touch = Buffer(gpu, 64), Buffer(gpu, 1 << 20), kernel("touch")
-    # Memory goes back when all earlier work has finished, also that of loading the module. This launch waits for it.
+    # Memory is freed when all earlier work has finished, and loading the module is work, too. This launch waits for it.
     gpu.launch(touch, 1, 32, numpy.uint64(0), numpy.int64(first.address), numpy.int32(5), numpy.zeros(2, numpy.int32))
     first.free()
     second.free()
     sentence = touched(gpu, touch, second.address + 0x3_0000)
-    # The launch has freed its own array as well, which was the first call.
+    # The launch has also freed its own array, which was the first call.
     assert f"in the 1,048,576-byte buffer at {second.address:#x}, which was freed by call #3 of tegrarm_buffer_free" in sentence
 
 
 def test_a_misaligned_address_says_what_was_wanted(gpu, kernel):
     buffer = Buffer(gpu, 4096)
     sentence = touched(gpu, kernel("touch", LINES), buffer.address + 6)
-    assert f"of 4 bytes at {buffer.address + 6:#x}, 2 behind a multiple of that, in the 4,096-byte buffer" in sentence
+    assert f"of 4 bytes at {buffer.address + 6:#x}, misaligned by 2, in the 4,096-byte buffer" in sentence
     assert "test.cu:5" in sentence and "misaligned address (0xf)" in sentence and "thread (5, 0, 0)" in sentence
 
 
@@ -147,7 +140,7 @@ def test_a_trap(gpu, kernel):
 
 
 def test_an_illegal_instruction(gpu, kernel):
-    """The end of the kernel becomes an instruction that there is not."""
+    """The instruction that ends the kernel is replaced by one that does not exist."""
     cubin = bytearray(cuda.compiled('extern "C" __global__ void k(int *p) { *p = 1; }'))
     at = cubin.index((0x794D).to_bytes(8, "little"))  # EXIT
     cubin[at:at + 2] = b"\xff\x7f"

@@ -1,4 +1,4 @@
-//! Code and buffers of a device, by address: what an address that failed belongs to, or belonged to.
+//! The code and the buffers of a device, by address. They tell what is, or was, at an address whose access failed.
 
 use super::cubin::{Cubin, Line};
 use super::sentence::Commas;
@@ -7,12 +7,12 @@ use std::collections::{BTreeMap, VecDeque};
 use std::fmt::{self, Display, Formatter};
 use std::sync::Arc;
 
-/// An address is near a buffer up to this distance.
+/// The largest distance in bytes at which an address counts as near a buffer.
 const NEAR: u64 = 1 << 20;
-/// How many buffers that were freed are remembered.
+/// How many freed buffers are remembered.
 const REMEMBERED: usize = 1024;
 
-/// All that is known.
+/// The modules and buffers of a device.
 #[derive(Default)]
 pub struct Known {
     modules: Mutex<Vec<(u64, Arc<Cubin>)>>,
@@ -21,11 +21,11 @@ pub struct Known {
 
 #[derive(Default)]
 struct Buffers {
-    /// Start and length.
+    /// The start and the length of each buffer that exists.
     live: BTreeMap<u64, u64>,
-    /// Start, length, and the number of the call that freed it.
+    /// The start and the length of each freed buffer, and the number of the call that freed it.
     freed: VecDeque<(u64, u64, u64)>,
-    /// Calls that freed a buffer so far.
+    /// How many calls have freed a buffer so far.
     calls: u64,
 }
 
@@ -36,11 +36,11 @@ pub struct Located {
     pub function: String,
     /// Whether it is a kernel.
     pub is_kernel: bool,
-    /// Bytes from its first instruction.
+    /// The distance in bytes from the first instruction of the function.
     pub offset: u64,
-    /// The line, where the compiler was asked for lines.
+    /// The line of the source, if the module was compiled with lines.
     pub line: Option<Line>,
-    /// Bytes of shared memory that its arrays use.
+    /// How many bytes of shared memory the arrays of the kernel use.
     pub shared: u64,
 }
 
@@ -56,23 +56,24 @@ impl Display for Located {
 }
 
 impl Known {
-    /// A module was loaded at an address.
+    /// Notes that a module was loaded at an address.
     pub fn loaded(&self, at: u64, cubin: &Arc<Cubin>) {
         self.modules.lock().push((at, cubin.clone()));
     }
 
-    /// The module at an address goes.
+    /// Notes that the module at an address is unloaded.
     pub fn unloaded(&self, at: u64) {
         self.modules.lock().retain(|(start, _)| *start != at);
     }
 
-    /// The place in a program of an instruction.
+    /// The function and the line of an instruction.
     pub fn place(&self, pc: u64) -> Option<Located> {
         let modules = self.modules.lock();
         let inside = |(at, cubin): &&(u64, Arc<Cubin>)| pc.wrapping_sub(*at) < cubin.memory_size();
         let (at, cubin) = modules.iter().find(inside)?;
         let offset = pc - at;
-        // The smallest one, because a kernel's section also has the functions that it calls.
+        // The smallest function that contains the instruction is the right one. The section of a kernel contains the functions
+        // that it calls.
         let functions = cubin.functions().iter().filter(|f| f.offset <= offset && offset - f.offset < f.size);
         let function = functions.min_by_key(|f| f.size)?;
         let kernel = cubin.kernel(&function.name);
@@ -85,12 +86,12 @@ impl Known {
         })
     }
 
-    /// A buffer was made.
+    /// Notes that a buffer was made.
     pub fn made(&self, start: u64, len: u64) {
         self.buffers.lock().live.insert(start, len);
     }
 
-    /// A call frees a buffer. Its memory goes too if the buffer was the last part of it.
+    /// Notes that a call freed a buffer. `is_last` says that no other buffer shares its memory, so that the memory is freed, too.
     pub fn freed(&self, start: u64, len: u64, is_last: bool) {
         let mut buffers = self.buffers.lock();
         buffers.calls += 1;
@@ -104,7 +105,7 @@ impl Known {
         }
     }
 
-    /// What an address that was accessed is to the buffers.
+    /// Says where an accessed address is, compared with the buffers.
     pub fn near(&self, address: u64) -> String {
         let buffers = self.buffers.lock();
         let within = |start: u64, len: u64| address.wrapping_sub(start) < len;
@@ -123,14 +124,14 @@ impl Known {
         let ahead = behind.map(|(start, len)| (start - address, start, len)).filter(|(far, ..)| *far <= NEAR);
         let far_ahead = ahead.map_or(u64::MAX, |(far, ..)| far);
         match (past, ahead) {
-            _ if address < 1 << 16 => "which is a null pointer and an offset".to_owned(),
+            _ if address < 1 << 16 => "which is a null pointer plus an offset".to_owned(),
             (Some((far, start, len)), _) if far <= far_ahead => {
                 format!("{} bytes past the end of the {}-byte buffer at {start:#x}", Commas(far), Commas(len))
             }
             (_, Some((far, start, len))) => {
                 format!("{} bytes before the {}-byte buffer at {start:#x}", Commas(far), Commas(len))
             }
-            _ => "where no buffer of the device is or was".to_owned(),
+            _ => "outside all buffers of the device".to_owned(),
         }
     }
 }
@@ -149,8 +150,8 @@ mod tests {
         assert_eq!(near(0x10_1000), "0 bytes past the end of the 4,096-byte buffer at 0x100000");
         assert_eq!(near(0x10_0fff), "in the 4,096-byte buffer at 0x100000");
         assert_eq!(near(0x1f_fff0), "16 bytes before the 8,192-byte buffer at 0x200000");
-        assert_eq!(near(8), "which is a null pointer and an offset");
-        assert_eq!(near(1 << 40), "where no buffer of the device is or was");
+        assert_eq!(near(8), "which is a null pointer plus an offset");
+        assert_eq!(near(1 << 40), "outside all buffers of the device");
     }
 
     #[test]

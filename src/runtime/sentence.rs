@@ -1,4 +1,4 @@
-//! The sentence of a fault: where in the program, what, who, and what the kernel said.
+//! The sentence of a fault: the place in the program, what happened, which thread it was, and what the kernel reported.
 
 use super::fault::{Cause, FaultInfo};
 use super::library::stop::Triple;
@@ -35,7 +35,7 @@ impl Display for FaultInfo {
         self.stopped(f)?;
         match &self.insight {
             Some(insight) => write!(f, "; the kernel's log: {}", self.log.as_deref().unwrap_or(&insight.log)),
-            // No ioctl of nvgpu returns it.
+            // The kernel of a board writes the address only to its log. No ioctl of nvgpu returns it.
             None if self.cause == Cause::Mmu => write!(f, "; the address is in the kernel's log (dmesg)"),
             None => Ok(()),
         }
@@ -43,18 +43,17 @@ impl Display for FaultInfo {
 }
 
 impl FaultInfo {
-    /// What a board's kernel does not tell.
+    /// Writes the details that the kernel of a board does not report.
     fn who(&self, f: &mut Formatter<'_>, insight: &Insight) -> fmt::Result {
         let Some(warp) = &insight.warp else { return Ok(()) };
         write!(f, "the virtual Orin knows: {}", warp.instruction)?;
         if let Some((address, bytes)) = insight.access {
             match bytes {
                 0 => write!(f, " at {address:#x}")?,
-                _ => write!(
-                    f,
-                    " of {bytes} bytes at {address:#x}, {} behind a multiple of that",
-                    address % u64::from(bytes)
-                )?,
+                _ => {
+                    let off = address % u64::from(bytes);
+                    write!(f, " of {bytes} bytes at {address:#x}, misaligned by {off}")?;
+                }
             }
         }
         if let Some(near) = &self.near {
@@ -75,7 +74,7 @@ impl FaultInfo {
         write!(f, " (warp {}, lanes {:#010x}); ", warp.index, warp.lanes)
     }
 
-    /// What the kernel tells everywhere.
+    /// Writes what every kernel reports.
     fn stopped(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let what = match self.cause {
             Cause::Mmu => "an MMU fault",

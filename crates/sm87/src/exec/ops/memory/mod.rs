@@ -52,8 +52,8 @@ pub(super) fn addresses(w: &Warp, u: &Uop, uniform: u64) -> [u64; 32] {
     va
 }
 
-/// The lane, of those in `mask`, whose address register leads to `va`. `None` if none does: the instruction finds its address in another
-/// way, or has overwritten the register already.
+/// The lane in `mask` whose address register leads to `va`. The result is `None` if there is no such lane: the instruction gets its
+/// address in another way, or it has already overwritten the register.
 #[cold]
 pub(crate) fn lane_of(w: &Warp, u: &Uop, name: &str, mask: u32, va: u64) -> Option<u32> {
     let uniform = match name {
@@ -73,7 +73,7 @@ pub(crate) fn lane_of(w: &Warp, u: &Uop, name: &str, mask: u32, va: u64) -> Opti
 #[cold]
 pub(super) fn misaligned(env: &mut Env<'_>, u: &Uop, what: &str, va: u64, len: u32) -> Flow {
     let found = va & (u64::from(len) - 1);
-    let text = format!("{what} of {len} bytes at {va:#x}: misaligned, {found} bytes behind a multiple of {len}");
+    let text = format!("{what} of {len} bytes at {va:#x}: misaligned by {found}");
     env.accessed = Some((va, len));
     env.warp_error(u, WarpError::MisalignedAddress, text)
 }
