@@ -375,6 +375,7 @@ lint: checks $(CBINDGEN)
 checks: venv
 	$(PY) python/checks/tree.py
 	$(PY) python/checks/dependencies.py
+	$(PY) python/checks/packages.py
 	$(PY) python/checks/rust_version.py
 	$(PY) python/checks/claims.py
 	$(PY) python/checks/commits.py
