@@ -276,9 +276,10 @@ $(CACHE)/sample/.installed: python/requirements-demo.txt python/requirements.txt
 	$(CACHE)/sample/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable python
 	@touch $@
 
-# Compares the text of both disassemblers for every kernel that the suite's runs have left, and for intrinsics.cu.
-test-disasm: $(SUITE)/.installed $(SIM)
-	$(SUITE)/bin/python python/suite/disasm.py --cache $(CACHE) --simulator $(SIM)
+# Compares the text of both disassemblers for every kernel that the suite's runs have left, for intrinsics.cu, for the cubins in the source
+# tree, and for the forms of PTX. ARGS="--every 1" takes all forms.
+test-disasm: venv $(SIM)
+	$(PY) python/suite/disasm.py --cache $(CACHE) --simulator $(SIM) $(ARGS)
 
 # Kernels that nobody chose: every form of PTX that the assembler takes for sm_87, and corpora of programs: CUB, libcu++, cooperative
 # groups, matrix products, algorithms, and kernels of Numba. Both go on where they were stopped, print a line about how far they are,

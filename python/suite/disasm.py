@@ -1,8 +1,14 @@
 """Compares `tegrarm-sim decode` with NVIDIA's disassembler, instruction by instruction (`make test-disasm`).
 
-The kernels are the ones that tinygrad's compilers made while its tests ran (`make test-tinygrad` keeps them), those of
-`intrinsics.cu`, which has every family of intrinsics, of `silicon`, which has PTX's rarer forms, and of `tests/data/cubin`,
-which linkers and other releases of the compiler made. Text must be equal to the letter, blanks at the ends aside.
+It compares these kernels:
+
+- those that tinygrad's compilers made while its tests ran (`make test-tinygrad` keeps them),
+- `intrinsics.cu`, which has every family of intrinsics,
+- `silicon`, which has the rarer forms of PTX,
+- the cubins in the source tree, which linkers and several releases of the compiler made,
+- the forms in the table of the PTX ISA (`ptx`), of which `--every N` takes every n-th.
+
+The texts must be equal, except for blanks at the end of a line.
 """
 
 import argparse
@@ -22,6 +28,7 @@ WORD = 16
 NVDISASM_LINE = re.compile(r"^\s+/\*[0-9a-f]+\*/\s+(.*?)\s*;", re.MULTILINE)
 OUR_LINE = re.compile(r"^  0x[0-9a-f]+  (.*?) +([0-9a-f]{16} [0-9a-f]{16})$", re.MULTILINE)
 BATCH = 200_000  # instructions per call of the two tools
+CHUNK = 48  # forms that are assembled together
 
 
 def sections(elf: bytes):
@@ -70,9 +77,21 @@ def recorded() -> list[bytes]:
 
 
 def committed() -> list[bytes]:
-    """The cubins of `tests/data/cubin`."""
-    files = sorted((HERE.parents[1] / "tests/data/cubin").glob("*.cubin"))
+    """The cubins in the source tree: those of the tests, and those that the library contains."""
+    files = [file for place in ("tests/data", "src/runtime") for file in sorted((HERE.parents[1] / place).rglob("*.cubin"))]
     return [part for file in files for part in code(file.read_bytes())]
+
+
+def forms(every: int, wanted: str = "") -> list[bytes]:
+    """Every n-th form of the table of PTX that contains a text, assembled by nvJitLink. Textures and surfaces are left out."""
+    sys.path.insert(0, str(HERE / "ptx"))
+    bench, table = importlib.import_module("bench"), importlib.import_module("table")
+    found = []
+    for family in table.FAMILIES.keys() - importlib.import_module("textures").FAMILIES.keys():
+        rows = [r for r in table.rows(family) if wanted in r.text][::every]
+        for first in range(0, len(rows), CHUNK):
+            found += [part for cubin in bench.cubins(rows[first:first + CHUNK]) for part in code(cubin)]
+    return found
 
 
 def nvdisasm() -> pathlib.Path:
@@ -93,8 +112,12 @@ def compare(simulator: str, kernels: list[bytes]) -> tuple[int, list[str]]:
         with tempfile.NamedTemporaryFile() as file:
             file.write(batch)
             file.flush()
-            theirs = NVDISASM_LINE.findall(run([nvdisasm(), "-ndf", "-b", "SM87", file.name]))
-            ours = OUR_LINE.findall(run([simulator, "decode", "--as", "code", file.name]))
+            try:
+                theirs = NVDISASM_LINE.findall(run([nvdisasm(), "-ndf", "-b", "SM87", file.name]))
+                ours = OUR_LINE.findall(run([simulator, "decode", "--as", "code", file.name]))
+            except subprocess.CalledProcessError as error:
+                theirs, ours = [], []
+                differences.append(f"{error.cmd[0]}: {error.stderr.strip()}")
         if len(theirs) != len(ours) or len(ours) != len(batch) // WORD:
             differences.append(f"{len(batch) // WORD} instructions: nvdisasm writes {len(theirs)}, decode {len(ours)}")
         pairs = zip(theirs, ours, strict=False)
@@ -113,8 +136,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cache", type=pathlib.Path, required=True, help="where the suite keeps kernels")
     parser.add_argument("--simulator", required=True, help="tegrarm-sim")
+    parser.add_argument("--every", type=int, default=4, help="takes every n-th form of the table of PTX")
     args = parser.parse_args()
-    origins = {"intrinsics.cu": intrinsics(), "silicon": recorded(), "tests/data/cubin": committed()}
+    origins = {"intrinsics.cu": intrinsics(), "silicon": recorded(), "cubins": committed(), "ptx": forms(args.every)}
     kept = [database for database in sorted(args.cache.glob("kernels/*.db")) if database.stem != "CPU"]
     if not kept:
         print("tinygrad's kernels are left out: `make test-tinygrad` keeps them, and has not run here", flush=True)

@@ -42,6 +42,18 @@ for t in (dtypes.float32, dtypes.int32, dtypes.half, dtypes.int64):
     assert not differences and count > 500 and len(kernels) > 15
 
 
+def test_the_cubins_in_the_tree(disasm):
+    count, differences = disasm.compare(SIMULATOR, disasm.committed())
+    assert not differences and count > 5000
+
+
+@pytest.mark.parametrize("wanted", ["mma.sp", "s32.b1.b1.s32", "prefetch.local", "add.sat.s32"])
+def test_forms_that_compilers_do_not_make(disasm, wanted):
+    """HMMA.SP and IMMA.SP, BMMA, CCTLL, UPLOP3 on signs: no kernel of tinygrad has them."""
+    count, differences = disasm.compare(SIMULATOR, disasm.forms(4, wanted))
+    assert not differences and count > 100
+
+
 def test_a_difference_is_found(disasm, tmp_path):
     fake = tmp_path / "simulator"
     fake.write_text("#!/bin/sh\necho '  0x0000  NOPE    0000000000007918 000fc00000000000'\n")

@@ -1,4 +1,4 @@
-"""Rows on the device: modules of many kernels are assembled, loaded and launched, and their results compared."""
+"""Runs rows on the device: modules of many kernels are assembled, loaded and launched, and the results are compared."""
 import ctypes
 import dataclasses
 
@@ -11,28 +11,28 @@ from memory import COMMON
 from tegrarm.rm import RmError
 
 SECONDS = 60
-SLOTS = 28  # operands and results of a thread, at most
+SLOTS = 28  # the largest number of operands or results of a thread
 
 
 @dataclasses.dataclass
 class Verdict:
-    """What became of a row in one shape at one level."""
+    """The result of a row in one shape at one level."""
 
     row: str
     shape: str
     level: str
-    result: str  # "right", "wrong", "ran" without a reference, "not for sm_87", "refused" at load, "failed"
+    result: str  # "right", "wrong", "failed", "ran" (without a reference), "not for sm_87", "refused" (by the loader)
     says: str = ""
 
 
 class Machine:
-    """An open device and its buffers; a fault of a kernel closes it."""
+    """An open device and its buffers. After a fault of a kernel it is closed."""
 
     def __init__(self):
         self.gpu = None
 
     def open(self):
-        """Opens the device unless it is open."""
+        """Opens the device if it is not open."""
         if self.gpu:
             return
         self.gpu = link.cuda.Gpu(stack=4096)
@@ -53,14 +53,14 @@ class Machine:
             gpu.close()
 
     def load(self, cubin):
-        """A module."""
+        """Loads a module."""
         self.open()
         module = ctypes.c_void_p()
         link.cuda.call("tegrarm_module_load", self.gpu.handle, cubin, len(cubin), ctypes.byref(module))
         return module
 
     def run(self, module, name, r, items):
-        """Launches a kernel; the results are a list for each thread."""
+        """Launches a kernel. The results are a list for each thread."""
         function, fence = ctypes.c_void_p(), ctypes.c_uint64()
         link.cuda.call("tegrarm_module_kernel", module, name.encode(), ctypes.byref(function))
         given = numpy.array(items, numpy.uint64).reshape(len(items), len(r.takes)).T
@@ -81,7 +81,7 @@ class Machine:
 
 
 def differences(r, items, found):
-    """The first thread whose results are wrong, as text; empty if there is none."""
+    """A description of the first thread whose results are wrong. It is empty if all results are right."""
     for i, (want, got) in enumerate(zip(row.wanted(r, items), found, strict=True)):
         for kind, g, w in zip(r.gives, got, want, strict=True):
             if not row.agrees(kind, g, w, r):
@@ -91,7 +91,7 @@ def differences(r, items, found):
 
 
 def accepted(rows, level):
-    """The rows that the assembler takes, the cubin of them in every shape, and what it says of the others."""
+    """The rows that the assembler accepts, their cubin in every shape, and the assembler's messages for the other rows."""
     refused = {}
     while True:
         cases = [(r, shape, kernel.shaped(shape, row.operands(r))) for r in rows if r.text not in refused for shape in kernel.shapes(r)]
@@ -109,12 +109,23 @@ def accepted(rows, level):
             refused |= {cases[number][0].text: says for number, says in found.items()}
 
 
+def cubins(rows, level="O3"):
+    """The machine code of the rows that the assembler accepts."""
+    try:
+        _, cubin, _ = accepted(rows, level)
+        return [cubin] if cubin else []
+    except link.Refused:
+        # The assembler refused the whole module. Each half is tried alone, and a row that it always refuses is left out.
+        half = len(rows) // 2
+        return [*cubins(rows[:half], level), *cubins(rows[half:], level)] if half else []
+
+
 def judged(machine, rows, levels):
-    """The verdicts of rows, which become one module for each level."""
+    """The verdicts of rows. The rows become one module for each level."""
     try:
         return judged_together(machine, rows, levels)
     except (link.Refused, RmError):
-        # Something about the module: each half for itself.
+        # The assembler or the loader refused the whole module. Each half is tried alone, until the row is found.
         if len(rows) == 1:
             raise
         half = len(rows) // 2
@@ -122,7 +133,7 @@ def judged(machine, rows, levels):
 
 
 def judged_together(machine, rows, levels):
-    """The same; an error that is about one row alone becomes its verdict."""
+    """The verdicts of rows in one module. If there is only one row, an error of the loader is its verdict."""
     verdicts = []
     for level in levels:
         cases, cubin, refused = accepted(rows, level)
@@ -141,7 +152,7 @@ def judged_together(machine, rows, levels):
 
 
 def verdict(machine, cubin, case, level, module, number):
-    """The verdict of one kernel. After a fault the device is opened anew, with the module."""
+    """The verdict of one kernel. After a fault, the device is opened again and the module is loaded again."""
     r, shape, items = case
     if not machine.gpu:
         module.value = machine.load(cubin).value
