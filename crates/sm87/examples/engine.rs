@@ -1,10 +1,10 @@
-//! Measures kernels one after another, for `benches/engines.py`, which builds this program with the engine of today and
-//! with an older one.
+//! Measures the speed of kernels one after another. `benches/engines.py` builds this program twice, with the current engine
+//! and with an older one.
 //!
 //! usage: engine THREADS ROUNDS FILE...
 //!
-//! A file is a kernel of the tests whose comments say how to launch it: `# launch 4 4 1 of 16 16 1 on f32:1024 f16:64`.
-//! For each kernel, a line has its name, the warp instructions of a launch, a number made of all results, and the
+//! A FILE is a kernel of the tests with a comment that says how to launch it: `# launch 4 4 1 of 16 16 1 on f32:1024 f16:64`.
+//! The program prints one line for each kernel: its name, the warp instructions of a launch, a checksum of the result, and the
 //! nanoseconds of the fastest of ROUNDS launches. With one thread, the time is processor time.
 
 #[path = "../tests/sm/support.rs"]
@@ -83,7 +83,7 @@ fn measure(file: &str, threads: usize, rounds: u32, kernel: &Kernel, plan: &Plan
     println!("{file} {instructions} {sum:016x} {}", best.as_nanos());
 }
 
-/// A number made of the first buffer, which is the kernel's result.
+/// A checksum of the first buffer, which is the kernel's result.
 fn checksum(result: &Buffer, plan: &Plan) -> u64 {
     let bytes = plan.buffers[0].1 * if plan.buffers[0].0 == "f16" { 2 } else { 4 };
     let fold = |sum: u64, &word: &u32| (sum ^ u64::from(word)).wrapping_mul(0x100_0000_01b3).rotate_left(7);

@@ -1,8 +1,8 @@
-//! Lists what instructions would be if one rule of their row were another one.
+//! Lists how each instruction could be decoded if one rule of its row were wrong.
 //!
-//! Reads instruction words from standard input, in hexadecimal, one on each line. For each that is an instruction it prints a line of
-//! the word, the index of its row and the row's name; and for every modifier field, and every other value that makes an instruction, the
-//! word with that value, and what the field said before and says now.
+//! Reads instruction words from standard input, in hexadecimal, one on each line. For each word that is an instruction, it prints
+//! a line with the word, the index of its row and the name of the row. Then follows a line for each modifier field and each other
+//! legal value of that field: the word with that value, the modifier that the field had before, and the one that it has now.
 
 use sm87::Word;
 use sm87::isa::{Isa, ROWS};

@@ -13,18 +13,18 @@ pub struct ErrorRegisters {
     pub pc: u64,
 }
 
-/// Where in its grid a fault happened. A board's kernel tells the address of the instruction alone.
+/// Where in its grid a fault happened. The kernel of a board reports only the address of the instruction.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Site {
     /// The CTA.
     pub block: [u32; 3],
-    /// The index of the warp in it.
+    /// The index of the warp in the CTA.
     pub warp: u32,
     /// The lanes that executed the instruction.
     pub lanes: u32,
-    /// The lane whose access failed, if it can be told.
+    /// The lane whose access failed. `None` if it is not known.
     pub lane: Option<u32>,
-    /// The thread in that lane, or in the first one.
+    /// The thread in that lane. If the lane is not known, it is the thread in the first of `lanes`.
     pub thread: [u32; 3],
     /// The word of the instruction.
     pub word: u128,
@@ -47,7 +47,7 @@ pub enum SmFault {
         sm: u32,
         /// The error record. `pc` is the address of the instruction.
         record: ErrorRegisters,
-        /// Where it happened.
+        /// The place in the grid.
         site: Option<Box<Site>>,
     },
     /// A warp exception (docs/hardware/nvgpu-faults.md#warp-esr-codes).
@@ -58,7 +58,7 @@ pub enum SmFault {
         sm: u32,
         /// The mnemonic or the reason, for the log.
         text: String,
-        /// Where it happened.
+        /// The place in the grid.
         site: Option<Box<Site>>,
     },
     /// The CTA can never make progress because of a divergent barrier, or it used up its instruction budget.
@@ -83,7 +83,7 @@ impl SmFault {
         }
     }
 
-    /// Where it happened, if a warp executed an instruction.
+    /// The place in the grid, if a warp executed an instruction.
     pub fn site(&self) -> Option<&Site> {
         match self {
             SmFault::Mmu { site, .. } | SmFault::Warp { site, .. } => site.as_deref(),
@@ -91,7 +91,7 @@ impl SmFault {
         }
     }
 
-    /// Notes where it happened.
+    /// Stores the place in the grid at which the fault happened.
     pub(crate) fn happened_at(&mut self, place: Site) {
         if let SmFault::Mmu { site, .. } | SmFault::Warp { site, .. } = self {
             *site = Some(Box::new(place));

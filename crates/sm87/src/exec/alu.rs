@@ -37,7 +37,7 @@ pub(crate) trait Each {
 
 /// An operation on the warp as a whole, written so that the compiler vectorises its loops.
 pub(crate) trait Whole {
-    /// Does it for the lanes in `exec`, `V::LANES` of them at a time where it computes.
+    /// Executes the operation for the lanes in `exec`. Where it computes, it handles `V::LANES` lanes at a time.
     fn run<V: Simd>(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow;
 }
 
@@ -76,7 +76,7 @@ unsafe fn rows<V: Simd, O: Alu, const FULL: bool>(w: &mut Warp, u: &Uop, exec: u
 /// Executes `n` FFMA without modifiers for all lanes.
 ///
 /// # Safety
-/// They are at `code`, and their sources are registers. See also [`super::uop::Handler`].
+/// The instructions are those at `code`, and their sources are registers. The conditions of [`super::uop::Handler`] hold too.
 pub(crate) unsafe fn multiply_add(w: &mut Warp, code: *const Uop, n: usize) {
     #[cfg(target_arch = "x86_64")]
     if super::isa::avx2() {
@@ -109,7 +109,7 @@ unsafe fn multiplied<V: Simd>(w: &mut Warp, code: *const Uop, n: usize) {
                     let i = i + j * V::LANES;
                     *r = V::load(a.add(i)).fma(V::load(b.add(i)), V::load(c.add(i)));
                 }
-                // One comparison looks at two values.
+                // One comparison finds the NaNs of two values.
                 if r[0].funord(r[1]).or(r[2].funord(r[3])).any() {
                     r = [r[0].canonical(), r[1].canonical(), r[2].canonical(), r[3].canonical()];
                 }

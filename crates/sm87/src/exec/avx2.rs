@@ -195,13 +195,13 @@ impl Simd for Avx2 {
     }
     #[inline(always)]
     unsafe fn widen(p: *const u16) -> Self {
-        // SAFETY: whoever calls gives eight numbers that can be read; AVX2 is present wherever an `Avx2` is made.
+        // SAFETY: the caller passes the address of eight numbers that can be read; AVX2 is present wherever an `Avx2` exists.
         Avx2(unsafe { _mm256_cvtepu16_epi32(_mm_loadu_si128(p.cast())) })
     }
     #[inline(always)]
     unsafe fn gather2(base: *const u8, at: *const u32) -> [Self; 2] {
-        // SAFETY: whoever calls has found two aligned words at each of the eight addresses. Volatile, because other threads
-        // and the CPU may write.
+        // SAFETY: the caller has found two aligned words at each of the eight addresses. The reads are volatile, because other
+        // threads and the CPU may write there.
         unsafe {
             let mut x = [0; 8];
             for (i, word) in x.iter_mut().enumerate() {
@@ -214,8 +214,8 @@ impl Simd for Avx2 {
     }
     #[inline(always)]
     unsafe fn gather4(base: *const u8, at: *const u32) -> [Self; 4] {
-        // SAFETY: whoever calls has found four aligned words at each of the eight addresses. Volatile, because other threads
-        // and the CPU may write.
+        // SAFETY: the caller has found four aligned words at each of the eight addresses. The reads are volatile, because other
+        // threads and the CPU may write there.
         unsafe {
             let mut rows = [_mm256_setzero_si256(); 4];
             for (i, row) in rows.iter_mut().enumerate() {
@@ -229,7 +229,7 @@ impl Simd for Avx2 {
     }
     #[inline(always)]
     unsafe fn scatter2(words: [Self; 2], base: *mut u8, at: *const u32) {
-        // SAFETY: whoever calls has found two aligned, writable words at each of the eight addresses.
+        // SAFETY: the caller has found two aligned, writable words at each of the eight addresses.
         unsafe {
             let (r, s) = (_mm256_unpacklo_epi32(words[0].0, words[1].0), _mm256_unpackhi_epi32(words[0].0, words[1].0));
             let x = [
@@ -249,7 +249,7 @@ impl Simd for Avx2 {
     }
     #[inline(always)]
     unsafe fn scatter4(words: [Self; 4], base: *mut u8, at: *const u32) {
-        // SAFETY: whoever calls has found four aligned, writable words at each of the eight addresses.
+        // SAFETY: the caller has found four aligned, writable words at each of the eight addresses.
         unsafe {
             let rows = transposed([words[0].0, words[1].0, words[2].0, words[3].0]);
             for (i, &row) in rows.iter().enumerate() {
@@ -270,30 +270,30 @@ impl Simd for Avx2 {
 /// The host has AVX2, as it has wherever an `Avx2` exists.
 #[inline(always)]
 unsafe fn doubles(x: [Avx2; 2]) -> [__m256d; 2] {
-    // SAFETY: AVX2 is present, as whoever calls promises.
+    // SAFETY: AVX2 is present, as this function asks of its caller.
     unsafe {
         let (low, high) = (x[0].0, x[1].0);
         [_mm256_castsi256_pd(_mm256_unpacklo_epi32(low, high)), _mm256_castsi256_pd(_mm256_unpackhi_epi32(low, high))]
     }
 }
 
-/// Masks of doubles, in the order of [`doubles`], as masks of lanes.
+/// Turns masks of doubles, in the order of [`doubles`], into masks of lanes.
 ///
 /// # Safety
 /// As for `doubles`.
 #[inline(always)]
 unsafe fn narrow(r: __m256d, s: __m256d) -> Avx2 {
-    // SAFETY: AVX2 is present, as whoever calls promises.
+    // SAFETY: AVX2 is present, as this function asks of its caller.
     ints(unsafe { _mm256_shuffle_ps::<0x88>(_mm256_castpd_ps(r), _mm256_castpd_ps(s)) })
 }
 
-/// Transposes the 4×4 words in the lower halves, and those in the upper halves.
+/// Transposes the 4×4 words in the lower halves, and separately those in the upper halves.
 ///
 /// # Safety
 /// As for `doubles`.
 #[inline(always)]
 unsafe fn transposed(x: [__m256i; 4]) -> [__m256i; 4] {
-    // SAFETY: AVX2 is present, as whoever calls promises.
+    // SAFETY: AVX2 is present, as this function asks of its caller.
     unsafe {
         let (a, b) = (_mm256_unpacklo_epi32(x[0], x[1]), _mm256_unpackhi_epi32(x[0], x[1]));
         let (c, d) = (_mm256_unpacklo_epi32(x[2], x[3]), _mm256_unpackhi_epi32(x[2], x[3]));

@@ -112,7 +112,7 @@ pub(crate) fn run(env: &mut Env<'_>, store: &mut Warps, supervisor: &dyn Supervi
     let begun = env.stats.warp_instructions;
     let mut reported = begun;
     let (mut idle, mut timed) = (0, false);
-    // All threads count the owners of an image in one place, so a turn becomes an owner only once.
+    // All threads count how many CTAs hold an image, in one place. The image is therefore cloned once for a whole turn.
     let mut image = env.image.clone();
     loop {
         let (mut moved, mut busy, mut sleeping) = (false, false, false);
@@ -207,7 +207,7 @@ fn advance(env: &mut Env<'_>, store: &mut Warps, image: &mut Arc<Image>, i: usiz
     Ok(stop)
 }
 
-/// Where a warp is that has erred: at the instruction that did not go through.
+/// The site of a fault: the warp and the instruction that failed.
 fn site(env: &Env<'_>, w: &Warp, fault: &SmFault) -> Site {
     let u = &env.image.uops[w.pc as usize];
     let lanes = w.active & w.pred(u.guard);
@@ -377,7 +377,8 @@ fn complete_barriers(env: &mut Env<'_>, warps: &mut [Warp]) -> bool {
     moved
 }
 
-/// The fault of a CTA in which no warp can run although some have not exited: who waits where, and who has exited.
+/// The fault of a CTA in which no warp can run although some have not exited. It says where each warp waits and which
+/// warps have exited.
 fn stuck(env: &Env<'_>, warps: &[Warp]) -> SmFault {
     let Some(first) = warps.iter().find(|w| !w.done()).and_then(|w| w.groups().first()) else {
         return SmFault::Hang { pc: env.image_base, text: "no warp can run".to_owned() };

@@ -53,12 +53,12 @@ pub(crate) struct Env<'a> {
     pub barriers: [Barrier; 16],
     /// Whether a warp arrived at a barrier without waiting there.
     pub barrier_news: bool,
-    /// A warp of the CTA has executed NANOSLEEP.
+    /// Whether a warp of the CTA has executed NANOSLEEP.
     pub slept: bool,
-    /// How many instructions were executed with the one that runs. See [`Flow::Together`].
+    /// How many more instructions were executed together with the current one. See [`Flow::Together`].
     pub together: u32,
     pub fault: Option<Box<SmFault>>,
-    /// The access that failed: its address and its bytes.
+    /// The access that failed: its address and the number of its bytes.
     pub accessed: Option<(u64, u32)>,
     pub stats: RunStats,
     /// Whether the instructions in `stats` include the one that runs now.

@@ -19,11 +19,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tegra_mm::Access;
 
-/// The instructions after which the calling thread looks how large the grid is.
+/// After this many instructions, the calling thread estimates how large the grid is.
 const SAMPLE: u64 = 4096;
-/// The instructions that are worth starting other threads for.
+/// A grid with at least this many instructions is worth starting other threads.
 const WORTH: u64 = 40_000;
-/// The instructions that a thread issues before it tells the others.
+/// A thread reports its instructions to the grid when it has executed this many.
 const BATCH: u64 = 4096;
 
 /// What all workers of a launch share.
@@ -195,7 +195,7 @@ pub(super) struct Watch<'w, 'g> {
     pub grid: &'w Grid<'g>,
     pub cta: u64,
     pub first_turn: bool,
-    /// The instructions of its thread that the grid has not been told of.
+    /// The instructions that the thread has executed and not yet reported to the grid.
     pub pending: &'w Cell<u64>,
 }
 
@@ -241,7 +241,7 @@ impl Grid<'_> {
             let all = self.unstarted();
             own.sample(SAMPLE);
             let left = self.unstarted();
-            // As many for each of those that are left as for those that were started.
+            // The CTAs that are left are expected to need as many instructions as those that were started.
             let expected = own.stats().warp_instructions / (all - left).max(1) * left;
             if expected < WORTH {
                 own.work(WORTH);

@@ -34,7 +34,7 @@ pub(crate) struct Image {
     words: Vec<Option<Word>>,
     /// One micro-op for each word, and a last one that asks for more code.
     pub uops: Vec<Uop>,
-    /// The runs that the micro-ops belong to.
+    /// For each micro-op, the run that begins there.
     pub runs: Vec<Run>,
     pub pool: Pool,
     /// The number of registers per thread that the code uses.
@@ -372,7 +372,7 @@ mod tests {
         Word::new(0x0000_0010_1418_7223 ^ guard, 0x050f_e200_0000_0018)
     }
 
-    /// The runs that the instructions of a program begin.
+    /// For each instruction of a program, the run that begins there.
     fn lengths(image: &Image) -> Vec<(u8, u8)> {
         image.runs.iter().map(|run| (run.computing, run.multiplying)).collect()
     }

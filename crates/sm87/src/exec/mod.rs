@@ -9,7 +9,7 @@
 //!   image     a program decoded: micro-ops, immediates     lower   operands of a micro-op
 //!   rows, warp     registers as rows of 32 lanes           groups   where lanes are: divergence, waiting
 //!   simd, alu      lane-wise operations written once, as handlers for all, some, one lane
-//!   several        the same for pairs of registers and results that are predicates
+//!   several        operations on pairs of registers, and operations whose results include predicates
 //! ```
 
 mod alu;

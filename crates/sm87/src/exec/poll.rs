@@ -54,7 +54,7 @@ impl Whole for Watched {
     }
 }
 
-/// Odd numbers without a pattern, two for each lane.
+/// Odd numbers without a pattern: two weights for each lane.
 const WEIGHTS: [[u32; 32]; 2] = {
     let (mut weights, mut x, mut i) = ([[0; 32]; 2], 1u64, 0);
     while i < 64 {
@@ -65,7 +65,7 @@ const WEIGHTS: [[u32; 32]; 2] = {
     weights
 };
 
-/// A number made of the lanes of the destination.
+/// A number that depends on all lanes of the destination. A poll compares it with the number of the poll before.
 #[inline(always)]
 fn sum<V: Simd>(w: &Warp, u: &Uop, exec: u32) -> u64 {
     let d = w.src(u.d.as_src());

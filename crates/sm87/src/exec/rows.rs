@@ -80,7 +80,7 @@ impl Src {
         (self.0 >> SPACE_SHIFT) as usize
     }
 
-    /// Offset in words of a row that is the warp's own.
+    /// The offset in words of a row that belongs to the warp itself.
     #[inline(always)]
     pub(crate) const fn own(self) -> usize {
         debug_assert!(self.space() == 0);

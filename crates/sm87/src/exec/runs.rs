@@ -1,5 +1,5 @@
-//! Runs of instructions that only compute: they change registers and predicates, go on with the next instruction, and
-//! cannot fail. A group of lanes executes a run without looking after each instruction who goes on where.
+//! Runs of instructions that only compute: they change registers and predicates, continue with the next instruction, and
+//! cannot fail. A group of lanes executes a run without checking, after each instruction, which lanes continue where.
 #![allow(unsafe_code)]
 
 use super::alu;
@@ -10,16 +10,16 @@ use super::uop::{Pred, Uop};
 use super::warp::Warp;
 use crate::isa::Op;
 
-/// How many instructions from one on belong to its runs. 0: it belongs to none.
+/// How many of the instructions from a given one on form a run. 0 means that the instruction itself is not in a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Run {
-    /// Instructions that only compute.
+    /// The number of instructions that only compute.
     pub computing: u8,
-    /// Of these, FFMA without modifiers.
+    /// The number of FFMA without modifiers at the beginning of these.
     pub multiplying: u8,
 }
 
-/// Whether the operation only computes. What looks at clocks does not.
+/// Whether the operation only computes. An operation that reads a clock does more than that.
 fn computes(op: Op) -> bool {
     use Op::*;
     matches!(
@@ -94,12 +94,12 @@ fn computes(op: Op) -> bool {
     )
 }
 
-/// Whether a guard is PT or UPT.
+/// Whether a guard is always true, as PT and UPT are.
 fn always(guard: Pred) -> bool {
     matches!(guard.index, pred::PT | pred::UPT) && guard.invert == 0
 }
 
-/// The run that an instruction begins, or goes on with, if the next one has `next`.
+/// The run that begins at an instruction, if the run of the next instruction is `next`.
 fn before(u: &Uop, op: Op, next: Run) -> Run {
     if !always(u.guard) || !computes(op) {
         return Run::default();
@@ -108,7 +108,7 @@ fn before(u: &Uop, op: Op, next: Run) -> Run {
     Run { computing: next.computing.saturating_add(1), multiplying }
 }
 
-/// The runs of a program. `ops` are the operations of its micro-ops, where they can be executed.
+/// The runs of a program. `ops` has the operation of each micro-op, or `None` for a word that cannot be executed.
 pub(crate) fn find(uops: &[Uop], ops: &[Option<Op>]) -> Vec<Run> {
     let mut runs = vec![Run::default(); uops.len()];
     let mut next = Run::default();
@@ -119,7 +119,7 @@ pub(crate) fn find(uops: &[Uop], ops: &[Option<Op>]) -> Vec<Run> {
     runs
 }
 
-/// The same runs without the instructions that `never` may be executed.
+/// The same runs, interrupted at the instructions for which `never` is true.
 pub(crate) fn interrupted(runs: &[Run], never: impl Fn(usize) -> bool) -> Vec<Run> {
     let mut out = runs.to_vec();
     let mut next = Run::default();
@@ -140,8 +140,8 @@ pub(crate) fn interrupted(runs: &[Run], never: impl Fn(usize) -> bool) -> Vec<Ru
 /// Executes `n` instructions of a run for the lanes in `exec`.
 ///
 /// # Safety
-/// They are those at `code`, and the first begins a run of at least as many. The warp's arrays are those of the program, and
-/// the host has the instruction set of [`super::isa`].
+/// The instructions are those at `code`, and the first one begins a run of at least `n`. The warp's arrays are those of the
+/// program, and the host has the instruction set of [`super::isa`].
 #[inline(always)]
 pub(crate) unsafe fn execute(w: &mut Warp, env: &mut Env<'_>, code: *const Uop, runs: *const Run, n: u32, exec: u32) {
     let (mut i, n) = (0, n as usize);

@@ -1,4 +1,4 @@
-//! Drivers for operations on pairs of registers, and for those that also set predicates.
+//! Drivers for operations on pairs of registers, and for operations that also set predicates.
 #![allow(unsafe_code)]
 
 use super::alu::pick;
@@ -7,19 +7,19 @@ use super::simd::Simd;
 use super::uop::{Flow, Handlers, Uop};
 use super::warp::Warp;
 
-/// What an operation reads, for some lanes.
+/// The operands that an operation reads, for as many lanes as a vector has.
 #[derive(Clone, Copy)]
 pub(crate) struct Sources<V> {
     /// The words of each source. The second is a copy of the first unless the source is a pair.
     pub a: [V; 2],
     pub b: [V; 2],
     pub c: [V; 2],
-    /// Predicate sources: bit `i` is that of lane `i`.
+    /// The two predicate sources: bit `i` belongs to lane `i`.
     pub p: u32,
     pub q: u32,
 }
 
-/// What it writes, for the same lanes.
+/// The results of the operation, for the same lanes.
 pub(crate) struct Results<V> {
     pub value: [V; 2],
     /// Masks for the two predicate destinations.
@@ -28,13 +28,13 @@ pub(crate) struct Results<V> {
 }
 
 impl<V: Simd> Results<V> {
-    /// A value, and masks that are not used.
+    /// Results without predicates.
     #[inline(always)]
     pub(crate) fn value(value: [V; 2]) -> Self {
         Results { value, first: V::splat(0), second: V::splat(0) }
     }
 
-    /// A word and one condition.
+    /// Results that are one word and one predicate.
     #[inline(always)]
     pub(crate) fn with(value: V, first: V) -> Self {
         Results { value: [value, value], first, second: V::splat(0) }
@@ -43,17 +43,17 @@ impl<V: Simd> Results<V> {
 
 /// An operation of up to three sources, with up to two words and two conditions as results.
 pub(crate) trait Several {
-    /// The sources that are pairs of registers: bit 0 is A.
+    /// Which sources are pairs of registers. Bit 0 stands for A, bit 1 for B, bit 2 for C.
     const PAIRS: u32 = 0;
-    /// Words of the result.
+    /// How many words the result has.
     const WORDS: usize = 1;
-    /// Predicates that are set.
+    /// How many predicates the operation sets.
     const CONDITIONS: usize = 1;
 
     fn eval<V: Simd>(u: &Uop, s: Sources<V>) -> Results<V>;
 }
 
-/// Lanes from `i` on of a source.
+/// The lanes from `i` on of a source.
 ///
 /// # Safety
 /// See [`super::uop::Handler`].
@@ -127,7 +127,7 @@ unsafe fn rows_wide<O: Several, const FULL: bool>(w: &mut Warp, _: &mut Env<'_>,
     unsafe { rows::<super::avx2::Avx2, O, FULL>(w, u, exec) }
 }
 
-/// One lane.
+/// Executes the operation for one lane.
 #[inline(always)]
 unsafe fn lane<O: Several>(w: &mut Warp, u: &Uop, exec: u32) -> Flow {
     let lane = exec.trailing_zeros();
@@ -152,7 +152,7 @@ unsafe fn lane_wide<O: Several>(w: &mut Warp, _: &mut Env<'_>, u: &Uop, exec: u3
     unsafe { lane::<O>(w, u, exec) }
 }
 
-/// On the uniform datapath: the registers hold one value in every lane.
+/// Executes it on the uniform datapath, whose registers hold the same value in every lane.
 unsafe fn uniform<O: Several>(w: &mut Warp, _: &mut Env<'_>, u: &Uop, _: u32) -> Flow {
     // SAFETY: as for `rows_plain`.
     let r = unsafe { at::<u32, O>(w, u, 0) };
@@ -163,7 +163,7 @@ unsafe fn uniform<O: Several>(w: &mut Warp, _: &mut Env<'_>, u: &Uop, _: u32) ->
     Flow::Next
 }
 
-/// Handlers of an operation, once per warp if it is uniform.
+/// The handlers of an operation. A uniform operation is executed once for the warp.
 pub(crate) fn several<O: Several>(is_uniform: bool) -> Handlers {
     if is_uniform {
         return Handlers::all(uniform::<O>);

@@ -5,7 +5,7 @@
 //! can. [`super::avx2::Avx2`] is eight lanes.
 #![allow(unsafe_code)]
 
-/// What to compute of doubles.
+/// An operation on doubles.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Double {
     Add,
@@ -62,7 +62,7 @@ pub(crate) trait Simd: Copy {
     fn funord(self, o: Self) -> Self;
     /// Converts signed integers to floats, rounded to nearest even.
     fn i2f(self) -> Self;
-    /// Float to signed integer, toward zero. Numbers that do not fit give anything.
+    /// Converts floats to signed integers, toward zero. The result for a number that does not fit is undefined.
     fn f2i(self) -> Self;
 
     /// Unsigned minimum and maximum.
@@ -74,41 +74,42 @@ pub(crate) trait Simd: Copy {
     fn any(self) -> bool;
     /// The exact product as a low and a high word.
     fn mul_wide(self, o: Self, signed: bool) -> [Self; 2];
-    /// Doubles in pairs of words: `x * y + z`, `x + z`, `x * y`, rounded once to nearest even, NaN payload unspecified.
+    /// Computes on doubles, each of which is a pair of words: `x * y + z`, `x + z` or `x * y`, rounded once to nearest even. The
+    /// payload of a NaN is not specified.
     fn double(op: Double, x: [Self; 2], y: [Self; 2], z: [Self; 2]) -> [Self; 2];
-    /// Masks of the lanes where the first double is less, equal, or one of them is a NaN.
+    /// Three masks of lanes: the first double is less, the two are equal, one of them is a NaN.
     fn double_relation(x: [Self; 2], y: [Self; 2]) -> [Self; 3];
 
-    /// Reads the lanes of a mask; the others are zero, and nothing is read for them.
+    /// Reads the lanes of a mask. The other lanes become zero, and no memory is read for them.
     ///
     /// # Safety
-    /// `p` plus as many words is readable for each lane of the mask.
+    /// For each lane of the mask, the word at `p` plus the lane's number is readable.
     unsafe fn load_some(p: *const u32, mask: Self) -> Self;
-    /// Writes the lanes of a mask.
+    /// Writes the lanes of a mask. No memory is written for the other lanes.
     ///
     /// # Safety
-    /// As for `load_some`, writable.
+    /// For each lane of the mask, the word at `p` plus the lane's number is writable.
     unsafe fn store_some(self, p: *mut u32, mask: Self);
-    /// Reads 16-bit numbers and extends them by zeros.
+    /// Reads 16-bit numbers and extends them with zeros.
     ///
     /// # Safety
-    /// `p` is readable for `LANES` of them.
+    /// `LANES` 16-bit numbers at `p` are readable.
     unsafe fn widen(p: *const u16) -> Self;
-    /// Reads pairs and quadruples of words at addresses of each lane's own, two words at a time or all of them.
+    /// Reads two words at the address of each lane, both at once. [`Simd::gather4`] reads four words, in two halves.
     ///
     /// # Safety
-    /// `at` is readable for `LANES` words. `base` plus each of them is aligned to what is read there, and readable.
+    /// `at` is readable for `LANES` words. `base` plus each of them is an address that is readable and aligned to two words.
     unsafe fn gather2(base: *const u8, at: *const u32) -> [Self; 2];
     /// # Safety
-    /// As for `gather2`.
+    /// As for `gather2`, with addresses of four words.
     unsafe fn gather4(base: *const u8, at: *const u32) -> [Self; 4];
-    /// Writes pairs and quadruples of words, the lowest lane first.
+    /// Writes two words to the address of each lane, the lowest lane first. [`Simd::scatter4`] writes four words.
     ///
     /// # Safety
-    /// As for `gather2`, writable.
+    /// As for `gather2`, and the addresses are writable.
     unsafe fn scatter2(words: [Self; 2], base: *mut u8, at: *const u32);
     /// # Safety
-    /// As for `scatter2`.
+    /// As for `scatter2`, with addresses of four words.
     unsafe fn scatter4(words: [Self; 4], base: *mut u8, at: *const u32);
 
     /// `!self`.
@@ -124,7 +125,7 @@ pub(crate) trait Simd: Copy {
         self.xor(top).lt(o.xor(top))
     }
 
-    /// `x + y` of numbers of 64 bits, and a mask of the lanes whose unsigned sum does not fit.
+    /// The sum of 64-bit numbers, and a mask of the lanes in which the unsigned sum does not fit.
     #[inline(always)]
     fn add_wide(x: [Self; 2], y: [Self; 2]) -> ([Self; 2], Self) {
         let low = x[0].add(y[0]);
@@ -316,30 +317,30 @@ impl Simd for u32 {
     }
     #[inline(always)]
     unsafe fn load_some(p: *const u32, mask: Self) -> Self {
-        // SAFETY: whoever calls gives a word that can be read if the mask says so.
+        // SAFETY: the caller passes the address of a word that can be read if the mask is set.
         if mask != 0 { unsafe { p.read_volatile() } } else { 0 }
     }
     #[inline(always)]
     unsafe fn store_some(self, p: *mut u32, mask: Self) {
         if mask != 0 {
-            // SAFETY: whoever calls gives a word that can be written if the mask says so.
+            // SAFETY: the caller passes the address of a word that can be written if the mask is set.
             unsafe { p.write_volatile(self) };
         }
     }
     #[inline(always)]
     unsafe fn widen(p: *const u16) -> Self {
-        // SAFETY: whoever calls gives a number that can be read.
+        // SAFETY: the caller passes the address of a number that can be read.
         unsafe { p.read() }.into()
     }
     #[inline(always)]
     unsafe fn gather2(base: *const u8, at: *const u32) -> [Self; 2] {
-        // SAFETY: whoever calls has found two aligned words at this lane's address. Volatile, because other threads and
-        // the CPU may write.
+        // SAFETY: the caller has found two aligned words at this lane's address. The read is volatile, because other threads and
+        // the CPU may write there.
         words(unsafe { base.add(at.read() as usize).cast::<u64>().read_volatile() })
     }
     #[inline(always)]
     unsafe fn gather4(base: *const u8, at: *const u32) -> [Self; 4] {
-        // SAFETY: whoever calls has found four aligned words at this lane's address.
+        // SAFETY: the caller has found four aligned words at this lane's address.
         unsafe {
             let p = base.add(at.read() as usize).cast::<u64>();
             let ([a, b], [c, d]) = (words(p.read_volatile()), words(p.add(1).read_volatile()));
@@ -348,12 +349,12 @@ impl Simd for u32 {
     }
     #[inline(always)]
     unsafe fn scatter2(words: [Self; 2], base: *mut u8, at: *const u32) {
-        // SAFETY: whoever calls has found two aligned, writable words at this lane's address.
+        // SAFETY: the caller has found two aligned, writable words at this lane's address.
         unsafe { base.add(at.read() as usize).cast::<u64>().write_volatile(pair(words[0], words[1])) };
     }
     #[inline(always)]
     unsafe fn scatter4(words: [Self; 4], base: *mut u8, at: *const u32) {
-        // SAFETY: whoever calls has found four aligned, writable words at this lane's address.
+        // SAFETY: the caller has found four aligned, writable words at this lane's address.
         unsafe {
             let p = base.add(at.read() as usize).cast::<u64>();
             p.write_volatile(pair(words[0], words[1]));

@@ -20,7 +20,7 @@ pub(crate) enum Flow {
     Pause,
     /// Nothing was done yet. The instructions so far are counted, this one included, and the handler is called again.
     Count,
-    /// Go on behind the `Env::together` instructions after this one, which were executed with it.
+    /// Continue behind the next `Env::together` instructions, which were executed together with this one.
     Together,
 }
 

@@ -53,7 +53,7 @@ pub(super) struct Worker<'g> {
     waited: u64,
     /// The counts of CTAs whose memory was given up.
     stats: RunStats,
-    /// The instructions that the grid has not been told of.
+    /// The instructions that this worker has not yet reported to the grid.
     pending: Cell<u64>,
 }
 
@@ -85,7 +85,7 @@ impl<'g> Worker<'g> {
         self.work_in_turns(share, TURN);
     }
 
-    /// The same with shorter turns of the CTAs, so that not much more than `share` instructions are issued.
+    /// The same with shorter turns, so that the total is only a little more than `share` instructions.
     pub(super) fn sample(&mut self, share: u64) {
         self.work_in_turns(share, share);
     }

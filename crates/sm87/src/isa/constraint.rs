@@ -21,7 +21,8 @@ enum Rule {
     NotBoth(u32, u32),
     /// Tells whether one of the two fields must hold the code of a 64-bit type, or none of them may.
     Wide(Bits, Bits, bool),
-    /// A value in two places is one of these, a bit for each: the first where this bit is clear, the second where it is set.
+    /// A value is in one of two places: in the first if this bit is clear, in the second if it is set. Each place has a mask of the
+    /// values that are legal there, one bit for each value.
     Shape(u32, Bits, Bits, [u32; 2]),
     /// The two fields hold the same value.
     Same(Bits, Bits),

@@ -140,6 +140,6 @@ pub(crate) enum Special {
     StoreData,
     /// A special register.
     Register,
-    /// The metadata of a sparse matrix and the lanes that have them, if this bit is set.
+    /// The metadata of a sparse matrix and the selector of the lanes that hold them. They are printed if this bit is set.
     Metadata(u32),
 }

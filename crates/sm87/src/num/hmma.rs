@@ -60,7 +60,7 @@ impl Hmma {
         Some(Self { input, depth, f32, neg_a: false, neg_b: false })
     }
 
-    /// The same for a sparse A, of which half is stored. The depth is that of the stored half.
+    /// The same for a sparse A, of which half of the elements is stored. The depth is that of the stored half.
     #[must_use]
     pub const fn sparse_from_bits(shape: u32, input: u32, f32: bool) -> Option<Self> {
         let (input, depth) = match (shape, input) {
@@ -119,8 +119,8 @@ impl Hmma {
         self.results(&d)
     }
 
-    /// The same for a sparse A, of which half is stored; B has twice as many registers. The passes are those of a dense A
-    /// of the stored depth.
+    /// The same for a sparse A, of which half of the elements is stored. B has twice as many registers. The passes are those of a
+    /// dense A with the stored depth.
     #[must_use]
     pub fn run_sparse(
         self,
@@ -131,7 +131,7 @@ impl Hmma {
         selector: usize,
     ) -> [Fragment; 4] {
         let registers = self.registers()[1];
-        // B in two parts, each of which has as many rows as A has stored columns.
+        // B is used in two parts. Each part has as many rows as A has stored columns.
         let part = |at: usize| [b[at], if registers == 2 { b[at + 1] } else { [0; 32] }];
         let halves = [self.operands(a, &part(0)), self.operands(a, &part(registers))];
         let grain = if self.input == Input::Tf32 { Grain::Words } else { Grain::Halves };

@@ -49,7 +49,7 @@ impl Imma {
         Some(Self { rows, depth, bits, signed_a: false, signed_b: false, saturate: false })
     }
 
-    /// The same for a sparse A, of which half is stored. The numbers of registers are those of the stored half.
+    /// The same for a sparse A, of which half of the elements is stored. The numbers of registers are those of the stored half.
     #[must_use]
     pub const fn sparse_from_bits(shape: u32, narrow_a: bool, narrow_b: bool) -> Option<Self> {
         let depth = match (shape, narrow_a, narrow_b) {
@@ -84,7 +84,7 @@ impl Imma {
         })
     }
 
-    /// The same for a sparse A, of which half is stored; B has twice as many registers.
+    /// The same for a sparse A, of which half of the elements is stored. B has twice as many registers.
     #[must_use]
     pub fn run_sparse(
         self,
@@ -103,12 +103,12 @@ impl Imma {
         })
     }
 
-    /// The number of elements that four words have.
+    /// The number of elements in four words.
     const fn width(self) -> usize {
         128 / self.bits as usize
     }
 
-    /// A, by rows. The four words that a register has of a row are its next elements, in order.
+    /// The rows of A. Four words of a register belong to the same row; they hold its next elements in order.
     #[inline(always)]
     fn left(self, a: &[Fragment; 4]) -> [[i16; 64]; 16] {
         let mut left = [[0; 64]; 16];
@@ -121,7 +121,7 @@ impl Imma {
         left
     }
 
-    /// B, by columns.
+    /// The columns of B.
     #[inline(always)]
     fn right(self, b: &[Fragment]) -> [[i16; 128]; 8] {
         let mut right = [[0; 128]; 8];
@@ -134,7 +134,7 @@ impl Imma {
         right
     }
 
-    /// D, from C and the product of each row and column.
+    /// D, computed from C and the product of each row with each column.
     #[inline(always)]
     fn sums(self, c: &[Fragment; 4], product: impl Fn(usize, usize) -> i32) -> [Fragment; 4] {
         let mut d = [[0; 32]; 4];
@@ -146,7 +146,7 @@ impl Imma {
         d
     }
 
-    /// The elements that the four words of row or column `g` have, in order.
+    /// The elements in the four words of row or column `g`, in order.
     #[inline(always)]
     fn elements(self, register: &Fragment, g: usize, signed: bool, to: &mut [i16]) {
         let mut bytes = [0; 16];
@@ -170,14 +170,14 @@ impl Imma {
     }
 }
 
-/// A shape of one-bit elements that BMMA has.
+/// A shape of BMMA, whose elements have one bit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Bmma {
     /// The number of rows of A and D: 8 or 16.
     rows: usize,
-    /// The number of registers of B, which have 128 rows of it each.
+    /// The number of registers of B. Each holds 128 rows.
     steps: usize,
-    /// True if bits are combined by AND, false if by XOR.
+    /// True if bits are combined by AND, false if they are combined by XOR.
     and: bool,
 }
 
@@ -200,7 +200,7 @@ impl Bmma {
         [self.steps * self.rows / 8, self.steps, self.rows / 4]
     }
 
-    /// Computes D: C plus the number of bits that are set when a row of A is combined with a column of B. It wraps.
+    /// Computes D: C plus the number of set bits when a row of A is combined with a column of B. The sum wraps around.
     #[must_use]
     pub fn run(self, a: &[Fragment; 4], b: &[Fragment; 2], c: &[Fragment; 4]) -> [Fragment; 4] {
         let mut d = [[0; 32]; 4];

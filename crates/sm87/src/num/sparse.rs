@@ -1,15 +1,18 @@
-//! Sparse matrices: which elements of A are stored, as the metadata of HMMA.SP and IMMA.SP say.
+//! Sparse matrices: the metadata of HMMA.SP and IMMA.SP say which elements of A are stored.
 //!
-//! Half of A's elements are stored. A field of four metadata bits stands for four columns of two stored elements (two
-//! numbers of two bits each), for two columns of one stored TF32 element (4 is the first, 14 the second), or for eight
-//! columns of two stored pairs of four-bit elements. With g = lane / 4 of a quad of lanes, a word of 16-bit and TF32
-//! elements holds four fields of row g in its low half and four of row g + 8 in its high half. A word of smaller elements
-//! holds eight fields of one row: those of row g + 8 are in the next lane. The selector says which lanes of a quad are meant
-//! where not all of them are.
+//! Half of A's elements are stored. A field of four metadata bits describes the next stored elements of a row:
+//!
+//! - Elements of 8 or 16 bits: two stored elements of four columns. Each has a number of two bits, which is its column.
+//! - TF32 elements: one stored element of two columns. The field is 4 for the first column and 14 for the second.
+//! - Elements of 4 bits: two stored pairs of eight columns. Each has a number of two bits, which is the pair of columns.
+//!
+//! Let g be lane / 4, the number of a quad of lanes. For 16-bit and TF32 elements, a word holds four fields of row g in its low
+//! half and four of row g + 8 in its high half. For smaller elements, a word holds eight fields of one row, and the fields of
+//! row g + 8 are in the next lane. If not all lanes of a quad hold metadata, the selector says which lanes do.
 
 use super::mma::Fragment;
 
-/// What a field of metadata stands for.
+/// The columns that a field of metadata describes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Grain {
     /// Two of four columns, with elements of 16 bits.
@@ -23,7 +26,7 @@ pub enum Grain {
 }
 
 impl Grain {
-    /// How many stored elements a field stands for.
+    /// How many stored elements a field describes.
     const fn stored(self) -> usize {
         match self {
             Grain::Words => 1,
@@ -32,7 +35,7 @@ impl Grain {
         }
     }
 
-    /// The column of a field's stored element, from the field's first column.
+    /// The column of a field's stored element, counted from the field's first column.
     fn column(self, field: u32, element: usize) -> usize {
         let of_two = |n: usize| (field >> (2 * n) & 3) as usize;
         match self {

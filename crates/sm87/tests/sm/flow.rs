@@ -145,7 +145,7 @@ fn a_sleep_is_at_least_half_and_at_most_twice_as_long_as_asked() {
     }
 }
 
-/// The BMOV with which programs for sm_87 begin: a number goes through all barriers and is overwritten.
+/// The BMOV at the start of programs for sm_87: they move a number through all barriers and write another to the last one.
 fn prologue(last: u64) -> Vec<(u64, u64)> {
     let hi = 0x000f_e800_0000_0000;
     let moves = (1..16).map(|n| ((n - 1) << 24 | n << 16 | 0x7f55, hi | 1 << 20));

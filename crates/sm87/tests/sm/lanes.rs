@@ -1,5 +1,5 @@
-//! Loads and stores with any addresses: the engine treats lanes that lie in one piece of memory together. What it reads and
-//! writes, and what it reports, must be what one lane after another would.
+//! Loads and stores at any addresses. The engine handles lanes together if they access one piece of memory. It must read, write
+//! and report the same as if one lane came after another.
 
 use crate::kernel;
 use crate::support::{Arg, Buffer, Gpu};
@@ -7,9 +7,9 @@ use proptest::prelude::*;
 use sm87::{SmFault, Stopped};
 use tegra_mm::{Access, FaultKind};
 
-/// Bytes of the buffer that lanes access, and of shared memory.
+/// The size in bytes of the buffer that lanes access. Shared memory has the same size.
 const BYTES: usize = 1024;
-/// The address of shared memory of the kernel in the shared window.
+/// The address at which the kernel's shared memory begins in the shared window.
 const SHARED: u64 = 0;
 
 /// How a lane's address is chosen.
@@ -17,7 +17,7 @@ const SHARED: u64 = 0;
 enum Place {
     /// At a multiple of the size.
     Aligned(u32),
-    /// At any byte.
+    /// At an address that need not be a multiple of the size.
     Any(u32),
     /// Behind the buffer, where nothing is mapped.
     Outside,
@@ -25,7 +25,7 @@ enum Place {
     Elsewhere(u32),
 }
 
-/// How all lanes lie.
+/// The layout of all lanes.
 #[derive(Clone, Debug)]
 enum Layout {
     Row(u32),
@@ -54,7 +54,7 @@ fn masks() -> impl Strategy<Value = u32> {
     prop_oneof![Just(u32::MAX), any::<u32>(), (0..32u32).prop_map(|lane| 1 << lane)]
 }
 
-/// Where the lanes' bytes are: the buffer's address, another buffer's, and the address of each lane.
+/// The address of the buffer, the address of another buffer, and the address of each lane.
 struct Addresses {
     base: u64,
     other: u64,
@@ -78,7 +78,7 @@ impl Addresses {
         Addresses { base, other, at: at.collect() }
     }
 
-    /// The byte of a lane's place: true for the other buffer, and the offset; the fault if there is none.
+    /// Where a lane's bytes are: whether in the other buffer, and at which offset. The error is the fault of an address outside both.
     fn place(&self, lane: usize, size: usize) -> Result<(bool, usize), String> {
         let at = self.at[lane];
         if !at.is_multiple_of(size as u64) {
@@ -101,7 +101,7 @@ struct Setup {
     other: Buffer,
 }
 
-/// What the buffers hold: byte `i` of the buffer number `n`.
+/// The initial contents of the buffers: byte `i` of buffer `n`.
 fn byte(n: usize, i: usize) -> u8 {
     ((i * 7 + n * 101) ^ ((i >> 8) * 13)) as u8
 }
@@ -119,7 +119,7 @@ fn setup() -> Setup {
     Setup { gpu, out, input, memory, other }
 }
 
-/// Runs the kernel; the message of its fault and the address that it names.
+/// Runs the kernel. The error has the message of its fault, or the address that the fault names.
 fn execute(s: &mut Setup, at: &[u64], mask: u32, how: usize) -> Result<(), String> {
     let table = s.gpu.upload(&at.iter().map(|&a| a as i64).collect::<Vec<_>>());
     let args = [Arg::Ptr(&s.out), Arg::Ptr(&s.input), Arg::Ptr(&table), Arg::Int(mask as i32), Arg::Int(how as i32)];
@@ -135,7 +135,7 @@ fn execute(s: &mut Setup, at: &[u64], mask: u32, how: usize) -> Result<(), Strin
     }
 }
 
-/// What a lane reads: bytes, of which those of fewer than four are extended to a word.
+/// What a lane's registers hold after it loaded these bytes. Fewer than four bytes are extended to a word.
 fn loaded(found: &[u8]) -> [u8; 16] {
     let mut lane = [0; 16];
     lane[..found.len()].copy_from_slice(found);
@@ -145,7 +145,7 @@ fn loaded(found: &[u8]) -> [u8; 16] {
     lane
 }
 
-/// One lane after another: the result, the two buffers, and the first fault.
+/// The same, computed one lane after another: the result, the two buffers, and the first fault.
 fn reference(a: &Addresses, mask: u32, size: usize, store: bool) -> ([Vec<u8>; 3], Option<String>) {
     let (mut out, mut memory) = (vec![0; BYTES], [bytes(2, BYTES), bytes(3, BYTES)]);
     let input = bytes(1, BYTES);
@@ -195,7 +195,7 @@ proptest! {
     #[test]
     fn shared_accesses_are_those_of_one_lane_after_another(layout in layouts(), mask in masks(), size in 0..5usize, store: bool) {
         let (len, mut s) = (1 << size, setup());
-        // There is no other buffer: what lies there is out of range, too.
+        // There is no other buffer here, so an address in it is out of range, too.
         let a = Addresses::new(&layout, len, SHARED, 1 << 20);
         let found = execute(&mut s, &a.at, mask, size + if store { 15 } else { 10 });
         let (mut out, mut memory, input) = (vec![0; BYTES], bytes(1, BYTES), bytes(1, BYTES));

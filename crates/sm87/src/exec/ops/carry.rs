@@ -1,4 +1,4 @@
-//! Integer arithmetic with carries, on masks of lanes: IADD3 IMAD LEA with carries, IMAD.WIDE, IMAD.HI.
+//! Integer arithmetic with carries, computed with masks of lanes: IADD3, IMAD and LEA with carries, IMAD.WIDE, IMAD.HI.
 //!
 //! The definitions for one lane are in [`crate::num::int`].
 
@@ -7,7 +7,7 @@ use crate::exec::several::{Results, Several, Sources};
 use crate::exec::simd::Simd;
 use crate::exec::uop::Uop;
 
-/// Counts carries: masks of the lanes that have had at least one, and at least two.
+/// Counts the carries of each lane. The first mask has the lanes with at least one carry, the second those with two.
 #[derive(Clone, Copy)]
 struct Count<V> {
     one: V,
@@ -32,28 +32,28 @@ fn ones<V: Simd>(u: &Uop, bit: u32) -> V {
     V::splat(if u.mods & bit != 0 { u32::MAX } else { 0 })
 }
 
-/// `x`, negated if `bit` is set. The negation of zero carries.
+/// `x`, or its negation if `bit` is set, and whether the negation carries. Only the negation of zero does.
 #[inline(always)]
 fn negated<V: Simd>(u: &Uop, bit: u32, x: V, count: Count<V>) -> (V, Count<V>) {
     let neg = ones::<V>(u, bit);
     (x.xor(neg).sub(neg), count.and(neg.and(x.eq(V::splat(0)))))
 }
 
-/// `x + y`, and whether that carries.
+/// `x + y`, and the lanes in which the sum carries.
 #[inline(always)]
 fn plus<V: Simd>(x: V, y: V, count: Count<V>) -> (V, Count<V>) {
     let sum = x.add(y);
     (sum, count.and(sum.ltu(x)))
 }
 
-/// `x` plus one in the lanes of a mask.
+/// Adds one to `x` in the lanes of a mask.
 #[inline(always)]
 fn plus_carry<V: Simd>(x: V, carry: V, count: Count<V>) -> (V, Count<V>) {
     let sum = x.sub(carry);
     (sum, count.and(carry.and(sum.eq(V::splat(0)))))
 }
 
-/// IADD3 with carries out, without `.X`; with signs or without.
+/// IADD3 without `.X`. It writes carries; the sources may be negated.
 pub(super) struct Add3<const SIGNS: bool>;
 impl<const SIGNS: bool> Several for Add3<SIGNS> {
     const CONDITIONS: usize = 2;
@@ -71,7 +71,7 @@ impl<const SIGNS: bool> Several for Add3<SIGNS> {
     }
 }
 
-/// IADD3.X: a negation is the complement, and two carries come in.
+/// IADD3.X: a negated source is the complement, and two carries are added.
 pub(super) struct Add3X;
 impl Several for Add3X {
     const CONDITIONS: usize = 2;
@@ -110,7 +110,7 @@ impl<const SIGNED: bool> Several for Wide<SIGNED> {
     }
 }
 
-/// The product plus C, with all modifiers, and the carry of the sum.
+/// Adds C to the product, with all modifiers, and returns the carry of the sum.
 #[inline(always)]
 fn product_sum<V: Simd>(u: &Uop, s: Sources<V>, signed: bool) -> ([V; 2], V) {
     let neg = ones(u, NEG[2]);

@@ -61,7 +61,7 @@ fn bra_converged(w: &mut Warp, env: &mut Env<'_>, u: &Uop, active: u32) -> Flow 
     branch(w, u, taken, u.imm)
 }
 
-/// LEPC: the address of this instruction.
+/// LEPC: the address of the instruction itself.
 fn address_of_itself(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
     let pc = env.pc(u.at);
     lanes(exec).for_each(|lane| w.put64(u.d, lane, pc));
@@ -296,23 +296,23 @@ fn bmov(l: &Lower<'_>, d: Dst, a: Src, cleared: Option<u8>) -> Uop {
     Uop { d, a, mods: clear.is_some().into(), imm: clear.unwrap_or(0).into(), ..l.uop(alu::whole::<Bmov>()) }
 }
 
-/// The BMOV of the prologue of sm_87 (docs/hardware/gpu-launch-abi.md#sm87-prologue): a number goes through all barriers and
-/// is overwritten with zero.
+/// The number of BMOV in the prologue of sm_87 (docs/hardware/gpu-launch-abi.md#sm87-prologue). The prologue moves a
+/// number through all barriers, from each to the next, and writes zero to the last one.
 const PROLOGUE: usize = 17;
 
-/// Executes all of them at once.
+/// Executes all BMOV of a prologue at once.
 fn prologue(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
     if !w.groups().is_empty() {
         return Bmov::run::<u32>(w, env, u, exec);
     }
-    // There are no other lanes, so all may be overwritten.
+    // The warp has no other group of lanes that could need a barrier, so all barriers may be overwritten.
     (0..16).for_each(|n| w.broadcast(Dst::barrier(n), 0));
     env.together = PROLOGUE as u32 - 1;
     Flow::Together
 }
 
-/// Gives the first BMOV of each prologue the handler for all of them. `is_zero` says whether the immediate of an
-/// instruction is zero.
+/// Gives the first BMOV of each prologue the handler that executes the whole prologue. `is_zero` says whether the immediate
+/// of an instruction is zero.
 pub(crate) fn fuse_prologues(uops: &mut [Uop], ops: &[Option<Op>], is_zero: impl Fn(usize) -> bool) {
     for at in 0..uops.len().saturating_sub(PROLOGUE) {
         if ops[at] == Some(Op::BmovImmediate)

@@ -27,8 +27,8 @@ fn round(u: &Uop) -> Round {
     Round::from_bits(u.mods >> ROUND & 3)
 }
 
-/// A source as vectors of words, with its modifiers. A NaN keeps its sign, but what becomes of one is not computed from
-/// these.
+/// Applies the modifiers of a source to its words. A NaN keeps its sign here; results that are NaN are computed in another
+/// way.
 #[inline(always)]
 fn modified<V: Simd>(u: &Uop, n: usize, x: [V; 2]) -> [V; 2] {
     let kept = if u.mods & ABS[n] != 0 { x[1].and(V::splat(0x7fff_ffff)) } else { x[1] };
@@ -56,7 +56,8 @@ impl<const OP: u8> Several for Arithmetic<OP> {
                 _ => V::double(Double::Fma, a, b, c),
             };
             let top = V::splat(0x7ff0_0000);
-            // Which NaN it is depends on the operands.
+            // The vector form does not compute which NaN results. If a result has the exponent of a NaN, all lanes are computed one
+            // by one.
             if !r[1].and(top).eq(top).any() {
                 return Results::value(r);
             }

@@ -138,7 +138,7 @@ impl<const G: u8> Alu for Fma<G> {
     }
 }
 
-/// Whether an FFMA is the plain one, on registers alone.
+/// Whether the instruction is an FFMA without modifiers whose sources are registers.
 pub(crate) fn is_plain(u: &Uop) -> bool {
     u.mods & (MODIFIED | SLOW) == 0 && [u.a, u.b, u.c].iter().all(|s| s.space() == 0)
 }
@@ -260,7 +260,7 @@ pub(crate) fn fset(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     Ok(Uop { mods, imm: num::set(true, true), ..l.ab(alu::set::<Relate<true>>())? })
 }
 
-/// FCHK. The definition for one lane is [`num::check_division`]; signs have no effect.
+/// FCHK. [`num::check_division`] defines it for one lane. The signs of the operands have no effect.
 struct Check;
 impl Several for Check {
     const WORDS: usize = 0;

@@ -1,9 +1,9 @@
-//! HMMA on eight columns at a time, for numbers that floats can hold on the way. [`Hmma::run`] defines the results, and
-//! computes all others.
+//! HMMA on eight columns at a time. It works for numbers whose intermediate results fit into floats. [`Hmma::run`] defines
+//! the results and computes all other cases.
 //!
-//! A product of two factors with eleven bits each is exact as a float. It is scaled so that the unit in the last place that
-//! survives alignment becomes one; the conversion to an integer then cuts it, and integers are summed exactly. The columns
-//! of a vector are in the order in which two accumulator registers have them: 0, 2, 4, 6, 1, 3, 5, 7.
+//! A product of two factors with eleven bits each is exact as a float. It is scaled so that the last bit that survives
+//! alignment has the value one. The conversion to an integer then cuts the bits below it, and integers are summed exactly.
+//! The columns of a vector have the order of two accumulator registers: 0, 2, 4, 6, 1, 3, 5, 7.
 #![allow(unsafe_code)]
 
 use crate::exec::rows::Row;
@@ -13,45 +13,45 @@ use crate::num::mma::Fragment;
 
 /// The number of fraction bits that survive alignment.
 const FRACTION: i32 = 24;
-/// The exponent of a zero: with any other exponent it is below `NOTHING`.
+/// The exponent that stands for a zero. The sum of it and any other exponent is below `NOTHING`.
 const ZERO: i32 = -4096;
 const NOTHING: i32 = -2000;
-/// Between these exponents, neither the scale nor a result leaves the range of normal floats, and a product that is too
-/// small for a float is cut to zero.
+/// If all exponents lie between these two, scales and results are normal floats, and a product that is too small for a
+/// float is cut to zero.
 const LEAST: i32 = -100;
 const MOST: i32 = 120;
 
-/// Where the four words of each column are in a register of B, in bytes.
+/// The offsets in bytes at which the four words of each column begin in a register of B.
 const COLUMNS: [u32; 8] = [0, 32, 64, 96, 16, 48, 80, 112];
 
-/// Values and exponents of one register of A, in the order in which the register has them: rows of `4 * per_word` numbers.
+/// Values and exponents of one register of A, in the register's own order: rows of `4 * per_word` numbers.
 struct Left {
     value: [u32; 64],
     exponent: [u32; 64],
 }
 
-/// Values and exponents of one register of B: rows of eight columns.
+/// Values and exponents of one register of B, as rows of eight columns.
 struct Right {
     value: [[u32; 8]; 8],
     exponent: [[u32; 8]; 8],
 }
 
-/// One instruction.
+/// The state of one instruction while it is executed.
 struct Unit<V> {
     input: Input,
     is_f32: bool,
-    /// The largest exponent of a factor so far.
+    /// The largest exponent that a factor has had so far.
     top: V,
 }
 
 impl<V: Simd> Unit<V> {
-    /// The lowest exponent of a factor, and the exponent of infinities and NaN.
+    /// The lowest exponent that a factor can have, and the exponent that infinities and NaN have.
     #[inline(always)]
     fn limits(&self) -> (i32, i32) {
         if self.input == Input::F16 { (-14, 16) } else { (-126, 128) }
     }
 
-    /// Value and exponent of factors; `x` are 16 bits or a word.
+    /// The values and exponents of factors. Each lane of `x` holds 16 bits or a whole word.
     #[inline(always)]
     fn factor(&mut self, x: V, neg: V) -> (V, V) {
         let value = match self.input {
@@ -89,7 +89,7 @@ impl<V: Simd> Unit<V> {
         let row = Row(*row);
         let mut i = 0;
         while i < 8 {
-            // SAFETY: a row, which is aligned, has four words for each of the eight columns.
+            // SAFETY: a row is aligned and has four words for each of the eight columns.
             let words = unsafe { V::gather4(row.0.as_ptr().cast(), COLUMNS.as_ptr().add(i)) };
             for (t, &word) in words.iter().enumerate() {
                 if self.input == Input::Tf32 {
@@ -114,7 +114,7 @@ impl<V: Simd> Unit<V> {
         }
     }
 
-    /// One pass for a row: the new sums, and a mask of those that are not right.
+    /// Computes one pass for a row: the new sums, and a mask of the sums that have to be computed exactly.
     #[inline(always)]
     fn pass(&self, a: &[u32], ea: &[u32], b: &Right, i: usize, addend: V) -> (V, V) {
         let own = exponent(addend, if self.is_f32 { -126 } else { -14 });
@@ -145,12 +145,12 @@ impl<V: Simd> Unit<V> {
         let sign = total.sar(V::splat(31));
         let magnitude = total.xor(sign).sub(sign);
         let near = magnitude.i2f();
-        // Rounded to nearest, it is the truncated number or the next one.
+        // The nearest number is the truncated number or the next one.
         let cut = near.add(magnitude.lt(near.f2i()));
         let cut = if self.is_f32 {
             cut
         } else {
-            // With a last bit that says that something was lost, the second rounding is as good as the only one.
+            // The last bit is set if anything was cut off. With such a bit, rounding twice gives the same as rounding once.
             cut.or(cut.f2i().eq(magnitude).not().and(V::splat(1)))
         };
         let scaled = cut.add(top.sub(V::splat(FRACTION as u32)).shl(V::splat(23)));
@@ -168,7 +168,7 @@ fn exponent<V: Simd>(x: V, lowest: i32) -> V {
     twice.eq(V::splat(0)).select(V::splat(ZERO as u32), exponent)
 }
 
-/// Halves as floats. Infinities and NaN become numbers that are too large for a half.
+/// Converts halves to floats. Infinities and NaN become numbers that are too large for a half.
 #[inline(always)]
 fn widened<V: Simd>(x: V) -> V {
     // The exponent field is smaller by 112 than that of f32. The multiplication corrects this, for denormals too.
@@ -176,7 +176,7 @@ fn widened<V: Simd>(x: V) -> V {
     magnitude.or(x.and(V::splat(0x8000)).shl(V::splat(16)))
 }
 
-/// Positive floats as halves, rounded to nearest even.
+/// Converts positive floats to halves, rounded to nearest even.
 #[inline(always)]
 fn halved<V: Simd>(x: V) -> V {
     let half = V::splat(0.5f32.to_bits());
@@ -188,7 +188,7 @@ fn halved<V: Simd>(x: V) -> V {
     x.lt(V::splat(0x4780_0000)).select(found, infinite)
 }
 
-/// The sign that factors are multiplied by.
+/// The sign with which factors are multiplied.
 #[inline(always)]
 fn sign<V: Simd>(neg: bool) -> V {
     V::splat(if neg { 1 << 31 } else { 0 })
@@ -227,7 +227,7 @@ fn results(how: Hmma, d: &[[u32; 8]; 16]) -> [Fragment; 4] {
     out
 }
 
-/// D = A·B + C, if no number on the way is infinite, NaN, or very large or small.
+/// Computes D = A·B + C. The result is `None` if a number on the way is infinite, NaN, very large or very small.
 #[inline(always)]
 pub(super) fn run<V: Simd>(
     how: Hmma,

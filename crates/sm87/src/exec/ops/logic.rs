@@ -56,7 +56,7 @@ fn choose<V: Simd>(by: V, on: V, off: V) -> V {
     off.xor(by.and(on.xor(off)))
 }
 
-/// LOP3 with a predicate: the result is not zero, or/and the predicate source.
+/// LOP3 with a predicate result: whether the result is not zero, combined with the predicate source by OR or AND.
 struct Lop3Pred;
 impl Several for Lop3Pred {
     #[inline(always)]
@@ -217,7 +217,7 @@ pub(crate) fn sel(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     l.ab(run)
 }
 
-/// P2R: predicates that are named go to a byte. `mods` is the index of the first, `imm` the byte.
+/// P2R: copies the selected predicates to a byte. `mods` is the index of the first predicate, `imm` the number of the byte.
 struct ToRegister;
 impl Whole for ToRegister {
     #[inline(always)]
@@ -245,7 +245,7 @@ impl Whole for ToRegister {
     }
 }
 
-/// R2P: predicates that are named come from a byte.
+/// R2P: sets the selected predicates from a byte.
 struct FromRegister;
 impl Whole for FromRegister {
     #[inline(always)]

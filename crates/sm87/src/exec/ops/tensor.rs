@@ -38,8 +38,8 @@ fn whole(env: &mut Env<'_>, u: &Uop, exec: u32) -> Result<(), Flow> {
     Err(env.warp_error(u, WarpError::IllegalParameter, text))
 }
 
-/// The metadata of a sparse matrix: their register and the lanes of each quad that have them, behind the other bits of
-/// `imm`.
+/// Where the metadata of a sparse matrix are: the register, and the number that says which lanes of each quad hold them. They
+/// are kept in `imm`, above its other bits.
 #[derive(Clone, Copy)]
 struct Metadata {
     register: u8,
@@ -50,7 +50,7 @@ impl Metadata {
     const AT: u32 = 16;
 
     fn of(l: &mut Lower<'_>) -> u32 {
-        // It counts as one of the registers that the code touches.
+        // This register, too, is one that the code uses.
         l.reg(40, 1);
         (l.bits(40, 8) | l.bits(48, 2) << 8) << Self::AT
     }
@@ -73,7 +73,8 @@ fn hmma_of(l: &Lower<'_>) -> Option<Hmma> {
     Some(h)
 }
 
-/// The shape, the type of A and B, and that of C and D, as [`Hmma::from_bits`] takes them: two bits, two bits, one.
+/// HMMA whose shape, type of A and B, and type of C and D are in `FORM` as [`Hmma::from_bits`] takes them: two bits, two
+/// bits, one bit.
 struct Halves<const FORM: u32>;
 impl<const FORM: u32> Whole for Halves<FORM> {
     #[inline(always)]
@@ -95,7 +96,7 @@ impl<const FORM: u32> Whole for Halves<FORM> {
     }
 }
 
-/// Whatever the numbers are.
+/// Computes the result for any numbers.
 #[cold]
 fn exactly(h: Hmma, a: &[Fragment; 4], b: &[Fragment; 2], c: &[Fragment; 4]) -> [Fragment; 4] {
     h.run(a, b, c)

@@ -5,12 +5,12 @@ use crate::exec::several::{Several, tests::lanes};
 use crate::num::int;
 use proptest::prelude::*;
 
-/// Words where carries happen: any, and the edges.
+/// Any words, and often those at which carries happen.
 fn word() -> impl Strategy<Value = u32> {
     prop_oneof![any::<u32>(), prop::sample::select(vec![0, 1, 2, 0x7fff_ffff, 0x8000_0000, u32::MAX - 1, u32::MAX])]
 }
 
-/// What an operation computes for each lane: two words and two conditions.
+/// The result of an operation for each lane: two words and two conditions.
 type Outcome = (u64, [bool; 2]);
 
 /// Compares an operation with its definition, which gets three pairs of words and two predicates.

@@ -4,7 +4,7 @@ use super::*;
 use crate::exec::several::tests::lanes;
 use proptest::prelude::*;
 
-/// Doubles where something happens: any bits, and the edges of the format.
+/// Doubles with any bits, and often those at the edges of the format.
 fn double() -> impl Strategy<Value = u64> {
     const EDGES: [u64; 10] = [
         0,

@@ -20,8 +20,9 @@ impl Noise {
     }
 }
 
-/// How a tile's numbers are distributed: the exponent fields of f16 from one to another, the same distance around 1.0 for the
-/// other formats, zeros one in so many, and whether anything at all may occur.
+/// How the numbers of a tile are distributed. The exponent fields of f16 go from the first number to the second; the other
+/// formats have exponents that are as far from that of 1.0. One number in so many is zero. The last field says whether any
+/// bits at all may occur.
 #[derive(Clone, Copy, Debug)]
 struct Tile {
     low: u32,
@@ -94,7 +95,7 @@ proptest! {
     }
 }
 
-/// Ordinary numbers do not need the other path.
+/// The vector form computes ordinary numbers without help.
 #[test]
 fn ordinary_numbers_are_computed_by_vectors() {
     let tile = Tile { low: 10, high: 18, zeros: 16, anything: false };

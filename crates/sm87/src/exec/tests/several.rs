@@ -1,4 +1,4 @@
-//! The drivers: which lanes are written, and that all of them compute the same.
+//! The drivers: which lanes they write, and that all drivers give the same results.
 
 use super::*;
 use crate::exec::rows::{Dst, Row, Src, pred, rows_per_warp};
@@ -9,7 +9,7 @@ fn nothing(_: &mut Warp, _: &mut Env<'_>, _: &Uop, _: u32) -> Flow {
     Flow::Next
 }
 
-/// A micro-op: D is R0 and R1, A is R4 and R5, and so on, and the predicates are P0 to P3.
+/// A micro-op: D is R0 and R1, A is R4 and R5, B is R8 and R9, C is R12 and R13, and the predicates are P0 to P3.
 fn uop(mods: u32, imm: u32) -> Uop {
     Uop {
         run: Handlers::all(nothing),
@@ -30,7 +30,7 @@ fn uop(mods: u32, imm: u32) -> Uop {
     }
 }
 
-/// Eight lanes as the values that this host has: the words and conditions of each lane, for each way to compute them.
+/// The words and conditions of eight lanes, computed in each way that this host has.
 pub(crate) fn lanes<O: Several>(mods: u32, imm: u32, x: [[u32; 8]; 6], preds: [u32; 2]) -> Vec<Vec<(u64, [bool; 2])>> {
     let plain = eight::<u32, O>(mods, imm, x, preds);
     #[cfg(target_arch = "x86_64")]

@@ -3,7 +3,7 @@ use crate::num::hmma::Hmma;
 use crate::num::mma::{Bmma, Imma, accumulator};
 use crate::num::oracle::draws;
 
-/// A word of metadata for each lane, with fields that the PTX ISA allows.
+/// A word of metadata for each lane. All fields are ones that the PTX ISA allows.
 fn metadata(mut draw: impl FnMut() -> u32, grain: Grain) -> Fragment {
     let valid: &[u32] = match grain {
         Grain::Words => &[0b0100, 0b1110],

@@ -18,9 +18,9 @@ pub(super) enum Pattern {
     Scattered,
 }
 
-/// Where the lanes of an access are: `base` plus a number of each lane's own. Of the lanes that a vector has, those that
-/// are not active are where the first active one is, so that loops need not know them; but where no lane of a vector is
-/// active, they are nowhere.
+/// Where the lanes of an access are: `base` plus an offset of each lane. In a vector with at least one active lane, the
+/// inactive lanes have the offset of the first active lane of the access, so that loops can treat all lanes alike. In a vector
+/// without active lanes the offsets have no meaning.
 pub(super) struct Places {
     pub base: *mut u8,
     pub at: [u32; 32],
@@ -28,7 +28,7 @@ pub(super) struct Places {
 }
 
 impl Places {
-    /// Where the first lane would be, active or not, if the lanes in `on` lie in a row.
+    /// Where the first lane would be if the lanes in `on` lie in a row. That lane need not be active.
     #[inline(always)]
     fn begin(&self, on: u32, len: u32) -> *mut u8 {
         let lane = on.trailing_zeros();
@@ -36,20 +36,21 @@ impl Places {
     }
 }
 
-/// As many lanes are loaded one by one.
+/// If at most this many lanes are active, they are loaded one by one.
 const FEW: u32 = 6;
 
-/// The numbers that are allowed.
+/// The range of the lanes' numbers, which are the low words of their addresses.
 #[derive(Clone, Copy)]
 pub(super) struct Bounds {
-    /// That of the first active lane. Others are aligned if they differ from it in no bit below the alignment.
+    /// The number of the first active lane. Another lane is aligned if the bits of its number below the alignment are the same.
     pub first: u32,
     pub least: u32,
     pub most: u32,
 }
 
-/// Says how lanes lie. `at(i)` are the numbers of the lanes from `i` on, and `other(i)` is zero for lanes that are where the
-/// number says. `None` if a lane in `on` is out of bounds or misaligned, or has another.
+/// Finds out how lanes lie. `at(i)` gives the numbers of the lanes from `i` on. `other(i)` is zero for lanes whose number
+/// alone says where they are. The result is `None` if a lane in `on` is out of bounds or misaligned, or if its `other` is not
+/// zero.
 #[inline(always)]
 pub(super) fn arrange<V: Simd, const SIZE: u32>(
     on: u32,
@@ -102,7 +103,7 @@ pub(super) fn arrange<V: Simd, const SIZE: u32>(
     Some((places, how))
 }
 
-/// Multiples of `len`.
+/// The vector 0, `len`, 2 · `len` and so on.
 const fn steps(len: u32) -> [u32; 8] {
     let (mut steps, mut i) = ([0; 8], 0);
     while i < 8 {
@@ -112,13 +113,13 @@ const fn steps(len: u32) -> [u32; 8] {
     steps
 }
 
-/// Whether none of the lanes of a value from lane `i` on is active.
+/// Whether all lanes of a vector from lane `i` on are inactive.
 #[inline(always)]
 fn idle<V: Simd>(on: u32, i: usize) -> bool {
     on != u32::MAX && on >> i & const { u32::MAX >> (32 - V::LANES) } == 0
 }
 
-/// Writes the lanes from `i` on that are active to a row.
+/// Writes the active lanes from `i` on to a row.
 ///
 /// # Safety
 /// `row` has 32 words.
@@ -203,7 +204,7 @@ unsafe fn wide<V: Simd, const SIZE: u32>(w: &mut Warp, u: &Uop, on: u32, places:
                 continue;
             }
             let here = V::load(at.as_ptr().add(i));
-            // In products of matrices, some lanes want what their neighbours want, or what the lanes before them wanted.
+            // In products of matrices, lanes often load the same words as their neighbours, or as the vector before.
             if before.is_none_or(|before: V| here.xor(before).any()) {
                 found = if V::LANES > 1 && !here.xor(V::splat(at[i])).any() {
                     let [a, b, c, d] = read::<SIZE>(base.add(at[i] as usize));
@@ -230,7 +231,7 @@ unsafe fn wide<V: Simd, const SIZE: u32>(w: &mut Warp, u: &Uop, on: u32, places:
 /// As for [`load_block`]; `d` is a row.
 #[inline(always)]
 unsafe fn scattered<V: Simd, const SIZE: u32>(d: *mut u32, on: u32, places: &Places) {
-    // SAFETY: `arrange` found every lane inside the block and aligned, those that are not active where the first one is.
+    // SAFETY: `arrange` found every lane inside the block and aligned; inactive lanes are where the first active one is.
     // Rows have 32 words.
     unsafe {
         let mut i = 0;
@@ -255,13 +256,13 @@ unsafe fn scattered<V: Simd, const SIZE: u32>(d: *mut u32, on: u32, places: &Pla
     }
 }
 
-/// Reads `SIZE`'s bytes, two words at a time: who writes two words at once is not seen with one of them.
+/// Reads `SIZE`'s bytes. It reads two words at once, so that a store of two words is seen completely or not at all.
 ///
 /// # Safety
 /// `p` is readable for that many bytes and aligned to them.
 #[inline(always)]
 unsafe fn read<const SIZE: u32>(p: *const u8) -> [u32; 4] {
-    // SAFETY: whoever calls has looked `p` up for `SIZE`'s bytes.
+    // SAFETY: the caller has looked up `p` for `SIZE`'s bytes.
     unsafe {
         let pair = |x: u64| (x as u32, (x >> 32) as u32);
         match SIZE {
@@ -298,7 +299,7 @@ pub(super) unsafe fn store_block<V: Simd, const SIZE: u32>(w: &Warp, u: &Uop, on
         return;
     }
     if places.how == Pattern::Same || on != u32::MAX {
-        // Of lanes at one place, the last one's value stays.
+        // If several lanes store to one place, the value of the last lane stays.
         let on = if places.how == Pattern::Same { 1 << (31 - on.leading_zeros()) } else { on };
         for lane in lanes(on) {
             // SAFETY: `arrange` found `SIZE`'s aligned bytes at every place of the writable block.
@@ -327,7 +328,7 @@ pub(super) unsafe fn store_block<V: Simd, const SIZE: u32>(w: &Warp, u: &Uop, on
             }
             return;
         }
-        // What is stored may lie where nobody expects it to change the rows.
+        // The rows are copied first, because the memory that is written may be the rows themselves.
         let from = b[0].cast::<[u32; 32]>().read();
         for (&x, &at) in from.iter().zip(at) {
             let p = base.add(at as usize);

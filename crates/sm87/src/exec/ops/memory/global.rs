@@ -28,7 +28,7 @@ fn block<V: Simd, const SIZE: u32>(w: &Warp, env: &mut Env<'_>, u: &Uop, on: u32
     let p = env.tlb.get(va, len.into(), write, access).ok().filter(|p| !p.is_null())?;
     let (before, size) = env.tlb.around(va);
     let behind = (size - before).checked_sub(len.into())?;
-    // Addresses are as far from the first lane's as their low words are.
+    // The distance of a lane's address from the first lane's is the distance of their low words.
     let bounds = Bounds {
         first,
         least: u64::from(first).saturating_sub(before) as u32,
@@ -51,7 +51,7 @@ fn address(w: &Warp, u: &Uop, lane: u32) -> u64 {
     own.wrapping_add(uniform(w, u))
 }
 
-/// What is added to the registers of all lanes.
+/// What the instruction adds to the address register of every lane.
 #[inline(always)]
 fn uniform(w: &Warp, u: &Uop) -> u64 {
     w.get64(u.c, 0).wrapping_add(u.imm as i32 as u64)

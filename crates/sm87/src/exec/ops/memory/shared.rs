@@ -22,13 +22,13 @@ fn address(w: &Warp, u: &Uop, lane: u32) -> u32 {
     (w.get(u.a, lane) << (u.mods >> SCALE & 7)).wrapping_add(offset(w, u))
 }
 
-/// What is added to the registers of all lanes.
+/// What the instruction adds to the address register of every lane.
 #[inline(always)]
 fn offset(w: &Warp, u: &Uop) -> u32 {
     u.imm.wrapping_add(w.get(u.c, 0))
 }
 
-/// The CTA's shared memory, if all lanes lie in it.
+/// The places of all lanes if all of them are in the CTA's shared memory.
 #[inline(always)]
 fn block<V: Simd, const SIZE: u32>(w: &Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Option<Places> {
     let len = const { bytes(SIZE) };
