@@ -41,7 +41,7 @@ pub enum NotifierCode {
     PushbufferCrc = 80,
 }
 
-/// What a board's kernel tells nobody about a fault of an SM, and the virtual Orin knows.
+/// Details of a fault of an SM that the virtual Orin knows. The kernel of a board does not report them to anyone.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Insight {
     /// The block.
@@ -50,9 +50,9 @@ pub struct Insight {
     pub warp: u32,
     /// The lanes that executed the instruction.
     pub lanes: u32,
-    /// The lane whose access failed, if it can be told.
+    /// The lane whose access failed. `None` if it is not known.
     pub lane: Option<u32>,
-    /// The thread in that lane, or in the first one.
+    /// The thread in that lane. If the lane is not known, it is the thread in the first of `lanes`.
     pub thread: [u32; 3],
     /// The instruction, as nvdisasm writes it.
     pub instruction: String,
@@ -63,7 +63,7 @@ pub struct Insight {
 }
 
 impl Insight {
-    /// One line of `key=value`, divided by tabs.
+    /// The details as one line of `key=value` pairs, separated by tabs.
     fn line(&self) -> String {
         let three = |[x, y, z]: [u32; 3]| format!("{x},{y},{z}");
         let mut line = format!(
@@ -96,12 +96,12 @@ pub struct Fault {
     pub sms: Vec<(u32, SmError)>,
     /// One sentence for the log, with the unit, the numbers and the names.
     pub text: String,
-    /// What a board's kernel tells nobody.
+    /// Details that the kernel of a board does not report.
     pub insight: Option<Box<Insight>>,
 }
 
 impl Fault {
-    /// What the virtual Orin knows of the fault as a line for programs: the channel that it stopped, the details, and the line of the log.
+    /// A fault as a line for programs: the channel that it stopped, the details, and the line of the log.
     fn line(&self, channel: u32) -> String {
         let insight = self.insight.as_deref().map_or_else(String::new, |insight| format!("\t{}", insight.line()));
         format!("channel={channel}{insight}\ttext={}", self.text.replace(['\n', '\t'], " "))
@@ -118,7 +118,7 @@ pub struct FaultLog {
 }
 
 impl FaultLog {
-    /// Notes that a fault stopped channels.
+    /// Keeps a line for each channel that a fault stopped.
     pub(crate) fn note(&self, channels: impl Iterator<Item = u32>, fault: &Fault) {
         let mut lines = self.lines.lock();
         lines.extend(channels.map(|channel| fault.line(channel)));
@@ -126,7 +126,7 @@ impl FaultLog {
         lines.drain(..too_many);
     }
 
-    /// All of them, one per line, the oldest first.
+    /// All lines that are kept, the oldest first.
     pub fn text(&self) -> String {
         self.lines.lock().iter().map(|line| format!("{line}\n")).collect()
     }

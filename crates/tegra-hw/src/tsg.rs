@@ -74,7 +74,7 @@ impl HwTsg {
         }
         drop(saved);
         let members = self.members.lock().clone();
-        // Who sees the notifier finds the fault.
+        // The fault is kept before the notifier is written, so that a program that sees the notifier also finds the fault.
         self.gpu.faults.note(members.iter().map(|m| m.id), &fault);
         members.iter().for_each(|m| m.notify(fault.code));
         self.fault.lock().get_or_insert(fault);

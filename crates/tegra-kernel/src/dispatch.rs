@@ -204,8 +204,8 @@ pub(super) fn store(process: &dyn Process, arg: &mut Arg<'_>, bytes: &[u8]) -> R
     }
 }
 
-/// Answers one ioctl of a node of another driver: what a handler leaves of the argument goes back if it succeeds. The
-/// error is `ENOTTY` for an unknown number.
+/// Answers one ioctl of a node of another driver. If the handler succeeds, the argument is copied back as the handler left it.
+/// The error is `ENOTTY` for an unknown number.
 pub(super) fn answer<O>(
     rows: &[Row<O>],
     call: &Call<'_>,

@@ -63,7 +63,7 @@ impl Kind {
 /// The directory of the nodes. The nodes with old names are in its parent.
 const DIRECTORY: &str = "/dev/nvgpu/igpu0/";
 
-/// The nodes of other devices than the GPU.
+/// The nodes of devices other than the GPU.
 const OTHER_NODES: &[(&str, Kind)] = &[("/dev/nvmap", Kind::Nvmap), ("/dev/host1x-fence", Kind::Host1x)];
 
 fn kind(path: &str) -> Option<Kind> {

@@ -12,7 +12,7 @@ thread_local! {
     static RULE: Cell<Option<Cow<'static, str>>> = const { Cell::new(None) };
 }
 
-/// Names the rule. If the call has a name already, that name stays, because it comes from the innermost place.
+/// Names the rule. If the call has a rule already, that one stays, because it comes from the innermost place.
 pub(crate) fn note(rule: impl Into<Cow<'static, str>>) {
     RULE.with(|kept| {
         let before = kept.take();

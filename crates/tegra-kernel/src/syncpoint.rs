@@ -23,7 +23,7 @@ const FIRST: u32 = 17;
 pub(super) struct Syncpoints {
     ids: Lowest,
     aperture: OnceLock<Arc<Backing>>,
-    /// Those that somebody has, by number.
+    /// The syncpoints that belong to a channel, by number.
     owned: Mutex<HashMap<u32, Weak<Syncpoint>>>,
     safe_step: u32,
 }
@@ -51,7 +51,7 @@ impl Syncpoints {
         Ok(self.aperture.get_or_init(|| fresh).clone())
     }
 
-    /// A syncpoint that somebody has.
+    /// The syncpoint with this number, if it belongs to a channel.
     pub(super) fn find(&self, id: u32) -> Option<Arc<Syncpoint>> {
         self.owned.lock().get(&id).and_then(Weak::upgrade)
     }

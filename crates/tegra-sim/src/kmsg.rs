@@ -36,7 +36,7 @@ fn written(form: Form, device: &str, number: u32, line: &LogLine<'_>) -> String 
     }
 }
 
-/// From now on, writes each line of the log to `out` when it comes. A line that cannot be written is lost.
+/// From now on, writes each new line of the log to `out`. A line that cannot be written is lost.
 pub fn write_log(kernel: &Kernel, gpu: &Gpu, form: Form, out: Box<dyn Write + Send>) {
     let (device, out) = (kernel.device_name(), Mutex::new((out, 0)));
     gpu.read_log(Arc::new(move |line| {

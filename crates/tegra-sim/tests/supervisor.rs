@@ -443,7 +443,7 @@ int main(void) {
   assert(msync(buffer, 8192, MS_ASYNC) == 0);
   char *other = mmap(0, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   assert(msync(other, 4096, MS_SYNC) == 0);
-  /* No fence: Linux's ioctls of fences find nobody. */
+  /* The file is not a fence, so Linux's ioctls of fences fail. */
   assert(failed(ioctl(fifo, 0xc0303e03, argument), EINVAL));
   return 0;
 }

@@ -180,7 +180,7 @@ fn record(ErrorRegisters { global_esr, warp_esr, pc }: ErrorRegisters) -> SmErro
     SmError { global_esr, warp_esr, pc }
 }
 
-/// What nobody on a board would know.
+/// Details of a fault that a board's kernel would not report.
 fn insight(site: &Site, pc: u64) -> Insight {
     let Site { block, warp, lanes, lane, thread, word, access, shared } = *site;
     let text = sm87::disassemble(word as u64, (word >> 64) as u64, pc);

@@ -40,8 +40,9 @@ fn section_1_4_doorbells_are_seen() {
     m.gpu.remove_channel(511);
 }
 
-/// A thread that has not heard of the removal of a channel may ring for it, over the token of a channel with new work. A
-/// token that never named a channel does nothing (`section_1_4_a_token_that_names_no_channel_does_nothing`).
+/// A thread that does not know yet that a channel was removed may ring for it. Its token may overwrite the token of a channel
+/// that has new work. A token that never named a channel does nothing
+/// (`section_1_4_a_token_that_names_no_channel_does_nothing`).
 #[test]
 fn the_token_of_a_removed_channel_hides_nobodys_work() {
     let m = Machine::new();

@@ -1,4 +1,4 @@
-//! `/dev/host1x-fence`: sync files of syncpoints, and syncpoints of sync files
+//! `/dev/host1x-fence`: makes sync files of syncpoints, and finds the syncpoints of sync files
 //! (docs/hardware/nvgpu-channel.md#host1x-fence).
 
 use super::SyncFile;
@@ -24,7 +24,7 @@ impl Host1x {
     }
 }
 
-/// Makes a sync file that passes when a syncpoint that somebody has reaches a value.
+/// Makes a sync file that passes when a syncpoint reaches a value. The syncpoint must belong to a channel.
 fn create_fence(call: &Call<'_>, _: &Arc<Host1x>, args: &mut host1x_create_fence) -> Reply {
     if args.reserved != 0 {
         return Err(Errno::EINVAL.into());
@@ -34,8 +34,8 @@ fn create_fence(call: &Call<'_>, _: &Arc<Host1x>, args: &mut host1x_create_fence
     Ok(())
 }
 
-/// Returns the number of a sync file's fences, and writes as many of them as fit to the caller's memory. A fence whose
-/// syncpoint nobody has any more has passed, and is left out.
+/// Writes the fences of a sync file to the caller's memory, as many as fit, and returns the number of all of them. A fence whose
+/// syncpoint no longer belongs to a channel has passed, and is left out.
 fn extract(call: &Call<'_>, _: &Arc<Host1x>, args: &mut host1x_fence_extract) -> Reply {
     if args.reserved != [0; 2] {
         return Err(Errno::EINVAL.into());

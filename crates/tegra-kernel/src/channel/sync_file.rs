@@ -67,7 +67,7 @@ impl Fence {
         point.map(|point| nvgpu_fence { id: point.id, value: self.value })
     }
 
-    /// Its syncpoint and value, for as long as somebody has the syncpoint.
+    /// The syncpoint and the value. `None` if the syncpoint no longer belongs to a channel.
     fn place(&self) -> Option<nvgpu_fence> {
         self.point.upgrade().map(|point| nvgpu_fence { id: point.id, value: self.value })
     }
@@ -112,8 +112,8 @@ impl SyncFile {
         Ok(file.fences.iter().filter_map(|fence| fence.pending()).collect())
     }
 
-    /// The syncpoints and values behind a descriptor of the caller, passed or not. The error is `EINVAL` if the
-    /// descriptor does not belong to a fence.
+    /// The syncpoints and values of the sync file behind a descriptor of the caller. Fences that have passed are included as long as
+    /// their syncpoint belongs to a channel. The error is `EINVAL` if the descriptor is not a sync file.
     pub(super) fn points(call: &Call<'_>, fd: RawFd) -> Result<Vec<nvgpu_fence>, Errno> {
         let file = SyncFile::find(call, fd).ok_or(Errno::EINVAL)?;
         Ok(file.fences.iter().filter_map(|fence| fence.place()).collect())

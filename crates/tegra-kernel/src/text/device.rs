@@ -58,7 +58,7 @@ pub(super) const ATTRIBUTES: &[(&str, Attribute)] = &[
     ("tpc_pg_mask", Attribute::TpcGating),
     ("tsg_timeslice_min_us", Attribute::ShortestSlice),
     ("tsg_timeslice_max_us", Attribute::LongestSlice),
-    // No board has it: what the virtual Orin knows of the newest faults, for those who may not read a kernel's log.
+    // No board has this file. It has the details of the newest faults, for programs that may not read the kernel's log.
     ("tegra_sim_faults", Attribute::Faults),
 ];
 

@@ -184,7 +184,7 @@ fn host1x(board: &Board) -> File {
     File::open(&board.kmd, Node::Host1x, "/dev/host1x-fence").unwrap()
 }
 
-/// Points of a sync file, with room for so many; how many there are.
+/// The points of a sync file, of which at most `room` are returned, and the number of all points.
 fn extract(node: &File, fd: i32, room: usize) -> Result<(Vec<(u32, u32)>, u32), Errno> {
     let mut list = vec![host1x_fence_extract_fence::new_zeroed(); room];
     let mut extract = args::<host1x_fence_extract>(|a| {
@@ -208,12 +208,12 @@ fn host1x_makes_sync_files_of_syncpoints_and_takes_them_apart() {
     let both = merge(&board, first, create.fence_fd, "both").unwrap();
     assert!(!signalled(first));
     assert_eq!(extract(&node, both, 2), Ok((vec![(fence, 1), (fence, 2)], 2)));
-    assert_eq!(extract(&node, both, 1), Ok((vec![(fence, 1)], 2)), "the number of all, and what fits");
+    assert_eq!(extract(&node, both, 1), Ok((vec![(fence, 1)], 2)), "the points that fit, and the number of all");
     memory.write_u32(64, 5);
     until("the first", || signalled(first));
     assert!(!signalled(both), "the second value is not there yet");
-    assert_eq!(extract(&node, first, 1), Ok((vec![(fence, 1)], 1)), "also of one that has passed");
-    // The end of the channel lets everything pass, and its syncpoint is nobody's.
+    assert_eq!(extract(&node, first, 1), Ok((vec![(fence, 1)], 1)), "a fence that has passed is returned too");
+    // The end of the channel lets every fence pass. Its syncpoint then belongs to no channel.
     drop(rig);
     until("both", || signalled(both));
     assert_eq!(extract(&node, both, 2).map(|(_, count)| count), Ok(0));
@@ -230,7 +230,7 @@ fn host1x_refuses_what_is_no_syncpoint_and_no_fence() {
     let (rig, _, entries) = kernel_mode(&board);
     let fence = submit(&rig.channel, &entries, NVGPU_SUBMIT_GPFIFO_FLAGS_FENCE_GET, 0).unwrap();
     assert_eq!(create(fence, 1), Err(Errno::EINVAL));
-    assert_eq!(create(fence + 1, 0), Err(Errno::EINVAL), "nobody has it");
+    assert_eq!(create(fence + 1, 0), Err(Errno::EINVAL), "the syncpoint belongs to no channel");
     assert_eq!(create(1 << 20, 0), Err(Errno::EINVAL));
     assert_eq!(extract(&node, node.raw(), 1), Err(Errno::EINVAL));
     assert_eq!(extract(&node, 9999, 1), Err(Errno::EINVAL));

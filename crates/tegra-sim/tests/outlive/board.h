@@ -39,7 +39,7 @@ static inline int get_fd(int nvmap, uint32_t handle) {
 
 static inline void free_handle(int nvmap, uint32_t handle) { ioctl(nvmap, 0x4e04, (unsigned long)handle); }
 
-/* A buffer of one descriptor; its handle if somebody asks. */
+/* Makes a buffer and returns its only descriptor. If `handle` is not NULL, the nvmap handle is stored there. */
 static inline int buffer(int nvmap, uint32_t size, uint32_t *handle) {
   uint32_t made;
   assert(create_handle(nvmap, size, &made) == 0 && alloc_handle(nvmap, made) == 0);

@@ -11,7 +11,7 @@ static void call(int fd, unsigned long request, void *arg) {
   }
 }
 
-/* Memory for the kernel and the program; the handle is freed, the dmabuf stays. */
+/* Makes memory for the kernel and the program, and returns its dmabuf. The nvmap handle is freed. */
 static int memory(int nvmap, uint32_t size, void **at) {
   struct pair create = {size, 0};
   call(nvmap, 0xc0084e00, &create);
@@ -32,14 +32,14 @@ static uint64_t map(int space, int dmabuf) {
   return args.va;
 }
 
-/* A channel with its memory. */
+/* A channel and its memory. */
 struct lane {
   int ctrl, nvmap, space, tsg, channel;
   uint32_t token;
   volatile uint64_t *ring;
   volatile uint32_t *userd, *push, *doorbell;
-  volatile uint16_t *status; /* of the error notifier */
-  uint64_t va;               /* of the pushbuffer, whose second page is for semaphores */
+  volatile uint16_t *status; /* the status in the error notifier */
+  uint64_t va;               /* the address of the pushbuffer, whose second page is for semaphores */
   uint32_t put;
 };
 
@@ -74,9 +74,9 @@ static struct lane bring_up(void) {
   return lane;
 }
 
-/* Has the GPU write a value to an address, when somebody rings for the channel. */
+/* Lets the GPU write a value to an address as soon as a process rings for the channel. */
 static void submit(struct lane *lane, uint64_t at, uint32_t value) {
-  /* SEM_ADDR_LO to SEM_EXECUTE: a release. */
+  /* A semaphore release: the methods SEM_ADDR_LO to SEM_EXECUTE. */
   const uint32_t release[] = {1u << 29 | 5 << 16 | 0x5c >> 2, (uint32_t)at, (uint32_t)(at >> 32), value, 0, 1};
   for (unsigned i = 0; i < 6; i++) lane->push[8 * lane->put + i] = release[i];
   lane->ring[lane->put] = (lane->va + 32 * lane->put) | (uint64_t)6 << 42;

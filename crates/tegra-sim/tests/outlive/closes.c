@@ -44,7 +44,7 @@ int main(void) {
   int status;
   assert(waitpid(child, &status, 0) == child && status == 0);
   assert(channels() == none);
-  /* On its way in a socket, nobody has a descriptor, and it is open. */
+  /* While the descriptor is in a socket, no process has it, but the file is open. */
   int sockets[2];
   assert(socketpair(AF_UNIX, SOCK_STREAM, 0, sockets) == 0);
   channel = open_channel(ctrl);

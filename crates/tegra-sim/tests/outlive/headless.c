@@ -1,4 +1,4 @@
-/* Uses its board until somebody ends it. A call that fails is written down: nobody may be left without a board.
+/* Uses its board until it is killed. A call that fails is written to a file, because a program must never lose its board.
    Usage: headless FILE-FOR-FAILURES FILE-FOR-READINESS */
 #include "board.h"
 

@@ -119,7 +119,7 @@ fn what_could_not_be_set_up_is_not_the_programs_fault() {
     }
 }
 
-/// The table in docs/isolation.md, as far as it is about two processes on one board.
+/// The rows of the table in docs/isolation.md that are about two processes on one board.
 #[test]
 fn strangers_get_nothing_but_what_they_are_given() {
     let program = compile("strangers");

@@ -1,4 +1,4 @@
-/* A wait for a semaphore that nobody releases: signals end it, or it goes on behind their handlers. */
+/* Waits for a semaphore that is never released. A signal ends the wait, or the wait continues after the signal's handler. */
 #include "board.h"
 
 static volatile uint32_t *semaphore;

@@ -3,7 +3,7 @@
 #include "channel.h"
 #include <sys/socket.h>
 
-/* What the first process tells of itself, and the stranger of its end. */
+/* What the first process tells the other one about itself. */
 struct told {
   uint32_t handle, token;
   int dmabuf, channel, space;
@@ -41,22 +41,22 @@ static void strange(int socket) {
   struct lane own = bring_up();
   int bare = open_nvmap();
   uint32_t word = 1;
-  /* A handle is a number of its own process. */
+  /* A handle is only valid in the process that made it. */
   fails(write_buffer(bare, told.handle, &word, 0, 4), EINVAL);
   fails(read_buffer(bare, told.handle, &word, 0, 4), EINVAL);
   assert(get_fd(bare, told.handle) == -1);
   free_handle(bare, told.handle);
-  /* So is a descriptor. */
+  /* A descriptor is only valid in the process that opened it. */
   int number = 900 + told.channel;
   fails(ioctl(own.space, 0xc0044101, &number), EINVAL);
   fails(ioctl(number, 0xc0184866, &word), EBADF);
-  /* An address is one of its own address space: the access is a fault of the stranger's channel alone. */
+  /* An address belongs to one address space. The access is a fault of this process's own channel alone. */
   submit(&own, told.va + (1ull << 33), 66);
   ring(&own, own.token);
   while (*own.status != 0xffff) usleep(100);
-  /* A token names any channel, on a board, too. It makes the GPU look at work that its owner has submitted, and nothing else. */
+  /* A token names any channel of the GPU, also on a board. It only lets the GPU look at work that the channel's owner has submitted. */
   for (int i = 0; i < 1000; i++) ring(&own, told.token);
-  /* Whoever is given a descriptor has what is behind it. */
+  /* A process that receives a descriptor can use what is behind it. */
   int dmabuf = receive_descriptor(socket);
   volatile uint32_t *shared = mmap(0, 8192, PROT_READ | PROT_WRITE, MAP_SHARED, dmabuf, 0);
   assert(shared != MAP_FAILED && shared[1024] == 5);
@@ -85,7 +85,7 @@ int main(void) {
   send_descriptor(pair[0], dmabuf);
   char byte;
   assert(read(pair[0], &byte, 1) == 1);
-  /* Nothing has happened to the first process but what it allowed. */
+  /* The first process sees only the change that it allowed. */
   assert(memory[1024] == 5 && memory[1025] == 6 && memory[0] == 0 && *lane.status == 0);
   uint32_t word = 0;
   assert(read_buffer(lane.nvmap, handle, &word, 4096, 4) == 0 && word == 5);
@@ -94,6 +94,5 @@ int main(void) {
   while (lane.push[1024] != 7) usleep(100);
   int status;
   assert(waitpid(stranger, &status, 0) == stranger && status == 0);
-  /* A channel that another process may ring for does not start by itself. */
   return 0;
 }
