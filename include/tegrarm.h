@@ -110,7 +110,7 @@
 #define TEGRARM_FAULT_TEXT_SIZE 256
 
 /**
- * Bytes of `tegrarm_fault.sentence`, with its NUL.
+ * The number of bytes of `tegrarm_fault.sentence`, with its NUL.
  */
 #define TEGRARM_FAULT_SENTENCE_SIZE 4096
 
@@ -227,7 +227,7 @@ enum tegrarm_fault_cause {
      */
     TEGRARM_FAULT_PUSHBUFFER = 5,
     /**
-     * An error that is none of these.
+     * Another error.
      */
     TEGRARM_FAULT_OTHER = 6,
     /**
@@ -533,11 +533,11 @@ struct tegrarm_device_profile {
      */
     uint64_t shared_window;
     /**
-     * How many bytes per second go from memory of the program into a buffer at most.
+     * How many bytes per second can be copied from memory of the program into a buffer.
      */
     uint64_t copy_in_bandwidth;
     /**
-     * How many bytes per second go from a buffer into memory of the program at most.
+     * How many bytes per second can be copied from a buffer into memory of the program.
      */
     uint64_t copy_out_bandwidth;
     /**
@@ -565,12 +565,12 @@ struct tegrarm_device_profile {
      */
     uint64_t matrix_rate_int8;
     /**
-     * Nanoseconds of a launch, if many follow each other without a wait. 0 if nobody has measured it.
+     * Nanoseconds that each of many launches takes if the program does not wait between them. 0 if it was not measured.
      */
     uint64_t launch_latency_ns;
     /**
-     * True if the rates, the bandwidths and the latency were measured, as by `tegrarm_device_measure`. False if they are those
-     * of the design, which no program reaches completely.
+     * True if the rates, the bandwidths and the latency were measured, as `tegrarm_device_measure` does. False if they follow from
+     * the design of the GPU; no program reaches those completely.
      */
     bool measured;
 };
@@ -619,7 +619,7 @@ struct tegrarm_fault {
      */
     char text[TEGRARM_FAULT_TEXT_SIZE];
     /**
-     * A sentence that says all of this, with a NUL at its end.
+     * A sentence that describes the fault completely, with a NUL at its end.
      */
     char sentence[TEGRARM_FAULT_SENTENCE_SIZE];
 };
@@ -836,8 +836,8 @@ struct tegrarm_profile_record {
 typedef void (*tegrarm_profile_callback)(const struct tegrarm_profile_record *record, void *user);
 
 /**
- * Who gets what kernels print: `text` has `size` bytes, which may be any, and a NUL behind them; it is valid during the call. `user` is
- * what `tegrarm_printf` was given.
+ * A function that receives what kernels print. `text` has `size` bytes, which can have any value, and a NUL behind them. It is valid
+ * during the call. `user` is the value that was passed to `tegrarm_printf`.
  */
 typedef void (*tegrarm_printf_callback)(const char *text, size_t size, void *user);
 
@@ -921,7 +921,7 @@ extern "C" {
  * - `NV_ERR_INSUFFICIENT_RESOURCES`: no handle is left.
  *
  * Then the class checks its parameters:
- * - `NV_ERR_NOT_SUPPORTED`: this GPU has nothing that an object of the class could stand for.
+ * - `NV_ERR_NOT_SUPPORTED`: this GPU does not have what an object of the class represents.
  * - `NV_ERR_INVALID_ARGUMENT`: a parameter has a value that it cannot have, or two parameters contradict each other.
  * - `NV_ERR_INVALID_DEVICE`: a parameter names a device other than 0.
  * - `NV_ERR_OBJECT_NOT_FOUND`, `NV_ERR_INVALID_CLIENT`: a parameter names an object or a client that does not exist.
@@ -1393,20 +1393,22 @@ NV_STATUS tegrarm_device_recover(struct tegrarm_device *device,
  * Errors:
  * - `NV_ERR_OBJECT_NOT_FOUND`: `device` is not an open device.
  * - `NV_ERR_INVALID_POINTER`: `value` is NULL.
- * - `NV_ERR_INVALID_ARGUMENT`: `limit` is none of the values.
+ * - `NV_ERR_INVALID_ARGUMENT`: `limit` is not a value of `enum tegrarm_limit`.
  */
 NV_STATUS tegrarm_device_limit(struct tegrarm_device *device, NvU32 limit, NvU64 *value);
 
 /**
  * Changes a limit of a device. `limit` is one of `enum tegrarm_limit`. The device may round `value` up;
  * `tegrarm_device_limit` returns the new value. The call waits for the work that the device was given before. A replay
- * keeps the stack that it was made with. While the sizes of heap or buffer change, no other thread gives the device work.
+ * keeps the stack that it was made with. While the size of the heap or of the buffer changes, other threads must not
+ * give the device work.
  *
  * Errors:
  * - `NV_ERR_OBJECT_NOT_FOUND`: `device` is not an open device.
- * - `NV_ERR_INVALID_ARGUMENT`: `limit` is none of the values, or `value` is more than there can be.
+ * - `NV_ERR_INVALID_ARGUMENT`: `limit` is not a value of `enum tegrarm_limit`, or `value` is too large.
  * - `NV_ERR_STATE_IN_USE`: `limit` is `TEGRARM_LIMIT_HEAP_SIZE`, and kernels have not freed everything that `malloc` gave them.
- * - `NV_ERR_STATE_IN_USE`: `limit` is that or `TEGRARM_LIMIT_PRINTF_SIZE`, and a module uses the memory while the device has replays.
+ * - `NV_ERR_STATE_IN_USE`: `limit` is `TEGRARM_LIMIT_HEAP_SIZE` or `TEGRARM_LIMIT_PRINTF_SIZE`, a module uses that memory, and the device
+ *   has replays.
  * - `NV_ERR_NO_MEMORY`: there is not enough memory. The limit stays as it was.
  * - `NV_ERR_RESET_REQUIRED`: a fault stopped the device.
  */
@@ -1473,7 +1475,7 @@ NV_STATUS tegrarm_buffer_import_pages(struct tegrarm_device *device,
 
 /**
  * Writes a new descriptor of a buffer's memory to `*fd`: a dmabuf, for other drivers and other processes. The caller
- * closes it. The memory stays for as long as somebody has a descriptor or a mapping of it, also when the buffer is
+ * closes it. The memory stays as long as a process has a descriptor or a mapping of it, also when the buffer is
  * freed.
  *
  * The descriptor is of the whole memory: `*offset` is where the buffer starts in it, which is 0 unless
@@ -1712,7 +1714,7 @@ NV_STATUS tegrarm_kernel_occupancy(struct tegrarm_kernel *kernel,
  * Errors:
  * - `NV_ERR_INVALID_POINTER`: `object`, `image`, `names`, `addresses` or one of the names is NULL.
  * - `NV_ERR_INVALID_ARGUMENT`: the file cannot be loaded, or a name is not UTF-8. `tegrarm_last_error` names the
- *   section and the offset, or the symbols that nobody defines.
+ *   section and the offset, or the symbols that are not defined.
  * - `NV_ERR_INVALID_ARGUMENT`: `size` is more than `TEGRARM_IMAGE_SIZE`, or `count` more than
  *   `TEGRARM_OBJECT_SYMBOLS`.
  * - `NV_ERR_NO_MEMORY`: the system gives no executable memory, or no memory for a copy of the file.
@@ -1981,7 +1983,7 @@ NV_STATUS tegrarm_replay_output(struct tegrarm_replay *replay, void *dst, const 
  * Tells a replay without a device about a channel of the caller. If `index` is not NULL, `*index` is the number by
  * which `tegrarm_replay_push` names the channel.
  *
- * The pointers in `*channel` must stay valid until the replay ends. Between two submits, whoever else submits to the
+ * The pointers in `*channel` must stay valid until the replay ends. Between two submits, other code that submits to the
  * channel must count its entries in `*channel->put`. `channel` itself is not used after the call.
  *
  * Errors:
@@ -2314,19 +2316,19 @@ NV_STATUS tegrarm_fence_fd(struct tegrarm_device *device,
                            int *fd);
 
 /**
- * Gives a fence to other drivers as a syncpoint of host1x: cameras, encoders, displays and the queues of other processes can
- * wait until syncpoint `*id` has come to `*threshold`. The comparison is that of 32-bit counters that wrap around.
+ * Expresses a fence as a value of a host1x syncpoint, which other drivers understand: cameras, encoders, displays and the queues of
+ * other processes can wait until syncpoint `*id` has reached `*threshold`. Values are compared as 32-bit counters that wrap around.
  *
- * The GPU increments the syncpoint behind everything that the queue of the fence was given before this call, so that a program
- * makes the call directly behind the work that it hands over. If a fault stops the queue, the kernel lets the syncpoint
- * pass every value, and what was waited for may not be complete: `tegrarm_fence_query` says so.
+ * The GPU increments the syncpoint after all work that the queue of the fence had before this call, not only after the fence. Make
+ * the call directly after the work that is handed over. If a fault stops the queue, the kernel lets the syncpoint pass every value, and
+ * the work may be incomplete. `tegrarm_fence_query` then returns the fault.
  *
  * Errors:
  * - `NV_ERR_INVALID_POINTER`: `id` or `threshold` is NULL.
  * - `NV_ERR_OBJECT_NOT_FOUND`: `device` is not an open device.
  * - `NV_ERR_INVALID_ARGUMENT`: the device never gave out `fence`, or its queue was destroyed.
  * - `NV_ERR_RESET_REQUIRED`: a fault stopped the queue of the fence.
- * - `NV_ERR_NO_MEMORY`: the system has no syncpoint left.
+ * - `NV_ERR_NO_MEMORY`: all syncpoints of the system are in use.
  * - `NV_ERR_TIMEOUT`: the channel is full, and nothing finished for a minute.
  */
 NV_STATUS tegrarm_fence_syncpoint(struct tegrarm_device *device,
@@ -2335,10 +2337,10 @@ NV_STATUS tegrarm_fence_syncpoint(struct tegrarm_device *device,
                                   NvU32 *threshold);
 
 /**
- * Gives a fence to other drivers and processes as a Linux sync file. `*fd` is a new descriptor, which the caller closes. It
- * becomes readable for `poll(2)` when the work is done, V4L2 and DRM take it, and another process can be sent it.
+ * Makes a Linux sync file of a fence, for other drivers and processes. `*fd` is a new descriptor, which the caller closes. `poll(2)`
+ * reports it as readable when the work is done. V4L2 and DRM accept it, and it can be sent to another process.
  *
- * What is said of `tegrarm_fence_syncpoint` holds here too: the file is of that syncpoint.
+ * The file waits for the syncpoint of `tegrarm_fence_syncpoint`, so everything that is said there holds here too.
  *
  * Errors:
  * - `NV_ERR_INVALID_POINTER`: `fd` is NULL.
@@ -2346,8 +2348,8 @@ NV_STATUS tegrarm_fence_syncpoint(struct tegrarm_device *device,
  * - `NV_ERR_INVALID_ARGUMENT`: the device never gave out `fence`, or its queue was destroyed.
  * - `NV_ERR_NOT_SUPPORTED`: the system has no `/dev/host1x-fence`.
  * - `NV_ERR_RESET_REQUIRED`: a fault stopped the queue of the fence.
- * - `NV_ERR_NO_MEMORY`: the system has no syncpoint left.
- * - `NV_ERR_OPERATING_SYSTEM`: the process has no descriptor left.
+ * - `NV_ERR_NO_MEMORY`: all syncpoints of the system are in use.
+ * - `NV_ERR_OPERATING_SYSTEM`: the process has as many descriptors as it may have.
  * - `NV_ERR_TIMEOUT`: the channel is full, and nothing finished for a minute.
  */
 NV_STATUS tegrarm_fence_sync_file(struct tegrarm_device *device,
@@ -2355,10 +2357,10 @@ NV_STATUS tegrarm_fence_sync_file(struct tegrarm_device *device,
                                   int *fd);
 
 /**
- * Lets a queue wait for a syncpoint of host1x, which another driver or another process increments: what the queue is given
- * from now on starts when syncpoint `id` has come to `threshold`. The GPU waits, and the call returns at once.
+ * Lets a queue wait for a host1x syncpoint, which another driver or another process increments. Work that the queue gets after this
+ * call starts when syncpoint `id` has reached `threshold`. The GPU waits, and the call returns at once.
  *
- * A value to which nobody brings the syncpoint keeps the queue waiting until it is destroyed.
+ * If the syncpoint never reaches the value, the queue waits until it is destroyed.
  *
  * Errors:
  * - `NV_ERR_OBJECT_NOT_FOUND`: `queue` is not a queue.
@@ -2371,15 +2373,16 @@ NV_STATUS tegrarm_queue_after_syncpoint(struct tegrarm_queue *queue,
                                         NvU32 threshold);
 
 /**
- * Lets a queue wait for a Linux sync file of host1x: of a camera, an encoder, a display, or the GPU's work in another process.
- * What the queue is given from now on starts when all its fences have passed. The GPU waits, and the call returns at once.
+ * Lets a queue wait for a Linux sync file of host1x, for example of a camera, an encoder, a display, or of the GPU's work in another
+ * process. Work that the queue gets after this call starts when all fences of the file have passed. The GPU waits, and the call returns
+ * at once.
  *
- * `fd` stays the caller's, who may close it after the call.
+ * The caller keeps `fd` and may close it after the call.
  *
  * Errors:
  * - `NV_ERR_OBJECT_NOT_FOUND`: `queue` is not a queue.
- * - `NV_ERR_INVALID_ARGUMENT`: `fd` is not a descriptor of a sync file, or it is one of another driver than host1x. `poll(2)`
- *   waits for any sync file.
+ * - `NV_ERR_INVALID_ARGUMENT`: `fd` is not a descriptor of a sync file, or the sync file belongs to a driver other than host1x. A
+ *   program can wait for such a file with `poll(2)`.
  * - `NV_ERR_NOT_SUPPORTED`: the system has no `/dev/host1x-fence`.
  * - `NV_ERR_RESET_REQUIRED`: a fault stopped the queue.
  * - `NV_ERR_TIMEOUT`: the channel is full, and nothing finished for a minute.
@@ -2496,13 +2499,13 @@ NV_STATUS tegrarm_profile_start(struct tegrarm_device *device,
 NV_STATUS tegrarm_profile_stop(struct tegrarm_device *device);
 
 /**
- * Has `callback` called with what kernels of a device print with `printf`, one call for each `printf`. With NULL, which is how a device
- * begins, the text goes to the program's standard output. `user` is passed on to the callback.
+ * Calls `callback` with the text that kernels of a device print with `printf`, once for each `printf`. If `callback` is NULL, the text
+ * goes to the program's standard output, as it does when a device has just been opened. `user` is passed to the callback.
  *
- * Kernels write into a buffer, whose size is `TEGRARM_LIMIT_PRINTF_SIZE`. It is read by every call that waits for work of the device, also
- * when the wait fails, and the callback is called in that thread; two threads take turns. What finds no room in the buffer is lost. The
- * callback then gets a line that says how many calls of `printf` were lost. It may call any function but `tegrarm_device_close`. It must not
- * wait for another thread that waits for the device.
+ * Kernels write into a buffer, whose size is `TEGRARM_LIMIT_PRINTF_SIZE`. Every call that waits for work of the device reads the buffer,
+ * also if the wait fails. It calls the callback in its own thread. The callback is never called by two threads at once. If the buffer is
+ * full, further text is lost, and the callback then gets a line that says how many calls of `printf` were lost. The callback may call
+ * every function but `tegrarm_device_close`. It must not wait for another thread that waits for the device.
  *
  * Errors:
  * - `NV_ERR_OBJECT_NOT_FOUND`: `device` is not an open device.
@@ -2530,14 +2533,14 @@ NV_STATUS tegrarm_device_state(struct tegrarm_device *device,
  * the call. At most that many bytes are written.
  *
  * The call runs short kernels and copies on the device, which takes some tenths of a second, and waits for them. Other work that
- * the GPU does at the same time makes the figures worse. On the virtual Orin the figures are those of the computer that it runs on.
+ * the GPU does at the same time makes the figures worse. The figures of the virtual Orin are those of the computer on which it runs.
  *
  * Errors:
  * - `NV_ERR_INVALID_POINTER`: `profile` is NULL.
  * - `NV_ERR_INVALID_PARAM_STRUCT`: `profile->size` is smaller than the first field.
  * - `NV_ERR_OBJECT_NOT_FOUND`: `device` is not an open device.
- * - `NV_ERR_NO_MEMORY`: there is no memory for the buffers of the measurement, 16 MiB.
- * - `NV_ERR_RESET_REQUIRED`: a fault stopped the device. `tegrarm_device_fault` says which.
+ * - `NV_ERR_NO_MEMORY`: there is not enough memory for the buffers of the measurement, which have 16 MiB.
+ * - `NV_ERR_RESET_REQUIRED`: a fault stopped the device. `tegrarm_device_fault` describes it.
  * - `NV_ERR_TIMEOUT`: a measurement was not over after a minute.
  */
 NV_STATUS tegrarm_device_measure(struct tegrarm_device *device,

@@ -1,7 +1,7 @@
-"""Compiles device.cu, or with `--check` compares device.cubin with what it would become.
+"""Compiles device.cu to device.cubin. With `--check`, compares device.cubin with the result instead of writing it.
 
-NVRTC makes relocatable code of it and nvJitLink links that, both of CUDA 12.9 (python/requirements.txt), so that every function keeps
-CUDA's calling convention. The machine code of other versions works too, but has other bytes.
+NVRTC makes relocatable code of the source, and nvJitLink links it. Both are those of CUDA 12.9 (python/requirements.txt), so that the bytes
+are always the same. Every function keeps CUDA's calling convention. Other versions make machine code that works but has other bytes.
 """
 
 import ctypes
@@ -15,14 +15,14 @@ from tegrarm.compile import compiled
 HERE = pathlib.Path(__file__).resolve().parents[1] / "src/runtime/library"
 SOURCE, BINARY = HERE / "device.cu", HERE / "device.cubin"
 ARCHITECTURE = "sm_87"
-# ptxas keeps values in R32 and above across calls of these functions, which it knows by name: they must not change them.
-# (A kernel with `delete` of aligned objects keeps R32, which ptxas' own functions with more registers would change.)
+# ptxas knows these functions by name. Its kernels expect that a call does not change R32 and the registers above. For example, a kernel
+# with `delete` of an aligned object keeps a value in R32 during the call. The functions therefore use fewer registers.
 REGISTERS = 32
-CUBIN = 1  # nvJitLink's number of the kind of input
+CUBIN = 1  # nvJitLink's number for this kind of input
 
 
 def library(package, name):
-    """A library of one of the compilers' packages."""
+    """A library in one of the packages of CUDA."""
     for place in importlib.util.find_spec(package).submodule_search_locations:
         if (pathlib.Path(place) / "lib" / name).exists():
             return ctypes.CDLL(str(pathlib.Path(place) / "lib" / name))
@@ -30,13 +30,13 @@ def library(package, name):
 
 
 def relocatable(source):
-    """NVRTC's code, in which every function can be called from elsewhere."""
+    """The code that NVRTC makes, in which every function can be called from other modules."""
     options = ("--std=c++17", "--relocatable-device-code=true", f"--maxrregcount={REGISTERS}")
     return compiled(source, "device.cu", ARCHITECTURE, options)
 
 
 def linked(code):
-    """nvJitLink's: with addresses where the loader has to put them."""
+    """The code that nvJitLink makes. It still has relocations, which the loader applies."""
     link, handle, size = library("nvidia.nvjitlink", "libnvJitLink.so.12"), ctypes.c_void_p(), ctypes.c_size_t()
     options = [f"-arch={ARCHITECTURE}".encode()]
     array = (ctypes.c_char_p * len(options))(*options)
@@ -55,7 +55,7 @@ def linked(code):
 
 
 def banks(code):
-    """The sections of constant banks other than bank 0: the code would find those of the kernel that calls it."""
+    """The sections that the code must not have. Its constant banks other than bank 0 would be those of the kernel that calls it."""
     start, = struct.unpack_from("<Q", code, 0x28)
     entry, count, names = struct.unpack_from("<HHH", code, 0x3A)
     headers = [struct.unpack_from("<IIQQQQ", code, start + n * entry) for n in range(count)]
@@ -65,7 +65,7 @@ def banks(code):
 
 
 def main():
-    """Makes the machine code, and writes or compares it."""
+    """Makes the machine code, and writes it or compares it."""
     code = linked(relocatable(SOURCE.read_bytes()))
     if wrong := banks(code):
         sys.exit(f"device.cu: the code has {', '.join(wrong)}; it may read bank 0 only")

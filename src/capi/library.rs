@@ -72,9 +72,9 @@ pub struct tegrarm_device_profile {
     pub local_window: u64,
     /// The GPU address at which kernels see their shared memory in these address spaces. The window has 1 GiB.
     pub shared_window: u64,
-    /// How many bytes per second go from memory of the program into a buffer at most.
+    /// How many bytes per second can be copied from memory of the program into a buffer.
     pub copy_in_bandwidth: u64,
-    /// How many bytes per second go from a buffer into memory of the program at most.
+    /// How many bytes per second can be copied from a buffer into memory of the program.
     pub copy_out_bandwidth: u64,
     /// Operations per second with 32-bit floating-point numbers, without tensor cores. A multiply-add is two operations.
     pub scalar_rate_float32: u64,
@@ -88,10 +88,10 @@ pub struct tegrarm_device_profile {
     pub matrix_rate_bfloat16: u64,
     /// Operations per second of the tensor cores with 8-bit integers, without sparsity, or 0.
     pub matrix_rate_int8: u64,
-    /// Nanoseconds of a launch, if many follow each other without a wait. 0 if nobody has measured it.
+    /// Nanoseconds that each of many launches takes if the program does not wait between them. 0 if it was not measured.
     pub launch_latency_ns: u64,
-    /// True if the rates, the bandwidths and the latency were measured, as by `tegrarm_device_measure`. False if they are those
-    /// of the design, which no program reaches completely.
+    /// True if the rates, the bandwidths and the latency were measured, as `tegrarm_device_measure` does. False if they follow from
+    /// the design of the GPU; no program reaches those completely.
     pub measured: bool,
 }
 
@@ -173,8 +173,8 @@ pub unsafe extern "C" fn tegrarm_init(config: *const tegrarm_config) -> NV_STATU
         if size > MOST_CONFIG {
             fail!(NV_ERR_INVALID_PARAM_STRUCT, "config->size is {size}: no version of the structure is that large");
         }
-        // SAFETY: the caller promises `size` bytes. The bytes behind the fields that are known here are only read one
-        // by one and may have any value.
+        // SAFETY: `config` is valid for `config->size` bytes, as `tegrarm_init` asks of its caller. The bytes behind the
+        // fields that are known here are only read one by one and may have any value.
         if (known..size).any(|at| unsafe { config.cast::<u8>().add(at).read() } != 0) {
             fail!(
                 NV_ERR_LIB_RM_VERSION_MISMATCH,
@@ -244,7 +244,8 @@ pub unsafe extern "C" fn tegrarm_last_error(buf: *mut c_char, len: usize) -> usi
     last_error(|sentence| {
         if !buf.is_null() && len > 0 {
             let fit = cut(sentence, len - 1);
-            // SAFETY: `fit` is shorter than `len`, and the caller promises `len` bytes at `buf`.
+            // SAFETY: `fit` is shorter than `len`, and `buf` is valid for `len` bytes, as `tegrarm_last_error` asks of its
+            // caller.
             unsafe {
                 std::ptr::copy_nonoverlapping(fit.as_ptr(), buf.cast::<u8>(), fit.len());
                 buf.add(fit.len()).write(0);
@@ -300,7 +301,8 @@ pub unsafe extern "C" fn tegrarm_kernel_report(buf: *mut c_char, len: usize, nee
         let text = instance::get()?.kernel_report()?;
         if len > 0 {
             let fit = cut(&text, len - 1);
-            // SAFETY: `fit` is shorter than `len`, and the caller promises `len` bytes at `buf`.
+            // SAFETY: `fit` is shorter than `len`, and `buf` is valid for `len` bytes, as `tegrarm_kernel_report` asks of its
+            // caller.
             unsafe {
                 std::ptr::copy_nonoverlapping(fit.as_ptr(), buf.cast::<u8>(), fit.len());
                 buf.add(fit.len()).write(0);
@@ -336,7 +338,8 @@ pub unsafe extern "C" fn tegrarm_device_profile(index: NvU32, out: *mut tegrarm_
         }
         let mut profile = tegrarm_device_profile::of(&instance::get()?.device_profile(index)?);
         profile.size = size.min(size_of::<tegrarm_device_profile>());
-        // SAFETY: at most `size` bytes are written, and the caller promises that many.
+        // SAFETY: at most `out->size` bytes are written. `out` is valid for that many, as `tegrarm_device_profile` asks of
+        // its caller.
         unsafe {
             std::ptr::copy_nonoverlapping((&raw const profile).cast::<c_void>().cast::<u8>(), out.cast(), profile.size)
         };

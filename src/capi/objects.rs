@@ -108,7 +108,7 @@ fn null(name: &str) -> RmError {
 /// - `NV_ERR_INSUFFICIENT_RESOURCES`: no handle is left.
 ///
 /// Then the class checks its parameters:
-/// - `NV_ERR_NOT_SUPPORTED`: this GPU has nothing that an object of the class could stand for.
+/// - `NV_ERR_NOT_SUPPORTED`: this GPU does not have what an object of the class represents.
 /// - `NV_ERR_INVALID_ARGUMENT`: a parameter has a value that it cannot have, or two parameters contradict each other.
 /// - `NV_ERR_INVALID_DEVICE`: a parameter names a device other than 0.
 /// - `NV_ERR_OBJECT_NOT_FOUND`, `NV_ERR_INVALID_CLIENT`: a parameter names an object or a client that does not exist.
@@ -132,7 +132,8 @@ pub unsafe extern "C" fn rm_alloc(
         let rm = instance::get()?;
         let prepared = rm.prepare_alloc(hClass, !pAllocParams.is_null(), paramsSize)?;
         let mut handle = 0;
-        // SAFETY: the length is that of the class, which the caller promises to pass, or 0 without parameters.
+        // SAFETY: the length is 0 without parameters. Otherwise it is that of the class's parameters, for which
+        // `pAllocParams` is valid, as `rm_alloc` asks of its caller.
         unsafe {
             with_params(pAllocParams, prepared.params_len(), |params| {
                 handle = rm.alloc(prepared, hClient, hParent, wanted, params)?;

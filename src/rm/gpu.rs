@@ -20,7 +20,7 @@ pub struct Gpu {
     pub power: PowerLedger,
     topology: OnceCell<Topology>,
     engines: OnceCell<Vec<EngineInfo>>,
-    /// The node of sync files, from the first use on.
+    /// The node that makes sync files. It is opened at the first use.
     pub(super) sync_files: OnceCell<Host1x>,
 }
 
@@ -86,7 +86,7 @@ impl Gpu {
         String::from_utf8_lossy(&name[..len]).into_owned()
     }
 
-    /// What the virtual Orin knows of the newest fault that stopped a channel. `None` on a board, whose kernel tells nobody.
+    /// What the virtual Orin reports about the newest fault that stopped a channel. `None` on a board, whose kernel reports no details.
     pub fn insight(&self, channel: u32) -> Option<crate::tegra::Insight> {
         crate::tegra::insight(self.kmd(), channel)
     }

@@ -8,7 +8,7 @@ use tegrarm_abi::rm::status::*;
 /// The values of the system's sensors of the GPU.
 pub type Sensors = crate::tegra::Sensors;
 
-/// What the virtual Orin knows of a fault.
+/// What the virtual Orin reports about a fault.
 pub type Insight = crate::tegra::Insight;
 
 /// PCI vendor id of NVIDIA.
@@ -22,27 +22,27 @@ const MATRIX_SINCE: u32 = 0x700;
 /// The first SM version with `redux.sync` (Ampere).
 const REDUCTION_SINCE: u32 = 0x800;
 
-/// Operations per second at the highest clock, by the type of the numbers. A multiply-add is two operations. 0 says that
-/// the GPU has no instructions for it.
+/// Operations per second at the highest clock, for each type of numbers. A multiply-add counts as two operations. 0 means that the
+/// GPU has no instructions for the type.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Rates {
-    /// Of 32-bit floating-point numbers, without matrix hardware.
+    /// With 32-bit floating-point numbers, without tensor cores.
     pub scalar_float32: u64,
-    /// Of 16-bit floating-point numbers, two in a register.
+    /// With 16-bit floating-point numbers, of which a register holds two.
     pub scalar_float16: u64,
-    /// Of 32-bit integers.
+    /// With 32-bit integers.
     pub scalar_int32: u64,
-    /// Of tensor cores with 16-bit floating-point numbers and 32-bit sums.
+    /// On tensor cores, with 16-bit floating-point numbers and 32-bit sums.
     pub matrix_float16: u64,
-    /// The same with bfloat16.
+    /// On tensor cores, with bfloat16 numbers and 32-bit sums.
     pub matrix_bfloat16: u64,
-    /// Of tensor cores with 8-bit integers and 32-bit sums.
+    /// On tensor cores, with 8-bit integers and 32-bit sums.
     pub matrix_int8: u64,
 }
 
 impl Rates {
-    /// The rates of the design: what each SM does in a clock, from the tables of CUDA's compute capabilities and the data
-    /// sheets of the modules.
+    /// The rates that follow from the design: what each SM does in one clock, from the tables of CUDA's compute capabilities and the
+    /// data sheets of the modules.
     fn of_design(sm_version: u32, sms: u32, clock_hz: u64) -> Rates {
         let [single, half, int, matrix_half, matrix_brain, matrix_byte] = match sm_version {
             MATRIX_SINCE..REDUCTION_SINCE => [128, 256, 128, 1024, 0, 2048],
@@ -99,15 +99,15 @@ pub struct Profile {
     pub local_window: u64,
     /// The first address of the shared memory window in these VA spaces.
     pub shared_window: u64,
-    /// Bytes per second from the program's memory into a buffer.
+    /// Bytes per second when the program's memory is copied into a buffer.
     pub copy_in_bandwidth: u64,
-    /// Bytes per second from a buffer into the program's memory.
+    /// Bytes per second when a buffer is copied into the program's memory.
     pub copy_out_bandwidth: u64,
-    /// Rates of arithmetic.
+    /// The rates of arithmetic.
     pub rates: Rates,
-    /// Nanoseconds of a launch that nobody waits for before the next. 0 is unknown: no data sheet says it.
+    /// Nanoseconds that each of many launches takes if nothing waits between them. 0 means unknown, because no data sheet has it.
     pub launch_latency_ns: u64,
-    /// True if rates, bandwidths and the latency were measured, false if they are those of the design.
+    /// True if rates, bandwidths and the latency were measured. False if they follow from the design.
     pub measured: bool,
 }
 
@@ -148,7 +148,7 @@ impl Rm {
         crate::tegra::sensors(self.kmd())
     }
 
-    /// What the virtual Orin knows of the newest fault that stopped a channel. `None` on a board, whose kernel tells nobody.
+    /// What the virtual Orin reports about the newest fault that stopped a channel. `None` on a board, whose kernel reports no details.
     pub fn insight(&self, channel: u32) -> Option<Insight> {
         crate::tegra::insight(self.kmd(), channel)
     }

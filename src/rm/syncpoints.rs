@@ -1,6 +1,6 @@
 //! Syncpoints of host1x: counters that the GPU, cameras, encoders and displays increment and wait for.
 //!
-//! Desktop RM has no such thing. These methods are for the runtime, which has no other way to hand over work.
+//! Desktop RM has no syncpoints. These methods are for the runtime, which needs them to hand work over to other drivers.
 
 use super::Rm;
 use super::gpu::Gpu;
@@ -10,7 +10,7 @@ use crate::tegra::Host1x;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use tegrarm_abi::rm::status::*;
 
-/// A value to which a syncpoint comes.
+/// A syncpoint and a value that it will reach.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SyncPoint {
     /// The number of the syncpoint.
@@ -22,30 +22,30 @@ pub struct SyncPoint {
 /// A channel's own syncpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UserSyncpoint {
-    /// The address at which a release of the channel, of any number, increments it.
+    /// The GPU address of the syncpoint. Each semaphore release to this address increments it, whatever value is released.
     pub va: u64,
     /// Its number.
     pub id: u32,
-    /// Its value when it was asked for.
+    /// The value of the syncpoint at the time of the call.
     pub value: u32,
 }
 
-/// The addresses at which the GPU reads all syncpoints.
+/// Where the GPU reads all syncpoints of the system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SyncpointMap {
     /// The address of the first one.
     pub base: u64,
-    /// The distance of two of them in bytes.
+    /// The distance in bytes from one syncpoint to the next.
     pub step: u64,
-    /// Their number.
+    /// How many syncpoints the system has.
     pub count: u32,
 }
 
 impl Rm {
-    /// A channel's own syncpoint.
+    /// Returns a channel's own syncpoint.
     ///
     /// # Errors
-    /// 0x23 and 0x57 for unknown handles, 0x21 for a handle that is not a channel; the kernel's refusal.
+    /// 0x23 and 0x57 for unknown handles, 0x21 for a handle that is not a channel, and the errors of the kernel.
     pub fn user_syncpoint(&self, client: u32, channel: u32) -> RmResult<UserSyncpoint> {
         let object = self.client(client, NV_ERR_INVALID_CLIENT)?.object(channel)?;
         let Kind::Channel(channel) = &object.kind else { fail!(NV_ERR_INVALID_CHANNEL, "{object} is no channel") };
@@ -53,10 +53,10 @@ impl Rm {
         Ok(UserSyncpoint { va: args.gpu_va, id: args.syncpoint_id, value: args.syncpoint_max })
     }
 
-    /// Where the GPU reads all syncpoints, in a VA space.
+    /// Returns where the GPU reads all syncpoints in a VA space.
     ///
     /// # Errors
-    /// 0x23 and 0x57 for unknown handles, 0x31 for a handle that is not a VA space; the kernel's refusal.
+    /// 0x23 and 0x57 for unknown handles, 0x31 for a handle that is not a VA space, and the errors of the kernel.
     pub fn syncpoint_map(&self, client: u32, space: u32) -> RmResult<SyncpointMap> {
         let object = self.client(client, NV_ERR_INVALID_CLIENT)?.object(space)?;
         let Kind::VaSpace(space) = &object.kind else { fail!(NV_ERR_INVALID_OBJECT, "{object} is no VA space") };
@@ -67,7 +67,7 @@ impl Rm {
     /// Makes a Linux sync file that passes when a syncpoint reaches a value.
     ///
     /// # Errors
-    /// 0x56 without host1x's node; the kernel's refusal.
+    /// 0x56 if there is no host1x node, and the errors of the kernel.
     pub fn sync_file(&self, point: SyncPoint) -> RmResult<OwnedFd> {
         let SyncPoint { id, threshold } = point;
         let gpu = self.gpu()?;
@@ -77,7 +77,7 @@ impl Rm {
     /// The syncpoints and values for which a sync file waits.
     ///
     /// # Errors
-    /// 0x56 without host1x's node; 0x1F for a descriptor that is not a sync file of host1x.
+    /// 0x56 if there is no host1x node; 0x1F for a descriptor that is not a sync file of host1x.
     pub fn sync_file_points(&self, fd: BorrowedFd<'_>) -> RmResult<Vec<SyncPoint>> {
         let gpu = self.gpu()?;
         let points = gpu.host1x()?.points(fd);
@@ -87,7 +87,7 @@ impl Rm {
 }
 
 impl Gpu {
-    /// host1x's node, which is opened at the first call.
+    /// The host1x node. The first call opens it.
     fn host1x(&self) -> RmResult<&Host1x> {
         self.sync_files.get_or_try_init(|| Host1x::open(self.kmd())).map_err(|e| {
             let missing = Host1x::is_missing(&e);

@@ -31,7 +31,7 @@ pub struct Base {
     session: Arc<Session>,
     profile: Profile,
     context: Context,
-    /// The addresses of all syncpoints, from the first use on.
+    /// The addresses of all syncpoints. They are asked for at the first use.
     syncpoints: OnceCell<SyncpointMap>,
     clues: Arc<Clues>,
 }
@@ -73,13 +73,13 @@ impl Base {
         &self.code
     }
 
-    /// What explains a fault.
+    /// What the device knows that helps to explain a fault.
     #[inline]
     pub fn clues(&self) -> &Arc<Clues> {
         &self.clues
     }
 
-    /// The device library, with what a module's functions need. It is installed with the first module that needs it.
+    /// The device library. The first module that needs it installs it, with the memory that the module's functions need.
     ///
     /// # Errors
     /// 0x51 when there is not enough memory.

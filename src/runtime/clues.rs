@@ -1,4 +1,4 @@
-//! What a device knows that explains a fault, beside what the kernel says of it.
+//! What a device knows that helps to explain a fault. The kernel's own report is in [`super::fault`].
 
 use super::known::Known;
 use super::library::stop::Stop;
@@ -7,44 +7,44 @@ use parking_lot::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
-/// All of it.
+/// The device library, the modules, the buffers and the replays of a device.
 pub struct Clues {
-    /// Installed with the first module that needs it.
+    /// The device library, installed with the first module that needs it.
     library: OnceLock<Arc<Installed>>,
     sizes: Mutex<Sizes>,
-    /// Code and buffers, by address.
+    /// The code and the buffers, by address.
     known: Known,
-    /// Replays of the device, whose work nobody else knows of.
+    /// How many replays exist. Their work is not counted anywhere else.
     replays: AtomicUsize,
 }
 
 impl Clues {
-    /// Nothing is known yet.
+    /// Makes an empty collection.
     pub fn new(sizes: Sizes) -> Arc<Clues> {
         let (library, sizes, replays) = (OnceLock::new(), Mutex::new(sizes), AtomicUsize::new(0));
         Arc::new(Clues { library, sizes, known: Known::default(), replays })
     }
 
-    /// The device library, if a module needed it.
+    /// The device library, if a module has needed it.
     #[inline]
     pub fn library(&self) -> Option<&Arc<Installed>> {
         self.library.get()
     }
 
-    /// The device library, which `install` makes.
+    /// The device library. If it is not installed yet, `install` makes it.
     ///
     /// # Errors
-    /// What `install` says.
+    /// Those of `install`.
     pub fn library_or<E>(&self, install: impl FnOnce() -> Result<Installed, E>) -> Result<&Arc<Installed>, E> {
         if let Some(library) = self.library.get() {
             return Ok(library);
         }
         let installed = Arc::new(install()?);
-        // If another thread was faster, what this one made goes again.
+        // If another thread was faster, its library is used and this one is dropped.
         Ok(self.library.get_or_init(|| installed))
     }
 
-    /// Code and buffers, by address.
+    /// The code and the buffers, by address.
     pub fn known(&self) -> &Known {
         &self.known
     }
@@ -54,29 +54,29 @@ impl Clues {
         *self.sizes.lock()
     }
 
-    /// From now on kernels get this much.
+    /// Changes how much memory kernels get.
     pub fn set_sizes(&self, change: impl FnOnce(&mut Sizes)) {
         change(&mut self.sizes.lock());
     }
 
-    /// A replay begins.
+    /// Counts a replay until the result is dropped.
     pub fn begin_replay(self: &Arc<Clues>) -> Replaying {
         self.replays.fetch_add(1, Ordering::Relaxed);
         Replaying(self.clone())
     }
 
-    /// Whether there are replays, which may run at any time.
+    /// Whether there are replays. They may run at any time.
     pub fn has_replays(&self) -> bool {
         self.replays.load(Ordering::Relaxed) > 0
     }
 
-    /// Why a thread gave up, if one did since the last call.
+    /// The reason why a thread stopped its kernel, if one did so since the last call.
     pub fn stop(&self) -> Option<Stop> {
         self.library()?.stop()
     }
 }
 
-/// A replay, until it is dropped.
+/// Stands for one replay that exists.
 pub struct Replaying(Arc<Clues>);
 
 impl Drop for Replaying {

@@ -193,7 +193,7 @@ impl<S: Sink> Commands<S> {
         self
     }
 
-    /// Waits until the syncpoint at `at` has come to `value`, letting other channels run.
+    /// Waits until the syncpoint at `at` has reached `value`. Other channels run during the wait.
     pub fn acquire_syncpoint(&mut self, at: u64, value: u32) -> &mut Self {
         let execute = NVC56F_SEM_EXECUTE_OPERATION.put(NVC56F_SEM_EXECUTE_OPERATION_ACQ_CIRC_GEQ)
             | NVC56F_SEM_EXECUTE_ACQUIRE_SWITCH_TSG.put(NVC56F_SEM_EXECUTE_ACQUIRE_SWITCH_TSG_EN);
@@ -201,7 +201,7 @@ impl<S: Sink> Commands<S> {
         self
     }
 
-    /// Increments the syncpoint behind `at` when the engine is idle: any number that is released there does.
+    /// Increments the syncpoint at `at` when the engine is idle. A release of any number to that address increments it.
     pub fn increment_syncpoint(&mut self, at: u64) -> &mut Self {
         let execute = NVC56F_SEM_EXECUTE_OPERATION.put(NVC56F_SEM_EXECUTE_OPERATION_RELEASE)
             | NVC56F_SEM_EXECUTE_RELEASE_WFI.put(NVC56F_SEM_EXECUTE_RELEASE_WFI_EN);

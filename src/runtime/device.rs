@@ -134,12 +134,12 @@ impl Device {
         pending
     }
 
-    /// Whether everything that was given is over.
+    /// Whether all work that the device was given has ended.
     pub(super) fn is_quiet(&self) -> bool {
         self.pending().is_empty()
     }
 
-    /// Who prints what kernels print.
+    /// The function that prints what kernels print.
     pub(super) fn printing(&self) -> &Printing {
         &self.printing
     }

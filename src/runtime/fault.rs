@@ -31,7 +31,7 @@ pub enum Cause {
     Trap,
     /// An assertion of the kernel failed.
     Assert,
-    /// The kernel freed memory that was not to be freed.
+    /// The kernel freed an address that it must not free.
     Free,
     /// The front end or the compute engine refused a launch or a method.
     Graphics,
@@ -57,27 +57,28 @@ pub struct FaultInfo {
     pub sm: Option<(u32, u32)>,
     /// The address of the instruction, if an SM reported one.
     pub pc: Option<u64>,
-    /// What the thread that gave up said, if one did.
+    /// The reason that a thread gave before it stopped the kernel, if it gave one.
     pub stop: Option<Stop>,
-    /// Where in the program the instruction is, when it is in a module.
+    /// The function of the instruction, if the instruction is in a module.
     pub place: Option<Located>,
-    /// What the virtual Orin knows, and no board's kernel tells.
+    /// Details that the virtual Orin reports. The kernel of a board does not report them.
     pub insight: Option<Insight>,
-    /// Its line of the kernel's log, with the places of the addresses of instructions.
+    /// The line of the kernel's log. Each address of an instruction has its function behind it.
     pub log: Option<String>,
-    /// What the address that was accessed is to the buffers.
+    /// Where the accessed address is, compared with the buffers.
     pub near: Option<String>,
-    /// Bytes of shared memory that the block has, and that the kernel's own arrays use, when an access went beyond them.
+    /// How many bytes of shared memory the block has, and how many of them the kernel's own arrays use. It is set if an access went
+    /// beyond them.
     pub shared: Option<(u64, u64)>,
 }
 
-/// `hww_warp_esr`: addresses beyond shared or local memory, and addresses that are no multiples of the access.
+/// `hww_warp_esr`: the address is beyond shared or local memory, or it is not a multiple of the size of the access.
 const OUT_OF_RANGE: u32 = 0x0e;
 const MISALIGNED: u32 = 0x0f;
-/// Instructions on shared memory.
+/// The instructions that access shared memory.
 const SHARED: [&str; 4] = ["LDS", "STS", "ATOMS", "LDGSTS"];
 
-/// A line of the log in which the address of each instruction has its place behind it.
+/// The line of the log, with the function of each instruction behind its address.
 fn with_places(log: &str, known: &Known) -> String {
     const PC: &str = "pc 0x";
     let mut parts = log.split(PC);
@@ -193,7 +194,7 @@ impl Watch {
         Ok(Some(self.keep(info)))
     }
 
-    /// Adds what the device and the virtual Orin know. The first answer counts.
+    /// Adds what the device and the virtual Orin know. This is done only once.
     fn keep(&self, mut info: FaultInfo) -> FaultInfo {
         let known = self.clues.known();
         info.place = info.pc.and_then(|pc| known.place(pc));

@@ -53,7 +53,7 @@ struct Work {
     ready_local: u32,
     /// The number of tasks that the CPU has done or will do for the queue.
     errands: u64,
-    /// The syncpoint of its channel, from the first use on.
+    /// The syncpoint of the queue's channel. It is asked for at the first use.
     signal: Option<Signal>,
     /// The timelines of the channels for which it waits, each with the submission that waits.
     waits_for: Vec<(u64, Arc<Timeline>)>,
@@ -180,7 +180,7 @@ impl Lane {
         *self.watch.write() = queue.watch().clone();
         self.last.store(queue.last(), Ordering::Release);
         work.queue = queue;
-        work.signal = None; // the old channel's is gone with it
+        work.signal = None; // the syncpoint was freed with the old channel
         Ok(true)
     }
 
@@ -273,10 +273,10 @@ impl Lane {
         Ok(submission)
     }
 
-    /// Increments the queue's syncpoint behind everything that was given. Returns what it comes to.
+    /// Increments the queue's syncpoint after all work that the queue has. Returns the value that the syncpoint will reach.
     ///
     /// # Errors
-    /// What RM says when it is asked for the syncpoint; as [`Lane::transfer`].
+    /// An error that RM gives for the syncpoint, and those of [`Lane::transfer`].
     pub fn signal(&self, base: &Base) -> RmResult<SyncPoint> {
         let mut work = self.work.lock();
         work.queue.check()?;

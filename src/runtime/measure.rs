@@ -1,6 +1,6 @@
-//! What a device reaches with short kernels: rates of arithmetic, bandwidths, and what a launch costs.
+//! Measures what a device reaches: rates of arithmetic, bandwidths and the time of a launch. It runs short kernels.
 //!
-//! The times are the processor's. The virtual Orin computes on the host, so its figures are those of the host.
+//! The processor's clock measures the times. The virtual Orin computes on the host, so its figures are those of the host.
 
 use super::buffer::Buffer;
 use super::device::Device;
@@ -12,36 +12,36 @@ use crate::status::{During, RmResult};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// `rates.cu`, compiled.
+/// The machine code of `rates.cu`.
 const IMAGE: &[u8] = include_bytes!("measure/rates.cubin");
 const THREADS: u32 = 256;
-/// Operations of a thread in each round, of the kind that its kernel does.
+/// How many operations of its kind a kernel does in each round of a thread.
 const UNROLLED: u64 = 8;
-/// Bytes that are copied. Two buffers of this size are larger than any cache of the GPUs that the library knows.
+/// How many bytes are copied. Two buffers of this size are larger than every cache of the GPUs that the library knows.
 const BYTES: u64 = 8 << 20;
-/// A measurement is repeated with more work until it takes this long: times much shorter are mostly that of the launch.
+/// A measurement is repeated with more work until it takes this long. In a much shorter time, the launch would count too much.
 pub const LONG: Duration = Duration::from_millis(5);
 /// The largest number of rounds.
 const MOST: u64 = 1 << 20;
-/// The best of this many times counts: the others were disturbed.
+/// Every measurement is made this many times, and the shortest time counts, because other work can only make it longer.
 const TRIES: usize = 3;
-/// Launches that follow each other without a wait.
+/// How many launches follow each other without a wait.
 const LAUNCHES: u64 = 64;
-/// No measurement takes as long on a GPU that works.
+/// A measurement that takes longer than this fails. A GPU that works is much faster.
 const PATIENCE: Option<Duration> = Some(Duration::from_secs(60));
 
-/// A device with the kernels, and memory for them.
+/// A device with the kernels that measure, and memory for them.
 struct Bench<'a> {
     device: &'a Device,
     module: Arc<Module>,
     to: Arc<Buffer>,
     from: Arc<Buffer>,
-    /// Enough blocks for every SM to be busy.
+    /// The number of blocks. Every SM has some.
     blocks: u32,
     long: Duration,
 }
 
-/// The best of several times.
+/// The shortest of several times.
 fn best(mut work: impl FnMut() -> RmResult<()>) -> RmResult<Duration> {
     let mut found = Duration::MAX;
     for _ in 0..TRIES {
@@ -52,7 +52,7 @@ fn best(mut work: impl FnMut() -> RmResult<()>) -> RmResult<Duration> {
     Ok(found)
 }
 
-/// How much of something is done in a second, where one round does `each`. What does not grow with the rounds is not counted.
+/// How much is done in a second, if one round does `each`. Time that does not depend on the number of rounds is not counted.
 fn per_second(long: Duration, each: u64, mut work: impl FnMut(u64) -> RmResult<()>) -> RmResult<u64> {
     let mut rounds = 2;
     let mut time = best(|| work(rounds))?;
@@ -61,7 +61,7 @@ fn per_second(long: Duration, each: u64, mut work: impl FnMut(u64) -> RmResult<(
         time = best(|| work(rounds))?;
     }
     let half = best(|| work(rounds / 2))?;
-    // The rest is about a half. Much less means that the computer was busy with other things.
+    // The rounds that are left take about half of the time. If they take much less, other work disturbed the measurement.
     let (rounds, time) = match time.checked_sub(half) {
         Some(rest) if rest > time / 4 => (rounds - rounds / 2, rest),
         _ => (rounds, time),
@@ -81,7 +81,7 @@ impl Bench<'_> {
         self.device.wait(fence, PATIENCE).during(|| format!("measuring with the kernel '{name}'"))
     }
 
-    /// Operations per second. A thread does `operations` at once.
+    /// Operations per second. Each operation of a thread counts as `operations`.
     fn rate(&self, name: &str, operations: u64) -> RmResult<u64> {
         let threads = u64::from(self.blocks * THREADS);
         per_second(self.long, operations * UNROLLED * threads, |rounds| {
@@ -91,7 +91,7 @@ impl Bench<'_> {
         })
     }
 
-    /// Bytes per second that are read and written.
+    /// Bytes per second; bytes that are read and bytes that are written both count.
     fn bandwidth(&self) -> RmResult<u64> {
         per_second(self.long, 2 * BYTES, |rounds| {
             let mut arguments = [self.to.address(), self.from.address()].map(u64::to_le_bytes).concat();
@@ -100,7 +100,7 @@ impl Bench<'_> {
         })
     }
 
-    /// Nanoseconds of a launch that nobody waits for before the next.
+    /// The nanoseconds of a launch if there is no wait before the next one.
     fn latency(&self) -> RmResult<u64> {
         let time = best(|| self.run("empty", 1, LAUNCHES, &[]))?;
         Ok((time.as_nanos() / u128::from(LAUNCHES)) as u64)
@@ -108,7 +108,7 @@ impl Bench<'_> {
 }
 
 impl Device {
-    /// Its profile, with measured figures in place of those of the design. Other work of the GPU makes them worse. Each
+    /// The profile of the device, with measured figures instead of those of the design. Other work of the GPU makes them worse. Each
     /// measurement takes at least as long as `long`.
     ///
     /// # Errors
@@ -123,8 +123,8 @@ impl Device {
             blocks: 2 * profile.compute_units,
             long,
         };
-        // A multiply-add is two operations. A register has two halves. The matrices of a warp have 16 x 8 x 16 products, and of
-        // bytes 16 x 8 x 32.
+        // A multiply-add is two operations. A register holds two halves. A warp multiplies matrices of 16 x 8 x 16 numbers, and of
+        // 16 x 8 x 32 bytes.
         profile.rates = Rates {
             scalar_float32: bench.rate("float32", 2)?,
             scalar_float16: bench.rate("float16", 4)?,

@@ -53,7 +53,7 @@ impl Module {
         Ok(Arc::new(Module { device: device.clone(), cubin, memory, home }))
     }
 
-    /// Where its kernels find what belongs to it.
+    /// The addresses at which its kernels find the parts of the module.
     #[inline]
     pub fn home(&self) -> &Home {
         &self.home

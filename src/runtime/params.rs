@@ -15,9 +15,9 @@ mod at {
     pub const LOCAL_WINDOW: usize = 0x20;
     pub const STACK: usize = 0x28;
     pub const DYNAMIC_SHARED: usize = 0x2c;
-    /// Environment registers 1 and 2: the halves of the grid's workspace, the upper one first.
+    /// Environment registers 1 and 2: the upper and the lower half of the address of the grid's workspace.
     pub const WORKSPACE: usize = 0x8c;
-    /// Environment registers 30 and 31: the state of the device library.
+    /// Environment registers 30 and 31: the address of the state of the device library.
     pub const LIBRARY: usize = 0x100;
     /// The number that is added to the address of a `__constant__` variable to make a generic pointer: the address of
     /// bank 3 in memory.
@@ -44,20 +44,20 @@ pub struct Windows {
     pub sm_count: u32,
 }
 
-/// Where a kernel's code finds what belongs to its module.
+/// The addresses that a kernel's code needs to find the parts of its module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Home {
-    /// GPU address of the module.
+    /// The GPU address of the module.
     pub module: u64,
-    /// GPU address of the device library's state; 0 for a module that does not use it.
+    /// The GPU address of the device library's state. 0 if the module does not use the library.
     pub library: u64,
 }
 
-/// Bytes of the workspace in which the blocks of a grid wait for each other, as cooperative groups have it: its size, and the
-/// barrier's word.
+/// The workspace in which the blocks of a grid wait for each other, as cooperative groups use it. The first word is the number of its
+/// bytes; another word is the barrier.
 pub const WORKSPACE: [u32; 4] = [16, 0, 0, 0];
 
-/// Writes the workspace's address.
+/// Writes the address of the workspace into a bank.
 pub fn put_workspace(bank: &mut [u8], address: u64) {
     put(bank, at::WORKSPACE, &[(address >> 32) as u32, address as u32]);
 }

@@ -19,7 +19,7 @@ pub struct Context {
     pub sass_version: u8,
 }
 
-/// The descriptor, the parameter bank and the grid's workspace of one kernel, one after the other as the GPU gets them.
+/// The descriptor, the parameter bank and the grid's workspace of one kernel. The GPU gets them in this order.
 pub struct Prepared {
     /// The launch for which they were made.
     made: Launch,
@@ -64,7 +64,7 @@ impl Prepared {
         self.arguments.len() as u64
     }
 
-    /// The number of bytes of all of them together.
+    /// The number of bytes of the three parts together.
     pub fn bytes(&self) -> u64 {
         self.image.len() as u64 * 4
     }
@@ -75,7 +75,7 @@ impl Prepared {
         self.made.is_like(launch) && self.local_memory == local_memory
     }
 
-    /// Makes them for a launch of a kernel whose module lies at `home`.
+    /// Makes the three parts for a launch of a kernel whose module is at `home`.
     ///
     /// # Errors
     /// The limit that is broken, with the numbers.

@@ -1,4 +1,4 @@
-//! What kernels print, and how much memory they have for that and for `malloc`.
+//! Prints what kernels print, and sets the sizes of the memory for that and for `malloc`.
 
 use super::device::Device;
 use super::library::Sizes;
@@ -9,24 +9,24 @@ use std::cell::Cell;
 use std::sync::Arc;
 use tegrarm_abi::rm::status::*;
 
-/// Who prints.
+/// A function that prints messages.
 pub type Printer = dyn Fn(&Printed) + Send + Sync;
 
-/// Nobody yet, or somebody.
+/// The printer of a device. A device that was just made has none.
 #[derive(Default)]
 pub struct Printing {
     printer: Mutex<Option<Arc<Printer>>>,
-    /// Messages come in order: one thread prints at a time. True while it does.
+    /// One thread prints at a time, so that messages keep their order. The value is true while a thread prints.
     turn: ReentrantMutex<Cell<bool>>,
 }
 
 impl Device {
-    /// From now on `printer` gets what kernels print.
+    /// Sets the function that prints what kernels print.
     pub fn print_with(&self, printer: Arc<Printer>) {
         *self.printing().printer.lock() = Some(printer);
     }
 
-    /// Prints what kernels have printed so far, if somebody wants it.
+    /// Prints the messages that kernels have written so far, if the device has a printer.
     pub(super) fn print(&self) {
         if self.base().clues().library().is_some() {
             self.print_now();
@@ -38,7 +38,7 @@ impl Device {
         let Some(library) = self.base().clues().library() else { return };
         let Some(printer) = self.printing().printer.lock().clone() else { return };
         let turn = self.printing().turn.lock();
-        // A printer that waits for the device comes back here.
+        // The printer may wait for the device, and then the same thread comes here a second time.
         if turn.replace(true) {
             return;
         }
@@ -50,15 +50,15 @@ impl Device {
         turn.set(false);
     }
 
-    /// Whether everything that was given is over.
+    /// Whether all work that the device was given has ended.
     fn nothing_runs(&self) -> bool {
         !self.base().clues().has_replays() && self.is_quiet()
     }
 
-    /// After a fault: what it left in the middle goes.
+    /// Removes what a fault left incomplete: a message that was being written, and a heap that was being changed.
     ///
     /// # Errors
-    /// None in practice: the library's memory is as long as it was made.
+    /// None in practice, because the memory of the library has room for what is written.
     pub(super) fn tidy_up(&self) -> RmResult<()> {
         self.print();
         if let Some(library) = self.base().clues().library()
@@ -72,16 +72,16 @@ impl Device {
         Ok(())
     }
 
-    /// How much memory kernels have for `malloc` and `printf`.
+    /// How much memory kernels get for `malloc` and `printf`.
     pub fn sizes(&self) -> Sizes {
         self.base().clues().sizes()
     }
 
-    /// Gives the heap of `malloc` another size, after everything before has finished.
+    /// Changes the size of the heap of `malloc`. Waits until all earlier work has finished.
     ///
     /// # Errors
-    /// 0x1F for more than there can be, 0x63 when kernels use the heap or there are replays, 0x51 when there is not that much memory;
-    /// a channel's fault.
+    /// 0x1F if the size is too large, 0x63 if kernels use the heap or the device has replays, 0x51 if there is not enough memory; the
+    /// fault of a channel.
     pub fn set_heap(&self, bytes: u64) -> RmResult<()> {
         let bytes = Sizes::heap(bytes)?;
         if let Some(library) = self.base().clues().library() {
@@ -92,10 +92,10 @@ impl Device {
         Ok(())
     }
 
-    /// Gives `printf` a buffer of another size, after everything before has finished and was printed.
+    /// Changes the size of the buffer of `printf`. Waits until all earlier work has finished and its messages were printed.
     ///
     /// # Errors
-    /// 0x1F for more than there can be, 0x63 when there are replays, 0x51 when there is not that much memory; a channel's fault.
+    /// 0x1F if the size is too large, 0x63 if the device has replays, 0x51 if there is not enough memory; the fault of a channel.
     pub fn set_printf(&self, bytes: u64) -> RmResult<()> {
         let bytes = Sizes::printf(bytes)?;
         if let Some(library) = self.base().clues().library() {

@@ -34,7 +34,7 @@ const USERD: u64 = RING_BYTES;
 /// The place of `GPPut` in the area.
 pub const GP_PUT: u64 = USERD + offset_of!(AmpereAControlGPFifo, GPPut) as u64;
 const AREA: u64 = 64 << 10;
-/// The first bit of a queue's generation.
+/// The position of a queue's generation in its number.
 const GENERATION: u32 = 48;
 /// The number of bytes for the words of one submission.
 const SLOT: u64 = MOST as u64 * 4;
@@ -220,7 +220,7 @@ impl Queue {
         self.last
     }
 
-    /// A number that tells it from the queue that it goes on for, in bits that no other small number has.
+    /// A number that changes when another queue takes the place of this one after a fault. Its bits are above those of small numbers.
     #[inline(always)]
     pub fn generation(&self) -> u64 {
         self.generation

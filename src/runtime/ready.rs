@@ -32,7 +32,8 @@ struct Image {
     /// The descriptor and the parameter bank, and their GPU address.
     launch: Span,
     at: u64,
-    /// The template from which it was made, and the queue's generation: a fault leaves workspaces in the middle of a barrier.
+    /// The version of the template from which it was made, and the queue's generation. After a fault, images are made anew, because
+    /// the fault may have left their workspaces in the middle of a barrier.
     version: u64,
     /// The fence of its last launch.
     fence: u64,
@@ -64,7 +65,7 @@ impl Ready {
         self.template.is_for(launch, local_memory)
     }
 
-    /// Changes the template for a launch of a kernel whose module lies at `home`.
+    /// Changes the template for a launch of a kernel whose module is at `home`.
     ///
     /// # Errors
     /// The limit that is broken, with the numbers.

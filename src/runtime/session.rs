@@ -29,7 +29,7 @@ pub struct Group {
     pub group: u32,
     /// FERMI_CONTEXT_SHARE_A.
     pub share: u32,
-    /// The channel in it, once it is there.
+    /// The channel of the group, as soon as it is made.
     pub channel: u32,
 }
 
@@ -113,10 +113,10 @@ impl Session {
         self.rm.control(&prepared, params.as_mut_bytes())
     }
 
-    /// Where the GPU reads all syncpoints.
+    /// The addresses at which the GPU reads all syncpoints.
     ///
     /// # Errors
-    /// What RM says.
+    /// An error that RM gives.
     pub fn syncpoints(&self) -> RmResult<SyncpointMap> {
         self.rm.syncpoint_map(self.client, self.space)
     }

@@ -1,4 +1,4 @@
-//! Work that is handed over between queues and other drivers, by syncpoints and sync files.
+//! Hands work over between queues and other drivers, with syncpoints and sync files.
 
 use super::device::Device;
 use super::lane::split;
@@ -9,25 +9,25 @@ use crate::status::{RmResult, fail};
 use std::os::fd::{BorrowedFd, OwnedFd};
 use tegrarm_abi::rm::status::*;
 
-/// The syncpoint that a channel increments.
+/// The syncpoint of a channel, which the channel increments.
 #[derive(Clone, Copy)]
 pub struct Signal {
     point: UserSyncpoint,
-    /// What it comes to when the channel has done everything.
+    /// The value that it has when the channel has done all its work.
     last: u32,
 }
 
 impl Signal {
-    /// That of a channel, which nobody has incremented yet.
+    /// The syncpoint of a channel. The channel has not incremented it yet.
     ///
     /// # Errors
-    /// What RM says.
+    /// An error that RM gives.
     pub fn of(session: &Session, channel: u32) -> RmResult<Signal> {
         let point = session.rm().user_syncpoint(session.client(), channel)?;
         Ok(Signal { point, last: point.value })
     }
 
-    /// Where the GPU increments it.
+    /// The GPU address at which a release increments it.
     pub fn va(&self) -> u64 {
         self.point.va
     }
@@ -40,10 +40,10 @@ impl Signal {
 }
 
 impl Device {
-    /// A syncpoint, and what it comes to when the queue of a fence has done everything that it was given.
+    /// The syncpoint of a fence's queue, and the value that it reaches when the queue has done all work that it has now.
     ///
     /// # Errors
-    /// 0x1F for a fence that was never given, or of a queue that has ended; the channel's fault; what RM says.
+    /// 0x1F if the fence was never given out, or if its queue was destroyed; the fault of a channel; an error that RM gives.
     pub fn syncpoint(&self, fence: u64) -> RmResult<SyncPoint> {
         let Some(lane) = self.lane(fence)? else {
             fail!(NV_ERR_INVALID_ARGUMENT, "the queue of fence {fence:#x} has ended: its fences have passed");
@@ -55,7 +55,7 @@ impl Device {
     /// The same as a Linux sync file.
     ///
     /// # Errors
-    /// As [`Device::syncpoint`]; 0x56 when the system makes no sync files.
+    /// As [`Device::syncpoint`]; 0x56 if the system cannot make sync files.
     pub fn sync_file(&self, fence: u64) -> RmResult<OwnedFd> {
         let point = self.syncpoint(fence)?;
         self.session().rm().sync_file(point)
@@ -63,10 +63,10 @@ impl Device {
 }
 
 impl QueueRef {
-    /// What is given from now on starts when syncpoints have come to their values.
+    /// Lets all later work of the queue wait until syncpoints have reached their values.
     ///
     /// # Errors
-    /// 0x1F for a syncpoint that the system does not have; the channel's fault; 0x65 when the ring stays full.
+    /// 0x1F if the system does not have the syncpoint; the fault of a channel; 0x65 if the ring stays full.
     pub fn after_syncpoints(&self, points: &[SyncPoint]) -> RmResult<()> {
         let map = self.device().base().syncpoints()?;
         for SyncPoint { id, threshold } in points {
@@ -81,10 +81,10 @@ impl QueueRef {
         Ok(())
     }
 
-    /// What is given from now on starts when a sync file has passed. The descriptor stays the caller's.
+    /// Lets all later work of the queue wait for a sync file. The caller keeps the descriptor.
     ///
     /// # Errors
-    /// 0x1F for a descriptor that is not a sync file of host1x; 0x56 when the system has no sync files; as above.
+    /// 0x1F if the descriptor is not a sync file of host1x; 0x56 if the system has no sync files; as above.
     pub fn after_sync_file(&self, fd: BorrowedFd<'_>) -> RmResult<()> {
         let points = self.device().session().rm().sync_file_points(fd)?;
         if points.is_empty() { Ok(()) } else { self.after_syncpoints(&points) }

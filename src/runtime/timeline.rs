@@ -16,7 +16,7 @@ pub struct Timeline {
     /// Whether there are submissions that never finished although later ones did. The next field says which.
     has_lost: AtomicBool,
     lost: Mutex<Vec<RangeInclusive<u64>>>,
-    /// The number of channels that it had so far.
+    /// How many channels have used the timeline so far.
     channels: AtomicU64,
 }
 
@@ -45,12 +45,12 @@ impl Timeline {
         Ok(Timeline { memory, has_lost, lost: Mutex::default(), channels })
     }
 
-    /// Gives it another channel, because it is new or a fault stopped the channel before. Returns the number of channels so far.
+    /// Counts another channel, which is made for a new queue or after a fault. Returns the number of channels so far.
     pub fn next_channel(&self) -> u64 {
         self.channels.fetch_add(1, Ordering::Relaxed) + 1
     }
 
-    /// Declares that submissions up to `last` that have not finished never will. Everything that waits for them
+    /// Declares that the submissions up to `last` that have not finished will never finish. Everything that waits for them
     /// continues.
     ///
     /// # Errors

@@ -124,10 +124,10 @@ impl AddressSpace {
         }
     }
 
-    /// Maps all syncpoints of the system for reading, at the first call.
+    /// Maps all syncpoints of the system for reading. Only the first call asks the kernel.
     ///
     /// # Errors
-    /// `ENOMEM` when no addresses are left, `EINVAL` when the kernel has no syncpoints.
+    /// `ENOMEM` if no addresses are left, `EINVAL` if the kernel has no syncpoints.
     pub fn syncpoints(&self) -> Result<nvgpu_as_get_sync_ro_map_args, KernelError> {
         let mut args = nvgpu_as_get_sync_ro_map_args::new_zeroed();
         call(&self.file, NVGPU_AS_IOCTL_GET_SYNC_RO_MAP, &mut args)?;

@@ -78,10 +78,10 @@ impl Channel {
         call(&self.file, NVGPU_IOCTL_CHANNEL_SET_ERROR_NOTIFIER, &mut args)
     }
 
-    /// The channel's own syncpoint, which the kernel makes at the first call.
+    /// The channel's own syncpoint. The kernel makes it at the first call.
     ///
     /// # Errors
-    /// `ENOMEM` when no syncpoint is left, `EINVAL` when the kernel has none.
+    /// `ENOMEM` if all syncpoints are in use, `EINVAL` if the kernel has none.
     pub fn user_syncpoint(&self) -> Result<nvgpu_get_user_syncpoint_args, KernelError> {
         let mut args = nvgpu_get_user_syncpoint_args::new_zeroed();
         call(&self.file, NVGPU_IOCTL_CHANNEL_GET_USER_SYNCPOINT, &mut args)?;

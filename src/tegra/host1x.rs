@@ -1,4 +1,4 @@
-//! host1x's node of fences: Linux sync files of syncpoints, and syncpoints of sync files.
+//! The node of host1x that makes Linux sync files of syncpoints, and finds the syncpoints of sync files.
 
 use super::error::call;
 use super::{KernelError, nodes};
@@ -8,10 +8,10 @@ use tegrarm_abi::host1x::*;
 use tegrarm_kmd::{Errno, File, Kmd, Node};
 use zerocopy::FromZeros;
 
-/// Sync files are merged of a few fences. One with more is asked for a second time.
+/// The number of fences that a first call asks for. Sync files rarely have more; if one has, there is a second call.
 const FEW: usize = 16;
 
-/// The open node.
+/// The node, opened.
 pub struct Host1x {
     file: File,
 }
@@ -28,7 +28,7 @@ impl Host1x {
     /// Makes a sync file that passes when a syncpoint reaches a value.
     ///
     /// # Errors
-    /// `EINVAL` for a syncpoint that nobody has; `EMFILE` when the process has no descriptor left.
+    /// `EINVAL` if the syncpoint belongs to no channel; `EMFILE` if the process has as many descriptors as it may have.
     pub fn sync_file(&self, id: u32, threshold: u32) -> Result<OwnedFd, KernelError> {
         let mut args = host1x_create_fence { id, threshold, fence_fd: 0, reserved: 0 };
         call(&self.file, HOST1X_IOCTL_CREATE_FENCE, &mut args)?;
@@ -37,10 +37,10 @@ impl Host1x {
         Ok(OwnedFd::from(file))
     }
 
-    /// The syncpoints and values for which a sync file waits. Fences that have passed may be left out.
+    /// The syncpoints and values for which a sync file waits. The kernel may leave out fences that have passed.
     ///
     /// # Errors
-    /// `EINVAL` for a descriptor that is no sync file, or one of another driver than host1x.
+    /// `EINVAL` if the descriptor is not a sync file, or if the sync file belongs to a driver other than host1x.
     pub fn points(&self, fd: BorrowedFd<'_>) -> Result<Vec<host1x_fence_extract_fence>, KernelError> {
         let mut room = FEW;
         loop {
@@ -61,7 +61,7 @@ impl Host1x {
         }
     }
 
-    /// Whether an error says that the system has no such node.
+    /// Whether an error means that the system has no such node.
     pub fn is_missing(e: &KernelError) -> bool {
         e.errno == Errno::ENOENT
     }

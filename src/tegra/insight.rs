@@ -1,13 +1,13 @@
-//! What the virtual Orin tells of a fault that no board's kernel tells a program.
+//! Details of a fault that the virtual Orin reports to programs. The kernel of a board does not report them.
 
 use super::clocks::devfreq;
 use std::sync::Arc;
 use tegrarm_kmd::Kmd;
 
-/// The file with the newest faults, in the directory of the GPU's device. A board has none.
+/// The file with the newest faults, in the directory of the GPU's device. A board does not have it.
 const FILE: &str = "device/tegra_sim_faults";
 
-/// Details of a fault. What the fault does not have is 0, empty or `None`.
+/// Details of a fault. A detail that the fault does not have is 0, empty or `None`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Insight {
     /// The line of the kernel's log.
@@ -29,7 +29,7 @@ pub struct WarpInsight {
     pub lanes: u32,
     /// Whether it is known which lane's access failed.
     pub is_one_lane: bool,
-    /// The thread in that lane, or in the first one.
+    /// The thread in that lane. If the lane is not known, it is the thread in the first lane that executed the instruction.
     pub thread: [u32; 3],
     /// The instruction.
     pub instruction: String,
@@ -37,13 +37,13 @@ pub struct WarpInsight {
     pub shared: u32,
 }
 
-/// What is known of the newest fault that stopped a channel. `None` on a board.
+/// The details of the newest fault that stopped a channel. `None` on a board.
 pub fn insight(kmd: &Arc<dyn Kmd>, channel: u32) -> Option<Insight> {
     let text = kmd.read_text(&format!("{}/{FILE}", devfreq(kmd)?)).ok()?;
     text.lines().rev().find_map(|line| parse(line, channel))
 }
 
-/// `key=value` divided by tabs.
+/// Reads `key=value` pairs that are separated by tabs.
 fn parse(line: &str, channel: u32) -> Option<Insight> {
     let of = |key: &str| line.split('\t').find_map(|field| field.strip_prefix(key)?.strip_prefix('='));
     if of("channel")?.parse() != Ok(channel) {

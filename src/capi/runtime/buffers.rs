@@ -142,7 +142,7 @@ pub unsafe extern "C" fn tegrarm_buffer_import_pages(
 }
 
 /// Writes a new descriptor of a buffer's memory to `*fd`: a dmabuf, for other drivers and other processes. The caller
-/// closes it. The memory stays for as long as somebody has a descriptor or a mapping of it, also when the buffer is
+/// closes it. The memory stays as long as a process has a descriptor or a mapping of it, also when the buffer is
 /// freed.
 ///
 /// The descriptor is of the whole memory: `*offset` is where the buffer starts in it, which is 0 unless

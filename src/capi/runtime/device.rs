@@ -23,7 +23,7 @@ pub const TEGRARM_WAIT_POLL: u64 = 0;
 pub const TEGRARM_FAULT_NO_SM: u32 = u32::MAX;
 /// Bytes of `tegrarm_fault.text`, with its NUL.
 pub const TEGRARM_FAULT_TEXT_SIZE: usize = 256;
-/// Bytes of `tegrarm_fault.sentence`, with its NUL.
+/// The number of bytes of `tegrarm_fault.sentence`, with its NUL.
 pub const TEGRARM_FAULT_SENTENCE_SIZE: usize = 4096;
 
 /// The cause for which a device stopped: a value of `tegrarm_fault.cause`. Later versions may add values.
@@ -43,7 +43,7 @@ pub enum tegrarm_fault_cause {
     TEGRARM_FAULT_TIMEOUT = 4,
     /// The pushbuffer cannot be decoded.
     TEGRARM_FAULT_PUSHBUFFER = 5,
-    /// An error that is none of these.
+    /// Another error.
     TEGRARM_FAULT_OTHER = 6,
     /// The kernel executed a trap.
     TEGRARM_FAULT_TRAP = 7,
@@ -91,11 +91,11 @@ pub struct tegrarm_fault {
     pub pc: u64,
     /// The beginning of the sentence, with a NUL at its end.
     pub text: [c_char; TEGRARM_FAULT_TEXT_SIZE],
-    /// A sentence that says all of this, with a NUL at its end.
+    /// A sentence that describes the fault completely, with a NUL at its end.
     pub sentence: [c_char; TEGRARM_FAULT_SENTENCE_SIZE],
 }
 
-/// Bytes of the structure before it had `sentence`.
+/// The number of bytes that the structure had before `sentence` was added.
 const FIRST_SIZE: usize = std::mem::offset_of!(tegrarm_fault, sentence);
 
 /// Opens GPU `index`, which is 0 on a Tegra: an address space, a channel with the compute and copy engines, and local
@@ -196,7 +196,7 @@ pub unsafe extern "C" fn tegrarm_device_fault(device: *mut tegrarm_device, fault
         }
         let mut found = tegrarm_fault::of(DEVICES.get(device)?.fault()?);
         found.size = size.min(size_of::<tegrarm_fault>());
-        // SAFETY: the caller has that many bytes, and the structure has no more of them than it is long.
+        // SAFETY: the caller has memory for that many bytes, and they are not more than the structure has.
         unsafe { std::ptr::copy_nonoverlapping((&raw const found).cast::<u8>(), fault.cast::<u8>(), found.size) };
         Ok(())
     })
@@ -228,7 +228,7 @@ impl tegrarm_fault {
     }
 }
 
-/// As much of a sentence as there is room for, with a NUL at its end.
+/// Writes a sentence to `to`. A sentence that is too long is cut. There is always a NUL at the end.
 fn put_text(to: &mut [c_char], sentence: &str) {
     let mut end = sentence.len().min(to.len() - 1);
     while !sentence.is_char_boundary(end) {

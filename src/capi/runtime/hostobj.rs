@@ -26,7 +26,7 @@ pub const TEGRARM_OBJECT_SYMBOLS: usize = 1_048_576;
 /// Errors:
 /// - `NV_ERR_INVALID_POINTER`: `object`, `image`, `names`, `addresses` or one of the names is NULL.
 /// - `NV_ERR_INVALID_ARGUMENT`: the file cannot be loaded, or a name is not UTF-8. `tegrarm_last_error` names the
-///   section and the offset, or the symbols that nobody defines.
+///   section and the offset, or the symbols that are not defined.
 /// - `NV_ERR_INVALID_ARGUMENT`: `size` is more than `TEGRARM_IMAGE_SIZE`, or `count` more than
 ///   `TEGRARM_OBJECT_SYMBOLS`.
 /// - `NV_ERR_NO_MEMORY`: the system gives no executable memory, or no memory for a copy of the file.

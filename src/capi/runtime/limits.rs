@@ -41,7 +41,7 @@ fn unknown(limit: NvU32) -> RmError {
 /// Errors:
 /// - `NV_ERR_OBJECT_NOT_FOUND`: `device` is not an open device.
 /// - `NV_ERR_INVALID_POINTER`: `value` is NULL.
-/// - `NV_ERR_INVALID_ARGUMENT`: `limit` is none of the values.
+/// - `NV_ERR_INVALID_ARGUMENT`: `limit` is not a value of `enum tegrarm_limit`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tegrarm_device_limit(
     device: *mut tegrarm_device,
@@ -63,13 +63,15 @@ pub unsafe extern "C" fn tegrarm_device_limit(
 
 /// Changes a limit of a device. `limit` is one of `enum tegrarm_limit`. The device may round `value` up;
 /// `tegrarm_device_limit` returns the new value. The call waits for the work that the device was given before. A replay
-/// keeps the stack that it was made with. While the sizes of heap or buffer change, no other thread gives the device work.
+/// keeps the stack that it was made with. While the size of the heap or of the buffer changes, other threads must not
+/// give the device work.
 ///
 /// Errors:
 /// - `NV_ERR_OBJECT_NOT_FOUND`: `device` is not an open device.
-/// - `NV_ERR_INVALID_ARGUMENT`: `limit` is none of the values, or `value` is more than there can be.
+/// - `NV_ERR_INVALID_ARGUMENT`: `limit` is not a value of `enum tegrarm_limit`, or `value` is too large.
 /// - `NV_ERR_STATE_IN_USE`: `limit` is `TEGRARM_LIMIT_HEAP_SIZE`, and kernels have not freed everything that `malloc` gave them.
-/// - `NV_ERR_STATE_IN_USE`: `limit` is that or `TEGRARM_LIMIT_PRINTF_SIZE`, and a module uses the memory while the device has replays.
+/// - `NV_ERR_STATE_IN_USE`: `limit` is `TEGRARM_LIMIT_HEAP_SIZE` or `TEGRARM_LIMIT_PRINTF_SIZE`, a module uses that memory, and the device
+///   has replays.
 /// - `NV_ERR_NO_MEMORY`: there is not enough memory. The limit stays as it was.
 /// - `NV_ERR_RESET_REQUIRED`: a fault stopped the device.
 #[unsafe(no_mangle)]

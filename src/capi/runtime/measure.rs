@@ -1,4 +1,4 @@
-//! What a device reaches, measured.
+//! Measures the rates that a device reaches.
 
 use super::super::guard::status;
 use super::super::library::tegrarm_device_profile;
@@ -13,14 +13,14 @@ use crate::runtime::measure::LONG;
 /// the call. At most that many bytes are written.
 ///
 /// The call runs short kernels and copies on the device, which takes some tenths of a second, and waits for them. Other work that
-/// the GPU does at the same time makes the figures worse. On the virtual Orin the figures are those of the computer that it runs on.
+/// the GPU does at the same time makes the figures worse. The figures of the virtual Orin are those of the computer on which it runs.
 ///
 /// Errors:
 /// - `NV_ERR_INVALID_POINTER`: `profile` is NULL.
 /// - `NV_ERR_INVALID_PARAM_STRUCT`: `profile->size` is smaller than the first field.
 /// - `NV_ERR_OBJECT_NOT_FOUND`: `device` is not an open device.
-/// - `NV_ERR_NO_MEMORY`: there is no memory for the buffers of the measurement, 16 MiB.
-/// - `NV_ERR_RESET_REQUIRED`: a fault stopped the device. `tegrarm_device_fault` says which.
+/// - `NV_ERR_NO_MEMORY`: there is not enough memory for the buffers of the measurement, which have 16 MiB.
+/// - `NV_ERR_RESET_REQUIRED`: a fault stopped the device. `tegrarm_device_fault` describes it.
 /// - `NV_ERR_TIMEOUT`: a measurement was not over after a minute.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tegrarm_device_measure(

@@ -1,4 +1,4 @@
-//! What kernels print: formatted as the C library does, and given to the program.
+//! Formats what kernels print, as the C library would, and passes it to the program.
 
 use super::super::guard::status;
 use super::super::objects::NV_STATUS;
@@ -10,18 +10,18 @@ use crate::runtime::library::messages::Printed;
 use std::ffi::{CString, c_char, c_int, c_void};
 use std::sync::Arc;
 
-/// Who gets what kernels print: `text` has `size` bytes, which may be any, and a NUL behind them; it is valid during the call. `user` is
-/// what `tegrarm_printf` was given.
+/// A function that receives what kernels print. `text` has `size` bytes, which can have any value, and a NUL behind them. It is valid
+/// during the call. `user` is the value that was passed to `tegrarm_printf`.
 #[allow(non_camel_case_types)]
 pub type tegrarm_printf_callback = Option<unsafe extern "C" fn(text: *const c_char, size: usize, user: *mut c_void)>;
 
-/// Has `callback` called with what kernels of a device print with `printf`, one call for each `printf`. With NULL, which is how a device
-/// begins, the text goes to the program's standard output. `user` is passed on to the callback.
+/// Calls `callback` with the text that kernels of a device print with `printf`, once for each `printf`. If `callback` is NULL, the text
+/// goes to the program's standard output, as it does when a device has just been opened. `user` is passed to the callback.
 ///
-/// Kernels write into a buffer, whose size is `TEGRARM_LIMIT_PRINTF_SIZE`. It is read by every call that waits for work of the device, also
-/// when the wait fails, and the callback is called in that thread; two threads take turns. What finds no room in the buffer is lost. The
-/// callback then gets a line that says how many calls of `printf` were lost. It may call any function but `tegrarm_device_close`. It must not
-/// wait for another thread that waits for the device.
+/// Kernels write into a buffer, whose size is `TEGRARM_LIMIT_PRINTF_SIZE`. Every call that waits for work of the device reads the buffer,
+/// also if the wait fails. It calls the callback in its own thread. The callback is never called by two threads at once. If the buffer is
+/// full, further text is lost, and the callback then gets a line that says how many calls of `printf` were lost. The callback may call
+/// every function but `tegrarm_device_close`. It must not wait for another thread that waits for the device.
 ///
 /// Errors:
 /// - `NV_ERR_OBJECT_NOT_FOUND`: `device` is not an open device.
@@ -41,7 +41,7 @@ pub extern "C" fn tegrarm_printf(
         device.print_with(Arc::new(move |printed| {
             each(printed, |text| {
                 let size = text.len() - 1;
-                // SAFETY: `callback` is what `tegrarm_printf` asks of its caller, and takes what the caller gave as `user`.
+                // SAFETY: the caller of `tegrarm_printf` promises that `callback` can be called with `user` and a text.
                 unsafe { callback(text.as_ptr().cast(), size, user as *mut c_void) }
             });
         }));
@@ -50,15 +50,15 @@ pub extern "C" fn tegrarm_printf(
 }
 
 unsafe extern "C" {
-    /// The C library's, whose buffer the program's own `printf` uses too.
+    /// The standard output of the C library. The program's own `printf` uses the same buffer.
     static stdout: *mut libc::FILE;
 }
 
-/// What kernels of a device print goes to standard output, as it does with CUDA.
+/// Sends what kernels of a device print to standard output, as CUDA does.
 pub(super) fn print_to_standard_output(device: &Device) {
     device.print_with(Arc::new(|printed| {
         each(printed, |text| {
-            // SAFETY: the text is as long as that; the stream is the C library's own. What cannot be written is lost, as with printf(3).
+            // SAFETY: the text has that many bytes; the stream is the C library's own. If it cannot be written, it is lost, as with printf(3).
             unsafe { libc::fwrite(text.as_ptr().cast(), 1, text.len() - 1, stdout) };
         });
         // SAFETY: the stream is the C library's own.
@@ -66,7 +66,7 @@ pub(super) fn print_to_standard_output(device: &Device) {
     }));
 }
 
-/// Shows each message, with a NUL behind it.
+/// Formats each message and passes it to `show`, with a NUL at its end.
 fn each(printed: &Printed, mut show: impl FnMut(&[u8])) {
     for record in &printed.records {
         let mut text = Vec::new();
@@ -89,7 +89,7 @@ fn each(printed: &Printed, mut show: impl FnMut(&[u8])) {
     }
 }
 
-/// The longest text of one conversion; a wider one is cut.
+/// The largest number of bytes of one conversion. A longer text is cut.
 const WIDEST: usize = 1 << 20;
 
 /// Formats one argument.
@@ -101,7 +101,7 @@ fn put(text: &mut Vec<u8>, conversion: &Conversion<'_>, value: Value<'_>) {
         (Value::Word(_), Some(_)) if letter != b'c' => b"h",
         _ => b"",
     };
-    // Width and precision are always given, so that there is one form of the call; a negative precision is as none.
+    // Width and precision are always passed, so that one form of the call is enough. A negative precision means none.
     let format = [b"%", flags, b"*.*", length, &[letter]].concat();
     let Ok(format) = CString::new(format) else { return };
     let (width, precision) = (width.unwrap_or(0), precision.unwrap_or(-1));
@@ -112,7 +112,7 @@ fn put(text: &mut Vec<u8>, conversion: &Conversion<'_>, value: Value<'_>) {
             unsafe { libc::snprintf(to, room, format, width, precision, word) }
         }),
         Value::Double(word) => print_into(text, |to, room| {
-            // SAFETY: the format takes a `long long` or a pointer, which has as many bytes.
+            // SAFETY: the format takes a `long long` or a pointer; both have eight bytes.
             unsafe { libc::snprintf(to, room, format, width, precision, word) }
         }),
         Value::Real(real) => print_into(text, |to, room| {
@@ -130,7 +130,7 @@ fn put(text: &mut Vec<u8>, conversion: &Conversion<'_>, value: Value<'_>) {
     }
 }
 
-/// Appends what `print` writes, which says how long it is as `snprintf` does.
+/// Appends what `print` writes. `print` returns the length of the whole text, as `snprintf` does.
 fn print_into(text: &mut Vec<u8>, print: impl Fn(*mut c_char, usize) -> c_int) {
     let mut buffer = vec![0u8; 64];
     for _ in 0..2 {

@@ -1,4 +1,4 @@
-//! Fences of other drivers: syncpoints and Linux sync files.
+//! Fences for other drivers and of other drivers: syncpoints and Linux sync files.
 
 use super::super::guard::status;
 use super::super::objects::{NV_STATUS, NvU32, NvU64};
@@ -11,19 +11,19 @@ use std::ffi::c_int;
 use std::os::fd::{BorrowedFd, IntoRawFd};
 use tegrarm_abi::rm::status::*;
 
-/// Gives a fence to other drivers as a syncpoint of host1x: cameras, encoders, displays and the queues of other processes can
-/// wait until syncpoint `*id` has come to `*threshold`. The comparison is that of 32-bit counters that wrap around.
+/// Expresses a fence as a value of a host1x syncpoint, which other drivers understand: cameras, encoders, displays and the queues of
+/// other processes can wait until syncpoint `*id` has reached `*threshold`. Values are compared as 32-bit counters that wrap around.
 ///
-/// The GPU increments the syncpoint behind everything that the queue of the fence was given before this call, so that a program
-/// makes the call directly behind the work that it hands over. If a fault stops the queue, the kernel lets the syncpoint
-/// pass every value, and what was waited for may not be complete: `tegrarm_fence_query` says so.
+/// The GPU increments the syncpoint after all work that the queue of the fence had before this call, not only after the fence. Make
+/// the call directly after the work that is handed over. If a fault stops the queue, the kernel lets the syncpoint pass every value, and
+/// the work may be incomplete. `tegrarm_fence_query` then returns the fault.
 ///
 /// Errors:
 /// - `NV_ERR_INVALID_POINTER`: `id` or `threshold` is NULL.
 /// - `NV_ERR_OBJECT_NOT_FOUND`: `device` is not an open device.
 /// - `NV_ERR_INVALID_ARGUMENT`: the device never gave out `fence`, or its queue was destroyed.
 /// - `NV_ERR_RESET_REQUIRED`: a fault stopped the queue of the fence.
-/// - `NV_ERR_NO_MEMORY`: the system has no syncpoint left.
+/// - `NV_ERR_NO_MEMORY`: all syncpoints of the system are in use.
 /// - `NV_ERR_TIMEOUT`: the channel is full, and nothing finished for a minute.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tegrarm_fence_syncpoint(
@@ -43,10 +43,10 @@ pub unsafe extern "C" fn tegrarm_fence_syncpoint(
     })
 }
 
-/// Gives a fence to other drivers and processes as a Linux sync file. `*fd` is a new descriptor, which the caller closes. It
-/// becomes readable for `poll(2)` when the work is done, V4L2 and DRM take it, and another process can be sent it.
+/// Makes a Linux sync file of a fence, for other drivers and processes. `*fd` is a new descriptor, which the caller closes. `poll(2)`
+/// reports it as readable when the work is done. V4L2 and DRM accept it, and it can be sent to another process.
 ///
-/// What is said of `tegrarm_fence_syncpoint` holds here too: the file is of that syncpoint.
+/// The file waits for the syncpoint of `tegrarm_fence_syncpoint`, so everything that is said there holds here too.
 ///
 /// Errors:
 /// - `NV_ERR_INVALID_POINTER`: `fd` is NULL.
@@ -54,8 +54,8 @@ pub unsafe extern "C" fn tegrarm_fence_syncpoint(
 /// - `NV_ERR_INVALID_ARGUMENT`: the device never gave out `fence`, or its queue was destroyed.
 /// - `NV_ERR_NOT_SUPPORTED`: the system has no `/dev/host1x-fence`.
 /// - `NV_ERR_RESET_REQUIRED`: a fault stopped the queue of the fence.
-/// - `NV_ERR_NO_MEMORY`: the system has no syncpoint left.
-/// - `NV_ERR_OPERATING_SYSTEM`: the process has no descriptor left.
+/// - `NV_ERR_NO_MEMORY`: all syncpoints of the system are in use.
+/// - `NV_ERR_OPERATING_SYSTEM`: the process has as many descriptors as it may have.
 /// - `NV_ERR_TIMEOUT`: the channel is full, and nothing finished for a minute.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tegrarm_fence_sync_file(
@@ -71,10 +71,10 @@ pub unsafe extern "C" fn tegrarm_fence_sync_file(
     })
 }
 
-/// Lets a queue wait for a syncpoint of host1x, which another driver or another process increments: what the queue is given
-/// from now on starts when syncpoint `id` has come to `threshold`. The GPU waits, and the call returns at once.
+/// Lets a queue wait for a host1x syncpoint, which another driver or another process increments. Work that the queue gets after this
+/// call starts when syncpoint `id` has reached `threshold`. The GPU waits, and the call returns at once.
 ///
-/// A value to which nobody brings the syncpoint keeps the queue waiting until it is destroyed.
+/// If the syncpoint never reaches the value, the queue waits until it is destroyed.
 ///
 /// Errors:
 /// - `NV_ERR_OBJECT_NOT_FOUND`: `queue` is not a queue.
@@ -86,15 +86,16 @@ pub extern "C" fn tegrarm_queue_after_syncpoint(queue: *mut tegrarm_queue, id: N
     status(|| QUEUES.get(queue)?.after_syncpoints(&[SyncPoint { id, threshold }]))
 }
 
-/// Lets a queue wait for a Linux sync file of host1x: of a camera, an encoder, a display, or the GPU's work in another process.
-/// What the queue is given from now on starts when all its fences have passed. The GPU waits, and the call returns at once.
+/// Lets a queue wait for a Linux sync file of host1x, for example of a camera, an encoder, a display, or of the GPU's work in another
+/// process. Work that the queue gets after this call starts when all fences of the file have passed. The GPU waits, and the call returns
+/// at once.
 ///
-/// `fd` stays the caller's, who may close it after the call.
+/// The caller keeps `fd` and may close it after the call.
 ///
 /// Errors:
 /// - `NV_ERR_OBJECT_NOT_FOUND`: `queue` is not a queue.
-/// - `NV_ERR_INVALID_ARGUMENT`: `fd` is not a descriptor of a sync file, or it is one of another driver than host1x. `poll(2)`
-///   waits for any sync file.
+/// - `NV_ERR_INVALID_ARGUMENT`: `fd` is not a descriptor of a sync file, or the sync file belongs to a driver other than host1x. A
+///   program can wait for such a file with `poll(2)`.
 /// - `NV_ERR_NOT_SUPPORTED`: the system has no `/dev/host1x-fence`.
 /// - `NV_ERR_RESET_REQUIRED`: a fault stopped the queue.
 /// - `NV_ERR_TIMEOUT`: the channel is full, and nothing finished for a minute.
@@ -102,7 +103,7 @@ pub extern "C" fn tegrarm_queue_after_syncpoint(queue: *mut tegrarm_queue, id: N
 pub unsafe extern "C" fn tegrarm_queue_after_sync_file(queue: *mut tegrarm_queue, fd: c_int) -> NV_STATUS {
     status(|| {
         let queue = QUEUES.get(queue)?;
-        // SAFETY: asks only whether the descriptor is open.
+        // SAFETY: `fcntl` only asks whether the descriptor is open.
         if fd < 0 || unsafe { libc::fcntl(fd, libc::F_GETFD) } < 0 {
             fail!(NV_ERR_INVALID_ARGUMENT, "{fd} is not an open descriptor");
         }

@@ -1,4 +1,4 @@
-//! The functions of a module, and those that it leaves to the loader.
+//! The functions of a module, and the functions that the module leaves to the loader.
 
 use super::layout::{Home, Layout};
 use crate::runtime::elf::{Object, Problem, Symbol};
@@ -9,15 +9,15 @@ const FUNCTION: u8 = 2;
 /// A function: a kernel, or code that kernels call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Function {
-    /// Its (mangled) name.
+    /// The mangled name.
     pub name: String,
-    /// Offset of its first instruction in the image.
+    /// The offset of its first instruction in the image.
     pub offset: u64,
-    /// Bytes of code.
+    /// The size of its code in bytes.
     pub size: u64,
 }
 
-/// All of them, in the order of their addresses.
+/// All functions of a module, in the order of their addresses.
 pub fn read(object: &Object<'_>, layout: &Layout) -> Vec<Function> {
     let placed = |symbol: &Symbol<'_>| {
         let section = object.sections().get(symbol.section)?;
@@ -30,7 +30,7 @@ pub fn read(object: &Object<'_>, layout: &Layout) -> Vec<Function> {
     found
 }
 
-/// Functions that the loader brings: code that lies elsewhere, and what it needs of a kernel that calls it.
+/// Functions that the loader adds to a module. Their code is elsewhere in memory; kernels that call them need registers and stack.
 #[derive(Debug)]
 pub struct Outside {
     offsets: BTreeMap<String, u64>,
@@ -39,36 +39,36 @@ pub struct Outside {
 }
 
 impl Outside {
-    /// The loader brings none.
+    /// No functions.
     pub const NONE: Outside = Outside { offsets: BTreeMap::new(), registers: 0, stack: 0 };
 
-    /// Functions by name, with the offsets of their code; the registers and the bytes of stack that the largest of them needs.
+    /// `offsets` has the functions by name, with the places of their code. The other numbers are what the largest of them needs.
     pub fn new(offsets: BTreeMap<String, u64>, registers: u32, stack: u32) -> Outside {
         Outside { offsets, registers, stack }
     }
 
-    /// Where the code of a function lies.
+    /// The offset of a function's code.
     pub fn offset(&self, name: &str) -> Option<u64> {
         self.offsets.get(name).copied()
     }
 
-    /// The names.
+    /// The names of the functions.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.offsets.keys().map(String::as_str)
     }
 
-    /// Registers that the code needs.
+    /// How many registers the code needs.
     pub fn registers(&self) -> u32 {
         self.registers
     }
 
-    /// Bytes of stack that the code needs.
+    /// How many bytes of stack the code needs.
     pub fn stack(&self) -> u32 {
         self.stack
     }
 }
 
-/// What a name that nobody brings belongs to, by its beginning.
+/// Functions that are not supported: the beginnings of their names, and the reason.
 static REFUSED: &[(&[&str], &str)] = &[
     (
         &["cudaLaunchDevice", "cudaGetParameterBuffer", "__cudaCDP2", "cnp"],
@@ -77,18 +77,18 @@ static REFUSED: &[(&[&str], &str)] = &[
     (&["cudaCG"], "groups of several grids (multi_grid_group) are not supported: use the grid_group of each"),
 ];
 
-/// The problem of names that are not defined.
+/// The error for names that are not defined.
 pub fn missing(names: BTreeSet<String>) -> Problem {
     refused(&names).unwrap_or_else(|| Problem::Undefined { names: names.into_iter().collect() })
 }
 
-/// The names that a file wants from others.
+/// The names of the functions that a file expects from elsewhere.
 pub fn wanted(object: &Object<'_>) -> BTreeSet<String> {
     let nowhere = object.symbols().iter().filter(|s| s.section == 0 && s.kind() == FUNCTION);
     nowhere.map(|s| s.name.to_string()).collect()
 }
 
-/// The problem of names that stand for something that is not supported, whoever would define them.
+/// The error if some of the names belong to something that is not supported. It does not matter whether they are defined.
 pub fn refused(names: &BTreeSet<String>) -> Option<Problem> {
     REFUSED.iter().find_map(|(beginnings, what)| {
         let is_such = |name: &&String| beginnings.iter().any(|b| name.starts_with(b));

@@ -108,7 +108,7 @@ impl Kernel {
         (u64::from(self.shared) + u64::from(dynamic)).next_multiple_of(128) + u64::from(SHARED_RESERVE)
     }
 
-    /// From now on it has room for functions that the loader brings: their code runs in its registers and on its stack.
+    /// Adds what functions of the loader need: they run with the kernel's registers and on its stack.
     pub fn calls(&mut self, brought: &Outside) {
         self.registers = self.registers.max(brought.registers());
         if let Stack::Bytes(bytes) = &mut self.stack {

@@ -1,4 +1,4 @@
-//! `.debug_line`: which line of which file an instruction comes from, where the compiler was asked for it (`-lineinfo`, `-G`).
+//! `.debug_line`: the line of the source that an instruction comes from. Cubins have it if they were compiled with `-lineinfo` or `-G`.
 
 use super::layout::{Home, Layout};
 use super::reloc;
@@ -6,11 +6,11 @@ use crate::runtime::elf::Object;
 use gimli::{AttributeValue, DebugLine, DebugLineOffset, DebugLineStr, EndianSlice, LineProgramHeader, LittleEndian};
 
 const SECTION: &str = ".debug_line";
-/// Where DWARF 5 keeps names.
+/// The section in which DWARF 5 keeps names of files.
 const STRINGS: &str = ".debug_line_str";
 const ADDRESS_BYTES: u8 = 8;
 
-/// The sections as the file has them, with the addresses of the image in them. They are read when somebody asks.
+/// Copies of the sections, with the addresses of the image in them. They are decoded only when a line is looked up.
 #[derive(Debug, Default)]
 pub struct Lines {
     program: Vec<u8>,
@@ -20,14 +20,14 @@ pub struct Lines {
 /// A line of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line {
-    /// The file, as the compiler was given it.
+    /// The name of the file as it was given to the compiler.
     pub file: String,
-    /// The line, from 1.
+    /// The number of the line, from 1.
     pub line: u64,
 }
 
 impl Lines {
-    /// Copies the sections. What cannot be understood is as not there: lines are for people.
+    /// Copies the sections. A section that cannot be understood is ignored, because lines are only shown to people.
     pub fn read(object: &Object<'_>, layout: &Layout) -> Lines {
         let find = |name| object.sections().iter().position(|s| s.name == name && !s.is_nobits());
         let Some(index) = find(SECTION) else { return Lines::default() };
@@ -54,12 +54,12 @@ impl Lines {
     /// The line that the instruction at an offset of the image comes from.
     pub fn at(&self, offset: u64) -> Option<Line> {
         let mut best = None;
-        // A table that breaks off says what it said before.
+        // If a table is broken in the middle, the rows before that place are used.
         let _ = self.each_row(offset, &mut |line| best = Some(line));
         best
     }
 
-    /// Calls `found` with the line of every sequence of rows in which the offset lies.
+    /// Calls `found` with a line for every part of the table that contains the offset.
     fn each_row(&self, offset: u64, found: &mut impl FnMut(Line)) -> gimli::Result<()> {
         let section = DebugLine::new(&self.program, LittleEndian);
         let mut at = DebugLineOffset(0);
@@ -84,7 +84,7 @@ impl Lines {
         Ok(())
     }
 
-    /// The name of a file, with its directory.
+    /// The name of a file, with its directory if it has one.
     fn file(&self, header: &LineProgramHeader<EndianSlice<'_, LittleEndian>>, index: u64) -> Option<String> {
         let file = header.file(index)?;
         let name = self.text(file.path_name())?;

@@ -40,7 +40,7 @@ pub struct Cubin {
     variables: BTreeMap<String, Variable>,
     functions: Vec<Function>,
     lines: Lines,
-    /// The functions that it leaves to the loader.
+    /// The functions that the file leaves to the loader.
     outside: BTreeSet<String>,
     patches: Vec<Patch>,
     /// The location of each section that has patches, for messages.
@@ -65,7 +65,7 @@ enum Value {
     Relative(i128),
     /// The value is an address already.
     Absolute(i128),
-    /// Relative to the address of the code that the loader brings.
+    /// Relative to the address of the code that the loader adds.
     Outside(i128),
 }
 
@@ -86,7 +86,7 @@ impl Cubin {
         Cubin::parse_with(bytes, sm, &Outside::NONE)
     }
 
-    /// Reads a cubin that may leave functions to the loader. Its kernels then have the registers and the stack that these need.
+    /// Reads a cubin that may leave functions to the loader. Its kernels get the registers and the stack that these functions need.
     ///
     /// # Errors
     /// As [`Cubin::parse`].
@@ -131,7 +131,7 @@ impl Cubin {
         &self.functions
     }
 
-    /// The line that the instruction at an offset of the image comes from, where the compiler was asked for lines.
+    /// The line that the instruction at an offset of the image comes from. `None` if the cubin was compiled without lines.
     pub fn line(&self, offset: u64) -> Option<Line> {
         self.lines.at(offset)
     }
@@ -159,7 +159,7 @@ impl Cubin {
         self.place_with(base, 0)
     }
 
-    /// The bytes to put at GPU address `base`, when the code that the loader brings lies at `brought`.
+    /// The bytes to put at GPU address `base` if the code that the loader adds is at `brought`.
     ///
     /// # Errors
     /// As [`Cubin::place`].
@@ -203,7 +203,7 @@ fn check_machine(object: &Object<'_>, sm: u32) -> Result<(), LoadError> {
     let problem = if object.machine() != EM_CUDA {
         Problem::Machine { found: object.machine(), wanted: "190 (NVIDIA CUDA)" }
     } else if let Some(refused) = functions::refused(&functions::wanted(object)) {
-        // Linking it first would not help.
+        // A linker would not help here, so the general message about linking is not used.
         refused
     } else if object.kind() == ET_REL {
         Problem::Kind { found: ET_REL, wanted: "2 (executable): link relocatable device code with nvJitLink first" }

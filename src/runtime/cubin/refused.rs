@@ -1,13 +1,13 @@
-//! Instructions that a module cannot have, because the runtime has no objects that they would work on.
+//! Instructions on textures and surfaces. The runtime has no such objects, so it refuses modules that have these instructions.
 //!
-//! A texture or surface instruction takes its image from a table of headers that a driver with texture objects fills. There is none
-//! here, on the board as on the virtual Orin, and the instruction would fault when it is reached. Therefore the module is refused
-//! when it is loaded, with the name of the function and of the instruction.
+//! A texture or surface instruction takes its image from a table of headers that a driver fills. Here no such table exists, neither on
+//! the board nor on the virtual Orin, and the instruction would fault when it runs. The module is refused when it is loaded, with the
+//! name of the function and of the instruction.
 
 use crate::runtime::elf::{LoadError, Object, Problem, Section};
 use goblin::elf::section_header::SHF_EXECINSTR;
 
-/// Bytes of an instruction. Its low nine bits are the opcode.
+/// The size of an instruction in bytes. Its low nine bits are the opcode.
 const WORD: usize = 16;
 const OPCODE: u16 = 0x1ff;
 
@@ -33,13 +33,13 @@ const IMAGES: &[(u16, &str)] = &[
     (0x1a0, "SURED"),
 ];
 
-/// What the code of a question about an image (TXQ and SUQ in PTX) asks the driver for: the size of a header.
+/// The beginning of the symbol that TXQ and SUQ of PTX need. Its value would be the size of an image's header.
 const HEADER_SIZES: &str = ".nv.unified.";
 
-/// Looks at an undefined symbol that a relocation names.
+/// Checks the name of an undefined symbol that a relocation uses.
 ///
 /// # Errors
-/// It is the size of an image's header: the function asks for a property of an image.
+/// The symbol is the size of an image's header, so the function asks for a property of an image.
 pub fn check_symbol(name: &str, target: &Section<'_>, offset: u64) -> Result<(), LoadError> {
     if !name.starts_with(HEADER_SIZES) {
         return Ok(());
@@ -48,7 +48,7 @@ pub fn check_symbol(name: &str, target: &Section<'_>, offset: u64) -> Result<(),
     Err(target.place(offset).error(Problem::Image { function, instruction: "TXQ or SUQ", offset }))
 }
 
-/// Looks through the code of a file.
+/// Checks the code of a file.
 ///
 /// # Errors
 /// The first instruction that works on an image.

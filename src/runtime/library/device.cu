@@ -1,18 +1,18 @@
 // What CUDA C++ expects of a driver and ptxas leaves undefined: printf, malloc, free, assert. `make device-library` compiles this file to
 // device.cubin, which the library carries. The loader resolves the name N of a module to the function tegrarm_N.
 //
-// A function here runs with the constant banks of the kernel that called it. So nothing may come from a bank but bank 0, which the
-// library fills itself: environment registers 30 and 31 have the address of the state. `packaging/device_library.py` refuses machine code
-// that reads others.
+// A function here runs with the constant banks of the kernel that called it. Therefore it may use bank 0 only, which the library fills:
+// environment registers 30 and 31 have the address of the state. `packaging/device_library.py` refuses machine code that reads other
+// banks.
 
 typedef unsigned char u8;
 typedef unsigned int u32;
 typedef unsigned long long u64;
 
-// The first thread that gives up says why. The text of an assertion is cut to these lengths.
+// Why a thread stopped its kernel. The first such thread writes it. The texts of an assertion are cut to these lengths.
 struct Stop {
-    u32 reason;  // STOP_*; 0 while nobody has given up
-    u32 told;    // 1 as soon as the rest can be read
+    u32 reason;  // STOP_*; 0 as long as no thread has stopped
+    u32 told;    // 1 as soon as the other fields can be read
     u32 block[3], thread[3];
     u64 address;
     u32 line, pad;
@@ -20,14 +20,14 @@ struct Stop {
 };
 enum { STOP_ASSERT = 1, STOP_FREE_FOREIGN = 2, STOP_FREE_TWICE = 3 };
 
-// Lengths and places in the ring are counted in words, and never go back: `head` is how many were taken, `tail` how many the CPU has read.
+// `head` and `tail` count words and never decrease: `head` the words that kernels have reserved, `tail` the words that the CPU has read.
 struct Ring {
     u64 words;
     u32 mask, lost;
     u64 head, tail;
 };
 
-// Units of 16 bytes. Unit 0 is not used, so that 0 is no block.
+// The heap is divided into units of 16 bytes. Unit 0 is not used, so that the number 0 means "no block".
 struct Heap {
     u64 units_at;
     u32 units, lock, bins;
@@ -46,7 +46,8 @@ static_assert(sizeof(Stop) == 1584 && sizeof(Ring) == 32 && sizeof(Heap) == 152 
 #define LIBRARY extern "C" __device__ __noinline__
 #define INLINE static __device__ __forceinline__
 
-// A pointer of a caller may lead to any memory. The compiler must not conclude from the calls that it sees that it leads to global memory.
+// The caller's pointer may lead to any kind of memory. Without this, the compiler would take it for global memory, because of the calls
+// that it sees.
 template <typename T> INLINE T *any(T *pointer) {
     asm volatile("" : "+l"(pointer));
     return pointer;
@@ -59,7 +60,7 @@ INLINE volatile State *state() {
     return (volatile State *)((u64)high << 32 | low);
 }
 
-// --- giving up ----------------------------------------------------------------------------------------------------
+// --- stopping the kernel ------------------------------------------------------------------------------------------
 
 INLINE void copy_text(volatile char *to, u32 room, const char *from) {
     u32 n = 0;
@@ -68,7 +69,7 @@ INLINE void copy_text(volatile char *to, u32 room, const char *from) {
     to[n] = 0;
 }
 
-// Claims the record. Who comes second waits until the first has written it, so that the grid does not stop before.
+// Reserves the record. A thread that comes later waits until the record is written, because its trap would stop the grid earlier.
 INLINE bool claim(volatile Stop *stop, u32 reason) {
     if (atomicCAS((u32 *)&stop->reason, 0u, reason) == 0) {
         stop->block[0] = blockIdx.x, stop->block[1] = blockIdx.y, stop->block[2] = blockIdx.z;
@@ -99,17 +100,18 @@ LIBRARY void tegrarm___assertfail(const char *message, const char *file, u32 lin
 
 // --- printf -------------------------------------------------------------------------------------------------------
 
-// A record: the header (its words, and COMPLETE when it can be read), the bytes of format, arguments and strings, then those three, each
-// in whole words. The strings are those of %s, in order, each with its NUL.
+// A record has four words of header, then the bytes of the format, of the arguments and of the strings, each filled up to whole words. The
+// header has the number of words (with the bit COMPLETE as soon as the record can be read) and the three lengths. The strings are those of
+// all %s, in order, each with its NUL.
 enum : u32 { COMPLETE = 1u << 31, RECORD_HEADER = 4 };
 
-// What a conversion takes: library/format.rs reads formats in the same way.
+// One conversion of a format. library/format.rs reads formats in the same way.
 struct Conversion {
-    u32 stars;      // how many `*`
-    bool wide;      // 8 bytes rather than 4
-    char letter;    // 0: the format ends in the middle
-    bool limited;   // has a precision
-    int precision;  // with a `*`, the argument
+    u32 stars;      // how many `*` it has
+    bool wide;      // the argument has 8 bytes and not 4
+    char letter;    // 0 if the format ends before the letter
+    bool limited;   // it has a precision
+    int precision;  // a number, or the argument of a `*`
 };
 
 INLINE bool is_digit(char c) {
@@ -123,7 +125,7 @@ INLINE int take_int(const u8 *arguments, u32 &at) {
     return value;
 }
 
-// Reads a conversion behind its '%', and takes the arguments of its stars.
+// Reads a conversion behind its '%', and the arguments of its stars.
 INLINE const char *read_conversion(const char *f, const u8 *arguments, u32 &at, Conversion &c) {
     c.stars = 0, c.wide = false, c.limited = false, c.precision = 0;
     while (*f == '-' || *f == '+' || *f == ' ' || *f == '#' || *f == '0') f++;
@@ -165,7 +167,7 @@ INLINE u32 text_length(const char *text, const Conversion &c) {
     return n;
 }
 
-// Bytes written one after another into the ring, a word at a time.
+// Writes bytes into the ring, a word at a time.
 struct Writer {
     volatile u32 *words;
     u64 at;
@@ -188,7 +190,7 @@ INLINE void put_word(Writer &w, u32 word) {
     w.words[(u32)w.at++ & w.mask] = word;
 }
 
-// Goes over the conversions of a format: counts what a record of them has, or with a writer writes the strings.
+// Goes through the conversions of a format. It measures the parts of the record, or it writes the strings if there is a writer.
 struct Measure {
     u32 format, arguments, strings;
     int count;
@@ -227,7 +229,7 @@ static __device__ __noinline__ void walk(const char *format, const u8 *arguments
     if (measure) measure->format = (u32)(f - format), measure->arguments = at, measure->strings = strings, measure->count = count;
 }
 
-// Takes `words` of the ring. False when the CPU has not read enough of it yet.
+// Reserves `words` of the ring. Returns false if the ring is full, because the CPU has not read enough of it yet.
 INLINE bool take_words(volatile Ring *ring, u32 words, u64 &at) {
     u64 head = ring->head;
     for (;;) {
@@ -243,7 +245,7 @@ INLINE bool take_words(volatile Ring *ring, u32 words, u64 &at) {
     return true;
 }
 
-// Returns how many arguments it printed; -1 without a format, -2 when the ring is full, as CUDA's for "an internal error".
+// Returns the number of arguments; -1 if there is no format, and -2 if the ring is full, which is CUDA's number for an internal error.
 LIBRARY int tegrarm_vprintf(const char *format, const u8 *arguments) {
     if (!format) return -1;
     format = any(format), arguments = any(arguments);
@@ -272,10 +274,10 @@ LIBRARY int tegrarm_vprintf(const char *format, const u8 *arguments) {
 
 // --- malloc and free ----------------------------------------------------------------------------------------------
 
-// A block: one unit that describes it, then the caller's bytes. The first bytes of a free block link it to others of about its size: bin n
-// has blocks of 2^n to 2^(n+1) - 1 units. Blocks lie side by side, and two free ones never touch.
+// A block has one unit that describes it, and then the caller's bytes. The first bytes of a free block link it to the other blocks of its
+// bin: bin n has blocks of 2^n to 2^(n+1) - 1 units. Blocks lie side by side, and no two free blocks are neighbours.
 struct Block {
-    u32 size, before, mark, pad;  // units of this block and of the one before it; 0 for the first
+    u32 size, before, mark, pad;  // `size` and `before` are units of this block and of the one before it, which is 0 for the first block
     u32 next, previous;
 };
 enum : u32 { FREE = 0x46524545, USED = 0x55534544, UNIT = 16, SMALLEST = 2, TRIES = 16 };
@@ -322,7 +324,8 @@ INLINE u32 search(volatile Heap *heap, u32 bin, u32 units, u32 tries) {
     return 0;
 }
 
-// Of its own bin some, of larger ones the first, which is large enough; of its own all.
+// First tries some blocks of its own bin. Every block of a larger bin is large enough, so the first one will do. If there is none, tries
+// all blocks of its own bin.
 INLINE u32 find(volatile Heap *heap, u32 units) {
     u32 bin = bin_of(units), found = search(heap, bin, units, TRIES);
     if (found) return found;
@@ -331,7 +334,7 @@ INLINE u32 find(volatile Heap *heap, u32 units) {
     return search(heap, bin, units, ~0u);
 }
 
-// Cuts a block that is taken out of its bin behind `units`. What is left is a free block.
+// Shortens a block, which is in no bin, to `units`. The rest becomes a free block.
 INLINE void cut(volatile Heap *heap, u32 unit, u32 units) {
     u32 size = block_at(heap, unit)->size;
     if (size - units < SMALLEST) return;
@@ -340,7 +343,7 @@ INLINE void cut(volatile Heap *heap, u32 unit, u32 units) {
     link(heap, unit + units);
 }
 
-// `alignment` is in units, a power of two.
+// `alignment` is a number of units and a power of two.
 INLINE u64 take(volatile Heap *heap, u32 units, u32 alignment) {
     u32 unit = find(heap, alignment > 1 ? units + alignment + SMALLEST : units);
     if (!unit) return 0;
@@ -360,7 +363,7 @@ INLINE u64 take(volatile Heap *heap, u32 units, u32 alignment) {
     return (u64)(block_at(heap, unit)) + UNIT;
 }
 
-// 0, or why the address cannot be freed.
+// Frees an address. Returns 0, or the reason why the address cannot be freed.
 INLINE u32 give(volatile Heap *heap, u64 address) {
     u64 offset = address - heap->units_at;
     if (address < heap->units_at || offset % UNIT || offset / UNIT < 2 || offset / UNIT >= heap->units) return STOP_FREE_FOREIGN;
@@ -372,7 +375,7 @@ INLINE u32 give(volatile Heap *heap, u64 address) {
         unlink(heap, behind);
         size += block_at(heap, behind)->size;
     }
-    // The mark of a block that is swallowed says "free", so that freeing it a second time is still recognised.
+    // If this block becomes part of the one before it, its mark still says "free". So a second free of the address is recognised.
     block_at(heap, unit)->mark = FREE;
     if (before && block_at(heap, unit - before)->mark == FREE) {
         unit -= before, size += before;
@@ -383,7 +386,7 @@ INLINE u32 give(volatile Heap *heap, u64 address) {
     return 0;
 }
 
-// The lanes that come together take the lock once, and have their turns one after another.
+// Lanes that run together take the lock once. They use the heap one after another.
 INLINE u32 lane() {
     u32 lane;
     asm("mov.u32 %0, %%laneid;" : "=r"(lane));
@@ -441,9 +444,9 @@ LIBRARY void tegrarm_free(u64 address) {
     give_up(&s->stop);
 }
 
-// --- the kernel that keeps them -----------------------------------------------------------------------------------
+// --- the kernel that keeps the functions ---------------------------------------------------------------------------
 
-// Nobody launches it. The linker keeps what it calls, and computes the registers and the stack that the largest of them needs.
+// No program launches this kernel. It makes the linker keep the functions, and compute what the largest of them needs: registers and stack.
 extern "C" __global__ void tegrarm_device_library(u64 *to, const char *text) {
     to[0] = tegrarm_vprintf(text, (const u8 *)text);
     to[1] = tegrarm_malloc(to[0]);

@@ -1,4 +1,4 @@
-//! Formats of `printf`: which parts they have, and which argument belongs to which. `device.cu` reads them in the same way.
+//! Formats of `printf`: their parts, and the argument that belongs to each part. `device.cu` reads formats in the same way.
 
 use super::messages::Record;
 
@@ -11,18 +11,18 @@ pub enum Part<'a> {
     Conversion(Conversion<'a>, Value<'a>),
 }
 
-/// How an argument is printed: `%`, flags, width, precision, length and letter.
+/// How an argument is printed: flags, width, precision, length and letter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Conversion<'a> {
     /// Any of `-+ #0`.
     pub flags: &'a [u8],
-    /// The least number of characters; negative for "to the left".
+    /// The smallest number of characters. If it is negative, the text is aligned to the left.
     pub width: Option<i32>,
-    /// The number of digits, or the most characters of a string.
+    /// The number of digits of a number, or the largest number of characters of a string.
     pub precision: Option<i32>,
-    /// `hh` (1) or `h` (2): the integer is that many bytes.
+    /// The number of bytes of a short integer: 1 for `hh`, 2 for `h`.
     pub narrow: Option<u8>,
-    /// The letter.
+    /// The letter at the end of the conversion.
     pub letter: u8,
 }
 
@@ -35,11 +35,11 @@ pub enum Value<'a> {
     Double(u64),
     /// A floating-point number.
     Real(f64),
-    /// A string, without its NUL; `None` for a null pointer.
+    /// A string without its NUL. `None` stands for a null pointer.
     String(Option<&'a [u8]>),
 }
 
-/// The parts of a message, in order. An argument that the record does not have is 0.
+/// The parts of a message, in order. If the record lacks an argument, 0 is used.
 pub fn parts(record: &Record) -> Vec<Part<'_>> {
     let mut reader = Reader { rest: &record.format, arguments: &record.arguments, at: 0, strings: &record.strings };
     let mut parts = Vec::new();
@@ -57,7 +57,7 @@ struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// The next part, if it prints anything; `None` at the end.
+    /// Reads the next part. The inner `None` is a part that prints nothing, the outer `None` is the end.
     fn next(&mut self) -> Option<Option<Part<'a>>> {
         let whole = self.rest;
         match whole {
@@ -69,7 +69,7 @@ impl<'a> Reader<'a> {
             [b'%', ..] => {
                 self.rest = &whole[1..];
                 let part = self.conversion();
-                // What is no conversion is printed as it was written.
+                // Text that is not a conversion is printed as it is.
                 let written = &whole[..whole.len() - self.rest.len()];
                 Some(part.unwrap_or(Some(Part::Text(written))))
             }
@@ -80,7 +80,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A conversion behind its `%`, unless it prints nothing; `None` when it is none.
+    /// Reads a conversion behind its `%`. The inner `None` is a conversion that prints nothing; the outer `None` means
+    /// that the text is not a conversion.
     fn conversion(&mut self) -> Option<Option<Part<'a>>> {
         let flags = self.take_while(|b| b"-+ #0".contains(&b));
         let width = self.number();
@@ -102,7 +103,7 @@ impl<'a> Reader<'a> {
             }
             _ => return None,
         };
-        // A negative precision is as none.
+        // A negative precision means that there is no precision.
         let precision = precision.filter(|p| *p >= 0);
         Some(Some(Part::Conversion(Conversion { flags, width, precision, narrow, letter }, value)))
     }
@@ -120,7 +121,7 @@ impl<'a> Reader<'a> {
         found
     }
 
-    /// A number, or the argument that a `*` stands for.
+    /// Reads a number. A `*` takes it from the arguments.
     fn number(&mut self) -> Option<i32> {
         if self.eat(b'*') {
             return Some(self.word() as i32);

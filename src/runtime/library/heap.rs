@@ -1,4 +1,4 @@
-//! The heap of `malloc` in kernels. The GPU alone gives and takes; the CPU makes it, and looks whether anything of it is in use.
+//! The heap of `malloc` in kernels. Only the GPU allocates and frees in it. The CPU makes it and checks whether any of it is in use.
 
 use super::state::heap as at;
 use crate::runtime::memory::{Cache, Memory};
@@ -6,13 +6,13 @@ use crate::runtime::session::Session;
 use crate::status::{During, RmResult};
 use std::sync::Arc;
 
-/// The first unit that a block can be: 0 stands for none.
+/// The first unit that a block can begin at. Unit number 0 means "no block".
 const FIRST: u64 = 1;
 
-/// Memory for a heap of `bytes`, and tells the state of it. `None` for a heap of 0 bytes, which gives nothing.
+/// Makes memory for a heap of `bytes` and writes its address into the state. A heap of 0 bytes is `None`; `malloc` then returns NULL.
 ///
 /// # Errors
-/// 0x51 when there is not that much memory. The state is as before.
+/// 0x51 if there is not enough memory. The state does not change then.
 pub fn make(session: &Arc<Session>, state: &Memory, bytes: u64) -> RmResult<Option<Memory>> {
     if bytes == 0 {
         forget(state)?;
@@ -23,10 +23,10 @@ pub fn make(session: &Arc<Session>, state: &Memory, bytes: u64) -> RmResult<Opti
     Ok(Some(memory))
 }
 
-/// Makes everything one free block.
+/// Makes the whole heap one free block.
 ///
 /// # Errors
-/// None in practice: heap and state are as long as they were made.
+/// None in practice, because the heap and the state have room for what is written.
 pub fn begin(state: &Memory, memory: &Memory) -> RmResult<()> {
     forget(state)?;
     let units = memory.len() / at::UNIT;
@@ -41,19 +41,19 @@ pub fn begin(state: &Memory, memory: &Memory) -> RmResult<()> {
     state.write(at::UNITS, &(units as u32).to_le_bytes())
 }
 
-/// No memory, no blocks, no lock.
+/// Clears the state: no memory, no blocks, and no lock.
 fn forget(state: &Memory) -> RmResult<()> {
     state.zero(at::UNITS_AT, super::state::SIZE - at::UNITS_AT)
 }
 
-/// Whether no block of it is in use.
+/// Whether no block of the heap is in use.
 pub fn is_empty(memory: &Memory) -> bool {
     let whole = memory.len() / at::UNIT - FIRST;
     let block = FIRST * at::UNIT;
     u64::from(memory.read_u32(block + at::BLOCK_SIZE)) == whole && memory.read_u32(block + at::BLOCK_MARK) == at::FREE
 }
 
-/// Whether a warp was working on it when a fault stopped the grid: nothing that it says can be trusted then.
+/// Whether a fault stopped a warp that was changing the heap. The lists of blocks may be wrong then.
 pub fn is_locked(state: &Memory) -> bool {
     state.read_u32(at::LOCK) != 0
 }

@@ -12,10 +12,10 @@ use parking_lot::Mutex;
 use std::sync::Arc;
 use tegrarm_abi::rm::status::*;
 
-/// The functions that give memory of the heap.
+/// The functions that allocate from the heap.
 const GIVERS: [&str; 2] = ["malloc", "__cuda_syscall_aligned_malloc"];
 
-/// The code and the state on one device, for as long as the device is open.
+/// The code and the state of the device library. They exist as long as the device is open.
 pub struct Installed {
     code: Piece,
     state: Arc<Memory>,
@@ -25,15 +25,15 @@ pub struct Installed {
 struct Work {
     ring: Ring,
     heap: Option<Memory>,
-    /// Whether a module wants memory of the heap: it is made when the first one does.
+    /// Whether a module allocates from the heap. The heap is made when the first such module is loaded.
     gives: bool,
 }
 
 impl Installed {
-    /// Makes the state, with what a module's functions need, and puts the code into `code`'s memory.
+    /// Makes the state and the memory that the functions of a module need, and writes the code into memory of `code`.
     ///
     /// # Errors
-    /// 0x51 when there is not enough memory; nothing stays behind.
+    /// 0x51 if there is not enough memory. Everything that was made is freed then.
     pub fn new(session: &Arc<Session>, code: &Arc<Heap>, sizes: Sizes, module: &Cubin) -> RmResult<Installed> {
         let cubin = Library::carried().cubin();
         let broken = |e| RmError::new(NV_ERR_GENERIC, format!("the device library: {e}"));
@@ -49,28 +49,28 @@ impl Installed {
         Ok(Installed { code, state, work: Mutex::new(work) })
     }
 
-    /// GPU address of the code.
+    /// The GPU address of the code.
     pub fn code(&self) -> u64 {
         self.code.va()
     }
 
-    /// GPU address of the state.
+    /// The GPU address of the state.
     pub fn state(&self) -> u64 {
         self.state.va()
     }
 
-    /// Sees to it that there is what a module's functions need.
+    /// Makes the memory that the functions of a module need, if it does not exist yet.
     ///
     /// # Errors
-    /// 0x51 when there is no memory for the heap.
+    /// 0x51 if there is no memory for the heap.
     pub fn serve(&self, module: &Cubin, sizes: Sizes) -> RmResult<()> {
         self.work.lock().serve(module, sizes, &self.state)
     }
 
-    /// Gives the heap another size, when nothing of it is in use and nothing runs.
+    /// Changes the size of the heap. Kernels must have freed everything in it, and no work may run.
     ///
     /// # Errors
-    /// 0x63 when kernels still use it; 0x51 when there is not that much memory. The heap stays as it was.
+    /// 0x63 if kernels still use the heap; 0x51 if there is not enough memory. The heap does not change then.
     pub fn resize_heap(&self, bytes: u64) -> RmResult<()> {
         let mut work = self.work.lock();
         if !work.gives {
@@ -83,10 +83,10 @@ impl Installed {
         Ok(())
     }
 
-    /// Gives `printf` a ring of another size, when nothing runs. What is in the old one was taken.
+    /// Changes the size of the ring of `printf`. No work may run, and the messages in the old ring must have been taken.
     ///
     /// # Errors
-    /// 0x51 when there is not that much memory. The ring stays as it was.
+    /// 0x51 if there is not enough memory. The ring does not change then.
     pub fn resize_ring(&self, bytes: u64) -> RmResult<()> {
         let mut work = self.work.lock();
         if work.ring.bytes() != bytes {
@@ -95,24 +95,24 @@ impl Installed {
         Ok(())
     }
 
-    /// Takes what was printed. When nothing runs, what a fault cut off goes too; `nothing_runs` looks.
+    /// Takes the messages that were printed. If `nothing_runs` is true, an incomplete message that a fault left is removed, too.
     ///
     /// # Errors
-    /// None in practice: ring and state are as long as they were made.
+    /// None in practice, because the ring and the state have room for what is written.
     pub fn printed(&self, nothing_runs: impl FnOnce() -> bool) -> RmResult<Printed> {
         self.work.lock().ring.take(nothing_runs)
     }
 
-    /// Why a thread gave up, if one did since the last call.
+    /// The reason why a thread stopped its kernel, if one did so since the last call.
     pub fn stop(&self) -> Option<Stop> {
         let _work = self.work.lock();
         Stop::take(&self.state)
     }
 
-    /// After a fault, when nothing runs: a heap on which a warp was working is made anew. True if it was.
+    /// Makes the heap anew if a fault stopped a warp that was changing it. Returns whether it did. No work may run.
     ///
     /// # Errors
-    /// None in practice: heap and state are as long as they were made.
+    /// None in practice, because the heap and the state have room for what is written.
     pub fn repair(&self) -> RmResult<bool> {
         let work = self.work.lock();
         match &work.heap {

@@ -1,4 +1,4 @@
-//! What kernels printed: records in a ring in device memory. Kernels write at its head, the CPU reads at its tail.
+//! The messages of kernels: records in a ring in device memory. Kernels write at its head, and the CPU reads at its tail.
 
 use super::state::ring as at;
 use crate::runtime::memory::{Cache, Memory};
@@ -13,42 +13,42 @@ use std::sync::atomic::{Ordering, fence};
 pub struct Record {
     /// The format, without its NUL.
     pub format: Vec<u8>,
-    /// The arguments, each at a multiple of its size.
+    /// The arguments. Each is at a multiple of its size.
     pub arguments: Vec<u8>,
-    /// The strings of `%s`, in order, each with its NUL.
+    /// The strings of all `%s`, in order, each with its NUL.
     pub strings: Vec<u8>,
 }
 
-/// What was printed since the last time.
+/// The messages since the last call.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Printed {
-    /// The records, in the order in which they were begun.
+    /// The records, in the order in which kernels began them.
     pub records: Vec<Record>,
-    /// How many calls found no room in the ring, or were cut off by a fault.
+    /// How many calls were lost, because the ring was full or a fault stopped them.
     pub lost: u64,
 }
 
 impl Printed {
-    /// Whether there is nothing to say.
+    /// Whether there are neither messages nor lost calls.
     pub fn is_empty(&self) -> bool {
         self.records.is_empty() && self.lost == 0
     }
 }
 
-/// The ring.
+/// The ring of one device.
 pub struct Ring {
     words: Memory,
     state: Arc<Memory>,
     tail: Place,
-    /// Of the calls that found no room, those that were told.
+    /// How many of the lost calls were reported.
     told: u32,
 }
 
 impl Ring {
-    /// A ring of `bytes`, a power of two. Tells the state of it: nobody prints meanwhile.
+    /// Makes a ring of `bytes`, which is a power of two, and writes its address into the state. No kernel may print during this.
     ///
     /// # Errors
-    /// 0x51 when there is not that much memory. The state is as before.
+    /// 0x51 if there is not enough memory. The state does not change then.
     pub fn new(session: &Arc<Session>, state: &Arc<Memory>, bytes: u64) -> RmResult<Ring> {
         let during = || format!("a buffer of {bytes} bytes for printf");
         let words = Memory::new(session, bytes, Cache::Cached).during(during)?;
@@ -58,16 +58,16 @@ impl Ring {
         Ok(Ring { words, tail: Place::of(state, at::TAIL, 8)?, state: state.clone(), told: 0 })
     }
 
-    /// Its size in bytes.
+    /// The size of the ring in bytes.
     pub fn bytes(&self) -> u64 {
         self.words.len()
     }
 
-    /// Takes what can be read out of the ring. When `nothing_runs`, what a fault cut off goes too; it is asked after the look at what
-    /// was begun.
+    /// Takes all complete records. If `nothing_runs` is true, an incomplete record that a fault left is removed, too. `nothing_runs` is
+    /// called after the head was read, so that records that begin later are not removed.
     ///
     /// # Errors
-    /// None in practice: ring and state are as long as they were made.
+    /// None in practice, because the ring and the state have room for what is written.
     pub fn take(&mut self, nothing_runs: impl FnOnce() -> bool) -> RmResult<Printed> {
         let head = self.state.read_u64(at::HEAD);
         let mut tail = self.state.read_u64(at::TAIL);
@@ -78,13 +78,13 @@ impl Ring {
             self.free(tail, words)?;
             tail += words;
         }
-        // Work that began after this is behind `head`.
+        // Records that kernels begin after the head was read are behind `head`, and stay.
         if tail < head && nothing_runs() && self.complete(tail, head).is_none() {
             self.free(tail, (head - tail).min(self.words.len() / 4))?;
             tail = head;
             printed.lost += 1;
         }
-        // Kernels write there only after they have seen this number, and what was freed before is zero for them.
+        // Kernels use the freed words only after they have seen the new tail, and then they must find zeros there.
         fence(Ordering::Release);
         self.tail.write(Width::W8, 0, tail);
         let lost = self.state.read_u32(at::LOST);
@@ -93,7 +93,7 @@ impl Ring {
         Ok(printed)
     }
 
-    /// How many words the record at `tail` has, when it can be read.
+    /// The number of words of the record at `tail`, if the record is complete.
     fn complete(&self, tail: u64, head: u64) -> Option<u64> {
         let header = self.word(tail);
         let words = u64::from(header & !at::COMPLETE);
@@ -101,7 +101,7 @@ impl Ring {
         (header & at::COMPLETE != 0 && words >= at::HEADER && words <= head - tail).then_some(words)
     }
 
-    /// The record at `tail`; `None` when its lengths contradict each other, because somebody else has written into the ring.
+    /// The record at `tail`. It is `None` if its lengths contradict each other, because other code has written into the ring.
     fn record(&self, tail: u64, words: u64) -> RmResult<Option<Record>> {
         let lengths = [1, 2, 3].map(|n| u64::from(self.word(tail + n)));
         if lengths.iter().map(|len| len.div_ceil(4)).sum::<u64>() + at::HEADER != words {
@@ -125,7 +125,7 @@ impl Ring {
         self.words.read_u32(self.offset(word))
     }
 
-    /// Bytes from a word on, over the end of the ring to its beginning.
+    /// Reads bytes from a word on. After the end of the ring, it continues at the beginning.
     fn read(&self, word: u64, len: u64) -> RmResult<Vec<u8>> {
         let mut bytes = vec![0; len as usize];
         let first = len.min(self.words.len() - self.offset(word));
@@ -135,7 +135,7 @@ impl Ring {
         Ok(bytes)
     }
 
-    /// Zeroes words, so that nothing that lies there looks like a record that is complete.
+    /// Sets words to zero, so that old contents are not taken for a complete record.
     fn free(&self, word: u64, words: u64) -> RmResult<()> {
         let first = (words * 4).min(self.words.len() - self.offset(word));
         self.words.zero(self.offset(word), first)?;

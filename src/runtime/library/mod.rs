@@ -1,7 +1,7 @@
-//! The device library: what CUDA C++ expects of a driver, as machine code that modules are linked with.
+//! The device library: functions that CUDA C++ expects from a driver. Modules are linked with their machine code.
 //!
-//! `device.cu` is the source, `device.cubin` is what `make device-library` makes of it, and [`Installed`] is the code on one device,
-//! with the [`state`] that it works on: [`messages`] of `printf`, the heap of `malloc`, and why a thread gave up ([`stop`]).
+//! `make device-library` compiles `device.cu` to `device.cubin`. [`Installed`] is the code on one device, with the [`state`] that it uses:
+//! the [`messages`] of `printf`, the heap of `malloc`, and the reason why a thread stopped its kernel ([`stop`]).
 
 pub mod format;
 pub mod heap;
@@ -18,25 +18,25 @@ use super::cubin::{Cubin, Outside, Stack};
 use once_cell::sync::Lazy;
 
 static IMAGE: &[u8] = include_bytes!("device.cubin");
-/// The GPU that the code is for.
+/// The compute capability of the GPU that the code is for.
 const CAPABILITY: u32 = 87;
-/// A function `N` of CUDA is `tegrarm_N` there.
+/// The code's own name of CUDA's function `N` is `tegrarm_N`.
 const PREFIX: &str = "tegrarm_";
-/// The kernel that keeps the functions; its registers and its stack are what the largest of them needs.
+/// The kernel that calls all functions. The linker computed for it what the largest of them needs: registers and stack.
 const KEEPER: &str = "tegrarm_device_library";
 
-/// The code, before it lies anywhere.
+/// The code as it is in the file, before it has an address.
 pub struct Library {
     cubin: Cubin,
     functions: Outside,
 }
 
 static LIBRARY: Lazy<Library> = Lazy::new(|| Library::read(IMAGE));
-/// For a GPU that there is no code for.
+/// The functions for a GPU that the code does not run on.
 static NOTHING: Outside = Outside::NONE;
 
 impl Library {
-    /// The one that the library carries.
+    /// The device library that is a part of this library.
     pub fn carried() -> &'static Library {
         &LIBRARY
     }
@@ -46,10 +46,10 @@ impl Library {
         if capability == CAPABILITY { &LIBRARY.functions } else { &NOTHING }
     }
 
-    /// Reads machine code that `packaging/device_library.py` made.
+    /// Reads the machine code that `packaging/device_library.py` made.
     ///
     /// # Panics
-    /// When it is none: the file in the tree is broken, and the tests see it.
+    /// If the file in the tree is broken. The tests notice this.
     fn read(image: &[u8]) -> Library {
         let cubin = Cubin::parse(image, CAPABILITY).unwrap_or_else(|e| panic!("the device library: {e}"));
         let keeper = cubin.kernel(KEEPER).unwrap_or_else(|| panic!("the device library has no {KEEPER}"));
@@ -62,12 +62,12 @@ impl Library {
         Library { cubin, functions }
     }
 
-    /// Its code.
+    /// The machine code.
     pub fn cubin(&self) -> &Cubin {
         &self.cubin
     }
 
-    /// Its functions, by CUDA's names.
+    /// The functions, by the names that CUDA gives them.
     pub fn functions(&self) -> &Outside {
         &self.functions
     }

@@ -3,31 +3,31 @@
 use crate::status::{RmResult, fail};
 use tegrarm_abi::rm::status::*;
 
-/// The smallest and the largest heap and ring.
+/// The smallest and the largest size of the heap and of the ring.
 const HEAP: (u64, u64) = (4096, 32 << 30);
 const PRINTF: (u64, u64) = (4096, 1 << 30);
 
-/// Bytes of the heap of `malloc`, and of the ring of `printf`.
+/// The number of bytes of the heap of `malloc` and of the ring of `printf`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sizes {
-    /// The heap: whole pages, or 0 for none.
+    /// The size of the heap: a multiple of the page size, or 0.
     pub heap: u64,
-    /// The ring: a power of two.
+    /// The size of the ring: a power of two.
     pub printf: u64,
 }
 
 impl Default for Sizes {
-    /// CUDA's: 8 MiB and 1 MiB.
+    /// The sizes that CUDA has at first: 8 MiB and 1 MiB.
     fn default() -> Sizes {
         Sizes { heap: 8 << 20, printf: 1 << 20 }
     }
 }
 
 impl Sizes {
-    /// The default, with what `TEGRARM_HEAP_SIZE` and `TEGRARM_PRINTF_SIZE` say instead.
+    /// The default sizes. `TEGRARM_HEAP_SIZE` and `TEGRARM_PRINTF_SIZE` replace them.
     ///
     /// # Errors
-    /// 0x1F for a value that is no size.
+    /// 0x1F if a variable does not have a valid size.
     pub fn from_env() -> RmResult<Sizes> {
         let mut sizes = Sizes::default();
         if let Some(heap) = number("TEGRARM_HEAP_SIZE", std::env::var_os("TEGRARM_HEAP_SIZE"))? {
@@ -39,10 +39,10 @@ impl Sizes {
         Ok(sizes)
     }
 
-    /// A heap of at least this many bytes.
+    /// The size of a heap that has at least this many bytes.
     ///
     /// # Errors
-    /// 0x1F for more than there can be.
+    /// 0x1F if that is more than a heap can have.
     pub fn heap(bytes: u64) -> RmResult<u64> {
         match bytes {
             0 => Ok(0),
@@ -50,10 +50,10 @@ impl Sizes {
         }
     }
 
-    /// A ring of at least this many bytes.
+    /// The size of a ring that has at least this many bytes.
     ///
     /// # Errors
-    /// 0x1F for more than there can be.
+    /// 0x1F if that is more than a ring can have.
     pub fn printf(bytes: u64) -> RmResult<u64> {
         Ok(limited("printf buffer", bytes, PRINTF)?.next_power_of_two())
     }
@@ -66,7 +66,7 @@ fn limited(what: &str, bytes: u64, (least, most): (u64, u64)) -> RmResult<u64> {
     Ok(bytes.max(least))
 }
 
-/// The number that a variable has; `None` when it is unset or empty.
+/// The number in a variable of the environment. `None` if the variable is unset or empty.
 fn number(name: &str, value: Option<std::ffi::OsString>) -> RmResult<Option<u64>> {
     let Some(value) = value.filter(|v| !v.is_empty()) else { return Ok(None) };
     match value.to_str().and_then(|text| text.trim().parse().ok()) {

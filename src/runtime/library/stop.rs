@@ -1,46 +1,46 @@
-//! Why a thread gave up: an assertion that failed, or memory that was not to be freed.
+//! The reason why a thread stopped its kernel: a failed assertion, or an address that cannot be freed.
 
 use super::state::stop as at;
 use crate::runtime::memory::Memory;
 use std::fmt;
 use std::sync::atomic::{Ordering, fence};
 
-/// What a thread left behind before it stopped the grid.
+/// What a thread wrote down before it stopped its kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stop {
-    /// Why.
+    /// The reason.
     pub reason: Reason,
-    /// Its block.
+    /// The block of the thread.
     pub block: [u32; 3],
-    /// The thread in it.
+    /// The thread in its block.
     pub thread: [u32; 3],
 }
 
-/// Why a thread gave up.
+/// The reason why a thread stopped its kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reason {
     /// `assert` failed.
     Assert {
-        /// The expression.
+        /// The expression that was false.
         message: String,
-        /// The file that it is in, as the compiler was given it.
+        /// The file of the assertion, as it was given to the compiler.
         file: String,
-        /// The line.
+        /// The line of the assertion.
         line: u32,
-        /// The function.
+        /// The function of the assertion.
         function: String,
     },
-    /// `free` or `delete` got an address.
+    /// `free` or `delete` got an address that it cannot free.
     Free {
         /// The address.
         address: u64,
-        /// Whether it was freed before; otherwise `malloc` never gave it.
+        /// True if the address was freed before. False if `malloc` never returned it.
         twice: bool,
     },
 }
 
 impl Stop {
-    /// Takes the record out of the state, so that there is room for another one. `None` while there is none.
+    /// Takes the record out of the state, so that another thread can write one. The result is `None` if there is no record.
     pub fn take(state: &Memory) -> Option<Stop> {
         if state.read_u32(at::TOLD) == 0 {
             return None;
@@ -57,7 +57,7 @@ impl Stop {
             reason => Reason::Free { address: state.read_u64(at::ADDRESS), twice: reason == at::FREE_TWICE },
         };
         let stop = Stop { reason, block: three(at::BLOCK), thread: three(at::THREAD) };
-        // Whoever claims the record next finds it empty.
+        // The next thread that stops its kernel must find the record empty.
         let cleared = state.zero(at::TOLD, 4).and_then(|()| state.zero(at::REASON, 4));
         debug_assert!(cleared.is_ok(), "the state is as long as it was made");
         Some(stop)
@@ -66,13 +66,13 @@ impl Stop {
 
 fn text(state: &Memory, offset: u64) -> String {
     let mut bytes = [0; at::TEXT];
-    // The state is as long as it was made; otherwise the text is empty.
+    // The read fits into the state. If it failed, the text would be empty.
     let _ = state.read(offset, &mut bytes);
     let end = bytes.iter().position(|&b| b == 0).unwrap_or(bytes.len());
     String::from_utf8_lossy(&bytes[..end]).into_owned()
 }
 
-/// Three numbers as CUDA C++ has them.
+/// Three numbers in parentheses, as blocks and threads are written.
 pub struct Triple(pub [u32; 3]);
 
 impl fmt::Display for Triple {

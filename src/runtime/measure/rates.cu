@@ -1,7 +1,7 @@
 // Kernels that show what a device reaches. rates.cubin is this file, compiled for sm_87:
 //     python -m tegrarm compile src/runtime/measure/rates.cu src/runtime/measure/rates.cubin
-// The work of each is in the table of measure.rs: every thread does `rounds` times 8 operations on eight values that do not wait
-// for each other, so that the units and not the latencies are measured.
+// The table in measure.rs says what each kernel does: in each round, every thread does 8 operations on eight independent values. So the
+// rate of the units is measured and not their latency.
 
 #define REPEAT(OP) for (int r = 0; r < rounds; r++) { _Pragma("unroll") for (int k = 0; k < 8; k++) { OP; } }
 #define HERE (blockIdx.x * blockDim.x + threadIdx.x)

@@ -77,7 +77,7 @@ pub struct tegrarm_replay_value {
 /// Tells a replay without a device about a channel of the caller. If `index` is not NULL, `*index` is the number by
 /// which `tegrarm_replay_push` names the channel.
 ///
-/// The pointers in `*channel` must stay valid until the replay ends. Between two submits, whoever else submits to the
+/// The pointers in `*channel` must stay valid until the replay ends. Between two submits, other code that submits to the
 /// channel must count its entries in `*channel->put`. `channel` itself is not used after the call.
 ///
 /// Errors:
