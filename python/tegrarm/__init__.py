@@ -1,7 +1,7 @@
 """Desktop NVIDIA Resource Manager calls on Jetson, and a runtime for its GPU, from Python.
 
-:class:`Device` is the runtime: arrays, kernels, queues. ``import tegrarm.tinygrad`` and ``import tegrarm.triton`` give those two
-the GPU; :class:`Client` is the way to make RM calls by hand.
+:class:`Device` is the runtime: arrays, kernels and queues. ``import tegrarm.tinygrad`` and ``import tegrarm.triton`` let tinygrad
+and Triton use the GPU. :class:`Client` makes RM calls one by one.
 """
 
 from ._ffi import LibraryNotFound, last_error, lib, status_name, version

@@ -184,7 +184,7 @@ class ProfileRecord(ctypes.Structure):
     ]
 
 
-#: ``tegrarm_printf_callback``. An object of it has to live until the device has another one, or is closed.
+#: The type of ``tegrarm_printf_callback``. The object must live until the device gets another callback or is closed.
 PrintfCallback = ctypes.CFUNCTYPE(None, POINTER(c_char), c_size_t, c_void_p)
 #: ``tegrarm_profile_callback``. An object of this type has to live for as long as the profile runs.
 ProfileCallback = ctypes.CFUNCTYPE(None, POINTER(ProfileRecord), c_void_p)
@@ -331,7 +331,7 @@ LIBRARY = "libtegrarm.so"
 
 
 class LibraryNotFound(ImportError):
-    """libtegrarm.so is in none of the places that were searched, or the file found is no such library or has another version."""
+    """libtegrarm.so was not found, or the file that was found is another library or has another version."""
 
     def __init__(self, sentence: str):
         super().__init__(sentence)

@@ -1,4 +1,4 @@
-"""Arrays in memory that the CPU and the GPU share. Views of numpy and of other libraries are the memory itself."""
+"""Arrays in memory that the CPU and the GPU share. numpy and other libraries can use the same memory without a copy."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Shape = tuple[int, ...]
 
 
 def shape_of(shape: int | Sequence[int]) -> Shape:
-    """A shape, of a number or of several."""
+    """The shape as a tuple. A single number is the shape of one axis."""
     sizes = (shape,) if isinstance(shape, int) else tuple(int(size) for size in shape)
     if any(size < 0 for size in sizes):
         raise ValueError(f"an array cannot have the shape {sizes}: a size is negative")
@@ -31,10 +31,10 @@ def shape_of(shape: int | Sequence[int]) -> Shape:
 
 
 class Array(Exporter):
-    """Items of one type, one behind another, last axis first. It computes nothing: kernels do.
+    """Items of one type that follow each other in memory; the last axis varies fastest. Arrays do not compute: kernels do.
 
-    ``address`` is what a kernel gets. A look at the items (``numpy()``, ``memoryview(a)``, DLPack, ``a[i]``) waits for the
-    work that the device has; who keeps a view waits with :meth:`Device.wait` before the next look.
+    A kernel gets ``address``. A program looks at the items with ``numpy()``, ``memoryview(a)``, DLPack or ``a[i]``; each of these waits
+    for the work that the device has. If you keep such a view, call :meth:`Device.wait` before you look at it again.
     """
 
     def __init__(self, device: Device, memory: Memory, offset: int, shape: Shape, type_: DType):
@@ -52,34 +52,34 @@ class Array(Exporter):
 
     @property
     def ndim(self) -> int:
-        """How many axes there are."""
+        """The number of axes."""
         return len(self.shape)
 
     @property
     def itemsize(self) -> int:
-        """Bytes of an item."""
+        """The size of an item in bytes."""
         return self.dtype.itemsize
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all items."""
+        """The size of all items in bytes."""
         return self.size * self.dtype.itemsize
 
     @property
     def memory(self) -> Memory:
-        """The memory, until the array is closed."""
+        """The memory. There is none after the array was closed."""
         if self._memory is None:
             raise ValueError("the array is closed")
         return self._memory
 
     @property
     def address(self) -> int:
-        """Where the GPU sees the first item."""
+        """The address of the first item for the GPU."""
         return self.memory.address + self._offset
 
     @property
     def pointer(self) -> int:
-        """Where the CPU sees the first item."""
+        """The address of the first item for the CPU."""
         if not self.memory.pointer:
             raise BufferError("the memory was made without a pointer (TEGRARM_BUFFER_NO_POINTER): only the GPU sees it")
         return self.memory.pointer + self._offset
@@ -105,11 +105,11 @@ class Array(Exporter):
         return Exported(self.memory, self.pointer, self.shape, self.dtype)
 
     def memoryview(self) -> memoryview:
-        """The memory, for Python. ``memoryview(a)`` is the same."""
+        """The memory as a memoryview of Python. ``memoryview(a)`` gives the same."""
         return memoryview(self)
 
     def numpy(self) -> Any:
-        """The memory, as an array of numpy."""
+        """The memory as an array of numpy."""
         import numpy
         return numpy.asarray(memoryview(self))
 
@@ -121,10 +121,10 @@ class Array(Exporter):
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
-        """For users of the interface that launch through this library.
+        """For libraries that know this interface and launch their kernels through this library.
 
-        With CUDA's own driver in the process the attribute is missing: a library that asks for it would take the address for one
-        of CUDA's context, which is another address space.
+        The attribute is missing if CUDA's own driver is in the process. A library that reads the attribute would then take the address for
+        an address of CUDA's context, which is another address space.
         """
         if _cuda_is_loaded():
             raise AttributeError("libcuda.so is loaded in this process, and CUDA's context does not have the array's address")
@@ -136,11 +136,11 @@ class Array(Exporter):
     def __dlpack__(self, *, stream: Any = None, max_version: tuple[int, int] | None = None, dl_device: tuple[int, int] | None = None,
                    copy: bool | None = None) -> Any:
         if stream is not None:
-            raise BufferError("the memory is given out as the processor's, which has no streams: stream is None")
+            raise BufferError("the memory is given out as memory of the processor, which has no streams: stream must be None")
         if dl_device not in (None, self.__dlpack_device__()):
-            raise BufferError(f"the memory is the processor's as well as the GPU's, and not of DLPack's device {dl_device}")
+            raise BufferError(f"the array is in memory of the processor and the GPU, and not of DLPack's device {dl_device}")
         if copy:
-            raise BufferError("copies are made with Device.array: an array gives out its own memory")
+            raise BufferError("an array gives out its own memory: make a copy with Device.array")
         self.device.wait()
         versioned = max_version is not None and max_version >= dlpack.VERSION
         return dlpack.export(self.memory, self.pointer, self.shape, self.dtype, versioned)
@@ -149,19 +149,19 @@ class Array(Exporter):
         return dlpack.CPU, 0
 
     def export(self) -> tuple[int, int]:
-        """A new descriptor of the memory, as a dmabuf, and where in it the first item is. The caller closes it (``os.close``)."""
+        """A new dmabuf descriptor of the memory, and the offset of the first item. The caller closes the descriptor (``os.close``)."""
         descriptor, offset = self.memory.export()
         return descriptor, offset + self._offset
 
     # *** parts ***
 
     def reshape(self, *shape: Any) -> Array:
-        """The same items in another shape, of sizes or of a sequence of them. One size may be -1."""
+        """The same items in another shape, given as sizes or as a sequence of sizes. One size may be -1 and is then computed."""
         sizes: list[int] = list(shape[0] if len(shape) == 1 and not isinstance(shape[0], int) else shape)
         if sizes.count(-1) == 1:
             sizes[sizes.index(-1)] = self.size // max(-math.prod(sizes), 1)
         if math.prod(shape_of(sizes)) != self.size:
-            raise ValueError(f"{self.size} items do not have the shape {tuple(sizes)}")
+            raise ValueError(f"{self.size} items cannot have the shape {tuple(sizes)}")
         return Array(self.device, self.memory, self._offset, shape_of(sizes), self.dtype)
 
     def view(self, type_: Any) -> Array:
@@ -169,7 +169,7 @@ class Array(Exporter):
         wanted = dtype(type_)
         last = (self.shape[-1] if self.shape else 1) * self.itemsize
         if last % wanted.itemsize:
-            raise ValueError(f"rows of {last} bytes are not made of items of {wanted.itemsize} bytes")
+            raise ValueError(f"rows of {last} bytes cannot be divided into items of {wanted.itemsize} bytes")
         shape = (*self.shape[:-1], last // wanted.itemsize) if self.shape else () if last == wanted.itemsize else (last // wanted.itemsize,)
         return Array(self.device, self.memory, self._offset, shape, wanted)
 
@@ -182,7 +182,7 @@ class Array(Exporter):
         return (self[index] for index in range(len(self)))
 
     def __getitem__(self, key: int | slice | tuple[Any, ...]) -> Array:
-        """A part whose items lie one behind another: numbers, then at most one range of step 1, then everything."""
+        """A part whose items follow each other in memory. The index has numbers, then at most one range with step 1, then nothing."""
         keys, shape, offset = key if isinstance(key, tuple) else (key,), list(self.shape), 0
         keys = () if keys == (Ellipsis,) else keys
         if len(keys) > len(shape):
@@ -194,10 +194,10 @@ class Array(Exporter):
                 start, stop, stride = at.indices(shape[axis])
                 whole = (start, stop) == (0, shape[axis])
                 if stride != 1 or (left and not whole):
-                    raise IndexError("items of the part do not lie one behind another: numpy() takes any index")
+                    raise IndexError("the items of the part do not follow each other in memory: numpy() takes any index")
                 offset, left = offset + start * step, [*left, max(stop - start, 0)]
             elif left:
-                raise IndexError("items of the part do not lie one behind another: numpy() takes any index")
+                raise IndexError("the items of the part do not follow each other in memory: numpy() takes any index")
             else:
                 offset += _index(at, shape[axis], axis) * step
         return Array(self.device, self.memory, self._offset + offset, (*left, *shape[len(keys):]), self.dtype)
@@ -212,9 +212,9 @@ class Array(Exporter):
     # *** contents ***
 
     def item(self) -> Any:
-        """The only item, as a number of Python."""
+        """The only item of the array, as a number of Python."""
         if self.size != 1:
-            raise ValueError(f"the array has {self.size} items, and not one")
+            raise ValueError(f"the array has {self.size} items, but item() needs exactly one")
         self.device.wait()
         values: tuple[Any, ...] = struct.unpack(f"<{self._format()}", ctypes.string_at(self.pointer, self.itemsize))
         return values[0]
@@ -226,33 +226,33 @@ class Array(Exporter):
         return int(self.item())
 
     def tolist(self) -> Any:
-        """The items as lists of Python."""
+        """The items as nested lists of Python."""
         self.device.wait()
         flat = struct.unpack(f"<{self.size}{self._format()}", ctypes.string_at(self.pointer, self.nbytes))
         return _nested(flat, self.shape)
 
     def _format(self) -> str:
         if len(self.dtype.format) != 1:
-            raise TypeError(f"Python has no numbers of type {self.dtype}")
+            raise TypeError(f"Python has no type for items of type {self.dtype}")
         return self.dtype.format
 
     def copy_from(self, source: Any) -> Array:
-        """Copies items from another array, of whatever library, into this one: same type, same count. The CPU copies."""
+        """Copies the items of another array into this one. It may be of any library, with the same type and count. The CPU copies."""
         view = _bytes_of(source, self)
         self.device.wait()
         ctypes.memmove(self.pointer, view.pointer, self.nbytes)
         return self
 
     def copy_to(self, target: Any) -> None:
-        """Copies the items into another array, which can be written. The CPU copies."""
+        """Copies the items into another array, which must be writable. The CPU copies."""
         view = _bytes_of(target, self)
         if view.readonly:
-            raise BufferError("the target can only be read")
+            raise BufferError("the target is read-only")
         self.device.wait()
         ctypes.memmove(view.pointer, self.pointer, self.nbytes)
 
     def fill(self, value: float, queue: Queue | None = None) -> Fence | None:
-        """Sets all items. The GPU does it, in order with other work; the fence says when it is done."""
+        """Sets all items to ``value``. The GPU does it after earlier work; the fence says when it is done."""
         size, bits = self.itemsize, struct.pack(f"<{self._format()}", value)
         while size > 1 and bits[:size // 2] == bits[size // 2:size]:
             size //= 2
@@ -269,7 +269,7 @@ class Array(Exporter):
     # *** the end ***
 
     def close(self) -> None:
-        """Lets go of the memory, which goes when no other array and no view has it. Safe to call again."""
+        """Releases the memory. It is freed when no other array and no view uses it. A second call does nothing."""
         self._memory = None
 
     def __enter__(self) -> Array:
@@ -302,11 +302,11 @@ def _nested(flat: tuple[Any, ...], shape: Shape) -> Any:
 
 
 class _Bytes:
-    """Where the items of somebody's array lie."""
+    """The address of the first item of another library's array."""
 
     def __init__(self, view: memoryview):
         self.view, self.readonly = view, view.readonly
-        # ctypes gives the address of what can be written only.
+        # ctypes only gives the address of memory that can be written.
         flat = view.cast("B") if view.nbytes else memoryview(bytearray(1))
         kind = ctypes.c_uint8 * len(flat)
         self.kept = kind.from_buffer_copy(flat) if self.readonly else kind.from_buffer(flat)
@@ -314,7 +314,7 @@ class _Bytes:
 
 
 def _bytes_of(other: Any, ours: Array) -> _Bytes:
-    """The items of an array that is to be copied from or to."""
+    """The items of another array as bytes, after a check that they fit."""
     if isinstance(other, Sequence) and not isinstance(other, (bytes, bytearray, memoryview)):
         other = packed(other, ours.dtype)[1]
     try:
@@ -323,7 +323,7 @@ def _bytes_of(other: Any, ours: Array) -> _Bytes:
         raise TypeError(f"{type(other).__name__} has no buffer protocol: copy from an array of numpy, for example") from None
     raw = isinstance(other, (bytes, bytearray))
     if not view.c_contiguous:
-        raise ValueError("the items of the other array do not lie one behind another")
+        raise ValueError("the items of the other array do not follow each other in memory")
     if view.nbytes != ours.nbytes or (not raw and dtype(view.format) != ours.dtype):
         kind = "bytes" if raw else f"bytes of {dtype(view.format)}"
         raise ValueError(f"the other array has {view.nbytes} {kind}, and this one {ours.nbytes} of {ours.dtype}")
@@ -331,7 +331,7 @@ def _bytes_of(other: Any, ours: Array) -> _Bytes:
 
 
 def packed(items: Any, type_: DType | None) -> tuple[Shape, bytes, DType]:
-    """Shape, bytes and type of nested lists of numbers: int64 where all are whole, else float64, unless a type is given."""
+    """Shape, bytes and type of nested lists of numbers. Without ``type_``, whole numbers become int64 and others float64."""
     shape, level = [], items
     while isinstance(level, Sequence):
         shape.append(len(level))
@@ -341,7 +341,7 @@ def packed(items: Any, type_: DType | None) -> tuple[Shape, bytes, DType]:
         type_ = dtype("bool" if flat and all(isinstance(n, bool) for n in flat) else
                       "float64" if any(isinstance(n, float) for n in flat) or not flat else "int64")
     if len(type_.format) != 1:
-        raise TypeError(f"numbers of Python do not become {type_}")
+        raise TypeError(f"numbers of Python cannot be converted to {type_}")
     return tuple(shape), struct.pack(f"<{len(flat)}{type_.format}", *flat), type_
 
 

@@ -1,4 +1,4 @@
-"""The calls of the C interface that Python makes. Handles are ``c_void_p``, and a bad status is an exception."""
+"""The calls of the C interface that Python makes. Handles are ``c_void_p``, and a status that is an error becomes an exception."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ def _get(program: ctypes.c_void_p, what: str) -> bytes:
 
 
 class CompileError(Refused):
-    """What the compiler objects to. ``log`` is its own text."""
+    """The compiler refused the source. ``log`` is the compiler's own text."""
 
     def __init__(self, log: str):
         super().__init__(log, say.PROBLEM)
@@ -72,7 +72,7 @@ class CompileError(Refused):
 
 @dataclasses.dataclass(frozen=True)
 class Program:
-    """What NVRTC made of a source: machine code, PTX (empty if it gives none), and what names of the source have become."""
+    """The result of NVRTC: machine code, PTX (which may be empty), and the new names of the functions that were asked for."""
 
     cubin: bytes
     ptx: str
@@ -80,14 +80,14 @@ class Program:
 
 
 def program(source: bytes, name: str, arch: str, options: tuple[str, ...] = (), expressions: tuple[str, ...] = ()) -> Program:
-    """Compiles for one GPU. ``expressions`` are functions whose names C++ changes, such as ``scale<float>``."""
+    """Compiles a source for one GPU. ``expressions`` are functions whose names C++ changes, such as ``scale<float>``."""
     with _compiled(source, name, (f"--gpu-architecture={arch}", *options), expressions) as made:
         names = {expression: _lowered(made, expression) for expression in expressions}
         return Program(_get(made, "CUBIN"), _get(made, "PTX").rstrip(b"\0").decode(errors="replace"), names)
 
 
 def compiled(source: bytes, name: str, arch: str = "sm_87", options: tuple[str, ...] = (), ptx: bool = False) -> bytes:
-    """The machine code (or PTX) of CUDA C; what the compiler objects to is a CompileError with its own text."""
+    """Compiles CUDA C to machine code or PTX. If the compiler refuses the source, this raises a CompileError with its text."""
     goal = f"--gpu-architecture={arch.replace('sm_', 'compute_') if ptx else arch}"
     with _compiled(source, name, (goal, *options), ()) as made:
         return _get(made, "PTX" if ptx else "CUBIN")

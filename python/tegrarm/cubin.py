@@ -1,4 +1,4 @@
-"""What a cubin and PTX say of their kernels, for the names and types of :mod:`tegrarm.kernels`."""
+"""Reads names of kernels from cubins and types of parameters from PTX, for :mod:`tegrarm.kernels`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ TYPES = {"f": "float", "u": "integer", "s": "integer", "b": "integer"}
 
 
 def kernels(image: bytes) -> list[str]:
-    """The kernels of a cubin, an ELF file of 64 bits. What is none has no kernels: the library says what is wrong with it."""
+    """The kernels of a cubin, which is an ELF file of 64 bits. A file that is not a cubin has none; the library reports the error."""
     if image[:5] != b"\x7fELF\x02" or len(image) < 64:
         return []
     table, = struct.unpack_from("<Q", image, 40)
@@ -29,7 +29,7 @@ def _text(image: bytes, at: int) -> str:
 
 
 def parameter_types(ptx: str) -> dict[str, list[str]]:
-    """The parameters of each kernel of PTX: "pointer", "float", "integer" or "bytes"."""
+    """The types of the parameters of each kernel in PTX: "pointer", "float", "integer" or "bytes"."""
     found: dict[str, list[str]] = {}
     for name, parameters in re.findall(r"\.entry\s+([\w$]+)\s*\(([^)]*)\)", ptx):
         found[name] = [_type(p) for p in re.findall(r"\.param([^,]*?)\s+[\w$]+(\[\d*\])?\s*(?:,|$)", parameters, re.M)]

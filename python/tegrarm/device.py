@@ -1,4 +1,4 @@
-"""A GPU, opened: memory, compilers, kernels, queues and clocks on the C interface."""
+"""An open GPU: its memory, compilers, kernels, queues and clocks, on the C interface."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ CACHES = {True: _ffi.TEGRARM_BUFFER_CACHED, False: _ffi.TEGRARM_BUFFER_WRITE_COM
 
 
 class Device:
-    """An open GPU: of a board, or the virtual Orin. A context manager.
+    """An open GPU, of a board or of the virtual Orin. It is a context manager.
 
-    Work runs in the order in which it is given, and calls do not wait for it: :meth:`wait` does. Any thread may use a device.
+    Work runs in the order in which it is given. The calls return before it is done; :meth:`wait` waits. Any thread may use a device.
     """
 
     def __init__(self, index: int = 0):
@@ -37,18 +37,18 @@ class Device:
     def _own(self, part: Any) -> None:
         self._owned.add(part)
 
-    # *** what it is and how it does ***
+    # *** properties ***
 
     @property
     def gpu(self) -> Handle:
-        """The open device, until it is closed."""
+        """The open device. There is none after it was closed."""
         if self._gpu is None:
             raise ValueError("the device is closed")
         return self._gpu
 
     @property
     def handle(self) -> ctypes.c_void_p:
-        """For the C interface."""
+        """The handle for the C interface."""
         return self.gpu.value
 
     @property
@@ -58,20 +58,20 @@ class Device:
 
     @property
     def arch(self) -> str:
-        """What compilers call it, for example ``sm_87``."""
+        """The name of the architecture for compilers, for example ``sm_87``."""
         return f"sm_{self.properties.sm_version >> 8}{self.properties.sm_version & 0xff}"
 
     def __repr__(self) -> str:
         return f"<tegrarm.Device {self.index}: {self.name}, {self.arch}{'' if self._gpu else ', closed'}>"
 
     def memory(self) -> tuple[int, int]:
-        """How many bytes can be allocated, and how many there are."""
+        """How many bytes can still be allocated, and how many there are in all."""
         available, total = ctypes.c_uint64(), ctypes.c_uint64()
         call("device_memory", self.handle, ctypes.byref(available), ctypes.byref(total))
         return available.value, total.value
 
     def state(self) -> _ffi.DeviceState:
-        """Clocks, load, temperature, power mode."""
+        """The clocks, the load, the temperature and the power mode."""
         state = _ffi.DeviceState(size=ctypes.sizeof(_ffi.DeviceState))
         call("device_state", self.handle, ctypes.byref(state))
         return state
@@ -79,7 +79,7 @@ class Device:
     # *** arrays ***
 
     def empty(self, shape: int | Sequence[int], dtype: Any = "float32", *, cached: bool = True) -> Array:
-        """A new array. Its items are 0. ``cached=False`` is for data that the CPU only writes."""
+        """A new array of zeros. ``cached=False`` makes it faster for data that the CPU writes and does not read."""
         type_, sizes = _dtype(dtype), shape_of(shape)
         size = type_.itemsize
         for axis in sizes:
@@ -97,7 +97,7 @@ class Device:
         return array
 
     def array(self, items: Any, dtype: Any = None) -> Array:
-        """A copy of somebody's items: nested lists, or anything with the buffer protocol, such as an array of numpy."""
+        """A copy of items: of nested lists, or of anything with the buffer protocol, such as an array of numpy."""
         if isinstance(items, (int, float, bool)) or (isinstance(items, Sequence) and not isinstance(items, (bytes, bytearray, memoryview))):
             shape, data, type_ = packed(items, None if dtype is None else _dtype(dtype))
             array = self.empty(shape, type_)
@@ -115,7 +115,7 @@ class Device:
         return array
 
     def from_dlpack(self, other: Any) -> Array:
-        """The memory of an array of another library, without a copy: the GPU gets the whole pages around it."""
+        """An array in the memory of another library's array, without a copy. The GPU can access the whole pages around it."""
         if isinstance(other, Array) and other.device is self:
             return other.view(other.dtype)
         source = Imported(other)
@@ -123,27 +123,27 @@ class Device:
         return Array(self, memory, offset, source.shape, source.dtype)
 
     def wrap(self, other: Any) -> Array:
-        """The memory of something with the buffer protocol that can be written, without a copy: an array of numpy, a bytearray."""
+        """An array in the memory of a writable object with the buffer protocol, such as an array of numpy or a bytearray. No copy."""
         view = memoryview(other)
         if view.readonly or not view.c_contiguous:
-            raise BufferError("the GPU may write the items, and needs them one behind another: make a copy with Device.array")
+            raise BufferError("the items must be writable and must follow each other in memory: make a copy with Device.array")
         flat = (ctypes.c_uint8 * view.nbytes).from_buffer(view.cast("B"))
         memory, offset = Memory.of_pages(self.gpu, ctypes.addressof(flat), view.nbytes, flat)
         return Array(self, memory, offset, view.shape or (), _dtype(view.format))
 
     def import_dmabuf(self, descriptor: int, shape: int | Sequence[int], dtype: Any = "uint8", offset: int = 0, *,
                       read_only: bool = False, pointer: bool = True) -> Array:
-        """The memory of a camera, an encoder or another process, without a copy. The descriptor stays the caller's."""
+        """An array in memory of a camera, an encoder or another process, without a copy. The caller keeps the descriptor."""
         flags = (_ffi.TEGRARM_BUFFER_GPU_READ_ONLY if read_only else 0) | (0 if pointer else _ffi.TEGRARM_BUFFER_NO_POINTER)
         return Array(self, Memory.of_dmabuf(self.gpu, descriptor, flags), offset, shape_of(shape), _dtype(dtype))
 
     # *** machine code ***
 
     def compile(self, source: str | bytes, *, name: str = "source.cu", options: Sequence[str] = (), kernels: Sequence[str] = ()) -> Module:
-        """CUDA C++, compiled by NVRTC (``pip install tegrarm[nvrtc]``) and loaded.
+        """Compiles CUDA C++ with NVRTC (``pip install tegrarm[nvrtc]``) and loads the machine code.
 
-        ``kernels`` are instances of templates, such as ``"scale<float>"``. What the compiler objects to is a
-        :class:`tegrarm.CompileError` with its log.
+        ``kernels`` are instances of templates, such as ``"scale<float>"``. If the compiler refuses the source, this raises
+        :class:`tegrarm.CompileError` with the compiler's log.
         """
         text = source.encode() if isinstance(source, str) else source
         every = [f"--include-path={place}" for place in compile.headers()] + ["-default-device", *options]
@@ -151,42 +151,42 @@ class Device:
         return Module(self, program.cubin, cubin.parameter_types(program.ptx), program.names)
 
     def load(self, image: bytes) -> Module:
-        """Loads a cubin: machine code for exactly this GPU."""
+        """Loads a cubin, which is machine code for exactly this GPU."""
         return Module(self, bytes(image))
 
     # *** work ***
 
     def queue(self, kind: str = "compute", *, priority: str | None = None, timeslice_us: int = 0) -> Queue:
-        """Another queue: ``"compute"``, or ``"copy"`` for a copy engine alone; priority "low", "medium" or "high"."""
+        """Makes another queue: ``"compute"``, or ``"copy"`` for copies only. The priority is "low", "medium" or "high"."""
         queue = Queue.make(self, kind, priority, timeslice_us)
         self._queues.add(queue)
         self._own(queue)
         return queue
 
     def fence(self) -> Fence:
-        """The end of the work of the queue that the device was opened with."""
+        """A fence at the end of the work that the default queue has now."""
         return self.default_queue.fence()
 
     def wait(self, timeout: float | None = None) -> None:
-        """Until all work of all queues is done, ``timeout`` seconds at most for each. Ctrl-C ends the wait."""
+        """Waits until all work of all queues is done, at most ``timeout`` seconds for each queue. Ctrl-C ends the wait."""
         for queue in list(self._queues):
             if queue.open:
                 queue.wait(timeout)
 
     def event(self) -> Event:
-        """A point in the work of a queue, and the GPU's time there."""
+        """An event: a point in the work of a queue, and the GPU's time at that point."""
         return Event(self)
 
     def timer(self, queue: Queue | None = None) -> Timer:
-        """``with device.timer() as t:`` measures, on the GPU, what the block gives to a queue; ``t.ns`` waits for it."""
+        """``with device.timer() as t:`` measures on the GPU how long the work of the block takes. ``t.ns`` waits for its end."""
         return Timer(self, queue)
 
     def profile(self) -> contextlib.AbstractContextManager[list[Record]]:
-        """``with device.profile() as records:`` fills a list with start and end of each kernel, copy and fill of the block."""
+        """``with device.profile() as records:`` fills a list with the start and the end of each kernel, copy and fill of the block."""
         return profile(self.handle)
 
     def time(self) -> tuple[int, int, int]:
-        """The GPU's clock, CLOCK_MONOTONIC at the same moment, and how far off that may be. All in nanoseconds."""
+        """The GPU's clock, CLOCK_MONOTONIC at the same moment, and the largest possible error. All three are nanoseconds."""
         gpu, cpu, off_by = ctypes.c_uint64(), ctypes.c_uint64(), ctypes.c_uint64()
         call("device_time", self.handle, ctypes.byref(gpu), ctypes.byref(cpu), ctypes.byref(off_by))
         return gpu.value, cpu.value, off_by.value
@@ -194,13 +194,13 @@ class Device:
     # *** faults ***
 
     def fault(self) -> _ffi.Fault | None:
-        """What stopped a queue, or None."""
+        """The fault that stopped a queue, or None."""
         fault = _ffi.Fault(size=ctypes.sizeof(_ffi.Fault))
         call("device_fault", self.handle, ctypes.byref(fault))
         return fault if fault.cause != _ffi.TEGRARM_FAULT_NONE else None
 
     def recover(self) -> int:
-        """Makes stopped queues work again, and says how many there were. Their unfinished work is lost; all else stays."""
+        """Makes stopped queues usable again, and returns their number. Their unfinished work is lost; everything else stays."""
         recovered = ctypes.c_uint32()
         call("device_recover", self.handle, ctypes.byref(recovered))
         return recovered.value
@@ -208,13 +208,16 @@ class Device:
     # *** the end ***
 
     def close(self) -> None:
-        """Closes the device with its arrays, modules and queues. The memory of a view stays until the view goes. Safe to call again."""
+        """Closes the device with its arrays, modules and queues. A second call does nothing.
+
+        Memory that a view still uses is freed when the view is gone.
+        """
         if self._gpu is None:
             return
         try:
             self.wait()
         except rm.RmError:
-            pass  # a fault that nobody looked at, or a library that was shut down: the end comes all the same
+            pass  # the device is closed also after a fault, and after the library was shut down
         for part in [*self._owned]:
             part.close()
         self._gpu = None
@@ -226,4 +229,4 @@ class Device:
         self.close()
 
 
-_dtype = dtype  # the function, where an argument has its name
+_dtype = dtype  # methods that have an argument `dtype` call the function by this name

@@ -1,4 +1,4 @@
-"""DLPack: arrays of other libraries without a copy, and ours for them. The structures are those of DLPack 1.0 and of what was before."""
+"""DLPack: shares arrays with other libraries without a copy, in both directions. It knows DLPack 1.0 and the older structures."""
 
 from __future__ import annotations
 
@@ -40,31 +40,31 @@ USED = {_Managed: b"used_dltensor", _Versioned: b"used_dltensor_versioned"}
 
 _api = ctypes.pythonapi
 _api.PyCapsule_New.restype, _api.PyCapsule_New.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
-# By address, because a capsule that is being deallocated must not become an object again.
+# Capsules are passed by address, because a capsule that is being deallocated must not become an object again.
 _api.PyCapsule_IsValid.restype, _api.PyCapsule_IsValid.argtypes = ctypes.c_int, [ctypes.c_void_p, ctypes.c_char_p]
 _api.PyCapsule_GetPointer.restype, _api.PyCapsule_GetPointer.argtypes = ctypes.c_void_p, [ctypes.c_void_p, ctypes.c_char_p]
 _api.PyCapsule_SetName.restype, _api.PyCapsule_SetName.argtypes = ctypes.c_int, [ctypes.c_void_p, ctypes.c_char_p]
 
-#: What consumers hold, by the address of its structure: the structure, its numbers, and the memory.
+#: What other libraries use, by the address of the structure: the structure, its arrays of numbers, and the owner of the memory.
 _given: dict[int, tuple[Any, ...]] = {}
 
 
 @_Deleter
 def _returned(address: int) -> None:
-    """A consumer needs the memory no more."""
+    """Another library does not need the memory any more."""
     _given.pop(address, None)
 
 
 @ctypes.PYFUNCTYPE(None, ctypes.c_void_p)
 def _capsule_ends(capsule: int) -> None:
-    """A capsule that nobody consumed has kept its name."""
+    """A capsule is deallocated. If no library has taken its contents, it still has its first name."""
     for name in NAMES.values():
         if _api.PyCapsule_IsValid(capsule, name):
             _given.pop(_api.PyCapsule_GetPointer(capsule, name), None)
 
 
 def export(owner: object, pointer: int, shape: tuple[int, ...], dtype: DType, versioned: bool) -> Any:
-    """A capsule of memory that ``owner`` keeps, which is the processor's as well as the GPU's."""
+    """Makes a capsule of memory of ``owner``. The capsule keeps the owner alive. The processor and the GPU share the memory."""
     managed = _Versioned() if versioned else _Managed()
     numbers = (ctypes.c_int64 * max(len(shape), 1))(*shape)
     managed.deleter = ctypes.cast(_returned, ctypes.c_void_p)
@@ -86,7 +86,7 @@ def _strides(shape: tuple[int, ...]) -> ctypes.Array[ctypes.c_int64]:
 
 
 class Imported:
-    """Memory of another library: it is given back when this object goes."""
+    """Memory of another library. It is given back when this object is closed or deallocated."""
 
     _managed: _Managed | _Versioned | None = None
 
@@ -109,7 +109,7 @@ class Imported:
                 _api.PyCapsule_SetName(id(capsule), USED[kind])
                 break
         else:
-            raise BufferError("what __dlpack__ returned is no capsule of DLPack, or it was consumed already")
+            raise BufferError("__dlpack__ returned something that is not a capsule of DLPack, or a capsule that was used before")
         tensor = managed.tensor
         self.shape = tuple(tensor.shape[axis] for axis in range(tensor.ndim))
         self.pointer = (tensor.data or 0) + tensor.byte_offset
@@ -123,11 +123,11 @@ class Imported:
 
     def _check(self, tensor: _Tensor) -> None:
         if isinstance(self._managed, _Versioned) and self._managed.flags & READ_ONLY:
-            raise BufferError("the array may only be read, and the GPU could write it: make a copy with Device.array")
+            raise BufferError("the array is read-only, and the GPU could write to it: make a copy with Device.array")
         if tensor.strides:
             wanted = _strides(self.shape)
             if any(tensor.strides[axis] != wanted[axis] for axis in range(tensor.ndim) if self.shape[axis] != 1):
-                raise BufferError("the items of the array do not lie one behind another: make a contiguous copy first")
+                raise BufferError("the items of the array do not follow each other in memory: make a contiguous copy first")
 
     def close(self) -> None:
         """Gives the memory back."""

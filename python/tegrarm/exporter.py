@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from .dtypes import DType
 
-FORMAT, SHAPE, STRIDES = 0x4, 0x8, 0x10  # of the flags: what the caller looks at (PyBUF_FORMAT, PyBUF_ND, PyBUF_STRIDES)
+FORMAT, SHAPE, STRIDES = 0x4, 0x8, 0x10  # flags for the fields that the caller needs (PyBUF_FORMAT, PyBUF_ND, PyBUF_STRIDES)
 BASE_TYPE = 1 << 10  # Py_TPFLAGS_BASETYPE
 GET_BUFFER = 1  # Py_bf_getbuffer
 
@@ -36,7 +36,7 @@ class _Buffer(ctypes.Structure):
 
 
 class Exported:
-    """What one user of the protocol holds: the memory, and the texts and numbers that describe it."""
+    """What one user of the protocol keeps alive: the memory, and the texts and numbers that describe it."""
 
     def __init__(self, owner: object, pointer: int, shape: tuple[int, ...], dtype: DType):
         self.owner, self.pointer, self.itemsize = owner, pointer, dtype.itemsize
@@ -49,7 +49,7 @@ class Exported:
             self.nbytes *= shape[axis]
 
     def fill(self, view: _Buffer, flags: int) -> None:
-        """Describes the memory to a caller, who then holds this object."""
+        """Describes the memory to a caller. The caller's view then keeps this object alive."""
         view.buf, view.len, view.itemsize, view.readonly, view.ndim = self.pointer, self.nbytes, self.itemsize, 0, self.ndim
         view.format = ctypes.addressof(self.format) if flags & FORMAT else None
         view.shape = ctypes.addressof(self.shape) if flags & SHAPE else None
@@ -60,7 +60,7 @@ class Exported:
 
 
 def _get(exporter: object, address: int, flags: int) -> int:
-    """The slot. An exception cannot leave it, so that a failure is -1 and Python's own SystemError."""
+    """The function that Python calls. It must not raise an exception: after an error it returns -1, and Python raises SystemError."""
     view = _Buffer.from_address(address)
     view.obj = None
     try:
@@ -72,7 +72,7 @@ def _get(exporter: object, address: int, flags: int) -> int:
 
 
 def _why(error: Exception) -> None:
-    """What Python shows with its SystemError, which says nothing of the reason."""
+    """Prints the reason. Python's SystemError does not contain it."""
     print(f"tegrarm: the memory cannot be given out: {error}", file=sys.stderr)
 
 
@@ -87,17 +87,17 @@ class _Spec(ctypes.Structure):
     ]
 
 
-# They live as long as the process: the class points at them.
+# These objects must never be freed, because the class contains pointers to them.
 _FUNCTION = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_void_p, ctypes.c_int)(_get)
 _SLOTS = (_Slot * 2)(_Slot(GET_BUFFER, ctypes.cast(_FUNCTION, ctypes.c_void_p)))
 _SPEC = _Spec(b"tegrarm.exporter.Exporter", 0, 0, BASE_TYPE, _SLOTS)
 
 if TYPE_CHECKING:
     class Exporter:
-        """What has the buffer protocol."""
+        """A base class with the buffer protocol."""
 
         def __buffer__(self, flags: int, /) -> memoryview:
-            """The memory."""
+            """The memory to export. Subclasses define this."""
             raise BufferError
 else:
     _from_spec = ctypes.pythonapi.PyType_FromSpec

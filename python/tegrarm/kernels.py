@@ -1,4 +1,4 @@
-"""Kernels: machine code on a device, and launches that look like calls."""
+"""Kernels: machine code on a device. A launch looks like a call of the kernel."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _triple(what: str, size: Size) -> Any:
 
 
 class Module:
-    """Loaded machine code. ``module["name"]`` is a kernel; with one kernel alone, the module can be launched itself."""
+    """Loaded machine code. ``module["name"]`` is a kernel. A module with one kernel can itself be launched like the kernel."""
 
     def __init__(self, device: Device, image: bytes, types: dict[str, list[str]] | None = None, names: dict[str, str] | None = None):
         self.device, self._image_names = device, cubin.kernels(image)
@@ -41,11 +41,11 @@ class Module:
 
     @property
     def names(self) -> list[str]:
-        """The kernels, as the machine code names them."""
+        """The names of the kernels in the machine code."""
         return list(self._image_names)
 
     def kernel(self, name: str) -> Kernel:
-        """A kernel by its name in the source. C++ changes names: a function that is there once is found all the same."""
+        """A kernel by its name in the source. C++ changes names; the kernel is found if only one name in the machine code fits."""
         if name not in self._kernels:
             found = self._names.get(name) or self._find(name)
             self._kernels[name] = Kernel(self, found, self._types.get(found))
@@ -72,24 +72,24 @@ class Module:
 
     @property
     def only(self) -> Kernel:
-        """The kernel of a module that has one alone."""
+        """The only kernel of the module. It is an error if there are several."""
         if len(self._image_names) != 1:
-            raise KeyError(f"the module has {len(self._image_names)} kernels: say which, of {', '.join(self._image_names)}")
+            raise KeyError(f"the module has {len(self._image_names)} kernels: choose one of {', '.join(self._image_names)}")
         return self.kernel(self._image_names[0])
 
     def variable(self, name: str) -> tuple[int, int]:
-        """Address and size of a ``__device__`` or ``__constant__`` variable."""
+        """The address and the size of a ``__device__`` or ``__constant__`` variable."""
         address, size = ctypes.c_uint64(), ctypes.c_uint64()
         call("module_variable", self._handle.value, name.encode(), ctypes.byref(address), ctypes.byref(size))
         return address.value, size.value
 
     def write(self, name: str, value: Any) -> None:
-        """Sets a variable to the bytes of something that has the buffer protocol."""
+        """Sets a variable to the bytes of an object with the buffer protocol."""
         data = bytes(memoryview(value).cast("B"))
         call("module_write", self._handle.value, name.encode(), data, len(data))
 
     def close(self) -> None:
-        """Unloads the machine code. Safe to call again."""
+        """Unloads the machine code. A second call does nothing."""
         self._handle.close()
 
     def __enter__(self) -> Module:
@@ -102,9 +102,9 @@ class Module:
 class Kernel:
     """A kernel. ``kernel[grid, block](a, b, 3.0)`` launches it, and returns the fence of the launch.
 
-    An array is a pointer. A number gets the type of the parameter where the compiler told it (``Device.compile``); a cubin tells
-    only sizes, so that an int is then a whole number and a float a number with a fraction. Anything else is refused with the number of
-    the parameter.
+    An array is passed as a pointer. A number is converted to the type of the parameter, if ``Device.compile`` has told the type. A cubin
+    contains only the sizes of parameters; then an int becomes a whole number and a float becomes a floating-point number. Everything else
+    is refused with a sentence that names the parameter.
     """
 
     def __init__(self, module: Module, name: str, types: list[str] | None):
@@ -129,7 +129,7 @@ class Kernel:
 
     def launch(self, grid: Size, block: Size, *arguments: Any, shared: int = 0, queue: Queue | None = None,
                together: bool = False) -> Fence:
-        """Launches. ``shared`` is dynamic shared memory in bytes. With ``together`` all blocks run at once, or it is refused."""
+        """A launch with these sizes. ``shared`` is dynamic shared memory in bytes. ``together``: all blocks must run at the same time."""
         return Launch(self, grid, block, shared, queue, together)(*arguments)
 
     def occupancy(self, block: Size, shared: int = 0) -> int:
@@ -139,7 +139,7 @@ class Kernel:
         return blocks.value
 
     def packed(self, arguments: tuple[Any, ...]) -> Any:
-        """The arguments as the kernel reads them."""
+        """The arguments in the form in which the kernel reads them."""
         if len(arguments) != len(self.parameters):
             raise TypeError(f"{self.name} has {len(self.parameters)} parameters, and {len(arguments)} arguments were given")
         block = ctypes.create_string_buffer(max(self.attributes.parameter_size, 1))
@@ -154,8 +154,9 @@ class Kernel:
         kind = self.types[index] if self.types else ""
         if isinstance(argument, Array):
             if argument.device is not self.device:
-                raise ValueError(f"argument {index} of {self.name} is an array of another device: this one does not see its memory")
-            if kind and (kind, size) not in (("pointer", 8), ("integer", 8)):  # most compilers do not tell pointers from integers
+                raise ValueError(f"argument {index} of {self.name} is an array of another device, and this device cannot access its memory")
+            # In the PTX of most compilers, pointers are integers.
+            if kind and (kind, size) not in (("pointer", 8), ("integer", 8)):
                 raise TypeError(f"parameter {index} of {self.name} is {kind}, and the argument is an array")
             return struct.pack("<Q", argument.address)
         if isinstance(argument, (bytes, bytearray, ctypes._SimpleCData, ctypes.Structure, ctypes.Array)):
@@ -174,7 +175,7 @@ class Kernel:
 
 
 def _number(value: Any, kind: str, size: int) -> bytes:
-    """A number of Python as one of C: a fraction does not become a whole number, and nothing overflows."""
+    """A number of Python as bytes of a number of C. A fraction is not cut off, and a number that is too large is an error."""
     if kind == "float":
         return struct.pack(f"<{FLOATS[size]}", value)
     if value != int(value):
@@ -183,7 +184,7 @@ def _number(value: Any, kind: str, size: int) -> bytes:
 
 
 class Launch:
-    """A kernel with the sizes of a launch: call it with the arguments."""
+    """A kernel and the sizes of a launch. Call it with the arguments."""
 
     def __init__(self, kernel: Kernel, grid: Size, block: Size, shared: int = 0, queue: Queue | None = None, together: bool = False):
         self.kernel, self.queue, self.shared = kernel, queue, shared
@@ -193,11 +194,11 @@ class Launch:
             raise ValueError("a launch whose blocks run together goes to the queue that the device was opened with")
 
     def __call__(self, *arguments: Any) -> Fence:
-        """Launches, and returns at once."""
+        """Launches the kernel, and returns at once."""
         return self.submit(self.kernel.packed(arguments))
 
     def submit(self, values: Any) -> Fence:
-        """Launches with the block of arguments as the kernel reads it, an array of ctypes."""
+        """Launches the kernel with a block of arguments, which is an array of ctypes in the form in which the kernel reads it."""
         kernel, fence = self.kernel, ctypes.c_uint64()
         at, count = ctypes.addressof(values), len(kernel.parameters)
         pointers = (ctypes.c_void_p * max(count, 1))(*[at + offset for offset, _ in kernel.parameters])

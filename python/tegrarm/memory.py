@@ -1,7 +1,7 @@
-"""Memory of a device: a buffer of the library, and everybody who still needs it.
+"""Memory of a device: buffers of the library, which are freed when nothing uses them any more.
 
-An array that is closed lets go of its memory. The memory itself goes when the last view of it is gone, and the device's handle when
-the last memory is gone, so that a view never points at nothing.
+An array that is closed releases its memory. The memory is freed when the last view of it is gone. The device's handle is closed when
+the last memory is freed. So a view always points at memory that exists.
 """
 
 from __future__ import annotations
@@ -18,33 +18,33 @@ PAGE = 4096
 
 
 def _end(name: str, handle: ctypes.c_void_p, pid: int, _needs: tuple[object, ...]) -> None:
-    """Ends something of this process, and lets go of what it needed. A forked child has nothing of its parent's."""
+    """Ends a handle of this process, and releases what it needed. In a forked child it does nothing: the handles are the parent's."""
     if os.getpid() == pid:
         getattr(_ffi.lib(), f"tegrarm_{name}")(handle)
 
 
 class Handle:
-    """A handle of the library that is ended when nobody has it any more, or by ``close``."""
+    """A handle of the library. It is ended by ``close``, or when no object refers to it any more."""
 
     def __init__(self, handle: ctypes.c_void_p, end: str, *needs: object):
-        """``end`` names the call that ends it; without a name, it ends with what it belongs to. ``needs`` stay until then."""
+        """``end`` is the call that ends the handle; it is empty if the handle ends with its parent. ``needs`` are kept alive until then."""
         self.value, self.open = handle, True
         self._finish = weakref.finalize(self, _end, end, handle, os.getpid(), needs) if end else None
         if self._finish is not None:
-            self._finish.atexit = False  # the kernel takes back what a process has at its end
+            self._finish.atexit = False  # when a process ends, the kernel frees everything that it has
 
     def close(self) -> None:
-        """Ends it. Safe to call again."""
+        """Ends the handle. A second call does nothing."""
         if self._finish is not None:
             self.open = False
             self._finish()
 
 
 class Memory:
-    """A buffer: where the processor and the GPU see it."""
+    """A buffer of the library, with its address for the CPU and its address for the GPU."""
 
     def __init__(self, gpu: Handle, handle: ctypes.c_void_p, source: Any = None):
-        # `source` is what has the pages, if they are somebody else's.
+        # `source` is the object that owns the pages, if the buffer does not own them.
         self.handle = Handle(handle, "buffer_free", gpu, source)
         pointer, address = ctypes.c_void_p(), ctypes.c_uint64()
         call("buffer_address", handle, ctypes.byref(pointer), ctypes.byref(address))
@@ -52,23 +52,23 @@ class Memory:
 
     @classmethod
     def new(cls, gpu: Handle, size: int, flags: int) -> Memory:
-        """Fresh memory, all zero. No memory at all is a byte."""
+        """Allocates memory, which is zero. A size of 0 becomes one byte, because the library has no empty buffers."""
         return cls(gpu, made("buffer_alloc", gpu.value, max(size, 1), flags))
 
     @classmethod
     def of_dmabuf(cls, gpu: Handle, descriptor: int, flags: int) -> Memory:
-        """Memory that somebody else allocated. The descriptor stays the caller's."""
+        """Memory that another driver or process allocated. The caller keeps the descriptor."""
         return cls(gpu, made("buffer_import", gpu.value, descriptor, flags))
 
     @classmethod
     def of_pages(cls, gpu: Handle, pointer: int, size: int, source: Any) -> tuple[Memory, int]:
-        """The whole pages around memory of this process, and where in them it begins."""
+        """The whole pages around memory of this process, and the offset of the memory in them."""
         offset = pointer % PAGE
         handle = made("buffer_import_pages", gpu.value, pointer - offset, max(size, 1) + offset, _ffi.TEGRARM_BUFFER_CACHED)
         return cls(gpu, handle, source), offset
 
     def export(self) -> tuple[int, int]:
-        """A new descriptor of the memory, as a dmabuf, and where in it the buffer starts."""
+        """A new dmabuf descriptor of the memory, and the offset at which the buffer starts in it."""
         descriptor, offset = ctypes.c_int(), ctypes.c_uint64()
         call("buffer_export", self.handle.value, ctypes.byref(descriptor), ctypes.byref(offset))
         return descriptor.value, offset.value

@@ -1,4 +1,4 @@
-"""Profiles: start and end of each kernel, copy and fill."""
+"""Profiles: the start and the end of each kernel, copy and fill."""
 
 from __future__ import annotations
 

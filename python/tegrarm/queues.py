@@ -1,4 +1,4 @@
-"""Queues of a device, the fences of their work, and the GPU's clock around it."""
+"""Queues of a device, the fences of their work, and measurements with the GPU's clock."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ PRIORITIES = {None: _ffi.TEGRARM_PRIORITY_DEFAULT, "low": _ffi.TEGRARM_PRIORITY_
 
 
 def nanoseconds(timeout: float | None) -> int:
-    """A time limit of the library, of seconds; None is no limit."""
+    """Converts a time limit from seconds to nanoseconds. None means no limit."""
     return FOREVER if timeout is None else max(int(timeout * 1e9), 0)
 
 
 def one_of(table: dict[Any, int], what: str, value: Any) -> int:
-    """The number of a name, or a sentence that has all names."""
+    """The number that belongs to a name. An unknown name is an error with a sentence that lists all names."""
     if value not in table:
         raise ValueError(f"{what} is {value!r}: it is one of {', '.join(repr(name) for name in table)}")
     return table[value]
 
 
-# Who is told when a fence has passed, by number. The library calls one function for all of them, which never goes away.
+# The functions to call when a fence has passed, by number. The library always calls `_tell`, an object that must live for ever.
 _told: dict[int, Callable[[RmError | None], object]] = {}
 _numbers = itertools.count(1)
 
@@ -56,7 +56,7 @@ class Fence:
         self._descriptor = -1
 
     def wait(self, timeout: float | None = None) -> None:
-        """Until the work is done, ``timeout`` seconds at most. Ctrl-C ends the wait. A fault is an RmError that says what happened."""
+        """Waits until the work is done, at most ``timeout`` seconds. Ctrl-C ends the wait. A fault raises an RmError that describes it."""
         wait("wait", self.device.handle, self.value, timeout_ns=nanoseconds(timeout))
 
     @property
@@ -67,7 +67,7 @@ class Fence:
         return passed.value
 
     def fileno(self) -> int:
-        """A descriptor for ``select`` and its kind, readable when the work is done or lost. The fence closes it."""
+        """A descriptor for ``select`` or ``poll``. It is readable when the work is done or lost. The fence closes it."""
         if self._descriptor < 0:
             descriptor = ctypes.c_int()
             call("fence_fd", self.device.handle, self.value, ctypes.byref(descriptor))
@@ -75,19 +75,19 @@ class Fence:
         return self._descriptor
 
     def syncpoint(self) -> tuple[int, int]:
-        """The fence for other drivers: a syncpoint of host1x, and what it comes to behind everything that the queue was given."""
+        """The fence for other drivers: a host1x syncpoint, and the value that it reaches after all work that the queue has now."""
         number, threshold = ctypes.c_uint32(), ctypes.c_uint32()
         call("fence_syncpoint", self.device.handle, self.value, ctypes.byref(number), ctypes.byref(threshold))
         return number.value, threshold.value
 
     def sync_file(self) -> int:
-        """The same as a Linux sync file: a new descriptor, which the caller closes (``os.close``) or sends to another process."""
+        """The fence as a Linux sync file: a new descriptor. The caller closes it (``os.close``) or sends it to another process."""
         descriptor = ctypes.c_int()
         call("fence_sync_file", self.device.handle, self.value, ctypes.byref(descriptor))
         return descriptor.value
 
     def then(self, function: Callable[[RmError | None], object]) -> None:
-        """Has a function called in a thread of the library when the work is done, or with the error if it is lost."""
+        """Calls a function in a thread of the library when the work is done. If the work is lost, the function gets the error."""
         number = next(_numbers)
         _told[number] = function
         try:
@@ -102,14 +102,14 @@ class Fence:
 
 
 class Queue:
-    """Work that runs in the order in which it was given, beside the work of other queues."""
+    """A queue: its work runs in order, and at the same time as the work of other queues."""
 
     def __init__(self, device: Device, handle: Handle):
         self.device, self._handle = device, handle
 
     @classmethod
     def make(cls, device: Device, kind: str, priority: str | None, timeslice_us: int) -> Queue:
-        """Another queue of a device."""
+        """Makes another queue of a device."""
         options = _ffi.QueueOptions(size=ctypes.sizeof(_ffi.QueueOptions), kind=one_of(KINDS, "kind", kind),
                                     priority=one_of(PRIORITIES, "priority", priority), timeslice_us=timeslice_us)
         made_ = made("queue_create", device.handle, ctypes.byref(options))
@@ -117,38 +117,38 @@ class Queue:
 
     @property
     def handle(self) -> ctypes.c_void_p:
-        """For the C interface."""
+        """The handle for the C interface."""
         return self._handle.value
 
     @property
     def number(self) -> int:
-        """Which queue of the device it is, as records of a profile say it."""
+        """The number of the queue, which is also in the records of a profile."""
         number = ctypes.c_uint32()
         call("queue_number", self.handle, ctypes.byref(number))
         return number.value
 
     def fence(self) -> Fence:
-        """The end of the work that the queue has been given so far."""
+        """A fence at the end of the work that the queue has now."""
         fence = ctypes.c_uint64()
         call("queue_fence", self.handle, ctypes.byref(fence))
         return Fence(self.device, fence.value)
 
     def after(self, fence: Fence) -> None:
-        """What the queue is given from now on starts when that work of another queue is done. The GPU waits."""
+        """Lets all later work of this queue wait until a fence of another queue has passed. The GPU waits, and the CPU does not."""
         call("queue_after", self.handle, fence.value)
 
     def after_syncpoint(self, number: int, threshold: int) -> None:
-        """The same for a syncpoint of host1x, which another driver or another process increments."""
+        """The same for a host1x syncpoint, which another driver or another process increments."""
         call("queue_after_syncpoint", self.handle, number, threshold)
 
     def after_sync_file(self, descriptor: int) -> None:
-        """The same for a Linux sync file of a camera, an encoder, or the GPU's work in another process."""
+        """The same for a Linux sync file, for example of a camera, an encoder, or the GPU's work in another process."""
         call("queue_after_sync_file", self.handle, descriptor)
 
     def copy(self, target: Array, source: Array) -> Fence:
-        """Copies all items. The GPU copies, and the call returns at once."""
+        """Copies all items of an array into another. The GPU copies, and the call returns at once."""
         if target.nbytes != source.nbytes or target.dtype != source.dtype:
-            raise ValueError(f"{source!r} does not have as many items of the same type as {target!r}")
+            raise ValueError(f"{source!r} and {target!r} must have the same number of items of the same type")
         fence = ctypes.c_uint64()
         call("queue_copy", self.handle, target.memory.handle.value, target._offset, source.memory.handle.value, source._offset,
              source.nbytes, ctypes.byref(fence))
@@ -156,15 +156,15 @@ class Queue:
 
     @property
     def open(self) -> bool:
-        """Whether it can be given work."""
+        """Whether the queue can still be given work."""
         return self._handle.open
 
     def wait(self, timeout: float | None = None) -> None:
-        """Until everything that the queue was given is done."""
+        """Waits until all work that the queue has now is done."""
         self.fence().wait(timeout)
 
     def close(self) -> None:
-        """Ends the queue, after its work. Safe to call again. The queue that a device was opened with ends with the device."""
+        """Destroys the queue after its work is done. A second call does nothing. The default queue ends with its device."""
         self._handle.close()
 
     def __enter__(self) -> Queue:
@@ -183,7 +183,7 @@ class Event:
         self._fence: Fence | None = None
 
     def record(self, queue: Queue | None = None) -> Fence:
-        """Puts it behind everything that a queue was given before."""
+        """Puts the event behind all work that a queue has now."""
         fence = ctypes.c_uint64()
         where = queue or self.device.default_queue
         call("event_record", self._handle.value, where.handle, ctypes.byref(fence))
@@ -191,7 +191,7 @@ class Event:
         return self._fence
 
     def time(self) -> int:
-        """When the GPU came there, in nanoseconds of its clock, after a wait for it."""
+        """The time at which the GPU reached the event, in nanoseconds of its clock. The call waits for the event."""
         if self._fence is not None:
             self._fence.wait()
         time = ctypes.c_uint64()
@@ -200,7 +200,7 @@ class Event:
 
 
 class Timer:
-    """How long the GPU takes for what a ``with`` block gives to a queue."""
+    """Measures how long the GPU takes for the work of a ``with`` block."""
 
     def __init__(self, device: Device, queue: Queue | None):
         self._queue, self.start, self.end = queue or device.default_queue, Event(device), Event(device)
@@ -214,10 +214,10 @@ class Timer:
 
     @property
     def ns(self) -> int:
-        """Nanoseconds, after a wait for the end."""
+        """The time in nanoseconds. The call waits for the end of the work."""
         return self.end.time() - self.start.time()
 
     @property
     def seconds(self) -> float:
-        """The same in seconds."""
+        """The time in seconds."""
         return self.ns / 1e9

@@ -33,7 +33,7 @@ class RmNoMemory(RmError, MemoryError):
 
 
 class RmTimeout(RmError, TimeoutError):
-    """NV_ERR_TIMEOUT: the time of a wait is over. What was waited for goes on."""
+    """NV_ERR_TIMEOUT: a wait took longer than its limit. The work that it waited for continues."""
 
 
 EXCEPTIONS: dict[int, type[RmError]] = {NV_ERR_NO_MEMORY: RmNoMemory, NV_ERR_TIMEOUT: RmTimeout}
@@ -66,7 +66,7 @@ def device_profile(index: int = 0) -> _ffi.DeviceProfile:
 
 
 def measured_profile(index: int = 0) -> _ffi.DeviceProfile:
-    """The same with rates, bandwidths and launch latency measured by short kernels. It takes some tenths of a second."""
+    """The same profile, with rates, bandwidths and launch latency measured by short kernels. It takes some tenths of a second."""
     device, profile = ctypes.c_void_p(), _ffi.DeviceProfile(size=ctypes.sizeof(_ffi.DeviceProfile))
     check("tegrarm_device_open", _ffi.lib().tegrarm_device_open(index, ctypes.byref(device)))
     try:

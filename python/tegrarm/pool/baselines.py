@@ -65,7 +65,7 @@ CASES = [
 ]
 
 
-# What was expected of unequal clusters. The table says where it is not reached.
+# The gain that was expected for unequal clusters. The table marks the rows that do not reach it.
 EXPECTED = 1.3
 
 

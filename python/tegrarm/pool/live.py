@@ -62,7 +62,7 @@ def bar(share: float, width: int = 16) -> str:
 
 
 def line(rows: list[dict[str, Any]], shares: dict[str, float]) -> str:
-    """What every stage is doing: a bar while it loads, then its share of time that it computed, and how often it ran."""
+    """A line for every stage: a bar while it loads, then the share of time in which it computed, and how often it ran."""
     parts = []
     for row in rows:
         share = min(max(shares.get(row["device"], 0.0), 0.0), 1.0)

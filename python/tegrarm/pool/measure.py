@@ -1,8 +1,9 @@
-"""A profile's figures from short kernels instead of a data sheet.
+"""Measures the figures of a profile with short kernels. Without this, they come from a data sheet.
 
-On a board the library measures them (``tegrarm_device_measure``). A virtual Orin computes on the host, so these times would be the host's:
-there, rates come from the instructions that the simulator counts (marked "virtual-time"), and bandwidths and the launch latency stay those
-of the data sheet unless host time is asked for (marked "host-time": good for comparing hosts, and for nothing else).
+On a board the library measures them (``tegrarm_device_measure``). A virtual Orin computes on the host, so the times would be those of
+the host. There, the rates are computed from the instructions that the simulator counts (marked "virtual-time"). Bandwidths and the
+launch latency are those of the data sheet. If the user asks for host time (marked "host-time"), they are measured, which is only good
+for comparing hosts.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import Any
 from .cuda import Kernels, compiled
 from .profile import Profile, rates
 
-# Each thread does ROUNDS times UNROLLED operations of the kind, on eight values that do not wait for each other.
+# Each thread does ROUNDS times UNROLLED operations of the kind, on eight values that do not depend on each other.
 SOURCE = """
 #define REPEAT(OP) for (int r = 0; r < rounds; r++) { _Pragma("unroll") for (int k = 0; k < 8; k++) { OP; } }
 extern "C" __global__ void float32(float *out, int rounds) {
@@ -37,12 +38,12 @@ extern "C" __global__ void int32(float *out, int rounds) {
 }
 """
 UNROLLED, THREADS = 8, 256
-# Operations of one thread per step: a multiply-add is two, and half instructions have two lanes.
+# How many operations an instruction of a thread counts as: a multiply-add is two, and a half instruction has two lanes.
 OPERATIONS = {"float32": 2.0, "float16": 4.0, "int32": 2.0}
 
 
 def measured(profile: Profile, *, host_time: bool = False) -> Profile:
-    """The profile with what can be measured of this process's device in its place."""
+    """The profile, with the figures that can be measured on this process's device."""
     from tegrarm import measured_profile
 
     if profile.simulated and not host_time:
@@ -56,7 +57,7 @@ def measured(profile: Profile, *, host_time: bool = False) -> Profile:
 
 
 def count(name: str, rounds: int, blocks: int) -> None:
-    """One launch that keeps every SM busy, in a process whose simulator counts."""
+    """Runs one launch that keeps every SM busy, in a process whose simulator counts instructions."""
     with Kernels(compiled(SOURCE)) as kernels:
         _, address, _ = kernels.buffer(4 * blocks * THREADS)
         kernels.wait(kernels.launch(name, blocks, THREADS, [ctypes.c_uint64(address), ctypes.c_int(rounds)]))
@@ -76,7 +77,7 @@ def _instructions(name: str, rounds: int, blocks: int) -> int:
 
 
 def _by_instructions(profile: Profile) -> Profile:
-    """Scalar rates from counted instructions at the rate at which the SMs issue them. What loops cost is in them, as on a board."""
+    """Scalar rates: the counted instructions at the rate at which SMs issue them. The instructions of loops count too, as on a board."""
     from .virtual import SCHEDULERS
 
     found, few, many, blocks = {}, 16, 48, 2 * max(1, profile.compute_units)

@@ -1,6 +1,6 @@
-"""A pool's figures in the text that Prometheus reads, made when it asks. Workers also tell Ray theirs: see ``worker``.
+"""The figures of a pool in the text format of Prometheus, computed whenever Prometheus asks. Workers also report theirs to Ray.
 
-Ray passes its metrics on only where its dashboard's agents run. These come from the process that made the pool, and need none.
+Ray passes metrics on only where the agents of its dashboard run. These figures come from the process of the pool and need no agents.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .runtime import Pool
 
-# Only this computer can ask: what Prometheus reads is no secret, but nobody else is meant to.
+# Only programs on this computer can connect. The figures are not secret, but other computers have no use for them.
 HOST = "127.0.0.1"
-# Name, what it counts, and where it stands in a row of `Pool.loads`.
+# The name, what it counts, and the key of the figure in a row of `Pool.loads`.
 STAGES = [
     ("micro_batches", "Micro-batches that the stage's worker has computed", "runs"),
     ("busy_seconds", "Seconds that the stage's worker computed", "seconds"),
@@ -23,7 +23,7 @@ STAGES = [
 
 
 class Collector:
-    """What Prometheus's library asks at each scrape."""
+    """Collects the figures. Prometheus's library calls it at each scrape."""
 
     def __init__(self, pool: Pool):
         self.pool = pool
@@ -55,7 +55,7 @@ class Collector:
 
 
 class Server:
-    """Answers Prometheus at ``/metrics`` of a port of this computer; port 0 is a free one."""
+    """Answers Prometheus at ``/metrics`` of a port of this computer. Port 0 chooses a free port."""
 
     def __init__(self, pool: Pool, port: int):
         from prometheus_client import CollectorRegistry, start_http_server
@@ -66,7 +66,7 @@ class Server:
         self.address = f"http://{HOST}:{self.server.server_port}/metrics"
 
     def close(self) -> None:
-        """Stops answering."""
+        """Ends the server."""
         self.server.shutdown()
         self.server.server_close()
         self.thread.join()

@@ -18,7 +18,7 @@ PREFIX = "tegrarm:"
 # The modules of the virtual Orin (TEGRARM_SIM_CHIP), and the profiles for which they stand.
 MODULES = {"agx-orin": "agx-orin-32gb", "agx-orin-pg": "agx-orin-half", "orin-nx": "orin-nx-16gb", "orin-nano": "orin-nano-8gb"}
 
-# What tinygrad is told where a stage uses it: the device made of the C interface. Another can take its place.
+# The name of tinygrad's device on the node of a stage. The default is the device of the C interface; a setting can replace it.
 TINYGRAD_DEVICE = "TEGRA"
 
 

@@ -110,7 +110,7 @@ _MODULES = {(16, 1300): "agx-orin-64gb", (14, 930): "agx-orin-32gb", (8, 918): "
 
 
 def rates(told: Any, kind: str) -> dict[str, float]:
-    """The rates of the library's structure by dtype: ``kind`` is "matrix" or "scalar". 0 says that there is none."""
+    """The rates of the library's structure, by type of numbers. ``kind`` is "matrix" or "scalar". 0 means that the GPU has no such unit."""
     return {dtype: float(rate) for dtype in DTYPES if (rate := getattr(told, f"{kind}_rate_{dtype}", 0))}
 
 

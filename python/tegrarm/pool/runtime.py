@@ -54,7 +54,7 @@ class Pool:
 
     ``Pool(model, factory)`` starts a local Ray with three virtual Orins; ``modules`` names others. ``Pool(model, factory,
     address="auto")`` joins a cluster whose nodes were started with the resources that ``python -m tegrarm pool profile --ray`` prints.
-    With ``metrics_port``, Prometheus can read the pool's figures at ``pool.metrics.address``; port 0 is a free one.
+    With ``metrics_port``, Prometheus can read the pool's figures at ``pool.metrics.address``. Port 0 chooses a free port.
     """
 
     def __init__(self, model: Model, factory: StageFactory, *, modules: Iterable[str] = ("agx-orin", "orin-nx", "orin-nano"),

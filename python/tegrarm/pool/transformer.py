@@ -179,7 +179,7 @@ class _Mapped:
         self.file, self.device = file, Device.DEFAULT
         device: Any = Device[self.device]
         self.allocator = device.allocator
-        # Of the NV device, the interface maps pages of the process, and of the device TEGRA its allocator.
+        # The NV device maps pages through its interface, the device TEGRA through its allocator.
         wrap = device.iface._wrap_pages if hasattr(device, "iface") else device.allocator._pages
         self.pages = wrap(file.address, len(file.bytes))
 

@@ -10,6 +10,6 @@ NO_SAMPLING = "PC sampling (PMA) stays off on TEGRA: its samplers need streaming
 
 
 def refuse() -> None:
-    """Says that nothing is sampled, if somebody wanted it."""
+    """Prints that nothing is sampled, if the user asked for it."""
     if PROFILE and getenv("PMA", int(abs(getenv("VIZ", 0)) >= 2)):
         warnings.warn(NO_SAMPLING, stacklevel=3)

@@ -1,6 +1,6 @@
 """Triton on the library: after ``import tegrarm.triton``, ``@triton.jit`` functions run on arrays of a :class:`tegrarm.Device`.
 
-Triton's wheel compiles for sm_87 with the assembler that it brings: no CUDA is needed, and on the virtual Orin no GPU.
+Triton's wheel contains an assembler for sm_87. So it needs no CUDA, and on the virtual Orin no GPU.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Triton's driver: which GPU there is, how its kernels are loaded and launched."""
+"""The driver for Triton: it names the GPU, loads kernels and launches them."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ REGISTERS_OF_SM = 65536
 
 
 class Loader:
-    """What Triton calls the driver's ``utils``."""
+    """The object that Triton calls the driver's ``utils``."""
 
     def __init__(self, driver: TegraDriver):
         self.driver = driver
 
     def get_device_properties(self, _index: int) -> dict[str, int]:
-        """What Triton's compiler and its tuner want to know of the GPU."""
+        """The properties of the GPU that Triton's compiler and its tuner need."""
         gpu = self.driver.device.properties
         return {
             "max_shared_mem": gpu.shared_mem_size, "max_num_regs": REGISTERS_OF_SM, "multiprocessor_count": gpu.compute_units,
@@ -31,19 +31,19 @@ class Loader:
         }
 
     def load_binary(self, name: str, image: bytes, _shared: int, _index: int) -> tuple[Module, Kernel, int, int, int]:
-        """Loads machine code: module, kernel, registers, bytes of local memory, threads of a block."""
+        """Loads machine code. Returns the module, the kernel, its registers, its bytes of local memory, and its largest block."""
         module = self.driver.device.load(image)
         kernel = module.kernel(name)
         a = kernel.attributes
         return module, kernel, a.registers, a.local_size, a.max_threads
 
     def unload_module(self, module: Module) -> None:
-        """Unloads it."""
+        """Unloads a module."""
         module.close()
 
 
 class TegraDriver(DriverBase):
-    """The driver. It opens GPU 0 when it is first asked for it."""
+    """The driver. It opens GPU 0 when the device is needed for the first time."""
 
     launcher_cls = Launcher
 
@@ -59,45 +59,45 @@ class TegraDriver(DriverBase):
 
     @classmethod
     def is_active(cls) -> bool:
-        """Triton asks when it looks for a driver by itself; this one is set."""
+        """Triton calls this when it searches for a driver. It need not find this one, which is set by :func:`active`."""
         return False
 
     def map_python_to_cpp_type(self, ty: str) -> str:
-        """The type of C for one of Triton's: launches are not compiled here, so that it is its own name."""
+        """The type of C for a type of Triton. Launches are not compiled here, so the name can stay as it is."""
         return ty
 
     def get_current_target(self) -> GPUTarget:
-        """What the compiler makes code for."""
+        """The GPU for which Triton compiles."""
         gpu = self.device.properties
         return GPUTarget("cuda", 10 * (gpu.sm_version >> 8) + (gpu.sm_version & 0xff), gpu.simd_width)
 
     def get_current_device(self) -> int:
-        """A number for the device. Triton keeps loaded kernels by it, so that each open device has its own."""
+        """A number for the device. Triton keeps loaded kernels by this number, so each open device has its own number."""
         return _numbers.setdefault(self.device, len(_numbers))
 
     def set_current_device(self, number: int) -> None:
-        """There is one device at a time: :func:`tegrarm.triton.use` takes another."""
+        """Refuses another device. There is one device at a time; :func:`tegrarm.triton.use` changes it."""
         if number != self.get_current_device():
-            raise RuntimeError(f"Triton's device is {self.device!r}: tegrarm.triton.use(device) takes another")
+            raise RuntimeError(f"Triton's device is {self.device!r}: call tegrarm.triton.use(device) to use another one")
 
     def get_current_stream(self, _device: int | None = None) -> int:
-        """All kernels go to the queue that the device was opened with."""
+        """The stream of kernels. It is always 0: all kernels go to the default queue of the device."""
         return 0
 
     def get_active_torch_device(self) -> Any:
-        """PyTorch has no such device."""
-        raise RuntimeError("PyTorch knows nothing of this device: arrays come from tegrarm.triton.device(); torch.from_dlpack sees them")
+        """Raises an error, because PyTorch does not have this device."""
+        raise RuntimeError("PyTorch does not have this device: make arrays with tegrarm.triton.device(); torch.from_dlpack can read them")
 
     def get_device_interface(self) -> Any:
-        """That of PyTorch, which has none for this device."""
+        """Raises the same error: PyTorch has no interface for this device."""
         return self.get_active_torch_device()
 
     def get_benchmarker(self) -> Callable[..., Any]:
-        """How long the GPU takes for a call: for Triton's autotuner."""
+        """The function with which Triton's autotuner measures how long the GPU takes for a call."""
         return self._measure
 
     def _measure(self, function: Callable[[], object], *, quantiles: Sequence[float] | None = None, rep: int = 3, **_more: Any) -> Any:
-        """Milliseconds: the mean, or the quantiles that are asked for."""
+        """Calls a function several times. Returns the mean of the milliseconds, or the quantiles that the caller wants."""
         function()
         times = []
         for _ in range(max(min(rep, 10), 1)):
@@ -110,19 +110,19 @@ class TegraDriver(DriverBase):
         return [times[round(q * (len(times) - 1))] for q in quantiles]
 
     def get_empty_cache_for_benchmark(self) -> Any:
-        """Memory as large as the GPU's caches. What is measured here is measured with warm ones."""
+        """A small array. Triton would clear the GPU's caches with a large one; here kernels are measured with warm caches."""
         return self.device.empty(1)
 
     def clear_cache(self, _cache: Any) -> None:
-        """Nothing: see above."""
+        """Does nothing, for the reason above."""
 
 
 _driver: TegraDriver | None = None
-_numbers: dict[Device, int] = {}  # of all devices that Triton had; a number is never used again
+_numbers: dict[Device, int] = {}  # the number of each device that Triton has used; numbers are never used again
 
 
 def active(device: Device | None = None) -> TegraDriver:
-    """Our driver, which is Triton's from then on; with a device, one of that device."""
+    """The driver, which Triton uses from now on. If a device is given, the driver is made anew for that device."""
     global _driver
     if _driver is None or device is not None:
         _driver = TegraDriver(device)

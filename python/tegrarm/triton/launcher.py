@@ -1,4 +1,4 @@
-"""Launches of Triton's kernels: Triton calls one with all arguments, of which the machine code wants those that are not constants."""
+"""Launches Triton's kernels. Triton passes all arguments of a function; the machine code has no parameters for constants."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import Any
 from ..array import Array
 from ..kernels import Kernel, Launch
 
-# Types of scalars in Triton's signatures, as module `struct` has them.
+# The formats of module `struct` for the types of scalars in Triton's signatures.
 FORMATS = {"i1": "?", "i8": "b", "i16": "h", "i32": "i", "i64": "q", "u1": "?", "u8": "B", "u16": "H", "u32": "I", "u64": "Q",
            "fp16": "e", "fp32": "f", "f32": "f", "fp64": "d"}
 THREADS_OF_WARP = 32
 
 
 def _flat(type_: Any, value: Any) -> Iterator[tuple[str, Any]]:
-    """Tuples are handed over item by item."""
+    """The types and values of a parameter. A tuple is passed item by item."""
     if isinstance(type_, tuple):
         for inner, item in zip(type_, value, strict=True):
             yield from _flat(inner, item)
@@ -28,8 +28,8 @@ def _flat(type_: Any, value: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _descriptor(type_: str, value: Any) -> Iterator[tuple[str, Any]]:
-    """A description of a tensor. An Orin has no unit that reads it (TMA), and the compiler takes its parts: where it begins, sizes, strides
-    and what is outside, and sizes and strides once more.
+    """The parts of a tensor descriptor. An Orin has no unit that reads descriptors (TMA), so the compiler makes parameters of the parts:
+    the address, sizes and strides, how items outside are filled, and then sizes and strides again.
     """
     yield f"*{type_.partition('<')[2].partition('[')[0]}", value.base
     yield from (("i64", number) for number in (*value.shape, *value.strides))
@@ -40,23 +40,23 @@ def _descriptor(type_: str, value: Any) -> Iterator[tuple[str, Any]]:
 
 
 def packed(type_: str, value: Any) -> bytes:
-    """An argument as the machine code reads it."""
+    """An argument in the form in which the machine code reads it."""
     if type_.startswith("*"):
         if isinstance(value, Array):
             return struct.pack("<Q", value.address)
         if value is None:
             return bytes(8)
-        raise TypeError(f"an argument of type {type_} is a {type(value).__name__}: arrays come from tegrarm.triton.device()")
+        raise TypeError(f"an argument of type {type_} is a {type(value).__name__}: make arrays with tegrarm.triton.device()")
     if type_ == "bf16":
         bits, = struct.unpack("<I", struct.pack("<f", value))
         return struct.pack("<H", (bits + 0x7fff + (bits >> 16 & 1)) >> 16)
     if type_ not in FORMATS:
-        raise TypeError(f"kernels on this device have no arguments of type {type_}: {value!r}")
+        raise TypeError(f"a kernel on this device cannot have an argument of type {type_}: {value!r}")
     return struct.pack(f"<{FORMATS[type_]}", value)
 
 
 class Launcher:
-    """What Triton calls with the sizes of the grid, a kernel and its arguments."""
+    """The function that Triton calls with the sizes of the grid, a kernel and its arguments."""
 
     def __init__(self, src: Any, metadata: Any):
         self.types = list(src.signature.values())
@@ -65,14 +65,14 @@ class Launcher:
 
     def __call__(self, x: int, y: int, z: int, _stream: int, kernel: Kernel, _packed: Any, metadata: Any, enter: Any, leave: Any,
                  *arguments: Any) -> None:
-        """Launches, in order with other work."""
+        """Launches the kernel, after the work that was given before."""
         if x * y * z == 0:
             return
         flat = [pair for type_, value in zip(self.types, arguments, strict=True) for pair in _flat(type_, value)]
         if any(isinstance(value, Array) and value.device is not kernel.device for _, value in flat):
             raise ValueError(f"an argument of {kernel.name} is an array of another device than {kernel.device!r}")
         values = [packed(*pair) for pair in flat]
-        self.scratch = []  # that of the launch before: it is freed when its work is done
+        self.scratch = []  # releases the scratch memory of the launch before, which is freed when that launch is done
         block = self._block(kernel, values, x * y * z)
         if enter is not None:
             enter(metadata)
@@ -83,7 +83,7 @@ class Launcher:
             leave(metadata)
 
     def _block(self, kernel: Kernel, values: list[bytes], blocks: int) -> Any:
-        """All parameters. Behind the arguments the compiler puts pointers to scratch memory, of which it says the size."""
+        """The block of all parameters. After the arguments, the compiler adds pointers to scratch memory and tells its size."""
         values = [*values, *self._scratch(kernel, len(kernel.parameters) - len(values), blocks)]
         block = ctypes.create_string_buffer(max(kernel.attributes.parameter_size, 1))
         for value, (offset, size) in zip(values, kernel.parameters, strict=True):

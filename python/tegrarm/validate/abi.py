@@ -16,7 +16,6 @@ from .note import Note
 
 CTRL, NVMAP, TSG, AS = "/dev/nvgpu/igpu0/ctrl", "/dev/nvmap", "/dev/nvgpu/igpu0/tsg", "/dev/nvgpu/igpu0/as"
 READ_WRITE, NOTHING = 3, 0
-MAGIC = {CTRL: "G", NVMAP: "N", TSG: "T"}
 
 
 def number(magic: str, nr: int, size: int, direction: int = READ_WRITE) -> int:
@@ -86,7 +85,7 @@ PROBES = (
 
 
 def probe(note: Note) -> None:
-    """Makes all these calls, and opens the nodes."""
+    """Makes all calls of the table, and opens the nodes."""
     libc = ctypes.CDLL(None, use_errno=True)
     for node in (CTRL, NVMAP, TSG, AS):
         note.begin(node)

@@ -27,7 +27,7 @@ ABOUT, KNOWN = "about.json", "differences.json"
 
 @dataclasses.dataclass
 class Replayed:
-    """What the simulator of this tree does with a file."""
+    """What the simulator of this source tree makes of a file."""
 
     about: dict
     members: dict[str, bytes]
@@ -94,7 +94,7 @@ def filed(place: pathlib.Path) -> tuple[dict, dict[str, bytes]]:
 
 
 def regression(place: pathlib.Path, scripts: bool = True) -> list[str]:
-    """The differences from a stored board that are new, and the known differences that are gone."""
+    """The new differences from a stored board, and the known differences that no longer exist."""
     about, members = filed(place)
     now = replay(about, members, scripts).differences
     then = [compare.Difference(**d) for d in json.loads((place / KNOWN).read_text())]

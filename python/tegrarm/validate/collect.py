@@ -57,7 +57,7 @@ def kept(work: pathlib.Path, side: str, step: str, scrubber: Scrubber) -> dict[s
 
 
 def calls_alone(recording: str) -> str:
-    """A recording without what the GPU wrote to memory: contents of memory do not leave the machine.
+    """A recording without the memory that the GPU wrote, because contents of memory do not leave the machine.
 
     A last line that is cut off, because the step was ended while it was written, is left out, too.
     """

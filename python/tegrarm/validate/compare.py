@@ -87,7 +87,7 @@ SM_RECORD = (("global_esr", 0, 4), ("warp_esr", 4, 4), ("global_esr_report_mask"
 
 
 def sm_records(recording: pathlib.Path) -> list[bytes]:
-    """What the SMs have reported: the records that a recording has read, without those of SMs that had nothing to report."""
+    """The errors that SMs have reported in a recording. SMs without an error are left out."""
     found = []
     for line in recording.read_text().splitlines(keepends=True)[1:] if recording.exists() else ():
         call = json.loads(line) if line.endswith("}\n") else {}
@@ -98,7 +98,7 @@ def sm_records(recording: pathlib.Path) -> list[bytes]:
 
 
 def records(step: str, machine: pathlib.Path, simulator: pathlib.Path) -> list[Difference]:
-    """Differences of what the SMs have reported. A replay does not show them, because it has no work of the GPU."""
+    """Differences between the errors that SMs reported. A replay does not show them, because in a replay the GPU does no work."""
     ours, theirs = sm_records(machine), sm_records(simulator)
     rule = rules.of_call("NVGPU_TSG_IOCTL_READ_SINGLE_SM_ERROR_STATE", "record")
     found = []
@@ -114,7 +114,7 @@ def records(step: str, machine: pathlib.Path, simulator: pathlib.Path) -> list[D
 
 
 def calls(step: str, told: list[dict]) -> list[Difference]:
-    """Differences of kernel calls, as `tegrarm-sim replay --all --json` tells them, each with its line of the recording."""
+    """Differences between kernel calls, from `tegrarm-sim replay --all --json`. Each has its line of the recording."""
     found = []
     for difference in told:
         call = difference["call"].split(" on ")[0]
