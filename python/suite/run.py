@@ -25,7 +25,8 @@ HERE = pathlib.Path(__file__).resolve().parent
 OLD, NEW = "0.12.0", "0.14.0"
 FILES = ["test_tiny", "test_ops", "test_dtype", "test_dtype_alu", "test_jit", "test_nn", "test_optim", "test_randomness", "test_tensor",
          "test_uops"]
-# The sample takes minutes on a machine with two cores, because it asks the CPU only about tests that fail. Files that compare with torch are left out where torch is not installed.
+# The sample takes minutes on a machine with two cores, because it asks the CPU only about tests that fail. Files that compare with torch
+# are left out where torch is not installed.
 SAMPLE = ["test_tiny", "test_uops", "test_jit", "test_dtype_alu", "test_ops"]
 NEEDS_TORCH = ["test_ops"]
 # tinygrad's switch for each compiler, in release 0.12 and in later ones.

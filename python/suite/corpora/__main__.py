@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Programs of CUDA C++ on the device: CUB, cooperative groups and libcu++, matrix products, algorithms; and kernels of Numba.
+"""Runs CUDA C++ programs on the device (CUB, cooperative groups, libcu++, matrix products, algorithms) and kernels of Numba.
 
 usage: corpora [TEXT...] [--way WAY]... [--compiler 12|13] [--jobs N] [--state FILE] [--every N] [--list]
 
-TEXT is a part of a case's name. Ways are "default", "-G" and "fast math". A run that was stopped goes on where it was, if it has a --state
-FILE and neither the library nor this folder has changed.
+TEXT is a part of a case's name. Ways are "default", "-G" and "fast math". With a --state FILE, a run that was stopped continues where it
+was, unless the library or this folder has changed.
 """
 import argparse
 import collections
@@ -24,13 +24,13 @@ MODULES = ("programs", "groups", "gemm", "cub", "numba_kernels")
 
 
 def cases(wanted, every=1):
-    """The cases whose name has one of the texts."""
+    """The cases whose name contains one of the texts."""
     found = [case for module in MODULES for make in importlib.import_module(module).CASES for case in make()]
     return [case for case in found if not wanted or any(text in case.name for text in wanted)][::every]
 
 
 def judged(name, way, compiler):
-    """What became of a case compiled in a way: "passed", or what is wrong."""
+    """Runs a case that is compiled in one way. The result is "passed" or a description of the failure."""
     case = next(c for c in cases([name]) if c.name == name)
     gpu = None
     try:
@@ -38,7 +38,7 @@ def judged(name, way, compiler):
         gpu = cuda.Gpu()
         case.execute(gpu, cubin)
         return "passed"
-    except Exception as why:  # noqa: BLE001 - whatever goes wrong is the case's result
+    except Exception as why:  # noqa: BLE001 - every failure is a result of the case
         return f"{type(why).__name__}: {why}".strip()[:1500]
     finally:
         if gpu:
@@ -46,7 +46,7 @@ def judged(name, way, compiler):
 
 
 def fingerprint():
-    """What the results depend on."""
+    """A hash of everything on which the results depend."""
     digest = hashlib.sha256()
     library = os.environ.get("TEGRARM_LIB")
     for path in [*sorted(Path(__file__).parent.glob("*.py")), *([Path(library)] if library else [])]:
@@ -55,7 +55,7 @@ def fingerprint():
 
 
 def kept(path, key):
-    """The results of an earlier run, from a file that this run goes on writing."""
+    """The results of an earlier run, from a file to which this run appends its own."""
     lines = path.read_text().splitlines() if path and path.exists() else []
     if lines and lines[0] == key:
         return {tuple(name): result for name, result in map(json.loads, lines[1:])}
@@ -66,7 +66,7 @@ def kept(path, key):
 
 
 def main():
-    """Runs the command line that the description above lists; the status is 1 if a case failed."""
+    """Runs the command line that is described above. The status is 1 if a case failed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("texts", nargs="*", metavar="TEXT")
     parser.add_argument("--way", action="append", choices=OPTIONS)

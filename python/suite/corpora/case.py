@@ -1,4 +1,4 @@
-"""What a program of a corpus is."""
+"""One program of a corpus."""
 import dataclasses
 from collections.abc import Callable
 
@@ -7,9 +7,9 @@ import numpy
 
 @dataclasses.dataclass
 class Case:
-    """A source of CUDA C++ and what is done with it: either launches that are compared, or a function of the device and the cubin.
+    """CUDA C++ and how it is tested: either launches with expected results, or a function that gets the device and the cubin.
 
-    A launch is (kernel, grid, block, input, reference): the kernel gets the input and an output of the reference's type and size.
+    A launch is (kernel, grid, block, input, reference). The kernel gets the input, and an output of the type and size of the reference.
     """
 
     name: str
@@ -17,12 +17,12 @@ class Case:
     launches: list = dataclasses.field(default_factory=list)
     run: Callable | None = None
     options: tuple = ()
-    relative: float = 0  # how far results may be off
+    relative: float = 0  # the largest relative error of a result
     ways: tuple = ("default", "-G", "fast math")
-    compiler: str | None = None  # the only one that takes it
+    compiler: str | None = None  # the only compiler that accepts it
 
     def execute(self, gpu, cubin):
-        """Runs it; raises AssertionError where a result is wrong."""
+        """Runs the program. A wrong result raises AssertionError."""
         if self.run:
             self.run(gpu, cubin)
         for kernel, grid, block, given, reference in self.launches:

@@ -1,4 +1,4 @@
-"""CUB: every primitive for warps and for blocks, on types, sizes and algorithms; the look-back scan and a radix sort of a grid."""
+"""CUB: every primitive for warps and for blocks, with types, sizes and algorithms; and for grids the look-back scan and a radix sort."""
 # ruff: noqa: D103 - each function yields the cases that its name says.
 from itertools import product
 
@@ -21,13 +21,13 @@ def kernel(name, block, items, body):
 
 
 def values(dtype, count, seed=3):
-    """Small integers, so that sums of floats are exact, and some that wrap."""
+    """Small integers, so that sums of floats are exact. Some of them overflow small types."""
     rng = numpy.random.default_rng(seed)
     return rng.integers(0, 100, count).astype(dtype) if numpy.dtype(dtype).kind != "i" else rng.integers(-50, 50, count).astype(dtype)
 
 
 def family(name, headers, kernels):
-    """A case for each type: kernels are (name, block, items, body, reference)."""
+    """One case for each type. Kernels are (name, block, items, body, reference)."""
     for spelled, dtype in TYPES.items():
         source = include(*headers) + f"using T = {spelled};\n" + "".join(kernel(k, b, n, body) for k, b, n, body, _ in kernels)
         launches = []
@@ -54,7 +54,7 @@ def parts(x, width):
 
 
 def broad(function, width):
-    """One result for each group of lanes, in every lane of it."""
+    """One result for each group of lanes, which every lane of the group gets."""
     return lambda x, b, n: numpy.repeat(function(parts(x, width), 1), width)
 
 
@@ -110,7 +110,7 @@ def warp_scan():
 
 
 def striped(x, width, n):
-    """Blocked items of groups of threads as striped ones: thread i's item k is number k · width + i."""
+    """Changes items from blocked to striped order in groups of threads: item k of thread i is number k · width + i."""
     return x.reshape(-1, n, width).transpose(0, 2, 1).ravel()
 
 

@@ -1,11 +1,11 @@
-"""Matrix products as libraries write them: wmma, and tiles that cp.async brings, ldmatrix spreads and mma multiplies, in several stages."""
+"""Matrix products as libraries write them: with wmma, and with tiles that go through cp.async, ldmatrix and mma in several stages."""
 # ruff: noqa: D103 - each function yields the cases that its name says.
 from itertools import product
 
 import numpy
 from case import Case
 
-# mma.h is not in the packages that the tests have; its functions are these instructions.
+# The packages of the tests do not contain mma.h. Its functions consist of these instructions.
 WMMA = """
 #include <cuda_fp16.h>
 extern "C" __global__ void gemm(const half *a, const half *b, float *c, int m, int n, int k) {
@@ -35,7 +35,7 @@ __device__ void copy(void *to, const void *from, bool there) {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" :: "r"(shared(to)), "l"(from), "r"(there ? 16 : 0) : "memory");
 }
 constexpr int M = 64, N = 64, K = 32, STAGES = _STAGES;
-// Rows of 64 bytes; the four pieces of a row change places with the row, so that ldmatrix has no conflicts.
+// Rows have 64 bytes. The four pieces of a row are permuted by the number of the row, so that ldmatrix has no bank conflicts.
 __device__ int place(int row, int piece) { return row * K + 8 * (piece ^ row / 2 % 4); }
 extern "C" __global__ void gemm(const TYPE *a, const TYPE *b, float *c, int m, int n, int k) {  // b is n × k
     __shared__ __align__(16) TYPE sa[STAGES][M * K], sb[STAGES][N * K];
@@ -102,7 +102,7 @@ extern "C" __global__ void gemm(const TYPE *a, const TYPE *b, TYPE *c, int m, in
 
 
 def small(shape, dtype, seed=1):
-    """Small integers: products and sums are exact in every type."""
+    """Small integers, whose products and sums are exact in every type."""
     return numpy.random.default_rng(seed).integers(-4, 5, shape).astype(dtype)
 
 

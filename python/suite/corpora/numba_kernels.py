@@ -1,6 +1,6 @@
-"""Kernels of Numba, which compiles Python for a GPU that is not there. Its PTX is assembled by nvJitLink.
+"""Kernels of Numba, which compiles Python without a GPU. nvJitLink assembles its PTX.
 
-usage: numba_kernels CASE WAY     prints the PTX. It is made in a process of its own, because Numba has a module `cuda` as the tests have.
+usage: numba_kernels CASE WAY     prints the PTX. It runs in another process, because Numba and the tests both have a module `cuda`.
 """
 # ruff: noqa: D103 - each function yields the cases that its name says.
 import dataclasses
@@ -16,13 +16,13 @@ import numpy
 sys.path.append(str(Path(__file__).parents[1] / "ptx"))
 
 
-# With debug information, Numba makes several PTX files of some functions, and has no single one to give.
+# With debug information, Numba makes several PTX files for some functions. Then there is no single PTX file to assemble.
 PLAIN = ("default", "fast math")
 
 
 @dataclasses.dataclass
 class Compiled:
-    """A Python function that is compiled for the device and launched with an input and an output array."""
+    """A Python function. It is compiled for the device and launched with an input and an output array."""
 
     name: str
     function: Callable
@@ -34,14 +34,14 @@ class Compiled:
     ways: tuple = ("default", "-G", "fast math")
 
     def compiled(self, way):
-        """Machine code: Numba's PTX through nvJitLink."""
+        """The machine code that nvJitLink makes of Numba's PTX."""
         import link
         ptx = subprocess.run([sys.executable, __file__, self.name, way], capture_output=True, text=True)
         assert ptx.returncode == 0, ptx.stderr[-600:]
         return link.assembled(ptx.stdout, "O0" if way == "-G" else "O3")
 
     def ptx(self, way):
-        """Numba's PTX."""
+        """The PTX that Numba makes of the function."""
         from numba import cuda, from_dtype
         kind = from_dtype(self.given.dtype)
         out = from_dtype(self.reference(self.given).dtype)
@@ -50,7 +50,7 @@ class Compiled:
         return text if isinstance(text, str) else text.decode()
 
     def execute(self, gpu, cubin):
-        """Arrays are passed as Numba passes them: seven words each."""
+        """Passes arrays as Numba passes them: seven words for each array."""
         kernel = next(name for name in names(cubin))
         out = numpy.zeros_like(self.reference(self.given))
         want = self.reference(self.given)
@@ -62,12 +62,12 @@ class Compiled:
 
 
 def array(x):
-    """An array of one dimension: owner, parent, length, item size, data, shape, strides."""
+    """An array with one dimension: owner, parent, length, item size, data, shape, strides."""
     return [numpy.uint64(0), numpy.uint64(0), numpy.int64(x.size), numpy.int64(x.itemsize), x, numpy.int64(x.size), numpy.int64(x.itemsize)]
 
 
 def names(cubin):
-    """The kernels of a cubin: what has parameters in a constant bank. Functions have code alone."""
+    """The kernels of a cubin. A kernel has a constant bank with parameters; other functions have only code."""
     from mutate import sections
     return (name.removeprefix(".nv.constant0.") for name, _, _ in sections(cubin) if name.startswith(".nv.constant0."))
 

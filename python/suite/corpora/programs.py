@@ -1,4 +1,4 @@
-"""Kernels of the kinds that people write: hashing, sorting, transforms, sparse and dense algebra, simulations."""
+"""Kernels of the kinds that people write: hashes, sorts, Fourier transforms, sparse and dense algebra, simulations."""
 # ruff: noqa: D103 - each function yields the cases that its name says.
 import numpy
 from case import Case

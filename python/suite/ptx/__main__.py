@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Every form of PTX for sm_87 on the device, compared with references written from the PTX ISA.
+"""Runs every form of PTX for sm_87 on the device, and compares the results with references written from the PTX ISA.
 
 usage: ptx [FAMILY...] [--level O0|O1|O3]... [--every N] [--jobs N] [--state FILE] [--list] [--only TEXT]
 
-Each form is tried with NVIDIA's assembler. What it takes for sm_87 becomes a kernel, in up to four shapes: operands in registers, the last
-one in a kernel parameter or as a number, all the same in a warp. The kernels run on the device that the library opens.
+Each form is given to NVIDIA's assembler. If the assembler accepts it for sm_87, it becomes kernels of up to four shapes: all operands in
+registers, the last operand in a kernel parameter, the last operand a number, and all operands the same for the whole warp. The kernels run
+on the device that the library opens.
 
-A run that was stopped goes on where it was, if it has a --state FILE and neither the library nor this folder has changed.
+With a --state FILE, a run that was stopped continues where it was, unless the library or this folder has changed.
 """
 import argparse
 import collections
@@ -28,22 +29,22 @@ machine = bench.Machine()
 
 
 def work(family, first, every, only, levels):
-    """The verdicts of a chunk of a family."""
+    """Runs a chunk of a family. The result is the list of its verdicts."""
     rows = chosen(family, every, only)[first:first + CHUNK]
     try:
         return [dataclasses.asdict(v) for v in bench.judged(machine, rows, levels)]
-    except Exception as why:  # noqa: BLE001 - a chunk that cannot be judged is a failure of its rows, and the rest goes on
+    except Exception as why:  # noqa: BLE001 - the rows of the chunk have failed, and the other chunks continue
         machine.close()
         return [dataclasses.asdict(bench.Verdict(r.text, "", "", "failed", f"{type(why).__name__}: {why}"[:400])) for r in rows]
 
 
 def chosen(family, every, only):
-    """The rows of a family that were asked for."""
+    """The rows of a family that the command line asks for."""
     return [r for r in table.rows(family) if only in r.text][::every]
 
 
 class State:
-    """Chunks that are done, in a file that is of use only to the same library and the same table."""
+    """The chunks that are done, in a file. It is valid only for the same library and the same table."""
 
     def __init__(self, path, key):
         self.path, self.done = path, {}
@@ -56,7 +57,7 @@ class State:
             path.write_text(key + "\n")
 
     def add(self, name, verdicts):
-        """Keeps a chunk."""
+        """Writes the verdicts of a chunk to the file."""
         self.done[name] = verdicts
         if self.path:
             with self.path.open("a") as file:
@@ -64,7 +65,7 @@ class State:
 
 
 def fingerprint(*more):
-    """What the verdicts depend on."""
+    """A hash of everything on which the verdicts depend."""
     digest = hashlib.sha256(repr(more).encode())
     library = os.environ.get("TEGRARM_LIB")
     for path in [*sorted(Path(__file__).parent.glob("*.py")), *([Path(library)] if library else [])]:
@@ -73,7 +74,7 @@ def fingerprint(*more):
 
 
 def summary(families, every, only, verdicts):
-    """The counts of each family, by rows."""
+    """For each family, how many rows have which verdict."""
     found = {}
     for family in families:
         by_row = collections.defaultdict(list)
@@ -103,7 +104,7 @@ def show(found):
 
 
 def main():
-    """Runs the command line that the description above lists; the status is 1 if a row is wrong."""
+    """Runs the command line that is described above. The status is 1 if a row is wrong."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("families", nargs="*", metavar="FAMILY")
     parser.add_argument("--level", action="append", choices=LEVELS)

@@ -1,4 +1,4 @@
-"""`atom` and `red` on every space, type, order and scope. Each thread has a word of its own, so that what is found is known."""
+"""`atom` and `red` for every space, type, order and scope. Each thread has its own word, so the old value is known."""
 # ruff: noqa: D103 - each function yields the rows that its name says.
 from itertools import product
 
@@ -30,7 +30,7 @@ def two(f):
 
 
 def operations():
-    """Operation, type, kind of register, function of old and operand."""
+    """The operation, the type, the kind of register, and the function of the old value and the operand."""
     for ty in ("u32", "s32", "u64"):
         yield "add", ty, ty, lambda old, b: old + b
     for ty in ("u32", "s32", "u64", "s64"):
@@ -52,7 +52,7 @@ def operations():
 
 
 def place(space):
-    """Whether stores beside it are in global or shared memory, the address for them, and what makes the atomic's address."""
+    """Whether the stores beside the atomic are in global or shared memory, their address, and the PTX that makes the atomic's address."""
     if space == "generic shared":
         return "shared", "%sh", "%g", "{.reg .b64 %g; cvt.u64.u32 %g, %sh; cvta.shared.u64 %g, %g; ", "}"
     plain = "shared" if space.startswith("shared") else "global"
@@ -74,7 +74,7 @@ def atomics(name):
         plain, cell, at, begin, end = place(space)
         bits = size(kind)
         if function is None and ty == "f32":
-            # Adds in global memory flush denormal numbers, those in shared memory keep them.
+            # In global memory, additions flush denormal numbers. In shared memory they keep them.
             function = sum_of(F32, plain == "global")  # noqa: PLW2901
         full = op in ("add", "exch", "inc") and ty in ("u32", "b64", "f32")
         for order, scope in product(ORDERS, SCOPES) if full else (("", ""), ("relaxed", "gpu"), ("acq_rel", "cta"), ("release", "sys")):
@@ -120,7 +120,7 @@ def reducing():
 
 
 def contended():
-    """Every thread of the block on one word: the sum of all is known, and the order is not."""
+    """All threads of a block use one word. The order is not known, so only the sum is compared."""
     head = "{.reg .pred %first; .reg .b64 %one; .reg .b32 %s1; setp.eq.u32 %first, %i, 0; "
     spot = {"global": ("mul.wide.u32 %one, %i, 128; sub.u64 %one, %out, %one; ", "%one"),
             "shared": ("mul.lo.u32 %s1, %i, 128; sub.u32 %s1, %sh, %s1; ", "%s1")}

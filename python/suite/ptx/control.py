@@ -1,4 +1,4 @@
-"""Control flow, functions, special registers, stacks, and instructions that nobody waits for."""
+"""Control flow, functions, special registers, stacks, and instructions without a result."""
 # ruff: noqa: D103 - each function yields the rows that its name says.
 from itertools import product
 
@@ -21,7 +21,7 @@ def branches():
                   (lambda a: [11 * (k // 32 % 4 + 1) for k in range(ITEMS)]) if uni else (lambda a: 11 * ((a & 3) + 1)), warp=bool(uni))
     yield row("{.reg .pred %p; setp.lt.u32 %p, %a, 1000; mov.b32 %x, 7; @%p bra SIDE; bra END; SIDE: bra MORE; MORE: mov.b32 %x, 9; END: }",
               "u32", "b32", lambda a: 9 if a < 1000 else 7)
-    # Lanes that have left are not waited for.
+    # The barrier does not wait for lanes that have left.
     yield row("{.reg .pred %p; .reg .b64 %w; setp.lt.u32 %p, %a, 0x80000000; mov.b64 %w, 77; @!%p st.global.b64 [%results], %w; @!%p exit; "
               "mov.b32 %x, 5; bar.sync 0; }", "u32", "b32", lambda a: [5 if x < 1 << 31 else 77 for x in a], warp=True)
     yield row("{.reg .pred %p; .reg .b64 %w; setp.lt.u32 %p, %a, 0x80000000; mov.b64 %w, 78; @!%p st.global.b64 [%results], %w; @!%p ret; "
@@ -108,7 +108,7 @@ def special():
 def others():
     for text in ("nanosleep.u32 100", "nanosleep.u32 %a", "pmevent 1", "pmevent.mask 3", "setmaxnreg.inc.sync.aligned.u32 64"):
         yield row(f"{{and.b32 %a, %a, 63; {text}; mov.b32 %x, %a;}}", "b32", "b32", lambda a: a & 63)
-    # Nothing stops here: the predicate is false in every thread.
+    # The trap is not executed: the predicate is false in every thread.
     for text in ("trap", "brkpt"):
         yield row(f"{{.reg .pred %p; setp.gt.u32 %p, %i, 5000; @%p {text}; mov.b32 %x, %a;}}", "b32", "b32", lambda a: a)
     for text in ("mapa.shared::cluster.u32 %x, %sh, 0", "getctarank.shared::cluster.u32 %x, %sh"):

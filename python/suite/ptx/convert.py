@@ -13,14 +13,14 @@ FTZ, SAT = ("", "ftz"), ("", "sat")
 
 
 def source(ty):
-    """The register that holds an integer operand, whose upper bits do not count, and how it is read."""
+    """The register of an integer operand, whose upper bits have no effect, and how the operand is read."""
     bits = int(ty[1:])
     held = {8: "b32", 16: "b16", 32: "b32", 64: "b64"}[bits]
     return held, lambda a: signed(a, bits) if ty[0] == "s" else a & mask(bits)
 
 
 def target(ty):
-    """The register for an integer result: one of 32 bits for bytes, which are extended."""
+    """The register of an integer result. A byte is extended to 32 bits."""
     return f"{ty[0]}32" if ty[1:] == "8" else ty
 
 
@@ -55,7 +55,7 @@ def to_integers():
         def reference(a, f=f, to=to, mode=mode, z=bool(ftz), of=of):
             a = floats.flushed(f, a) if z else a
             if floats.is_nan(f, a):
-                # PTX says what a NaN becomes; about bytes and halfwords of f64 it is not clear.
+                # PTX defines the result for a NaN, but not clearly for bytes and halfwords of f64.
                 small = f is not F64 and to[1:] != "64"
                 return 0 if small else 1 << int(to[1:]) - 1 if int(to[1:]) >= 32 else None
             if floats.is_infinite(f, a):
@@ -90,7 +90,7 @@ def between_floats():
         def tf32(a, mode=mode):
             if floats.is_nan(F32, a) or floats.is_infinite(F32, a):
                 return None
-            # Ten bits of fraction; those below do not count.
+            # The fraction has ten bits. The bits below have no effect.
             short = floats.Format(19, 10, 127)
             m, e = floats.exact(F32, a)
             return floats.rounded(short, bool(a & F32.sign), abs(m), e, mode) << 13
@@ -128,7 +128,7 @@ def packed():
 
 
 def moves():
-    """`mov` of every type, and packing and unpacking of vectors."""
+    """`mov` of every type, and `mov` that packs and unpacks vectors."""
     for ty in ("pred", "b16", "b32", "b64", "u16", "u32", "u64", "s16", "s32", "s64", "f32", "f64"):
         held = f"b{ty[1:]}" if ty != "pred" else ty
         text = f"mov.{ty} %x, %a" if ty[0] != "f" else f"{{.reg .{ty} %p; mov.{held} %p, %a; mov.{ty} %p, %p; mov.{held} %x, %p;}}"

@@ -1,7 +1,7 @@
 """Floating point as the PTX ISA defines it, on bit patterns and exact integers.
 
-A finite number is m · 2^e with integers m and e. Every operation computes the exact result, or one with a sticky lowest bit where it has
-no end, and rounds once.
+A finite number is m · 2^e with integers m and e. Every operation computes the exact result and rounds once. If the exact result has no
+end, its lowest bit is set instead ("sticky").
 """
 import math
 from typing import NamedTuple
@@ -31,22 +31,22 @@ NAN = "nan"
 
 
 def is_nan(f, x):
-    """Whether bits are a NaN."""
+    """Whether the bits are those of a NaN."""
     return x & f.sign - 1 > f.infinity
 
 
 def is_infinite(f, x):
-    """Whether bits are an infinity."""
+    """Whether the bits are those of an infinity."""
     return x & f.sign - 1 == f.infinity
 
 
 def flushed(f, x):
-    """`.ftz`: a denormal number becomes a zero of its sign."""
+    """`.ftz`: a denormal number becomes a zero with the same sign."""
     return x & f.sign if x & f.infinity == 0 else x
 
 
 def exact(f, x):
-    """m and e of finite bits; m is signed."""
+    """The m and e of finite bits. m has the sign."""
     magnitude = x & f.sign - 1
     biased, part = magnitude >> f.fraction, magnitude & (1 << f.fraction) - 1
     m = part | (biased != 0) << f.fraction
@@ -54,7 +54,7 @@ def exact(f, x):
 
 
 def is_up(mode, negative, odd, rest, half):
-    """Whether a magnitude is rounded up, by what is cut off."""
+    """Whether rounding increases a magnitude. This depends on what is cut off."""
     if mode == "rn":
         return rest > half or rest == half and odd
     if mode == "rna":
@@ -63,14 +63,14 @@ def is_up(mode, negative, odd, rest, half):
 
 
 def rounded(f, negative, m, e, mode="rn", ftz=False):
-    """The bits of m · 2^e (m is not negative)."""
+    """The bits of m · 2^e, where m is not negative."""
     sign = f.sign if negative else 0
     if m == 0:
         return sign
     lowest = 1 - f.bias - f.fraction
     free = m.bit_length() - 1 + e - f.fraction
     if ftz and free < lowest:
-        # It is a denormal number unless it is normal after it was rounded with any exponent.
+        # The result is a denormal number, unless rounding with an unlimited exponent gives a normal number.
         bits = m.bit_length() - 1 - f.fraction
         q, rest = (m >> bits, m & (1 << bits) - 1) if bits > 0 else (m << -bits, 0)
         q += bits > 0 and is_up(mode, negative, q & 1, rest, 1 << bits - 1)
@@ -91,7 +91,7 @@ def rounded(f, negative, m, e, mode="rn", ftz=False):
 
 
 def signed(f, m, e, mode, ftz, zero):
-    """The bits of a signed m · 2^e; `zero` is the sign of an exact zero."""
+    """The bits of m · 2^e, where m has a sign. `zero` is the sign of the result if it is exactly zero."""
     return rounded(f, m < 0 if m else zero, abs(m), e, mode, ftz)
 
 
@@ -129,7 +129,7 @@ def fma(f, x, y, z, mode="rn", ftz=False):
     (m, e), (n, g), (o, h) = exact(f, x), exact(f, y), exact(f, z)
     product, low = m * n, min(e + g, h)
     total = (product << e + g - low) + (o << h - low)
-    # An exact zero is −0 when both terms are, and when rounding goes down and the terms cancel.
+    # An exact zero is −0 if both terms are −0, or if the terms cancel and rounding goes down.
     zero = minus if minus == bool(z & f.sign) else mode == "rm"
     return signed(f, total, low, mode, ftz, zero)
 
@@ -171,7 +171,7 @@ def sqrt(f, x, mode="rn", ftz=False):
 
 
 def convert(to, of, x, mode="rn", ftz=False):
-    """The same number in another format; `ftz` is about f32 only, which may be either side."""
+    """The same number in another format. `ftz` flushes f32, which may be the source or the result."""
     if ftz and of is F32:
         x = flushed(of, x)
     if is_nan(of, x):
@@ -184,24 +184,24 @@ def convert(to, of, x, mode="rn", ftz=False):
 
 
 def saturated(f, x):
-    """`.sat`: clamped to [0, 1], and NaN becomes +0."""
+    """`.sat`: the number is limited to [0, 1], and a NaN becomes +0."""
     if x == NAN or x & f.sign:
         return 0
     return min(x, f.bias << f.fraction)
 
 
 def relu(f, x):
-    """`.relu`: clamped to [0, ∞], and NaN stays NaN."""
+    """`.relu`: the number is limited to [0, ∞], and a NaN stays a NaN."""
     return x if x == NAN or not x & f.sign else 0
 
 
 def from_integer(f, value, mode="rn"):
-    """An integer as a number."""
+    """Converts an integer to a float."""
     return rounded(f, value < 0, abs(value), 0, mode)
 
 
 def integral(f, x, mode):
-    """A finite number rounded to an integer; modes are rni, rzi, rmi, rpi."""
+    """Rounds a finite number to an integer. The modes are rni, rzi, rmi and rpi."""
     m, e = exact(f, x)
     if e >= 0:
         return m << e
@@ -211,12 +211,12 @@ def integral(f, x, mode):
 
 
 def order(f, x):
-    """A key that orders numbers; zeros are equal."""
+    """An integer that increases with the number. Both zeros have the same one."""
     return -(x & f.sign - 1) if x & f.sign else x
 
 
 def minmax(f, x, y, greatest, ftz=False, nan=False, xorsign=False):
-    """`min` and `max`: a number wins over a NaN unless `.NaN`, −0 is below +0; `.xorsign.abs` compares magnitudes."""
+    """`min` and `max`. Without `.NaN`, a number wins over a NaN. −0 is smaller than +0. `.xorsign.abs` compares magnitudes."""
     if ftz:
         x, y = flushed(f, x), flushed(f, y)
     sign = (x ^ y) & f.sign
@@ -227,14 +227,14 @@ def minmax(f, x, y, greatest, ftz=False, nan=False, xorsign=False):
             return NAN
         chosen = y if is_nan(f, x) else x
     else:
-        # The sign decides between zeros.
+        # If both are zero, the sign decides.
         key = [(order(f, v), -(v >> f.width - 1)) for v in (x, y)]
         chosen = (x, y)[(key[1] > key[0]) == greatest]
     return chosen & f.sign - 1 | sign if xorsign else chosen
 
 
 def compare(f, x, y, how, ftz=False):
-    """A comparison by its PTX name."""
+    """Compares two numbers. `how` is the name of the comparison in PTX."""
     if ftz:
         x, y = flushed(f, x), flushed(f, y)
     unordered = is_nan(f, x) or is_nan(f, y)
@@ -247,7 +247,7 @@ def compare(f, x, y, how, ftz=False):
 
 
 def number(f, x):
-    """As a Python float, which holds every value of every format here."""
+    """The number as a Python float, which can hold every number of these formats."""
     if is_nan(f, x):
         return math.nan
     if is_infinite(f, x):
@@ -258,7 +258,7 @@ def number(f, x):
 
 
 def nearest(f, value):
-    """The bits of the number of a format that is nearest to a Python float."""
+    """The bits of the number that is nearest to a Python float."""
     if math.isnan(value):
         return NAN
     if math.isinf(value):

@@ -70,7 +70,7 @@ def arithmetic():
         yield row(f"mad24.hi.{ty} %x, %a, %b, %c", f"{ty} {ty} {ty}", ty, lambda a, b, c, low=low: (low(a) * low(b) >> 16) + c)
     yield row("mad24.hi.sat.s32 %x, %a, %b, %c", "s32 s32 s32", "s32",
               lambda a, b, c: clamp((signed(a, 24) * signed(b, 24) >> 16) + c, "s32"))
-    # Later generations have these.
+    # Only later generations have these.
     for op, ty in product(("add", "min", "max"), ("u16x2", "s16x2")):
         yield row(f"{op}.{ty} %x, %a, %b", "b32 b32", "b32", None)
     for ty in ("s32", "s16x2"):
@@ -79,7 +79,7 @@ def arithmetic():
 
 
 def immediate_divisors():
-    """Divisors that compilers turn into multiplications."""
+    """Division by constants, for which compilers use multiplications."""
     for ty, divisor in product(("u32", "s32", "u64", "s64", "u16", "s16"), (1, 3, 7, 10, 16, 641)):
         yield row(f"div.{ty} %x, %a, {divisor}", ty, ty, lambda a, d=divisor: quotient(a, d))
         yield row(f"rem.{ty} %x, %a, {divisor}", ty, ty, lambda a, d=divisor: remainder(a, d))
@@ -233,7 +233,7 @@ def fields():
         def szext(a, n, how=how, ty=ty):
             n = min(n, 32) if how == "clamp" else n & 31
             return 0 if n == 0 else signed(a, n) if ty == "s32" else a & mask(n)
-        # With an operand from a parameter, ptxas 12.9 reads a constant bank that the cubin does not have.
+        # If the operand comes from a parameter, ptxas 12.9 makes code that reads a constant bank that the cubin does not have.
         yield row(f"szext.{how}.{ty} %x, %a, %b", f"{ty} u32", ty, szext, shaped=False)
     for how in ("clamp", "wrap"):
         def bmsk(at, count, how=how):

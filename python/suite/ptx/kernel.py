@@ -1,15 +1,15 @@
-"""PTX of the rows: one kernel for each, and each row's text on a line of its own, so that an assembler's complaint names it."""
+"""Makes PTX of rows: one kernel for each. The text of a row is on its own line, so that a message of the assembler names the row."""
 import row
 
 HEADER = ".version {version}\n.target sm_87\n.address_size 64\n"
 PARAMETERS = "abce"  # operands that can come from the kernel's parameters
 OPERANDS = [*PARAMETERS, *(f"m{k}" for k in range(20))]
 RESULTS = [*"xyzw", *(f"r{k}" for k in range(8))]
-# Where operands come from, because a compiler encodes each in another way: registers that differ between threads, the last operand in a
-# kernel parameter or a number in the instruction, all operands the same in the whole warp.
+# Where operands come from. A compiler encodes each of these in another way: all operands in registers that differ between threads; the last
+# operand in a kernel parameter; the last operand as a number in the instruction; all operands the same in the whole warp.
 SHAPES = ("registers", "uniform last", "number last", "uniform")
 
-# The declared class of registers, and how a slot of 64 bits becomes one and the other way round.
+# For each class of registers: PTX that converts a slot of 64 bits to the register, and the register to a slot.
 TO = {"pred": "setp.ne.b64 {r}, {w}, 0;", "b16": "cvt.u16.u64 {r}, {w};", "b32": "cvt.u32.u64 {r}, {w};", "b64": "mov.b64 {r}, {w};",
       "f32": "{{.reg .b32 %low; cvt.u32.u64 %low, {w}; mov.b32 {r}, %low;}}", "f64": "mov.b64 {r}, {w};"}
 FROM = {"pred": "selp.u64 {w}, 1, 0, {r};", "b16": "cvt.u64.u16 {w}, {r};", "b32": "cvt.u64.u32 {w}, {r};", "b64": "mov.b64 {w}, {r};",
@@ -17,14 +17,14 @@ FROM = {"pred": "selp.u64 {w}, 1, 0, {r};", "b16": "cvt.u64.u16 {w}, {r};", "b32
 
 
 def shapes(r):
-    """The shapes in which a row has different code."""
+    """The shapes in which the code of a row differs."""
     if r.warp or not r.takes or r.declares or not r.shaped or r.reference is None:
         return SHAPES[:1]
     return SHAPES if len(r.takes) > 1 else (SHAPES[0], SHAPES[3])
 
 
 def shaped(shape, items):
-    """The operands of all threads in a shape."""
+    """The operands of all threads, for a shape."""
     first = items[0]
     if shape == "uniform":
         return [first] * len(items)
@@ -32,7 +32,7 @@ def shaped(shape, items):
 
 
 def kernel(name, r, shape, items):
-    """The lines of a kernel; the row's own text is the last of `before`."""
+    """The lines of a kernel: those before the row's own text, the text, and those after it."""
     lines = [r.declares] if r.declares else []
     count = len(r.takes)
     lines += [f".visible .entry {name}(.param .b64 p_in, .param .b64 p_out, .param .b64 p_cells, .param .b64 p_common, "
@@ -66,7 +66,7 @@ def kernel(name, r, shape, items):
 
 
 def module(rows, version="8.8"):
-    """PTX of kernels k0, k1, …, and the line that each row's text is on. `rows` are (row, shape, items)."""
+    """The PTX of kernels k0, k1 and so on, and for each line the number of its kernel. `rows` are (row, shape, items)."""
     lines, at = HEADER.format(version=version).splitlines(), {}
     for number, (r, shape, items) in enumerate(rows):
         before, text, after = kernel(f"k{number}", r, shape, items)

@@ -5,7 +5,7 @@ import importlib.util
 import re
 from pathlib import Path
 
-# Read from its file: Numba has a module `cuda`, too, which is there before anything else.
+# It is loaded from its file, because Numba has a module with the name `cuda`, too.
 SPEC = importlib.util.spec_from_file_location("kernels_cuda", Path(__file__).parents[2] / "tests" / "cuda.py")
 cuda = importlib.util.module_from_spec(SPEC)
 SPEC.loader.exec_module(cuda)
@@ -15,7 +15,7 @@ LEVELS = {"O0": ("-O0",), "O1": ("-Xptxas=-O1",), "O3": ("-O3",)}
 
 
 class Refused(Exception):
-    """The assembler does not accept a text; `lines` are (number of the line, complaint)."""
+    """The assembler refused a text. `lines` are (number of the line, message)."""
 
     def __init__(self, log):
         super().__init__(log)
@@ -24,17 +24,17 @@ class Refused(Exception):
 
 @functools.cache
 def library():
-    """NVIDIA's library."""
+    """The library nvJitLink."""
     return ctypes.CDLL(str(cuda.installed("nvjitlink/lib/libnvJitLink.so.12")))
 
 
 def call(name, *arguments):
-    """Calls a function of it; the result is its status."""
+    """Calls a function of the library. The result is the status."""
     return getattr(library(), f"__nvJitLink{name}_12_9")(*arguments)
 
 
 def assembled(text, level="O3"):
-    """The cubin of a PTX module."""
+    """Assembles a PTX module. The result is a cubin."""
     options = [b"-arch=sm_87", *(o.encode() for o in LEVELS[level])]
     handle, size, data = ctypes.c_void_p(), ctypes.c_size_t(), text.encode() + b"\0"
     if call("Create", ctypes.byref(handle), ctypes.c_uint32(len(options)), (ctypes.c_char_p * len(options))(*options)):

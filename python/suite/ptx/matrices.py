@@ -15,7 +15,7 @@ WARP = 32
 # --- elements -----------------------------------------------------------------------------------------------------
 
 def tame(kind):
-    """Bits of an operand's register as numbers whose products do not overflow."""
+    """The bits of an operand's register, changed so that products do not overflow."""
     def single(x):
         return x & 0x807fffff | 124 + (x >> 24) % 6 << 23
 
@@ -35,7 +35,7 @@ BITS = {"f16": 16, "bf16": 16, "tf32": 32, "f64": 64, "s8": 8, "u8": 8, "s4": 4,
 
 
 def element(kind, word, k):
-    """An element of a register, as a number."""
+    """An element of a register as a number."""
     bits = BITS[kind]
     x = word >> bits * k & mask(bits)
     if kind[0] == "s":
@@ -52,7 +52,7 @@ def held(kind):
 # --- fragments ----------------------------------------------------------------------------------------------------
 
 def matrix_a(kind, rows, depth, registers):
-    """A as rows, from the registers of a warp: registers[r][lane]."""
+    """The rows of A, from the registers of a warp: registers[r][lane]."""
     n = max(1, 32 // BITS[kind])
     a = [[0] * depth for _ in range(rows)]
     for r, column in enumerate(registers):
@@ -85,14 +85,14 @@ def accumulator(kind, rows, registers):
 
 
 def counts(rows, depth, kind_a, kind_c):
-    """Registers of A, B and C."""
+    """The numbers of registers of A, B and C."""
     b = max(1, depth * BITS[kind_a] // max(32, BITS[kind_a]) // 4)
     a = b * rows // 8
     return a, b, rows // 8 if kind_c == "f16" else rows // 4
 
 
 def near(size):
-    """A check of sums against (sum, sum of magnitudes): they may be off by rounding of each term."""
+    """Checks a sum against (sum, sum of magnitudes). It may differ by the rounding error of each term."""
     def check(got, want, kind):
         value, magnitude = want
         if kind == "f64":
@@ -104,7 +104,7 @@ def near(size):
 
 
 def result(kind, end, c, products, row_, column):
-    """An element of D: exact for integers, and (sum, sum of magnitudes) for floats."""
+    """The expected element of D. An integer is exact; a float is (sum, sum of magnitudes)."""
     if kind == "s32":
         total = sum(products) + c
         return clamp(total, "s32") if end == "satfinite" else total
@@ -112,7 +112,7 @@ def result(kind, end, c, products, row_, column):
 
 
 def spread(kind, rows, d):
-    """D back in registers: a list for each register, by lane."""
+    """D in registers: a list for each register, with one item for each lane."""
     if kind == "f16":
         return [[tuple([d[lane // 4 + 8 * r][lane % 4 * 2 + j][k] for j in (0, 1)] for k in (0, 1)) for lane in range(WARP)] for r in range(rows // 8)]
     return [[d[lane // 4 + 8 * (r >> 1)][lane % 4 * 2 + (r & 1)] for lane in range(WARP)] for r in range(rows // 4)]
@@ -125,7 +125,7 @@ def listed(names):
 
 
 def product_row(stem, rows, depth, kinds, end="", combine=None, bit=None, sparse=None, plain=False):
-    """A row of mma. `combine` multiplies two elements; `sparse` is (registers of B, how metadata choose)."""
+    """A row of mma. `combine` multiplies two elements. `sparse` has the number of registers of B and says what the metadata mean."""
     kind_a, kind_b, kind_c = kinds
     a, b, c = counts(rows, depth, kind_a, kind_c)
     chooser = None
@@ -181,17 +181,17 @@ def dense():
 # --- sparse -------------------------------------------------------------------------------------------------------
 
 class Chosen:
-    """How metadata say which elements of a row of A are there.
+    """Says which elements of a row of A are stored.
 
-    A field of four bits stands for two stored elements (one of tf32, two pairs of four bits). A row has `fields` of them, in words of a
-    quad's threads: with one word for both rows in `halves`, otherwise with a word for each.
+    A field of four bits of the metadata describes two stored elements (one for tf32, two pairs for elements of four bits). A row has `fields`
+    of them. The threads of a quad hold the metadata: for elements of 16 bits or more a word has fields of two rows, otherwise of one.
     """
 
     def __init__(self, kind, fields, selector):
         self.kind, self.fields, self.selector = kind, fields, selector
 
     def metadata(self, word):
-        """Makes every field a valid one."""
+        """Changes the metadata so that every field is valid."""
         valid = (0b0100, 0b1110) if self.kind == "tf32" else (0b0100, 0b1000, 0b1100, 0b1001, 0b1101, 0b1110)
         return sum(valid[(word >> 4 * k & 15) % len(valid)] << 4 * k for k in range(8))
 
@@ -200,10 +200,10 @@ class Chosen:
         g, low = i % 8, i < 8
         fields = []
         for n in range(self.fields):
-            if BITS[self.kind] >= 16:  # a word has 16 bits of row g, and 16 of row g + 8
+            if BITS[self.kind] >= 16:  # a word has 16 bits for row g and 16 bits for row g + 8
                 per, lane = 4, self.selector if self.fields == 4 else 2 * self.selector + n // 4
                 fields.append(words[4 * g + lane] >> 16 * (not low) + 4 * (n % per) & 15)
-            else:  # a word has 32 bits of one row
+            else:  # a word has 32 bits for one row
                 lane = (2 * self.selector if self.fields == 8 else 2 * (n // 8)) + (not low)
                 fields.append(words[4 * g + lane] >> 4 * (n % 8) & 15)
         found = []
@@ -234,7 +234,7 @@ def sparse():
 def moves():
     def loaded(n, trans):
         def reference(a, b):
-            # Lane l's row of sixteen bytes is a and b; matrix m has the rows of lanes 8m to 8m + 7.
+            # a and b of lane l are a row of sixteen bytes. Matrix m consists of the rows of lanes 8m to 8m + 7.
             rows = [[(x | y << 64) >> 16 * k & 0xffff for k in range(8)] for x, y in zip(a, b, strict=True)]
             found = []
             for m in range(n):

@@ -8,10 +8,10 @@ from row import row
 TYPES = [f"{letter}{bits}" for letter in "bus" for bits in (8, 16, 32, 64)] + ["f32", "f64", "b128"]
 HELD = {"8": "b32", "16": "b16", "32": "b32", "64": "b64"}
 SCOPES = ("cta", "cluster", "gpu", "sys")
-# Memory that only is read: 256 bytes, the same on every run. `%common` is its address.
+# Memory that is only read: 256 bytes, the same in every run. `%common` is its address.
 COMMON = bytes((37 * k + 11) & 255 for k in range(256))
 POLICY = "{.reg .b64 %policy; createpolicy.fractional.L2::evict_first.b64 %policy, 1.0; "
-# Two registers fill the thread's cell; what they hold is what loads find.
+# PTX that fills the thread's cell from two registers. The loads then read the cell.
 FILL = "st.{space}.b64 [{at}], %a; st.{space}.b64 [{at}+8], %b; st.{space}.b64 [{at}+16], %c; st.{space}.b64 [{at}+24], %e; "
 AT = {"global": "%out", "shared": "%sh", "local": "%lo"}
 LEVELS = ["L1::evict_normal", "L1::evict_unchanged", "L1::evict_first", "L1::evict_last", "L1::no_allocate"]
@@ -19,7 +19,7 @@ PREFETCH = ["L2::64B", "L2::128B", "L2::256B"]
 
 
 def ordered(sem):
-    """Orders that name a scope, and those that do not."""
+    """The orders that name a scope, and those that do not."""
     return ["", "weak", "volatile", *(f"{s}.{scope}" for s in ("relaxed", sem) for scope in SCOPES), "mmio.relaxed.sys"]
 
 
@@ -33,7 +33,7 @@ def registers(count, names="xyzw"):
 
 
 def extended(data, ty, at):
-    """An element of memory in a register that may be wider."""
+    """An element of memory in a register, which may be wider."""
     bits = int(ty[1:])
     x = data >> 8 * at & mask(bits)
     return signed(x, bits) if ty[0] == "s" else x
@@ -53,7 +53,7 @@ def offsets(ty, count):
 
 
 def load_rows(space, stem, operand, before, after=""):
-    """Loads `stem`.type of every type and width from the thread's cell."""
+    """Loads from the thread's cell, with `stem` and every type and width."""
     for ty in TYPES:
         for count in vectors(ty):
             if ty == "b128" or count == 8:
@@ -67,7 +67,7 @@ def load_rows(space, stem, operand, before, after=""):
 
 
 def bitwise(got, want):
-    """Loads do not change the bits of floats; what is extended has at most 64 bits."""
+    """Loads of floats, which must not change any bits. They are extended to 64 bits at most."""
     return any(got == want & mask(bits) for bits in (16, 32, 64))
 
 
@@ -92,7 +92,7 @@ def loads():
 
 
 def widest():
-    """128 bits in one register, and what later generations have: 256 bits."""
+    """Loads and stores of 128 bits in one register, and of 256 bits, which only later generations have."""
     both = "b64 b64"
     for space, at in AT.items():
         for order in ("", ".volatile", ".relaxed.gpu", ".acquire.sys"):
@@ -125,7 +125,7 @@ def generic_loads():
 
 
 def constants():
-    """Loads of memory that no program writes: `.nc`, `ldu`, constant banks and parameters."""
+    """Loads of memory that is only read: `.nc`, `ldu`, constant banks and parameters."""
     def from_common(stem, operand, declares="", before="", after=""):
         for ty in TYPES:
             for count in vectors(ty):
@@ -153,7 +153,7 @@ def constants():
     yield from from_common("ld.const", "%g", declares=table, before=base)
     yield from from_common("ld", "%g", declares=table, before="{.reg .b64 %t; mov.u64 %t, constants_{n}; cvta.const.u64 %t, %t; add.u64 %g, %g, %t;} ")
     yield from from_common("ld.volatile.const", "%g", declares=table, before=base)
-    # A parameter of the kernel: the address of the common block, read in parts.
+    # The address of the common block is a parameter of the kernel. It is read in parts.
     for ty in ("b8", "u16", "s32", "b64"):
         yield row(f"{{.reg .{'b64' if ty == 'b64' else 'b16' if ty == 'u16' else 'b32'} %p; .reg .b64 %q; ld.param.{ty} %p, [p_a]; "
                   f"ld.param::entry.{ty} %p, [p_a]; mov.b64 %x, 1;}}", "b64", "b64", lambda a: 1)

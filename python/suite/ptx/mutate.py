@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Whether the table of PTX forms notices a wrong rule of the instruction set.
+"""Tests whether the table of PTX forms notices a wrong rule of the instruction set.
 
 usage: mutate LISTER [--every N] [--rows N] [--family FAMILY]...
 
-LISTER is the program of crates/sm87/examples/mutants.rs. The kernels of the table are assembled. For every row of the instruction set,
-one of its words in a kernel is replaced: by an instruction that does nothing, and by the same instruction with another value of each
-modifier. This is what the engine would execute if that rule of the row were another one. Some kernel must then give a wrong result or
-fail. Modifiers that are hints, and rules that no result can show, are listed with their reason.
+LISTER is the program of crates/sm87/examples/mutants.rs. The kernels of the table are assembled. For every row of the instruction set, one
+of its words in a kernel is replaced by a mutant: by an instruction that does nothing, or by the same instruction with another value of one
+modifier. The engine then executes what it would execute if that rule of the row were wrong. At least one kernel must give a wrong result
+or fail. Modifiers that are only hints, and rules that no result can show, are listed with the reason.
 """
 import argparse
 import collections
@@ -24,31 +24,31 @@ from tegrarm.rm import RmError
 
 SCHEDULING = ((1 << 20) - 1) << 105
 NOP = 0x7918  # with the guard PT
-TRIES = 6  # kernels for each mutant
-# Names of modifiers that do not change what one thread finds on a machine that executes in order, without caches.
+TRIES = 6  # how many kernels are tried for each mutant
+# Modifiers that do not change what a thread reads if instructions run in order and there are no caches.
 HINTS = {"EF", "EL", "LU", "EU", "NA", "LTC64B", "LTC128B", "LTC256B", "BYPASS", "E", "DEFER_BLOCKING", "PRIVATE", "CONSTANT", "STRONG", "MMIO",
          "SC", "ALL", "CTA", "SM", "GPU", "SYS", "VC", "NOINC", "NODEC", "SPIN", "RAND", "WARP", "EXCLUSIVE", "KEEPREFCOUNT", "PREEMPTED",
          "NO_ATEXIT", "U", "DIV", "CONV", "PF1", "PF2", "WB", "IV", "IVALL", "RS", "IVALLP", "WBALL", "PML2", "DML2", "RML2", "C", "I"}
 
-# Instructions whose absence no result shows: there is nothing to wait for where each instruction completes in turn.
+# Instructions that no result depends on. Where each instruction completes before the next one, there is nothing to wait for.
 NOTHING_TO_SEE = {"NOP", "DEPBAR", "MEMBAR", "CCTL", "ERRBAR", "YIELD", "PMTRIG", "LDGDEPBAR", "WARPSYNC", "NANOSLEEP", "BMOV", "BPT"}
 ROWS = len(re.findall(r'^ +0x[0-9a-f]{3} \[', (Path(__file__).parents[3] / "crates/sm87/src/isa/table.rs").read_text(), re.M))
 
 
 @dataclasses.dataclass
 class Case:
-    """A kernel of the table in which a word occurs."""
+    """A kernel of the table that contains a word."""
 
     row: object
     shape: str
     items: list
     cubin: bytes
     name: str
-    places: list  # offsets of the word in the file
+    places: list  # the offsets of the word in the file
 
 
 def sections(elf):
-    """Name, offset and size of the sections of a cubin."""
+    """The name, the offset and the size of each section of a cubin."""
     start, = struct.unpack_from("<Q", elf, 40)
     count, names = struct.unpack_from("<HH", elf, 60)
     headers = [struct.unpack_from("<IIQQQQIIQQ", elf, start + 64 * k) for k in range(count)]
@@ -59,7 +59,7 @@ def sections(elf):
 
 
 def words(cubin):
-    """The instructions of each kernel: (kernel, offset in the file, word without its scheduling bits)."""
+    """The instructions of each kernel: the kernel, the offset in the file, and the word without its scheduling bits."""
     for name, offset, size in sections(cubin):
         if name.startswith(".text.k"):
             for at in range(offset, offset + size, 16):
@@ -68,7 +68,7 @@ def words(cubin):
 
 
 def collected(families, every):
-    """The kernels of each word."""
+    """For each word, the kernels that contain it."""
     found = collections.defaultdict(list)
     for family in families:
         rows = [r for r in table.rows(family) if r.reference][::every]
@@ -88,7 +88,7 @@ def collected(families, every):
 
 
 def mutants(lister, found):
-    """The mutants of every word: (index of the row, its name, word, mutant, what was said and is said)."""
+    """The mutants of every word: the index of the row, its name, the word, the mutant, the old modifier and the new one."""
     text = "\n".join(f"{word:032x}" for word in found)
     listed = subprocess.run([lister], input=text, capture_output=True, text=True, check=True).stdout
     word = at = name = None
@@ -102,7 +102,7 @@ def mutants(lister, found):
 
 
 def patched(case, mutant):
-    """The case's module with the mutant in the word's places; scheduling bits stay."""
+    """Loads the module of a case with the mutant in place of the word. The scheduling bits stay."""
     image = bytearray(case.cubin)
     for at in case.places:
         low, high = struct.unpack_from("<QQ", image, at)
@@ -112,7 +112,7 @@ def patched(case, mutant):
 
 
 def is_noticed(machine, case, mutant):
-    """Whether the kernel is wrong or fails with the mutant."""
+    """Whether the kernel gives a wrong result or fails with the mutant."""
     try:
         module = machine.load(patched(case, mutant))
         return bool(bench.differences(case.row, case.items, machine.run(module, case.name, case.row, case.items)))
@@ -122,7 +122,7 @@ def is_noticed(machine, case, mutant):
 
 
 def chosen(listed, every):
-    """One mutant for each row and each pair of names, from a word that most kernels have; every n-th of them."""
+    """One mutant for each row and each pair of modifiers, of the word that most kernels have. Then every n-th of these."""
     kept = {}
     for at, name, word, mutant, was, now in listed:
         kept.setdefault((at, name, was, now), []).append((word, mutant))
@@ -130,12 +130,12 @@ def chosen(listed, every):
 
 
 def is_hint(was, now):
-    """Whether both are hints: about caches, the order of memory, and scheduling."""
+    """Whether both modifiers are hints about caches, the order of memory or scheduling."""
     return now != "nothing" and {part for n in (was, now) for part in n.split(".") if part} <= HINTS
 
 
 def report(results, rows):
-    """Prints what was noticed of each row, and the mutants that were not; the status is 1 if a row has a rule that nothing shows."""
+    """Prints the results of each row and the mutants that were not noticed. The status is 1 if no mutant of a row was noticed."""
     counts = collections.defaultdict(collections.Counter)
     for kind, found in results.items():
         for at, name, was, now in found:
@@ -151,7 +151,7 @@ def report(results, rows):
 
 
 def main():
-    """Runs the command line that the description above lists."""
+    """Runs the command line that is described above."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("lister", type=Path)
     parser.add_argument("--every", type=int, default=1, help="every n-th mutant")

@@ -16,7 +16,7 @@ def clamped(f, x, end):
 
 
 def pairs(f, reference):
-    """A reference on pairs of halves."""
+    """A reference for pairs of halves."""
     def both(*operands):
         return [reference(*(x >> 16 * k & 0xffff for x in operands)) for k in (0, 1)]
     return both
@@ -58,7 +58,7 @@ def single_and_double():
 
 
 def of_every_kind(ops, kinds):
-    """Rows of `kinds` for scalar functions; a kind with x2 has two halves."""
+    """Rows of `kinds` for scalar functions. A kind with x2 has two halves."""
     for ty in kinds:
         f = FORMATS[ty.removesuffix("x2")]
         for text, count, reference in ops(ty, f):
@@ -112,7 +112,7 @@ def smallest_and_largest():
 # --- approximations -----------------------------------------------------------------------------------------------
 
 def guarded(function, x):
-    """A function of the math module with IEEE's results where Python raises."""
+    """A function of the math module. Where Python raises an error, it gives IEEE's result."""
     try:
         return function(x)
     except ValueError:
@@ -137,7 +137,7 @@ def turn(function):
     return lambda x: math.nan if math.isinf(x) else function(x)
 
 
-# The function, and the largest errors that the PTX ISA names: relative (or absolute, as it says), for f32.
+# The function, and for f32 the largest error that the PTX ISA allows. It is relative, or absolute where this is said.
 APPROXIMATE = {"rcp.approx": (reciprocal, 2.0 ** -23, 0), "sqrt.approx": (root, 2.0 ** -22, 0),
                "rsqrt.approx": (lambda x: reciprocal(root(x)), 2.0 ** -22.4, 0), "lg2.approx": (logarithm, 2.0 ** -22, 2.0 ** -22),
                "ex2.approx": (lambda x: guarded(lambda y: math.pow(2, y), x), 2.0 ** -22, 0),
@@ -146,7 +146,7 @@ APPROXIMATE = {"rcp.approx": (reciprocal, 2.0 ** -23, 0), "sqrt.approx": (root, 
 
 
 def within(f, got, want, relative, absolute, ftz=True):
-    """Whether bits are as near to a number as a bound says. Denormal numbers may be flushed where `ftz` says so."""
+    """Whether bits are as near to a number as the bound demands. With `ftz`, a denormal number may be flushed."""
     value = floats.number(f, got)
     if math.isnan(want) or math.isnan(value):
         return math.isnan(want) and math.isnan(value)
@@ -173,7 +173,7 @@ def approximate():
             if y == 0:
                 return math.nan if x == 0 or math.isnan(x) else math.copysign(math.inf, x) * math.copysign(1, y)
             return x / y
-        # For larger divisors div.approx may give 0, or NaN for an infinite dividend.
+        # For larger divisors, div.approx may give 0. For an infinite dividend it may give NaN.
         yield row(f"{join('div', how, ftz, 'f32')} %x, %a, %b", "f32 f32", "f32", divided,
                   limits=lambda a, b: [a, b & 0x807fffff | min(max(b >> 23 & 255, 1), 252) << 23],
                   values=lambda got, want: within(F32, got, want, 2.0 ** -22, 0))
@@ -215,7 +215,7 @@ def by_number(a, b, how, _=False):
 
 
 def compared():
-    """What can be compared: the type, the comparisons, the ways to flush, the function."""
+    """What is compared: the type, the comparisons, the ways to flush, and the function."""
     for bits in (16, 32, 64):
         yield f"b{bits}", ("eq", "ne"), ("",), by_number
         yield f"s{bits}", ORDERED, ("",), by_number
@@ -236,7 +236,7 @@ def comparisons():
                 def combined(a, b, c, plain=plain, op=op, no=no):
                     p, q = plain(a, b), c ^ (no == "!")
                     return BOOLEAN[op](p, bool(q)), BOOLEAN[op](not p, bool(q))
-                if ty.endswith("f16"):  # one predicate only
+                if ty.endswith("f16"):  # these have only one predicate
                     yield row(f"{join('setp', how, op, ftz, ty)} %x, %a, %b, {no}%c", f"{two} pred", "pred",
                               lambda a, b, c, combined=combined: combined(a, b, c)[0])
                 else:

@@ -1,4 +1,4 @@
-"""What a row of the table is, and the operands that it is tried on."""
+"""A row of the table, and the operands with which it is tried."""
 import dataclasses
 import random
 import zlib
@@ -7,13 +7,13 @@ from collections.abc import Callable
 import floats
 
 ITEMS = 256  # threads of a launch: one block of eight warps
-CELL = 128  # bytes of memory that a thread has of its own in each space
+CELL = 128  # in each space, every thread has its own memory of this many bytes
 
-# Kind of operand: its register type, and how many bits of it count.
+# For each kind of operand, the type of its register and the number of bits that have an effect.
 KINDS = {"pred": ("pred", 1), "f16": ("b16", 16), "bf16": ("b16", 16), "f16x2": ("b32", 32), "bf16x2": ("b32", 32), "tf32": ("b32", 32),
          "f32": ("f32", 32), "f64": ("f64", 64)}
 KINDS |= {f"{letter}{bits}": (f"b{max(bits, 16)}", bits) for letter in "bsu" for bits in (8, 16, 32, 64)}
-# Bytes in a register of 32 bits, because conversions take them so.
+# Bytes in registers of 32 bits, which conversions use.
 KINDS |= {f"{letter}8w": ("b32", 8) for letter in "bsu"}
 
 
@@ -21,31 +21,31 @@ KINDS |= {f"{letter}8w": ("b32", 8) for letter in "bsu"}
 class Row:
     """One form of one instruction.
 
-    `text` is PTX. Operands are %a %b %c %e, results %x %y %z %w. %i is the number of the thread, %in the address of memory that only
-    is read, %out that of the thread's own cell in global memory, %sh and %lo in shared and local memory. The reference gets the operands
-    of a thread and returns its results; that of a `warp` row gets lists of those of all threads and returns lists.
+    `text` is PTX. Operands are %a %b %c %e, and results are %x %y %z %w. %i is the number of the thread. %in is the address of memory that is
+    only read. %out, %sh and %lo are the addresses of the thread's own cells in global, shared and local memory. The reference gets the operands
+    of one thread and returns its results. The reference of a `warp` row gets lists with the operands of all threads, and returns lists.
     """
 
     text: str
     takes: tuple[str, ...]
     gives: tuple[str, ...]
     reference: Callable | None
-    bound: float = 0  # units in the last place, of a result in floating point
+    bound: float = 0  # the largest error of a floating-point result, in units in the last place
     warp: bool = False
     limits: Callable | None = None  # changes the operands of a thread so that the result is defined
     declares: str = ""  # functions and variables in front of the kernel
-    note: str = ""  # why there is no reference
-    shaped: bool = True  # whether operands also come from parameters and as numbers
-    values: Callable | None = None  # how far a result may be from the reference, instead of `bound`: (got, want) -> bool
+    note: str = ""  # the reason if there is no reference
+    shaped: bool = True  # whether operands are also tried as parameters and as numbers
+    values: Callable | None = None  # instead of `bound`: a function (got, want) that says whether a result is right
 
     @property
     def name(self):
-        """The form, as reports show it."""
+        """The name of the form in reports."""
         return self.text
 
 
 def row(text, takes, gives, reference, **more):
-    """A row with its kinds as words."""
+    """Makes a row. The kinds of operands and results are words in a text."""
     return Row(text, tuple(takes.split()), tuple(gives.split()), reference, **more)
 
 
@@ -72,7 +72,7 @@ FLOAT_EDGES = {f: edges_of(f) for f in floats.FORMATS.values()}
 
 
 def one_float(f, rng):
-    """An edge, any bits, or a number whose exponent is near those of other operands."""
+    """An edge, a number with any bits, or a number whose exponent is near those of other operands."""
     form = rng.randrange(8)
     if form < 2:
         return rng.choice(FLOAT_EDGES[f])
@@ -83,7 +83,7 @@ def one_float(f, rng):
 
 
 def value(kind, rng):
-    """Bits of an operand."""
+    """The bits of an operand."""
     if kind in floats.FORMATS:
         return one_float(floats.FORMATS[kind], rng)
     if kind == "tf32":
@@ -98,7 +98,7 @@ def value(kind, rng):
 
 
 def read(kind, bits):
-    """An operand as references take it: a number for s and u, bits otherwise."""
+    """An operand as references expect it: a number for kinds with s and u, bits for others."""
     width = KINDS[kind][1]
     if kind[0] == "s" and bits >> width - 1:
         return bits - (1 << width)
@@ -106,7 +106,7 @@ def read(kind, bits):
 
 
 def operands(r):
-    """The operands of every thread, always the same for a row."""
+    """The operands of every thread. They are always the same for a row."""
     rng = random.Random(zlib.crc32(r.text.encode()))
     found = []
     for _ in range(ITEMS):
@@ -118,7 +118,7 @@ def operands(r):
 
 
 def wanted(r, items):
-    """What the reference says: a list of results for each thread."""
+    """The results that the reference gives: a list for each thread."""
     taken = [[read(kind, bits) for kind, bits in zip(r.takes, one, strict=True)] for one in items]
     if r.warp:
         found = r.reference(*([list(column) for column in zip(*taken, strict=True)] or []))
@@ -129,7 +129,7 @@ def wanted(r, items):
 
 
 def agrees(kind, got, want, r):
-    """Whether a result is the reference's, or near enough. None in the reference means anything."""
+    """Whether a result is the reference's, or near enough to it. A reference of None accepts any result."""
     if want is None:
         return True
     if r.values:

@@ -1,4 +1,4 @@
-"""The table of the PTX ISA for sm_87: every family of rows."""
+"""The table of PTX forms for sm_87: all families of rows."""
 import atomics
 import control
 import convert
@@ -16,5 +16,5 @@ FAMILIES = {name: rows for module in MODULES for name, rows in module.FAMILIES.i
 
 
 def rows(family):
-    """The rows of a family; a form that two rules make is there once."""
+    """The rows of a family. A form that two rules produce is there only once."""
     return list({r.text: r for r in FAMILIES[family]()}.values())

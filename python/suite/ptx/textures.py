@@ -1,11 +1,11 @@
-"""Textures and surfaces. The library has no texture objects: it refuses such kernels when they are loaded, and that is what is tried."""
+"""Textures and surfaces. The library has no texture objects and refuses such kernels when they are loaded. The rows test the refusal."""
 # ruff: noqa: D103 - each function yields the rows that its name says.
 from itertools import product
 
 from row import row
 
 GEOMETRIES = {"1d": 1, "2d": 2, "3d": 3, "a1d": 2, "a2d": 3, "cube": 3, "acube": 4}
-REFUSED = "the library has no texture objects; refused when it is loaded"
+REFUSED = "the library has no texture objects and refuses the module when it is loaded"
 
 
 def coordinates(count, register):

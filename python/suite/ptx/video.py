@@ -1,4 +1,4 @@
-"""Video instructions: scalar ones with selectors and a second operation, and those on two and four lanes."""
+"""Video instructions: scalar ones with selectors and a second operation, and those that work on two and four parts of a word."""
 # ruff: noqa: D103 - each function yields the rows that its name says.
 from itertools import product
 
@@ -12,18 +12,18 @@ SCALAR = {"vadd": lambda a, b: a + b, "vsub": lambda a, b: a - b, "vabsdiff": la
 SELECTORS = ("", ".b0", ".b1", ".b2", ".b3", ".h0", ".h1")
 
 
-# sm_87 has none of these instructions. NVIDIA's compiler makes others of them, whose results are not those of the manual where a result is
-# saturated, merged by minimum or maximum, or scaled. python/suite/silicon has what an H200 gives, and the engine gives the same bits.
+# sm_87 has none of these instructions. NVIDIA's compiler replaces them by other instructions. Their results differ from the manual if a
+# result is saturated, merged by minimum or maximum, or scaled. python/suite/silicon has the results of an H200, which the engine also gives.
 EMULATED = "the compiler's code departs from the manual; its results are recorded from an H200 (python/suite/silicon)"
 
 
 def emulated(departs, reference):
-    """The reference, or none where the compiler departs from the manual, and the note about that."""
+    """The reference. If the compiler's code departs from the manual, there is none, but a note."""
     return {"reference": None if departs else reference, "note": EMULATED if departs else ""}
 
 
 def part(x, selector, ty):
-    """The selected byte or half, extended as its type says."""
+    """The selected byte or half, extended according to its type."""
     bits = {"": 32, ".b": 8, ".h": 16}[selector[:2]]
     x >>= bits * int(selector[2:] or 0)
     return signed(x, bits) if ty[0] == "s" else x & mask(bits)
@@ -126,7 +126,7 @@ def lanes():
             if end == "sat":
                 made = [clamp(x, to[0] + str(bits)) for x in made]
             if end == "add":
-                # Each lane is a number of the result's type with the lane's bits and a sign.
+                # A lane is a number with one bit more than the lane's bits, for the sign.
                 return number(c, to) + sum(made)
             return sum((x & mask(bits)) << bits * k for k, x in enumerate(made))
         yield row(f"{join(op + str(count), to, p, q, end)} %x, %a, %b, %c", "b32 b32 b32", "b32", reference)

@@ -9,7 +9,7 @@ WARP = 32
 
 
 def by_warp(reference):
-    """A reference on the lists of a warp, from lists of the block."""
+    """Makes a reference for the lists of a block from a reference for the lists of a warp."""
     def all_warps(*columns):
         parts = [reference(*(c[w:w + WARP] for c in columns)) for w in range(0, len(columns[0]), WARP)]
         if isinstance(parts[0], tuple):
@@ -45,15 +45,15 @@ def shuffles():
     yield row("shfl.up.b32 %x, %a, 1, 0", "b32", "b32", None)
 
 
-# Lanes of a warp in two groups, each of which runs the instruction with its own mask.
+# The lanes of a warp are in two groups. Each group executes the instruction with its own mask.
 def grouped(text):
-    """Text with MASK for the mask of the lanes that are together."""
+    """The text, with MASK replaced by the mask of the lanes of a group."""
     return ("{.reg .pred %g; .reg .b32 %m; setp.ne.b16 %g, %e, 0; vote.sync.ballot.b32 %m, %g, -1; @%g bra ONE; not.b32 %m, %m; "
             + text + " bra BOTH; ONE: " + text + " BOTH: bar.warp.sync -1;}").replace("MASK", "%m")
 
 
 def halves(reference):
-    """What a warp function gives if lanes with an odd group number are a group, and the others another one."""
+    """The results of a warp function if the lanes with an odd group number form one group, and the others form another one."""
     def split(*columns):
         *columns, side = columns
         found = [None] * WARP
@@ -114,7 +114,7 @@ def votes():
     for op, nan in product(("min", "max"), ("", ".NaN")):
         yield row(f"redux.sync.{op}{nan}.f32 %x, %a, -1", "f32", "f32", None)
     yield row("{.reg .pred %g; setp.ne.b16 %g, %a, 0; mov.b32 %x, 0; @%g activemask.b32 %x; bar.warp.sync -1;}", "b16", "b32",
-              None, warp=True, limits=lambda a: [a & 1], note="which lanes run together is not promised")
+              None, warp=True, limits=lambda a: [a & 1], note="PTX does not say which lanes run together")
     yield row("{.reg .b32 %m; activemask.b32 %m; bar.warp.sync -1; mov.b32 %x, %m;}", "b32", "b32", lambda a: [mask(32)] * len(a), warp=True)
     yield row("elect.sync %x|%y, -1", "b32", "b32 pred", None)
     yield row("vote.ballot.b32 %x, %a", "pred", "b32", None)
@@ -138,9 +138,9 @@ def barriers():
         yield across(f"barrier.cta.sync.aligned {number}, {ITEMS};")
     yield across("{.reg .b32 %n; mov.b32 %n, 3; add.u32 %n, %n, 4; bar.sync %n;}")
     yield across("{.reg .b32 %n, %c; mov.u32 %c, %ntid.x; mov.b32 %n, 3; bar.sync %n, %c;}")
-    # Two barriers at once: half of the block each.
+    # Two barriers are used at once, each by half of the block.
     yield across("{.reg .b32 %n; shr.u32 %n, %i, 7; add.u32 %n, %n, 1; barrier.sync %n, 128;}", 64)
-    # One half arrives, the other one waits.
+    # One half arrives, and the other half waits.
     for arrive in ("bar.arrive", "barrier.arrive", "barrier.cta.arrive", "barrier.arrive.aligned"):
         wait = arrive.replace("arrive", "sync", 1)
         yield row("{.reg .pred %h; .reg .b32 %base, %t; setp.lt.u32 %h, %i, 128; st.shared.b32 [%sh], %a; "
@@ -165,7 +165,7 @@ def barriers():
 
 
 def mbarriers():
-    """One mbarrier for each thread, in its own cell; and one for the block."""
+    """One mbarrier for each thread in its own cell, and one mbarrier for the block."""
     spaces = {"shared": ("", "%sh"), "shared::cta": ("", "%sh"), "": (".reg .b64 %g; cvt.u64.u32 %g, %sh; cvta.shared.u64 %g, %g; ", "%g")}
     for space, (make, at) in spaces.items():
         dot = f".{space}" if space else ""
@@ -185,8 +185,8 @@ def mbarriers():
         yield row(two + f".reg .b64 %s; .reg .b32 %n; mbarrier.arrive{dot}.b64 %s, [{at}]; mbarrier.pending_count.b64 %x, %s;}}", "", "u32", lambda: 2)
         yield row(two + f".reg .b64 %s; mbarrier.test_wait.parity{dot}.b64 %x, [{at}], 0; mbarrier.arrive{dot}.b64 %s, [{at}]; "
                   f"mbarrier.arrive{dot}.b64 %s, [{at}]; mbarrier.test_wait.parity{dot}.b64 %y, [{at}], 0;}}", "", "pred pred", lambda: (False, True))
-        # A copy arrives; with .noinc it is one of those that the barrier counts. Without it, NVIDIA's code for sm_87 adds to the count once
-        # for all lanes of a warp, so they must have one barrier.
+        # A copy arrives at the barrier. With .noinc, the barrier already expects this arrival. Without it, NVIDIA's code for sm_87 adds to the count
+        # only once for all lanes of a warp, so all these lanes must have the same barrier.
         copy = "st.global.b64 [%out], %a; st.shared.b64 [%sh+16], -1; cp.async.ca.shared.global [%sh+16], [%out], 8; "
         wait = "W: mbarrier.test_wait.parity{d}.b64 %y, [{at}], 0; @!%y bra W; ld.shared.b64 %x, [%sh+16];}}"
         yield row(begin + f"{copy}cp.async.mbarrier.arrive.noinc{dot}.b64 [{at}]; {wait.format(d=dot, at=at)}", "b64", "b64 pred", lambda a: (a, True))

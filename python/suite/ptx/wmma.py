@@ -1,4 +1,4 @@
-"""`wmma`: products whose matrices go through memory, because nobody says which lane holds what."""
+"""`wmma`: matrix products through memory, because PTX does not say which lane holds which element."""
 # ruff: noqa: D103 - each function yields the rows that its name says.
 from itertools import product
 
@@ -9,7 +9,7 @@ from row import CELL, row
 from warps import WARP, by_warp
 
 LAYOUTS = ("row", "col")
-# Registers of A and B by shape and type; f16 always has eight.
+# The numbers of registers of A and B, by shape and type. With f16 there are always eight.
 REGISTERS = {("m16n16k16", "bf16"): (4, 4), ("m8n32k16", "bf16"): (2, 8), ("m32n8k16", "bf16"): (8, 2), ("m16n16k8", "tf32"): (4, 4),
              ("m8n8k4", "f64"): (1, 1), ("m16n16k16", "s8"): (2, 2), ("m8n32k16", "s8"): (1, 4), ("m32n8k16", "s8"): (4, 1),
              ("m8n8k32", "s4"): (1, 1), ("m8n8k128", "b1"): (1, 1)}
@@ -17,12 +17,12 @@ ACCUMULATOR = {"f32": ("f32", 8), "f16": ("b32", 4), "f64": ("f64", 2), "s32": (
 
 
 def twist(kind, j):
-    """What word j of a lane differs in, without becoming a number that is not tame."""
+    """A pattern by which word j of a lane differs from the others. It keeps the numbers small."""
     return {"f16": j * 0x10001, "bf16": j * 0x10001, "tf32": j << 13, "f32": j << 13, "f64": j << 40}.get(kind, j * 0x1234567 & mask(32))
 
 
 class Place:
-    """A matrix in the memory of a warp: where it is, how it lies, and its words."""
+    """A matrix in the memory of a warp: its address, its layout and its words."""
 
     def __init__(self, at, kind, rows, columns, layout):
         self.at, self.kind, self.rows, self.columns, self.layout = at, kind, rows, columns, layout
@@ -32,13 +32,13 @@ class Place:
         self.bytes = rows * columns * BITS[kind] // 8
 
     def fill(self, even, odd):
-        """PTX that writes a lane's words: two operands in turn, each a little different."""
+        """PTX that writes the words of a lane. They come from the two operands in turn, and each word is a little different."""
         size = self.word // 8
         return " ".join(f"xor.b{self.word} %v{self.word}, {(even, odd)[j & 1]}, {twist(self.kind, j)}; "
                         f"st.SPACE.b{self.word} [%q{self.word}+{self.at + 32 * size * j}], %v{self.word};" for j in range(self.each))
 
     def matrix(self, even, odd):
-        """The same as rows of numbers, from the operands of a warp."""
+        """The numbers of the matrix as rows, computed from the operands of a warp."""
         words = [(even, odd)[j & 1][lane] ^ twist(self.kind, j) for j in range(self.each) for lane in range(WARP)]
         per = self.word // BITS[self.kind]
 
