@@ -1,7 +1,7 @@
-"""The engine's speed against an older engine, measured in one run, and what its handlers cost.
+"""Measures the engine's speed against an older engine in one run, and how many host instructions its handlers take.
 
 Both engines execute the same kernels: the files in `crates/sm87/tests/sm/data` that say how to launch them. They take turns, so that
-other load on the machine changes both alike, and the figure of a kernel is the median of the ratios of all turns.
+other load on the machine affects both. The figure of a kernel is the median of the ratios of all turns.
 """
 
 import os
@@ -20,11 +20,11 @@ PROGRAM = ROOT / "crates" / "sm87" / "examples" / "engine.rs"
 BUILT = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "engines"
 OLD = "d6bd72d"  # The engine of the first measurement against gpuocelot.
 TURNS = 9
-EXPENSIVE = 200  # host instructions of a handler for a warp
+EXPENSIVE = 200  # a handler that takes more host instructions than this for a warp is listed
 
 
 def cargo(source: pathlib.Path, target: pathlib.Path, flags: str = "") -> pathlib.Path:
-    """Builds the program that measures, with the engine of a source tree."""
+    """Builds the program that measures, with the engine of one source tree."""
     env = {**os.environ, "RUSTFLAGS": flags} if flags else None
     subprocess.run(["cargo", "build", "--quiet", "--release", "--locked", "-p", "sm87", "--example", "engine", "--target-dir", target],
                    cwd=source, env=env, check=True)
@@ -32,7 +32,7 @@ def cargo(source: pathlib.Path, target: pathlib.Path, flags: str = "") -> pathli
 
 
 def old_engine() -> pathlib.Path | None:
-    """The same program with the engine of `OLD`, if the history has it."""
+    """The same program with the engine of `OLD`, if the repository's history contains it."""
     source = BUILT / OLD / "source"
     if not source.exists():
         archive = BUILT / f"{OLD}.tar"
@@ -46,12 +46,12 @@ def old_engine() -> pathlib.Path | None:
 
 
 def kernels() -> list[pathlib.Path]:
-    """The kernels that say how to launch them."""
+    """The kernels whose files say how to launch them."""
     return [path for path in sorted(DATA.glob("*.hex")) if "\n# launch " in path.read_text()]
 
 
 def run(program: pathlib.Path, threads: int, rounds: int, files: list[pathlib.Path], *before: str) -> dict[str, tuple[int, str, int]]:
-    """For each kernel its warp instructions, a number made of its results, and nanoseconds."""
+    """The warp instructions, the checksum of the result and the nanoseconds of each kernel."""
     done = subprocess.run([*before, program, str(threads), str(rounds), *files], capture_output=True, text=True, check=True)
     rows = (text.split() for text in done.stdout.splitlines())
     return {pathlib.Path(file).stem: (int(count), sum_, int(ns)) for file, count, sum_, ns in rows}
@@ -62,7 +62,7 @@ def spread(ratios: list[float]) -> str:
 
 
 def ratios(line) -> None:
-    """How many times as fast as the old engine, on one core; and two cores against one."""
+    """The speed compared with the old engine on one core, and the speed of two cores compared with one."""
     new, old, files = cargo(ROOT, BUILT / "new"), old_engine(), kernels()
     faster, doubled = defaultdict(list), defaultdict(list)
     pinned = ["taskset", "-c", str(min(os.sched_getaffinity(0)))]
@@ -85,7 +85,7 @@ def ratios(line) -> None:
 
 
 def edges(path: pathlib.Path) -> Iterator[tuple[str, str, int, int]]:
-    """The calls in a file of callgrind: who calls whom how often, and the instructions that this took."""
+    """The calls in a file of callgrind: the caller, the function, how often it was called, and how many instructions it took."""
     names, here, callee, calls = {}, "", "", 0
     for text in path.read_text().splitlines():
         if found := re.match(r"(c?fn)=\((\d+)\)(?: (.*))?$", text):
@@ -100,7 +100,7 @@ def edges(path: pathlib.Path) -> Iterator[tuple[str, str, int, int]]:
 
 
 def readable(name: str) -> str:
-    """What a mangled name is made of. Generic arguments are in it, which no other naming keeps."""
+    """The parts of a mangled name. Only mangled names contain generic arguments."""
     words, at = [], 0
     while found := re.compile(r"(?<![0-9])([1-9]\d*)_?").search(name, at):
         word = name[found.end() : found.end() + int(found[1])]
@@ -111,7 +111,7 @@ def readable(name: str) -> str:
 
 
 def handlers(line) -> None:
-    """The handlers that take many host instructions for a warp, over all kernels."""
+    """The handlers that take many host instructions for a warp, in all kernels together."""
     program = cargo(ROOT, BUILT / "profiled", "-C symbol-mangling-version=v0")
     out = BUILT / "callgrind.out"
     tool = ["valgrind", "--tool=callgrind", "--demangle=no", f"--callgrind-out-file={out}", "--quiet"]

@@ -126,7 +126,7 @@ def submit() -> None:
 
 
 def calls() -> None:
-    """Instructions of calls that give the GPU something or look at it, against the same thing by hand in C."""
+    """Counts the instructions of calls that submit work or query it, and of the same work done by hand in C."""
     binary, count = build("calls"), 400
     rows = {"fill": "tegrarm_fill", "copy": "tegrarm_queue_copy", "event": "tegrarm_event_record", "after": "tegrarm_queue_after_syncpoint",
             "syncpoint": "tegrarm_fence_syncpoint", "query": "tegrarm_fence_query"}
@@ -136,7 +136,7 @@ def calls() -> None:
 
 
 def handover() -> None:
-    """Sync files and dmabufs, against the system calls alone."""
+    """Measures sync files and dmabufs, and the system calls alone."""
     run = [str(LIBDIR / "tegrarm-sim"), "run", "--", build("handover")]
     done = subprocess.run(run, env={**os.environ, "TEGRARM_BACKEND": "nvgpu"}, capture_output=True, text=True, check=True).stdout
     names = ("a sync file made; its ioctl in C", "a sync file waited for; its ioctl in C", "a dmabuf imported and freed; its calls in C")
@@ -280,12 +280,12 @@ def engine() -> None:
 
 
 def ratios() -> None:
-    """The engine against the one of an older commit, on the same kernels in the same run; and two cores against one."""
+    """Compares the engine with the one of an older commit, on the same kernels in the same run, and two cores with one."""
     engines.ratios(line)
 
 
 def handlers() -> None:
-    """Instructions for which the engine needs many of the host's."""
+    """Lists the instructions that take many host instructions."""
     engines.handlers(line)
 
 

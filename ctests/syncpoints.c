@@ -1,4 +1,4 @@
-/* Work handed over by syncpoints and sync files, between two queues, as between this process and another driver. */
+/* Hands work over with syncpoints and sync files between two queues. The same calls hand work over to other drivers. */
 #include <poll.h>
 #include <unistd.h>
 
@@ -28,7 +28,7 @@ static void hand_over(struct tegrarm_device *device)
     NvU64 fence, last;
     NvU32 id, threshold, next, number;
 
-    /* The other queue waits for a value to which the own queue comes later. */
+    /* The other queue waits for a value that the device's own queue reaches later. */
     CHECK(tegrarm_fence(device, &fence));
     CHECK(tegrarm_fence_syncpoint(device, fence, &id, &threshold));
     CHECK(tegrarm_queue_after_syncpoint(other, id, threshold + 1));
@@ -39,7 +39,7 @@ static void hand_over(struct tegrarm_device *device)
     CHECK(tegrarm_wait(device, last, TEGRARM_WAIT_FOREVER));
     assert(bytes[0] == 7 && bytes[SIZE - 1] == 7);
 
-    /* The same with a sync file, which can be polled, too. */
+    /* The same with a sync file, which a program can also poll. */
     int file;
     CHECK(tegrarm_fence_syncpoint(device, last, &number, &next));
     assert(number != id);

@@ -1,6 +1,6 @@
-//! Every control of debuggers and profilers, one by one: what refuses it, and what becomes of each failure of the kernel.
+//! Tests every control of debuggers and profilers: what refuses it, and what happens if a call to the kernel fails.
 //!
-//! The table of the library decides which controls there are: a row that has no case here fails the test.
+//! The library's table says which controls there are. A row without a case here fails the test.
 
 mod common;
 
@@ -22,7 +22,7 @@ use tegrarm_abi::rm::status::*;
 use tegrarm_kmd::{CallKind, Errno, Faulty};
 use zerocopy::FromZeros;
 
-/// A client with channels, a debugger of the first, a profiler of their context and one of no context.
+/// A client with two channels, a debugger of the first, a profiler of their context, and a profiler without a context.
 struct Bench {
     rm: Rm,
     b: Bringup,
@@ -74,7 +74,7 @@ impl Bench {
         self.rm.tell(self.b.s.client, self.profiler, cmd, &mut [])
     }
 
-    /// HWPM's and SMPC's parameters are alike: one byte.
+    /// The parameters of HWPM's and SMPC's controls are one byte.
     fn reserve(&self, profiler: u32, cmd: u32, ctxsw: u8) -> RmResult<()> {
         self.rm.ask(self.b.s.client, profiler, cmd, &mut NVB0CC_CTRL_RESERVE_HWPM_LEGACY_PARAMS { ctxsw })
     }
@@ -92,7 +92,7 @@ impl Bench {
         self.ask(NVB0CC_CTRL_CMD_ALLOC_PMA_STREAM, self.stream).unwrap();
     }
 
-    /// Asks for power features. The answer is in the parameters; here it is the result.
+    /// Asks for power features. The parameters contain the answer, which is returned here.
     fn power(&self, mask: u32) -> RmResult<()> {
         let mut p = NVB0CC_CTRL_POWER_REQUEST_FEATURES_PARAMS::new_zeroed();
         p.controlMask = mask;
@@ -188,7 +188,7 @@ fn update(t: &Bench) -> RmResult<()> {
     t.ask(NVB0CC_CTRL_CMD_PMA_STREAM_UPDATE_GET_PUT, p)
 }
 
-/// All six features: disable, and release.
+/// The masks that disable all six features, and that release them.
 const DISABLE: u32 = 0x555;
 const RELEASE: u32 = 0xfff;
 
@@ -198,7 +198,7 @@ fn let_power_go(t: &Bench, mask: u32) -> RmResult<()> {
 
 type Does = fn(&Bench) -> RmResult<()>;
 
-/// One control: what has to come before it, the control as it works, and one refusal with its status.
+/// One control: the calls that it needs before it, a call that works, and a call that is refused with a status.
 struct Case {
     cmd: u32,
     before: fn(&Bench),
@@ -211,13 +211,13 @@ fn case(cmd: u32, before: fn(&Bench), works: Does, refused: Does, with: u32) -> 
     Case { cmd, before, works, refused, with }
 }
 
-/// Credits of streams are answered by no virtual board: `tests/profiler_kernels.rs` has their failures, and
+/// The controls of streaming credits. No virtual board has them: `tests/profiler_kernels.rs` tests their failures, and
 /// `tests/profiler.rs` their refusals.
 const CREDITS: [u32; 3] =
     [NVB0CC_CTRL_CMD_GET_TOTAL_HS_CREDITS, NVB0CC_CTRL_CMD_SET_HS_CREDITS, NVB0CC_CTRL_CMD_GET_CHIPLET_HS_CREDIT_POOL];
-/// It closes a descriptor, which cannot fail.
+/// This control only closes a descriptor, which cannot fail.
 const WITHOUT_CALLS: [u32; 1] = [NVB0CC_CTRL_CMD_POWER_RELEASE_FEATURES];
-/// nvgpu of r35 has no such switch, so that the library does not ask it.
+/// nvgpu of r35 does not have this switch, so the library makes no call.
 const SINCE_R36: [u32; 1] = [NV83DE_CTRL_CMD_DEBUG_SET_MODE_ERRBAR_DEBUG];
 
 #[rustfmt::skip]
@@ -258,7 +258,7 @@ fn profilers() -> Vec<Case> {
     use NVB0CC_CTRL_CMD_RESERVE_PM_AREA_SMPC as SMPC;
     use NVB0CC_CTRL_CMD_UNBIND_PM_RESOURCES as UNBIND;
     vec![
-        // Without a context, nothing can be switched with one.
+        // Without a context, a profiler cannot be switched together with one.
         case(HWPM, nothing, |t| t.reserve(t.profiler, HWPM, 0), |t| t.reserve(t.plain, HWPM, 1), NV_ERR_INVALID_ARGUMENT),
         case(SMPC, nothing, |t| t.reserve(t.profiler, SMPC, 0), |t| t.reserve(t.plain, SMPC, 1), NV_ERR_INVALID_ARGUMENT),
         case(SAMPLER, nothing, |t| t.tell(SAMPLER), |t| t.rm.tell(t.b.s.client, t.plain, SAMPLER, &mut []), NV_ERR_INVALID_ARGUMENT),
@@ -306,7 +306,7 @@ fn every_control_is_refused_with_its_status() {
     }
 }
 
-/// Each call to the kernel fails once, in each control: the control says so, has done nothing, and works afterwards.
+/// In each control, each call to the kernel fails once. The control must report the failure, change nothing, and work afterwards.
 #[test]
 fn every_failure_of_the_kernel_is_told_and_leaves_nothing() {
     for l4t in releases(&L4t::ALL) {
@@ -317,7 +317,7 @@ fn every_failure_of_the_kernel_is_told_and_leaves_nothing() {
             if SINCE_R36.contains(&case.cmd) && matches!(l4t, L4t::R35 | L4t::R35_4) {
                 continue;
             }
-            // A client of its own: a debugger keeps the session that it opened.
+            // Each control has its own client, because a debugger keeps the session that it opened.
             let t = Bench::over(kmd.clone());
             (case.before)(&t);
             let before = kernel.held(|census| census.files as u64);

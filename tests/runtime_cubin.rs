@@ -169,7 +169,7 @@ fn zeroed_variables_take_memory_but_no_bytes() {
     assert!(scratch.offset + scratch.size <= cubin.memory_size());
 }
 
-/// The second instruction of a kernel becomes one that works on an image.
+/// The second instruction of a kernel is replaced by one that works on an image.
 #[test]
 fn textures_and_surfaces_are_refused_by_name() {
     for (opcode, name) in
@@ -236,7 +236,7 @@ fn functions_of_the_driver_are_brought_or_named() {
     let cubin = Cubin::parse_with(&file, 87, &Outside::new(offsets, 77, 1000)).unwrap();
     assert_eq!(cubin.outside().iter().collect::<Vec<_>>(), names[..4].iter().collect::<Vec<_>>());
     assert!(cubin.kernels().iter().all(|k| k.registers == 77 && matches!(k.stack, Stack::Bytes(1000..))));
-    // Each address of a function is the base and its offset; nothing else changes with the base.
+    // Each address of a function is the base plus the function's offset. No other bytes depend on the base.
     let image = |base| cubin.place_with(BASE, base).unwrap();
     let (one, two) = (image(0x10_0000_0000), image(0x20_0000_0000));
     let words =

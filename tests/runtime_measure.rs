@@ -1,4 +1,4 @@
-//! Figures of a device: those of its design, and those that it measures.
+//! The figures of a device: those that follow from its design, and those that it measures.
 #![cfg(feature = "sim")]
 
 mod common;
@@ -21,7 +21,7 @@ fn the_design_is_that_of_the_data_sheet() {
     assert!(is(r.scalar_float32, 5.32e12) && is(r.scalar_float16, 10.6e12) && is(r.scalar_int32, 2.66e12), "{r:?}");
     assert!(is(r.matrix_float16, 42.6e12) && is(r.matrix_bfloat16, 42.6e12) && is(r.matrix_int8, 85.2e12), "{r:?}");
     assert_eq!((p.copy_in_bandwidth, p.copy_out_bandwidth), (p.transfer_bandwidth, p.transfer_bandwidth));
-    assert_eq!(p.launch_latency_ns, 0, "no data sheet says it");
+    assert_eq!(p.launch_latency_ns, 0, "no data sheet has it");
 }
 
 #[test]
@@ -48,8 +48,8 @@ fn every_figure_is_measured() {
     }
     assert_eq!(p.transfer_bandwidth, p.copy_in_bandwidth.min(p.copy_out_bandwidth));
     assert!(p.launch_latency_ns > 0);
-    // What is no measurement stays.
+    // Fields that are not measured do not change.
     assert_eq!((p.memory_size, p.compute_units, p.uuid), (design.memory_size, design.compute_units, design.uuid));
-    // The device works as before.
+    // The device still works.
     device.measure(Duration::ZERO).unwrap();
 }

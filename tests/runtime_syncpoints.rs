@@ -1,4 +1,4 @@
-//! Work that is handed over by syncpoints and sync files, on the virtual Orin.
+//! Hands work over with syncpoints and sync files, on the virtual Orin.
 #![cfg(feature = "sim")]
 
 mod common;
@@ -74,7 +74,7 @@ fn a_queue_starts_when_a_syncpoint_has_come_to_a_value() {
         device.wait(fence, DEADLINE).unwrap();
         assert_eq!(u32::from(first(&to)), value);
     }
-    // Each queue has one of its own, also one with a copy engine alone.
+    // Each queue has its own syncpoint, also a queue of a copy engine.
     assert_ne!(device.syncpoint(copies.lane().fence()).unwrap().id, now.id);
 }
 
@@ -85,7 +85,7 @@ fn a_sync_file_passes_with_the_work() {
     let to = buffer(&device);
     let point = device.syncpoint(device.fence()).unwrap();
     let own = QueueRef::own(&device);
-    // The device's own queue waits for one more increment of the other one's syncpoint, which comes later.
+    // The device's own queue waits for one more increment of the other queue's syncpoint. It comes later.
     let gate = device.syncpoint(other.lane().fence()).unwrap();
     own.after_syncpoints(&[SyncPoint { threshold: gate.threshold + 1, ..gate }]).unwrap();
     let fence = own.fill(&to, 0, 4096, 5, 1).unwrap();
@@ -99,7 +99,7 @@ fn a_sync_file_passes_with_the_work() {
     assert!(readable(&file, PollTimeout::NONE));
     device.wait(after, DEADLINE).unwrap();
     assert_eq!(first(&to), 6);
-    // One that has passed is no wait.
+    // A value that was reached before is not waited for.
     third.after_sync_file(file.as_fd()).unwrap();
     device.wait(third.fill(&to, 0, 4096, 8, 1).unwrap(), DEADLINE).unwrap();
     assert!(device.syncpoint(fence).unwrap().threshold > point.threshold);

@@ -1,8 +1,8 @@
-/* Measures calls of the runtime against the same thing by hand in C: fills, copies, events, queues that wait, syncpoints and
- * fences that are looked at. By hand (examples/c/raw.h) the program writes the words, the ring entry, the pointer and the doorbell,
- * behind a mutex, as the library has one too.
+/* Measures calls of the runtime, and the same work done by hand in C: fills, copies, events, queues that wait, syncpoints, and fences
+ * that are queried. By hand (examples/c/raw.h) the program writes the words, the ring entry, the pointer and the doorbell itself. It
+ * holds a mutex while it does so, because the library also holds one.
  *
- * Usage: calls CALL WAY, where WAY is "runtime" or "hand". The function of each is called measured_*, and callgrind measures
+ * Usage: calls CALL WAY, where WAY is "runtime" or "hand". The functions have names measured_*, which callgrind selects.
  * it. Each is called COUNT times. */
 #include <pthread.h>
 
@@ -89,7 +89,7 @@ __attribute__((noinline)) void measured_hand_event(Bench *b)
 
 __attribute__((noinline)) void measured_runtime_after(Bench *b)
 {
-    CHECK(tegrarm_queue_after_syncpoint(b->own, 17, 0)); /* A value to which the point has come: the GPU looks and goes on. */
+    CHECK(tegrarm_queue_after_syncpoint(b->own, 17, 0)); /* The syncpoint has reached this value already, so the GPU only reads it. */
 }
 
 __attribute__((noinline)) void measured_hand_after(Bench *b)
@@ -135,7 +135,7 @@ static const struct {
     {"query", {measured_runtime_query, measured_hand_query}},
 };
 
-/* The first calls of some functions ask the kernel for something. They are made before anything is measured. */
+/* The first call of some functions makes an ioctl. These first calls are made before anything is measured. */
 static void open_all(Bench *b)
 {
     CHECK(tegrarm_device_open(0, &b->device));

@@ -1,6 +1,6 @@
-/* Hands work over and takes memory in, in two ways, in turns: through the runtime, and by hand with the same system calls. Prints
- * the median microseconds of both for a sync file that is made, a sync file that is waited for, and a dmabuf that is imported and
- * freed. It runs on device nodes (`tegrarm-sim run`, or a board). */
+/* Hands work over and imports memory, through the runtime and by hand with the same system calls. The two ways take turns. It prints
+ * the median microseconds of both for three things: to make a sync file, to wait for a sync file, and to import and free a dmabuf. It
+ * runs on device nodes (`tegrarm-sim run`, or a board). */
 #include <fcntl.h>
 #include <sys/mman.h>
 

@@ -27,8 +27,8 @@ TINYGRAD = """
 import sys, time
 import tegrarm.tinygrad
 from tinygrad import Device, Tensor, TinyJit
-# tinygrad writes arguments and commands round and round in 18 MiB, which are touched for the first time during the first
-# thousands of launches. They are touched now, so that only what is lost grows.
+# tinygrad writes arguments and commands into 18 MiB of memory, again and again from the beginning. It touches each page for the first time
+# during the first thousands of launches. The pages are touched here, so that later growth can only be memory that is lost.
 for buffer in (Device["NV"].kernargs_buf, Device["NV"].cmdq_page):
     view = buffer.cpu_view().view(fmt="B")
     for at in range(0, len(view), 4096): view[at] = view[at]
@@ -49,7 +49,7 @@ def read(pid):
     try:
         status, share = (dict(line.split(":", 1) for line in (proc / name).read_text().splitlines() if ":" in line)
                          for name in ("status", "smaps_rollup"))
-        # Not the resident set: in process, the program and the virtual Orin map the same pages, which would count twice.
+        # The resident set cannot be used: in process, the program and the virtual Orin map the same pages, and it would count them twice.
         memory = sum(int(share[name].split()[0]) for name in ("Pss_Anon", "Pss_Shmem")) / 1024
         maps = (proc / "maps").read_text().count("\n")
         return {"memory": memory, "descriptors": len(os.listdir(proc / "fd")), "mappings": maps, "threads": int(status["Threads"])}

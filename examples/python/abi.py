@@ -1,4 +1,4 @@
-"""Structures and numbers of the Resource Manager for ctypes, read from include/tegrarm_abi.h: what a frontend generates from headers."""
+"""Makes structures and numbers of the Resource Manager for ctypes from include/tegrarm_abi.h, as a frontend generates them from headers."""
 
 import ctypes
 import pathlib

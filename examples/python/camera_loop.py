@@ -1,10 +1,11 @@
-"""A camera loop without a copy: another process makes frames in dmabufs, and sync files say when they are complete and when they are free.
+"""A camera loop without a copy: another process makes frames in dmabufs, and sync files say when a frame is complete and when it is free.
 
     tegrarm-sim run -- python examples/python/camera_loop.py
 
-The camera is a second process with a GPU of its own to draw with. It sends the descriptors of its frames once. Then, for each frame, it
-sends a sync file that passes when the frame is drawn, and gets one back that passes when it may draw there again. Neither process waits on
-the CPU for the other's GPU, and no byte of a frame is copied. On a board the camera would be V4L2, whose buffers and fences are the same.
+The camera is a second process, which draws with its own GPU. It sends the descriptors of its frames once. For each frame it then sends a
+sync file that passes when the frame is drawn, and it gets back one that passes when it may draw there again. Neither process waits with
+its CPU for the GPU of the other, and no byte of a frame is copied. On a board the camera would be V4L2, which has the same buffers and
+fences.
 """
 
 import os

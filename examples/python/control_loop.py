@@ -1,6 +1,6 @@
-"""A control loop that survives a fault: a step with a bad pointer stops the device, which is recovered, and the loop goes on.
+"""A control loop that survives a fault: a step with a bad pointer stops the device, the program recovers it, and the loop continues.
 
-Everything but the lost step stays: buffers with their addresses and contents, loaded machine code, events.
+Only the work of that step is lost. Buffers keep their addresses and contents, and loaded machine code and events stay, too.
 """
 
 import tegrarm

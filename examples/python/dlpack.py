@@ -1,4 +1,4 @@
-"""Arrays of numpy and of the GPU are the same memory: DLPack in both directions, without a copy."""
+"""Arrays of numpy and arrays of the GPU share memory: DLPack in both directions, without a copy."""
 
 import numpy as np
 

@@ -78,7 +78,7 @@ class Gpu:
         call("tegrarm_device_close", self.handle)
 
     def limit(self, which, value=None):
-        """A limit, which gets another value before if there is one."""
+        """A device limit. If the test gives a second value, the limit is set to it first."""
         now = ctypes.c_uint64()
         if value is not None:
             call("tegrarm_device_set_limit", self.handle, which, value)
@@ -91,14 +91,14 @@ class Gpu:
         return module
 
     def printed(self):
-        """A list that gets what kernels print from now on, one text for each call."""
+        """A list of the texts that kernels print from now on, one for each call of printf."""
         texts = []
         self._printer = _ffi.PrintfCallback(lambda text, size, _: texts.append(ctypes.string_at(text, size)))
         call("tegrarm_printf", self.handle, self._printer, None)
         return texts
 
     def fault(self):
-        """What stopped the device."""
+        """The fault that stopped the device."""
         fault = _ffi.Fault(size=ctypes.sizeof(_ffi.Fault))
         call("tegrarm_device_fault", self.handle, ctypes.byref(fault))
         return fault

@@ -1,4 +1,4 @@
-/* A vector addition on the GPU; every failure is a sentence and status 1. Usage: odd CUBIN */
+/* Adds two vectors on the GPU. Every failure prints a sentence and gives status 1. Usage: odd CUBIN */
 #include <stdio.h>
 
 #include "tegrarm.h"

@@ -1,7 +1,7 @@
 """Puts a program into an odd environment: ``python odd_environments.py NAME PROGRAM ARGUMENTS``.
 
-Each environment takes something away that most machines have. What cannot be made here (no privileges, another processor) ends
-with status 77, as a test that is skipped.
+Each environment lacks something that most machines have. If an environment cannot be made here, for example without privileges, the status
+is 77, which means that the test is skipped.
 """
 
 import ctypes
@@ -15,7 +15,7 @@ import sys
 import tempfile
 
 SKIP = 77
-CALLS = {  # by machine: their numbers
+CALLS = {  # the numbers of system calls on each kind of machine
     "x86_64": {"memfd_create": 319, "clone": 56, "clone3": 435, "unshare": 272, "mount": 165, "umount2": 166, "setns": 308, "ptrace": 101,
                "add_key": 248, "keyctl": 250, "bpf": 321, "perf_event_open": 298, "userfaultfd": 323, "kexec_load": 246, "kcmp": 312,
                "open_by_handle_at": 304, "io_uring_setup": 425, "pivot_root": 155, "init_module": 175, "swapon": 167, "reboot": 169,
@@ -38,7 +38,7 @@ def skip(why):
 
 
 def deny(rules):
-    """Installs a seccomp filter. A rule is a call's name, an errno and, for some, bits of which one must be in the first argument."""
+    """Installs a seccomp filter. A rule has the name of a call, an errno, and for some calls bits that the first argument must have."""
     numbers = CALLS.get(platform.machine())
     if numbers is None:
         skip(f"no numbers of system calls for {platform.machine()}")
@@ -60,7 +60,7 @@ def deny(rules):
 
 
 def in_mount_namespace(script, command):
-    """Runs the program behind ``script`` in a mount namespace of its own."""
+    """Runs a script and then the program in a new mount namespace."""
     unshare = ["unshare", "--mount"] if os.geteuid() == 0 else ["unshare", "--user", "--map-root-user", "--mount"]
     if subprocess.run([*unshare, "sh", "-c", script + "; exit 0"], capture_output=True, check=False).returncode:
         skip("this host allows no mount namespace")
@@ -68,7 +68,7 @@ def in_mount_namespace(script, command):
 
 
 def docker():
-    """What Docker's default profile denies to a container without capabilities."""
+    """Denies what Docker's default profile denies to a container without capabilities."""
     denied = ["unshare", "mount", "umount2", "setns", "add_key", "keyctl", "bpf", "perf_event_open", "userfaultfd", "kexec_load", "kcmp",
               "open_by_handle_at", "io_uring_setup", "pivot_root", "init_module", "swapon", "reboot", "move_pages", "pidfd_getfd",
               "process_madvise", "fsopen", "open_tree", "move_mount"]

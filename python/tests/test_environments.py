@@ -17,7 +17,7 @@ WAYS = {"in process": ("sim", []), "below `tegrarm-sim run`": ("nvgpu", [str(TEG
 
 @pytest.fixture(scope="session")
 def vecadd():
-    """A program of three buffers and one launch, which prints nothing but mistakes. One environment has no other /tmp."""
+    """A program that allocates three buffers and launches one kernel. One of the environments has another /tmp, so it is not there."""
     release = TEGRARM_SIM.parent
     program = release.parent / "odd"
     source = pathlib.Path(__file__).with_name("odd.c")
@@ -27,7 +27,7 @@ def vecadd():
 
 
 def run(environment, way, program):
-    """The program's exit status and what it said."""
+    """The exit status of the program, and what it printed."""
     backend, before = WAYS[way]
     env = {**os.environ, "TEGRARM_BACKEND": backend}
     command = [sys.executable, pathlib.Path(__file__).with_name("odd_environments.py"), environment, *before, *program]

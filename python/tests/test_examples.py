@@ -9,7 +9,8 @@ import pytest
 from conftest import ROOT, TEGRARM_SIM
 
 EXAMPLES = ROOT / "examples" / "python"
-# What each prints at its end. The others have tests of their own: the demos are commands of the README, and Triton has an environment.
+# A part of the last line that each example prints. Other examples have tests elsewhere: the demos are commands of the README, and Triton
+# has its own environment.
 PRINTED = {
     "control_loop.py": "40 steps, one of them lost",
     "dlpack.py": "the GPU wrote numpy's memory:  [2.0, 2.0, 2.0]",
@@ -31,7 +32,7 @@ def test_every_example_is_run():
 
 @pytest.mark.skipif(os.environ["TEGRARM_BACKEND"] == "sim" and not pathlib.Path(TEGRARM_SIM).exists(), reason="no tegrarm-sim: `make sim`")
 def test_frames_of_another_process_arrive_without_a_copy():
-    """Both processes share one virtual Orin, whose supervisor makes the device nodes."""
+    """Both processes use one virtual Orin. Its supervisor provides the device nodes."""
     command = [TEGRARM_SIM, "run", "--", sys.executable, EXAMPLES / "camera_loop.py"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, env={**os.environ, "TEGRARM_BACKEND": "nvgpu"})
     assert done.returncode == 0, done.stdout + done.stderr

@@ -138,7 +138,7 @@ def check(op, ty, first, last, values, others, found):
     while left:
         ready = [x for x in left if x[2] == now]
         assert ready, f"{op}.{ty}: {now:#x} was there, and {len(left)} atomics found {[hex(x[2]) for x in left[:4]]}"
-        # Those first that change nothing: nobody can tell when they came.
+        # Atomics that change nothing come first, because the results do not show when they were executed.
         step = next((x for x in ready if apply(op, ty, now, x[0], x[1]) == now), ready[0])
         left.remove(step)
         now = apply(op, ty, now, step[0], step[1])

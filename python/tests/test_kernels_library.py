@@ -1,4 +1,4 @@
-"""What CUDA C++ expects of a driver: printf, malloc and free, new and delete, assert, traps, grid.sync(), as CUDA's headers have them."""
+"""The functions that CUDA C++ expects from a driver, with CUDA's headers: printf, malloc, free, new, delete, assert, traps, grid.sync()."""
 
 import ctypes
 import os
@@ -13,13 +13,6 @@ from tegrarm import _ffi
 from tegrarm.rm import RmError
 
 RESET_REQUIRED = 0x62
-
-
-@pytest.fixture
-def gpu():
-    device = cuda.Gpu()
-    yield device
-    device.close()
 
 
 @pytest.fixture(params=cuda.WAYS)
@@ -93,7 +86,7 @@ def test_many_threads_print_once_each_and_in_their_own_order(gpu, way):
 
 
 def test_the_ring_goes_round(gpu):
-    """More is printed than the buffer holds, with a wait after each part."""
+    """Prints more than the buffer can hold, with a wait after each part."""
     assert gpu.limit(_ffi.TEGRARM_LIMIT_PRINTF_SIZE, 1 << 14) == 1 << 14
     kernel, texts = gpu.kernel(cuda.compiled(THREADS), "k"), gpu.printed()
     for _ in range(20):
@@ -148,7 +141,7 @@ struct Row : Shape {
     __device__ int area() const override { int s = 0; for (int i = 0; i < n; i++) s += cells[i]; return s; }
 };
 
-// Each thread keeps several blocks of different sizes, frees them in another order, and looks whether anybody wrote into them.
+// Each thread keeps several blocks of different sizes, frees them in another order, and checks that no other thread wrote into them.
 extern "C" __global__ void k(int rounds, int *wrong, int *missing) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     unsigned seed = i * 2654435761u + 1;
@@ -176,7 +169,7 @@ extern "C" __global__ void objects(int *out) {
     out[threadIdx.x] = shape->area();
     delete shape;
 }
-// One thread allocates, another one frees; blocks of all sizes up to the heap's.
+// One thread allocates and another one frees. The blocks have all sizes up to the size of the heap.
 extern "C" __global__ void handed(int **table) {
     table[threadIdx.x] = new int(threadIdx.x * 3);
     __syncthreads();
@@ -204,7 +197,7 @@ extern "C" __global__ void most(unsigned long long *out) {
 
 
 def nothing_is_in_use(gpu):
-    """The size of a heap changes only while nothing of it is in use."""
+    """The size of the heap can change only while kernels have no memory of it."""
     size = gpu.limit(_ffi.TEGRARM_LIMIT_HEAP_SIZE)
     return gpu.limit(_ffi.TEGRARM_LIMIT_HEAP_SIZE, size) == size
 
@@ -291,7 +284,7 @@ extern "C" __global__ void k(const int *in, int *out) {
 
 
 def stops(gpu, *what):
-    """Runs a kernel that stops the device; the fault's sentence, which a failed wait says too."""
+    """Runs a kernel that stops the device. Returns the sentence of the fault, which a failed wait has too."""
     with pytest.raises(RmError) as e:
         run(gpu, *what)
     assert e.value.status == RESET_REQUIRED
@@ -313,7 +306,7 @@ def test_an_assertion_that_fails_says_where(gpu, way):
     assert "assertion `in[i] >= 0 && \"all are positive\"` failed at test.cu:7 in" in sentence
     assert "block (2, 0, 0), thread (13, 0, 0)" in sentence
     assert gpu.fault().cause == _ffi.TEGRARM_FAULT_ASSERT and texts == [b"before\n"]
-    # Once more, by another thread, after a recovery.
+    # The same again in another thread, after a recovery.
     assert gpu.recover() == 1 and gpu.fault().cause == _ffi.TEGRARM_FAULT_NONE
     numbers[[77, 1]] = 1, -5
     assert "block (0, 0, 0), thread (1, 0, 0)" in stops(gpu, ASSERT, way, 4, 32, numbers, out)
@@ -424,7 +417,7 @@ def test_a_destructor_that_nobody_calls_keeps_no_module_from_loading(gpu, way):
 
 
 def test_a_kernel_has_room_for_what_it_calls(gpu):
-    """Registers and stack of a kernel are those of the largest function that it calls, at least."""
+    """A kernel needs at least the registers and the stack of the largest function that it calls."""
     source = 'extern "C" __global__ void k() { printf("x"); }\n'
     plain = 'extern "C" __global__ void k(int *x) { *x = 1; }\n'
     with_it, without = (attributes(gpu.kernel(cuda.compiled(s), "k")) for s in (source, plain))

@@ -1,4 +1,4 @@
-"""A sample of the table of PTX forms (`make test-kernels` tries all of them), and of what its references are made of."""
+"""A sample of the table of PTX forms (`make test-kernels` tries all of them), and tests of the functions that its references use."""
 
 import collections
 import fractions
@@ -16,8 +16,8 @@ import mutate  # noqa: E402
 import row  # noqa: E402
 import table  # noqa: E402
 
-# Forms of each family that the sample has, at a level of optimisation that is another one for each family. ptxas refuses some for sm_87,
-# so there are more until enough have been right.
+# How many forms of each family are in the sample. Each family has another level of optimisation. ptxas refuses some forms for sm_87, so
+# more forms are tried until enough of them were right.
 SAMPLE, ENOUGH, LEVELS = 8, 3, ("O0", "O1", "O3")
 REFUSED_AT_LOAD = ("textures", "surfaces")
 
@@ -34,7 +34,7 @@ def right(verdicts):
 
 
 def sampled(machine, family):
-    """Verdicts on forms from all over a family."""
+    """Verdicts on forms from all parts of a family."""
     rows, verdicts = table.rows(family), []
     level = LEVELS[list(table.FAMILIES).index(family) % len(LEVELS)]
     step = max(1, len(rows) // SAMPLE)
@@ -53,7 +53,7 @@ def test_forms(machine, family):
     assert right(verdicts) >= ENOUGH
 
 
-# What these compile to was an illegal instruction once: UPLOP3 on signs, CCTLL, BMMA, HMMA.SP and IMMA.SP.
+# The code of these forms used to be an illegal instruction: UPLOP3 on signs, CCTLL, BMMA, HMMA.SP and IMMA.SP.
 @pytest.mark.parametrize(("family", "form"), [
     ("integer", "add.sat.s32"), ("integer", "mad.hi.sat.s32"), ("address spaces", "prefetch.local.L1"), ("mma", "m16n8k256.row.col.s32.b1"),
     ("wmma", "wmma.mma.xor.popc"), ("mma.sp", "mma.sp.sync.aligned.m16n8k32.row.col.f32.bf16"), ("mma.sp", "m16n8k16.row.col.f32.tf32"),
@@ -64,7 +64,7 @@ def test_instructions_that_were_missing(machine, family, form):
     assert verdicts and all(v.result == "right" for v in verdicts), verdicts
 
 
-# A rule of an opcode's row, turned over in the word: `make test-mutants` does this with every rule of every row.
+# One bit of a word is flipped, as if a rule of the opcode's row were wrong. `make test-mutants` does this for every rule of every row.
 @pytest.mark.parametrize(("family", "form", "base", "bit"), [
     ("f32 and f64", "add.rn.sat.f32", 0x021, 77), ("f32 and f64", "mul.rn.ftz.f32", 0x020, 80), ("f32 and f64", "fma.rz.f32", 0x023, 78),
     ("f32 and f64", "fma.rm.f64", 0x02b, 79), ("integer", "min.s32", 0x017, 73), ("integer", "mul.hi.s32", 0x027, 73),
@@ -108,7 +108,7 @@ def test_references_round_as_fractions_do(name):
 
 
 def check(f, bits, exact, mode):
-    """A result is right if no neighbour is nearer, or if it is the last one on its side."""
+    """A result is right if no neighbour is nearer to the exact value, or if it is the last number on its side."""
     m, e = floats.exact(f, f.infinity - 1)
     if abs(exact) > fractions.Fraction(m) * fractions.Fraction(2) ** e:
         assert bits & f.sign - 1 >= f.infinity - 1

@@ -255,7 +255,7 @@ extern "C" __global__ void k(int rounds, int *out) {
 @pytest.mark.parametrize("nap", ["", "__nanosleep(50);", "__nanosleep(2000);"])
 @pytest.mark.parametrize("way", cuda.WAYS)
 def test_groups_of_lanes_in_several_warps_take_one_lock(gpu, way, nap):
-    """Groups of one warp wait for a third group of it, below which both of them spin or sleep."""
+    """Groups of a warp spin or sleep until a third group of the same warp, which has a higher pc, releases the lock."""
     for grid, block in ((1, 64), (1, 128), (3, 96)):
         out = numpy.zeros(1, numpy.int32)
         gpu.launch(gpu.kernel(cuda.compiled(GROUPS.replace("NAP", nap), way), "k"), grid, block, numpy.int32(30), out)

@@ -50,7 +50,7 @@ def opened():
 
 @pytest.mark.parametrize("way", cuda.WAYS)
 def test_a_kernel_that_recurses_has_cudas_1024_bytes(opened, way):
-    """NVRTC 12.9 says that such a kernel needs no stack, others that nobody knows: both get the default."""
+    """NVRTC 12.9 says that such a kernel needs no stack. Other versions say that its stack is unknown. Both get the default."""
     gpu = opened()
     assert gpu.stack() >= 1024
     run(gpu, way, 15)  # frames of at most 64 bytes

@@ -115,7 +115,7 @@ except OSError as e:
 
 @pytest.mark.parametrize("kind", ["full", "broken", "closed"])
 def test_a_standard_error_that_cannot_be_written_ends_no_program(kind):
-    """The preload library says why a node cannot be opened; that nobody can read it is not the program's business."""
+    """The preload library prints why a node cannot be opened. If nothing can read the text, the program continues."""
     reader, writer = os.pipe()
     os.close(reader)
     stderr = {"full": os.open("/dev/full", os.O_WRONLY), "broken": writer, "closed": os.open("/dev/null", os.O_RDONLY)}[kind]

@@ -78,7 +78,7 @@ assert all((got(o, 8, 8) == t).all() for o, t in zip(loop.outputs, want))
 
 
 def test_a_run_makes_no_kernel_call(python, tmp_path):
-    """The recording has no more calls afterwards, only what the GPU wrote."""
+    """After this, the recording has no more calls, but it still has memory that the GPU wrote."""
     record = tmp_path / "calls.jsonl"
     python(OPEN + MATMUL + f"""
 import json

@@ -209,7 +209,7 @@ def test_nothing_else_is_found(other_answers):
 
 
 def test_what_the_sms_report_is_compared_with_another_run(unpacked, tmp_path):
-    """A replay has no work of the GPU. The records of two runs are compared: here one of them is changed."""
+    """In a replay the GPU does no work. Therefore the records of two runs are compared; here one record is changed."""
     _, members = unpacked
     ours, theirs = tmp_path / "ours.jsonl", tmp_path / "theirs.jsonl"
     ours.write_bytes(members[recording("fault-read")])

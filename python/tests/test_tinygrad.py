@@ -229,5 +229,5 @@ assert b.numpy().tolist() == [2, 3, 4] and (b + 1).numpy().tolist() == [3, 4, 5]
 
 @pytest.mark.parametrize("target", ["TEGRA+NV:CUDA"])
 def test_a_forked_child_gets_an_exception_for_whatever_it_does(python, target):
-    """Where a board's child would end by SIGSEGV. The child ends at once: Python's own end would stop the parent's helpers."""
+    """On a board the child would be ended by SIGSEGV. Here it ends at once, because Python's exit would stop the parent's helpers."""
     python(OPEN + FORKS, env=env(target))

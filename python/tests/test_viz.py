@@ -1,4 +1,4 @@
-"""``VIZ=1``: tinygrad's viewer shows our kernels and copies. The viewer itself reads the files that a program leaves for it."""
+"""``VIZ=1``: tinygrad's viewer shows our kernels and copies. The viewer reads the files that a program leaves for it."""
 
 import json
 import re
@@ -11,14 +11,14 @@ import tegrarm.tinygrad, warnings
 import numpy as np
 from tinygrad import Tensor, dtypes
 from tinygrad.device import Buffer, Device
-warnings.simplefilter("ignore")  # PMA, which VIZ=2 asks for: test_tinygrad.py has its sentence
+warnings.simplefilter("ignore")  # VIZ=2 asks for PMA, which is refused with a warning; test_tinygrad.py checks it
 d = Device[Device.DEFAULT]
 buffer = Buffer(Device.DEFAULT, 1024, dtypes.float32).ensure_allocated()
 d.allocator._copyin(buffer._buf, memoryview(bytearray(4096)))
 d.allocator._copyout(memoryview(bytearray(4096)), buffer._buf)
 for i in range(3): assert ((Tensor([1, 2, i]).realize() + 1) * 2).tolist() == [4, 6, 2 * i + 2]
 """
-# What the viewer makes of the files: rows with what happened in them.
+# The rows that the viewer makes from the files, with the events in each.
 LOOK = """
 import json, os
 os.environ["VIZ"] = "0"
@@ -38,7 +38,7 @@ print(json.dumps(rows))
 def test_the_viewer_shows_kernels_and_copies_with_names_and_times(python, tmp_path, dev, row, level):
     where = {"TMPDIR": str(tmp_path), "DEV": dev, "CACHELEVEL": "0"}
     assert "saved viz files" in python(PROGRAM, env={**where, "VIZ": level})
-    viewer = {**where, **nvrtc(), "DEV": "PYTHON"}  # it looks at files, opens no GPU, and wants to find the compiler
+    viewer = {**where, **nvrtc(), "DEV": "PYTHON"}  # the viewer reads files and opens no GPU, but it must find the compiler
     rows = json.loads(python(LOOK, env=viewer))
     ours = {name: events for name, events in rows.items() if name == row or name.startswith(row + ":")}
     kernels = [e for name, events in ours.items() if "COPY" not in name for e in events]
@@ -48,7 +48,7 @@ def test_the_viewer_shows_kernels_and_copies_with_names_and_times(python, tmp_pa
     assert all(ref is not None for _, _, ref in ran), "a kernel leads to its source"
     assert {f"TINY -> {row}", f"{row} -> TINY"} <= {name for name, _, _ in copies}, rows
     assert all(dur > 0 for _, dur, _ in copies), rows
-    # The same by the viewer's own command.
+    # The viewer's own command shows the same.
     out = python(["-m", "tinygrad.viz.cli", "--json"], env=viewer)
     shown = [json.loads(re.sub(r"\\u001b\[\d+m", "", line)) for line in out.splitlines()]  # names are coloured
     assert any(e.get("device") == row and e["name"].startswith("E_") and e["dur_ms"] > 0 for e in shown), out

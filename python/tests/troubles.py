@@ -183,7 +183,7 @@ def of_snippet(row: Snippet, place) -> str:
 
 
 class Board(Machine):
-    """A machine whose nodes belong to the group of a board's, whoever made the files."""
+    """A machine whose nodes have the group that a board's nodes have, independent of the user who made the files."""
 
     def group_of(self, name: str) -> tuple[str, int]:
         return "video", 44

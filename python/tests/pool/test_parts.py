@@ -1,4 +1,4 @@
-"""Parts of the decoder on tinygrad's devices: where their weights lie, and what they compute."""
+"""Parts of the decoder on tinygrad's devices: where their weights are stored, and what they compute."""
 
 import json
 
@@ -21,7 +21,7 @@ def part(start, stop, shared): return transformer.factory(shape, path)(Part(star
 @pytest.mark.parametrize("dev", DEVICES)
 @pytest.mark.parametrize("shared", [True, False])
 def test_weights_are_mapped_where_memory_is_shared_and_copied_once_where_it_is_not(python, dev, shared):
-    """A store into the file reaches the tensor if, and only if, both are the same memory."""
+    """A store into the file must change the tensor if the device shares memory with the CPU, and must not change it otherwise."""
     out = json.loads(python(PART + f"""
 from tinygrad.helpers import GlobalCounters
 made = part(1, 2, {shared})

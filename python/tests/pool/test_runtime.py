@@ -56,7 +56,7 @@ def test_stages_are_processes_of_their_own(pool):
 
 
 def scraped(pool):
-    """The samples at the pool's address, read by Prometheus's own library: (name, labels) -> value."""
+    """The figures at the pool's address, read by Prometheus's own library: (name, labels) -> value."""
     from prometheus_client.parser import text_string_to_metric_families
 
     with urllib.request.urlopen(pool.metrics.address, timeout=60) as answer:
@@ -78,7 +78,7 @@ def test_prometheus_reads_the_pools_figures(pool):
         now = scraped(pool)
         return [now[(f"tegrarm_pool_stage_{what}_total", *labels)] for labels in stages]
 
-    # A worker says what it did when it is asked next.
+    # A worker reports what it did when it is asked the next time.
     runs = [row["runs"] for row in sorted(pool.loads(), key=lambda row: row["stage"])]
     for _ in range(600):
         if min(counted("micro_batches")) >= min(runs) + 1 or all(counted("bytes_in")):

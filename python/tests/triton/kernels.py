@@ -1,4 +1,4 @@
-"""Kernels in Triton: the operations of its tutorials, written for these tests."""
+"""Triton kernels for the operations of its tutorials, written for these tests."""
 
 import triton
 import triton.language as tl
@@ -144,7 +144,7 @@ def attention_delta(out, grad, delta, D: tl.constexpr, BM: tl.constexpr):
 @triton.jit
 def attention_backward(q, k, v, grad, logs, delta, grad_q, grad_k, grad_v, scale, T, D: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr,
                        CAUSAL: tl.constexpr):
-    """One program for each block of keys: it sums up the gradients of its keys and values, and adds its part to those of the queries."""
+    """One program for each block of keys. It sums the gradients of its keys and values, and adds to the gradients of the queries."""
     head, line = tl.program_id(1).to(tl.int64) * T * D, tl.program_id(1) * T
     columns, at, inner = tl.program_id(0) * BN + tl.arange(0, BN), tl.arange(0, BM), tl.arange(0, D)
     key = tl.load(k + head + columns[:, None] * D + inner[None, :])

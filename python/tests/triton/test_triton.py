@@ -1,4 +1,4 @@
-"""Triton's kernels on the device, against numpy: `make test-triton`."""
+"""Compares Triton's kernels on the device with numpy: `make test-triton`."""
 
 import itertools
 
@@ -82,7 +82,7 @@ def test_matmul(dev, dtype, shape):
     want = a.astype(np.float32) @ b.astype(np.float32)
     c = dev.empty((m, n))
     kernels.matmul[grid](dev.array(a), dev.array(b), c, m, n, k, BM=32, BN=32, BK=32, LEAKY=True)
-    # For float32 the tensor cores take TF32, as Triton does by default.
+    # With float32, the tensor cores compute in TF32, which is Triton's default.
     np.testing.assert_allclose(c.numpy(), np.where(want >= 0, want, 0.01 * want), rtol=1e-2, atol=5e-3)
 
 
@@ -115,7 +115,7 @@ def test_grouped_matmul(dev):
 
 
 def reference(q, k, v, grad, scale, causal):
-    """Attention, and its gradients, in float64."""
+    """Attention and its gradients, computed in float64."""
     q, k, v, grad = (x.astype(np.float64) for x in (q, k, v, grad))
     score = q @ k.swapaxes(-1, -2) * scale
     if causal:

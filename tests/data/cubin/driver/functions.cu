@@ -1,4 +1,4 @@
-// One kernel for each function that a compiler leaves to the driver.
+// One kernel for each function that the compiler leaves to the driver.
 
 extern "C" __device__ void __assertfail(const char *, const char *, unsigned, const char *, size_t);
 
