@@ -13,6 +13,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tegrarm_abi::rm::status::*;
 use tegrarm_kmd::{Kmd, LinuxKmd, Recorded, Replayed, Traced};
+#[cfg(feature = "sim")]
+use tegrarm_kmd::{Tally, tally};
 
 /// The kernel that answers the calls.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -114,6 +116,9 @@ fn simulator() -> RmResult<Arc<dyn Kmd>> {
         let more = "TEGRARM_LOG=warn logs all of it";
         tegra_sim::kmsg::say_log(board.kernel(), board.gpu(), more, tegrarm_kmd::output::say);
     }
+    // It counts what every program of this process launches, also without the library's queues.
+    let executed = Tally::new(tally::Source::VirtualGpu);
+    board.gpu().count_launches(Arc::new(move |_| executed.add(1)));
     Ok(Arc::new(board))
 }
 

@@ -95,6 +95,25 @@ fn a_chain_runs_in_order_again_and_again_without_a_kernel_call() {
     assert_eq!(first(&a), 1.0 + 0.5 * 1500.0, "more runs than the ring has entries");
 }
 
+/// What `tegrarm top` shows: each run counts all its launches, and copies do not count.
+#[test]
+fn the_launches_of_every_run_are_counted() {
+    let t = bench();
+    let (a, b, c) = (t.buffer(1.0), t.buffer(0.5), t.buffer(0.0));
+    let launches = || t.device.rm().launches().get();
+    let mut replay = Replay::on(&t.device).unwrap();
+    t.add(&mut replay, &a, &b, &c);
+    replay.copy(&a, 0, &c, 0, 4 * N as u32).unwrap();
+    t.add(&mut replay, &a, &b, &c);
+    let (_memory, nothing) = t.shared();
+    assert_eq!(launches(), 0, "what is recorded has not run");
+    for run in 1..=3 {
+        replay.submit(&nothing, 0).unwrap();
+        replay.wait(DEADLINE).unwrap();
+        assert_eq!(launches(), 2 * run);
+    }
+}
+
 #[test]
 fn values_inputs_and_outputs_change_with_each_run() {
     let t = bench();

@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from . import where
-from .top import DESCRIPTORS, shown
+from .top import DESCRIPTORS, rate, shown
 
 HOT, WARM = 85_000, 70_000  # thousandths of a degree
 
@@ -45,10 +45,11 @@ def processes(seen: dict) -> Table:
     table = Table(expand=True, box=None, header_style="bold", pad_edge=False)
     table.add_column("PID", justify="right")
     table.add_column("program", ratio=1)
-    for name in (*DESCRIPTORS, "memory"):
+    for name in (*DESCRIPTORS, "launches/s", "memory"):
         table.add_column(name, justify="right")
     for p in seen["processes"]:
-        table.add_row(str(p["pid"]), p["name"], *(str(p[name]) for name in DESCRIPTORS), shown(p["memory_bytes"], "MiB", 1 << 20))
+        held = (str(p[name]) for name in DESCRIPTORS)
+        table.add_row(str(p["pid"]), p["name"], *held, rate(p), shown(p["memory_bytes"], "MiB", 1 << 20))
     return table
 
 

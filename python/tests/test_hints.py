@@ -56,7 +56,7 @@ SEEN = {
             "temperature_millicelsius": 47281},
     "memory": {"total_bytes": 8 << 30, "available_bytes": 6 << 30}, "kernel": None,
     "processes": [{"pid": 42, "name": "python", "library": True, "memory_bytes": 2 << 20, "channels": 2, "groups": 1, "spaces": 1,
-                   "buffers": 3}],
+                   "buffers": 3, "launches": 5000, "counted_by": "library", "launches_per_second": 250.0}],
 }
 
 
@@ -68,7 +68,7 @@ def text_of(seen):
 
 def test_the_dashboard_has_every_figure():
     text = text_of(SEEN)
-    for figure in ("51.2 %", "306 MHz of 1300 MHz", "6144 MiB of 8192 MiB free", "47.3 °C", "42", "python", "2 MiB", "a board"):
+    for figure in ("51.2 %", "306 MHz of 1300 MHz", "6144 MiB of 8192 MiB free", "47.3 °C", "42", "python", "2 MiB", "250", "a board"):
         assert figure in text, figure
 
 

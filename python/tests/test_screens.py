@@ -11,7 +11,7 @@ from conftest import ROOT, TEGRARM_SIM
 
 pytestmark = pytest.mark.skipif(not TEGRARM_SIM.exists() or os.path.exists("/dev/nvgpu"), reason="no tegrarm-sim: make sim")
 SHOWS = {"doctor.svg": ("library", "NVRTC", "the GPU took a command and answered", "all is well"),
-         "top.svg": ("load", "clock", "temperature", "channels", "python")}
+         "top.svg": ("load", "clock", "temperature", "channels", "launches/s", "python")}
 
 
 def words(svg: str) -> str:

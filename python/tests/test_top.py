@@ -43,7 +43,7 @@ def test_the_figures_are_those_of_the_files(board):
                            "temperature_millicelsius": 47281}
     assert seen["memory"] == {"total_bytes": 64349196 << 10, "available_bytes": 60000000 << 10}
     assert seen["processes"] == [{"pid": 42, "name": 'py"thon', "library": True, "memory_bytes": 2 << 20, "channels": 2, "groups": 1,
-                                  "spaces": 1, "buffers": 1}]
+                                  "spaces": 1, "buffers": 1, "launches": None, "counted_by": None, "launches_per_second": None}]
     text = top.text(seen)
     assert "load 51.2 %" in text and "47.3 °C" in text and "306 MHz" in text
 
@@ -86,6 +86,10 @@ def test_one_look_without_a_terminal():
     done = subprocess.run([sys.executable, "-m", "tegrarm", "top"], capture_output=True, text=True, timeout=60,
                           env={**os.environ, "TEGRARM_BACKEND": "sim"})
     assert done.returncode == 0 and "PID" in done.stdout and "\x1b" not in done.stdout
-    refused = subprocess.run([sys.executable, "-m", "tegrarm", "top", "-d", "0"], capture_output=True, text=True,
+
+
+@pytest.mark.parametrize("wrong", [["-d", "0"], ["-d", "-1"], ["-d", "nan"], ["-d", "inf"], ["-d", "1e300"], ["-n", "-1"]])
+def test_a_delay_or_number_that_means_nothing(wrong):
+    refused = subprocess.run([sys.executable, "-m", "tegrarm", "top", *wrong], capture_output=True, text=True, timeout=60,
                              env={**os.environ, "TEGRARM_BACKEND": "sim"})
-    assert refused.returncode == 2 and len(refused.stderr.splitlines()) == 1
+    assert refused.returncode == 2 and len(refused.stderr.splitlines()) == 1, refused.stderr

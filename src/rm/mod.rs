@@ -49,11 +49,13 @@ use client::Client;
 use context::Inside;
 use gpu::Gpu;
 use object::Object;
+use once_cell::sync::OnceCell;
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Once, Weak};
 use tegrarm_abi::rm::status::*;
-use tegrarm_kmd::Kmd;
+use tegrarm_kmd::tally::Source;
+use tegrarm_kmd::{Kmd, Tally};
 
 /// The driver version that libtegrarm reports. Every release of the frontends knows the structure layouts of this
 /// version.
@@ -82,6 +84,8 @@ pub struct Rm {
     boost: Mutex<Option<MinFrequency>>,
     unboosted: Once,
     report: Report,
+    /// The kernels that the runtime launches. Others see it from the first queue on.
+    launches: OnceCell<Tally>,
 }
 
 impl Rm {
@@ -96,6 +100,7 @@ impl Rm {
             boost: Mutex::default(),
             unboosted: Once::new(),
             report: Report::default(),
+            launches: OnceCell::new(),
         }
     }
 
@@ -107,6 +112,11 @@ impl Rm {
     /// The report of everything that was asked for and refused.
     pub fn report(&self) -> &Report {
         &self.report
+    }
+
+    /// Counts the kernels that the queues of the runtime launch. A process that submits by itself has no such count.
+    pub fn launches(&self) -> &Tally {
+        self.launches.get_or_init(|| Tally::new(Source::Library))
     }
 
     fn say_once_unboosted(&self, why: &crate::tegra::KernelError) {

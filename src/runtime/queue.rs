@@ -23,6 +23,7 @@ use tegrarm_abi::rm::ctrl_a06c::*;
 use tegrarm_abi::rm::ctrl_c36f::*;
 use tegrarm_abi::rm::status::*;
 use tegrarm_abi::rm::usermode::AmpereAControlGPFifo;
+use tegrarm_kmd::Tally;
 use zerocopy::FromZeros;
 
 /// The number of entries of a channel's ring.
@@ -90,6 +91,8 @@ pub struct Queue {
     engine: Engine,
     /// The records of start and end, while a profile runs.
     records: Option<Records>,
+    /// The launches of all queues of the process.
+    launches: Tally,
     /// Whether the last submission was for compute and no profile runs, so that words in memory can be submitted as is.
     is_plain: bool,
 }
@@ -192,6 +195,7 @@ impl Queue {
             room: last + u64::from(ENTRIES) - 1,
             engine: if plan.kind == Kind::Compute { Engine::Compute } else { Engine::Copy },
             records: None,
+            launches: session.rm().launches().clone(),
             is_plain: plan.kind == Kind::Compute,
         })
     }
@@ -230,6 +234,12 @@ impl Queue {
         self.engine
     }
 
+    /// Counts launches that a caller submits by itself.
+    #[inline]
+    pub fn count_launches(&self, launches: u64) {
+        self.launches.add(launches);
+    }
+
     /// The parts of the channel, for a caller that submits to it by itself from now on.
     pub fn ring(&self) -> Ring {
         Ring { area: self.area.clone(), doorbell: self.doorbell.clone(), token: self.token, put: self.put }
@@ -249,9 +259,10 @@ impl Queue {
             self.is_plain = engine == Engine::Compute && self.records.is_none();
         }
         words(&mut commands);
-        commands.release(self.timeline.va(), self.last + 1);
+        let fence = self.last + 1;
+        commands.release(self.timeline.va(), fence);
         let len = commands.len() as u64;
-        Ok(self.give(entry(self.commands.va() + slot, len)))
+        Ok(self.give(entry(self.commands.va() + slot, len), fence))
     }
 
     /// Whether submission `fence` has finished and the ring has an entry for the next submission.
@@ -296,8 +307,10 @@ impl Queue {
         if !self.is_plain {
             return self.submit_in_another_way(program, launch, name);
         }
-        program.number.write(Width::W8, 0, self.last + 1);
-        Ok(self.give(program.entry_without_wait))
+        let fence = self.last + 1;
+        program.number.write(Width::W8, 0, fence);
+        self.launches.add(1);
+        Ok(self.give(program.entry_without_wait, fence))
     }
 
     #[cold]
@@ -307,14 +320,16 @@ impl Queue {
         launch: u64,
         name: impl FnOnce() -> String,
     ) -> RmResult<u64> {
+        self.launches.add(1);
         if self.records.is_some() {
             return self.work(Engine::Compute, What::Kernel { name: name() }, |commands| {
                 commands.launch(launch);
             });
         }
-        program.number.write(Width::W8, 0, self.last + 1);
+        let fence = self.last + 1;
+        program.number.write(Width::W8, 0, fence);
         (self.engine, self.is_plain) = (Engine::Compute, true);
-        Ok(self.give(program.entry))
+        Ok(self.give(program.entry, fence))
     }
 
     /// Writes the words of a piece of work and submits them, between two stamps if a profile runs. Returns the fence.
@@ -354,15 +369,16 @@ impl Queue {
         self.records.as_mut()
     }
 
-    /// Makes the next submission: writes the entry and the pointer, and rings the doorbell. Returns the fence.
+    /// Makes the next submission, whose number is `fence`: writes the entry and the pointer, and rings the doorbell.
+    /// Returns the fence. The caller has the number in a register already, which the barriers here would not keep.
     #[inline(always)]
-    fn give(&mut self, entry: u64) -> u64 {
+    fn give(&mut self, entry: u64, fence: u64) -> u64 {
         let at = self.put;
         self.put = (at + 1) % ENTRIES;
         announce(&self.ring, at.into(), entry, &self.gp_put, self.put.into());
         self.doorbell.ring(self.token);
-        self.last += 1;
-        self.last
+        self.last = fence;
+        fence
     }
 }
 

@@ -258,7 +258,7 @@ mod tests {
             id: ID,
             runlist: 0,
             veid: 0,
-            tsg: Arc::new(HwTsg::new(0, 1, Arc::default())),
+            tsg: Arc::new(HwTsg::new(0, 1, 1, Arc::default())),
             space: Arc::new(HwSpace::default()),
             ring: page(),
             entries: 16,

@@ -35,7 +35,7 @@ pub use clock::time_ns;
 pub use compute::{Qmd, compute_method_name};
 pub use config::GpuConfig;
 pub use stats::Stats;
-pub use trace::{Event, LogLine, LogReader, Observer};
+pub use trace::{Event, LaunchCounter, LogLine, LogReader, Observer};
 
 use self::core::Core;
 use std::io;
@@ -73,6 +73,11 @@ impl Gpu {
     /// Adds an observer, which gets the events.
     pub fn observe(&self, observer: Observer) {
         self.core.trace.observe(observer);
+    }
+
+    /// Adds a counter of grids, which gets the process of each.
+    pub fn count_launches(&self, counter: LaunchCounter) {
+        self.core.trace.count_launches(counter);
     }
 
     /// Adds a reader of the kernel's log: faults, and interrupts that the driver only logs.

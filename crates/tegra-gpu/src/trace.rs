@@ -122,6 +122,10 @@ pub struct LogLine<'a> {
 /// GPU. The other events cost nothing for it, unlike those of an [`Observer`].
 pub type LogReader = Arc<dyn Fn(&LogLine<'_>) + Send + Sync>;
 
+/// A function that receives the process of each grid that ended, on the thread where it ended. It must not call the GPU.
+/// The other events cost nothing for it.
+pub type LaunchCounter = Arc<dyn Fn(i32) + Send + Sync>;
+
 /// The number of lines that are kept for tools.
 const LINES: usize = 1024;
 
@@ -131,6 +135,7 @@ pub(crate) struct Trace {
     active: AtomicBool,
     observers: RwLock<Vec<Observer>>,
     readers: RwLock<Vec<LogReader>>,
+    counters: RwLock<Vec<LaunchCounter>>,
     faults: Mutex<VecDeque<String>>,
 }
 
@@ -142,6 +147,15 @@ impl Trace {
 
     pub(crate) fn read_log(&self, reader: LogReader) {
         self.readers.write().push(reader);
+    }
+
+    pub(crate) fn count_launches(&self, counter: LaunchCounter) {
+        self.counters.write().push(counter);
+    }
+
+    /// A grid of a process ended.
+    pub(crate) fn launched(&self, process: i32) {
+        self.counters.read().iter().for_each(|counter| counter(process));
     }
 
     /// Reports an event. The event is only built if there is an observer.

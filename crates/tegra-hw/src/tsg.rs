@@ -30,6 +30,8 @@ pub trait Listener: Send + Sync + std::fmt::Debug {
 pub struct HwTsg {
     /// The TSG id.
     pub id: u32,
+    /// The process that made it, for figures about processes.
+    pub process: i32,
     /// The channels that are bound to it, whether they are set up or not. Errors reach every one of them.
     pub members: Mutex<Vec<Arc<Vitals>>>,
     /// The saved SM error records, by SM index. They survive recovery.
@@ -47,10 +49,11 @@ pub struct HwTsg {
 }
 
 impl HwTsg {
-    /// Makes a group without channels, on a GPU with `sm_count` SMs.
-    pub fn new(id: u32, sm_count: usize, gpu: Arc<HwGpu>) -> HwTsg {
+    /// Makes a group of `process` without channels, on a GPU with `sm_count` SMs.
+    pub fn new(id: u32, process: i32, sm_count: usize, gpu: Arc<HwGpu>) -> HwTsg {
         HwTsg {
             id,
+            process,
             members: Mutex::default(),
             sm_errors: Mutex::new(vec![SmError::default(); sm_count]),
             fault: Mutex::new(None),

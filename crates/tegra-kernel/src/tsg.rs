@@ -143,7 +143,8 @@ impl Tsg {
     pub(super) fn create(call: &Call<'_>) -> Result<Arc<Tsg>, Errno> {
         let kernel = call.kernel;
         let id = kernel.tsg_ids.take().ok_or_else(|| Errno::ENOMEM.because("all TSGs are in use"))?;
-        let hw = Arc::new(HwTsg::new(id, kernel.chip.sm_count() as usize, kernel.hw.clone()));
+        let pid = call.process.pid();
+        let hw = Arc::new(HwTsg::new(id, pid, kernel.chip.sm_count() as usize, kernel.hw.clone()));
         let events = Arc::new(Events::default());
         let listener: Arc<dyn Listener> = events.clone();
         *hw.listener.lock() = Arc::downgrade(&listener);
@@ -160,8 +161,7 @@ impl Tsg {
             domain: None,
         };
         let (ids, scheduling) = (kernel.tsg_ids.clone(), kernel.scheduling.clone());
-        let (pid, profiler) = (call.process.pid(), Mutex::default());
-        let gpu = kernel.gpu.clone();
+        let (profiler, gpu) = (Mutex::default(), kernel.gpu.clone());
         let tsg = Tsg { hw, events, state: Mutex::new(state), pid, profiler, ids, scheduling, gpu };
         let tsg = Arc::new(tsg);
         kernel.scheduling.added(&tsg);

@@ -36,6 +36,7 @@ mod pointers;
 mod record;
 mod replay;
 mod stand_ins;
+pub mod tally;
 #[cfg(test)]
 mod testing;
 mod traced;
@@ -52,6 +53,7 @@ pub use nix::errno::Errno;
 pub use perform::{Difference, Performed, PerformedAll, perform, perform_all};
 pub use record::Recorded;
 pub use replay::{RecordingError, Replayed};
+pub use tally::Tally;
 pub use tegrarm_abi::layout::Node;
 pub use traced::{IoctlEvent, Traced};
 

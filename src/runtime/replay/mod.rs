@@ -220,7 +220,10 @@ impl Replay {
             copy.to.copy_from(&copy.from, copy.len);
         }
         let (timeline, kick) = (self.timeline.get(), self.kick.get() + 1);
-        let given = self.own.as_ref().map_or(0, |own| own.device().own().last());
+        let given = self.own.as_ref().map_or(0, |own| {
+            own.count_run();
+            own.device().own().last()
+        });
         let now = Now::new(timeline, kick, given, values);
         for step in &self.steps {
             step.run(&mut self.channels, &now);

@@ -82,6 +82,12 @@ impl Own {
         })
     }
 
+    /// Counts the launches of one run.
+    #[inline]
+    pub fn count_run(&self) {
+        self.queue.count_launches(self.launches.len() as u64);
+    }
+
     /// The device that the replay belongs to.
     pub fn device(&self) -> &Arc<Device> {
         &self.device

@@ -72,6 +72,7 @@ fn run(pbdma: &mut Pbdma, turn: &Turn<'_>, Scheduled { qmd: at, copied }: Schedu
         start_ns: stats.1,
         end_ns: time_ns(),
     });
+    turn.trace.launched(turn.hw().tsg.process);
     release(turn, &qmd)?;
     count(pbdma, &qmd, CWD_REFERENCE_COUNT_DECR_ENABLE, u32::wrapping_sub);
     match qmd.dependent() {

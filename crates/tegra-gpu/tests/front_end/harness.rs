@@ -15,6 +15,8 @@ use tegrarm_kmd::{DeviceMem, Mapping, Placement, Prot};
 pub const REFERENCE: usize = 0x48;
 pub const GP_GET: usize = 0x88;
 pub const GP_PUT: usize = 0x8c;
+/// The process of group 0. The other groups are those of the processes behind it.
+pub const PROCESS: i32 = 4200;
 
 /// Memory that the CPU sees and that may have a GPU address. Kernel memory has none.
 pub struct Buffer {
@@ -92,8 +94,9 @@ impl Machine {
         buffer
     }
 
+    /// A group of the process [`PROCESS`] + `id`.
     pub fn tsg(&self, id: u32) -> Arc<HwTsg> {
-        Arc::new(HwTsg::new(id, 16, Arc::new(HwGpu::default())))
+        Arc::new(HwTsg::new(id, PROCESS + id as i32, 16, Arc::new(HwGpu::default())))
     }
 
     /// Makes a channel in a group, with its pushbuffer at `pushbuffer`.

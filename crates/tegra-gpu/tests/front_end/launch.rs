@@ -219,6 +219,22 @@ fn section_6_2_dependent_descriptors_run_in_order() {
     assert_eq!(*seen.lock().unwrap(), (0..6).map(slot_va).collect::<Vec<_>>());
 }
 
+/// `tegrarm top` shows the launches of each process. A descriptor that fails its checks launches nothing.
+#[test]
+fn grids_are_counted_for_the_process_of_their_group() {
+    let mut s = Setup::new();
+    let counted: Arc<Mutex<Vec<i32>>> = Arc::default();
+    let log = counted.clone();
+    s.m.gpu.count_launches(Arc::new(move |process| log.lock().unwrap().push(process)));
+    s.put(0, &qmd().then(slot_va(1), DEPENDENT_QMD0_ACTION_QMD_SCHEDULE));
+    s.put(1, &qmd().release(0, sem_va(0), 1));
+    s.pcas(0, 9);
+    assert_eq!(*counted.lock().unwrap(), [PROCESS + s.lane.hw.tsg.id as i32; 2]);
+    s.put(2, &qmd().set(QMD_VERSION, 3));
+    s.pcas(2, 9);
+    assert_eq!((s.lane.dead(), counted.lock().unwrap().len()), (true, 2));
+}
+
 /// A chain that closes on itself never ends. It starves nobody and can be removed.
 #[test]
 fn section_6_2_an_endless_chain() {

@@ -151,8 +151,10 @@ impl Supervisor {
 
     /// What a path stands for. Nodes that were made since the start are included.
     fn entry(&self, path: &str) -> Option<Entry> {
-        if path == super::census::PATH {
-            return Some(Entry::Census);
+        match path {
+            super::census::PATH => return Some(Entry::Census),
+            super::launches::PATH => return Some(Entry::Launches),
+            _ => {}
         }
         let made = || self.kernel.node_paths().into_iter().find(|p| p == path).map(Entry::Node);
         self.tree.find(path).cloned().or_else(made)
@@ -194,7 +196,7 @@ impl Supervisor {
                 self.open(target, path, entry, u64::from_ne_bytes(flags) as i32)
             }
             // The file can be opened but not found in other ways, because a board has no such file.
-            _ if *entry == Entry::Census => Err(Errno::ENOENT),
+            _ if matches!(entry, Entry::Census | Entry::Launches) => Err(Errno::ENOENT),
             Action::Stat(i) => target.write(args[i], &sys::stat(&self.tree.real(path), entry)?).map(|()| 0),
             Action::Statx(i) => target.write(args[i], &sys::statx(&self.tree.real(path), entry)?).map(|()| 0),
             Action::Access(i) if args[i] as i32 & libc::X_OK != 0 && *entry != Entry::Directory => Err(Errno::EACCES),
@@ -214,6 +216,7 @@ impl Supervisor {
             }
             Entry::Text(_) => self.open_text(target.pid(), path, flags)?,
             Entry::Census => self.open_census()?,
+            Entry::Launches => self.open_launches()?,
             Entry::Directory => std::fs::File::open(self.tree.real(path)).map_err(|_| Errno::ENOENT)?.into(),
         };
         let fd = target.give(file.as_fd(), flags & libc::O_CLOEXEC != 0)?;

@@ -11,6 +11,7 @@ mod bus;
 mod calls;
 mod census;
 mod closes;
+mod launches;
 mod leash;
 mod outcome;
 mod processes;
@@ -25,6 +26,7 @@ mod workers;
 
 pub use broken::Broken;
 pub use census::{PATH as CENSUS, census};
+pub use launches::{Launches, PATH as LAUNCHES};
 pub use leash::{Leash, Side, divide};
 pub use outcome::{Exit, RunError};
 pub use run::{Options, run};
@@ -112,6 +114,7 @@ struct Supervisor {
     broken: Broken,
     tree: Tree,
     observers: Vec<Arc<dyn Observer>>,
+    launches: Arc<Launches>,
     /// The contents of the text files.
     texts: Mutex<HashMap<String, String>>,
     /// The nodes that were opened without the supervisor, and the files that stand for them now.
@@ -128,6 +131,7 @@ impl Supervisor {
         kernel: Arc<Kernel>,
         observers: Vec<Arc<dyn Observer>>,
         broken: Broken,
+        launches: Arc<Launches>,
         interruptible: bool,
     ) -> Result<Supervisor, RunError> {
         let there = |paths: Vec<String>| paths.into_iter().filter(|p| !broken.lacks(p)).collect::<Vec<_>>();
@@ -141,7 +145,7 @@ impl Supervisor {
         }
         let (texts, adopted) = Default::default();
         let unheard = interruptible.then(Unheard::default);
-        let supervisor = Supervisor { kernel, broken, tree, observers, texts, adopted, closes, unheard };
+        let supervisor = Supervisor { kernel, broken, tree, observers, launches, texts, adopted, closes, unheard };
         supervisor.refresh_texts();
         Ok(supervisor)
     }

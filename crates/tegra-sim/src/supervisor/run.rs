@@ -6,7 +6,7 @@ use super::processes::awaited;
 use super::spawn::{self, Filters};
 use super::view::View;
 use super::workers::Service;
-use super::{Broken, Observer, Supervisor, bus, calls, processes, sys};
+use super::{Broken, Launches, Observer, Supervisor, bus, calls, processes, sys};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{Signal, kill};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
@@ -29,6 +29,8 @@ pub struct Options {
     pub trap_paths: bool,
     /// The things that do not work on the board.
     pub broken: Broken,
+    /// The launches of each process, if the GPU counts them.
+    pub launches: Arc<Launches>,
     /// Whether signals may interrupt calls that have been received, as on hosts before Linux 5.19.
     pub interruptible: bool,
     /// The socket to the outer process, which hangs up when that process ends.
@@ -42,7 +44,7 @@ pub struct Options {
 pub fn run(kernel: Arc<Kernel>, command: Command, options: Options) -> Result<Exit, RunError> {
     let host = |what| move |why: Errno| RunError::Host { what, why: why.into() };
     let killable = !options.interruptible && sys::waits_killable();
-    let supervisor = Arc::new(Supervisor::new(kernel, options.observers, options.broken, !killable)?);
+    let supervisor = Arc::new(Supervisor::new(kernel, options.observers, options.broken, options.launches, !killable)?);
     awaited().thread_block().map_err(host("a signal mask"))?;
     let flags = SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK;
     let signals = SignalFd::with_flags(&awaited(), flags).map_err(host("a signal descriptor"))?;

@@ -271,7 +271,7 @@ const NODE_DEVICE: (u64, u64) = (511, 0);
 fn mode(entry: &Entry) -> u32 {
     match entry {
         Entry::Node(_) => libc::S_IFCHR | 0o660,
-        Entry::Text(_) | Entry::Census => libc::S_IFREG | 0o644,
+        Entry::Text(_) | Entry::Census | Entry::Launches => libc::S_IFREG | 0o644,
         Entry::Directory => libc::S_IFDIR | 0o755,
     }
 }

@@ -24,6 +24,8 @@ pub enum Entry {
     Directory,
     /// The numbers of what is alive in the simulated kernel: see [`super::census`].
     Census,
+    /// The launches of each process: see [`super::launches`].
+    Launches,
 }
 
 /// The skeleton directory with its entries.

@@ -18,7 +18,7 @@ use std::process::{Command, ExitCode};
 use std::sync::Arc;
 use tegra_gpu::Gpu;
 use tegra_sim::listing::{self, Kind};
-use tegra_sim::supervisor::{self, Broken, Exit, Leash, Observer, Options, RunError, Side};
+use tegra_sim::supervisor::{self, Broken, Exit, Launches, Leash, Observer, Options, RunError, Side};
 use tegra_sim::{Chip, Kernel, L4t, SimConfig, SimKmd, boot, kmsg};
 use tegrarm_kmd::Errno;
 use timeline::Timeline;
@@ -303,8 +303,14 @@ fn execute(run: &Run, leash: Arc<Leash>) -> Result<Exit, Box<dyn Error>> {
     // The variable is for people who ask what a program runs on. A program that must know opens supervisor::CENSUS.
     command.env("TEGRARM_SIM_RUN", about);
     let broken = Broken { missing: run.without.clone(), denied: run.deny.clone(), dead: run.dead_gpu };
-    let options =
-        Options { observers, trap_paths: run.trap_paths, broken, interruptible: run.interruptible, leash: Some(leash) };
+    let options = Options {
+        observers,
+        trap_paths: run.trap_paths,
+        broken,
+        launches: Launches::of(&gpu),
+        interruptible: run.interruptible,
+        leash: Some(leash),
+    };
     let exit = supervisor::run(kernel, command, options)?;
     // The program has run. An incomplete trace does not make it a failure.
     if let Some(Err(e)) = timeline.map(|timeline| timeline.finish()) {
