@@ -9,6 +9,8 @@
 use crate::rm::context;
 use crate::status::{RmError, RmResult, fail};
 use crate::tegra::CacheMode;
+#[cfg(feature = "sim")]
+use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tegrarm_abi::rm::status::*;
@@ -115,6 +117,9 @@ fn simulator() -> RmResult<Arc<dyn Kmd>> {
     if shown && !tracing::enabled!(target: "tegra_sim::recovery", tracing::Level::WARN) {
         let more = "TEGRARM_LOG=warn logs all of it";
         tegra_sim::kmsg::say_log(board.kernel(), board.gpu(), more, tegrarm_kmd::output::say);
+    }
+    if std::io::stderr().is_terminal() {
+        tegra_sim::patience::say_slow(board.gpu(), tegrarm_kmd::output::say);
     }
     // It counts what every program of this process launches, also without the library's queues.
     let executed = Tally::new(tally::Source::VirtualGpu);

@@ -1,7 +1,7 @@
 //! The description of a launch, its limits and its costs.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use tegra_mm::PageTable;
 
 /// A constant bank, as the launch descriptor names it.
@@ -74,11 +74,22 @@ pub struct Limits {
     pub patience: u64,
     /// Host threads a big grid may use; 0 = as many as the machine has. Results do not depend on it.
     pub threads: usize,
+    /// Where the run notes how far it is, for another thread that looks.
+    pub progress: Option<Arc<Progress>>,
+}
+
+/// How far a run is.
+#[derive(Debug, Default)]
+pub struct Progress {
+    /// The CTAs that were started. Those before the first one of the launch count.
+    pub started: AtomicU64,
+    /// The instructions issued, counted once per warp. The newest of them may be missing.
+    pub issued: AtomicU64,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Limits { cancel: None, budget: 1 << 40, patience: 1 << 28, threads: 0 }
+        Limits { cancel: None, budget: 1 << 40, patience: 1 << 28, threads: 0, progress: None }
     }
 }
 

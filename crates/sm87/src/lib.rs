@@ -25,7 +25,7 @@ mod word;
 
 pub use disasm::disassemble;
 pub use fault::{ErrorRegisters, Site, SmFault, Stopped};
-pub use launch::{ConstantBank, Launch, Limits, RunStats};
+pub use launch::{ConstantBank, Launch, Limits, Progress, RunStats};
 pub use word::Word;
 
 /// Runs a grid to its end.

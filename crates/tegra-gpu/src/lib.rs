@@ -27,6 +27,7 @@ mod mem;
 mod pbdma;
 mod render;
 mod semaphore;
+mod slow;
 mod stats;
 mod trace;
 mod worker;
@@ -34,6 +35,7 @@ mod worker;
 pub use clock::time_ns;
 pub use compute::{Qmd, compute_method_name};
 pub use config::GpuConfig;
+pub use slow::{SlowGrid, SlowReader};
 pub use stats::Stats;
 pub use trace::{Event, LaunchCounter, LogLine, LogReader, Observer};
 
@@ -78,6 +80,11 @@ impl Gpu {
     /// Adds a counter of grids, which gets the process of each.
     pub fn count_launches(&self, counter: LaunchCounter) {
         self.core.trace.count_launches(counter);
+    }
+
+    /// Sets the function that hears of grids that take long. Without it, nobody looks.
+    pub fn tell_of_slow_grids(&self, reader: SlowReader) {
+        self.core.trace.slow.read(reader);
     }
 
     /// Adds a reader of the kernel's log: faults, and interrupts that the driver only logs.

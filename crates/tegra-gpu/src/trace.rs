@@ -1,6 +1,7 @@
 //! A record of what the GPU did: kernel-log lines of faults, and events for traces.
 
 use super::clock::time_ns;
+use super::slow::SlowGrids;
 use parking_lot::{Mutex, RwLock};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -136,6 +137,7 @@ pub(crate) struct Trace {
     observers: RwLock<Vec<Observer>>,
     readers: RwLock<Vec<LogReader>>,
     counters: RwLock<Vec<LaunchCounter>>,
+    pub(crate) slow: SlowGrids,
     faults: Mutex<VecDeque<String>>,
 }
 

@@ -137,6 +137,7 @@ fn standby(core: &Core, stop: &AtomicBool) {
         while core.engine.busy_ns().is_some_and(|ns| ns > LONG.as_nanos() as u64) && !done() {
             looks = 0;
             core.engine.watch();
+            core.trace.slow.look(core.engine.busy_ns());
             if !core.step() {
                 std::thread::sleep(SHORTEST_NAP);
             }

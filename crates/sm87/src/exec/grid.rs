@@ -214,6 +214,11 @@ impl Supervisor for Watch<'_, '_> {
         let pending = self.pending.get() + issued;
         let told = if pending >= BATCH { grid.issued.fetch_add(pending, Ordering::Relaxed) + pending } else { 0 };
         self.pending.set(if pending >= BATCH { 0 } else { pending });
+        if let Some(progress) = &grid.launch.limits.progress
+            && told != 0
+        {
+            progress.issued.store(told, Ordering::Relaxed);
+        }
         let total = if told != 0 { told } else { grid.issued.load(Ordering::Relaxed) + pending };
         if self.abandoned() {
             return Err(Interrupt::Other);
@@ -231,7 +236,11 @@ impl Grid<'_> {
     pub(super) fn take(&self) -> Option<u64> {
         let cta = self.next.fetch_add(1, Ordering::Relaxed);
         let last = self.failed.load(Ordering::Relaxed).saturating_add(self.sms.len() as u64);
-        (cta < self.ctas && cta <= last).then_some(cta)
+        let taken = (cta < self.ctas && cta <= last).then_some(cta)?;
+        if let Some(progress) = &self.launch.limits.progress {
+            progress.started.fetch_max(taken + 1, Ordering::Relaxed);
+        }
+        Some(taken)
     }
 
     fn run(&self) -> RunStats {

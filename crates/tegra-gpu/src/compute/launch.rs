@@ -142,6 +142,7 @@ fn execute(turn: &Turn<'_>, qmd: &Qmd, setting: &Setting) -> Result<Option<(RunS
         return Ok(Some((RunStats::default(), start_ns)));
     }
     let (local_low, local_high) = qmd.local_bytes();
+    let progress = turn.trace.slow.begins(qmd.program(), qmd.grid());
     let launch = Launch {
         table: turn.table(),
         code: qmd.program(),
@@ -160,9 +161,15 @@ fn execute(turn: &Turn<'_>, qmd: &Qmd, setting: &Setting) -> Result<Option<(RunS
         sequential: qmd.flag(SEQUENTIALLY_RUN_CTAS),
         veid: turn.hw().veid,
         clock: time_ns,
-        limits: Limits { cancel: Some(turn.channel.stop.flag()), budget: turn.config.budget, ..Limits::default() },
+        limits: Limits {
+            cancel: Some(turn.channel.stop.flag()),
+            budget: turn.config.budget,
+            progress,
+            ..Limits::default()
+        },
     };
     let result = sm87::run(&launch);
+    turn.trace.slow.ends();
     if turn.channel.stop.timed_out() {
         let mut what = format!("the grid at {:#x} {}", launch.code, turn.channel.stop.sentence());
         if let Err(Stopped { fault: SmFault::Hang { text, .. }, .. }) = result {

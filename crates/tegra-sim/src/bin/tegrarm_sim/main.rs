@@ -12,14 +12,14 @@ use progress::Progress;
 use std::error::Error;
 use std::fmt::Display;
 use std::fs::File;
-use std::io::{ErrorKind, Write};
+use std::io::{ErrorKind, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::sync::Arc;
 use tegra_gpu::Gpu;
 use tegra_sim::listing::{self, Kind};
 use tegra_sim::supervisor::{self, Broken, Exit, Launches, Leash, Observer, Options, RunError, Side};
-use tegra_sim::{Chip, Kernel, L4t, SimConfig, SimKmd, boot, kmsg};
+use tegra_sim::{Chip, Kernel, L4t, SimConfig, SimKmd, boot, kmsg, patience};
 use tegrarm_kmd::Errno;
 use timeline::Timeline;
 use tracing_subscriber::EnvFilter;
@@ -269,6 +269,9 @@ fn write_logs(run: &Run, kernel: &Kernel, gpu: &Gpu) -> Result<(), Box<dyn Error
     }
     if !run.quiet {
         kmsg::say_log(kernel, gpu, "--kmsg FILE writes all of it", |line| say(format_args!("{line}")));
+    }
+    if !run.quiet && std::io::stderr().is_terminal() {
+        patience::say_slow(gpu, |line| say(format_args!("{line}")));
     }
     Ok(())
 }

@@ -1,0 +1,127 @@
+//! Grids that take long on this computer: a user who waits is told how far they are.
+
+use parking_lot::Mutex;
+use sm87::Progress;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, OnceLock};
+
+/// The time after which a grid is told of for the first time. It is told of again whenever the time has doubled.
+const PATIENCE_NS: u64 = 20_000_000_000;
+
+/// A grid that runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SlowGrid {
+    /// The address of the first instruction.
+    pub code: u64,
+    /// Its CTAs.
+    pub ctas: u64,
+    /// Those that were started.
+    pub started: u64,
+    /// The instructions issued so far, counted once per warp.
+    pub warp_instructions: u64,
+    /// How long it has run, in nanoseconds.
+    pub busy_ns: u64,
+}
+
+impl SlowGrid {
+    /// The time that is left, in nanoseconds, if the CTAs that are left take as long as those that were started. It is
+    /// `None` if all of them were started, because nothing says how long they will take.
+    pub fn left_ns(&self) -> Option<u64> {
+        let left = self.ctas.checked_sub(self.started).filter(|left| *left > 0)?;
+        let each = u128::from(self.busy_ns) / u128::from(self.started.max(1));
+        Some(u64::try_from(each * u128::from(left)).unwrap_or(u64::MAX))
+    }
+}
+
+/// A function that hears of such grids, on a thread of the GPU. It must not call the GPU.
+pub type SlowReader = Arc<dyn Fn(&SlowGrid) + Send + Sync>;
+
+/// The grid that runs, for those who look at it.
+#[derive(Default)]
+pub(crate) struct SlowGrids {
+    reader: OnceLock<SlowReader>,
+    running: Mutex<Option<Running>>,
+}
+
+struct Running {
+    code: u64,
+    ctas: u64,
+    progress: Arc<Progress>,
+    /// The time after which it is told of.
+    next_ns: u64,
+}
+
+impl SlowGrids {
+    /// Sets the reader. Only the first one hears.
+    pub(crate) fn read(&self, reader: SlowReader) {
+        let _ = self.reader.set(reader);
+    }
+
+    /// A grid begins. The result is where it notes its progress, if there is a reader.
+    pub(crate) fn begins(&self, code: u64, grid: [u32; 3]) -> Option<Arc<Progress>> {
+        self.reader.get()?;
+        let progress = Arc::new(Progress::default());
+        let ctas = grid.iter().map(|&n| u64::from(n)).product();
+        *self.running.lock() = Some(Running { code, ctas, progress: progress.clone(), next_ns: PATIENCE_NS });
+        Some(progress)
+    }
+
+    /// The grid has ended.
+    pub(crate) fn ends(&self) {
+        if self.reader.get().is_some() {
+            *self.running.lock() = None;
+        }
+    }
+
+    /// Tells of the grid that has run for `busy_ns`, if that is long.
+    pub(crate) fn look(&self, busy_ns: Option<u64>) {
+        let (Some(reader), Some(busy_ns)) = (self.reader.get(), busy_ns.filter(|ns| *ns >= PATIENCE_NS)) else {
+            return;
+        };
+        let mut running = self.running.lock();
+        let Some(grid) = running.as_mut().filter(|grid| busy_ns >= grid.next_ns) else { return };
+        grid.next_ns = busy_ns.saturating_mul(2);
+        let slow = SlowGrid {
+            code: grid.code,
+            ctas: grid.ctas,
+            started: grid.progress.started.load(Ordering::Relaxed),
+            warp_instructions: grid.progress.issued.load(Ordering::Relaxed),
+            busy_ns,
+        };
+        drop(running);
+        reader(&slow);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: u64 = 1_000_000_000;
+
+    #[test]
+    fn a_long_grid_is_told_of_whenever_its_time_has_doubled() {
+        let (slow, told) = (SlowGrids::default(), Arc::new(Mutex::new(Vec::new())));
+        assert!(slow.begins(0x100, [1; 3]).is_none(), "nobody looks");
+        let noted = told.clone();
+        slow.read(Arc::new(move |grid| noted.lock().push(*grid)));
+        let progress = slow.begins(0x100, [8, 4, 2]).expect("somebody looks");
+        progress.started.store(16, Ordering::Relaxed);
+        for seconds in [0, 19, 21, 22, 41, 42, 43, 80, 90] {
+            slow.look(Some(seconds * SECOND));
+        }
+        slow.look(None);
+        slow.ends();
+        slow.look(Some(1000 * SECOND));
+        let told: Vec<(u64, Option<u64>)> = told.lock().iter().map(|g| (g.busy_ns, g.left_ns())).collect();
+        assert_eq!(told, [21, 42, 90].map(|s| (s * SECOND, Some(3 * s * SECOND))));
+    }
+
+    #[test]
+    fn nothing_says_how_long_the_last_blocks_take() {
+        let grid = SlowGrid { code: 0, ctas: 4, started: 4, warp_instructions: 0, busy_ns: 30 * SECOND };
+        assert_eq!(grid.left_ns(), None);
+        let huge = SlowGrid { ctas: u64::MAX, started: 0, busy_ns: u64::MAX, ..grid };
+        assert_eq!(huge.left_ns(), Some(u64::MAX));
+    }
+}
