@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import importlib.util
+import itertools
 import os
 import pathlib
 import runpy
@@ -27,18 +29,34 @@ EPILOG = """examples:
   tegrarm sim run -- ./program            a program that uses /dev/nvgpu itself
 
 exit status: 0 all is well; 1 a problem was found, or a call of the library failed; 2 the command line, a file that it names, or
-the environment is wrong; 127 a program cannot be started; otherwise that of the script or program that was run."""
+the environment is wrong; 127 a program cannot be started; 130 Ctrl-C; otherwise that of the script or program that was run."""
+
+# Python's own kinds of programs that are no text: an archive with a __main__ in it, and compiled code.
+PROGRAMS = (b"PK\x03\x04", importlib.util.MAGIC_NUMBER)
 
 
 def readable(script: str) -> None:
     """Refuses a script that is not there, or is no text."""
     try:
         with open(script, "rb") as file:
-            head = file.read(4)
+            head = file.read(4096)
     except OSError as error:
         raise Refused(f"{script}: {error.strerror}") from error
-    if head == b"\x7fELF":
+    if head.startswith(b"\x7fELF"):
         raise Refused(f"{script} is a program, not a Python script: tegrarm run --preload -- {script}")
+    if b"\0" in head and not head.startswith(PROGRAMS):
+        raise Refused(f"{script} is no text, so it is no Python script")
+
+
+def writable(option: str, path: str) -> None:
+    """Refuses a file that cannot be made, before the script runs."""
+    file = pathlib.Path(path)
+    if not file.resolve().parent.is_dir():
+        raise Refused(f"trace {option}: there is no directory for {path}")
+    if file.is_dir():
+        raise Refused(f"trace {option}: {path} is a directory")
+    if not os.access(file if file.exists() else file.resolve().parent, os.W_OK):
+        raise Refused(f"trace {option}: {path} cannot be written")
 
 
 def run(args) -> int:
@@ -105,8 +123,9 @@ def run_preloaded(args) -> int:
 def run_traced(args) -> int:
     """Runs a script as ``run`` does, then prints which kernel calls each RM call made."""
     from . import trace
-    if args.html and not pathlib.Path(args.html).resolve().parent.is_dir():
-        raise Refused(f"trace --html: there is no directory for {args.html}")
+    for option in ("html", "perfetto", "output"):
+        if path := getattr(args, option):
+            writable(f"--{option}", path)
     if args.preload and (args.html or args.perfetto):
         raise Refused("trace --html and --perfetto need a script: with --preload another program takes this process")
     path = args.output or os.path.join(tempfile.mkdtemp(prefix="tegrarm-trace-"), "calls.jsonl")
@@ -187,10 +206,19 @@ class Version(argparse.Action):
         parser.exit()
 
 
+class Grammar(argparse.ArgumentParser):
+    """A grammar whose errors are ours: with --json, programs read them."""
+
+    def error(self, message: str):
+        """Shows how the command is used."""
+        self.print_usage(sys.stderr)
+        raise Refused(f"{self.prog.removeprefix('tegrarm').strip() or 'the command line'}: {message}")
+
+
 def parser() -> argparse.ArgumentParser:
     """Makes the grammar of the command line."""
     raw = argparse.RawDescriptionHelpFormatter
-    top_parser = argparse.ArgumentParser(prog="tegrarm", description="libtegrarm: desktop NVIDIA RM calls on Jetson Orin",
+    top_parser = Grammar(prog="tegrarm", description="libtegrarm: desktop NVIDIA RM calls on Jetson Orin",
                                          epilog=EPILOG, formatter_class=raw)
     top_parser.add_argument("--version", action=Version, nargs=0, help="versions of the package and of the library")
     commands = top_parser.add_subparsers(dest="command_name", required=True, metavar="COMMAND")
@@ -250,15 +278,28 @@ def parser() -> argparse.ArgumentParser:
 def main(argv: list[str] | None = None) -> int:
     """The entry point of the program. Returns the exit status."""
     argv = sys.argv[1:] if argv is None else argv
+    say.open_streams()
     if argv[:1] == ["pool"]:  # it has its own grammar, with its own help
         return pool(argparse.Namespace(arguments=argv[1:]))
-    args = parser().parse_args(argv)
-    if getattr(args, "args", None) and args.args[0] == "--":
-        args.args = args.args[1:]
-    if getattr(args, "script", None) == "--":
-        args.script, *args.args = args.args or [""]
+    plain, sys.stdout = sys.stdout, say.Printed(sys.stdout)
     try:
-        return args.do(args)
+        return answered(argv)
+    finally:
+        sys.stdout = plain
+
+
+def answered(argv: list[str]) -> int:
+    """Does what the command line says. Whatever goes wrong becomes a sentence and a status."""
+    # As long as the command line is not understood, any --json in it is ours.
+    script, in_json = argv[:1] in (["run"], ["trace"]), "--json" in itertools.takewhile(lambda argument: argument != "--", argv)
+    try:
+        try:
+            args = parser().parse_args(argv)
+        except SystemExit as end:  # --help and --version
+            say.flush()
+            return int(end.code or say.OK)
+        script, in_json = args.do in (run, run_traced), args.json
+        return executed(args, script)
     except Refused as refused:
         status, said = refused.status, str(refused)
     except _ffi.LibraryNotFound as error:
@@ -266,9 +307,36 @@ def main(argv: list[str] | None = None) -> int:
     except rm.RmError as error:
         status, said = say.PROBLEM, str(error)
     except BrokenPipeError:  # the reader of the output has closed the pipe
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        say.silence()
         return say.OK
+    except KeyboardInterrupt:
+        if script:
+            raise
+        return say.INTERRUPTED
+    except OSError as error:
+        if script:  # the traceback is that of the script
+            raise
+        status, said = say.WRONG, say.of_system(error)
     print(f"tegrarm: {said}", file=sys.stderr)
+    if in_json:
+        # Where the answer would have been. The standard output of run and trace belongs to the script.
+        say.as_json({"error": said, "status": status}, sys.stderr if script else sys.stdout)
+        say.flush()
+    return status
+
+
+def executed(args, script: bool) -> int:
+    """Executes a command that was understood, and writes all of its output."""
+    if getattr(args, "args", None) and args.args[0] == "--":
+        args.args = args.args[1:]
+    if getattr(args, "script", None) == "--":
+        args.script, *args.args = args.args or [""]
+    if script:
+        sys.stdout = sys.stdout.stream  # it belongs to the script
+    elif hasattr(sys.stdout.stream, "reconfigure"):
+        sys.stdout.reconfigure(errors="backslashreplace")  # names of files may be no text of this terminal
+    status = args.do(args)
+    say.flush()
     return status
 
 

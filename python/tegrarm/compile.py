@@ -96,12 +96,12 @@ def compiled(source: bytes, name: str, arch: str = "sm_87", options: tuple[str, 
 @contextlib.contextmanager
 def _compiled(source: bytes, name: str, options: tuple[str, ...], expressions: tuple[str, ...]) -> Iterator[ctypes.c_void_p]:
     library, made = nvrtc(), ctypes.c_void_p()
-    if library.nvrtcCreateProgram(ctypes.byref(made), source, name.encode(), 0, None, None):
+    if library.nvrtcCreateProgram(ctypes.byref(made), source, os.fsencode(name), 0, None, None):
         raise Refused(f"{name}: NVRTC did not take the source")
     try:
         for expression in expressions:
             library.nvrtcAddNameExpression(made, expression.encode())
-        array = (ctypes.c_char_p * len(options))(*(option.encode() for option in options))
+        array = (ctypes.c_char_p * len(options))(*map(os.fsencode, options))
         if library.nvrtcCompileProgram(made, len(options), array):
             log = _get(made, "ProgramLog").rstrip(b"\0\n").decode(errors="replace")
             raise CompileError(log or f"{name}: NVRTC refuses the options {' '.join(options)}")
@@ -120,13 +120,17 @@ def _lowered(made: ctypes.c_void_p, expression: str) -> str:
 def run(args: Any) -> int:
     """Compiles a file into another."""
     source = pathlib.Path(args.source)
-    target = pathlib.Path(args.target or source.with_suffix(".ptx" if args.ptx else ".cubin"))
     try:
         text = source.read_bytes()
     except OSError as error:
         raise Refused(f"{source}: {error.strerror}") from error
     if text.startswith(b"\x7fELF"):
         raise Refused(f"{source} is machine code already, not CUDA C")
+    if b"\0" in text:
+        raise Refused(f"{source} is no text, so it is no CUDA C")
+    target = pathlib.Path(args.target or source.with_suffix(".ptx" if args.ptx else ".cubin"))
+    if target.resolve() == source.resolve():
+        raise Refused(f"{source} would be overwritten by what it is compiled to: name another target")
     options = [f"--include-path={place}" for place in [str(source.parent), *args.include, *headers()]]
     options += [f"--define-macro={macro}" for macro in args.define]
     if args.optimize is not None and args.optimize < 3:

@@ -7,7 +7,7 @@ import os
 import sys
 
 # The exit statuses. docs/cli.md describes them for users.
-OK, PROBLEM, WRONG, NOT_STARTED = 0, 1, 2, 127
+OK, PROBLEM, WRONG, NOT_STARTED, INTERRUPTED = 0, 1, 2, 127, 130
 
 COLOURS = {"ok": "32", "problem": "31", "note": "33", "skipped": "2", "bold": "1"}
 
@@ -18,6 +18,54 @@ class Refused(Exception):
     def __init__(self, sentence: str, status: int = WRONG):
         super().__init__(sentence)
         self.status = status
+
+
+def open_streams() -> None:
+    """Gives a process whose standard output or error is closed one that goes nowhere."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w"))
+
+
+def silence() -> None:
+    """Nobody reads standard output any more. What is left of it goes nowhere, so that the end of Python does not complain."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def flush() -> None:
+    """Writes what is left of the output. A reader that has closed the pipe is no error, and a disk that is full is one."""
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        silence()
+    except OSError as error:
+        silence()
+        raise Refused(f"standard output: {error.strerror}") from error
+
+
+def of_system(error: OSError) -> str:
+    """The sentence about an error of the system: what it is about, and its reason."""
+    return ": ".join(filter(None, [error.filename and os.fsdecode(error.filename), error.strerror or str(error)]))
+
+
+class Printed:
+    """Standard output of a command. If it cannot be written, the command ends with a sentence about that."""
+
+    def __init__(self, stream):
+        self.stream = stream
+
+    def write(self, text: str) -> int:
+        """Writes, as the stream does."""
+        try:
+            return self.stream.write(text)
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            silence()
+            raise Refused(f"standard output: {error.strerror}") from error
+
+    def __getattr__(self, name: str):
+        return getattr(self.stream, name)
 
 
 def paint(text: str, colour: str, stream=None) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import json
 
-from . import names
+from . import names, say
 
 GPU = 0  # the "process" of the GPU in a timeline of tegrarm-sim
 PAUSE = 1000.0  # microseconds without a kernel call, after which a call belongs to another RM call of the same name
@@ -142,5 +142,8 @@ def perfetto(spans: list[Span], process: str) -> dict:
 
 def read(path: str) -> list[dict]:
     """Reads a timeline that tegrarm-sim wrote."""
-    with open(path, encoding="utf-8") as file:
-        return json.load(file)
+    try:
+        with open(path, encoding="utf-8") as file:
+            return json.load(file)
+    except ValueError:
+        raise say.Refused(f"{path} is cut off: tegrarm-sim was ended, or the disk is full") from None

@@ -17,8 +17,12 @@ WIDTH = 46
 def read(path: str) -> Iterator[dict]:
     """The kernel calls of a recording in their order. The first line describes the recording and is left out."""
     with open(path, encoding="utf-8") as file:
-        for line in file:
-            if "call" in (entry := json.loads(line)):
+        for number, line in enumerate(file, 1):
+            try:
+                entry = json.loads(line)
+            except ValueError:
+                raise say.Refused(f"{path}: line {number} is cut off: the program was ended, or the disk is full") from None
+            if "call" in entry:
                 yield entry
 
 

@@ -54,6 +54,29 @@ fn a_recording_of_the_same_board_replays() {
     assert!(out.status.success() && text(&out).contains("all as recorded"), "{out:?}");
 }
 
+/// Programs that asked for JSON get it, whatever the file is.
+#[test]
+fn an_error_is_json_too() {
+    let file = file("no-recording.jsonl", b"notes");
+    for arguments in [&["replay"][..], &["replay", "--all"], &["decode", "--as", "cubin"]] {
+        let out = tool(&[arguments, &["--json", file.to_str().unwrap()]].concat());
+        let told: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
+        assert_eq!((out.status.code(), &told["status"]), (Some(2), &2.into()), "{out:?}");
+        let sentence = told["error"].as_str().unwrap();
+        assert!(sentence.starts_with(file.to_str().unwrap()), "{sentence}");
+        assert_eq!(String::from_utf8_lossy(&out.stderr), format!("tegrarm-sim: {sentence}\n"));
+    }
+}
+
+/// Shifted to bytes, such a number would be another one.
+#[test]
+fn a_board_has_no_more_memory_than_there_are_addresses() {
+    for mib in ["0", "16777217", "17592186044416", "-1", "8G"] {
+        let out = tool(&["run", &format!("--memory={mib}"), "--", "true"]);
+        assert_eq!(out.status.code(), Some(2), "{mib}: {out:?}");
+    }
+}
+
 #[test]
 fn every_difference_is_printed_where_all_are_asked_for() {
     let path = recording("all.jsonl");

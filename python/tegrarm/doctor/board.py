@@ -94,7 +94,7 @@ def driver(machine: Machine) -> Iterator[Check]:
 
 def memory(machine: Machine) -> Iterator[Check]:
     """Checks how much memory is left. The GPU has no memory of its own."""
-    sizes = dict(re.findall(r"^(\w+): +(\d+) kB$", machine.read("/proc/meminfo") or "", re.M))
+    sizes = dict(re.findall(r"^(\w+): +(\d{1,18}) kB$", machine.read("/proc/meminfo") or "", re.M))
     if not {"MemTotal", "MemAvailable"} <= sizes.keys():
         yield note("memory", "/proc/meminfo does not say how much there is")
         return
@@ -114,7 +114,7 @@ def devfreq(machine: Machine) -> Iterator[Check]:
         yield note("devfreq", "no GPU under /sys/class/devfreq", "Clocks are not shown, and programs cannot ask for the highest one.")
         return
     rate, name = machine.read(f"/sys/class/devfreq/{gpus[0].name}/cur_freq"), gpus[0].name
-    if rate is None or not rate.isdigit():
+    if rate is None or not re.fullmatch(r"\d{1,19}", rate, re.ASCII):
         yield note("devfreq", f"{name} does not tell its clock", "A container needs -v /sys:/sys:ro for that.")
     else:
         yield ok("devfreq", f"{name} at {int(rate) / 1e6:.0f} MHz, governor {machine.read(f'/sys/class/devfreq/{name}/governor')}")

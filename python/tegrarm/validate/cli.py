@@ -38,8 +38,12 @@ def checked(args) -> int:
     about, members = evidence.unpack(pathlib.Path(args.check))
     if args.json:
         say.as_json({"file": args.check, **{k: v for k, v in about.items() if k != "members"}})
-    else:
-        print(report.summary(about, members))
+        return say.OK
+    try:
+        shown = report.summary(about, members)
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise say.Refused(f"{args.check}: it lacks what every file of tegrarm validate has") from None
+    print(shown)
     return say.OK
 
 
@@ -137,10 +141,13 @@ class Run:
                  "differences": len(gathered.differences), "digest": compare.digest(gathered.differences)}
         members = {**gathered.members, "report.html": report.page(about, gathered.members).encode()}
         name, data = evidence.pack(members, about)
-        print(report.everything(about, members))
+        # With --json the answer is the only thing on standard output.
+        (self.say if self.args.json else print)(report.everything(about, members))
         target = self.output / name
         if not self.agreed(target, len(data)):
-            print(f"Nothing was written. Everything lies in {self.work}; delete it when you do not need it.")
+            self.say(f"Nothing was written. Everything lies in {self.work}; delete it when you do not need it.")
+            if self.args.json:
+                say.as_json({"file": None, "kept": str(self.work), **about})
             return say.PROBLEM
         target.write_bytes(data)
         page = target.with_suffix("").with_suffix(".html")
@@ -159,4 +166,7 @@ class Run:
         if not sys.stdin.isatty():
             self.say("Nobody is here to agree: --yes writes the file.")
             return False
-        return input(f"Write this to {target} ({size >> 10} KiB)? [y/N] ").strip().lower() in ("y", "yes")
+        try:
+            return input(f"Write this to {target} ({size >> 10} KiB)? [y/N] ").strip().lower() in ("y", "yes")
+        except EOFError:
+            return False

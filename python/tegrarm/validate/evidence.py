@@ -76,7 +76,7 @@ def unpack(path: pathlib.Path) -> tuple[dict, dict[str, bytes]]:
     try:
         with tarfile.open(fileobj=io.BytesIO(decompressed(data, str(path)))) as archive:
             members = {entry.name: read(archive, entry, path) for entry in archive.getmembers()}
-    except tarfile.TarError as error:
+    except (tarfile.TarError, ValueError, EOFError) as error:
         raise Refused(f"{path}: there is no tar archive in it: {error}") from None
     if MANIFEST not in members:
         raise Refused(f"{path}: it has no {MANIFEST}, so tegrarm validate did not write it")
@@ -84,7 +84,8 @@ def unpack(path: pathlib.Path) -> tuple[dict, dict[str, bytes]]:
     try:
         about = json.loads(manifest)
         version, hashes = about["format"], about["members"]
-    except (ValueError, KeyError, TypeError):
+        hashes = {str(name): str(value) for name, value in hashes.items()}
+    except (ValueError, KeyError, TypeError, AttributeError):
         raise Refused(f"{path}: its {MANIFEST} cannot be read") from None
     if version != FORMAT:
         raise Refused(f"{path}: its format is {version}, and this tegrarm reads {FORMAT}")

@@ -35,6 +35,11 @@ pub fn all_in_words(outcome: &PerformedAll) -> String {
     text
 }
 
+/// An error as JSON: what is wrong with a file, and the exit status.
+pub fn error(file: &Path, why: &dyn Error, status: u8) -> String {
+    format!("{}\n", json!({"error": format!("{}: {why}", file.display()), "status": status}))
+}
+
 /// A listing as JSON.
 pub fn decode(kind: Kind, text: &str) -> String {
     let lines: Vec<_> = text.lines().collect();

@@ -62,6 +62,9 @@ struct Manual {
     directory: PathBuf,
 }
 
+/// The most memory that a board can have: 16 TiB, more than any address of nvmap.
+const MOST_MIB: u64 = 1 << 24;
+
 /// Which board.
 #[derive(clap::Args)]
 struct Board {
@@ -108,7 +111,7 @@ struct Run {
     #[arg(long)]
     dead_gpu: bool,
     /// The board has this much memory, in MiB.
-    #[arg(long, value_name = "MIB")]
+    #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u64).range(1..=MOST_MIB))]
     memory: Option<u64>,
     /// Says how the program got its device nodes, and how many calls were trapped for it.
     #[arg(long, short)]
@@ -154,10 +157,10 @@ fn main() -> ExitCode {
     log();
     match Cli::parse().command {
         Verb::Run(run) => run_it(&run),
-        Verb::Replay(r) => replay(&r).unwrap_or_else(|e| failed(&r.recording.display(), &*e, 2)),
+        Verb::Replay(r) => replay(&r).unwrap_or_else(|e| refused(&r.recording, &*e, r.json)),
         Verb::Manual(m) => manual::write(<Cli as clap::CommandFactory>::command(), &m.directory)
             .map_or_else(|e| failed(&m.directory.display(), &e, 2), |()| ExitCode::SUCCESS),
-        Verb::Decode(d) => print(&d).unwrap_or_else(|e| failed(&d.file.display(), &*e, 2)),
+        Verb::Decode(d) => print(&d).unwrap_or_else(|e| refused(&d.file, &*e, d.json)),
     }
 }
 
@@ -181,6 +184,15 @@ fn say(text: std::fmt::Arguments<'_>) {
 fn failed(what: &dyn Display, why: &dyn Error, code: u8) -> ExitCode {
     say(format_args!("{what}: {why}"));
     ExitCode::from(code)
+}
+
+/// A file that cannot be used. Programs that asked for JSON get the sentence where the answer would have been.
+fn refused(file: &Path, why: &dyn Error, json: bool) -> ExitCode {
+    if json {
+        // If standard output cannot be written either, standard error still has the sentence.
+        let _ = tell(&answer::error(file, why, 2));
+    }
+    failed(&file.display(), why, 2)
 }
 
 /// The exit statuses of this program, as `env` and `timeout` have them: this program failed, the program cannot be
