@@ -21,7 +21,8 @@ NOBODY = 54321  # no file of a fixture is this user's
 
 # What differs between runs.
 CHANGING = ((r"0x[0-9a-f]{6,}", "0x…"), (r"/tmp/[^\s:,]+", "…"), (r"\b\d+ (MiB|ms|s)\b", r"… \1"), (r"\b[\d.]+m?s\b", "… ms"),
-            (r"(SM|channel) \d+", r"\1 …"), (re.escape(str(ROOT)), "…"))
+            (r"(SM|channel|descriptor) \d+", r"\1 …"), (r"\b\d+ calls", "… calls"),
+            (r"offset 0x[0-9a-f]{2,}", "offset 0x…"), (re.escape(str(ROOT)), "…"))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -82,6 +83,14 @@ COMMANDS = (
             "`tegrarm doctor` names the group and the udev rule.", {"TEGRARM_BACKEND": "nvgpu"}, ("--deny", "/dev/nvgpu/igpu0/ctrl")),
     Command("a GPU that is not there", ("info",), "The driver is loaded, and the GPU did not come up.",
             "`sudo dmesg | grep nvgpu`; switch the board off and on.", {"TEGRARM_BACKEND": "nvgpu"}, ("--dead-gpu",)),
+    Command("a kernel without sync files", ("run", "script.py"),
+            "The kernel has no node for fences of host1x, or the container does not have it.",
+            "Give the node to the container, or wait with `poll(2)` on the sync file.", {"TEGRARM_BACKEND": "nvgpu"},
+            ("--without", "/dev/host1x-fence"), {"script.py": b"import tegrarm\ntegrarm.Device().default_queue.after_sync_file(0)\n"}),
+    Command("a script that is no text", ("run", "script.py"), "`tegrarm run` takes a Python script.", "Correct the path.",
+            files={"script.py": bytes(9)}),
+    Command("a source that would be overwritten", ("compile", "kernels.cubin"), "The target would have the source's name.",
+            "Name a target, or name the source `.cu`.", files={"kernels.cubin": b"// CUDA C"}),
 )
 
 OPEN = """
@@ -100,6 +109,13 @@ kernel = gpu.probe("{kernel}")
 def work():
     gpu.run(kernel, 1, 32, {arguments})
 said(work)
+"""
+CUDA = OPEN + """
+from tegrarm import compile
+def compiled(body, parameters="int *p"):
+    source = f'extern "C" __global__ void k({parameters}) {{ {body} }}'
+    return gpu.kernel(compile.compiled(source.encode(), "k.cu"), "k")
+gpu = Gpu()
 """
 AFTER = ("The queue is stopped; everything else is there. `tegrarm_device_recover` makes it usable again. "
          "See [debugging](debugging.md#a-gpu-that-stopped).")
@@ -136,6 +152,41 @@ os.wait()
             "An access of four bytes needs an address that is a multiple of four.", AFTER),
     Snippet("a trap", FAULT.format(kernel="trap", arguments="").replace(", )", ")"), "A kernel executed `trap`, as a failed `assert` does.",
             AFTER),
+    Snippet("an assertion", CUDA + "kernel = compiled('assert(*p == 1);')\nsaid(lambda: gpu.run(kernel, 1, 1, gpu.buffer(4096)))",
+            "A thread's `assert` failed. The sentence names the expression, the line and the thread.", AFTER),
+    Snippet("memory that is freed twice", CUDA + """
+kernel = compiled('p = (int *)malloc(40); *p = 1; free(p); free(p);')
+said(lambda: gpu.run(kernel, 1, 1, gpu.buffer(4096)))
+""", "A kernel freed memory that it had freed before.", AFTER),
+    Snippet("a heap that is in use", CUDA + """
+gpu.run(compiled('*(int *)malloc(100) = 1;'), 1, 1, gpu.buffer(4096))
+said(lambda: call("tegrarm_device_set_limit", gpu.handle, _ffi.TEGRARM_LIMIT_HEAP_SIZE, 1 << 20))
+""", "Kernels have not freed what `malloc` gave them, so that the heap cannot be replaced.",
+            "Set the limit before the first kernel, or `TEGRARM_HEAP_SIZE`, or free the memory in a kernel."),
+    Snippet("a heap that is no number", "import os\nos.environ['TEGRARM_HEAP_SIZE'] = '8M'" + OPEN + "said(Gpu)",
+            "`TEGRARM_HEAP_SIZE` is something else than bytes.", "Set it to a number, for example 8388608."),
+    Snippet("text that found no room", CUDA + """
+texts = []
+printer = _ffi.PrintfCallback(lambda text, size, _: texts.append(ctypes.string_at(text, size)))
+call("tegrarm_printf", gpu.handle, printer, None)
+call("tegrarm_device_set_limit", gpu.handle, _ffi.TEGRARM_LIMIT_PRINTF_SIZE, 4096)
+gpu.run(compiled('for (int i = 0; i < 5000; i++) printf("%d", *p);'), 1, 1, gpu.buffer(4096))
+print(texts[-1].decode())
+""", "A kernel printed more than the buffer holds until the program waits.",
+            "Print less, wait more often, or make the buffer larger as the message says."),
+    Snippet("a texture", CUDA + "said(lambda: compiled('*p = tex1Dfetch<int>(t, 0);', 'cudaTextureObject_t t, int *p'))",
+            "The module reads or writes a texture or a surface. It is refused when it is loaded, because the kernel would fault.",
+            "Pass the array as a pointer, and compute the index in the kernel."),
+    Snippet("something else as a sync file", OPEN + """
+gpu = Gpu()
+with gpu.queue(_ffi.TEGRARM_QUEUE_COMPUTE) as queue, open("/dev/null") as file:
+    said(lambda: call("tegrarm_queue_after_sync_file", queue, file.fileno()))
+""", "The descriptor is no sync file, or one of another driver than host1x.", "Wait for it with `poll(2)`, which takes any sync file."),
+    Snippet("a syncpoint that is not there", OPEN + """
+gpu = Gpu()
+with gpu.queue(_ffi.TEGRARM_QUEUE_COMPUTE) as queue:
+    said(lambda: call("tegrarm_queue_after_syncpoint", queue, 1 << 20, 1))
+""", "The system has fewer syncpoints.", "Pass the number as the other driver gave it."),
     Snippet("a kernel that takes too long", OPEN + """
 gpu = Gpu()
 flag = gpu.buffer(4096)
