@@ -2,7 +2,8 @@
 
     python packaging/prepare.py "library=make build" "Python=make venv-demo"
 
-A terminal gets one line that is written anew, anything else a line every now and then. What a command printed is shown if it fails.
+A terminal gets one line that is written anew, anything else a line every now and then. The last line says how long each command took.
+What a command printed is shown if it fails.
 """
 
 import re
@@ -28,6 +29,7 @@ class Step:
 
     def __init__(self, name: str, command: str):
         self.name, self.news, self.count, self.text = name, "starting", 0, []
+        self.started, self.seconds = time.monotonic(), 0.0
         self.process = subprocess.Popen(shlex.split(command), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                                         errors="replace", stdin=subprocess.DEVNULL)
         self.reader = threading.Thread(target=self._read, daemon=True)
@@ -40,6 +42,8 @@ class Step:
                 if found := pattern.match(line):
                     self.count += 1
                     self.news = says.format(*found.groups())
+        self.process.wait()
+        self.seconds = time.monotonic() - self.started
 
     def says(self) -> str:
         """How far it is."""
@@ -62,7 +66,9 @@ def wait(steps: list[Step]) -> Step | None:
         time.sleep(0.1)
     if watched:
         print("\r\x1b[K", end="")
-    print(f"prepared in {time.monotonic() - started:.0f} s: {', '.join(step.name for step in steps)}", flush=True)
+    for step in steps:
+        step.reader.join()
+    print(f"prepared in {time.monotonic() - started:.0f} s: {', '.join(f'{s.name} {s.seconds:.0f} s' for s in steps)}", flush=True)
     return next((step for step in steps if step.process.returncode), None)
 
 
