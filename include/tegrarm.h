@@ -1508,7 +1508,7 @@ NV_STATUS tegrarm_buffer_part(struct tegrarm_buffer *buffer, NvU64 offset, NvU64
  * handle of the same memory is left.
  *
  * Only for a buffer that `tegrarm_buffer_import_pages` made does the call wait for that work, because the pages are the
- * caller's again when it returns.
+ * caller's again when it returns. A replay that copies them is destroyed before.
  *
  * Errors:
  * - `NV_ERR_OBJECT_NOT_FOUND`: `buffer` is not a buffer.

@@ -17,6 +17,7 @@ use tegrarm::runtime::launch::{Dim3, Launch};
 use tegrarm::runtime::memory::{Access, Cache};
 use tegrarm::runtime::module::KernelRef;
 use tegrarm::runtime::params;
+use tegrarm::runtime::replay::Replay;
 use tegrarm::status::RmResult;
 use tegrarm::tegra::CacheMode;
 use tegrarm_abi::rm::status::*;
@@ -297,4 +298,20 @@ fn an_allocation_gets_memory_that_was_just_freed() {
         drop(b);
     }
     assert_eq!(status(device.alloc(total * 2, Cache::Cached)), NV_ERR_NO_MEMORY);
+}
+
+/// A replay keeps a buffer of its copies alive. Whoever frees it has the pages nevertheless.
+#[test]
+fn freed_pages_are_the_callers_although_a_replay_has_them() {
+    let (_, _, device) = open();
+    let (kernel, pages) = (vecadd(&device), Pages::new(PAGE, libc::PROT_READ | libc::PROT_WRITE));
+    let one = device.alloc(PAGE as u64, Cache::Cached).unwrap();
+    one.fill(0, PAGE as u64, 1f32.to_bits(), 4).unwrap();
+    let sums = device.borrow_pages(pages.at as u64, PAGE as u64, Access::FULL).unwrap();
+    let mut replay = Replay::on(&device).unwrap();
+    replay.copy(&one, 0, &sums, 0, 4).unwrap();
+    let fence = add(&kernel, [&one, &one, &sums], 128, 3000).unwrap();
+    sums.free();
+    assert!(device.query(fence).unwrap(), "the pages are given back while the GPU writes them");
+    assert_eq!(pages.floats()[..128], [2.0; 128]);
 }

@@ -141,6 +141,14 @@ impl Buffer {
         self.len
     }
 
+    /// Ends the use of the buffer by the caller. Pages of this process are the caller's again when this returns, also if
+    /// a replay keeps the buffer: the work that the device has so far does not use them any more.
+    pub fn free(self: Arc<Buffer>) {
+        if self.memory.is_borrowed() {
+            self.device.finish_all();
+        }
+    }
+
     /// The offset of the buffer in the memory of which it is a part.
     pub fn start(&self) -> u64 {
         self.start

@@ -5,6 +5,7 @@ use super::super::objects::{NV_STATUS, NvU32, NvU64};
 use super::handles::{BUFFERS, DEVICES};
 use super::opaque::{tegrarm_buffer, tegrarm_device};
 use super::pointers::{give, give_any, present};
+use crate::runtime::buffer::Buffer;
 use crate::runtime::memory::{Access, Cache};
 use crate::status::{RmResult, fail};
 use std::ffi::{c_int, c_void};
@@ -201,13 +202,13 @@ pub unsafe extern "C" fn tegrarm_buffer_part(
 /// handle of the same memory is left.
 ///
 /// Only for a buffer that `tegrarm_buffer_import_pages` made does the call wait for that work, because the pages are the
-/// caller's again when it returns.
+/// caller's again when it returns. A replay that copies them is destroyed before.
 ///
 /// Errors:
 /// - `NV_ERR_OBJECT_NOT_FOUND`: `buffer` is not a buffer.
 #[unsafe(no_mangle)]
 pub extern "C" fn tegrarm_buffer_free(buffer: *mut tegrarm_buffer) -> NV_STATUS {
-    status(|| BUFFERS.remove(buffer).map(drop))
+    status(|| BUFFERS.remove(buffer).map(Buffer::free))
 }
 
 /// Says how much memory there is: `*available` is how many bytes can be allocated, and `*total` is how many bytes there are.
