@@ -200,3 +200,26 @@ fn a_full_queue_recovers_too() {
     device.wait(lost, DEADLINE).unwrap();
     assert_eq!(first(&out), 2.0);
 }
+
+/// The device's own queue works, and another one is stopped: the stack of neither changes, nor that of a queue between.
+#[test]
+fn a_stack_that_one_queue_cannot_have_is_that_of_none() {
+    let device = open_device();
+    let mut kernel = vecadd(&device);
+    let queues = [Plan::PLAIN, Plan::PLAIN].map(|plan| QueueRef::open(&device, plan).unwrap());
+    let nowhere = [0x12_3456_7000u64.to_le_bytes(); 3];
+    let block = params::pack(kernel.kernel(), &[&nowhere[0], &nowhere[1], &nowhere[2], &32u32.to_le_bytes()]).unwrap();
+    let fill = |_: &params::Layout, to: &tegrarm::runtime::memory::Span| {
+        to.put(0, &block);
+        Ok(())
+    };
+    let lost = queues[1].launch(&mut kernel, &LINE, fill).unwrap();
+    assert_eq!(device.wait(lost, DEADLINE).unwrap_err().status, NV_ERR_RESET_REQUIRED);
+    let stacks = || [device.stack(), queues[0].lane().stack(), queues[1].lane().stack()];
+    let before = stacks();
+    assert_eq!(device.set_stack(4000).unwrap_err().status, NV_ERR_RESET_REQUIRED);
+    assert_eq!(stacks(), before);
+    device.recover().unwrap();
+    device.set_stack(4000).unwrap();
+    assert!(stacks().iter().all(|stack| *stack >= 4000), "{:?}", stacks());
+}

@@ -6,10 +6,9 @@
 use super::base::{Base, refused};
 use super::buffer::Transfer;
 use super::cubin::Kernel;
-use super::cubin::kernel::STACK_RESERVE;
 use super::fault::{FaultInfo, Probe};
 use super::follow_up::FollowUp;
-use super::lane::{FIRST_LOCAL, LOCAL_UNIT, Lane, MOST_LOCAL, split};
+use super::lane::{FIRST_LOCAL, Lane, split};
 use super::lanes::{Found, Lanes};
 use super::launch::{Launch, LaunchError};
 use super::memory::{Memory, Span};
@@ -22,7 +21,7 @@ use super::session::Session;
 use super::stamps::Stamps;
 use crate::rm::Rm;
 use crate::rm::profile::Profile;
-use crate::status::{RmResult, fail};
+use crate::status::RmResult;
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -30,9 +29,6 @@ use std::time::Duration;
 use tegrarm_abi::rm::ctrl_2080::*;
 use tegrarm_abi::rm::status::*;
 use zerocopy::FromZeros;
-
-/// The most stack that a thread can have.
-pub const MOST_STACK: u32 = MOST_LOCAL - STACK_RESERVE;
 
 /// The compute capability of an SM version (`0x807` is 87), in the form that cubins use.
 fn capability(sm_version: u32) -> u32 {
@@ -420,30 +416,6 @@ impl Device {
         }
         self.bury();
         Ok(recovered)
-    }
-
-    /// The number of bytes of stack that each thread has.
-    pub fn stack(&self) -> u32 {
-        self.own.stack()
-    }
-
-    /// The number of bytes of local memory that each thread has.
-    pub fn local_memory(&self) -> u32 {
-        self.own.local_memory()
-    }
-
-    /// Gives each thread at least this many bytes of stack, after all work before has finished.
-    ///
-    /// # Errors
-    /// `NV_ERR_INVALID_ARGUMENT` for more than a thread can have, `NV_ERR_NO_MEMORY` if there is not enough memory, and
-    /// the channel's fault.
-    pub fn set_stack(&self, bytes: u64) -> RmResult<()> {
-        if bytes > u64::from(MOST_STACK) {
-            fail!(NV_ERR_INVALID_ARGUMENT, "a stack of {bytes} bytes: a thread has at most {MOST_STACK}");
-        }
-        let local = (bytes as u32 + STACK_RESERVE).next_multiple_of(LOCAL_UNIT).max(FIRST_LOCAL);
-        self.own.set_local(&self.base, local)?;
-        self.lanes.all().iter().try_for_each(|lane| lane.set_local(&self.base, local))
     }
 
     /// The number of blocks of a launch that all SMs together can run at the same time.

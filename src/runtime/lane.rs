@@ -382,6 +382,14 @@ impl Lane {
         records.into_iter().map(whose).collect()
     }
 
+    /// Fails with the fault if one stopped the queue.
+    ///
+    /// # Errors
+    /// The channel's fault.
+    pub fn check(&self) -> RmResult<()> {
+        self.work.lock().queue.check()
+    }
+
     /// The number of bytes of local memory that each thread has.
     pub fn local_memory(&self) -> u32 {
         self.work.lock().local

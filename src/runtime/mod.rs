@@ -39,6 +39,7 @@ pub mod ready;
 pub mod replay;
 pub mod sentence;
 pub mod session;
+mod stacks;
 pub mod stamps;
 pub mod syncpoints;
 pub mod timeline;
