@@ -1,6 +1,7 @@
 //! Programs disturb the supervisor and each other. No other program may notice, and the next run must work.
 
 mod matrix;
+mod swarm;
 
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
@@ -18,7 +19,7 @@ fn compile(name: &str) -> String {
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/outlive");
     let program = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("outlive-{name}"));
     let mut cc = Command::new("cc");
-    cc.args(["-O1", "-Wall", "-Wno-unused-function", "-Werror", "-o"])
+    cc.args(["-O1", "-pthread", "-Wall", "-Wno-unused-function", "-Werror", "-o"])
         .arg(&program)
         .arg(sources.join(format!("{name}.c")));
     assert!(cc.status().unwrap().success());
