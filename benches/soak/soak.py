@@ -20,6 +20,10 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 METRICS = {"memory": "MiB", "descriptors": "", "mappings": "", "threads": ""}
 SAMPLES = 240
+# How many seconds a program may take to end after its time.
+GRACE = 120
+# With fewer samples there is no verdict.
+ENOUGH = 20
 # What a run may grow from its second quarter to its last: allocators keep what they had, and a sample may fall into a busy moment.
 ALLOWED = {"memory": lambda before: max(3.0, 0.03 * before), "descriptors": lambda _: 3, "mappings": lambda before: max(8, 0.02 * before),
            "threads": lambda _: 2}
@@ -57,32 +61,58 @@ def read(pid):
         return None
 
 
-def child_of(pid):
-    """The first child of a process, when there is one."""
-    while True:
-        children = pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+def child_of(pid, process):
+    """The first child of `pid`, as soon as there is one. It is nothing if `process`, to which both belong, has ended before."""
+    while process.poll() is None:
+        try:
+            children = pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        except OSError:
+            return None
         if children:
             return int(children[0])
         time.sleep(0.01)
+    return None
 
 
-def churn(end, target, cubin, seed):
+def kill(pid):
+    """Kills a process, which may have ended by itself."""
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+
+
+def churn(end, target, cubin, seed, out):
     """Short programs on nodes of their own, each killed or left alone, with its supervisor or without."""
     odd, count, failed = random.Random(seed), 0, []
     simulator, work = target / "release" / "tegrarm-sim", target / "soak" / "work"
-    env = {**os.environ, "TEGRARM_BACKEND": "nvgpu"}
+    env = {**os.environ, "TEGRARM_BACKEND": "nvgpu", "TMPDIR": str(out)}
     while time.monotonic() < end:
         run = subprocess.Popen([simulator, "run", "--quiet", "--", work, cubin, "2"], env=env, stdout=subprocess.DEVNULL,
                                stderr=subprocess.PIPE, text=True, start_new_session=True)
-        victim = odd.choice([None, run.pid, "supervisor"])
+        victim = odd.choice([None, "simulator", "supervisor"])
         time.sleep(odd.uniform(0.05, 1.5))
-        if victim is not None and run.poll() is None:
-            os.kill(child_of(run.pid) if victim == "supervisor" else victim, signal.SIGKILL)
-        said = run.communicate()[1]
+        found = run.pid if victim == "simulator" else child_of(run.pid, run) if victim else None
+        if found is not None and run.poll() is None:
+            kill(found)
+        try:
+            said = run.communicate(timeout=GRACE)[1]
+        except subprocess.TimeoutExpired:
+            os.killpg(run.pid, signal.SIGKILL)
+            said, victim = f"it did not end in {GRACE} s after {victim or 'nobody'} was killed", None
+            run.communicate()
         if victim is None and run.returncode != 0:
             failed.append(said)
         count += 1
     return count, failed
+
+
+def left(out):
+    """What simulators left in their folder. Those that lost their other half sweep a moment later."""
+    end = time.monotonic() + GRACE
+    while (paths := list(out.glob("tegrarm-sim.*"))) and time.monotonic() < end:
+        time.sleep(0.1)
+    return paths
 
 
 def svg(table, path, seconds):
@@ -113,9 +143,12 @@ def judge(table):
     for name, samples in table.items():
         for metric in METRICS:
             values = [sample[metric] for _, sample in samples]
+            if len(values) < ENOUGH:
+                grown.append(f"{name}: {len(values)} samples of {metric} say nothing, it ended too early")
+                continue
             quarter = max(1, len(values) // 4)
             # Whole devices come and go: what counts is what a program takes in its quiet and its busy moments alike.
-            before, after = statistics.median(values[quarter:2 * quarter] or values), statistics.median(values[-quarter:])
+            before, after = statistics.median(values[quarter:2 * quarter]), statistics.median(values[-quarter:])
             verdict = "flat" if after - before <= ALLOWED[metric](before) else "GROWS"
             spread = f"{min(values):8.1f} to {max(values):8.1f}"
             print(f"{name:24} {metric:12} {spread}, second quarter {before:8.1f}, last {after:8.1f}  {verdict}")
@@ -145,17 +178,21 @@ def main():
     }
     running = {name: subprocess.Popen(command, env=env, cwd=ROOT) for name, (command, env) in spawn.items()}
     pids = {name: process.pid for name, process in running.items()}
-    pids["supervisor"] = child_of(running["supervisor"].pid)
-    pids["on nodes"] = child_of(pids["supervisor"])
+    pids["supervisor"] = child_of(running["supervisor"].pid, running["supervisor"])
+    pids["on nodes"] = child_of(pids["supervisor"], running["supervisor"])
     outcome = []
-    churning = threading.Thread(target=lambda: outcome.append(churn(start + args.seconds, args.target, cubin, 1)))
+    churning = threading.Thread(target=lambda: outcome.append(churn(start + args.seconds, args.target, cubin, 1, args.out)))
     churning.start()
     table = {name: [] for name in pids}
-    while any(process.poll() is None for process in running.values()):
+    while any(process.poll() is None for process in running.values()) and time.monotonic() - start < args.seconds + GRACE:
         for name, pid in pids.items():
-            if (sample := read(pid)) and time.monotonic() - start < args.seconds:
+            if pid and (sample := read(pid)) and time.monotonic() - start < args.seconds:
                 table[name].append((time.monotonic() - start, sample))
         time.sleep(args.seconds / SAMPLES)
+    stuck = [name for name, process in running.items() if process.poll() is None]
+    for name in stuck:
+        running[name].kill()
+        running[name].wait()
     churning.join()
     with (args.out / "soak.csv").open("w", newline="") as file:
         writer = csv.writer(file)
@@ -163,11 +200,11 @@ def main():
         writer.writerows([name, f"{t:.2f}", *sample.values()] for name, samples in table.items() for t, sample in samples)
     svg(table, args.out / "soak.svg", args.seconds)
     wrong = judge(table)
-    count, failed = outcome[0]
+    count, failed = outcome[0] if outcome else (0, ["the short runs ended with an exception"])
     print(f"{count} short runs, some of them killed; the plot is {args.out / 'soak.svg'}")
     wrong += [f"{name} ended with {process.returncode}" for name, process in running.items() if process.returncode != 0]
     wrong += [f"a short run that nobody killed failed: {said.strip()}" for said in failed]
-    wrong += [f"{path} is left" for path in args.out.glob("tegrarm-sim.*")]
+    wrong += [f"{path} is left" for path in left(args.out)]
     print("\n".join(wrong))
     return 1 if wrong else 0
 
