@@ -398,6 +398,7 @@ DENY_CHECK    = $(HAS_DENY) --all-features check --hide-inclusion-graph licenses
 deny: $(DENY)     ## licences, versions, sources and known vulnerabilities of what we depend on (needs github.com)
 	$(DENY) --all-features check
 	$(DENY) --manifest-path fuzz/Cargo.toml --config deny.toml check licenses sources
+	$(DENY) --manifest-path loom/Cargo.toml --config deny.toml check licenses sources
 
 $(DENY):
 	$(CARGO) install --quiet --locked --root $(CACHE)/cargo-deny-$(DENY_VERSION) --target-dir $(CACHE)/cargo-deny-build cargo-deny@$(DENY_VERSION)
@@ -483,6 +484,10 @@ tsan: ## the tests that have several threads, under the thread sanitizer (needs 
 	@rustup component add --toolchain nightly rust-src
 	RUSTFLAGS="-Zsanitizer=thread" TEGRARM_TEST_ROUNDS=100 $(CARGO) +nightly test --locked -Zbuild-std --target $(HOST) \
 		--target-dir $(CARGO_TARGET_DIR)/tsan -p tegrarm $(TSAN_TESTS:%=--test %)
+
+.PHONY: loom
+loom: ## hand-made synchronisation in every order of threads: handles, recovered queues, sleeps of the GPU's threads
+	RUSTFLAGS="--cfg loom" $(CARGO) test --manifest-path loom/Cargo.toml --locked --release --target-dir $(CARGO_TARGET_DIR)/loom
 
 fuzz-seeds: $(FUZZ)/bin/cargo-fuzz  ## adds what `make fuzz` found to the committed seeds: the fewest inputs that cover the same code
 	@set -e; for t in $(FUZZ_PLAIN) $(FUZZ_ASAN); do \

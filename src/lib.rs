@@ -34,4 +34,5 @@ mod logging;
 pub mod rm;
 pub mod runtime;
 pub mod status;
+mod sync;
 pub mod tegra;

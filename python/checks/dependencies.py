@@ -16,7 +16,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-MANIFESTS = ["Cargo.toml", "fuzz/Cargo.toml"]
+MANIFESTS = ["Cargo.toml", "fuzz/Cargo.toml", "loom/Cargo.toml"]
 TARGETS = ["x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu"]
 # The files that may use a dependency of each kind.
 PLACES = {None: ["src", "fuzz_targets"], "dev": ["src", "tests", "benches", "examples"], "build": ["build.rs"]}

@@ -22,6 +22,7 @@ pub mod lane;
 pub mod lanes;
 pub mod launch;
 pub mod library;
+pub mod lost;
 pub mod measure;
 pub mod memory;
 pub mod module;

@@ -1,21 +1,18 @@
 //! How far the GPU has come with the work of a queue.
 
+use super::lost::Lost;
 use super::memory::{Cache, Memory};
 use super::place::{Place, Width};
 use super::session::Session;
 use crate::status::{RmResult, fail};
-use parking_lot::Mutex;
-use std::ops::RangeInclusive;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use tegrarm_abi::rm::status::*;
 
 /// The GPU's progress: the number of the last submission that has finished.
 pub struct Timeline {
     memory: Arc<Memory>,
-    /// Whether there are submissions that never finished although later ones did. The next field says which.
-    has_lost: AtomicBool,
-    lost: Mutex<Vec<RangeInclusive<u64>>>,
+    lost: Lost,
     /// How many channels have used the timeline so far.
     channels: AtomicU64,
 }
@@ -41,8 +38,7 @@ impl Timeline {
     /// An error that RM gives if there is no memory.
     pub fn new(session: &Arc<Session>) -> RmResult<Timeline> {
         let memory = Arc::new(Memory::new(session, 4096, Cache::Cached)?);
-        let (has_lost, channels) = (AtomicBool::new(false), AtomicU64::new(0));
-        Ok(Timeline { memory, has_lost, lost: Mutex::default(), channels })
+        Ok(Timeline { memory, lost: Lost::default(), channels: AtomicU64::new(0) })
     }
 
     /// Counts another channel, which is made for a new queue or after a fault. Returns the number of channels so far.
@@ -58,10 +54,8 @@ impl Timeline {
     pub fn lose(&self, last: u64) -> RmResult<()> {
         let completed = self.completed();
         if completed < last {
-            self.lost.lock().push(completed + 1..=last);
-            self.has_lost.store(true, Ordering::Release);
             let number = Place::of(&self.memory, 0, 8)?;
-            std::sync::atomic::fence(Ordering::Release);
+            self.lost.add(completed + 1..=last);
             number.write(Width::W8, 0, last);
         }
         Ok(())
@@ -73,14 +67,7 @@ impl Timeline {
     /// `NV_ERR_RESOURCE_LOST` if a fault had stopped the channel before.
     #[inline]
     pub fn check_kept(&self, submission: u64) -> RmResult<()> {
-        // A thread that sees the number of a recovery also sees what the recovery wrote before it.
-        std::sync::atomic::fence(Ordering::Acquire);
-        if self.has_lost.load(Ordering::Acquire) { self.look_for_lost(submission) } else { Ok(()) }
-    }
-
-    #[cold]
-    fn look_for_lost(&self, submission: u64) -> RmResult<()> {
-        if self.lost.lock().iter().any(|range| range.contains(&submission)) {
+        if self.lost.has(submission) {
             fail!(NV_ERR_RESOURCE_LOST, "a fault stopped the queue before submission {submission} finished");
         }
         Ok(())

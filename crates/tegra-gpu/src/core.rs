@@ -8,7 +8,8 @@ use super::doorbell::Doorbell;
 use super::engine::Engine;
 use super::fault;
 use super::trace::Trace;
-use parking_lot::{Condvar, Mutex, RwLock};
+use super::wake::Nap;
+use parking_lot::{Mutex, RwLock};
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -26,9 +27,8 @@ pub(crate) struct Core {
     doorbells: Mutex<Vec<Doorbell>>,
     /// The tokens of channels that were removed and whose ids have not been given out again.
     retired: Mutex<BTreeSet<u32>>,
-    /// True when a sleeping worker is asked to look for work at once.
-    woken: Mutex<bool>,
-    wake: Condvar,
+    /// The sleep of the worker that looks for work.
+    sleep: Nap,
 }
 
 impl Core {
@@ -41,8 +41,7 @@ impl Core {
             channels: RwLock::default(),
             doorbells: Mutex::default(),
             retired: Mutex::default(),
-            woken: Mutex::new(false),
-            wake: Condvar::new(),
+            sleep: Nap::new(),
         }
     }
 
@@ -219,17 +218,12 @@ impl Core {
 
     /// Asks a sleeping worker to look for work.
     pub(crate) fn wake(&self) {
-        *self.woken.lock() = true;
-        self.wake.notify_all();
+        self.sleep.wake();
     }
 
     /// Sleeps for at most `limit`, or until another thread wakes the worker.
     pub(crate) fn nap(&self, limit: Duration) {
-        let mut woken = self.woken.lock();
-        if !*woken {
-            self.wake.wait_for(&mut woken, limit);
-        }
-        *woken = false;
+        self.sleep.nap(limit);
     }
 
     /// Stops everything for ever.

@@ -2,9 +2,10 @@
 
 use super::channel::{Channel, Stop, StopReason};
 use super::clock::time_ns;
-use parking_lot::{Condvar, Mutex};
+use super::wake::Use;
+use parking_lot::Mutex;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use tegra_hw::HwGpu;
 
 /// The channel whose grid runs.
@@ -20,14 +21,16 @@ struct Owner {
 }
 
 /// The graphics engine.
-#[derive(Default)]
 pub(crate) struct Engine {
     owner: Mutex<Option<Owner>>,
-    /// The time at which the running grid started. 0 means that no grid runs.
-    busy_since: AtomicU64,
-    /// Whether the engine was used since a thread last waited for its use.
-    used: Mutex<bool>,
-    use_begins: Condvar,
+    /// Whether a grid runs, and since when.
+    busy: Use,
+}
+
+impl Default for Engine {
+    fn default() -> Engine {
+        Engine { owner: Mutex::default(), busy: Use::new() }
+    }
 }
 
 /// Held while a grid runs.
@@ -36,7 +39,7 @@ pub(crate) struct Busy<'a>(&'a Engine);
 impl Drop for Busy<'_> {
     fn drop(&mut self) {
         let mut owner = self.0.owner.lock();
-        self.0.busy_since.store(0, Ordering::Release);
+        self.0.busy.end();
         *owner = None;
     }
 }
@@ -66,29 +69,20 @@ impl Engine {
             gpu: channel.hw.tsg.gpu.clone(),
             watchdog_ns: (watchdog_ms > 0).then_some(u64::from(watchdog_ms) * 1_000_000),
         });
-        self.busy_since.store(time_ns().max(1), Ordering::Release);
+        self.busy.begin(time_ns().max(1));
         drop(owner);
-        let mut used = self.used.lock();
-        if !std::mem::replace(&mut *used, true) {
-            self.use_begins.notify_all();
-        }
-        drop(used);
+        self.busy.tell();
         Some(Busy(self))
     }
 
     /// Sleeps until a grid runs, or until `enough` returns true. [`Engine::wake`] makes the thread ask again.
     pub(crate) fn wait_for_use(&self, enough: impl Fn() -> bool) {
-        let mut used = self.used.lock();
-        *used = self.busy_since.load(Ordering::Acquire) != 0;
-        while !*used && !enough() {
-            self.use_begins.wait(&mut used);
-        }
+        self.busy.wait(enough);
     }
 
     /// Makes a thread that waits in [`Engine::wait_for_use`] ask again.
     pub(crate) fn wake(&self) {
-        let _used = self.used.lock();
-        self.use_begins.notify_all();
+        self.busy.wake();
     }
 
     /// Stops the running grid if the time of its watchdog is over.
@@ -105,9 +99,6 @@ impl Engine {
 
     /// How long the running grid has been running, in nanoseconds.
     pub(crate) fn busy_ns(&self) -> Option<u64> {
-        match self.busy_since.load(Ordering::Acquire) {
-            0 => None,
-            since => Some(time_ns().saturating_sub(since)),
-        }
+        self.busy.since().map(|since| time_ns().saturating_sub(since))
     }
 }

@@ -29,7 +29,9 @@ mod render;
 mod semaphore;
 mod slow;
 mod stats;
+mod sync;
 mod trace;
+mod wake;
 mod worker;
 
 pub use clock::time_ns;

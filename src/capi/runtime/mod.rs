@@ -3,6 +3,7 @@
 mod handles;
 pub mod opaque;
 pub mod pointers;
+mod row;
 mod slots;
 
 // In the header's order.

@@ -6,6 +6,7 @@
 //! cost the same, whatever the number of objects is.
 
 use super::super::instance::Cell;
+use super::row::{Guard, Row, Unheld};
 use crate::status::{RmError, RmResult, fail};
 use once_cell::sync::OnceCell;
 use parking_lot::{MappedMutexGuard, Mutex, MutexGuard};
@@ -26,20 +27,6 @@ const GENERATION_SHIFT: u32 = CHUNK_BITS + ROW_BITS;
 const KIND_SHIFT: u32 = 60;
 const GENERATION: u64 = 1 << GENERATION_SHIFT;
 const GENERATIONS: u64 = (1 << KIND_SHIFT) - GENERATION;
-
-/// The fields have this order so that a launch finds the lock without an addition.
-#[repr(C)]
-struct Row<T> {
-    object: Mutex<Option<T>>,
-    /// The handle of the object that is in the row now, or 0 if the row has no object.
-    handle: AtomicU64,
-}
-
-impl<T> Row<T> {
-    const fn empty() -> Row<T> {
-        Row { object: Mutex::new(None), handle: AtomicU64::new(0) }
-    }
-}
 
 /// A chunk is made when the chunks before it are full.
 type Chunk<T> = OnceCell<Box<[Row<T>]>>;
@@ -111,9 +98,7 @@ impl<H, T> Slots<H, T> {
         self.newest.fetch_max(handle & GENERATIONS, Ordering::Relaxed);
         let (chunk, index) = place(handle);
         let rows = self.rows.get().chunks[chunk].get_or_init(|| (0..FIRST << chunk).map(|_| Row::empty()).collect());
-        let mut held = rows[index].object.lock();
-        *held = Some(object);
-        rows[index].handle.store(handle, Ordering::Release);
+        rows[index].put(handle, object);
         Ok(std::ptr::without_provenance_mut(handle as usize))
     }
 
@@ -177,13 +162,14 @@ impl<H, T> Slots<H, T> {
     }
 
     #[inline(always)]
-    fn hold(&self, row: &Row<T>, handle: u64, guard: MutexGuard<'static, Option<T>>) -> RmResult<Held<T>> {
-        if row.handle.load(Ordering::Relaxed) == handle
-            && let Ok(held) = MutexGuard::try_map(guard, Option::as_mut)
-        {
-            return Ok(held);
-        }
-        Err(self.unknown(handle))
+    fn held(&self, handle: u64, row: Result<Guard<'static, T>, Unheld>) -> RmResult<Held<T>> {
+        let guard = match row {
+            Ok(guard) => guard,
+            Err(Unheld::Gone) => return Err(self.unknown(handle)),
+            Err(Unheld::Busy) => return Err(self.busy()),
+        };
+        // A row whose handle is 0 has no object.
+        MutexGuard::try_map(guard, Option::as_mut).map_err(|_| self.unknown(handle))
     }
 
     /// Holds an object for one call. If another thread is in a call of the object, this waits until that call has
@@ -195,7 +181,7 @@ impl<H, T> Slots<H, T> {
     pub(super) fn hold_in_turn(&'static self, handle: *const H) -> RmResult<Held<T>> {
         let handle = handle.addr() as u64;
         let Some(row) = self.row(handle) else { return Err(self.unknown(handle)) };
-        self.hold(row, handle, row.object.lock())
+        self.held(handle, row.hold(handle))
     }
 
     /// Holds an object for one call and never waits.
@@ -206,13 +192,7 @@ impl<H, T> Slots<H, T> {
     pub(super) fn hold_alone(&'static self, handle: *const H) -> RmResult<Held<T>> {
         let handle = handle.addr() as u64;
         let Some(row) = self.row(handle) else { return Err(self.unknown(handle)) };
-        if let Some(guard) = row.object.try_lock() {
-            return self.hold(row, handle, guard);
-        }
-        if row.handle.load(Ordering::Acquire) != handle {
-            return Err(self.unknown(handle));
-        }
-        Err(self.busy())
+        self.held(handle, row.hold_now(handle))
     }
 
     /// A copy of an object that threads share, which is an `Arc`. The row is held only until the copy is counted.
@@ -230,11 +210,7 @@ impl<H, T> Slots<H, T> {
     /// The handle of the first object for which `is` is true.
     pub(super) fn find(&'static self, is: impl Fn(&T) -> bool) -> Option<*mut H> {
         let mut rows = self.rows.get().chunks.iter().filter_map(|chunk| chunk.get()).flatten();
-        rows.find_map(|row| {
-            let object = row.object.lock();
-            let found = object.as_ref().is_some_and(&is);
-            found.then(|| std::ptr::without_provenance_mut(row.handle.load(Ordering::Relaxed) as usize))
-        })
+        rows.find_map(|row| row.handle_if(&is)).map(|handle| std::ptr::without_provenance_mut(handle as usize))
     }
 
     /// Takes an object out of the table. If another thread is in a call of the object, this waits until that call has
@@ -252,16 +228,12 @@ impl<H, T> Slots<H, T> {
     /// Takes objects out of the table, one after another, in the same way as [`Slots::remove`].
     pub(super) fn remove_all(&'static self, doomed: impl Fn(&T) -> bool) -> impl Iterator<Item = T> {
         let rows = self.rows.get().chunks.iter().filter_map(|chunk| chunk.get()).flatten();
-        let full = rows.filter(|row| row.handle.load(Ordering::Acquire) != 0);
+        let full = rows.filter(|row| row.handle() != 0);
         full.filter_map(move |row| self.take(row, |_, object| doomed(object)))
     }
 
     fn take(&'static self, row: &'static Row<T>, doomed: impl Fn(u64, &T) -> bool) -> Option<T> {
-        let mut object = row.object.lock();
-        let handle = row.handle.load(Ordering::Relaxed);
-        let taken = object.take_if(|object| doomed(handle, object))?;
-        row.handle.store(0, Ordering::Release);
-        drop(object);
+        let (handle, taken) = row.take(doomed)?;
         self.spare(handle);
         Some(taken)
     }

@@ -1,0 +1,86 @@
+//! How the threads of a GPU sleep, and how others wake them. No wake is lost, whenever it comes.
+//!
+//! `make loom` tries both in every order of threads.
+
+use crate::sync::{AtomicU64, Condvar, Mutex, Ordering};
+use std::time::Duration;
+
+/// The sleep of a thread that looks for work.
+pub(crate) struct Nap {
+    /// True when the thread is asked to look for work at once.
+    woken: Mutex<bool>,
+    wake: Condvar,
+}
+
+impl Nap {
+    pub(crate) fn new() -> Nap {
+        Nap { woken: Mutex::new(false), wake: Condvar::new() }
+    }
+
+    /// Asks the thread to look for work.
+    pub(crate) fn wake(&self) {
+        *self.woken.lock() = true;
+        self.wake.notify_all();
+    }
+
+    /// Sleeps for at most `limit`, or until another thread wakes this one.
+    pub(crate) fn nap(&self, limit: Duration) {
+        let mut woken = self.woken.lock();
+        if !*woken {
+            self.wake.wait_for(&mut woken, limit);
+        }
+        *woken = false;
+    }
+}
+
+/// Whether something is in use, and the sleep of a thread until it is.
+pub(crate) struct Use {
+    /// The time at which the use began. 0 means that there is none.
+    since: AtomicU64,
+    /// Whether there was a use since a thread last waited for one.
+    used: Mutex<bool>,
+    begins: Condvar,
+}
+
+impl Use {
+    pub(crate) fn new() -> Use {
+        Use { since: AtomicU64::new(0), used: Mutex::new(false), begins: Condvar::new() }
+    }
+
+    /// Notes the time of the beginning, which is not 0. [`Use::tell`] tells the thread that waits.
+    pub(crate) fn begin(&self, now: u64) {
+        self.since.store(now, Ordering::Release);
+    }
+
+    /// Wakes the thread that waits for a use, if it does not know of one yet.
+    pub(crate) fn tell(&self) {
+        let mut used = self.used.lock();
+        if !std::mem::replace(&mut *used, true) {
+            self.begins.notify_all();
+        }
+    }
+
+    pub(crate) fn end(&self) {
+        self.since.store(0, Ordering::Release);
+    }
+
+    /// The time at which the use began that goes on now.
+    pub(crate) fn since(&self) -> Option<u64> {
+        Some(self.since.load(Ordering::Acquire)).filter(|since| *since != 0)
+    }
+
+    /// Sleeps until there is a use, or until `enough` returns true. [`Use::wake`] makes the thread ask again.
+    pub(crate) fn wait(&self, enough: impl Fn() -> bool) {
+        let mut used = self.used.lock();
+        *used = self.since().is_some();
+        while !*used && !enough() {
+            self.begins.wait(&mut used);
+        }
+    }
+
+    /// Makes a thread that waits in [`Use::wait`] ask again.
+    pub(crate) fn wake(&self) {
+        let _used = self.used.lock();
+        self.begins.notify_all();
+    }
+}
