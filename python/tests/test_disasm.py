@@ -47,10 +47,12 @@ def test_the_cubins_in_the_tree(disasm):
     assert not differences and count > 5000
 
 
-@pytest.mark.parametrize("wanted", ["mma.sp", "s32.b1.b1.s32", "prefetch.local", "add.sat.s32"])
-def test_forms_that_compilers_do_not_make(disasm, wanted):
-    """HMMA.SP and IMMA.SP, BMMA, CCTLL, UPLOP3 on signs: no kernel of tinygrad has them."""
-    count, differences = disasm.compare(SIMULATOR, disasm.forms(4, wanted))
+@pytest.mark.parametrize(("wanted", "every"), [
+    ("mma.sp", 4), ("s32.b1.b1.s32", 4), ("prefetch.local", 4), ("add.sat.s32", 4), ("m8n8k4.rp.f64", 4), ("cache_hint", 20),
+    ("xorsign.abs.f16", 1)])
+def test_forms_that_compilers_do_not_make(disasm, wanted, every):
+    """HMMA.SP and IMMA.SP, BMMA, CCTLL, UPLOP3 on signs, DMMA that rounds, descriptors, absolute halves: no kernel of tinygrad has them."""
+    count, differences = disasm.compare(SIMULATOR, disasm.forms(every, wanted))
     assert not differences and count > 100
 
 

@@ -10,6 +10,8 @@ const OFFSET: (u32, u32) = (40, 24);
 const LONG_OFFSET: (u32, u32) = (32, 32);
 /// This bit says that a uniform register is a part of the address.
 const UNIFORM: u32 = 91;
+/// This bit says that the descriptor in a uniform register is written.
+const WRITTEN: u32 = 101;
 
 impl Printer<'_> {
     pub(super) fn address(&mut self, address: Address) {
@@ -61,10 +63,13 @@ impl Printer<'_> {
     fn global(&mut self, how: Global) {
         let uniform = self.word.bit(UNIFORM);
         let (lo, len) = if how.long && !uniform { LONG_OFFSET } else { OFFSET };
-        self.out.push('[');
         let zero = self.word.bits(24, 8) == 255;
         let bare = zero && !uniform;
         let added = uniform && how.descriptor.is_none_or(|bit| !self.word.bit(bit));
+        if uniform && !added {
+            self.descriptor(how.uniform);
+        }
+        self.out.push('[');
         if !zero || uniform && !added {
             self.register(24);
             // With a uniform operand, the text says how wide the register is.
@@ -87,6 +92,15 @@ impl Printer<'_> {
         self.out.push(']');
     }
 
+    /// Prints `desc[UR4]` if the descriptor is written.
+    fn descriptor(&mut self, ureg: u32) {
+        if self.word.bit(WRITTEN) {
+            self.out += "desc[";
+            self.uniform_register(ureg);
+            self.out.push(']');
+        }
+    }
+
     fn constant_address(&mut self) {
         self.out += &format!("c[{:#x}][", self.word.bits(54, 5));
         let offset = self.word.signed(38, 16);
@@ -104,7 +118,11 @@ impl Printer<'_> {
         self.out.push('[');
         self.register(16);
         self.offset(44, 20);
-        self.out += "], [";
+        self.out += "], ";
+        if self.word.bit(76) {
+            self.descriptor(64);
+        }
+        self.out.push('[');
         self.register(24);
         self.out += ".64";
         if !self.word.bit(76) {

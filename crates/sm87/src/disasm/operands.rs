@@ -27,17 +27,22 @@ impl Printer<'_> {
         } else if sign.not {
             self.out.push('~');
         }
+        let mut part = operand.part(self.word);
         if sign.abs {
             self.out.push('|');
         }
         self.place(operand.ty, place);
         if sign.abs {
+            // Only where two halves of a register are read, nvdisasm writes the part behind the bars.
+            if !(matches!(operand.ty, Type::Halves | Type::HalvesOrBrain) && self.is_register(place)) {
+                part.take().into_iter().for_each(|part| self.modifier(part));
+            }
             self.out.push('|');
         }
         if self.word.bit(reuse) && self.word.bit(109) && self.is_register(place) {
             self.out += ".reuse";
         }
-        if let Some(part) = operand.part(self.word) {
+        if let Some(part) = part {
             self.modifier(part);
         }
     }

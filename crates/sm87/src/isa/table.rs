@@ -79,7 +79,7 @@ pub static ROWS: &[Row] = rows! {
     0x03c [1] "HMMA" Hmma "HMMA{73.SP}{hmma}{76:1F16|F32}{82:2|BF16|TF32} {d}, {tA}, {tS}, {uC}{up}{sparse 73}" [SLOT SPARSE_HMMA];
     0x03d [1] "BMMA" Bmma "BMMA{73:2=2}{80:1=1}{bmma}{77:2XOR|?|AND|?}.POPC {d}, {A}.ROW, {uS}.COL, {uC}{up}" [SLOT];
     0x03e [1 4 5 6] "F2FP" F2fp "F2FP{77.SATFINITE}{75.RELU}{76.BF16}{!78.PACK_AB}{78.MERGE_C}{79:2|?|?|RZ} {d}, {f2fp}" [SLOT];
-    0x03f [1] "DMMA" Dmma "DMMA.884{76:1=0} {d}, {A}, {uS}, {uC}" [SLOT];
+    0x03f [1] "DMMA" Dmma "DMMA.884{76:1=0}{rnd} {d}, {A}, {uS}, {uC}" [SLOT];
     0x040 [1 4 5 6] "HMNMX2" Hmnmx2 "HMNMX2{85.BF16_V2}{80.FTZ}{81.NAN}{82.XORSIGN} {d}, {vA}, {vS}, {p87}" [SLOT];
     0x043 [1 4 5 6] "F2IP" F2ip "F2IP{76:2U8|S8|?|?}.F32{78:2|?|?|TRUNC}{74.NTZ}{75.RELU} {d}, {A}, {uS}, {uC}{72.H1}" [SLOT];
     0x045 [1 4 5 6] "I2FP" I2fp "I2FP.F32{74:1U32|S32}{78:2|?|?|RZ}{75:3=2}{84:2=2} {d}, {uS}" [SLOT];
