@@ -463,8 +463,9 @@ FUZZ         := $(CACHE)/cargo-fuzz-$(FUZZ_VERSION)
 FUZZ_SECONDS ?= 600
 # Larger inputs are not kept as seeds.
 FUZZ_SEED_BYTES ?= 4096
-# The programs of these targets pass pointers to the kernel, which writes there. The sanitizer's own memory must not lie there.
-FUZZ_PLAIN   := ioctls recording
+# The programs of these targets pass pointers to the kernel or the library, which write there, or map memory at the GPU's addresses. The
+# sanitizer's own memory must not lie there.
+FUZZ_PLAIN   := ioctls nodes recording runtime verbs
 FUZZ_ASAN    := cubin hostobj pushbuffer qmd ring sass
 
 $(FUZZ)/bin/cargo-fuzz:

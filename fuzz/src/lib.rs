@@ -6,6 +6,12 @@ pub mod harness;
 #[path = "../../crates/tegra-gpu/tests/front_end/one_warp.rs"]
 pub mod one_warp;
 
+/// The model of the runtime's own tests.
+#[path = "../../tests/runtime_sequences/machine/mod.rs"]
+pub mod machine;
+pub mod objects;
+pub mod program;
+
 use harness::{Buffer, Lane, Machine};
 use tegra_gpu::GpuConfig;
 
