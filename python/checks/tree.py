@@ -93,7 +93,7 @@ UNSAFE = {
     r"^crates/tegrarm-preload/src/": "it stands in for libc's functions",
     r"^crates/sm87/src/exec/": "the engine's registers and memory",
     r"^crates/tegra-mm/src/": "the simulator's memory",
-    r"^crates/tegra-gpu/src/(mem|stats)\.rs$": "the simulator's memory; what is printed when the process ends",
+    r"^crates/tegra-gpu/src/(checks|mem|stats)\.rs$": "the simulator's memory; what is printed when the process ends",
     r"^crates/tegra-kernel/src/process/in_process\.rs$": "memory of the calling process",
     r"^crates/tegra-sim/src/(board|supervisor/(bus|leash|spawn|sys))\.rs$": "system calls",
     r"^(crates/[^/]+/)?tests/": "tests look at memory through addresses and make system calls of their own",

@@ -153,6 +153,11 @@ impl Rm {
         crate::tegra::insight(self.kmd(), channel)
     }
 
+    /// The reports of the virtual Orin's checker that nobody has read yet. `None` on a board.
+    pub fn check_reports(&self) -> Option<String> {
+        crate::tegra::check_reports(self.kmd())
+    }
+
     /// The figures of one GPU.
     ///
     /// # Errors

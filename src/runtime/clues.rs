@@ -4,7 +4,7 @@ use super::known::Known;
 use super::library::stop::Stop;
 use super::library::{Installed, Sizes};
 use parking_lot::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 /// The device library, the modules, the buffers and the replays of a device.
@@ -14,6 +14,10 @@ pub struct Clues {
     sizes: Mutex<Sizes>,
     /// The code and the buffers, by address.
     known: Known,
+    /// Whether kernels may have left something to print: messages of the device library, or reports of the checker.
+    prints: AtomicBool,
+    /// Whether the checker looks at kernels.
+    checked: bool,
     /// How many replays exist. Their work is not counted anywhere else.
     replays: AtomicUsize,
 }
@@ -22,13 +26,26 @@ impl Clues {
     /// Makes an empty collection.
     pub fn new(sizes: Sizes) -> Arc<Clues> {
         let (library, sizes, replays) = (OnceLock::new(), Mutex::new(sizes), AtomicUsize::new(0));
-        Arc::new(Clues { library, sizes, known: Known::default(), replays })
+        let checked = std::env::var_os("TEGRARM_SIM_CHECK").is_some_and(|checks| !checks.is_empty());
+        let prints = AtomicBool::new(checked);
+        Arc::new(Clues { library, sizes, known: Known::default(), prints, checked, replays })
     }
 
     /// The device library, if a module has needed it.
     #[inline]
     pub fn library(&self) -> Option<&Arc<Installed>> {
         self.library.get()
+    }
+
+    /// Whether kernels may have left something to print.
+    #[inline]
+    pub fn prints(&self) -> bool {
+        self.prints.load(Ordering::Acquire)
+    }
+
+    /// Whether the checker looks at kernels.
+    pub fn is_checked(&self) -> bool {
+        self.checked
     }
 
     /// The device library. If it is not installed yet, `install` makes it.
@@ -41,7 +58,9 @@ impl Clues {
         }
         let installed = Arc::new(install()?);
         // If another thread was faster, its library is used and this one is dropped.
-        Ok(self.library.get_or_init(|| installed))
+        let library = self.library.get_or_init(|| installed);
+        self.prints.store(true, Ordering::Release);
+        Ok(library)
     }
 
     /// The code and the buffers, by address.

@@ -79,7 +79,7 @@ const MISALIGNED: u32 = 0x0f;
 const SHARED: [&str; 4] = ["LDS", "STS", "ATOMS", "LDGSTS"];
 
 /// The line of the log, with the function of each instruction behind its address.
-fn with_places(log: &str, known: &Known) -> String {
+pub fn with_places(log: &str, known: &Known) -> String {
     const PC: &str = "pc 0x";
     let mut parts = log.split(PC);
     let mut text = parts.next().unwrap_or_default().to_owned();

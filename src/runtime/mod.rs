@@ -7,6 +7,7 @@
 
 pub mod base;
 pub mod buffer;
+pub mod checking;
 pub mod clues;
 pub mod commands;
 pub mod cubin;

@@ -24,6 +24,8 @@ mod at {
     pub const CONSTANTS: usize = 0x50;
     pub const SM_COUNT: usize = 0x10c;
     pub const RESERVED_SHARED: usize = 0x114;
+    /// The bytes of a kernel's shared arrays. No code reads it; the virtual Orin's checker does.
+    pub const SHARED_ARRAYS: usize = 0x138;
 }
 
 /// The address at which each thread's stack starts, in its 2^24 bytes of local memory. The ABI keeps 0x240 bytes at the
@@ -101,6 +103,7 @@ pub fn header(kernel: &Kernel, home: &Home, launch: &Launch, windows: &Windows, 
     put(bank, at::LIBRARY, &halves(home.library));
     put(bank, at::SM_COUNT, &[windows.sm_count]);
     put(bank, at::RESERVED_SHARED, &[super::cubin::kernel::SHARED_RESERVE]);
+    put(bank, at::SHARED_ARRAYS, &[kernel.shared.saturating_add(launch.dynamic_shared)]);
 }
 
 /// The places of a kernel's arguments in its block of arguments. They are computed once and used by every launch.

@@ -26,15 +26,18 @@ impl Device {
         *self.printing().printer.lock() = Some(printer);
     }
 
-    /// Prints the messages that kernels have written so far, if the device has a printer.
+    /// Prints the messages that kernels have written so far, if the device has a printer, and the reports of the checker.
     pub(super) fn print(&self) {
-        if self.base().clues().library().is_some() {
+        if self.base().clues().prints() {
             self.print_now();
         }
     }
 
     #[cold]
     fn print_now(&self) {
+        if self.base().clues().is_checked() {
+            self.print_reports();
+        }
         let Some(library) = self.base().clues().library() else { return };
         let Some(printer) = self.printing().printer.lock().clone() else { return };
         let turn = self.printing().turn.lock();

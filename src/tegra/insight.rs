@@ -6,6 +6,8 @@ use tegrarm_kmd::Kmd;
 
 /// The file with the newest faults, in the directory of the GPU's device. A board does not have it.
 const FILE: &str = "device/tegra_sim_faults";
+/// The file with the reports of the checker, each of which is read once.
+const REPORTS: &str = "device/tegra_sim_checks";
 
 /// Details of a fault. A detail that the fault does not have is 0, empty or `None`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -41,6 +43,17 @@ pub struct WarpInsight {
 pub fn insight(kmd: &Arc<dyn Kmd>, channel: u32) -> Option<Insight> {
     let text = kmd.read_text(&format!("{}/{FILE}", devfreq(kmd)?)).ok()?;
     text.lines().rev().find_map(|line| parse(line, channel))
+}
+
+/// The reports of the checker that nobody has read yet, one per line. `None` on a board.
+pub fn check_reports(kmd: &Arc<dyn Kmd>) -> Option<String> {
+    let path = format!("{}/{REPORTS}", devfreq(kmd)?);
+    // Below `tegrarm-sim run` the file is opened as a node is, so that the supervisor learns of it.
+    let text = match kmd.open(&path) {
+        Ok(file) => std::io::read_to_string(std::fs::File::from(file)).ok(),
+        Err(_) => kmd.read_text(&path).ok(),
+    };
+    text.filter(|text| !text.is_empty())
 }
 
 /// Reads `key=value` pairs that are separated by tabs.

@@ -30,7 +30,7 @@ pub use debugger::{DebugRegOp, DebugSession, MappedRange};
 pub use error::KernelError;
 use error::call;
 pub use host1x::Host1x;
-pub use insight::{Insight, WarpInsight, insight};
+pub use insight::{Insight, WarpInsight, check_reports, insight};
 pub use nvmap::{Backing, CacheMode, Nvmap};
 pub use procmaps::file_mappings;
 pub use profiler::{

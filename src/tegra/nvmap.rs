@@ -181,9 +181,11 @@ impl Backing {
     /// `ENOMEM` when there is not enough memory; otherwise the errno of CREATE or ALLOC.
     pub fn new(nvmap: &Arc<Nvmap>, size: u64, cache: CacheMode) -> Result<Backing, KernelError> {
         let rounded = size.checked_next_multiple_of(PAGE).filter(|s| *s <= i64::MAX as u64 && *s > 0);
+        let asked = size;
         let size = rounded.ok_or_else(|| KernelError::new(format!("sizing {size:#x} bytes"), Errno::ENOMEM))?;
         let align = if size >= HUGE.0 { HUGE.1 } else { PAGE as u32 };
-        let handle = nvmap.create(size)?;
+        // nvmap rounds up itself. It notes what was asked for, by which the virtual Orin's checker knows the end.
+        let handle = nvmap.create(asked)?;
         let backing = Backing { nvmap: nvmap.clone(), source: Source::Handle(handle), size, cache: Some(cache) };
         nvmap.alloc(handle, cache, align)?;
         Ok(backing)

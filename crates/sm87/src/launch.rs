@@ -1,5 +1,6 @@
 //! The description of a launch, its limits and its costs.
 
+use crate::check::Checker;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use tegra_mm::PageTable;
@@ -53,6 +54,8 @@ pub struct Launch {
     pub clock: fn() -> u64,
     /// The limits of the run.
     pub limits: Limits,
+    /// Who looks at the run, if somebody does.
+    pub checker: Option<Arc<Checker>>,
 }
 
 impl Launch {

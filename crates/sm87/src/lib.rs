@@ -5,7 +5,7 @@
 //!    └ isa      the instruction set as data: a row per opcode, and which words are instructions
 //!       ├ disasm   text, as NVIDIA's disassembler writes it
 //!       └ exec     execution           num   arithmetic, to the bit
-//!   launch, fault   what is run, and why it stopped
+//!   launch, fault   what is run, and why it stopped     check   what is looked for, and was found
 //! ```
 //!
 //! [`isa::lookup`] and [`isa::legal`] say what a word means, [`disassemble`] turns it into text, and [`run`] executes a
@@ -13,6 +13,7 @@
 //! ([`tegra_mm::PageTable`]), and [`Launch`] gives it its clock and its limits. It knows no kernel, no command stream
 //! and no environment variable.
 
+mod check;
 mod disasm;
 mod exec;
 mod fault;
@@ -23,6 +24,7 @@ pub mod num;
 mod tests;
 mod word;
 
+pub use check::{Checker, Checks, Kind, Party, Report};
 pub use disasm::disassemble;
 pub use fault::{ErrorRegisters, Site, SmFault, Stopped};
 pub use launch::{ConstantBank, Launch, Limits, Progress, RunStats};

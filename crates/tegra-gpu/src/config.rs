@@ -1,6 +1,8 @@
 //! The configuration of a GPU.
 
+use crate::checks::Reports;
 use sm87::Limits;
+use std::sync::Arc;
 
 /// The configuration of a GPU.
 #[derive(Clone, Debug)]
@@ -14,6 +16,8 @@ pub struct GpuConfig {
     pub budget: u64,
     /// True if the kernel recovers from every PBDMA interrupt, as r35 does. The kernel of r36 only logs some of them.
     pub recovers_always: bool,
+    /// Who looks at what kernels do, if somebody does.
+    pub reports: Option<Arc<Reports>>,
 }
 
 impl Default for GpuConfig {
@@ -23,6 +27,7 @@ impl Default for GpuConfig {
             step: std::env::var_os("TEGRARM_SIM_STEP").is_some_and(|v| v == "1"),
             budget: Limits::default().budget,
             recovers_always: false,
+            reports: None,
         }
     }
 }

@@ -13,6 +13,7 @@
 //! a copy is done in pieces, or if a grid waits for the engine. A fault stops the channel's group and no other group.
 
 mod channel;
+mod checks;
 mod clock;
 mod compute;
 mod config;
@@ -34,6 +35,7 @@ mod trace;
 mod wake;
 mod worker;
 
+pub use checks::{Reports, finish_checks};
 pub use clock::time_ns;
 pub use compute::{Qmd, compute_method_name};
 pub use config::GpuConfig;

@@ -1,6 +1,6 @@
 //! The state that all channel groups of one GPU share.
 
-use crate::{FaultLog, Interrupts, Residency, Switches, Timeouts};
+use crate::{CheckLog, FaultLog, Interrupts, Residency, Switches, Timeouts};
 
 /// The state that all channel groups of one GPU share and that both the kernel and the GPU use.
 #[derive(Debug, Default)]
@@ -15,4 +15,6 @@ pub struct HwGpu {
     pub residency: Residency,
     /// The newest faults.
     pub faults: FaultLog,
+    /// The checker's reports.
+    pub checks: CheckLog,
 }

@@ -5,6 +5,7 @@
 //! Neither half imports the other. Locks are held for a few instructions, never while a kernel or a copy executes.
 
 mod channel;
+mod checks;
 mod fault;
 mod gpu;
 mod interrupts;
@@ -17,6 +18,7 @@ mod tsg;
 mod vitals;
 
 pub use channel::HwChannel;
+pub use checks::{CheckLog, Checks, UnknownCheck};
 pub use fault::{Fault, FaultLog, Insight, NotifierCode, SmError};
 pub use gpu::HwGpu;
 pub use interrupts::{Expectation, Interrupts};

@@ -3,6 +3,8 @@
 use crate::release::L4t;
 use std::fmt;
 
+pub use tegra_hw::Checks;
+
 /// A Jetson module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Chip {
@@ -33,6 +35,8 @@ pub struct SimConfig {
     /// True if the kernel refuses calls that a board accepts and that are believed to freeze a board
     /// (`TEGRARM_SIM_STRICT=1`).
     pub strict: bool,
+    /// What is looked for in kernels (`TEGRARM_SIM_CHECK`).
+    pub checks: Checks,
 }
 
 /// An environment variable with a value that is not known.
@@ -71,7 +75,14 @@ impl Chip {
 impl SimConfig {
     /// A module with its whole memory, on r36.
     pub fn new(chip: Chip) -> SimConfig {
-        SimConfig { chip, l4t: L4t::R36, mem_total: mem_total(chip), step: false, strict: false }
+        SimConfig {
+            chip,
+            l4t: L4t::R36,
+            mem_total: mem_total(chip),
+            step: false,
+            strict: false,
+            checks: Checks::default(),
+        }
     }
 
     /// The same module on another release.
@@ -81,8 +92,9 @@ impl SimConfig {
     }
 
     /// What `TEGRARM_SIM_CHIP` (agx-orin, agx-orin-pg, orin-nx, orin-nano, gv11b), `TEGRARM_SIM_L4T` (r36, r35,
-    /// r35.4, r39), `TEGRARM_SIM_STEP` and `TEGRARM_SIM_STRICT` (0, 1) say, and `TEGRARM_SIM_STATS` may; the first of each when unset. The memory is the module's, but
-    /// never more than this machine has.
+    /// r35.4, r39), `TEGRARM_SIM_STEP` and `TEGRARM_SIM_STRICT` (0, 1) say, and `TEGRARM_SIM_STATS` may; the first of
+    /// each when unset. `TEGRARM_SIM_CHECK` names checks, divided by commas, and none when unset. The memory is the
+    /// module's, but never more than this machine has.
     ///
     /// # Errors
     /// The variable that has an unknown value.
@@ -96,11 +108,19 @@ impl SimConfig {
         let config = SimConfig {
             step: choose("TEGRARM_SIM_STEP", &lookup, SWITCH)?,
             strict: choose("TEGRARM_SIM_STRICT", &lookup, SWITCH)?,
+            checks: checks("TEGRARM_SIM_CHECK", &lookup)?,
             ..SimConfig::new(choose("TEGRARM_SIM_CHIP", &lookup, CHIPS)?)
         };
         let config = config.on(choose("TEGRARM_SIM_L4T", &lookup, RELEASES)?);
         Ok(SimConfig { mem_total: config.mem_total.min(host_memory().unwrap_or(u64::MAX)), ..config })
     }
+}
+
+/// The checks that a variable names.
+fn checks(variable: &'static str, lookup: impl Fn(&str) -> Option<String>) -> Result<Checks, ConfigError> {
+    let value = lookup(variable).unwrap_or_default();
+    let allowed = || format!("{}, or several of them divided by commas", Checks::NAMES.join(", "));
+    value.parse().map_err(|_| ConfigError { variable, value: value.clone(), allowed: allowed() })
 }
 
 fn choose<T: Copy>(
@@ -168,6 +188,18 @@ mod tests {
         for l4t in L4t::ALL {
             assert_eq!(l4t.name().parse(), Ok(l4t));
         }
+    }
+
+    #[test]
+    fn checks_are_those_that_are_named() {
+        let asked =
+            |value: &str| SimConfig::from_lookup(|name| (name == "TEGRARM_SIM_CHECK").then(|| value.to_owned()));
+        assert!(asked("sync,memory").unwrap().checks.memory && !asked("").unwrap().checks.any());
+        let error = asked("memory,speed").unwrap_err().to_string();
+        assert!(
+            error.starts_with("TEGRARM_SIM_CHECK=\"memory,speed\" is unknown; set it to one of: memory, "),
+            "{error}"
+        );
     }
 
     #[test]

@@ -33,7 +33,7 @@ mod syncpoint;
 mod text;
 mod tsg;
 
-pub use config::{Chip, ConfigError, SimConfig};
+pub use config::{Checks, Chip, ConfigError, SimConfig};
 pub use ioctls::ioctls;
 pub use release::L4t;
 

@@ -77,6 +77,11 @@ impl Kernel {
         })
     }
 
+    /// Whether a text file under `/sys` gives out its contents once: whoever reads it takes them.
+    pub fn text_is_taken(&self, path: &str) -> bool {
+        self.text_file(path).is_ok_and(|file| matches!(file, TextFile::Device(Attribute::Checks)))
+    }
+
     /// The paths of the text files under `/sys`.
     pub fn text_paths(&self) -> Vec<String> {
         let attributes = ATTRIBUTES.iter().map(|(name, _)| format!("device/{name}"));

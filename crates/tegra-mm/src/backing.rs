@@ -29,6 +29,8 @@ pub const SYNCPOINT_STRIDE: usize = 0x10000;
 pub struct Backing {
     addr: NonNull<u8>,
     len: usize,
+    /// How many bytes were asked for. The rest of the last page is nobody's.
+    asked: usize,
     nature: Nature,
     owner: Owner,
 }
@@ -62,16 +64,18 @@ impl Backing {
     pub fn from_memfd(fd: OwnedFd, len: usize) -> Result<Backing, Errno> {
         let map = MmapOptions::new().len(len).map_raw(&fd).map_err(errno)?;
         let addr = NonNull::new(map.as_mut_ptr()).ok_or(Errno::ENOMEM)?;
-        Ok(Backing { addr, len, nature: Nature::Memory, owner: Owner::Memfd { file: Kept::new(fd)?, _map: map } })
+        let owner = Owner::Memfd { file: Kept::new(fd)?, _map: map };
+        Ok(Backing { addr, len, asked: len, nature: Nature::Memory, owner })
     }
 
     /// New zeroed memory of `len` bytes, rounded up to pages.
     ///
     /// # Errors
     /// The errno of `memfd_create(2)`, `ftruncate(2)` or `mmap(2)`.
-    pub fn anonymous(name: &str, len: usize) -> Result<Backing, Errno> {
-        let len = len.next_multiple_of(4096);
-        Backing::from_memfd(super::memfd::create(name, len as u64)?, len)
+    pub fn anonymous(name: &str, asked: usize) -> Result<Backing, Errno> {
+        let len = asked.next_multiple_of(4096);
+        let backing = Backing::from_memfd(super::memfd::create(name, len as u64)?, len)?;
+        Ok(Backing { asked, ..backing })
     }
 
     /// Marks the memory as the syncpoint aperture.
@@ -87,7 +91,8 @@ impl Backing {
     pub fn from_shared(file: &File, offset: u64, len: usize) -> Result<Backing, Errno> {
         let map = MmapOptions::new().offset(offset).len(len).map_raw(file).map_err(errno)?;
         let addr = NonNull::new(map.as_mut_ptr()).ok_or(Errno::ENOMEM)?;
-        Ok(Backing { addr, len, nature: Nature::Memory, owner: Owner::Other { _held: Box::new(map) } })
+        let owner = Owner::Other { _held: Box::new(map) };
+        Ok(Backing { addr, len, asked: len, nature: Nature::Memory, owner })
     }
 
     /// Backs a buffer with pages that another owner has mapped. `held` is dropped together with the result. It keeps
@@ -96,7 +101,7 @@ impl Backing {
     /// # Safety
     /// `addr..addr + len` is page-aligned and stays mapped read-write for as long as the result lives.
     pub unsafe fn from_pages<T: Any + Send + Sync>(addr: NonNull<u8>, len: usize, held: T) -> Backing {
-        Backing { addr, len, nature: Nature::Memory, owner: Owner::Other { _held: Box::new(held) } }
+        Backing { addr, len, asked: len, nature: Nature::Memory, owner: Owner::Other { _held: Box::new(held) } }
     }
 
     /// The memfd, if the pages belong to one.
@@ -121,6 +126,11 @@ impl Backing {
     #[allow(clippy::len_without_is_empty)]
     pub fn len(&self) -> usize {
         self.len
+    }
+
+    /// How many bytes were asked for: at most the length, which is whole pages.
+    pub fn asked(&self) -> usize {
+        self.asked
     }
 
     /// The address of `size` bytes at `offset`, if they lie inside.

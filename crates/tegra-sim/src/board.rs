@@ -3,7 +3,7 @@
 use nix::sys::mman::{MmapAdvise, madvise};
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
-use tegra_gpu::{Gpu, GpuConfig, Stats};
+use tegra_gpu::{Gpu, GpuConfig, Reports, Stats};
 use tegra_kernel::process::{InProcess, Process};
 use tegra_kernel::{Kernel, SimConfig};
 use tegrarm_kmd::{Arg, Errno, Kmd, Mapping, Node, Placement, Prot};
@@ -14,6 +14,7 @@ pub fn boot(config: SimConfig) -> (Arc<Kernel>, Arc<Gpu>) {
         sm_count: Kernel::sm_count(&config),
         step: config.step,
         recovers_always: config.l4t.is_r35(),
+        reports: Reports::of(config.checks),
         ..GpuConfig::default()
     });
     Stats::watch_if_asked(&gpu);

@@ -96,6 +96,7 @@ impl Machine {
             veid: 0,
             clock,
             limits: Limits::default(),
+            checker: None,
         }
     }
 }

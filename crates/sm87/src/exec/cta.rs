@@ -36,6 +36,11 @@ pub(crate) struct Barrier {
 }
 
 impl Barrier {
+    /// Whether a warp has named the barrier since it was last complete.
+    pub(crate) fn in_use(&self) -> bool {
+        self.used
+    }
+
     /// Notes that a warp names the barrier, with a number of threads or 0.
     pub(crate) fn expect(&mut self, count: u32) {
         self.used = true;
@@ -159,7 +164,11 @@ pub(crate) fn run(env: &mut Env<'_>, store: &mut Warps, supervisor: &dyn Supervi
             // The grid's budget also counts the instructions of many short CTAs.
             return supervisor.poll(rest).map_or_else(|why| End::Stopped(why, env.image_base), |()| End::Done);
         }
+        if !moved {
+            env.inspect(|inspector, env| inspector.at_rest(env, &store.warps));
+        }
         if !moved && !unlock(&mut store.warps) {
+            env.inspect(|inspector, env| inspector.stuck(env, &store.warps));
             return End::Failed(stuck(env, &store.warps));
         }
         idle = match busy {

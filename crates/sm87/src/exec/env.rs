@@ -1,5 +1,6 @@
 //! What a warp sees in addition to its registers: its CTA, its SM, the memory and the launch.
 
+use super::check::Inspector;
 use super::clock::{self, Clock};
 use super::cta::Barrier;
 use super::image::Image;
@@ -67,9 +68,19 @@ pub(crate) struct Env<'a> {
     pub clock: Clock,
     /// What the GPU's timer showed when the grid began, in nanoseconds.
     pub begun: u64,
+    /// The checker's view of the CTA.
+    pub inspector: Option<Box<Inspector>>,
 }
 
 impl Env<'_> {
+    /// Lets the checker look at something, if there is one.
+    pub(crate) fn inspect(&mut self, look: impl FnOnce(&mut Inspector, &Env<'_>)) {
+        if let Some(mut inspector) = self.inspector.take() {
+            look(&mut inspector, self);
+            self.inspector = Some(inspector);
+        }
+    }
+
     /// The virtual address of an instruction.
     pub(crate) fn pc(&self, at: u32) -> u64 {
         self.image_base.wrapping_add(u64::from(at) * 16)

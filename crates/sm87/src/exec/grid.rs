@@ -1,6 +1,7 @@
 //! A grid: its CTAs are executed one after another or on several host threads.
 #![allow(unsafe_code)]
 
+use super::check::{Inspector, World, looked_at};
 use super::consts::Banks;
 use super::cta::{Interrupt, Supervisor};
 use super::env::{Env, WarpError, nack};
@@ -47,6 +48,8 @@ pub(super) struct Grid<'a> {
     /// The number of turns in which a CTA did more than wait.
     pub progress: AtomicU64,
     failures: Mutex<Vec<Failure>>,
+    /// Global memory as the checker sees it.
+    pub world: Option<Arc<Mutex<World>>>,
 }
 
 /// The failure of a CTA.
@@ -61,7 +64,7 @@ struct Failure {
 pub(crate) fn run(launch: &Launch) -> Result<RunStats, Stopped> {
     check(launch)?;
     let mut tlb = Tlb::new(&launch.table, [launch.shared_window, launch.local_window]);
-    let image = fit(image::find(&mut |n| fetch(&mut tlb, launch.code, n)), launch.registers);
+    let image = fit(image::find(&mut |n| fetch(&mut tlb, launch.code, n)), launch);
     let banks = Banks::read(launch, &mut tlb, image.banks, &image.pool.constants);
     let ctas = launch.grid.iter().map(|&n| u64::from(n)).product();
     let ([x, y, z], [width, height, _]) = (launch.first.map(u64::from), launch.grid.map(u64::from));
@@ -80,6 +83,7 @@ pub(crate) fn run(launch: &Launch) -> Result<RunStats, Stopped> {
         issued: AtomicU64::new(0),
         progress: AtomicU64::new(0),
         failures: Mutex::default(),
+        world: launch.checker.as_ref().map(|_| Arc::default()),
     };
     let stats = grid.run();
     stopped(grid.failures.into_inner(), grid.sms.len() as u64).map_or(Ok(stats), Err)
@@ -133,9 +137,16 @@ fn fetch(tlb: &mut Tlb<'_>, code: u64, n: i64) -> Option<Word> {
     Some(Word(u128::from_le_bytes(unsafe { p.cast::<[u8; 16]>().read() })))
 }
 
-/// Adapts the image to threads with `registers` registers: instructions that use more raise an exception.
-fn fit(image: Arc<Image>, registers: u32) -> Arc<Image> {
-    if image.registers <= registers { image } else { Arc::new(image.limited(registers, Handlers::all(register_range))) }
+/// Adapts the image to a launch: instructions that use more registers than its threads have raise an exception, and the
+/// launch's checker looks at those that matter to it.
+fn fit(image: Arc<Image>, launch: &Launch) -> Arc<Image> {
+    let registers = launch.registers;
+    let fits = image.registers <= registers;
+    let image = if fits { image } else { Arc::new(image.limited(registers, Handlers::all(register_range))) };
+    match &launch.checker {
+        None => image,
+        Some(checker) => Arc::new(looked_at(&image, checker.checks())),
+    }
 }
 
 fn register_range(_: &mut Warp, env: &mut Env<'_>, u: &Uop, _: u32) -> Flow {
@@ -159,7 +170,7 @@ pub(crate) fn extended(env: &mut Env<'_>) -> Result<(Arc<Image>, u64), SmFault> 
     let tlb = &mut env.tlb;
     let image = image::extend(&env.image, root, &mut |n| fetch(tlb, code, n)).ok_or_else(far)?;
     let base = code.wrapping_sub(u64::from(image.entry) * 16);
-    Ok((fit(image, env.launch.registers), base))
+    Ok((fit(image, env.launch), base))
 }
 
 /// The thread indices of every warp, with one row for each axis.
@@ -281,15 +292,22 @@ impl Grid<'_> {
         stats
     }
 
-    /// The number of host threads that may work on the grid. Code whose results depend on the order of CTAs gets one.
+    /// The number of host threads that may work on the grid. Code whose results depend on the order of CTAs gets one, and
+    /// so does a launch that is checked, so that its reports are the same every time.
     fn threads(&self) -> usize {
-        if self.image.ordered || self.launch.sequential {
+        if self.image.ordered || self.launch.sequential || self.launch.checker.is_some() {
             return 1;
         }
         match self.launch.limits.threads {
             0 => std::thread::available_parallelism().map_or(1, usize::from),
             n => n,
         }
+    }
+
+    /// Who looks at a CTA, if the launch is checked.
+    pub(super) fn inspector(&self) -> Option<Box<Inspector>> {
+        let (checker, world) = (self.launch.checker.as_ref()?, self.world.as_ref()?);
+        Some(Inspector::new(checker, self.launch, &self.image, world))
     }
 
     /// The SM that runs a CTA.

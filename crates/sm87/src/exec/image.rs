@@ -4,6 +4,7 @@
 //! kernel at any address. Before an image is used, its words are compared with memory.
 
 use super::alu;
+use super::check::Looked;
 use super::dispatch::lower;
 use super::lower::{Lower, Pool, Refused};
 use super::ops::control;
@@ -49,6 +50,8 @@ pub(crate) struct Image {
     refused: Vec<(u32, Refused)>,
     /// The handlers of watched instructions, by index: see [`super::poll`].
     watched: Vec<(u32, Handlers)>,
+    /// What the checker looks at. It is empty unless this is a copy for a launch that is checked.
+    pub looked: Looked,
     /// The places where control enters, relative to the entry point: 0, and targets that were found while the program
     /// ran.
     roots: Vec<i64>,
@@ -173,6 +176,7 @@ impl Image {
             ordered: false,
             refused: Vec::new(),
             watched: Vec::new(),
+            looked: Looked::default(),
             roots,
         };
         image.lower();
@@ -304,19 +308,26 @@ fn refuse(_: &mut Warp, env: &mut Env<'_>, u: &Uop, _: u32) -> Flow {
 impl Image {
     /// Makes a copy in which `instead` runs for micro-ops that need more than `registers` registers.
     pub(crate) fn limited(&self, registers: u32, instead: Handlers) -> Image {
-        let limit = |u: &Uop| if u32::from(u.registers) > registers { Uop { run: instead, ..*u } } else { *u };
+        let many = |at: usize| u32::from(self.uops[at].registers) > registers;
+        Image { registers, ..self.replaced(instead, many, Looked::default()) }
+    }
+
+    /// Makes a copy in which `instead` runs for some micro-ops.
+    pub(crate) fn replaced(&self, instead: Handlers, which: impl Fn(usize) -> bool, looked: Looked) -> Image {
+        let replace = |(at, u): (usize, &Uop)| if which(at) { Uop { run: instead, ..*u } } else { *u };
         Image {
             entry: self.entry,
             words: self.words.clone(),
-            uops: self.uops.iter().map(limit).collect(),
-            runs: runs::interrupted(&self.runs, |at| u32::from(self.uops[at].registers) > registers),
+            uops: self.uops.iter().enumerate().map(replace).collect(),
+            runs: runs::interrupted(&self.runs, &which),
             pool: self.pool.clone(),
-            registers,
+            registers: self.registers,
             uniform: self.uniform,
             banks: self.banks,
             ordered: self.ordered,
             refused: self.refused.clone(),
             watched: self.watched.clone(),
+            looked,
             roots: self.roots.clone(),
         }
     }

@@ -137,6 +137,15 @@ impl Shared {
         (end <= u64::from(self.bytes)).then(|| self.block.as_mut_ptr().cast::<u8>().wrapping_add(offset as usize))
     }
 
+    /// Copies bytes out. The result is false if they are not inside.
+    pub(crate) fn peek(&self, offset: u32, out: &mut [u8]) -> bool {
+        let end = u64::from(offset) + out.len() as u64;
+        let inside = end <= u64::from(self.bytes);
+        let words = out.iter_mut().zip(offset as usize..);
+        words.filter(|_| inside).for_each(|(byte, at)| *byte = self.block[at / 16].to_le_bytes()[at % 16]);
+        inside
+    }
+
     /// The size in bytes.
     pub(crate) fn bytes(&self) -> u32 {
         self.bytes

@@ -9,12 +9,14 @@
 //!   image     a program decoded: micro-ops, immediates     lower   operands of a micro-op
 //!   rows, warp     registers as rows of 32 lanes           groups   where lanes are: divergence, waiting
 //!   simd, alu      lane-wise operations written once, as handlers for all, some, one lane
+//!   check          what the checker looks at before an instruction is executed
 //!   several        operations on pairs of registers, and operations whose results include predicates
 //! ```
 
 mod alu;
 #[cfg(target_arch = "x86_64")]
 mod avx2;
+mod check;
 mod clock;
 mod consts;
 mod cta;

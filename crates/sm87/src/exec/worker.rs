@@ -241,6 +241,7 @@ impl<'g> Worker<'g> {
             counted: false,
             clock: Clock::default(),
             begun: grid.begun,
+            inspector: grid.inspector(),
         };
         Resident { cta: 0, first_turn: true, env, store: Warps::new(grid.banks.rows(&grid.image.pool.constants)) }
     }

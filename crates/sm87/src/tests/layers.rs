@@ -6,14 +6,15 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Each module, with the modules that it may know.
-const LAYERS: [(&str, &[&str]); 7] = [
+const LAYERS: [(&str, &[&str]); 8] = [
     ("word", &[]),
     ("num", &[]),
     ("fault", &[]),
-    ("launch", &[]),
+    ("check", &[]),
+    ("launch", &["check"]),
     ("isa", &["word"]),
     ("disasm", &["word", "num", "isa"]),
-    ("exec", &["word", "num", "isa", "fault", "launch"]),
+    ("exec", &["word", "num", "isa", "check", "fault", "launch"]),
 ];
 
 fn files(directory: &Path) -> Vec<PathBuf> {

@@ -143,6 +143,7 @@ impl Gpu {
             veid: 1,
             clock,
             limits: Limits { threads: self.threads, budget: self.budget.unwrap_or(1 << 40), ..Limits::default() },
+            checker: None,
         }
     }
 

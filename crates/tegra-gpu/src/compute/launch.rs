@@ -167,9 +167,13 @@ fn execute(turn: &Turn<'_>, qmd: &Qmd, setting: &Setting) -> Result<Option<(RunS
             progress,
             ..Limits::default()
         },
+        checker: turn.config.reports.as_ref().map(|reports| reports.checker()),
     };
     let result = sm87::run(&launch);
     turn.trace.slow.ends();
+    if let Some(reports) = &turn.config.reports {
+        reports.publish(&turn.hw().tsg.gpu);
+    }
     if turn.channel.stop.timed_out() {
         let mut what = format!("the grid at {:#x} {}", launch.code, turn.channel.stop.sentence());
         if let Err(Stopped { fault: SmFault::Hang { text, .. }, .. }) = result {

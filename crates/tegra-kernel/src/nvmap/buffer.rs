@@ -35,6 +35,8 @@ pub(crate) struct Buffer {
     pub serial: u64,
     /// The size in bytes, a multiple of 4096.
     pub size: u64,
+    /// The size that CREATE asked for, before it was rounded up.
+    asked: u64,
     state: Mutex<Storage>,
     memory: OnceLock<Arc<Backing>>,
     /// The identity of the dmabuf file, after a descriptor was made.
@@ -71,10 +73,11 @@ impl Dmabuf {
 }
 
 impl Buffer {
-    pub(super) fn new(serial: u64, size: u64) -> Buffer {
+    pub(super) fn new(serial: u64, size: u64, asked: u64) -> Buffer {
         Buffer {
             serial,
             size,
+            asked,
             state: Mutex::default(),
             memory: OnceLock::new(),
             identity: OnceLock::new(),
@@ -85,7 +88,8 @@ impl Buffer {
 
     /// A buffer made of a caller's pinned pages.
     pub(super) fn pinned(serial: u64, pages: Backing, allocation: Allocation) -> Buffer {
-        let buffer = Buffer::new(serial, pages.len() as u64);
+        let size = pages.len() as u64;
+        let buffer = Buffer::new(serial, size, size);
         buffer.state.lock().allocation = Some(allocation);
         buffer.memory.get_or_init(|| Arc::new(pages));
         buffer
@@ -109,8 +113,8 @@ impl Buffer {
         if let Some(memory) = self.memory.get() {
             return Ok(memory.clone());
         }
-        let len = usize::try_from(self.size).map_err(|_| Errno::ENOMEM)?;
-        let fresh = Backing::anonymous("dmabuf", len).map_err(|_| Errno::ENOMEM)?;
+        let asked = usize::try_from(self.asked).map_err(|_| Errno::ENOMEM)?;
+        let fresh = Backing::anonymous("dmabuf", asked).map_err(|_| Errno::ENOMEM)?;
         Ok(self.memory.get_or_init(|| Arc::new(fresh)).clone())
     }
 

@@ -96,9 +96,9 @@ impl Device {
         NvmapFile { client }
     }
 
-    /// Makes a buffer that has no memory yet.
-    pub(super) fn new_buffer(&self, size: u64) -> Arc<Buffer> {
-        Arc::new(Buffer::new(self.serial.fetch_add(1, Ordering::Relaxed), size))
+    /// Makes a buffer that has no memory yet: `asked` bytes, rounded up to `size`.
+    pub(super) fn new_buffer(&self, size: u64, asked: u64) -> Arc<Buffer> {
+        Arc::new(Buffer::new(self.serial.fetch_add(1, Ordering::Relaxed), size, asked))
     }
 
     /// Makes a buffer of a caller's pages.

@@ -164,7 +164,7 @@ fn create_64(call: &Call<'_>, file: &Arc<NvmapFile>, args: &mut [u32; 2]) -> Rep
 fn new_handle(call: &Call<'_>, file: &NvmapFile, size: u64) -> Reply<u32> {
     let rounded = size.checked_next_multiple_of(4096).filter(|_| size > 0);
     let rounded = rounded.ok_or_else(|| Errno::EINVAL.because("a buffer of no bytes, or of more than there are"))?;
-    let buffer = call.kernel.nvmap.new_buffer(rounded);
+    let buffer = call.kernel.nvmap.new_buffer(rounded, size);
     Ok(call.kernel.nvmap.add_handle(&file.client, HandleRef { buffer, read_only: false }))
 }
 

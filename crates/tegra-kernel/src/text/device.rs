@@ -43,6 +43,7 @@ pub(super) enum Attribute {
     ShortestSlice,
     LongestSlice,
     Faults,
+    Checks,
 }
 
 pub(super) const ATTRIBUTES: &[(&str, Attribute)] = &[
@@ -60,6 +61,8 @@ pub(super) const ATTRIBUTES: &[(&str, Attribute)] = &[
     ("tsg_timeslice_max_us", Attribute::LongestSlice),
     // No board has this file. It has the details of the newest faults, for programs that may not read the kernel's log.
     ("tegra_sim_faults", Attribute::Faults),
+    // No board has it either: the checker's reports, each of which is read once.
+    ("tegra_sim_checks", Attribute::Checks),
 ];
 
 /// The TPCs that the module's power mode gates. It is 0, because the modules here have fewer TPCs and gate none.
@@ -90,6 +93,7 @@ impl Attribute {
             Attribute::ShortestSlice => format!("{}\n", slices.start()),
             Attribute::LongestSlice => format!("{}\n", slices.end()),
             Attribute::Faults => kernel.hw.faults.text(),
+            Attribute::Checks => kernel.hw.checks.take(),
         }
     }
 

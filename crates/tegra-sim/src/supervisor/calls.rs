@@ -224,9 +224,10 @@ impl Supervisor {
         Ok(i64::from(fd))
     }
 
-    /// Opens a file of sysfs. Readers get its present contents, and what is written comes through a pipe.
+    /// Opens a file of sysfs. Readers get its present contents, and what is written comes through a pipe. What a reader takes
+    /// is not kept in the mounted file: who wants it opens the file for both, which is trapped.
     fn open_text(self: &Arc<Self>, pid: i32, path: &str, flags: i32) -> Result<OwnedFd, Errno> {
-        if flags & libc::O_ACCMODE == libc::O_RDONLY {
+        if flags & libc::O_ACCMODE == libc::O_RDONLY || self.kernel.text_is_taken(path) {
             return sys::memfd_with(path, &self.kernel.read_text(path)?);
         }
         if flags & libc::O_ACCMODE == libc::O_RDWR || !self.kernel.text_is_writable(path) {

@@ -154,6 +154,9 @@ impl Supervisor {
     fn refresh_texts(&self) {
         let mut written = self.texts.lock();
         for path in self.tree.texts() {
+            if self.kernel.text_is_taken(path) {
+                continue;
+            }
             let Ok(text) = self.kernel.read_text(path) else { continue };
             if written.get(path) == Some(&text) {
                 continue;

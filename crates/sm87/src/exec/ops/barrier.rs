@@ -18,7 +18,7 @@ const NUMBER_REG: u16 = 1;
 const COUNT_REG: u16 = 2;
 
 /// The barrier's number and the number of threads.
-fn which(w: &Warp, u: &Uop, exec: u32) -> (u32, u32) {
+pub(crate) fn named(w: &Warp, u: &Uop, exec: u32) -> (u32, u32) {
     let x = w.get(u.a, exec.trailing_zeros());
     let number = if u.aux & NUMBER_REG != 0 { x & 0xffff } else { u.imm };
     let count = match (u.aux & COUNT_REG != 0, u.aux & NUMBER_REG != 0) {
@@ -29,8 +29,13 @@ fn which(w: &Warp, u: &Uop, exec: u32) -> (u32, u32) {
     (number, count)
 }
 
+/// Whether the lanes wait there. BAR.ARV only reports that they came.
+pub(crate) fn waits(u: &Uop) -> bool {
+    u.mods & MODE != 1
+}
+
 fn bar(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
-    let (number, count) = which(w, u, exec);
+    let (number, count) = named(w, u, exec);
     if number > 15 {
         return env.warp_error(u, WarpError::IllegalParameter, format!("barrier {number}: there are 16"));
     }
@@ -41,8 +46,8 @@ fn bar(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
     }
     let barrier = &mut env.barriers[n];
     barrier.expect(count);
-    if u.mods & MODE == 1 {
-        // BAR.ARV only reports the arrival, and the lanes continue. A warp counts when all of its lanes have arrived.
+    if !waits(u) {
+        // A warp counts when all of its lanes have arrived.
         w.arriving[n] |= exec;
         if w.arriving[n] & w.live == w.live {
             w.arriving[n] = 0;

@@ -16,10 +16,10 @@ use std::io::{ErrorKind, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::sync::Arc;
-use tegra_gpu::Gpu;
+use tegra_gpu::{Gpu, finish_checks};
 use tegra_sim::listing::{self, Kind};
 use tegra_sim::supervisor::{self, Broken, Exit, Launches, Leash, Observer, Options, RunError, Side};
-use tegra_sim::{Chip, Kernel, L4t, SimConfig, SimKmd, boot, kmsg, patience};
+use tegra_sim::{Checks, Chip, Kernel, L4t, SimConfig, SimKmd, boot, kmsg, patience};
 use tegrarm_kmd::Errno;
 use timeline::Timeline;
 use tracing_subscriber::EnvFilter;
@@ -113,6 +113,12 @@ struct Run {
     /// The board has this much memory, in MiB.
     #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u64).range(1..=MOST_MIB))]
     memory: Option<u64>,
+    /// Looks for errors in kernels: memory, race, sync, divided by commas. Reports go to standard error.
+    #[arg(long, value_name = "CHECKS")]
+    check: Option<Checks>,
+    /// Ends with this status if the program succeeded and --check found something.
+    #[arg(long, value_name = "STATUS", default_value_t = 0, value_parser = clap::value_parser!(u8))]
+    check_exit: u8,
     /// Says how the program got its device nodes, and how many calls were trapped for it.
     #[arg(long, short)]
     verbose: bool,
@@ -291,6 +297,8 @@ fn write_logs(run: &Run, kernel: &Kernel, gpu: &Gpu) -> Result<(), Box<dyn Error
 fn execute(run: &Run, leash: Arc<Leash>) -> Result<Exit, Box<dyn Error>> {
     let mut config = run.board.config()?;
     config.mem_total = run.memory.map_or(config.mem_total, |mib| mib << 20);
+    config.checks = run.check.unwrap_or(config.checks);
+    let checks = config.checks;
     let about = format!(
         "version={} module={} l4t={} memory={}",
         env!("CARGO_PKG_VERSION"),
@@ -317,6 +325,8 @@ fn execute(run: &Run, leash: Arc<Leash>) -> Result<Exit, Box<dyn Error>> {
     command.args(&run.program[1..]);
     // The variable is for people who ask what a program runs on. A program that must know opens supervisor::CENSUS.
     command.env("TEGRARM_SIM_RUN", about);
+    // The library reads the reports, because only it knows the names of kernels.
+    command.env("TEGRARM_SIM_CHECK", checks.to_string());
     let broken = Broken { missing: run.without.clone(), denied: run.deny.clone(), dead: run.dead_gpu };
     let options = Options {
         observers,
@@ -331,7 +341,13 @@ fn execute(run: &Run, leash: Arc<Leash>) -> Result<Exit, Box<dyn Error>> {
     if let Some(Err(e)) = timeline.map(|timeline| timeline.finish()) {
         say(format_args!("--trace is not complete: {e}"));
     }
-    Ok(exit)
+    Ok(match exit {
+        Exit::Code(0) if finish_checks() > 0 => Exit::Code(run.check_exit.into()),
+        exit => {
+            finish_checks();
+            exit
+        }
+    })
 }
 
 fn replay(replay: &Replay) -> Result<ExitCode, Box<dyn Error>> {

@@ -29,7 +29,7 @@ use crate::exec::warp::{Warp, lanes};
 /// The bits of `mods`: the size field, and then the flags.
 pub(super) const SIZE: u32 = 7;
 /// The flag that says that the address register is a pair.
-pub(super) const PAIR: u32 = 8;
+pub(crate) const PAIR: u32 = 8;
 
 /// The 64-bit addresses of all lanes: the register, the instruction's offset and a uniform offset are added.
 #[inline(always)]

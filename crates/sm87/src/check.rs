@@ -1,0 +1,143 @@
+//! What the checker looks for, and what it found. A launch that names a [`Checker`] is executed with a copy of its
+//! program in which the instructions that matter are looked at (`exec::check`). Other launches know nothing of it.
+
+use parking_lot::Mutex;
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// What is looked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Checks {
+    /// Accesses outside of buffers, shared memory and local frames.
+    pub memory: bool,
+    /// Accesses to one place that nothing orders.
+    pub race: bool,
+    /// Misuse of barriers.
+    pub sync: bool,
+}
+
+/// The kind of a report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Kind {
+    /// An access outside of what it may reach.
+    Memory,
+    /// Two accesses that nothing orders.
+    Race,
+    /// A barrier that is used in a wrong way.
+    Sync,
+}
+
+impl Kind {
+    /// Every kind, in the order in which they are counted.
+    pub const ALL: [Kind; 3] = [Kind::Memory, Kind::Race, Kind::Sync];
+
+    /// The name by which the kind is asked for.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Memory => "memory",
+            Kind::Race => "race",
+            Kind::Sync => "sync",
+        }
+    }
+}
+
+/// A thread at an instruction.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Party {
+    /// What it does there.
+    pub what: String,
+    /// The address of the instruction.
+    pub pc: u64,
+    /// The word of the instruction.
+    pub word: u128,
+    /// The CTA.
+    pub block: [u32; 3],
+    /// The thread in it.
+    pub thread: [u32; 3],
+}
+
+/// One thing that was found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Report {
+    /// Its kind.
+    pub kind: Kind,
+    /// What is wrong, in a sentence.
+    pub title: String,
+    /// Who took part. The first one is the thread that was executed when it was found.
+    pub parties: Vec<Party>,
+}
+
+/// The place in a program that a report is about: it is reported once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Place {
+    pub kind: Kind,
+    /// The program, by a number made of its code: another one may come to the same address.
+    pub program: u64,
+    /// The addresses of the instructions.
+    pub at: [u64; 2],
+    /// Tells reports of one place apart.
+    pub which: u8,
+}
+
+/// The reports are kept until somebody takes them. There are no more than this.
+const MOST: usize = 1000;
+
+/// The checker of a GPU: what it looks for, and all that it has found.
+#[derive(Debug)]
+pub struct Checker {
+    checks: Checks,
+    known: Mutex<HashSet<Place>>,
+    found: Mutex<Vec<Report>>,
+    counts: [AtomicU64; Kind::ALL.len()],
+}
+
+impl Checker {
+    /// A checker that has found nothing yet.
+    pub fn new(checks: Checks) -> Checker {
+        Checker { checks, known: Mutex::default(), found: Mutex::default(), counts: Default::default() }
+    }
+
+    /// What it looks for.
+    pub fn checks(&self) -> Checks {
+        self.checks
+    }
+
+    /// Whether nothing was reported of this place yet. From now on something is.
+    pub(crate) fn is_new(&self, place: Place) -> bool {
+        let mut known = self.known.lock();
+        known.len() < MOST && known.insert(place)
+    }
+
+    /// Adds a report.
+    pub(crate) fn add(&self, report: Report) {
+        self.counts[report.kind as usize].fetch_add(1, Ordering::Relaxed);
+        self.found.lock().push(report);
+    }
+
+    /// The reports since the last call.
+    pub fn take(&self) -> Vec<Report> {
+        std::mem::take(&mut *self.found.lock())
+    }
+
+    /// How many reports of each kind there were.
+    pub fn counts(&self) -> impl Iterator<Item = (Kind, u64)> {
+        Kind::ALL.into_iter().map(|kind| (kind, self.counts[kind as usize].load(Ordering::Relaxed)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_is_reported_once_and_counted() {
+        let checker = Checker::new(Checks { memory: true, ..Checks::default() });
+        let place = Place { kind: Kind::Memory, program: 1, at: [16; 2], which: 0 };
+        assert!(checker.is_new(place) && !checker.is_new(place));
+        assert!(checker.is_new(Place { which: 1, ..place }) && checker.is_new(Place { program: 2, ..place }));
+        checker.add(Report { kind: Kind::Memory, title: String::new(), parties: Vec::new() });
+        assert_eq!(checker.take().len(), 1);
+        assert!(checker.take().is_empty());
+        assert_eq!(checker.counts().collect::<Vec<_>>(), [(Kind::Memory, 1), (Kind::Race, 0), (Kind::Sync, 0)]);
+    }
+}

@@ -1,0 +1,201 @@
+//! The checker's view of a CTA: an [`Inspector`] looks at instructions before they are executed.
+//!
+//! ```text
+//!   mod       which instructions are looked at: they get another handler, in a copy of the program
+//!    ├ plan     what must be known of an instruction     access   the bytes that its lanes access
+//!    ├ limits   how far shared and local memory reach
+//!    ├ order    what happened before what                cells    who has last used each word
+//!    └ memory   bounds        sync   barriers            race     accesses without an order
+//! ```
+//!
+//! A launch without a checker has no inspector and no such copy, so that it executes what it always executed.
+#![allow(unsafe_code)]
+
+mod access;
+mod cells;
+mod limits;
+mod memory;
+mod order;
+mod plan;
+mod race;
+mod sync;
+
+pub(crate) use race::World;
+
+use super::env::Env;
+use super::image::Image;
+use super::uop::{Flow, Handlers, Uop};
+use super::warp::Warp;
+use crate::check::{Checker, Checks, Kind, Party, Place, Report};
+use crate::launch::Launch;
+use crate::word::Word;
+use access::Access;
+use limits::Limits;
+use parking_lot::Mutex;
+use plan::Plan;
+use race::Races;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+
+/// The plans and the own handlers of the instructions of a program that is looked at.
+#[derive(Clone, Default)]
+pub(crate) struct Looked {
+    plans: Vec<Plan>,
+    handlers: Vec<Handlers>,
+    /// A number made of the program's code.
+    program: u64,
+}
+
+impl Looked {
+    /// What to look at in a program.
+    fn at(uops: &[Uop], word: impl Fn(u32) -> Word, checks: Checks) -> Looked {
+        let plan = |u: &Uop| match Plan::of(word(u.at), u) {
+            Plan::Access(_) if !checks.memory && !checks.race => Plan::Nothing,
+            Plan::Barrier(_) if !checks.sync && !checks.race => Plan::Nothing,
+            Plan::Warpsync if !checks.sync => Plan::Nothing,
+            Plan::Fence(_) | Plan::Exit if !checks.race => Plan::Nothing,
+            plan => plan,
+        };
+        let mut code = DefaultHasher::new();
+        uops.iter().for_each(|u| word(u.at).hash(&mut code));
+        let (plans, handlers) = (uops.iter().map(plan).collect(), uops.iter().map(|u| u.run).collect());
+        Looked { plans, handlers, program: code.finish() }
+    }
+
+    /// The plan of an instruction, and its own handlers.
+    fn of(&self, at: u32) -> (Plan, Handlers) {
+        (self.plans[at as usize], self.handlers[at as usize])
+    }
+
+    /// Whether an instruction is looked at.
+    fn has(&self, at: u32) -> bool {
+        self.plans.get(at as usize).is_some_and(|plan| *plan != Plan::Nothing)
+    }
+}
+
+/// A copy of a program in which the instructions that matter are looked at.
+pub(crate) fn looked_at(image: &Image, checks: Checks) -> Image {
+    let looked = Looked::at(&image.uops, |at| Word(image.word(at)), checks);
+    let has: Vec<bool> = (0..image.uops.len() as u32).map(|at| looked.has(at)).collect();
+    image.replaced(Handlers::all(look), |at| has[at], looked)
+}
+
+/// Looks at an instruction, and then executes it.
+fn look(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
+    let (plan, handlers) = env.image.looked.of(u.at);
+    env.inspect(|inspector, env| inspector.inspect(w, env, u, exec, plan));
+    let h = match exec.count_ones() {
+        32 => handlers.full,
+        1 => handlers.one,
+        _ => handlers.part,
+    };
+    // SAFETY: these are the handlers that the micro-op was lowered with. One is chosen as the interpreter does it.
+    unsafe { h(w, env, u, exec) }
+}
+
+/// A lane at an instruction, and what it does there.
+#[derive(Clone, Debug)]
+struct Part {
+    what: String,
+    warp: u32,
+    lane: u32,
+    at: u32,
+    /// The CTA, if it is another one.
+    block: Option<[u32; 3]>,
+}
+
+/// What the checker knows of a CTA.
+pub(crate) struct Inspector {
+    shared: Arc<Checker>,
+    limits: Limits,
+    /// The CTA that was looked at last.
+    ctaid: Option<[u32; 3]>,
+    accesses: Vec<Access>,
+    found: [memory::Found; 16],
+    named: [Option<sync::Named>; 16],
+    races: Option<Box<Races>>,
+}
+
+impl Inspector {
+    /// Knows nothing yet.
+    pub(crate) fn new(
+        shared: &Arc<Checker>,
+        launch: &Launch,
+        image: &Image,
+        world: &Arc<Mutex<World>>,
+    ) -> Box<Inspector> {
+        let limits = Limits::of(launch, image);
+        let (accesses, found, named) = (Vec::with_capacity(64), Default::default(), [None; 16]);
+        let races = shared.checks().race.then(|| Races::new(world, launch.shared_bytes));
+        Box::new(Inspector { shared: shared.clone(), limits, ctaid: None, accesses, found, named, races })
+    }
+
+    /// If the CTA is another one than before, nothing is known of it.
+    fn begin(&mut self, ctaid: [u32; 3], grid: [u32; 3]) {
+        if self.ctaid.replace(ctaid) == Some(ctaid) {
+            return;
+        }
+        self.named = [None; 16];
+        self.races.iter_mut().for_each(|races| races.begin(ctaid, grid));
+    }
+
+    fn inspect(&mut self, w: &Warp, env: &Env<'_>, u: &Uop, exec: u32, plan: Plan) {
+        let (checks, warp) = (self.shared.checks(), w.index as usize);
+        self.begin(env.ctaid, env.launch.grid);
+        if let Some(races) = &mut self.races {
+            races.order.goes_on(warp);
+        }
+        match plan {
+            Plan::Nothing => {}
+            Plan::Access(shape) => {
+                let mut accesses = std::mem::take(&mut self.accesses);
+                access::find(&mut accesses, w, env, u, shape, exec);
+                if checks.memory {
+                    accesses.iter().for_each(|access| self.bounds(w, env, u, access));
+                }
+                self.races(w, env, u, shape, &accesses);
+                self.accesses = accesses;
+            }
+            Plan::Barrier(aligned) => self.barrier(w, env, u, exec, aligned),
+            Plan::Fence(whole_gpu) => self.races.iter_mut().for_each(|races| races.order.fences(warp, whole_gpu)),
+            Plan::Exit => self.races.iter_mut().for_each(|races| races.order.exits(warp)),
+            Plan::Warpsync => self.warpsync(w, env, u, exec),
+        }
+    }
+
+    /// Reports what is wrong at an instruction, if it was not reported yet.
+    fn report<'p>(
+        &self,
+        env: &Env<'_>,
+        kind: Kind,
+        which: u8,
+        at: u32,
+        make: impl FnOnce(&dyn Fn(Part) -> Party) -> (String, Vec<Party>) + 'p,
+    ) {
+        self.report_pair(env, kind, which, at, at, make);
+    }
+
+    /// Reports what is wrong with two instructions.
+    fn report_pair(
+        &self,
+        env: &Env<'_>,
+        kind: Kind,
+        which: u8,
+        at: u32,
+        other: u32,
+        make: impl FnOnce(&dyn Fn(Part) -> Party) -> (String, Vec<Party>),
+    ) {
+        let program = env.image.looked.program;
+        if !self.shared.is_new(Place { kind, program, at: [env.pc(at), env.pc(other)], which }) {
+            return;
+        }
+        let party = |part: Part| {
+            let tids = env.tids.get(part.warp as usize);
+            let thread = tids.map_or([0; 3], |of| [0, 1, 2].map(|axis| of[axis].0[part.lane as usize & 31]));
+            let (pc, word) = (env.pc(part.at), env.image.word(part.at));
+            Party { what: part.what, pc, word, block: part.block.unwrap_or(env.ctaid), thread }
+        };
+        let (title, parties) = make(&party);
+        self.shared.add(Report { kind, title, parties });
+    }
+}

@@ -1,0 +1,136 @@
+//! The checker's reports: from the engine to whoever reads them, and the last word when the process ends.
+//!
+//! A program's library takes the reports from a file of the virtual Orin and prints them, because only it knows the
+//! names and the lines of kernels. What nobody has taken is printed here, with the addresses of the instructions.
+#![allow(unsafe_code)]
+
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use parking_lot::Mutex;
+use sm87::{Checker, Party, Report};
+use std::fmt::Write as _;
+use std::io::Write;
+use std::os::fd::AsFd;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use tegra_hw::{Checks, HwGpu};
+
+/// The checkers of this process, and the process that speaks for them at its end: a forked child does not.
+static AT_EXIT: OnceLock<(u32, Mutex<Vec<Arc<Reports>>>)> = OnceLock::new();
+
+/// A checker and its reports.
+#[derive(Debug)]
+pub struct Reports {
+    checker: Arc<Checker>,
+    launches: AtomicU64,
+    /// Where the reports wait for a reader.
+    hw: OnceLock<Arc<HwGpu>>,
+}
+
+impl Reports {
+    /// The checker that a GPU gets, if anything is to be looked for. It has the last word when the process ends.
+    pub fn of(checks: Checks) -> Option<Arc<Reports>> {
+        let Checks { memory, race, sync } = checks;
+        let checker = Arc::new(Checker::new(sm87::Checks { memory, race, sync }));
+        let reports = || Arc::new(Reports { checker, launches: AtomicU64::new(0), hw: OnceLock::new() });
+        let reports = checks.any().then(reports)?;
+        let (_, all) = AT_EXIT.get_or_init(|| {
+            // SAFETY: the function takes and returns nothing, and cannot unwind.
+            unsafe { libc::atexit(at_exit) };
+            (std::process::id(), Mutex::default())
+        });
+        all.lock().push(reports.clone());
+        Some(reports)
+    }
+
+    /// Who looks at a launch.
+    pub(crate) fn checker(&self) -> Arc<Checker> {
+        self.checker.clone()
+    }
+
+    /// A launch has ended: its reports wait for a reader.
+    pub(crate) fn publish(&self, hw: &Arc<HwGpu>) {
+        self.launches.fetch_add(1, Ordering::Relaxed);
+        let hw = self.hw.get_or_init(|| hw.clone());
+        self.checker.take().iter().for_each(|report| hw.checks.note(line(report)));
+    }
+
+    /// How many reports there were so far.
+    pub fn count(&self) -> u64 {
+        self.checker.counts().map(|(_, count)| count).sum()
+    }
+
+    /// The reports that nobody has read, and a line that counts all of them.
+    pub fn last_word(&self) -> String {
+        let unread = self.hw.get().map_or_else(String::new, |hw| hw.checks.take());
+        let mut text: String = unread.lines().map(|line| format!("{}\n", readable(line))).collect();
+        let kinds = self.checker.counts().filter(|(_, count)| *count > 0);
+        let kinds: Vec<_> = kinds.map(|(kind, count)| format!("{} {count}", kind.name())).collect();
+        let kinds = if kinds.is_empty() { String::new() } else { format!(" ({})", kinds.join(", ")) };
+        let _ = writeln!(
+            text,
+            "tegrarm-check: {} launches were checked: {} reports{kinds}",
+            self.launches.load(Ordering::Relaxed),
+            self.count()
+        );
+        text
+    }
+}
+
+/// Says the last word of every checker of the process, once. Returns how many reports there were.
+pub fn finish_checks() -> u64 {
+    let Some((_, all)) = AT_EXIT.get().filter(|(pid, _)| *pid == std::process::id()) else { return 0 };
+    let all = std::mem::take(&mut *all.lock());
+    let mut stderr = std::io::stderr();
+    for reports in &all {
+        // Nobody is left to be told that standard error is gone; writing to a pipe that nobody reads would be SIGPIPE.
+        let broken = poll(&mut [PollFd::new(stderr.as_fd(), PollFlags::empty())], PollTimeout::ZERO) != Ok(0);
+        if !broken {
+            let _ = write!(stderr, "{}", reports.last_word());
+        }
+    }
+    all.iter().map(|reports| reports.count()).sum()
+}
+
+extern "C" fn at_exit() {
+    finish_checks();
+}
+
+/// A report as a line whose parts are divided by tabs.
+fn line(report: &Report) -> String {
+    let mut line = format!("{}: {}", report.kind.name(), report.title);
+    for Party { what, pc, word, block, thread } in &report.parties {
+        let three = |[x, y, z]: [u32; 3]| format!("({x}, {y}, {z})");
+        let instruction = sm87::disassemble(*word as u64, (word >> 64) as u64, *pc).unwrap_or_default();
+        let (block, thread) = (three(*block), three(*thread));
+        let _ = write!(line, "\t{what} by thread {thread} of block {block} at pc {pc:#x}: {instruction}");
+    }
+    line.replace('\n', " ")
+}
+
+/// A line as people read it.
+fn readable(line: &str) -> String {
+    format!("tegrarm-check: {}", line.replace('\t', "\n    "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sm87::Kind;
+
+    #[test]
+    fn a_report_has_a_line_for_each_party() {
+        let party =
+            |what: &str, x| Party { what: what.to_owned(), pc: 0x1230, word: 0, block: [1, 0, 0], thread: [x, 0, 0] };
+        let parties = vec![party("store", 5), party("load", 6)];
+        let text = line(&Report { kind: Kind::Memory, title: "wrong".to_owned(), parties });
+        let parts: Vec<_> = text.split('\t').collect();
+        assert_eq!(parts[0], "memory: wrong");
+        assert!(parts[1].starts_with("store by thread (5, 0, 0) of block (1, 0, 0) at pc 0x1230: "), "{text}");
+        assert_eq!(readable(&text).lines().count(), 3);
+    }
+
+    #[test]
+    fn nothing_is_checked_unless_it_is_asked_for() {
+        assert!(Reports::of(Checks::default()).is_none());
+    }
+}

@@ -1,0 +1,113 @@
+//! What the checker looks for in kernels, and what it has found and nobody has read yet.
+
+use parking_lot::Mutex;
+use std::fmt;
+use std::str::FromStr;
+
+/// What is looked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Checks {
+    /// Accesses outside of buffers, shared memory and local frames.
+    pub memory: bool,
+    /// Accesses to one place that nothing orders.
+    pub race: bool,
+    /// Misuse of barriers.
+    pub sync: bool,
+}
+
+impl Checks {
+    /// The names of the checks.
+    pub const NAMES: [&'static str; 3] = ["memory", "race", "sync"];
+
+    /// Whether anything is looked for.
+    pub fn any(self) -> bool {
+        self != Checks::default()
+    }
+
+    fn switch(&mut self, name: &str) -> Option<&mut bool> {
+        match name {
+            "memory" => Some(&mut self.memory),
+            "race" => Some(&mut self.race),
+            "sync" => Some(&mut self.sync),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Checks {
+    /// Writes the names as they are read.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let on = |name: &&&str| { *self }.switch(name).is_some_and(|on| *on);
+        let names: Vec<_> = Checks::NAMES.iter().filter(on).copied().collect();
+        f.write_str(&names.join(","))
+    }
+}
+
+/// A name that is no check.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownCheck(pub String);
+
+impl fmt::Display for UnknownCheck {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "there is no check {:?}; the checks are {}, divided by commas", self.0, Checks::NAMES.join(", "))
+    }
+}
+
+impl std::error::Error for UnknownCheck {}
+
+impl FromStr for Checks {
+    type Err = UnknownCheck;
+
+    /// Reads names that are divided by commas. An empty text means no check.
+    fn from_str(text: &str) -> Result<Checks, UnknownCheck> {
+        let mut checks = Checks::default();
+        if text.is_empty() {
+            return Ok(checks);
+        }
+        for name in text.split(',').map(str::trim) {
+            *checks.switch(name).ok_or_else(|| UnknownCheck(name.to_owned()))? = true;
+        }
+        Ok(checks)
+    }
+}
+
+/// The reports that nobody has read yet. Each is one line, whose parts are divided by tabs.
+#[derive(Debug, Default)]
+pub struct CheckLog {
+    lines: Mutex<Vec<String>>,
+}
+
+impl CheckLog {
+    /// Adds a report.
+    pub fn note(&self, line: String) {
+        self.lines.lock().push(line);
+    }
+
+    /// Gives out the reports that were not given out before, one per line.
+    pub fn take(&self) -> String {
+        std::mem::take(&mut *self.lines.lock()).into_iter().map(|line| line + "\n").collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_read_and_others_refused() {
+        assert_eq!("".parse(), Ok(Checks::default()));
+        assert_eq!("sync".parse(), Ok(Checks { sync: true, ..Checks::default() }));
+        let every = Checks::NAMES.join(", ").parse::<Checks>().unwrap();
+        assert!(every.any() && every.memory && every.race && every.sync);
+        assert_eq!(every.to_string(), Checks::NAMES.join(","));
+        let error = "memory,speed".parse::<Checks>().unwrap_err();
+        assert!(error.to_string().starts_with("there is no check \"speed\"; the checks are memory, "), "{error}");
+    }
+
+    #[test]
+    fn a_report_is_given_out_once() {
+        let log = CheckLog::default();
+        log.note("a\tb".to_owned());
+        assert_eq!((log.take().as_str(), log.take().as_str()), ("a\tb\n", ""));
+    }
+}

@@ -1,0 +1,53 @@
+"""Runs kernels with the virtual Orin's checker, which a process has from its start: one process runs a list of them.
+
+As a program it reads the list from standard input (pickled) and writes a line before the reports of each kernel."""
+
+import os
+import pickle
+import re
+import subprocess
+import sys
+
+MARK = "=== kernel "
+
+
+def main():
+    import cuda  # The parent may have no numpy.
+    import numpy
+
+    from tegrarm.rm import RmError
+
+    def array(what):
+        """`("int32", n)` becomes an array of n numbers; a number has 32 bits."""
+        return numpy.arange(what[1]).astype(what[0]) if isinstance(what, tuple) else numpy.int32(what)
+
+    for name, source, kernel, grid, block, arguments, options in pickle.load(sys.stdin.buffer):
+        print(MARK + name, file=sys.stderr, flush=True)
+        gpu = cuda.Gpu()
+        try:
+            function = gpu.kernel(cuda.compiled(source, "12", "--generate-line-info"), kernel)
+            gpu.launch(function, grid, block, *[array(a) for a in arguments], **options)
+        except RmError as e:
+            print("stopped:", e, file=sys.stderr, flush=True)
+        gpu.close()
+
+
+def run(kernels, checks, **environment):
+    """The reports of each kernel by its name, and what else was said. A kernel: name, source, function, grid, block, arguments, options."""
+    ours = {"TEGRARM_BACKEND": "sim", "TEGRARM_SIM_CHECK": checks, "TEGRARM_SIM_FAULTS": "0"}
+    child = subprocess.run([sys.executable, __file__], input=pickle.dumps(kernels), capture_output=True, check=False,
+                           env={**os.environ, **ours, **environment})
+    text = child.stderr.decode()
+    assert child.returncode == 0, text
+    first, *parts = text.split(MARK)
+    # The last word of the checker comes behind the reports of the last kernel.
+    return {part.split("\n", 1)[0]: reports(part) for part in parts}, text
+
+
+def reports(text):
+    """The reports in a text: each is its first line and those that are indented below it."""
+    return [found for found in re.findall(r"^tegrarm-check: (.*\n(?:    .*\n)*)", text, re.M) if " launches were checked: " not in found]
+
+
+if __name__ == "__main__":
+    main()

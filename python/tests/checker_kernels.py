@@ -1,0 +1,376 @@
+"""Kernels for the checker: with seeded bugs, and without any."""
+
+# Each bug: what the report begins with, its code, and the kernel's launch. The line with BUG has it; a line with OTHER, if there is
+# one, is the report's second place. `also` is what else the report says.
+GRID, BLOCK = 1, 64
+BUGS = {}
+
+
+def bug(name, says, code, grid=GRID, block=BLOCK, arguments=(("int32", 100), 0), also="", **options):
+    BUGS[name] = (says, also, code, grid, block, arguments, options)
+
+
+# Bounds of buffers. The first argument has 100 numbers, which are 400 bytes of a page of 4,096.
+for how, statement, what in [
+    ("load", "p[0] = p[i];", "load of 4"), ("store", "p[i] = 1;", "store of 4"), ("atomic", "p[0] = atomicAdd(p + i, 1);", "atomic of 4"),
+    ("reduction", "atomicMax(p + i, 1);", "atomic of 4"), ("swap", "p[0] = atomicCAS(p + i, 1, 2);", "atomic of 4"),
+    ("byte", "((char *)p)[4 * i] = 1;", "store of 1"), ("half", "((short *)p)[2 * i] = 1;", "store of 2"),
+    ("wide load", "p[0] = ((volatile int4 *)p)[i / 4].x;", "load of 4"),
+    ("wide store", "((int4 *)p)[i / 4] = make_int4(1, 2, 3, 4);", "store of 16"),
+]:
+    bug(f"global {how}", f"memory: global {what} bytes at 0x", f"""
+extern "C" __global__ void k(int *p, int zero) {{
+    int i = zero + 100 + threadIdx.x;
+    if (threadIdx.x == 5)
+        {statement} // BUG
+}}""")
+bug("global straddling", "memory: global store of 8 bytes", """
+extern "C" __global__ void k(int *p, int zero) {
+    int i = zero + (int)threadIdx.x;
+    ((long long *)p)[i] = i; // BUG
+}""", block=32, arguments=(("int32", 63), 0))
+bug("global generic", "memory: global store of 4 bytes", """
+extern "C" __global__ void k(int *p, int zero) {
+    __shared__ int own[64];
+    int *at = threadIdx.x < 32 + zero ? own + threadIdx.x : p + 80 + threadIdx.x - 32;
+    *at = zero; // BUG
+    __syncthreads();
+    p[0] = own[zero];
+}""")
+bug("global null", "memory: global load of 4 bytes at 0x8, which is a null pointer", """
+extern "C" __global__ void k(int *p, int zero) {
+    p[0] = *(int *)(long long)(zero + 8); // BUG
+}""")
+bug("global async copy", "memory: global load of 16 bytes", """
+extern "C" __global__ void k(int *p, int zero) {
+    __shared__ int4 own[64];
+    unsigned to = __cvta_generic_to_shared(own + threadIdx.x);
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" :: "r"(to), "l"(p + 4 * (threadIdx.x + zero))); // BUG
+    asm volatile("cp.async.wait_all;");
+    __syncthreads();
+    p[threadIdx.x] = own[threadIdx.x].y;
+}""")
+# Shared arrays, static and dynamic: the block's memory is larger than they are.
+for how, statement, what in [
+    ("load", "p[0] = own[i];", "load"), ("store", "own[i] = 1;", "store"), ("atomic", "atomicAdd(own + i, 3);", "atomic"),
+    ("swap", "atomicCAS(own + i, 1, 3);", "atomic"),
+]:
+    bug(f"shared {how}", f"memory: shared {what} of 4 bytes at 0x90, outside of the 144 bytes", f"""
+extern "C" __global__ void k(int *p, int zero) {{
+    __shared__ int own[36];
+    if (threadIdx.x < 36) own[threadIdx.x] = zero;
+    __syncthreads();
+    int i = zero + 31 + threadIdx.x;
+    if (threadIdx.x == 5)
+        {statement} // BUG
+    __syncthreads();
+    p[threadIdx.x] = own[zero];
+}}""")
+bug("shared dynamic", "memory: shared store of 4 bytes at 0x28, outside of the 40 bytes", """
+extern "C" __global__ void k(int *p, int zero) {
+    extern __shared__ int own[];
+    if (threadIdx.x < 11)
+        own[threadIdx.x] = zero; // BUG
+    __syncthreads();
+    p[threadIdx.x] = own[zero];
+}""", shared=40)
+bug("shared far", "memory: shared store of 4 bytes", """
+extern "C" __global__ void k(int *p, int zero) {
+    extern __shared__ int own[];
+    own[100000 + zero] = zero; // BUG
+}""", shared=40)
+bug("shared generic", "memory: shared load of 4 bytes at 0x80, outside of the 128 bytes", """
+extern "C" __global__ void k(int *p, int zero) {
+    __shared__ int own[32];
+    own[threadIdx.x & 31] = zero;
+    __syncthreads();
+    volatile int *at = zero ? p : own + 32;
+    p[1] = *at; // BUG
+}""")
+# Local frames.
+for how, index, says in [("past", 16, "past the end of the thread's frames"), ("below", -100, "below the frames of the thread")]:
+    bug(f"local {how} store", "memory: local store of 4 bytes", f"""
+extern "C" __global__ void k(int *p, int zero) {{
+    int own[16];
+    for (int i = 0; i < 16; i++) own[i + zero] = p[i];
+    if (threadIdx.x == 3)
+        ((volatile int *)own)[{index} + zero] = 7; // BUG
+    p[threadIdx.x] = own[p[3] & 15];
+}}""", also=says)
+    bug(f"local {how} load", "memory: local load of 4 bytes", f"""
+extern "C" __global__ void k(int *p, int zero) {{
+    int own[16];
+    for (int i = 0; i < 16; i++) own[i + zero] = p[i];
+    if (threadIdx.x == 3)
+        p[5] = ((volatile int *)own)[{index} + zero]; // BUG
+    p[threadIdx.x] = own[p[3] & 15];
+}}""", also=says)
+# Barriers.
+bug("barrier under a condition", "sync: a synchronisation under a condition that is not the same for all threads", """
+extern "C" __global__ void k(int *p, int zero) {
+    __shared__ int own[64];
+    own[threadIdx.x] = p[threadIdx.x];
+    if (threadIdx.x % 32 < 16)
+        __syncthreads(); // BUG
+    p[threadIdx.x] = own[63 - threadIdx.x];
+}""")
+bug("barriers in two branches", "sync: threads of one warp are at different barrier instructions", """
+extern "C" __global__ void k(int *p, int zero) {
+    if (threadIdx.x % 32 < 16) {
+        p[threadIdx.x] = zero;
+        asm volatile("bar.sync 0;"); // OTHER
+        p[threadIdx.x] += 3;
+    } else {
+        p[threadIdx.x] = zero + 4;
+        asm volatile("bar.sync 0;"); // BUG
+        p[threadIdx.x] *= 5;
+    }
+}""")
+bug("barrier that half the block never reaches", "sync: lanes 0xffffffff of warp 0 wait at barrier 1: some threads never come", """
+extern "C" __global__ void k(int *p, int zero) {
+    if (threadIdx.x < 32)
+        asm volatile("bar.sync 1, 64;"); // BUG
+    else
+        asm volatile("bar.sync 2, 64;"); // OTHER
+    p[threadIdx.x] = zero;
+}""")
+bug("barrier with two counts", "sync: threads name barrier 1 with different numbers of threads", """
+extern "C" __global__ void k(int *p, int zero) {
+    if (threadIdx.x < 32)
+        asm volatile("bar.sync 1, 96;"); // OTHER
+    else
+        asm volatile("bar.sync 1, 64;"); // BUG
+    p[threadIdx.x] = zero;
+}""", block=96)
+bug("barrier for more threads than there are", "sync: barrier 3 waits for 128 threads, and the block has 64", """
+extern "C" __global__ void k(int *p, int zero) {
+    asm volatile("bar.sync 3, 128;"); // BUG
+    p[threadIdx.x] = zero;
+}""")
+bug("a warp synchronised without oneself", "sync: a thread synchronises with lanes 0x0000ffff of its warp, and is not among them", """
+extern "C" __global__ void k(int *p, int zero) {
+    int i = threadIdx.x;
+    if (i % 32 > 15) {
+        p[i] = 3;
+        asm volatile("bar.warp.sync %0;" :: "r"(0xffff + zero) : "memory"); p[i ^ 1] += 5; // BUG
+    } else
+        p[i] = p[i] * p[i + 1];
+}""")
+
+
+# Races in shared memory.
+for how, before, after, second in [
+    ("load after store", "own[i] = p[i];", "p[i] = own[i ^ 32];", "earlier store"),
+    ("store after load", "own[i] = p[i]; __syncthreads(); p[i] = own[i ^ 32];", "own[i] = zero;", "earlier load"),
+    ("store after store", "own[i & 31] = i;", "own[(i & 31) + zero] = i + 100;", "earlier store"),
+    ("load after atomic", "own[i] = 0; __syncthreads(); atomicAdd(own + (i ^ 32), 1);", "p[i] = own[i];", "earlier store"),
+    ("atomic after store", "own[i] = zero;", "atomicAdd(own + (i ^ 32), 1);", "earlier store"),
+    ("wide load", "own[i] = p[i];", "p[i] = ((int4 *)own)[i / 4 ^ 8].y;", "earlier store"),
+    ("bytes", "((char *)own)[i] = p[i];", "p[i] = ((char *)own)[i ^ 32];", "earlier store"),
+    ("a barrier of some", "own[i] = p[i]; if (i < 32) asm volatile(\"bar.sync 1, 32;\"); else asm volatile(\"bar.sync 2, 32;\");",
+     "p[i] = own[i ^ 32];", "earlier store"),
+]:
+    bug(f"shared race: {how}", "race: shared memory at 0x", f"""
+extern "C" __global__ void k(int *p, int zero) {{
+    __shared__ __align__(16) int own[64];
+    int i = threadIdx.x;
+    {before} // OTHER
+    {after} // BUG
+    __syncthreads();
+    p[i] += own[i];
+}}""", also=f"    {second} by thread")
+bug("shared race: a loop with one barrier", "race: shared memory at 0x", """
+extern "C" __global__ void k(int *p, int zero) {
+    __shared__ int own[64];
+    int i = threadIdx.x, sum = 0;
+    for (int n = 0; n < 4 + zero; n++) {
+        own[i] = p[i + n]; // BUG
+        __syncthreads();
+        sum += own[63 - i]; // OTHER
+    }
+    p[i] = sum;
+}""")
+bug("shared race: one instruction", "race: shared memory at 0x4 is accessed by threads of one instruction, with different values", """
+extern "C" __global__ void k(int *p, int zero) {
+    __shared__ int own[64];
+    own[threadIdx.x / 2] = threadIdx.x; // BUG
+    __syncthreads();
+    p[threadIdx.x] = own[threadIdx.x];
+}""", block=32)
+bug("shared race: an asynchronous copy", "race: shared memory at 0x", """
+extern "C" __global__ void k(int *p, int zero) {
+    __shared__ int own[64];
+    int i = threadIdx.x;
+    unsigned to = __cvta_generic_to_shared(own + i);
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" :: "r"(to), "l"(p + i)); // OTHER
+    asm volatile("cp.async.wait_all;" ::: "memory");
+    p[i] = ((volatile int *)own)[i ^ 32]; // BUG
+}""")
+# Races in global memory: between warps, and between blocks.
+bug("global race: warps", "race: global memory at 0x", """
+extern "C" __global__ void k(int *p, int zero) {
+    int i = threadIdx.x;
+    p[i] = i + 1000; // OTHER
+    p[i + 64] = ((volatile int *)p)[i ^ 32]; // BUG
+}""", arguments=(("int32", 200), 0))
+bug("global race: blocks read what others store", "race: global memory at 0x", """
+extern "C" __global__ void k(int *p, int zero) {
+    int i = blockIdx.x * 32 + threadIdx.x;
+    int before = i ? p[i - 1] : 0; // BUG
+    p[i] = before + 3; // OTHER
+}""", grid=3, block=32)
+bug("global race: blocks store different values", "race: global memory at 0x", """
+extern "C" __global__ void k(int *p, int zero) {
+    if (threadIdx.x == 0)
+        p[3] = blockIdx.x + 77; // BUG
+}""", grid=3, block=32)
+bug("global race: the last block without a fence", "race: global memory at 0x", """
+extern "C" __global__ void k(int *p, int zero) {
+    __shared__ int last;
+    p[blockIdx.x] = blockIdx.x + 50; // OTHER
+    __syncthreads();
+    if (threadIdx.x == 0) last = atomicAdd(p + 99, 1) == 99 + gridDim.x - 1;
+    __syncthreads();
+    if (last) p[50 + threadIdx.x] = p[threadIdx.x % gridDim.x]; // BUG
+}""", grid=3, block=32)
+bug("global race: a plain store to a counter", "race: global memory at 0x", """
+extern "C" __global__ void k(int *p, int zero) {
+    if (threadIdx.x < 32)
+        atomicAdd(p + 9, 1); // OTHER
+    else
+        p[9 + zero] = threadIdx.x; // BUG
+}""")
+# Programs without a bug: name, grid, block, dynamic shared memory, code.
+EVERYTHING = """
+extern "C" __global__ void k(int *p, int zero) {
+    __shared__ int own[65];
+    extern __shared__ int more[];
+    int i = threadIdx.x, frame[8];
+    for (int n = 0; n < 8; n++) frame[n + zero] = p[(i + n) % 100];
+    own[i] = frame[p[i] & 7];
+    more[i] = i;
+    if (i == 0) own[64] = 1;
+    __syncthreads();
+    if (i >= 60) return;
+    atomicAdd(own + 64, own[63 - i]);
+    __syncthreads();
+    __syncwarp(__activemask());
+    asm volatile("bar.sync 1, 64;");
+    p[i] = own[64] + more[63 - i];
+    p[99] = 1;
+}"""
+CLEAN = [("everything", 1, 64, 256, EVERYTHING), ("reduction", 4, 256, 0, """
+extern "C" __global__ void k(int *p, int zero) {
+    __shared__ int own[256];
+    int i = threadIdx.x;
+    own[i] = p[i % 90];
+    __syncthreads();
+    for (int half = 128; half >= 32; half /= 2) {
+        if (i < half) own[i] += own[i + half];
+        __syncthreads();
+    }
+    if (i < 32) {
+        int sum = own[i];
+        for (int n = 16; n; n /= 2) sum += __shfl_down_sync(~0u, sum, n);
+        if (i == 0) atomicAdd(p + 99, sum);
+    }
+}"""), ("histogram", 3, 128, 0, """
+extern "C" __global__ void k(int *p, int zero) {
+    __shared__ int bins[16];
+    if (threadIdx.x < 16) bins[threadIdx.x] = 0;
+    __syncthreads();
+    atomicAdd(bins + threadIdx.x * 7 % 16, 1);
+    __syncthreads();
+    if (threadIdx.x < 16) atomicAdd(p + threadIdx.x, bins[threadIdx.x]);
+}"""), ("last block", 5, 64, 0, """
+extern "C" __global__ void k(int *p, int zero) {
+    __shared__ int last;
+    if (threadIdx.x == 0) {
+        p[blockIdx.x] = blockIdx.x + 50;
+        __threadfence();
+        last = atomicAdd(p + 99, 1) == 99 + gridDim.x - 1;
+    }
+    __syncthreads();
+    if (last && threadIdx.x == 40) p[50] = p[0] + p[1] + p[2] + p[3] + p[4];
+}"""), ("lock", 4, 64, 0, """
+extern "C" __global__ void k(int *p, int zero) {
+    __shared__ int own;
+    if (threadIdx.x % 32 == 0) {
+        while (atomicCAS(p, 0, 1)) {}
+        __threadfence();
+        p[1] += 5;
+        __threadfence();
+        atomicExch(p, 0);
+    }
+    __syncthreads();
+}"""), ("grid barrier", 6, 64, 0, """
+#include <cooperative_groups.h>
+extern "C" __global__ void k(int *p, int zero) {
+    int i = blockIdx.x * 16 + threadIdx.x % 16;
+    for (int n = 0; n < 3; n++) {
+        int next = p[(i + 16) % 96];
+        cooperative_groups::this_grid().sync();
+        if (threadIdx.x < 16) p[i] = next + 1;
+        cooperative_groups::this_grid().sync();
+    }
+}"""), ("flag", 4, 32, 0, """
+extern "C" __global__ void k(int *p, int zero) {
+    volatile int *flag = p + 64;
+    if (threadIdx.x == 0) {
+        if (blockIdx.x) while (flag[blockIdx.x - 1] != -1) {}
+        __threadfence();
+        p[blockIdx.x + 1] = p[blockIdx.x] + 1;
+        __threadfence();
+        flag[blockIdx.x] = -1;
+    }
+}"""), ("one value", 4, 64, 0, """
+extern "C" __global__ void k(int *p, int zero) {
+    __shared__ int found;
+    if (threadIdx.x == 0) found = 0;
+    __syncthreads();
+    if (threadIdx.x & 3) { found = 1; p[50] = 77; }
+    __syncthreads();
+    p[60 + blockIdx.x] = found;
+}"""), ("producer and consumer", 2, 64, 0, """
+extern "C" __global__ void k(int *p, int zero) {
+    __shared__ int own[32];
+    int lane = threadIdx.x % 32;
+    for (int n = 0; n < 5; n++) {
+        if (threadIdx.x < 32) {
+            asm volatile("bar.sync 1, 64;" ::: "memory");
+            own[lane] = n + lane;
+            asm volatile("bar.arrive 2, 64;" ::: "memory");
+        } else {
+            asm volatile("bar.arrive 1, 64;" ::: "memory");
+            asm volatile("bar.sync 2, 64;" ::: "memory");
+            if (blockIdx.x == 0) p[lane] = own[31 - lane];
+        }
+    }
+}"""), ("barrier object", 2, 64, 0, """
+#include <cuda/barrier>
+extern "C" __global__ void k(int *p, int zero) {
+    __shared__ cuda::barrier<cuda::thread_scope_block> all;
+    __shared__ int own[64];
+    if (threadIdx.x == 0) init(&all, blockDim.x);
+    __syncthreads();
+    for (int n = 0; n < 4; n++) {
+        own[threadIdx.x] = p[threadIdx.x % 50] + n;
+        all.arrive_and_wait();
+        int x = own[63 - threadIdx.x];
+        all.arrive_and_wait();
+        if (blockIdx.x == 1 && threadIdx.x < 32) p[50 + threadIdx.x] = x;
+    }
+}"""), ("tiles", 1, 64, 0, """
+#include <cooperative_groups.h>
+extern "C" __global__ void k(int *p, int zero) {
+    __shared__ int own[64];
+    auto block = cooperative_groups::this_thread_block();
+    auto tile = cooperative_groups::tiled_partition<8>(block);
+    own[threadIdx.x] = p[threadIdx.x];
+    tile.sync();
+    int x = own[threadIdx.x ^ 7] + tile.shfl_xor(own[threadIdx.x], 3);
+    block.sync();
+    own[63 - threadIdx.x] = x;
+    block.sync();
+    p[threadIdx.x] = own[threadIdx.x];
+}""")]

@@ -1,0 +1,94 @@
+"""The virtual Orin's checker: seeded bugs are found at their lines, and kernels without bugs have no reports."""
+
+import functools
+import re
+import subprocess
+import sys
+
+import checked
+import pytest
+from checker_kernels import BUGS, CLEAN, EVERYTHING
+from conftest import TEGRARM_SIM
+
+from tegrarm import _ffi
+
+
+@functools.cache
+def found():
+    """What the checker says of all bugs."""
+    kernels = [(name, code, "k", grid, block, arguments, options) for name, (_, _, code, grid, block, arguments, options) in BUGS.items()]
+    return checked.run(kernels, "memory,race,sync")
+
+
+def line_of(code, mark):
+    return next((n for n, line in enumerate(code.splitlines(), 1) if mark in line), None)
+
+
+@pytest.mark.parametrize("name", BUGS)
+def test_a_bug_is_found_at_its_line(name):
+    says, also, code, *_ = BUGS[name]
+    kernels, text = found()
+    wanted = {n for mark in ("// BUG", "// OTHER") if (n := line_of(code, mark)) is not None}
+    place = r"\((?:kernel k|function \S+)\+0x[0-9a-f]+ \(.*test\.cu:\d+\)\)"
+    where = rf"by thread \(\d+, 0, 0\) of block \(\d+, 0, 0\) at pc 0x[0-9a-f]+ {place}: \S"
+
+    def is_it(report):
+        lines = {int(n) for n in re.findall(r"test\.cu:(\d+)\)", report)}
+        return report.startswith(says) and also in report and wanted <= lines and re.search(where, report)
+
+    assert any(is_it(report) for report in kernels[name]), f"{says!r} is not among\n{kernels[name]}\nin\n{text}"
+
+
+def test_the_set_of_bugs_is_as_large_as_promised():
+    assert len(BUGS) >= 40
+
+
+def test_a_site_is_reported_once():
+    kernels, text = found()
+    assert len([r for r in kernels["global store"] if r.startswith("memory: global store")]) == 1
+    count = sum(len(reports) for reports in kernels.values())
+    assert re.search(rf"tegrarm-check: \d+ launches were checked: {count} reports \(memory \d+, race \d+, sync \d+\)\n$", text)
+
+
+def clean_ones():
+    kernels = [(n, code, "k", grid, block, (("int32", 100), 0), {"shared": shared}) for n, grid, block, shared, code in CLEAN]
+    # A grid whose blocks wait for each other is launched as one that is resident as a whole.
+    return [(*kernel[:6], kernel[6] | ({"flags": _ffi.TEGRARM_LAUNCH_TOGETHER} if "this_grid" in kernel[1] else {})) for kernel in kernels]
+
+
+def test_clean_kernels_have_no_reports():
+    kernels, text = checked.run(clean_ones(), "memory,race,sync")
+    assert kernels == {name: [] for name, *_ in CLEAN} and "stopped" not in text, text
+    assert re.search(r"tegrarm-check: [1-9]\d* launches were checked: 0 reports\n$", text)
+
+
+def test_only_what_is_asked_for_is_looked_for():
+    wanted = ["global store", "barrier with two counts"]
+    kernels = [(name, BUGS[name][2], "k", *BUGS[name][3:]) for name in wanted]
+    assert [bool(reports) for reports in checked.run(kernels, "memory")[0].values()] == [True, False]
+    assert [bool(reports) for reports in checked.run(kernels, "sync")[0].values()] == [False, True]
+    assert "tegrarm-check" not in checked.run(kernels, "")[1]
+
+
+def test_an_unknown_check_is_refused():
+    done = subprocess.run([TEGRARM_SIM, "run", "--check", "memory,speed", "--", "true"], capture_output=True, text=True, check=False)
+    assert done.returncode == 2 and 'there is no check "speed"; the checks are memory, ' in done.stderr
+    code = "import cuda; cuda.Gpu()"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=checked.os.path.dirname(__file__),
+                          env={**checked.os.environ, "TEGRARM_BACKEND": "sim", "TEGRARM_SIM_CHECK": "speed"})
+    assert 'TEGRARM_SIM_CHECK="speed" is unknown; set it to one of: memory, ' in done.stderr
+
+
+@pytest.mark.parametrize(("name", "status"), [("global store", 9), (None, 0)])
+def test_the_exit_status_says_that_something_was_found(name, status, tmp_path):
+    """Under `tegrarm-sim run` the library reads the reports from the supervisor's process."""
+    code = BUGS[name][2] if name else EVERYTHING
+    options = {} if name else {"shared": 256}
+    (tmp_path / "list").write_bytes(checked.pickle.dumps([("k", code, "k", 1, 64, (("int32", 100), 0), options)]))
+    with (tmp_path / "list").open("rb") as kernels:
+        done = subprocess.run([TEGRARM_SIM, "run", "--check", "memory,sync", "--check-exit", "9", "--", sys.executable, checked.__file__],
+                              stdin=kernels, capture_output=True, text=True, check=False,
+                              env={**checked.os.environ, "TEGRARM_BACKEND": "nvgpu"})
+    assert done.returncode == status, done.stderr
+    assert ("kernel k+0x" in done.stderr) == bool(name)
+    assert f"launches were checked: {1 if name else 0} reports" in done.stderr

@@ -1,0 +1,35 @@
+//! The reports of the virtual Orin's checker, with the names and the lines that only the library knows.
+
+use super::device::Device;
+use super::fault::with_places;
+use super::known::Known;
+use std::io::Write;
+use tegrarm_kmd::output::Stderr;
+
+impl Device {
+    /// Prints the reports that the checker has made since the last call.
+    pub(super) fn print_reports(&self) {
+        let Some(reports) = self.session().rm().check_reports() else { return };
+        let known = self.base().clues().known();
+        let text: String = reports.lines().map(|line| readable(line, known)).collect();
+        // If standard error is gone, nobody reads reports.
+        let _ = Stderr.write_all(text.as_bytes());
+    }
+}
+
+/// A line of the virtual Orin, whose parts are divided by tabs, as people read it.
+fn readable(line: &str, known: &Known) -> String {
+    format!("tegrarm-check: {}\n", with_places(line, known).replace('\t', "\n    "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_report_has_a_line_for_each_part() {
+        let line = "memory: wrong\tload by thread (1, 0, 0) of block (0, 0, 0) at pc 0x10: LDG";
+        let text = "tegrarm-check: memory: wrong\n    load by thread (1, 0, 0) of block (0, 0, 0) at pc 0x10: LDG\n";
+        assert_eq!(readable(line, &Known::default()), text);
+    }
+}
