@@ -2,7 +2,7 @@
 #![allow(unsafe_code)]
 
 use super::env::Env;
-use super::simd::Simd;
+use super::simd::{Simd, in_values, part};
 use super::uop::{Flow, Handlers, Uop};
 use super::warp::Warp;
 
@@ -57,69 +57,24 @@ pub(crate) fn scope(u: &Uop, exec: u32) -> u32 {
 unsafe fn rows<V: Simd, O: Alu, const FULL: bool>(w: &mut Warp, u: &Uop, exec: u32) -> Flow {
     let (a, b, c, d) = (w.src(u.a), w.src(u.b), w.src(u.c), w.dst(u.d));
     let p = w.pred(u.ps);
+    let whole = FULL || in_values::<V>(exec);
     let mut i = 0;
     while i < 32 {
-        // SAFETY: rows have 32 words.
-        unsafe {
-            let x = V::load(a.add(i));
-            let y = if O::SOURCES > 1 { V::load(b.add(i)) } else { x };
-            let z = if O::SOURCES > 2 { V::load(c.add(i)) } else { x };
-            let r = O::eval(u, x, y, z, p >> i);
-            let r = if FULL { r } else { V::from_bits(exec >> i).select(r, V::load(d.add(i))) };
-            r.store(d.add(i));
+        let on = if FULL { V::ALL } else { part::<V>(exec, i) };
+        if !whole || on != 0 {
+            // SAFETY: rows have 32 words.
+            unsafe {
+                let x = V::load(a.add(i));
+                let y = if O::SOURCES > 1 { V::load(b.add(i)) } else { x };
+                let z = if O::SOURCES > 2 { V::load(c.add(i)) } else { x };
+                let r = O::eval(u, x, y, z, p >> i);
+                let r = if whole { r } else { V::from_bits(on).select(r, V::load(d.add(i))) };
+                r.store(d.add(i));
+            }
         }
         i += V::LANES;
     }
     Flow::Next
-}
-
-/// Executes `n` FFMA without modifiers for all lanes.
-///
-/// # Safety
-/// The instructions are those at `code`, and their sources are registers. The conditions of [`super::uop::Handler`] hold too.
-pub(crate) unsafe fn multiply_add(w: &mut Warp, code: *const Uop, n: usize) {
-    #[cfg(target_arch = "x86_64")]
-    if super::isa::avx2() {
-        // SAFETY: the line above has found AVX2. The other conditions are those of this function.
-        return unsafe { multiply_add_wide(w, code, n) };
-    }
-    // SAFETY: the conditions are those of this function.
-    unsafe { multiplied::<u32>(w, code, n) }
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,fma,popcnt,bmi1,bmi2,lzcnt")]
-unsafe fn multiply_add_wide(w: &mut Warp, code: *const Uop, n: usize) {
-    // SAFETY: as for `multiply_add`, which has found AVX2.
-    unsafe { multiplied::<super::avx2::Avx2>(w, code, n) }
-}
-
-#[inline(always)]
-unsafe fn multiplied<V: Simd>(w: &mut Warp, code: *const Uop, n: usize) {
-    let own = w.own();
-    for k in 0..n {
-        // SAFETY: there are `n` micro-ops, and the warp's arrays are those that they were lowered for. Rows have 32 words.
-        unsafe {
-            let u = &*code.add(k);
-            let (a, b, c, d) = (own.add(u.a.own()), own.add(u.b.own()), own.add(u.c.own()), own.add(u.d.offset()));
-            let mut i = 0;
-            while i < 32 {
-                let mut r = [V::splat(0); 4];
-                for (j, r) in r.iter_mut().enumerate() {
-                    let i = i + j * V::LANES;
-                    *r = V::load(a.add(i)).fma(V::load(b.add(i)), V::load(c.add(i)));
-                }
-                // One comparison finds the NaNs of two values.
-                if r[0].funord(r[1]).or(r[2].funord(r[3])).any() {
-                    r = [r[0].canonical(), r[1].canonical(), r[2].canonical(), r[3].canonical()];
-                }
-                for (j, r) in r.iter().enumerate() {
-                    r.store(d.add(i + j * V::LANES));
-                }
-                i += 4 * V::LANES;
-            }
-        }
-    }
 }
 
 #[inline(always)]
@@ -141,17 +96,21 @@ fn uniform<O: Alu>(w: &mut Warp, u: &Uop) -> Flow {
     Flow::Next
 }
 
+/// How the sources compare, for values in which a lane of `exec` is.
 #[inline(always)]
-unsafe fn relation<V: Simd, O: Compare>(w: &Warp, u: &Uop) -> Relation {
+unsafe fn relation<V: Simd, O: Compare, const FULL: bool>(w: &Warp, u: &Uop, exec: u32) -> Relation {
     let (a, b) = (w.src(u.a), w.src(u.b));
+    let whole = in_values::<V>(exec);
     let mut r = Relation::default();
     let mut i = 0;
     while i < 32 {
-        // SAFETY: rows have 32 words.
-        let (lt, eq, un) = unsafe { O::eval(u, V::load(a.add(i)), V::load(b.add(i))) };
-        r.lt |= lt.to_bits() << i;
-        r.eq |= eq.to_bits() << i;
-        r.unordered |= un.to_bits() << i;
+        if FULL || !whole || part::<V>(exec, i) != 0 {
+            // SAFETY: rows have 32 words.
+            let (lt, eq, un) = unsafe { O::eval(u, V::load(a.add(i)), V::load(b.add(i))) };
+            r.lt |= lt.to_bits() << i;
+            r.eq |= eq.to_bits() << i;
+            r.unordered |= un.to_bits() << i;
+        }
         i += V::LANES;
     }
     r
@@ -207,7 +166,7 @@ macro_rules! handlers {
             $body
         }
         #[cfg(target_arch = "x86_64")]
-        #[target_feature(enable = "avx2,fma,popcnt,bmi1,bmi2,lzcnt")]
+        #[target_feature(enable = "avx2,fma,f16c,popcnt,bmi1,bmi2,lzcnt")]
         unsafe fn $wide<O: $bound $(, const $flag: bool)?>($w: &mut Warp, _: &mut Env<'_>, $u: &Uop, $exec: u32) -> Flow {
             type $v = super::avx2::Avx2;
             $body
@@ -221,9 +180,9 @@ handlers!(rows_plain rows_wide <Alu, FULL> |w, u, exec, V| {
 });
 handlers!(lane_plain lane_wide <Alu> |w, u, exec, _V| lane::<O>(w, u, exec));
 handlers!(uniform_plain uniform_wide <Alu> |w, u, _exec, _V| uniform::<O>(w, u));
-handlers!(setp_plain setp_wide <Compare> |w, u, exec, V| {
+handlers!(setp_plain setp_wide <Compare, FULL> |w, u, exec, V| {
     // SAFETY: the interpreter calls handlers with the warp whose arrays the micro-op was lowered for: its operands are rows.
-    let r = unsafe { relation::<V, O>(w, u) };
+    let r = unsafe { relation::<V, O, FULL>(w, u, exec) };
     set_predicates(w, u, exec, r)
 });
 handlers!(setp_lane_plain setp_lane_wide <Compare> |w, u, exec, _V| {
@@ -236,7 +195,7 @@ handlers!(setp_uniform_plain setp_uniform_wide <Compare> |w, u, _exec, _V| {
 });
 handlers!(set_plain set_wide <Compare> |w, u, exec, V| {
     // SAFETY: the interpreter calls handlers with the warp whose arrays the micro-op was lowered for: its operands are rows.
-    let r = unsafe { relation::<V, O>(w, u) };
+    let r = unsafe { relation::<V, O, false>(w, u, exec) };
     let hit = combined(u, accepted(w, u, r), w.pred(u.ps));
     let (d, value) = (w.dst(u.d), V::splat(u.imm));
     let mut i = 0;
@@ -263,7 +222,7 @@ unsafe fn whole_plain<O: Whole>(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: 
 }
 
 #[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,fma,popcnt,bmi1,bmi2,lzcnt")]
+#[target_feature(enable = "avx2,fma,f16c,popcnt,bmi1,bmi2,lzcnt")]
 unsafe fn whole_wide<O: Whole>(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
     O::run::<super::avx2::Avx2>(w, env, u, exec)
 }
@@ -296,8 +255,11 @@ pub(crate) fn ualu<O: Alu>() -> Handlers {
 
 /// Handlers of a comparison that sets two predicates.
 pub(crate) fn setp<O: Compare>() -> Handlers {
-    let rows = pick!(setp_plain::<O>, setp_wide::<O>);
-    Handlers { full: rows, part: rows, one: pick!(setp_lane_plain::<O>, setp_lane_wide::<O>) }
+    Handlers {
+        full: pick!(setp_plain::<O, true>, setp_wide::<O, true>),
+        part: pick!(setp_plain::<O, false>, setp_wide::<O, false>),
+        one: pick!(setp_lane_plain::<O>, setp_lane_wide::<O>),
+    }
 }
 
 /// Handlers of a comparison of two uniform registers.

@@ -132,10 +132,39 @@ impl Simd for Avx2 {
         // SAFETY: AVX2 is present wherever an `Avx2` exists.
         Avx2(unsafe { _mm256_cvttps_epi32(ps(self)) })
     }
+    #[inline(always)]
+    fn to_halves(self) -> Self {
+        // SAFETY: AVX2 and F16C are present wherever an `Avx2` exists.
+        let halves = unsafe { _mm256_cvtepu16_epi32(_mm256_cvtps_ph::<_MM_FROUND_TO_NEAREST_INT>(ps(self))) };
+        self.funord(self).select(Self::splat(0x7fff), Avx2(halves))
+    }
     one! { int
         minu = _mm256_min_epu32;
         maxu = _mm256_max_epu32;
         maxs = _mm256_max_epi32;
+    }
+    #[inline(always)]
+    fn abs(self) -> Self {
+        // SAFETY: AVX2 is present wherever an `Avx2` exists.
+        Avx2(unsafe { _mm256_abs_epi32(self.0) })
+    }
+    #[inline(always)]
+    fn least(self) -> u32 {
+        // SAFETY: AVX2 is present wherever an `Avx2` exists.
+        unsafe {
+            let x = _mm_min_epu32(_mm256_castsi256_si128(self.0), _mm256_extracti128_si256::<1>(self.0));
+            let x = _mm_min_epu32(x, _mm_shuffle_epi32::<0b01_00_11_10>(x));
+            _mm_cvtsi128_si32(_mm_min_epu32(x, _mm_shuffle_epi32::<0b10_11_00_01>(x))) as u32
+        }
+    }
+    #[inline(always)]
+    fn most(self) -> u32 {
+        // SAFETY: AVX2 is present wherever an `Avx2` exists.
+        unsafe {
+            let x = _mm_max_epu32(_mm256_castsi256_si128(self.0), _mm256_extracti128_si256::<1>(self.0));
+            let x = _mm_max_epu32(x, _mm_shuffle_epi32::<0b01_00_11_10>(x));
+            _mm_cvtsi128_si32(_mm_max_epu32(x, _mm_shuffle_epi32::<0b10_11_00_01>(x))) as u32
+        }
     }
     #[inline(always)]
     fn any(self) -> bool {
@@ -199,6 +228,24 @@ impl Simd for Avx2 {
         Avx2(unsafe { _mm256_cvtepu16_epi32(_mm_loadu_si128(p.cast())) })
     }
     #[inline(always)]
+    unsafe fn load_halves(p: *const u16) -> Self {
+        // SAFETY: whoever calls gives eight numbers that can be read; F16C is present wherever an `Avx2` is made.
+        ints(unsafe { _mm256_cvtph_ps(_mm_loadu_si128(p.cast())) })
+    }
+    #[inline(always)]
+    unsafe fn load_quads(low: *const u32, high: *const u32, _: usize) -> Self {
+        // SAFETY: whoever calls gives four words each; AVX2 is present wherever an `Avx2` is made.
+        Avx2(unsafe { _mm256_set_m128i(_mm_loadu_si128(high.cast()), _mm_loadu_si128(low.cast())) })
+    }
+    #[inline(always)]
+    unsafe fn store_quads(self, low: *mut u32, high: *mut u32, _: usize) {
+        // SAFETY: as for `load_quads`.
+        unsafe {
+            _mm_storeu_si128(low.cast(), _mm256_castsi256_si128(self.0));
+            _mm_storeu_si128(high.cast(), _mm256_extracti128_si256::<1>(self.0));
+        }
+    }
+    #[inline(always)]
     unsafe fn gather2(base: *const u8, at: *const u32) -> [Self; 2] {
         // SAFETY: the caller has found two aligned words at each of the eight addresses. The reads are volatile, because other
         // threads and the CPU may write there.
@@ -225,6 +272,41 @@ impl Simd for Avx2 {
             }
             let [a, b, c, d] = transposed(rows);
             [Avx2(a), Avx2(b), Avx2(c), Avx2(d)]
+        }
+    }
+    #[inline(always)]
+    unsafe fn gather_words(base: *const u8, at: *const u32) -> [Self; 4] {
+        // SAFETY: whoever calls has found four words at each of the eight addresses; these loads need no alignment.
+        unsafe {
+            let mut rows = [_mm256_setzero_si256(); 4];
+            for (i, row) in rows.iter_mut().enumerate() {
+                let low = _mm_loadu_si128(base.add(at.add(i).read() as usize).cast());
+                let high = _mm_loadu_si128(base.add(at.add(i + 4).read() as usize).cast());
+                *row = _mm256_set_m128i(high, low);
+            }
+            let [a, b, c, d] = transposed(rows);
+            [Avx2(a), Avx2(b), Avx2(c), Avx2(d)]
+        }
+    }
+    #[inline(always)]
+    unsafe fn spread2(p: *const u8) -> [Self; 2] {
+        // SAFETY: whoever calls has found two aligned words. Volatile, because other threads and the CPU may write.
+        unsafe {
+            let x = _mm256_set1_epi64x(p.cast::<i64>().read_volatile());
+            [Avx2(_mm256_shuffle_epi32::<0b10_10_00_00>(x)), Avx2(_mm256_shuffle_epi32::<0b11_11_01_01>(x))]
+        }
+    }
+    #[inline(always)]
+    unsafe fn spread4(p: *const u8) -> [Self; 4] {
+        // SAFETY: whoever calls has found four aligned words. Volatile, because other threads and the CPU may write.
+        unsafe {
+            let x = _mm256_broadcastsi128_si256(p.cast::<__m128i>().read_volatile());
+            [
+                Avx2(_mm256_shuffle_epi32::<0b00_00_00_00>(x)),
+                Avx2(_mm256_shuffle_epi32::<0b01_01_01_01>(x)),
+                Avx2(_mm256_shuffle_epi32::<0b10_10_10_10>(x)),
+                Avx2(_mm256_shuffle_epi32::<0b11_11_11_11>(x)),
+            ]
         }
     }
     #[inline(always)]

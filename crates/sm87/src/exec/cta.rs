@@ -278,6 +278,7 @@ pub(crate) fn start(env: &mut Env<'_>, store: &mut Warps) {
     store.warps.clear();
     env.shared.clear();
     env.local.clear();
+    env.known.forget();
     env.barriers = Default::default();
     env.counted = false;
     env.slept = false;
@@ -348,6 +349,7 @@ fn finish_block(env: &mut Env<'_>, w: &mut Warp, image: &Image) -> Stop {
 fn extend(env: &mut Env<'_>, store: &mut Warps) -> Result<(), SmFault> {
     let (image, base) = super::grid::extended(env)?;
     let delta = (env.image_base.wrapping_sub(base) / 16) as u32;
+    env.known.forget();
     store.constants = Banks::fresh(env.launch, &image.pool.constants);
     for w in &mut store.warps {
         w.rebase(&image.pool.immediates, &store.constants, delta);

@@ -6,6 +6,8 @@ use super::cta::Barrier;
 use super::image::Image;
 use super::local::Local;
 use super::mem::{Shared, Tlb};
+use super::ops::hmma::Operands;
+use super::ops::memory::Known;
 use super::rows::Row;
 use super::uop::{Flow, Uop};
 use crate::fault::{ErrorRegisters, SmFault};
@@ -42,6 +44,10 @@ pub(crate) struct Env<'a> {
     /// The target of a control transfer that left the image.
     pub extend: u64,
     pub tlb: Tlb<'a>,
+    /// What loads found out for later loads.
+    pub known: Known,
+    /// Operands of tensor cores that were converted, if there were any.
+    pub operands: Option<Box<Operands>>,
     pub shared: Shared,
     pub local: Local,
     /// The constant banks as bytes, for reads with an index.

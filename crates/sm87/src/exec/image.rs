@@ -4,6 +4,7 @@
 //! kernel at any address. Before an image is used, its words are compared with memory.
 
 use super::alu;
+use super::chains;
 use super::check::Looked;
 use super::dispatch::lower;
 use super::lower::{Lower, Pool, Refused};
@@ -187,13 +188,14 @@ impl Image {
         let len = self.words.len() as u32;
         let words = std::mem::take(&mut self.words);
         let isa = Isa::sm87();
-        let mut ops = Vec::new();
+        let (mut ops, mut written) = (Vec::new(), Vec::new());
         for (at, word) in words.iter().enumerate() {
             let at = at as u32;
             let Some(word) = *word else {
                 let l = Lower::new(Word::default(), None, at, &mut self.pool);
                 self.uops.push(Uop { guard: Pred::TRUE, ..l.uop(Handlers::all(fetch_again)) });
                 ops.push(None);
+                written.push(0..0);
                 continue;
             };
             let row = isa.lookup(word).map(Opcode::row);
@@ -210,12 +212,16 @@ impl Image {
             };
             self.registers = self.registers.max(uop.registers.into());
             self.uniform = self.uniform.max(l.uniform_registers());
+            written.push(l.written.clone());
             row.into_iter().for_each(|row| self.note(row, word));
             self.uops.push(uop);
         }
         let end = Lower::new(Word::new(7 << 12, 0), None, len, &mut self.pool);
         self.uops.push(end.uop(Handlers::all(fetch_again)));
         ops.push(None);
+        written.push(0..0);
+        let alone = |at: usize| self.watched.binary_search_by_key(&at, |watched| watched.0 as usize).is_ok();
+        chains::link(&mut self.uops, &ops, &written, alone);
         self.runs = runs::find(&self.uops, &ops);
         control::fuse_prologues(&mut self.uops, &ops, |at| words[at].is_some_and(|word| word.bits(32, 32) == 0));
         self.words = words;
@@ -339,6 +345,10 @@ fn misaligned(_: &mut Warp, env: &mut Env<'_>, u: &Uop, _: u32) -> Flow {
 }
 
 #[cfg(test)]
+#[path = "tests/chains.rs"]
+mod chained;
+
+#[cfg(test)]
 mod tests {
     use super::*;
 
@@ -385,7 +395,7 @@ mod tests {
 
     /// For each instruction of a program, the run that begins there.
     fn lengths(image: &Image) -> Vec<(u8, u8)> {
-        image.runs.iter().map(|run| (run.computing, run.multiplying)).collect()
+        image.runs.iter().map(|run| (run.straight, run.multiplying)).collect()
     }
 
     #[test]
@@ -395,7 +405,7 @@ mod tests {
         let program = [multiply(0), multiply(0), mov, multiply(0), multiply(1 << 12), multiply(0), exit];
         let image = Image::build(vec![0], &mut |n| program.get(n as usize).copied());
         let found = lengths(&image);
-        assert_eq!(found[..7], [(4, 2), (3, 1), (2, 0), (1, 1), (0, 0), (1, 1), (0, 0)]);
+        assert_eq!(found[..7], [(6, 2), (5, 1), (4, 0), (3, 1), (2, 0), (1, 1), (0, 0)]);
         assert!(found[7..].iter().all(|&run| run == (0, 0)), "nothing is known behind the end");
         let few = image.limited(16, Handlers::all(refuse));
         assert_eq!(

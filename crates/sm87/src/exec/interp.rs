@@ -3,8 +3,8 @@
 
 use super::env::Env;
 use super::image::Image;
-use super::runs;
-use super::uop::Flow;
+use super::runs::{self, Ended, Run};
+use super::uop::{Flow, Uop};
 use super::warp::Warp;
 
 /// Why a slice ended.
@@ -36,19 +36,43 @@ pub(crate) unsafe fn run(w: &mut Warp, env: &mut Env<'_>, code: &Image, slice: u
     }
     // SAFETY: the caller of `run` gives the code that the warp's arrays were made for, and a warp that can run.
     // Micro-ops without AVX2 need no instruction set.
-    unsafe { body(w, env, code, slice) }
+    unsafe { body(w, env, code, slice, straight) }
 }
 
 #[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,fma,popcnt,bmi1,bmi2,lzcnt")]
+#[target_feature(enable = "avx2,fma,f16c,popcnt,bmi1,bmi2,lzcnt")]
 unsafe fn run_avx2(w: &mut Warp, env: &mut Env<'_>, code: &Image, slice: u32) -> Stop {
     // SAFETY: `run` passes on its own arguments, after it has found the instruction set that this function is compiled
     // for.
-    unsafe { body(w, env, code, slice) }
+    unsafe { body(w, env, code, slice, straight_avx2) }
+}
+
+/// Executes a run: a function of its own, because what the loop of [`body`] keeps in registers is not needed here.
+type Straight = unsafe fn(&mut Warp, &mut Env<'_>, *const Uop, *const Run, u32, u32) -> Ended;
+
+#[inline(never)]
+unsafe fn straight(w: &mut Warp, env: &mut Env<'_>, code: *const Uop, runs: *const Run, n: u32, active: u32) -> Ended {
+    // SAFETY: the conditions are those of `execute`.
+    unsafe { runs::execute::<false>(w, env, code, runs, n, active) }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[inline(never)]
+#[target_feature(enable = "avx2,fma,f16c,popcnt,bmi1,bmi2,lzcnt")]
+unsafe fn straight_avx2(
+    w: &mut Warp,
+    env: &mut Env<'_>,
+    code: *const Uop,
+    runs: *const Run,
+    n: u32,
+    active: u32,
+) -> Ended {
+    // SAFETY: the conditions are those of `execute`.
+    unsafe { runs::execute::<true>(w, env, code, runs, n, active) }
 }
 
 #[inline(always)]
-unsafe fn body(w: &mut Warp, env: &mut Env<'_>, code: &Image, slice: u32) -> Stop {
+unsafe fn body(w: &mut Warp, env: &mut Env<'_>, code: &Image, slice: u32, execute: Straight) -> Stop {
     let mut left = slice;
     // The value of `left` when instructions were last counted.
     let mut counted = slice;
@@ -58,66 +82,62 @@ unsafe fn body(w: &mut Warp, env: &mut Env<'_>, code: &Image, slice: u32) -> Sto
     let (uops, lengths) = (code.uops.as_ptr(), code.runs.as_ptr());
     let stop = 'run: loop {
         // SAFETY: an image has as many runs as micro-ops, and pcs stay inside of it, as the next comment says.
-        let computing = u32::from(unsafe { (*lengths.add(pc as usize)).computing });
-        let computing = computing.min(left).min(w.switch_at.saturating_sub(pc));
-        if computing > 1 {
+        let straight = u32::from(unsafe { (*lengths.add(pc as usize)).straight });
+        let straight = straight.min(left).min(w.switch_at.saturating_sub(pc));
+        let (mut flow, exec);
+        if straight > 1 {
             // SAFETY: the run is inside the image, to which the warp's arrays belong.
-            unsafe { runs::execute(w, env, uops.add(pc as usize), lengths.add(pc as usize), computing, w.active) };
-            left -= computing;
-            threads += u64::from(computing) * u64::from(w.active.count_ones());
-            pc += computing;
+            let ended = unsafe { execute(w, env, uops.add(pc as usize), lengths, straight, w.active) };
+            left -= ended.done;
+            threads += u64::from(ended.done) * u64::from(w.active.count_ones());
+            pc += ended.done;
+            (flow, exec) = (ended.flow, ended.exec);
         } else {
             // SAFETY: pcs stay inside the image: targets are checked when they are lowered or computed, and control never
             // passes the last micro-op.
             let u = unsafe { &*uops.add(pc as usize) };
-            let exec = w.active & w.pred(u.guard);
+            exec = w.active & w.pred(u.guard);
             left -= 1;
             threads += u64::from(exec.count_ones());
             pc += 1;
-            if exec != 0 {
-                let h = if exec == u32::MAX {
-                    u.run.full
-                } else if exec & (exec - 1) == 0 {
-                    u.run.one
-                } else {
-                    u.run.part
-                };
-                // SAFETY: the warp's arrays are those of `code`, as the caller of `run` promises.
-                let mut flow = unsafe { h(w, env, u, exec) };
-                loop {
-                    match flow {
-                        Flow::Next => break,
-                        Flow::Together => {
-                            let more = std::mem::take(&mut env.together);
-                            pc += more;
-                            counted += more;
-                            threads += u64::from(more) * u64::from(exec.count_ones());
-                            break;
-                        }
-                        Flow::Jump => {
-                            pc = w.pc;
-                            break;
-                        }
-                        Flow::Count => {
-                            count(w, env, u64::from(counted - left));
-                            counted = left;
-                            env.counted = true;
-                            // SAFETY: the same holds as for the first call of the handler.
-                            flow = unsafe { h(w, env, u, exec) };
-                            env.counted = false;
-                        }
-                        Flow::Pause => {
-                            w.pc = pc;
-                            if pc >= w.switch_at {
-                                w.elect();
-                            }
-                            break 'run Stop::Pause;
-                        }
-                        Flow::Extend | Flow::Fault => {
-                            w.pc = u.at;
-                            break 'run if flow == Flow::Extend { Stop::Extend } else { Stop::Fault };
-                        }
+            // SAFETY: the warp's arrays are those of `code`, as the caller of `run` promises.
+            flow = if exec == 0 { Flow::Next } else { unsafe { u.run.of(exec)(w, env, u, exec) } };
+        }
+        while flow != Flow::Next {
+            // SAFETY: this is the micro-op that was executed last.
+            let u = unsafe { &*uops.add(pc as usize - 1) };
+            match flow {
+                Flow::Next => {}
+                Flow::Together => {
+                    let more = std::mem::take(&mut env.together);
+                    pc += more;
+                    counted += more;
+                    threads += u64::from(more) * u64::from(exec.count_ones());
+                    break;
+                }
+                Flow::Jump => {
+                    env.known.forget();
+                    pc = w.pc;
+                    break;
+                }
+                Flow::Count => {
+                    count(w, env, u64::from(counted - left));
+                    counted = left;
+                    env.counted = true;
+                    // SAFETY: the same holds as for the first call of the handler.
+                    flow = unsafe { u.run.of(exec)(w, env, u, exec) };
+                    env.counted = false;
+                }
+                Flow::Pause => {
+                    w.pc = pc;
+                    if pc >= w.switch_at {
+                        w.elect();
                     }
+                    break 'run Stop::Pause;
+                }
+                Flow::Extend | Flow::Fault => {
+                    w.pc = u.at;
+                    break 'run if flow == Flow::Extend { Stop::Extend } else { Stop::Fault };
                 }
             }
         }
@@ -135,7 +155,7 @@ unsafe fn body(w: &mut Warp, env: &mut Env<'_>, code: &Image, slice: u32) -> Sto
         }
     };
     count(w, env, u64::from(counted - left));
-    env.stats.thread_instructions += threads;
+    env.stats.thread_instructions = env.stats.thread_instructions.wrapping_add(threads);
     stop
 }
 

@@ -1,6 +1,6 @@
 //! The instruction sets of the host.
 
-/// Whether the host has AVX2, FMA and the bit-manipulation instructions that come with them.
+/// Whether the host has AVX2, FMA, F16C and the bit-manipulation instructions that come with them.
 #[cfg(target_arch = "x86_64")]
 #[inline]
 pub(crate) fn avx2() -> bool {
@@ -9,6 +9,7 @@ pub(crate) fn avx2() -> bool {
     *SEEN.get_or_init(|| {
         std::is_x86_feature_detected!("avx2")
             && std::is_x86_feature_detected!("fma")
+            && std::is_x86_feature_detected!("f16c")
             && std::is_x86_feature_detected!("popcnt")
             && std::is_x86_feature_detected!("bmi1")
             && std::is_x86_feature_detected!("bmi2")

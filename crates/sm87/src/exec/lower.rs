@@ -5,6 +5,7 @@ use super::uop::{Handlers, Pred, Uop};
 use crate::isa::{self, Datapath, Row as Opcode};
 use crate::word::Word;
 use std::collections::HashMap;
+use std::ops::Range;
 
 /// The reason why a word cannot be lowered.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,6 +66,8 @@ pub(crate) struct Lower<'a> {
     pool: &'a mut Pool,
     registers: u16,
     uniform: u32,
+    /// The rows of the destination; if there are several destinations, those between them too.
+    pub written: Range<usize>,
     /// Whether a register group does not start at a multiple of its size.
     pub misaligned: bool,
 }
@@ -74,7 +77,7 @@ impl<'a> Lower<'a> {
     pub(crate) fn new(word: Word, row: Option<&Opcode>, at: u32, pool: &'a mut Pool) -> Self {
         let datapath = isa::datapath(word);
         let guarded_by = row.map_or(datapath, |row| row.guard);
-        Lower { word, datapath, guarded_by, at, pool, registers: 0, uniform: 0, misaligned: false }
+        Lower { word, datapath, guarded_by, at, pool, registers: 0, uniform: 0, written: 0..0, misaligned: false }
     }
 
     /// Bit `n` of the word.
@@ -140,14 +143,23 @@ impl<'a> Lower<'a> {
         }
         let n = self.bits(16, 8) as u8;
         self.track(n, count);
-        Dst::reg(n)
+        self.writes(Dst::reg(n), count)
+    }
+
+    /// Notes that rows are written.
+    fn writes(&mut self, d: Dst, count: u8) -> Dst {
+        let (start, end) = (d.offset() / 32, d.offset() / 32 + usize::from(count));
+        let old = &self.written;
+        self.written = if old.is_empty() { start..end } else { old.start.min(start)..old.end.max(end) };
+        d
     }
 
     /// The uniform destination at bit 16.
     pub(crate) fn udst(&mut self) -> Dst {
         let n = self.bits(16, 6);
         self.track_uniform(n);
-        Dst::ureg(n as u8)
+        // There may be a group of up to four.
+        self.writes(Dst::ureg(n as u8), 4)
     }
 
     /// The source at bits 24..31.

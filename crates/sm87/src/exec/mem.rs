@@ -16,7 +16,7 @@ struct Entry {
 }
 
 const EMPTY: Entry = Entry { start: 0, len: 0, host: ptr::null_mut(), writable: false };
-const WAYS: usize = 16;
+const WAYS: usize = 64;
 
 /// Why a global access reaches no memory.
 #[derive(Clone, Copy, Debug)]
@@ -33,11 +33,11 @@ pub(crate) struct Tlb<'a> {
     entries: [Entry; WAYS],
 }
 
-/// The entry that keeps the translation of an address. An entry covers 64 KiB, and the entries are spread so that equal
-/// offsets in several buffers do not collide.
+/// Where the translation of an address is kept: by its 64 KiB, or by its page if it is in a smaller extent, of which there may be
+/// several in those 64 KiB. Both are spread so that equal offsets in several buffers do not collide.
 #[inline(always)]
-fn way(va: u64) -> usize {
-    ((va >> 16).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 60) as usize
+fn ways(va: u64) -> [usize; 2] {
+    [16, 12].map(|unit| ((va >> unit).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 58) as usize)
 }
 
 /// The size of each generic window.
@@ -53,7 +53,7 @@ impl<'a> Tlb<'a> {
     /// it does not cross the end of an extent.
     #[inline(always)]
     pub(crate) fn get(&mut self, va: u64, len: u64, write: bool, access: Access) -> Result<*mut u8, Miss> {
-        let e = &self.entries[way(va)];
+        let e = self.entry(va);
         let offset = va.wrapping_sub(e.start);
         if offset < e.len && e.len - offset >= len && (!write || e.writable) {
             return Ok(if e.host.is_null() { e.host } else { e.host.wrapping_add(offset as usize) });
@@ -65,8 +65,16 @@ impl<'a> Tlb<'a> {
     /// after a successful [`Self::get`].
     #[inline(always)]
     pub(crate) fn around(&self, va: u64) -> (u64, u64) {
-        let e = &self.entries[way(va)];
+        let e = self.entry(va);
         (va.wrapping_sub(e.start), e.len)
+    }
+
+    /// The entry in which an address is, if it is in any.
+    #[inline(always)]
+    fn entry(&self, va: u64) -> &Entry {
+        let [large, small] = ways(va);
+        let e = &self.entries[large];
+        if va.wrapping_sub(e.start) < e.len { e } else { &self.entries[small] }
     }
 
     #[cold]
@@ -89,7 +97,8 @@ impl<'a> Tlb<'a> {
             Some(b) => b.as_ptr().wrapping_add(extent.offset + (start - extent.va) as usize),
         };
         let e = Entry { start, len: end - start, host, writable: extent.writable };
-        self.entries[way(va)] = e;
+        let [large, small] = ways(va);
+        self.entries[if e.len < 1 << 16 { small } else { large }] = e;
         Ok(if host.is_null() { host } else { host.wrapping_add((va - start) as usize) })
     }
 

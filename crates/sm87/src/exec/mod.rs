@@ -7,6 +7,7 @@
 //!       └ interp   one warp, one micro-op after another
 //!            └ ops  what an instruction does        (arithmetic: sm::num)
 //!   image     a program decoded: micro-ops, immediates     lower   operands of a micro-op
+//!   runs, chains   instructions that are executed together, and loads that know of each other
 //!   rows, warp     registers as rows of 32 lanes           groups   where lanes are: divergence, waiting
 //!   simd, alu      lane-wise operations written once, as handlers for all, some, one lane
 //!   check          what the checker looks at before an instruction is executed
@@ -16,12 +17,14 @@
 mod alu;
 #[cfg(target_arch = "x86_64")]
 mod avx2;
+mod chains;
 mod check;
 mod clock;
 mod consts;
 mod cta;
 mod dispatch;
 mod env;
+mod floats;
 mod grid;
 mod groups;
 mod image;

@@ -33,13 +33,8 @@ impl Whole for Watched {
     #[inline(always)]
     fn run<V: Simd>(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
         let Some(run) = env.image.watched(u.at) else { return Flow::Next };
-        let h = match exec.count_ones() {
-            32 => run.full,
-            1 => run.one,
-            _ => run.part,
-        };
         // SAFETY: these are the handlers that the micro-op was lowered with. One is chosen as the interpreter does it.
-        let flow = unsafe { h(w, env, u, exec) };
+        let flow = unsafe { run.of(exec)(w, env, u, exec) };
         if flow != Flow::Next {
             return flow;
         }

@@ -1,25 +1,29 @@
-//! Runs of instructions that only compute: they change registers and predicates, continue with the next instruction, and
-//! cannot fail. A group of lanes executes a run without checking, after each instruction, which lanes continue where.
+//! Runs of instructions that continue with the next instruction, unless they fail or wait. A group of lanes executes a run
+//! without checking, after each instruction, which lanes continue where.
 #![allow(unsafe_code)]
 
-use super::alu;
 use super::env::Env;
-use super::ops::fp32;
+use super::floats;
+use super::ops::{fp32, memory};
 use super::rows::pred;
-use super::uop::{Pred, Uop};
+use super::uop::{Flow, Pred, Uop};
 use super::warp::Warp;
 use crate::isa::Op;
 
 /// How many of the instructions from a given one on form a run. 0 means that the instruction itself is not in a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Run {
-    /// The number of instructions that only compute.
-    pub computing: u8,
+    /// The number of instructions that continue with the next one.
+    pub straight: u8,
     /// The number of FFMA without modifiers at the beginning of these.
     pub multiplying: u8,
+    /// The number of FADD without modifiers at the beginning of these.
+    pub adding: u8,
+    /// The number of loads of one chain at the beginning of these. Each loads the word that follows the word of the load before.
+    pub loading: u8,
 }
 
-/// Whether the operation only computes. An operation that reads a clock does more than that.
+/// Whether the operation only changes registers and predicates, and cannot fail. An operation that reads a clock does more.
 fn computes(op: Op) -> bool {
     use Op::*;
     matches!(
@@ -94,27 +98,56 @@ fn computes(op: Op) -> bool {
     )
 }
 
+/// Whether the operation continues with the next instruction, unless it fails or waits.
+pub(super) fn goes_straight(op: Op) -> bool {
+    use Op::*;
+    computes(op)
+        || matches!(op, Ldg | Stg | Ld | St | Ldl | Stl | Lds | Sts | Ldsm | Ldc | S2r | S2ur | Cs2r)
+        || matches!(op, Hmma | Imma)
+}
+
 /// Whether a guard is always true, as PT and UPT are.
-fn always(guard: Pred) -> bool {
+pub(super) fn always(guard: Pred) -> bool {
     matches!(guard.index, pred::PT | pred::UPT) && guard.invert == 0
 }
 
 /// The run that begins at an instruction, if the run of the next instruction is `next`.
 fn before(u: &Uop, op: Op, next: Run) -> Run {
-    if !always(u.guard) || !computes(op) {
+    if !goes_straight(op) {
         return Run::default();
     }
-    let multiplying = if op == Op::Ffma && fp32::is_plain(u) { next.multiplying.saturating_add(1) } else { 0 };
-    Run { computing: next.computing.saturating_add(1), multiplying }
+    let is_plain = always(u.guard) && fp32::is_plain(u);
+    let plain = |wanted: Op, next: u8| if op == wanted && is_plain { next.saturating_add(1) } else { 0 };
+    Run {
+        straight: next.straight.saturating_add(1),
+        multiplying: plain(Op::Ffma, next.multiplying),
+        adding: plain(Op::Fadd, next.adding),
+        loading: 0,
+    }
+}
+
+/// The number of loads from `u` on whose words follow each other in memory. `after` is the next instruction, and `next` is this
+/// number for it. It is 0 if `u` does not load a word.
+fn loading(u: &Uop, op: Op, after: &Uop, next: u8) -> u8 {
+    if op != Op::Ldg || !memory::is_word(u) {
+        return 0;
+    }
+    let linked = after.aux != 0 && after.at - u32::from(after.aux) == u.at - u32::from(u.aux);
+    if linked && after.imm == u.imm.wrapping_add(4) { next.saturating_add(1) } else { 1 }
 }
 
 /// The runs of a program. `ops` has the operation of each micro-op, or `None` for a word that cannot be executed.
 pub(crate) fn find(uops: &[Uop], ops: &[Option<Op>]) -> Vec<Run> {
     let mut runs = vec![Run::default(); uops.len()];
-    let mut next = Run::default();
+    let (mut next, mut after) = (Run::default(), None);
     for ((run, u), op) in runs.iter_mut().zip(uops).zip(ops).rev() {
-        next = op.map_or(Run::default(), |op| before(u, op, next));
-        *run = next;
+        next = match *op {
+            Some(op) => {
+                Run { loading: after.map_or(0, |after| loading(u, op, after, next.loading)), ..before(u, op, next) }
+            }
+            None => Run::default(),
+        };
+        (*run, after) = (next, Some(u));
     }
     runs
 }
@@ -125,11 +158,13 @@ pub(crate) fn interrupted(runs: &[Run], never: impl Fn(usize) -> bool) -> Vec<Ru
     let mut next = Run::default();
     for (at, run) in out.iter_mut().enumerate().rev() {
         next = match run {
-            Run { computing: 0, .. } => Run::default(),
+            Run { straight: 0, .. } => Run::default(),
             _ if never(at) => Run::default(),
-            Run { multiplying, .. } => Run {
-                computing: next.computing.saturating_add(1),
+            Run { multiplying, adding, .. } => Run {
+                straight: next.straight.saturating_add(1),
                 multiplying: if *multiplying > 0 { next.multiplying.saturating_add(1) } else { 0 },
+                adding: if *adding > 0 { next.adding.saturating_add(1) } else { 0 },
+                loading: 0,
             },
         };
         *run = next;
@@ -137,32 +172,92 @@ pub(crate) fn interrupted(runs: &[Run], never: impl Fn(usize) -> bool) -> Vec<Ru
     out
 }
 
-/// Executes `n` instructions of a run for the lanes in `exec`.
+/// How a run ended.
+pub(crate) struct Ended {
+    /// The instructions that were executed.
+    pub done: u32,
+    /// The lanes that executed the last of them, and what it returned.
+    pub exec: u32,
+    pub flow: Flow,
+}
+
+/// Executes `n` instructions of a run for the lanes in `active`. It stops earlier at an instruction that fails or waits. The
+/// caller counts every instruction for all lanes, so this function subtracts the lanes for which a guard is false.
 ///
 /// # Safety
 /// The instructions are those at `code`, and the first one begins a run of at least `n`. The warp's arrays are those of the
-/// program, and the host has the instruction set of [`super::isa`].
+/// program, and `runs` are its runs. If `WIDE`, the host has the instruction set of [`super::isa`].
 #[inline(always)]
-pub(crate) unsafe fn execute(w: &mut Warp, env: &mut Env<'_>, code: *const Uop, runs: *const Run, n: u32, exec: u32) {
+pub(crate) unsafe fn execute<const WIDE: bool>(
+    w: &mut Warp,
+    env: &mut Env<'_>,
+    code: *const Uop,
+    runs: *const Run,
+    n: u32,
+    active: u32,
+) -> Ended {
+    let ended = |done: usize, exec, flow| Ended { done: done as u32, exec, flow };
     let (mut i, n) = (0, n as usize);
     while i < n {
-        // SAFETY: there are `n` micro-ops and runs; the warp's arrays are those of the micro-ops.
+        // SAFETY: there are `n` micro-ops, and as many runs from the first one's on; the warp's arrays are those of the
+        // micro-ops.
         unsafe {
             let u = &*code.add(i);
-            if exec != u32::MAX {
-                let run = if exec.is_power_of_two() { u.run.one } else { u.run.part };
-                run(w, env, u, exec);
-                i += 1;
-                continue;
+            let run = &*runs.add(u.at as usize);
+            if run.multiplying | run.adding > 1 {
+                let many = alike::<WIDE>(w, code.add(i), run, n - i, active);
+                if many > 0 {
+                    i += many;
+                    continue;
+                }
             }
-            let same = usize::from((*runs.add(i)).multiplying).min(n - i);
-            if same > 1 {
-                alu::multiply_add(w, code.add(i), same);
-                i += same;
-            } else {
-                (u.run.full)(w, env, u, exec);
-                i += 1;
+            i += 1;
+            let mut exec = active;
+            if u.guard != Pred::TRUE {
+                exec = active & w.pred(u.guard);
+                let idle = u64::from((active ^ exec).count_ones());
+                env.stats.thread_instructions = env.stats.thread_instructions.wrapping_sub(idle);
+                if exec == 0 {
+                    continue;
+                }
+            }
+            let flow = u.run.of(exec)(w, env, u, exec);
+            if flow != Flow::Next {
+                return ended(i, exec, flow);
             }
         }
     }
+    ended(n, active, Flow::Next)
+}
+
+/// Executes the FFMA or FADD at the beginning of a run in one loop, at most `n` of them. Returns their number. It is 0 if the
+/// loop cannot serve the lanes in `active`.
+///
+/// # Safety
+/// As for [`execute`]; `run` is that of the first micro-op.
+#[inline(always)]
+unsafe fn alike<const WIDE: bool>(w: &mut Warp, code: *const Uop, run: &Run, n: usize, active: u32) -> usize {
+    let (multiplying, adding) = (usize::from(run.multiplying).min(n), usize::from(run.adding).min(n));
+    // SAFETY: as many micro-ops follow each other in the program; the other conditions are those of this function.
+    unsafe {
+        if multiplying > 1 && active == u32::MAX {
+            #[cfg(target_arch = "x86_64")]
+            if WIDE {
+                floats::multiply_add_wide(w, code, multiplying, active);
+                return multiplying;
+            }
+            floats::multiply_add(w, code, multiplying, active);
+            return multiplying;
+        }
+        if adding > 1 && floats::are_pairs(active) {
+            #[cfg(target_arch = "x86_64")]
+            if WIDE {
+                floats::add_wide(w, code, adding, active);
+                return adding;
+            }
+            floats::add(w, code, adding, active);
+            return adding;
+        }
+    }
+    0
 }

@@ -3,7 +3,8 @@
 
 use super::alu::pick;
 use super::env::Env;
-use super::simd::Simd;
+use super::rows::Src;
+use super::simd::{Simd, in_values, part};
 use super::uop::{Flow, Handlers, Uop};
 use super::warp::Warp;
 
@@ -53,52 +54,68 @@ pub(crate) trait Several {
     fn eval<V: Simd>(u: &Uop, s: Sources<V>) -> Results<V>;
 }
 
-/// The lanes from `i` on of a source.
-///
-/// # Safety
-/// See [`super::uop::Handler`].
-#[inline(always)]
-unsafe fn source<V: Simd, O: Several>(w: &Warp, s: super::rows::Src, n: u32, i: usize) -> [V; 2] {
-    // SAFETY: rows have 32 words; a pair was lowered as two rows.
-    unsafe {
-        let low = V::load(w.src(s).add(i));
-        let high = if O::PAIRS >> n & 1 != 0 { V::load(w.src(s.plus(1)).add(i)) } else { low };
-        [low, high]
+/// Where the operands of an instruction are.
+struct Operands {
+    /// The rows of each source. The second is the first unless the source is a pair.
+    sources: [[*const u32; 2]; 3],
+    p: u32,
+    q: u32,
+}
+
+impl Operands {
+    #[inline(always)]
+    fn of<O: Several>(w: &Warp, u: &Uop) -> Operands {
+        let rows = |s: Src, n: u32| {
+            let low = w.src(s);
+            [low, if O::PAIRS >> n & 1 != 0 { w.src(s.plus(1)) } else { low }]
+        };
+        Operands { sources: [rows(u.a, 0), rows(u.b, 1), rows(u.c, 2)], p: w.pred(u.ps), q: w.pred(u.pt) }
+    }
+
+    /// The results for lanes from `i` on.
+    ///
+    /// # Safety
+    /// See [`super::uop::Handler`].
+    #[inline(always)]
+    unsafe fn eval<V: Simd, O: Several>(&self, u: &Uop, i: usize) -> Results<V> {
+        let [a, b, c] = &self.sources;
+        // SAFETY: rows have 32 words; a pair was lowered as two rows.
+        let s = unsafe {
+            Sources {
+                a: [V::load(a[0].add(i)), V::load(a[1].add(i))],
+                b: [V::load(b[0].add(i)), V::load(b[1].add(i))],
+                c: [V::load(c[0].add(i)), V::load(c[1].add(i))],
+                p: self.p >> i,
+                q: self.q >> i,
+            }
+        };
+        O::eval(u, s)
     }
 }
 
 #[inline(always)]
-unsafe fn at<V: Simd, O: Several>(w: &Warp, u: &Uop, i: usize) -> Results<V> {
-    // SAFETY: as for `source`.
-    let s = unsafe {
-        Sources {
-            a: source::<V, O>(w, u.a, 0, i),
-            b: source::<V, O>(w, u.b, 1, i),
-            c: source::<V, O>(w, u.c, 2, i),
-            p: w.pred(u.ps) >> i,
-            q: w.pred(u.pt) >> i,
-        }
-    };
-    O::eval(u, s)
-}
-
-#[inline(always)]
 unsafe fn rows<V: Simd, O: Several, const FULL: bool>(w: &mut Warp, u: &Uop, exec: u32) -> Flow {
+    let operands = Operands::of::<O>(w, u);
+    let d = [w.dst(u.d), w.dst(u.d.plus(1))];
+    let whole = FULL || in_values::<V>(exec);
     let (mut first, mut second) = (0, 0);
     let mut i = 0;
     while i < 32 {
-        // SAFETY: as for `source`.
-        let r = unsafe { at::<V, O>(w, u, i) };
-        for (k, &word) in r.value.iter().enumerate().take(O::WORDS) {
-            // SAFETY: rows have 32 words; a pair was lowered as two rows.
-            unsafe {
-                let d = w.dst(u.d.plus(k as u32)).add(i);
-                let word = if FULL { word } else { V::from_bits(exec >> i).select(word, V::load(d)) };
-                word.store(d);
+        let on = if FULL { V::ALL } else { part::<V>(exec, i) };
+        if !whole || on != 0 {
+            // SAFETY: as for `Operands::eval`.
+            let r = unsafe { operands.eval::<V, O>(u, i) };
+            for (d, &word) in d.iter().zip(&r.value).take(O::WORDS) {
+                // SAFETY: rows have 32 words; a pair was lowered as two rows.
+                unsafe {
+                    let d = d.add(i);
+                    let word = if whole { word } else { V::from_bits(on).select(word, V::load(d)) };
+                    word.store(d);
+                }
             }
+            first |= r.first.to_bits() << i;
+            second |= r.second.to_bits() << i;
         }
-        first |= r.first.to_bits() << i;
-        second |= r.second.to_bits() << i;
         i += V::LANES;
     }
     conditions::<O>(w, u, exec, first, second);
@@ -121,7 +138,7 @@ unsafe fn rows_plain<O: Several, const FULL: bool>(w: &mut Warp, _: &mut Env<'_>
 }
 
 #[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,fma,popcnt,bmi1,bmi2,lzcnt")]
+#[target_feature(enable = "avx2,fma,f16c,popcnt,bmi1,bmi2,lzcnt")]
 unsafe fn rows_wide<O: Several, const FULL: bool>(w: &mut Warp, _: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
     // SAFETY: as for `rows_plain`; `several` picks this handler only where the host has AVX2.
     unsafe { rows::<super::avx2::Avx2, O, FULL>(w, u, exec) }
@@ -131,8 +148,8 @@ unsafe fn rows_wide<O: Several, const FULL: bool>(w: &mut Warp, _: &mut Env<'_>,
 #[inline(always)]
 unsafe fn lane<O: Several>(w: &mut Warp, u: &Uop, exec: u32) -> Flow {
     let lane = exec.trailing_zeros();
-    // SAFETY: as for `source`.
-    let r = unsafe { at::<u32, O>(w, u, lane as usize) };
+    // SAFETY: as for `Operands::eval`.
+    let r = unsafe { Operands::of::<O>(w, u).eval::<u32, O>(u, lane as usize) };
     for (k, &word) in r.value.iter().enumerate().take(O::WORDS) {
         w.put(u.d.plus(k as u32), lane, word);
     }
@@ -146,7 +163,7 @@ unsafe fn lane_plain<O: Several>(w: &mut Warp, _: &mut Env<'_>, u: &Uop, exec: u
 }
 
 #[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,fma,popcnt,bmi1,bmi2,lzcnt")]
+#[target_feature(enable = "avx2,fma,f16c,popcnt,bmi1,bmi2,lzcnt")]
 unsafe fn lane_wide<O: Several>(w: &mut Warp, _: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
     // SAFETY: as for `rows_wide`.
     unsafe { lane::<O>(w, u, exec) }
@@ -155,7 +172,7 @@ unsafe fn lane_wide<O: Several>(w: &mut Warp, _: &mut Env<'_>, u: &Uop, exec: u3
 /// Executes it on the uniform datapath, whose registers hold the same value in every lane.
 unsafe fn uniform<O: Several>(w: &mut Warp, _: &mut Env<'_>, u: &Uop, _: u32) -> Flow {
     // SAFETY: as for `rows_plain`.
-    let r = unsafe { at::<u32, O>(w, u, 0) };
+    let r = unsafe { Operands::of::<O>(w, u).eval::<u32, O>(u, 0) };
     for (k, &word) in r.value.iter().enumerate().take(O::WORDS) {
         w.broadcast(u.d.plus(k as u32), word);
     }

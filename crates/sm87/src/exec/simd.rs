@@ -5,6 +5,9 @@
 //! can. [`super::avx2::Avx2`] is eight lanes.
 #![allow(unsafe_code)]
 
+use crate::num::Round;
+use crate::num::half::Kind;
+
 /// An operation on doubles.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Double {
@@ -17,6 +20,8 @@ pub(crate) enum Double {
 pub(crate) trait Simd: Copy {
     /// The number of lanes of a value.
     const LANES: usize;
+    /// The lanes of a value as bits.
+    const ALL: u32 = u32::MAX >> (32 - Self::LANES);
 
     /// # Safety
     /// `p` is readable for `LANES` words.
@@ -65,11 +70,19 @@ pub(crate) trait Simd: Copy {
     /// Converts floats to signed integers, toward zero. The result for a number that does not fit is undefined.
     fn f2i(self) -> Self;
 
+    /// Converts floats to 16-bit floats, rounded to nearest even. A NaN becomes `0x7fff`.
+    fn to_halves(self) -> Self;
+
     /// Unsigned minimum and maximum.
     fn minu(self, o: Self) -> Self;
     fn maxu(self, o: Self) -> Self;
     /// Signed maximum.
     fn maxs(self, o: Self) -> Self;
+    /// The magnitude of a signed number.
+    fn abs(self) -> Self;
+    /// The least and the greatest lane, as unsigned numbers.
+    fn least(self) -> u32;
+    fn most(self) -> u32;
     /// Whether any bit of any lane is set.
     fn any(self) -> bool;
     /// The exact product as a low and a high word.
@@ -95,6 +108,21 @@ pub(crate) trait Simd: Copy {
     /// # Safety
     /// `LANES` 16-bit numbers at `p` are readable.
     unsafe fn widen(p: *const u16) -> Self;
+    /// Reads 16-bit floats as floats. Infinities and NaN become something that is 65536 or larger, or no number.
+    ///
+    /// # Safety
+    /// As for `widen`.
+    unsafe fn load_halves(p: *const u16) -> Self;
+    /// Of eight words, four at `low` and four at `high`, those from the word `i` on.
+    ///
+    /// # Safety
+    /// Both are readable for four words; `i` is a multiple of `LANES` below eight.
+    unsafe fn load_quads(low: *const u32, high: *const u32, i: usize) -> Self;
+    /// Writes them.
+    ///
+    /// # Safety
+    /// As for `load_quads`, writable.
+    unsafe fn store_quads(self, low: *mut u32, high: *mut u32, i: usize);
     /// Reads two words at the address of each lane, both at once. [`Simd::gather4`] reads four words, in two halves.
     ///
     /// # Safety
@@ -103,6 +131,19 @@ pub(crate) trait Simd: Copy {
     /// # Safety
     /// As for `gather2`, with addresses of four words.
     unsafe fn gather4(base: *const u8, at: *const u32) -> [Self; 4];
+    /// Reads four words in a row that need not be aligned to more than a word.
+    ///
+    /// # Safety
+    /// As for `gather2`, but only words are aligned.
+    unsafe fn gather_words(base: *const u8, at: *const u32) -> [Self; 4];
+    /// Reads a pair or a quadruple of words for all lanes.
+    ///
+    /// # Safety
+    /// `p` is readable for as many words and aligned to them.
+    unsafe fn spread2(p: *const u8) -> [Self; 2];
+    /// # Safety
+    /// As for `spread2`.
+    unsafe fn spread4(p: *const u8) -> [Self; 4];
     /// Writes two words to the address of each lane, the lowest lane first. [`Simd::scatter4`] writes four words.
     ///
     /// # Safety
@@ -156,6 +197,20 @@ pub(crate) trait Simd: Copy {
         let low = Self::splat(0).flt(self).select(self, Self::splat(0));
         one.flt(low).select(one, low)
     }
+}
+
+/// The lanes of a value that are in a mask of 32 lanes. The value has the lanes from `i` on.
+#[inline(always)]
+pub(crate) fn part<V: Simd>(mask: u32, i: usize) -> u32 {
+    mask >> i & V::ALL
+}
+
+/// Whether a mask has either all lanes of a value or none of them, for each value. Then a loop can skip values, and need not
+/// keep single lanes. Other masks depend on data, and a loop that skips values for them misleads the host's branch prediction.
+#[inline(always)]
+pub(crate) fn in_values<V: Simd>(mask: u32) -> bool {
+    let first = u32::MAX / V::ALL;
+    (mask & first).wrapping_mul(V::ALL) == mask
 }
 
 #[inline(always)]
@@ -278,6 +333,10 @@ impl Simd for u32 {
         f(self) as i32 as u32
     }
     #[inline(always)]
+    fn to_halves(self) -> Self {
+        Kind::F16.round_f32(f(self), Round::Rn).into()
+    }
+    #[inline(always)]
     fn minu(self, o: Self) -> Self {
         Ord::min(self, o)
     }
@@ -288,6 +347,18 @@ impl Simd for u32 {
     #[inline(always)]
     fn maxs(self, o: Self) -> Self {
         Ord::max(self as i32, o as i32) as u32
+    }
+    #[inline(always)]
+    fn abs(self) -> Self {
+        (self as i32).unsigned_abs()
+    }
+    #[inline(always)]
+    fn least(self) -> u32 {
+        self
+    }
+    #[inline(always)]
+    fn most(self) -> u32 {
+        self
     }
     #[inline(always)]
     fn any(self) -> bool {
@@ -333,6 +404,23 @@ impl Simd for u32 {
         unsafe { p.read() }.into()
     }
     #[inline(always)]
+    unsafe fn load_halves(p: *const u16) -> Self {
+        // SAFETY: whoever calls gives a number that can be read.
+        let x = u32::from(unsafe { p.read() });
+        // The exponent field is smaller by 112 than that of f32. The multiplication corrects this, for denormals too.
+        ((x & 0x7fff) << 13).fmul((127 + 112) << 23) | (x & 0x8000) << 16
+    }
+    #[inline(always)]
+    unsafe fn load_quads(low: *const u32, high: *const u32, i: usize) -> Self {
+        // SAFETY: whoever calls gives four words each.
+        unsafe { if i < 4 { low.add(i).read() } else { high.add(i - 4).read() } }
+    }
+    #[inline(always)]
+    unsafe fn store_quads(self, low: *mut u32, high: *mut u32, i: usize) {
+        // SAFETY: whoever calls gives four words each.
+        unsafe { if i < 4 { low.add(i).write(self) } else { high.add(i - 4).write(self) } }
+    }
+    #[inline(always)]
     unsafe fn gather2(base: *const u8, at: *const u32) -> [Self; 2] {
         // SAFETY: the caller has found two aligned words at this lane's address. The read is volatile, because other threads and
         // the CPU may write there.
@@ -346,6 +434,24 @@ impl Simd for u32 {
             let ([a, b], [c, d]) = (words(p.read_volatile()), words(p.add(1).read_volatile()));
             [a, b, c, d]
         }
+    }
+    #[inline(always)]
+    unsafe fn gather_words(base: *const u8, at: *const u32) -> [Self; 4] {
+        // SAFETY: whoever calls has found four words at this lane's address.
+        unsafe {
+            let p = base.add(at.read() as usize).cast::<u32>();
+            [p.read_volatile(), p.add(1).read_volatile(), p.add(2).read_volatile(), p.add(3).read_volatile()]
+        }
+    }
+    #[inline(always)]
+    unsafe fn spread2(p: *const u8) -> [Self; 2] {
+        // SAFETY: whoever calls has found two aligned words.
+        unsafe { Self::gather2(p, &0) }
+    }
+    #[inline(always)]
+    unsafe fn spread4(p: *const u8) -> [Self; 4] {
+        // SAFETY: whoever calls has found four aligned words.
+        unsafe { Self::gather4(p, &0) }
     }
     #[inline(always)]
     unsafe fn scatter2(words: [Self; 2], base: *mut u8, at: *const u32) {

@@ -2,7 +2,9 @@
 #![allow(unsafe_code)]
 
 use super::simd::Simd;
+use crate::num::Round;
 use crate::num::f32::{self as num, Mode};
+use crate::num::half::Kind;
 use proptest::prelude::*;
 
 /// Floats with random bits, and floats at the edges of the format.
@@ -22,7 +24,9 @@ fn float() -> impl Strategy<Value = u32> {
         0x3300_0000,
     ];
     let edge = (0..EDGES.len(), any::<bool>()).prop_map(|(i, neg)| EDGES[i] | u32::from(neg) << 31);
-    prop_oneof![any::<u32>(), edge]
+    // Numbers that are near the range of 16-bit floats.
+    let small = (any::<u32>(), 0x64u32..0x94).prop_map(|(x, e)| x & 0x807f_ffff | e << 23);
+    prop_oneof![any::<u32>(), edge, small]
 }
 
 /// Computes eight lanes with `V`, as many at a time as it has.
@@ -63,6 +67,8 @@ fn check<V: Simd>(x: [[u32; 8]; 3]) {
     assert_eq!(lanes::<V>(x, |a, b, _| a.lt(b)), each(&|a, b, _| mask((a as i32) < b as i32)));
     assert_eq!(lanes::<V>(x, |a, b, _| a.ltu(b)), each(&|a, b, _| mask(a < b)));
     assert_eq!(lanes::<V>(x, |a, _, _| a.i2f()), each(&|a, _, _| (a as i32 as f32).to_bits()));
+    let half = |n: u32| u32::from(Kind::F16.round_f32(f32::from_bits(n), Round::Rn));
+    assert_eq!(lanes::<V>(x, |a, _, _| a.to_halves()), each(&|a, _, _| half(a)));
     let count = |n: u32| n % 40;
     let shifts = [x[0], x[1].map(count), x[2]];
     let shift = |f: &dyn Fn(u32, u32) -> u32| std::array::from_fn(|i| f(shifts[0][i], shifts[1][i]));

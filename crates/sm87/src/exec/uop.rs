@@ -40,6 +40,18 @@ pub(crate) struct Handlers {
 }
 
 impl Handlers {
+    /// The handler for the lanes in a mask.
+    #[inline(always)]
+    pub(crate) fn of(&self, exec: u32) -> Handler {
+        if exec == u32::MAX {
+            self.full
+        } else if exec & (exec - 1) == 0 {
+            self.one
+        } else {
+            self.part
+        }
+    }
+
     /// Uses the same function for every mask.
     pub(crate) fn all(h: Handler) -> Handlers {
         Handlers { full: h, part: h, one: h }

@@ -10,6 +10,7 @@ use super::env::Env;
 use super::grid::{Grid, Watch, add, hang};
 use super::local::Local;
 use super::mem::{Shared, Tlb};
+use super::ops::memory::Known;
 use crate::fault::SmFault;
 use crate::launch::{Launch, RunStats};
 use std::cell::Cell;
@@ -225,6 +226,8 @@ impl<'g> Worker<'g> {
             image_len: grid.image.len(),
             extend: 0,
             tlb: Tlb::new(&l.table, [l.shared_window, l.local_window]),
+            known: Known::NOTHING,
+            operands: None,
             shared: Shared::new(l.shared_bytes),
             local: Local::new(l.local_low, l.local_high, warps as usize),
             banks: &grid.banks,

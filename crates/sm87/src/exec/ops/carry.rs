@@ -86,6 +86,18 @@ impl Several for Add3X {
     }
 }
 
+/// IADD3.X of two numbers without signs, with one carry in.
+pub(super) struct Add2X;
+impl Several for Add2X {
+    const CONDITIONS: usize = 2;
+    #[inline(always)]
+    fn eval<V: Simd>(_: &Uop, s: Sources<V>) -> Results<V> {
+        let (sum, count) = plus(s.a[0], s.b[0], Count::new());
+        let (sum, count) = plus_carry(sum, V::from_bits(s.p), count);
+        Results { value: [sum, sum], first: count.one, second: count.two }
+    }
+}
+
 /// IMAD.X.
 pub(super) struct MadX;
 impl Several for MadX {

@@ -243,6 +243,16 @@ lanewise! {
     });
 }
 
+/// F2FP.F16.PACK_AB without modifiers, rounded to nearest even.
+struct PackHalves;
+impl Alu for PackHalves {
+    const SOURCES: usize = 2;
+    #[inline(always)]
+    fn eval<V: Simd>(_: &Uop, a: V, b: V, _: V, _: u32) -> V {
+        a.to_halves().shl(V::splat(16)).or(b.to_halves())
+    }
+}
+
 fn ab_mods(l: &Lower<'_>) -> u32 {
     let immediate = matches!(l.word.form(), 2 | 4);
     flag(l.bit(72), NEG_A)
@@ -257,7 +267,11 @@ pub(crate) fn f2fp(l: &mut Lower<'_>) -> Result<Uop, Refused> {
         | flag(l.bit(75), PACK_RELU)
         | flag(l.bit(77), PACK_FINITE)
         | l.bits(79, 2) << PACK_ROUND;
-    let run = if l.bit(78) { alu::alu::<PackMerge>() } else { alu::alu::<PackAb>() };
+    let run = match (l.bit(78), mods) {
+        (true, _) => alu::alu::<PackMerge>(),
+        (false, 0) => alu::alu::<PackHalves>(),
+        (false, _) => alu::alu::<PackAb>(),
+    };
     Ok(Uop { mods, ..l.abc(run)? })
 }
 

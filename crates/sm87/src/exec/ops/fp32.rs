@@ -138,7 +138,7 @@ impl<const G: u8> Alu for Fma<G> {
     }
 }
 
-/// Whether the instruction is an FFMA without modifiers whose sources are registers.
+/// Whether an FFMA or FADD has no modifiers, and only registers as sources.
 pub(crate) fn is_plain(u: &Uop) -> bool {
     u.mods & (MODIFIED | SLOW) == 0 && [u.a, u.b, u.c].iter().all(|s| s.space() == 0)
 }

@@ -64,7 +64,11 @@ pub(crate) fn iadd3(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     let (pd, pe) = (l.pdst(81), l.pdst(84));
     let carries = x || l.bits(81, 3) != 7 || l.bits(84, 3) != 7;
     let zero_c = !l.swapped() && l.is_zero(64);
+    let pt = l.pred(77, 80);
+    // !PT: there is no second carry.
+    let one_carry = matches!(pt, Pred { index: pred::PT | pred::UPT, invert: -1 });
     let run = match (carries, mods & 7 != 0, zero_c) {
+        (true, false, true) if x && one_carry => several::<carry::Add2X>(l.uniform()),
         (true, ..) if x => several::<carry::Add3X>(l.uniform()),
         (true, false, _) => several::<carry::Add3<false>>(l.uniform()),
         (true, true, _) => several::<carry::Add3<true>>(l.uniform()),
@@ -73,7 +77,6 @@ pub(crate) fn iadd3(l: &mut Lower<'_>) -> Result<Uop, Refused> {
         (_, true, true) => any::<Add3<true, 2>>(l),
         (_, true, false) => any::<Add3<true, 3>>(l),
     };
-    let pt = l.pred(77, 80);
     Ok(Uop { mods, pd, pe, pt, ..l.abc(run)? })
 }
 

@@ -8,7 +8,7 @@ pub(crate) mod convert;
 pub(crate) mod double;
 pub(crate) mod fp32;
 pub(crate) mod half;
-mod hmma;
+pub(crate) mod hmma;
 pub(crate) mod int;
 pub(crate) mod logic;
 pub(crate) mod memory;

@@ -22,6 +22,12 @@ fn load<const N: usize>(w: &Warp, s: Src, used: usize) -> [Fragment; N] {
     f
 }
 
+/// The registers of a fragment, of which `used` count.
+#[inline(always)]
+fn rows<const N: usize>(w: &Warp, s: Src, used: usize) -> [&Fragment; N] {
+    std::array::from_fn(|i| w.lanes_of(s.plus(i.min(used - 1) as u32)))
+}
+
 #[inline(always)]
 fn store(w: &mut Warp, d: Dst, rows: &[Fragment]) {
     for (i, row) in rows.iter().enumerate() {
@@ -87,10 +93,13 @@ impl<const FORM: u32> Whole for Halves<FORM> {
         };
         (h.neg_a, h.neg_b) = (u.imm & 32 != 0, u.imm & 64 != 0);
         let [ra, rb, rc] = h.registers();
-        let (a, b) = (load::<4>(w, u.a, ra), load::<2>(w, u.b, rb));
-        let c = if w.pred(u.ps) == 0 { [[0; 32]; 4] } else { load::<4>(w, u.c, rc) };
-        let quick = if V::LANES > 1 { hmma::run::<V>(h, &a, &b, &c) } else { None };
-        let d = quick.unwrap_or_else(|| exactly(h, &a, &b, &c));
+        let c = if w.pred(u.ps) == 0 { [&[0; 32]; 4] } else { rows(w, u.c, rc) };
+        let (a, b) = (rows(w, u.a, ra), rows(w, u.b, rb));
+        // Registers that follow each other have different places.
+        let places = [u.a.offset() / 128, u.b.offset() / 64];
+        let operands = env.operands.get_or_insert_with(|| Box::new(hmma::Operands::none()));
+        let quick = if V::LANES > 1 { hmma::run::<V>(h, &a, &b, &c, operands, places) } else { None };
+        let d = quick.unwrap_or_else(|| exactly(h, a, b, c));
         store(w, u.d, &d[..rc]);
         Flow::Next
     }
@@ -98,8 +107,8 @@ impl<const FORM: u32> Whole for Halves<FORM> {
 
 /// Computes the result for any numbers.
 #[cold]
-fn exactly(h: Hmma, a: &[Fragment; 4], b: &[Fragment; 2], c: &[Fragment; 4]) -> [Fragment; 4] {
-    h.run(a, b, c)
+fn exactly(h: Hmma, a: [&Fragment; 4], b: [&Fragment; 2], c: [&Fragment; 4]) -> [Fragment; 4] {
+    h.run(&a.map(|row| *row), &b.map(|row| *row), &c.map(|row| *row))
 }
 
 fn sparse_halves(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {

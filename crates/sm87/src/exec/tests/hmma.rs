@@ -75,7 +75,7 @@ fn forms(neg: [bool; 2]) -> impl Iterator<Item = Hmma> {
 
 fn check<V: Simd>(how: Hmma, tile: Tile, seed: u64) {
     let (a, b, c) = operands(how, tile, seed);
-    if let Some(found) = run::<V>(how, &a, &b, &c) {
+    if let Some(found) = run::<V>(how, &a.each_ref(), &b.each_ref(), &c.each_ref(), &mut Operands::none(), [0; 2]) {
         assert_eq!(found, how.run(&a, &b, &c), "{how:?} {tile:?} {seed}");
     }
 }
@@ -95,14 +95,34 @@ proptest! {
     }
 }
 
-/// The vector form computes ordinary numbers without help.
+/// Operands that are kept from one product to the next are those of the product.
+#[test]
+fn kept_operands_are_those_of_the_instruction() {
+    let (mut kept, mut noise) = (Operands::none(), Noise(7));
+    let tile = Tile { low: 10, high: 18, zeros: 16, anything: false };
+    for _ in 0..3000 {
+        let neg = [noise.below(2) != 0, noise.below(2) != 0];
+        let form = noise.below(FORMS.len() as u32) as usize;
+        let how = forms(neg).nth(form).expect("it is one of them");
+        let (a, _, c) = operands(how, tile, u64::from(noise.below(3)));
+        let (_, b, _) = operands(how, tile, u64::from(noise.below(3)));
+        let places = [noise.below(2) as usize, noise.below(4) as usize];
+        let found = run::<u32>(how, &a.each_ref(), &b.each_ref(), &c.each_ref(), &mut kept, places);
+        assert_eq!(found, Some(how.run(&a, &b, &c)), "{how:?}");
+    }
+}
+
+/// Ordinary numbers do not need the other path.
 #[test]
 fn ordinary_numbers_are_computed_by_vectors() {
     let tile = Tile { low: 10, high: 18, zeros: 16, anything: false };
     for how in forms([false; 2]) {
         for seed in 0..100 {
             let (a, b, c) = operands(how, tile, seed);
-            assert!(run::<u32>(how, &a, &b, &c).is_some(), "{how:?} {seed}");
+            assert!(
+                run::<u32>(how, &a.each_ref(), &b.each_ref(), &c.each_ref(), &mut Operands::none(), [0; 2]).is_some(),
+                "{how:?} {seed}"
+            );
         }
     }
 }
@@ -120,6 +140,9 @@ fn other_numbers_are_not() {
         if a == 0 {
             (x, y) = ([[0; 32]; 4], [[0; 32]; 2]);
         }
-        assert!(run::<u32>(how, &x, &y, &z).is_none(), "{a:#x} {b:#x} {c:#x}");
+        assert!(
+            run::<u32>(how, &x.each_ref(), &y.each_ref(), &z.each_ref(), &mut Operands::none(), [0; 2]).is_none(),
+            "{a:#x} {b:#x} {c:#x}"
+        );
     }
 }

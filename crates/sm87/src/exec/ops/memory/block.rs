@@ -3,7 +3,7 @@
 
 use super::super::special::bytes;
 use super::{deposit, extend, fetch};
-use crate::exec::simd::Simd;
+use crate::exec::simd::{Simd, part};
 use crate::exec::uop::Uop;
 use crate::exec::warp::{Warp, lanes};
 
@@ -18,21 +18,92 @@ pub(super) enum Pattern {
     Scattered,
 }
 
-/// Where the lanes of an access are: `base` plus an offset of each lane. In a vector with at least one active lane, the
-/// inactive lanes have the offset of the first active lane of the access, so that loops can treat all lanes alike. In a vector
-/// without active lanes the offsets have no meaning.
-pub(super) struct Places {
-    pub base: *mut u8,
-    pub at: [u32; 32],
-    pub how: Pattern,
+/// How the lanes of an access lie relative to each other. It also describes a later access of the same lanes if all of their
+/// numbers have changed by the same amount.
+#[derive(Clone, Copy)]
+pub(crate) struct Layout {
+    /// The active lanes, and the bytes of each lane's access. No lanes means that there is no layout.
+    lanes: u32,
+    len: u32,
+    /// The number of the first active lane.
+    first: u32,
+    /// The number of each lane. In a vector with at least one active lane, the inactive lanes have the number of the first
+    /// active lane of the access, so that loops can treat all lanes alike. In a vector without active lanes the numbers have no
+    /// meaning.
+    at: [u32; 32],
+    how: Pattern,
+    /// The least and the greatest number.
+    least: u32,
+    most: u32,
+    /// Bit `i` describes the vector of lanes from `i` on. In `same` it says that all of these lanes have one number. In `again`
+    /// it says that they have the same numbers as the vector before.
+    same: u32,
+    again: u32,
 }
 
-impl Places {
+impl Layout {
+    pub(crate) const NONE: Layout =
+        Layout { lanes: 0, len: 0, first: 0, at: [0; 32], how: Pattern::Same, least: 0, most: 0, same: 0, again: 0 };
+
+    /// The least and the greatest number if that of the first active lane is `first`.
+    #[inline(always)]
+    pub(super) fn span(&self, first: u32) -> (i64, i64) {
+        let moved = i64::from(first) - i64::from(self.first);
+        (i64::from(self.least) + moved, i64::from(self.most) + moved)
+    }
+
+    /// Whether this layout describes the lanes in `on` with these numbers, and they are within the bounds.
+    #[inline(always)]
+    fn still<V: Simd>(&self, on: u32, len: u32, bounds: Bounds, numbers: &impl Numbers<V>) -> bool {
+        let (least, most) = self.span(bounds.first);
+        if self.lanes != on || self.len != len || least < bounds.least.into() || most > bounds.most.into() {
+            return false;
+        }
+        let moved = V::splat(bounds.first.wrapping_sub(self.first));
+        let (mut apart, mut i) = (V::splat(0), 0);
+        while i < 32 {
+            let active = part::<V>(on, i);
+            if active != 0 {
+                // SAFETY: the layout has 32 words.
+                let at = unsafe { V::load(self.at.as_ptr().add(i)) };
+                let gap = numbers.at(i).sub(moved).xor(at).or(numbers.elsewhere(i));
+                apart = apart.or(if active == V::ALL { gap } else { V::from_bits(active).and(gap) });
+            }
+            i += V::LANES;
+        }
+        !apart.any()
+    }
+}
+
+/// Where the lanes of an access are: `base` plus a number of each lane's own.
+#[derive(Clone, Copy)]
+pub(super) struct Places<'a> {
+    base: *mut u8,
+    layout: &'a Layout,
+}
+
+impl<'a> Places<'a> {
+    /// Lanes of which the first active one is at `first`.
+    #[inline(always)]
+    pub(super) fn new(first: *mut u8, layout: &'a Layout) -> Self {
+        Places { base: first.wrapping_sub(layout.first as usize), layout }
+    }
+
+    pub(super) fn are_scattered(&self) -> bool {
+        self.layout.how == Pattern::Scattered
+    }
+
     /// Where the first lane would be if the lanes in `on` lie in a row. That lane need not be active.
     #[inline(always)]
     fn begin(&self, on: u32, len: u32) -> *mut u8 {
         let lane = on.trailing_zeros();
-        self.base.wrapping_add(self.at[lane as usize & 31] as usize).wrapping_sub((lane * len) as usize)
+        self.of(lane).wrapping_sub((lane * len) as usize)
+    }
+
+    /// Where an active lane is.
+    #[inline(always)]
+    fn of(&self, lane: u32) -> *mut u8 {
+        self.base.wrapping_add(self.layout.at[lane as usize & 31] as usize)
     }
 }
 
@@ -48,59 +119,76 @@ pub(super) struct Bounds {
     pub most: u32,
 }
 
-/// Finds out how lanes lie. `at(i)` gives the numbers of the lanes from `i` on. `other(i)` is zero for lanes whose number
-/// alone says where they are. The result is `None` if a lane in `on` is out of bounds or misaligned, or if its `other` is not
-/// zero.
+/// The numbers of lanes.
+pub(super) trait Numbers<V> {
+    /// Those of the lanes from `i` on.
+    fn at(&self, i: usize) -> V;
+    /// Zero for lanes whose number alone says where they are.
+    fn elsewhere(&self, i: usize) -> V;
+}
+
+/// Finds out how the lanes in `on` lie. The result is `None` if a lane is out of bounds, misaligned or elsewhere. Then there is
+/// no layout.
 #[inline(always)]
 pub(super) fn arrange<V: Simd, const SIZE: u32>(
+    layout: &mut Layout,
     on: u32,
     bounds: Bounds,
-    at: impl Fn(usize) -> V,
-    other: impl Fn(usize) -> V,
-) -> Option<([u32; 32], Pattern)> {
+    numbers: &impl Numbers<V>,
+) -> Option<()> {
     let len = const { bytes(SIZE) };
+    if layout.still(on, len, bounds, numbers) {
+        return Some(());
+    }
+    (layout.lanes, layout.len, layout.first) = (0, len, bounds.first);
     let (first, low) = (V::splat(bounds.first), V::splat(len - 1));
     let begin = bounds.first.wrapping_sub(on.trailing_zeros() * len);
-    let (least, most) = (V::splat(bounds.least), V::splat(bounds.most));
+    let (mut least, mut most) = (first, first);
     let (mut bad, mut same, mut row) = (V::splat(0), V::splat(0), V::splat(0));
-    let mut places = [0; 32];
-    // SAFETY: `STEPS` and `places` have 32 words.
+    let (mut alike, mut again, mut begun, mut before) = (0, 0, false, first);
+    // SAFETY: `STEPS` and the layout have as many words.
     unsafe {
         let mut wanted = V::load(const { steps(bytes(SIZE)) }.as_ptr()).add(V::splat(begin));
         let mut i = 0;
         while i < 32 {
-            if idle::<V>(on, i) {
-                wanted = wanted.add(V::splat(len * V::LANES as u32));
-                i += V::LANES;
-                continue;
+            let active = part::<V>(on, i);
+            if active != 0 {
+                let (mut x, mut wrong) = (numbers.at(i), numbers.elsewhere(i));
+                let mut gap = x.xor(wanted);
+                if active != V::ALL {
+                    let active = V::from_bits(active);
+                    (x, wrong, gap) = (active.select(x, first), active.and(wrong), active.and(gap));
+                }
+                let apart = x.xor(first);
+                (least, most) = (least.minu(x), most.maxu(x));
+                bad = bad.or(wrong).or(apart.and(low));
+                same = same.or(apart);
+                row = row.or(gap);
+                let to = layout.at.as_mut_ptr().add(i);
+                x.store(to);
+                if SIZE > 4 {
+                    alike |= u32::from(V::LANES > 1 && !x.xor(V::splat(to.read())).any()) << i;
+                    again |= u32::from(begun && !x.xor(before).any()) << i;
+                    (begun, before) = (true, x);
+                }
             }
-            let (mut x, mut wrong) = (at(i), other(i));
-            let mut gap = x.xor(wanted);
-            if on != u32::MAX {
-                let active = V::from_bits(on >> i);
-                (x, wrong, gap) = (active.select(x, first), active.and(wrong), active.and(gap));
-            }
-            let apart = x.xor(first);
-            let outside = x.maxu(least).minu(most).xor(x);
-            bad = bad.or(wrong).or(outside).or(apart.and(low));
-            same = same.or(apart);
-            row = row.or(gap);
             wanted = wanted.add(V::splat(len * V::LANES as u32));
-            x.store(places.as_mut_ptr().add(i));
             i += V::LANES;
         }
     }
-    if bad.any() {
+    (layout.least, layout.most) = (least.least(), most.most());
+    if bad.any() || layout.least < bounds.least || layout.most > bounds.most {
         return None;
     }
-    let how = if !same.any() {
+    (layout.lanes, layout.same, layout.again) = (on, alike, again);
+    layout.how = if !same.any() {
         Pattern::Same
     } else if !row.any() {
         Pattern::Row
     } else {
         Pattern::Scattered
     };
-    Some((places, how))
+    Some(())
 }
 
 /// The vector 0, `len`, 2 · `len` and so on.
@@ -113,12 +201,6 @@ const fn steps(len: u32) -> [u32; 8] {
     steps
 }
 
-/// Whether all lanes of a vector from lane `i` on are inactive.
-#[inline(always)]
-fn idle<V: Simd>(on: u32, i: usize) -> bool {
-    on != u32::MAX && on >> i & const { u32::MAX >> (32 - V::LANES) } == 0
-}
-
 /// Writes the active lanes from `i` on to a row.
 ///
 /// # Safety
@@ -127,8 +209,8 @@ fn idle<V: Simd>(on: u32, i: usize) -> bool {
 unsafe fn put<V: Simd>(row: *mut u32, i: usize, on: u32, x: V) {
     // SAFETY: rows have 32 words.
     unsafe {
-        let p = row.add(i);
-        let x = if on == u32::MAX { x } else { V::from_bits(on >> i).select(x, V::load(p)) };
+        let (p, active) = (row.add(i), part::<V>(on, i));
+        let x = if active == V::ALL { x } else { V::from_bits(active).select(x, V::load(p)) };
         x.store(p);
     }
 }
@@ -136,20 +218,22 @@ unsafe fn put<V: Simd>(row: *mut u32, i: usize, on: u32, x: V) {
 /// Loads all lanes in `on` from a block.
 ///
 /// # Safety
-/// `at` was arranged for a block that is readable.
+/// The lanes were arranged for a block that is readable.
 #[inline(always)]
-pub(super) unsafe fn load_block<V: Simd, const SIZE: u32>(w: &mut Warp, u: &Uop, on: u32, places: &Places) {
+pub(super) unsafe fn load_block<V: Simd, const SIZE: u32>(w: &mut Warp, u: &Uop, on: u32, places: Places<'_>) {
     let words = const { bytes(SIZE).div_ceil(4) };
-    let (base, at) = (places.base.cast_const(), &places.at);
+    let how = places.layout.how;
     // SAFETY: `arrange` found every lane inside the block, with `SIZE`'s bytes left, and aligned; rows have 32 words.
     unsafe {
-        let p = base.wrapping_add(at[on.trailing_zeros() as usize & 31] as usize);
-        if places.how == Pattern::Same {
+        let p = places.of(on.trailing_zeros()).cast_const();
+        if how == Pattern::Same {
             let found = read::<SIZE>(p);
             for k in 0..words {
                 let (d, mut i) = (w.dst(u.d.plus(k)), 0);
                 while i < 32 {
-                    put(d, i, on, V::splat(found[k as usize]));
+                    if part::<V>(on, i) != 0 {
+                        put(d, i, on, V::splat(found[k as usize]));
+                    }
                     i += V::LANES;
                 }
             }
@@ -159,21 +243,23 @@ pub(super) unsafe fn load_block<V: Simd, const SIZE: u32>(w: &mut Warp, u: &Uop,
             return wide::<V, SIZE>(w, u, on, places);
         }
         let d = w.dst(u.d);
-        if SIZE == 4 && places.how == Pattern::Row && on != u32::MAX {
+        if SIZE == 4 && how == Pattern::Row && on != u32::MAX {
             let (p, mut i) = (places.begin(on, 4).cast::<u32>(), 0);
             while i < 32 {
-                let mask = V::from_bits(on >> i);
-                let found = V::load_some(p.wrapping_add(i), mask);
-                mask.select(found, V::load(d.add(i))).store(d.add(i));
+                if part::<V>(on, i) != 0 {
+                    let mask = V::from_bits(on >> i);
+                    let found = V::load_some(p.wrapping_add(i), mask);
+                    mask.select(found, V::load(d.add(i))).store(d.add(i));
+                }
                 i += V::LANES;
             }
             return;
         }
         if on.count_ones() <= FEW {
-            lanes(on).for_each(|lane| fetch(w, u, SIZE, lane, base.add(at[lane as usize] as usize)));
+            lanes(on).for_each(|lane| fetch(w, u, SIZE, lane, places.of(lane)));
             return;
         }
-        match (SIZE, places.how) {
+        match (SIZE, how) {
             (4, Pattern::Row) if on == u32::MAX => std::ptr::copy_nonoverlapping(p.cast(), d, 32),
             (2 | 3, Pattern::Row) if on == u32::MAX => {
                 let found = p.cast::<[u16; 32]>().read();
@@ -186,43 +272,70 @@ pub(super) unsafe fn load_block<V: Simd, const SIZE: u32>(w: &mut Warp, u: &Uop,
     }
 }
 
+/// Executes several loads of one word together. Each loads the word that follows the word of the load before.
+///
+/// # Safety
+/// The lanes were arranged for a block that is readable, with a word for each load; there are four loads, or a multiple of that.
+#[inline(always)]
+pub(super) unsafe fn load_rows<V: Simd>(w: &mut Warp, loads: &[Uop], on: u32, places: Places<'_>) {
+    let mut i = 0;
+    while i < 32 {
+        if part::<V>(on, i) != 0 {
+            for (n, four) in loads.chunks_exact(4).enumerate() {
+                // SAFETY: whoever calls has found four words more for each lane; rows have 32 words.
+                unsafe {
+                    let found = V::gather_words(
+                        places.base.cast_const().wrapping_add(16 * n),
+                        places.layout.at.as_ptr().add(i),
+                    );
+                    for (u, x) in four.iter().zip(found) {
+                        put(w.dst(u.d), i, on, x);
+                    }
+                }
+            }
+        }
+        i += V::LANES;
+    }
+}
+
 /// Loads two or four words for each lane.
 ///
 /// # Safety
 /// As for [`load_block`].
 #[inline(always)]
-unsafe fn wide<V: Simd, const SIZE: u32>(w: &mut Warp, u: &Uop, on: u32, places: &Places) {
-    let (base, at, words) = (places.base.cast_const(), &places.at, const { bytes(SIZE).div_ceil(4) } as usize);
+unsafe fn wide<V: Simd, const SIZE: u32>(w: &mut Warp, u: &Uop, on: u32, places: Places<'_>) {
+    let (base, layout, words) = (places.base.cast_const(), places.layout, const { bytes(SIZE).div_ceil(4) } as usize);
     let rows: [*mut u32; 4] = [w.dst(u.d), w.dst(u.d.plus(1)), w.dst(u.d.plus(2)), w.dst(u.d.plus(3))];
-    let (mut found, mut before) = ([V::splat(0); 4], None);
+    let mut found = [V::splat(0); 4];
     let mut i = 0;
     // SAFETY: `arrange` found every lane inside the block and aligned; rows have 32 words.
     unsafe {
         while i < 32 {
-            if idle::<V>(on, i) {
-                i += V::LANES;
-                continue;
-            }
-            let here = V::load(at.as_ptr().add(i));
-            // In products of matrices, lanes often load the same words as their neighbours, or as the vector before.
-            if before.is_none_or(|before: V| here.xor(before).any()) {
-                found = if V::LANES > 1 && !here.xor(V::splat(at[i])).any() {
-                    let [a, b, c, d] = read::<SIZE>(base.add(at[i] as usize));
-                    [V::splat(a), V::splat(b), V::splat(c), V::splat(d)]
-                } else if words == 2 {
-                    let [a, b] = V::gather2(base, at.as_ptr().add(i));
-                    [a, b, a, b]
-                } else {
-                    V::gather4(base, at.as_ptr().add(i))
-                };
-                before = Some(here);
-            }
-            for k in 0..words {
-                put(rows[k], i, on, found[k]);
+            if part::<V>(on, i) != 0 {
+                let at = layout.at.as_ptr().add(i);
+                // In products of matrices, lanes often load the same words as their neighbours, or as the vector before.
+                if layout.again >> i & 1 == 0 {
+                    let same = V::LANES > 1 && layout.same >> i & 1 != 0;
+                    found = match SIZE {
+                        5 if same => two(V::spread2(base.add(at.read() as usize))),
+                        5 => two(V::gather2(base, at)),
+                        _ if same => V::spread4(base.add(at.read() as usize)),
+                        _ => V::gather4(base, at),
+                    };
+                }
+                for k in 0..words {
+                    put(rows[k], i, on, found[k]);
+                }
             }
             i += V::LANES;
         }
     }
+}
+
+/// Two words in the place of four, of which the others are not used.
+#[inline(always)]
+fn two<V: Simd>([a, b]: [V; 2]) -> [V; 4] {
+    [a, b, a, b]
 }
 
 /// Loads at most a word for each lane, wherever the lanes are.
@@ -230,24 +343,25 @@ unsafe fn wide<V: Simd, const SIZE: u32>(w: &mut Warp, u: &Uop, on: u32, places:
 /// # Safety
 /// As for [`load_block`]; `d` is a row.
 #[inline(always)]
-unsafe fn scattered<V: Simd, const SIZE: u32>(d: *mut u32, on: u32, places: &Places) {
-    // SAFETY: `arrange` found every lane inside the block and aligned; inactive lanes are where the first active one is.
+unsafe fn scattered<V: Simd, const SIZE: u32>(d: *mut u32, on: u32, places: Places<'_>) {
+    // SAFETY: `arrange` found every lane inside the block and aligned, inactive lanes are where the first active one is.
     // Rows have 32 words.
     unsafe {
         let mut i = 0;
         while i < 32 {
-            if !idle::<V>(on, i) {
+            let active = part::<V>(on, i);
+            if active != 0 {
                 let mut found = [0; 8];
-                let to = if on == u32::MAX { d.add(i) } else { found.as_mut_ptr() };
+                let to = if active == V::ALL { d.add(i) } else { found.as_mut_ptr() };
                 for j in 0..V::LANES {
-                    let p = places.base.cast_const().add(places.at[i + j] as usize);
+                    let p = places.base.cast_const().add(places.layout.at[i + j] as usize);
                     to.add(j).write(match SIZE {
                         0 | 1 => extend(SIZE, p.read_volatile().into(), 0),
                         2 | 3 => extend(SIZE, p.cast::<u16>().read_volatile().into(), 0),
                         _ => p.cast::<u32>().read_volatile(),
                     });
                 }
-                if on != u32::MAX {
+                if active != V::ALL {
                     put(d, i, on, V::load(found.as_ptr()));
                 }
             }
@@ -285,11 +399,11 @@ unsafe fn read<const SIZE: u32>(p: *const u8) -> [u32; 4] {
 /// Stores all lanes in `on` to a block, lowest lane first.
 ///
 /// # Safety
-/// `at` was arranged for a block that is writable.
+/// The lanes were arranged for a block that is writable.
 #[inline(always)]
-pub(super) unsafe fn store_block<V: Simd, const SIZE: u32>(w: &Warp, u: &Uop, on: u32, places: &Places) {
-    let (base, at) = (places.base, &places.at);
-    if SIZE == 4 && places.how == Pattern::Row && on != u32::MAX {
+pub(super) unsafe fn store_block<V: Simd, const SIZE: u32>(w: &Warp, u: &Uop, on: u32, places: Places<'_>) {
+    let (base, at, how) = (places.base, &places.layout.at, places.layout.how);
+    if SIZE == 4 && how == Pattern::Row && on != u32::MAX {
         let (b, p, mut i) = (w.src(u.b), places.begin(on, 4).cast::<u32>(), 0);
         while i < 32 {
             // SAFETY: `arrange` found a word for each lane in `on` in a row of the writable block; rows have 32 words.
@@ -298,9 +412,9 @@ pub(super) unsafe fn store_block<V: Simd, const SIZE: u32>(w: &Warp, u: &Uop, on
         }
         return;
     }
-    if places.how == Pattern::Same || on != u32::MAX {
+    if how == Pattern::Same || on != u32::MAX {
         // If several lanes store to one place, the value of the last lane stays.
-        let on = if places.how == Pattern::Same { 1 << (31 - on.leading_zeros()) } else { on };
+        let on = if how == Pattern::Same { 1 << (31 - on.leading_zeros()) } else { on };
         for lane in lanes(on) {
             // SAFETY: `arrange` found `SIZE`'s aligned bytes at every place of the writable block.
             unsafe { deposit(w, u, SIZE, lane, base.add(at[lane as usize] as usize)) };
@@ -310,7 +424,7 @@ pub(super) unsafe fn store_block<V: Simd, const SIZE: u32>(w: &Warp, u: &Uop, on
     let b: [*const u32; 4] = [w.src(u.b), w.src(u.b.plus(1)), w.src(u.b.plus(2)), w.src(u.b.plus(3))];
     // SAFETY: as above; rows have 32 words, and a group of registers is as many rows.
     unsafe {
-        if SIZE == 4 && places.how == Pattern::Row {
+        if SIZE == 4 && how == Pattern::Row {
             std::ptr::copy_nonoverlapping(b[0], base.add(at[0] as usize).cast(), 32);
             return;
         }

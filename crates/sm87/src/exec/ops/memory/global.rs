@@ -2,21 +2,68 @@
 #![allow(unsafe_code)]
 
 use super::super::special::bytes;
-use super::block::{Bounds, Places, arrange, load_block, store_block};
+use super::block::{Bounds, Layout, Numbers, Places, arrange, load_block, load_rows, store_block};
 use super::{PAIR, deposit, fetch, global_address, misaligned, missed, offset24, pair_bit, size, uniform_offset, zero};
 use crate::exec::alu::{self, Whole};
 use crate::exec::env::Env;
+use crate::exec::image::Image;
 use crate::exec::lower::{Lower, Refused};
+use crate::exec::mem::Tlb;
 use crate::exec::rows::pred;
 use crate::exec::simd::Simd;
 use crate::exec::uop::{Flow, Pred, Uop};
 use crate::exec::warp::{Warp, lanes};
 use tegra_mm::Access;
 
-/// The offsets of global addresses from the start of the extent that holds the address of the first active lane. Lanes
-/// in other extents get an offset that is too large.
+/// Where the memory of an access is that lies in one extent.
+#[derive(Clone, Copy)]
+pub(super) struct Found {
+    /// Where the first active lane is.
+    pub first: *mut u8,
+    /// How far the access can be moved back, which is negative, and ahead without leaving the extent.
+    pub back: i64,
+    pub ahead: i64,
+}
+
+impl Found {
+    pub(super) const NONE: Found = Found { first: std::ptr::null_mut(), back: 0, ahead: 0 };
+}
+
+/// The rows of addresses, and the high word that all must have.
+struct Registers<V> {
+    low: *const u32,
+    high: Option<*const u32>,
+    wanted: V,
+}
+
+impl<V: Simd> Numbers<V> for Registers<V> {
+    #[inline(always)]
+    fn at(&self, i: usize) -> V {
+        // SAFETY: rows have 32 words.
+        unsafe { V::load(self.low.add(i)) }
+    }
+
+    #[inline(always)]
+    fn elsewhere(&self, i: usize) -> V {
+        match self.high {
+            // SAFETY: rows have 32 words; a pair was lowered as two rows.
+            Some(high) => unsafe { V::load(high.add(i)).xor(self.wanted) },
+            None => V::splat(0),
+        }
+    }
+}
+
+/// Finds the extent that holds the address of the first active lane, and says how the low words of the lanes' registers lie.
+/// `None` if a lane is in another extent, or misaligned.
 #[inline(always)]
-fn block<V: Simd, const SIZE: u32>(w: &Warp, env: &mut Env<'_>, u: &Uop, on: u32, write: bool) -> Option<Places> {
+fn find<V: Simd, const SIZE: u32>(
+    w: &Warp,
+    tlb: &mut Tlb<'_>,
+    u: &Uop,
+    on: u32,
+    write: bool,
+    layout: &mut Layout,
+) -> Option<Found> {
     let len = const { bytes(SIZE) };
     let (lane, is_pair) = (on.trailing_zeros(), u.mods & PAIR != 0);
     let (first, high) = (w.get(u.a, lane), if is_pair { w.get(u.a.plus(1), lane) } else { 0 });
@@ -25,8 +72,8 @@ fn block<V: Simd, const SIZE: u32>(w: &Warp, env: &mut Env<'_>, u: &Uop, on: u32
         return None;
     }
     let access = if write { Access::Write } else { Access::Read };
-    let p = env.tlb.get(va, len.into(), write, access).ok().filter(|p| !p.is_null())?;
-    let (before, size) = env.tlb.around(va);
+    let p = tlb.get(va, len.into(), write, access).ok().filter(|p| !p.is_null())?;
+    let (before, size) = tlb.around(va);
     let behind = (size - before).checked_sub(len.into())?;
     // The distance of a lane's address from the first lane's is the distance of their low words.
     let bounds = Bounds {
@@ -34,14 +81,10 @@ fn block<V: Simd, const SIZE: u32>(w: &Warp, env: &mut Env<'_>, u: &Uop, on: u32
         least: u64::from(first).saturating_sub(before) as u32,
         most: (u64::from(first) + behind).min(u32::MAX.into()) as u32,
     };
-    let (low, other) = (w.src(u.a), w.src(u.a.plus(u32::from(is_pair))));
-    // SAFETY: rows have 32 words; a pair was lowered as two rows.
-    let (at, how) = unsafe {
-        let wanted = V::splat(high);
-        let another = |i| if is_pair { V::load(other.add(i)).xor(wanted) } else { V::splat(0) };
-        arrange::<V, SIZE>(on, bounds, |i| V::load(low.add(i)), another)?
-    };
-    Some(Places { base: p.wrapping_sub(first as usize), at, how })
+    let numbers = Registers { low: w.src(u.a), high: is_pair.then(|| w.src(u.a.plus(1))), wanted: V::splat(high) };
+    arrange::<V, SIZE>(layout, on, bounds, &numbers)?;
+    let (least, most) = layout.span(first);
+    Some(Found { first: p, back: i64::from(bounds.least) - least, ahead: i64::from(bounds.most) - most })
 }
 
 /// The address of a lane.
@@ -57,6 +100,11 @@ fn uniform(w: &Warp, u: &Uop) -> u64 {
     w.get64(u.c, 0).wrapping_add(u.imm as i32 as u64)
 }
 
+/// Whether an LDG loads a word.
+pub(crate) fn is_word(u: &Uop) -> bool {
+    u.mods & super::SIZE == 4
+}
+
 struct LoadGlobal<const SIZE: u32>;
 impl<const SIZE: u32> Whole for LoadGlobal<SIZE> {
     #[inline(always)]
@@ -68,16 +116,49 @@ impl<const SIZE: u32> Whole for LoadGlobal<SIZE> {
                 return Flow::Next;
             }
         }
-        if on.is_power_of_two() {
-            return load_lanes::<SIZE>(w, env, u, on);
+        match on {
+            u32::MAX => load_together::<V, SIZE, true>(w, env, u, on),
+            _ if on.is_power_of_two() => load_lanes::<SIZE>(w, env, u, on),
+            _ => load_together::<V, SIZE, false>(w, env, u, on),
         }
-        match block::<V, SIZE>(w, env, u, on, false) {
-            // SAFETY: `block` found every lane inside the extent.
-            Some(places) => unsafe { load_block::<V, SIZE>(w, u, on, &places) },
-            None => return load_lanes::<SIZE>(w, env, u, on),
-        }
-        Flow::Next
     }
+}
+
+/// Executes a load for the lanes in `on` together, which are `ALL` or not, and the loads that follow if they are of one piece.
+#[inline(always)]
+fn load_together<V: Simd, const SIZE: u32, const ALL: bool>(w: &mut Warp, env: &mut Env<'_>, u: &Uop, on: u32) -> Flow {
+    let on = if ALL { u32::MAX } else { on };
+    let (offset, len) = (uniform(w, u), const { bytes(SIZE) });
+    let Env { known, tlb, image, together, .. } = env;
+    let chain = known.of(u);
+    if !(chain.is_of(w, u, on) && chain.fits(offset, len)) {
+        let Some(found) = find::<V, SIZE>(w, tlb, u, on, false, chain.layout()) else {
+            return load_lanes::<SIZE>(w, env, u, on);
+        };
+        chain.keep(w, u, on, offset, found);
+    }
+    let places = chain.at(offset);
+    if SIZE == 4 && places.are_scattered() {
+        let n = joined(w, u, image, |moved| chain.fits(offset.wrapping_add(moved), len));
+        if n > 1 {
+            // SAFETY: `find` found every lane of the chain's first load inside the extent, and `fits` those of the others.
+            unsafe { load_rows::<V>(w, &image.uops[u.at as usize..][..n], on, places) };
+            *together = n as u32 - 1;
+            return Flow::Together;
+        }
+    }
+    // SAFETY: `find` found every lane of the chain's first load inside the extent, and `fits` those of this one.
+    unsafe { load_block::<V, SIZE>(w, u, on, places) };
+    Flow::Next
+}
+
+/// How many loads of words that follow each other in memory are executed together, from `u` on: a multiple of four.
+#[inline(always)]
+fn joined(w: &Warp, u: &Uop, image: &Image, fits: impl Fn(u64) -> bool) -> usize {
+    let loads = u32::from(image.runs[u.at as usize].loading);
+    // Where other lanes wait, they join.
+    let n = loads.min(w.switch_at.saturating_sub(u.at)) & !3;
+    if n > 0 && fits(u64::from(4 * (n - 1))) { n as usize } else { 0 }
 }
 
 /// Executes a load one lane at a time. This serves several extents, sparse extents and faults.
@@ -105,12 +186,15 @@ impl<const SIZE: u32> Whole for StoreGlobal<SIZE> {
         if exec.is_power_of_two() {
             return store_lanes::<SIZE>(w, env, u, exec);
         }
-        match block::<V, SIZE>(w, env, u, exec, true) {
-            // SAFETY: `block` found every lane inside the extent, and the extent writable.
-            Some(places) => unsafe { store_block::<V, SIZE>(w, u, exec, &places) },
-            None => return store_lanes::<SIZE>(w, env, u, exec),
+        let layout = &mut env.known.stores;
+        match find::<V, SIZE>(w, &mut env.tlb, u, exec, true, layout) {
+            Some(Found { first, .. }) => {
+                // SAFETY: `find` found every lane inside the extent, and the extent writable.
+                unsafe { store_block::<V, SIZE>(w, u, exec, Places::new(first, layout)) };
+                Flow::Next
+            }
+            None => store_lanes::<SIZE>(w, env, u, exec),
         }
-        Flow::Next
     }
 }
 

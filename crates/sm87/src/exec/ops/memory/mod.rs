@@ -1,20 +1,22 @@
 //! The loads and stores LDG, STG, LD, ST, LDL, STL, LDS and STS, and LDSM and LDGSTS.
 //!
 //! `block` executes many lanes together in one block of memory. `global`, `generic`, `local` and `shared` are the
-//! memory spaces. `copy` has LDGSTS.
+//! memory spaces. `known` keeps what a load found out for the next one. `copy` has LDGSTS.
 #![allow(unsafe_code)]
 
 mod block;
 mod copy;
 mod generic;
 mod global;
+mod known;
 mod local;
 mod shared;
 
 pub(crate) use copy::ldgsts;
 pub(super) use generic::{Spaces, Target, generic_target, global_target};
 pub(crate) use generic::{load as load_generic, query_space, store as store_generic};
-pub(crate) use global::{load, store};
+pub(crate) use global::{is_word, load, store};
+pub(crate) use known::Known;
 pub(crate) use local::{load as load_local, store as store_local};
 pub(crate) use shared::{ldsm, load as load_shared, store as store_shared};
 

@@ -2,7 +2,7 @@
 #![allow(unsafe_code)]
 
 use super::super::special::bytes;
-use super::block::{Bounds, Places, arrange, load_block, store_block};
+use super::block::{Bounds, Numbers, Places, arrange, load_block, store_block};
 use super::{misaligned, offset24, out_of_range, size};
 use crate::exec::alu::{self, Whole};
 use crate::exec::env::{Env, WarpError};
@@ -28,35 +28,54 @@ fn offset(w: &Warp, u: &Uop) -> u32 {
     u.imm.wrapping_add(w.get(u.c, 0))
 }
 
+/// A row of addresses, each of which is shifted and moved.
+struct Scaled<V> {
+    row: *const u32,
+    scale: V,
+    added: V,
+}
+
+impl<V: Simd> Numbers<V> for Scaled<V> {
+    #[inline(always)]
+    fn at(&self, i: usize) -> V {
+        // SAFETY: rows have 32 words.
+        unsafe { V::load(self.row.add(i)).shl(self.scale).add(self.added) }
+    }
+
+    #[inline(always)]
+    fn elsewhere(&self, _: usize) -> V {
+        V::splat(0)
+    }
+}
+
 /// The places of all lanes if all of them are in the CTA's shared memory.
 #[inline(always)]
-fn block<V: Simd, const SIZE: u32>(w: &Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Option<Places> {
+fn places<'e, V: Simd, const SIZE: u32>(w: &Warp, env: &'e mut Env<'_>, u: &Uop, exec: u32) -> Option<Places<'e>> {
     let len = const { bytes(SIZE) };
     let most = env.shared.bytes().checked_sub(len)?;
     let first = address(w, u, exec.trailing_zeros());
     if first & (len - 1) != 0 {
         return None;
     }
-    let (row, scale, added) = (w.src(u.a), V::splat(u.mods >> SCALE & 7), V::splat(offset(w, u)));
-    // SAFETY: rows have 32 words.
-    let places = |i| unsafe { V::load(row.add(i)).shl(scale).add(added) };
-    let (at, how) = arrange::<V, SIZE>(exec, Bounds { first, least: 0, most }, places, |_| V::splat(0))?;
-    Some(Places { base: env.shared.get(0, len)?, at, how })
+    let numbers = Scaled { row: w.src(u.a), scale: V::splat(u.mods >> SCALE & 7), added: V::splat(offset(w, u)) };
+    let layout = &mut env.known.shared;
+    arrange::<V, SIZE>(layout, exec, Bounds { first, least: 0, most }, &numbers)?;
+    Some(Places::new(env.shared.get(first, len)?, layout))
 }
 
 struct SharedAccess<const SIZE: u32, const STORE: bool>;
 impl<const SIZE: u32, const STORE: bool> Whole for SharedAccess<SIZE, STORE> {
     #[inline(always)]
     fn run<V: Simd>(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
-        let Some(places) = block::<V, SIZE>(w, env, u, exec) else {
+        let Some(places) = places::<V, SIZE>(w, env, u, exec) else {
             return shared_fault(w, env, u, exec, const { bytes(SIZE) });
         };
-        // SAFETY: `block` found every lane inside the CTA's shared memory.
+        // SAFETY: `places` found every lane inside the CTA's shared memory.
         unsafe {
             if STORE {
-                store_block::<V, SIZE>(w, u, exec, &places);
+                store_block::<V, SIZE>(w, u, exec, places);
             } else {
-                load_block::<V, SIZE>(w, u, exec, &places);
+                load_block::<V, SIZE>(w, u, exec, places);
             }
         }
         Flow::Next

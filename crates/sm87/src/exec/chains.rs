@@ -1,0 +1,55 @@
+//! Chains: loads with one address register, between which no instruction writes that register.
+//!
+//! The lanes of such loads lie in the same way. Their addresses differ from those of the first load only by the difference of
+//! the offsets in the instructions. So [`super::ops::memory::Known`] keeps what the first load finds out.
+
+use super::rows::Src;
+use super::runs;
+use super::uop::{Pred, Uop};
+use crate::isa::Op;
+use std::ops::Range;
+
+/// The first load of a chain, and what the others have in common with it.
+#[derive(Clone, Copy)]
+struct Chain {
+    first: usize,
+    a: Src,
+    c: Src,
+    mods: u32,
+}
+
+impl Chain {
+    /// Whether one of its address registers, which are pairs at most, is among the rows.
+    fn reads(&self, rows: &Range<usize>) -> bool {
+        let within = |s: Src| {
+            let row = s.own() / 32;
+            row < rows.end && rows.start < row + 2
+        };
+        within(self.a) || within(self.c)
+    }
+}
+
+/// Whether an instruction is a load that can be in a chain, because every lane that reaches it reads memory.
+fn is_load(u: &Uop, op: Op) -> bool {
+    op == Op::Ldg && runs::always(u.guard) && u.ps == Pred::TRUE
+}
+
+/// Links the loads of a program: `aux` of each becomes its distance from the first load of its chain. `written` are the
+/// rows that instructions write, and `alone` says which loads are in no chain.
+pub(crate) fn link(uops: &mut [Uop], ops: &[Option<Op>], written: &[Range<usize>], alone: impl Fn(usize) -> bool) {
+    let mut chains: Vec<Chain> = Vec::new();
+    for (at, u) in uops.iter_mut().enumerate() {
+        let Some(op) = ops[at].filter(|&op| runs::goes_straight(op)) else {
+            chains.clear();
+            continue;
+        };
+        if is_load(u, op) && !alone(at) {
+            let known = chains.iter().find(|k| (k.a, k.c, k.mods) == (u.a, u.c, u.mods));
+            match known.and_then(|k| u16::try_from(at - k.first).ok()) {
+                Some(distance) => u.aux = distance,
+                None => chains.push(Chain { first: at, a: u.a, c: u.c, mods: u.mods }),
+            }
+        }
+        chains.retain(|k| !k.reads(&written[at]));
+    }
+}

@@ -1,0 +1,159 @@
+//! FFMA and FADD without modifiers, of which programs have many one after another.
+#![allow(unsafe_code)]
+
+use super::simd::{Simd, part};
+use super::uop::Uop;
+use super::warp::Warp;
+
+/// Makes two functions that execute a run: one for any host, and one for hosts with the instruction sets of [`super::isa`].
+macro_rules! run {
+    ($(#[$doc:meta])* $name:ident, $wide:ident = $body:ident) => {
+        $(#[$doc])*
+        ///
+        /// # Safety
+        /// There are `n` at `code`, and their sources are registers. See also [`super::uop::Handler`].
+        #[inline(never)]
+        pub(crate) unsafe fn $name(w: &mut Warp, code: *const Uop, n: usize, exec: u32) {
+            // SAFETY: the conditions are those of this function.
+            unsafe { $body::<u32>(w, code, n, exec) }
+        }
+
+        $(#[$doc])*
+        ///
+        /// # Safety
+        /// As for the function above; the host has AVX2.
+        #[cfg(target_arch = "x86_64")]
+        #[target_feature(enable = "avx2,fma,f16c,popcnt,bmi1,bmi2,lzcnt")]
+        pub(crate) unsafe fn $wide(w: &mut Warp, code: *const Uop, n: usize, exec: u32) {
+            // SAFETY: the conditions are those of this function.
+            unsafe { $body::<super::avx2::Avx2>(w, code, n, exec) }
+        }
+    };
+}
+
+run! {
+    /// Executes FFMA without modifiers for all lanes.
+    multiply_add, multiply_add_wide = multiplied
+}
+run! {
+    /// Executes FADD without modifiers, for lanes of which [`are_pairs`] is true.
+    add, add_wide = added
+}
+
+/// Values that are computed together.
+const TOGETHER: usize = 4;
+
+/// Makes NaNs canonical at the end of the run. Before that a NaN may have any payload, because everything that is computed from
+/// it is a NaN too.
+#[inline(always)]
+unsafe fn multiplied<V: Simd>(w: &mut Warp, code: *const Uop, n: usize, _: u32) {
+    let own = w.own();
+    let mut i = 0;
+    while i < 32 {
+        // SAFETY: the conditions are those of `multiply_add`; rows have 32 words.
+        let any = unsafe { multiplied_part::<V>(own.add(i), code, n) };
+        if any {
+            // SAFETY: as above.
+            (0..n).for_each(|k| unsafe { canonical_part::<V>(own.add(i + (*code.add(k)).d.offset())) });
+        }
+        i += TOGETHER * V::LANES;
+    }
+}
+
+/// Executes FFMA for some lanes, which are at `own` in every row. Returns whether a result is a NaN.
+///
+/// Programs multiply one register by several others, so the first factor is kept from one to the next.
+///
+/// # Safety
+/// As for [`multiply_add`].
+#[inline(always)]
+unsafe fn multiplied_part<V: Simd>(own: *mut u32, code: *const Uop, n: usize) -> bool {
+    let (mut x, mut x_at) = ([V::splat(0); TOGETHER], usize::MAX);
+    let mut bad = V::splat(0);
+    for k in 0..n {
+        // SAFETY: there are `n` micro-ops, and the warp's arrays are those that they were lowered for. Rows have 32 words.
+        unsafe {
+            let u = &*code.add(k);
+            let (a, d) = (u.a.own(), u.d.offset());
+            let (b, c, to) = (own.add(u.b.own()), own.add(u.c.own()), own.add(d));
+            if a != x_at {
+                (x, x_at) = (four(own.add(a)), a);
+            }
+            let (y, z) = (four::<V>(b), four::<V>(c));
+            let r = [x[0].fma(y[0], z[0]), x[1].fma(y[1], z[1]), x[2].fma(y[2], z[2]), x[3].fma(y[3], z[3])];
+            // One comparison looks at two values.
+            bad = bad.or(r[0].funord(r[1])).or(r[2].funord(r[3]));
+            for (j, r) in r.iter().enumerate() {
+                r.store(to.add(j * V::LANES));
+            }
+            if d == x_at {
+                x_at = usize::MAX;
+            }
+        }
+    }
+    bad.any()
+}
+
+/// # Safety
+/// As many values are at `p`.
+#[inline(always)]
+unsafe fn four<V: Simd>(p: *const u32) -> [V; TOGETHER] {
+    // SAFETY: the condition is that of this function.
+    unsafe { [V::load(p), V::load(p.add(V::LANES)), V::load(p.add(2 * V::LANES)), V::load(p.add(3 * V::LANES))] }
+}
+
+/// # Safety
+/// As for [`four`], writable.
+#[inline(always)]
+unsafe fn canonical_part<V: Simd>(p: *mut u32) {
+    for j in 0..TOGETHER {
+        // SAFETY: the condition is that of this function.
+        unsafe { V::load(p.add(j * V::LANES)).canonical().store(p.add(j * V::LANES)) };
+    }
+}
+
+/// Whether [`add`] can serve these lanes. It computes two values together, so both must be wholly active or wholly inactive.
+pub(crate) fn are_pairs(exec: u32) -> bool {
+    matches!(exec, 0xffff | 0xffff_0000 | u32::MAX)
+}
+
+#[inline(always)]
+unsafe fn added<V: Simd>(w: &mut Warp, code: *const Uop, n: usize, exec: u32) {
+    let own = w.own();
+    let mut i = 0;
+    while i < 32 {
+        if part::<V>(exec, i) != 0 {
+            // SAFETY: as for `multiplied`.
+            unsafe { added_pair::<V>(own.add(i), code, n) };
+        }
+        i += 2 * V::LANES;
+    }
+}
+
+/// Executes FADD for two values of lanes, which are at `own` in every row.
+///
+/// Programs add one number after another to a sum. Each addition takes the sum from the one before it, so that none waits for
+/// memory. If that sum is a NaN, this one is too, whatever its payload is.
+///
+/// # Safety
+/// As for [`add`].
+#[inline(always)]
+unsafe fn added_pair<V: Simd>(own: *mut u32, code: *const Uop, n: usize) {
+    let (mut sum, mut sum_at) = ([V::splat(0); 2], usize::MAX);
+    for k in 0..n {
+        // SAFETY: there are `n` micro-ops, and the warp's arrays are those that they were lowered for. Rows have 32 words.
+        unsafe {
+            let u = &*code.add(k);
+            let source = |at: usize| {
+                if at == sum_at { sum } else { [V::load(own.add(at)), V::load(own.add(at + V::LANES))] }
+            };
+            let (x, y) = (source(u.a.own()), source(u.b.own()));
+            sum = [x[0].fadd(y[0]), x[1].fadd(y[1])];
+            sum_at = u.d.offset();
+            let is_number = !sum[0].funord(sum[1]).any();
+            let found = if is_number { sum } else { [sum[0].canonical(), sum[1].canonical()] };
+            found[0].store(own.add(sum_at));
+            found[1].store(own.add(sum_at + V::LANES));
+        }
+    }
+}
