@@ -12,6 +12,7 @@ use crate::isa::Op;
 
 /// How many of the instructions from a given one on form a run. 0 means that the instruction itself is not in a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C, align(8))]
 pub(crate) struct Run {
     /// The number of instructions that continue with the next one.
     pub straight: u8,
@@ -21,6 +22,8 @@ pub(crate) struct Run {
     pub adding: u8,
     /// The number of loads of one chain at the beginning of these. Each loads the word that follows the word of the load before.
     pub loading: u8,
+    /// Whether the instruction has no guard, and is not one of several that are executed in one loop.
+    simple: bool,
 }
 
 /// Whether the operation only changes registers and predicates, and cannot fail. An operation that reads a clock does more.
@@ -118,12 +121,9 @@ fn before(u: &Uop, op: Op, next: Run) -> Run {
     }
     let is_plain = always(u.guard) && fp32::is_plain(u);
     let plain = |wanted: Op, next: u8| if op == wanted && is_plain { next.saturating_add(1) } else { 0 };
-    Run {
-        straight: next.straight.saturating_add(1),
-        multiplying: plain(Op::Ffma, next.multiplying),
-        adding: plain(Op::Fadd, next.adding),
-        loading: 0,
-    }
+    let (multiplying, adding) = (plain(Op::Ffma, next.multiplying), plain(Op::Fadd, next.adding));
+    let simple = always(u.guard) && multiplying | adding <= 1;
+    Run { straight: next.straight.saturating_add(1), multiplying, adding, loading: 0, simple }
 }
 
 /// The number of loads from `u` on whose words follow each other in memory. `after` is the next instruction, and `next` is this
@@ -160,11 +160,12 @@ pub(crate) fn interrupted(runs: &[Run], never: impl Fn(usize) -> bool) -> Vec<Ru
         next = match run {
             Run { straight: 0, .. } => Run::default(),
             _ if never(at) => Run::default(),
-            Run { multiplying, adding, .. } => Run {
+            Run { multiplying, adding, simple, .. } => Run {
                 straight: next.straight.saturating_add(1),
                 multiplying: if *multiplying > 0 { next.multiplying.saturating_add(1) } else { 0 },
                 adding: if *adding > 0 { next.adding.saturating_add(1) } else { 0 },
                 loading: 0,
+                simple: *simple,
             },
         };
         *run = next;
@@ -196,6 +197,26 @@ pub(crate) unsafe fn execute<const WIDE: bool>(
     n: u32,
     active: u32,
 ) -> Ended {
+    // SAFETY: the conditions are those of this function.
+    unsafe {
+        if active == u32::MAX {
+            steps::<WIDE, true>(w, env, code, runs, n, u32::MAX)
+        } else {
+            steps::<WIDE, false>(w, env, code, runs, n, active)
+        }
+    }
+}
+
+/// Does what [`execute`] does. `ALL` says that all lanes are active.
+#[inline(always)]
+unsafe fn steps<const WIDE: bool, const ALL: bool>(
+    w: &mut Warp,
+    env: &mut Env<'_>,
+    code: *const Uop,
+    runs: *const Run,
+    n: u32,
+    active: u32,
+) -> Ended {
     let ended = |done: usize, exec, flow| Ended { done: done as u32, exec, flow };
     let (mut i, n) = (0, n as usize);
     while i < n {
@@ -204,6 +225,15 @@ pub(crate) unsafe fn execute<const WIDE: bool>(
         unsafe {
             let u = &*code.add(i);
             let run = &*runs.add(u.at as usize);
+            if run.simple {
+                i += 1;
+                let run = if ALL { u.run.full } else { u.run.of(active) };
+                let flow = run(w, env, u, active);
+                if flow != Flow::Next {
+                    return ended(i, active, flow);
+                }
+                continue;
+            }
             if run.multiplying | run.adding > 1 {
                 let many = alike::<WIDE>(w, code.add(i), run, n - i, active);
                 if many > 0 {
