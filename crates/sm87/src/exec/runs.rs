@@ -132,7 +132,8 @@ fn loading(u: &Uop, op: Op, after: &Uop, next: u8) -> u8 {
     if op != Op::Ldg || !memory::is_word(u) {
         return 0;
     }
-    let linked = after.aux != 0 && after.at - u32::from(after.aux) == u.at - u32::from(u.aux);
+    // Only loads have such links; `aux` is something else in other micro-ops.
+    let linked = next > 0 && after.aux != 0 && after.at - u32::from(after.aux) == u.at - u32::from(u.aux);
     if linked && after.imm == u.imm.wrapping_add(4) { next.saturating_add(1) } else { 1 }
 }
 
