@@ -240,7 +240,7 @@ ARM_SAMPLE := runtime_device runtime_hostobj runtime_replay barrier
 # The reference of some tests is tinygrad's CPU device, which needs a clang: the one that we link with will do.
 CLANG := $(if $(shell command -v clang),,$(ZIG)/.installed)
 pytest: build venv-pool $(TEST_TINY) $(SIM) $(CLANG)
-	TEGRARM_TEST_TINY=$(TEST_TINY) TEGRARM_TEST_ZIG=$(ZIG)/bin/python $(PY) -m pytest -n 2 --dist loadfile -c python/pyproject.toml --rootdir python --ignore python/tests/triton python/tests
+	TEGRARM_TEST_TINY=$(TEST_TINY) TEGRARM_TEST_ZIG=$(ZIG)/bin/python $(PY) -m pytest -n 2 --dist loadfile --no-loadscope-reorder -c python/pyproject.toml --rootdir python --ignore python/tests/triton python/tests
 
 # Triton has hundreds of megabytes, so its tests have an environment of their own.
 TRITON := $(CACHE)/triton

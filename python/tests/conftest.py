@@ -13,6 +13,13 @@ ZIG = os.environ.setdefault("TEGRARM_TEST_ZIG", str(ROOT / ".cache" / "zig" / "b
 if not shutil.which("clang"):
     os.environ.setdefault("CC", str(ROOT / "python" / "tests" / "cc_without_clang.sh"))  # for tinygrad's CPU device
 HAS_CLANG = bool(shutil.which("clang")) or pathlib.Path(ZIG).exists()
+# Files and folders of few tests that take minutes.
+LONGEST = {"test_ci_guide.py", "test_packaging.py", "pool"}
+
+
+def pytest_collection_modifyitems(items):
+    """Puts the longest files first. If they came last, one of two workers would wait for the other."""
+    items.sort(key=lambda item: LONGEST.isdisjoint(item.path.parts))
 
 
 @pytest.fixture
