@@ -17,6 +17,8 @@ from dependencies import MANIFESTS, ROOT, members, metadata
 # The first function is stable since 1.89 and the second since long ago. Clippy must object to the first only.
 TOO_NEW = "pub fn f(a: &mut std::fs::File) -> bool { a.try_lock().is_ok() }\n"
 OLD_ENOUGH = "pub fn f(a: &[u8]) -> Option<&u8> { a.first() }\n"
+# A tool that nothing of the library is built with. It may ask for the newest Rust.
+NEWEST = {"loom/Cargo.toml"}
 
 
 def number(version: str) -> tuple[int, ...]:
@@ -79,7 +81,7 @@ def proof(stated: str) -> Iterator[str]:
 def main() -> int:
     stated = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]["package"]["rust-version"]
     found = [*proof(stated), *lint_is_on(), *stated_once(stated)]
-    found += [problem for manifest in MANIFESTS for problem in too_new(metadata(manifest), stated)]
+    found += [problem for manifest in MANIFESTS if manifest not in NEWEST for problem in too_new(metadata(manifest), stated)]
     print("\n".join(found) or f"rust version: nothing asks for more than {stated}")
     return 1 if found else 0
 
