@@ -55,6 +55,7 @@ fuzz_target!(|bytes: &[u8]| {
         veid: 1,
         clock: || 0,
         limits: Limits { budget: BUDGET, threads: 1, ..Limits::default() },
+        checker: None,
     };
     let _ = run(&launch);
 });
