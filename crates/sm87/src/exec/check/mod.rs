@@ -84,13 +84,8 @@ pub(crate) fn looked_at(image: &Image, checks: Checks) -> Image {
 fn look(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
     let (plan, handlers) = env.image.looked.of(u.at);
     env.inspect(|inspector, env| inspector.inspect(w, env, u, exec, plan));
-    let h = match exec.count_ones() {
-        32 => handlers.full,
-        1 => handlers.one,
-        _ => handlers.part,
-    };
     // SAFETY: these are the handlers that the micro-op was lowered with. One is chosen as the interpreter does it.
-    unsafe { h(w, env, u, exec) }
+    unsafe { handlers.of(exec)(w, env, u, exec) }
 }
 
 /// A lane at an instruction, and what it does there.
