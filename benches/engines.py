@@ -101,6 +101,7 @@ def edges(path: pathlib.Path) -> Iterator[tuple[str, str, int, int]]:
 
 def readable(name: str) -> str:
     """The parts of a mangled name. Only mangled names contain generic arguments."""
+    name = re.sub(r"Cs[0-9A-Za-z]+_(?=\d)", "C", name)  # a crate, and the number that tells it from others of its name
     words, at = [], 0
     while found := re.compile(r"(?<![0-9])([1-9]\d*)_?").search(name, at):
         word = name[found.end() : found.end() + int(found[1])]

@@ -25,9 +25,9 @@ typedef struct {
     NvU32 token, put;
 } Channel;
 
-static inline Channel channel_open(NvU32 engine_class)
+static inline Channel channel_of(Session session, NvU32 engine_class)
 {
-    Channel c = {.s = session_open()};
+    Channel c = {.s = session};
     c.area = buffer_open(&c.s, AREA_SIZE);
 
     NV_CHANNELGPFIFO_ALLOCATION_PARAMETERS params = {
@@ -50,6 +50,11 @@ static inline Channel channel_open(NvU32 engine_class)
     CHECK(rm_map_memory(c.s.client, c.s.subdevice, usermode, 0, USERMODE_SIZE, &page, 0));
     c.doorbell = (volatile uint32_t *)page + DOORBELL;
     return c;
+}
+
+static inline Channel channel_open(NvU32 engine_class)
+{
+    return channel_of(session_open(), engine_class);
 }
 
 /* Pushbuffer writer: an incrementing method header and its arguments. */

@@ -79,11 +79,10 @@ static inline NvHandle alloc(const Session *s, NvHandle parent, NvU32 class_, vo
     return object;
 }
 
-static inline Session session_open(void)
+/* The objects below a client that exists already. */
+static inline Session session_of(NvHandle client)
 {
-    Session s = {0};
-    CHECK(rm_alloc(0, 0, &s.client, NV01_ROOT_CLIENT, NULL, 0));
-
+    Session s = {.client = client};
     NV0080_ALLOC_PARAMETERS device = {.hClientShare = s.client};
     s.device = alloc(&s, s.client, NV01_DEVICE_0, &device, sizeof device);
     NV2080_ALLOC_PARAMETERS subdevice = {0};
@@ -99,6 +98,13 @@ static inline Session session_open(void)
     NV_CTXSHARE_ALLOCATION_PARAMETERS share = {.hVASpace = s.vaspace, .flags = NV_CTXSHARE_ALLOCATION_FLAGS_SUBCONTEXT_ASYNC};
     s.share = alloc(&s, s.group, FERMI_CONTEXT_SHARE_A, &share, sizeof share);
     return s;
+}
+
+static inline Session session_open(void)
+{
+    NvHandle client = 0;
+    CHECK(rm_alloc(0, 0, &client, NV01_ROOT_CLIENT, NULL, 0));
+    return session_of(client);
 }
 
 static inline void session_close(Session *s)

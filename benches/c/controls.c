@@ -15,12 +15,21 @@ typedef struct {
 } Control;
 
 static int ctl;
+static NvU32 refused; /* Every status that was not NV_OK leaves its bits here. */
+
+/* A client belongs to the file through which it was allocated. Only this file's calls may use it, and the object door's. */
+static NvHandle client_of_the_file(void)
+{
+    NVOS21_PARAMETERS root = {.hClass = NV01_ROOT_CLIENT};
+    assert(rm_ioctl(ctl, _IOWR('F', NV_ESC_RM_ALLOC, NVOS21_PARAMETERS), &root) == 0 && root.status == NV_OK);
+    return root.hObjectNew;
+}
 
 __attribute__((noinline)) void object_door(NvHandle client, const Control *c, int count)
 {
     for (int i = 0; i < COUNT; i++)
         for (int n = 0; n < count; n++)
-            rm_control(client, c[n].object, c[n].cmd, c[n].params, c[n].size);
+            refused |= rm_control(client, c[n].object, c[n].cmd, c[n].params, c[n].size);
 }
 
 __attribute__((noinline)) void file_door(NvHandle client, const Control *c, int count)
@@ -30,15 +39,16 @@ __attribute__((noinline)) void file_door(NvHandle client, const Control *c, int 
             NVOS54_PARAMETERS p = {.hClient = client, .hObject = c[n].object, .cmd = c[n].cmd,
                                    .params = (NvU64)(uintptr_t)c[n].params, .paramsSize = c[n].size};
             rm_ioctl(ctl, _IOWR('F', NV_ESC_RM_CONTROL, NVOS54_PARAMETERS), &p);
+            refused |= p.status;
         }
 }
 
 int main(int argc, char **argv)
 {
     assert(argc == 3);
-    Channel c = channel_open(AMPERE_COMPUTE_B);
     ctl = rm_open("/dev/nvidiactl", 2 /* O_RDWR */);
     assert(ctl >= 0);
+    Channel c = channel_of(session_of(client_of_the_file()), AMPERE_COMPUTE_B);
 
     static NV0000_CTRL_SYSTEM_GET_BUILD_VERSION_V2_PARAMS version;
     NV0000_CTRL_GPU_GET_ID_INFO_V2_PARAMS id = {.gpuId = 0x100};
@@ -62,8 +72,9 @@ int main(int argc, char **argv)
         CHECK(rm_control(c.s.client, controls[n].object, controls[n].cmd, controls[n].params, controls[n].size));
     void (*door)(NvHandle, const Control *, int) = strcmp(argv[1], "file") ? object_door : file_door;
     door(c.s.client, controls, strcmp(argv[2], "open") ? 1 : all);
+    assert(refused == NV_OK && "a refused control is not what is measured");
     assert(token.workSubmitToken == c.token && infos[4][1] == 0x807 && memcmp(version.versionBuffer, "570.86.16", 10) == 0);
-    rm_close(ctl);
     session_close(&c.s);
+    rm_close(ctl);
     return 0;
 }
