@@ -1,4 +1,5 @@
 # `make demo` and `make test` are the commands that a newcomer needs. Everything that they make lies in target/, .venv/ and .cache/.
+# What is handed out, what takes hours and what looks for rare mistakes is in make/*.mk.
 
 CARGO  ?= cargo
 PYTHON ?= python3
@@ -71,99 +72,7 @@ demo:             ## tensors through the library, two compilers
 demo-pool: build venv-pool  ## a transformer over three virtual Orins, one worker killed in the middle (a few minutes)
 	$(PY) examples/python/demo_pool.py
 
-# --- installing ---------------------------------------------------------------------------------------------------
-
-VERSION   := $(shell sed -n '/^\[workspace.package\]/,/^$$/s/^version = "\(.*\)"/\1/p' Cargo.toml)
-SOVERSION := 0
-PREFIX    ?= /usr/local
-# Below PREFIX; Debian's is lib/x86_64-linux-gnu, for example.
-LIBDIR    ?= lib
-STRIP     ?= strip
-ROOT      := $(DESTDIR)$(PREFIX)
-UP        := $(shell echo $(LIBDIR) | sed 's|[^/][^/]*|..|g')
-FILL      := sed -e 's/@VERSION@/$(VERSION)/' -e 's/@SOVERSION@/$(SOVERSION)/' -e 's|@LIBDIR@|$(LIBDIR)|' -e 's|@UP@|$(UP)|'
-BASHDIR   := share/bash-completion/completions
-ZSHDIR    := share/zsh/site-functions
-FISHDIR   := share/fish/vendor_completions.d
-
-install: build $(SIM) ## libraries, tegrarm-sim, headers, man pages, completions, pkg-config and CMake files under PREFIX (staged under DESTDIR)
-	install -d $(addprefix $(ROOT)/,bin $(LIBDIR)/pkgconfig $(LIBDIR)/cmake/tegrarm include share/man/man1 $(BASHDIR) $(ZSHDIR) $(FISHDIR))
-	install -m 755 -s --strip-program=$(STRIP) $(LIB) $(ROOT)/$(LIBDIR)/libtegrarm.so.$(VERSION)
-	ln -sf libtegrarm.so.$(VERSION) $(ROOT)/$(LIBDIR)/libtegrarm.so.$(SOVERSION)
-	ln -sf libtegrarm.so.$(SOVERSION) $(ROOT)/$(LIBDIR)/libtegrarm.so
-	install -m 755 -s --strip-program=$(STRIP) $(dir $(LIB))libtegrarm_preload.so $(ROOT)/$(LIBDIR)/
-	install -m 755 -s --strip-program=$(STRIP) $(SIM) $(ROOT)/bin/
-	install -m 644 include/tegrarm.h include/tegrarm_abi.h include/tegrarm_status.h $(ROOT)/include/
-	install -m 644 packaging/man/tegrarm-sim*.1 $(ROOT)/share/man/man1/
-	install -m 644 packaging/completions/tegrarm-sim.bash $(ROOT)/$(BASHDIR)/tegrarm-sim
-	install -m 644 packaging/completions/_tegrarm-sim $(ROOT)/$(ZSHDIR)/
-	install -m 644 packaging/completions/tegrarm-sim.fish $(ROOT)/$(FISHDIR)/
-	$(FILL) packaging/tegrarm.pc.in > $(ROOT)/$(LIBDIR)/pkgconfig/tegrarm.pc
-	$(FILL) packaging/tegrarm-config.cmake.in > $(ROOT)/$(LIBDIR)/cmake/tegrarm/tegrarm-config.cmake
-	$(FILL) packaging/tegrarm-config-version.cmake.in > $(ROOT)/$(LIBDIR)/cmake/tegrarm/tegrarm-config-version.cmake
-	@$(if $(DESTDIR),:,packaging/loader_knows.sh $(PREFIX)/$(LIBDIR) libtegrarm.so.$(SOVERSION))
-
-# A Debian source package from what git has, and the packages from it.
-.PHONY: deb
-deb:              ## dist/: Debian packages libtegrarm0, libtegrarm-dev and tegrarm-sim, built by dpkg-buildpackage
-	packaging/debian.sh $(DIST) $(VERSION)
-
-# Cross builds: Debian's gcc-aarch64-linux-gnu, and qemu-user-static to run what they make.
-ARM      := aarch64-unknown-linux-gnu
-ARM_LIBC := /usr/aarch64-linux-gnu
-ARM_RUN  := qemu-aarch64-static -L $(ARM_LIBC)
-export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER ?= aarch64-linux-gnu-gcc
-export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER ?= $(ARM_RUN)
-ARM_RELEASE := $(CARGO_TARGET_DIR)/$(ARM)/release
-DIST     ?= $(CURDIR)/dist
-
-# Libraries that also load on Ubuntu 20.04 (JetPack 5), whatever this machine's glibc is: zig links them against the symbols of that
-# version. Everything that is handed out is made in this way. `make build` and `make install` are for this machine only.
-GLIBC    := 2.31
-ZIG      := $(CACHE)/zig
-ZIGBUILD := PATH=$(ZIG)/bin:$$PATH $(ZIG)/bin/cargo-zigbuild zigbuild --release --locked
-X86      := x86_64-unknown-linux-gnu
-PORTABLE_PACKAGES := -p tegrarm -p tegrarm-preload -p tegra-sim --lib --bins
-PORTABLE := $(CARGO_TARGET_DIR)/portable
-
-$(ZIG)/.installed: packaging/zig-requirements.txt
-	$(PYTHON) -m venv $(ZIG)
-	$(ZIG)/bin/python -m pip install --quiet --disable-pip-version-check -r packaging/zig-requirements.txt
-	@touch $@
-
-.PHONY: portable portable-aarch64
-portable: $(ZIG)/.installed ## target/portable: libraries and simulator for x86_64 with glibc 2.31 or later
-	CARGO_TARGET_DIR=$(PORTABLE) $(ZIGBUILD) --target $(X86).$(GLIBC) $(PORTABLE_PACKAGES)
-portable-aarch64: $(ZIG)/.installed ## the same for aarch64
-	env -u CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER CARGO_TARGET_DIR=$(PORTABLE) $(ZIGBUILD) --target $(ARM).$(GLIBC) $(PORTABLE_PACKAGES)
-
-.PHONY: arm-build
-arm-build:
-	$(CARGO) build --release --locked --target $(ARM) -p tegrarm -p tegrarm-preload
-	@ln -sf libtegrarm.so $(ARM_RELEASE)/libtegrarm.so.0
-
-# wheel-from,DIRECTORY,STRIP: makes a wheel of the libraries in DIRECTORY, without symbols. Its name has the glibc that they need.
-define wheel-from
-install -d python/built
-install -m 755 -s --strip-program=$(2) $(addprefix $(1)/,$(HANDED_OUT)) python/built/
-tag=$$($(PY) packaging/platform_tag.py $(addprefix $(1)/,$(HANDED_OUT))) && TEGRARM_WHEEL_PLATFORM=$$tag \
-	$(PY) -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir $(DIST) ./python; \
-	made=$$?; rm -rf python/built; exit $$made
-endef
-
-wheel: portable venv ## dist/: a wheel with the libraries, for x86_64
-	$(call wheel-from,$(PORTABLE)/$(X86)/release,$(STRIP))
-wheel-aarch64: portable-aarch64 venv
-	$(call wheel-from,$(PORTABLE)/$(ARM)/release,aarch64-linux-gnu-strip)
-.PHONY: sdist
-sdist: venv       ## dist/: a source distribution, whose wheel cargo builds
-	$(PY) -c 'import sys; sys.path.insert(0, "."); from hatchling.build import build_sdist; import os; os.chdir("python"); print(build_sdist("$(DIST)"))'
-.PHONY: test-sdist
-test-sdist: DIST := $(CACHE)/sdist
-test-sdist: sdist ## the wheel of the source distribution, built by cargo: minutes, not part of `make test`
-	$(PY) -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir $(DIST) $(DIST)/tegrarm-$(VERSION).tar.gz
-	@ls $(DIST)/*.whl
-wheels: wheel wheel-aarch64 ## dist/: wheels with the libraries, for x86_64 and aarch64
+include make/packages.mk
 
 # --- tests --------------------------------------------------------------------------------------------------------
 
@@ -242,25 +151,6 @@ CLANG := $(if $(shell command -v clang),,$(ZIG)/.installed)
 pytest: build venv-pool $(TEST_TINY) $(SIM) $(CLANG)
 	TEGRARM_TEST_TINY=$(TEST_TINY) TEGRARM_TEST_ZIG=$(ZIG)/bin/python $(PY) -m pytest -n 2 --dist loadfile --no-loadscope-reorder -c python/pyproject.toml --rootdir python --ignore python/tests/triton python/tests
 
-# Triton has hundreds of megabytes, so its tests have an environment of their own.
-TRITON := $(CACHE)/triton
-$(TRITON)/.installed: python/requirements-triton.txt python/pyproject.toml
-	$(PYTHON) -m venv $(TRITON)
-	$(TRITON)/bin/python -m pip install --quiet --disable-pip-version-check -r python/requirements-triton.txt
-	$(TRITON)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable python
-	@touch $@
-.PHONY: test-triton
-test-triton: build $(TRITON)/.installed  ## Triton's kernels (softmax, matrix products, attention, ...) against numpy: about a minute, and a large download
-	$(TRITON)/bin/python -m pytest -c python/pyproject.toml --rootdir python python/tests/triton $(ARGS)
-	$(TRITON)/bin/python examples/python/triton_softmax.py
-
-# Compares tinygrad's own tests on the TEGRA interface with its CPU device. They take long and are not part of `make test`. They need
-# torch, which has gigabytes if its CPU build is not on pip's index, so they have a separate environment. ARGS="--compiler ptx test_ops",
-# for example.
-test-tinygrad: build $(SUITE)/.installed  ## tinygrad's own test suite: long, not part of `make test`
-	$(SUITE)/bin/python python/suite/run.py --cache $(CACHE) $(ARGS)
-	$(SUITE)/bin/python python/suite/run.py --cache $(CACHE) --device tegra $(ARGS)
-
 # Debian has a torch for the CPU (python3-torch) that has a twentieth of the size of PyPI's. It belongs to the system's Python and numpy,
 # so the environment of the sample uses these. Without it, the sample leaves out the tests that need torch, and prints a line about it.
 SYSTEM_TORCH := $(wildcard /usr/lib/python3/dist-packages/torch/__init__.py)
@@ -276,69 +166,6 @@ $(CACHE)/sample/.installed: python/requirements-demo.txt python/requirements.txt
 	$(CACHE)/sample/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable python
 	@touch $@
 
-# Compares the text of both disassemblers for every kernel that the suite's runs have left, for intrinsics.cu, for the cubins in the source
-# tree, and for the forms of PTX. ARGS="--every 1" takes all forms.
-test-disasm: venv $(SIM)
-	$(PY) python/suite/disasm.py --cache $(CACHE) --simulator $(SIM) $(ARGS)
-
-# Kernels that nobody chose: every form of PTX that the assembler takes for sm_87, and corpora of programs: CUB, libcu++, cooperative
-# groups, matrix products, algorithms, and kernels of Numba. Both go on where they were stopped, print a line about how far they are,
-# and end with a table. ARGS="--only atom.global --level O3", for example. pytest runs a sample of each.
-FORMS := $(CACHE)/forms
-NUMBA := $(CACHE)/numba
-.PHONY: test-kernels test-ptx test-corpora test-mutants
-test-kernels: test-ptx test-corpora  ## every form of PTX, and corpora of programs: hours, not part of `make test`
-test-ptx: build venv
-	$(PY) python/suite/ptx --state $(FORMS)/ptx.jsonl $(ARGS)
-test-corpora: build $(NUMBA)/.installed
-	$(NUMBA)/bin/python python/suite/corpora --state $(FORMS)/corpora.jsonl $(ARGS)
-
-$(NUMBA)/.installed: python/suite/corpora/requirements.txt python/requirements.txt python/pyproject.toml
-	$(PYTHON) -m venv $(NUMBA)
-	$(NUMBA)/bin/python -m $(PIP) install -r python/requirements.txt
-	$(NUMBA)/bin/python -m $(PIP) install -r python/suite/corpora/requirements.txt
-	$(NUMBA)/bin/python -m $(PIP) install --no-deps --no-build-isolation --editable python
-	@touch $@
-
-# Changes one rule of one opcode at a time, as the engine would see it, and looks for a kernel of the table that gives another result. A row
-# of which nothing is noticed fails. ARGS="--every 50 --rows 20" is a sample of minutes.
-MUTANTS = $(CARGO_TARGET_DIR)/release/examples/mutants
-test-mutants: build venv  ## whether the table of PTX notices a wrong rule of each opcode: hours, not part of `make test`
-	$(CARGO) build --release --locked -p sm87 --example mutants
-	$(PY) python/suite/ptx/mutate.py $(MUTANTS) $(ARGS)
-
-# torch is installed first, because it asks for its own versions of NVIDIA's compilers. The versions of the other tests replace them.
-$(SUITE)/.installed: python/requirements.txt python/suite/requirements.txt
-	$(PYTHON) -m venv $(SUITE)
-	$(SUITE)/bin/python -m pip install --quiet --disable-pip-version-check -r python/suite/requirements.txt
-	$(SUITE)/bin/python -m pip install --quiet --disable-pip-version-check -r python/requirements.txt
-	$(SUITE)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable python
-	@touch $@
-
-# Tests 1,000 planning problems, a thousand devices, 200 faults, the decoder, and a cluster from which a node is removed. This takes long
-# and is not part of `make test`, which runs a sample of each.
-test-pool: build venv-pool  ## everything about the pool
-	TEGRARM_TEST_POOL=long $(PY) -m pytest -c python/pyproject.toml --rootdir python python/tests/pool $(ARGS)
-
-# A bare system in CLEAN_ROOT, unpacked by debootstrap where we are root; see the script for the rest.
-CLEAN_ROOT  ?= $(CACHE)/clean-root
-CLEAN_SUITE ?= bookworm
-.PHONY: test-clean-root
-test-clean-root:  ## the README's two commands on a bare Debian or Ubuntu (CLEAN_SUITE=noble); not part of `make test`
-	python/tests/clean_root.sh $(CLEAN_ROOT) $(CLEAN_SUITE) $(ARGS)
-
-test-tinygrad-releases: build venv  ## five published tinygrads, each plain, through LD_PRELOAD: long, not part of `make test`
-	$(PY) python/tests/run_tinygrad_releases.py --cache $(CACHE) $(ARGS)
-
-# Runs LibreCUDA's own test programs through LD_PRELOAD and compares what they print. Its source is fetched at a fixed commit, and built
-# with cmake. tests/librecuda.rs makes the same calls and needs neither.
-test-librecuda: build venv  ## LibreCUDA's test programs, which need its source, git and cmake; not part of `make test`
-	$(PY) python/tests/run_librecuda.py --source $(CACHE)/librecuda
-
-# Runs the bring-up, the doors, test_tiny and the whole root suite on r35, r35.4, r36 and r39, and prints a table. `make test` runs the row
-# of the newest kernel without the root suite. Most tests of that suite try every release themselves.
-test-releases: build venv $(TEST_TINY)  ## every kernel of the virtual Orin, with the whole root suite: a table
-	$(PY) python/tests/run_l4t_releases.py --test-tiny $(TEST_TINY) $(ARGS)
 test-releases-sample: build venv $(TEST_TINY)
 	$(PY) python/tests/run_l4t_releases.py --test-tiny $(TEST_TINY) --without "root suite" r39
 
@@ -458,59 +285,7 @@ book-test: build venv $(SIM)  ## runs every command and example of the README an
 $(CBINDGEN):
 	$(CARGO) install --quiet --locked --root $(CACHE)/cbindgen-$(CBINDGEN_VERSION) --target-dir $(CACHE)/cbindgen-build cbindgen@$(CBINDGEN_VERSION)
 
-FUZZ_VERSION := 0.13.2
-FUZZ         := $(CACHE)/cargo-fuzz-$(FUZZ_VERSION)
-FUZZ_SECONDS ?= 600
-# Larger inputs are not kept as seeds.
-FUZZ_SEED_BYTES ?= 4096
-# The programs of these targets pass pointers to the kernel or the library, which write there, or map memory at the GPU's addresses. The
-# sanitizer's own memory must not lie there.
-FUZZ_PLAIN   := ioctls nodes recording runtime verbs
-FUZZ_ASAN    := cubin hostobj pushbuffer qmd ring sass
-
-$(FUZZ)/bin/cargo-fuzz:
-	$(CARGO) install --quiet --locked --root $(FUZZ) --target-dir $(CACHE)/cargo-fuzz-build cargo-fuzz@$(FUZZ_VERSION)
-
-fuzz: $(FUZZ)/bin/cargo-fuzz  ## every fuzz target for FUZZ_SECONDS each (needs a nightly toolchain)
-	@set -e; for t in $(FUZZ_PLAIN) $(FUZZ_ASAN); do \
-		case " $(FUZZ_PLAIN) " in *" $$t "*) sanitizer=none;; *) sanitizer=address;; esac; \
-		mkdir -p fuzz/corpus/$$t fuzz/seeds/$$t; \
-		PATH=$(FUZZ)/bin:$$PATH $(CARGO) +nightly fuzz run -s $$sanitizer $$t fuzz/corpus/$$t fuzz/seeds/$$t -- \
-			-max_total_time=$(FUZZ_SECONDS) -timeout=20 -rss_limit_mb=4096; \
-	done
-
-# The standard library is instrumented too (-Zbuild-std), because threads synchronize through its locks. No report is suppressed.
-TSAN_TESTS := threads file_door bringup conflicts channels runtime_device
-tsan: ## the tests that have several threads, under the thread sanitizer (needs a nightly toolchain with rust-src)
-	@rustup component add --toolchain nightly rust-src
-	RUSTFLAGS="-Zsanitizer=thread" TEGRARM_TEST_ROUNDS=100 $(CARGO) +nightly test --locked -Zbuild-std --target $(HOST) \
-		--target-dir $(CARGO_TARGET_DIR)/tsan -p tegrarm $(TSAN_TESTS:%=--test %)
-
-.PHONY: loom
-loom: ## hand-made synchronisation in every order of threads: handles, recovered queues, sleeps of the GPU's threads
-	RUSTFLAGS="--cfg loom" $(CARGO) test --manifest-path loom/Cargo.toml --locked --release --target-dir $(CARGO_TARGET_DIR)/loom
-
-fuzz-seeds: $(FUZZ)/bin/cargo-fuzz  ## adds what `make fuzz` found to the committed seeds: the fewest inputs that cover the same code
-	@set -e; for t in $(FUZZ_PLAIN) $(FUZZ_ASAN); do \
-		case " $(FUZZ_PLAIN) " in *" $$t "*) sanitizer=none;; *) sanitizer=address;; esac; \
-		rm -rf fuzz/corpus/$$t.fewest && mkdir -p fuzz/corpus/$$t fuzz/corpus/$$t.fewest fuzz/seeds/$$t; \
-		PATH=$(FUZZ)/bin:$$PATH $(CARGO) +nightly fuzz run -s $$sanitizer $$t -- -set_cover_merge=1 -max_len=$(FUZZ_SEED_BYTES) \
-			fuzz/corpus/$$t.fewest fuzz/seeds/$$t fuzz/corpus/$$t; \
-		rm -rf fuzz/seeds/$$t && mv fuzz/corpus/$$t.fewest fuzz/seeds/$$t; \
-		du -sh --apparent-size fuzz/seeds/$$t; \
-	done
-
-# --- a long run -----------------------------------------------------------------------------------------------------
-
-SECONDS  ?= 3600
-SOAK_OUT ?= $(CACHE)/soak
-$(CARGO_TARGET_DIR)/soak/work: benches/soak/work.c ctests/session.h build
-	@mkdir -p $(@D)
-	$(CC) -std=c17 -D_GNU_SOURCE -g -O1 -Wall -Wextra -Werror -Iinclude $< -o $@ -L$(CARGO_TARGET_DIR)/release -ltegrarm \
-		-Wl,-rpath,$(CARGO_TARGET_DIR)/release
-
-soak: build venv $(SIM) $(CARGO_TARGET_DIR)/soak/work ## an hour (SECONDS) of everything at once; fails if memory, descriptors, mappings or threads grow
-	$(PY) benches/soak/soak.py --seconds $(SECONDS) --target $(CARGO_TARGET_DIR) --out $(SOAK_OUT)
+include make/suites.mk make/endurance.mk
 
 # --- figures ------------------------------------------------------------------------------------------------------
 

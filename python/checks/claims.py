@@ -28,6 +28,11 @@ def tracked() -> list[str]:
     return [name for name in listed.split("\n") if name and (ROOT / name).exists()]
 
 
+def makefile() -> str:
+    """The Makefile with the files that it includes."""
+    return "".join(path.read_text() for path in (ROOT / "Makefile", *sorted(ROOT.glob("make/*.mk"))))
+
+
 def targets(makefile: str) -> set[str]:
     return {name for line in re.findall(r"^([\w -]+):(?!=)", makefile, re.M) for name in line.split()}
 
@@ -98,7 +103,7 @@ def proof() -> Iterator[str]:
 
 
 def main() -> int:
-    tree = Tree(tracked(), (ROOT / "Makefile").read_text())
+    tree = Tree(tracked(), makefile())
     named = {path for pattern in DOCUMENTS for path in ROOT.glob(pattern)}
     documents = sorted(named & {ROOT / name for name in tree.files if not name.startswith(OTHERS)})
     workflows = sorted(ROOT.glob(WORKFLOWS))

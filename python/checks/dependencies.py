@@ -15,6 +15,8 @@ import tomllib
 from collections import defaultdict
 from collections.abc import Iterator
 
+from claims import makefile
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 MANIFESTS = ["Cargo.toml", "fuzz/Cargo.toml", "loom/Cargo.toml"]
 TARGETS = ["x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu"]
@@ -141,7 +143,7 @@ def documented(text: str) -> dict[str, str]:
 def undocumented(graphs: list[dict]) -> Iterator[str]:
     own = {package["name"] for graph in graphs for package in members(graph)}
     direct = {d["name"] for graph in graphs for package in members(graph) for d in package["dependencies"]} - own
-    tools = set(re.findall(r"\b([a-z][\w-]+)@\$\(\w+_VERSION\)", (ROOT / "Makefile").read_text()))
+    tools = set(re.findall(r"\b([a-z][\w-]+)@\$\(\w+_VERSION\)", makefile()))
     table = documented((ROOT / "CONTRIBUTING.md").read_text())
     for name in sorted((direct | tools) - table.keys()):
         yield f"CONTRIBUTING.md gives no reason for {name}: add a row to its table of dependencies"

@@ -10,7 +10,7 @@ import sys
 import tomllib
 from collections.abc import Iterator
 
-from claims import ROOT, tracked
+from claims import ROOT, makefile, tracked
 
 # How packages are used that no Python file imports by their own name: a pattern, and the files of which one must match it.
 USES: dict[str, tuple[str, str]] = {
@@ -104,6 +104,7 @@ def proof() -> Iterator[str]:
 def main() -> int:
     names = [name for name in tracked() if re.search(r"\.(py|toml|txt|yml|sh)$|^Makefile$|^CONTRIBUTING\.md$", name)]
     files = {name: (ROOT / name).read_text() for name in names if name != "python/checks/packages.py"}
+    files["Makefile"] = makefile()
     found = [*proof(), *problems(files)]
     print("\n".join(found) or f"packages: {len(declared(files))} Python packages, all used and documented")
     return 1 if found else 0

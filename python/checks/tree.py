@@ -81,7 +81,7 @@ def unguarded(_: str, text: str) -> Iterator[tuple[int, str]]:
 
 
 CODE = r"\.(rs|py|c|cc|h|sh)$"
-TEXT = r"\.(rs|py|c|cc|h|sh|md|toml|txt|yml|cu|in)$|(^|/)(Makefile|run)$"
+TEXT = r"\.(rs|py|c|cc|h|sh|md|toml|txt|yml|cu|in|mk)$|(^|/)(Makefile|run)$"
 TESTS = r"^(tests|ctests|python/tests|crates/[^/]+/tests)/.*\.(rs|py|c|h)$"
 
 # The design allows `unsafe` in these places: the C interface, the Linux boundary, memory that devices write, the engine, and tests of
@@ -151,7 +151,7 @@ RULES = {
     ),
     "length": Rule(
         "split a file over 500 lines by duty",
-        CODE,
+        CODE + r"|(^|/)Makefile$|\.mk$",
         too_long,
         wrong=(("a.rs", "x\n" * 501),),
         right=(("a.rs", "x\n" * 500),),

@@ -1,0 +1,55 @@
+# What looks for rare mistakes: fuzz targets, the thread sanitizer, every order of threads, and a long run.
+
+FUZZ_VERSION := 0.13.2
+FUZZ         := $(CACHE)/cargo-fuzz-$(FUZZ_VERSION)
+FUZZ_SECONDS ?= 600
+# Larger inputs are not kept as seeds.
+FUZZ_SEED_BYTES ?= 4096
+# The programs of these targets pass pointers to the kernel or the library, which write there, or map memory at the GPU's addresses. The
+# sanitizer's own memory must not lie there.
+FUZZ_PLAIN   := ioctls nodes recording runtime verbs
+FUZZ_ASAN    := cubin hostobj pushbuffer qmd ring sass
+
+$(FUZZ)/bin/cargo-fuzz:
+	$(CARGO) install --quiet --locked --root $(FUZZ) --target-dir $(CACHE)/cargo-fuzz-build cargo-fuzz@$(FUZZ_VERSION)
+
+fuzz: $(FUZZ)/bin/cargo-fuzz  ## every fuzz target for FUZZ_SECONDS each (needs a nightly toolchain)
+	@set -e; for t in $(FUZZ_PLAIN) $(FUZZ_ASAN); do \
+		case " $(FUZZ_PLAIN) " in *" $$t "*) sanitizer=none;; *) sanitizer=address;; esac; \
+		mkdir -p fuzz/corpus/$$t fuzz/seeds/$$t; \
+		PATH=$(FUZZ)/bin:$$PATH $(CARGO) +nightly fuzz run -s $$sanitizer $$t fuzz/corpus/$$t fuzz/seeds/$$t -- \
+			-max_total_time=$(FUZZ_SECONDS) -timeout=20 -rss_limit_mb=4096; \
+	done
+
+# The standard library is instrumented too (-Zbuild-std), because threads synchronize through its locks. No report is suppressed.
+TSAN_TESTS := threads file_door bringup conflicts channels runtime_device
+tsan: ## the tests that have several threads, under the thread sanitizer (needs a nightly toolchain with rust-src)
+	@rustup component add --toolchain nightly rust-src
+	RUSTFLAGS="-Zsanitizer=thread" TEGRARM_TEST_ROUNDS=100 $(CARGO) +nightly test --locked -Zbuild-std --target $(HOST) \
+		--target-dir $(CARGO_TARGET_DIR)/tsan -p tegrarm $(TSAN_TESTS:%=--test %)
+
+.PHONY: loom
+loom: ## hand-made synchronisation in every order of threads: handles, recovered queues, sleeps of the GPU's threads
+	RUSTFLAGS="--cfg loom" $(CARGO) test --manifest-path loom/Cargo.toml --locked --release --target-dir $(CARGO_TARGET_DIR)/loom
+
+fuzz-seeds: $(FUZZ)/bin/cargo-fuzz  ## adds what `make fuzz` found to the committed seeds: the fewest inputs that cover the same code
+	@set -e; for t in $(FUZZ_PLAIN) $(FUZZ_ASAN); do \
+		case " $(FUZZ_PLAIN) " in *" $$t "*) sanitizer=none;; *) sanitizer=address;; esac; \
+		rm -rf fuzz/corpus/$$t.fewest && mkdir -p fuzz/corpus/$$t fuzz/corpus/$$t.fewest fuzz/seeds/$$t; \
+		PATH=$(FUZZ)/bin:$$PATH $(CARGO) +nightly fuzz run -s $$sanitizer $$t -- -set_cover_merge=1 -max_len=$(FUZZ_SEED_BYTES) \
+			fuzz/corpus/$$t.fewest fuzz/seeds/$$t fuzz/corpus/$$t; \
+		rm -rf fuzz/seeds/$$t && mv fuzz/corpus/$$t.fewest fuzz/seeds/$$t; \
+		du -sh --apparent-size fuzz/seeds/$$t; \
+	done
+
+# --- a long run -----------------------------------------------------------------------------------------------------
+
+SECONDS  ?= 3600
+SOAK_OUT ?= $(CACHE)/soak
+$(CARGO_TARGET_DIR)/soak/work: benches/soak/work.c ctests/session.h build
+	@mkdir -p $(@D)
+	$(CC) -std=c17 -D_GNU_SOURCE -g -O1 -Wall -Wextra -Werror -Iinclude $< -o $@ -L$(CARGO_TARGET_DIR)/release -ltegrarm \
+		-Wl,-rpath,$(CARGO_TARGET_DIR)/release
+
+soak: build venv $(SIM) $(CARGO_TARGET_DIR)/soak/work ## an hour (SECONDS) of everything at once; fails if memory, descriptors, mappings or threads grow
+	$(PY) benches/soak/soak.py --seconds $(SECONDS) --target $(CARGO_TARGET_DIR) --out $(SOAK_OUT)

@@ -1,0 +1,84 @@
+# Suites that take minutes to hours or fetch much. `make test` runs a sample of each.
+
+# Triton has hundreds of megabytes, so its tests have an environment of their own.
+TRITON := $(CACHE)/triton
+$(TRITON)/.installed: python/requirements-triton.txt python/pyproject.toml
+	$(PYTHON) -m venv $(TRITON)
+	$(TRITON)/bin/python -m pip install --quiet --disable-pip-version-check -r python/requirements-triton.txt
+	$(TRITON)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable python
+	@touch $@
+.PHONY: test-triton
+test-triton: build $(TRITON)/.installed  ## Triton's kernels (softmax, matrix products, attention, ...) against numpy: about a minute, and a large download
+	$(TRITON)/bin/python -m pytest -c python/pyproject.toml --rootdir python python/tests/triton $(ARGS)
+	$(TRITON)/bin/python examples/python/triton_softmax.py
+
+# Compares tinygrad's own tests on the TEGRA interface with its CPU device. They take long and are not part of `make test`. They need
+# torch, which has gigabytes if its CPU build is not on pip's index, so they have a separate environment. ARGS="--compiler ptx test_ops",
+# for example.
+test-tinygrad: build $(SUITE)/.installed  ## tinygrad's own test suite: long, not part of `make test`
+	$(SUITE)/bin/python python/suite/run.py --cache $(CACHE) $(ARGS)
+	$(SUITE)/bin/python python/suite/run.py --cache $(CACHE) --device tegra $(ARGS)
+
+# Compares the text of both disassemblers for every kernel that the suite's runs have left, for intrinsics.cu, for the cubins in the source
+# tree, and for the forms of PTX. ARGS="--every 1" takes all forms.
+test-disasm: venv $(SIM)
+	$(PY) python/suite/disasm.py --cache $(CACHE) --simulator $(SIM) $(ARGS)
+
+# Kernels that nobody chose: every form of PTX that the assembler takes for sm_87, and corpora of programs: CUB, libcu++, cooperative
+# groups, matrix products, algorithms, and kernels of Numba. Both go on where they were stopped, print a line about how far they are,
+# and end with a table. ARGS="--only atom.global --level O3", for example. pytest runs a sample of each.
+FORMS := $(CACHE)/forms
+NUMBA := $(CACHE)/numba
+.PHONY: test-kernels test-ptx test-corpora test-mutants
+test-kernels: test-ptx test-corpora  ## every form of PTX, and corpora of programs: hours, not part of `make test`
+test-ptx: build venv
+	$(PY) python/suite/ptx --state $(FORMS)/ptx.jsonl $(ARGS)
+test-corpora: build $(NUMBA)/.installed
+	$(NUMBA)/bin/python python/suite/corpora --state $(FORMS)/corpora.jsonl $(ARGS)
+
+$(NUMBA)/.installed: python/suite/corpora/requirements.txt python/requirements.txt python/pyproject.toml
+	$(PYTHON) -m venv $(NUMBA)
+	$(NUMBA)/bin/python -m $(PIP) install -r python/requirements.txt
+	$(NUMBA)/bin/python -m $(PIP) install -r python/suite/corpora/requirements.txt
+	$(NUMBA)/bin/python -m $(PIP) install --no-deps --no-build-isolation --editable python
+	@touch $@
+
+# Changes one rule of one opcode at a time, as the engine would see it, and looks for a kernel of the table that gives another result. A row
+# of which nothing is noticed fails. ARGS="--every 50 --rows 20" is a sample of minutes.
+MUTANTS = $(CARGO_TARGET_DIR)/release/examples/mutants
+test-mutants: build venv  ## whether the table of PTX notices a wrong rule of each opcode: hours, not part of `make test`
+	$(CARGO) build --release --locked -p sm87 --example mutants
+	$(PY) python/suite/ptx/mutate.py $(MUTANTS) $(ARGS)
+
+# torch is installed first, because it asks for its own versions of NVIDIA's compilers. The versions of the other tests replace them.
+$(SUITE)/.installed: python/requirements.txt python/suite/requirements.txt
+	$(PYTHON) -m venv $(SUITE)
+	$(SUITE)/bin/python -m pip install --quiet --disable-pip-version-check -r python/suite/requirements.txt
+	$(SUITE)/bin/python -m pip install --quiet --disable-pip-version-check -r python/requirements.txt
+	$(SUITE)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable python
+	@touch $@
+
+# Tests 1,000 planning problems, a thousand devices, 200 faults, the decoder, and a cluster from which a node is removed. This takes long
+# and is not part of `make test`, which runs a sample of each.
+test-pool: build venv-pool  ## everything about the pool
+	TEGRARM_TEST_POOL=long $(PY) -m pytest -c python/pyproject.toml --rootdir python python/tests/pool $(ARGS)
+
+# A bare system in CLEAN_ROOT, unpacked by debootstrap where we are root; see the script for the rest.
+CLEAN_ROOT  ?= $(CACHE)/clean-root
+CLEAN_SUITE ?= bookworm
+.PHONY: test-clean-root
+test-clean-root:  ## the README's two commands on a bare Debian or Ubuntu (CLEAN_SUITE=noble); not part of `make test`
+	python/tests/clean_root.sh $(CLEAN_ROOT) $(CLEAN_SUITE) $(ARGS)
+
+test-tinygrad-releases: build venv  ## five published tinygrads, each plain, through LD_PRELOAD: long, not part of `make test`
+	$(PY) python/tests/run_tinygrad_releases.py --cache $(CACHE) $(ARGS)
+
+# Runs LibreCUDA's own test programs through LD_PRELOAD and compares what they print. Its source is fetched at a fixed commit, and built
+# with cmake. tests/librecuda.rs makes the same calls and needs neither.
+test-librecuda: build venv  ## LibreCUDA's test programs, which need its source, git and cmake; not part of `make test`
+	$(PY) python/tests/run_librecuda.py --source $(CACHE)/librecuda
+
+# Runs the bring-up, the doors, test_tiny and the whole root suite on r35, r35.4, r36 and r39, and prints a table. `make test` runs the row
+# of the newest kernel without the root suite. Most tests of that suite try every release themselves.
+test-releases: build venv $(TEST_TINY)  ## every kernel of the virtual Orin, with the whole root suite: a table
+	$(PY) python/tests/run_l4t_releases.py --test-tiny $(TEST_TINY) $(ARGS)
