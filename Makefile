@@ -279,7 +279,7 @@ screens: build venv $(SIM)  ## docs/images: pictures of doctor, top and trace, m
 	$(PY) packaging/book/screens.py docs/images $(ARGS)
 
 .PHONY: book-test
-book-test: build venv $(SIM)  ## runs every command and example of the README and the book, and follows every link
+book-test: build venv-pool $(TEST_TINY) $(SIM) $(CLANG)  ## runs every command and example of the README and the book, and follows every link
 	$(PY) -m pytest -c python/pyproject.toml --rootdir python python/tests/test_book.py
 
 $(CBINDGEN):

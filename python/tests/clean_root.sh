@@ -25,11 +25,16 @@ say() { printf 'clean root: %s\n' "$*"; }
 if bare_system; then
     root=$work/$suite
     if [ ! -e "$root/.complete" ]; then
-        case $suite in noble|jammy) origin=Ubuntu ;; *) origin=Debian ;; esac
+        # A debootstrap that is older than the release does not know its name. All releases of a distribution are unpacked alike.
+        origin=Debian components=main like=sid
+        case $suite in noble|jammy) origin=Ubuntu components=main,universe like=gutsy ;; esac
         mirror=${MIRROR:-$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' "Origin: $origin" | sort -u | head -n 1)}
+        [ -n "$mirror" ] || { say "this machine's sources have no $origin: MIRROR must name one"; exit 1; }
+        scripts=/usr/share/debootstrap/scripts
+        script=$([ -e "$scripts/$suite" ] || echo "$scripts/$like")
         say "unpacking $suite"
         rm -rf "$root"
-        debootstrap --variant=minbase --include="$tools" "$suite" "$root" ${mirror:+"$mirror"} > "$work/$suite.log" 2>&1 \
+        debootstrap --variant=minbase --components=$components --include="$tools" "$suite" "$root" "$mirror" $script > "$work/$suite.log" 2>&1 \
             || { say "debootstrap failed, see $work/$suite.log"; exit 1; }
         touch "$root/.complete"
     fi
