@@ -267,11 +267,11 @@ pub fn memfd_with(name: &str, text: &str) -> Result<OwnedFd, Errno> {
 /// The device number of the nodes. Only `stat` shows it.
 const NODE_DEVICE: (u64, u64) = (511, 0);
 
-/// The file type and the permissions of an entry.
-fn mode(entry: &Entry) -> u32 {
+/// The file type and the permissions of an entry. A text's skeleton file has its permissions.
+fn mode(entry: &Entry, skeleton: u32) -> u32 {
     match entry {
         Entry::Node(_) => libc::S_IFCHR | 0o660,
-        Entry::Text(_) | Entry::Census | Entry::Launches => libc::S_IFREG | 0o644,
+        Entry::Text(_) | Entry::Census | Entry::Launches => skeleton,
         Entry::Directory => libc::S_IFDIR | 0o755,
     }
 }
@@ -282,7 +282,7 @@ fn mode(entry: &Entry) -> u32 {
 /// The errno of `stat(2)`.
 pub fn stat(real: &Path, entry: &Entry) -> Result<Vec<u8>, Errno> {
     let mut stat = nix::sys::stat::stat(real)?;
-    stat.st_mode = mode(entry);
+    stat.st_mode = mode(entry, stat.st_mode);
     if matches!(entry, Entry::Node(_)) {
         stat.st_rdev = nix::sys::stat::makedev(NODE_DEVICE.0, NODE_DEVICE.1);
     }
@@ -300,7 +300,7 @@ pub fn statx(real: &Path, entry: &Entry) -> Result<Vec<u8>, Errno> {
     // SAFETY: the path ends with a NUL, and `statx` is the structure that the call fills.
     let r = unsafe { libc::statx(libc::AT_FDCWD, path.as_ptr(), 0, libc::STATX_BASIC_STATS, &raw mut statx) };
     Errno::result(r)?;
-    statx.stx_mode = mode(entry) as u16;
+    statx.stx_mode = mode(entry, u32::from(statx.stx_mode)) as u16;
     if matches!(entry, Entry::Node(_)) {
         (statx.stx_rdev_major, statx.stx_rdev_minor) = (NODE_DEVICE.0 as u32, NODE_DEVICE.1 as u32);
     }

@@ -19,6 +19,9 @@ use std::path::Path;
 /// The device at the path of a node. Any user may open it, and it has no properties of its own.
 pub const PLACEHOLDER: &str = "/dev/null";
 
+/// The field of a line of `/proc/self/mountinfo` that has the directory at which something is mounted, as we see it.
+const MOUNT_POINT: usize = 4;
+
 /// The mounts to make, in this order.
 #[derive(Debug)]
 pub struct View {
@@ -84,9 +87,13 @@ impl View {
     /// Moves the calling process, which must have one thread, into a namespace of its own and makes the mounts there.
     ///
     /// # Errors
-    /// The errno of the call that the host refused. The process may be in a namespace then, in which trapped paths work
-    /// as they do outside of it.
+    /// The errno of the call that the host refused; EINVAL in a root directory that chroot(2) made of a plain directory,
+    /// where mounts cannot be kept from spreading to the host. The process may be in a namespace then, in which trapped
+    /// paths work as they do outside of it, except in such a root: there it is still in the namespace of its parent.
     pub fn enter(&self) -> Result<(), Errno> {
+        if !root_is_mount() {
+            return Err(Errno::EINVAL);
+        }
         match unshare(CloneFlags::CLONE_NEWNS) {
             Err(Errno::EPERM) => self.enter_as_user()?,
             other => other?,
@@ -114,4 +121,10 @@ impl View {
         say("/proc/self/uid_map", &self.uid_map)?;
         say("/proc/self/gid_map", &self.gid_map)
     }
+}
+
+/// Whether our root directory is where something is mounted. A host whose /proc does not tell is taken for an ordinary one.
+fn root_is_mount() -> bool {
+    fs::read_to_string("/proc/self/mountinfo")
+        .map_or(true, |mounts| mounts.lines().any(|line| line.split(' ').nth(MOUNT_POINT) == Some("/")))
 }
