@@ -22,6 +22,7 @@ mod sys;
 mod target;
 mod tree;
 mod view;
+mod waiting;
 mod workers;
 
 pub use broken::Broken;
@@ -45,6 +46,7 @@ use tegrarm_abi::nvgpu::profiler::*;
 use tegrarm_abi::nvgpu::tsg::{NVGPU_TSG_IOCTL_BIND_SCHEDULING_DOMAIN, NVGPU_TSG_IOCTL_DELETE_SUBCONTEXT};
 use tegrarm_kmd::{Errno, Node};
 use tree::Tree;
+use waiting::Waiting;
 
 /// An ioctl that was answered.
 #[derive(Clone, Copy, Debug)]
@@ -121,6 +123,8 @@ struct Supervisor {
     adopted: Mutex<Vec<Adopted>>,
     /// Finds out when files are closed.
     closes: Closes,
+    /// How callers wait for their answers.
+    waiting: Waiting,
     /// The answers that callers did not get, because a signal took them away from their calls. It is used on hosts
     /// where this happens.
     unheard: Option<Unheard>,
@@ -132,7 +136,7 @@ impl Supervisor {
         observers: Vec<Arc<dyn Observer>>,
         broken: Broken,
         launches: Arc<Launches>,
-        interruptible: bool,
+        waiting: Waiting,
     ) -> Result<Supervisor, RunError> {
         let there = |paths: Vec<String>| paths.into_iter().filter(|p| !broken.lacks(p)).collect::<Vec<_>>();
         let tree = Tree::new(&there(kernel.node_paths()), &there(kernel.text_paths()))
@@ -144,8 +148,9 @@ impl Supervisor {
             tegra_mm::keep_here(usize::try_from(most / 2).unwrap_or(0));
         }
         let (texts, adopted) = Default::default();
-        let unheard = interruptible.then(Unheard::default);
-        let supervisor = Supervisor { kernel, broken, tree, observers, launches, texts, adopted, closes, unheard };
+        let unheard = (waiting == Waiting::Interruptible).then(Unheard::default);
+        let supervisor =
+            Supervisor { kernel, broken, tree, observers, launches, texts, adopted, closes, waiting, unheard };
         supervisor.refresh_texts();
         Ok(supervisor)
     }

@@ -24,20 +24,40 @@ pub struct Unheard {
 /// Marks the call of a thread as in progress.
 pub struct Turn<'a>(&'a Unheard, u32);
 
+/// An answer that was not received.
 #[derive(Debug)]
-struct Answer {
+pub struct Answer {
     call: Identity,
-    /// The contents of the argument before the call, and after it.
-    before: Vec<u8>,
-    after: Vec<u8>,
-    value: i64,
+    /// The contents of the argument before the call.
+    pub before: Vec<u8>,
+    /// The contents of the argument after the call.
+    pub after: Vec<u8>,
+    /// The result of the call.
+    pub value: i64,
 }
 
-/// Identifies a call: the thread, the system call, its arguments, and the place in the program that made it.
-type Identity = (u32, i32, [u64; 6], u64);
+/// Identifies a call: the thread, the system call, the arguments that it uses, and the place in the program that made
+/// it.
+type Identity = (u32, i32, Vec<u64>, u64);
 
 fn identity(call: &Notification) -> Identity {
-    (call.pid, call.data.nr, call.data.args, call.data.instruction_pointer)
+    let used = arguments(call).unwrap_or(call.data.args.len());
+    (call.pid, call.data.nr, call.data.args[..used].to_vec(), call.data.instruction_pointer)
+}
+
+/// The number of arguments that matter to a call, if doing it twice is not the same as doing it once. The registers of
+/// the others, such as those of the mode with which no file is made, hold what happened to be there, which is something
+/// else when the program makes the call again.
+pub fn arguments(call: &Notification) -> Option<usize> {
+    match i64::from(call.data.nr) {
+        libc::SYS_ioctl | libc::SYS_openat => Some(3),
+        libc::SYS_openat2 => Some(4),
+        #[cfg(target_arch = "x86_64")]
+        libc::SYS_open => Some(2),
+        #[cfg(target_arch = "x86_64")]
+        libc::SYS_creat => Some(1),
+        _ => None,
+    }
 }
 
 impl Unheard {
@@ -61,13 +81,13 @@ impl Unheard {
         answers.push_back(Answer { call: identity(call), before, after, value });
     }
 
-    /// Finds the answer to the same call: what it returned, and what it left in its argument. If the host made the call
-    /// again, the argument holds the result already. If the program did, the argument holds what it held before.
-    pub fn take(&self, call: &Notification, argument: &[u8]) -> Option<(i64, Vec<u8>)> {
+    /// Finds the answer to the same call. If the host made the call again, the argument holds the result already. If the
+    /// program did, the argument holds what it held before.
+    pub fn take(&self, call: &Notification, argument: &[u8]) -> Option<Answer> {
         let mut answers = self.answers.lock();
         let at = answers.iter().position(|answer| answer.call == identity(call))?;
         let answer = answers.remove(at)?;
-        (answer.after == argument || answer.before == argument).then_some((answer.value, answer.after))
+        (answer.after == argument || answer.before == argument).then_some(answer)
     }
 }
 
@@ -91,17 +111,39 @@ mod tests {
     fn the_same_call_gets_the_same_answer_once() {
         let unheard = Unheard::default();
         let done = |reply| unheard.remember(&call(1, 3), vec![4], vec![5], reply);
+        let take =
+            |call: &Notification, argument: &[u8]| unheard.take(call, argument).map(|a| (a.value, a.before, a.after));
+        let known = Some((7, vec![4], vec![5]));
         done(Reply::Value(7));
-        assert_eq!(unheard.take(&call(2, 3), &[5]), None, "another thread");
-        assert_eq!(unheard.take(&call(1, 4), &[5]), None, "another descriptor");
-        assert_eq!(unheard.take(&call(1, 3), &[5]), Some((7, vec![5])), "made by the host");
-        assert_eq!(unheard.take(&call(1, 3), &[5]), None, "once");
+        assert_eq!(take(&call(2, 3), &[5]), None, "another thread");
+        assert_eq!(take(&call(1, 4), &[5]), None, "another descriptor");
+        assert_eq!(take(&call(1, 3), &[5]), known, "made by the host");
+        assert_eq!(take(&call(1, 3), &[5]), None, "once");
         done(Reply::Value(7));
-        assert_eq!(unheard.take(&call(1, 3), &[4]), Some((7, vec![5])), "made by the program");
+        assert_eq!(take(&call(1, 3), &[4]), known, "made by the program");
         done(Reply::Value(7));
-        assert_eq!(unheard.take(&call(1, 3), &[6]), None, "another argument");
+        assert_eq!(take(&call(1, 3), &[6]), None, "another argument");
         done(Reply::Error(tegrarm_kmd::Errno::EINVAL));
-        assert_eq!(unheard.take(&call(1, 3), &[5]), None, "a failure");
+        assert_eq!(take(&call(1, 3), &[5]), None, "a failure");
+        // A program that makes the call again has other numbers in the registers that the call does not use.
+        done(Reply::Value(7));
+        let mut again = call(1, 3);
+        again.data.args[3..].copy_from_slice(&[9, 9, 9]);
+        assert_eq!(take(&again, &[4]), known, "other registers");
+        done(Reply::Value(7));
+        again.data.args[2] = 9;
+        assert_eq!(take(&again, &[4]), None, "another address");
+    }
+
+    #[test]
+    fn only_the_arguments_of_a_call_identify_it() {
+        let of = |nr: i64| {
+            arguments(&Notification { data: libc::seccomp_data { nr: nr as i32, ..call(1, 3).data }, ..call(1, 3) })
+        };
+        // The last one of openat is the mode of a file that it makes.
+        assert_eq!([of(libc::SYS_ioctl), of(libc::SYS_openat), of(libc::SYS_openat2)], [Some(3), Some(3), Some(4)]);
+        // These have no effect that could happen twice.
+        assert_eq!([of(libc::SYS_statx), of(libc::SYS_mmap)], [None; 2]);
     }
 
     #[test]
@@ -109,6 +151,6 @@ mod tests {
         let unheard = Unheard::default();
         (0..2 * MOST as u32).for_each(|pid| unheard.remember(&call(pid, 3), vec![], vec![], Reply::Value(0)));
         assert_eq!(unheard.answers.lock().len(), MOST);
-        assert_eq!(unheard.take(&call(0, 3), &[]), None);
+        assert!(unheard.take(&call(0, 3), &[]).is_none());
     }
 }

@@ -5,6 +5,7 @@ use super::outcome::{Exit, RunError};
 use super::processes::awaited;
 use super::spawn::{self, Filters};
 use super::view::View;
+use super::waiting::Waiting;
 use super::workers::Service;
 use super::{Broken, Launches, Observer, Supervisor, bus, calls, processes, sys};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -43,8 +44,8 @@ pub struct Options {
 /// The program cannot be started, or the host forbids seccomp notifications.
 pub fn run(kernel: Arc<Kernel>, command: Command, options: Options) -> Result<Exit, RunError> {
     let host = |what| move |why: Errno| RunError::Host { what, why: why.into() };
-    let killable = !options.interruptible && sys::waits_killable();
-    let supervisor = Arc::new(Supervisor::new(kernel, options.observers, options.broken, options.launches, !killable)?);
+    let waiting = if options.interruptible { Waiting::Interruptible } else { Waiting::here() };
+    let supervisor = Arc::new(Supervisor::new(kernel, options.observers, options.broken, options.launches, waiting)?);
     awaited().thread_block().map_err(host("a signal mask"))?;
     let flags = SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK;
     let signals = SignalFd::with_flags(&awaited(), flags).map_err(host("a signal descriptor"))?;
@@ -55,7 +56,7 @@ pub fn run(kernel: Arc<Kernel>, command: Command, options: Options) -> Result<Ex
         true => Err(Errno::ECANCELED),
         false => View::of(&supervisor.tree).map_err(|e| Errno::from_raw(e.raw_os_error().unwrap_or(libc::EIO))),
     };
-    let filters = Filters { killable, ..calls::filters() };
+    let filters = Filters { killable: waiting != Waiting::Interruptible, ..calls::filters() };
     let started = spawn::spawn_trapped(command, filters, view)?;
     supervisor.observe(|o| o.started(started.without_view.map_or(Ok(()), Err)));
     sys::hand_over_directly(started.listener.as_fd());

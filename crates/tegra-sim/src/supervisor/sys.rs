@@ -93,7 +93,7 @@ pub fn waits_killable() -> bool {
 }
 
 /// Installs the filter on the calling thread and everything that it will start. Returns the listener. If `killable` is
-/// true, only a signal that kills takes a call away that the supervisor has received (see [`waits_killable`]).
+/// true, only a signal that kills takes a call away that the supervisor has received (see [`super::waiting`]).
 ///
 /// This function is async-signal-safe, because it runs between `fork` and `exec`.
 ///
@@ -159,9 +159,20 @@ pub fn replace_fd(
     at: RawFd,
     close_on_exec: bool,
 ) -> Result<(), Errno> {
+    place_fd(listener, id, libc::SECCOMP_ADDFD_FLAG_SETFD, fd, at, close_on_exec)
+}
+
+fn place_fd(
+    listener: BorrowedFd<'_>,
+    id: u64,
+    flags: libc::c_ulong,
+    fd: BorrowedFd<'_>,
+    at: RawFd,
+    close_on_exec: bool,
+) -> Result<(), Errno> {
     let add = libc::seccomp_notif_addfd {
         id,
-        flags: libc::SECCOMP_ADDFD_FLAG_SETFD as u32,
+        flags: flags as u32,
         srcfd: fd.as_raw_fd() as u32,
         newfd: at as u32,
         newfd_flags: if close_on_exec { libc::O_CLOEXEC as u32 } else { 0 },
@@ -169,6 +180,30 @@ pub fn replace_fd(
     // SAFETY: `add` is the structure that the request is defined for.
     let r = unsafe { libc::ioctl(listener.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_ADDFD, &raw const add) };
     Errno::result(r).map(drop)
+}
+
+/// Wakes the caller of a trapped call, which then waits on. It is asked to put a descriptor where none can be, because
+/// there is nothing else that a caller does without an effect.
+pub fn nudge(listener: BorrowedFd<'_>, id: u64) {
+    // The error is always EBADF, unless the caller has gone.
+    let _ = replace_fd(listener, id, listener, RawFd::MAX, true);
+}
+
+/// Answers a trapped call with the number `at` of one of the caller's descriptors, and makes that descriptor refer to
+/// `fd`. The caller itself does both as its last step, so that this fails if a signal has taken it away. After
+/// [`reply`] it may still not have the answer.
+///
+/// # Errors
+/// The errno of the ioctl. ESRCH, ENOENT and EINPROGRESS say that the caller has gone. After any other one it waits.
+pub fn reply_with_descriptor(
+    listener: BorrowedFd<'_>,
+    id: u64,
+    fd: BorrowedFd<'_>,
+    at: RawFd,
+    close_on_exec: bool,
+) -> Result<(), Errno> {
+    let flags = libc::SECCOMP_ADDFD_FLAG_SETFD | libc::SECCOMP_ADDFD_FLAG_SEND;
+    place_fd(listener, id, flags, fd, at, close_on_exec)
 }
 
 /// Lets the trapped process and the supervisor give the processor directly to each other (Linux 6.6). On older hosts
@@ -316,6 +351,7 @@ fn bytes_of<T: Copy>(value: &T) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::fd::AsFd;
 
     /// Executes the filter program as the kernel would.
     fn interpret(program: &[libc::sock_filter], arch: u32, nr: u32, args: [u64; 6]) -> u32 {
@@ -355,5 +391,81 @@ mod tests {
         assert_eq!(run(21, 0), notify);
         assert_eq!(run(0, 0x4705), allow);
         assert_eq!(interpret(&program, OUR_ARCH ^ 1, 21, [0; 6]), allow);
+    }
+
+    extern "C" fn ignore(_: i32) {}
+
+    /// Makes `times` trapped calls and tells how many of them were answered. It runs after `fork` and only makes system
+    /// calls. Its standard input is the pipe that it writes to.
+    fn call_again_and_again(filter: &[libc::sock_filter], times: u32, to: RawFd) -> ! {
+        let tell = |number: u32| {
+            // SAFETY: `number` is an integer that lives until the call returns.
+            unsafe { libc::write(to, (&raw const number).cast(), size_of::<u32>()) }
+        };
+        // SAFETY: the descriptor is that of the pipe, which stays open.
+        unsafe { libc::dup2(to, 0) };
+        // SAFETY: an action of zeros has no flags, so that calls are not made again, and `ignore` may run at any time.
+        unsafe {
+            let mut action: libc::sigaction = std::mem::zeroed();
+            action.sa_sigaction = ignore as extern "C" fn(i32) as usize;
+            libc::sigaction(libc::SIGUSR1, &raw const action, std::ptr::null_mut());
+        }
+        let Ok(listener) = install(filter, false) else {
+            // SAFETY: the process ends here.
+            unsafe { libc::_exit(1) }
+        };
+        tell(listener.as_raw_fd() as u32);
+        // SAFETY: the call has no arguments.
+        let heard = (0..times).filter(|_| unsafe { libc::syscall(libc::SYS_getppid) } == 0).count();
+        tell(heard as u32);
+        // SAFETY: the process ends here.
+        unsafe { libc::_exit(0) }
+    }
+
+    /// A process makes calls and gets signals. It has exactly those answers that count as given.
+    #[test]
+    fn an_answer_with_a_descriptor_is_given_or_it_is_not() {
+        use nix::sys::signal::{Signal, kill};
+        use std::io::Read;
+        const TIMES: u32 = 20_000;
+        let filter = compile(&[], &[Trap { nr: libc::SYS_getppid, test: None }]);
+        let (mut from, to) = std::io::pipe().unwrap();
+        // SAFETY: the child only makes system calls until it ends.
+        let child = match unsafe { nix::unistd::fork() }.unwrap() {
+            nix::unistd::ForkResult::Child => call_again_and_again(&filter, TIMES, to.as_raw_fd()),
+            nix::unistd::ForkResult::Parent { child } => child,
+        };
+        let mut told = || {
+            let mut number = [0; 4];
+            from.read_exact(&mut number).unwrap();
+            u32::from_ne_bytes(number)
+        };
+        let theirs = told() as RawFd;
+        let listener = steal_fd(pidfd(child.as_raw()).unwrap().as_fd(), theirs).unwrap();
+        let listener = listener.as_fd();
+        let answer = |call: &Notification| reply_with_descriptor(listener, call.id, to.as_fd(), 0, false);
+        let next = || receive(listener).unwrap();
+        // Nothing happens to the first call, except that the caller wakes up once before. The second one is interrupted before it is answered.
+        let first = next().unwrap();
+        nudge(listener, first.id);
+        assert!(is_waiting(listener, first.id));
+        assert_eq!(answer(&first), Ok(()));
+        let second = next().unwrap();
+        kill(child, Signal::SIGUSR1).unwrap();
+        while is_waiting(listener, second.id) {
+            std::thread::yield_now();
+        }
+        assert_eq!(answer(&second), Err(Errno::ENOENT));
+        // The signal of each later call comes shortly before its answer, each time after another pause. The host has an
+        // instant at which the caller goes although a common answer still finds it.
+        let mut given = 1;
+        while !is_deserted(listener) {
+            let Some(call) = next() else { continue };
+            kill(child, Signal::SIGUSR1).unwrap();
+            (0..call.id % 500).for_each(|_| std::hint::spin_loop());
+            given += u32::from(answer(&call).is_ok());
+        }
+        assert_eq!(told(), given);
+        nix::sys::wait::waitpid(child, None).unwrap();
     }
 }

@@ -129,6 +129,32 @@ impl<'a> Target<'a> {
         i32::from_str_radix(flags.trim(), 8).ok()
     }
 
+    /// Answers the call. Returns whether the caller has the answer.
+    ///
+    /// A signal may take the caller away while the host passes the answer on. The host does not say so, and the caller
+    /// makes the call again. The host does say whether a descriptor arrived, and can make the arrival the answer. So
+    /// the caller gets the descriptor once more that has the number of the answer. For most answers, which are 0, that
+    /// is its standard input. If it has no such descriptor, it is answered in the usual way.
+    pub fn answer(&self, reply: sys::Reply) -> bool {
+        let arrived = match reply {
+            sys::Reply::Value(number) => self.put_back(number),
+            _ => Err(Errno::EINVAL),
+        };
+        match arrived {
+            Ok(()) => true,
+            Err(Errno::ESRCH | Errno::ENOENT | Errno::EINPROGRESS) => false,
+            Err(_) => sys::reply(self.listener, self.notification, reply),
+        }
+    }
+
+    /// Answers the call with the number of a descriptor, and gives the caller that descriptor again.
+    fn put_back(&self, number: i64) -> Result<(), Errno> {
+        let number = RawFd::try_from(number).map_err(|_| Errno::EBADF)?;
+        let file = self.take(number).map_err(|_| Errno::EBADF)?;
+        let close_on_exec = self.open_flags(number).ok_or(Errno::EBADF)? & libc::O_CLOEXEC != 0;
+        sys::reply_with_descriptor(self.listener, self.notification, file.as_fd(), number, close_on_exec)
+    }
+
     /// Puts a descriptor into the caller's table.
     pub fn give(&self, fd: BorrowedFd<'_>, close_on_exec: bool) -> Result<RawFd, Errno> {
         sys::add_fd(self.listener, self.notification, fd, close_on_exec)

@@ -6,9 +6,10 @@
 
 use super::Supervisor;
 use super::calls::{self, Argument};
-use super::repeat::Unheard;
+use super::repeat::{self, Answer, Unheard};
 use super::sys::{self, Notification, Reply};
 use super::target::Target;
+use super::waiting::Waiting;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -92,10 +93,19 @@ impl Service {
 
     fn answer(&self, call: &Notification) {
         let listener = self.listener.as_fd();
+        // A call without lasting effects can be made again.
+        let once = repeat::arguments(call).is_some();
         match &self.supervisor.unheard {
-            Some(unheard) => self.answer_once(unheard, call),
-            // A caller that does not get the answer has died.
-            None => drop(sys::reply(listener, call.id, self.decide(&self.target(call), call))),
+            Some(unheard) if once => self.answer_once(unheard, call),
+            _ => {
+                let reply = self.decide(&self.target(call), call);
+                if once && self.supervisor.waiting == Waiting::Unaware {
+                    // A signal that wakes the caller just before the answer would take it away.
+                    sys::nudge(listener, call.id);
+                }
+                // A caller that does not get the answer has died.
+                sys::reply(listener, call.id, reply);
+            }
         }
     }
 
@@ -111,16 +121,21 @@ impl Service {
         let [_, request, address, ..] = call.data.args;
         let argument = Argument::of(request as u32, address);
         let is_ioctl = i64::from(call.data.nr) == libc::SYS_ioctl;
-        let before = is_ioctl.then(|| argument.read(&target).ok()).flatten().unwrap_or_default();
-        let reply = match unheard.take(call, &before) {
-            Some((value, after)) => {
-                let written = argument.write_back(&target, &before, &after);
+        let found = is_ioctl.then(|| argument.read(&target).ok()).flatten().unwrap_or_default();
+        let (before, reply) = match unheard.take(call, &found) {
+            Some(Answer { before, after, value, .. }) => {
+                let written = argument.write_back(&target, &found, &after);
                 target.leave(&after);
-                written.map_or_else(Reply::Error, |()| Reply::Value(value))
+                // The argument may hold the result by now, if an earlier answer wrote it after the program had made the
+                // call again. What the program sets it to for its next attempt is what it held at first.
+                (before, written.map_or_else(Reply::Error, |()| Reply::Value(value)))
             }
-            None => self.decide(&target, call),
+            None => {
+                let reply = self.decide(&target, call);
+                (found, reply)
+            }
         };
-        if !sys::reply(self.listener.as_fd(), call.id, reply) {
+        if !target.answer(reply) {
             unheard.remember(call, before, target.left(), reply);
         }
     }
