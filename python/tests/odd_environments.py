@@ -67,6 +67,12 @@ def in_mount_namespace(script, command):
     os.execvp("unshare", [*unshare, "sh", "-c", f'{script} && exec "$@"', "sh", *command])
 
 
+def in_chroot(command):
+    """Runs the program in a root directory where nothing is mounted, such as those that debootstrap makes."""
+    directories = "for d in /*; do [ $d = /mnt ] || [ ! -d $d ] || { mkdir /mnt/root$d && mount --rbind $d /mnt/root$d; } || exit 1; done"
+    in_mount_namespace(f"mount -t tmpfs none /mnt && mkdir /mnt/root && {directories}", ["chroot", "/mnt/root", *command])
+
+
 def docker():
     """Denies what Docker's default profile denies to a container without capabilities."""
     denied = ["unshare", "mount", "umount2", "setns", "add_key", "keyctl", "bpf", "perf_event_open", "userfaultfd", "kexec_load", "kcmp",
@@ -87,6 +93,7 @@ ENVIRONMENTS = {
     "1 GiB of addresses": lambda _: resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30)),
     "read-only /tmp": lambda command: in_mount_namespace(f"mount -t tmpfs -o ro none {tempfile.gettempdir()}", command),
     "no user namespaces": lambda _: deny([("unshare", errno.EPERM), ("clone", errno.EPERM, CLONE_NEWUSER), ("clone3", errno.ENOSYS)]),
+    "a chroot": in_chroot,
     "Docker's seccomp profile": lambda _: docker(),
     "files of at most 4 KiB": lambda _: resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096)),
     "no environment": lambda command: os.execve(command[0], command, {}),
