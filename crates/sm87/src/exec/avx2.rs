@@ -133,6 +133,11 @@ impl Simd for Avx2 {
         Avx2(unsafe { _mm256_cvttps_epi32(ps(self)) })
     }
     #[inline(always)]
+    fn nearest(self) -> Self {
+        // SAFETY: AVX2 is present wherever an `Avx2` exists.
+        ints(unsafe { _mm256_round_ps::<{ _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC }>(ps(self)) })
+    }
+    #[inline(always)]
     fn to_halves(self) -> Self {
         // SAFETY: AVX2 and F16C are present wherever an `Avx2` exists.
         let halves = unsafe { _mm256_cvtepu16_epi32(_mm256_cvtps_ph::<_MM_FROUND_TO_NEAREST_INT>(ps(self))) };

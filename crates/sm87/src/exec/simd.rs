@@ -69,6 +69,8 @@ pub(crate) trait Simd: Copy {
     fn i2f(self) -> Self;
     /// Converts floats to signed integers, toward zero. The result for a number that does not fit is undefined.
     fn f2i(self) -> Self;
+    /// Rounds floats to integral numbers, to nearest even.
+    fn nearest(self) -> Self;
 
     /// Converts floats to 16-bit floats, rounded to nearest even. A NaN becomes `0x7fff`.
     fn to_halves(self) -> Self;
@@ -331,6 +333,10 @@ impl Simd for u32 {
     #[inline(always)]
     fn f2i(self) -> Self {
         f(self) as i32 as u32
+    }
+    #[inline(always)]
+    fn nearest(self) -> Self {
+        f(self).round_ties_even().to_bits()
     }
     #[inline(always)]
     fn to_halves(self) -> Self {

@@ -126,14 +126,42 @@ impl Each for FloatToInt {
     }
 }
 
+/// F2I from f32 to 32 bits, rounded to nearest or toward zero. [`num::f32_to_int`] defines it for one lane. FTZ has no effect.
+struct SingleToWord<const SIGNED: bool>;
+impl<const SIGNED: bool> Alu for SingleToWord<SIGNED> {
+    const SOURCES: usize = 1;
+    #[inline(always)]
+    fn eval<V: Simd>(u: &Uop, a: V, _: V, _: V, _: u32) -> V {
+        let x = if u.mods & ABS != 0 { a.and(V::splat(0x7fff_ffff)) } else { a };
+        let x = if u.mods & NEG != 0 { x.xor(V::splat(1 << 31)) } else { x };
+        let x = if round(u) == Round::Rn { x.nearest() } else { x };
+        let (top, limit) = (V::splat(1 << 31), V::splat(2f32.powi(31).to_bits()));
+        let fits = x.flt(limit);
+        let found = if SIGNED {
+            let low = V::splat((-2f32.powi(31)).to_bits());
+            fits.select(x.flt(low).select(top, x.f2i()), V::splat(i32::MAX as u32))
+        } else {
+            let upper = x.fadd(V::splat((-2f32.powi(31)).to_bits()));
+            let upper = upper.flt(limit).select(upper.f2i().xor(top), V::splat(u32::MAX));
+            x.flt(V::splat(0)).select(V::splat(0), fits.select(x.f2i(), upper))
+        };
+        x.funord(x).select(if u.mods & NTZ != 0 { V::splat(0) } else { top }, found)
+    }
+}
+
 pub(crate) fn f2i(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     let (to, from) = (l.bits(75, 2), l.bits(84, 2));
     if from == 0 {
         return Err(Refused("F2I type"));
     }
     let mods = common(l) | to << TO | from << FROM | flag(l.bit(72), SIGNED) | flag(l.bit(77), NTZ);
+    let run = match (to, from, Round::from_bits(mods >> ROUND), mods & SIGNED != 0) {
+        (2, F32, Round::Rn | Round::Rz, true) => alu::alu::<SingleToWord<true>>(),
+        (2, F32, Round::Rn | Round::Rz, false) => alu::alu::<SingleToWord<false>>(),
+        _ => alu::each::<FloatToInt>(),
+    };
     let (d, a) = (l.dst(wide(to)), l.slot32_wide(wide(from), Widen::High)?);
-    Ok(Uop { d, a, mods, ..l.uop(alu::each::<FloatToInt>()) })
+    Ok(Uop { d, a, mods, ..l.uop(run) })
 }
 
 struct IntToFloat;
@@ -321,4 +349,77 @@ pub(crate) fn f2ip(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     let mods = flag(l.bit(74), 1) | flag(l.bit(75), 2) | flag(l.bit(76), 4) | flag(l.bit(72), 16);
     let imm = l.bits(78, 2);
     Ok(Uop { mods, imm, ..l.abc(alu::alu::<PackBytes>())? })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::exec::several::tests::lanes;
+    use crate::exec::several::{Results, Several, Sources};
+    use proptest::prelude::*;
+
+    /// An operation with one word as its result, for [`lanes`].
+    struct One<O>(O);
+    impl<O: Alu> Several for One<O> {
+        fn eval<V: Simd>(u: &Uop, s: Sources<V>) -> Results<V> {
+            Results::value([O::eval(u, s.a[0], s.b[0], s.c[0], s.p), V::splat(0)])
+        }
+    }
+
+    fn check<const S: bool>(x: [u32; 8], round: u32, flags: u32) {
+        let mods = round << ROUND | flags | if S { SIGNED } else { 0 };
+        let (to, how) = (Int::from_bits(2, S), Round::from_bits(round));
+        for found in lanes::<One<SingleToWord<S>>>(mods, 0, [x; 6], [0; 2]) {
+            for (&x, (word, _)) in x.iter().zip(found) {
+                let y = single::modify(x, flags & ABS != 0, flags & NEG != 0);
+                let want = num::f32_to_int(y, to, how, flags & NTZ != 0, flags & FTZ != 0) as u32;
+                assert_eq!(word as u32, want, "{x:#x} {round} {flags:#x}");
+            }
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2000))]
+
+        #[test]
+        fn words_are_those_of_one_lane(x in prop::array::uniform8(any::<u32>()), e in prop::array::uniform8(124..162u32), flags: [bool; 4]) {
+            let flags = [NTZ, NEG, ABS, FTZ].iter().zip(flags).map(|(&bit, on)| flag(on, bit)).sum();
+            // Most numbers have an exponent with which they are near the range of integers.
+            let near = std::array::from_fn(|i| if x[i] % 16 == 0 { x[i] } else { x[i] & 0x807f_ffff | e[i] << 23 });
+            for round in [0, 3] {
+                check::<true>(near, round, flags);
+                check::<false>(near, round, flags);
+            }
+        }
+    }
+
+    #[test]
+    fn words_at_the_ends_of_the_range() {
+        let edges = [
+            0,
+            0x8000_0000,
+            0x3f00_0000,
+            0xbf00_0000,
+            0x3fc0_0000,
+            0xbfc0_0000,
+            0x4f00_0000,
+            0xcf00_0000,
+            0x4eff_ffff,
+            0xcf00_0001,
+            0x4f80_0000,
+            0x4f7f_ffff,
+            0x7f80_0000,
+            0xff80_0000,
+            0x7fc0_0000,
+            0x0000_0001,
+        ];
+        for x in edges {
+            for flags in [0, NTZ] {
+                for round in [0, 3] {
+                    check::<true>([x; 8], round, flags);
+                    check::<false>([x; 8], round, flags);
+                }
+            }
+        }
+    }
 }
