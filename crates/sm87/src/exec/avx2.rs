@@ -146,12 +146,6 @@ impl Simd for Avx2 {
     one! { int
         minu = _mm256_min_epu32;
         maxu = _mm256_max_epu32;
-        maxs = _mm256_max_epi32;
-    }
-    #[inline(always)]
-    fn abs(self) -> Self {
-        // SAFETY: AVX2 is present wherever an `Avx2` exists.
-        Avx2(unsafe { _mm256_abs_epi32(self.0) })
     }
     #[inline(always)]
     fn least(self) -> u32 {
@@ -226,29 +220,6 @@ impl Simd for Avx2 {
     unsafe fn store_some(self, p: *mut u32, mask: Self) {
         // SAFETY: as for `load_some`.
         unsafe { _mm256_maskstore_epi32(p.cast(), mask.0, self.0) };
-    }
-    #[inline(always)]
-    unsafe fn widen(p: *const u16) -> Self {
-        // SAFETY: the caller passes the address of eight numbers that can be read; AVX2 is present wherever an `Avx2` exists.
-        Avx2(unsafe { _mm256_cvtepu16_epi32(_mm_loadu_si128(p.cast())) })
-    }
-    #[inline(always)]
-    unsafe fn load_halves(p: *const u16) -> Self {
-        // SAFETY: whoever calls gives eight numbers that can be read; F16C is present wherever an `Avx2` is made.
-        ints(unsafe { _mm256_cvtph_ps(_mm_loadu_si128(p.cast())) })
-    }
-    #[inline(always)]
-    unsafe fn load_quads(low: *const u32, high: *const u32, _: usize) -> Self {
-        // SAFETY: whoever calls gives four words each; AVX2 is present wherever an `Avx2` is made.
-        Avx2(unsafe { _mm256_set_m128i(_mm_loadu_si128(high.cast()), _mm_loadu_si128(low.cast())) })
-    }
-    #[inline(always)]
-    unsafe fn store_quads(self, low: *mut u32, high: *mut u32, _: usize) {
-        // SAFETY: as for `load_quads`.
-        unsafe {
-            _mm_storeu_si128(low.cast(), _mm256_castsi256_si128(self.0));
-            _mm_storeu_si128(high.cast(), _mm256_extracti128_si256::<1>(self.0));
-        }
     }
     #[inline(always)]
     unsafe fn gather2(base: *const u8, at: *const u32) -> [Self; 2] {
@@ -379,7 +350,7 @@ unsafe fn narrow(r: __m256d, s: __m256d) -> Avx2 {
 /// # Safety
 /// As for `doubles`.
 #[inline(always)]
-unsafe fn transposed(x: [__m256i; 4]) -> [__m256i; 4] {
+pub(crate) unsafe fn transposed(x: [__m256i; 4]) -> [__m256i; 4] {
     // SAFETY: AVX2 is present, as this function asks of its caller.
     unsafe {
         let (a, b) = (_mm256_unpacklo_epi32(x[0], x[1]), _mm256_unpackhi_epi32(x[0], x[1]));

@@ -6,6 +6,7 @@ use super::cta::Barrier;
 use super::image::Image;
 use super::local::Local;
 use super::mem::{Shared, Tlb};
+#[cfg(target_arch = "x86_64")]
 use super::ops::hmma::Operands;
 use super::ops::memory::Known;
 use super::rows::Row;
@@ -47,6 +48,7 @@ pub(crate) struct Env<'a> {
     /// What loads found out for later loads.
     pub known: Known,
     /// Operands of tensor cores that were converted, if there were any.
+    #[cfg(target_arch = "x86_64")]
     pub operands: Option<Box<Operands>>,
     pub shared: Shared,
     pub local: Local,

@@ -78,10 +78,6 @@ pub(crate) trait Simd: Copy {
     /// Unsigned minimum and maximum.
     fn minu(self, o: Self) -> Self;
     fn maxu(self, o: Self) -> Self;
-    /// Signed maximum.
-    fn maxs(self, o: Self) -> Self;
-    /// The magnitude of a signed number.
-    fn abs(self) -> Self;
     /// The least and the greatest lane, as unsigned numbers.
     fn least(self) -> u32;
     fn most(self) -> u32;
@@ -105,26 +101,6 @@ pub(crate) trait Simd: Copy {
     /// # Safety
     /// For each lane of the mask, the word at `p` plus the lane's number is writable.
     unsafe fn store_some(self, p: *mut u32, mask: Self);
-    /// Reads 16-bit numbers and extends them with zeros.
-    ///
-    /// # Safety
-    /// `LANES` 16-bit numbers at `p` are readable.
-    unsafe fn widen(p: *const u16) -> Self;
-    /// Reads 16-bit floats as floats. Infinities and NaN become something that is 65536 or larger, or no number.
-    ///
-    /// # Safety
-    /// As for `widen`.
-    unsafe fn load_halves(p: *const u16) -> Self;
-    /// Of eight words, four at `low` and four at `high`, those from the word `i` on.
-    ///
-    /// # Safety
-    /// Both are readable for four words; `i` is a multiple of `LANES` below eight.
-    unsafe fn load_quads(low: *const u32, high: *const u32, i: usize) -> Self;
-    /// Writes them.
-    ///
-    /// # Safety
-    /// As for `load_quads`, writable.
-    unsafe fn store_quads(self, low: *mut u32, high: *mut u32, i: usize);
     /// Reads two words at the address of each lane, both at once. [`Simd::gather4`] reads four words, in two halves.
     ///
     /// # Safety
@@ -351,14 +327,6 @@ impl Simd for u32 {
         Ord::max(self, o)
     }
     #[inline(always)]
-    fn maxs(self, o: Self) -> Self {
-        Ord::max(self as i32, o as i32) as u32
-    }
-    #[inline(always)]
-    fn abs(self) -> Self {
-        (self as i32).unsigned_abs()
-    }
-    #[inline(always)]
     fn least(self) -> u32 {
         self
     }
@@ -403,28 +371,6 @@ impl Simd for u32 {
             // SAFETY: the caller passes the address of a word that can be written if the mask is set.
             unsafe { p.write_volatile(self) };
         }
-    }
-    #[inline(always)]
-    unsafe fn widen(p: *const u16) -> Self {
-        // SAFETY: the caller passes the address of a number that can be read.
-        unsafe { p.read() }.into()
-    }
-    #[inline(always)]
-    unsafe fn load_halves(p: *const u16) -> Self {
-        // SAFETY: whoever calls gives a number that can be read.
-        let x = u32::from(unsafe { p.read() });
-        // The exponent field is smaller by 112 than that of f32. The multiplication corrects this, for denormals too.
-        ((x & 0x7fff) << 13).fmul((127 + 112) << 23) | (x & 0x8000) << 16
-    }
-    #[inline(always)]
-    unsafe fn load_quads(low: *const u32, high: *const u32, i: usize) -> Self {
-        // SAFETY: whoever calls gives four words each.
-        unsafe { if i < 4 { low.add(i).read() } else { high.add(i - 4).read() } }
-    }
-    #[inline(always)]
-    unsafe fn store_quads(self, low: *mut u32, high: *mut u32, i: usize) {
-        // SAFETY: whoever calls gives four words each.
-        unsafe { if i < 4 { low.add(i).write(self) } else { high.add(i - 4).write(self) } }
     }
     #[inline(always)]
     unsafe fn gather2(base: *const u8, at: *const u32) -> [Self; 2] {

@@ -145,13 +145,6 @@ impl Warp {
         unsafe { self.src(s).cast::<[u32; 32]>().read() }
     }
 
-    /// All lanes of a source operand, in their place.
-    #[inline(always)]
-    pub(crate) fn lanes_of(&self, s: Src) -> &[u32; 32] {
-        // SAFETY: a row has 32 words. Rows are written through a mutable reference to the warp only.
-        unsafe { &*self.src(s).cast::<[u32; 32]>() }
-    }
-
     /// Sets all lanes of a destination.
     #[inline(always)]
     pub(crate) fn put_row(&mut self, d: Dst, row: &[u32; 32]) {

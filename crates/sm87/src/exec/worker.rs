@@ -227,6 +227,7 @@ impl<'g> Worker<'g> {
             extend: 0,
             tlb: Tlb::new(&l.table, [l.shared_window, l.local_window]),
             known: Known::NOTHING,
+            #[cfg(target_arch = "x86_64")]
             operands: None,
             shared: Shared::new(l.shared_bytes),
             local: Local::new(l.local_low, l.local_high, warps as usize),

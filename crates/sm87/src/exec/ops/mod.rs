@@ -8,6 +8,7 @@ pub(crate) mod convert;
 pub(crate) mod double;
 pub(crate) mod fp32;
 pub(crate) mod half;
+#[cfg(target_arch = "x86_64")]
 pub(crate) mod hmma;
 pub(crate) mod int;
 pub(crate) mod logic;

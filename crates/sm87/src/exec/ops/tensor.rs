@@ -1,5 +1,7 @@
 //! HMMA, IMMA, BMMA, DMMA and MOVM. The matrix units work on fragments, and each register of a fragment is one row.
+#![allow(unsafe_code)]
 
+#[cfg(target_arch = "x86_64")]
 use super::hmma;
 use crate::exec::alu::{self, Whole};
 use crate::exec::env::{Env, WarpError};
@@ -20,12 +22,6 @@ fn load<const N: usize>(w: &Warp, s: Src, used: usize) -> [Fragment; N] {
         *row = w.row(s.plus(i as u32));
     }
     f
-}
-
-/// The registers of a fragment, of which `used` count.
-#[inline(always)]
-fn rows<const N: usize>(w: &Warp, s: Src, used: usize) -> [&Fragment; N] {
-    std::array::from_fn(|i| w.lanes_of(s.plus(i.min(used - 1) as u32)))
 }
 
 #[inline(always)]
@@ -92,23 +88,31 @@ impl<const FORM: u32> Whole for Halves<FORM> {
             return env.warp_error(u, WarpError::IllegalEncoding, "HMMA shape".to_owned());
         };
         (h.neg_a, h.neg_b) = (u.imm & 32 != 0, u.imm & 64 != 0);
-        let [ra, rb, rc] = h.registers();
-        let c = if w.pred(u.ps) == 0 { [&[0; 32]; 4] } else { rows(w, u.c, rc) };
-        let (a, b) = (rows(w, u.a, ra), rows(w, u.b, rb));
-        // Registers that follow each other have different places.
-        let places = [u.a.offset() / 128, u.b.offset() / 64];
-        let operands = env.operands.get_or_insert_with(|| Box::new(hmma::Operands::none()));
-        let quick = if V::LANES > 1 { hmma::run::<V>(h, &a, &b, &c, operands, places) } else { None };
-        let d = quick.unwrap_or_else(|| exactly(h, a, b, c));
-        store(w, u.d, &d[..rc]);
+        let nothing = w.pred(u.ps) == 0;
+        #[cfg(target_arch = "x86_64")]
+        if V::LANES > 1 {
+            static ZERO: [Fragment; 4] = [[0; 32]; 4];
+            let c = if nothing { ZERO.as_ptr().cast() } else { w.src(u.c) };
+            // Registers that follow each other have different places.
+            let places = [u.a.offset() / 128, u.b.offset() / 64];
+            let operands = env.operands.get_or_insert_with(|| Box::new(hmma::Operands::none()));
+            // SAFETY: only AVX2 has several lanes. The micro-op was lowered with as many registers, and rows follow each other.
+            if unsafe { hmma::run(h, [w.src(u.a), w.src(u.b), c], operands, places, w.dst(u.d)) } {
+                return Flow::Next;
+            }
+        }
+        exactly(w, u, h, nothing);
         Flow::Next
     }
 }
 
 /// Computes the result for any numbers.
 #[cold]
-fn exactly(h: Hmma, a: [&Fragment; 4], b: [&Fragment; 2], c: [&Fragment; 4]) -> [Fragment; 4] {
-    h.run(&a.map(|row| *row), &b.map(|row| *row), &c.map(|row| *row))
+fn exactly(w: &mut Warp, u: &Uop, h: Hmma, nothing: bool) {
+    let [ra, rb, rc] = h.registers();
+    let c = if nothing { [[0; 32]; 4] } else { load::<4>(w, u.c, rc) };
+    let d = h.run(&load(w, u.a, ra), &load(w, u.b, rb), &c);
+    store(w, u.d, &d[..rc]);
 }
 
 fn sparse_halves(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
