@@ -275,7 +275,8 @@ pub(crate) fn start(env: &mut Env<'_>, store: &mut Warps) {
     let count = threads.div_ceil(32);
     let stride = rows_per_warp(env.launch.registers.max(1));
     store.rows.resize(stride * count as usize, Row::ZERO);
-    store.warps.clear();
+    let known = store.warps.len() as u32;
+    store.warps.extend((known..count).map(Warp::new));
     env.shared.clear();
     env.local.clear();
     env.known.forget();
@@ -283,11 +284,11 @@ pub(crate) fn start(env: &mut Env<'_>, store: &mut Warps) {
     env.counted = false;
     env.slept = false;
     let image = &env.image;
-    for (i, rows) in store.rows.chunks_exact_mut(stride).enumerate() {
+    for (warp, rows) in store.warps.iter_mut().zip(store.rows.chunks_exact_mut(stride)) {
         rows::clear(rows, image.uniform, image.registers);
-        let left = threads - 32 * i as u32;
+        let left = threads - 32 * warp.index;
         let lanes = if left >= 32 { u32::MAX } else { (1 << left) - 1 };
-        store.warps.push(Warp::new(i as u32, lanes, image.entry, rows, &image.pool.immediates, &store.constants));
+        warp.begin(lanes, image.entry, rows, &image.pool.immediates, &store.constants);
     }
 }
 

@@ -55,27 +55,16 @@ pub(crate) struct Warp {
 }
 
 impl Warp {
-    /// Makes a warp at `entry` with the lanes `lanes`. It owns `rows`, which are cleared.
-    pub(crate) fn new(
-        index: u32,
-        lanes: u32,
-        entry: u32,
-        rows: &mut [Row],
-        immediates: &[Row],
-        constants: &[Row],
-    ) -> Warp {
-        let rows = rows.as_mut_ptr().cast::<u32>();
-        let mut preds = [0; pred::COUNT];
-        preds[usize::from(pred::PT)] = u32::MAX;
-        preds[usize::from(pred::UNIFORM + 7)] = u32::MAX;
+    /// Makes a warp that has not begun.
+    pub(crate) fn new(index: u32) -> Warp {
         Warp {
-            preds,
-            bases: [rows, immediates.as_ptr().cast(), constants.as_ptr().cast()],
-            rows,
-            active: lanes,
-            pc: entry,
+            preds: [0; pred::COUNT],
+            bases: [std::ptr::null(); 3],
+            rows: std::ptr::null_mut(),
+            active: 0,
+            pc: 0,
             switch_at: u32::MAX,
-            live: lanes,
+            live: 0,
             groups: [Group::NONE; 32],
             count: 0,
             recheck: false,
@@ -93,6 +82,45 @@ impl Warp {
             reduction: 0,
             issued: 0,
         }
+    }
+
+    /// Begins at `entry` with the lanes `lanes`. The warp owns `rows`, which are cleared.
+    pub(crate) fn begin(&mut self, lanes: u32, entry: u32, rows: &mut [Row], immediates: &[Row], constants: &[Row]) {
+        // Warps begin often, so they are not made anew. This names every field, so that none is forgotten.
+        let Warp {
+            preds,
+            bases,
+            rows: own,
+            active,
+            pc,
+            switch_at,
+            live,
+            groups: _, // as many as `count` says
+            count,
+            recheck,
+            alone,
+            turned,
+            frames,
+            index: _,
+            arriving,
+            yielded,
+            wake,
+            looked,
+            found,
+            polls,
+            starved,
+            reduction,
+            issued,
+        } = self;
+        *preds = [0; pred::COUNT];
+        preds[usize::from(pred::PT)] = u32::MAX;
+        preds[usize::from(pred::UPT)] = u32::MAX;
+        let first = rows.as_mut_ptr().cast::<u32>();
+        (*bases, *own) = ([first, immediates.as_ptr().cast(), constants.as_ptr().cast()], first);
+        (*active, *live, *pc, *switch_at) = (lanes, lanes, entry, u32::MAX);
+        (*count, *recheck, *alone, *turned, *starved) = (0, false, false, 0, 0);
+        (*frames, *arriving, *found) = ([0; 32], [0; 16], [Found::default(); 8]);
+        (*yielded, *wake, *looked, *polls, *reduction, *issued) = (0, 0, false, 0, 0, 0);
     }
 
     /// Moves the warp to another image of the same program. It has new immediates and constants, and pcs are shifted by

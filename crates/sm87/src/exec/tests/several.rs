@@ -115,7 +115,8 @@ proptest! {
         let at = |s: Src| s.offset() / 32;
         for driver in drivers(exec) {
             let mut rows = before.clone();
-            let mut w = Warp::new(0, u32::MAX, 0, &mut rows, &[], &[]);
+            let mut w = Warp::new(0);
+            w.begin(u32::MAX, 0, &mut rows, &[], &[]);
             w.preds[..4].copy_from_slice(&p);
             // SAFETY: the warp has the registers that the micro-op names.
             let flow = unsafe { driver(&mut w, &u, exec) };
