@@ -70,6 +70,8 @@ pub(crate) struct Env<'a> {
     /// The access that failed: its address and the number of its bytes.
     pub accessed: Option<(u64, u32)>,
     pub stats: RunStats,
+    /// The number of matrix instructions so far.
+    pub matrices: u64,
     /// Whether the instructions in `stats` include the one that runs now.
     pub counted: bool,
     /// The SM's clock.

@@ -20,9 +20,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tegra_mm::Access;
 
-/// After this many instructions, the calling thread estimates how large the grid is.
+/// After this many instructions, the calling thread estimates how large the grid is, unless an earlier launch of the program
+/// has told.
 const SAMPLE: u64 = 4096;
-/// A grid with at least this many instructions is worth starting other threads.
+/// A grid that takes as long as this many instructions is worth starting other threads.
 const WORTH: u64 = 40_000;
 /// A thread reports its instructions to the grid when it has executed this many.
 const BATCH: u64 = 4096;
@@ -258,18 +259,20 @@ impl Grid<'_> {
         let mut own = Worker::new(self);
         let most = (self.threads() as u64).min(self.unstarted());
         if most > 1 {
-            let all = self.unstarted();
-            own.sample(SAMPLE);
-            let left = self.unstarted();
-            // The CTAs that are left are expected to need as many instructions as those that were started.
-            let expected = own.stats().warp_instructions / (all - left).max(1) * left;
-            if expected < WORTH {
-                own.work(WORTH);
+            // The CTAs are expected to take as long as those of the launch before.
+            let before = self.image.weight.load(Ordering::Relaxed);
+            if before.saturating_mul(self.unstarted()) < WORTH {
+                own.sample(SAMPLE);
+                // The CTAs that are left are expected to take as long as those that were started.
+                if own.weight() * self.unstarted() < WORTH {
+                    own.work(WORTH);
+                }
             }
         }
         let threads = most.min(self.unstarted() + 1);
         if threads <= 1 {
             own.work(u64::MAX);
+            self.image.weight.store(own.weight(), Ordering::Relaxed);
             return own.stats();
         }
         let mut stats = RunStats::default();
@@ -281,6 +284,7 @@ impl Grid<'_> {
             };
             let helpers: Vec<_> = (1..threads).map(|_| scope.spawn(help)).collect();
             own.work(u64::MAX);
+            self.image.weight.store(own.weight(), Ordering::Relaxed);
             stats = own.stats();
             for h in helpers {
                 match h.join() {

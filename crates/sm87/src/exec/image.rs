@@ -19,6 +19,7 @@ use crate::word::Word;
 use parking_lot::Mutex;
 use std::collections::{BTreeSet, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock};
 
 /// The number of instructions that an image may span in each direction from its entry point.
@@ -53,6 +54,8 @@ pub(crate) struct Image {
     watched: Vec<(u32, Handlers)>,
     /// What the checker looks at. It is empty unless this is a copy for a launch that is checked.
     pub looked: Looked,
+    /// What a CTA of the last launch took: see [`super::worker::Worker::weight`].
+    pub weight: AtomicU64,
     /// The places where control enters, relative to the entry point: 0, and targets that were found while the program
     /// ran.
     roots: Vec<i64>,
@@ -178,6 +181,7 @@ impl Image {
             refused: Vec::new(),
             watched: Vec::new(),
             looked: Looked::default(),
+            weight: AtomicU64::default(),
             roots,
         };
         image.lower();
@@ -334,6 +338,7 @@ impl Image {
             refused: self.refused.clone(),
             watched: self.watched.clone(),
             looked,
+            weight: AtomicU64::default(),
             roots: self.roots.clone(),
         }
     }

@@ -24,6 +24,8 @@ const TURN: u64 = 1 << 20;
 const SHORT: u64 = 1 << 14;
 const LONG: u64 = 1 << 18;
 const NAP: std::time::Duration = std::time::Duration::from_micros(50);
+/// A matrix instruction takes about as long as so many others.
+const MATRIX: u64 = 32;
 /// The number of CTAs and of warps that one SM holds.
 const CTAS_PER_SM: u32 = 16;
 const WARPS_PER_SM: u32 = 48;
@@ -54,6 +56,9 @@ pub(super) struct Worker<'g> {
     waited: u64,
     /// The counts of CTAs whose memory was given up.
     stats: RunStats,
+    matrices: u64,
+    /// The number of CTAs that were started.
+    started: u64,
     /// The instructions that this worker has not yet reported to the grid.
     pending: Cell<u64>,
 }
@@ -70,6 +75,8 @@ impl<'g> Worker<'g> {
             seen: 0,
             waited: 0,
             stats: RunStats::default(),
+            matrices: 0,
+            started: 0,
             pending: Cell::new(0),
         }
     }
@@ -79,6 +86,12 @@ impl<'g> Worker<'g> {
         let mut sum = self.stats;
         self.waiting.iter().chain(&self.spare).for_each(|r| add(&mut sum, r.env.stats));
         sum
+    }
+
+    /// What a CTA takes, in instructions of the usual kind: the mean of those that were started.
+    pub(super) fn weight(&self) -> u64 {
+        let matrices = self.waiting.iter().chain(&self.spare).map(|r| r.env.matrices).sum::<u64>() + self.matrices;
+        (self.stats().warp_instructions + MATRIX * matrices) / self.started.max(1)
     }
 
     /// Runs CTAs until none is left, or until `share` instructions were issued.
@@ -199,6 +212,7 @@ impl<'g> Worker<'g> {
     }
 
     fn start(&mut self, cta: u64) -> Resident<'g> {
+        self.started += 1;
         let mut resident = self.spare.take().unwrap_or_else(|| self.fresh());
         (resident.cta, resident.first_turn) = (cta, true);
         resident.env.ctaid = self.grid.place(cta);
@@ -213,6 +227,7 @@ impl<'g> Worker<'g> {
         self.grid.clock(resident.cta).fetch_max(resident.env.cycles(), Ordering::Relaxed);
         if let Some(old) = self.spare.replace(resident) {
             add(&mut self.stats, old.env.stats);
+            self.matrices += old.env.matrices;
         }
     }
 
@@ -242,6 +257,7 @@ impl<'g> Worker<'g> {
             fault: None,
             accessed: None,
             stats: RunStats::default(),
+            matrices: 0,
             counted: false,
             clock: Clock::default(),
             begun: grid.begun,

@@ -34,6 +34,7 @@ fn store(w: &mut Warp, d: Dst, rows: &[Fragment]) {
 /// Refuses a matrix instruction that is not executed by the whole warp.
 fn whole(env: &mut Env<'_>, u: &Uop, exec: u32) -> Result<(), Flow> {
     if exec == u32::MAX {
+        env.matrices += 1;
         return Ok(());
     }
     let text = format!("matrix instruction with lanes {exec:#010x} only");
