@@ -240,6 +240,81 @@ extern "C" __global__ void k(int *p, int zero) {
     else
         p[9 + zero] = threadIdx.x; // BUG
 }""")
+# Values that were never written. The second argument of the kernels is a buffer that nobody has written.
+NEVER_WRITTEN = (("int32", 100), ("unwritten", 100), 0)
+for how, code, also in [
+    ("a number", "p[threadIdx.x] = q[threadIdx.x] + 1; // BUG", "a result of it is stored"),
+    ("a branch", "if (q[threadIdx.x] == 5) // BUG\n        p[threadIdx.x] = p[threadIdx.x + 1] * 3 + p[99 - threadIdx.x];", ""),
+    ("an address", "p[threadIdx.x] = p[q[threadIdx.x] & 63]; // BUG", "it is part of an address"),
+    ("a counter", "atomicAdd(q + 9, 1); // BUG", "an atomic changes it"),
+    ("a half", "p[threadIdx.x] = ((short *)q)[threadIdx.x] * 3; // BUG", ""),
+    ("one of four", "int4 x = ((int4 *)q)[threadIdx.x]; // BUG\n    p[threadIdx.x] = x.x + x.z;", ""),
+    ("a copy of a copy", "int x = q[threadIdx.x]; // BUG\n    x = __shfl_xor_sync(~0u, x, 1);\n    p[threadIdx.x] = x / 3;", ""),
+]:
+    bug(f"init global: {how}", "init: global memory at 0x", f"""
+extern "C" __global__ void k(int *p, int *q, int zero) {{
+    {code}
+}}""", block=32 if "copy" in how or "four" in how else 64, arguments=(("int32", 100), ("unwritten", 200), 0),
+        also=also or "was never written, and")
+bug("init global: the rest of a buffer", "init: global memory at 0x", """
+extern "C" __global__ void k(int *p, int *q, int zero) {
+    if (threadIdx.x < 60) q[threadIdx.x] = p[threadIdx.x];
+    __syncthreads();
+    p[threadIdx.x] = q[63 - threadIdx.x] * 7; // BUG
+}""", arguments=NEVER_WRITTEN, also=" 252 bytes into the 400-byte buffer at 0x")
+for how, write, read in [
+    ("an array", "if (i < 63) own[i] = p[i];", "p[i] = own[63 - i] + 1;"),
+    ("a byte", "if (i < 63) ((char *)own)[i] = i;", "p[i] = ((char *)own)[63 - i] + 1;"),
+    ("a branch", "if (i != 20) own[i] = p[i];", "if (own[i ^ 1] > 30) p[i] = i * p[i + 3];"),
+    ("an atomic", "if (i != 20) own[i] = 0;", "atomicAdd(own + i, 2);"),
+    ("an asynchronous copy", "if (i < 60) own[i] = 0; if (i > 61) asm volatile(\"cp.async.ca.shared.global [%0], [%1], 4;\" :: "
+     "\"r\"((int)__cvta_generic_to_shared(own + i)), \"l\"(p + i)); asm volatile(\"cp.async.wait_all;\" ::: \"memory\");",
+     "p[i] = own[63 - i] + 1;"),
+]:
+    bug(f"init shared: {how}", "init: shared memory at 0x", f"""
+extern "C" __global__ void k(int *p, int zero) {{
+    __shared__ int own[64];
+    int i = threadIdx.x;
+    {write}
+    __syncthreads();
+    {read} // BUG
+    __syncthreads();
+    if (zero) p[i] = own[i];
+}}""", also="was never written, and")
+bug("init shared: dynamic", "init: shared memory at 0x80 was never written", """
+extern "C" __global__ void k(int *p, int zero) {
+    extern __shared__ int own[];
+    if (threadIdx.x != 32) own[threadIdx.x] = p[threadIdx.x];
+    __syncthreads();
+    float x = own[threadIdx.x]; // BUG
+    p[threadIdx.x] = x * x;
+}""", shared=256)
+for how, read in [("a number", "p[threadIdx.x] = own[p[threadIdx.x] & 15] + 3;"),
+                  ("a branch", "if (own[p[threadIdx.x] & 15] == 7) p[threadIdx.x] = p[1] * p[2];")]:
+    bug(f"init local: {how}", "init: local memory at 0x", f"""
+extern "C" __global__ void k(int *p, int zero) {{
+    int own[16];
+    for (int i = 0; i < 15; i++) own[i + zero] = p[i];
+    {read} // BUG
+}}""", block=32, also="was never written, and")
+for how, use, also in [
+    ("a number", "p[threadIdx.x] = x * 3;", "a result of it is stored"),
+    ("a branch", "if (x * 3 == 12) p[threadIdx.x] = p[threadIdx.x + 2] / 7;", ""),
+    ("an address", "p[threadIdx.x] = own[x & 31];", "it is part of an address"),
+    ("half of the threads", "p[threadIdx.x] = x * 3;", "a result of it is stored"),
+]:
+    bug(f"init register: {how}", "init: register R", f"""
+extern "C" __global__ void k(int *p, int zero) {{
+    __shared__ int own[32];
+    own[threadIdx.x] = 3;
+    int x;
+    if ({"threadIdx.x < 16" if "half" in how else "zero"}) {{
+        asm volatile("mov.b32 %0, %%clock;" : "=r"(x));
+        own[3] = x;
+    }}
+    asm volatile("" : "+r"(x));
+    {use} // BUG
+}}""", block=32, also=also or "was never written, and")
 # Programs without a bug: name, grid, block, dynamic shared memory, code.
 EVERYTHING = """
 extern "C" __global__ void k(int *p, int zero) {
@@ -360,6 +435,26 @@ extern "C" __global__ void k(int *p, int zero) {
         all.arrive_and_wait();
         if (blockIdx.x == 1 && threadIdx.x < 32) p[50 + threadIdx.x] = x;
     }
+}"""), ("unwritten copies", 2, 64, 0, """
+struct Padded { char a; int b; double c; };
+extern "C" __global__ void k(int *p, int zero) {
+    __shared__ Padded own[65];
+    __shared__ float4 rows[64];
+    int i = threadIdx.x, frame[16];
+    own[i].a = i; own[i].c = i;
+    if (i & 1) own[i].b = 3 * i;
+    rows[i].x = i * zero; rows[i].z = i;
+    frame[i & 15] = 3;
+    __syncthreads();
+    Padded copy = own[63 - i];
+    float4 row = rows[i ^ 33];
+    __syncthreads();
+    own[i] = copy;
+    rows[i] = row;
+    int x = frame[(i + zero) & 15], y = own[64].b;
+    __syncthreads();
+    bool odd = (63 - i) & 1;
+    if (blockIdx.x == 0) p[i] = (odd && own[i].b > 7 ? own[i].b : 0) + own[i].a + (int)rows[i].x + x + (y & zero);
 }"""), ("tiles", 1, 64, 0, """
 #include <cooperative_groups.h>
 extern "C" __global__ void k(int *p, int zero) {

@@ -5,6 +5,7 @@ import ctypes
 import functools
 import importlib.util
 import pathlib
+import typing
 
 import numpy
 
@@ -55,6 +56,12 @@ def compiled(source, way="12", *more):
 def call(name, *arguments):
     """Calls a function of the library; an error becomes an exception with the library's sentence."""
     check(name, getattr(_ffi.lib(), name)(*arguments))
+
+
+class Unwritten(typing.NamedTuple):
+    """A buffer of so many bytes that nobody has written, as an argument of a kernel."""
+
+    size: int
 
 
 class Gpu:
@@ -114,15 +121,28 @@ class Gpu:
         return kernel
 
     def launch(self, kernel, grid, block, *arguments, shared=0, flags=0):
-        """Runs a kernel to its end. An array is a buffer that holds its items before and after; anything else, a numpy number."""
+        """Runs a kernel to its end. An array is a buffer that holds its items before and after, [`Unwritten`] one that nobody has
+        written, and anything else is a number of numpy's."""
         with contextlib.ExitStack() as buffers:
-            taken = [buffers.enter_context(self.lent(a)) if isinstance(a, numpy.ndarray) else numpy.array(a) for a in arguments]
+            lent = {numpy.ndarray: self.lent, Unwritten: lambda a: self.unwritten(a.size)}
+            taken = [buffers.enter_context(lent[type(a)](a)) if type(a) in lent else numpy.array(a) for a in arguments]
             pointers = (ctypes.c_void_p * len(taken))(*[a.ctypes.data for a in taken])
             sizes = (ctypes.c_size_t * len(taken))(*[a.nbytes for a in taken])
             fence = ctypes.c_uint64()
             three = [triple(grid), triple(block)]
             call("tegrarm_launch_checked", kernel, *three, shared, pointers, sizes, len(taken), flags, ctypes.byref(fence))
             call("tegrarm_wait", self.handle, fence, _ffi.TEGRARM_WAIT_FOREVER)
+
+    @contextlib.contextmanager
+    def unwritten(self, size):
+        """A buffer that nobody has written. Yields its address."""
+        buffer, address = ctypes.c_void_p(), ctypes.c_uint64()
+        call("tegrarm_buffer_alloc", self.handle, size, 0, ctypes.byref(buffer))
+        call("tegrarm_buffer_address", buffer, None, ctypes.byref(address))
+        try:
+            yield numpy.array(address.value, dtype=numpy.uint64)
+        finally:
+            call("tegrarm_buffer_free", buffer)
 
     @contextlib.contextmanager
     def lent(self, array):

@@ -17,7 +17,7 @@ from tegrarm import _ffi
 def found():
     """What the checker says of all bugs."""
     kernels = [(name, code, "k", grid, block, arguments, options) for name, (_, _, code, grid, block, arguments, options) in BUGS.items()]
-    return checked.run(kernels, "memory,race,sync")
+    return checked.run(kernels, "memory,init,race,sync")
 
 
 def line_of(code, mark):
@@ -47,7 +47,7 @@ def test_a_site_is_reported_once():
     kernels, text = found()
     assert len([r for r in kernels["global store"] if r.startswith("memory: global store")]) == 1
     count = sum(len(reports) for reports in kernels.values())
-    assert re.search(rf"tegrarm-check: \d+ launches were checked: {count} reports \(memory \d+, race \d+, sync \d+\)\n$", text)
+    assert re.search(rf"tegrarm-check: \d+ launches were checked: {count} reports \(memory \d+, init \d+, race \d+, sync \d+\)\n$", text)
 
 
 def clean_ones():
@@ -57,7 +57,7 @@ def clean_ones():
 
 
 def test_clean_kernels_have_no_reports():
-    kernels, text = checked.run(clean_ones(), "memory,race,sync")
+    kernels, text = checked.run(clean_ones(), "memory,init,race,sync")
     assert kernels == {name: [] for name, *_ in CLEAN} and "stopped" not in text, text
     assert re.search(r"tegrarm-check: [1-9]\d* launches were checked: 0 reports\n$", text)
 

@@ -10,6 +10,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub struct Checks {
     /// Accesses outside of buffers, shared memory and local frames.
     pub memory: bool,
+    /// Values that come from memory or registers that were never written.
+    pub init: bool,
     /// Accesses to one place that nothing orders.
     pub race: bool,
     /// Misuse of barriers.
@@ -21,6 +23,8 @@ pub struct Checks {
 pub enum Kind {
     /// An access outside of what it may reach.
     Memory,
+    /// A value that was never written.
+    Init,
     /// Two accesses that nothing orders.
     Race,
     /// A barrier that is used in a wrong way.
@@ -29,12 +33,13 @@ pub enum Kind {
 
 impl Kind {
     /// Every kind, in the order in which they are counted.
-    pub const ALL: [Kind; 3] = [Kind::Memory, Kind::Race, Kind::Sync];
+    pub const ALL: [Kind; 4] = [Kind::Memory, Kind::Init, Kind::Race, Kind::Sync];
 
     /// The name by which the kind is asked for.
     pub fn name(self) -> &'static str {
         match self {
             Kind::Memory => "memory",
+            Kind::Init => "init",
             Kind::Race => "race",
             Kind::Sync => "sync",
         }
@@ -138,6 +143,7 @@ mod tests {
         checker.add(Report { kind: Kind::Memory, title: String::new(), parties: Vec::new() });
         assert_eq!(checker.take().len(), 1);
         assert!(checker.take().is_empty());
-        assert_eq!(checker.counts().collect::<Vec<_>>(), [(Kind::Memory, 1), (Kind::Race, 0), (Kind::Sync, 0)]);
+        let counts = [(Kind::Memory, 1), (Kind::Init, 0), (Kind::Race, 0), (Kind::Sync, 0)];
+        assert_eq!(checker.counts().collect::<Vec<_>>(), counts);
     }
 }

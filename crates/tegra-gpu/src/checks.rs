@@ -29,8 +29,8 @@ pub struct Reports {
 impl Reports {
     /// The checker that a GPU gets, if anything is to be looked for. It has the last word when the process ends.
     pub fn of(checks: Checks) -> Option<Arc<Reports>> {
-        let Checks { memory, race, sync } = checks;
-        let checker = Arc::new(Checker::new(sm87::Checks { memory, race, sync }));
+        let Checks { memory, init, race, sync } = checks;
+        let checker = Arc::new(Checker::new(sm87::Checks { memory, init, race, sync }));
         let reports = || Arc::new(Reports { checker, launches: AtomicU64::new(0), hw: OnceLock::new() });
         let reports = checks.any().then(reports)?;
         let (_, all) = AT_EXIT.get_or_init(|| {

@@ -9,6 +9,8 @@ use std::str::FromStr;
 pub struct Checks {
     /// Accesses outside of buffers, shared memory and local frames.
     pub memory: bool,
+    /// Values that come from memory or registers that were never written.
+    pub init: bool,
     /// Accesses to one place that nothing orders.
     pub race: bool,
     /// Misuse of barriers.
@@ -17,7 +19,7 @@ pub struct Checks {
 
 impl Checks {
     /// The names of the checks.
-    pub const NAMES: [&'static str; 3] = ["memory", "race", "sync"];
+    pub const NAMES: [&'static str; 4] = ["memory", "init", "race", "sync"];
 
     /// Whether anything is looked for.
     pub fn any(self) -> bool {
@@ -27,6 +29,7 @@ impl Checks {
     fn switch(&mut self, name: &str) -> Option<&mut bool> {
         match name {
             "memory" => Some(&mut self.memory),
+            "init" => Some(&mut self.init),
             "race" => Some(&mut self.race),
             "sync" => Some(&mut self.sync),
             _ => None,
@@ -98,7 +101,7 @@ mod tests {
         assert_eq!("".parse(), Ok(Checks::default()));
         assert_eq!("sync".parse(), Ok(Checks { sync: true, ..Checks::default() }));
         let every = Checks::NAMES.join(", ").parse::<Checks>().unwrap();
-        assert!(every.any() && every.memory && every.race && every.sync);
+        assert!(every.any() && every.memory && every.init && every.race && every.sync);
         assert_eq!(every.to_string(), Checks::NAMES.join(","));
         let error = "memory,speed".parse::<Checks>().unwrap_err();
         assert!(error.to_string().starts_with("there is no check \"speed\"; the checks are memory, "), "{error}");

@@ -4,10 +4,11 @@
 use super::drawer::Kept;
 use memmap2::{MmapOptions, MmapRaw};
 use nix::errno::Errno;
+use nix::unistd::{Whence, lseek};
 use std::any::Any;
 use std::fmt;
 use std::fs::File;
-use std::os::fd::OwnedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::ptr::NonNull;
 
 /// What the memory is. Some units treat special memory in a special way.
@@ -133,6 +134,30 @@ impl Backing {
         self.asked
     }
 
+    /// Whether anybody has used the page of the byte at `offset`, and the offset up to which the same is true of the pages
+    /// behind it. Nothing was ever written to a page that nobody has used: it is a hole in the file. A page that was used may
+    /// have been read only. All pages count as used where this cannot be known.
+    pub fn used(&self, offset: usize) -> (bool, usize) {
+        let all = (true, self.len);
+        let Some(file) = self.memfd() else { return all };
+        let Ok(start) = i64::try_from(offset) else { return all };
+        let look = |fd: BorrowedFd<'_>| {
+            // Seeking moves the place at which the program itself would read.
+            let place = lseek(fd, 0, Whence::SeekCur)?;
+            let data = lseek(fd, start, Whence::SeekData);
+            let hole = lseek(fd, start, Whence::SeekHole);
+            lseek(fd, place, Whence::SeekSet)?;
+            Ok::<_, Errno>((data, hole?))
+        };
+        match file.look(look) {
+            Ok(Ok((Ok(data), _))) if data > start => (false, data as usize),
+            // There is nothing but a hole up to the end.
+            Ok(Ok((Err(Errno::ENXIO), _))) if offset < self.len => (false, self.len),
+            Ok(Ok((Ok(_), hole))) if hole > start => (true, hole as usize),
+            _ => all,
+        }
+    }
+
     /// The address of `size` bytes at `offset`, if they lie inside.
     fn at(&self, offset: usize, size: usize) -> Option<*mut u8> {
         let inside = offset.checked_add(size).is_some_and(|end| end <= self.len);
@@ -188,4 +213,33 @@ impl Backing {
 /// Converts an error of the standard library to the errno in it.
 fn errno(error: std::io::Error) -> Errno {
     error.raw_os_error().map_or(Errno::EINVAL, Errno::from_raw)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_is_used_once_something_was_written_or_read() {
+        const PAGE: usize = 4096;
+        let backing = Backing::anonymous("test", 5 * PAGE).unwrap();
+        assert_eq!(backing.used(0), (false, 5 * PAGE));
+        assert!(backing.write(PAGE + 100, &[0]));
+        let mut byte = [0];
+        assert!(backing.read(4 * PAGE, &mut byte));
+        assert_eq!(backing.used(7), (false, PAGE));
+        assert_eq!(backing.used(PAGE), (true, 2 * PAGE));
+        assert_eq!(backing.used(2 * PAGE + 4), (false, 4 * PAGE));
+        assert_eq!(backing.used(5 * PAGE - 1), (true, 5 * PAGE));
+        // A mapping of the program's own is as good as the simulator's.
+        let file = backing.memfd().unwrap().duplicate().unwrap();
+        let map = MmapOptions::new().len(5 * PAGE).map_raw(&file).unwrap();
+        // SAFETY: the page is inside of the mapping, which nobody else uses.
+        unsafe { map.as_mut_ptr().add(2 * PAGE).write(0) };
+        assert_eq!(backing.used(2 * PAGE), (true, 3 * PAGE));
+        drop(map);
+        assert_eq!(backing.used(2 * PAGE), (true, 3 * PAGE));
+        assert_eq!(lseek(&file, 0, Whence::SeekCur), Ok(0), "the program's place in the file is what it was");
+        assert_eq!(Backing::from_memfd(file, PAGE).unwrap().used(0), (false, PAGE));
+    }
 }

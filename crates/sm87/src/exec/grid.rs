@@ -1,7 +1,7 @@
 //! A grid: its CTAs are executed one after another or on several host threads.
 #![allow(unsafe_code)]
 
-use super::check::{Inspector, World, looked_at};
+use super::check::{self, Inspector, World, looked_at};
 use super::consts::Banks;
 use super::cta::{Interrupt, Supervisor};
 use super::env::{Env, WarpError, nack};
@@ -158,6 +158,9 @@ fn register_range(_: &mut Warp, env: &mut Env<'_>, u: &Uop, _: u32) -> Flow {
 
 /// Decodes the code at `env.extend`. Returns the new image and its address.
 pub(crate) fn extended(env: &mut Env<'_>) -> Result<(Arc<Image>, u64), SmFault> {
+    if let Some(image) = check::whole(env) {
+        return Ok((image, env.image_base));
+    }
     let (code, at) = (env.launch.code, env.extend);
     let mut probe = [0; 16];
     env.tlb.read(at, &mut probe).map_err(|fault| nack(fault, true, env.sm, at))?;

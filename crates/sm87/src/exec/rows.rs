@@ -23,7 +23,7 @@ const UNIFORM: u32 = 8;
 /// The rows of B0..B15, which hold each lane's view of the convergence barriers.
 const BARRIER: u32 = 76;
 /// The row of R0.
-const REGISTER: u32 = 92;
+pub(crate) const REGISTER: u32 = 92;
 /// The number of rows after the last register, into which a register group may reach.
 const SLACK: u32 = 4;
 
@@ -58,6 +58,11 @@ impl Src {
 
     pub(crate) const fn barrier(n: u8) -> Src {
         Src((BARRIER + n as u32) * 32)
+    }
+
+    /// The row with this number in the warp's file.
+    pub(crate) const fn nth(row: usize) -> Src {
+        Src(row as u32 * 32)
     }
 
     pub(crate) const fn immediate(row: usize) -> Src {

@@ -27,7 +27,7 @@ pub(crate) struct Run {
 }
 
 /// Whether the operation only changes registers and predicates, and cannot fail. An operation that reads a clock does more.
-fn computes(op: Op) -> bool {
+pub(super) fn computes(op: Op) -> bool {
     use Op::*;
     matches!(
         op,

@@ -51,6 +51,11 @@ impl Access {
 const PAIR: u32 = crate::exec::ops::memory::PAIR;
 const SCALE: u32 = 4;
 
+/// Whether the address register is a pair.
+pub(crate) fn is_pair(u: &Uop) -> bool {
+    u.mods & PAIR != 0
+}
+
 /// Finds what the lanes in `exec` access, before they do.
 pub(crate) fn find(out: &mut Vec<Access>, w: &Warp, env: &Env<'_>, u: &Uop, shape: Shape, exec: u32) {
     out.clear();
@@ -60,12 +65,12 @@ pub(crate) fn find(out: &mut Vec<Access>, w: &Warp, env: &Env<'_>, u: &Uop, shap
     let uniform = if shape.swaps { 0 } else { w.get64(u.c, 0) };
     for lane in lanes(on) {
         let access = |memory, at| Access { lane, memory, at, len, reads, writes, atomic };
-        let wide = own(lane).wrapping_add(u.imm as i32 as u64).wrapping_add(uniform);
+        let wide = || own(lane).wrapping_add(u.imm as i32 as u64).wrapping_add(uniform);
         let narrow = |scale: u32| (w.get(u.a, lane) << scale).wrapping_add(u.imm).wrapping_add(uniform as u32);
         match space {
-            Space::Global => out.push(access(Memory::Global, wide)),
+            Space::Global => out.push(access(Memory::Global, wide())),
             Space::Generic => {
-                let (memory, at) = place(env, wide);
+                let (memory, at) = place(env, wide());
                 out.push(access(memory, at));
             }
             Space::Shared => {

@@ -1,6 +1,6 @@
 //! Who has last written and read each word of memory.
 
-use std::collections::HashMap;
+use super::quick::Quick;
 
 /// An access that was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -43,27 +43,27 @@ pub(crate) struct Cell {
 /// The words of a page.
 const WORDS: usize = 1024;
 type Page = Box<[Cell; WORDS]>;
+/// The pages of which is known at once where they are.
+const WAYS: usize = 16;
 /// The most pages that are remembered. More memory is not looked at.
 const MOST: usize = 8 << 10;
 
 /// The words of a large memory.
 #[derive(Debug, Default)]
 pub(crate) struct Cells {
-    index: HashMap<u64, usize>,
+    index: Quick<u64, usize>,
     pages: Vec<Page>,
-    /// The page that was used last.
-    last: Option<(u64, usize)>,
+    /// The numbers of the pages that were used last, and one more than their places.
+    recent: [(u64, usize); WAYS],
 }
 
 impl Cells {
     /// The cell of the word at an address; `None` when too much memory is in use.
     pub(crate) fn at(&mut self, address: u64) -> Option<&mut Cell> {
         let (number, word) = (address >> 12, (address >> 2) as usize & (WORDS - 1));
-        let page = match self.last {
-            Some((last, page)) if last == number => page,
-            _ => self.page(number)?,
-        };
-        self.last = Some((number, page));
+        let recent = self.recent[number as usize % WAYS];
+        let page = if recent.0 == number && recent.1 > 0 { recent.1 - 1 } else { self.page(number)? };
+        self.recent[number as usize % WAYS] = (number, page + 1);
         Some(&mut self.pages[page][word])
     }
 

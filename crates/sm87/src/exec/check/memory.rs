@@ -94,6 +94,13 @@ fn beyond(extent: &Extent, at: u64, len: u64) -> String {
     }
 }
 
+/// Where in a buffer an address is.
+pub(super) fn place(table: &PageTable, at: u64) -> Option<String> {
+    let extent = table.find(at)?;
+    let (start, bytes) = (extent.va, used(extent));
+    Some(format!("{} bytes into the {bytes}-byte buffer at {start:#x}", at - start))
+}
+
 /// The buffer that is nearest to an address where nothing is mapped.
 fn nearest(table: &PageTable, at: u64) -> String {
     if at < 1 << 16 {

@@ -4,8 +4,10 @@
 //!   mod       which instructions are looked at: they get another handler, in a copy of the program
 //!    ├ plan     what must be known of an instruction     access   the bytes that its lanes access
 //!    ├ limits   how far shared and local memory reach
-//!    ├ order    what happened before what                cells    who has last used each word
-//!    └ memory   bounds        sync   barriers            race     accesses without an order
+//!    ├ order    what happened before what                cells    who has last used each word     quick    maps
+//!    ├ memory   bounds        sync   barriers            race     accesses without an order
+//!    └ init     values that were never written: written   which bytes were      shadow   which lanes of registers hold such
+//!                    operands   what instructions read      trial    what they make of it
 //! ```
 //!
 //! A launch without a checker has no inspector and no such copy, so that it executes what it always executed.
@@ -13,12 +15,18 @@
 
 mod access;
 mod cells;
+mod init;
 mod limits;
 mod memory;
+mod operands;
 mod order;
 mod plan;
+mod quick;
 mod race;
+mod shadow;
 mod sync;
+mod trial;
+mod written;
 
 pub(crate) use race::World;
 
@@ -30,7 +38,9 @@ use crate::check::{Checker, Checks, Kind, Party, Place, Report};
 use crate::launch::Launch;
 use crate::word::Word;
 use access::Access;
+use init::Init;
 use limits::Limits;
+use operands::Program;
 use parking_lot::Mutex;
 use plan::Plan;
 use race::Races;
@@ -43,14 +53,19 @@ pub(crate) struct Looked {
     plans: Vec<Plan>,
     handlers: Vec<Handlers>,
     /// A number made of the program's code.
-    program: u64,
+    code: u64,
+    /// The operands of the instructions, if it matters what was written.
+    program: Arc<Program>,
+    /// Whether all instructions are looked at.
+    whole: bool,
 }
 
 impl Looked {
     /// What to look at in a program.
-    fn at(uops: &[Uop], word: impl Fn(u32) -> Word, checks: Checks) -> Looked {
+    fn at(image: &Image, checks: Checks) -> Looked {
+        let (uops, word) = (&image.uops, |at: u32| Word(image.word(at)));
         let plan = |u: &Uop| match Plan::of(word(u.at), u) {
-            Plan::Access(_) if !checks.memory && !checks.race => Plan::Nothing,
+            Plan::Access(_) if !checks.memory && !checks.race && !checks.init => Plan::Nothing,
             Plan::Barrier(_) if !checks.sync && !checks.race => Plan::Nothing,
             Plan::Warpsync if !checks.sync => Plan::Nothing,
             Plan::Fence(_) | Plan::Exit if !checks.race => Plan::Nothing,
@@ -59,7 +74,8 @@ impl Looked {
         let mut code = DefaultHasher::new();
         uops.iter().for_each(|u| word(u.at).hash(&mut code));
         let (plans, handlers) = (uops.iter().map(plan).collect(), uops.iter().map(|u| u.run).collect());
-        Looked { plans, handlers, program: code.finish() }
+        let program = if checks.init { Program::of(image) } else { Program::default() };
+        Looked { plans, handlers, code: code.finish(), program: Arc::new(program), whole: false }
     }
 
     /// The plan of an instruction, and its own handlers.
@@ -69,23 +85,60 @@ impl Looked {
 
     /// Whether an instruction is looked at.
     fn has(&self, at: u32) -> bool {
-        self.plans.get(at as usize).is_some_and(|plan| *plan != Plan::Nothing)
+        self.plans.get(at as usize).is_some_and(|plan| *plan != Plan::Nothing) || self.program.matters(at)
     }
 }
 
 /// A copy of a program in which the instructions that matter are looked at.
 pub(crate) fn looked_at(image: &Image, checks: Checks) -> Image {
-    let looked = Looked::at(&image.uops, |at| Word(image.word(at)), checks);
+    let looked = Looked::at(image, checks);
     let has: Vec<bool> = (0..image.uops.len() as u32).map(|at| looked.has(at)).collect();
-    image.replaced(Handlers::all(look), |at| has[at], looked)
+    let handlers = Handlers::all(if checks.init { look_and_follow } else { look });
+    image.replaced(handlers, |at| has[at], looked)
 }
 
 /// Looks at an instruction, and then executes it.
 fn look(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
     let (plan, handlers) = env.image.looked.of(u.at);
-    env.inspect(|inspector, env| inspector.inspect(w, env, u, exec, plan));
+    env.inspect(|inspector, env| {
+        inspector.inspect(w, env, u, exec, plan);
+    });
     // SAFETY: these are the handlers that the micro-op was lowered with. One is chosen as the interpreter does it.
     unsafe { handlers.of(exec)(w, env, u, exec) }
+}
+
+/// Looks at an instruction, executes it, and follows what it makes of values that were never written.
+fn look_and_follow(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
+    let (plan, handlers) = env.image.looked.of(u.at);
+    let Some(mut inspector) = env.inspector.take() else { return Flow::Next };
+    let goes_on = plan == Plan::Nothing || inspector.inspect(w, env, u, exec, plan);
+    let flow = if goes_on {
+        inspector.follow(w, env, u, exec, handlers)
+    } else {
+        env.extend = env.pc(u.at);
+        Flow::Extend
+    };
+    env.inspector = Some(inspector);
+    flow
+}
+
+/// The program in which every instruction is looked at, if the CTA needs it now. It has the same places.
+pub(crate) fn whole(env: &mut Env<'_>) -> Option<Arc<Image>> {
+    let init = env.inspector.as_mut()?.init.as_mut()?;
+    if !std::mem::take(&mut init.wants) {
+        return None;
+    }
+    let image = &env.image;
+    let mut world = init.world.lock();
+    let known =
+        world.whole.as_ref().filter(|known| known.looked.code == image.looked.code && known.entry == image.entry);
+    if let Some(known) = known {
+        return Some(known.clone());
+    }
+    let looked = Looked { whole: true, ..image.looked.clone() };
+    let whole = Arc::new(image.replaced(Handlers::all(look_and_follow), |at| at < image.len() as usize, looked));
+    world.whole = Some(whole.clone());
+    Some(whole)
 }
 
 /// A lane at an instruction, and what it does there.
@@ -109,6 +162,7 @@ pub(crate) struct Inspector {
     found: [memory::Found; 16],
     named: [Option<sync::Named>; 16],
     races: Option<Box<Races>>,
+    init: Option<Box<Init>>,
 }
 
 impl Inspector {
@@ -122,29 +176,36 @@ impl Inspector {
         let limits = Limits::of(launch, image);
         let (accesses, found, named) = (Vec::with_capacity(64), Default::default(), [None; 16]);
         let races = shared.checks().race.then(|| Races::new(world, launch.shared_bytes));
-        Box::new(Inspector { shared: shared.clone(), limits, ctaid: None, accesses, found, named, races })
+        let registers = image.looked.program.unwritten;
+        let init = shared.checks().init.then(|| Init::new(world, launch, limits.arrays, registers));
+        Box::new(Inspector { shared: shared.clone(), limits, ctaid: None, accesses, found, named, races, init })
     }
 
     /// If the CTA is another one than before, nothing is known of it.
-    fn begin(&mut self, ctaid: [u32; 3], grid: [u32; 3]) {
+    fn begin(&mut self, ctaid: [u32; 3], launch: &Launch) {
         if self.ctaid.replace(ctaid) == Some(ctaid) {
             return;
         }
         self.named = [None; 16];
-        self.races.iter_mut().for_each(|races| races.begin(ctaid, grid));
+        self.races.iter_mut().for_each(|races| races.begin(ctaid, launch.grid));
+        self.init.iter_mut().for_each(|init| init.begin(launch));
     }
 
-    fn inspect(&mut self, w: &Warp, env: &Env<'_>, u: &Uop, exec: u32, plan: Plan) {
+    /// Looks at an instruction. The result is false if it must not be executed yet.
+    fn inspect(&mut self, w: &Warp, env: &Env<'_>, u: &Uop, exec: u32, plan: Plan) -> bool {
         let (checks, warp) = (self.shared.checks(), w.index as usize);
-        self.begin(env.ctaid, env.launch.grid);
+        self.begin(env.ctaid, env.launch);
         if let Some(races) = &mut self.races {
             races.order.goes_on(warp);
         }
         match plan {
             Plan::Nothing => {}
             Plan::Access(shape) => {
-                let mut accesses = std::mem::take(&mut self.accesses);
-                access::find(&mut accesses, w, env, u, shape, exec);
+                access::find(&mut self.accesses, w, env, u, shape, exec);
+                if !self.values(w, env, u, shape, exec) {
+                    return false;
+                }
+                let accesses = std::mem::take(&mut self.accesses);
                 if checks.memory {
                     accesses.iter().for_each(|access| self.bounds(w, env, u, access));
                 }
@@ -156,6 +217,7 @@ impl Inspector {
             Plan::Exit => self.races.iter_mut().for_each(|races| races.order.exits(warp)),
             Plan::Warpsync => self.warpsync(w, env, u, exec),
         }
+        true
     }
 
     /// Reports what is wrong at an instruction, if it was not reported yet.
@@ -180,7 +242,7 @@ impl Inspector {
         other: u32,
         make: impl FnOnce(&dyn Fn(Part) -> Party) -> (String, Vec<Party>),
     ) {
-        let program = env.image.looked.program;
+        let program = env.image.looked.code;
         if !self.shared.is_new(Place { kind, program, at: [env.pc(at), env.pc(other)], which }) {
             return;
         }

@@ -4,7 +4,8 @@
 //! word with an atomic. An access happened before if the warp that makes the next one has learnt of its time. The lanes of a
 //! warp count as one: machine code that executes together is ordered.
 
-use std::collections::{HashMap, VecDeque};
+use super::quick::Quick;
+use std::collections::VecDeque;
 
 /// The most warps of a CTA.
 pub(crate) const WARPS: usize = 32;
@@ -40,12 +41,12 @@ pub(crate) struct Order {
     /// The warps that have executed a fence since they were last at a barrier.
     fenced: u32,
     /// Words of shared memory through which warps tell each other what they know.
-    words: HashMap<u32, Times>,
+    words: Quick<u32, Times>,
     /// The time of the CTA, and the times of others that it knows.
     pub time: u32,
-    pub others: HashMap<u32, u32>,
+    pub others: Quick<u32, u32>,
     /// How much of what was told through words of global memory each warp has learnt.
-    pub heard: HashMap<(u64, u8), u64>,
+    pub heard: Quick<(u64, u8), u64>,
     /// Whether the CTA has executed a fence, and one for the whole GPU.
     pub fence: bool,
     pub gpu_fence: bool,
@@ -62,10 +63,10 @@ impl Order {
             meetings: Default::default(),
             exited: [0; WARPS],
             fenced: 0,
-            words: HashMap::new(),
+            words: Quick::default(),
             time: 1,
-            others: HashMap::new(),
-            heard: HashMap::new(),
+            others: Quick::default(),
+            heard: Quick::default(),
             fence: false,
             gpu_fence: false,
         }

@@ -7,14 +7,18 @@ use super::access::{Access, Memory};
 use super::cells::{Cell, Cells, Stamp};
 use super::order::{Order, Times, WARPS, join};
 use super::plan::Shape;
+use super::quick::Quick;
+use super::written::Pages;
 use super::{Inspector, Part};
 use crate::check::Kind;
 use crate::exec::env::Env;
+use crate::exec::image::Image;
 use crate::exec::uop::Uop;
 use crate::exec::warp::Warp;
 use parking_lot::Mutex;
-use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::Arc;
+use tegra_mm::Backing;
 
 /// What was told through a word of global memory.
 #[derive(Debug, Default)]
@@ -22,16 +26,20 @@ struct Told {
     /// How often something was told.
     news: u64,
     /// The times of CTAs.
-    ctas: HashMap<u32, u32>,
+    ctas: Quick<u32, u32>,
     /// What the warps of each CTA knew that told something.
-    own: HashMap<u32, Times>,
+    own: Quick<u32, Times>,
 }
 
 /// Global memory as a launch has used it.
 #[derive(Debug, Default)]
 pub(crate) struct World {
+    /// What was written to it.
+    pub(super) pages: Pages,
+    /// The program in which every instruction is looked at, once a CTA needed it.
+    pub(super) whole: Option<Arc<Image>>,
     cells: Cells,
-    words: HashMap<u64, Told>,
+    words: Quick<u64, Told>,
 }
 
 /// The accesses of a CTA, and of all CTAs of its launch.
@@ -42,6 +50,28 @@ pub(crate) struct Races {
     world: Arc<Mutex<World>>,
     execution: u32,
     cta: u32,
+    place: Place,
+}
+
+/// Where the memory of the buffer is that was stored to last.
+#[derive(Debug, Default)]
+struct Place {
+    addresses: Range<u64>,
+    backing: Option<Arc<Backing>>,
+    offset: usize,
+}
+
+impl Place {
+    /// Reads what global memory holds.
+    fn read(&mut self, env: &Env<'_>, at: u64, bytes: &mut [u8]) -> bool {
+        if !self.addresses.contains(&at) {
+            let Some(extent) = env.launch.table.find(at) else { return false };
+            let (addresses, backing) = (extent.va..extent.end(), extent.backing.clone());
+            *self = Place { addresses, backing, offset: extent.offset };
+        }
+        let offset = self.offset + (at - self.addresses.start) as usize;
+        self.backing.as_ref().is_some_and(|backing| backing.read(offset, bytes))
+    }
 }
 
 /// An access that the one that is made now may race with.
@@ -54,7 +84,14 @@ impl Races {
     /// Nothing was accessed.
     pub(super) fn new(world: &Arc<Mutex<World>>, shared_bytes: u32) -> Box<Races> {
         let shared = vec![Cell::default(); shared_bytes.div_ceil(4) as usize];
-        Box::new(Races { order: Order::new(), shared, world: world.clone(), execution: 0, cta: 0 })
+        Box::new(Races {
+            order: Order::new(),
+            shared,
+            world: world.clone(),
+            execution: 0,
+            cta: 0,
+            place: Place::default(),
+        })
     }
 
     /// Another CTA begins.
@@ -64,11 +101,27 @@ impl Races {
         self.cta = ctaid[0] + grid[0] * (ctaid[1] + grid[1] * ctaid[2]);
     }
 
+    /// The last accesses to a word.
+    #[inline(always)]
+    fn cell<'r>(&'r mut self, world: &'r mut World, memory: Memory, word: u64) -> Option<&'r mut Cell> {
+        if memory == Memory::Shared { self.shared.get_mut(word as usize / 4) } else { world.cells.at(word) }
+    }
+
+    /// Whether a warp reads whole words again that it has read: it learns nothing new of races.
+    #[inline(always)]
+    fn has_read(&mut self, world: &mut World, access: &Access, now: Stamp) -> bool {
+        let (now, words) = (Stamp { bytes: 15, ..now }, access.len / 4);
+        let mut same = |i: u32| {
+            let cell = self.cell(world, access.memory, access.at + 4 * u64::from(i));
+            cell.is_some_and(|cell| !cell.tells && cell.reads[0].is_like(&now))
+        };
+        words > 0 && access.at & 3 == 0 && (0..words).all(&mut same)
+    }
+
     /// Notes the access of one word, and finds what it races with.
     fn touch(&mut self, world: &mut World, access: &Access, word: u64, now: Stamp) -> Option<Conflict> {
         let is_shared = access.memory == Memory::Shared;
-        let cell = if is_shared { self.shared.get_mut(word as usize / 4) } else { world.cells.at(word) };
-        let cell = cell?;
+        let cell = if is_shared { self.shared.get_mut(word as usize / 4)? } else { world.cells.at(word)? };
         let order = &mut self.order;
         let is_plain_load = !access.writes && !now.strong && !cell.tells;
         // A warp that reads again what it has read learns nothing new of races.
@@ -141,7 +194,7 @@ fn before(order: &Order, other: &Stamp, now: &Stamp) -> bool {
 }
 
 /// The warp learns what others told through a word.
-fn learn(order: &mut Order, words: &HashMap<u64, Told>, is_shared: bool, word: u64, now: Stamp) {
+fn learn(order: &mut Order, words: &Quick<u64, Told>, is_shared: bool, word: u64, now: Stamp) {
     if is_shared {
         return order.acquires(now.warp.into(), word as u32);
     }
@@ -160,7 +213,7 @@ fn learn(order: &mut Order, words: &HashMap<u64, Told>, is_shared: bool, word: u
 }
 
 /// The warp tells through a word what it knows. Other CTAs learn it only if there was a fence for the whole GPU.
-fn tell(order: &mut Order, words: &mut HashMap<u64, Told>, is_shared: bool, word: u64, (warp, cta): (usize, u32)) {
+fn tell(order: &mut Order, words: &mut Quick<u64, Told>, is_shared: bool, word: u64, (warp, cta): (usize, u32)) {
     if is_shared {
         order.releases(warp, word as u32);
         return order.moves_on(warp);
@@ -202,7 +255,13 @@ impl Inspector {
             strong: shape.atomic || shape.strong,
             looked_at: false,
         };
+        let is_plain_load = !shape.writes && !now.strong;
+        let mut last = None;
         for access in accesses.iter().filter(|access| access.memory != Memory::Local) {
+            // Lanes that read what the lane before them reads learn nothing new.
+            if is_plain_load && last.replace((access.memory, access.at)) == Some((access.memory, access.at)) {
+                continue;
+            }
             let end = access.at + u64::from(access.len);
             let mut word = access.at & !3;
             let mut conflict = None;
@@ -210,8 +269,11 @@ impl Inspector {
             now.looked_at = access.atomic && (shape.swaps || self.limits.objects || access.memory == Memory::Global);
             // An atomic of another lane may have told something.
             (now.time, now.cta_time) = (races.order.now(warp), races.order.time);
+            if is_plain_load && races.has_read(&mut world, access, now) {
+                continue;
+            }
             // What a store leaves as it was, nobody can tell from no store.
-            if access.writes && !access.atomic && leaves(w, env, u, shape, access) {
+            if access.writes && !access.atomic && leaves(&mut races.place, w, env, u, shape, access) {
                 continue;
             }
             while word < end {
@@ -262,18 +324,18 @@ fn stores_the_same(w: &Warp, u: &Uop, access: &Access, other: &Stamp, now: &Stam
 }
 
 /// Whether memory has the bytes already that a lane stores.
-fn leaves(w: &Warp, env: &Env<'_>, u: &Uop, shape: Shape, access: &Access) -> bool {
+fn leaves(place: &mut Place, w: &Warp, env: &Env<'_>, u: &Uop, shape: Shape, access: &Access) -> bool {
     let mut before = [0; 16];
     let before = &mut before[..access.len as usize];
+    // LDGSTS has its bytes elsewhere.
+    if shape.space == super::plan::Space::Copy {
+        return false;
+    }
     let known = match access.memory {
         Memory::Shared => env.shared.peek(access.at as u32, before),
-        _ => env.launch.table.find(access.at).is_some_and(|extent| {
-            let offset = extent.offset + (access.at - extent.va) as usize;
-            extent.backing.as_ref().is_some_and(|backing| backing.read(offset, before))
-        }),
+        _ => place.read(env, access.at, before),
     };
-    // LDGSTS has its bytes elsewhere.
-    if !known || shape.space == super::plan::Space::Copy {
+    if !known {
         return false;
     }
     let word = |i: usize| w.get(u.b.plus(i as u32), access.lane).to_le_bytes();

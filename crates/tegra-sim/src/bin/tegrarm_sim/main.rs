@@ -113,7 +113,7 @@ struct Run {
     /// The board has this much memory, in MiB.
     #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u64).range(1..=MOST_MIB))]
     memory: Option<u64>,
-    /// Looks for errors in kernels: memory, race, sync, divided by commas. Reports go to standard error.
+    /// Looks for errors in kernels: memory, init, race, sync, divided by commas. Reports go to standard error.
     #[arg(long, value_name = "CHECKS")]
     check: Option<Checks>,
     /// Ends with this status if the program succeeded and --check found something.

@@ -1,0 +1,84 @@
+//! Which lanes of which rows hold values that were never written.
+
+use super::operands::{Operands, Registers};
+use crate::exec::rows;
+use crate::exec::uop::Uop;
+
+/// The rows of a warp.
+const ROWS: usize = rows::REGISTER as usize + 256 + 4;
+/// The predicates of a warp.
+const PREDICATES: usize = rows::pred::COUNT;
+
+/// What is known of a row or a predicate.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Unwritten {
+    /// The lanes whose value was never written, or made of such values.
+    pub lanes: u32,
+    /// Those of them whose value is made of such values: it is not a copy of one.
+    pub made: u32,
+    /// Where the value of the last of them comes from: an index of the origins.
+    pub origin: u32,
+}
+
+impl Unwritten {
+    /// Lanes were written.
+    pub(crate) fn forget(&mut self, lanes: u32) {
+        (self.lanes, self.made) = (self.lanes & !lanes, self.made & !lanes);
+    }
+
+    /// Lanes have values that were never written.
+    pub(crate) fn note(&mut self, lanes: u32, made: u32, origin: u32) {
+        if lanes != 0 {
+            *self = Unwritten { lanes: self.lanes | lanes, made: self.made & !lanes | made & lanes, origin };
+        }
+    }
+}
+
+/// The rows and predicates of a warp.
+#[derive(Clone, Debug)]
+pub(crate) struct Shadow {
+    pub rows: Box<[Unwritten; ROWS]>,
+    pub predicates: [Unwritten; PREDICATES],
+    /// Whether there may be any such lane.
+    pub any: bool,
+}
+
+impl Shadow {
+    /// A warp begins: nothing has written the registers that its program may read first.
+    pub(crate) fn new(registers: Registers) -> Shadow {
+        let mut shadow = Shadow {
+            rows: Box::new([Unwritten::default(); ROWS]),
+            predicates: [Unwritten::default(); PREDICATES],
+            any: false,
+        };
+        for row in registers.rows() {
+            shadow.rows[row].lanes = u32::MAX;
+            shadow.any = true;
+        }
+        shadow
+    }
+
+    /// Whether an instruction reads anything that was not written.
+    pub(crate) fn reads(&self, u: &Uop, operands: &Operands) -> bool {
+        self.any
+            && (operands.rows().any(|row| self.rows[row].lanes != 0)
+                || [u.guard, u.ps, u.pt].iter().any(|p| self.predicates[usize::from(p.index)].lanes != 0))
+    }
+
+    /// What an instruction writes is written.
+    pub(crate) fn writes(&mut self, u: &Uop, operands: &Operands, exec: u32) {
+        if !self.any {
+            return;
+        }
+        for row in operands.written() {
+            // A uniform register is written as a whole.
+            self.rows[row].forget(if row < rows::REGISTER as usize { u32::MAX } else { exec });
+        }
+        for p in [u.pd, u.pe] {
+            self.predicates[usize::from(p)].forget(if p >= rows::pred::UNIFORM { u32::MAX } else { exec });
+        }
+        if operands.all_predicates {
+            self.predicates.iter_mut().for_each(|p| p.forget(exec));
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! What an instruction makes of values that were never written. It is tried with several values in their place: what is the
+//! same every time does not depend on them. So no rule is needed for any operation, and none reports what makes no difference.
+#![allow(unsafe_code)]
+
+use super::operands::Operands;
+use super::shadow::{Shadow, Unwritten};
+use crate::exec::env::Env;
+use crate::exec::rows::{REGISTER, Src, pred};
+use crate::exec::uop::{Flow, Handler, Uop};
+use crate::exec::warp::{Warp, lanes};
+
+/// Values of all kinds: zero, all ones and no number, a large positive one and a small negative one.
+const VALUES: [u32; 4] = [0, u32::MAX, 0x7f7f_7b01, 0x8000_8400];
+/// A last trial is made with the values of another source.
+const TRIALS: usize = VALUES.len() + 1;
+
+type Lanes = [u32; 32];
+
+/// A row or predicate that an instruction reads, and its unwritten lanes.
+type Source = (usize, Unwritten);
+
+/// The value of source `k` in a trial.
+fn value(trial: usize, k: usize, lane: u32, equal: &Lanes) -> u32 {
+    if trial < VALUES.len() { VALUES[(trial + k) % VALUES.len()] } else { equal[lane as usize] }
+}
+
+/// What an instruction left behind in a trial.
+struct Outcome {
+    rows: Vec<Lanes>,
+    predicates: [u32; 2],
+}
+
+/// Executes an instruction that only changes registers and predicates, and finds which of them depend on what was never
+/// written.
+///
+/// # Safety
+/// `run` is the handler of the micro-op for the lanes in `exec`.
+pub(super) unsafe fn execute(
+    shadow: &mut Shadow,
+    (w, env, u, exec): (&mut Warp, &mut Env<'_>, &Uop, u32),
+    run: Handler,
+    operands: &Operands,
+) -> Flow {
+    let mut sources: Vec<Source> = operands.rows().map(|row| (row, shadow.rows[row])).collect();
+    sources.retain(|(_, unwritten)| unwritten.lanes != 0);
+    sources.dedup_by_key(|(row, _)| *row);
+    let predicate = |p: u8| (usize::from(p), shadow.predicates[usize::from(p)]);
+    let mut predicates = [predicate(u.ps.index), predicate(u.pt.index)].to_vec();
+    predicates.retain(|(_, unwritten)| unwritten.lanes != 0);
+    let guard = shadow.predicates[usize::from(u.guard.index)];
+    // SAFETY: the caller says that this is the handler of the micro-op.
+    let outcomes = unsafe { outcomes(w, env, u, exec, run, operands, &sources, &predicates) };
+    // SAFETY: as above.
+    let flow = unsafe { run(w, env, u, exec) };
+    if flow != Flow::Next {
+        return flow;
+    }
+    shadow.writes(u, operands, exec);
+    let all = || sources.iter().chain(&predicates).map(|(row, unwritten)| (*row, *unwritten));
+    let Some(origin) = all().map(|(row, unwritten)| origin(row, unwritten)).chain([guard.origin]).next() else {
+        return flow;
+    };
+    // Whether one of the sources is more than a copy. What moves parts about makes nothing new.
+    let made = |lanes: u32| if all().any(|(_, unwritten)| unwritten.made != 0) { lanes } else { 0 };
+    // Nobody knows whether lanes with an unwritten guard execute the instruction.
+    let doubtful = w.active & guard.lanes;
+    // A part of a register may come from another one. Such a value counts as written, as in memory.
+    let is_source = |row: usize| sources.iter().any(|(source, _)| *source == row);
+    let merges = operands.moves || operands.rows().any(|row| row >= REGISTER as usize && !is_source(row));
+    for (i, row) in operands.written().enumerate() {
+        let own = if row < REGISTER as usize { u32::MAX } else { exec };
+        let (differ, copied) = outcomes.as_deref().map_or((0, 0), |tried| compare(tried, i, sources.len(), merges));
+        let copied = if operands.moves { u32::MAX } else { copied };
+        shadow.rows[row].note(differ & own, made(differ) | differ & !copied, origin);
+        shadow.rows[row].note(doubtful, doubtful, origin);
+    }
+    for (i, p) in [u.pd, u.pe].into_iter().enumerate().filter(|(_, p)| ![pred::SINK, pred::UNIFORM_SINK].contains(p)) {
+        let tried = outcomes.as_deref().unwrap_or_default();
+        let first = tried.first().map_or(0, |outcome| outcome.predicates[i]);
+        let differ = tried.iter().fold(0, |differ, outcome| differ | outcome.predicates[i] ^ first);
+        let own = if p >= pred::UNIFORM { u32::MAX } else { exec };
+        shadow.predicates[usize::from(p)].note(differ & own | doubtful, differ & own | doubtful, origin);
+    }
+    flow
+}
+
+/// Where the value of a source comes from: a register that nothing wrote has itself as its origin.
+pub(super) fn origin(row: usize, unwritten: Unwritten) -> u32 {
+    if unwritten.origin != 0 { unwritten.origin } else { super::init::register(row) }
+}
+
+/// The outcomes of all trials, unless the instruction fails in one of them. The warp is as before.
+#[allow(clippy::too_many_arguments)]
+unsafe fn outcomes(
+    w: &mut Warp,
+    env: &mut Env<'_>,
+    u: &Uop,
+    exec: u32,
+    run: Handler,
+    operands: &Operands,
+    sources: &[Source],
+    predicates: &[Source],
+) -> Option<Vec<Outcome>> {
+    if sources.is_empty() && predicates.is_empty() {
+        return None;
+    }
+    let touched: Vec<usize> = operands.written().chain(sources.iter().map(|(row, _)| *row)).collect();
+    let before: Vec<Lanes> = touched.iter().map(|row| w.row(Src::nth(*row))).collect();
+    let before_predicates = w.preds;
+    let written = operands.written().len();
+    let is_source = |row: usize| sources.iter().any(|(source, _)| *source == row);
+    let equal = operands.rows().find(|row| operands.compares && !is_source(*row));
+    let equal = [u.a, u.b].into_iter().find(|s| s.space() != 0).or(equal.map(Src::nth)).map_or([0; 32], |s| w.row(s));
+    let mut outcomes = Vec::with_capacity(TRIALS);
+    for trial in 0..TRIALS {
+        for (k, (row, unwritten)) in sources.iter().enumerate() {
+            let mut values = before[written + k];
+            lanes(unwritten.lanes).for_each(|lane| values[lane as usize] = value(trial, k, lane, &equal));
+            w.put_row(Src::nth(*row).as_dst(), &values);
+        }
+        for (k, (p, unwritten)) in predicates.iter().enumerate() {
+            w.set_pred(*p as u8, unwritten.lanes, if trial >> k & 1 == 1 { u32::MAX } else { 0 });
+        }
+        // SAFETY: the caller says that this is the handler of the micro-op. It only changes what is restored below.
+        let flow = unsafe { run(w, env, u, exec) };
+        let rows = operands.written().map(|row| w.row(Src::nth(row))).collect();
+        let predicates = [u.pd, u.pe].map(|p| w.preds[usize::from(p) & 31]);
+        touched.iter().zip(&before).for_each(|(row, values)| w.put_row(Src::nth(*row).as_dst(), values));
+        w.preds = before_predicates;
+        if flow != Flow::Next {
+            env.fault = None;
+            return None;
+        }
+        outcomes.push(Outcome { rows, predicates });
+    }
+    Some(outcomes)
+}
+
+/// The lanes of a written row that were not the same in all trials, and those that were always equal to one of the sources. With
+/// `merges`, lanes of which a byte was the same do not count.
+fn compare(tried: &[Outcome], row: usize, sources: usize, merges: bool) -> (u32, u32) {
+    let (mut differ, mut copied) = (0, 0);
+    for lane in 0..32 {
+        let value_in = |trial: usize| tried[trial].rows[row][lane as usize];
+        let bits = (1..TRIALS).fold(0, |bits, trial| bits | value_in(trial) ^ value_in(0));
+        let same = bits == 0 || merges && bits.to_le_bytes().contains(&0);
+        let copies = |k: usize| (0..VALUES.len()).all(|trial| value_in(trial) == value(trial, k, lane, &[0; 32]));
+        differ |= u32::from(!same) << lane;
+        copied |= u32::from((0..sources).any(copies)) << lane;
+    }
+    (differ, copied)
+}
