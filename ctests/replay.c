@@ -17,7 +17,7 @@ enum { N = 64, RUNS = 300 };
 /* --- allocations of this thread, unless another tool counts them --------------------------------------------------- */
 
 static _Thread_local unsigned allocations;
-#if !defined(__SANITIZE_ADDRESS__) && defined(__GLIBC__)
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) && defined(__GLIBC__)
 void *__libc_malloc(size_t);
 void *__libc_calloc(size_t, size_t);
 void *__libc_realloc(void *, size_t);
@@ -39,9 +39,13 @@ static void trapped(int signal, siginfo_t *info, void *context)
     last_call = info->si_syscall;
 }
 
-/* The result is false if the kernel cannot do this, or if another program (valgrind) makes this program's system calls. */
+/* The result is false if the kernel cannot do this, or if something else (valgrind, the thread sanitizer) makes this program's system calls
+ * or more of them. */
 static int can_watch(void)
 {
+#ifdef __SANITIZE_THREAD__
+    return 0;
+#endif
     const char *preload = getenv("LD_PRELOAD");
     if (preload && strstr(preload, "vgpreload"))
         return 0;

@@ -21,12 +21,27 @@ fuzz: $(FUZZ)/bin/cargo-fuzz  ## every fuzz target for FUZZ_SECONDS each (needs 
 			-max_total_time=$(FUZZ_SECONDS) -timeout=20 -rss_limit_mb=4096; \
 	done
 
-# The standard library is instrumented too (-Zbuild-std), because threads synchronize through its locks. No report is suppressed.
-TSAN_TESTS := threads file_door bringup conflicts channels runtime_device
-tsan: ## the tests that have several threads, under the thread sanitizer (needs a nightly toolchain with rust-src)
+# The standard library is instrumented too (-Zbuild-std), because threads synchronize through its locks. No report is suppressed. The
+# programs in C are compiled with the sanitizer, too. They run on the library in this process, and then, without it, on a supervisor with it.
+TSAN_TESTS   := threads file_door bringup conflicts channels runtime_device runtime_fences runtime_inputs runtime_queues runtime_replay
+TSAN_FOLDER  := $(CARGO_TARGET_DIR)/tsan
+TSAN_BUILT   := $(TSAN_FOLDER)/$(HOST)/debug
+TSAN_RUNTIME  = $(wildcard $(shell rustc +nightly --print target-libdir)/librustc*_rt.tsan.a)
+TSAN_CARGO    = CARGO_PROFILE_DEV_DEBUG=line-tables-only RUSTFLAGS="-Zsanitizer=thread" TEGRARM_TEST_ROUNDS=100 $(CARGO) +nightly
+TSAN_WHERE    = --locked -Zbuild-std --target $(HOST) --target-dir $(TSAN_FOLDER)
+.PHONY: tsan-tests tsan-ctests tsan-rust-src
+tsan: tsan-tests tsan-ctests ## threads of the library, of programs in C and of the supervisor under the thread sanitizer (needs a nightly toolchain with rust-src)
+tsan-rust-src:
 	@rustup component add --toolchain nightly rust-src
-	RUSTFLAGS="-Zsanitizer=thread" TEGRARM_TEST_ROUNDS=100 $(CARGO) +nightly test --locked -Zbuild-std --target $(HOST) \
-		--target-dir $(CARGO_TARGET_DIR)/tsan -p tegrarm $(TSAN_TESTS:%=--test %)
+tsan-tests: tsan-rust-src
+	$(TSAN_CARGO) test $(TSAN_WHERE) -p tegrarm $(TSAN_TESTS:%=--test %)
+	$(TSAN_CARGO) test $(TSAN_WHERE) -p tegra-gpu --test front_end
+	$(TSAN_CARGO) test $(TSAN_WHERE) -p tegra-sim --test outlive swarm
+tsan-ctests: tsan-rust-src build venv
+	$(TSAN_CARGO) build $(TSAN_WHERE) -p tegrarm -p tegra-sim --lib --bins
+	@ln -sf libtegrarm.so $(TSAN_BUILT)/libtegrarm.so.0
+	$(MAKE) --no-print-directory -C ctests PY=$(PY) TSAN_LIBDIR=$(TSAN_BUILT) TSAN_RUNTIME=$(TSAN_RUNTIME) tsan
+	$(MAKE) --no-print-directory -C ctests PY=$(PY) TEGRARM_BACKEND=nvgpu RUN="$(TSAN_BUILT)/tegrarm-sim run --quiet --" plain
 
 .PHONY: loom
 loom: ## hand-made synchronisation in every order of threads: handles, recovered queues, sleeps of the GPU's threads

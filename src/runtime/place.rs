@@ -1,8 +1,8 @@
 //! Places in memory that the CPU and the GPU both use, with bounds that were checked once. They are in a device's
 //! memory ([`Memory`]) or in the caller's.
 //!
-//! `unsafe` is here because others write this memory too. Every access is volatile or a copy through raw pointers, and
-//! no Rust reference into the memory ever exists. The code below relies on two properties. A place is mapped:
+//! `unsafe` is here because others write this memory too: the GPU, and for a signal of the caller also its threads. Every
+//! access is volatile, atomic, or a copy through raw pointers, and no other Rust reference into the memory ever exists. The code below relies on two properties. A place is mapped:
 //! [`Place::of`] and [`Place::doorbell`] keep the memory alive, and [`Place::foreign`] demands it of its caller. A
 //! place is aligned for the words that are read and written there: the code that makes a place for words calls
 //! [`Place::check`].
@@ -12,6 +12,7 @@ use super::memory::{Doorbell, Memory};
 use crate::status::{RmResult, fail};
 use std::any::Any;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use tegrarm_abi::rm::status::*;
 
 /// A place in memory, and the owner that keeps it mapped.
@@ -95,18 +96,18 @@ impl Place {
         Ok(())
     }
 
-    /// Reads a word.
+    /// Reads a word, which the GPU or another thread of the program writes. What it wrote before can be read after this.
     #[inline]
     pub fn read_u32(&self) -> u32 {
         // SAFETY: the place is mapped and aligned.
-        u32::from_le(unsafe { (self.at as *const u32).read_volatile() })
+        u32::from_le(unsafe { AtomicU32::from_ptr(self.at as *mut u32) }.load(Ordering::Acquire))
     }
 
-    /// Reads a double word with one access.
+    /// Reads a double word in the same way, with one access.
     #[inline]
     pub fn read_u64(&self) -> u64 {
         // SAFETY: the place is mapped and aligned.
-        u64::from_le(unsafe { (self.at as *const u64).read_volatile() })
+        u64::from_le(unsafe { AtomicU64::from_ptr(self.at as *mut u64) }.load(Ordering::Acquire))
     }
 
     /// Reads the double word with this index, counted from the place, which need not be aligned. Nobody else writes it

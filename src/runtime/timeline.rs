@@ -20,6 +20,11 @@ pub struct Timeline {
 /// The place in the timeline's memory at which the CPU reports its progress to the GPU.
 const CPU_AT: u64 = 64;
 
+/// The tasks that the CPU has done for queues of this process. The program's thread learns of them through the GPU only, which
+/// waits for one number and then writes another one, perhaps of another queue. No memory model of threads knows the GPU: this
+/// number is what puts a task before everything that the program does after the wait.
+static TASKS: AtomicU64 = AtomicU64::new(0);
+
 impl Timeline {
     /// The memory of the timeline. The number is the first double word.
     pub fn memory(&self) -> &Arc<Memory> {
@@ -83,13 +88,17 @@ impl Timeline {
     /// # Errors
     /// There are none in practice, because the timeline has room for its number.
     pub fn cpu_has_come_to(&self, number: u64) -> RmResult<()> {
-        Place::of(&self.memory, CPU_AT, 8)?.write(Width::W8, 0, number);
+        let place = Place::of(&self.memory, CPU_AT, 8)?;
+        TASKS.fetch_add(1, Ordering::Release);
+        place.write(Width::W8, 0, number);
         Ok(())
     }
 
     /// The number of the last submission that has finished.
     #[inline]
     pub fn completed(&self) -> u64 {
-        self.memory.read_u64(0)
+        let completed = self.memory.read_u64(0);
+        TASKS.load(Ordering::Acquire);
+        completed
     }
 }

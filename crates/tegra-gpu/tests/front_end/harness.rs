@@ -130,8 +130,9 @@ impl Machine {
         self.channel(511, &tsg, 0x1_0000_0000)
     }
 
+    /// Rings the doorbell, which several threads may do at once: the thread sanitizer wants an atomic store.
     pub fn ring(&self, lane: &Lane) {
-        self.doorbell.mem.write_u32(0x90, lane.hw.id);
+        assert!(self.doorbell.backing.store_u32(0x90, lane.hw.id));
     }
 
     /// Steps until no step does anything.
