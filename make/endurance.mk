@@ -1,4 +1,4 @@
-# What looks for rare mistakes: fuzz targets, the thread sanitizer, every order of threads, and a long run.
+# What looks for rare mistakes: fuzz targets, the thread sanitizer, Miri, every order of threads, and a long run.
 
 FUZZ_VERSION := 0.13.2
 FUZZ         := $(CACHE)/cargo-fuzz-$(FUZZ_VERSION)
@@ -42,6 +42,22 @@ tsan-ctests: tsan-rust-src build venv
 	@ln -sf libtegrarm.so $(TSAN_BUILT)/libtegrarm.so.0
 	$(MAKE) --no-print-directory -C ctests PY=$(PY) TSAN_LIBDIR=$(TSAN_BUILT) TSAN_RUNTIME=$(TSAN_RUNTIME) tsan
 	$(MAKE) --no-print-directory -C ctests PY=$(PY) TEGRARM_BACKEND=nvgpu RUN="$(TSAN_BUILT)/tegrarm-sim run --quiet --" plain
+
+# Miri interprets code without system calls and says where a pointer or a value breaks Rust's rules. What is left out, and why: memfds,
+# sockets and processes (memfd, drawer and mapped Backing of tegra-mm, and the crates that are made of them), which Miri does not have; the
+# vectors of AVX2, which Miri's processor has not; tables of sm87::num, the property of page tables, and most kernels, which take minutes
+# each. In the tests of an SM alone, memory is pages of the heap.
+MIRI       = PROPTEST_CASES=1 MIRIFLAGS=-Zmiri-disable-isolation $(CARGO) +nightly miri test --locked --target-dir $(CARGO_TARGET_DIR)/miri
+MIRI_SM87 := check:: exec::clock exec::image::chained exec::ops::carry
+MIRI_SM   := section_7_5_global section_7_6_shared
+.PHONY: miri
+miri: ## undefined behaviour in the crates that make no system calls, looked for by Miri (needs a nightly toolchain)
+	@rustup component add --toolchain nightly miri rust-src
+	$(MIRI) -p tegra-hw --lib
+	$(MIRI) -p tegra-mm --lib buddy
+	$(MIRI) -p sm87 --lib -- $(MIRI_SM87)
+	$(MIRI) -p sm87 --test sm -- $(MIRI_SM)
+	@echo "miri: no undefined behaviour in tegra-hw, the allocator of tegra-mm, and these tests of sm87: $(MIRI_SM87) $(MIRI_SM)"
 
 .PHONY: loom
 loom: ## hand-made synchronisation in every order of threads: handles, recovered queues, sleeps of the GPU's threads

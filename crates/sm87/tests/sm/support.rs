@@ -74,6 +74,27 @@ pub enum Arg<'a> {
     Int(i32),
 }
 
+/// Zeroed memory, of whole pages.
+#[cfg(not(miri))]
+fn memory(bytes: usize) -> Backing {
+    Backing::anonymous("sm-test", bytes).unwrap()
+}
+
+/// The same under Miri, which has no shared memory: pages of the heap.
+#[cfg(miri)]
+#[allow(unsafe_code)]
+fn memory(bytes: usize) -> Backing {
+    #[derive(Clone)]
+    #[repr(align(4096))]
+    struct Page {
+        _bytes: [u8; 4096],
+    }
+    let mut pages = vec![Page { _bytes: [0; 4096] }; bytes.div_ceil(4096)];
+    let (address, len) = (std::ptr::NonNull::new(pages.as_mut_ptr()).unwrap(), size_of_val(&pages[..]));
+    // SAFETY: the pages are aligned and live as long as the result, which holds them, and nobody else uses them.
+    unsafe { Backing::from_pages(address.cast(), len, std::sync::Mutex::new(pages)) }
+}
+
 impl Gpu {
     /// Zeroed memory, with an unmapped page behind it.
     pub fn alloc(&mut self, bytes: usize) -> Buffer {
@@ -82,7 +103,7 @@ impl Gpu {
 
     /// Zeroed memory, which the GPU may not write if `writable` is false.
     pub fn alloc_with(&mut self, bytes: usize, writable: bool) -> Buffer {
-        let backing = Arc::new(Backing::anonymous("sm-test", bytes.max(1)).unwrap());
+        let backing = Arc::new(memory(bytes.max(1)));
         let len = bytes.max(1).next_multiple_of(4096) as u64;
         let va = BASE + self.used;
         self.used += len + 4096;
