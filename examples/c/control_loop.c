@@ -1,4 +1,5 @@
 /* A control loop: one recorded graph is run again and again with new inputs, and the time of each run is counted.
+ * Usage: control_loop [CUBIN [RUNS]]
  *
  * The loop makes no system call, unless the GPU takes longer than the wait spins. It allocates nothing, and it never waits for
  * a lock. */
@@ -6,7 +7,7 @@
 
 #include "example.h"
 
-enum { JOINTS = 64, RUNS = 2000, BUCKETS = 16 };
+enum { JOINTS = 64, BUCKETS = 16 };
 
 static double now_us(void)
 {
@@ -16,13 +17,13 @@ static double now_us(void)
 }
 
 /* Each bucket is twice as wide as the one before: below 1 us, below 2 us, below 4 us, … */
-static void histogram(const unsigned *count)
+static void histogram(const unsigned *count, unsigned runs)
 {
     for (int b = 0; b < BUCKETS; b++) {
         if (!count[b])
             continue;
         printf("%8d us %6u ", 1 << b, count[b]);
-        for (unsigned i = 0; i < count[b] * 50 / RUNS; i++)
+        for (unsigned i = 0; i < count[b] * 50 / runs; i++)
             putchar('#');
         putchar('\n');
     }
@@ -33,6 +34,7 @@ int main(int argc, char **argv)
     struct tegrarm_device *device;
     struct tegrarm_kernel *control;
     struct tegrarm_replay *replay;
+    const unsigned runs = argc > 2 ? (unsigned)strtoul(argv[2], NULL, 10) : 2000;
     CHECK(tegrarm_device_open(0, &device));
     CHECK(tegrarm_module_kernel(load_kernels(device, argc, argv), "control", &control));
     Floats target = floats(device, JOINTS), position = floats(device, JOINTS), command = floats(device, JOINTS);
@@ -52,9 +54,9 @@ int main(int argc, char **argv)
 
     unsigned count[BUCKETS] = {0};
     float expected = 0;
-    for (int run = 0; run < RUNS; run++) {
+    for (unsigned run = 0; run < runs; run++) {
         for (int i = 0; i < JOINTS; i++)
-            wanted[i] = (float)(run / 100 + i);
+            wanted[i] = (float)(run / 100 + (unsigned)i);
         gain = run % 2 ? 0.5f : 0.25f;
         NvU64 value = 0;
         memcpy(&value, &gain, sizeof gain);
@@ -69,12 +71,12 @@ int main(int argc, char **argv)
         float u = gain * (wanted[0] - expected);
         expected += u;
         if (given[0] - u > 1e-5f || u - given[0] > 1e-5f) {
-            fprintf(stderr, "run %d: joint 0 was told %g, not %g\n", run, (double)given[0], (double)u);
+            fprintf(stderr, "run %u: joint 0 was told %g, not %g\n", run, (double)given[0], (double)u);
             return 1;
         }
     }
-    printf("control_loop: %d runs; time of each, less than\n", RUNS);
-    histogram(count);
+    printf("control_loop: %u runs; time of each, less than\n", runs);
+    histogram(count, runs);
     CHECK(tegrarm_replay_destroy(replay));
     CHECK(tegrarm_device_close(device));
     CHECK(tegrarm_shutdown());
