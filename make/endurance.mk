@@ -46,7 +46,8 @@ tsan-ctests: tsan-rust-src build venv
 # Miri interprets code without system calls and says where a pointer or a value breaks Rust's rules. What is left out, and why: memfds,
 # sockets and processes (memfd, drawer and mapped Backing of tegra-mm, and the crates that are made of them), which Miri does not have; the
 # vectors of AVX2, which Miri's processor has not; tables of sm87::num, the property of page tables, and most kernels, which take minutes
-# each. In the tests of an SM alone, memory is pages of the heap.
+# each. The decoder and the disassembler of sm87, tegrarm-abi and the library's tables and object tree have no unsafe code and are
+# left out to save time. In the tests of an SM alone, memory is pages of the heap.
 MIRI       = PROPTEST_CASES=1 MIRIFLAGS=-Zmiri-disable-isolation $(CARGO) +nightly miri test --locked --target-dir $(CARGO_TARGET_DIR)/miri
 MIRI_SM87 := check:: exec::clock exec::image::chained exec::ops::carry
 MIRI_SM   := section_7_5_global section_7_6_shared
