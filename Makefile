@@ -146,8 +146,8 @@ else
 endif
 ARM_SAMPLE := runtime_device runtime_hostobj runtime_replay barrier
 
-# The reference of some tests is tinygrad's CPU device, which needs a clang: the one that we link with will do.
-CLANG := $(if $(shell command -v clang),,$(ZIG)/.installed)
+# The reference of some tests is tinygrad's CPU device, which needs a clang, or C++: the compiler that we link with will do for both.
+CLANG := $(if $(and $(shell command -v clang),$(shell command -v c++)),,$(ZIG)/.installed)
 pytest: build venv-pool $(TEST_TINY) $(SIM) $(CLANG)
 	TEGRARM_TEST_TINY=$(TEST_TINY) TEGRARM_TEST_ZIG=$(ZIG)/bin/python $(PY) -m pytest -n 2 --dist loadfile --no-loadscope-reorder -c python/pyproject.toml --rootdir python --ignore python/tests/triton python/tests
 

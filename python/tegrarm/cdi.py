@@ -6,6 +6,7 @@ belong to. The format is that of https://github.com/cncf-tags/container-device-i
 
 from __future__ import annotations
 
+import glob
 import json
 import pathlib
 import stat
@@ -22,8 +23,10 @@ FILES = ("/etc/nv_tegra_release",)
 
 def found(root: pathlib.Path) -> list[pathlib.Path]:
     """The device nodes of a machine, where the machine has them."""
-    paths = (path for name in NODES for path in sorted(root.glob(name.lstrip("/"))))
-    return [pathlib.Path("/") / path.relative_to(root) for path in paths if not path.is_dir()]
+    # glob.glob asks for a name without a pattern. Path.glob of Python 3.12 and later looks for it in a list of /dev, in which
+    # `tegrarm-sim run` may not show it.
+    names = (name for pattern in NODES for name in sorted(glob.glob(pattern.lstrip("/"), root_dir=root)))
+    return [pathlib.Path("/") / name for name in names if not (root / name).is_dir()]
 
 
 def groups(root: pathlib.Path, nodes: list[pathlib.Path]) -> list[int]:

@@ -64,6 +64,16 @@ class Printed:
             silence()
             raise Refused(f"standard output: {error.strerror}") from error
 
+    def flush(self) -> None:
+        """Flushes, as the stream does."""
+        try:
+            self.stream.flush()
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            silence()
+            raise Refused(f"standard output: {error.strerror}") from error
+
     def __getattr__(self, name: str):
         return getattr(self.stream, name)
 

@@ -3,6 +3,7 @@
 import importlib.util
 import pathlib
 import re
+import shutil
 import subprocess
 
 import pytest
@@ -33,6 +34,8 @@ def checker():
 @pytest.fixture
 def check(checker, tmp_path):
     """Writes a tree and checks it. Returns the problems and the summary."""
+    if not shutil.which("git"):
+        pytest.skip("not installed: git")
 
     def run(files: dict[str, str]):
         subprocess.run(["git", "init", "-q", tmp_path], check=True)
