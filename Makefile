@@ -148,6 +148,7 @@ ARM_SAMPLE := runtime_device runtime_hostobj runtime_replay barrier
 
 # The reference of some tests is tinygrad's CPU device, which needs a clang, or C++: the compiler that we link with will do for both.
 CLANG := $(if $(and $(shell command -v clang),$(shell command -v c++)),,$(ZIG)/.installed)
+STAND_IN := $(if $(shell command -v clang),,TEGRARM_TEST_ZIG=$(ZIG)/bin/python CC=$(CURDIR)/python/tests/cc_without_clang.sh)
 pytest: build venv-pool $(TEST_TINY) $(SIM) $(CLANG)
 	TEGRARM_TEST_TINY=$(TEST_TINY) TEGRARM_TEST_ZIG=$(ZIG)/bin/python $(PY) -m pytest -n 2 --dist loadfile --no-loadscope-reorder -c python/pyproject.toml --rootdir python --ignore python/tests/triton python/tests
 
@@ -166,8 +167,8 @@ $(CACHE)/sample/.installed: python/requirements-demo.txt python/requirements.txt
 	$(CACHE)/sample/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable python
 	@touch $@
 
-test-releases-sample: build venv $(TEST_TINY)
-	$(PY) python/tests/run_l4t_releases.py --test-tiny $(TEST_TINY) --without "root suite" r39
+test-releases-sample: build venv $(TEST_TINY) $(CLANG)
+	$(STAND_IN) $(PY) python/tests/run_l4t_releases.py --test-tiny $(TEST_TINY) --without "root suite" r39
 
 # What `tegrarm validate` wrote on a board: checked, made again on the simulator, and filed in tests/data/boards.
 FILE ?=

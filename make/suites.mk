@@ -80,5 +80,5 @@ test-librecuda: build venv  ## LibreCUDA's test programs, which need its source,
 
 # Runs the bring-up, the doors, test_tiny and the whole root suite on r35, r35.4, r36 and r39, and prints a table. `make test` runs the row
 # of the newest kernel without the root suite. Most tests of that suite try every release themselves.
-test-releases: build venv $(TEST_TINY)  ## every kernel of the virtual Orin, with the whole root suite: a table
-	$(PY) python/tests/run_l4t_releases.py --test-tiny $(TEST_TINY) $(ARGS)
+test-releases: build venv $(TEST_TINY) $(CLANG)  ## every kernel of the virtual Orin, with the whole root suite: a table
+	$(STAND_IN) $(PY) python/tests/run_l4t_releases.py --test-tiny $(TEST_TINY) $(ARGS)
