@@ -134,7 +134,9 @@ fn any_call(objects: &Objects<Files>, input: &mut Input) {
     let files = &objects.door;
     let fds: Vec<i32> = [files.ctl, -1].into_iter().chain(files.others.iter().copied()).collect();
     let fd = *input.pick(&fds);
-    let rows: Vec<&EscapeRow> = ESCAPES.iter().filter(|row| !is_modelled(row)).collect();
+    // A control file that is tied to another one uses the clients of that one. The model does not follow.
+    let is_tie = |row: &EscapeRow| fd == files.ctl && row.nr == NV_ESC_REGISTER_FD;
+    let rows: Vec<&EscapeRow> = ESCAPES.iter().filter(|row| !is_modelled(row) && !is_tie(row)).collect();
     let (request, len) = match input.byte() % 2 {
         0 => {
             let row = *input.pick(&rows);
