@@ -156,9 +156,9 @@ pytest: build venv-pool $(TEST_TINY) $(SIM) $(CLANG)
 # so the environment of the sample uses these. Without it, the sample leaves out the tests that need torch, and prints a line about it.
 SYSTEM_TORCH := $(wildcard /usr/lib/python3/dist-packages/torch/__init__.py)
 SAMPLE_VENV  := $(if $(SYSTEM_TORCH),$(CACHE)/sample,$(VENV))
-test-tinygrad-sample: build $(SAMPLE_VENV)/.installed  ## minutes of it
-	$(SAMPLE_VENV)/bin/python python/suite/run.py --cache $(CACHE) --sample $(ARGS)
-	$(SAMPLE_VENV)/bin/python python/suite/run.py --cache $(CACHE) --sample --device tegra $(ARGS)
+test-tinygrad-sample: build $(SAMPLE_VENV)/.installed $(CLANG)  ## minutes of it
+	$(STAND_IN) $(SAMPLE_VENV)/bin/python python/suite/run.py --cache $(CACHE) --sample $(ARGS)
+	$(STAND_IN) $(SAMPLE_VENV)/bin/python python/suite/run.py --cache $(CACHE) --sample --device tegra $(ARGS)
 
 $(CACHE)/sample/.installed: python/requirements-demo.txt python/requirements.txt python/pyproject.toml
 	/usr/bin/python3 -m venv --system-site-packages $(CACHE)/sample
