@@ -28,7 +28,7 @@ if bare_system; then
         # A debootstrap that is older than the release does not know its name. All releases of a distribution are unpacked alike.
         origin=Debian components=main like=sid
         case $suite in noble|jammy) origin=Ubuntu components=main,universe like=gutsy ;; esac
-        mirror=${MIRROR:-$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' "Origin: $origin" | sort -u | head -n 1)}
+        mirror=${MIRROR:-$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' "Origin: $origin" "Label: $origin" | sort -u | head -n 1)}
         [ -n "$mirror" ] || { say "this machine's sources have no $origin: MIRROR must name one"; exit 1; }
         scripts=/usr/share/debootstrap/scripts
         script=$([ -e "$scripts/$suite" ] || echo "$scripts/$like")
