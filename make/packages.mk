@@ -88,6 +88,9 @@ sdist: venv       ## dist/: a source distribution, whose wheel cargo builds
 .PHONY: test-sdist
 test-sdist: DIST := $(CACHE)/sdist
 test-sdist: sdist ## the wheel of the source distribution, built by cargo: minutes, not part of `make test`
-	$(PY) -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir $(DIST) $(DIST)/tegrarm-$(VERSION).tar.gz
-	@ls $(DIST)/*.whl
+	rm -rf $(DIST)/*.whl $(DIST)/unpacked
+	CARGO_TARGET_DIR=$(DIST)/target $(PY) -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir $(DIST) $(DIST)/tegrarm-$(VERSION).tar.gz
+	$(PY) -m zipfile -e $(DIST)/*.whl $(DIST)/unpacked
+	! readelf -S $(DIST)/unpacked/tegrarm/libtegrarm.so | grep debug_  # a wheel is for whoever installs it
+	@ls -l $(DIST)/*.whl
 wheels: wheel wheel-aarch64 ## dist/: wheels with the libraries, for x86_64 and aarch64
