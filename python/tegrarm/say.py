@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import sys
@@ -32,15 +33,25 @@ def silence() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def flush() -> None:
-    """Writes what is left of the output. A reader that has closed the pipe is no error, and a disk that is full is one."""
+@contextlib.contextmanager
+def written():
+    """Around a call that writes standard output: a disk that is full refuses the command. A closed pipe is for the caller."""
     try:
-        sys.stdout.flush()
+        yield
     except BrokenPipeError:
-        silence()
+        raise
     except OSError as error:
         silence()
         raise Refused(f"standard output: {error.strerror}") from error
+
+
+def flush() -> None:
+    """Writes what is left of the output. A reader that has closed the pipe is no error, and a disk that is full is one."""
+    try:
+        with written():
+            sys.stdout.flush()
+    except BrokenPipeError:
+        silence()
 
 
 def of_system(error: OSError) -> str:
@@ -56,23 +67,13 @@ class Printed:
 
     def write(self, text: str) -> int:
         """Writes, as the stream does."""
-        try:
+        with written():
             return self.stream.write(text)
-        except BrokenPipeError:
-            raise
-        except OSError as error:
-            silence()
-            raise Refused(f"standard output: {error.strerror}") from error
 
     def flush(self) -> None:
         """Flushes, as the stream does."""
-        try:
+        with written():
             self.stream.flush()
-        except BrokenPipeError:
-            raise
-        except OSError as error:
-            silence()
-            raise Refused(f"standard output: {error.strerror}") from error
 
     def __getattr__(self, name: str):
         return getattr(self.stream, name)

@@ -19,8 +19,6 @@ def main():
 
     def array(what):
         """`("int32", n)` becomes an array of n numbers, and `("unwritten", n)` a buffer for as many; a number has 32 bits."""
-        if isinstance(what, tuple) and what[0] == "zeros":
-            return numpy.zeros(what[1], numpy.int32)
         if isinstance(what, tuple) and what[0] == "unwritten":
             return cuda.Unwritten(4 * what[1])
         return numpy.arange(what[1]).astype(what[0]) if isinstance(what, tuple) else numpy.int32(what)

@@ -110,7 +110,10 @@ fn look(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
 /// Looks at an instruction, executes it, and follows what it makes of values that were never written.
 fn look_and_follow(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
     let (plan, handlers) = env.image.looked.of(u.at);
-    let Some(mut inspector) = env.inspector.take() else { return Flow::Next };
+    let Some(mut inspector) = env.inspector.take() else {
+        // SAFETY: as in `look`.
+        return unsafe { handlers.of(exec)(w, env, u, exec) };
+    };
     let goes_on = plan == Plan::Nothing || inspector.inspect(w, env, u, exec, plan);
     let flow = if goes_on {
         inspector.follow(w, env, u, exec, handlers)

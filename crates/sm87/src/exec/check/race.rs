@@ -80,6 +80,12 @@ struct Conflict {
     wrote: bool,
 }
 
+/// The last accesses to a word of shared memory or of the world's.
+#[inline(always)]
+fn cell<'c>(shared: &'c mut [Cell], global: &'c mut Cells, memory: Memory, word: u64) -> Option<&'c mut Cell> {
+    if memory == Memory::Shared { shared.get_mut(word as usize / 4) } else { global.at(word) }
+}
+
 impl Races {
     /// Nothing was accessed.
     pub(super) fn new(world: &Arc<Mutex<World>>, shared_bytes: u32) -> Box<Races> {
@@ -101,18 +107,12 @@ impl Races {
         self.cta = ctaid[0] + grid[0] * (ctaid[1] + grid[1] * ctaid[2]);
     }
 
-    /// The last accesses to a word.
-    #[inline(always)]
-    fn cell<'r>(&'r mut self, world: &'r mut World, memory: Memory, word: u64) -> Option<&'r mut Cell> {
-        if memory == Memory::Shared { self.shared.get_mut(word as usize / 4) } else { world.cells.at(word) }
-    }
-
     /// Whether a warp reads whole words again that it has read: it learns nothing new of races.
     #[inline(always)]
     fn has_read(&mut self, world: &mut World, access: &Access, now: Stamp) -> bool {
         let (now, words) = (Stamp { bytes: 15, ..now }, access.len / 4);
         let mut same = |i: u32| {
-            let cell = self.cell(world, access.memory, access.at + 4 * u64::from(i));
+            let cell = cell(&mut self.shared, &mut world.cells, access.memory, access.at + 4 * u64::from(i));
             cell.is_some_and(|cell| !cell.tells && cell.reads[0].is_like(&now))
         };
         words > 0 && access.at & 3 == 0 && (0..words).all(&mut same)
@@ -121,7 +121,7 @@ impl Races {
     /// Notes the access of one word, and finds what it races with.
     fn touch(&mut self, world: &mut World, access: &Access, word: u64, now: Stamp) -> Option<Conflict> {
         let is_shared = access.memory == Memory::Shared;
-        let cell = if is_shared { self.shared.get_mut(word as usize / 4)? } else { world.cells.at(word)? };
+        let cell = cell(&mut self.shared, &mut world.cells, access.memory, word)?;
         let order = &mut self.order;
         let is_plain_load = !access.writes && !now.strong && !cell.tells;
         // A warp that reads again what it has read learns nothing new of races.
