@@ -81,9 +81,9 @@ impl Watched {
         }
         // If the mapping cannot be made, this part is not watched. The program's own mapping is not affected.
         let Ok(map) = Mapping::new(fd, Placement::Anywhere, len, Prot::Read, offset) else { return };
-        let mut view = View { on: label.to_owned(), handle, offset, map, known: Vec::new() };
-        view.known = view.now();
-        self.views.push(view);
+        let mut known = vec![0; map.len()];
+        read(&map, 0, &mut known);
+        self.views.push(View { on: label.to_owned(), handle, offset, map, known });
     }
 
     /// Notes that a handle was freed. The contents of its buffer are not recorded any more.
@@ -92,47 +92,57 @@ impl Watched {
         self.handles.retain(|_, h| *h != handle);
     }
 
-    /// What has changed since the last call.
+    /// What has changed since the last call. Memory is read a block at a time, because a block stays in the processor's
+    /// cache from the copy to the comparison.
     pub(crate) fn changes(&mut self) -> Written {
-        let mut written = Written::default();
-        let mut left = MOST;
-        for view in &mut self.views {
-            let now = view.now();
-            for (start, end) in differing(&view.known, &now) {
-                if end - start > left {
-                    written.cut = true;
-                    continue;
+        let (mut written, mut room) = (Written::default(), MOST);
+        let mut block = vec![0; BLOCK];
+        for View { on, offset, map, known, .. } in &mut self.views {
+            for (n, known) in known.chunks_mut(BLOCK).enumerate() {
+                let now = &mut block[..known.len()];
+                read(map, n * BLOCK, now);
+                for (start, end) in differing(known, now) {
+                    written.add(on, *offset + (n * BLOCK + start) as u64, &now[start..end], &mut room);
                 }
-                left -= end - start;
-                let bytes = now[start..end].to_vec();
-                written.runs.push(Run { on: view.on.clone(), offset: view.offset + start as u64, bytes });
+                known.copy_from_slice(now);
             }
-            view.known = now;
         }
         written
     }
 }
 
-impl View {
-    fn now(&self) -> Vec<u8> {
-        let mut bytes = vec![0; self.map.len()];
-        // SAFETY: the mapping is as long as the vector, and both live until after the copy. Others may write the memory
-        // meanwhile; then the copy has some of the old bytes, which are copied again the next time.
-        unsafe { std::ptr::copy_nonoverlapping(self.map.as_ptr(), bytes.as_mut_ptr(), bytes.len()) };
-        bytes
+impl Written {
+    /// Notes that bytes of a file changed, if there is room for so many. They belong to the last run if they follow it.
+    fn add(&mut self, on: &str, offset: u64, bytes: &[u8], room: &mut usize) {
+        if bytes.len() > *room {
+            self.cut = true;
+            return;
+        }
+        *room -= bytes.len();
+        let follows = |run: &&mut Run| run.on == on && run.offset + run.bytes.len() as u64 == offset;
+        match self.runs.last_mut().filter(follows) {
+            Some(run) => run.bytes.extend_from_slice(bytes),
+            None => self.runs.push(Run { on: on.to_owned(), offset, bytes: bytes.to_vec() }),
+        }
     }
 }
 
-/// The ranges in which two contents of the same length differ, in whole pieces. Neighbouring ranges become one.
+/// Copies a part of a mapping.
+fn read(map: &Mapping, start: usize, bytes: &mut [u8]) {
+    assert!(start + bytes.len() <= map.len());
+    // SAFETY: the part lies in the mapping, which lives until after the copy. Others may write the memory meanwhile; then
+    // the copy has some of the old bytes, which are copied again the next time.
+    unsafe { std::ptr::copy_nonoverlapping(map.as_ptr().add(start), bytes.as_mut_ptr(), bytes.len()) };
+}
+
+/// The ranges in which two blocks of the same length differ, in whole pieces. Neighbouring ranges become one.
 fn differing(a: &[u8], b: &[u8]) -> Vec<(usize, usize)> {
     let mut ranges: Vec<(usize, usize)> = Vec::new();
-    let blocks = a.chunks(BLOCK).zip(b.chunks(BLOCK)).enumerate().filter(|(_, (x, y))| x != y);
-    let pieces = |(n, (x, y)): (usize, (_, _))| {
-        let (x, y): (&[u8], &[u8]) = (x, y);
-        let differ = x.chunks(PIECE).zip(y.chunks(PIECE)).enumerate().filter(|(_, (x, y))| x != y);
-        differ.map(|(i, (_, y))| (n * BLOCK + i * PIECE, y.len())).collect::<Vec<_>>()
-    };
-    for (start, len) in blocks.flat_map(pieces) {
+    if a == b {
+        return ranges;
+    }
+    let pieces = a.chunks(PIECE).zip(b.chunks(PIECE)).enumerate().filter(|(_, (x, y))| x != y);
+    for (start, len) in pieces.map(|(i, (_, y))| (i * PIECE, y.len())) {
         match ranges.last_mut().filter(|last| last.1 == start) {
             Some(last) => last.1 = start + len,
             None => ranges.push((start, start + len)),
@@ -153,9 +163,38 @@ mod tests {
         assert_eq!(differing(&a, &b), []);
         (b[1], b[70], b[299]) = (1, 1, 1);
         assert_eq!(differing(&a, &b), [(0, 128), (256, 300)]);
-        let (a, mut b) = (vec![0; 2 * BLOCK + 10], vec![0; 2 * BLOCK + 10]);
-        (b[BLOCK - 1], b[BLOCK], b[2 * BLOCK + 9]) = (1, 1, 1);
-        assert_eq!(differing(&a, &b), [(BLOCK - PIECE, BLOCK + PIECE), (2 * BLOCK, 2 * BLOCK + 10)]);
+    }
+
+    /// The ranges of one file that are told when some of its bytes change.
+    fn told(size: usize, changed: &[usize]) -> Vec<(u64, usize)> {
+        let fd = memfd_create("dmabuf", MFdFlags::MFD_CLOEXEC).expect("a memfd");
+        nix::unistd::ftruncate(&fd, size as i64).expect("a size");
+        let mut watched = Watched::default();
+        watched.made("dmabuf#1", 7);
+        watched.mapped("dmabuf#1", fd.as_fd(), size, 0);
+        for &at in changed {
+            nix::sys::uio::pwrite(&fd, &[1], at as i64).expect("a write");
+        }
+        let written = watched.changes();
+        assert!(!written.cut);
+        written.runs.iter().map(|run| (run.offset, run.bytes.len())).collect()
+    }
+
+    #[test]
+    fn a_range_may_go_over_the_end_of_a_block() {
+        let (block, piece) = (BLOCK as u64, PIECE as u64);
+        let told = told(2 * BLOCK + 4096, &[BLOCK - 1, BLOCK, 2 * BLOCK + 4095]);
+        assert_eq!(told, [(block - piece, 2 * PIECE), (2 * block + 4096 - piece, PIECE)]);
+    }
+
+    #[test]
+    fn what_is_too_much_for_a_line_is_cut_and_said() {
+        let (mut written, mut room) = (Written::default(), PIECE);
+        written.add("dmabuf#1", 0, &[1; PIECE], &mut room);
+        assert!(!written.cut);
+        written.add("dmabuf#1", MOST as u64, &[1], &mut room);
+        assert!(written.cut);
+        assert_eq!(written.runs.len(), 1);
     }
 
     #[test]
