@@ -43,6 +43,17 @@ impl Format {
     }
 }
 
+/// Two to the power of `exponent`, which is from -1022 to 1023, exactly. The precision of the standard library's `powi` is not
+/// specified.
+///
+/// # Panics
+/// If the power is not a normal number.
+#[must_use]
+pub const fn two_to(exponent: i32) -> f64 {
+    assert!(exponent >= -1022 && exponent <= 1023);
+    f64::from_bits(((exponent + 1023) as u64) << 52)
+}
+
 /// A finite number before rounding: ±`significand` × 2^`exponent`.
 ///
 /// If bits were already lost, the last bit of the significand is set instead ("jammed"). The significand must then be

@@ -8,6 +8,7 @@
 //! exponent. The model was validated on the A100, and with Hopper's parameters on an H200 (`tests/sm/tensor.rs`). It is
 //! not proven that GA10B agrees with the A100 bit for bit.
 
+use super::format::two_to;
 use super::half::Kind;
 use super::mma::{Fragment, accumulator};
 use super::round::{Round, narrow};
@@ -373,7 +374,7 @@ fn finish(total: i32, top: i32, f32: bool) -> f32 {
     if !f32 {
         return Kind::F16.widen(Kind::F16.round_f64(exact, Round::Rn));
     }
-    if exact.abs() >= 2f64.powi(128) { exact as f32 } else { narrow(exact, Round::Rz) }
+    if exact.abs() >= two_to(128) { exact as f32 } else { narrow(exact, Round::Rz) }
 }
 
 #[cfg(test)]

@@ -84,6 +84,7 @@ pub(super) fn narrow_odd(x: f64) -> f32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::num::format::two_to;
 
     #[test]
     fn field_codes() {
@@ -96,10 +97,10 @@ mod tests {
 
     #[test]
     fn odd_sums() {
-        assert_eq!(add_odd(1.0, 2f64.powi(-60)), 1f64.next_up());
-        assert_eq!(add_odd(1.0, -(2f64.powi(-60))), 1f64.next_down());
-        assert_eq!(add_odd(-1.0, 2f64.powi(-60)), (-1f64).next_up());
-        assert_eq!(add_odd(1f64.next_up(), 2f64.powi(-60)), 1f64.next_up());
+        assert_eq!(add_odd(1.0, two_to(-60)), 1f64.next_up());
+        assert_eq!(add_odd(1.0, -two_to(-60)), 1f64.next_down());
+        assert_eq!(add_odd(-1.0, two_to(-60)), (-1f64).next_up());
+        assert_eq!(add_odd(1f64.next_up(), two_to(-60)), 1f64.next_up());
         assert_eq!(add_odd(1.5, 2.25), 3.75);
         assert!(add_odd(f64::INFINITY, f64::NEG_INFINITY).is_nan());
         assert_eq!(add_odd(f64::INFINITY, 1.0), f64::INFINITY);

@@ -2,6 +2,7 @@
 
 use crate::kernel;
 use crate::support::{Arg, Gpu, Noise};
+use sm87::num::format::two_to;
 
 #[test]
 fn section_7_1_vector_add() {
@@ -359,8 +360,8 @@ fn asynchronous_copy_and_matrix_load() {
 fn half(x: u32) -> f32 {
     let (sign, exp, frac) = ((x >> 15 & 1), (x >> 10 & 31) as i32, x & 0x3ff);
     let v = match exp {
-        0 => frac as f32 * 2f32.powi(-24),
-        _ => (1.0 + frac as f32 / 1024.0) * 2f32.powi(exp - 15),
+        0 => frac as f32 * two_to(-24) as f32,
+        _ => (1.0 + frac as f32 / 1024.0) * two_to(exp - 15) as f32,
     };
     if sign == 1 { -v } else { v }
 }

@@ -3,6 +3,7 @@
 //! on a real GPU, and only its two parameters for GA10B come from the paper.
 
 use crate::silicon::both;
+use sm87::num::format::two_to;
 
 /// The parameters that differ between generations.
 struct Unit {
@@ -36,7 +37,7 @@ impl Format {
             let sign = if x >> (self.0 + self.2) & 1 != 0 { -1.0 } else { 1.0 };
             return if fraction == 0 { sign * f64::INFINITY } else { f64::NAN };
         };
-        significand as f64 * 2f64.powi(exponent - self.1 as i32)
+        significand as f64 * two_to(exponent - self.1 as i32)
     }
 
     /// The signed significand of a finite number, with the fraction bits that are used, and its exponent.
@@ -62,7 +63,7 @@ impl Format {
             return sign | infinity;
         }
         let exponent = ((x.to_bits() >> 52 & 0x7ff) as i32 - 1023).max(1 - self.bias());
-        let scaled = x.abs() * 2f64.powi(self.0 as i32 - exponent);
+        let scaled = x.abs() * two_to(self.0 as i32 - exponent);
         let significand = if self.0 == 10 { scaled.round_ties_even() } else { scaled.trunc() };
         // A carry runs into the exponent, and an exponent that is too large becomes infinity.
         let magnitude = (((exponent + self.bias() - 1) as u64) << self.0) + significand as u64;
@@ -88,7 +89,7 @@ fn pass(unit: &Unit, input: Format, a: &[u32], b: &[u32], output: Format, c: u32
         wide / (1i128 << (64 + fraction as i32 - unit.fraction + (top - exponent)).clamp(0, 126))
     };
     let sum: i128 = terms.iter().filter(|t| t.0 != 0).map(cut).sum();
-    output.round(sum as f64 * 2f64.powi(top - unit.fraction))
+    output.round(sum as f64 * two_to(top - unit.fraction))
 }
 
 /// The rows and columns of the accumulator that the registers of a lane have.

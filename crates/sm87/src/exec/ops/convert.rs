@@ -7,6 +7,7 @@ use crate::exec::simd::Simd;
 use crate::exec::uop::Uop;
 use crate::exec::warp::Warp;
 use crate::num::convert::{self as num, Int, Pack, PackInt};
+use crate::num::format::two_to;
 use crate::num::half::Kind;
 use crate::num::{Round, f32 as single, f64 as double};
 
@@ -126,6 +127,8 @@ impl Each for FloatToInt {
     }
 }
 
+const TWO_31: f32 = two_to(31) as f32;
+
 /// F2I from f32 to 32 bits, rounded to nearest or toward zero. [`num::f32_to_int`] defines it for one lane. FTZ has no effect.
 struct SingleToWord<const SIGNED: bool>;
 impl<const SIGNED: bool> Alu for SingleToWord<SIGNED> {
@@ -135,13 +138,13 @@ impl<const SIGNED: bool> Alu for SingleToWord<SIGNED> {
         let x = if u.mods & ABS != 0 { a.and(V::splat(0x7fff_ffff)) } else { a };
         let x = if u.mods & NEG != 0 { x.xor(V::splat(1 << 31)) } else { x };
         let x = if round(u) == Round::Rn { x.nearest() } else { x };
-        let (top, limit) = (V::splat(1 << 31), V::splat(2f32.powi(31).to_bits()));
+        let (top, limit) = (V::splat(1 << 31), V::splat(TWO_31.to_bits()));
         let fits = x.flt(limit);
         let found = if SIGNED {
-            let low = V::splat((-2f32.powi(31)).to_bits());
+            let low = V::splat((-TWO_31).to_bits());
             fits.select(x.flt(low).select(top, x.f2i()), V::splat(i32::MAX as u32))
         } else {
-            let upper = x.fadd(V::splat((-2f32.powi(31)).to_bits()));
+            let upper = x.fadd(V::splat((-TWO_31).to_bits()));
             let upper = upper.flt(limit).select(upper.f2i().xor(top), V::splat(u32::MAX));
             x.flt(V::splat(0)).select(V::splat(0), fits.select(x.f2i(), upper))
         };

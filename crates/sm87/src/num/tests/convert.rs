@@ -1,4 +1,5 @@
 use super::*;
+use crate::num::format::two_to;
 use crate::num::oracle::{Draw, Fixed, draws, edges, rounds_to, value};
 
 const INTS: [Int; 8] = {
@@ -176,13 +177,13 @@ fn not_finite_and_flushed() {
     }
     assert_eq!(f32_to_f64(0xff92_3456, false), 0xfffa_468a_c000_0000);
     assert_eq!(f32_to_f64(0x8000_0001, true), 1 << 63);
-    assert_eq!(f32_to_f64(0x8000_0001, false), (-(2f64.powi(-149))).to_bits());
+    assert_eq!(f32_to_f64(0x8000_0001, false), (-two_to(-149)).to_bits());
     assert_eq!(f64_to_f32(1e-40f64.to_bits(), Round::Rn, true), 0);
     assert_eq!(f32_to_f32(0x8000_0007, true), 0x8000_0000);
     assert_eq!(f32_to_half(0x8000_0007, Kind::Bf16, Round::Rm, true), 0x8000);
     assert_eq!(f32_to_half(0x8000_0007, Kind::Bf16, Round::Rm, false), 0x8001);
     assert_eq!(half_to_f32(0x0001, Kind::Bf16, true), 0);
-    assert_eq!(half_to_f32(0x0001, Kind::F16, true), 2f32.powi(-24).to_bits());
+    assert_eq!(half_to_f32(0x0001, Kind::F16, true), (two_to(-24) as f32).to_bits());
     assert_eq!(half_to_f64(0xfc01, Kind::F16), 0xfff8_0400_0000_0000);
 }
 

@@ -1,5 +1,6 @@
 use super::*;
 use crate::num::format::Format;
+use crate::num::format::two_to;
 use crate::num::oracle::{draws, edges, fields, product, rounds_to, value, zero_sum};
 
 const F: Format = Format::F32;
@@ -136,8 +137,8 @@ fn flushing_is_of_operands_and_results() {
         assert_eq!(add(a, b, ftz), flush(add(x, y, plain)));
         // With numbers that are larger by 2^32, nothing is a denormal. A result that would be below the smallest normal
         // number is flushed.
-        let up = |x: u32| (f32::from_bits(x) * 2f32.powi(32)).to_bits();
-        let small = |larger: u32| f32::from_bits(larger).abs() < 2f32.powi(32 - 126);
+        let up = |x: u32| (f32::from_bits(x) * two_to(32) as f32).to_bits();
+        let small = |larger: u32| f32::from_bits(larger).abs() < two_to(32 - 126) as f32;
         let want = |result: u32, larger: u32| if small(larger) { result & SIGN } else { result };
         let times = |x, y, mode| mul(x, y, mode, Product::default());
         assert_eq!(times(a, b, ftz), want(times(x, y, plain), times(up(x), y, plain)));

@@ -1,11 +1,12 @@
 use super::*;
+use crate::num::format::two_to;
 use crate::num::oracle::{Draw, draws, edges, fields, product, rounds_to, value, zero_sum};
 
 const KINDS: [Kind; 2] = [Kind::F16, Kind::Bf16];
 
 fn real(format: Format, bits: u64) -> f64 {
     let (negative, significand, exponent) = fields(format, bits);
-    let magnitude = significand as f64 * 2f64.powi(exponent);
+    let magnitude = significand as f64 * two_to(exponent);
     if negative { -magnitude } else { magnitude }
 }
 
@@ -180,10 +181,10 @@ fn swizzles_and_operand_modifiers() {
 fn f32_operands_are_not_rounded_first() {
     // The sum of 1 + 2^-12 as f32 and 2^-11 − 2^-12 as half is exactly the midpoint. Rounding the f32 first would miss
     // it.
-    let a = [1.0 + 2f32.powi(-12); 2];
-    let b = [2f32.powi(-11) - 2f32.powi(-12); 2];
+    let a = [1.0 + two_to(-12) as f32; 2];
+    let b = [two_to(-11) as f32 - two_to(-12) as f32; 2];
     assert_eq!(add2(a, b, Mode::default()), 0x3c00_3c00);
-    let b = [2f32.powi(-11) - 2f32.powi(-12) + 2f32.powi(-20); 2];
+    let b = [two_to(-11) as f32 - two_to(-12) as f32 + two_to(-20) as f32; 2];
     assert_eq!(add2(a, b, Mode::default()), 0x3c01_3c01);
 }
 

@@ -1,4 +1,5 @@
 use super::*;
+use crate::num::format::two_to;
 use crate::num::oracle::{Draw, draws};
 
 /// Every form: its shape code, type code and accumulator, with its depth and its elements per register.
@@ -94,7 +95,7 @@ fn small_integers_are_exact() {
 /// The exponent and the significand (1 ≤ |s| < 2, or less for denormals), as real numbers.
 fn parts(x: f64, lowest: i32) -> Option<(f64, i32)> {
     let exponent = ((x.to_bits() >> 52 & 0x7ff) as i32 - 1023).max(lowest);
-    (x != 0.0).then(|| (x * 2f64.powi(-exponent), exponent))
+    (x != 0.0).then(|| (x * two_to(-exponent), exponent))
 }
 
 /// One pass of the published model in real arithmetic.
@@ -106,15 +107,15 @@ fn reference_pass(a: &[f64], b: &[f64], c: f64, lowest: i32, f32: bool) -> f64 {
     };
     let terms: Vec<(f64, i32)> = a.iter().zip(b).filter_map(product).chain(addend).collect();
     let Some(top) = terms.iter().map(|term| term.1).max() else { return 0.0 };
-    let sum: f64 = terms.iter().map(|&(s, e)| (s * 2f64.powi(24 + e - top)).trunc()).sum();
-    let exact = sum * 2f64.powi(top - 24);
+    let sum: f64 = terms.iter().map(|&(s, e)| (s * two_to(24 + e - top)).trunc()).sum();
+    let exact = sum * two_to(top - 24);
     if f32 {
         let Some((_, exponent)) = parts(exact, -126) else { return 0.0 };
-        let cut = (exact * 2f64.powi(23 - exponent)).trunc() * 2f64.powi(exponent - 23);
-        if cut.abs() >= 2f64.powi(128) { cut.signum() * f64::INFINITY } else { cut }
+        let cut = (exact * two_to(23 - exponent)).trunc() * two_to(exponent - 23);
+        if cut.abs() >= two_to(128) { cut.signum() * f64::INFINITY } else { cut }
     } else {
         let Some((_, exponent)) = parts(exact, -14) else { return 0.0 };
-        let near = (exact * 2f64.powi(10 - exponent)).round_ties_even() * 2f64.powi(exponent - 10);
+        let near = (exact * two_to(10 - exponent)).round_ties_even() * two_to(exponent - 10);
         if near.abs() >= 65536.0 { near.signum() * f64::INFINITY } else { near }
     }
 }
@@ -123,7 +124,7 @@ fn element(draw: &mut Draw, input: u32) -> f32 {
     // The exponents differ enough for alignment to matter, and some numbers are zeros or denormals.
     let spread = draw.pick(&[2, 12, 24]);
     let exponent = draw.below(2 * spread + 1) as i32 - spread as i32;
-    let x = (1.0 + draw.below(1 << 23) as f32 / (1 << 23) as f32) * 2f32.powi(exponent.min(15));
+    let x = (1.0 + draw.below(1 << 23) as f32 / (1 << 23) as f32) * two_to(exponent.min(15)) as f32;
     let x = if draw.below(20) == 0 {
         0.0
     } else if draw.flag() {
@@ -178,7 +179,7 @@ fn dot(how: Hmma, per_word: usize, a: &[f32], b: &[f32], c: f32) -> f32 {
 #[test]
 fn what_alignment_cuts() {
     let f16 = Hmma::from_bits(0, 0, true).unwrap();
-    let big = 2f32.powi(24);
+    let big = two_to(24) as f32;
     // Four halves together would add 2, but each is cut by itself, towards zero from both sides.
     assert_eq!(dot(f16, 2, &[0.5; 4], &[1.0; 4], big), big);
     assert_eq!(dot(f16, 2, &[-0.5; 4], &[1.0; 4], big), big);
@@ -186,7 +187,7 @@ fn what_alignment_cuts() {
     assert_eq!(dot(f16, 2, &[1.0; 2], &[1.0; 2], big), big + 2.0);
     assert_eq!(dot(f16, 2, &[1.0], &[1.0], big), big);
     // 1.5 · 1.5 counts with exponent 0 and not 1, so the term that is 24 places lower stays.
-    let tiny = 2f32.powi(-24);
+    let tiny = two_to(-24) as f32;
     assert_eq!(dot(f16, 2, &[1.5, -1.5], &[1.5, 1.5], tiny), tiny);
     assert_eq!(dot(f16, 2, &[2.0, -2.0], &[1.5, 1.5], tiny), 0.0);
 }
@@ -195,8 +196,8 @@ fn what_alignment_cuts() {
 fn full_depth_is_two_passes() {
     let f16 = Hmma::from_bits(1, 0, true).unwrap();
     let (mut a, mut b) = ([0.0; 16], [1.0; 16]);
-    (a[0], a[1], a[8], b[8]) = (1.0, -1.0, 2f32.powi(-14), 2f32.powi(-14));
-    assert_eq!(dot(f16, 2, &a, &b, 0.0), 2f32.powi(-28), "the cancellation is over before the small product comes");
+    (a[0], a[1], a[8], b[8]) = (1.0, -1.0, two_to(-14) as f32, two_to(-14) as f32);
+    assert_eq!(dot(f16, 2, &a, &b, 0.0), two_to(-28) as f32, "the cancellation is over before the small product comes");
     a.rotate_right(8);
     b.rotate_right(8);
     assert_eq!(dot(f16, 2, &a, &b, 0.0), 0.0, "the small sum is cut beside the large products");
@@ -211,16 +212,16 @@ fn rounding_of_results() {
     assert_eq!(dot(half, 2, &[3.0], &[1.0], 2048.0), 2052.0);
     assert_eq!(dot(half, 2, &[15.0], &[1.0], 65504.0), 65504.0);
     assert_eq!(dot(half, 2, &[16.0], &[1.0], 65504.0), f32::INFINITY);
-    let c = 1.0 + 2f32.powi(-23);
-    assert_eq!(dot(single, 2, &[2f32.powi(-12)], &[2f32.powi(-12)], c), c);
-    assert_eq!(dot(single, 2, &[-2f32.powi(-12)], &[2f32.powi(-12)], c), 1.0);
+    let c = 1.0 + two_to(-23) as f32;
+    assert_eq!(dot(single, 2, &[two_to(-12) as f32], &[two_to(-12) as f32], c), c);
+    assert_eq!(dot(single, 2, &[-two_to(-12) as f32], &[two_to(-12) as f32], c), 1.0);
     assert_eq!(dot(single, 2, &[0.0], &[1.0], -0.0).to_bits(), 0);
 }
 
 #[test]
 fn not_finite() {
     let bf16 = Hmma::from_bits(1, 1, true).unwrap();
-    let (inf, huge) = (f32::INFINITY, 2f32.powi(127));
+    let (inf, huge) = (f32::INFINITY, two_to(127) as f32);
     assert_eq!(dot(bf16, 2, &[huge], &[huge], 0.0), inf);
     assert_eq!(dot(bf16, 2, &[-huge], &[huge], 0.0), -inf);
     assert_eq!(dot(bf16, 2, &[inf], &[2.0], 0.0), inf);
@@ -239,8 +240,8 @@ fn not_finite() {
 #[test]
 fn tf32_ignores_low_bits() {
     let tf32 = Hmma::from_bits(2, 2, true).unwrap();
-    assert_eq!(dot(tf32, 1, &[1.0 + 2f32.powi(-11)], &[1.0], 0.0), 1.0);
-    assert_eq!(dot(tf32, 1, &[1.0 + 2f32.powi(-10)], &[1.0], 0.0), 1.0 + 2f32.powi(-10));
+    assert_eq!(dot(tf32, 1, &[1.0 + two_to(-11) as f32], &[1.0], 0.0), 1.0);
+    assert_eq!(dot(tf32, 1, &[1.0 + two_to(-10) as f32], &[1.0], 0.0), 1.0 + two_to(-10) as f32);
 }
 
 #[test]
