@@ -76,12 +76,12 @@ fn a_copy_queue_works_while_another_computes_and_runs_no_kernels() {
     let device = open_device();
     let mut kernel = vecadd(&device);
     let (own, copies) = (QueueRef::own(&device), QueueRef::open(&device, COPIES).unwrap());
-    let [a, b, out] = [1.0, 2.0, 0.0].map(|value| floats(&device, value));
+    let [a, b, out, copy] = [1.0, 2.0, 0.0, 0.0].map(|value| floats(&device, value));
     let computing = add(&own, &mut kernel, [&a, &a, &out], i32::MAX as u32);
-    let copied = copies.copy(&a, 0, &b, 0, 4 * N as u64).unwrap();
+    let copied = copies.copy(&copy, 0, &b, 0, 4 * N as u64).unwrap();
     assert_eq!(device.wait_any(&[computing, copied], DEADLINE).unwrap(), 1);
     assert!(!device.query(computing).unwrap());
-    let place = a.place(0, 4).unwrap();
+    let place = copy.place(0, 4).unwrap();
     assert_eq!(place.read_u32(), 2f32.to_bits());
     let refused = {
         let fill = |_: &params::Layout, _: &tegrarm::runtime::memory::Span| Ok(());
