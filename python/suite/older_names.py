@@ -56,9 +56,9 @@ def train(mode: bool = True) -> Context:
 
 
 def fields() -> dict[str, DType]:
-    """The types by name, without those that no tensor of 0.12 has."""
+    """The types by name, without those that 0.12 has not."""
     return {name: dtype for name, dtype in vars(tinygrad.dtype.DTypes).items()
-            if isinstance(dtype, DType) and not name.startswith(("_", "void", "weak"))}
+            if isinstance(dtype, DType) and not name.startswith(("_", "void", "weak")) and not name.endswith("fnuz")}
 
 
 NAMES = [
