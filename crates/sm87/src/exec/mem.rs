@@ -150,8 +150,11 @@ impl Shared {
     pub(crate) fn peek(&self, offset: u32, out: &mut [u8]) -> bool {
         let end = u64::from(offset) + out.len() as u64;
         let inside = end <= u64::from(self.bytes);
-        let words = out.iter_mut().zip(offset as usize..);
-        words.filter(|_| inside).for_each(|(byte, at)| *byte = self.block[at / 16].to_le_bytes()[at % 16]);
+        if inside {
+            let from = self.block.as_ptr().cast::<u8>().wrapping_add(offset as usize);
+            // SAFETY: the block has the bytes, as was just compared, and `out` is a plain slice elsewhere.
+            unsafe { ptr::copy_nonoverlapping(from, out.as_mut_ptr(), out.len()) };
+        }
         inside
     }
 

@@ -47,6 +47,38 @@ impl Access {
     }
 }
 
+/// Where the accesses of an instruction are, if all are to one memory and of one size.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Span {
+    pub memory: Memory,
+    pub low: u64,
+    pub end: u64,
+    /// Whether each lane continues where the one before it ends.
+    pub dense: bool,
+}
+
+impl Span {
+    /// Where accesses are.
+    pub(crate) fn of(accesses: &[Access]) -> Option<Span> {
+        let &Access { memory, at, len, .. } = accesses.first()?;
+        let (mut low, mut high, mut next, mut apart) = (at, at, at, false);
+        let mut mixed = false;
+        for access in accesses {
+            mixed |= access.memory != memory || access.len != len;
+            apart |= access.at != next;
+            next = access.at.wrapping_add(len.into());
+            (low, high) = (low.min(access.at), high.max(access.at));
+        }
+        let end = high.checked_add(len.into()).filter(|_| !mixed)?;
+        Some(Span { memory, low, end, dense: !apart })
+    }
+
+    /// The number of bytes between the ends.
+    pub(crate) fn len(&self) -> u64 {
+        self.end - self.low
+    }
+}
+
 /// The bit of `mods` that says that the address register is a pair, and the place of the shift of a shared address.
 const PAIR: u32 = crate::exec::ops::memory::PAIR;
 const SCALE: u32 = 4;
@@ -61,36 +93,45 @@ pub(crate) fn find(out: &mut Vec<Access>, w: &Warp, env: &Env<'_>, u: &Uop, shap
     out.clear();
     let Shape { space, len, reads, writes, atomic, .. } = shape;
     let on = if shape.predicated { exec & w.pred(u.ps) } else { exec };
-    let own = |lane| if u.mods & PAIR != 0 { w.get64(u.a, lane) } else { u64::from(w.get(u.a, lane)) };
     let uniform = if shape.swaps { 0 } else { w.get64(u.c, 0) };
-    for lane in lanes(on) {
-        let access = |memory, at| Access { lane, memory, at, len, reads, writes, atomic };
-        let wide = || own(lane).wrapping_add(u.imm as i32 as u64).wrapping_add(uniform);
-        let narrow = |scale: u32| (w.get(u.a, lane) << scale).wrapping_add(u.imm).wrapping_add(uniform as u32);
-        match space {
-            Space::Global => out.push(access(Memory::Global, wide())),
-            Space::Generic => {
-                let (memory, at) = place(env, wide());
-                out.push(access(memory, at));
-            }
-            Space::Shared => {
-                let scale = if shape.scaled { u.mods >> SCALE & 7 } else { 0 };
-                out.push(access(Memory::Shared, narrow(scale).into()));
-            }
-            Space::Local => out.push(access(Memory::Local, narrow(0).into())),
-            // Eight lanes name the rows of each matrix.
-            Space::Rows if lane < 8 << (u.mods & 3) => out.push(access(Memory::Shared, narrow(0).into())),
-            Space::Rows => {}
-            Space::Copy => {
-                let (from, to, read) = copied(w, u, lane, len);
-                if w.pred(u.ps) >> lane & 1 == 1 && read > 0 {
-                    let one = access(Memory::Global, from);
-                    out.push(Access { len: read, writes: false, ..one });
-                }
-                out.push(Access { reads: false, ..access(Memory::Shared, to.into()) });
-            }
+    let access = |lane, memory, at| Access { lane, memory, at, len, reads, writes, atomic };
+    let offset = (u.imm as i32 as u64).wrapping_add(uniform);
+    // The rows are copied, because the compiler does not know that nobody changes them while accesses are written down.
+    let low = w.row(u.a);
+    let high = if u.mods & PAIR != 0 { w.row(u.a.plus(1)) } else { [0; 32] };
+    let wide = |lane: u32| {
+        let lane = lane as usize & 31;
+        (u64::from(high[lane]) << 32 | u64::from(low[lane])).wrapping_add(offset)
+    };
+    let scale = if shape.scaled { u.mods >> SCALE & 7 } else { 0 };
+    let narrow = |lane: u32| u64::from((low[lane as usize & 31] << scale).wrapping_add(offset as u32));
+    match space {
+        Space::Global => each(out, on, |lane| access(lane, Memory::Global, wide(lane))),
+        Space::Shared => each(out, on, |lane| access(lane, Memory::Shared, narrow(lane))),
+        Space::Local => each(out, on, |lane| access(lane, Memory::Local, narrow(lane))),
+        Space::Generic => each(out, on, |lane| {
+            let (memory, at) = place(env, wide(lane));
+            access(lane, memory, at)
+        }),
+        // Eight lanes name the rows of each matrix.
+        Space::Rows => {
+            let naming = lanes(on).take_while(|lane| *lane < 8 << (u.mods & 3));
+            out.extend(naming.map(|lane| access(lane, Memory::Shared, narrow(lane))));
         }
+        Space::Copy => lanes(on).for_each(|lane| {
+            let (from, to, read) = copied(w, u, lane, len);
+            if w.pred(u.ps) >> lane & 1 == 1 && read > 0 {
+                out.push(Access { len: read, writes: false, ..access(lane, Memory::Global, from) });
+            }
+            out.push(Access { reads: false, ..access(lane, Memory::Shared, to.into()) });
+        }),
     }
+}
+
+/// The accesses of some lanes. Mostly it is all of them, and then their number is known beforehand.
+#[inline(always)]
+fn each(out: &mut Vec<Access>, on: u32, access: impl Fn(u32) -> Access) {
+    if on == u32::MAX { out.extend((0..32).map(access)) } else { out.extend(lanes(on).map(access)) }
 }
 
 /// Where a generic address leads to.

@@ -10,10 +10,9 @@
 use super::access::{Access, Memory};
 use super::operands::{Operands, Registers, Sort};
 use super::plan::{Shape, Space};
-use super::race::World;
 use super::shadow::{Shadow, Unwritten};
 use super::trial;
-use super::written::{MADE_OF_SUCH, NEVER, Own, Pages, WRITTEN};
+use super::written::{MADE_OF_SUCH, NEVER, Own, Pages, Together, WRITTEN, all_written, together};
 use super::{Inspector, Part};
 use crate::check::Kind;
 use crate::exec::env::Env;
@@ -23,8 +22,6 @@ use crate::exec::warp::{Warp, lanes};
 use crate::isa::{self, Op};
 use crate::launch::Launch;
 use crate::word::Word;
-use parking_lot::Mutex;
-use std::sync::Arc;
 
 /// Where a value comes from: a load.
 #[derive(Clone, Copy, Debug)]
@@ -59,7 +56,6 @@ struct Usage {
 /// What is known of the values of a CTA.
 #[derive(Debug)]
 pub(super) struct Init {
-    pub world: Arc<Mutex<World>>,
     own: Own,
     registers: Registers,
     shadows: Vec<Shadow>,
@@ -69,9 +65,9 @@ pub(super) struct Init {
 }
 
 impl Init {
-    pub(super) fn new(world: &Arc<Mutex<World>>, launch: &Launch, arrays: u32, registers: Registers) -> Box<Init> {
-        let (own, world) = (Own::new(launch, arrays), world.clone());
-        let mut init = Init { world, own, registers, shadows: Vec::new(), loads: Vec::new(), wants: false };
+    pub(super) fn new(launch: &Launch, arrays: u32, registers: Registers) -> Box<Init> {
+        let own = Own::new(launch, arrays);
+        let mut init = Init { own, registers, shadows: Vec::new(), loads: Vec::new(), wants: false };
         init.begin(launch);
         Box::new(init)
     }
@@ -113,25 +109,41 @@ fn unwritten(bytes: &[u8]) -> (u32, u32) {
 
 impl Inspector {
     /// Looks at what an instruction reads and writes, before it does. The result is false if it must not be executed yet.
-    pub(super) fn values(&mut self, w: &Warp, env: &Env<'_>, u: &Uop, shape: Shape, exec: u32) -> bool {
+    pub(super) fn values(
+        &mut self,
+        pages: &mut Pages,
+        w: &Warp,
+        env: &Env<'_>,
+        u: &Uop,
+        shape: Shape,
+        exec: u32,
+    ) -> bool {
         let Some(mut init) = self.init.take() else { return true };
         let operands = env.image.looked.program.at(u.at);
         self.addresses(&mut init, w, env, u, (shape, exec), &operands);
-        let world = init.world.clone();
-        let mut world = world.lock();
         match shape {
-            Shape { space: Space::Copy, .. } => self.copies(&mut init, &mut world.pages, w, env),
+            Shape { space: Space::Copy, .. } => self.copies(&mut init, pages, w, env),
             Shape { atomic: true, .. } => {
-                self.atomics(&mut init, &mut world.pages, w, env, u, &operands);
+                self.atomics(&mut init, pages, w, env, u, &operands);
                 init.shadows[w.index as usize].writes(u, &operands, exec);
             }
-            Shape { writes: true, .. } => self.stores(&mut init, &mut world.pages, w, env, u, &operands),
-            _ => self.loads(&mut init, &mut world.pages, (w, env, u), shape, exec, &operands),
+            Shape { writes: true, .. } => self.stores(&mut init, pages, w, env, u, &operands),
+            _ if self.are_written(&mut init, pages, env) => init.shadows[w.index as usize].writes(u, &operands, exec),
+            _ => self.loads(&mut init, pages, (w, env, u), shape, exec, &operands),
         }
-        drop(world);
         let goes_on = !init.wants;
         self.init = Some(init);
         goes_on
+    }
+
+    /// Whether all bytes between the ends of what an instruction accesses were written.
+    fn are_written(&self, init: &mut Init, pages: &mut Pages, env: &Env<'_>) -> bool {
+        let Some(span) = &self.span else { return false };
+        match together(&mut init.own, pages, env.launch, span) {
+            Together::Written => true,
+            Together::Bytes(bytes) => all_written(bytes),
+            Together::Apart => false,
+        }
     }
 
     /// Looks at the registers of an address, and at the guard of a store.
@@ -183,6 +195,9 @@ impl Inspector {
         let (mut masks, mut first) = ([(0u32, 0u32); 4], None);
         for (i, access) in self.accesses.iter().enumerate() {
             let Some(bytes) = bytes(&mut init.own, pages, env, w, access) else { continue };
+            if all_written(bytes) {
+                continue;
+            }
             let (words, made) = unwritten(bytes);
             if words == 0 {
                 continue;
@@ -221,9 +236,10 @@ impl Inspector {
         let shadow = &init.shadows[w.index as usize];
         let rows = usize::from(first)..usize::from(first) + usize::from(count);
         let mut data = [Unwritten::default(); 4];
-        if shadow.any {
-            data.iter_mut().zip(rows.clone()).for_each(|(data, row)| *data = shadow.rows[row]);
+        if !shadow.any {
+            return self.fill(init, pages, w, env);
         }
+        data.iter_mut().zip(rows.clone()).for_each(|(data, row)| *data = shadow.rows[row]);
         let mut found = None;
         for access in &self.accesses {
             let on = 1u32 << access.lane;
@@ -247,6 +263,20 @@ impl Inspector {
         if let Some((word, lane)) = found {
             let does = "a result of it is stored";
             self.used(init, w, env, (rows.start + word, data[word]), Usage { at: u.at, lane, what: "store", does });
+        }
+    }
+
+    /// Everything that an instruction stores was written.
+    fn fill(&self, init: &mut Init, pages: &mut Pages, w: &Warp, env: &Env<'_>) {
+        if let Some(span) = self.span.filter(|span| span.dense) {
+            match together(&mut init.own, pages, env.launch, &span) {
+                Together::Written => return,
+                Together::Bytes(bytes) => return bytes.fill(WRITTEN),
+                Together::Apart => {}
+            }
+        }
+        for access in &self.accesses {
+            bytes(&mut init.own, pages, env, w, access).into_iter().for_each(|bytes| bytes.fill(WRITTEN));
         }
     }
 

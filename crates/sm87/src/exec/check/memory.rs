@@ -37,6 +37,19 @@ fn way(va: u64) -> usize {
 }
 
 impl Inspector {
+    /// Whether all that an instruction accesses is inside of shared memory, or of the buffer that was found last.
+    pub(super) fn is_inside(&self, writes: bool) -> bool {
+        match self.span {
+            Some(span) if span.memory == Memory::Global => {
+                let found = self.found[way(span.low)];
+                let offset = span.low.wrapping_sub(found.start);
+                offset < found.len && found.len - offset >= span.len() && (found.writable || !writes)
+            }
+            Some(span) => span.memory == Memory::Shared && span.end <= self.limits.arrays.into(),
+            None => false,
+        }
+    }
+
     /// Looks at an access before it is made.
     pub(super) fn bounds(&mut self, w: &Warp, env: &Env<'_>, u: &Uop, access: &Access) {
         let wrong = match access.memory {

@@ -6,6 +6,7 @@
 //!    ├ limits   how far shared and local memory reach
 //!    ├ order    what happened before what                cells    who has last used each word     quick    maps
 //!    ├ memory   bounds        sync   barriers            race     accesses without an order
+//!    │               relation   how accesses stand to each other     stored   what memory holds where something is stored
 //!    └ init     values that were never written: written   which bytes were      shadow   which lanes of registers hold such
 //!                    operands   what instructions read      trial    what they make of it
 //! ```
@@ -23,7 +24,9 @@ mod order;
 mod plan;
 mod quick;
 mod race;
+mod relation;
 mod shadow;
+mod stored;
 mod sync;
 mod trial;
 mod written;
@@ -37,7 +40,7 @@ use super::warp::Warp;
 use crate::check::{Checker, Checks, Kind, Party, Place, Report};
 use crate::launch::Launch;
 use crate::word::Word;
-use access::Access;
+use access::{Access, Span};
 use init::Init;
 use limits::Limits;
 use operands::Program;
@@ -127,12 +130,12 @@ fn look_and_follow(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow 
 
 /// The program in which every instruction is looked at, if the CTA needs it now. It has the same places.
 pub(crate) fn whole(env: &mut Env<'_>) -> Option<Arc<Image>> {
-    let init = env.inspector.as_mut()?.init.as_mut()?;
-    if !std::mem::take(&mut init.wants) {
+    let inspector = env.inspector.as_mut()?;
+    if !std::mem::take(&mut inspector.init.as_mut()?.wants) {
         return None;
     }
     let image = &env.image;
-    let mut world = init.world.lock();
+    let mut world = inspector.world.lock();
     let known =
         world.whole.as_ref().filter(|known| known.looked.code == image.looked.code && known.entry == image.entry);
     if let Some(known) = known {
@@ -161,7 +164,11 @@ pub(crate) struct Inspector {
     limits: Limits,
     /// The CTA that was looked at last.
     ctaid: Option<[u32; 3]>,
+    /// What all CTAs of the launch know.
+    world: Arc<Mutex<World>>,
+    /// What the instruction accesses, and where that is.
     accesses: Vec<Access>,
+    span: Option<Span>,
     found: [memory::Found; 16],
     named: [Option<sync::Named>; 16],
     races: Option<Box<Races>>,
@@ -178,10 +185,11 @@ impl Inspector {
     ) -> Box<Inspector> {
         let limits = Limits::of(launch, image);
         let (accesses, found, named) = (Vec::with_capacity(64), Default::default(), [None; 16]);
-        let races = shared.checks().race.then(|| Races::new(world, launch.shared_bytes));
+        let races = shared.checks().race.then(|| Races::new(launch.shared_bytes));
         let registers = image.looked.program.unwritten;
-        let init = shared.checks().init.then(|| Init::new(world, launch, limits.arrays, registers));
-        Box::new(Inspector { shared: shared.clone(), limits, ctaid: None, accesses, found, named, races, init })
+        let init = shared.checks().init.then(|| Init::new(launch, limits.arrays, registers));
+        let (shared, world) = (shared.clone(), world.clone());
+        Box::new(Inspector { shared, limits, ctaid: None, world, accesses, span: None, found, named, races, init })
     }
 
     /// If the CTA is another one than before, nothing is known of it.
@@ -205,15 +213,18 @@ impl Inspector {
             Plan::Nothing => {}
             Plan::Access(shape) => {
                 access::find(&mut self.accesses, w, env, u, shape, exec);
-                if !self.values(w, env, u, shape, exec) {
+                self.span = Span::of(&self.accesses);
+                let world = self.world.clone();
+                let mut world = world.lock();
+                if !self.values(&mut world.pages, w, env, u, shape, exec) {
                     return false;
                 }
-                let accesses = std::mem::take(&mut self.accesses);
-                if checks.memory {
+                if checks.memory && !self.is_inside(shape.writes) {
+                    let accesses = std::mem::take(&mut self.accesses);
                     accesses.iter().for_each(|access| self.bounds(w, env, u, access));
+                    self.accesses = accesses;
                 }
-                self.races(w, env, u, shape, &accesses);
-                self.accesses = accesses;
+                self.races(&mut world, w, env, u, shape);
             }
             Plan::Barrier(aligned) => self.barrier(w, env, u, exec, aligned),
             Plan::Fence(whole_gpu) => self.races.iter_mut().for_each(|races| races.order.fences(warp, whole_gpu)),

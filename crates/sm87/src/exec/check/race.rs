@@ -3,11 +3,13 @@
 //! Barriers, fences with what is stored behind them, and atomics make an order. Where machine code does not show whether
 //! there is one, there is taken to be one: what is reported is a race, and not every race is reported.
 
-use super::access::{Access, Memory};
-use super::cells::{Cell, Cells, Stamp};
+use super::access::{Access, Memory, Span};
+use super::cells::{Cell, Cells, Event, Events, Mark, WORDS};
 use super::order::{Order, Times, WARPS, join};
-use super::plan::Shape;
+use super::plan::{Shape, Space};
 use super::quick::Quick;
+use super::relation::{Now, before};
+use super::stored::{Place, Stored, holds};
 use super::written::Pages;
 use super::{Inspector, Part};
 use crate::check::Kind;
@@ -15,10 +17,7 @@ use crate::exec::env::Env;
 use crate::exec::image::Image;
 use crate::exec::uop::Uop;
 use crate::exec::warp::Warp;
-use parking_lot::Mutex;
-use std::ops::Range;
 use std::sync::Arc;
-use tegra_mm::Backing;
 
 /// What was told through a word of global memory.
 #[derive(Debug, Default)]
@@ -39,162 +38,185 @@ pub(crate) struct World {
     /// The program in which every instruction is looked at, once a CTA needed it.
     pub(super) whole: Option<Arc<Image>>,
     cells: Cells,
+    events: Events,
     words: Quick<u64, Told>,
 }
 
-/// The accesses of a CTA, and of all CTAs of its launch.
+/// The accesses of a CTA.
 #[derive(Debug)]
 pub(crate) struct Races {
     pub(super) order: Order,
     shared: Vec<Cell>,
-    world: Arc<Mutex<World>>,
+    events: Events,
     execution: u32,
     cta: u32,
     place: Place,
+    stored: Stored,
 }
 
-/// Where the memory of the buffer is that was stored to last.
-#[derive(Debug, Default)]
-struct Place {
-    addresses: Range<u64>,
-    backing: Option<Arc<Backing>>,
-    offset: usize,
-}
-
-impl Place {
-    /// Reads what global memory holds.
-    fn read(&mut self, env: &Env<'_>, at: u64, bytes: &mut [u8]) -> bool {
-        if !self.addresses.contains(&at) {
-            let Some(extent) = env.launch.table.find(at) else { return false };
-            let (addresses, backing) = (extent.va..extent.end(), extent.backing.clone());
-            *self = Place { addresses, backing, offset: extent.offset };
-        }
-        let offset = self.offset + (at - self.addresses.start) as usize;
-        self.backing.as_ref().is_some_and(|backing| backing.read(offset, bytes))
-    }
-}
-
-/// An access that the one that is made now may race with.
+/// An access that the one that is made now races with.
 struct Conflict {
-    with: Stamp,
+    with: Event,
+    lane: u8,
+    /// Whether it was made by the same execution of an instruction.
+    at_once: bool,
     wrote: bool,
-}
-
-/// The last accesses to a word of shared memory or of the world's.
-#[inline(always)]
-fn cell<'c>(shared: &'c mut [Cell], global: &'c mut Cells, memory: Memory, word: u64) -> Option<&'c mut Cell> {
-    if memory == Memory::Shared { shared.get_mut(word as usize / 4) } else { global.at(word) }
 }
 
 impl Races {
     /// Nothing was accessed.
-    pub(super) fn new(world: &Arc<Mutex<World>>, shared_bytes: u32) -> Box<Races> {
+    pub(super) fn new(shared_bytes: u32) -> Box<Races> {
         let shared = vec![Cell::default(); shared_bytes.div_ceil(4) as usize];
-        Box::new(Races {
-            order: Order::new(),
-            shared,
-            world: world.clone(),
-            execution: 0,
-            cta: 0,
-            place: Place::default(),
-        })
+        let (order, events) = (Order::new(), Events::default());
+        let (place, stored) = (Place::default(), Stored::default());
+        Box::new(Races { order, shared, events, execution: 0, cta: 0, place, stored })
     }
 
     /// Another CTA begins.
     pub(super) fn begin(&mut self, ctaid: [u32; 3], grid: [u32; 3]) {
         self.order = Order::new();
         self.shared.fill(Cell::default());
+        self.events.clear();
         self.cta = ctaid[0] + grid[0] * (ctaid[1] + grid[1] * ctaid[2]);
     }
 
-    /// Whether a warp reads whole words again that it has read: it learns nothing new of races.
-    #[inline(always)]
-    fn has_read(&mut self, world: &mut World, access: &Access, now: Stamp) -> bool {
-        let (now, words) = (Stamp { bytes: 15, ..now }, access.len / 4);
-        let mut same = |i: u32| {
-            let cell = cell(&mut self.shared, &mut world.cells, access.memory, access.at + 4 * u64::from(i));
-            cell.is_some_and(|cell| !cell.tells && cell.reads[0].is_like(&now))
+    /// Makes an event, or finds the one that has begun.
+    fn event(&mut self, world: &mut World, memory: Memory, event: Event) -> Now {
+        let number = if memory == Memory::Shared {
+            if self.events.is_full() {
+                self.events.collect(self.shared.iter_mut());
+            }
+            self.events.number(&event)
+        } else {
+            if world.events.is_full() {
+                world.events.collect(world.cells.all());
+            }
+            world.events.number(&event)
         };
-        words > 0 && access.at & 3 == 0 && (0..words).all(&mut same)
+        Now::new(event, number)
+    }
+
+    /// Notes the plain accesses of an instruction to whole words that are near each other, if they race with nothing. The
+    /// result is false if they must be looked at one by one, some of them perhaps again.
+    fn pass_together(
+        &mut self,
+        world: &mut World,
+        (w, env, u): (&Warp, &Env<'_>, &Uop),
+        (accesses, span): (&[Access], Span),
+        event: Event,
+    ) -> bool {
+        let Some(&Access { len, writes, .. }) = accesses.first() else { return true };
+        if span.memory == Memory::Local || !len.is_multiple_of(4) || !span.low.is_multiple_of(len.into()) {
+            return false;
+        }
+        let mut now = self.event(world, span.memory, event);
+        let (words, all) = (len as usize / 4, (span.len() / 4) as usize);
+        let (cells, events) = if span.memory == Memory::Shared {
+            let first = span.low as usize / 4;
+            (self.shared.get_mut(first..first + all), &self.events)
+        } else if all <= WORDS {
+            (world.cells.some(span.low, all), &world.events)
+        } else {
+            (None, &world.events)
+        };
+        let Some(cells) = cells else { return false };
+        let (mark, mut last) = (events.mark(now.number, &event, 0, 15), None);
+        accesses.iter().all(|access| {
+            // Lanes that read what the lane before them reads learn nothing new.
+            if !writes && last.replace(access.at) == Some(access.at) {
+                return true;
+            }
+            let offset = access.at - span.low;
+            if !offset.is_multiple_of(4) {
+                return false;
+            }
+            if writes {
+                // What a store leaves as it was, nobody can tell from no store.
+                let before = self.stored.before(&mut self.place, env, span, access);
+                if before.is_some_and(|before| holds(w, u, access.lane, before)) {
+                    return true;
+                }
+            }
+            let (first, mark) = (offset as usize / 4, mark.by(access.lane));
+            let cells = cells.get_mut(first..first + words);
+            cells.is_some_and(|cells| now.passes(cells, &self.order, events, mark, writes))
+        })
+    }
+
+    /// Notes a plain access that races with nothing. The result is false if it must be looked at more closely.
+    #[inline(always)]
+    fn passes(&mut self, world: &mut World, access: &Access, now: &mut Now) -> bool {
+        let (first, within, words) = (access.at & !3, access.at & 3, access.len.div_ceil(4) as usize);
+        let bytes = match access.len {
+            1 | 2 if within + u64::from(access.len) <= 4 => ((1 << access.len) - 1) << within,
+            4 | 8 | 16 if within == 0 => 15,
+            _ => return false,
+        };
+        let (cells, events) = if access.memory == Memory::Shared {
+            let first = first as usize / 4;
+            (self.shared.get_mut(first..first + words), &self.events)
+        } else {
+            (world.cells.some(first, words), &world.events)
+        };
+        let Some(cells) = cells else { return false };
+        let mark = events.mark(now.number, &now.event, access.lane, bytes);
+        now.passes(cells, &self.order, events, mark, access.writes)
     }
 
     /// Notes the access of one word, and finds what it races with.
-    fn touch(&mut self, world: &mut World, access: &Access, word: u64, now: Stamp) -> Option<Conflict> {
+    fn touch(&mut self, world: &mut World, access: &Access, word: u64, now: &mut Now, bytes: u8) -> Option<Conflict> {
         let is_shared = access.memory == Memory::Shared;
-        let cell = cell(&mut self.shared, &mut world.cells, access.memory, word)?;
-        let order = &mut self.order;
-        let is_plain_load = !access.writes && !now.strong && !cell.tells;
-        // A warp that reads again what it has read learns nothing new of races.
-        if is_plain_load && cell.reads[0].is_like(&now) {
-            return None;
-        }
+        let (cell, events) = if is_shared {
+            (self.shared.get_mut(word as usize / 4)?, &self.events)
+        } else {
+            (world.cells.at(word)?, &world.events)
+        };
+        let (order, event) = (&mut self.order, now.event);
+        let mark = events.mark(now.number, &event, access.lane, bytes);
         // A barrier in shared memory is changed by atomics of eight bytes, and read by plain loads. What is stored behind a
         // fence may be a flag.
-        let may_be_a_flag = is_shared && access.writes && !access.atomic && order.has_fenced(now.warp.into());
-        cell.tells |= may_be_a_flag || is_shared && access.atomic && access.len == 8;
-        let (tells, warp) = (cell.tells, usize::from(now.warp));
-        if access.reads && (now.strong || tells) {
-            learn(order, &world.words, is_shared, word, now);
+        let may_be_a_flag = is_shared && access.writes && !access.atomic && order.has_fenced(event.warp.into());
+        if may_be_a_flag || is_shared && access.atomic && access.len == 8 {
+            cell.note_telling();
         }
-        let conflict = if tells { None } else { cell.conflict(order, access, &now) };
-        cell.note(order, access.writes, now);
-        if access.writes && (now.strong || may_be_a_flag) {
-            tell(order, &mut world.words, is_shared, word, (warp, now.cta));
+        let (tells, warp) = (cell.tells(), usize::from(event.warp));
+        if access.reads && (event.strong || tells) {
+            learn(order, &world.words, is_shared, word, &event);
+            now.apart = now.number;
+        }
+        let before = *cell;
+        let is_new = access.writes || now.reads(cell, order, events, mark) || event.strong;
+        let conflict = if is_new && !tells { conflict(&before, order, events, access, &event, mark) } else { None };
+        if access.writes {
+            cell.written(mark);
+        }
+        if access.writes && (event.strong || may_be_a_flag) {
+            tell(order, &mut world.words, is_shared, word, (warp, event.cta));
         }
         conflict
     }
 }
 
-impl Cell {
-    /// Notes an access.
-    fn note(&mut self, order: &Order, writes: bool, now: Stamp) {
-        if writes {
-            (self.write, self.reads) = (now, [Stamp::default(); 2]);
-            return;
-        }
-        let last = self.reads[0];
-        if last.time != 0 && !before(order, &last, &now) {
-            self.reads[1] = last;
-        }
-        self.reads[0] = now;
-    }
-
-    /// The access that this one races with.
-    fn conflict(&self, order: &Order, access: &Access, now: &Stamp) -> Option<Conflict> {
-        let meets = |other: &Stamp| {
-            other.time != 0
-                && (access.writes || !other.looked_at)
-                && other.bytes & now.bytes != 0
-                && !(other.strong && now.strong)
-                && !before(order, other, now)
-        };
-        // Two lanes may store to one place at once.
-        let at_once = access.writes && !access.atomic && {
-            let other = &self.write;
-            let same = other.time != 0 && other.execution == now.execution && other.cta == now.cta;
-            same && other.warp == now.warp && other.lane != now.lane && other.bytes & now.bytes != 0
-        };
-        if at_once || meets(&self.write) {
-            return Some(Conflict { with: self.write, wrote: true });
-        }
-        if !access.writes || access.atomic {
+/// The access to a word that the access `now` races with.
+fn conflict(cell: &Cell, order: &Order, events: &Events, access: &Access, now: &Event, mark: Mark) -> Option<Conflict> {
+    let find = |other: Mark, wrote: bool| {
+        let with = *events.get(other.event());
+        if with.time == 0 || other.bytes() & mark.bytes() == 0 {
             return None;
         }
-        let read = self.reads.iter().find(|read| meets(read))?;
-        Some(Conflict { with: *read, wrote: false })
-    }
-}
-
-/// Whether the warp of the access `now` knows of another one.
-fn before(order: &Order, other: &Stamp, now: &Stamp) -> bool {
-    if other.cta != now.cta {
-        return order.others.get(&other.cta).is_some_and(|time| *time >= other.cta_time);
-    }
-    other.warp == now.warp || order.knows(now.warp.into(), other.warp.into(), other.time)
+        let at_once = other.execution(&with) == now.since && with.cta == now.cta && with.warp == now.warp;
+        // Two lanes may store to one place at once.
+        let collide = at_once && wrote && access.writes && !access.atomic && other.lane() != mark.lane();
+        let is_meant = !access.writes && with.looked_at || with.strong && now.strong;
+        let meet = !is_meant && !before(order, &with, now);
+        (collide || meet).then_some(Conflict { with, lane: other.lane(), at_once, wrote })
+    };
+    let reads = || cell.reads.iter().find_map(|read| find(*read, false)).filter(|_| access.writes && !access.atomic);
+    find(cell.write(), true).or_else(reads)
 }
 
 /// The warp learns what others told through a word.
-fn learn(order: &mut Order, words: &Quick<u64, Told>, is_shared: bool, word: u64, now: Stamp) {
+fn learn(order: &mut Order, words: &Quick<u64, Told>, is_shared: bool, word: u64, now: &Event) {
     if is_shared {
         return order.acquires(now.warp.into(), word as u32);
     }
@@ -237,58 +259,67 @@ fn tell(order: &mut Order, words: &mut Quick<u64, Told>, is_shared: bool, word: 
 
 impl Inspector {
     /// Looks for races of the accesses of one instruction.
-    pub(super) fn races(&mut self, w: &Warp, env: &Env<'_>, u: &Uop, shape: Shape, accesses: &[Access]) {
+    pub(super) fn races(&mut self, world: &mut World, w: &Warp, env: &Env<'_>, u: &Uop, shape: Shape) {
         let Some(mut races) = self.races.take() else { return };
-        races.execution += 1;
-        let world = races.world.clone();
-        let mut world = world.lock();
+        races.execution = races.execution.wrapping_add(1);
         let warp = w.index as usize;
-        let mut now = Stamp {
-            time: races.order.now(warp),
-            cta_time: races.order.time,
-            cta: races.cta,
+        let mut event = Event {
             at: env.pc(u.at).wrapping_sub(env.launch.code) as u32,
-            execution: races.execution,
+            cta: races.cta,
+            since: races.execution,
             warp: w.index as u8,
-            lane: 0,
-            bytes: 0,
             strong: shape.atomic || shape.strong,
-            looked_at: false,
+            ..Event::default()
         };
-        let is_plain_load = !shape.writes && !now.strong;
-        let mut last = None;
-        for access in accesses.iter().filter(|access| access.memory != Memory::Local) {
+        let is_plain_load = !shape.writes && !event.strong;
+        // A plain store may tell others something if it is behind a fence.
+        let may_tell = event.strong || shape.writes && races.order.has_fenced(warp);
+        races.stored.whole = None;
+        if let Some(span) = self.span.filter(|_| !may_tell && shape.space != Space::Copy) {
+            (event.time, event.cta_time) = (races.order.now(warp), races.order.time);
+            if races.pass_together(world, (w, env, u), (&self.accesses, span), event) {
+                self.races = Some(races);
+                return;
+            }
+        }
+        let (mut shared, mut global, mut last) = (Now::default(), Now::default(), None);
+        for access in self.accesses.iter().filter(|access| access.memory != Memory::Local) {
             // Lanes that read what the lane before them reads learn nothing new.
             if is_plain_load && last.replace((access.memory, access.at)) == Some((access.memory, access.at)) {
                 continue;
             }
-            let end = access.at + u64::from(access.len);
-            let mut word = access.at & !3;
-            let mut conflict = None;
-            now.lane = access.lane as u8;
-            now.looked_at = access.atomic && (shape.swaps || self.limits.objects || access.memory == Memory::Global);
+            event.looked_at = access.atomic && (shape.swaps || self.limits.objects || access.memory == Memory::Global);
             // An atomic of another lane may have told something.
-            (now.time, now.cta_time) = (races.order.now(warp), races.order.time);
-            if is_plain_load && races.has_read(&mut world, access, now) {
-                continue;
-            }
+            (event.time, event.cta_time) = (races.order.now(warp), races.order.time);
             // What a store leaves as it was, nobody can tell from no store.
-            if access.writes && !access.atomic && leaves(&mut races.place, w, env, u, shape, access) {
+            if access.writes && !access.atomic && shape.space != Space::Copy {
+                let span =
+                    self.span.unwrap_or(Span { memory: access.memory, low: access.at, end: access.at, dense: false });
+                let before = races.stored.before(&mut races.place, env, span, access);
+                if before.is_some_and(|before| holds(w, u, access.lane, before)) {
+                    continue;
+                }
+            }
+            let now = if access.memory == Memory::Shared { &mut shared } else { &mut global };
+            if now.event != event {
+                *now = races.event(world, access.memory, event);
+            }
+            if !may_tell && races.passes(world, access, now) {
                 continue;
             }
+            let end = access.at.saturating_add(access.len.into());
+            let (mut word, mut conflict) = (access.at & !3, None);
             while word < end {
-                let (from, to) = (access.at.max(word) - word, end.min(word + 4) - word);
-                now.bytes = ((1u32 << to) - (1 << from)) as u8;
-                let found = races.touch(&mut world, access, word, now);
-                let found = found.filter(|found| !stores_the_same(w, u, access, &found.with, &now));
+                let (from, to) = (access.at.max(word) - word, end.min(word.saturating_add(4)) - word);
+                let found = races.touch(world, access, word, now, ((1u32 << to) - (1 << from)) as u8);
+                let found = found.filter(|found| !stores_the_same(w, u, access, found));
                 conflict = conflict.or(found.map(|found| (word, found)));
-                word += 4;
+                word = word.saturating_add(4);
             }
             if let Some((word, conflict)) = conflict {
                 self.report_race(w, env, u, access, word, &conflict);
             }
         }
-        drop(world);
         self.races = Some(races);
     }
 
@@ -308,7 +339,7 @@ impl Inspector {
             let title = format!("{memory} memory at {word:#x} is accessed by threads {why}");
             let did = if conflict.wrote { "store" } else { "load" };
             let now = Part { what: access.what().to_owned(), warp: w.index, lane: access.lane, at: u.at, block: None };
-            let (warp, lane) = (with.warp.into(), with.lane.into());
+            let (warp, lane) = (with.warp.into(), conflict.lane.into());
             let before = Part { what: format!("earlier {did}"), warp, lane, at: other, block: Some(block) };
             (title, vec![party(now), party(before)])
         });
@@ -316,28 +347,8 @@ impl Inspector {
 }
 
 /// Whether the lanes of one instruction store one value to one place. Accesses of one instruction have one size, and are aligned.
-fn stores_the_same(w: &Warp, u: &Uop, access: &Access, other: &Stamp, now: &Stamp) -> bool {
+fn stores_the_same(w: &Warp, u: &Uop, access: &Access, other: &Conflict) -> bool {
     let value = |lane: u32| (0..access.len.div_ceil(4)).map(move |i| w.get(u.b.plus(i), lane));
     let bits = if access.len < 4 { (1 << (8 * access.len)) - 1 } else { u32::MAX };
-    let at_once = other.execution == now.execution && other.cta == now.cta && other.warp == now.warp;
-    at_once && value(access.lane).zip(value(other.lane.into())).all(|(a, b)| (a ^ b) & bits == 0)
-}
-
-/// Whether memory has the bytes already that a lane stores.
-fn leaves(place: &mut Place, w: &Warp, env: &Env<'_>, u: &Uop, shape: Shape, access: &Access) -> bool {
-    let mut before = [0; 16];
-    let before = &mut before[..access.len as usize];
-    // LDGSTS has its bytes elsewhere.
-    if shape.space == super::plan::Space::Copy {
-        return false;
-    }
-    let known = match access.memory {
-        Memory::Shared => env.shared.peek(access.at as u32, before),
-        _ => place.read(env, access.at, before),
-    };
-    if !known {
-        return false;
-    }
-    let word = |i: usize| w.get(u.b.plus(i as u32), access.lane).to_le_bytes();
-    before.iter().enumerate().all(|(i, byte)| word(i / 4)[i % 4] == *byte)
+    other.at_once && value(access.lane).zip(value(other.lane.into())).all(|(a, b)| (a ^ b) & bits == 0)
 }

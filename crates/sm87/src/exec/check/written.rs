@@ -1,7 +1,7 @@
 //! Which bytes were written: of the shared and the local memory of a CTA since it began, and of global memory since the
 //! launch began. A byte of global memory counts as written from the beginning if anybody has used its page before.
 
-use super::access::Memory;
+use super::access::{Memory, Span};
 use super::quick::Quick;
 use crate::launch::Launch;
 use std::ops::Range;
@@ -11,6 +11,16 @@ pub(crate) const NEVER: u8 = 0;
 pub(crate) const WRITTEN: u8 = 1;
 /// It was written with a value that was made of bytes that never were.
 pub(crate) const MADE_OF_SUCH: u8 = 2;
+
+/// Whether all of some bytes were written.
+#[inline(always)]
+pub(crate) fn all_written(bytes: &[u8]) -> bool {
+    match <[u8; 4]>::try_from(bytes) {
+        Ok(four) => four == [WRITTEN; 4],
+        // Without an early end, many bytes are compared at once.
+        Err(_) => bytes.iter().fold(0, |differ, byte| differ | byte ^ WRITTEN) == 0,
+    }
+}
 
 const PAGE: usize = 4096;
 /// The most pages that are remembered. More of them count as written.
@@ -39,14 +49,22 @@ impl Pages {
     /// The bytes of the page of an address, unless all count as written.
     pub(crate) fn at(&mut self, launch: &Launch, va: u64) -> Option<&mut [u8; PAGE]> {
         let (page, way) = (va / PAGE as u64, (va / PAGE as u64) as usize % WAYS);
-        self.recent.resize(WAYS, (u64::MAX, ALL));
-        let (known, number) = self.recent[way];
-        let number = if known == page { number } else { self.find(launch, va) };
-        self.recent[way] = (page, number);
+        let number = match self.recent.get(way) {
+            Some((known, number)) if *known == page => *number,
+            _ => self.find(launch, va),
+        };
         if number == ALL { None } else { self.pages.get_mut(number as usize - 1).map(|page| &mut **page) }
     }
 
+    #[cold]
     fn find(&mut self, launch: &Launch, va: u64) -> u32 {
+        let (page, number) = (va / PAGE as u64, self.search(launch, va));
+        self.recent.resize(WAYS, (u64::MAX, ALL));
+        self.recent[page as usize % WAYS] = (page, number);
+        number
+    }
+
+    fn search(&mut self, launch: &Launch, va: u64) -> u32 {
         let Some(extent) = launch.table.find(va) else { return ALL };
         let Some(backing) = &extent.backing else { return ALL };
         let offset = (extent.offset + (va - extent.va) as usize) / PAGE * PAGE;
@@ -67,6 +85,33 @@ impl Pages {
         self.numbers.insert(host, number);
         number
     }
+}
+
+/// The bytes of the lanes of an instruction together.
+#[derive(Debug)]
+pub(crate) enum Together<'b> {
+    /// They are in one page of global memory that counts as written, so that nothing is known of its bytes.
+    Written,
+    Bytes(&'b mut [u8]),
+    /// They are in several places.
+    Apart,
+}
+
+/// Bytes that are farther apart are not looked at together.
+const FAR: u64 = 1024;
+
+/// The bytes between the ends of what the lanes of an instruction access.
+pub(crate) fn together<'b>(own: &'b mut Own, pages: &'b mut Pages, launch: &Launch, span: &Span) -> Together<'b> {
+    let (first, len) = (span.low % PAGE as u64, span.len());
+    let bytes = match span.memory {
+        Memory::Global if first + len <= PAGE as u64 => match pages.at(launch, span.low) {
+            None => return Together::Written,
+            Some(page) => page.get_mut(first as usize..(first + len) as usize),
+        },
+        Memory::Shared if len <= FAR => own.at(Memory::Shared, 0, span.low, len),
+        _ => None,
+    };
+    bytes.map_or(Together::Apart, Together::Bytes)
 }
 
 /// The shared and local memory of a CTA.
