@@ -364,3 +364,45 @@ pub(super) fn add(sum: &mut RunStats, more: RunStats) {
     sum.thread_instructions += more.thread_instructions;
     sum.cpu_ns += more.cpu_ns;
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::check::{Checker, Checks};
+    use crate::launch::Limits;
+
+    /// LDS R0, [R0], and EXIT.
+    fn load(n: i64) -> Option<Word> {
+        let exit = Word::new(0x794d, 0x000f_ea00_0380_0000);
+        Some(if n == 0 { Word::new(0x0000_0000_0000_7984, 0x000e_2800_0000_0800) } else { exit })
+    }
+
+    #[test]
+    fn without_a_checker_a_launch_executes_the_program_as_everybody_does() {
+        let mut launch = Launch {
+            table: Arc::default(),
+            code: 0,
+            grid: [1; 3],
+            first: [0; 3],
+            block: [32, 1, 1],
+            registers: 8,
+            shared_bytes: 128,
+            local_low: 0,
+            local_high: 0,
+            banks: [None; 8],
+            shared_window: 0,
+            local_window: 0,
+            sm_count: 1,
+            disabled_sms: 0,
+            sequential: false,
+            veid: 0,
+            clock: || 0,
+            limits: Limits::default(),
+            checker: None,
+        };
+        let image = image::find(&mut load);
+        assert!(Arc::ptr_eq(&fit(image.clone(), &launch), &image), "there is no copy of it in which anybody looks");
+        launch.checker = Some(Arc::new(Checker::new(Checks { memory: true, ..Checks::default() })));
+        assert!(!Arc::ptr_eq(&fit(image.clone(), &launch), &image));
+    }
+}
