@@ -45,6 +45,37 @@ except ImportError as e: print(e)
     assert "TEGRA+NV does not fit this tinygrad: tinygrad.runtime.ops_nv has moved; use DEV=TEGRA" in out
 
 
+def test_the_nv_device_is_loaded_when_it_is_asked_for(python):
+    """Loading it takes longer than everything else before the first kernel. It has the interface whenever it is loaded."""
+    python("""
+import sys
+import tegrarm.tinygrad
+from tinygrad import Tensor, Device
+assert (Tensor([1, 2]) + 1).tolist() == [2, 3]
+loaded = [name for name in sys.modules if name.startswith(("tinygrad.runtime.ops_nv", "tinygrad.runtime.autogen.nv_"))]
+assert not loaded, loaded
+assert (Tensor([1, 2], device="NV") + 1).tolist() == [2, 3]
+assert type(Device["NV"]) is tegrarm.tinygrad.TegraDevice and tegrarm.tinygrad.NV_MISSING is None
+from tinygrad.runtime import ops_nv
+assert [i.__name__ for i in ops_nv.NVDevice.ifaces].count("TEGRAIface") == 1
+""", env=env())
+    python("""
+import tinygrad.runtime.ops_nv as early
+import tegrarm.tinygrad
+assert early.NVDevice.ifaces[0].__name__ == "TEGRAIface"
+""", env=env())
+
+
+def test_a_look_for_the_nv_device_does_not_use_up_its_interface(python):
+    python("""
+import importlib.util
+import tegrarm.tinygrad
+assert importlib.util.find_spec("tinygrad.runtime.ops_nv")
+from tinygrad.runtime import ops_nv
+assert ops_nv.NVDevice.ifaces[0].__name__ == "TEGRAIface"
+""", env=env())
+
+
 def test_python_has_no_number_of_the_resource_manager():
     """The device's own modules reach the GPU by functions of the C interface, and by nothing else."""
     import pathlib

@@ -7,8 +7,13 @@ changed: its search path for devices gets one more folder.
 
 from __future__ import annotations
 
+import functools
+import importlib
+import importlib.abc
+import importlib.machinery
 import os
 import pathlib
+import sys
 from typing import TYPE_CHECKING, Any
 
 from .wheels import use_wheels
@@ -18,6 +23,10 @@ use_wheels()  # this must happen before tinygrad reads the environment, which it
 import tinygrad.runtime  # noqa: E402
 
 if TYPE_CHECKING:
+    import types
+    from collections.abc import Sequence
+
+    NV_MISSING: Exception | None
     from .nv import NAMES_INTERFACES_IN_CALL, REACH, TegraDevice, TEGRAIface, install
 
 FOUND = str(pathlib.Path(__file__).with_name("found"))
@@ -27,21 +36,58 @@ if FOUND not in tinygrad.runtime.__path__:
 # What the adapter for the NV device defines. The adapter uses internal parts of that device. If tinygrad has moved them, the adapter is
 # missing, and the device TEGRA still works.
 NV_ADAPTER = ("NAMES_INTERFACES_IN_CALL", "REACH", "TEGRAIface", "TegraDevice", "install")
-NV_MISSING: Exception | None = None
-try:
-    from . import nv
-except (ImportError, AttributeError) as error:
-    NV_MISSING = error
-    if "TEGRA+NV" in os.environ.get("DEV", "").upper():
-        raise
+NV_DEVICE = "tinygrad.runtime.ops_nv"
+
+
+@functools.cache
+def _adapt() -> Exception | None:
+    """Adds the interface to tinygrad's NV device. If that is not possible, returns why."""
+    try:
+        importlib.import_module(".nv", __name__)
+    except (ImportError, AttributeError) as error:
+        return error
+    return None
+
+
+class _AdaptWhenLoaded(importlib.abc.MetaPathFinder):
+    """Adds the interface when tinygrad loads its NV device, and not before. That device has the structures of three of NVIDIA's drivers,
+    and most of the time in which a program on the device TEGRA begins would go into loading them.
+    """
+
+    def find_spec(self, fullname: str, path: Sequence[str] | None, target: Any = None) -> importlib.machinery.ModuleSpec | None:
+        """Finds the NV device where it would be found anyway."""
+        if fullname != NV_DEVICE:
+            return None
+        others = (finder.find_spec(fullname, path, target) for finder in sys.meta_path if finder is not self)
+        spec = next(filter(None, others), None)
+        if spec is not None and spec.loader is not None:
+            load = spec.loader.exec_module
+
+            def load_and_adapt(module: types.ModuleType) -> None:
+                load(module)
+                _adapt()
+
+            spec.loader.exec_module = load_and_adapt  # type: ignore[method-assign]
+        return spec
+
+
+if "TEGRA+NV" in os.environ.get("DEV", "").upper():
+    from . import nv  # noqa: F401
+elif NV_DEVICE in sys.modules:
+    _adapt()
+else:
+    sys.meta_path.insert(0, _AdaptWhenLoaded())
 
 
 def __getattr__(name: str) -> Any:
-    if name not in NV_ADAPTER:
+    if name not in (*NV_ADAPTER, "NV_MISSING"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    if NV_MISSING is not None:
-        raise ImportError(f"the interface TEGRA+NV does not fit this tinygrad: {NV_MISSING}; use DEV=TEGRA") from NV_MISSING
-    return getattr(nv, name)
+    missing = _adapt()
+    if name == "NV_MISSING":
+        return missing
+    if missing is not None:
+        raise ImportError(f"the interface TEGRA+NV does not fit this tinygrad: {missing}; use DEV=TEGRA") from missing
+    return getattr(sys.modules[f"{__name__}.nv"], name)
 
 
 __all__ = ["NAMES_INTERFACES_IN_CALL", "NV_MISSING", "REACH", "TEGRAIface", "TegraDevice", "install"]
