@@ -293,6 +293,16 @@ include make/suites.mk make/endurance.mk
 bench: build venv $(SIM) ## prints the project's figures, without a verdict; ARGS="submit frontend" prints only these two
 	$(PY) benches/figures.py $(ARGS)
 
+# gpuocelot's source is a folder with its submodules, and tinygrad's a checkout of the release that is installed. Without these, git
+# fetches both. A Python with torch, such as that of `make test-tinygrad`, also runs a hundred of tinygrad's tests.
+PEER_SOURCE   ?=
+PEER_TINYGRAD ?=
+PEER_PYTHON   ?= $(if $(wildcard $(SUITE)/.installed),$(SUITE)/bin/python,$(PY))
+.PHONY: bench-peer
+bench-peer: build venv ## compares the speed with that of gpuocelot, the PTX emulator behind tinygrad's mock; see PEER_SOURCE above
+	$(PEER_PYTHON) benches/peer/run.py --cache $(CACHE)/peer --source "$(PEER_SOURCE)" --tinygrad "$(PEER_TINYGRAD)" \
+		--release $(TINYGRAD) $(ARGS)
+
 clean:
 	$(CARGO) clean
 	$(MAKE) --no-print-directory -C ctests clean

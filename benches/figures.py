@@ -264,13 +264,11 @@ def kernel(what: str, times: int) -> tuple[float, float]:
 
 
 def engine() -> None:
-    """The engine's speed. For comparison, tinygrad's own mock with gpuocelot reaches 33 MFLOP/s and 6.8 M elements/s on a machine like
-    this.
-    """
+    """The engine's speed. `make bench-peer` compares it with another emulator in one run."""
     seconds, _ = kernel("float32 128", 20)
-    line("128x128x128 float product, one core", f"{2 * 128**3 / seconds / 1e6:.0f} MFLOP/s", "at least 990: 30 times the peer's 33")
+    line("128x128x128 float product, one core", f"{2 * 128**3 / seconds / 1e6:.0f} MFLOP/s")
     seconds, _ = kernel("add", 20)
-    line("sum of two vectors of 2^20 floats, one core", f"{2**20 / seconds / 1e6:.0f} M/s", "at least 68: 10 times the peer's 6.8")
+    line("sum of two vectors of 2^20 floats, one core", f"{2**20 / seconds / 1e6:.0f} M/s")
     seconds, instructions = kernel("float32 256", 10)
     line("256x256x256 float product, warp instructions per core", f"{instructions / seconds / 1e6:.0f} M/s", "at least 60 M/s")
     seconds, instructions = kernel("float16 256", 10)
