@@ -3,6 +3,8 @@
 mod matrix;
 mod swarm;
 
+use nix::sys::signal::Signal;
+use nix::unistd::Pid;
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
@@ -218,7 +220,7 @@ impl Running {
 }
 
 fn kill(pid: i32) {
-    assert!(Command::new("kill").args(["-KILL", &pid.to_string()]).status().unwrap().success());
+    nix::sys::signal::kill(Pid::from_raw(pid), Signal::SIGKILL).expect("a process to kill");
 }
 
 #[test]
@@ -242,7 +244,7 @@ fn programs_end_with_the_process_that_was_asked_to_run_them() {
 fn the_next_run_sweeps() {
     let mut running = Running::start("both");
     let (outer, inner) = (running.outer.id() as i32, running.inner());
-    assert!(Command::new("kill").args(["-KILL", &outer.to_string(), &inner.to_string()]).status().unwrap().success());
+    [outer, inner].into_iter().for_each(kill);
     running.outer.wait().unwrap();
     // The lock of the directory ends with the last thread of the process.
     let threads = || fs::read_dir(format!("/proc/{inner}/task")).map_or(0, Iterator::count);
