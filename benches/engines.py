@@ -41,7 +41,8 @@ def old_engine() -> pathlib.Path | None:
         if subprocess.run(["git", "archive", "-o", archive, OLD], cwd=ROOT, capture_output=True, check=False).returncode:
             return None
         with tarfile.open(archive) as tar:
-            tar.extractall(source, filter="data")
+            tar.extraction_filter = getattr(tarfile, "data_filter", None)  # Python 3.11.2, Debian 12's, has no argument for it
+            tar.extractall(source)
     shutil.copy(PROGRAM, source / PROGRAM.relative_to(ROOT))
     return cargo(source, BUILT / OLD / "target")
 

@@ -177,7 +177,8 @@ def sdist(tmp_path_factory) -> pathlib.Path:
     sh("make", "--no-print-directory", "sdist", f"DIST={dist}", cwd=ROOT)
     found, = dist.glob("*.tar.gz")
     with tarfile.open(found) as archive:
-        archive.extractall(dist, filter="data")
+        archive.extraction_filter = getattr(tarfile, "data_filter", None)  # Python 3.11.2, Debian 12's, has no argument for it
+        archive.extractall(dist)
     return dist / found.name.removesuffix(".tar.gz")
 
 
