@@ -125,6 +125,7 @@ HANDED_OUT := libtegrarm.so libtegrarm_preload.so tegrarm-sim
 # gives all threads one table of descriptors, has errnos of its own for some mistakes, and does not tell its host which memory a child shall
 # not have: tests that need more are left out by name.
 ARM_SKIP := $(addprefix --skip ,a_child_that_uses_its_parents_device a_child_that_reads_its_parents_memory \
+	a_broken_pipe_and a_fifo_that_nobody_reads a_recording_that_finds every_call_answers nobody_is_told settings_that standard_error_that_cannot \
 	a_panic_is_a_status a_program_that refused_escapes_and_uvm_calls_are_told the_variable_chooses_steps \
 	own_pages_are_exchanged other_pages_are_pinned thousands_of_live_buffers an_ioctl_on_something_else errors_are_mmaps_own every_ioctl_is_answered a_gpu_without_a_thread waits_run_a_gpu)
 test-aarch64: arm-build venv test-aarch64-wheel test-glibc-aarch64 ## the root crate's and the simulator's Rust tests, the C tests and the wheel, under qemu-user
