@@ -1,8 +1,8 @@
 //! FFMA and FADD without modifiers, of which programs have many one after another.
 #![allow(unsafe_code)]
 
+use super::runs::{Operands, Run};
 use super::simd::{Simd, part};
-use super::uop::Uop;
 use super::warp::Warp;
 
 /// Makes two functions that execute a run: one for any host, and one for hosts with the instruction sets of [`super::isa`].
@@ -11,11 +11,11 @@ macro_rules! run {
         $(#[$doc])*
         ///
         /// # Safety
-        /// There are `n` at `code`, and their sources are registers. See also [`super::uop::Handler`].
+        /// At `runs` are the runs of `n` such instructions. See also [`super::uop::Handler`].
         #[inline(never)]
-        pub(crate) unsafe fn $name(w: &mut Warp, code: *const Uop, n: usize, exec: u32) {
+        pub(crate) unsafe fn $name(w: &mut Warp, runs: *const Run, n: usize, exec: u32) {
             // SAFETY: the conditions are those of this function.
-            unsafe { $body::<u32>(w, code, n, exec) }
+            unsafe { $body::<u32>(w.own(), runs, n, exec) }
         }
 
         $(#[$doc])*
@@ -24,9 +24,9 @@ macro_rules! run {
         /// As for the function above; the host has AVX2.
         #[cfg(target_arch = "x86_64")]
         #[target_feature(enable = "avx2,fma,f16c,popcnt,bmi1,bmi2,lzcnt")]
-        pub(crate) unsafe fn $wide(w: &mut Warp, code: *const Uop, n: usize, exec: u32) {
+        pub(crate) unsafe fn $wide(w: &mut Warp, runs: *const Run, n: usize, exec: u32) {
             // SAFETY: the conditions are those of this function.
-            unsafe { $body::<super::avx2::Avx2>(w, code, n, exec) }
+            unsafe { $body::<super::avx2::Avx2>(w.own(), runs, n, exec) }
         }
     };
 }
@@ -46,15 +46,14 @@ const TOGETHER: usize = 4;
 /// Makes NaNs canonical at the end of the run. Before that a NaN may have any payload, because everything that is computed from
 /// it is a NaN too.
 #[inline(always)]
-unsafe fn multiplied<V: Simd>(w: &mut Warp, code: *const Uop, n: usize, _: u32) {
-    let own = w.own();
+unsafe fn multiplied<V: Simd>(own: *mut u32, runs: *const Run, n: usize, _: u32) {
     let mut i = 0;
     while i < 32 {
         // SAFETY: the conditions are those of `multiply_add`; rows have 32 words.
-        let any = unsafe { multiplied_part::<V>(own.add(i), code, n) };
+        let any = unsafe { multiplied_part::<V>(own.add(i), runs, n) };
         if any {
             // SAFETY: as above.
-            (0..n).for_each(|k| unsafe { canonical_part::<V>(own.add(i + (*code.add(k)).d.offset())) });
+            (0..n).for_each(|k| unsafe { canonical_part::<V>(own.add(i + usize::from((*runs.add(k)).operands.d))) });
         }
         i += TOGETHER * V::LANES;
     }
@@ -62,32 +61,32 @@ unsafe fn multiplied<V: Simd>(w: &mut Warp, code: *const Uop, n: usize, _: u32) 
 
 /// Executes FFMA for some lanes, which are at `own` in every row. Returns whether a result is a NaN.
 ///
-/// Programs multiply one register by several others, so the first factor is kept from one to the next.
+/// Programs multiply one register by several others, so the first factor is kept as long as instructions share it.
 ///
 /// # Safety
-/// As for [`multiply_add`].
+/// As for [`multiply_add`], and there is at least one instruction.
 #[inline(always)]
-unsafe fn multiplied_part<V: Simd>(own: *mut u32, code: *const Uop, n: usize) -> bool {
-    let (mut x, mut x_at) = ([V::splat(0); TOGETHER], usize::MAX);
+unsafe fn multiplied_part<V: Simd>(own: *mut u32, runs: *const Run, n: usize) -> bool {
     let mut bad = V::splat(0);
-    for k in 0..n {
-        // SAFETY: there are `n` micro-ops, and the warp's arrays are those that they were lowered for. Rows have 32 words.
-        unsafe {
-            let u = &*code.add(k);
-            let (a, d) = (u.a.own(), u.d.offset());
-            let (b, c, to) = (own.add(u.b.own()), own.add(u.c.own()), own.add(d));
-            if a != x_at {
-                (x, x_at) = (four(own.add(a)), a);
-            }
-            let (y, z) = (four::<V>(b), four::<V>(c));
+    let (mut at, end) = (runs, runs.wrapping_add(n));
+    // SAFETY: there are `n` instructions, and the warp's file has their rows of 32 words.
+    unsafe {
+        let mut x = four::<V>(own.add((*at).operands.a.into()));
+        loop {
+            let Run { operands: Operands { b, c, d, .. }, shares, .. } = *at;
+            let (y, z) = (four::<V>(own.add(b.into())), four::<V>(own.add(c.into())));
             let r = [x[0].fma(y[0], z[0]), x[1].fma(y[1], z[1]), x[2].fma(y[2], z[2]), x[3].fma(y[3], z[3])];
             // One comparison looks at two values.
             bad = bad.or(r[0].funord(r[1])).or(r[2].funord(r[3]));
             for (j, r) in r.iter().enumerate() {
-                r.store(to.add(j * V::LANES));
+                r.store(own.add(usize::from(d) + j * V::LANES));
             }
-            if d == x_at {
-                x_at = usize::MAX;
+            at = at.add(1);
+            if at == end {
+                break;
+            }
+            if !shares {
+                x = four(own.add((*at).operands.a.into()));
             }
         }
     }
@@ -118,13 +117,12 @@ pub(crate) fn are_pairs(exec: u32) -> bool {
 }
 
 #[inline(always)]
-unsafe fn added<V: Simd>(w: &mut Warp, code: *const Uop, n: usize, exec: u32) {
-    let own = w.own();
+unsafe fn added<V: Simd>(own: *mut u32, runs: *const Run, n: usize, exec: u32) {
     let mut i = 0;
     while i < 32 {
         if part::<V>(exec, i) != 0 {
             // SAFETY: as for `multiplied`.
-            unsafe { added_pair::<V>(own.add(i), code, n) };
+            unsafe { added_pair::<V>(own.add(i), runs, n) };
         }
         i += 2 * V::LANES;
     }
@@ -138,18 +136,19 @@ unsafe fn added<V: Simd>(w: &mut Warp, code: *const Uop, n: usize, exec: u32) {
 /// # Safety
 /// As for [`add`].
 #[inline(always)]
-unsafe fn added_pair<V: Simd>(own: *mut u32, code: *const Uop, n: usize) {
+unsafe fn added_pair<V: Simd>(own: *mut u32, runs: *const Run, n: usize) {
     let (mut sum, mut sum_at) = ([V::splat(0); 2], usize::MAX);
     for k in 0..n {
-        // SAFETY: there are `n` micro-ops, and the warp's arrays are those that they were lowered for. Rows have 32 words.
+        // SAFETY: there are `n` instructions, and the warp's file has their rows of 32 words.
         unsafe {
-            let u = &*code.add(k);
-            let source = |at: usize| {
-                if at == sum_at { sum } else { [V::load(own.add(at)), V::load(own.add(at + V::LANES))] }
+            let Operands { a, b, d, .. } = (*runs.add(k)).operands;
+            let source = |at: u16| {
+                let p = own.add(at.into());
+                if usize::from(at) == sum_at { sum } else { [V::load(p), V::load(p.add(V::LANES))] }
             };
-            let (x, y) = (source(u.a.own()), source(u.b.own()));
+            let (x, y) = (source(a), source(b));
             sum = [x[0].fadd(y[0]), x[1].fadd(y[1])];
-            sum_at = u.d.offset();
+            sum_at = d.into();
             let is_number = !sum[0].funord(sum[1]).any();
             let found = if is_number { sum } else { [sum[0].canonical(), sum[1].canonical()] };
             found[0].store(own.add(sum_at));
@@ -157,3 +156,7 @@ unsafe fn added_pair<V: Simd>(own: *mut u32, code: *const Uop, n: usize) {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "tests/floats.rs"]
+mod tests;

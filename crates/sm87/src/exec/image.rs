@@ -163,7 +163,7 @@ fn reachable(roots: &[i64], fetch: &mut Fetch<'_>) -> BTreeSet<i64> {
 }
 
 impl Image {
-    fn build(roots: Vec<i64>, fetch: &mut Fetch<'_>) -> Image {
+    pub(super) fn build(roots: Vec<i64>, fetch: &mut Fetch<'_>) -> Image {
         let seen = reachable(&roots, fetch);
         let first = seen.first().copied().unwrap_or(0);
         let last = seen.last().copied().unwrap_or(0);

@@ -87,7 +87,7 @@ unsafe fn body(w: &mut Warp, env: &mut Env<'_>, code: &Image, slice: u32, execut
         let (mut flow, exec);
         if straight > 1 {
             // SAFETY: the run is inside the image, to which the warp's arrays belong.
-            let ended = unsafe { execute(w, env, uops.add(pc as usize), lengths, straight, w.active) };
+            let ended = unsafe { execute(w, env, uops.add(pc as usize), lengths.add(pc as usize), straight, w.active) };
             left -= ended.done;
             threads += u64::from(ended.done) * u64::from(w.active.count_ones());
             pc += ended.done;

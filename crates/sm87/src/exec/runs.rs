@@ -5,14 +5,14 @@
 use super::env::Env;
 use super::floats;
 use super::ops::{fp32, memory};
-use super::rows::pred;
+use super::rows::{self, pred};
 use super::uop::{Flow, Pred, Uop};
 use super::warp::Warp;
 use crate::isa::Op;
 
 /// How many of the instructions from a given one on form a run. 0 means that the instruction itself is not in a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[repr(C, align(8))]
+#[repr(C, align(16))]
 pub(crate) struct Run {
     /// The number of instructions that continue with the next one.
     pub straight: u8,
@@ -24,7 +24,32 @@ pub(crate) struct Run {
     pub loading: u8,
     /// Whether the instruction has no guard, and is not one of several that are executed in one loop.
     simple: bool,
+    /// Whether this and the next instruction are such FFMA, have the same first factor, and this one does not write it.
+    pub shares: bool,
+    /// The operands of an FFMA or FADD without modifiers.
+    pub operands: Operands,
 }
+
+/// The places of registers in the file of a warp, as offsets in words. The micro-op has them too, but a loop over many instructions
+/// reads a quarter of the memory here.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C, align(8))]
+pub(crate) struct Operands {
+    pub a: u16,
+    pub b: u16,
+    pub c: u16,
+    pub d: u16,
+}
+
+impl Operands {
+    /// Those of an instruction whose operands are registers.
+    fn of(u: &Uop) -> Operands {
+        let [a, b, c] = [u.a, u.b, u.c].map(|s| s.own() as u16);
+        Operands { a, b, c, d: u.d.offset() as u16 }
+    }
+}
+
+const _: () = assert!(size_of::<Run>() == 16 && rows::rows_per_warp(255) * 32 <= u16::MAX as usize);
 
 /// Whether the operation only changes registers and predicates, and cannot fail. An operation that reads a clock does more.
 pub(super) fn computes(op: Op) -> bool {
@@ -123,7 +148,9 @@ fn before(u: &Uop, op: Op, next: Run) -> Run {
     let plain = |wanted: Op, next: u8| if op == wanted && is_plain { next.saturating_add(1) } else { 0 };
     let (multiplying, adding) = (plain(Op::Ffma, next.multiplying), plain(Op::Fadd, next.adding));
     let simple = always(u.guard) && multiplying | adding <= 1;
-    Run { straight: next.straight.saturating_add(1), multiplying, adding, loading: 0, simple }
+    let operands = if multiplying | adding > 0 { Operands::of(u) } else { Operands::default() };
+    let shares = multiplying > 1 && operands.a == next.operands.a && operands.a != operands.d;
+    Run { straight: next.straight.saturating_add(1), multiplying, adding, loading: 0, simple, shares, operands }
 }
 
 /// The number of loads from `u` on whose words follow each other in memory. `after` is the next instruction, and `next` is this
@@ -161,13 +188,16 @@ pub(crate) fn interrupted(runs: &[Run], never: impl Fn(usize) -> bool) -> Vec<Ru
         next = match run {
             Run { straight: 0, .. } => Run::default(),
             _ if never(at) => Run::default(),
-            Run { multiplying, adding, simple, .. } => Run {
-                straight: next.straight.saturating_add(1),
-                multiplying: if *multiplying > 0 { next.multiplying.saturating_add(1) } else { 0 },
-                adding: if *adding > 0 { next.adding.saturating_add(1) } else { 0 },
-                loading: 0,
-                simple: *simple,
-            },
+            Run { multiplying, adding, .. } => {
+                let longer = |old: u8, next: u8| if old > 0 { next.saturating_add(1) } else { 0 };
+                Run {
+                    straight: next.straight.saturating_add(1),
+                    multiplying: longer(*multiplying, next.multiplying),
+                    adding: longer(*adding, next.adding),
+                    loading: 0,
+                    ..*run
+                }
+            }
         };
         *run = next;
     }
@@ -188,7 +218,7 @@ pub(crate) struct Ended {
 ///
 /// # Safety
 /// The instructions are those at `code`, and the first one begins a run of at least `n`. The warp's arrays are those of the
-/// program, and `runs` are its runs. If `WIDE`, the host has the instruction set of [`super::isa`].
+/// program, and as many runs are at `runs`. If `WIDE`, the host has the instruction set of [`super::isa`].
 #[inline(always)]
 pub(crate) unsafe fn execute<const WIDE: bool>(
     w: &mut Warp,
@@ -225,7 +255,7 @@ unsafe fn steps<const WIDE: bool, const ALL: bool>(
         // micro-ops.
         unsafe {
             let u = &*code.add(i);
-            let run = &*runs.add(u.at as usize);
+            let run = &*runs.add(i);
             if run.simple {
                 i += 1;
                 let run = if ALL { u.run.full } else { u.run.of(active) };
@@ -236,7 +266,7 @@ unsafe fn steps<const WIDE: bool, const ALL: bool>(
                 continue;
             }
             if run.multiplying | run.adding > 1 {
-                let many = alike::<WIDE>(w, code.add(i), run, n - i, active);
+                let many = alike::<WIDE>(w, runs.add(i), n - i, active);
                 if many > 0 {
                     i += many;
                     continue;
@@ -265,28 +295,28 @@ unsafe fn steps<const WIDE: bool, const ALL: bool>(
 /// loop cannot serve the lanes in `active`.
 ///
 /// # Safety
-/// As for [`execute`]; `run` is that of the first micro-op.
+/// As for [`execute`]; `first` is the run of the first micro-op, which those of the next ones follow.
 #[inline(always)]
-unsafe fn alike<const WIDE: bool>(w: &mut Warp, code: *const Uop, run: &Run, n: usize, active: u32) -> usize {
-    let (multiplying, adding) = (usize::from(run.multiplying).min(n), usize::from(run.adding).min(n));
+unsafe fn alike<const WIDE: bool>(w: &mut Warp, first: *const Run, n: usize, active: u32) -> usize {
     // SAFETY: as many micro-ops follow each other in the program; the other conditions are those of this function.
     unsafe {
+        let (multiplying, adding) = (usize::from((*first).multiplying).min(n), usize::from((*first).adding).min(n));
         if multiplying > 1 && active == u32::MAX {
             #[cfg(target_arch = "x86_64")]
             if WIDE {
-                floats::multiply_add_wide(w, code, multiplying, active);
+                floats::multiply_add_wide(w, first, multiplying, active);
                 return multiplying;
             }
-            floats::multiply_add(w, code, multiplying, active);
+            floats::multiply_add(w, first, multiplying, active);
             return multiplying;
         }
         if adding > 1 && floats::are_pairs(active) {
             #[cfg(target_arch = "x86_64")]
             if WIDE {
-                floats::add_wide(w, code, adding, active);
+                floats::add_wide(w, first, adding, active);
                 return adding;
             }
-            floats::add(w, code, adding, active);
+            floats::add(w, first, adding, active);
             return adding;
         }
     }

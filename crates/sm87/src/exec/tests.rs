@@ -8,7 +8,7 @@ use crate::num::half::Kind;
 use proptest::prelude::*;
 
 /// Floats with random bits, and floats at the edges of the format.
-fn float() -> impl Strategy<Value = u32> {
+pub(super) fn float() -> impl Strategy<Value = u32> {
     const EDGES: [u32; 12] = [
         0,
         1,
