@@ -29,6 +29,12 @@ pub(crate) trait Compare {
     fn eval<V: Simd>(u: &Uop, a: V, b: V) -> (V, V, V);
 }
 
+/// A condition of two sources that is one comparison.
+pub(crate) trait Condition {
+    /// A mask of the lanes in which it is true.
+    fn eval<V: Simd>(a: V, b: V) -> V;
+}
+
 /// An operation that is written for one lane at a time, because it uses pairs of registers or has several results.
 pub(crate) trait Each {
     /// Executes the operation for `lane`.
@@ -150,9 +156,30 @@ pub(crate) fn combined(u: &Uop, x: u32, p: u32) -> u32 {
     }
 }
 
+/// The lanes in which a condition is true, or its opposite if `imm` is all ones, for values in which a lane of `exec` is.
+#[inline(always)]
+unsafe fn fulfilled<V: Simd, O: Condition, const FULL: bool>(w: &Warp, u: &Uop, exec: u32) -> u32 {
+    let (a, b) = (w.src(u.a), w.src(u.b));
+    let whole = in_values::<V>(exec);
+    let (mut r, mut i) = (0, 0);
+    while i < 32 {
+        if FULL || !whole || part::<V>(exec, i) != 0 {
+            // SAFETY: rows have 32 words.
+            r |= unsafe { O::eval(V::load(a.add(i)), V::load(b.add(i))) }.to_bits() << i;
+        }
+        i += V::LANES;
+    }
+    r ^ u.imm
+}
+
 #[inline(always)]
 fn set_predicates(w: &mut Warp, u: &Uop, exec: u32, r: Relation) -> Flow {
-    let (hit, p) = (accepted(w, u, r), w.pred(u.ps));
+    set_combined(w, u, exec, accepted(w, u, r))
+}
+
+#[inline(always)]
+fn set_combined(w: &mut Warp, u: &Uop, exec: u32, hit: u32) -> Flow {
+    let p = w.pred(u.ps);
     w.set_pred(u.pd, exec, combined(u, hit, p));
     w.set_pred(u.pe, exec, combined(u, !hit, p));
     Flow::Next
@@ -192,6 +219,15 @@ handlers!(setp_lane_plain setp_lane_wide <Compare> |w, u, exec, _V| {
 handlers!(setp_uniform_plain setp_uniform_wide <Compare> |w, u, _exec, _V| {
     let (lt, eq, unordered) = O::eval(u, w.get(u.a, 0), w.get(u.b, 0));
     set_predicates(w, u, u32::MAX, Relation { lt, eq, unordered })
+});
+handlers!(condition_plain condition_wide <Condition, FULL> |w, u, exec, V| {
+    // SAFETY: the interpreter calls handlers with the warp whose arrays the micro-op was lowered for: its operands are rows.
+    let hit = unsafe { fulfilled::<V, O, FULL>(w, u, exec) };
+    set_combined(w, u, exec, hit)
+});
+handlers!(condition_lane_plain condition_lane_wide <Condition> |w, u, exec, _V| {
+    let lane = exec.trailing_zeros();
+    set_combined(w, u, exec, O::eval(w.get(u.a, lane), w.get(u.b, lane)) ^ u.imm)
 });
 handlers!(set_plain set_wide <Compare> |w, u, exec, V| {
     // SAFETY: the interpreter calls handlers with the warp whose arrays the micro-op was lowered for: its operands are rows.
@@ -259,6 +295,15 @@ pub(crate) fn setp<O: Compare>() -> Handlers {
         full: pick!(setp_plain::<O, true>, setp_wide::<O, true>),
         part: pick!(setp_plain::<O, false>, setp_wide::<O, false>),
         one: pick!(setp_lane_plain::<O>, setp_lane_wide::<O>),
+    }
+}
+
+/// Handlers of a condition that sets two predicates. `imm` is all ones if the opposite of the condition is meant.
+pub(crate) fn condition<O: Condition>() -> Handlers {
+    Handlers {
+        full: pick!(condition_plain::<O, true>, condition_wide::<O, true>),
+        part: pick!(condition_plain::<O, false>, condition_wide::<O, false>),
+        one: pick!(condition_lane_plain::<O>, condition_lane_wide::<O>),
     }
 }
 

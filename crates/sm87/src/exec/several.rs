@@ -170,8 +170,9 @@ unsafe fn lane_wide<O: Several>(w: &mut Warp, _: &mut Env<'_>, u: &Uop, exec: u3
 }
 
 /// Executes it on the uniform datapath, whose registers hold the same value in every lane.
-unsafe fn uniform<O: Several>(w: &mut Warp, _: &mut Env<'_>, u: &Uop, _: u32) -> Flow {
-    // SAFETY: as for `rows_plain`.
+#[inline(always)]
+unsafe fn uniform<O: Several>(w: &mut Warp, u: &Uop) -> Flow {
+    // SAFETY: as for `Operands::eval`.
     let r = unsafe { Operands::of::<O>(w, u).eval::<u32, O>(u, 0) };
     for (k, &word) in r.value.iter().enumerate().take(O::WORDS) {
         w.broadcast(u.d.plus(k as u32), word);
@@ -180,10 +181,22 @@ unsafe fn uniform<O: Several>(w: &mut Warp, _: &mut Env<'_>, u: &Uop, _: u32) ->
     Flow::Next
 }
 
+unsafe fn uniform_plain<O: Several>(w: &mut Warp, _: &mut Env<'_>, u: &Uop, _: u32) -> Flow {
+    // SAFETY: as for `rows_plain`.
+    unsafe { uniform::<O>(w, u) }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma,f16c,popcnt,bmi1,bmi2,lzcnt")]
+unsafe fn uniform_wide<O: Several>(w: &mut Warp, _: &mut Env<'_>, u: &Uop, _: u32) -> Flow {
+    // SAFETY: as for `rows_wide`.
+    unsafe { uniform::<O>(w, u) }
+}
+
 /// The handlers of an operation. A uniform operation is executed once for the warp.
 pub(crate) fn several<O: Several>(is_uniform: bool) -> Handlers {
     if is_uniform {
-        return Handlers::all(uniform::<O>);
+        return Handlers::all(pick!(uniform_plain::<O>, uniform_wide::<O>));
     }
     Handlers {
         full: pick!(rows_plain::<O, true>, rows_wide::<O, true>),

@@ -86,10 +86,20 @@ impl Several for Add3X {
     }
 }
 
-/// IADD3.X of two numbers without signs, with one carry in.
-pub(super) struct Add2X;
-impl Several for Add2X {
-    const CONDITIONS: usize = 2;
+/// IADD3 without `.X` of two numbers without signs, of which there is at most one carry.
+pub(super) struct Add2;
+impl Several for Add2 {
+    #[inline(always)]
+    fn eval<V: Simd>(_: &Uop, s: Sources<V>) -> Results<V> {
+        let (sum, count) = plus(s.a[0], s.b[0], Count::new());
+        Results::with(sum, count.one)
+    }
+}
+
+/// IADD3.X of two numbers without signs, with one carry in. It writes carries or not.
+pub(super) struct Add2X<const CARRIES: bool>;
+impl<const CARRIES: bool> Several for Add2X<CARRIES> {
+    const CONDITIONS: usize = if CARRIES { 2 } else { 0 };
     #[inline(always)]
     fn eval<V: Simd>(_: &Uop, s: Sources<V>) -> Results<V> {
         let (sum, count) = plus(s.a[0], s.b[0], Count::new());

@@ -1,7 +1,7 @@
 //! IADD3, IMAD, LEA, ISETP, IMNMX, IABS and the small multipliers. Their uniform forms use the same code.
 
 use super::carry;
-use crate::exec::alu::{self, Alu, Compare};
+use crate::exec::alu::{self, Alu, Compare, Condition};
 use crate::exec::lower::{Lower, Refused, Widen};
 use crate::exec::rows::{Src, pred};
 use crate::exec::several::{Results, Several, Sources, several};
@@ -62,14 +62,17 @@ pub(crate) fn iadd3(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     let x = l.bit(74);
     let mods = flag(l.bit(72), NEG[0]) | flag(l.bit(63) && !immediate, NEG[b]) | flag(l.bit(75), NEG[c]) | flag(x, X);
     let (pd, pe) = (l.pdst(81), l.pdst(84));
-    let carries = x || l.bits(81, 3) != 7 || l.bits(84, 3) != 7;
+    let (first, second) = (l.bits(81, 3) != 7, l.bits(84, 3) != 7);
+    let carries = x || first || second;
     let zero_c = !l.swapped() && l.is_zero(64);
     let pt = l.pred(77, 80);
     // !PT: there is no second carry.
     let one_carry = matches!(pt, Pred { index: pred::PT | pred::UPT, invert: -1 });
     let run = match (carries, mods & 7 != 0, zero_c) {
-        (true, false, true) if x && one_carry => several::<carry::Add2X>(l.uniform()),
+        (true, false, true) if x && one_carry && !first && !second => several::<carry::Add2X<false>>(l.uniform()),
+        (true, false, true) if x && one_carry => several::<carry::Add2X<true>>(l.uniform()),
         (true, ..) if x => several::<carry::Add3X>(l.uniform()),
+        (true, false, true) if !second => several::<carry::Add2>(l.uniform()),
         (true, false, _) => several::<carry::Add3<false>>(l.uniform()),
         (true, true, _) => several::<carry::Add3<true>>(l.uniform()),
         (_, false, true) => any::<Add3<false, 2>>(l),
@@ -171,7 +174,49 @@ impl<const SIGN: bool> Compare for Relate<SIGN> {
     }
 }
 
+/// One condition of integers.
+struct Less<const SIGN: bool>;
+impl<const SIGN: bool> Condition for Less<SIGN> {
+    #[inline(always)]
+    fn eval<V: Simd>(a: V, b: V) -> V {
+        if SIGN { a.lt(b) } else { a.ltu(b) }
+    }
+}
+
+struct Equal;
+impl Condition for Equal {
+    #[inline(always)]
+    fn eval<V: Simd>(a: V, b: V) -> V {
+        a.eq(b)
+    }
+}
+
+/// ISETP for the relations that are one condition, its opposite, or one of these with the sources exchanged.
+fn isetp_one(l: &mut Lower<'_>) -> Result<Option<Uop>, Refused> {
+    if l.uniform() || l.bit(72) {
+        return Ok(None);
+    }
+    let less = if l.bit(73) { alu::condition::<Less<true>> } else { alu::condition::<Less<false>> };
+    let (run, exchanged, opposite) = match l.bits(76, 3) {
+        1 => (less(), false, false),
+        6 => (less(), false, true),
+        4 => (less(), true, false),
+        3 => (less(), true, true),
+        2 => (alu::condition::<Equal>(), false, false),
+        5 => (alu::condition::<Equal>(), false, true),
+        _ => return Ok(None),
+    };
+    let (pd, pe, mods) = (l.pdst(81), l.pdst(84), l.bits(74, 2) << alu::cmp::COMBINE);
+    let imm = if opposite { u32::MAX } else { 0 };
+    let u = l.ab(run)?;
+    let (a, b) = if exchanged { (u.b, u.a) } else { (u.a, u.b) };
+    Ok(Some(Uop { a, b, mods, imm, pd, pe, ..u }))
+}
+
 pub(crate) fn isetp(l: &mut Lower<'_>) -> Result<Uop, Refused> {
+    if let Some(u) = isetp_one(l)? {
+        return Ok(u);
+    }
     let mods = l.bits(76, 3) | l.bits(74, 2) << alu::cmp::COMBINE | flag(l.bit(72), alu::cmp::EXTENDED);
     let run = match (l.uniform(), l.bit(73)) {
         (false, true) => alu::setp::<Relate<true>>(),

@@ -6,6 +6,7 @@ use super::int::put_pred;
 use crate::exec::alu::{self, Whole};
 use crate::exec::env::{Env, WarpError};
 use crate::exec::lower::{Lower, Refused};
+use crate::exec::several::{Results, Several, Sources, several};
 use crate::exec::simd::Simd;
 use crate::exec::uop::{Flow, Handlers, Uop};
 use crate::exec::warp::{Warp, lanes};
@@ -202,7 +203,18 @@ fn load_uniform(w: &mut Warp, _: &mut Env<'_>, u: &Uop, _: u32) -> Flow {
     Flow::Next
 }
 
-/// ULDC. A word of a constant bank is a row already, so that this is a move.
+/// ULDC.64. Words of a constant bank are rows already, so that this is a move.
+struct MovePair;
+impl Several for MovePair {
+    const PAIRS: u32 = 1;
+    const WORDS: usize = 2;
+    const CONDITIONS: usize = 0;
+    #[inline(always)]
+    fn eval<V: Simd>(_: &Uop, s: Sources<V>) -> Results<V> {
+        Results::value(s.a)
+    }
+}
+
 pub(crate) fn uldc(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     if l.bit(91) {
         return Err(Refused("bindless constant bank"));
@@ -211,7 +223,8 @@ pub(crate) fn uldc(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     let count = words(size).ok_or(Refused("ULDC size"))?;
     let offset = l.bits(38, 16);
     let a = l.constant(l.bits(54, 5) as u8, offset & !3, count);
-    Ok(Uop { d: l.udst(), a, imm: size | offset << 3, mods: count.into(), ..l.uop(Handlers::all(load_uniform)) })
+    let run = if size == 5 { several::<MovePair>(true) } else { Handlers::all(load_uniform) };
+    Ok(Uop { d: l.udst(), a, imm: size | offset << 3, mods: count.into(), ..l.uop(run) })
 }
 
 fn load_indexed(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {

@@ -51,7 +51,9 @@ proptest! {
         check::<Add3<true>>(mods, 0, x, p, |[a, b, c], _| three(int::add3(a as u32, b as u32, c as u32, negs(mods))));
         check::<Add3<false>>(0, 0, x, p, |[a, b, c], _| three(int::add3(a as u32, b as u32, c as u32, [false; 3])));
         check::<Add3X>(mods | X, 0, x, p, |[a, b, c], p| three(int::add3_x(a as u32, b as u32, c as u32, negs(mods), p)));
-        check::<Add2X>(X, 0, x, p, |[a, b, _], p| three(int::add3_x(a as u32, b as u32, 0, [false; 3], [p[0], false])));
+        check::<Add2>(0, 0, x, p, |[a, b, _], _| three(int::add3(a as u32, b as u32, 0, [false; 3])));
+        check::<Add2X<false>>(X, 0, x, p, |[a, b, _], p| three(int::add3_x(a as u32, b as u32, 0, [false; 3], [p[0], false])));
+        check::<Add2X<true>>(X, 0, x, p, |[a, b, _], p| three(int::add3_x(a as u32, b as u32, 0, [false; 3], [p[0], false])));
     }
 
     #[test]
