@@ -20,7 +20,7 @@ PROGRAM = ROOT / "crates" / "sm87" / "examples" / "engine.rs"
 BUILT = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "engines"
 OLD = "d6bd72d"  # The engine of the first measurement against gpuocelot.
 TURNS = 9
-UNDISTURBED = 60  # Of so many launches, one finds both cores free. Other programs lengthen a launch on two cores more than on one.
+UNDISTURBED = 60  # Of so many launches, one finds its cores free. Other programs lengthen a launch on two cores more than on one.
 EXPENSIVE = 200  # a handler that takes more host instructions than this for a warp is listed
 
 
@@ -69,14 +69,14 @@ def ratios(line) -> None:
     faster, doubled = defaultdict(list), defaultdict(list)
     pinned = ["taskset", "-c", str(min(os.sched_getaffinity(0)))]
     for _ in range(TURNS):
-        ours = run(new, 1, 3, files, *pinned)
-        for name, (_, bits, ns) in (run(old, 1, 3, files, *pinned) if old else {}).items():
+        ours = run(new, 1, UNDISTURBED, files, *pinned)
+        for name, (_, bits, ns) in (run(old, 1, UNDISTURBED, files, *pinned) if old else {}).items():
             faster[name].append(ns / ours[name][2])
             if bits != ours[name][1]:
                 line(f"{name}: the results of the old engine and of this one", "DIFFER")
-        one, two = run(new, 1, UNDISTURBED, files), run(new, 2, UNDISTURBED, files)
+        two = run(new, 2, UNDISTURBED, files)
         for name in two:
-            doubled[name].append(one[name][2] / two[name][2])
+            doubled[name].append(ours[name][2] / two[name][2])
     if not old:
         line(f"the engine of {OLD}", "not in this history")
     for name, (instructions, _, ns) in ours.items():
