@@ -69,6 +69,8 @@ impl Printer<'_> {
             (Type::Fragment, Place::Low) => neg(63),
             (Type::Complement, Place::Low) => Sign { not: self.word.bit(63), ..Sign::default() },
             (Type::Complement, Place::High) => neg(75),
+            // The bit is one of those that say how far LEA shifts.
+            (Type::Shifted, Place::High) => Sign::default(),
             // Under .X, a negation is a complement.
             (Type::Integer | Type::Shifted, place) => {
                 let on = self.word.bit(match place {

@@ -138,6 +138,43 @@ fn section_7_4_special_registers() {
     assert!(refused.record().is_some_and(|(_, r)| r.warp_esr == 0xb), "{refused:?}");
 }
 
+/// Numbers in places where compilers seldom write one: the third operand of USHF and LEA.HI, and the only one of UFLO, UBREV and UPOPC.
+#[test]
+fn numbers_in_rare_places() {
+    for (instruction, expected) in [
+        // USHF.L.U64.HI UR5, UR6, UR5, 0xffffffff
+        ((0xffff_ffff_0605_7499, 0x000f_e400_0801_0205), 0xffff_fff8),
+        // LEA.HI R0, R4, R5, 0x80000000, 0x1. The top bit of the number is no sign of R5.
+        ((0x8000_0000_0400_7411, 0x000f_e400_000f_0805), 1 + 7),
+        // UFLO.U32 UR5, 0x4; UBREV UR5, 0x4; UPOPC UR5, 0x5
+        ((0x0000_0004_0005_78bd, 0x000f_e400_080e_0000), 2),
+        ((0x0000_0004_0005_78be, 0x000f_e200_0800_0000), 0x2000_0000),
+        ((0x0000_0005_0005_78bf, 0x000f_e400_0800_0000), 2),
+    ] {
+        let in_vector = instruction.0 & 0x1ff == 0x11;
+        // R0 = UR5, or nothing: NOP.
+        let moved =
+            if in_vector { (0x7918, 0x000f_c000_0000_0000) } else { (0x0000_0005_0000_7c02, 0x000f_e200_0800_0f00) };
+        // The program: R2, R3 = c[0][0x160]; R4 = 0xc0000000; R5 = 7; UR6 = 0x80000001; UR5 = 4; the instruction; [R2] = R0.
+        let kernel = program(&[
+            (0x0000_5800_0002_7a02, 0x000f_e400_0000_0f00),
+            (0x0000_5900_0003_7a02, 0x000f_e400_0000_0f00),
+            (0xc000_0000_0004_7802, 0x000f_e400_0000_0f00),
+            (0x0000_0007_0005_7802, 0x000f_e400_0000_0f00),
+            (0x8000_0001_0006_7882, 0x000f_e400_0000_0000),
+            (0x0000_0004_0005_7882, 0x000f_e400_0000_0000),
+            instruction,
+            moved,
+            (0x0000_0000_0200_7986, 0x000f_e200_0c10_1904),
+            EXIT,
+        ]);
+        let mut gpu = Gpu::default();
+        let out = gpu.alloc(4);
+        gpu.run(&kernel, [1, 1, 1], [32, 1, 1], &[Arg::Ptr(&out)]).unwrap();
+        assert_eq!(out.read::<u32>(1), [expected], "{:#x}", instruction.0);
+    }
+}
+
 /// Registers, predicates and uniform registers are zero when a warp starts.
 #[test]
 fn section_7_3_registers_at_entry() {

@@ -238,7 +238,8 @@ impl Alu for LeaPlain {
 }
 
 pub(crate) fn lea(l: &mut Lower<'_>) -> Result<Uop, Refused> {
-    let immediate = l.word.form() == 4;
+    // In form 2 the number is the high word of A, and its top bit is no sign of B.
+    let immediate = matches!(l.word.form(), 2 | 4);
     let mods = flag(l.bit(72), NEG[0])
         | flag(l.bit(63) && !immediate, NEG[1])
         | flag(l.bit(74), X)
