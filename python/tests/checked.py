@@ -27,7 +27,7 @@ def main():
         print(MARK + name, file=sys.stderr, flush=True)
         gpu = cuda.Gpu()
         try:
-            function = gpu.kernel(cuda.compiled(source, "12", "--generate-line-info"), kernel)
+            function = gpu.kernel(cuda.compiled(source, "12", options.pop("compiled", "--generate-line-info")), kernel)
             gpu.launch(function, grid, block, *[array(a) for a in arguments], **options)
         except RmError as e:
             print("stopped:", e, file=sys.stderr, flush=True)

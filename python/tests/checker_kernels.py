@@ -334,7 +334,19 @@ extern "C" __global__ void k(int *p, int zero) {
     p[i] = own[64] + more[63 - i];
     p[99] = 1;
 }"""
-CLEAN = [("everything", 1, 64, 256, EVERYTHING), ("reduction", 4, 256, 0, """
+CLEAN = [("everything", 1, 64, 256, EVERYTHING), ("bit-fields", 1, 32, 0, """
+struct Fields { unsigned one : 1, seven : 7, rest : 24, other; };
+__device__ __noinline__ void fill(Fields &f, unsigned x) {
+    f.seven = x;
+    f.rest = x * 3;
+    f.one = x & 1;
+}
+extern "C" __global__ void k(int *p, int zero) {
+    Fields f;
+    fill(f, p[threadIdx.x]);
+    if (f.one) p[threadIdx.x] = f.rest;
+    p[f.seven % 100] = f.seven;
+}"""), ("reduction", 4, 256, 0, """
 extern "C" __global__ void k(int *p, int zero) {
     __shared__ int own[256];
     int i = threadIdx.x;

@@ -62,6 +62,12 @@ def test_clean_kernels_have_no_reports():
     assert re.search(r"tegrarm-check: [1-9]\d* launches were checked: 0 reports\n$", text)
 
 
+def test_clean_kernels_have_no_reports_without_the_compilers_optimisations():
+    kernels = [(*kernel[:6], kernel[6] | {"compiled": "--device-debug"}) for kernel in clean_ones()]
+    found, text = checked.run(kernels, "memory,init,race,sync")
+    assert found == {name: [] for name, *_ in CLEAN} and "stopped" not in text, text
+
+
 def test_only_what_is_asked_for_is_looked_for():
     wanted = ["global store", "barrier with two counts"]
     kernels = [(name, BUGS[name][2], "k", *BUGS[name][3:]) for name in wanted]

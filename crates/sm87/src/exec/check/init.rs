@@ -226,7 +226,7 @@ impl Inspector {
         let shadow = &mut init.shadows[w.index as usize];
         shadow.writes(u, operands, exec);
         for (row, (lanes, made)) in operands.written().zip(masks) {
-            shadow.rows[row].note(lanes, made, origin);
+            shadow.rows[row].note(lanes, made, u32::MAX, origin);
         }
         shadow.any = true;
     }
@@ -253,11 +253,14 @@ impl Inspector {
             let Some(bytes) = bytes(&mut init.own, pages, env, w, access) else { continue };
             for (word, bytes) in bytes.chunks_mut(4).enumerate() {
                 let of = data[word & 3];
-                bytes.fill(match () {
+                let stored = match () {
                     () if of.made & on != 0 => MADE_OF_SUCH,
                     () if of.lanes & on != 0 => NEVER,
                     () => WRITTEN,
-                });
+                };
+                for (byte, bits) in bytes.iter_mut().zip(of.bits.to_le_bytes()) {
+                    *byte = if bits == 0 { WRITTEN } else { stored };
+                }
             }
         }
         if let Some((word, lane)) = found {
@@ -301,7 +304,7 @@ impl Inspector {
                 lane: access.lane,
                 block: env.ctaid,
             };
-            let of = Unwritten { lanes: 1, made: 0, origin: init.load(load) };
+            let of = Unwritten { lanes: 1, made: 0, bits: u32::MAX, origin: init.load(load) };
             let does = "an atomic changes it";
             self.used(init, w, env, (0, of), Usage { at: u.at, lane: access.lane, what: "atomic", does });
         }

@@ -37,6 +37,8 @@ pub(crate) struct Operands {
     pub compares: bool,
     /// Whether it moves parts of registers about, which is no use of them.
     pub moves: bool,
+    /// Whether it combines the bits of registers, each for itself.
+    pub logic: bool,
     /// Whether it writes every predicate.
     pub all_predicates: bool,
 }
@@ -71,7 +73,8 @@ impl Operands {
         };
         let compares = matches!(row.op, Op::Isetp | Op::Fsetp | Op::Dsetp | Op::Hsetp2 | Op::Fset | Op::Hset2);
         let moves = matches!(row.op, Op::Prmt | Op::Movm);
-        Operands { sort, reads, writes, compares, moves, all_predicates: row.op == Op::R2p }
+        let logic = row.op == Op::Lop3;
+        Operands { sort, reads, writes, compares, moves, logic, all_predicates: row.op == Op::R2p }
     }
 
     /// All rows that are read.

@@ -16,6 +16,8 @@ pub(crate) struct Unwritten {
     pub lanes: u32,
     /// Those of them whose value is made of such values: it is not a copy of one.
     pub made: u32,
+    /// The bits of these lanes that depend on what was never written. All lanes have the same.
+    pub bits: u32,
     /// Where the value of the last of them comes from: an index of the origins.
     pub origin: u32,
 }
@@ -26,10 +28,12 @@ impl Unwritten {
         (self.lanes, self.made) = (self.lanes & !lanes, self.made & !lanes);
     }
 
-    /// Lanes have values that were never written.
-    pub(crate) fn note(&mut self, lanes: u32, made: u32, origin: u32) {
+    /// Lanes have values of which these bits were never written.
+    pub(crate) fn note(&mut self, lanes: u32, made: u32, bits: u32, origin: u32) {
         if lanes != 0 {
-            *self = Unwritten { lanes: self.lanes | lanes, made: self.made & !lanes | made & lanes, origin };
+            let others = if self.lanes & !lanes != 0 { self.bits } else { 0 };
+            let made = self.made & !lanes | made & lanes;
+            *self = Unwritten { lanes: self.lanes | lanes, made, bits: others | bits, origin };
         }
     }
 }
@@ -52,7 +56,7 @@ impl Shadow {
             any: false,
         };
         for row in registers.rows() {
-            shadow.rows[row].lanes = u32::MAX;
+            shadow.rows[row].note(u32::MAX, 0, u32::MAX, 0);
             shadow.any = true;
         }
         shadow

@@ -66,20 +66,29 @@ pub(super) unsafe fn execute(
     let doubtful = w.active & guard.lanes;
     // A part of a register may come from another one. Such a value counts as written, as in memory.
     let is_source = |row: usize| sources.iter().any(|(source, _)| *source == row);
-    let merges = operands.moves || operands.rows().any(|row| row >= REGISTER as usize && !is_source(row));
+    let mixes = operands.rows().any(|row| row >= REGISTER as usize && !is_source(row));
+    let merges = match () {
+        // What has had bits cut out gets those of another register: a field of a structure is set.
+        () if operands.logic && mixes && sources.iter().any(|(_, unwritten)| unwritten.bits != u32::MAX) => {
+            Merges::Bits
+        }
+        () if operands.moves || mixes => Merges::Bytes,
+        () => Merges::No,
+    };
     for (i, row) in operands.written().enumerate() {
         let own = if row < REGISTER as usize { u32::MAX } else { exec };
-        let (differ, copied) = outcomes.as_deref().map_or((0, 0), |tried| compare(tried, i, sources.len(), merges));
+        let tried = outcomes.as_deref();
+        let (differ, copied, bits) = tried.map_or((0, 0, 0), |tried| compare(tried, i, sources.len(), merges));
         let copied = if operands.moves { u32::MAX } else { copied };
-        shadow.rows[row].note(differ & own, made(differ) | differ & !copied, origin);
-        shadow.rows[row].note(doubtful, doubtful, origin);
+        shadow.rows[row].note(differ & own, made(differ) | differ & !copied, bits, origin);
+        shadow.rows[row].note(doubtful, doubtful, u32::MAX, origin);
     }
     for (i, p) in [u.pd, u.pe].into_iter().enumerate().filter(|(_, p)| ![pred::SINK, pred::UNIFORM_SINK].contains(p)) {
         let tried = outcomes.as_deref().unwrap_or_default();
         let first = tried.first().map_or(0, |outcome| outcome.predicates[i]);
         let differ = tried.iter().fold(0, |differ, outcome| differ | outcome.predicates[i] ^ first);
         let own = if p >= pred::UNIFORM { u32::MAX } else { exec };
-        shadow.predicates[usize::from(p)].note(differ & own | doubtful, differ & own | doubtful, origin);
+        shadow.predicates[usize::from(p)].note(differ & own | doubtful, differ & own | doubtful, u32::MAX, origin);
     }
     flow
 }
@@ -115,7 +124,10 @@ unsafe fn outcomes(
     for trial in 0..TRIALS {
         for (k, (row, unwritten)) in sources.iter().enumerate() {
             let mut values = before[written + k];
-            lanes(unwritten.lanes).for_each(|lane| values[lane as usize] = value(trial, k, lane, &equal));
+            for lane in lanes(unwritten.lanes) {
+                let x = &mut values[lane as usize];
+                *x = *x & !unwritten.bits | value(trial, k, lane, &equal) & unwritten.bits;
+            }
             w.put_row(Src::nth(*row).as_dst(), &values);
         }
         for (k, (p, unwritten)) in predicates.iter().enumerate() {
@@ -136,17 +148,37 @@ unsafe fn outcomes(
     Some(outcomes)
 }
 
-/// The lanes of a written row that were not the same in all trials, and those that were always equal to one of the sources. With
-/// `merges`, lanes of which a byte was the same do not count.
-fn compare(tried: &[Outcome], row: usize, sources: usize, merges: bool) -> (u32, u32) {
-    let (mut differ, mut copied) = (0, 0);
+/// Which part of a result must come from another register so that the whole counts as written.
+#[derive(Clone, Copy)]
+enum Merges {
+    No,
+    Bytes,
+    Bits,
+}
+
+impl Merges {
+    /// Whether a value counts as written of which these bits depend on what was not.
+    fn excuses(self, bits: u32) -> bool {
+        match self {
+            Merges::No => bits == 0,
+            Merges::Bytes => bits.to_le_bytes().contains(&0),
+            Merges::Bits => bits != u32::MAX,
+        }
+    }
+}
+
+/// The lanes of a written row that were not the same in all trials, those that were always equal to one of the sources, and the
+/// bits that differ in any of these lanes.
+fn compare(tried: &[Outcome], row: usize, sources: usize, merges: Merges) -> (u32, u32, u32) {
+    let (mut differ, mut copied, mut all) = (0, 0, 0);
     for lane in 0..32 {
         let value_in = |trial: usize| tried[trial].rows[row][lane as usize];
         let bits = (1..TRIALS).fold(0, |bits, trial| bits | value_in(trial) ^ value_in(0));
-        let same = bits == 0 || merges && bits.to_le_bytes().contains(&0);
+        let same = merges.excuses(bits);
         let copies = |k: usize| (0..VALUES.len()).all(|trial| value_in(trial) == value(trial, k, lane, &[0; 32]));
         differ |= u32::from(!same) << lane;
+        all |= if same { 0 } else { bits };
         copied |= u32::from((0..sources).any(copies)) << lane;
     }
-    (differ, copied)
+    (differ, copied, all)
 }
