@@ -1,6 +1,7 @@
 """The virtual Orin's checker: seeded bugs are found at their lines, and kernels without bugs have no reports."""
 
 import functools
+import os
 import re
 import subprocess
 import sys
@@ -98,3 +99,23 @@ def test_the_exit_status_says_that_something_was_found(name, status, tmp_path):
     assert done.returncode == status, done.stderr
     assert ("kernel k+0x" in done.stderr) == bool(name)
     assert f"launches were checked: {1 if name else 0} reports" in done.stderr
+
+
+ZEROS = """
+import tegrarm
+with tegrarm.Device() as device:
+    count = device.compile('extern "C" __global__ void count(int *p) { atomicAdd(p + threadIdx.x * 1024, 1); }')["count"]
+    for array in (device.zeros(3 * 1024, "int32"), device.empty(3 * 1024, "int32")):
+        count[1, 3](array)
+        array.tolist()
+        print("next", flush=True)
+    print(device.zeros(0).nbytes)
+"""
+
+
+def test_zeros_that_are_meant_count_as_written():
+    env = os.environ | {"TEGRARM_BACKEND": "sim", "TEGRARM_SIM_CHECK": "init"}
+    done = subprocess.run([sys.executable, "-c", ZEROS], env=env, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+    zeros, empty, rest = done.stdout.split("next\n")
+    assert done.returncode == 0 and "tegrarm-check" not in zeros and "was never written, and an atomic changes it" in empty, done.stdout
+    assert rest.startswith("0\n")
