@@ -82,6 +82,9 @@ def atomics(name):
                 continue
             held = {"f32": "f32", "f64": "f64"}.get(kind, f"b{bits}")
             word = f"st.{plain}.b64 [{cell}], -1; st.{plain}.{held} [{cell}], %a; "
+            if plain == "shared" and ty == "f16x2":
+                # ptxas 12.9 takes the upper half of %b from bit 32 on of the word that %b was converted from, unless memory is in between.
+                word += "st.volatile.shared.b32 [%sh+16], %b; ld.volatile.shared.b32 %b, [%sh+16]; "
             read = f"ld.{plain}.{held} %y, [{cell}];"
             if name == "atom":
                 text = f"{begin}{word}{stem(name, order, scope, space, op, ty)} %x, [{at}], %b; {read}{end}"

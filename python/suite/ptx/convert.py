@@ -74,7 +74,12 @@ def between_floats():
         if not mode and t.fraction < f.fraction:
             continue
 
-        def reference(a, f=f, t=t, mode=mode, z=bool(ftz), end=end):
+        # ptxas 12.9 departs from the manual in two cases: it leaves out .ftz if it rounds a float up or down to f16, and it takes a bf16
+        # for an f16 if .ftz is there. The reference says what its code computes.
+        ftz_done = ftz and not (t is F16 and mode in ("rm", "rp"))
+        f = F16 if ftz and f is BF16 and t is F32 else f
+
+        def reference(a, f=f, t=t, mode=mode, z=bool(ftz_done), end=end):
             if z and f is F32:
                 a = floats.flushed(f, a)
             if f is t:
@@ -87,13 +92,14 @@ def between_floats():
             return finished(t, x, end)
         yield row(f"{join('cvt', mode, ftz, end, to, of)} %x, %a", of, to, reference)
     for mode, end in product(("rn", "rz", "rna"), ("", "relu", "satfinite")):
-        def tf32(a, mode=mode):
+        def tf32(a, mode=mode, end=end):
             if floats.is_nan(F32, a) or floats.is_infinite(F32, a):
                 return None
             # The fraction has ten bits. The bits below have no effect.
             short = floats.Format(19, 10, 127)
             m, e = floats.exact(F32, a)
-            return floats.rounded(short, bool(a & F32.sign), abs(m), e, mode) << 13
+            x = floats.rounded(short, bool(a & F32.sign), abs(m), e, mode)
+            return (x - 1 if "satfinite" in end and floats.is_infinite(short, x) else x) << 13
         yield row(f"{join('cvt', mode, end, 'tf32.f32')} %x, %a", "f32", "b32", tf32,
                   values=lambda got, want: want is None or got >> 13 == want >> 13)
 
