@@ -102,24 +102,40 @@ fn uniform<O: Alu>(w: &mut Warp, u: &Uop) -> Flow {
     Flow::Next
 }
 
-/// How the sources compare, for values in which a lane of `exec` is.
+/// The lanes of the masks that a function makes of two sources, for values in which a lane of `exec` is.
+///
+/// # Safety
+/// See [`super::uop::Handler`].
 #[inline(always)]
-unsafe fn relation<V: Simd, O: Compare, const FULL: bool>(w: &Warp, u: &Uop, exec: u32) -> Relation {
+unsafe fn masks<V: Simd, const N: usize, const FULL: bool>(
+    w: &Warp,
+    u: &Uop,
+    exec: u32,
+    f: impl Fn(V, V) -> [V; N],
+) -> [u32; N] {
     let (a, b) = (w.src(u.a), w.src(u.b));
     let whole = in_values::<V>(exec);
-    let mut r = Relation::default();
+    let mut found = [0; N];
     let mut i = 0;
     while i < 32 {
         if FULL || !whole || part::<V>(exec, i) != 0 {
             // SAFETY: rows have 32 words.
-            let (lt, eq, un) = unsafe { O::eval(u, V::load(a.add(i)), V::load(b.add(i))) };
-            r.lt |= lt.to_bits() << i;
-            r.eq |= eq.to_bits() << i;
-            r.unordered |= un.to_bits() << i;
+            let made = unsafe { f(V::load(a.add(i)), V::load(b.add(i))) };
+            for (found, mask) in found.iter_mut().zip(made) {
+                *found |= mask.to_bits() << i;
+            }
         }
         i += V::LANES;
     }
-    r
+    found
+}
+
+/// How the sources compare, for values in which a lane of `exec` is.
+#[inline(always)]
+unsafe fn relation<V: Simd, O: Compare, const FULL: bool>(w: &Warp, u: &Uop, exec: u32) -> Relation {
+    // SAFETY: the conditions are those of this function.
+    let [lt, eq, unordered] = unsafe { masks::<V, 3, FULL>(w, u, exec, |a, b| O::eval(u, a, b).into()) };
+    Relation { lt, eq, unordered }
 }
 
 #[inline(always)]
@@ -154,22 +170,6 @@ pub(crate) fn combined(u: &Uop, x: u32, p: u32) -> u32 {
         1 => x | p,
         _ => x ^ p,
     }
-}
-
-/// The lanes in which a condition is true, or its opposite if `imm` is all ones, for values in which a lane of `exec` is.
-#[inline(always)]
-unsafe fn fulfilled<V: Simd, O: Condition, const FULL: bool>(w: &Warp, u: &Uop, exec: u32) -> u32 {
-    let (a, b) = (w.src(u.a), w.src(u.b));
-    let whole = in_values::<V>(exec);
-    let (mut r, mut i) = (0, 0);
-    while i < 32 {
-        if FULL || !whole || part::<V>(exec, i) != 0 {
-            // SAFETY: rows have 32 words.
-            r |= unsafe { O::eval(V::load(a.add(i)), V::load(b.add(i))) }.to_bits() << i;
-        }
-        i += V::LANES;
-    }
-    r ^ u.imm
 }
 
 #[inline(always)]
@@ -222,8 +222,8 @@ handlers!(setp_uniform_plain setp_uniform_wide <Compare> |w, u, _exec, _V| {
 });
 handlers!(condition_plain condition_wide <Condition, FULL> |w, u, exec, V| {
     // SAFETY: the interpreter calls handlers with the warp whose arrays the micro-op was lowered for: its operands are rows.
-    let hit = unsafe { fulfilled::<V, O, FULL>(w, u, exec) };
-    set_combined(w, u, exec, hit)
+    let [hit] = unsafe { masks::<V, 1, FULL>(w, u, exec, |a, b| [O::eval(a, b)]) };
+    set_combined(w, u, exec, hit ^ u.imm)
 });
 handlers!(condition_lane_plain condition_lane_wide <Condition> |w, u, exec, _V| {
     let lane = exec.trailing_zeros();

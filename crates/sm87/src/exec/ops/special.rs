@@ -215,6 +215,7 @@ impl Several for MovePair {
     }
 }
 
+/// ULDC.
 pub(crate) fn uldc(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     if l.bit(91) {
         return Err(Refused("bindless constant bank"));
