@@ -15,7 +15,7 @@ import pathlib
 from collections.abc import Iterator
 from typing import Any
 
-from . import say
+from . import kept, say
 from .say import Refused
 
 NOT_HERE = "there is no NVRTC here: pip install nvidia-cuda-nvrtc-cu12, or let NVRTC_PATH name libnvrtc.so"
@@ -29,15 +29,21 @@ def _wheel(module: str) -> list[pathlib.Path]:
     return [pathlib.Path(place) for place in (spec.submodule_search_locations or [])] if spec else []
 
 
-@functools.cache
-def nvrtc() -> ctypes.CDLL:
-    """The library of the compiler."""
+def library() -> str:
+    """The file of the compiler."""
     path = os.environ.get("NVRTC_PATH")
     found = [path] if path else [str(file) for place in _wheel("nvidia.cuda_nvrtc") for file in sorted(place.glob("lib/libnvrtc.so.*"))]
     if not found:
         raise Refused(NOT_HERE)
+    return found[0]
+
+
+@functools.cache
+def nvrtc() -> ctypes.CDLL:
+    """The library of the compiler."""
+    path = library()
     try:
-        return ctypes.CDLL(found[0])
+        return ctypes.CDLL(path)
     except OSError as error:
         raise Refused(f"NVRTC cannot be loaded: {error}") from error
 
@@ -55,10 +61,10 @@ def headers() -> list[str]:
 
 
 def _get(program: ctypes.c_void_p, what: str) -> bytes:
-    library, size = nvrtc(), ctypes.c_size_t()
-    getattr(library, f"nvrtcGet{what}Size")(program, ctypes.byref(size))
+    compiler, size = nvrtc(), ctypes.c_size_t()
+    getattr(compiler, f"nvrtcGet{what}Size")(program, ctypes.byref(size))
     result = ctypes.create_string_buffer(size.value)
-    getattr(library, f"nvrtcGet{what}")(program, result)
+    getattr(compiler, f"nvrtcGet{what}")(program, result)
     return result.raw
 
 
@@ -80,10 +86,19 @@ class Program:
 
 
 def program(source: bytes, name: str, arch: str, options: tuple[str, ...] = (), expressions: tuple[str, ...] = ()) -> Program:
-    """Compiles a source for one GPU. ``expressions`` are functions whose names C++ changes, such as ``scale<float>``."""
-    with _compiled(source, name, (f"--gpu-architecture={arch}", *options), expressions) as made:
+    """Compiles a source for one GPU. ``expressions`` are functions whose names C++ changes, such as ``scale<float>``.
+
+    If an earlier process compiled the same, and nothing that it depends on has changed, the result is read from a file.
+    """
+    every = (f"--gpu-architecture={arch}", *options)
+    key = kept.key(source, name, every, expressions, library(), headers())
+    if found := kept.load(key):
+        return Program(*found)
+    with _compiled(source, name, every, expressions) as made:
         names = {expression: _lowered(made, expression) for expression in expressions}
-        return Program(_get(made, "CUBIN"), _get(made, "PTX").rstrip(b"\0").decode(errors="replace"), names)
+        result = _get(made, "CUBIN"), _get(made, "PTX").rstrip(b"\0").decode(errors="replace"), names
+    kept.save(key, result)
+    return Program(*result)
 
 
 def compiled(source: bytes, name: str, arch: str = "sm_87", options: tuple[str, ...] = (), ptx: bool = False) -> bytes:
@@ -95,19 +110,19 @@ def compiled(source: bytes, name: str, arch: str = "sm_87", options: tuple[str, 
 
 @contextlib.contextmanager
 def _compiled(source: bytes, name: str, options: tuple[str, ...], expressions: tuple[str, ...]) -> Iterator[ctypes.c_void_p]:
-    library, made = nvrtc(), ctypes.c_void_p()
-    if library.nvrtcCreateProgram(ctypes.byref(made), source, os.fsencode(name), 0, None, None):
+    compiler, made = nvrtc(), ctypes.c_void_p()
+    if compiler.nvrtcCreateProgram(ctypes.byref(made), source, os.fsencode(name), 0, None, None):
         raise Refused(f"{name}: NVRTC did not take the source")
     try:
         for expression in expressions:
-            library.nvrtcAddNameExpression(made, expression.encode())
+            compiler.nvrtcAddNameExpression(made, expression.encode())
         array = (ctypes.c_char_p * len(options))(*map(os.fsencode, options))
-        if library.nvrtcCompileProgram(made, len(options), array):
+        if compiler.nvrtcCompileProgram(made, len(options), array):
             log = _get(made, "ProgramLog").rstrip(b"\0\n").decode(errors="replace")
             raise CompileError(log or f"{name}: NVRTC refuses the options {' '.join(options)}")
         yield made
     finally:
-        library.nvrtcDestroyProgram(ctypes.byref(made))
+        compiler.nvrtcDestroyProgram(ctypes.byref(made))
 
 
 def _lowered(made: ctypes.c_void_p, expression: str) -> str:
