@@ -9,6 +9,7 @@ import sys
 import cuda
 import numpy
 import pytest
+from conftest import TEGRARM_SIM
 
 from tegrarm import _ffi
 from tegrarm.rm import RmError
@@ -177,3 +178,16 @@ def test_a_dead_channel_is_told_once(faults, times):
     environment = {k: v for k, v in os.environ.items() if k != "TEGRARM_LOG"} | {"TEGRARM_SIM_FAULTS": faults}
     out = subprocess.run([sys.executable, "-c", DIES], env=environment, capture_output=True, text=True, check=True)
     assert "refused:" in out.stdout and out.stderr.count("[MMU FAULT]") == times
+
+
+BELOW = "test_kernels_faults_below"
+
+
+@pytest.mark.skipif(BELOW in os.environ, reason="this is the run that this test starts")
+@pytest.mark.skipif(not TEGRARM_SIM.exists(), reason="no tegrarm-sim: make sim")
+def test_every_sentence_is_the_same_below_the_simulator():
+    """Out of process the details come from a file of the supervisor, which must be that of this fault and of no earlier one."""
+    environment = os.environ | {"TEGRARM_BACKEND": "nvgpu", BELOW: "1"}
+    run = [TEGRARM_SIM, "run", "--", sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", "not told_once", __file__]
+    done = subprocess.run(run, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout[-5000:]

@@ -2,6 +2,8 @@
 
 use parking_lot::Mutex;
 use std::collections::VecDeque;
+use std::fmt;
+use std::sync::OnceLock;
 use tegra_mm::MmuFault;
 
 /// The error record of one SM (`nvgpu_tsg_sm_error_state_record`).
@@ -112,22 +114,83 @@ impl Fault {
 const KEPT: usize = 64;
 
 /// The newest faults of a GPU, for programs that ask (docs/debugging.md).
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct FaultLog {
     lines: Mutex<VecDeque<String>>,
+    watcher: OnceLock<Box<dyn Fn() + Send + Sync>>,
+}
+
+impl fmt::Debug for FaultLog {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FaultLog").field("lines", &self.lines).finish_non_exhaustive()
+    }
 }
 
 impl FaultLog {
+    /// Calls `watcher` after each change, before anything else learns of the fault. Only the first watcher counts.
+    pub fn watch(&self, watcher: impl Fn() + Send + Sync + 'static) {
+        let _ = self.watcher.set(Box::new(watcher));
+    }
+
     /// Keeps a line for each channel that a fault stopped.
     pub(crate) fn note(&self, channels: impl Iterator<Item = u32>, fault: &Fault) {
         let mut lines = self.lines.lock();
         lines.extend(channels.map(|channel| fault.line(channel)));
         let too_many = lines.len().saturating_sub(KEPT);
         lines.drain(..too_many);
+        drop(lines);
+        self.tell();
+    }
+
+    /// Forgets the faults of a channel, because another one gets its number.
+    pub fn forget(&self, channel: u32) {
+        let mut lines = self.lines.lock();
+        let (before, of) = (lines.len(), format!("channel={channel}\t"));
+        lines.retain(|line| !line.starts_with(&of));
+        let changed = lines.len() != before;
+        drop(lines);
+        if changed {
+            self.tell();
+        }
+    }
+
+    fn tell(&self) {
+        if let Some(watcher) = self.watcher.get() {
+            watcher();
+        }
     }
 
     /// All lines that are kept, the oldest first.
     pub fn text(&self) -> String {
         self.lines.lock().iter().map(|line| format!("{line}\n")).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    fn fault(text: &str) -> Fault {
+        Fault { code: NotifierCode::MmuFault, mmu: None, sms: Vec::new(), text: text.to_owned(), insight: None }
+    }
+
+    #[test]
+    fn a_channel_that_gets_the_number_of_another_has_no_faults() {
+        let (log, told) = (FaultLog::default(), Arc::new(AtomicU32::new(0)));
+        let count = told.clone();
+        log.watch(move || drop(count.fetch_add(1, Ordering::Relaxed)));
+        log.note([51, 511].into_iter(), &fault("one\tline\nhere"));
+        log.note([511].into_iter(), &fault("two"));
+        assert_eq!(
+            log.text(),
+            "channel=51\ttext=one line here\nchannel=511\ttext=one line here\nchannel=511\ttext=two\n"
+        );
+        log.forget(511);
+        assert_eq!(log.text(), "channel=51\ttext=one line here\n");
+        assert_eq!(told.load(Ordering::Relaxed), 3);
+        log.forget(5);
+        assert_eq!(told.load(Ordering::Relaxed), 3, "nothing has changed");
     }
 }

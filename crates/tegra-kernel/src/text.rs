@@ -6,7 +6,7 @@ mod device;
 pub(super) use device::DeviceState;
 
 use super::{Kernel, nodes};
-use device::{ATTRIBUTES, Attribute};
+use device::{ATTRIBUTES, Attribute, FAULTS};
 use tegrarm_kmd::Errno;
 
 /// A file of the GPU's devfreq directory.
@@ -80,6 +80,16 @@ impl Kernel {
     /// Whether a text file under `/sys` gives out its contents once: whoever reads it takes them.
     pub fn text_is_taken(&self, path: &str) -> bool {
         self.text_file(path).is_ok_and(|file| matches!(file, TextFile::Device(Attribute::Checks)))
+    }
+
+    /// The path of the text file with the newest faults, which no board has.
+    pub fn faults_path(&self) -> String {
+        format!("/sys/class/devfreq/{}/device/{FAULTS}", self.devfreq())
+    }
+
+    /// Calls `watcher` after each change of that file, before a program can learn of the fault in another way.
+    pub fn watch_faults(&self, watcher: impl Fn() + Send + Sync + 'static) {
+        self.hw.faults.watch(watcher);
     }
 
     /// The paths of the text files under `/sys`.

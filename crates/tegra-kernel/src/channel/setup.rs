@@ -119,6 +119,7 @@ pub(super) fn setup_bind(call: &Call<'_>, channel: &Arc<Channel>, args: &mut nvg
         acquire_timeout_ms: AtomicU32::new(if state.watchdog.enabled { acquire_ms as u32 } else { 0 }),
     });
     let token = hw.token();
+    call.kernel.hw.faults.forget(channel.id());
     call.kernel.gpu.add_channel(hw.clone()).map_err(|_| Errno::EAGAIN)?;
     state.enabled = true;
     state.setup = Some(Setup {

@@ -46,6 +46,9 @@ pub(super) enum Attribute {
     Checks,
 }
 
+/// The name of the file with the newest faults.
+pub(super) const FAULTS: &str = "tegra_sim_faults";
+
 pub(super) const ATTRIBUTES: &[(&str, Attribute)] = &[
     ("gpu_powered_on", Attribute::PoweredOn),
     ("railgate_enable", Attribute::RailgateEnable),
@@ -60,7 +63,7 @@ pub(super) const ATTRIBUTES: &[(&str, Attribute)] = &[
     ("tsg_timeslice_min_us", Attribute::ShortestSlice),
     ("tsg_timeslice_max_us", Attribute::LongestSlice),
     // No board has this file. It has the details of the newest faults, for programs that may not read the kernel's log.
-    ("tegra_sim_faults", Attribute::Faults),
+    (FAULTS, Attribute::Faults),
     // No board has it either: the checker's reports, each of which is read once.
     ("tegra_sim_checks", Attribute::Checks),
 ];

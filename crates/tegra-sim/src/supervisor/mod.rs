@@ -155,11 +155,28 @@ impl Supervisor {
         Ok(supervisor)
     }
 
+    /// Keeps the file of the newest faults up to date. It is written before a program can learn of the fault, and under no
+    /// lock that a caller of the kernel may wait for.
+    fn follow_faults(self: &Arc<Self>) {
+        let (supervisor, one_writer) = (Arc::downgrade(self), Mutex::new(()));
+        let write = move || {
+            let Some(supervisor) = supervisor.upgrade() else { return };
+            let _one = one_writer.lock();
+            let path = supervisor.kernel.faults_path();
+            let text = supervisor.kernel.read_text(&path).map_err(std::io::Error::from);
+            if let Err(e) = text.and_then(|text| supervisor.tree.set_text(&path, &text, false)) {
+                tracing::warn!("{path} cannot be brought up to date: {e}");
+            }
+        };
+        write();
+        self.kernel.watch_faults(write);
+    }
+
     /// Writes the present contents of the text files for programs that read them without the supervisor.
     fn refresh_texts(&self) {
         let mut written = self.texts.lock();
         for path in self.tree.texts() {
-            if self.kernel.text_is_taken(path) {
+            if self.kernel.text_is_taken(path) || path == self.kernel.faults_path() {
                 continue;
             }
             let Ok(text) = self.kernel.read_text(path) else { continue };

@@ -46,6 +46,7 @@ pub fn run(kernel: Arc<Kernel>, command: Command, options: Options) -> Result<Ex
     let host = |what| move |why: Errno| RunError::Host { what, why: why.into() };
     let waiting = if options.interruptible { Waiting::Interruptible } else { Waiting::here() };
     let supervisor = Arc::new(Supervisor::new(kernel, options.observers, options.broken, options.launches, waiting)?);
+    supervisor.follow_faults();
     awaited().thread_block().map_err(host("a signal mask"))?;
     let flags = SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK;
     let signals = SignalFd::with_flags(&awaited(), flags).map_err(host("a signal descriptor"))?;

@@ -92,12 +92,13 @@ impl Tree {
         self.lacking.iter().map(PathBuf::as_path)
     }
 
-    /// Replaces the contents of a text file in one step, so that a reader sees the old contents or the new ones.
+    /// Replaces the contents of a text file in one step, so that a reader sees the old contents or the new ones. Two threads
+    /// must not replace the same file at a time.
     ///
     /// # Errors
     /// The error of the file system.
     pub fn set_text(&self, path: &str, contents: &str, writable: bool) -> io::Result<()> {
-        let next = self.root.join("next");
+        let next = self.root.join(format!("next {}", path.replace('/', " ")));
         std::fs::write(&next, contents)?;
         std::fs::set_permissions(&next, Permissions::from_mode(if writable { 0o644 } else { 0o444 }))?;
         std::fs::rename(&next, self.real(path))
