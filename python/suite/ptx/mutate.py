@@ -24,6 +24,7 @@ from tegrarm.rm import RmError
 
 SCHEDULING = ((1 << 20) - 1) << 105
 NOP = 0x7918  # with the guard PT
+CHUNK = 48  # rows of a module
 TRIES = 6  # how many kernels are tried for each mutant
 # Modifiers that do not change what a thread reads if instructions run in order and there are no caches.
 HINTS = {"EF", "EL", "LU", "EU", "NA", "LTC64B", "LTC128B", "LTC256B", "BYPASS", "E", "DEFER_BLOCKING", "PRIVATE", "CONSTANT", "STRONG", "MMIO",
@@ -31,7 +32,7 @@ HINTS = {"EF", "EL", "LU", "EU", "NA", "LTC64B", "LTC128B", "LTC256B", "BYPASS",
          "NO_ATEXIT", "U", "DIV", "CONV", "PF1", "PF2", "WB", "IV", "IVALL", "RS", "IVALLP", "WBALL", "PML2", "DML2", "RML2", "C", "I"}
 
 # Instructions that no result depends on. Where each instruction completes before the next one, there is nothing to wait for.
-NOTHING_TO_SEE = {"NOP", "DEPBAR", "MEMBAR", "CCTL", "ERRBAR", "YIELD", "PMTRIG", "LDGDEPBAR", "WARPSYNC", "NANOSLEEP", "BMOV", "BPT"}
+NOTHING_TO_SEE = {"NOP", "DEPBAR", "MEMBAR", "CCTL", "ERRBAR", "YIELD", "PMTRIG", "LDGDEPBAR", "WARPSYNC", "NANOSLEEP", "BMOV", "BPT", "CCTLL"}
 ROWS = len(re.findall(r'^ +0x[0-9a-f]{3} \[', (Path(__file__).parents[3] / "crates/sm87/src/isa/table.rs").read_text(), re.M))
 
 
@@ -67,16 +68,27 @@ def words(cubin):
                 yield name.removeprefix(".text."), at, (high << 64 | low) & ~SCHEDULING
 
 
+def modules(rows):
+    """The cases of rows and their cubins. If the assembler refuses a whole module, each half is tried alone."""
+    try:
+        cases, cubin, _ = bench.accepted(rows, "O3")
+    except bench.link.Refused:
+        half = len(rows) // 2
+        for part in (rows[:half], rows[half:]) if half else ():
+            yield from modules(part)
+        return
+    if cubin:
+        yield cases, cubin
+
+
 def collected(families, every):
     """For each word, the kernels that contain it."""
     found = collections.defaultdict(list)
-    for family in families:
-        rows = [r for r in table.rows(family) if r.reference][::every]
-        for first in range(0, len(rows), 48):
-            try:
-                cases, cubin, _ = bench.accepted(rows[first:first + 48], "O3")
-            except bench.link.Refused:
-                continue
+    rows = {family: [r for r in table.rows(family) if r.reference][::every] for family in families}
+    chunks = [of[first:first + CHUNK] for of in rows.values() for first in range(0, len(of), CHUNK)]
+    for number, chunk in enumerate(chunks):
+        print(f"\r{number} of {len(chunks)} modules are assembled", end="", file=sys.stderr, flush=True)
+        for cases, cubin in modules(chunk):
             for name, at, word in words(cubin):
                 kept = found[word]
                 if kept and kept[-1].cubin is cubin and kept[-1].name == name:
@@ -84,6 +96,7 @@ def collected(families, every):
                 elif len(kept) < TRIES:
                     r, shape, items = cases[int(name[1:])]
                     kept.append(Case(r, shape, items, cubin, name, [at]))
+    print(file=sys.stderr)
     return found
 
 
