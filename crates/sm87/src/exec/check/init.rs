@@ -10,7 +10,7 @@
 use super::access::{Access, Memory};
 use super::operands::{Operands, Registers, Sort};
 use super::plan::{Shape, Space};
-use super::shadow::{Shadow, Unwritten};
+use super::shadow::{ALL_BITS, Shadow, Unwritten};
 use super::trial;
 use super::written::{MADE_OF_SUCH, NEVER, Own, Pages, Together, WRITTEN, all_written, together};
 use super::{Inspector, Part};
@@ -76,7 +76,8 @@ impl Init {
     pub(super) fn begin(&mut self, launch: &Launch) {
         self.own.clear();
         let warps = launch.block.iter().product::<u32>().div_ceil(32) as usize;
-        self.shadows.clear();
+        self.shadows.truncate(warps);
+        self.shadows.iter_mut().for_each(|shadow| shadow.begin(self.registers));
         self.shadows.resize_with(warps, || Shadow::new(self.registers));
     }
 
@@ -119,7 +120,7 @@ impl Inspector {
         exec: u32,
     ) -> bool {
         let Some(mut init) = self.init.take() else { return true };
-        let operands = env.image.looked.program.at(u.at);
+        let operands = env.image.looked.program(&env.image).at(u.at);
         self.addresses(&mut init, w, env, u, (shape, exec), &operands);
         match shape {
             Shape { space: Space::Copy, .. } => self.copies(&mut init, pages, w, env),
@@ -226,7 +227,7 @@ impl Inspector {
         let shadow = &mut init.shadows[w.index as usize];
         shadow.writes(u, operands, exec);
         for (row, (lanes, made)) in operands.written().zip(masks) {
-            shadow.rows[row].note(lanes, made, u32::MAX, origin);
+            shadow.rows[row].note(lanes, made, &ALL_BITS, origin);
         }
         shadow.any = true;
     }
@@ -258,7 +259,7 @@ impl Inspector {
                     () if of.lanes & on != 0 => NEVER,
                     () => WRITTEN,
                 };
-                for (byte, bits) in bytes.iter_mut().zip(of.bits.to_le_bytes()) {
+                for (byte, bits) in bytes.iter_mut().zip(of.bits[access.lane as usize & 31].to_le_bytes()) {
                     *byte = if bits == 0 { WRITTEN } else { stored };
                 }
             }
@@ -304,7 +305,7 @@ impl Inspector {
                 lane: access.lane,
                 block: env.ctaid,
             };
-            let of = Unwritten { lanes: 1, made: 0, bits: u32::MAX, origin: init.load(load) };
+            let of = Unwritten { lanes: 1, made: 0, bits: ALL_BITS, origin: init.load(load) };
             let does = "an atomic changes it";
             self.used(init, w, env, (0, of), Usage { at: u.at, lane: access.lane, what: "atomic", does });
         }
@@ -341,7 +342,7 @@ impl Inspector {
     /// Executes an instruction, and follows what it makes of values that were never written.
     pub(super) fn follow(&mut self, w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32, run: Handlers) -> Flow {
         self.begin(env.ctaid, env.launch);
-        let operands = env.image.looked.program.at(u.at);
+        let operands = env.image.looked.program(&env.image).at(u.at);
         let run = run.of(exec);
         let Some(mut init) = self.init.take() else { return Flow::Next };
         let shadow = &mut init.shadows[w.index as usize];

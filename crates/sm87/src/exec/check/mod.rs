@@ -48,7 +48,7 @@ use parking_lot::Mutex;
 use plan::Plan;
 use race::Races;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// The plans and the own handlers of the instructions of a program that is looked at.
 #[derive(Clone, Default)]
@@ -57,8 +57,8 @@ pub(crate) struct Looked {
     handlers: Vec<Handlers>,
     /// A number made of the program's code.
     code: u64,
-    /// The operands of the instructions, if it matters what was written.
-    program: Arc<Program>,
+    /// The operands of the instructions, once they matter: from the beginning if it does what was written.
+    program: Arc<OnceLock<Program>>,
     /// Whether all instructions are looked at.
     whole: bool,
 }
@@ -77,8 +77,13 @@ impl Looked {
         let mut code = DefaultHasher::new();
         uops.iter().for_each(|u| word(u.at).hash(&mut code));
         let (plans, handlers) = (uops.iter().map(plan).collect(), uops.iter().map(|u| u.run).collect());
-        let program = if checks.init { Program::of(image) } else { Program::default() };
+        let program = if checks.init { OnceLock::from(Program::of(image)) } else { OnceLock::new() };
         Looked { plans, handlers, code: code.finish(), program: Arc::new(program), whole: false }
+    }
+
+    /// The operands of the instructions of `image`, whose view this is.
+    fn program(&self, image: &Image) -> &Program {
+        self.program.get_or_init(|| Program::of(image))
     }
 
     /// The plan of an instruction, and its own handlers.
@@ -88,7 +93,8 @@ impl Looked {
 
     /// Whether an instruction is looked at.
     fn has(&self, at: u32) -> bool {
-        self.plans.get(at as usize).is_some_and(|plan| *plan != Plan::Nothing) || self.program.matters(at)
+        self.plans.get(at as usize).is_some_and(|plan| *plan != Plan::Nothing)
+            || self.program.get().is_some_and(|program| program.matters(at))
     }
 }
 
@@ -186,8 +192,8 @@ impl Inspector {
         let limits = Limits::of(launch, image);
         let (accesses, found, named) = (Vec::with_capacity(64), Default::default(), [None; 16]);
         let races = shared.checks().race.then(|| Races::new(launch.shared_bytes));
-        let registers = image.looked.program.unwritten;
-        let init = shared.checks().init.then(|| Init::new(launch, limits.arrays, registers));
+        let init = shared.checks().init;
+        let init = init.then(|| Init::new(launch, limits.arrays, image.looked.program(image).unwritten));
         let (shared, world) = (shared.clone(), world.clone());
         Box::new(Inspector { shared, limits, ctaid: None, world, accesses, span: None, found, named, races, init })
     }

@@ -131,6 +131,20 @@ fn accessed(u: &Uop, shape: Shape) -> [(u16, u8); 3] {
     [own(u.a, pair), own(u.b, stored), own(u.c, last)]
 }
 
+/// What becomes of what a row holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fate {
+    /// An instruction may read it.
+    Read,
+    /// The function may return with it.
+    Kept,
+    /// It is overwritten, or the program ends.
+    Gone,
+}
+
+/// The most functions that call each other and are looked into.
+const CALLS: u32 = 4;
+
 /// A set of registers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Registers([u64; 4]);
@@ -186,6 +200,45 @@ impl Program {
     /// Whether an instruction has to do with registers that may be read before they are written.
     pub(crate) fn matters(&self, at: u32) -> bool {
         self.unwritten != Registers::default() && self.at(at).touches(&self.unwritten)
+    }
+
+    /// Whether an instruction behind `at` may read what this row holds there. Nothing is known of the caller to which a function
+    /// returns, and of jumps and calls whose target is in a register.
+    pub(crate) fn is_read_behind(&self, image: &Image, at: u32, row: usize) -> bool {
+        self.fate(image, i64::from(at) + 1, row, CALLS) != Fate::Gone
+    }
+
+    /// What becomes of a row from an instruction on, in its function and in up to `calls` functions that call each other.
+    fn fate(&self, image: &Image, from: i64, row: usize, calls: u32) -> Fate {
+        let (mut seen, mut todo, mut fate) = (vec![false; image.len() as usize], vec![from], Fate::Gone);
+        while let Some(at) = todo.pop() {
+            let Some(seen) = usize::try_from(at).ok().and_then(|at| seen.get_mut(at)) else { return Fate::Read };
+            if std::mem::replace(seen, true) {
+                continue;
+            }
+            let (word, operands) = (Word(image.word(at as u32)), self.at(at as u32));
+            let Some(of) = isa::lookup(word) else { return Fate::Read };
+            let target = of.flow.offset().map(|offset| at + 1 + offset.signed(word) / 4);
+            let mut overwritten = operands.written().contains(&row);
+            match (of.flow, of.op, target) {
+                _ if operands.rows().any(|read| read == row) => return Fate::Read,
+                (Flow::Call(_), _, Some(target)) if calls > 0 => match self.fate(image, target, row, calls - 1) {
+                    Fate::Read => return Fate::Read,
+                    Fate::Kept => {}
+                    Fate::Gone => overwritten = true,
+                },
+                (Flow::Call(_), ..) => return Fate::Read,
+                (Flow::Jump(_) | Flow::Conditional(_), _, Some(target)) => todo.push(target),
+                (Flow::Ends, Op::Ret, _) => fate = Fate::Kept,
+                (Flow::Ends, op, _) if op != Op::Exit => return Fate::Read,
+                _ => {}
+            }
+            let always = image.uops[at as usize].guard == Pred::TRUE;
+            if !(of.flow.ends(word) || always && overwritten) {
+                todo.push(at + 1);
+            }
+        }
+        fate
     }
 
     /// The registers that some instruction reads although there is a way to it on which nothing has written them. What a
@@ -252,5 +305,24 @@ mod tests {
         assert!(program.at(1).written().eq([rows::REGISTER as usize]));
         assert_eq!([0, 1, 2, 3].map(|at| program.at(at).sort), [Sort::Other, Sort::Pure, Sort::Pure, Sort::Control]);
         assert!(program.matters(1) && program.matters(2) && !program.matters(3));
+    }
+
+    #[test]
+    fn what_is_overwritten_before_it_is_read_makes_no_difference() {
+        let always = Word::new(0x7805, 0x000f_ca00_0000_5000);
+        for (first, is_read) in [(CLOCK, true), (always, false)] {
+            let words = [always, first, IMAD, ISETP, EXIT];
+            let image = image::find(&mut |n| words.get(usize::try_from(n).ok()?).copied());
+            let program = Program::of(&image);
+            let behind = |at, register| program.is_read_behind(&image, at, rows::REGISTER as usize + register);
+            assert_eq!(behind(0, 0), is_read, "a condition keeps the old R0");
+            assert!(behind(1, 0) && behind(2, 0) && !behind(3, 0) && !behind(0, 3), "IMAD and ISETP read R0");
+        }
+        let returns = [CLOCK, Word::new(0x0000_0000_0014_7950, 0x000f_ea00_03c3_ffff)];
+        let image = image::find(&mut |n| returns.get(usize::try_from(n).ok()?).copied());
+        assert!(
+            Program::of(&image).is_read_behind(&image, 0, rows::REGISTER as usize),
+            "nobody knows what the caller does"
+        );
     }
 }

@@ -3,21 +3,24 @@
 use super::operands::{Operands, Registers};
 use crate::exec::rows;
 use crate::exec::uop::Uop;
+use crate::exec::warp::lanes as each;
 
 /// The rows of a warp.
 const ROWS: usize = rows::REGISTER as usize + 256 + 4;
+/// Every bit of every lane.
+pub(crate) const ALL_BITS: [u32; 32] = [u32::MAX; 32];
 /// The predicates of a warp.
 const PREDICATES: usize = rows::pred::COUNT;
 
 /// What is known of a row or a predicate.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Unwritten {
     /// The lanes whose value was never written, or made of such values.
     pub lanes: u32,
     /// Those of them whose value is made of such values: it is not a copy of one.
     pub made: u32,
-    /// The bits of these lanes that depend on what was never written. All lanes have the same.
-    pub bits: u32,
+    /// The bits of each of these lanes that depend on what was never written. Those of other lanes mean nothing.
+    pub bits: [u32; 32],
     /// Where the value of the last of them comes from: an index of the origins.
     pub origin: u32,
 }
@@ -29,12 +32,12 @@ impl Unwritten {
     }
 
     /// Lanes have values of which these bits were never written.
-    pub(crate) fn note(&mut self, lanes: u32, made: u32, bits: u32, origin: u32) {
-        if lanes != 0 {
-            let others = if self.lanes & !lanes != 0 { self.bits } else { 0 };
-            let made = self.made & !lanes | made & lanes;
-            *self = Unwritten { lanes: self.lanes | lanes, made, bits: others | bits, origin };
+    pub(crate) fn note(&mut self, lanes: u32, made: u32, bits: &[u32; 32], origin: u32) {
+        if lanes == 0 {
+            return;
         }
+        (self.lanes, self.made, self.origin) = (self.lanes | lanes, self.made & !lanes | made & lanes, origin);
+        each(lanes).for_each(|lane| self.bits[lane as usize] = bits[lane as usize]);
     }
 }
 
@@ -48,18 +51,23 @@ pub(crate) struct Shadow {
 }
 
 impl Shadow {
-    /// A warp begins: nothing has written the registers that its program may read first.
+    /// Of a warp that begins.
     pub(crate) fn new(registers: Registers) -> Shadow {
-        let mut shadow = Shadow {
-            rows: Box::new([Unwritten::default(); ROWS]),
-            predicates: [Unwritten::default(); PREDICATES],
-            any: false,
-        };
-        for row in registers.rows() {
-            shadow.rows[row].note(u32::MAX, 0, u32::MAX, 0);
-            shadow.any = true;
-        }
+        let (row, predicates) = (Unwritten::default(), [Unwritten::default(); PREDICATES]);
+        let mut shadow = Shadow { rows: Box::new([row; ROWS]), predicates, any: false };
+        shadow.begin(registers);
         shadow
+    }
+
+    /// A warp begins: nothing has written the registers that its program may read first.
+    pub(crate) fn begin(&mut self, registers: Registers) {
+        if std::mem::take(&mut self.any) {
+            self.rows.iter_mut().chain(&mut self.predicates).for_each(|of| of.forget(u32::MAX));
+        }
+        for row in registers.rows() {
+            self.rows[row].note(u32::MAX, 0, &ALL_BITS, 0);
+            self.any = true;
+        }
     }
 
     /// Whether an instruction reads anything that was not written.

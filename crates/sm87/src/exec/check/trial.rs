@@ -3,7 +3,7 @@
 #![allow(unsafe_code)]
 
 use super::operands::Operands;
-use super::shadow::{Shadow, Unwritten};
+use super::shadow::{ALL_BITS, Shadow, Unwritten};
 use crate::exec::env::Env;
 use crate::exec::rows::{REGISTER, Src, pred};
 use crate::exec::uop::{Flow, Handler, Uop};
@@ -69,28 +69,31 @@ pub(super) unsafe fn execute(
     let mixes = operands.rows().any(|row| row >= REGISTER as usize && !is_source(row));
     let merges = match () {
         // What has had bits cut out gets those of another register: a field of a structure is set.
-        () if operands.logic && mixes && sources.iter().any(|(_, unwritten)| unwritten.bits != u32::MAX) => {
-            Merges::Bits
-        }
+        () if operands.logic && mixes && sources.iter().any(|(_, of)| is_part(of, exec)) => Merges::Bits,
         () if operands.moves || mixes => Merges::Bytes,
         () => Merges::No,
     };
     for (i, row) in operands.written().enumerate() {
         let own = if row < REGISTER as usize { u32::MAX } else { exec };
         let tried = outcomes.as_deref();
-        let (differ, copied, bits) = tried.map_or((0, 0, 0), |tried| compare(tried, i, sources.len(), merges));
+        let (differ, copied, bits) = tried.map_or((0, 0, [0; 32]), |tried| compare(tried, i, sources.len(), merges));
         let copied = if operands.moves { u32::MAX } else { copied };
-        shadow.rows[row].note(differ & own, made(differ) | differ & !copied, bits, origin);
-        shadow.rows[row].note(doubtful, doubtful, u32::MAX, origin);
+        shadow.rows[row].note(differ & own, made(differ) | differ & !copied, &bits, origin);
+        shadow.rows[row].note(doubtful, doubtful, &ALL_BITS, origin);
     }
     for (i, p) in [u.pd, u.pe].into_iter().enumerate().filter(|(_, p)| ![pred::SINK, pred::UNIFORM_SINK].contains(p)) {
         let tried = outcomes.as_deref().unwrap_or_default();
         let first = tried.first().map_or(0, |outcome| outcome.predicates[i]);
         let differ = tried.iter().fold(0, |differ, outcome| differ | outcome.predicates[i] ^ first);
         let own = if p >= pred::UNIFORM { u32::MAX } else { exec };
-        shadow.predicates[usize::from(p)].note(differ & own | doubtful, differ & own | doubtful, u32::MAX, origin);
+        shadow.predicates[usize::from(p)].note(differ & own | doubtful, differ & own | doubtful, &ALL_BITS, origin);
     }
     flow
+}
+
+/// Whether some of these lanes holds a value of which a part was written.
+fn is_part(unwritten: &Unwritten, on: u32) -> bool {
+    lanes(unwritten.lanes & on).any(|lane| unwritten.bits[lane as usize] != u32::MAX)
 }
 
 /// Where the value of a source comes from: a register that nothing wrote has itself as its origin.
@@ -126,7 +129,8 @@ unsafe fn outcomes(
             let mut values = before[written + k];
             for lane in lanes(unwritten.lanes) {
                 let x = &mut values[lane as usize];
-                *x = *x & !unwritten.bits | value(trial, k, lane, &equal) & unwritten.bits;
+                let bits = unwritten.bits[lane as usize];
+                *x = *x & !bits | value(trial, k, lane, &equal) & bits;
             }
             w.put_row(Src::nth(*row).as_dst(), &values);
         }
@@ -168,16 +172,16 @@ impl Merges {
 }
 
 /// The lanes of a written row that were not the same in all trials, those that were always equal to one of the sources, and the
-/// bits that differ in any of these lanes.
-fn compare(tried: &[Outcome], row: usize, sources: usize, merges: Merges) -> (u32, u32, u32) {
-    let (mut differ, mut copied, mut all) = (0, 0, 0);
+/// bits of each lane that differ.
+fn compare(tried: &[Outcome], row: usize, sources: usize, merges: Merges) -> (u32, u32, Lanes) {
+    let (mut differ, mut copied, mut all) = (0, 0, [0; 32]);
     for lane in 0..32 {
         let value_in = |trial: usize| tried[trial].rows[row][lane as usize];
         let bits = (1..TRIALS).fold(0, |bits, trial| bits | value_in(trial) ^ value_in(0));
         let same = merges.excuses(bits);
         let copies = |k: usize| (0..VALUES.len()).all(|trial| value_in(trial) == value(trial, k, lane, &[0; 32]));
         differ |= u32::from(!same) << lane;
-        all |= if same { 0 } else { bits };
+        all[lane as usize] = bits;
         copied |= u32::from((0..sources).any(copies)) << lane;
     }
     (differ, copied, all)
