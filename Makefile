@@ -76,7 +76,7 @@ include make/packages.mk
 
 # --- tests --------------------------------------------------------------------------------------------------------
 
-SUITES := cargo-test test-threads test-out-of-process test-aarch64-sample test-glibc ctest pytest test-releases-sample test-tinygrad-sample
+SUITES := cargo-test test-threads test-out-of-process+test-tinygrad-sample test-aarch64-sample test-glibc ctest pytest test-releases-sample
 test:             ## every test there is, and a table at the end
 	@MAKE="$(MAKE)" $(PYTHON) packaging/run_suites.py $(SUITES)
 

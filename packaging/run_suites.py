@@ -2,15 +2,19 @@
 
     python packaging/run_suites.py SUITE...
 
-Every suite is a target of the Makefile. The first that fails ends the run; those behind it are listed as not run.
+Every suite is a target of the Makefile. `one+other` runs two at the same time, each of which would leave a core without work; what
+the second one prints follows when the first one has ended. The first that fails ends the run; those behind it are listed as not run.
 """
 
 import dataclasses
+import io
 import os
 import re
 import subprocess
 import sys
+import threading
 import time
+from typing import TextIO
 
 # Minutes on two cores when everything is built, for the sentence at the start. Only for that: nothing is held to them.
 MINUTES = {
@@ -43,18 +47,32 @@ class Suite:
             self.skipped += [": ".join(filter(None, [found["what"], found["why"].strip()]))] * times
 
 
-def run(suite: Suite) -> bool:
+def run(suite: Suite, out: TextIO) -> None:
     """Runs it, and passes on what it prints."""
     started = time.monotonic()
     make = [os.environ.get("MAKE", "make"), "--no-print-directory", suite.name]
     with subprocess.Popen(make, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", bufsize=1) as process:
         for line in process.stdout:
-            sys.stdout.write(line)
-            sys.stdout.flush()
+            out.write(line)
+            out.flush()
             suite.read(line.rstrip("\n"))
     suite.seconds = time.monotonic() - started
     suite.result = "passed" if process.returncode == 0 else "FAILED"
-    return process.returncode == 0
+
+
+def together(suites: list[Suite]) -> bool:
+    """Runs suites at the same time, and returns whether all have passed."""
+    first, *others = suites
+    kept = [io.StringIO() for _ in others]
+    threads = [threading.Thread(target=run, args=pair) for pair in zip(others, kept, strict=True)]
+    for thread in threads:
+        thread.start()
+    run(first, sys.stdout)
+    for thread, text in zip(threads, kept, strict=True):
+        thread.join()
+        sys.stdout.write(text.getvalue())
+        sys.stdout.flush()
+    return all(suite.result == "passed" for suite in suites)
 
 
 def clock(seconds: float) -> str:
@@ -62,13 +80,12 @@ def clock(seconds: float) -> str:
     return f"{seconds // 60:.0f}:{seconds % 60:02.0f}"
 
 
-def table(suites: list[Suite]) -> str:
-    """The end of the run."""
+def table(suites: list[Suite], seconds: float) -> str:
+    """The end of a run that took `seconds`."""
     rows = [("suite", "result", "time", "tests passed", "skipped")]
     rows += [(s.name, s.result, clock(s.seconds), str(s.passed or "-"), str(len(s.skipped) or "-")) for s in suites]
     skipped = [f"  {suite.name}: {what}" for suite in suites for what in dict.fromkeys(suite.skipped)]
-    total = clock(sum(s.seconds for s in suites))
-    rows.append(("all", "", total, str(sum(s.passed for s in suites)), str(sum(len(s.skipped) for s in suites))))
+    rows.append(("all", "", clock(seconds), str(sum(s.passed for s in suites)), str(sum(len(s.skipped) for s in suites))))
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
     return "\n".join(["", *lines, *(["", "skipped:", *skipped] if skipped else [])])
@@ -76,14 +93,16 @@ def table(suites: list[Suite]) -> str:
 
 def main(names: list[str]) -> int:
     """Returns 0 if every suite passed."""
-    suites = [Suite(name) for name in names]
-    minutes = sum(MINUTES.get(name, 1) for name in names)
-    print(f"make test: {len(names)} suites, about {minutes} minutes on two cores, {FIRST_BUILD} more the first time:")
-    print(f"  {', '.join(names)}", flush=True)
+    steps = [[Suite(name) for name in step.split("+")] for step in names]
+    suites = [suite for step in steps for suite in step]
+    minutes = sum(max(MINUTES.get(suite.name, 1) for suite in step) for step in steps)
+    print(f"make test: {len(suites)} suites, about {minutes} minutes on two cores, {FIRST_BUILD} more the first time:")
+    print(f"  {', '.join(suite.name for suite in suites)}", flush=True)
     if "n" in os.environ.get("MAKEFLAGS", "").split(" ")[0]:
         return 0  # make --dry-run starts us too
-    passed = all(run(suite) for suite in suites)
-    print(table(suites))
+    started = time.monotonic()
+    passed = all(map(together, steps))
+    print(table(suites, time.monotonic() - started))
     print("make test: all suites passed" if passed else "make test: failed", flush=True)
     return 0 if passed else 1
 

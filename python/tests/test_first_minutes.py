@@ -1,6 +1,7 @@
 """What a newcomer waits for: preparing the demo, the table of `make test`, and a machine without clang."""
 
 import importlib.util
+import os
 import re
 import subprocess
 import sys
@@ -37,7 +38,7 @@ def test_a_step_that_fails_shows_what_it_printed_and_ends_the_others():
 
 def test_every_suite_of_make_test_has_a_time():
     makefile = (ROOT / "Makefile").read_text()
-    names = next(line for line in makefile.splitlines() if line.startswith("SUITES :=")).split(":=")[1].split()
+    names = next(line for line in makefile.splitlines() if line.startswith("SUITES :=")).split(":=")[1].replace("+", " ").split()
     assert set(names) == set(suites().MINUTES)
 
 
@@ -54,8 +55,8 @@ def test_a_suite_is_read_for_what_passed_and_what_was_skipped():
 def test_the_table_names_every_suite_and_everything_that_was_skipped():
     module = suites()
     suite, other = module.Suite("ctest", "passed", 61.0, 7, ["memcheck: valgrind is not installed"]), module.Suite("pytest")
-    text = module.table([suite, other])
-    assert "1:01" in text and "not run" in text and "ctest: memcheck: valgrind is not installed" in text
+    text = module.table([suite, other], 62.0)
+    assert "1:01" in text and "1:02" in text and "not run" in text and "ctest: memcheck: valgrind is not installed" in text
 
 
 def test_make_test_says_how_long_it_takes():
@@ -72,3 +73,24 @@ def test_a_machine_without_clang_has_tinygrads_cpu_device(python, tmp_path):
     out = python("from tinygrad import Tensor; print((Tensor([1., 2.]).exp() * 2).sum().item())",
                  env={"DEV": "CPU", "CC": str(stand_in), "CACHEDB": str(tmp_path / "cache.db"), "TEGRARM_TEST_ZIG": ZIG})
     assert abs(float(out) - 20.2146749) < 1e-5
+
+
+@pytest.mark.parametrize(("fails", "status", "left"), [("", 0, 0), ("one", 1, 1), ("other", 1, 1)])
+def test_two_suites_run_at_the_same_time_and_are_printed_one_after_the_other(tmp_path, fails, status, left):
+    """Each of the first two waits for the other, so that they only end if they run together."""
+    make = tmp_path / "make"
+    make.write_text(f'''#!/bin/sh
+cd {tmp_path}
+[ "$2" = last ] && exit 0
+touch began-$2
+while [ ! -e began-one ] || [ ! -e began-other ]; do sleep 0.01; done
+echo "$2 says a"; sleep 0.1; echo "$2 says b"; echo "1 passed"
+[ "$2" != "{fails}" ]
+''')
+    make.chmod(0o755)
+    run = [sys.executable, ROOT / "packaging" / "run_suites.py", "one+other", "last"]
+    environment = os.environ | {"MAKE": str(make), "MAKEFLAGS": ""}
+    done = subprocess.run(run, capture_output=True, text=True, timeout=60, env=environment, check=False)
+    assert done.returncode == status and done.stdout.count("not run") == left, done.stdout
+    said = re.findall(r"^(\w+) says (\w)$", done.stdout, re.M)
+    assert said == [("one", "a"), ("one", "b"), ("other", "a"), ("other", "b")]
