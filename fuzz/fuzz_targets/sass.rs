@@ -53,9 +53,10 @@ fuzz_target!(|bytes: &[u8]| {
         disabled_sms: 0,
         sequential: false,
         veid: 1,
-        clock: || 0,
+        begun: 0,
         limits: Limits { budget: BUDGET, threads: 1, ..Limits::default() },
         checker: None,
+        machine: None,
     };
     let _ = run(&launch);
 });

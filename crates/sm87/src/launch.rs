@@ -1,6 +1,7 @@
 //! The description of a launch, its limits and its costs.
 
 use crate::check::Checker;
+use crate::model::{Estimate, Machine};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use tegra_mm::PageTable;
@@ -49,13 +50,15 @@ pub struct Launch {
     pub sequential: bool,
     /// The subcontext, for `SR_VIRTUALENGINEID`.
     pub veid: u32,
-    /// The GPU's clock (PTIMER), nanoseconds. `SR_GLOBALTIMER` shows it as it was when the grid began, and from then on the
-    /// time that the grid's instructions take; see docs/simulator/engine.md.
-    pub clock: fn() -> u64,
+    /// What the GPU's clock (PTIMER) shows when the grid begins, in nanoseconds. `SR_GLOBALTIMER` shows this, and from then on
+    /// the time that the grid's instructions take; see docs/simulator/engine.md.
+    pub begun: u64,
     /// The limits of the run.
     pub limits: Limits,
     /// Who looks at the run, if somebody does.
     pub checker: Option<Arc<Checker>>,
+    /// The machine for which the run's time is estimated, if somebody asks for it.
+    pub machine: Option<Machine>,
 }
 
 impl Launch {
@@ -105,4 +108,6 @@ pub struct RunStats {
     pub thread_instructions: u64,
     /// The processor time of the host threads that executed the grid, in nanoseconds.
     pub cpu_ns: u64,
+    /// What the grid would take on the machine that the launch names.
+    pub estimate: Option<Estimate>,
 }

@@ -6,6 +6,7 @@
 //!       ├ disasm   text, as NVIDIA's disassembler writes it
 //!       └ exec     execution           num   arithmetic, to the bit
 //!   launch, fault   what is run, and why it stopped     check   what is looked for, and was found
+//!   model    what it would take on a board
 //! ```
 //!
 //! [`isa::lookup`] and [`isa::legal`] say what a word means, [`disassemble`] turns it into text, and [`run`] executes a
@@ -19,6 +20,7 @@ mod exec;
 mod fault;
 pub mod isa;
 mod launch;
+mod model;
 pub mod num;
 #[cfg(test)]
 mod tests;
@@ -28,6 +30,7 @@ pub use check::{Checker, Checks, Kind, Party, Report};
 pub use disasm::disassemble;
 pub use fault::{ErrorRegisters, Site, SmFault, Stopped};
 pub use launch::{ConstantBank, Launch, Limits, Progress, RunStats};
+pub use model::{Estimate, Machine, Unit};
 pub use word::Word;
 
 /// Runs a grid to its end.

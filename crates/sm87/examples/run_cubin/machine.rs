@@ -94,9 +94,10 @@ impl Machine {
             disabled_sms: 0,
             sequential: false,
             veid: 0,
-            clock,
+            begun: clock(),
             limits: Limits::default(),
             checker: None,
+            machine: None,
         }
     }
 }

@@ -6,6 +6,7 @@ use super::cta::Barrier;
 use super::image::Image;
 use super::local::Local;
 use super::mem::{Shared, Tlb};
+use super::model::Meter;
 #[cfg(target_arch = "x86_64")]
 use super::ops::hmma::Operands;
 use super::ops::memory::Known;
@@ -80,6 +81,8 @@ pub(crate) struct Env<'a> {
     pub begun: u64,
     /// The checker's view of the CTA.
     pub inspector: Option<Box<Inspector>>,
+    /// The model's view of the CTA.
+    pub meter: Option<Box<Meter>>,
 }
 
 impl Env<'_> {
@@ -88,6 +91,15 @@ impl Env<'_> {
         if let Some(mut inspector) = self.inspector.take() {
             look(&mut inspector, self);
             self.inspector = Some(inspector);
+        }
+    }
+
+    /// Lets the model account for something, if there is one.
+    #[inline(always)]
+    pub(crate) fn measure(&mut self, account: impl FnOnce(&mut Meter, &Env<'_>)) {
+        if let Some(mut meter) = self.meter.take() {
+            account(&mut meter, self);
+            self.meter = Some(meter);
         }
     }
 

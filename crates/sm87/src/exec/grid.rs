@@ -2,17 +2,20 @@
 #![allow(unsafe_code)]
 
 use super::check::{self, Inspector, World, looked_at};
+use super::clock;
 use super::consts::Banks;
 use super::cta::{Interrupt, Supervisor};
 use super::env::{Env, WarpError, nack};
-use super::image::{self, Image};
+use super::image::{self, Fetch, Image};
 use super::mem::Tlb;
+use super::model::{self, Meter, metered};
 use super::rows::Row;
 use super::uop::{Flow, Handlers, Uop};
 use super::warp::Warp;
 use super::worker::Worker;
 use crate::fault::{ErrorRegisters, SmFault, Stopped};
 use crate::launch::{Launch, RunStats};
+use crate::model::Estimate;
 use crate::word::Word;
 use parking_lot::Mutex;
 use std::cell::Cell;
@@ -51,6 +54,8 @@ pub(super) struct Grid<'a> {
     failures: Mutex<Vec<Failure>>,
     /// Global memory as the checker sees it.
     pub world: Option<Arc<Mutex<World>>>,
+    /// The machine as the model sees it.
+    modelled: Option<Arc<Mutex<model::World>>>,
 }
 
 /// The failure of a CTA.
@@ -65,7 +70,8 @@ struct Failure {
 pub(crate) fn run(launch: &Launch) -> Result<RunStats, Stopped> {
     check(launch)?;
     let mut tlb = Tlb::new(&launch.table, [launch.shared_window, launch.local_window]);
-    let image = fit(image::find(&mut |n| fetch(&mut tlb, launch.code, n)), launch);
+    let code = &mut |n| fetch(&mut tlb, launch.code, n);
+    let image = fit(image::find(code), launch, code);
     let banks = Banks::read(launch, &mut tlb, image.banks, &image.pool.constants);
     let ctas = launch.grid.iter().map(|&n| u64::from(n)).product();
     let ([x, y, z], [width, height, _]) = (launch.first.map(u64::from), launch.grid.map(u64::from));
@@ -77,7 +83,7 @@ pub(crate) fn run(launch: &Launch) -> Result<RunStats, Stopped> {
         tids: thread_indices(launch.block),
         clocks: launch.enabled_sms().map(|_| AtomicU64::default()).collect(),
         sms: launch.enabled_sms().collect(),
-        begun: (launch.clock)(),
+        begun: launch.begun,
         ctas,
         next: AtomicU64::new(first),
         failed: AtomicU64::new(u64::MAX),
@@ -85,8 +91,10 @@ pub(crate) fn run(launch: &Launch) -> Result<RunStats, Stopped> {
         progress: AtomicU64::new(0),
         failures: Mutex::default(),
         world: launch.checker.as_ref().map(|_| Arc::default()),
+        modelled: launch.machine.map(|machine| Arc::new(Mutex::new(model::World::new(machine, launch)))),
     };
-    let stats = grid.run();
+    let mut stats = grid.run();
+    stats.estimate = grid.estimate();
     stopped(grid.failures.into_inner(), grid.sms.len() as u64).map_or(Ok(stats), Err)
 }
 
@@ -139,14 +147,19 @@ fn fetch(tlb: &mut Tlb<'_>, code: u64, n: i64) -> Option<Word> {
 }
 
 /// Adapts the image to a launch: instructions that use more registers than its threads have raise an exception, and the
-/// launch's checker looks at those that matter to it.
-fn fit(image: Arc<Image>, launch: &Launch) -> Arc<Image> {
+/// launch's checker looks at those that matter to it. If its time is estimated, every instruction is accounted for, for which
+/// `fetch` reads the words again.
+fn fit(image: Arc<Image>, launch: &Launch, fetch: &mut Fetch<'_>) -> Arc<Image> {
     let registers = launch.registers;
     let fits = image.registers <= registers;
     let image = if fits { image } else { Arc::new(image.limited(registers, Handlers::all(register_range))) };
-    match &launch.checker {
+    let image = match &launch.checker {
         None => image,
         Some(checker) => Arc::new(looked_at(&image, checker.checks())),
+    };
+    match launch.machine {
+        None => image,
+        Some(_) => Arc::new(metered(&image, fetch)),
     }
 }
 
@@ -172,9 +185,10 @@ pub(crate) fn extended(env: &mut Env<'_>) -> Result<(Arc<Image>, u64), SmFault> 
         SmFault::Warp { record, sm, text, site: None }
     };
     let tlb = &mut env.tlb;
-    let image = image::extend(&env.image, root, &mut |n| fetch(tlb, code, n)).ok_or_else(far)?;
+    let words = &mut |n| fetch(tlb, code, n);
+    let image = image::extend(&env.image, root, words).ok_or_else(far)?;
     let base = code.wrapping_sub(u64::from(image.entry) * 16);
-    Ok((fit(image, env.launch), base))
+    Ok((fit(image, env.launch, words), base))
 }
 
 /// The thread indices of every warp, with one row for each axis.
@@ -299,10 +313,18 @@ impl Grid<'_> {
         stats
     }
 
+    /// What the grid takes on the machine that the launch names. It is never less than what programs saw on its clocks.
+    fn estimate(&self) -> Option<Estimate> {
+        let shown = self.clocks.iter().map(|clock| clock.load(Ordering::Relaxed)).max().unwrap_or(0);
+        let shown = if self.image.keeps_time() { clock::nanoseconds(shown) } else { 0 };
+        self.modelled.as_ref().map(|world| world.lock().estimate(shown))
+    }
+
     /// The number of host threads that may work on the grid. Code whose results depend on the order of CTAs gets one, and
-    /// so does a launch that is checked, so that its reports are the same every time.
+    /// so does a launch that is checked or whose time is estimated, so that the reports are the same every time.
     fn threads(&self) -> usize {
-        if self.image.ordered || self.launch.sequential || self.launch.checker.is_some() {
+        let watched = self.launch.checker.is_some() || self.launch.machine.is_some();
+        if self.image.ordered || self.launch.sequential || watched {
             return 1;
         }
         match self.launch.limits.threads {
@@ -315,6 +337,11 @@ impl Grid<'_> {
     pub(super) fn inspector(&self) -> Option<Box<Inspector>> {
         let (checker, world) = (self.launch.checker.as_ref()?, self.world.as_ref()?);
         Some(Inspector::new(checker, self.launch, &self.image, world))
+    }
+
+    /// Who accounts for what a CTA does, if the time of the launch is estimated.
+    pub(super) fn meter(&self) -> Option<Box<Meter>> {
+        self.modelled.as_ref().map(Meter::new)
     }
 
     /// The SM that runs a CTA.
@@ -370,6 +397,10 @@ mod tests {
     use super::*;
     use crate::check::{Checker, Checks};
     use crate::launch::Limits;
+    use crate::model::Machine;
+
+    const MACHINE: Machine =
+        Machine { hz: 1_000_000_000, dram_bytes_per_second: 100_000_000_000, l2_bytes: 1 << 20, l2_slices: 8 };
 
     /// LDS R0, [R0], and EXIT.
     fn load(n: i64) -> Option<Word> {
@@ -396,13 +427,19 @@ mod tests {
             disabled_sms: 0,
             sequential: false,
             veid: 0,
-            clock: || 0,
+            begun: 0,
             limits: Limits::default(),
             checker: None,
+            machine: None,
         };
         let image = image::find(&mut load);
-        assert!(Arc::ptr_eq(&fit(image.clone(), &launch), &image), "there is no copy of it in which anybody looks");
+        assert!(
+            Arc::ptr_eq(&fit(image.clone(), &launch, &mut load), &image),
+            "there is no copy of it in which anybody looks"
+        );
         launch.checker = Some(Arc::new(Checker::new(Checks { memory: true, ..Checks::default() })));
-        assert!(!Arc::ptr_eq(&fit(image.clone(), &launch), &image));
+        assert!(!Arc::ptr_eq(&fit(image.clone(), &launch, &mut load), &image));
+        launch = Launch { checker: None, machine: Some(MACHINE), ..launch };
+        assert!(!Arc::ptr_eq(&fit(image.clone(), &launch, &mut load), &image), "and nobody accounts for instructions");
     }
 }

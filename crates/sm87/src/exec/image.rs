@@ -8,6 +8,7 @@ use super::chains;
 use super::check::Looked;
 use super::dispatch::lower;
 use super::lower::{Lower, Pool, Refused};
+use super::model::Metered;
 use super::ops::control;
 use super::poll;
 use super::runs::{self, Run};
@@ -54,6 +55,8 @@ pub(crate) struct Image {
     watched: Vec<(u32, Handlers)>,
     /// What the checker looks at. It is empty unless this is a copy for a launch that is checked.
     pub looked: Looked,
+    /// What the model knows of the instructions. It is empty unless this is a copy for a launch whose time is estimated.
+    pub metered: Metered,
     /// What a CTA of the last launch took: see [`super::worker::Worker::weight`].
     pub weight: AtomicU64,
     /// The places where control enters, relative to the entry point: 0, and targets that were found while the program
@@ -181,6 +184,7 @@ impl Image {
             refused: Vec::new(),
             watched: Vec::new(),
             looked: Looked::default(),
+            metered: Metered::default(),
             weight: AtomicU64::default(),
             roots,
         };
@@ -273,6 +277,25 @@ impl Image {
         self.words.get(at as usize).copied().flatten().map_or(0, |word| word.0)
     }
 
+    /// The places to which branches go, and those where control enters.
+    pub(crate) fn targets(&self) -> BTreeSet<u32> {
+        let first = -i64::from(self.entry);
+        let branches = self.words.iter().zip(first..).filter_map(|(word, at)| {
+            let word = (*word)?;
+            target(isa::lookup(word)?, word, at)
+        });
+        branches.chain(self.roots.iter().copied()).filter_map(|at| u32::try_from(at - first).ok()).collect()
+    }
+
+    /// Whether a program reads a clock, or sleeps.
+    pub(crate) fn keeps_time(&self) -> bool {
+        self.words.iter().flatten().any(|&word| {
+            isa::lookup(word).is_some_and(|row| {
+                row.op == isa::Op::Nanosleep || row.notes == Notes::Special && row.notes.ordered(word)
+            })
+        })
+    }
+
     /// The name of an instruction.
     pub(crate) fn name(&self, at: u32) -> &'static str {
         self.words.get(at as usize).copied().flatten().and_then(isa::lookup).map_or("?", |row| row.name)
@@ -338,6 +361,7 @@ impl Image {
             refused: self.refused.clone(),
             watched: self.watched.clone(),
             looked,
+            metered: Metered::default(),
             weight: AtomicU64::default(),
             roots: self.roots.clone(),
         }

@@ -10,7 +10,7 @@
 //!   runs, chains   instructions that are executed together, and loads that know of each other
 //!   rows, warp     registers as rows of 32 lanes           groups   where lanes are: divergence, waiting
 //!   simd, alu      lane-wise operations written once, as handlers for all, some, one lane
-//!   check          what the checker looks at before an instruction is executed
+//!   check          what the checker looks at before an instruction is executed     model   what an instruction would take
 //!   several        operations on pairs of registers, and operations whose results include predicates
 //! ```
 
@@ -33,6 +33,7 @@ mod isa;
 mod local;
 mod lower;
 mod mem;
+mod model;
 mod ops;
 mod poll;
 mod rows;

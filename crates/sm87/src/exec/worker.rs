@@ -220,10 +220,16 @@ impl<'g> Worker<'g> {
         let begun = self.grid.clock(cta).load(Ordering::Relaxed);
         resident.env.clock = Clock::new(begun, resident.env.stats.warp_instructions);
         cta::start(&mut resident.env, &mut resident.store);
+        if let Some(meter) = &mut resident.env.meter {
+            meter.begin(resident.env.sm);
+        }
         resident
     }
 
-    fn retire(&mut self, resident: Resident<'g>) {
+    fn retire(&mut self, mut resident: Resident<'g>) {
+        if let Some(meter) = &mut resident.env.meter {
+            meter.end();
+        }
         self.grid.clock(resident.cta).fetch_max(resident.env.cycles(), Ordering::Relaxed);
         if let Some(old) = self.spare.replace(resident) {
             add(&mut self.stats, old.env.stats);
@@ -262,6 +268,7 @@ impl<'g> Worker<'g> {
             clock: Clock::default(),
             begun: grid.begun,
             inspector: grid.inspector(),
+            meter: grid.meter(),
         };
         Resident { cta: 0, first_turn: true, env, store: Warps::new(grid.banks.rows(&grid.image.pool.constants)) }
     }

@@ -6,15 +6,16 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Each module, with the modules that it may know.
-const LAYERS: [(&str, &[&str]); 8] = [
+const LAYERS: [(&str, &[&str]); 9] = [
     ("word", &[]),
     ("num", &[]),
     ("fault", &[]),
     ("check", &[]),
-    ("launch", &["check"]),
+    ("model", &[]),
+    ("launch", &["check", "model"]),
     ("isa", &["word"]),
     ("disasm", &["word", "num", "isa"]),
-    ("exec", &["word", "num", "isa", "check", "fault", "launch"]),
+    ("exec", &["word", "num", "isa", "check", "model", "fault", "launch"]),
 ];
 
 fn files(directory: &Path) -> Vec<PathBuf> {

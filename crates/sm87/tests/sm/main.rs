@@ -8,6 +8,7 @@ mod faults;
 mod flow;
 mod kernels;
 mod lanes;
+mod model;
 mod rare;
 mod silicon;
 mod support;

@@ -162,9 +162,10 @@ impl Gpu {
             disabled_sms: 0,
             sequential: false,
             veid: 1,
-            clock,
+            begun: clock(),
             limits: Limits { threads: self.threads, budget: self.budget.unwrap_or(1 << 40), ..Limits::default() },
             checker: None,
+            machine: None,
         }
     }
 

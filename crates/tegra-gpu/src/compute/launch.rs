@@ -160,7 +160,7 @@ fn execute(turn: &Turn<'_>, qmd: &Qmd, setting: &Setting) -> Result<Option<(RunS
         disabled_sms: qmd.disabled_sms(),
         sequential: qmd.flag(SEQUENTIALLY_RUN_CTAS),
         veid: turn.hw().veid,
-        clock: time_ns,
+        begun: time_ns(),
         limits: Limits {
             cancel: Some(turn.channel.stop.flag()),
             budget: turn.config.budget,
@@ -168,6 +168,7 @@ fn execute(turn: &Turn<'_>, qmd: &Qmd, setting: &Setting) -> Result<Option<(RunS
             ..Limits::default()
         },
         checker: turn.config.reports.as_ref().map(|reports| reports.checker()),
+        machine: None,
     };
     let result = sm87::run(&launch);
     turn.trace.slow.ends();

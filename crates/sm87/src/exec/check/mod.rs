@@ -14,14 +14,14 @@
 //! A launch without a checker has no inspector and no such copy, so that it executes what it always executed.
 #![allow(unsafe_code)]
 
-mod access;
+pub(super) mod access;
 mod cells;
 mod init;
 mod limits;
 mod memory;
 mod operands;
 mod order;
-mod plan;
+pub(super) mod plan;
 mod quick;
 mod race;
 mod relation;
@@ -35,6 +35,7 @@ pub(crate) use race::World;
 
 use super::env::Env;
 use super::image::Image;
+use super::model;
 use super::uop::{Flow, Handlers, Uop};
 use super::warp::Warp;
 use crate::check::{Checker, Checks, Kind, Party, Place, Report};
@@ -148,7 +149,8 @@ pub(crate) fn whole(env: &mut Env<'_>) -> Option<Arc<Image>> {
         return Some(known.clone());
     }
     let looked = Looked { whole: true, ..image.looked.clone() };
-    let whole = Arc::new(image.replaced(Handlers::all(look_and_follow), |at| at < image.len() as usize, looked));
+    let whole = image.replaced(Handlers::all(look_and_follow), |at| at < image.len() as usize, looked);
+    let whole = Arc::new(model::metered_like(image, whole));
     world.whole = Some(whole.clone());
     Some(whole)
 }

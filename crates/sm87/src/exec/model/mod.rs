@@ -1,0 +1,297 @@
+//! The model's view of a CTA: a [`Meter`] accounts for instructions when they are executed.
+//!
+//! ```text
+//!   mod        some instructions get another handler, in a copy of the program
+//!    ├ segment   instructions that are accounted for together
+//!    ├ step      what must be known of an instruction      table   the figures of sm_87, with their sources
+//!    ├ timeline  when a warp issues its instructions
+//!    ├ memory    lines, sectors, caches and banks
+//!    └ world     SMs, and the estimate
+//! ```
+//!
+//! A launch that names no machine has no meter and no such copy, so that it executes what it always executed. The numbers of a
+//! launch depend on nothing but the launch: one thread executes its CTAs in order, and the caches are empty when it begins.
+#![allow(unsafe_code)]
+
+mod memory;
+mod segment;
+mod step;
+mod table;
+mod timeline;
+mod world;
+
+pub(crate) use world::World;
+
+use super::check::access::{self, Access, Memory};
+use super::check::plan::{Shape, Space};
+use super::env::Env;
+use super::image::{Fetch, Image};
+use super::ops::barrier;
+use super::uop::{Flow, Handlers, Uop};
+use super::warp::{Warp, lanes};
+use crate::model::Unit;
+use memory::{Lines, Touch, Way};
+use parking_lot::Mutex;
+use segment::Segments;
+use std::sync::Arc;
+use step::{Kind, Step};
+use table::{SCHEDULERS, SHARED_LOAD, SHARED_STORE};
+use timeline::Timeline;
+use world::Busy;
+
+/// The segments and the own handlers of a program that is accounted for.
+#[derive(Clone, Default)]
+pub(crate) struct Metered {
+    segments: Arc<Segments>,
+    handlers: Vec<Handlers>,
+}
+
+/// A copy of a program in which every instruction is accounted for. `fetch` reads its words with their scheduling bits.
+pub(crate) fn metered(image: &Image, fetch: &mut Fetch<'_>) -> Image {
+    let first = -i64::from(image.entry);
+    let word = |at: u32| fetch(first + i64::from(at)).unwrap_or_default();
+    let steps: Vec<_> = (0..image.len()).map(word).zip(&image.uops).map(|(word, u)| Step::of(word, u)).collect();
+    with(image, Arc::new(Segments::new(&steps, &image.targets())))
+}
+
+/// A copy of a program in which the same instructions are accounted for as in `like`, whose places are the same.
+pub(crate) fn metered_like(like: &Image, image: Image) -> Image {
+    if like.metered.handlers.is_empty() { image } else { with(&image, like.metered.segments.clone()) }
+}
+
+fn with(image: &Image, segments: Arc<Segments>) -> Image {
+    let handlers = image.uops.iter().map(|u| u.run).collect();
+    let heads = segments.heads(&image.uops);
+    let is_head = |at: usize| heads.get(at).is_some_and(|&head| head) && image.word(at as u32) != 0;
+    let mut copy = image.replaced(Handlers::all(meter), is_head, image.looked.clone());
+    copy.metered = Metered { segments, handlers };
+    copy
+}
+
+/// Accounts for a segment, and then executes its first instruction.
+fn meter(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
+    let handlers = env.image.metered.handlers[u.at as usize];
+    // A handler that was asked to count first is called a second time.
+    if !env.counted {
+        env.measure(|meter, env| meter.segment(w, env, u, exec));
+    }
+    // SAFETY: these are the handlers that the micro-op was lowered with. One is chosen as the interpreter does it.
+    unsafe { handlers.of(exec)(w, env, u, exec) }
+}
+
+/// The most segments in a row of which no lane executes the first instruction, and that are accounted for nevertheless.
+const SKIPPED: u32 = 64;
+
+/// What the model knows of a CTA.
+pub(crate) struct Meter {
+    world: Arc<Mutex<World>>,
+    sm: u32,
+    /// The scheduler of the first warp.
+    scheduler: usize,
+    warps: Vec<Timeline>,
+    /// When the last warp came to each barrier, in the phases with even and with odd numbers.
+    barriers: [[u64; 2]; 16],
+    busy: Busy,
+    accesses: Vec<Access>,
+    lines: Lines,
+}
+
+impl Meter {
+    /// Has seen nothing yet.
+    pub(crate) fn new(world: &Arc<Mutex<World>>) -> Box<Meter> {
+        Box::new(Meter {
+            world: world.clone(),
+            sm: 0,
+            scheduler: 0,
+            warps: Vec::new(),
+            barriers: [[0; 2]; 16],
+            busy: Default::default(),
+            accesses: Vec::with_capacity(64),
+            lines: Lines::default(),
+        })
+    }
+
+    /// A CTA begins on an SM.
+    pub(crate) fn begin(&mut self, sm: u32) {
+        self.sm = sm;
+        self.scheduler = self.world.lock().begin(sm);
+        self.warps.clear();
+        self.barriers = [[0; 2]; 16];
+        self.busy = Default::default();
+    }
+
+    /// The CTA has ended.
+    pub(crate) fn end(&mut self) {
+        let latency = self.warps.iter().map(Timeline::end).max().unwrap_or(0);
+        self.world.lock().end(self.sm, latency, &self.busy);
+    }
+
+    /// The timeline of a warp.
+    fn warp(&mut self, index: u32) -> &mut Timeline {
+        let index = index as usize;
+        if self.warps.len() <= index {
+            self.warps.resize(index + 1, Timeline::default());
+        }
+        &mut self.warps[index]
+    }
+
+    /// Accounts for a segment before the lanes in `exec` execute its first instruction.
+    fn segment(&mut self, w: &Warp, env: &Env<'_>, u: &Uop, exec: u32) {
+        let segments = &*env.image.metered.segments;
+        let Some(&number) = segments.of.get(u.at as usize) else { return };
+        let next = self.warp(w.index).next;
+        if let Some(next) = next.filter(|&next| next < number && number - next <= SKIPPED) {
+            (next..number).for_each(|skipped| self.skip(w.index, segments, skipped));
+        }
+        let Some(segment) = segments.all.get(number as usize) else { return };
+        self.resume(w.index);
+        match &segment.first {
+            None => {}
+            Some(step) => self.first(w, env, u, step, exec),
+        }
+        self.rest(w.index, segments, number);
+    }
+
+    /// Accounts for the first instruction of a segment, whose cost depends on what it does.
+    fn first(&mut self, w: &Warp, env: &Env<'_>, u: &Uop, step: &Step, exec: u32) {
+        match step.kind {
+            Kind::Access(shape) => self.access(w, env, u, (step, shape), exec),
+            Kind::Barrier => self.barrier(w, u, step, exec),
+            Kind::Plain => {
+                self.issue(w.index, step, step.latency.into());
+            }
+            Kind::Group => {
+                let begun = self.issue(w.index, step, 0);
+                let done = self.warp(w.index).group();
+                self.warp(w.index).set(step.writes, done.max(begun));
+            }
+            Kind::Depends { scoreboard, but } => {
+                self.warp(w.index).depends(scoreboard, but);
+                self.issue(w.index, step, 0);
+            }
+        }
+    }
+
+    /// Accounts for the other instructions of a segment.
+    fn rest(&mut self, warp: u32, segments: &Segments, number: u32) {
+        let segment = &segments.all[number as usize];
+        let busy = &mut self.busy[(self.scheduler + warp as usize) % SCHEDULERS];
+        busy.iter_mut().zip(&segment.units).for_each(|(sum, &more)| *sum += u64::from(more));
+        let events = &segments.events[segment.events.start as usize..segment.events.end as usize];
+        let timeline = self.warp(warp);
+        timeline.run(events, segment.tail);
+        timeline.next = segment.falls_through.then_some(number + 1);
+    }
+
+    /// Accounts for a segment of which no lane executes the first instruction.
+    fn skip(&mut self, warp: u32, segments: &Segments, number: u32) {
+        self.resume(warp);
+        if let Some(step) = &segments.all[number as usize].first {
+            self.issue(warp, step, 0);
+        }
+        self.rest(warp, segments, number);
+    }
+
+    /// If the warp waited at a barrier, the barrier is complete now.
+    fn resume(&mut self, warp: u32) {
+        if let Some((barrier, phase)) = self.warp(warp).waits.take() {
+            let complete = self.barriers[barrier][phase];
+            self.warp(warp).wait_until(complete);
+        }
+    }
+
+    /// The units that are busy with the instructions of a warp.
+    fn units(&mut self, warp: u32) -> &mut [u64; Unit::ALL.len()] {
+        &mut self.busy[(self.scheduler + warp as usize) % SCHEDULERS]
+    }
+
+    /// Issues the first instruction of a segment. Returns when that was.
+    fn issue(&mut self, warp: u32, step: &Step, latency: u64) -> u64 {
+        self.units(warp)[Unit::Issue as usize] += 1;
+        self.warp(warp).issue(step, latency)
+    }
+
+    /// The lanes in `exec` come to a barrier.
+    fn barrier(&mut self, w: &Warp, u: &Uop, step: &Step, exec: u32) {
+        let begun = self.issue(w.index, step, step.latency.into());
+        let barrier = (barrier::named(w, u, exec).0 & 15) as usize;
+        let warp = self.warp(w.index);
+        let phase = (warp.arrivals[barrier] & 1) as usize;
+        warp.arrivals[barrier] += 1;
+        warp.waits = barrier::waits(u).then_some((barrier, phase));
+        let complete = &mut self.barriers[barrier][phase];
+        *complete = begun.max(*complete);
+    }
+
+    /// The lanes in `exec` access memory.
+    fn access(&mut self, w: &Warp, env: &Env<'_>, u: &Uop, (step, shape): (&Step, Shape), exec: u32) {
+        let touch = match shape.space {
+            Space::Global => {
+                let on = if shape.predicated { exec & w.pred(u.ps) } else { exec };
+                let at = addresses(w, u, shape);
+                self.lines.clear();
+                lanes(on).for_each(|lane| self.lines.add(at[lane as usize & 31], shape.len));
+                self.global(shape)
+            }
+            _ => {
+                let mut accesses = std::mem::take(&mut self.accesses);
+                access::find(&mut accesses, w, env, u, shape, exec);
+                self.lines.clear();
+                let global = accesses.iter().filter(|access| access.memory == Memory::Global);
+                global.for_each(|access| self.lines.add(access.at, access.len));
+                let touch = self.global(shape).and(shared(&accesses, shape)).and(local(&accesses));
+                self.accesses = accesses;
+                touch
+            }
+        };
+        let units = self.units(w.index);
+        units[Unit::LoadStore as usize] += touch.busy.max(1);
+        units[Unit::L1Fill as usize] += touch.filled;
+        let begun = self.issue(w.index, step, touch.latency);
+        if shape.space == Space::Copy {
+            self.warp(w.index).copy(begun + touch.latency);
+        }
+    }
+
+    /// Accesses to the lines of global memory that were found.
+    fn global(&mut self, shape: Shape) -> Touch {
+        if self.lines.is_empty() {
+            return Touch::default();
+        }
+        let copies = shape.space == Space::Copy;
+        let way = Way { writes: shape.writes && !copies, passes_l1: shape.strong || shape.atomic };
+        let mut world = self.world.lock();
+        let Some((behind, l1)) = world.memory(self.sm) else { return Touch::default() };
+        memory::global(behind, l1, &self.lines, way)
+    }
+}
+
+/// The global addresses of all lanes, as `access::find` finds them.
+fn addresses(w: &Warp, u: &Uop, shape: Shape) -> [u64; 32] {
+    let uniform = if shape.swaps { 0 } else { w.get64(u.c, 0) };
+    let offset = (u.imm as i32 as u64).wrapping_add(uniform);
+    let low = w.row(u.a);
+    let high = if access::is_pair(u) { w.row(u.a.plus(1)) } else { [0; 32] };
+    std::array::from_fn(|lane| (u64::from(high[lane]) << 32 | u64::from(low[lane])).wrapping_add(offset))
+}
+
+/// Accesses to shared memory.
+fn shared(accesses: &[Access], shape: Shape) -> Touch {
+    let times = memory::conflicts(accesses);
+    if times == 0 {
+        return Touch::default();
+    }
+    let latency = if shape.reads { SHARED_LOAD } else { SHARED_STORE };
+    Touch { busy: times, latency: u64::from(latency) + times - 1, filled: 0 }
+}
+
+/// Accesses to local memory: a word of all lanes is one line, which the L1 cache is assumed to have.
+fn local(accesses: &[Access]) -> Touch {
+    let words = |access: &Access| u64::from(access.len.div_ceil(4));
+    let own = accesses.iter().filter(|access| access.memory == Memory::Local);
+    own.map(words).max().map_or_else(Touch::default, |lines| Touch {
+        busy: lines,
+        latency: u64::from(table::L1_HIT) + lines - 1,
+        filled: 0,
+    })
+}

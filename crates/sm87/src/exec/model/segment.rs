@@ -1,0 +1,136 @@
+//! Segments: instructions that are executed one after another, and accounted for together.
+//!
+//! A segment begins where control may enter, and at each instruction whose cost depends on what it does: accesses to memory, and
+//! barriers. Only one instruction of a segment gets another handler, so that the others are executed as fast as always.
+
+use super::step::{Kind, NONE, Step};
+use crate::exec::runs;
+use crate::exec::uop::Uop;
+use crate::model::Unit;
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+/// The cycles for which each unit is busy.
+pub(super) type Units = [u32; Unit::ALL.len()];
+
+/// An instruction that waits for a scoreboard or sets one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Event {
+    /// The cycles from the last event, or from the beginning, until it may be issued.
+    pub delay: u32,
+    pub waits: u8,
+    pub writes: u8,
+    pub reads: u8,
+    pub latency: u16,
+}
+
+/// A segment.
+#[derive(Clone, Debug)]
+pub(super) struct Segment {
+    /// Its instructions.
+    pub at: Range<u32>,
+    /// The first one, if its cost depends on what it does. The rest is about the others.
+    pub first: Option<Step>,
+    pub events: Range<u32>,
+    /// The cycles from the last event to the end.
+    pub tail: u32,
+    pub units: Units,
+    /// Whether control continues with the next segment, as far as is known.
+    pub falls_through: bool,
+}
+
+/// The segments of a program, in order, and their events.
+#[derive(Clone, Default)]
+pub(super) struct Segments {
+    pub all: Vec<Segment>,
+    pub events: Vec<Event>,
+    /// The segment of each instruction.
+    pub of: Vec<u32>,
+}
+
+impl Segments {
+    /// Divides a program. `enters` are the places where control may enter besides the ones after branches.
+    pub(super) fn new(steps: &[Step], enters: &BTreeSet<u32>) -> Segments {
+        let mut segments = Segments::default();
+        let mut start = 0;
+        for at in 1..=steps.len() as u32 {
+            let ends = at as usize == steps.len()
+                || steps[at as usize - 1].transfers
+                || enters.contains(&at)
+                || steps[at as usize].kind != Kind::Plain;
+            if ends {
+                segments.add(start..at, &steps[start as usize..at as usize]);
+                start = at;
+            }
+        }
+        segments
+    }
+
+    fn add(&mut self, at: Range<u32>, steps: &[Step]) {
+        let first = steps.first().copied().filter(|step| step.kind != Kind::Plain);
+        let (mut delay, mut units, begun) = (0, Units::default(), self.events.len() as u32);
+        for step in &steps[usize::from(first.is_some())..] {
+            units[Unit::Issue as usize] += 1;
+            if step.unit != Unit::Issue {
+                units[step.unit as usize] += u32::from(step.cost);
+            }
+            let Step { waits, writes, reads, latency, .. } = *step;
+            if waits != 0 || writes != NONE || reads != NONE {
+                self.events.push(Event { delay, waits, writes, reads, latency });
+                delay = 0;
+            }
+            delay += u32::from(step.stall);
+        }
+        let falls_through = steps.last().is_some_and(|step| !step.transfers);
+        self.of.extend(at.clone().map(|_| self.all.len() as u32));
+        let events = begun..self.events.len() as u32;
+        self.all.push(Segment { at, first, events, tail: delay, units, falls_through });
+    }
+
+    /// The instruction of each segment that gets another handler. It is one that is always executed, if there is one.
+    pub(super) fn heads(&self, uops: &[Uop]) -> Vec<bool> {
+        let mut heads = vec![false; self.of.len()];
+        for segment in &self.all {
+            let mut plain = segment.at.clone().filter(|_| segment.first.is_none());
+            let head = plain.find(|&at| runs::always(uops[at as usize].guard)).unwrap_or(segment.at.start);
+            heads[head as usize] = true;
+        }
+        heads
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PLAIN: Step = Step {
+        stall: 2,
+        writes: NONE,
+        reads: NONE,
+        waits: 0,
+        unit: Unit::Single,
+        cost: 1,
+        latency: 4,
+        transfers: false,
+        kind: Kind::Plain,
+    };
+
+    #[test]
+    fn a_program_is_divided_at_barriers_branches_and_places_that_are_jumped_to() {
+        let waits = Step { waits: 1, ..PLAIN };
+        let barrier = Step { kind: Kind::Barrier, ..PLAIN };
+        let branch = Step { transfers: true, unit: Unit::Issue, ..PLAIN };
+        let steps = [PLAIN, PLAIN, waits, PLAIN, barrier, PLAIN, branch, PLAIN];
+        let segments = Segments::new(&steps, &BTreeSet::from([1]));
+        let at: Vec<_> = segments.all.iter().map(|segment| segment.at.clone()).collect();
+        assert_eq!(at, [0..1, 1..4, 4..7, 7..8]);
+        assert_eq!(segments.of, [0, 1, 1, 1, 2, 2, 2, 3]);
+        let second = &segments.all[1];
+        let event = Event { delay: 2, waits: 1, writes: NONE, reads: NONE, latency: 4 };
+        assert_eq!(segments.events[second.events.start as usize..second.events.end as usize], [event]);
+        assert_eq!((second.tail, second.units[Unit::Single as usize], second.units[Unit::Issue as usize]), (4, 3, 3));
+        let third = &segments.all[2];
+        assert!(third.first.is_some() && !third.falls_through && second.falls_through);
+        assert_eq!((third.units[Unit::Single as usize], third.units[Unit::Issue as usize]), (1, 2));
+    }
+}

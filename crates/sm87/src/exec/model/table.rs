@@ -1,0 +1,149 @@
+//! The figures of sm_87: throughputs, latencies and sizes, each with its source.
+//!
+//! "Guide" is the table of the throughput of native arithmetic instructions in NVIDIA's CUDA C++ Best Practices Guide, column
+//! of compute capability 8.6: the guide has none for 8.7, whose SM has as many lanes for single precision (2048 lanes of 16
+//! SMs). "Paper" is arXiv 2208.11174, which measured an A100.
+
+use crate::isa::{Datapath, Op, Row};
+use crate::model::Unit;
+
+/// The schedulers of an SM. Each has a quarter of the lanes.
+pub(super) const SCHEDULERS: usize = 4;
+/// The warps, CTAs, registers and bytes of shared memory that an SM holds (CUDA C++ Programming Guide, technical
+/// specifications for compute capability 8.7).
+pub(super) const WARPS: u32 = 48;
+pub(super) const CTAS: u32 = 16;
+pub(super) const REGISTERS: u32 = 64 << 10;
+pub(super) const SHARED: u32 = 164 << 10;
+/// Registers are given to a warp in units of this many (CUDA occupancy calculator).
+pub(super) const REGISTER_UNIT: u32 = 256;
+/// Shared memory is given to a CTA in units of this many bytes (CUDA occupancy calculator).
+pub(super) const SHARED_UNIT: u32 = 128;
+/// The bytes of an SM that are L1 cache and shared memory (the same specifications: unified data cache of 8.7).
+pub(super) const L1: u32 = 192 << 10;
+
+/// The bytes of a cache line, and of the sectors that are filled one by one (CUDA C++ Best Practices Guide, coalesced access).
+pub(super) const LINE: u64 = 128;
+pub(super) const SECTOR: u64 = 32;
+/// The bytes that an SM takes from the L2 cache in a cycle, and those that a slice of it gives (NVIDIA A100 whitepaper: 5120
+/// bytes in a cycle of 80 slices, 64 for each of them; the same is assumed for an SM).
+pub(super) const FILL: u64 = 64;
+pub(super) const SLICE: u64 = 64;
+
+/// Latencies in cycles (paper, table IV).
+pub(super) const SHARED_LOAD: u32 = 23;
+pub(super) const SHARED_STORE: u32 = 19;
+pub(super) const L1_HIT: u32 = 33;
+pub(super) const L2_HIT: u32 = 200;
+pub(super) const DRAM: u32 = 290;
+/// The cycles until an instruction with a scoreboard has read its operands. Assumed.
+pub(super) const READ: u32 = 12;
+
+/// Instructions that use the same lanes.
+pub(super) struct Class {
+    pub unit: Unit,
+    /// The results per cycle and SM.
+    pub lanes: u32,
+    /// The cycles until the result is there, for instructions that set a scoreboard.
+    pub latency: u32,
+    ops: &'static [Op],
+}
+
+const fn class(unit: Unit, lanes: u32, latency: u32, ops: &'static [Op]) -> Class {
+    Class { unit, lanes, latency, ops }
+}
+
+use Op::*;
+
+/// Every class but the last one, which has all other instructions.
+static CLASSES: [Class; 13] = [
+    // Guide: 32-bit floating-point add, multiply, multiply-add.
+    class(Unit::Single, 128, 4, &[Fadd, Fmul, Ffma]),
+    // Guide: 32-bit integer multiply, multiply-add. Paper: they run on the lanes of FMA, not on those of integers.
+    class(Unit::Multiply, 64, 4, &[Imad, ImadWide, ImadHi, Idp]),
+    // Guide: 16-bit floating-point add, multiply, multiply-add has 128 results, which are 64 pairs.
+    class(Unit::Half, 64, 4, &[Hadd2, Hfma2, Hmul2, Hset2, Hsetp2, Hfma2Mma, Hmnmx2]),
+    // Guide: 64-bit floating-point add, multiply, multiply-add. The latency is assumed.
+    class(Unit::Double, 2, 40, &[Dmul, Dadd, Dsetp, Dfma]),
+    // Guide: reciprocal, square root, logarithm, exponential, sine. Paper: up to 18 cycles.
+    class(Unit::Special, 16, 18, &[Mufu]),
+    // Guide: bit reverse, leading zeros, population count. The latency is assumed to be that of MUFU.
+    class(Unit::Special, 16, 18, &[Brev, Flo, Popc]),
+    // Guide: type conversions (64 for 8.6). The latency is assumed to be that of MUFU.
+    class(Unit::Special, 64, 18, &[F2f, F2i, I2f, I2i, Frnd, F2ip, I2fp, I2ip, F2fp]),
+    // Guide: warp shuffle. It passes through the crossbar of shared memory; the latency is assumed to be the same.
+    class(Unit::LoadStore, 32, SHARED_LOAD, &[Shfl, Movm]),
+    // Guide: warp reduce and match. The latency is assumed.
+    class(Unit::Special, 16, SHARED_LOAD, &[Redux, Match]),
+    // Not in the guide: special registers, and constants at an address that is computed. Assumed.
+    class(Unit::Special, 16, SHARED_LOAD, &[S2r, S2ur, R2ur, Cs2r, B2r]),
+    class(Unit::LoadStore, 32, L1_HIT, &[Ldc]),
+    // Lines and banks are counted when the addresses are known: see `memory`.
+    class(
+        Unit::LoadStore,
+        32,
+        L1_HIT,
+        &[
+            Ld, Ldg, Ldl, Lds, Ldsm, St, Stg, Stl, Sts, Ldgsts, Atom, AtomCas, AtomCount, Atoms, AtomsCas, AtomsCount,
+            Atomg, AtomgCas, Red, Arrives,
+        ],
+    ),
+    // They use a slot of the scheduler, and nothing else that is modelled.
+    class(
+        Unit::Issue,
+        128,
+        4,
+        &[
+            Nop,
+            Depbar,
+            Ldgdepbar,
+            Bar,
+            Bsync,
+            Bssy,
+            Break,
+            Bra,
+            BraUniform,
+            Brx,
+            Exit,
+            Ret,
+            Call,
+            CallAbsolute,
+            CallAbsoluteRegister,
+            CallRegister,
+            Warpsync,
+            Yield,
+            Membar,
+            Errbar,
+            Cctl,
+            Nanosleep,
+            Pmtrig,
+            Bpt,
+        ],
+    ),
+];
+
+/// Guide: integer add, compare, minimum, shift and logic have 64 results; moves, selections and votes are not in it or have the
+/// same.
+static OTHERS: Class = class(Unit::Integer, 64, 4, &[]);
+/// The uniform datapath has one lane for a scheduler. That an instruction takes two cycles is assumed.
+static UNIFORM: Class = class(Unit::Uniform, 64, 12, &[]);
+
+/// The class of an instruction that is no matrix instruction.
+pub(super) fn class_of(row: &Row) -> &'static Class {
+    let vector = row.datapath == Datapath::Vector && !matches!(row.op, Uldc | UldcIndexed);
+    let found = CLASSES.iter().find(|class| class.ops.contains(&row.op));
+    if vector { found.unwrap_or(&OTHERS) } else { found.filter(|class| class.unit == Unit::Issue).unwrap_or(&UNIFORM) }
+}
+
+/// Products of elements that the matrix units of an SM add in a cycle. Halves: paper, table III: HMMA.16816 has 2048 products in
+/// 8 cycles of a quarter. The others as in the A100 whitepaper: TF32 a half of it, bytes twice and 4 bits four times, bits 16
+/// times as many. Orin has the same for bytes: 85 TOPS of 16 SMs at 1.3 GHz.
+pub(super) const HALVES: u32 = 1024;
+pub(super) const TF32: u32 = 512;
+pub(super) const BYTES: u32 = 2048;
+pub(super) const NIBBLES: u32 = 4096;
+pub(super) const BITS: u32 = 16384;
+/// DMMA has no units of its own in 8.6 (guide: 64-bit floating-point).
+pub(super) const DOUBLES: u32 = 2;
+/// The cycles until a matrix is there, for those that set a scoreboard. Assumed.
+pub(super) const MATRIX: u32 = 33;

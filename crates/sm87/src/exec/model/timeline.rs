@@ -1,0 +1,158 @@
+//! The time of one warp, which issues its instructions in order, as if no other warp needed the same units.
+
+use super::segment::Event;
+use super::step::{NONE, Step};
+
+/// The groups of copies that are remembered. Programs have fewer on the way.
+const GROUPS: usize = 8;
+
+/// Where a warp is, in cycles since its CTA began.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Timeline {
+    /// When it can issue its next instruction.
+    at: u64,
+    /// When what the scoreboards stand for is done.
+    scoreboards: [u64; 6],
+    /// When the copies that are in no group are done, and the last groups, the newest first.
+    copies: u64,
+    groups: [u64; GROUPS],
+    /// The segment that follows the last one, if nothing else can.
+    pub next: Option<u32>,
+    /// How often it came to each barrier.
+    pub arrivals: [u32; 16],
+    /// The barrier at which it waits, and which of the two phases of it.
+    pub waits: Option<(usize, usize)>,
+}
+
+impl Timeline {
+    /// Issues an instruction whose result takes `latency` cycles. Returns when that was.
+    pub(super) fn issue(&mut self, step: &Step, latency: u64) -> u64 {
+        self.wait_for(step.waits);
+        let begun = self.at;
+        self.set(step.writes, begun + latency);
+        self.set(step.reads, begun + latency.min(super::table::READ.into()));
+        self.at = begun + u64::from(step.stall);
+        begun
+    }
+
+    /// Issues instructions whose latencies are known, and that take `tail` cycles after the last one of these.
+    pub(super) fn run(&mut self, events: &[Event], tail: u32) {
+        for event in events {
+            self.at += u64::from(event.delay);
+            self.wait_for(event.waits);
+            let latency = u64::from(event.latency);
+            self.set(event.writes, self.at + latency);
+            self.set(event.reads, self.at + latency.min(super::table::READ.into()));
+        }
+        self.at += u64::from(tail);
+    }
+
+    /// Waits for scoreboards, one bit each.
+    fn wait_for(&mut self, mut waits: u8) {
+        while waits != 0 {
+            let done = self.scoreboards.get(waits.trailing_zeros() as usize).copied();
+            self.at = self.at.max(done.unwrap_or(0));
+            waits &= waits - 1;
+        }
+    }
+
+    /// Notes that something is done at a time for which a scoreboard stands.
+    pub(super) fn set(&mut self, scoreboard: u8, done: u64) {
+        if scoreboard != NONE
+            && let Some(known) = self.scoreboards.get_mut(usize::from(scoreboard))
+        {
+            *known = done.max(*known);
+        }
+    }
+
+    /// Lets the warp wait.
+    pub(super) fn wait_until(&mut self, time: u64) {
+        self.at = self.at.max(time);
+    }
+
+    /// Notes a copy that is done at a time.
+    pub(super) fn copy(&mut self, done: u64) {
+        self.copies = self.copies.max(done);
+    }
+
+    /// Makes a group of all copies so far. Returns when it is done.
+    pub(super) fn group(&mut self) -> u64 {
+        self.groups.rotate_right(1);
+        self.groups[0] = self.copies;
+        self.copies
+    }
+
+    /// Waits for all groups but the newest ones, or for a scoreboard if nothing was copied.
+    pub(super) fn depends(&mut self, scoreboard: u8, but: u8) {
+        let group = self.groups.get(usize::from(but)).copied().unwrap_or(0);
+        let all = self.scoreboards.get(usize::from(scoreboard)).copied().filter(|_| but == 0);
+        self.wait_until(group.max(all.unwrap_or(0)));
+    }
+
+    /// When everything is done that it has begun.
+    pub(super) fn end(&self) -> u64 {
+        self.scoreboards.iter().fold(self.at.max(self.copies), |end, &done| end.max(done))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::step::Kind;
+    use super::*;
+    use crate::model::Unit;
+
+    const STEP: Step = Step {
+        stall: 1,
+        writes: NONE,
+        reads: NONE,
+        waits: 0,
+        unit: Unit::Single,
+        cost: 1,
+        latency: 4,
+        transfers: false,
+        kind: Kind::Plain,
+    };
+
+    #[test]
+    fn a_warp_stalls_and_waits_for_scoreboards() {
+        let mut warp = Timeline::default();
+        assert_eq!(warp.issue(&Step { stall: 4, ..STEP }, 4), 0);
+        assert_eq!(warp.issue(&Step { writes: 2, ..STEP }, 33), 4);
+        assert_eq!(warp.issue(&STEP, 4), 5, "what does not wait goes on");
+        assert_eq!(warp.issue(&Step { waits: 1 << 2, ..STEP }, 4), 37);
+        assert_eq!(warp.end(), 38);
+    }
+
+    #[test]
+    fn many_instructions_take_as_long_together_as_alone() {
+        let steps = [(3, 0, 1, 33), (2, 0, NONE, 4), (5, 0, NONE, 4), (1, 1 << 1, 0, 20), (4, 1 << 0, NONE, 4)];
+        let mut alone = Timeline::default();
+        let mut events = Vec::new();
+        let mut delay = 0;
+        for (stall, waits, writes, latency) in steps {
+            alone.issue(&Step { stall, waits, writes, ..STEP }, latency);
+            if waits != 0 || writes != NONE {
+                events.push(Event { delay, waits, writes, reads: NONE, latency: latency as u16 });
+                delay = 0;
+            }
+            delay += u32::from(stall);
+        }
+        let mut together = Timeline::default();
+        together.run(&events, delay);
+        assert_eq!((together.at, together.end()), (alone.at, alone.end()));
+        assert_eq!(together.at, 33 + 20 + 4);
+    }
+
+    #[test]
+    fn groups_of_copies_are_waited_for_from_the_oldest_on() {
+        let mut warp = Timeline::default();
+        for done in [100, 200, 300] {
+            warp.copy(done);
+            warp.group();
+        }
+        for (but, time) in [(2, 100), (1, 200), (0, 300)] {
+            warp.depends(0, but);
+            assert_eq!(warp.at, time);
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! What all CTAs of a launch share: the SMs and the memory behind them, and the estimate that follows.
+
+use super::memory::{Cache, Shared};
+use super::table::{self, FILL, SCHEDULERS, SLICE};
+use crate::launch::Launch;
+use crate::model::{Estimate, Machine, Unit};
+
+/// The ways of the caches. NVIDIA does not say how many there are.
+const L1_WAYS: usize = 4;
+const L2_WAYS: usize = 16;
+/// The least bytes that the L1 cache has beside shared memory.
+const LEAST_L1: u32 = 28 << 10;
+
+/// For how many cycles the units are busy, with the instructions of each scheduler.
+pub(super) type Busy = [[u64; Unit::ALL.len()]; SCHEDULERS];
+
+/// An SM.
+#[derive(Default)]
+struct Sm {
+    busy: Busy,
+    /// When each of the places for CTAs is free again.
+    places: Vec<u64>,
+    /// The warps that began on it.
+    warps: usize,
+    l1: Option<Cache>,
+}
+
+/// The GPU during a launch.
+pub(crate) struct World {
+    machine: Machine,
+    sms: Vec<Sm>,
+    pub(super) shared: Shared,
+    l1_bytes: u32,
+    resident: u32,
+    warps: u32,
+}
+
+/// How many CTAs of a launch an SM holds at once.
+fn resident(launch: &Launch, warps: u32) -> u32 {
+    let registers = (launch.registers.max(1) * 32).next_multiple_of(table::REGISTER_UNIT) * warps;
+    let shared = launch.shared_bytes.next_multiple_of(table::SHARED_UNIT);
+    let by_shared = table::SHARED.checked_div(shared).unwrap_or(table::CTAS);
+    let most = table::CTAS.min(table::WARPS / warps).min(table::REGISTERS / registers).min(by_shared);
+    if launch.sequential { 1 } else { most.max(1) }
+}
+
+/// Combines two times of which each is needed and which overlap. The result is a little more than the longer one if they are
+/// about equal, because they do not overlap perfectly.
+fn overlapped(a: f64, b: f64) -> f64 {
+    let (a, b) = (a * a, b * b);
+    (a * a + b * b).sqrt().sqrt()
+}
+
+/// A quotient as a number of whole cycles.
+fn cycles(amount: u64, in_a_cycle: u64) -> u64 {
+    amount.div_ceil(in_a_cycle.max(1))
+}
+
+impl World {
+    /// A GPU with empty caches.
+    pub(crate) fn new(machine: Machine, launch: &Launch) -> World {
+        let warps = launch.block.iter().product::<u32>().div_ceil(32).max(1);
+        let resident = resident(launch, warps);
+        let used = launch.shared_bytes.saturating_mul(resident).min(table::SHARED);
+        let shared = Shared { l2: Cache::new(machine.l2_bytes, L2_WAYS), l2_bytes: 0, dram_bytes: 0 };
+        let sms = (0..launch.sm_count).map(|_| Sm::default()).collect();
+        World { machine, sms, shared, l1_bytes: (table::L1 - used).max(LEAST_L1), resident, warps }
+    }
+
+    /// The scheduler of the first warp of a CTA that begins on an SM.
+    pub(super) fn begin(&mut self, sm: u32) -> usize {
+        let warps = self.warps as usize;
+        let Some(sm) = self.sms.get_mut(sm as usize) else { return 0 };
+        sm.warps += warps;
+        sm.warps - warps
+    }
+
+    /// Adds a CTA that took `latency` cycles by itself. It gets the place that is free first.
+    pub(super) fn end(&mut self, sm: u32, latency: u64, busy: &Busy) {
+        let resident = self.resident as usize;
+        let Some(sm) = self.sms.get_mut(sm as usize) else { return };
+        if sm.places.len() < resident {
+            sm.places.push(latency);
+        } else if let Some(first) = sm.places.iter_mut().min() {
+            *first += latency;
+        }
+        for (sum, more) in sm.busy.iter_mut().flatten().zip(busy.iter().flatten()) {
+            *sum += more;
+        }
+    }
+
+    /// The memory behind an SM, and its L1 cache.
+    pub(super) fn memory(&mut self, sm: u32) -> Option<(&mut Shared, &mut Cache)> {
+        let bytes = self.l1_bytes.into();
+        let sm = self.sms.get_mut(sm as usize)?;
+        Some((&mut self.shared, sm.l1.get_or_insert_with(|| Cache::new(bytes, L1_WAYS))))
+    }
+
+    /// What the grid takes, but at least the cycles that its clocks showed to it.
+    pub(crate) fn estimate(&self, shown: u64) -> Estimate {
+        let sms = self.sms.iter().map(Sm::time);
+        let slowest = sms.fold((0.0, (Unit::Latency, 0)), |a, b| if b.0 > a.0 { b } else { a });
+        let machine = &self.machine;
+        let moved = u128::from(self.shared.dram_bytes) * u128::from(machine.hz);
+        let dram = moved.div_ceil(u128::from(machine.dram_bytes_per_second.max(1))) as u64;
+        let l2 = cycles(self.shared.l2_bytes, SLICE * u64::from(machine.l2_slices));
+        let behind = if dram >= l2 { (Unit::Dram, dram) } else { (Unit::L2, l2) };
+        let (time, of_sm) = slowest;
+        let total = (overlapped(time, behind.1 as f64).ceil() as u64).max(shown);
+        let bound = if behind.1 > of_sm.1 { behind.0 } else { of_sm.0 };
+        let ns = (u128::from(total) * 1_000_000_000).div_ceil(u128::from(machine.hz.max(1))) as u64;
+        Estimate { cycles: total, ns, bound, dram_bytes: self.shared.dram_bytes }
+    }
+}
+
+impl Sm {
+    /// The time of its CTAs, and what limits it with the time of that alone.
+    fn time(&self) -> (f64, (Unit, u64)) {
+        let latency = self.places.iter().copied().max().unwrap_or(0);
+        let of = |unit: Unit| {
+            let parts = self.busy.iter().map(|scheduler| scheduler[unit as usize]);
+            match unit {
+                // All schedulers share these.
+                Unit::LoadStore => parts.sum(),
+                Unit::L1Fill => cycles(parts.sum(), FILL),
+                _ => parts.max().unwrap_or(0),
+            }
+        };
+        let units = Unit::ALL.into_iter().map(|unit| (unit, of(unit)));
+        let busiest = units.fold((Unit::Issue, 0), |a, b| if b.1 > a.1 { b } else { a });
+        let bound = if latency > busiest.1 { (Unit::Latency, latency) } else { busiest };
+        (overlapped(latency as f64, busiest.1 as f64), bound)
+    }
+}

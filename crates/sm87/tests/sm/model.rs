@@ -1,0 +1,147 @@
+//! The model of a grid's time. The kernels are limited by one thing each, for which NVIDIA has published how fast it is.
+
+use crate::kernel;
+use crate::support::{Arg, Gpu, Kernel};
+use sm87::{Estimate, Launch, Limits, Machine, Unit, run};
+
+/// The Jetson AGX Orin 64 GB.
+const ORIN: Machine =
+    Machine { hz: 1_300_000_000, dram_bytes_per_second: 204_800_000_000, l2_bytes: 4 << 20, l2_slices: 8 };
+/// Its multiplications and additions of floats in a second, together.
+const PEAK: f64 = 2048.0 * 2.0 * 1.3e9;
+
+fn estimated(launch: Launch) -> Estimate {
+    let stats = run(&Launch { machine: Some(ORIN), ..launch }).expect("no fault");
+    stats.estimate.expect("it was asked for")
+}
+
+/// Runs a kernel whose first parameter is a buffer of as many floats as the grid has threads.
+fn of(kernel: &Kernel, grid: u32, block: u32, parameters: &[i32]) -> Estimate {
+    let mut gpu = Gpu::default();
+    let out = gpu.alloc(4 * (grid * block) as usize);
+    let ints = parameters.iter().map(|&x| Arg::Int(x));
+    let args: Vec<_> = std::iter::once(Arg::Ptr(&out)).chain(ints).collect();
+    let launch = gpu.launch(kernel, [grid, 1, 1], [block, 1, 1], &args);
+    estimated(launch)
+}
+
+fn float(x: f32) -> i32 {
+    x.to_bits() as i32
+}
+
+/// Loads of 2^18 floats that lie so many words apart, and the bytes that the DRAM moves.
+fn strided(stride: i32) -> Estimate {
+    let (mut gpu, threads) = (Gpu::default(), 1 << 18);
+    let (from, to) = (gpu.alloc(4 * threads * stride as usize), gpu.alloc(4 * threads));
+    let args = [Arg::Ptr(&from), Arg::Ptr(&to), Arg::Int(stride)];
+    estimated(gpu.launch(&kernel!("model_strided"), [threads as u32 / 256, 1, 1], [256, 1, 1], &args))
+}
+
+#[test]
+fn neighbouring_loads_take_the_bandwidth_and_others_what_they_waste() {
+    let (near, far) = (strided(1), strided(8));
+    assert_eq!((near.dram_bytes, far.dram_bytes), (2 << 20, 9 << 20), "a sector has eight words");
+    assert_eq!((near.bound, far.bound), (Unit::Dram, Unit::Dram));
+    for estimate in [near, far] {
+        let rate = estimate.dram_bytes as f64 / estimate.ns as f64;
+        assert!(rate > 0.8 * 204.8 && rate <= 204.8, "{rate} GB/s: {estimate:?}");
+    }
+}
+
+#[test]
+fn words_of_one_bank_take_their_turns() {
+    let times = [1, 2, 8, 32].map(|stride| of(&kernel!("model_banks"), 16, 1024, &[stride, 1000]));
+    assert!(times[2].bound == Unit::LoadStore && times[3].bound == Unit::LoadStore, "{times:?}");
+    let ratio = times[3].cycles as f64 / times[2].cycles as f64;
+    assert!((3.9..4.1).contains(&ratio), "32 of a bank to 8 of a bank: {ratio}");
+    assert!(times[0].cycles < times[1].cycles && times[1].cycles < times[2].cycles, "{times:?}");
+    let odd = of(&kernel!("model_banks"), 16, 1024, &[33, 1000]);
+    assert_eq!(odd.cycles, times[0].cycles, "a row with one word more has no conflict");
+}
+
+/// A product of floats for each thread and round, times 128: the part of the peak that is reached.
+fn part_of_peak(kernel: &Kernel, grid: u32, block: u32) -> f64 {
+    let rounds = 100;
+    let estimate = of(kernel, grid, block, &[float(0.5), float(1.0), rounds]);
+    let operations = 2.0 * 128.0 * f64::from(rounds as u32 * grid * block);
+    operations / (estimate.ns as f64 * 1e-9) / PEAK
+}
+
+#[test]
+fn independent_products_reach_the_peak_and_a_chain_does_not() {
+    let full = part_of_peak(&kernel!("model_products"), 16 * 3, 512);
+    assert!(full > 0.85 && full <= 1.0, "{full} of the peak");
+    // A product takes four cycles, and each of the four schedulers has one warp.
+    let chain = part_of_peak(&kernel!("model_chain"), 16, 128);
+    assert!(chain > 0.2 && chain <= 0.25, "{chain} of the peak");
+    let one_sm = part_of_peak(&kernel!("model_products"), 1, 512);
+    assert!(one_sm > 0.85 / 16.0 && one_sm <= 1.0 / 16.0, "{one_sm} of the peak");
+}
+
+#[test]
+fn an_sm_holds_as_many_ctas_as_it_has_room_for() {
+    // The grid has three CTAs of four warps for each SM, and a chain leaves most slots empty.
+    let launch = |gpu: &mut Gpu, shared_bytes| {
+        let out = gpu.alloc(4 * 48 * 512);
+        let args = [Arg::Ptr(&out), Arg::Int(float(0.5)), Arg::Int(float(1.0)), Arg::Int(20)];
+        let launch = gpu.launch(&kernel!("model_chain"), [48, 1, 1], [128, 1, 1], &args);
+        Launch { shared_bytes, ..launch }
+    };
+    let mut gpu = Gpu::default();
+    let [all, one] = [0, 160 << 10].map(|shared| estimated(launch(&mut gpu, shared)));
+    let ratio = one.cycles as f64 / all.cycles as f64;
+    assert!((2.7..3.1).contains(&ratio), "one after another takes {ratio} times as long");
+    let many = Launch { registers: 255, ..launch(&mut gpu, 0) };
+    let two = estimated(Launch { block: [512, 1, 1], grid: [32, 1, 1], ..many.clone() });
+    let half = estimated(Launch { block: [512, 1, 1], grid: [16, 1, 1], ..many });
+    assert!(two.cycles > half.cycles * 19 / 10, "512 threads with 255 registers fill an SM: {two:?} {half:?}");
+}
+
+#[test]
+fn barriers_wait_for_the_last_warp() {
+    let [alike, late] = [0, 1000].map(|late| of(&kernel!("model_barrier"), 1, 128, &[float(0.5), 40, late]));
+    assert_eq!(late.bound, Unit::Latency);
+    // Each of 40 rounds has one warp with a chain of 1000 products of four cycles.
+    let cycles = late.cycles - alike.cycles;
+    assert!((160_000..260_000).contains(&cycles), "{cycles} cycles more");
+}
+
+/// A product of matrices of 256 x 256 as tinygrad wrote it.
+fn product(kernel: &Kernel, element: usize, (grid, block): ([u32; 3], [u32; 3]), threads: usize) -> Estimate {
+    let mut gpu = Gpu { threads, ..Gpu::default() };
+    let buffers = [(); 3].map(|()| gpu.alloc(element * 256 * 256));
+    let launch = gpu.launch(kernel, grid, block, &[0, 1, 2].map(|i| Arg::Ptr(&buffers[i])));
+    estimated(launch)
+}
+
+#[test]
+fn tensor_cores_are_faster_and_neither_passes_its_peak() {
+    let single = product(&kernel!("tinygrad_gemm_256"), 4, ([4, 8, 1], [8, 16, 1]), 1);
+    let half = product(&kernel!("tinygrad_half_256"), 2, ([2, 4, 1], [32, 4, 1]), 1);
+    assert!(half.cycles < single.cycles, "{half:?} {single:?}");
+    let rate = |estimate: Estimate| 2.0 * f64::from(256 * 256 * 256) / (estimate.ns as f64 * 1e-9);
+    assert!(rate(single) < PEAK && rate(half) < 8.0 * PEAK, "{single:?} {half:?}");
+}
+
+#[test]
+fn the_numbers_are_the_same_in_every_run() {
+    let run = |threads| product(&kernel!("tinygrad_gemm_256"), 4, ([4, 8, 1], [8, 16, 1]), threads);
+    let first = run(1);
+    assert!([1, 2, 8, 2].into_iter().all(|threads| run(threads) == first));
+}
+
+#[test]
+fn results_and_counts_are_those_without_a_model() {
+    let mut gpu = Gpu::default();
+    let buffers = [(); 2].map(|()| gpu.alloc(4 * 48 * 512));
+    let stats = [(0, None), (1, Some(ORIN))].map(|(i, machine)| {
+        let args = [Arg::Ptr(&buffers[i]), Arg::Int(float(0.5)), Arg::Int(float(1.0)), Arg::Int(3)];
+        let launch = gpu.launch(&kernel!("model_products"), [48, 1, 1], [512, 1, 1], &args);
+        run(&Launch { machine, limits: Limits { threads: 1, ..launch.limits.clone() }, ..launch }).expect("no fault")
+    });
+    assert_eq!(stats[0].warp_instructions, stats[1].warp_instructions);
+    assert_eq!(stats[0].thread_instructions, stats[1].thread_instructions);
+    assert!(stats[0].estimate.is_none());
+    let [a, b] = buffers.map(|buffer| buffer.read::<u32>(48 * 512));
+    assert_eq!(a, b);
+}
