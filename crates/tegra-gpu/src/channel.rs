@@ -1,5 +1,6 @@
 //! A channel as the GPU runs it: the kernel's object, its PBDMA state, and the ways to stop the channel.
 
+use super::clock::Ptimer;
 use super::config::GpuConfig;
 use super::context::SharedContext;
 use super::engine::Engine;
@@ -133,6 +134,7 @@ pub(crate) struct Turn<'a> {
     pub(crate) config: &'a GpuConfig,
     pub(crate) trace: &'a Trace,
     pub(crate) engine: &'a Engine,
+    pub(crate) ptimer: &'a Ptimer,
 }
 
 impl Turn<'_> {

@@ -3,6 +3,7 @@
 use crate::checks::Reports;
 use sm87::Limits;
 use std::sync::Arc;
+use tegra_hw::Speeds;
 
 /// The configuration of a GPU.
 #[derive(Clone, Debug)]
@@ -18,6 +19,8 @@ pub struct GpuConfig {
     pub recovers_always: bool,
     /// Who looks at what kernels do, if somebody does.
     pub reports: Option<Arc<Reports>>,
+    /// The speeds of the module, if the time that programs see is modelled. Otherwise it is the time of the host.
+    pub speeds: Option<Speeds>,
 }
 
 impl Default for GpuConfig {
@@ -28,6 +31,7 @@ impl Default for GpuConfig {
             budget: Limits::default().budget,
             recovers_always: false,
             reports: None,
+            speeds: None,
         }
     }
 }

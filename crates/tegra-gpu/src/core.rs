@@ -1,7 +1,7 @@
 //! The GPU without its threads: runlist, doorbells, turns and recovery.
 
 use super::channel::{Channel, StopReason, Turn};
-use super::clock::time_ns;
+use super::clock::{Ptimer, host_ns};
 use super::config::GpuConfig;
 use super::context::Contexts;
 use super::doorbell::Doorbell;
@@ -22,6 +22,7 @@ pub(crate) struct Core {
     pub(crate) config: GpuConfig,
     pub(crate) trace: Trace,
     pub(crate) engine: Engine,
+    pub(crate) ptimer: Ptimer,
     contexts: Contexts,
     channels: RwLock<Vec<Arc<Channel>>>,
     doorbells: Mutex<Vec<Doorbell>>,
@@ -34,6 +35,7 @@ pub(crate) struct Core {
 impl Core {
     pub(crate) fn new(config: GpuConfig) -> Core {
         Core {
+            ptimer: Ptimer::new(config.speeds.is_some()),
             config,
             trace: Trace::default(),
             engine: Engine::default(),
@@ -76,7 +78,7 @@ impl Core {
     }
 
     pub(crate) fn watch(&self, page: Place) {
-        self.doorbells.lock().push(Doorbell::new(page));
+        self.doorbells.lock().push(Doorbell::new(page, self.ptimer.now()));
     }
 
     pub(crate) fn unwatch(&self, page: &Place) {
@@ -127,7 +129,7 @@ impl Core {
     /// removed has this effect, too: a thread may ring for a channel that another thread is closing, and its store may
     /// overwrite the token of a third channel.
     pub(crate) fn poll_doorbells(&self) -> bool {
-        let now = time_ns();
+        let now = self.ptimer.now();
         let mut rang = false;
         for bell in self.doorbells.lock().iter() {
             let Some(token) = bell.poll(now) else { continue };
@@ -168,8 +170,9 @@ impl Core {
         let Some(mut pbdma) = channel.pbdma.try_lock() else { return false };
         let gpu = &channel.hw.tsg.gpu;
         let progress = channel.runnable() && {
-            let start = gpu.switches.logged().then(time_ns);
-            let turn = Turn { channel, config: &self.config, trace: &self.trace, engine: &self.engine };
+            let start = gpu.switches.logged().then(host_ns);
+            let Core { config, trace, engine, ptimer, .. } = self;
+            let turn = Turn { channel, config, trace, engine, ptimer };
             // A bug of the simulator ends the group that met it. The thread continues, because every channel needs it.
             let result = catch_unwind(AssertUnwindSafe(|| pbdma.turn(&turn)));
             match result.unwrap_or_else(|panic| Err(fault::machine_bug(&channel.hw, &*panic))) {

@@ -1,7 +1,6 @@
 //! The usermode page, which has a doorbell, a clock and a class id
 //! (docs/hardware/gpu-doorbell-and-ring.md#usermode-page).
 
-use super::clock::time_ns;
 use super::mem::Words;
 use std::sync::Arc;
 use tegra_hw::Place;
@@ -24,11 +23,12 @@ pub(crate) struct Doorbell {
 }
 
 impl Doorbell {
-    pub(crate) fn new(page: Place) -> Doorbell {
+    /// Fills the page. Its clock shows `now`.
+    pub(crate) fn new(page: Place, now: u64) -> Doorbell {
         let words = Words(&page);
         words.store_u32(CFG0, CLASS);
         words.store_u32(DOORBELL, SILENT);
-        words.store_u64(TIME, time_ns());
+        words.store_u64(TIME, now);
         Doorbell { page }
     }
 

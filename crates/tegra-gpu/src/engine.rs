@@ -1,7 +1,7 @@
 //! The graphics engine as a resource. It runs one grid at a time, and no group can keep it from another group for ever.
 
 use super::channel::{Channel, Stop, StopReason};
-use super::clock::time_ns;
+use super::clock::host_ns;
 use super::wake::Use;
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -53,7 +53,7 @@ impl Engine {
         let mut owner = self.owner.lock();
         if let Some(o) = &mut *owner {
             if o.tsg != tsg {
-                let now = time_ns();
+                let now = host_ns();
                 if now.saturating_sub(*o.contended_since.get_or_insert(now)) > o.limit_ns && o.gpu.timeouts.are_on() {
                     o.stop.request(StopReason::SwitchTimeout);
                 }
@@ -69,7 +69,7 @@ impl Engine {
             gpu: channel.hw.tsg.gpu.clone(),
             watchdog_ns: (watchdog_ms > 0).then_some(u64::from(watchdog_ms) * 1_000_000),
         });
-        self.busy.begin(time_ns().max(1));
+        self.busy.begin(host_ns().max(1));
         drop(owner);
         self.busy.tell();
         Some(Busy(self))
@@ -99,6 +99,6 @@ impl Engine {
 
     /// How long the running grid has been running, in nanoseconds.
     pub(crate) fn busy_ns(&self) -> Option<u64> {
-        self.busy.since().map(|since| time_ns().saturating_sub(since))
+        self.busy.since().map(|since| host_ns().saturating_sub(since))
     }
 }

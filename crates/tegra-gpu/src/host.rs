@@ -1,7 +1,7 @@
 //! Host methods: semaphores, memory operations and waits (docs/hardware/gpu-host-methods.md#host-method-table).
 
 use super::channel::Turn;
-use super::clock::time_ns;
+use super::clock::host_ns;
 use super::fault::{self, ACQUIRE, METHOD, SEMAPHORE};
 use super::mem::{Accessor, Words};
 use super::pbdma::{Flow, Pbdma};
@@ -92,7 +92,7 @@ impl Pbdma {
             turn.semaphore(va, "acquired", payload);
             return Ok(Flow::Done);
         }
-        let now = time_ns();
+        let now = host_ns();
         let since = *self.host.waiting_since.get_or_insert_with(|| {
             turn.trace.emit(|| Event::Blocked { channel: turn.hw().id, va, payload });
             now
@@ -132,7 +132,7 @@ impl Pbdma {
             },
             _ => None,
         };
-        let release = Release { va, payload, wide, timestamp: stamped.then(time_ns), reduction };
+        let release = Release { va, payload, wide, timestamp: stamped.then(|| turn.ptimer.stamp()), reduction };
         let table = turn.table();
         let mem = Accessor::new(&table);
         if mem.increment_syncpoint(va) {

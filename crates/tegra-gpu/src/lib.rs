@@ -25,6 +25,7 @@ mod engine;
 mod fault;
 mod host;
 mod mem;
+mod pace;
 mod pbdma;
 mod render;
 mod semaphore;
@@ -36,7 +37,7 @@ mod wake;
 mod worker;
 
 pub use checks::{Reports, finish_checks};
-pub use clock::time_ns;
+pub use clock::host_ns;
 pub use compute::{Qmd, compute_method_name};
 pub use config::GpuConfig;
 pub use slow::{SlowGrid, SlowReader};
@@ -146,7 +147,7 @@ impl GpuPort for Gpu {
     }
 
     fn time_ns(&self) -> u64 {
-        time_ns()
+        self.core.ptimer.now()
     }
 }
 

@@ -4,6 +4,7 @@
 use super::{Event, Gpu};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use parking_lot::Mutex;
+use sm87::Unit;
 use std::collections::HashMap;
 use std::fmt;
 use std::io::Write;
@@ -19,6 +20,30 @@ struct Totals {
     launches: u64,
     warp_instructions: u64,
     engine_ns: u64,
+    /// The time on a board, if it is modelled, and the units that bound it, each with the time of the launches for which it did.
+    modelled: Option<Modelled>,
+}
+
+/// The modelled time of a kernel.
+#[derive(Clone, Copy, Debug, Default)]
+struct Modelled {
+    ns: u64,
+    by_unit: [u64; Unit::ALL.len()],
+}
+
+impl Modelled {
+    fn add(&mut self, ns: u64, by_unit: &[u64; Unit::ALL.len()]) {
+        self.ns += ns;
+        self.by_unit.iter_mut().zip(by_unit).for_each(|(sum, more)| *sum += more);
+    }
+
+    /// The unit that bounds most of the time.
+    fn bound(&self) -> Unit {
+        let most = |best: Unit, unit: Unit| {
+            if self.by_unit[unit as usize] > self.by_unit[best as usize] { unit } else { best }
+        };
+        Unit::ALL.into_iter().fold(Unit::Latency, most)
+    }
 }
 
 /// Launches, instructions and processor time by kernel. A kernel is identified by the address of its first instruction.
@@ -44,12 +69,17 @@ impl Stats {
     }
 
     fn count(&self, event: &Event) {
-        let Event::Launch { code, warp_instructions, cpu_ns, .. } = event else { return };
+        let Event::Launch { code, warp_instructions, cpu_ns, estimate, .. } = event else { return };
         let mut kernels = self.kernels.lock();
         let totals = kernels.entry(*code).or_default();
         totals.launches += 1;
         totals.warp_instructions += warp_instructions;
         totals.engine_ns += cpu_ns;
+        if let Some(estimate) = estimate {
+            let mut by_unit = [0; Unit::ALL.len()];
+            by_unit[estimate.bound as usize] = estimate.ns;
+            totals.modelled.get_or_insert_default().add(estimate.ns, &by_unit);
+        }
     }
 }
 
@@ -71,10 +101,16 @@ impl fmt::Display for Stats {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut kernels: Vec<(u64, Totals)> = self.kernels.lock().iter().map(|(code, t)| (*code, *t)).collect();
         kernels.sort_by_key(|(code, t)| (u64::MAX - t.engine_ns, *code));
-        writeln!(f, "{:>16} {:>10} {:>18} {:>12}", "kernel at", "launches", "warp instructions", "engine s")?;
+        write!(f, "{:>16} {:>10} {:>18} {:>12}", "kernel at", "launches", "warp instructions", "engine s")?;
+        let is_modelled = kernels.iter().any(|(_, t)| t.modelled.is_some());
+        writeln!(f, "{}", if is_modelled { format!(" {:>12} {}", "module s", "bound by") } else { String::new() })?;
         let line = |f: &mut fmt::Formatter<'_>, name: &str, t: &Totals| {
             let seconds = t.engine_ns as f64 / 1e9;
-            writeln!(f, "{name:>16} {:>10} {:>18} {seconds:>12.6}", t.launches, t.warp_instructions)
+            write!(f, "{name:>16} {:>10} {:>18} {seconds:>12.6}", t.launches, t.warp_instructions)?;
+            if let Some(modelled) = &t.modelled {
+                write!(f, " {:>12.6} {}", modelled.ns as f64 / 1e9, modelled.bound().name())?;
+            }
+            writeln!(f)
         };
         let mut sum = Totals::default();
         for (code, t) in &kernels {
@@ -82,6 +118,9 @@ impl fmt::Display for Stats {
             sum.launches += t.launches;
             sum.warp_instructions += t.warp_instructions;
             sum.engine_ns += t.engine_ns;
+            if let Some(modelled) = &t.modelled {
+                sum.modelled.get_or_insert_default().add(modelled.ns, &modelled.by_unit);
+            }
         }
         line(f, "all", &sum)
     }
@@ -90,6 +129,7 @@ impl fmt::Display for Stats {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use sm87::Estimate;
 
     #[test]
     fn launches_add_up_per_kernel() {
@@ -102,6 +142,7 @@ mod tests {
             block: [1; 3],
             warp_instructions,
             cpu_ns,
+            estimate: None,
             start_ns: 1000,
             end_ns: 9000,
         };
@@ -113,5 +154,28 @@ mod tests {
         assert_eq!(words[0], ["0x100", "2", "10", "0.000002"]);
         assert_eq!(words[1], ["0x200", "1", "1", "0.000001"]);
         assert_eq!(words[2], ["all", "3", "11", "0.000003"]);
+    }
+
+    #[test]
+    fn modelled_time_has_columns_of_its_own() {
+        let stats = Stats::default();
+        for (ns, bound) in [(2000, Unit::Dram), (3000, Unit::Tensor), (2000, Unit::Dram)] {
+            let estimate = Estimate { cycles: 1, ns, bound, dram_bytes: 0 };
+            stats.count(&Event::Launch {
+                channel: 511,
+                qmd: 0,
+                code: 0x100,
+                grid: [1; 3],
+                block: [1; 3],
+                warp_instructions: 1,
+                cpu_ns: 0,
+                estimate: Some(estimate),
+                start_ns: 1000,
+                end_ns: 9000,
+            });
+        }
+        let text = stats.to_string();
+        assert!(text.lines().next().is_some_and(|line| line.ends_with("module s bound by")), "{text}");
+        assert!(text.lines().skip(1).all(|line| line.ends_with(" 0.000007 DRAM")), "{text}");
     }
 }

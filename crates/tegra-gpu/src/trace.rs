@@ -1,14 +1,15 @@
 //! A record of what the GPU did: kernel-log lines of faults, and events for traces.
 
-use super::clock::time_ns;
+use super::clock::host_ns;
 use super::slow::SlowGrids;
 use parking_lot::{Mutex, RwLock};
+use sm87::Estimate;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tegra_hw::Fault;
 
-/// One event on the GPU. Times are PTIMER nanoseconds.
+/// One event on the GPU. Times are nanoseconds of the host since boot.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Event {
@@ -52,6 +53,8 @@ pub enum Event {
         warp_instructions: u64,
         /// The processor time of the threads that executed it.
         cpu_ns: u64,
+        /// What it would take on a board, if that is modelled.
+        estimate: Option<Estimate>,
         /// The time when it started.
         start_ns: u64,
         /// The time when it was done.
@@ -111,7 +114,7 @@ pub type Observer = Arc<dyn Fn(&Event) + Send + Sync>;
 /// A line that the driver would write to the kernel's log.
 #[derive(Clone, Copy, Debug)]
 pub struct LogLine<'a> {
-    /// The PTIMER time.
+    /// The time of the host, in nanoseconds since boot.
     pub time_ns: u64,
     /// The line, in the driver's words where they are known.
     pub text: &'a str,
@@ -193,7 +196,7 @@ impl Trace {
         }
         lines.push_back(text.to_owned());
         drop(lines);
-        let line = LogLine { time_ns: time_ns(), text, fatal };
+        let line = LogLine { time_ns: host_ns(), text, fatal };
         self.readers.read().iter().for_each(|reader| reader(&line));
     }
 

@@ -5,6 +5,7 @@
 //! that no log shows (masks of NX and Nano, clock tables, carveout sizes) are plausible and not observed.
 
 use crate::config::Chip;
+use tegra_hw::Speeds;
 use tegrarm_abi::nvmap::{NVMAP_HEAP_CARVEOUT_FSI, NVMAP_HEAP_CARVEOUT_VPR};
 use tegrarm_abi::rm::classes::*;
 
@@ -59,6 +60,8 @@ pub(crate) struct ChipData {
     pub carveouts: &'static [Carveout],
     /// The name of the devfreq directory on r36 and on r35.
     pub devfreq: [&'static str; 2],
+    /// The bytes that the DRAM moves in a second (NVIDIA's data sheets of the modules).
+    pub dram_bandwidth: u64,
 }
 
 const GA10B_CLASSES: Classes = Classes {
@@ -129,15 +132,21 @@ const AGX_ORIN: ChipData = ChipData {
     ],
     carveouts: ORIN_CARVEOUTS,
     devfreq: ["17000000.gpu", "17000000.ga10b"],
+    dram_bandwidth: 204_800_000_000,
 };
 const AGX_ORIN_PG: ChipData = ChipData { tpc_masks: &[0xf, 0], ..AGX_ORIN };
 const ORIN_NX: ChipData = ChipData {
     tpc_masks: &[0xf, 0],
     frequencies: &[306_000_000, 408_000_000, 510_000_000, 612_000_000, 714_000_000, 816_000_000, 918_000_000],
+    dram_bandwidth: 102_400_000_000,
     ..AGX_ORIN
 };
-const ORIN_NANO: ChipData =
-    ChipData { tpc_masks: &[0xf, 0], frequencies: &[306_000_000, 408_000_000, 510_000_000, 624_750_000], ..AGX_ORIN };
+const ORIN_NANO: ChipData = ChipData {
+    tpc_masks: &[0xf, 0],
+    frequencies: &[306_000_000, 408_000_000, 510_000_000, 624_750_000],
+    dram_bandwidth: 68_000_000_000,
+    ..AGX_ORIN
+};
 const GV11B: ChipData = ChipData {
     arch: 0x150,
     tpc_masks: &[0xf],
@@ -170,6 +179,7 @@ const GV11B: ChipData = ChipData {
         1_377_000_000,
     ],
     devfreq: ["17000000.gv11b", "17000000.gv11b"],
+    dram_bandwidth: 136_500_000_000,
     ..AGX_ORIN
 };
 
@@ -181,6 +191,16 @@ impl ChipData {
             Chip::OrinNx => &ORIN_NX,
             Chip::OrinNano => &ORIN_NANO,
             Chip::Gv11b => &GV11B,
+        }
+    }
+
+    /// How fast the module is, with its highest clock.
+    pub(crate) fn speeds(&self) -> Speeds {
+        Speeds {
+            gpu_hz: self.frequencies.iter().copied().max().unwrap_or(0),
+            dram_bytes_per_second: self.dram_bandwidth,
+            l2_bytes: self.l2_size,
+            l2_slices: self.num_ltc * self.lts_per_ltc,
         }
     }
 

@@ -21,6 +21,15 @@ pub enum Chip {
     Gv11b,
 }
 
+/// Where the time that programs see on the GPU comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Clock {
+    /// It is the time of the computer that runs the simulator.
+    Host,
+    /// It passes as it would on the module, by a model of its speed.
+    Model,
+}
+
 /// The configuration of a virtual board.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SimConfig {
@@ -37,6 +46,8 @@ pub struct SimConfig {
     pub strict: bool,
     /// What is looked for in kernels (`TEGRARM_SIM_CHECK`).
     pub checks: Checks,
+    /// The time that programs see on the GPU (`TEGRARM_SIM_CLOCK`).
+    pub clock: Clock,
 }
 
 /// An environment variable with a value that is not known.
@@ -64,6 +75,14 @@ const CHIPS: &[(&str, Chip)] = &[
 ];
 const RELEASES: &[(&str, L4t)] = &[("r36", L4t::R36), ("r35", L4t::R35), ("r35.4", L4t::R35_4), ("r39", L4t::R39)];
 const SWITCH: &[(&str, bool)] = &[("0", false), ("1", true)];
+const CLOCKS: &[(&str, Clock)] = &[("host", Clock::Host), ("model", Clock::Model)];
+
+impl Clock {
+    /// The name that `--clock` and `TEGRARM_SIM_CLOCK` accept.
+    pub fn name(self) -> &'static str {
+        CLOCKS.iter().find(|(_, clock)| *clock == self).map_or("unknown", |(name, _)| name)
+    }
+}
 
 impl Chip {
     /// The name that `--chip` and `TEGRARM_SIM_CHIP` accept.
@@ -82,6 +101,7 @@ impl SimConfig {
             step: false,
             strict: false,
             checks: Checks::default(),
+            clock: Clock::Host,
         }
     }
 
@@ -92,8 +112,8 @@ impl SimConfig {
     }
 
     /// What `TEGRARM_SIM_CHIP` (agx-orin, agx-orin-pg, orin-nx, orin-nano, gv11b), `TEGRARM_SIM_L4T` (r36, r35,
-    /// r35.4, r39), `TEGRARM_SIM_STEP` and `TEGRARM_SIM_STRICT` (0, 1) say, and `TEGRARM_SIM_STATS` may; the first of
-    /// each when unset. `TEGRARM_SIM_CHECK` names checks, divided by commas, and none when unset. The memory is the
+    /// r35.4, r39), `TEGRARM_SIM_STEP` and `TEGRARM_SIM_STRICT` (0, 1) and `TEGRARM_SIM_CLOCK` (host, model) say, and
+    /// `TEGRARM_SIM_STATS` may; the first of each when unset. `TEGRARM_SIM_CHECK` names checks, divided by commas, and none when unset. The memory is the
     /// module's, but never more than this machine has.
     ///
     /// # Errors
@@ -109,6 +129,7 @@ impl SimConfig {
             step: choose("TEGRARM_SIM_STEP", &lookup, SWITCH)?,
             strict: choose("TEGRARM_SIM_STRICT", &lookup, SWITCH)?,
             checks: checks("TEGRARM_SIM_CHECK", &lookup)?,
+            clock: choose("TEGRARM_SIM_CLOCK", &lookup, CLOCKS)?,
             ..SimConfig::new(choose("TEGRARM_SIM_CHIP", &lookup, CHIPS)?)
         };
         let config = config.on(choose("TEGRARM_SIM_L4T", &lookup, RELEASES)?);
@@ -142,6 +163,14 @@ impl std::str::FromStr for Chip {
 
     fn from_str(name: &str) -> Result<Chip, ConfigError> {
         choose("chip", |_| Some(name.to_owned()), CHIPS)
+    }
+}
+
+impl std::str::FromStr for Clock {
+    type Err = ConfigError;
+
+    fn from_str(name: &str) -> Result<Clock, ConfigError> {
+        choose("clock", |_| Some(name.to_owned()), CLOCKS)
     }
 }
 
@@ -180,6 +209,7 @@ mod tests {
     fn unset_means_agx_orin_on_r36() {
         let config = SimConfig::from_lookup(|_| None).unwrap();
         assert_eq!((config.chip, config.l4t, config.step), (Chip::AgxOrin, L4t::R36, false));
+        assert_eq!(config.clock, Clock::Host);
     }
 
     #[test]

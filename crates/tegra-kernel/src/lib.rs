@@ -33,7 +33,7 @@ mod syncpoint;
 mod text;
 mod tsg;
 
-pub use config::{Checks, Chip, ConfigError, SimConfig};
+pub use config::{Checks, Chip, Clock, ConfigError, SimConfig};
 pub use ioctls::ioctls;
 pub use release::L4t;
 
@@ -44,7 +44,7 @@ use process::{FileId, Process};
 use std::os::fd::{OwnedFd, RawFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use tegra_hw::{GpuPort, HwGpu};
+use tegra_hw::{GpuPort, HwGpu, Speeds};
 use tegra_mm::memfd;
 use tegrarm_kmd::{Arg, Errno, Node};
 
@@ -126,6 +126,11 @@ impl Kernel {
     /// The number of SMs of the GPU.
     pub fn sm_count(config: &SimConfig) -> u32 {
         ChipData::of(config.chip).sm_count()
+    }
+
+    /// How fast the module is.
+    pub fn speeds(config: &SimConfig) -> Speeds {
+        ChipData::of(config.chip).speeds()
     }
 
     /// The name of the board for messages, for example `virtual Orin (ga10b, sm_87)`.

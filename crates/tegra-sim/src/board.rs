@@ -5,7 +5,7 @@ use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use tegra_gpu::{Gpu, GpuConfig, Reports, Stats};
 use tegra_kernel::process::{InProcess, Process};
-use tegra_kernel::{Kernel, SimConfig};
+use tegra_kernel::{Clock, Kernel, SimConfig};
 use tegrarm_kmd::{Arg, Errno, Kmd, Mapping, Node, Placement, Prot};
 
 /// Boots a board, which is a kernel and its GPU.
@@ -15,6 +15,7 @@ pub fn boot(config: SimConfig) -> (Arc<Kernel>, Arc<Gpu>) {
         step: config.step,
         recovers_always: config.l4t.is_r35(),
         reports: Reports::of(config.checks),
+        speeds: (config.clock == Clock::Model).then(|| Kernel::speeds(&config)),
         ..GpuConfig::default()
     });
     Stats::watch_if_asked(&gpu);

@@ -2,7 +2,6 @@
 //! (docs/hardware/gpu-compute-class.md#inline-to-memory).
 
 use super::super::channel::Turn;
-use super::super::clock::time_ns;
 use super::super::copy::{BlockLinear, Surface};
 use super::super::fault;
 use super::super::mem::Accessor;
@@ -154,7 +153,7 @@ impl Inline {
                 va: u64::from(upper) << 32 | u64::from(self.get(NVC6C0_SET_I2M_SEMAPHORE_B)),
                 payload: u64::from(self.get(NVC6C0_SET_I2M_SEMAPHORE_C)),
                 wide: false,
-                timestamp: four.then(time_ns),
+                timestamp: four.then(|| turn.ptimer.stamp()),
                 reduction: reduces.then_some(Reduction { op, signed }),
             };
             let table = turn.table();

@@ -2,10 +2,11 @@
 //! dependent.
 
 use super::super::channel::Turn;
-use super::super::clock::time_ns;
+use super::super::clock::host_ns;
 use super::super::context::Registers;
 use super::super::fault;
 use super::super::mem::Accessor;
+use super::super::pace;
 use super::super::pbdma::{Flow, Pbdma};
 use super::super::render;
 use super::super::trace::Event;
@@ -69,8 +70,9 @@ fn run(pbdma: &mut Pbdma, turn: &Turn<'_>, Scheduled { qmd: at, copied }: Schedu
         block: qmd.block(),
         warp_instructions: stats.0.warp_instructions,
         cpu_ns: stats.0.cpu_ns,
+        estimate: stats.0.estimate,
         start_ns: stats.1,
-        end_ns: time_ns(),
+        end_ns: host_ns(),
     });
     turn.trace.launched(turn.hw().tsg.process);
     release(turn, &qmd)?;
@@ -137,8 +139,9 @@ fn enabled(turn: &Turn<'_>, r: &Registers) -> Result<bool, Fault> {
 /// Executes the grid and returns its cost and its start time. The result is `None` if the channel was stopped, because
 /// nobody waits for the rest of the grid then.
 fn execute(turn: &Turn<'_>, qmd: &Qmd, setting: &Setting) -> Result<Option<(RunStats, u64)>, Fault> {
-    let start_ns = time_ns();
+    let (start_ns, work) = (host_ns(), turn.ptimer.work());
     if qmd.grid().contains(&0) {
+        work.took(pace::grid_ns(None));
         return Ok(Some((RunStats::default(), start_ns)));
     }
     let (local_low, local_high) = qmd.local_bytes();
@@ -160,7 +163,7 @@ fn execute(turn: &Turn<'_>, qmd: &Qmd, setting: &Setting) -> Result<Option<(RunS
         disabled_sms: qmd.disabled_sms(),
         sequential: qmd.flag(SEQUENTIALLY_RUN_CTAS),
         veid: turn.hw().veid,
-        begun: time_ns(),
+        begun: work.begun,
         limits: Limits {
             cancel: Some(turn.channel.stop.flag()),
             budget: turn.config.budget,
@@ -168,9 +171,12 @@ fn execute(turn: &Turn<'_>, qmd: &Qmd, setting: &Setting) -> Result<Option<(RunS
             ..Limits::default()
         },
         checker: turn.config.reports.as_ref().map(|reports| reports.checker()),
-        machine: None,
+        machine: turn.config.speeds.map(pace::machine),
     };
     let result = sm87::run(&launch);
+    if let Ok(stats) = &result {
+        work.took(pace::grid_ns(stats.estimate));
+    }
     turn.trace.slow.ends();
     if let Some(reports) = &turn.config.reports {
         reports.publish(&turn.hw().tsg.gpu);
@@ -231,7 +237,7 @@ fn sm_fault(turn: &Turn<'_>, stopped: Stopped) -> Fault {
 fn release(turn: &Turn<'_>, qmd: &Qmd) -> Result<(), Fault> {
     let table = turn.table();
     let mem = Accessor::new(&table);
-    for (release, interrupts) in qmd.releases(time_ns()) {
+    for (release, interrupts) in qmd.releases(turn.ptimer.stamp()) {
         release.perform(&mem).map_err(turn.mmu(fault::SKED))?;
         turn.semaphore(release.va, "released by a grid", release.payload);
         if interrupts {

@@ -203,7 +203,7 @@ fn notify(pbdma: &mut Pbdma, turn: &Turn<'_>, class: Class, data: u32) -> Result
     let table = turn.table();
     let mem = Accessor::new(&table);
     let write = || {
-        mem.write_u64(va, super::clock::time_ns())?;
+        mem.write_u64(va, turn.ptimer.stamp())?;
         mem.write_u64(va + 8, 0)
     };
     write().map_err(turn.mmu(fault::FRONT_END))?;

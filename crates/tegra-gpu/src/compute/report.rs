@@ -1,7 +1,6 @@
 //! The two forms of report semaphores of the compute class (docs/hardware/gpu-compute-class.md#compute-methods).
 
 use super::super::channel::Turn;
-use super::super::clock::time_ns;
 use super::super::fault;
 use super::super::mem::Accessor;
 use super::super::pbdma::{Flow, Pbdma};
@@ -58,7 +57,7 @@ pub(super) fn execute(pbdma: &mut Pbdma, turn: &Turn<'_>, word: u32) -> Result<F
                 va,
                 payload: if wide { payload } else { payload & 0xffff_ffff },
                 wide: wide || size == STRUCTURE_TWO_WORDS,
-                timestamp: (size == STRUCTURE_FOUR_WORDS).then(time_ns),
+                timestamp: (size == STRUCTURE_FOUR_WORDS).then(|| turn.ptimer.stamp()),
                 reduction: (REDUCTION_ENABLE.of(word) == 1).then_some(reduction),
             };
             perform(turn, &mem, &release)?;
@@ -95,7 +94,7 @@ pub(super) fn execute_d(pbdma: &mut Pbdma, turn: &Turn<'_>, word: u32) -> Result
                 va,
                 payload,
                 wide: false,
-                timestamp: four.then(time_ns),
+                timestamp: four.then(|| turn.ptimer.stamp()),
                 reduction: reduces.then_some(Reduction { op, signed }),
             };
             let table = turn.table();

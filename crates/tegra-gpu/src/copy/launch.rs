@@ -1,10 +1,11 @@
 //! LAUNCH_DMA: the checks, the transfer, and then flush, semaphore and interrupt, in this order.
 
 use super::super::channel::Turn;
-use super::super::clock::time_ns;
+use super::super::clock::host_ns;
 use super::super::context::Registers;
 use super::super::fault::{self, HCE_PRIV, HCE_RE_ALIGNB, HCE_RE_ILLEGAL_OP};
 use super::super::mem::Accessor;
+use super::super::pace;
 use super::super::pbdma::{Flow, Pbdma};
 use super::super::render::{self, Invalid};
 use super::super::semaphore::{Op, Reduction, Release};
@@ -43,6 +44,7 @@ pub(super) fn launch(pbdma: &mut Pbdma, turn: &Turn<'_>, word: u32) -> Result<Fl
             Box::new(prepare(turn, &pbdma.context.lock().copy, word)?)
         }
     };
+    let work = turn.ptimer.work();
     let table = turn.table();
     let mem = Accessor::new(&table);
     let used = transfer.advance(&mem, pbdma.left() * BYTES_PER_UNIT).map_err(turn.mmu(fault::COPY))?;
@@ -52,8 +54,11 @@ pub(super) fn launch(pbdma: &mut Pbdma, turn: &Turn<'_>, word: u32) -> Result<Fl
         return Ok(Flow::Again(used > 0));
     }
     report(turn, &transfer);
+    if let Some(speeds) = turn.config.speeds.filter(|_| transfer.bytes() > 0) {
+        work.took(pace::copy_ns(speeds, transfer.moved()));
+    }
     if let Some(release) = transfer.release {
-        let release = Release { timestamp: release.timestamp.map(|_| time_ns()), ..release };
+        let release = Release { timestamp: release.timestamp.map(|_| turn.ptimer.stamp()), ..release };
         release.perform(&mem).map_err(turn.mmu(fault::COPY))?;
         turn.semaphore(release.va, "released by copy engine", release.payload);
     }
@@ -88,7 +93,7 @@ fn report(turn: &Turn<'_>, transfer: &Transfer) {
         to: address(&transfer.to),
         bytes: transfer.bytes(),
         start_ns: transfer.started_ns,
-        end_ns: time_ns(),
+        end_ns: host_ns(),
     });
 }
 
@@ -109,7 +114,7 @@ fn prepare(turn: &Turn<'_>, r: &Registers, word: u32) -> Result<Transfer, Fault>
     let release = release(r, word).map_err(reject)?;
     let idle = NVC6B5_LAUNCH_DMA_DATA_TRANSFER_TYPE.of(word) == NVC6B5_LAUNCH_DMA_DATA_TRANSFER_TYPE_NONE;
     if idle || !enabled(turn, r)? {
-        return Ok(Transfer { release, ..Transfer::nothing(time_ns()) });
+        return Ok(Transfer { release, ..Transfer::nothing(host_ns()) });
     }
     decode(r, word).map(|t| Transfer { release, ..t }).map_err(reject)
 }
@@ -165,7 +170,7 @@ fn decode(r: &Registers, word: u32) -> Result<Transfer, Rejected> {
     let target = NVC6B5_LAUNCH_DMA_DST_MEMORY_LAYOUT.of(word) == NVC6B5_LAUNCH_DMA_DST_MEMORY_LAYOUT_PITCH;
     let from = side(r, &SOURCE, source, sizes.0, shape)?;
     let to = side(r, &DESTINATION, target, sizes.1, shape)?;
-    Ok(Transfer { from, to, elements, lines, remap, ..Transfer::nothing(time_ns()) })
+    Ok(Transfer { from, to, elements, lines, remap, ..Transfer::nothing(host_ns()) })
 }
 
 #[derive(Clone, Copy)]
@@ -306,5 +311,6 @@ fn release(r: &Registers, word: u32) -> Result<Option<Release>, Rejected> {
         _ => None,
     };
     let payload = if wide { payload } else { payload & 0xffff_ffff };
-    Ok(Some(Release { va, payload, wide, timestamp: stamped.then(time_ns), reduction }))
+    // The time is that of the release, which is not known yet.
+    Ok(Some(Release { va, payload, wide, timestamp: stamped.then_some(0), reduction }))
 }

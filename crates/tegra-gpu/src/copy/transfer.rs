@@ -168,6 +168,12 @@ impl Transfer {
         self.elements.saturating_mul(self.lines).saturating_mul(element)
     }
 
+    /// The number of bytes that the whole transfer reads and writes together.
+    pub(crate) fn moved(&self) -> u64 {
+        let read = self.remap.as_ref().map_or(1, |remap| if remap.reads() { remap.read_bytes() } else { 0 });
+        self.bytes().saturating_add(self.elements.saturating_mul(self.lines).saturating_mul(read))
+    }
+
     /// Copies one piece without remapping. Returns the elements and the bytes that are done.
     fn plain(&self, mem: &Accessor<'_>, scratch: &mut Scratch) -> Result<(u64, u64), MmuFault> {
         let n = (self.elements - self.done).min(PIECE);

@@ -368,3 +368,33 @@ fn section_4_2_long_copies_take_turns() {
     m.drain();
     assert_eq!((sem.mem.read_u32(0), dst.mem.read_u32(BIG - 4)), (1, 77));
 }
+
+/// With modelled time, two timestamps differ by the bytes between them at the bandwidth of the DRAM, in every run.
+#[test]
+fn a_copy_takes_modelled_time() {
+    const LARGE: usize = 32 << 20;
+    let taken = |bytes: usize| {
+        let m = Machine::with(modelled());
+        let mut lane = m.lane();
+        m.map(SRC, LARGE);
+        m.map(DST, LARGE);
+        let sem = m.map(0x4_0000_0000, 4096);
+        let mut words = Vec::new();
+        for at in [0, 16] {
+            set(&mut words, NVC6B5_SET_SEMAPHORE_A, &[4, at, 1, 0]);
+            set(&mut words, NVC6B5_LAUNCH_DMA, &[0x14]);
+            if at == 0 {
+                words.extend(shape(SRC, DST, [0, 0], bytes as u32, 0));
+                set(&mut words, NVC6B5_LAUNCH_DMA, &[COPY | PITCHED]);
+            }
+        }
+        m.run(&mut lane, &words);
+        assert!(!lane.dead(), "{:?}", m.gpu.faults());
+        assert!(sem.mem.read_u64(24) <= m.gpu.time_ns());
+        sem.mem.read_u64(24) - sem.mem.read_u64(8)
+    };
+    let large = taken(LARGE);
+    let rate = 2.0 * LARGE as f64 / large as f64;
+    assert!((0.95 * 204.8..=204.8).contains(&rate), "{rate} GB/s");
+    assert_eq!((taken(LARGE), taken(4096), taken(4096)), (large, 1088, 1088));
+}

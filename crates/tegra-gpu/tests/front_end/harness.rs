@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use tegra_gpu::{Gpu, GpuConfig};
-use tegra_hw::{GpuPort, HwChannel, HwGpu, HwSpace, HwTsg, Place, Vitals};
+use tegra_hw::{GpuPort, HwChannel, HwGpu, HwSpace, HwTsg, Place, Speeds, Vitals};
 use tegra_mm::{Backing, Extent};
 use tegrarm_abi::methods::host::*;
 use tegrarm_kmd::{DeviceMem, Mapping, Placement, Prot};
@@ -66,6 +66,13 @@ impl Buffer {
 
 pub fn config() -> GpuConfig {
     GpuConfig { step: true, ..GpuConfig::default() }
+}
+
+/// The same GPU with modelled time, on a module with this speed.
+pub fn modelled() -> GpuConfig {
+    let speeds =
+        Speeds { gpu_hz: 1_300_000_000, dram_bytes_per_second: 204_800_000_000, l2_bytes: 4 << 20, l2_slices: 8 };
+    GpuConfig { speeds: Some(speeds), ..config() }
 }
 
 /// A GPU with an address space and a doorbell page.

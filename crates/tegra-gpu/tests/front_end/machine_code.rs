@@ -298,3 +298,29 @@ fn reset_and_preempt() {
         b.m.gpu.remove_channel(511);
     }
 }
+
+/// With modelled time, the stamps of descriptors tell how long grids take on the module, in every run.
+#[test]
+fn grids_take_modelled_time() {
+    const FOUR_WORDS: u64 = RELEASE0_STRUCTURE_SIZE_SEMAPHORE_FOUR_WORDS as u64;
+    let taken = |ctas: u64| {
+        let b = Board::new(modelled());
+        let mut lane = b.channel(511, &b.m.tsg(0));
+        b.load(0, &STORE);
+        b.load(16 * STORE.len(), &[EXIT]);
+        let _out = b.m.map(OUT, 4096);
+        b.bank.mem.write_u64(0x160, OUT + 64);
+        let stamps = [(1, 0), (ctas, 1)].map(|(ctas, slot)| {
+            let four_words = grid(ctas).release(0, sem_va(slot as u64), 3).set(RELEASE0_STRUCTURE_SIZE, FOUR_WORDS);
+            b.put(slot, 0, four_words);
+            b.m.run(&mut lane, &launch(slot));
+            assert!(!lane.dead(), "{:?}", b.m.gpu.faults());
+            b.sems.mem.read_u64(16 * slot + 8)
+        });
+        stamps[1] - stamps[0]
+    };
+    let [one, many] = [taken(1), taken(20_000)];
+    assert_eq!([taken(1), taken(20_000)], [one, many]);
+    // A grid of one CTA takes the front end's time, two loads and a store.
+    assert!((1024..2048).contains(&one) && many > 2 * one, "{one} ns and {many} ns");
+}

@@ -8,7 +8,7 @@ use super::{Answered, MapCall, Supervisor};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::sync::Arc;
-use tegra_gpu::time_ns;
+use tegra_gpu::host_ns;
 use tegra_kernel::process::Process;
 use tegra_kernel::rule;
 use tegrarm_abi::nvgpu::channel::NVGPU_IOCTL_CHANNEL_WAIT;
@@ -258,9 +258,9 @@ impl Supervisor {
             Ok(None) => return Reply::Continue,
             Err(e) => return Reply::Error(e),
         };
-        let start = time_ns();
+        let start = host_ns();
         let tell = |before: &[u8], after: &[u8], result: Result<i32, Errno>, rule: Option<&str>| {
-            let time_ns = (start, time_ns());
+            let time_ns = (start, host_ns());
             let call = |pid| Answered { pid, fd, node, request, argument: argp, before, after, result, rule, time_ns };
             self.observe(|o| o.ioctl(&call(target.pid())));
         };

@@ -19,7 +19,7 @@ use std::sync::Arc;
 use tegra_gpu::{Gpu, finish_checks};
 use tegra_sim::listing::{self, Kind};
 use tegra_sim::supervisor::{self, Broken, Exit, Launches, Leash, Observer, Options, RunError, Side};
-use tegra_sim::{Checks, Chip, Kernel, L4t, SimConfig, SimKmd, boot, kmsg, patience};
+use tegra_sim::{Checks, Chip, Clock, Kernel, L4t, SimConfig, SimKmd, boot, kmsg, patience};
 use tegrarm_kmd::Errno;
 use timeline::Timeline;
 use tracing_subscriber::EnvFilter;
@@ -116,6 +116,9 @@ struct Run {
     /// Looks for errors in kernels: memory, init, race, sync, divided by commas. Reports go to standard error.
     #[arg(long, value_name = "CHECKS")]
     check: Option<Checks>,
+    /// The time that the program sees on the GPU: host, or model, which is about what it would see on the module.
+    #[arg(long, value_name = "CLOCK")]
+    clock: Option<Clock>,
     /// Ends with this status if the program succeeded and --check found something.
     #[arg(long, value_name = "STATUS", default_value_t = 0, value_parser = clap::value_parser!(u8))]
     check_exit: u8,
@@ -246,7 +249,8 @@ impl Board {
     fn config(&self) -> Result<SimConfig, Box<dyn Error>> {
         let mut config = SimConfig::from_env()?;
         if let Some(chip) = self.chip {
-            config = SimConfig { step: config.step, strict: config.strict, ..SimConfig::new(chip) }.on(config.l4t);
+            let SimConfig { l4t, step, strict, checks, clock, .. } = config;
+            config = SimConfig { step, strict, checks, clock, ..SimConfig::new(chip) }.on(l4t);
         }
         let config = SimConfig { strict: config.strict || self.strict, ..config };
         Ok(self.l4t.map_or(config, |l4t| config.on(l4t)))
@@ -298,7 +302,8 @@ fn execute(run: &Run, leash: Arc<Leash>) -> Result<Exit, Box<dyn Error>> {
     let mut config = run.board.config()?;
     config.mem_total = run.memory.map_or(config.mem_total, |mib| mib << 20);
     config.checks = run.check.unwrap_or(config.checks);
-    let checks = config.checks;
+    config.clock = run.clock.unwrap_or(config.clock);
+    let (checks, clock) = (config.checks, config.clock);
     let about = format!(
         "version={} module={} l4t={} memory={}",
         env!("CARGO_PKG_VERSION"),
@@ -327,6 +332,8 @@ fn execute(run: &Run, leash: Arc<Leash>) -> Result<Exit, Box<dyn Error>> {
     command.env("TEGRARM_SIM_RUN", about);
     // The library reads the reports, because only it knows the names of kernels.
     command.env("TEGRARM_SIM_CHECK", checks.to_string());
+    // The Python package tells people what a search for fast kernels ranks.
+    command.env("TEGRARM_SIM_CLOCK", clock.name());
     let broken = Broken { missing: run.without.clone(), denied: run.deny.clone(), dead: run.dead_gpu };
     let options = Options {
         observers,

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use tegra_gpu::{Event, Gpu, time_ns};
+use tegra_gpu::{Event, Gpu, host_ns};
 use tegra_sim::supervisor::{Answered, Observer};
 use tegrarm_kmd::describe;
 
@@ -29,7 +29,7 @@ impl Timeline {
         let mut out = BufWriter::new(file);
         let name = json!({"name": "process_name", "ph": "M", "pid": GPU, "tid": 0, "args": {"name": "GPU"}});
         write!(out, "[\n{name}")?;
-        let timeline = Arc::new(Timeline { start_ns: time_ns(), out: Mutex::new(out) });
+        let timeline = Arc::new(Timeline { start_ns: host_ns(), out: Mutex::new(out) });
         let watching = timeline.clone();
         gpu.observe(Arc::new(move |event| watching.gpu(event)));
         Ok(timeline)
@@ -69,7 +69,7 @@ impl Timeline {
 
     /// Writes an event of this moment.
     fn instant(&self, channel: u32, name: &str, kind: &str, args: &Value) {
-        let ts = self.microseconds(time_ns());
+        let ts = self.microseconds(host_ns());
         self.write(&json!({
             "name": name, "cat": kind, "ph": "i", "s": "t", "ts": ts, "pid": GPU, "tid": channel, "args": args
         }));
