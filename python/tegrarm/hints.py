@@ -12,7 +12,9 @@ from . import where
 
 PATIENCE = 20.0  # seconds until something is said
 BEAM = ("BEAM ranks kernels by the time that the virtual Orin needs on this computer, which says little about a board: search on the "
-        "board, and use BEAM=0 here")
+        "board, and use BEAM=0 here, or TEGRARM_SIM_CLOCK=model to rank by a model of the module's time")
+MODELLED = ("BEAM ranks kernels by a model of the module's time (TEGRARM_SIM_CLOCK=model): the same order on every computer, but nobody "
+            "has compared it with a board")
 SLOW = ("still running: the virtual Orin executes each instruction of each thread on this computer, and the first run also compiles. "
         "TEGRARM_SIM_STATS=1 prints at the end what each kernel cost")
 
@@ -27,10 +29,17 @@ def say(text: str) -> None:
     print(f"tegrarm: {text}", file=sys.stderr, flush=True)
 
 
+def modelled(environ: dict[str, str] | os._Environ = os.environ) -> bool:
+    """Whether the GPU is simulated and its time is modelled, so that it says nothing about the time that passes here."""
+    return environ.get("TEGRARM_SIM_CLOCK") == "model" and simulated()
+
+
 def of_beam(environ: dict[str, str] | os._Environ = os.environ) -> str:
     """The hint for a search for fast kernels. It is empty if no search is asked for, or on a board."""
     asked = environ.get("BEAM", "0")
-    return BEAM if asked not in ("", "0") and simulated() else ""
+    if asked in ("", "0") or not simulated():
+        return ""
+    return MODELLED if modelled(environ) else BEAM
 
 
 @contextlib.contextmanager

@@ -21,13 +21,22 @@ def run(tmp_path, code="print('ran')", **env):
 def test_a_search_on_the_virtual_orin_is_told_once_what_it_ranks(tmp_path):
     done = run(tmp_path, BEAM="2")
     assert done.stdout == "ran\n" and done.stderr.count("BEAM ranks kernels") == 1
+    assert "time that the virtual Orin needs on this computer" in done.stderr
     assert "BEAM" not in run(tmp_path, BEAM="0").stderr and run(tmp_path).stderr == ""
+
+
+@pytest.mark.skipif(os.path.exists("/dev/nvgpu"), reason="this machine has a board")
+def test_a_search_with_modelled_time_is_told_that_it_ranks_by_the_model(tmp_path):
+    done = run(tmp_path, BEAM="2", TEGRARM_SIM_CLOCK="model")
+    assert done.stdout == "ran\n" and done.stderr.count("BEAM ranks kernels by a model of the module's time") == 1
+    assert run(tmp_path, TEGRARM_SIM_CLOCK="model").stderr == ""
 
 
 def test_nothing_is_said_about_a_search_on_a_board(monkeypatch):
     monkeypatch.setattr(hints.where, "kind", lambda: "board")
     monkeypatch.setenv("TEGRARM_BACKEND", "nvgpu")
-    assert hints.of_beam({"BEAM": "2"}) == ""
+    assert hints.of_beam({"BEAM": "2"}) == "" and hints.of_beam({"BEAM": "2", "TEGRARM_SIM_CLOCK": "model"}) == ""
+    assert not hints.modelled({"TEGRARM_SIM_CLOCK": "model"})
 
 
 class Terminal(io.StringIO):
