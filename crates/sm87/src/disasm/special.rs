@@ -41,6 +41,7 @@ impl Printer<'_> {
                     self.hex(offset);
                 }
             }
+            Special::Behind => self.hex(self.behind(self.word.signed(34, 48) * 4)),
             Special::Place => self.place_of_return(),
             Special::Barrier(lo) => self.barrier(lo),
             Special::Threads => {

@@ -86,6 +86,7 @@ pub(super) const FIELDS: &[(&str, Piece)] = &[
     ("target", Piece::Target),
     ("absolute", special(Special::Absolute)),
     ("displacement", special(Special::Displacement)),
+    ("behind", special(Special::Behind)),
     ("place", special(Special::Place)),
     ("barrier 16", special(Special::Barrier(16))),
     ("barrier 24", special(Special::Barrier(24))),

@@ -128,6 +128,8 @@ pub(crate) enum Special {
     Absolute,
     /// A number that is added to a register, unless it is zero.
     Displacement,
+    /// An address relative to the next instruction, which is added to a register.
+    Behind,
     /// An address relative to the next instruction, or an absolute address if bit 85 is set.
     Place,
     /// A convergence barrier, or a part of a thread's state, at this bit.

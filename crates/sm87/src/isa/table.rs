@@ -129,11 +129,11 @@ pub static ROWS: &[Row] = rows! {
     0x142 [4] "BREAK" Break "BREAK{p87!} B{16:4}" [];
     0x143 [1] "CALL" CallAbsoluteRegister "CALL.ABS{86.NOINC} {R24}{displacement}" [CLEAR] flow = Flow::Call(None), notes = Notes::Ordered;
     0x143 [4] "CALL" CallAbsolute "CALL.ABS{86.NOINC} {absolute}" [CLEAR] flow = Flow::Call(None), notes = Notes::Ordered;
-    0x144 [1] "CALL" CallRegister "CALL{85:1REL|ABS}{86.NOINC} {R24} {place}" [CLEAR] flow = Flow::Call(None), notes = Notes::Ordered;
-    0x144 [4] "CALL" Call "CALL{85:1REL|ABS}{86.NOINC} {target}" [CLEAR] flow = Flow::Call(Some(OFFSET));
+    0x144 [1] "CALL" CallRegister "CALL.REL{86.NOINC} {R24} {behind}" [CLEAR] flow = Flow::Call(None), notes = Notes::Ordered;
+    0x144 [4] "CALL" Call "CALL.REL{86.NOINC} {target}" [CLEAR] flow = Flow::Call(Some(OFFSET));
     0x145 [4] "BSSY" Bssy "BSSY{p87!} B{16:4}, {target}" [] flow = Flow::Meets(OFFSET_30);
     0x146 [4] "YIELD" Yield "YIELD{p87!}" [];
-    0x147 [2] "BRA" BraUniform "BRA{32:2|U|DIV|CONV}{named lanes}{uniform condition}{p87!} {target}" [] flow = Flow::Conditional(OFFSET);
+    0x147 [2] "BRA" BraUniform "BRA{32:2?|U|?|?}{uniform condition}{p87!} {target}" [SET] flow = Flow::Conditional(OFFSET);
     0x147 [4] "BRA" Bra "BRA{32:2|U|DIV|CONV}{named lanes}{p87!} {target}" [] flow = Flow::Jump(OFFSET);
     0x148 [1] "WARPSYNC" Warpsync "WARPSYNC{86.EXCLUSIVE}{p87!} {uS}" [SLOT];
     0x148 [4 5 6] "WARPSYNC" Warpsync "WARPSYNC{p87!} {uS}" [SLOT];

@@ -44,6 +44,9 @@ fn values_without_a_meaning() {
         (0x0000000000007992, 0x000fec0000002000, 78, "MEMBAR of scope 4"),
         (0x0000000402027981, 0x000ea8000c1e1900, 90, "LDG with a uniform operand and half an address"),
         (0x0000000402027981, 0x000ea8000c1e1900, 91, "LDG whose uniform operand is not announced"),
+        (0x0000001100007547, 0x000fea000b800000, 32, "BRA on a uniform predicate without .U"),
+        (0x0000001100007547, 0x000fea000b800000, 33, "BRA.CONV on a uniform predicate"),
+        (0x0000001100007547, 0x000fea000b800000, 91, "BRA on a uniform predicate that is not announced"),
         (0x00005b00040f7a31, 0x002fc60003810004, 76, "HFMA2 that flushes both ways"),
     ] {
         let word = Word::new(lo, hi);
@@ -51,5 +54,20 @@ fn values_without_a_meaning() {
         let bad = Word(word.0 ^ 1 << bit);
         assert!(crate::isa::legal(bad).is_err(), "{what}");
         assert_eq!(can_execute(bad), Err("reserved modifier"), "{what}");
+    }
+}
+
+/// Bit 85 makes RET absolute. It means nothing in CALL, whose opcode says whether it is absolute.
+#[test]
+fn bit_85_of_call_and_ret() {
+    for (lo, clear, set) in [
+        (0x0000014000007944, "CALL.REL.NOINC 0x150", "CALL.REL.NOINC 0x150"),
+        (0x0000014002007344, "CALL.REL.NOINC R2 0x150", "CALL.REL.NOINC R2 0x150"),
+        (0x0000014000007943, "CALL.ABS.NOINC 0x140", "CALL.ABS.NOINC 0x140"),
+        (0x0000014002007343, "CALL.ABS.NOINC R2 0x140", "CALL.ABS.NOINC R2 0x140"),
+        (0x0000014002007950, "RET.REL.NODEC R2 0x150", "RET.ABS.NODEC R2 0x140"),
+    ] {
+        let text = |hi| disassemble(lo, hi, 0).unwrap();
+        assert_eq!((&*text(0x000fea0003c00000), &*text(0x000fea0003e00000)), (clear, set));
     }
 }

@@ -94,7 +94,7 @@ pub(crate) fn bra_lower(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     Ok(u)
 }
 
-/// BRA with a uniform predicate as its condition.
+/// BRA.U with a uniform predicate as its condition.
 pub(crate) fn bra_uniform(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     let ps = Pred { index: pred::UNIFORM + l.bits(24, 3) as u8, invert: -(l.bit(27) as i8) };
     Ok(Uop { ps, ..jump(l)? })
@@ -206,13 +206,13 @@ pub(crate) fn brx(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     Ok(indirect_lower::<JUMP>(l, a, false))
 }
 
-/// CALL of an address in a register. It is absolute, or relative to the next instruction.
+/// CALL of an address that is a register plus an offset from the next instruction.
 pub(crate) fn call_register(l: &mut Lower<'_>) -> Result<Uop, Refused> {
-    let (a, is_absolute) = (l.reg(24, 2), l.bit(85));
-    Ok(indirect_lower::<CALL>(l, a, is_absolute))
+    let a = l.reg(24, 2);
+    Ok(indirect_lower::<CALL>(l, a, false))
 }
 
-/// RET, which has the same kinds of addresses.
+/// RET to an address in a register. It is absolute, or relative to the next instruction.
 pub(crate) fn ret(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     let (a, is_absolute) = (l.reg(24, 2), l.bit(85));
     Ok(indirect_lower::<RETURN>(l, a, is_absolute))
