@@ -36,14 +36,8 @@ fn walk(n: i32, d: i32) -> i32 {
     r.wrapping_add(n)
 }
 
-#[test]
-fn lanes_of_a_recursive_call_do_not_meet_those_of_another() {
-    let mut gpu = Gpu::default();
-    let mut kernel = kernel!("divergent_recursion");
-    kernel.stack = 1024;
-    let n: Vec<i32> = (0..64).map(|i| i * 7 % 13).collect();
-    let (buffer, out) = (gpu.upload(&n), gpu.alloc(4 * n.len()));
-    gpu.run(&kernel, [1, 1, 1], [64, 1, 1], &[Arg::Ptr(&buffer), Arg::Ptr(&out)]).unwrap();
+/// What `divergent_recursion` makes of these numbers.
+pub fn walked(n: &[i32]) -> Vec<i32> {
     let each: Vec<i32> = n
         .iter()
         .map(|&x| match x & 3 {
@@ -52,14 +46,23 @@ fn lanes_of_a_recursive_call_do_not_meet_those_of_another() {
             _ => walk(x, 0),
         })
         .collect();
-    let want: Vec<i32> = each
-        .chunks(32)
+    each.chunks(32)
         .flat_map(|warp| {
             let all = warp.iter().filter(|&&r| r != 0).count() as i32 * 65536;
             warp.iter().map(move |r| r.wrapping_add(all))
         })
-        .collect();
-    assert_eq!(out.read::<i32>(n.len()), want);
+        .collect()
+}
+
+#[test]
+fn lanes_of_a_recursive_call_do_not_meet_those_of_another() {
+    let mut gpu = Gpu::default();
+    let mut kernel = kernel!("divergent_recursion");
+    kernel.stack = 1024;
+    let n: Vec<i32> = (0..64).map(|i| i * 7 % 13).collect();
+    let (buffer, out) = (gpu.upload(&n), gpu.alloc(4 * n.len()));
+    gpu.run(&kernel, [1, 1, 1], [64, 1, 1], &[Arg::Ptr(&buffer), Arg::Ptr(&out)]).unwrap();
+    assert_eq!(out.read::<i32>(n.len()), walked(&n));
 }
 
 fn barriers(ctas: u32, rounds: i32) -> RunStats {

@@ -9,6 +9,7 @@ mod flow;
 mod kernels;
 mod lanes;
 mod model;
+mod mutants;
 mod rare;
 mod silicon;
 mod support;

@@ -6,16 +6,17 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tegra_mm::{Backing, Extent, PageTable};
 
 /// The address of the first buffer.
-const BASE: u64 = 0x10_0000_0000;
+pub const BASE: u64 = 0x10_0000_0000;
 /// The size of the header of the parameter area.
 const PARAMETERS: usize = 0x160;
 
 /// A compiled kernel.
+#[derive(Clone)]
 pub struct Kernel {
     pub registers: u32,
     pub shared: u32,
     pub stack: u32,
-    banks: Vec<(usize, Vec<u8>)>,
+    pub banks: Vec<(usize, Vec<u8>)>,
     pub code: Vec<u8>,
 }
 
