@@ -25,11 +25,12 @@ class Clock:
 
     def stop(self, timeout: int | None = None) -> tuple[int, int]:
         """Waits for the work, at most ``timeout`` milliseconds. Returns the GPU's times in nanoseconds."""
-        # A search allows a few times what the best kernel took. If the GPU's time is modelled, that is no time of this computer.
-        timeout = None if hints.modelled() else timeout
+        # A search allows a few times what the best kernel took, in whole milliseconds: for most kernels none, which means no limit,
+        # as it does for tinygrad's own devices. If the GPU's time is modelled, the limit is no time of this computer.
+        limit = None if hints.modelled() else timeout or None
         fence, times = ctypes.c_uint64(), (ctypes.c_uint64(), ctypes.c_uint64())
         call("event_record", self.events[1], self.queue, ctypes.byref(fence))
-        wait("wait", self.dev.handle, fence, timeout_ns=_ffi.TEGRARM_WAIT_FOREVER if timeout is None else timeout * 1_000_000)
+        wait("wait", self.dev.handle, fence, timeout_ns=_ffi.TEGRARM_WAIT_FOREVER if limit is None else limit * 1_000_000)
         for event, time in zip(self.events, times, strict=True):
             call("event_time", event, ctypes.byref(time))
         return times[0].value, times[1].value
