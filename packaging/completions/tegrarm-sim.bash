@@ -205,7 +205,7 @@ _tegrarm__sim() {
             return 0
             ;;
         tegrarm__subcmd__sim__subcmd__run)
-            opts="-q -v -h --chip --l4t --strict --strace --kmsg --kmsg-records --quiet --trace --trap-paths --without --deny --dead-gpu --memory --check --check-exit --verbose --interruptible --kill --help"
+            opts="-q -v -h --chip --l4t --strict --strace --kmsg --kmsg-records --quiet --trace --trap-paths --without --deny --dead-gpu --memory --check --clock --check-exit --verbose --interruptible --kill --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -248,6 +248,10 @@ _tegrarm__sim() {
                     return 0
                     ;;
                 --check)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --clock)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
