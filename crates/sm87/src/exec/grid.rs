@@ -315,9 +315,10 @@ impl Grid<'_> {
 
     /// What the grid takes on the machine that the launch names. It is never less than what programs saw on its clocks.
     fn estimate(&self) -> Option<Estimate> {
+        let world = self.modelled.as_ref()?;
         let shown = self.clocks.iter().map(|clock| clock.load(Ordering::Relaxed)).max().unwrap_or(0);
         let shown = if self.image.keeps_time() { clock::nanoseconds(shown) } else { 0 };
-        self.modelled.as_ref().map(|world| world.lock().estimate(shown))
+        Some(world.lock().estimate(shown))
     }
 
     /// The number of host threads that may work on the grid. Code whose results depend on the order of CTAs gets one, and

@@ -106,6 +106,18 @@ fn barriers_wait_for_the_last_warp() {
     assert!((160_000..260_000).contains(&cycles), "{cycles} cycles more");
 }
 
+/// A kernel that sleeps takes as long as the time that it saw, in nanoseconds and not in cycles.
+#[test]
+fn a_grid_takes_at_least_as_long_as_its_clocks_showed() {
+    const NAP: i32 = 50_000;
+    let mut gpu = Gpu::default();
+    let out = gpu.alloc(32 * 32);
+    let args = [Arg::Ptr(&out), Arg::Int(1), Arg::Int(NAP)];
+    let estimate = estimated(gpu.launch(&kernel!("clocks"), [1, 1, 1], [32, 1, 1], &args));
+    let slept = out.read::<i64>(4)[1] as u64;
+    assert!(slept >= NAP as u64 / 2 && estimate.ns >= slept, "it slept {slept} ns: {estimate:?}");
+}
+
 /// A product of matrices of 256 x 256 as tinygrad wrote it.
 fn product(kernel: &Kernel, element: usize, (grid, block): ([u32; 3], [u32; 3]), threads: usize) -> Estimate {
     let mut gpu = Gpu { threads, ..Gpu::default() };

@@ -11,6 +11,9 @@ const L2_WAYS: usize = 16;
 /// The least bytes that the L1 cache has beside shared memory.
 const LEAST_L1: u32 = 28 << 10;
 
+/// The nanoseconds of a second.
+const NANOSECONDS: u128 = 1_000_000_000;
+
 /// For how many cycles the units are busy, with the instructions of each scheduler.
 pub(super) type Busy = [[u64; Unit::ALL.len()]; SCHEDULERS];
 
@@ -96,8 +99,8 @@ impl World {
         Some((&mut self.shared, sm.l1.get_or_insert_with(|| Cache::new(bytes, L1_WAYS))))
     }
 
-    /// What the grid takes, but at least the cycles that its clocks showed to it.
-    pub(crate) fn estimate(&self, shown: u64) -> Estimate {
+    /// What the grid takes, but at least the nanoseconds that its clocks showed to it.
+    pub(crate) fn estimate(&self, shown_ns: u64) -> Estimate {
         let sms = self.sms.iter().map(Sm::time);
         let slowest = sms.fold((0.0, (Unit::Latency, 0)), |a, b| if b.0 > a.0 { b } else { a });
         let machine = &self.machine;
@@ -106,9 +109,10 @@ impl World {
         let l2 = cycles(self.shared.l2_bytes, SLICE * u64::from(machine.l2_slices));
         let behind = if dram >= l2 { (Unit::Dram, dram) } else { (Unit::L2, l2) };
         let (time, of_sm) = slowest;
+        let shown = (u128::from(shown_ns) * u128::from(machine.hz)).div_ceil(NANOSECONDS) as u64;
         let total = (overlapped(time, behind.1 as f64).ceil() as u64).max(shown);
         let bound = if behind.1 > of_sm.1 { behind.0 } else { of_sm.0 };
-        let ns = (u128::from(total) * 1_000_000_000).div_ceil(u128::from(machine.hz.max(1))) as u64;
+        let ns = (u128::from(total) * NANOSECONDS).div_ceil(u128::from(machine.hz.max(1))) as u64;
         Estimate { cycles: total, ns, bound, dram_bytes: self.shared.dram_bytes }
     }
 }
