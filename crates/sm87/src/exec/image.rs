@@ -141,10 +141,15 @@ pub(crate) fn extend(image: &Image, root: i64, fetch: &mut Fetch<'_>) -> Option<
     Some(cache.keep(key, larger))
 }
 
+/// How many instructions away the place is to which a word sends control or may send it.
+pub(crate) fn distance(row: &Row, w: Word) -> Option<i64> {
+    let offset = 4 * row.flow.offset()?.signed(w);
+    (offset % 16 == 0).then_some(1 + offset / 16)
+}
+
 /// The place to which the word at `at` sends control or may send it, if that is within reach.
 fn target(row: &Row, w: Word, at: i64) -> Option<i64> {
-    let offset = 4 * row.flow.offset()?.signed(w);
-    (offset % 16 == 0).then(|| at + 1 + offset / 16).filter(|t| t.abs() < REACH)
+    distance(row, w).map(|far| at + far).filter(|t| t.abs() < REACH)
 }
 
 /// The instructions that can be reached from `roots` without knowing the value of any register.

@@ -2,7 +2,7 @@
 
 use super::plan::{Plan, Shape, Space};
 use crate::exec::dispatch::lower;
-use crate::exec::image::Image;
+use crate::exec::image::{Image, distance};
 use crate::exec::lower::{Lower, Pool};
 use crate::exec::rows::{self, Src};
 use crate::exec::runs;
@@ -218,7 +218,7 @@ impl Program {
             }
             let (word, operands) = (Word(image.word(at as u32)), self.at(at as u32));
             let Some(of) = isa::lookup(word) else { return Fate::Read };
-            let target = of.flow.offset().map(|offset| at + 1 + offset.signed(word) / 4);
+            let target = distance(of, word).map(|far| at + far);
             let mut overwritten = operands.written().contains(&row);
             match (of.flow, of.op, target) {
                 _ if operands.rows().any(|read| read == row) => return Fate::Read,
@@ -258,7 +258,7 @@ impl Program {
             if u.guard == Pred::TRUE {
                 self.operands[at as usize].written().for_each(|row| after.add(row));
             }
-            let target = row.flow.offset().map(|offset| at + 1 + offset.signed(word) / 4);
+            let target = distance(row, word).map(|far| at + far);
             if let (Flow::Jump(_) | Flow::Conditional(_) | Flow::Call(_), Some(target)) = (row.flow, target) {
                 todo.push((target, after));
             }
