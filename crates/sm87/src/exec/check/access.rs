@@ -88,23 +88,51 @@ pub(crate) fn is_pair(u: &Uop) -> bool {
     u.mods & PAIR != 0
 }
 
+/// The lanes in `exec` that access memory.
+pub(crate) fn active(w: &Warp, u: &Uop, shape: Shape, exec: u32) -> u32 {
+    if shape.predicated { exec & w.pred(u.ps) } else { exec }
+}
+
+/// What the addresses of the lanes are made of.
+pub(crate) struct Addresses {
+    low: [u32; 32],
+    high: [u32; 32],
+    offset: u64,
+}
+
+impl Addresses {
+    /// The rows are copied, because the compiler does not know that nobody changes them while accesses are written down.
+    #[inline(always)]
+    pub(crate) fn of(w: &Warp, u: &Uop, shape: Shape) -> Addresses {
+        let uniform = if shape.swaps { 0 } else { w.get64(u.c, 0) };
+        let offset = (u.imm as i32 as u64).wrapping_add(uniform);
+        let high = if is_pair(u) { w.row(u.a.plus(1)) } else { [0; 32] };
+        Addresses { low: w.row(u.a), high, offset }
+    }
+
+    /// The address of a lane in global memory.
+    #[inline(always)]
+    pub(crate) fn wide(&self, lane: u32) -> u64 {
+        let lane = lane as usize & 31;
+        (u64::from(self.high[lane]) << 32 | u64::from(self.low[lane])).wrapping_add(self.offset)
+    }
+
+    /// The address of a lane in shared or local memory.
+    #[inline(always)]
+    fn narrow(&self, lane: u32, scale: u32) -> u64 {
+        u64::from((self.low[lane as usize & 31] << scale).wrapping_add(self.offset as u32))
+    }
+}
+
 /// Finds what the lanes in `exec` access, before they do.
 pub(crate) fn find(out: &mut Vec<Access>, w: &Warp, env: &Env<'_>, u: &Uop, shape: Shape, exec: u32) {
     out.clear();
     let Shape { space, len, reads, writes, atomic, .. } = shape;
-    let on = if shape.predicated { exec & w.pred(u.ps) } else { exec };
-    let uniform = if shape.swaps { 0 } else { w.get64(u.c, 0) };
+    let (on, addresses) = (active(w, u, shape, exec), Addresses::of(w, u, shape));
     let access = |lane, memory, at| Access { lane, memory, at, len, reads, writes, atomic };
-    let offset = (u.imm as i32 as u64).wrapping_add(uniform);
-    // The rows are copied, because the compiler does not know that nobody changes them while accesses are written down.
-    let low = w.row(u.a);
-    let high = if u.mods & PAIR != 0 { w.row(u.a.plus(1)) } else { [0; 32] };
-    let wide = |lane: u32| {
-        let lane = lane as usize & 31;
-        (u64::from(high[lane]) << 32 | u64::from(low[lane])).wrapping_add(offset)
-    };
+    let wide = |lane: u32| addresses.wide(lane);
     let scale = if shape.scaled { u.mods >> SCALE & 7 } else { 0 };
-    let narrow = |lane: u32| u64::from((low[lane as usize & 31] << scale).wrapping_add(offset as u32));
+    let narrow = |lane: u32| addresses.narrow(lane, scale);
     match space {
         Space::Global => each(out, on, |lane| access(lane, Memory::Global, wide(lane))),
         Space::Shared => each(out, on, |lane| access(lane, Memory::Shared, narrow(lane))),
@@ -148,7 +176,7 @@ fn place(env: &Env<'_>, va: u64) -> (Memory, u64) {
 /// The source, the target and the number of bytes that are read by a lane of LDGSTS.
 fn copied(w: &Warp, u: &Uop, lane: u32, len: u32) -> (u64, u32, u32) {
     const ZFILL: u32 = 1 << 8;
-    let own = if u.mods & PAIR != 0 { w.get64(u.a, lane) } else { u64::from(w.get(u.a, lane)) };
+    let own = if is_pair(u) { w.get64(u.a, lane) } else { u64::from(w.get(u.a, lane)) };
     let from = own.wrapping_add(w.get64(u.c, 0)).wrapping_add(u.aux as i16 as u64);
     let zeros = if u.mods & ZFILL != 0 { from as u32 & (len - 1) } else { 0 };
     (from - u64::from(zeros), w.get(u.b, lane).wrapping_add(u.imm), len - zeros)

@@ -22,7 +22,7 @@ mod world;
 
 pub(crate) use world::World;
 
-use super::check::access::{self, Access, Memory};
+use super::check::access::{self, Access, Addresses, Memory};
 use super::check::plan::{Shape, Space};
 use super::env::Env;
 use super::image::{Fetch, Image};
@@ -175,7 +175,7 @@ impl Meter {
     /// Accounts for the other instructions of a segment.
     fn rest(&mut self, warp: u32, segments: &Segments, number: u32) {
         let segment = &segments.all[number as usize];
-        let busy = &mut self.busy[(self.scheduler + warp as usize) % SCHEDULERS];
+        let busy = self.units(warp);
         busy.iter_mut().zip(&segment.units).for_each(|(sum, &more)| *sum += u64::from(more));
         let events = &segments.events[segment.events.start as usize..segment.events.end as usize];
         let timeline = self.warp(warp);
@@ -227,10 +227,10 @@ impl Meter {
     fn access(&mut self, w: &Warp, env: &Env<'_>, u: &Uop, (step, shape): (&Step, Shape), exec: u32) {
         let touch = match shape.space {
             Space::Global => {
-                let on = if shape.predicated { exec & w.pred(u.ps) } else { exec };
-                let at = addresses(w, u, shape);
+                let addresses = Addresses::of(w, u, shape);
                 self.lines.clear();
-                lanes(on).for_each(|lane| self.lines.add(at[lane as usize & 31], shape.len));
+                lanes(access::active(w, u, shape, exec))
+                    .for_each(|lane| self.lines.add(addresses.wide(lane), shape.len));
                 self.global(shape)
             }
             _ => {
@@ -264,15 +264,6 @@ impl Meter {
         let Some((behind, l1)) = world.memory(self.sm) else { return Touch::default() };
         memory::global(behind, l1, &self.lines, way)
     }
-}
-
-/// The global addresses of all lanes, as `access::find` finds them.
-fn addresses(w: &Warp, u: &Uop, shape: Shape) -> [u64; 32] {
-    let uniform = if shape.swaps { 0 } else { w.get64(u.c, 0) };
-    let offset = (u.imm as i32 as u64).wrapping_add(uniform);
-    let low = w.row(u.a);
-    let high = if access::is_pair(u) { w.row(u.a.plus(1)) } else { [0; 32] };
-    std::array::from_fn(|lane| (u64::from(high[lane]) << 32 | u64::from(low[lane])).wrapping_add(offset))
 }
 
 /// Accesses to shared memory.

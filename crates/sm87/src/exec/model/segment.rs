@@ -103,17 +103,7 @@ impl Segments {
 mod tests {
     use super::*;
 
-    const PLAIN: Step = Step {
-        stall: 2,
-        writes: NONE,
-        reads: NONE,
-        waits: 0,
-        unit: Unit::Single,
-        cost: 1,
-        latency: 4,
-        transfers: false,
-        kind: Kind::Plain,
-    };
+    const PLAIN: Step = Step { stall: 2, ..Step::PLAIN };
 
     #[test]
     fn a_program_is_divided_at_barriers_branches_and_places_that_are_jumped_to() {

@@ -49,6 +49,20 @@ pub(super) struct Step {
 const LANES: u32 = 32;
 
 impl Step {
+    /// An instruction that sets no scoreboard and waits for none.
+    #[cfg(test)]
+    pub(super) const PLAIN: Step = Step {
+        stall: 1,
+        writes: NONE,
+        reads: NONE,
+        waits: 0,
+        unit: Unit::Single,
+        cost: 1,
+        latency: 4,
+        transfers: false,
+        kind: Kind::Plain,
+    };
+
     /// The instruction `word`, with its scheduling bits (docs/hardware/sm87-instruction-word.md#scheduling-bits). `u` is its
     /// micro-op.
     pub(super) fn of(word: Word, u: &Uop) -> Step {

@@ -2,6 +2,7 @@
 
 use super::segment::Event;
 use super::step::{NONE, Step};
+use super::table::READ;
 
 /// The groups of copies that are remembered. Programs have fewer on the way.
 const GROUPS: usize = 8;
@@ -27,22 +28,24 @@ pub(super) struct Timeline {
 impl Timeline {
     /// Issues an instruction whose result takes `latency` cycles. Returns when that was.
     pub(super) fn issue(&mut self, step: &Step, latency: u64) -> u64 {
-        self.wait_for(step.waits);
-        let begun = self.at;
-        self.set(step.writes, begun + latency);
-        self.set(step.reads, begun + latency.min(super::table::READ.into()));
+        let begun = self.begin(step.waits, step.writes, step.reads, latency);
         self.at = begun + u64::from(step.stall);
         begun
+    }
+
+    /// Waits for scoreboards and sets others: until the result is there, and until the operands are read. Returns when that was.
+    fn begin(&mut self, waits: u8, writes: u8, reads: u8, latency: u64) -> u64 {
+        self.wait_for(waits);
+        self.set(writes, self.at + latency);
+        self.set(reads, self.at + latency.min(READ.into()));
+        self.at
     }
 
     /// Issues instructions whose latencies are known, and that take `tail` cycles after the last one of these.
     pub(super) fn run(&mut self, events: &[Event], tail: u32) {
         for event in events {
             self.at += u64::from(event.delay);
-            self.wait_for(event.waits);
-            let latency = u64::from(event.latency);
-            self.set(event.writes, self.at + latency);
-            self.set(event.reads, self.at + latency.min(super::table::READ.into()));
+            self.begin(event.waits, event.writes, event.reads, event.latency.into());
         }
         self.at += u64::from(tail);
     }
@@ -97,21 +100,9 @@ impl Timeline {
 
 #[cfg(test)]
 mod tests {
-    use super::super::step::Kind;
     use super::*;
-    use crate::model::Unit;
 
-    const STEP: Step = Step {
-        stall: 1,
-        writes: NONE,
-        reads: NONE,
-        waits: 0,
-        unit: Unit::Single,
-        cost: 1,
-        latency: 4,
-        transfers: false,
-        kind: Kind::Plain,
-    };
+    const STEP: Step = Step::PLAIN;
 
     #[test]
     fn a_warp_stalls_and_waits_for_scoreboards() {
