@@ -163,9 +163,8 @@ impl Supervisor {
             let Some(supervisor) = supervisor.upgrade() else { return };
             let _one = one_writer.lock();
             let path = supervisor.kernel.faults_path();
-            let text = supervisor.kernel.read_text(&path).map_err(std::io::Error::from);
-            if let Err(e) = text.and_then(|text| supervisor.tree.set_text(&path, &text, false)) {
-                tracing::warn!("{path} cannot be brought up to date: {e}");
+            if let Ok(text) = supervisor.kernel.read_text(&path) {
+                supervisor.update(&path, &text);
             }
         };
         write();
@@ -183,11 +182,16 @@ impl Supervisor {
             if written.get(path) == Some(&text) {
                 continue;
             }
-            match self.tree.set_text(path, &text, self.kernel.text_is_writable(path)) {
-                Ok(()) => drop(written.insert(path.to_owned(), text)),
-                Err(e) => tracing::warn!("{path} cannot be brought up to date: {e}"),
+            if self.update(path, &text) {
+                written.insert(path.to_owned(), text);
             }
         }
+    }
+
+    /// Writes a text file of the board. The result says whether it was written.
+    fn update(&self, path: &str, text: &str) -> bool {
+        let written = self.tree.set_text(path, text, self.kernel.text_is_writable(path));
+        written.inspect_err(|e| tracing::warn!("{path} cannot be brought up to date: {e}")).is_ok()
     }
 
     /// Whether the result of an ioctl depends on which files were closed before it. Examples are ids, which are used
