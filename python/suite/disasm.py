@@ -28,7 +28,6 @@ WORD = 16
 NVDISASM_LINE = re.compile(r"^\s+/\*[0-9a-f]+\*/\s+(.*?)\s*;", re.MULTILINE)
 OUR_LINE = re.compile(r"^  0x[0-9a-f]+  (.*?) +([0-9a-f]{16} [0-9a-f]{16})$", re.MULTILINE)
 BATCH = 200_000  # instructions per call of the two tools
-CHUNK = 48  # forms that are assembled together
 
 
 def sections(elf: bytes):
@@ -89,8 +88,8 @@ def forms(every: int, wanted: str = "") -> list[bytes]:
     found = []
     for family in table.FAMILIES.keys() - importlib.import_module("textures").FAMILIES.keys():
         rows = [r for r in table.rows(family) if wanted in r.text][::every]
-        for first in range(0, len(rows), CHUNK):
-            found += [part for cubin in bench.cubins(rows[first:first + CHUNK]) for part in code(cubin)]
+        for first in range(0, len(rows), bench.CHUNK):
+            found += [part for _, cubin in bench.modules(rows[first:first + bench.CHUNK]) for part in code(cubin)]
     return found
 
 

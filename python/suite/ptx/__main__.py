@@ -24,14 +24,13 @@ import bench
 import table
 
 LEVELS = ("O0", "O1", "O3")
-CHUNK = 48  # rows of a module
 COLUMNS = ("rows", "not for sm_87", "accepted", "executed", "checked", "refused at load", "wrong", "failed")
 machine = bench.Machine()
 
 
 def work(family, first, every, only, levels):
     """Runs a chunk of a family. The result is the list of its verdicts."""
-    rows = chosen(family, every, only)[first:first + CHUNK]
+    rows = chosen(family, every, only)[first:first + bench.CHUNK]
     try:
         return [dataclasses.asdict(v) for v in bench.judged(machine, rows, levels)]
     except Exception as why:  # noqa: BLE001 - the rows of the chunk have failed, and the other chunks continue
@@ -122,7 +121,7 @@ def main():
     if given.list:
         print(*(f"{family}: {r.text}" for family in families for r in chosen(family, given.every, given.only)), sep="\n")
         return 0
-    chunks = [(family, first) for family in families for first in range(0, len(chosen(family, given.every, given.only)), CHUNK)]
+    chunks = [(family, first) for family in families for first in range(0, len(chosen(family, given.every, given.only)), bench.CHUNK)]
     state = State(given.state, fingerprint(given.every, given.only, levels))
     left = [c for c in chunks if c not in state.done]
     with concurrent.futures.ProcessPoolExecutor(given.jobs) as pool:

@@ -11,6 +11,7 @@ from memory import COMMON
 from tegrarm.rm import RmError
 
 SECONDS = 60
+CHUNK = 48  # rows of a module
 SLOTS = 28  # the largest number of operands or results of a thread
 
 
@@ -109,15 +110,15 @@ def accepted(rows, level):
             refused |= {cases[number][0].text: says for number, says in found.items()}
 
 
-def cubins(rows, level="O3"):
-    """The machine code of the rows that the assembler accepts."""
+def modules(rows, level="O3"):
+    """The cases of the rows that the assembler accepts, and their machine code."""
     try:
-        _, cubin, _ = accepted(rows, level)
-        return [cubin] if cubin else []
+        cases, cubin, _ = accepted(rows, level)
     except link.Refused:
         # The assembler refused the whole module. Each half is tried alone, and a row that it always refuses is left out.
         half = len(rows) // 2
-        return [*cubins(rows[:half], level), *cubins(rows[half:], level)] if half else []
+        return [*modules(rows[:half], level), *modules(rows[half:], level)] if half else []
+    return [(cases, cubin)] if cubin else []
 
 
 def judged(machine, rows, levels):

@@ -24,7 +24,6 @@ from tegrarm.rm import RmError
 
 SCHEDULING = ((1 << 20) - 1) << 105
 NOP = 0x7918  # with the guard PT
-CHUNK = 48  # rows of a module
 TRIES = 6  # how many kernels are tried for each mutant
 # Modifiers that do not change what a thread reads if instructions run in order and there are no caches.
 HINTS = {"EF", "EL", "LU", "EU", "NA", "LTC64B", "LTC128B", "LTC256B", "BYPASS", "E", "DEFER_BLOCKING", "PRIVATE", "CONSTANT", "STRONG", "MMIO",
@@ -68,27 +67,14 @@ def words(cubin):
                 yield name.removeprefix(".text."), at, (high << 64 | low) & ~SCHEDULING
 
 
-def modules(rows):
-    """The cases of rows and their cubins. If the assembler refuses a whole module, each half is tried alone."""
-    try:
-        cases, cubin, _ = bench.accepted(rows, "O3")
-    except bench.link.Refused:
-        half = len(rows) // 2
-        for part in (rows[:half], rows[half:]) if half else ():
-            yield from modules(part)
-        return
-    if cubin:
-        yield cases, cubin
-
-
 def collected(families, every):
     """For each word, the kernels that contain it."""
     found = collections.defaultdict(list)
     rows = {family: [r for r in table.rows(family) if r.reference][::every] for family in families}
-    chunks = [of[first:first + CHUNK] for of in rows.values() for first in range(0, len(of), CHUNK)]
+    chunks = [of[first:first + bench.CHUNK] for of in rows.values() for first in range(0, len(of), bench.CHUNK)]
     for number, chunk in enumerate(chunks):
         print(f"\r{number} of {len(chunks)} modules are assembled", end="", file=sys.stderr, flush=True)
-        for cases, cubin in modules(chunk):
+        for cases, cubin in bench.modules(chunk):
             for name, at, word in words(cubin):
                 kept = found[word]
                 if kept and kept[-1].cubin is cubin and kept[-1].name == name:
