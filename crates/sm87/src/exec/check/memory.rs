@@ -57,13 +57,31 @@ impl Inspector {
             Memory::Shared => self.limits.outside_of_shared(access),
             Memory::Local => self.limits.outside_of_frames(w, env.launch, access),
         };
-        let Some((which, wrong)) = wrong.filter(|_| !is_wider_than_used(env, u, access)) else { return };
+        let Some((which, wrong)) = wrong.filter(|_| !self.is_wider_than_used(env, u, access)) else { return };
         self.report(env, Kind::Memory, which, u.at, |party| {
             let (memory, what, at) = (access.memory.name(), access.what(), access.at);
             let title = format!("{memory} {what} of {} bytes at {at:#x}, {}", access.len, wrong());
             let lane = access.lane;
             (title, vec![party(Part { what: what.to_owned(), warp: w.index, lane, at: u.at, block: None })])
         });
+    }
+
+    /// Whether a load begins in a buffer and all that it reads behind the buffer's end is overwritten before it is read.
+    /// ptxas makes one aligned load of four words of loads of three. It stays in one page, so that it cannot fail.
+    fn is_wider_than_used(&mut self, env: &Env<'_>, u: &Uop, access: &Access) -> bool {
+        if access.memory != Memory::Global || access.writes {
+            return false;
+        }
+        let Some(extent) = env.launch.table.find(access.at) else { return false };
+        let inside = (extent.va + used(extent)).saturating_sub(access.at);
+        let program = env.image.looked.program(&env.image);
+        // Every thread may make this load, and the program is the same for all of them.
+        let mut is_read = |row| {
+            let known = self.read_behind.entry((env.pc(u.at), row));
+            *known.or_insert_with(|| program.is_read_behind(&env.image, u.at, row))
+        };
+        let mut words = program.at(u.at).written().zip((4..).step_by(4));
+        inside > 0 && !words.any(|(row, end)| end > inside && is_read(row))
     }
 
     /// Why an address is wrong, if it is. The sentence is only made for what is reported.
@@ -94,19 +112,6 @@ impl Inspector {
 
 /// Tells two reasons of one place apart, and says why.
 type Wrong<'t> = Option<(u8, Box<dyn Fn() -> String + 't>)>;
-
-/// Whether a load begins in a buffer and all that it reads behind the buffer's end is overwritten before it is read.
-/// ptxas makes one aligned load of four words of loads of three. It stays in one page, so that it cannot fail.
-fn is_wider_than_used(env: &Env<'_>, u: &Uop, access: &Access) -> bool {
-    if access.memory != Memory::Global || access.writes {
-        return false;
-    }
-    let Some(extent) = env.launch.table.find(access.at) else { return false };
-    let inside = (extent.va + used(extent)).saturating_sub(access.at);
-    let program = env.image.looked.program(&env.image);
-    let mut words = program.at(u.at).written().zip((4..).step_by(4));
-    inside > 0 && !words.any(|(row, end)| end > inside && program.is_read_behind(&env.image, u.at, row))
-}
 
 /// Where the end of a buffer is that an access does not respect.
 fn beyond(extent: &Extent, at: u64, len: u64) -> String {

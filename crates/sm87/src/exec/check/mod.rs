@@ -48,6 +48,7 @@ use operands::Program;
 use parking_lot::Mutex;
 use plan::Plan;
 use race::Races;
+use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, OnceLock};
 
@@ -178,6 +179,8 @@ pub(crate) struct Inspector {
     accesses: Vec<Access>,
     span: Option<Span>,
     found: [memory::Found; 16],
+    /// Whether what a load leaves in a row may be read behind it, by the load's address.
+    read_behind: HashMap<(u64, usize), bool>,
     named: [Option<sync::Named>; 16],
     races: Option<Box<Races>>,
     init: Option<Box<Init>>,
@@ -193,11 +196,13 @@ impl Inspector {
     ) -> Box<Inspector> {
         let limits = Limits::of(launch, image);
         let (accesses, found, named) = (Vec::with_capacity(64), Default::default(), [None; 16]);
+        let read_behind = HashMap::new();
         let races = shared.checks().race.then(|| Races::new(launch.shared_bytes));
         let init = shared.checks().init;
         let init = init.then(|| Init::new(launch, limits.arrays, image.looked.program(image).unwritten));
         let (shared, world) = (shared.clone(), world.clone());
-        Box::new(Inspector { shared, limits, ctaid: None, world, accesses, span: None, found, named, races, init })
+        let (ctaid, span) = (None, None);
+        Box::new(Inspector { shared, limits, ctaid, world, accesses, span, found, read_behind, named, races, init })
     }
 
     /// If the CTA is another one than before, nothing is known of it.
