@@ -19,14 +19,8 @@ fn main() -> std::io::Result<()> {
         let Ok(opcode) = Isa::sm87().legal(word) else { continue };
         let at = ROWS.iter().position(|row| std::ptr::eq(row, opcode.row())).unwrap_or(ROWS.len());
         writeln!(out, "word\t{:032x}\t{at}\t{}", word.0, opcode.row().name)?;
-        for field in opcode.fields(word).filter(|field| field.is_written()) {
-            for value in 0..field.size() {
-                let other = field.with(word, value);
-                if other != word && Isa::sm87().legal(other).is_ok() {
-                    let (was, is) = (field.name(word).unwrap_or("?"), field.name(other).unwrap_or("?"));
-                    writeln!(out, "mutant\t{:032x}\t{was}\t{is}", other.0)?;
-                }
-            }
+        for (other, was, is) in Isa::sm87().mutants(word) {
+            writeln!(out, "mutant\t{:032x}\t{was}\t{is}", other.0)?;
         }
     }
     out.flush()

@@ -199,6 +199,17 @@ impl Isa {
         let opcode = self.lookup(word).ok_or(Illegal::Opcode)?;
         opcode.legal(word).map(|()| opcode)
     }
+
+    /// The instructions that differ from an instruction in the value of one modifier: each with the name of the modifier before
+    /// and after. A tool and a test execute them in the place of the instruction, as if a row of the table were wrong.
+    pub fn mutants(&self, word: Word) -> impl Iterator<Item = (Word, &'static str, &'static str)> {
+        let fields = self.legal(word).into_iter().flat_map(move |opcode| opcode.fields(word)).filter(Field::is_written);
+        let others = fields.flat_map(move |field| (0..field.size()).map(move |value| (field, field.with(word, value))));
+        let name = |field: Field, word| field.name(word).unwrap_or("?");
+        others
+            .filter(move |(_, other)| *other != word && self.legal(*other).is_ok())
+            .map(move |(field, other)| (other, name(field, word), name(field, other)))
+    }
 }
 
 /// Finds the row of a word's opcode.

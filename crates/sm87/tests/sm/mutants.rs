@@ -10,7 +10,7 @@ use crate::faults::{EXIT, program};
 use crate::flow::walked;
 use crate::kernel;
 use crate::support::{Arg, BASE, Buffer, Gpu, Kernel};
-use sm87::isa::{Field, Isa, ROWS, Row};
+use sm87::isa::{Isa, ROWS, Row};
 use sm87::{Stopped, Word};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -136,7 +136,7 @@ fn mutants(row: &str, kernel: &Kernel) -> Vec<Mutant> {
     let here: BTreeSet<u128> = words(kernel).map(|w| w.unscheduled().0).filter(|&w| is_of(row, Word(w))).collect();
     assert!(!here.is_empty(), "the program of {row} has no such instruction");
     let nop = Mutant { kernel: changed(kernel, |w| is_of(row, w).then_some(NOP)), was: "", now: "NOP" };
-    let others = here.into_iter().flat_map(|word| others(Word(word)).map(move |other| (word, other)));
+    let others = here.into_iter().flat_map(|word| Isa::sm87().mutants(Word(word)).map(move |other| (word, other)));
     let replace = |(word, (other, was, now))| {
         let kernel = changed(kernel, |w: Word| (w.unscheduled().0 == word).then_some(other));
         Mutant { kernel, was, now }
@@ -148,17 +148,6 @@ const NOP: Word = Word(0x7918);
 
 fn is_of(row: &str, word: Word) -> bool {
     Isa::sm87().legal(word).is_ok_and(|opcode| key(opcode.row()) == row)
-}
-
-/// The instructions that differ from `word` in the value of one modifier, with the names of both values.
-fn others(word: Word) -> impl Iterator<Item = (Word, &'static str, &'static str)> {
-    let opcode = Isa::sm87().legal(word).expect("an instruction");
-    let values = move |field: Field| (0..field.size()).map(move |value| (field, field.with(word, value)));
-    let instructions = opcode.fields(word).filter(Field::is_written).flat_map(values);
-    instructions.filter_map(move |(field, other)| {
-        let is_mutant = other != word && Isa::sm87().legal(other).is_ok();
-        is_mutant.then(|| (other, field.name(word).unwrap_or("?"), field.name(other).unwrap_or("?")))
-    })
 }
 
 fn words(kernel: &Kernel) -> impl Iterator<Item = Word> {
