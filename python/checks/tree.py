@@ -80,6 +80,13 @@ def unguarded(_: str, text: str) -> Iterator[tuple[int, str]]:
             yield text.count("\n", 0, export.start()) + 1, export[1]
 
 
+def opcode_lists(_: str, text: str) -> Iterator[tuple[int, str]]:
+    """Patterns and arrays with several operations of the instruction set, and names that stand for them."""
+    several = r'\bOp::\w+\s*(?:[|,]|=>[^\n]*\n)\s*(?:isa::)?Op::\w|\buse [^;\n]*\bOp::(?:\*|\{)|"[A-Z][A-Z0-9.]+"\s*\|\s*"[A-Z][A-Z0-9.]+"'
+    for found in re.finditer(several, text):
+        yield text.count("\n", 0, found.start()) + 1, " ".join(found[0].split())[:90]
+
+
 CODE = r"\.(rs|py|c|cc|h|sh)$"
 TEXT = r"\.(rs|py|c|cc|h|sh|md|toml|txt|yml|cu|in|mk)$|(^|/)(Makefile|run)$"
 TESTS = r"^(tests|ctests|python/tests|crates/[^/]+/tests)/.*\.(rs|py|c|h)$"
@@ -236,6 +243,25 @@ RULES = {
         lines(r"\btegra_sim\b"),
         wrong=(("src/rm/a.rs", "use tegra_sim::Kernel;"),),
         allowed={r"^src/backend\.rs$": "it chooses between the kernels"},
+    ),
+    "opcode-list": Rule(
+        "what an instruction does stands in its row (`isa/table.rs`); ask the row's effects",
+        r"^crates/sm87[^/]*/src/(?!num/).*\.rs$",
+        opcode_lists,
+        wrong=(
+            ("crates/sm87/src/exec/a.rs", "matches!(op, Op::Ld | Op::Ldg)"),
+            ("crates/sm87/src/exec/a.rs", "match op {\n    Op::Ld\n    | Op::Ldg => 1,\n}"),
+            ("crates/sm87/src/exec/a.rs", "match op {\n    Op::Ld => 1,\n    Op::Ldg => 2,\n}"),
+            ("crates/sm87/src/exec/a.rs", "const LOADS: [Op; 2] = [Op::Ld, Op::Ldg];"),
+            ("crates/sm87/src/exec/a.rs", "use crate::isa::Op::*;"),
+            ("crates/sm87/src/exec/a.rs", "    use Op::{Ld, Ldg};"),
+            ("crates/sm87/src/exec/a.rs", 'matches!(row.name, "LDG" | "STG")'),
+        ),
+        right=(
+            ("crates/sm87/src/exec/a.rs", "row.op == Op::Ffma"),
+            ("crates/sm87/src/exec/a.rs", "(plain(Op::Ffma, next.multiplying), plain(Op::Fadd, next.adding))"),
+        ),
+        allowed={r"^crates/sm87/src/exec/dispatch\.rs$": "one handler for each operation; the compiler sees that none is missing"},
     ),
     "panic-guard": Rule(
         "a C function's body begins with the guard, so that no panic crosses the C interface",

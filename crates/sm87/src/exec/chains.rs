@@ -6,7 +6,7 @@
 use super::rows::Src;
 use super::runs;
 use super::uop::{Pred, Uop};
-use crate::isa::Op;
+use crate::isa::Row as Opcode;
 use std::ops::Range;
 
 /// The first load of a chain, and what the others have in common with it.
@@ -30,20 +30,25 @@ impl Chain {
 }
 
 /// Whether an instruction is a load that can be in a chain, because every lane that reaches it reads memory.
-fn is_load(u: &Uop, op: Op) -> bool {
-    op == Op::Ldg && runs::always(u.guard) && u.ps == Pred::TRUE
+fn is_load(u: &Uop, row: &Opcode) -> bool {
+    row.effects.loads_global() && runs::always(u.guard) && u.ps == Pred::TRUE
 }
 
 /// Links the loads of a program: `aux` of each becomes its distance from the first load of its chain. `written` are the
 /// rows that instructions write, and `alone` says which loads are in no chain.
-pub(crate) fn link(uops: &mut [Uop], ops: &[Option<Op>], written: &[Range<usize>], alone: impl Fn(usize) -> bool) {
+pub(crate) fn link(
+    uops: &mut [Uop],
+    opcodes: &[Option<&Opcode>],
+    written: &[Range<usize>],
+    alone: impl Fn(usize) -> bool,
+) {
     let mut chains: Vec<Chain> = Vec::new();
     for (at, u) in uops.iter_mut().enumerate() {
-        let Some(op) = ops[at].filter(|&op| runs::goes_straight(op)) else {
+        let Some(row) = opcodes[at].filter(|row| row.effects.straight) else {
             chains.clear();
             continue;
         };
-        if is_load(u, op) && !alone(at) {
+        if is_load(u, row) && !alone(at) {
             let known = chains.iter().find(|k| (k.a, k.c, k.mods) == (u.a, u.c, u.mods));
             match known.and_then(|k| u16::try_from(at - k.first).ok()) {
                 Some(distance) => u.aux = distance,

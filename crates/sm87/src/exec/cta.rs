@@ -227,7 +227,7 @@ fn site(env: &Env<'_>, w: &Warp, fault: &SmFault) -> Site {
     };
     let lane = match access {
         _ if lanes.count_ones() == 1 => Some(lanes.trailing_zeros()),
-        Some((va, _)) => super::ops::memory::lane_of(w, u, env.image.name(u.at), lanes, va),
+        Some((va, _)) => env.image.row(u.at).and_then(|row| super::ops::memory::lane_of(w, u, &row.effects, lanes, va)),
         None => None,
     };
     let first = lane.unwrap_or(lanes.trailing_zeros()) as usize & 31;

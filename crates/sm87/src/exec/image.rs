@@ -201,23 +201,23 @@ impl Image {
         let len = self.words.len() as u32;
         let words = std::mem::take(&mut self.words);
         let isa = Isa::sm87();
-        let (mut ops, mut written) = (Vec::new(), Vec::new());
+        let (mut rows, mut written) = (Vec::new(), Vec::new());
         for (at, word) in words.iter().enumerate() {
             let at = at as u32;
             let Some(word) = *word else {
                 let l = Lower::new(Word::default(), None, at, &mut self.pool);
                 self.uops.push(Uop { guard: Pred::TRUE, ..l.uop(Handlers::all(fetch_again)) });
-                ops.push(None);
+                rows.push(None);
                 written.push(0..0);
                 continue;
             };
             let row = isa.lookup(word).map(Opcode::row);
             let mut l = Lower::new(word, row, at, &mut self.pool);
             let uop = micro_op(isa, word, &mut l);
-            ops.push(row.filter(|_| uop.is_ok() && !l.misaligned).map(|row| row.op));
+            rows.push(row.filter(|_| uop.is_ok() && !l.misaligned));
             let uop = uop.unwrap_or_else(|why| illegal(&l, at, why, &mut self.refused));
             let uop = if l.misaligned { Uop { run: Handlers::all(misaligned), ..uop } } else { uop };
-            let uop = if row.is_some_and(|row| poll::may_poll(row.op, word)) {
+            let uop = if row.is_some_and(|row| row.may_poll(word)) {
                 self.watched.push((at, uop.run));
                 Uop { run: alu::whole::<poll::Watched>(), ..uop }
             } else {
@@ -231,12 +231,12 @@ impl Image {
         }
         let end = Lower::new(Word::new(7 << 12, 0), None, len, &mut self.pool);
         self.uops.push(end.uop(Handlers::all(fetch_again)));
-        ops.push(None);
+        rows.push(None);
         written.push(0..0);
         let alone = |at: usize| self.watched.binary_search_by_key(&at, |watched| watched.0 as usize).is_ok();
-        chains::link(&mut self.uops, &ops, &written, alone);
-        self.runs = runs::find(&self.uops, &ops);
-        control::fuse_prologues(&mut self.uops, &ops, |at| words[at].is_some_and(|word| word.bits(32, 32) == 0));
+        chains::link(&mut self.uops, &rows, &written, alone);
+        self.runs = runs::find(&self.uops, &rows);
+        control::fuse_prologues(&mut self.uops, &rows, |at| words[at].is_some_and(|word| word.bits(32, 32) == 0));
         self.words = words;
     }
 
@@ -273,8 +273,7 @@ impl Image {
 
     /// Whether an instruction may send control to another place than the next instruction.
     pub(crate) fn transfers(&self, at: u32) -> bool {
-        let row = self.words.get(at as usize).copied().flatten().and_then(isa::lookup);
-        row.is_none_or(|row| row.flow != isa::Flow::Next)
+        self.row(at).is_none_or(|row| row.flow != isa::Flow::Next)
     }
 
     /// The word of an instruction, without its scheduling; 0 where nothing is decoded.
@@ -294,16 +293,17 @@ impl Image {
 
     /// Whether a program reads a clock, or sleeps.
     pub(crate) fn keeps_time(&self) -> bool {
-        self.words.iter().flatten().any(|&word| {
-            isa::lookup(word).is_some_and(|row| {
-                row.op == isa::Op::Nanosleep || row.notes == Notes::Special && row.notes.ordered(word)
-            })
-        })
+        self.words.iter().flatten().any(|&word| isa::lookup(word).is_some_and(|row| row.keeps_time(word)))
+    }
+
+    /// The row of an instruction, if one is decoded there.
+    pub(crate) fn row(&self, at: u32) -> Option<&'static Row> {
+        self.words.get(at as usize).copied().flatten().and_then(isa::lookup)
     }
 
     /// The name of an instruction.
     pub(crate) fn name(&self, at: u32) -> &'static str {
-        self.words.get(at as usize).copied().flatten().and_then(isa::lookup).map_or("?", |row| row.name)
+        self.row(at).map_or("?", |row| row.name)
     }
 }
 

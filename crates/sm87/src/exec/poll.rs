@@ -1,6 +1,6 @@
 //! Polling: lanes read memory again and again until somebody else has changed it.
 //!
-//! The engine watches atomics, and loads whose result other threads may change. A watched instruction that finds the
+//! The engine watches atomics, and loads whose result other threads may change ([`Row::may_poll`](crate::isa::Row::may_poll)). A watched instruction that finds the
 //! same values as the last time may be part of a loop that waits. After several such results in a row the warp lets
 //! other warps run. A CTA in which all warps do nothing else lets another CTA run.
 #![allow(unsafe_code)]
@@ -10,22 +10,9 @@ use super::env::Env;
 use super::simd::Simd;
 use super::uop::{Flow, Uop};
 use super::warp::Warp;
-use crate::isa::Op;
-use crate::word::Word;
 
 /// What an instruction found the last time: its index, the lanes, and a number made of the values.
 pub(crate) type Found = (u32, u32, u64);
-
-/// Whether programs may wait with this instruction. Among loads, those do that are ordered with other threads.
-pub(super) fn may_poll(op: Op, word: Word) -> bool {
-    let kept = word.bits(16, 8) != 255;
-    match op {
-        // The orders are STRONG.SM, STRONG.GPU(.PRIVATE), MMIO.GPU, STRONG.SYS and MMIO.SYS.
-        Op::Ld | Op::Ldg => kept && matches!(word.bits(77, 4), 5..=8 | 10 | 12),
-        Op::Atom | Op::AtomCas | Op::Atoms | Op::AtomsCas | Op::Atomg | Op::AtomgCas => kept,
-        _ => false,
-    }
-}
 
 /// Executes a watched instruction.
 pub(super) struct Watched;

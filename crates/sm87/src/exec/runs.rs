@@ -8,7 +8,7 @@ use super::ops::{fp32, memory};
 use super::rows::{self, pred};
 use super::uop::{Flow, Pred, Uop};
 use super::warp::Warp;
-use crate::isa::Op;
+use crate::isa::{Op, Row};
 
 /// How many of the instructions from a given one on form a run. 0 means that the instruction itself is not in a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -51,101 +51,18 @@ impl Operands {
 
 const _: () = assert!(size_of::<Run>() == 16 && rows::rows_per_warp(255) * 32 <= u16::MAX as usize);
 
-/// Whether the operation only changes registers and predicates, and cannot fail. An operation that reads a clock does more.
-pub(super) fn computes(op: Op) -> bool {
-    use Op::*;
-    matches!(
-        op,
-        Pmtrig
-            | Mov
-            | P2r
-            | R2p
-            | Vote
-            | Sel
-            | Fsel
-            | Fmnmx
-            | Fset
-            | Fsetp
-            | Isetp
-            | Iadd3
-            | Lea
-            | Lop3
-            | Iabs
-            | Vabsdiff
-            | Vabsdiff4
-            | Prmt
-            | Imnmx
-            | Shf
-            | Sgxt
-            | Bmsk
-            | Plop3
-            | Plop3Sign
-            | Fmul
-            | Fadd
-            | Ffma
-            | Imad
-            | ImadWide
-            | Idp
-            | ImadHi
-            | Dmul
-            | Dadd
-            | Dsetp
-            | Dfma
-            | Hadd2
-            | Hfma2
-            | Hmul2
-            | Hset2
-            | Hsetp2
-            | Hfma2Mma
-            | I2i
-            | I2ip
-            | Hmnmx2
-            | F2fp
-            | F2ip
-            | I2fp
-            | Uldc
-            | Flo
-            | Brev
-            | Popc
-            | Fchk
-            | F2f
-            | F2i
-            | I2f
-            | Frnd
-            | Mufu
-            | Nop
-            | Depbar
-            | Shfl
-            | Cctl
-            | Membar
-            | Match
-            | Errbar
-            | Ldgdepbar
-            | R2ur
-            | Redux
-    )
-}
-
-/// Whether the operation continues with the next instruction, unless it fails or waits.
-pub(super) fn goes_straight(op: Op) -> bool {
-    use Op::*;
-    computes(op)
-        || matches!(op, Ldg | Stg | Ld | St | Ldl | Stl | Lds | Sts | Ldsm | Ldc | S2r | S2ur | Cs2r)
-        || matches!(op, Hmma | Imma)
-}
-
 /// Whether a guard is always true, as PT and UPT are.
 pub(super) fn always(guard: Pred) -> bool {
     matches!(guard.index, pred::PT | pred::UPT) && guard.invert == 0
 }
 
 /// The run that begins at an instruction, if the run of the next instruction is `next`.
-fn before(u: &Uop, op: Op, next: Run) -> Run {
-    if !goes_straight(op) {
+fn before(u: &Uop, row: &Row, next: Run) -> Run {
+    if !row.effects.straight {
         return Run::default();
     }
     let is_plain = always(u.guard) && fp32::is_plain(u);
-    let plain = |wanted: Op, next: u8| if op == wanted && is_plain { next.saturating_add(1) } else { 0 };
+    let plain = |wanted: Op, next: u8| if row.op == wanted && is_plain { next.saturating_add(1) } else { 0 };
     let (multiplying, adding) = (plain(Op::Ffma, next.multiplying), plain(Op::Fadd, next.adding));
     let simple = always(u.guard) && multiplying | adding <= 1;
     let operands = if multiplying | adding > 0 { Operands::of(u) } else { Operands::default() };
@@ -155,8 +72,8 @@ fn before(u: &Uop, op: Op, next: Run) -> Run {
 
 /// The number of loads from `u` on whose words follow each other in memory. `after` is the next instruction, and `next` is this
 /// number for it. It is 0 if `u` does not load a word.
-fn loading(u: &Uop, op: Op, after: &Uop, next: u8) -> u8 {
-    if op != Op::Ldg || !memory::is_word(u) {
+fn loading(u: &Uop, row: &Row, after: &Uop, next: u8) -> u8 {
+    if !row.effects.loads_global() || !memory::is_word(u) {
         return 0;
     }
     // Only loads have such links; `aux` is something else in other micro-ops.
@@ -164,14 +81,14 @@ fn loading(u: &Uop, op: Op, after: &Uop, next: u8) -> u8 {
     if linked && after.imm == u.imm.wrapping_add(4) { next.saturating_add(1) } else { 1 }
 }
 
-/// The runs of a program. `ops` has the operation of each micro-op, or `None` for a word that cannot be executed.
-pub(crate) fn find(uops: &[Uop], ops: &[Option<Op>]) -> Vec<Run> {
+/// The runs of a program. `rows` has the row of each micro-op, or `None` for a word that cannot be executed.
+pub(crate) fn find(uops: &[Uop], rows: &[Option<&Row>]) -> Vec<Run> {
     let mut runs = vec![Run::default(); uops.len()];
     let (mut next, mut after) = (Run::default(), None);
-    for ((run, u), op) in runs.iter_mut().zip(uops).zip(ops).rev() {
-        next = match *op {
-            Some(op) => {
-                Run { loading: after.map_or(0, |after| loading(u, op, after, next.loading)), ..before(u, op, next) }
+    for ((run, u), row) in runs.iter_mut().zip(uops).zip(rows).rev() {
+        next = match *row {
+            Some(row) => {
+                Run { loading: after.map_or(0, |after| loading(u, row, after, next.loading)), ..before(u, row, next) }
             }
             None => Run::default(),
         };

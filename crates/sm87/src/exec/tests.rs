@@ -1,6 +1,8 @@
 //! Compares the vector arithmetic with the scalar arithmetic of [`crate::num`].
 #![allow(unsafe_code)]
 
+mod effects;
+
 use super::simd::Simd;
 use crate::num::Round;
 use crate::num::f32::{self as num, Mode};

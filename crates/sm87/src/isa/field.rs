@@ -17,7 +17,7 @@ impl Bits {
         Bits { lo: lo as u8, len: len as u8 }
     }
 
-    const NONE: Bits = Bits { lo: 0, len: 0 };
+    pub(super) const NONE: Bits = Bits { lo: 0, len: 0 };
 
     /// The value of these bits in `word`.
     pub const fn of(self, word: Word) -> u32 {

@@ -22,7 +22,10 @@
 //! A template with an unknown field is an error when the crate is compiled.
 
 mod constraint;
+pub mod cost;
+pub mod effects;
 mod field;
+pub mod memory;
 mod named;
 mod op;
 pub(crate) mod operand;
@@ -32,10 +35,11 @@ mod row;
 mod table;
 
 pub use constraint::Constraint;
+pub use effects::{Does, Effects};
 pub use field::{Bits, Field};
 pub(crate) use named::CACHE_LINE;
 pub use op::Op;
-pub use row::{Datapath, Flow, Notes, Row};
+pub use row::{Datapath, End, Flow, Notes, Row};
 pub use table::ROWS;
 
 use crate::word::Word;

@@ -1,8 +1,11 @@
 //! The contents of a row of the opcode table.
 
 use super::constraint::Constraint;
+use super::effects::{Does, Effects};
 use super::field::Bits;
 use super::op::Op;
+use super::parse;
+use super::piece::Piece;
 use crate::word::Word;
 
 /// The registers and predicates that an instruction works on.
@@ -26,9 +29,8 @@ impl Datapath {
 pub enum Flow {
     /// Control goes to the next instruction.
     Next,
-    /// Control goes to no place that the word tells, unless a predicate keeps lanes here. EXIT, RET and BRX are such
-    /// instructions.
-    Ends,
+    /// Control goes to no place that the word tells, unless a predicate keeps lanes here.
+    Ends(End),
     /// Control goes to the address that these bits give, unless a predicate keeps lanes here.
     Jump(Bits),
     /// Control goes to the address that these bits give, unless a predicate or a further condition keeps lanes here.
@@ -39,18 +41,29 @@ pub enum Flow {
     Meets(Bits),
 }
 
+/// How control leaves for a place that the word does not tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// The lanes exit.
+    Exit,
+    /// A function returns.
+    Return,
+    /// The address is in a register.
+    Indirect,
+}
+
 impl Flow {
     /// The bits that give an address as a number of words of four bytes after the next instruction.
     pub fn offset(self) -> Option<Bits> {
         match self {
-            Flow::Next | Flow::Ends | Flow::Call(None) => None,
+            Flow::Next | Flow::Ends(_) | Flow::Call(None) => None,
             Flow::Jump(bits) | Flow::Conditional(bits) | Flow::Call(Some(bits)) | Flow::Meets(bits) => Some(bits),
         }
     }
 
     /// Whether `word` never lets control go to the next instruction.
     pub fn ends(self, word: Word) -> bool {
-        matches!(self, Flow::Ends | Flow::Jump(_)) && GUARD.of(word) == TRUE && CONDITION.of(word) == TRUE
+        matches!(self, Flow::Ends(_) | Flow::Jump(_)) && GUARD.of(word) == TRUE && CONDITION.of(word) == TRUE
     }
 }
 
@@ -59,6 +72,22 @@ const GUARD: Bits = Bits::new(12, 4);
 const CONDITION: Bits = Bits::new(87, 4);
 /// The value of a predicate that is PT and not inverted.
 const TRUE: u32 = 7;
+
+/// The number of the destination register, and that of RZ. The number of the special register that is read.
+const DESTINATION: Bits = Bits::new(16, 8);
+const ZERO_REGISTER: u32 = 255;
+const SPECIAL_REGISTER: Bits = Bits::new(72, 8);
+
+/// Whether a template has a register destination. The bits of one are zero, which is R0, where an instruction has none.
+const fn has_destination(mut text: &'static str) -> bool {
+    while let Some((piece, rest)) = parse::next(text) {
+        if matches!(piece, Piece::Optional | Piece::Register { lo: 16, .. }) {
+            return true;
+        }
+        text = rest;
+    }
+    false
+}
 
 /// What a launch must know about a program before it begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,7 +113,7 @@ impl Notes {
             Notes::None | Notes::IndexedBank(_) => false,
             Notes::Ordered => true,
             // The registers are CLOCK, CLOCKLO, CLOCKHI, GLOBALTIMERLO and GLOBALTIMERHI.
-            Notes::Special => matches!(Bits::new(72, 8).of(word), 0x01 | 0x50..=0x53),
+            Notes::Special => matches!(SPECIAL_REGISTER.of(word), 0x01 | 0x50..=0x53),
             Notes::OrderedSums => matches!(ty, 3 | 4 | 6) || operation == 0 && ty > 5,
         }
     }
@@ -113,13 +142,40 @@ pub struct Row {
     pub flow: Flow,
     /// What a launch must know about it.
     pub notes: Notes,
+    /// What it does: what it reads and writes, the memory that it accesses, and what it costs.
+    pub effects: Effects,
+    /// Whether it has a destination register at bits 16..23, as its template says.
+    pub has_destination: bool,
 }
 
 impl Row {
-    pub(super) const fn new(base: u16, forms: u8, name: &'static str, op: Op, text: &'static str) -> Row {
-        let datapath = Datapath::of(base);
+    pub(super) const fn new(
+        base: u16,
+        forms: u8,
+        name: &'static str,
+        op: Op,
+        text: &'static str,
+        effects: Effects,
+    ) -> Row {
+        let (datapath, has_destination) = (Datapath::of(base), has_destination(text));
         let (constraints, guard, flow, notes) = (&[], datapath, Flow::Next, Notes::None);
-        Row { base, forms, name, op, text, constraints, datapath, guard, flow, notes }
+        Row { base, forms, name, op, text, constraints, datapath, guard, flow, notes, effects, has_destination }
+    }
+
+    /// Whether programs may wait with the instruction `word` until somebody else has changed memory.
+    pub fn may_poll(&self, word: Word) -> bool {
+        let keeps_result = self.has_destination && DESTINATION.of(word) != ZERO_REGISTER;
+        keeps_result && self.effects.memory().is_some_and(|memory| memory.may_poll(word))
+    }
+
+    /// Whether the instruction `word` shows what time it is, or lets time pass.
+    pub fn keeps_time(&self, word: Word) -> bool {
+        self.effects.does == Does::Sleeps || self.notes == Notes::Special && self.notes.ordered(word)
+    }
+
+    /// The special register that the instruction `word` reads, if it reads one.
+    pub fn special_register(&self, word: Word) -> Option<u32> {
+        (self.notes == Notes::Special).then(|| SPECIAL_REGISTER.of(word))
     }
 
     /// The 12-bit opcodes that this row describes.

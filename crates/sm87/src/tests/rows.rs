@@ -2,7 +2,7 @@
 
 use super::{Noise, examples, instructions};
 use crate::disasm;
-use crate::isa::{Illegal, Isa, ROWS};
+use crate::isa::{Bits, Illegal, Isa, ROWS, Row, lookup};
 use crate::word::Word;
 
 fn corpus() -> Vec<Word> {
@@ -40,7 +40,21 @@ fn nothing_else_is_an_opcode() {
     for opcode in 0..1 << 12 {
         let word = Word::new(7 << 12 | opcode, 0);
         let row = ROWS.iter().find(|row| row.opcodes().any(|o| u64::from(o) == opcode));
-        assert_eq!(crate::isa::lookup(word).map(|r| r.text), row.map(|r| r.text), "{opcode:#05x}");
+        assert_eq!(lookup(word).map(|r| r.text), row.map(|r| r.text), "{opcode:#05x}");
         assert_eq!(disasm::text(Isa::sm87(), word, 0).is_some(), row.is_some(), "{opcode:#05x}");
     }
+}
+
+/// LDG.E R4, desc[UR6][R2.64], and the same with an opcode that no row has.
+const LOAD: Word = Word::new(0x0000_0006_0204_7981, 0x000e_a220_0c1e_1900);
+const NEW: Word = Word::new(0x0000_0006_0204_79fd, 0x000e_a220_0c1e_1900);
+
+#[test]
+fn a_new_row_is_decoded_printed_and_refused_as_its_template_says() {
+    let isa = Isa::new([&*Box::leak(Box::new(Row { base: 0x1fd, ..*lookup(LOAD).expect("LDG") }))]);
+    assert_eq!(Isa::sm87().legal(NEW).expect_err("no row has this opcode"), Illegal::Opcode);
+    assert!(isa.legal(NEW).is_ok());
+    let text = |isa, word| disasm::text(isa, word, 0).expect("a text");
+    assert_eq!(text(&isa, NEW), text(Isa::sm87(), LOAD));
+    assert!(matches!(isa.legal(Bits::new(73, 3).with(NEW, 7)), Err(Illegal::Field(_))), "no access has this size");
 }

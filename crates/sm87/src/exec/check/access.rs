@@ -1,10 +1,10 @@
 //! The bytes that the lanes of an instruction access.
 
-use super::plan::{Shape, Space};
 use crate::exec::env::Env;
 use crate::exec::mem::WINDOW;
 use crate::exec::uop::Uop;
 use crate::exec::warp::{Warp, lanes};
+use crate::isa::memory::{Shape, Space};
 
 /// A kind of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

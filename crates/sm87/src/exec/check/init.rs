@@ -9,7 +9,6 @@
 
 use super::access::{Access, Memory};
 use super::operands::{Operands, Registers, Sort};
-use super::plan::{Shape, Space};
 use super::shadow::{ALL_BITS, Shadow, Unwritten};
 use super::trial;
 use super::written::{MADE_OF_SUCH, NEVER, Own, Pages, Together, WRITTEN, all_written, together};
@@ -19,7 +18,8 @@ use crate::exec::env::Env;
 use crate::exec::rows::REGISTER;
 use crate::exec::uop::{Flow, Handlers, Uop};
 use crate::exec::warp::{Warp, lanes};
-use crate::isa::{self, Op};
+use crate::isa;
+use crate::isa::memory::{Shape, Space};
 use crate::launch::Launch;
 use crate::word::Word;
 
@@ -294,8 +294,8 @@ impl Inspector {
             bytes.fill(WRITTEN);
         }
         let word = Word(env.image.word(u.at));
-        let exchanges = isa::lookup(word)
-            .is_some_and(|row| matches!(row.op, Op::Atom | Op::Atomg | Op::Atoms) && word.bits(87, 4) == 8);
+        let exchanges =
+            isa::lookup(word).and_then(|row| row.effects.memory()).is_some_and(|memory| memory.exchanges(word));
         if let Some(access) = found.filter(|_| !exchanges) {
             let load = Load {
                 at: u.at,

@@ -3,7 +3,7 @@
 
 use crate::exec::image::Image;
 use crate::exec::mem::Tlb;
-use crate::isa::{self, Op};
+use crate::isa;
 use crate::launch::Launch;
 use crate::word::Word;
 
@@ -60,17 +60,10 @@ fn words(image: &Image) -> impl Iterator<Item = Word> {
 
 /// Whether a program asks how much shared memory there is.
 fn finds_reserve(image: &Image) -> bool {
-    words(image).any(|word| {
-        let asks = isa::lookup(word).is_some_and(|row| matches!(row.op, Op::S2r | Op::S2ur | Op::Cs2r));
-        asks && word.bits(72, 8) == SHARED_SIZE
-    })
+    words(image).any(|word| isa::lookup(word).and_then(|row| row.special_register(word)) == Some(SHARED_SIZE))
 }
 
 /// Whether an instruction arrives at a barrier in shared memory. ATOMS.POPC.INC has the same opcode as ATOMS.ARRIVE.
 fn arrives(word: Word) -> bool {
-    isa::lookup(word).is_some_and(|row| match row.op {
-        Op::Arrives => true,
-        Op::AtomsCount | Op::AtomCount => word.bits(87, 4) == 9,
-        _ => false,
-    })
+    isa::lookup(word).and_then(|row| row.effects.memory()).is_some_and(|memory| memory.arrives(word))
 }

@@ -21,7 +21,7 @@ mod limits;
 mod memory;
 mod operands;
 mod order;
-pub(super) mod plan;
+mod plan;
 mod quick;
 mod race;
 mod relation;
@@ -39,6 +39,7 @@ use super::model;
 use super::uop::{Flow, Handlers, Uop};
 use super::warp::Warp;
 use crate::check::{Checker, Checks, Kind, Party, Place, Report};
+use crate::isa;
 use crate::launch::Launch;
 use crate::word::Word;
 use access::{Access, Span};
@@ -69,7 +70,7 @@ impl Looked {
     /// What to look at in a program.
     fn at(image: &Image, checks: Checks) -> Looked {
         let (uops, word) = (&image.uops, |at: u32| Word(image.word(at)));
-        let plan = |u: &Uop| match Plan::of(word(u.at), u) {
+        let plan = |u: &Uop| match isa::lookup(word(u.at)).map_or(Plan::Nothing, |row| Plan::of(row, word(u.at))) {
             Plan::Access(_) if !checks.memory && !checks.race && !checks.init => Plan::Nothing,
             Plan::Barrier(_) if !checks.sync && !checks.race => Plan::Nothing,
             Plan::Warpsync if !checks.sync => Plan::Nothing,

@@ -1,13 +1,13 @@
 //! The rows that an instruction reads and writes, and the registers that a program may read before it writes them.
 
-use super::plan::{Plan, Shape, Space};
+use super::plan::Plan;
 use crate::exec::dispatch::lower;
 use crate::exec::image::{Image, distance};
 use crate::exec::lower::{Lower, Pool};
 use crate::exec::rows::{self, Src};
-use crate::exec::runs;
 use crate::exec::uop::{Pred, Uop};
-use crate::isa::{self, Flow, Op};
+use crate::isa::memory::{Shape, Space};
+use crate::isa::{self, Does, End, Flow, Row};
 use crate::word::Word;
 use std::ops::Range;
 
@@ -33,48 +33,41 @@ pub(crate) struct Operands {
     pub reads: [(u16, u8); 3],
     /// The first row that is written, and the number of rows.
     pub writes: (u16, u8),
-    /// Whether it compares numbers: it is then tried with numbers that are equal, too.
-    pub compares: bool,
-    /// Whether it moves parts of registers about, which is no use of them.
-    pub moves: bool,
-    /// Whether it combines the bits of registers, each for itself.
-    pub logic: bool,
-    /// Whether it writes every predicate.
-    pub all_predicates: bool,
+    /// What it does, if it can be executed.
+    pub does: Option<Does>,
 }
 
-/// The rows of sources of tensor cores, and of wide ones.
-const TENSOR: u8 = 4;
-const WIDE: u8 = 2;
+/// The registers of a 64-bit address.
+const PAIR: u8 = 2;
 
 impl Operands {
     /// The operands of the instruction at a place. What cannot be executed has none.
-    fn of(word: Word, at: u32, pool: &mut Pool, u: &Uop) -> Operands {
-        let Some(row) = isa::lookup(word) else { return Operands::default() };
+    fn of(row: &Row, word: Word, at: u32, pool: &mut Pool, u: &Uop) -> Operands {
         let mut l = Lower::new(word, Some(row), at, pool);
         if lower(row.op, &mut l).is_err() {
             return Operands::default();
         }
-        // The bits of a destination are zero, which is R0, where an instruction has none.
-        let has = ["{d}", "{dz}", "{ud}"].iter().any(|name| row.text.contains(name));
-        let writes = if has { (l.written.start as u16, l.written.len() as u8) } else { (0, 0) };
-        let sort = match Plan::of(word, u) {
-            Plan::Access(_) => Sort::Access,
-            _ if matches!(row.flow, Flow::Jump(_) | Flow::Conditional(_) | Flow::Ends | Flow::Call(_)) => Sort::Control,
-            _ if is_pure(row.op) => Sort::Pure,
-            _ => Sort::Other,
+        let (effects, plan) = (&row.effects, Plan::of(row, word));
+        let writes = if row.has_destination { (l.written.start as u16, l.written.len() as u8) } else { (0, 0) };
+        let sort = match row.flow {
+            _ if matches!(plan, Plan::Access(_)) => Sort::Access,
+            Flow::Jump(_) | Flow::Conditional(_) | Flow::Ends(_) | Flow::Call(_) => Sort::Control,
+            Flow::Next | Flow::Meets(_) if effects.pure => Sort::Pure,
+            Flow::Next | Flow::Meets(_) => Sort::Other,
         };
-        let reads = match Plan::of(word, u) {
+        let reads = match plan {
             Plan::Access(shape) => accessed(u, shape),
-            _ => widths(row.op).map_or([(0, 0); 3], |widths| {
+            _ => {
                 let sources = [u.a, u.b, u.c];
-                std::array::from_fn(|i| own(sources[i], widths[i]))
-            }),
+                std::array::from_fn(|i| own(sources[i], effects.sources[i]))
+            }
         };
-        let compares = matches!(row.op, Op::Isetp | Op::Fsetp | Op::Dsetp | Op::Hsetp2 | Op::Fset | Op::Hset2);
-        let moves = matches!(row.op, Op::Prmt | Op::Movm);
-        let logic = row.op == Op::Lop3;
-        Operands { sort, reads, writes, compares, moves, logic, all_predicates: row.op == Op::R2p }
+        Operands { sort, reads, writes, does: Some(effects.does) }
+    }
+
+    /// Whether it does this.
+    pub(crate) fn is(&self, does: Does) -> bool {
+        self.does == Some(does)
     }
 
     /// All rows that are read.
@@ -93,41 +86,21 @@ impl Operands {
     }
 }
 
-/// Whether an operation can be tried with other values.
-fn is_pure(op: Op) -> bool {
-    let is_tensor = matches!(op, Op::Hmma | Op::Imma | Op::Bmma | Op::Dmma | Op::Movm);
-    is_tensor || runs::computes(op) && !matches!(op, Op::P2r | Op::R2p | Op::Uldc)
-}
-
-/// The number of rows of each source. An operation that has nothing in these places has no widths.
-fn widths(op: Op) -> Option<[u8; 3]> {
-    use Op::*;
-    Some(match op {
-        Hmma | Imma | Bmma | Dmma => [TENSOR; 3],
-        Dmul | Dadd | Dsetp | Dfma => [WIDE; 3],
-        ImadWide => [1, 1, WIDE],
-        F2f | F2i | I2f | Frnd | Match => [WIDE, 1, 1],
-        CallAbsoluteRegister | CallRegister | Ret | Brx => [WIDE, 1, 1],
-        Nop | Depbar | Cctl | Membar | Errbar | Ldgdepbar | Pmtrig | Exit | Bra | Bssy | Bsync => return None,
-        _ => [1; 3],
-    })
-}
-
 /// A source, if it is in the warp's own file and not always zero.
 fn own(s: Src, count: u8) -> (u16, u8) {
-    if s.space() != 0 || s == Src::reg(255) { (0, 0) } else { ((s.own() / 32) as u16, count) }
+    if count == 0 || s.space() != 0 || s == Src::reg(255) { (0, 0) } else { ((s.own() / 32) as u16, count) }
 }
 
 /// The sources of an instruction that accesses memory: its address, what it stores, and an address that all lanes share.
 fn accessed(u: &Uop, shape: Shape) -> [(u16, u8); 3] {
     let words = shape.len.div_ceil(4) as u8;
-    let pair = if super::access::is_pair(u) { WIDE } else { 1 };
+    let pair = if super::access::is_pair(u) { PAIR } else { 1 };
     let stored = match shape {
         Shape { space: Space::Copy, .. } => 1,
         Shape { writes: true, .. } => words,
         _ => 0,
     };
-    let last = if shape.swaps { words } else { WIDE };
+    let last = if shape.swaps { words } else { PAIR };
     [own(u.a, pair), own(u.b, stored), own(u.c, last)]
 }
 
@@ -186,7 +159,10 @@ pub(crate) struct Program {
 impl Program {
     pub(crate) fn of(image: &Image) -> Program {
         let mut pool = image.pool.clone();
-        let of = |at: u32| Operands::of(Word(image.word(at)), at, &mut pool, &image.uops[at as usize]);
+        let of = |at: u32| {
+            let (word, u) = (Word(image.word(at)), &image.uops[at as usize]);
+            isa::lookup(word).map_or_else(Operands::default, |row| Operands::of(row, word, at, &mut pool, u))
+        };
         let mut program = Program { operands: (0..image.len()).map(of).collect(), unwritten: Registers::default() };
         program.unwritten = program.read_first(image);
         program
@@ -220,17 +196,17 @@ impl Program {
             let Some(of) = isa::lookup(word) else { return Fate::Read };
             let target = distance(of, word).map(|far| at + far);
             let mut overwritten = operands.written().contains(&row);
-            match (of.flow, of.op, target) {
+            match (of.flow, target) {
                 _ if operands.rows().any(|read| read == row) => return Fate::Read,
-                (Flow::Call(_), _, Some(target)) if calls > 0 => match self.fate(image, target, row, calls - 1) {
+                (Flow::Call(_), Some(target)) if calls > 0 => match self.fate(image, target, row, calls - 1) {
                     Fate::Read => return Fate::Read,
                     Fate::Kept => {}
                     Fate::Gone => overwritten = true,
                 },
-                (Flow::Call(_), ..) => return Fate::Read,
-                (Flow::Jump(_) | Flow::Conditional(_), _, Some(target)) => todo.push(target),
-                (Flow::Ends, Op::Ret, _) => fate = Fate::Kept,
-                (Flow::Ends, op, _) if op != Op::Exit => return Fate::Read,
+                (Flow::Call(_), _) => return Fate::Read,
+                (Flow::Jump(_) | Flow::Conditional(_), Some(target)) => todo.push(target),
+                (Flow::Ends(End::Return), _) => fate = Fate::Kept,
+                (Flow::Ends(End::Indirect), _) => return Fate::Read,
                 _ => {}
             }
             let always = image.uops[at as usize].guard == Pred::TRUE;
@@ -279,6 +255,7 @@ impl Program {
 mod tests {
     use super::*;
     use crate::exec::image;
+    use crate::isa::Effects;
 
     /// The program of these words. The first has a condition that no lane needs to meet.
     fn program(words: &[Word]) -> Program {
@@ -305,6 +282,25 @@ mod tests {
         assert!(program.at(1).written().eq([rows::REGISTER as usize]));
         assert_eq!([0, 1, 2, 3].map(|at| program.at(at).sort), [Sort::Other, Sort::Pure, Sort::Pure, Sort::Control]);
         assert!(program.matters(1) && program.matters(2) && !program.matters(3));
+    }
+
+    /// The row of IMAD, changed so that it compares pairs of registers, or sends control away.
+    #[test]
+    fn a_new_row_says_what_its_operands_are() {
+        let known = isa::lookup(IMAD).expect("a row");
+        let effects = Effects { does: Does::Compares, sources: [2, 1, 2], ..known.effects };
+        let of = |row: Row| {
+            let mut pool = Pool::default();
+            let u = lower(row.op, &mut Lower::new(IMAD, Some(&row), 0, &mut pool)).expect("IMAD");
+            Operands::of(&row, IMAD, 0, &mut pool, &u)
+        };
+        let new = of(Row { effects, ..*known });
+        let register = |n: u16, count: u8| (rows::REGISTER as u16 + n, count);
+        assert_eq!((new.reads, new.writes), ([register(0, 2), (0, 0), (0, 0)], register(0, 1)));
+        assert!(new.is(Does::Compares) && new.sort == Sort::Pure);
+        assert_eq!(of(Row { has_destination: false, ..*known }).writes, (0, 0));
+        assert_eq!(of(Row { effects: Effects { pure: false, ..effects }, ..*known }).sort, Sort::Other);
+        assert_eq!(of(Row { flow: Flow::Ends(End::Indirect), ..*known }).sort, Sort::Control);
     }
 
     #[test]

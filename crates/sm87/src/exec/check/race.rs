@@ -6,7 +6,6 @@
 use super::access::{Access, Memory, Span};
 use super::cells::{Cell, Cells, Event, Events, Mark, WORDS};
 use super::order::{Order, Times, WARPS, join};
-use super::plan::{Shape, Space};
 use super::quick::Quick;
 use super::relation::{Now, before};
 use super::stored::{Place, Stored, holds};
@@ -17,6 +16,7 @@ use crate::exec::env::Env;
 use crate::exec::image::Image;
 use crate::exec::uop::Uop;
 use crate::exec::warp::Warp;
+use crate::isa::memory::{Shape, Space};
 use std::sync::Arc;
 
 /// What was told through a word of global memory.
@@ -268,7 +268,7 @@ impl Inspector {
             cta: races.cta,
             since: races.execution,
             warp: w.index as u8,
-            strong: shape.atomic || shape.strong,
+            strong: shape.strong,
             ..Event::default()
         };
         let is_plain_load = !shape.writes && !event.strong;

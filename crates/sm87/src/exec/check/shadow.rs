@@ -4,6 +4,7 @@ use super::operands::{Operands, Registers};
 use crate::exec::rows;
 use crate::exec::uop::Uop;
 use crate::exec::warp::lanes as each;
+use crate::isa::Does;
 
 /// The rows of a warp.
 const ROWS: usize = rows::REGISTER as usize + 256 + 4;
@@ -89,7 +90,7 @@ impl Shadow {
         for p in [u.pd, u.pe] {
             self.predicates[usize::from(p)].forget(if p >= rows::pred::UNIFORM { u32::MAX } else { exec });
         }
-        if operands.all_predicates {
+        if operands.is(Does::SetsPredicates) {
             self.predicates.iter_mut().for_each(|p| p.forget(exec));
         }
     }

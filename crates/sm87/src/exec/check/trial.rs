@@ -8,6 +8,7 @@ use crate::exec::env::Env;
 use crate::exec::rows::{REGISTER, Src, pred};
 use crate::exec::uop::{Flow, Handler, Uop};
 use crate::exec::warp::{Warp, lanes};
+use crate::isa::Does;
 
 /// Values of all kinds: zero, all ones and no number, a large positive one and a small negative one.
 const VALUES: [u32; 4] = [0, u32::MAX, 0x7f7f_7b01, 0x8000_8400];
@@ -69,15 +70,17 @@ pub(super) unsafe fn execute(
     let mixes = operands.rows().any(|row| row >= REGISTER as usize && !is_source(row));
     let merges = match () {
         // What has had bits cut out gets those of another register: a field of a structure is set.
-        () if operands.logic && mixes && sources.iter().any(|(_, of)| is_part(of, exec)) => Merges::Bits,
-        () if operands.moves || mixes => Merges::Bytes,
+        () if operands.is(Does::CombinesBits) && mixes && sources.iter().any(|(_, of)| is_part(of, exec)) => {
+            Merges::Bits
+        }
+        () if operands.is(Does::Moves) || mixes => Merges::Bytes,
         () => Merges::No,
     };
     for (i, row) in operands.written().enumerate() {
         let own = if row < REGISTER as usize { u32::MAX } else { exec };
         let tried = outcomes.as_deref();
         let (differ, copied, bits) = tried.map_or((0, 0, [0; 32]), |tried| compare(tried, i, sources.len(), merges));
-        let copied = if operands.moves { u32::MAX } else { copied };
+        let copied = if operands.is(Does::Moves) { u32::MAX } else { copied };
         shadow.rows[row].note(differ & own, made(differ) | differ & !copied, &bits, origin);
         shadow.rows[row].note(doubtful, doubtful, &ALL_BITS, origin);
     }
@@ -121,7 +124,7 @@ unsafe fn outcomes(
     let before_predicates = w.preds;
     let written = operands.written().len();
     let is_source = |row: usize| sources.iter().any(|(source, _)| *source == row);
-    let equal = operands.rows().find(|row| operands.compares && !is_source(*row));
+    let equal = operands.rows().find(|row| operands.is(Does::Compares) && !is_source(*row));
     let equal = [u.a, u.b].into_iter().find(|s| s.space() != 0).or(equal.map(Src::nth)).map_or([0; 32], |s| w.row(s));
     let mut outcomes = Vec::with_capacity(TRIALS);
     for trial in 0..TRIALS {

@@ -23,12 +23,13 @@ mod world;
 pub(crate) use world::World;
 
 use super::check::access::{self, Access, Addresses, Memory};
-use super::check::plan::{Shape, Space};
 use super::env::Env;
 use super::image::{Fetch, Image};
 use super::ops::barrier;
 use super::uop::{Flow, Handlers, Uop};
 use super::warp::{Warp, lanes};
+use crate::isa;
+use crate::isa::memory::{Shape, Space};
 use crate::model::Unit;
 use memory::{Lines, Touch, Way};
 use parking_lot::Mutex;
@@ -50,7 +51,7 @@ pub(crate) struct Metered {
 pub(crate) fn metered(image: &Image, fetch: &mut Fetch<'_>) -> Image {
     let first = -i64::from(image.entry);
     let word = |at: u32| fetch(first + i64::from(at)).unwrap_or_default();
-    let steps: Vec<_> = (0..image.len()).map(word).zip(&image.uops).map(|(word, u)| Step::of(word, u)).collect();
+    let steps: Vec<_> = (0..image.len()).map(word).map(|word| Step::of(isa::lookup(word), word)).collect();
     with(image, Arc::new(Segments::new(&steps, &image.targets())))
 }
 
@@ -259,7 +260,7 @@ impl Meter {
             return Touch::default();
         }
         let copies = shape.space == Space::Copy;
-        let way = Way { writes: shape.writes && !copies, passes_l1: shape.strong || shape.atomic };
+        let way = Way { writes: shape.writes && !copies, passes_l1: shape.strong };
         let mut world = self.world.lock();
         let Some((behind, l1)) = world.memory(self.sm) else { return Touch::default() };
         memory::global(behind, l1, &self.lines, way)

@@ -1,9 +1,9 @@
 //! What the model must know of an instruction, read once when a launch is prepared.
 
 use super::table::{self, SCHEDULERS};
-use crate::exec::check::plan::{Plan, Shape};
-use crate::exec::uop::Uop;
-use crate::isa::{self, Flow, Op, Row};
+use crate::isa::cost::Class;
+use crate::isa::memory::Shape;
+use crate::isa::{Datapath, Does, Flow, Row};
 use crate::model::Unit;
 use crate::word::Word;
 
@@ -63,11 +63,9 @@ impl Step {
         kind: Kind::Plain,
     };
 
-    /// The instruction `word`, with its scheduling bits (docs/hardware/sm87-instruction-word.md#scheduling-bits). `u` is its
-    /// micro-op.
-    pub(super) fn of(word: Word, u: &Uop) -> Step {
+    /// The instruction `word`, with its scheduling bits (docs/hardware/sm87-instruction-word.md#scheduling-bits).
+    pub(super) fn of(row: Option<&Row>, word: Word) -> Step {
         let field = |lo, len| word.bits(lo, len) as u8;
-        let row = isa::lookup(word);
         let (unit, cost, latency) = row.map_or((Unit::Issue, 1, 4), |row| costs(row, word));
         Step {
             stall: field(105, 4).max(1),
@@ -78,54 +76,73 @@ impl Step {
             cost,
             latency,
             transfers: row.is_none_or(|row| row.flow != Flow::Next),
-            kind: row.map_or(Kind::Plain, |row| kind(row, word, u)),
+            kind: row.map_or(Kind::Plain, |row| kind(row, word)),
         }
     }
 }
 
-fn kind(row: &Row, word: Word, u: &Uop) -> Kind {
-    match (row.op, Plan::of(word.unscheduled(), u)) {
-        (Op::Ldgdepbar, _) => Kind::Group,
-        (Op::Depbar, _) => Kind::Depends { scoreboard: word.bits(44, 3) as u8, but: word.bits(38, 6) as u8 },
-        (_, Plan::Access(shape)) => Kind::Access(shape),
-        (_, Plan::Barrier(_)) => Kind::Barrier,
+fn kind(row: &Row, word: Word) -> Kind {
+    match row.effects.does {
+        Does::Groups => Kind::Group,
+        Does::Awaits { scoreboard, but } => {
+            Kind::Depends { scoreboard: scoreboard.of(word) as u8, but: but.of(word) as u8 }
+        }
+        Does::Accesses(memory) => Kind::Access(memory.shape(word)),
+        Does::Meets(_) => Kind::Barrier,
         _ => Kind::Plain,
     }
 }
 
 /// The unit of an instruction, how long it is busy, and the latency.
 fn costs(row: &Row, word: Word) -> (Unit, u16, u16) {
-    if let Some((products, rate)) = matrix(row.op, word) {
-        let busy = products * SCHEDULERS as u32 / rate;
+    let class = row.effects.class;
+    if let Class::Matrix(matrix) = class {
+        let busy = matrix.products(word) * SCHEDULERS as u32 / table::products(matrix.elements(word));
         return (Unit::Tensor, busy.max(1) as u16, table::MATRIX.max(busy) as u16);
     }
-    let class = table::class_of(row);
-    let parts = if class.unit == Unit::LoadStore { 1 } else { SCHEDULERS as u32 };
-    let busy = (LANES * parts / class.lanes).max(1);
-    (class.unit, busy as u16, class.latency.max(busy) as u16)
+    let is_elsewhere = row.datapath == Datapath::Uniform && class != Class::Slot;
+    let figures = if is_elsewhere { table::UNIFORM } else { table::figures_of(class) };
+    let parts = if figures.unit == Unit::LoadStore { 1 } else { SCHEDULERS as u32 };
+    let busy = (LANES * parts / figures.lanes).max(1);
+    (figures.unit, busy as u16, figures.latency.max(busy) as u16)
 }
 
-/// The products that a matrix instruction adds, and how many of them an SM adds in a cycle. A sparse matrix has half of the
-/// products.
-fn matrix(op: Op, word: Word) -> Option<(u32, u32)> {
-    let pick = |shapes: &[[u32; 3]], at: u32| shapes.get(at as usize).map_or(0, |shape| shape.iter().product::<u32>());
-    let shape = |shapes: &[[u32; 3]], low: u32, high: (u32, u32)| {
-        pick(shapes, word.bits(low, 1) | word.bits(high.0, high.1) << 1)
-    };
-    let dense = |products: u32, sparse: bool| if sparse { products / 2 } else { products };
-    Some(match op {
-        Op::Hmma => {
-            let products = shape(&[[16, 8, 8], [16, 8, 16], [16, 8, 4], [16, 8, 32]], 75, (78, 1));
-            let rate = if word.bits(82, 2) == 2 { table::TF32 } else { table::HALVES };
-            (dense(products, word.bit(73)), rate)
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::isa::cost::{Elements, Matrix};
+    use crate::isa::memory::{Access, Memory, Size, Space};
+    use crate::isa::{self, Bits, Effects, ROWS};
+
+    #[test]
+    fn a_new_row_costs_what_its_class_says() {
+        let word = Word::new(0x0000_0005_0002_7202, 0x000f_e200_0000_0f00);
+        let known = isa::lookup(word).expect("MOV");
+        let step = |effects| Step::of(Some(&Row { effects, ..*known }), word);
+        let of_class = |class| step(Effects { class, ..known.effects });
+        let cost = |step: Step| (step.unit, step.cost, step.latency);
+        assert_eq!(cost(of_class(Class::Double)), (Unit::Double, 64, 64));
+        assert_eq!(cost(of_class(Class::Slot)), (Unit::Issue, 1, 4));
+        let bits = Bits::new(0, 1);
+        let (shapes, elements) = (&[[16, 8, 16], [16, 8, 32]], Elements::Bytes);
+        let matrix = Matrix { shapes, shape: [Bits::new(1, 1), bits], sparse: None, elements, otherwise: None };
+        assert_eq!(cost(of_class(Class::Matrix(matrix))), (Unit::Tensor, 8, 33), "bit 1 of MOV's opcode is set");
+        let memory = Memory { space: Space::Global, access: Access::Load, size: Size::Bytes(4), order: None };
+        let does = |does| step(Effects { does, ..known.effects }).kind;
+        assert_eq!(does(Does::Accesses(memory)), Kind::Access(memory.shape(word)));
+        assert_eq!(
+            (does(Does::Groups), does(Does::Meets(0)), does(Does::Computes)),
+            (Kind::Group, Kind::Barrier, Kind::Plain)
+        );
+        let awaits = Does::Awaits { scoreboard: Bits::new(1, 1), but: Bits::new(9, 1) };
+        assert_eq!(does(awaits), Kind::Depends { scoreboard: 1, but: 1 });
+    }
+
+    #[test]
+    fn only_the_control_of_the_uniform_datapath_has_a_class_of_its_own() {
+        for row in ROWS.iter().filter(|row| row.datapath == Datapath::Uniform) {
+            let word = Word::new(u64::from(row.base), 0);
+            assert_eq!(costs(row, word).0, Unit::Uniform, "{}", row.name);
         }
-        Op::Imma => {
-            let shapes = [[8, 8, 16], [0; 3], [8, 8, 32], [0; 3], [16, 8, 16], [16, 8, 32], [16, 8, 64], [16, 8, 128]];
-            let rate = if word.bit(83) { table::NIBBLES } else { table::BYTES };
-            (dense(shape(&shapes, 75, (85, 2)), word.bit(72)), rate)
-        }
-        Op::Bmma => (pick(&[[8, 8, 128], [16, 8, 128], [16, 8, 256]], word.bits(75, 2)), table::BITS),
-        Op::Dmma => (8 * 8 * 4, table::DOUBLES),
-        _ => return None,
-    })
+    }
 }

@@ -4,7 +4,7 @@
 //! of compute capability 8.6: the guide has none for 8.7, whose SM has as many lanes for single precision (2048 lanes of 16
 //! SMs). "Paper" is arXiv 2208.11174, which measured an A100.
 
-use crate::isa::{Datapath, Op, Row};
+use crate::isa::cost::{Class, Elements};
 use crate::model::Unit;
 
 /// The schedulers of an SM. Each has a quarter of the lanes.
@@ -39,111 +39,78 @@ pub(super) const DRAM: u32 = 290;
 /// The cycles until an instruction with a scoreboard has read its operands. Assumed.
 pub(super) const READ: u32 = 12;
 
-/// Instructions that use the same lanes.
-pub(super) struct Class {
+/// What instructions of one class cost.
+pub(super) struct Figures {
     pub unit: Unit,
     /// The results per cycle and SM.
     pub lanes: u32,
     /// The cycles until the result is there, for instructions that set a scoreboard.
     pub latency: u32,
-    ops: &'static [Op],
 }
 
-const fn class(unit: Unit, lanes: u32, latency: u32, ops: &'static [Op]) -> Class {
-    Class { unit, lanes, latency, ops }
+const fn figures(unit: Unit, lanes: u32, latency: u32) -> Figures {
+    Figures { unit, lanes, latency }
 }
 
-use Op::*;
+/// The figures of a class. Those of matrices also depend on their elements: see [`products`].
+pub(super) fn figures_of(class: Class) -> Figures {
+    match class {
+        // Guide: 32-bit floating-point add, multiply, multiply-add.
+        Class::Single => figures(Unit::Single, 128, 4),
+        // Guide: 32-bit integer multiply, multiply-add. Paper: they run on the lanes of FMA, not on those of integers.
+        Class::Product => figures(Unit::Multiply, 64, 4),
+        // Guide: 16-bit floating-point add, multiply, multiply-add has 128 results, which are 64 pairs.
+        Class::Half => figures(Unit::Half, 64, 4),
+        // Guide: 64-bit floating-point add, multiply, multiply-add. The latency is assumed.
+        Class::Double => figures(Unit::Double, 2, 40),
+        // Guide: reciprocal, square root, logarithm, exponential, sine. Paper: up to 18 cycles.
+        Class::Function => figures(Unit::Special, 16, 18),
+        // Guide: bit reverse, leading zeros, population count. The latency is assumed to be that of MUFU.
+        Class::BitCount => figures(Unit::Special, 16, 18),
+        // Guide: type conversions (64 for 8.6). The latency is assumed to be that of MUFU.
+        Class::Conversion => figures(Unit::Special, 64, 18),
+        // Guide: warp shuffle. It passes through the crossbar of shared memory; the latency is assumed to be the same.
+        Class::Shuffle => figures(Unit::LoadStore, 32, SHARED_LOAD),
+        // Guide: warp reduce and match. The latency is assumed.
+        Class::Reduction => figures(Unit::Special, 16, SHARED_LOAD),
+        // Not in the guide: special registers, and constants at an address that is computed. Assumed.
+        Class::SpecialRegister => figures(Unit::Special, 16, SHARED_LOAD),
+        Class::Constant => figures(Unit::LoadStore, 32, L1_HIT),
+        // Lines and banks are counted when the addresses are known: see `memory`.
+        Class::Memory => figures(Unit::LoadStore, 32, L1_HIT),
+        Class::Matrix(_) => figures(Unit::Tensor, 32, MATRIX),
+        // They use a slot of the scheduler, and nothing else that is modelled.
+        Class::Slot => figures(Unit::Issue, 128, 4),
+        // Guide: integer add, compare, minimum, shift and logic have 64 results; moves, selections and votes are not in it or have
+        // the same.
+        Class::Integer => figures(Unit::Integer, 64, 4),
+    }
+}
 
-/// Every class but the last one, which has all other instructions.
-static CLASSES: [Class; 13] = [
-    // Guide: 32-bit floating-point add, multiply, multiply-add.
-    class(Unit::Single, 128, 4, &[Fadd, Fmul, Ffma]),
-    // Guide: 32-bit integer multiply, multiply-add. Paper: they run on the lanes of FMA, not on those of integers.
-    class(Unit::Multiply, 64, 4, &[Imad, ImadWide, ImadHi, Idp]),
-    // Guide: 16-bit floating-point add, multiply, multiply-add has 128 results, which are 64 pairs.
-    class(Unit::Half, 64, 4, &[Hadd2, Hfma2, Hmul2, Hset2, Hsetp2, Hfma2Mma, Hmnmx2]),
-    // Guide: 64-bit floating-point add, multiply, multiply-add. The latency is assumed.
-    class(Unit::Double, 2, 40, &[Dmul, Dadd, Dsetp, Dfma]),
-    // Guide: reciprocal, square root, logarithm, exponential, sine. Paper: up to 18 cycles.
-    class(Unit::Special, 16, 18, &[Mufu]),
-    // Guide: bit reverse, leading zeros, population count. The latency is assumed to be that of MUFU.
-    class(Unit::Special, 16, 18, &[Brev, Flo, Popc]),
-    // Guide: type conversions (64 for 8.6). The latency is assumed to be that of MUFU.
-    class(Unit::Special, 64, 18, &[F2f, F2i, I2f, I2i, Frnd, F2ip, I2fp, I2ip, F2fp]),
-    // Guide: warp shuffle. It passes through the crossbar of shared memory; the latency is assumed to be the same.
-    class(Unit::LoadStore, 32, SHARED_LOAD, &[Shfl, Movm]),
-    // Guide: warp reduce and match. The latency is assumed.
-    class(Unit::Special, 16, SHARED_LOAD, &[Redux, Match]),
-    // Not in the guide: special registers, and constants at an address that is computed. Assumed.
-    class(Unit::Special, 16, SHARED_LOAD, &[S2r, S2ur, R2ur, Cs2r, B2r]),
-    class(Unit::LoadStore, 32, L1_HIT, &[Ldc]),
-    // Lines and banks are counted when the addresses are known: see `memory`.
-    class(
-        Unit::LoadStore,
-        32,
-        L1_HIT,
-        &[
-            Ld, Ldg, Ldl, Lds, Ldsm, St, Stg, Stl, Sts, Ldgsts, Atom, AtomCas, AtomCount, Atoms, AtomsCas, AtomsCount,
-            Atomg, AtomgCas, Red, Arrives,
-        ],
-    ),
-    // They use a slot of the scheduler, and nothing else that is modelled.
-    class(
-        Unit::Issue,
-        128,
-        4,
-        &[
-            Nop,
-            Depbar,
-            Ldgdepbar,
-            Bar,
-            Bsync,
-            Bssy,
-            Break,
-            Bra,
-            BraUniform,
-            Brx,
-            Exit,
-            Ret,
-            Call,
-            CallAbsolute,
-            CallAbsoluteRegister,
-            CallRegister,
-            Warpsync,
-            Yield,
-            Membar,
-            Errbar,
-            Cctl,
-            Nanosleep,
-            Pmtrig,
-            Bpt,
-        ],
-    ),
-];
-
-/// Guide: integer add, compare, minimum, shift and logic have 64 results; moves, selections and votes are not in it or have the
-/// same.
-static OTHERS: Class = class(Unit::Integer, 64, 4, &[]);
 /// The uniform datapath has one lane for a scheduler. That an instruction takes two cycles is assumed.
-static UNIFORM: Class = class(Unit::Uniform, 64, 12, &[]);
+pub(super) const UNIFORM: Figures = figures(Unit::Uniform, 64, 12);
 
-/// The class of an instruction that is no matrix instruction.
-pub(super) fn class_of(row: &Row) -> &'static Class {
-    let vector = row.datapath == Datapath::Vector && !matches!(row.op, Uldc | UldcIndexed);
-    let found = CLASSES.iter().find(|class| class.ops.contains(&row.op));
-    if vector { found.unwrap_or(&OTHERS) } else { found.filter(|class| class.unit == Unit::Issue).unwrap_or(&UNIFORM) }
+/// The products that the matrix units of an SM add in a cycle.
+pub(super) fn products(elements: Elements) -> u32 {
+    match elements {
+        Elements::Halves => HALVES,
+        Elements::Tf32 => TF32,
+        Elements::Doubles => DOUBLES,
+        Elements::Bytes => BYTES,
+        Elements::Nibbles => NIBBLES,
+        Elements::Bits => BITS,
+    }
 }
 
 /// Products of elements that the matrix units of an SM add in a cycle. Halves: paper, table III: HMMA.16816 has 2048 products in
 /// 8 cycles of a quarter. The others as in the A100 whitepaper: TF32 a half of it, bytes twice and 4 bits four times, bits 16
 /// times as many. Orin has the same for bytes: 85 TOPS of 16 SMs at 1.3 GHz.
-pub(super) const HALVES: u32 = 1024;
-pub(super) const TF32: u32 = 512;
-pub(super) const BYTES: u32 = 2048;
-pub(super) const NIBBLES: u32 = 4096;
-pub(super) const BITS: u32 = 16384;
+const HALVES: u32 = 1024;
+const TF32: u32 = 512;
+const BYTES: u32 = 2048;
+const NIBBLES: u32 = 4096;
+const BITS: u32 = 16384;
 /// DMMA has no units of its own in 8.6 (guide: 64-bit floating-point).
-pub(super) const DOUBLES: u32 = 2;
+const DOUBLES: u32 = 2;
 /// The cycles until a matrix is there, for those that set a scoreboard. Assumed.
 pub(super) const MATRIX: u32 = 33;

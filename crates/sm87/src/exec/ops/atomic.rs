@@ -9,6 +9,7 @@ use crate::exec::lower::{Lower, Refused};
 use crate::exec::rows::{Dst, Src, pred};
 use crate::exec::uop::{Flow, Handlers, Uop};
 use crate::exec::warp::{Warp, lanes};
+use crate::isa::memory::is_wide;
 use crate::num::atomic::{Atomic, Op, Type, arrive, compare_and_swap};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -74,10 +75,6 @@ fn spaces(u: &Uop) -> Spaces {
         GLOBAL_ONLY => Spaces::Global,
         _ => Spaces::Shared,
     }
-}
-
-fn is_wide(ty: u32) -> bool {
-    matches!(ty, 2 | 5 | 6)
 }
 
 fn atomic(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {

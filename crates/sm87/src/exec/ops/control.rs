@@ -9,7 +9,7 @@ use crate::exec::rows::{Dst, Src, pred};
 use crate::exec::simd::Simd;
 use crate::exec::uop::{Flow, Handlers, Pred, Uop};
 use crate::exec::warp::{Warp, lanes};
-use crate::isa::Op;
+use crate::isa::{Op, Row};
 
 /// The index in the image of the target that is `field` words after this instruction. If the target lies outside of the
 /// image, the result is the image's end, whose micro-op asks for more code.
@@ -313,10 +313,10 @@ fn prologue(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
 
 /// Gives the first BMOV of each prologue the handler that executes the whole prologue. `is_zero` says whether the immediate
 /// of an instruction is zero.
-pub(crate) fn fuse_prologues(uops: &mut [Uop], ops: &[Option<Op>], is_zero: impl Fn(usize) -> bool) {
+pub(crate) fn fuse_prologues(uops: &mut [Uop], rows: &[Option<&Row>], is_zero: impl Fn(usize) -> bool) {
     for at in 0..uops.len().saturating_sub(PROLOGUE) {
-        if ops[at] == Some(Op::BmovImmediate)
-            && is_prologue(&uops[at..at + PROLOGUE], &ops[at..at + PROLOGUE])
+        if is(rows[at], Op::BmovImmediate)
+            && is_prologue(&uops[at..at + PROLOGUE], &rows[at..at + PROLOGUE])
             && is_zero(at + PROLOGUE - 1)
         {
             uops[at].run = Handlers::all(prologue);
@@ -324,13 +324,17 @@ pub(crate) fn fuse_prologues(uops: &mut [Uop], ops: &[Option<Op>], is_zero: impl
     }
 }
 
-fn is_prologue(uops: &[Uop], ops: &[Option<Op>]) -> bool {
+fn is(row: Option<&Row>, op: Op) -> bool {
+    row.is_some_and(|row| row.op == op)
+}
+
+fn is_prologue(uops: &[Uop], rows: &[Option<&Row>]) -> bool {
     let place = |n: usize| Dst::barrier(n.min(15) as u8);
     let moves = |n: usize| {
         let from = Src::barrier(n.max(1) as u8 - 1);
-        ops[n] == Some(Op::BmovBetween) && uops[n].a == from && uops[n].mods != 0
+        is(rows[n], Op::BmovBetween) && uops[n].a == from && uops[n].mods != 0
     };
-    let sets = |n: usize| ops[n] == Some(Op::BmovImmediate);
+    let sets = |n: usize| is(rows[n], Op::BmovImmediate);
     (0..PROLOGUE).all(|n| {
         let right = if n == 0 || n == PROLOGUE - 1 { sets(n) } else { moves(n) };
         right && uops[n].d == place(n) && uops[n].guard == Pred::TRUE

@@ -10,6 +10,7 @@ use crate::exec::several::{Results, Several, Sources, several};
 use crate::exec::simd::Simd;
 use crate::exec::uop::{Flow, Handlers, Uop};
 use crate::exec::warp::{Warp, lanes};
+use crate::isa::memory::bytes;
 
 /// The SPA version of ga10b, in the form in which the characteristics have it. The SM version is 8.7.
 const SPA_VERSION: u32 = 8 << 8 | 6;
@@ -170,17 +171,6 @@ pub(crate) fn words(size: u32) -> Option<u8> {
         5 => Some(2),
         6 => Some(4),
         _ => None,
-    }
-}
-
-/// The number of bytes that a size field stands for. It is also the alignment.
-pub(crate) const fn bytes(size: u32) -> u32 {
-    match size {
-        0 | 1 => 1,
-        2 | 3 => 2,
-        5 => 8,
-        6 => 16,
-        _ => 4,
     }
 }
 

@@ -1,11 +1,11 @@
 //! Accesses in which all lanes use one block of memory. They are executed for all lanes together.
 #![allow(unsafe_code)]
 
-use super::super::special::bytes;
 use super::{deposit, extend, fetch};
 use crate::exec::simd::{Simd, part};
 use crate::exec::uop::Uop;
 use crate::exec::warp::{Warp, lanes};
+use crate::isa::memory::bytes;
 
 /// How the lanes of an access lie in the block of memory that contains them.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -1,12 +1,12 @@
 //! LDGSTS copies from global to shared memory (docs/hardware/sm87-memory.md#ldgsts-zfill).
 #![allow(unsafe_code)]
 
-use super::super::special::bytes;
 use super::{PAIR, SIZE, global_address, misaligned, missed, out_of_range, size, uniform_offset};
 use crate::exec::env::Env;
 use crate::exec::lower::{Lower, Refused};
 use crate::exec::uop::{Flow, Handlers, Uop};
 use crate::exec::warp::{Warp, lanes};
+use crate::isa::memory::bytes;
 use tegra_mm::Access;
 
 /// The flag of `mods` that says that the low bits of the global address give the number of bytes that become zeros, at

@@ -1,7 +1,6 @@
 //! LD and ST, whose addresses may lie in any memory space, and QSPC, which asks in which space an address lies.
 #![allow(unsafe_code)]
 
-use super::super::special::bytes;
 use super::global::load_predicate;
 use super::local::local_lane;
 use super::{
@@ -13,6 +12,7 @@ use crate::exec::lower::{Lower, Refused};
 use crate::exec::mem::WINDOW;
 use crate::exec::uop::{Flow, Handlers, Uop};
 use crate::exec::warp::{Warp, lanes};
+use crate::isa::memory::bytes;
 use tegra_mm::Access;
 
 /// The flag of `aux` that marks a store.

@@ -1,7 +1,6 @@
 //! LDG and STG.
 #![allow(unsafe_code)]
 
-use super::super::special::bytes;
 use super::block::{Bounds, Layout, Numbers, Places, arrange, load_block, load_rows, store_block};
 use super::{PAIR, deposit, fetch, global_address, misaligned, missed, offset24, pair_bit, size, uniform_offset, zero};
 use crate::exec::alu::{self, Whole};
@@ -13,6 +12,7 @@ use crate::exec::rows::pred;
 use crate::exec::simd::Simd;
 use crate::exec::uop::{Flow, Pred, Uop};
 use crate::exec::warp::{Warp, lanes};
+use crate::isa::memory::bytes;
 use tegra_mm::Access;
 
 /// Where the memory of an access is that lies in one extent.

@@ -1,13 +1,14 @@
 //! LDL and STL.
 #![allow(unsafe_code)]
 
-use super::super::special::{bytes, extend};
+use super::super::special::extend;
 use super::{SIZE, misaligned, offset24, out_of_range, size};
 use crate::exec::env::Env;
 use crate::exec::lower::{Lower, Refused};
 use crate::exec::rows::Src;
 use crate::exec::uop::{Flow, Handlers, Uop};
 use crate::exec::warp::{Warp, lanes};
+use crate::isa::memory::bytes;
 
 /// The access of one lane. The address is in the memory of the lane's own thread.
 pub(super) fn local_lane(w: &mut Warp, env: &mut Env<'_>, u: &Uop, lane: u32, at: u32, size: u32, store: bool) -> Flow {

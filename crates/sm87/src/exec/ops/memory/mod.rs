@@ -20,13 +20,15 @@ pub(crate) use known::Known;
 pub(crate) use local::{load as load_local, store as store_local};
 pub(crate) use shared::{ldsm, load as load_shared, store as store_shared};
 
-use super::special::{bytes, extend, words};
+use super::special::{extend, words};
 use crate::exec::env::{Env, WarpError};
 use crate::exec::lower::{Lower, Refused};
 use crate::exec::mem::Miss;
 use crate::exec::rows::Src;
 use crate::exec::uop::{Flow, Uop};
 use crate::exec::warp::{Warp, lanes};
+use crate::isa::memory::{Space, bytes};
+use crate::isa::{self, Effects};
 
 /// The bits of `mods`: the size field, and then the flags.
 pub(super) const SIZE: u32 = 7;
@@ -57,13 +59,12 @@ pub(super) fn addresses(w: &Warp, u: &Uop, uniform: u64) -> [u64; 32] {
 /// The lane in `mask` whose address register leads to `va`. The result is `None` if there is no such lane: the instruction gets its
 /// address in another way, or it has already overwritten the register.
 #[cold]
-pub(crate) fn lane_of(w: &Warp, u: &Uop, name: &str, mask: u32, va: u64) -> Option<u32> {
-    let uniform = match name {
-        "LDG" | "STG" => w.get64(u.c, 0),
-        "LD" | "ST" | "LDS" | "STS" | "LDL" | "STL" => 0,
-        _ => return None,
-    };
-    let offset = (u.imm as i32 as u64).wrapping_add(uniform);
+pub(crate) fn lane_of(w: &Warp, u: &Uop, effects: &Effects, mask: u32, va: u64) -> Option<u32> {
+    let memory = effects.memory()?;
+    if !matches!(memory.access, isa::memory::Access::Load | isa::memory::Access::Store) || memory.space == Space::Rows {
+        return None;
+    }
+    let offset = (u.imm as i32 as u64).wrapping_add(w.get64(u.c, 0));
     lanes(mask).find(|&lane| {
         let register = if u.mods & PAIR != 0 { w.get64(u.a, lane) } else { w.get(u.a, lane).into() };
         let at = register.wrapping_add(offset);

@@ -1,7 +1,6 @@
 //! LDS, STS and LDSM.
 #![allow(unsafe_code)]
 
-use super::super::special::bytes;
 use super::block::{Bounds, Numbers, Places, arrange, load_block, store_block};
 use super::{misaligned, offset24, out_of_range, size};
 use crate::exec::alu::{self, Whole};
@@ -11,6 +10,7 @@ use crate::exec::rows::Src;
 use crate::exec::simd::Simd;
 use crate::exec::uop::{Flow, Handlers, Uop};
 use crate::exec::warp::{Warp, lanes};
+use crate::isa::memory::bytes;
 use crate::num::mma;
 
 /// The place in `mods` of the shift of a shared address register.
