@@ -16,22 +16,24 @@ C_TYPES = {
     "NvU64": ctypes.c_uint64, "uint64_t": ctypes.c_uint64, "int64_t": ctypes.c_int64, "int": ctypes.c_int,
     "unsigned long": ctypes.c_ulong, "size_t": ctypes.c_size_t, "uintptr_t": ctypes.c_size_t, "bool": ctypes.c_bool,
 }
-CALLBACKS = {"tegrarm_fence_callback": _ffi.FenceCallback, "tegrarm_log_callback": _ffi.LogCallback,
-             "tegrarm_printf_callback": _ffi.PrintfCallback, "tegrarm_profile_callback": _ffi.ProfileCallback}
-STRUCTS = {"tegrarm_config": _ffi.Config, "tegrarm_device_profile": _ffi.DeviceProfile,
-           "tegrarm_device_state": _ffi.DeviceState, "tegrarm_queue_options": _ffi.QueueOptions,
-           "tegrarm_profile_record": _ffi.ProfileRecord,
-           "tegrarm_fault": _ffi.Fault, "tegrarm_kernel_attributes": _ffi.KernelAttributes,
-           "tegrarm_replay_channel": _ffi.ReplayChannel, "tegrarm_replay_value": _ffi.ReplayValue}
+
+
+def declared(pattern):
+    """The classes of _ffi that belong to what the header declares with these words, by the name in C."""
+    names = re.findall(pattern, HEADER.read_text(), re.M)
+    return {name: getattr(_ffi, "".join(part.capitalize() for part in name.removeprefix("tegrarm_").split("_"))) for name in names}
+
+
+CALLBACKS, STRUCTS = declared(r"^typedef [\w ]+\(\*(\w+)\)"), declared(r"^struct (\w+) \{$")
 
 
 def prototypes():
-    """name -> (result, [argument types]) of every function the header declares, as C text."""
+    """name -> (result, [(type, name) of each argument]) of every function the header declares, as C text."""
     text = re.sub(r"/\*.*?\*/|//[^\n]*|^\s*#[^\n]*", "", HEADER.read_text(), flags=re.S | re.M)
     found = {}
     for result, name, arguments in re.findall(r"([\w][\w\s]*?[\s*]+)(\w+)\s*\(([^()]*)\)\s*;", text):
         parts = [] if arguments.strip() == "void" else [" ".join(a.split()) for a in arguments.split(",")]
-        found[name] = (result.strip(), [re.sub(r"\s*\w+$", "", p).strip() for p in parts])
+        found[name] = (result.strip(), [(re.sub(r"\s*\w+$", "", p).strip(), re.search(r"\w+$", p)[0]) for p in parts])
     return found
 
 
@@ -57,7 +59,7 @@ def test_declared_as_in_the_header(name):
     result, arguments = prototypes()[name]
     assert name in _ffi.SIGNATURES, f"{name} is exported but has no row in _ffi.SIGNATURES"
     have_result, have_arguments = _ffi.SIGNATURES[name]
-    assert have_arguments == [ctypes_of(a) for a in arguments]
+    assert list(have_arguments.items()) == [(name, ctypes_of(type_)) for type_, name in arguments]
     assert have_result == (None if result == "void" else ctypes_of(result))
 
 

@@ -40,7 +40,7 @@ class TegraGraph(GraphRunner):
         self._inputs = [(slot, *key) for key, slot in self.slots.items() if isinstance(key, tuple)]
         self._plain = [(slot, number) for slot, number, _ in self._inputs]
         self._names = [(slot, key) for key, slot in self.slots.items() if isinstance(key, str)]
-        self._submit, self._arguments = _ffi.lib().tegrarm_replay_submit, (self.replay, self._values, len(self.slots))
+        self._submit, self._arguments = _ffi.lib().tegrarm_replay_submit.unchecked, (self.replay, self._values, len(self.slots))
 
     # *** recording ***
 

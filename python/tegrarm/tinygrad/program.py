@@ -56,10 +56,10 @@ class TegraProgram:
         self._block = ctypes.create_string_buffer(first + 8 * count)
         at = ctypes.addressof(self._block)
         self._pointers = (ctypes.c_void_p * max(count, 1))(*[at + first + 8 * i for i in range(count)])
-        # These are made once, in the form that ctypes accepts.
+        # These are made once, in the form that ctypes accepts. The sizes in the block are checked when they are packed.
         self._arguments = (self.kernel, ctypes.cast(at, ctypes.POINTER(ctypes.c_uint32)),
                            ctypes.cast(at + 12, ctypes.POINTER(ctypes.c_uint32)), 0, self._pointers, count, None)
-        self._launch = _ffi.lib().tegrarm_launch
+        self._launch = _ffi.lib().tegrarm_launch.unchecked
 
     def _format(self, buffers: int) -> struct.Struct:
         """The format in which a launch with this many buffers is written. Values come after the buffers."""
