@@ -10,9 +10,11 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from . import dlpack
+from ._checked import shown, sizes, whole, within
 from .calls import call
 from .dtypes import DType, dtype
 from .exporter import Exported, Exporter
+from .items import AXES, bytes_of, is_number, one
 from .memory import Memory
 from .queues import Fence, Queue
 
@@ -20,14 +22,23 @@ if TYPE_CHECKING:
     from .device import Device
 
 Shape = tuple[int, ...]
+LARGEST = (1 << 63) - 1  # the sizes of the buffer protocol are signed
 
 
 def shape_of(shape: int | Sequence[int]) -> Shape:
     """The shape as a tuple. A single number is the shape of one axis."""
-    sizes = (shape,) if isinstance(shape, int) else tuple(int(size) for size in shape)
-    if any(size < 0 for size in sizes):
-        raise ValueError(f"an array cannot have the shape {sizes}: a size is negative")
-    return sizes
+    found = sizes(shape, AXES, "the shape")
+    if any(size < 0 for size in found):
+        raise ValueError(f"an array cannot have the shape {found}: a size is negative")
+    return found
+
+
+def room(shape: Shape, type_: DType) -> int:
+    """The number of bytes of an array. It is an error if no process could address them."""
+    # As numpy does, axes without items do not count: the steps from item to item would not fit.
+    most = math.prod(size for size in shape if size) * type_.itemsize
+    within(most, 0, LARGEST, f"the size in bytes of {'x'.join(map(shown, shape)) or 'one'} items of {type_}")
+    return math.prod(shape) * type_.itemsize
 
 
 class Array(Exporter):
@@ -38,6 +49,7 @@ class Array(Exporter):
     """
 
     def __init__(self, device: Device, memory: Memory, offset: int, shape: Shape, type_: DType):
+        room(shape, type_)
         self.device, self.shape, self.dtype = device, shape, type_
         self._memory: Memory | None = memory
         self._offset = offset
@@ -84,6 +96,11 @@ class Array(Exporter):
             raise BufferError("the memory was made without a pointer (TEGRARM_BUFFER_NO_POINTER): only the GPU sees it")
         return self.memory.pointer + self._offset
 
+    def _ready(self) -> None:
+        """Waits until the CPU may look at the items. A closed array says so first."""
+        _ = self.memory
+        self.device.wait()
+
     def data_ptr(self) -> int:
         """The same as ``address``, under the name that Triton asks for."""
         return self.address
@@ -101,7 +118,7 @@ class Array(Exporter):
     def _exported(self) -> Exported:
         if not self.dtype.format:
             raise BufferError(f"the buffer protocol has no items of type {self.dtype}")
-        self.device.wait()
+        self._ready()
         return Exported(self.memory, self.pointer, self.shape, self.dtype)
 
     def memoryview(self) -> memoryview:
@@ -117,6 +134,9 @@ class Array(Exporter):
     def __array_interface__(self) -> dict[str, Any]:
         if not self.dtype.typestr:
             raise AttributeError(f"numpy has no items of type {self.dtype}: .view('uint16') shows the bits")
+        if self._refusal is not None:  # numpy has asked for the buffer before
+            refusal, self._refusal = self._refusal, None
+            raise refusal
         return {"version": 3, "shape": self.shape, "typestr": self.dtype.typestr, "data": memoryview(self)}
 
     @property
@@ -141,7 +161,7 @@ class Array(Exporter):
             raise BufferError(f"the array is in memory of the processor and the GPU, and not of DLPack's device {dl_device}")
         if copy:
             raise BufferError("an array gives out its own memory: make a copy with Device.array")
-        self.device.wait()
+        self._ready()
         versioned = max_version is not None and max_version >= dlpack.VERSION
         return dlpack.export(self.memory, self.pointer, self.shape, self.dtype, versioned)
 
@@ -157,12 +177,12 @@ class Array(Exporter):
 
     def reshape(self, *shape: Any) -> Array:
         """The same items in another shape, given as sizes or as a sequence of sizes. One size may be -1 and is then computed."""
-        sizes: list[int] = list(shape[0] if len(shape) == 1 and not isinstance(shape[0], int) else shape)
-        if sizes.count(-1) == 1:
-            sizes[sizes.index(-1)] = self.size // max(-math.prod(sizes), 1)
-        if math.prod(shape_of(sizes)) != self.size:
-            raise ValueError(f"{self.size} items cannot have the shape {tuple(sizes)}")
-        return Array(self.device, self.memory, self._offset, shape_of(sizes), self.dtype)
+        wanted = list(sizes(shape[0] if len(shape) == 1 else shape, AXES, "the shape"))
+        if wanted.count(-1) == 1:
+            wanted[wanted.index(-1)] = self.size // max(-math.prod(wanted), 1)
+        if math.prod(shape_of(wanted)) != self.size:
+            raise ValueError(f"{self.size} items cannot have the shape {tuple(wanted)}")
+        return Array(self.device, self.memory, self._offset, shape_of(wanted), self.dtype)
 
     def view(self, type_: Any) -> Array:
         """The same bytes as items of another type."""
@@ -204,7 +224,7 @@ class Array(Exporter):
 
     def __setitem__(self, key: int | slice | tuple[Any, ...], value: Any) -> None:
         part = self[key]
-        if isinstance(value, (int, float, bool)):
+        if is_number(value):
             part.fill(value)
         else:
             part.copy_from(value)
@@ -215,7 +235,7 @@ class Array(Exporter):
         """The only item of the array, as a number of Python."""
         if self.size != 1:
             raise ValueError(f"the array has {self.size} items, but item() needs exactly one")
-        self.device.wait()
+        self._ready()
         values: tuple[Any, ...] = struct.unpack(f"<{self._format()}", ctypes.string_at(self.pointer, self.itemsize))
         return values[0]
 
@@ -227,7 +247,7 @@ class Array(Exporter):
 
     def tolist(self) -> Any:
         """The items as nested lists of Python."""
-        self.device.wait()
+        self._ready()
         flat = struct.unpack(f"<{self.size}{self._format()}", ctypes.string_at(self.pointer, self.nbytes))
         return _nested(flat, self.shape)
 
@@ -238,26 +258,26 @@ class Array(Exporter):
 
     def copy_from(self, source: Any) -> Array:
         """Copies the items of another array into this one. It may be of any library, with the same type and count. The CPU copies."""
-        view = _bytes_of(source, self)
-        self.device.wait()
+        view = bytes_of(source, self.nbytes, self.dtype)
+        self._ready()
         ctypes.memmove(self.pointer, view.pointer, self.nbytes)
         return self
 
     def copy_to(self, target: Any) -> None:
         """Copies the items into another array, which must be writable. The CPU copies."""
-        view = _bytes_of(target, self)
+        view = bytes_of(target, self.nbytes, self.dtype)
         if view.readonly:
             raise BufferError("the target is read-only")
-        self.device.wait()
+        self._ready()
         ctypes.memmove(view.pointer, self.pointer, self.nbytes)
 
     def fill(self, value: float, queue: Queue | None = None) -> Fence | None:
         """Sets all items to ``value``. The GPU does it after earlier work; the fence says when it is done."""
-        size, bits = self.itemsize, struct.pack(f"<{self._format()}", value)
+        size, bits = self.itemsize, one(value, self.dtype)
         while size > 1 and bits[:size // 2] == bits[size // 2:size]:
             size //= 2
         if size > 4:  # the GPU repeats 4 bytes at most
-            self.device.wait()
+            self._ready()
             ctypes.memmove(self.pointer, bits * self.size, self.nbytes)
             return None
         where = (queue or self.device.default_queue)
@@ -288,7 +308,7 @@ def _cuda_is_loaded() -> bool:
 
 
 def _index(at: Any, size: int, axis: int) -> int:
-    number = at.__index__()
+    number = whole(at, f"the index of axis {axis}")
     if not -size <= number < size:
         raise IndexError(f"axis {axis} has {size} items, and not one of number {number}")
     return int(number % size)
@@ -299,57 +319,3 @@ def _nested(flat: tuple[Any, ...], shape: Shape) -> Any:
         return list(flat) if shape else flat[0]
     step = len(flat) // shape[0] if shape[0] else 0
     return [_nested(flat[row * step:(row + 1) * step], shape[1:]) for row in range(shape[0])]
-
-
-class _Bytes:
-    """The address of the first item of another library's array."""
-
-    def __init__(self, view: memoryview):
-        self.view, self.readonly = view, view.readonly
-        # ctypes only gives the address of memory that can be written.
-        flat = view.cast("B") if view.nbytes else memoryview(bytearray(1))
-        kind = ctypes.c_uint8 * len(flat)
-        self.kept = kind.from_buffer_copy(flat) if self.readonly else kind.from_buffer(flat)
-        self.pointer = ctypes.addressof(self.kept)
-
-
-def _bytes_of(other: Any, ours: Array) -> _Bytes:
-    """The items of another array as bytes, after a check that they fit."""
-    if isinstance(other, Sequence) and not isinstance(other, (bytes, bytearray, memoryview)):
-        other = packed(other, ours.dtype)[1]
-    try:
-        view = memoryview(other)
-    except TypeError:
-        raise TypeError(f"{type(other).__name__} has no buffer protocol: copy from an array of numpy, for example") from None
-    raw = isinstance(other, (bytes, bytearray))
-    if not view.c_contiguous:
-        raise ValueError("the items of the other array do not follow each other in memory")
-    if view.nbytes != ours.nbytes or (not raw and dtype(view.format) != ours.dtype):
-        kind = "bytes" if raw else f"bytes of {dtype(view.format)}"
-        raise ValueError(f"the other array has {view.nbytes} {kind}, and this one {ours.nbytes} of {ours.dtype}")
-    return _Bytes(view)
-
-
-def packed(items: Any, type_: DType | None) -> tuple[Shape, bytes, DType]:
-    """Shape, bytes and type of nested lists of numbers. Without ``type_``, whole numbers become int64 and others float64."""
-    shape, level = [], items
-    while isinstance(level, Sequence):
-        shape.append(len(level))
-        level = level[0] if level else None
-    flat = list(_numbers(items, tuple(shape)))
-    if type_ is None:
-        type_ = dtype("bool" if flat and all(isinstance(n, bool) for n in flat) else
-                      "float64" if any(isinstance(n, float) for n in flat) or not flat else "int64")
-    if len(type_.format) != 1:
-        raise TypeError(f"numbers of Python cannot be converted to {type_}")
-    return tuple(shape), struct.pack(f"<{len(flat)}{type_.format}", *flat), type_
-
-
-def _numbers(items: Any, shape: Shape) -> Iterator[Any]:
-    if not shape:
-        yield items
-        return
-    if not isinstance(items, Sequence) or len(items) != shape[0]:
-        raise ValueError("the lists are not all of the same length")
-    for item in items:
-        yield from _numbers(item, shape[1:])

@@ -9,10 +9,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from . import _ffi, compile, cubin, rm
-from .array import Array, packed, shape_of
+from .array import Array, room, shape_of
 from .calls import call, made
 from .dlpack import Imported
 from .dtypes import dtype
+from .items import converted, is_list, is_number, packed
 from .kernels import Module
 from .memory import PAGE, Handle, Memory
 from .profiling import Record, profile
@@ -81,10 +82,7 @@ class Device:
     def empty(self, shape: int | Sequence[int], dtype: Any = "float32", *, cached: bool = True) -> Array:
         """A new array of zeros. ``cached=False`` makes it faster for data that the CPU writes and does not read."""
         type_, sizes = _dtype(dtype), shape_of(shape)
-        size = type_.itemsize
-        for axis in sizes:
-            size *= axis
-        return Array(self, Memory.new(self.gpu, size, CACHES[cached]), 0, sizes, type_)
+        return Array(self, Memory.new(self.gpu, room(sizes, type_), CACHES[cached]), 0, sizes, type_)
 
     def zeros(self, shape: int | Sequence[int], dtype: Any = "float32") -> Array:
         """A new array of zeros."""
@@ -102,14 +100,18 @@ class Device:
 
     def array(self, items: Any, dtype: Any = None) -> Array:
         """A copy of items: of nested lists, or of anything with the buffer protocol, such as an array of numpy."""
-        if isinstance(items, (int, float, bool)) or (isinstance(items, Sequence) and not isinstance(items, (bytes, bytearray, memoryview))):
-            shape, data, type_ = packed(items, None if dtype is None else _dtype(dtype))
+        if is_list(items) or is_number(items) and not hasattr(items, "dtype"):
+            shape, data, type_ = packed(items, None if dtype is None else _dtype(dtype), self.memory()[1])
             array = self.empty(shape, type_)
             ctypes.memmove(array.pointer, data, len(data))
             return array
         if dtype is not None and hasattr(items, "astype"):
-            items = items.astype(str(_dtype(dtype)))
-        view = memoryview(items)
+            items = converted(items, _dtype(dtype))
+        try:
+            view = memoryview(items)
+        except TypeError:
+            raise TypeError(f"an array cannot be made of a {type(items).__name__}: it is made of numbers, of nested lists of numbers, or "
+                            "of an object with the buffer protocol, such as an array of numpy") from None
         if not view.c_contiguous:
             view = memoryview(items.copy() if hasattr(items, "copy") else view.tobytes())
         if dtype is not None and _dtype(dtype) != _dtype(view.format):
@@ -139,7 +141,10 @@ class Device:
                       read_only: bool = False, pointer: bool = True) -> Array:
         """An array in memory of a camera, an encoder or another process, without a copy. The caller keeps the descriptor."""
         flags = (_ffi.TEGRARM_BUFFER_GPU_READ_ONLY if read_only else 0) | (0 if pointer else _ffi.TEGRARM_BUFFER_NO_POINTER)
-        return Array(self, Memory.of_dmabuf(self.gpu, descriptor, flags), offset, shape_of(shape), _dtype(dtype))
+        sizes, type_ = shape_of(shape), _dtype(dtype)
+        # The library checks that the items lie in the memory.
+        part = Memory.of_dmabuf(self.gpu, descriptor, flags).part(self.gpu, offset, room(sizes, type_))
+        return Array(self, part, 0, sizes, type_)
 
     # *** machine code ***
 

@@ -6,6 +6,7 @@ import ctypes
 import math
 from typing import Any
 
+from ._checked import array
 from .dtypes import DType, of_dlpack
 
 CPU, CUDA_HOST, CUDA_MANAGED = 1, 3, 13  # DLDeviceType: kinds whose addresses the processor can use
@@ -66,7 +67,7 @@ def _capsule_ends(capsule: int) -> None:
 def export(owner: object, pointer: int, shape: tuple[int, ...], dtype: DType, versioned: bool) -> Any:
     """Makes a capsule of memory of ``owner``. The capsule keeps the owner alive. The processor and the GPU share the memory."""
     managed = _Versioned() if versioned else _Managed()
-    numbers = (ctypes.c_int64 * max(len(shape), 1))(*shape)
+    numbers = array(ctypes.c_int64, shape, "the shape", least=1)
     managed.deleter = ctypes.cast(_returned, ctypes.c_void_p)
     if isinstance(managed, _Versioned):
         managed.major, managed.minor = VERSION

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from . import _ffi, cubin
+from ._checked import array, sizes
 from .array import Array
 from .calls import call, made
 from .memory import Handle
@@ -23,10 +24,10 @@ FLOATS = {2: "e", 4: "f", 8: "d"}
 
 
 def _triple(what: str, size: Size) -> Any:
-    sizes = (size,) if isinstance(size, int) else tuple(size)
-    if not 1 <= len(sizes) <= 3:
-        raise ValueError(f"the {what} has {len(sizes)} sizes: x, y and z at most")
-    return (ctypes.c_uint32 * 3)(*sizes, *[1] * (3 - len(sizes)))
+    found = sizes(size, 3, f"the {what}")
+    if not found:
+        raise ValueError(f"the {what} has no sizes: it has x, or x and y, or x, y and z")
+    return array(ctypes.c_uint32, (*found, *[1] * (3 - len(found))), f"the {what}")
 
 
 class Module:
@@ -206,6 +207,6 @@ class Launch:
         if self.queue is not None:
             call("queue_launch", self.queue.handle, kernel.handle, *sized, count, ctypes.byref(fence))
         else:
-            sizes = (ctypes.c_size_t * max(count, 1))(*[size for _, size in kernel.parameters])
-            call("launch_checked", kernel.handle, *sized, sizes, count, self.flags, ctypes.byref(fence))
+            lengths = array(ctypes.c_size_t, [size for _, size in kernel.parameters], "the sizes", least=1)
+            call("launch_checked", kernel.handle, *sized, lengths, count, self.flags, ctypes.byref(fence))
         return Fence(kernel.device, fence.value)

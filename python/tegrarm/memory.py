@@ -67,6 +67,10 @@ class Memory:
         handle = made("buffer_import_pages", gpu.value, pointer - offset, max(size, 1) + offset, _ffi.TEGRARM_BUFFER_CACHED)
         return cls(gpu, handle, source), offset
 
+    def part(self, gpu: Handle, offset: int, size: int) -> Memory:
+        """A part of the memory. It is an error if the part is not inside."""
+        return Memory(gpu, made("buffer_part", self.handle.value, offset, max(size, 1)))
+
     def export(self) -> tuple[int, int]:
         """A new dmabuf descriptor of the memory, and the offset at which the buffer starts in it."""
         descriptor, offset = ctypes.c_int(), ctypes.c_uint64()

@@ -25,7 +25,11 @@ PRIORITIES = {None: _ffi.TEGRARM_PRIORITY_DEFAULT, "low": _ffi.TEGRARM_PRIORITY_
 
 def nanoseconds(timeout: float | None) -> int:
     """Converts a time limit from seconds to nanoseconds. None means no limit."""
-    return FOREVER if timeout is None else max(int(timeout * 1e9), 0)
+    if timeout is None or timeout >= FOREVER / 1e9:
+        return FOREVER
+    if timeout != timeout:
+        raise ValueError("a time limit is a number of seconds, and not nan")
+    return max(int(timeout * 1e9), 0)
 
 
 def one_of(table: dict[Any, int], what: str, value: Any) -> int:

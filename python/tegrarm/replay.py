@@ -17,6 +17,8 @@ import os
 import struct
 
 from . import _ffi
+from ._checked import number
+from .queues import nanoseconds
 from .rm import check
 
 CONSTANT, TIMELINE = _ffi.TEGRARM_REPLAY_SOURCE_CONSTANT, _ffi.TEGRARM_REPLAY_SOURCE_TIMELINE
@@ -69,7 +71,7 @@ class Replay:
         return self._copied("output", size, lambda ours: (ours, source))
 
     def _copied(self, call: str, size: int, places) -> memoryview:
-        staging = (ctypes.c_uint8 * size)()
+        staging = (ctypes.c_uint8 * number(ctypes.c_size_t, size, "the size").value)()
         self._kept.append(staging)
         self._call(call, *places(ctypes.addressof(staging)), size)
         return memoryview(staging).cast("B")
@@ -243,7 +245,7 @@ class GraphReplay:
         for fifo, put in zip(self._channels, self._put, strict=True):
             put.value = fifo.put_value
         try:
-            self.replay.run(self._values, len(self._symbols), FOREVER if timeout is None else int(timeout * 1e9))
+            self.replay.run(self._values, len(self._symbols), nanoseconds(timeout))
         finally:
             dev.timeline_value = self._timeline.value + 1
             for fifo, put in zip(self._channels, self._put, strict=True):

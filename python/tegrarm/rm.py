@@ -6,6 +6,7 @@ import ctypes
 import os
 
 from . import _ffi, plainly
+from ._checked import number
 
 NV_OK = 0
 NV_ERR_CARD_NOT_PRESENT = 0x5
@@ -97,13 +98,14 @@ class Client:
 
     def alloc(self, parent: int, class_: int, params=None, handle: int = 0) -> int:
         """Allocates an object of ``class_`` under ``parent`` and returns its handle."""
-        made, (pointer, size) = ctypes.c_uint32(handle), _pointer(params)
+        made, (pointer, size) = number(ctypes.c_uint32, handle, "the handle"), _pointer(params)
         check(f"rm_alloc({class_:#06x})", _ffi.lib().rm_alloc(self.root, parent, ctypes.byref(made), class_, pointer, size))
         return made.value
 
     def alloc_os_memory(self, parent: int, class_: int, flags: int, address: int, size: int) -> int:
         """Makes a memory object from this process's own pages ``[address, address + size)``."""
-        made, pointer, limit = ctypes.c_uint32(), ctypes.c_void_p(address), ctypes.c_uint64(size - 1)
+        made, limit = ctypes.c_uint32(), number(ctypes.c_uint64, size - 1, "the size, less 1,")
+        pointer = ctypes.c_void_p(number(ctypes.c_size_t, address, "the address").value)
         check(f"rm_alloc_memory({class_:#06x})", _ffi.lib().rm_alloc_memory(
             self.root, parent, ctypes.byref(made), class_, flags, ctypes.byref(pointer), ctypes.byref(limit)))
         return made.value
@@ -130,7 +132,7 @@ class Client:
 
     def map_dma(self, device: int, mapper: int, memory: int, size: int, flags: int = 0, address: int = 0) -> int:
         """Maps a memory object into the GPU address space of ``mapper`` and returns its GPU virtual address."""
-        va = ctypes.c_uint64(address)
+        va = number(ctypes.c_uint64, address, "the address")
         check("rm_map_memory_dma", _ffi.lib().rm_map_memory_dma(
             self.root, device, mapper, memory, 0, size, flags, ctypes.byref(va)))
         return va.value

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from .._checked import number
 from .cuda import Kernels, compiled
 from .model import Layer, Model
 from .stage import Part, StageCallable
@@ -65,7 +66,9 @@ class OnDevice:
         self.view[:data.nbytes] = data.view(np.uint8).reshape(-1)
         fence = 0
         for i in range(self.part.start, self.part.stop):
-            arguments = [ctypes.c_uint64(self.address), ctypes.c_uint32(2 * i + 3), ctypes.c_uint32(i + 1 + step), ctypes.c_int(data.size)]
+            numbers = {"x": (ctypes.c_uint64, self.address), "factor": (ctypes.c_uint32, 2 * i + 3),
+                       "add": (ctypes.c_uint32, i + 1 + step), "n": (ctypes.c_int, data.size)}
+            arguments = [number(type_, value, name) for name, (type_, value) in numbers.items()]
             fence = self._guarded("affine", -(-data.size // THREADS), arguments)
         self._wait(fence)
         if memory is not None:

@@ -9,6 +9,7 @@ import numpy as np
 
 from tegrarm import _ffi, rm
 from tegrarm import compile as compiler
+from tegrarm._checked import array
 
 FOREVER = (1 << 64) - 1
 
@@ -48,7 +49,8 @@ class Kernels:
             found = ctypes.c_void_p()
             self._check("tegrarm_module_kernel", self.module, name.encode(), ctypes.byref(found))
             self.kernels[name] = found
-        grid, block, fence = (ctypes.c_uint32 * 3)(blocks, 1, 1), (ctypes.c_uint32 * 3)(threads, 1, 1), ctypes.c_uint64()
+        fence = ctypes.c_uint64()
+        grid, block = (array(ctypes.c_uint32, (n, 1, 1), what) for n, what in ((blocks, "the grid"), (threads, "the block")))
         pointers = (ctypes.c_void_p * max(1, len(arguments)))(*[ctypes.addressof(a) for a in arguments])
         self._check("tegrarm_launch", self.kernels[name], grid, block, 0, pointers, len(arguments), ctypes.byref(fence))
         return fence.value

@@ -15,6 +15,7 @@ import subprocess
 import sys
 from typing import Any
 
+from .._checked import number
 from .cuda import Kernels, compiled
 from .profile import Profile, rates
 
@@ -60,7 +61,8 @@ def count(name: str, rounds: int, blocks: int) -> None:
     """Runs one launch that keeps every SM busy, in a process whose simulator counts instructions."""
     with Kernels(compiled(SOURCE)) as kernels:
         _, address, _ = kernels.buffer(4 * blocks * THREADS)
-        kernels.wait(kernels.launch(name, blocks, THREADS, [ctypes.c_uint64(address), ctypes.c_int(rounds)]))
+        arguments = [number(ctypes.c_uint64, address, "the address"), number(ctypes.c_int, rounds, "rounds")]
+        kernels.wait(kernels.launch(name, blocks, THREADS, arguments))
 
 
 _COUNT = "import sys; from tegrarm.pool.measure import count; count(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))"

@@ -12,6 +12,7 @@ import errno
 import os
 from collections.abc import Iterator
 
+from .. import _checked
 from .note import Note
 
 CTRL, NVMAP, TSG, AS = "/dev/nvgpu/igpu0/ctrl", "/dev/nvmap", "/dev/nvgpu/igpu0/tsg", "/dev/nvgpu/igpu0/as"
@@ -115,7 +116,7 @@ def answer(libc: ctypes.CDLL, fd: int, row: Probe) -> str:
     """Makes a call. The result says how it ended, and which bytes came back."""
     buffer = ctypes.create_string_buffer(row.argument, max(len(row.argument), 1)) if row.argument is not None else None
     plain = row.request >> 30 == NOTHING
-    result = libc.ioctl(fd, ctypes.c_ulong(row.request), ctypes.c_ulong(0) if plain else buffer)
+    result = libc.ioctl(fd, _checked.number(ctypes.c_ulong, row.request, "the request"), ctypes.c_ulong(0) if plain else buffer)
     if result < 0:
         code = ctypes.get_errno()
         return errno.errorcode.get(code, str(code))

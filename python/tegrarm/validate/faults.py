@@ -6,6 +6,7 @@ import ctypes
 from collections.abc import Callable
 
 from .. import _ffi, rm
+from .._checked import number
 from ..rm import RmError
 from .gpu import SECOND, Gpu, call
 from .note import Note
@@ -35,7 +36,7 @@ def stopped(note: Note, kernel: str, arguments: Callable[[Gpu], list], block: in
 
 def address(value: int) -> ctypes.c_uint64:
     """A GPU address as an argument."""
-    return ctypes.c_uint64(value)
+    return number(ctypes.c_uint64, value, "the address")
 
 
 def read(note: Note) -> None:

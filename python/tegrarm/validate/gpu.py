@@ -8,6 +8,7 @@ import importlib.resources
 from collections.abc import Iterator
 
 from .. import _ffi
+from .._checked import array, number
 from ..rm import check
 
 SECOND = 1_000_000_000
@@ -89,9 +90,9 @@ class Gpu:
 
     def launch(self, kernel: ctypes.c_void_p, grid: int, block: int, *arguments, queue: ctypes.c_void_p | None = None) -> int:
         """Starts a kernel. Arguments are buffers (their addresses) or ctypes values. Returns the fence."""
-        values = [ctypes.c_uint64(a.address) if isinstance(a, Buffer) else a for a in arguments]
+        values = [number(ctypes.c_uint64, a.address, "the address") if isinstance(a, Buffer) else a for a in arguments]
         pointers = (ctypes.c_void_p * len(values))(*[ctypes.addressof(value) for value in values])
-        three = [(ctypes.c_uint32 * 3)(n, 1, 1) for n in (grid, block)]
+        three = [array(ctypes.c_uint32, (n, 1, 1), what) for n, what in ((grid, "the grid"), (block, "the block"))]
         fence = ctypes.c_uint64()
         rest = (*three, 0, pointers, len(values), ctypes.byref(fence))
         if queue is None:

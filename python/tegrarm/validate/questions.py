@@ -6,6 +6,7 @@ import ctypes
 import mmap
 
 from .. import _ffi, rm
+from .._checked import array, number
 from .gpu import Buffer, Gpu
 from .note import Note
 
@@ -49,7 +50,7 @@ def in_turns(note: Note, gpu: Gpu, add: ctypes.c_void_p, buffer: Buffer) -> None
     """The CPU writes n, the GPU adds one, the CPU reads. Words that are not n + 1 are late on one of the two ways."""
     late_cpu = late_gpu = 0
     for turn in range(1, ROUNDS + 1):
-        words = (ctypes.c_uint32 * WORDS)(*[turn << 16] * WORDS)
+        words = array(ctypes.c_uint32, [turn << 16] * WORDS, "the words")
         ctypes.memmove(buffer.pointer, words, 4 * WORDS)
         gpu.run(add, WORDS // 128, 128, buffer)
         for word in buffer.words():
@@ -69,15 +70,15 @@ def release(note: Note) -> None:
                 buffer, count = gpu.buffer(1 << 18, flags), gpu.buffer(4096)
                 missing = 0
                 for turn in range(1, REPEATS + 1):
-                    gpu.run(fill, (1 << 16) // 256, 256, buffer, ctypes.c_uint32(turn))
+                    gpu.run(fill, (1 << 16) // 256, 256, buffer, number(ctypes.c_uint32, turn, "turn"))
                     # A few words at both ends and in the middle, at once: reading all takes so long that a race is over.
                     words = buffer.words()
                     missing += sum(words[i] != turn for i in (0, 1, 32767, 32768, 65534, 65535))
                 note.put("not_there_for_the_cpu", missing)
                 others = 0
                 for turn in range(1, 21):
-                    gpu.launch(fill, (1 << 16) // 256, 256, buffer, ctypes.c_uint32(turn))
+                    gpu.launch(fill, (1 << 16) // 256, 256, buffer, number(ctypes.c_uint32, turn, "turn"))
                     count.words()[0] = 0
-                    gpu.run(check, (1 << 16) // 256, 256, buffer, ctypes.c_uint32(turn), count)
+                    gpu.run(check, (1 << 16) // 256, 256, buffer, number(ctypes.c_uint32, turn, "turn"), count)
                     others += count.words()[0]
                 note.put("not_there_for_the_next_kernel", others)

@@ -7,6 +7,7 @@ import mmap
 import struct
 
 from .. import _ffi, rm
+from .._checked import number
 from .gpu import Buffer, Gpu, call
 from .note import Note
 
@@ -117,7 +118,7 @@ def launch(note: Note) -> None:
                 first, second = [[i * step % 251 for i in range(count)] for step in (3, 7)]
                 a.fill(struct.pack(f"<{count}i", *first))
                 b.fill(struct.pack(f"<{count}i", *second))
-                gpu.run(add, (count + 127) // 128, 128, a, b, c, ctypes.c_int(count))
+                gpu.run(add, (count + 127) // 128, 128, a, b, c, number(ctypes.c_int, count, "count"))
                 got = struct.unpack(f"<{count}i", c.bytes[:4 * count])
                 note.put("wrong", sum(x + y != z for x, y, z in zip(first, second, got, strict=True)))
                 for buffer in (a, b, c):

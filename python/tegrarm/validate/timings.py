@@ -6,6 +6,7 @@ import ctypes
 import time
 
 from .. import _ffi
+from .._checked import array, number
 from .gpu import Buffer, Gpu, call
 from .note import Note
 
@@ -56,9 +57,9 @@ def replay(note: Note, gpu: Gpu, kernel: ctypes.c_void_p, buffer: Buffer) -> Non
     handle, launch = ctypes.c_void_p(), ctypes.c_uint32()
     call("tegrarm_replay_create", gpu.handle, ctypes.byref(handle))
     try:
-        values = [ctypes.c_uint64(buffer.address), ctypes.c_uint32(2)]
+        values = [number(ctypes.c_uint64, buffer.address, "the address"), ctypes.c_uint32(2)]
         pointers = (ctypes.c_void_p * 2)(*[ctypes.addressof(v) for v in values])
-        three = [(ctypes.c_uint32 * 3)(n, 1, 1) for n in (1, 32)]
+        three = [array(ctypes.c_uint32, (n, 1, 1), "the size") for n in (1, 32)]
         call("tegrarm_replay_launch", handle, kernel, *three, 0, pointers, 2, ctypes.byref(launch))
         run = [timed(lambda: call("tegrarm_replay_run", handle, None, 0, _ffi.TEGRARM_WAIT_FOREVER)) for _ in range(ROUNDS)]
         percentiles(note, "run", run)
@@ -91,7 +92,7 @@ def bandwidth(note: Note) -> None:
             gpu.copy(second, first, SIZE)
             rate(note, "copy", min(timed(lambda: gpu.copy(second, first, SIZE)) for _ in range(5)), 2 * SIZE)
         with note.part("kernel"):
-            kernel, words = gpu.probe("copy"), ctypes.c_uint32(SIZE // 16)
+            kernel, words = gpu.probe("copy"), number(ctypes.c_uint32, SIZE // 16, "words")
             gpu.run(kernel, 256, 256, first, second, words)
             rate(note, "copy", min(timed(lambda: gpu.run(kernel, 256, 256, first, second, words)) for _ in range(3)), 2 * SIZE)
         for buffer in (first, second):
