@@ -90,3 +90,26 @@ fn a_wait_that_would_never_end_says_so_at_once() {
     }
     std::fs::remove_file(path).expect("a file");
 }
+
+/// What a recording says of the GPU's size decides about memory of the program that is replayed.
+#[test]
+fn a_gpu_that_is_too_large_is_refused_with_its_size() {
+    let (path, _) = recording("large");
+    let text = std::fs::read_to_string(&path).expect("a recording");
+    std::fs::remove_file(&path).expect("a file");
+    for (name, bytes, sentence) in [
+        ("NVGPU_GPU_IOCTL_NUM_VSMS", "e803000000000000", "1000 SMs where at most 256 can be"),
+        ("NVGPU_GPU_IOCTL_NUM_VSMS", "ffffffff00000000", "4294967295 SMs where at most 256 can be"),
+    ] {
+        let altered = text.lines().map(|line| {
+            let mut call: serde_json::Value = serde_json::from_str(line).expect("JSON");
+            if call["name"] == name {
+                call["out"]["bytes"] = bytes.into();
+            }
+            format!("{call}\n")
+        });
+        let replayed = Replayed::new(altered.collect::<String>().as_bytes()).expect("a recording");
+        let refused = program(Arc::new(replayed.ignoring_inputs())).expect_err("no GPU is as large");
+        assert!(refused.to_string().contains(sentence), "{refused}");
+    }
+}

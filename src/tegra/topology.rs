@@ -3,7 +3,7 @@
 use super::{Characteristics, KernelError, Release, call};
 use tegrarm_abi::nvgpu::ctrl::*;
 use tegrarm_abi::nvgpu::r35::nvgpu_gpu_vsms_mapping_entry_r35;
-use tegrarm_kmd::File;
+use tegrarm_kmd::{Errno, File};
 use zerocopy::FromZeros;
 
 /// The number of SMs of a TPC, on every Tegra since Volta. No ioctl reports it.
@@ -11,6 +11,8 @@ pub const SM_PER_TPC: u32 = 2;
 /// The room for SMs, which is more than any Tegra has. The kernel writes one entry for each SM and does not check the
 /// size.
 const MAX_SMS: usize = 256;
+/// The room for GPCs, which is more than any GPU has.
+const MAX_GPCS: u32 = 64;
 
 /// The place of one SM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,6 +43,7 @@ pub struct Topology {
 impl Topology {
     pub(super) fn query(ctrl: &File, release: Release, c: &Characteristics) -> Result<Topology, KernelError> {
         let max_gpcs = c.max_gpc_count.max(c.num_gpc).max(1);
+        at_most("NVGPU_GPU_IOCTL_GET_CHARACTERISTICS", "GPCs", max_gpcs, MAX_GPCS)?;
         let mut tpc_masks = vec![0u32; max_gpcs as usize];
         let mut args = nvgpu_gpu_get_tpc_masks_args {
             mask_buf_size: 4 * max_gpcs,
@@ -59,10 +62,17 @@ impl Topology {
     }
 }
 
+/// Checks a number of the kernel's before it decides about memory. A recording may have any number.
+fn at_most(call: &str, of: &str, count: u32, room: u32) -> Result<(), KernelError> {
+    let says = || format!("{call}, which counts {count} {of} where at most {room} can be,");
+    if count <= room { Ok(()) } else { Err(KernelError::new(says(), Errno::EOVERFLOW)) }
+}
+
 fn sms(ctrl: &File, release: Release) -> Result<Vec<SmPlace>, KernelError> {
     let mut number = nvgpu_gpu_num_vsms::new_zeroed();
     call(ctrl, NVGPU_GPU_IOCTL_NUM_VSMS, &mut number)?;
-    let count = (number.num_vsms as usize).min(MAX_SMS);
+    at_most("NVGPU_GPU_IOCTL_NUM_VSMS", "SMs", number.num_vsms, MAX_SMS as u32)?;
+    let count = number.num_vsms as usize;
     match release {
         Release::R36 | Release::R39 => {
             let mut entries = [nvgpu_gpu_vsms_mapping_entry::new_zeroed(); MAX_SMS];

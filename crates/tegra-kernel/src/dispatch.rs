@@ -7,7 +7,7 @@ use crate::release::{L4t, PerRelease, Releases};
 use crate::rule::{self, Because};
 use std::os::fd::RawFd;
 use std::sync::Arc;
-use tegrarm_abi::layout::{AbiStruct, copy_shared_fields};
+use tegrarm_abi::layout::{AbiStruct, argument_size, copy_shared_fields};
 use tegrarm_kmd::{Arg, Errno};
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
@@ -174,7 +174,7 @@ impl Request {
         (self.0 >> 8) as u8
     }
     fn size(self) -> usize {
-        (self.0 >> 16 & 0x3fff) as usize
+        argument_size(self.0)
     }
     /// Whether the caller writes the argument and the kernel reads it.
     fn copies_in(self) -> bool {

@@ -140,6 +140,11 @@ impl Ioctl {
     }
 }
 
+/// `_IOC_SIZE`: the number of bytes of a request's argument, which the kernel copies.
+pub const fn argument_size(request: u32) -> usize {
+    (request >> 16 & 0x3fff) as usize
+}
+
 /// One constant with a name.
 #[derive(Clone, Copy, Debug)]
 pub struct Const {

@@ -209,7 +209,8 @@ impl Ioctl {
             before,
             after,
             made: v["made"].as_array().map_or(Some(Vec::new()), |list| list.iter().map(to_made).collect())?,
-            result: result(v, |r| Some(r.as_i64()? as i32))?,
+            // What a call returns without an error is not negative.
+            result: result(v, |r| i32::try_from(r.as_u64()?).ok())?,
             opaque: v["opaque"] == true,
         })
     }

@@ -5,7 +5,7 @@ use crate::describe::{self, unsigned};
 use crate::descriptors::{self, Role};
 use crate::labels::Labels;
 use crate::memory;
-use crate::pointers::{self, Length, Pointer, Use};
+use crate::pointers::{self, Pointer, Use};
 use crate::{Arg, Errno, Node};
 use std::collections::BTreeMap;
 use std::os::fd::RawFd;
@@ -61,7 +61,7 @@ impl Image {
             let Some((addr, len)) = spans.get(&p.offset).copied() else { continue };
             let relevant = match moment {
                 Moment::Before => matches!(p.usage, Use::In | Use::InOut),
-                Moment::Done | Moment::Failed => matches!(p.usage, Use::Out | Use::InOut),
+                Moment::Done | Moment::Failed => p.is_written(),
             };
             // Memory that cannot be read is left out. The kernel answers EFAULT then, and this is recorded.
             let memory = if relevant { memory::read(addr, len).ok() } else { None };
@@ -134,6 +134,16 @@ impl Image {
         out
     }
 
+    /// The buffers that are longer than the caller's room for them, as `name: recorded A bytes, room for B`.
+    pub(crate) fn too_long(&self, request: u32, spans: &Spans) -> Vec<String> {
+        let written = pointers::of(request).filter(|p| p.is_written());
+        let sizes =
+            written.filter_map(|p| Some((p, self.buffers.get(&p.offset)?.bytes.len(), spans.get(&p.offset)?.1)));
+        let long = sizes.filter(|(_, recorded, room)| recorded > room);
+        long.map(|(p, recorded, room)| format!("memory behind {}: recorded {recorded} bytes, room for {room}", p.name))
+            .collect()
+    }
+
     /// Writes the output of a recorded call into the caller's argument and memory. `make` supplies a descriptor for
     /// each label that the kernel made.
     pub(crate) fn apply(
@@ -166,7 +176,7 @@ impl Image {
                 }
             }
         }
-        for p in pointers::of(request) {
+        for p in pointers::of(request).filter(|p| p.is_written()) {
             if let (Some(buffer), Some((addr, len))) = (self.buffers.get(&p.offset), spans.get(&p.offset)) {
                 buffer.restore(p, *addr, *len)?;
             }
@@ -189,13 +199,14 @@ impl Buffer {
     /// Writes the recorded bytes to the caller, never more than the caller has room for.
     fn restore(&self, p: &Pointer, addr: u64, room: usize) -> Result<(), Errno> {
         let mut bytes = self.bytes.clone();
-        if !matches!(p.length, Length::PerSm) {
-            bytes.truncate(room);
-        }
+        bytes.truncate(room);
         if let Some((each, at)) = p.fd {
             let now = memory::read(addr, bytes.len())?;
             for i in (at..bytes.len()).step_by(each).filter(|i| self.fds.contains_key(i)) {
-                bytes[i..i + 4].copy_from_slice(&now[i..i + 4]);
+                // A file that somebody has altered can end within an element.
+                if let (Some(to), Some(from)) = (bytes.get_mut(i..i + 4), now.get(i..i + 4)) {
+                    to.copy_from_slice(from);
+                }
             }
         }
         memory::write(addr, &bytes)
@@ -213,10 +224,10 @@ fn name_existing(bytes: &mut [u8], fds: &mut Fds, at: usize, kind: &str, labels:
 }
 
 /// Finds the memory that a call will access, before the call. `per_sm` supplies a size that the argument does not
-/// contain.
+/// contain. What is read from or written to a caller's memory lies in these spans.
 ///
-/// The result is `None` if the call follows pointers that only the kernel understands.
-pub(crate) fn spans(request: u32, arg: &Arg<'_>, per_sm: impl Fn() -> usize) -> Option<Spans> {
+/// The result is `None` if the call follows pointers that only the kernel understands, or if nobody knows a length.
+pub(crate) fn spans(request: u32, arg: &Arg<'_>, per_sm: impl Fn() -> Option<usize>) -> Option<Spans> {
     let Arg::Bytes(bytes) = arg else { return Some(Spans::new()) };
     let mut out = Spans::new();
     for p in pointers::of(request) {
@@ -226,11 +237,7 @@ pub(crate) fn spans(request: u32, arg: &Arg<'_>, per_sm: impl Fn() -> usize) -> 
             Use::Address => {}
             Use::Nested => return None,
             Use::In | Use::Out | Use::InOut => {
-                let len = match p.length {
-                    Length::PerSm => per_sm(),
-                    _ => p.len(bytes)?,
-                };
-                out.insert(p.offset, (addr, len));
+                out.insert(p.offset, (addr, p.len(bytes, &per_sm)?));
             }
         }
     }

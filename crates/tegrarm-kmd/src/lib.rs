@@ -13,6 +13,8 @@
 //! - After an error the argument bytes are unchanged, except where the kernel itself writes them (AS REMAP).
 //! - Pointers inside the argument bytes are addresses of the calling process.
 
+#[cfg(test)]
+mod altered;
 pub mod describe;
 mod descriptors;
 mod device_mem;
@@ -26,6 +28,7 @@ mod image;
 mod inherited;
 mod interrupted;
 mod labels;
+mod lent;
 mod linux;
 mod mapping;
 pub mod maps;
@@ -35,6 +38,7 @@ mod perform;
 mod pointers;
 mod record;
 mod replay;
+mod sms;
 mod stand_ins;
 pub mod tally;
 #[cfg(test)]

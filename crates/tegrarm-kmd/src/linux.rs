@@ -6,6 +6,7 @@ use crate::{Arg, Errno, Kmd, Node};
 use nix::fcntl::{OFlag, open};
 use nix::sys::stat::Mode;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use tegrarm_abi::layout::argument_size;
 use tegrarm_abi::nvgpu::channel::NVGPU_IOCTL_CHANNEL_WAIT;
 use tegrarm_abi::nvmap::{NVMAP_IOC_READ, NVMAP_IOC_WRITE};
 
@@ -27,12 +28,14 @@ impl Kmd for LinuxKmd {
 
     fn ioctl(&self, fd: BorrowedFd<'_>, _node: Node, request: u32, arg: Arg<'_>) -> Result<i32, Errno> {
         let argp = match arg {
+            // The kernel reads and writes as many bytes as the request says.
+            Arg::Bytes(bytes) if bytes.len() < argument_size(request) => return Err(Errno::EFAULT),
             Arg::Bytes(bytes) => bytes.as_mut_ptr() as usize,
             Arg::Value(value) => value as usize,
         };
         let call = || {
-            // SAFETY: `Bytes` is as long as the request's size field says, because callers pass the structure for which
-            // the request is defined, and the kernel keeps no pointer to it. Values are not dereferenced.
+            // SAFETY: `Bytes` is at least as long as the request's size field says, and the kernel keeps no pointer to
+            // it. A value is passed only for requests that take one.
             Errno::result(unsafe { libc::ioctl(fd.as_raw_fd(), request as _, argp) })
         };
         if MEANS_SOMETHING.contains(&request) { call() } else { uninterrupted(call) }

@@ -8,22 +8,23 @@ use crate::descriptors::{self, Role};
 use crate::entry::{Call, Ioctl};
 use crate::image::{Image, Moment, spans};
 use crate::labels::Labels;
-use crate::pointers::{self, Length, Use};
+use crate::lent::Lent;
+use crate::pointers::{self, Use};
 use crate::replay::{RecordingError, calls};
-use crate::{Arg, Errno, File, Kmd, Mapping, Node, Placement, Prot, describe};
-use nix::sys::memfd::{MFdFlags, memfd_create};
+use crate::sms::Sms;
+use crate::{Arg, Errno, File, Kmd, Mapping, Node, Placement, describe};
 use std::collections::HashMap;
 use std::fmt;
 use std::io::BufRead;
-use std::mem::offset_of;
 use std::ops::ControlFlow;
 use std::os::fd::{AsFd, RawFd};
 use std::sync::Arc;
+use tegrarm_abi::layout::argument_size;
 use tegrarm_abi::nvgpu::channel::{NVGPU_IOCTL_CHANNEL_GET_TIMEDOUT, NVGPU_IOCTL_CHANNEL_WAIT};
 use tegrarm_abi::nvgpu::ctrl::{NVGPU_GPU_IOCTL_GET_CPU_TIME_CORRELATION_INFO, NVGPU_GPU_IOCTL_GET_GPU_TIME};
 use tegrarm_abi::nvgpu::debugger::NVGPU_DBG_GPU_IOCTL_READ_SINGLE_SM_ERROR_STATE;
 use tegrarm_abi::nvgpu::tsg::{NVGPU_TSG_IOCTL_READ_ALL_SM_ERROR_STATES, NVGPU_TSG_IOCTL_READ_SINGLE_SM_ERROR_STATE};
-use tegrarm_abi::nvmap::{NVMAP_IOC_FREE, NVMAP_IOC_FROM_VA, nvmap_create_handle_from_va};
+use tegrarm_abi::nvmap::{NVMAP_IOC_FREE, NVMAP_IOC_FROM_VA};
 
 /// The calls whose answer is a time.
 const TIMES: [u32; 2] = [NVGPU_GPU_IOCTL_GET_GPU_TIME, NVGPU_GPU_IOCTL_GET_CPU_TIME_CORRELATION_INFO];
@@ -37,8 +38,6 @@ const OF_WORK: [u32; 4] = [
 ];
 /// The size of the memory that is given where a recording says only that an address was given.
 const SCRATCH: usize = 64 << 10;
-/// The largest size of memory that is given for one pointer.
-const MOST: usize = 64 << 20;
 
 /// The result of making a recording's calls.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -226,19 +225,26 @@ impl Stage {
         if call.opaque || call.request == NVGPU_IOCTL_CHANNEL_WAIT {
             return None;
         }
+        // A plain integer is not the address of an argument, and an argument is as long as the request says.
+        let said = if call.before.value.is_some() { 0 } else { call.before.bytes.len() };
+        if said != argument_size(call.request) {
+            return None;
+        }
         let file = self.files.get(&call.on)?;
-        let mut memory = Memory::default();
-        let mut bytes = self.argument(call, &mut memory)?;
+        // The recording does not say how much the kernel of now writes: this kernel says it.
+        let per_sm = || Sms::of(&*self.kernel, file.as_fd(), call.node).bytes();
+        let mut lent = Lent::default();
+        let mut bytes = self.argument(call, &mut lent, per_sm)?;
         self.exchange_handle(call, &mut bytes);
         let mut arg = call.before.value.map_or(Arg::Bytes(&mut bytes), |v| Arg::Value(self.handle_now(call, v)));
-        let spans = spans(call.request, &arg, || recorded_length(call))?;
+        let spans = spans(call.request, &arg, per_sm)?;
         let result = self.kernel.ioctl(file.as_fd(), call.node, call.request, arg.reborrow());
         let moment = if result == Ok(0) { Moment::Done } else { Moment::Failed };
         let mut after = Image::take(call.request, &arg, &spans, moment, &mut self.labels);
         if result == Ok(0) {
             self.note_handle(call, &after);
             self.adopt_made(call, &arg);
-            self.pinned.append(&mut memory.pages);
+            self.pinned.append(&mut lent.pages);
         }
         self.restore_handle(call, &mut after);
         Some(compare(call, result, after))
@@ -289,7 +295,7 @@ impl Stage {
     }
 
     /// The argument for this run: its own descriptors, and addresses of memory with the recorded contents.
-    fn argument(&self, call: &Ioctl, memory: &mut Memory) -> Option<Vec<u8>> {
+    fn argument(&self, call: &Ioctl, lent: &mut Lent, per_sm: impl Fn() -> Option<usize>) -> Option<Vec<u8>> {
         let mut bytes = call.before.bytes.clone();
         for (at, label) in &call.before.fds {
             self.put_fd(&mut bytes, *at, label)?;
@@ -298,7 +304,7 @@ impl Stage {
         // each.
         let lengths = {
             let mut copy = bytes.clone();
-            spans(call.request, &Arg::Bytes(&mut copy), || recorded_length(call))?
+            spans(call.request, &Arg::Bytes(&mut copy), per_sm)?
         };
         for p in pointers::of(call.request) {
             let given = bytes.get(p.offset..p.offset + 8).is_some_and(|b| describe::unsigned(b) != 0);
@@ -307,18 +313,17 @@ impl Stage {
             }
             let addr = match (lengths.get(&p.offset), p.usage) {
                 (Some((_, len)), Use::In | Use::Out | Use::InOut) => {
-                    let mut contents = vec![0; Some(*len).filter(|len| *len <= MOST)?];
+                    let mut contents = Vec::new();
                     if let Some(recorded) = call.before.buffers.get(&p.offset) {
-                        let n = contents.len().min(recorded.bytes.len());
-                        contents[..n].copy_from_slice(&recorded.bytes[..n]);
+                        contents.extend_from_slice(&recorded.bytes[..recorded.bytes.len().min(*len)]);
                         for (at, label) in &recorded.fds {
                             self.put_fd(&mut contents, *at, label)?;
                         }
                     }
-                    memory.bytes(contents)
+                    lent.bytes(*len, &contents)?
                 }
-                _ if call.request == NVMAP_IOC_FROM_VA => memory.pages(pinned_length(&bytes))?,
-                _ => memory.bytes(vec![0; SCRATCH]),
+                _ if call.request == NVMAP_IOC_FROM_VA => lent.pages(&bytes)?,
+                _ => lent.bytes(SCRATCH, &[])?,
             };
             bytes.get_mut(p.offset..p.offset + 8)?.copy_from_slice(&addr.to_le_bytes());
         }
@@ -354,45 +359,6 @@ fn handle_fields(call: &Ioctl) -> impl Iterator<Item = usize> + use<> {
         Vec::new()
     };
     fields.into_iter().filter(|f| f.name == "handle").map(|f| f.offset)
-}
-
-/// The memory that replaces the program's during one call.
-#[derive(Default)]
-struct Memory {
-    bytes: Vec<Vec<u8>>,
-    pages: Vec<Mapping>,
-}
-
-impl Memory {
-    fn bytes(&mut self, contents: Vec<u8>) -> u64 {
-        let addr = contents.as_ptr() as u64;
-        self.bytes.push(contents);
-        addr
-    }
-
-    /// Shared pages, which a kernel can pin.
-    fn pages(&mut self, len: usize) -> Option<u64> {
-        let fd = memfd_create("pages", MFdFlags::MFD_CLOEXEC).ok()?;
-        nix::unistd::ftruncate(&fd, len as i64).ok()?;
-        let map = Mapping::new(fd.as_fd(), Placement::Anywhere, len, Prot::ReadWrite, 0).ok()?;
-        let addr = map.addr() as u64;
-        self.pages.push(map);
-        Some(addr)
-    }
-}
-
-/// The number of bytes that FROM_VA takes. If the argument names no size, it is everything that is mapped there.
-fn pinned_length(bytes: &[u8]) -> usize {
-    let word = |at: usize, width: usize| bytes.get(at..at + width).map_or(0, describe::unsigned) as usize;
-    let size = word(offset_of!(nvmap_create_handle_from_va, size), 4);
-    let size64 = word(offset_of!(nvmap_create_handle_from_va, size64), 8);
-    if size == 0 { size64 } else { size }.clamp(1, MOST).next_multiple_of(crate::page_size())
-}
-
-/// The length of a buffer that no argument gives. It is the recorded length.
-fn recorded_length(call: &Ioctl) -> usize {
-    let per_sm = pointers::of(call.request).find(|p| matches!(p.length, Length::PerSm));
-    per_sm.and_then(|p| call.after.buffers.get(&p.offset)).map_or(0, |b| b.bytes.len())
 }
 
 fn compare(call: &Ioctl, result: Result<i32, Errno>, mut after: Image) -> Outcome {

@@ -60,8 +60,14 @@ pub(crate) struct Pointer {
 }
 
 impl Pointer {
-    /// The number of bytes behind the pointer. It is `None` where only the kernel knows it.
-    pub(crate) fn len(&self, bytes: &[u8]) -> Option<usize> {
+    /// Whether the kernel writes the memory behind the pointer.
+    pub(crate) fn is_written(&self) -> bool {
+        matches!(self.usage, Use::Out | Use::InOut)
+    }
+
+    /// The number of bytes behind the pointer: the room of the caller, and what the kernel accesses at most. `per_sm`
+    /// supplies the size that no argument contains. The result is `None` where nobody knows it.
+    pub(crate) fn len(&self, bytes: &[u8], per_sm: impl FnOnce() -> Option<usize>) -> Option<usize> {
         let word = |at: usize, width: usize| bytes.get(at..at + width).map_or(0, |b| unsigned(b) as usize);
         match self.length {
             Length::Counted { at, width, each } => word(at, width).checked_mul(each),
@@ -71,7 +77,8 @@ impl Pointer {
                 let each = word(offset_of!(nvmap_rw_handle, elem_size), 8);
                 if count == 0 { Some(0) } else { stride.checked_mul(count - 1)?.checked_add(each) }
             }
-            Length::PerSm | Length::Nothing => None,
+            Length::PerSm => per_sm(),
+            Length::Nothing => None,
         }
     }
 }
@@ -264,8 +271,8 @@ mod tests {
             count: 4,
         };
         let row = of(NVMAP_IOC_READ).next().expect("a row");
-        assert_eq!(row.len(args.as_bytes()), Some(33));
+        assert_eq!(row.len(args.as_bytes(), || None), Some(33));
         let endless = nvmap_rw_handle { user_stride: u64::MAX, ..args };
-        assert_eq!(row.len(endless.as_bytes()), None);
+        assert_eq!(row.len(endless.as_bytes(), || None), None);
     }
 }

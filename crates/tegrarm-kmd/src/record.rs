@@ -5,6 +5,7 @@ use crate::entry::{Call, Ioctl, Made};
 use crate::image::{Image, Moment, spans};
 use crate::labels::{Labels, kind_of_path};
 use crate::output::{self, Harmless};
+use crate::sms::Sms;
 use crate::written::{self, Watched, Written};
 use crate::{Arg, Errno, Kmd, Mapping, Node, Placement, Prot};
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
@@ -15,14 +16,6 @@ use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::Arc;
-use tegrarm_abi::layout::IntoBytes;
-use tegrarm_abi::nvgpu::ctrl::nvgpu_gpu_characteristics;
-use tegrarm_abi::nvgpu::ctrl::{
-    NVGPU_GPU_IOCTL_GET_CHARACTERISTICS, NVGPU_GPU_IOCTL_NUM_VSMS, nvgpu_gpu_get_characteristics, nvgpu_gpu_num_vsms,
-    nvgpu_gpu_vsms_mapping_entry,
-};
-use tegrarm_abi::nvgpu::r35::{nvgpu_gpu_characteristics_r35, nvgpu_gpu_vsms_mapping_entry_r35};
-use tegrarm_abi::nvgpu::r39::nvgpu_gpu_characteristics_r39;
 
 /// Passes every call on to another kernel and writes one JSON line about it.
 ///
@@ -88,30 +81,6 @@ impl Recorded {
             Some(error) => Err(error),
             None => log.sink.flush(),
         }
-    }
-
-    /// The number of bytes that VSMS_MAPPING will write. The call takes no length, so the recorder asks how many SMs
-    /// there are and of which generation the kernel is. These two calls have no side effect.
-    fn per_sm(&self, fd: BorrowedFd<'_>, node: Node) -> usize {
-        let mut sms = nvgpu_gpu_num_vsms { num_vsms: 0, reserved: 0 };
-        let mut probe =
-            nvgpu_gpu_get_characteristics { gpu_characteristics_buf_size: 0, gpu_characteristics_buf_addr: 0 };
-        let ask = |request, bytes: &mut [u8]| self.inner.ioctl(fd, node, request, Arg::Bytes(bytes)) == Ok(0);
-        if !ask(NVGPU_GPU_IOCTL_NUM_VSMS, sms.as_mut_bytes())
-            || !ask(NVGPU_GPU_IOCTL_GET_CHARACTERISTICS, probe.as_mut_bytes())
-        {
-            return 0;
-        }
-        const R35: usize = size_of::<nvgpu_gpu_characteristics_r35>();
-        const R36: usize = size_of::<nvgpu_gpu_characteristics>();
-        const R39: usize = size_of::<nvgpu_gpu_characteristics_r39>();
-        let each = match usize::try_from(probe.gpu_characteristics_buf_size) {
-            Ok(R35) => size_of::<nvgpu_gpu_vsms_mapping_entry_r35>(),
-            Ok(R36 | R39) => size_of::<nvgpu_gpu_vsms_mapping_entry>(),
-            // For a kernel of an unknown generation, this memory is not recorded.
-            _ => 0,
-        };
-        sms.num_vsms as usize * each
     }
 }
 
@@ -204,7 +173,7 @@ impl Kmd for Recorded {
     }
 
     fn ioctl(&self, fd: BorrowedFd<'_>, node: Node, request: u32, mut arg: Arg<'_>) -> Result<i32, Errno> {
-        let found = spans(request, &arg, || self.per_sm(fd, node));
+        let found = spans(request, &arg, || Sms::of(&*self.inner, fd, node).bytes());
         let (opaque, spans) = (found.is_none(), found.unwrap_or_default());
         let (on, before) = {
             let labels = &mut self.log.lock().labels;
@@ -271,6 +240,7 @@ mod tests {
     use super::*;
     use crate::testing::{TestKmd, program};
     use serde_json::Value;
+    use tegrarm_abi::nvgpu::ctrl::{NVGPU_GPU_IOCTL_GET_CHARACTERISTICS, nvgpu_gpu_get_characteristics};
 
     /// A sink that the test can still read.
     #[derive(Clone, Default)]

@@ -1,10 +1,11 @@
 //! A kernel that answers from a recording.
 
 use crate::entry::{Call, Ioctl, MEMORY};
-use crate::image::{Image, Moment, spans};
+use crate::image::{Image, Moment, Spans, spans};
 use crate::labels::Labels;
 use crate::output::say;
-use crate::stand_ins::StandIns;
+use crate::sms::Sms;
+use crate::stand_ins::{self, StandIns};
 use crate::written;
 use crate::{Arg, Errno, Kmd, Mapping, Node, Placement, Prot, describe, descriptors};
 use parking_lot::Mutex;
@@ -52,6 +53,8 @@ struct Rest {
     labels: Labels,
     first_difference: Option<String>,
     files: StandIns,
+    /// What the program was told about the SMs.
+    sms: Sms,
     /// The reason why the program waits for something that never comes.
     vain: Option<String>,
 }
@@ -84,7 +87,8 @@ impl Replayed {
             queues.entry(call.key()).or_default().push_back(call);
         }
         let name = format!("replay of {}", header.kernel);
-        let rest = Rest { queues, labels: Labels::default(), first_difference: None, files, vain: None };
+        let rest =
+            Rest { queues, labels: Labels::default(), first_difference: None, files, sms: Sms::default(), vain: None };
         Ok(Replayed { name, simulated: header.simulated, compare_inputs: true, rest: Mutex::new(rest) })
     }
 
@@ -105,6 +109,10 @@ impl Replayed {
         rest.queues.iter().filter(|(key, _)| *key != MEMORY).map(|(_, calls)| calls.len()).sum()
     }
 }
+
+/// Why the answer to a call cannot be given.
+const NO_LENGTH: &str = "the length of the memory behind its pointers is not known: a program that calls VSMS_MAPPING asks \
+                         NUM_VSMS and GET_CHARACTERISTICS before";
 
 /// The kernel of which a recording was made.
 pub(crate) struct Header {
@@ -232,17 +240,24 @@ impl Kmd for Replayed {
 
     fn ioctl(&self, fd: BorrowedFd<'_>, node: Node, request: u32, mut arg: Arg<'_>) -> Result<i32, Errno> {
         let mut rest = self.rest.lock();
-        let found = spans(request, &arg, || 0);
-        let spans = found.unwrap_or_default();
+        let told = rest.sms;
+        let found = spans(request, &arg, || told.bytes());
+        let (opaque, spans) = (found.is_none(), found.unwrap_or_default());
         let on = rest.labels.of(fd.as_raw_fd(), descriptors::kind(node));
         let now = Image::take(request, &arg, &spans, Moment::Before, &mut rest.labels);
         let what = format!("{} on {on}", describe::name(node, request));
         let call = rest.next(&on, &what, |call| match call {
-            Call::Ioctl(i) if (i.node, i.request) == (node, request) => self.differences(i, &now),
+            Call::Ioctl(i) if (i.node, i.request) == (node, request) => match opaque {
+                true => vec![NO_LENGTH.into()],
+                false => self.differences(i, &now, &spans),
+            },
             other => other_kind(other),
         })?;
         let Call::Ioctl(recorded) = call else { return Err(Errno::EIO) };
         if let Arg::Bytes(bytes) = &mut arg {
+            if recorded.result == Ok(0) {
+                rest.sms.hear(request, &recorded.after.bytes);
+            }
             let handle = written::handle_of_descriptor(request, &recorded.before.bytes);
             let Rest { files, labels, .. } = &mut *rest;
             recorded.after.apply(request, bytes, &spans, |label| {
@@ -281,7 +296,10 @@ impl Kmd for Replayed {
         };
         match call {
             Call::Mmap { result: Err(errno), .. } => Err(errno),
-            _ => Mapping::new(fd, at, len, prot, offset),
+            _ => {
+                stand_ins::reach(fd, offset, len)?;
+                Mapping::new(fd, at, len, prot, offset)
+            }
         }
     }
 
@@ -324,14 +342,16 @@ impl Kmd for Replayed {
 }
 
 impl Replayed {
-    fn differences(&self, recorded: &Ioctl, now: &Image) -> Vec<String> {
+    fn differences(&self, recorded: &Ioctl, now: &Image, spans: &Spans) -> Vec<String> {
         if recorded.opaque {
             return vec!["the recording could not keep what this call does behind its pointers".into()];
         }
-        match self.compare_inputs {
-            true => recorded.before.differences(recorded.node, recorded.request, now),
-            false => Vec::new(),
+        if !self.compare_inputs {
+            return Vec::new();
         }
+        let mut differences = recorded.before.differences(recorded.node, recorded.request, now);
+        differences.extend(recorded.after.too_long(recorded.request, spans));
+        differences
     }
 }
 

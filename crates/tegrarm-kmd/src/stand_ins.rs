@@ -6,11 +6,24 @@ use crate::output::say;
 use crate::written::Written;
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use std::collections::HashMap;
-use std::os::fd::OwnedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 /// The largest size in which the doorbell page of the ctrl node is mapped.
 pub(crate) const DOORBELL_WINDOW: u64 = 64 << 10;
+
+/// Makes a stand-in at least as long as the part of it that the program maps. A recording that somebody has altered, or a
+/// program whose sizes differ, can map more than was recorded; memory after the end of a file ends the program.
+///
+/// # Errors
+/// The errno of asking for the size or of changing it.
+pub(crate) fn reach(fd: BorrowedFd<'_>, offset: u64, len: usize) -> Result<(), Errno> {
+    let end = offset.checked_add(len as u64).and_then(|end| i64::try_from(end).ok()).ok_or(Errno::EINVAL)?;
+    if nix::sys::stat::fstat(fd)?.st_size < end {
+        nix::unistd::ftruncate(fd, end)?;
+    }
+    Ok(())
+}
 
 /// The files, and the memory behind them that a replay writes.
 #[derive(Debug, Default)]
@@ -37,7 +50,7 @@ impl StandIns {
                 }
             }
             Call::Ioctl(i) => i.made.iter().for_each(|made| at_least(&made.label, made.size)),
-            Call::Mmap { on, len, offset, result: Ok(()), .. } => at_least(on, offset + *len as u64),
+            Call::Mmap { on, len, offset, result: Ok(()), .. } => at_least(on, offset.saturating_add(*len as u64)),
             _ => {}
         }
     }

@@ -178,6 +178,9 @@ pub(crate) fn program(kmd: &Arc<dyn Kmd>, size: u32) -> Result<Learnt, Errno> {
     learnt.push(chars.gpu_characteristics_buf_size);
     learnt.push(room.iter().map(|b| u64::from(*b)).sum());
 
+    let mut number = nvgpu_gpu_num_vsms { num_vsms: 0, reserved: 0 };
+    ctrl.ioctl(NVGPU_GPU_IOCTL_NUM_VSMS, &mut number)?;
+    learnt.push(number.num_vsms.into());
     let mut table = [0u8; 6 * SMS];
     let mut vsms = nvgpu_gpu_vsms_mapping { vsms_map_buf_addr: table.as_mut_ptr() as u64 };
     ctrl.ioctl(NVGPU_GPU_IOCTL_VSMS_MAPPING, &mut vsms)?;
