@@ -313,6 +313,78 @@ static void *breed(void *arg)
     return arg;
 }
 
+/* Whether memory ends at or below 2^39, where the GPU can have it at the same address. */
+static int is_low(const void *memory, size_t size)
+{
+    return (uintptr_t)memory + size <= (uintptr_t)1 << 39;
+}
+
+static unsigned count_mappings(void)
+{
+    FILE *maps = fopen("/proc/self/maps", "re");
+    assert(maps);
+    unsigned lines = 0;
+    for (int c; (c = fgetc(maps)) != EOF;)
+        lines += c == '\n';
+    fclose(maps);
+    return lines;
+}
+
+/* Shared memory without a file and without an address lies low. Any other mapping is the program's own affair. */
+static void placed(void)
+{
+    enum { RW = PROT_READ | PROT_WRITE, SHARED = MAP_SHARED | MAP_ANONYMOUS, PRIVATE = MAP_PRIVATE | MAP_ANONYMOUS, MIB = 1 << 20 };
+    const size_t large = (size_t)128 * MIB;
+    unsigned before = count_mappings();
+    errno = 77;
+    char *a = mmap(NULL, 5000, RW, SHARED, -1, 0), *b = mmap64(NULL, large, RW, SHARED, -1, 0);
+    assert(errno == 77 && "a call that succeeds leaves errno");
+    assert(a != MAP_FAILED && b != MAP_FAILED);
+    assert(is_low(a, 5000) && is_low(b, large));
+    assert((uintptr_t)b % (2 * MIB) == 0 && "large pages fit");
+    assert(a[4999] == 0 && b[large - 1] == 0);
+    b[large - 1] = 'x';
+    fflush(stdout);
+    pid_t child = fork();
+    if (child == 0) {
+        a[1] = 'y';
+        _exit(b[large - 1] == 'x' ? 0 : 1);
+    }
+    wait_for(child);
+    assert(a[1] == 'y' && "it is shared");
+
+    /* Addresses that the program gives are kept, as a wish or as an order. */
+    char *wish = (char *)0x123450000000, *wished = mmap(wish, 4096, RW, SHARED, -1, 0);
+    assert(wished == wish && mmap(wish, 4096, RW, SHARED | MAP_FIXED, -1, 0) == wish);
+    assert(mmap(wish, 4096, RW, SHARED | MAP_FIXED_NOREPLACE, -1, 0) == MAP_FAILED && errno == EEXIST);
+    assert(munmap(wish, 4096) == 0);
+    /* Private memory, and files, lie where libc puts them. */
+    char *own = mmap(NULL, 4096, RW, PRIVATE, -1, 0);
+    assert(own != MAP_FAILED && is_low(own, 4096) == is_low(&large, sizeof large) && munmap(own, 4096) == 0);
+    /* A mistake has the errno of mmap(2). Huge pages are there or not, and if they are, they lie low, too. */
+    assert(mmap(NULL, 0, RW, SHARED, -1, 0) == MAP_FAILED && errno == EINVAL);
+    assert(mmap(NULL, (size_t)1 << 50, RW, SHARED, -1, 0) == MAP_FAILED && errno == ENOMEM);
+    char *huge = mmap(NULL, 2 * MIB, RW, SHARED | MAP_HUGETLB | 21 << MAP_HUGE_SHIFT, -1, 0);
+    assert(huge == MAP_FAILED ? errno == ENOMEM || errno == EINVAL : is_low(huge, 2 * MIB) && munmap(huge, 2 * MIB) == 0);
+
+    /* The next place is taken, so the memory gets another low one. */
+    char *first = mmap(NULL, MIB, RW, SHARED, -1, 0);
+    assert(mmap(first - MIB, MIB, RW, PRIVATE | MAP_FIXED_NOREPLACE, -1, 0) == first - MIB);
+    char *second = mmap(NULL, MIB, RW, SHARED, -1, 0);
+    assert(is_low(second, MIB) && second != first - MIB);
+    assert(munmap(first - MIB, 2 * MIB) == 0 && munmap(second, MIB) == 0);
+
+    /* 256 GiB of addresses are given out again and again: nothing but the mappings themselves is kept. */
+    for (unsigned i = 0; i < 5000; i++) {
+        char *again = mmap(NULL, large, RW, SHARED | MAP_NORESERVE, -1, 0);
+        assert(again != MAP_FAILED && is_low(again, large));
+        assert((again + large <= b || b + large <= again) && "what is mapped stays");
+        assert(munmap(again, large) == 0);
+    }
+    assert(munmap(a, 5000) == 0 && munmap(b, large) == 0);
+    assert(count_mappings() <= before + 1 && "a buffer of stdio may have come");
+}
+
 int main(int argc, char **argv)
 {
     if (argc == 3 && strcmp(argv[1], "inherited") == 0)
@@ -330,6 +402,7 @@ int main(int argc, char **argv)
     inheritance(argv);
     handed();
     mappings();
+    placed();
     spawned(argv);
     handlers();
     pthread_t threads[THREADS];

@@ -4,7 +4,7 @@ use super::guard::{errno, report};
 use super::instance;
 use crate::files::Refused;
 use std::ffi::{CStr, c_char, c_int, c_ulong, c_void};
-use tegrarm_kmd::Errno;
+use tegrarm_kmd::{Errno, placing};
 
 /// Opens `/dev/nvidiactl`, `/dev/nvidia0`, `/dev/nvidia-uvm` or `/dev/nvidia-uvm-tools`, as `open(2)` would.
 ///
@@ -58,6 +58,11 @@ pub extern "C" fn rm_ioctl(fd: c_int, request: c_ulong, argp: *mut c_void) -> c_
 /// arguments are those of `mmap(2)`, so that MAP_FIXED replaces what is mapped in the range. A descriptor that is not a
 /// node of the Resource Manager is mapped as well. A program may just as well call `mmap(2)` itself.
 ///
+/// With `addr` NULL and the flags `MAP_SHARED | MAP_ANONYMOUS` the result is new memory of the process below 2^39, if
+/// there is room. The GPU has addresses of 40 bits, and `mmap(2)` itself places such memory above them. Only memory that
+/// lies low can be registered for the GPU at the address that it has for the CPU (UVM_CREATE_EXTERNAL_RANGE, and then
+/// the class 0x71).
+///
 /// Errors: the result is `MAP_FAILED`, and `errno` is
 /// - `EINVAL`: the descriptor is a node that has nothing to map.
 /// - `EIO`: the library met a bug in itself.
@@ -72,6 +77,9 @@ pub unsafe extern "C" fn rm_mmap(
     offset: i64,
 ) -> *mut c_void {
     errno(libc::MAP_FAILED, || {
+        if let Some(address) = placing::mmap(addr, length, prot, flags, offset) {
+            return Ok(address);
+        }
         instance::door().check_mmap(fd)?;
         // SAFETY: this is mmap(2) itself. What it does to the range at `addr` is what the caller of `rm_mmap` asked
         // for.

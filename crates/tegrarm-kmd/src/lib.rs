@@ -35,6 +35,7 @@ pub mod maps;
 pub mod memory;
 pub mod output;
 mod perform;
+pub mod placing;
 mod pointers;
 mod record;
 mod replay;

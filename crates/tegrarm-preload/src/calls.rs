@@ -1,7 +1,7 @@
 //! The functions that open, use, duplicate and close descriptors.
 
 use crate::core;
-use crate::{fds, next, paths};
+use crate::{fds, next, paths, placing};
 use std::ffi::{c_char, c_int, c_long, c_uint, c_ulong, c_void};
 
 /// Defines functions that take a path. They open the library's nodes themselves and pass other paths on.
@@ -55,12 +55,15 @@ pub unsafe extern "C" fn ioctl(fd: c_int, request: c_ulong, arg: *mut c_void) ->
     result
 }
 
-/// Defines functions that map a descriptor.
+/// Defines functions that map a descriptor, or memory.
 macro_rules! maps {
     ($( fn $name:ident(offset: $offset:ty); )*) => {
         $(
             /// Maps what RM_MAP_MEMORY gave to a node's descriptor. Other descriptors are passed on. A node that was
             /// given nothing cannot be mapped; the program must not find out that such a node is an empty file here.
+            ///
+            /// Shared memory without a file and without an address is placed where the GPU can have it at the same
+            /// address, because a program may register it for the GPU later.
             ///
             /// # Safety
             /// The same as for libc's function of this name.
@@ -76,6 +79,11 @@ macro_rules! maps {
                 if fd >= 0 && flags & libc::MAP_ANONYMOUS == 0 && is_bare_node(fd) {
                     next::set_errno(libc::EINVAL);
                     return libc::MAP_FAILED;
+                }
+                if !core::is_inside()
+                    && let Some(address) = placing::mmap(addr, length, prot, flags, offset)
+                {
+                    return address;
                 }
                 // SAFETY: this passes the caller's call on.
                 unsafe { next::$name(addr, length, prot, flags, fd, offset) }

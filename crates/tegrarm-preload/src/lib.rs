@@ -4,6 +4,7 @@
 //! ```text
 //! calls     libc's functions: ours or not? one comparison, one table look-up
 //!  ├─ paths    which paths are ours
+//!  ├─ placing  shared memory of the program, placed where the GPU can have it at the same address
 //!  ├─ fds      which descriptors are ours
 //!  ├─ next     libc's own functions, behind ours
 //!  ├─ guard    no panic of ours gets out, and no SIGPIPE
@@ -36,3 +37,6 @@ mod files;
 mod guard;
 mod next;
 mod paths;
+// A file of tegrarm-kmd, which this library does not depend on: it depends on libc alone.
+#[path = "../../tegrarm-kmd/src/placing.rs"]
+mod placing;

@@ -51,7 +51,9 @@ pub fn check_reach(base: u64, len: u64) -> RmResult<()> {
     if base < USER_VA_START || end > USER_VA_END {
         fail!(
             NV_ERR_OUT_OF_RANGE,
-            "{base:#x}..{end:#x} is outside the GPU's addresses {USER_VA_START:#x}..{USER_VA_END:#x}"
+            "{base:#x}..{end:#x} is outside the GPU's addresses {USER_VA_START:#x}..{USER_VA_END:#x}; if it is memory of this \
+             process, make it with rm_mmap and MAP_SHARED | MAP_ANONYMOUS, or run the program with libtegrarm_preload.so: \
+             both place such memory below 2^39"
         );
     }
     Ok(())
