@@ -1,6 +1,6 @@
 //! The conflicts between desktop RM and the Jetson kernel, C1 to C15 of the list to which the design refers. Each
 //! conflict has one module, which has its number in its name, in the file of its theme: [`nodes`], [`addresses`],
-//! [`channels`], [`memory`].
+//! [`channels`], [`memory`] and, for C8 and C9 once more, [`schedules`].
 #![allow(unsafe_code)] // looks at memory through the addresses that the library returns
 
 #[path = "../common/mod.rs"]
@@ -10,6 +10,7 @@ mod addresses;
 mod channels;
 mod memory;
 mod nodes;
+mod schedules;
 
 use common::board::releases;
 use common::door::*;

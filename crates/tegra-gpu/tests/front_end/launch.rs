@@ -219,6 +219,33 @@ fn section_6_2_dependent_descriptors_run_in_order() {
     assert_eq!(*seen.lock().unwrap(), (0..6).map(slot_va).collect::<Vec<_>>());
 }
 
+/// A descriptor is read when it is scheduled and not when its chain starts. A client that writes the next launch into a
+/// descriptor of a chain that still runs changes that chain, and a release in it has the next launch's value.
+#[test]
+fn section_6_2_a_chain_that_is_patched_while_it_runs() {
+    let two_words =
+        |i, payload| qmd().release(0, sem_va(i), payload).set(RELEASE0_STRUCTURE_SIZE, 2).set(RELEASE0_PAYLOAD64B, 1);
+    let Setup { m, mut lane, qmds, sems } = Setup::new();
+    let qmds = Arc::new(qmds);
+    for i in 0..3 {
+        let q = two_words(i, 0x1_0000_0001);
+        let q = if i < 2 { q.then(slot_va(i as usize + 1), DEPENDENT_QMD0_ACTION_QMD_SCHEDULE) } else { q };
+        qmds.fill(256 * i as usize, &q.0);
+    }
+    // The client writes the next launch while the second grid of this one starts.
+    let (clients, next) = (qmds.clone(), two_words(2, 0x1_0000_0002));
+    m.gpu.observe(Arc::new(move |event| {
+        if matches!(event, Event::Launch { qmd, .. } if *qmd == slot_va(1)) {
+            clients.fill(256 * 2, &next.0);
+        }
+    }));
+    let at = (slot_va(0) >> 8) as u32;
+    let words = [methods(1, NVC6C0_SEND_PCAS_A, &[at]), methods(1, NVC6C0_SEND_SIGNALING_PCAS2_B, &[9])].concat();
+    m.run(&mut lane, &words);
+    let released: Vec<u64> = (0..3).map(|i| sems.mem.read_u64(16 * i)).collect();
+    assert_eq!(released, [0x1_0000_0001, 0x1_0000_0001, 0x1_0000_0002], "64 bits each");
+}
+
 /// `tegrarm top` shows the launches of each process. A descriptor that fails its checks launches nothing.
 #[test]
 fn grids_are_counted_for_the_process_of_their_group() {
