@@ -206,6 +206,7 @@ lint: checks $(CBINDGEN)
 # The house rules. Each check tries itself on samples first, so that a check that finds nothing any more fails.
 checks: venv
 	$(PY) python/checks/tree.py
+	$(PY) python/checks/size.py
 	$(PY) python/checks/dependencies.py
 	$(PY) python/checks/packages.py
 	$(PY) python/checks/rust_version.py

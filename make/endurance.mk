@@ -16,8 +16,9 @@ $(FUZZ)/bin/cargo-fuzz:
 fuzz: $(FUZZ)/bin/cargo-fuzz  ## every fuzz target for FUZZ_SECONDS each (needs a nightly toolchain)
 	@set -e; for t in $(FUZZ_PLAIN) $(FUZZ_ASAN); do \
 		case " $(FUZZ_PLAIN) " in *" $$t "*) sanitizer=none;; *) sanitizer=address;; esac; \
-		mkdir -p fuzz/corpus/$$t fuzz/seeds/$$t; \
-		PATH=$(FUZZ)/bin:$$PATH $(CARGO) +nightly fuzz run -s $$sanitizer $$t fuzz/corpus/$$t fuzz/seeds/$$t -- \
+		rm -rf fuzz/corpus/$$t.seeds && mkdir -p fuzz/corpus/$$t; \
+		$(PYTHON) packaging/fuzz_seeds.py unpack fuzz/seeds/$$t.tar.bz2 fuzz/corpus/$$t.seeds; \
+		PATH=$(FUZZ)/bin:$$PATH $(CARGO) +nightly fuzz run -s $$sanitizer $$t fuzz/corpus/$$t fuzz/corpus/$$t.seeds -- \
 			-max_total_time=$(FUZZ_SECONDS) -timeout=20 -rss_limit_mb=4096; \
 	done
 
@@ -73,11 +74,12 @@ loom: ## hand-made synchronisation in every order of threads: handles, recovered
 fuzz-seeds: $(FUZZ)/bin/cargo-fuzz  ## adds what `make fuzz` found to the committed seeds: the fewest inputs that cover the same code
 	@set -e; for t in $(FUZZ_PLAIN) $(FUZZ_ASAN); do \
 		case " $(FUZZ_PLAIN) " in *" $$t "*) sanitizer=none;; *) sanitizer=address;; esac; \
-		rm -rf fuzz/corpus/$$t.fewest && mkdir -p fuzz/corpus/$$t fuzz/corpus/$$t.fewest fuzz/seeds/$$t; \
+		rm -rf fuzz/corpus/$$t.fewest fuzz/corpus/$$t.seeds && mkdir -p fuzz/corpus/$$t fuzz/corpus/$$t.fewest; \
+		$(PYTHON) packaging/fuzz_seeds.py unpack fuzz/seeds/$$t.tar.bz2 fuzz/corpus/$$t.seeds; \
 		PATH=$(FUZZ)/bin:$$PATH $(CARGO) +nightly fuzz run -s $$sanitizer $$t -- -set_cover_merge=1 -max_len=$(FUZZ_SEED_BYTES) \
-			fuzz/corpus/$$t.fewest fuzz/seeds/$$t fuzz/corpus/$$t; \
-		rm -rf fuzz/seeds/$$t && mv fuzz/corpus/$$t.fewest fuzz/seeds/$$t; \
-		du -sh --apparent-size fuzz/seeds/$$t; \
+			fuzz/corpus/$$t.fewest fuzz/corpus/$$t.seeds fuzz/corpus/$$t; \
+		$(PYTHON) packaging/fuzz_seeds.py pack fuzz/corpus/$$t.fewest fuzz/seeds/$$t.tar.bz2; \
+		rm -rf fuzz/corpus/$$t.fewest fuzz/corpus/$$t.seeds; \
 	done
 
 # --- a long run -----------------------------------------------------------------------------------------------------
