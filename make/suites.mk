@@ -73,6 +73,11 @@ test-clean-root:  ## the README's two commands on a bare Debian or Ubuntu (CLEAN
 test-tinygrad-releases: build venv  ## five published tinygrads, each plain, through LD_PRELOAD: long, not part of `make test`
 	$(PY) python/tests/run_tinygrad_releases.py --cache $(CACHE) $(ARGS)
 
+# A tinygrad that is not published yet, or that nobody has tried: which names of its inside differ, and test_tiny.py in every way there is.
+.PHONY: test-tinygrad-next
+test-tinygrad-next: build venv  ## a checkout or a wheel of tinygrad (TINYGRAD=...) through every door: minutes, not part of `make test`
+	$(PY) python/tests/run_tinygrad_next.py --cache $(CACHE) $(TINYGRAD)
+
 # Runs LibreCUDA's own test programs through LD_PRELOAD and compares what they print. Its source is fetched at a fixed commit, and built
 # with cmake. tests/librecuda.rs makes the same calls and needs neither.
 test-librecuda: build venv  ## LibreCUDA's test programs, which need its source, git and cmake; not part of `make test`

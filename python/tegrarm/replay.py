@@ -179,7 +179,7 @@ class GraphReplay:
 
     def _channel(self, fifo, put) -> int:
         notifiers = self.dev.iface.notifiers
-        notifier = notifiers[self._channels.index(fifo)].buffer.cpu_view().addr if len(notifiers) >= len(self._channels) else 0
+        notifier = notifiers[self._channels.index(fifo)].view.addr if len(notifiers) >= len(self._channels) else 0
         return self.replay.channel(ring=fifo.ring.addr, entries=fifo.entries_count, token=fifo.token, gp_put=fifo.gpput.addr,
                                    doorbell=self.dev.gpu_mmio.addr + 0x90, put=put, notifier=notifier)
 

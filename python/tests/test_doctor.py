@@ -116,6 +116,7 @@ def test_a_tinygrad_that_the_adapter_does_not_know(tmp_path):
     (other / "METADATA").write_text("Metadata-Version: 2.1\nName: tinygrad\nVersion: 0.99.0\n")
     found = doctor_in({"PYTHONPATH": str(tmp_path)}, 1)
     assert ">=0.12,<0.15" in found["tinygrad"]["says"]
+    assert "tegrarm run --preload" in found["tinygrad"]["todo"] and ">=0.12,<0.15" in found["tinygrad"]["todo"]
 
 
 def test_a_library_of_another_version(tmp_path):

@@ -55,7 +55,9 @@ def tinygrad(machine: Machine) -> Iterator[Check]:
         yield ok("tinygrad", version)
         return
     wanted = f">={low[0]}.{low[1]},<{high[0]}.{high[1]}"
-    yield problem("tinygrad", f"{version} is not one that the adapter knows ({wanted})", f"pip install 'tinygrad{wanted}'")
+    yield problem("tinygrad", f"{version} is not one that the adapters know ({wanted})",
+                  "It runs unchanged through the preload door: DEV=NVK+NV tegrarm run --preload -- python SCRIPT. "
+                  f"For DEV=TEGRA and DEV=TEGRA+NV: pip install 'tinygrad{wanted}'")
 
 
 def compilers(machine: Machine) -> Iterator[Check]:

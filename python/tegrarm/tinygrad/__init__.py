@@ -16,6 +16,7 @@ import pathlib
 import sys
 from typing import TYPE_CHECKING, Any
 
+from . import fit
 from .wheels import use_wheels
 
 use_wheels()  # this must happen before tinygrad reads the environment, which it does once
@@ -33,8 +34,10 @@ FOUND = str(pathlib.Path(__file__).with_name("found"))
 if FOUND not in tinygrad.runtime.__path__:
     tinygrad.runtime.__path__.append(FOUND)  # `Device["TEGRA"]` looks for ops_tegra there
 
+fit.only_the_sentence()
+
 # What the adapter for the NV device defines. The adapter uses internal parts of that device. If tinygrad has moved them, the adapter is
-# missing, and the device TEGRA still works.
+# missing, and opening the device through it says so in a sentence.
 NV_ADAPTER = ("NAMES_INTERFACES_IN_CALL", "REACH", "TEGRAIface", "TegraDevice", "install")
 NV_DEVICE = "tinygrad.runtime.ops_nv"
 
@@ -44,9 +47,21 @@ def _adapt() -> Exception | None:
     """Adds the interface to tinygrad's NV device. If that is not possible, returns why."""
     try:
         importlib.import_module(".nv", __name__)
-    except (ImportError, AttributeError) as error:
+    except fit.MISSING as error:
+        _refuse_to_open(fit.say("TEGRA+NV", error))
         return error
     return None
+
+
+def _refuse_to_open(misfit: fit.Misfit) -> None:
+    """Adds an interface that says why it cannot be opened. Without it tinygrad would only know that the name is unknown."""
+    class TEGRAIface:
+        def __init__(self, *_args: Any):
+            raise misfit
+
+    device = getattr(sys.modules.get(NV_DEVICE), "NVDevice", None)
+    if isinstance(ifaces := getattr(device, "ifaces", None), list):
+        ifaces.insert(0, TEGRAIface)
 
 
 class _AdaptWhenLoaded(importlib.abc.MetaPathFinder):
@@ -72,7 +87,8 @@ class _AdaptWhenLoaded(importlib.abc.MetaPathFinder):
 
 
 if "TEGRA+NV" in os.environ.get("DEV", "").upper():
-    from . import nv  # noqa: F401
+    if missing := _adapt():
+        raise fit.say("TEGRA+NV", missing) from None
 elif NV_DEVICE in sys.modules:
     _adapt()
 else:
@@ -86,7 +102,7 @@ def __getattr__(name: str) -> Any:
     if name == "NV_MISSING":
         return missing
     if missing is not None:
-        raise ImportError(f"the interface TEGRA+NV does not fit this tinygrad: {missing}; use DEV=TEGRA") from missing
+        raise fit.say("TEGRA+NV", missing) from missing
     return getattr(sys.modules[f"{__name__}.nv"], name)
 
 

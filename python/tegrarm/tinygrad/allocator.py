@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 import ctypes
+import weakref
 from typing import TYPE_CHECKING, Any
 
-from tinygrad.device import BufferSpec, LRUAllocator
+from tinygrad import device as tinygrad_device
+from tinygrad.device import BufferSpec
 
 from .. import _ffi
 from ..calls import call, made
 from . import copies
-from .releases import SYNCHRONIZES_FIRST
+from .releases import HAS_STORAGE, SYNCHRONIZES_FIRST
 
 if TYPE_CHECKING:
     from .device import TegraDevice
 
 PAGE = 4096
+# Until 0.14 a class of its own keeps freed buffers for later. After it every allocator does.
+Keeping: Any = tinygrad_device.Allocator if HAS_STORAGE else tinygrad_device.LRUAllocator
 
 
 class TegraBuffer:
     """Memory, or a part of it: the value that tinygrad calls the opaque value of a ``Buffer``."""
 
-    __slots__ = ("dev", "handle", "offset", "owner", "pointer", "size", "va")
+    __slots__ = ("__weakref__", "dev", "handle", "offset", "owner", "pointer", "size", "va")
 
     def __init__(self, dev: TegraDevice, handle: ctypes.c_void_p, offset: int, pointer: int, va: int, size: int, owner: bool):
         self.dev, self.handle, self.owner = dev, handle, owner
@@ -37,16 +41,15 @@ class TegraBuffer:
         return memoryview((ctypes.c_uint8 * self.size).from_address(self.pointer)).cast("B")
 
 
-class TegraAllocator(LRUAllocator["TegraDevice"]):
+class Allocating(Keeping):
     """Makes buffers of the device, and buffers of memory that others own."""
 
     def __init__(self, dev: TegraDevice):
         super().__init__(dev, supports_copy_from_disk=False)
         self.made: dict[int, TegraBuffer] = {}  # the allocated buffers by their addresses
 
-    # *** making and freeing ***
-
-    def _alloc(self, size: int, options: BufferSpec) -> TegraBuffer:
+    def new(self, size: int, options: BufferSpec) -> TegraBuffer:
+        """Memory, or that of others by its address."""
         if options.external_ptr is not None:
             return self._external(options.external_ptr, size)
         # `host`, `cpu_access` and `zero` need no work: the CPU sees every buffer, and a new buffer is cleared.
@@ -54,6 +57,15 @@ class TegraAllocator(LRUAllocator["TegraDevice"]):
         buffer = self._buffer(made("buffer_alloc", self.dev.handle, size, cache), 0, size)
         self.made[buffer.pointer] = buffer
         return buffer
+
+    def end(self, buffer: TegraBuffer) -> None:
+        """Frees a buffer. A part of one belongs to the whole."""
+        if not buffer.owner:
+            return
+        self.made.pop(buffer.pointer, None)
+        if self.dev.is_ours():
+            self.dev.settle()
+            call("buffer_free", buffer.handle)
 
     def _buffer(self, handle: ctypes.c_void_p, offset: int, size: int) -> TegraBuffer:
         pointer, address = ctypes.c_void_p(), ctypes.c_uint64()
@@ -65,33 +77,16 @@ class TegraAllocator(LRUAllocator["TegraDevice"]):
         for buffer in self.made.values():
             if buffer.pointer <= address and address + size <= buffer.pointer + buffer.size:
                 return buffer.part(address - buffer.pointer, size)
-        return self._pages(address, size)
+        return self.pages(address, size)
 
-    def _pages(self, address: int, size: int) -> TegraBuffer:
+    def pages(self, address: int, size: int) -> TegraBuffer:
         """Gives whole pages to the GPU. The buffer begins at the address that was asked for."""
         offset = address % PAGE
         handle = made("buffer_import_pages", self.dev.handle, address - offset, size + offset, _ffi.TEGRARM_BUFFER_CACHED)
         return self._buffer(handle, offset, size)
 
-    def _free(self, opaque: TegraBuffer, options: BufferSpec) -> None:
-        self.made.pop(opaque.pointer, None) if opaque.owner else None
-        self._unmap(opaque)
-
-    def _offset(self, buf: TegraBuffer, size: int, offset: int) -> TegraBuffer:
-        return buf.part(offset, size)
-
-    # *** memory of other devices, without a copy ***
-
-    def _map(self, buf: Any) -> TegraBuffer:
-        if isinstance(buf, TegraBuffer):
-            return self._of_another(buf) if buf.dev is not self.dev else buf.part(0, buf.size)
-        if isinstance(buf, memoryview):
-            return self._pages(ctypes.addressof(ctypes.c_uint8.from_buffer(buf)), buf.nbytes)
-        if isinstance(getattr(buf, "va_addr", None), int):  # a buffer of tinygrad's CPU device has an address of this process
-            return self._pages(buf.va_addr, buf.size)
-        raise RuntimeError(f"{self.dev.device} cannot see a buffer of {type(buf).__name__}: it has no address in this process")
-
-    def _of_another(self, buf: TegraBuffer) -> TegraBuffer:
+    def of_another(self, buf: TegraBuffer) -> TegraBuffer:
+        """Memory of another device of the library."""
         descriptor, offset = ctypes.c_int(), ctypes.c_uint64()
         call("buffer_export", buf.handle, ctypes.byref(descriptor), ctypes.byref(offset))
         try:
@@ -100,10 +95,32 @@ class TegraAllocator(LRUAllocator["TegraDevice"]):
             _ffi.lib().rm_close(descriptor)
         return self._buffer(handle, offset.value + buf.offset, buf.size)
 
+
+class OpaqueAllocator(Allocating):
+    """For tinygrad 0.13 and 0.14, where the opaque value of a buffer is a TegraBuffer."""
+
+    def _alloc(self, size: int, options: BufferSpec) -> TegraBuffer:
+        return self.new(size, options)
+
+    def _free(self, opaque: TegraBuffer, options: BufferSpec) -> None:
+        self.end(opaque)
+
+    def _offset(self, buf: TegraBuffer, size: int, offset: int) -> TegraBuffer:
+        return buf.part(offset, size)
+
+    # *** memory of other devices, without a copy ***
+
+    def _map(self, buf: Any) -> TegraBuffer:
+        if isinstance(buf, TegraBuffer):
+            return self.of_another(buf) if buf.dev is not self.dev else buf.part(0, buf.size)
+        if isinstance(buf, memoryview):
+            return self.pages(ctypes.addressof(ctypes.c_uint8.from_buffer(buf)), buf.nbytes)
+        if isinstance(getattr(buf, "va_addr", None), int):  # a buffer of tinygrad's CPU device has an address of this process
+            return self.pages(buf.va_addr, buf.size)
+        raise RuntimeError(f"{self.dev.device} cannot see a buffer of {type(buf).__name__}: it has no address in this process")
+
     def _unmap(self, mb: TegraBuffer) -> None:
-        if mb.owner and self.dev.is_ours():
-            self.dev.settle()
-            call("buffer_free", mb.handle)
+        self.end(mb)
 
     # *** copies ***
 
@@ -129,3 +146,46 @@ class TegraAllocator(LRUAllocator["TegraDevice"]):
             return
         src_dev.synchronize()
         dest_dev.allocator._copyin(dest, src.bytes()[:sz])
+
+
+class StorageAllocator(Allocating):
+    """For a tinygrad whose buffers are ``BufferStorage``: the GPU's address, the TegraBuffer, and the CPU's view of it. tinygrad makes all
+    copies through the views.
+    """
+
+    def _storage(self, buffer: TegraBuffer) -> Any:
+        view = tinygrad_device.MMIOInterface(buffer.pointer, buffer.size, fmt="B")
+        return tinygrad_device.BufferStorage(buffer.va, buffer, view)
+
+    def _alloc(self, size: int, options: BufferSpec) -> Any:
+        buffer = self.new(size, options)
+        if options.external_ptr is not None and buffer.owner:
+            buffer.owner = False  # tinygrad does not free it
+            weakref.finalize(buffer, _end_pages, self.dev, buffer.handle).atexit = False
+        return self._storage(buffer)
+
+    def _free(self, storage: Any, options: BufferSpec) -> None:
+        self.end(storage.meta)
+
+    def _offset(self, buf: int, size: int, offset: int) -> int:
+        return buf + offset
+
+    def _map(self, buf: Any) -> Any:
+        storage = buf.get_storage()
+        if isinstance(storage.meta, TegraBuffer):
+            return self._storage(self.of_another(storage.meta))
+        if storage.host is None:
+            raise RuntimeError(f"{self.dev.device} cannot see a buffer of {buf.device}: it has no address in this process")
+        return self._storage(self.pages(storage.host.addr, buf.nbytes))
+
+    def _unmap(self, mb: Any) -> None:
+        self.end(mb.meta)
+
+
+def _end_pages(dev: TegraDevice, handle: ctypes.c_void_p) -> None:
+    if dev.is_ours():
+        dev.settle()
+        call("buffer_free", handle)
+
+
+TegraAllocator = StorageAllocator if HAS_STORAGE else OpaqueAllocator

@@ -4,19 +4,26 @@ from __future__ import annotations
 
 import ctypes
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tinygrad.device import Compiled
-from tinygrad.helpers import JIT_BATCH_SIZE
+from tinygrad.helpers import DEBUG
 
 from .. import _ffi, rm
 from ..calls import call, made, wait
-from . import jit, profile, releases, sampling
+from . import fit, profile, releases, sampling
 from .allocator import TegraAllocator
 from .clock import Clock
-from .graph import TegraGraph
 from .program import TegraProgram
 from .renderers import RENDERERS
+
+TegraGraph: Any = None
+try:
+    from . import jit
+    from .graph import TegraGraph
+    NO_REPLAYS = ""
+except fit.MISSING as error:
+    NO_REPLAYS = str(error)  # a TinyJit then runs kernel by kernel, or as tinygrad itself arranges it
 
 if TYPE_CHECKING:
     from .graph import TegraGraph as Graph
@@ -33,13 +40,15 @@ class TegraDevice(Compiled):
         self.handle, self.pid = made("device_open", index), os.getpid()
         self.clock = Clock(self)
         self.running: Graph | None = None  # the graph whose run was started and not waited for
-        if JIT_BATCH_SIZE.key not in os.environ:
-            JIT_BATCH_SIZE.value = 0  # tinygrad cuts the work of a jit into pieces of 32, 64, ...; a replay takes all of it
         arch = f"sm_{self.gpu.sm_version >> 8}{self.gpu.sm_version & 0xff}"
         super().__init__(device, TegraAllocator(self), RENDERERS, releases.runtime(TegraProgram), TegraGraph, arch=arch)
         sampling.refuse()
         releases.bind(self, TegraProgram)
-        jit.shorten()
+        if TegraGraph is not None:
+            jit.take_whole()
+            jit.shorten()
+        elif DEBUG >= 1:
+            print(f"{device}: a TinyJit runs without replays, because this tinygrad ({fit.found()}) has other graphs: {NO_REPLAYS}")
 
     def count(self) -> int:
         """The number of GPUs."""

@@ -14,6 +14,7 @@ from tinygrad.uop.ops import Ops, UOp
 from .. import _ffi
 from ..calls import call, made, wait
 from ..rm import check
+from . import releases
 
 
 def buffer_of(uop: UOp, shard: int) -> Buffer:
@@ -45,7 +46,7 @@ class TegraGraph(GraphRunner):
     # *** recording ***
 
     def _record_copy(self, bufs: list[Buffer]) -> None:
-        dest, src = bufs[0]._buf, bufs[1]._buf
+        dest, src = releases.memory(bufs[0]), releases.memory(bufs[1])
         call("replay_copy", self.replay, dest.handle, dest.offset, src.handle, src.offset, bufs[0].nbytes)
 
     def _record_launch(self, index: int, ast: UOp, bufs: list[Buffer], fixed: dict[str, int], program: Any) -> None:
@@ -78,7 +79,7 @@ class TegraGraph(GraphRunner):
         if self.dev.running is not None:
             self.dev.settle()
         for slot, number in self._plain:
-            self._values[slot] = inputs[number]._bufs[inputs[number].device].va
+            self._values[slot] = releases.address(inputs[number])
         self.written += 1
         self.again()
 
@@ -99,7 +100,7 @@ class TegraGraph(GraphRunner):
             return self._one_by_one(input_uops, var_vals)
         self.written += 1
         for slot, number, shard in self._inputs:
-            values[slot] = buffer_of(input_uops[number], shard)._buf.va
+            values[slot] = releases.address(buffer_of(input_uops[number], shard))
         for slot, name in self._names:
             values[slot] = var_vals[name]
         start = time.perf_counter() if wait else 0.0

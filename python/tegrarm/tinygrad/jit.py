@@ -9,6 +9,7 @@ tinygrad has what this module uses.
 from __future__ import annotations
 
 import functools
+import os
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -16,10 +17,11 @@ from typing import Any
 from tinygrad import Tensor
 from tinygrad.device import Buffer
 from tinygrad.engine import jit, realize
-from tinygrad.helpers import DEBUG, JIT, PROFILE, GlobalCounters
+from tinygrad.helpers import DEBUG, JIT, JIT_BATCH_SIZE, PROFILE, GlobalCounters
 from tinygrad.uop.ops import Ops, UOp, buffers
 
 from .graph import TegraGraph
+from .releases import HAS_STORAGE
 
 LOOKED_INTO = (UOp, tuple, list, dict)  # tinygrad looks for tensors inside of such arguments, so that they cannot use the shortcut
 ATTRIBUTE = "_tegra_shortcut"
@@ -134,8 +136,18 @@ def shortened(call: Callable) -> Callable:
     return __call__
 
 
+def take_whole() -> None:
+    """Makes tinygrad give all work of a jit to one graph, unless the user set how much a graph gets. It would cut the work into pieces of
+    32, 64 and so on.
+    """
+    if JIT_BATCH_SIZE.key not in os.environ:
+        JIT_BATCH_SIZE.value = 0
+
+
 def shorten() -> None:
-    """Wraps the method, but only once."""
+    """Wraps the method, but only once. Where memory is a storage, every call is tinygrad's own."""
+    if HAS_STORAGE:
+        return
     kind = getattr(jit, "_TinyJit", None) or jit.TinyJit
     needed = [(jit.CapturedJit, "_written_uops"), (realize, "graph_cache")]
     if isinstance(kind, type) and all(hasattr(*pair) for pair in needed) and not getattr(kind.__call__, "tegra", False):

@@ -11,7 +11,7 @@ from tinygrad.helpers import PROFILE
 from .. import _ffi
 from ..calls import call, made
 from ..rm import check
-from . import profile
+from . import profile, releases
 
 if TYPE_CHECKING:
     from .allocator import TegraBuffer
@@ -69,7 +69,7 @@ class TegraProgram:
     def fill(self, bufs: tuple[TegraBuffer, ...], global_size: tuple, local_size: tuple | None, vals: tuple) -> tuple:
         """Writes a launch to the memory that the library reads. Returns the arguments of the call."""
         form = self._formats.get(len(bufs)) or self._format(len(bufs))
-        form.pack_into(self._block, 0, *global_size, *(local_size or (1, 1, 1)), *[b.va for b in bufs], *vals)
+        form.pack_into(self._block, 0, *global_size, *(local_size or (1, 1, 1)), *releases.addresses(bufs), *vals)
         return self._arguments
 
     def __call__(self, *bufs: TegraBuffer, global_size=(1, 1, 1), local_size=(1, 1, 1), vals=(), wait: bool = False,

@@ -1,4 +1,6 @@
-"""The differences between the releases of tinygrad with which the device works, 0.13 and 0.14. No other module looks at the release."""
+"""The differences between the releases of tinygrad with which the device works: 0.13, 0.14, and what comes after, where memory is a
+``BufferStorage`` and an opaque value is the GPU's address. No other module looks at the release.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +16,26 @@ if TYPE_CHECKING:
 HAS_TINYELF = hasattr(tinygrad.device, "TinyELF")
 # 0.14 synchronizes a device before it asks for a view of its memory.
 SYNCHRONIZES_FIRST = HAS_TINYELF
+# After 0.14 memory is an object with the GPU's address, what belongs to it, and the CPU's view of it.
+HAS_STORAGE = hasattr(tinygrad.device, "BufferStorage")
+
+
+def address(buffer: Any) -> int:
+    """The GPU's address of a ``Buffer``."""
+    return buffer._buf if HAS_STORAGE else buffer._buf.va
+
+
+def memory(buffer: Any) -> Any:
+    """The TegraBuffer behind a ``Buffer``. A storage has that of its base."""
+    if not HAS_STORAGE:
+        return buffer._buf
+    base = buffer.meta
+    return base.part(buffer._buf - base.va, buffer.nbytes)
+
+
+def addresses(bufs: Any) -> Any:
+    """The GPU's addresses of the opaque values of buffers."""
+    return bufs if HAS_STORAGE else [b.va for b in bufs]
 
 
 def runtime(program: type) -> Any:

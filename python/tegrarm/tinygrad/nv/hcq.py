@@ -1,0 +1,131 @@
+"""What the interface TEGRA needs of tinygrad 0.12 to 0.14 besides, whose NV device is made of ``HCQBuffer`` and of queues that are written
+when they are submitted. A buffer has one address there, which is the CPU's and that of every device.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import weakref
+from typing import TYPE_CHECKING, Any
+
+from tinygrad.helpers import to_mv
+from tinygrad.runtime import ops_nv
+from tinygrad.runtime.ops_nv import NVAllocator, NVComputeQueue
+from tinygrad.runtime.support.hcq import FileIOInterface, HCQBuffer
+
+from .. import copies
+
+if TYPE_CHECKING:
+    from . import TEGRAIface
+
+REACH = 1 << 40  # GPU addresses have 40 bits
+# Values of mmap and mremap that are the same on every Linux on which tinygrad runs.
+MAP_PRIVATE, MAP_ANONYMOUS, MAP_NORESERVE, MAP_FIXED_NOREPLACE = 2, 0x20, 0x4000, 0x100000
+MREMAP_MAYMOVE, MREMAP_FIXED = 1, 2
+
+
+class TegraComputeQueue(NVComputeQueue):
+    """A compute queue that releases signals from the pushbuffer."""
+
+    def signal(self, signal, value=0):
+        """Does what tinygrad's method does, but never through the launch descriptor."""
+        # The memory of a QMD is written again for the next launch of a graph, and on Tegra the CPU may do so before the GPU has read it. A
+        # release in the QMD could then have the value of the next launch. Each submit has its own words in the pushbuffer.
+        self.active_qmd = None
+        return super().signal(signal, value)
+
+
+class TegraAllocator(NVAllocator):
+    """Copies are plain copies of memory. The CPU and the GPU share the memory, so that a staging buffer would only add a second copy."""
+
+    def __init__(self, dev: Any):
+        super().__init__(dev, batch_cnt=0, supports_copy_from_disk=False)
+
+    def map(self, buf: HCQBuffer) -> None:
+        """Maps another device's buffer for this GPU. tinygrad 0.12 and 0.13 call this."""
+        super().map(buf)
+        self._within_reach(buf)
+
+    def _map(self, buf: HCQBuffer) -> HCQBuffer | None:
+        """Maps another device's buffer for this GPU. tinygrad 0.14 calls this, and in older releases it is a part of :meth:`map`."""
+        mapped = super()._map(buf)
+        self._within_reach(buf)
+        return mapped
+
+    def _within_reach(self, buf: HCQBuffer) -> None:
+        """Names the pages of a buffer by the address that the GPU can reach. Views of the buffer are passed separately."""
+        mapped = buf.mappings.get(self.dev)
+        if mapped is not None and buf.va_addr + buf.size > REACH:
+            buf.va_addr += mapped.meta.moved
+
+    def _bytes(self, buf: HCQBuffer) -> memoryview:
+        return to_mv(buf.cpu_view().addr, buf.size)
+
+    def _as_buffer(self, src: HCQBuffer) -> memoryview:
+        self.dev.synchronize()
+        return self._bytes(src)
+
+    def _copyin(self, dest: HCQBuffer, src: memoryview) -> None:
+        self.dev.synchronize()  # a running kernel may still read dest
+        with copies.into(self.dev.device):
+            self._bytes(dest)[:src.nbytes] = src.cast("B")
+
+    def _copyout(self, dest: memoryview, src: HCQBuffer) -> None:
+        self.dev.synchronize()  # a running kernel may still write src
+        with copies.out_of(self.dev.device):
+            dest.cast("B")[:] = self._bytes(src)[:dest.nbytes]
+
+
+class Pages:
+    """The ``meta`` of a buffer of the process: its RM object, and the GPU's address minus the CPU's."""
+
+    def __init__(self, handle: int, moved: int):
+        self.hMemory, self.moved = handle, moved
+
+
+def _remap() -> ctypes._CFuncPtr:
+    """The function ``mremap``. If it is told that an old mapping has no pages, it maps the shared pages a second time."""
+    call = ctypes.CDLL(None, use_errno=True).mremap
+    call.restype, call.argtypes = ctypes.c_void_p, [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_size_t, ctypes.c_int, ctypes.c_void_p]
+    return call
+
+
+def _show_again(address: int, at: int, size: int) -> None:
+    """Maps the shared pages at ``address`` to ``at`` as well, which must be free."""
+    reserved = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE
+    FileIOInterface.anon_mmap(at, size, 0, reserved, 0)
+    if _remap()(address, 0, size, MREMAP_MAYMOVE | MREMAP_FIXED, at) == ctypes.c_void_p(-1).value:
+        error = OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+        FileIOInterface.munmap(at, size)
+        what = f"the {size:#x} bytes at {address:#x} are no shared memory, and the GPU does not reach that high"
+        raise RuntimeError(f"{what}: {error}") from error
+
+
+def mapped_pages(iface: TEGRAIface, buffer: HCQBuffer, address: int, size: int) -> HCQBuffer:
+    """Completes the mapping of pages of the process. tinygrad writes one address for all devices into copies, so that the process gets to
+    see the pages at the GPU's address too.
+    """
+    moved = buffer.va_addr - address
+    if moved:
+        try:
+            _show_again(address, buffer.va_addr, size)
+        except (RuntimeError, OSError):
+            iface.forget_pages(buffer.va_addr, size, buffer.meta.hMemory)
+            raise
+    buffer.meta = Pages(buffer.meta.hMemory, moved)
+    # tinygrad does not always unmap what it has mapped, so that the mapping ends with the buffer.
+    buffer.meta.release = weakref.finalize(buffer, _release, iface, buffer.va_addr, size, buffer.meta.hMemory, bool(moved))
+    buffer.meta.release.atexit = False
+    return buffer
+
+
+def _release(iface: TEGRAIface, va: int, size: int, handle: int, is_alias: bool) -> None:
+    iface.forget_pages(va, size, handle)
+    if is_alias:
+        FileIOInterface.munmap(va, size)
+
+
+def install(tegra: type) -> None:
+    """Gives devices of this class the allocator that copies by itself."""
+    ops_nv.NVAllocator = lambda dev: (TegraAllocator if isinstance(dev, tegra) else NVAllocator)(dev)
