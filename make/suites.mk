@@ -73,6 +73,11 @@ test-clean-root:  ## the README's two commands on a bare Debian or Ubuntu (CLEAN
 test-tinygrad-releases: build venv  ## five published tinygrads, each plain, through LD_PRELOAD: long, not part of `make test`
 	$(PY) python/tests/run_tinygrad_releases.py --cache $(CACHE) $(ARGS)
 
+# What tinygrad's next release does by ioctl, as a C program: 10,000 schedules of ten launches through each door on three kernels.
+.PHONY: test-schedules
+test-schedules: build  ## long: the C program of ctests/schedules.c; `make test` runs 200 schedules each
+	$(MAKE) --no-print-directory -C ctests by-address RUNS=10000
+
 # A tinygrad that is not published yet, or that nobody has tried: which names of its inside differ, and test_tiny.py in every way there is.
 .PHONY: test-tinygrad-next
 test-tinygrad-next: build venv  ## a checkout or a wheel of tinygrad (TINYGRAD=...) through every door: minutes, not part of `make test`
