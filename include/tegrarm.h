@@ -1376,6 +1376,17 @@ NV_STATUS tegrarm_wait(struct tegrarm_device *device,
 NV_STATUS tegrarm_device_fault(struct tegrarm_device *device, struct tegrarm_fault *fault);
 
 /**
+ * Stops the queues of a device whose work has not finished, as a fault does: a kernel that never ends, for example. If
+ * `stopped` is not NULL, `*stopped` is how many there were. `tegrarm_device_recover` makes them work again.
+ *
+ * Queues that have finished their work are not disturbed. A replay has its own channel, which is not stopped.
+ *
+ * Errors:
+ * - `NV_ERR_OBJECT_NOT_FOUND`: `device` is not an open device.
+ */
+NV_STATUS tegrarm_device_stop(struct tegrarm_device *device, NvU32 *stopped);
+
+/**
  * Makes the queues of a device that a fault stopped work again. If `recovered` is not NULL, `*recovered` is how many there
  * were, which is 0 for a device that works.
  *

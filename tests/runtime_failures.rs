@@ -242,6 +242,7 @@ const ROWS: &[Row] = &[
         made(QueueRef::own(&b.device).after_sync_file(file.as_fd()))
     }),
     ("device_recover", Calls::None, |b| made(b.device.recover().map(|count| assert_eq!(count, 0)))),
+    ("device_stop", Calls::None, |b| made(b.device.stop().map(|count| assert_eq!(count, 0)))),
     ("device_memory", Calls::None, |b| made(b.device.memory())),
     ("device_measure", Calls::ThenGivesBack, |b| made(b.device.measure(Duration::ZERO))),
     ("buffer_address", Calls::None, |b| made(Ok(b.buffers[0].address() + b.buffers[0].pointer() as u64))),

@@ -175,6 +175,32 @@ fn a_fault_stops_one_queue_and_recovery_keeps_everything_else() {
     }
 }
 
+/// A kernel that runs long is stopped where it is. A queue whose work is done is not.
+#[test]
+fn work_that_does_not_end_is_stopped() {
+    let device = open_device();
+    let mut kernel = vecadd(&device);
+    let (own, other) = (QueueRef::own(&device), QueueRef::open(&device, Plan::PLAIN).unwrap());
+    let [a, b, out] = [1.0, 2.0, 0.0].map(|value| floats(&device, value));
+    device.synchronize().unwrap();
+    assert_eq!(device.stop().unwrap(), 0, "nothing runs");
+    for round in 0..3 {
+        let kept = add(&other, &mut kernel, [&a, &b, &out], 1);
+        device.wait(kept, DEADLINE).unwrap();
+        let lost = add(&own, &mut kernel, [&a, &b, &out], 200_000_000);
+        assert_eq!(device.wait(lost, Some(Duration::from_millis(1))).unwrap_err().status, NV_ERR_TIMEOUT);
+        assert_eq!(device.stop().unwrap(), 1, "round {round}");
+        assert_eq!(device.wait(lost, DEADLINE).unwrap_err().status, NV_ERR_RESET_REQUIRED);
+        assert_eq!(device.stop().unwrap(), 0, "it is stopped already");
+        assert_eq!(device.recover().unwrap(), 1);
+        assert_eq!(device.wait(lost, DEADLINE).unwrap_err().status, NV_ERR_RESOURCE_LOST);
+        device.wait(kept, DEADLINE).unwrap();
+        let fence = add(&own, &mut kernel, [&a, &b, &out], 1);
+        device.wait(fence, DEADLINE).unwrap();
+        assert_eq!((first(&a), first(&b), first(&out)), (1.0, 2.0, 3.0));
+    }
+}
+
 /// There are more submissions than the ring has entries, before and after a recovery.
 #[test]
 fn a_full_queue_recovers_too() {

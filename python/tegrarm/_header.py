@@ -323,6 +323,7 @@ SIGNATURES: dict[str, tuple] = {
     "tegrarm_fence": (NV_STATUS, {"device": c_void_p, "fence": POINTER(NvU64)}),
     "tegrarm_wait": (NV_STATUS, {"device": c_void_p, "fence": NvU64, "timeout_ns": NvU64}),
     "tegrarm_device_fault": (NV_STATUS, {"device": c_void_p, "fault": POINTER(Fault)}),
+    "tegrarm_device_stop": (NV_STATUS, {"device": c_void_p, "stopped": POINTER(NvU32)}),
     "tegrarm_device_recover": (NV_STATUS, {"device": c_void_p, "recovered": POINTER(NvU32)}),
     "tegrarm_device_limit": (NV_STATUS, {"device": c_void_p, "limit": NvU32, "value": POINTER(NvU64)}),
     "tegrarm_device_set_limit": (NV_STATUS, {"device": c_void_p, "limit": NvU32, "value": NvU64}),

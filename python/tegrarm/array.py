@@ -134,9 +134,9 @@ class Array(Exporter):
     def __array_interface__(self) -> dict[str, Any]:
         if not self.dtype.typestr:
             raise AttributeError(f"numpy has no items of type {self.dtype}: .view('uint16') shows the bits")
-        if self._refusal is not None:  # numpy has asked for the buffer before
-            refusal, self._refusal = self._refusal, None
-            raise refusal
+        interrupt, self._interrupt = self._interrupt, None
+        if interrupt is not None:  # numpy has asked for the buffer before, and dropped the exception
+            raise interrupt
         return {"version": 3, "shape": self.shape, "typestr": self.dtype.typestr, "data": memoryview(self)}
 
     @property
@@ -256,6 +256,10 @@ class Array(Exporter):
             raise TypeError(f"Python has no type for items of type {self.dtype}")
         return self.dtype.format
 
+    def copy(self) -> Array:
+        """A new array with the same items. The CPU copies, after the work that the device has."""
+        return self.device.empty(self.shape, self.dtype).copy_from(self)
+
     def copy_from(self, source: Any) -> Array:
         """Copies the items of another array into this one. It may be of any library, with the same type and count. The CPU copies."""
         view = bytes_of(source, self.nbytes, self.dtype)
@@ -290,12 +294,16 @@ class Array(Exporter):
 
     def close(self) -> None:
         """Releases the memory. It is freed when no other array and no view uses it. A second call does nothing."""
+        if self._memory is not None and self._memory.source is not None:
+            self.device.finish()  # the pages belong to somebody else again
         self._memory = None
 
     def __enter__(self) -> Array:
         return self
 
-    def __exit__(self, *_exc: object) -> None:
+    def __exit__(self, kind: object, *_exc: object) -> None:
+        if kind is not None:
+            self.device.finish(self.device.settle)
         self.close()
 
 

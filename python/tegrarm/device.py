@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import time
+import warnings
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from . import _ffi, compile, cubin, rm
@@ -19,6 +21,7 @@ from .memory import PAGE, Handle, Memory
 from .profiling import Record, profile
 from .queues import Event, Fence, Queue, Timer
 
+PATIENCE = 10.0  # seconds that work still has after an exception or Ctrl-C
 CACHES = {True: _ffi.TEGRARM_BUFFER_CACHED, False: _ffi.TEGRARM_BUFFER_WRITE_COMBINED}
 
 
@@ -178,9 +181,14 @@ class Device:
 
     def wait(self, timeout: float | None = None) -> None:
         """Waits until all work of all queues is done, at most ``timeout`` seconds for each queue. Ctrl-C ends the wait."""
-        for queue in list(self._queues):
-            if queue.open:
-                queue.wait(timeout)
+        for queue in self._used():
+            queue.wait(timeout)
+
+    synchronize = wait
+
+    def _used(self) -> list[Queue]:
+        _ = self.gpu  # a closed device says so
+        return [queue for queue in self._queues if queue.open]
 
     def event(self) -> Event:
         """An event: a point in the work of a queue, and the GPU's time at that point."""
@@ -192,7 +200,7 @@ class Device:
 
     def profile(self) -> contextlib.AbstractContextManager[list[Record]]:
         """``with device.profile() as records:`` fills a list with the start and the end of each kernel, copy and fill of the block."""
-        return profile(self.handle)
+        return profile(self)
 
     def time(self) -> tuple[int, int, int]:
         """The GPU's clock, CLOCK_MONOTONIC at the same moment, and the largest possible error. All three are nanoseconds."""
@@ -214,19 +222,62 @@ class Device:
         call("device_recover", self.handle, ctypes.byref(recovered))
         return recovered.value
 
+    def stop(self) -> int:
+        """Ends work that has not finished, such as a kernel that never ends. Its queues work again, and their number is returned.
+
+        The work is lost, as after a fault: its fences raise an RmError. Everything else stays.
+        """
+        stopped = ctypes.c_uint32()
+        call("device_stop", self.handle, ctypes.byref(stopped))
+        if stopped.value:
+            self.recover()
+        return stopped.value
+
+    def settle(self) -> None:
+        """Waits ten seconds (:data:`tegrarm.device.PATIENCE`) for the work of all queues, and then stops what still runs.
+
+        This is what happens at the end of a ``with`` block that an exception ends, so that Ctrl-C ends a program whose kernel does not.
+        """
+        until = time.monotonic() + PATIENCE
+        for queue in self._used():
+            try:
+                queue.wait(max(until - time.monotonic(), 0))
+            except rm.RmTimeout:
+                stopped = self.stop()
+                warnings.warn(f"{stopped} queue{'s' if stopped > 1 else ''} still had work after {PATIENCE:g} seconds; it was stopped, "
+                              "and what it had not finished is lost", RuntimeWarning, stacklevel=3)
+                return
+
+    def finish(self, wait: Callable[[], object] | None = None) -> None:
+        """Waits until no work uses memory any more that is about to be freed. In C this wait could not be ended by Ctrl-C."""
+        if self._gpu is not None:
+            with contextlib.suppress(rm.RmError):
+                (wait or self.wait)()
+
     # *** the end ***
 
     def close(self) -> None:
-        """Closes the device with its arrays, modules and queues. A second call does nothing.
+        """Waits for all work, and closes the device with its arrays, modules and queues. A second call does nothing.
 
-        Memory that a view still uses is freed when the view is gone.
+        Ctrl-C ends the wait and stops the work. Memory that a view still uses is freed when the view is gone.
         """
+        self._close(self.wait)
+
+    def _close(self, finish: Callable[[], object]) -> None:
         if self._gpu is None:
             return
         try:
-            self.wait()
+            finish()
         except rm.RmError:
             pass  # the device is closed also after a fault, and after the library was shut down
+        except BaseException:
+            with contextlib.suppress(rm.RmError):
+                self.stop()
+            self._close_parts()
+            raise
+        self._close_parts()
+
+    def _close_parts(self) -> None:
         for part in [*self._owned]:
             part.close()
         self._gpu = None
@@ -234,8 +285,8 @@ class Device:
     def __enter__(self) -> Device:
         return self
 
-    def __exit__(self, *_exc: object) -> None:
-        self.close()
+    def __exit__(self, kind: object, *_exc: object) -> None:
+        self._close(self.wait if kind is None else self.settle)
 
 
 _dtype = dtype  # methods that have an argument `dtype` call the function by this name

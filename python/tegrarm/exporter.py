@@ -96,8 +96,8 @@ else:
 class Exporter(_Base):
     """A base class with the buffer protocol. Subclasses define ``_exported``."""
 
-    #: What stopped the last request. numpy drops it and asks for ``__array_interface__`` instead.
-    _refusal: BaseException | None = None
+    #: What interrupted the last request. numpy drops every exception and asks for ``__array_interface__`` instead.
+    _interrupt: BaseException | None = None
 
     def _exported(self) -> Exported:
         raise BufferError(f"{type(self).__name__} exports nothing")
@@ -109,10 +109,12 @@ class Exporter(_Base):
         view = _Buffer.from_address(key.start)
         view.obj = None
         try:
-            self._refusal = None
+            self._interrupt = None
             self._exported().fill(view, key.stop & FLAGS)
+        except Exception:
+            raise
         except BaseException as error:
-            self._refusal = error
+            self._interrupt = error
             raise
 
 

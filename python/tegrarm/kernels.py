@@ -90,13 +90,17 @@ class Module:
         call("module_write", self._handle.value, name.encode(), data, len(data))
 
     def close(self) -> None:
-        """Unloads the machine code. A second call does nothing."""
-        self._handle.close()
+        """Unloads the machine code when the work that the device has is done. A second call does nothing."""
+        if self._handle.open:
+            self.device.finish()
+            self._handle.close()
 
     def __enter__(self) -> Module:
         return self
 
-    def __exit__(self, *_exc: object) -> None:
+    def __exit__(self, kind: object, *_exc: object) -> None:
+        if kind is not None:
+            self.device.finish(self.device.settle)
         self.close()
 
 

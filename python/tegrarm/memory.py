@@ -45,7 +45,7 @@ class Memory:
 
     def __init__(self, gpu: Handle, handle: ctypes.c_void_p, source: Any = None):
         # `source` is the object that owns the pages, if the buffer does not own them.
-        self.handle = Handle(handle, "buffer_free", gpu, source)
+        self.handle, self.source = Handle(handle, "buffer_free", gpu, source), source
         pointer, address = ctypes.c_void_p(), ctypes.c_uint64()
         call("buffer_address", handle, ctypes.byref(pointer), ctypes.byref(address))
         self.pointer, self.address = pointer.value or 0, address.value

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import dataclasses
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import _ffi
 from .calls import call
+from .rm import RmError
+
+if TYPE_CHECKING:
+    from .device import Device
 
 KINDS = {_ffi.TEGRARM_PROFILE_KERNEL: "kernel", _ffi.TEGRARM_PROFILE_COPY: "copy", _ffi.TEGRARM_PROFILE_FILL: "fill"}
 
@@ -27,8 +30,8 @@ class Record:
 
 
 @contextlib.contextmanager
-def profile(handle: ctypes.c_void_p) -> Iterator[list[Record]]:
-    """Fills a list while a ``with`` block lasts."""
+def profile(device: Device) -> Iterator[list[Record]]:
+    """Fills a list while a ``with`` block lasts. Ctrl-C ends the wait for the end of the work."""
     records: list[Record] = []
 
     def ran(record: Any, _user: int | None) -> None:
@@ -36,8 +39,13 @@ def profile(handle: ctypes.c_void_p) -> Iterator[list[Record]]:
         records.append(Record(KINDS.get(r.kind, str(r.kind)), (r.name or b"").decode(), r.queue, r.bytes, r.start_ns, r.end_ns))
 
     callback = _ffi.ProfileCallback(ran)
-    call("profile_start", handle, callback, None)
+    call("profile_start", device.handle, callback, None)
     try:
         yield records
+        device.wait()
+    except BaseException:
+        with contextlib.suppress(RmError):
+            device.settle()
+        raise
     finally:
-        call("profile_stop", handle)
+        call("profile_stop", device.handle)  # this waits, and Ctrl-C does not end it

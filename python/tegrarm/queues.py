@@ -121,7 +121,10 @@ class Queue:
 
     @property
     def handle(self) -> ctypes.c_void_p:
-        """The handle for the C interface."""
+        """The handle for the C interface. A queue that is closed has none, and neither has one of a closed device."""
+        _ = self.device.gpu
+        if not self._handle.open:
+            raise ValueError("the queue is closed")
         return self._handle.value
 
     @property

@@ -401,6 +401,18 @@ impl Device {
         self.lanes.all().iter().find_map(|lane| lane.fault().transpose()).transpose()
     }
 
+    /// Stops queues that have not finished their work, as a fault does. Returns the number of these queues.
+    ///
+    /// # Errors
+    /// An error that RM gives. The call can be repeated.
+    pub fn stop(&self) -> RmResult<usize> {
+        let mut stopped = usize::from(self.own.stop(&self.base)?);
+        for lane in self.lanes.all() {
+            stopped += usize::from(lane.stop(&self.base)?);
+        }
+        Ok(stopped)
+    }
+
     /// Makes queues work again that a fault stopped. Everything is kept except the work that they had not finished.
     /// Returns the number of these queues.
     ///

@@ -153,6 +153,20 @@ impl Lane {
         self.watch.read().clone()
     }
 
+    /// Stops the queue as a fault does, unless its work has finished or a fault stopped it before. Returns whether it
+    /// was stopped now.
+    ///
+    /// # Errors
+    /// An error that RM gives. The queue is as it was.
+    pub fn stop(&self, base: &Base) -> RmResult<bool> {
+        let work = self.work.lock();
+        let runs = !self.is_over(work.queue.last());
+        if runs {
+            work.queue.stop(base.session())?;
+        }
+        Ok(runs)
+    }
+
     /// If a fault stopped the queue, makes it work again on another channel, after the work that it has. Returns
     /// whether it had stopped.
     ///

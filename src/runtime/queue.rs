@@ -21,6 +21,7 @@ use tegrarm_abi::rm::classes::*;
 use tegrarm_abi::rm::ctrl_2080::*;
 use tegrarm_abi::rm::ctrl_a06c::*;
 use tegrarm_abi::rm::ctrl_c36f::*;
+use tegrarm_abi::rm::ctrl_others::{NV906F_CTRL_CMD_RESET_CHANNEL, NV906F_CTRL_CMD_RESET_CHANNEL_PARAMS};
 use tegrarm_abi::rm::status::*;
 use tegrarm_abi::rm::usermode::AmpereAControlGPFifo;
 use tegrarm_kmd::Tally;
@@ -198,6 +199,15 @@ impl Queue {
             launches: session.rm().launches().clone(),
             is_plain: plan.kind == Kind::Compute,
         })
+    }
+
+    /// Stops the channel as a fault does, whatever the GPU executes.
+    ///
+    /// # Errors
+    /// An error that RM gives.
+    pub fn stop(&self, session: &Session) -> RmResult<()> {
+        let mut params = NV906F_CTRL_CMD_RESET_CHANNEL_PARAMS::new_zeroed();
+        session.control(self.group.channel, NV906F_CTRL_CMD_RESET_CHANNEL, &mut params)
     }
 
     /// The GPU's progress.

@@ -239,6 +239,23 @@ fn put_text(to: &mut [c_char], sentence: &str) {
     }
 }
 
+/// Stops the queues of a device whose work has not finished, as a fault does: a kernel that never ends, for example. If
+/// `stopped` is not NULL, `*stopped` is how many there were. `tegrarm_device_recover` makes them work again.
+///
+/// Queues that have finished their work are not disturbed. A replay has its own channel, which is not stopped.
+///
+/// Errors:
+/// - `NV_ERR_OBJECT_NOT_FOUND`: `device` is not an open device.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tegrarm_device_stop(device: *mut tegrarm_device, stopped: *mut NvU32) -> NV_STATUS {
+    status(|| {
+        let count = DEVICES.get(device)?.stop()?;
+        // SAFETY: `stopped` is NULL or valid for writes, as `tegrarm_device_stop` asks of its caller.
+        unsafe { give_any(stopped, count as NvU32) };
+        Ok(())
+    })
+}
+
 /// Makes the queues of a device that a fault stopped work again. If `recovered` is not NULL, `*recovered` is how many there
 /// were, which is 0 for a device that works.
 ///
