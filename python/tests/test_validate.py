@@ -1,5 +1,6 @@
 """tegrarm validate: the steps, the file, and what keeps a file honest. On the virtual Orin both sides are the same."""
 
+import gzip
 import io
 import json
 import os
@@ -121,6 +122,19 @@ def repacked(file, change):
     return evidence.compressed(out.getvalue())
 
 
+def archive_of(*entries):
+    """The bytes of a file with some members, none of which has contents."""
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w", format=tarfile.PAX_FORMAT) as archive:
+        for name, size, headers in entries:
+            entry = tarfile.TarInfo(name)
+            entry.size, entry.pax_headers = size, headers
+            archive.addfile(entry)
+    return evidence.compressed(out.getvalue() + bytes(1 << 20))
+
+
+SPARSE = {"GNU.sparse.major": "0", "GNU.sparse.minor": "1", "GNU.sparse.map": f"0,0,{12 << 30},0", "GNU.sparse.size": str(12 << 30)}
+
 BAD = [
     (lambda file: b"", "no tar archive"),
     (lambda file: file.read_bytes()[:200], "tar|zstd"),
@@ -131,6 +145,10 @@ BAD = [
     (lambda file: repacked(file, lambda n, d: ("x" + n if n == "values.json" else n, d)), "values.json is not what"),
     (lambda file: repacked(file, lambda n, d: (n, d.replace(b'"format": 1', b'"format": 9'))), "its format is 9"),
     (lambda file: repacked(file, lambda n, d: ("m" if n == evidence.MANIFEST else n, d)), "it has no manifest.json"),
+    (lambda file: archive_of(("values.json", 0, SPARSE)), "values.json is no plain file"),
+    (lambda file: archive_of(("values.json", evidence.MOST + 1, {})), "its members have more than 512 MiB"),
+    (lambda file: evidence.compressed(gzip.compress(evidence.decompressed(file.read_bytes(), ""))), "no tar archive"),
+    (lambda file: repacked(file, lambda n, d: (n, b"[" * 200_000 if n == evidence.MANIFEST else d)), "its manifest.json cannot be read"),
 ]
 
 
@@ -140,6 +158,12 @@ def test_a_file_that_was_changed_is_refused(made, tmp_path, spoil, says):
     path.write_bytes(spoil(made[0]))
     with pytest.raises(say.Refused, match=says):
         evidence.unpack(path)
+
+
+def test_a_file_without_an_end_is_refused(monkeypatch):
+    monkeypatch.setattr(evidence, "MOST", 1 << 20)
+    with pytest.raises(say.Refused, match="it has more than 1 MiB"):
+        evidence.unpack(pathlib.Path("/dev/zero"))
 
 
 def test_a_renamed_file_is_refused(made, tmp_path):

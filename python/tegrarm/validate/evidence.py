@@ -70,12 +70,19 @@ def pack(members: dict[str, bytes], about: dict) -> tuple[str, bytes]:
 def unpack(path: pathlib.Path) -> tuple[dict, dict[str, bytes]]:
     """Reads a file and compares all hashes. The result is the manifest and the members. An error says in a sentence what is wrong."""
     try:
-        data = path.read_bytes()
+        with path.open("rb") as file:
+            data = file.read(MOST + 1)  # a device or a pipe may have no end
     except OSError as error:
         raise Refused(f"{path}: {error.strerror}") from error
+    if len(data) > MOST:
+        raise Refused(f"{path}: it has more than {MOST >> 20} MiB, which no file of tegrarm validate has")
+    members: dict[str, bytes] = {}
     try:
-        with tarfile.open(fileobj=io.BytesIO(decompressed(data, str(path)))) as archive:
-            members = {entry.name: read(archive, entry, path) for entry in archive.getmembers()}
+        with tarfile.open(fileobj=io.BytesIO(decompressed(data, str(path))), mode="r:") as archive:
+            left = MOST
+            for entry in archive:
+                left -= entry.size
+                members[entry.name] = read(archive, entry, path, left)
     except (tarfile.TarError, ValueError, EOFError) as error:
         raise Refused(f"{path}: there is no tar archive in it: {error}") from None
     if MANIFEST not in members:
@@ -85,7 +92,7 @@ def unpack(path: pathlib.Path) -> tuple[dict, dict[str, bytes]]:
         about = json.loads(manifest)
         version, hashes = about["format"], about["members"]
         hashes = {str(name): str(value) for name, value in hashes.items()}
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise Refused(f"{path}: its {MANIFEST} cannot be read") from None
     if version != FORMAT:
         raise Refused(f"{path}: its format is {version}, and this tegrarm reads {FORMAT}")
@@ -96,10 +103,13 @@ def unpack(path: pathlib.Path) -> tuple[dict, dict[str, bytes]]:
     return about, members
 
 
-def read(archive: tarfile.TarFile, entry: tarfile.TarInfo, path: pathlib.Path) -> bytes:
-    """Reads a member, which must be a plain file with a plain name."""
+def read(archive: tarfile.TarFile, entry: tarfile.TarInfo, path: pathlib.Path, left: int) -> bytes:
+    """Reads a member, which must be a plain file with a plain name. `left` is the room that remains after it."""
     plain = pathlib.PurePosixPath(entry.name)
-    if not entry.isreg() or plain.is_absolute() or ".." in plain.parts:
+    # A sparse member says in a few bytes that it is as large as it likes.
+    if not entry.isreg() or entry.issparse() or plain.is_absolute() or ".." in plain.parts:
         raise Refused(f"{path}: {entry.name} is no plain file with a plain name")
+    if left < 0:
+        raise Refused(f"{path}: its members have more than {MOST >> 20} MiB, which no file of tegrarm validate has")
     file = archive.extractfile(entry)
     return file.read() if file else b""
