@@ -1,14 +1,14 @@
 //! The doorbell pages that the GPU watches, and how long it watches them.
 
 use super::Ctrl;
-use crate::process::FileId;
+use crate::process::{FileId, InProcess, Process};
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::Arc;
 use tegra_hw::{GpuPort, Place};
 
 /// The doorbell pages of all open ctrl nodes. After a node is closed, its page may still be mapped, so the GPU watches
-/// it for as long as any channel lives.
+/// it for as long as any channel lives that can be rung there.
 pub(crate) struct Doorbells {
     gpu: Arc<dyn GpuPort>,
     state: Mutex<Watched>,
@@ -49,13 +49,14 @@ impl Doorbells {
         self.sweep();
     }
 
-    /// Forgets the pages on which no channel can be rung any more.
+    /// Forgets the pages on which no channel can be rung any more. A program of another process has closed a file only when
+    /// it does not map it either (see the supervisor), so the mappings of this process are the ones to look at.
     fn sweep(&self) {
         let mut state = self.state.lock();
-        if state.channels > 0 {
-            return;
-        }
-        let gone: Vec<Place> = state.pages.extract_if(|_, (_, open)| !*open).map(|(_, (page, _))| page).collect();
+        let (used, here) = (state.channels > 0, InProcess::new());
+        let rings = |id: &FileId, page: &Place| used && here.maps(*id, page.backing.as_ptr() as u64);
+        let gone = state.pages.extract_if(|id, (page, open)| !*open && !rings(id, page));
+        let gone: Vec<Place> = gone.map(|(_, (page, _))| page).collect();
         drop(state);
         gone.iter().for_each(|page| self.gpu.unwatch_doorbell(page));
     }

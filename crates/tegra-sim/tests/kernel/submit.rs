@@ -108,6 +108,22 @@ fn rule_2_2_a_closed_ctrl_open_still_rings_while_its_page_is_mapped() {
     assert_eq!(board.sim.kernel().census().doorbells, 1);
 }
 
+/// A program that keeps a channel, while others come and go, does not make the GPU watch their pages.
+#[test]
+fn a_page_that_nobody_maps_is_not_watched_while_a_channel_lives() {
+    let board = Board::new();
+    let _channel = Running::new(&board);
+    for round in 0..20 {
+        let other = File::open(&board.kmd, Node::Ctrl, "/dev/nvgpu/igpu0/ctrl").unwrap();
+        let page = view(&other, 4096);
+        drop(other);
+        assert_eq!(board.sim.kernel().census().doorbells, 2, "round {round}: the page is mapped");
+        drop(page);
+    }
+    drop(File::open(&board.kmd, Node::Ctrl, "/dev/nvgpu/igpu0/ctrl").unwrap());
+    assert_eq!(board.sim.kernel().census().doorbells, 1);
+}
+
 #[test]
 fn rule_7_10_kernel_mode_submits_run_and_fence() {
     let board = Board::new();
