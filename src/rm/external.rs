@@ -17,6 +17,30 @@ pub struct ExternalSpace(Arc<VaSpace>);
 #[derive(Clone)]
 pub struct ExternalMemory(Arc<Memory>);
 
+/// The object through which a client registered its own pages, and its memory.
+#[derive(Clone)]
+pub struct OwnPages {
+    client: u32,
+    handle: u32,
+    memory: ExternalMemory,
+}
+
+impl ExternalMemory {
+    /// The object, if the memory is the client's own pages.
+    #[must_use]
+    pub fn own_pages(&self, client: u32, handle: u32) -> Option<OwnPages> {
+        self.0.is_foreign().then(|| OwnPages { client, handle, memory: self.clone() })
+    }
+}
+
+impl OwnPages {
+    /// Whether an extent is a part of these pages.
+    #[must_use]
+    pub fn contain(&self, extent: &Extent) -> bool {
+        self.memory.0.is_same_as(&extent.memory.0)
+    }
+}
+
 /// The connection of a part of a memory object with GPU addresses.
 #[derive(Clone)]
 pub struct Extent {
@@ -32,6 +56,8 @@ pub struct Extent {
     pub offset: u64,
     /// True if stores of the GPU fault.
     pub read_only: bool,
+    /// The object of the memory, if it is the client's own pages. It ends with its last mapping.
+    pub own: Option<OwnPages>,
 }
 
 /// An extent that is mapped. Dropping it unmaps the extent.
@@ -88,6 +114,20 @@ impl Rm {
         let object = self.client(client, NV_ERR_INVALID_CLIENT)?.object(memory)?;
         let memory = object.memory(NV_ERR_INVALID_OBJECT)?;
         Ok(ExternalMemory(Arc::new(memory.duplicate())))
+    }
+
+    /// Frees an object of the client's own pages, whose last mapping has ended. A handle that means something else by now
+    /// stays.
+    pub fn end_own_pages(&self, pages: &OwnPages) {
+        let object = self.client(pages.client, NV_ERR_INVALID_CLIENT).and_then(|client| client.object(pages.handle));
+        let same = |object: &super::object::Object| {
+            object.memory(NV_ERR_INVALID_OBJECT).is_ok_and(|memory| memory.is_same_as(&pages.memory.0))
+        };
+        if object.is_ok_and(|object| same(&object))
+            && let Err(e) = self.free(pages.client, pages.handle)
+        {
+            tracing::warn!("freeing the pages {:#x} of client {:#x}: {e}", pages.handle, pages.client);
+        }
     }
 
     /// Checks that a handle is a channel.

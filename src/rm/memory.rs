@@ -139,6 +139,16 @@ impl Memory {
         Memory { gpu, size: self.size, traits: self.traits, content, mapped: Mutex::default() }
     }
 
+    /// Whether two handles have one content.
+    pub fn is_same_as(&self, other: &Memory) -> bool {
+        Arc::ptr_eq(&self.content, &other.content)
+    }
+
+    /// Whether the memory is the client's own pages.
+    pub fn is_foreign(&self) -> bool {
+        self.traits.foreign
+    }
+
     /// The GPU to which the memory belongs.
     pub fn gpu(&self) -> &Arc<Gpu> {
         &self.gpu

@@ -34,7 +34,7 @@ mod vaspace;
 pub use alloc::PreparedAlloc;
 pub use client::{CLIENT_HANDLES, OBJECT_HANDLES};
 pub use controls::PreparedControl;
-pub use external::{Extent, ExternalMapping, ExternalMemory, ExternalSpace, Held};
+pub use external::{Extent, ExternalMapping, ExternalMemory, ExternalSpace, Held, OwnPages};
 pub use gpu::GPU_ID;
 pub(crate) use index::{Index, index};
 pub use mapping::{Borrower, DmaRequest, LentNode, MapRequest};

@@ -134,6 +134,41 @@ mod c09_staging {
         }
     }
 
+    /// A frontend frees the range of its own pages, and never the object. The pages end with their last range: another
+    /// object takes their addresses, and nothing is left of a thousand of them.
+    #[test]
+    fn an_object_of_own_pages_ends_with_its_last_range() {
+        let mut d = desktop();
+        let (va, other) = (d.low_va(2 * PAGE), d.low_va(PAGE));
+        let flags = libc::MAP_SHARED | libc::MAP_ANONYMOUS;
+        let handles = d.kmd.held(|c| c.handles as u64);
+        for i in 0..1000 {
+            let pages = raw_mmap(Some(va), 2 * PAGE, flags, -1);
+            let handle = 0x1001 + i;
+            assert_eq!(d.own_pages(va, 2 * PAGE, handle), (NV_OK, handle));
+            assert_eq!(d.range(va, 2 * PAGE), NV_OK);
+            assert_eq!(d.map_dma(handle, va, 2 * PAGE), NV_OK, "object {i} at the address of the last one");
+            assert_eq!(d.map_external(handle, va, 2 * PAGE, 0), NV_OK);
+            if i == 0 {
+                assert_eq!(d.range(other, PAGE), NV_OK);
+                assert_eq!(d.map_external(handle, other, PAGE, 0), NV_OK);
+                assert_eq!(d.uvm_free(other, PAGE), NV_OK);
+                assert_eq!(d.range(other, PAGE), NV_OK);
+                assert_eq!(d.map_external(handle, other, PAGE, 0), NV_OK, "its other range keeps it");
+                assert_eq!(d.uvm_free(other, PAGE), NV_OK);
+            }
+            assert_eq!(d.uvm_free(va, 2 * PAGE), NV_OK);
+            drop(pages);
+        }
+        d.kmd.assert_held(|c| c.handles as u64, handles, 0, "every one of them ended");
+        let memory = d.memory(PAGE);
+        assert_eq!(d.range(va, PAGE), NV_OK);
+        assert_eq!(d.map_external(memory, va, PAGE, 0), NV_OK);
+        assert_eq!(d.uvm_free(va, PAGE), NV_OK);
+        assert_eq!(d.range(va, PAGE), NV_OK);
+        assert_eq!(d.map_external(memory, va, PAGE, 0), NV_OK, "any other object stays until it is freed");
+    }
+
     /// A release of one word changes four bytes. A timeline of 64 bits that passes 2^32 by such a release starts again
     /// from 0, on a board as well: the release that closes a schedule has to be one of the host.
     #[test]

@@ -179,8 +179,10 @@ pub fn map_external(call: &Call, space: &mut Space, arg: &mut [u8]) -> Result<()
     check_pages(p.offset, p.length).during(what)?;
     check_control_fd(call, p.control_fd)?;
     space.ranges.external(p.base, p.length).during(what)?;
+    let memory = call.rm().external_memory(p.client, p.memory).during(what)?;
     let extent = Extent {
-        memory: call.rm().external_memory(p.client, p.memory).during(what)?,
+        own: memory.own_pages(p.client, p.memory),
+        memory,
         space: space.vaspace()?.clone(),
         va: p.base,
         len: p.length,
@@ -197,7 +199,12 @@ pub fn unmap_external(_call: &Call, space: &mut Space, arg: &mut [u8]) -> Result
     Ok(space.ranges.external(p.base, p.length)?.unmap(p.base, p.base + p.length)?)
 }
 
-pub fn free(_call: &Call, space: &mut Space, arg: &mut [u8]) -> Result<(), Fail> {
+/// Frees a range. Frontends never free the object with which they registered their own pages, so that it ends with its
+/// last mapping: it would keep the pages, and the addresses in the device's own space, as long as the process lives.
+pub fn free(call: &Call, space: &mut Space, arg: &mut [u8]) -> Result<(), Fail> {
     let p: UVM_FREE_PARAMS = get(arg);
-    Ok(space.ranges.free(p.base)?)
+    for pages in space.ranges.free(p.base)? {
+        call.rm().end_own_pages(&pages);
+    }
+    Ok(())
 }

@@ -1,6 +1,6 @@
 //! The tree of address ranges of one UVM file, and the mappings in each range.
 
-use crate::rm::{Extent, ExternalMapping};
+use crate::rm::{Extent, ExternalMapping, OwnPages};
 use crate::status::{RmResult, fail};
 use crate::tegra::{PAGE, USER_VA_END, USER_VA_START};
 use std::collections::BTreeMap;
@@ -81,15 +81,22 @@ impl Ranges {
         Ok(())
     }
 
-    /// Gives a range back and unmaps everything in it.
+    /// Gives a range back and unmaps everything in it. The result is the client's own pages that are mapped nowhere now.
     ///
     /// # Errors
     /// 0x1E when no range that can be freed starts at `base`.
-    pub fn free(&mut self, base: u64) -> RmResult<()> {
+    pub fn free(&mut self, base: u64) -> RmResult<Vec<OwnPages>> {
         match self.tree.get(&base).map(|range| range.purpose) {
             Some(Purpose::External | Purpose::DynamicParallelism) => {
-                self.tree.remove(&base);
-                Ok(())
+                let freed = self.tree.remove(&base).map(|range| range.maps).unwrap_or_default();
+                let mut own: Vec<OwnPages> = freed.values().filter_map(|m| m.extent().own.clone()).collect();
+                drop(freed);
+                if !own.is_empty() {
+                    let mapped: Vec<&Extent> =
+                        self.tree.values().flat_map(|r| r.maps.values()).map(ExternalMapping::extent).collect();
+                    own.retain(|pages| !mapped.iter().any(|extent| pages.contain(extent)));
+                }
+                Ok(own)
             }
             Some(purpose) => fail!(NV_ERR_INVALID_ADDRESS, "the range at {base:#x} is a {purpose:?}: unregister it"),
             None => fail!(NV_ERR_INVALID_ADDRESS, "no range starts at {base:#x}"),
