@@ -4,6 +4,7 @@
 and Triton use the GPU. :class:`Client` makes RM calls one by one.
 """
 
+from ._ffi import TEGRARM_VERSION as __version__
 from ._ffi import LibraryNotFound, last_error, lib, status_name, version
 from .array import Array
 from .compile import CompileError
@@ -15,5 +16,5 @@ from .rm import Client, RmError, RmNoMemory, RmTimeout, device_count, device_pro
 __all__ = [
     "Array", "Client", "CompileError", "Device", "Event", "Fence", "Kernel", "LibraryNotFound", "Module", "Queue", "RmError",
     "RmNoMemory", "RmTimeout", "Timer", "device_count", "device_profile", "last_error", "lib", "measured_profile", "status_name",
-    "version",
+    "version", "__version__",
 ]

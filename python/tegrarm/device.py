@@ -164,6 +164,9 @@ class Device:
 
     def load(self, image: bytes) -> Module:
         """Loads a cubin, which is machine code for exactly this GPU."""
+        if not isinstance(image, (bytes, bytearray, memoryview)):
+            raise TypeError(f"Device.load takes the bytes of a cubin, and not a {type(image).__name__}: for a file, "
+                            "pathlib.Path(name).read_bytes()")
         return Module(self, bytes(image))
 
     # *** work ***

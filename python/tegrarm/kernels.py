@@ -6,12 +6,14 @@ import ctypes
 import numbers
 import struct
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 from . import _ffi, cubin
 from ._checked import array, sizes
+from .argtypes import ArgType, argtype
 from .array import Array
 from .calls import call, made
+from .dtypes import FLOAT
 from .memory import Handle
 from .queues import Fence, Queue
 
@@ -60,7 +62,12 @@ class Module:
             raise KeyError(f"the module has no kernel {name!r}: it has {', '.join(self._image_names) or 'none'}")
         return name
 
-    def __getitem__(self, key: Any) -> Any:
+    @overload
+    def __getitem__(self, key: str) -> Kernel: ...
+    @overload
+    def __getitem__(self, key: tuple[Any, ...]) -> Launch: ...
+    def __getitem__(self, key: str | tuple[Any, ...]) -> Kernel | Launch:
+        """``module["name"]`` is a kernel. ``module[grid, block]`` is a launch of the only kernel."""
         return self.kernel(key) if isinstance(key, str) else self.only[key]
 
     def __getattr__(self, name: str) -> Kernel:
@@ -110,6 +117,8 @@ class Kernel:
     An array is passed as a pointer. A number is converted to the type of the parameter, if ``Device.compile`` has told the type. A cubin
     contains only the sizes of parameters; then an int becomes a whole number and a float becomes a floating-point number. Everything else
     is refused with a sentence that names the parameter.
+
+    Machine code does not say what a pointer points at: an array of floats passes for an ``int *``, unless ``argtypes`` says what it is.
     """
 
     def __init__(self, module: Module, name: str, types: list[str] | None):
@@ -118,6 +127,7 @@ class Kernel:
         self.attributes = _ffi.KernelAttributes(size=ctypes.sizeof(_ffi.KernelAttributes))
         call("kernel_attributes", self.handle, ctypes.byref(self.attributes))
         self.parameters = [self._parameter(index) for index in range(self.attributes.parameters)]
+        self._argtypes: list[ArgType | None] = []
 
     def _parameter(self, index: int) -> tuple[int, int]:
         offset, size = ctypes.c_uint32(), ctypes.c_uint32()
@@ -126,6 +136,21 @@ class Kernel:
 
     def __repr__(self) -> str:
         return f"<tegrarm.Kernel {self.name}, {len(self.parameters)} parameters>"
+
+    @property
+    def argtypes(self) -> list[str | None] | None:
+        """What the parameters are: ``["int *", "float"]``, with types of C, numpy or ctypes, and None for what is not to be checked."""
+        return [None if type_ is None else type_.text for type_ in self._argtypes] or None
+
+    @argtypes.setter
+    def argtypes(self, types: Sequence[Any] | None) -> None:
+        found = [None if type_ is None else argtype(type_) for type_ in types or ()]
+        if types is not None and len(found) != len(self.parameters):
+            raise TypeError(f"{self.name} has {len(self.parameters)} parameters, and {len(found)} types were given")
+        for index, (type_, (_, size)) in enumerate(zip(found, self.parameters, strict=False)):
+            if type_ is not None and type_.size != size:
+                raise TypeError(f"parameter {index} of {self.name} has {size} bytes, and {type_.text} has {type_.size}")
+        self._argtypes = found
 
     def __getitem__(self, sizes: tuple[Any, ...]) -> Launch:
         if not isinstance(sizes, tuple) or not 2 <= len(sizes) <= 4:
@@ -157,6 +182,11 @@ class Kernel:
 
     def _bytes(self, index: int, argument: Any, size: int) -> bytes:
         kind = self.types[index] if self.types else ""
+        stated = self._argtypes[index] if self._argtypes else None
+        if stated is not None and isinstance(argument, Array) and not stated.accepts(argument.dtype):
+            raise TypeError(f"argument {index} of {self.name} is an array of {argument.dtype}, and the parameter is {stated.text}")
+        if stated is not None and stated.type is not None and not stated.pointer:
+            kind = "float" if stated.type.code == FLOAT else "integer"
         if isinstance(argument, Array):
             if argument.device is not self.device:
                 raise ValueError(f"argument {index} of {self.name} is an array of another device, and this device cannot access its memory")

@@ -100,6 +100,9 @@ class Fence:
             del _told[number]
             raise
 
+    def __repr__(self) -> str:
+        return f"<tegrarm.Fence {self.value & (1 << 48) - 1} of queue {self.value >> 48}>"
+
     def __del__(self) -> None:
         if getattr(self, "_descriptor", -1) >= 0:
             os.close(self._descriptor)

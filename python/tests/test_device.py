@@ -107,6 +107,27 @@ def test_a_cubin_has_sizes_and_no_types(dev):
         dev.load(b"no cubin")
 
 
+def test_what_is_no_image_and_what_objects_look_like(dev, scale):
+    for wrong in ("kernel.cubin", 5, None):
+        with pytest.raises(TypeError, match="takes the bytes of a cubin"):
+            dev.load(wrong)
+    assert repr(dev.fence()).startswith("<tegrarm.Fence ")
+    assert repr(dev.queue().fence()).endswith(f" of queue {dev.queue().number - 1}>")
+    assert "registers=" in repr(scale.attributes) and "sm_version=2055" in repr(dev.properties)
+    assert tegrarm.__version__ == tegrarm.version()
+    closed = dev.zeros(2)
+    closed.close()
+    for look in (closed.tolist, closed.item, closed.numpy, closed.copy, lambda: closed.address):
+        with pytest.raises(ValueError, match="array is closed|has 2 items"):
+            look()
+    other = tegrarm.Device()
+    array, queue, fence = other.zeros(2), other.default_queue, other.fence()
+    other.close()
+    for use in (array.tolist, queue.fence, fence.wait, other.wait, other.memory, lambda: fence.done):
+        with pytest.raises(ValueError, match="is closed"):
+            use()
+
+
 def test_names_of_cxx_are_found(dev):
     module = dev.compile(ADD)
     a, b, c = dev.array(floats(8)), dev.array(floats(8)), dev.empty(8)
