@@ -14,7 +14,7 @@ import pytest
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 from conftest import ROOT, TEGRARM_SIM
 from machines import BROKEN
-from troubles import COMMANDS, SNIPPETS, masked, of_command, of_machine, of_snippet
+from troubles import COMMANDS, SNIPPETS, changing, masked, of_command, of_machine, of_snippet, without
 
 PAGE = ROOT / "docs" / "troubleshooting.md"
 BEGIN, END = "<!-- messages: begin -->", "<!-- messages: end -->"
@@ -93,6 +93,14 @@ def test_the_table_has_no_other_rows(page):
 
 def test_what_differs_between_runs_is_left_out():
     assert masked("tegrarm: a\n  b 0x7f12345678 at /tmp/x/y: SM 3") == "a b 0x… at …: SM …"
+
+
+@pytest.mark.parametrize("root", ["/tmp/checkout", "/srv/tmp/tegrarm", "/srv/with space/tmp/ü", f"/srv/tmp/{'x' * 200}"])
+def test_the_checkout_may_lie_anywhere(root):
+    """Below a folder `tmp`, too: what is masked then is the checkout, and not a part of its path."""
+    patterns = changing(root)
+    assert without(f"{root}/README.md cannot be loaded", patterns) == "…/README.md cannot be loaded"
+    assert without(f"looked at {root} and at /tmp/x", patterns) == "looked at … and at …"
 
 
 def main() -> None:

@@ -20,9 +20,12 @@ from tegrarm.doctor.machine import Machine
 NOBODY = 54321  # no file of a fixture is this user's
 
 # What differs between runs.
-CHANGING = ((r"0x[0-9a-f]{6,}", "0x…"), (r"/tmp/[^\s:,]+", "…"), (r"\b\d+ (MiB|ms|s)\b", r"… \1"), (r"\b[\d.]+m?s\b", "… ms"),
-            (r"(SM|channel|descriptor) \d+", r"\1 …"), (r"\b\d+ calls", "… calls"),
-            (r"offset 0x[0-9a-f]{2,}", "offset 0x…"), (re.escape(str(ROOT)), "…"))
+
+def changing(root: str) -> tuple[tuple[str, str], ...]:
+    """What differs between runs. The checkout comes first, because it may lie in a folder that another pattern names."""
+    return ((re.escape(root), "…"), (r"0x[0-9a-f]{6,}", "0x…"), (r"/tmp/[^\s:,]+", "…"), (r"\b\d+ (MiB|ms|s)\b", r"… \1"),
+            (r"\b[\d.]+m?s\b", "… ms"), (r"(SM|channel|descriptor) \d+", r"\1 …"), (r"\b\d+ calls", "… calls"),
+            (r"offset 0x[0-9a-f]{2,}", "offset 0x…"))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -200,8 +203,12 @@ gpu.wait(fence)
 
 def masked(text: str) -> str:
     """A message without what differs between runs, on one line."""
-    text = " ".join(text.removeprefix("tegrarm: ").split())
-    for pattern, instead in CHANGING:
+    return without(" ".join(text.removeprefix("tegrarm: ").split()), changing(str(ROOT)))
+
+
+def without(text: str, patterns: tuple[tuple[str, str], ...]) -> str:
+    """A text with every pattern replaced, in their order."""
+    for pattern, instead in patterns:
         text = re.sub(pattern, instead, text)
     return text
 
