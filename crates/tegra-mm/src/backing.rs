@@ -2,6 +2,7 @@
 #![allow(unsafe_code)]
 
 use super::drawer::Kept;
+use super::mappings::Share;
 use memmap2::{MmapOptions, MmapRaw};
 use nix::errno::Errno;
 use nix::unistd::{Whence, lseek};
@@ -38,7 +39,7 @@ pub struct Backing {
 
 enum Owner {
     /// A memfd, which is kept for handing out more descriptors.
-    Memfd { file: Kept, _map: MmapRaw },
+    Memfd { file: Kept, _map: MmapRaw, _share: Share },
     /// Pages that stay mapped for as long as this value lives.
     Other { _held: Box<dyn Any + Send + Sync> },
 }
@@ -61,11 +62,12 @@ impl Backing {
     /// Backs a buffer with the pages of `fd`, a memfd of at least `len` bytes.
     ///
     /// # Errors
-    /// The errno of `mmap(2)`.
+    /// The errno of `mmap(2)`; `ENOMEM` when buffers have their part of the mappings of this process.
     pub fn from_memfd(fd: OwnedFd, len: usize) -> Result<Backing, Errno> {
+        let share = Share::take()?;
         let map = MmapOptions::new().len(len).map_raw(&fd).map_err(errno)?;
         let addr = NonNull::new(map.as_mut_ptr()).ok_or(Errno::ENOMEM)?;
-        let owner = Owner::Memfd { file: Kept::new(fd)?, _map: map };
+        let owner = Owner::Memfd { file: Kept::new(fd)?, _map: map, _share: share };
         Ok(Backing { addr, len, asked: len, nature: Nature::Memory, owner })
     }
 
@@ -90,9 +92,10 @@ impl Backing {
     /// # Errors
     /// The errno of `mmap(2)`.
     pub fn from_shared(file: &File, offset: u64, len: usize) -> Result<Backing, Errno> {
+        let share = Share::take()?;
         let map = MmapOptions::new().offset(offset).len(len).map_raw(file).map_err(errno)?;
         let addr = NonNull::new(map.as_mut_ptr()).ok_or(Errno::ENOMEM)?;
-        let owner = Owner::Other { _held: Box::new(map) };
+        let owner = Owner::Other { _held: Box::new((map, share)) };
         Ok(Backing { addr, len, asked: len, nature: Nature::Memory, owner })
     }
 

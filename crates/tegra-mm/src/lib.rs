@@ -4,6 +4,7 @@
 mod backing;
 mod buddy;
 mod drawer;
+mod mappings;
 pub mod memfd;
 mod page_table;
 
