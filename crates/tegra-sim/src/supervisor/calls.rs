@@ -233,21 +233,7 @@ impl Supervisor {
         if flags & libc::O_ACCMODE == libc::O_RDWR || !self.kernel.text_is_writable(path) {
             return Err(Errno::EACCES);
         }
-        let (reader, writer) = std::io::pipe().map_err(|_| Errno::EMFILE)?;
-        let (supervisor, path) = (self.clone(), path.to_owned());
-        let written = move || {
-            use std::io::{BufRead, BufReader};
-            for line in BufReader::new(reader).lines().map_while(Result::ok) {
-                let result = supervisor.kernel.write_text(&path, &line);
-                if let Err(e) = result {
-                    tracing::warn!("writing {line:?} to {path}: {e}");
-                }
-                supervisor.observe(|o| o.wrote(pid, &path, &line, result));
-                supervisor.refresh_texts();
-            }
-        };
-        std::thread::Builder::new().name("devfreq".to_owned()).spawn(written).map_err(|_| Errno::EAGAIN)?;
-        Ok(writer.into())
+        self.writers.open(self, pid, path)
     }
 
     fn ioctl(&self, target: &Target<'_>, call: &sys::Notification) -> Reply {

@@ -24,6 +24,7 @@ mod tree;
 mod view;
 mod waiting;
 mod workers;
+mod writers;
 
 pub use broken::Broken;
 pub use census::{PATH as CENSUS, census};
@@ -47,6 +48,7 @@ use tegrarm_abi::nvgpu::tsg::{NVGPU_TSG_IOCTL_BIND_SCHEDULING_DOMAIN, NVGPU_TSG_
 use tegrarm_kmd::{Errno, Node};
 use tree::Tree;
 use waiting::Waiting;
+use writers::Writers;
 
 /// An ioctl that was answered.
 #[derive(Clone, Copy, Debug)]
@@ -121,6 +123,8 @@ struct Supervisor {
     texts: Mutex<HashMap<String, String>>,
     /// The nodes that were opened without the supervisor, and the files that stand for them now.
     adopted: Mutex<Vec<Adopted>>,
+    /// The files of sysfs that are open for writing.
+    writers: Writers,
     /// Finds out when files are closed.
     closes: Closes,
     /// How callers wait for their answers.
@@ -147,10 +151,10 @@ impl Supervisor {
         if let Ok((_, most)) = getrlimit(Resource::RLIMIT_NOFILE) {
             tegra_mm::keep_here(usize::try_from(most / 2).unwrap_or(0));
         }
-        let (texts, adopted) = Default::default();
+        let (texts, adopted, writers) = Default::default();
         let unheard = (waiting == Waiting::Interruptible).then(Unheard::default);
         let supervisor =
-            Supervisor { kernel, broken, tree, observers, launches, texts, adopted, closes, waiting, unheard };
+            Supervisor { kernel, broken, tree, observers, launches, texts, adopted, writers, closes, waiting, unheard };
         supervisor.refresh_texts();
         Ok(supervisor)
     }

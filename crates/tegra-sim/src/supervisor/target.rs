@@ -180,7 +180,7 @@ fn status(pid: i32, field: &str) -> Option<String> {
 
 /// The thread group of a thread. It is asked for often, and mostly for main threads. A pidfd can be opened only for
 /// those, so this is tried first.
-fn thread_group(tid: i32) -> Option<i32> {
+pub fn thread_group(tid: i32) -> Option<i32> {
     if sys::pidfd(tid).is_ok() { Some(tid) } else { status(tid, "Tgid")?.parse().ok() }
 }
 

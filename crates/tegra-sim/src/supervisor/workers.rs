@@ -8,18 +8,27 @@ use super::Supervisor;
 use super::calls::{self, Argument};
 use super::repeat::{self, Answer, Unheard};
 use super::sys::{self, Notification, Reply};
-use super::target::Target;
+use super::target::{Target, thread_group};
 use super::waiting::Waiting;
+use parking_lot::Mutex;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use tegrarm_kmd::Errno;
 
 /// The least and the greatest number of threads. With fewer threads, one call would delay all others.
 const FEWEST: usize = 4;
 const MOST: usize = 16;
+/// Threads are added up to this number while all of them are busy, because a call can wait for memory of its program that the
+/// program itself brings (userfaultfd, FUSE).
+const MOST_OF_ALL: usize = 512;
+/// From this number of calls on, what one process has of them is counted. More than this many of its calls are refused.
+const CROWD: usize = 32;
+const FOR_ONE: usize = 64;
+/// The calls that may sleep at the same time. Each has a thread.
+const SLEEPERS: usize = 4096;
 
 /// The state that the threads share.
 pub struct Service {
@@ -27,6 +36,14 @@ pub struct Service {
     listener: OwnedFd,
     /// The number of calls so far.
     trapped: AtomicU64,
+    /// The number of threads that there should be when nothing happens.
+    wanted: usize,
+    /// The threads that wait for a call, and all of them.
+    idle: AtomicUsize,
+    all: AtomicUsize,
+    /// The callers of the calls that are being answered, as threads of theirs.
+    callers: Mutex<Vec<i32>>,
+    sleepers: AtomicUsize,
 }
 
 impl Service {
@@ -35,12 +52,12 @@ impl Service {
     /// # Errors
     /// The system's error, if it gives no thread at all.
     pub fn start(supervisor: Arc<Supervisor>, listener: OwnedFd) -> io::Result<Arc<Service>> {
-        let service = Arc::new(Service { supervisor, listener, trapped: AtomicU64::new(0) });
         let wanted = std::thread::available_parallelism().map_or(FEWEST, usize::from).clamp(FEWEST, MOST);
+        let (trapped, idle, all, callers, sleepers) = Default::default();
+        let service = Arc::new(Service { supervisor, listener, trapped, wanted, idle, all, callers, sleepers });
         for number in 0..wanted {
-            let (name, own) = (format!("calls-{number}"), service.clone());
-            match std::thread::Builder::new().name(name).spawn(move || own.serve()) {
-                Ok(_) => {}
+            match service.add(format!("calls-{number}")) {
+                Ok(()) => {}
                 Err(e) if number == 0 => return Err(e),
                 Err(e) => {
                     tracing::warn!("{number} threads answer calls instead of {wanted}: {e}");
@@ -61,12 +78,35 @@ impl Service {
         self.trapped.load(Ordering::Relaxed)
     }
 
+    /// Adds a thread.
+    fn add(self: &Arc<Self>, name: String) -> io::Result<()> {
+        let own = self.clone();
+        self.all.fetch_add(1, Ordering::Relaxed);
+        let started = std::thread::Builder::new().name(name).spawn(move || {
+            own.serve();
+            own.all.fetch_sub(1, Ordering::Relaxed);
+        });
+        started.map(drop).inspect_err(|_| {
+            self.all.fetch_sub(1, Ordering::Relaxed);
+        })
+    }
+
+    /// Answers calls, until the last program has ended or there are threads enough without this one.
     fn serve(self: &Arc<Self>) {
         loop {
-            match sys::receive(self.listener.as_fd()) {
+            self.idle.fetch_add(1, Ordering::Relaxed);
+            let received = sys::receive(self.listener.as_fd());
+            let last = self.idle.fetch_sub(1, Ordering::Relaxed) == 1;
+            match received {
                 Ok(Some(call)) => {
                     self.trapped.fetch_add(1, Ordering::Relaxed);
+                    if last {
+                        self.relieve();
+                    }
                     self.dispatch(call);
+                    if self.idle.load(Ordering::Relaxed) >= self.wanted {
+                        return;
+                    }
                 }
                 Ok(None) if sys::is_deserted(self.listener.as_fd()) => return,
                 Ok(None) => {}
@@ -78,16 +118,56 @@ impl Service {
         }
     }
 
+    /// Adds a thread in place of the last one that waited.
+    fn relieve(self: &Arc<Self>) {
+        if self.all.load(Ordering::Relaxed) >= MOST_OF_ALL {
+            tracing::warn!("all {MOST_OF_ALL} threads that answer calls are busy: the next call waits for one of them");
+        } else if let Err(e) = self.add("calls-more".to_owned()) {
+            tracing::warn!("all threads that answer calls are busy, and there is no other one: {e}");
+        }
+    }
+
     /// Answers a call. A call that may sleep gets a thread of its own, so that it does not delay others.
     fn dispatch(self: &Arc<Self>, call: Notification) {
         if !calls::sleeps(&call) {
-            return self.answer(&call);
+            return self.take(&call);
         }
         let own = self.clone();
-        let sleeper = std::thread::Builder::new().name("sleeper".to_owned()).spawn(move || own.answer(&call));
-        if let Err(e) = sleeper {
+        let asleep = self.sleepers.fetch_add(1, Ordering::Relaxed);
+        let sleep = move || {
+            own.answer(&call);
+            own.sleepers.fetch_sub(1, Ordering::Relaxed);
+        };
+        let started = match asleep < SLEEPERS {
+            true => std::thread::Builder::new().name("sleeper".to_owned()).spawn(sleep).map(drop),
+            false => Err(io::Error::other(format!("{SLEEPERS} calls sleep already"))),
+        };
+        if let Err(e) = started {
+            self.sleepers.fetch_sub(1, Ordering::Relaxed);
             tracing::warn!("there is no thread for a call that may sleep: {e}");
             sys::reply(self.listener.as_fd(), call.id, Reply::Error(Errno::ENOMEM));
+        }
+    }
+
+    /// Answers a call, unless its process has too many others that are being answered.
+    fn take(&self, call: &Notification) {
+        let tid = call.pid as i32;
+        let others = {
+            let mut callers = self.callers.lock();
+            callers.push(tid);
+            if callers.len() > CROWD { callers.clone() } else { Vec::new() }
+        };
+        let process = if others.is_empty() { None } else { thread_group(tid) };
+        let own = others.iter().filter(|other| thread_group(**other) == process).count();
+        if own > FOR_ONE {
+            tracing::warn!("process {process:?} has {FOR_ONE} calls that are not answered yet: ENOMEM for one more");
+            sys::reply(self.listener.as_fd(), call.id, Reply::Error(Errno::ENOMEM));
+        } else {
+            self.answer(call);
+        }
+        let mut callers = self.callers.lock();
+        if let Some(at) = callers.iter().position(|caller| *caller == tid) {
+            callers.swap_remove(at);
         }
     }
 

@@ -77,6 +77,35 @@ fn files_end_with_their_last_descriptor_and_mapping() {
     }
 }
 
+/// Files of sysfs that are open for writing cost neither a thread each nor as much memory as is written to them, and a
+/// process has a budget of its own.
+#[test]
+fn openers_and_endless_lines_leave_the_supervisor_as_it_was() {
+    let program = compile("openers");
+    for options in [&[][..], &["--trap-paths"]] {
+        let told = succeeds(&run(options, &[&program]));
+        let numbers: Vec<u64> = told.split_whitespace().map(|n| n.parse().unwrap()).collect();
+        let [peak, threads] = numbers[..] else { panic!("{told}") };
+        assert!(peak < 64 << 10, "the supervisor had {peak} KiB");
+        assert!(threads < 64, "the supervisor has {threads} threads");
+    }
+}
+
+/// Buffers end before the mappings do that the supervisor's own threads need.
+#[test]
+fn the_last_buffer_is_refused_and_the_board_works_on() {
+    let taken: u64 = succeeds(&run(&[], &[&compile("brink")])).trim().parse().unwrap();
+    let most: u64 = fs::read_to_string("/proc/sys/vm/max_map_count").unwrap().trim().parse().unwrap();
+    assert!(taken <= most / 8 * 7, "{taken} buffers");
+}
+
+/// Calls whose arguments never come hold none but their own program.
+#[test]
+fn calls_that_wait_for_their_programs_memory_leave_the_others_alone() {
+    let told = succeeds(&run(&[], &[&compile("holder")]));
+    assert!(["40 held\n", "no userfaultfd\n"].contains(&&told[..]), "{told}");
+}
+
 /// More processes run than there are channels, and nothing is left of them.
 #[test]
 fn a_crowd_is_served() {

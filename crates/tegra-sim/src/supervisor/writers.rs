@@ -1,0 +1,145 @@
+//! The files of sysfs that programs have open for writing. What a program writes comes through a pipe, and one thread
+//! reads all of them.
+
+use super::Supervisor;
+use nix::errno::Errno;
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
+use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
+use parking_lot::Mutex;
+use std::collections::HashMap;
+use std::io::{ErrorKind, PipeReader, Read};
+use std::os::fd::OwnedFd;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Weak};
+
+/// The files that one process may have open, and all processes together.
+const FOR_ONE: usize = 256;
+const FOR_ALL: usize = 2048;
+/// Linux takes a page from one write to such a file. A longer line is more than one write.
+const PAGE: usize = 4096;
+
+/// The open files.
+#[derive(Default)]
+pub struct Writers {
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// It exists from the first opening on, together with the thread.
+    ready: Option<Arc<Epoll>>,
+    open: HashMap<u64, Writer>,
+    /// The number of files that were opened so far.
+    numbers: u64,
+}
+
+struct Writer {
+    pid: i32,
+    path: String,
+    pipe: PipeReader,
+    /// The beginning of a line that has not ended.
+    line: Vec<u8>,
+}
+
+impl Writers {
+    /// Opens a file. The result is the program's end of the pipe.
+    ///
+    /// # Errors
+    /// `EMFILE` when the process has too many such files, `ENFILE` when all processes together have, and the errno of
+    /// making a pipe or the thread.
+    pub fn open(&self, supervisor: &Arc<Supervisor>, pid: i32, path: &str) -> Result<OwnedFd, Errno> {
+        let mut state = self.state.lock();
+        let own = state.open.values().filter(|writer| writer.pid == pid).count();
+        let refused = match (own, state.open.len()) {
+            (FOR_ONE.., _) => Some((Errno::EMFILE, FOR_ONE, "a process may have")),
+            (_, FOR_ALL..) => Some((Errno::ENFILE, FOR_ALL, "all processes together may have")),
+            _ => None,
+        };
+        if let Some((errno, most, who)) = refused {
+            tracing::warn!(
+                "{path} was not opened for process {pid}: {who} {most} such files open for writing: {errno:?}"
+            );
+            return Err(errno);
+        }
+        let ready = state.start(supervisor)?;
+        let (pipe, theirs) = std::io::pipe().map_err(|_| Errno::EMFILE)?;
+        fcntl(&pipe, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
+        state.numbers += 1;
+        let number = state.numbers;
+        ready.add(&pipe, EpollEvent::new(EpollFlags::EPOLLIN, number))?;
+        state.open.insert(number, Writer { pid, path: path.to_owned(), pipe, line: Vec::new() });
+        Ok(theirs.into())
+    }
+
+    /// Reads what was written to one file. A file that all programs have closed goes away.
+    fn read(&self, supervisor: &Arc<Supervisor>, number: u64) {
+        let Some(mut writer) = self.state.lock().open.remove(&number) else { return };
+        let mut piece = [0; PAGE];
+        match writer.pipe.read(&mut piece) {
+            Ok(0) => return writer.end(supervisor),
+            Ok(count) => piece[..count].iter().for_each(|byte| writer.take(supervisor, *byte)),
+            Err(e) if [ErrorKind::WouldBlock, ErrorKind::Interrupted].contains(&e.kind()) => {}
+            Err(e) => return tracing::warn!("what process {} wrote to {}: {e}", writer.pid, writer.path),
+        }
+        self.state.lock().open.insert(number, writer);
+    }
+}
+
+impl State {
+    /// Starts the thread, if there is none.
+    fn start(&mut self, supervisor: &Arc<Supervisor>) -> Result<Arc<Epoll>, Errno> {
+        if let Some(ready) = &self.ready {
+            return Ok(ready.clone());
+        }
+        let ready = Arc::new(Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?);
+        let (own, weak) = (ready.clone(), Arc::downgrade(supervisor));
+        let thread = std::thread::Builder::new().name("devfreq".to_owned()).spawn(move || serve(&own, &weak));
+        thread.map_err(|_| Errno::EAGAIN)?;
+        self.ready = Some(ready.clone());
+        Ok(ready)
+    }
+}
+
+/// Reads whatever is written, for as long as the supervisor lives.
+fn serve(ready: &Epoll, supervisor: &Weak<Supervisor>) {
+    let mut events = [EpollEvent::empty(); 64];
+    loop {
+        let count = ready.wait(&mut events, EpollTimeout::NONE).unwrap_or(0);
+        let Some(supervisor) = supervisor.upgrade() else { return };
+        for event in &events[..count] {
+            // A panic ends this one file.
+            let read = AssertUnwindSafe(|| supervisor.writers.read(&supervisor, event.data()));
+            if catch_unwind(read).is_err() {
+                tracing::error!("a write to a file of sysfs made the simulator panic: the file is closed");
+            }
+        }
+    }
+}
+
+impl Writer {
+    fn take(&mut self, supervisor: &Arc<Supervisor>, byte: u8) {
+        if byte != b'\n' {
+            self.line.push(byte);
+        }
+        if byte == b'\n' || self.line.len() == PAGE {
+            self.write(supervisor);
+        }
+    }
+
+    fn end(mut self, supervisor: &Arc<Supervisor>) {
+        if !self.line.is_empty() {
+            self.write(supervisor);
+        }
+    }
+
+    fn write(&mut self, supervisor: &Arc<Supervisor>) {
+        let line = String::from_utf8_lossy(&std::mem::take(&mut self.line)).into_owned();
+        let result = supervisor.kernel.write_text(&self.path, &line);
+        if let Err(e) = result {
+            let shown: String = line.chars().take(80).collect();
+            tracing::warn!("writing {shown:?} to {}: {e}", self.path);
+        }
+        supervisor.observe(|o| o.wrote(self.pid, &self.path, &line, result));
+        supervisor.refresh_texts();
+    }
+}
