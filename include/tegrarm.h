@@ -520,7 +520,7 @@ struct tegrarm_device_profile {
      */
     uint8_t uuid[16];
     /**
-     * True for the virtual Orin, false for a board.
+     * True for a simulated GPU, false for a board.
      */
     bool simulated;
     /**
@@ -2549,7 +2549,7 @@ NV_STATUS tegrarm_device_state(struct tegrarm_device *device,
  * the call. At most that many bytes are written.
  *
  * The call runs short kernels and copies on the device, which takes some tenths of a second, and waits for them. Other work that
- * the GPU does at the same time makes the figures worse. The figures of the virtual Orin are those of the computer on which it runs.
+ * the GPU does at the same time makes the figures worse. The figures of a simulated GPU are those of the computer on which it runs.
  *
  * Errors:
  * - `NV_ERR_INVALID_POINTER`: `profile` is NULL.

@@ -9,7 +9,7 @@
 //!   │
 //! tegra       one type per kind of nvgpu or nvmap descriptor
 //!   │
-//! tegrarm_kmd::Kmd     the kernel: a board's, the virtual Orin, a recording ([`backend`] picks)
+//! tegrarm_kmd::Kmd     the kernel: a board's, a simulated one, a recording ([`backend`] picks)
 //! ```
 //!
 //! **Lifetimes.** `Drop` gives everything back. An object is owned by the entry of its handle in the client's tree.

@@ -240,8 +240,14 @@ RULES = {
     "one-backend": Rule(
         "only the backend knows the simulator",
         r"^src/.*\.rs$",
-        lines(r"\btegra_sim\b"),
-        wrong=(("src/rm/a.rs", "use tegra_sim::Kernel;"),),
+        lines(r"\btegra_sim(\b|_)|TEGRARM_SIM|virtual Orin"),
+        wrong=(
+            ("src/rm/a.rs", "use tegra_sim::Kernel;"),
+            ("src/runtime/a.rs", 'let file = "device/tegra_sim_checks";'),
+            ("src/runtime/a.rs", 'std::env::var_os("TEGRARM_SIM_CHECK")'),
+            ("src/capi/a.rs", "/// True for the virtual Orin, false for a board."),
+        ),
+        right=(("src/capi/a.rs", "/// True for a simulated GPU, false for a board."),),
         allowed={r"^src/backend\.rs$": "it chooses between the kernels"},
     ),
     "opcode-list": Rule(

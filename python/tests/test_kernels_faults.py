@@ -90,7 +90,7 @@ def test_past_the_end_of_a_buffer(gpu, kernel):
 
 def test_who_and_where(gpu, kernel):
     sentence = touched(gpu, kernel("touch", LINES), 0x1234_5678_9000)
-    assert re.match(r"in kernel touch\+0x[0-9a-f]+ \(.*test\.cu:5\); the virtual Orin knows: ", sentence)
+    assert re.match(r"in kernel touch\+0x[0-9a-f]+ \(.*test\.cu:5\); the simulated GPU knows: ", sentence)
     assert "LDG.E" in sentence and "block (1, 0, 0), thread (5, 0, 0) (warp 0, lanes 0x00000020)" in sentence
     assert " at 0x123456789000, outside all buffers of the device" in sentence
     assert "was stopped by an MMU fault (nvgpu code 31); SM " in sentence and "access refused by the MMU" in sentence

@@ -65,7 +65,7 @@ pub struct tegrarm_device_profile {
     pub max_clock_hz: u64,
     /// The identifier of the GPU, as the control `NV2080_CTRL_CMD_GPU_GET_GID_INFO` gives it.
     pub uuid: [u8; 16],
-    /// True for the virtual Orin, false for a board.
+    /// True for a simulated GPU, false for a board.
     pub simulated: bool,
     /// The GPU address at which kernels see their local memory, in every address space whose addresses the library
     /// chooses. The window has 1 GiB.

@@ -5,7 +5,7 @@ use crate::status::{During, RmResult};
 use crate::tegra::{Characteristics, Ctrl, EngineInfo, Host1x, Nvmap, Topology};
 use once_cell::sync::OnceCell;
 use std::sync::Arc;
-use tegrarm_kmd::{Errno, Kmd};
+use tegrarm_kmd::{Errno, FaultDetails, Insights, Kmd};
 
 /// RM's number of the only GPU that a Tegra has. Its device, subdevice and board numbers are all 0 or this number.
 pub const GPU_ID: u32 = 0x100;
@@ -86,9 +86,9 @@ impl Gpu {
         String::from_utf8_lossy(&name[..len]).into_owned()
     }
 
-    /// What the virtual Orin reports about the newest fault that stopped a channel. `None` on a board, whose kernel reports no details.
-    pub fn insight(&self, channel: u32) -> Option<crate::tegra::Insight> {
-        crate::tegra::insight(self.kmd(), channel)
+    /// Details of the newest fault that stopped a channel, if the kernel tells them. `None` on a board.
+    pub fn insight(&self, channel: u32) -> Option<FaultDetails> {
+        self.kmd().fault_details(channel)
     }
 
     /// One figure of `/proc/meminfo`, in bytes.
@@ -112,15 +112,15 @@ impl Gpu {
 fn explain(e: crate::tegra::KernelError, simulated: bool) -> crate::status::RmError {
     let advice = match e.errno {
         _ if simulated => {
-            "the virtual Orin needs memfd_create, threads and descriptors; a sandbox or a limit of this process refuses one"
+            "the simulated GPU needs memfd_create, threads and descriptors; a sandbox or a limit of this process refuses one"
         }
         Errno::ENOENT => {
-            "this is no Jetson, or its GPU driver is not loaded; TEGRARM_BACKEND=sim uses the virtual Orin instead"
+            "this is no Jetson, or its GPU driver is not loaded; TEGRARM_BACKEND=sim uses a simulated GPU instead"
         }
         Errno::EACCES | Errno::EPERM => {
-            "add the user to the groups video and render, or run as root; TEGRARM_BACKEND=sim uses the virtual Orin instead"
+            "add the user to the groups video and render, or run as root; TEGRARM_BACKEND=sim uses a simulated GPU instead"
         }
-        _ => "the Jetson GPU cannot be used; TEGRARM_BACKEND=sim uses the virtual Orin instead",
+        _ => "the Jetson GPU cannot be used; TEGRARM_BACKEND=sim uses a simulated GPU instead",
     };
     let mut error = crate::status::RmError::from(e);
     error.text = format!("{}; {advice}", error.text);

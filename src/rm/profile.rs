@@ -4,12 +4,13 @@ use super::{LOCAL_WINDOW, Rm, SHARED_WINDOW};
 use crate::status::{RmResult, fail};
 use crate::tegra::SM_PER_TPC;
 use tegrarm_abi::rm::status::*;
+use tegrarm_kmd::{FaultDetails, Insights};
 
 /// The values of the system's sensors of the GPU.
 pub type Sensors = crate::tegra::Sensors;
 
-/// What the virtual Orin reports about a fault.
-pub type Insight = crate::tegra::Insight;
+/// Details of a fault that a simulated kernel tells.
+pub type Insight = FaultDetails;
 
 /// PCI vendor id of NVIDIA.
 pub const VENDOR: u32 = 0x10de;
@@ -93,7 +94,7 @@ pub struct Profile {
     pub max_clock_hz: u64,
     /// The identifier, as RM's GID control gives it.
     pub uuid: [u8; 16],
-    /// True for the virtual Orin, false for a board.
+    /// True for a simulated GPU, false for a board.
     pub simulated: bool,
     /// The first address of the local memory window, in VA spaces whose addresses the library chooses.
     pub local_window: u64,
@@ -148,14 +149,19 @@ impl Rm {
         crate::tegra::sensors(self.kmd())
     }
 
-    /// What the virtual Orin reports about the newest fault that stopped a channel. `None` on a board, whose kernel reports no details.
+    /// Details of the newest fault that stopped a channel, if the kernel tells them. `None` on a board.
     pub fn insight(&self, channel: u32) -> Option<Insight> {
-        crate::tegra::insight(self.kmd(), channel)
+        self.kmd().fault_details(channel)
     }
 
-    /// The reports of the virtual Orin's checker that nobody has read yet. `None` on a board.
+    /// What the kernel reports about mistakes of GPU code, and nobody has read yet. `None` on a board.
     pub fn check_reports(&self) -> Option<String> {
-        crate::tegra::check_reports(self.kmd())
+        self.kmd().code_reports()
+    }
+
+    /// Whether the kernel looks for mistakes in GPU code. False on a board.
+    pub fn examines_code(&self) -> bool {
+        self.kmd().examines_code()
     }
 
     /// The figures of one GPU.

@@ -53,7 +53,7 @@ impl Base {
             windows: Windows { shared: profile.shared_window, local: profile.local_window, sm_count },
             sass_version: (sass >> 4 & 0xf0 | sass & 0xf) as u8,
         };
-        let (syncpoints, clues) = (OnceCell::new(), Clues::new(sizes));
+        let (syncpoints, clues) = (OnceCell::new(), Clues::new(sizes, rm.examines_code()));
         Ok(Base { doorbell, code: Heap::new(&session), session, profile, context, syncpoints, clues })
     }
 

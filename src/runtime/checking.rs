@@ -1,4 +1,4 @@
-//! The reports of the virtual Orin's checker, with the names and the lines that only the library knows.
+//! Reports of the kernel about mistakes of GPU code, with the names and the lines that only the library knows.
 
 use super::device::Device;
 use super::fault::with_places;
@@ -7,7 +7,7 @@ use std::io::Write;
 use tegrarm_kmd::output::Stderr;
 
 impl Device {
-    /// Prints the reports that the checker has made since the last call.
+    /// Prints the reports that the kernel has made since the last call.
     pub(super) fn print_reports(&self) {
         let Some(reports) = self.session().rm().check_reports() else { return };
         let known = self.base().clues().known();
@@ -17,7 +17,7 @@ impl Device {
     }
 }
 
-/// A line of the virtual Orin, whose parts are divided by tabs, as people read it.
+/// A line of the kernel, whose parts are divided by tabs, as people read it.
 fn readable(line: &str, known: &Known) -> String {
     format!("tegrarm-check: {}\n", with_places(line, known).replace('\t', "\n    "))
 }

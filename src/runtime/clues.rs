@@ -14,9 +14,9 @@ pub struct Clues {
     sizes: Mutex<Sizes>,
     /// The code and the buffers, by address.
     known: Known,
-    /// Whether kernels may have left something to print: messages of the device library, or reports of the checker.
+    /// Whether kernels may have left something to print: messages of the device library, or mistakes that the kernel reports.
     prints: AtomicBool,
-    /// Whether the checker looks at kernels.
+    /// Whether the kernel of the operating system looks for mistakes in GPU code.
     checked: bool,
     /// How many replays exist. Their work is not counted anywhere else.
     replays: AtomicUsize,
@@ -24,9 +24,8 @@ pub struct Clues {
 
 impl Clues {
     /// Makes an empty collection.
-    pub fn new(sizes: Sizes) -> Arc<Clues> {
+    pub fn new(sizes: Sizes, checked: bool) -> Arc<Clues> {
         let (library, sizes, replays) = (OnceLock::new(), Mutex::new(sizes), AtomicUsize::new(0));
-        let checked = std::env::var_os("TEGRARM_SIM_CHECK").is_some_and(|checks| !checks.is_empty());
         let prints = AtomicBool::new(checked);
         Arc::new(Clues { library, sizes, known: Known::default(), prints, checked, replays })
     }
@@ -43,7 +42,7 @@ impl Clues {
         self.prints.load(Ordering::Acquire)
     }
 
-    /// Whether the checker looks at kernels.
+    /// Whether the kernel of the operating system looks for mistakes in GPU code.
     pub fn is_checked(&self) -> bool {
         self.checked
     }

@@ -61,7 +61,7 @@ pub struct FaultInfo {
     pub stop: Option<Stop>,
     /// The function of the instruction, if the instruction is in a module.
     pub place: Option<Located>,
-    /// Details that the virtual Orin reports. The kernel of a board does not report them.
+    /// Details that a simulated kernel tells. The kernel of a board does not tell them.
     pub insight: Option<Insight>,
     /// The line of the kernel's log. Each address of an instruction has its function behind it.
     pub log: Option<String>,
@@ -194,7 +194,7 @@ impl Watch {
         Ok(Some(self.keep(info)))
     }
 
-    /// Adds what the device and the virtual Orin know. This is done only once.
+    /// Adds what the device and the kernel know. This is done only once.
     fn keep(&self, mut info: FaultInfo) -> FaultInfo {
         let known = self.clues.known();
         info.place = info.pc.and_then(|pc| known.place(pc));

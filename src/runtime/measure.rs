@@ -1,6 +1,6 @@
 //! Measures what a device reaches: rates of arithmetic, bandwidths and the time of a launch. It runs short kernels.
 //!
-//! The processor's clock measures the times. The virtual Orin computes on the host, so its figures are those of the host.
+//! The processor's clock measures the times. A simulated GPU computes on the host, so its figures are those of the host.
 
 use super::buffer::Buffer;
 use super::device::Device;

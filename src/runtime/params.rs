@@ -24,7 +24,7 @@ mod at {
     pub const CONSTANTS: usize = 0x50;
     pub const SM_COUNT: usize = 0x10c;
     pub const RESERVED_SHARED: usize = 0x114;
-    /// The bytes of a kernel's shared arrays. No code reads it; the virtual Orin's checker does.
+    /// The bytes of a kernel's shared arrays. No code reads it; a simulated GPU that looks for mistakes does.
     pub const SHARED_ARRAYS: usize = 0x138;
 }
 

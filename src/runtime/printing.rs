@@ -26,7 +26,7 @@ impl Device {
         *self.printing().printer.lock() = Some(printer);
     }
 
-    /// Prints the messages that kernels have written so far, if the device has a printer, and the reports of the checker.
+    /// Prints the messages that kernels have written so far, if the device has a printer, and what the kernel reports about mistakes.
     pub(super) fn print(&self) {
         if self.base().clues().prints() {
             self.print_now();

@@ -46,7 +46,7 @@ impl FaultInfo {
     /// Writes the details that the kernel of a board does not report.
     fn who(&self, f: &mut Formatter<'_>, insight: &Insight) -> fmt::Result {
         let Some(warp) = &insight.warp else { return Ok(()) };
-        write!(f, "the virtual Orin knows: {}", warp.instruction)?;
+        write!(f, "the simulated GPU knows: {}", warp.instruction)?;
         if let Some((address, bytes)) = insight.access {
             match bytes {
                 0 => write!(f, " at {address:#x}")?,

@@ -2,16 +2,7 @@
 
 use super::KernelError;
 use std::sync::Arc;
-use tegrarm_kmd::{Errno, Kmd};
-
-/// The names of the GPU's devfreq directory on r36, on r35 with Orin, and on r35 with Xavier.
-const DEVFREQ: &[&str] =
-    &["/sys/class/devfreq/17000000.gpu", "/sys/class/devfreq/17000000.ga10b", "/sys/class/devfreq/17000000.gv11b"];
-
-/// The GPU's devfreq directory, if there is one.
-pub fn devfreq(kmd: &Arc<dyn Kmd>) -> Option<&'static str> {
-    DEVFREQ.iter().copied().find(|dir| kmd.read_text(&format!("{dir}/max_freq")).is_ok())
-}
+use tegrarm_kmd::{Errno, Kmd, devfreq};
 
 /// A raised lowest clock; what it was before is put back on drop.
 pub struct MinFrequency {
@@ -26,8 +17,8 @@ impl MinFrequency {
     /// # Errors
     /// `ENOENT` when there is no devfreq directory, `EACCES` when the process may not write it.
     pub fn raise_to_max(kmd: &Arc<dyn Kmd>) -> Result<MinFrequency, KernelError> {
-        let found = DEVFREQ.iter().find_map(|dir| Some((dir, kmd.read_text(&format!("{dir}/max_freq")).ok()?)));
-        let (dir, max) = found.ok_or_else(|| KernelError::new("finding the GPU's devfreq", Errno::ENOENT))?;
+        let (dir, max) =
+            devfreq::found(&**kmd).ok_or_else(|| KernelError::new("finding the GPU's devfreq", Errno::ENOENT))?;
         let path = format!("{dir}/min_freq");
         let read = |p: &str| kmd.read_text(p).map_err(|e| KernelError::new(format!("reading {p}"), e));
         let before = read(&path)?.trim().to_owned();

@@ -11,7 +11,6 @@ mod ctrl;
 mod debugger;
 mod error;
 mod host1x;
-mod insight;
 mod nodes;
 mod nvmap;
 mod procmaps;
@@ -30,7 +29,6 @@ pub use debugger::{DebugRegOp, DebugSession, MappedRange};
 pub use error::KernelError;
 use error::call;
 pub use host1x::Host1x;
-pub use insight::{Insight, WarpInsight, check_reports, insight};
 pub use nvmap::{Backing, CacheMode, Nvmap};
 pub use procmaps::file_mappings;
 pub use profiler::{

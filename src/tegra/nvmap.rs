@@ -184,7 +184,7 @@ impl Backing {
         let asked = size;
         let size = rounded.ok_or_else(|| KernelError::new(format!("sizing {size:#x} bytes"), Errno::ENOMEM))?;
         let align = if size >= HUGE.0 { HUGE.1 } else { PAGE as u32 };
-        // nvmap rounds up itself. It notes what was asked for, by which the virtual Orin's checker knows the end.
+        // nvmap rounds up itself. It notes what was asked for, by which a simulated kernel knows the end of the buffer.
         let handle = nvmap.create(asked)?;
         let backing = Backing { nvmap: nvmap.clone(), source: Source::Handle(handle), size, cache: Some(cache) };
         nvmap.alloc(handle, cache, align)?;

@@ -1,6 +1,5 @@
 //! The present values in the system's text files about the GPU: clocks, load, temperature and power mode.
 
-use super::clocks::devfreq;
 use std::sync::Arc;
 use tegrarm_kmd::Kmd;
 
@@ -32,7 +31,7 @@ pub struct Sensors {
 /// Reads all values.
 pub fn sensors(kmd: &Arc<dyn Kmd>) -> Sensors {
     let text = |path: String| kmd.read_text(&path).ok();
-    let dir = devfreq(kmd);
+    let dir = tegrarm_kmd::devfreq::directory(&**kmd);
     let of_gpu = |file: &str| text(format!("{}/{file}", dir?));
     let hertz = |file: &str| of_gpu(file)?.trim().parse().ok();
     Sensors {

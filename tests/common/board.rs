@@ -92,6 +92,10 @@ impl Kmd for Board {
         self.kmd().is_simulated()
     }
 
+    fn examines_code(&self) -> bool {
+        self.kmd().examines_code()
+    }
+
     fn step(&self) -> bool {
         self.kmd().step()
     }

@@ -34,15 +34,17 @@ pub struct SimKmd {
     name: String,
     /// Whether the GPU has no threads. It then works while a program waits for it.
     stepped: bool,
+    /// Whether the checker looks for mistakes in GPU code.
+    examines_code: bool,
 }
 
 impl SimKmd {
     /// Boots a board.
     pub fn new(config: SimConfig) -> SimKmd {
-        let stepped = config.step;
+        let (stepped, examines_code) = (config.step, config.checks.any());
         let (kernel, gpu) = boot(config);
         let name = kernel.board_name();
-        SimKmd { kernel, gpu, process: InProcess::new(), name, stepped }
+        SimKmd { kernel, gpu, process: InProcess::new(), name, stepped, examines_code }
     }
 
     /// The kernel of the board, for tools and leak checks.
@@ -68,6 +70,10 @@ impl Kmd for SimKmd {
 
     fn is_simulated(&self) -> bool {
         true
+    }
+
+    fn examines_code(&self) -> bool {
+        self.examines_code
     }
 
     fn step(&self) -> bool {

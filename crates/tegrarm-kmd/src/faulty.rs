@@ -131,6 +131,10 @@ impl Kmd for Faulty {
         self.inner.is_simulated()
     }
 
+    fn examines_code(&self) -> bool {
+        self.inner.examines_code()
+    }
+
     fn step(&self) -> bool {
         self.inner.step()
     }

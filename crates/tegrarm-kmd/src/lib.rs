@@ -17,6 +17,7 @@
 mod altered;
 pub mod describe;
 mod descriptors;
+pub mod devfreq;
 mod device_mem;
 mod entry;
 mod exec_mem;
@@ -26,6 +27,7 @@ pub mod fds;
 mod file;
 mod image;
 mod inherited;
+mod insights;
 mod interrupted;
 mod labels;
 mod lent;
@@ -52,6 +54,7 @@ pub use exec_mem::{ExecMem, Reach, page_size};
 #[cfg(any(test, feature = "fault-injection"))]
 pub use faulty::{CallKind, Faulty};
 pub use file::File;
+pub use insights::{FaultDetails, Insights, WarpDetails};
 pub use linux::LinuxKmd;
 pub use mapping::{Mapping, Placement, Prot};
 pub use nix::errno::Errno;
@@ -94,6 +97,11 @@ pub trait Kmd: Send + Sync {
     /// Whether this kernel knows that it is not a board's. Device nodes that a supervisor serves look like those of a
     /// board.
     fn is_simulated(&self) -> bool {
+        false
+    }
+
+    /// Whether this kernel looks for mistakes in GPU code and reports them ([`Insights::code_reports`]). A board's does not.
+    fn examines_code(&self) -> bool {
         false
     }
 

@@ -22,6 +22,11 @@ impl Kmd for LinuxKmd {
         "nvgpu"
     }
 
+    fn examines_code(&self) -> bool {
+        // `tegrarm-sim run --check` says so to the programs whose device nodes it serves.
+        std::env::var_os("TEGRARM_SIM_CHECK").is_some_and(|checks| !checks.is_empty())
+    }
+
     fn open(&self, path: &str) -> Result<OwnedFd, Errno> {
         uninterrupted(|| open(path, OFlag::O_RDWR | OFlag::O_CLOEXEC, Mode::empty()))
     }

@@ -144,6 +144,10 @@ impl Kmd for Recorded {
         self.inner.is_simulated()
     }
 
+    fn examines_code(&self) -> bool {
+        self.inner.examines_code()
+    }
+
     fn step(&self) -> bool {
         self.inner.step()
     }

@@ -2,6 +2,7 @@
 
 use crate::entry::{Call, Ioctl, MEMORY};
 use crate::image::{Image, Moment, Spans, spans};
+use crate::insights;
 use crate::labels::Labels;
 use crate::output::say;
 use crate::sms::Sms;
@@ -43,6 +44,8 @@ pub enum RecordingError {
 pub struct Replayed {
     name: String,
     simulated: bool,
+    /// Whether the recorded program read reports about GPU code.
+    examines_code: bool,
     compare_inputs: bool,
     rest: Mutex<Rest>,
 }
@@ -86,10 +89,11 @@ impl Replayed {
             files.note_sizes(&call);
             queues.entry(call.key()).or_default().push_back(call);
         }
+        let examines_code = queues.keys().any(|key| insights::is_of_reports(key));
         let name = format!("replay of {}", header.kernel);
         let rest =
             Rest { queues, labels: Labels::default(), first_difference: None, files, sms: Sms::default(), vain: None };
-        Ok(Replayed { name, simulated: header.simulated, compare_inputs: true, rest: Mutex::new(rest) })
+        Ok(Replayed { name, simulated: header.simulated, examines_code, compare_inputs: true, rest: Mutex::new(rest) })
     }
 
     /// Lets input fields differ. Only the kind, the order and the names of the calls must agree with the recording.
@@ -207,6 +211,10 @@ impl Kmd for Replayed {
 
     fn is_simulated(&self) -> bool {
         self.simulated
+    }
+
+    fn examines_code(&self) -> bool {
+        self.examines_code
     }
 
     /// Shows the program what the GPU had written when the recorded program had waited.

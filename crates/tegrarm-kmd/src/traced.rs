@@ -72,6 +72,10 @@ impl Kmd for Traced {
         self.inner.is_simulated()
     }
 
+    fn examines_code(&self) -> bool {
+        self.inner.examines_code()
+    }
+
     fn step(&self) -> bool {
         self.inner.step()
     }

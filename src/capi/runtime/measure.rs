@@ -13,7 +13,7 @@ use crate::runtime::measure::LONG;
 /// the call. At most that many bytes are written.
 ///
 /// The call runs short kernels and copies on the device, which takes some tenths of a second, and waits for them. Other work that
-/// the GPU does at the same time makes the figures worse. The figures of the virtual Orin are those of the computer on which it runs.
+/// the GPU does at the same time makes the figures worse. The figures of a simulated GPU are those of the computer on which it runs.
 ///
 /// Errors:
 /// - `NV_ERR_INVALID_POINTER`: `profile` is NULL.

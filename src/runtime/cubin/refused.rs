@@ -1,7 +1,7 @@
 //! Instructions on textures and surfaces. The runtime has no such objects, so it refuses modules that have these instructions.
 //!
 //! A texture or surface instruction takes its image from a table of headers that a driver fills. Here no such table exists, neither on
-//! the board nor on the virtual Orin, and the instruction would fault when it runs. The module is refused when it is loaded, with the
+//! a board nor on a simulated GPU, and the instruction would fault when it runs. The module is refused when it is loaded, with the
 //! name of the function and of the instruction.
 
 use crate::runtime::elf::{LoadError, Object, Problem, Section};

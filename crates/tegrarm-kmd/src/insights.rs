@@ -1,8 +1,6 @@
-//! Details of a fault that the virtual Orin reports to programs. The kernel of a board does not report them.
+//! What a kernel can tell beyond nvgpu's interface. The virtual Orin tells it in two files; a board has neither file.
 
-use super::clocks::devfreq;
-use std::sync::Arc;
-use tegrarm_kmd::Kmd;
+use crate::{Kmd, devfreq};
 
 /// The file with the newest faults, in the directory of the GPU's device. A board does not have it.
 const FILE: &str = "device/tegra_sim_faults";
@@ -11,18 +9,18 @@ const REPORTS: &str = "device/tegra_sim_checks";
 
 /// Details of a fault. A detail that the fault does not have is 0, empty or `None`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Insight {
+pub struct FaultDetails {
     /// The line of the kernel's log.
     pub log: String,
     /// The warp, if an instruction failed.
-    pub warp: Option<WarpInsight>,
+    pub warp: Option<WarpDetails>,
     /// The address that was accessed, and the number of bytes, which is 0 if it is not known.
     pub access: Option<(u64, u32)>,
 }
 
 /// A warp at the instruction that failed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct WarpInsight {
+pub struct WarpDetails {
     /// The block.
     pub block: [u32; 3],
     /// The index of the warp in it.
@@ -39,25 +37,43 @@ pub struct WarpInsight {
     pub shared: u32,
 }
 
-/// The details of the newest fault that stopped a channel. `None` on a board.
-pub fn insight(kmd: &Arc<dyn Kmd>, channel: u32) -> Option<Insight> {
-    let text = kmd.read_text(&format!("{}/{FILE}", devfreq(kmd)?)).ok()?;
-    text.lines().rev().find_map(|line| parse(line, channel))
+/// What a kernel can tell beyond nvgpu's interface. Every method answers `None` on a board.
+///
+/// It is made of the calls of [`Kmd`], so a recording of a kernel that tells more answers as that kernel did.
+/// [`Kmd::examines_code`] says whether there can be reports.
+pub trait Insights {
+    /// The details of the newest fault that stopped a channel.
+    fn fault_details(&self, channel: u32) -> Option<FaultDetails>;
+
+    /// The reports about mistakes of GPU code that nobody has read yet, one per line. The addresses in them are those of the GPU. Only
+    /// the library knows the names of the code and of the buffers there.
+    fn code_reports(&self) -> Option<String>;
 }
 
-/// The reports of the checker that nobody has read yet, one per line. `None` on a board.
-pub fn check_reports(kmd: &Arc<dyn Kmd>) -> Option<String> {
-    let path = format!("{}/{REPORTS}", devfreq(kmd)?);
-    // Below `tegrarm-sim run` the file is opened as a node is, so that the supervisor learns of it.
-    let text = match kmd.open(&path) {
-        Ok(file) => std::io::read_to_string(std::fs::File::from(file)).ok(),
-        Err(_) => kmd.read_text(&path).ok(),
-    };
-    text.filter(|text| !text.is_empty())
+impl<K: Kmd + ?Sized> Insights for K {
+    fn fault_details(&self, channel: u32) -> Option<FaultDetails> {
+        let text = self.read_text(&format!("{}/{FILE}", devfreq::directory(self)?)).ok()?;
+        text.lines().rev().find_map(|line| parse(line, channel))
+    }
+
+    fn code_reports(&self) -> Option<String> {
+        let path = format!("{}/{REPORTS}", devfreq::directory(self)?);
+        // Below `tegrarm-sim run` the file is opened as a node is, so that the supervisor learns of it.
+        let text = match self.open(&path) {
+            Ok(file) => std::io::read_to_string(std::fs::File::from(file)).ok(),
+            Err(_) => self.read_text(&path).ok(),
+        };
+        text.filter(|text| !text.is_empty())
+    }
+}
+
+/// Whether a call in a recording, by its key, reads reports about GPU code.
+pub(crate) fn is_of_reports(key: &str) -> bool {
+    key.ends_with(REPORTS)
 }
 
 /// Reads `key=value` pairs that are separated by tabs.
-fn parse(line: &str, channel: u32) -> Option<Insight> {
+fn parse(line: &str, channel: u32) -> Option<FaultDetails> {
     let of = |key: &str| line.split('\t').find_map(|field| field.strip_prefix(key)?.strip_prefix('='));
     if of("channel")?.parse() != Ok(channel) {
         return None;
@@ -72,7 +88,7 @@ fn parse(line: &str, channel: u32) -> Option<Insight> {
         Some([numbers.next()?, numbers.next()?, numbers.next()?])
     };
     let warp = || {
-        Some(WarpInsight {
+        Some(WarpDetails {
             block: three("block")?,
             index: small("warp")?,
             lanes: small("lanes")?,
@@ -83,7 +99,7 @@ fn parse(line: &str, channel: u32) -> Option<Insight> {
         })
     };
     let access = || Some((number("address")?, small("bytes")?));
-    Some(Insight { log: of("text")?.to_owned(), warp: warp(), access: access() })
+    Some(FaultDetails { log: of("text")?.to_owned(), warp: warp(), access: access() })
 }
 
 #[cfg(test)]
@@ -103,5 +119,15 @@ mod tests {
         let bare = parse("channel=3\ttext=pbdma", 3).unwrap();
         assert_eq!((bare.warp, bare.access, bare.log.as_str()), (None, None, "pbdma"));
         assert_eq!(parse("channel=3", 3), None);
+    }
+
+    #[test]
+    fn a_replay_has_reports_if_the_recorded_program_read_them() {
+        let header = "{\"recording\":2,\"kernel\":\"a kernel\",\"simulated\":true}\n";
+        let open = |path: &str| format!("{{\"seq\":1,\"call\":\"open\",\"path\":\"{path}\",\"err\":\"ENOENT\"}}\n");
+        let replayed = |path: &str| crate::Replayed::new(format!("{header}{}", open(path)).as_bytes()).unwrap();
+        let directory = "/sys/class/devfreq/17000000.gpu";
+        assert!(replayed(&format!("{directory}/{REPORTS}")).examines_code());
+        assert!(!replayed("/dev/nvmap").examines_code());
     }
 }
