@@ -183,5 +183,5 @@ fn a_fifo_that_nobody_reads_is_no_place_for_a_recording() {
 fn nobody_is_told_to_use_what_is_in_use() {
     let (status, sentence, _) = set("0", &[]);
     assert_ne!(status, NV_OK);
-    assert!(!sentence.contains("TEGRARM_BACKEND=sim") && sentence.contains("the virtual Orin needs"), "{sentence}");
+    assert!(!sentence.contains("TEGRARM_BACKEND=sim") && sentence.contains("the simulated GPU needs"), "{sentence}");
 }
