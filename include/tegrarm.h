@@ -1186,10 +1186,10 @@ int rm_ioctl(int fd, unsigned long request, void *argp);
  * arguments are those of `mmap(2)`, so that MAP_FIXED replaces what is mapped in the range. A descriptor that is not a
  * node of the Resource Manager is mapped as well. A program may just as well call `mmap(2)` itself.
  *
- * With `addr` NULL and the flags `MAP_SHARED | MAP_ANONYMOUS` the result is new memory of the process below 2^39, if
+ * With `addr` NULL and the flags MAP_SHARED and MAP_ANONYMOUS the result is new memory of the process below 2^39, if
  * there is room. The GPU has addresses of 40 bits, and `mmap(2)` itself places such memory above them. Only memory that
  * lies low can be registered for the GPU at the address that it has for the CPU (UVM_CREATE_EXTERNAL_RANGE, and then
- * the class 0x71).
+ * NV01_MEMORY_SYSTEM_OS_DESCRIPTOR).
  *
  * Errors: the result is `MAP_FAILED`, and `errno` is
  * - `EINVAL`: the descriptor is a node that has nothing to map.
