@@ -97,13 +97,13 @@ static void library(void)
     REFUSED(NV_ERR_INVALID_DEVICE, tegrarm_device_profile(99, &profile));
     size_t needed = 0;
     char report[8192];
-    REFUSED(NV_ERR_INVALID_POINTER, tegrarm_kernel_report(report, sizeof report, NULL));
-    REFUSED(NV_ERR_INVALID_POINTER, tegrarm_kernel_report(NULL, 1, &needed));
-    CHECK(tegrarm_kernel_report(NULL, 0, &needed));
+    REFUSED(NV_ERR_INVALID_POINTER, tegrarm_driver_report(report, sizeof report, NULL));
+    REFUSED(NV_ERR_INVALID_POINTER, tegrarm_driver_report(NULL, 1, &needed));
+    CHECK(tegrarm_driver_report(NULL, 0, &needed));
     assert(needed > 100 && needed <= sizeof report);
-    CHECK(tegrarm_kernel_report(report, sizeof report, &needed));
+    CHECK(tegrarm_driver_report(report, sizeof report, &needed));
     assert(strlen(report) + 1 == needed && strstr(report, "NVMAP_IOC_ALLOC"));
-    CHECK(tegrarm_kernel_report(report, 8, &needed));
+    CHECK(tegrarm_driver_report(report, 8, &needed));
     assert(strlen(report) == 7);  /* The text is cut and terminated. */
     assert(!strcmp(tegrarm_status_name(NV_ERR_INVALID_CLASS), "NV_ERR_INVALID_CLASS"));
 

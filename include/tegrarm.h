@@ -1276,7 +1276,7 @@ NV_STATUS tegrarm_device_count(NvU32 *count);
  * - `NV_ERR_CARD_NOT_PRESENT`, `NV_ERR_INSUFFICIENT_PERMISSIONS`: the GPU cannot be opened, as in
  *   `tegrarm_device_count`.
  */
-NV_STATUS tegrarm_kernel_report(char *buf, size_t len, size_t *needed);
+NV_STATUS tegrarm_driver_report(char *buf, size_t len, size_t *needed);
 
 /**
  * Writes the figures of GPU `index` to `*out`. `out->size` says how many bytes the caller has, and becomes the number

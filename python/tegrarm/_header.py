@@ -315,7 +315,7 @@ SIGNATURES: dict[str, tuple] = {
     "tegrarm_status_name": (c_char_p, {"status": NV_STATUS}),
     "tegrarm_last_error": (c_size_t, {"buf": c_void_p, "len": c_size_t}),
     "tegrarm_device_count": (NV_STATUS, {"count": POINTER(NvU32)}),
-    "tegrarm_kernel_report": (NV_STATUS, {"buf": c_void_p, "len": c_size_t, "needed": POINTER(c_size_t)}),
+    "tegrarm_driver_report": (NV_STATUS, {"buf": c_void_p, "len": c_size_t, "needed": POINTER(c_size_t)}),
     "tegrarm_device_profile": (NV_STATUS, {"index": NvU32, "out": POINTER(DeviceProfile)}),
     "tegrarm_log": (NV_STATUS, {"level": NvU32, "callback": LogCallback, "user": c_void_p}),
     "tegrarm_device_open": (NV_STATUS, {"index": NvU32, "device": c_void_p}),

@@ -77,12 +77,12 @@ def measured_profile(index: int = 0) -> _ffi.DeviceProfile:
     return profile
 
 
-def kernel_report() -> str:
+def driver_report() -> str:
     """A description of the kernel's interface for a report. It also works with a kernel that the library does not know."""
     needed = ctypes.c_size_t()
-    check("tegrarm_kernel_report", _ffi.lib().tegrarm_kernel_report(None, 0, ctypes.byref(needed)))
+    check("tegrarm_driver_report", _ffi.lib().tegrarm_driver_report(None, 0, ctypes.byref(needed)))
     text = ctypes.create_string_buffer(needed.value)
-    check("tegrarm_kernel_report", _ffi.lib().tegrarm_kernel_report(text, len(text), ctypes.byref(needed)))
+    check("tegrarm_driver_report", _ffi.lib().tegrarm_driver_report(text, len(text), ctypes.byref(needed)))
     return text.value.decode()
 
 

@@ -293,15 +293,15 @@ pub unsafe extern "C" fn tegrarm_device_count(count: *mut NvU32) -> NV_STATUS {
 /// - `NV_ERR_CARD_NOT_PRESENT`, `NV_ERR_INSUFFICIENT_PERMISSIONS`: the GPU cannot be opened, as in
 ///   `tegrarm_device_count`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn tegrarm_kernel_report(buf: *mut c_char, len: usize, needed: *mut usize) -> NV_STATUS {
+pub unsafe extern "C" fn tegrarm_driver_report(buf: *mut c_char, len: usize, needed: *mut usize) -> NV_STATUS {
     status(|| {
         if needed.is_null() || (buf.is_null() && len > 0) {
             fail!(NV_ERR_INVALID_POINTER, "buf or needed is NULL");
         }
-        let text = instance::get()?.kernel_report()?;
+        let text = instance::get()?.driver_report()?;
         if len > 0 {
             let fit = cut(&text, len - 1);
-            // SAFETY: `fit` is shorter than `len`, and `buf` is valid for `len` bytes, as `tegrarm_kernel_report` asks of its
+            // SAFETY: `fit` is shorter than `len`, and `buf` is valid for `len` bytes, as `tegrarm_driver_report` asks of its
             // caller.
             unsafe {
                 std::ptr::copy_nonoverlapping(fit.as_ptr(), buf.cast::<u8>(), fit.len());

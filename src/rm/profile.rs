@@ -140,7 +140,7 @@ impl Rm {
     ///
     /// # Errors
     /// The kernel's, from opening its nodes.
-    pub fn kernel_report(&self) -> RmResult<String> {
+    pub fn driver_report(&self) -> RmResult<String> {
         Ok(crate::tegra::report(self.kmd())?)
     }
 

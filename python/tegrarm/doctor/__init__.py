@@ -55,18 +55,18 @@ def doctor(args) -> int:
         if not args.json:
             print(lines(check), flush=True)
     problems = [check for check in found if check.state == PROBLEM]
-    report = kernel_report() if machine.here and (args.kernel or any(c.name in ("kernel", "device") for c in problems)) else ""
+    report = driver_report() if machine.here and (args.kernel or any(c.name in ("kernel", "device") for c in problems)) else ""
     if args.json:
-        say.as_json({"well": not problems, "checks": [dataclasses.asdict(c) for c in found], "kernel_report": report or None})
+        say.as_json({"well": not problems, "checks": [dataclasses.asdict(c) for c in found], "driver_report": report or None})
     else:
         print("".join(f"{'':9}{line}\n" for line in report.splitlines()), end="")
         print(f"{len(problems)} problem{'s' * (len(problems) != 1)}" if problems else "all is well")
     return say.PROBLEM if problems else say.OK
 
 
-def kernel_report() -> str:
+def driver_report() -> str:
     """The bytes of the kernel's interface, which a report about an unknown release needs. It is empty if the nodes cannot be asked."""
     try:
-        return rm.kernel_report()
+        return rm.driver_report()
     except (rm.RmError, _ffi.LibraryNotFound):
         return ""

@@ -20,7 +20,7 @@ HALF_BOOTED = ("The driver is there and the GPU is not: sudo dmesg | grep -i -e 
 def kernel(machine: Machine) -> Iterator[Check]:
     """Checks which release the kernel's interface belongs to."""
     try:
-        report = rm.kernel_report()
+        report = rm.driver_report()
     except (rm.RmError, _ffi.LibraryNotFound) as error:
         yield problem("kernel", sentence(error), advice(error))
         return

@@ -100,7 +100,7 @@ def characteristics(report: str) -> bytes:
 
 def interface(note: Note) -> None:
     """The kernel's description of itself: sizes, every field of the characteristics, and which commands nvmap knows."""
-    report = rm.kernel_report()
+    report = rm.driver_report()
     raw = characteristics(report)
     note.begin("characteristics")
     note.put("size", len(raw))
