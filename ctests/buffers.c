@@ -1,6 +1,10 @@
 /* Tests buffers that are shared as dmabufs, made of pages of this process or used in parts; the attributes of kernels; and
  * absurd sizes. */
+#include <fcntl.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "cubin.h"
@@ -32,6 +36,25 @@ static void dmabufs(struct tegrarm_device *device)
     assert(tegrarm_buffer_import(other, 9999, 0, &part) == NV_ERR_INVALID_ARGUMENT);
     CHECK(tegrarm_device_close(other));
     assert(close(fd) == 0);
+}
+
+/* Descriptors of other things are no dmabufs, and no sync files. */
+static void no_dmabufs(struct tegrarm_device *device)
+{
+    int ends[2], pair[2];
+    assert(pipe(ends) == 0 && socketpair(AF_UNIX, SOCK_STREAM, 0, pair) == 0);
+    int found[] = {ends[0], ends[1], pair[0], open("/", O_RDONLY | O_DIRECTORY), open("/dev/null", O_RDWR), open("/dev/null", O_PATH),
+                   open("/proc/self/exe", O_PATH), open("/proc/self/exe", O_RDONLY), eventfd(0, 0), epoll_create1(0)};
+    struct tegrarm_queue *queue;
+    CHECK(tegrarm_device_queue(device, &queue));
+    for (size_t i = 0; i < sizeof found / sizeof *found; i++) {
+        struct tegrarm_buffer *none;
+        assert(found[i] >= 0);
+        assert(tegrarm_buffer_import(device, found[i], 0, &none) == NV_ERR_INVALID_ARGUMENT);
+        assert(tegrarm_queue_after_sync_file(queue, found[i]) == NV_ERR_INVALID_ARGUMENT);
+        assert(close(found[i]) == 0);
+    }
+    assert(close(pair[1]) == 0);
 }
 
 /* A kernel writes to pages that mmap made. They are shared pages, because out of process the simulator reaches no others
@@ -106,6 +129,7 @@ int main(void)
          * keeps the memory. */
         if (round == 0)
             dmabufs(device);
+    no_dmabufs(device);
         pages(device);
         limits(device);
         CHECK(tegrarm_device_close(device));

@@ -97,15 +97,33 @@ pub unsafe extern "C" fn tegrarm_buffer_import(
         present(buffer, "buffer")?;
         let (_, access) = usage(flags)?;
         let device = DEVICES.get(device)?;
-        // SAFETY: asks only whether the descriptor is open.
-        if fd < 0 || unsafe { libc::fcntl(fd, libc::F_GETFD) } < 0 {
-            fail!(NV_ERR_INVALID_ARGUMENT, "{fd} is not an open descriptor");
-        }
+        check_may_be_dmabuf(fd)?;
         // SAFETY: the descriptor is open, and stays so during the call, as `tegrarm_buffer_import` asks of its caller.
         let imported = device.import(unsafe { BorrowedFd::borrow_raw(fd) }, access)?;
         // SAFETY: `buffer` is not NULL and so valid for writes, as `tegrarm_buffer_import` asks of its caller.
         unsafe { give(buffer, BUFFERS.insert(imported)?, "buffer") }
     })
+}
+
+/// Refuses a descriptor that cannot be one of a dmabuf. The inode of a dmabuf has no type on a board, and that of a regular
+/// file on the virtual Orin. A descriptor that was opened with `O_PATH` cannot be used for anything.
+fn check_may_be_dmabuf(fd: c_int) -> RmResult<()> {
+    let mut found = std::mem::MaybeUninit::<libc::stat>::uninit();
+    // SAFETY: both calls only ask about the descriptor, and `found` has room for the answer.
+    let (flags, asked) = unsafe { (libc::fcntl(fd, libc::F_GETFL), libc::fstat(fd, found.as_mut_ptr())) };
+    if flags < 0 || asked < 0 {
+        fail!(NV_ERR_INVALID_ARGUMENT, "{fd} is not an open descriptor");
+    }
+    // SAFETY: the call succeeded and so has written the whole structure.
+    let kind = match unsafe { found.assume_init() }.st_mode & libc::S_IFMT {
+        _ if flags & libc::O_PATH != 0 => "was opened with O_PATH",
+        libc::S_IFIFO => "is a pipe",
+        libc::S_IFSOCK => "is a socket",
+        libc::S_IFDIR => "is a directory",
+        libc::S_IFCHR | libc::S_IFBLK => "is a device",
+        _ => return Ok(()),
+    };
+    fail!(NV_ERR_INVALID_ARGUMENT, "descriptor {fd} {kind}: a buffer is made of a descriptor of a dmabuf")
 }
 
 /// Makes a buffer of memory of this process, without a copy: `size` bytes from `pages`. The GPU gets whole pages, so
