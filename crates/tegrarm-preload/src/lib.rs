@@ -37,6 +37,4 @@ mod files;
 mod guard;
 mod next;
 mod paths;
-// A file of tegrarm-kmd, which this library does not depend on: it depends on libc alone.
-#[path = "../../tegrarm-kmd/src/placing.rs"]
 mod placing;
